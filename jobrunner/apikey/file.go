@@ -51,6 +51,14 @@ func (k Key) withDefaults() Key {
 	return k
 }
 
+func allWithDefaults(keys []Key) []Key {
+	all := make([]Key, len(keys))
+	for i, k := range keys {
+		all[i] = k.withDefaults()
+	}
+	return all
+}
+
 // File stores the added keys of a deployment with an embedded database. The deployment locks that
 // database, so commands in other processes change the keys in this file instead. The deployment
 // reads the file again when it changes.
@@ -69,11 +77,7 @@ func At(dir string) *File { return &File{path: filepath.Join(dir, FileName)} }
 // List returns all keys, the oldest first.
 func (f *File) List() ([]Key, error) {
 	keys, _, err := f.current()
-	all := make([]Key, len(keys))
-	for i, k := range keys {
-		all[i] = k.withDefaults()
-	}
-	return all, err
+	return allWithDefaults(keys), err
 }
 
 // current reads the file if it changed. changed reports whether the error differs from the last
@@ -121,8 +125,7 @@ func (f *File) read() (info os.FileInfo, keys []Key, err error) {
 	if err := decoder.Decode(&stored); err != nil {
 		return info, nil, fmt.Errorf("reading the API keys in %s: %w; repair the file, or remove it and add the keys again", f.path, err)
 	}
-	for _, k := range stored.Keys {
-		k = k.withDefaults()
+	for _, k := range allWithDefaults(stored.Keys) {
 		if err := errors.Join(k.Management.check(), k.Jobs.check()); err != nil {
 			return info, nil, fmt.Errorf("reading the API keys in %s: key %q: %w", f.path, k.Name, err)
 		}

@@ -113,11 +113,7 @@ func decodeKey(content string) (k Key, err error) {
 func (t *Table) List() ([]Key, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := make([]Key, len(t.keys))
-	for i, k := range t.keys {
-		all[i] = k.withDefaults()
-	}
-	return all, t.err
+	return allWithDefaults(t.keys), t.err
 }
 
 func (t *Table) current() (keys []Key, changed bool, err error) {
