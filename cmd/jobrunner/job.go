@@ -179,10 +179,7 @@ type jobStatus struct {
 func (s *jobStatus) Run() error {
 	return s.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		now, err := c.Jobs.Status(ctx, endpointID, s.Job)
-		if err != nil {
-			return err
-		}
-		if err := s.show(now); err != nil {
+		if err := s.show(now, err); err != nil {
 			return err
 		}
 		if why := waitReason(ctx, c, endpointID, now); why != "" {
@@ -213,13 +210,10 @@ type cancelJob struct {
 func (j *cancelJob) Run() error {
 	return j.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		now, err := c.Jobs.Cancel(ctx, endpointID, j.Job)
-		if err != nil {
-			return err
-		}
-		if now.Status != "CANCELLED" {
+		if err == nil && now.Status != "CANCELLED" {
 			fmt.Fprintln(stderr, "the job had already ended")
 		}
-		return j.show(now)
+		return j.show(now, err)
 	})
 }
 
@@ -229,11 +223,7 @@ type retryJob struct {
 
 func (j *retryJob) Run() error {
 	return j.with(func(ctx context.Context, c *api.Client, endpointID string) error {
-		now, err := c.Jobs.Retry(ctx, endpointID, j.Job)
-		if err != nil {
-			return err
-		}
-		return j.show(now)
+		return j.show(c.Jobs.Retry(ctx, endpointID, j.Job))
 	})
 }
 

@@ -158,12 +158,17 @@ func (d *deployment) showBatch(b api.Batch, text string) error {
 	return err
 }
 
-func describeBatch(b api.Batch) string {
+// describeBatch prints all of a batch, unless the request for it failed.
+func (d *deployment) describeBatch(b api.Batch, err error) error {
+	if err != nil {
+		return err
+	}
 	text := fmt.Sprintf("batch      %s\n", b.ID)
 	if b.Name != "" {
 		text += fmt.Sprintf("name       %s\n", b.Name)
 	}
-	return text + fmt.Sprintf("status     %s\nrequests   %d\nrunning    %d\ncompleted  %d\nfailed     %d", b.Status, b.Total, b.InProgress, b.Completed, b.Failed)
+	text += fmt.Sprintf("status     %s\nrequests   %d\nrunning    %d\ncompleted  %d\nfailed     %d", b.Status, b.Total, b.InProgress, b.Completed, b.Failed)
+	return d.showBatch(b, text)
 }
 
 type listBatches struct {
@@ -195,11 +200,7 @@ type batchStatus struct {
 
 func (s *batchStatus) Run() error {
 	return s.with(func(ctx context.Context, c *api.Client, endpointID string) error {
-		b, err := c.Jobs.Batch(ctx, endpointID, s.Batch)
-		if err != nil {
-			return err
-		}
-		return s.showBatch(b, describeBatch(b))
+		return s.describeBatch(c.Jobs.Batch(ctx, endpointID, s.Batch))
 	})
 }
 
@@ -219,10 +220,6 @@ type cancelBatch struct {
 
 func (b *cancelBatch) Run() error {
 	return b.with(func(ctx context.Context, c *api.Client, endpointID string) error {
-		now, err := c.Jobs.CancelBatch(ctx, endpointID, b.Batch)
-		if err != nil {
-			return err
-		}
-		return b.showBatch(now, describeBatch(now))
+		return b.describeBatch(c.Jobs.CancelBatch(ctx, endpointID, b.Batch))
 	})
 }

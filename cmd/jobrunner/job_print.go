@@ -22,9 +22,12 @@ func printJSON(v any) error {
 	return err
 }
 
-// show prints a job, whatever its status.
-func (d *deployment) show(j api.Job) error {
-	if d.JSON {
+// show prints a job, whatever its status, unless the request for it failed.
+func (d *deployment) show(j api.Job, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case d.JSON:
 		return printJSON(j)
 	}
 	fmt.Fprintf(stdout, "job     %s\nstatus  %s\n", j.ID, j.Status)
