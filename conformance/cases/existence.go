@@ -24,8 +24,7 @@ var existenceCases = []suite.Case{
 		c.Given("VER-60", func() { expectNotFound(c, "/pods/"+id) })
 	}},
 	{ID: "VER-17-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Requests: 80, Operations: podActions, Run: func(c *suite.C) {
-		id := newPod(c, nil)
-		c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
+		id := newRunningPod(c)
 		for _, body := range []suite.M{{"action": "reset"}, {"action": "dance"}, {}} {
 			c.V2("POST", "/pods/"+id+"/action", body).Refused()
 			readPod(c, id).Equal("status", "RUNNING")
@@ -40,8 +39,7 @@ var existenceCases = []suite.Case{
 		c.Given("VER-60", func() { expectNotFound(c, "/pods/"+id) })
 	}},
 	{ID: "VER-42-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Requests: 60, Operations: append(slices.Clone(podOperations), "GET /v2/pods/{id}/logs"), Run: func(c *suite.C) {
-		id := newPod(c, nil)
-		c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
+		id := newRunningPod(c)
 		expectLogs(c, "/pods/"+id)
 	}},
 	{ID: "VER-44-effect", Supplementary: true, Decides: true, Needs: suite.V2 | suite.OwnEndpoint, Allow: suite.Queue, Requests: 30, Jobs: 1, Seconds: 10,

@@ -84,8 +84,7 @@ var podClassCases = []suite.Case{
 		}
 	}},
 	{ID: "VER-65-v1", Needs: podNeeds | suite.V1, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(podOperationsV1), "PATCH /v2/pods/{id}"), Requests: 90, Run: func(c *suite.C) {
-		id := newPod(c, nil)
-		c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
+		id := newRunningPod(c)
 		for _, version := range []api{v1API, v2API} {
 			sendTo(c, version, "PATCH", "/pods/"+id, suite.M{"locked": true}).Success()
 			awaitMember(c, "/pods/"+id, "locked", true)

@@ -36,8 +36,7 @@ var podCases = []suite.Case{
 	{ID: "VER-58", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
 		Statement: "An action that the pod's state doesn't allow returns 409 and changes nothing. The member actions lists the allowed ones.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podActions, Requests: 80, Run: func(c *suite.C) {
-			id := newPod(c, nil)
-			c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
+			id := newRunningPod(c)
 			expectPodActions(c, id, "restart", "stop", "terminate")
 			actOnPod(c, id, "start").Exactly(409)
 			readPod(c, id).Equal("status", "RUNNING")
@@ -54,8 +53,7 @@ var podCases = []suite.Case{
 	{ID: "VER-59", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
 		Statement: "After the action restart, the pod runs again.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podActions, Requests: 60, Run: func(c *suite.C) {
-			id := newPod(c, nil)
-			c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
+			id := newRunningPod(c)
 			actOnPod(c, id, "restart").Success()
 			awaitPod(c, id, "RUNNING")
 		}},
@@ -142,8 +140,7 @@ var podCases = []suite.Case{
 	{ID: "VER-65", Level: suite.Must, Source: "Versioning, 6; v2 document, UpdatePodRequest",
 		Statement: "A locked pod can't be stopped until it is unlocked.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(podActions), "PATCH /v2/pods/{id}"), Requests: 60, Run: func(c *suite.C) {
-			id := newPod(c, nil)
-			c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
+			id := newRunningPod(c)
 			c.V2("PATCH", "/pods/"+id, suite.M{"locked": true}).Success().EqualIfShown("locked", true)
 			awaitMember(c, "/pods/"+id, "locked", true)
 			actOnPod(c, id, "stop").Refused()
@@ -217,6 +214,13 @@ func newPod(c *suite.C, more suite.M) (id string) {
 		id = c.Create("v2", "/pods", podBody(c, more)).Success().Str("id")
 		readBack(c, "/pods/"+id)
 	})
+	return id
+}
+
+// newRunningPod creates a CPU pod and waits until it runs.
+func newRunningPod(c *suite.C) (id string) {
+	id = newPod(c, nil)
+	c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
 	return id
 }
 

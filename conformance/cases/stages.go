@@ -69,6 +69,14 @@ func (i interval) expectDeleted(c *suite.C, j *suite.Job) {
 	i.judgeBy(c, func() { j.Status().Is(404) })
 }
 
+// expectLifetime expects that a job has a status until its ttl ends, which is in the interval, and
+// doesn't exist afterwards.
+func (i interval) expectLifetime(c *suite.C, j *suite.Job, status string) {
+	c.Until(i.from.Add(-c.EarlyMargin(2 * time.Second)))
+	j.Status().Before(i.from).Is(200).Equal("status", status)
+	i.expectDeleted(c, j)
+}
+
 const (
 	longRunTime   = 6 * time.Hour    // a run that doesn't end during the case
 	secondRunTime = 15 * time.Minute // a run that ends with success, an error or a time-out
@@ -77,115 +85,77 @@ const (
 
 // stages has each state with every way that the table of transitions allows.
 var stages = []stage{
-	{"queued", suite.InQueue, false, 2, func(c *suite.C, policy suite.M) *stagedJob {
-		blocker := c.BusyWorker()
-		p := submitStaged(c, suite.Echo(), policy)
-		p.blocker = blocker
-		p.InQueue()
-		return p
-	}},
+	{"queued", suite.InQueue, false, 2, queueEcho},
 	{"low-priority", suite.InQueue, false, 1, func(c *suite.C, policy suite.M) *stagedJob {
 		p := submitStaged(c, suite.Echo(), policy, suite.M{"lowPriority": true})
 		p.InQueue()
 		return p
 	}},
 	{"running", suite.InProgress, false, 1, func(c *suite.C, policy suite.M) *stagedJob {
-		p := submitStaged(c, suite.Sleep(longRunTime), policy, suite.M{"executionTimeout": (7 * time.Hour).Milliseconds()})
-		p.awaitStart()
-		return p
+		return submitStaged(c, suite.Sleep(longRunTime), policy, suite.M{"executionTimeout": (7 * time.Hour).Milliseconds()}).awaitStart()
 	}},
 	{"completed", suite.Completed, false, 1, func(c *suite.C, policy suite.M) *stagedJob {
-		p := submitStaged(c, suite.Echo(suite.M{"x": "kept"}), policy)
-		p.recordEnd(p.Completed())
-		return p
+		return submitStaged(c, suite.Echo(suite.M{"x": "kept"}), policy).awaitEnd((*suite.Job).Completed)
 	}},
 	{"failed", suite.Failed, false, 1, failOnce},
 	{"timed-out", suite.TimedOut, false, 1, timeOutOnce},
 	{"cancelled", suite.Cancelled, false, 1, func(c *suite.C, policy suite.M) *stagedJob {
-		p := submitStaged(c, suite.Sleep(longRunTime), policy)
-		p.awaitStart()
-		p.cancel("JOB-19")
-		return p
+		return submitStaged(c, suite.Sleep(longRunTime), policy).awaitStart().cancel("JOB-19")
 	}},
-	{"cancelled-queued", suite.Cancelled, false, 2, func(c *suite.C, policy suite.M) *stagedJob {
-		blocker := c.BusyWorker()
-		p := submitStaged(c, suite.Echo(), policy)
-		p.blocker = blocker
-		p.InQueue()
-		p.cancel("JOB-17")
-		return p
-	}},
+	{"cancelled-queued", suite.Cancelled, false, 2, func(c *suite.C, policy suite.M) *stagedJob { return queueEcho(c, policy).cancel("JOB-17") }},
 	{"failed-queued", suite.InQueue, true, 2, func(c *suite.C, policy suite.M) *stagedJob { return failOnce(c, policy).requeue("JOB-22") }},
 	{"timed-out-queued", suite.InQueue, true, 2, func(c *suite.C, policy suite.M) *stagedJob { return timeOutOnce(c, policy).requeue("JOB-23") }},
 	{"failed-running", suite.InProgress, true, 1, rerunAfterFailure},
 	{"timed-out-running", suite.InProgress, true, 1, rerunAfterTimeout},
 	{"failed-completed", suite.Completed, true, 1, func(c *suite.C, policy suite.M) *stagedJob {
-		p := submitStaged(c, suite.Fail(suite.M{"times": 1, "x": "kept"}), policy)
-		p.recordEnd(p.Failed())
+		p := submitStaged(c, suite.Fail(suite.M{"times": 1, "x": "kept"}), policy).awaitEnd((*suite.Job).Failed)
 		c.Sleep(2 * time.Minute)
-		p.retry("JOB-22")
-		p.recordEnd(p.Completed())
-		return p
+		return p.retry("JOB-22").awaitEnd((*suite.Job).Completed)
 	}},
 	{"failed-failed", suite.Failed, true, 1, func(c *suite.C, policy suite.M) *stagedJob {
 		p := failOnce(c, policy)
 		c.Sleep(2 * time.Minute)
-		p.retry("JOB-22")
-		p.recordEnd(p.Failed())
-		return p
+		return p.retry("JOB-22").awaitEnd((*suite.Job).Failed)
 	}},
 	{"timed-out-timed-out", suite.TimedOut, true, 1, func(c *suite.C, policy suite.M) *stagedJob {
-		p := timeOutOnce(c, policy)
-		p.retry("JOB-23")
-		p.awaitStart()
-		p.awaitTimeout(shortLimit)
-		return p
+		return timeOutOnce(c, policy).retry("JOB-23").awaitStart().awaitTimeout(shortLimit)
 	}},
-	{"failed-cancelled", suite.Cancelled, true, 1, func(c *suite.C, policy suite.M) *stagedJob {
-		p := rerunAfterFailure(c, policy)
-		p.cancel("JOB-19")
-		return p
-	}},
+	{"failed-cancelled", suite.Cancelled, true, 1, func(c *suite.C, policy suite.M) *stagedJob { return rerunAfterFailure(c, policy).cancel("JOB-19") }},
 	{"timed-out-cancelled-queued", suite.Cancelled, true, 2, func(c *suite.C, policy suite.M) *stagedJob {
-		p := timeOutOnce(c, policy).requeue("JOB-23")
-		p.cancel("JOB-17")
-		return p
+		return timeOutOnce(c, policy).requeue("JOB-23").cancel("JOB-17")
 	}},
+}
+
+// queueEcho returns a job that waits while another one keeps the worker busy.
+func queueEcho(c *suite.C, policy suite.M) *stagedJob {
+	blocker := c.BusyWorker()
+	p := submitStaged(c, suite.Echo(), policy)
+	p.blocker = blocker
+	p.InQueue()
+	return p
 }
 
 func failOnce(c *suite.C, policy suite.M) *stagedJob {
-	p := submitStaged(c, suite.Fail(suite.M{"output": "left", "message": "failed"}), policy)
-	p.recordEnd(p.Failed())
-	return p
+	return submitStaged(c, suite.Fail(suite.M{"output": "left", "message": "failed"}), policy).awaitEnd((*suite.Job).Failed)
 }
 
 func timeOutOnce(c *suite.C, policy suite.M) *stagedJob {
-	p := submitStaged(c, suite.Sleep(longRunTime), policy, suite.M{"executionTimeout": shortLimit.Milliseconds()})
-	p.awaitStart()
-	p.awaitTimeout(shortLimit)
-	return p
+	return submitStaged(c, suite.Sleep(longRunTime), policy, suite.M{"executionTimeout": shortLimit.Milliseconds()}).awaitStart().awaitTimeout(shortLimit)
 }
 
 // rerunAfterFailure returns a retried job that runs. It fails secondRunTime after each start.
 func rerunAfterFailure(c *suite.C, policy suite.M) *stagedJob {
-	p := submitStaged(c, suite.Stream(1, secondRunTime, suite.M{"message": "failed"}), policy, suite.M{"executionTimeout": (7 * time.Hour).Milliseconds()})
-	p.awaitStart()
+	p := submitStaged(c, suite.Stream(1, secondRunTime, suite.M{"message": "failed"}), policy, suite.M{"executionTimeout": (7 * time.Hour).Milliseconds()}).awaitStart()
 	c.Sleep(secondRunTime + c.Grace())
-	p.recordEnd(p.Failed())
-	p.endedAt = interval{p.startedAt.from.Add(secondRunTime), p.endedAt.to}
-	p.retry("JOB-22")
-	p.awaitStart()
-	return p
+	p.awaitEnd((*suite.Job).Failed)
+	p.endedAt.from = p.startedAt.from.Add(secondRunTime)
+	return p.retry("JOB-22").awaitStart()
 }
 
 // rerunAfterTimeout returns a retried job that runs. It times out secondRunTime after each start.
 func rerunAfterTimeout(c *suite.C, policy suite.M) *stagedJob {
 	p := submitStaged(c, suite.Sleep(longRunTime), policy, suite.M{"executionTimeout": secondRunTime.Milliseconds()})
-	p.awaitStart()
-	p.awaitTimeout(secondRunTime)
-	p.retry("JOB-23")
-	p.awaitStart()
-	return p
+	return p.awaitStart().awaitTimeout(secondRunTime).retry("JOB-23").awaitStart()
 }
 
 // submitStaged submits a job with the members of all policies.
@@ -199,38 +169,44 @@ func submitStaged(c *suite.C, input any, policies ...suite.M) *stagedJob {
 }
 
 // awaitStart waits until the job runs.
-func (p *stagedJob) awaitStart() { p.startedAt = interval{p.lastQueued.from, p.Running().Received} }
-
-// recordEnd records the time of the job's end. shown is an answer with the final status.
-func (p *stagedJob) recordEnd(shown *suite.Answer) {
-	p.endedAt = interval{p.lastQueued.from, shown.Received}
+func (p *stagedJob) awaitStart() *stagedJob {
+	p.startedAt = interval{p.lastQueued.from, p.Running().Received}
+	return p
 }
 
-func (p *stagedJob) awaitTimeout(limit time.Duration) {
+// awaitEnd waits for a final status and records the time.
+func (p *stagedJob) awaitEnd(await func(*suite.Job) *suite.Answer) *stagedJob {
+	p.endedAt = interval{p.lastQueued.from, await(p.Job).Received}
+	return p
+}
+
+func (p *stagedJob) awaitTimeout(limit time.Duration) *stagedJob {
 	due := p.startedAt.add(limit)
 	p.c.Until(due.to.Add(p.c.Grace()))
 	p.endedAt = interval{due.from, p.TimedOut().Received}
+	return p
 }
 
-func (p *stagedJob) cancel(clause string) {
+func (p *stagedJob) cancel(clause string) *stagedJob {
 	p.c.Given(clause, func() {
 		p.endedAt = intervalOf(p.Cancel().Is(200))
 		p.Await(suite.Cancelled) // an earlier read may be older than the change
 	})
+	return p
 }
 
-func (p *stagedJob) retry(clause string) {
+func (p *stagedJob) retry(clause string) *stagedJob {
 	p.c.Given(clause, func() { p.lastQueued = intervalOf(p.Retry().Is(200)) })
 	if !p.c.Exact() {
 		p.c.Sleep(consistency) // a read that lags would show the previous end
 	}
+	return p
 }
 
 // requeue retries the job while another one keeps the worker busy.
 func (p *stagedJob) requeue(clause string) *stagedJob {
 	p.blocker = p.c.BusyWorker()
-	p.retry(clause)
-	p.InQueue()
+	p.retry(clause).InQueue()
 	return p
 }
 

@@ -13,25 +13,17 @@ var ttlCases = []suite.Case{
 		Statement: "Without a policy, a job lives for 24 hours.",
 		Needs:     suite.IdleEndpoint | suite.Advanced, Allow: suite.Queue, Jobs: 1, WaitTime: day, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo())
-			c.Until(j.Answer.Sent.Add(day - c.EarlyMargin(10*time.Second)))
-			j.Status().Is(200).Equal("status", suite.InQueue)
-			intervalOf(j.Answer).add(day).expectDeleted(c, j)
+			intervalOf(j.Answer).add(day).expectLifetime(c, j, suite.InQueue)
 		}},
 	// Without a policy, a job of /runsync has the same ttl.
 	{ID: "SUB-19-runsync", Supplementary: true, Needs: suite.IdleEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 20, Jobs: 1, WaitTime: day, Run: func(c *suite.C) {
 		j, submitted := outlastWait(c, suite.Echo())
-		due := submitted.add(day)
-		due.untilJustBefore(c)
-		j.Status().Is(200).Equal("status", suite.InQueue)
-		due.expectDeleted(c, j)
+		submitted.add(day).expectLifetime(c, j, suite.InQueue)
 	}},
 	{ID: "SUB-19-running", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: day, Seconds: 90_000, Run: func(c *suite.C) {
 		j := c.Run(suite.Sleep(2*day), suite.ExecutionTimeout(2*day))
 		j.Running()
-		due := intervalOf(j.Answer).add(day)
-		due.untilJustBefore(c)
-		j.Status().Is(200).Equal("status", suite.InProgress)
-		due.expectDeleted(c, j)
+		intervalOf(j.Answer).add(day).expectLifetime(c, j, suite.InProgress)
 	}},
 	{ID: "SUB-20", Level: suite.Must, Source: "Limits, policy.ttl",
 		Statement: "A ttl of 10 s is accepted; a lower one should be rejected.",
@@ -51,21 +43,13 @@ var ttlCases = []suite.Case{
 		}},
 	{ID: "SUB-21-kept", Supplementary: true, Needs: suite.IdleEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 20, Jobs: 1, WaitTime: 7 * day, Run: func(c *suite.C) {
 		j := c.Run(suite.Echo(), suite.TTL(7*day))
-		due := intervalOf(j.Answer).add(7 * day)
-		due.untilJustBefore(c)
-		j.Status().Is(200).Equal("status", suite.InQueue)
-		due.expectDeleted(c, j)
+		intervalOf(j.Answer).add(7*day).expectLifetime(c, j, suite.InQueue)
 	}},
 	{ID: "SUB-22", Level: suite.Must, Source: "States and transitions, ttl elapsed",
 		Statement: "A queued job is deleted when its ttl ends: 404.",
 		Clauses:   []string{"ERR-03"}, Needs: suite.IdleEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 15 * time.Second,
 		Run: func(c *suite.C) {
-			job := c.Run(suite.Echo(), suite.TTL(10*time.Second))
-			c.Until(job.Answer.Sent.Add(10*time.Second - c.EarlyMargin(2*time.Second)))
-			shown := job.Status()
-			c.ExpectBefore(shown, job.Answer.Sent.Add(10*time.Second))
-			shown.Is(200).Equal("status", suite.InQueue)
-			intervalOf(job.Answer).add(10*time.Second).expectDeleted(c, job)
+			expectGoneAfterTTL(c, c.Run(suite.Echo(), suite.TTL(10*time.Second)), suite.InQueue)
 		}},
 	// A queued job whose ttl has passed never runs, even if it was retried.
 	{ID: "SUB-22-never-runs", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 65 * time.Second, Seconds: 32, Run: func(c *suite.C) {
@@ -130,9 +114,7 @@ var ttlCases = []suite.Case{
 			j := c.Run(suite.Sleep(time.Minute), suite.TTL(20*time.Second))
 			c.Sleep(16 * time.Second)
 			j.Running()
-			c.Until(j.Answer.Sent.Add(20*time.Second - c.EarlyMargin(time.Second)))
-			j.Status().Before(j.Answer.Sent.Add(20 * time.Second)).Is(200)
-			intervalOf(j.Answer).add(20*time.Second).expectDeleted(c, j)
+			intervalOf(j.Answer).add(20*time.Second).expectLifetime(c, j, suite.InProgress)
 		}},
 	{ID: "SUB-26-never-runs", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 100 * time.Second, Seconds: 100, Run: func(c *suite.C) {
 		box := c.Box()
@@ -151,9 +133,7 @@ var ttlCases = []suite.Case{
 			j := c.Run(suite.Sleep(6*day), suite.Policy(suite.M{"executionTimeout": (7 * day).Milliseconds(), "ttl": (7 * day).Milliseconds()}))
 			c.Sleep(2 * day)
 			j.Running()
-			c.Until(j.Answer.Sent.Add(7*day - c.EarlyMargin(time.Minute)))
-			j.Status().Before(j.Answer.Sent.Add(7*day)).Is(200).Equal("status", suite.InProgress)
-			intervalOf(j.Answer).add(7*day).expectDeleted(c, j)
+			intervalOf(j.Answer).add(7*day).expectLifetime(c, j, suite.InProgress)
 		}},
 	{ID: "SUB-28", Level: suite.Must, Source: "Errors, 404",
 		Statement: "A deleted job can't be cancelled, retried or streamed.",
@@ -170,9 +150,7 @@ var ttlCases = []suite.Case{
 
 // expectGoneAfterTTL expects that a job with a ttl of 10 s exists before that time, and not after it.
 func expectGoneAfterTTL(c *suite.C, j *suite.Job, status string) {
-	c.Until(j.Answer.Sent.Add(10*time.Second - c.EarlyMargin(time.Second)))
-	j.Status().Before(j.Answer.Sent.Add(10*time.Second)).Is(200).Equal("status", status)
-	intervalOf(j.Answer).add(10*time.Second).expectDeleted(c, j)
+	intervalOf(j.Answer).add(10*time.Second).expectLifetime(c, j, status)
 }
 
 // expectNeverRuns expects that a job whose ttl passes while a blocker runs doesn't exist

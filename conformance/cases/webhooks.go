@@ -96,10 +96,7 @@ var webhookCases = []suite.Case{
 			boxes[code] = c.Box(code)
 			c.Run(suite.Echo(), suite.M{"webhook": boxes[code].URL}).Completed()
 		}
-		for range 4 {
-			c.Sleep(hookGap + c.Grace())
-			awaitCallsUnderWay(c)
-		}
+		awaitCalls(c, 4)
 		for code, box := range boxes {
 			n := len(box.Calls())
 			c.Expect(n >= 2 && n <= 3, "2 or 3 calls of a webhook that fails", "%d calls of a webhook that answers %d", n, code)
@@ -110,10 +107,7 @@ var webhookCases = []suite.Case{
 		box := c.Box(500)
 		j := c.Run(suite.Fail(suite.M{"times": 1}), suite.M{"webhook": box.URL})
 		j.Failed()
-		for range 4 {
-			c.Sleep(hookGap + c.Grace()/2)
-			awaitCallsUnderWay(c)
-		}
+		awaitCalls(c, 4)
 		before := len(box.Calls())
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
 		j.Completed()
@@ -234,10 +228,7 @@ var webhookCases = []suite.Case{
 			for _, box := range []*env.Box{noContent, redirect} {
 				c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
 			}
-			for range 3 {
-				c.Sleep(hookGap + c.Grace())
-				awaitCallsUnderWay(c)
-			}
+			awaitCalls(c, 3)
 			c.Observe("204: %d calls; 302: %d calls", len(noContent.Calls()), len(redirect.Calls()))
 		}},
 	{ID: "WEB-13", Level: suite.Should, Source: "Events, 1",
@@ -298,6 +289,14 @@ func nthCall(c *suite.C, box *env.Box, n int) env.Call {
 	calls := c.Calls(box, n)
 	c.Expect(len(calls) >= n, fmt.Sprintf("%d calls of the webhook", n), "%d calls", len(calls))
 	return calls[n-1]
+}
+
+// awaitCalls waits until n more calls of a webhook would be due.
+func awaitCalls(c *suite.C, n int) {
+	for range n {
+		c.Sleep(hookGap + c.Grace())
+		awaitCallsUnderWay(c)
+	}
 }
 
 // awaitRetries waits for the second and the third call after some earlier ones, and until a fourth
