@@ -162,10 +162,7 @@ func WriteDiff(w io.Writer, d Diff, colours bool) error {
 }
 
 func (c Change) write(b *strings.Builder, head string) {
-	x := c.After
-	if x == nil {
-		x = c.Before
-	}
+	x := cmp.Or(c.After, c.Before)
 	fmt.Fprintf(b, "%s %s %s  %s → %s  %s\n", head, x.Clause, x.Level, verdictText(c.Before), verdictText(c.After), x.Statement)
 	if c.Before != nil && c.After != nil && c.Before.Verdict == Observed && c.After.Verdict == Observed {
 		fmt.Fprintf(b, "  %-9s %s\n  %-9s %s\n", "before", stripControls(c.Before.Observed), "now", stripControls(c.After.Observed))
@@ -213,10 +210,7 @@ var directions = []string{Worse: "worse", Better: "better", Other: "other"}
 func WriteDiffJSON(w io.Writer, d Diff) error {
 	lines := json.NewEncoder(w)
 	for _, c := range d.Changes {
-		x := c.After
-		if x == nil {
-			x = c.Before
-		}
+		x := cmp.Or(c.After, c.Before)
 		if err := lines.Encode(struct {
 			Clause    string  `json:"clause"`
 			Level     string  `json:"level"`

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -125,13 +126,7 @@ func contentHash(text string) string {
 
 // verdictTone returns good, bad or unsure.
 func verdictTone(r *Report) string {
-	switch r.Exit {
-	case 0:
-		return "good"
-	case 1:
-		return "bad"
-	}
-	return "unsure"
+	return cmp.Or(map[int]string{0: "good", 1: "bad"}[r.Exit], "unsure")
 }
 
 // summary returns the verdict as a sentence.
@@ -166,7 +161,7 @@ func summary(r *Report) string {
 	return capitalize(strings.Join(append([]string{kept}, parts...), "; ")) + "."
 }
 
-func runFacts(r *Report) (list [][2]string) {
+func runFacts(r *Report) [][2]string {
 	passed := ""
 	if time.Duration(r.TargetTime) > time.Duration(r.Duration)+time.Minute {
 		passed = time.Duration(r.TargetTime).Round(time.Second).String()
@@ -175,7 +170,7 @@ func runFacts(r *Report) (list [][2]string) {
 	if r.Seed != 0 {
 		seed = fmt.Sprint(r.Seed)
 	}
-	for _, f := range [][2]string{
+	facts := [][2]string{
 		{"Took", time.Duration(r.Duration).Round(time.Millisecond).String()},
 		{"Time of the target", passed},
 		{"Requests", groupDigits(int(r.Requests))},
@@ -187,12 +182,8 @@ func runFacts(r *Report) (list [][2]string) {
 		{"Suite", r.Version},
 		{"Documents", r.documents()},
 		{"Implementation", implementationText(r.Implementation)},
-	} {
-		if f[1] != "" {
-			list = append(list, f)
-		}
 	}
-	return list
+	return slices.DeleteFunc(facts, func(f [2]string) bool { return f[1] == "" })
 }
 
 // documents lists the documents that the clauses come from, with their dates.
@@ -278,11 +269,6 @@ func formatMessage(headers map[string][]string, body, failed string) string {
 			lines = append(lines, name+": "+value)
 		}
 	}
-	var parts []string
-	for _, part := range []string{failed, strings.Join(lines, "\n"), indentJSON(body)} {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
-	return strings.Join(parts, "\n\n")
+	parts := []string{failed, strings.Join(lines, "\n"), indentJSON(body)}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "\n\n")
 }

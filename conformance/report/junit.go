@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -142,18 +143,14 @@ func junitOf(x Result) junitCase {
 }
 
 // junitProperties describe the run, so that it can be repeated.
-func junitProperties(r *Report) (list []junitProperty) {
-	for _, p := range []junitProperty{
+func junitProperties(r *Report) []junitProperty {
+	all := []junitProperty{
 		{"requests", fmt.Sprint(r.Requests)}, {"jobs", fmt.Sprint(r.Jobs)}, {"reruns", r.Reruns.String()},
 		{"target", r.Target.Address()}, {"dialect", r.Dialect}, {"seed", fmt.Sprint(r.Seed)}, {"version", r.Version},
 		{"implementation", implementationText(r.Implementation)}, {"documents", r.documents()},
 		{"partly judged", strings.Join(r.PartlyJudged, " ")},
-	} {
-		if p.Value != "" {
-			list = append(list, p)
-		}
 	}
-	return list
+	return slices.DeleteFunc(all, func(p junitProperty) bool { return p.Value == "" })
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

@@ -69,13 +69,9 @@ func pemBlock(text []byte, kind string) ([]byte, error) {
 
 // WriteComparison writes a page with a column for each report and a row for each clause.
 func WriteComparison(w io.Writer, reports []*Report) error {
-	type cell struct {
-		Result *Result
-		Link   string
-	}
 	type row struct {
 		Result
-		Cells  []cell
+		Cells  []*Result // by report; nil if it doesn't have the clause
 		Differ bool
 	}
 	var rows []row
@@ -85,14 +81,14 @@ func WriteComparison(w io.Writer, reports []*Report) error {
 			at := slices.IndexFunc(rows, func(r row) bool { return r.Clause == x.Clause })
 			if at < 0 {
 				at = len(rows)
-				rows = append(rows, row{Result: *x, Cells: make([]cell, len(reports))})
+				rows = append(rows, row{Result: *x, Cells: make([]*Result, len(reports))})
 			}
-			rows[at].Cells[column].Result = x
+			rows[at].Cells[column] = x
 		}
 	}
 	for i := range rows {
 		cells := rows[i].Cells
-		rows[i].Differ = slices.ContainsFunc(cells, func(c cell) bool { return verdictText(c.Result) != verdictText(cells[0].Result) })
+		rows[i].Differ = slices.ContainsFunc(cells, func(x *Result) bool { return verdictText(x) != verdictText(cells[0]) })
 	}
 	return comparisonTemplate.Execute(w, map[string]any{
 		"Reports": reports, "Rows": rows, "Style": template.CSS(pageStyle + comparisonStyle), "Policy": "default-src 'none'; style-src '" + contentHash(pageStyle+comparisonStyle) + "'; img-src data:",
@@ -111,7 +107,7 @@ var comparisonTemplate = template.Must(template.New("comparison").Funcs(template
 <thead><tr><th>Clause</th>{{range .Reports}}<th>{{title .}}<br><small>{{.Started.UTC.Format "2006-01-02"}}, suite {{.Version}}<br>{{headline .}}</small></th>{{end}}</tr></thead><tbody>
 {{- range .Rows}}
 <tr{{if .Differ}} class="differ"{{end}}><th>{{if .Link}}<a href="{{.Link}}">{{.Clause}}</a>{{else}}{{.Clause}}{{end}} <small>{{.Level}} {{.Statement}}</small></th>
-{{- range .Cells}}<td>{{with .Result}}<span class="pill v-{{slug .Verdict}}">{{verdict .}}</span> <small>{{brief .}}</small>{{else}}not in the report{{end}}</td>{{end}}</tr>
+{{- range .Cells}}<td>{{with .}}<span class="pill v-{{slug .Verdict}}">{{verdict .}}</span> <small>{{brief .}}</small>{{else}}not in the report{{end}}</td>{{end}}</tr>
 {{- end}}
 </tbody></table></body></html>
 `))
