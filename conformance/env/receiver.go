@@ -80,12 +80,9 @@ func (e *Env) startReceiver() (*Receiver, error) {
 	if !e.Target.Reachable() {
 		return nil, errors.New("the target can't reach this machine: set --hook-url to an address that it reaches")
 	}
-	listener := e.Target.HookListener
-	if listener == nil {
-		var err error
-		if listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", cmp.Or(e.Target.HookListen, "127.0.0.1:0")); err != nil {
-			return nil, err
-		}
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", cmp.Or(e.Target.HookListen, "127.0.0.1:0"))
+	if err != nil {
+		return nil, err
 	}
 	r := &Receiver{base: strings.TrimRight(cmp.Or(e.Target.HookURL, "http://"+listener.Addr().String()), "/"), now: e.Clock.Latest, boxes: map[string]*Box{}}
 	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}

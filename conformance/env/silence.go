@@ -25,8 +25,8 @@ type silence struct {
 
 // NoteAnswer records whether a request of a section timed out.
 func (e *Env) NoteAnswer(section string, x *wire.Exchange, timedOut bool) {
-	var byNetwork net.Error
-	timedOut = x.Status == 0 && !x.Sent.IsZero() && (timedOut || errors.Is(x.Err, context.DeadlineExceeded) || errors.As(x.Err, &byNetwork) && byNetwork.Timeout())
+	byNetwork, _ := errors.AsType[net.Error](x.Err)
+	timedOut = x.Status == 0 && !x.Sent.IsZero() && (timedOut || errors.Is(x.Err, context.DeadlineExceeded) || byNetwork != nil && byNetwork.Timeout())
 	e.silence.mu.Lock()
 	defer e.silence.mu.Unlock()
 	if e.silence.timeouts == nil {

@@ -52,13 +52,11 @@ type Target struct {
 	// ClockStopped says that only Advance moves the target's clock.
 	ClockStopped bool
 	// Virtual says that the target runs in the same testing/synctest bubble as the suite,
-	// so that waiting takes no time. Client then reaches the target in memory, and
-	// HookListener accepts its calls.
+	// so that waiting takes no time. Client then reaches the target in memory.
 	Virtual bool
 	// HookURL is the address at which the target reaches HookListen on this machine. If it
 	// is empty, webhooks are judged only if the target is on this machine.
 	HookURL, HookListen string
-	HookListener        net.Listener // replaces HookListen
 	// Unserved are operations that the target is known not to serve, such as "GET
 	// /v2/pods". Clauses that are only about these are skipped.
 	Unserved []string
