@@ -25,8 +25,7 @@ func (a *api) admit(ctx context.Context, user apikey.Identity, op *operation, t 
 	}
 	done, err = a.Limiter.Admit(ctx, limits.Key{User: user.Owner, Endpoint: t.endpoint, Operation: op.limit},
 		func() int { return a.Running(t.endpoint) })
-	var exceeded *limits.Exceeded
-	if errors.As(err, &exceeded) {
+	if exceeded, ok := errors.AsType[*limits.Exceeded](err); ok {
 		err = rateLimited(exceeded.RetryAfter, "%s", exceeded)
 	}
 	return done, err

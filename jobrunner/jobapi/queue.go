@@ -12,8 +12,7 @@ import (
 // retry queues a job that failed or timed out again (description: POST /retry; B, rule 2).
 func (a *api) retry(w http.ResponseWriter, r *http.Request, t target) error {
 	job, err := a.Engine.Retry(r.Context(), t.endpoint, t.job)
-	var refused *engine.NotRetryable
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*engine.NotRetryable](err); ok {
 		return httpanswer.Refuse(http.StatusBadRequest, "%s", refused)
 	}
 	if err != nil {

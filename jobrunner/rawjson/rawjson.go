@@ -114,8 +114,7 @@ func Count(text []byte, limit int) (n int) {
 // Fault returns nil if the text is JSON, otherwise at which byte it stops being JSON, and why.
 func Fault(text []byte) error {
 	err := json.Unmarshal(text, new(json.RawMessage))
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("at byte %d: %w", syntax.Offset, err)
 	}
 	return err

@@ -60,7 +60,7 @@ func Temporary(err error) bool {
 	if err == nil {
 		return false
 	}
-	if memory := new(MemoryFullError); errors.As(err, &memory) {
+	if _, full := errors.AsType[*MemoryFullError](err); full {
 		return false // waiting would only need more memory
 	}
 	c := Classify(err)
@@ -70,7 +70,7 @@ func Temporary(err error) bool {
 // Public returns a text for clients of an error that isn't a Fault. It omits the database's
 // own text, which has names of hosts, users and files.
 func Public(err error) string {
-	if memory := new(MemoryFullError); errors.As(err, &memory) {
+	if memory, ok := errors.AsType[*MemoryFullError](err); ok {
 		return memory.Error()
 	}
 	switch Classify(err) {
@@ -108,8 +108,7 @@ func classifySQLite(err error) error {
 
 // IsUnique reports whether err is the violation of a unique index.
 func IsUnique(err error) bool {
-	var p *pgconn.PgError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return p.Code == uniqueViolation
 	}
 	var e *lite.Error

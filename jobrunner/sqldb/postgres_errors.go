@@ -47,8 +47,7 @@ var errBusy = errors.New("all connections of this process are in use")
 
 // isUnavailable reports whether the server can't be reached or can't serve.
 func isUnavailable(err error) bool {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return slices.ContainsFunc(unavailableCodes, func(code string) bool { return strings.HasPrefix(e.Code, code) }) && e.Code != diskFull
 	}
 	var (

@@ -230,8 +230,7 @@ func (s *Sender) post(ctx context.Context, c *engine.Call) error {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "gpucloud-jobrunner")
 	resp, err := s.client.Do(req)
-	var failed *url.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err
 	}
 	if err != nil {

@@ -32,7 +32,7 @@ func (w *worker) acquireDevices(ctx context.Context, needsDevices bool) bool {
 			w.pool.logger.InfoContext(ctx, "a worker waits to be placed", "endpoint", w.pool.id, "worker", w.id, "reason", w.reason)
 		}
 		w.mu.Unlock()
-		if busy := new(gpu.BusyError); errors.As(err, &busy) && !w.pool.batch() {
+		if _, busy := errors.AsType[*gpu.BusyError](err); busy && !w.pool.batch() {
 			w.pool.config.makeRoom(w.settings)
 		}
 		select {

@@ -33,8 +33,7 @@ func (a *api) done(w http.ResponseWriter, r *http.Request, t target) error {
 	defer a.Workers.Posting(t.endpoint, t.worker, t.job)()
 	p, hold, err := a.readPost(r)
 	defer hold.Release()
-	var unusable *unusableError
-	if errors.As(err, &unusable) && !unusable.progress {
+	if unusable, ok := errors.AsType[*unusableError](err); ok && !unusable.progress {
 		text := "the worker's result was refused: " + unusable.Error()
 		if err := a.Workers.Report(context.WithoutCancel(r.Context()), t.endpoint, t.worker, t.job, engine.Fail(text, nil), false); err != nil {
 			return err
