@@ -56,31 +56,24 @@ func (b *backoff) pause(now time.Time) (left time.Duration) {
 	return 0
 }
 
-// ready records that a worker requested a job.
-func (b *backoff) ready(version int64) {
+// succeed calls change, with mu held, if version is the endpoint's.
+func (b *backoff) succeed(version int64, change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if version == b.version {
-		b.latest = ""
+		change()
 	}
 }
 
+// ready records that a worker requested a job.
+func (b *backoff) ready(version int64) { b.succeed(version, func() { b.latest = "" }) }
+
 // serving records that a worker behind a load balancer is ready.
-func (b *backoff) serving(version int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if version == b.version {
-		b.failures = 0
-	}
-}
+func (b *backoff) serving(version int64) { b.succeed(version, func() { b.failures = 0 }) }
 
 // jobDone records that a worker completed a job.
 func (b *backoff) jobDone(version int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if version == b.version {
-		b.failures, b.logged, b.latest = 0, nil, ""
-	}
+	b.succeed(version, func() { b.failures, b.logged, b.latest = 0, nil, "" })
 }
 
 // renew forgets all failures for a new version of the endpoint.

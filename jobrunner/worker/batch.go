@@ -43,14 +43,8 @@ func (p *Pools) makeRoom(e Endpoint) {
 	if err != nil {
 		return
 	}
-	for _, pool := range p.all() {
-		if !pool.batch() {
-			continue
-		}
-		if w := pool.find(func(w *worker) bool { return w.hasDeviceOf(request.Types) }); w != nil {
-			w.preempt()
-			return
-		}
+	if w := p.anyWorker(func(w *worker) bool { return w.pool.batch() && w.hasDeviceOf(request.Types) }); w != nil {
+		w.preempt()
 	}
 }
 

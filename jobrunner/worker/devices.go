@@ -102,13 +102,11 @@ func (p *Pools) forwardFreed() {
 		case <-p.ctx.Done():
 			return
 		}
-		for _, pool := range p.all() {
-			pool.find(func(w *worker) bool {
-				if w.view().State == Throttled {
-					notify.Signal(w.retry)
-				}
-				return false
-			})
-		}
+		p.anyWorker(func(w *worker) bool {
+			if w.view().State == Throttled {
+				notify.Signal(w.retry)
+			}
+			return false
+		})
 	}
 }

@@ -138,25 +138,13 @@ func (p *pool) logOf(worker string) *run.Log {
 // OffClock returns an endpoint with a worker that runs a job and ignores the deployment's clock, or
 // "".
 func (p *Pools) OffClock() (endpoint string) {
-	for _, pool := range p.all() {
-		if pool.find(func(w *worker) bool { return w.view().offClock }) != nil {
-			endpoint = pool.id
-		}
+	if w := p.anyWorker(func(w *worker) bool { return w.view().offClock }); w != nil {
+		return w.pool.id
 	}
-	return endpoint
+	return ""
 }
 
 // Mounts reports whether a live worker mounts a network volume.
 func (p *Pools) Mounts(volume string) bool {
-	for _, pool := range p.all() {
-		pool.mu.Lock()
-		for w := range pool.workers {
-			if len(w.settings.Volumes) > 0 && w.settings.Volumes[0] == volume {
-				pool.mu.Unlock()
-				return true
-			}
-		}
-		pool.mu.Unlock()
-	}
-	return false
+	return p.anyWorker(func(w *worker) bool { return len(w.settings.Volumes) > 0 && w.settings.Volumes[0] == volume }) != nil
 }

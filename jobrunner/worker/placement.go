@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // Placement is what a worker runs on, and where, in the catalog's terms. A machine that lacks the GPUs
@@ -41,28 +42,26 @@ func placeGPU(offered *catalog.Catalog, e Endpoint, request *gpu.Request) (p Pla
 }
 
 // placeCPU chooses the first flavor in stock. An endpoint that names none may get any.
-func placeCPU(offered *catalog.Catalog, e Endpoint) (p Placement, err error) {
-	var flavors []string
-	for _, c := range e.CPU {
-		flavors = append(flavors, c.FlavorID)
-		p = Placement{CPU: c.FlavorID, VCPUs: c.VCPUCount}
-		if p.DataCenter = dataCenterOf(offered, catalog.Placing{CPU: p.CPU}, e); p.DataCenter != "" {
-			return p, nil
+func placeCPU(offered *catalog.Catalog, e Endpoint) (Placement, error) {
+	choices := e.CPU
+	if len(choices) == 0 {
+		for _, f := range offered.CPUs {
+			choices = append(choices, store.CPU{FlavorID: f.ID, VCPUCount: f.MinVCPU})
 		}
 	}
-	for _, f := range offered.CPUs {
-		if len(e.CPU) > 0 {
-			break
-		}
-		p = Placement{CPU: f.ID, VCPUs: f.MinVCPU}
-		if p.DataCenter = dataCenterOf(offered, catalog.Placing{CPU: p.CPU}, e); p.DataCenter != "" {
-			return p, nil
+	for _, c := range choices {
+		if place := dataCenterOf(offered, catalog.Placing{CPU: c.FlavorID}, e); place != "" {
+			return Placement{CPU: c.FlavorID, VCPUs: c.VCPUCount, DataCenter: place}, nil
 		}
 	}
-	if len(flavors) == 0 && len(offered.CPUs) == 0 {
+	if len(choices) == 0 {
 		return Placement{}, nil
 	}
-	return Placement{}, outOfStock(flavors, "any CPU", e)
+	var named []string
+	for _, c := range e.CPU {
+		named = append(named, c.FlavorID)
+	}
+	return Placement{}, outOfStock(named, "any CPU", e)
 }
 
 // dataCenterOf returns the data center for a worker of an endpoint, or "" if none has stock.

@@ -33,6 +33,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -234,11 +236,17 @@ func (p *Pools) pool(endpoint string) *pool {
 func (p *Pools) all() []*pool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := make([]*pool, 0, len(p.pools))
-	for _, pool := range p.pools {
-		all = append(all, pool)
+	return slices.Collect(maps.Values(p.pools))
+}
+
+// anyWorker returns a live worker of any endpoint for which test is true, or nil.
+func (p *Pools) anyWorker(test func(w *worker) bool) *worker {
+	for _, pool := range p.all() {
+		if w := pool.find(test); w != nil {
+			return w
+		}
 	}
-	return all
+	return nil
 }
 
 // Drain makes all workers leave once their jobs are done, and starts no more. It waits for them until

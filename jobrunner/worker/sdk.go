@@ -32,12 +32,7 @@ func (p *Pools) shared(w *worker) bool {
 	if folder == "" {
 		return false
 	}
-	for _, pool := range p.all() {
-		if pool.find(func(other *worker) bool { v := other.view(); return other != w && v.usesProtocol && v.folder == folder }) != nil {
-			return true
-		}
-	}
-	return false
+	return p.anyWorker(func(other *worker) bool { v := other.view(); return other != w && v.usesProtocol && v.folder == folder }) != nil
 }
 
 // keepsJobsInFolder reports whether a release keeps its jobs in its working folder, as 1.7.12 to 1.9
