@@ -281,22 +281,18 @@ func (e *Engine) Batches(ctx context.Context, endpoint string, offset, limit int
 	return batches, total, err
 }
 
-func (e *Engine) readBatches(ctx context.Context, query string, args ...any) (batches []Batch, err error) {
-	err = e.db.Read(ctx, func(r *sqldb.Reader) (err error) {
-		batches, err = collect(r, func(rows sqldb.Rows) (b Batch, err error) {
-			var verdict BatchState
-			var created int64
-			var left int
-			err = rows.Scan(&b.Endpoint, &b.ID, &b.Name, &b.State, &verdict, &created, &b.Total, &b.InProgress, &b.Completed, &b.Failed, &left)
-			if verdict != "" && left == 0 {
-				b.State = verdict
-			}
-			b.Created = fromMillis(created)
-			return b, err
-		}, query, args...)
-		return err
-	})
-	return batches, err
+func (e *Engine) readBatches(ctx context.Context, query string, args ...any) ([]Batch, error) {
+	return readAll(ctx, e.db, func(rows sqldb.Rows) (b Batch, err error) {
+		var verdict BatchState
+		var created int64
+		var left int
+		err = rows.Scan(&b.Endpoint, &b.ID, &b.Name, &b.State, &verdict, &created, &b.Total, &b.InProgress, &b.Completed, &b.Failed, &left)
+		if verdict != "" && left == 0 {
+			b.State = verdict
+		}
+		b.Created = fromMillis(created)
+		return b, err
+	}, query, args...)
 }
 
 // Requests reads a page of a batch's requests, the oldest first, and their total number.
@@ -306,22 +302,19 @@ func (e *Engine) Requests(ctx context.Context, endpoint, id string, offset, limi
 	if err != nil {
 		return nil, 0, err
 	}
-	err = e.db.Read(ctx, func(r *sqldb.Reader) (err error) {
-		requests, err = collect(r, func(rows sqldb.Rows) (q Request, err error) {
-			var started, finished int64
-			err = rows.Scan(&q.ID, &q.State, &started, &finished, &q.Output, &q.Size, &q.Error)
-			if q.State == draft {
-				q.State = InQueue
-			}
-			if started > 0 {
-				q.Started = fromMillis(started)
-			}
-			if finished > 0 {
-				q.Completed = fromMillis(finished)
-			}
-			return q, err
-		}, selectRequests, maxOutput, endpoint, id, limit, offset)
-		return err
-	})
+	requests, err = readAll(ctx, e.db, func(rows sqldb.Rows) (q Request, err error) {
+		var started, finished int64
+		err = rows.Scan(&q.ID, &q.State, &started, &finished, &q.Output, &q.Size, &q.Error)
+		if q.State == draft {
+			q.State = InQueue
+		}
+		if started > 0 {
+			q.Started = fromMillis(started)
+		}
+		if finished > 0 {
+			q.Completed = fromMillis(finished)
+		}
+		return q, err
+	}, selectRequests, maxOutput, endpoint, id, limit, offset)
 	return slices.Clip(requests), b.Total, err
 }

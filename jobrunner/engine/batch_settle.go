@@ -12,11 +12,10 @@ import (
 // settleBatches settles all due batches.
 func (e *Engine) settleBatches(ctx context.Context) error {
 	for {
-		var due []int64
-		err := e.db.Read(ctx, func(r *sqldb.Reader) (err error) {
-			due, err = collect(r, func(rows sqldb.Rows) (k int64, err error) { return k, rows.Scan(&k) }, selectDueBatches, e.now())
-			return err
-		})
+		due, err := readAll(ctx, e.db, func(rows sqldb.Rows) (k int64, err error) {
+			err = rows.Scan(&k)
+			return k, err
+		}, selectDueBatches, e.now())
 		if err != nil || len(due) == 0 {
 			return err
 		}

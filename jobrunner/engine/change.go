@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -72,18 +73,36 @@ func remove(tx *sqldb.Tx, statement string, args ...any) ([]change, error) {
 	}, statement, args...)
 }
 
-func collect[T any](q sqldb.Querier, scan func(sqldb.Rows) (T, error), statement string, args ...any) (all []T, err error) {
+// each calls row for each row of a statement.
+func each(q sqldb.Querier, row func(sqldb.Rows) error, statement string, args ...any) (err error) {
 	rows, err := q.Query(statement, args...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
-		one, err := scan(rows)
-		if err != nil {
-			return nil, err
+		if err := row(rows); err != nil {
+			return err
 		}
-		all = append(all, one)
 	}
-	return all, rows.Err()
+	return rows.Err()
+}
+
+// collect returns the rows of a statement.
+func collect[T any](q sqldb.Querier, scan func(sqldb.Rows) (T, error), statement string, args ...any) (all []T, err error) {
+	err = each(q, func(rows sqldb.Rows) error {
+		one, err := scan(rows)
+		all = append(all, one)
+		return err
+	}, statement, args...)
+	return all, err
+}
+
+// readAll is collect in a read of its own.
+func readAll[T any](ctx context.Context, db *sqldb.DB, scan func(sqldb.Rows) (T, error), query string, args ...any) (all []T, err error) {
+	err = db.Read(ctx, func(r *sqldb.Reader) (err error) {
+		all, err = collect(r, scan, query, args...)
+		return err
+	})
+	return all, err
 }

@@ -102,29 +102,15 @@ func (e *Engine) loadCounts(ctx context.Context) error {
 
 // addTallies adds the rows of a query to the counts that entry returns.
 func addTallies(r *sqldb.Reader, entry func(endpoint string) *Counts, query string, args ...any) error {
-	return each(r, query, func(scan func(...any) error) error {
+	return each(r, func(rows sqldb.Rows) error {
 		var endpoint string
 		var n Counts
-		if err := scan(&endpoint, &n.InQueue, &n.waiting, &n.InProgress, &n.Completed, &n.Failed, &n.Retried); err != nil {
+		if err := rows.Scan(&endpoint, &n.InQueue, &n.waiting, &n.InProgress, &n.Completed, &n.Failed, &n.Retried); err != nil {
 			return err
 		}
 		entry(endpoint).sum(n)
 		return nil
-	}, args...)
-}
-
-func each(r *sqldb.Reader, query string, row func(scan func(...any) error) error, args ...any) (err error) {
-	rows, err := r.Query(query, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		if err := row(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	}, query, args...)
 }
 
 // Counts returns an endpoint's counts. If a shared database can't be reached, it returns

@@ -108,14 +108,14 @@ func (e *Engine) Leaders(ctx context.Context) (map[string]Leader, error) {
 	leaders, id := map[string]Leader{}, e.processID()
 	err := e.db.Read(ctx, func(r *sqldb.Reader) error {
 		clear(leaders)
-		return each(r, selectLeads, func(scan func(...any) error) error {
+		return each(r, func(rows sqldb.Rows) error {
 			var endpoint string
 			var l Leader
-			err := scan(&endpoint, &l.Process, &l.Epoch, &l.Failure, &l.URL)
+			err := rows.Scan(&endpoint, &l.Process, &l.Epoch, &l.Failure, &l.URL)
 			l.Own = l.Process == id
 			leaders[endpoint] = l
 			return err
-		})
+		}, selectLeads)
 	})
 	return leaders, err
 }

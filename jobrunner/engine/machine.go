@@ -204,7 +204,7 @@ const (
 	// recentJobs lists an endpoint's newest jobs, without outputs above a size.
 	// Arguments: the maximum size of an output in bytes, the arguments of newestOfEndpoint,
 	// and the maximum number of jobs.
-	recentJobs = `SELECT id, state, queued, started, deadline, finished, worker, retries,
+	recentJobs = `SELECT ` + listedColumns + `,
 			CASE WHEN LENGTH(output) <= ? THEN output END, COALESCE(error, '')
 		FROM jobs LEFT JOIN outputs ON outputs.k = jobs.k
 		WHERE` + newestOfEndpoint + `ORDER BY jobs.k DESC LIMIT ?`
@@ -222,9 +222,11 @@ const (
 	latestJobs   = selectOverview + `WHERE +gone > ? AND endpoint NOT LIKE '%` + queueSuffix + `' ORDER BY jobs.k DESC LIMIT ?`
 	latestJobsOf = selectOverview + `WHERE` + newestOfEndpoint + `ORDER BY jobs.k DESC LIMIT ?`
 
-	selectOverview = `SELECT endpoint, id, state, queued, started, deadline, finished, worker, retries,
+	selectOverview = `SELECT ` + listedColumns + `,
 			COALESCE((SELECT SUBSTR(error, 1, ?) FROM outputs WHERE outputs.k = jobs.k AND jobs.state = 'FAILED'), '')
 		FROM jobs `
+
+	listedColumns = `endpoint, id, state, queued, started, deadline, finished, worker, retries`
 
 	// unreadChunks lists a job's unread chunks in order.
 	// Arguments: the arguments of jobByID.

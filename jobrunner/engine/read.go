@@ -66,45 +66,37 @@ func (j *Job) setTimes(queued, started, finished int64) {
 
 // Recent reads up to 100 of an endpoint's jobs, the newest first. It leaves out outputs of
 // more than 64 KiB.
-func (e *Engine) Recent(ctx context.Context, endpoint string) (jobs []Job, err error) {
+func (e *Engine) Recent(ctx context.Context, endpoint string) ([]Job, error) {
 	now := e.now()
-	err = e.db.Read(ctx, func(r *sqldb.Reader) (err error) {
-		jobs, err = collect(r, func(rows sqldb.Rows) (Job, error) {
-			job := Job{Endpoint: endpoint}
-			var queued, started, deadline, finished int64
-			err := rows.Scan(&job.ID, &job.State, &queued, &started, &deadline, &finished, &job.Worker, &job.Retries, &job.Output, &job.Error)
-			if job.State == InProgress && deadline <= now { // the sweeper will record it
-				job.State, finished = TimedOut, deadline
-			}
-			job.setTimes(queued, started, finished)
-			return job, err
-		}, recentJobs, maxRecentOutput, endpoint, now, maxRecent, endpoint, now, maxRecent, maxRecent)
-		return err
-	})
-	return jobs, err
+	return readAll(ctx, e.db, func(rows sqldb.Rows) (job Job, err error) {
+		err = job.scanListed(rows, now, &job.Output, &job.Error)
+		return job, err
+	}, recentJobs, maxRecentOutput, endpoint, now, maxRecent, endpoint, now, maxRecent, maxRecent)
 }
 
 // Latest reads the newest n jobs of an endpoint, or of all endpoints for "", the newest
 // first. It leaves out outputs and truncates long errors.
-func (e *Engine) Latest(ctx context.Context, endpoint string, n int) (jobs []Job, err error) {
+func (e *Engine) Latest(ctx context.Context, endpoint string, n int) ([]Job, error) {
 	now := e.now()
 	query, args := latestJobs, []any{maxLatestError, now, n}
 	if endpoint != "" {
 		query, args = latestJobsOf, []any{maxLatestError, endpoint, now, n, endpoint, now, n, n}
 	}
-	err = e.db.Read(ctx, func(r *sqldb.Reader) (err error) {
-		jobs, err = collect(r, func(rows sqldb.Rows) (job Job, err error) {
-			var queued, started, deadline, finished int64
-			err = rows.Scan(&job.Endpoint, &job.ID, &job.State, &queued, &started, &deadline, &finished, &job.Worker, &job.Retries, &job.Error)
-			if job.State == InProgress && deadline <= now { // the sweeper will record it
-				job.State, finished = TimedOut, deadline
-			}
-			job.setTimes(queued, started, finished)
-			return job, err
-		}, query, args...)
-		return err
-	})
-	return jobs, err
+	return readAll(ctx, e.db, func(rows sqldb.Rows) (job Job, err error) {
+		err = job.scanListed(rows, now, &job.Error)
+		return job, err
+	}, query, args...)
+}
+
+// scanListed scans the columns of lists of jobs, and then others.
+func (j *Job) scanListed(rows sqldb.Rows, now int64, others ...any) error {
+	var queued, started, deadline, finished int64
+	err := rows.Scan(append([]any{&j.Endpoint, &j.ID, &j.State, &queued, &started, &deadline, &finished, &j.Worker, &j.Retries}, others...)...)
+	if j.State == InProgress && deadline <= now { // the sweeper will record it
+		j.State, finished = TimedOut, deadline
+	}
+	j.setTimes(queued, started, finished)
+	return err
 }
 
 // expireOverdue times out a running job: IN_PROGRESS → TIMED_OUT. It returns errSpooled if

@@ -37,16 +37,10 @@ type process struct {
 func OthersAlive(ctx context.Context, db *sqldb.DB) (alive int, err error) {
 	var before map[string]process
 	for attempt := range 2 {
-		now := map[string]process{}
-		err := db.Read(ctx, func(r *sqldb.Reader) error {
-			clear(now)
-			return each(r, otherProcesses, func(scan func(...any) error) error {
-				var id string
-				var p process
-				err := scan(&id, &p.beats, &p.node.URL, &p.node.Machine)
-				now[id] = p
-				return err
-			}, "")
+		var now map[string]process
+		err := db.Read(ctx, func(r *sqldb.Reader) (err error) {
+			now, err = processesBesides(r, "")
+			return err
 		})
 		if err != nil {
 			return 0, err
@@ -168,13 +162,13 @@ func (e *Engine) wakeTakers(ctx context.Context) error {
 	jobs := map[string]int{}
 	err := e.db.Read(ctx, func(r *sqldb.Reader) error {
 		clear(jobs)
-		return each(r, sumWaiting, func(scan func(...any) error) error {
+		return each(r, func(rows sqldb.Rows) error {
 			var endpoint string
 			var n int
-			err := scan(&endpoint, &n)
+			err := rows.Scan(&endpoint, &n)
 			jobs[endpoint] = n
 			return err
-		})
+		}, sumWaiting)
 	})
 	if err != nil {
 		return err
@@ -197,7 +191,7 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, 
 		if removed = n == 0; err != nil {
 			return err
 		}
-		others, err = e.otherProcesses(tx)
+		others, err = processesBesides(tx, e.processID())
 		return err
 	})
 	if err != nil {
@@ -249,15 +243,16 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, 
 	return gone, nil
 }
 
-// otherProcesses returns the other processes on the database by id.
-func (e *Engine) otherProcesses(tx *sqldb.Tx) (map[string]process, error) {
+// processesBesides returns the processes on the database by id, without the one with the id own.
+func processesBesides(q sqldb.Querier, own string) (map[string]process, error) {
 	others := map[string]process{}
-	_, err := collect(tx, func(r sqldb.Rows) (one process, err error) {
+	err := each(q, func(rows sqldb.Rows) error {
 		var id string
-		err = r.Scan(&id, &one.beats, &one.node.URL, &one.node.Machine)
-		others[id] = one
-		return one, err
-	}, otherProcesses, e.processID())
+		var p process
+		err := rows.Scan(&id, &p.beats, &p.node.URL, &p.node.Machine)
+		others[id] = p
+		return err
+	}, otherProcesses, own)
 	return others, err
 }
 

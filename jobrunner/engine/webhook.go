@@ -85,19 +85,15 @@ func (e *Engine) CallQueues(ctx context.Context, busy []BusyHost) (queues []Call
 		return nil, err
 	}
 	statement, args := withBusyHosts(callQueues, busy)
-	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
-		all, err := collect(r, func(rows sqldb.Rows) (q CallQueue, err error) {
-			var next sql.NullInt64
-			err = rows.Scan(&q.Owner, &q.Endpoint, &next)
-			if next.Valid {
-				q.Next = fromMillis(next.Int64)
-			}
-			return q, err
-		}, statement, args...)
-		queues = slices.DeleteFunc(all, func(q CallQueue) bool { return q.Next.IsZero() })
-		return err
-	})
-	return queues, err
+	queues, err = readAll(ctx, e.db, func(rows sqldb.Rows) (q CallQueue, err error) {
+		var next sql.NullInt64
+		err = rows.Scan(&q.Owner, &q.Endpoint, &next)
+		if next.Valid {
+			q.Next = fromMillis(next.Int64)
+		}
+		return q, err
+	}, statement, args...)
+	return slices.DeleteFunc(queues, func(q CallQueue) bool { return q.Next.IsZero() }), err
 }
 
 // ClaimCall claims and returns the first due call of a queue to a host that isn't busy.
