@@ -140,19 +140,17 @@ func (c *container) Exit() run.Exit        { return c.exit }
 func (c *container) Address() string       { return c.address }
 
 func (c *container) Stop(grace time.Duration) {
-	select {
-	case <-c.done:
+	if isClosed(c.done) {
 		return
-	default:
 	}
 	c.stopOnce.Do(func() { close(c.stopping) })
 	c.policy.stop(c, grace)
 	<-c.done
 }
 
-func (c *container) isStopping() bool {
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-c.stopping:
+	case <-c:
 		return true
 	default:
 		return false
@@ -206,11 +204,11 @@ func (d detached) wait(c *container) run.Exit {
 		s, err := c.inspect(backgroundTimeout)
 		switch {
 		case err == nil && s.running:
-		case err == nil && !c.isStopping():
+		case err == nil && !isClosed(c.stopping):
 			return run.Exit{Text: procgroup.StatusText(s.status, s.oom), OK: s.status == 0}
 		case err == nil:
 			return run.Exit{Text: run.Stopped, OK: s.status == 0}
-		case c.isGone() && c.isStopping():
+		case c.isGone() && isClosed(c.stopping):
 			return run.Exit{Text: run.Stopped}
 		case c.isGone():
 			return run.Exit{Text: "its container was removed, but not by the jobrunner"}
@@ -299,10 +297,8 @@ func (c *container) findAddress(ctx context.Context, network string) {
 
 // Usage returns what the container's processes use, if they are processes of this machine.
 func (c *container) Usage() run.Usage {
-	select {
-	case <-c.done:
+	if isClosed(c.done) {
 		return run.Usage{}
-	default:
 	}
 	c.mu.Lock()
 	pid := c.pid
