@@ -17,7 +17,7 @@ import (
 const preflightTime = 4 * time.Second
 
 // preflight sends a few requests to find out whether the target can be judged. refused is
-// why it can't be, or "". notes are oddities, such as clock skew.
+// why it can't be, or "". notes are oddities, such as clock skew or an unknown endpoint.
 func preflight(ctx context.Context, e *env.Env) (refused string, notes []string) {
 	ctx, cancel := context.WithTimeout(ctx, preflightTime)
 	defer cancel()
@@ -63,6 +63,9 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 			unknownURL := cmp.Or(t.V2(), t.Queue(), t.V1()) + "/conf-nothing-is-here"
 			if x := get(unknownURL, t.Key); x.Status/100 == 2 {
 				return e.Secrets.Redact(fmt.Sprintf("not this API: it returns %d even for a path that doesn't exist (GET %s)", x.Status, unknownURL)), nil
+			}
+			for _, fault := range faults {
+				notes = append(notes, e.Secrets.Redact(fault))
 			}
 			return "", append(notes, noteClockSkew(x)...)
 		}

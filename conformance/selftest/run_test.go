@@ -42,6 +42,16 @@ func TestRunFromGo(t *testing.T) {
 	must.Equal(t, r.Counts[report.Pass], 2, r.Counts)
 }
 
+// A note says that the endpoint doesn't exist, since only cases with jobs need it.
+func TestUnknownEndpointIsNoted(t *testing.T) {
+	target := startDeployment(t, nil)
+	target.Endpoint = "nonsense"
+	r := judge(t, conformance.Options{Target: target, Select: []string{"VER-38"}})
+	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "/v2/nonsense/health returned 404") || r.Exit != conformance.ExitConformant {
+		t.Errorf("%q with exit code %d", r.Notes, r.Exit)
+	}
+}
+
 // A run against a target that can't be judged ends soon, with the reason in one line.
 func TestTargetIsDown(t *testing.T) {
 	t.Parallel()
