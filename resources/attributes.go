@@ -70,9 +70,9 @@ func nonEmptyObject(text string, members attributes) schema.SingleNestedAttribut
 	return schema.SingleNestedAttribute{Optional: true, MarkdownDescription: text, Validators: value.NotEmpty, Attributes: members}
 }
 
-// keptAttribute is an optional attribute. An imported or moved object keeps its value if the
+// keptIfOmitted is an optional attribute. An imported or moved object keeps its value if the
 // configuration omits it (planrule.Omitted).
-func keptAttribute(a schema.Attribute) schema.Attribute {
+func keptIfOmitted(a schema.Attribute) schema.Attribute {
 	kept := reflect.New(reflect.TypeOf(a)).Elem()
 	kept.Set(reflect.ValueOf(a))
 	kept.FieldByName("Computed").SetBool(true)

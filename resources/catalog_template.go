@@ -28,7 +28,7 @@ var catalogTemplates = &kit.Source[catalogTemplate]{
 			}
 			return out, err
 		},
-		Only: append([]planrule.OneVersion{{Version: api.V2, Attribute: "source", Except: []string{"official", "community"}, Ruled: true}}, templateOnly...),
+		Only: append([]planrule.OneVersion{{Version: api.V2, Attribute: "source", Except: []string{"official", "community"}, HandledByKind: true}}, templateOneVersion...),
 		Read: func(ctx context.Context, c *api.Client, state *catalogTemplate) error {
 			got, err := c.CatalogTemplate(ctx, state.ID.ValueString())
 			if err != nil {
@@ -40,7 +40,7 @@ var catalogTemplates = &kit.Source[catalogTemplate]{
 		},
 	},
 	Complete: func(m *catalogTemplate) { m.command().complete() },
-	Omit:     append([]string{"registry", "public"}, ofConfigurations...), // only the owner sees registry; public is always true
+	Omit:     append([]string{"registry", "public"}, configurationOnly...), // only the owner sees registry; public is always true
 	Filters:  []string{"category", "image", "serverless", "source"},
 }
 

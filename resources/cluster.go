@@ -13,7 +13,7 @@ import (
 )
 
 // Cluster is gpucloud_cluster: equal pods with their own network. Only its name can change.
-var Cluster = collected(kit.Kind[cluster]{
+var Cluster = newCollectionKind(kit.Kind[cluster]{
 	Name:     "cluster",
 	Schema:   clusterSchema,
 	Version:  api.V2,
@@ -72,10 +72,10 @@ const clusterLoss = "The processes of its pods end, and what is on their contain
 // clusterFixed are the attributes that only a create sets: all except the name. For an imported
 // cluster, an apply records those that its pods don't show.
 var clusterFixed = slices.Concat(
-	fixedSetting{readable: true}.each("type", "compute", "template_id"),
-	fixedSetting{}.each("image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"),
-	fixedSetting{constraint: true}.each("data_center_ids"),
-	fixedSetting{}.each("start_ssh", "start_jupyter"),
+	fixedSetting{readable: true}.forAttributes("type", "compute", "template_id"),
+	fixedSetting{}.forAttributes("image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"),
+	fixedSetting{constraint: true}.forAttributes("data_center_ids"),
+	fixedSetting{}.forAttributes("start_ssh", "start_jupyter"),
 )
 
 // planClusterCommand keeps the start command if the configuration omits it.
@@ -109,7 +109,7 @@ func planCluster(ctx context.Context, p *planrule.Plan[cluster]) {
 	if p.Plan.command().equals(p.State.command()) {
 		fixed = slices.DeleteFunc(slices.Clone(fixed), func(f fixedSetting) bool { return slices.Contains(commandAttributes, f.attribute) })
 	}
-	replaced, recorded := fixedChanges(ctx, p, ofCluster, fixed, p.Created, p.State.Private.Carried)
+	replaced, recorded := fixedChanges(ctx, p, clusterMembers, fixed, p.Created, p.State.Private.Carried)
 	planReplacement(ctx, p, replaced, p.State.DataCenterIDs, p.Plan.DataCenterIDs)
 	switch {
 	case len(replaced) > 0:

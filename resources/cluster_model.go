@@ -12,32 +12,32 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// fixedOfCluster ends the description of an attribute that only a create sends.
-const fixedOfCluster = " Forces replacement."
+// forcesReplacement ends the descriptions of attributes that only a create sends.
+const forcesReplacement = " Forces replacement."
 
 var clusterSchema = schema.Schema{
 	MarkdownDescription: "A cluster: equal pods in one data center with their own network. Only the name can change in place. API v2 only.",
 	Attributes: map[string]schema.Attribute{
 		"id":   idAttribute("cluster"),
-		"name": ofCluster.text("name", "Name of the cluster. It need not be unique."),
-		"type": ofCluster.text("type", "{choices}; the latter two give the pods roles.", fixedOfCluster),
-		"compute": requiredObject("The machines of the cluster, which are equal."+fixedOfCluster, attributes{
-			"gpu_type_id":       ofCluster.text("compute.gpuTypeId", "GPU type, such as `NVIDIA L4`."),
-			"gpu_count_per_pod": ofCluster.integer("compute.gpuCountPerPod", "GPUs of each pod."),
-			"pod_count":         ofCluster.integer("compute.podCount", "Pods, {min} to {max}."),
+		"name": clusterMembers.text("name", "Name of the cluster. It need not be unique."),
+		"type": clusterMembers.text("type", "{choices}; the latter two give the pods roles.", forcesReplacement),
+		"compute": requiredObject("The machines of the cluster, which are equal."+forcesReplacement, attributes{
+			"gpu_type_id":       clusterMembers.text("compute.gpuTypeId", "GPU type, such as `NVIDIA L4`."),
+			"gpu_count_per_pod": clusterMembers.integer("compute.gpuCountPerPod", "GPUs of each pod."),
+			"pod_count":         clusterMembers.integer("compute.podCount", "Pods, {min} to {max}."),
 		}),
-		"template_id":         ofCluster.text("templateId", "Id of a template for pods (`serverless = false`), from which the pods get all settings of their containers and the registry auth. Conflicts with `image`, `args`, `entrypoint`, `cmd`, `disk`, `env`, `ports` and `mounts`.", fixedOfCluster),
-		"image":               imageAttribute(ofCluster, "Container image of the pods. A create needs it or `template_id`.", fixedOfCluster),
-		"args":                keptAttribute(argsAttribute(ofCluster, fixedOfCluster)),
-		"entrypoint":          keptAttribute(entrypointAttribute(ofCluster, fixedOfCluster)),
-		"cmd":                 keptAttribute(cmdAttribute(ofCluster, fixedOfCluster)),
-		"disk":                integerPlan(leftOut(ofCluster.integer("disk", "Container disk of each pod in GB, new at each start. If omitted, a new cluster gets the deployment's default, and an existing one keeps its value.", fixedOfCluster), true), createDefault{types.Int64Null()}),
-		"env":                 keptAttribute(envAttribute(ofCluster, " The cluster's own variables, such as `NODE_RANK`, take precedence."+fixedOfCluster)),
-		"ports":               keptAttribute(portsAttribute(ofCluster, fixedOfCluster)),
-		"mounts":              keptAttribute(podMountsAttribute("cluster")),
-		"data_center_ids":     ofCluster.texts("dataCenterIds", "Data centers that the cluster may be placed in; default any.", fixedOfCluster),
-		"start_ssh":           leftOut(ofCluster.boolean("startSsh", "Whether the pods get the account's SSH keys (`gpucloud_ssh_keys`) as `PUBLIC_KEY`.", fixedOfCluster), false),
-		"start_jupyter":       leftOut(ofCluster.boolean("startJupyter", "Whether the pods get a generated `JUPYTER_PASSWORD`, one for all.", fixedOfCluster), false),
+		"template_id":         clusterMembers.text("templateId", "Id of a template for pods (`serverless = false`), from which the pods get all settings of their containers and the registry auth. Conflicts with `image`, `args`, `entrypoint`, `cmd`, `disk`, `env`, `ports` and `mounts`.", forcesReplacement),
+		"image":               imageAttribute(clusterMembers, "Container image of the pods. A create needs it or `template_id`.", forcesReplacement),
+		"args":                keptIfOmitted(argsAttribute(clusterMembers, forcesReplacement)),
+		"entrypoint":          keptIfOmitted(entrypointAttribute(clusterMembers, forcesReplacement)),
+		"cmd":                 keptIfOmitted(cmdAttribute(clusterMembers, forcesReplacement)),
+		"disk":                integerPlan(withoutDefault(clusterMembers.integer("disk", "Container disk of each pod in GB, new at each start. If omitted, a new cluster gets the deployment's default, and an existing one keeps its value.", forcesReplacement), true), createDefault{types.Int64Null()}),
+		"env":                 keptIfOmitted(envAttribute(clusterMembers, " The cluster's own variables, such as `NODE_RANK`, take precedence."+forcesReplacement)),
+		"ports":               keptIfOmitted(portsAttribute(clusterMembers, forcesReplacement)),
+		"mounts":              keptIfOmitted(podMountsAttribute("cluster")),
+		"data_center_ids":     clusterMembers.texts("dataCenterIds", "Data centers that the cluster may be placed in; default any.", forcesReplacement),
+		"start_ssh":           withoutDefault(clusterMembers.boolean("startSsh", "Whether the pods get the account's SSH keys (`gpucloud_ssh_keys`) as `PUBLIC_KEY`.", forcesReplacement), false),
+		"start_jupyter":       withoutDefault(clusterMembers.boolean("startJupyter", "Whether the pods get a generated `JUPYTER_PASSWORD`, one for all.", forcesReplacement), false),
 		"deletion_protection": deletionProtectionAttribute("cluster"),
 		"wait_for":            clusterWaitAttribute,
 		"timeouts":            timeoutsAttribute,
@@ -104,9 +104,9 @@ func validateCluster(_ context.Context, c diagnostics.Check, config *cluster) {
 		c.Error("image", "Missing image", "The pods of a cluster are made from an image or a template: set image or template_id.")
 	}
 	if isSet(config.TemplateID) {
-		for _, own := range config.ofTemplates() {
-			if isSet(own.value) {
-				c.Error(own.name, "Setting beside a template", "%s conflicts with template_id: the pods of the cluster get it from the template. Remove one of them.", own.name)
+		for _, s := range config.templateAttributes() {
+			if isSet(s.value) {
+				c.Error(s.name, "Setting conflicts with template_id", "%s conflicts with template_id: the pods of the cluster get it from the template. Remove one of them.", s.name)
 			}
 		}
 	}
@@ -120,8 +120,8 @@ type setting struct {
 	value attr.Value
 }
 
-// ofTemplates returns the attributes that conflict with a template.
-func (m *cluster) ofTemplates() []setting {
+// templateAttributes returns the attributes that a template sets, so they conflict with template_id.
+func (m *cluster) templateAttributes() []setting {
 	return []setting{{"image", m.Image}, {"args", m.Args}, {"entrypoint", m.Entrypoint}, {"cmd", m.Cmd}, {"disk", m.Disk}, {"env", m.Env}, {"ports", m.Ports}, {"mounts", m.Mounts}}
 }
 
@@ -131,7 +131,7 @@ func (m *cluster) expand() (want api.Cluster) {
 	return want
 }
 
-// flatten copies an answer into the model, except the settings of the pods.
+// flatten copies a response into the model, except the settings of the pods.
 func (m *cluster) flatten(got api.Cluster) {
 	m.ID, m.Name, m.Type = types.StringValue(got.ID), types.StringValue(got.Name), types.StringValue(got.Type)
 	m.Compute = value.Object(clusterSchema.Attributes["compute"], &got.Compute)

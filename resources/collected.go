@@ -10,10 +10,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// collected completes a kind whose objects are a collection of the client: it adds the title, which
+// newCollectionKind completes a kind whose objects are a collection of the client: it adds the title, which
 // is the name in words, and each function that the kind lacks. expand and flatten convert an object;
 // nil converts all fields by name.
-func collected[M, T any](k kit.Kind[M], of func(*api.Client) api.Collection[T], expand func(*M) T, flatten func(*M, T)) *kit.Kind[M] {
+func newCollectionKind[M, T any](k kit.Kind[M], collection func(*api.Client) api.Collection[T], expand func(*M) T, flatten func(*M, T)) *kit.Kind[M] {
 	id := func(m *M) string { return value.Text(m, "id").ValueString() }
 	k.Title = cmp.Or(k.Title, strings.ReplaceAll(k.Name, "_", " "))
 	if expand == nil {
@@ -28,32 +28,32 @@ func collected[M, T any](k kit.Kind[M], of func(*api.Client) api.Collection[T], 
 		}
 		return err
 	}
-	k.Objects = func(ctx context.Context, c *api.Client) ([]api.Named, error) { return of(c).Named(ctx) }
-	k.Delete = func(ctx context.Context, c *api.Client, state *M) error { return of(c).Delete(ctx, id(state)) }
+	k.Objects = func(ctx context.Context, c *api.Client) ([]api.Named, error) { return collection(c).Named(ctx) }
+	k.Delete = func(ctx context.Context, c *api.Client, state *M) error { return collection(c).Delete(ctx, id(state)) }
 	if k.ExistingMatches == nil {
 		k.ExistingMatches = func(ctx context.Context, c *api.Client, plan *M) []api.ExistingMatch {
-			return of(c).ExistingMatches(ctx, expand(plan))
+			return collection(c).ExistingMatches(ctx, expand(plan))
 		}
 	}
 	if k.Create == nil {
 		k.Create = func(ctx context.Context, c *api.Client, _, plan *M) error {
-			got, err := of(c).Create(ctx, expand(plan))
+			got, err := collection(c).Create(ctx, expand(plan))
 			return record(plan, got, err)
 		}
 	}
 	if k.Read == nil {
 		k.Read = func(ctx context.Context, c *api.Client, state *M) error {
-			got, err := of(c).Get(ctx, id(state))
+			got, err := collection(c).Get(ctx, id(state))
 			return record(state, got, err)
 		}
 	}
 	if k.Update == nil {
 		k.Update = func(ctx context.Context, c *api.Client, _, state, plan *M) error {
-			have, err := of(c).Get(ctx, id(state))
+			have, err := collection(c).Get(ctx, id(state))
 			if err != nil {
 				return err
 			}
-			got, err := of(c).Update(ctx, have, expand(plan))
+			got, err := collection(c).Update(ctx, have, expand(plan))
 			return record(plan, got, err)
 		}
 	}

@@ -40,14 +40,14 @@ func imageAttribute(m members, text string, more ...string) schema.StringAttribu
 // The storage of a template or a pod. A size of 0, which API v1 accepts, means none.
 var (
 	persistentSizeAttribute = func() schema.Int64Attribute {
-		a := ofPod.integer("mounts.persistent.size", "Size in GB, at least {min} on API v2.")
+		a := podMembers.integer("mounts.persistent.size", "Size in GB, at least {min} on API v2.")
 		a.Validators = positive
 		return a
 	}()
-	mountPathAttribute = ofPod.text("mounts.persistent.path", "Absolute path in the container.")
+	mountPathAttribute = podMembers.text("mounts.persistent.path", "Absolute path in the container.")
 )
 
-var defaultDisk = contract.Default[int64](ofTemplate.at("disk").V2) // GB
+var defaultDisk = contract.Default[int64](templateMembers.at("disk").V2) // GB
 
 var positive = []validator.Int64{atLeast[int64](1), notHuge[int64]()}
 

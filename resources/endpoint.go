@@ -9,10 +9,10 @@ import (
 
 // Endpoint is gpucloud_endpoint: a serverless endpoint. It may follow a template (see
 // endpoint_template.go) or have its own container settings.
-var Endpoint = collected(kit.Kind[endpoint]{
+var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 	Name:     "endpoint",
 	Schema:   endpointSchema,
-	Only:     endpointOnly,
+	Only:     endpointOneVersion,
 	Moved:    movedEndpoint,
 	Validate: validateEndpoint,
 	Plan:     planEndpoint,

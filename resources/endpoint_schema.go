@@ -30,10 +30,10 @@ const (
 // Defaults of an endpoint. The versions document different idle timeouts (v1 5 s, v2 10 s). The
 // provider always sends one, so that both versions behave alike.
 var (
-	defaultMinWorkers   = contract.Default[int64](ofEndpoint.at("workers.min").V2)
-	defaultMaxWorkers   = contract.Default[int64](ofEndpoint.at("workers.max").V2)
-	defaultIdleTimeout  = contract.Default[int64](ofEndpoint.at("workers.idleTimeout").V2)      // s
-	defaultScalingValue = contract.Default[api.Scaling](ofEndpoint.at("scaling").V2).QueueDelay // seconds or requests
+	defaultMinWorkers   = contract.Default[int64](endpointMembers.at("workers.min").V2)
+	defaultMaxWorkers   = contract.Default[int64](endpointMembers.at("workers.max").V2)
+	defaultIdleTimeout  = contract.Default[int64](endpointMembers.at("workers.idleTimeout").V2)      // s
+	defaultScalingValue = contract.Default[api.Scaling](endpointMembers.at("scaling").V2).QueueDelay // seconds or requests
 )
 
 var endpointSchema = schema.Schema{
@@ -42,28 +42,28 @@ var endpointSchema = schema.Schema{
 		"Terraform silently drops a misspelled attribute of an object, such as `workers = { maximum = 50 }`: look for each value in the plan.",
 	Attributes: map[string]schema.Attribute{
 		"id":                  idAttribute("endpoint"),
-		"name":                ofEndpoint.text("name", "Name of the endpoint, up to {max} characters. It need not be unique."),
-		"type":                textPlan(onCreate(ofEndpoint.text("type", "`QUEUE` or `LOAD_BALANCER` (API v2 only; scales on `REQUEST_COUNT`). Forces replacement. Default `QUEUE`; an existing endpoint keeps its type.")), stringplanmodifier.RequiresReplace()),
-		"template_id":         ofEndpoint.text("templateId", "Id of a serverless template that the endpoint follows. API v1 needs one; on API v2 either this or `image` is needed."),
-		"image":               imageAttribute(ofEndpoint, "Container image."),
-		"args":                argsAttribute(ofEndpoint),
-		"entrypoint":          entrypointAttribute(ofEndpoint),
-		"cmd":                 cmdAttribute(ofEndpoint),
-		"disk":                leftOut(ofEndpoint.integer("disk", "Container disk in GB, wiped on restart. Defaults to the template's, or to 50 without a template."), true),
-		"env":                 envAttribute(ofEndpoint, " With `template_id` they are merged into the template's, and only these keys are compared."),
-		"env_wo":              envWOAttribute(ofEndpoint, " With `template_id` they are merged into the template's."),
+		"name":                endpointMembers.text("name", "Name of the endpoint, up to {max} characters. It need not be unique."),
+		"type":                textPlan(defaultOnCreate(endpointMembers.text("type", "`QUEUE` or `LOAD_BALANCER` (API v2 only; scales on `REQUEST_COUNT`). Forces replacement. Default `QUEUE`; an existing endpoint keeps its type.")), stringplanmodifier.RequiresReplace()),
+		"template_id":         endpointMembers.text("templateId", "Id of a serverless template that the endpoint follows. API v1 needs one; on API v2 either this or `image` is needed."),
+		"image":               imageAttribute(endpointMembers, "Container image."),
+		"args":                argsAttribute(endpointMembers),
+		"entrypoint":          entrypointAttribute(endpointMembers),
+		"cmd":                 cmdAttribute(endpointMembers),
+		"disk":                withoutDefault(endpointMembers.integer("disk", "Container disk in GB, wiped on restart. Defaults to the template's, or to 50 without a template."), true),
+		"env":                 envAttribute(endpointMembers, " With `template_id` they are merged into the template's, and only these keys are compared."),
+		"env_wo":              envWOAttribute(endpointMembers, " With `template_id` they are merged into the template's."),
 		"env_wo_version":      envWOVersionAttribute(),
 		"env_wo_keys":         envWOKeysAttribute(),
-		"ports":               portsAttribute(ofEndpoint),
-		"registry":            registryAttribute(ofEndpoint),
-		"gpu":                 keptAttribute(gpuAttribute),
-		"cpu":                 keptAttribute(cpuAttribute),
+		"ports":               portsAttribute(endpointMembers),
+		"registry":            registryAttribute(endpointMembers),
+		"gpu":                 keptIfOmitted(gpuAttribute),
+		"cpu":                 keptIfOmitted(cpuAttribute),
 		"workers":             workersAttribute,
 		"scaling":             scalingAttribute,
-		"data_center_ids":     ofEndpoint.texts("dataCenterIds", "Data centers that workers may run in; default any."),
-		"network_volumes":     ofEndpoint.texts("networkVolumes", "Ids of the network volumes that workers mount."),
-		"timeout":             ofEndpoint.integer("timeout", "Longest execution of a job in milliseconds, {min} to {max}; default 600000."),
-		"flashboot":           ofEndpoint.text("flashboot", "Faster cold starts: `OFF` (default), `FLASHBOOT` or `PRIORITY_FLASHBOOT` (API v2 only). Not returned by API v1."),
+		"data_center_ids":     endpointMembers.texts("dataCenterIds", "Data centers that workers may run in; default any."),
+		"network_volumes":     endpointMembers.texts("networkVolumes", "Ids of the network volumes that workers mount."),
+		"timeout":             endpointMembers.integer("timeout", "Longest execution of a job in milliseconds, {min} to {max}; default 600000."),
+		"flashboot":           endpointMembers.text("flashboot", "Faster cold starts: `OFF` (default), `FLASHBOOT` or `PRIORITY_FLASHBOOT` (API v2 only). Not returned by API v1."),
 		"deletion_protection": deletionProtectionAttribute("endpoint"),
 		"max_hourly_cost":     maxHourlyCostAttribute(),
 		"wait_for":            endpointWaitAttribute,
@@ -89,12 +89,12 @@ var endpointSchema = schema.Schema{
 	},
 }
 
-// endpointOnly lists the attributes of one API version. Ruled: endpoint_plan.go checks them,
+// endpointOneVersion lists the attributes of one API version. Ruled: endpoint_plan.go checks them,
 // because API v1 has them through a template or under other names.
-var endpointOnly = slices.Concat(
-	ruled(api.V2, nil, "image", "args", "entrypoint", "cmd", "disk", "env_wo", "ports", "registry", "gpu.pools", "gpu.excluded_types"),
-	ruled(api.V2, []string{"QUEUE"}, "type"), ruled(api.V2, []string{"{}"}, "env"),
-	ruled(api.V2, []string{"false"}, "wait_for.rollout"), ruled(api.V2, []string{"OFF", "FLASHBOOT"}, "flashboot"),
+var endpointOneVersion = slices.Concat(
+	handledByKind(api.V2, nil, "image", "args", "entrypoint", "cmd", "disk", "env_wo", "ports", "registry", "gpu.pools", "gpu.excluded_types"),
+	handledByKind(api.V2, []string{"QUEUE"}, "type"), handledByKind(api.V2, []string{"{}"}, "env"),
+	handledByKind(api.V2, []string{"false"}, "wait_for.rollout"), handledByKind(api.V2, []string{"OFF", "FLASHBOOT"}, "flashboot"),
 )
 
 var fromTemplateTypes = endpointSchema.Attributes["from_template"].GetType().(attr.TypeWithAttributeTypes).AttributeTypes()
@@ -104,8 +104,8 @@ func urlAttribute(text string) schema.StringAttribute {
 }
 
 var gpuAttribute = optionalObject("GPUs of a worker, chosen by `pools` or by `type_ids`. Without `gpu` and `cpu`, any compute. Adding or removing the block forces replacement.", attributes{
-	"pools":          ofEndpoint.texts("gpu.pools", "GPU pools, such as `ADA_24`."),
-	"excluded_types": ofEndpoint.texts("gpu.excludedTypes", "GPU types in the pools that workers must not get."),
+	"pools":          endpointMembers.texts("gpu.pools", "GPU pools, such as `ADA_24`."),
+	"excluded_types": endpointMembers.texts("gpu.excludedTypes", "GPU types in the pools that workers must not get."),
 	"type_ids": schema.ListAttribute{
 		ElementType:         types.StringType,
 		Optional:            true,
@@ -117,9 +117,9 @@ var gpuAttribute = optionalObject("GPUs of a worker, chosen by `pools` or by `ty
 			listvalidator.ValueStringsAre(nonEmpty),
 		},
 	},
-	"count":                 ofEndpoint.integer("gpu.count", "GPUs per worker."),
-	"allowed_cuda_versions": ofEndpoint.texts("gpu.allowedCudaVersions", "CUDA versions, as `major.minor`, that a machine may have; on API v2 the template's when left out. Not together with `min_cuda_version`."),
-	"min_cuda_version":      ofEndpoint.text("gpu.minCudaVersion", "Minimum CUDA version of a machine, as `major.minor`."),
+	"count":                 endpointMembers.integer("gpu.count", "GPUs per worker."),
+	"allowed_cuda_versions": endpointMembers.texts("gpu.allowedCudaVersions", "CUDA versions, as `major.minor`, that a machine may have; on API v2 the template's when left out. Not together with `min_cuda_version`."),
+	"min_cuda_version":      endpointMembers.text("gpu.minCudaVersion", "Minimum CUDA version of a machine, as `major.minor`."),
 })
 
 var cpuAttribute = schema.ListNestedAttribute{
@@ -129,8 +129,8 @@ var cpuAttribute = schema.ListNestedAttribute{
 	Validators: []validator.List{someElements{}, unique{}},
 	NestedObject: schema.NestedAttributeObject{
 		Attributes: map[string]schema.Attribute{
-			"id":         ofEndpoint.text("cpu[].id", "CPU flavor, such as `cpu3c`."),
-			"vcpu_count": ofEndpoint.integer("cpu[].vcpuCount", "vCPUs of a worker: a power of two from 2 up."),
+			"id":         endpointMembers.text("cpu[].id", "CPU flavor, such as `cpu3c`."),
+			"vcpu_count": endpointMembers.integer("cpu[].vcpuCount", "vCPUs of a worker: a power of two from 2 up."),
 		},
 	},
 }
@@ -149,9 +149,9 @@ var workersAttribute = schema.SingleNestedAttribute{
 		},
 	)),
 	Attributes: map[string]schema.Attribute{
-		"min":          ofEndpoint.integer("workers.min", "Workers that always run."),
-		"max":          ofEndpoint.integer("workers.max", "Most workers at a time."),
-		"idle_timeout": leftOut(ofEndpoint.integer("workers.idleTimeout", "Seconds, {min} to {max}, before an idle worker ends. Defaults to {default}. On API v2 a queue with `REQUEST_COUNT` takes none: the value is null, and {default} s apply."), true),
+		"min":          endpointMembers.integer("workers.min", "Workers that always run."),
+		"max":          endpointMembers.integer("workers.max", "Most workers at a time."),
+		"idle_timeout": withoutDefault(endpointMembers.integer("workers.idleTimeout", "Seconds, {min} to {max}, before an idle worker ends. Defaults to {default}. On API v2 a queue with `REQUEST_COUNT` takes none: the value is null, and {default} s apply."), true),
 	},
 }
 
@@ -161,9 +161,9 @@ var scalingAttribute = schema.SingleNestedAttribute{
 	MarkdownDescription: "What the autoscaler looks at.",
 	Validators:          value.NotEmpty,
 	Attributes: map[string]schema.Attribute{
-		"type":          leftOut(ofEndpoint.text("scaling.type", "`QUEUE_DELAY` (default of a `QUEUE` endpoint) or `REQUEST_COUNT` (the only one of a `LOAD_BALANCER`)."), true),
-		"queue_delay":   computedNumber(ofEndpoint.number("scaling.queueDelay", "With `QUEUE_DELAY`: seconds a job may wait before a worker is added, at least {min}; whole seconds from 1 on API v1. Defaults to 4.")),
-		"request_count": leftOut(ofEndpoint.integer("scaling.requestCount", "With `REQUEST_COUNT`: requests per worker. Defaults to 4."), true),
+		"type":          withoutDefault(endpointMembers.text("scaling.type", "`QUEUE_DELAY` (default of a `QUEUE` endpoint) or `REQUEST_COUNT` (the only one of a `LOAD_BALANCER`)."), true),
+		"queue_delay":   computedNumber(endpointMembers.number("scaling.queueDelay", "With `QUEUE_DELAY`: seconds a job may wait before a worker is added, at least {min}; whole seconds from 1 on API v1. Defaults to 4.")),
+		"request_count": withoutDefault(endpointMembers.integer("scaling.requestCount", "With `REQUEST_COUNT`: requests per worker. Defaults to 4."), true),
 	},
 }
 

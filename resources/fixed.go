@@ -15,12 +15,12 @@ import (
 // fixedSetting is an attribute that only a create sets: a change replaces the object.
 type fixedSetting struct {
 	attribute  string
-	readable   bool // answers have it
+	readable   bool // responses contain it
 	constraint bool // a requirement on the machine: removing it doesn't replace the object
 }
 
-// each returns the setting for several attributes.
-func (f fixedSetting) each(attributes ...string) (out []fixedSetting) {
+// forAttributes returns the setting for several attributes.
+func (f fixedSetting) forAttributes(attributes ...string) (out []fixedSetting) {
 	for _, f.attribute = range attributes {
 		out = append(out, f)
 	}
@@ -40,7 +40,7 @@ func (m members) fixed(constraints ...string) (out []fixedSetting) {
 
 // warnRecorded warns about settings of an object that are only recorded.
 func warnRecorded[M any](p *planrule.Plan[M], object string, settings []string) {
-	p.Warn(settings[0], "Settings are recorded, and not sent", "The API does not tell whether the imported %s has these settings: %s. This apply records what the configuration says of them, and sends nothing of it.",
+	p.Warn(settings[0], "Settings are recorded, and not sent", "The API does not return these settings of the imported %s: %s. This apply records the configured values in the state, and sends nothing.",
 		object, list(settings))
 }
 
@@ -56,15 +56,15 @@ func planReplacement[M any](ctx context.Context, p *planrule.Plan[M], attributes
 }
 
 // fixedChanges separates changes that replace the object from changes that are only recorded. The
-// state of an imported object lacks the settings that no answer has, and recording them doesn't
-// need a replacement. If this provider created the object, its state is complete. carried are
+// state of an imported object lacks the settings that no response contains. Recording these in the
+// state needs no replacement. If this provider created the object, its state is complete. carried are
 // attributes from another provider's state (a moved block). Until the first update, a difference
 // in these doesn't replace the object either.
-func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], of members, attributes []fixedSetting, created bool, carried []string) (replaced, recorded []string) {
+func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], kind members, attributes []fixedSetting, created bool, carried []string) (replaced, recorded []string) {
 	for _, fixed := range attributes {
 		before, after := p.Values(ctx, fixed.attribute)
 		omitted := func(v attr.Value) bool {
-			return noValue(v) || fixed.constraint && v.String() == of.defaultOf(fixed.attribute)
+			return noValue(v) || fixed.constraint && v.String() == kind.defaultOf(fixed.attribute)
 		}
 		switch {
 		case before == nil || after == nil || after.Equal(before) || omitted(before) && omitted(after):

@@ -12,7 +12,7 @@ import (
 )
 
 // GlobalVolume is gpucloud_global_volume: storage without a fixed size or location.
-var GlobalVolume = collected(kit.Kind[globalVolume]{
+var GlobalVolume = newCollectionKind(kit.Kind[globalVolume]{
 	Name:    "global_volume",
 	Schema:  globalVolumeSchema,
 	Version: api.V2,
@@ -26,7 +26,7 @@ var globalVolumeSchema = schema.Schema{
 		"The API has no documented way to attach one to a pod or an endpoint, so neither has this provider: attach it in the operator's console.",
 	Attributes: map[string]schema.Attribute{
 		"id":                  idAttribute("global volume"),
-		"name":                textRules(ofGlobalVolume.text("name", "Name of the volume. It need not be unique."), trimmed),
+		"name":                textRules(globalVolumeMembers.text("name", "Name of the volume. It need not be unique."), trimmed),
 		"created_at":          fixedAttribute("When the volume was created, as RFC 3339."),
 		"created_by_user_id":  fixedAttribute("Id of the user that created it; null if the API returns none."),
 		"deletion_protection": deletionProtectionAttribute("global volume"),

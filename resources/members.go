@@ -96,14 +96,14 @@ func required(s *contract.Setting) bool {
 
 // The kinds whose attributes the contract describes.
 const (
-	ofCluster      members = "cluster"
-	ofEndpoint     members = "endpoint"
-	ofGlobalVolume members = "globalVolume"
-	ofPod          members = "pod"
-	ofRegistryAuth members = "registryAuth"
-	ofSecret       members = "secret"
-	ofTemplate     members = "template"
-	ofVolume       members = "networkVolume"
+	clusterMembers      members = "cluster"
+	endpointMembers     members = "endpoint"
+	globalVolumeMembers members = "globalVolume"
+	podMembers          members = "pod"
+	registryAuthMembers members = "registryAuth"
+	secretMembers       members = "secret"
+	templateMembers     members = "template"
+	volumeMembers       members = "networkVolume"
 )
 
 // describe completes a description: it adds the default (unless the text mentions it) and the
@@ -136,8 +136,8 @@ func describe(s *contract.Setting, text string, more []string) string {
 
 func computedNumber(a schema.Float64Attribute) schema.Float64Attribute { a.Computed = true; return a }
 
-// onCreate makes the default apply only to a create.
-func onCreate[A schema.Int64Attribute | schema.StringAttribute](a A) A {
+// defaultOnCreate makes the default of an attribute apply only to a create.
+func defaultOnCreate[A schema.Int64Attribute | schema.StringAttribute](a A) A {
 	switch a := any(&a).(type) {
 	case *schema.Int64Attribute:
 		var got defaults.Int64Response
@@ -160,8 +160,9 @@ func choices(values []string) string {
 	return "`" + strings.Join(values[:last], "`, `") + "` or `" + values[last] + "`"
 }
 
-// leftOut removes the default of an attribute: the server or the plan rule chooses it.
-func leftOut[A schema.BoolAttribute | schema.Int64Attribute | schema.StringAttribute](a A, computed bool) A {
+// withoutDefault makes an attribute optional without a default: the server or the plan rule chooses
+// the value.
+func withoutDefault[A schema.BoolAttribute | schema.Int64Attribute | schema.StringAttribute](a A, computed bool) A {
 	switch a := any(&a).(type) {
 	case *schema.BoolAttribute:
 		a.Required, a.Optional, a.Computed, a.Default = false, true, computed, nil
@@ -223,10 +224,11 @@ func (m members) only() (out []planrule.OneVersion) {
 	return out
 }
 
-// ruled marks attributes of one version. On the other version the kind itself handles them.
-func ruled(version api.Version, except []string, attributes ...string) (out []planrule.OneVersion) {
+// handledByKind returns attributes of one version, which the kind itself handles on the other version.
+// except lists the values that the other version accepts.
+func handledByKind(version api.Version, except []string, attributes ...string) (out []planrule.OneVersion) {
 	for _, a := range attributes {
-		out = append(out, planrule.OneVersion{Version: version, Attribute: a, Except: except, Ruled: true})
+		out = append(out, planrule.OneVersion{Version: version, Attribute: a, Except: except, HandledByKind: true})
 	}
 	return out
 }

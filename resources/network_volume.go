@@ -18,10 +18,10 @@ import (
 
 // NetworkVolume is gpucloud_network_volume: storage that outlives the workers that mount it. It
 // can only grow.
-var NetworkVolume = collected(kit.Kind[networkVolume]{
+var NetworkVolume = newCollectionKind(kit.Kind[networkVolume]{
 	Name:   "network_volume",
 	Schema: networkVolumeSchema,
-	Only:   ofVolume.only(),
+	Only:   volumeMembers.only(),
 	Plan:   planNetworkVolume,
 
 	Loss: func(m *networkVolume) string {
@@ -55,11 +55,11 @@ var networkVolumeSchema = schema.Schema{
 		"A volume can be deleted although endpoints or pods use it, and they lose it: no plan looks for them, and a jobrunner does not refuse it. Set `deletion_protection` where that must not happen.",
 	Attributes: map[string]schema.Attribute{
 		"id":   idAttribute("network volume"),
-		"name": ofVolume.text("name", "Name of the volume. It need not be unique."),
-		"size": ofVolume.integer("size", fmt.Sprintf("Size in GB: %d to %d on API v2, %d to %d on API v1. ", volumeSizes[api.V2][0], volumeSizes[api.V2][1], volumeSizes[api.V1][0], volumeSizes[api.V1][1])+
+		"name": volumeMembers.text("name", "Name of the volume. It need not be unique."),
+		"size": volumeMembers.integer("size", fmt.Sprintf("Size in GB: %d to %d on API v2, %d to %d on API v1. ", volumeSizes[api.V2][0], volumeSizes[api.V2][1], volumeSizes[api.V1][0], volumeSizes[api.V1][1])+
 			"It can only grow."),
-		"data_center":         ofVolume.text("dataCenter", "Id of the data center, for example `EU-RO-1`. Forces replacement, which loses its data."),
-		"type":                textPlan(leftOut(ofVolume.text("type", "Storage tier, {choices}; default: the data center's. Forces replacement, which loses its data."), true), stringplanmodifier.UseStateForUnknown()),
+		"data_center":         volumeMembers.text("dataCenter", "Id of the data center, for example `EU-RO-1`. Forces replacement, which loses its data."),
+		"type":                textPlan(withoutDefault(volumeMembers.text("type", "Storage tier, {choices}; default: the data center's. Forces replacement, which loses its data."), true), stringplanmodifier.UseStateForUnknown()),
 		"deletion_protection": deletionProtectionAttribute("network volume"),
 	},
 }
@@ -75,7 +75,7 @@ type networkVolume struct {
 }
 
 // volumeSizes are the bounds of size in GB, by version.
-var volumeSizes = map[api.Version][2]int64{api.V1: boundsOf(ofVolume.at("size").V1), api.V2: boundsOf(ofVolume.at("size").V2)}
+var volumeSizes = map[api.Version][2]int64{api.V1: boundsOf(volumeMembers.at("size").V1), api.V2: boundsOf(volumeMembers.at("size").V2)}
 
 func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
 	if bounds, ok := volumeSizes[p.Version]; ok && !p.Plan.Size.IsUnknown() {

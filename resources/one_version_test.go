@@ -21,10 +21,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
 
-// ofOneVersion has, by type, the required attributes (needs) and the attributes that only one
+// oneVersionAttributes has, by type, the required attributes (needs) and the attributes that only one
 // version has (values). Each value is a pair: the configuration that sets the attribute, to
 // another value than the default, and its replacement on the other version (nil for none).
-var ofOneVersion = map[string]struct {
+var oneVersionAttributes = map[string]struct {
 	needs  map[string]any
 	values map[string][2]map[string]any
 }{
@@ -108,7 +108,7 @@ func TestDescriptionsNameTheVersion(t *testing.T) {
 		kind.Resource().Schema(t.Context(), resource.SchemaRequest{}, &has)
 		for _, o := range kind.OneVersion() {
 			a, ok := has.Schema.Attributes[o.Attribute]
-			if want := fmt.Sprintf("API %s only.", o.Version); ok && !o.Ruled && !strings.Contains(a.GetMarkdownDescription(), want) {
+			if want := fmt.Sprintf("API %s only.", o.Version); ok && !o.HandledByKind && !strings.Contains(a.GetMarkdownDescription(), want) {
 				t.Errorf("%s.%s: the description lacks the sentence %q, which its data source keeps: %s", typeNameOf(t, kind), o.Attribute, want, a.GetMarkdownDescription())
 			}
 		}
@@ -124,7 +124,7 @@ func TestDefaultsOfOneVersion(t *testing.T) {
 		kind.Resource().Schema(t.Context(), resource.SchemaRequest{}, &has)
 		for _, o := range kind.OneVersion() {
 			value := defaultOf(t.Context(), has.Schema.Attributes[o.Attribute])
-			if value == "" || o.Ruled {
+			if value == "" || o.HandledByKind {
 				continue
 			}
 			if found++; !slices.Contains(o.Except, value) {
@@ -176,13 +176,13 @@ func TestOneVersionTellsNoLie(t *testing.T) {
 		for _, o := range attributes {
 			t.Run(fmt.Sprint(typeName, ".", o.Attribute), func(t *testing.T) {
 				t.Parallel()
-				values, ok := ofOneVersion[typeName].values[o.Attribute]
+				values, ok := oneVersionAttributes[typeName].values[o.Attribute]
 				if !ok {
 					t.Fatalf("no value of %s.%s: add one to ofOneVersion", typeName, o.Attribute)
 				}
 				d := acctest.Deploy(t)
 				own, beyond := drive(t, d, o.Version), drive(t, d, other[o.Version])
-				config := with(ofOneVersion[typeName].needs, map[string]any{"name": d.Name("one")})
+				config := with(oneVersionAttributes[typeName].needs, map[string]any{"name": d.Name("one")})
 				if typeName == "gpucloud_endpoint" {
 					template, _ := serverlessTemplate(t, d, own, nil)
 					config["template_id"] = template.Get("id")
@@ -242,7 +242,7 @@ func checkRemoval(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.Sta
 // The table has only attributes that exactly one version has.
 func TestOneVersionTable(t *testing.T) {
 	known := oneVersion(t)
-	for typeName, of := range ofOneVersion {
+	for typeName, of := range oneVersionAttributes {
 		for attribute := range of.values {
 			if !slices.ContainsFunc(known[typeName], func(o planrule.OneVersion) bool { return o.Attribute == attribute }) {
 				t.Errorf("%s.%s isn't an attribute of exactly one version: remove it from ofOneVersion", typeName, attribute)

@@ -13,10 +13,10 @@ import (
 
 // Pod is gpucloud_pod: a container on a GPU or CPU machine. See pod_plan.go for its fixed
 // attributes.
-var Pod = collected(kit.Kind[pod]{
+var Pod = newCollectionKind(kit.Kind[pod]{
 	Name:     "pod",
 	Schema:   podSchema,
-	Only:     podOnly,
+	Only:     podOneVersion,
 	Moved:    movedPod,
 	Validate: validatePod,
 	Plan:     planPod,

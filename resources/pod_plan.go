@@ -18,7 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// validatePod rejects configurations that no version accepts.
+// validatePod rejects configurations that no API version accepts.
 func validatePod(_ context.Context, c diagnostics.Check, config *pod) {
 	config.validate(c, config.Env)
 	if config.TemplateID.IsNull() && config.Image.IsNull() {
@@ -128,8 +128,8 @@ func planOmitted(p *planrule.Plan[pod]) {
 	}
 }
 
-// plannedDisk: without a template, the size has a documented default. With one, an omitted size
-// is the template's.
+// plannedDisk returns the planned size of the container disk. An omitted size is the documented
+// default, or with a template null: the template's size.
 func plannedDisk(disk types.Int64, templateID, image types.String) types.Int64 {
 	switch {
 	case !disk.IsNull():
@@ -143,9 +143,9 @@ func plannedDisk(disk types.Int64, templateID, image types.String) types.Int64 {
 }
 
 // minPersistent is the smallest size of a persistent mount in GB on API v2.
-var minPersistent = int64(*ofTemplate.at("mounts.persistent.size").V2.Min)
+var minPersistent = int64(*templateMembers.at("mounts.persistent.size").V2.Min)
 
-// checkPersistentSize rejects a size that API v2 doesn't accept. An unknown size is 0.
+// checkPersistentSize rejects a size that API v2 doesn't accept. An unknown size passes.
 func checkPersistentSize(c diagnostics.Check, v api.Version, from types.Object) {
 	if mount := expandMounts(from).Persistent; v == api.V2 && mount != nil && mount.Size > 0 && mount.Size < minPersistent {
 		c.Error("mounts.persistent.size", "Size out of bounds", "A persistent mount has at least %d GB on API v2, not %d.", minPersistent, mount.Size)
@@ -153,8 +153,8 @@ func checkPersistentSize(c diagnostics.Check, v api.Version, from types.Object) 
 }
 
 // checkPodTemplate rejects a template that doesn't exist or isn't for pods.
-func checkPodTemplate[M any](ctx context.Context, p *planrule.Plan[M], of func(*M) types.String) {
-	id := of(p.Plan).ValueString()
+func checkPodTemplate[M any](ctx context.Context, p *planrule.Plan[M], templateID func(*M) types.String) {
+	id := templateID(p.Plan).ValueString()
 	if p.API == nil || id == "" || p.State != nil && !p.Changes(ctx, "template_id") {
 		return
 	}
@@ -169,19 +169,19 @@ func checkPodTemplate[M any](ctx context.Context, p *planrule.Plan[M], of func(*
 		p.Error("template_id", "The template does not exist", "template_id names the template %s, which does not exist, or not for this account. Name one of your own, or a public one. %s", id, err)
 	case err != nil:
 		p.Fail("template_id", "Could not read the template", err)
-	case t.Serverless && plannedTemplate(p, of(p.Plan)) == nil:
+	case t.Serverless && plannedTemplate(p, templateID(p.Plan)) == nil:
 		p.Error("template_id", "The template is not for pods", "Template %s (%s) is for serverless workers. Set serverless = false in it, or name another one.", id, t.Name)
 	}
 }
 
 // podFixed are the attributes that only a create sets. This provider never updates template_id.
-var podFixed = append(fixedSetting{}.each("template_id"), ofPod.fixed(
+var podFixed = append(fixedSetting{}.forAttributes("template_id"), podMembers.fixed(
 	"data_center_ids", "gpu.allowed_cuda_versions", "gpu.min_cuda_version", "gpu.min_ram_per_gpu", "gpu.min_vcpu_count_per_gpu",
 	"support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority", "data_center_priority",
 	"min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps")...)
 
 // planPodChange separates changes that replace the pod, changes that replace its container, and
-// values of an imported pod that are only recorded because no answer has them.
+// values of an imported pod that are only recorded in the state, because no response contains them.
 func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	var replaced []string
 	attributes := podFixed
@@ -191,10 +191,10 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 			return strings.HasPrefix(f.attribute, "gpu.") || strings.HasPrefix(f.attribute, "cpu.")
 		})
 	}
-	changes, recorded := fixedChanges(ctx, p, ofPod, attributes, p.Created, p.State.Private.Carried)
+	changes, recorded := fixedChanges(ctx, p, podMembers, attributes, p.Created, p.State.Private.Carried)
 	replaced = append(replaced, changes...)
-	lost := p.State.lostVolume(ctx, p.API, p.Plan) != ""
-	if !lost && mountsReplace(p) {
+	volumeLost := p.State.lostVolume(ctx, p.API, p.Plan) != ""
+	if !volumeLost && mountsForceReplacement(p) {
 		replaced = append(replaced, "mounts")
 	}
 	planReplacement(ctx, p, replaced, p.State.DataCenterIDs, p.Plan.DataCenterIDs)
@@ -204,14 +204,14 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 			list(replaced), p.State.ID.ValueString(), p.State.Name.ValueString(), p.State.loss())
 		return
 	}
-	if len(p.Unreachable(ctx, podOnly)) > 0 {
-		return // it replaces the pod, which loses more than its container
+	if len(p.Unchangeable(ctx, podOneVersion)) > 0 {
+		return // the change replaces the whole pod
 	}
 	changed, inherited := containerChanges(ctx, p)
 	if recorded = append(recorded, inherited...); len(recorded) > 0 {
 		warnRecorded(p, "pod "+p.State.ID.ValueString(), recorded)
 	}
-	if lost { // the apply rejects it
+	if volumeLost { // the apply rejects it
 		changed = slices.DeleteFunc(changed, func(attribute string) bool { return attribute == "mounts" })
 	}
 	planContainerChange(p, changed)
@@ -221,9 +221,9 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	}
 }
 
-// mountsReplace reports whether the storage changes: its kind and its network volume are fixed,
-// and it can't be removed. With a template, omitted mounts are the template's.
-func mountsReplace(p *planrule.Plan[pod]) bool {
+// mountsForceReplacement reports whether a change of the mounts replaces the pod. The kind of storage
+// and its network volume are fixed, and storage can't be removed. With a template, omitted mounts are the template's.
+func mountsForceReplacement(p *planrule.Plan[pod]) bool {
 	switch {
 	case p.Plan.Mounts.IsUnknown():
 		return true
@@ -245,8 +245,8 @@ func mountsReplace(p *planrule.Plan[pod]) bool {
 // podContainer are the attributes whose change replaces the container.
 var podContainer = []string{"image", "args", "entrypoint", "cmd", "docker_entrypoint", "disk", "env", "env_wo_version", "env_wo_keys", "ports", "registry", "mounts", "from_template"}
 
-// containerChanges returns the changes that replace the container. inherited are attributes
-// that an imported pod keeps as its template's.
+// containerChanges returns the changes that replace the container. inherited are omitted attributes
+// whose values an imported pod got from its template.
 func containerChanges(ctx context.Context, p *planrule.Plan[pod]) (changed, inherited []string) {
 	imported := p.State.Private.Imported && !p.Plan.TemplateID.IsNull()
 	for _, attribute := range podContainer {
@@ -254,7 +254,7 @@ func containerChanges(ctx context.Context, p *planrule.Plan[pod]) (changed, inhe
 		switch {
 		case !p.Changes(ctx, attribute) || noValue(before) && noValue(after):
 		case strings.HasPrefix(attribute, "env") && sameVariables(p.State, p.Plan):
-		case imported && after != nil && (after.IsNull() || attribute == "env" && within(after, before)):
+		case imported && after != nil && (after.IsNull() || attribute == "env" && isSubset(after, before)):
 			inherited = append(inherited, attribute)
 		default:
 			changed = append(changed, attribute)
@@ -271,15 +271,15 @@ func sameVariables(before, after *pod) bool {
 	return maps.Equal(value.StringMap(before.Env), after.merged(value.StringMap(after.Env)))
 }
 
-// within reports whether every entry of a map is in another.
-func within(some, of attr.Value) bool {
-	m, ok := some.(types.Map)
-	all, both := of.(types.Map)
-	if !ok || !both || m.IsUnknown() {
+// isSubset reports whether a map contains every entry of another.
+func isSubset(subset, set attr.Value) bool {
+	small, ok := subset.(types.Map)
+	large, isMap := set.(types.Map)
+	if !ok || !isMap || small.IsUnknown() {
 		return false
 	}
-	for key, v := range m.Elements() {
-		if other, found := all.Elements()[key]; !found || !v.Equal(other) {
+	for key, v := range small.Elements() {
+		if other, found := large.Elements()[key]; !found || !v.Equal(other) {
 			return false
 		}
 	}
@@ -296,7 +296,7 @@ func planContainerChange(p *planrule.Plan[pod], changed []string) {
 	case staysLocked && stops:
 		p.ErrorInPlace("locked", "The pod is locked", "A locked pod can't be stopped, and desired_state is EXITED. Set locked = false, or remove desired_state.")
 	case staysLocked && active && len(changed) > 0:
-		p.ErrorInPlace("locked", "The pod is locked", "A change of %s replaces the container of pod %s, which its lock rules out. Set locked = false for this apply, or leave the settings.", list(changed), p.State.ID.ValueString())
+		p.ErrorInPlace("locked", "The pod is locked", "A change of %s replaces the container of pod %s, which its lock prevents. Set locked = false for this apply, or leave the settings.", list(changed), p.State.ID.ValueString())
 	case active && len(changed) > 0:
 		p.Warn(changed[0], "The container of the pod will be replaced", "A change of %s ends the processes of pod %s, and what is on its container disk is lost. Its mounts stay.", list(changed), p.State.ID.ValueString())
 	}

@@ -16,8 +16,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// unreadable ends the description of an attribute that a create sends and no answer has.
-const unreadable = " Forces replacement; not returned by the API."
+// createOnlyNotReturned ends the description of an attribute that only a create sends and no
+// response contains.
+const createOnlyNotReturned = " Forces replacement; not returned by the API."
 
 var podSchema = schema.Schema{
 	MarkdownDescription: "A pod: one container on a GPU or CPU machine, which runs and costs until it is stopped or deleted.\n\n" +
@@ -25,25 +26,25 @@ var podSchema = schema.Schema{
 		"A create copies the template (`from_template`); later changes of the template have no effect. A change of the container replaces it in place: its `disk` is lost, its mounts stay.",
 	Attributes: map[string]schema.Attribute{
 		"id":                idAttribute("pod"),
-		"name":              ofPod.text("name", "Name of the pod, up to {max} characters. It need not be unique."),
-		"template_id":       ofPod.text("templateId", "Id of a template for pods (`serverless = false`), whose settings the pod copies unless it sets its own. This or `image` is required.", unreadable),
-		"image":             imageAttribute(ofPod, "Container image."),
-		"args":              argsAttribute(ofPod),
-		"entrypoint":        entrypointAttribute(ofPod),
-		"cmd":               cmdAttribute(ofPod),
-		"docker_entrypoint": dockerEntrypointAttribute(ofPod),
-		"disk":              leftOut(ofPod.integer("disk", "Container disk in GB, new at each start. Defaults to the template's, or to 50 without a template."), true),
-		"env":               envAttribute(ofPod, " With `template_id` only these keys are compared. `PUBLIC_KEY` and `JUPYTER_PASSWORD` are compared only if configured."),
-		"env_wo":            envWOAttribute(ofPod, " A change replaces the container."),
+		"name":              podMembers.text("name", "Name of the pod, up to {max} characters. It need not be unique."),
+		"template_id":       podMembers.text("templateId", "Id of a template for pods (`serverless = false`), whose settings the pod copies unless it sets its own. This or `image` is required.", createOnlyNotReturned),
+		"image":             imageAttribute(podMembers, "Container image."),
+		"args":              argsAttribute(podMembers),
+		"entrypoint":        entrypointAttribute(podMembers),
+		"cmd":               cmdAttribute(podMembers),
+		"docker_entrypoint": dockerEntrypointAttribute(podMembers),
+		"disk":              withoutDefault(podMembers.integer("disk", "Container disk in GB, new at each start. Defaults to the template's, or to 50 without a template."), true),
+		"env":               envAttribute(podMembers, " With `template_id` only these keys are compared. `PUBLIC_KEY` and `JUPYTER_PASSWORD` are compared only if configured."),
+		"env_wo":            envWOAttribute(podMembers, " A change replaces the container."),
 		"env_wo_version":    envWOVersionAttribute(),
 		"env_wo_keys":       envWOKeysAttribute(),
-		"ports":             keptAttribute(portsAttribute(ofPod)),
-		"registry":          registryAttribute(ofPod),
+		"ports":             keptIfOmitted(portsAttribute(podMembers)),
+		"registry":          registryAttribute(podMembers),
 		"gpu":               podGPUAttribute,
 		"cpu":               podCPUAttribute,
-		"mounts":            keptAttribute(podMountsAttribute("pod")),
-		"cloud":             onCreate(ofPod.text("cloud", "{choices}. Forces replacement. Default `{default}`; an existing pod keeps its value.")),
-		"data_center_ids":   ofPod.texts("dataCenterIds", "Data centers that the pod may be placed in; default any.", unreadable),
+		"mounts":            keptIfOmitted(podMountsAttribute("pod")),
+		"cloud":             defaultOnCreate(podMembers.text("cloud", "{choices}. Forces replacement. Default `{default}`; an existing pod keeps its value.")),
+		"data_center_ids":   podMembers.texts("dataCenterIds", "Data centers that the pod may be placed in; default any.", createOnlyNotReturned),
 		"global_networking": optionalObject("A private address that pods of other data centers reach. Needs an NVIDIA GPU; takes effect at the next start. Not returned by API v1.", attributes{
 			"enabled":      schema.BoolAttribute{Required: true, MarkdownDescription: "Whether the pod has it."},
 			"ip":           schema.StringAttribute{Computed: true, MarkdownDescription: "Its address, once it has one. API v2 only."},
@@ -55,8 +56,8 @@ var podSchema = schema.Schema{
 			Default:             booldefault.StaticBool(false),
 			MarkdownDescription: "If true, the pod can't be stopped and its container can't be replaced. A locked pod can be deleted: see `deletion_protection`. Defaults to false.",
 		},
-		"start_ssh":     leftOut(ofPod.boolean("startSsh", "Whether the pod gets the account's SSH keys (`gpucloud_ssh_keys`) as `PUBLIC_KEY`; default: the template's, or false.", unreadable), false),
-		"start_jupyter": leftOut(ofPod.boolean("startJupyter", "Whether the pod gets a generated `JUPYTER_PASSWORD`; default: the template's, or false.", unreadable), false),
+		"start_ssh":     withoutDefault(podMembers.boolean("startSsh", "Whether the pod gets the account's SSH keys (`gpucloud_ssh_keys`) as `PUBLIC_KEY`; default: the template's, or false.", createOnlyNotReturned), false),
+		"start_jupyter": withoutDefault(podMembers.boolean("startJupyter", "Whether the pod gets a generated `JUPYTER_PASSWORD`; default: the template's, or false.", createOnlyNotReturned), false),
 		"desired_state": schema.StringAttribute{
 			Optional:            true,
 			MarkdownDescription: "`RUNNING` or `EXITED`: each apply starts or stops the pod. If omitted, only a create starts it.",
@@ -67,17 +68,17 @@ var podSchema = schema.Schema{
 		"wait_for":            podWaitAttribute,
 		"timeouts":            timeoutsAttribute,
 
-		"interruptible":           leftOut(ofPod.boolean("interruptible", "Whether the pod may be interrupted, for a lower price.", unreadable), false),
-		"support_public_ip":       leftOut(ofPod.boolean("supportPublicIp", "Whether a machine of the community cloud needs a public address.", unreadable), false),
-		"country_codes":           ofPod.texts("countryCodes", "Countries that the pod may be placed in, as their codes.", unreadable),
+		"interruptible":           withoutDefault(podMembers.boolean("interruptible", "Whether the pod may be interrupted, for a lower price.", createOnlyNotReturned), false),
+		"support_public_ip":       withoutDefault(podMembers.boolean("supportPublicIp", "Whether a machine of the community cloud needs a public address.", createOnlyNotReturned), false),
+		"country_codes":           podMembers.texts("countryCodes", "Countries that the pod may be placed in, as their codes.", createOnlyNotReturned),
 		"gpu_type_priority":       podPriority("gpuTypePriority", "GPU types"),
 		"cpu_flavor_priority":     podPriority("cpuFlavorPriority", "CPU flavors"),
 		"data_center_priority":    podPriority("dataCenterPriority", "data centers"),
-		"min_ram_per_gpu":         leftOut(ofPod.integer("minRamPerGpu", "Minimum memory of the machine for each GPU, in GB.", unreadable), false),
-		"min_vcpu_per_gpu":        leftOut(ofPod.integer("minVcpuPerGpu", "Minimum vCPUs of the machine for each GPU.", unreadable), false),
-		"min_disk_bandwidth_mbps": ofPod.number("minDiskBandwidthMBps", "Minimum bandwidth of the machine's disk, in MB per second.", unreadable),
-		"min_download_mbps":       ofPod.number("minDownloadMbps", "Minimum download speed of the machine, in Mbit per second.", unreadable),
-		"min_upload_mbps":         ofPod.number("minUploadMbps", "Minimum upload speed of the machine, in Mbit per second.", unreadable),
+		"min_ram_per_gpu":         withoutDefault(podMembers.integer("minRamPerGpu", "Minimum memory of the machine for each GPU, in GB.", createOnlyNotReturned), false),
+		"min_vcpu_per_gpu":        withoutDefault(podMembers.integer("minVcpuPerGpu", "Minimum vCPUs of the machine for each GPU.", createOnlyNotReturned), false),
+		"min_disk_bandwidth_mbps": podMembers.number("minDiskBandwidthMBps", "Minimum bandwidth of the machine's disk, in MB per second.", createOnlyNotReturned),
+		"min_download_mbps":       podMembers.number("minDownloadMbps", "Minimum download speed of the machine, in Mbit per second.", createOnlyNotReturned),
+		"min_upload_mbps":         podMembers.number("minUploadMbps", "Minimum upload speed of the machine, in Mbit per second.", createOnlyNotReturned),
 
 		"status": schema.StringAttribute{
 			Computed:            true,
@@ -106,30 +107,30 @@ var podSchema = schema.Schema{
 	},
 }
 
-// podOnly lists the attributes that only one API version has. podFixed checks the attributes
-// that only a create sends.
-var podOnly = slices.Concat(
-	ruled(api.V1, nil, "support_public_ip", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps"),
-	ruled(api.V1, []string{"false"}, "interruptible"), ruled(api.V1, []string{"[]"}, "country_codes"),
-	ruled(api.V1, []string{"availability"}, "gpu_type_priority", "cpu_flavor_priority", "data_center_priority"),
-	ruled(api.V2, nil, "gpu.min_cuda_version", "gpu.min_ram_per_gpu", "gpu.min_vcpu_count_per_gpu"),
-	ruled(api.V2, []string{"false"}, "start_ssh", "start_jupyter"),
+// podOneVersion lists the attributes that only one API version has, with the values that the
+// other version accepts. podFixed checks the attributes that only a create sends.
+var podOneVersion = slices.Concat(
+	handledByKind(api.V1, nil, "support_public_ip", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps"),
+	handledByKind(api.V1, []string{"false"}, "interruptible"), handledByKind(api.V1, []string{"[]"}, "country_codes"),
+	handledByKind(api.V1, []string{"availability"}, "gpu_type_priority", "cpu_flavor_priority", "data_center_priority"),
+	handledByKind(api.V2, nil, "gpu.min_cuda_version", "gpu.min_ram_per_gpu", "gpu.min_vcpu_count_per_gpu"),
+	handledByKind(api.V2, []string{"false"}, "start_ssh", "start_jupyter"),
 )
 
 var podGPUAttribute = optionalObject("The GPUs of the pod. Either `gpu` or `cpu` is needed.", attributes{
-	"id":                     ofPod.text("gpu.id", "GPU type, such as `NVIDIA L4`. Forces replacement."),
-	"count":                  onCreate(ofPod.integer("gpu.count", "Number of GPUs. Forces replacement. Default {default}; an existing pod keeps its value.")),
-	"allowed_cuda_versions":  ofPod.texts("gpu.allowedCudaVersions", "CUDA versions, as `major.minor`, of the machine; default: the template's, or any. Not with `min_cuda_version`.", unreadable),
-	"min_cuda_version":       ofPod.text("gpu.minCudaVersion", "Minimum CUDA version of the machine, as `major.minor`.", unreadable),
-	"min_ram_per_gpu":        ofPod.integer("gpu.minRamPerGpu", "Minimum memory of the machine for each GPU, in GB: a filter, not an allocation.", unreadable),
-	"min_vcpu_count_per_gpu": ofPod.integer("gpu.minVcpuCountPerGpu", "Minimum vCPUs of the machine for each GPU: a filter, not an allocation.", unreadable),
+	"id":                     podMembers.text("gpu.id", "GPU type, such as `NVIDIA L4`. Forces replacement."),
+	"count":                  defaultOnCreate(podMembers.integer("gpu.count", "Number of GPUs. Forces replacement. Default {default}; an existing pod keeps its value.")),
+	"allowed_cuda_versions":  podMembers.texts("gpu.allowedCudaVersions", "CUDA versions, as `major.minor`, of the machine; default: the template's, or any. Not with `min_cuda_version`.", createOnlyNotReturned),
+	"min_cuda_version":       podMembers.text("gpu.minCudaVersion", "Minimum CUDA version of the machine, as `major.minor`.", createOnlyNotReturned),
+	"min_ram_per_gpu":        podMembers.integer("gpu.minRamPerGpu", "Minimum memory of the machine for each GPU, in GB: a filter, not an allocation.", createOnlyNotReturned),
+	"min_vcpu_count_per_gpu": podMembers.integer("gpu.minVcpuCountPerGpu", "Minimum vCPUs of the machine for each GPU: a filter, not an allocation.", createOnlyNotReturned),
 	"vcpu_count":             schema.Float64Attribute{Computed: true, MarkdownDescription: "vCPUs of the pod, for all GPUs together. API v2 only."},
 	"memory":                 schema.Float64Attribute{Computed: true, MarkdownDescription: "Memory of the pod in GB, for all GPUs together. API v2 only."},
 })
 
 var podCPUAttribute = optionalObject("The CPUs of a pod without GPUs. Either `gpu` or `cpu` is needed.", attributes{
-	"id":         ofPod.text("cpu.id", "CPU flavor, such as `cpu3c`. Forces replacement."),
-	"vcpu_count": ofPod.integer("cpu.vcpuCount", "Number of vCPUs: a power of two from 2 up. Forces replacement."),
+	"id":         podMembers.text("cpu.id", "CPU flavor, such as `cpu3c`. Forces replacement."),
+	"vcpu_count": podMembers.integer("cpu.vcpuCount", "Number of vCPUs: a power of two from 2 up. Forces replacement."),
 	"memory": schema.Int64Attribute{
 		Computed:            true,
 		MarkdownDescription: "Memory in GB, which follows from the flavor and the vCPUs.",
@@ -171,7 +172,7 @@ func sshEndpointAttribute(text string) schema.SingleNestedAttribute {
 
 // podPriority is a preference that only API v1 accepts.
 func podPriority(path, things string) schema.StringAttribute {
-	return leftOut(ofPod.text(path, "How the "+things+" are tried: `availability`, or `custom` for the given order.", unreadable), false)
+	return withoutDefault(podMembers.text(path, "How the "+things+" are tried: `availability`, or `custom` for the given order.", createOnlyNotReturned), false)
 }
 
 type pod struct {
@@ -226,7 +227,7 @@ type podPrivate struct {
 	Imported bool     // and not updated since: the state contains the template's settings
 	Carried  []string // attributes whose values come from another provider's state: see fixedChanges
 	EnvWO    envDigests
-	Named    references
+	Named    references // ids of other objects that earlier states contained
 	Copy     podCopy
 	Access   []string // variables that the deployment set in the pod
 	Lost     []string // the Access variables that the last read didn't find

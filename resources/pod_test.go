@@ -71,47 +71,47 @@ func TestPodEveryAttribute(t *testing.T) {
 		return map[string]any{"persistent": map[string]any{"size": size, "path": path}}
 	}
 	table := map[string]struct {
-		only       api.Version
-		values     []any    // the create sets the first value
-		actions    []string // the planned actions of changes to the other values
-		removal    string   // the planned action of a removal
-		unreadable bool
-		onCPU      bool
+		only                  api.Version
+		values                []any    // the create sets the first value
+		actions               []string // the planned actions of changes to the other values
+		removal               string   // the planned action of a removal
+		createOnlyNotReturned bool
+		onCPU                 bool
 	}{
 		"name":                    {values: []any{"a", "b"}, actions: []string{"update"}},
 		"image":                   {values: []any{"builtin/echo", "builtin/conformance"}, actions: []string{"update"}},
 		"args":                    {values: []any{"print 'a b'", "print c"}, actions: []string{"update"}, removal: "update"},
 		"entrypoint":              {values: []any{[]any{"sh"}, []any{"bash", "-c"}}, actions: []string{"update"}, removal: "update"},
-		"cmd":                     {values: []any{[]any{"print", "a b"}, []any{"print", ""}}, actions: []string{"update"}, removal: "update", unreadable: true}, // API v1 can't tell it from args
-		"docker_entrypoint":       {values: []any{[]any{"sh"}, []any{"bash", "-c"}}, actions: []string{"update"}, removal: "update", unreadable: true},          // answers have it as entrypoint
+		"cmd":                     {values: []any{[]any{"print", "a b"}, []any{"print", ""}}, actions: []string{"update"}, removal: "update", createOnlyNotReturned: true}, // API v1 can't tell it from args
+		"docker_entrypoint":       {values: []any{[]any{"sh"}, []any{"bash", "-c"}}, actions: []string{"update"}, removal: "update", createOnlyNotReturned: true},          // answers have it as entrypoint
 		"disk":                    {values: []any{20, 30}, actions: []string{"update"}, removal: "update"},
 		"env":                     {values: []any{map[string]any{"A": "b"}, map[string]any{"A": "c", "D": "e"}}, actions: []string{"update"}, removal: "update"},
 		"ports":                   {values: []any{[]any{"8000/http", "22/tcp"}, []any{"9000/tcp"}}, actions: []string{"update"}, removal: "update"},
 		"gpu":                     {values: []any{gpu(nil), gpu(map[string]any{"count": 2}), gpu(map[string]any{"id": "NVIDIA A40", "count": 2})}, actions: []string{"replace", "replace"}},
-		"gpu.allowed":             {values: []any{gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}}), gpu(map[string]any{"allowed_cuda_versions": []any{"12.8", "12.4"}}), gpu(nil)}, actions: []string{"replace", "update"}, unreadable: true},
-		"gpu.min":                 {only: api.V2, values: []any{gpu(map[string]any{"min_cuda_version": "12.4"}), gpu(map[string]any{"min_cuda_version": "12.8"}), gpu(nil)}, actions: []string{"replace", "update"}, unreadable: true},
+		"gpu.allowed":             {values: []any{gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}}), gpu(map[string]any{"allowed_cuda_versions": []any{"12.8", "12.4"}}), gpu(nil)}, actions: []string{"replace", "update"}, createOnlyNotReturned: true},
+		"gpu.min":                 {only: api.V2, values: []any{gpu(map[string]any{"min_cuda_version": "12.4"}), gpu(map[string]any{"min_cuda_version": "12.8"}), gpu(nil)}, actions: []string{"replace", "update"}, createOnlyNotReturned: true},
 		"cpu":                     {onCPU: true, values: []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}, map[string]any{"id": "cpu3c", "vcpu_count": 4}, map[string]any{"id": "cpu5c", "vcpu_count": 4}}, actions: []string{"replace", "replace"}},
 		"mounts":                  {values: []any{persistent(20, "/a"), persistent(30, "/b")}, actions: []string{"update"}, removal: "replace"},
 		"cloud":                   {values: []any{"COMMUNITY", "SECURE"}, actions: []string{"replace"}, removal: "no-op"},
-		"data_center_ids":         {values: []any{[]any{"EU-RO-1"}, []any{"US-TX-3"}}, actions: []string{"replace"}, removal: "update", unreadable: true},
-		"global_networking":       {values: []any{map[string]any{"enabled": true}, map[string]any{"enabled": false}}, actions: []string{"update"}, removal: "update", unreadable: true},
+		"data_center_ids":         {values: []any{[]any{"EU-RO-1"}, []any{"US-TX-3"}}, actions: []string{"replace"}, removal: "update", createOnlyNotReturned: true},
+		"global_networking":       {values: []any{map[string]any{"enabled": true}, map[string]any{"enabled": false}}, actions: []string{"update"}, removal: "update", createOnlyNotReturned: true},
 		"locked":                  {values: []any{true, false}, actions: []string{"update"}, removal: "no-op"},
-		"start_ssh":               {only: api.V2, values: []any{true, false}, actions: []string{"replace"}, removal: "update", unreadable: true},
-		"start_jupyter":           {only: api.V2, values: []any{true, false}, actions: []string{"replace"}, removal: "update", unreadable: true},
-		"desired_state":           {values: []any{"RUNNING", "EXITED", "RUNNING"}, actions: []string{"update", "update"}, removal: "update", unreadable: true},
-		"deletion_protection":     {values: []any{false, true}, actions: []string{"update"}, removal: "update", unreadable: true},
-		"max_hourly_cost":         {values: []any{2.5, 10}, actions: []string{"update"}, removal: "update", unreadable: true},
-		"interruptible":           {only: api.V1, values: []any{true, false}, actions: []string{"replace"}, removal: "update", unreadable: true},
-		"support_public_ip":       {only: api.V1, values: []any{true, false}, actions: []string{"update"}, removal: "update", unreadable: true},
-		"country_codes":           {only: api.V1, values: []any{[]any{"RO"}, []any{"US", "RO"}}, actions: []string{"replace"}, removal: "update", unreadable: true},
-		"gpu_type_priority":       {only: api.V1, values: []any{"custom", "availability"}, actions: []string{"replace"}, removal: "update", unreadable: true},
-		"cpu_flavor_priority":     {only: api.V1, values: []any{"custom"}, removal: "update", unreadable: true},
-		"data_center_priority":    {only: api.V1, values: []any{"custom"}, removal: "update", unreadable: true},
-		"min_ram_per_gpu":         {only: api.V1, values: []any{16, 8}, actions: []string{"replace"}, removal: "update", unreadable: true},
-		"min_vcpu_per_gpu":        {only: api.V1, values: []any{4}, removal: "update", unreadable: true},
-		"min_disk_bandwidth_mbps": {only: api.V1, values: []any{100}, removal: "update", unreadable: true},
-		"min_download_mbps":       {only: api.V1, values: []any{1.5}, removal: "update", unreadable: true},
-		"min_upload_mbps":         {only: api.V1, values: []any{100}, removal: "update", unreadable: true},
+		"start_ssh":               {only: api.V2, values: []any{true, false}, actions: []string{"replace"}, removal: "update", createOnlyNotReturned: true},
+		"start_jupyter":           {only: api.V2, values: []any{true, false}, actions: []string{"replace"}, removal: "update", createOnlyNotReturned: true},
+		"desired_state":           {values: []any{"RUNNING", "EXITED", "RUNNING"}, actions: []string{"update", "update"}, removal: "update", createOnlyNotReturned: true},
+		"deletion_protection":     {values: []any{false, true}, actions: []string{"update"}, removal: "update", createOnlyNotReturned: true},
+		"max_hourly_cost":         {values: []any{2.5, 10}, actions: []string{"update"}, removal: "update", createOnlyNotReturned: true},
+		"interruptible":           {only: api.V1, values: []any{true, false}, actions: []string{"replace"}, removal: "update", createOnlyNotReturned: true},
+		"support_public_ip":       {only: api.V1, values: []any{true, false}, actions: []string{"update"}, removal: "update", createOnlyNotReturned: true},
+		"country_codes":           {only: api.V1, values: []any{[]any{"RO"}, []any{"US", "RO"}}, actions: []string{"replace"}, removal: "update", createOnlyNotReturned: true},
+		"gpu_type_priority":       {only: api.V1, values: []any{"custom", "availability"}, actions: []string{"replace"}, removal: "update", createOnlyNotReturned: true},
+		"cpu_flavor_priority":     {only: api.V1, values: []any{"custom"}, removal: "update", createOnlyNotReturned: true},
+		"data_center_priority":    {only: api.V1, values: []any{"custom"}, removal: "update", createOnlyNotReturned: true},
+		"min_ram_per_gpu":         {only: api.V1, values: []any{16, 8}, actions: []string{"replace"}, removal: "update", createOnlyNotReturned: true},
+		"min_vcpu_per_gpu":        {only: api.V1, values: []any{4}, removal: "update", createOnlyNotReturned: true},
+		"min_disk_bandwidth_mbps": {only: api.V1, values: []any{100}, removal: "update", createOnlyNotReturned: true},
+		"min_download_mbps":       {only: api.V1, values: []any{1.5}, removal: "update", createOnlyNotReturned: true},
+		"min_upload_mbps":         {only: api.V1, values: []any{100}, removal: "update", createOnlyNotReturned: true},
 	}
 	expectAll(t, drive(t, acctest.Deploy(t), api.V2), podType, slices.Collect(maps.Keys(table)))
 	for attribute, c := range table {
@@ -131,11 +131,11 @@ func TestPodEveryAttribute(t *testing.T) {
 					return
 				}
 				state := apply(t, p, podType, tfdrive.State{}, config, "create")
-				expectImport(t, p, state, config, c.unreadable)
+				expectImport(t, p, state, config, c.createOnlyNotReturned)
 				for i, action := range c.actions {
 					config[name] = c.values[i+1]
 					state = apply(t, p, podType, state, config, action)
-					expectImport(t, p, state, config, c.unreadable)
+					expectImport(t, p, state, config, c.createOnlyNotReturned)
 				}
 				if c.removal != "" {
 					apply(t, p, podType, state, with(config, map[string]any{name: nil}), c.removal)
@@ -147,14 +147,14 @@ func TestPodEveryAttribute(t *testing.T) {
 
 // expectImport imports an object. The plan of its configuration must be empty or, if the
 // configuration has unreadable attributes, an in-place update that records them.
-func expectImport(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, unreadable bool) {
+func expectImport(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, createOnlyNotReturned bool) {
 	t.Helper()
 	imported, diags := p.Walk().Import(state.Type, state.Get("id").(string))
 	if err := diags.Err(); err != nil {
 		t.Fatalf("import: %s", err)
 	}
 	planned := p.Plan(state.Type, imported, config)
-	if want := map[bool]string{true: "update", false: "no-op"}[unreadable]; planned.Action != want && (planned.Action != "no-op" || !unreadable) {
+	if want := map[bool]string{true: "update", false: "no-op"}[createOnlyNotReturned]; planned.Action != want && (planned.Action != "no-op" || !createOnlyNotReturned) {
 		t.Errorf("after an import it is planned to %s (replace %v), not to %s: %s\nstate: %s\nplan:  %s", planned.Action, planned.Replace, want, planned.Diagnostics, imported.Value, planned.Value)
 	}
 }
@@ -245,7 +245,7 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 	must.Contain(t, p.Destroy(gpu).Warnings(), "The pod will be deleted", "(30 GB) at /data")
 
 	locked := apply(t, p, podType, state, with(config, map[string]any{"locked": true}), "update")
-	expectRefusal(t, d, p, locked, podType, with(config, map[string]any{"locked": true, "env": map[string]any{"A": "b"}}), "locked", "which its lock rules out")
+	expectRefusal(t, d, p, locked, podType, with(config, map[string]any{"locked": true, "env": map[string]any{"A": "b"}}), "locked", "which its lock prevents")
 	expectRefusal(t, d, p, locked, podType, with(config, map[string]any{"locked": true, "desired_state": "EXITED"}), "locked", "can't be stopped")
 	unlocked := apply(t, p, podType, locked, with(config, map[string]any{"env": map[string]any{"A": "b"}, "desired_state": "EXITED"}), "update")
 	stopped := apply(t, p, podType, unlocked, with(config, map[string]any{"locked": true, "env": map[string]any{"A": "c"}, "desired_state": "EXITED"}), "update")

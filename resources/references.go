@@ -71,15 +71,15 @@ func checkVolumes[M any](ctx context.Context, p *planrule.Plan[M], attribute str
 }
 
 // checkReference reports whether a previously named object no longer exists.
-func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribute string, named references, id types.String, title string, of api.Collection[T]) (gone bool) {
+func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribute string, named references, id types.String, title string, collection api.Collection[T]) (gone bool) {
 	if id.ValueString() == "" { // unknown or not set
 		return false
 	}
-	if slices.Contains(named, id.ValueString()) && isUnlisted(ctx, of, id.ValueString()) {
+	if slices.Contains(named, id.ValueString()) && isUnlisted(ctx, collection, id.ValueString()) {
 		p.Warn(attribute, "The "+title+" is gone", "%s names the %s %s, which no longer exists. This resource can be deleted, but the apply of a change fails. Name one that exists, or leave it out.", attribute, title, id.ValueString())
 		return true
 	}
-	switch _, err := of.Get(ctx, id.ValueString()); {
+	switch _, err := collection.Get(ctx, id.ValueString()); {
 	case api.IsNotFound(err):
 		p.Error(attribute, "The "+title+" does not exist", "%s names the %s %s, which does not exist. Name one that exists, or leave it out. %s", attribute, title, id.ValueString(), err)
 	case err != nil:
@@ -90,8 +90,8 @@ func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribut
 
 // isUnlisted reports whether an object is missing from the run's list, which needs no request
 // per reference. If the list can't be read, it returns false.
-func isUnlisted[T any](ctx context.Context, of api.Collection[T], id string) bool {
-	all, err := of.Named(ctx)
+func isUnlisted[T any](ctx context.Context, collection api.Collection[T], id string) bool {
+	all, err := collection.Named(ctx)
 	return err == nil && !slices.ContainsFunc(all, func(other api.Named) bool { return other.ID == id })
 }
 

@@ -20,7 +20,7 @@ import (
 // return nor change a credential. To change it, an update deletes the auth and creates it again
 // under its name, which is unique. The old auth is deleted first even with create_before_destroy,
 // which Terraform also applies to the dependencies of a resource that sets it.
-var RegistryAuth = collected(kit.Kind[registryAuth]{
+var RegistryAuth = newCollectionKind(kit.Kind[registryAuth]{
 	Name:     "registry_auth",
 	Schema:   registryAuthSchema,
 	NewIDs:   true,
@@ -84,15 +84,15 @@ var registryAuthSchema = schema.Schema{
 		"The API can't change a credential: an update deletes the auth and creates it again under its name. Its `id` changes, and what refers to it follows in the same apply.",
 	Attributes: map[string]schema.Attribute{
 		"id":       idAttribute("registry auth"),
-		"name":     textPlan(ofRegistryAuth.text("name", "Name of the auth, up to {max} characters, unique in the account. Forces replacement."), stringplanmodifier.RequiresReplace()),
-		"username": leftOut(ofRegistryAuth.text("username", "User name at the registry, up to {max} characters. A change recreates the auth with a new `id`. Required unless the auth is imported and keeps its credentials."), false),
-		"password": leftOut(ofRegistryAuth.text("password", "Password or token, up to {max} characters, stored in the state: prefer `password_wo`. A change, and the first apply after an import, recreate the auth with a new `id`."), false),
+		"name":     textPlan(registryAuthMembers.text("name", "Name of the auth, up to {max} characters, unique in the account. Forces replacement."), stringplanmodifier.RequiresReplace()),
+		"username": withoutDefault(registryAuthMembers.text("username", "User name at the registry, up to {max} characters. A change recreates the auth with a new `id`. Required unless the auth is imported and keeps its credentials."), false),
+		"password": withoutDefault(registryAuthMembers.text("password", "Password or token, up to {max} characters, stored in the state: prefer `password_wo`. A change, and the first apply after an import, recreate the auth with a new `id`."), false),
 		"password_wo": schema.StringAttribute{
 			Optional:            true,
 			Sensitive:           true,
 			WriteOnly:           true,
 			MarkdownDescription: "Password or token, in no state or plan. Sent by a create and when `password_wo_version` or `username` changes; otherwise it may be null.",
-			Validators:          stringRules(ofRegistryAuth.at("password")),
+			Validators:          stringRules(registryAuthMembers.at("password")),
 		},
 		"password_wo_version": schema.Int64Attribute{
 			Optional:            true,

@@ -18,7 +18,7 @@ import (
 
 // RegistryDelegation is gpucloud_registry_delegation: access to the images of a
 // repository in AWS ECR, without a stored credential.
-var RegistryDelegation = collected(kit.Kind[registryDelegation]{
+var RegistryDelegation = newCollectionKind(kit.Kind[registryDelegation]{
 	Name:    "registry_delegation",
 	Schema:  registryDelegationSchema,
 	Version: api.V2,

@@ -19,7 +19,7 @@ import (
 
 // Secret is gpucloud_secret: a value that the environments of workers and pods refer to by
 // name. Neither the API's responses nor the state contain the value.
-var Secret = collected(kit.Kind[secret]{
+var Secret = newCollectionKind(kit.Kind[secret]{
 	Name:    "secret",
 	Schema:  secretSchema,
 	Version: api.V2,
@@ -74,17 +74,17 @@ var secretSchema = schema.Schema{
 		"Workers and pods that run keep the old value. If a secret is deleted, its placeholders become empty strings, even if it is still in use.",
 	Attributes: map[string]schema.Attribute{
 		"id": idAttribute("secret"),
-		"name": textRules(textPlan(ofSecret.text("name",
+		"name": textRules(textPlan(secretMembers.text("name",
 			"Name of the secret: letters, digits, `_`, `.`, `-` and `/`, not beginning with `RUNPOD`. Unique in the account, ignoring case. A change replaces the secret."),
 			stringplanmodifier.RequiresReplace()), notReserved),
-		"description": ofSecret.text("description", "Description for people, at most {max} bytes."),
+		"description": secretMembers.text("description", "Description for people, at most {max} bytes."),
 		"value_wo": schema.StringAttribute{
 			Optional:  true,
 			Sensitive: true,
 			WriteOnly: true,
-			MarkdownDescription: describe(ofSecret.at("value"), "Value, never kept: sent when the secret is created, and again when `value_wo_version` changes. At most {max} bytes. "+
+			MarkdownDescription: describe(secretMembers.at("value"), "Value, never kept: sent when the secret is created, and again when `value_wo_version` changes. At most {max} bytes. "+
 				"Other plans and a destroy don't need it: it may be null then.", nil),
-			Validators: stringRules(ofSecret.at("value")),
+			Validators: stringRules(secretMembers.at("value")),
 		},
 		"value_wo_version": schema.Int64Attribute{
 			Optional: true,

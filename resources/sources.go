@@ -26,11 +26,11 @@ var Sources = []func() datasource.DataSource{
 	templates.One, templates.All,
 }
 
-// ofConfigurations are attributes for the provider's own behavior, which no API returns.
-var ofConfigurations = []string{"deletion_protection", "env_wo_keys", "env_wo_version", "max_hourly_cost", "timeouts", "wait_for"}
+// configurationOnly are attributes for the provider's own behavior, which no API returns.
+var configurationOnly = []string{"deletion_protection", "env_wo_keys", "env_wo_version", "max_hourly_cost", "timeouts", "wait_for"}
 
-// ofCreates are attributes of pods and clusters that only a create sends and no API returns.
-var ofCreates = []string{"data_center_ids", "start_ssh", "start_jupyter"}
+// createOnly are attributes of pods and clusters that only a create sends and no API returns.
+var createOnly = []string{"data_center_ids", "start_ssh", "start_jupyter"}
 
 // placement are requirements on a pod's machine that API v1 accepts and doesn't return.
 var placement = []string{
@@ -40,7 +40,7 @@ var placement = []string{
 
 var clusters = &kit.Source[cluster]{
 	Kind:    Cluster,
-	Omit:    slices.Concat([]string{"template_id", "image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"}, ofCreates, ofConfigurations),
+	Omit:    slices.Concat([]string{"template_id", "image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"}, createOnly, configurationOnly),
 	Filters: []string{"type"},
 	// Read without the attributes that need a request for each cluster's pods.
 	Read: func(ctx context.Context, c *api.Client, m *cluster) error {
@@ -55,16 +55,16 @@ var clusters = &kit.Source[cluster]{
 var pods = &kit.Source[pod]{
 	Complete: func(m *pod) { m.command().complete() },
 	Kind:     Pod,
-	Omit:     slices.Concat([]string{"desired_state", "from_template"}, ofCreates, placement, ofConfigurations),
+	Omit:     slices.Concat([]string{"desired_state", "from_template"}, createOnly, placement, configurationOnly),
 	Masked:   []string{"env"},
 	Filters:  []string{"status", "cloud", "image"},
-	Only:     []planrule.OneVersion{{Version: api.V2, Attribute: "status", Except: []string{api.PodRunning, api.PodExited}, Ruled: true}}, // API v1 returns these
+	Only:     []planrule.OneVersion{{Version: api.V2, Attribute: "status", Except: []string{api.PodRunning, api.PodExited}, HandledByKind: true}}, // API v1 returns these
 }
 
 var endpoints = &kit.Source[endpoint]{
 	Complete: func(m *endpoint) { m.command().complete() },
 	Kind:     Endpoint,
-	Omit:     append([]string{"from_template"}, ofConfigurations...), // only for endpoints that the provider manages
+	Omit:     append([]string{"from_template"}, configurationOnly...), // only for endpoints that the provider manages
 	Masked:   []string{"env"},
 	Filters:  []string{"type"},
 	Only:     []planrule.OneVersion{{Version: api.V2, Attribute: "type"}}, // on API v1 a load balancer looks like a queue
@@ -72,13 +72,13 @@ var endpoints = &kit.Source[endpoint]{
 
 var networkVolumes = &kit.Source[networkVolume]{
 	Kind:    NetworkVolume,
-	Omit:    ofConfigurations,
+	Omit:    configurationOnly,
 	Filters: []string{"data_center", "size", "type"},
 }
 
 var globalVolumes = &kit.Source[globalVolume]{
 	Kind:    GlobalVolume,
-	Omit:    ofConfigurations,
+	Omit:    configurationOnly,
 	Filters: []string{"created_by_user_id"},
 }
 
@@ -106,7 +106,7 @@ var accountKeys = &kit.Source[sshKeys]{
 var templates = &kit.Source[template]{
 	Complete: func(m *template) { m.command().complete() },
 	Kind:     Template,
-	Omit:     ofConfigurations,
+	Omit:     configurationOnly,
 	Masked:   []string{"env"},
 	Filters:  []string{"category", "image", "public", "serverless"},
 }

@@ -99,8 +99,8 @@ var sourcesOf = map[string]sourceOf{
 	},
 }
 
-// ofConfigurations are attributes of resources for the provider's own behavior.
-var ofConfigurations = []string{"deletion_protection", "env_wo", "env_wo_keys", "env_wo_version", "max_hourly_cost", "timeouts", "wait_for"}
+// configurationOnly are attributes of resources for the provider's own behavior.
+var configurationOnly = []string{"deletion_protection", "env_wo", "env_wo_keys", "env_wo_version", "max_hourly_cost", "timeouts", "wait_for"}
 
 // make creates an object of a kind, with the attributes that the version has.
 func (s sourceOf) make(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName, name string) tfdrive.State {
@@ -146,7 +146,7 @@ func TestSourceShowsTheResource(t *testing.T) {
 		compared := 0
 		for _, a := range p.Schema(typeName).Block.Attributes {
 			listed := list[0].(map[string]any)
-			if slices.Contains(s.omits, a.Name) || slices.Contains(ofConfigurations, a.Name) {
+			if slices.Contains(s.omits, a.Name) || slices.Contains(configurationOnly, a.Name) {
 				if _, ok := listed[a.Name]; ok {
 					t.Errorf("the list has the attribute %s", a.Name)
 				}

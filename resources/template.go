@@ -16,10 +16,10 @@ import (
 )
 
 // Template is gpucloud_template: the container settings of pods or serverless workers.
-var Template = collected(kit.Kind[template]{
+var Template = newCollectionKind(kit.Kind[template]{
 	Name:   "template",
 	Schema: templateSchema,
-	Only:   templateOnly,
+	Only:   templateOneVersion,
 	Validate: func(_ context.Context, c diagnostics.Check, config *template) {
 		config.validate(c, config.Env)
 		config.command().check(c)
@@ -62,7 +62,7 @@ func (m *template) recordApplied(c *api.Client, got api.Template, err error) err
 	return err
 }
 
-var templateOnly = ofTemplate.only()
+var templateOneVersion = templateMembers.only()
 
 const keptOnV1 = " If omitted, an imported template, and any on API v1, keeps its value."
 
@@ -72,32 +72,32 @@ var templateSchema = schema.Schema{
 		"Endpoints of another provider configuration (an `alias`) follow on API v2 in the next apply, because a plan doesn't know what another one changes.",
 	Attributes: map[string]schema.Attribute{
 		"id":                idAttribute("template"),
-		"name":              ofTemplate.text("name", "Name of the template, unique in the account. A replacement with `create_before_destroy` needs a new name."),
-		"image":             imageAttribute(ofTemplate, "Container image."),
-		"args":              argsAttribute(ofTemplate),
-		"entrypoint":        entrypointAttribute(ofTemplate),
-		"cmd":               cmdAttribute(ofTemplate),
-		"docker_entrypoint": dockerEntrypointAttribute(ofTemplate),
-		"disk":              ofTemplate.integer("disk", "Container disk in GB, wiped on restart."),
-		"env":               envAttribute(ofTemplate, ""),
-		"env_wo":            envWOAttribute(ofTemplate, ""),
+		"name":              templateMembers.text("name", "Name of the template, unique in the account. A replacement with `create_before_destroy` needs a new name."),
+		"image":             imageAttribute(templateMembers, "Container image."),
+		"args":              argsAttribute(templateMembers),
+		"entrypoint":        entrypointAttribute(templateMembers),
+		"cmd":               cmdAttribute(templateMembers),
+		"docker_entrypoint": dockerEntrypointAttribute(templateMembers),
+		"disk":              templateMembers.integer("disk", "Container disk in GB, wiped on restart."),
+		"env":               envAttribute(templateMembers, ""),
+		"env_wo":            envWOAttribute(templateMembers, ""),
 		"env_wo_version":    envWOVersionAttribute(),
 		"env_wo_keys":       envWOKeysAttribute(),
-		"ports":             portsAttribute(ofTemplate),
-		"registry":          registryAttribute(ofTemplate),
-		"mounts": keptAttribute(optionalObject("Storage mounts. On API v2 removing them forces replacement.", attributes{
+		"ports":             portsAttribute(templateMembers),
+		"registry":          registryAttribute(templateMembers),
+		"mounts": keptIfOmitted(optionalObject("Storage mounts. On API v2 removing them forces replacement.", attributes{
 			"persistent": requiredObject("Storage on the host that survives restarts of the container.", attributes{
 				"size": persistentSizeAttribute,
 				"path": mountPathAttribute,
 			}),
 		})),
-		"public":                ofTemplate.boolean("public", "Whether other users see a pod template."),
-		"serverless":            leftOut(ofTemplate.boolean("serverless", "Whether the template is for endpoints. Defaults to {default}. Forces replacement on API v1.", keptOnV1), true),
-		"category":              leftOut(ofTemplate.text("category", "Compute category: {choices}. Defaults to `{default}`. Forces replacement on API v1.", keptOnV1), true),
-		"readme":                ofTemplate.text("readme", "Description in Markdown."),
-		"start_ssh":             ofTemplate.boolean("startSsh", "Whether pods of this template get SSH access."),
-		"start_jupyter":         ofTemplate.boolean("startJupyter", "Whether pods of this template start JupyterLab."),
-		"allowed_cuda_versions": ofTemplate.texts("allowedCudaVersions", "CUDA versions of a machine, as `major.minor`; default any."),
+		"public":                templateMembers.boolean("public", "Whether other users see a pod template."),
+		"serverless":            withoutDefault(templateMembers.boolean("serverless", "Whether the template is for endpoints. Defaults to {default}. Forces replacement on API v1.", keptOnV1), true),
+		"category":              withoutDefault(templateMembers.text("category", "Compute category: {choices}. Defaults to `{default}`. Forces replacement on API v1.", keptOnV1), true),
+		"readme":                templateMembers.text("readme", "Description in Markdown."),
+		"start_ssh":             templateMembers.boolean("startSsh", "Whether pods of this template get SSH access."),
+		"start_jupyter":         templateMembers.boolean("startJupyter", "Whether pods of this template start JupyterLab."),
+		"allowed_cuda_versions": templateMembers.texts("allowedCudaVersions", "CUDA versions of a machine, as `major.minor`; default any."),
 	},
 }
 
@@ -132,8 +132,8 @@ func (m *template) writeOnly() (*writeOnlyEnv, *envDigests) { return &m.writeOnl
 
 func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	planrule.Omitted(p, func(m *template) *types.Object { return &m.Mounts })
-	category := types.StringValue(contract.Default[string](ofTemplate.at("category").V2))
-	serverless := types.BoolValue(contract.Default[bool](ofTemplate.at("serverless").V2))
+	category := types.StringValue(contract.Default[string](templateMembers.at("category").V2))
+	serverless := types.BoolValue(contract.Default[bool](templateMembers.at("serverless").V2))
 	if p.State != nil && (p.Version != api.V2 || !p.Created) { // otherwise a change replaces it
 		category, serverless = p.State.Category, p.State.Serverless
 	}
@@ -167,7 +167,7 @@ func planTemplateChange(ctx context.Context, p *planrule.Plan[template]) {
 // immutableOf returns the planned changes that the version can't make in place, including changes
 // of attributes that only the other version has.
 func immutableOf(ctx context.Context, p *planrule.Plan[template]) []string {
-	out := p.Unreachable(ctx, templateOnly)
+	out := p.Unchangeable(ctx, templateOneVersion)
 	if p.Version == api.V1 {
 		for _, attribute := range []string{"category", "serverless"} {
 			if p.Changes(ctx, attribute) {

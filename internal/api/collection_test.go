@@ -26,15 +26,18 @@ type kind struct {
 }
 
 // newKind returns the operations of a kind, whose update changes have to want.
-func newKind[T any](k kind, of func(*api.Client) api.Collection[T], have, want T) kind {
+func newKind[T any](k kind, collection func(*api.Client) api.Collection[T], have, want T) kind {
 	k.list = func(ctx context.Context, c *api.Client) (int, error) {
-		l, err := of(c).List(ctx)
+		l, err := collection(c).List(ctx)
 		return len(l), err
 	}
-	k.get = func(ctx context.Context, c *api.Client) error { _, err := of(c).Get(ctx, "a"); return err }
-	k.del = func(ctx context.Context, c *api.Client) error { return of(c).Delete(ctx, "a") }
+	k.get = func(ctx context.Context, c *api.Client) error { _, err := collection(c).Get(ctx, "a"); return err }
+	k.del = func(ctx context.Context, c *api.Client) error { return collection(c).Delete(ctx, "a") }
 	if k.name != "registry auth" {
-		k.update = func(ctx context.Context, c *api.Client) error { _, err := of(c).Update(ctx, have, want); return err }
+		k.update = func(ctx context.Context, c *api.Client) error {
+			_, err := collection(c).Update(ctx, have, want)
+			return err
+		}
 	}
 	return k
 }
@@ -326,36 +329,36 @@ func status(err error) int {
 }
 
 // decodeAnswer decodes an answer to a Get.
-func decodeAnswer[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], wire string) T {
+func decodeAnswer[T any](t *testing.T, version api.Version, collection func(*api.Client) api.Collection[T], wire string) T {
 	t.Helper()
 	c, _ := deploy(t, version, answer(200, wire))
-	got := must.Do(of(c).Get(t.Context(), "a"))(t)
+	got := must.Do(collection(c).Get(t.Context(), "a"))(t)
 	return got
 }
 
 // createBody returns the body that a Create sends.
-func createBody[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], want T) (string, error) {
+func createBody[T any](t *testing.T, version api.Version, collection func(*api.Client) api.Collection[T], want T) (string, error) {
 	t.Helper()
 	c, d := deploy(t, version, answer(201, `{"id":"a"}`))
 	d.emptyLists = true
-	if _, err := of(c).Create(t.Context(), want); err != nil {
+	if _, err := collection(c).Create(t.Context(), want); err != nil {
 		return "", err
 	}
 	return d.last(t).body, nil
 }
 
 // expectUpdate expects the body that an Update sends, or null if it sends nothing.
-func expectUpdate[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], have, want T, body string) {
+func expectUpdate[T any](t *testing.T, version api.Version, collection func(*api.Client) api.Collection[T], have, want T, body string) {
 	t.Helper()
-	got := must.Do(updateBody(t, version, of, have, want))(t)
+	got := must.Do(updateBody(t, version, collection, have, want))(t)
 	sameJSON(t, got, body)
 }
 
 // updateBody returns the body that an Update sends, or null if it sends nothing.
-func updateBody[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], have, want T) (string, error) {
+func updateBody[T any](t *testing.T, version api.Version, collection func(*api.Client) api.Collection[T], have, want T) (string, error) {
 	t.Helper()
 	c, d := deploy(t, version, answer(200, `{"id":"a"}`))
-	if _, err := of(c).Update(t.Context(), have, want); err != nil {
+	if _, err := collection(c).Update(t.Context(), have, want); err != nil {
 		return "", err
 	}
 	last := d.last(t)

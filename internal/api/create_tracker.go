@@ -14,7 +14,7 @@ type createTracker[T any] struct {
 	inFlight  int
 	ambiguous []*pendingCreate[T]
 	resolving *pendingCreate[T] // the ambiguous create that is being resolved
-	accounted map[string]bool   // ids that this run made, read or deleted
+	known     map[string]bool   // ids that this run created, read or deleted
 	changed   chan struct{}     // closed by the next change
 }
 
@@ -118,27 +118,27 @@ func (t *createTracker[T]) claims(a *pendingCreate[T], could func(*pendingCreate
 // new.
 func (t *createTracker[T]) account(id string) { t.change(func() { t.add(id) }) }
 
-// accountRead marks an id that was read: the object is managed, so no lost create left it
+// addRead marks an id that was read: the object is managed, so no lost create left it
 // behind.
-func (t *createTracker[T]) accountRead(id string) {
+func (t *createTracker[T]) addRead(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.add(id)
 }
 
-// add marks an id as accounted for, so that no other create claims it.
+// add marks an id as known, so that no other create claims it.
 func (t *createTracker[T]) add(id string) {
 	if id == "" {
 		return
 	}
-	if t.accounted == nil {
-		t.accounted = map[string]bool{}
+	if t.known == nil {
+		t.known = map[string]bool{}
 	}
-	t.accounted[id] = true
+	t.known[id] = true
 }
 
-func (t *createTracker[T]) isAccounted(id string) bool {
+func (t *createTracker[T]) isKnown(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.accounted[id]
+	return t.known[id]
 }

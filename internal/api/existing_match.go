@@ -27,16 +27,16 @@ func (m ExistingMatch) Warning(title, typeName string) (summary, detail string) 
 				"If an interrupted apply left it, import it before you apply (with terraform or tofu): %s\nIf it is managed elsewhere, or create_before_destroy replaces it, choose another name.", m.ID, settings, m.ID, command)
 	}
 	return fmt.Sprintf("An equal %s exists already: %s", title, m.ID),
-		fmt.Sprintf("%s has the same name and settings, and nothing that was read so far manages it. If an interrupted apply left it, import it before you apply (with terraform or tofu): %s\n"+
+		fmt.Sprintf("%s has the same name and settings, and no resource that was read so far manages it. If an interrupted apply left it, import it before you apply (with terraform or tofu): %s\n"+
 			"Otherwise, if another instance of a count or for_each manages it, or if create_before_destroy replaces it, go on: the apply creates another one.", m.ID, command)
 }
 
 // ExistingMatches returns the objects that a create of want could be confused with: equal ones,
 // which an interrupted run may have left, and the one with the same unique name. It uses the
-// list that all reads share. Once this run has written the kind, it returns nothing, because
-// the list then contains the run's own objects. If the list fails, it returns nothing.
+// list that all reads share. It returns nothing if the list fails, or once this run has
+// written an object of the kind, because the list then contains the run's own objects.
 func (r *restCollection[T]) ExistingMatches(ctx context.Context, want T) (matches []ExistingMatch) {
-	if !r.cache.unwritten() {
+	if !r.cache.canMatch() {
 		return nil
 	}
 	elements, err := r.sharedList(ctx, false)
@@ -46,20 +46,21 @@ func (r *restCollection[T]) ExistingMatches(ctx context.Context, want T) (matche
 	}
 	for _, e := range elements {
 		o, err := r.decode(e.raw)
-		if err != nil || r.name(o) != r.name(want) || r.creates.isAccounted(e.id) {
+		if err != nil || r.name(o) != r.name(want) || r.creates.isKnown(e.id) {
 			continue
 		}
 		if equal := !r.writeOnly && r.same(o, want); equal || r.uniqueNames {
 			matches = append(matches, ExistingMatch{ID: e.id, Equal: equal, NameTaken: r.uniqueNames})
 		}
 	}
-	if !r.cache.unwritten() {
+	if !r.cache.canMatch() {
 		return nil
 	}
 	return matches
 }
 
-func (s *listCache) unwritten() bool {
+// canMatch reports whether the list can contain only objects of earlier runs.
+func (s *listCache) canMatch() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.shared && !s.ownWrites && !s.matchesUnavailable

@@ -147,7 +147,7 @@ func (r *restCollection[T]) read(ctx context.Context, id string) (element, error
 	if !r.cache.shared {
 		return r.fetch(ctx, id, false)
 	}
-	r.creates.accountRead(id)
+	r.creates.addRead(id)
 	kept, generation, list := r.cache.lookup(id)
 	if list {
 		if _, err := r.sharedList(ctx, true); err != nil && !r.readsMayWork(err) {

@@ -125,13 +125,16 @@ type pagedKind struct {
 	create func(context.Context, *api.Client) (id string, err error) // creates an object "new"
 }
 
-func newPagedKind[T any](member string, of func(*api.Client) api.Collection[T], created T, id func(T) string, object string) pagedKind {
+func newPagedKind[T any](member string, collection func(*api.Client) api.Collection[T], created T, id func(T) string, object string) pagedKind {
 	return pagedKind{
 		member: member, object: object,
-		named: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return of(c).Named(ctx) },
-		get:   func(ctx context.Context, c *api.Client, id string) error { _, err := of(c).Get(ctx, id); return err },
+		named: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return collection(c).Named(ctx) },
+		get: func(ctx context.Context, c *api.Client, id string) error {
+			_, err := collection(c).Get(ctx, id)
+			return err
+		},
 		create: func(ctx context.Context, c *api.Client) (string, error) {
-			got, err := of(c).Create(ctx, created)
+			got, err := collection(c).Create(ctx, created)
 			return id(got), err
 		},
 	}

@@ -93,7 +93,7 @@ func (r *restCollection[T]) resolveByNewObjects(ctx context.Context, a *pendingC
 	return none, unseen
 }
 
-// lookUp lists until it finds an object that fits and isn't accounted for. If patient, it lists
+// lookUp lists until it finds an object that fits and isn't known. If patient, it lists
 // several times, because a new object may take a moment to appear.
 func (r *restCollection[T]) lookUp(ctx context.Context, fits func(T) bool, patient bool) ([]T, error) {
 	for n, wait := range lookups {
@@ -109,7 +109,7 @@ func (r *restCollection[T]) lookUp(ctx context.Context, fits func(T) bool, patie
 		}
 		var found []T
 		for _, e := range elements {
-			if r.creates.isAccounted(e.id) {
+			if r.creates.isKnown(e.id) {
 				continue
 			}
 			o, err := r.decode(e.raw)

@@ -35,9 +35,9 @@ func NewCeiling(n types.Number, source string) Ceiling {
 
 // price is the cost of one unit per hour.
 type price struct {
-	of   string   // GPU type, or CPU flavor with its vCPUs
-	unit *big.Rat // of a GPU, or of a whole CPU configuration; nil: not in the catalog
-	text string   // how it is computed
+	machine string   // GPU type, or CPU flavor with its vCPUs
+	unit    *big.Rat // of a GPU, or of a whole CPU configuration; nil: not in the catalog
+	text    string   // how it is computed
 }
 
 // CheckCost reports a new or changed object that may cost more per hour than its limit: its
@@ -67,7 +67,7 @@ func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request,
 	for _, p := range prices {
 		switch {
 		case p.unit == nil:
-			missing = append(missing, p.of)
+			missing = append(missing, p.machine)
 		case highest.unit == nil || p.unit.Cmp(highest.unit) > 0:
 			highest = p
 		}
@@ -91,7 +91,7 @@ func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request,
 				among = fmt.Sprintf(", the most expensive of %d that it may get", len(prices))
 			}
 			c.Cost.report(to, at, "Above the cost ceiling", "It may cost %s USD an hour, and max_hourly_cost is %s USD (%s). Compared: %s%s: %s. Ask for less, or set a higher max_hourly_cost in this resource.",
-				decimal(cost), decimal(ceiling.USD), ceiling.Source, highest.of, among, text)
+				decimal(cost), decimal(ceiling.USD), ceiling.Source, highest.machine, among, text)
 			return
 		}
 	}
@@ -117,7 +117,7 @@ func (c *Checks) prices(ctx context.Context, to diagnostics.Check, r Request) (p
 			prices = append(prices, r.gpuPrice(t))
 		}
 		for _, id := range missing {
-			prices = append(prices, price{of: id})
+			prices = append(prices, price{machine: id})
 		}
 	case len(r.CPU) > 0:
 		all, ok := c.cpuTypes(ctx, to)
@@ -132,38 +132,38 @@ func (c *Checks) prices(ctx context.Context, to diagnostics.Check, r Request) (p
 }
 
 func (r Request) gpuPrice(t api.GPUType) price {
-	figure, of := t.Price.Secure, "secure"
+	figure, tariff := t.Price.Secure, "secure"
 	switch {
 	case r.Product == Serverless:
-		figure, of = t.Price.Serverless, "serverless"
+		figure, tariff = t.Price.Serverless, "serverless"
 	case r.cloud() == community:
-		figure, of = t.Price.Community, "community"
+		figure, tariff = t.Price.Community, "community"
 	}
-	if r.Product != Serverless && r.of(t.MaxCount) == 0 {
+	if r.Product != Serverless && r.inCloud(t.MaxCount) == 0 {
 		figure = "" // the cloud doesn't offer the type
 	}
 	unit := amount(figure)
 	if unit == nil {
-		return price{of: t.ID}
+		return price{machine: t.ID}
 	}
-	return price{t.ID, unit, fmt.Sprintf("%s USD (%s price of a GPU)", decimal(unit), of)}
+	return price{t.ID, unit, fmt.Sprintf("%s USD (%s price of a GPU)", decimal(unit), tariff)}
 }
 
 func (r Request) cpuPrice(cpu CPU, all []api.CPUType) price {
-	p := price{of: fmt.Sprintf("%s with %d vCPUs", cpu.ID, cpu.VCPUs)}
+	p := price{machine: fmt.Sprintf("%s with %d vCPUs", cpu.ID, cpu.VCPUs)}
 	for _, t := range all {
-		figure, of := t.Price.SecurePerVCPU, "secure"
+		figure, tariff := t.Price.SecurePerVCPU, "secure"
 		switch {
 		case t.ID != cpu.ID:
 			continue
 		case r.Product == Serverless:
-			figure, of = t.Price.ServerlessPerVCPU, "serverless"
+			figure, tariff = t.Price.ServerlessPerVCPU, "serverless"
 		case r.cloud() == community:
 			figure = "" // the catalog has no price
 		}
 		if one := amount(figure); one != nil {
 			p.unit = new(big.Rat).Mul(one, new(big.Rat).SetInt64(cpu.VCPUs))
-			p.text = fmt.Sprintf("%s USD (%s price of a vCPU) × %d (%s)", decimal(one), of, cpu.VCPUs, diagnostics.Name(cpu.VCPUsAt))
+			p.text = fmt.Sprintf("%s USD (%s price of a vCPU) × %d (%s)", decimal(one), tariff, cpu.VCPUs, diagnostics.Name(cpu.VCPUsAt))
 		}
 	}
 	return p

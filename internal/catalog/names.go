@@ -122,7 +122,7 @@ func (c *Checks) checkGPUCount(to diagnostics.Check, r Request, all []api.GPUTyp
 		return
 	}
 	for _, t := range types {
-		switch most := r.of(t.MaxCount); {
+		switch most := r.inCloud(t.MaxCount); {
 		case most == 0:
 			c.Names.report(to, r.GPU.At, "The cloud does not offer the GPU type", "The %s cloud does not offer the GPU type %q.", r.cloud(), t.ID)
 		case r.GPU.Count > most:
@@ -164,7 +164,8 @@ func (r Request) cloud() string {
 	return r.Cloud
 }
 
-func (r Request) of(count api.CloudCount) int64 {
+// inCloud returns the count for the cloud of the request.
+func (r Request) inCloud(count api.CloudCount) int64 {
 	if r.cloud() == community {
 		return count.Community
 	}

@@ -59,7 +59,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		resp.Diagnostics.Append(value.Store(ctx, (*tfsdk.State)(&resp.Plan), p.Plan)...)
 	}
 	p.SettleUnknowns(r.kind.Volatile)
-	p.ReplaceUnreachable(ctx, r.kind.Only, r.kind.Title, r.kind.id, r.kind.Loss)
+	p.ReplaceUnchangeable(ctx, r.kind.Only, r.kind.Title, r.kind.id, r.kind.Loss)
 	if !r.kind.id(p.Plan).IsUnknown() { // no CLI can show or store a plan with an unknown identity
 		r.kind.identify(ctx, p.Plan, resp.Identity, &resp.Diagnostics)
 	}

@@ -237,7 +237,7 @@ func (s *Source[M]) read(ctx context.Context, c *api.Client, id string) (object 
 	// Read sets a default for an attribute that the version doesn't return. Here its value is
 	// unknown.
 	for _, o := range s.oneVersion() {
-		if v, ok := object[o.Attribute]; ok && o.Beyond(c.Version) {
+		if v, ok := object[o.Attribute]; ok && o.MissingIn(c.Version) {
 			object[o.Attribute] = tftypes.NewValue(v.Type(), nil)
 		}
 	}

@@ -22,14 +22,14 @@ type OneVersion struct {
 	Version   api.Version
 	Attribute string // dotted: "gpu.pools"
 	Except    []string
-	// Ruled means that the kind itself handles the attribute on the other version, because it
+	// HandledByKind means that the kind itself handles the attribute on the other version, because it
 	// has another name there or only a create has it.
-	Ruled bool
+	HandledByKind bool
 }
 
-// Beyond reports whether a version lacks the attribute.
-func (o OneVersion) Beyond(version api.Version) bool {
-	return version != "" && version != o.Version && !o.Ruled
+// MissingIn reports whether a version lacks the attribute.
+func (o OneVersion) MissingIn(version api.Version) bool {
+	return version != "" && version != o.Version && !o.HandledByKind
 }
 
 // CheckVersion rejects an attribute that the version can't express.
@@ -65,11 +65,11 @@ func (o OneVersion) excepts(v attr.Value) bool {
 	return v != nil && slices.Contains(o.Except, v.String())
 }
 
-// Unreachable returns the attributes that the plan changes and the version can't change: an
+// Unchangeable returns the attributes that the plan changes and the version can't change: an
 // update would report success without changing them.
-func (p *Plan[M]) Unreachable(ctx context.Context, only []OneVersion) (attributes []string) {
+func (p *Plan[M]) Unchangeable(ctx context.Context, only []OneVersion) (attributes []string) {
 	for _, o := range only {
-		if !o.Beyond(p.Version) || !p.Changes(ctx, o.Attribute) {
+		if !o.MissingIn(p.Version) || !p.Changes(ctx, o.Attribute) {
 			continue
 		}
 		before, after := p.Values(ctx, o.Attribute)
@@ -81,13 +81,13 @@ func (p *Plan[M]) Unreachable(ctx context.Context, only []OneVersion) (attribute
 	return attributes
 }
 
-// ReplaceUnreachable makes a change of an unreachable attribute replace the object and warns about
+// ReplaceUnchangeable makes a change of an unchangeable attribute replace the object and warns about
 // it, unless the plan has errors. loss describes the data that a deletion destroys; it may be nil.
-func (p *Plan[M]) ReplaceUnreachable(ctx context.Context, only []OneVersion, title string, id func(*M) *types.String, loss func(*M) string) {
+func (p *Plan[M]) ReplaceUnchangeable(ctx context.Context, only []OneVersion, title string, id func(*M) *types.String, loss func(*M) string) {
 	if p.Diagnostics.HasError() {
 		return
 	}
-	for _, attribute := range p.Unreachable(ctx, only) {
+	for _, attribute := range p.Unchangeable(ctx, only) {
 		version, lost := only[slices.IndexFunc(only, func(o OneVersion) bool { return o.Attribute == attribute })].Version, ""
 		if loss != nil {
 			lost = strings.TrimRight(" "+loss(p.State), " ")

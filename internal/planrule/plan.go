@@ -149,13 +149,13 @@ func Empty(v attr.Value) bool {
 // Omitted handles an optional attribute that the configuration omits and no update can clear:
 // an object that this provider didn't create keeps its value, because the server may have
 // chosen it.
-func Omitted[M any, V attr.Value](p *Plan[M], of func(*M) *V) {
+func Omitted[M any, V attr.Value](p *Plan[M], field func(*M) *V) {
 	switch {
-	case !(*of(p.Config)).IsNull():
+	case !(*field(p.Config)).IsNull():
 	case p.State != nil && !p.Created:
-		*of(p.Plan) = *of(p.State)
+		*field(p.Plan) = *field(p.State)
 	default:
-		*of(p.Plan) = *of(p.Config)
+		*field(p.Plan) = *field(p.Config)
 	}
 }
 
