@@ -16,13 +16,13 @@ import (
 // levels are the levels of availability, lowest first.
 var levels = []string{"NONE", "LOW", "MEDIUM", "HIGH"}
 
-// atLeast reports whether a level is least or higher. An unknown level is the lowest.
-func atLeast(level, least string) bool {
-	return slices.Index(levels, level) >= slices.Index(levels, least)
+// atLeast reports whether a level is minimum or higher. An unknown level is the lowest.
+func atLeast(level, minimum string) bool {
+	return slices.Index(levels, level) >= slices.Index(levels, minimum)
 }
 
-func availableIn(of, where string) schema.ListNestedAttribute {
-	return objects("Availability of "+of+" in "+where+".", map[string]schema.Attribute{
+func availableIn(product, place string) schema.ListNestedAttribute {
+	return objects("Availability of "+product+" in "+place+".", map[string]schema.Attribute{
 		"id": text("Id."), "name": text("Name."), "availability": text("`NONE`, `LOW`, `MEDIUM` or `HIGH`."),
 	})
 }
@@ -34,14 +34,15 @@ func productAttribute(products string) schema.SetAttribute {
 
 const minAvailabilityText = "Only those with at least this availability: `LOW`, `MEDIUM` or `HIGH`. Needs `product`."
 
-// needsProduct rejects filters of the availability without product.
-func needsProduct(c diagnostics.Check, product types.Set, narrowing map[string]bool) {
+// needsProduct rejects filters of the availability without product. configured reports for each filter
+// whether it is set.
+func needsProduct(c diagnostics.Check, product types.Set, configured map[string]bool) {
 	if !product.IsNull() && (product.IsUnknown() || len(product.Elements()) > 0) {
 		return
 	}
-	for attribute, set := range narrowing {
+	for attribute, set := range configured {
 		if set {
-			c.Error(attribute, "Missing product", "%s narrows the availability, which is asked for with product: set product too, or leave %s out.", attribute, attribute)
+			c.Error(attribute, "Missing product", "%s filters by availability, which needs product: set product too, or remove %s.", attribute, attribute)
 		}
 	}
 }

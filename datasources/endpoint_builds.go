@@ -30,7 +30,7 @@ func buildAttributes(more map[string]schema.Attribute) map[string]schema.Attribu
 }
 
 // EndpointBuilds is gpucloud_endpoint_builds.
-var EndpointBuilds = &kit.DataSource[ofEndpoint, endpointBuilds]{
+var EndpointBuilds = &kit.DataSource[endpointConfig, endpointBuilds]{
 	Name:    "endpoint_builds",
 	Title:   "builds of the endpoint",
 	Version: api.V2,
@@ -41,8 +41,8 @@ var EndpointBuilds = &kit.DataSource[ofEndpoint, endpointBuilds]{
 			"builds":      objects("The builds, the newest first.", buildAttributes(map[string]schema.Attribute{"id": text("Id of the build.")})),
 		},
 	},
-	Validate: func(c diagnostics.Check, m *ofEndpoint) { m.validate(c) },
-	Read: func(ctx context.Context, c *api.Client, m *ofEndpoint) (endpointBuilds, error) {
+	Validate: func(c diagnostics.Check, m *endpointConfig) { m.validate(c) },
+	Read: func(ctx context.Context, c *api.Client, m *endpointConfig) (endpointBuilds, error) {
 		got, err := c.EndpointBuilds(ctx, m.EndpointID.ValueString())
 		return endpointBuilds{listIf(true, got)}, err
 	},

@@ -11,12 +11,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
 
-// ofEndpoint is a configuration that names an endpoint.
-type ofEndpoint struct {
+// endpointConfig is a configuration that names an endpoint.
+type endpointConfig struct {
 	EndpointID types.String `tfsdk:"endpoint_id"`
 }
 
-func (m *ofEndpoint) validate(c diagnostics.Check) { validID(c, "endpoint_id", m.EndpointID) }
+func (m *endpointConfig) validate(c diagnostics.Check) { validID(c, "endpoint_id", m.EndpointID) }
 
 // inEndpoint is a configuration that names a job or build of an endpoint.
 type inEndpoint struct {
@@ -30,7 +30,7 @@ func (m *inEndpoint) validate(c diagnostics.Check) {
 }
 
 // EndpointHealth is gpucloud_endpoint_health.
-var EndpointHealth = &kit.DataSource[ofEndpoint, api.Health]{
+var EndpointHealth = &kit.DataSource[endpointConfig, api.Health]{
 	Name:  "endpoint_health",
 	Title: "health of the endpoint",
 	Schema: schema.Schema{
@@ -46,8 +46,8 @@ var EndpointHealth = &kit.DataSource[ofEndpoint, api.Health]{
 			}),
 		},
 	},
-	Validate: func(c diagnostics.Check, m *ofEndpoint) { m.validate(c) },
-	Read: func(ctx context.Context, c *api.Client, m *ofEndpoint) (api.Health, error) {
+	Validate: func(c diagnostics.Check, m *endpointConfig) { m.validate(c) },
+	Read: func(ctx context.Context, c *api.Client, m *endpointConfig) (api.Health, error) {
 		return c.Jobs.Health(ctx, m.EndpointID.ValueString())
 	},
 }

@@ -32,7 +32,7 @@ type releaseChange struct {
 }
 
 // EndpointReleases is gpucloud_endpoint_releases.
-var EndpointReleases = &kit.DataSource[ofEndpoint, endpointReleases]{
+var EndpointReleases = &kit.DataSource[endpointConfig, endpointReleases]{
 	Name:    "endpoint_releases",
 	Title:   "releases of the endpoint",
 	Version: api.V2,
@@ -61,8 +61,8 @@ var EndpointReleases = &kit.DataSource[ofEndpoint, endpointReleases]{
 			}),
 		},
 	},
-	Validate: func(c diagnostics.Check, m *ofEndpoint) { m.validate(c) },
-	Read: func(ctx context.Context, c *api.Client, m *ofEndpoint) (endpointReleases, error) {
+	Validate: func(c diagnostics.Check, m *endpointConfig) { m.validate(c) },
+	Read: func(ctx context.Context, c *api.Client, m *endpointConfig) (endpointReleases, error) {
 		got, err := c.EndpointReleases(ctx, m.EndpointID.ValueString())
 		return endpointReleases{got, convert(got.Releases, func(r api.Release) release {
 			return release{r, convert(r.Diff, func(d api.ReleaseChange) releaseChange {

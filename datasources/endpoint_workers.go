@@ -13,7 +13,7 @@ import (
 )
 
 // EndpointWorkers is gpucloud_endpoint_workers.
-var EndpointWorkers = &kit.DataSource[ofEndpoint, api.EndpointWorkers]{
+var EndpointWorkers = &kit.DataSource[endpointConfig, api.EndpointWorkers]{
 	Name:    "endpoint_workers",
 	Title:   "workers of the endpoint",
 	Version: api.V2,
@@ -41,8 +41,8 @@ var EndpointWorkers = &kit.DataSource[ofEndpoint, api.EndpointWorkers]{
 			}),
 		},
 	},
-	Validate: func(c diagnostics.Check, m *ofEndpoint) { m.validate(c) },
-	Read: func(ctx context.Context, c *api.Client, m *ofEndpoint) (api.EndpointWorkers, error) {
+	Validate: func(c diagnostics.Check, m *endpointConfig) { m.validate(c) },
+	Read: func(ctx context.Context, c *api.Client, m *endpointConfig) (api.EndpointWorkers, error) {
 		got, err := c.EndpointWorkers(ctx, m.EndpointID.ValueString())
 		got.Workers = listIf(true, got.Workers)
 		slices.SortFunc(got.Workers, func(a, b api.Worker) int { return cmp.Compare(a.ID, b.ID) })

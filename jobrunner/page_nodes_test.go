@@ -119,7 +119,7 @@ func TestPageBesideAnUnreachableNode(t *testing.T) {
 // Behind a load balancer a browser is signed in at all nodes until it signs out at any of
 // them.
 func TestBrowserAtEachNode(t *testing.T) {
-	acctest.LeaveToCI(t, "TestPageAtEachNode has the page at each node")
+	acctest.LeaveToCI(t, "TestPageAtEachNode covers the page at each node")
 	nodes := twoNodes(t, jobrunner.Config{})
 	var cookie *http.Cookie
 	send := func(d *deployment, method, path, body string) int {

@@ -146,7 +146,7 @@ func silentNode(t *testing.T, c jobrunner.Config, url string) {
 // A list of pods with workers is rejected while a node doesn't respond, because it would lack
 // that node's workers.
 func TestWorkersOfAnUnreachableNode(t *testing.T) {
-	acctest.LeaveToCI(t, "TestPageBesideAnUnreachableNode has it")
+	acctest.LeaveToCI(t, "TestPageBesideAnUnreachableNode covers it")
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	d := deployWith(t, c)
 	absent := httptest.NewServer(http.NotFoundHandler())

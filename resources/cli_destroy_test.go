@@ -58,7 +58,7 @@ func TestNewReferencesMustExist(t *testing.T) {
 // No plan rule prevents a destroy, whatever the configuration contains. A volume may shrink only
 // with -replace.
 func TestCLIDestroyDespiteRules(t *testing.T) {
-	acctest.LeaveToCI(t, "TestNetworkVolumeSizes has the rule over the protocol")
+	acctest.LeaveToCI(t, "TestNetworkVolumeSizes covers the rule over the protocol")
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
 		c := d.Client(t, v)
 		volume := func(name string, size int) string {

@@ -287,8 +287,8 @@ func TestEndpointChangesItsTemplate(t *testing.T) {
 	}
 }
 
-// Default ports that a v1 server adds to a template don't count as a change, which every run
-// would apply again.
+// Default ports that a v1 server adds to a template don't count as a change. Otherwise every run
+// would apply it again.
 func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		// A template that API v1 creates, without any optional member.
@@ -323,9 +323,8 @@ func TestEndpointWithoutItsTemplate(t *testing.T) {
 	})
 }
 
-// On API v1, a plan reverts changes of the variables that were made with API v2. Such a change
-// removes the link of an endpoint that API v1 created. For one of API v2, v1 returns the
-// variables.
+// On API v1, a plan reverts changes of variables that were made with API v2. It detects them in an
+// endpoint that API v1 created by the missing link to the template, and otherwise by the variables.
 func TestDriftOfVariablesOnV1(t *testing.T) {
 	for _, made := range []api.Version{api.V1, api.V2} {
 		d := acctest.Deploy(t)

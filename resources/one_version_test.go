@@ -170,7 +170,7 @@ func isUnsupported(only []planrule.OneVersion, attribute string, v api.Version) 
 // If a version lacks an attribute, a data source shows the true value or null. A plan without the
 // attribute replaces the object, is rejected, or really removes the value.
 func TestOneVersionTellsNoLie(t *testing.T) {
-	acctest.LeaveToCI(t, "TestOneVersionTable has the attributes")
+	acctest.LeaveToCI(t, "TestOneVersionTable covers the attributes")
 	other := map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1}
 	for typeName, attributes := range oneVersion(t) {
 		for _, o := range attributes {

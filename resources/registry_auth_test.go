@@ -197,7 +197,7 @@ func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 // A rotated password is stored, even if the auth inherits create_before_destroy. The plan says
 // that the auth is created again.
 func TestRotationUnderCreateBeforeDestroy(t *testing.T) {
-	acctest.LeaveToCI(t, "TestRotationWhileAPodHasTheAuth has the rotation over the protocol")
+	acctest.LeaveToCI(t, "TestRotationWhileAPodHasTheAuth covers the rotation over the protocol")
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
 		passwords := recordPasswords(t, d)
 		w = w.At("GPUCLOUD_BASE_URL=" + d.URL)

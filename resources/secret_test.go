@@ -51,7 +51,7 @@ func TestSecret(t *testing.T) {
 }
 
 func TestSecretIsChecked(t *testing.T) {
-	acctest.LeaveToCI(t, "TestSecret has the value")
+	acctest.LeaveToCI(t, "TestSecret covers the value")
 	d, p := deploy(t)
 	config := map[string]any{"name": "token", "value_wo": "planted-1", "value_wo_version": 1}
 	without := with(config, map[string]any{"value_wo": nil})

@@ -59,14 +59,14 @@ func TestSSHKeysBesideOthers(t *testing.T) {
 	d, p := deploy(t)
 	addKey(t, d, othersKey)
 	const typeName = "gpucloud_ssh_keys"
-	beside := func(keys ...any) map[string]any { return map[string]any{"keys": keys, "keep_others": true} }
+	withOthers := func(keys ...any) map[string]any { return map[string]any{"keys": keys, "keep_others": true} }
 
-	state := apply(t, p, typeName, tfdrive.State{}, beside(annesKey), "create")
+	state := apply(t, p, typeName, tfdrive.State{}, withOthers(annesKey), "create")
 	keysAre(t, d, othersKey, annesKey)
-	state = apply(t, p, typeName, state, beside(bensKey), "update")
+	state = apply(t, p, typeName, state, withOthers(bensKey), "update")
 	keysAre(t, d, othersKey, bensKey)
 	addKey(t, d, annesKey) // added by somebody else
-	expectEmptyPlan(t, p, state, beside(bensKey))
+	expectEmptyPlan(t, p, state, withOthers(bensKey))
 	must.Do(d.Client(t, api.V2).SSHKeys.Set(t.Context(), []string{othersKey}))(t)
 	if removed, diags := p.Walk().Read(state); diags.Err() != nil || len(removed.Get("keys").([]any)) != 0 {
 		t.Errorf("a key that somebody else removed: %v, %v", removed.Get("keys"), diags)
@@ -75,7 +75,7 @@ func TestSSHKeysBesideOthers(t *testing.T) {
 	keysAre(t, d, bensKey)
 	addKey(t, d, othersKey)
 	state, _ = p.Walk().Read(state)
-	state = apply(t, p, typeName, state, beside(bensKey), "update") // the resource manages only its own keys again
+	state = apply(t, p, typeName, state, withOthers(bensKey), "update") // the resource manages only its own keys again
 	keysAre(t, d, bensKey, othersKey)
 	must.Succeed(t, p.Destroy(state).Err())
 	keysAre(t, d, othersKey)

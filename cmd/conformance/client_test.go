@@ -175,7 +175,7 @@ func TestClientKeepsTheDirectories(t *testing.T) {
 // A client that fails, sends no request or gets no answer in the scenario without faults
 // isn't conformant, whatever its other results.
 func TestClientThatFailsWithoutFaults(t *testing.T) {
-	acctest.LeaveToCI(t, "TestClientThatDoesNothing has the judgement of a script")
+	acctest.LeaveToCI(t, "TestClientThatDoesNothing covers the judgement of a script")
 	t.Parallel()
 	for _, c := range []struct{ script, want, timeout string }{
 		{

@@ -19,8 +19,8 @@ type diff struct {
 func (*diff) Help() string {
 	return "Examples:\n  conformance diff before.json after.json\n  conformance diff before.json after.json --json > changes.json\n\n" +
 		"The exit code is 1 if something got worse: a clause that was kept or not judged is broken, a clause that was kept isn't judged now, " +
-		"nothing is judged now, or a client now fails in the scenario without faults. Otherwise it is 0. A clause that an option excludes (--select, --profile, --allow, --max-wait) is listed, but isn't worse, " +
-		"and neither is another observation. A list of known deviations makes nothing better or worse."
+		"nothing is judged now, or a client now fails in the scenario without faults. Otherwise it is 0. A clause that an option excludes (--select, --profile, --allow, --max-wait) is listed, but isn't worse. Neither is " +
+		"a changed observation of an UNSPEC clause. A list of known deviations makes nothing better or worse."
 }
 
 func (d *diff) Run() error {

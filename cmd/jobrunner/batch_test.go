@@ -87,7 +87,7 @@ func awaitBatch(t *testing.T, c *api.Client, endpoint, id string, reached func(a
 // A batch can be sent to a node that doesn't lead its endpoint, and survives the leader's death.
 // Both nodes return each request once with its own result.
 func TestBatchAcrossNodes(t *testing.T) {
-	acctest.LeaveToCI(t, "TestBatchSurvivesKill has the kill on one node")
+	acctest.LeaveToCI(t, "TestBatchSurvivesKill covers the kill on one node")
 	c := startNodes(t, 2)
 	endpoint := queue(t, c.all[0].client("k"), "batched", "builtin/conformance", 2)
 	const n = 120

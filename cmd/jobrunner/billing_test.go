@@ -130,7 +130,7 @@ func (d *billedDeployment) judge() {
 // Under random operations, stops and kills, a worker is billed for its running time, less a few
 // seconds if its jobrunner was killed. A volume is billed for its whole life.
 func TestBillsAfterKills(t *testing.T) {
-	acctest.LeaveToCI(t, "jobrunner.TestBilling has the bills in virtual time")
+	acctest.LeaveToCI(t, "jobrunner.TestBilling covers the bills in virtual time")
 	t.Parallel()
 	rounds := 8
 	if testing.Short() {

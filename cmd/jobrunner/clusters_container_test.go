@@ -82,7 +82,7 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 	for name, id := range map[string]string{"red": red, "blue": blue} {
 		shown := c.awaitClusterStatus(id, "RUNNING")
 		members := c.members(id)
-		knows := c.awaitGreetings(members, name, 1)
+		variables := c.awaitGreetings(members, name, 1)
 		if shown.Network == nil || !strings.HasPrefix(shown.Network.CIDR, "10.65.") || blocks[shown.Network.CIDR] {
 			t.Fatalf("%+v", shown)
 		}
@@ -90,8 +90,8 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 		start := strings.TrimSuffix(shown.Network.CIDR, "0/24")
 		for rank, m := range members {
 			own := fmt.Sprint(start, rank+2)
-			if want := []string{fmt.Sprint(rank), "2", "1", "2", own, start + "2", "29400"}; !slices.Equal(knows[rank], want) || m.Cluster.IP != own || m.GlobalNetworking.Enabled {
-				t.Errorf("the member %d knows %q, want %q: %+v", rank, knows[rank], want, m.Cluster)
+			if want := []string{fmt.Sprint(rank), "2", "1", "2", own, start + "2", "29400"}; !slices.Equal(variables[rank], want) || m.Cluster.IP != own || m.GlobalNetworking.Enabled {
+				t.Errorf("the member %d knows %q, want %q: %+v", rank, variables[rank], want, m.Cluster)
 			}
 		}
 	}
@@ -100,10 +100,10 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 		t.Fatalf("networks %v", nets)
 	}
 	before := c.clusterNow(red)
-	held := c.podContainers(c.members(red)[1].ID)
+	containersBefore := c.podContainers(c.members(red)[1].ID)
 	c.kill()
 	c.start(t, "--simulate-gpus="+c.machine())
-	if after := c.awaitClusterStatus(red, "RUNNING"); *after.Network != *before.Network || !slices.Equal(c.podContainers(c.members(red)[1].ID), held) {
+	if after := c.awaitClusterStatus(red, "RUNNING"); *after.Network != *before.Network || !slices.Equal(c.podContainers(c.members(red)[1].ID), containersBefore) {
 		t.Errorf("the cluster was %+v and is %+v", before, after)
 	}
 	// The jobrunner is killed before it removes the network.

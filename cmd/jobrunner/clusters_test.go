@@ -130,7 +130,7 @@ func (h *handlers) logLinesWith(id, word string) (lines []string) {
 
 // awaitGreetings waits until all members of a cluster have greeted each other for the nth time, and
 // returns each member's variables.
-func (h *handlers) awaitGreetings(members []memberFacts, color string, nth int) (knows [][]string) {
+func (h *handlers) awaitGreetings(members []memberFacts, color string, nth int) (variables [][]string) {
 	h.t.Helper()
 	defer func() {
 		for _, m := range members {
@@ -155,9 +155,9 @@ func (h *handlers) awaitGreetings(members []memberFacts, color string, nth int) 
 	})
 	for _, m := range members {
 		own := h.logLinesWith(m.ID, "member")
-		knows = append(knows, strings.Fields(own[len(own)-1]))
+		variables = append(variables, strings.Fields(own[len(own)-1]))
 	}
-	return knows
+	return variables
 }
 
 // The pods of a cluster know their ranks and reach the primary, also after a kill -9 and with
@@ -172,12 +172,12 @@ func TestClusterExchangesMessages(t *testing.T) {
 		c := h.awaitClusterStatus(id, "RUNNING")
 		h.awaitClusterStatus(other, "RUNNING")
 		members := h.members(id)
-		knows := h.awaitGreetings(members, "red", n+1)
+		variables := h.awaitGreetings(members, "red", n+1)
 		h.awaitGreetings(h.members(other), "blue", n+1)
 		for rank, m := range members {
-			want := []string{fmt.Sprint(rank), "2", "2", "4", m.Cluster.IP, members[0].Cluster.IP, knows[0][6]}
-			if !slices.Equal(knows[rank], want) || m.Cluster.ID != id || m.Cluster.Rank != rank || m.Cluster.IP != "127.0.0.1" || m.GlobalNetworking.Enabled || len(m.Actions) > 0 {
-				t.Errorf("the member %d knows %q, want %q: %+v", rank, knows[rank], want, m)
+			want := []string{fmt.Sprint(rank), "2", "2", "4", m.Cluster.IP, members[0].Cluster.IP, variables[0][6]}
+			if !slices.Equal(variables[rank], want) || m.Cluster.ID != id || m.Cluster.Rank != rank || m.Cluster.IP != "127.0.0.1" || m.GlobalNetworking.Enabled || len(m.Actions) > 0 {
+				t.Errorf("the member %d knows %q, want %q: %+v", rank, variables[rank], want, m)
 			}
 			if m.Env["NODE_RANK"] != "7" || m.Env["WORLD_SIZE"] != "" {
 				t.Errorf("a response shows the variables of the cluster: %v", m.Env)

@@ -28,7 +28,7 @@ func (h *handlers) logOf(worker, source string) string {
 // If a worker dies during a job, its exit status is in its log, the jobrunner's log, the job's
 // error and on the page.
 func TestDeathLeavesATrace(t *testing.T) {
-	acctest.LeaveToCI(t, "TestReasonHasTheCause has the job's error")
+	acctest.LeaveToCI(t, "TestReasonHasTheCause covers the job's error")
 	t.Parallel()
 	for name, c := range map[string]struct{ death, exit string }{
 		"exit":   {"os._exit(3)", "exit status 3"},

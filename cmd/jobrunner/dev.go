@@ -72,16 +72,16 @@ func (d *dev) run() (err error) {
 	if err != nil {
 		return &exitError{exitNotStarted, err.Error()}
 	}
-	out := &terminal{minLevel: levelOf(strings.ToUpper(d.LogLevel)), showIDs: d.Workers > 1, out: stdout}
+	out := &terminal{minLevel: levelOf(strings.ToUpper(d.LogLevel)), showIDs: d.Workers > 1, w: stdout}
 	if d.Once {
-		out.out = stderr
+		out.w = stderr
 	}
 	key, generated, err := apiKey("", "")
 	if err != nil {
 		return err
 	}
 	log := out.logger()
-	programs, err := host.New(ctx, host.Config{Handlers: []host.Handler{handler}, DataDir: containerRecordDir(), Optional: true, Logger: log})
+	programs, err := host.New(ctx, host.Config{Handlers: []host.Handler{handler}, DataDir: containerRecordDir(), OptionalDataDir: true, Logger: log})
 	if err != nil {
 		return err
 	}

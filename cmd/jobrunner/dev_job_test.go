@@ -17,7 +17,7 @@ import (
 // A worker that still starts isn't a failure of --once: a large model loads for minutes.
 func TestOnceWaitsForAWorkerThatLoads(t *testing.T) {
 	t.Parallel()
-	for starting, wants := range map[int]string{0: "the handler does not start: it has run for 30s", 1: ""} {
+	for starting, want := range map[int]string{0: "the handler does not start: it has run for 30s", 1: ""} {
 		var polls atomic.Int32
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			status := "IN_QUEUE"
@@ -32,9 +32,9 @@ func TestOnceWaitsForAWorkerThatLoads(t *testing.T) {
 		client, err := api.New(api.Settings{BaseURL: server.URL, Version: api.V2, APIKey: "k"})
 		must.Succeed(t, err)
 		e := &devEndpoint{client: client, id: "e"}
-		job, err := e.await(t.Context(), api.Job{ID: "j", Status: "IN_QUEUE"}, true, &terminal{out: io.Discard})
+		job, err := e.await(t.Context(), api.Job{ID: "j", Status: "IN_QUEUE"}, true, &terminal{w: io.Discard})
 		failure, _ := errors.AsType[*exitError](err)
-		if wants == "" && (err != nil || job.Status != "COMPLETED") || wants != "" && (failure == nil || failure.status != exitNotStarted || failure.text != wants) {
+		if want == "" && (err != nil || job.Status != "COMPLETED") || want != "" && (failure == nil || failure.status != exitNotStarted || failure.text != want) {
 			t.Errorf("with %d starting workers: %s, %v", starting, job.Status, err)
 		}
 	}

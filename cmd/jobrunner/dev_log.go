@@ -22,8 +22,8 @@ type terminal struct {
 	onlyJob  string     // id of the job that all lines belong to, or "" if they belong to several
 	repeats  repeats
 
-	mu  sync.Mutex
-	out io.Writer
+	mu sync.Mutex
+	w  io.Writer
 }
 
 // printedMark replaces the level of lines that a handler prints.
@@ -78,7 +78,7 @@ func (t *terminal) showAt(at, level, id, text string) {
 		if i > 0 {
 			head = indent
 		}
-		_, _ = fmt.Fprintln(t.out, strings.TrimRight(head+colour.ReplaceAllString(line, ""), " ")) // fails if the reader has closed the pipe
+		_, _ = fmt.Fprintln(t.w, strings.TrimRight(head+colour.ReplaceAllString(line, ""), " ")) // fails if the reader has closed the pipe
 	}
 }
 

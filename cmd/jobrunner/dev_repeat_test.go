@@ -11,7 +11,7 @@ import (
 )
 
 // A repeated failure is shown in one line, regardless of timing.
-func TestRepeatsInPieces(t *testing.T) {
+func TestRepeatedFailureLineByLine(t *testing.T) {
 	const silent = run.SystemPrefix + "it has run for 30s and not asked for a job"
 	const failed, stopped = run.SystemPrefix + "the process ended with exit status 1", run.SystemPrefix + "the process ended with exit status 0"
 	for name, c := range map[string]struct {
@@ -19,15 +19,15 @@ func TestRepeatsInPieces(t *testing.T) {
 		job   int      // number of lines before a job runs; 0 for no job
 		want  string
 	}{
-		"the same":        {[]string{"loads", "no model", "here", failed}, 0, run.SystemPrefix + "the same error again"},
-		"out of memory":   {[]string{"loads", "no model", "here", failed + " (meanwhile the kernel ended a process of it or beside it, out of memory)"}, 0, run.SystemPrefix + "the same error again"},
-		"a slow start":    {[]string{"loads", silent, "no model", "here", failed}, 0, silent + "|" + run.SystemPrefix + "the same error again"},
-		"another status":  {[]string{"loads", "no model", "here", failed + "1"}, 0, "loads|no model|here|" + failed + "1"},
-		"another error":   {[]string{"loads", "no disk", failed}, 0, "loads|no disk|" + failed},
-		"a longer one":    {[]string{"loads", "no model", "here", "at all", failed}, 0, "loads|no model|here|at all|" + failed},
-		"no error":        {[]string{"loads", "no model", stopped}, 0, "loads|no model|" + stopped},
-		"a job runs":      {[]string{"loads", "no model"}, 1, "loads"},
-		"a job, then not": {[]string{"loads", "no model", "here", failed}, 1, "loads|" + run.SystemPrefix + "the same error again"},
+		"the same":       {[]string{"loads", "no model", "here", failed}, 0, run.SystemPrefix + "the same error again"},
+		"out of memory":  {[]string{"loads", "no model", "here", failed + " (meanwhile the kernel ended a process of it or beside it, out of memory)"}, 0, run.SystemPrefix + "the same error again"},
+		"a slow start":   {[]string{"loads", silent, "no model", "here", failed}, 0, silent + "|" + run.SystemPrefix + "the same error again"},
+		"another status": {[]string{"loads", "no model", "here", failed + "1"}, 0, "loads|no model|here|" + failed + "1"},
+		"another error":  {[]string{"loads", "no disk", failed}, 0, "loads|no disk|" + failed},
+		"a longer one":   {[]string{"loads", "no model", "here", "at all", failed}, 0, "loads|no model|here|at all|" + failed},
+		"no error":       {[]string{"loads", "no model", stopped}, 0, "loads|no model|" + stopped},
+		"a job runs":     {[]string{"loads", "no model"}, 1, "loads"},
+		"after a job":    {[]string{"loads", "no model", "here", failed}, 1, "loads|" + run.SystemPrefix + "the same error again"},
 	} {
 		for _, pause := range []time.Duration{0, time.Hour} {
 			t.Run(name+" with pauses of "+pause.String(), func(t *testing.T) {

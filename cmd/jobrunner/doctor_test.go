@@ -114,7 +114,6 @@ func TestDoctorAdvisesAVirtualEnvironment(t *testing.T) {
 	}
 }
 
-// folder is the working directory.
 func workingDir(t *testing.T) string {
 	t.Helper()
 	dir := must.Do(os.Getwd())(t)
@@ -123,7 +122,7 @@ func workingDir(t *testing.T) string {
 
 // doctor works while a deployment runs.
 func TestDoctorBesideADeployment(t *testing.T) {
-	acctest.LeaveToCI(t, "TestDoctor has the checks")
+	acctest.LeaveToCI(t, "TestDoctor covers the checks")
 	t.Parallel()
 	engine := pgtest.Start(t)
 	home := t.TempDir()

@@ -20,7 +20,7 @@ const configFile = "jobrunner.yaml"
 func (s *serve) openExecutor(ctx context.Context, dir string, log *slog.Logger) (*host.Executor, error) {
 	c := host.Config{File: s.configFile(dir), DataDir: dir, OpenCluster: kubernetes.Open, Logger: log}
 	if s.Ephemeral {
-		c.DataDir, c.Optional = containerRecordDir(), true
+		c.DataDir, c.OptionalDataDir = containerRecordDir(), true
 	}
 	return host.New(ctx, c)
 }

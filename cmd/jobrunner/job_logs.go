@@ -41,17 +41,17 @@ func (l *jobLogs) Run() error {
 		if err != nil {
 			return fmt.Errorf("the log of worker %s: %w", j.WorkerID, err)
 		}
-		about, begins := linesAbout(j, lines, l.whole(lines))
+		found, hasStart := findJobLines(j, lines, l.whole(lines))
 		if l.All {
-			about = lines
+			found = lines
 		}
-		if err := l.print(about); err != nil {
+		if err := l.print(found); err != nil {
 			return err
 		}
 		switch {
-		case len(about) == 0:
+		case len(found) == 0:
 			fmt.Fprintf(stderr, "worker %s logged nothing that names job %s in its last %d lines; --all prints them%s\n", j.WorkerID, l.Job, len(lines), l.more(lines))
-		case !begins:
+		case !hasStart:
 			fmt.Fprintf(stderr, "the beginning of job %s is not among the last %d lines of its worker's log%s\n", l.Job, len(lines), l.more(lines))
 		}
 		return nil
@@ -71,11 +71,11 @@ func (l *jobLogs) more(lines []api.LogLine) string {
 	return fmt.Sprintf("; --lines prints more, at most %d", maxLogLines)
 }
 
-// print prints lines as JSON or in the form of dev.
+// print prints lines as JSON or as dev shows them.
 func (l *jobLogs) print(lines []api.LogLine) error {
-	people := &terminal{minLevel: slog.LevelDebug, out: stdout}
+	out := &terminal{minLevel: slog.LevelDebug, w: stdout}
 	if !l.All {
-		people.onlyJob = l.Job
+		out.onlyJob = l.Job
 	}
 	for _, line := range lines {
 		if l.JSON {
@@ -87,7 +87,7 @@ func (l *jobLogs) print(lines []api.LogLine) error {
 		if line.Source == "system" {
 			line.Text = run.SystemPrefix + line.Text
 		}
-		people.showLine(line.Time, "", line.Text)
+		out.showLine(line.Time, "", line.Text)
 	}
 	return nil
 }
@@ -107,39 +107,39 @@ func (l *jobLogs) whole(lines []api.LogLine) bool {
 // through a pipe and its result over HTTP.
 const lateLines = time.Second
 
-// linesAbout returns the lines of a job, from the first line that names it until its end. It
+// findJobLines returns the lines of a job, from the first line that names it until its end. It
 // includes lines that name no job, because handlers print such lines, and skips lines that name
 // another job. If the job started before the first line, begins is false and it starts there.
-func linesAbout(j api.Job, lines []api.LogLine, whole bool) (about []api.LogLine, begins bool) {
-	begins = whole || !beganBefore(j, lines)
-	var unnamed []api.LogLine // lines without a job since the last line that names the job
-	first := ""               // time of the first line that names the job
-	beforeOther := -1         // number of unnamed lines before another job is named, or -1
+func findJobLines(j api.Job, lines []api.LogLine, whole bool) (found []api.LogLine, hasStart bool) {
+	hasStart = whole || !beganBefore(j, lines)
+	var withoutJob []api.LogLine // lines that name no job, since the last line that names this one
+	first := ""                  // time of the first line that names the job
+	beforeOther := -1            // number of lines in withoutJob before another job is named, or -1
 	for _, line := range lines {
 		switch jobOfLine(line, j) {
 		case j.ID:
-			if len(about) > 0 || !begins {
-				about = append(about, unnamed...)
+			if len(found) > 0 || !hasStart {
+				found = append(found, withoutJob...)
 			}
-			about, unnamed, beforeOther = append(about, line), nil, -1
+			found, withoutJob, beforeOther = append(found, line), nil, -1
 			first = cmp.Or(first, line.Time)
 		case "":
-			unnamed = append(unnamed, line)
+			withoutJob = append(withoutJob, line)
 		default:
 			if beforeOther < 0 {
-				beforeOther = len(unnamed)
+				beforeOther = len(withoutJob)
 			}
 		}
 	}
 	switch {
-	case len(about) == 0:
-		begins = true
+	case len(found) == 0:
+		hasStart = true
 	case !j.Finished(): // its handler printed them
-		about = append(about, unnamed...)
+		found = append(found, withoutJob...)
 	default:
-		about = append(about, untilEnd(j, first, unnamed, beforeOther)...)
+		found = append(found, untilEnd(j, first, withoutJob, beforeOther)...)
 	}
-	return about, begins
+	return found, hasStart
 }
 
 // untilEnd returns the lines before the end of a job, which it computes from the time of its first

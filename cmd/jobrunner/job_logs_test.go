@@ -40,7 +40,7 @@ func TestLinesAbout(t *testing.T) {
 				}
 				lines = append(lines, line)
 			}
-			got, _ := linesAbout(api.Job{ID: "mine", Status: c.status, ExecutionTime: 3000}, lines, true)
+			got, _ := findJobLines(api.Job{ID: "mine", Status: c.status, ExecutionTime: 3000}, lines, true)
 			must.Equal(t, got, want)
 		})
 	}

@@ -33,7 +33,7 @@ func clusterOfPods(t *testing.T) {
 		}
 		members := c.members(id)
 		primary = members[0].Cluster.IP
-		for rank, knows := range c.awaitGreetings(members, "red", nth) {
+		for rank, variables := range c.awaitGreetings(members, "red", nth) {
 			want := []string{fmt.Sprint(rank), "2", "1", "2", members[rank].Cluster.IP, primary, "29400"}
 			must.Equal(t, knows, want, "the member", rank, "knows")
 		}

@@ -26,8 +26,8 @@ func TestLimitFlags(t *testing.T) {
 	} {
 		p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), append(c.args, "--ephemeral")...)
 		id := queue(t, p.client("k"), "e", "builtin/echo", 0)
-		must.Equal(t, p.refused(52, http.MethodPost, "/v2/"+id+"/run", `{"input":{}}`), c.jobs, c.args, "the job API refuses for too many")
-		must.Equal(t, p.refused(61, http.MethodGet, "/v2/templates", ""), c.management, c.args, "the management API refuses for too many")
+		must.Equal(t, p.refused(52, http.MethodPost, "/v2/"+id+"/run", `{"input":{}}`), c.jobs, c.args, "the job API limits requests")
+		must.Equal(t, p.refused(61, http.MethodGet, "/v2/templates", ""), c.management, c.args, "the management API limits requests")
 	}
 }
 
@@ -52,7 +52,7 @@ var writers = map[string][]string{
 
 // If a body is rejected while it is sent, clients see the status instead of a reset connection.
 func TestRefusalsOfLargeBodiesReachClients(t *testing.T) {
-	acctest.LeaveToCI(t, "httplimit.TestResponseReachesWritingClient has it")
+	acctest.LeaveToCI(t, "httplimit.TestResponseReachesWritingClient covers it")
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=64")
 	id := p.endpoint("builtin/echo")

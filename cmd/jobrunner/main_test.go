@@ -392,7 +392,7 @@ func TestSurvivesKills(t *testing.T) {
 	for _, fsync := range []string{"full", "normal"} {
 		t.Run(fsync, func(t *testing.T) {
 			if fsync == "normal" {
-				acctest.LeaveToCI(t, "a kill loses no write of the process in either mode: full has the kill")
+				acctest.LeaveToCI(t, "a kill loses no write of the process in either mode: full covers the kill")
 			}
 			t.Parallel()
 			survives(t, sample(50), environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--fsync="+fsync)
@@ -402,7 +402,7 @@ func TestSurvivesKills(t *testing.T) {
 
 // Only with --fsync=normal does a jobrunner use a server that may lose acknowledged commits.
 func TestServerThatMayLoseCommits(t *testing.T) {
-	acctest.LeaveToCI(t, "sqldb.TestAsynchronousCommitIsRejected has the check")
+	acctest.LeaveToCI(t, "sqldb.TestAsynchronousCommitIsRejected covers the check")
 	t.Parallel()
 	engine := "--engine=" + pgtest.Start(t) + "&options=-c%20synchronous_commit%3Doff"
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")

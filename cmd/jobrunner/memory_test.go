@@ -58,7 +58,7 @@ func (p *process) ask(method, path string, length int, body []byte) net.Conn {
 // A hundred concurrent bodies of 20 MB stay within --body-memory. Excess requests get 503 in each
 // API's own form.
 func TestBodiesShareMemory(t *testing.T) {
-	acctest.LeaveToCI(t, "httplimit.TestMemory has the budget")
+	acctest.LeaveToCI(t, "httplimit.TestMemory covers the budget")
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=210")
 	path := "/v2/" + p.endpoint("builtin/echo") + "/runsync"

@@ -318,7 +318,7 @@ func TestNodesUnderFaults(t *testing.T) {
 // A database password from a file is neither in the list of processes nor in a log. For one on the
 // command line the log has a warning.
 func TestEnginePassword(t *testing.T) {
-	acctest.LeaveToCI(t, "sqldb.TestInvalidAddresses has the password of an address")
+	acctest.LeaveToCI(t, "sqldb.TestInvalidAddresses covers the password of an address")
 	t.Parallel()
 	engine := pgtest.Start(t)
 	file := filepath.Join(t.TempDir(), "engine")

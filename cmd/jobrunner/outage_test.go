@@ -17,7 +17,7 @@ import (
 
 // A result that a worker posted while the database was unavailable survives a kill of the jobrunner.
 func TestResultOutlivesOutageAndKill(t *testing.T) {
-	acctest.LeaveToCI(t, "jobrunner.TestResultsOnAFullDisk has the spool")
+	acctest.LeaveToCI(t, "jobrunner.TestResultsOnAFullDisk covers the spool")
 	t.Parallel()
 	server := pgtest.NewServer(t)
 	engine := "--engine=" + server.URL

@@ -45,11 +45,11 @@ var queueCases = []suite.Case{
 		Statement: "/purge-queue doesn't affect results.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 30, Run: func(c *suite.C) {
 			nonce := c.Nonce()
-			due := c.RunSync(suite.Echo(suite.M{"nonce": nonce}))
+			finished := c.RunSync(suite.Echo(suite.M{"nonce": nonce}))
 			c.Blocker(30 * time.Second)
 			c.Run(suite.Echo())
 			c.Post("/purge-queue", nil).Is(200)
-			due.Status().Is(200).Equal("output.nonce", nonce)
+			finished.Status().Is(200).Equal("output.nonce", nonce)
 		}},
 	{ID: "OPS-20", Level: suite.Must, Source: "States and transitions, POST /purge-queue",
 		Statement: "A purged job never runs.",

@@ -38,7 +38,7 @@ func serveOperations(operations map[string]http.HandlerFunc, rest http.Handler) 
 // and with reruns: no case waits for an effect that can't occur. Virtual time passes only
 // while all goroutines sleep, so the duration is the sum of the waits.
 func TestRunAgainstPartialServerEndsSoon(t *testing.T) {
-	acctest.LeaveToCI(t, "TestRunAgainstHangingServerEnds has the slowest server")
+	acctest.LeaveToCI(t, "TestRunAgainstHangingServerEnds covers the slowest server")
 	queuedJob := fixedAnswer(200, "application/json", `{"id":"the-job-of-all","status":"IN_QUEUE"}`)
 	rest := map[string]http.HandlerFunc{"404": stubHandlers["404"]}
 	if !testing.Short() {

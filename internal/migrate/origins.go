@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Source is a provider whose states have their own attribute names and meanings.
+// Source identifies a provider or release whose states have their own attribute names and meanings.
 type Source string
 
 // The sources. The official provider has the same address and schema version 0 in all releases.

@@ -3,9 +3,9 @@ package engine
 // Statements about batches and their requests. All times are milliseconds since 1970.
 const (
 	// The requests of a batch. The condition batch > 0 lets statements use the partial index.
-	ofBatch         = ` FROM jobs WHERE jobs.batch = batches.k AND jobs.batch > 0 `
+	fromJobsOfBatch = ` FROM jobs WHERE jobs.batch = batches.k AND jobs.batch > 0 `
 	notEnded        = `AND jobs.state IN ('DRAFT', 'IN_QUEUE', 'IN_PROGRESS')`
-	countUnfinished = `(SELECT COUNT(*)` + ofBatch + notEnded + `)`
+	countUnfinished = `(SELECT COUNT(*)` + fromJobsOfBatch + notEnded + `)`
 
 	// Arguments: the endpoint, the id, the current time, the end of the retention, and the
 	// time at which the batch is due.
@@ -41,7 +41,7 @@ const (
 // Queries of batches.
 const (
 	lockBatchRow   = `SELECT k FROM batches WHERE `
-	selectBatchRow = `SELECT k, state, verdict, ends, gone, (SELECT COUNT(*)` + ofBatch + `), ` + countUnfinished + ` FROM batches WHERE `
+	selectBatchRow = `SELECT k, state, verdict, ends, gone, (SELECT COUNT(*)` + fromJobsOfBatch + `), ` + countUnfinished + ` FROM batches WHERE `
 	batchByID      = `endpoint = ? AND id = ? AND gone > ?`
 	dueBatch       = `k = ? AND due <= ?`
 
@@ -49,12 +49,12 @@ const (
 	nextBatch        = `SELECT MIN(due) FROM batches`
 
 	countBatches = `SELECT COUNT(*) FROM batches WHERE endpoint = ? AND gone > ?`
-	countActive  = countBatches + ` AND (state = 'DRAFT' AND verdict = '' OR EXISTS (SELECT 1` + ofBatch + notEnded + `))`
+	countActive  = countBatches + ` AND (state = 'DRAFT' AND verdict = '' OR EXISTS (SELECT 1` + fromJobsOfBatch + notEnded + `))`
 	// lockLead serializes the creation of an endpoint's batches.
 	lockLead = `SELECT epoch FROM leads WHERE endpoint = ?{lock}`
 
-	batchColumns = `SELECT endpoint, id, name, state, verdict, created, (SELECT COUNT(*)` + ofBatch + `), (SELECT COUNT(*)` + ofBatch + `AND jobs.state = 'IN_PROGRESS'),
-		(SELECT COUNT(*)` + ofBatch + `AND jobs.state = 'COMPLETED'), (SELECT COUNT(*)` + ofBatch + `AND jobs.state IN ('FAILED', 'TIMED_OUT')), ` + countUnfinished + ` FROM batches WHERE endpoint = ? AND `
+	batchColumns = `SELECT endpoint, id, name, state, verdict, created, (SELECT COUNT(*)` + fromJobsOfBatch + `), (SELECT COUNT(*)` + fromJobsOfBatch + `AND jobs.state = 'IN_PROGRESS'),
+		(SELECT COUNT(*)` + fromJobsOfBatch + `AND jobs.state = 'COMPLETED'), (SELECT COUNT(*)` + fromJobsOfBatch + `AND jobs.state IN ('FAILED', 'TIMED_OUT')), ` + countUnfinished + ` FROM batches WHERE endpoint = ? AND `
 	selectBatch   = batchColumns + `id = ? AND gone > ?`
 	selectBatches = batchColumns + `gone > ? ORDER BY id DESC LIMIT ? OFFSET ?`
 	// Arguments: the maximum size of an output in bytes, the endpoint, the batch's id, and

@@ -54,7 +54,7 @@ func testBatches(t *tester) {
 		t.Errorf("the same call again: %v", err)
 	}
 	t.batchIs(b.ID, "DRAFT 4 0 0 0")
-	t.takeNoneOf(ofBatch)
+	t.takeNoneOf(takeFromBatch)
 	t.restart()
 	t.batchIs(b.ID, "DRAFT 4 0 0 0")
 	for range 2 { // the second call is a no-op
@@ -71,16 +71,16 @@ func testBatches(t *tester) {
 		t.Errorf("removing a request: %v", err)
 	}
 	for i, report := range []engine.Report{engine.Done([]byte(`"out"`)), engine.Fail("no", nil)} {
-		job := t.take(ofBatch)
+		job := t.take(takeFromBatch)
 		t.batchIs(b.ID, fmt.Sprintf("FINALIZED 4 1 %d 0", i))
 		t.report(job.Ref, report, engine.Accepted)
 	}
-	lost := t.take(ofBatch)
+	lost := t.take(takeFromBatch)
 	t.report(lost.Ref, engine.Lost(), engine.Accepted)
 	t.requestsAre(b.ID, `COMPLETED "out"`, "FAILED no", "IN_QUEUE", "IN_QUEUE")
-	t.report(t.take(ofBatch).Ref, engine.Lost(), engine.Accepted)
-	t.report(t.take(ofBatch).Ref, engine.Done(nil), engine.Accepted)
-	t.takeNoneOf(ofBatch)
+	t.report(t.take(takeFromBatch).Ref, engine.Lost(), engine.Accepted)
+	t.report(t.take(takeFromBatch).Ref, engine.Done(nil), engine.Accepted)
+	t.takeNoneOf(takeFromBatch)
 	t.batchIs(b.ID, "FINALIZED 4 0 2 2")
 	if b, err := t.CancelBatch(t.ctx, "ep", b.ID); err != nil || b.State != engine.BatchFinalized {
 		t.Errorf("the cancelled batch, whose requests had ended, is %+v, %v", b, err)
@@ -101,7 +101,7 @@ func testBatchDrains(t *tester) {
 			_, err = t.FinalizeBatch(t.ctx, "ep", b.ID)
 		}
 		must.Succeed(t, err)
-		long := ofBatch
+		long := takeFromBatch
 		long.Timeout = 7 * 24 * time.Hour
 		if verdict == engine.BatchFailed {
 			t.advance(6 * 24 * time.Hour)
@@ -115,7 +115,7 @@ func testBatchDrains(t *tester) {
 			}
 		}
 		t.batchIs(b.ID, "FINALIZED 3 1 0 0")
-		t.takeNoneOf(ofBatch)
+		t.takeNoneOf(takeFromBatch)
 		if c := t.Counts("ep-batch"); c.InQueue != 0 || c.InProgress != 1 {
 			t.Errorf("the queue counts %+v", c)
 		}
@@ -150,7 +150,7 @@ func inputs(n int) (all [][]byte) {
 	return all
 }
 
-var ofBatch = engine.Take{Endpoint: "ep-batch"}
+var takeFromBatch = engine.Take{Endpoint: "ep-batch"}
 
 func testBatchLimits(t *tester) {
 	var refused *engine.BatchRefused
@@ -182,7 +182,7 @@ func testBatchLimits(t *tester) {
 	t.batchIs(ids[0], "DRAFT 5000 0 0 0")
 	must.Do(t.FinalizeBatch(t.ctx, "ep", ids[1]))(t)
 	full()
-	t.report(t.take(ofBatch).Ref, engine.Fail("no", nil), engine.Accepted)
+	t.report(t.take(takeFromBatch).Ref, engine.Fail("no", nil), engine.Accepted)
 	if _, err := t.CreateBatch(t.ctx, "ep", nil); err != nil {
 		t.Error(err)
 	}

@@ -13,8 +13,8 @@ import (
 
 // If the reply to a successful commit is lost, nothing is done twice and nothing is lost.
 func TestLostReplyToACommit(t *testing.T) {
-	proxy, through := pgtest.NewProxy(t, pgtest.Start(t))
-	n := startNode(t, sqldb.Config{URL: through, NoHints: true}, never) // no poll commits in between
+	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
+	n := startNode(t, sqldb.Config{URL: proxyURL, NoHints: true}, never) // no poll commits in between
 	unknown := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, sqldb.ErrUnavailable) {
@@ -74,9 +74,9 @@ func TestLostReplyToACommit(t *testing.T) {
 // A result that arrived in time counts, even if the job's timeout passed during an outage of
 // the database.
 func TestResultIsInTime(t *testing.T) {
-	proxy, through := pgtest.NewProxy(t, pgtest.Start(t))
+	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
 	now := new(clock.Clock)
-	e := newTester(t, sqldb.Config{URL: through, NoHints: true}, func(c *engine.Config) { c.Clock, c.Spool = now, t.TempDir() })
+	e := newTester(t, sqldb.Config{URL: proxyURL, NoHints: true}, func(c *engine.Config) { c.Clock, c.Spool = now, t.TempDir() })
 	for round := range 6 {
 		e.submit(engine.NewJob{})
 		job := e.take(engine.Take{})

@@ -127,9 +127,9 @@ const (
 	// IN_PROGRESS → IN_QUEUE, FAILED. They count a retry, because a job may have killed
 	// its process.
 	// Arguments: the arguments of requeueLost or failLost.
-	requeueOrphans = requeueLost + ofDeadProcess + returningChange
-	failOrphans    = failLost + ofDeadProcess + returningChange
-	ofDeadProcess  = `state = 'IN_PROGRESS' AND process NOT IN (SELECT id FROM processes)`
+	requeueOrphans    = requeueLost + heldByDeadProcess + returningChange
+	failOrphans       = failLost + heldByDeadProcess + returningChange
+	heldByDeadProcess = `state = 'IN_PROGRESS' AND process NOT IN (SELECT id FROM processes)`
 
 	// returnHeld requeues a job that never reached its worker, because the reply to the
 	// commit was lost: IN_PROGRESS → IN_QUEUE.

@@ -119,8 +119,8 @@ func TestSharedQueue(t *testing.T) {
 func TestHintsBetweenProcesses(t *testing.T) {
 	c := sqldb.Config{URL: pgtest.Start(t)}
 	a, b := startNode(t, c, never), startNode(t, c, never)
-	listening(t, a, b)
-	listening(t, b, a)
+	awaitHints(t, a, b)
+	awaitHints(t, b, a)
 	ctx, done := context.WithCancel(t.Context())
 	var working sync.WaitGroup
 	working.Go(func() {
@@ -138,8 +138,8 @@ func TestHintsBetweenProcesses(t *testing.T) {
 	working.Wait()
 }
 
-// listening waits until hints arrive.
-func listening(t *testing.T, from, to *node) {
+// awaitHints waits until hints arrive.
+func awaitHints(t *testing.T, from, to *node) {
 	t.Helper()
 	watch := to.Watch("nowhere", "nothing")
 	defer watch.Stop()
@@ -205,56 +205,56 @@ func TestSharedExpiry(t *testing.T) {
 // If a process dies, the others requeue its jobs, which counts a retry.
 func TestSharedStops(t *testing.T) {
 	c := sqldb.Config{URL: pgtest.Start(t), NoHints: true}
-	proxy, through := pgtest.NewProxy(t, c.URL) // a process behind a cut proxy looks dead
+	proxy, proxyURL := pgtest.NewProxy(t, c.URL) // a process behind a cut proxy looks dead
 	synctest.Test(t, func(t *testing.T) {
-		a, b := startNode(t, c, 0), startNode(t, sqldb.Config{URL: through, NoHints: true}, 0)
-		ofA, ofB := a.submit(engine.NewJob{}), a.submit(engine.NewJob{})
+		a, b := startNode(t, c, 0), startNode(t, sqldb.Config{URL: proxyURL, NoHints: true}, 0)
+		idA, idB := a.submit(engine.NewJob{}), a.submit(engine.NewJob{})
 		a.take()
 		jobB := b.take()
-		if jobB.ID != ofB {
+		if jobB.ID != idB {
 			t.Fatal("the jobs were taken in another order")
 		}
 		third := startNode(t, c, 0)
-		all := func(wantB engine.State) {
+		expectStates := func(wantB engine.State) {
 			t.Helper()
-			third.is(ofA, engine.InProgress)
+			third.is(idA, engine.InProgress)
 			want := 0
 			if wantB == engine.InQueue {
 				want = 1
 			}
-			if job := third.is(ofB, wantB); job.Retries != want {
+			if job := third.is(idB, wantB); job.Retries != want {
 				t.Errorf("%d retries were used up, want %d", job.Retries, want)
 			}
 		}
 		time.Sleep(time.Minute + time.Second/4) // between two polls: the database may commit a heartbeat after the cut
-		all(engine.InProgress)
+		expectStates(engine.InProgress)
 		proxy.Cut()
 		time.Sleep(4 * time.Second)
-		all(engine.InProgress)
+		expectStates(engine.InProgress)
 		time.Sleep(2 * time.Second)
-		all(engine.InQueue)
-		if again := third.take(); again.ID != ofB || again.Attempt != jobB.Attempt+1 {
+		expectStates(engine.InQueue)
+		if again := third.take(); again.ID != idB || again.Attempt != jobB.Attempt+1 {
 			t.Errorf("took %+v", again)
 		}
 
 		// The process was alive, and learns that another one has its job.
 		proxy.Mend(t)
 		b.report(jobB.Ref, engine.Done(nil), engine.Stale)
-		third.is(ofB, engine.InProgress)
+		third.is(idB, engine.InProgress)
 
 		a.stop()
-		if job := third.is(ofA, engine.InQueue); job.Retries != 0 {
+		if job := third.is(idA, engine.InQueue); job.Retries != 0 {
 			t.Errorf("a process that stopped used up %d retries", job.Retries)
 		}
 		third.stop()
-		b.is(ofB, engine.InQueue)
+		b.is(idB, engine.InQueue)
 	})
 }
 
 // During an outage of the database no process counts as dead.
 func TestSharedOutage(t *testing.T) {
-	proxy, through := pgtest.NewProxy(t, pgtest.Start(t))
-	c := sqldb.Config{URL: through, NoHints: true}
+	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
+	c := sqldb.Config{URL: proxyURL, NoHints: true}
 	synctest.Test(t, func(t *testing.T) {
 		a, b := startNode(t, c, 0), startNode(t, c, 0)
 		id := a.submit(engine.NewJob{})

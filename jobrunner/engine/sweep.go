@@ -13,10 +13,10 @@ import (
 
 const (
 	// The database file keeps this many unused pages of 4 KiB for reuse. After deleting
-	// jobs, the sweeper returns up to reclaims times reclaimPages pages to the file system.
+	// jobs, the sweeper returns up to maxReclaims × reclaimPages pages to the file system.
 	keepPages    = 8192
 	reclaimPages = 128
-	reclaims     = 16
+	maxReclaims  = 16
 
 	retryAfterError = time.Second
 	maxSweepPause   = 24 * time.Hour
@@ -32,7 +32,7 @@ func (e *Engine) sweep(ctx context.Context) {
 		switch {
 		case err != nil && ctx.Err() == nil:
 			if !sqldb.Temporary(err) {
-				e.log.Error("looking after jobs whose time is over", "error", err)
+				e.log.Error("sweeping jobs failed", "error", err)
 			}
 			next = now.Add(retryAfterError)
 		case next.IsZero() || next.Sub(now) > maxSweepPause:
@@ -141,7 +141,7 @@ func (e *Engine) sweepSome(ctx context.Context, spooled int64, limit *txLimit) e
 		return err
 	}
 	more := len(changes) >= limit.jobs
-	for i := 0; i < reclaims && more && err == nil; i++ {
+	for i := 0; i < maxReclaims && more && err == nil; i++ {
 		more, err = e.db.Reclaim(ctx, keepPages, reclaimPages)
 	}
 	limit.adapt(len(changes), took)

@@ -8,7 +8,7 @@ const (
 
 	txTarget = 3 * time.Millisecond
 	// A sync.Mutex that a goroutine has waited for longer than a millisecond is handed from
-	// waiter to waiter, each of which has to be scheduled first. This stays below.
+	// waiter to waiter, each of which has to be scheduled first. Transactions in memory stay below that.
 	txTargetInMemory = txTarget / 6
 )
 

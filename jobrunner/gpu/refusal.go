@@ -13,23 +13,23 @@ func checkSatisfiable(request Request, devices []Device, driver Driver) error {
 		return errors.New("this machine has no GPU")
 	}
 	types := acceptedTypes(request, devices)
-	ofTypes := slices.DeleteFunc(slices.Clone(devices), func(d Device) bool { return !slices.Contains(types, d.TypeID) })
-	if len(ofTypes) == 0 {
+	matching := slices.DeleteFunc(slices.Clone(devices), func(d Device) bool { return !slices.Contains(types, d.TypeID) })
+	if len(matching) == 0 {
 		return fmt.Errorf("this machine has no %s; it has %s", joinAlternatives(types), describeDevices(devices))
 	}
 	if err := driver.supports(request); err != nil {
 		return err
 	}
-	healthy := slices.DeleteFunc(slices.Clone(ofTypes), func(d Device) bool { return d.Fault != "" })
+	healthy := slices.DeleteFunc(slices.Clone(matching), func(d Device) bool { return d.Fault != "" })
 	switch n := request.total(); {
 	case maxOfOneType(request, healthy) >= n:
 		return nil
-	case maxOfOneType(request, ofTypes) >= n:
-		return fmt.Errorf("too few healthy GPUs: %s", describeFaults(ofTypes))
-	case maxOfOneType(Request{}, ofTypes) >= n:
-		return fmt.Errorf("a %s asks for %d GPUs, and a program can use one MIG instance only; this machine has %s", request.holder(), n, describeDevices(ofTypes))
+	case maxOfOneType(request, matching) >= n:
+		return fmt.Errorf("too few healthy GPUs: %s", describeFaults(matching))
+	case maxOfOneType(Request{}, matching) >= n:
+		return fmt.Errorf("a %s asks for %d GPUs, and a program can use one MIG instance only; this machine has %s", request.holder(), n, describeDevices(matching))
 	default:
-		return fmt.Errorf("a %s asks for %d GPUs of one type, and this machine has %s", request.holder(), n, describeDevices(ofTypes))
+		return fmt.Errorf("a %s asks for %d GPUs of one type, and this machine has %s", request.holder(), n, describeDevices(matching))
 	}
 }
 

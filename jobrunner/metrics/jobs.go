@@ -52,7 +52,7 @@ func (m *Metrics) Job(e engine.Event) { m.jobs.count(e) }
 func (j *jobs) count(e engine.Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := j.of(e.Endpoint)
+	s := j.seriesFor(e.Endpoint)
 	switch {
 	case e.Retry:
 		s.retried.Inc()
@@ -71,8 +71,8 @@ func (j *jobs) count(e engine.Event) {
 	}
 }
 
-// of returns the series of an endpoint. It is called with j.mu held.
-func (j *jobs) of(endpoint string) *series {
+// seriesFor returns the series of an endpoint. It is called with j.mu held.
+func (j *jobs) seriesFor(endpoint string) *series {
 	s := j.byEndpoint[endpoint]
 	if s == nil {
 		s = &series{

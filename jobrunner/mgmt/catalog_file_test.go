@@ -86,7 +86,7 @@ stock:
 		}
 		d.expectMembers(d.mustSend(200, "GET", lab+query, ""), want)
 	}
-	// Stock that the file states for one data center leaves the machine's own stock to the others.
+	// If the file sets the stock of one data center, the others keep the machine's stock.
 	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/gpus/NVIDIA%20L40S?include=AVAILABILITY&product=POD", ""), map[string]string{
 		"availability": `"HIGH"`, "dataCenters": `[{"id":"LAB-2","name":"LAB-2","availability":"HIGH"}]`,
 	})

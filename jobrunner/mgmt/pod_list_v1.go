@@ -20,31 +20,31 @@ type podFilter struct {
 	list      bool     // accepts several values, repeated or separated by commas
 	maxLength int      // maximum number of characters; 0 for no limit
 	known     []string // allowed values; nil for any
-	of        func(podV1, store.Pod) string
+	value     func(podV1, store.Pod) string
 }
 
 var podFilters = []podFilter{
-	{name: "computeType", known: []string{"GPU", "CPU"}, of: func(w podV1, _ store.Pod) string {
+	{name: "computeType", known: []string{"GPU", "CPU"}, value: func(w podV1, _ store.Pod) string {
 		if w.CPUFlavorID != "" {
 			return "CPU"
 		}
 		return "GPU"
 	}},
-	{name: "cpuFlavorId", list: true, of: func(w podV1, _ store.Pod) string { return w.CPUFlavorID }},
-	{name: "dataCenterId", list: true, of: func(_ podV1, p store.Pod) string { return p.DataCenterID }},
-	{name: "desiredStatus", known: []string{"RUNNING", "EXITED", "TERMINATED"}, of: func(w podV1, _ store.Pod) string { return w.DesiredStatus }},
-	{name: "endpointId", maxLength: maxFilter, of: func(w podV1, _ store.Pod) string { return w.EndpointID }},
-	{name: "gpuTypeId", list: true, of: func(w podV1, _ store.Pod) string {
+	{name: "cpuFlavorId", list: true, value: func(w podV1, _ store.Pod) string { return w.CPUFlavorID }},
+	{name: "dataCenterId", list: true, value: func(_ podV1, p store.Pod) string { return p.DataCenterID }},
+	{name: "desiredStatus", known: []string{"RUNNING", "EXITED", "TERMINATED"}, value: func(w podV1, _ store.Pod) string { return w.DesiredStatus }},
+	{name: "endpointId", maxLength: maxFilter, value: func(w podV1, _ store.Pod) string { return w.EndpointID }},
+	{name: "gpuTypeId", list: true, value: func(w podV1, _ store.Pod) string {
 		if w.GPU == nil {
 			return ""
 		}
 		return w.GPU.ID
 	}},
-	{name: "id", of: func(w podV1, _ store.Pod) string { return w.ID }},
-	{name: "imageName", of: func(w podV1, _ store.Pod) string { return w.Image }},
-	{name: "name", maxLength: maxFilter, of: func(w podV1, _ store.Pod) string { return w.Name }},
-	{name: "networkVolumeId", of: func(_ podV1, p store.Pod) string { return p.NetworkVolume }},
-	{name: "templateId", of: func(w podV1, _ store.Pod) string { return w.TemplateID }},
+	{name: "id", value: func(w podV1, _ store.Pod) string { return w.ID }},
+	{name: "imageName", value: func(w podV1, _ store.Pod) string { return w.Image }},
+	{name: "name", maxLength: maxFilter, value: func(w podV1, _ store.Pod) string { return w.Name }},
+	{name: "networkVolumeId", value: func(_ podV1, p store.Pod) string { return p.NetworkVolume }},
+	{name: "templateId", value: func(w podV1, _ store.Pod) string { return w.TemplateID }},
 }
 
 // parameter describes the filter in the OpenAPI document.
@@ -123,7 +123,7 @@ func readPodMatcher(q *query) func(podV1, store.Pod) bool {
 	}
 	return func(w podV1, p store.Pod) bool {
 		for _, f := range podFilters {
-			if values, ok := allowed[f.name]; ok && !slices.Contains(values, f.of(w, p)) {
+			if values, ok := allowed[f.name]; ok && !slices.Contains(values, f.value(w, p)) {
 				return false
 			}
 		}

@@ -30,8 +30,8 @@ func (h *gpuHistory) record(now time.Time, devices []GPU) {
 	}
 }
 
-// of returns the history of a device, the oldest step first.
-func (h *gpuHistory) of(uuid string, now time.Time) []int32 {
+// utilization returns the history of a device, the oldest step first.
+func (h *gpuHistory) utilization(uuid string, now time.Time) []int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if l := h.devices[uuid]; l != nil {
@@ -55,7 +55,7 @@ func (p *Page) gpusNow(workers []Worker) GPUs {
 	for i := range out.Devices {
 		d := &out.Devices[i]
 		d.Holder = cmp.Or(holders[d.UUID], d.Holder)
-		d.Past = p.gpus.of(d.UUID, now)
+		d.Past = p.gpus.utilization(d.UUID, now)
 	}
 	return out
 }

@@ -131,12 +131,12 @@ func TestGPUHistory(t *testing.T) {
 	h.record(now, device(40))
 	now = now.Add(2 * step)
 	h.record(now, device(250))
-	got := h.of("GPU-1", now)
+	got := h.utilization("GPU-1", now)
 	if len(got) != steps || !slices.Equal(got[steps-4:], []int32{-1, 40, -1, 100}) {
 		t.Errorf("%v", got)
 	}
 	h.record(now, nil)
-	if got := h.of("GPU-1", now); got != nil {
+	if got := h.utilization("GPU-1", now); got != nil {
 		t.Errorf("a removed device has %v", got)
 	}
 }

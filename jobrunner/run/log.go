@@ -18,7 +18,8 @@ import (
 // Output receives what a process writes to stdout and stderr.
 type Output interface {
 	io.Writer // in pieces of any size
-	// WriteLine receives a whole line. An adopted process continues after its mark.
+	// WriteLine receives a whole line. mark identifies the line: the log of an adopted process
+	// continues after it.
 	WriteLine(text, mark string)
 }
 

@@ -95,8 +95,8 @@ func TestWaitingWriteOfACommit(t *testing.T) {
 // If the reply to a commit is lost, each of its writes returns an error, and was done once or
 // not at all.
 func TestLostReplyToAGroupCommit(t *testing.T) {
-	proxy, through := pgtest.NewProxy(t, pgtest.Start(t))
-	db := open(t, sqldb.Config{URL: through, NoHints: true})
+	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
+	db := open(t, sqldb.Config{URL: proxyURL, NoHints: true})
 	failed := 0
 	for round := range 20 {
 		names := numbered(fmt.Sprint("note ", round, " "), 20)

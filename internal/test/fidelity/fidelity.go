@@ -129,11 +129,11 @@ func judges(o operation, list []mark) (ids []string) {
 	if !o.served {
 		return nil
 	}
-	found, ofAll := map[string]bool{}, map[string]bool{}
+	found, required := map[string]bool{}, map[string]bool{}
 	for _, m := range list {
 		for _, id := range m.clauses {
 			if m.common() {
-				ofAll[id] = true
+				required[id] = true
 			} else if m.operations.MatchString(o.full()) {
 				found[id] = true
 			}
@@ -149,7 +149,7 @@ func judges(o operation, list []mark) (ids []string) {
 	}
 	mention := regexp.MustCompile(regexp.QuoteMeta(strings.TrimSuffix(named, "/{job_id}")) + `($|[ ,.:])`)
 	for _, c := range clauses.All() {
-		if c.Untestable == "" && (found[c.ID] || mention.MatchString(c.Statement)) && !ofAll[c.ID] {
+		if c.Untestable == "" && (found[c.ID] || mention.MatchString(c.Statement)) && !required[c.ID] {
 			ids = append(ids, c.ID)
 		}
 	}

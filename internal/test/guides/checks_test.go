@@ -19,21 +19,21 @@ type check func(s *session, b block)
 
 // checks are the checks of each document by language of the block.
 var checks = map[string]map[string]check{
-	"README.md":                          {"console": cloned},
-	"docs/start/tools.md":                {"console": typed},
-	"conformance/README.md":              {"go": goOf("var cases = []suite.Case{", "}", "conformance/suite")},
+	"README.md":                          {"console": runInClone},
+	"docs/start/tools.md":                {"console": runCommands},
+	"conformance/README.md":              {"go": goSnippet("var cases = []suite.Case{", "}", "conformance/suite")},
 	"docs/reference/architecture.md":     {"mermaid": diagram},
 	"docs/reference/catalog.md":          {"yaml": servedWith("--catalog")},
-	"docs/reference/gpu.md":              {"yaml": servedWith("--simulate-gpus"), "console": goTest, "text": explains},
+	"docs/reference/gpu.md":              {"yaml": servedWith("--simulate-gpus"), "console": goTest, "text": unchecked},
 	"docs/guides/costs.md":               {"console": afterInstall, "terraform": testedBy("provider", "TestCostsGuide")},
 	"docs/guides/kubernetes.md":          {"yaml": onCluster},
 	"docs/guides/migrate.md":             {"console": afterInit, "terraform": testedBy("internal/test/migrate", "TestGuideExample")},
 	"docs/guides/nodes.md":               {"console": onServers},
 	"docs/guides/operate.md":             {"console": onServers, "yaml": testedBy("internal/test/system/deploy", "TestGuideValues")},
-	"docs/guides/remote.md":              {"console": onBoth},
-	"docs/guides/worker.md":              {"python": pythonFile, "console": withSDK, "terraform": followed, "yaml": followed, "dockerfile": dockerfile},
+	"docs/guides/remote.md":              {"console": onLaptopAndServer},
+	"docs/guides/worker.md":              {"python": pythonFile, "console": withSDK, "terraform": runAsGuide, "yaml": runAsGuide, "dockerfile": dockerfile},
 	"docs/reference/jobrunner.md":        {"yaml": servedWith("--config")},
-	"docs/reference/performance.md":      {"console": typed},
+	"docs/reference/performance.md":      {"console": runCommands},
 	"docs/reference/plan-performance.md": {"console": goTest},
 }
 
@@ -82,8 +82,8 @@ func exampleTexts(t *testing.T) map[string]bool {
 	return texts
 }
 
-// typed runs commands in a clone.
-func typed(s *session, b block) { s.typeAll(b) }
+// runCommands runs commands in a clone.
+func runCommands(s *session, b block) { s.typeAll(b) }
 
 // afterInstall runs commands after make install.
 func afterInstall(s *session, b block) {
@@ -92,11 +92,11 @@ func afterInstall(s *session, b block) {
 	s.typeAll(b)
 }
 
-// followed treats the block like one of a guide.
-func followed(s *session, b block) { s.follow(b) }
+// runAsGuide treats the block like one of a guide.
+func runAsGuide(s *session, b block) { s.follow(b) }
 
-// onBoth runs commands for a laptop and a server, both on this machine.
-func onBoth(s *session, b block) {
+// onLaptopAndServer runs commands for a laptop and a server, both on this machine.
+func onLaptopAndServer(s *session, b block) {
 	s.t.Helper()
 	if s.preparedHello {
 		s.typeAll(b)
@@ -143,8 +143,8 @@ func dockerfile(s *session, b block) {
 	}
 }
 
-// cloned runs commands in a clone, and skips git clone.
-func cloned(s *session, b block) {
+// runInClone runs commands in a clone, and skips git clone.
+func runInClone(s *session, b block) {
 	s.t.Helper()
 	first, rest, _ := strings.Cut(b.text, "\n")
 	if !strings.HasPrefix(first, "$ git clone ") {
@@ -155,7 +155,7 @@ func cloned(s *session, b block) {
 }
 
 // onCluster checks files for a Kubernetes cluster: the jobrunner must accept its configuration
-// and then miss the cluster. jobrunner/run/kubernetes checks the rights.
+// and then fail to find the cluster. jobrunner/run/kubernetes checks the rights.
 func onCluster(s *session, b block) {
 	s.t.Helper()
 	if strings.HasPrefix(b.text, "# role.yaml\n") {
@@ -205,8 +205,8 @@ func testedBy(folder, test string) check {
 	}
 }
 
-// explains checks nothing: only another machine can print this output.
-func explains(*session, block) {}
+// unchecked checks nothing: only another machine can print this output.
+func unchecked(*session, block) {}
 
 // servedWith checks that the jobrunner starts with the file as the value of a flag.
 func servedWith(flag string) check {
@@ -261,8 +261,8 @@ func diagram(s *session, b block) {
 
 var used = regexp.MustCompile(`\b(?:c|suite)\.([A-Z]\w+)`)
 
-// goOf checks that a piece of Go is formatted and that the names that it uses exist.
-func goOf(before, after, folder string) check {
+// goSnippet checks that a piece of Go is formatted and that the names that it uses exist.
+func goSnippet(before, after, folder string) check {
 	return func(s *session, b block) {
 		s.t.Helper()
 		piece := before + "\n\t" + strings.ReplaceAll(strings.TrimSuffix(b.text, "\n"), "\n", "\n\t") + "\n" + after + "\n"

@@ -92,8 +92,8 @@ func (s *session) expectPart(b block) {
 	s.t.Errorf("%s: expected a first line that names the file, such as \"# main.tf\", or a part of a file in %s", b, s.dir)
 }
 
-// standIn writes a stand-in for the public SDK, which the reader would install.
-func (s *session) standIn() {
+// addFakeSDK writes a stand-in for the public SDK, which the reader would install.
+func (s *session) addFakeSDK() {
 	s.t.Helper()
 	source := must.Do(os.ReadFile(filepath.Join(root, "jobrunner/workerapi/testdata/standin.py")))(s.t)
 	dir := filepath.Join(s.dir, "runpod")

@@ -75,7 +75,7 @@ esac
 	telemetry := filepath.Join(home, ".config", "go", "telemetry")
 	must.Succeed(t, errors.Join(os.MkdirAll(telemetry, 0o700), os.WriteFile(filepath.Join(telemetry, "mode"), []byte("off"), 0o600)))
 	s := &session{t: t, cli: cli, clone: clone, dir: clone}
-	s.standIn()
+	s.addFakeSDK()
 	for _, v := range os.Environ() {
 		if name, _, _ := strings.Cut(v, "="); !strings.HasPrefix(v, "TF_") && !strings.HasPrefix(v, "GPUCLOUD_") && !strings.HasPrefix(v, "XDG_") && name != "HOME" && name != "PATH" {
 			s.env = append(s.env, v)
@@ -170,14 +170,14 @@ func (s *session) run(text string) (output string, err error) {
 	}
 	cmd := exec.CommandContext(ctx, "bash", "-c", "set -a\n"+text+"\nstatus=$?; { pwd; env -0; } >"+after+"; exit $status")
 	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = s.dir, s.env, strings.NewReader("yes\nyes\n"), out, out
-	s.own(cmd)
+	s.killAtEnd(cmd)
 	err = cmd.Run()
 	text2 := must.Do(os.ReadFile(printed))(s.t)
 	if left, readErr := os.ReadFile(after); readErr == nil {
 		folder, variables, _ := bytes.Cut(left, []byte("\n"))
 		s.dir, s.env = string(folder), strings.Split(strings.TrimSuffix(string(variables), "\x00"), "\x00")
 	}
-	return string(text2), err
+	return string(printedText), err
 }
 
 // must runs a command and fails the test if the command fails.
@@ -190,8 +190,8 @@ func (s *session) must(text string) (output string) {
 	return output
 }
 
-// own starts a command in a process group that the end of the test kills.
-func (s *session) own(cmd *exec.Cmd) {
+// killAtEnd gives a command its own process group, and kills the group at the end of the test.
+func (s *session) killAtEnd(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	s.t.Cleanup(func() {
 		if cmd.Process != nil {
@@ -211,7 +211,7 @@ func (s *session) serve(text string) (output string) {
 	defer out.Close()
 	cmd := exec.CommandContext(s.t.Context(), "bash", "-c", "exec "+text+" --listen=127.0.0.1:0")
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.env, out, out
-	s.own(cmd)
+	s.killAtEnd(cmd)
 	must.Succeed(s.t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()

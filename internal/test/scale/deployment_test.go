@@ -136,11 +136,11 @@ func (d *deployment) names(t testing.TB, v api.Version) map[string]string {
 	return out
 }
 
-func name[T any](t testing.TB, names map[string]string, kind string, objects []T, err error, of func(T) (id, name string)) {
+func name[T any](t testing.TB, names map[string]string, kind string, objects []T, err error, idAndName func(T) (id, name string)) {
 	t.Helper()
 	must.Succeed(t, err)
 	for _, o := range objects {
-		id, name := of(o)
+		id, name := idAndName(o)
 		names[kind+" "+id] = name
 	}
 }

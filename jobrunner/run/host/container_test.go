@@ -396,14 +396,14 @@ func TestContainersOfKilledRun(t *testing.T) {
 	}
 }
 
-// A jobrunner with Optional starts even if its data folder can't be written.
+// A jobrunner with OptionalDataDir starts even if its data folder can't be written.
 func TestUnwritableDataFolder(t *testing.T) {
 	f := newFake(t, "docker")
 	c := Config{File: write(t, "engine: "+f.path+"\n"), DataDir: filepath.Join(f.path, "no-folder")}
 	if e, err := New(t.Context(), c); err == nil {
 		t.Errorf("it starts without its data folder: %v", e.Close())
 	}
-	c.Optional = true
+	c.OptionalDataDir = true
 	e := must.Do(New(t.Context(), c))(t)
 	p := start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
 	p.Stop(0)

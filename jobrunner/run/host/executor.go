@@ -27,8 +27,8 @@ type Config struct {
 	// DataDir is where a later run finds what a killed run left. If it's empty, nothing is
 	// found.
 	DataDir string
-	// Optional starts the executor even if DataDir can't be written.
-	Optional bool
+	// OptionalDataDir starts the executor even if DataDir can't be written.
+	OptionalDataDir bool
 	// NoContainers switches containers off if File doesn't name an engine.
 	NoContainers bool
 	// OpenCluster connects to the cluster that File names. If it's nil, File can't name one.
@@ -114,7 +114,7 @@ func (e *Executor) openRegister(ctx context.Context, c Config) (scratch string, 
 	if c.DataDir != "" {
 		dir, scratch = filepath.Join(c.DataDir, registerFolder), filepath.Join(c.DataDir, scratchFolder)
 	}
-	if e.register, err = procgroup.OpenRegister(dir); err != nil && c.Optional {
+	if e.register, err = procgroup.OpenRegister(dir); err != nil && c.OptionalDataDir {
 		e.log.WarnContext(ctx, "if this run is killed, the next one does not end its containers", "error", err)
 		scratch = ""
 		e.register, err = procgroup.OpenRegister("")

@@ -23,7 +23,7 @@ func podSpec(deployment string) run.Spec {
 }
 
 // beginPod starts a pod, and returns once it runs.
-func (s *simulated) beginPod(w run.Spec) (made *core.Pod, process run.Process) {
+func (s *simulated) beginPod(w run.Spec) (created *core.Pod, process run.Process) {
 	s.t.Helper()
 	type result struct {
 		process run.Process
@@ -34,28 +34,28 @@ func (s *simulated) beginPod(w run.Spec) (made *core.Pod, process run.Process) {
 		p, err := s.Start(s.t.Context(), w)
 		out <- result{p, err}
 	}()
-	made = s.awaitPod()
-	s.becomes(made, running)
+	created = s.awaitPod()
+	s.becomes(created, running)
 	select {
 	case r := <-out:
 		s.t.Fatalf("it runs without an address: %v", r.err)
 	case <-time.After(10 * time.Millisecond): // best effort: a late Start passes too
 	}
-	made.Status.PodIP = "10.1.2.3"
-	s.becomes(made, running)
+	created.Status.PodIP = "10.1.2.3"
+	s.becomes(created, running)
 	r := <-out
 	must.Succeed(s.t, r.err)
-	return made, r.process
+	return created, r.process
 }
 
-// A pod is a Pod with a label of its deployment and its own address.
+// A pod of the API becomes a Kubernetes Pod, which has a label of its deployment and an own address.
 func TestPod(t *testing.T) {
 	s := simulate(t)
-	made, process := s.beginPod(podSpec("d1"))
-	if l := made.Labels; l[deploymentLabel] != "d1" || l[podLabel] != "p1" || l[podRunLabel] != "3" || l[runLabel] != "" {
+	created, process := s.beginPod(podSpec("d1"))
+	if l := created.Labels; l[deploymentLabel] != "d1" || l[podLabel] != "p1" || l[podRunLabel] != "3" || l[runLabel] != "" {
 		t.Errorf("%v", l)
 	}
-	c := made.Spec.Containers[0]
+	c := created.Spec.Containers[0]
 	if len(c.Ports) != 1 || c.Ports[0].ContainerPort != 8080 || len(c.Env) != 1 || c.Env[0].Name != "RUNPOD_PUBLIC_IP" || c.Env[0].ValueFrom.FieldRef.FieldPath != "status.podIP" {
 		t.Errorf("%+v", c)
 	}
@@ -71,9 +71,9 @@ func TestMember(t *testing.T) {
 	s := simulate(t)
 	w := podSpec("d1")
 	w.Pod.OwnAddress = map[string]string{"NODE_ADDR": "", "HOST_NODE_ADDR": ":29400"}
-	made, _ := s.beginPod(w)
+	created, _ := s.beginPod(w)
 	var variables []string
-	for _, v := range made.Spec.Containers[0].Env {
+	for _, v := range created.Spec.Containers[0].Env {
 		variables = append(variables, v.Name+"="+v.Value)
 	}
 	// Kubernetes expands only variables that come earlier.
@@ -85,7 +85,7 @@ func TestMember(t *testing.T) {
 // Other objects are removed with their run.
 func TestOrphans(t *testing.T) {
 	s := simulate(t)
-	made, _ := s.beginPod(podSpec("d1"))
+	created, _ := s.beginPod(podSpec("d1"))
 	if n, err := s.RemoveRun(t.Context(), "run-1"); n != 0 || err != nil || s.left() != 2 {
 		t.Fatalf("%d, %v; %d objects are left", n, err, s.left())
 	}
@@ -99,9 +99,9 @@ func TestOrphans(t *testing.T) {
 	log := new(lines)
 	adopted := left[0].Adopt(log, "")
 	if again, err := next.Orphans(t.Context(), "d1"); err != nil || len(again) != 0 {
-		t.Errorf("a followed Pod is an orphan: %+v %v", again, err)
+		t.Errorf("an adopted Pod is an orphan: %+v %v", again, err)
 	}
-	s.becomes(made, core.ContainerState{Terminated: &core.ContainerStateTerminated{}})
+	s.becomes(created, core.ContainerState{Terminated: &core.ContainerStateTerminated{}})
 	<-adopted.Done()
 	if adopted.Exit() != (run.Exit{Text: "exit status 0", OK: true}) || s.left() != 0 {
 		t.Errorf("%+v; %d objects are left", adopted.Exit(), s.left())
@@ -149,11 +149,11 @@ func TestVolumes(t *testing.T) {
 	} {
 		w := plain()
 		w.Mounts = []run.Mount{step.mount}
-		made, result := s.begin(w)
-		if c := made.Spec.Containers[0]; len(c.VolumeMounts) != 1 || c.VolumeMounts[0].MountPath != "/data" || made.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "gpucloud-"+step.mount.Name {
-			t.Errorf("%+v", made.Spec)
+		created, result := s.begin(w)
+		if c := created.Spec.Containers[0]; len(c.VolumeMounts) != 1 || c.VolumeMounts[0].MountPath != "/data" || created.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "gpucloud-"+step.mount.Name {
+			t.Errorf("%+v", created.Spec)
 		}
-		s.becomes(made, running)
+		s.becomes(created, running)
 		got := <-result
 		must.Succeed(t, got.err)
 		got.process.Stop(0)
@@ -175,7 +175,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// A Pod must not get a claim that is still being deleted: it is another volume's.
+// A Pod must not get a claim that is still being deleted: the claim belongs to another volume.
 func TestDeletedClaim(t *testing.T) {
 	now := meta.Now()
 	s := simulate(t, &core.PersistentVolumeClaim{ObjectMeta: meta.ObjectMeta{Name: "gpucloud-pod-p1", Namespace: "gpucloud", DeletionTimestamp: &now, Finalizers: []string{"f"}}})

@@ -26,7 +26,7 @@ type Proxy struct {
 }
 
 // NewProxy returns a proxy of the server of a URL, and the URL through the proxy.
-func NewProxy(t testing.TB, address string) (p *Proxy, through string) {
+func NewProxy(t testing.TB, address string) (p *Proxy, proxyURL string) {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {

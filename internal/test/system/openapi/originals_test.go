@@ -61,12 +61,12 @@ func statementsOf(list []operation) statements {
 }
 
 // noteObject adds the facts of each member of a body.
-func noteObject(facts map[string]string, of string, s schemas) {
+func noteObject(facts map[string]string, object string, s schemas) {
 	s.walk(nil, "", 0, func(path []string, s schemas) {
-		noteValue(facts, of+" "+strings.ReplaceAll(at(path), ".0", "[]"), s)
+		noteValue(facts, object+" "+strings.ReplaceAll(at(path), ".0", "[]"), s)
 		for name := range s.properties() {
 			if s.requires(name) {
-				facts[of+" "+strings.ReplaceAll(at(append(slices.Clone(path), name)), ".0", "[]")+" required"] = "yes"
+				facts[object+" "+strings.ReplaceAll(at(append(slices.Clone(path), name)), ".0", "[]")+" required"] = "yes"
 			}
 		}
 	})
@@ -110,7 +110,7 @@ func noteValue(facts map[string]string, name string, s schemas) {
 			note("default", jsonText(part.Default))
 		}
 	}
-	note("is", "a member")
+	note("is", "a member") // for hidden
 	sorted := func(list []string) string { slices.Sort(list); return strings.Join(slices.Compact(list), "|") }
 	if len(types) > 0 {
 		note("type", sorted(types))
@@ -142,7 +142,7 @@ func (s statements) differences(original statements) (lines []string) {
 			} else if ours == "" {
 				side = "original only"
 			}
-			if ofValue.MatchString(what) && ours != "" {
+			if boundFact.MatchString(what) && ours != "" {
 				what += " " + ours
 			}
 			lines = append(lines, op+": "+what+": "+side)
@@ -151,8 +151,8 @@ func (s statements) differences(original statements) (lines []string) {
 	return lines
 }
 
-// ofValue matches the facts whose differences name our value.
-var ofValue = regexp.MustCompile(`\$.* (minimum|maximum|minLength|maxLength|minItems|maxItems|default)$`)
+// boundFact matches facts whose differences are reported with our value.
+var boundFact = regexp.MustCompile(`\$.* (minimum|maximum|minLength|maxLength|minItems|maxItems|default)$`)
 
 func jsonText(value any) string {
 	text, err := json.Marshal(value)

@@ -42,13 +42,13 @@ func tableStatements() statements {
 }
 
 // members adds the facts of each row of a body.
-func members(facts map[string]string, of string, o contract.Operation, use contract.Use) {
+func members(facts map[string]string, message string, o contract.Operation, use contract.Use) {
 	fields := contract.FieldsOf(o.API, o.Resource, use)
 	if len(fields) > 0 {
-		facts[of+" is"], facts[of+" type"] = "a member", "object"
+		facts[message+" is"], facts[message+" type"] = "a member", "object"
 	}
 	for _, f := range fields {
-		name := of + "." + f.Path
+		name := message + "." + f.Path
 		note := func(name, what string, value any) { facts[name+" "+what] = fmt.Sprint(value) }
 		note(name, "is", "a member")
 		typ := map[string]string{"map": "object", "any": ""}
@@ -96,7 +96,7 @@ func members(facts map[string]string, of string, o contract.Operation, use contr
 	}
 }
 
-var ofMember = regexp.MustCompile(`^(body|answer) .* (is|type|enum|required|minimum|maximum|minLength|maxLength|minItems|maxItems|default)$`)
+var memberFact = regexp.MustCompile(`^(body|answer) .* (is|type|enum|required|minimum|maximum|minLength|maxLength|minItems|maxItems|default)$`)
 
 // onlyMembers removes facts that the table's rows can't have.
 func (s statements) onlyMembers() statements {
@@ -104,7 +104,7 @@ func (s statements) onlyMembers() statements {
 	for op, facts := range s {
 		out[op] = map[string]string{}
 		for what, value := range facts {
-			if ofMember.MatchString(what) && !strings.Contains(what, "KEY") {
+			if memberFact.MatchString(what) && !strings.Contains(what, "KEY") {
 				out[op][what] = value
 			}
 		}
