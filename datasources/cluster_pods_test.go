@@ -13,15 +13,15 @@ import (
 func TestClusterPods(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
-	made := must.Do(d.Client(t, api.V2).Clusters.Create(t.Context(), api.Cluster{
+	created := must.Do(d.Client(t, api.V2).Clusters.Create(t.Context(), api.Cluster{
 		Name: "c", Type: "RAY", Image: "builtin/echo", Env: map[string]string{"TOKEN": "a-planted-secret"},
 		Compute: api.ClusterCompute{GPUTypeID: "NVIDIA L4", GPUCountPerPod: 1, PodCount: 3},
 	}))(t)
-	of := map[string]any{"cluster_id": made.ID}
+	of := map[string]any{"cluster_id": created.ID}
 	writes := d.Writes()
 	got := read(t, p, "gpucloud_cluster_pods", of)
 	must.Equal(t, column(got.Get("pods"), "rank"), []any{0.0, 1.0, 2.0}, "ranks")
-	members := must.Do(d.Client(t, api.V2).Clusters.Pods(t.Context(), made.ID))(t)
+	members := must.Do(d.Client(t, api.V2).Clusters.Pods(t.Context(), created.ID))(t)
 	for _, m := range members {
 		i := int(*m.Cluster.Rank)
 		for attribute, want := range map[string]any{"id": m.ID, "name": m.Name, "role": m.Cluster.Role, "gpu_type_id": "NVIDIA L4", "gpu_count": 1.0, "created_at": m.CreatedAt} {

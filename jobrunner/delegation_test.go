@@ -14,11 +14,11 @@ func TestDelegationsSurviveARestart(t *testing.T) {
 	create := func(t *testing.T, d *deployment, body string) (id string) {
 		t.Helper()
 		status, _, text := d.do("POST", path, body)
-		var made struct{ ID string }
-		if err := json.Unmarshal([]byte(text), &made); err != nil || status != 201 {
+		var created struct{ ID string }
+		if err := json.Unmarshal([]byte(text), &created); err != nil || status != 201 {
 			t.Fatalf("%d %s", status, text)
 		}
-		return made.ID
+		return created.ID
 	}
 	var kept, revoked, list string
 	t.Run("before", func(t *testing.T) {

@@ -131,8 +131,8 @@ func echo(name string) api.Endpoint {
 // create creates an endpoint.
 func (d *deployment) create(e api.Endpoint) (id string) {
 	d.t.Helper()
-	made := must.Do(d.client(api.V2).Endpoints.Create(d.t.Context(), e))(d.t)
-	return made.ID
+	created := must.Do(d.client(api.V2).Endpoints.Create(d.t.Context(), e))(d.t)
+	return created.ID
 }
 
 // withoutWorkers returns an endpoint whose jobs wait.

@@ -32,11 +32,11 @@ func (h holding) Program(string) (run.Program, error) {
 func (d *deployment) created(path, body string) string {
 	d.t.Helper()
 	_, _, text := d.do("POST", path, body)
-	var made struct{ ID string }
-	if err := json.Unmarshal([]byte(text), &made); err != nil || made.ID == "" {
+	var response struct{ ID string }
+	if err := json.Unmarshal([]byte(text), &response); err != nil || response.ID == "" {
 		d.t.Fatalf("POST %s: %s", path, text)
 	}
-	return made.ID
+	return response.ID
 }
 
 func (d *deployment) volume() string {

@@ -386,17 +386,17 @@ func readGuide(t *testing.T) (text string, columns map[string]int, rows map[stri
 
 func makeVolume(t *testing.T, d *acctest.Deployment) (id string) {
 	t.Helper()
-	made := must.Do(d.Client(t, api.V2).NetworkVolumes.Create(t.Context(), api.NetworkVolume{Name: "v", Size: 10, DataCenter: "EU-RO-1"}))(t)
-	return made.ID
+	created := must.Do(d.Client(t, api.V2).NetworkVolumes.Create(t.Context(), api.NetworkVolume{Name: "v", Size: 10, DataCenter: "EU-RO-1"}))(t)
+	return created.ID
 }
 
 // makeEndpoint creates an endpoint whose handler performs the operation in a job's input.
 func makeEndpoint(t *testing.T, d *acctest.Deployment) (id string) {
 	t.Helper()
-	made := must.Do(d.Client(t, api.V2).Endpoints.Create(t.Context(), api.Endpoint{
+	created := must.Do(d.Client(t, api.V2).Endpoints.Create(t.Context(), api.Endpoint{
 		Name: "jobs", Type: "QUEUE", Workers: api.Workers{Max: 1}, Container: &api.Container{Image: new("builtin/conformance")},
 	}))(t)
-	return made.ID
+	return created.ID
 }
 
 func importBlock(id string) string {

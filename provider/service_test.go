@@ -108,8 +108,8 @@ func TestServiceAddresses(t *testing.T) {
 				t.Setenv(k, v)
 			}
 			p := s.start(t, c.block)
-			made := stateOf(t, p)(p.Apply(p.Plan("gpucloud_template", tfdrive.State{}, map[string]any{"name": "worker", "image": "builtin/echo", "serverless": true, "disk": 5})))
-			endpoint := stateOf(t, p)(p.Apply(p.Plan("gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "hello", "template_id": made.Get("id"), "cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}}})))
+			created := stateOf(t, p)(p.Apply(p.Plan("gpucloud_template", tfdrive.State{}, map[string]any{"name": "worker", "image": "builtin/echo", "serverless": true, "disk": 5})))
+			endpoint := stateOf(t, p)(p.Apply(p.Plan("gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "hello", "template_id": created.Get("id"), "cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}}})))
 			if got, want := endpoint.Get("request_urls.run"), c.queue+"/v2/"+endpoint.Get("id").(string)+"/run"; got != want {
 				t.Errorf("request_urls.run is %v, want %s", got, want)
 			}
@@ -128,14 +128,14 @@ func TestServiceVersionsShareAState(t *testing.T) {
 	v1, v2 := s.start(t, block(api.V1)), s.start(t, block(api.V2))
 	config := map[string]any{"name": "models", "size": 10, "data_center": "EU-RO-1"}
 	for _, c := range []struct{ first, second *tfdrive.Provider }{{v1, v2}, {v2, v1}} {
-		made := stateOf(t, c.first)(c.first.Apply(c.first.Plan("gpucloud_network_volume", tfdrive.State{}, config)))
-		made = stateOf(t, c.first)(c.first.Read(made))
-		state := stateOf(t, c.second)(c.second.Read(made))
+		created := stateOf(t, c.first)(c.first.Apply(c.first.Plan("gpucloud_network_volume", tfdrive.State{}, config)))
+		created = stateOf(t, c.first)(c.first.Read(created))
+		state := stateOf(t, c.second)(c.second.Read(created))
 		if plan := c.second.Plan("gpucloud_network_volume", state, config); plan.Action != "no-op" || len(plan.Diagnostics) > 0 {
 			t.Errorf("the other version plans %s: %s", plan.Action, plan.Diagnostics)
 		}
 		must.Succeed(t, c.first.Destroy(state).Err())
-		if gone, diags := c.second.Walk().Read(made); gone.Exists() || len(diags) > 0 {
+		if gone, diags := c.second.Walk().Read(created); gone.Exists() || len(diags) > 0 {
 			t.Errorf("a deleted volume: exists %v: %s", gone.Exists(), diags)
 		}
 	}

@@ -229,10 +229,10 @@ func TestEndpointImportWithTemplate(t *testing.T) {
 		p := drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, p, map[string]any{"env": map[string]any{"A": "1"}, "args": "-x"})
 		config := map[string]any{"name": "e", "template_id": template.Get("id")}
-		born := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
-		state := importState(t, p, "gpucloud_endpoint", born.Get("id").(string))
+		created := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
+		state := importState(t, p, "gpucloud_endpoint", created.Get("id").(string))
 		state = apply(t, p, state.Type, state, config, map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v])
-		if state.Get("id") != born.Get("id") || state.Get("image") != nil {
+		if state.Get("id") != created.Get("id") || state.Get("image") != nil {
 			t.Errorf("id %v, image %v", state.Get("id"), state.Get("image"))
 		}
 	})
@@ -326,9 +326,9 @@ func TestEndpointWithoutItsTemplate(t *testing.T) {
 // On API v1, a plan reverts changes of variables that were made with API v2. It detects them in an
 // endpoint that API v1 created by the missing link to the template, and otherwise by the variables.
 func TestDriftOfVariablesOnV1(t *testing.T) {
-	for _, made := range []api.Version{api.V1, api.V2} {
+	for _, created := range []api.Version{api.V1, api.V2} {
 		d := acctest.Deploy(t)
-		p := drive(t, d, made)
+		p := drive(t, d, created)
 		template, _ := serverlessTemplate(t, d, p, map[string]any{"env": map[string]any{"A": "1"}})
 		config := map[string]any{"name": "e", "template_id": template.Get("id")}
 		state := apply(t, p, endpointType, tfdrive.State{}, config, "create")
@@ -338,7 +338,7 @@ func TestDriftOfVariablesOnV1(t *testing.T) {
 		edit(t, c.Endpoints, state.Get("id"), func(e *api.Endpoint) { e.Container.Env = map[string]string{"A": "1", "EVIL": "1"} })
 		applyRestore(t, v1, state, config)
 		if got, err := c.Endpoints.Get(t.Context(), state.Get("id").(string)); err != nil || len(got.Container.Env) != 1 {
-			t.Errorf("created by API %s: workers have %v, %v", made, got.Container.Env, err)
+			t.Errorf("created by API %s: workers have %v, %v", created, got.Container.Env, err)
 		}
 	}
 }

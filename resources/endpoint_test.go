@@ -355,9 +355,9 @@ func TestEndpointUnknownTurnsKnown(t *testing.T) {
 		p := drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, p, nil)
 		least := with(gpu(nil), map[string]any{"name": "e", "template_id": template.Get("id")})
-		made := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, least, "create")
+		created := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, least, "create")
 		for name, turn := range turns {
-			for what, prior := range map[string]tfdrive.State{"create": {}, "update": made} {
+			for what, prior := range map[string]tfdrive.State{"create": {}, "update": created} {
 				unknown := p.Plan("gpucloud_endpoint", prior, with(least, turn.unknown))
 				known := p.Plan("gpucloud_endpoint", prior, with(least, turn.known))
 				if unknown.Diagnostics.Err() != nil || known.Diagnostics.Err() != nil {
@@ -418,19 +418,19 @@ func TestEndpointImportsCPU(t *testing.T) {
 		template, _ := serverlessTemplate(t, d, p, nil)
 		config := map[string]any{"name": "e", "template_id": template.Get("id"), "cpu": []any{
 			map[string]any{"id": "cpu5g", "vcpu_count": 8}, map[string]any{"id": "cpu3c", "vcpu_count": 8}}}
-		made := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
-		imported := importState(t, p, made.Type, made.Get("id").(string))
-		if planned := p.Plan(made.Type, imported, config); planned.Action != map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v] { // the update records the template
+		created := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
+		imported := importState(t, p, created.Type, created.Get("id").(string))
+		if planned := p.Plan(created.Type, imported, config); planned.Action != map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v] { // the update records the template
 			t.Errorf("after the import: %s %v", planned.Action, planned.Replace)
 		}
-		edit(t, d.Client(t, v).Endpoints, made.Get("id"), func(e *api.Endpoint) {
+		edit(t, d.Client(t, v).Endpoints, created.Get("id"), func(e *api.Endpoint) {
 			if len(e.CPU) != 2 {
 				t.Fatalf("CPU configurations %v", e.CPU)
 			}
 			e.CPU = e.CPU[:1]
 		})
-		read, _ := p.Walk().Read(made)
-		if planned := p.Plan(made.Type, read, config); planned.Action != "update" {
+		read, _ := p.Walk().Read(created)
+		if planned := p.Plan(created.Type, read, config); planned.Action != "update" {
 			t.Errorf("one configuration less is planned to %s", planned.Action)
 		}
 	})

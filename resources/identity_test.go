@@ -191,9 +191,9 @@ func TestLists(t *testing.T) {
 		}
 		want := map[any]tfdrive.State{}
 		for _, name := range names {
-			made, _ := k.make(t, p, typeName, name)
-			imported := importState(t, p.Walk(), typeName, made.Get("id").(string))
-			want[made.Get("id")] = imported
+			created, _ := k.make(t, p, typeName, name)
+			imported := importState(t, p.Walk(), typeName, created.Get("id").(string))
+			want[created.Get("id")] = imported
 		}
 		found, diags := p.Walk().List(typeName, map[string]any{})
 		if err := diags.Err(); err != nil || len(found) != len(want) {

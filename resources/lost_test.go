@@ -84,12 +84,12 @@ func TestAmbiguousLostCreate(t *testing.T) {
 		if state.Exists() || diags.Err() == nil {
 			t.Fatalf("the create chose an object: %v, %s", state.Value, diags)
 		}
-		made, err := d.Client(t, v).NetworkVolumes.List(t.Context())
-		if err != nil || len(made) != 2 {
-			t.Fatalf("%d volumes, %v", len(made), err)
+		created, err := d.Client(t, v).NetworkVolumes.List(t.Context())
+		if err != nil || len(created) != 2 {
+			t.Fatalf("%d volumes, %v", len(created), err)
 		}
 		planned := p.Walk().Plan("gpucloud_network_volume", tfdrive.State{}, config)
-		for _, volume := range made {
+		for _, volume := range created {
 			for _, text := range []string{diags.Err().Error(), planned.Diagnostics.Warnings()} {
 				must.Contain(t, text, "terraform import gpucloud_network_volume.NAME "+volume.ID)
 			}

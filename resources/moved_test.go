@@ -78,7 +78,7 @@ type movedCase struct {
 	id            string // the recorded id
 	kind          string
 	only          api.Version
-	config        func(made map[string]string) map[string]any // made: the ids of the referenced objects
+	config        func(made map[string]string) map[string]any // ids: the ids of the referenced objects
 	action        string                                      // of the first plan; "" means "no-op"
 }
 

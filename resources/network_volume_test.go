@@ -23,9 +23,9 @@ func TestNetworkVolume(t *testing.T) {
 		config := func(name string, size int, dataCenter string) map[string]any {
 			return map[string]any{"name": name, "size": size, "data_center": dataCenter}
 		}
-		made := apply(t, p, volumeType, tfdrive.State{}, config("models", 20, "EU-RO-1"), "create")
-		state := apply(t, p, volumeType, made, config("weights", 25, "EU-RO-1"), "update")
-		expectState(t, state, map[string]any{"id": made.Get("id"), "size": 25.0})
+		created := apply(t, p, volumeType, tfdrive.State{}, config("models", 20, "EU-RO-1"), "create")
+		state := apply(t, p, volumeType, created, config("weights", 25, "EU-RO-1"), "update")
+		expectState(t, state, map[string]any{"id": created.Get("id"), "size": 25.0})
 		// A replacement may be smaller.
 		state = apply(t, p, volumeType, state, config("weights", 10, "US-TX-3"), "replace")
 		// A volume that was grown elsewhere isn't shrunk.
@@ -155,7 +155,7 @@ func TestNetworkVolumeTier(t *testing.T) {
 	}
 	expectRefusal(t, d, v1, tfdrive.State{}, state.Type, with(config, map[string]any{"type": "STANDARD"}), "type", "exists in management API v2 only")
 
-	born := apply(t, v1, "gpucloud_network_volume", tfdrive.State{}, config, "create")
-	read := expectEmptyPlan(t, v2, born, config)
+	created := apply(t, v1, "gpucloud_network_volume", tfdrive.State{}, config, "create")
+	read := expectEmptyPlan(t, v2, created, config)
 	apply(t, v2, state.Type, read, with(config, map[string]any{"type": "STANDARD"}), "no-op")
 }

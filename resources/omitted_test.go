@@ -83,11 +83,11 @@ func omits(t *testing.T, d *acctest.Deployment, v api.Version, typeName, attribu
 		template, _ := serverlessTemplate(t, d, p, map[string]any{"name": d.Name("of-" + name)})
 		config["template_id"] = template.Get("id")
 	}
-	switch made := "id"; fmt.Sprint(value) {
+	switch created := "id"; fmt.Sprint(value) {
 	case "$auth":
-		value = apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create").Get(made)
+		value = apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create").Get(created)
 	case "[$volume]":
-		value = []any{apply(t, p, volumeType, tfdrive.State{}, map[string]any{"name": d.Name("v"), "size": 10, "data_center": "EU-RO-1"}, "create").Get(made)}
+		value = []any{apply(t, p, volumeType, tfdrive.State{}, map[string]any{"name": d.Name("v"), "size": 10, "data_center": "EU-RO-1"}, "create").Get(created)}
 	}
 	full := with(config, map[string]any{name: value})
 	if typeName == volumeType {

@@ -87,11 +87,11 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 
 // finishPod does the steps that a create can't: it stops the pod, then locks it. Even with an
 // error, the pod exists; the error names the step that remains.
-func finishPod(ctx context.Context, c *api.Client, plan *pod, made, want api.Pod) (got api.Pod, err error) {
-	got = made
+func finishPod(ctx context.Context, c *api.Client, plan *pod, created, want api.Pod) (got api.Pod, err error) {
+	got = created
 	if plan.DesiredState.ValueString() == api.PodExited {
-		if got, err = c.Pods.Reach(ctx, made.ID, false); err != nil {
-			return made, fmt.Errorf("pod %s was created, and could not be stopped: it runs. The next apply stops it: %w", made.ID, err)
+		if got, err = c.Pods.Reach(ctx, created.ID, false); err != nil {
+			return created, fmt.Errorf("pod %s was created, and could not be stopped: it runs. The next apply stops it: %w", created.ID, err)
 		}
 	}
 	if plan.Locked.ValueBool() && !deref(got.Locked) {
@@ -99,7 +99,7 @@ func finishPod(ctx context.Context, c *api.Client, plan *pod, made, want api.Pod
 		have.Container, have.Mounts, have.GlobalNetworking, want.GlobalNetworking = want.Container, want.Mounts, nil, nil
 		locked, err := c.Pods.Update(ctx, have, want)
 		if err != nil {
-			return got, fmt.Errorf("pod %s was created, and could not be locked. The next apply locks it: %w", made.ID, err)
+			return got, fmt.Errorf("pod %s was created, and could not be locked. The next apply locks it: %w", created.ID, err)
 		}
 		got = locked
 	}

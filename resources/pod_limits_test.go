@@ -56,8 +56,8 @@ func TestClusterOfATemplate(t *testing.T) {
 	d, p := deploy(t)
 	templates := d.Client(t, api.V2).Templates
 	make := func(name string, serverless bool) string {
-		made := must.Do(templates.Create(t.Context(), api.Template{Name: name, Image: "builtin/echo", Disk: 7, Env: map[string]string{"A": "1"}, Serverless: serverless}))(t)
-		return made.ID
+		created := must.Do(templates.Create(t.Context(), api.Template{Name: name, Image: "builtin/echo", Disk: 7, Env: map[string]string{"A": "1"}, Serverless: serverless}))(t)
+		return created.ID
 	}
 	one, other, serverless := make("one", false), make("other", false), make("serverless", true)
 	config := func(id string) map[string]any { return clusterConfig(map[string]any{"image": nil, "template_id": id}) }

@@ -48,11 +48,11 @@ func TestPod(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
 		config := cpuPod(map[string]any{"name": "one", "disk": nil})
-		made := apply(t, p, podType, tfdrive.State{}, config, "create")
-		expectState(t, made, map[string]any{"disk": 50.0, "cpu.memory": 4.0})
+		created := apply(t, p, podType, tfdrive.State{}, config, "create")
+		expectState(t, created, map[string]any{"disk": 50.0, "cpu.memory": 4.0})
 		stopped := with(config, map[string]any{"name": "two", "env": map[string]any{"A": "b"}, "ports": []any{"8000/http"}, "desired_state": "EXITED"})
-		state := apply(t, p, podType, made, stopped, "update")
-		expectState(t, state, map[string]any{"id": made.Get("id"), "status": "EXITED"})
+		state := apply(t, p, podType, created, stopped, "update")
+		expectState(t, state, map[string]any{"id": created.Get("id"), "status": "EXITED"})
 		expectImport(t, p, state, stopped, true)
 		// A pod that was started elsewhere is stopped again.
 		must.Do(d.Client(t, v).Pods.Reach(t.Context(), state.Get("id").(string), true))(t)
@@ -396,8 +396,8 @@ func TestPodImport(t *testing.T) {
 		if v == api.V2 {
 			config = with(config, map[string]any{"start_ssh": true, "start_jupyter": true})
 		}
-		made := apply(t, p, podType, tfdrive.State{}, config, "create")
-		before := podOf(t, d, made)
+		created := apply(t, p, podType, tfdrive.State{}, config, "create")
+		before := podOf(t, d, created)
 		if _, ok := before.Container.Env["PUBLIC_KEY"]; ok != (v == api.V2) {
 			t.Fatalf("the pod has the variables %v", before.Container.Env)
 		}

@@ -70,13 +70,13 @@ func TestRegistryAuthImportWithoutCredentials(t *testing.T) {
 		p := drive(t, d, v)
 		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password": "hunter2"}
 		generated := map[string]any{"name": d.Name("ci")}
-		made := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
-		imported := importState(t, p, "gpucloud_registry_auth", made.Get("id").(string))
+		first := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
+		imported := importState(t, p, "gpucloud_registry_auth", first.Get("id").(string))
 		apply(t, p, imported.Type, imported, generated, "no-op")
 		expectRefusal(t, d, p, imported, imported.Type, map[string]any{"name": d.Name("other")}, "username", "keeps its name")
-		expectRefusal(t, d, p, made, made.Type, generated, "username", "Only an imported auth")
+		expectRefusal(t, d, p, first, first.Type, generated, "username", "Only an imported auth")
 		recorded := apply(t, p, imported.Type, imported, map[string]any{"name": d.Name("ci"), "username": "robot", "password_wo": "hunter2", "password_wo_version": 1}, "update")
-		must.Equal(t, recorded.Get("id"), made.Get("id"), "the auth was created again as")
+		must.Equal(t, recorded.Get("id"), first.Get("id"), "the auth was created again as")
 	})
 }
 

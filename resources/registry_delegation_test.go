@@ -14,14 +14,14 @@ func TestRegistryDelegation(t *testing.T) {
 	const typeName = "gpucloud_registry_delegation"
 	d, p := deploy(t)
 	config := map[string]any{"resource": repository}
-	made := apply(t, p, typeName, tfdrive.State{}, config, "create")
-	expectState(t, made, map[string]any{
+	created := apply(t, p, typeName, tfdrive.State{}, config, "create")
+	expectState(t, created, map[string]any{
 		"aws_region": "us-east-2", "repository": "team/app", "tag": "latest", "docker_registry_uri": "123456789012.dkr.ecr.us-east-2.amazonaws.com", "name": nil,
 	})
-	expectImport(t, p, made, config, false)
+	expectImport(t, p, created, config, false)
 	// Another spelling of the same repository.
-	state := apply(t, p, typeName, made, map[string]any{"resource": repository + ":latest"}, "update")
-	expectState(t, state, map[string]any{"id": made.Get("id")})
+	state := apply(t, p, typeName, created, map[string]any{"resource": repository + ":latest"}, "update")
+	expectState(t, state, map[string]any{"id": created.Get("id")})
 	config["resource"] = repository + ":v1"
 	state = apply(t, p, typeName, state, config, "replace")
 	expectState(t, state, map[string]any{"tag": "v1"})

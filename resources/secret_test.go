@@ -76,9 +76,9 @@ func TestSecretIsChecked(t *testing.T) {
 // After an import, the first version is only recorded.
 func TestSecretImport(t *testing.T) {
 	d, p := deploy(t)
-	made := must.Do(d.Client(t, api.V2).Secrets.Create(t.Context(), api.Secret{Name: "token", Value: "planted-old"}))(t)
+	created := must.Do(d.Client(t, api.V2).Secrets.Create(t.Context(), api.Secret{Name: "token", Value: "planted-old"}))(t)
 	state, diags := p.Import(secretType, "token")
-	if diags.Err() != nil || state.Get("id") != made.ID {
+	if diags.Err() != nil || state.Get("id") != created.ID {
 		t.Fatal(diags, state.Value)
 	}
 	config := map[string]any{"name": "token"}
@@ -90,7 +90,7 @@ func TestSecretImport(t *testing.T) {
 	state = apply(t, p, secretType, state, config, "update")
 	must.Equal(t, d.Writes(), writes, "the import sent something")
 	state = apply(t, p, secretType, state, with(config, map[string]any{"value_wo_version": 8}), "update")
-	if state.Get("value_last_updated_at") == made.ValueLastUpdatedAt || d.Writes() != writes+1 {
+	if state.Get("value_last_updated_at") == created.ValueLastUpdatedAt || d.Writes() != writes+1 {
 		t.Errorf("the value was not sent once: %v", state.Value)
 	}
 }

@@ -394,11 +394,11 @@ func post(t *testing.T, d *acctest.Deployment, path, body string) (id string) {
 	req.Header.Set("Authorization", "Bearer "+d.Key)
 	resp := must.Do(http.DefaultClient.Do(req))(t)
 	defer resp.Body.Close()
-	var made struct{ ID string }
-	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || made.ID == "" {
+	var created struct{ ID string }
+	if err := json.NewDecoder(resp.Body).Decode(&created); err != nil || created.ID == "" {
 		t.Fatalf("POST %s %s: %s, %v", path, body, resp.Status, err)
 	}
-	return made.ID
+	return created.ID
 }
 
 // Public templates belong to the operator or are shared by a user.

@@ -130,12 +130,12 @@ func actionAfterImport(attribute string, v api.Version) string {
 // Other clients may repeat an element of what is a set here.
 func TestTemplateRepeatsElements(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		made := must.Do(d.Client(t, v).Templates.Create(t.Context(), api.Template{Name: d.Name("repeats"), Image: "i", Disk: 10, Category: "NVIDIA", Ports: []string{"80/http", "80/http"}}))(t)
-		imported := importState(t, drive(t, d, v), "gpucloud_template", made.ID)
+		created := must.Do(d.Client(t, v).Templates.Create(t.Context(), api.Template{Name: d.Name("repeats"), Image: "i", Disk: 10, Category: "NVIDIA", Ports: []string{"80/http", "80/http"}}))(t)
+		imported := importState(t, drive(t, d, v), "gpucloud_template", created.ID)
 		if got, _ := imported.Get("ports").([]any); len(got) != 1 {
 			t.Errorf("the ports are %v", got)
 		}
-		must.Succeed(t, d.Client(t, v).Templates.Delete(t.Context(), made.ID))
+		must.Succeed(t, d.Client(t, v).Templates.Delete(t.Context(), created.ID))
 	})
 }
 

@@ -115,12 +115,12 @@ var everywhere = []any{
 // A template of another configuration may have settings that only one version returns. Its
 // endpoint has the same plan on both versions.
 func TestSwitchingVersionsBesideAForeignTemplate(t *testing.T) {
-	for made, special := range map[api.Version]map[string]any{
+	for created, special := range map[api.Version]map[string]any{
 		api.V1: {"docker_entrypoint": []any{"/init"}},
 		api.V2: {"allowed_cuda_versions": []any{"12.8"}},
 	} {
 		d := acctest.Deploy(t)
-		template, _ := serverlessTemplate(t, d, drive(t, d, made), special)
+		template, _ := serverlessTemplate(t, d, drive(t, d, created), special)
 		config := map[string]any{"name": "e", "template_id": template.Get("id"), "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}}
 		for _, v := range acctest.Versions {
 			state := apply(t, drive(t, d, v), "gpucloud_endpoint", tfdrive.State{}, config, "create")

@@ -20,7 +20,7 @@ func TestRepeatedFailureLineByLine(t *testing.T) {
 		want  string
 	}{
 		"the same":       {[]string{"loads", "no model", "here", failed}, 0, run.SystemPrefix + "the same error again"},
-		"out of memory":  {[]string{"loads", "no model", "here", failed + " (meanwhile the kernel ended a process of it or beside it, out of memory)"}, 0, run.SystemPrefix + "the same error again"},
+		"out of memory":  {[]string{"loads", "no model", "here", failed + " (meanwhile the kernel killed one of its processes or one next to it, out of memory)"}, 0, run.SystemPrefix + "the same error again"},
 		"a slow start":   {[]string{"loads", silent, "no model", "here", failed}, 0, silent + "|" + run.SystemPrefix + "the same error again"},
 		"another status": {[]string{"loads", "no model", "here", failed + "1"}, 0, "loads|no model|here|" + failed + "1"},
 		"another error":  {[]string{"loads", "no disk", failed}, 0, "loads|no disk|" + failed},

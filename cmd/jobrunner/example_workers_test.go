@@ -25,8 +25,8 @@ func TestExampleWorkers(t *testing.T) {
 	for name, kind := range map[string]string{"protocol": "QUEUE", "web": "LOAD_BALANCER"} {
 		e := api.Endpoint{Name: name, Type: kind, Container: &api.Container{Image: new("example/" + name)}, Workers: api.Workers{Max: 1}}
 		e.Scaling = api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1}
-		made := must.Do(c.Endpoints.Create(t.Context(), e))(t)
-		ids[name] = made.ID
+		created := must.Do(c.Endpoints.Create(t.Context(), e))(t)
+		ids[name] = created.ID
 	}
 	j := jobCommands{t, environment(home, "GPUCLOUD_API_KEY=k", "GPUCLOUD_BASE_URL="+p.url)}
 	if out, errs, code := j.run("", "run", "protocol", "--input", `{"text": "hello"}`, "--json"); code != 0 || !strings.Contains(out, `"output":{"text":"HELLO"}`) {

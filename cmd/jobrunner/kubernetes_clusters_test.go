@@ -35,7 +35,7 @@ func clusterOfPods(t *testing.T) {
 		primary = members[0].Cluster.IP
 		for rank, variables := range c.awaitGreetings(members, "red", nth) {
 			want := []string{fmt.Sprint(rank), "2", "1", "2", members[rank].Cluster.IP, primary, "29400"}
-			must.Equal(t, knows, want, "the member", rank, "knows")
+			must.Equal(t, variables, want, "the member", rank, "knows")
 		}
 		return primary
 	}
@@ -45,8 +45,8 @@ func clusterOfPods(t *testing.T) {
 
 	blue := make("blue", 5) // only four of six are free
 	c.awaitReason(c.members(blue)[1].ID, "NVIDIA L4")
-	if made := podsOf(blue); len(before) != 2 || len(made) > 0 {
-		t.Errorf("Pods %v and %v", before, made)
+	if created := podsOf(blue); len(before) != 2 || len(created) > 0 {
+		t.Errorf("Pods %v and %v", before, created)
 	}
 	c.call(http.MethodDelete, "/v2/clusters/"+blue, "", nil)
 

@@ -514,11 +514,11 @@ func (p *process) volume(ctx context.Context, method, path, body string) (id str
 	if err != nil {
 		return "", err
 	}
-	var made struct{ ID string }
-	if err := json.Unmarshal([]byte(text), &made); err != nil || made.ID == "" {
+	var created struct{ ID string }
+	if err := json.Unmarshal([]byte(text), &created); err != nil || created.ID == "" {
 		return "", fmt.Errorf("%s %s: %s, %w", method, path, text, err)
 	}
-	return made.ID, nil
+	return created.ID, nil
 }
 
 // awaitOutput waits until a job completes with the output. The job suffered at most one kill, which

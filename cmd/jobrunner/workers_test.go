@@ -95,9 +95,9 @@ func (h *handlers) start(t testing.TB, args ...string) {
 // create creates an object and returns its id.
 func (p *process) create(path, body string) (id string) {
 	p.t.Helper()
-	var made struct{ ID string }
-	p.call(http.MethodPost, path, body, &made)
-	return made.ID
+	var created struct{ ID string }
+	p.call(http.MethodPost, path, body, &created)
+	return created.ID
 }
 
 // createVolume creates a network volume and returns its id.

@@ -84,8 +84,8 @@ func TestDelegationThatDoesNotShowYet(t *testing.T) {
 			s.ServeHTTP(w, r)
 		})
 		c := pipe(t, mux, api.Settings{})
-		made := must.Do(c.Delegations.Create(t.Context(), api.Delegation{Resource: "arn:aws:ecr:us-east-2:123456789012:repository/app"}))(t)
-		if got, err := c.Delegations.Get(t.Context(), made.ID); err != nil || got.ID != made.ID {
+		created := must.Do(c.Delegations.Create(t.Context(), api.Delegation{Resource: "arn:aws:ecr:us-east-2:123456789012:repository/app"}))(t)
+		if got, err := c.Delegations.Get(t.Context(), created.ID); err != nil || got.ID != created.ID {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})

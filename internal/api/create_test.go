@@ -211,12 +211,12 @@ func TestAnswerWithAnOlderID(t *testing.T) {
 func TestInvalidIDInTheList(t *testing.T) {
 	for _, id := range []string{"../../pods/x", "a%2fb", "$(reboot)", "a b", "a\x1b[31m", strings.Repeat("a", 5000)} {
 		synctest.Test(t, func(t *testing.T) {
-			made := map[string]any{"id": id, "name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}
-			text, _ := json.Marshal(made)
+			created := map[string]any{"id": id, "name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}
+			text, _ := json.Marshal(created)
 			s := &shop{}
 			s.faults = []func(http.ResponseWriter, *http.Request, func() string){func(w http.ResponseWriter, r *http.Request, _ func() string) {
-				s.add(made)
-				made["id"] = id
+				s.add(created)
+				created["id"] = id
 				answer(201, string(text))(w, r)
 			}}
 			got, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
@@ -357,10 +357,10 @@ func TestTakenName(t *testing.T) {
 func TestLostSecret(t *testing.T) {
 	want := api.RegistryAuth{Name: "r", Username: "u", Password: "new"}
 	for name, c := range map[string]struct {
-		theirs bool // an auth with the name existed
-		losses int
-		made   string // "" if no object may be returned
-		fine   bool
+		theirs  bool // an auth with the name existed
+		losses  int
+		created string // "" if no object may be returned
+		fine    bool
 	}{
 		"it was made":                {false, 1, "id2", true},
 		"and made again":             {false, 2, "id3", true},
@@ -382,7 +382,7 @@ func TestLostSecret(t *testing.T) {
 				s.add(map[string]any{"name": "r"})
 			}
 			got, err := s.open(t).RegistryAuths.Create(t.Context(), want)
-			if got.ID != c.made || (err == nil) != c.fine || len(s.objects) != 1 || c.made != "" && s.objects[0]["id"] != c.made {
+			if got.ID != c.created || (err == nil) != c.fine || len(s.objects) != 1 || c.created != "" && s.objects[0]["id"] != c.created {
 				t.Errorf("got %+v, %v after %d POSTs; there is %v", got, err, s.posts, s.objects)
 			}
 			if unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err); c.theirs && (!ok || !slices.Equal(unsettled.Candidates, []string{"id1"})) {
@@ -455,11 +455,11 @@ func TestRecentCreateToleratesNotFound(t *testing.T) {
 			runInBubble(t, fmt.Sprint(name, age), func(t *testing.T) {
 				s := &shop{}
 				c := s.open(t)
-				made, err := c.NetworkVolumes.Create(t.Context(), volume("v"))
+				created, err := c.NetworkVolumes.Create(t.Context(), volume("v"))
 				must.Succeed(t, err)
 				time.Sleep(age)
 				s.young = 3
-				err = send(t.Context(), c, made.ID)
+				err = send(t.Context(), c, created.ID)
 				tolerated := s.young == 0 && err == nil
 				must.Equal(t, tolerated, age == 0, err, s.young, "premature answers left")
 			})

@@ -211,7 +211,7 @@ func TestDeletedObjectIsNotTakenOver(t *testing.T) {
 	for _, deletes := range []bool{false, true} {
 		// lagging answers lists before the POST without the object, and later lists with it. The
 		// first POST creates nothing, and its answer is lost.
-		lagging := func(path, member, old, made string) (http.Handler, *int) {
+		lagging := func(path, member, old, created string) (http.Handler, *int) {
 			posts := new(int)
 			mux := http.NewServeMux()
 			mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
@@ -228,7 +228,7 @@ func TestDeletedObjectIsNotTakenOver(t *testing.T) {
 					hangUp(w, r)
 					return
 				}
-				answer(201, made)(w, r)
+				answer(201, created)(w, r)
 			})
 			return mux, posts
 		}

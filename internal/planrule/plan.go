@@ -51,8 +51,8 @@ func New[M any](ctx context.Context, c *api.Client, templates *sync.Map, run *di
 	if !req.State.Raw.IsNull() {
 		p.State = new(M)
 		resp.Diagnostics.Append(value.Load(ctx, req.State, p.State)...)
-		made, _ := req.Private.GetKey(ctx, MadeKey)
-		p.Created = made != nil
+		created, _ := req.Private.GetKey(ctx, MadeKey)
+		p.Created = created != nil
 		if seen, _ := req.Private.GetKey(ctx, SeenKey); string(seen) == NotSeen {
 			resp.Diagnostics.AddError("The moved object has not been read", "Its state comes from another provider and has little more than the id, so this plan would replace the object. "+
 				"Plan with a refresh: without -refresh=false.")

@@ -245,9 +245,9 @@ func TestSubmissions(t *testing.T) {
 			for _, path := range []string{"/v2/ep/run", "/v2/ep/runsync?wait=1000"} {
 				before := d.engine.Counts("ep").InQueue
 				a := d.do("POST", path, c.body)
-				made := d.engine.Counts("ep").InQueue - before
-				if a.status != c.status || (c.status == 200) != (made == 1) || !strings.Contains(a.raw, c.says) {
-					t.Errorf("%s %s: %d %s, %d jobs", path, c.body, a.status, a.raw, made)
+				created := d.engine.Counts("ep").InQueue - before
+				if a.status != c.status || (c.status == 200) != (created == 1) || !strings.Contains(a.raw, c.says) {
+					t.Errorf("%s %s: %d %s, %d jobs", path, c.body, a.status, a.raw, created)
 				}
 				if c.status != 200 && a.body["error"] == nil {
 					t.Errorf("%s %s: the error lacks the cause: %s", path, c.body, a.raw)

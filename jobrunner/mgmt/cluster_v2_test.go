@@ -16,20 +16,20 @@ func TestClusterV2(t *testing.T) {
 	single := d.create("/v2/pods", `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4"}}`)
 	body := `{"name":"c","type":"SLURM","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":3},"image":"i","args":"a b","disk":9,"env":{"A":"1"},` +
 		`"ports":["22/tcp"],"mounts":{"persistent":{"size":10,"path":"/w"}},"dataCenterIds":["EU-RO-1"],"startSsh":true,"startJupyter":true}`
-	made := d.mustSend(201, "POST", "/v2/clusters", body)
-	d.expectMembers(made, map[string]string{
+	created := d.mustSend(201, "POST", "/v2/clusters", body)
+	d.expectMembers(created, map[string]string{
 		"name": `"c"`, "type": `"SLURM"`, "compute": `{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":3}`,
 		"pods": `{"total":3,"byStatus":{"PROVISIONING":3}}`,
 	})
 	for _, absent := range []string{"template", "dataCenterId", "network", "primary"} {
-		if made.has(absent) {
-			t.Errorf("nothing is placed, and the cluster has %s: %s", absent, made.text)
+		if created.has(absent) {
+			t.Errorf("nothing is placed, and the cluster has %s: %s", absent, created.text)
 		}
 	}
-	id, _ := made.get("id").(string)
+	id, _ := created.get("id").(string)
 	path := "/v2/clusters/" + id
-	if got := d.mustSend(200, "GET", path, ""); got.text != made.text {
-		t.Errorf("got %s\nwant %s", got.text, made.text)
+	if got := d.mustSend(200, "GET", path, ""); got.text != created.text {
+		t.Errorf("got %s\nwant %s", got.text, created.text)
 	}
 	members := d.mustSend(200, "GET", path+"/pods", "")
 	for rank := range 3 {
@@ -136,8 +136,8 @@ func TestClusterFromTemplateV2(t *testing.T) {
 	registry := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`)
 	template := d.podTemplate("t", `,"registry":"`+registry+`","mounts":{"persistent":{"size":30,"path":"/t"}},"startSsh":false,"startJupyter":true`)
 	body := strings.Replace(smallCluster, `"image":"i"`, `"templateId":"`+template+`"`, 1)
-	made := d.mustSend(201, "POST", "/v2/clusters", body)
-	id, _ := made.get("id").(string)
+	created := d.mustSend(201, "POST", "/v2/clusters", body)
+	id, _ := created.get("id").(string)
 	d.mustSend(200, "PATCH", "/v2/templates/"+template, `{"image":"changed"}`) // the pods don't follow
 	members := d.mustSend(200, "GET", "/v2/clusters/"+id+"/pods", "")
 	for _, at := range []string{"pods.0.", "pods.2."} {

@@ -43,13 +43,13 @@ func TestCommandsV2(t *testing.T) {
 		updated := path + "/" + d.create(path, strings.Replace(body, "$", "updated", 1)+`}`)
 		for _, c := range commands {
 			want := map[string]string{"args": c.args, "entrypoint": c.entrypoint, "cmd": c.cmd}
-			made := path + "/" + d.create(path, strings.Replace(body, "$", strings.NewReplacer(`"`, "", `\`, "").Replace(c.body), 1)+","+c.body+"}")
+			created := path + "/" + d.create(path, strings.Replace(body, "$", strings.NewReplacer(`"`, "", `\`, "").Replace(c.body), 1)+","+c.body+"}")
 			if kind == "clusters" {
-				member := d.mustSend(200, "GET", made+"/pods", "").get("pods.1.id").(string)
+				member := d.mustSend(200, "GET", created+"/pods", "").get("pods.1.id").(string)
 				d.expectMembers(d.mustSend(200, "GET", "/v2/pods/"+member, ""), want)
 				continue
 			}
-			d.expectMembers(d.mustSend(200, "GET", made, ""), want)
+			d.expectMembers(d.mustSend(200, "GET", created, ""), want)
 			d.expectMembers(d.mustSend(200, "PATCH", updated, `{"entrypoint":["other"],"cmd":["other"]}`), map[string]string{"cmd": `["other"]`})
 			if !strings.HasPrefix(c.body, `"entrypoint":["e"]`) { // it leaves cmd unchanged
 				d.expectMembers(d.mustSend(200, "PATCH", updated, "{"+c.body+"}"), want)
@@ -119,8 +119,8 @@ func TestCommandOfTemplate(t *testing.T) {
 			for more, want := range map[string][2]string{
 				``: had, `,"cmd":["d"]`: {had[0], `["d"]`}, `,"entrypoint":["f"]`: {`["f"]`, had[1]}, `,"args":"z"`: {`[]`, `["z"]`}, `,"args":""`: {`[]`, `[]`}, `,"cmd":[]`: {had[0], `[]`},
 			} {
-				made := d.create("/v2/"+kind, `{"name":"n",`+body+`,"templateId":`+string(template)+more+`}`)
-				d.expectMembers(d.mustSend(200, "GET", "/v2/"+kind+"/"+made, ""), map[string]string{"entrypoint": want[0], "cmd": want[1]})
+				created := d.create("/v2/"+kind, `{"name":"n",`+body+`,"templateId":`+string(template)+more+`}`)
+				d.expectMembers(d.mustSend(200, "GET", "/v2/"+kind+"/"+created, ""), map[string]string{"entrypoint": want[0], "cmd": want[1]})
 			}
 		}
 	}

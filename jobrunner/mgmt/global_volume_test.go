@@ -10,16 +10,16 @@ import (
 func TestGlobalVolumes(t *testing.T) {
 	const path = "/v2/global-volumes"
 	d := deploy(t)
-	made := d.mustSend(201, "POST", path, `{"name":" \tdata\u00a0"}`)
-	d.expectMembers(made, map[string]string{"name": `"data"`, "createdByUserId": `"default"`})
-	at := path + "/" + made.get("id").(string)
+	created := d.mustSend(201, "POST", path, `{"name":" \tdata\u00a0"}`)
+	d.expectMembers(created, map[string]string{"name": `"data"`, "createdByUserId": `"default"`})
+	at := path + "/" + created.get("id").(string)
 	d.mustSend(201, "POST", path, `{"name":"data"}`) // names need not be unique
-	if got := d.mustSend(200, "GET", at, ""); got.text != made.text {
-		t.Errorf("read %s, created %s", got.text, made.text)
+	if got := d.mustSend(200, "GET", at, ""); got.text != created.text {
+		t.Errorf("read %s, created %s", got.text, created.text)
 	}
 	renamed := d.mustSend(200, "PATCH", at, `{"name":"other "}`)
 	d.expectMembers(renamed, map[string]string{"name": `"other"`})
-	must.Equal(t, renamed.get("createdAt"), made.get("createdAt"), "renamed", renamed.text)
+	must.Equal(t, renamed.get("createdAt"), created.get("createdAt"), "renamed", renamed.text)
 	for body, want := range map[string]string{
 		`{"name":""}`: "at least 1", `{"name":" \t\u00a0\u2003\u0085"}`: "a character that is not white space", `{"name":null}`: "got null", `{"size":1}`: "'size' not allowed",
 		`{"name":"` + strings.Repeat("é", 192) + `"}`: "got 192 characters, want at most 191", `{}`: "",

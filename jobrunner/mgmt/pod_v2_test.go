@@ -195,17 +195,17 @@ func TestPodsOfClusters(t *testing.T) {
 	var s *store.Store
 	d := deploy(t, func(c *mgmt.Config) { s = c.Store })
 	own := d.create("/v2/pods", cpuPod)
-	made := must.Do(s.CreatePods(t.Context(), func(*store.Tx) ([]store.Pod, error) {
+	created := must.Do(s.CreatePods(t.Context(), func(*store.Tx) ([]store.Pod, error) {
 		p := store.Pod{Head: store.Head{Name: "m"}, CPU: &store.PodCPU{FlavorIDs: []string{"cpu3c"}, VCPUCount: 2}, Cluster: &store.ClusterMember{ID: "c"}}
 		p.Status = store.PodProvisioning
 		return []store.Pod{p, p}, nil
 	}))(t)
-	if text := d.mustSend(200, "GET", "/v2/pods", "").text; !strings.Contains(text, own) || strings.Contains(text, made[0].ID) {
+	if text := d.mustSend(200, "GET", "/v2/pods", "").text; !strings.Contains(text, own) || strings.Contains(text, created[0].ID) {
 		t.Errorf("%s", text)
 	}
-	must.Contain(t, d.mustSend(200, "GET", "/v2/pods?includeClusterPods=true", "").text, own, made[1].ID)
+	must.Contain(t, d.mustSend(200, "GET", "/v2/pods?includeClusterPods=true", "").text, own, created[1].ID)
 	d.expectRefusal(422, "includeClusterPods", "GET", "/v2/pods?includeClusterPods=yes", "")
-	path := "/v2/pods/" + made[0].ID
+	path := "/v2/pods/" + created[0].ID
 	d.expectMembers(d.mustSend(200, "GET", path, ""), map[string]string{"cluster": `{"id":"c","rank":null}`})
 	d.expectRefusal(409, "belongs to the cluster", "PATCH", path, `{"name":"x"}`)
 	d.expectRefusal(409, "belongs to the cluster", "DELETE", path, "")

@@ -15,14 +15,14 @@ func TestSecrets(t *testing.T) {
 	if list := d.mustSend(200, "GET", secretsPath, ""); list.text != `{"secrets":[]}`+"\n" {
 		t.Errorf("listed %s", list.text)
 	}
-	made := d.mustSend(201, "POST", secretsPath, `{"name":"Token","value":"planted-1","description":"of the registry"}`)
-	d.expectMembers(made, map[string]string{"name": `"Token"`, "description": `"of the registry"`})
-	at := secretsPath + "/" + made.get("id").(string)
-	if _, err := time.Parse(time.RFC3339, made.get("createdAt").(string)); err != nil || made.get("createdAt") != made.get("valueLastUpdatedAt") {
-		t.Errorf("created %s", made.text)
+	created := d.mustSend(201, "POST", secretsPath, `{"name":"Token","value":"planted-1","description":"of the registry"}`)
+	d.expectMembers(created, map[string]string{"name": `"Token"`, "description": `"of the registry"`})
+	at := secretsPath + "/" + created.get("id").(string)
+	if _, err := time.Parse(time.RFC3339, created.get("createdAt").(string)); err != nil || created.get("createdAt") != created.get("valueLastUpdatedAt") {
+		t.Errorf("created %s", created.text)
 	}
-	if got := d.mustSend(200, "GET", at, ""); got.text != made.text {
-		t.Errorf("read %s, created %s", got.text, made.text)
+	if got := d.mustSend(200, "GET", at, ""); got.text != created.text {
+		t.Errorf("read %s, created %s", got.text, created.text)
 	}
 	other := d.mustSend(201, "POST", secretsPath, `{"name":"token2","value":"planted-2"}`)
 	d.expectMembers(other, map[string]string{"description": ""})
@@ -30,8 +30,8 @@ func TestSecrets(t *testing.T) {
 	time.Sleep(2 * time.Millisecond) // the clock counts milliseconds
 	changed := d.mustSend(200, "PATCH", at, `{"value":"planted-3","description":""}`)
 	d.expectMembers(changed, map[string]string{"name": `"Token"`, "description": ""})
-	if changed.get("valueLastUpdatedAt") == made.get("valueLastUpdatedAt") || changed.get("createdAt") != made.get("createdAt") {
-		t.Errorf("changed to %s, was %s", changed.text, made.text)
+	if changed.get("valueLastUpdatedAt") == created.get("valueLastUpdatedAt") || changed.get("createdAt") != created.get("createdAt") {
+		t.Errorf("changed to %s, was %s", changed.text, created.text)
 	}
 	described := d.mustSend(200, "PATCH", at, `{"description":"again"}`)
 	d.expectMembers(described, map[string]string{"description": `"again"`})

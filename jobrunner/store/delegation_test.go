@@ -14,20 +14,20 @@ func TestDelegationsOutliveARestart(t *testing.T) {
 	s, shut := open(t, dir)
 	ctx := t.Context()
 	image := store.ECRImage{Partition: "aws", Region: "us-east-2", Account: "418399314813", Repository: "team/image", Tag: "latest"}
-	var made []store.Delegation
+	var created []store.Delegation
 	for _, name := range []string{"a", "a", ""} { // names need not be unique
-		made = append(made, must.Do(s.CreateDelegation(ctx, store.Delegation{Head: store.Head{Name: name}, Owner: "default", ECRImage: image}))(t))
+		created = append(created, must.Do(s.CreateDelegation(ctx, store.Delegation{Head: store.Head{Name: name}, Owner: "default", ECRImage: image}))(t))
 	}
-	must.Succeed(t, s.DeleteDelegation(ctx, made[1].ID))
+	must.Succeed(t, s.DeleteDelegation(ctx, created[1].ID))
 	shut()
 	s, _ = open(t, dir)
-	if all := must.Do(store.List[store.Delegation](ctx, s))(t); !reflect.DeepEqual(all, []store.Delegation{made[0], made[2]}) {
-		t.Errorf("made %+v\nread %+v", made, all)
+	if all := must.Do(store.List[store.Delegation](ctx, s))(t); !reflect.DeepEqual(all, []store.Delegation{created[0], created[2]}) {
+		t.Errorf("made %+v\nread %+v", created, all)
 	}
-	expectNotFound(t, s.DeleteDelegation(ctx, made[1].ID))
-	expectNotFound(t, s.DeleteRegistryAuth(ctx, made[0].ID))
-	expectNotFound(t, s.DeleteTemplate(ctx, made[0].ID))
-	if err := s.DeleteDelegation(ctx, made[0].ID); err != nil {
+	expectNotFound(t, s.DeleteDelegation(ctx, created[1].ID))
+	expectNotFound(t, s.DeleteRegistryAuth(ctx, created[0].ID))
+	expectNotFound(t, s.DeleteTemplate(ctx, created[0].ID))
+	if err := s.DeleteDelegation(ctx, created[0].ID); err != nil {
 		t.Error(err)
 	}
 }

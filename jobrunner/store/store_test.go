@@ -314,7 +314,7 @@ func TestEndpointRules(t *testing.T) {
 	} {
 		e := endpoint()
 		c.change(&e)
-		made, err := create(ctx, s, e)
+		created, err := create(ctx, s, e)
 		if c.refusal != "" {
 			expectRefusal(t, err, c.refusal)
 			ok := must.Do(create(ctx, s, endpoint()))(t)
@@ -326,9 +326,9 @@ func TestEndpointRules(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		made = must.Do(s.UpdateEndpoint(ctx, made.ID, func(_ *store.Tx, e *store.Endpoint) error { e.Image = "other"; return nil }))(t)
-		if made.Version != 1 || made.Image != "other" {
-			t.Errorf("updated to %q in version %d", made.Image, made.Version)
+		created = must.Do(s.UpdateEndpoint(ctx, created.ID, func(_ *store.Tx, e *store.Endpoint) error { e.Image = "other"; return nil }))(t)
+		if created.Version != 1 || created.Image != "other" {
+			t.Errorf("updated to %q in version %d", created.Image, created.Version)
 		}
 	}
 }

@@ -44,9 +44,9 @@ func TestSignature(t *testing.T) {
 	const failure = "it ended right after its start, with exit status 1"
 	for other, same := range map[string]bool{
 		failure: true,
-		failure + " (meanwhile the kernel ended a process of it or beside it, out of memory)": true,
-		"it ended right after its start, with exit status 2":                                  false,
-		failure + ". The end of its log:\nno model":                                           false,
+		failure + " (meanwhile the kernel killed one of its processes or one next to it, out of memory)": true,
+		"it ended right after its start, with exit status 2":                                             false,
+		failure + ". The end of its log:\nno model":                                                      false,
 	} {
 		must.Equal(t, signature(other) == signature(failure), same, other, "has the same signature")
 	}

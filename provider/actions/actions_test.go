@@ -42,9 +42,9 @@ func (d *driver) endpoint(workers api.Workers) (id string) {
 	d.Helper()
 	template, err := d.c.Templates.Create(d.Context(), api.Template{Name: "jobs", Image: "builtin/conformance", Disk: 10, Category: "NVIDIA", Serverless: true})
 	must.Succeed(d, err)
-	made, err := d.c.Endpoints.Create(d.Context(), api.Endpoint{Name: "jobs", Type: "QUEUE", Workers: workers, TemplateID: &template.ID})
+	created, err := d.c.Endpoints.Create(d.Context(), api.Endpoint{Name: "jobs", Type: "QUEUE", Workers: workers, TemplateID: &template.ID})
 	must.Succeed(d, err)
-	return made.ID
+	return created.ID
 }
 
 // submit creates a job and waits until it has the status.
@@ -221,24 +221,24 @@ func (d *driver) worker(endpointID string) string {
 
 func TestPodActions(t *testing.T) {
 	onEachVersion(t, func(d *driver) {
-		made, err := d.c.Pods.Create(d.Context(), api.Pod{Name: "p", Container: &api.Container{Image: new("builtin/echo"), Disk: new(int64(5))}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}, Cloud: "SECURE"})
+		created, err := d.c.Pods.Create(d.Context(), api.Pod{Name: "p", Container: &api.Container{Image: new("builtin/echo"), Disk: new(int64(5))}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}, Cloud: "SECURE"})
 		must.Succeed(d, err)
-		config := map[string]any{"pod_id": made.ID}
+		config := map[string]any{"pod_id": created.ID}
 		is := func(status string) {
 			d.Helper()
 			reached := func() bool {
-				got, err := d.c.Pods.GetFresh(d.Context(), made.ID)
+				got, err := d.c.Pods.GetFresh(d.Context(), created.ID)
 				return err == nil && got.Status == status
 			}
 			if d.version == api.V1 { // its status is the desired one, even while the pod starts
 				d.until("the pod is "+status, reached)
 			}
-			if got, err := d.c.Pods.GetFresh(d.Context(), made.ID); err != nil || got.Status != status {
+			if got, err := d.c.Pods.GetFresh(d.Context(), created.ID); err != nil || got.Status != status {
 				d.Errorf("the pod is %s, expected %s, %v", got.Status, status, err)
 			}
 		}
-		d.does("pod_start", config, "Pod "+made.ID+" is RUNNING.") // it already starts
-		d.does("pod_restart", config, "Pod "+made.ID+" restarts.", "is RUNNING.")
+		d.does("pod_start", config, "Pod "+created.ID+" is RUNNING.") // it already starts
+		d.does("pod_restart", config, "Pod "+created.ID+" restarts.", "is RUNNING.")
 		is("RUNNING")
 		d.does("pod_stop", config, "is EXITED.")
 		is("EXITED")
@@ -248,7 +248,7 @@ func TestPodActions(t *testing.T) {
 		is("RUNNING")
 		d.fails("pod_start", map[string]any{"pod_id": "none"}, "Could not start the pod", "404")
 		d.fails("pod_stop", map[string]any{"pod_id": "a b"}, "pod_id: Invalid pod_id")
-		d.fails("pod_stop", map[string]any{"pod_id": made.ID, "timeout": "0s"}, "timeout: Invalid timeout")
+		d.fails("pod_stop", map[string]any{"pod_id": created.ID, "timeout": "0s"}, "timeout: Invalid timeout")
 	})
 }
 

@@ -42,8 +42,8 @@ func drive(t *testing.T) (*tfdrive.Provider, *api.Client, string) {
 
 func makeEndpoint(t *testing.T, c *api.Client) (id string) {
 	t.Helper()
-	made := must.Do(c.Endpoints.Create(t.Context(), api.Endpoint{Name: "jobs", Type: "QUEUE", Workers: api.Workers{Max: 1}, Container: &api.Container{Image: new("builtin/conformance")}}))(t)
-	return made.ID
+	created := must.Do(c.Endpoints.Create(t.Context(), api.Endpoint{Name: "jobs", Type: "QUEUE", Workers: api.Workers{Max: 1}, Container: &api.Container{Image: new("builtin/conformance")}}))(t)
+	return created.ID
 }
 
 func TestJob(t *testing.T) {

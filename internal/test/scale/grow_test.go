@@ -68,9 +68,9 @@ func (d *deployment) repeat(t testing.TB, like, name string) string {
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	d.behind.ServeHTTP(w, r)
-	var made struct{ ID string }
-	if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || made.ID == "" {
+	var created struct{ ID string }
+	if err := json.Unmarshal(w.Body.Bytes(), &created); err != nil || created.ID == "" {
 		t.Fatalf("POST %s: %d %s", was.path, w.Code, w.Body)
 	}
-	return made.ID
+	return created.ID
 }

@@ -44,12 +44,12 @@ func TestCallsOfAHugePlan(t *testing.T) {
 			configs["gpucloud_global_volume"] = map[string]any{"name": "g-0"}
 			configs["gpucloud_registry_delegation"] = map[string]any{"name": "d-0", "resource": "arn:aws:ecr:us-east-2:123456789012:repository/app"}
 		}
-		made := map[string][]string{}
+		created := map[string][]string{}
 		for kind, config := range configs {
 			first := config["name"].(string)
-			made[kind] = []string{create(kind, config)}
+			created[kind] = []string{create(kind, config)}
 			for i := 1; i < n; i++ {
-				made[kind] = append(made[kind], d.repeat(t, first, strings.TrimSuffix(first, "0")+fmt.Sprint(i)))
+				created[kind] = append(created[kind], d.repeat(t, first, strings.TrimSuffix(first, "0")+fmt.Sprint(i)))
 			}
 		}
 
@@ -57,7 +57,7 @@ func TestCallsOfAHugePlan(t *testing.T) {
 		// clusters are imported before. Only every fiftieth object is planned, because plan rules
 		// use cached lists.
 		clusters := map[string]tfdrive.State{}
-		for _, id := range made["gpucloud_cluster"] {
+		for _, id := range created["gpucloud_cluster"] {
 			state, diags := p.Import("gpucloud_cluster", id)
 			must.Succeed(t, diags.Err())
 			clusters[id] = state
@@ -70,7 +70,7 @@ func TestCallsOfAHugePlan(t *testing.T) {
 		}
 		calls := d.counted(func() {
 			p.Walk()
-			for kind, ids := range made {
+			for kind, ids := range created {
 				for i, id := range ids {
 					state, diags := read(kind, id)
 					if err := diags.Err(); err != nil || !state.Exists() {

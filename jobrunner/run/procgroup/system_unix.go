@@ -45,7 +45,7 @@ func StatusText(status int, oom bool) string {
 		text += ": killed by " + SignalName(signal)
 	}
 	if oom {
-		text += " (meanwhile the kernel ended a process of it or beside it, out of memory)"
+		text += " (meanwhile the kernel killed one of its processes or one next to it, out of memory)"
 	}
 	return text
 }

@@ -22,10 +22,10 @@ const onCPU = `"cpu":{"id":"cpu3c","vcpuCount":2}`
 // created sends a request that creates an object, and returns its id.
 func (d *deployment) created(path, body string) string {
 	d.t.Helper()
-	resp, made := d.send(http.MethodPost, path, body, bearer(key))
-	id, _ := made["id"].(string)
+	resp, response := d.send(http.MethodPost, path, body, bearer(key))
+	id, _ := response["id"].(string)
 	if resp.StatusCode != http.StatusCreated || id == "" {
-		d.t.Fatalf("POST %s: %d %v", path, resp.StatusCode, made)
+		d.t.Fatalf("POST %s: %d %v", path, resp.StatusCode, response)
 	}
 	return id
 }
