@@ -52,7 +52,7 @@ var EndpointReleases = &kit.DataSource[endpointConfig, endpointReleases]{
 				"build_id":           text("Id of the build that it comes from."),
 				"created_by_user_id": text("Id of the user that made it."),
 				"worker_count":       integer("Workers that have it."),
-				"created_at":         text("When it was made, as RFC 3339."),
+				"created_at":         text("When it was created, as RFC 3339."),
 				"diff": objects("Settings that it changed.", map[string]schema.Attribute{
 					"field": text("Setting, such as `workers.max`."),
 					"old":   text("Value before, as JSON; of an environment, digests under the API key stand for the values, which may be secrets."),

@@ -72,7 +72,7 @@ func (p *webServer) Stop(time.Duration) {
 func balanced(t *testing.T, serve http.HandlerFunc) (d *deployment, programs *webServers, id string) {
 	programs = &webServers{serve: serve}
 	d = deployWith(t, jobrunner.Config{Programs: programs, URL: "http://127.0.0.1:1", AdminClock: true})
-	return d, programs, d.created("/v2/serverless", `{"name": "web", "type": "LOAD_BALANCER", "image": "test/web", "env": {"WHO": "one", "HEALTH_CHECK_PATH": "/up"},
+	return d, programs, d.createObject("/v2/serverless", `{"name": "web", "type": "LOAD_BALANCER", "image": "test/web", "env": {"WHO": "one", "HEALTH_CHECK_PATH": "/up"},
 		"workers": {"min": 0, "max": 2}, "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}}`)
 }
 

@@ -38,7 +38,7 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 	t.Run("while the node is there", func(t *testing.T) {
 		leaves := deployWith(t, c)
 		for _, name := range []string{"stopped", "deleted"} {
-			id := leaves.created("/v2/pods", `{"name":"`+name+`","image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2}}`)
+			id := leaves.createObject("/v2/pods", `{"name":"`+name+`","image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2}}`)
 			pods = append(pods, id)
 			for _, d := range []*deployment{leaves, stays} {
 				waitFor(t, func() (bool, any) {

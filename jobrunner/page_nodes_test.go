@@ -89,7 +89,7 @@ func TestPageAtEachNode(t *testing.T) {
 		if s.Past.Ended["COMPLETED"] != 1 || executions != 1 {
 			t.Errorf("node %d: %+v", i, s.Past)
 		}
-		web := d.created("/v2/serverless", `{"name":"web `+d.url+`","type":"LOAD_BALANCER","image":"test/web","env":{"WHO":"one","HEALTH_CHECK_PATH":"/up"},
+		web := d.createObject("/v2/serverless", `{"name":"web `+d.url+`","type":"LOAD_BALANCER","image":"test/web","env":{"WHO":"one","HEALTH_CHECK_PATH":"/up"},
 			"workers":{"min":1,"max":1},"scaling":{"type":"REQUEST_COUNT","requestCount":1}}`)
 		for k, asked := range nodes {
 			waitFor(t, func() (bool, any) { s = asked.pageOf(web); return len(s.Workers) == 1 && s.Workers[0].ID != "", s })

@@ -55,7 +55,7 @@ func TestPodsOfSharedDatabases(t *testing.T) {
 // With includeWorkers version 1 shows the workers of endpoints as pods.
 func TestWorkersAsPods(t *testing.T) {
 	d := deploy(t, "")
-	endpoint := d.created("/v2/serverless", `{"name":"e","image":"builtin/echo","workers":{"min":1,"max":1}}`)
+	endpoint := d.createObject("/v2/serverless", `{"name":"e","image":"builtin/echo","workers":{"min":1,"max":1}}`)
 	var w struct{ ID, EndpointID, DesiredStatus, Image string }
 	for start := time.Now(); w.ID == ""; time.Sleep(time.Millisecond) {
 		_, _, text := d.do("GET", "/v1/pods?includeWorkers=true&endpointId="+endpoint, "")

@@ -29,7 +29,7 @@ func (h holding) Program(string) (run.Program, error) {
 	}}, nil
 }
 
-func (d *deployment) created(path, body string) string {
+func (d *deployment) createObject(path, body string) string {
 	d.t.Helper()
 	_, _, text := d.do("POST", path, body)
 	var response struct{ ID string }
@@ -40,7 +40,7 @@ func (d *deployment) created(path, body string) string {
 }
 
 func (d *deployment) volume() string {
-	return d.created("/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`)
+	return d.createObject("/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`)
 }
 
 func exists(path string) bool {
@@ -59,7 +59,7 @@ func TestDeletedVolumeIsRemovedOnceFree(t *testing.T) {
 		programs := holding{make(chan string, 1), make(chan struct{})}
 		d := deployWith(t, jobrunner.Config{DataDir: dir, Programs: programs, NoJobLimits: true})
 		volume := d.volume()
-		endpoint := d.created("/v2/serverless", `{"name":"e","type":"QUEUE","image":"x","workers":{"min":0,"max":1},"networkVolumes":["`+volume+`"]}`)
+		endpoint := d.createObject("/v2/serverless", `{"name":"e","type":"QUEUE","image":"x","workers":{"min":0,"max":1},"networkVolumes":["`+volume+`"]}`)
 		d.do("POST", "/v2/"+endpoint+"/run", `{"input":{}}`)
 		folder := <-programs.folder
 		if status, _, text := d.do("DELETE", "/v2/network-volumes/"+volume, ""); status != 204 {
@@ -71,7 +71,7 @@ func TestDeletedVolumeIsRemovedOnceFree(t *testing.T) {
 		}
 		close(programs.end)
 		awaitGone(t, folder)
-		if strings.Contains(d.log.String(), "can't be made") {
+		if strings.Contains(d.log.String(), "can't be created") {
 			t.Errorf("a volume in use is in the log: %s", d.log)
 		}
 	}

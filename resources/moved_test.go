@@ -78,8 +78,8 @@ type movedCase struct {
 	id            string // the recorded id
 	kind          string
 	only          api.Version
-	config        func(made map[string]string) map[string]any // ids: the ids of the referenced objects
-	action        string                                      // of the first plan; "" means "no-op"
+	config        func(objectIDs map[string]string) map[string]any // objectIDs: the ids of the referenced objects
+	action        string                                           // of the first plan; "" means "no-op"
 }
 
 // movedCases returns a case for each type of each source provider.
@@ -98,29 +98,29 @@ func movedCases() []movedCase {
 		})
 	}
 	endpoint := func(changes map[string]any) func(map[string]string) map[string]any {
-		return func(made map[string]string) map[string]any {
+		return func(objectIDs map[string]string) map[string]any {
 			config := with(map[string]any{
-				"name": "api", "template_id": made["template"], "workers": map[string]any{"max": 2, "idle_timeout": 7},
+				"name": "api", "template_id": objectIDs["template"], "workers": map[string]any{"max": 2, "idle_timeout": 7},
 				"scaling": map[string]any{"queue_delay": 3}, "data_center_ids": []any{"EU-RO-1"}, "timeout": 600000,
 			}, changes)
 			if config["network_volumes"] == "made" {
-				config["network_volumes"] = []any{made["volume"]}
+				config["network_volumes"] = []any{objectIDs["volume"]}
 			}
 			return config
 		}
 	}
 	l4 := map[string]any{"type_ids": []any{"NVIDIA L4"}}
 	pod := func(changes map[string]any) func(map[string]string) map[string]any {
-		return func(made map[string]string) map[string]any {
+		return func(objectIDs map[string]string) map[string]any {
 			config := with(map[string]any{
 				"name": "lab", "image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}, "disk": 20,
 				"ports": []any{"8888/http", "22/tcp"}, "env": map[string]any{"MODE": "lab"},
 			}, changes)
 			if config["template_id"] == "made" {
-				config["template_id"] = made["podTemplate"]
+				config["template_id"] = objectIDs["podTemplate"]
 			}
 			if config["mounts"] == "made" {
-				config["mounts"] = map[string]any{"network": []any{map[string]any{"volume_id": made["volume"], "path": "/work"}}}
+				config["mounts"] = map[string]any{"network": []any{map[string]any{"volume_id": objectIDs["volume"], "path": "/work"}}}
 			}
 			return config
 		}
@@ -192,21 +192,21 @@ func movedCases() []movedCase {
 func TestMoved(t *testing.T) {
 	t.Parallel()
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p, made := drive(t, d, v), makeReferenced(t, d)
+		p, objectIDs := drive(t, d, v), makeReferenced(t, d)
 		for _, c := range movedCases() {
 			if c.only == "" || c.only == v {
-				t.Run(c.file+"/"+c.address, func(t *testing.T) { c.test(t, d, p, made) })
+				t.Run(c.file+"/"+c.address, func(t *testing.T) { c.test(t, d, p, objectIDs) })
 			}
 		}
 	})
 }
 
-func (c movedCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, made map[string]string) {
-	typeName, config := "gpucloud_"+c.kind, c.config(made)
+func (c movedCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, objectIDs map[string]string) {
+	typeName, config := "gpucloud_"+c.kind, c.config(objectIDs)
 	created := apply(t, p, typeName, tfdrive.State{}, config, "create")
 	writes := d.Writes()
 	source := foreignState(t, c.file, c.address)
-	moved := source.move(t, p, typeName, source.with(c.ids(made, created.Get("id").(string))))
+	moved := source.move(t, p, typeName, source.with(c.ids(objectIDs, created.Get("id").(string))))
 	planned, want := p.Plan(typeName, moved, config), cmp.Or(c.action, "no-op")
 	if planned.Action != want {
 		t.Fatalf("the first plan is to %s (replace %v), expected %s: %s\nstate: %s\nplan:  %s", planned.Action, planned.Replace, want, planned.Diagnostics, moved.Value, planned.Value)
@@ -225,9 +225,9 @@ func (c movedCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider
 }
 
 // ids maps the recorded ids to ids of the deployment.
-func (c movedCase) ids(made map[string]string, id string) map[string]string {
+func (c movedCase) ids(objectIDs map[string]string, id string) map[string]string {
 	release := c.id[len(c.id)-3:]
-	ids := map[string]string{"tpl" + release: made["template"], "tplpod" + release: made["podTemplate"], "vol" + release: made["volume"]}
+	ids := map[string]string{"tpl" + release: objectIDs["template"], "tplpod" + release: objectIDs["podTemplate"], "vol" + release: objectIDs["volume"]}
 	ids[c.id] = id
 	return ids
 }
@@ -245,14 +245,14 @@ func makeReferenced(t *testing.T, d *acctest.Deployment) map[string]string {
 	t.Helper()
 	c, ctx := d.Client(t, api.V2), t.Context()
 	volume := must.Do(c.NetworkVolumes.Create(ctx, api.NetworkVolume{Name: "referred", Size: 20, DataCenter: "EU-RO-1"}))(t)
-	made := map[string]string{"volume": volume.ID}
+	objectIDs := map[string]string{"volume": volume.ID}
 	for name, serverless := range map[string]bool{"template": true, "podTemplate": false} {
 		template := must.Do(c.Templates.Create(ctx, api.Template{
 			Name: d.Name(name), Image: "builtin/echo", Disk: 20, Env: map[string]string{"MODE": "prod"}, Ports: []string{"8000/http"}, Serverless: serverless,
 		}))(t)
-		made[name] = template.ID
+		objectIDs[name] = template.ID
 	}
-	return made
+	return objectIDs
 }
 
 // A difference from another provider's state doesn't replace a pod or a cluster: settings that
@@ -261,7 +261,7 @@ func makeReferenced(t *testing.T, d *acctest.Deployment) map[string]string {
 func TestMovedIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
-	made := makeReferenced(t, d)
+	objectIDs := makeReferenced(t, d)
 	for _, c := range []struct {
 		address, id, kind string
 		changes           map[string]any // changes of attributes that no answer has; nil removes one
@@ -275,7 +275,7 @@ func TestMovedIsNotReplaced(t *testing.T) {
 		var config map[string]any
 		for _, known := range movedCases() {
 			if known.id == c.id {
-				config = known.config(made)
+				config = known.config(objectIDs)
 			}
 		}
 		typeName := "gpucloud_" + c.kind

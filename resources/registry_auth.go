@@ -164,7 +164,7 @@ func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
 			return
 		}
 		p.Plan.ID = types.StringUnknown()
-		p.Warn("", "The registry auth will be made again", "The API can't change the credentials of auth %s. The apply deletes it and creates it again under its name, with a new id; templates and endpoints of this configuration that refer to it follow in the same apply. "+
+		p.Warn("", "The registry auth will be created again", "The API can't change the credentials of auth %s. The apply deletes it and creates it again under its name, with a new id; templates and endpoints of this configuration that refer to it follow in the same apply. "+
 			"Templates elsewhere that name it lose it, and pulls of private images fail in between. prevent_destroy does not hinder an update.", p.State.ID.ValueString())
 	}
 	if p.Plan.Password.IsNull() && p.Config.PasswordWO.IsNull() {

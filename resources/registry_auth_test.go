@@ -41,7 +41,7 @@ func TestRegistryAuthImport(t *testing.T) {
 			warns  string
 			sent   int64
 		}{
-			"plain":      {map[string]any{"name": d.Name("plain"), "username": "robot", "password": "hunter2"}, "will be made again", 2},
+			"plain":      {map[string]any{"name": d.Name("plain"), "username": "robot", "password": "hunter2"}, "will be created again", 2},
 			"write-only": {map[string]any{"name": d.Name("write-only"), "username": "robot", "password_wo": "hunter2", "password_wo_version": 7}, "The password is not sent", 0},
 		} {
 			created := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, c.config, "create")
@@ -226,7 +226,7 @@ resource "gpucloud_template" "t" {
 		w.MustRun("apply", "-auto-approve", "-var=token=old-token")
 		w.MustRun("plan", "-detailed-exitcode") // without the password, which nothing needs
 		config(2)
-		expectOutput(t, w.MustRun("plan", "-var=token=new-token"), "will be made again", "deletes it and creates it again under its name", "~ id")
+		expectOutput(t, w.MustRun("plan", "-var=token=new-token"), "will be created again", "deletes it and creates it again under its name", "~ id")
 		if out, err := w.Run("plan"); err == nil {
 			t.Errorf("a rotation without the password is planned:\n%s", out)
 		}

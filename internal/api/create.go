@@ -65,7 +65,7 @@ type pendingCreate[T any] struct {
 }
 
 // errNothingCreated marks a failed create that may safely be repeated.
-var errNothingCreated = errors.New("nothing was made")
+var errNothingCreated = errors.New("nothing was created")
 
 func (r *restCollection[T]) createOnce(ctx context.Context, c httpclient.Call, a *pendingCreate[T]) (T, error) {
 	var none T

@@ -51,7 +51,7 @@ type runner struct {
 func newRunner(p *Pods, id string) *runner {
 	r := &runner{pods: p, id: id, wake: make(chan struct{}, 1), retry: make(chan struct{}, 1), interrupt: func() {}, desired: &store.Pod{}}
 	if err := os.MkdirAll(r.volume(), 0o700); err != nil {
-		p.Logger.Error("the folder of a pod can't be made", "pod", id, "error", err)
+		p.Logger.Error("the folder of a pod can't be created", "pod", id, "error", err)
 	}
 	r.log = openLog(r.folder(), run.LogConfig{Clock: p.Clock, ID: id, Tee: p.LogTo}, p.Logger)
 	return r

@@ -171,10 +171,10 @@ func TestBrowserShowsObjects(t *testing.T) {
 	}
 	notebook := d.pod(hostile)
 	tab.Shows("#pods tbody", hostile, "running", "2 vCPU cpu3c", "Stop", "Restart")
-	waits := d.created("/v2/pods", `{"name":"waits","image":"nobody/runs-this",`+onCPU+`}`)
+	waits := d.createObject("/v2/pods", `{"name":"waits","image":"nobody/runs-this",`+onCPU+`}`)
 	tab.Shows("#pods tbody", "waits", "provisioning")
 	tab.Shows("#pods-count", "2 · 1 running · 1 provisioning")
-	cluster := d.created("/v2/clusters", `{"name":"train","type":"TRAINING","image":"builtin/echo","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":2}}`)
+	cluster := d.createObject("/v2/clusters", `{"name":"train","type":"TRAINING","image":"builtin/echo","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":2}}`)
 	tab.Until(`document.querySelectorAll('#clusters [data-state=RUNNING]').length === 2`)
 	tab.Shows("#clusters", "train", "2 pods, each 2 × NVIDIA L4", "network 127.0.0.0/8")
 	var ranks []string
@@ -185,7 +185,7 @@ func TestBrowserShowsObjects(t *testing.T) {
 	if tab.Eval(`document.querySelectorAll('#clusters [data-op]').length`, &offered); offered != 0 {
 		t.Errorf("a member of a cluster offers %d actions, which the API refuses", offered)
 	}
-	volume := d.created("/v2/network-volumes", `{"name":"weights","size":20,"dataCenter":"EU-RO-1"}`)
+	volume := d.createObject("/v2/network-volumes", `{"name":"weights","size":20,"dataCenter":"EU-RO-1"}`)
 	tab.Shows("#volumes tbody", "weights", "20 GB", "EU-RO-1")
 	d.send("PATCH", "/v2/network-volumes/"+volume, `{"size":30}`, bearer(key))
 	tab.Shows("#volumes tbody", "30 GB")

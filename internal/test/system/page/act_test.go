@@ -19,8 +19,8 @@ import (
 
 const onCPU = `"cpu":{"id":"cpu3c","vcpuCount":2}`
 
-// created sends a request that creates an object, and returns its id.
-func (d *deployment) created(path, body string) string {
+// createObject sends a request that creates an object, and returns its id.
+func (d *deployment) createObject(path, body string) string {
 	d.t.Helper()
 	resp, response := d.send(http.MethodPost, path, body, bearer(key))
 	id, _ := response["id"].(string)
@@ -37,7 +37,7 @@ func bearer(key string) map[string]string {
 // pod creates a pod that runs until it is stopped.
 func (d *deployment) pod(name string) string {
 	d.t.Helper()
-	return d.created("/v2/pods", `{"name":`+quoted(name)+`,"image":"builtin/echo","args":"print hello",`+onCPU+`}`)
+	return d.createObject("/v2/pods", `{"name":`+quoted(name)+`,"image":"builtin/echo","args":"print hello",`+onCPU+`}`)
 }
 
 func (d *deployment) awaitPod(id, status string) {
@@ -296,7 +296,7 @@ func sameWords(a, b string) bool {
 // A release lists its changes, and only the names of variables.
 func TestReleasesShown(t *testing.T) {
 	d := deploy(t)
-	id := d.created("/v2/serverless", `{"name":"e","image":"builtin/echo","env":{"KEPT":"k","TOKEN":"secret-before","GONE":"secret-gone"},"workers":{"min":0,"max":1}}`)
+	id := d.createObject("/v2/serverless", `{"name":"e","image":"builtin/echo","env":{"KEPT":"k","TOKEN":"secret-before","GONE":"secret-gone"},"workers":{"min":0,"max":1}}`)
 	if resp, body := d.send("PATCH", "/v2/serverless/"+id, `{"image":"builtin/conformance","env":{"KEPT":"k","TOKEN":"secret-after"}}`, bearer(key)); resp.StatusCode != 200 {
 		t.Fatal(body)
 	}
