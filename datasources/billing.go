@@ -282,7 +282,7 @@ func describeAmount(member, onlyV2 string) string {
 func describeID(member string) string {
 	text := "Id of the " + words(member, "_id") + "."
 	if member == "gpuTypeId" {
-		text += " API v1 only, where grouped by it."
+		text += " API v1 only, if grouped by it."
 	}
 	return text
 }

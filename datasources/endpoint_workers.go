@@ -37,7 +37,7 @@ var EndpointWorkers = &kit.DataSource[endpointConfig, api.EndpointWorkers]{
 				"gpu_type_id":    text("Id of its GPU type."),
 				"data_center_id": text("Where it runs."),
 				"started_at":     text("When it started, as RFC 3339."),
-				"reason":         text("Why it is `THROTTLED` or `UNHEALTHY`, where the deployment says so."),
+				"reason":         text("Why it is `THROTTLED` or `UNHEALTHY`, if the deployment says so."),
 			}),
 		},
 	},

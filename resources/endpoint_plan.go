@@ -58,8 +58,8 @@ func validateEndpoint(_ context.Context, c diagnostics.Check, config *endpoint) 
 }
 
 // checkCUDAVersions rejects two constraints of a machine's CUDA version.
-func checkCUDAVersions(c diagnostics.Check, allowed types.Set, least types.String) {
-	if len(allowed.Elements()) > 0 && !least.IsNull() {
+func checkCUDAVersions(c diagnostics.Check, allowed types.Set, minimum types.String) {
+	if len(allowed.Elements()) > 0 && !minimum.IsNull() {
 		c.Error("gpu.min_cuda_version", "Two CUDA constraints", "min_cuda_version and allowed_cuda_versions exclude each other: keep the floor or the exact set.")
 	}
 }

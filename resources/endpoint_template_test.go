@@ -34,8 +34,8 @@ func TestEndpointTemplateDrift(t *testing.T) {
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 	endpointID := state.Get("id").(string)
 
-	// next refreshes, plans and applies.
-	next := func(what, action string) {
+	// next refreshes, plans and applies. An update must change only this setting of from_template.
+	next := func(what, setting, action string) {
 		t.Helper()
 		read := refresh(t, p, state)
 		planned := p.Plan(state.Type, read, config)
@@ -43,18 +43,16 @@ func TestEndpointTemplateDrift(t *testing.T) {
 			t.Fatalf("%s: planned to %s, not to %s", what, planned.Action, action)
 		}
 		if action == "update" {
-			// The plan shows the old and the new value of the changed setting only.
 			before, after := read.Get("from_template").(map[string]any), planned.Get("from_template").(map[string]any)
-			_, setting, _ := strings.Cut(what, ": ")
 			for name := range before {
-				if differs := !reflect.DeepEqual(before[name], after[name]); differs != (name == setting) && setting != "own env" {
+				if differs := !reflect.DeepEqual(before[name], after[name]); differs != (name == setting) {
 					t.Errorf("%s: the plan shows %s as %v, and then %v", what, name, before[name], after[name])
 				}
 			}
 			state = apply(t, p, state.Type, read, config, action)
 		}
 	}
-	next("nothing", "no-op")
+	next("nothing", "", "no-op")
 	for what, change := range map[string]func(*api.Template){
 		"image": func(t *api.Template) { t.Image = "img:2" },
 		"args":  func(t *api.Template) { t.Command = api.Command{Args: new("--new")} },
@@ -63,15 +61,15 @@ func TestEndpointTemplateDrift(t *testing.T) {
 		"ports": func(t *api.Template) { t.Ports = []string{"80/http"} },
 	} {
 		edit(t, c.Templates, id, change)
-		next("the template: "+what, "update")
-		next("after the template's "+what, "no-op")
+		next("the template: "+what, what, "update")
+		next("after the template's "+what, "", "no-op")
 	}
 	// These settings don't affect workers.
 	edit(t, c.Templates, id, func(t *api.Template) {
 		t.Name, t.Public = d.Name("renamed"), true
 		t.Mounts.Persistent = &api.PersistentMount{Size: 10, Path: "/x"}
 	})
-	next("the template's name and mounts", "no-op")
+	next("the template's name and mounts", "", "no-op")
 
 	for what, change := range map[string]func(*api.Endpoint){
 		"image":       func(e *api.Endpoint) { e.Container.Image = new("elsewhere") },
@@ -83,9 +81,9 @@ func TestEndpointTemplateDrift(t *testing.T) {
 		"its own env": func(e *api.Endpoint) { e.Container.Env = map[string]string{"A": "changed", "B": "drift"} },
 	} {
 		edit(t, c.Endpoints, endpointID, change)
-		setting := map[string]string{"another env": "env", "its own env": "own env"}[what]
-		next("the endpoint's copy: "+cmp.Or(setting, what), "update")
-		next("after the endpoint's copy of "+what, "no-op")
+		setting := map[string]string{"another env": "env", "its own env": "none"}[what]
+		next("the endpoint's copy: "+what, cmp.Or(setting, what), "update")
+		next("after the endpoint's copy of "+what, "", "no-op")
 	}
 	got, err := c.Endpoints.Get(t.Context(), endpointID)
 	if err != nil || got.Container.Env["A"] != "changed" || got.Container.Env["B"] != "own" || len(got.Container.Env) != 2 || *got.Container.Image != "img:2" {
@@ -169,11 +167,11 @@ func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 		config := map[string]any{"name": "e", "template_id": template.Get("id")}
 		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 		for i, c := range []struct {
-			what   string
-			change map[string]any // the change of the endpoint
-			action string
-			lists  bool // the process that applies lists the templates after the change, too
-			says   string
+			what       string
+			change     map[string]any // the change of the endpoint
+			action     string
+			listsAgain bool // the process that applies lists the templates after the change, too
+			wantError  string
 		}{
 			{"no change", nil, "no-op", false, ""},
 			{"another setting", map[string]any{"workers": map[string]any{"max": 7}}, "update", false, ""},
@@ -181,7 +179,7 @@ func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 			{"the container", map[string]any{"env": map[string]any{"A": "1"}}, "update", false, "the template has changed since the plan was made. Nothing was sent"},
 			{"the container, templates listed again", map[string]any{"env": map[string]any{"A": "2"}}, "update", true, "the template has changed since the plan was made. Nothing was sent"},
 		} {
-			if c.says != "" && v == api.V1 { // v1 has no container settings of an endpoint
+			if c.wantError != "" && v == api.V1 { // v1 has no container settings of an endpoint
 				break
 			}
 			was, want := fmt.Sprint("img:", i), fmt.Sprint("img:", i+1)
@@ -194,16 +192,16 @@ func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 			}
 			p.Walk() // lists the templates
 			template = applyPlan(t, alias, changed)
-			if c.lists {
+			if c.listsAgain {
 				serverlessTemplate(t, d, p, map[string]any{"name": d.Name(fmt.Sprint(i))})
 			}
 			if c.action != "no-op" {
 				writes := d.Writes()
 				after, diags := p.Apply(p.Resolve(planned, config))
 				switch {
-				case c.says == "" && diags.Err() == nil:
+				case c.wantError == "" && diags.Err() == nil:
 					state = after
-				case c.says == "" || diags.Err() == nil || !strings.Contains(diags.Err().Error(), c.says) || d.Writes() != writes:
+				case c.wantError == "" || diags.Err() == nil || !strings.Contains(diags.Err().Error(), c.wantError) || d.Writes() != writes:
 					t.Errorf("%s: %s, %d writes", c.what, diags, d.Writes()-writes)
 				}
 			}
@@ -257,11 +255,11 @@ func TestEndpointChangesItsTemplate(t *testing.T) {
 	one, _ := serverlessTemplate(t, d, p, map[string]any{"name": d.Name("one"), "image": "one", "env": map[string]any{"A": "1"}, "ports": []any{"80/http"}, "allowed_cuda_versions": []any{"12.8"}})
 	two, _ := serverlessTemplate(t, d, p, map[string]any{"name": d.Name("two"), "image": "two", "args": "-x"})
 	gpu := map[string]any{"pools": []any{"ADA_24"}}
-	following := func(s tfdrive.State) map[string]any {
+	configFor := func(s tfdrive.State) map[string]any {
 		return map[string]any{"name": "e", "template_id": s.Get("id"), "gpu": gpu}
 	}
 	own := map[string]any{"name": "e", "image": "own", "gpu": gpu}
-	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, following(one), "create")
+	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, configFor(one), "create")
 	get := func() api.Endpoint {
 		t.Helper()
 		got := must.Do(d.Client(t, api.V2).Endpoints.Get(t.Context(), state.Get("id").(string)))(t)
@@ -270,7 +268,7 @@ func TestEndpointChangesItsTemplate(t *testing.T) {
 	if got := get(); len(got.GPU.AllowedCUDAVersions) != 1 {
 		t.Errorf("the template's CUDA versions did not come along: %+v", got.GPU)
 	}
-	state = apply(t, p, state.Type, state, following(two), "update")
+	state = apply(t, p, state.Type, state, configFor(two), "update")
 	if got := get(); *got.Container.Image != "two" || len(got.Container.Env) != 0 || len(*got.Container.Ports) != 0 || len(got.GPU.AllowedCUDAVersions) != 0 {
 		t.Errorf("after following two: %+v %+v", got.Container, got.GPU)
 	}
@@ -278,7 +276,7 @@ func TestEndpointChangesItsTemplate(t *testing.T) {
 	if got := get(); *got.Container.Image != "own" || *got.Container.Args != "" {
 		t.Errorf("with a container of its own: %+v", got.Container)
 	}
-	state = apply(t, p, state.Type, state, following(one), "update")
+	state = apply(t, p, state.Type, state, configFor(one), "update")
 	if got := get(); *got.Container.Image != "one" || got.Container.Env["A"] != "1" || len(got.GPU.AllowedCUDAVersions) != 1 {
 		t.Errorf("after following one: %+v %+v", got.Container, got.GPU)
 	}
@@ -297,14 +295,14 @@ func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 		p := drive(t, d, v)
 		template := importState(t, p, "gpucloud_template", id)
 		t.Cleanup(func() { p.Destroy(template) })
-		following := map[string]any{"name": "e", "template_id": id}
-		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, following, "create")
+		configFor := map[string]any{"name": "e", "template_id": id}
+		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, configFor, "create")
 		apply(t, p, template.Type, template, config, "no-op")
-		apply(t, p, state.Type, state, following, "no-op")
+		apply(t, p, state.Type, state, configFor, "no-op")
 		// Ports that a user sets do count.
 		next := drive(t, d, v)
 		next.Plan(template.Type, template, with(config, map[string]any{"ports": []any{"80/http"}}))
-		if planned := next.Plan(state.Type, state, following); planned.Action != "update" {
+		if planned := next.Plan(state.Type, state, configFor); planned.Action != "update" {
 			t.Errorf("new ports of the template planned to %s", planned.Action)
 		}
 	})

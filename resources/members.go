@@ -62,10 +62,10 @@ func (m members) integer(path, text string, more ...string) schema.Int64Attribut
 
 func (m members) number(path, text string, more ...string) schema.Float64Attribute {
 	s := m.at(path)
-	least, _ := bounds(s)
+	minimum, _ := bounds(s)
 	return schema.Float64Attribute{
 		Required: required(s), Optional: !required(s), MarkdownDescription: describe(s, text, more),
-		Validators: []validator.Float64{atLeast(*least), notHuge[float64]()},
+		Validators: []validator.Float64{atLeast(*minimum), notHuge[float64]()},
 	}
 }
 
@@ -175,17 +175,17 @@ func withoutDefault[A schema.BoolAttribute | schema.Int64Attribute | schema.Stri
 }
 
 // bounds returns the bounds of the version that accepts more.
-func bounds(s *contract.Setting) (least, most *float64) {
-	least, most = s.Field().Min, s.Field().Max
+func bounds(s *contract.Setting) (minimum, maximum *float64) {
+	minimum, maximum = s.Field().Min, s.Field().Max
 	if s.V1 != nil && s.V2 != nil {
-		if least != nil && s.V1.Min != nil {
-			least = new(min(*least, *s.V1.Min))
+		if minimum != nil && s.V1.Min != nil {
+			minimum = new(min(*minimum, *s.V1.Min))
 		}
-		if most != nil && s.V1.Max != nil {
-			most = new(max(*most, *s.V1.Max))
+		if maximum != nil && s.V1.Max != nil {
+			maximum = new(max(*maximum, *s.V1.Max))
 		}
 	}
-	return least, most
+	return minimum, maximum
 }
 
 // boundsOf returns the bounds of one version.
@@ -243,16 +243,16 @@ func attributeName(path string) string {
 var unitNames = map[string]string{"ms": "milliseconds (10 minutes are 600000)", "s": "seconds", "GB": "GB"}
 
 func integerRules(s *contract.Setting) []validator.Int64 {
-	least, most := bounds(s)
+	minimum, maximum := bounds(s)
 	switch unit := unitNames[s.Field().Unit]; {
 	case s.Field().Power2:
 		return []validator.Int64{powerOfTwo, notHuge[int64]()}
-	case least == nil:
+	case minimum == nil:
 		return nil
-	case most == nil:
-		return []validator.Int64{atLeast(int64(*least)).in(unit), notHuge[int64]()}
+	case maximum == nil:
+		return []validator.Int64{atLeast(int64(*minimum)).in(unit), notHuge[int64]()}
 	default:
-		return []validator.Int64{between(int64(*least), int64(*most)).in(unit)}
+		return []validator.Int64{between(int64(*minimum), int64(*maximum)).in(unit)}
 	}
 }
 
@@ -262,24 +262,24 @@ func stringRules(s *contract.Setting) []validator.String {
 	if f.Closed() {
 		return []validator.String{oneOf(f.Enum...)}
 	}
-	least, most := f.Min, f.Max
-	if f.Form != nil && most == nil {
+	minimum, maximum := f.Min, f.Max
+	if f.Form != nil && maximum == nil {
 		return []validator.String{elementRule(f)}
 	}
-	if s.V1 != nil && s.V1.Max != nil && most == nil {
-		most = s.V1.Max
+	if s.V1 != nil && s.V1.Max != nil && maximum == nil {
+		maximum = s.V1.Max
 	}
 	switch {
 	case f.Unit == "bytes": // an empty text would clear the member, like null
-		return []validator.String{nonEmpty, atMostBytes(int(*most))}
-	case least == nil:
+		return []validator.String{nonEmpty, atMostBytes(int(*maximum))}
+	case minimum == nil:
 		return nil
-	case most == nil:
+	case maximum == nil:
 		return []validator.String{nonEmpty}
 	case f.Form != nil:
-		return []validator.String{characters(int(*least), int(*most)), elementRule(f)}
+		return []validator.String{characters(int(*minimum), int(*maximum)), elementRule(f)}
 	}
-	return []validator.String{characters(int(*least), int(*most))}
+	return []validator.String{characters(int(*minimum), int(*maximum))}
 }
 
 // elementRule returns the rule of a string or of a list's elements. Ids aren't checked.

@@ -217,11 +217,11 @@ func (r *run) options() (o conformance.Options, err error) {
 		Version: version, Implementation: r.implementation(),
 	}
 	for _, f := range []struct {
-		flag         string
-		value, least float64
+		flag           string
+		value, minimum float64
 	}{{"parallel", float64(r.Parallel), 1}, {"reruns", float64(r.Reruns), 0}, {"max-requests", float64(r.MaxRequests), 0}, {"max-seconds", r.MaxSeconds, 0}} {
-		if f.value < f.least {
-			return o, fmt.Errorf("invalid --%s: expected at least %g, got %g", f.flag, f.least, f.value)
+		if f.value < f.minimum {
+			return o, fmt.Errorf("invalid --%s: expected at least %g, got %g", f.flag, f.minimum, f.value)
 		}
 	}
 	for _, word := range r.Allow {

@@ -260,7 +260,7 @@ func TestConcurrentCommands(t *testing.T) {
 	first := add(t, apikey.At(dir), "first")
 	keys, _ := openKeys(t, dir)
 	const many = 20
-	var made [many]string
+	var created [many]string
 	var group sync.WaitGroup
 	for n := range many {
 		group.Go(func() {
@@ -268,14 +268,14 @@ func TestConcurrentCommands(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			made[n] = key
+			created[n] = key
 			if who, err := keys.Authorize(requestWith(first)); err != nil || who.Owner != "first" {
 				t.Errorf("during the changes: %+v, %v", who, err)
 			}
 		})
 	}
 	group.Wait()
-	for n, key := range made {
+	for n, key := range created {
 		if who, err := keys.Authorize(requestWith(key)); err != nil || who.Owner != fmt.Sprintf("n%d", n) {
 			t.Errorf("key %d: %+v, %v", n, who, err)
 		}

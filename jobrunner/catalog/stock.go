@@ -11,7 +11,7 @@ import (
 // Level is the amount of stock.
 type Level string
 
-// The levels, the least first.
+// The levels, the lowest first.
 const (
 	None   Level = "NONE"
 	Low    Level = "LOW"
@@ -19,7 +19,7 @@ const (
 	High   Level = "HIGH"
 )
 
-// Levels are all levels, the least first.
+// Levels are all levels, the lowest first.
 var Levels = []Level{None, Low, Medium, High}
 
 // Less reports whether a level is below another one.

@@ -35,7 +35,7 @@ func totalMemory() int64 {
 
 // cgroupMemory returns the lowest memory limit, in bytes, of the process's control group and its
 // ancestors, or 0 if they are unlimited. It reads cgroup v1 and v2.
-func cgroupMemory() (least int64) {
+func cgroupMemory() (lowest int64) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return 0
@@ -46,8 +46,8 @@ func cgroupMemory() (least int64) {
 			return
 		}
 		limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" means no limit
-		if err == nil && limit > 0 && (least == 0 || limit < least) {
-			least = limit
+		if err == nil && limit > 0 && (lowest == 0 || limit < lowest) {
+			lowest = limit
 		}
 	}
 	for line := range strings.Lines(string(text)) {
@@ -67,5 +67,5 @@ func cgroupMemory() (least int64) {
 			}
 		}
 	}
-	return least
+	return lowest
 }

@@ -42,7 +42,7 @@ func (*job) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral
 			"To run a job once after a change, use the action `gpucloud_job_run`.",
 		Attributes: withArguments(map[string]schema.Attribute{
 			"id":             schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the job."},
-			"output":         schema.StringAttribute{Computed: true, MarkdownDescription: "What the handler returned, as JSON, for `jsondecode()`; null where it returned nothing."},
+			"output":         schema.StringAttribute{Computed: true, MarkdownDescription: "What the handler returned, as JSON, for `jsondecode()`; null if it returned nothing."},
 			"worker_id":      schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the worker that ran it."},
 			"delay_time":     schema.Int64Attribute{Computed: true, MarkdownDescription: "Milliseconds in the queue."},
 			"execution_time": schema.Int64Attribute{Computed: true, MarkdownDescription: "Milliseconds of execution."},

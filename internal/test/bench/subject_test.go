@@ -144,11 +144,11 @@ func (s *subject) deploy(b *testing.B, handler, image string, least, most int) {
 	answer := must.Do(http.DefaultClient.Do(r))(b)
 	text, _ := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
-	var made struct{ ID string }
-	if err := json.Unmarshal(text, &made); err != nil || made.ID == "" {
+	var response struct{ ID string }
+	if err := json.Unmarshal(text, &response); err != nil || response.ID == "" {
 		b.Fatalf("making an endpoint of %s: %d %s", image, answer.StatusCode, text)
 	}
-	s.endpoints[handler] = made.ID
+	s.endpoints[handler] = response.ID
 }
 
 // renew recreates the endpoint of a handler, which deletes its jobs: they would fill the state

@@ -20,13 +20,13 @@ var originals = flag.String("originals", "", "compare the served documents with 
 
 var pathParameter = regexp.MustCompile(`\{[^}]*\}`)
 
-// statements are the facts of each operation of a document, such as the type of a member.
-type statements map[string]map[string]string
+// operationFacts are the facts of each operation of a document, such as the type of a member.
+type operationFacts map[string]map[string]string
 
-// statementsOf returns the facts about requests and successful responses. Names of path
+// factsOf returns the facts about requests and successful responses. Names of path
 // parameters are ignored, because only documentation shows them.
-func statementsOf(list []operation) statements {
-	out := statements{}
+func factsOf(list []operation) operationFacts {
+	out := operationFacts{}
 	for _, o := range list {
 		facts := map[string]string{}
 		out[o.method+" "+pathParameter.ReplaceAllString(o.path, "{}")] = facts
@@ -121,7 +121,7 @@ func noteValue(facts map[string]string, name string, s schemas) {
 }
 
 // differences returns the different facts of two documents, one per line.
-func (s statements) differences(original statements) (lines []string) {
+func (s operationFacts) differences(original operationFacts) (lines []string) {
 	for _, op := range slices.Sorted(maps.Keys(mergeKeys(s, original))) {
 		switch {
 		case s[op] == nil:
@@ -188,7 +188,7 @@ func mergeKeys[V any](a, b map[string]V) map[string]V {
 
 // testdata/originals.tsv explains each difference of the served documents from the operator's.
 func TestServedAgainstOriginals(t *testing.T) {
-	served := statementsOf(servedOperations(t, newScene(t, nil)))
+	served := factsOf(servedOperations(t, newScene(t, nil)))
 	t.Run("testdata", func(t *testing.T) { compareOriginals(t, served, "testdata", false) })
 	t.Run("originals", func(t *testing.T) {
 		if *originals == "" {
@@ -213,9 +213,9 @@ func originalOperations(t *testing.T, folder string, asPublished bool) (list []o
 	return list
 }
 
-func compareOriginals(t *testing.T, served statements, folder string, asPublished bool) {
+func compareOriginals(t *testing.T, served operationFacts, folder string, asPublished bool) {
 	t.Helper()
-	explain(t, served.differences(statementsOf(originalOperations(t, folder, asPublished))), "originals.tsv", originalsTable)
+	explain(t, served.differences(factsOf(originalOperations(t, folder, asPublished))), "originals.tsv", originalsTable)
 }
 
 // explain reports differences that no line of a table explains, and lines that explain none.

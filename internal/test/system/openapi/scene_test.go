@@ -192,11 +192,11 @@ func (s *scene) create(t *testing.T, path, body string) string {
 	t.Helper()
 	r := s.prepared(request{name: "create", method: "POST", path: path, body: body})
 	a := s.send(t, r)
-	var made struct{ ID string }
-	if err := json.Unmarshal(a.body, &made); err != nil || !a.success() || made.ID == "" {
+	var response struct{ ID string }
+	if err := json.Unmarshal(a.body, &response); err != nil || !a.success() || response.ID == "" {
 		t.Fatalf("%v: %d %s", r, a.status, a.body)
 	}
-	return made.ID
+	return response.ID
 }
 
 // awaitRunning waits until a pod runs.

@@ -13,10 +13,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
-// tableStatements returns the facts of the contract's table about bodies, in the form of
-// statementsOf.
-func tableStatements() statements {
-	out := statements{}
+// tableFacts returns the facts of the contract's table about bodies, in the form of
+// factsOf.
+func tableFacts() operationFacts {
+	out := operationFacts{}
 	for _, o := range contract.Operations {
 		if o.API == contract.Jobs || o.Resource == "" {
 			continue
@@ -99,8 +99,8 @@ func members(facts map[string]string, message string, o contract.Operation, use 
 var memberFact = regexp.MustCompile(`^(body|answer) .* (is|type|enum|required|minimum|maximum|minLength|maxLength|minItems|maxItems|default)$`)
 
 // onlyMembers removes facts that the table's rows can't have.
-func (s statements) onlyMembers() statements {
-	out := statements{}
+func (s operationFacts) onlyMembers() operationFacts {
+	out := operationFacts{}
 	for op, facts := range s {
 		out[op] = map[string]string{}
 		for what, value := range facts {
@@ -115,7 +115,7 @@ func (s statements) onlyMembers() statements {
 // testdata/table.tsv explains each difference of the contract's table from the operator's
 // documents.
 func TestTableAgainstOriginals(t *testing.T) {
-	ours, theirs := tableStatements(), statementsOf(originalOperations(t, "testdata", false)).onlyMembers()
+	ours, theirs := tableFacts(), factsOf(originalOperations(t, "testdata", false)).onlyMembers()
 	maps.DeleteFunc(theirs, func(op string, _ map[string]string) bool { return ours[op] == nil })
 	maps.DeleteFunc(ours, func(op string, _ map[string]string) bool { return theirs[op] == nil })
 	explain(t, ours.differences(theirs), "table.tsv", tableTable)

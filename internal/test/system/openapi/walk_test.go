@@ -179,10 +179,10 @@ func (w *walker) ask(r request) answer {
 	collection, _, inside := strings.Cut(w.path, "/{")
 	switch {
 	case w.method == http.MethodPost && !inside:
-		var made struct{ ID string }
-		if json.Unmarshal(a.body, &made) == nil {
-			w.readBack(r, collection, made.ID)
-			w.send(w.T, request{method: "DELETE", path: w.path + "/" + made.ID})
+		var response struct{ ID string }
+		if json.Unmarshal(a.body, &response) == nil {
+			w.readBack(r, collection, response.ID)
+			w.send(w.T, request{method: "DELETE", path: w.path + "/" + response.ID})
 		}
 	case w.method == http.MethodDelete:
 		w.id = ""
