@@ -32,7 +32,7 @@ func (d *deployment) progress(ctx context.Context, c *api.Client, endpointID str
 	}
 }
 
-// waitReason returns why no worker of a waiting job's endpoint can start, or "".
+// waitReason returns why a waiting job's endpoint has no ready worker, or "".
 func waitReason(ctx context.Context, c *api.Client, endpointID string, now api.Job) string {
 	if now.Status != "IN_QUEUE" {
 		return ""
@@ -41,7 +41,7 @@ func waitReason(ctx context.Context, c *api.Client, endpointID string, now api.J
 	if err != nil || reason == "" {
 		return ""
 	}
-	return "no worker can start: " + reason
+	return "no worker is ready: " + reason
 }
 
 // reasonTime limits lastReason.

@@ -82,14 +82,14 @@ line ends
 			"fails, as JSON":      {args: []string{"run", "any", "--json", "--input", `{"op":"fail","message":"boom"}`}, out: `"status":"FAILED"`, err: "boom", code: 1},
 			"too slow":            {args: []string{"run", "any", "--execution-timeout", "5s", "--input", `{"op":"sleep","ms":3600000}`}, out: "^$", err: "the job is TIMED_OUT: it ran for 5\\S*s, until its execution time-out", code: 3},
 			"not awaited longer":  {args: []string{"run", "idle", "--timeout", "1s"}, out: "^$", err: "not finished after 1s; it was cancelled", code: 4},
-			"no worker can start": {args: []string{"run", "broken", "--timeout", "4s"}, out: "^$", err: `(?s)job \S+ is IN_QUEUE: no worker can start: .*team/absent.*not finished after 4s; it was cancelled; no worker can start: .*team/absent`, code: 4},
+			"no worker can start": {args: []string{"run", "broken", "--timeout", "4s"}, out: "^$", err: `(?s)job \S+ is IN_QUEUE: no worker is ready: .*team/absent.*not finished after 4s; it was cancelled; no worker is ready: .*team/absent`, code: 4},
 			"chunks":              {args: []string{"run", "any", "--tail", "--input", `{"op":"stream","n":6,"outputs":["a","b",{"c":1},null,"d",null]}`}, out: "^ab\n{\"c\":1}\nnull\nd\nnull\n$"},
 			"chunks, as JSON":     {args: []string{"run", "any", "--tail", "--json", "--input", `{"op":"stream","n":2}`}, out: `^\{"output":\{"n":0\}.*\}\n\{"output":\{"n":1\}.*\}\n\{"id":.*"status":"COMPLETED".*\}\n$`},
 			"a stream that is not read": {args: []string{"run", "any", "--input", `{"op":"stream","n":2}`}, out: "^$",
 				err: `Its handler streamed 2 chunks, which are not in the output .*: jobrunner job tail any \S+ prints them, and so does job run --tail`},
 			"no chunks":            {args: []string{"run", "any", "--tail", "--input", `{"op":"sleep","output":7}`}, out: "^7\n$"},
 			"no chunks, as JSON":   {args: []string{"run", "any", "--tail", "--json", "--input", `{"op":"sleep","output":7}`}, out: `^\{"id":.*"output":7.*\}\n$`},
-			"no worker for chunks": {args: []string{"run", "broken", "--tail", "--timeout", "4s"}, out: "^$", err: `(?s)job \S+ is IN_QUEUE: no worker can start: .*team/absent.*not finished after 4s; it was cancelled; no worker can start: .*team/absent`, code: 4},
+			"no worker for chunks": {args: []string{"run", "broken", "--tail", "--timeout", "4s"}, out: "^$", err: `(?s)job \S+ is IN_QUEUE: no worker is ready: .*team/absent.*not finished after 4s; it was cancelled; no worker is ready: .*team/absent`, code: 4},
 			"chunks of a failure": {args: []string{"run", "any", "--tail", "--input", `{"op":"stream","n":1,"message":"boom"}`}, out: "^{\"n\":0}\n$",
 				err: "the job is FAILED: boom", code: 1},
 			"a tail beyond the time-out": {args: []string{"run", "idle", "--tail", "--timeout", "1s"}, out: "^$", err: "not finished after 1s; it was cancelled", code: 4},
@@ -137,9 +137,9 @@ line ends
 		stuck, _, _ := j.run("", "run", "broken", "--detach")
 		stuck = strings.TrimSpace(stuck)
 		_, errs, code = j.run("", "status", "broken", stuck)
-		expect(errs, "no worker can start: ", code, 0)
+		expect(errs, "no worker is ready: ", code, 0)
 		_, errs, code = j.run("", "logs", "broken", stuck)
-		expect(errs, "is IN_QUEUE: no worker has taken it: no worker can start: ", code, 1)
+		expect(errs, "is IN_QUEUE: no worker has taken it: no worker is ready: ", code, 1)
 		j.run("", "cancel", "broken", stuck)
 		out, errs, code = j.run("", "run", "any", "--json", "--input", `{"input": {"op": "sleep"}, "modell": 1, "low": 2}`)
 		expect(errs, "so it is the whole request: unknown members aren't sent: low, modell", code, 0)
