@@ -27,6 +27,7 @@ func TestHandlers(t *testing.T) {
 		"list.py":      {"import os as o, runpod as r\n", 0o600, false, "", ""},
 		"row.py":       {"import json; import runpod\n", 0o600, false, "", ""},
 		"try.py":       {"try: import runpod\nexcept ImportError: pass\n", 0o600, false, "", ""},
+		"mark.py":      {"\ufeffimport runpod\n", 0o600, false, "", ""},
 		"todo.py":      {"# later: import runpod\nu = 'x: import runpod'\nprint(1)\n", 0o600, true, "1", ""},
 		"other.py":     {"import runpodlike, my.runpod\n", 0o600, true, "", ""},
 		"script.sh":    {"cat\n", 0o600, true, `"hello"`, ""},

@@ -8,8 +8,8 @@ import (
 )
 
 // pythonImport matches the imports of a Python file. Its groups are the module and the names
-// of "from a import b, c", or the modules of "import a, b".
-var pythonImport = regexp.MustCompile(`(?m)^(?:[^#'"\n]*[;:])?[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*(?:\(([^)]*)\)|([\w., \t]*))|import[ \t]+([\w., \t]+))`)
+// of "from a import b, c", or the modules of "import a, b". A byte order mark may precede the first.
+var pythonImport = regexp.MustCompile(`(?m)^\x{FEFF}?(?:[^#'"\n]*[;:])?[ \t]*(?:from[ \t]+([\w\pL.]+)[ \t]+import[ \t]*(?:\(([^)]*)\)|([\w\pL., \t]*))|import[ \t]+([\w\pL., \t]+))`)
 
 // maxModules limits the files of a handler that are read.
 const maxModules = 200

@@ -31,6 +31,7 @@ func TestHandlerOfSeveralFiles(t *testing.T) {
 		"the package itself":     {"import app\n", map[string]string{"app/__init__.py": "import runpod\n"}, false},
 		"several lines":          {"from src import (\n    helper,\n    handler as h,\n)\n", map[string]string{"src/handler.py": "import runpod\n"}, false},
 		"through another":        {"import a\n", map[string]string{"a.py": "import b\n", "b.py": "import a, runpod\n"}, false},
+		"a name with accents":    {"import modèle\n", map[string]string{"modèle.py": "import runpod\n"}, false},
 		"relative":               {"import app.x\n", map[string]string{"app/x.py": "from .y import z\n", "app/y.py": "from . import w\n", "app/w.py": "import runpod\n"}, false},
 		"relative, a folder up":  {"import app.in_.x\n", map[string]string{"app/in_/x.py": "from ..y import z\n", "app/y.py": "import runpod\n"}, false},
 		"a file beside it":       {"import json\n", map[string]string{"worker.py": "import runpod\n"}, true},
