@@ -3,6 +3,7 @@
 package yamlfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -16,12 +17,12 @@ import (
 
 const maxSize = 1 << 20 // bytes
 
-// Decode decodes text into the value that into points to.
+// Decode decodes text, which may begin with a byte order mark, into the value that into points to.
 func Decode(name string, text []byte, into any) error {
 	if len(text) > maxSize {
 		return fmt.Errorf("%s: the file has %d bytes, more than a configuration needs (%d)", name, len(text), maxSize)
 	}
-	err := yaml.UnmarshalWithOptions(text, into, yaml.Strict())
+	err := yaml.UnmarshalWithOptions(bytes.TrimPrefix(text, []byte("\ufeff")), into, yaml.Strict())
 	if e, ok := errors.AsType[yaml.Error](err); ok {
 		return At(name, e.GetToken().Position.Line, "%s%s", e.GetMessage(), hint(e, reflect.TypeOf(into)))
 	}

@@ -54,7 +54,7 @@ rules:
 }
 
 func TestEmptyFileHasNoRules(t *testing.T) {
-	for _, text := range []string{"", "# nothing\n", "rules: []\n", "{}"} {
+	for _, text := range []string{"", "# nothing\n", "rules: []\n", "\ufeffrules: []\n", "{}"} {
 		if s, err := readFile(write(t, text)); err != nil || len(s.Rules) != 0 {
 			t.Errorf("%q: %+v, %v", text, s, err)
 		}
