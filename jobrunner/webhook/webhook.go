@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -210,6 +211,9 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	}
 }
 
+// notInRequestLine matches characters that net/url accepts in a query, but that a request line can't have.
+var notInRequestLine = regexp.MustCompile("[^!-~]")
+
 // post sends a call and returns an error unless the receiver responds with 200. Errors omit
 // the URL, which may contain a secret.
 func (s *Sender) post(ctx context.Context, c *engine.Call) error {
@@ -223,7 +227,8 @@ func (s *Sender) post(ctx context.Context, c *engine.Call) error {
 	// The timeout is real time, because the receiver doesn't follow the deployment's clock.
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body(c)))
+	u.RawQuery = notInRequestLine.ReplaceAllStringFunc(u.RawQuery, url.PathEscape)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body(c)))
 	if err != nil {
 		return errors.New("invalid webhook URL")
 	}

@@ -183,6 +183,16 @@ func TestCall(t *testing.T) {
 	}
 }
 
+// A receiver rejects a request line with a space or a character outside ASCII.
+func TestQueryIsEscaped(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.run(engine.NewJob{Webhook: "http://receiver.example/a b?job=my jób&c=%20+;d?"}, engine.Done([]byte("1")))
+		if got := f.seen()[0].request.URL.RequestURI(); got != "/a%20b?job=my%20j%C3%B3b&c=%20+;d?" {
+			t.Errorf("called %s", got)
+		}
+	})
+}
+
 func TestNoCall(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		cancelled := f.submit(engine.NewJob{})
