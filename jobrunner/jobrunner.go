@@ -191,7 +191,8 @@ func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) e
 
 // openState opens the store, the catalog and the billing meter.
 func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
-	if err := j.correctClock(ctx); err != nil {
+	j.db.BeforeBreaking(node.RefuseWhileOthersRun(j.db))
+	if err := j.startClock(ctx); err != nil {
 		return err
 	}
 	if c.Catalog != "" {
@@ -200,7 +201,6 @@ func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
 		}
 		j.onClose(j.catalog.Close)
 	}
-	j.db.BeforeBreaking(node.RefuseWhileOthersRun(j.db))
 	if j.store, err = store.Open(ctx, j.db, j.clock); err != nil {
 		return err
 	}

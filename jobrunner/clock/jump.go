@@ -30,7 +30,10 @@ func (c *Clock) passed() time.Time {
 }
 
 // Wall returns the time of day.
-func (c *Clock) Wall() time.Time { return c.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *Clock) Wall() time.Time { return c.Now().Add(c.Ahead()) }
+
+// Ahead returns by how much the time of day is ahead of Now after jumps.
+func (c *Clock) Ahead() time.Duration { return time.Duration(c.ahead.Load()) }
 
 // minJump is the least difference that counts as a jump. Slewing a clock and measuring over
 // a network cause smaller differences.
