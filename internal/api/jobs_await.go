@@ -34,7 +34,7 @@ func (e *JobError) Error() string {
 	case e.Err == nil:
 		return fmt.Sprintf("%s ended as %s", about, e.Job.Status)
 	}
-	text := fmt.Sprintf("%s was given up as %s: %s", about, e.Job.Status, e.Err)
+	text := fmt.Sprintf("the wait for %s ended while it was %s: %s", about, e.Job.Status, e.Err)
 	switch {
 	case e.Cancelled:
 		text += "; it was cancelled"

@@ -46,11 +46,11 @@ func TestRunToEnd(t *testing.T) {
 		},
 		"too slow": {
 			answers: []http.HandlerFunc{queued, forever(running)},
-			want:    "job j of endpoint e was given up as IN_PROGRESS: not finished after 1m0s; it was cancelled", last: "POST /v2/e/cancel/j", takes: time.Minute,
+			want:    "the wait for job j of endpoint e ended while it was IN_PROGRESS: not finished after 1m0s; it was cancelled", last: "POST /v2/e/cancel/j", takes: time.Minute,
 		},
 		"interrupted": {
 			answers: []http.HandlerFunc{forever(queued)}, interrupt: 3 * time.Second,
-			want: "job j of endpoint e was given up as IN_QUEUE: interrupted; it was cancelled", last: "POST /v2/e/cancel/j", takes: 3 * time.Second,
+			want: "the wait for job j of endpoint e ended while it was IN_QUEUE: interrupted; it was cancelled", last: "POST /v2/e/cancel/j", takes: 3 * time.Second,
 		},
 		"not to be cancelled": {
 			answers: []http.HandlerFunc{queued, running, answer(403, `{"title":"no"}`)},

@@ -90,7 +90,11 @@ func openPostgres(ctx context.Context, c Config) (*postgres, error) {
 	p.hints = newHints(c.NoHints)
 	p.behind = startGroup(p.commitTogether, func() error { return nil })
 	if err := p.check(ctx, c.NoSync); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the database %s: %w", name, p.explain(err)), p.close())
+		explained := p.explain(err)
+		if e, ok := errors.AsType[*pgconn.PgError](err); ok && (strings.HasPrefix(e.Code, "28") || e.Code == "3D000") {
+			explained = fmt.Errorf("the server refuses the connection: %s", e.Message)
+		}
+		return nil, errors.Join(fmt.Errorf("opening the database %s: %w", name, explained), p.close())
 	}
 	return p, nil
 }
@@ -104,7 +108,7 @@ func parsePostgres(address string) (config *pgx.ConnConfig, name string, err err
 			"with characters of the password that mean something in a URL as %XX")
 	}
 	if config, err = pgx.ParseConfig(address); err != nil {
-		return nil, "", fmt.Errorf("the address of the database, postgres://%s%s, names a setting that is not understood", u.Host, u.Path)
+		return nil, "", fmt.Errorf("the address of the database, postgres://%s%s, has an invalid host, port or setting", u.Host, u.Path)
 	}
 	config.DialFunc = (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext
 	if config.ConnectTimeout == 0 {

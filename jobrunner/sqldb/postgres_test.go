@@ -203,7 +203,7 @@ func TestInvalidAddresses(t *testing.T) {
 	}
 	address := strings.Replace(pgtest.Start(t), url.PathEscape(pgtest.Password), "another-secret", 1)
 	_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
-	if err == nil || !strings.Contains(err.Error(), "password authentication failed") || strings.Contains(err.Error(), "another-secret") {
+	if err == nil || !strings.Contains(err.Error(), "the server refuses the connection: password authentication failed") || strings.Contains(err.Error(), "another-secret") {
 		t.Errorf("a wrong password: %v", err)
 	}
 }

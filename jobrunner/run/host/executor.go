@@ -203,7 +203,7 @@ func (e *Executor) Program(image string) (run.Program, error) {
 	if e.file != "" {
 		rule = "no rule of " + e.file + " matches it"
 	}
-	return program, fmt.Errorf("nothing on this machine runs the image %s: %s, and %w. Add a rule (docs/reference/jobrunner.md says how) and start the jobrunner again, or get containers to run",
+	return program, fmt.Errorf("nothing on this machine runs the image %s. Add a rule (docs/reference/jobrunner.md) and restart the jobrunner, or start Docker or Podman: %s, and %w",
 		image, rule, err)
 }
 
