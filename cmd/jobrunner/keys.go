@@ -50,6 +50,9 @@ func (o *keysOf) with(f func(apikey.Store) error) (err error) {
 		if err := file.CheckMoved(); err != nil {
 			return err
 		}
+		if !sqldb.HasDatabase(dir) { // usually the deployment runs on another folder
+			fmt.Fprintf(stderr, "No deployment has its state in %s: only one that is started with this folder accepts its keys. For a running one, name its folder with --data.\n", dir)
+		}
 		return f(file)
 	}
 	if o.Data != "" {
@@ -108,23 +111,9 @@ func (c *addKey) Run() error {
 			return err
 		}
 		fmt.Fprintln(stdout, key)
-		c.warnOfUnused()
 		fmt.Fprintf(stderr, "This is the key of %s. Store it now: the deployment keeps only its hash.\n", c.Name)
 		return nil
 	})
-}
-
-// warnOfUnused warns if no deployment uses the data folder. Usually the deployment then runs on
-// another folder and will reject the key.
-func (c *addKey) warnOfUnused() {
-	if url, err := c.engineURL(); err != nil || url != "" {
-		return
-	}
-	dir, err := dataDir(c.Data)
-	if err != nil || sqldb.HasDatabase(dir) {
-		return
-	}
-	fmt.Fprintf(stderr, "No deployment has its state in %s: only one that is started with this folder accepts the key. For a running one, name its folder with --data.\n", dir)
 }
 
 type listKeys struct {

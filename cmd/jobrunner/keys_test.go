@@ -18,7 +18,7 @@ func (p *process) status(key, path string) int {
 	return resp.StatusCode
 }
 
-// keys add warns if no deployment uses the folder, because usually another folder was meant.
+// A warning says that no deployment uses the folder, because usually another folder was meant.
 func TestKeyOfNoDeployment(t *testing.T) {
 	t.Parallel()
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
@@ -35,7 +35,8 @@ func TestKeyOfNoDeployment(t *testing.T) {
 	if said := add("used"); strings.Contains(said, "No deployment") {
 		t.Errorf("while the deployment runs: %s", said)
 	}
-	must.Contain(t, add("elsewhere", "--data", t.TempDir()), "No deployment has its state in")
+	_, said, _ := execute(t, env, "", "keys", "list", "--data", t.TempDir())
+	must.Contain(t, said, "No deployment has its state in")
 }
 
 // Keys can be added, used and removed while the deployment runs. Keys from before its start are
