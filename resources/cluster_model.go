@@ -90,7 +90,7 @@ type cluster struct {
 }
 
 type clusterPrivate struct {
-	Carried []string // attributes whose values come from another provider's state: see fixedChanges
+	Carried []string // attributes that a moved block took from another provider's state: see fixedChanges
 }
 
 type clusterCompute struct {

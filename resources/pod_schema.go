@@ -225,7 +225,7 @@ func (m *pod) writeOnly() (*writeOnlyEnv, *envDigests) { return &m.writeOnlyEnv,
 
 type podPrivate struct {
 	Imported bool     // and not updated since: the state contains the template's settings
-	Carried  []string // attributes whose values come from another provider's state: see fixedChanges
+	Carried  []string // attributes that a moved block took from another provider's state: see fixedChanges
 	EnvWO    envDigests
 	Named    references // ids of other objects that earlier states contained
 	Copy     podCopy

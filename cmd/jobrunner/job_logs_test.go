@@ -10,7 +10,7 @@ import (
 )
 
 // A line is "second text". A trailing + marks a line of the job "mine".
-func TestLinesAbout(t *testing.T) {
+func TestFindJobLines(t *testing.T) {
 	died := []string{"1 INFO   | other | Started.", "2 noise", "3 mine starts+", "4 step+", "5 Traceback+", "6 killed+", "9 idle", "10 idle"}
 	for name, c := range map[string]struct {
 		lines  []string

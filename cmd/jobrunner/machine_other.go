@@ -2,5 +2,5 @@
 
 package main
 
-// clockState returns that the clock's state is unknown on this system.
+// clockState reports that the state of the clock is unknown.
 func clockState() (known, synchronized bool) { return false, false }

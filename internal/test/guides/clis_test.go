@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// The first endpoint, the secrets guide and the module's tests work with every installed CLI.
+// The first endpoint, the secrets guide and the module's tests work with every other installed CLI.
 func TestOtherCommandLines(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a short run uses only the default CLI")

@@ -42,7 +42,7 @@ func TestDocuments(t *testing.T) {
 			t.Run(strings.ReplaceAll(strings.TrimSuffix(document, ".md"), "/", "-"), func(t *testing.T) {
 				t.Parallel()
 				s := newSession(t, bin, cli)
-				s.judges = document == "docs/start/conformance.md"
+				s.runsConformance = document == "docs/start/conformance.md"
 				if slices.Contains(guides[1:], document) { // they require the first guide's installation
 					s.must("make install")
 				}

@@ -31,8 +31,8 @@ type session struct {
 	url   string   // of the latest deployment, or ""
 	key   string   // of the latest deployment
 
-	judges        bool // whether conformance commands are run
-	preparedHello bool // whether the first guide's folder exists
+	runsConformance bool // whether conformance commands are run
+	preparedHello   bool // whether the first guide's folder exists
 }
 
 // newSession starts in a clone whose programs are built in bin.
@@ -111,7 +111,7 @@ func (s *session) typeAll(b block) {
 		switch program, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(c.text, "bin/"), "./"), " "); {
 		case elsewhere[program]:
 			continue
-		case program == "conformance" && !s.judges:
+		case program == "conformance" && !s.runsConformance:
 			s.checkFlags(b, program, rest)
 			continue
 		case program == "jobrunner" && strings.HasPrefix(rest, "dev ") && !strings.Contains(rest, "--once"):

@@ -48,7 +48,7 @@ func (s *simulated) beginPod(w run.Spec) (created *core.Pod, process run.Process
 	return created, r.process
 }
 
-// A pod of the API becomes a Kubernetes Pod, which has a label of its deployment and an own address.
+// A pod of the API becomes a Kubernetes Pod, with a label of its deployment and its own address.
 func TestPod(t *testing.T) {
 	s := simulate(t)
 	created, process := s.beginPod(podSpec("d1"))
