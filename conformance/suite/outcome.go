@@ -96,17 +96,10 @@ func (c *C) Given(clause string, do func()) {
 		do()
 		return
 	}
-	defer func() {
-		r := recover()
-		if s, ok := r.(stop); ok && s.Verdict == report.Fail {
-			s.Verdict, s.By = report.Blocked, clause
-			panic(s)
-		}
-		if r != nil {
-			panic(r)
-		}
-	}()
-	do()
+	if failed := catchFailure(do); failed != nil {
+		failed.Verdict, failed.By = report.Blocked, clause
+		c.stop(*failed)
+	}
 }
 
 // Should judges a SHOULD within the case. A failure is a WARN, and the case continues.

@@ -14,7 +14,7 @@ import (
 type Pending struct {
 	c        *C
 	cancel   context.CancelFunc
-	done     chan struct{}
+	answered context.Context // ends when the answer has arrived
 	exchange *wire.Exchange
 	arrived  time.Time // the latest time of the answer's arrival
 }
@@ -23,7 +23,8 @@ type Pending struct {
 // advanced before the request is written.
 func (c *C) Start(method, path string, body any, o ...Option) *Pending {
 	ctx, cancel := context.WithCancel(c.ctx)
-	p := &Pending{c: c, cancel: cancel, done: make(chan struct{})}
+	answered, arrive := context.WithCancel(context.WithoutCancel(c.ctx))
+	p := &Pending{c: c, cancel: cancel, answered: answered}
 	r := c.request(method, c.env.Target.Queue()+"/v2/"+c.Endpoint+path, body, o)
 	index, sent := c.nextExchange(), make(chan struct{})
 	markSent := sync.OnceFunc(func() { close(sent) })
@@ -32,7 +33,7 @@ func (c *C) Start(method, path string, body any, o ...Option) *Pending {
 	}
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { markSent() }})
 	go func() {
-		defer close(p.done)
+		defer arrive()
 		defer markSent()
 		p.exchange = c.exchange(traced, index, r)
 		p.arrived = c.latest(p.exchange)
@@ -60,7 +61,7 @@ const patience = 3 * time.Second
 // Unanswered tells whether no answer has arrived yet.
 func (p *Pending) Unanswered() bool {
 	select {
-	case <-p.done:
+	case <-p.answered.Done():
 		return false
 	case <-time.After(5 * time.Millisecond): // for an answer that is on its way
 		return true
@@ -77,18 +78,8 @@ func (p *Pending) Until(t time.Time) {
 	c.WaitUntilSent()
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
-	answered := make(chan struct{})
-	go func() {
-		defer close(answered)
-		select {
-		case <-p.done:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+	defer context.AfterFunc(p.answered, cancel)()
 	err := c.env.Clock.Until(ctx, t)
-	cancel()
-	<-answered
 	if err != nil && (c.ctx.Err() != nil || !p.Answered()) {
 		c.clockStopped(err)
 	}
@@ -98,14 +89,7 @@ func (p *Pending) Until(t time.Time) {
 func (p *Pending) Sleep(d time.Duration) { p.Until(p.c.Now().Add(d)) }
 
 // Answered tells whether the answer has arrived.
-func (p *Pending) Answered() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
-}
+func (p *Pending) Answered() bool { return p.answered.Err() != nil }
 
 // ExpectHeld expects that no answer arrived before a time in the past.
 func (p *Pending) ExpectHeld(until time.Time) {
@@ -123,7 +107,7 @@ func (p *Pending) Answer() *Answer {
 		wait = 30 * time.Second
 	}
 	select {
-	case <-p.done:
+	case <-p.answered.Done():
 		return p.c.answer(p.exchange)
 	case <-time.After(wait):
 	}
@@ -135,5 +119,5 @@ func (p *Pending) Answer() *Answer {
 // Abort cancels the request.
 func (p *Pending) Abort() {
 	p.cancel()
-	<-p.done
+	<-p.answered.Done()
 }
