@@ -108,7 +108,7 @@ const preflightRequests = 5
 // String describes the plan for people.
 func (p Planned) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d cases at %s: up to %d requests, %d jobs, %.0f s of workers", len(p.Cases), p.Target, p.Requests, p.Jobs, p.Seconds)
+	fmt.Fprintf(&b, "%s at %s: up to %s, %s, %.0f s of workers", report.Count(len(p.Cases), "case"), p.Target, report.Count(p.Requests, "request"), report.Count(p.Jobs, "job"), p.Seconds)
 	if p.Wait > 0 {
 		fmt.Fprintf(&b, ", %s of waiting", p.Wait)
 	}

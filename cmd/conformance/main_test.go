@@ -166,13 +166,13 @@ func file(t *testing.T, text string) string {
 // These commands need no deployment.
 func TestRegistry(t *testing.T) {
 	for want, args := range map[string][]string{
-		"A queued job becomes CANCELLED when it is cancelled.":    {"list", "--select=job-1*"},
-		"detects /cancel of a queued job":                         {"explain", "job-17"},
-		"untestable":                                              {"explain", "JOB-47"},
-		"conformance dev":                                         {"version"},
-		"1 cases at http://127.0.0.1:1: up to":                    {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=VER-36"},
-		"1 skipped, safety: it would create and delete objects":   {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=V-05"},
-		"1 cases at http://127.0.0.1:1: up to 22 requests, 0 job": {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=V-05", "--allow=create"},
+		"A queued job becomes CANCELLED when it is cancelled.":   {"list", "--select=job-1*"},
+		"detects /cancel of a queued job":                        {"explain", "job-17"},
+		"untestable":                                             {"explain", "JOB-47"},
+		"conformance dev":                                        {"version"},
+		"1 case at http://127.0.0.1:1: up to":                    {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=VER-36"},
+		"1 skipped, safety: it would create and delete objects":  {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=V-05"},
+		"1 case at http://127.0.0.1:1: up to 22 requests, 0 job": {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=V-05", "--allow=create"},
 	} {
 		if output := runExpecting(t, command(t, args...), 0); !strings.Contains(output, want) {
 			t.Errorf("%v says\n%s\nand not %q", args, output, want)
@@ -248,7 +248,7 @@ func endpoints(t *testing.T, url string) int {
 func TestDefer(t *testing.T) {
 	url := serve(t, nil)
 	cmd := command(t, "run", "--base-url="+url, "--select=LIM-12", "--allow=create,queue", "--defer=later.json")
-	must.Contain(t, runExpecting(t, cmd, 3), "1 cases deferred: conformance resume later.json", "nothing was judged; 1 deferred")
+	must.Contain(t, runExpecting(t, cmd, 3), "1 case deferred: conformance resume later.json", "nothing was judged; 1 deferred")
 	text, err := os.ReadFile(filepath.Join(cmd.Dir, "later.json"))
 	if err != nil || strings.Contains(string(text), key) {
 		t.Errorf("the file is %s, %v", text, err)
@@ -263,7 +263,7 @@ func TestDefer(t *testing.T) {
 	// It is too early, so the case is deferred again.
 	resumed := command(t, "resume", "later.json")
 	resumed.Dir = cmd.Dir
-	must.Contain(t, runExpecting(t, resumed, 3), "1 cases deferred")
+	must.Contain(t, runExpecting(t, resumed, 3), "1 case deferred")
 }
 
 // list --json prints each clause as JSON.

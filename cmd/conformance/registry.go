@@ -10,6 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/client"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
@@ -79,7 +80,7 @@ func (e *explain) Run() error {
 				continue
 			}
 			requests, jobs, seconds := testCase.Cost()
-			fmt.Printf("case    %s: up to %d requests, %d jobs, %g s of a worker", testCase.ID, requests, jobs, seconds)
+			fmt.Printf("case    %s: up to %s, %s, %g s of a worker", testCase.ID, report.Count(requests, "request"), report.Count(jobs, "job"), seconds)
 			if testCase.WaitTime > 0 {
 				fmt.Printf(", %s of waiting", testCase.WaitTime)
 			}

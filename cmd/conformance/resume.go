@@ -89,7 +89,7 @@ func (d *deferred) store(path string) error {
 	if err := d.write(path); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.Run.terminal(), "%d cases deferred: conformance resume %s, at %s or later\n", len(d.State.Journals), path, d.State.Due().Local().Format(time.DateTime))
+	fmt.Fprintf(d.Run.terminal(), "%s deferred: conformance resume %s, at %s or later\n", report.Count(len(d.State.Journals), "case"), path, d.State.Due().Local().Format(time.DateTime))
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"html"
 	"io"
 	"strings"
-	"time"
 )
 
 // Bounds of the summary, since GitHub accepts at most a megabyte.
@@ -24,7 +23,7 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 	if address := r.Target.Address(); address != "" {
 		fmt.Fprintf(&b, "Target %s, ", markdownCode(address))
 	}
-	fmt.Fprintf(&b, "%d clauses in %s, %d requests, %d jobs", len(r.Results), time.Duration(r.Duration).Round(time.Millisecond), r.Requests, r.Jobs)
+	b.WriteString(effort(len(r.Results), "clause", r.Duration, r.Requests, r.Jobs))
 	if r.Reruns != nil {
 		fmt.Fprintf(&b, "; beside that, reruns of %s", r.Reruns)
 	}
@@ -95,8 +94,8 @@ func formatCount(n int) string {
 // markdownGaps lists the clauses that were not judged, or only partly. Blocked clauses are
 // also listed above.
 func markdownGaps(b *strings.Builder, r *Report) {
-	writeMarkdownGaps(b, r.gaps(), fmt.Sprintf("%d clauses were not judged, and don't count as kept", len(r.NotJudged)))
-	writeMarkdownGaps(b, r.partGaps(), fmt.Sprintf("%d clauses were partly judged, since some cases did not run", len(r.PartlyJudged)))
+	writeMarkdownGaps(b, r.gaps(), "Not judged, so not counted as kept: "+Count(len(r.NotJudged), "clause"))
+	writeMarkdownGaps(b, r.partGaps(), "Partly judged, since some cases did not run: "+Count(len(r.PartlyJudged), "clause"))
 }
 
 func writeMarkdownGaps(b *strings.Builder, gaps []gap, title string) {
@@ -131,7 +130,7 @@ func markdownAttention(b *strings.Builder, r *Report) {
 	if len(blocked) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "<details><summary><b>%s</b> %d clauses, by others</summary>\n\n", Blocked, len(blocked))
+	fmt.Fprintf(b, "<details><summary><b>%s</b> %s, by others</summary>\n\n", Blocked, Count(len(blocked), "clause"))
 	for _, x := range blocked {
 		fmt.Fprintf(b, "- %s (%s), by %s: %s\n", x.Clause, x.Level, markdownPlain(cmp.Or(x.By, "another clause")), markdownPlain(x.Statement))
 	}

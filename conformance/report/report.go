@@ -107,11 +107,19 @@ func (r *Reruns) String() string {
 	if r == nil {
 		return ""
 	}
-	cases := "1 case"
-	if r.Cases != 1 {
-		cases = fmt.Sprintf("%d cases", r.Cases)
+	return effort(r.Cases, "case", r.Duration, r.Requests, r.Jobs)
+}
+
+// Count returns a number with its noun, such as "1 clause" or "2 clauses".
+func Count[N int | int64](n N, noun string) string {
+	if n != 1 {
+		noun += "s"
 	}
-	return fmt.Sprintf("%s in %s, %d requests, %d jobs", cases, time.Duration(r.Duration).Round(time.Millisecond), r.Requests, r.Jobs)
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+func effort(n int, noun string, took Duration, requests, jobs int64) string {
+	return fmt.Sprintf("%s in %s, %s, %s", Count(n, noun), time.Duration(took).Round(time.Millisecond), Count(requests, "request"), Count(jobs, "job"))
 }
 
 // Target has the addresses of the deployment that was judged.

@@ -49,8 +49,7 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 	if n := len(r.PartlyJudged); n > 0 {
 		sums = append(sums, p.paint(grey, fmt.Sprintf("%d partly judged", n)))
 	}
-	took := time.Duration(r.Duration).Round(time.Millisecond)
-	fmt.Fprintf(w, "%s: %d clauses in %s, %d requests, %d jobs", strings.Join(sums, ", "), len(r.Results), took, r.Requests, r.Jobs)
+	fmt.Fprintf(w, "%s: %s", strings.Join(sums, ", "), effort(len(r.Results), "clause", r.Duration, r.Requests, r.Jobs))
 	if passed := time.Duration(r.TargetTime); passed > time.Duration(r.Duration)+time.Minute {
 		fmt.Fprintf(w, ", %s of the target's time", passed.Round(time.Second))
 	}
