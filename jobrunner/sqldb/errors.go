@@ -91,7 +91,13 @@ var sqliteOutages = map[int]bool{
 	sqlite3.SQLITE_IOERR: true, sqlite3.SQLITE_CANTOPEN: true, sqlite3.SQLITE_PROTOCOL: true,
 }
 
-// classifySQLite wraps an error in ErrFull, ErrUnavailable or errDamaged if it has that cause.
+// fileError is an ErrUnavailable of SQLite.
+type fileError struct{ error }
+
+func (fileError) Is(target error) bool { return target == ErrUnavailable }
+func (e fileError) Unwrap() error      { return e.error }
+
+// classifySQLite wraps an error in ErrFull, a fileError or errDamaged if it has that cause.
 func classifySQLite(err error) error {
 	var e *lite.Error
 	switch {
@@ -99,7 +105,7 @@ func classifySQLite(err error) error {
 	case e.Primary() == sqlite3.SQLITE_FULL || e.Code == sqlite3.SQLITE_IOERR_SHMSIZE: // the latter: the log's index doesn't fit on the disk
 		return fmt.Errorf("%w (%w)", ErrFull, err)
 	case sqliteOutages[e.Primary()]:
-		return fmt.Errorf("%w (%w)", ErrUnavailable, err)
+		return fileError{fmt.Errorf("the database's file can't be read or written: check its permissions and its disk (%w)", err)}
 	case e.Primary() == sqlite3.SQLITE_CORRUPT || e.Primary() == sqlite3.SQLITE_NOTADB:
 		return fmt.Errorf("%w (%w)", errDamaged, err)
 	}

@@ -355,6 +355,11 @@ func TestInvalidFolder(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a file that isn't a database: %v", err)
 	}
+	folder := t.TempDir()
+	must.Succeed(t, os.Mkdir(filepath.Join(folder, "jobrunner.db"), 0o700))
+	if _, err = sqldb.Open(t.Context(), sqldb.Config{Dir: folder}); !errors.Is(err, sqldb.ErrUnavailable) || !strings.Contains(err.Error(), "check its permissions") {
+		t.Errorf("a file that can't be opened: %v", err)
+	}
 }
 
 func TestMigrate(t *testing.T) { modes(t, testMigrate) }

@@ -264,7 +264,7 @@ func (v *Volumes) Folder() (string, error) {
 	if v.temp == "" {
 		temp, err := os.MkdirTemp("", "gpucloud-volumes-")
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("creating a temporary folder for volumes: %w", err)
 		}
 		v.temp = temp
 	}
