@@ -256,7 +256,13 @@ func (d *dev) follow(ctx context.Context, e *devEndpoint, h host.Handler, python
 		if len(names) == 0 {
 			continue
 		}
-		if d.applyChange(ctx, e, h, python, strings.Join(names, ", "), out) && d.Input != "" {
+		changed := strings.Join(names, ", ")
+		if changed == files.name(d.Input) {
+			out.show("DEV", "", changed+" changed: the job is sent again")
+		} else if !d.applyChange(ctx, e, h, python, changed, out) {
+			continue
+		}
+		if d.Input != "" {
 			loop.resubmit(ctx)
 		}
 	}

@@ -219,7 +219,9 @@ def handler(job):
     return helper.VERSION
 runpod.serverless.start({"handler": handler})
 `)
-	s := startDev(t, file, `--input={"a": 1}`)
+	input := filepath.Join(dir, "input.json")
+	put(t, input, `{"a": 1}`)
+	s := startDev(t, file, "--input="+input)
 	s.until(`In the browser: http://\S+/#code=\w{20,} `)
 	s.until(`Python \d+\.\d+\.\d+ from PATH: python3`)
 	s.until(`\d\d:\d\d:\d\d │     hello\\u001b]0;owned\\u0007\n`) // escaped
@@ -229,6 +231,8 @@ runpod.serverless.start({"handler": handler})
 	put(t, helper, "VERSION = 2\n\n")
 	s.until(`DEV   pkg/helper.py changed: the worker is replaced\n`)
 	s.until(`JOB   COMPLETED .*\n {15}2\n`)
+	put(t, input, `{"a": 22}`)
+	s.until(`(?s)DEV   input.json changed: the job is sent again\n.* pid .*JOB   COMPLETED .*\n {15}2\n`)
 	pids := regexp.MustCompile(`pid (\d+)\n`).FindAllStringSubmatch(s.String(), -1)
 	put(t, file, "import runpod\nraise SystemExit('no model here')\n")
 	s.until(`WARN  all workers of an endpoint fail to start, and its jobs wait\n {15}it ended right after its start, with exit status 1( \(meanwhile .*\))?\n`)
@@ -236,6 +240,9 @@ runpod.serverless.start({"handler": handler})
 	s.lacks("\x1b")
 	s.lacks(`"requestId"`)
 	s.interrupt()
+	if len(pids) != 3 || pids[0][1] == pids[1][1] || pids[1][1] != pids[2][1] {
+		t.Errorf("only a changed program replaces the worker: %q", pids)
+	}
 	for _, found := range pids {
 		if pid, _ := strconv.Atoi(found[1]); runs(pid) {
 			t.Errorf("the worker %d outlives its jobrunner", pid)
