@@ -78,10 +78,9 @@ func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], kind members,
 	return replaced, recorded
 }
 
-// noValue reports whether a value is empty or false, which are equivalent in a create.
+// noValue reports whether a value is empty, false or a speed of 0, which are equivalent in a create.
 func noValue(v attr.Value) bool {
-	b, isBool := v.(types.Bool)
-	return planrule.Empty(v) || isBool && !b.IsUnknown() && !b.ValueBool()
+	return planrule.Empty(v) || v.Equal(types.BoolValue(false)) || v.Equal(types.Float64Value(0))
 }
 
 func list(names []string) string { return strings.Join(names, ", ") }

@@ -111,7 +111,7 @@ func TestPodEveryAttribute(t *testing.T) {
 		"min_vcpu_per_gpu":        {only: api.V1, values: []any{4}, removal: "update", createOnlyNotReturned: true},
 		"min_disk_bandwidth_mbps": {only: api.V1, values: []any{100}, removal: "update", createOnlyNotReturned: true},
 		"min_download_mbps":       {only: api.V1, values: []any{1.5}, removal: "update", createOnlyNotReturned: true},
-		"min_upload_mbps":         {only: api.V1, values: []any{100}, removal: "update", createOnlyNotReturned: true},
+		"min_upload_mbps":         {only: api.V1, values: []any{100, 0, 100, 0}, actions: []string{"update", "replace", "update"}, removal: "update", createOnlyNotReturned: true},
 	}
 	expectAll(t, drive(t, acctest.Deploy(t), api.V2), podType, slices.Collect(maps.Keys(table)))
 	for attribute, c := range table {
