@@ -295,7 +295,8 @@ func checkTemplate(ctx context.Context, p *planrule.Plan[endpoint], planned *tem
 	case p.API == nil:
 		return
 	case p.State != nil && !p.Updates(ctx):
-		if p.State.Private.Template == nil && !p.State.FromTemplate.IsNull() {
+		// A state without a private part doesn't tell.
+		if p.State.Private.Template == nil && slices.Contains(p.State.Private.Named, id) && !p.State.FromTemplate.IsNull() {
 			p.Warn("template_id", templateGone, templateGoneDetail, id)
 		}
 		return

@@ -112,6 +112,10 @@ func TestEndpointTemplateDrift(t *testing.T) {
 	if planned := p.Plan(state.Type, read, config); planned.Action != "no-op" || !strings.Contains(planned.Diagnostics.Warnings(), "The template is gone") {
 		t.Errorf("without the template: %s, %s", planned.Action, planned.Diagnostics)
 	}
+	read = tfdrive.State{Type: read.Type, Value: read.Value}
+	if planned := p.Plan(state.Type, read, config); planned.Action != "no-op" || planned.Diagnostics.Warnings() != "" {
+		t.Errorf("without the private state: %s, %s", planned.Action, planned.Diagnostics)
+	}
 }
 
 // A change of the template also plans an update of the endpoint in the same run. The process
