@@ -157,6 +157,8 @@ func logRequest(ctx context.Context, trace bool, message string, fields map[stri
 // reportUnreachable reports a failure that affects all objects of the run.
 func reportUnreachable(diags *diag.Diagnostics, err error) {
 	switch e, ok := errors.AsType[*api.Error](err); {
+	case errors.Is(err, context.Canceled):
+		diags.AddError("The run was interrupted", err.Error())
 	case ok && e.Status == http.StatusUnauthorized && e.OtherServer == "":
 		diags.AddError("The API key was refused", err.Error())
 	case ok && e.Status == 0 && e.OtherServer == "":

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -219,8 +220,17 @@ func TestProviderTitles(t *testing.T) {
 	if d.Remote {
 		t.Skip("the answers are the test's own")
 	}
-	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>sign in</html>")) }))
+	var waits atomic.Bool
+	asked, release := make(chan struct{}), make(chan struct{})
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if waits.CompareAndSwap(true, false) {
+			close(asked)
+			<-release
+		}
+		w.Write([]byte("<html>sign in</html>"))
+	}))
 	defer page.Close()
+	defer close(release)
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
 	for title, block := range map[string]map[string]any{
@@ -231,6 +241,15 @@ func TestProviderTitles(t *testing.T) {
 		if err := tfdrive.Start(t, provider.New("test")(), block).Configured.Err(); err == nil || !strings.HasPrefix(err.Error(), ": "+title+": ") {
 			t.Errorf("expected the title %q, got %v", title, err)
 		}
+	}
+	p := tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": page.URL, "api_key": "k"})
+	waits.Store(true)
+	go func() {
+		<-asked
+		p.Stop()
+	}()
+	if err := p.Walk().Configured.Err(); err == nil || !strings.HasPrefix(err.Error(), ": The run was interrupted: ") {
+		t.Errorf("interrupted: %v", err)
 	}
 }
 
