@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
@@ -130,6 +131,16 @@ func upgrades(t *testing.T, server tfprotov6.ProviderServer, name string, versio
 		if _, err := resp.UpgradedIdentity.IdentityData.Unmarshal(identity.ValueType()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A fraction that somebody wrote into the state is reported at its attribute.
+func TestFractionInState(t *testing.T) {
+	server := provider.Server("test")
+	resp, err := server.UpgradeResourceState(t.Context(), &tfprotov6.UpgradeResourceStateRequest{TypeName: "gpucloud_network_volume", RawState: rawState(t, map[string]any{"id": "v", "size": 10.5})})
+	must.Succeed(t, err)
+	if err := tfdrive.Diagnostics(resp.Diagnostics).Err(); err == nil || err.Error() != "size: Invalid value of size: Invalid size in the state: expected a whole number, got 10.5." {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -76,12 +76,13 @@ type content interface {
 	TypeAtTerraformPath(ctx context.Context, at *tftypes.AttributePath) (attr.Type, error)
 }
 
-// fractions reports the numbers of a configuration that must be whole and aren't.
-func fractions(ctx context.Context, schema content, config *tfprotov6.DynamicValue) (diags []*tfprotov6.Diagnostic) {
-	if schema == nil || config == nil {
+// fractions reports the numbers of a configuration or state that must be whole and aren't. where
+// is part of the message.
+func fractions(ctx context.Context, schema content, of *tfprotov6.DynamicValue, where string) (diags []*tfprotov6.Diagnostic) {
+	if schema == nil || of == nil {
 		return nil
 	}
-	value, err := config.Unmarshal(schema.Type().TerraformType(ctx))
+	value, err := of.Unmarshal(schema.Type().TerraformType(ctx))
 	if err != nil {
 		return nil // the framework reports the error
 	}
@@ -99,7 +100,7 @@ func fractions(ctx context.Context, schema content, config *tfprotov6.DynamicVal
 		if wanted, err := schema.TypeAtTerraformPath(ctx, at); err == nil && wanted.Equal(basetypes.Int64Type{}) {
 			diags = append(diags, &tfprotov6.Diagnostic{
 				Severity: tfprotov6.DiagnosticSeverityError, Attribute: at, Summary: "Invalid value of " + attributeName(at),
-				Detail: fmt.Sprintf("Invalid %s: expected a whole number, got %s.", attributeName(at), n.Text('g', 20)),
+				Detail: fmt.Sprintf("Invalid %s%s: expected a whole number, got %s.", attributeName(at), where, n.Text('g', 20)),
 			})
 		}
 		return true, nil

@@ -19,7 +19,7 @@ func guard[Q, R any](ctx context.Context, schema content, call func(context.Cont
 	ctx, secrets := redact.NewContext(ctx)
 	secrets.AddLater(func() []string { return secretsOf(ctx, schema, req) })
 	if field := reflect.ValueOf(req).Elem().FieldByName("Config"); field.IsValid() {
-		if diags := fractions(ctx, schema, field.Interface().(*tfprotov6.DynamicValue)); len(diags) > 0 {
+		if diags := fractions(ctx, schema, field.Interface().(*tfprotov6.DynamicValue), ""); len(diags) > 0 {
 			resp := new(R)
 			reflect.ValueOf(resp).Elem().FieldByName("Diagnostics").Set(reflect.ValueOf(diags))
 			return resp, nil
@@ -94,8 +94,14 @@ func (s *server) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSour
 	return guard(ctx, s.data[req.TypeName], s.protocol.ReadDataSource, req)
 }
 
+// UpgradeResourceState also rejects a state that was edited by hand to have fractions.
 func (s *server) UpgradeResourceState(ctx context.Context, req *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
-	return guard(withState(ctx, req.RawState), s.resources[req.TypeName], s.protocol.UpgradeResourceState, req)
+	schema := s.resources[req.TypeName]
+	resp, err := guard(withState(ctx, req.RawState), schema, s.protocol.UpgradeResourceState, req)
+	if err == nil {
+		resp.Diagnostics = append(resp.Diagnostics, fractions(ctx, schema, resp.UpgradedState, " in the state")...)
+	}
+	return resp, err
 }
 
 func (s *server) MoveResourceState(ctx context.Context, req *tfprotov6.MoveResourceStateRequest) (*tfprotov6.MoveResourceStateResponse, error) {
@@ -141,7 +147,7 @@ func (s *server) PlanAction(ctx context.Context, req *tfprotov6.PlanActionReques
 
 // InvokeAction also redacts the progress messages of the action.
 func (s *server) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRequest) (*tfprotov6.InvokeActionServerStream, error) {
-	if diags := fractions(ctx, s.actions[req.ActionType], req.Config); len(diags) > 0 {
+	if diags := fractions(ctx, s.actions[req.ActionType], req.Config, ""); len(diags) > 0 {
 		return &tfprotov6.InvokeActionServerStream{Events: func(yield func(tfprotov6.InvokeActionEvent) bool) {
 			yield(tfprotov6.InvokeActionEvent{Type: tfprotov6.CompletedInvokeActionEventType{Diagnostics: diags}})
 		}}, nil
