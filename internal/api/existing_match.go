@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"strings"
 )
 
 // ExistingMatch is an object that equals a planned one or has its unique name.
@@ -12,10 +13,11 @@ type ExistingMatch struct {
 	NameTaken bool // has the planned name, which is unique
 }
 
-// Warning returns the plan's warning about the match. title is the kind's name in messages,
-// typeName the resource type. Each summary contains the id, because Terraform merges warnings
-// with equal summaries.
-func (m ExistingMatch) Warning(title, typeName string) (summary, detail string) {
+// ExistingWarning returns the plan's warning about the matches of an object. title is the kind's
+// name in messages, typeName the resource type. Each summary contains an id, because Terraform
+// merges warnings with equal summaries.
+func ExistingWarning(matches []ExistingMatch, title, typeName string) (summary, detail string) {
+	m := matches[0]
 	command := importCommand(typeName, m.ID)
 	if m.NameTaken {
 		settings := "other settings"
@@ -26,15 +28,24 @@ func (m ExistingMatch) Warning(title, typeName string) (summary, detail string) 
 			fmt.Sprintf("%s has this name, which is unique, with %s. The apply fails unless it removes or renames %s first: an object that was there before is never taken over. "+
 				"If an interrupted apply left it, import it before you apply (with terraform or tofu): %s\nIf it is managed elsewhere, or create_before_destroy replaces it, choose another name.", m.ID, settings, m.ID, command)
 	}
-	return fmt.Sprintf("An equal %s exists already: %s", title, m.ID),
-		fmt.Sprintf("%s has the same name and settings, and no resource that was read so far manages it. If an interrupted apply left it, import it before you apply (with terraform or tofu): %s\n"+
-			"Otherwise, if another instance of a count or for_each manages it, or if create_before_destroy replaces it, go on: the apply creates another one.", m.ID, command)
+	var ids, commands []string
+	for _, match := range matches {
+		ids, commands = append(ids, match.ID), append(commands, importCommand(typeName, match.ID))
+	}
+	more := ""
+	if len(matches) > 1 {
+		more = fmt.Sprintf(" and %d more", len(matches)-1)
+	}
+	return fmt.Sprintf("An equal %s exists already: %s%s", title, m.ID, more),
+		fmt.Sprintf("No resource that was read so far manages %s, with the same name and settings. If an interrupted apply left it, import it before you apply (with terraform or tofu): %s\n"+
+			"Otherwise, if another instance of a count or for_each manages it, or if create_before_destroy replaces it, go on: the apply creates another one.", strings.Join(ids, ", "), strings.Join(commands, "\n"))
 }
 
 // ExistingMatches returns the objects that a create of want could be confused with: equal ones,
 // which an interrupted run may have left, and the one with the same unique name. It uses the
 // list that all reads share. It returns nothing if the list fails, or once this run has
 // written an object of the kind, because the list then contains the run's own objects.
+// It returns an equal object once: instances of a count may be planned before others are read.
 func (r *restCollection[T]) ExistingMatches(ctx context.Context, want T) (matches []ExistingMatch) {
 	if !r.cache.canMatch() {
 		return nil
@@ -50,6 +61,9 @@ func (r *restCollection[T]) ExistingMatches(ctx context.Context, want T) (matche
 			continue
 		}
 		if equal := !r.writeOnly && r.same(o, want); equal || r.uniqueNames {
+			if !r.uniqueNames {
+				r.creates.account(e.id)
+			}
 			matches = append(matches, ExistingMatch{ID: e.id, Equal: equal, NameTaken: r.uniqueNames})
 		}
 	}

@@ -197,6 +197,9 @@ func TestObjectThatWasReadIsNotTakenOver(t *testing.T) {
 			if matches := c.NetworkVolumes.ExistingMatches(t.Context(), volume("v")); (len(matches) == 0) != reads {
 				t.Errorf("read before: %t, matches: %+v", reads, matches)
 			}
+			if matches := c.NetworkVolumes.ExistingMatches(t.Context(), volume("v")); len(matches) > 0 {
+				t.Errorf("another plan of the run matches again: %+v", matches)
+			}
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
@@ -67,8 +68,8 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		r.refuseProtected(p.State, "replaced", &resp.Diagnostics)
 	}
 	if p.State == nil && r.kind.ExistingMatches != nil && p.API != nil && req.Config.Raw.IsFullyKnown() && !resp.Diagnostics.HasError() {
-		for _, match := range r.kind.ExistingMatches(ctx, p.API, p.Plan) {
-			resp.Diagnostics.AddWarning(match.Warning(r.kind.Title, r.typeName()))
+		if matches := r.kind.ExistingMatches(ctx, p.API, p.Plan); len(matches) > 0 {
+			resp.Diagnostics.AddWarning(api.ExistingWarning(matches, r.kind.Title, r.typeName()))
 		}
 	}
 }
