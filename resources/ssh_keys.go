@@ -99,10 +99,10 @@ type sshKeys struct {
 	KeepOthers types.Bool   `tfsdk:"keep_others"`
 }
 
-// planSSHKeys lists the keys of others that a create would remove. Keys that are added later
-// appear as differences after a refresh.
+// planSSHKeys lists the keys of others that the first plan without keep_others would remove. Keys
+// that are added later appear as differences after a refresh.
 func planSSHKeys(ctx context.Context, p *planrule.Plan[sshKeys]) {
-	if p.State != nil || p.API == nil || p.Version != api.V2 || p.Plan.KeepOthers.ValueBool() || p.Plan.KeepOthers.IsUnknown() || p.Plan.Keys.IsUnknown() {
+	if p.State != nil && !p.State.KeepOthers.ValueBool() || p.API == nil || p.Version != api.V2 || p.Plan.KeepOthers.ValueBool() || p.Plan.KeepOthers.IsUnknown() || p.Plan.Keys.IsUnknown() {
 		return
 	}
 	got, err := p.API.SSHKeys.Get(ctx)
@@ -114,9 +114,12 @@ func planSSHKeys(ctx context.Context, p *planrule.Plan[sshKeys]) {
 	if len(own) < len(p.Plan.Keys.Elements()) { // some keys are still unknown
 		return
 	}
+	if p.State != nil { // the plan shows these
+		own = append(own, value.Strings(p.State.Keys)...)
+	}
 	if others := without(got, own); len(others) > 0 {
-		p.Warn("keys", "Keys of the account will be removed", "The account has %d keys that are not listed here, and the apply removes them: %s. "+
-			"Add them to keys, or set keep_others = true to leave them.", len(others), strings.Join(shortKeys(others), "; "))
+		p.Warn("keys", "Keys of the account will be removed", "The account has keys that are not listed here, and the apply removes them: %s. "+
+			"Add them to keys, or set keep_others = true to leave them.", strings.Join(shortKeys(others), "; "))
 	}
 }
 

@@ -81,8 +81,8 @@ func TestSSHKeysBesideOthers(t *testing.T) {
 	keysAre(t, d, othersKey)
 }
 
-// The plan of a create warns if it removes the keys of others. It rejects a text that isn't a
-// public key.
+// The plan of a create, and of an update that no longer keeps them, warns if it removes the keys
+// of others. It rejects a text that isn't a public key.
 func TestSSHKeysPlan(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
@@ -99,6 +99,10 @@ func TestSSHKeysPlan(t *testing.T) {
 		"unknown":     {"keys": tfdrive.Unknown},
 	} {
 		must.Equal(t, plan(config), "", name, "the plan warns")
+	}
+	kept := apply(t, p, typeName, tfdrive.State{}, map[string]any{"keys": []any{annesKey}, "keep_others": true}, "create")
+	if warning := p.Plan(typeName, kept, map[string]any{"keys": []any{bensKey}}).Diagnostics.Warnings(); !strings.Contains(warning, "removes them: ecdsa-sha2-nistp256 other@example.com.") {
+		t.Errorf("the plan without keep_others warns: %q", warning)
 	}
 	for _, key := range []string{"", "AAAA", "ssh-rsa", annesKey + "\n", "-----BEGIN OPENSSH PRIVATE KEY-----"} {
 		expectRefusal(t, d, p, tfdrive.State{}, typeName, map[string]any{"keys": []any{key}}, "keys.*", "expected a public key")
