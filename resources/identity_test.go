@@ -112,6 +112,9 @@ func TestIdentityAndImport(t *testing.T) {
 		if err := diags.Err(); err != nil || !byIdentity.Value.Equal(byID.Value) || p.Identity(byIdentity, "id") != id {
 			t.Errorf("by identity: %v\n%s\n%s", err, byIdentity.Value, byID.Value)
 		}
+		if none, diags := p.Walk().Import(typeName, ""); diags.Err() == nil || !strings.Contains(diags.Err().Error(), "Invalid import ID") {
+			t.Errorf("import without an id: %v, %v", none.Value, diags)
+		}
 		if k.nameless {
 			return
 		}

@@ -9,10 +9,10 @@ import (
 // Named is an object's id and name.
 type Named struct{ ID, Name string }
 
-// WithName returns the ids of the objects that have exactly this name, sorted.
+// WithName returns the ids of the objects that have exactly this name, sorted. An empty name has none.
 func WithName(all []Named, name string) (ids []string) {
 	for _, o := range all {
-		if o.Name == name {
+		if o.Name == name && name != "" {
 			ids = append(ids, o.ID)
 		}
 	}

@@ -38,11 +38,14 @@ func (k *Kind[M]) identify(ctx context.Context, m *M, identity *tfsdk.ResourceId
 
 // ImportState imports an object by its identity, its id, or a unique name.
 func (r *kindResource[M]) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	id := req.ID
-	if id == "" && req.Identity != nil {
+	id := types.StringNull()
+	if req.ID == "" && req.Identity != nil {
 		resp.Diagnostics.Append(req.Identity.GetAttribute(ctx, idPath, &id)...)
-	} else if c := r.client(&resp.Diagnostics); c != nil {
-		id = r.find(ctx, c, req.ID, &resp.Diagnostics)
+	}
+	if id.IsNull() {
+		if c := r.client(&resp.Diagnostics); c != nil {
+			id = types.StringValue(r.find(ctx, c, req.ID, &resp.Diagnostics))
+		}
 	}
 	if resp.Diagnostics.HasError() {
 		return
@@ -81,7 +84,7 @@ func (r *kindResource[M]) find(ctx context.Context, c *api.Client, idOrName stri
 	case err != nil:
 		r.report(diags, "list", "", err)
 	default:
-		diags.AddError("Invalid import ID", fmt.Sprintf("Expected the id of %s as the API shows it, with letters, digits, - and _ only, or the exact name of one that exists; got %q.", withArticle(r.kind.Title), idOrName))
+		diags.AddError("Invalid import ID", fmt.Sprintf("Expected the id of %s as the API shows it, with letters, digits, - and _ only, or the exact name of one that exists; got %.100q.", withArticle(r.kind.Title), idOrName))
 	}
 	return ""
 }
