@@ -110,7 +110,7 @@ func (e *Error) Remedy() string {
 	case e.Status == 0:
 		return "Check that the deployment is running and that its address is right."
 	case e.Status >= 300 && e.Status < 400:
-		return "Set the base address to where the deployment answers itself: the API key is never sent on to another host."
+		return "Set base_url to the address that answers without a redirect: the API key is never sent to another host."
 	case e.Status < 300 && e.OtherServer != "":
 		return fmt.Sprintf("The address looks like %s. Check base_url, and what stands between it and the API.", e.OtherServer)
 	case e.Status == http.StatusNotFound && e.OtherServer != "":

@@ -98,7 +98,7 @@ func (r *Response) Failure(detail string) *Error {
 // Unreadable returns the error of a successful answer that doesn't match the API.
 func (r *Response) Unreadable(cause error) *Error {
 	e := r.failure()
-	e.Detail = "the answer is not what this API answers: " + r.sanitize(cause.Error())
+	e.Detail = "the response is not one of this API: " + r.sanitize(cause.Error())
 	return e
 }
 
