@@ -1,7 +1,7 @@
 package provider
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"math/big"
 	"strings"
@@ -12,7 +12,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
@@ -48,32 +47,20 @@ func levelAttribute(text string) schema.StringAttribute {
 }
 
 // planChecks is the attribute plan_checks.
-type planChecks struct {
-	Names       types.String `tfsdk:"names"`
-	Stock       types.String `tfsdk:"stock"`
-	DataCenters types.String `tfsdk:"data_centers"`
-	Cost        types.String `tfsdk:"cost"`
-}
+type planChecks struct{ Names, Stock, DataCenters, Cost catalog.Level }
 
 // catalogSettings returns the checks that the block configures. An unknown check uses its
 // default.
-func (s settings) catalogSettings(ctx context.Context, diags *diag.Diagnostics) catalog.Settings {
-	var checks planChecks
-	if !s.PlanChecks.IsNull() && !s.PlanChecks.IsUnknown() {
-		diags.Append(s.PlanChecks.As(ctx, &checks, basetypes.ObjectAsOptions{})...)
+func (s settings) catalogSettings(diags *diag.Diagnostics) catalog.Settings {
+	checks := value.As[planChecks](s.PlanChecks)
+	if checks == nil {
+		checks = &planChecks{}
 	}
 	return catalog.Settings{
-		Names: levelOr(checks.Names, catalog.Error), Stock: levelOr(checks.Stock, catalog.Warning),
-		DataCenters: levelOr(checks.DataCenters, catalog.Error), Cost: levelOr(checks.Cost, catalog.Error),
+		Names: cmp.Or(checks.Names, catalog.Error), Stock: cmp.Or(checks.Stock, catalog.Warning),
+		DataCenters: cmp.Or(checks.DataCenters, catalog.Error), Cost: cmp.Or(checks.Cost, catalog.Error),
 		Ceiling: s.ceiling(diags),
 	}
-}
-
-func levelOr(configured types.String, otherwise catalog.Level) catalog.Level {
-	if level := configured.ValueString(); level != "" {
-		return catalog.Level(level)
-	}
-	return otherwise
 }
 
 // ceiling returns the cost limit from the block or else from the environment.

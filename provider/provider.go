@@ -114,7 +114,7 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 	if resp.Diagnostics.HasError() || block.unknown() {
 		return // without the API, a plan does what it can
 	}
-	s, checks := block.resolve(&resp.Diagnostics), block.catalogSettings(ctx, &resp.Diagnostics)
+	s, checks := block.resolve(&resp.Diagnostics), block.catalogSettings(&resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}

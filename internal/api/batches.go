@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -82,10 +81,10 @@ func (j *Jobs) batch(ctx context.Context, method, endpointID, batchID, path stri
 }
 
 func (j *Jobs) onBatch(ctx context.Context, method, endpointID, batchID, path string, body any, query url.Values, out any) error {
-	switch {
-	case batchID != "" && !ValidID(batchID):
-		return fmt.Errorf("%q can't be the id of a batch: an id has letters, digits, - and _ only", batchID)
-	case batchID != "":
+	if batchID != "" {
+		if err := checkID("batch", batchID); err != nil {
+			return err
+		}
 		path = "/" + batchID + path
 	}
 	return j.do(ctx, endpointID, "/batch"+path, httpclient.Call{Method: method, Body: body, Query: query}, out)

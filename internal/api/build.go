@@ -1,8 +1,8 @@
 package api
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
@@ -34,10 +34,8 @@ func (c *Client) EndpointBuilds(ctx context.Context, endpointID string) ([]Build
 
 // EndpointBuild reads one build of an endpoint (v2 only).
 func (c *Client) EndpointBuild(ctx context.Context, endpointID, id string) (out Build, err error) {
-	for what, id := range map[string]string{"an endpoint": endpointID, "a build": id} {
-		if !ValidID(id) {
-			return out, fmt.Errorf("%s can't be the id of %s: an id has at most 128 letters, digits, - and _", quoteID(id), what)
-		}
+	if err := cmp.Or(checkID("endpoint", endpointID), checkID("build", id)); err != nil {
+		return out, err
 	}
 	err = c.deployment.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/v2/serverless/" + endpointID + "/builds/" + id}, &out)
 	if err == nil && out.ID != id {

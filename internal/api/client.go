@@ -17,6 +17,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"regexp"
 	"time"
 
@@ -122,3 +123,11 @@ var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 
 // ValidID reports whether id can be an object's id: one segment of a path.
 func ValidID(id string) bool { return idForm.MatchString(id) }
+
+// checkID returns an error if id can't be an object's id.
+func checkID(kind, id string) error {
+	if ValidID(id) {
+		return nil
+	}
+	return fmt.Errorf("%s can't be the id of any %s: an id has at most 128 letters, digits, - and _", quoteID(id), kind)
+}

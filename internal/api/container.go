@@ -55,6 +55,16 @@ func changedContainer(have, want *Container) (patch, error) {
 	return after.without(before), err
 }
 
+// withPortsOf returns c with its ports in the order of have if both have the same ports.
+func (c *Container) withPortsOf(have *Container) *Container {
+	if c == nil || c.Ports == nil || have == nil || have.Ports == nil {
+		return c
+	}
+	out := *c
+	out.Ports = new(inOrderOf(*have.Ports, *c.Ports))
+	return &out
+}
+
 // completed fills in the container of an answer: absent and null members are empty. A member
 // that every container has stays nil, because a deployment that omits it can't return it.
 func completed(c Container) *Container {

@@ -102,11 +102,7 @@ func aligned(have, want Endpoint) Endpoint {
 		gpu.AllowedCUDAVersions = inOrderOf(have.GPU.AllowedCUDAVersions, gpu.AllowedCUDAVersions)
 		want.GPU = &gpu
 	}
-	if have.Container != nil && have.Container.Ports != nil && want.Container != nil && want.Container.Ports != nil {
-		container := *want.Container
-		container.Ports = new(inOrderOf(*have.Container.Ports, *container.Ports))
-		want.Container = &container
-	}
+	want.Container = want.Container.withPortsOf(have.Container)
 	return want
 }
 

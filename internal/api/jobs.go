@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -154,8 +153,8 @@ func (j *Jobs) PurgeQueue(ctx context.Context, endpointID string) (removed int, 
 }
 
 func (j *Jobs) job(ctx context.Context, method, endpointID, path, jobID string) (Job, error) {
-	if !ValidID(jobID) {
-		return Job{}, fmt.Errorf("%q can't be the id of a job: an id has letters, digits, - and _ only", jobID)
+	if err := checkID("job", jobID); err != nil {
+		return Job{}, err
 	}
 	answer := identified[Job]{kind: "job", want: jobID, decode: decodePlain[Job]}
 	err := j.do(ctx, endpointID, path+jobID, httpclient.Call{Method: method}, &answer)
@@ -182,8 +181,8 @@ func (j *Jobs) StartFailure(ctx context.Context, endpointID string) (reason stri
 }
 
 func (j *Jobs) do(ctx context.Context, endpointID, path string, c httpclient.Call, out any) error {
-	if !ValidID(endpointID) {
-		return fmt.Errorf("%q can't be the id of an endpoint: an id has letters, digits, - and _ only", endpointID)
+	if err := checkID("endpoint", endpointID); err != nil {
+		return err
 	}
 	c.URL, c.Untracked = j.url(endpointID, path), true
 	return j.deployment.Do(ctx, c, out)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -46,8 +47,8 @@ const quietLog = time.Second
 
 // WorkerLog reads the log of an endpoint's worker (v2 only).
 func (c *Client) WorkerLog(ctx context.Context, endpointID, workerID string, q LogQuery) ([]LogLine, error) {
-	if !ValidID(endpointID) || !ValidID(workerID) {
-		return nil, fmt.Errorf("%q and %q can't be the ids of an endpoint and its worker: an id has letters, digits, - and _ only", endpointID, workerID)
+	if err := cmp.Or(checkID("endpoint", endpointID), checkID("worker", workerID)); err != nil {
+		return nil, err
 	}
 	if err := c.LearnEndpoint(ctx, endpointID); err != nil {
 		return nil, err
@@ -57,8 +58,8 @@ func (c *Client) WorkerLog(ctx context.Context, endpointID, workerID string, q L
 
 // PodLog reads the log of a pod (v2 only).
 func (c *Client) PodLog(ctx context.Context, podID string, q LogQuery) ([]LogLine, error) {
-	if !ValidID(podID) {
-		return nil, fmt.Errorf("%q can't be the id of a pod: an id has letters, digits, - and _ only", podID)
+	if err := checkID("pod", podID); err != nil {
+		return nil, err
 	}
 	if redact.FromContext(ctx) != nil {
 		if _, err := c.Pods.Get(ctx, podID); err != nil { // adds its environment, which the log may contain, to the redact.Set

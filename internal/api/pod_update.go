@@ -34,7 +34,8 @@ func podsV1(d *deployment, cache *listCache) *Pods {
 		return w, err
 	}
 	r.update = func(have, want Pod) (patch, error) {
-		p, after, err := changedV1("pod", newPodV1, have.shown(), alignedPod(have, want).mutable())
+		want.Container = want.Container.withPortsOf(have.Container)
+		p, after, err := changedV1("pod", newPodV1, have.shown(), want.mutable())
 		if err != nil {
 			return nil, err
 		}
@@ -50,7 +51,7 @@ func podsV2(d *deployment, cache *listCache) *Pods {
 	r.decode = decodeAs(podV2.neutral)
 	r.create = func(want Pod) (any, error) { return createPodV2(want) }
 	r.update = func(have, want Pod) (patch, error) {
-		want = alignedPod(have, want)
+		want.Container = want.Container.withPortsOf(have.Container)
 		changes, err := changedMembers(clearingValues(contract.V2, "pod"), new(have.shown()), want.mutable())
 		if err != nil {
 			return nil, err
@@ -116,13 +117,3 @@ func normalizePods(got, want Pod) (Pod, Pod) {
 // IsAccessVariable reports whether a deployment may set this variable in pods on its own, for
 // SSH or Jupyter.
 func IsAccessVariable(name string) bool { return name == "PUBLIC_KEY" || name == "JUPYTER_PASSWORD" }
-
-// alignedPod returns want with its ports in the order of have if both have the same ports.
-func alignedPod(have, want Pod) Pod {
-	if have.Container != nil && have.Container.Ports != nil && want.Container != nil && want.Container.Ports != nil {
-		container := *want.Container
-		container.Ports = new(inOrderOf(*have.Container.Ports, *container.Ports))
-		want.Container = &container
-	}
-	return want
-}

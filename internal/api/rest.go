@@ -67,8 +67,8 @@ func (r *restCollection[T]) List(ctx context.Context) ([]T, error) {
 }
 
 func (r *restCollection[T]) Get(ctx context.Context, id string) (got T, err error) {
-	if !ValidID(id) {
-		return got, r.invalidID(id)
+	if err := checkID(r.kind, id); err != nil {
+		return got, err
 	}
 	e, err := r.read(ctx, id)
 	if err != nil {
@@ -284,14 +284,7 @@ func (r *restCollection[T]) fetchObject(ctx context.Context, id string) (got T, 
 
 // callByID returns a call about one object.
 func (r *restCollection[T]) callByID(method, id string) (httpclient.Call, error) {
-	if !ValidID(id) {
-		return httpclient.Call{}, r.invalidID(id)
-	}
-	return httpclient.Call{Method: method, URL: r.settings.BaseURL + r.path + "/" + id}, nil
-}
-
-func (r *restCollection[T]) invalidID(id string) error {
-	return fmt.Errorf("%s can't be the id of any %s: an id has at most 128 letters, digits, - and _", quoteID(id), r.kind)
+	return httpclient.Call{Method: method, URL: r.settings.BaseURL + r.path + "/" + id}, checkID(r.kind, id)
 }
 
 // sendForObject sends a call whose answer is one object: the one with the id, or a new one if

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
@@ -96,8 +95,8 @@ func (c *Client) EndpointReleases(ctx context.Context, endpointID string) (out R
 
 // listOfEndpoint reads a list whose member has the name of its path.
 func listOfEndpoint[W any](ctx context.Context, c *Client, endpointID, name string, rest any) ([]W, error) {
-	if !ValidID(endpointID) {
-		return nil, fmt.Errorf("%q can't be the id of an endpoint: an id has letters, digits, - and _ only", endpointID)
+	if err := checkID("endpoint", endpointID); err != nil {
+		return nil, err
 	}
 	return allPages[W](ctx, c.deployment, httpclient.Call{URL: c.deployment.settings.BaseURL + "/v2/serverless/" + endpointID + "/" + name}, name, rest)
 }

@@ -26,31 +26,23 @@ func deriveAttribute(a schema.Attribute) data.Attribute {
 	text, sensitive := derivedDescription(a.GetMarkdownDescription()), a.IsSensitive()
 	switch a := a.(type) {
 	case schema.StringAttribute:
-		return data.StringAttribute{Computed: true, CustomType: a.CustomType, Sensitive: sensitive, MarkdownDescription: text}
+		return data.StringAttribute{Computed: true, Sensitive: sensitive, MarkdownDescription: text}
 	case schema.BoolAttribute:
-		return data.BoolAttribute{Computed: true, CustomType: a.CustomType, Sensitive: sensitive, MarkdownDescription: text}
+		return data.BoolAttribute{Computed: true, Sensitive: sensitive, MarkdownDescription: text}
 	case schema.Int64Attribute:
-		return data.Int64Attribute{Computed: true, CustomType: a.CustomType, Sensitive: sensitive, MarkdownDescription: text}
+		return data.Int64Attribute{Computed: true, Sensitive: sensitive, MarkdownDescription: text}
 	case schema.Float64Attribute:
-		return data.Float64Attribute{Computed: true, CustomType: a.CustomType, Sensitive: sensitive, MarkdownDescription: text}
-	case schema.NumberAttribute:
-		return data.NumberAttribute{Computed: true, CustomType: a.CustomType, Sensitive: sensitive, MarkdownDescription: text}
+		return data.Float64Attribute{Computed: true, Sensitive: sensitive, MarkdownDescription: text}
 	case schema.ListAttribute:
-		return data.ListAttribute{Computed: true, ElementType: a.ElementType, CustomType: a.CustomType, Sensitive: sensitive, MarkdownDescription: text}
+		return data.ListAttribute{Computed: true, ElementType: a.ElementType, Sensitive: sensitive, MarkdownDescription: text}
 	case schema.SetAttribute:
-		return data.SetAttribute{Computed: true, ElementType: a.ElementType, CustomType: a.CustomType, Sensitive: sensitive, MarkdownDescription: text}
+		return data.SetAttribute{Computed: true, ElementType: a.ElementType, Sensitive: sensitive, MarkdownDescription: text}
 	case schema.MapAttribute:
-		return data.MapAttribute{Computed: true, ElementType: a.ElementType, CustomType: a.CustomType, Sensitive: sensitive, MarkdownDescription: text}
+		return data.MapAttribute{Computed: true, ElementType: a.ElementType, Sensitive: sensitive, MarkdownDescription: text}
 	case schema.SingleNestedAttribute:
-		return data.SingleNestedAttribute{Computed: true, CustomType: a.CustomType, Sensitive: sensitive, MarkdownDescription: text, Attributes: derive(a.Attributes, nil)}
+		return data.SingleNestedAttribute{Computed: true, Sensitive: sensitive, MarkdownDescription: text, Attributes: derive(a.Attributes, nil)}
 	case schema.ListNestedAttribute:
-		return data.ListNestedAttribute{Computed: true, CustomType: a.CustomType, Sensitive: sensitive, MarkdownDescription: text,
-			NestedObject: data.NestedAttributeObject{Attributes: derive(a.NestedObject.Attributes, nil)}}
-	case schema.SetNestedAttribute:
-		return data.SetNestedAttribute{Computed: true, CustomType: a.CustomType, Sensitive: sensitive, MarkdownDescription: text,
-			NestedObject: data.NestedAttributeObject{Attributes: derive(a.NestedObject.Attributes, nil)}}
-	case schema.MapNestedAttribute:
-		return data.MapNestedAttribute{Computed: true, CustomType: a.CustomType, Sensitive: sensitive, MarkdownDescription: text,
+		return data.ListNestedAttribute{Computed: true, Sensitive: sensitive, MarkdownDescription: text,
 			NestedObject: data.NestedAttributeObject{Attributes: derive(a.NestedObject.Attributes, nil)}}
 	}
 	panic(fmt.Sprintf("no attribute of a data source is derived from a %T", a)) // a programming error, which every test finds
