@@ -22,14 +22,12 @@ type (
 	}
 	// keyJSON describes a key without anything that could reveal it.
 	keyJSON struct {
-		Name       string       `json:"name"` // "": the deployment's own
-		Owner      string       `json:"owner"`
-		Management apikey.Scope `json:"management"`
-		Jobs       apikey.Scope `json:"jobs"`
-		Endpoints  []string     `json:"endpoints"` // empty means all
-		Created    int64        `json:"created"`   // 0 if unknown
-		Expires    int64        `json:"expires"`   // 0 if never
-		Expired    bool         `json:"expired"`
+		callerJSON
+		Name      string   `json:"name"`      // "": the deployment's own
+		Endpoints []string `json:"endpoints"` // empty means all
+		Created   int64    `json:"created"`   // 0 if unknown
+		Expires   int64    `json:"expires"`   // 0 if never
+		Expired   bool     `json:"expired"`
 	}
 )
 
@@ -46,10 +44,6 @@ func (p *Page) caller(r *http.Request) apikey.Identity {
 	return caller
 }
 
-func describeCaller(caller apikey.Identity) callerJSON {
-	return callerJSON{caller.Owner, caller.Management, caller.Jobs}
-}
-
 // keys returns the keys that the caller may see: all if the caller has all rights, otherwise those of
 // the same owner.
 func (p *Page) keys(r *http.Request) *keysJSON {
@@ -61,14 +55,14 @@ func (p *Page) keys(r *http.Request) *keysJSON {
 		out.Fault = "The list of API keys can’t be read. Until that is repaired, only the deployment’s own key is accepted."
 	}
 	if everything || caller.Owner == apikey.Default {
-		visible = append(visible, keyJSON{Owner: apikey.Default, Management: apikey.All, Jobs: apikey.All, Endpoints: []string{}})
+		visible = append(visible, keyJSON{callerJSON: callerJSON{apikey.Default, apikey.All, apikey.All}, Endpoints: []string{}})
 	}
 	for _, k := range newest(all, func(k apikey.Key) time.Time { return k.Created }) {
 		if !everything && k.Owner != caller.Owner {
 			continue
 		}
 		visible = append(visible, keyJSON{
-			Name: k.Name, Owner: k.Owner, Management: k.Management, Jobs: k.Jobs, Endpoints: append([]string{}, k.Endpoints...),
+			callerJSON: callerJSON{k.Owner, k.Management, k.Jobs}, Name: k.Name, Endpoints: append([]string{}, k.Endpoints...),
 			Created: Milliseconds(k.Created), Expires: Milliseconds(k.Expires), Expired: k.Expired(p.Clock.Now()),
 		})
 	}

@@ -15,12 +15,6 @@ import (
 
 const maxLines = 500 // last lines of a log
 
-// logRequest has the parameters of GET /ui/log?endpoint=ID&worker=ID or ?pod=ID.
-type logRequest struct {
-	Endpoint, Worker, Pod string
-	From, Until           time.Time // zero for no limit
-}
-
 type (
 	logJSON struct {
 		Log []lineJSON `json:"log"`
@@ -33,12 +27,9 @@ type (
 	}
 )
 
+// log serves GET /ui/log?endpoint=ID&worker=ID or ?pod=ID, with &from and &until as limits.
 func (p *Page) log(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
-	query := r.URL.Query()
-	request := logRequest{
-		Endpoint: query.Get("endpoint"), Worker: query.Get("worker"), Pod: query.Get("pod"), From: queryTime(query, "from"), Until: queryTime(query, "until"),
-	}
-	lines, ok := p.readLog(r, request)
+	lines, ok := p.readLog(r, r.URL.Query())
 	if !ok {
 		return httpanswer.Refuse(http.StatusNotFound, "This log does not exist, was removed, or is another deployment's.")
 	}
@@ -47,17 +38,18 @@ func (p *Page) log(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 }
 
 // readLog reads a log of this jobrunner, or asks the one that has it.
-func (p *Page) readLog(r *http.Request, request logRequest) ([]lineJSON, bool) {
-	lines, ok := p.Source.Log(request.Endpoint, request.Worker)
-	if request.Pod != "" {
-		lines, ok = p.Source.PodLog(request.Pod)
+func (p *Page) readLog(r *http.Request, query url.Values) ([]lineJSON, bool) {
+	lines, ok := p.Source.Log(query.Get("endpoint"), query.Get("worker"))
+	if pod := query.Get("pod"); pod != "" {
+		lines, ok = p.Source.PodLog(pod)
 	}
 	if ok {
+		from, until := queryTime(query, "from"), queryTime(query, "until")
 		return describeLog(slices.DeleteFunc(slices.Clone(lines), func(l run.Line) bool {
-			return l.Time.Before(request.From) || !request.Until.IsZero() && l.Time.After(request.Until)
+			return l.Time.Before(from) || !until.IsZero() && l.Time.After(until)
 		})), true
 	}
-	others, _ := p.ask(r, "/ui/log", request.query())
+	others, _ := p.ask(r, "/ui/log", query)
 	for _, other := range others {
 		var found logJSON
 		if other.Body != nil && json.Unmarshal(other.Body, &found) == nil {
@@ -67,20 +59,7 @@ func (p *Page) readLog(r *http.Request, request logRequest) ([]lineJSON, bool) {
 	return nil, false
 }
 
-func (l logRequest) query() url.Values {
-	query := url.Values{}
-	for name, value := range map[string]string{"endpoint": l.Endpoint, "worker": l.Worker, "pod": l.Pod} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	for name, value := range map[string]time.Time{"from": l.From, "until": l.Until} {
-		if !value.IsZero() {
-			query.Set(name, strconv.FormatInt(value.UnixMilli(), 10))
-		}
-	}
-	return query
-}
+func milliseconds(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
 
 // queryTime returns a time in milliseconds since 1970, or zero.
 func queryTime(query url.Values, name string) time.Time {

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // Objects are the objects of a deployment other than endpoints.
 type Objects struct {
 	Pods     []Pod // also the members of clusters
 	Clusters []Cluster
-	Volumes  []Volume
+	Volumes  []store.NetworkVolume
 }
 
 // Pod is a pod, which may be a member of a cluster.
@@ -51,16 +52,6 @@ type Cluster struct {
 	Network string         `json:"network"` // "": it doesn't exist yet
 	Pods    beginning[Pod] `json:"pods"`    // by rank
 	Created time.Time      `json:"-"`
-}
-
-// Volume is a network volume.
-type Volume struct {
-	ID         string    `json:"id"`
-	Name       string    `json:"name"`
-	Size       int64     `json:"size"` // GB
-	DataCenter string    `json:"dataCenter"`
-	Type       string    `json:"type"`
-	Created    time.Time `json:"-"`
 }
 
 // Release is a version of an endpoint. The page counts its workers.
@@ -141,7 +132,7 @@ func (p *Page) addObjects(s *snapshot, r *http.Request) error {
 	for i, c := range s.Clusters.List {
 		s.Clusters.List[i].Pods = byRank(members[c.ID])
 	}
-	s.Volumes = new(beginningOf(newest(all.Volumes, func(v Volume) time.Time { return v.Created }), maxVolumes))
+	s.Volumes = new(beginningOf(newest(all.Volumes, func(v store.NetworkVolume) time.Time { return v.Created }), maxVolumes))
 	s.Keys = p.keys(r)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -12,6 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // Limits of an answer.
@@ -47,10 +49,10 @@ type (
 		Silent    []string   `json:"silent"` // jobrunners that don't answer
 
 		// Only in the overview.
-		Pods     *pods               `json:"pods,omitempty"`
-		Clusters *beginning[Cluster] `json:"clusters,omitempty"`
-		Volumes  *beginning[Volume]  `json:"volumes,omitempty"`
-		Keys     *keysJSON           `json:"keys,omitempty"`
+		Pods     *pods                           `json:"pods,omitempty"`
+		Clusters *beginning[Cluster]             `json:"clusters,omitempty"`
+		Volumes  *beginning[store.NetworkVolume] `json:"volumes,omitempty"`
+		Keys     *keysJSON                       `json:"keys,omitempty"`
 
 		// Only for one endpoint.
 		Releases *beginning[Release]             `json:"releases,omitempty"`
@@ -110,7 +112,8 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	if s.Costs, err = p.costs.get(now, costsAge, func() (Costs, error) { return p.Source.Costs(r.Context()) }); err != nil {
 		return p.failed(r, err)
 	}
-	s.Who = describeCaller(p.caller(r))
+	caller := p.caller(r)
+	s.Who = callerJSON{caller.Owner, caller.Management, caller.Jobs}
 	if only == "" {
 		err = p.addObjects(&s, r)
 	} else if s.Releases, err = p.releases(r.Context(), only, running); err == nil {
@@ -187,11 +190,12 @@ func (p *Page) job(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	body.Output, body.Cut = truncate(j.Output)
 	body.Log = []lineJSON{}
 	if j.Worker != "" {
-		logQuery := logRequest{Endpoint: endpoint, Worker: j.Worker, From: j.Queued.Add(j.Delay).Truncate(time.Second)}
+		started := j.Queued.Add(j.Delay)
+		query := url.Values{"endpoint": {endpoint}, "worker": {j.Worker}, "from": {milliseconds(started.Truncate(time.Second))}}
 		if j.State.Terminal() {
-			logQuery.Until = j.Queued.Add(j.Delay + j.Execution + time.Second)
+			query.Set("until", milliseconds(started.Add(j.Execution+time.Second)))
 		}
-		if lines, ok := p.readLog(r, logQuery); ok {
+		if lines, ok := p.readLog(r, query); ok {
 			body.Log, body.Logged = lines, true
 		}
 	}

@@ -34,10 +34,7 @@ func (v *View) Objects(ctx context.Context) (out page.Objects, err error) {
 		}
 		out.Clusters = append(out.Clusters, cluster)
 	}
-	volumes, err := store.List[store.NetworkVolume](ctx, v.Store)
-	for _, volume := range volumes {
-		out.Volumes = append(out.Volumes, page.Volume{ID: volume.ID, Name: volume.Name, DataCenter: volume.DataCenter, Type: volume.Type, Size: volume.Size, Created: volume.Created})
-	}
+	out.Volumes, err = store.List[store.NetworkVolume](ctx, v.Store)
 	return out, err
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // busyMachine is a fake machine with eight GPUs, workers and jobs.
@@ -107,7 +108,10 @@ func (b *busyMachine) Objects(context.Context) (all page.Objects, err error) {
 		all.Pods = append(all.Pods, p)
 	}
 	all.Clusters = []page.Cluster{{ID: "cl7k2m9q4wxy", Name: "llm-training", Type: "TRAINING", Compute: "8 × NVIDIA H200", Network: "10.65.0.0/24", Created: now.Add(-time.Hour)}}
-	all.Volumes = []page.Volume{{ID: "vol3f8x1p0zd", Name: "weights", DataCenter: "EU-RO-1", Type: "STANDARD", Size: 500}, {ID: "vol5t6r0n2bq", Name: "datasets", DataCenter: "EU-RO-1", Type: "HIGH_PERFORMANCE", Size: 2000}}
+	all.Volumes = []store.NetworkVolume{
+		{Head: store.Head{ID: "vol3f8x1p0zd", Name: "weights"}, DataCenter: "EU-RO-1", Type: "STANDARD", Size: 500},
+		{Head: store.Head{ID: "vol5t6r0n2bq", Name: "datasets"}, DataCenter: "EU-RO-1", Type: "HIGH_PERFORMANCE", Size: 2000},
+	}
 	return all, nil
 }
 
