@@ -171,10 +171,7 @@ func (r Request) cpuPrice(cpu CPU, all []api.CPUType) price {
 
 // amount converts a price of the catalog. It returns nil without one.
 func amount(figure json.Number) *big.Rat {
-	r, ok := new(big.Rat).SetString(figure.String())
-	if !ok {
-		return nil
-	}
+	r, _ := new(big.Rat).SetString(figure.String())
 	return r
 }
 

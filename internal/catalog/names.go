@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -102,12 +103,7 @@ func (c *Checks) unknown(to diagnostics.Check, level Level, title string, refs [
 }
 
 // suggestion ends a sentence with similar names.
-func suggestion(id string, known []string) string {
-	if s := near.Suggest(id, known); s != "" {
-		return s
-	}
-	return "."
-}
+func suggestion(id string, known []string) string { return cmp.Or(near.Suggest(id, known), ".") }
 
 // checkGPUCount compares a GPU count with the largest machine.
 func (c *Checks) checkGPUCount(to diagnostics.Check, r Request, all []api.GPUType) {
@@ -157,12 +153,7 @@ func (c *Checks) checkVCPUs(to diagnostics.Check, cpu CPU, all []api.CPUType) {
 	}
 }
 
-func (r Request) cloud() string {
-	if r.Cloud == "" {
-		return secure
-	}
-	return r.Cloud
-}
+func (r Request) cloud() string { return cmp.Or(r.Cloud, secure) }
 
 // inCloud returns the count for the cloud of the request.
 func (r Request) inCloud(count api.CloudCount) int64 {

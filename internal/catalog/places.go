@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -134,9 +135,4 @@ func (c *Checks) offering(ctx context.Context, to diagnostics.Check, r Request) 
 	return slices.Compact(places), ids
 }
 
-func orNone(ids []string) string {
-	if len(ids) == 0 {
-		return "none"
-	}
-	return strings.Join(ids, ", ")
-}
+func orNone(ids []string) string { return cmp.Or(strings.Join(ids, ", "), "none") }
