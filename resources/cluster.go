@@ -100,7 +100,7 @@ func planCluster(ctx context.Context, p *planrule.Plan[cluster]) {
 	planrule.Omitted(p, func(m *cluster) *types.Object { return &m.Mounts })
 	checkPersistentSize(p.Check, p.Version, p.Plan.Mounts)
 	checkCatalog(ctx, p, clusterRequest(ctx, p), p.Plan.MaxHourlyCost)
-	checkPodTemplate(ctx, p, func(m *cluster) types.String { return m.TemplateID })
+	checkPodTemplate(ctx, p, p.Plan.TemplateID)
 	if p.State == nil {
 		checkVolumes(ctx, p, "mounts.network", nil, volumeIDs(p.Plan.Mounts))
 		return

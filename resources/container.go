@@ -1,6 +1,8 @@
 package resources
 
 import (
+	"maps"
+
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -13,6 +15,25 @@ import (
 
 // The container settings that templates, endpoints and pods share (v2 document:
 // ContainerConfig).
+
+// containerAttributes are the attributes of these settings and own, a kind's other attributes, which
+// win. env and envWO are appended to the descriptions of env and env_wo.
+func containerAttributes(m members, env, envWO string, own attributes) attributes {
+	all := attributes{
+		"image":          imageAttribute(m, "Container image."),
+		"args":           argsAttribute(m),
+		"entrypoint":     entrypointAttribute(m),
+		"cmd":            cmdAttribute(m),
+		"env":            envAttribute(m, env),
+		"env_wo":         envWOAttribute(m, envWO),
+		"env_wo_version": schema.Int64Attribute{Optional: true, MarkdownDescription: "Required with `env_wo`; change it to send new values."},
+		"env_wo_keys":    schema.SetAttribute{ElementType: types.StringType, Computed: true, MarkdownDescription: "Names in `env_wo` that are as last sent."},
+		"ports":          portsAttribute(m),
+		"registry":       m.text("registry", "Id of the registry auth for a private image."),
+	}
+	maps.Copy(all, own)
+	return all
+}
 
 func envAttribute(m members, more string) schema.MapAttribute {
 	return schema.MapAttribute{
@@ -27,29 +48,27 @@ func portsAttribute(m members, more ...string) schema.SetAttribute {
 	return m.texts("ports", "Exposed ports, each `<1..65535>/<http|tcp>`.", more...)
 }
 
-func registryAttribute(m members) schema.StringAttribute {
-	return m.text("registry", "Id of the registry auth for a private image.")
-}
-
 func imageAttribute(m members, text string, more ...string) schema.StringAttribute {
 	a := m.text("image", text, more...)
 	a.Validators = append(a.Validators, imageReference)
 	return a
 }
 
-// The storage of a template or a pod. A size of 0, which API v1 accepts, means none.
-var (
-	persistentSizeAttribute = func() schema.Int64Attribute {
-		a := podMembers.integer("mounts.persistent.size", "Size in GB, at least {min} on API v2.")
-		a.Validators = positive
-		return a
-	}()
-	mountPathAttribute = podMembers.text("mounts.persistent.path", "Absolute path in the container.")
-)
-
 var defaultDisk = contract.Default[int64](templateMembers.at("disk").V2) // GB
 
-var positive = []validator.Int64{atLeast[int64](1), notHuge[int64]()}
+// plannedDisk returns the planned size of the container disk. An omitted size is the documented
+// default, or with a template null: the template's size.
+func plannedDisk(disk types.Int64, templateID, image types.String) types.Int64 {
+	switch {
+	case !disk.IsNull():
+		return disk
+	case templateID.IsNull():
+		return types.Int64Value(defaultDisk)
+	case templateID.IsUnknown() && !image.IsNull(): // may become null
+		return types.Int64Unknown()
+	}
+	return types.Int64Null()
+}
 
 // container has the settings in the models of all kinds with containers.
 type container struct {

@@ -240,12 +240,10 @@ func planExclusions(ctx context.Context, p *planrule.Plan[endpoint], pools, excl
 			return
 		}
 	}
-	if len(sortedSet(excluded)) == len(sortedSet(inPools)) {
+	if len(excluded) == len(inPools) {
 		p.Error("gpu.excluded_types", "No GPU type is left", "gpu.excluded_types names every GPU type of the pools %s. Leave one, or add a pool.", strings.Join(sorted(pools), ", "))
 	}
 }
-
-func sortedSet(of []string) []string { return slices.Compact(sorted(of)) }
 
 func isSelectionError(err error) bool {
 	var s *api.SelectionError

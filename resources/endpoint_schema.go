@@ -40,22 +40,12 @@ var endpointSchema = schema.Schema{
 	MarkdownDescription: "A serverless endpoint: a queue (or a load balancer) in front of workers that scale with the load.\n\n" +
 		"The container comes from a template, from the endpoint's own settings (API v2), or from both: the endpoint's win, and `env` is merged. The endpoint follows its template: a changed template updates it, in the same apply.\n\n" +
 		"Terraform silently drops a misspelled attribute of an object, such as `workers = { maximum = 50 }`: look for each value in the plan.",
-	Attributes: map[string]schema.Attribute{
+	Attributes: containerAttributes(endpointMembers, " With `template_id` they are merged into the template's, and only these keys are compared.", " With `template_id` they are merged into the template's.", attributes{
 		"id":                  idAttribute("endpoint"),
 		"name":                endpointMembers.text("name", "Name of the endpoint, up to {max} characters. It need not be unique."),
 		"type":                textPlan(defaultOnCreate(endpointMembers.text("type", "`QUEUE` or `LOAD_BALANCER` (API v2 only; scales on `REQUEST_COUNT`). Forces replacement. Default `QUEUE`; an existing endpoint keeps its type.")), stringplanmodifier.RequiresReplace()),
 		"template_id":         endpointMembers.text("templateId", "Id of a serverless template that the endpoint follows. API v1 needs one; on API v2 either this or `image` is needed."),
-		"image":               imageAttribute(endpointMembers, "Container image."),
-		"args":                argsAttribute(endpointMembers),
-		"entrypoint":          entrypointAttribute(endpointMembers),
-		"cmd":                 cmdAttribute(endpointMembers),
 		"disk":                withoutDefault(endpointMembers.integer("disk", "Container disk in GB, wiped on restart. Defaults to the template's, or to 50 without a template."), true),
-		"env":                 envAttribute(endpointMembers, " With `template_id` they are merged into the template's, and only these keys are compared."),
-		"env_wo":              envWOAttribute(endpointMembers, " With `template_id` they are merged into the template's."),
-		"env_wo_version":      envWOVersionAttribute(),
-		"env_wo_keys":         envWOKeysAttribute(),
-		"ports":               portsAttribute(endpointMembers),
-		"registry":            registryAttribute(endpointMembers),
 		"gpu":                 keptIfOmitted(gpuAttribute),
 		"cpu":                 keptIfOmitted(cpuAttribute),
 		"workers":             workersAttribute,
@@ -86,7 +76,7 @@ var endpointSchema = schema.Schema{
 			},
 		},
 		"from_template": computedObject("Settings that the workers have from the template. A plan shows what changes here, because of the template or because somebody changed the endpoint. API v1 returns only the link and the variables. Null without `template_id`. Refer to a template of the configuration by its resource.", fromTemplateMembers("allowed_cuda_versions")),
-	},
+	}),
 }
 
 // endpointOneVersion lists the attributes of one API version. Ruled: endpoint_plan.go checks them,

@@ -63,9 +63,11 @@ func inherit(want *api.Endpoint, prior api.Endpoint, t api.Template) {
 // appliesTemplate reports whether an update sends the container: the template's settings, or
 // the endpoint's own in addition.
 func (m *endpoint) appliesTemplate(state *endpoint) bool {
-	return !m.TemplateID.Equal(state.TemplateID) || !m.FromTemplate.Equal(state.FromTemplate) ||
-		!m.Image.Equal(state.Image) || !m.Args.Equal(state.Args) || !m.Entrypoint.Equal(state.Entrypoint) || !m.Cmd.Equal(state.Cmd) || !m.Disk.Equal(state.Disk) || !m.Env.Equal(state.Env) || m.sends(&state.writeOnlyEnv) ||
-		!m.Ports.Equal(state.Ports) || !m.Registry.Equal(state.Registry) || !m.ownCUDA().Equal(state.ownCUDA())
+	changes := func(attribute string) bool {
+		return !value.Attribute(m, attribute).Equal(value.Attribute(state, attribute))
+	}
+	return slices.ContainsFunc([]string{"template_id", "from_template", "image", "args", "entrypoint", "cmd", "disk", "env", "ports", "registry"}, changes) ||
+		m.sends(&state.writeOnlyEnv) || !m.ownCUDA().Equal(state.ownCUDA())
 }
 
 // ownCUDA returns the endpoint's own CUDA constraints.
@@ -101,7 +103,7 @@ func (m *endpoint) recordApplied(ctx context.Context, c *api.Client, t *api.Temp
 	m.Private = endpointPrivate{Template: &seen, Linked: linked || m.Private.Linked && c.Version == api.V1, EnvWO: m.Private.EnvWO}
 	planned := m.FromTemplate
 	m.setFromTemplate(c, got, seen, linked)
-	if fullyKnown(planned) && matchesPlan(planned, m.FromTemplate) {
+	if known(ctx, planned) && matchesPlan(planned, m.FromTemplate) {
 		m.FromTemplate = planned
 	}
 	return nil
@@ -237,16 +239,4 @@ func matchesPlan(planned, now types.Object) bool {
 
 func openPorts(ports types.Set) bool {
 	return len(ports.Elements()) == 0 || areDefaultPorts(value.Strings(ports))
-}
-
-func fullyKnown(o types.Object) bool {
-	if o.IsUnknown() {
-		return false
-	}
-	for _, v := range o.Attributes() {
-		if v.IsUnknown() {
-			return false
-		}
-	}
-	return true
 }

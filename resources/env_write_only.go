@@ -61,21 +61,6 @@ func envWOAttribute(m members, more string) schema.MapAttribute {
 	}
 }
 
-func envWOVersionAttribute() schema.Int64Attribute {
-	return schema.Int64Attribute{
-		Optional:            true,
-		MarkdownDescription: "Required with `env_wo`; change it to send new values.",
-	}
-}
-
-func envWOKeysAttribute() schema.SetAttribute {
-	return schema.SetAttribute{
-		ElementType:         types.StringType,
-		Computed:            true,
-		MarkdownDescription: "Names in `env_wo` that are as last sent.",
-	}
-}
-
 // checkWriteOnlyVersion requires a version beside the value of a write-only attribute.
 func checkWriteOnlyVersion(c diagnostics.Check, attribute string, value attr.Value, version types.Int64) {
 	if isSet(value) && version.IsNull() {

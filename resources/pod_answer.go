@@ -7,17 +7,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-func flattenMounts(got api.PodMounts) types.Object {
-	if len(got.Network) == 0 {
-		got.Network = nil
-	}
-	shown := &got
-	if got.Persistent == nil && got.Network == nil {
-		shown = nil
-	}
-	return value.Object(podMountsAttribute(""), shown)
-}
-
 // recordApplied copies the answer to a create or update into the model. The status keeps its
 // planned value, although the pod may have ended. So does a network volume on API v1, where only a
 // read returns it. The next refresh reads both.

@@ -55,17 +55,6 @@ func validatePod(_ context.Context, c diagnostics.Check, config *pod) {
 	}
 }
 
-// validateMounts requires exactly one kind of storage.
-func validateMounts(c diagnostics.Check, from types.Object) {
-	switch mounts := value.As[podMounts](from); {
-	case mounts == nil:
-	case isSet(mounts.Persistent) && isSet(mounts.Network):
-		c.Error("mounts.network", "Two kinds of mounts", "mounts.network conflicts with mounts.persistent: keep one of them.")
-	case mounts.Persistent.IsNull() && mounts.Network.IsNull():
-		c.Error("mounts", "No mount", "mounts needs persistent or network. "+value.Misspelt+" Leave mounts out for none.")
-	}
-}
-
 func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 	p.Config.command().check(p.Check)
 	if p.State != nil {
@@ -83,7 +72,7 @@ func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 	if p.State == nil || p.Updates(ctx) {
 		checkRegistry(ctx, p, p.State.named(), p.Plan.Registry)
 		checkVolumes(ctx, p, "mounts.network", p.State.named(), volumeIDs(p.Plan.Mounts))
-		checkPodTemplate(ctx, p, func(m *pod) types.String { return m.TemplateID })
+		checkPodTemplate(ctx, p, p.Plan.TemplateID)
 	}
 	if p.State == nil {
 		checkPodSize(p)
@@ -125,52 +114,6 @@ func planOmitted(p *planrule.Plan[pod]) {
 		p.Plan.Disk, p.Plan.Ports = disk, p.Config.Ports
 	case p.Plan.Disk.IsNull():
 		p.Plan.Disk = disk
-	}
-}
-
-// plannedDisk returns the planned size of the container disk. An omitted size is the documented
-// default, or with a template null: the template's size.
-func plannedDisk(disk types.Int64, templateID, image types.String) types.Int64 {
-	switch {
-	case !disk.IsNull():
-		return disk
-	case templateID.IsNull():
-		return types.Int64Value(defaultDisk)
-	case templateID.IsUnknown() && !image.IsNull(): // may become null
-		return types.Int64Unknown()
-	}
-	return types.Int64Null()
-}
-
-// minPersistent is the smallest size of a persistent mount in GB on API v2.
-var minPersistent = int64(*templateMembers.at("mounts.persistent.size").V2.Min)
-
-// checkPersistentSize rejects a size that API v2 doesn't accept. An unknown size passes.
-func checkPersistentSize(c diagnostics.Check, v api.Version, from types.Object) {
-	if mount := expandMounts(from).Persistent; v == api.V2 && mount != nil && mount.Size > 0 && mount.Size < minPersistent {
-		c.Error("mounts.persistent.size", "Size out of bounds", "A persistent mount has at least %d GB on API v2, not %d.", minPersistent, mount.Size)
-	}
-}
-
-// checkPodTemplate rejects a template that doesn't exist or isn't for pods.
-func checkPodTemplate[M any](ctx context.Context, p *planrule.Plan[M], templateID func(*M) types.String) {
-	id := templateID(p.Plan).ValueString()
-	if p.API == nil || id == "" || p.State != nil && !p.Changes(ctx, "template_id") {
-		return
-	}
-	t, err := p.API.Templates.Get(ctx, id)
-	if api.IsNotFound(err) && p.Version == api.V1 { // v1 returns public templates only in lists
-		if public, listErr := p.API.CatalogTemplate(ctx, id); !api.IsNotFound(listErr) {
-			t, err = public.Template, listErr
-		}
-	}
-	switch {
-	case api.IsNotFound(err):
-		p.Error("template_id", "The template does not exist", "template_id names the template %s, which does not exist, or not for this account. Name one of your own, or a public one. %s", id, err)
-	case err != nil:
-		p.Fail("template_id", "Could not read the template", err)
-	case t.Serverless && plannedTemplate(p, templateID(p.Plan)) == nil:
-		p.Error("template_id", "The template is not for pods", "Template %s (%s) is for serverless workers. Set serverless = false in it, or name another one.", id, t.Name)
 	}
 }
 

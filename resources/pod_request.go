@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/types"
-
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
@@ -21,22 +18,13 @@ func (m *pod) expand() (want api.Pod) {
 	return want
 }
 
-// expandMounts converts the storage of a pod, or of a cluster's pods.
-func expandMounts(from types.Object) (mounts api.PodMounts) {
-	if known := value.As[api.PodMounts](from); known != nil {
-		return *known
-	}
-	return mounts
-}
-
 // change returns the pod after an update: the plan, the template's settings in place of removed
 // own settings, and the variables that aren't in the configuration.
 func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Pod) (want api.Pod, err error) {
 	want = m.expand()
-	if !m.networkingChanges(state) {
-		want.GlobalNetworking = nil
-	} else if want.GlobalNetworking == nil {
-		want.GlobalNetworking = &api.GlobalNetworking{}
+	before, after := deref(value.As[api.GlobalNetworking](state.GlobalNetworking)), deref(want.GlobalNetworking)
+	if want.GlobalNetworking = nil; before.Enabled != after.Enabled {
+		want.GlobalNetworking = &after
 	}
 	template := &api.Container{Env: map[string]string{}}
 	if !m.TemplateID.IsNull() && !state.Private.Imported && (m.givesUp(state) || !m.FromTemplate.Equal(state.FromTemplate)) {
@@ -89,8 +77,9 @@ func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Po
 // givesUp reports whether the configuration no longer has a container setting that the state
 // has.
 func (m *pod) givesUp(state *pod) bool {
-	for _, setting := range [][2]attr.Value{{state.Image, m.Image}, {state.Disk, m.Disk}, {state.Ports, m.Ports}, {state.Registry, m.Registry}} {
-		if !setting[0].IsNull() && setting[1].IsNull() {
+	had := state.ownSettings()
+	for name, own := range m.ownSettings() {
+		if own.IsNull() && !had[name].IsNull() {
 			return true
 		}
 	}
@@ -127,9 +116,4 @@ func (m *pod) takeOverCommand(state *pod, want *api.Command, template api.Comman
 func (m *pod) restores(state *pod, name string) bool {
 	before, after := state.FromTemplate.Attributes()[name], m.FromTemplate.Attributes()[name]
 	return before != nil && after != nil && !after.Equal(before)
-}
-
-func (m *pod) networkingChanges(state *pod) bool {
-	before, after := value.As[api.GlobalNetworking](state.GlobalNetworking), value.As[api.GlobalNetworking](m.GlobalNetworking)
-	return (before != nil && before.Enabled) != (after != nil && after.Enabled)
 }

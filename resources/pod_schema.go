@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64planmodifier"
@@ -24,22 +23,13 @@ var podSchema = schema.Schema{
 	MarkdownDescription: "A pod: one container on a GPU or CPU machine, which runs and costs until it is stopped or deleted.\n\n" +
 		"The container comes from a template, from the pod's own settings, or from both: the pod's settings take precedence, and `env` is merged. " +
 		"A create copies the template (`from_template`); later changes of the template have no effect. A change of the container replaces it in place: its `disk` is lost, its mounts stay.",
-	Attributes: map[string]schema.Attribute{
+	Attributes: containerAttributes(podMembers, " With `template_id` only these keys are compared. `PUBLIC_KEY` and `JUPYTER_PASSWORD` are compared only if configured.", " A change replaces the container.", attributes{
 		"id":                idAttribute("pod"),
 		"name":              podMembers.text("name", "Name of the pod, up to {max} characters. It need not be unique."),
 		"template_id":       podMembers.text("templateId", "Id of a template for pods (`serverless = false`), whose settings the pod copies unless it sets its own. This or `image` is required.", createOnlyNotReturned),
-		"image":             imageAttribute(podMembers, "Container image."),
-		"args":              argsAttribute(podMembers),
-		"entrypoint":        entrypointAttribute(podMembers),
-		"cmd":               cmdAttribute(podMembers),
 		"docker_entrypoint": dockerEntrypointAttribute(podMembers),
 		"disk":              withoutDefault(podMembers.integer("disk", "Container disk in GB, new at each start. Defaults to the template's, or to 50 without a template."), true),
-		"env":               envAttribute(podMembers, " With `template_id` only these keys are compared. `PUBLIC_KEY` and `JUPYTER_PASSWORD` are compared only if configured."),
-		"env_wo":            envWOAttribute(podMembers, " A change replaces the container."),
-		"env_wo_version":    envWOVersionAttribute(),
-		"env_wo_keys":       envWOKeysAttribute(),
 		"ports":             keptIfOmitted(portsAttribute(podMembers)),
-		"registry":          registryAttribute(podMembers),
 		"gpu":               podGPUAttribute,
 		"cpu":               podCPUAttribute,
 		"mounts":            keptIfOmitted(podMountsAttribute("pod")),
@@ -104,7 +94,7 @@ var podSchema = schema.Schema{
 				}},
 			},
 		}),
-	},
+	}),
 }
 
 // podOneVersion lists the attributes that only one API version has, with the values that the
@@ -137,29 +127,6 @@ var podCPUAttribute = optionalObject("The CPUs of a pod without GPUs. Either `gp
 		PlanModifiers:       []planmodifier.Int64{int64planmodifier.UseStateForUnknown()},
 	},
 })
-
-// podMountsAttribute is the storage of a pod, or of a cluster's pods.
-func podMountsAttribute(title string) schema.SingleNestedAttribute {
-	return optionalObject("Storage that survives restarts of the container: either `persistent` or `network`. Another kind forces replacement.", attributes{
-		"persistent": optionalObject("Storage on the host, which is deleted with the "+title+". Not for CPU pods.", attributes{
-			"size": persistentSizeAttribute,
-			"path": mountPathAttribute,
-		}),
-		"network": schema.ListNestedAttribute{
-			Optional:            true,
-			MarkdownDescription: "The network volume: a list of one.",
-			Validators:          []validator.List{listvalidator.SizeBetween(1, 1)},
-			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"volume_id": schema.StringAttribute{
-					Required:            true,
-					MarkdownDescription: "Id of the network volume. Forces replacement.",
-					Validators:          []validator.String{nonEmpty},
-				},
-				"path": mountPathAttribute,
-			}},
-		},
-	})
-}
 
 func sshEndpointAttribute(text string) schema.SingleNestedAttribute {
 	return computedObject(text, attributes{
@@ -245,11 +212,6 @@ type podCPU struct {
 	VCPUCount, Memory types.Int64
 }
 
-type podMounts struct {
-	Persistent types.Object
-	Network    types.List
-}
-
 type globalNetworking struct {
 	Enabled         types.Bool
 	IP, InternalDNS types.String
@@ -265,15 +227,13 @@ func (m *pod) settings() containerSettings {
 
 // loss describes the data that a deletion destroys.
 func (m *pod) loss() string {
-	parts := []string{fmt.Sprintf("What is on its container disk%s is lost", gigabytes(m.Disk))}
-	if mounts := m.Mounts.Attributes(); mounts != nil {
-		if persistent, ok := mounts["persistent"].(types.Object); ok && !persistent.IsNull() {
-			size, _ := persistent.Attributes()["size"].(types.Int64)
-			parts = append(parts, fmt.Sprintf("so is its persistent mount%s at %s", gigabytes(size), strings.Trim(persistent.Attributes()["path"].String(), `"`)))
-		}
-		if network, ok := mounts["network"].(types.List); ok && !network.IsNull() {
-			parts = append(parts, "the network volume is not touched by it")
-		}
+	parts := []string{fmt.Sprintf("What is on its container disk%s is lost", gigabytes(m.Disk.ValueInt64()))}
+	mounts := expandMounts(m.Mounts)
+	if mount := mounts.Persistent; mount != nil {
+		parts = append(parts, fmt.Sprintf("so is its persistent mount%s at %s", gigabytes(mount.Size), mount.Path))
+	}
+	if len(mounts.Network) > 0 {
+		parts = append(parts, "the network volume is not touched by it")
 	}
 	text := strings.Join(parts, ", ") + "."
 	if m.Status.ValueString() == api.PodRunning {
@@ -282,9 +242,9 @@ func (m *pod) loss() string {
 	return text
 }
 
-func gigabytes(size types.Int64) string {
-	if !isSet(size) {
+func gigabytes(size int64) string {
+	if size == 0 { // not known
 		return ""
 	}
-	return fmt.Sprintf(" (%d GB)", size.ValueInt64())
+	return fmt.Sprintf(" (%d GB)", size)
 }

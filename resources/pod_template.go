@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -18,23 +17,6 @@ import (
 // changes the copy, the next apply restores it from the template.
 
 var podFromTemplate = computedObject("Settings that the pod copied from the template. If somebody changes them, the next apply restores them. Null without `template_id`, and after an import until the next update.", fromTemplateMembers())
-
-// fromTemplateMembers are the settings that pods and endpoints get from a template. more are
-// additional members of an endpoint.
-func fromTemplateMembers(more ...string) map[string]schema.Attribute {
-	members := map[string]schema.Attribute{
-		"image":    schema.StringAttribute{Computed: true, MarkdownDescription: "Container image."},
-		"args":     schema.StringAttribute{Computed: true, Sensitive: true, MarkdownDescription: "Arguments, quoted as a shell would."},
-		"disk":     schema.Int64Attribute{Computed: true, MarkdownDescription: "Container disk in GB."},
-		"env":      schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Environment variables, with digests instead of values."},
-		"ports":    schema.SetAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Exposed ports."},
-		"registry": schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the registry auth."},
-	}
-	for _, name := range more {
-		members[name] = schema.SetAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "CUDA versions that a machine may have."}
-	}
-	return members
-}
 
 var podFromTemplateTypes = objectType(podFromTemplate)
 

@@ -88,6 +88,28 @@ func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribut
 	return false
 }
 
+// checkPodTemplate rejects a template that doesn't exist or isn't for pods.
+func checkPodTemplate[M any](ctx context.Context, p *planrule.Plan[M], templateID types.String) {
+	id := templateID.ValueString()
+	if p.API == nil || id == "" || p.State != nil && !p.Changes(ctx, "template_id") {
+		return
+	}
+	t, err := p.API.Templates.Get(ctx, id)
+	if api.IsNotFound(err) && p.Version == api.V1 { // v1 returns public templates only in lists
+		if public, listErr := p.API.CatalogTemplate(ctx, id); !api.IsNotFound(listErr) {
+			t, err = public.Template, listErr
+		}
+	}
+	switch {
+	case api.IsNotFound(err):
+		p.Error("template_id", "The template does not exist", "template_id names the template %s, which does not exist, or not for this account. Name one of your own, or a public one. %s", id, err)
+	case err != nil:
+		p.Fail("template_id", "Could not read the template", err)
+	case t.Serverless && plannedTemplate(p, templateID) == nil:
+		p.Error("template_id", "The template is not for pods", "Template %s (%s) is for serverless workers. Set serverless = false in it, or name another one.", id, t.Name)
+	}
+}
+
 // isUnlisted reports whether an object is missing from the run's list, which needs no request
 // per reference. If the list can't be read, it returns false.
 func isUnlisted[T any](ctx context.Context, collection api.Collection[T], id string) bool {
@@ -100,16 +122,6 @@ func withoutGone[M any](ctx context.Context, p *planrule.Plan[M], named referenc
 	return slices.DeleteFunc(ids, func(id string) bool {
 		return p.API != nil && slices.Contains(named, id) && isUnlisted(ctx, p.API.NetworkVolumes, id)
 	})
-}
-
-// volumeIDs returns the known network volumes of mounts.
-func volumeIDs(mounts types.Object) (ids []string) {
-	for _, mount := range expandMounts(mounts).Network {
-		if mount.VolumeID != "" {
-			ids = append(ids, mount.VolumeID)
-		}
-	}
-	return ids
 }
 
 // lostVolume returns the network volume that was deleted elsewhere while the configuration

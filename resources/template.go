@@ -70,21 +70,11 @@ var templateSchema = schema.Schema{
 	MarkdownDescription: "A template: the container settings of serverless workers (`serverless = true`) or pods. " +
 		"Endpoints that name it in `template_id` follow its changes on both API versions, in the same apply. " +
 		"Endpoints of another provider configuration (an `alias`) follow on API v2 in the next apply, because a plan doesn't know what another one changes.",
-	Attributes: map[string]schema.Attribute{
+	Attributes: containerAttributes(templateMembers, "", "", attributes{
 		"id":                idAttribute("template"),
 		"name":              templateMembers.text("name", "Name of the template, unique in the account. A replacement with `create_before_destroy` needs a new name."),
-		"image":             imageAttribute(templateMembers, "Container image."),
-		"args":              argsAttribute(templateMembers),
-		"entrypoint":        entrypointAttribute(templateMembers),
-		"cmd":               cmdAttribute(templateMembers),
 		"docker_entrypoint": dockerEntrypointAttribute(templateMembers),
 		"disk":              templateMembers.integer("disk", "Container disk in GB, wiped on restart."),
-		"env":               envAttribute(templateMembers, ""),
-		"env_wo":            envWOAttribute(templateMembers, ""),
-		"env_wo_version":    envWOVersionAttribute(),
-		"env_wo_keys":       envWOKeysAttribute(),
-		"ports":             portsAttribute(templateMembers),
-		"registry":          registryAttribute(templateMembers),
 		"mounts": keptIfOmitted(optionalObject("Storage mounts. On API v2 removing them forces replacement.", attributes{
 			"persistent": requiredObject("Storage on the host that survives restarts of the container.", attributes{
 				"size": persistentSizeAttribute,
@@ -98,7 +88,7 @@ var templateSchema = schema.Schema{
 		"start_ssh":             templateMembers.boolean("startSsh", "Whether pods of this template get SSH access."),
 		"start_jupyter":         templateMembers.boolean("startJupyter", "Whether pods of this template start JupyterLab."),
 		"allowed_cuda_versions": templateMembers.texts("allowedCudaVersions", "CUDA versions of a machine, as `major.minor`; default any."),
-	},
+	}),
 }
 
 type template struct {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -38,6 +39,23 @@ type templateSettings struct {
 	Unknown []string
 
 	command *startcmd.Command // nil if read from a private state
+}
+
+// fromTemplateMembers are the settings that pods and endpoints get from a template. more are
+// additional members of an endpoint.
+func fromTemplateMembers(more ...string) map[string]schema.Attribute {
+	members := map[string]schema.Attribute{
+		"image":    schema.StringAttribute{Computed: true, MarkdownDescription: "Container image."},
+		"args":     schema.StringAttribute{Computed: true, Sensitive: true, MarkdownDescription: "Arguments, quoted as a shell would."},
+		"disk":     schema.Int64Attribute{Computed: true, MarkdownDescription: "Container disk in GB."},
+		"env":      schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Environment variables, with digests instead of values."},
+		"ports":    schema.SetAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Exposed ports."},
+		"registry": schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the registry auth."},
+	}
+	for _, name := range more {
+		members[name] = schema.SetAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "CUDA versions that a machine may have."}
+	}
+	return members
 }
 
 func settingsOf(c *api.Client, t api.Template) templateSettings {

@@ -1,0 +1,99 @@
+package resources
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// The storage of templates, pods and clusters. A template has only persistent mounts.
+
+// podMountsAttribute is the storage of a pod, or of a cluster's pods.
+func podMountsAttribute(title string) schema.SingleNestedAttribute {
+	return optionalObject("Storage that survives restarts of the container: either `persistent` or `network`. Another kind forces replacement.", attributes{
+		"persistent": optionalObject("Storage on the host, which is deleted with the "+title+". Not for CPU pods.", attributes{
+			"size": persistentSizeAttribute,
+			"path": mountPathAttribute,
+		}),
+		"network": schema.ListNestedAttribute{
+			Optional:            true,
+			MarkdownDescription: "The network volume: a list of one.",
+			Validators:          []validator.List{listvalidator.SizeBetween(1, 1)},
+			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+				"volume_id": schema.StringAttribute{
+					Required:            true,
+					MarkdownDescription: "Id of the network volume. Forces replacement.",
+					Validators:          []validator.String{nonEmpty},
+				},
+				"path": mountPathAttribute,
+			}},
+		},
+	})
+}
+
+// A size of 0, which API v1 accepts, means none.
+var (
+	persistentSizeAttribute = func() schema.Int64Attribute {
+		a := podMembers.integer("mounts.persistent.size", "Size in GB, at least {min} on API v2.")
+		a.Validators = positive
+		return a
+	}()
+	mountPathAttribute = podMembers.text("mounts.persistent.path", "Absolute path in the container.")
+)
+
+var positive = []validator.Int64{atLeast[int64](1), notHuge[int64]()}
+
+type podMounts struct {
+	Persistent types.Object
+	Network    types.List
+}
+
+// validateMounts requires exactly one kind of storage.
+func validateMounts(c diagnostics.Check, from types.Object) {
+	switch mounts := value.As[podMounts](from); {
+	case mounts == nil:
+	case isSet(mounts.Persistent) && isSet(mounts.Network):
+		c.Error("mounts.network", "Two kinds of mounts", "mounts.network conflicts with mounts.persistent: keep one of them.")
+	case mounts.Persistent.IsNull() && mounts.Network.IsNull():
+		c.Error("mounts", "No mount", "mounts needs persistent or network. "+value.Misspelt+" Leave mounts out for none.")
+	}
+}
+
+// minPersistent is the smallest size of a persistent mount in GB on API v2.
+var minPersistent = int64(*templateMembers.at("mounts.persistent.size").V2.Min)
+
+// checkPersistentSize rejects a size that API v2 doesn't accept. An unknown size passes.
+func checkPersistentSize(c diagnostics.Check, v api.Version, from types.Object) {
+	if mount := expandMounts(from).Persistent; v == api.V2 && mount != nil && mount.Size > 0 && mount.Size < minPersistent {
+		c.Error("mounts.persistent.size", "Size out of bounds", "A persistent mount has at least %d GB on API v2, not %d.", minPersistent, mount.Size)
+	}
+}
+
+// expandMounts converts the storage of a pod, or of a cluster's pods.
+func expandMounts(from types.Object) api.PodMounts { return deref(value.As[api.PodMounts](from)) }
+
+// flattenMounts is the reverse of expandMounts.
+func flattenMounts(got api.PodMounts) types.Object {
+	if len(got.Network) == 0 {
+		got.Network = nil
+	}
+	if got.Persistent == nil && got.Network == nil {
+		return value.Object[api.PodMounts](podMountsAttribute(""), nil)
+	}
+	return value.Object(podMountsAttribute(""), &got)
+}
+
+// volumeIDs returns the known network volumes of mounts.
+func volumeIDs(mounts types.Object) (ids []string) {
+	for _, mount := range expandMounts(mounts).Network {
+		if mount.VolumeID != "" {
+			ids = append(ids, mount.VolumeID)
+		}
+	}
+	return ids
+}
