@@ -119,7 +119,7 @@ func (b *billing) schema() schema.Schema {
 		}
 	}
 	return schema.Schema{
-		MarkdownDescription: b.about + " Amounts are in USD. The default period is the last 30 days, so plans may differ. For many objects choose a longer `bucket_size`.",
+		MarkdownDescription: b.about + " Amounts are in USD. The default period is the last 30 days, so plans may differ. A longer `bucket_size` returns fewer records.",
 		Attributes: with(map[string]schema.Attribute{
 			"start_time":  schema.StringAttribute{Optional: true, MarkdownDescription: "Start of the period, as RFC 3339, rounded down to its bucket; default 30 days ago."},
 			"end_time":    schema.StringAttribute{Optional: true, MarkdownDescription: "End of the period, as RFC 3339, rounded up to its bucket; default now."},
@@ -129,7 +129,7 @@ func (b *billing) schema() schema.Schema {
 				"start_time": text("Start, as RFC 3339."), "end_time": text("End, exclusive."), "bucket_size": text("Length of a bucket."),
 			}),
 			"records": objects("What was billed, by bucket and id.", records),
-			"totals":  object("Sums of all records.", totals),
+			"totals":  object("Sum of each amount over all records.", totals),
 		}, filters),
 	}
 }
@@ -280,7 +280,7 @@ func describeAmount(member, onlyV2 string) string {
 }
 
 func describeID(member string) string {
-	text := "Id of the " + words(member, "_id") + "."
+	text := "Id of the " + strings.Replace(words(member, "_id"), "serverless", "endpoint", 1) + "."
 	if member == "gpuTypeId" {
 		text += " API v1 only, if grouped by it."
 	}

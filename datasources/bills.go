@@ -18,7 +18,7 @@ var PodBilling = (&billing{
 	filters: []billFilter{
 		{attribute: "pod_id", parameter: "podId", about: "Only this pod."},
 		{attribute: "gpu_type_id", parameter: "gpuTypeId", about: "Only pods with this GPU type.", only: api.V1},
-		{attribute: "grouping", parameter: "grouping", about: "What the records are by: `podId` (default) or `gpuTypeId`.", only: api.V1, choices: []string{"podId", "gpuTypeId"}},
+		{attribute: "grouping", parameter: "grouping", about: "Groups the records by `podId` (default) or `gpuTypeId`.", only: api.V1, choices: []string{"podId", "gpuTypeId"}},
 	},
 }).source()
 
@@ -34,7 +34,7 @@ var ServerlessBilling = (&billing{
 		{attribute: "data_center_ids", parameter: "dataCenterId", about: "Only endpoints in one of these data centers.", only: api.V1, list: true},
 		{attribute: "image", parameter: "imageName", about: "Only endpoints with this container image.", only: api.V1},
 		{attribute: "template_id", parameter: "templateId", about: "Only endpoints made from this template.", only: api.V1},
-		{attribute: "grouping", parameter: "grouping", about: "What the records are by: `endpointId` (default), `podId`, which is a worker's, or `gpuTypeId`.", only: api.V1,
+		{attribute: "grouping", parameter: "grouping", about: "Groups the records by `endpointId` (default), `podId` (a worker) or `gpuTypeId`.", only: api.V1,
 			choices: []string{"endpointId", "podId", "gpuTypeId"}},
 	},
 }).source()

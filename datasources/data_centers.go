@@ -41,8 +41,8 @@ var dataCenterAttributes = map[string]schema.Attribute{
 var includeAttribute = schema.SetAttribute{Optional: true, ElementType: types.StringType,
 	MarkdownDescription: "What else to return: `GPU_AVAILABILITY`, `CPU_AVAILABILITY`."}
 
-// completed replaces requested lists that the answer lacks with empty ones.
-func completed(include types.Set) func(api.DataCenter) api.DataCenter {
+// withEmptyLists replaces requested lists that the answer lacks with empty ones.
+func withEmptyLists(include types.Set) func(api.DataCenter) api.DataCenter {
 	asked := value.Strings(include)
 	return func(d api.DataCenter) api.DataCenter {
 		d.NetworkVolumeTypes, d.Compliance = listIf(true, d.NetworkVolumeTypes), listIf(true, d.Compliance)
@@ -105,7 +105,7 @@ var DataCenters = &kit.DataSource[dataCenters, dataCentersFound]{
 	Read: func(ctx context.Context, c *api.Client, m *dataCenters) (dataCentersFound, error) {
 		all, err := c.FindDataCenters(ctx, m.values())
 		slices.SortFunc(all, func(a, b api.DataCenter) int { return cmp.Compare(a.ID, b.ID) })
-		return dataCentersFound{convert(all, completed(m.Include))}, err
+		return dataCentersFound{convert(all, withEmptyLists(m.Include))}, err
 	},
 }
 
@@ -134,6 +134,6 @@ var DataCenter = &kit.DataSource[oneDataCenter, api.DataCenter]{
 		setList(query, "include", m.Include)
 		got, err := lookUp(ctx, dataCenterLookup, m.entry, query, c.FindDataCenters, c.DataCenter,
 			func(d api.DataCenter) api.Named { return api.Named{ID: d.ID, Name: d.Name} })
-		return completed(m.Include)(got), err
+		return withEmptyLists(m.Include)(got), err
 	},
 }

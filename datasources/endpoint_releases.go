@@ -55,8 +55,8 @@ var EndpointReleases = &kit.DataSource[endpointConfig, endpointReleases]{
 				"created_at":         text("When it was created, as RFC 3339."),
 				"diff": objects("Settings that it changed.", map[string]schema.Attribute{
 					"field": text("Setting, such as `workers.max`."),
-					"old":   text("Value before, as JSON; of an environment, digests under the API key stand for the values, which may be secrets."),
-					"new":   text("Value since, as JSON; of an environment, digests under the API key stand for the values, which may be secrets."),
+					"old":   text("Value before the change, as JSON. Environment variables are shown as digests."),
+					"new":   text("Value after the change, as JSON. Environment variables are shown as digests."),
 				}),
 			}),
 		},

@@ -29,7 +29,7 @@ func cmdAttribute(m members, more ...string) schema.ListAttribute {
 }
 
 func dockerEntrypointAttribute(m members) schema.ListAttribute {
-	a := m.words("entrypoint", "The older name of `entrypoint`, which may stand beside `args`.")
+	a := m.words("entrypoint", "Older name of `entrypoint` that can be combined with `args`.")
 	a.DeprecationMessage = "Use entrypoint, and cmd instead of args."
 	return a
 }
@@ -113,7 +113,7 @@ func (f command) expand(followed bool) (c api.Command) {
 	case !older.IsNull() && (followed || len(older.Elements()) > 0):
 		c.Entrypoint = list(older)
 		if !followed || !f.args.IsNull() {
-			c.Cmd = new(append([]string{}, meaning(*f.args).Cmd...))
+			c.Cmd = new(append([]string{}, parseArgs(*f.args).Cmd...))
 		}
 	case !f.entrypoint.IsNull() || !f.cmd.IsNull():
 		c.Entrypoint, c.Cmd = list(*f.entrypoint), list(*f.cmd)
@@ -211,14 +211,14 @@ func (f command) keep(state command) {
 // may be quoted differently. White space alone counts as no args.
 func keepArgs(prior, now types.String) types.String {
 	known := !prior.IsNull() && !prior.IsUnknown() && !now.IsUnknown()
-	if known && meaning(prior).Equal(meaning(now)) {
+	if known && parseArgs(prior).Equal(parseArgs(now)) {
 		return prior
 	}
 	return now
 }
 
-// meaning returns the start command of args.
-func meaning(args types.String) startcmd.Command {
+// parseArgs returns the start command of args.
+func parseArgs(args types.String) startcmd.Command {
 	command, _ := startcmd.Parse(args.ValueString()) // text that can't be split is one word
 	return command
 }

@@ -25,9 +25,9 @@ var networkVolumeBillingV1 = rows(V1, "networkVolumeBilling", "v1 document: Netw
 
 var bucketSizes = []string{"hour", "day", "week", "month", "year"}
 
-// billed returns the fields of a billing response: a record per bucket and, if the kind has
+// billingFields returns the fields of a billing response: a record per bucket and, if the kind has
 // ids, per resource; the query; and the total.
-func billed(resource, record, id, unique string, amounts ...string) []Field {
+func billingFields(resource, record, id, unique string, amounts ...string) []Field {
 	source := "v2 document: " + record
 	fields := []Field{
 		f("records", "[]object", Read, required(Read), from("v2 document: List"+record+"Response"), note("by time")),
@@ -62,12 +62,12 @@ func billed(resource, record, id, unique string, amounts ...string) []Field {
 }
 
 var (
-	billingV2 = billed("billing", "BillingRecord", "", "", "totalAmount", "podGpuAmount", "podCpuAmount", "podDiskAmount",
+	billingV2 = billingFields("billing", "BillingRecord", "", "", "totalAmount", "podGpuAmount", "podCpuAmount", "podDiskAmount",
 		"serverlessGpuAmount", "serverlessCpuAmount", "serverlessDiskAmount", "serverlessFeeAmount", "storageStandardAmount", "storageHighPerformanceAmount",
 		"endpointAmount", "clusterGpuAmount", "clusterDiskAmount", "clusterNetworkingAmount")
-	podBillingV2           = billed("podBilling", "PodBillingRecord", "podId", "uniquePodCount", "totalAmount", "gpuAmount", "cpuAmount", "diskAmount")
-	serverlessBillingV2    = billed("serverlessBilling", "ServerlessBillingRecord", "serverlessId", "uniqueServerlessCount", "totalAmount", "gpuAmount", "cpuAmount", "diskAmount", "feeAmount")
-	endpointBillingV2      = billed("endpointBilling", "EndpointBillingRecord", "", "", "totalAmount")
-	networkVolumeBillingV2 = billed("networkVolumeBilling", "NetworkVolumeBillingRecord", "networkVolumeId", "uniqueNetworkVolumeCount", "totalAmount", "standardAmount", "highPerformanceAmount")
-	clusterBillingV2       = billed("clusterBilling", "ClusterBillingRecord", "clusterId", "uniqueClusterCount", "totalAmount", "gpuAmount", "diskAmount", "networkingAmount")
+	podBillingV2           = billingFields("podBilling", "PodBillingRecord", "podId", "uniquePodCount", "totalAmount", "gpuAmount", "cpuAmount", "diskAmount")
+	serverlessBillingV2    = billingFields("serverlessBilling", "ServerlessBillingRecord", "serverlessId", "uniqueServerlessCount", "totalAmount", "gpuAmount", "cpuAmount", "diskAmount", "feeAmount")
+	endpointBillingV2      = billingFields("endpointBilling", "EndpointBillingRecord", "", "", "totalAmount")
+	networkVolumeBillingV2 = billingFields("networkVolumeBilling", "NetworkVolumeBillingRecord", "networkVolumeId", "uniqueNetworkVolumeCount", "totalAmount", "standardAmount", "highPerformanceAmount")
+	clusterBillingV2       = billingFields("clusterBilling", "ClusterBillingRecord", "clusterId", "uniqueClusterCount", "totalAmount", "gpuAmount", "diskAmount", "networkingAmount")
 )

@@ -4,7 +4,7 @@ var endpointV1 = rows(V1, "endpoint", "v1 document: EndpointCreateInput",
 	f("id", "string", Read, required(Read), from("v1 document: Endpoint")),
 	f("name", "string", every, between(1, 191), note("need not be unique")),
 	f("templateId", "string", every, required(Create), atLeast(1), note("a serverless template; the link is kept; absent where v2 set the template")),
-	f("computeType", "string", Create|Read, sameAs("cpu"), oneOf("GPU", "CPU"), defaultTo(`"GPU"`), note("members of the other kind are ignored")),
+	f("computeType", "string", Create|Read, sameAs("cpu"), oneOf("GPU", "CPU"), defaultTo(`"GPU"`), note("members of the other compute type are ignored")),
 	f("gpuTypeIds", "[]string", every, sameAs("gpu.typeIds"), known(GPUTypeIDs), form(ID), clears(`[]`), note("in order of priority; a server may reorder")),
 	f("gpuCount", "integer", every, sameAs("gpu.count"), defaultTo(`1`), atLeast(1)),
 	f("allowedCudaVersions", "[]string", every, sameAs("gpu.allowedCudaVersions"), known(CUDAVersions), form(CUDAVersion), clears(`[]`)),
@@ -12,7 +12,7 @@ var endpointV1 = rows(V1, "endpoint", "v1 document: EndpointCreateInput",
 	f("cpuFlavorIds", "[]string", sent, sameAs("cpu[].id"), known(CPUFlavorIDs), form(ID), note("in order of priority; never returned")),
 	f("vcpuCount", "integer", sent, sameAs("cpu[].vcpuCount"), defaultTo(`2`), atLeast(2), powerOfTwo, note("as v2 demands; never returned")),
 	f("instanceIds", "[]string", Read, from("v1 document: Endpoint"), note("CPU configurations, such as cpu3c-8-16")),
-	f("dataCenterIds", "[]string", every, known(DataCenterIDs), defaultTo(jsonList(DataCenterIDs)), form(ID), clears(`[]`), note("all that are listed means any")),
+	f("dataCenterIds", "[]string", every, known(DataCenterIDs), defaultTo(jsonList(DataCenterIDs)), form(ID), clears(`[]`), note("the whole list means any")),
 	f("networkVolumeId", "string", every, sameAs("networkVolumes"), note("the first of networkVolumeIds; an empty string clears it")),
 	f("networkVolumeIds", "[]string", every, sameAs("networkVolumes"), clears(`[]`)),
 	f("workersMin", "integer", every, sameAs("workers.min"), defaultTo(`0`), atLeast(0), note("the default is v2's; v1 states none")),
@@ -30,9 +30,8 @@ var endpointV1 = rows(V1, "endpoint", "v1 document: EndpointCreateInput",
 	f("version", "integer", Read, from("v1 document: Endpoint"), note("rises when the template or its environment changes")),
 )
 
-// timeoutBounds are the bounds of policy.executionTimeout, whose default an endpoint's
-// time-out sets.
-const timeoutBounds = "never set is 0; the bounds are those of policy.executionTimeout, whose default it is"
+// timeoutBounds is the note on an endpoint's time-out.
+const timeoutBounds = "0 if never set; the default of policy.executionTimeout, with the same bounds"
 
 var endpointV2 = rows(V2, "endpoint", "v2 document: CreateEndpointRequest",
 	f("id", "string", Read, required(Read), from("v2 document: Endpoint")),
@@ -40,9 +39,9 @@ var endpointV2 = rows(V2, "endpoint", "v2 document: CreateEndpointRequest",
 	f("type", "string", Create|Read, oneOf("QUEUE", "LOAD_BALANCER"), defaultTo(`"QUEUE"`), note("fixed at create; the document requires it; clients always send it")),
 	f("templateId", "string", sent, atLeast(1), note("copied once; members of this body override it; env is merged per key; no link is kept")),
 	f("image", "string", every, atLeast(1), from("v2 document: ContainerConfig"), note("required in a create without templateId")),
-	f("args", "string", every, clears(`""`), from("v2 document: ContainerConfig"), note("a shell string, or {\"entrypoint\":[…],\"cmd\":[…]}; beside entrypoint or cmd it must be equivalent")),
-	f("entrypoint", "[]string", every, clears(`[]`), from(documentOfCommands), note("empty: the image's own")),
-	f("cmd", "[]string", every, clears(`[]`), from(documentOfCommands), note("empty: the image's own")),
+	f("args", "string", every, clears(`""`), from("v2 document: ContainerConfig"), note("a shell string, or {\"entrypoint\":[…],\"cmd\":[…]}; if entrypoint or cmd is also set, it must mean the same")),
+	f("entrypoint", "[]string", every, clears(`[]`), from(startCommandChange), note("empty: the image's own")),
+	f("cmd", "[]string", every, clears(`[]`), from(startCommandChange), note("empty: the image's own")),
 	f("disk", "integer", every, atLeast(1), unit("GB"), from("v2 document: ContainerConfig")),
 	f("env", "{}string", every, from("v2 document: ContainerConfig"), note("a PATCH replaces the whole map")),
 	f("ports", "[]string", every, form(Port), from("v2 document: ContainerConfig"), note("no default, unlike v1")),

@@ -1,6 +1,6 @@
 package contract
 
-const documentOfCommands = "changes of November 2026: start command"
+const startCommandChange = "changes of November 2026: start command"
 
 var templateV1 = rows(V1, "template", "description: Template",
 	f("id", "string", Read, required(Read)),
@@ -28,9 +28,9 @@ var templateV2 = rows(V2, "template", "v2 document: CreateTemplateRequest",
 	f("id", "string", Read, required(Read), from("v2 document: Template")),
 	f("name", "string", every, required(Create|Read), atLeast(1), note("unique among templates")),
 	f("image", "string", every, required(Create|Read), atLeast(1)),
-	f("args", "string", every, required(Read), clears(`""`), note("a shell string, or {\"entrypoint\":[…],\"cmd\":[…]}; beside entrypoint or cmd it must be equivalent")),
-	f("entrypoint", "[]string", every, clears(`[]`), from(documentOfCommands), note("empty: the image's own")),
-	f("cmd", "[]string", every, clears(`[]`), from(documentOfCommands), note("empty: the image's own")),
+	f("args", "string", every, required(Read), clears(`""`), note("a shell string, or {\"entrypoint\":[…],\"cmd\":[…]}; if entrypoint or cmd is also set, it must mean the same")),
+	f("entrypoint", "[]string", every, clears(`[]`), from(startCommandChange), note("empty: the image's own")),
+	f("cmd", "[]string", every, clears(`[]`), from(startCommandChange), note("empty: the image's own")),
 	f("disk", "integer", every, required(Read), defaultTo(`50`), atLeast(1), unit("GB"), note("the v2 document states no default")),
 	f("env", "{}string", every, required(Read), clears(`{}`), note("a PATCH replaces the whole map")),
 	f("ports", "[]string", every, required(Read), form(Port), clears(`[]`), note("no default, unlike v1")),

@@ -35,7 +35,7 @@ func (r *kindResource[M]) checkAnswer(plan tfsdk.Plan, state *tfsdk.State, id st
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		found := compare(name, want[name], got[name])
 		if len(found) > 0 && created {
-			got[name] = filled(want[name], got[name])
+			got[name] = fillUnknown(want[name], got[name])
 		}
 		differences = append(differences, found...)
 	}
@@ -90,8 +90,8 @@ func compare(attribute string, want, got tftypes.Value) []difference {
 	return differs
 }
 
-// filled returns a planned value with its unknown parts taken from the answer.
-func filled(want, got tftypes.Value) tftypes.Value {
+// fillUnknown returns a planned value with its unknown parts taken from the answer.
+func fillUnknown(want, got tftypes.Value) tftypes.Value {
 	out, err := tftypes.Transform(want, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 		if v.IsKnown() {
 			return v, nil

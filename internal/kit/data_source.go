@@ -37,13 +37,13 @@ func (d *DataSource[Config, Result]) New() datasource.DataSource {
 	return &dataSource{
 		name: d.Name, title: d.Title, version: d.Version, schema: d.Schema, only: d.Only,
 		validate: func(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) {
-			m := d.configured(ctx, config, diags)
+			m := d.readConfig(ctx, config, diags)
 			if d.Validate != nil && !diags.HasError() {
 				d.Validate(diagnostics.Check{Diagnostics: diags}, m)
 			}
 		},
 		read: func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, diags *diag.Diagnostics) error {
-			m := d.configured(ctx, config, diags)
+			m := d.readConfig(ctx, config, diags)
 			if diags.HasError() {
 				return nil
 			}
@@ -60,7 +60,7 @@ func (d *DataSource[Config, Result]) New() datasource.DataSource {
 	}
 }
 
-func (d *DataSource[Config, Result]) configured(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) *Config {
+func (d *DataSource[Config, Result]) readConfig(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) *Config {
 	m := new(Config)
 	get := func(attribute string, into any) {
 		diags.Append(config.GetAttribute(ctx, path.Root(attribute), into)...)

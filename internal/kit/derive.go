@@ -50,7 +50,7 @@ func deriveAttribute(a schema.Attribute) data.Attribute {
 
 // filterAttribute makes an attribute of a list's configuration that filters by equality.
 func filterAttribute(name string, a schema.Attribute) data.Attribute {
-	text := "Exact `" + name + "`." + onlyIn(a.GetMarkdownDescription())
+	text := "Filter by `" + name + "`." + onlyIn(a.GetMarkdownDescription())
 	switch a.(type) {
 	case schema.StringAttribute:
 		return data.StringAttribute{Optional: true, MarkdownDescription: text}

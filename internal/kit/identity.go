@@ -130,16 +130,16 @@ func (r *kindResource[M]) List(ctx context.Context, req list.ListRequest, stream
 	all = slices.DeleteFunc(all, func(o api.Named) bool { return !name.IsNull() && o.Name != name.ValueString() })
 	stream.Results = func(push func(list.ListResult) bool) {
 		for _, object := range all {
-			if result, found := r.listed(ctx, c, req, object); found && !push(result) {
+			if result, found := r.newListResult(ctx, c, req, object); found && !push(result) {
 				return
 			}
 		}
 	}
 }
 
-// listed returns an object of a list, with its attributes if the request asks for them. found
+// newListResult returns an object of a list, with its attributes if the request asks for them. found
 // is false if the object has been deleted since.
-func (r *kindResource[M]) listed(ctx context.Context, c *api.Client, req list.ListRequest, object api.Named) (result list.ListResult, found bool) {
+func (r *kindResource[M]) newListResult(ctx context.Context, c *api.Client, req list.ListRequest, object api.Named) (result list.ListResult, found bool) {
 	result = req.NewListResult(ctx)
 	result.DisplayName = cmp.Or(object.Name, object.ID)
 	result.Diagnostics.Append(result.Identity.SetAttribute(ctx, idPath, object.ID)...)

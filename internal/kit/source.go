@@ -242,7 +242,7 @@ func (s *Source[M]) read(ctx context.Context, c *api.Client, id string) (object 
 		}
 	}
 	for _, name := range s.Masked {
-		if object[name], err = masked(c, object[name]); err != nil {
+		if object[name], err = maskSecrets(c, object[name]); err != nil {
 			return nil, err
 		}
 	}
@@ -260,7 +260,7 @@ func (s *Source[M]) oneVersion() []planrule.OneVersion {
 	return out
 }
 
-func masked(c *api.Client, values tftypes.Value) (tftypes.Value, error) {
+func maskSecrets(c *api.Client, values tftypes.Value) (tftypes.Value, error) {
 	return tftypes.Transform(values, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 		key, ok := at.LastStep().(tftypes.ElementKeyString)
 		if !ok || v.IsNull() {

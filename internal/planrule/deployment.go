@@ -20,7 +20,7 @@ type Private interface {
 	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
 }
 
-// GetKey reads a key of the private state. It returns nil without the key.
+// GetKey reads a key of the private state. It returns nil if the key doesn't exist.
 func GetKey(ctx context.Context, p Private, key string, diags *diag.Diagnostics) []byte {
 	text, failure := p.GetKey(ctx, key)
 	diags.Append(failure...)
@@ -44,7 +44,8 @@ func RecordDeployment(ctx context.Context, p Private, c *api.Client) (diags diag
 }
 
 // WarnOfAnotherDeployment warns about a missing object that was last seen at another address.
-// Otherwise environment variables of a wrong deployment would silently empty the state.
+// Without the warning, environment variables that select a wrong deployment would empty the state
+// silently.
 func WarnOfAnotherDeployment(ctx context.Context, p Private, c *api.Client, title, id string) (diags diag.Diagnostics) {
 	text := GetKey(ctx, p, deploymentKey, &diags)
 	var address string

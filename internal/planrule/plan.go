@@ -169,7 +169,7 @@ func (p *Plan[M]) SettleUnknowns(volatile []string) {
 	settle := func(unknown bool) tftypes.Value {
 		plan, err := tftypes.Transform(p.resp.Plan.Raw, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 			switch {
-			case !slices.Contains(volatile, dotted(at)):
+			case !slices.Contains(volatile, dottedPath(at)):
 				return v, nil
 			case unknown:
 				return tftypes.NewValue(v.Type(), tftypes.UnknownValue), nil
@@ -190,8 +190,8 @@ func (p *Plan[M]) SettleUnknowns(volatile []string) {
 	}
 }
 
-// dotted formats a path that consists only of attributes. For an element's path it returns "".
-func dotted(at *tftypes.AttributePath) string {
+// dottedPath formats a path that consists only of attributes. For an element's path it returns "".
+func dottedPath(at *tftypes.AttributePath) string {
 	var names []string
 	for _, step := range at.Steps() {
 		name, ok := step.(tftypes.AttributeName)
