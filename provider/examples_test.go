@@ -84,7 +84,7 @@ func TestExamples(t *testing.T) {
 
 // Every example of a data source and of a function can be applied.
 func TestExamplesThatRead(t *testing.T) {
-	acctest.LeaveToCI(t, "datasources tests each data source")
+	acctest.LeaveToCI(t, "package datasources tests each data source")
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
 		catalog := acctest.CatalogFile(t, "builds:\n  - {endpoint: inference, id: b1, status: COMPLETED, image_name: \"registry.example.com/you/worker:1\"}\n")

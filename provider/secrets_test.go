@@ -190,7 +190,7 @@ func answers(has string) map[string]func(r *http.Request, body []byte) (int, str
 // of every kind that may contain one, and causes errors by invalid other attributes, invalid
 // secrets, the other API version, and failing requests in every step of an object's life.
 func TestNoDiagnosticHasASecret(t *testing.T) {
-	acctest.LeaveToCI(t, "TestForeignTextIsRedacted and the tests of redact have its parts")
+	acctest.LeaveToCI(t, "TestForeignTextIsRedacted and the tests of redact test its parts")
 	noVariables(t)
 	for _, v := range acctest.Versions {
 		d := acctest.Deploy(t)

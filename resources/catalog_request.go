@@ -114,7 +114,7 @@ func endpointRequest(ctx context.Context, p *planrule.Plan[endpoint]) catalog.Re
 			!after.DataCenterIDs.Equal(before.DataCenterIDs) || !after.NetworkVolumes.Equal(before.NetworkVolumes),
 	}
 	if r.Changes {
-		r.Volumes = volumesOf(ctx, p, withoutGone(ctx, p, p.State.named(), value.Strings(after.NetworkVolumes)))
+		r.Volumes = volumesOf(ctx, p, withoutGone(ctx, p, p.State.references(), value.Strings(after.NetworkVolumes)))
 	}
 	workers := value.As[endpointWorkers](after.Workers)
 	r.ComputeKnown = known(ctx, after.GPU, after.CPU) && workers != nil && !workers.Max.IsUnknown()

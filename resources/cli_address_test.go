@@ -71,7 +71,7 @@ func TestForeignAddress(t *testing.T) {
 
 // A wrong key or address causes one error for any number of objects, and the state stays.
 func TestOneErrorForAllObjects(t *testing.T) {
-	acctest.LeaveToCI(t, "TestForeignAddress and provider.TestProviderTitles have the errors over the protocol")
+	acctest.LeaveToCI(t, "TestForeignAddress and provider.TestProviderTitles test the errors over the protocol")
 	ingress, closed := httptest.NewServer(foreignServers["ingress"].answer), httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(ingress.Close)
 	closed.Close()

@@ -30,7 +30,7 @@ var Cluster = newCollectionKind(kit.Kind[cluster]{
 			return err
 		}
 		plan.flatten(got)
-		return awaitedCreate(plan.awaitCluster(ctx, c, true))
+		return createWaitError(plan.awaitCluster(ctx, c, true))
 	},
 	Read: func(ctx context.Context, c *api.Client, state *cluster) error {
 		imported := state.Name.IsNull()

@@ -30,7 +30,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 		if err != nil {
 			return err
 		}
-		plan.setValues(&config.writeOnlyEnv, nil, envDigests{}, nil)
+		plan.setWriteOnlyEnv(&config.writeOnlyEnv, nil, envDigests{}, nil)
 		want, err := plan.desired(ctx, c)
 		if err != nil {
 			return err
@@ -42,14 +42,14 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 		if err := plan.recordApplied(ctx, c, template, got); err != nil {
 			return err
 		}
-		return awaitedCreate(plan.awaitEndpoint(ctx, c, true))
+		return createWaitError(plan.awaitEndpoint(ctx, c, true))
 	},
 	Read: func(ctx context.Context, c *api.Client, state *endpoint) error {
 		got, err := c.Endpoints.Get(ctx, state.ID.ValueString())
 		if err != nil {
 			return err
 		}
-		state.Private.Named = state.named()
+		state.Private.Named = state.references()
 		if got.Container != nil {
 			state.Private.EnvWO.compare(c, &state.writeOnlyEnv, got.Container.Env)
 		}
@@ -69,7 +69,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 		if err != nil {
 			return err
 		}
-		plan.setValues(&config.writeOnlyEnv, &state.writeOnlyEnv, state.Private.EnvWO, have.Environment())
+		plan.setWriteOnlyEnv(&config.writeOnlyEnv, &state.writeOnlyEnv, state.Private.EnvWO, have.Environment())
 		if plan.sends(&state.writeOnlyEnv) {
 			plan.Private.EnvWO = envDigests{} // the template's value replaces a variable that env_wo gives up
 		}

@@ -94,8 +94,8 @@ func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 	planWriteOnlyEnv(p, (*endpoint).writeOnly, p.Config.Env)
 	planFromTemplate(ctx, p)
 	if p.State == nil || p.Updates(ctx) {
-		checkVolumes(ctx, p, "network_volumes", p.State.named(), value.Strings(p.Plan.NetworkVolumes))
-		checkRegistry(ctx, p, p.State.named(), p.Plan.Registry)
+		checkVolumes(ctx, p, "network_volumes", p.State.references(), value.Strings(p.Plan.NetworkVolumes))
+		checkRegistry(ctx, p, p.State.references(), p.Plan.Registry)
 	}
 	checkPlacement(ctx, p, request, p.Plan.MaxHourlyCost)
 }
@@ -304,7 +304,7 @@ func checkTemplate(ctx context.Context, p *planrule.Plan[endpoint], planned *tem
 		t.Serverless = planned.Serverless
 	}
 	switch {
-	case api.IsNotFound(err) && slices.Contains(p.State.named(), id):
+	case api.IsNotFound(err) && slices.Contains(p.State.references(), id):
 		p.Warn("template_id", templateGone, templateGoneDetail, id)
 	case api.IsNotFound(err):
 		p.Error("template_id", "The template does not exist", "template_id names %s: %s. %s", id, noTemplate, err)

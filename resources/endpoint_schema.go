@@ -205,7 +205,7 @@ type endpointScaling struct {
 func (m *endpoint) expand() (want api.Endpoint) {
 	value.Expand(m, &want)
 	if want.Container = m.settings().expand(!m.TemplateID.IsNull()); want.Container.Env != nil || len(m.values) > 0 {
-		want.Container.Env = m.merged(value.StringMap(m.Env))
+		want.Container.Env = m.withWriteOnly(value.StringMap(m.Env))
 	}
 	return want
 }
@@ -238,13 +238,13 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 	if got.Container != nil {
 		// With a template, the other settings are the template's copy: see recordRead.
 		container := *got.Container
-		container.Env = m.unowned(m.Private.EnvWO, container.Env)
+		container.Env = m.withoutWriteOnly(m.Private.EnvWO, container.Env)
 		m.settings().flatten(container, imported || m.TemplateID.IsNull())
 	}
 	if m.Disk.IsUnknown() {
 		m.Disk = types.Int64Null()
 	}
-	if m.GPU, err = m.flattenGPU(ctx, c, got.GPU, m.linked(got)); err != nil {
+	if m.GPU, err = m.flattenGPU(ctx, c, got.GPU, m.isLinked(got)); err != nil {
 		return err
 	}
 	// v1 may omit them and doesn't guarantee their order.

@@ -99,7 +99,7 @@ func (m *endpoint) recordApplied(ctx context.Context, c *api.Client, t *api.Temp
 		m.FromTemplate, m.Private = types.ObjectNull(fromTemplateTypes), endpointPrivate{EnvWO: m.Private.EnvWO}
 		return nil
 	}
-	linked, seen := m.linked(got), settingsOf(c, *t)
+	linked, seen := m.isLinked(got), settingsOf(c, *t)
 	m.Private = endpointPrivate{Template: &seen, Linked: linked || m.Private.Linked && c.Version == api.V1, EnvWO: m.Private.EnvWO}
 	planned := m.FromTemplate
 	m.setFromTemplate(c, got, seen, linked)
@@ -111,7 +111,7 @@ func (m *endpoint) recordApplied(ctx context.Context, c *api.Client, t *api.Temp
 
 // recordRead records the endpoint's copy and the template after a read.
 func (m *endpoint) recordRead(ctx context.Context, c *api.Client, got api.Endpoint) error {
-	linked := m.linked(got)
+	linked := m.isLinked(got)
 	if c.Version == api.V1 && m.Private.Linked && !linked {
 		m.TemplateID = types.StringNull() // somebody changed the copy through API v2, which removed the link
 	}
@@ -134,8 +134,8 @@ func (m *endpoint) recordRead(ctx context.Context, c *api.Client, got api.Endpoi
 	return nil
 }
 
-// linked reports whether the answer has a link to the template (API v1).
-func (m *endpoint) linked(got api.Endpoint) bool {
+// isLinked reports whether the answer has a link to the template (API v1).
+func (m *endpoint) isLinked(got api.Endpoint) bool {
 	id := deref(got.TemplateID)
 	return id != "" && id == m.TemplateID.ValueString()
 }

@@ -28,7 +28,7 @@ func TestDigestsUnderANewAPIKey(t *testing.T) {
 		if names := value.Strings(m.EnvWOKeys); len(names) != 1 || names[0] != "S" {
 			t.Errorf("%s key: the unchanged variables are %q, expected S", key, names)
 		}
-		if rest := m.unowned(d, server); len(rest) != 1 || rest["A"] != "1" {
+		if rest := m.withoutWriteOnly(d, server); len(rest) != 1 || rest["A"] != "1" {
 			t.Errorf("%s key: env has %v, expected only A", key, rest)
 		}
 	}

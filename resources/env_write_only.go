@@ -30,9 +30,9 @@ import (
 // envDigests in its private state, and calls
 //
 //   - validate in its Validate, and planWriteOnlyEnv in its plan rule;
-//   - merged to make the environment of a request;
-//   - setValues, and then recordAnswer, in Create and Update;
-//   - compare in Read, and unowned to copy the environment of an answer.
+//   - withWriteOnly to make the environment of a request;
+//   - setWriteOnlyEnv, and then recordAnswer, in Create and Update;
+//   - compare in Read, and withoutWriteOnly to copy the environment of an answer.
 
 // writeOnlyEnv is the part of a model with the write-only variables.
 type writeOnlyEnv struct {
@@ -125,10 +125,10 @@ func (m *writeOnlyEnv) sends(state *writeOnlyEnv) bool {
 	return !m.EnvWOVersion.Equal(state.EnvWOVersion) || !m.EnvWOKeys.Equal(state.EnvWOKeys)
 }
 
-// setValues sets the values for a request. state is nil for a create. Because an environment is
+// setWriteOnlyEnv sets the values for a request. state is nil for a create. Because an environment is
 // written as a whole, an update that doesn't send the configuration's values repeats the
 // server's.
-func (m *writeOnlyEnv) setValues(config, state *writeOnlyEnv, d envDigests, current map[string]string) {
+func (m *writeOnlyEnv) setWriteOnlyEnv(config, state *writeOnlyEnv, d envDigests, current map[string]string) {
 	if m.EnvWOKeys.IsUnknown() {
 		m.EnvWOKeys = config.names()
 	}
@@ -149,8 +149,8 @@ func (m *writeOnlyEnv) changedElsewhere(d envDigests) bool {
 	return len(m.owned(d)) > len(m.EnvWOKeys.Elements())
 }
 
-// merged returns env with the write-only variables.
-func (m *writeOnlyEnv) merged(env map[string]string) map[string]string {
+// withWriteOnly returns env with the write-only variables.
+func (m *writeOnlyEnv) withWriteOnly(env map[string]string) map[string]string {
 	maps.Copy(env, m.values)
 	return env
 }
@@ -190,8 +190,8 @@ func (d *envDigests) compare(c *api.Client, m *writeOnlyEnv, got map[string]stri
 	m.EnvWOKeys = value.KeepSet(m.EnvWOKeys, same)
 }
 
-// unowned returns the server's environment without the write-only variables.
-func (m *writeOnlyEnv) unowned(d envDigests, got map[string]string) map[string]string {
+// withoutWriteOnly returns the server's environment without the write-only variables.
+func (m *writeOnlyEnv) withoutWriteOnly(d envDigests, got map[string]string) map[string]string {
 	return withoutKeys(got, m.owned(d))
 }
 

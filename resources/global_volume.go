@@ -17,7 +17,7 @@ var GlobalVolume = newCollectionKind(kit.Kind[globalVolume]{
 	Schema:  globalVolumeSchema,
 	Version: api.V2,
 	Loss: func(m *globalVolume) string {
-		return fmt.Sprintf("The apply deletes global volume %s (%s) with everything on it. %s", m.ID.ValueString(), m.Name.ValueString(), "Nothing looks for its users first.")
+		return fmt.Sprintf("The apply deletes global volume %s (%s) with everything on it. %s", m.ID.ValueString(), m.Name.ValueString(), "The plan doesn't look for its users.")
 	},
 }, func(c *api.Client) api.Collection[api.GlobalVolume] { return c.GlobalVolumes }, nil, nil)
 

@@ -164,14 +164,14 @@ func generatedConfig(attributes []*tfprotov6.SchemaAttribute, imported tfdrive.S
 	config := map[string]any{}
 	for _, a := range attributes {
 		if (a.Optional || a.Required) && !a.Sensitive {
-			config[a.Name] = configured(a, imported.Get(a.Name))
+			config[a.Name] = configurablePart(a, imported.Get(a.Name))
 		}
 	}
 	return config
 }
 
-// configured returns the part of an attribute's value that can be configured.
-func configured(a *tfprotov6.SchemaAttribute, value any) any {
+// configurablePart returns the part of an attribute's value that can be configured.
+func configurablePart(a *tfprotov6.SchemaAttribute, value any) any {
 	members, isObject := value.(map[string]any)
 	if !isObject || a.NestedType == nil {
 		return value
@@ -179,7 +179,7 @@ func configured(a *tfprotov6.SchemaAttribute, value any) any {
 	config := map[string]any{}
 	for _, nested := range a.NestedType.Attributes {
 		if nested.Optional || nested.Required {
-			config[nested.Name] = configured(nested, members[nested.Name])
+			config[nested.Name] = configurablePart(nested, members[nested.Name])
 		}
 	}
 	return config

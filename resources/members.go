@@ -206,9 +206,9 @@ func integerPlan(a schema.Int64Attribute, modifiers ...planmodifier.Int64) schem
 	return a
 }
 
-// only returns the settings that only one version has. Values equivalent to an omitted
+// oneVersion returns the settings that only one version has. Values equivalent to an omitted
 // attribute (the default and the clearing value) are excepted.
-func (m members) only() (out []planrule.OneVersion) {
+func (m members) oneVersion() (out []planrule.OneVersion) {
 	for _, s := range contract.Settings(string(m)) {
 		if s.Only() == "" || s.Field().Type == "object" || s.Field().Items == "object" {
 			continue

@@ -29,8 +29,8 @@ func onlyTrue(b bool) types.Bool {
 	return types.BoolValue(true)
 }
 
-// carried returns the names of the attributes that have a value.
-func carried(attributes map[string]attr.Value) (names []string) {
+// nonNullNames returns the names of the attributes that have a value.
+func nonNullNames(attributes map[string]attr.Value) (names []string) {
 	for name, v := range attributes {
 		if !noValue(v) {
 			names = append(names, name)

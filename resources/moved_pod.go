@@ -65,7 +65,7 @@ func (m *pod) movePlacement(from *migrate.State, cloud, gpuType string) {
 	if from.True("global_networking") {
 		m.GlobalNetworking = value.Object(podSchema.Attributes["global_networking"], &globalNetworking{Enabled: types.BoolValue(true)})
 	}
-	m.Private.Carried = carried(map[string]attr.Value{
+	m.Private.Carried = nonNullNames(map[string]attr.Value{
 		"template_id": m.TemplateID, "data_center_ids": m.DataCenterIDs, "start_ssh": m.StartSSH, "start_jupyter": m.StartJupyter,
 		"gpu.allowed_cuda_versions": cuda, "gpu.min_cuda_version": floor,
 	})
@@ -88,6 +88,6 @@ var movedCluster = migrate.Table[cluster]{
 	migrate.Official2: func(from *migrate.State, m *cluster) {
 		m.DataCenterIDs = texts(from.Texts("data_center_ids"))
 		m.StartSSH, m.StartJupyter = onlyTrue(from.True("start_ssh")), onlyTrue(from.True("start_jupyter"))
-		m.Private.Carried = carried(map[string]attr.Value{"data_center_ids": m.DataCenterIDs, "start_ssh": m.StartSSH, "start_jupyter": m.StartJupyter})
+		m.Private.Carried = nonNullNames(map[string]attr.Value{"data_center_ids": m.DataCenterIDs, "start_ssh": m.StartSSH, "start_jupyter": m.StartJupyter})
 	},
 }

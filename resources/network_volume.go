@@ -21,7 +21,7 @@ import (
 var NetworkVolume = newCollectionKind(kit.Kind[networkVolume]{
 	Name:   "network_volume",
 	Schema: networkVolumeSchema,
-	Only:   volumeMembers.only(),
+	Only:   volumeMembers.oneVersion(),
 	Plan:   planNetworkVolume,
 
 	Loss: func(m *networkVolume) string {
@@ -46,13 +46,13 @@ var NetworkVolume = newCollectionKind(kit.Kind[networkVolume]{
 	},
 }, func(c *api.Client) api.Collection[api.NetworkVolume] { return c.NetworkVolumes }, nil, nil)
 
-// volumeUsers: listing the users would need a request for each volume.
-const volumeUsers = "Endpoints and pods that use it, of this configuration or of others, lose it: nothing looks for them first."
+// volumeUsers warns that a plan doesn't look for a volume's users: it would send a request per volume.
+const volumeUsers = "Endpoints and pods that use it, of this configuration or of others, lose it: the plan doesn't look for them."
 
 var networkVolumeSchema = schema.Schema{
 	MarkdownDescription: "A network volume: storage in one data center that workers and pods of that data center mount. " +
 		"It can grow in place and never shrink; a smaller `size` is refused when Terraform plans.\n\n" +
-		"A volume can be deleted although endpoints or pods use it, and they lose it: no plan looks for them, and a jobrunner does not refuse it. Set `deletion_protection` where that must not happen.",
+		"A volume can be deleted although endpoints or pods use it, and they lose it: no plan looks for them, and a jobrunner does not refuse the deletion. Set `deletion_protection` where that must not happen.",
 	Attributes: map[string]schema.Attribute{
 		"id":   idAttribute("network volume"),
 		"name": volumeMembers.text("name", "Name of the volume. It need not be unique."),
@@ -83,15 +83,15 @@ func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
 			p.Error("size", "Size out of bounds", "A network volume has %d to %d GB on API %s, not %d.", bounds[0], bounds[1], p.Version, size)
 		}
 	}
-	placed, place := p.State == nil, refs("data_center", nil, p.Plan.DataCenter)
+	isPlaced, dataCenter := p.State == nil, refs("data_center", nil, p.Plan.DataCenter)
 	switch {
-	case placed:
-		p.Catalog.CheckNames(ctx, p.Check, catalog.Request{DataCenters: place})
+	case isPlaced:
+		p.Catalog.CheckNames(ctx, p.Check, catalog.Request{DataCenters: dataCenter})
 	case p.Changes(ctx, "data_center"):
-		placed = true
-		p.Catalog.CheckNewDataCenters(ctx, p.Check, place)
+		isPlaced = true
+		p.Catalog.CheckNewDataCenters(ctx, p.Check, dataCenter)
 	}
-	if placed || isSet(p.Plan.Type) && p.Changes(ctx, "type") {
+	if isPlaced || isSet(p.Plan.Type) && p.Changes(ctx, "type") {
 		p.Catalog.CheckVolume(ctx, p.Check, p.Plan.DataCenter.ValueString(), p.Plan.Type.ValueString())
 	}
 	if p.State == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// optionalValues has, by type, a value other than the default of each optional attribute that an
-// import reads. If the name begins with "!", omitting the attribute updates the object in place.
+// optionalValues maps types to their optional attributes that an import reads, each with a value that
+// isn't its default. If the name begins with "!", omitting the attribute updates the object in place.
 var optionalValues = map[string]map[string]any{
 	"gpucloud_network_volume": {"type": "HIGH_PERFORMANCE"},
 	"gpucloud_template": {
@@ -52,7 +52,7 @@ var unreadable = []string{
 // If an attribute is omitted, an imported or moved object keeps its value and isn't replaced. If no
 // update can clear the attribute, the plan is empty.
 func TestOmittedAttributeReplacesNothing(t *testing.T) {
-	acctest.LeaveToCI(t, "TestUnsetIsNotSent has what is sent")
+	acctest.LeaveToCI(t, "TestUnsetIsNotSent tests what is sent")
 	all := drive(t, acctest.Deploy(t), api.V2)
 	for _, typeName := range all.Types() {
 		for _, a := range all.Schema(typeName).Block.Attributes {

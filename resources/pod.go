@@ -25,7 +25,7 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 		return fmt.Sprintf("The apply deletes pod %s (%s). %s", m.ID.ValueString(), m.Name.ValueString(), m.loss())
 	},
 	Create: func(ctx context.Context, c *api.Client, config, plan *pod) error {
-		plan.setValues(&config.writeOnlyEnv, nil, envDigests{}, nil)
+		plan.setWriteOnlyEnv(&config.writeOnlyEnv, nil, envDigests{}, nil)
 		want := plan.expand()
 		unlocked := want
 		if plan.DesiredState.ValueString() == api.PodExited { // a locked pod couldn't be stopped
@@ -44,20 +44,20 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 			plan.DesiredState, plan.Locked = desired, locked
 			return &diagnostics.Warning{Err: failure}
 		}
-		return awaitedCreate(plan.awaitPod(ctx, c, true))
+		return createWaitError(plan.awaitPod(ctx, c, true))
 	},
 	Read: func(ctx context.Context, c *api.Client, state *pod) error {
 		got, err := c.Pods.Get(ctx, state.ID.ValueString())
 		if err != nil {
 			return err
 		}
-		state.Private.Named = state.named()
+		state.Private.Named = state.references()
 		if got.Container != nil {
 			state.Private.EnvWO.compare(c, &state.writeOnlyEnv, got.Container.Env)
 		}
 		state.flatten(got)
 		state.readAccess(got)
-		return state.readCopy(ctx, c, got)
+		return state.readTemplateCopy(ctx, c, got)
 	},
 	Update: func(ctx context.Context, c *api.Client, config, state, plan *pod) error {
 		if id := state.lostVolume(ctx, c, plan); id != "" {
@@ -68,7 +68,7 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 			return err
 		}
 		if have.Container != nil {
-			plan.setValues(&config.writeOnlyEnv, &state.writeOnlyEnv, state.Private.EnvWO, have.Container.Env)
+			plan.setWriteOnlyEnv(&config.writeOnlyEnv, &state.writeOnlyEnv, state.Private.EnvWO, have.Container.Env)
 		}
 		want, err := plan.change(ctx, c, state, have)
 		if err != nil {
@@ -90,7 +90,7 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 func finishPod(ctx context.Context, c *api.Client, plan *pod, created, want api.Pod) (got api.Pod, err error) {
 	got = created
 	if plan.DesiredState.ValueString() == api.PodExited {
-		if got, err = c.Pods.Reach(ctx, created.ID, false); err != nil {
+		if got, err = c.Pods.SetActive(ctx, created.ID, false); err != nil {
 			return created, fmt.Errorf("pod %s was created, and could not be stopped: it runs. The next apply stops it: %w", created.ID, err)
 		}
 	}
@@ -113,7 +113,7 @@ func applyPod(ctx context.Context, c *api.Client, state, plan *pod, have, want a
 		if plan.DesiredState.IsNull() {
 			return nil
 		}
-		got, err = c.Pods.Reach(ctx, have.ID, plan.DesiredState.ValueString() == api.PodRunning)
+		got, err = c.Pods.SetActive(ctx, have.ID, plan.DesiredState.ValueString() == api.PodRunning)
 		return err
 	}
 	stopsFirst := plan.DesiredState.ValueString() == api.PodExited && !state.Locked.ValueBool()

@@ -44,7 +44,7 @@ func (m *pod) flatten(got api.Pod) {
 	own := imported || m.TemplateID.IsNull()
 	if got.Container != nil {
 		container := *got.Container
-		container.Env = comparedEnv(m.Env, m.unowned(m.Private.EnvWO, container.Env))
+		container.Env = comparedEnv(m.Env, m.withoutWriteOnly(m.Private.EnvWO, container.Env))
 		m.settings().flatten(container, own)
 	}
 	if own || !m.Mounts.IsNull() {

@@ -70,8 +70,8 @@ func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 	}
 	checkCatalog(ctx, p, podRequest(ctx, p), p.Plan.MaxHourlyCost)
 	if p.State == nil || p.Updates(ctx) {
-		checkRegistry(ctx, p, p.State.named(), p.Plan.Registry)
-		checkVolumes(ctx, p, "mounts.network", p.State.named(), volumeIDs(p.Plan.Mounts))
+		checkRegistry(ctx, p, p.State.references(), p.Plan.Registry)
+		checkVolumes(ctx, p, "mounts.network", p.State.references(), volumeIDs(p.Plan.Mounts))
 		checkPodTemplate(ctx, p, p.Plan.TemplateID)
 	}
 	if p.State == nil {
@@ -211,7 +211,7 @@ func sameVariables(before, after *pod) bool {
 	if !before.EnvWOKeys.IsNull() || before.Env.IsUnknown() || after.Env.IsUnknown() || after.EnvWOKeys.IsUnknown() {
 		return false
 	}
-	return maps.Equal(value.StringMap(before.Env), after.merged(value.StringMap(after.Env)))
+	return maps.Equal(value.StringMap(before.Env), after.withWriteOnly(value.StringMap(after.Env)))
 }
 
 // isSubset reports whether a map contains every entry of another.

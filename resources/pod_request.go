@@ -13,7 +13,7 @@ func (m *pod) expand() (want api.Pod) {
 	value.Expand(m, &want)
 	value.Expand(m, &want.Placement)
 	if want.Container = m.settings().expand(!m.TemplateID.IsNull()); len(m.values) > 0 {
-		want.Container.Env = m.merged(value.StringMap(m.Env))
+		want.Container.Env = m.withWriteOnly(value.StringMap(m.Env))
 	}
 	return want
 }
@@ -49,7 +49,7 @@ func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Po
 		return want, nil
 	}
 	keepsAll := !m.TemplateID.IsNull() && state.Private.Imported // it is unknown which variables are the template's
-	env := m.merged(value.StringMap(m.Env))
+	env := m.withWriteOnly(value.StringMap(m.Env))
 	if restores {
 		for name, v := range template.Env {
 			if _, own := env[name]; !own {

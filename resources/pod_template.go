@@ -35,8 +35,8 @@ func (m *pod) ownSettings() map[string]attr.Value {
 	return map[string]attr.Value{"image": m.Image, "disk": m.Disk, "ports": m.Ports, "registry": m.Registry}
 }
 
-// inherited returns the settings of a copy or template that the pod doesn't set itself.
-func (m *pod) inherited(s templateSettings) map[string]attr.Value {
+// inheritedSettings returns the settings of a copy or template that the pod doesn't set itself.
+func (m *pod) inheritedSettings(s templateSettings) map[string]attr.Value {
 	return s.members(m.settings(), m.ownVariables(), types.StringUnknown())
 }
 
@@ -57,7 +57,7 @@ func (m *pod) recordCopy(c *api.Client, got api.Pod, applied bool) {
 		m.FromTemplate = types.ObjectNull(podFromTemplateTypes)
 		return
 	}
-	m.FromTemplate = types.ObjectValueMust(podFromTemplateTypes, m.inherited(settingsOfContainer(c, *got.Container)))
+	m.FromTemplate = types.ObjectValueMust(podFromTemplateTypes, m.inheritedSettings(settingsOfContainer(c, *got.Container)))
 	if key := c.Digest(""); applied || m.Private.Copy.Key != key {
 		m.Private.Copy = podCopy{Key: key, Applied: map[string]string{}}
 		for name, member := range m.FromTemplate.Attributes() {
@@ -66,8 +66,8 @@ func (m *pod) recordCopy(c *api.Client, got api.Pod, applied bool) {
 	}
 }
 
-// drifted returns the members of from_template that differ from those last applied.
-func (m *pod) drifted(c *api.Client) (names []string) {
+// driftedNames returns the members of from_template that differ from those last applied.
+func (m *pod) driftedNames(c *api.Client) (names []string) {
 	for name, member := range m.FromTemplate.Attributes() {
 		if applied := m.Private.Copy.Applied; len(applied) > 0 && applied[name] != c.Digest(member.String()) {
 			names = append(names, name)
@@ -76,11 +76,11 @@ func (m *pod) drifted(c *api.Client) (names []string) {
 	return sorted(names)
 }
 
-// readCopy records the copy in an answer, and reads the template if the copy has drifted.
-func (m *pod) readCopy(ctx context.Context, c *api.Client, got api.Pod) error {
+// readTemplateCopy records the copy in an answer, and reads the template if the copy has drifted.
+func (m *pod) readTemplateCopy(ctx context.Context, c *api.Client, got api.Pod) error {
 	m.recordCopy(c, got, false)
 	m.Private.Copy.Template = nil
-	if len(m.drifted(c)) == 0 {
+	if len(m.driftedNames(c)) == 0 {
 		return nil
 	}
 	t, err := c.Templates.Get(ctx, m.TemplateID.ValueString())
@@ -109,9 +109,9 @@ func planPodCopy(p *planrule.Plan[pod]) {
 	}
 	members := p.State.FromTemplate.Attributes()
 	if p.API != nil {
-		drifted := p.State.drifted(p.API)
+		drifted := p.State.driftedNames(p.API)
 		if template := p.State.Private.Copy.Template; template != nil {
-			restored := p.Plan.inherited(*template)
+			restored := p.Plan.inheritedSettings(*template)
 			for _, name := range drifted {
 				members[name] = restored[name]
 			}

@@ -55,7 +55,7 @@ func TestPod(t *testing.T) {
 		expectState(t, state, map[string]any{"id": created.Get("id"), "status": "EXITED"})
 		expectImport(t, p, state, stopped, true)
 		// A pod that was started elsewhere is stopped again.
-		must.Do(d.Client(t, v).Pods.Reach(t.Context(), state.Get("id").(string), true))(t)
+		must.Do(d.Client(t, v).Pods.SetActive(t.Context(), state.Get("id").(string), true))(t)
 		state = applyRestore(t, p, state, stopped)
 		expectState(t, state, map[string]any{"status": "EXITED"})
 		expectState(t, apply(t, p, podType, state, with(config, map[string]any{"name": "two"}), "update"), map[string]any{"env": nil})

@@ -16,12 +16,12 @@ import (
 // destroy, which must stay possible. If the object changes, the API rejects the change during
 // the apply.
 
-// references are the ids of other objects that the state contains or contained earlier. The API
-// removes deleted ones from its answers, so the current state isn't enough.
+// references are the ids of other objects that the state contains or once contained. The current
+// state isn't enough, because the API omits deleted objects from its answers.
 type references []string
 
-// and returns the references with those of the current state.
-func (r references) and(ids ...string) references {
+// with returns the references and the ids.
+func (r references) with(ids ...string) references {
 	r = slices.Clone(r)
 	for _, id := range ids {
 		if id != "" && !slices.Contains(r, id) {
@@ -31,51 +31,51 @@ func (r references) and(ids ...string) references {
 	return r
 }
 
-func (m *endpoint) named() references {
+func (m *endpoint) references() references {
 	if m == nil {
 		return nil
 	}
-	return m.Private.Named.and(append(value.Strings(m.NetworkVolumes), m.TemplateID.ValueString(), m.Registry.ValueString())...)
+	return m.Private.Named.with(append(value.Strings(m.NetworkVolumes), m.TemplateID.ValueString(), m.Registry.ValueString())...)
 }
 
-func (m *pod) named() references {
+func (m *pod) references() references {
 	if m == nil {
 		return nil
 	}
-	return m.Private.Named.and(append(volumeIDs(m.Mounts), m.Registry.ValueString())...)
+	return m.Private.Named.with(append(volumeIDs(m.Mounts), m.Registry.ValueString())...)
 }
 
-func (m *template) named() references {
+func (m *template) references() references {
 	if m == nil {
 		return nil
 	}
-	return references{}.and(m.Registry.ValueString())
+	return references{}.with(m.Registry.ValueString())
 }
 
-func checkRegistry[M any](ctx context.Context, p *planrule.Plan[M], named references, id types.String) {
+func checkRegistry[M any](ctx context.Context, p *planrule.Plan[M], previous references, id types.String) {
 	if p.API != nil {
-		checkReference(ctx, p, "registry", named, id, "registry auth", p.API.RegistryAuths)
+		checkReference(ctx, p, "registry", previous, id, "registry auth", p.API.RegistryAuths)
 	}
 }
 
-// checkVolumes checks the network volumes of an attribute. gone reports whether a previously named
+// checkVolumes checks the network volumes of an attribute. gone reports whether a previously used
 // volume no longer exists.
-func checkVolumes[M any](ctx context.Context, p *planrule.Plan[M], attribute string, named references, ids []string) (gone bool) {
+func checkVolumes[M any](ctx context.Context, p *planrule.Plan[M], attribute string, previous references, ids []string) (gone bool) {
 	if p.API == nil {
 		return false
 	}
 	for _, id := range ids {
-		gone = checkReference(ctx, p, attribute, named, types.StringValue(id), "network volume", p.API.NetworkVolumes) || gone
+		gone = checkReference(ctx, p, attribute, previous, types.StringValue(id), "network volume", p.API.NetworkVolumes) || gone
 	}
 	return gone
 }
 
-// checkReference reports whether a previously named object no longer exists.
-func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribute string, named references, id types.String, title string, collection api.Collection[T]) (gone bool) {
+// checkReference reports whether a previously used object no longer exists.
+func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribute string, previous references, id types.String, title string, collection api.Collection[T]) (gone bool) {
 	if id.ValueString() == "" { // unknown or not set
 		return false
 	}
-	if slices.Contains(named, id.ValueString()) && isUnlisted(ctx, collection, id.ValueString()) {
+	if slices.Contains(previous, id.ValueString()) && isUnlisted(ctx, collection, id.ValueString()) {
 		p.Warn(attribute, "The "+title+" is gone", "%s names the %s %s, which no longer exists. This resource can be deleted, but the apply of a change fails. Name one that exists, or leave it out.", attribute, title, id.ValueString())
 		return true
 	}
@@ -117,10 +117,10 @@ func isUnlisted[T any](ctx context.Context, collection api.Collection[T], id str
 	return err == nil && !slices.ContainsFunc(all, func(other api.Named) bool { return other.ID == id })
 }
 
-// withoutGone omits the network volumes that were named before and no longer exist.
-func withoutGone[M any](ctx context.Context, p *planrule.Plan[M], named references, ids []string) []string {
+// withoutGone omits the network volumes that were used before and no longer exist.
+func withoutGone[M any](ctx context.Context, p *planrule.Plan[M], previous references, ids []string) []string {
 	return slices.DeleteFunc(ids, func(id string) bool {
-		return p.API != nil && slices.Contains(named, id) && isUnlisted(ctx, p.API.NetworkVolumes, id)
+		return p.API != nil && slices.Contains(previous, id) && isUnlisted(ctx, p.API.NetworkVolumes, id)
 	})
 }
 
@@ -128,9 +128,9 @@ func withoutGone[M any](ctx context.Context, p *planrule.Plan[M], named referenc
 // still names it. Replacing the pod wouldn't restore it: the pod would be deleted, and the
 // create rejected.
 func (m *pod) lostVolume(ctx context.Context, c *api.Client, plan *pod) string {
-	mounted, named := volumeIDs(m.Mounts), m.named()
+	mounted, previous := volumeIDs(m.Mounts), m.references()
 	for _, id := range volumeIDs(plan.Mounts) {
-		if slices.Contains(mounted, id) || !slices.Contains(named, id) || c == nil {
+		if slices.Contains(mounted, id) || !slices.Contains(previous, id) || c == nil {
 			continue
 		}
 		if isUnlisted(ctx, c.NetworkVolumes, id) {

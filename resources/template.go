@@ -26,7 +26,7 @@ var Template = newCollectionKind(kit.Kind[template]{
 	},
 	Plan: planTemplate,
 	Create: func(ctx context.Context, c *api.Client, config, plan *template) error {
-		plan.setValues(&config.writeOnlyEnv, nil, envDigests{}, nil)
+		plan.setWriteOnlyEnv(&config.writeOnlyEnv, nil, envDigests{}, nil)
 		got, err := c.Templates.Create(ctx, plan.expand())
 		return plan.recordApplied(c, got, err)
 	},
@@ -46,7 +46,7 @@ var Template = newCollectionKind(kit.Kind[template]{
 				return err
 			}
 			have.Env = now.Env
-			plan.setValues(&config.writeOnlyEnv, &state.writeOnlyEnv, state.Private.EnvWO, now.Env)
+			plan.setWriteOnlyEnv(&config.writeOnlyEnv, &state.writeOnlyEnv, state.Private.EnvWO, now.Env)
 		}
 		got, err := c.Templates.Update(ctx, have, plan.expand())
 		return plan.recordApplied(c, got, err)
@@ -62,7 +62,7 @@ func (m *template) recordApplied(c *api.Client, got api.Template, err error) err
 	return err
 }
 
-var templateOneVersion = templateMembers.only()
+var templateOneVersion = templateMembers.oneVersion()
 
 const keptOnV1 = " If omitted, an imported template, and any on API v1, keeps its value."
 
@@ -136,7 +136,7 @@ func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 		planTemplateChange(ctx, p)
 	}
 	if p.State == nil || p.Updates(ctx) {
-		checkRegistry(ctx, p, p.State.named(), p.Plan.Registry)
+		checkRegistry(ctx, p, p.State.references(), p.Plan.Registry)
 	}
 }
 
@@ -188,7 +188,7 @@ func linkedEndpoints(ctx context.Context, p *planrule.Plan[template], attribute 
 
 func (m *template) expand() (t api.Template) {
 	value.Expand(m, &t)
-	t.Command, t.Env = m.command().expand(false), m.merged(value.StringMap(m.Env))
+	t.Command, t.Env = m.command().expand(false), m.withWriteOnly(value.StringMap(m.Env))
 	t.Readme, t.AllowedCUDAVersions = new(m.Readme.ValueString()), new(sorted(value.Strings(m.AllowedCUDAVersions)))
 	return t
 }
@@ -197,7 +197,7 @@ func (m *template) flatten(got api.Template) {
 	if len(m.Ports.Elements()) == 0 && areDefaultPorts(got.Ports) { // API v1 adds them
 		got.Ports = nil
 	}
-	got.Env = m.unowned(m.Private.EnvWO, got.Env)
+	got.Env = m.withoutWriteOnly(m.Private.EnvWO, got.Env)
 	for _, b := range []*types.Bool{&m.StartSSH, &m.StartJupyter} {
 		if b.IsNull() || b.IsUnknown() { // after an import, until an answer has it: the schema's default
 			*b = types.BoolValue(true)

@@ -38,8 +38,8 @@ func TestNumbersHaveBounds(t *testing.T) {
 	_, p := deploy(t)
 	count := 0
 	for _, typeName := range p.Types() {
-		same := func(v any) map[string]any { return v.(map[string]any) }
-		numbers(p.Schema(typeName).Block.Attributes, "", same, func(path string, config func(any) map[string]any) {
+		unwrapped := func(v any) map[string]any { return v.(map[string]any) }
+		numbers(p.Schema(typeName).Block.Attributes, "", unwrapped, func(path string, config func(any) map[string]any) {
 			if strings.HasSuffix(path, "_version") || path == "max_hourly_cost" { // any number is valid
 				return
 			}

@@ -81,13 +81,13 @@ func await(ctx context.Context, c *api.Client, what string, limit time.Duration,
 		switch {
 		case api.IsNotFound(err):
 			return fmt.Errorf("waiting for %s: it was deleted meanwhile, and not by this apply. The next plan creates it again. %w", what, err)
-		case isRefused(err):
+		case isDeploymentWide(err):
 			return fmt.Errorf("waiting for %s: %w", what, err)
 		case err != nil && bounded.Err() != nil && previous != "": // the limit interrupted the poll
 			found.text = previous
 		case err != nil:
 			found.text = err.Error()
-			c.EndOutage()
+			c.EndOutage() // so that the next poll is sent
 		case found.done:
 			tflog.Info(ctx, "waited for "+what, map[string]any{"outcome": "done"})
 			return nil
@@ -112,15 +112,15 @@ func await(ctx context.Context, c *api.Client, what string, limit time.Duration,
 	}
 }
 
-// isRefused reports whether the deployment answers every request with the same error, such as
-// 401.
-func isRefused(err error) bool {
+// isDeploymentWide reports whether the deployment rejects every request with the same error, such
+// as 401.
+func isDeploymentWide(err error) bool {
 	e, ok := errors.AsType[*api.Error](err)
 	return ok && e.DeploymentWide && e.Status != 0
 }
 
-// awaitedCreate adds to the error of a failed wait what the next apply does.
-func awaitedCreate(err error) error {
+// createWaitError adds to the error of a wait what the next apply does.
+func createWaitError(err error) error {
 	if err == nil || api.IsNotFound(err) {
 		return err
 	}
@@ -190,7 +190,7 @@ func (m *pod) awaitPod(ctx context.Context, c *api.Client, creating bool) error 
 	return err
 }
 
-// podProgress returns the progress of a pod. On API v1, a running pod has its ports.
+// podProgress returns the progress of a pod. It connects to the port.
 func podProgress(ctx context.Context, got api.Pod, port types.Int64) progress {
 	text := "it is " + got.Status
 	if reason := deref(got.Reason); reason != "" {
@@ -237,7 +237,7 @@ func (m *endpoint) awaitEndpoint(ctx context.Context, c *api.Client, creating bo
 	id := m.ID.ValueString()
 	limit := waitTime(m.Timeouts, creating)
 	var shown api.Worker // the worker that the progress describes
-	last := func(ctx context.Context) string { return lastOfWorkers(ctx, c, id, shown) }
+	logTail := func(ctx context.Context) string { return quoteWorkerLog(ctx, c, id, shown) }
 	if wait.Rollout.ValueBool() {
 		err := await(ctx, c, "the rollout of endpoint "+id+" to finish", limit, func(ctx context.Context) (progress, error) {
 			r, err := c.EndpointReleases(ctx, id)
@@ -245,7 +245,7 @@ func (m *endpoint) awaitEndpoint(ctx context.Context, c *api.Client, creating bo
 				done: err == nil && !r.Rollout.InProgress,
 				text: fmt.Sprintf("%d of %d workers have the newest release", r.Rollout.WorkersOnLatest, r.Rollout.WorkersTotal),
 			}, err
-		}, last)
+		}, logTail)
 		if err != nil || !wait.Worker.ValueBool() {
 			return err
 		}
@@ -265,7 +265,7 @@ func (m *endpoint) awaitEndpoint(ctx context.Context, c *api.Client, creating bo
 			text += "; " + reason
 		}
 		return progress{done: s.Idle+s.Running > 0, failing: s.Unhealthy > 0, text: text}, err
-	}, last)
+	}, logTail)
 }
 
 // workerToShow returns the worker that best explains why none is ready: an unhealthy one, or
@@ -299,9 +299,9 @@ func reasonOf(w api.Worker) string {
 	return "worker " + w.ID + ": " + *w.Reason
 }
 
-// lastOfWorkers quotes the log of the shown worker. If that worker is gone, it quotes the log of
+// quoteWorkerLog quotes the log of the shown worker. If that worker is gone, it quotes the log of
 // another one, with its reason.
-func lastOfWorkers(ctx context.Context, c *api.Client, id string, shown api.Worker) string {
+func quoteWorkerLog(ctx context.Context, c *api.Client, id string, shown api.Worker) string {
 	if c.Version == api.V1 {
 		return ""
 	}

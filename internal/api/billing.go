@@ -51,7 +51,7 @@ func (c *Client) Bill(ctx context.Context, q BillQuery) (b Bill, err error) {
 	if c.Version == V1 {
 		if b.Records, err = allPages[BillRecord](ctx, c.deployment, call, "", nil); err == nil {
 			b.Totals, err = sumAmounts(b.Records)
-			b.Records = billed(b.Records)
+			b.Records = nonZeroRecords(b.Records)
 		}
 		return b, err
 	}
@@ -62,12 +62,12 @@ func (c *Client) Bill(ctx context.Context, q BillQuery) (b Bill, err error) {
 		}
 	}
 	b.Records, err = allPages[BillRecord](ctx, c.deployment, call, "records", &rest)
-	b.Records, b.Period, b.Totals = billed(b.Records), rest.Metadata.Query, rest.Metadata.Totals
+	b.Records, b.Period, b.Totals = nonZeroRecords(b.Records), rest.Metadata.Query, rest.Metadata.Totals
 	return b, err
 }
 
-// billed returns the records that have a non-zero amount or count.
-func billed(records []BillRecord) []BillRecord {
+// nonZeroRecords returns the records that have a non-zero amount or count.
+func nonZeroRecords(records []BillRecord) []BillRecord {
 	return slices.DeleteFunc(records, func(r BillRecord) bool {
 		for _, n := range r.Amounts {
 			mantissa, _, _ := strings.Cut(strings.ToLower(n.String()), "e")

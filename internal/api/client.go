@@ -63,7 +63,7 @@ func (c *Client) EndOutage() { c.deployment.EndOutage() }
 
 // New makes a client without sending anything. An error is a *SettingError.
 func New(s Settings) (*Client, error) {
-	s, err := s.validated()
+	s, err := s.withDefaults()
 	if err != nil {
 		return nil, err
 	}

@@ -36,8 +36,8 @@ func (c Command) fromAnswer() Command {
 	return Command{c.Args, &meaning.Entrypoint, &meaning.Cmd}
 }
 
-// filled returns a non-nil list, because nil would be null in JSON.
-func filled(list *[]string) *[]string {
+// nonNilList returns a non-nil list, because nil would be null in JSON.
+func nonNilList(list *[]string) *[]string {
 	if list != nil && *list == nil {
 		return &[]string{}
 	}
@@ -72,7 +72,7 @@ func (c Command) forUpdate(before Command) Command {
 		case !unknown && slices.Equal(**list, had):
 			*list = nil
 		default:
-			*list = filled(*list)
+			*list = nonNilList(*list)
 		}
 	}
 	return c
@@ -85,5 +85,5 @@ func (c Command) v1() (entrypoint, cmd *[]string, err error) {
 		meaning, err = startcmd.Parse(*c.Args)
 		c.Entrypoint, c.Cmd = &meaning.Entrypoint, &meaning.Cmd
 	}
-	return filled(c.Entrypoint), filled(c.Cmd), err
+	return nonNilList(c.Entrypoint), nonNilList(c.Cmd), err
 }

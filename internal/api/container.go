@@ -65,9 +65,9 @@ func (c *Container) withPortsOf(have *Container) *Container {
 	return &out
 }
 
-// completed fills in the container of an answer: absent and null members are empty. A member
+// newContainer fills in the container of an answer: absent and null members are empty. A member
 // that every container has stays nil, because a deployment that omits it can't return it.
-func completed(c Container) *Container {
+func newContainer(c Container) *Container {
 	c.Command, c.Ports, c.Registry = c.fromAnswer(), new(deref(c.Ports)), new(deref(c.Registry))
 	if c.Env == nil {
 		c.Env = map[string]string{}

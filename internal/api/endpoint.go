@@ -314,6 +314,6 @@ func (s Scaling) ofType() Scaling {
 
 func (w endpointV2) neutral() Endpoint {
 	e := w.Endpoint
-	e.Container = completed(w.Container)
+	e.Container = newContainer(w.Container)
 	return e
 }

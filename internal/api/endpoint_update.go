@@ -87,9 +87,9 @@ func normalizeEndpoints(got, want Endpoint) (Endpoint, Endpoint) {
 	return got, want
 }
 
-// aligned returns want in the order of have wherever order has no meaning, so that a server
+// alignOrder returns want in the order of have wherever order has no meaning, so that a server
 // that reorders causes no update. If want doesn't set CUDA versions, it keeps the template's.
-func aligned(have, want Endpoint) Endpoint {
+func alignOrder(have, want Endpoint) Endpoint {
 	want.DataCenterIDs = inOrderOf(have.DataCenterIDs, want.DataCenterIDs)
 	want.NetworkVolumes = inOrderOf(have.NetworkVolumes, want.NetworkVolumes)
 	if have.GPU != nil && want.GPU != nil {
@@ -117,7 +117,7 @@ var groupsV1 = [][]string{
 // changes reach the endpoint. ApplyTemplate sends the link again, for an endpoint that was
 // created without it.
 func endpointPatchV1(have, want Endpoint) (patch, error) {
-	want = aligned(have, want)
+	want = alignOrder(have, want)
 	p, after, err := changedV1("endpoint", newEndpointV1, have, want)
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func endpointPatchV1(have, want Endpoint) (patch, error) {
 // settings.
 func endpointPatchV2(have, want Endpoint) (patch, error) {
 	setsCUDA := want.GPU != nil && want.GPU.AllowedCUDAVersions != nil
-	want = aligned(have, want)
+	want = alignOrder(have, want)
 	p, err := changedMembers(clearingValues(contract.V2, "endpoint"), new(newEndpointV2(have)), newEndpointV2(want))
 	if err != nil {
 		return nil, err

@@ -27,8 +27,8 @@ func stream(pause time.Duration, events ...string) http.HandlerFunc {
 	}
 }
 
-// existing names the last event that exists when it answers.
-func existing(last string, answer http.HandlerFunc) http.HandlerFunc {
+// withLastEvent names the last event that exists when it answers.
+func withLastEvent(last string, answer http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Last-Event-ID", last)
 		answer(w, r)
@@ -62,8 +62,8 @@ func TestLogIsBounded(t *testing.T) {
 		"silence":                         {stream(0, three...), api.LogQuery{Tail: 100, For: time.Minute}, 3, time.Second},
 		"silence from the beginning":      {stream(0), api.LogQuery{Tail: 100, For: time.Minute}, 0, time.Second},
 		"pauses that are no silence":      {stream(900*time.Millisecond, three...), api.LogQuery{Tail: 100, For: time.Minute}, 3, 2800 * time.Millisecond},
-		"pauses before lines that exist":  {existing("2", stream(5*time.Second, three...)), api.LogQuery{Tail: 100, For: time.Minute}, 3, 11 * time.Second},
-		"the time, with lines that exist": {existing("2", stream(5*time.Second, three...)), api.LogQuery{Tail: 100, For: 8 * time.Second}, 2, 8 * time.Second},
+		"pauses before lines that exist":  {withLastEvent("2", stream(5*time.Second, three...)), api.LogQuery{Tail: 100, For: time.Minute}, 3, 11 * time.Second},
+		"the time, with lines that exist": {withLastEvent("2", stream(5*time.Second, three...)), api.LogQuery{Tail: 100, For: 8 * time.Second}, 2, 8 * time.Second},
 		"the time":                        {stream(900*time.Millisecond, three...), api.LogQuery{Tail: 100, For: 1500 * time.Millisecond}, 2, 1500 * time.Millisecond},
 	} {
 		runInBubble(t, name, func(t *testing.T) {

@@ -271,7 +271,7 @@ func (w *podV1) create(p Pod) {
 func (w podV1) neutral() Pod {
 	container := Container{Image: w.Image, Command: Command{Entrypoint: w.DockerEntrypoint, Cmd: w.DockerStartCmd}, Disk: w.ContainerDiskInGB, Env: w.Env, Ports: w.Ports, Registry: w.ContainerRegistryAuthID}
 	p := Pod{
-		ID: w.ID, Name: w.Name, TemplateID: w.TemplateID, Container: completed(container),
+		ID: w.ID, Name: w.Name, TemplateID: w.TemplateID, Container: newContainer(container),
 		Locked: w.Locked, Placement: PodPlacement{Interruptible: w.Interruptible},
 		PodState: PodState{Status: w.DesiredStatus, Cost: w.CostPerHr, StartedAt: w.LastStartedAt, Runtime: w.runtime()},
 	}
@@ -341,6 +341,6 @@ func (p Pod) CreateSize() (size int, largest string, most int) {
 
 func (w podV2) neutral() Pod {
 	p := w.Pod
-	p.Container = completed(w.Container)
+	p.Container = newContainer(w.Container)
 	return p
 }

@@ -52,10 +52,10 @@ func (p *Pods) Act(ctx context.Context, id string, action PodAction) error {
 	return p.rest.checkSubject(id, response)
 }
 
-// Reach starts or stops a pod, unless it is already in that state, and returns its new state.
-// If the action fails, Reach reads the pod: the answer may be lost, the API may not know a new
+// SetActive starts or stops a pod, unless it is already in that state, and returns its new state.
+// If the action fails, it reads the pod: the answer may be lost, the API may not know a new
 // pod yet, or the status may have changed meanwhile.
-func (p *Pods) Reach(ctx context.Context, id string, active bool) (Pod, error) {
+func (p *Pods) SetActive(ctx context.Context, id string, active bool) (Pod, error) {
 	action := StopPod
 	if active {
 		action = StartPod

@@ -262,7 +262,7 @@ func TestReach(t *testing.T) {
 		for _, version := range versions {
 			synctest.Test(t, func(t *testing.T) {
 				p := &restless{status: c.status, faults: c.faults}
-				got, err := pipe(t, p, api.Settings{Version: version}).Pods.Reach(t.Context(), "a", c.active)
+				got, err := pipe(t, p, api.Settings{Version: version}).Pods.SetActive(t.Context(), "a", c.active)
 				if (err != nil) != c.fails || len(p.actions) != c.actions || !c.fails && got.Active() != c.active {
 					t.Errorf("%s %s: %+v, %v after %v", version, name, got.Status, err, p.actions)
 				}

@@ -58,8 +58,8 @@ type SettingError struct {
 
 func (e *SettingError) Error() string { return e.Setting + " " + e.Problem }
 
-// validated returns the settings with their defaults.
-func (s Settings) validated() (Settings, error) {
+// withDefaults returns the settings with their defaults.
+func (s Settings) withDefaults() (Settings, error) {
 	var err error
 	if s.BaseURL, err = validAddress("base_url", s.BaseURL); err != nil {
 		return s, err

@@ -9,8 +9,8 @@ import (
 
 func templates(c *api.Client) api.Collection[api.Template] { return c.Templates }
 
-// mixed sets every field that v1 or v2 has.
-func mixed() api.Template {
+// templateOfBothVersions sets every field that v1 or v2 has.
+func templateOfBothVersions() api.Template {
 	return api.Template{
 		ID: "a", Name: "n", Image: "i:1", Disk: 30,
 		Command: api.Command{Entrypoint: new([]string{"/bin/sh", "-c"}), Cmd: new([]string{"serve", "--name", "my model"})},
@@ -28,7 +28,7 @@ func TestCreateTemplate(t *testing.T) {
 		want    api.Template
 		body    string
 	}{
-		"v1, all": {api.V1, mixed(), `{"name":"n","imageName":"i:1","dockerStartCmd":["serve","--name","my model"],"containerDiskInGb":30,
+		"v1, all": {api.V1, templateOfBothVersions(), `{"name":"n","imageName":"i:1","dockerStartCmd":["serve","--name","my model"],"containerDiskInGb":30,
 			"env":{"A":"1","B":""},"ports":["80/http","22/tcp"],"containerRegistryAuthId":"r","volumeInGb":40,"volumeMountPath":"/data",
 			"isPublic":true,"isServerless":true,"category":"AMD","readme":"# hello","dockerEntrypoint":["/bin/sh","-c"]}`},
 		// The server would fill in ports and a volume of its own.
@@ -37,7 +37,7 @@ func TestCreateTemplate(t *testing.T) {
 		"v1, empty": {api.V1, api.Template{Name: "n", Image: "i", Env: map[string]string{}, Ports: []string{}, Readme: new(""),
 			Command: api.Command{Args: new(""), Entrypoint: new([]string(nil)), Cmd: new([]string{})}, AllowedCUDAVersions: new([]string{})},
 			`{"name":"n","imageName":"i","ports":[],"volumeInGb":0,"isPublic":false,"isServerless":false}`},
-		"v2, all": {api.V2, mixed(), `{"name":"n","image":"i:1","entrypoint":["/bin/sh","-c"],"cmd":["serve","--name","my model"],"disk":30,
+		"v2, all": {api.V2, templateOfBothVersions(), `{"name":"n","image":"i:1","entrypoint":["/bin/sh","-c"],"cmd":["serve","--name","my model"],"disk":30,
 			"env":{"A":"1","B":""},"ports":["80/http","22/tcp"],"registry":"r","mounts":{"persistent":{"size":40,"path":"/data"}},
 			"public":true,"serverless":true,"category":"AMD","startSsh":false,"startJupyter":true,"allowedCudaVersions":["12.4","12.5"]}`},
 		"v2, least": {api.V2, api.Template{Name: "n", Image: "i"}, `{"name":"n","image":"i","public":false,"serverless":false}`},
@@ -53,10 +53,10 @@ func TestCreateTemplate(t *testing.T) {
 }
 
 func TestReadTemplate(t *testing.T) {
-	v1 := mixed()
+	v1 := templateOfBothVersions()
 	v1.StartSSH, v1.StartJupyter, v1.AllowedCUDAVersions = nil, nil, nil
 	v1.Args = new(`{"entrypoint":["/bin/sh","-c"],"cmd":["serve","--name","my model"]}`)
-	v2 := mixed()
+	v2 := templateOfBothVersions()
 	v2.Readme, v2.Args = nil, new(" stored ")
 	empty := api.Command{Args: new(""), Entrypoint: new([]string(nil)), Cmd: new([]string{})}
 	for name, c := range map[string]struct {
@@ -136,25 +136,25 @@ func TestUpdateTemplate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for version, body := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
-				want := mixed()
+				want := templateOfBothVersions()
 				c.change(&want)
-				expectUpdate(t, version, templates, mixed(), want, body)
+				expectUpdate(t, version, templates, templateOfBothVersions(), want, body)
 			}
 		})
 	}
 }
 
 func TestArgsThatV1CantSplit(t *testing.T) {
-	broken := mixed()
+	broken := templateOfBothVersions()
 	broken.Command = api.Command{Args: new(`run 'secret`)}
 	if body, err := createBody(t, api.V1, templates, broken); err == nil {
 		t.Errorf("created as %s", body)
 	}
-	if body, err := updateBody(t, api.V1, templates, mixed(), broken); err == nil {
+	if body, err := updateBody(t, api.V1, templates, templateOfBothVersions(), broken); err == nil {
 		t.Errorf("updated by %s", body)
 	}
 	// v1 can't split the args that v2 stored, so the update sends every field.
-	want := mixed()
+	want := templateOfBothVersions()
 	expectUpdate(t, api.V1, templates, broken, want, `{"name":"n","imageName":"i:1","dockerStartCmd":["serve","--name","my model"],"containerDiskInGb":30,
 		"env":{"A":"1","B":""},"ports":["80/http","22/tcp"],"containerRegistryAuthId":"r","volumeInGb":40,"volumeMountPath":"/data",
 		"isPublic":true,"readme":"# hello","dockerEntrypoint":["/bin/sh","-c"]}`)

@@ -18,8 +18,8 @@ func (r *restCollection[T]) searchFailed(cause *Error, err error) *UnresolvedCre
 	return r.unresolved(cause, "the search failed: "+strings.TrimSuffix(err.Error(), "."))
 }
 
-// UnresolvedCreateError is a create with an unknown outcome, or whose name is taken. Candidates
-// are the ids of objects that it may have made.
+// UnresolvedCreateError is a create that has an unknown outcome or a name that is taken. Candidates
+// are the ids of objects that it may have created.
 type UnresolvedCreateError struct {
 	Kind       string
 	Verdict    string

@@ -16,7 +16,7 @@ import (
 var podStart = podAction("pod_start", "Could not start the pod",
 	"Starts a pod and waits until it runs.",
 	func(ctx context.Context, c *api.Client, id string, report reporter) error {
-		if _, err := c.Pods.Reach(ctx, id, true); err != nil {
+		if _, err := c.Pods.SetActive(ctx, id, true); err != nil {
 			return err
 		}
 		return awaitRunning(ctx, c, id, report)
@@ -25,7 +25,7 @@ var podStart = podAction("pod_start", "Could not start the pod",
 var podStop = podAction("pod_stop", "Could not stop the pod",
 	"Stops a pod and waits until it has ended. The pod releases its GPUs and keeps its persistent storage.",
 	func(ctx context.Context, c *api.Client, id string, report reporter) error {
-		if _, err := c.Pods.Reach(ctx, id, false); err != nil {
+		if _, err := c.Pods.SetActive(ctx, id, false); err != nil {
 			return err
 		}
 		return awaitStatus(ctx, c, id, report, func(p api.Pod) (bool, error) { return !p.Active(), nil })
