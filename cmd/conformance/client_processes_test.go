@@ -45,7 +45,7 @@ func TestClientIsInterrupted(t *testing.T) {
 		if code := cmd.ProcessState.ExitCode(); code != 130 || lastLine(output.String()) != "interrupted" {
 			t.Errorf("%s: exit code %d: %s", signal, code, &output)
 		}
-		if got := fileNames(t, setting(cmd, "TMPDIR")); len(got) > 0 {
+		if got := fileNames(t, envValue(cmd, "TMPDIR")); len(got) > 0 {
 			t.Errorf("%s left %v", signal, got)
 		}
 		var report struct{ Counts map[string]int }
@@ -91,7 +91,7 @@ func TestClientLeavesNothingRunning(t *testing.T) {
 		leavesNothingRunning(t, "hold %s >/dev/null 2>&1 & get /v2/templates; read line < ready", "1m", 0)
 	})
 	t.Run("a process that ignores SIGTERM", func(t *testing.T) {
-		acctest.LeaveToCI(t, "procgroup tests processes that ignore signals")
+		acctest.LeaveToCI(t, "package procgroup tests processes that ignore signals")
 		const timeout = "20s" // the client needs some seconds to start
 		leavesNothingRunning(t, "get /v2/templates; STUBBORN=1; export STUBBORN; hold %s", timeout, 1)
 	})

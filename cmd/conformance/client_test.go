@@ -72,8 +72,8 @@ func client(t *testing.T, script string, options ...string) *exec.Cmd {
 	return cmd
 }
 
-// setting returns a variable of a command's environment.
-func setting(cmd *exec.Cmd, name string) string {
+// envValue returns a variable of a command's environment.
+func envValue(cmd *exec.Cmd, name string) string {
 	for _, v := range slices.Backward(cmd.Env) {
 		if value, ok := strings.CutPrefix(v, name+"="); ok {
 			return value
@@ -138,10 +138,10 @@ func TestClientHasItsOwnDirectory(t *testing.T) {
 			}
 			must.Equal(t, len(seen), scenarioCount, parallel, "scenarios have a", column, "of their own", text)
 		}
-		if got := fileNames(t, setting(cmd, "TMPDIR")); len(got) > 0 {
+		if got := fileNames(t, envValue(cmd, "TMPDIR")); len(got) > 0 {
 			t.Errorf("%s left %v", parallel, got)
 		}
-		if got := fileNames(t, setting(cmd, "HOME")); len(got) > 0 {
+		if got := fileNames(t, envValue(cmd, "HOME")); len(got) > 0 {
 			t.Errorf("%s left %v at home", parallel, got)
 		}
 		must.Equal(t, fileNames(t, dir), []string{".git", "bin", "input.txt", "terraform.tfstate"}, parallel, "left")
@@ -156,7 +156,7 @@ get /v2/templates; code=$?
 echo "$HOME" >> homes; rmdir lock; exit $code`, "--shared-dir")
 	runExpecting(t, cmd, 0)
 	text, err := os.ReadFile(filepath.Join(cmd.Dir, "homes"))
-	if err != nil || strings.Count(string(text), setting(cmd, "HOME")+"\n") != scenarioCount {
+	if err != nil || strings.Count(string(text), envValue(cmd, "HOME")+"\n") != scenarioCount {
 		t.Errorf("%v: %s", err, text)
 	}
 }
@@ -165,7 +165,7 @@ echo "$HOME" >> homes; rmdir lock; exit $code`, "--shared-dir")
 func TestClientKeepsTheDirectories(t *testing.T) {
 	cmd := client(t, "echo x > trace; get /v2/templates", "--keep-dirs", "--select=works,retired")
 	output := runExpecting(t, cmd, 0)
-	roots, err := filepath.Glob(filepath.Join(setting(cmd, "TMPDIR"), "conf-*"))
+	roots, err := filepath.Glob(filepath.Join(envValue(cmd, "TMPDIR"), "conf-*"))
 	if err != nil || len(roots) != 1 || !strings.Contains(output, "are in "+roots[0]) {
 		t.Fatalf("%v, %v: %s", roots, err, output)
 	}
@@ -310,7 +310,7 @@ func TestClientThatCannotStart(t *testing.T) {
 		if !strings.Contains(output, c.want) || strings.Count(output, "\n") != 1 {
 			t.Errorf("%v says\n%s\nand not %q", cmd.Args, output, c.want)
 		}
-		if got := fileNames(t, setting(cmd, "TMPDIR")); len(got) > 0 {
+		if got := fileNames(t, envValue(cmd, "TMPDIR")); len(got) > 0 {
 			t.Errorf("%v left %v", cmd.Args, got)
 		}
 	}
@@ -341,7 +341,7 @@ func TestClientIsTerraform(t *testing.T) {
 		if lastLine(output) != "conformant in the judged clauses: 7 of 11 clauses" || strings.Contains(output, "\x1b") {
 			t.Error(output)
 		}
-		if got := fileNames(t, setting(cmd, "TMPDIR")); len(got) > 0 {
+		if got := fileNames(t, envValue(cmd, "TMPDIR")); len(got) > 0 {
 			t.Errorf("%v remains", got)
 		}
 	}

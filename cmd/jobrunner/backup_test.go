@@ -108,7 +108,7 @@ func TestBackup(t *testing.T) {
 
 // pg_dump copies the state of a jobrunner under load, and pg_restore restores it.
 func TestBackupOfPostgres(t *testing.T) {
-	acctest.LeaveToCI(t, "TestBackup has it on SQLite")
+	acctest.LeaveToCI(t, "TestBackup tests it on SQLite")
 	t.Parallel()
 	source := must.Do(url.Parse(pgtest.Start(t)))(t)
 	for _, program := range []string{"pg_dump", "pg_restore"} {

@@ -48,7 +48,7 @@ func newContainerClusters(t *testing.T, e *containers.Engine, settings string, g
 // greetingCluster creates a cluster whose members greet each other.
 func (c *containerDeployment) greetingCluster(name string, pods int) string {
 	c.t.Helper()
-	return c.cluster(name, handlerImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))
+	return c.createCluster(name, handlerImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))
 }
 
 // networksOf returns the networks with a label.
@@ -59,7 +59,7 @@ func (c *containerDeployment) networksOf(label string) []string {
 
 // TestRealClusters tests clusters of containers with a real Docker and Podman.
 func TestRealClusters(t *testing.T) {
-	acctest.LeaveToCI(t, "TestPodsFollowTheModel has clusters of processes")
+	acctest.LeaveToCI(t, "TestPodsFollowTheModel tests clusters of processes")
 	t.Parallel()
 	containers.Each(t, func(t *testing.T, e *containers.Engine) {
 		requireImage(t, e)
@@ -99,7 +99,7 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 	if nets := c.networksOf(label + red); len(nets) != 1 {
 		t.Fatalf("networks %v", nets)
 	}
-	before := c.clusterNow(red)
+	before := c.getCluster(red)
 	containersBefore := c.podContainers(c.members(red)[1].ID)
 	c.kill()
 	c.start(t, "--simulate-gpus="+c.machine())

@@ -81,15 +81,15 @@ func newClusters(t *testing.T, gpus int) *handlers {
 // machine returns the file of the simulated GPUs.
 func (h *handlers) machine() string { return filepath.Join(h.home, "gpus.yaml") }
 
-// cluster creates a cluster with L4s and returns its id.
-func (h *handlers) cluster(name, image string, pods, gpus int, more string) string {
+// createCluster creates a cluster with L4s and returns its id.
+func (h *handlers) createCluster(name, image string, pods, gpus int, more string) string {
 	h.t.Helper()
 	var c clusterFacts
 	h.call(http.MethodPost, "/v2/clusters", fmt.Sprintf(`{"name":%q,"type":"TRAINING","image":%q,"compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":%d,"podCount":%d}%s}`, name, image, gpus, pods, more), &c)
 	return c.ID
 }
 
-func (h *handlers) clusterNow(id string) (c clusterFacts) {
+func (h *handlers) getCluster(id string) (c clusterFacts) {
 	h.t.Helper()
 	h.call(http.MethodGet, "/v2/clusters/"+id, "", &c)
 	return c
@@ -112,13 +112,13 @@ func (h *handlers) awaitClusterStatus(id, status string) (c clusterFacts) {
 			h.t.Log(text)
 		}
 	}()
-	h.until(status+" of the cluster "+id, func() bool { c = h.clusterNow(id); return c.Pods.ByStatus[status] == c.Pods.Total })
+	h.until(status+" of the cluster "+id, func() bool { c = h.getCluster(id); return c.Pods.ByStatus[status] == c.Pods.Total })
 	return c
 }
 
-// logLinesWith returns the lines of a pod's log that begin with a word.
-func (h *handlers) logLinesWith(id, word string) (lines []string) {
-	text, _ := os.ReadFile(filepath.Join(h.home, "data", "pods", id, "log.jsonl")) // none yet
+// logLinesAfter returns the lines of a pod's log that begin with a word, without the word.
+func (h *handlers) logLinesAfter(id, word string) (lines []string) {
+	text, _ := os.ReadFile(filepath.Join(h.home, "data", "pods", id, "log.jsonl")) // empty before the first line
 	for line := range strings.Lines(string(text)) {
 		if _, text, ok := strings.Cut(line, `"x":"`+word+" "); ok {
 			text, _, _ = strings.Cut(text, `"`)
@@ -144,17 +144,17 @@ func (h *handlers) awaitGreetings(members []memberFacts, color string, nth int) 
 	for rank, m := range members[1:] {
 		others[fmt.Sprint(rank+1)] = nth
 		want := slices.Repeat([]string{fmt.Sprintf("welcome %d of %s", rank+1, color)}, nth)
-		h.until("the primary's answer", func() bool { return slices.Equal(h.logLinesWith(m.ID, "heard"), want) })
+		h.until("the primary's answer", func() bool { return slices.Equal(h.logLinesAfter(m.ID, "heard"), want) })
 	}
 	h.until("the greetings", func() bool {
 		heard := map[string]int{}
-		for _, rank := range h.logLinesWith(members[0].ID, "heard") {
+		for _, rank := range h.logLinesAfter(members[0].ID, "heard") {
 			heard[rank]++
 		}
 		return maps.Equal(heard, others)
 	})
 	for _, m := range members {
-		own := h.logLinesWith(m.ID, "member")
+		own := h.logLinesAfter(m.ID, "member")
 		variables = append(variables, strings.Fields(own[len(own)-1]))
 	}
 	return variables
@@ -163,11 +163,11 @@ func (h *handlers) awaitGreetings(members []memberFacts, color string, nth int) 
 // The pods of a cluster know their ranks and reach the primary, also after a kill -9 and with
 // another cluster on the same machine.
 func TestClusterExchangesMessages(t *testing.T) {
-	acctest.LeaveToCI(t, "pod tests a cluster's addresses")
+	acctest.LeaveToCI(t, "package pod tests a cluster's addresses")
 	t.Parallel()
 	h := newClusters(t, 8)
-	id := h.cluster("c", "team/member", 2, 2, `,"env":{"COLOR":"red","NODE_RANK":"7"},"ports":["22/tcp"],"dataCenterIds":["EU-RO-1"]`)
-	other := h.cluster("o", "team/member", 3, 1, `,"env":{"COLOR":"blue"}`)
+	id := h.createCluster("c", "team/member", 2, 2, `,"env":{"COLOR":"red","NODE_RANK":"7"},"ports":["22/tcp"],"dataCenterIds":["EU-RO-1"]`)
+	other := h.createCluster("o", "team/member", 3, 1, `,"env":{"COLOR":"blue"}`)
 	for n := range 2 {
 		c := h.awaitClusterStatus(id, "RUNNING")
 		h.awaitClusterStatus(other, "RUNNING")
@@ -195,8 +195,8 @@ func TestClusterExchangesMessages(t *testing.T) {
 		}
 	}
 	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
-	h.awaitPodStatus(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":5}}`), "RUNNING")
-	if c := h.clusterNow(other); c.Pods.ByStatus["RUNNING"] != 3 {
+	h.awaitPodStatus(h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":5}}`), "RUNNING")
+	if c := h.getCluster(other); c.Pods.ByStatus["RUNNING"] != 3 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -205,10 +205,10 @@ func TestClusterExchangesMessages(t *testing.T) {
 func TestClustersArePlacedWhole(t *testing.T) {
 	t.Parallel()
 	h := newClusters(t, 4)
-	single := h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":1}}`)
+	single := h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":1}}`)
 	h.awaitPodStatus(single, "RUNNING")
-	id := h.cluster("c", "team/pod", 2, 2, "")
-	large := h.cluster("l", "team/pod", 3, 2, "")
+	id := h.createCluster("c", "team/pod", 2, 2, "")
+	large := h.createCluster("l", "team/pod", 3, 2, "")
 	reasons := func(id, part string) {
 		t.Helper()
 		h.until("the reason "+part, func() bool {
@@ -219,18 +219,18 @@ func TestClustersArePlacedWhole(t *testing.T) {
 	}
 	reasons(id, "a cluster asks for 4 GPUs of one type, and only 3 × NVIDIA L4 are free")
 	reasons(large, "a cluster asks for 6 GPUs of one type, and this machine has 4 × NVIDIA L4")
-	if c := h.clusterNow(id); c.Primary != nil || c.Network != nil || c.DataCenterID != "" {
+	if c := h.getCluster(id); c.Primary != nil || c.Network != nil || c.DataCenterID != "" {
 		t.Errorf("a waiting cluster is shown as placed: %+v", c)
 	}
 	// Free GPUs are reserved for the cluster, which has waited longer.
-	late := h.pod(`{"name":"late","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2}}`)
+	late := h.createPod(`{"name":"late","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2}}`)
 	h.awaitReason(late, "reserved")
 	h.act(single, "stop")
 	h.awaitClusterStatus(id, "RUNNING")
 	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
 	h.awaitPodStatus(late, "RUNNING")
 	// A deletion removes a waiting cluster from the queue.
-	second := h.cluster("s", "team/pod", 2, 2, "")
+	second := h.createCluster("s", "team/pod", 2, 2, "")
 	reasons(second, "a cluster asks for 4 GPUs")
 	h.call(http.MethodDelete, "/v2/clusters/"+second, "", nil)
 	h.act(single, "start")
@@ -242,7 +242,7 @@ func TestClustersArePlacedWhole(t *testing.T) {
 func TestClusterMembersEnd(t *testing.T) {
 	t.Parallel()
 	h := newClusters(t, 4)
-	id := h.cluster("c", "team/pod", 3, 1, `,"mounts":{"persistent":{"size":10,"path":"/w"}}`)
+	id := h.createCluster("c", "team/pod", 3, 1, `,"mounts":{"persistent":{"size":10,"path":"/w"}}`)
 	h.awaitClusterStatus(id, "RUNNING")
 	members := h.members(id)
 	for rank, status := range []string{"0", "7"} {
@@ -252,13 +252,13 @@ func TestClusterMembersEnd(t *testing.T) {
 	h.awaitPodStatus(members[0].ID, "EXITED")
 	h.awaitPodStatus(members[1].ID, "ERROR")
 	want := map[string]int{"EXITED": 1, "ERROR": 1, "RUNNING": 1}
-	single := h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":3}}`)
+	single := h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":3}}`)
 	h.awaitPodStatus(single, "RUNNING")
 	h.kill()
 	h.start(t, "--simulate-gpus="+h.machine())
 	h.awaitPodStatus(single, "RUNNING")
 	h.awaitPodStatus(members[2].ID, "RUNNING")
-	if c := h.clusterNow(id); !maps.Equal(c.Pods.ByStatus, want) || c.Primary == nil || c.Primary.Status != "EXITED" || c.Primary.SSHEndpoint != "" {
+	if c := h.getCluster(id); !maps.Equal(c.Pods.ByStatus, want) || c.Primary == nil || c.Primary.Status != "EXITED" || c.Primary.SSHEndpoint != "" {
 		t.Errorf("%+v", c)
 	}
 	for _, m := range members {

@@ -80,14 +80,14 @@ func kindOfJSON(text []byte) string {
 func (e *devEndpoint) submit(ctx context.Context, input string) (job api.Job, err error) {
 	text, err := submissionOf(input)
 	if err != nil {
-		return job, rejected(err)
+		return job, notStarted(err)
 	}
 	s, err := decodeSubmission(text)
 	if err != nil {
-		return job, rejected(err)
+		return job, notStarted(err)
 	}
 	if job, err = e.client.Jobs.Run(ctx, e.id, s); err != nil {
-		return job, rejected(fmt.Errorf("the job was refused: %w", err))
+		return job, notStarted(fmt.Errorf("the job was refused: %w", err))
 	}
 	return job, nil
 }

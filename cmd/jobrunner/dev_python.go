@@ -164,8 +164,8 @@ except (OSError, SyntaxError, ValueError, RecursionError):
     pass  # running the handler shows the error
 print(sys.version.split()[0], importlib.util.find_spec("` + sdkPackage + `") is not None, unused)`
 
-// check sets the version. env is the environment of the workers. With sdk, the SDK must be installed. A
-// program that runs per job must use the handler that it defines; program may be "".
+// check runs Python with the workers' environment and sets the version. If sdk is set, the SDK must
+// be installed. If program, which runs once per job, defines a handler, it must call it.
 func (p *interpreter) check(ctx context.Context, env []string, folder, program string, sdk bool) error {
 	words := strings.Fields(commandOutput(ctx, folder, env, append(p.command[:len(p.command):len(p.command)], "-c", fileCheck, program)...))
 	if len(words) < 2 {

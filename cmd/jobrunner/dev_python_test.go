@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 )
 
-// A program that runs per job must use the handler that it defines.
+// A program that runs once per job must call the handler that it defines.
 func TestUncalledHandler(t *testing.T) {
 	t.Parallel()
 	python.Need(t)

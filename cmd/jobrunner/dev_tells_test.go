@@ -14,11 +14,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// runURL returns the address for jobs of a jobrunner dev.
+// runURL returns the URL that runs a job on the deployment of jobrunner dev.
 func (s *transcript) runURL() string { return s.until(`http://\S+/runsync`) }
 
-// dev shows the end of each job that a client sent, and of its own job once.
-func TestDevTellsOfEnds(t *testing.T) {
+// dev prints the result of each job of a client. It prints the result of its --input job once.
+func TestDevPrintsResults(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "my handler.sh")
 	put(t, file, `read input; case "$input" in *fail*) echo "no model" >&2; exit 2;; esac; echo '"done"'`)
@@ -36,8 +36,8 @@ func TestDevTellsOfEnds(t *testing.T) {
 	s.interrupt()
 }
 
-// dev shows a handler's progress updates, and that it cancels the job when the file changes.
-func TestDevTellsOfProgress(t *testing.T) {
+// dev prints a handler's progress updates, and that it cancels the job when the file changes.
+func TestDevPrintsProgress(t *testing.T) {
 	t.Parallel()
 	dir := sdk(t)
 	file := filepath.Join(dir, "handler.py")
@@ -72,8 +72,8 @@ func TestDevShowsAnErrorOnce(t *testing.T) {
 	s.interrupt()
 }
 
-// If a generator's output is empty, dev hints at its chunks.
-func TestDevTellsOfChunks(t *testing.T) {
+// If a generator's output is empty, dev says that it streamed chunks.
+func TestDevPrintsChunkHint(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(sdk(t), "handler.py")
 	put(t, file, `import runpod
@@ -88,7 +88,7 @@ runpod.serverless.start({"handler": handler})
 	}
 }
 
-// dev --once uses a free port by default. Failures other than the job's exit with 4.
+// dev --once uses a free port by default. It exits with 4 if something else than the job fails.
 func TestDevOnceListens(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "one.sh")
@@ -125,7 +125,7 @@ func TestSecondInterruptEndsWhatRuns(t *testing.T) {
 		return pid != 0
 	})
 	must.Succeed(t, s.cmd.Process.Signal(os.Interrupt))
-	s.until(`stopping: 1 running jobs have 3s to end, .*; Ctrl-C again ends them at once\n`)
+	s.until(`stopping: running jobs \(1\) have 3s to end, .*; Ctrl-C again ends them at once\n`)
 	s.interrupt()
 	if runs(pid) {
 		t.Errorf("the child %d outlives jobrunner dev", pid)

@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// serveBroken serves an endpoint with a minimum of one worker, whose handler's file has a text.
+// serveBroken serves an endpoint with at least one worker. text is its handler's source.
 func serveBroken(t *testing.T, text string, args ...string) *handlers {
 	t.Helper()
 	h := newHandlers(t, args...)
@@ -21,9 +21,9 @@ func serveBroken(t *testing.T, text string, args ...string) *handlers {
 	return h
 }
 
-// reason waits until the reason of an endpoint whose workers can't start contains a part: a
-// worker's log is added shortly after its end.
-func (h *handlers) reason(part string) (reason string) {
+// awaitHealthReason waits until the reason why an endpoint's workers can't start contains a part. The
+// end of a worker's log joins the reason shortly after the worker exits.
+func (h *handlers) awaitHealthReason(part string) (reason string) {
 	h.t.Helper()
 	h.until("a reason with "+part, func() bool {
 		var health struct{ Reason string }
@@ -40,7 +40,7 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 	t.Parallel()
 	h := serveBroken(t, "import no_such_model\n")
 	const want = "it ended right after its start, with exit status 1: ModuleNotFoundError: No module named 'no_such_model'"
-	must.Equal(t, h.reason("ModuleNotFoundError"), want, "the reason")
+	must.Equal(t, h.awaitHealthReason("ModuleNotFoundError"), want, "the reason")
 	id := h.run("x", "")
 	for path, method := range map[string]string{"/run": http.MethodPost, "/runsync?wait=1000": http.MethodPost, "/status/" + id: http.MethodGet} {
 		if resp, _ := h.request(method, "/v2/"+h.endpoint+path, `{"input": {}}`); resp.Header.Get("X-Queue-Reason") != want {
@@ -65,7 +65,7 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 // A repeated failure is logged once, even if its text has a changing address, time or id. Another
 // exit status is another failure.
 func TestSameFailureIsSaidOnce(t *testing.T) {
-	acctest.LeaveToCI(t, "worker tests the reasons")
+	acctest.LeaveToCI(t, "package worker tests the reasons")
 	t.Parallel()
 	h := serveBroken(t, `import os, sys, time, uuid
 here = os.path.dirname(os.path.abspath(__file__))
@@ -76,7 +76,7 @@ sys.exit(5 if os.path.exists(os.path.join(here, "other.go")) else 4)
 `)
 	h.until("three starts", func() bool { return len(h.lines("starts")) >= 3 })
 	h.release("other")
-	h.reason("exit status 5")
+	h.awaitHealthReason("exit status 5")
 	h.interrupt()
 	log := h.stderr.String()
 	must.Equal(t, strings.Count(log, "with exit status 4"), 1, "the log has the failure", "times", log)

@@ -29,7 +29,7 @@ func smallDisk(t *testing.T, size string) string {
 // With a full disk, new jobs are rejected and none is lost. With free space, jobs are accepted
 // again.
 func TestFullDisk(t *testing.T) {
-	acctest.LeaveToCI(t, "sqldb.TestFullDisk and jobrunner.TestResultsOnAFullDisk have its parts")
+	acctest.LeaveToCI(t, "sqldb.TestFullDisk and jobrunner.TestResultsOnAFullDisk test its parts")
 	t.Parallel()
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
 	disk := smallDisk(t, "12m")

@@ -30,19 +30,19 @@ type job struct {
 	Batch  jobBatch  `cmd:"" help:"Run many jobs as a batch, on separate workers."`
 }
 
-// endpointOf are the flags and the argument that select an endpoint.
-type endpointOf struct {
+// endpointArgs select an endpoint.
+type endpointArgs struct {
 	deployment `embed:""`
 	Endpoint   string `arg:"" help:"Id or name of the endpoint."`
 }
 
-type jobOf struct {
-	endpointOf `embed:""`
-	Job        string `arg:"" help:"Id of the job."`
+type jobArgs struct {
+	endpointArgs `embed:""`
+	Job          string `arg:"" help:"Id of the job."`
 }
 
 type runJob struct {
-	endpointOf       `embed:""`
+	endpointArgs     `embed:""`
 	Input            string        `default:"{}" placeholder:"FILE|JSON|-" help:"Input of the job: a JSON object, a file that has one, or - for stdin."`
 	Detach           bool          `xor:"wait" help:"Print the job's id and don't wait for its end."`
 	Tail             bool          `xor:"wait" help:"Print the chunks that the handler yields, as they arrive, instead of the output."`
@@ -55,17 +55,17 @@ type runJob struct {
 
 func (r *runJob) Run() error {
 	if r.Timeout <= 0 {
-		return rejected(fmt.Errorf("invalid --timeout %s: expected a positive duration", r.Timeout))
+		return notStarted(fmt.Errorf("invalid --timeout %s: expected a positive duration", r.Timeout))
 	}
 	s, err := r.submission()
 	if err != nil {
-		return rejected(err)
+		return notStarted(err)
 	}
 	return r.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		if r.Detach {
 			sent, err := c.Jobs.Run(ctx, endpointID, s)
 			if err != nil {
-				return rejected(err)
+				return notStarted(err)
 			}
 			if r.JSON {
 				return printJSON(sent)
@@ -82,7 +82,7 @@ func (r *runJob) Run() error {
 		case ok && failure.Err != nil:
 			return &exitError{exitNoResult, err.Error() + lastReason(ctx, c, endpointID, ended)}
 		case err != nil && !ok:
-			return rejected(err)
+			return notStarted(err)
 		}
 		if note := unreadNote(ctx, c, endpointID, ended, commandLine("jobrunner", "job", "tail", r.Endpoint, ended.ID)+" prints them, and so does job run --tail"); note != "" {
 			fmt.Fprintln(stderr, note)
@@ -96,13 +96,13 @@ func (r *runJob) Run() error {
 func (r *runJob) runAndTail(ctx context.Context, c *api.Client, endpointID string, s api.Submission) error {
 	sent, err := c.Jobs.Run(ctx, endpointID, s)
 	if err != nil {
-		return rejected(err)
+		return notStarted(err)
 	}
 	waiting, done := context.WithTimeoutCause(ctx, r.Timeout, api.NotFinished(r.Timeout))
 	defer done()
 	ended, err := r.tail(waiting, c, endpointID, sent.ID)
 	if waiting.Err() == nil {
-		return r.verdictOf(ended, err)
+		return r.finishTail(ended, err)
 	}
 	why := context.Cause(waiting).Error()
 	if ctx.Err() != nil {
@@ -173,7 +173,7 @@ func (r *runJob) input() ([]byte, error) {
 }
 
 type jobStatus struct {
-	jobOf `embed:""`
+	jobArgs `embed:""`
 }
 
 func (s *jobStatus) Run() error {
@@ -190,7 +190,7 @@ func (s *jobStatus) Run() error {
 }
 
 type tailJob struct {
-	jobOf `embed:""`
+	jobArgs `embed:""`
 }
 
 func (t *tailJob) Run() error {
@@ -199,12 +199,12 @@ func (t *tailJob) Run() error {
 		if ctx.Err() != nil {
 			return &exitError{exitNoResult, fmt.Sprintf("interrupted: the job continues as %s%s", ended.Status, lastReason(ctx, c, endpointID, ended))}
 		}
-		return t.verdictOf(ended, err)
+		return t.finishTail(ended, err)
 	})
 }
 
 type cancelJob struct {
-	jobOf `embed:""`
+	jobArgs `embed:""`
 }
 
 func (j *cancelJob) Run() error {
@@ -218,7 +218,7 @@ func (j *cancelJob) Run() error {
 }
 
 type retryJob struct {
-	jobOf `embed:""`
+	jobArgs `embed:""`
 }
 
 func (j *retryJob) Run() error {
@@ -228,7 +228,7 @@ func (j *retryJob) Run() error {
 }
 
 type purgeJobs struct {
-	endpointOf `embed:""`
+	endpointArgs `embed:""`
 }
 
 func (p *purgeJobs) Run() error {
@@ -245,23 +245,23 @@ func (p *purgeJobs) Run() error {
 	})
 }
 
-// rejected returns an error with the exit status of a job that wasn't accepted.
-func rejected(err error) error { return &exitError{exitNotStarted, err.Error()} }
+// notStarted returns an error with exit status exitNotStarted.
+func notStarted(err error) error { return &exitError{exitNotStarted, err.Error()} }
 
 // with resolves the endpoint's name and calls a function, whose context ends at Ctrl-C.
-func (e *endpointOf) with(call func(ctx context.Context, c *api.Client, endpointID string) error) error {
+func (e *endpointArgs) with(call func(ctx context.Context, c *api.Client, endpointID string) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	c, err := e.client()
 	if err != nil {
-		return rejected(err)
+		return notStarted(err)
 	}
 	id, err := endpointID(ctx, c, e.Endpoint)
 	if err != nil {
-		return rejected(err)
+		return notStarted(err)
 	}
 	if found, err := c.Endpoints.Get(ctx, id); err == nil && found.Type == "LOAD_BALANCER" {
-		return rejected(fmt.Errorf("endpoint %s is a load balancer, which has no jobs: send your requests to its workers, at %s", e.Endpoint, found.RequestURLs.Base))
+		return notStarted(fmt.Errorf("endpoint %s is a load balancer, which has no jobs: send your requests to its workers, at %s", e.Endpoint, found.RequestURLs.Base))
 	}
 	return call(ctx, c, id)
 }

@@ -24,16 +24,16 @@ type jobBatch struct {
 	Cancel  cancelBatch  `cmd:"" help:"Cancel a batch: delete its queued requests and let running ones finish."`
 }
 
-type batchOf struct {
-	endpointOf `embed:""`
-	Batch      string `arg:"" help:"Id of the batch."`
+type batchArgs struct {
+	endpointArgs `embed:""`
+	Batch        string `arg:"" help:"Id of the batch."`
 }
 
 type runBatch struct {
-	endpointOf `embed:""`
-	Inputs     string `arg:"" help:"File with the input of a request in each line, a JSON object; - for stdin."`
-	Name       string `help:"Name of the batch."`
-	Detach     bool   `help:"Print the batch's id and don't wait for its end."`
+	endpointArgs `embed:""`
+	Inputs       string `arg:"" help:"File with one JSON object per line, each the input of a request; - for stdin."`
+	Name         string `help:"Name of the batch."`
+	Detach       bool   `help:"Print the batch's id and don't wait for its end."`
 }
 
 // maxBatchCall is the maximum size of the inputs in a call, below the API's limit of 10 MiB.
@@ -42,12 +42,12 @@ const maxBatchCall = 8 << 20
 func (r *runBatch) Run() error {
 	inputs, err := readInputs(r.Inputs)
 	if err != nil {
-		return rejected(err)
+		return notStarted(err)
 	}
 	return r.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		b, err := r.create(ctx, c, endpointID, inputs)
 		if err != nil {
-			return rejected(err)
+			return notStarted(err)
 		}
 		if r.Detach {
 			return r.showBatch(b, b.ID)
@@ -86,9 +86,9 @@ func (r *runBatch) create(ctx context.Context, c *api.Client, endpointID string,
 		b, err = c.Jobs.FinalizeBatch(ctx, endpointID, id)
 	}
 	if err != nil {
-		cancelling, done := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		cancelCtx, done := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer done()
-		_, cancelErr := c.Jobs.CancelBatch(cancelling, endpointID, id)
+		_, cancelErr := c.Jobs.CancelBatch(cancelCtx, endpointID, id)
 		err = errors.Join(err, cancelErr)
 	}
 	return b, err
@@ -136,11 +136,11 @@ func awaitBatch(ctx context.Context, c *api.Client, endpointID string, b api.Bat
 		if err := httpclient.Sleep(ctx, wait); err != nil {
 			return b, errors.New("interrupted")
 		}
-		now, err := c.Jobs.Batch(ctx, endpointID, b.ID)
+		latest, err := c.Jobs.Batch(ctx, endpointID, b.ID)
 		if err != nil {
 			return b, err
 		}
-		b = now
+		b = latest
 	}
 	return b, nil
 }
@@ -172,7 +172,7 @@ func (d *deployment) describeBatch(b api.Batch, err error) error {
 }
 
 type listBatches struct {
-	endpointOf `embed:""`
+	endpointArgs `embed:""`
 }
 
 func (l *listBatches) Run() error {
@@ -195,7 +195,7 @@ func (l *listBatches) Run() error {
 }
 
 type batchStatus struct {
-	batchOf `embed:""`
+	batchArgs `embed:""`
 }
 
 func (s *batchStatus) Run() error {
@@ -205,7 +205,7 @@ func (s *batchStatus) Run() error {
 }
 
 type batchResults struct {
-	batchOf `embed:""`
+	batchArgs `embed:""`
 }
 
 func (r *batchResults) Run() error {
@@ -215,7 +215,7 @@ func (r *batchResults) Run() error {
 }
 
 type cancelBatch struct {
-	batchOf `embed:""`
+	batchArgs `embed:""`
 }
 
 func (b *cancelBatch) Run() error {

@@ -82,8 +82,8 @@ func (d *deployment) tail(ctx context.Context, c *api.Client, endpointID, jobID 
 	return j, err
 }
 
-// verdictOf returns the exit status of a job that tail has printed.
-func (d *deployment) verdictOf(j api.Job, err error) error {
+// finishTail prints the job that tail has printed, with --json, and returns its exit status.
+func (d *deployment) finishTail(j api.Job, err error) error {
 	if err != nil {
 		return &exitError{exitNoResult, err.Error()}
 	}

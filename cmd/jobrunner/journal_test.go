@@ -22,7 +22,7 @@ func TestNoKeyInTheJournal(t *testing.T) {
 		key, err := os.ReadFile(filepath.Join(dir, "api-key"))
 		must.Succeed(t, err)
 		greeting := strings.Join(p.greeted, "\n")
-		if strings.Contains(greeting, strings.TrimSpace(string(key))) != shown || !shown && p.exported("GPUCLOUD_API_KEY") != `"$(cat `+filepath.Join(dir, "api-key")+`)"` {
+		if strings.Contains(greeting, strings.TrimSpace(string(key))) != shown || !shown && p.greetingValue("GPUCLOUD_API_KEY") != `"$(cat `+filepath.Join(dir, "api-key")+`)"` {
 			t.Errorf("%q: the greeting is\n%s", journal, greeting)
 		}
 	}

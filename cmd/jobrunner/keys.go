@@ -29,14 +29,14 @@ func (keys) Help() string {
   jobrunner keys remove ci`
 }
 
-// keysOf are the flags that select a deployment.
-type keysOf struct {
+// keyStoreFlags are the flags that select a deployment.
+type keyStoreFlags struct {
 	Data        string `placeholder:"DIR" help:"Data folder of the deployment. Default: the default of serve."`
 	engineFlags `embed:""`
 }
 
 // with calls f with the deployment's keys.
-func (o *keysOf) with(f func(apikey.Store) error) (err error) {
+func (o *keyStoreFlags) with(f func(apikey.Store) error) (err error) {
 	url, err := o.engineURL()
 	if err != nil {
 		return err
@@ -73,13 +73,13 @@ func (o *keysOf) with(f func(apikey.Store) error) (err error) {
 }
 
 type addKey struct {
-	keysOf     `embed:""`
-	Name       string        `arg:"" help:"Name of the key."`
-	Owner      string        `help:"Owner of the key. Rate limits apply per owner. Default: the name."`
-	Management string        `enum:"none,read,all," default:"" placeholder:"none|read|all" help:"Scope at the management API. Default: all; none with --endpoint."`
-	Jobs       string        `enum:"none,read,all" default:"all" placeholder:"none|read|all" help:"Scope at the job API: read is for /status, /health and /requests. Default: all."`
-	Endpoint   []string      `placeholder:"ID" sep:"none" help:"Restrict the key to the job API of this endpoint. May be repeated. Default: all endpoints."`
-	Expires    time.Duration `placeholder:"DURATION" help:"How long the key is accepted, such as 720h. Default: until it is removed."`
+	keyStoreFlags `embed:""`
+	Name          string        `arg:"" help:"Name of the key."`
+	Owner         string        `help:"Owner of the key. Rate limits apply per owner. Default: the name."`
+	Management    string        `enum:"none,read,all," default:"" placeholder:"none|read|all" help:"Scope at the management API. Default: all; none with --endpoint."`
+	Jobs          string        `enum:"none,read,all" default:"all" placeholder:"none|read|all" help:"Scope at the job API: read is for /status, /health and /requests. Default: all."`
+	Endpoint      []string      `placeholder:"ID" sep:"none" help:"Restrict the key to the job API of this endpoint. May be repeated. Default: all endpoints."`
+	Expires       time.Duration `placeholder:"DURATION" help:"How long the key is accepted, such as 720h. Default: until it is removed."`
 }
 
 // Help has examples.
@@ -117,8 +117,8 @@ func (c *addKey) Run() error {
 }
 
 type listKeys struct {
-	keysOf `embed:""`
-	JSON   bool `name:"json" help:"Print JSON, a line for each key. The keys themselves are not stored, only their hashes."`
+	keyStoreFlags `embed:""`
+	JSON          bool `name:"json" help:"Print JSON, a line for each key. The keys themselves are not stored, only their hashes."`
 }
 
 // Help has examples.
@@ -180,8 +180,8 @@ func printKeys(list []apikey.Key) error {
 }
 
 type removeKey struct {
-	keysOf `embed:""`
-	Name   string `arg:"" help:"Name of the key."`
+	keyStoreFlags `embed:""`
+	Name          string `arg:"" help:"Name of the key."`
 }
 
 // Help has examples.

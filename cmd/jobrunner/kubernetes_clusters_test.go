@@ -17,11 +17,11 @@ import (
 func clusterOfPods(t *testing.T) {
 	c := newInCluster(t)
 	make := func(name string, pods int) string {
-		return c.handlers.cluster(name, clusterImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))
+		return c.handlers.createCluster(name, clusterImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))
 	}
 	podsOf := func(id string) (names []string) {
 		for _, m := range c.members(id) {
-			for _, pod := range c.labelled("pod", m.ID) {
+			for _, pod := range c.podsWithLabel("pod", m.ID) {
 				names = append(names, pod.Metadata.Name)
 			}
 		}
@@ -66,7 +66,7 @@ func clusterOfPods(t *testing.T) {
 	members := c.members(red)
 	c.call(http.MethodDelete, "/v2/clusters/"+red, "", nil)
 	c.until("the removal", func() bool {
-		return !slices.ContainsFunc(members, func(m memberFacts) bool { return len(c.labelled("pod", m.ID)) > 0 })
+		return !slices.ContainsFunc(members, func(m memberFacts) bool { return len(c.podsWithLabel("pod", m.ID)) > 0 })
 	})
 	c.interrupt()
 }

@@ -80,10 +80,10 @@ func (c *inCluster) podLogs() string {
 // pods returns the endpoint's Pods from the API server.
 func (c *inCluster) pods() (all []clusterPod) {
 	c.t.Helper()
-	return c.labelled("endpoint", c.endpoint)
+	return c.podsWithLabel("endpoint", c.endpoint)
 }
 
-func (c *inCluster) labelled(label, value string) []clusterPod {
+func (c *inCluster) podsWithLabel(label, value string) []clusterPod {
 	c.t.Helper()
 	var list struct{ Items []clusterPod }
 	c.cluster.Get(c.t, "/api/v1/namespaces/"+c.cluster.Namespace+"/pods?labelSelector=gpucloud%2F"+label+"%3D"+value, &list)
@@ -119,7 +119,7 @@ func (c *inCluster) awaitEmpty() {
 // Workers are Pods of a real cluster: they get their arguments, variables and a GPU of the requested
 // type, and are deleted when they aren't needed. If one can't start, health has the reason.
 func TestKubernetes(t *testing.T) {
-	acctest.LeaveToCI(t, "run/kubernetes tests against an API server in the process")
+	acctest.LeaveToCI(t, "package kubernetes tests against an API server in the process")
 	t.Parallel()
 	k := containers.StartKubernetes(t)
 	k.AddNode(t)
@@ -287,7 +287,7 @@ const podThatEnds = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_
 // new at each start; its volume is kept until a reset.
 func clusterPods(t *testing.T) {
 	c := newInCluster(t)
-	id := c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,"gpu":{"id":"NVIDIA L4"},"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"persistent":{"size":10,"path":"/volume"}}}`,
+	id := c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,"gpu":{"id":"NVIDIA L4"},"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"persistent":{"size":10,"path":"/volume"}}}`,
 		clusterImage, pythonArgs(podThatEnds)+" serve"))
 	p := c.awaitPodStatus(id, "RUNNING")
 	c.podLog(id, "", "disk 1 volume 1 red", nil)
@@ -305,7 +305,7 @@ func clusterPods(t *testing.T) {
 		return string(text) == "start\n"
 	})
 	must.Equal(t, c.cluster.ClaimSize(t, "gpucloud-pod-"+id), "10G", "a claim of")
-	before := c.labelled("pod", id)
+	before := c.podsWithLabel("pod", id)
 	if len(before) != 1 || !strings.Contains(string(before[0].Spec), `"nvidia.com/gpu":"1"`) {
 		t.Fatalf("Pods: %s", before)
 	}
@@ -317,34 +317,34 @@ func clusterPods(t *testing.T) {
 	c.podLog(id, "?source=system&tail=5000", "adopted the pod's container, which ran on meanwhile", nil)
 	n := c.expectNumbers(id, 0)
 	c.until("further lines", func() bool { return c.expectNumbers(id, 0) > n })
-	if now := c.labelled("pod", id); len(now) != 1 || now[0].Metadata.Name != before[0].Metadata.Name {
+	if now := c.podsWithLabel("pod", id); len(now) != 1 || now[0].Metadata.Name != before[0].Metadata.Name {
 		t.Errorf("the Pod was %s and is %s", before[0].Metadata.Name, now)
 	}
 	c.act(id, "restart")
 	c.podLog(id, "", "disk 1 volume 2 red", nil)
 	c.act(id, "stop")
 	c.awaitPodStatus(id, "EXITED")
-	c.until("the removal", func() bool { return len(c.labelled("pod", id)) == 0 })
+	c.until("the removal", func() bool { return len(c.podsWithLabel("pod", id)) == 0 })
 	c.act(id, "start")
 	c.podLog(id, "", "disk 1 volume 3 red", nil)
 	c.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
 	c.until("an empty volume", func() bool { // the log may have dropped old lines
-		starts := c.logLinesWith(id, "disk")
+		starts := c.logLinesAfter(id, "disk")
 		return len(starts) > 0 && starts[len(starts)-1] == "1 volume 1 red"
 	})
 	c.act(id, "terminate")
 	c.until("the removal", func() bool {
-		return len(c.labelled("pod", id)) == 0 && c.cluster.ClaimSize(t, "gpucloud-pod-"+id) == ""
+		return len(c.podsWithLabel("pod", id)) == 0 && c.cluster.ClaimSize(t, "gpucloud-pod-"+id) == ""
 	})
 
-	ends := c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'raise SystemExit(3)'",%s}`, clusterImage, cpu))
+	ends := c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'raise SystemExit(3)'",%s}`, clusterImage, cpu))
 	if p := c.awaitPodStatus(ends, "ERROR"); p.Reason == nil || !strings.Contains(*p.Reason, "exit status 3") {
 		t.Errorf("%+v", p)
 	}
-	absent := c.pod(fmt.Sprintf(`{"name":"p","image":"127.0.0.1:1/team/absent",%s}`, cpu))
+	absent := c.createPod(fmt.Sprintf(`{"name":"p","image":"127.0.0.1:1/team/absent",%s}`, cpu))
 	c.awaitReason(absent, "the registry 127.0.0.1:1 can't be reached")
 	c.interrupt()
-	if left := c.labelled("pod", absent); len(left) != 0 {
+	if left := c.podsWithLabel("pod", absent); len(left) != 0 {
 		t.Errorf("Pods are left: %s", left)
 	}
 }

@@ -26,13 +26,13 @@ func TestLimitFlags(t *testing.T) {
 	} {
 		p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), append(c.args, "--ephemeral")...)
 		id := queue(t, p.client("k"), "e", "builtin/echo", 0)
-		must.Equal(t, p.refused(52, http.MethodPost, "/v2/"+id+"/run", `{"input":{}}`), c.jobs, c.args, "the job API limits requests")
-		must.Equal(t, p.refused(61, http.MethodGet, "/v2/templates", ""), c.management, c.args, "the management API limits requests")
+		must.Equal(t, p.hitsRateLimit(52, http.MethodPost, "/v2/"+id+"/run", `{"input":{}}`), c.jobs, c.args, "the job API limits requests")
+		must.Equal(t, p.hitsRateLimit(61, http.MethodGet, "/v2/templates", ""), c.management, c.args, "the management API limits requests")
 	}
 }
 
-// refused reports whether one of n requests returns 429.
-func (p *process) refused(n int, method, path, body string) (refused bool) {
+// hitsRateLimit reports whether one of n requests returns 429.
+func (p *process) hitsRateLimit(n int, method, path, body string) (refused bool) {
 	p.t.Helper()
 	for range n {
 		resp, _ := p.request(method, path, body)

@@ -96,15 +96,15 @@ func (p *process) start(env []string) *process {
 		}
 	}
 	go io.Copy(io.Discard, out)
-	if p.url = p.exported("GPUCLOUD_BASE_URL"); p.url == "" {
+	if p.url = p.greetingValue("GPUCLOUD_BASE_URL"); p.url == "" {
 		p.cmd.Wait()
 		t.Fatalf("the jobrunner did not start: %s%s", strings.Join(p.greeted, "\n"), &p.stderr)
 	}
 	return p
 }
 
-// exported returns a variable's value in the greeting.
-func (p *process) exported(name string) string {
+// greetingValue returns a variable's value in the greeting.
+func (p *process) greetingValue(name string) string {
 	for _, line := range p.greeted {
 		if value, ok := strings.CutPrefix(line, "export "+name+"="); ok {
 			return value
@@ -247,7 +247,7 @@ func TestKeyOfTheFirstStart(t *testing.T) {
 	home := t.TempDir()
 	data := filepath.Join(home, ".local", "state", "gpucloud", "jobrunner")
 	p := serve(t, environment(home))
-	key := p.exported("GPUCLOUD_API_KEY")
+	key := p.greetingValue("GPUCLOUD_API_KEY")
 	if len(key) < 20 {
 		t.Fatalf("the key is %q", key)
 	}
@@ -265,7 +265,7 @@ func TestKeyOfTheFirstStart(t *testing.T) {
 	if strings.Contains(strings.Join(p.greeted, "\n"), key) {
 		t.Error("the second start prints the key")
 	}
-	must.Contain(t, p.exported("GPUCLOUD_API_KEY"), filepath.Join(data, "api-key"))
+	must.Contain(t, p.greetingValue("GPUCLOUD_API_KEY"), filepath.Join(data, "api-key"))
 	if _, err := p.client(key).NetworkVolumes.List(t.Context()); err != nil {
 		t.Errorf("the second start has another key: %s", err)
 	}
@@ -412,7 +412,7 @@ func TestServerThatMayLoseCommits(t *testing.T) {
 
 // On PostgreSQL, running jobs wait until the dead process is noticed.
 func TestSurvivesKillsOnPostgres(t *testing.T) {
-	acctest.LeaveToCI(t, "TestSurvivesKills has it on SQLite")
+	acctest.LeaveToCI(t, "TestSurvivesKills tests it on SQLite")
 	t.Parallel()
 	survives(t, sample(3), environment(t.TempDir(), "GPUCLOUD_API_KEY=k", "GPUCLOUD_ENGINE="+pgtest.Start(t)))
 }

@@ -152,7 +152,7 @@ func TestOutputsShareMemory(t *testing.T) {
 // A state in memory is limited: first jobs are rejected, then results. A job whose result doesn't fit
 // is FAILED with the reason.
 func TestEphemeralMemory(t *testing.T) {
-	acctest.LeaveToCI(t, "the engine tests the limit")
+	acctest.LeaveToCI(t, "package engine tests the limit")
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--ephemeral-memory=64", "--body-memory=128")
 	id := p.endpoint("builtin/conformance")
@@ -244,7 +244,7 @@ func (p *process) waves(n, clients int) map[int]int {
 
 // The garbage of a wave of large bodies is collected before the next wave exceeds the limit.
 func TestWavesOfLargeBodies(t *testing.T) {
-	acctest.LeaveToCI(t, "httplimit tests the budget")
+	acctest.LeaveToCI(t, "package httplimit tests the budget")
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=256", "--ephemeral-memory=256")
 	seen := p.waves(4, 30)

@@ -17,7 +17,7 @@ import (
 // Each node accepts a new key and rejects a removed one. The keys of a node's data folder move to
 // the database, and a removed key stays removed even if it is still in a folder.
 func TestKeysOfNodes(t *testing.T) {
-	acctest.LeaveToCI(t, "apikey.TestTableTakesOver and TestAddedKeyIsAcceptedAtOnce have its parts")
+	acctest.LeaveToCI(t, "apikey.TestTableTakesOver and TestAddedKeyIsAcceptedAtOnce test its parts")
 	t.Parallel()
 	c := startNodes(t, 1)
 	engine := strings.TrimPrefix(c.args[1], "--engine=")

@@ -64,7 +64,7 @@ func (c *containerDeployment) podContainers(id string) []string {
 // expectNumbers expects that a log has every number of the program once and in order.
 func (c *containerDeployment) expectNumbers(id string, from int) (upTo int) {
 	c.t.Helper()
-	lines := c.logLinesWith(id, "count")
+	lines := c.logLinesAfter(id, "count")
 	for i, line := range lines[from:] {
 		if line != fmt.Sprint(i+1) {
 			c.t.Fatalf("the log has %q at %d: lines are lost or duplicated: %q", line, i, lines)
@@ -75,7 +75,7 @@ func (c *containerDeployment) expectNumbers(id string, from int) (upTo int) {
 
 // TestRealPods tests pods as containers of a real Docker and Podman.
 func TestRealPods(t *testing.T) {
-	acctest.LeaveToCI(t, "TestPodsFollowTheModel has pods of processes")
+	acctest.LeaveToCI(t, "TestPodsFollowTheModel tests pods of processes")
 	t.Parallel()
 	containers.Each(t, func(t *testing.T, e *containers.Engine) {
 		requireImage(t, e)
@@ -95,12 +95,12 @@ func TestRealPods(t *testing.T) {
 func realAdoption(t *testing.T, e *containers.Engine) {
 	c := newContainerPods(t, e, "options: [--env=NVIDIA_VISIBLE_DEVICES=void]"+map[string]string{"podman": ", network: host"}[e.Name])
 	cpuPod := func() string {
-		return c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s}`, handlerImage, pythonArgs(podProgram), cpu))
+		return c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s}`, handlerImage, pythonArgs(podProgram), cpu))
 	}
 	goes, ends := cpuPod(), cpuPod()
 	for _, id := range []string{goes, ends} {
 		c.awaitPodStatus(id, "RUNNING")
-		c.until("lines", func() bool { return len(c.logLinesWith(id, "count")) > 5 })
+		c.until("lines", func() bool { return len(c.logLinesAfter(id, "count")) > 5 })
 	}
 	before, over := c.podContainers(goes), c.podContainers(ends)
 	if len(before) != 1 || len(over) != 1 {
@@ -151,13 +151,13 @@ func realPodLife(t *testing.T, e *containers.Engine) {
 		settings = "network: " + e.Network(t)
 	}
 	c := newContainerPods(t, e, settings)
-	id := c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,"gpu":{"id":"NVIDIA L4"},"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"persistent":{"size":10,"path":"/volume"}}}`,
+	id := c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,"gpu":{"id":"NVIDIA L4"},"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"persistent":{"size":10,"path":"/volume"}}}`,
 		handlerImage, pythonArgs(podProgram)+" serve"))
 	c.awaitReason(id, "this machine has no GPU")
 	c.act(id, "terminate")
 	// The same works with a network volume and without GPUs.
 	volume := c.createVolume()
-	id = c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s,"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"network":[{"volumeId":%q,"path":"/volume"}]}}`,
+	id = c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s,"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"network":[{"volumeId":%q,"path":"/volume"}]}}`,
 		handlerImage, pythonArgs(podProgram)+" serve", cpu, volume))
 	p := c.awaitPodStatus(id, "RUNNING")
 	c.podLog(id, "", "disk 1 volume 1 red", nil)
@@ -200,7 +200,7 @@ func realPodImages(t *testing.T, e *containers.Engine) {
 	e.Output(t, "rmi", source)
 	c := newContainerPods(t, e, "")
 	pod := func(image, more string) string {
-		return c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'import time; time.sleep(1000)'",%s%s}`, image, cpu, more))
+		return c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'import time; time.sleep(1000)'",%s%s}`, image, cpu, more))
 	}
 	c.awaitReason(pod("127.0.0.1:1/team/absent", ""), "the registry 127.0.0.1:1 can't be reached")
 	id := pod(private, "")
@@ -224,7 +224,7 @@ func realPodImages(t *testing.T, e *containers.Engine) {
 func realEphemeralPods(t *testing.T, e *containers.Engine) {
 	c := prepareContainers(t, e, e.Path, "network: host")
 	c.startEphemeral(t)
-	id := c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'import time; time.sleep(1000)'",%s}`, handlerImage, cpu))
+	id := c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'import time; time.sleep(1000)'",%s}`, handlerImage, cpu))
 	c.awaitPodStatus(id, "RUNNING")
 	if all := c.podContainers(id); len(all) != 1 {
 		t.Fatalf("containers: %v", all)

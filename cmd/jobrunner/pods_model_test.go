@@ -139,7 +139,7 @@ func (m *podModels) create() {
 		p.network, p.volume = true, filepath.Join(m.home, "data", "volumes", volume)
 		compute, mounts = cpu, `{"network":[{"volumeId":"`+volume+`","path":"/w"}]}`
 	}
-	p.id = m.pod(fmt.Sprintf(`{"name":%q,"image":%q,%s,"mounts":%s,"env":{"COLOR":"red"}}`, p.name, image, compute, mounts))
+	p.id = m.createPod(fmt.Sprintf(`{"name":%q,"image":%q,%s,"mounts":%s,"env":{"COLOR":"red"}}`, p.name, image, compute, mounts))
 	if !p.network {
 		p.volume = m.volumeOf(p.id)
 	}
@@ -151,7 +151,7 @@ func (m *podModels) createCluster() {
 	m.t.Helper()
 	c := &clusterModel{name: fmt.Sprintf("c%d", len(m.steps))}
 	gpus := 1 + m.random.IntN(2)
-	c.id = m.cluster(c.name, "team/pod", 2+m.random.IntN(3), gpus, `,"mounts":{"persistent":{"size":10,"path":"/w"}},"env":{"COLOR":"red"}`)
+	c.id = m.handlers.createCluster(c.name, "team/pod", 2+m.random.IntN(3), gpus, `,"mounts":{"persistent":{"size":10,"path":"/w"}},"env":{"COLOR":"red"}`)
 	for rank, member := range m.members(c.id) {
 		if member.Cluster == nil || member.Cluster.Rank != rank {
 			m.t.Fatalf("pod %d of %s has another rank: %+v", rank, c.name, member.Cluster)

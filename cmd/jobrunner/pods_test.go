@@ -92,8 +92,8 @@ rules:
 	return h
 }
 
-// pod creates a pod and returns its id.
-func (h *handlers) pod(body string) string {
+// createPod creates a pod and returns its id.
+func (h *handlers) createPod(body string) string {
 	h.t.Helper()
 	var p podFacts
 	h.call(http.MethodPost, "/v2/pods", body, &p)
@@ -180,7 +180,7 @@ const cpu = `"cpu":{"id":"cpu3c","vcpuCount":2}`
 func TestPodIsAProcess(t *testing.T) {
 	t.Parallel()
 	h := newPods(t, "--simulate-gpus=l4x2")
-	id := h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2},"args":"'one two' three","env":{"COLOR":"red"},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
+	id := h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2},"args":"'one two' three","env":{"COLOR":"red"},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
 	p := h.awaitPodStatus(id, "RUNNING")
 	h.until("its start", func() bool { return len(h.recordedStarts(id)) == 1 })
 	h.until("the utilization of its GPUs", func() bool { // is sampled after the start
@@ -195,7 +195,7 @@ func TestPodIsAProcess(t *testing.T) {
 		t.Errorf("%q", events)
 	}
 
-	server := h.pod(`{"name":"s","image":"team/server",` + cpu + `,"ports":["8080/http","22/tcp"]}`)
+	server := h.createPod(`{"name":"s","image":"team/server",` + cpu + `,"ports":["8080/http","22/tcp"]}`)
 	shown := h.awaitPodStatus(server, "RUNNING")
 	if len(shown.Runtime.Ports) != 2 || shown.SSH.Direct == nil || shown.SSH.Direct.Command != fmt.Sprintf("ssh root@127.0.0.1 -p %d", shown.Runtime.Ports[1].Public) {
 		t.Fatalf("%+v", shown)
@@ -227,7 +227,7 @@ func TestPodIsAProcess(t *testing.T) {
 func TestPodThatCannotStartIsLogged(t *testing.T) {
 	t.Parallel()
 	h := newPods(t, "--clock=admin")
-	id := h.pod(`{"name":"p","image":"team/unknown",` + cpu + `}`)
+	id := h.createPod(`{"name":"p","image":"team/unknown",` + cpu + `}`)
 	h.awaitReason(id, "nothing on this machine runs the image team/unknown")
 	for range 3 {
 		h.call(http.MethodPost, "/clock", `{"advance":120000}`, nil)
@@ -245,20 +245,20 @@ func TestPodThatCannotStartIsLogged(t *testing.T) {
 func TestPodsWait(t *testing.T) {
 	t.Parallel()
 	h := newPods(t, "--simulate-gpus=l4x2")
-	h.awaitReason(h.pod(`{"name":"p","image":"team/unknown",`+cpu+`}`), "nothing on this machine runs the image team/unknown")
-	h.awaitReason(h.pod(`{"name":"p","image":"team/command",`+cpu+`}`), "a pod needs a process or a container")
-	h.awaitReason(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA H200"}}`), "this machine has no NVIDIA H200; it has 2 × NVIDIA L4")
-	h.awaitReason(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":4}}`), "a pod asks for 4 GPUs of one type")
-	h.awaitReason(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","minCudaVersion":"13.0"}}`), "the pod asks for at least 13.0")
-	h.awaitReason(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","allowedCudaVersions":["11.8"]}}`), "the pod allows only 11.8")
+	h.awaitReason(h.createPod(`{"name":"p","image":"team/unknown",`+cpu+`}`), "nothing on this machine runs the image team/unknown")
+	h.awaitReason(h.createPod(`{"name":"p","image":"team/command",`+cpu+`}`), "a pod needs a process or a container")
+	h.awaitReason(h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA H200"}}`), "this machine has no NVIDIA H200; it has 2 × NVIDIA L4")
+	h.awaitReason(h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":4}}`), "a pod asks for 4 GPUs of one type")
+	h.awaitReason(h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","minCudaVersion":"13.0"}}`), "the pod asks for at least 13.0")
+	h.awaitReason(h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","allowedCudaVersions":["11.8"]}}`), "the pod allows only 11.8")
 
-	first := h.pod(`{"name":"first","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2}}`)
+	first := h.createPod(`{"name":"first","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2}}`)
 	h.awaitPodStatus(first, "RUNNING")
-	second := h.pod(`{"name":"second","image":"builtin/echo","gpu":{"id":"NVIDIA L4"}}`)
+	second := h.createPod(`{"name":"second","image":"builtin/echo","gpu":{"id":"NVIDIA L4"}}`)
 	h.awaitReason(second, "all of this machine's 2 × NVIDIA L4 are in use")
 	h.act(first, "stop")
 	h.awaitPodStatus(second, "RUNNING")
-	third := h.pod(`{"name":"third","image":"team/pod","gpu":{"id":"NVIDIA L4"}}`)
+	third := h.createPod(`{"name":"third","image":"team/pod","gpu":{"id":"NVIDIA L4"}}`)
 	h.awaitPodStatus(third, "RUNNING")
 	h.act(first, "start")
 	h.awaitReason(first, "in use")
@@ -283,7 +283,7 @@ func TestPodsWait(t *testing.T) {
 func TestPodsVolumeAndActions(t *testing.T) {
 	t.Parallel()
 	h := newPods(t)
-	id := h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4"},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
+	id := h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4"},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
 	h.awaitReason(id, "this machine has no GPU")
 	h.interrupt()
 	h.start(t, "--simulate-gpus=l4x2")
@@ -335,7 +335,7 @@ func TestPodsVolumeAndActions(t *testing.T) {
 func TestPodsThatEnd(t *testing.T) {
 	t.Parallel()
 	h := newPods(t, "--simulate-gpus=l4x2")
-	id := h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
+	id := h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
 	for status, want := range map[string]string{"0": "EXITED", "7": "ERROR"} {
 		h.awaitPodStatus(id, "RUNNING")
 		put(t, filepath.Join(h.volumeOf(id), "exit"), status)
@@ -343,12 +343,12 @@ func TestPodsThatEnd(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 		h.podLog(id, "?source=system", "the pod ended with exit status "+status, nil)
-		other := h.pod(`{"name":"o","image":"builtin/echo","gpu":{"id":"NVIDIA L4","count":2}}`)
+		other := h.createPod(`{"name":"o","image":"builtin/echo","gpu":{"id":"NVIDIA L4","count":2}}`)
 		h.awaitPodStatus(other, "RUNNING")
 		h.act(other, "terminate")
 		h.act(id, "start")
 	}
-	failed := h.pod(`{"name":"f","image":"builtin/conformance","args":"print hello env COLOR exit 3","env":{"COLOR":"red"},` + cpu + `}`)
+	failed := h.createPod(`{"name":"f","image":"builtin/conformance","args":"print hello env COLOR exit 3","env":{"COLOR":"red"},` + cpu + `}`)
 	h.awaitPodStatus(failed, "ERROR")
 	h.podLog(failed, "", "COLOR=red", nil)
 }
@@ -358,7 +358,7 @@ func TestPodsNetworkVolume(t *testing.T) {
 	t.Parallel()
 	h := newPods(t)
 	volume := h.createVolume()
-	id := h.pod(`{"name":"p","image":"team/pod",` + cpu + `,"mounts":{"network":[{"volumeId":"` + volume + `","path":"/n"}]}}`)
+	id := h.createPod(`{"name":"p","image":"team/pod",` + cpu + `,"mounts":{"network":[{"volumeId":"` + volume + `","path":"/n"}]}}`)
 	file := filepath.Join(h.home, "data", "volumes", volume, "starts")
 	h.until("its start", func() bool { _, err := os.Stat(file); return err == nil })
 	h.call(http.MethodDelete, "/v2/pods/"+id, "", nil)
@@ -373,7 +373,7 @@ func TestPodsNetworkVolume(t *testing.T) {
 func TestPodLogs(t *testing.T) {
 	t.Parallel()
 	h := newPods(t)
-	id := h.pod(`{"name":"p","image":"builtin/conformance",` + cpu + `,"args":"print one print two print three print four"}`)
+	id := h.createPod(`{"name":"p","image":"builtin/conformance",` + cpu + `,"args":"print one print two print three print four"}`)
 	events := h.podLog(id, "?source=container", "four", nil)
 	if len(events) != 8 {
 		t.Fatalf("%q", events)
@@ -424,10 +424,10 @@ func TestPodsSurviveAKill(t *testing.T) {
 	t.Parallel()
 	h := newPods(t, "--simulate-gpus=l4x2")
 	volume := `"mounts":{"persistent":{"size":10,"path":"/w"}}`
-	runs := h.pod(`{"name":"r","image":"team/pod","gpu":{"id":"NVIDIA L4"},` + volume + `}`)
-	stopped := h.pod(`{"name":"s","image":"team/pod","gpu":{"id":"NVIDIA L4"},` + volume + `}`)
-	failed := h.pod(`{"name":"f","image":"builtin/echo","args":"exit 1",` + cpu + `}`)
-	waits := h.pod(`{"name":"w","image":"team/unknown",` + cpu + `}`)
+	runs := h.createPod(`{"name":"r","image":"team/pod","gpu":{"id":"NVIDIA L4"},` + volume + `}`)
+	stopped := h.createPod(`{"name":"s","image":"team/pod","gpu":{"id":"NVIDIA L4"},` + volume + `}`)
+	failed := h.createPod(`{"name":"f","image":"builtin/echo","args":"exit 1",` + cpu + `}`)
+	waits := h.createPod(`{"name":"w","image":"team/unknown",` + cpu + `}`)
 	h.awaitPodStatus(runs, "RUNNING")
 	h.awaitPodStatus(stopped, "RUNNING")
 	h.act(stopped, "stop")

@@ -241,7 +241,7 @@ func realContainer(t *testing.T, e *containers.Engine) {
 // TestRealEngines tests a deployment with real container engines. The engines are tested
 // concurrently, the scenarios of one in turn.
 func TestRealEngines(t *testing.T) {
-	acctest.LeaveToCI(t, "TestAContainerOfAnEndpoint has a simulated engine")
+	acctest.LeaveToCI(t, "TestAContainerOfAnEndpoint tests a simulated engine")
 	t.Parallel()
 	containers.Each(t, func(t *testing.T, e *containers.Engine) {
 		requireImage(t, e)

@@ -22,7 +22,7 @@ func (c *containerDeployment) reason(part string) (reason string) {
 			c.t.Log(c.workerList())
 		}
 	}()
-	return c.handlers.reason(part)
+	return c.handlers.awaitHealthReason(part)
 }
 
 // registryAuth creates a registry auth and returns its id.

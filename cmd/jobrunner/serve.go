@@ -205,7 +205,7 @@ func serveHTTP(ctx context.Context, stop func(), listener *httplimit.Listener, j
 	context.AfterFunc(again, stopAgain)
 	stop()
 	if n := j.Running(); n > 0 {
-		log.Warn(fmt.Sprintf("stopping: %d running jobs have %s to end, requests %s; Ctrl-C again ends them at once", n, drainTime, shutdownTime))
+		log.Warn(fmt.Sprintf("stopping: running jobs (%d) have %s to end, requests %s; Ctrl-C again ends them at once", n, drainTime, shutdownTime))
 	}
 	// During the drain, workers can still post results.
 	drainCtx, cancelDrain := context.WithTimeout(again, drainTime)

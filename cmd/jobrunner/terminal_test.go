@@ -12,7 +12,7 @@ import (
 
 const escapes = "\x1b]0;owned\x07\x1b[2J\u009b31m\u202egnp\r\x08\x7f"
 
-func obeyed(t *testing.T, from, text string) {
+func expectEscaped(t *testing.T, from, text string) {
 	t.Helper()
 	for _, r := range text {
 		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
@@ -46,7 +46,7 @@ rules:
 			t.Log(err)
 		}
 		p.interrupt()
-		obeyed(t, format, p.stderr.String())
+		expectEscaped(t, format, p.stderr.String())
 		if !strings.Contains(p.stderr.String(), "owned") || !strings.Contains(p.stderr.String(), `written\u001b]0;x`) {
 			t.Errorf("the log doesn't show it: %s", &p.stderr)
 		}
@@ -54,6 +54,6 @@ rules:
 	// The same holds for invalid arguments in errors.
 	dir := t.TempDir()
 	for _, args := range [][]string{{"dev", filepath.Join(dir, "no\x1b[2Jfile")}, {"keys", "remove", "--data=" + dir, "x\x1b[2J"}, {"serve", "--listen=127.0.0.1:0\x1b[2J"}} {
-		obeyed(t, args[0], mustFail(t, environment(dir), args...))
+		expectEscaped(t, args[0], mustFail(t, environment(dir), args...))
 	}
 }

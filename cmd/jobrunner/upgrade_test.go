@@ -136,7 +136,7 @@ func TestRollingUpgrade(t *testing.T) {
 
 // If another node makes a breaking schema change, an older running node reports it and exits.
 func TestOutdatedNode(t *testing.T) {
-	acctest.LeaveToCI(t, "sqldb tests a breaking migration")
+	acctest.LeaveToCI(t, "package sqldb tests a breaking migration")
 	t.Parallel()
 	c := startNodes(t, 1)
 	var version int

@@ -260,7 +260,7 @@ type rollout struct {
 // After a change of a template's env, running jobs finish on old workers, and new workers with the new
 // env run later jobs, each once. Old processes end.
 func TestARollingReleaseOfProcesses(t *testing.T) {
-	acctest.LeaveToCI(t, "worker tests rolling updates in virtual time")
+	acctest.LeaveToCI(t, "package worker tests rolling updates in virtual time")
 	t.Parallel()
 	h := newHandlers(t)
 	template := h.create("/v1/templates", `{"name": "colored", "imageName": "team/handler", "isServerless": true, "env": {"COLOR": "red"}}`)
@@ -383,7 +383,7 @@ func (h *handlers) expectCleanStop(stop func()) {
 // After a stop or a kill -9 during jobs, each acknowledged job completes after the next start, results
 // are kept, and no process is left.
 func TestAStopAmongJobs(t *testing.T) {
-	acctest.LeaveToCI(t, "TestSurvivesKills and TestStopsWhileRequestsWait have its parts")
+	acctest.LeaveToCI(t, "TestSurvivesKills and TestStopsWhileRequestsWait test its parts")
 	t.Parallel()
 	for name, stop := range map[string]func(h *handlers){
 		"SIGTERM": func(h *handlers) {
