@@ -63,7 +63,7 @@ var retryCases = []suite.Case{
 			job := c.JobOf(c.Post("/run", nil, suite.Raw(submissionText(g, input))).Is(200))
 			job.Failed()
 			c.Given("JOB-22", func() { job.Retry().Is(200) })
-			job.Await(suite.Completed).EqualExact("output", input)
+			job.Await(suite.Completed).EqualLong("output", input)
 		}
 	}},
 	{ID: "JOB-26", Level: suite.Must, Source: "Endpoints B, rule 2",

@@ -91,7 +91,7 @@ var submissionCases = []suite.Case{
 			jobs = append(jobs, c.JobOf(c.Post("/run", nil, suite.Raw(submissionText(g, inputs[len(jobs)]))).Is(200)))
 		}
 		for i, job := range jobs { // each job has its own input
-			job.Await(suite.Completed).EqualExact("output", inputs[i])
+			job.Await(suite.Completed).EqualLong("output", inputs[i])
 		}
 	}},
 	{ID: "SUB-05-runsync", Clauses: []string{"JOB-09"}, Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
@@ -99,8 +99,8 @@ var submissionCases = []suite.Case{
 		for range countFor(c, 2, 1) {
 			input := echoAll(g)
 			a := c.Post("/runsync", nil, suite.Raw(submissionText(g, input))).Is(200)
-			finalAnswer(c, a).EqualExact("output", input)
-			c.Get("/status/"+a.Str("id")).Is(200).EqualExact("output", input)
+			finalAnswer(c, a).EqualLong("output", input)
+			c.Get("/status/"+a.Str("id")).Is(200).EqualLong("output", input)
 		}
 	}},
 	{ID: "SUB-05-sizes", Clauses: []string{"JOB-09"}, Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 7, Seconds: 7, Requests: 40, Run: func(c *suite.C) {
@@ -112,7 +112,7 @@ var submissionCases = []suite.Case{
 		for i, size := range sizes {
 			text, input := inputOfSize(g, size)
 			path := []string{"/run", "/runsync"}[i%2]
-			c.JobOf(c.Post(path, nil, suite.Raw(`{"input":`+text+`}`)).Is(200)).Await(suite.Completed).EqualExact("output", input)
+			c.JobOf(c.Post(path, nil, suite.Raw(`{"input":`+text+`}`)).Is(200)).Await(suite.Completed).EqualLong("output", input)
 		}
 	}},
 	{ID: "SUB-05-again", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, WaitTime: time.Minute, Requests: 40, Run: func(c *suite.C) {
@@ -127,7 +127,7 @@ var submissionCases = []suite.Case{
 		if status, _ := a.Find("status"); status != suite.Completed {
 			c.Skip("a job whose worker died isn't retried, or not yet")
 		}
-		a.EqualExact("output", input)
+		a.EqualLong("output", input)
 	}},
 	{ID: "SUB-06", Level: suite.Must, Source: "Job submission body",
 		Statement: "webhook, policy and s3Config are optional.",

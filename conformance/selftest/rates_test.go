@@ -80,7 +80,7 @@ func bucket(n int, length time.Duration) limiter {
 // A deployment conforms with any algorithm that has the limits of the contract, and fails
 // with other limits.
 func TestRateLimitAlgorithms(t *testing.T) {
-	acctest.LeaveToCI(t, "the tests of jobrunner/limits have its own algorithm")
+	acctest.LeaveToCI(t, "the tests of jobrunner/limits test its own algorithm")
 	algorithms := map[string]func(int, time.Duration) limiter{"sliding window": slidingWindow, "fixed window": fixedWindow, "bucket": bucket}
 	for name, algorithm := range algorithms {
 		if testing.Short() && name != "bucket" {

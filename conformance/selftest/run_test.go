@@ -193,7 +193,7 @@ func isServed(t *testing.T, target conformance.Target, method, path string) bool
 // A run that doesn't delete an object has its own exit code and names the object, even if
 // version 1 hides it and answers 404.
 func TestHiddenObjectIsReported(t *testing.T) {
-	acctest.LeaveToCI(t, "cmd/conformance.TestFailsAndLeaks has an object that can't be deleted")
+	acctest.LeaveToCI(t, "cmd/conformance.TestFailsAndLeaks tests an object that can't be deleted")
 	for name, alwaysHidden := range map[string]bool{"while it is used": false, "always": true} {
 		var used atomic.Bool
 		used.Store(true)

@@ -50,8 +50,8 @@ func Decode(text []byte) (v any, err error) {
 	return v, d.Decode(&v)
 }
 
-// EqualExact is Equal for a value that may be long. The failure names the first difference.
-func (a *Answer) EqualExact(path string, want any) *Answer {
+// EqualLong is Equal for long values: the failure shows only the first difference.
+func (a *Answer) EqualLong(path string, want any) *Answer {
 	v, ok := a.Find(path)
 	if !ok {
 		a.fail("a member " + describePath(path))
@@ -164,8 +164,8 @@ func excerpt(s string, from int) string {
 	return s[:end] + "…"
 }
 
-// sameNumber compares two JSON numbers exactly: 2^53 and 2^53+1 differ. The different texts that
-// programs print for the same double are equal: its shortest form, 17 digits, or all digits.
+// sameNumber compares two JSON numbers exactly: 2^53 and 2^53+1 differ. Programs print a double in
+// its shortest form, with 17 digits, or with all digits. These texts are equal.
 func sameNumber(a, b string) bool {
 	x, y := decimalOf(a), decimalOf(b)
 	if x == y {

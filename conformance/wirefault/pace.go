@@ -40,8 +40,8 @@ func (f *Fault) interrupt(moment string, r *http.Request) {
 	}
 }
 
-// delayed waits for Delay, and returns a writer that applies Drip, Cut and Stall.
-func (f *Fault) delayed(out http.ResponseWriter, r *http.Request) http.ResponseWriter {
+// pacedWriter waits for Delay and returns a writer that applies Drip, Cut and Stall.
+func (f *Fault) pacedWriter(out http.ResponseWriter, r *http.Request) http.ResponseWriter {
 	pause(r, f.Delay)
 	if f.Drip == 0 && f.Cut == 0 && f.Stall == 0 {
 		return out
@@ -69,7 +69,7 @@ type slowWriter struct {
 	f *Fault
 }
 
-// Write sends the whole body.
+// Write sends the body, or its part before Cut or Stall. It is called once.
 func (w *slowWriter) Write(body []byte) (int, error) {
 	flusher := http.NewResponseController(w.ResponseWriter)
 	sent, end := 0, len(body)

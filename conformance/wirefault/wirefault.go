@@ -19,26 +19,26 @@ import (
 	"time"
 )
 
-// Fault is a fault of matching requests and their answers.
+// Fault changes matching requests and their answers.
 type Fault struct {
-	// Conditions. A fault applies if all conditions hold that are set.
+	// The conditions. A fault applies if all conditions that are set hold.
 	Method string `json:"method"`
 	Path   string `json:"path"`   // a regular expression
 	Except string `json:"except"` // a regular expression for exempt paths
 	Status int    `json:"status"` // of the answer
 	// AnswerWith are members that the answer must have with the same values.
 	AnswerWith map[string]any `json:"when"`
-	// WithoutHeader is a header that the request must not have. The regular expression
-	// BodyWithout must not match the request's body, and BodyWith must match it.
+	// WithoutHeader is a header that the request, which must have a body, must not have. The
+	// regular expression BodyWithout must not match the body, and BodyWith must match it.
 	WithoutHeader string `json:"without"`
 	BodyWithout   string `json:"lacks"`
 	BodyWith      string `json:"has"`
-	// RequestLine is a regular expression that must match the method and URL, or a header.
+	// Line is a regular expression that must match the method and URL, or a header line.
 	// $KEY is the deployment's key, $HALF the first half of the key.
-	RequestLine string `json:"sent"`
+	Line string `json:"sent"`
 	// First restricts the fault to the first matching request and its repetitions.
 	First bool `json:"first"`
-	// The fault exempts the first Skip of equal requests, and applies to the next Times (0 is all).
+	// Of equal requests, the first Skip are exempt. The fault applies to the next Times; 0 means all.
 	Skip  int `json:"skip"`
 	Times int `json:"times"`
 
@@ -48,10 +48,10 @@ type Fault struct {
 	// answer, unless Discard is set.
 	Again   *Edit `json:"again"`
 	Discard bool  `json:"discard"`
-	// Remember is a member of request bodies. $SEEN is replaced by all its values so far.
+	// Remember is a member of request bodies. The placeholder $SEEN stands for its values in all
+	// requests so far.
 	Remember string `json:"remember"`
-	// Recall is a member of request bodies. It is added to later answers about the object
-	// that the request created.
+	// Recall is a member of create bodies. Later answers about the created object get it.
 	Recall string `json:"recall"`
 	// Refuse answers with an error in the form of the request's API.
 	Refuse *Refusal `json:"refuse"`
@@ -163,7 +163,7 @@ func (f *Fault) handler(next http.Handler, d Deployment) http.Handler {
 		f.Refuse.apply(f)
 	}
 	path, except := pattern(f.Path), pattern(cmp.Or(f.Except, "^$"))
-	line := pattern(strings.NewReplacer("$KEY", d.Key, "$HALF", d.Key[:len(d.Key)/2]).Replace(f.RequestLine))
+	line := pattern(strings.NewReplacer("$KEY", d.Key, "$HALF", d.Key[:len(d.Key)/2]).Replace(f.Line))
 	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		f.remember(r)
 		if f.Method != "" && f.Method != r.Method || !path.MatchString(r.URL.Path) || except.MatchString(r.URL.Path) || !hasLine(r, line) || !f.matchesRequest(r) || !f.isDue(r) {
@@ -172,7 +172,7 @@ func (f *Fault) handler(next http.Handler, d Deployment) http.Handler {
 		}
 		f.interrupt(beforeServing, r)
 		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-		placeholders := strings.NewReplacer("$KEY", d.Key, "$SENT", key, "$SEEN", f.allRemembered(), "$PATH", r.URL.Path,
+		placeholders := strings.NewReplacer("$KEY", d.Key, "$SENT", key, "$SEEN", f.seenValues(), "$PATH", r.URL.Path,
 			"$QUERY", strings.TrimPrefix(r.URL.RequestURI(), r.URL.EscapedPath()))
 		requestURL := *r.URL
 		var again *http.Request
@@ -181,15 +181,15 @@ func (f *Fault) handler(next http.Handler, d Deployment) http.Handler {
 			again.Body = io.NopCloser(bytes.NewReader(readBody(r)))
 		}
 		f.Request.applyToRequest(r, placeholders)
-		answer := f.staleOrServed(next, r, d.Now)
+		answer := f.serve(next, r, d.Now)
 		if again != nil && (f.Status == 0 || f.Status == answer.status) {
 			f.Again.applyToRequest(again, placeholders)
-			if second := f.staleOrServed(next, again, d.Now); !f.Discard {
+			if second := f.serve(next, again, d.Now); !f.Discard {
 				answer = second
 			}
 		}
 		if (f.Status == 0 || f.Status == answer.status) && hasMembers(answer.body, f.AnswerWith) {
-			answer.body = f.addRecalled(answer.body)
+			answer.body = f.recall(answer.body)
 			answer.body = f.Answer.apply(answer.body, answer.header, placeholders)
 			answer.body = f.Answer.paginate(answer.body, answer.header, &requestURL)
 			answer.status = cmp.Or(f.Answer.Status, answer.status)
@@ -197,7 +197,7 @@ func (f *Fault) handler(next http.Handler, d Deployment) http.Handler {
 		f.interrupt(afterServing, r)
 		form := f.Answer
 		form.Gzip = form.Gzip || answer.compressed
-		form.writeAnswer(f.delayed(out, r), answer.status, answer.header, answer.body)
+		form.writeAnswer(f.pacedWriter(out, r), answer.status, answer.header, answer.body)
 	})
 }
 
@@ -263,8 +263,8 @@ func readBody(r *http.Request) []byte {
 	return body
 }
 
-// staleOrServed returns the deployment's answer, or an earlier one if Stale is set.
-func (f *Fault) staleOrServed(next http.Handler, r *http.Request, now func() time.Time) *storedAnswer {
+// serve returns the deployment's answer, or an earlier answer if Stale is set.
+func (f *Fault) serve(next http.Handler, r *http.Request, now func() time.Time) *storedAnswer {
 	if f.Stub {
 		return &storedAnswer{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}}
 	}
@@ -308,8 +308,8 @@ func (f *Fault) staleOrServed(next http.Handler, r *http.Request, now func() tim
 	return fresh
 }
 
-// addRecalled adds the member Recall with its value at the object's creation.
-func (f *Fault) addRecalled(body []byte) []byte {
+// recall adds the member Recall with its value in the create.
+func (f *Fault) recall(body []byte) []byte {
 	var members map[string]any
 	if f.Recall == "" || json.Unmarshal(body, &members) != nil {
 		return body
@@ -337,7 +337,7 @@ func (f *Fault) remember(r *http.Request) {
 	}
 }
 
-func (f *Fault) allRemembered() string {
+func (f *Fault) seenValues() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return strings.Join(f.remembered, " ")

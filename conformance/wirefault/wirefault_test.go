@@ -16,8 +16,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 )
 
-// Each fault of the connection, or of counted requests, has an effect on the client, which
-// gets 100 bytes otherwise, and on the number of served requests.
+// Faults change what the client of three requests sees, and how many the server serves. Without
+// a fault, each answer has 100 bytes.
 func TestConnectionsAndCounts(t *testing.T) {
 	for fault, want := range map[string]string{
 		`{}`:                                "200 100, 200 100, 200 100 in 0s, 3 served",
