@@ -67,9 +67,9 @@ func (p *webServer) Stop(time.Duration) {
 	p.once.Do(func() { _ = p.server.Close(); close(p.done) })
 }
 
-// balanced deploys a load-balancing endpoint whose workers run serve, with one worker for
+// deployBalanced deploys a load-balancing endpoint whose workers run serve, with one worker for
 // each open request.
-func balanced(t *testing.T, serve http.HandlerFunc) (d *deployment, programs *webServers, id string) {
+func deployBalanced(t *testing.T, serve http.HandlerFunc) (d *deployment, programs *webServers, id string) {
 	programs = &webServers{serve: serve}
 	d = deployWith(t, jobrunner.Config{Programs: programs, URL: "http://127.0.0.1:1", AdminClock: true})
 	return d, programs, d.createObject("/v2/serverless", `{"name": "web", "type": "LOAD_BALANCER", "image": "test/web", "env": {"WHO": "one", "HEALTH_CHECK_PATH": "/up"},
@@ -77,7 +77,7 @@ func balanced(t *testing.T, serve http.HandlerFunc) (d *deployment, programs *we
 }
 
 func TestRequestsBehindALoadBalancer(t *testing.T) {
-	d, _, id := balanced(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Method, " ", r.URL) })
+	d, _, id := deployBalanced(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Method, " ", r.URL) })
 	for _, path := range []string{"/any/path?x=1", "/run", "/ping/me", "/job-take/me"} {
 		if code, _, body := d.do("POST", "/v2/"+id+path, "{}"); code != http.StatusOK || body != "POST "+path {
 			t.Errorf("%s: %d %s", path, code, body)
@@ -92,7 +92,7 @@ func TestRequestsBehindALoadBalancer(t *testing.T) {
 // open requests.
 func TestOpenRequestsStartWorkers(t *testing.T) {
 	arrived, finish := make(chan string, 2), make(chan struct{})
-	d, _, id := balanced(t, func(w http.ResponseWriter, r *http.Request) {
+	d, _, id := deployBalanced(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
 			arrived <- w.Header().Get("X-Worker")
 			<-finish
@@ -124,14 +124,14 @@ func awaitIdleWorker(d *deployment, endpoint string) {
 
 // A worker whose address can't be reached is killed, with a reason.
 func TestUnreachableWorkerIsKilled(t *testing.T) {
-	d, programs, id := balanced(t, func(http.ResponseWriter, *http.Request) {})
+	d, programs, id := deployBalanced(t, func(http.ResponseWriter, *http.Request) {})
 	programs.address = "224.0.0.1" // a group, with which nobody connects
 	awaitReason(d, id, "can't reach it at 224.0.0.1:", 30*time.Second)
 }
 
 // A worker that never becomes ready is killed, with a reason.
 func TestUnreadyWorkerIsKilled(t *testing.T) {
-	d, programs, id := balanced(t, func(http.ResponseWriter, *http.Request) {})
+	d, programs, id := deployBalanced(t, func(http.ResponseWriter, *http.Request) {})
 	programs.sick.Store(true)
 	awaitReason(d, id, `"reason":"it takes no requests yet: GET /up at its PORT has to answer 200, and got 500"`, time.Second)
 	programs.sick.Store(false)
@@ -155,7 +155,7 @@ func awaitReason(d *deployment, endpoint, reason string, step time.Duration) {
 }
 
 func TestASickWorkerIsReplaced(t *testing.T) {
-	d, programs, id := balanced(t, func(http.ResponseWriter, *http.Request) {})
+	d, programs, id := deployBalanced(t, func(http.ResponseWriter, *http.Request) {})
 	_, header, _ := d.do("GET", "/v2/"+id+"/x", "")
 	first := header.Get("X-Worker")
 	programs.sick.Store(true)
@@ -174,7 +174,7 @@ func TestASickWorkerIsReplaced(t *testing.T) {
 // A release doesn't interrupt open requests; the next request goes to a new worker.
 func TestAReleaseKeepsOpenRequests(t *testing.T) {
 	began, finish := make(chan struct{}), make(chan struct{})
-	d, _, id := balanced(t, func(_ http.ResponseWriter, r *http.Request) {
+	d, _, id := deployBalanced(t, func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
 			close(began)
 			<-finish
@@ -221,7 +221,7 @@ func TestAReleaseKeepsOpenRequests(t *testing.T) {
 }
 
 func TestWorkersAndTheirLogs(t *testing.T) {
-	d, _, id := balanced(t, func(http.ResponseWriter, *http.Request) {})
+	d, _, id := deployBalanced(t, func(http.ResponseWriter, *http.Request) {})
 	_, header, _ := d.do("GET", "/v2/"+id+"/x", "")
 	var list struct {
 		Workers []struct {

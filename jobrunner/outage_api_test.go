@@ -50,7 +50,7 @@ func (o *outage) awaitJob(endpoint, state string) string {
 // During an outage of the database each API answers 503 in its own form, the log has one
 // line, and clients keep waiting for jobs. Afterwards everything works again.
 func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
-	acctest.LeaveToCI(t, "TestHealthWithoutTheDatabase has an outage")
+	acctest.LeaveToCI(t, "TestHealthWithoutTheDatabase tests an outage")
 	t.Parallel()
 	o := startOutage(t)
 	endpoint := o.endpoint("builtin/conformance", 2)

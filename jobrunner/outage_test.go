@@ -361,7 +361,7 @@ func few(n int) int {
 // During outages under load each accepted job ends with its handler's output, and no response
 // has text from the database.
 func TestOutagesUnderLoad(t *testing.T) {
-	acctest.LeaveToCI(t, "engine.TestSharedOutage has an outage")
+	acctest.LeaveToCI(t, "engine.TestSharedOutage tests an outage")
 	t.Parallel()
 	o := startOutage(t)
 	endpoints := []string{o.endpoint("builtin/conformance", 4), o.endpoint("sdk/worker", 3)}

@@ -37,7 +37,7 @@ const onCPU = `"cpu":{"id":"cpu3c","vcpuCount":2}`
 // On a shared database the deployment that created a pod runs it; any deployment can show and
 // stop it.
 func TestPodsOfSharedDatabases(t *testing.T) {
-	acctest.LeaveToCI(t, "TestPodsOfANodeThatIsGone has pods of two nodes")
+	acctest.LeaveToCI(t, "TestPodsOfANodeThatIsGone tests pods of two nodes")
 	url := pgtest.Start(t)
 	a, b := deployWith(t, jobrunner.Config{Engine: url}), deployWith(t, jobrunner.Config{Engine: url})
 	id := a.pod("POST", "", `{"name":"p","image":"builtin/echo",`+onCPU+`}`, 201).ID

@@ -20,7 +20,7 @@ import (
 // Two deployments on one database act as one: they share all objects, and each finishes the
 // work of the other.
 func TestTwoOnOneDatabase(t *testing.T) {
-	acctest.LeaveToCI(t, "the tests of node and TestMetricsOfTwoNodes have two nodes")
+	acctest.LeaveToCI(t, "the tests of node and TestMetricsOfTwoNodes test two nodes")
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	b := deployWith(t, c)
 	var endpoint, job string

@@ -39,7 +39,7 @@ func (d *deployment) createObject(path, body string) string {
 	return response.ID
 }
 
-func (d *deployment) volume() string {
+func (d *deployment) createVolume() string {
 	return d.createObject("/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`)
 }
 
@@ -58,7 +58,7 @@ func TestDeletedVolumeIsRemovedOnceFree(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), ""} {
 		programs := holding{make(chan string, 1), make(chan struct{})}
 		d := deployWith(t, jobrunner.Config{DataDir: dir, Programs: programs, NoJobLimits: true})
-		volume := d.volume()
+		volume := d.createVolume()
 		endpoint := d.createObject("/v2/serverless", `{"name":"e","type":"QUEUE","image":"x","workers":{"min":0,"max":1},"networkVolumes":["`+volume+`"]}`)
 		d.do("POST", "/v2/"+endpoint+"/run", `{"input":{}}`)
 		folder := <-programs.folder
@@ -81,7 +81,7 @@ func TestDeletedVolumeIsRemovedOnceFree(t *testing.T) {
 func TestVolumeDeletedElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	d := deployWith(t, jobrunner.Config{DataDir: dir, AdminClock: true})
-	deleted, present := d.volume(), d.volume()
+	deleted, present := d.createVolume(), d.createVolume()
 	in := func(name string) string { return filepath.Join(dir, "volumes", name) }
 	must.Succeed(t, os.MkdirAll(in(deleted), 0o700))
 	if status, _, text := d.do("DELETE", "/v2/network-volumes/"+deleted, ""); status != 204 {
@@ -110,7 +110,7 @@ func TestFoldersOfVolumesAtStart(t *testing.T) {
 	var present, deleted, linked string
 	t.Run("before", func(t *testing.T) { // and the deployment ends with it
 		d := deploy(t, dir)
-		present, deleted, linked = d.volume(), d.volume(), d.volume()
+		present, deleted, linked = d.createVolume(), d.createVolume(), d.createVolume()
 		for _, id := range []string{deleted, linked} {
 			if status, _, text := d.do("DELETE", "/v2/network-volumes/"+id, ""); status != 204 {
 				t.Fatal(text)

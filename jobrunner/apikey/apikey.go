@@ -79,9 +79,9 @@ type Store interface {
 	// current returns the keys, which the caller must not modify. changed reports whether the error
 	// differs from the last call's.
 	current() (keys []Key, changed bool, err error)
-	// refresh makes current return keys that were added a moment ago. It returns false if it read
+	// reloadShared makes current return keys that were added a moment ago. It returns false if it read
 	// nothing.
-	refresh(ctx context.Context) bool
+	reloadShared(ctx context.Context) bool
 }
 
 // New returns Keys with one key of full access. An empty key authenticates nobody.
@@ -118,7 +118,7 @@ func (k *Keys) Authorize(r *http.Request) (Identity, error) {
 		return Identity{}, ErrUnknown
 	}
 	caller, err := k.find(r.Context(), hash)
-	if errors.Is(err, ErrUnknown) && k.added.refresh(r.Context()) {
+	if errors.Is(err, ErrUnknown) && k.added.reloadShared(r.Context()) {
 		caller, err = k.find(r.Context(), hash)
 	}
 	return caller, err

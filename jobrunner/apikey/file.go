@@ -103,8 +103,8 @@ func unchanged(last, info os.FileInfo) bool {
 	return last != nil && os.SameFile(last, info) && last.ModTime().Equal(info.ModTime()) && last.Size() == info.Size()
 }
 
-// refresh is a no-op, because current always checks the file.
-func (f *File) refresh(context.Context) bool { return false }
+// reloadShared is a no-op, because current always checks the file.
+func (f *File) reloadShared(context.Context) bool { return false }
 
 func (f *File) read() (info os.FileInfo, keys []Key, err error) {
 	file, err := os.Open(f.path)

@@ -13,7 +13,7 @@ import (
 // the database.
 const movedName = "keys.json.moved"
 
-const movedText = "The keys in keys.json are in the deployment's PostgreSQL database, and managed there:\njobrunner keys --engine-file FILE. Remove this file to use keys.json again, with keys that were removed since.\n"
+const movedText = "The deployment's PostgreSQL database has taken over the keys of keys.json. Manage them there:\njobrunner keys --engine-file FILE. Remove this file to use keys.json again, with keys that were removed since.\n"
 
 // CheckMoved returns an error if a database has taken over the file's keys.
 func (f *File) CheckMoved() error {

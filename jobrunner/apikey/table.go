@@ -36,8 +36,8 @@ const (
 // reloadAfter is the shortest interval between reloads of the table for unknown keys.
 const reloadAfter = 100 * time.Millisecond
 
-// Table stores added keys in a database that several deployments share. Each deployment has a copy
-// in memory, which Reload refreshes.
+// Table stores the keys that `jobrunner keys add` created, in a database that several deployments
+// share. Each deployment has a copy in memory, which Reload updates.
 type Table struct {
 	db *sqldb.DB
 
@@ -45,11 +45,11 @@ type Table struct {
 	keys       []Key
 	err        error
 	unreported bool // current hasn't returned err yet
-	read       time.Time
+	readAt     time.Time
 
-	refreshing  sync.Mutex // held by the request that reloads for all requests with unknown keys
-	refreshedAt time.Time  // start of the last such reload
-	refreshed   bool       // whether it succeeded
+	sharedMu       sync.Mutex // held by the request that reloads for all requests with unknown keys
+	sharedReloadAt time.Time  // start of the last such reload
+	sharedReloadOK bool       // whether it succeeded
 }
 
 // OpenTable opens the table of a database, and creates it if it doesn't exist.
@@ -92,9 +92,9 @@ func (t *Table) Reload(ctx context.Context) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if start.After(t.read) {
+	if start.After(t.readAt) {
 		t.unreported = t.unreported || fmt.Sprint(invalid) != fmt.Sprint(t.err)
-		t.keys, t.err, t.read = keys, invalid, start
+		t.keys, t.err, t.readAt = keys, invalid, start
 	}
 	return nil
 }
@@ -123,17 +123,17 @@ func (t *Table) current() (keys []Key, changed bool, err error) {
 	return t.keys, changed, t.err
 }
 
-// refresh reloads the copy because a request has an unknown key. It waits until reloadAfter has
+// reloadShared reloads the copy because a request has an unknown key. It waits until reloadAfter has
 // passed since the last reload. All waiting requests share one reload.
-func (t *Table) refresh(ctx context.Context) bool {
+func (t *Table) reloadShared(ctx context.Context) bool {
 	start := time.Now()
-	t.refreshing.Lock()
-	defer t.refreshing.Unlock()
-	if t.refreshedAt.After(start) {
-		return t.refreshed
+	t.sharedMu.Lock()
+	defer t.sharedMu.Unlock()
+	if t.sharedReloadAt.After(start) {
+		return t.sharedReloadOK
 	}
 	t.mu.Lock()
-	wait := reloadAfter - time.Since(t.read)
+	wait := reloadAfter - time.Since(t.readAt)
 	t.mu.Unlock()
 	select {
 	case <-time.After(wait):
@@ -141,9 +141,9 @@ func (t *Table) refresh(ctx context.Context) bool {
 		return false
 	}
 	began := time.Now()
-	t.refreshed = t.Reload(ctx) == nil
-	t.refreshedAt = began
-	return t.refreshed
+	t.sharedReloadOK = t.Reload(ctx) == nil
+	t.sharedReloadAt = began
+	return t.sharedReloadOK
 }
 
 // Add creates a key and returns it; see File.Add.

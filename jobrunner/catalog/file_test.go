@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-func parsed(t *testing.T, text string) *schedule {
+func mustParse(t *testing.T, text string) *schedule {
 	t.Helper()
 	s := must.Do(parse("c.yaml", []byte(text)))(t)
 	return s
@@ -20,7 +20,7 @@ func parsed(t *testing.T, text string) *schedule {
 // What a file omits stays as built in.
 func TestEmptyFile(t *testing.T) {
 	for _, text := range []string{"", "gpus: []", "remove: {}"} {
-		c := parsed(t, text).at(time.Hour)
+		c := mustParse(t, text).at(time.Hour)
 		if len(c.GPUs) != len(builtin.GPUs) || len(c.Pools) != len(builtin.Pools) || len(c.CPUs) != len(builtin.CPUs) || len(c.DataCenters) != len(builtin.DataCenters) || c.Restricts() {
 			t.Errorf("%q: %s", text, c.describe())
 		}
@@ -28,7 +28,7 @@ func TestEmptyFile(t *testing.T) {
 }
 
 func TestFileChangesAddsAndRemoves(t *testing.T) {
-	c := parsed(t, `
+	c := mustParse(t, `
 remove:
   data_centers: ["*"]
   gpus: [NVIDIA A40, NVIDIA RTX A6000, NVIDIA L4]
@@ -89,7 +89,7 @@ fees: {serverless: 0.01, networking: 0.02}
 }
 
 func TestStockChanges(t *testing.T) {
-	s := parsed(t, `
+	s := mustParse(t, `
 remove: {data_centers: [AP-JP-1]}
 stock:
   - {gpus: ["*"], level: LOW, after: 1h}
@@ -145,7 +145,7 @@ stock:
 }
 
 func TestVolumeTiers(t *testing.T) {
-	c := parsed(t, `
+	c := mustParse(t, `
 remove: {data_centers: [AP-JP-1]}
 data_centers: [{id: A, volume_types: [HIGH_PERFORMANCE]}, {id: B, volume_types: []}]
 `).at(0)

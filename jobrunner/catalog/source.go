@@ -56,7 +56,7 @@ func (s *Source) Now() *Catalog {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.loaded.at(s.passed())
+	return s.loaded.at(s.elapsed())
 }
 
 // Changed returns a channel that is closed when the catalog changes. Call it before Now.
@@ -82,7 +82,7 @@ func (s *Source) Close() {
 	s.waiting.Wait()
 }
 
-func (s *Source) passed() time.Duration { return s.clock.Now().Sub(s.start) }
+func (s *Source) elapsed() time.Duration { return s.clock.Now().Sub(s.start) }
 
 func (s *Source) reread(data []byte, err error) {
 	var loaded *schedule
@@ -110,7 +110,7 @@ func (s *Source) announce() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 	s.stopTimer()
-	passed := s.passed()
+	passed := s.elapsed()
 	next, ok := s.loaded.next(passed)
 	if !ok || s.closed {
 		return

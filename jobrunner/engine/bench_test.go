@@ -24,7 +24,7 @@ func BenchmarkJobs(b *testing.B) {
 }
 
 func benchmarkJobs(b *testing.B, dir string, wait bool) {
-	e := measured(b, dir)
+	e := newBenchEngine(b, dir)
 	ctx, cancel := context.WithCancel(b.Context())
 	var workers, clients sync.WaitGroup
 	for range 8 {

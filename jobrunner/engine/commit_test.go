@@ -14,8 +14,8 @@ import (
 // If the reply to a successful commit is lost, nothing is done twice and nothing is lost.
 func TestLostReplyToACommit(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
-	n := startNode(t, sqldb.Config{URL: proxyURL, NoHints: true}, never) // no poll commits in between
-	unknown := func(what string, err error) {
+	n := startNode(t, sqldb.Config{URL: proxyURL, NoHints: true}, never) // no poll: it would commit in between
+	expectUnknown := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, sqldb.ErrUnavailable) {
 			t.Errorf("%s: %v", what, err)
@@ -25,7 +25,7 @@ func TestLostReplyToACommit(t *testing.T) {
 		id := n.submit(engine.NewJob{})
 		proxy.LoseCommit()
 		_, err := n.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
-		unknown("a take", err)
+		expectUnknown("a take", err)
 		job := n.take()
 		if job.ID != id || job.Retries != 0 {
 			t.Fatalf("after a take whose outcome is unknown: %+v", job)
@@ -60,7 +60,7 @@ func TestLostReplyToACommit(t *testing.T) {
 		}
 		proxy.LoseCommit()
 		_, _, _, err = n.Drain(t.Context(), "ep", id)
-		unknown("a read of the stream", err)
+		expectUnknown("a read of the stream", err)
 		_, chunks, _, err := n.Drain(t.Context(), "ep", id)
 		if got := fmt.Sprintf("%s", chunks); err != nil || got != `[{"output":0} {"output":1} {"output":2} {"output":3}]` {
 			t.Errorf("the stream has %s, %v", got, err)

@@ -247,8 +247,8 @@ func TestEndAddsWebhookCall(t *testing.T) {
 	})
 }
 
-// measured returns an engine for a benchmark, in a folder or, for "", in memory.
-func measured(b *testing.B, dir string) *Engine {
+// newBenchEngine returns an engine for a benchmark, in a folder or, for "", in memory.
+func newBenchEngine(b *testing.B, dir string) *Engine {
 	b.Helper()
 	db := must.Do(sqldb.Open(b.Context(), sqldb.Config{Dir: dir}))(b)
 	b.Cleanup(func() { _ = db.Close() })
@@ -259,7 +259,7 @@ func measured(b *testing.B, dir string) *Engine {
 
 // BenchmarkDeepQueue measures a job while the queue is long.
 func BenchmarkDeepQueue(b *testing.B) {
-	e := measured(b, b.TempDir())
+	e := newBenchEngine(b, b.TempDir())
 	submit := func() {
 		must.Do(e.Submit(context.Background(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(b)
 	}
@@ -279,7 +279,7 @@ func BenchmarkDeepQueue(b *testing.B) {
 
 // BenchmarkJob measures a job's submission, take and result in memory.
 func BenchmarkJob(b *testing.B) {
-	e := measured(b, "")
+	e := newBenchEngine(b, "")
 	for b.Loop() {
 		must.Do(e.Submit(b.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(b)
 		jobs, err := e.Take(b.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1})

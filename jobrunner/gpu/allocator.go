@@ -14,8 +14,8 @@ import (
 // as a whole, with healthy devices of one type, or not at all.
 //
 // A request that has to wait for devices in use is queued, and free devices are reserved for it. If
-// too few are free, the free devices of its best type that has enough healthy devices are reserved.
-// Later requests get the rest. So small requests don't starve a request for many GPUs, but its
+// too few are free, the type is its best type with enough healthy devices, and all free devices of
+// the type are reserved. Later requests get the rest. So small requests don't starve a request for many GPUs, but its
 // reserved devices are idle until enough others are released.
 type Allocator struct {
 	inventory Inventory

@@ -90,7 +90,7 @@ func (a *api) addRequests(w http.ResponseWriter, r *http.Request, t target) erro
 	defer hold.Release()
 	members, ok := rawjson.Members(body, "requests")
 	if !ok {
-		return malformed(body, `{"requests": [{"input": {…}}]}`)
+		return explainMalformed(body, `{"requests": [{"input": {…}}]}`)
 	}
 	inputs, err := batchInputs(members["requests"], body, "requests")
 	if err != nil {
@@ -155,7 +155,7 @@ func (a *api) renameBatch(w http.ResponseWriter, r *http.Request, t target) erro
 	defer hold.Release()
 	members, ok := rawjson.Members(body, "name")
 	if !ok {
-		return malformed(body, `{"name": "…"}`)
+		return explainMalformed(body, `{"name": "…"}`)
 	}
 	var name string
 	if raw, ok := members["name"]; !ok || absent(raw) || json.Unmarshal(raw, &name) != nil || utf8.RuneCountInString(name) > maxBatchName {

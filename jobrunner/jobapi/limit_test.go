@@ -42,9 +42,9 @@ func users(t *testing.T) (configure func(*jobapi.Config), other, short string) {
 	}, other, short
 }
 
-// accepted sends requests until one is rejected with 429, and returns how many were accepted, and
+// countAccepted sends requests until one is rejected with 429, and returns how many were accepted, and
 // Retry-After in seconds.
-func (d *deployment) accepted(method, path, body string) (n int, after string) {
+func (d *deployment) countAccepted(method, path, body string) (n int, after string) {
 	d.t.Helper()
 	for {
 		a := d.do(method, path, body)
@@ -66,7 +66,7 @@ func TestRateLimits(t *testing.T) {
 		bubble(t, func(t *testing.T, d *deployment) {
 			d.workersMax = 100
 			path := "/v2/ep/" + op.path
-			if n, after := d.accepted(op.method, path, op.body); n != op.rate || after != "10" {
+			if n, after := d.countAccepted(op.method, path, op.body); n != op.rate || after != "10" {
 				t.Fatalf("%s: %d were accepted, then Retry-After was %q", path, n, after)
 			}
 			before := d.engine.Counts("ep")
@@ -87,11 +87,11 @@ func TestRateLimits(t *testing.T) {
 				t.Errorf("%s: health answers %d", path, a.status)
 			}
 			sleep(0.5)
-			if _, after := d.accepted(op.method, path, op.body); after != "10" {
+			if _, after := d.countAccepted(op.method, path, op.body); after != "10" {
 				t.Errorf("%s: after 0.5 s Retry-After was %q", path, after)
 			}
 			sleep(9.499)
-			if n, after := d.accepted(op.method, path, op.body); n != 0 || after != "1" {
+			if n, after := d.countAccepted(op.method, path, op.body); n != 0 || after != "1" {
 				t.Errorf("%s: after 9.999 s %d were accepted, then Retry-After was %q", path, n, after)
 			}
 			sleep(0.001)
@@ -107,7 +107,7 @@ func TestRateLimitOfRunningWorkers(t *testing.T) {
 	for running, want := range map[int]int{0: 100, 4: 100, 5: 100, 6: 120} {
 		bubble(t, func(t *testing.T, d *deployment) {
 			d.running = running
-			if n, _ := d.accepted("POST", "/v2/ep/cancel/unknown", ""); n != want {
+			if n, _ := d.countAccepted("POST", "/v2/ep/cancel/unknown", ""); n != want {
 				t.Errorf("with %d workers %d were accepted", running, n)
 			}
 		})
@@ -146,7 +146,7 @@ func TestOpenRunSyncs(t *testing.T) {
 		reader := func() io.Reader { return strings.NewReader(body) }
 		last := d.holdRequests(ctx, 1, path, reader)
 		answered := d.holdRequests(t.Context(), 399, path, reader)
-		if n, after := d.accepted("POST", path, body); n != 0 || after != "1" || d.engine.Counts("ep").InQueue != 400 {
+		if n, after := d.countAccepted("POST", path, body); n != 0 || after != "1" || d.engine.Counts("ep").InQueue != 400 {
 			t.Errorf("with 400 open %d were accepted, then Retry-After was %q; %d jobs were made", n, after, d.engine.Counts("ep").InQueue)
 		}
 		const quick = "/v2/ep/runsync?wait=1000"
@@ -165,7 +165,7 @@ func TestOpenRunSyncs(t *testing.T) {
 		}
 		answered.Wait()
 		again := d.holdRequests(t.Context(), 400, path, reader)
-		if n, _ := d.accepted("POST", path, body); n != 0 {
+		if n, _ := d.countAccepted("POST", path, body); n != 0 {
 			t.Errorf("with 400 more open %d were accepted", n)
 		}
 		again.Wait()
@@ -184,7 +184,7 @@ func TestOpenRuns(t *testing.T) {
 			senders = append(senders, sender)
 			return body
 		})
-		if n, after := d.accepted("POST", "/v2/ep/run", `{"input": {}}`); n != 0 || after != "1" {
+		if n, after := d.countAccepted("POST", "/v2/ep/run", `{"input": {}}`); n != 0 || after != "1" {
 			t.Errorf("with 200 open %d were accepted, then Retry-After was %q", n, after)
 		}
 		must.Equal(t, d.engine.Counts("ep").InQueue, 0, "jobs were made")
@@ -211,7 +211,7 @@ func TestQueueFull(t *testing.T) {
 	for _, c := range []struct{ workersMax, jobs int }{{0, 51}, {1, 501}} {
 		bubble(t, func(t *testing.T, d *deployment) {
 			d.workersMax = c.workersMax
-			if n, after := d.accepted("POST", "/v2/ep/run", `{"input": {}}`); n != c.jobs || after == "" {
+			if n, after := d.countAccepted("POST", "/v2/ep/run", `{"input": {}}`); n != c.jobs || after == "" {
 				t.Fatalf("%d workers: %d jobs were accepted, then Retry-After was %q", c.workersMax, n, after)
 			}
 			if a := d.do("POST", "/v2/ep/runsync?wait=1000", `{"input": {}}`); a.status != 429 || !strings.Contains(a.raw, "queue") {
@@ -222,7 +222,7 @@ func TestQueueFull(t *testing.T) {
 				t.Errorf("%d workers: another endpoint suffers: %s", c.workersMax, a.raw)
 			}
 			d.take("ep")
-			if n, _ := d.accepted("POST", "/v2/ep/run", `{"input": {}}`); n != 1 {
+			if n, _ := d.countAccepted("POST", "/v2/ep/run", `{"input": {}}`); n != 1 {
 				t.Errorf("%d workers: in the place of one that runs came %d", c.workersMax, n)
 			}
 		})

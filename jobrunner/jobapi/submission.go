@@ -61,7 +61,7 @@ func tooLarge(limit int64) error {
 func parseSubmission(body []byte) (job engine.NewJob, err error) {
 	members, ok := rawjson.Members(body, "input", "webhook", "policy", "s3Config")
 	if !ok {
-		return job, malformed(body, `{"input": {…}}`)
+		return job, explainMalformed(body, `{"input": {…}}`)
 	}
 	input, ok := members["input"]
 	switch {
@@ -111,8 +111,8 @@ func appendMember(object *bytes.Buffer, name string, value json.RawMessage) {
 	_ = json.Compact(object, value) // never fails: it is part of a parsed document
 }
 
-// malformed explains why a body isn't a JSON object.
-func malformed(body []byte, example string) error {
+// explainMalformed explains why a body isn't a JSON object.
+func explainMalformed(body []byte, example string) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return httpanswer.Refuse(http.StatusBadRequest, "the body is empty: send %s", example)
 	}

@@ -113,7 +113,7 @@ func groupedBillingV1(kind billing.Kind, read func(*query) usageQueryV1) handler
 func readEndpointBillingV1(q *query) (out usageQueryV1) {
 	out.grouping = cmp.Or(q.enumValue("grouping", "endpointId", "podId", "gpuTypeId"), "endpointId")
 	endpoint, image, template := q.text("endpointId"), q.text("imageName"), q.text("templateId")
-	gpus, places := q.repeated("gpuTypeId"), q.repeated("dataCenterId")
+	gpus, places := q.listParameter("gpuTypeId"), q.listParameter("dataCenterId")
 	out.keep = func(u billing.Usage) bool {
 		return (endpoint == "" || u.Owner == endpoint) && (image == "" || u.Image == image) && (template == "" || u.Template == template) &&
 			(len(gpus) == 0 || slices.Contains(gpus, u.GPUType)) &&
@@ -123,9 +123,9 @@ func readEndpointBillingV1(q *query) (out usageQueryV1) {
 	return out
 }
 
-// repeated reads a list of values, either as repeated parameters, as in the document of version 1, or
+// listParameter reads a list of values, either as repeated parameters, as in the document of version 1, or
 // separated by commas.
-func (q *query) repeated(name string) (out []string) {
+func (q *query) listParameter(name string) (out []string) {
 	q.declare(openapi.Parameter{Name: name, In: "query", Schema: &openapi.Schema{Type: "array", Items: &openapi.Schema{Type: "string"}}})
 	for _, value := range q.values[name] {
 		for item := range strings.SplitSeq(value, ",") {

@@ -45,7 +45,7 @@ func (c *call) listBuildsV2(p pageQuery) (part []buildV2, next int64, err error)
 	if last-first > p.Limit {
 		last, next = first+p.Limit, int64(last-first-p.Limit+1)
 	}
-	return convertAll(all[first:last], copied[catalog.Build, buildV2]), next, err
+	return convertAll(all[first:last], convert[catalog.Build, buildV2]), next, err
 }
 
 func (c *call) getBuildV2() (out buildV2, err error) {
@@ -55,7 +55,7 @@ func (c *call) getBuildV2() (out buildV2, err error) {
 	}
 	for _, b := range all {
 		if b.ID == c.subID {
-			return copied[catalog.Build, buildV2](b), nil
+			return convert[catalog.Build, buildV2](b), nil
 		}
 	}
 	return out, httpanswer.Refuse(http.StatusNotFound, "endpoint %q has no build %q", c.id, c.subID)

@@ -205,7 +205,7 @@ func (c *call) getCPUType(q cpuQuery) (cpuTypeV2, error) {
 
 // newDataCenter shows a data center with the stock that include requests.
 func (c *call) newDataCenter(offered *catalog.Catalog, d catalog.DataCenter, include []string) dataCenterV2 {
-	w := copied[catalog.DataCenter, dataCenterV2](d)
+	w := convert[catalog.DataCenter, dataCenterV2](d)
 	if slices.Contains(include, "GPU_AVAILABILITY") {
 		w.GPUAvailability = gpusIn(offered, d, c.Stock())
 	}

@@ -92,7 +92,7 @@ func TestClusterRolesV2(t *testing.T) {
 // Invalid requests are rejected in the form of their kind.
 func TestInvalidClustersV2(t *testing.T) {
 	d := deploy(t)
-	volume := d.volume("EU-RO-1")
+	volume := d.createVolume("EU-RO-1")
 	template, serverless := d.podTemplate("t", ""), d.podTemplate("s", `,"serverless":true`)
 	for _, c := range []struct {
 		old, new string

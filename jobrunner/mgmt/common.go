@@ -36,8 +36,8 @@ func nilIfEmpty(s string) *string {
 	return &s
 }
 
-// unchanged is the conversion of a record that is already its wire type.
-func unchanged[T any](v T) T { return v }
+// identity is the conversion of a record that is already its wire type.
+func identity[T any](v T) T { return v }
 
 // convertAll converts each item of a list.
 func convertAll[A, B any](items []A, convert func(A) B) []B {

@@ -38,8 +38,8 @@ func benches(d *deployment) []*bench {
 		{d, contract.V2, "registryAuth", "/v2/registries", map[string]any{"name": "r", "username": "u", "password": "p"}, true, 0, ""},
 		{d, contract.V2, "delegation", "/v2/registries/delegations", map[string]any{"resource": "arn:aws:ecr:us-east-2:418399314813:repository/ab"}, false, 0, ""},
 		{d, contract.V1, "pod", "/v1/pods", map[string]any{"imageName": "i"}, false, 0, ""},
-		{d, contract.V2, "pod", "/v2/pods", map[string]any{"name": "p", "image": "i"}, false, 0, d.volume("X")},
-		{d, contract.V2, "cluster", "/v2/clusters", map[string]any{"name": "c", "type": "TRAINING", "image": "i"}, false, 0, d.volume("X")},
+		{d, contract.V2, "pod", "/v2/pods", map[string]any{"name": "p", "image": "i"}, false, 0, d.createVolume("X")},
+		{d, contract.V2, "cluster", "/v2/clusters", map[string]any{"name": "c", "type": "TRAINING", "image": "i"}, false, 0, d.createVolume("X")},
 		{d, contract.V2, "endpoint", "/v2/serverless", map[string]any{"name": "e", "image": "i"}, false, 0, ""},
 	}
 }
@@ -321,7 +321,7 @@ func TestUpdateOfEachMember(t *testing.T) {
 			if strings.ContainsAny(f.Path, ".[") || slices.Contains(notAlone, f.Path) {
 				continue
 			}
-			value, shown := b.changed(f)
+			value, shown := b.otherValue(f)
 			id := b.create(b.path, b.minimalBody(""))
 			got := b.send("PATCH", b.path+"/"+id, map[string]any{f.Path: value})
 			switch {
@@ -334,8 +334,8 @@ func TestUpdateOfEachMember(t *testing.T) {
 	}
 }
 
-// changed returns a value of a member other than its default, and whether answers show it as sent.
-func (b *bench) changed(f contract.Field) (value any, shown bool) {
+// otherValue returns a value of a member other than its default, and whether answers show it as sent.
+func (b *bench) otherValue(f contract.Field) (value any, shown bool) {
 	if whole, ok := b.siblingMembers(f.Path)[f.Path]; ok {
 		return whole, false
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// copied returns a struct with the fields of another one that have the same names (see copyFields).
-func copied[From, To any](from From) (to To) {
+// convert returns a struct with the fields of another one that have the same names (see copyFields).
+func convert[From, To any](from From) (to To) {
 	copyFields(&to, from)
 	return to
 }

@@ -41,7 +41,7 @@ func TestCopyFields(t *testing.T) {
 		ID: "1", Name: "after", Created: "1970-01-01T00:00:00.000Z", Status: string(store.PodRunning),
 		Image: new("kept"), List: []string{}, Map: map[string]string{},
 	}
-	if got := copied[record, answer](r); !reflect.DeepEqual(got, shown) {
+	if got := convert[record, answer](r); !reflect.DeepEqual(got, shown) {
 		t.Errorf("the answer is %+v, want %+v", got, shown)
 	}
 }

@@ -27,11 +27,14 @@ type description struct {
 	readQuery func(*query)
 }
 
-// streaming describes a handler whose answer isn't JSON.
-func streaming(media string, h handler) handler { h.media = media; return h }
+// withMedia describes a handler whose answer isn't JSON.
+func withMedia(media string, h handler) handler { h.media = media; return h }
 
-// orNothing describes a handler whose answer is a W, or noContent for 204.
-func orNothing[W any](h handler) handler { h.empty, h.answer = true, reflect.TypeFor[W](); return h }
+// withEmptyAnswer describes a handler whose answer is a W, or noContent for 204.
+func withEmptyAnswer[W any](h handler) handler {
+	h.empty, h.answer = true, reflect.TypeFor[W]()
+	return h
+}
 
 // conflicts describes a handler that rejects requests which the object's state forbids.
 func conflicts(h handler) handler { h.state = true; return h }

@@ -37,7 +37,7 @@ type networkVolumeV2 struct {
 // createNetworkVolume creates a volume from a body of either version. If it names no tier, it gets the
 // tier of its data center; a tier that the data center doesn't have is rejected.
 func createNetworkVolume[B any](c *call, body B) (store.NetworkVolume, error) {
-	v := copied[B, store.NetworkVolume](body)
+	v := convert[B, store.NetworkVolume](body)
 	tier, err := c.Catalog.Now().VolumeTier(v.DataCenter, v.Type)
 	if err != nil {
 		return v, store.Refusal(err.Error())
@@ -47,5 +47,5 @@ func createNetworkVolume[B any](c *call, body B) (store.NetworkVolume, error) {
 }
 
 func updateNetworkVolume[B any](c *call, body B) (store.NetworkVolume, error) {
-	return c.store.UpdateNetworkVolume(c.ctx(), c.id, copied[B, store.VolumeChange](body))
+	return c.store.UpdateNetworkVolume(c.ctx(), c.id, convert[B, store.VolumeChange](body))
 }

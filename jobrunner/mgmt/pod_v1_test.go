@@ -40,7 +40,7 @@ func TestPodDefaultsV1(t *testing.T) {
 func TestPodRulesV1(t *testing.T) {
 	d := deploy(t)
 	serverless := d.create("/v2/templates", `{"name":"s","image":"i","serverless":true}`)
-	volume := d.volume("EU-RO-1")
+	volume := d.createVolume("EU-RO-1")
 	for _, c := range []struct{ text, more string }{
 		{"want at most 191", `"name":"` + strings.Repeat("x", 192) + `"`},
 		{"want a power of two", `"vcpuCount":3`},
@@ -144,7 +144,7 @@ func TestPodActionsV1(t *testing.T) {
 
 func TestListPodsV1(t *testing.T) {
 	d := deploy(t)
-	volume := d.volume("EU-RO-1")
+	volume := d.createVolume("EU-RO-1")
 	gpu := d.podV1(`{"name":"g","imageName":"i","gpuTypeIds":["NVIDIA L4"],"dataCenterIds":["US-TX-3"]}`).get("id").(string)
 	cpu := d.podV1(`{"name":"c","imageName":"j","computeType":"CPU","cpuFlavorIds":["cpu5g"],"networkVolumeId":"` + volume + `"}`).get("id").(string)
 	d.mustSend(200, "POST", "/v1/pods/"+cpu+"/stop", "")

@@ -20,7 +20,7 @@ func (d *deployment) podTemplate(name, more string) string {
 	return d.create("/v2/templates", `{"name":"`+name+`","image":"from/template","disk":7,"args":"a b","ports":["22/tcp"],"env":{"A":"1","B":"1"}`+more+`}`)
 }
 
-func (d *deployment) volume(center string) string {
+func (d *deployment) createVolume(center string) string {
 	d.Helper()
 	return d.create("/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"`+center+`"}`)
 }
@@ -44,7 +44,7 @@ func TestPodDefaultsV2(t *testing.T) {
 // A pod has GPUs or CPUs in valid counts, and one kind of storage.
 func TestPodRulesV2(t *testing.T) {
 	d := deploy(t)
-	volume := d.volume("EU-RO-1")
+	volume := d.createVolume("EU-RO-1")
 	serverless := d.create("/v2/templates", `{"name":"s","image":"i","serverless":true}`)
 	for _, c := range []struct {
 		status   int
@@ -130,7 +130,7 @@ func TestPodFromTemplateV2(t *testing.T) {
 // A PATCH changes only its members. Mounts keep their kind and their network volume.
 func TestUpdatePodV2(t *testing.T) {
 	d := deploy(t)
-	volume, other := d.volume("EU-RO-1"), d.volume("EU-RO-1")
+	volume, other := d.createVolume("EU-RO-1"), d.createVolume("EU-RO-1")
 	registry := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`)
 	id := d.create("/v2/pods", `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4"},"env":{"A":"1"},"mounts":{"persistent":{"size":20,"path":"/w"}}}`)
 	path := "/v2/pods/" + id

@@ -18,5 +18,5 @@ type registryAuth struct {
 }
 
 func createRegistryAuth[B registryAuthBodyV1 | registryAuthBodyV2](c *call, body B) (store.RegistryAuth, error) {
-	return c.store.CreateRegistryAuth(c.ctx(), *registryAuthBodyV1(body).Name, copied[B, store.Credentials](body))
+	return c.store.CreateRegistryAuth(c.ctx(), *registryAuthBodyV1(body).Name, convert[B, store.Credentials](body))
 }

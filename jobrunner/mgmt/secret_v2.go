@@ -54,16 +54,16 @@ func (c *call) listSecretsV2(name string) ([]secretV2, error) {
 	out := []secretV2{}
 	for _, secret := range all {
 		if !c.http.URL.Query().Has("name") || strings.EqualFold(secret.Name, name) {
-			out = append(out, copied[store.Secret, secretV2](secret))
+			out = append(out, convert[store.Secret, secretV2](secret))
 		}
 	}
 	return out, err
 }
 
 func createSecretV2(c *call, body secretBodyV2) (store.Secret, error) {
-	return c.store.CreateSecret(c.ctx(), copied[secretBodyV2, store.Secret](body), *body.Value)
+	return c.store.CreateSecret(c.ctx(), convert[secretBodyV2, store.Secret](body), *body.Value)
 }
 
 func updateSecretV2(c *call, body secretBodyV2) (store.Secret, error) {
-	return c.store.UpdateSecret(c.ctx(), c.id, copied[secretBodyV2, store.SecretChange](body))
+	return c.store.UpdateSecret(c.ctx(), c.id, convert[secretBodyV2, store.SecretChange](body))
 }

@@ -19,7 +19,7 @@ func newTestHistory() (*history, *at) {
 	return newHistory(func() time.Time { return now.Time }), now
 }
 
-func submitted(h *history, endpoint string, waiting int) {
+func submit(h *history, endpoint string, waiting int) {
 	h.job(engine.Event{Endpoint: endpoint, To: engine.InQueue}, &engine.Counts{InQueue: waiting})
 }
 
@@ -27,8 +27,8 @@ func submitted(h *history, endpoint string, waiting int) {
 // before it.
 func TestLevels(t *testing.T) {
 	h, now := newTestHistory()
-	submitted(h, "ep", 1)
-	submitted(h, "ep", 2)
+	submit(h, "ep", 1)
+	submit(h, "ep", 2)
 	h.job(engine.Event{Endpoint: "ep", From: engine.InQueue, To: engine.InProgress}, &engine.Counts{InQueue: 1, InProgress: 1})
 	got := h.past("ep", engine.Counts{})
 	must.Equal(t, got.Queued[steps-2:], []int32{0, 1}, "at first")
@@ -52,8 +52,8 @@ func TestLevelsOfAll(t *testing.T) {
 	h, now := newTestHistory()
 	h.level("", engine.Counts{InQueue: 5, InProgress: 1})
 	now.pass(step)
-	submitted(h, "a", 3)
-	submitted(h, "b", 4)
+	submit(h, "a", 3)
+	submit(h, "b", 4)
 	now.pass(step)
 	h.job(engine.Event{Endpoint: "a", From: engine.InProgress, To: engine.Completed, Execution: time.Second}, &engine.Counts{InQueue: 3})
 	h.job(engine.Event{Endpoint: "b", From: engine.InQueue}, &engine.Counts{InQueue: 3}) // purged
@@ -106,7 +106,7 @@ func TestPercentiles(t *testing.T) {
 func TestHistoryIsBounded(t *testing.T) {
 	h, now := newTestHistory()
 	for i := range 5000 {
-		submitted(h, string(rune('a'+i%7)), 1)
+		submit(h, string(rune('a'+i%7)), 1)
 		h.job(engine.Event{Endpoint: "busy", From: engine.InProgress, To: engine.Completed, Delay: 1, Execution: 1}, &engine.Counts{})
 		h.job(engine.Event{Endpoint: "busy", From: engine.InQueue, To: engine.InProgress, Delay: 1}, &engine.Counts{})
 		now.pass(time.Second)
@@ -116,7 +116,7 @@ func TestHistoryIsBounded(t *testing.T) {
 		t.Errorf("%d delays, %d executions, %d outcomes", len(busy.delays), len(busy.executions), len(busy.ended))
 	}
 	now.pass(span + time.Second)
-	submitted(h, "new", 1)
+	submit(h, "new", 1)
 	must.Equal(t, len(h.endpoints), 1, "the history", "endpoints")
 }
 

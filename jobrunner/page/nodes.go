@@ -35,7 +35,7 @@ type nodeJSON struct {
 func (p *Page) node(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	endpoints, err := p.Source.Endpoints(r.Context())
 	if err != nil {
-		return p.failed(r, err)
+		return p.newRefusal(r, err)
 	}
 	httpanswer.JSON(w, http.StatusOK, p.own(endpoints, r.URL.Query().Get("endpoint")))
 	return nil

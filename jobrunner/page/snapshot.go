@@ -75,7 +75,7 @@ type (
 func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	endpoints, err := p.Source.Endpoints(r.Context())
 	if err != nil {
-		return p.failed(r, err)
+		return p.newRefusal(r, err)
 	}
 	only := r.URL.Query().Get("endpoint")
 	own, now := p.own(endpoints, only), p.Clock.Now()
@@ -110,7 +110,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	p.history.level("", total)
 	s.Past = p.history.past(only, counts, others...)
 	if s.Costs, err = p.costs.get(now, costsAge, func() (Costs, error) { return p.Source.Costs(r.Context()) }); err != nil {
-		return p.failed(r, err)
+		return p.newRefusal(r, err)
 	}
 	caller := p.caller(r)
 	s.Who = callerJSON{caller.Owner, caller.Management, caller.Jobs}
@@ -120,11 +120,11 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 		s.Batches, err = p.batches(r.Context(), only)
 	}
 	if err != nil {
-		return p.failed(r, err)
+		return p.newRefusal(r, err)
 	}
 	jobs, err := p.Source.Latest(r.Context(), only, maxJobs)
 	if err != nil {
-		return p.failed(r, err)
+		return p.newRefusal(r, err)
 	}
 	for _, j := range jobs {
 		s.Jobs = append(s.Jobs, describeJob(j))
@@ -176,7 +176,7 @@ func (p *Page) job(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	if errors.Is(err, engine.ErrNotFound) {
 		return httpanswer.Refuse(http.StatusNotFound, "The job is gone: its time to live or the retention of its result is over.")
 	} else if err != nil {
-		return p.failed(r, err)
+		return p.newRefusal(r, err)
 	}
 	var body struct {
 		jobJSON
@@ -212,7 +212,7 @@ func truncate(output []byte) (text string, rest int) {
 	return string(output[:n]), len(output) - n
 }
 
-func (p *Page) failed(r *http.Request, err error) *httpanswer.Refusal {
+func (p *Page) newRefusal(r *http.Request, err error) *httpanswer.Refusal {
 	if engine.OutageOf(err) != nil {
 		return httpanswer.Refuse(http.StatusServiceUnavailable, "The deployment's database is not available at the moment.")
 	}

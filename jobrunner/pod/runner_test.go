@@ -12,7 +12,7 @@ import (
 // runs is a process.
 var runs = run.Process((*builtin)(nil))
 
-func desired(status store.PodStatus, generation int64) *store.Pod {
+func newDesiredPod(status store.PodStatus, generation int64) *store.Pod {
 	return &store.Pod{PodState: store.PodState{Status: status, Run: generation}}
 }
 
@@ -26,30 +26,30 @@ func TestNextStep(t *testing.T) {
 		closing bool
 		want    step
 	}{
-		"new":                                 {desired(store.PodProvisioning, 1), actual{}, false, resolve},
-		"image resolved":                      {desired(store.PodProvisioning, 1), actual{generation: 1, program: program}, false, allocate},
-		"GPUs allocated":                      {desired(store.PodStarting, 1), actual{generation: 1, program: program, holds: true, allocated: true}, false, join},
-		"network joined":                      {desired(store.PodStarting, 1), actual{generation: 1, program: program, holds: true, allocated: true, joined: true}, false, startProcess},
-		"running":                             {desired(store.PodRunning, 1), running, false, watch},
-		"running, the record lags":            {desired(store.PodStarting, 1), running, false, watch},
-		"restarted":                           {desired(store.PodStarting, 2), running, false, stopProcess},
-		"restarted, process stopped":          {desired(store.PodStarting, 2), actual{generation: 1, holds: true}, false, resolve},
-		"restarted during a start":            {desired(store.PodStarting, 2), actual{generation: 1, holds: true, program: program, allocated: true}, false, resolve},
-		"reset while running":                 {wiped(desired(store.PodStarting, 2)), running, false, stopProcess},
-		"reset, process stopped":              {wiped(desired(store.PodStarting, 2)), actual{generation: 1, holds: true}, false, wipe},
-		"stopped while running":               {desired(store.PodExited, 2), running, false, stopProcess},
-		"stopped, process stopped":            {desired(store.PodExited, 2), actual{generation: 1, holds: true}, false, release},
-		"stopped":                             {desired(store.PodExited, 2), actual{generation: 1}, false, idle},
-		"stopped and reset, GPUs still held":  {wiped(desired(store.PodExited, 2)), actual{generation: 1, holds: true}, false, release},
-		"stopped and reset":                   {wiped(desired(store.PodExited, 2)), actual{generation: 1}, false, wipe},
-		"failed":                              {desired(store.PodError, 1), actual{generation: 1}, false, idle},
+		"new":                                 {newDesiredPod(store.PodProvisioning, 1), actual{}, false, resolve},
+		"image resolved":                      {newDesiredPod(store.PodProvisioning, 1), actual{generation: 1, program: program}, false, allocate},
+		"GPUs allocated":                      {newDesiredPod(store.PodStarting, 1), actual{generation: 1, program: program, holds: true, allocated: true}, false, join},
+		"network joined":                      {newDesiredPod(store.PodStarting, 1), actual{generation: 1, program: program, holds: true, allocated: true, joined: true}, false, startProcess},
+		"running":                             {newDesiredPod(store.PodRunning, 1), running, false, watch},
+		"running, the record lags":            {newDesiredPod(store.PodStarting, 1), running, false, watch},
+		"restarted":                           {newDesiredPod(store.PodStarting, 2), running, false, stopProcess},
+		"restarted, process stopped":          {newDesiredPod(store.PodStarting, 2), actual{generation: 1, holds: true}, false, resolve},
+		"restarted during a start":            {newDesiredPod(store.PodStarting, 2), actual{generation: 1, holds: true, program: program, allocated: true}, false, resolve},
+		"reset while running":                 {wiped(newDesiredPod(store.PodStarting, 2)), running, false, stopProcess},
+		"reset, process stopped":              {wiped(newDesiredPod(store.PodStarting, 2)), actual{generation: 1, holds: true}, false, wipe},
+		"stopped while running":               {newDesiredPod(store.PodExited, 2), running, false, stopProcess},
+		"stopped, process stopped":            {newDesiredPod(store.PodExited, 2), actual{generation: 1, holds: true}, false, release},
+		"stopped":                             {newDesiredPod(store.PodExited, 2), actual{generation: 1}, false, idle},
+		"stopped and reset, GPUs still held":  {wiped(newDesiredPod(store.PodExited, 2)), actual{generation: 1, holds: true}, false, release},
+		"stopped and reset":                   {wiped(newDesiredPod(store.PodExited, 2)), actual{generation: 1}, false, wipe},
+		"failed":                              {newDesiredPod(store.PodError, 1), actual{generation: 1}, false, idle},
 		"deleted while running":               {nil, running, false, stopProcess},
 		"deleted, process stopped":            {nil, actual{generation: 1, holds: true}, false, release},
 		"deleted":                             {nil, actual{generation: 1}, false, remove},
-		"deployment ends while running":       {desired(store.PodRunning, 1), running, true, stopProcess},
-		"deployment ends during a start":      {desired(store.PodStarting, 1), actual{generation: 1, holds: true, program: program}, true, exit},
+		"deployment ends while running":       {newDesiredPod(store.PodRunning, 1), running, true, stopProcess},
+		"deployment ends during a start":      {newDesiredPod(store.PodStarting, 1), actual{generation: 1, holds: true, program: program}, true, exit},
 		"deployment ends, deleted":            {nil, actual{}, true, exit},
-		"deployment ends, the volume remains": {wiped(desired(store.PodExited, 1)), actual{}, true, exit},
+		"deployment ends, the volume remains": {wiped(newDesiredPod(store.PodExited, 1)), actual{}, true, exit},
 	} {
 		must.Equal(t, nextStep(c.desired, c.actual, c.closing), c.want, name, "step")
 	}
@@ -61,7 +61,7 @@ func TestStepsConverge(t *testing.T) {
 	states := []*store.Pod{nil}
 	for _, status := range []store.PodStatus{store.PodProvisioning, store.PodStarting, store.PodRunning, store.PodExited, store.PodError, store.PodTerminated} {
 		for _, wipeVolume := range []bool{false, true} {
-			p := desired(status, 2)
+			p := newDesiredPod(status, 2)
 			p.WipeVolume = wipeVolume
 			states = append(states, p)
 		}

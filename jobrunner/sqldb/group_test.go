@@ -40,7 +40,7 @@ func addTogether(t *testing.T, db *sqldb.DB, names ...string) map[string]error {
 
 var errOnPurpose = errors.New("on purpose")
 
-func numbered(prefix string, n int) (names []string) {
+func numberedNames(prefix string, n int) (names []string) {
 	for i := range n {
 		names = append(names, fmt.Sprint(prefix, i))
 	}
@@ -52,7 +52,7 @@ func TestFailedWriteOfACommit(t *testing.T) {
 	modes(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
 		for round := range 10 {
-			for name, err := range addTogether(t, db, append(numbered(fmt.Sprint("note ", round, " "), 20), "bad")...) {
+			for name, err := range addTogether(t, db, append(numberedNames(fmt.Sprint("note ", round, " "), 20), "bad")...) {
 				must.Equal(t, errors.Is(err, errOnPurpose), name == "bad", name, err)
 			}
 			must.Equal(t, count(t, db), 20*(round+1), "notes after round", round)
@@ -83,7 +83,7 @@ func TestWaitingWriteOfACommit(t *testing.T) {
 	})
 	<-locked
 	all.Go(func() { update(db, func(*sqldb.Tx) {}) })
-	for name, err := range addTogether(t, db, numbered("free ", 20)...) {
+	for name, err := range addTogether(t, db, numberedNames("free ", 20)...) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -99,7 +99,7 @@ func TestLostReplyToAGroupCommit(t *testing.T) {
 	db := open(t, sqldb.Config{URL: proxyURL, NoHints: true})
 	failed := 0
 	for round := range 20 {
-		names := numbered(fmt.Sprint("note ", round, " "), 20)
+		names := numberedNames(fmt.Sprint("note ", round, " "), 20)
 		proxy.LoseCommit()
 		for name, err := range addTogether(t, db, names...) {
 			var rows int

@@ -50,7 +50,7 @@ func create(ctx context.Context, s *store.Store, e store.Endpoint) (store.Endpoi
 	return s.CreateEndpoint(ctx, func(*store.Tx) (store.Endpoint, error) { return e, nil })
 }
 
-func linked(ctx context.Context, s *store.Store, templateID string) (store.Endpoint, error) {
+func createLinked(ctx context.Context, s *store.Store, templateID string) (store.Endpoint, error) {
 	return s.CreateEndpoint(ctx, func(tx *store.Tx) (store.Endpoint, error) {
 		e := endpoint()
 		from, err := tx.Template(templateID)
@@ -197,7 +197,7 @@ func TestRegistryAuths(t *testing.T) {
 	tmpl := template("t")
 	tmpl.Registry = r.ID
 	tmpl = must.Do(s.CreateTemplate(ctx, tmpl))(t)
-	follower := must.Do(linked(ctx, s, tmpl.ID))(t)
+	follower := must.Do(createLinked(ctx, s, tmpl.ID))(t)
 	own := endpoint()
 	own.Registry = r.ID
 	own = must.Do(create(ctx, s, own))(t)
@@ -226,7 +226,7 @@ func TestLinkedEndpointsFollow(t *testing.T) {
 		changed = append(changed, id)
 	})
 	tmpl := must.Do(s.CreateTemplate(ctx, template("t")))(t)
-	follower := must.Do(linked(ctx, s, tmpl.ID))(t)
+	follower := must.Do(createLinked(ctx, s, tmpl.ID))(t)
 	copied := must.Do(s.CreateEndpoint(ctx, func(tx *store.Tx) (store.Endpoint, error) {
 		e := endpoint()
 		from, err := tx.Template(tmpl.ID)
@@ -339,7 +339,7 @@ func TestRestart(t *testing.T) {
 	s, shut := open(t, dir)
 	ctx := t.Context()
 	tmpl := must.Do(s.CreateTemplate(ctx, template("t")))(t)
-	e := must.Do(linked(ctx, s, tmpl.ID))(t)
+	e := must.Do(createLinked(ctx, s, tmpl.ID))(t)
 	r := must.Do(s.CreateRegistryAuth(ctx, "r", store.Credentials{Username: "u", Password: "p"}))(t)
 	shut()
 	s, _ = open(t, dir)

@@ -114,7 +114,7 @@ func (v *Volumes) Start(ctx context.Context) error {
 	if keeper == nil {
 		keeper = folders{v}
 		var err error
-		if deleted, unknown, err = v.deleted(ctx); err != nil {
+		if deleted, unknown, err = v.findDeleted(ctx); err != nil {
 			return err
 		}
 	}
@@ -146,7 +146,7 @@ const sweepInterval = time.Minute
 // sweep deletes the folders of volumes that were deleted at another node.
 func (v *Volumes) sweep(ctx context.Context, keeper run.VolumeKeeper) {
 	for v.Clock.Sleep(ctx, sweepInterval) == nil {
-		deleted, _, err := v.deleted(ctx)
+		deleted, _, err := v.findDeleted(ctx)
 		for _, id := range deleted {
 			if failure := keeper.RemoveVolume(ctx, run.NetworkVolumePrefix+id); !errors.Is(failure, errMounted) {
 				err = errors.Join(err, failure)
@@ -158,9 +158,9 @@ func (v *Volumes) sweep(ctx context.Context, keeper run.VolumeKeeper) {
 	}
 }
 
-// deleted returns deleted volumes whose folders still exist. A folder of a volume that this database
+// findDeleted returns deleted volumes whose folders still exist. A folder of a volume that this database
 // never had is unknown and isn't deleted: the deployment may use another database than before.
-func (v *Volumes) deleted(ctx context.Context) (deleted, unknown []string, err error) {
+func (v *Volumes) findDeleted(ctx context.Context) (deleted, unknown []string, err error) {
 	if v.Data == "" {
 		return nil, nil, nil
 	}

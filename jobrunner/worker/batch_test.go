@@ -44,7 +44,7 @@ func (f *fixture) batchIs(b engine.Batch, running, completed int) {
 // A batch doesn't delay jobs, and the endpoint's health doesn't count the batch's workers.
 func TestBatchHasItsOwnWorkers(t *testing.T) {
 	bubbleOf(t, newFakes(4), func(f *fixture) {
-		f.pools.Set(colored(1, 2))
+		f.pools.Set(newColoredEndpoint(1, 2))
 		b := f.batch(5, 100)
 		f.batchIs(b, 2, 0)
 		f.counts(worker.Counts{})
@@ -56,7 +56,7 @@ func TestBatchHasItsOwnWorkers(t *testing.T) {
 			t.Errorf("the job waited for %s", got.Delay)
 		}
 		f.counts(worker.Counts{Idle: 1})
-		f.pools.Set(colored(2, 2)) // waiting requests run in the new version
+		f.pools.Set(newColoredEndpoint(2, 2)) // waiting requests run in the new version
 		pass(400 * time.Second)
 		f.batchIs(b, 0, 5)
 		requests, _, err := f.engine.Requests(t.Context(), "ep", b.ID, 4, 1, 100)
@@ -82,7 +82,7 @@ func TestBatchWorkerIsPreempted(t *testing.T) {
 	}, func(f *fixture, a *gpu.Allocator) {
 		defer a.Close()
 		defer f.pools.Close()
-		e := colored(1, 1)
+		e := newColoredEndpoint(1, 1)
 		e.GPU = &store.GPU{TypeIDs: []string{"NVIDIA L4"}, Count: 2}
 		f.pools.Set(e)
 		b := f.batch(2, 100)

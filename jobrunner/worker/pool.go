@@ -193,8 +193,8 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 		p.replaceFailed()
 	}
 	surge := p.rollOut()
-	staying, spare := p.staying()
-	want, next := settings.desired(load, staying, spare, now, p.added)
+	staying, spare := p.countStaying()
+	want, next := settings.desiredCount(load, staying, spare, now, p.added)
 	want = min(want+surge, settings.Max)
 	next = min(next, p.retire(load, now))
 	if pause > 0 {
@@ -244,7 +244,7 @@ func (p *pool) load(ctx context.Context) (engine.Load, error) {
 		return load, err
 	}
 	p.mu.Lock()
-	staying, spare := p.staying()
+	staying, spare := p.countStaying()
 	p.mu.Unlock()
 	if load.Waiting <= spare || staying >= settings.Max {
 		return load, nil
@@ -252,8 +252,8 @@ func (p *pool) load(ctx context.Context) (engine.Load, error) {
 	return p.queue.Load(ctx, p.id)
 }
 
-// staying counts the workers that aren't about to leave, and how many of them will take a waiting job.
-func (p *pool) staying() (staying, spare int) {
+// countStaying counts the workers that aren't about to leave, and how many of them will take a waiting job.
+func (p *pool) countStaying() (staying, spare int) {
 	for w := range p.workers {
 		if v := w.view(); v.takesJobs {
 			staying++
@@ -271,7 +271,7 @@ func (p *pool) staying() (staying, spare int) {
 func (p *pool) retire(load engine.Load, now time.Time) (next time.Duration) {
 	next = recheck
 	settings := p.settings()
-	staying, _ := p.staying()
+	staying, _ := p.countStaying()
 	for w := range p.workers {
 		if staying <= settings.Min {
 			return recheck

@@ -15,8 +15,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// colored returns an endpoint of fakes. Its version is the color in the output of their jobs.
-func colored(version int64, most int) worker.Endpoint {
+// newColoredEndpoint returns an endpoint of fakes. Its version is the color in the output of their jobs.
+func newColoredEndpoint(version int64, most int) worker.Endpoint {
 	return worker.Endpoint{
 		ID: "ep", Container: store.Container{Image: "fake/x", Env: map[string]string{"COLOR": fmt.Sprint("color-", version)}},
 		Version: version, Max: most, IdleTimeout: 10 * time.Second, ScalerValue: 4,
@@ -58,7 +58,7 @@ func TestFirstJobStartsOneProcess(t *testing.T) {
 	fakes := newFakes(3)
 	fakes.boot = 3 * time.Second
 	bubbleOf(t, fakes, func(f *fixture) {
-		f.pools.Set(colored(1, 3))
+		f.pools.Set(newColoredEndpoint(1, 3))
 		first := f.work(20)
 		f.counts(worker.Counts{Initializing: 1})
 		pass(3 * time.Second)
@@ -83,7 +83,7 @@ func TestWorkerThatRequestsNoJob(t *testing.T) {
 	fakes := newFakes(3)
 	fakes.boot = time.Minute
 	bubbleOf(t, fakes, func(f *fixture) {
-		f.pools.Set(colored(1, 1))
+		f.pools.Set(newColoredEndpoint(1, 1))
 		f.work(1)
 		const silent = "it has run for 30s and not asked for a job"
 		pass(29 * time.Second)
@@ -105,7 +105,7 @@ func TestWorkerThatRequestsNoJob(t *testing.T) {
 // A worker is idle as soon as it reports a result.
 func TestResultFreesWorker(t *testing.T) {
 	bubbleOf(t, newFakes(1), func(f *fixture) {
-		f.pools.Set(colored(1, 1))
+		f.pools.Set(newColoredEndpoint(1, 1))
 		job := f.work(0.2)
 		f.counts(worker.Counts{Running: 1})
 		pass(200 * time.Millisecond)
@@ -119,7 +119,7 @@ func TestResultFreesWorker(t *testing.T) {
 func TestUnstoppableJobKillsWorker(t *testing.T) {
 	fakes := newFakes(1)
 	bubbleOf(t, fakes, func(f *fixture) {
-		f.pools.Set(colored(1, 1))
+		f.pools.Set(newColoredEndpoint(1, 1))
 		deaf := f.submit(engine.NewJob{Input: []byte(`{"seconds": 600, "deaf": true}`)})
 		next := f.work(1)
 		must.Do(f.engine.Cancel(f.t.Context(), "ep", deaf.ID))(t)
@@ -138,7 +138,7 @@ func TestUnstoppableJobKillsWorker(t *testing.T) {
 func TestLowerMaximum(t *testing.T) {
 	fakes := newFakes(4)
 	bubbleOf(t, fakes, func(f *fixture) {
-		e := colored(1, 4)
+		e := newColoredEndpoint(1, 4)
 		e.Min = 4
 		f.pools.Set(e)
 		f.workers("IDLE 1", "IDLE 1", "IDLE 1", "IDLE 1")
@@ -169,7 +169,7 @@ func TestCrashLoop(t *testing.T) {
 	fakes := newFakes(2)
 	fakes.broken = true
 	bubbleOf(t, fakes, func(f *fixture) {
-		e := colored(1, 2)
+		e := newColoredEndpoint(1, 2)
 		e.IdleTimeout = 2 * time.Minute
 		f.pools.Set(e)
 		job := f.work(1)
@@ -218,7 +218,7 @@ func TestCrashLoopWithSlowExits(t *testing.T) {
 	fakes := newFakes(3)
 	fakes.boot, fakes.dying = time.Second, 3*time.Second
 	bubbleOf(t, fakes, func(f *fixture) {
-		e := colored(1, 3)
+		e := newColoredEndpoint(1, 3)
 		e.Min = 2
 		f.pools.Set(e)
 		pass(time.Second)
@@ -245,12 +245,12 @@ func TestNewVersionEndsPause(t *testing.T) {
 	fakes := newFakes(2)
 	fakes.broken = true
 	bubbleOf(t, fakes, func(f *fixture) {
-		f.pools.Set(colored(1, 2))
+		f.pools.Set(newColoredEndpoint(1, 2))
 		job := f.work(1)
 		pass(20 * time.Second)
 		f.workers("UNHEALTHY 1")
 		fakes.set(func() { fakes.broken = false })
-		f.pools.Set(colored(2, 2))
+		f.pools.Set(newColoredEndpoint(2, 2))
 		f.workers("RUNNING 2")
 		pass(time.Second)
 		f.completed(job, 2)
@@ -264,13 +264,13 @@ func TestRollingUpdate(t *testing.T) {
 	fakes := newFakes(3)
 	fakes.boot = 3 * time.Second
 	bubbleOf(t, fakes, func(f *fixture) {
-		e := colored(1, 3)
+		e := newColoredEndpoint(1, 3)
 		e.Min = 2
 		f.pools.Set(e)
 		pass(3 * time.Second)
 		old := f.work(20)
 		f.counts(worker.Counts{Running: 1, Idle: 1})
-		e = colored(2, 3)
+		e = newColoredEndpoint(2, 3)
 		e.Min = 2
 		f.pools.Set(e)
 		f.workers("RUNNING 1*", "INITIALIZING 2")
@@ -291,14 +291,14 @@ func TestRollingUpdateAtMaximum(t *testing.T) {
 	fakes := newFakes(2)
 	fakes.boot = time.Second
 	bubbleOf(t, fakes, func(f *fixture) {
-		f.pools.Set(colored(1, 2))
+		f.pools.Set(newColoredEndpoint(1, 2))
 		var old, fresh []engine.Job
 		old = append(old, f.work(30))
 		pass(time.Second)
 		old = append(old, f.work(40)) // begins 5 s later, because it waits for a second worker
 		pass(6 * time.Second)
 		f.workers("RUNNING 1", "RUNNING 1")
-		f.pools.Set(colored(2, 2))
+		f.pools.Set(newColoredEndpoint(2, 2))
 		for range 5 {
 			fresh = append(fresh, f.work(3))
 		}
@@ -321,7 +321,7 @@ func TestRollingUpdateAtMaximum(t *testing.T) {
 func TestDrain(t *testing.T) {
 	fakes := newFakes(2)
 	bubbleOf(t, fakes, func(f *fixture) {
-		e := colored(1, 2)
+		e := newColoredEndpoint(1, 2)
 		e.Min = 2
 		f.pools.Set(e)
 		job := f.work(20)
@@ -357,7 +357,7 @@ func TestDrain(t *testing.T) {
 func TestCrashedWorkerIsReplaced(t *testing.T) {
 	fakes := newFakes(1)
 	bubbleOf(t, fakes, func(f *fixture) {
-		f.pools.Set(colored(1, 1))
+		f.pools.Set(newColoredEndpoint(1, 1))
 		job := f.work(10)
 		fakes.alive()[0].end(errors.New("out of memory"))
 		f.workers("RUNNING 1")

@@ -56,7 +56,7 @@ func (w *worker) serve(ctx context.Context, start func(context.Context, run.Spec
 	}
 	ended := w.wait(ctx, process)
 	w.drain()
-	w.takers.Wait() // the worker holds the jobs that calls of Take return
+	w.takers.Wait() // then w.jobs has the jobs of concurrent calls of Take
 	if ended {
 		w.noteExit(process.Exit())
 	}

@@ -9,10 +9,10 @@ import (
 // recheck is the interval of evaluations when nothing happens, as a safety net.
 const recheck = 24 * time.Hour
 
-// desired returns how many workers there should be, and when that may change without an event. have
-// is the number of workers that stay; spare of them will take a waiting job. desired never removes
+// desiredCount returns how many workers there should be, and when that may change without an event. have
+// is the number of workers that stay; spare of them will take a waiting job. It never removes
 // idle workers: they end by their time-out.
-func (e Endpoint) desired(load engine.Load, have, spare int, now, added time.Time) (count int, next time.Duration) {
+func (e Endpoint) desiredCount(load engine.Load, have, spare int, now, added time.Time) (count int, next time.Duration) {
 	count, next = have, recheck
 	switch {
 	case e.ByRequests:

@@ -37,7 +37,7 @@ func TestDesired(t *testing.T) {
 		"requests: never more":                {requests, engine.Load{Waiting: 500}, 1, 0, time.Time{}, 10, recheck},
 		"requests: idle ones end by time-out": {requests, engine.Load{}, 3, 3, time.Time{}, 3, recheck},
 	} {
-		want, again := c.e.desired(c.load, c.have, c.idle, now, c.added)
+		want, again := c.e.desiredCount(c.load, c.have, c.idle, now, c.added)
 		if want != c.want || again != c.again {
 			t.Errorf("%s: %d workers, evaluate again in %s; expected %d in %s", name, want, again, c.want, c.again)
 		}

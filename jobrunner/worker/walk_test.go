@@ -31,7 +31,7 @@ func walkFrom(t *testing.T, seed uint64) {
 	fakes := newFakes(3)
 	fakes.boot, fakes.dying, fakes.slots = time.Duration(dice.IntN(3))*time.Second, time.Duration(dice.IntN(2))*time.Second, 1+dice.IntN(2)
 	bubbleOf(t, fakes, func(f *fixture) {
-		w := &walk{fixture: f, fakes: fakes, dice: dice, settings: colored(1, 3), jobs: map[string]bool{}, cancelled: map[string]bool{}}
+		w := &walk{fixture: f, fakes: fakes, dice: dice, settings: newColoredEndpoint(1, 3), jobs: map[string]bool{}, cancelled: map[string]bool{}}
 		f.pools.Set(w.settings)
 		for range 60 {
 			w.step()
@@ -88,7 +88,7 @@ func (w *walk) step() {
 		}
 	case n < 12:
 		w.settings.Version++
-		w.settings.Env = colored(w.settings.Version, 0).Env
+		w.settings.Env = newColoredEndpoint(w.settings.Version, 0).Env
 		what = fmt.Sprint("version ", w.settings.Version)
 		w.pools.Set(w.settings)
 	case n < 14:

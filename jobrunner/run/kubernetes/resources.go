@@ -8,7 +8,7 @@ import (
 )
 
 // resources returns the limits of a worker or pod, and what a node reserves for it. Both are the same
-// unless the cluster is overcommitted. GPUs are always reserved.
+// unless the cluster is overcommitted. GPUs are always reserved: Kubernetes copies their limit.
 func (c *Cluster) resources(s run.Spec) core.ResourceRequirements {
 	limits := core.ResourceList{}
 	limit := func(name core.ResourceName, value, unit int64) {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// oomKillsOf reads the counters for a process.
+// oomKillsOf counts the OOM kills in a process's cgroup and on its machine.
 func oomKillsOf(pid int) oomKills { return oomKillsUnder("/", pid) }
 
-// oomKillsUnder reads the counters from /proc and /sys below a root folder.
+// oomKillsUnder is oomKillsOf with /proc and /sys below a root folder.
 func oomKillsUnder(root string, pid int) oomKills {
-	k := oomKills{-1, -1}
+	k := oomKills{machine: -1, group: -1}
 	k.machine = counter(filepath.Join(root, "proc/vmstat"), "oom_kill")
 	text, err := os.ReadFile(filepath.Join(root, "proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {

@@ -29,13 +29,13 @@ func (r *Register) add(pid int) (forget func()) {
 	}
 	path := filepath.Join(r.pids(), strconv.Itoa(pid))
 	if os.MkdirAll(r.pids(), 0o700) == nil {
-		_ = os.WriteFile(path, []byte(started(pid)), 0o600)
+		_ = os.WriteFile(path, []byte(startTime(pid)), 0o600)
 	}
 	return func() { _ = os.Remove(path) }
 }
 
-// started returns when a process started, in the format of ps; "" if it's gone.
-func started(pid int) string {
+// startTime returns when a process started, in the format of ps; "" if it's gone.
+func startTime(pid int) string {
 	ps := exec.Command("ps", "-o", "lstart=", "-p", strconv.Itoa(pid))
 	ps.Env = []string{"LC_ALL=C", "TZ=UTC", "PATH=" + os.Getenv("PATH")}
 	text, _ := ps.Output()
@@ -48,7 +48,7 @@ func killRun(k KilledRun) (killed int) {
 	for _, f := range files {
 		pid, err := strconv.Atoi(f.Name())
 		then, readErr := os.ReadFile(filepath.Join(folder, f.Name()))
-		if err != nil || readErr != nil || len(then) == 0 || started(pid) != string(then) {
+		if err != nil || readErr != nil || len(then) == 0 || startTime(pid) != string(then) {
 			continue
 		}
 		killGroup(pid)

@@ -116,7 +116,7 @@ func (c cluster) address() string { return net.JoinHostPort("127.0.0.1", strconv
 func (c cluster) log() string     { return filepath.Join(c.dir, "log") }
 
 func initCluster() (c cluster, err error) {
-	initdb, postgres, err := installed()
+	initdb, postgres, err := findInstalled()
 	if err != nil {
 		return c, err
 	}
@@ -180,8 +180,8 @@ func output(c *exec.Cmd) error {
 	return nil
 }
 
-// installed finds the newest installed version.
-func installed() (initdb, postgres string, err error) {
+// findInstalled finds the newest installed version.
+func findInstalled() (initdb, postgres string, err error) {
 	if initdb, err = exec.LookPath("initdb"); err == nil {
 		if postgres, err = exec.LookPath("postgres"); err == nil {
 			return initdb, postgres, nil
