@@ -77,15 +77,15 @@ func (c *Checks) CheckNewDataCenters(ctx context.Context, to diagnostics.Check, 
 
 func (c *Checks) checkDocumented(to diagnostics.Check, r Request) {
 	if r.GPU != nil {
-		c.undocumented(to, "GPU type", r.GPU.Types, contract.GPUTypeIDs)
+		c.checkKnown(to, "GPU type", r.GPU.Types, contract.GPUTypeIDs)
 	}
 	for _, cpu := range r.CPU {
-		c.undocumented(to, "CPU flavor", []Ref{cpu.Ref}, append(slices.Clone(contract.CPUFlavorIDs), "cpu3m", "cpu5m")) // other documents mention these
+		c.checkKnown(to, "CPU flavor", []Ref{cpu.Ref}, append(slices.Clone(contract.CPUFlavorIDs), "cpu3m", "cpu5m")) // other documents mention these
 	}
-	c.undocumented(to, "data center", r.DataCenters, contract.DataCenterIDs)
+	c.checkKnown(to, "data center", r.DataCenters, contract.DataCenterIDs)
 }
 
-func (c *Checks) undocumented(to diagnostics.Check, title string, refs []Ref, known []string) {
+func (c *Checks) checkKnown(to diagnostics.Check, title string, refs []Ref, known []string) {
 	for _, ref := range refs {
 		if ref.New && !slices.Contains(known, ref.ID) {
 			c.Names.atMost(Warning).report(to, ref.At, "Unknown "+title, "The %s %q is not one that is documented for management API v1, which has no catalog%s", title, ref.ID, suggestion(ref.ID, known))

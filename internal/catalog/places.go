@@ -23,7 +23,7 @@ func (c *Checks) CheckPlaces(ctx context.Context, to diagnostics.Check, r Reques
 	if len(r.DataCenters) > 0 {
 		at = r.DataCenters[0].At.ParentPath()
 	}
-	allowed := r.allowed()
+	allowed := r.allowedPlaces()
 	if len(allowed) == 0 {
 		c.DataCenters.report(to, at, "No common data center", "The network volumes are in none of the data centers. %s Choose data centers of the volumes, or volumes of the data centers.", r.places())
 		return
@@ -31,7 +31,7 @@ func (c *Checks) CheckPlaces(ctx context.Context, to diagnostics.Check, r Reques
 	if !r.ComputeKnown || c.client.Version == api.V1 || c.unknownPlace(ctx, to, r) {
 		return
 	}
-	offering, ids := c.offering(ctx, to, r)
+	offering, ids := c.placesOffering(ctx, to, r)
 	if offering == nil || slices.ContainsFunc(allowed, func(d string) bool { return slices.Contains(offering, d) }) {
 		return
 	}
@@ -79,9 +79,9 @@ func (c *Checks) CheckVolume(ctx context.Context, to diagnostics.Check, dataCent
 	}
 }
 
-// allowed returns the data centers that the volumes and the configuration allow. It is empty if
+// allowedPlaces returns the data centers that the volumes and the configuration allow. It is empty if
 // neither restricts them, or if they have none in common.
-func (r Request) allowed() (ids []string) {
+func (r Request) allowedPlaces() (ids []string) {
 	for _, d := range r.DataCenters {
 		if len(r.Volumes) == 0 || slices.ContainsFunc(r.Volumes, func(v Volume) bool { return v.DataCenter == d.ID }) {
 			ids = append(ids, d.ID)
@@ -108,9 +108,9 @@ func (r Request) places() string {
 	return strings.Join(parts, " ")
 }
 
-// offering returns the data centers that offer the requested compute, in stock or not, and the
+// placesOffering returns the data centers that offer the requested compute, in stock or not, and the
 // ids of that compute. It returns nil if the catalog doesn't know the location of all of it.
-func (c *Checks) offering(ctx context.Context, to diagnostics.Check, r Request) (places, ids []string) {
+func (c *Checks) placesOffering(ctx context.Context, to diagnostics.Check, r Request) (places, ids []string) {
 	dataCenters, ok := c.dataCenters(ctx, to)
 	if !ok {
 		return nil, nil

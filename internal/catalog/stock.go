@@ -28,7 +28,7 @@ func (c *Checks) CheckStock(ctx context.Context, to diagnostics.Check, r Request
 	if !ok || len(offers) == 0 || c.unknownPlace(ctx, to, r) {
 		return
 	}
-	allowed := r.allowed()
+	allowed := r.allowedPlaces()
 	var elsewhere []string
 	for _, o := range offers {
 		if o.availability == "" || o.inStock(allowed) {

@@ -28,17 +28,17 @@ func (c Check) Warn(attribute, summary, format string, args ...any) {
 
 // ErrorAt is Error for an element of a list or set, which a dotted path can't express.
 func (c Check) ErrorAt(at path.Path, summary, format string, args ...any) {
-	c.Diagnostics.AddAttributeError(at, summary, named(Name(at), summary, fmt.Sprintf(format, args...)))
+	c.Diagnostics.AddAttributeError(at, summary, withAttributeName(Name(at), summary, fmt.Sprintf(format, args...)))
 }
 
 // WarnAt is Warn for an element of a list or set.
 func (c Check) WarnAt(at path.Path, summary, format string, args ...any) {
-	c.Diagnostics.AddAttributeWarning(at, summary, named(Name(at), summary, fmt.Sprintf(format, args...)))
+	c.Diagnostics.AddAttributeWarning(at, summary, withAttributeName(Name(at), summary, fmt.Sprintf(format, args...)))
 }
 
-// named makes a text mention its attribute, because not every CLI shows the position of nested
+// withAttributeName makes a text mention its attribute, because not every CLI shows the position of nested
 // attributes.
-func named(attribute, summary, text string) string {
+func withAttributeName(attribute, summary, text string) string {
 	if strings.Contains(summary+text, attribute) {
 		return text
 	}

@@ -59,7 +59,7 @@ func (r *Run) Report(diags *diag.Diagnostics, about Subject, verb, id string, er
 	}
 	text := err.Error() + imports(about.TypeName, err)
 	if at, ok := errors.AsType[*AttributeError](err); ok {
-		diags.AddAttributeError(Path(at.Attribute), summary, named(at.Attribute, summary, text))
+		diags.AddAttributeError(Path(at.Attribute), summary, withAttributeName(at.Attribute, summary, text))
 		return
 	}
 	if refused, ok := errors.AsType[*api.Error](err); ok {

@@ -185,7 +185,7 @@ func (c *Client) send(ctx context.Context, call Call) (a answer, failure *Error)
 		failure.betweenTries = policy.waiting()
 		failure.callerTimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
 	case a.resp.StatusCode < 200 || a.resp.StatusCode > 299:
-		failure = c.refused(call, a)
+		failure = c.answerError(call, a)
 	default:
 		c.RecentCreates.Found(call.URL)
 	}

@@ -37,8 +37,8 @@ func (c *Client) noAnswer(call Call, tries int, cause error) *Error {
 	return e
 }
 
-// refused returns the error of an answer that isn't a success.
-func (c *Client) refused(call Call, a answer) *Error {
+// answerError returns the error of an answer that isn't a success.
+func (c *Client) answerError(call Call, a answer) *Error {
 	e := c.newAnswered(call, a)
 	e.Title = http.StatusText(a.resp.StatusCode)
 	body := parseErrorBody(a.resp.Header.Get("Content-Type"), a.body)

@@ -20,9 +20,9 @@ const (
 	fuzzedSecret = "planted-<s3cret>&\"pässword\""
 )
 
-// planted puts the secrets into what a server says, in the ways in which servers
+// plantSecrets puts the secrets into what a server says, in the ways in which servers
 // write them.
-func planted(text string) string {
+func plantSecrets(text string) string {
 	unquoted := func(quoted string) string { return quoted[1 : len(quoted)-1] }
 	plain := func(s string) string {
 		var b strings.Builder
@@ -45,10 +45,10 @@ func FuzzErrorBody(f *testing.F) {
 			client.IsAPIError = func(string, int, []byte) bool { return own }
 			call := Call{Method: "POST", URL: "http://deployment/registries", secrets: new(redact.Set)}
 			call.secrets.Add(fuzzedKey, fuzzedSecret)
-			resp := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {header}, "X-Request-Id": {planted(header)}, "Server": {planted(header)}, "Location": {planted(header)}}, Request: &http.Request{URL: &url.URL{Scheme: "http", Host: "deployment"}}}
-			got := client.refused(call, answer{resp, []byte(planted(text)), 1})
+			resp := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {header}, "X-Request-Id": {plantSecrets(header)}, "Server": {plantSecrets(header)}, "Location": {plantSecrets(header)}}, Request: &http.Request{URL: &url.URL{Scheme: "http", Host: "deployment"}}}
+			got := client.answerError(call, answer{resp, []byte(plantSecrets(text)), 1})
 			message := got.Error()
-			for _, secret := range []string{fuzzedKey, fuzzedSecret, planted("$PLAIN"), planted("$JSON"), planted("$URL")} {
+			for _, secret := range []string{fuzzedKey, fuzzedSecret, plantSecrets("$PLAIN"), plantSecrets("$JSON"), plantSecrets("$URL")} {
 				if strings.Contains(message, secret) {
 					t.Errorf("%q, %q: the message has a secret: %s", header, text, message)
 				}

@@ -49,7 +49,7 @@ func readDocument(text []byte) ([]instance, error) {
 	case document.Planned != nil:
 		return nil, errors.New("invalid input: expected a state, got a plan; run `terraform show -json` without a file")
 	case document.Version != nil && *document.Version == 4:
-		instances = pulled(document.Resources)
+		instances = instancesOf(document.Resources)
 	case document.Version != nil:
 		return nil, fmt.Errorf("invalid input: expected a state of format 4, got format %d", *document.Version)
 	case document.Values == nil:
@@ -147,7 +147,7 @@ type pulledResources struct {
 
 var providerAddress = regexp.MustCompile(`provider\["([^"]+)"\]`)
 
-func pulled(resources []pulledResources) (out []instance) {
+func instancesOf(resources []pulledResources) (out []instance) {
 	for _, r := range resources {
 		provider := providerAddress.FindStringSubmatch(r.Provider)
 		if r.Mode != "managed" || provider == nil {

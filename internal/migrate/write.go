@@ -108,8 +108,8 @@ func (w *writer) withoutCounterpart(address string, i instance) {
 	w.commented = false // the next block is about another resource
 }
 
-// tainted explains how to keep objects that the first plan would replace.
-func (w *writer) tainted(instances []instance) {
+// explainTainted explains how to keep objects that the first plan would replace.
+func (w *writer) explainTainted(instances []instance) {
 	for _, i := range instances {
 		if i.tainted {
 			w.comment("%s is tainted: the first apply deletes the object and creates another one. To keep it, run before the plan:", i.address(i.typeName))
@@ -118,8 +118,8 @@ func (w *writer) tainted(instances []instance) {
 	}
 }
 
-// deposed explains what happens to objects that a failed replacement left behind.
-func (w *writer) deposed(address string, instances []instance) {
+// explainDeposed explains what happens to objects that a failed replacement left behind.
+func (w *writer) explainDeposed(address string, instances []instance) {
 	for _, i := range instances {
 		if !i.deposed {
 			continue
@@ -144,7 +144,7 @@ func (w *writer) resource(instances []instance) {
 	all := instances
 	instances = slices.DeleteFunc(slices.Clone(all), func(i instance) bool { return i.deposed })
 	if len(instances) < len(all) && isKnownProvider(first.provider) {
-		w.deposed(old, all)
+		w.explainDeposed(old, all)
 	}
 	if len(instances) == 0 {
 		return
@@ -166,7 +166,7 @@ func (w *writer) resource(instances []instance) {
 	forgotten := w.imports || !moved && configured == old
 	switch {
 	case moved && !w.imports:
-		w.tainted(instances)
+		w.explainTainted(instances)
 		w.block("moved", "from = "+old, "to   = "+first.path(typeName))
 	case forgotten && !w.removed[configured]:
 		w.removed[configured] = true

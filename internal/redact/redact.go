@@ -61,8 +61,8 @@ func (s *Set) AddLater(collect func() []string) {
 	s.sources = append(s.sources, collect)
 }
 
-// compiled evaluates the sources.
-func (s *Set) compiled() (whole, tokens []string) {
+// evaluate evaluates the sources.
+func (s *Set) evaluate() (whole, tokens []string) {
 	if s == nil {
 		return nil, nil
 	}
@@ -137,12 +137,12 @@ func (s *Set) Lines(text string) string { return lineEnds.Replace(s.mask(printab
 // Message cleans a text of the provider itself: it removes escape sequences and those secrets
 // that no ordinary text contains.
 func (s *Set) Message(text string) string {
-	whole, _ := s.compiled()
+	whole, _ := s.evaluate()
 	return maskWhole(printable(text), whole)
 }
 
 func (s *Set) mask(text string) string {
-	whole, tokens := s.compiled()
+	whole, tokens := s.evaluate()
 	text = maskWhole(text, whole)
 	for _, token := range tokens {
 		text = maskToken(text, token)

@@ -60,7 +60,7 @@ func BenchmarkCold(b *testing.B) {
 			begin := time.Now()
 			text, err := clients[0].ask(http.MethodPost, "/v2/"+s.endpoints["cold"]+"/runsync", submission(1<<10))
 			var job struct{ Output float64 }
-			if err = completed(text, err); err == nil {
+			if err = expectCompleted(text, err); err == nil {
 				err = json.Unmarshal(text, &job)
 			}
 			must.Succeed(b, err)

@@ -38,7 +38,7 @@ func benchmarkStart(b *testing.B, bin string, jobs int) (all time.Duration) {
 		begin := time.Now()
 		s := serveFolder(b, bin, folder)
 		clients, done := newClients(s, 1)
-		must.Succeed(b, completed(clients[0].ask(http.MethodGet, fmt.Sprintf("/v2/%s/status/job-%d", endpoint, jobs), nil)))
+		must.Succeed(b, expectCompleted(clients[0].ask(http.MethodGet, fmt.Sprintf("/v2/%s/status/job-%d", endpoint, jobs), nil)))
 		text, err := clients[0].ask(http.MethodGet, "/v2/"+endpoint+"/health", nil)
 		if err != nil || !strings.Contains(string(text), fmt.Sprintf(`"completed":%d`, jobs)) {
 			b.Fatalf("%v: %s, expected %d completed jobs", err, text, jobs)
@@ -47,7 +47,7 @@ func benchmarkStart(b *testing.B, bin string, jobs int) (all time.Duration) {
 		b.ReportMetric(all.Seconds()*1000, "ms")
 		done()
 		must.Succeed(b, syscall.Kill(s.pid, syscall.SIGTERM))
-		must.Succeed(b, released(b, folder).Close())
+		must.Succeed(b, openWhenReleased(b, folder).Close())
 	}
 	b.ReportMetric(0, "ns/op")
 	return all
@@ -61,8 +61,8 @@ func serveFolder(b *testing.B, bin, folder string) *subject {
 	return s
 }
 
-// released opens the database once the previous process has ended.
-func released(b *testing.B, folder string) *sqldb.DB {
+// openWhenReleased opens the database once the previous process has ended.
+func openWhenReleased(b *testing.B, folder string) *sqldb.DB {
 	b.Helper()
 	for {
 		db, err := sqldb.Open(b.Context(), sqldb.Config{Dir: folder, NoSync: true})
@@ -78,7 +78,7 @@ func released(b *testing.B, folder string) *sqldb.DB {
 
 func fill(b *testing.B, folder, endpoint string, jobs int) {
 	b.Helper()
-	db := released(b, folder)
+	db := openWhenReleased(b, folder)
 	now := time.Now().UnixMilli()
 	args := [][]any{{jobs, endpoint, now, now, now, now, now, now, now}, nil, {endpoint, jobs}}
 	err := db.Write(b.Context(), func(tx *sqldb.Tx) error {

@@ -41,7 +41,7 @@ func submission(size int) []byte {
 
 var isCompleted = []byte(`"status":"COMPLETED"`)
 
-func completed(text []byte, err error) error {
+func expectCompleted(text []byte, err error) error {
 	if err == nil && !bytes.Contains(text, isCompleted) {
 		err = fmt.Errorf("the job is not COMPLETED: %.200s", text)
 	}
@@ -58,7 +58,7 @@ func expectRunning(text []byte, err error) error {
 func runSync(handler string) func(*client, int) (func(*client) error, error) {
 	return func(c *client, size int) (func(*client) error, error) {
 		path, body := "/v2/"+c.endpoints[handler]+"/runsync", submission(size)
-		return func(c *client) error { return completed(c.ask(http.MethodPost, path, body)) }, nil
+		return func(c *client) error { return expectCompleted(c.ask(http.MethodPost, path, body)) }, nil
 	}
 }
 
@@ -77,7 +77,7 @@ func status(c *client, size int) (func(*client) error, error) {
 		err = json.Unmarshal(text, &job)
 	}
 	path := "/v2/" + c.endpoints["echo"] + "/status/" + job.ID
-	return func(c *client) error { return completed(c.ask(http.MethodGet, path, nil)) }, err
+	return func(c *client) error { return expectCompleted(c.ask(http.MethodGet, path, nil)) }, err
 }
 
 const chunks = 1000

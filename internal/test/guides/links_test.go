@@ -37,7 +37,7 @@ func TestLinks(t *testing.T) {
 				continue
 			} else if found[1] == "" {
 				path = document
-			} else if fault := misplaced(document, path); fault != "" {
+			} else if fault := whyMisplaced(document, path); fault != "" {
 				t.Errorf("%s links %s, %s: write %sblob/main/%s", document, found[1], fault, repository, path)
 			}
 			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
@@ -57,8 +57,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// misplaced returns why a page can't have a relative link to a path, or "".
-func misplaced(document, path string) string {
+// whyMisplaced returns why a page can't have a relative link to a path, or "".
+func whyMisplaced(document, path string) string {
 	switch {
 	case !strings.HasPrefix(document, "docs/"):
 	case !strings.HasPrefix(path, "docs/"):
@@ -82,7 +82,7 @@ func TestMisplaced(t *testing.T) {
 		{"docs/reference/gpu.md", "examples/README.md", false},
 		{"README.md", "examples/README.md", true},
 	} {
-		must.Equal(t, misplaced(c.document, c.path) == "", c.ok, c.document, "may link", c.path)
+		must.Equal(t, whyMisplaced(c.document, c.path) == "", c.ok, c.document, "may link", c.path)
 	}
 }
 

@@ -78,7 +78,7 @@ func TestGuideNamesEveryAttribute(t *testing.T) {
 		t.Fatalf("no documents: %v", err)
 	}
 	for _, file := range files {
-		resources := must.Do(recorded(file))(t)
+		resources := must.Do(readResources(file))(t)
 		for _, r := range resources {
 			kind := kindOf(r.Type)
 			if kind == "" {

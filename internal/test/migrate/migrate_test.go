@@ -1,6 +1,5 @@
-// Package migrate_test takes over objects of another provider with a real CLI: the migrate
-// command writes blocks from the state, and a plan with them and an equivalent configuration
-// changes nothing.
+// Package migrate_test takes over objects of another provider with a real CLI. The migrate command
+// writes blocks from the state. With these blocks and an equivalent configuration, the plan is empty.
 package migrate_test
 
 import (
@@ -43,7 +42,7 @@ type resource struct {
 	Values              map[string]any
 }
 
-func recorded(file string) (all []resource, err error) {
+func readResources(file string) (all []resource, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -229,11 +228,11 @@ func absolute(t *testing.T, path string) string {
 	return out
 }
 
-// foreignState returns a state file of the recorded resources, with the ids of the deployment's
-// objects of the same names.
+// foreignState returns a state file of the recorded resources. Their ids are replaced by the ids of
+// the deployment's objects with the same names.
 func foreignState(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 	t.Helper()
-	resources := must.Do(recorded(document))(t)
+	resources := must.Do(readResources(document))(t)
 	c, ctx := d.Client(t, api.V2), t.Context()
 	ids := map[string]string{}
 	for _, list := range []func() ([]api.Named, error){
@@ -248,10 +247,10 @@ func foreignState(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) str
 			ids[o.Name] = o.ID
 		}
 	}
-	recordedIDs := map[string]string{} // maps recorded ids to the deployment's
+	newIDs := map[string]string{} // by recorded id
 	for _, r := range resources {
 		if id, ok := r.Values["id"].(string); ok {
-			recordedIDs[id] = ids[r.Values["name"].(string)]
+			newIDs[id] = ids[r.Values["name"].(string)]
 		}
 	}
 	var list []map[string]any
@@ -260,8 +259,8 @@ func foreignState(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) str
 			continue
 		}
 		for name, v := range r.Values {
-			if id, ok := v.(string); ok && recordedIDs[id] != "" {
-				r.Values[name] = recordedIDs[id]
+			if id, ok := v.(string); ok && newIDs[id] != "" {
+				r.Values[name] = newIDs[id]
 			}
 		}
 		instance := map[string]any{"schema_version": 0, "attributes": r.Values}

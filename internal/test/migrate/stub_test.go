@@ -22,7 +22,7 @@ type stub struct {
 const stubDocument = "MIGRATE_TEST_DOCUMENT"
 
 func serveStub() error {
-	resources, err := recorded(os.Getenv(stubDocument))
+	resources, err := readResources(os.Getenv(stubDocument))
 	if err != nil {
 		return err
 	}

@@ -69,17 +69,17 @@ func newGrownWorkspaces(b *testing.B, d *deployment, n int) (tf, floor *terrafor
 // plan measures plans, which must have no changes.
 func plan(b *testing.B, d *deployment, tf, floor *terraform) {
 	b.Helper()
-	tf.settled() // warms the file cache
-	floor.settled()
+	tf.expectEmptyPlan() // warms the file cache
+	floor.expectEmptyPlan()
 	var took, least []time.Duration
 	var calls int
 	tf.cpu, floor.cpu = 0, 0
 	for b.Loop() {
 		start := time.Now()
-		floor.settled()
+		floor.expectEmptyPlan()
 		least = append(least, time.Since(start))
 		start = time.Now()
-		calls = max(calls, sum(d.counted(tf.settled)))
+		calls = max(calls, sum(d.countRequests(tf.expectEmptyPlan)))
 		took = append(took, time.Since(start))
 	}
 	b.ReportMetric(median(took).Seconds(), "s/plan")

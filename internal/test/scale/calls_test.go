@@ -25,7 +25,7 @@ func TestCallsOfAPlan(t *testing.T) {
 		for _, n := range sizes {
 			tf.configure(count(n))
 			tf.grow(d, n)
-			calls := d.counted(tf.settled)
+			calls := d.countRequests(tf.expectEmptyPlan)
 			for call, times := range calls {
 				if times > 1 {
 					t.Errorf("%d of each kind: %s %d times", n, call, times)

@@ -26,12 +26,12 @@ import (
 type deployment struct {
 	url, key string
 
-	mu     sync.Mutex
-	behind http.Handler
-	faults []*wirefault.Fault
-	calls  map[string]int
-	posted map[string]post // latest POST by the name in its body
-	close  func() error
+	mu      sync.Mutex
+	handler http.Handler
+	faults  []*wirefault.Fault
+	calls   map[string]int
+	posted  map[string]post // latest POST by the name in its body
+	close   func() error
 }
 
 type post struct{ path, body string }
@@ -60,13 +60,13 @@ func (d *deployment) serve(t testing.TB, c jobrunner.Config) {
 	j := must.Do(jobrunner.New(context.WithoutCancel(t.Context()), c))(t)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.behind, d.close = j.Handler(), j.Close
+	d.handler, d.close = j.Handler(), j.Close
 }
 
 func (d *deployment) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
 	d.calls[r.Method+" "+r.URL.Path]++
-	behind, faults := d.behind, d.faults
+	handler, faults := d.handler, d.faults
 	d.mu.Unlock()
 	if r.Method == http.MethodPost {
 		body, err := io.ReadAll(r.Body)
@@ -80,9 +80,9 @@ func (d *deployment) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			d.posted[asked.Name] = post{r.URL.Path, string(body)}
 			d.mu.Unlock()
 		}
-		behind = despiteCancel(behind)
+		handler = despiteCancel(handler)
 	}
-	wirefault.Handler(behind, wirefault.Deployment{}, faults...).ServeHTTP(w, r)
+	wirefault.Handler(handler, wirefault.Deployment{}, faults...).ServeHTTP(w, r)
 }
 
 // despiteCancel completes requests of clients that have disconnected.
@@ -92,15 +92,15 @@ func despiteCancel(next http.Handler) http.Handler {
 	})
 }
 
-// fail applies faults to later requests.
-func (d *deployment) fail(faults ...*wirefault.Fault) {
+// setFaults replaces the faults of later requests.
+func (d *deployment) setFaults(faults ...*wirefault.Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.faults = faults
 }
 
-// counted counts the requests during f by method and path.
-func (d *deployment) counted(f func()) map[string]int {
+// countRequests counts the requests during f by method and path.
+func (d *deployment) countRequests(f func()) map[string]int {
 	d.mu.Lock()
 	d.calls = map[string]int{}
 	d.mu.Unlock()
@@ -120,7 +120,7 @@ func sum(calls map[string]int) (n int) {
 // names returns the names of the deployment's objects by "TYPE ID". It bypasses the proxy.
 func (d *deployment) names(t testing.TB, v api.Version) map[string]string {
 	t.Helper()
-	server := httptest.NewServer(d.behind)
+	server := httptest.NewServer(d.handler)
 	defer server.Close()
 	c, err := api.New(api.Settings{BaseURL: server.URL, APIKey: d.key, Version: v})
 	must.Succeed(t, err)

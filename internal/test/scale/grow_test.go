@@ -67,7 +67,7 @@ func (d *deployment) repeat(t testing.TB, like, name string) string {
 	r.Header.Set("Authorization", "Bearer "+d.key)
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
-	d.behind.ServeHTTP(w, r)
+	d.handler.ServeHTTP(w, r)
 	var created struct{ ID string }
 	if err := json.Unmarshal(w.Body.Bytes(), &created); err != nil || created.ID == "" {
 		t.Fatalf("POST %s: %d %s", was.path, w.Code, w.Body)

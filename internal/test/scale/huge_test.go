@@ -68,7 +68,7 @@ func TestCallsOfAHugePlan(t *testing.T) {
 			}
 			return p.Import(kind, id)
 		}
-		calls := d.counted(func() {
+		calls := d.countRequests(func() {
 			p.Walk()
 			for kind, ids := range created {
 				for i, id := range ids {

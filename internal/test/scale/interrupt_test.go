@@ -55,7 +55,7 @@ func (g *gate) hold(moment string) *wirefault.Fault {
 	return &wirefault.Fault{Method: http.MethodPost, Hold: moment, Gate: g.opened, Held: g.arrived}
 }
 
-// stages are the stages of the four POSTs at which the run is interrupted.
+// stages are the moments of the four POSTs at which the apply is interrupted.
 var stages = map[string]struct {
 	hold    string
 	opens   bool // the gate opens once Terraform has noticed the interrupt
@@ -81,7 +81,7 @@ func TestInterruptedApply(t *testing.T) {
 
 				g := newGate()
 				defer g.open()
-				d.fail(g.hold(stage.hold))
+				d.setFaults(g.hold(stage.hold))
 				p := tf.start("apply", "-auto-approve")
 				g.await(4, p)
 				p.interrupt()
@@ -97,13 +97,13 @@ func TestInterruptedApply(t *testing.T) {
 				if kept := tf.ids(); !slices.Equal(kept, created) {
 					t.Errorf("the state has%s\nand the deployment%s\nTerraform printed\n%s", lines(kept), lines(created), out)
 				}
-				d.fail()
+				d.setFaults()
 				tf.apply()
 				now := d.ids(t, v)
 				if kept := tf.ids(); len(now) != 5 || !slices.Equal(kept, now) {
 					t.Errorf("after the next apply the state has%s\nand the deployment%s", lines(kept), lines(now))
 				}
-				tf.settled()
+				tf.expectEmptyPlan()
 			}
 		}
 		sideBySide(t, tests)

@@ -54,7 +54,7 @@ func TestKilledProvider(t *testing.T) {
 		tf.configure(count(2))
 
 		g := newGate()
-		d.fail(g.hold("after"))
+		d.setFaults(g.hold("after"))
 		p := tf.start("apply", "-auto-approve")
 		g.await(8, p)
 		p.kill9("terraform-provider-gpucloud")
@@ -62,7 +62,7 @@ func TestKilledProvider(t *testing.T) {
 			t.Fatalf("the apply succeeded:\n%s", out)
 		}
 		g.open()
-		d.fail()
+		d.setFaults()
 		created := d.ids(t, v)
 		if kept := tf.ids(); len(created) != 9 || len(kept) != 1 {
 			t.Fatalf("the state has%s\nand the deployment%s", lines(kept), lines(created))
@@ -90,6 +90,6 @@ func TestKilledProvider(t *testing.T) {
 		if kept := tf.ids(); len(now) != len(created) || !slices.Equal(withoutAuths(now), withoutAuths(created)) || !slices.Equal(kept, now) {
 			t.Errorf("the deployment had%s\nafter the next apply%s\nand the state has%s", lines(created), lines(now), lines(kept))
 		}
-		tf.settled()
+		tf.expectEmptyPlan()
 	})
 }

@@ -36,9 +36,9 @@ func TestMain(m *testing.M) {
 
 // The packages of the providers' main functions.
 const (
-	ours     = "github.com/gpucloud/terraform-provider-gpucloud"
-	null     = ours + "/internal/test/scale/nullprovider"
-	panicked = ours + "/internal/test/scale/panicprovider"
+	ours          = "github.com/gpucloud/terraform-provider-gpucloud"
+	null          = ours + "/internal/test/scale/nullprovider"
+	panicProvider = ours + "/internal/test/scale/panicprovider"
 )
 
 var builds sync.Map // func() (dir string, err error) by package

@@ -194,7 +194,7 @@ func TestSecretsStayOut(t *testing.T) {
 			}
 		}
 		panics := func(t *testing.T) {
-			_, tf := start(t, panicked)
+			_, tf := start(t, panicProvider)
 			printed, err := tf.start("apply", "-auto-approve").end(patience)
 			if err == nil || !strings.Contains(printed, "nil pointer dereference") {
 				t.Fatalf("the provider didn't panic: %v\n%s", err, printed)
@@ -203,8 +203,8 @@ func TestSecretsStayOut(t *testing.T) {
 		}
 		repeated := func(t *testing.T) {
 			d, tf := start(t, ours)
-			served := d.behind
-			d.behind = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			served := d.handler
+			d.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Method != http.MethodPost {
 					served.ServeHTTP(w, r)
 					return

@@ -183,8 +183,8 @@ func (tf *terraform) apply() string {
 	return tf.run("apply", "-auto-approve")
 }
 
-// settled expects a plan without changes.
-func (tf *terraform) settled() {
+// expectEmptyPlan expects a plan without changes.
+func (tf *terraform) expectEmptyPlan() {
 	tf.t.Helper()
 	tf.run("plan", "-detailed-exitcode")
 }

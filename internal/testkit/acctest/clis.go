@@ -50,7 +50,7 @@ func IsSample() bool { return testing.Short() && os.Getenv("CI") == "" }
 // cover each API, webhooks, waits, and cases for test deployments.
 const SampledAreas = "OPS,WEB,AUT,V,VER"
 
-// LeaveToCI skips a slow test in `make test`. others names the tests there that check the same.
+// LeaveToCI skips a slow test in `make test`. others says which faster tests check the same.
 // .ci/run and make test-all run it.
 func LeaveToCI(t *testing.T, others string) {
 	t.Helper()

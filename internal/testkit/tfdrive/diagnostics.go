@@ -26,7 +26,7 @@ func (ds Diagnostics) text(severity tfprotov6.DiagnosticSeverity) string {
 	var lines []string
 	for _, d := range ds {
 		if d.Severity == severity {
-			lines = append(lines, fmt.Sprintf("%s: %s: %s", dotted(d.Attribute), d.Summary, d.Detail))
+			lines = append(lines, fmt.Sprintf("%s: %s: %s", dottedPath(d.Attribute), d.Summary, d.Detail))
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -36,7 +36,7 @@ func (ds Diagnostics) String() string {
 	return strings.TrimSpace(ds.text(tfprotov6.DiagnosticSeverityError) + "\n" + ds.Warnings())
 }
 
-func dotted(p *tftypes.AttributePath) string {
+func dottedPath(p *tftypes.AttributePath) string {
 	if p == nil {
 		return ""
 	}

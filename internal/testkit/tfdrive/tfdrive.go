@@ -274,7 +274,7 @@ func (p *Planned) plan(d *Provider, typeName string, schema *tfprotov6.Schema, b
 		d.t.Errorf("%s: the planned identity is not known", typeName)
 	}
 	for _, path := range resp.RequiresReplace {
-		p.Replace = append(p.Replace, dotted(path))
+		p.Replace = append(p.Replace, dottedPath(path))
 	}
 }
 

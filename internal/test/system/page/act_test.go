@@ -34,8 +34,8 @@ func bearer(key string) map[string]string {
 	return map[string]string{"Authorization": "Bearer " + key, "Content-Type": "application/json"}
 }
 
-// pod creates a pod that runs until it is stopped.
-func (d *deployment) pod(name string) string {
+// createPod creates a pod that runs until it is stopped.
+func (d *deployment) createPod(name string) string {
 	d.t.Helper()
 	return d.createObject("/v2/pods", `{"name":`+quoted(name)+`,"image":"builtin/echo","args":"print hello",`+onCPU+`}`)
 }
@@ -54,7 +54,7 @@ func (d *deployment) awaitPod(id, status string) {
 }
 
 // snapshot returns the page's data for a key.
-func (d *deployment) snapshot(key, query string) (text string, data shown) {
+func (d *deployment) snapshot(key, query string) (text string, data snapshotData) {
 	d.t.Helper()
 	resp, body := d.send(http.MethodGet, "/ui/snapshot"+query, "", bearer(key))
 	if resp.StatusCode != http.StatusOK {
@@ -68,8 +68,8 @@ func (d *deployment) snapshot(key, query string) (text string, data shown) {
 	return string(raw), data
 }
 
-// shown is the part of a snapshot that tests read.
-type shown struct {
+// snapshotData is the part of a snapshot that tests read.
+type snapshotData struct {
 	Pods struct {
 		Total, Found int
 		States       map[string]int
@@ -91,7 +91,7 @@ type shown struct {
 	Volumes, Clusters, Releases *struct{ Total int }
 }
 
-func (d *deployment) key(k apikey.Key) string {
+func (d *deployment) addKey(k apikey.Key) string {
 	d.t.Helper()
 	added := must.Do(apikey.At(d.dir).Add(k))(d.t)
 	return added
@@ -100,9 +100,9 @@ func (d *deployment) key(k apikey.Key) string {
 // The page permits a key the same actions as the API. A rejected action changes nothing.
 func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 	d := deploy(t)
-	work := d.endpoint("work", "nobody/runs-this", 1)
-	job, batch := d.job(work, `{}`), d.batch(work, "", `{}`)
-	pod := d.pod("p")
+	work := d.createEndpoint("work", "nobody/runs-this", 1)
+	job, batch := d.submitJob(work, `{}`), d.createBatch(work, "", `{}`)
+	pod := d.createPod("p")
 	d.awaitPod(pod, "RUNNING")
 	operations := []struct {
 		name, query, method, path, body string
@@ -121,18 +121,18 @@ func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 	for _, management := range scopes {
 		for _, jobs := range scopes {
 			name := fmt.Sprintf("m-%s-j-%s", management, jobs)
-			k := d.key(apikey.Key{Name: name, Management: management, Jobs: jobs})
-			opens := management != apikey.None && jobs != apikey.None
+			k := d.addKey(apikey.Key{Name: name, Management: management, Jobs: jobs})
+			mayOpenPage := management != apikey.None && jobs != apikey.None
 			for _, op := range operations {
 				allowed := jobs == apikey.All
 				if op.management {
 					allowed = management == apikey.All
 				}
-				if opens && allowed {
+				if mayOpenPage && allowed {
 					continue // below
 				}
 				resp, body := d.send(http.MethodPost, "/ui/call?op="+op.name+"&"+op.query, "", bearer(k))
-				if !opens {
+				if !mayOpenPage {
 					must.Equal(t, resp.StatusCode, http.StatusUnauthorized, name, op.name, body)
 					continue
 				}
@@ -152,7 +152,7 @@ func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 	}
 
 	// A key for management can stop, and a key for jobs can purge.
-	manager, user := d.key(apikey.Key{Name: "manager", Jobs: apikey.Read}), d.key(apikey.Key{Name: "user", Management: apikey.Read})
+	manager, user := d.addKey(apikey.Key{Name: "manager", Jobs: apikey.Read}), d.addKey(apikey.Key{Name: "user", Management: apikey.Read})
 	for _, c := range []struct {
 		key, query string
 		status     int
@@ -178,16 +178,16 @@ func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 // Requests that other sites trigger in a browser, and requests without a session, can't act.
 func TestOnlyThePageCanAct(t *testing.T) {
 	d := deploy(t)
-	pod, work := d.pod("p"), d.endpoint("work", "nobody/runs-this", 1)
-	job, batch := d.job(work, `{}`), d.batch(work, "", `{}`)
+	pod, work := d.createPod("p"), d.createEndpoint("work", "nobody/runs-this", 1)
+	job, batch := d.submitJob(work, `{}`), d.createBatch(work, "", `{}`)
 	d.awaitPod(pod, "RUNNING")
-	signedIn := func(body string) string {
+	signIn := func(body string) (cookie string) {
 		resp, _ := d.send(http.MethodPost, "/ui/session", body, nil)
-		cookie, _, _ := strings.Cut(resp.Header.Get("Set-Cookie"), ";")
+		cookie, _, _ = strings.Cut(resp.Header.Get("Set-Cookie"), ";")
 		return cookie
 	}
-	link := signedIn(`{"code":"` + d.code + `"}`)
-	reader := signedIn(`{"key":"` + d.key(apikey.Key{Name: "reader", Management: apikey.Read, Jobs: apikey.Read}) + `"}`)
+	owner := signIn(`{"code":"` + d.code + `"}`)
+	reader := signIn(`{"key":"` + d.addKey(apikey.Key{Name: "reader", Management: apikey.Read, Jobs: apikey.Read}) + `"}`)
 	for _, query := range []string{"op=stop-pod&id=" + pod, "op=restart-pod&id=" + pod, "op=stop-endpoint&endpoint=" + work, "op=purge-queue&endpoint=" + work, "op=cancel&endpoint=" + work + "&id=" + job, "op=cancel-batch&endpoint=" + work + "&id=" + batch} {
 		for _, c := range []struct {
 			method string
@@ -196,12 +196,12 @@ func TestOnlyThePageCanAct(t *testing.T) {
 		}{
 			{"POST", nil, 401},
 			{"POST", map[string]string{"Cookie": "gpucloud-page=x"}, 401},
-			{"POST", map[string]string{"Cookie": link, "Origin": "http://evil.example"}, 403},
-			{"POST", map[string]string{"Cookie": link, "Origin": "null"}, 403},
-			{"POST", map[string]string{"Cookie": link, "Origin": "http://127.0.0.1:1"}, 403},
-			{"POST", map[string]string{"Cookie": link, "Sec-Fetch-Site": "cross-site"}, 403},
-			{"POST", map[string]string{"Cookie": link, "Sec-Fetch-Site": "same-site"}, 403},
-			{"GET", map[string]string{"Cookie": link}, 405},
+			{"POST", map[string]string{"Cookie": owner, "Origin": "http://evil.example"}, 403},
+			{"POST", map[string]string{"Cookie": owner, "Origin": "null"}, 403},
+			{"POST", map[string]string{"Cookie": owner, "Origin": "http://127.0.0.1:1"}, 403},
+			{"POST", map[string]string{"Cookie": owner, "Sec-Fetch-Site": "cross-site"}, 403},
+			{"POST", map[string]string{"Cookie": owner, "Sec-Fetch-Site": "same-site"}, 403},
+			{"GET", map[string]string{"Cookie": owner}, 405},
 			{"POST", map[string]string{"Cookie": reader}, 403},
 		} {
 			if resp, body := d.send(c.method, "/ui/call?"+query, "", c.header); resp.StatusCode != c.status {
@@ -210,7 +210,7 @@ func TestOnlyThePageCanAct(t *testing.T) {
 		}
 	}
 	d.awaitPod(pod, "RUNNING")
-	if resp, body := d.send(http.MethodPost, "/ui/call?op=stop-pod&id="+pod, "", map[string]string{"Cookie": link, "Origin": d.url, "Sec-Fetch-Site": "same-origin"}); resp.StatusCode != 200 || body["status"] != "EXITED" {
+	if resp, body := d.send(http.MethodPost, "/ui/call?op=stop-pod&id="+pod, "", map[string]string{"Cookie": owner, "Origin": d.url, "Sec-Fetch-Site": "same-origin"}); resp.StatusCode != 200 || body["status"] != "EXITED" {
 		t.Errorf("the page itself: %d %v", resp.StatusCode, body)
 	}
 }
@@ -219,7 +219,7 @@ func TestOnlyThePageCanAct(t *testing.T) {
 func TestActionsAreLogged(t *testing.T) {
 	var log bytes.Buffer
 	d := deployWith(t, jobrunner.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	pod := d.pod("p")
+	pod := d.createPod("p")
 	d.send(http.MethodPost, "/ui/call?op=stop-pod&id="+pod, "", bearer(key))
 	d.snapshot(key, "")
 	d.Close()
@@ -232,9 +232,9 @@ func TestActionsAreLogged(t *testing.T) {
 func TestKeysShown(t *testing.T) {
 	d := deploy(t)
 	end := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-	ada := d.key(apikey.Key{Name: "ada", Management: apikey.Read, Jobs: apikey.Read, Expires: end})
-	second := d.key(apikey.Key{Name: "ada-ci", Owner: "ada", Endpoints: []string{"ep1"}})
-	bob := d.key(apikey.Key{Name: "bob"})
+	ada := d.addKey(apikey.Key{Name: "ada", Management: apikey.Read, Jobs: apikey.Read, Expires: end})
+	second := d.addKey(apikey.Key{Name: "ada-ci", Owner: "ada", Endpoints: []string{"ep1"}})
+	bob := d.addKey(apikey.Key{Name: "bob"})
 	secrets := []string{key, ada, second, bob, "sha256"}
 	stored := must.Do(apikey.At(d.dir).List())(t)
 	for _, k := range stored {
@@ -242,7 +242,7 @@ func TestKeysShown(t *testing.T) {
 		secrets = append(secrets, string(hash))
 	}
 	for _, c := range []struct{ who, key, want string }{
-		{"the deployment's own", key, " bob ada-ci ada"},
+		{"the deployment's own", key, " bob ada-ci ada"}, // which has no name
 		{"bob", bob, " bob ada-ci ada"},
 		{"ada", ada, "ada-ci ada"},
 	} {
@@ -269,14 +269,14 @@ func TestKeysShown(t *testing.T) {
 // If the file of keys can't be read, the page says so and shows the rest.
 func TestUnreadableKeys(t *testing.T) {
 	d := deploy(t)
-	d.key(apikey.Key{Name: "ada"})
+	d.addKey(apikey.Key{Name: "ada"})
 	must.Succeed(t, os.WriteFile(filepath.Join(d.dir, apikey.FileName), []byte(`{"keys": 1}`), 0o600))
 	if _, data := d.snapshot(key, ""); data.Keys.Total != 1 || !strings.Contains(data.Keys.Fault, "Until that is repaired") {
 		t.Errorf("%+v", data.Keys)
 	}
 }
 
-// sameWords compares lists without order, because keys of the same second have none.
+// sameWords compares lists without order, because the order of keys created in the same second is undefined.
 func sameWords(a, b string) bool {
 	count := map[string]int{}
 	for _, word := range strings.Split(a, " ") {

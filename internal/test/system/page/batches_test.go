@@ -19,7 +19,7 @@ func TestBrowserShowsBatches(t *testing.T) {
 	for name, width := range map[string]int64{"desk": 1366, "phone": 400} {
 		t.Run(name, func(t *testing.T) {
 			d := deploy(t)
-			work := d.endpoint("work", "builtin/conformance", 1)
+			work := d.createEndpoint("work", "builtin/conformance", 1)
 			tab := b.Tab(t, width, 900, false)
 			tab.Visit(d.url + "/#code=" + d.code)
 			tab.Until(`document.querySelector('#status').textContent === 'Live'`)
@@ -28,7 +28,7 @@ func TestBrowserShowsBatches(t *testing.T) {
 			tab.Until(`document.querySelector('#title').textContent === 'work'`)
 			tab.Until(`document.querySelector('#batches-section').hidden`)
 
-			ended := d.batch(work, "ended", `{"op": "echo"}`, `{"op": "fail", "message": "no luck"}`)
+			ended := d.createBatch(work, "ended", `{"op": "echo"}`, `{"op": "fail", "message": "no luck"}`)
 			must.Do(d.Jobs.FinalizeBatch(t.Context(), work, ended))(t)
 			row := func(id string) string {
 				return `[...document.querySelectorAll('#batches tbody tr')].find((tr) => tr.cells[1].textContent.includes(` + quoted(id) + `))`
@@ -38,11 +38,11 @@ func TestBrowserShowsBatches(t *testing.T) {
 				tab.Until(fmt.Sprintf(`[...(%s?.cells ?? [])].map((c, i) => i === 0 || i > 1 && i < 6 ? c.textContent : i === 7 ? !c.firstChild.hidden : '').join() === '%s,,%d,%d,%d,%d,,%t'`, row(id), state, running, completed, failed, total, mayCancel))
 			}
 			is(ended, "finalized", 0, 1, 1, 2, false)
-			running := d.batch(work, hostile, `{"op": "sleep", "ms": 600000}`, `{}`, `{}`)
+			running := d.createBatch(work, hostile, `{"op": "sleep", "ms": 600000}`, `{}`, `{}`)
 			is(running, "draft", 0, 0, 0, 3, true)
 			must.Do(d.Jobs.FinalizeBatch(t.Context(), work, running))(t)
 			is(running, "finalized", 1, 0, 0, 3, true)
-			draft := d.batch(work, "a draft", `{}`)
+			draft := d.createBatch(work, "a draft", `{}`)
 			tab.Until(`document.querySelector('#batches tbody tr').cells[1].textContent.includes(` + quoted(draft) + `)`) // newest first
 			tab.Shows("#batches-count", "3")
 			tab.Shows("#batches tbody", hostile, "ended", "just now")
@@ -84,7 +84,7 @@ func TestBrowserShowsBatches(t *testing.T) {
 // cancelledBatch creates a batch that isn't active.
 func (d *deployment) cancelledBatch(endpoint, name string) {
 	d.t.Helper()
-	id := d.batch(endpoint, name)
+	id := d.createBatch(endpoint, name)
 	if resp, body := d.send(http.MethodPost, "/v2/"+endpoint+"/batch/"+id+"/cancel", "", bearer(key)); resp.StatusCode != http.StatusOK {
 		d.t.Fatal(body)
 	}

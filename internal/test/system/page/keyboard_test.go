@@ -15,7 +15,7 @@ func TestPageByKeyboard(t *testing.T) {
 	t.Parallel()
 	b := chromium.Open(t)
 	d := deploy(t)
-	pod := d.pod("train")
+	pod := d.createPod("train")
 	d.awaitPod(pod, "RUNNING")
 	tab := b.Tab(t, 1366, 900, false)
 	tab.Visit(d.url)

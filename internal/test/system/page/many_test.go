@@ -30,11 +30,11 @@ func TestManyPods(t *testing.T) {
 	if testing.Short() {
 		n = 150
 	}
-	oldest := d.pod("pod-oldest")
+	oldest := d.createPod("pod-oldest")
 	var group errgroup.Group
 	group.SetLimit(8)
 	for i := 1; i < n; i++ {
-		group.Go(func() error { d.pod(fmt.Sprintf("pod-%04d", i)); return nil })
+		group.Go(func() error { d.createPod(fmt.Sprintf("pod-%04d", i)); return nil })
 	}
 	must.Succeed(t, group.Wait())
 	start := time.Now()

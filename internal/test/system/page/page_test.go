@@ -60,7 +60,7 @@ func deployWith(t *testing.T, config jobrunner.Config) *deployment {
 	return &deployment{t, dir, server.URL, j.PageCode(), c, end}
 }
 
-func (d *deployment) endpoint(name, image string, most int64) string {
+func (d *deployment) createEndpoint(name, image string, most int64) string {
 	d.t.Helper()
 	e := must.Do(d.Endpoints.Create(d.t.Context(), api.Endpoint{
 		Name: name, Type: "QUEUE", Container: &api.Container{Image: &image},
@@ -69,14 +69,14 @@ func (d *deployment) endpoint(name, image string, most int64) string {
 	return e.ID
 }
 
-func (d *deployment) job(endpoint, input string) string {
+func (d *deployment) submitJob(endpoint, input string) string {
 	d.t.Helper()
 	job := must.Do(d.Jobs.Run(d.t.Context(), endpoint, api.Submission{Input: json.RawMessage(input)}))(d.t)
 	return job.ID
 }
 
-// batch creates a draft with a request per input.
-func (d *deployment) batch(endpoint, name string, inputs ...string) string {
+// createBatch creates a draft with a request per input.
+func (d *deployment) createBatch(endpoint, name string, inputs ...string) string {
 	d.t.Helper()
 	requests := make([]json.RawMessage, len(inputs))
 	for i, input := range inputs {
@@ -121,16 +121,16 @@ func TestBrowser(t *testing.T) {
 			}
 			tab.Picture(screen.name + "-empty")
 
-			work := d.endpoint(hostile, "builtin/conformance", 3)
+			work := d.createEndpoint(hostile, "builtin/conformance", 3)
 			tab.Until(`document.querySelectorAll('#endpoints tbody tr').length === 1`)
 			tab.Until(`document.querySelector('#endpoints tbody a').textContent === ` + quoted(hostile))
-			waits := d.endpoint("never starts", "nobody/runs-this", 0)
-			d.job(waits, `{}`)
-			d.job(waits, `{}`)
+			waits := d.createEndpoint("never starts", "nobody/runs-this", 0)
+			d.submitJob(waits, `{}`)
+			d.submitJob(waits, `{}`)
 			tab.Until(`document.querySelector('[data-tile=queued] b').textContent === '2'`)
-			failed := d.job(work, `{"op": "fail", "message": `+quoted(hostile)+`, "output": {"left": `+quoted(hostile)+`}}`)
-			d.job(work, `{"op": "echo"}`)
-			running := d.job(work, `{"op": "sleep", "ms": 600000}`)
+			failed := d.submitJob(work, `{"op": "fail", "message": `+quoted(hostile)+`, "output": {"left": `+quoted(hostile)+`}}`)
+			d.submitJob(work, `{"op": "echo"}`)
+			running := d.submitJob(work, `{"op": "sleep", "ms": 600000}`)
 			tab.Until(`document.querySelector('[data-tile=running] b').textContent === '1'`)
 			tab.Until(`document.querySelector('[data-tile=ended] b').textContent === '2'`)
 			tab.Until(`document.querySelectorAll('#jobs tbody tr').length === 5`)

@@ -14,7 +14,7 @@ import (
 func TestBrowserSendsJobs(t *testing.T) {
 	b := chromium.Open(t)
 	d := deploy(t)
-	work := d.endpoint("work", "builtin/conformance", 2)
+	work := d.createEndpoint("work", "builtin/conformance", 2)
 	tab := b.Tab(t, 1366, 900, false)
 	tab.Visit(d.url + "/#code=" + d.code)
 	tab.Until(`document.querySelector('#status').textContent === 'Live'`)
@@ -88,8 +88,8 @@ func TestBrowserSendsJobs(t *testing.T) {
 // The page forwards only its own operations, and only for authorized requests of its own site.
 func TestCalls(t *testing.T) {
 	d := deploy(t)
-	work := d.endpoint("work", "builtin/conformance", 1)
-	job := d.job(work, `{"op": "echo"}`)
+	work := d.createEndpoint("work", "builtin/conformance", 1)
+	job := d.submitJob(work, `{"op": "echo"}`)
 	auth := map[string]string{"Authorization": "Bearer " + key}
 	for _, c := range []struct {
 		method, query string
@@ -124,8 +124,8 @@ func TestCalls(t *testing.T) {
 // A header of /stream tells clients of public SDKs the path of the SDK dialect.
 func TestStreamExplainsItself(t *testing.T) {
 	d := deploy(t)
-	work := d.endpoint("work", "builtin/conformance", 1)
-	job := d.job(work, `{"op": "stream", "n": 1}`)
+	work := d.createEndpoint("work", "builtin/conformance", 1)
+	job := d.submitJob(work, `{"op": "stream", "n": 1}`)
 	for prefix, want := range map[string]string{"": "array of chunks; {status, stream} is at /live/v2/" + work + "/stream/" + job, "/live": ""} {
 		resp, _ := d.send(http.MethodGet, prefix+"/v2/"+work+"/stream/"+job, "", map[string]string{"Authorization": "Bearer " + key})
 		must.Equal(t, resp.Header.Get("X-Stream-Shape"), want, prefix, "/v2: the header")
