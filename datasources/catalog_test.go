@@ -186,9 +186,7 @@ func TestCatalogNeedsV2(t *testing.T) {
 			expectErrors(t, p, "gpucloud_"+name+"s", nil, "gpucloud_"+name+"s exists in management API v2 only")
 		}
 	})
-	if len(calls) > 0 {
-		t.Errorf("calls: %v", calls)
-	}
+	must.Equal(t, calls, nil, "calls")
 }
 
 // All lookups of catalog entries, by id, by name or as a list, make one call per kind and query.

@@ -16,8 +16,7 @@ func TestNodesIgnoreTheSameJump(t *testing.T) {
 	pgtest.Exec(t, address, "CREATE TABLE machine AS SELECT interval '0' AS jump")
 	pgtest.Exec(t, address, "CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS 'SELECT pg_catalog.clock_timestamp() + jump FROM machine'")
 	start := func() *Jobrunner {
-		j, err := New(t.Context(), Config{APIKey: "k", Engine: address})
-		must.Succeed(t, err)
+		j := must.Do(New(t.Context(), Config{APIKey: "k", Engine: address}))(t)
 		return j
 	}
 	first := start()

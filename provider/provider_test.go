@@ -168,9 +168,7 @@ func TestProviderUnknownSettings(t *testing.T) {
 		t.Fatalf("planned to %s: %s", planned.Action, planned.Diagnostics)
 	}
 	_, diags := p.Apply(planned)
-	if err := diags.Err(); err == nil || !strings.Contains(err.Error(), "settings are not known yet") {
-		t.Errorf("apply: %v", err)
-	}
+	must.Fail(t, diags.Err(), "settings are not known yet")
 }
 
 // An error of the API has the method, address, detail and request id, is reported at the attribute

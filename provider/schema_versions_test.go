@@ -114,9 +114,7 @@ func upgrades(t *testing.T, server tfprotov6.ProviderServer, name string, versio
 		if what == "bare" || version < schema.Version {
 			continue
 		}
-		if lost := nulls(t, upgraded, writeOnly(schema.Block.Attributes)); len(lost) > 0 {
-			t.Errorf("a state of version %d, %s, loses %v", version, what, lost)
-		}
+		must.Equal(t, nulls(t, upgraded, writeOnly(schema.Block.Attributes)), nil, "a state of version", version, what, "loses")
 	}
 	if recorded.IdentityVersion == identity.Version { // Terraform asks for no upgrade
 		return
@@ -128,9 +126,7 @@ func upgrades(t *testing.T, server tfprotov6.ProviderServer, name string, versio
 		t.Errorf("an identity of version %d is not read: %s: %s", recorded.IdentityVersion, d.Summary, d.Detail)
 	}
 	if resp.UpgradedIdentity != nil && resp.UpgradedIdentity.IdentityData != nil {
-		if _, err := resp.UpgradedIdentity.IdentityData.Unmarshal(identity.ValueType()); err != nil {
-			t.Error(err)
-		}
+		must.Do(resp.UpgradedIdentity.IdentityData.Unmarshal(identity.ValueType()))(t)
 	}
 }
 

@@ -459,9 +459,7 @@ func TestPlanCostWithZeroPrices(t *testing.T) {
 	}
 	p := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 1, "plan_checks": map[string]any{"stock": "off"}})
 	finding{endpointType, of("first"), "gpu.pools", "The catalog has no prices but 0: gpu.pools: max_hourly_cost of 1 USD (max_hourly_cost of the provider block) rejects nothing", true}.expect(t, d, p)
-	if diags := p.Plan(endpointType, tfdrive.State{}, of("second")).Diagnostics; len(diags) > 0 {
-		t.Errorf("the second plan repeats the warning: %s", diags)
-	}
+	must.Equal(t, p.Plan(endpointType, tfdrive.State{}, of("second")).Diagnostics, nil, "the second plan repeats the warning")
 	finding{endpointType, of("third"), "", "", false}.expect(t, d, driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off"}}))
 }
 

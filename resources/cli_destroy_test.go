@@ -89,8 +89,6 @@ func TestCLIDestroyDespiteRules(t *testing.T) {
 			"resource \"gpucloud_endpoint\" \"new\" {\n  name = \"new\"\n  template_id = \"none\"\n  gpu = { type_ids = [\"none\"] }\n  cpu = [{ id = \"c\", vcpu_count = 2 }]\n}\n")
 		w.MustRun("plan", "-destroy")
 		w.MustRun("destroy", "-auto-approve")
-		if left, err := c.NetworkVolumes.List(t.Context()); err != nil || len(left) > 0 {
-			t.Errorf("left: %v, %v", left, err)
-		}
+		must.Equal(t, must.Do(c.NetworkVolumes.List(t.Context()))(t), nil, "left")
 	})
 }

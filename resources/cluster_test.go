@@ -33,9 +33,7 @@ func TestCluster(t *testing.T) {
 	if diags := p.Destroy(state); diags.Err() != nil {
 		t.Error(diags)
 	}
-	if left, err := d.Client(t, api.V2).Clusters.List(t.Context()); err != nil || len(left) != 0 {
-		t.Errorf("left: %d, %v", len(left), err)
-	}
+	must.Equal(t, must.Do(d.Client(t, api.V2).Clusters.List(t.Context()))(t), nil, "left")
 }
 
 // A change of any setting except the name replaces the cluster. After an import, the setting is

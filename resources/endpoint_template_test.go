@@ -45,9 +45,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 		if action == "update" {
 			before, after := read.Get("from_template").(map[string]any), planned.Get("from_template").(map[string]any)
 			for name := range before {
-				if differs := !reflect.DeepEqual(before[name], after[name]); differs != (name == setting) {
-					t.Errorf("%s: the plan shows %s as %v, and then %v", what, name, before[name], after[name])
-				}
+				must.Equal(t, !reflect.DeepEqual(before[name], after[name]), (name == setting), what, "the plan shows", name, "as", before[name], "and then", after[name])
 			}
 			state = apply(t, p, state.Type, read, config, action)
 		}
@@ -306,9 +304,7 @@ func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 		// Ports that a user sets do count.
 		next := drive(t, d, v)
 		next.Plan(template.Type, template, with(config, map[string]any{"ports": []any{"80/http"}}))
-		if planned := next.Plan(state.Type, state, configFor); planned.Action != "update" {
-			t.Errorf("new ports of the template planned to %s", planned.Action)
-		}
+		must.Equal(t, next.Plan(state.Type, state, configFor).Action, "update", "new ports of the template planned to")
 	})
 }
 

@@ -388,9 +388,7 @@ func expectAgreement(t *testing.T, what string, before, after tfdrive.Planned) {
 		}
 		return true, nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, err)
 }
 
 // CUDA versions can be removed on v1 while the endpoint stays linked to a template, although
@@ -403,10 +401,8 @@ func TestEndpointRemovesCUDAVersions(t *testing.T) {
 		least := map[string]any{"name": "e", "template_id": template.Get("id"), "gpu": gpu}
 		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, with(least, map[string]any{"gpu": with(gpu, map[string]any{"allowed_cuda_versions": []any{"12.8"}})}), "create")
 		state = apply(t, p, state.Type, state, least, "update")
-		got, err := d.Client(t, v).Endpoints.Get(t.Context(), state.Get("id").(string))
-		if err != nil || len(got.GPU.AllowedCUDAVersions) != 0 {
-			t.Errorf("still %+v, %v", got.GPU, err)
-		}
+		got := must.Do(d.Client(t, v).Endpoints.Get(t.Context(), state.Get("id").(string)))(t)
+		must.Equal(t, got.GPU.AllowedCUDAVersions, nil, "still", got.GPU)
 	})
 }
 
@@ -430,9 +426,7 @@ func TestEndpointImportsCPU(t *testing.T) {
 			e.CPU = e.CPU[:1]
 		})
 		read, _ := p.Walk().Read(created)
-		if planned := p.Plan(created.Type, read, config); planned.Action != "update" {
-			t.Errorf("one configuration less is planned to %s", planned.Action)
-		}
+		must.Equal(t, p.Plan(created.Type, read, config).Action, "update", "one configuration less is planned to")
 	})
 }
 

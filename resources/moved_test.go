@@ -283,9 +283,7 @@ func TestMovedIsNotReplaced(t *testing.T) {
 		source := foreignState(t, "official-2.0.0", c.address)
 		moved := source.move(t, p, typeName, source.with(map[string]string{c.id: created.Get("id").(string)}))
 
-		if planned := p.Plan(typeName, moved, with(config, c.readable)); planned.Action != "replace" {
-			t.Errorf("%s: %v is planned to %s, expected replace", c.address, c.readable, planned.Action)
-		}
+		must.Equal(t, p.Plan(typeName, moved, with(config, c.readable)).Action, "replace", c.address, c.readable, "is planned to", "expected replace")
 		left := with(config, map[string]any{"data_center_ids": nil})
 		if planned := p.Plan(typeName, moved, left); !strings.Contains(planned.Diagnostics.Warnings(), "Settings are recorded, and not sent") {
 			t.Errorf("%s: without data_center_ids it is planned to %s: %s", c.address, planned.Action, planned.Diagnostics)
@@ -297,9 +295,7 @@ func TestMovedIsNotReplaced(t *testing.T) {
 			continue
 		}
 		state := expectEmptyPlan(t, p, applyPlan(t, p, planned), config)
-		if again := p.Plan(typeName, state, with(config, map[string]any{"data_center_ids": []any{"EU-RO-1"}})); again.Action != "replace" {
-			t.Errorf("%s: a change of a recorded setting is planned to %s, expected replace", c.address, again.Action)
-		}
+		must.Equal(t, p.Plan(typeName, state, with(config, map[string]any{"data_center_ids": []any{"EU-RO-1"}})).Action, "replace", c.address, "a change of a recorded setting is planned to", "expected replace")
 	}
 }
 
@@ -345,9 +341,7 @@ func TestMovedNeedsRead(t *testing.T) {
 	config := map[string]any{"name": "models", "size": 20, "data_center": "EU-RO-1"}
 	created := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, config, "create")
 	moved, _ := p.Move(created.Type, source.Provider, source.Type, source.with(map[string]string{"vol108": created.Get("id").(string)}))
-	if err := p.Plan(created.Type, moved, config).Diagnostics.Err(); err == nil || !strings.Contains(err.Error(), "without -refresh=false") {
-		t.Errorf("planned without a read: %v", err)
-	}
+	must.Fail(t, p.Plan(created.Type, moved, config).Diagnostics.Err(), "without -refresh=false")
 	read, _ := p.Read(moved)
 	apply(t, p, created.Type, read, config, "no-op")
 }

@@ -150,9 +150,7 @@ func TestNetworkVolumeTier(t *testing.T) {
 	config := map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}
 	state := apply(t, v2, "gpucloud_network_volume", tfdrive.State{}, config, "create")
 	must.Equal(t, state.Get("type"), "STANDARD", "type")
-	if read := expectEmptyPlan(t, v1, state, config); read.Get("type") != "STANDARD" {
-		t.Errorf("v1 lost the tier: %v", read.Get("type"))
-	}
+	must.Equal(t, expectEmptyPlan(t, v1, state, config).Get("type"), "STANDARD", "v1 lost the tier")
 	expectRefusal(t, d, v1, tfdrive.State{}, state.Type, with(config, map[string]any{"type": "STANDARD"}), "type", "exists in management API v2 only")
 
 	created := apply(t, v1, "gpucloud_network_volume", tfdrive.State{}, config, "create")

@@ -321,9 +321,7 @@ func TestPodThatEnds(t *testing.T) {
 	state := apply(t, p, podType, tfdrive.State{}, config, "create")
 	state = awaitStatus(t, d, p, state, "ERROR")
 	expectEmptyPlan(t, p, state, config)
-	if planned := p.Plan(podType, state, with(config, map[string]any{"desired_state": "EXITED"})); planned.Action != "update" {
-		t.Errorf("planned to %s", planned.Action)
-	}
+	must.Equal(t, p.Plan(podType, state, with(config, map[string]any{"desired_state": "EXITED"})).Action, "update", "planned to")
 	config = with(config, map[string]any{"desired_state": "RUNNING", "args": nil})
 	state = apply(t, p, podType, state, config, "update")
 	awaitStatus(t, d, p, state, "RUNNING")
@@ -376,9 +374,7 @@ func TestPodOfATemplate(t *testing.T) {
 		workers := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("w"), "image": "i", "serverless": true}, "create")
 		expectRefusal(t, d, p, tfdrive.State{}, podType, with(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
 		expectRefusal(t, d, p, state, podType, with(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
-		if planned := p.Plan(podType, state, cpuPod(nil)); planned.Action != "replace" {
-			t.Errorf("without the template it is planned to %s", planned.Action)
-		}
+		must.Equal(t, p.Plan(podType, state, cpuPod(nil)).Action, "replace", "without the template it is planned to")
 	})
 }
 
@@ -412,9 +408,7 @@ func TestPodImport(t *testing.T) {
 		must.Equal(t, d.Writes(), writes, "a write was sent")
 		state = expectEmptyPlan(t, p, state, config)
 		// A later change of a recorded setting replaces the pod.
-		if planned := p.Plan(podType, state, with(config, map[string]any{"data_center_ids": []any{"US-TX-3"}})); planned.Action != "replace" {
-			t.Errorf("a change is planned to %s", planned.Action)
-		}
+		must.Equal(t, p.Plan(podType, state, with(config, map[string]any{"data_center_ids": []any{"US-TX-3"}})).Action, "replace", "a change is planned to")
 		if v == api.V2 { // an update keeps the deployment's variables
 			state = apply(t, p, podType, state, with(config, map[string]any{"env": map[string]any{"P": "q"}}), "update")
 			after := podOf(t, d, state).Container.Env
@@ -431,13 +425,9 @@ func TestPodSettingThatWasNotThere(t *testing.T) {
 	_, p := deploy(t)
 	state := apply(t, p, podType, tfdrive.State{}, gpuPod(nil), "create")
 	for attribute, value := range map[string]any{"start_ssh": true, "data_center_ids": []any{"EU-RO-1"}} {
-		if planned := p.Plan(podType, state, gpuPod(map[string]any{attribute: value})); planned.Action != "replace" {
-			t.Errorf("%s is planned to %s", attribute, planned.Action)
-		}
+		must.Equal(t, p.Plan(podType, state, gpuPod(map[string]any{attribute: value})).Action, "replace", attribute, "is planned to")
 	}
-	if planned := p.Plan(podType, state, gpuPod(map[string]any{"start_ssh": false})); planned.Action != "update" {
-		t.Errorf("start_ssh = false is planned to %s", planned.Action)
-	}
+	must.Equal(t, p.Plan(podType, state, gpuPod(map[string]any{"start_ssh": false})).Action, "update", "start_ssh = false is planned to")
 }
 
 // An omitted requirement has its documented default, so setting the default doesn't replace the
@@ -483,9 +473,7 @@ func expectProtection(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, 
 	expectRefusal(t, d, p, state, typeName, with(on, replacing), "deletion_protection", "would be replaced")
 	expectRefusal(t, d, p, state, typeName, with(config, replacing), "deletion_protection", "set deletion_protection = false and apply that first")
 	writes := d.Writes()
-	if err := p.Destroy(state).Err(); err == nil || !strings.Contains(err.Error(), "would be deleted, and deletion_protection is true") {
-		t.Errorf("the deletion: %v", err)
-	}
+	must.Fail(t, p.Destroy(state).Err(), "would be deleted, and deletion_protection is true")
 	must.Equal(t, d.Writes(), writes, "a write was sent")
 	state = apply(t, p, typeName, state, config, "update")
 	must.Equal(t, d.Writes(), writes, "only the state has the protection, but a write was sent")

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -32,9 +33,7 @@ func TestRegistryDelegation(t *testing.T) {
 	if diags := p.Destroy(state); diags.Err() != nil {
 		t.Error(diags)
 	}
-	if left, err := d.Client(t, api.V2).Delegations.List(t.Context()); err != nil || len(left) != 0 {
-		t.Errorf("left: %+v, %v", left, err)
-	}
+	must.Equal(t, must.Do(d.Client(t, api.V2).Delegations.List(t.Context()))(t), nil, "left")
 }
 
 func TestRegistryDelegationPlan(t *testing.T) {

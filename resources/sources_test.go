@@ -194,9 +194,7 @@ func TestSourceFilters(t *testing.T) {
 	t.Parallel()
 	eachSource(t, func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceOf) {
 		p := drive(t, d, v)
-		if got := data(t, p, "gpucloud_"+s.plural, nil).Get(s.plural).([]any); len(got) != 0 {
-			t.Errorf("of none: %v", got)
-		}
+		must.Equal(t, data(t, p, "gpucloud_"+s.plural, nil).Get(s.plural).([]any), nil, "of none")
 		var want []any
 		for _, name := range []string{"b", "a", "c"} {
 			want = append(want, s.make(t, d, p, v, typeName, d.Name(name)).Get("name"))
@@ -212,9 +210,7 @@ func TestSourceFilters(t *testing.T) {
 		}
 		must.Equal(t, listed(nil), want, "listed")
 		must.Equal(t, listed(map[string]any{"name": want[1]}), want[1:2], "filtered by name")
-		if got := listed(map[string]any{"name": strings.ToUpper(want[1].(string))}); len(got) != 0 {
-			t.Errorf("filtered by a name in capitals: %v", got)
-		}
+		must.Equal(t, listed(map[string]any{"name": strings.ToUpper(want[1].(string))}), nil, "filtered by a name in capitals")
 		for filter, value := range s.filters {
 			if filter == "type" && v == api.V1 {
 				_, diags := p.Data("gpucloud_"+s.plural, map[string]any{filter: value})
@@ -222,9 +218,7 @@ func TestSourceFilters(t *testing.T) {
 				continue
 			}
 			must.Equal(t, listed(map[string]any{filter: value, "name": want[0]}), want[:1], filter, value, "and a name")
-			if got := listed(map[string]any{filter: s.misses[filter], "name": want[0]}); len(got) != 0 {
-				t.Errorf("%s = %v: %v", filter, s.misses[filter], got)
-			}
+			must.Equal(t, listed(map[string]any{filter: s.misses[filter], "name": want[0]}), nil, filter, s.misses[filter])
 		}
 	})
 }
@@ -381,9 +375,7 @@ func data(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]
 func expectError(t *testing.T, diags tfdrive.Diagnostics, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		if err := diags.Err(); err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("got the error\n  %v\nexpected to read %q", err, text)
-		}
+		must.Fail(t, diags.Err(), text)
 	}
 }
 
@@ -456,16 +448,12 @@ func TestSourcesOfV2Alone(t *testing.T) {
 			expectError(t, diags, name+" exists in management API v2 only", `api_version = "v2"`)
 		}
 	})
-	if len(calls) > 0 {
-		t.Errorf("calls: %v", calls)
-	}
+	must.Equal(t, calls, nil, "calls")
 }
 
 func TestSSHKeysSource(t *testing.T) {
 	_, p := deploy(t)
-	if keys := data(t, p, "gpucloud_ssh_keys", nil).Get("keys").([]any); len(keys) != 0 {
-		t.Errorf("of none: %v", keys)
-	}
+	must.Equal(t, data(t, p, "gpucloud_ssh_keys", nil).Get("keys").([]any), nil, "of none")
 	key := "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"
 	apply(t, p, "gpucloud_ssh_keys", tfdrive.State{}, map[string]any{"keys": []any{key}}, "create")
 	got := data(t, p.Walk(), "gpucloud_ssh_keys", nil)

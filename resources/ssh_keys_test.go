@@ -114,7 +114,5 @@ func TestSSHKeysPlan(t *testing.T) {
 func expectRefusalOnV1(t *testing.T, d *acctest.Deployment, typeName string, config map[string]any) {
 	t.Helper()
 	err := drive(t, d, api.V1).Plan(typeName, tfdrive.State{}, config).Diagnostics.Err()
-	if err == nil || !strings.Contains(err.Error(), `in management API v2 only. Remove the resource, or set api_version = "v2"`) {
-		t.Errorf("on API v1: %v", err)
-	}
+	must.Fail(t, err, `in management API v2 only. Remove the resource, or set api_version = "v2"`)
 }

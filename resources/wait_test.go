@@ -36,9 +36,7 @@ func TestPodWaitsUntilItRuns(t *testing.T) {
 			t.Errorf("it is %s, and the state says %v", got.Status, state.Get("status"))
 		}
 		state = apply(t, p, podType, state, with(config, map[string]any{"env": map[string]any{"A": "b"}}), "update")
-		if got := podOf(t, d, state); got.Status != "RUNNING" {
-			t.Errorf("after an update it is %s", got.Status)
-		}
+		must.Equal(t, podOf(t, d, state).Status, "RUNNING", "after an update it")
 	})
 }
 
@@ -132,9 +130,7 @@ func TestEndpointWaits(t *testing.T) {
 
 	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, with(config, with(waits(map[string]any{"worker": true}, "300ms"), map[string]any{"name": "no image", "image": "nothing/runs-this"})))
 	failed, diags := p.Walk().Apply(planned)
-	if err := diags.Err(); err == nil || !strings.Contains(err.Error(), "to be ready: not reached within 300ms") {
-		t.Errorf("in vain: %v", err)
-	}
+	must.Fail(t, diags.Err(), "to be ready: not reached within 300ms")
 	must.Succeed(t, p.Destroy(failed).Err())
 }
 
@@ -158,9 +154,7 @@ func TestPodWaitsForItsPort(t *testing.T) {
 	listener.Close()
 	// The pod already runs, but its port is closed.
 	_, diags := p.Walk().Apply(p.Plan(podType, state, cpuPod(with(waits(map[string]any{"port": 8000}, "500ms"), map[string]any{"name": "q", "ports": []any{"8000/tcp"}}))))
-	if err := diags.Err(); err == nil || !strings.Contains(err.Error(), "does not accept connections") {
-		t.Errorf("closed: %v", err)
-	}
+	must.Fail(t, diags.Err(), "does not accept connections")
 }
 
 // deployPublishing returns a deployment that publishes the ports of its pods, because the built-in
@@ -269,8 +263,6 @@ func TestClusterWaitsForEveryPod(t *testing.T) {
 	})
 	p := drive(t, d, api.V2)
 	state, diags := p.Walk().Apply(p.Plan(clusterType, tfdrive.State{}, clusterConfig(waits(map[string]any{"running": true}, "3s"))))
-	if err := diags.Err(); err == nil || !strings.Contains(err.Error(), "1 of 2 pods run; pod ") || !strings.Contains(err.Error(), "it is STARTING") {
-		t.Errorf("got %v", err)
-	}
+	must.Fail(t, diags.Err(), "1 of 2 pods run; pod ", "it is STARTING")
 	must.Succeed(t, p.Destroy(state).Err())
 }

@@ -85,9 +85,7 @@ func TestBackup(t *testing.T) {
 		must.Equal(t, mustPrint(t, env, "backup", "--data="+data, restored), restored+"\n", "backup printed")
 	})
 	must.Contain(t, mustFail(t, env, "backup", "--data="+data, restored), "expected one that does not exist")
-	if left, err := filepath.Glob(filepath.Join(home, ".restored-*")); err != nil || len(left) > 0 {
-		t.Errorf("parts of a copy are left: %q, %v", left, err)
-	}
+	must.Equal(t, must.Do(filepath.Glob(filepath.Join(home, ".restored-*")))(t), nil, "parts of a copy are left")
 	if info, err := os.Stat(restored); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the copy: %v, %v", info, err)
 	}

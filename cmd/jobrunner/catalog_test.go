@@ -11,8 +11,7 @@ import (
 func TestCatalog(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	example, err := filepath.Abs(filepath.Join("..", "..", "examples", "catalog.yaml"))
-	must.Succeed(t, err)
+	example := must.Do(filepath.Abs(filepath.Join("..", "..", "examples", "catalog.yaml")))(t)
 	p := serve(t, environment(home, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--catalog="+example)
 	if _, text := p.get("/v2/catalog/gpus/LAB%20Accelerator%20X"); !strings.Contains(text, `"price":{"secure":1.25,"community":0,"serverless":2}`) {
 		t.Errorf("the example's price is missing: %s", text)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // withoutGPUs is an engine program that drops GPU options and calls the real engine, so that tests
@@ -120,9 +121,7 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 	green := c.greetingCluster("green", 3)
 	before = c.awaitClusterStatus(green, "RUNNING")
 	c.interrupt()
-	if nets := c.networksOf("gpucloud.cluster"); len(nets) > 0 {
-		t.Errorf("a stopped jobrunner left the networks %v", nets)
-	}
+	must.Equal(t, c.networksOf("gpucloud.cluster"), nil, "a stopped jobrunner left the networks")
 	c.start(t, "--simulate-gpus="+c.machine())
 	if after := c.awaitClusterStatus(green, "RUNNING"); *after.Network != *before.Network {
 		t.Errorf("the network was %+v and is %+v", before.Network, after.Network)

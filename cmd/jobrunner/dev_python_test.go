@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 )
 
@@ -35,7 +36,5 @@ func TestUncalledHandler(t *testing.T) {
 func TestNoPython(t *testing.T) {
 	t.Parallel()
 	err := (&interpreter{command: []string{"no-python"}, from: "PATH"}).check(t.Context(), nil, t.TempDir(), "", false)
-	if err == nil || !strings.Contains(err.Error(), "there is no no-python on PATH: install Python") {
-		t.Error(err)
-	}
+	must.Fail(t, err, "there is no no-python on PATH: install Python")
 }

@@ -90,9 +90,7 @@ func TestDoctor(t *testing.T) {
 			}
 		})
 	}
-	if entries, err := filepath.Glob(filepath.Join(dir, ".gpucloud*")); err != nil || len(entries) > 0 {
-		t.Errorf("left behind: %q, %v", entries, err)
-	}
+	must.Equal(t, must.Do(filepath.Glob(filepath.Join(dir, ".gpucloud*")))(t), nil, "left behind")
 }
 
 // The hint installs the SDK into a virtual environment, because systems such as Debian reject

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -11,8 +10,7 @@ import (
 
 // docs/reference/jobrunner.md lists all exit statuses. Other tests cause each.
 func TestExitStatusesAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/reference/jobrunner.md")
-	must.Succeed(t, err)
+	text := must.ReadFile(t, "../../docs/reference/jobrunner.md")
 	_, section, _ := strings.Cut(string(text), "## Exit statuses\n")
 	must.Equal(t, exitUsage, exitNotStarted, "a usage error and a rejected job have different exit statuses")
 	for _, status := range []int{0, exitFailed, exitUsage, exitTimedOut, exitNoResult} {

@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,8 +18,7 @@ func TestNoKeyInTheJournal(t *testing.T) {
 			env = append(env, journal)
 		}
 		p := serve(t, env, "--data="+dir)
-		key, err := os.ReadFile(filepath.Join(dir, "api-key"))
-		must.Succeed(t, err)
+		key := must.ReadFile(t, filepath.Join(dir, "api-key"))
 		greeting := strings.Join(p.greeted, "\n")
 		if strings.Contains(greeting, strings.TrimSpace(string(key))) != shown || !shown && p.greetingValue("GPUCLOUD_API_KEY") != `"$(cat `+filepath.Join(dir, "api-key")+`)"` {
 			t.Errorf("%q: the greeting is\n%s", journal, greeting)

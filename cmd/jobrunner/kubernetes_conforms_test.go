@@ -103,9 +103,7 @@ func (s *conformance) judge(selected string, parallel int) (r report.Report) {
 	if decodeErr := json.Unmarshal(out, &r); decodeErr != nil {
 		s.t.Fatalf("%v, %v: %s", err, decodeErr, &said)
 	}
-	if len(r.Leaked) > 0 {
-		s.t.Errorf("leaked objects: %v", r.Leaked)
-	}
+	must.Equal(s.t, r.Leaked, nil, "leaked objects")
 	return r
 }
 

@@ -278,9 +278,7 @@ func TestKeyOfTheFirstStart(t *testing.T) {
 func TestKeyFromTheEnvironment(t *testing.T) {
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=mine\n"), "--ephemeral")
-	if _, err := p.client("mine").NetworkVolumes.List(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(p.client("mine").NetworkVolumes.List(t.Context()))(t)
 	if text := strings.Join(p.greeted, "\n"); strings.Contains(text, "mine") {
 		t.Errorf("the greeting prints the key:\n%s", text)
 	}
@@ -296,15 +294,11 @@ func TestKeyFromAFile(t *testing.T) {
 	file, data := filepath.Join(home, "the key of $1"), filepath.Join(home, "data")
 	put(t, file, "mine\n")
 	p := serve(t, environment(home, "GPUCLOUD_API_KEY_FILE="+file), "--data="+data)
-	if _, err := p.client("mine").NetworkVolumes.List(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(p.client("mine").NetworkVolumes.List(t.Context()))(t)
 	if text := strings.Join(p.greeted, "\n"); strings.Contains(text, "mine") || !strings.Contains(text, "$(cat '"+file+"')") {
 		t.Errorf("the greeting prints the key, or lacks the file:\n%s", text)
 	}
-	if _, err := os.Stat(filepath.Join(data, "api-key")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the key is in the data folder: %v", err)
-	}
+	must.FailWith(t, must.Err(os.Stat(filepath.Join(data, "api-key"))), os.ErrNotExist, "the key is in the data folder")
 	put(t, file, "two words\n")
 	for reason, env := range map[string][]string{
 		"expected one line with the key": environment(home),

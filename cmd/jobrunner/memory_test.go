@@ -27,7 +27,7 @@ import (
 // peak returns the peak memory of the process in MiB.
 func (p *process) peak() int {
 	p.t.Helper()
-	text := must.Do(os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid)))(p.t)
+	text := must.ReadFile(p.t, fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	_, after, _ := strings.Cut(string(text), "VmHWM:")
 	kilobytes := must.Do(strconv.Atoi(strings.Fields(after)[0]))(p.t)
 	return kilobytes >> 10
@@ -99,10 +99,8 @@ func TestBodiesShareMemory(t *testing.T) {
 	}
 	for _, conn := range conns[:5] {
 		conn.Write(body[len(body)-1:])
-		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil || resp.StatusCode != http.StatusBadRequest {
-			t.Errorf("a body that was let in: %v, %v", resp, err)
-		}
+		resp := must.Do(http.ReadResponse(bufio.NewReader(conn), nil))(t)
+		must.Equal(t, resp.StatusCode, http.StatusBadRequest, "a body that was let in", resp)
 	}
 	// Without the limit, the bodies would use 2,000 MiB, and decoded a multiple.
 	p.checkPeak(210, 0)

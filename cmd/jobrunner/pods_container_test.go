@@ -13,6 +13,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // podProgram is the program of a pod's container: it records its starts on its disk and volume,
@@ -132,9 +133,7 @@ func realAdoption(t *testing.T, e *containers.Engine) {
 
 	// A stop of the jobrunner stops its pods, and the next start starts them.
 	c.interrupt()
-	if left := c.podContainers(goes); len(left) != 0 {
-		t.Errorf("containers are left: %v", left)
-	}
+	must.Equal(t, c.podContainers(goes), nil, "containers are left")
 	c.start(t)
 	c.awaitPodStatus(goes, "RUNNING")
 	c.podLog(goes, "?source=system&tail=5000", "it is started again", nil)
@@ -208,9 +207,7 @@ func realPodImages(t *testing.T, e *containers.Engine) {
 	auth := c.registryAuth("right", containers.Username, containers.Password)
 	c.call(http.MethodPatch, "/v2/pods/"+id, `{"registry":"`+auth+`"}`, nil)
 	c.awaitPodStatus(id, "RUNNING")
-	if err := c.try(http.MethodDelete, "/v2/registries/"+auth, "", nil); err == nil || !strings.Contains(err.Error(), "is in use") {
-		t.Errorf("the registry auth of a pod was deleted: %v", err)
-	}
+	must.Fail(t, c.try(http.MethodDelete, "/v2/registries/"+auth, "", nil), "is in use")
 	if _, text := c.get("/v2/pods"); strings.Contains(text, containers.Password) {
 		t.Errorf("%s", text)
 	}
@@ -231,8 +228,6 @@ func realEphemeralPods(t *testing.T, e *containers.Engine) {
 	}
 	c.kill()
 	c.startEphemeral(t)
-	if left := c.podContainers(id); len(left) != 0 {
-		t.Errorf("containers are left: %v", left)
-	}
+	must.Equal(t, c.podContainers(id), nil, "containers are left")
 	c.interrupt()
 }

@@ -54,7 +54,7 @@ func buildImage(t *testing.T, e builder, name, handler string, more map[string]s
 	for path, file := range map[string]string{
 		"/worker/runpod/serverless.py": "../../jobrunner/workerapi/testdata/standin.py", "/worker/" + handler + ".py": "testdata/" + handler + ".py", "/worker/served.py": "testdata/served.py",
 	} {
-		text := must.Do(os.ReadFile(file))(t)
+		text := must.ReadFile(t, file)
 		files[path] = string(text)
 	}
 	e.Build(t, name, []string{"python3", "-u", "/worker/" + handler + ".py"}, files)
@@ -146,9 +146,7 @@ func (c *containerDeployment) containers() []string {
 func (c *containerDeployment) end() {
 	c.t.Helper()
 	c.interrupt()
-	if left := c.containers(); len(left) != 0 {
-		c.t.Errorf("containers are left: %v", left)
-	}
+	must.Equal(c.t, c.containers(), nil, "containers are left")
 }
 
 // arguments records the command lines on this machine that contain a word, until the returned
@@ -205,9 +203,7 @@ func realContainer(t *testing.T, e *containers.Engine) {
 		}
 	}
 	must.Equal(t, again.Worker, got.Worker, "the worker", "was replaced by")
-	if found := seen(); len(found) > 0 {
-		t.Errorf("arguments of processes contain secrets: %q", found)
-	}
+	must.Equal(t, seen(), nil, "arguments of processes contain secrets")
 	all := c.containers()
 	if len(all) != 1 {
 		t.Fatalf("containers: %v", all)

@@ -59,9 +59,7 @@ func realPrivateRegistry(t *testing.T, e *containers.Engine) {
 		if strings.Contains(c.workerList(), "planted") || len(reason) > 500 {
 			t.Errorf("%s: the answers have a password, or a long reason:\n%s", step.name, c.workerList())
 		}
-		if job, err := c.client("k").Jobs.Status(t.Context(), c.endpoint, waits); err != nil || job.Status != "IN_QUEUE" {
-			t.Errorf("%s: the job is %s, %v", step.name, job.Status, err)
-		}
+		must.Equal(t, must.Do(c.client("k").Jobs.Status(t.Context(), c.endpoint, waits))(t).Status, "IN_QUEUE", step.name, "the job")
 		if step.name != "wrong login" {
 			c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
 			continue
@@ -72,9 +70,7 @@ func realPrivateRegistry(t *testing.T, e *containers.Engine) {
 		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
 	}
 	c.end()
-	if found := seen(); len(found) > 0 {
-		t.Errorf("arguments of processes contain passwords: %q", found)
-	}
+	must.Equal(t, seen(), nil, "arguments of processes contain passwords")
 	if log := c.stderr.String(); strings.Contains(log, "planted") || !strings.Contains(log, "refused the login") {
 		t.Errorf("the log has a password, or lacks the reason:\n%s", log)
 	}
@@ -154,18 +150,14 @@ func realKills(t *testing.T, e *containers.Engine) {
 	}
 	c.release("go")
 	c.completes(id)
-	if begins := c.countStarts(); begins["killed"] != 2 {
-		t.Errorf("the job started %d times", begins["killed"])
-	}
+	must.Equal(t, c.countStarts()["killed"], 2, "the job started", "times")
 	if now := other.containers(); len(now) != 1 || now[0] != theirs[0] {
 		t.Errorf("the other jobrunner had %v, and now %v", theirs, now)
 	}
 	c.end()
 	other.release("go")
 	other.completes(beside)
-	if begins := other.countStarts(); begins["beside"] != 1 {
-		t.Errorf("the other job started %d times", begins["beside"])
-	}
+	must.Equal(t, other.countStarts()["beside"], 1, "the other job started", "times")
 	other.end()
 }
 
@@ -181,9 +173,7 @@ func realStop(t *testing.T, e *containers.Engine) {
 	if err := c.cmd.Wait(); err != nil {
 		t.Errorf("the jobrunner ended with %s: %s", err, &c.stderr)
 	}
-	if left := c.containers(); len(left) != 0 {
-		t.Errorf("containers are left: %v", left)
-	}
+	must.Equal(t, c.containers(), nil, "containers are left")
 	c.start(t)
 	c.release("late")
 	if got := c.awaitEnd(soon); got.Status != "COMPLETED" || got.Retries != 0 {
@@ -204,9 +194,7 @@ func realLoadBalancer(t *testing.T, e *containers.Engine) {
 	c := newContainerDeployment(t, e, "")
 	c.createBalancer()
 	c.end()
-	if terms := c.lines("terms"); len(terms) != 0 {
-		t.Errorf("workers got SIGTERM: %v", terms)
-	}
+	must.Equal(t, c.lines("terms"), nil, "workers got SIGTERM")
 }
 
 // createBalancer creates a load-balancing endpoint with two workers and expects that both answer.

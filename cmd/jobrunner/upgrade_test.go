@@ -5,7 +5,6 @@ package main_test
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -30,7 +29,7 @@ func newerVersion(t *testing.T) (program string) {
 		"machine.go": {"`UPDATE jobs SET state = 'IN_PROGRESS', ", "`UPDATE jobs SET state = 'IN_PROGRESS', added = 'by the newer version', "},
 	} {
 		source := must.Do(filepath.Abs(filepath.Join("..", "..", "jobrunner", "engine", file)))(t)
-		text := must.Do(os.ReadFile(source))(t)
+		text := must.ReadFile(t, source)
 		if strings.Count(string(text), edit[0]) != 1 {
 			t.Fatalf("%s does not have %q once", file, edit[0])
 		}

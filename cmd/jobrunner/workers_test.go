@@ -28,7 +28,7 @@ func sdk(t *testing.T) (dir string) {
 	t.Helper()
 	python.Need(t)
 	dir = t.TempDir()
-	standin := must.Do(os.ReadFile("../../jobrunner/workerapi/testdata/standin.py"))(t)
+	standin := must.ReadFile(t, "../../jobrunner/workerapi/testdata/standin.py")
 	must.Succeed(t, os.Mkdir(filepath.Join(dir, "runpod"), 0o700))
 	put(t, filepath.Join(dir, "runpod", "__init__.py"), "from . import serverless\n")
 	put(t, filepath.Join(dir, "runpod", "serverless.py"), string(standin))

@@ -133,9 +133,7 @@ func TestSharedClockWakesOnTime(t *testing.T) {
 		time.Sleep(8 * time.Second) // runs for longer than the other one sleeps
 		clock.End()
 		group.Wait()
-		if len(d.steps) > 0 {
-			t.Errorf("the steps are %v", d.steps)
-		}
+		must.Equal(t, d.steps, nil, "the steps")
 		d.during = func(by time.Duration) {
 			must.Equal(t, clock.Latest().Sub(clock.Now()), by, "ahead in an advance of")
 		}
@@ -189,9 +187,7 @@ func TestSharedClockEnds(t *testing.T) {
 		d.broken = errors.New("no clock")
 		for range 2 {
 			_ = clock.Begin(t.Context())
-			if err := clock.Until(t.Context(), clock.Now().Add(time.Minute)); !errors.Is(err, d.broken) {
-				t.Errorf("returned %v", err)
-			}
+			must.FailWith(t, clock.Until(t.Context(), clock.Now().Add(time.Minute)), d.broken, "returned")
 			clock.End()
 		}
 	})

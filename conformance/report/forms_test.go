@@ -332,13 +332,9 @@ func TestPartlyJudged(t *testing.T) {
 // Errors of writing are returned.
 func TestFullDisk(t *testing.T) {
 	for _, f := range report.Forms {
-		if err := f.Write(full{}, sample()); !errors.Is(err, errFull) {
-			t.Errorf("%s: %v", f.Name, err)
-		}
+		must.FailWith(t, f.Write(full{}, sample()), errFull, f.Name)
 	}
-	if err := report.WriteDiff(full{}, report.Compare(sample(), sample()), false); !errors.Is(err, errFull) {
-		t.Errorf("diff: %v", err)
-	}
+	must.FailWith(t, report.WriteDiff(full{}, report.Compare(sample(), sample()), false), errFull, "diff")
 }
 
 var errFull = errors.New("no space is left")

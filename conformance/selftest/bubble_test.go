@@ -22,9 +22,7 @@ func inBubble(t *testing.T, test func(t *testing.T, target conformance.Target)) 
 		client, stop := serveInMemory(j.Handler())
 		test(t, conformance.Target{BaseURL: "http://jobrunner", Key: "the-key-of-the-suite", Client: client, Virtual: true, Unserved: conformance.Unserved()})
 		stop()
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, j.Close())
 		time.Sleep(time.Second) // lets goroutines end that a refused body left asleep
 	})
 }
@@ -77,9 +75,7 @@ func TestDeferredCases(t *testing.T) {
 					t.Log(report.Text(x))
 				}
 			}
-			if len(restored.Journals) > 0 {
-				t.Error("a case is still deferred")
-			}
+			must.Equal(t, restored.Journals, nil, "a case is still deferred")
 		})
 	}
 }

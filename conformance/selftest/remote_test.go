@@ -39,9 +39,7 @@ func remoteInBubble(t *testing.T, wrap func(http.Handler) http.Handler, change f
 		}
 		r = judge(t, o)
 		stop()
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, j.Close())
 		time.Sleep(time.Minute) // lets goroutines end that a refused body left asleep
 	})
 	return r

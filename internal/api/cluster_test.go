@@ -38,9 +38,7 @@ func TestKindsOfV2Alone(t *testing.T) {
 			t.Error("no error")
 		}
 	}
-	if seen := d.requests(); len(seen) > 0 {
-		t.Errorf("sent %v", seen)
-	}
+	must.Equal(t, d.requests(), nil, "sent")
 }
 
 // A delegation is read from the list. Its ARN is composed of its parts.
@@ -68,9 +66,7 @@ func TestDelegations(t *testing.T) {
 	}
 	c, d = deploy(t, api.V2, answer(201, element("n", "us-east-2", "latest", "")))
 	d.emptyLists = true
-	if _, err := c.Delegations.Create(t.Context(), api.Delegation{ID: "x", Name: new("n"), Resource: "arn:x", AWSRegion: "y"}); err != nil {
-		t.Error(err)
-	}
+	must.Do(c.Delegations.Create(t.Context(), api.Delegation{ID: "x", Name: new("n"), Resource: "arn:x", AWSRegion: "y"}))(t)
 	sameJSON(t, d.last(t).body, `{"name":"n","resource":"arn:x"}`)
 }
 
@@ -94,9 +90,7 @@ func TestDelegationThatDoesNotShowYet(t *testing.T) {
 func TestSSHKeys(t *testing.T) {
 	for _, version := range versions { // both versions use API v2
 		c, d := deploy(t, version, answer(200, `{"keys":["ssh-rsa a"]}`))
-		if got, err := c.SSHKeys.Get(t.Context()); err != nil || !slices.Equal(got, []string{"ssh-rsa a"}) {
-			t.Errorf("got %v, %v", got, err)
-		}
+		must.Equal(t, must.Do(c.SSHKeys.Get(t.Context()))(t), []string{"ssh-rsa a"})
 		if _, err := c.SSHKeys.Set(t.Context(), nil); err != nil {
 			t.Error(err)
 		}

@@ -471,8 +471,6 @@ func TestRecentCreateToleratesNotFound(t *testing.T) {
 		id := s.add(map[string]any{"name": "v"})
 		c := s.open(t)
 		c.RestoreCreateTime(id, time.Now().Add(-10*time.Second))
-		if _, err := c.NetworkVolumes.Get(t.Context(), id); err != nil {
-			t.Error(err)
-		}
+		must.Do(c.NetworkVolumes.Get(t.Context(), id))(t)
 	})
 }

@@ -42,9 +42,7 @@ func TestEqualObjectThatWasThere(t *testing.T) {
 		matches := make(chan []api.ExistingMatch)
 		go func() { matches <- c.Templates.ExistingMatches(t.Context(), want) }()
 		synctest.Wait()
-		if _, err := c.RegistryAuths.Create(t.Context(), api.RegistryAuth{Name: "r", Username: "u", Password: "p"}); err != nil {
-			t.Error(err)
-		}
+		must.Do(c.RegistryAuths.Create(t.Context(), api.RegistryAuth{Name: "r", Username: "u", Password: "p"}))(t)
 		close(listed)
 		if got := <-matches; len(got) != 1 || got[0].ID != "old" {
 			t.Errorf("the plan finds %+v", got)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // stream answers with events, and waits after each; it then stays open for an hour.
@@ -94,10 +95,7 @@ func TestLogQuery(t *testing.T) {
 		{api.LogQuery{Tail: 7, For: time.Second, Source: "system"}, "source=system&tail=7"},
 		{api.LogQuery{Tail: 7, For: time.Second, Since: "2026-06-01T00:00:00Z"}, "since=2026-06-01T00%3A00%3A00Z"}, // tail would be ignored
 	} {
-		lines, err := c.WorkerLog(t.Context(), "e", "w", test.query)
-		if err != nil || len(lines) != 1 {
-			t.Errorf("%d lines, %v", len(lines), err)
-		}
+		must.Equal(t, len(must.Do(c.WorkerLog(t.Context(), "e", "w", test.query))(t)), 1, "lines")
 		same(t, d.last(t).path, "/v2/serverless/e/workers/w/logs")
 		same(t, d.last(t).query, test.want)
 	}
@@ -122,9 +120,7 @@ func TestLogThatFails(t *testing.T) {
 		runInBubble(t, name, func(t *testing.T) {
 			client, _ := deployPiped(t, api.V2, c.answer)
 			_, err := client.PodLog(t.Context(), "p", api.LogQuery{Tail: 5, For: time.Second})
-			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "/v2/pods/p/logs") {
-				t.Errorf("got %v, expected to read %q", err, c.says)
-			}
+			must.Fail(t, err, c.says, "/v2/pods/p/logs")
 		})
 	}
 }

@@ -200,9 +200,7 @@ func TestAllPages(t *testing.T) {
 			if path == "/v2/registries" { // a lost auth is created again: TestLostSecret
 				return
 			}
-			if id, err := kind.create(t.Context(), c); err != nil || id != "id2501" {
-				t.Errorf("the lost create is %q, %v", id, err)
-			}
+			must.Equal(t, must.Do(kind.create(t.Context(), c))(t), "id2501", "the lost create")
 		})
 	})
 }

@@ -38,9 +38,7 @@ func TestBlocks(t *testing.T) {
 			if *update {
 				must.Succeed(t, os.WriteFile(golden, out.Bytes(), 0o644))
 			}
-			if want, err := os.ReadFile(golden); err != nil || string(want) != out.String() {
-				t.Errorf("%s %v: got\n%s\nexpected %s: %v", file, args, out.String(), golden, err)
-			}
+			must.Equal(t, string(must.ReadFile(t, golden)), out.String(), file, args, golden)
 			if strings.Contains(out.String(), "hunter2") {
 				t.Errorf("%s %v: the blocks contain a password", file, args)
 			}
@@ -86,9 +84,7 @@ import {
 # Before the plan: terraform state rm 'module.a["x.y[0]"].runpod_pod.p[3]'
 # It has no name either: import it by the id that the API's list shows.
 `
-	if got, err := migrate.Blocks([]byte(state), false); err != nil || got != want {
-		t.Errorf("got %v\n%s\nexpected\n%s", err, got, want)
-	}
+	must.Equal(t, must.Do(migrate.Blocks([]byte(state), false))(t), want)
 }
 
 func TestInvalidInput(t *testing.T) {
@@ -122,9 +118,7 @@ func TestInvalidInput(t *testing.T) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
-	if got, err := migrate.Blocks([]byte(`{"values":{"root_module":{}}}`), false); err != nil || got != "# The state has no resource that this provider can take over.\n" {
-		t.Errorf("got %q, %v", got, err)
-	}
+	must.Equal(t, must.Do(migrate.Blocks([]byte(`{"values":{"root_module":{}}}`), false))(t), "# The state has no resource that this provider can take over.\n")
 }
 
 // A removed block has no keys, and there is one for all instances.
@@ -150,9 +144,7 @@ import {
   id = "p2"
 }
 `
-	if got, err := migrate.Blocks([]byte(state), true); err != nil || got != want {
-		t.Errorf("got %v\n%s\nexpected\n%s", err, got, want)
-	}
+	must.Equal(t, must.Do(migrate.Blocks([]byte(state), true))(t), want)
 }
 
 // PowerShell writes UTF-16 and byte order marks.
@@ -175,9 +167,7 @@ func TestEncodings(t *testing.T) {
 		"little endian":       wide(binary.LittleEndian, state),
 		"big endian":          wide(binary.BigEndian, state),
 	} {
-		if got, err := migrate.Blocks(text, false); err != nil || got != want {
-			t.Errorf("%s: %v, %s", name, err, got)
-		}
+		must.Equal(t, must.Do(migrate.Blocks(text, false))(t), want, name)
 	}
 }
 

@@ -47,8 +47,6 @@ func TestMatches(t *testing.T) {
 	} {
 		must.Equal(t, near.Matches(word, known), want, word)
 	}
-	if got := near.Matches("x", nil); len(got) != 0 {
-		t.Errorf("of none: %q", got)
-	}
+	must.Equal(t, near.Matches("x", nil), nil, "of none")
 	must.Equal(t, near.First([]string{"c", "b", "a", "a", "f", "e", "d"}), []string{"a", "b", "c", "d", "e"}, "first")
 }

@@ -49,7 +49,7 @@ func FuzzKeysFile(f *testing.F) {
 	dir := f.TempDir()
 	file := apikey.At(dir)
 	added := must.Do(file.Add(apikey.Key{Name: "name", Endpoints: []string{"ep"}}))(f)
-	good := must.Do(os.ReadFile(filepath.Join(dir, apikey.FileName)))(f)
+	good := must.ReadFile(f, filepath.Join(dir, apikey.FileName))
 	hash := string(good[bytes.Index(good, []byte(`"sha256": "`))+11:][:64])
 	fuzz.Run(f, func(t *testing.T, text string) {
 		dir := t.TempDir()

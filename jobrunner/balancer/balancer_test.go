@@ -3,7 +3,6 @@ package balancer
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -160,9 +159,7 @@ func TestAClientThatGoesAwayEndsTheRequest(t *testing.T) {
 	if err == nil {
 		resp.Body.Close()
 	}
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	must.FailWith(t, err, context.Canceled)
 	<-ended
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // For any path, the key is checked against the endpoint in the path, and the worker gets the
@@ -22,9 +23,7 @@ func FuzzSplit(f *testing.F) {
 		}
 		out := url.URL{Path: to.path, RawPath: to.raw}
 		raw := out.EscapedPath()
-		if again, err := url.PathUnescape(raw); err != nil || again != to.path {
-			t.Errorf("%q is sent on as %q", rest, raw)
-		}
+		must.Equal(t, must.Do(url.PathUnescape(raw))(t), to.path, rest, "is sent on as", raw)
 		if i := strings.IndexByte(u.EscapedPath()[len("/v2/"):], '/'); i >= 0 && !strings.Contains(endpoint, "%") && u.RawPath != "" && strings.EqualFold(u.EscapedPath()[4:4+i], endpoint) && raw != u.EscapedPath()[4+i:] {
 			t.Errorf("%q is sent on as %q", rest, raw)
 		}

@@ -338,8 +338,7 @@ func checkHistories(t *testing.T, database func(t *testing.T) sqldb.Config) {
 			config := database(t)
 			synctest.Test(t, func(t *testing.T) {
 				defer func() { failed = recover() }()
-				db, err := sqldb.Open(t.Context(), config)
-				must.Succeed(t, err)
+				db := must.Do(sqldb.Open(t.Context(), config))(t)
 				h := &history{T: rt, ctx: t.Context(), db: db, clock: new(clock.Clock)}
 				for p := range h.meters {
 					h.open(p)

@@ -39,9 +39,7 @@ func TestSelection(t *testing.T) {
 		if !slices.Equal(pools, c.pools) || !slices.Equal(excluded, c.excluded) {
 			t.Errorf("%q: pools %q less %q", c.types, pools, excluded)
 		}
-		if selected := catalog.Builtin().TypesIn(pools, excluded); !slices.Equal(selected, c.selected) {
-			t.Errorf("%q: pools select %q", c.types, selected)
-		}
+		must.Equal(t, catalog.Builtin().TypesIn(pools, excluded), c.selected, c.types, "pools select")
 	}
 	if got := catalog.Builtin().TypesIn([]string{"NO_POOL", "ADA_24", "ADA_24"}, nil); len(got) != 2 {
 		t.Errorf("unknown and repeated pools: %q", got)

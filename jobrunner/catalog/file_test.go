@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -214,10 +213,8 @@ func TestInvalidFile(t *testing.T) {
 
 func TestExampleIsRead(t *testing.T) {
 	name := filepath.Join("..", "..", "examples", "catalog.yaml")
-	data := must.Do(os.ReadFile(name))(t)
-	if _, err := parse(name, data); err != nil {
-		t.Error(err)
-	}
+	data := must.ReadFile(t, name)
+	must.Do(parse(name, data))(t)
 }
 
 func TestUSD(t *testing.T) {

@@ -61,15 +61,9 @@ func TestJumpOfAnotherClock(t *testing.T) {
 			{12*time.Hour + time.Second, 0, 10*time.Hour + time.Second, 12*time.Hour + time.Second},
 			{10*time.Hour + time.Second, -2 * time.Hour, 10*time.Hour + time.Second, 10*time.Hour + time.Second},
 		} {
-			if jump := c.Correct(step.behind); jump != step.jump {
-				t.Errorf("behind by %s: noticed a jump by %s, not %s", step.behind, jump, step.jump)
-			}
-			if now := c.Now().Sub(start); now != step.now {
-				t.Errorf("behind by %s: now is %s, not %s", step.behind, now, step.now)
-			}
-			if wall := c.Wall().Sub(start); wall != step.wall {
-				t.Errorf("behind by %s: the time of day is %s, not %s", step.behind, wall, step.wall)
-			}
+			must.Equal(t, c.Correct(step.behind), step.jump, "behind by", step.behind, "noticed a jump by")
+			must.Equal(t, c.Now().Sub(start), step.now, "behind by", step.behind, "now")
+			must.Equal(t, c.Wall().Sub(start), step.wall, "behind by", step.behind, "the time of day")
 		}
 	})
 }

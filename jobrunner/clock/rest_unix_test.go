@@ -36,10 +36,6 @@ func TestSystemCallIsNotAtRest(t *testing.T) {
 			t.Fatal("a process is at rest while a goroutine is in a system call")
 		}
 	}
-	if err := syscall.Close(pipe[1]); err != nil {
-		t.Error(err)
-	}
-	if err := <-read; err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, syscall.Close(pipe[1]))
+	must.Succeed(t, <-read)
 }

@@ -50,9 +50,7 @@ func testBatches(t *tester) {
 		t.Fatalf("added %q, %v", added, err)
 	}
 	must.Do(t.RemoveRequest(t.ctx, "ep", b.ID, added[1]))(t)
-	if _, err := t.RemoveRequest(t.ctx, "ep", b.ID, added[1]); !errors.Is(err, engine.ErrNoRequest) {
-		t.Errorf("the same call again: %v", err)
-	}
+	must.FailWith(t, must.Err(t.RemoveRequest(t.ctx, "ep", b.ID, added[1])), engine.ErrNoRequest, "the same call again")
 	t.batchIs(b.ID, "DRAFT 4 0 0 0")
 	t.takeNoneOf(takeFromBatch)
 	t.restart()
@@ -88,9 +86,7 @@ func testBatches(t *tester) {
 	t.advance(24 * time.Hour)
 	t.batchIs(b.ID, "FINALIZED 4 0 2 2") // results are kept
 	t.advance(7 * 24 * time.Hour)
-	if _, err := t.Batch(t.ctx, "ep", b.ID); !errors.Is(err, engine.ErrNoBatch) {
-		t.Errorf("after its retention: %v", err)
-	}
+	must.FailWith(t, must.Err(t.Batch(t.ctx, "ep", b.ID)), engine.ErrNoBatch, "after its retention")
 }
 
 // Queued requests are cancelled. Once the running requests have ended, the batch has ended.
@@ -127,9 +123,7 @@ func testBatchDrains(t *tester) {
 		t.batchIs(b.ID, string(verdict)+" 3 0 1 0")
 		t.requestsAre(b.ID, "COMPLETED 1", "CANCELLED", "CANCELLED")
 		must.Succeed(t, t.DropEndpoint(t.ctx, "ep"))
-		if _, err := t.Batch(t.ctx, "ep", b.ID); !errors.Is(err, engine.ErrNoBatch) {
-			t.Errorf("a batch of a deleted endpoint: %v", err)
-		}
+		must.FailWith(t, must.Err(t.Batch(t.ctx, "ep", b.ID)), engine.ErrNoBatch, "a batch of a deleted endpoint")
 	}
 	draft, err := t.CreateBatch(t.ctx, "ep", inputs(1))
 	if err == nil {
@@ -169,9 +163,7 @@ func testBatchLimits(t *tester) {
 		}
 	}
 	full()
-	if _, err := t.CreateBatch(t.ctx, "other", nil); err != nil {
-		t.Error(err)
-	}
+	must.Do(t.CreateBatch(t.ctx, "other", nil))(t)
 	if _, _, err := t.AddRequests(t.ctx, "ep", ids[0], inputs(engine.MaxBatchRequests)); !errors.As(err, &refused) {
 		t.Errorf("too many requests: %v", err)
 	}
@@ -183,9 +175,7 @@ func testBatchLimits(t *tester) {
 	must.Do(t.FinalizeBatch(t.ctx, "ep", ids[1]))(t)
 	full()
 	t.report(t.take(takeFromBatch).Ref, engine.Fail("no", nil), engine.Accepted)
-	if _, err := t.CreateBatch(t.ctx, "ep", nil); err != nil {
-		t.Error(err)
-	}
+	must.Do(t.CreateBatch(t.ctx, "ep", nil))(t)
 	full()
 	must.Do(t.CancelBatch(t.ctx, "ep", ids[2]))(t)
 	batches, total, err := t.Batches(t.ctx, "ep", 1, 2)

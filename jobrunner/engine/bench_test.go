@@ -71,8 +71,7 @@ func benchmarkJobs(b *testing.B, dir string, wait bool) {
 	}
 	clients.Wait()
 	for {
-		n, err := e.CountsNow(b.Context(), "ep")
-		must.Succeed(b, err)
+		n := must.Do(e.CountsNow(b.Context(), "ep"))(b)
 		if n.InQueue+n.InProgress == 0 {
 			break
 		}

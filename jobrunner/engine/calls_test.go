@@ -140,10 +140,8 @@ func testCallQueues(t *tester) {
 		}
 	}
 	for _, host := range []string{"h2", "h1"} {
-		call, err := t.ClaimCall(t.ctx, all[3], []engine.BusyHost{{Owner: "b", Host: host}}, claim)
-		if err != nil || (call == nil) != (host == "h2") {
-			t.Errorf("with %s busy: got %+v, %v", host, call, err)
-		}
+		call := must.Do(t.ClaimCall(t.ctx, all[3], []engine.BusyHost{{Owner: "b", Host: host}}, claim))(t)
+		must.Equal(t, call == nil, host == "h2", host, "busy", call)
 	}
 	later := claim.Milliseconds() + 6
 	queues(nil, fmt.Sprintf("/e1 in %d ms", later), "a/e1 in 3 ms", fmt.Sprintf("b/e1 in %d ms", later), fmt.Sprintf("b/e2 in %d ms", later))

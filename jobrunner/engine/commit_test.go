@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -17,9 +18,7 @@ func TestLostReplyToACommit(t *testing.T) {
 	n := startNode(t, sqldb.Config{URL: proxyURL, NoHints: true}, never) // no poll: it would commit in between
 	expectUnknown := func(what string, err error) {
 		t.Helper()
-		if !errors.Is(err, sqldb.ErrUnavailable) {
-			t.Errorf("%s: %v", what, err)
-		}
+		must.FailWith(t, err, sqldb.ErrUnavailable, what)
 	}
 	for round := range 5 {
 		id := n.submit(engine.NewJob{})

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"log/slog"
 	"os"
@@ -217,9 +216,7 @@ func (t *tester) is(id string, want engine.State) engine.Job {
 	t.Helper()
 	job, err := t.Get(t.ctx, "ep", id)
 	if want == "" {
-		if !errors.Is(err, engine.ErrNotFound) {
-			t.Errorf("job %s is %s, %v; want none", id, job.State, err)
-		}
+		must.FailWith(t, err, engine.ErrNotFound, "job", id, job.State, "want none")
 		return engine.Job{}
 	}
 	if err != nil || job.State != want || job.Delay < 0 || job.Execution < 0 {

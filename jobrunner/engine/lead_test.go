@@ -13,15 +13,13 @@ import (
 // takeBy takes a job under a lead, which may be outdated.
 func (n *node) takeBy(l engine.Lead) (got bool) {
 	n.Helper()
-	jobs, err := n.Take(n.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1, Lead: l})
-	must.Succeed(n, err)
+	jobs := must.Do(n.Take(n.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1, Lead: l}))(n)
 	return len(jobs) > 0
 }
 
 func (n *node) claim() (l engine.Lead, ok bool) {
 	n.Helper()
-	leads, err := n.Claim(n.ctx, "ep")
-	must.Succeed(n, err)
+	leads := must.Do(n.Claim(n.ctx, "ep"))(n)
 	l, ok = leads["ep"]
 	return l, ok
 }

@@ -63,9 +63,7 @@ func checkFirstStart(t *testing.T, e *engine.Engine, ep string) {
 	if err != nil || call == nil || call.URL != "http://127.0.0.1:9/hook" || string(call.Job.Output) != `"hooked"` || string(call.Input) != `{"prompt":"recorded"}` {
 		t.Errorf("the call is %+v, %v", call, err)
 	}
-	if err := e.Called(t.Context(), call, time.Time{}); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, e.Called(t.Context(), call, time.Time{}))
 	jobs, err := e.Take(t.Context(), engine.Take{Endpoint: ep, Worker: "w", Max: 3})
 	var got []string
 	for _, job := range jobs {
@@ -77,9 +75,7 @@ func checkFirstStart(t *testing.T, e *engine.Engine, ep string) {
 	}
 	for i, r := range []engine.Report{engine.Chunk([]byte("1"), nil), engine.Done([]byte("2"))} {
 		for _, job := range jobs[:1+i] {
-			if d, err := e.Report(t.Context(), job.Ref, r); err != nil || d != engine.Accepted {
-				t.Errorf("the report returned %v, %v", d, err)
-			}
+			must.Equal(t, must.Do(e.Report(t.Context(), job.Ref, r))(t), engine.Accepted, "the report returned")
 		}
 	}
 	if _, chunks, _, err := e.Drain(t.Context(), ep, jobs[0].ID); err != nil || fmt.Sprintf("%s", chunks) != `[{"output":1}]` {

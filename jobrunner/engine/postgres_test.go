@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -57,9 +56,7 @@ func (n *node) work(ctx context.Context, k engine.Take, done func(engine.Taken))
 	for {
 		taken, err := n.TakeOrWait(ctx, k)
 		if err != nil {
-			if !errors.Is(err, context.Canceled) {
-				n.Error(err)
-			}
+			must.FailWith(n, err, context.Canceled)
 			return
 		}
 		for _, job := range taken {
@@ -222,9 +219,7 @@ func TestSharedStops(t *testing.T) {
 			if wantB == engine.InQueue {
 				want = 1
 			}
-			if job := third.is(idB, wantB); job.Retries != want {
-				t.Errorf("%d retries were used up, want %d", job.Retries, want)
-			}
+			must.Equal(t, third.is(idB, wantB).Retries, want, "retries were used up")
 		}
 		time.Sleep(time.Minute + time.Second/4) // between two polls: the database may commit a heartbeat after the cut
 		expectStates(engine.InProgress)
@@ -243,9 +238,7 @@ func TestSharedStops(t *testing.T) {
 		third.is(idB, engine.InProgress)
 
 		a.stop()
-		if job := third.is(idA, engine.InQueue); job.Retries != 0 {
-			t.Errorf("a process that stopped used up %d retries", job.Retries)
-		}
+		must.Equal(t, third.is(idA, engine.InQueue).Retries, 0, "a process that stopped used up", "retries")
 		third.stop()
 		b.is(idB, engine.InQueue)
 	})
@@ -262,9 +255,7 @@ func TestSharedOutage(t *testing.T) {
 		for range 3 {
 			time.Sleep(3 * time.Second)
 			proxy.Cut()
-			if _, err := a.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte("{}")}); !errors.Is(err, sqldb.ErrUnavailable) {
-				t.Errorf("a submission during an outage of the database: %v", err)
-			}
+			must.FailWith(t, must.Err(a.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte("{}")})), sqldb.ErrUnavailable, "a submission during an outage of the database")
 			time.Sleep(time.Minute)
 			proxy.Mend(t)
 		}

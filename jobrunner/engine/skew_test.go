@@ -35,9 +35,7 @@ func TestPurgeBetweenClocks(t *testing.T) {
 			}
 			waiting := []string{c.queued.submit(engine.NewJob{}), c.queued.submit(engine.NewJob{}), failed}
 			must.Do(c.queued.Retry(t.Context(), "ep", failed))(t)
-			if removed, err := c.purging.Purge(t.Context(), "ep"); err != nil || removed != len(waiting) {
-				t.Errorf("%s: removed %d, %v; want %d", c.name, removed, err, len(waiting))
-			}
+			must.Equal(t, must.Do(c.purging.Purge(t.Context(), "ep"))(t), len(waiting), c.name, "removed")
 			for _, n := range []*node{c.queued, c.purging} {
 				for _, id := range waiting {
 					if job, err := n.Get(t.Context(), "ep", id); err == nil {

@@ -202,9 +202,7 @@ func TestTallies(t *testing.T) {
 				must.Succeed(t, db.Close())
 				db = must.Do(sqldb.Open(t.Context(), at))(t)
 			}
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
+			must.Succeed(t, db.Close())
 		})
 	}
 }

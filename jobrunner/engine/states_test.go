@@ -84,9 +84,7 @@ func testOrder(t *tester) {
 	if jobs, err = t.Take(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 15}); err != nil || len(jobs) != 5 {
 		t.Errorf("took %d, %v; want the last 5", len(jobs), err)
 	}
-	if job := t.take(engine.Take{Endpoint: "other"}); job.ID != other {
-		t.Errorf("the other endpoint returned %s", job.ID)
-	}
+	must.Equal(t, t.take(engine.Take{Endpoint: "other"}).ID, other, "the other endpoint returned")
 }
 
 func testCancel(t *tester) {
@@ -106,9 +104,7 @@ func testCancel(t *tester) {
 	running := t.submit(engine.NewJob{})
 	job := t.take(engine.Take{})
 	t.advance(2 * time.Second)
-	if job := cancel(running, engine.Cancelled); job.Execution != 2*time.Second {
-		t.Errorf("ran for %s", job.Execution)
-	}
+	must.Equal(t, cancel(running, engine.Cancelled).Execution, 2*time.Second, "ran for")
 	t.report(job.Ref, engine.Done([]byte(`1`)), engine.Stale)
 	if job := t.is(running, engine.Cancelled); job.Output != nil {
 		t.Errorf("output %s after the cancellation", job.Output)
@@ -128,13 +124,9 @@ func testCancel(t *tester) {
 	cancel(late, engine.TimedOut)
 
 	for _, id := range []string{"unknown", ""} {
-		if _, err := t.Cancel(t.ctx, "ep", id); !errors.Is(err, engine.ErrNotFound) {
-			t.Errorf("cancel of %q: %v", id, err)
-		}
+		must.FailWith(t, must.Err(t.Cancel(t.ctx, "ep", id)), engine.ErrNotFound, "cancel of", id)
 	}
-	if _, err := t.Cancel(t.ctx, "other", t.submit(engine.NewJob{})); !errors.Is(err, engine.ErrNotFound) {
-		t.Errorf("cancel through another endpoint: %v", err)
-	}
+	must.FailWith(t, must.Err(t.Cancel(t.ctx, "other", t.submit(engine.NewJob{}))), engine.ErrNotFound, "cancel through another endpoint")
 }
 
 // A report counts only for its own take, and only while that runs.
@@ -230,9 +222,7 @@ func testRetry(t *tester) {
 	t.counts(engine.Counts{InQueue: 2, Failed: 1, Retried: 1})
 
 	t.advance(3 * time.Second)
-	if got := t.take(engine.Take{}); got.ID != other {
-		t.Error("the retried job went to the head of the queue")
-	}
+	must.Equal(t, t.take(engine.Take{}).ID, other, "the retried job went to the head of the queue")
 	again := t.take(engine.Take{})
 	if again.ID != id || string(again.Input) != string(input) || string(again.Rest) != `{"policy":{}}` || again.Retries != 0 || again.Delay != 3*time.Second {
 		t.Errorf("the second take: %+v", again)
@@ -263,21 +253,15 @@ func testRetry(t *tester) {
 	t.advance(50*time.Second - ms)
 	t.is(id, engine.InQueue)
 	t.advance(ms)
-	if _, err := t.Retry(t.ctx, "ep", id); !errors.Is(err, engine.ErrNotFound) {
-		t.Errorf("retry after the ttl: %v", err)
-	}
+	must.FailWith(t, must.Err(t.Retry(t.ctx, "ep", id)), engine.ErrNotFound, "retry after the ttl")
 	id = t.submit(engine.NewJob{})
-	if _, err := t.Retry(t.ctx, "other", id); !errors.Is(err, engine.ErrNotFound) {
-		t.Errorf("a retry through another endpoint: %v", err)
-	}
+	must.FailWith(t, must.Err(t.Retry(t.ctx, "other", id)), engine.ErrNotFound, "a retry through another endpoint")
 	must.Do(t.Cancel(t.ctx, "ep", id))(t)
 	t.noRetry(id, engine.Cancelled)
 	id = t.submit(engine.NewJob{})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("x", nil), engine.Accepted)
 	t.advance(30 * time.Minute)
-	if _, err := t.Retry(t.ctx, "ep", id); !errors.Is(err, engine.ErrNotFound) {
-		t.Errorf("retry after the retention: %v", err)
-	}
+	must.FailWith(t, must.Err(t.Retry(t.ctx, "ep", id)), engine.ErrNotFound, "retry after the retention")
 }
 
 func testPurge(t *tester) {
@@ -311,9 +295,7 @@ func testPurge(t *tester) {
 	t.is(running, engine.InProgress)
 	t.is(failed, engine.Failed)
 	t.report(job.Ref, engine.Done([]byte(`1`)), engine.Accepted)
-	if job, err := t.Get(t.ctx, "other", other); err != nil || job.State != engine.InQueue {
-		t.Errorf("the other endpoint's job is %s, %v", job.State, err)
-	}
+	must.Equal(t, must.Do(t.Get(t.ctx, "other", other))(t).State, engine.InQueue, "the other endpoint's job")
 	purge(0)
 	t.submit(engine.NewJob{})
 	purge(1)

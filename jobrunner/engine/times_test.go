@@ -1,10 +1,10 @@
 package engine_test
 
 import (
-	"errors"
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
@@ -38,9 +38,7 @@ func testTTL(t *tester) {
 			rest -= 5 * time.Second
 		}
 		t.at(id, rest, state, "")
-		if _, err := t.Cancel(t.ctx, "ep", id); !errors.Is(err, engine.ErrNotFound) {
-			t.Errorf("cancel of a job whose ttl passed: %v", err)
-		}
+		must.FailWith(t, must.Err(t.Cancel(t.ctx, "ep", id)), engine.ErrNotFound, "cancel of a job whose ttl passed")
 		t.takeNone()
 	}
 	t.counts(engine.Counts{Completed: 1, Failed: 1})
@@ -60,9 +58,7 @@ func testSevenDays(t *tester) {
 	const day = 24 * time.Hour
 	id := t.submit(engine.NewJob{TTL: 7 * day, Timeout: 7 * day})
 	t.advance(2 * day)
-	if job := t.take(engine.Take{}); job.Delay != 2*day {
-		t.Errorf("waited %s", job.Delay)
-	}
+	must.Equal(t, t.take(engine.Take{}).Delay, 2*day, "waited")
 	t.at(id, 5*day, engine.InProgress, "")
 }
 
@@ -77,9 +73,7 @@ func testSetTTL(t *tester) {
 	t.advance(4 * time.Second)
 	set(id, 10*time.Second)
 	t.at(id, 6*time.Second, engine.InQueue, "")
-	if err := t.SetTTL(t.ctx, "ep", id, time.Hour); !errors.Is(err, engine.ErrNotFound) {
-		t.Errorf("setting the ttl of a deleted job: %v", err)
-	}
+	must.FailWith(t, t.SetTTL(t.ctx, "ep", id, time.Hour), engine.ErrNotFound, "setting the ttl of a deleted job")
 
 	// A longer ttl, and one that is over already.
 	id = t.submit(engine.NewJob{TTL: 10 * time.Second})

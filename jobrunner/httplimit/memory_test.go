@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
@@ -27,9 +28,7 @@ func reserve(t *testing.T, m *httplimit.Memory, bytes int64) *httplimit.Hold {
 
 func expectFull(t *testing.T, m *httplimit.Memory, bytes int64) {
 	t.Helper()
-	if _, err := m.Reserve(bytes); !errors.Is(err, httplimit.ErrMemory) {
-		t.Errorf("reserving %d: %v, expected ErrMemory", bytes, err)
-	}
+	must.FailWith(t, must.Err(m.Reserve(bytes)), httplimit.ErrMemory, "reserving", bytes, "expected ErrMemory")
 }
 
 func TestMemory(t *testing.T) {
@@ -87,9 +86,7 @@ func TestMemoryWait(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := m.Wait(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
-		}
+		must.FailWith(t, must.Err(m.Wait(ctx, 1)), context.DeadlineExceeded)
 		a.Release()
 		reserve(t, m, 100) // waiters that gave up reserve nothing
 	})

@@ -2,10 +2,10 @@ package jobapi
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -45,13 +45,9 @@ func TestEndpointsAreInvalidated(t *testing.T) {
 	expect(3, 5)
 	q.uncached = false
 	e.Type = store.LoadBalancer
-	if _, err := q.Find(t.Context(), "ep"); !errors.Is(err, ErrNoEndpoint) {
-		t.Errorf("a load balancer: %v", err)
-	}
+	must.FailWith(t, must.Err(q.Find(t.Context(), "ep")), ErrNoEndpoint, "a load balancer")
 	missing = store.ErrNotFound
-	if _, err := q.Find(t.Context(), "ep"); !errors.Is(err, ErrNoEndpoint) {
-		t.Errorf("no endpoint: %v", err)
-	}
+	must.FailWith(t, must.Err(q.Find(t.Context(), "ep")), ErrNoEndpoint, "no endpoint")
 }
 
 // Requests share reads of an endpoint, and each sees the changes made before it.

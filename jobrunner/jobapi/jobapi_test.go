@@ -108,9 +108,7 @@ func TestWaitOutOfBounds(t *testing.T) {
 				t.Errorf("wait=%s: %d %s", wait, a.status, a.raw)
 			}
 		}
-		if got := d.engine.Counts("ep"); got.InQueue != 0 {
-			t.Errorf("%d jobs were made", got.InQueue)
-		}
+		must.Equal(t, d.engine.Counts("ep").InQueue, 0, "jobs were made")
 	})
 }
 
@@ -302,9 +300,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("requests without a key had an effect: %+v", got)
 		}
 		for _, value := range []string{"Bearer the-key", "bearer the-key", "BEARER  the-key", "the-key"} {
-			if a := d.do("GET", "/v2/ep/health", "", "Authorization", value); a.status != 200 {
-				t.Errorf("with %q: %d", value, a.status)
-			}
+			must.Equal(t, d.do("GET", "/v2/ep/health", "", "Authorization", value).status, 200, value)
 		}
 	})
 }
@@ -359,9 +355,7 @@ func TestSubmitWhileEndpointIsDeleted(t *testing.T) {
 			if a := d.do("POST", "/v2/going/"+path, `{"input": {}}`); a.status != 404 {
 				t.Errorf("%s: %d %s", path, a.status, a.raw)
 			}
-			if got := d.engine.Counts("going"); got.InQueue != 0 {
-				t.Errorf("%s left %d jobs", path, got.InQueue)
-			}
+			must.Equal(t, d.engine.Counts("going").InQueue, 0, path, "left", "jobs")
 		}
 	})
 }

@@ -83,9 +83,7 @@ func TestRateLimits(t *testing.T) {
 			if a := d.do(next.method, "/v2/ep/"+next.path, next.body); a.status == 429 {
 				t.Errorf("%s: %s suffers: %s", path, next.path, a.raw)
 			}
-			if a := d.do("GET", "/v2/ep/health", ""); a.status != 200 {
-				t.Errorf("%s: health answers %d", path, a.status)
-			}
+			must.Equal(t, d.do("GET", "/v2/ep/health", "").status, 200, path, "health answers")
 			sleep(0.5)
 			if _, after := d.countAccepted(op.method, path, op.body); after != "10" {
 				t.Errorf("%s: after 0.5 s Retry-After was %q", path, after)

@@ -191,9 +191,7 @@ func TestOpenAICancels(t *testing.T) {
 		disconnect()
 		resp.Body.Close()
 		synctest.Wait()
-		if got, err := d.engine.Get(t.Context(), "ep", (<-jobs).ID); err != nil || got.State != engine.Cancelled {
-			t.Errorf("after the client left the job is %s, %v", got.State, err)
-		}
+		must.Equal(t, must.Do(d.engine.Get(t.Context(), "ep", (<-jobs).ID))(t).State, engine.Cancelled, "after the client left the job")
 
 		start := now()
 		a := d.do("POST", chatRoute, "{}") // without a worker

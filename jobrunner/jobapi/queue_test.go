@@ -20,9 +20,7 @@ func TestRetry(t *testing.T) {
 			if a := d.do("POST", "/v2/ep/retry/"+id, ""); a.status != 400 || !strings.Contains(a.raw, status) {
 				t.Errorf("retry of a job that is %s answered %d %s", status, a.status, a.raw)
 			}
-			if after := d.status(id); after.raw != before.raw {
-				t.Errorf("a rejected retry changed the job to %s from %s", after.raw, before.raw)
-			}
+			must.Equal(t, d.status(id).raw, before.raw, "a rejected retry changed the job to", "from")
 		}
 		id := d.submit(`{"input": {"n": 1}}`)
 		refused(id, "IN_QUEUE")
@@ -35,9 +33,7 @@ func TestRetry(t *testing.T) {
 		if want := fmt.Sprintf(`{"id":%q,"status":"IN_QUEUE"}`, id); a.status != 200 || a.raw != want || d.queued.Load() != before+1 {
 			t.Fatalf("retry answered %d %s; the pools were notified %d times", a.status, a.raw, d.queued.Load()-before)
 		}
-		if got := d.status(id); got.raw != a.raw {
-			t.Errorf("after the retry it is %s", got.raw)
-		}
+		must.Equal(t, d.status(id).raw, a.raw, "after the retry it")
 		sleep(2)
 		job = d.take("ep")
 		must.Equal(t, string(job.Input), `{"n": 1}`, "the input is now", job.Input)
@@ -143,9 +139,7 @@ func TestRequests(t *testing.T) {
 			sleep(10)
 			return all
 		}
-		if got := list(); len(got) != 0 {
-			t.Errorf("without requests the list has %v", got)
-		}
+		must.Equal(t, list(), nil, "without requests the list")
 		large := d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Done([]byte(`"`+strings.Repeat("x", 65535)+`"`)))
 		var ids []string
@@ -179,8 +173,6 @@ func TestRequests(t *testing.T) {
 		if got := list()[98].(map[string]any); got["status"] != "TIMED_OUT" || got["executionTime"] != 600000.0 {
 			t.Errorf("the job whose time is over: %v", got)
 		}
-		if a := d.do("GET", "/v2/short/requests", ""); a.raw != `{"requests":[]}` {
-			t.Errorf("another endpoint shows %s", a.raw)
-		}
+		must.Equal(t, d.do("GET", "/v2/short/requests", "").raw, `{"requests":[]}`, "another endpoint shows")
 	})
 }

@@ -225,9 +225,7 @@ func TestLiveRoutes(t *testing.T) {
 			t.Errorf("POST to /stream in the described dialect: %d %s", a.status, a.raw)
 		}
 		for _, path := range []string{"/live/v2/ep/status/" + id, "/v2/ep/retry/" + id, "/v2/ep/stream/" + id, "/v2/ep/purge-queue", "/v2/ep/requests", "/v2/ep/openai/v1/models"} {
-			if a := d.do("GET", path, "", "Authorization", ""); a.status != 401 {
-				t.Errorf("%s without a key: %d", path, a.status)
-			}
+			must.Equal(t, d.do("GET", path, "", "Authorization", "").status, 401, path, "without a key")
 		}
 	})
 }

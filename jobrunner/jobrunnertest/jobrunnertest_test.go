@@ -77,9 +77,7 @@ func TestAdvance(t *testing.T) {
 	if r := j.Wait(id, job); r.Status != "TIMED_OUT" {
 		t.Errorf("%+v", r)
 	}
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("expected the handler's context to end, got %v", err)
-	}
+	must.FailWith(t, <-ended, context.Canceled, "expected the handler's context to end")
 }
 
 // Programs of files and of a jobrunner.yaml's rules are workers too.

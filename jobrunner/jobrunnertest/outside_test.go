@@ -21,9 +21,9 @@ func TestOutsideModule(t *testing.T) {
 	dir := t.TempDir()
 	must.Succeed(t, os.CopyFS(dir, os.DirFS(filepath.Join(root, "examples/go-test"))))
 	// Users fetch this tree with the versions that it has.
-	mod := must.Do(os.ReadFile(filepath.Join(dir, "go.mod")))(t)
+	mod := must.ReadFile(t, filepath.Join(dir, "go.mod"))
 	write(t, filepath.Join(dir, "go.mod"), strings.Replace(string(mod), "=> ../..", "=> "+root, 1))
-	sums := must.Do(os.ReadFile(filepath.Join(root, "go.sum")))(t)
+	sums := must.ReadFile(t, filepath.Join(root, "go.sum"))
 	write(t, filepath.Join(dir, "go.sum"), string(sums))
 
 	packages := must.Do(gobuild.Tool(t.Context(), dir, "list", "-mod=mod", "-deps", "-test", "./..."))(t)
@@ -40,7 +40,5 @@ func TestOutsideModule(t *testing.T) {
 	if testing.Short() {
 		return // the rest compiles this module again, without cgo
 	}
-	if out, err := gobuild.Tool(t.Context(), dir, "test", "-mod=mod", "-trimpath", "-count=1", "-v", "./..."); err != nil || !strings.Contains(string(out), "--- PASS: TestShout") {
-		t.Errorf("%v\n%s", err, out)
-	}
+	must.Contain(t, string(must.Do(gobuild.Tool(t.Context(), dir, "test", "-mod=mod", "-trimpath", "-count=1", "-v", "./..."))(t)), "--- PASS: TestShout")
 }

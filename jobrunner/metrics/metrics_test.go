@@ -139,9 +139,7 @@ func TestScrape(t *testing.T) {
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
-	if err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, err)
 }
 
 // The series of a deleted endpoint are dropped, and those of the others stay.

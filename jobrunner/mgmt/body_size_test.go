@@ -46,12 +46,10 @@ func TestPodBodySize(t *testing.T) {
 // sendChunked creates a pod without a key and without Content-Length, and returns the status line.
 func (d *deployment) sendChunked(body string) string {
 	d.Helper()
-	conn, err := (&net.Dialer{}).DialContext(d.Context(), "tcp", strings.TrimPrefix(d.url, "http://"))
-	must.Succeed(d, err)
+	conn := must.Do((&net.Dialer{}).DialContext(d.Context(), "tcp", strings.TrimPrefix(d.url, "http://")))(d)
 	defer conn.Close()
 	go fmt.Fprintf(conn, "POST /v2/pods HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body)
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	must.Succeed(d, err)
+	line := must.Do(bufio.NewReader(conn).ReadString('\n'))(d)
 	return line
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 const smallCluster = `{"name":"c","type":"TRAINING","image":"i","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":3}}`
@@ -28,9 +30,7 @@ func TestClusterV2(t *testing.T) {
 	}
 	id, _ := created.get("id").(string)
 	path := "/v2/clusters/" + id
-	if got := d.mustSend(200, "GET", path, ""); got.text != created.text {
-		t.Errorf("got %s\nwant %s", got.text, created.text)
-	}
+	must.Equal(t, d.mustSend(200, "GET", path, "").text, created.text)
 	members := d.mustSend(200, "GET", path+"/pods", "")
 	for rank := range 3 {
 		at := fmt.Sprintf("pods.%d.", rank)
@@ -63,9 +63,7 @@ func TestClusterV2(t *testing.T) {
 	d.expectRefusal(422, "want true or false", "GET", "/v2/pods?includeClusterPods=1", "")
 	renamed := d.mustSend(200, "PATCH", path, `{"name":"d"}`)
 	d.expectMembers(renamed, map[string]string{"name": `"d"`, "pods.total": `3`, "id": `"` + id + `"`})
-	if again := d.mustSend(200, "GET", path+"/pods", ""); again.text != members.text {
-		t.Errorf("a rename changed the members:\n%s\n%s", members.text, again.text)
-	}
+	must.Equal(t, d.mustSend(200, "GET", path+"/pods", "").text, members.text, "a rename changed the members")
 	d.create("/v2/clusters", smallCluster)
 	d.expectMembers(d.mustSend(200, "GET", "/v2/clusters", ""), map[string]string{"clusters.0.name": `"d"`, "clusters.1.name": `"c"`, "clusters.1.pods.total": `3`, "clusters.2": ``})
 	d.mustSend(204, "DELETE", path, "")

@@ -113,8 +113,7 @@ func TestCommandOfTemplate(t *testing.T) {
 	d := deploy(t)
 	for kind, body := range map[string]string{"pods": `"gpu":{"id":"NVIDIA L4"}`, "serverless": `"gpu":{"pools":["ADA_24"]}`} {
 		for name, own := range map[string]string{"args": `"args":"x y"`, "lists": `"entrypoint":["e"],"cmd":["c"]`} {
-			template, err := json.Marshal(d.create("/v2/templates", `{"name":"`+kind+name+`","image":"i",`+own+`,"serverless":`+map[string]string{"pods": "false", "serverless": "true"}[kind]+"}"))
-			must.Succeed(t, err)
+			template := must.Do(json.Marshal(d.create("/v2/templates", `{"name":"`+kind+name+`","image":"i",`+own+`,"serverless":`+map[string]string{"pods": "false", "serverless": "true"}[kind]+"}")))(t)
 			had := map[string][2]string{"args": {`[]`, `["x","y"]`}, "lists": {`["e"]`, `["c"]`}}[name]
 			for more, want := range map[string][2]string{
 				``: had, `,"cmd":["d"]`: {had[0], `["d"]`}, `,"entrypoint":["f"]`: {`["f"]`, had[1]}, `,"args":"z"`: {`[]`, `["z"]`}, `,"args":""`: {`[]`, `[]`}, `,"cmd":[]`: {had[0], `[]`},

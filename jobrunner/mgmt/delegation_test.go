@@ -22,9 +22,7 @@ const (
 
 func TestDelegations(t *testing.T) {
 	d := deploy(t)
-	if list := d.mustSend(200, "GET", delegations, ""); list.text != `{"delegations":[]}`+"\n" {
-		t.Errorf("listed %s", list.text)
-	}
+	must.Equal(t, d.mustSend(200, "GET", delegations, "").text, `{"delegations":[]}`+"\n", "listed")
 	notBefore := time.Now().Add(-time.Second)
 	answer := d.mustSend(201, "POST", delegations, `{"resource":"`+ecrImage+`","name":"mine"}`)
 	id := answer.get("id").(string)
@@ -110,9 +108,7 @@ func TestInvalidDelegations(t *testing.T) {
 	for _, body := range []string{``, `{`, `{"resource":"` + ecrImage + `"`} {
 		d.expectRefusal(400, `"detail":`, "POST", delegations, body)
 	}
-	if list := d.mustSend(200, "GET", delegations, ""); list.text != `{"delegations":[]}`+"\n" {
-		t.Errorf("a refused body created %s", list.text)
-	}
+	must.Equal(t, d.mustSend(200, "GET", delegations, "").text, `{"delegations":[]}`+"\n", "a refused body created")
 	for _, c := range []struct{ method, path, allow string }{
 		{"DELETE", delegations, "GET, HEAD, POST"}, {"PATCH", delegations, "GET, HEAD, POST"}, {"GET", delegations + "/x", "DELETE"},
 	} {

@@ -37,9 +37,7 @@ var paths = func() (all []operation) {
 func TestAuthentication(t *testing.T) {
 	d := deploy(t)
 	for _, header := range []string{"Bearer " + testKey, "bearer " + testKey, "BEARER  " + testKey, testKey} {
-		if got := d.sendWith("GET", "/v2/templates", "", http.Header{"Authorization": {header}}); got.status != 200 {
-			t.Errorf("%q: %d", header, got.status)
-		}
+		must.Equal(t, d.sendWith("GET", "/v2/templates", "", http.Header{"Authorization": {header}}).status, 200, header)
 	}
 	for _, c := range append(paths, operation{"GET", "/v2/nothing"}, operation{"DELETE", "/v1/templates"}) {
 		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer wrong-key-value", "wrong-key-value", "Basic " + testKey, "Bearer " + testKey + "x"} {
@@ -65,9 +63,7 @@ func TestAuthentication(t *testing.T) {
 func TestEmptyKeyIsRejected(t *testing.T) {
 	d := deploy(t, func(c *mgmt.Config) { c.Keys = apikey.New("") })
 	for _, header := range []http.Header{{}, {"Authorization": {""}}, {"Authorization": {"Bearer "}}} {
-		if got := d.sendWith("GET", "/v2/templates", "", header); got.status != 401 {
-			t.Errorf("%v: %d", header, got.status)
-		}
+		must.Equal(t, d.sendWith("GET", "/v2/templates", "", header).status, 401, header)
 	}
 }
 
@@ -239,9 +235,7 @@ func TestForbiddenRequestsAreCounted(t *testing.T) {
 			t.Fatalf("%d %v, want 403 with %s", got.status, got.header, want)
 		}
 	}
-	if got := sendRestricted("/v2/templates"); got.status != 429 {
-		t.Errorf("one too many: %d", got.status)
-	}
+	must.Equal(t, sendRestricted("/v2/templates").status, 429, "one too many")
 	if got := sendRestricted("/v1/templates"); got.status != 403 || got.header.Get("RateLimit") != "" {
 		t.Errorf("version 1: %d %v", got.status, got.header)
 	}

@@ -14,9 +14,7 @@ func TestGlobalVolumes(t *testing.T) {
 	d.expectMembers(created, map[string]string{"name": `"data"`, "createdByUserId": `"default"`})
 	at := path + "/" + created.get("id").(string)
 	d.mustSend(201, "POST", path, `{"name":"data"}`) // names need not be unique
-	if got := d.mustSend(200, "GET", at, ""); got.text != created.text {
-		t.Errorf("read %s, created %s", got.text, created.text)
-	}
+	must.Equal(t, d.mustSend(200, "GET", at, "").text, created.text, "read", "created")
 	renamed := d.mustSend(200, "PATCH", at, `{"name":"other "}`)
 	d.expectMembers(renamed, map[string]string{"name": `"other"`})
 	must.Equal(t, renamed.get("createdAt"), created.get("createdAt"), "renamed", renamed.text)

@@ -67,18 +67,14 @@ func (d *deployment) sendWith(method, path string, body any, header http.Header)
 	d.Helper()
 	text, ok := body.(string)
 	if !ok {
-		encoded, err := json.Marshal(body)
-		must.Succeed(d, err)
+		encoded := must.Do(json.Marshal(body))(d)
 		text = string(encoded)
 	}
-	r, err := http.NewRequestWithContext(d.Context(), method, d.url+path, strings.NewReader(text))
-	must.Succeed(d, err)
+	r := must.Do(http.NewRequestWithContext(d.Context(), method, d.url+path, strings.NewReader(text)))(d)
 	r.Header = header
-	answer, err := http.DefaultClient.Do(r)
-	must.Succeed(d, err)
+	answer := must.Do(http.DefaultClient.Do(r))(d)
 	defer func() { _ = answer.Body.Close() }()
-	raw, err := io.ReadAll(answer.Body)
-	must.Succeed(d, err)
+	raw := must.Do(io.ReadAll(answer.Body))(d)
 	out := reply{status: answer.StatusCode, header: answer.Header, text: string(raw)}
 	if len(raw) > 0 && !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") {
 		if err := json.Unmarshal(raw, &out.body); err != nil {

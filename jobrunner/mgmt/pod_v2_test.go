@@ -135,9 +135,7 @@ func TestUpdatePodV2(t *testing.T) {
 	id := d.create("/v2/pods", `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4"},"env":{"A":"1"},"mounts":{"persistent":{"size":20,"path":"/w"}}}`)
 	path := "/v2/pods/" + id
 	before := d.mustSend(200, "GET", path, "")
-	if after := d.mustSend(200, "PATCH", path, `{}`); after.text != before.text {
-		t.Errorf("%s\n%s", before.text, after.text)
-	}
+	must.Equal(t, d.mustSend(200, "PATCH", path, `{}`).text, before.text)
 	d.expectMembers(d.mustSend(200, "PATCH", path, `{"name":"q","image":"j","args":"x","disk":8,"ports":["80/http"],"env":{"B":"2"},"registry":"`+registry+`","locked":true,"globalNetworking":true,"mounts":{"persistent":{"size":10,"path":"/v"}}}`), map[string]string{
 		"name": `"q"`, "image": `"j"`, "args": `"x"`, "disk": `8`, "ports": `["80/http"]`, "env": `{"B":"2"}`, "registry": fmt.Sprintf("%q", registry), "locked": `true`,
 		"mounts": `{"persistent":{"size":10,"path":"/v"}}`, "globalNetworking": `{"enabled":false}`, // before it joins the network
@@ -183,9 +181,7 @@ func TestPodActionsV2(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "POST", path+"/action", act("stop")), map[string]string{"status": `"EXITED"`, "actions": `["start","terminate"]`})
 	d.expectRefusal(409, "is EXITED and can't stop", "POST", path+"/action", act("stop"))
 	d.expectMembers(d.mustSend(200, "POST", path+"/action", act("start")), map[string]string{"status": `"PROVISIONING"`})
-	if got := d.mustSend(204, "POST", path+"/action", act("terminate")); got.text != "" {
-		t.Errorf("%s", got.text)
-	}
+	must.Equal(t, d.mustSend(204, "POST", path+"/action", act("terminate")).text, "")
 	d.expectRefusal(404, "not found", "GET", path, "")
 	d.expectRefusal(404, "not found", "DELETE", path, "")
 }

@@ -12,18 +12,14 @@ const secretsPath = "/v2/account/secrets"
 
 func TestSecrets(t *testing.T) {
 	d := deploy(t)
-	if list := d.mustSend(200, "GET", secretsPath, ""); list.text != `{"secrets":[]}`+"\n" {
-		t.Errorf("listed %s", list.text)
-	}
+	must.Equal(t, d.mustSend(200, "GET", secretsPath, "").text, `{"secrets":[]}`+"\n", "listed")
 	created := d.mustSend(201, "POST", secretsPath, `{"name":"Token","value":"planted-1","description":"of the registry"}`)
 	d.expectMembers(created, map[string]string{"name": `"Token"`, "description": `"of the registry"`})
 	at := secretsPath + "/" + created.get("id").(string)
 	if _, err := time.Parse(time.RFC3339, created.get("createdAt").(string)); err != nil || created.get("createdAt") != created.get("valueLastUpdatedAt") {
 		t.Errorf("created %s", created.text)
 	}
-	if got := d.mustSend(200, "GET", at, ""); got.text != created.text {
-		t.Errorf("read %s, created %s", got.text, created.text)
-	}
+	must.Equal(t, d.mustSend(200, "GET", at, "").text, created.text, "read", "created")
 	other := d.mustSend(201, "POST", secretsPath, `{"name":"token2","value":"planted-2"}`)
 	d.expectMembers(other, map[string]string{"description": ""})
 

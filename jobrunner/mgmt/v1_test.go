@@ -61,9 +61,7 @@ func TestTemplateV1(t *testing.T) {
 	if list := d.mustSend(200, "GET", "/v1/templates", ""); len(list.body.([]any)) != 2 {
 		t.Errorf("a rejected create created %s", list.text)
 	}
-	if deleted := d.mustSend(204, "DELETE", "/v1/templates/"+id, ""); deleted.text != "" {
-		t.Errorf("204 came with %q", deleted.text)
-	}
+	must.Equal(t, d.mustSend(204, "DELETE", "/v1/templates/"+id, "").text, "", "204 came with")
 	d.expectRefusal(400, "not found", "DELETE", "/v1/templates/"+id, "")
 	d.expectRefusal(404, "not found", "GET", "/v1/templates/"+id, "")
 	d.expectRefusal(404, "not found", "PATCH", "/v1/templates/"+id, "{}")
@@ -82,9 +80,7 @@ func TestNetworkVolumeV1(t *testing.T) {
 			d.expectRefusal(400, `"message":`, variant.method, path, fmt.Sprintf(`{"size":%d,"name":"changed"}`, invalidSize))
 		}
 		d.expectRefusal(400, `"message":`, variant.method, path, `{}`)
-		if after := d.mustSend(200, "GET", "/v1/networkvolumes/"+id, ""); after.text != before.text {
-			t.Errorf("rejected updates changed\n%s to\n%s", before.text, after.text)
-		}
+		must.Equal(t, d.mustSend(200, "GET", "/v1/networkvolumes/"+id, "").text, before.text, "rejected updates changed", "to")
 		d.expectMembers(d.mustSend(200, variant.method, path, fmt.Sprintf(`{"size":%d}`, size+1)),
 			map[string]string{"size": fmt.Sprint(size + 1), "name": `"v"`, "dataCenterId": `"EU-RO-1"`, "id": `"` + id + `"`})
 		d.expectMembers(d.mustSend(200, variant.method, path, `{"name":"w"}`), map[string]string{"size": fmt.Sprint(size + 1), "name": `"w"`})

@@ -1,7 +1,6 @@
 package pod
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +11,7 @@ import (
 
 // The table in the package's documentation is that of the code.
 func TestLifecycleIsDocumented(t *testing.T) {
-	source := must.Do(os.ReadFile("pod.go"))(t)
+	source := must.ReadFile(t, "pod.go")
 	lines := strings.Split(string(source), "\n")
 	first := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "//\t") && strings.Contains(l, " start ") })
 	if first < 0 {

@@ -108,12 +108,8 @@ func TestWriteBehindFails(t *testing.T) {
 	no := errors.New("no")
 	b.fail, b.due = no, 2
 	b.addAll("a", "b") // due
-	if err := b.Read(t.Context(), func(*sqldb.Reader) error { return nil }); !errors.Is(err, no) {
-		t.Errorf("a read: %v, expected %v", err, no)
-	}
-	if err := add(t.Context(), b.DB, "c", nil); !errors.Is(err, no) {
-		t.Errorf("a write: %v, expected %v", err, no)
-	}
+	must.FailWith(t, b.Read(t.Context(), func(*sqldb.Reader) error { return nil }), no, "a read")
+	must.FailWith(t, add(t.Context(), b.DB, "c", nil), no, "a write")
 	b.fail = nil
 	must.Equal(t, count(t, b.DB), 2, "notes")
 	b.isWritten("[a b]")

@@ -16,9 +16,7 @@ import (
 // Opening the database, Check and a backup detect damage, and say what to do.
 func TestDamageIsNoticed(t *testing.T) {
 	dir := t.TempDir()
-	if err := sqldb.Check(dir); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, sqldb.Check(dir))
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{Dir: dir}))(t)
 	must.Succeed(t, db.Migrate(t.Context(), "notes", schema))
 	must.Succeed(t, db.Write(t.Context(), func(tx *sqldb.Tx) error {
@@ -34,7 +32,7 @@ func TestDamageIsNoticed(t *testing.T) {
 	}
 	must.Succeed(t, db.Close())
 	file := filepath.Join(dir, "jobrunner.db")
-	text := must.Do(os.ReadFile(file))(t)
+	text := must.ReadFile(t, file)
 	at := bytes.Index(text, bytes.Repeat([]byte("x"), 100)) / 4096 * 4096
 	page, garbage := slices.Clone(text), bytes.Repeat([]byte("garbage"), 1000)
 	copy(page[at:], bytes.Repeat([]byte{0xff}, 4096))
@@ -53,7 +51,5 @@ func TestDamageIsNoticed(t *testing.T) {
 		}
 	}
 	must.Succeed(t, os.WriteFile(file, garbage, 0o600))
-	if err := sqldb.Backup(dir, t.TempDir()); err == nil || !strings.Contains(err.Error(), "is damaged") {
-		t.Errorf("backup of garbage: %v", err)
-	}
+	must.Fail(t, sqldb.Backup(dir, t.TempDir()), "is damaged")
 }

@@ -5,7 +5,6 @@ package sqldb_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
@@ -26,9 +25,7 @@ func TestFolderOfOthers(t *testing.T) {
 	}
 	rejected := func(want string) {
 		t.Helper()
-		if err := reopen(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
-		}
+		must.Fail(t, reopen(), want)
 	}
 	must.Succeed(t, reopen())
 	for path, mode := range map[string]os.FileMode{dir: 0o700, database: 0o600} {

@@ -112,12 +112,8 @@ func TestFullDiskOfServer(t *testing.T) {
 	pgtest.Exec(t, address, `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
 		$$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$`)
 	pgtest.Exec(t, address, `CREATE TRIGGER full_disk BEFORE INSERT ON notes FOR EACH ROW WHEN (NEW.name = 'big') EXECUTE FUNCTION full_disk()`)
-	if err := add(t.Context(), db, "big", nil); !errors.Is(err, sqldb.ErrFull) {
-		t.Errorf("a full disk: %v", err)
-	}
-	if err := add(t.Context(), db, "small", nil); err != nil {
-		t.Error(err)
-	}
+	must.FailWith(t, add(t.Context(), db, "big", nil), sqldb.ErrFull, "a full disk")
+	must.Succeed(t, add(t.Context(), db, "small", nil))
 }
 
 // Texts that PostgreSQL can't store are replaced.
@@ -142,14 +138,10 @@ func TestTexts(t *testing.T) {
 func TestAsynchronousCommitIsRejected(t *testing.T) {
 	address := pgtest.Start(t) + "&options=-c%20synchronous_commit%3Doff"
 	_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
-	if err == nil || !strings.Contains(err.Error(), "synchronous_commit is off") {
-		t.Errorf("opened, %v", err)
-	}
+	must.Fail(t, err, "synchronous_commit is off")
 	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: address, NoSync: true})
 	must.Succeed(t, err)
-	if err := db.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, db.Close())
 }
 
 // The error of an unavailable server names it without the password. The server is used again
@@ -217,21 +209,15 @@ func TestClosedServer(t *testing.T) {
 		}
 	}
 	db.Notify("nobody")
-	if err := add(t.Context(), db, "late", nil); !errors.Is(err, sqldb.ErrClosed) {
-		t.Errorf("write after close: %v", err)
-	}
-	if err := db.Read(t.Context(), func(*sqldb.Reader) error { return nil }); !errors.Is(err, sqldb.ErrClosed) {
-		t.Errorf("read after close: %v", err)
-	}
+	must.FailWith(t, add(t.Context(), db, "late", nil), sqldb.ErrClosed, "write after close")
+	must.FailWith(t, db.Read(t.Context(), func(*sqldb.Reader) error { return nil }), sqldb.ErrClosed, "read after close")
 }
 
 func TestCancelledWriteOnPostgres(t *testing.T) {
 	db := open(t, sqldb.Config{URL: pgtest.Start(t)})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := add(ctx, db, "withdrawn", nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("a write with a cancelled context: %v", err)
-	}
+	must.FailWith(t, add(ctx, db, "withdrawn", nil), context.Canceled, "a write with a cancelled context")
 	ctx, cancel = context.WithCancel(t.Context())
 	err := db.Write(ctx, func(tx *sqldb.Tx) error {
 		cancel() // too late: the write has started
@@ -319,7 +305,5 @@ func TestBehind(t *testing.T) {
 	if behind, err := open(t, sqldb.Config{URL: pgtest.Start(t)}).Behind(t.Context(), time.Now); err != nil || behind.Abs() > time.Second {
 		t.Errorf("behind PostgreSQL by %s, %v", behind, err)
 	}
-	if behind, err := open(t, sqldb.Config{}).Behind(t.Context(), time.Now); err != nil || behind != 0 {
-		t.Errorf("behind SQLite by %s, %v", behind, err)
-	}
+	must.Equal(t, must.Do(open(t, sqldb.Config{}).Behind(t.Context(), time.Now))(t), 0, "behind SQLite by")
 }

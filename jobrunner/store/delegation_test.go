@@ -27,7 +27,5 @@ func TestDelegationsOutliveARestart(t *testing.T) {
 	expectNotFound(t, s.DeleteDelegation(ctx, created[1].ID))
 	expectNotFound(t, s.DeleteRegistryAuth(ctx, created[0].ID))
 	expectNotFound(t, s.DeleteTemplate(ctx, created[0].ID))
-	if err := s.DeleteDelegation(ctx, created[0].ID); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, s.DeleteDelegation(ctx, created[0].ID))
 }

@@ -69,10 +69,8 @@ func TestSecretsAreEncrypted(t *testing.T) {
 	expectNowhere(t, copied)
 	shut()
 	expectNowhere(t, dir)
-	info, err := os.Stat(filepath.Join(dir, store.SecretKeyFile))
-	if err != nil || info.Mode().Perm()&0o077 != 0 {
-		t.Errorf("the key file: %v %v", info, err)
-	}
+	info := must.Do(os.Stat(filepath.Join(dir, store.SecretKeyFile)))(t)
+	must.Equal(t, info.Mode().Perm()&0o077, 0, "the key file", info)
 	s, _ = openSecrets(t, dir)
 	must.Equal(t, resolve(t, s, map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})["A"], planted+"2", "after a restart it resolves to")
 }
@@ -84,8 +82,7 @@ func expectNowhere(t *testing.T, dir string) {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must.Succeed(t, err)
+		text := must.ReadFile(t, file)
 		for _, form := range []string{planted, base64.StdEncoding.EncodeToString([]byte(planted))[:28]} {
 			if bytes.Contains(text, []byte(form)) {
 				t.Errorf("%s has a value", filepath.Base(file))
@@ -120,9 +117,7 @@ func TestSecretsNeedTheirKey(t *testing.T) {
 			if all := must.Do(store.List[store.Secret](t.Context(), s))(t); len(all) != 1 {
 				t.Errorf("there are %v", all)
 			}
-			if err := s.DeleteSecret(t.Context(), secret.ID); err != nil {
-				t.Error(err)
-			}
+			must.Succeed(t, s.DeleteSecret(t.Context(), secret.ID))
 		})
 	}
 }

@@ -19,16 +19,14 @@ import (
 
 func open(t *testing.T, dir string) (*store.Store, func()) {
 	t.Helper()
-	db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
-	must.Succeed(t, err)
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{Dir: dir}))(t)
 	shut := sync.OnceFunc(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Cleanup(shut)
-	s, err := store.Open(t.Context(), db, new(clock.Clock))
-	must.Succeed(t, err)
+	s := must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t)
 	return s, shut
 }
 
@@ -69,9 +67,7 @@ func expectRefusal(t *testing.T, err error, text string) {
 
 func expectNotFound(t *testing.T, err error) {
 	t.Helper()
-	if !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("%v: want it not found", err)
-	}
+	must.FailWith(t, err, store.ErrNotFound, "want it not found")
 }
 
 func TestTemplates(t *testing.T) {
@@ -97,9 +93,7 @@ func TestTemplates(t *testing.T) {
 	}
 
 	stop := errors.New("stop")
-	if _, err := s.UpdateTemplate(ctx, a.ID, func(a *store.Template) error { a.Image = "x"; return stop }); !errors.Is(err, stop) {
-		t.Errorf("the error of a change became %v", err)
-	}
+	must.FailWith(t, must.Err(s.UpdateTemplate(ctx, a.ID, func(a *store.Template) error { a.Image = "x"; return stop })), stop, "the error of a change became")
 	if got := must.Do(s.Template(ctx, a.ID))(t); got.Image != "builtin/echo" || got.Env["A"] != "1" {
 		t.Errorf("read %+v", got)
 	}
@@ -108,9 +102,7 @@ func TestTemplates(t *testing.T) {
 	_, err = s.CreateTemplate(ctx, unknown)
 	expectRefusal(t, err, `registry auth "nothing" does not exist`)
 
-	if err := s.DeleteTemplate(ctx, a.ID); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, s.DeleteTemplate(ctx, a.ID))
 	expectNotFound(t, s.DeleteTemplate(ctx, a.ID))
 	_, err = s.Template(ctx, a.ID)
 	expectNotFound(t, err)
@@ -163,17 +155,13 @@ func TestVolumesGrowOnly(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if got := must.Do(store.Get[store.NetworkVolume](ctx, s, v.ID))(t); got.Size != 50 {
-		t.Errorf("the largest of many won: %d", got.Size)
-	}
+	must.Equal(t, must.Do(store.Get[store.NetworkVolume](ctx, s, v.ID))(t).Size, 50, "the largest of many won")
 
 	e := endpoint()
 	e.NetworkVolumes = []string{v.ID, same.ID}
 	e = must.Do(create(ctx, s, e))(t)
 	must.Succeed(t, s.DeleteNetworkVolume(ctx, v.ID))
-	if got := must.Do(s.Endpoint(ctx, e.ID))(t); !slices.Equal(got.NetworkVolumes, []string{same.ID}) {
-		t.Errorf("after the deletion the endpoint has %q", got.NetworkVolumes)
-	}
+	must.Equal(t, must.Do(s.Endpoint(ctx, e.ID))(t).NetworkVolumes, []string{same.ID}, "after the deletion the endpoint")
 	expectNotFound(t, s.DeleteNetworkVolume(ctx, v.ID))
 }
 
@@ -202,9 +190,7 @@ func TestRegistryAuths(t *testing.T) {
 	own.Registry = r.ID
 	own = must.Do(create(ctx, s, own))(t)
 	must.Succeed(t, s.DeleteRegistryAuth(ctx, r.ID))
-	if got := must.Do(s.Template(ctx, tmpl.ID))(t); got.Registry != "" {
-		t.Errorf("the template names %q", got.Registry)
-	}
+	must.Equal(t, must.Do(s.Template(ctx, tmpl.ID))(t).Registry, "", "the template names")
 	for _, id := range []string{follower.ID, own.ID} {
 		if got := must.Do(s.Endpoint(ctx, id))(t); got.Registry != "" || got.Version != 1 {
 			t.Errorf("the endpoint has %+v in version %d", got.Container, got.Version)
@@ -347,8 +333,6 @@ func TestRestart(t *testing.T) {
 	if again.TemplateID != tmpl.ID || !again.Created.Equal(e.Created) || again.Env["A"] != "1" {
 		t.Errorf("made %+v\nread %+v", e, again)
 	}
-	if c := must.Do(s.Credentials(ctx, r.ID))(t); c.Password != "p" {
-		t.Error("the credentials are gone")
-	}
+	must.Equal(t, must.Do(s.Credentials(ctx, r.ID))(t).Password, "p", "the credentials are gone")
 	expectRefusal(t, s.DeleteTemplate(ctx, tmpl.ID), "is linked to it")
 }

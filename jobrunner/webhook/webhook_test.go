@@ -187,9 +187,7 @@ func TestCall(t *testing.T) {
 func TestQueryIsEscaped(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.run(engine.NewJob{Webhook: "http://receiver.example/a b?job=my jób&c=%20+;d?"}, engine.Done([]byte("1")))
-		if got := f.seen()[0].request.URL.RequestURI(); got != "/a%20b?job=my%20j%C3%B3b&c=%20+;d?" {
-			t.Errorf("called %s", got)
-		}
+		must.Equal(t, f.seen()[0].request.URL.RequestURI(), "/a%20b?job=my%20j%C3%B3b&c=%20+;d?", "called")
 	})
 }
 
@@ -277,9 +275,7 @@ func TestNothingIsLost(t *testing.T) {
 		f.answer = func(call) (*http.Response, error) { return status(500), nil }
 		job := f.run(engine.NewJob{TTL: 10 * time.Second}, engine.Done([]byte(`1`)))
 		sleep(11)
-		if _, err := f.engine.Get(t.Context(), "ep", job.ID); !errors.Is(err, engine.ErrNotFound) {
-			t.Errorf("the job whose ttl is over: %v", err)
-		}
+		must.FailWith(t, must.Err(f.engine.Get(t.Context(), "ep", job.ID)), engine.ErrNotFound, "the job whose ttl is over")
 		sleep(600)
 		f.times(0, 10, 20)
 		must.Contain(t, f.seen()[2].body, job.ID)
@@ -409,9 +405,7 @@ func TestForbiddenTarget(t *testing.T) {
 		}
 		job := f.run(engine.NewJob{Webhook: target}, engine.Done(nil))
 		f.times(100)
-		if err := f.engine.DropEndpoint(t.Context(), job.Endpoint); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, f.engine.DropEndpoint(t.Context(), job.Endpoint))
 	})
 }
 

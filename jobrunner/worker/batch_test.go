@@ -52,9 +52,7 @@ func TestBatchHasItsOwnWorkers(t *testing.T) {
 		job := f.work(1)
 		pass(time.Second)
 		f.completed(job, 1)
-		if got := f.state(job); got.Delay != 0 {
-			t.Errorf("the job waited for %s", got.Delay)
-		}
+		must.Equal(t, f.state(job).Delay, 0, "the job waited for")
 		f.counts(worker.Counts{Idle: 1})
 		f.pools.Set(newColoredEndpoint(2, 2)) // waiting requests run in the new version
 		pass(400 * time.Second)

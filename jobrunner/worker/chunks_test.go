@@ -65,9 +65,7 @@ func TestChunksAreBounded(t *testing.T) {
 		release := make(chan struct{})
 		c := newChunks(func([][]byte) error { <-release; return nil })
 		half := make([]byte, maxGathered/2)
-		if err := c.add(half); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, c.add(half))
 		synctest.Wait() // it is in flight
 		added := 0
 		go func() {
@@ -83,9 +81,7 @@ func TestChunksAreBounded(t *testing.T) {
 		synctest.Wait()
 		must.Equal(t, added, 3, "chunks were accepted after the batch was stored")
 		close(release)
-		if err := c.flush(); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, c.flush())
 	})
 }
 
@@ -95,12 +91,8 @@ func TestChunkFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
 		c := newChunks(func([][]byte) error { tries++; return errRevoked })
-		if err := c.add([]byte("1")); err != nil {
-			t.Error(err)
-		}
-		if err := c.flush(); !errors.Is(err, errRevoked) {
-			t.Errorf("at the end: %v, expected %v", err, errRevoked)
-		}
+		must.Succeed(t, c.add([]byte("1")))
+		must.FailWith(t, c.flush(), errRevoked, "at the end")
 		if err := c.add([]byte("2")); !errors.Is(err, errRevoked) || tries != 1 {
 			t.Errorf("the next: %v after %d tries, expected %v after one", err, tries, errRevoked)
 		}

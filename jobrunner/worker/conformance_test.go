@@ -68,9 +68,7 @@ func TestConformanceStream(t *testing.T) {
 		f.pools.Set(conformanceEndpoint)
 		job := f.order(`{"op": "stream", "n": 3, "ms": 1000, "output": "all"}`)
 		for i := range 3 {
-			if got := f.chunks(job); len(got) != 0 {
-				f.t.Errorf("too early: %s", got)
-			}
+			must.Equal(f.t, f.chunks(job), nil, "too early")
 			pass(time.Second)
 			synctest.Wait()
 			if got := f.chunks(job); len(got) != 1 || got[0] != fmt.Sprintf(`{"output":{"n":%d}}`, i) {

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,8 +10,7 @@ import (
 
 // The table in the package's documentation matches the code.
 func TestLifecycleIsDocumented(t *testing.T) {
-	source, err := os.ReadFile("pools.go")
-	must.Succeed(t, err)
+	source := must.ReadFile(t, "pools.go")
 	lines := strings.Split(string(source), "\n")
 	first := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "refused ") && strings.HasPrefix(l, "//\t") })
 	if first < 0 {

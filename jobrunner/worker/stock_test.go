@@ -75,9 +75,7 @@ func TestWorkersWaitForStock(t *testing.T) {
 					}
 					time.Sleep(time.Second)
 				}
-				if got := f.state(job); got.State != engine.Completed {
-					t.Errorf("the job is %s", got.State)
-				}
+				must.Equal(t, f.state(job).State, engine.Completed, "the job")
 			})
 		})
 	}
@@ -93,8 +91,6 @@ func TestStockComesWithChangedFile(t *testing.T) {
 		must.Succeed(t, os.WriteFile(file, []byte(`stock: [{gpus: ["*"], level: LOW}]`), 0o600))
 		time.Sleep(time.Second + time.Millisecond)
 		synctest.Wait()
-		if got := f.state(job); got.State != engine.Completed {
-			t.Errorf("the job is %s", got.State)
-		}
+		must.Equal(t, f.state(job).State, engine.Completed, "the job")
 	})
 }

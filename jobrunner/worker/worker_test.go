@@ -126,9 +126,7 @@ func TestScalesFromZeroToZero(t *testing.T) {
 		f.counts(worker.Counts{Idle: 1})
 		pass(2 * time.Second)
 		f.counts(worker.Counts{})
-		if got := f.state(f.submit(engine.NewJob{})); got.State != engine.Completed {
-			f.t.Errorf("after scaling to zero a job is %s", got.State)
-		}
+		must.Equal(f.t, f.state(f.submit(engine.NewJob{})).State, engine.Completed, "after scaling to zero a job")
 	})
 }
 
@@ -153,14 +151,10 @@ func TestMaximumOfZero(t *testing.T) {
 		f.pools.Set(withoutWorkers)
 		job := f.submit(engine.NewJob{})
 		pass(time.Hour)
-		if got := f.state(job); got.State != engine.InQueue {
-			f.t.Errorf("the job is %s", got.State)
-		}
+		must.Equal(f.t, f.state(job).State, engine.InQueue, "the job")
 		f.pools.Set(echo)
 		synctest.Wait()
-		if got := f.state(job); got.State != engine.Completed {
-			f.t.Errorf("after the maximum was raised the job is %s", got.State)
-		}
+		must.Equal(f.t, f.state(job).State, engine.Completed, "after the maximum was raised the job")
 	})
 }
 
@@ -171,13 +165,9 @@ func TestLowPriority(t *testing.T) {
 		low := f.submit(engine.NewJob{Low: true})
 		pass(time.Minute)
 		f.counts(worker.Counts{})
-		if got := f.state(low); got.State != engine.InQueue {
-			f.t.Errorf("the job is %s", got.State)
-		}
+		must.Equal(f.t, f.state(low).State, engine.InQueue, "the job")
 		f.submit(engine.NewJob{})
-		if got := f.state(low); got.State != engine.Completed {
-			f.t.Errorf("while a worker runs, the job is %s", got.State)
-		}
+		must.Equal(f.t, f.state(low).State, engine.Completed, "while a worker runs, the job")
 	})
 }
 
@@ -192,15 +182,11 @@ func TestUnknownImage(t *testing.T) {
 		f.submit(engine.NewJob{})
 		pass(10 * time.Minute)
 		f.counts(worker.Counts{Unhealthy: 1})
-		if got := f.state(job); got.State != engine.InQueue {
-			f.t.Errorf("the job is %s", got.State)
-		}
+		must.Equal(f.t, f.state(job).State, engine.InQueue, "the job")
 		must.Equal(f.t, strings.Count(f.log.String(), "registry.example.com/sdxl"), 1, "the failure is logged", "times", f.log)
 		f.pools.Set(echo)
 		f.counts(worker.Counts{Idle: 1})
-		if got := f.state(job); got.State != engine.Completed {
-			f.t.Errorf("with a known image, the job is %s", got.State)
-		}
+		must.Equal(f.t, f.state(job).State, engine.Completed, "with a known image, the job")
 	})
 }
 
@@ -240,8 +226,6 @@ func TestRemove(t *testing.T) {
 		f.counts(worker.Counts{})
 		job := f.submit(engine.NewJob{})
 		pass(time.Minute)
-		if got := f.state(job); got.State != engine.InQueue {
-			f.t.Errorf("without an endpoint a job is %s", got.State)
-		}
+		must.Equal(f.t, f.state(job).State, engine.InQueue, "without an endpoint a job")
 	})
 }

@@ -170,9 +170,7 @@ func TestWorkerTakesBatches(t *testing.T) {
 		ids = append(ids, l.submit(`{"op": "sleep", "seconds": 0.5}`))
 	}
 	for _, id := range ids {
-		if job := l.waitForResult(id); job.State != engine.Completed {
-			t.Errorf("the job is %s", job.State)
-		}
+		must.Equal(t, l.waitForResult(id).State, engine.Completed, "the job")
 	}
 	if p := l.answeredRequests("job-take-batch", "batch_size=2"); len(p) == 0 {
 		t.Error("no batch was requested")
@@ -222,15 +220,11 @@ func TestWorkerStops(t *testing.T) {
 			next := l.submit(`{}`)
 			if !handlerStops {
 				l.waitForAnswered(t, len(l.answeredRequests("ping", ""))+3, "ping", "") // for two seconds
-				if job := l.get(next); job.State != engine.InQueue {
-					t.Errorf("the handler blocks, and the next job is %s", job.State)
-				}
+				must.Equal(t, l.get(next).State, engine.InQueue, "the handler blocks, and the next job")
 				release()
 			}
 			l.waitForResult(next)
-			if p := l.answeredRequests("job-done", id); len(p) > 0 {
-				t.Errorf("the worker posted a result of a stopped job: %v", p)
-			}
+			must.Equal(t, l.answeredRequests("job-done", id), nil, "the worker posted a result of a stopped job")
 		})
 	}
 }
@@ -259,9 +253,7 @@ func TestWorkerSaysThatItIsUnfit(t *testing.T) {
 	l.requireRelease(t, 1, 10) // the first release that reports it
 	l.waitForAnswered(t, 1, "ping", "status=unhealthy")
 	l.waitForExit()
-	if len(l.answeredRequests("job-take", "")) > 0 {
-		t.Error("it took jobs nevertheless")
-	}
+	must.Equal(t, l.answeredRequests("job-take", ""), nil, "it took jobs nevertheless")
 }
 
 // A worker asks for its replacement with its result.
@@ -289,7 +281,5 @@ func TestWorkerPingsAfterACrash(t *testing.T) {
 	l.waitForExit()
 	before := len(l.answeredRequests("ping", id))
 	l.waitForAnswered(t, before+2, "ping", id)
-	if len(l.answeredRequests("job-done", "")) > 0 {
-		t.Error("the worker posted a result after its crash")
-	}
+	must.Equal(t, l.answeredRequests("job-done", ""), nil, "the worker posted a result after its crash")
 }

@@ -251,9 +251,7 @@ func TestReplacedWorkerEndsItsJob(t *testing.T) {
 	d.update(want)
 	next := d.submit(`{"op": "env", "name": "COLOUR"}`)
 	release()
-	if job := d.expectJob(id, "COMPLETED", input, 0); job.WorkerID != old.id {
-		t.Errorf("the job ran on %s", job.WorkerID)
-	}
+	must.Equal(t, d.expectJob(id, "COMPLETED", input, 0).WorkerID, old.id, "the job ran on")
 	d.expectJob(next, "COMPLETED", `"green"`, 0)
 	if !d.waitForExit(old) {
 		t.Errorf("the worker ended by itself: %s", old.Exit().Text)
@@ -298,9 +296,7 @@ func TestSlotsOfAWorker(t *testing.T) {
 	w.log.waitForText(t, "began "+cancelled)
 	d.requireRelease(t, 1, 10) // the first release with job-stop
 	must.Do(d.client.Jobs.Cancel(t.Context(), d.endpoint.ID, cancelled))(t)
-	if job := d.expectJob(running, "COMPLETED", `{"op": "sleep", "seconds": 9}`, 0); job.WorkerID != w.id {
-		t.Errorf("the job that stays ran on %s", job.WorkerID)
-	}
+	must.Equal(t, d.expectJob(running, "COMPLETED", `{"op": "sleep", "seconds": 9}`, 0).WorkerID, w.id, "the job that stays ran on")
 	d.expectJob(d.submit(`{"a": 1}`), "COMPLETED", `{"a": 1}`, 0)
 	d.expectJob(cancelled, "CANCELLED", "", 0)
 }
@@ -314,12 +310,8 @@ func TestTimeOutEndsALostResult(t *testing.T) {
 	d := deploy(t, "streaming@1.3.7", 1)
 	lost := d.submit(`{"chunks": [1], "op": "raise", "text": "it is Friday"}`, api.JobPolicy{ExecutionTimeout: new(int64(10_000))})
 	w := d.nextWorker()
-	if job := d.expectJob(d.submit(`{"chunks": [1]}`), "COMPLETED", `[]`, 0); job.WorkerID != w.id {
-		t.Errorf("the next job ran on %s", job.WorkerID)
-	}
-	if job := d.status(lost); job.Status != "IN_PROGRESS" {
-		t.Errorf("the lost job is %s", job.Status)
-	}
+	must.Equal(t, d.expectJob(d.submit(`{"chunks": [1]}`), "COMPLETED", `[]`, 0).WorkerID, w.id, "the next job ran on")
+	must.Equal(t, d.status(lost).Status, "IN_PROGRESS", "the lost job")
 	d.expectJob(lost, "TIMED_OUT", "", 0)
 	d.waitForExit(w)
 	if job := d.expectJob(d.submit(`{"chunks": [1]}`), "COMPLETED", `[]`, 0); job.WorkerID == w.id {
@@ -349,9 +341,7 @@ func TestUnfitWorkerIsUnhealthy(t *testing.T) {
 			break
 		}
 	}
-	if job := d.status(id); job.Status != "IN_QUEUE" {
-		t.Errorf("the job is %s", job.Status)
-	}
+	must.Equal(t, d.status(id).Status, "IN_QUEUE", "the job")
 }
 
 // A worker with many slots does all its jobs, and is told to stop none.

@@ -40,18 +40,15 @@ func onEachVersion(t *testing.T, test func(d *driver)) {
 // endpoint creates an endpoint whose handler performs the operation in a job's input.
 func (d *driver) endpoint(workers api.Workers) (id string) {
 	d.Helper()
-	template, err := d.c.Templates.Create(d.Context(), api.Template{Name: "jobs", Image: "builtin/conformance", Disk: 10, Category: "NVIDIA", Serverless: true})
-	must.Succeed(d, err)
-	created, err := d.c.Endpoints.Create(d.Context(), api.Endpoint{Name: "jobs", Type: "QUEUE", Workers: workers, TemplateID: &template.ID})
-	must.Succeed(d, err)
+	template := must.Do(d.c.Templates.Create(d.Context(), api.Template{Name: "jobs", Image: "builtin/conformance", Disk: 10, Category: "NVIDIA", Serverless: true}))(d)
+	created := must.Do(d.c.Endpoints.Create(d.Context(), api.Endpoint{Name: "jobs", Type: "QUEUE", Workers: workers, TemplateID: &template.ID}))(d)
 	return created.ID
 }
 
 // submit creates a job and waits until it has the status.
 func (d *driver) submit(endpointID, input, status string) (id string) {
 	d.Helper()
-	job, err := d.c.Jobs.Run(d.Context(), endpointID, api.Submission{Input: json.RawMessage(input)})
-	must.Succeed(d, err)
+	job := must.Do(d.c.Jobs.Run(d.Context(), endpointID, api.Submission{Input: json.RawMessage(input)}))(d)
 	d.await(endpointID, job.ID, status)
 	return job.ID
 }
@@ -59,8 +56,7 @@ func (d *driver) submit(endpointID, input, status string) (id string) {
 func (d *driver) await(endpointID, jobID, status string) {
 	d.Helper()
 	d.until("the job is "+status, func() bool {
-		job, err := d.c.Jobs.Status(d.Context(), endpointID, jobID)
-		must.Succeed(d, err)
+		job := must.Do(d.c.Jobs.Status(d.Context(), endpointID, jobID))(d)
 		return job.Status == status
 	})
 }
@@ -187,8 +183,7 @@ func TestRecycleWorkers(t *testing.T) {
 	onEachVersion(t, func(d *driver) {
 		id := d.endpoint(api.Workers{Min: 2, Max: 3})
 		d.until("two workers are idle", func() bool {
-			health, err := d.c.Jobs.Health(d.Context(), id)
-			must.Succeed(d, err)
+			health := must.Do(d.c.Jobs.Health(d.Context(), id))(d)
 			return health.Workers.Idle == 2
 		})
 		before := d.worker(id)
@@ -214,15 +209,13 @@ func TestRecycleWorkers(t *testing.T) {
 // worker returns the id of a worker that runs a job.
 func (d *driver) worker(endpointID string) string {
 	d.Helper()
-	job, err := d.c.Jobs.RunToEnd(d.Context(), endpointID, api.Submission{Input: json.RawMessage(`{"op":"echo"}`)}, time.Minute, func(api.Job) {})
-	must.Succeed(d, err)
+	job := must.Do(d.c.Jobs.RunToEnd(d.Context(), endpointID, api.Submission{Input: json.RawMessage(`{"op":"echo"}`)}, time.Minute, func(api.Job) {}))(d)
 	return job.WorkerID
 }
 
 func TestPodActions(t *testing.T) {
 	onEachVersion(t, func(d *driver) {
-		created, err := d.c.Pods.Create(d.Context(), api.Pod{Name: "p", Container: &api.Container{Image: new("builtin/echo"), Disk: new(int64(5))}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}, Cloud: "SECURE"})
-		must.Succeed(d, err)
+		created := must.Do(d.c.Pods.Create(d.Context(), api.Pod{Name: "p", Container: &api.Container{Image: new("builtin/echo"), Disk: new(int64(5))}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}, Cloud: "SECURE"}))(d)
 		config := map[string]any{"pod_id": created.ID}
 		is := func(status string) {
 			d.Helper()
@@ -274,8 +267,7 @@ func TestActionsAreInterrupted(t *testing.T) {
 			return err == nil && health.Jobs.InProgress == 1
 		}
 		maximum := func() int64 {
-			got, err := d.c.Endpoints.GetFresh(d.Context(), id)
-			must.Succeed(d, err)
+			got := must.Do(d.c.Endpoints.GetFresh(d.Context(), id))(d)
 			return got.Workers.Max
 		}
 		interrupt("job_run", map[string]any{"endpoint_id": id, "input": `{"op":"sleep","ms":600000}`}, inProgress, "interrupted; it was cancelled")

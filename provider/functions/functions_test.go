@@ -14,6 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	gpucloud "github.com/gpucloud/terraform-provider-gpucloud/provider"
@@ -156,9 +157,7 @@ func FuzzParseImage(f *testing.F) {
 		if parts["digest"] != nil {
 			joined += fmt.Sprint("@", parts["digest"])
 		}
-		if again, err := p.Call("parse_image", joined); err != nil || !reflect.DeepEqual(again, got) {
-			t.Errorf("%q has the parts %v, and %q %v, %v", ref, got, joined, again, err)
-		}
+		must.Equal(t, must.Do(p.Call("parse_image", joined))(t), got, ref, "has the parts", joined)
 	}, fuzz.Seed{"nginx"}, fuzz.Seed{"acme/worker:1.2"}, fuzz.Seed{"localhost:5000/a/b:c@sha256:" + strings.Repeat("0a", 32)},
 		fuzz.Seed{"a:b@c"}, fuzz.Seed{"[::1]:1/x"}, fuzz.Seed{"A"}, fuzz.Seed{"a//b"}, fuzz.Seed{" "})
 }

@@ -116,7 +116,7 @@ func TestNoFaultInTheProduct(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "jobrunner")
 	must.Succeed(t, gobuild.Programs(t.Context(), dir, "../../../cmd/jobrunner"))
-	program := must.Do(os.ReadFile(binary))(t)
+	program := must.ReadFile(t, binary)
 	if bytes.Contains(program, []byte(faultVariable)) {
 		t.Errorf("the program contains %s", faultVariable)
 	}

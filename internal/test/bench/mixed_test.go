@@ -37,8 +37,7 @@ func BenchmarkMixed(b *testing.B) {
 			s.deploy(b, "idle", "builtin/echo", 0, 0)
 			clients, done := newClients(s, 64)
 			defer done()
-			once, err := works[0].prepare(clients[0], 1<<10)
-			must.Succeed(b, err)
+			once := must.Do(works[0].prepare(clients[0], 1<<10))(b)
 			var r result
 			for b.Loop() {
 				s.fill(b, queued)

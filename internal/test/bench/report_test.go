@@ -88,8 +88,7 @@ func write(b *testing.B, part, measured string) {
 		return
 	}
 	begin, end := "<!-- "+part+": begin -->", "<!-- "+part+": end -->"
-	text, err := os.ReadFile(*output)
-	must.Succeed(b, err)
+	text := must.ReadFile(b, *output)
 	before, rest, ok := strings.Cut(string(text), begin)
 	_, after, closed := strings.Cut(rest, end)
 	if !ok || !closed {

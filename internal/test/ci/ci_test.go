@@ -83,15 +83,14 @@ func (m *machine) bash(script string, env ...string) (output string, err error) 
 		}
 	})
 	err = cmd.Run()
-	text, readErr := os.ReadFile(printed.Name())
-	must.Succeed(m.t, readErr)
+	text := must.ReadFile(m.t, printed.Name())
 	return string(text), err
 }
 
 // read returns the content of a file in the repository.
 func (m *machine) read(name string) string {
 	m.t.Helper()
-	text := must.Do(os.ReadFile(filepath.Join(m.repo, name)))(m.t)
+	text := must.ReadFile(m.t, filepath.Join(m.repo, name))
 	return string(text)
 }
 

@@ -65,9 +65,7 @@ func TestGitLabExample(t *testing.T) {
 		}
 	}
 	m.expectStopped(filepath.Join(m.repo, ".jobrunner"))
-	if _, err := os.Stat(filepath.Join(m.repo, "conformance-reports/junit.xml")); err != nil {
-		t.Error(err)
-	}
+	must.Do(os.Stat(filepath.Join(m.repo, "conformance-reports/junit.xml")))(t)
 
 	// If the jobrunner doesn't start, the job ends and doesn't use the deployment in its variables.
 	must.Succeed(t, os.WriteFile(filepath.Join(m.repo, "jobrunner.yaml"), []byte("rule: []\n"), 0o600))

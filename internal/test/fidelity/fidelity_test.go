@@ -25,9 +25,7 @@ func TestPageIsCurrent(t *testing.T) {
 	if *update {
 		must.Succeed(t, os.WriteFile(page, []byte(want), 0o644))
 	}
-	if got, err := os.ReadFile(page); err != nil || string(got) != want {
-		t.Errorf("docs/reference/fidelity.md isn't current (%v): go generate ./internal/test/fidelity", err)
-	}
+	must.Equal(t, string(must.ReadFile(t, page)), want, "docs/reference/fidelity.md isn't current", "go generate ./internal/test/fidelity")
 }
 
 // Every mark matches an operation, and every testable clause has an operation.

@@ -92,9 +92,7 @@ func runSchedule(t *testing.T, v api.Version, configured nodeSource, seed uint64
 		} else if len(wrong) > 0 {
 			wrong = append([]string{c.schedule.String()}, wrong...)
 		}
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, j.Close())
 		time.Sleep(time.Hour) // lets interrupted runs end
 	})
 	return wrong

@@ -196,7 +196,7 @@ func testedBy(folder, test string) check {
 		s.t.Helper()
 		files := must.Do(filepath.Glob(filepath.Join(root, folder, "*_test.go")))(s.t)
 		for _, file := range files {
-			text := must.Do(os.ReadFile(file))(s.t)
+			text := must.ReadFile(s.t, file)
 			if strings.Contains(string(text), "\nfunc "+test+"(") && strings.Contains(string(text), b.document) {
 				return
 			}
@@ -240,7 +240,7 @@ var (
 // diagram checks the syntax of a mermaid diagram, and that the contract has its states.
 func diagram(s *session, b block) {
 	s.t.Helper()
-	contract := must.Do(os.ReadFile(filepath.Join(root, "docs/reference/contract.md")))(s.t)
+	contract := must.ReadFile(s.t, filepath.Join(root, "docs/reference/contract.md"))
 	first, lines, _ := strings.Cut(b.text, "\n")
 	for line := range strings.Lines(lines) {
 		line = strings.TrimRight(line, "\n")
@@ -273,7 +273,7 @@ func goSnippet(before, after, folder string) check {
 		files := must.Do(filepath.Glob(filepath.Join(root, folder, "*.go")))(s.t)
 		all := ""
 		for _, file := range files {
-			text := must.Do(os.ReadFile(file))(s.t)
+			text := must.ReadFile(s.t, file)
 			all += string(text)
 		}
 		for _, name := range used.FindAllStringSubmatch(b.text, -1) {

@@ -95,7 +95,7 @@ func (s *session) expectPart(b block) {
 // addFakeSDK writes a stand-in for the public SDK, which the reader would install.
 func (s *session) addFakeSDK() {
 	s.t.Helper()
-	source := must.Do(os.ReadFile(filepath.Join(root, "jobrunner/workerapi/testdata/standin.py")))(s.t)
+	source := must.ReadFile(s.t, filepath.Join(root, "jobrunner/workerapi/testdata/standin.py"))
 	dir := filepath.Join(s.dir, "runpod")
 	must.Succeed(s.t, os.Mkdir(dir, 0o700))
 	for name, text := range map[string]string{"__init__.py": "from . import serverless\n", "serverless.py": string(source)} {

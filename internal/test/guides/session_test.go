@@ -172,7 +172,7 @@ func (s *session) run(text string) (output string, err error) {
 	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = s.dir, s.env, strings.NewReader("yes\nyes\n"), out, out
 	s.killAtEnd(cmd)
 	err = cmd.Run()
-	printedText := must.Do(os.ReadFile(printed))(s.t)
+	printedText := must.ReadFile(s.t, printed)
 	if left, readErr := os.ReadFile(after); readErr == nil {
 		folder, variables, _ := bytes.Cut(left, []byte("\n"))
 		s.dir, s.env = string(folder), strings.Split(strings.TrimSuffix(string(variables), "\x00"), "\x00")
@@ -224,7 +224,7 @@ func (s *session) serve(text string) (output string) {
 		}
 	})
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		text := must.Do(os.ReadFile(printed))(s.t)
+		text := must.ReadFile(s.t, printed)
 		if output = string(text); strings.Contains(output, "Ctrl-C stops the deployment.") {
 			break
 		}

@@ -1,7 +1,6 @@
 package guides
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,7 +12,7 @@ import (
 func TestWords(t *testing.T) {
 	total := 0
 	for _, document := range documents(t) {
-		text := must.Do(os.ReadFile(filepath.Join(root, document)))(t)
+		text := must.ReadFile(t, filepath.Join(root, document))
 		words, limit := len(strings.Fields(string(text))), 0
 		switch {
 		case document == "docs/guides/troubleshooting.md":

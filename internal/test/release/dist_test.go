@@ -168,9 +168,7 @@ func (d dist) checkSignature(t *testing.T) {
 		_ = os.RemoveAll(home)
 	}()
 	must.Succeed(t, gpg("--import", filepath.Join(d.dir, "..", "snapshot-key.asc")))
-	if err := gpg("--verify", sums+".sig", sums); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, gpg("--verify", sums+".sig", sums))
 	if err := gpg("--verify", sums+".sig", filepath.Join(d.dir, "metadata.json")); err == nil {
 		t.Error("the signature is valid for another file")
 	}

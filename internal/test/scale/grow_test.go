@@ -27,8 +27,7 @@ func (tf *terraform) grow(d *deployment, n int) {
 	for _, r := range state["resources"].([]any) {
 		r := r.(map[string]any)
 		instances := r["instances"].([]any)
-		first, err := json.Marshal(instances[0])
-		must.Succeed(tf.t, err)
+		first := must.Do(json.Marshal(instances[0]))(tf.t)
 		var recorded struct {
 			Index      *int `json:"index_key"`
 			Attributes struct{ ID, Name string }

@@ -2,6 +2,8 @@
 package must
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"strings"
@@ -25,6 +27,27 @@ func Do[T any](value T, err error) func(testing.TB) T {
 	}
 }
 
+// Err returns the error of a call: must.Fail(t, must.Err(create()), "in use").
+func Err[T any](_ T, err error) error { return err }
+
+// Fail reports an error that is nil or lacks one of the texts.
+func Fail(t testing.TB, err error, texts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("no error, want one with %q", texts)
+		return
+	}
+	Contain(t, err.Error(), texts...)
+}
+
+// FailWith reports an error that isn't the wanted one. The report starts with about.
+func FailWith(t testing.TB, err, want error, about ...any) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s\n got %v\nwant %v", words(about), err, want)
+	}
+}
+
 // Equal reports a difference between the values. A nil slice or map equals an empty one. The
 // report starts with about.
 func Equal[T any](t testing.TB, got, want T, about ...any) {
@@ -36,7 +59,24 @@ func Equal[T any](t testing.TB, got, want T, about ...any) {
 	if (g.Kind() == reflect.Slice || g.Kind() == reflect.Map) && g.Kind() == w.Kind() && g.Len() == 0 && w.Len() == 0 {
 		return
 	}
-	t.Errorf("%+v\n got %+v\nwant %+v", about, got, want)
+	t.Errorf("%s\n got %+v\nwant %+v", words(about), got, want)
+}
+
+// Hold reports a condition that is false. The report consists of about.
+func Hold(t testing.TB, condition bool, about ...any) {
+	t.Helper()
+	if !condition {
+		t.Error(words(about))
+	}
+}
+
+// words formats each value on its own, which shows what a pointer leads to.
+func words(about []any) string {
+	var texts []string
+	for _, value := range about {
+		texts = append(texts, fmt.Sprintf("%+v", value))
+	}
+	return strings.Join(texts, " ")
 }
 
 // Contain reports each of the wanted texts that isn't in text.

@@ -167,13 +167,9 @@ func TestBuildFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := publish(t, c.files)
 			err := r.Build(c.prepare(t))
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got the error %v, expected … %s", err, c.want)
-			}
+			must.Fail(t, err, c.want)
 			path, _ := r.Path()
-			if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("there is a program: %v", err)
-			}
+			must.FailWith(t, must.Err(os.Stat(path)), fs.ErrNotExist, "there is a program")
 			if left := leftovers(t, r); left != nil {
 				t.Errorf("left: %v", left)
 			}

@@ -232,9 +232,7 @@ func TestNVMLInventory(t *testing.T) {
 			"GPU-0": {Utilization: 37, MemoryUsed: 3 << 30, Power: 250_000, Temperature: 55},
 			"MIG-5": {Utilization: -1, MemoryUsed: 1 << 30, Power: -1, Temperature: 55},
 		} {
-			if got, err := inventory.Sample(uuid); err != nil || got != want {
-				t.Errorf("%s: %+v, %v", uuid, got, err)
-			}
+			must.Equal(t, must.Do(inventory.Sample(uuid))(t), want, uuid)
 		}
 		if _, err := inventory.Sample("GPU-3"); err == nil {
 			t.Error("a GPU in MIG mode is listed as a device")
@@ -397,9 +395,7 @@ func TestLostGPUReturns(t *testing.T) {
 		b.update(func() { b.cards[1].lost = true })
 		waitTwoPolls()
 		must.Equal(t, faults(inventory), "GPU-1: lost: ERROR_GPU_IS_LOST")
-		if got, err := inventory.Sample("GPU-1"); err != nil || got != (gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}) {
-			t.Errorf("%+v, %v", got, err)
-		}
+		must.Equal(t, must.Do(inventory.Sample("GPU-1"))(t), (gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}))
 		b.update(func() { b.cards[1].lost = false })
 		waitTwoPolls()
 		if got := faults(inventory); got != "" || b.cards[1].registrations != 2 {

@@ -223,9 +223,7 @@ func TestCancelledJobKillsCommand(t *testing.T) {
 	}()
 	j.log.await(t, "\n")
 	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
+	must.FailWith(t, <-ended, context.Canceled)
 	pid := must.Do(strconv.Atoi(strings.TrimSpace(j.log.String())))(t)
 	if alive(pid) {
 		t.Errorf("the process %d still runs", pid)
@@ -297,10 +295,8 @@ func checkWords(t *testing.T, c store.Container) {
 			name = "{" + name + "}"
 		}
 		e := local(t, "    process: "+name+"\n")
-		argv, err := e.rules[0].Process.argv(c)
-		if err != nil || strings.Join(argv, "|") != want {
-			t.Errorf("%s: %q, %v", name, argv, err)
-		}
+		argv := must.Do(e.rules[0].Process.argv(c))(t)
+		must.Equal(t, strings.Join(argv, "|"), want, name, argv)
 	}
 }
 
@@ -310,7 +306,5 @@ func TestMissingProgram(t *testing.T) {
 	must.Succeed(t, os.WriteFile(tool, []byte("#!/bin/sh\n"), 0o700))
 	e := local(t, "    command:\n      dir: "+dir+"\n      run: [./tool]\n")
 	must.Succeed(t, os.Remove(tool))
-	if _, err := program(t, e, "x").Handle(t.Context(), newJob("{}").Job); err == nil || !strings.Contains(err.Error(), tool) {
-		t.Errorf("%v", err)
-	}
+	must.Fail(t, must.Err(program(t, e, "x").Handle(t.Context(), newJob("{}").Job)), tool)
 }

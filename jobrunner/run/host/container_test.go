@@ -128,15 +128,11 @@ func TestContainer(t *testing.T) {
 	}
 	p.Stop(0)
 	p.Stop(0)
-	if all := f.containers(); len(all) != 0 {
-		t.Errorf("containers are left: %v", all)
-	}
+	must.Equal(t, f.containers(), nil, "containers are left")
 	if p.Exit().Text != "stopped by the jobrunner" || p.Usage() != (run.Usage{}) {
 		t.Errorf("exit %s, usage %+v", p.Exit().Text, p.Usage())
 	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, e.Close())
 	for _, folder := range []string{registerFolder, scratchFolder} {
 		if files, _ := os.ReadDir(filepath.Join(dataDir, folder)); len(files) != 0 {
 			t.Errorf("%s has %v", folder, files)
@@ -170,9 +166,7 @@ func TestContainerExit(t *testing.T) {
 	p := start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
 	<-p.Done()
 	must.Equal(t, p.Exit().Text, "exit status 137: killed by SIGKILL, out of memory", "a container that ran out of memory ended with")
-	if left := f.containers(); len(left) > 0 {
-		t.Errorf("%d containers are left", len(left))
-	}
+	must.Equal(t, f.containers(), nil, "containers are left")
 	must.Equal(t, strings.Count(f.read("calls"), "CALL|pull|"), 1, "the image was pulled", "times")
 }
 
@@ -190,13 +184,9 @@ func TestContainerStartFails(t *testing.T) {
 		if err == nil {
 			p.Stop(0)
 		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v\nwant %s", err, want)
-		}
+		must.Fail(t, err, want)
 	}
-	if all := f.containers(); len(all) != 0 {
-		t.Errorf("containers are left: %v", all)
-	}
+	must.Equal(t, f.containers(), nil, "containers are left")
 }
 
 func TestContainerSettings(t *testing.T) {
@@ -336,9 +326,7 @@ func TestSlowEngine(t *testing.T) {
 	if err := os.WriteFile(slow, []byte("go on\n"), 0); err != nil { // blocks until the engine reads
 		t.Fatal(err)
 	}
-	if err := <-programs; err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, <-programs)
 }
 
 // The real CLI, if it is installed without its daemon.
@@ -388,12 +376,8 @@ func TestContainersOfKilledRun(t *testing.T) {
 		t.Error("the scratch folder is left")
 	}
 	r := must.Do(procgroup.OpenRegister(ours))(t)
-	if left, err := r.KilledRuns(); err != nil || len(left) != 0 {
-		t.Errorf("left: %v, %v", left, err)
-	}
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Equal(t, must.Do(r.KilledRuns())(t), nil, "left")
+	must.Succeed(t, r.Close())
 }
 
 // A jobrunner with OptionalDataDir starts even if its data folder can't be written.
@@ -407,7 +391,5 @@ func TestUnwritableDataFolder(t *testing.T) {
 	e := must.Do(New(t.Context(), c))(t)
 	p := start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
 	p.Stop(0)
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, e.Close())
 }

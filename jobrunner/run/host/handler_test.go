@@ -48,9 +48,7 @@ func TestHandlers(t *testing.T) {
 			}
 			h, err := NewHandler("dev/handler", file)
 			if c.fault != "" {
-				if err == nil || !strings.Contains(err.Error(), c.fault) {
-					t.Errorf("%v", err)
-				}
+				must.Fail(t, err, c.fault)
 				return
 			}
 			if err != nil || h.PerJob != c.perJob {

@@ -50,9 +50,7 @@ func TestHandlerOfSeveralFiles(t *testing.T) {
 			for name, text := range c.files {
 				write(name, text)
 			}
-			if h, err := NewHandler("dev/handler", filepath.Join(dir, "main.py")); err != nil || h.PerJob != c.perJob {
-				t.Errorf("a process for each job: %v, %v; expected %v", h.PerJob, err, c.perJob)
-			}
+			must.Equal(t, must.Do(NewHandler("dev/handler", filepath.Join(dir, "main.py")))(t).PerJob, c.perJob, "a process for each job")
 		})
 	}
 }

@@ -98,9 +98,7 @@ func TestOrphans(t *testing.T) {
 	}
 	log := new(lines)
 	adopted := left[0].Adopt(log, "")
-	if again, err := next.Orphans(t.Context(), "d1"); err != nil || len(again) != 0 {
-		t.Errorf("an adopted Pod is an orphan: %+v %v", again, err)
-	}
+	must.Equal(t, must.Do(next.Orphans(t.Context(), "d1"))(t), nil, "an adopted Pod is an orphan")
 	s.becomes(created, core.ContainerState{Terminated: &core.ContainerStateTerminated{}})
 	<-adopted.Done()
 	if adopted.Exit() != (run.Exit{Text: "exit status 0", OK: true}) || s.left() != 0 {

@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,7 +46,7 @@ func TestRights(t *testing.T) {
 	}
 	delete(used, "version get")        // everyone has this permission
 	delete(used, "pods/status update") // used only by the test
-	guide := must.Do(os.ReadFile("../../../docs/guides/kubernetes.md"))(t)
+	guide := must.ReadFile(t, "../../../docs/guides/kubernetes.md")
 	granted := map[string]bool{}
 	for _, block := range regexp.MustCompile("(?s)```yaml\n# role.yaml\n(.*?)```").FindAllStringSubmatch(string(guide), -1) {
 		for document := range strings.SplitSeq(block[1], "\n---\n") {

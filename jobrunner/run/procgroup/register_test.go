@@ -96,15 +96,9 @@ func TestProcessesOfKilledRun(t *testing.T) {
 		t.Error("the process of another run was killed too")
 	default:
 	}
-	if err := l[0].Forget(); err != nil {
-		t.Error(err)
-	}
-	if l := killedRuns(t, r); len(l) != 0 {
-		t.Errorf("forgotten, but %+v", l)
-	}
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, l[0].Forget())
+	must.Equal(t, killedRuns(t, r), nil, "forgotten, but")
+	must.Succeed(t, r.Close())
 	if files, _ := os.ReadDir(dir); len(files) != 0 {
 		t.Errorf("files are left: %v", files)
 	}
@@ -117,12 +111,8 @@ func TestClosedRunLeavesNothing(t *testing.T) {
 	g.Kill()
 	must.Succeed(t, first.Close())
 	second := open(t, dir)
-	if l := killedRuns(t, second); len(l) != 0 {
-		t.Errorf("left: %+v", l)
-	}
-	if err := second.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Equal(t, killedRuns(t, second), nil, "left")
+	must.Succeed(t, second.Close())
 }
 
 func TestRegisterWithoutFolder(t *testing.T) {
@@ -130,10 +120,6 @@ func TestRegisterWithoutFolder(t *testing.T) {
 	if l := killedRuns(t, r); l != nil {
 		t.Errorf("left: %+v", l)
 	}
-	if err := r.Note("word"); err != nil {
-		t.Error(err)
-	}
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, r.Note("word"))
+	must.Succeed(t, r.Close())
 }

@@ -44,9 +44,7 @@ func TestUnitServes(t *testing.T) {
 	j := start(t, nil, command(t, state))
 	j.checkJob()
 	j.stop()
-	if _, err := os.Stat(filepath.Join(state, "jobrunner.db")); err != nil {
-		t.Error(err)
-	}
+	must.Do(os.Stat(filepath.Join(state, "jobrunner.db")))(t)
 }
 
 // With the drop-in, the state is in PostgreSQL and the key comes from its file.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -73,7 +72,7 @@ func throughTestcontainers(t *testing.T, e *containers.Engine, tag string) {
 		t.Fatalf("%q, %v", files, err)
 	}
 	for _, file := range files { // so that go test's cached result depends on them
-		must.Do(os.ReadFile(file))(t)
+		must.ReadFile(t, file)
 	}
 	for _, v := range append(slices.Clone(e.Env), "TESTCONTAINERS_RYUK_DISABLED=true", "JOBRUNNER_IMAGE="+tag) {
 		name, value, _ := strings.Cut(v, "=")

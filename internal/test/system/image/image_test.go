@@ -71,9 +71,7 @@ func TestImage(t *testing.T) {
 	must.Succeed(t, write(dir, s.tag(), joined(images), images))
 	written, err := layout.ImageIndexFromPath(filepath.Join(dir, "oci"))
 	must.Succeed(t, err)
-	if err := validate.Index(written); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, validate.Index(written))
 	outer, err := written.IndexManifest()
 	if err != nil || len(outer.Manifests) != 1 || outer.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "localhost/team/small:1.2.3" {
 		t.Fatalf("%+v, %v", outer, err)
@@ -155,9 +153,7 @@ func TestPush(t *testing.T) {
 	s := tested()
 	images := must.Do(s.build(t.Context()))(t)
 	index := joined(images)
-	if err := pushTo(t.Context(), target, index); err == nil || !strings.Contains(err.Error(), "401 Unauthorized") {
-		t.Errorf("without a login: %v", err)
-	}
+	must.Fail(t, pushTo(t.Context(), target, index), "401 Unauthorized")
 	login := authn.FromConfig(authn.AuthConfig{Username: containers.Username, Password: containers.Password})
 	encoded := must.Do(login.Authorization())(t)
 	text := fmt.Sprintf(`{"auths": {%q: {"username": %q, "password": %q}}}`, registry.Address, encoded.Username, encoded.Password)
@@ -166,7 +162,5 @@ func TestPush(t *testing.T) {
 	reference := must.Do(name.ParseReference(target))(t)
 	stored := must.Do(remote.Index(reference, remote.WithAuth(login)))(t)
 	want := must.Do(index.Digest())(t)
-	if got, err := stored.Digest(); err != nil || got != want {
-		t.Errorf("the registry has %s, %v; expected %s", got, err, want)
-	}
+	must.Equal(t, must.Do(stored.Digest())(t), want, "the registry")
 }

@@ -206,8 +206,7 @@ func originalOperations(t *testing.T, folder string, asPublished bool) (list []o
 		if asPublished {
 			path = filepath.Join(folder, d.source)
 		}
-		spec, err := openapi3.NewLoader().LoadFromFile(path)
-		must.Succeed(t, err)
+		spec := must.Do(openapi3.NewLoader().LoadFromFile(path))(t)
 		list = append(list, operationsOf(d, spec)...)
 	}
 	return list

@@ -19,8 +19,7 @@ func servedDocument(t *testing.T, s *scene, d document) *openapi3.T {
 	if !a.success() {
 		t.Fatalf("%s: %d %s", d.version, a.status, a.body)
 	}
-	spec, err := openapi3.NewLoader().LoadFromData(a.body)
-	must.Succeed(t, err)
+	spec := must.Do(openapi3.NewLoader().LoadFromData(a.body))(t)
 	return spec
 }
 

@@ -14,6 +14,8 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // sampleValues are valid values for members whose schema doesn't describe them fully.
@@ -299,9 +301,7 @@ func (w *walker) askWithBothKeys(r request) {
 		return
 	}
 	r.key = scoped
-	if a := w.ask(r); a.status != http.StatusForbidden {
-		w.Errorf("%v: %d, want 403", r, a.status)
-	}
+	must.Equal(w, w.ask(r).status, http.StatusForbidden, r, "want 403")
 }
 
 // walk sends all requests.
