@@ -17,9 +17,7 @@ func FuzzKnown(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text string) {
 		known, err := conformance.ParseKnown(text)
 		if err != nil {
-			if !strings.HasPrefix(err.Error(), "line ") {
-				t.Errorf("%q: the error names no line: %s", text, err)
-			}
+			must.Hold(t, strings.HasPrefix(err.Error(), "line "), text, "the error names no line", err)
 			return
 		}
 		lines := 0

@@ -190,9 +190,8 @@ func TestBillingKeepsAllDigits(t *testing.T) {
 	} {
 		must.Equal(t, digits(t, got, path...), want, path)
 	}
-	if records := got.Get("records").([]any); len(records) != 1 {
-		t.Errorf("expected the record with amounts only, got %v", records)
-	}
+	records := got.Get("records").([]any)
+	must.Hold(t, len(records) == 1, "expected the record with amounts only", records)
 	old := read(t, f.drive(t, api.V1), "gpucloud_pod_billing", nil)
 	for want, path := range map[string][]any{
 		"123456789012345.97890123456789": {"totals", "total_amount"},

@@ -48,9 +48,8 @@ func TestGPUTypes(t *testing.T) {
 		"availability": nil, "data_centers": nil, "cuda_versions": nil,
 	}
 	must.Equal[any](t, all.([]any)[1], want)
-	if got := all.([]any)[0].(map[string]any); got["pool"] != nil || got["price"].(map[string]any)["serverless"] != nil || got["manufacturer"] != "AMD" {
-		t.Errorf("a type in no pool: %v", got)
-	}
+	got := all.([]any)[0].(map[string]any)
+	must.Hold(t, got["pool"] == nil && got["price"].(map[string]any)["serverless"] == nil && got["manufacturer"] == "AMD", "a type in no pool", got)
 	pods := map[string]any{"product": []any{"POD"}}
 	for _, c := range []struct {
 		config map[string]any
@@ -77,9 +76,7 @@ func TestGPUTypes(t *testing.T) {
 	}
 	// An entry that a filter of the list excludes can be read by id.
 	abroad := read(t, p, "gpucloud_gpu_type", map[string]any{"name": "Small", "product": []any{"POD"}, "country_codes": []any{"FR"}})
-	if abroad.Get("id") != "AMD Small" || abroad.Get("availability") != "NONE" || len(abroad.Get("data_centers").([]any)) != 0 {
-		t.Errorf("without stock: %v", abroad.Value)
-	}
+	must.Hold(t, abroad.Get("id") == "AMD Small" && abroad.Get("availability") == "NONE" && len(abroad.Get("data_centers").([]any)) == 0, "without stock", abroad.Value)
 }
 
 func TestGPUTypeRules(t *testing.T) {
@@ -122,9 +119,8 @@ func TestCPUTypes(t *testing.T) {
 		"id": "cpuX", "name": "Fast", "group": "Gen 9", "vcpu": map[string]any{"min": 2.0, "max": 64.0}, "ram_gb_per_vcpu": 2.5,
 		"price": map[string]any{"secure_per_vcpu": 0.04, "serverless_per_vcpu": 0.031}, "availability": nil, "data_centers": nil,
 	}
-	if got := column(all, "id"); !slices.Equal(got, []any{"cpuA", "cpuX"}) || !reflect.DeepEqual(all.([]any)[1], want) {
-		t.Errorf("got %v", all)
-	}
+	got := column(all, "id")
+	must.Hold(t, slices.Equal(got, []any{"cpuA", "cpuX"}) && reflect.DeepEqual(all.([]any)[1], want), all)
 	for _, c := range []struct {
 		config map[string]any
 		ids    []any
@@ -136,9 +132,7 @@ func TestCPUTypes(t *testing.T) {
 		must.Equal(t, column(read(t, p, "gpucloud_cpu_types", c.config).Get("cpu_types"), "id"), c.ids, c.config)
 	}
 	one := read(t, p, "gpucloud_cpu_type", map[string]any{"name": "Fast", "product": []any{"POD"}})
-	if one.Get("id") != "cpuX" || one.Get("availability") != "HIGH" || !slices.Equal(column(one.Get("data_centers"), "id"), []any{"LAB-2", "LAB-1"}) {
-		t.Errorf("got %v", one.Value)
-	}
+	must.Hold(t, one.Get("id") == "cpuX" && one.Get("availability") == "HIGH" && slices.Equal(column(one.Get("data_centers"), "id"), []any{"LAB-2", "LAB-1"}), one.Value)
 	expectErrors(t, p, "gpucloud_cpu_type", map[string]any{"id": "cpuY"}, "no CPU type with the id cpuY; similar: cpuA, cpuX", "404")
 	expectErrors(t, p, "gpucloud_cpu_types", map[string]any{"product": []any{"CLUSTER"}}, `expected "POD" or "SERVERLESS", got "CLUSTER"`)
 	expectErrors(t, p, "gpucloud_cpu_types", map[string]any{"product": []any{"POD"}, "vcpu_count": 3}, "expected a power of two from 2 up, got 3")
@@ -211,7 +205,5 @@ func TestCatalogIsAskedOnce(t *testing.T) {
 		group.Wait()
 	})
 	want := map[string]int{"GET /v2/catalog/gpus": 1, "GET /v2/catalog/cpus": 1, "GET /v2/catalog/datacenters": 1}
-	if !maps.Equal(calls, want) || d.Writes() > 0 {
-		t.Errorf("calls %v, expected %v", calls, want)
-	}
+	must.Hold(t, maps.Equal(calls, want) && d.Writes() <= 0, "calls", calls, want)
 }

@@ -54,8 +54,7 @@ data "gpucloud_network_volume" "v" {
 		must.Contain(t, w.MustRun("plan"), "No changes.")
 		w.Write("main.tf", lookups+"data \"gpucloud_network_volume\" \"w\" {\n  name = \"w\"\n}\n")
 		out, err := w.Run("plan")
-		if text := strings.Join(strings.Fields(strings.ReplaceAll(out, "│", "")), " "); err == nil || !strings.Contains(text, `no network volume is named "w"; these are similar: "v" (`) {
-			t.Errorf("expected an error of the plan: %v\n%s", err, out)
-		}
+		text := strings.Join(strings.Fields(strings.ReplaceAll(out, "│", "")), " ")
+		must.Hold(t, err != nil && strings.Contains(text, `no network volume is named "w"; these are similar: "v" (`), "expected an error of the plan", err, out)
 	})
 }

@@ -38,9 +38,7 @@ func expectErrors(t *testing.T, p *tfdrive.Provider, typeName string, config map
 	_, diags := p.Data(typeName, config)
 	err := diags.Err()
 	for _, text := range texts {
-		if err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("%s %v: got the error\n  %v\nexpected to read %q", typeName, config, err, text)
-		}
+		must.Hold(t, err != nil && strings.Contains(err.Error(), text), typeName, config, "got the error", err, "expected to read", text)
 	}
 }
 

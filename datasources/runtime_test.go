@@ -68,9 +68,7 @@ func TestJobAndHealth(t *testing.T) {
 			t.Errorf("completed: %v", done.Value)
 		}
 		failed := until(t, p, "gpucloud_job", of(run(`{"op":"fail","message":"as ordered"}`)), ended)
-		if failed.Get("status") != "FAILED" || failed.Get("error") != "as ordered" || failed.Get("output") != nil {
-			t.Errorf("failed: %v", failed.Value)
-		}
+		must.Hold(t, failed.Get("status") == "FAILED" && failed.Get("error") == "as ordered" && failed.Get("output") == nil, "failed", failed.Value)
 		sleeping := run(`{"op":"sleep","ms":600000}`)
 		until(t, p, "gpucloud_job", of(sleeping), func(s tfdrive.State) bool { return s.Get("status") == "IN_PROGRESS" })
 		waiting := read(t, p, "gpucloud_job", of(run(`{"op":"echo"}`)))
@@ -104,9 +102,7 @@ func TestWorkersAndReleases(t *testing.T) {
 	for attribute, want := range map[string]any{"status": "IDLE", "is_stale": false, "version": 0.0, "gpu_count": 0.0, "image": "builtin/conformance", "gpu_type_id": nil} {
 		must.Equal(t, first[attribute], want, attribute, "of the worker")
 	}
-	if workers.Get("summary.total") != 1.0 || workers.Get("endpoint_version") != 0.0 || first["started_at"] == nil || first["id"] == "" {
-		t.Errorf("workers: %v", workers.Value)
-	}
+	must.Hold(t, workers.Get("summary.total") == 1.0 && workers.Get("endpoint_version") == 0.0 && first["started_at"] != nil && first["id"] != "", "workers", workers.Value)
 	releases := read(t, p, "gpucloud_endpoint_releases", of)
 	if releases.Get("endpoint_version") != 0.0 || len(releases.Get("releases").([]any)) != 1 || member(releases.Get("releases"), 0, "source") != "MANUAL" {
 		t.Errorf("releases: %v", releases.Value)
@@ -115,19 +111,13 @@ func TestWorkersAndReleases(t *testing.T) {
 	send(t, d, "PATCH", "/v2/serverless/"+endpoint, `{"env":{"TOKEN":"another-planted-secret","MORE":"x"},"image":"builtin/echo"}`)
 	releases = read(t, p, "gpucloud_endpoint_releases", of)
 	changes := member(releases.Get("releases"), 0, "diff")
-	if text := releases.Value.String(); strings.Contains(text, "planted") {
-		t.Errorf("a secret is in the state: %s", text)
-	}
-	if got := column(changes, "field"); !slices.Contains(got, any("template.imageName")) || !strings.Contains(fmt.Sprint(got), "env") {
-		t.Errorf("changed: %v", got)
-	}
+	text := releases.Value.String()
+	must.Hold(t, !strings.Contains(text, "planted"), "a secret is in the state", text)
+	got := column(changes, "field")
+	must.Hold(t, slices.Contains(got, any("template.imageName")) && strings.Contains(fmt.Sprint(got), "env"), "changed", got)
 	for i, field := range column(changes, "field") {
-		if field == "template.imageName" && (member(changes, i, "old") != `"builtin/conformance"` || member(changes, i, "new") != `"builtin/echo"`) {
-			t.Errorf("image: %v", changes)
-		}
-		if strings.HasSuffix(field.(string), "env") && !strings.Contains(fmt.Sprint(member(changes, i, "new")), "digest:") {
-			t.Errorf("env: %v", changes)
-		}
+		must.Hold(t, field != "template.imageName" || member(changes, i, "old") == `"builtin/conformance"` && member(changes, i, "new") == `"builtin/echo"`, "image", changes)
+		must.Hold(t, !strings.HasSuffix(field.(string), "env") || strings.Contains(fmt.Sprint(member(changes, i, "new")), "digest:"), "env", changes)
 	}
 	for _, name := range []string{"endpoint_workers", "endpoint_releases", "endpoint_builds"} {
 		expectErrors(t, p, "gpucloud_"+name, map[string]any{"endpoint_id": "nonesuch"}, "GET", "/v2/serverless/nonesuch/", "404", "request id")
@@ -173,9 +163,8 @@ func TestLogs(t *testing.T) {
 	pod := send(t, d, "POST", "/v2/pods", fmt.Sprintf(`{"name":"p","image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2},"args":%q}`, args.String()))["id"].(string)
 	of := func(config map[string]any) map[string]any { return with(map[string]any{"pod_id": pod}, config) }
 	all := until(t, p, "gpucloud_pod_logs", of(map[string]any{"source": "container"}), func(s tfdrive.State) bool { return len(s.Get("lines").([]any)) == 20 })
-	if got := member(all.Get("entries"), 3, "line"); got != "line-3" || member(all.Get("entries"), 3, "source") != "container" || all.Get("lines").([]any)[3] != "line-3" {
-		t.Errorf("got %v", all.Value)
-	}
+	got := member(all.Get("entries"), 3, "line")
+	must.Hold(t, got == "line-3" && member(all.Get("entries"), 3, "source") == "container" && all.Get("lines").([]any)[3] == "line-3", all.Value)
 	last := read(t, p, "gpucloud_pod_logs", of(map[string]any{"source": "container", "tail": 2}))
 	must.Equal[any](t, last.Get("lines"), []any{"line-18", "line-19"}, "the last lines")
 	since := read(t, p, "gpucloud_pod_logs", of(map[string]any{"source": "container", "tail": 3, "since": "2001-01-01T00:00:00Z"}))
@@ -184,16 +173,14 @@ func TestLogs(t *testing.T) {
 	if got := read(t, p, "gpucloud_pod_logs", of(map[string]any{"since": "2999-01-01T00:00:00Z"})).Get("lines").([]any); len(got) != 0 || time.Since(begin) > 3*time.Minute { // the read ends, although the API keeps the log open
 		t.Errorf("%d lines after %s", len(got), time.Since(begin))
 	}
-	if got := read(t, p, "gpucloud_pod_logs", of(map[string]any{"source": "system"})).Get("entries"); slices.Contains(column(got, "source"), any("container")) {
-		t.Errorf("of the system: %v", got)
-	}
+	got = read(t, p, "gpucloud_pod_logs", of(map[string]any{"source": "system"})).Get("entries")
+	must.Hold(t, !slices.Contains(column(got, "source"), any("container")), "of the system", got)
 
 	endpoint := makeEndpoint(t, d)
 	workers := until(t, p, "gpucloud_endpoint_workers", map[string]any{"endpoint_id": endpoint}, func(s tfdrive.State) bool { return s.Get("summary.idle") == 1.0 })
 	worker := member(workers.Get("workers"), 0, "id")
-	if got := read(t, p, "gpucloud_worker_logs", map[string]any{"endpoint_id": endpoint, "worker_id": worker}).Get("lines"); got == nil {
-		t.Error("no list of lines")
-	}
+	got = read(t, p, "gpucloud_worker_logs", map[string]any{"endpoint_id": endpoint, "worker_id": worker}).Get("lines")
+	must.Hold(t, got != nil, "no list of lines")
 	for _, c := range []struct {
 		config map[string]any
 		says   []string

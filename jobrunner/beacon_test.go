@@ -35,9 +35,7 @@ func TestBeacon(t *testing.T) {
 	order := func(url, more, want string) {
 		t.Helper()
 		status, _, text := d.do("POST", "/v2/"+id+"/runsync", `{"input": {"op": "beacon", "url": "`+url+`"`+more+`}}`)
-		if status != 200 || !strings.Contains(text, want) {
-			t.Errorf("%s: %d %s", url, status, text)
-		}
+		must.Hold(t, status == 200 && strings.Contains(text, want), url, status, text)
 	}
 	order(receiver.URL, `, "ms": 2000, "every": 10, "output": "done"`, `"output":"done"`)
 	if n := calls.Load(); n < 2 || n > 201 || odd.Load() != nil {

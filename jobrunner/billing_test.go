@@ -255,9 +255,8 @@ func TestBillingOfOlderFolders(t *testing.T) {
 	}
 	j, d = open()
 	defer func() {
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
+		err := j.Close()
+		must.Hold(t, err == nil, err)
 	}()
 	d.stopClock()
 	before, _ := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2", "").at("metadata.totals.totalAmount").(json.Number).Float64()
@@ -345,17 +344,14 @@ stock:
 		"metadata.totals.podCpuAmount": "0.04", "metadata.totals.podDiskAmount": "0.005", "metadata.totals.totalAmount": "0.045",
 	})
 	records, _ := d.must(200, "GET", "/v1/billing/pods?bucketSize=year&grouping=podId&podId="+cpu, "").body.([]any)
-	if len(records) == 0 || add(records, "timeBilledMs") != "1800000" || add(records, "amount") != "0.045" {
-		t.Errorf("version 1: %v", records)
-	}
+	must.Hold(t, len(records) != 0 && add(records, "timeBilledMs") == "1800000" && add(records, "amount") == "0.045", "version 1", records)
 	for body, want := range map[string]string{
 		`{"name":"g","image":"i","gpu":{"id":"NVIDIA L4","count":3}}`:                               "expected 2 at most, got 3",
 		`{"name":"g","image":"i","cloud":"COMMUNITY","gpu":{"id":"NVIDIA A40","count":1}}`:          "the COMMUNITY cloud does not offer NVIDIA A40",
 		`{"name":"g","image":"i","dataCenterIds":["EU-RO-1"],"gpu":{"id":"NVIDIA H200","count":1}}`: "no stock of NVIDIA H200 in EU-RO-1",
 	} {
-		if got := d.must(400, "POST", "/v2/pods", body); !strings.Contains(got.text, want) {
-			t.Errorf("%s: %s, want %s", body, got.text, want)
-		}
+		got := d.must(400, "POST", "/v2/pods", body)
+		must.Hold(t, strings.Contains(got.text, want), body, got.text, want)
 	}
 	d.must(201, "POST", "/v2/pods", `{"name":"g","image":"i","gpu":{"id":"NVIDIA H200","count":1}}`).expect(map[string]string{"dataCenterId": `"US-KS-2"`})
 }
@@ -386,9 +382,7 @@ func TestBillingParameters(t *testing.T) {
 			"lastN=9000000000000000000": {400, "too many buckets"},
 		} {
 			got, _, text := d.do("GET", "/v2/billing"+path+"?"+query, "")
-			if got != want.status || !strings.Contains(text, want.text) {
-				t.Errorf("/v2/billing%s?%s: %d %s, want %d with %q", path, query, got, text, want.status, want.text)
-			}
+			must.Hold(t, got == want.status && strings.Contains(text, want.text), "/v2/billing", path, "?", query, got, text, want.status, want.text)
 		}
 		for query, want := range map[string]map[string]string{
 			"startTime=2026-05-13T14:15:16Z&endTime=2026-05-14T00:00:00Z":                        {"startTime": `"2026-05-13T00:00:00Z"`, "endTime": `"2026-05-14T00:00:00Z"`, "bucketSize": `"day"`},

@@ -23,14 +23,12 @@ func TestNodesIgnoreTheSameJump(t *testing.T) {
 	pgtest.Exec(t, address, "UPDATE machine SET jump = interval '2 hours'")
 	must.Succeed(t, first.correctClock(t.Context()))
 	second := start()
-	if ahead := second.clock.Now().Sub(first.clock.Now()); ahead.Abs() > time.Minute {
-		t.Errorf("the second node is ahead by %s", ahead)
-	}
+	ahead := second.clock.Now().Sub(first.clock.Now())
+	must.Hold(t, ahead.Abs() <= time.Minute, "the second node is ahead by", ahead)
 	must.Succeed(t, first.Close())
 	must.Succeed(t, second.Close())
 	third := start()
-	if ahead := time.Until(third.clock.Now()); ahead < time.Hour {
-		t.Errorf("a node that starts alone is ahead by %s", ahead)
-	}
+	ahead = time.Until(third.clock.Now())
+	must.Hold(t, ahead >= time.Hour, "a node that starts alone is ahead by", ahead)
 	must.Succeed(t, third.Close())
 }

@@ -78,9 +78,7 @@ func TestRemote(t *testing.T) {
 	if status, _ := d.get("/ui/snapshot", some); status != 401 {
 		t.Errorf("a key for one endpoint sees everything: %d", status)
 	}
-	if _, err := jobrunner.New(t.Context(), jobrunner.Config{APIKey: "k", Remote: true, Profile: true}); err == nil {
-		t.Error("profiles for other machines")
-	}
+	must.Hold(t, must.Err(jobrunner.New(t.Context(), jobrunner.Config{APIKey: "k", Remote: true, Profile: true})) != nil, "profiles for other machines")
 }
 
 func TestProfiles(t *testing.T) {
@@ -103,9 +101,8 @@ func TestUnloggedRequests(t *testing.T) {
 		}
 	}
 	d.do("GET", "/v2/templates", "")
-	if log := d.awaitLog("/v2/templates", 1); strings.Count(log, "\n") != 1 {
-		t.Errorf("the log says %s", log)
-	}
+	log := d.awaitLog("/v2/templates", 1)
+	must.Hold(t, strings.Count(log, "\n") == 1, "the log says", log)
 }
 
 // The metrics reject any method but GET and HEAD with 405.

@@ -20,9 +20,8 @@ func TestHealth(t *testing.T) {
 	server := httptest.NewServer(j.Handler())
 	t.Cleanup(func() {
 		server.Close()
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
+		err := j.Close()
+		must.Hold(t, err == nil, err)
 	})
 	d := &deployment{t: t, url: server.URL}
 	for _, path := range []string{"/healthz", "/readyz"} {
@@ -47,9 +46,8 @@ func TestHealthWithoutTheDatabase(t *testing.T) {
 	o := startOutage(t)
 	o.becomes(http.StatusOK)
 	o.server.End(syscall.SIGQUIT)
-	if text := o.becomes(http.StatusServiceUnavailable); !strings.Contains(text, "the database does not answer") || strings.Contains(text, "127.0.0.1") {
-		t.Errorf("without the database: %s", text)
-	}
+	text := o.becomes(http.StatusServiceUnavailable)
+	must.Hold(t, strings.Contains(text, "the database does not answer") && !strings.Contains(text, "127.0.0.1"), "without the database", text)
 	if status, text := o.get("/healthz", ""); status != http.StatusOK {
 		t.Errorf("without the database: %d %s", status, text)
 	}

@@ -50,9 +50,8 @@ func deployWith(t *testing.T, c jobrunner.Config) *deployment {
 	handler.Store(new(j.Handler()))
 	t.Cleanup(func() {
 		server.Close()
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
+		err := j.Close()
+		must.Hold(t, err == nil, err)
 	})
 	return d
 }
@@ -156,9 +155,7 @@ func testEndpointRunsJobs(t *testing.T, c jobrunner.Config) {
 		e, err = c.Endpoints.Create(t.Context(), e)
 		must.Succeed(t, err)
 		job, err := c.Jobs.RunSync(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{"say":"hello"}`)}, 0)
-		if err != nil || job.Status != "COMPLETED" || string(job.Output) != `{"say":"hello"}` {
-			t.Errorf("%s: the job is %+v, %v", v, job, err)
-		}
+		must.Hold(t, err == nil && job.Status == "COMPLETED" && string(job.Output) == `{"say":"hello"}`, v, "the job is", job, err)
 		must.Succeed(t, c.Endpoints.Delete(t.Context(), e.ID))
 		if _, err := c.Jobs.Status(t.Context(), e.ID, job.ID); !api.IsNotFound(err) {
 			t.Errorf("%s: after the endpoint was deleted its job is still there: %v", v, err)
@@ -239,18 +236,13 @@ func TestOneAddress(t *testing.T) {
 		"/v1/nowhere":            `{"message":`,
 	} {
 		status, header, body := d.do("GET", path, "")
-		if !strings.Contains(body, says) || header.Get("X-Request-Id") == "" || !strings.Contains(header.Get("Content-Type"), "json") {
-			t.Errorf("%s: %d %v %s", path, status, header, body)
-		}
+		must.Hold(t, strings.Contains(body, says) && header.Get("X-Request-Id") != "" && strings.Contains(header.Get("Content-Type"), "json"), path, status, header, body)
 	}
 	log := d.awaitLog("\n", 10)
-	if lines := strings.Count(log, "\n"); lines != 10 || !strings.Contains(log, "GET /v2/catalog/gpus") || strings.Contains(log, "planted-key") {
-		t.Errorf("the log has %d lines for 10 calls:\n%s", lines, log)
-	}
+	lines := strings.Count(log, "\n")
+	must.Hold(t, lines == 10 && strings.Contains(log, "GET /v2/catalog/gpus") && !strings.Contains(log, "planted-key"), "the log has", lines, "lines for 10 calls", log)
 }
 
 func TestNeedsAKey(t *testing.T) {
-	if _, err := jobrunner.New(t.Context(), jobrunner.Config{}); err == nil {
-		t.Error("a deployment without a key")
-	}
+	must.Hold(t, must.Err(jobrunner.New(t.Context(), jobrunner.Config{})) != nil, "a deployment without a key")
 }

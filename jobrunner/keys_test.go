@@ -63,14 +63,11 @@ func TestRightsOfKeys(t *testing.T) {
 		}
 	}
 	for id, jobs := range map[string]int64{mine: 3, other: 2} {
-		if h, err := d.client(api.V2).Jobs.Health(t.Context(), id); err != nil || int64(h.Jobs.InQueue) != jobs {
-			t.Errorf("health is %+v, %v", h, err)
-		}
+		h := must.Do(d.client(api.V2).Jobs.Health(t.Context(), id))(t)
+		must.Hold(t, int64(h.Jobs.InQueue) == jobs, "health is", h)
 	}
 	for name, key := range keys {
-		if key != "" && strings.Contains(d.log.String(), key) {
-			t.Errorf("the log has the key %s", name)
-		}
+		must.Hold(t, key == "" || !strings.Contains(d.log.String(), key), "the log has the key", name)
 	}
 }
 

@@ -64,9 +64,8 @@ func TestOlderFolder(t *testing.T) {
 				"/v2/053b5d64r844/status/sync-01a204b0-955e-7458-a387-daccd7281c2a-q1": `"output":{"n":1}`,
 				"/v2/053b5d64r844/health": `"completed":1`,
 			} {
-				if text := d.must(200, "GET", path, "").text; !strings.Contains(regexp.MustCompile(`\s`).ReplaceAllString(text, ""), want) {
-					t.Errorf("%s: %s, want %s", path, text, want)
-				}
+				text := d.must(200, "GET", path, "").text
+				must.Hold(t, strings.Contains(regexp.MustCompile(`\s`).ReplaceAllString(text, ""), want), path, text, want)
 			}
 			if status, _ := d.as("FTREOZP6Q2DDAOU7P43GHQDWL6", "GET", "/v2/templates", ""); status != 200 {
 				t.Errorf("a key of the folder: %d", status)
@@ -86,9 +85,8 @@ func TestOlderFolder(t *testing.T) {
 			d.awaitPod(mounted, "RUNNING")
 			d.must(201, "POST", "/v2/clusters", `{"name":"c","type":"TRAINING","image":"builtin/echo","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":1,"podCount":2}}`)
 			d.must(200, "PUT", "/v2/account/ssh-keys", `{"keys":[]}`)
-			if billed := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2&networkVolumeId=srjz6z82ty3o", ""); billed.at("metadata.totals") == nil {
-				t.Errorf("billing: %s", billed.text)
-			}
+			billed := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2&networkVolumeId=srjz6z82ty3o", "")
+			must.Hold(t, billed.at("metadata.totals") != nil, "billing", billed.text)
 		})
 	}
 }

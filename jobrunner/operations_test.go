@@ -40,12 +40,8 @@ func TestWebhook(t *testing.T) {
 		t.Errorf("the receiver got %s", body)
 	}
 	status, _, text = d.do("POST", "/v2/"+id+"/run", `{"input": {}, "webhook": "http://169.254.169.254/"}`)
-	if status != 400 || !strings.Contains(text, "--webhook-allow") {
-		t.Errorf("a webhook into a private network: %d %s", status, text)
-	}
-	if _, err := jobrunner.New(t.Context(), jobrunner.Config{APIKey: "k", WebhookAllow: []string{"http://x"}}); err == nil {
-		t.Error("a URL is taken for a host")
-	}
+	must.Hold(t, status == 400 && strings.Contains(text, "--webhook-allow"), "a webhook into a private network", status, text)
+	must.Hold(t, must.Err(jobrunner.New(t.Context(), jobrunner.Config{APIKey: "k", WebhookAllow: []string{"http://x"}})) != nil, "a URL is taken for a host")
 }
 
 // A worker's chunks reach the client in the form of the described dialect and of the

@@ -78,9 +78,7 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 			{"PATCH", "/v2/serverless/" + endpoint, `{"name":"n"}`}, {"POST", "/v2/templates", `{"name":"t","image":"i","category":"CPU"}`},
 		} {
 			status, text, err := o.call(t.Context(), request.method, request.path, request.body)
-			if err != nil || status != http.StatusServiceUnavailable {
-				t.Errorf("%s %s: %d %s, %v", request.method, request.path, status, text, err)
-			}
+			must.Hold(t, err == nil && status == http.StatusServiceUnavailable, request.method, request.path, status, text, err)
 		}
 		if status, text, err := o.call(t.Context(), http.MethodGet, "/metrics", ""); err != nil || status != http.StatusOK || strings.Contains(text, "127.0.0.1") {
 			t.Errorf("metrics: %d, %v", status, err)
@@ -93,9 +91,8 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 		}
 		o.server.Start()
 		if long != nil {
-			if a := <-long; a.status != http.StatusOK || !strings.Contains(a.text, `"slept"`) {
-				t.Errorf("a wait that outlasts the outage: %d %s", a.status, a.text)
-			}
+			a := <-long
+			must.Hold(t, a.status == http.StatusOK && strings.Contains(a.text, `"slept"`), "a wait that outlasts the outage", a.status, a.text)
 			long = nil
 		}
 		for o.awaitJob(endpoint, "COMPLETED") != path { // it is the newest
@@ -126,8 +123,7 @@ func TestDatabaseThatHangs(t *testing.T) {
 		}
 	}
 	goOn()
-	if a := <-running; a.status != http.StatusOK || !strings.Contains(a.text, `"slept"`) {
-		t.Errorf("a wait that outlasts the outage: %d %s", a.status, a.text)
-	}
+	a := <-running
+	must.Hold(t, a.status == http.StatusOK && strings.Contains(a.text, `"slept"`), "a wait that outlasts the outage", a.status, a.text)
 	o.ended(&acknowledged{})
 }

@@ -57,9 +57,8 @@ func startDeployment(t *testing.T, c jobrunner.Config) *outage {
 	go server.Serve(listener)
 	t.Cleanup(func() {
 		server.Close()
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
+		err := j.Close()
+		must.Hold(t, err == nil, err)
 		if lines := strings.Count(o.log.String(), "level=ERROR"); strings.Contains(o.log.String(), pgtest.Password) {
 			t.Error("the password is in the log")
 		} else {
@@ -328,9 +327,7 @@ func (o *outage) ended(acked *acknowledged) {
 				must.Succeed(o.t, json.Unmarshal([]byte(text), &job))
 			}
 			if status == http.StatusOK && job.Status != "IN_QUEUE" && job.Status != "IN_PROGRESS" || time.Now().After(deadline) {
-				if job.Status != "COMPLETED" || string(job.Output) != want.output || job.Retries != 0 {
-					o.t.Errorf("%s: %d %s, want %s", path, status, text, want.output)
-				}
+				must.Hold(o.t, job.Status == "COMPLETED" && string(job.Output) == want.output && job.Retries == 0, path, status, text, want.output)
 				break
 			}
 			sleep(o.t.Context(), 20*time.Millisecond)
@@ -339,9 +336,7 @@ func (o *outage) ended(acked *acknowledged) {
 			continue
 		}
 		_, text, err := o.call(o.t.Context(), http.MethodGet, strings.Replace(path, "/status/", "/stream/", 1), "")
-		if err != nil || text != want.stream {
-			o.t.Errorf("%s: streamed %s, %v, want %s", path, text, err, want.stream)
-		}
+		must.Hold(o.t, err == nil && text == want.stream, path, "streamed", text, err, want.stream)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -390,9 +385,7 @@ func TestOutagesUnderLoad(t *testing.T) {
 	between()
 	stop()
 	clients.Wait()
-	if len(acked.jobs) < len(faults) {
-		t.Errorf("only %d jobs were acknowledged", len(acked.jobs))
-	}
+	must.Hold(t, len(acked.jobs) >= len(faults), "only", len(acked.jobs), "jobs were acknowledged")
 	o.ended(acked)
 	t.Logf("%d faults, %d jobs acknowledged", len(faults), len(acked.jobs))
 }

@@ -73,9 +73,7 @@ func TestPageAtEachNode(t *testing.T) {
 	}
 	for i, d := range nodes {
 		s := d.pageOf(id)
-		if s.Nodes[0] != d.url || len(s.Silent) != 0 {
-			t.Errorf("node %d: nodes %q, silent %q", i, s.Nodes, s.Silent)
-		}
+		must.Hold(t, s.Nodes[0] == d.url && len(s.Silent) == 0, "node", i, "nodes", s.Nodes, "silent", s.Silent)
 		if len(s.Workers) != 1 || s.Workers[0].Node != nodes[0].url || s.Endpoints[0].Workers["IDLE"]+s.Endpoints[0].Workers["RUNNING"] != 1 {
 			t.Fatalf("node %d: %+v", i, s)
 		}
@@ -86,9 +84,7 @@ func TestPageAtEachNode(t *testing.T) {
 				executions++
 			}
 		}
-		if s.Past.Ended["COMPLETED"] != 1 || executions != 1 {
-			t.Errorf("node %d: %+v", i, s.Past)
-		}
+		must.Hold(t, s.Past.Ended["COMPLETED"] == 1 && executions == 1, "node", i, s.Past)
 		web := d.createObject("/v2/serverless", `{"name":"web `+d.url+`","type":"LOAD_BALANCER","image":"test/web","env":{"WHO":"one","HEALTH_CHECK_PATH":"/up"},
 			"workers":{"min":1,"max":1},"scaling":{"type":"REQUEST_COUNT","requestCount":1}}`)
 		for k, asked := range nodes {

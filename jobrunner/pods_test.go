@@ -67,9 +67,7 @@ func TestWorkersAsPods(t *testing.T) {
 			w = list[0]
 		}
 	}
-	if w.EndpointID != endpoint || w.DesiredStatus != "RUNNING" || w.Image != "builtin/echo" {
-		t.Errorf("%+v", w)
-	}
+	must.Hold(t, w.EndpointID == endpoint && w.DesiredStatus == "RUNNING" && w.Image == "builtin/echo", w)
 	if _, _, text := d.do("GET", "/v1/pods", ""); text != "[]\n" {
 		t.Errorf("%s", text)
 	}

@@ -42,7 +42,5 @@ func TestDataFolderIsPrivate(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || files < 4 {
-		t.Errorf("%d files, %v", files, err)
-	}
+	must.Hold(t, err == nil && files >= 4, files, "files", err)
 }

@@ -28,13 +28,10 @@ func TestTwoOnOneDatabase(t *testing.T) {
 		a := deployWith(t, c)
 		endpoint = a.create(echo("shared"))
 		done, err := b.client(api.V1).Jobs.RunSync(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":1}`)}, 0)
-		if err != nil || done.Status != "COMPLETED" {
-			t.Errorf("submitted at the other one: %+v, %v", done, err)
-		}
+		must.Hold(t, err == nil && done.Status == "COMPLETED", "submitted at the other one", done, err)
 		for _, d := range []*deployment{a, b} {
-			if h, err := d.client(api.V2).Jobs.Health(t.Context(), endpoint); err != nil || h.Jobs.Completed != 1 {
-				t.Errorf("health is %+v, %v", h, err)
-			}
+			h := must.Do(d.client(api.V2).Jobs.Health(t.Context(), endpoint))(t)
+			must.Hold(t, h.Jobs.Completed == 1, "health is", h)
 		}
 		_, err = b.client(api.V2).Templates.Create(t.Context(), api.Template{Name: "one", Image: "i", Disk: 5, Category: "CPU", Serverless: true})
 		must.Succeed(t, err)
@@ -50,9 +47,8 @@ func TestTwoOnOneDatabase(t *testing.T) {
 			break
 		}
 	}
-	if log := b.log.String(); strings.Contains(log, "ERROR") || strings.Contains(log, pgtest.Password) {
-		t.Error(log)
-	}
+	log := b.log.String()
+	must.Hold(t, !strings.Contains(log, "ERROR") && !strings.Contains(log, pgtest.Password), log)
 }
 
 // All nodes have the same metrics of the queue. The metrics of workers are per node.
@@ -135,9 +131,8 @@ func silentNode(t *testing.T, c jobrunner.Config, url string) {
 	c.APIKey, c.NodeURL, c.Logger = "planted-key", url, slog.New(slog.DiscardHandler)
 	other := must.Do(jobrunner.New(t.Context(), c))(t)
 	t.Cleanup(func() {
-		if err := other.Close(); err != nil {
-			t.Error(err)
-		}
+		err := other.Close()
+		must.Hold(t, err == nil, err)
 	})
 }
 

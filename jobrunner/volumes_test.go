@@ -66,14 +66,10 @@ func TestDeletedVolumeIsRemovedOnceFree(t *testing.T) {
 			t.Fatal(text)
 		}
 		time.Sleep(50 * time.Millisecond)
-		if !exists(folder) {
-			t.Error("the folder went while a job had it")
-		}
+		must.Hold(t, exists(folder), "the folder went while a job had it")
 		close(programs.end)
 		awaitGone(t, folder)
-		if strings.Contains(d.log.String(), "can't be created") {
-			t.Errorf("a volume in use is in the log: %s", d.log)
-		}
+		must.Hold(t, !strings.Contains(d.log.String(), "can't be created"), "a volume in use is in the log", d.log)
 	}
 }
 
@@ -94,9 +90,7 @@ func TestVolumeDeletedElsewhere(t *testing.T) {
 	d.advance(time.Minute)
 	awaitGone(t, in(deleted))
 	for _, name := range []string{present, "strange"} {
-		if !exists(in(name)) {
-			t.Errorf("%s is gone", name)
-		}
+		must.Hold(t, exists(in(name)), name, "is gone")
 	}
 }
 
@@ -127,11 +121,8 @@ func TestFoldersOfVolumesAtStart(t *testing.T) {
 	awaitGone(t, filepath.Join(volumes, deleted))
 	awaitGone(t, filepath.Join(volumes, linked))
 	for _, path := range []string{filepath.Join(volumes, present), filepath.Join(volumes, "strange"), kept} {
-		if !exists(path) {
-			t.Errorf("%s is gone", path)
-		}
+		must.Hold(t, exists(path), path, "is gone")
 	}
-	if log := d.log.String(); strings.Count(log, "belongs to no network volume") != 1 || !strings.Contains(log, "strange") {
-		t.Error(log)
-	}
+	log := d.log.String()
+	must.Hold(t, strings.Count(log, "belongs to no network volume") == 1 && strings.Contains(log, "strange"), log)
 }

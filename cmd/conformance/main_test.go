@@ -118,9 +118,7 @@ func TestLocal(t *testing.T) {
 	if acctest.IsSample() {
 		minResults = 120
 	}
-	if r.Schema != "gpucloud-conformance/1" || len(r.Results) < minResults || r.Counts[report.Pass] < 100 {
-		t.Errorf("%s with %d results, %v", r.Schema, len(r.Results), r.Counts)
-	}
+	must.Hold(t, r.Schema == "gpucloud-conformance/1" && len(r.Results) >= minResults && r.Counts[report.Pass] >= 100, r.Schema, len(r.Results), "results", r.Counts)
 }
 
 // An invalid option exits with 2, and the message says what to do.
@@ -147,9 +145,8 @@ func TestUsage(t *testing.T) {
 		if want == "starting /nothing-is-here/at-all" {
 			want = "nothing-is-here"
 		}
-		if output := runExpecting(t, command(t, args...), 2); !strings.Contains(output, want) {
-			t.Errorf("%v says\n%s\nand not %q", args, output, want)
-		}
+		output := runExpecting(t, command(t, args...), 2)
+		must.Hold(t, strings.Contains(output, want), args, "says", output, "and not", want)
 	}
 	cmd := command(t, "run", "--base-url="+url)
 	cmd.Env = append(cmd.Env, "GPUCLOUD_API_KEY=")
@@ -174,9 +171,8 @@ func TestRegistry(t *testing.T) {
 		"1 skipped, safety: it would create and delete objects":  {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=V-05"},
 		"1 case at http://127.0.0.1:1: up to 22 requests, 0 job": {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=V-05", "--allow=create"},
 	} {
-		if output := runExpecting(t, command(t, args...), 0); !strings.Contains(output, want) {
-			t.Errorf("%v says\n%s\nand not %q", args, output, want)
-		}
+		output := runExpecting(t, command(t, args...), 0)
+		must.Hold(t, strings.Contains(output, want), args, "says", output, "and not", want)
 	}
 }
 
@@ -250,9 +246,7 @@ func TestDefer(t *testing.T) {
 	cmd := command(t, "run", "--base-url="+url, "--select=LIM-12", "--allow=create,queue", "--defer=later.json")
 	must.Contain(t, runExpecting(t, cmd, 3), "1 case deferred: conformance resume later.json", "nothing was judged; 1 deferred")
 	text, err := os.ReadFile(filepath.Join(cmd.Dir, "later.json"))
-	if err != nil || strings.Contains(string(text), key) {
-		t.Errorf("the file is %s, %v", text, err)
-	}
+	must.Hold(t, err == nil && !strings.Contains(string(text), key), "the file is", string(text), err)
 	must.Equal(t, endpoints(t, url), 1, "endpoints remain for the deferred case")
 	// Another run doesn't overwrite the file, and without deferred cases it leaves none.
 	again := command(t, "run", "--base-url="+url, "--select=VER-38", "--defer=later.json")
@@ -269,7 +263,6 @@ func TestDefer(t *testing.T) {
 // list --json prints each clause as JSON.
 func TestListJSON(t *testing.T) {
 	var c struct{ ID, Level, Statement, Source, Link string }
-	if text := runExpecting(t, command(t, "list", "--json", "--select=JOB-17"), 0); json.Unmarshal([]byte(text), &c) != nil || c.ID != "JOB-17" || c.Level == "" || c.Statement == "" || c.Source == "" || c.Link == "" {
-		t.Error(text)
-	}
+	text := runExpecting(t, command(t, "list", "--json", "--select=JOB-17"), 0)
+	must.Hold(t, json.Unmarshal([]byte(text), &c) == nil && c.ID == "JOB-17" && c.Level != "" && c.Statement != "" && c.Source != "" && c.Link != "", text)
 }

@@ -30,9 +30,7 @@ func runLocal(t *testing.T) *report.Report {
 		}
 		cmd := command(t, "run", "--local", "--json=report.json", "--select="+selected)
 		output := runExpecting(t, cmd, 0)
-		if !strings.Contains(output, "conformant") || strings.Contains(output, "\x1b") {
-			t.Errorf("output %s", output)
-		}
+		must.Hold(t, strings.Contains(output, "conformant") && !strings.Contains(output, "\x1b"), "output", output)
 		readReport(t, cmd.Dir, &localReport.Report)
 	})
 	return &localReport.Report
@@ -97,9 +95,8 @@ func TestRemoteRunsLikeLocal(t *testing.T) {
 					judged++
 				}
 			}
-			if minJudged := c.minJudged * len(got.Results) / len(clauses.All()); judged < minJudged || len(got.Leaked) > 0 {
-				t.Errorf("%d clauses were judged, not deleted: %v:\n%s", judged, got.Leaked, output)
-			}
+			minJudged := c.minJudged * len(got.Results) / len(clauses.All())
+			must.Hold(t, judged >= minJudged && len(got.Leaked) == 0, judged, "clauses were judged, not deleted", got.Leaked, output)
 		})
 	}
 }

@@ -88,9 +88,7 @@ func TestNoSecretInAnyReport(t *testing.T) {
 			t.Errorf("%s lacks %q:\n%.2000s", where, want, texts[where])
 		}
 	}
-	if !strings.Contains(texts["r.html"], "418") || !strings.Contains(texts["r.har"], "Bearer $GPUCLOUD_API_KEY") {
-		t.Error("the reports don't show the answers")
-	}
+	must.Hold(t, strings.Contains(texts["r.html"], "418") && strings.Contains(texts["r.har"], "Bearer $GPUCLOUD_API_KEY"), "the reports don't show the answers")
 	var report struct{ Counts map[string]int }
 	var junit struct {
 		Failures int `xml:"failures,attr"`
@@ -144,9 +142,7 @@ func TestReportsThatCannotBeWritten(t *testing.T) {
 		"two reports can't be in the file r":          {"--report=html=./r", "--json=r"},
 	} {
 		output := runExpecting(t, command(t, append([]string{"run", "--base-url=http://127.0.0.1:1"}, args...)...), 2)
-		if !strings.Contains(output, want) || strings.Contains(output, "unreachable") {
-			t.Errorf("%v says %s\nand not %q", args, output, want)
-		}
+		must.Hold(t, strings.Contains(output, want) && !strings.Contains(output, "unreachable"), args, "says", output, "and not", want)
 	}
 }
 
@@ -191,24 +187,20 @@ func TestPublishedReport(t *testing.T) {
 	runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-40", "--json="+at("r.json"), "--implementation=Our cloud", "--implementation-version=3.4", "--contact=https://example.com", "--sign="+at("key.pem")), 0)
 	must.Contain(t, runExpecting(t, command(t, "verify", at("r.json"), "--key="+at("public.pem")), 0), "Our cloud 3.4")
 	out, err := exec.CommandContext(t.Context(), "openssl", "pkeyutl", "-verify", "-pubin", "-inkey", at("public.pem"), "-rawin", "-in", at("r.json"), "-sigfile", at("r.json.sig")).CombinedOutput()
-	if err != nil {
-		t.Errorf("openssl: %v: %s", err, out)
-	}
+	must.Hold(t, err == nil, "openssl", err, string(out))
 	text, err := os.ReadFile(at("r.json"))
 	if err != nil || !strings.Contains(string(text), `"contact": "https://example.com"`) || !strings.Contains(string(text), `"date": "2026-08-18"`) {
 		t.Errorf("%v: %s", err, text)
 	}
 	runExpecting(t, command(t, "compare", at("r.json"), at("r.json"), "--html="+at("compared.html")), 0)
-	if page, err := os.ReadFile(at("compared.html")); err != nil || strings.Count(string(page), "Our cloud 3.4") != 2 {
-		t.Errorf("%v: %s", err, page)
-	}
+	page := must.Do(os.ReadFile(at("compared.html")))(t)
+	must.Hold(t, strings.Count(string(page), "Our cloud 3.4") == 2, string(page))
 	must.Succeed(t, os.WriteFile(at("r.json"), append(text, ' '), 0o600))
 	runExpecting(t, command(t, "verify", at("r.json"), "--key="+at("public.pem")), 2)
 	for want, args := range map[string][]string{
 		"--json": {"--sign=" + at("key.pem")}, "Ed25519": {"--sign=" + at("public.pem"), "--json=" + at("x.json")}, "--implementation": {"--contact=x"},
 	} {
-		if output := runExpecting(t, command(t, append([]string{"run", "--base-url=" + url}, args...)...), 2); !strings.Contains(output, want) && !strings.Contains(output, "PEM") {
-			t.Errorf("%v: %s", args, output)
-		}
+		output := runExpecting(t, command(t, append([]string{"run", "--base-url=" + url}, args...)...), 2)
+		must.Hold(t, strings.Contains(output, want) || strings.Contains(output, "PEM"), args, output)
 	}
 }

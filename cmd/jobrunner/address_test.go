@@ -4,6 +4,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 const longKey = "0123456789-long-enough-key"
@@ -21,9 +23,7 @@ func TestUnspecifiedAddresses(t *testing.T) {
 			continue
 		}
 		p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY="+longKey), "--ephemeral", "--allow-remote", "--listen="+listen)
-		if !strings.HasPrefix(p.url, c.wantURL) {
-			t.Errorf("--listen=%s: printed %s, expected %s", listen, p.url, c.wantURL)
-		}
+		must.Hold(t, strings.HasPrefix(p.url, c.wantURL), "--listen", listen, "printed", p.url, c.wantURL)
 		if _, err := p.client(longKey).NetworkVolumes.List(t.Context()); err != nil {
 			t.Errorf("--listen=%s: %s", listen, err)
 		}
@@ -43,8 +43,6 @@ func TestShortKeys(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"k", "nineteen-characters"} {
 		said := mustFail(t, environment(t.TempDir(), "GPUCLOUD_API_KEY="+key), "serve", "--listen=127.0.0.1:0", "--allow-remote", "--ephemeral")
-		if !strings.Contains(said, "at least 20 random ones") || strings.Contains(said, "nineteen") {
-			t.Errorf("said %q", said)
-		}
+		must.Hold(t, strings.Contains(said, "at least 20 random ones") && !strings.Contains(said, "nineteen"), "said", said)
 	}
 }

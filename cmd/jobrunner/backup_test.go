@@ -35,9 +35,7 @@ func backUpUnderLoad(t *testing.T, p *process, copyState func()) (endpoint strin
 				output := fmt.Sprintf(`"%d-%d"`, worker, n)
 				job, err := c.Jobs.Run(ctx, endpoint, api.Submission{Input: []byte(`{"op": "sleep", "ms": 5, "output": ` + output + `}`)})
 				if err != nil {
-					if ctx.Err() == nil {
-						t.Error(err)
-					}
+					must.Hold(t, ctx.Err() != nil, err)
 					return
 				}
 				mu.Lock()
@@ -86,15 +84,12 @@ func TestBackup(t *testing.T) {
 	})
 	must.Contain(t, mustFail(t, env, "backup", "--data="+data, restored), "expected one that does not exist")
 	must.Equal(t, must.Do(filepath.Glob(filepath.Join(home, ".restored-*")))(t), nil, "parts of a copy are left")
-	if info, err := os.Stat(restored); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("the copy: %v, %v", info, err)
-	}
+	info := must.Do(os.Stat(restored))(t)
+	must.Hold(t, info.Mode().Perm() == 0o700, "the copy", info)
 	if found, err := exec.Command("grep", "-r", "planted-secret", restored).Output(); err == nil {
 		t.Errorf("the copy has a secret in clear: %s", found)
 	}
-	if _, err := os.Stat(filepath.Join(restored, "secrets.key")); err == nil {
-		t.Error("the copy has the key of the secrets")
-	}
+	must.Hold(t, must.Err(os.Stat(filepath.Join(restored, "secrets.key"))) != nil, "the copy has the key of the secrets")
 	must.Succeed(t, os.RemoveAll(data))
 	next := serve(t, env, "--data="+restored, "--limits=off")
 	if _, err := next.client(key).Endpoints.List(t.Context()); err != nil {

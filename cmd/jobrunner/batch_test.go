@@ -132,9 +132,7 @@ func TestBatchAcrossNodes(t *testing.T) {
 		for i, p := range c.all {
 			states, seen := map[string]int{}, map[string]bool{}
 			err := p.client("k").Jobs.BatchRequests(t.Context(), endpoint, b.ID, func(r api.BatchRequest) error {
-				if seen[r.ID] || want[r.ID] == "" || r.Status == "COMPLETED" && string(r.Output) != want[r.ID] {
-					t.Errorf("node %d has the request %+v, want %s", i, r, want[r.ID])
-				}
+				must.Hold(t, !seen[r.ID] && want[r.ID] != "" && (r.Status != "COMPLETED" || string(r.Output) == want[r.ID]), "node", i, "has the request", r, want[r.ID])
 				seen[r.ID] = true
 				states[r.Status]++
 				return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
 )
 
@@ -168,9 +169,8 @@ func TestBillsAfterKills(t *testing.T) {
 			if killed {
 				lost = 3 * billing.CheckpointEvery.Milliseconds() // a busy machine may miss two; without checkpoints all twenty seconds are lost
 			}
-			if got := now[id]; got < ms-lost || got > ms+elapsed {
-				t.Errorf("a worker was billed for %d ms, and for %d after a restart (killed: %v)", ms, got, killed)
-			}
+			got := now[id]
+			must.Hold(t, got >= ms-lost && got <= ms+elapsed, "a worker was billed for", ms, "ms, and for", got, "after a restart (killed", killed)
 		}
 		d.judge()
 	}

@@ -104,9 +104,8 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 	containersBefore := c.podContainers(c.members(red)[1].ID)
 	c.kill()
 	c.start(t, "--simulate-gpus="+c.machine())
-	if after := c.awaitClusterStatus(red, "RUNNING"); *after.Network != *before.Network || !slices.Equal(c.podContainers(c.members(red)[1].ID), containersBefore) {
-		t.Errorf("the cluster was %+v and is %+v", before, after)
-	}
+	after := c.awaitClusterStatus(red, "RUNNING")
+	must.Hold(t, *after.Network == *before.Network && slices.Equal(c.podContainers(c.members(red)[1].ID), containersBefore), "the cluster was", before, after)
 	// The jobrunner is killed before it removes the network.
 	removed := c.members(blue)
 	c.call(http.MethodDelete, "/v2/clusters/"+blue, "", nil)
@@ -123,9 +122,8 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 	c.interrupt()
 	must.Equal(t, c.networksOf("gpucloud.cluster"), nil, "a stopped jobrunner left the networks")
 	c.start(t, "--simulate-gpus="+c.machine())
-	if after := c.awaitClusterStatus(green, "RUNNING"); *after.Network != *before.Network {
-		t.Errorf("the network was %+v and is %+v", before.Network, after.Network)
-	}
+	after = c.awaitClusterStatus(green, "RUNNING")
+	must.Hold(t, *after.Network == *before.Network, "the network was", before.Network, after.Network)
 	c.awaitGreetings(c.members(green), "green", 2)
 	c.interrupt()
 }
@@ -136,9 +134,7 @@ func realClusterOnHost(t *testing.T, e *containers.Engine) {
 	id := c.greetingCluster("red", 2)
 	shown := c.awaitClusterStatus(id, "RUNNING")
 	c.awaitGreetings(c.members(id), "red", 1)
-	if shown.Network == nil || shown.Network.CIDR != "127.0.0.0/8" {
-		t.Errorf("%+v", shown)
-	}
+	must.Hold(t, shown.Network != nil && shown.Network.CIDR == "127.0.0.0/8", shown)
 	c.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
 	c.interrupt()
 }

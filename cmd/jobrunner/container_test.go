@@ -69,8 +69,6 @@ func TestAContainerOfAnEndpoint(t *testing.T) {
 		t.Errorf("containers are left: %v", all)
 	}
 	for _, secret := range []string{"planted-password", "planted-token"} {
-		if strings.Contains(read("calls"), secret) || strings.Contains(p.stderr.String(), secret) {
-			t.Errorf("%s is in arguments or in the log", secret)
-		}
+		must.Hold(t, !strings.Contains(read("calls"), secret) && !strings.Contains(p.stderr.String(), secret), secret, "is in arguments or in the log")
 	}
 }

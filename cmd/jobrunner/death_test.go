@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // page returns the page's data about workers.
@@ -61,16 +62,13 @@ func TestDeathLeavesATrace(t *testing.T) {
 				return n == 2
 			})
 			dead := shown.Workers[len(shown.Workers)-1].ID
-			if text := h.logOf(dead, "system"); !strings.Contains(text, "the process ended with "+c.exit) || strings.Contains(text, "about to die") {
-				t.Errorf("the system lines of its log are %s", text)
-			}
-			if text := h.logOf(dead, "container"); strings.Contains(text, "the process ended") || !strings.Contains(text, "about to die") {
-				t.Errorf("its own lines are %s", text)
-			}
+			text := h.logOf(dead, "system")
+			must.Hold(t, strings.Contains(text, "the process ended with "+c.exit) && !strings.Contains(text, "about to die"), "the system lines of its log are", text)
+			text = h.logOf(dead, "container")
+			must.Hold(t, !strings.Contains(text, "the process ended") && strings.Contains(text, "about to die"), "its own lines are", text)
 			h.interrupt()
-			if log := h.stderr.String(); strings.Count(log, "a worker died") != 2 || !strings.Contains(log, c.exit) || !strings.Contains(log, id) {
-				t.Errorf("the log is\n%s", log)
-			}
+			log := h.stderr.String()
+			must.Hold(t, strings.Count(log, "a worker died") == 2 && strings.Contains(log, c.exit) && strings.Contains(log, id), "the log is", log)
 		})
 	}
 }

@@ -77,9 +77,7 @@ func TestNoDescriptors(t *testing.T) {
 		t.Skipf("this machine can't lower the limit of another process: %s %s", err, out)
 	}
 	testFlood(t, p)
-	if !strings.Contains(p.stderr.String(), "too many open files") {
-		t.Errorf("the log lacks the cause: %s", &p.stderr)
-	}
+	must.Hold(t, strings.Contains(p.stderr.String(), "too many open files"), "the log lacks the cause", &p.stderr)
 }
 
 func testFlood(t *testing.T, p *process) {

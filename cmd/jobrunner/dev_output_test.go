@@ -63,17 +63,15 @@ func (s *transcript) until(pattern string) string {
 
 func (s *transcript) lacks(text string) {
 	s.t.Helper()
-	if all := s.String(); strings.Contains(all, text) {
-		s.t.Errorf("%q is shown:\n%s", text, all)
-	}
+	all := s.String()
+	must.Hold(s.t, !strings.Contains(all, text), text, "is shown", all)
 }
 
 func (s *transcript) interrupt() {
 	s.t.Helper()
 	must.Succeed(s.t, s.cmd.Process.Signal(os.Interrupt))
-	if err := s.cmd.Wait(); err != nil {
-		s.t.Errorf("jobrunner dev ended with %v:\n%s", err, s)
-	}
+	err := s.cmd.Wait()
+	must.Hold(s.t, err == nil, "jobrunner dev ended with", err, s)
 }
 
 func devCommand(t *testing.T, path string, file string, args ...string) *exec.Cmd {
@@ -148,9 +146,7 @@ runpod.serverless.start({"handler": handler})
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			stdout, stderr, status := devOnce(t, file, c.args...)
-			if status != c.status || stdout != c.stdout || !strings.Contains(stderr, c.stderr) {
-				t.Errorf("it ended with %d, and wrote\n%s\nand to stderr\n%s", status, stdout, stderr)
-			}
+			must.Hold(t, status == c.status && stdout == c.stdout && strings.Contains(stderr, c.stderr), "it ended with", status, "and wrote", stdout, "and to stderr", stderr)
 		})
 	}
 	const uncalled = "import json\ndef handler(job):\n    return 1\n"
@@ -333,9 +329,7 @@ export CHOSEN=`+c.tool+"\nexec "+program+` "$@"`)
 			must.Succeed(t, os.RemoveAll(filepath.Join(dir, "runpod")))
 			cmd := devCommand(t, path, file)
 			text, err := cmd.CombinedOutput()
-			if err == nil || !strings.Contains(string(text), c.install) || bytes.Count(text, []byte("\n")) != 1 {
-				t.Errorf("without the SDK: %v\n%s", err, text)
-			}
+			must.Hold(t, err != nil && strings.Contains(string(text), c.install) && bytes.Count(text, []byte("\n")) == 1, "without the SDK", err, string(text))
 		})
 	}
 }

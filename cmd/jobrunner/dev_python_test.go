@@ -27,9 +27,7 @@ func TestUncalledHandler(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "file.py")
 		write(t, file, text)
 		err := (&interpreter{command: []string{"python3"}}).check(t.Context(), nil, filepath.Dir(file), file, false)
-		if (err == nil) != called || err != nil && !strings.Contains(err.Error(), "doesn't call it") {
-			t.Errorf("%s: %v", text, err)
-		}
+		must.Hold(t, (err == nil) == called && (err == nil || strings.Contains(err.Error(), "doesn't call it")), text, err)
 	}
 }
 

@@ -30,9 +30,8 @@ func TestDevPrintsResults(t *testing.T) {
 	s.until(`JOB   COMPLETED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n`)
 	job(t, s.runURL(), `{"fail": 1}`)
 	s.until(`JOB   FAILED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n {15}no model\n`)
-	if all := s.String(); strings.Count(all, "COMPLETED") != 2 || strings.Count(all, `"done"`) != 1 {
-		t.Errorf("expected each end once:\n%s", all)
-	}
+	all := s.String()
+	must.Hold(t, strings.Count(all, "COMPLETED") == 2 && strings.Count(all, `"done"`) == 1, "expected each end once", all)
 	s.interrupt()
 }
 
@@ -62,9 +61,8 @@ func TestDevShowsAnErrorOnce(t *testing.T) {
 	put(t, file, "import runpod\nprint('loads', flush=True)\nraise SystemExit('no model here')\n")
 	s := startDev(t, file)
 	s.until(`(?s)no model here\n.*the same error again\n.*the same error again\n`)
-	if all := s.String(); strings.Count(all, "no model here") != 1 {
-		t.Errorf("the error is shown again:\n%s", all)
-	}
+	all := s.String()
+	must.Hold(t, strings.Count(all, "no model here") == 1, "the error is shown again", all)
 	put(t, file, "import runpod\nprint('loads', flush=True)\nraise SystemExit('no disk here')\n")
 	s.until(`(?s)no disk here\n.*the same error again\n`)
 	put(t, file, "import runpod\nprint('loads', flush=True)\nrunpod.serverless.start({'handler': lambda job: 1})\n")
@@ -127,7 +125,5 @@ func TestSecondInterruptEndsWhatRuns(t *testing.T) {
 	must.Succeed(t, s.cmd.Process.Signal(os.Interrupt))
 	s.until(`stopping: running jobs \(1\) have 3s to end, .*; Ctrl-C again ends them at once\n`)
 	s.interrupt()
-	if runs(pid) {
-		t.Errorf("the child %d outlives jobrunner dev", pid)
-	}
+	must.Hold(t, !runs(pid), "the child", pid, "outlives jobrunner dev")
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // job runs a job and returns its status.
@@ -74,9 +76,8 @@ func TestDevRejectsInvalidHandlers(t *testing.T) {
 		if want == "with --listen" && os.Getuid() == 0 {
 			continue
 		}
-		if text := mustFail(t, environment(dir), append([]string{"dev"}, args...)...); !strings.Contains(text, want) {
-			t.Errorf("%q:\n%s", args, text)
-		}
+		text := mustFail(t, environment(dir), append([]string{"dev"}, args...)...)
+		must.Hold(t, strings.Contains(text, want), args, text)
 	}
 }
 
@@ -105,16 +106,10 @@ func TestWorkersOfAKilledDeployment(t *testing.T) {
 	p.kill()
 	p = serve(t, environment(home, "GPUCLOUD_API_KEY=k"), "--data="+data, "--config="+config)
 	second := child(2)
-	if runs(first) {
-		t.Errorf("%d lives on", first)
-	}
+	must.Hold(t, !runs(first), first, "lives on")
 	p.interrupt()
-	if runs(second) {
-		t.Errorf("%d outlives its deployment", second)
-	}
-	if !strings.Contains(p.stderr.String(), "the workers of a killed run have been ended") {
-		t.Errorf("the log doesn't mention it:\n%s", &p.stderr)
-	}
+	must.Hold(t, !runs(second), second, "outlives its deployment")
+	must.Hold(t, strings.Contains(p.stderr.String(), "the workers of a killed run have been ended"), "the log doesn't mention it", &p.stderr)
 }
 
 // runs reports whether a process runs. A zombie doesn't.

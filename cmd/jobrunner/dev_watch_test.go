@@ -33,12 +33,9 @@ func TestWatch(t *testing.T) {
 	write(t, filepath.Join(other, "lib", "x.py"), "1")
 	write(t, filepath.Join(other, "lib", "y.txt"), "1")
 	w, err := newWatch(in("handler.py"), []string{in("config/m*.yaml"), filepath.Join(other, "lib"), in("absent")})
-	if err == nil || !strings.Contains(err.Error(), "absent: no file") || strings.Contains(err.Error(), "lib") {
-		t.Errorf("a file that does not exist: %v", err)
-	}
-	if got := w.changed(); got != nil {
-		t.Errorf("changes without a change: %v", got)
-	}
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "absent: no file") && !strings.Contains(err.Error(), "lib"), "a file that does not exist", err)
+	got := w.changed()
+	must.Hold(t, got == nil, "changes without a change", got)
 	for _, name := range all {
 		write(t, in(name), "22")
 	}
@@ -47,18 +44,16 @@ func TestWatch(t *testing.T) {
 	}
 	write(t, filepath.Join(other, "lib", "x.py"), "22")
 	write(t, filepath.Join(other, "lib", "y.txt"), "22")
-	if got := w.changed(); len(got) != 2 || !strings.HasSuffix(got[1], "lib/y.txt") {
-		t.Errorf("%v changed of a folder that was named", got)
-	}
+	got = w.changed()
+	must.Hold(t, len(got) == 2 && strings.HasSuffix(got[1], "lib/y.txt"), got, "changed of a folder that was named")
 	write(t, in("new.py"), "1")
 	must.Equal(t, w.changed(), []string{"new.py"}, "is new")
 	for _, name := range []string{"new.py", "handler.py"} { // the handler exists again, as after an editor replaced it
 		must.Succeed(t, os.Remove(in(name)))
 	}
 	must.Equal(t, w.changed(), []string{"new.py"}, "is gone")
-	if got := w.changed(); got != nil {
-		t.Errorf("%v changed while the handler is away", got)
-	}
+	got = w.changed()
+	must.Hold(t, got == nil, got, "changed while the handler is away")
 	write(t, in("handler.py"), "333")
 	must.Equal(t, w.changed(), []string{"handler.py"}, "is back")
 	for n := range maxWatchedFiles + 1 {
@@ -83,9 +78,8 @@ func TestWatchLink(t *testing.T) {
 	for _, handler := range []string{link, filepath.Join(links, "folder", "handler.py")} {
 		w := must.Do(newWatch(handler, nil))(t)
 		write(t, module, handler)
-		if got := w.changed(); len(got) != 1 || filepath.Base(got[0]) != "module.py" {
-			t.Errorf("of %s, %v changed", handler, got)
-		}
+		got := w.changed()
+		must.Hold(t, len(got) == 1 && filepath.Base(got[0]) == "module.py", handler, got, "changed")
 	}
 }
 
@@ -99,8 +93,7 @@ func TestWatchNames(t *testing.T) {
 	w, err := newWatch(file, extra)
 	must.Succeed(t, errors.Join(err, checkWatch(extra)))
 	write(t, named, "22")
-	if got := w.changed(); len(got) != 1 {
-		t.Errorf("%v changed", got)
-	}
+	got := w.changed()
+	must.Hold(t, len(got) == 1, got, "changed")
 	must.Fail(t, checkWatch([]string{named, filepath.Join(dir, "x[")}), "x[: expected a file, folder or pattern")
 }

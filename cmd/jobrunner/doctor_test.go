@@ -26,9 +26,7 @@ func examine(t *testing.T, env []string, args ...string) (found map[string]struc
 		if err := json.Unmarshal([]byte(line), &f); err != nil {
 			t.Fatalf("%s: %v; stderr %s", line, err, errs)
 		}
-		if f.Status != "ok" && f.Remedy == "" {
-			t.Errorf("%+v lacks a remedy", f)
-		}
+		must.Hold(t, f.Status == "ok" || f.Remedy != "", f, "lacks a remedy")
 		found[f.Check] = struct{ Status, Text, Remedy string }{f.Status, f.Text, f.Remedy}
 	}
 	return found, status
@@ -106,9 +104,8 @@ func TestDoctorAdvisesAVirtualEnvironment(t *testing.T) {
 		{"VIRTUAL_ENV=/somewhere", "python3 -m pip install runpod"},
 	} {
 		found, _ := examine(t, []string{"PATH=" + dir, "HOME=" + dir, c.env}, "--listen=127.0.0.1:0")
-		if f := found["Python"]; f.Status != "warn" || f.Remedy != "only handlers in Python need it: "+c.remedy {
-			t.Errorf("%s: %+v, expected %q", c.env, f, c.remedy)
-		}
+		f := found["Python"]
+		must.Hold(t, f.Status == "warn" && f.Remedy == "only handlers in Python need it: "+c.remedy, c.env, f, c.remedy)
 	}
 }
 
@@ -126,12 +123,10 @@ func TestDoctorBesideADeployment(t *testing.T) {
 	home := t.TempDir()
 	p := serve(t, environment(home, "GPUCLOUD_API_KEY=k"))
 	found, code := examine(t, environment(home), "--listen", strings.TrimPrefix(p.url, "http://"), "--engine", engine)
-	if f := found["PostgreSQL"]; f.Status != "ok" || !strings.Contains(f.Text, "version 1") {
-		t.Errorf("%+v", f)
-	}
-	if f := found["address"]; f.Status != "warn" || !strings.Contains(f.Text, "a jobrunner runs at") || code != 0 {
-		t.Errorf("exit status %d, %+v", code, f)
-	}
+	f := found["PostgreSQL"]
+	must.Hold(t, f.Status == "ok" && strings.Contains(f.Text, "version 1"), f)
+	f = found["address"]
+	must.Hold(t, f.Status == "warn" && strings.Contains(f.Text, "a jobrunner runs at") && code == 0, "exit status", code, f)
 	if status, _ := p.get("/v2/templates"); status != 200 {
 		t.Errorf("the deployment answers %d", status)
 	}

@@ -14,9 +14,7 @@ func TestExitStatusesAreDocumented(t *testing.T) {
 	_, section, _ := strings.Cut(string(text), "## Exit statuses\n")
 	must.Equal(t, exitUsage, exitNotStarted, "a usage error and a rejected job have different exit statuses")
 	for _, status := range []int{0, exitFailed, exitUsage, exitTimedOut, exitNoResult} {
-		if !strings.Contains(section, fmt.Sprintf("\n| %d | ", status)) {
-			t.Errorf("docs/reference/jobrunner.md has no exit status %d", status)
-		}
+		must.Hold(t, strings.Contains(section, fmt.Sprintf("\n| %d | ", status)), "docs/reference/jobrunner.md has no exit status", status)
 	}
 	if strings.Count(section, "\n| ") != 6 { // with the header
 		t.Errorf("docs/reference/jobrunner.md has other exit statuses:\n%s", section)

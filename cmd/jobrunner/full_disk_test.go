@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // smallDisk mounts a small file system, which only root can do.
@@ -97,8 +98,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("after the purge: %s", err)
 	}
 	fill(c)
-	if err := c.Endpoints.Delete(t.Context(), endpoint); err != nil {
-		t.Errorf("deleting an endpoint on a full disk: %v", err)
-	}
+	err := c.Endpoints.Delete(t.Context(), endpoint)
+	must.Hold(t, err == nil, "deleting an endpoint on a full disk", err)
 	p.interrupt()
 }

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Control characters are escaped, and any other text is printed unchanged.
@@ -16,14 +17,8 @@ func FuzzEscapeControls(f *testing.F) {
 	}
 	fuzz.Run(f, func(t *testing.T, text string) {
 		got := string(escapeControls([]byte(text)))
-		if !utf8.ValidString(got) || strings.ContainsFunc(got, obeyed) {
-			t.Errorf("%q is printed as %q", text, got)
-		}
-		if utf8.ValidString(text) && !strings.ContainsFunc(text, obeyed) && got != text {
-			t.Errorf("%q is printed as %q", text, got)
-		}
-		if len(got) > 6*len(text) {
-			t.Errorf("%d bytes are printed as %d", len(text), len(got))
-		}
+		must.Hold(t, utf8.ValidString(got) && !strings.ContainsFunc(got, obeyed), text, "is printed as", got)
+		must.Hold(t, !utf8.ValidString(text) || strings.ContainsFunc(text, obeyed) || got == text, text, "is printed as", got)
+		must.Hold(t, len(got) <= 6*len(text), len(text), "bytes are printed as", len(got))
 	}, fuzz.Seed{"INFO\tone\ntwo\r\x1b[2Jthree"}, fuzz.Seed{"\x9b31mé\u202eabc\u2028"}, fuzz.Seed{"\xff\xfe😀\U000e0001"})
 }

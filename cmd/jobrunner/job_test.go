@@ -119,9 +119,7 @@ line ends
 		j := jobCommands{t, j.env}
 		expect := func(out, want string, code, wanted int) {
 			t.Helper()
-			if !strings.Contains(out, want) || code != wanted {
-				t.Errorf("exit status %d, expected %d: %q has no %q", code, wanted, out, want)
-			}
+			must.Hold(t, strings.Contains(out, want) && code == wanted, "exit status", code, wanted, out, "has no", want)
 		}
 		id, _, code := j.run("", "run", "idle", "--detach")
 		id = strings.TrimSpace(id)
@@ -147,9 +145,7 @@ line ends
 		must.Succeed(t, json.Unmarshal([]byte(out), &over))
 		out, errs, code = j.run("", "cancel", "any", over.ID)
 		expect(errs, "the job had already ended", code, 0)
-		if strings.Contains(out, "queued") {
-			t.Errorf("a cancel's response has no times, got %q", out)
-		}
+		must.Hold(t, !strings.Contains(out, "queued"), "a cancel's response has no times", out)
 		j.run("", "run", "idle", "--detach")
 		out, _, code = j.run("", "purge", "idle")
 		expect(out, "1 jobs were removed", code, 0)
@@ -170,9 +166,7 @@ line ends
 		out, _, code = j.run("", "logs", "logs", logged.ID)
 		expect(out, "between", code, 0)
 		must.Contain(t, out, "before", "last", "begins", "ends")
-		if !regexp.MustCompile(`(?m)^\S+Z INFO  begins\n\S+Z │     between\n`).MatchString(out) {
-			t.Errorf("the log hasn't the form of dev: %q", out)
-		}
+		must.Hold(t, regexp.MustCompile(`(?m)^\S+Z INFO  begins\n\S+Z │     between\n`).MatchString(out), "the log hasn't the form of dev", out)
 		out, _, code = j.run("", "logs", "logs", logged.ID, "--json")
 		expect(out, `"line":"{\"requestId\"`, code, 0)
 		out, errs, code = j.run("", "logs", "logs", logged.ID, "--all")
@@ -192,9 +186,7 @@ line ends
 		must.Succeed(t, json.Unmarshal([]byte(out), &logged))
 		out, errs, code = j.run("", "logs", "chatty", logged.ID, "--lines", "300")
 		expect(errs, "the beginning of job "+logged.ID+" is not among the last 300 lines of its worker's log; --lines prints more, at most 5000", code, 0)
-		if strings.Count(out, "│     print ") < 290 || !strings.Contains(out, "ends") {
-			t.Errorf("the end of the job's log is %q", out)
-		}
+		must.Hold(t, strings.Count(out, "│     print ") >= 290 && strings.Contains(out, "ends"), "the end of the job's log is", out)
 		_, errs, code = j.run("", "logs", "chatty", logged.ID, "--lines", "5000")
 		expect(errs, "; the deployment keeps no earlier ones", code, 0)
 	})
@@ -230,9 +222,8 @@ line ends
 			if cmd.ProcessState.ExitCode() != 4 || !strings.Contains(errs.String(), "it was cancelled") {
 				t.Errorf("%s: exit status %d, %q", more, cmd.ProcessState.ExitCode(), &errs)
 			}
-			if h, err := c.Jobs.Health(t.Context(), ids["any"]); err != nil || h.Jobs.InProgress+h.Jobs.InQueue != 0 {
-				t.Errorf("%s: afterwards %+v, %v", more, h.Jobs, err)
-			}
+			h := must.Do(c.Jobs.Health(t.Context(), ids["any"]))(t)
+			must.Hold(t, h.Jobs.InProgress+h.Jobs.InQueue == 0, more, "afterwards", h.Jobs)
 		}
 	})
 

@@ -28,9 +28,8 @@ func clusterOfPods(t *testing.T) {
 		return names
 	}
 	exchange := func(id string, nth int) (primary string) {
-		if shown := c.awaitClusterStatus(id, "RUNNING"); shown.Network != nil {
-			t.Errorf("a network of its own: %+v", shown)
-		}
+		shown := c.awaitClusterStatus(id, "RUNNING")
+		must.Hold(t, shown.Network == nil, "a network of its own", shown)
 		members := c.members(id)
 		primary = members[0].Cluster.IP
 		for rank, variables := range c.awaitGreetings(members, "red", nth) {
@@ -45,9 +44,8 @@ func clusterOfPods(t *testing.T) {
 
 	blue := make("blue", 5) // only four of six are free
 	c.awaitReason(c.members(blue)[1].ID, "NVIDIA L4")
-	if created := podsOf(blue); len(before) != 2 || len(created) > 0 {
-		t.Errorf("Pods %v and %v", before, created)
-	}
+	created := podsOf(blue)
+	must.Hold(t, len(before) == 2 && len(created) == 0, "Pods", before, created)
 	c.call(http.MethodDelete, "/v2/clusters/"+blue, "", nil)
 
 	c.kill()

@@ -60,9 +60,7 @@ func clusterConforms(t *testing.T) {
 	for round, parallel := 1, 4; ; round, parallel = round+1, 1 {
 		r := s.judge(selected, parallel)
 		t.Log(r.Counts)
-		if r.Counts[report.Pass]+r.Counts[report.Observed] == 0 {
-			t.Error("nothing was judged")
-		}
+		must.Hold(t, r.Counts[report.Pass]+r.Counts[report.Observed] != 0, "nothing was judged")
 		var again []string
 		for _, x := range r.Results {
 			if x.Verdict == report.Inconclusive && round < 4 { // the Pod started too slowly

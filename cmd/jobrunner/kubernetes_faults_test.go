@@ -127,9 +127,7 @@ func (c *inCluster) underLoad(fault func(), volume string) (all account) {
 		all.completed++
 		all.retried += job.Retries
 		begun := c.countStarts()[names[id]]
-		if begun < 1 || begun > 1+job.Retries {
-			c.t.Errorf("%s began %d times, and was retried %d times", id, begun, job.Retries)
-		}
+		must.Hold(c.t, begun >= 1 && begun <= 1+job.Retries, id, "began", begun, "times, and was retried", job.Retries, "times")
 		all.takes[begun]++
 	}
 	return all

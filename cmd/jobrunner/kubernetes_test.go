@@ -175,24 +175,18 @@ func clusterLife(t *testing.T) {
 	c.terraform(w, "planted-token")
 	got := c.completes(c.submit(`{"name": "one", "env": ["TOKEN", "CUDA_VISIBLE_DEVICES"]}`))
 	must.Equal(t, got.Args, []string{"two words", "$(PATH)"}, "arguments")
-	if token := got.Env["TOKEN"]; token == nil || *token != "planted-token" || got.Env["CUDA_VISIBLE_DEVICES"] != nil {
-		t.Errorf("variables: %v", got.Env)
-	}
+	token := got.Env["TOKEN"]
+	must.Hold(t, token != nil && *token == "planted-token" && got.Env["CUDA_VISIBLE_DEVICES"] == nil, "variables", got.Env)
 	for _, pod := range c.pods() {
 		for _, part := range []string{`"nvidia.com/gpu":"1"`, `"NVIDIA-L4"`, `"automountServiceAccountToken":false`, `"restartPolicy":"Never"`} {
-			if !strings.Contains(string(pod.Spec), part) {
-				t.Errorf("the Pod has no %s: %s", part, pod.Spec)
-			}
+			must.Hold(t, strings.Contains(string(pod.Spec), part), "the Pod has no", part, string(pod.Spec))
 		}
-		if strings.Contains(string(pod.Spec), "planted-token") {
-			t.Errorf("a secret is in the Pod: %s", pod.Spec)
-		}
+		must.Hold(t, !strings.Contains(string(pod.Spec), "planted-token"), "a secret is in the Pod", string(pod.Spec))
 	}
 	must.Contain(t, c.logOf(got.Worker, "container"), "it starts, and")
 	// A dead worker's exit status is reported.
-	if job := c.awaitEnd(c.submit(`{"name": "dies", "exit": 3}`)); job.Status != "FAILED" || !strings.Contains(job.Error, "exit status 3") {
-		t.Errorf("%+v", job)
-	}
+	job := c.awaitEnd(c.submit(`{"name": "dies", "exit": 3}`))
+	must.Hold(t, job.Status == "FAILED" && strings.Contains(job.Error, "exit status 3"), job)
 	// Three concurrent workers have a GPU each.
 	var ids []string
 	for _, name := range []string{"a", "b", "c"} {
@@ -201,9 +195,8 @@ func clusterLife(t *testing.T) {
 	c.until("three Pods", func() bool { return len(c.pods()) == 3 })
 	for _, id := range ids {
 		c.call(http.MethodPost, "/v2/"+c.endpoint+"/cancel/"+id, "", nil)
-		if job := c.awaitEnd(id); job.Status != "CANCELLED" {
-			t.Errorf("%+v", job)
-		}
+		job := c.awaitEnd(id)
+		must.Hold(t, job.Status == "CANCELLED", job)
 	}
 	// A running job keeps the variables of its release; the next one has the new ones.
 	before := c.submit(`{"name": "before", "ms": 5000, "env": ["TOKEN"]}`)
@@ -215,12 +208,10 @@ func clusterLife(t *testing.T) {
 	c.terraform(w, "another-token")
 	must.Equal(t, c.endpoint, endpoint, "the endpoint was")
 	after := c.completes(c.submit(`{"name": "after", "env": ["TOKEN"]}`))
-	if token := after.Env["TOKEN"]; token == nil || *token != "another-token" {
-		t.Errorf("variables of the new release: %v", after.Env)
-	}
-	if old := c.completes(before); old.Worker == after.Worker || *old.Env["TOKEN"] != "planted-token" {
-		t.Errorf("before: %+v, after: %+v", old, after)
-	}
+	token = after.Env["TOKEN"]
+	must.Hold(t, token != nil && *token == "another-token", "variables of the new release", after.Env)
+	old := c.completes(before)
+	must.Hold(t, old.Worker != after.Worker && *old.Env["TOKEN"] == "planted-token", "before", old, "after", after)
 	c.awaitEmpty() // no jobs: no workers
 	w.MustRun("destroy", "-auto-approve")
 	c.interrupt()
@@ -250,9 +241,7 @@ func clusterBalanced(t *testing.T) {
 		"type": "LOAD_BALANCER", "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}, "workers": {"min": 2, "max": 2}}`)
 	c.expectBothAnswer()
 	for _, pod := range c.pods() {
-		if !strings.Contains(string(pod.Spec), `"containerPort":8123`) {
-			t.Errorf("the Pod doesn't declare its port: %s", pod.Spec)
-		}
+		must.Hold(t, strings.Contains(string(pod.Spec), `"containerPort":8123`), "the Pod doesn't declare its port", string(pod.Spec))
 	}
 	c.interrupt()
 	c.awaitEmpty()
@@ -270,9 +259,8 @@ func clusterKill(t *testing.T) {
 	if left := c.pods(); len(before) != 1 || len(left) != 1 {
 		t.Fatalf("Pods: %v, then %v", before, left)
 	}
-	if owners := before[0].Metadata.OwnerReferences; len(owners) != 1 || owners[0].Kind != "Pod" || owners[0].Name != "jobrunner-0" {
-		t.Errorf("owners: %v", owners)
-	}
+	owners := before[0].Metadata.OwnerReferences
+	must.Hold(t, len(owners) == 1 && owners[0].Kind == "Pod" && owners[0].Name == "jobrunner-0", "owners", owners)
 	c.begin()
 	c.completes(c.submit(`{"name": "two"}`))
 	c.until("one Pod", func() bool { now := c.pods(); return len(now) == 1 && now[0].Metadata.Name != before[0].Metadata.Name })
@@ -311,9 +299,8 @@ func clusterPods(t *testing.T) {
 	}
 	c.kill()
 	c.begin()
-	if now := c.awaitPodStatus(id, "RUNNING"); now.Runtime == nil || len(now.Runtime.Ports) != 1 || now.Runtime.Ports[0].IP != p.Runtime.Ports[0].IP {
-		t.Errorf("%+v", now)
-	}
+	now := c.awaitPodStatus(id, "RUNNING")
+	must.Hold(t, now.Runtime != nil && len(now.Runtime.Ports) == 1 && now.Runtime.Ports[0].IP == p.Runtime.Ports[0].IP, now)
 	c.podLog(id, "?source=system&tail=5000", "adopted the pod's container, which ran on meanwhile", nil)
 	n := c.expectNumbers(id, 0)
 	c.until("further lines", func() bool { return c.expectNumbers(id, 0) > n })
@@ -357,9 +344,7 @@ func clusterVolumes(t *testing.T) {
 	c.completes(c.submit(`{"name": "one"}`))
 	for _, pod := range c.pods() {
 		for _, part := range []string{`"cpu":"2"`, `"memory":"4G"`, `"ephemeral-storage":"`} {
-			if !strings.Contains(string(pod.Spec), part) {
-				t.Errorf("the Pod lacks the limit %s: %s", part, pod.Spec)
-			}
+			must.Hold(t, strings.Contains(string(pod.Spec), part), "the Pod lacks the limit", part, string(pod.Spec))
 		}
 	}
 	claim := "gpucloud-volume-" + volume

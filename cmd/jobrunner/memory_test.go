@@ -38,9 +38,7 @@ func (p *process) peak() int {
 func (p *process) checkPeak(bodies, state int) (peak, promised int) {
 	p.t.Helper()
 	peak, promised = p.peak(), bodies+state+256
-	if peak > promised*12/10 {
-		p.t.Errorf("the process used %d MiB, the promised limit is %d", peak, promised)
-	}
+	must.Hold(p.t, peak <= promised*12/10, "the process used", peak, "MiB, the promised limit is", promised)
 	p.t.Logf("the process took %d of %d MiB", peak, promised)
 	return peak, promised
 }
@@ -104,9 +102,8 @@ func TestBodiesShareMemory(t *testing.T) {
 	}
 	// Without the limit, the bodies would use 2,000 MiB, and decoded a multiple.
 	p.checkPeak(210, 0)
-	if job, err := p.client("k").Jobs.RunSync(t.Context(), strings.Split(path, "/")[2], api.Submission{Input: json.RawMessage(`{"a":1}`)}, 0); err != nil || job.Status != "COMPLETED" {
-		t.Errorf("afterwards: %v, %v", job, err)
-	}
+	job := must.Do(p.client("k").Jobs.RunSync(t.Context(), strings.Split(path, "/")[2], api.Submission{Input: json.RawMessage(`{"a":1}`)}, 0))(t)
+	must.Hold(t, job.Status == "COMPLETED", "afterwards", job)
 }
 
 // A hundred clients that don't read an output of 20 MB stay within --body-memory. Another client gets
@@ -138,9 +135,7 @@ func TestOutputsShareMemory(t *testing.T) {
 		if resp.StatusCode == http.StatusServiceUnavailable {
 			continue
 		}
-		if resp.StatusCode != 200 || len(text) < size || err != nil {
-			t.Errorf("the client that reads got %d with %d bytes, %v", resp.StatusCode, len(text), err)
-		}
+		must.Hold(t, resp.StatusCode == 200 && len(text) >= size && err == nil, "the client that reads", resp.StatusCode, len(text), "bytes", err)
 		break
 	}
 	// Without the limit, the outputs would use 2,000 MiB, in several copies.
@@ -196,17 +191,13 @@ func TestEphemeralMemory(t *testing.T) {
 				default:
 					t.Errorf("%d %s %.300s", status, state, text)
 				}
-				if strings.Contains(text, "disk that") {
-					t.Errorf("a disk is said to be full: %s", text)
-				}
+				must.Hold(t, !strings.Contains(text, "disk that"), "a disk is said to be full", text)
 			}
 		})
 	}
 	clients.Wait()
 	t.Log(seen)
-	if seen["200 COMPLETED"] == 0 || seen["200 FAILED"] == 0 || seen["507 "] == 0 {
-		t.Errorf("not every kind was seen: %v", seen)
-	}
+	must.Hold(t, seen["200 COMPLETED"] != 0 && seen["200 FAILED"] != 0 && seen["507 "] != 0, "not every kind was seen", seen)
 	// Without the limit, the 240 results would use 2,750 MiB.
 	p.checkPeak(128, 64)
 }

@@ -217,9 +217,7 @@ func (c *nodes) watchMaximum(endpoint string, most int) (stop func()) {
 		for ctx.Err() == nil {
 			var running int
 			err := c.query(&running, "SELECT COUNT(*) FROM jobs WHERE endpoint = $1 AND state = 'IN_PROGRESS' AND process IN (SELECT id FROM processes)", endpoint)
-			if err == nil && running > most {
-				c.t.Errorf("%d jobs run at a time, and the endpoint has %d workers at most", running, most)
-			}
+			must.Hold(c.t, err != nil || running <= most, running, "jobs run at a time, and the endpoint has", most, "workers at most")
 			time.Sleep(20 * time.Millisecond)
 		}
 	})
@@ -309,9 +307,7 @@ func TestNodesUnderFaults(t *testing.T) {
 	c.t = t
 	for _, p := range c.all {
 		p.kill()
-		if strings.Contains(p.stderr.String(), pgtest.Password) {
-			t.Error("the password is in the log")
-		}
+		must.Hold(t, !strings.Contains(p.stderr.String(), pgtest.Password), "the password is in the log")
 	}
 }
 
@@ -338,17 +334,14 @@ func TestEnginePassword(t *testing.T) {
 			p := serve(t, environment(t.TempDir(), append(given.env, "GPUCLOUD_API_KEY=k")...), append(given.args, "--data="+t.TempDir())...)
 			if !given.warns {
 				out, err := exec.CommandContext(t.Context(), "ps", "-o", "args=", "-p", fmt.Sprint(p.cmd.Process.Pid)).Output()
-				if shown := string(out); err != nil || strings.Contains(shown, "planted") {
-					t.Errorf("the list of processes has %s, %v", shown, err)
-				}
+				shown := string(out)
+				must.Hold(t, err == nil && !strings.Contains(shown, "planted"), "the list of processes has", shown, err)
 			}
 			_, metrics := p.get("/metrics")
 			p.interrupt()
 			log := p.stderr.String()
 			must.Equal(t, strings.Contains(log, "list of processes"), given.warns, "the log has a warning", log)
-			if strings.Contains(log+metrics+strings.Join(p.greeted, "\n"), "planted") {
-				t.Error("the log has the password")
-			}
+			must.Hold(t, !strings.Contains(log+metrics+strings.Join(p.greeted, "\n"), "planted"), "the log has the password")
 		})
 	}
 }

@@ -38,9 +38,8 @@ func TestResultOutlivesOutageAndKill(t *testing.T) {
 			t.Errorf("the job was retried")
 		}
 	}
-	if begins := h.lines("begins"); len(begins) != 2 {
-		t.Errorf("starts of jobs: %v", begins)
-	}
+	begins := h.lines("begins")
+	must.Hold(t, len(begins) == 2, "starts of jobs", begins)
 	if reports, _ := filepath.Glob(filepath.Join(h.home, "data", "reports", "*")); len(reports) > 0 {
 		t.Errorf("delivered reports are left: %v", reports)
 	}
@@ -59,9 +58,7 @@ func TestJobThatKillsItsJobrunner(t *testing.T) {
 	for kills := 0; ; {
 		got := must.Do(p.client("k").Jobs.Status(t.Context(), endpoint, job.ID))(t)
 		if got.Finished() {
-			if got.Status != "FAILED" || !strings.Contains(got.Error, "the jobrunner that ran it was killed") || kills != 2 {
-				t.Errorf("after %d kills: %+v", kills, got)
-			}
+			must.Hold(t, got.Status == "FAILED" && strings.Contains(got.Error, "the jobrunner that ran it was killed") && kills == 2, "after", kills, "kills", got)
 			break
 		}
 		if got.Status != "IN_PROGRESS" {

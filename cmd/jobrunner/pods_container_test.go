@@ -111,23 +111,18 @@ func realAdoption(t *testing.T, e *containers.Engine) {
 	e.Output(t, "stop", "--time", "0", over[0])
 	time.Sleep(200 * time.Millisecond) // the other one continues to write
 	c.start(t)
-	if p := c.awaitPodStatus(goes, "RUNNING"); p.Runtime == nil {
-		t.Errorf("%+v", p)
-	}
-	if after := c.podContainers(goes); len(after) != 1 || after[0] != before[0] {
-		t.Errorf("the container was %v and is %v", before, after)
-	}
+	p := c.awaitPodStatus(goes, "RUNNING")
+	must.Hold(t, p.Runtime != nil, p)
+	after := c.podContainers(goes)
+	must.Hold(t, len(after) == 1 && after[0] == before[0], "the container was", before, after)
 	c.podLog(goes, "?source=system&tail=5000", "adopted the pod's container, which ran on meanwhile", nil)
 	n := c.expectNumbers(goes, 0)
 	c.until("further lines", func() bool { return c.expectNumbers(goes, 0) > n+5 })
 	var v1 struct{ LastStatusChange string }
 	c.call(http.MethodGet, "/v1/pods/"+goes, "", &v1)
-	if !strings.HasPrefix(v1.LastStatusChange, "Adopted: ") {
-		t.Errorf("%+v", v1)
-	}
-	if p := c.awaitPodStatus(ends, "ERROR"); p.Reason == nil || !strings.Contains(*p.Reason, "exit status 137") {
-		t.Errorf("%+v", p)
-	}
+	must.Hold(t, strings.HasPrefix(v1.LastStatusChange, "Adopted: "), v1)
+	p = c.awaitPodStatus(ends, "ERROR")
+	must.Hold(t, p.Reason != nil && strings.Contains(*p.Reason, "exit status 137"), p)
 	c.until("the removal", func() bool { return len(c.podContainers(ends)) == 0 })
 	c.expectNumbers(ends, 0)
 

@@ -188,12 +188,9 @@ func TestPodIsAProcess(t *testing.T) {
 		return p.Runtime != nil && len(p.Runtime.GPUs) == 2 && p.Runtime.GPUs[0].Util >= 50
 	})
 	words := strings.Fields(h.recordedStarts(id)[0])
-	if len(words) != 3 || words[1] != "red" || strings.Count(words[2], "GPU-") != 2 || p.CUDAVersion == nil || p.Reason != nil || p.StartedAt == nil {
-		t.Errorf("%q %+v", words, p)
-	}
-	if events := h.podLog(id, "?source=container", "begins red one two three", nil); len(events) != 2 {
-		t.Errorf("%q", events)
-	}
+	must.Hold(t, len(words) == 3 && words[1] == "red" && strings.Count(words[2], "GPU-") == 2 && p.CUDAVersion != nil && p.Reason == nil && p.StartedAt != nil, words, p)
+	events := h.podLog(id, "?source=container", "begins red one two three", nil)
+	must.Hold(t, len(events) == 2, events)
 
 	server := h.createPod(`{"name":"s","image":"team/server",` + cpu + `,"ports":["8080/http","22/tcp"]}`)
 	shown := h.awaitPodStatus(server, "RUNNING")
@@ -201,9 +198,7 @@ func TestPodIsAProcess(t *testing.T) {
 		t.Fatalf("%+v", shown)
 	}
 	port := shown.Runtime.Ports[0]
-	if port.Private != 8080 || port.Type != "http" {
-		t.Errorf("%+v", port)
-	}
+	must.Hold(t, port.Private == 8080 && port.Type == "http", port)
 	h.until("the server", func() bool {
 		resp, err := http.Get("http://" + net.JoinHostPort(port.IP, fmt.Sprint(port.Public)) + "/") //nolint:noctx // it is ended by its server
 		if err != nil {
@@ -218,9 +213,7 @@ func TestPodIsAProcess(t *testing.T) {
 		PublicIP, DesiredStatus, LastStartedAt string
 	}
 	h.call(http.MethodGet, "/v1/pods/"+server, "", &v1)
-	if v1.PortMappings["8080"] != port.Public || v1.PublicIP != port.IP || v1.DesiredStatus != "RUNNING" || v1.LastStartedAt == "" {
-		t.Errorf("%+v", v1)
-	}
+	must.Hold(t, v1.PortMappings["8080"] == port.Public && v1.PublicIP == port.IP && v1.DesiredStatus == "RUNNING" && v1.LastStartedAt != "", v1)
 }
 
 // If a pod can't start, the jobrunner logs each reason once, however often it retries.
@@ -235,9 +228,7 @@ func TestPodThatCannotStartIsLogged(t *testing.T) {
 	}
 	h.interrupt()
 	log := h.stderr.String()
-	if strings.Count(log, "level=WARN msg=\"a pod can't start\" pod="+id) != 1 || strings.Count(log, "team/unknown") != 1 {
-		t.Errorf("expected one warning:\n%s", log)
-	}
+	must.Hold(t, strings.Count(log, "level=WARN msg=\"a pod can't start\" pod="+id) == 1 && strings.Count(log, "team/unknown") == 1, "expected one warning", log)
 }
 
 // A pod that can't run yet is created and waits with a reason. It gets GPUs when another pod or
@@ -301,9 +292,8 @@ func TestPodsVolumeAndActions(t *testing.T) {
 	h.act(id, "stop")
 	h.awaitPodStatus(id, "EXITED")
 	h.podLog(id, "", "asked to end", nil)
-	if p := h.podNow(id); !slices.Equal(p.Actions, []string{"start", "terminate"}) || p.Runtime != nil || p.SSH.Direct != nil {
-		t.Errorf("%+v", p)
-	}
+	p := h.podNow(id)
+	must.Hold(t, slices.Equal(p.Actions, []string{"start", "terminate"}) && p.Runtime == nil && p.SSH.Direct == nil, p)
 	h.act(id, "start")
 	begins(3)
 	// A change of the container replaces it; a change of the name doesn't.
@@ -319,9 +309,8 @@ func TestPodsVolumeAndActions(t *testing.T) {
 	h.call(http.MethodPost, "/v1/pods/"+id+"/stop", "", nil)
 	h.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
 	h.until("the wiped volume", func() bool { return len(h.recordedStarts(id)) == 0 })
-	if p := h.podNow(id); p.Status != "EXITED" {
-		t.Errorf("a reset started the pod: %+v", p)
-	}
+	p = h.podNow(id)
+	must.Hold(t, p.Status == "EXITED", "a reset started the pod", p)
 	h.act(id, "start")
 	begins(1)
 	h.call(http.MethodDelete, "/v2/pods/"+id, "", nil)
@@ -339,9 +328,8 @@ func TestPodsThatEnd(t *testing.T) {
 	for status, want := range map[string]string{"0": "EXITED", "7": "ERROR"} {
 		h.awaitPodStatus(id, "RUNNING")
 		put(t, filepath.Join(h.volumeOf(id), "exit"), status)
-		if p := h.awaitPodStatus(id, want); p.Reason == nil || *p.Reason != "it ended with exit status "+status {
-			t.Errorf("%+v", p)
-		}
+		p := h.awaitPodStatus(id, want)
+		must.Hold(t, p.Reason != nil && *p.Reason == "it ended with exit status "+status, p)
 		h.podLog(id, "?source=system", "the pod ended with exit status "+status, nil)
 		other := h.createPod(`{"name":"o","image":"builtin/echo","gpu":{"id":"NVIDIA L4","count":2}}`)
 		h.awaitPodStatus(other, "RUNNING")
@@ -388,16 +376,12 @@ func TestPodLogs(t *testing.T) {
 	if err := json.Unmarshal([]byte(strings.TrimPrefix(events[1], "data: ")), &first); err != nil || first.Source != "container" || first.Line != "one" || !strings.HasPrefix(ids(events)[0], first.TS) {
 		t.Errorf("%q %v", events[1], err)
 	}
-	if tail := h.podLog(id, "?source=container&tail=2", "four", nil); len(tail) != 4 || !strings.Contains(tail[1], "three") {
-		t.Errorf("%q", tail)
-	}
+	tail := h.podLog(id, "?source=container&tail=2", "four", nil)
+	must.Hold(t, len(tail) == 4 && strings.Contains(tail[1], "three"), tail)
 	resumed := h.podLog(id, "?source=container&tail=1&since=2020-01-01T00:00:00Z", "four", http.Header{"Last-Event-ID": {ids(events)[1]}})
-	if len(resumed) != 4 || !strings.Contains(resumed[1], "three") {
-		t.Errorf("%q", resumed)
-	}
-	if since := h.podLog(id, "?source=container&tail=1&since=2020-01-01T00:00:00Z", "four", nil); len(since) != 8 {
-		t.Errorf("%q", since)
-	}
+	must.Hold(t, len(resumed) == 4 && strings.Contains(resumed[1], "three"), resumed)
+	since := h.podLog(id, "?source=container&tail=1&since=2020-01-01T00:00:00Z", "four", nil)
+	must.Hold(t, len(since) == 8, since)
 	for _, bad := range []string{"?tail=-1", "?tail=5001", "?tail=x", "?source=both", "?since=yesterday"} {
 		if status, text := h.get("/v2/pods/" + id + "/logs" + bad); status != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", bad, status, text)
@@ -443,15 +427,11 @@ func TestPodsSurviveAKill(t *testing.T) {
 		h.podLog(runs, "?source=system&tail=5000", "it is started again", nil)
 		var v1 struct{ LastStatusChange string }
 		h.call(http.MethodGet, "/v1/pods/"+runs, "", &v1)
-		if !strings.HasPrefix(v1.LastStatusChange, "Restarted: the jobrunner started anew") {
-			t.Errorf("%+v", v1)
-		}
-		if p := h.podNow(stopped); p.Status != "EXITED" || len(h.recordedStarts(stopped)) > 1 {
-			t.Errorf("%+v", p)
-		}
-		if p := h.podNow(failed); p.Status != "ERROR" || *p.Reason != "it ended with exit status 1" {
-			t.Errorf("%+v", p)
-		}
+		must.Hold(t, strings.HasPrefix(v1.LastStatusChange, "Restarted: the jobrunner started anew"), v1)
+		p := h.podNow(stopped)
+		must.Hold(t, p.Status == "EXITED" && len(h.recordedStarts(stopped)) <= 1, p)
+		p = h.podNow(failed)
+		must.Hold(t, p.Status == "ERROR" && *p.Reason == "it ended with exit status 1", p)
 		h.awaitReason(waits, "nothing on this machine")
 		if text, _ := os.ReadFile("/proc/" + pid + "/cmdline"); strings.Contains(string(text), "pod.sh") {
 			t.Errorf("the pod's process %s survived its jobrunner", pid)

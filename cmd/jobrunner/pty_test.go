@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pty"
 )
 
@@ -34,17 +35,12 @@ func TestTerminal(t *testing.T) {
 				t.Fatalf("%v: %v: %s", args, err, out)
 			}
 			plain := strings.ReplaceAll(string(out), "\r\x1b[K", "")
-			if strings.Contains(plain, "\x1b") {
-				t.Errorf("%v prints escape sequences: %q", args, plain)
-			}
-			if args[0] == "backup" && strings.Contains(plain, "copied 0 of about") != c.progress {
-				t.Errorf("with %q, progress is expected: %t, got %q", c.env, c.progress, out)
-			}
+			must.Hold(t, !strings.Contains(plain, "\x1b"), args, "prints escape sequences", plain)
+			must.Hold(t, args[0] != "backup" || strings.Contains(plain, "copied 0 of about") == c.progress, c.env, "progress is expected", c.progress, string(out))
 		}
 	}
-	if out := mustPrint(t, env, "backup", filepath.Join(home, "copy")); strings.Contains(out, "copied") {
-		t.Errorf("progress without a terminal: %q", out)
-	}
+	out := mustPrint(t, env, "backup", filepath.Join(home, "copy"))
+	must.Hold(t, !strings.Contains(out, "copied"), "progress without a terminal", out)
 }
 
 // keys list --json prints the keys without secrets and hashes.
@@ -68,12 +64,8 @@ func TestKeysJSON(t *testing.T) {
 	if all["name"] == "ci" {
 		all, ci = ci, all
 	}
-	if ci["management"] != "none" || ci["jobs"] != "all" || ci["expires"] == nil || ci["expired"] != false || len(ci["endpoints"].([]any)) != 1 {
-		t.Errorf("got %v", ci)
-	}
-	if all["management"] != "all" || all["owner"] != "all" || all["expires"] != nil || all["endpoints"] != nil {
-		t.Errorf("got %v", all)
-	}
+	must.Hold(t, ci["management"] == "none" && ci["jobs"] == "all" && ci["expires"] != nil && ci["expired"] == false && len(ci["endpoints"].([]any)) == 1, ci)
+	must.Hold(t, all["management"] == "all" && all["owner"] == "all" && all["expires"] == nil && all["endpoints"] == nil, all)
 }
 
 // Progress updates of a handler are shown only on a terminal.
@@ -102,13 +94,10 @@ func TestJobShowsProgress(t *testing.T) {
 		return cmd
 	}
 	const said = "job j1 is IN_PROGRESS: a third of it"
-	if out, err := pty.Output(run()); err != nil || !strings.Contains(string(out), said) || !strings.Contains(string(out), "7") {
-		t.Errorf("on a terminal: %v\n%s", err, out)
-	}
-	if out, err := pty.Output(run("--json")); err != nil || strings.Contains(string(out), "a third of it\r\n") || !strings.Contains(string(out), `"output":7`) {
-		t.Errorf("on a terminal, as JSON: %v\n%s", err, out)
-	}
-	if out, err := run().CombinedOutput(); err != nil || strings.Contains(string(out), "a third") {
-		t.Errorf("without a terminal: %v\n%s", err, out)
-	}
+	out := must.Do(pty.Output(run()))(t)
+	must.Hold(t, strings.Contains(string(out), said) && strings.Contains(string(out), "7"), "on a terminal", string(out))
+	out = must.Do(pty.Output(run("--json")))(t)
+	must.Hold(t, !strings.Contains(string(out), "a third of it\r\n") && strings.Contains(string(out), `"output":7`), "on a terminal, as JSON", string(out))
+	out = must.Do(run().CombinedOutput())(t)
+	must.Hold(t, !strings.Contains(string(out), "a third"), "without a terminal", string(out))
 }

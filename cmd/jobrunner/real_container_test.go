@@ -220,18 +220,15 @@ func realContainer(t *testing.T, e *containers.Engine) {
 		return len(list.Workers) == 1 && list.Workers[0].MemoryBytes > 1<<20 && list.Workers[0].CPUSeconds > 0
 	})
 	c.end()
-	if begins := c.lines("begins"); len(begins) != 2 {
-		t.Errorf("the network volume has %q", begins)
-	}
+	begins := c.lines("begins")
+	must.Hold(t, len(begins) == 2, "the network volume has", begins)
 	c.start(t)
 	c.completes(c.submit(`{"name": "three"}`))
 	if begins := c.countStarts(); begins["one"] != 1 || begins["three"] != 1 {
 		t.Errorf("the network volume of the next deployment has %v", begins)
 	}
 	c.end()
-	if strings.Contains(c.stderr.String(), "planted") {
-		t.Errorf("a secret is in the log:\n%s", &c.stderr)
-	}
+	must.Hold(t, !strings.Contains(c.stderr.String(), "planted"), "a secret is in the log", &c.stderr)
 }
 
 // TestRealEngines tests a deployment with real container engines. The engines are tested

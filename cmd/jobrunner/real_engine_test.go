@@ -71,9 +71,8 @@ func realPrivateRegistry(t *testing.T, e *containers.Engine) {
 	}
 	c.end()
 	must.Equal(t, seen(), nil, "arguments of processes contain passwords")
-	if log := c.stderr.String(); strings.Contains(log, "planted") || !strings.Contains(log, "refused the login") {
-		t.Errorf("the log has a password, or lacks the reason:\n%s", log)
-	}
+	log := c.stderr.String()
+	must.Hold(t, !strings.Contains(log, "planted") && strings.Contains(log, "refused the login"), "the log has a password, or lacks the reason", log)
 }
 
 // If a container crashes during a job or is killed at its memory limit, the job's error and the log
@@ -86,21 +85,16 @@ func realCrashes(t *testing.T, e *containers.Engine) {
 		"memory": {`{"name": "memory", "eat": true}`, "its worker died with exit status 137: killed by SIGKILL, out of memory"},
 	} {
 		job := c.awaitEnd(c.submit(step.input))
-		if job.Status != "FAILED" || !strings.Contains(job.Error, step.reason) {
-			t.Errorf("%s: the job is %s with %q, expected %q", name, job.Status, job.Error, step.reason)
-		}
+		must.Hold(t, job.Status == "FAILED" && strings.Contains(job.Error, step.reason), name, "the job is", job.Status, job.Error, step.reason)
 	}
 	c.completes(c.submit(`{"name": "after"}`))
-	if begins := c.countStarts(); begins["exit"] != 2 || begins["memory"] != 2 || begins["after"] != 1 {
-		t.Errorf("starts of jobs: %v", begins)
-	}
-	if all := c.containers(); len(all) != 1 {
-		t.Errorf("containers: %v", all)
-	}
+	begins := c.countStarts()
+	must.Hold(t, begins["exit"] == 2 && begins["memory"] == 2 && begins["after"] == 1, "starts of jobs", begins)
+	all := c.containers()
+	must.Hold(t, len(all) == 1, "containers", all)
 	c.end()
-	if log := c.stderr.String(); strings.Count(log, "a worker died") != 4 || !strings.Contains(log, "exit status 3") {
-		t.Errorf("log:\n%s", log)
-	}
+	log := c.stderr.String()
+	must.Hold(t, strings.Count(log, "a worker died") == 4 && strings.Contains(log, "exit status 3"), "log", log)
 }
 
 // If a container can't start because its command isn't in the image, or ends at once, the reason
@@ -145,15 +139,13 @@ func realKills(t *testing.T, e *containers.Engine) {
 	}
 	c.start(t)
 	c.until("the job's second begin", func() bool { return len(c.lines("begins")) == 2 })
-	if after := c.containers(); len(after) != 1 || after[0] == before[0] {
-		t.Errorf("containers: %v, before the kill %v", after, before)
-	}
+	after := c.containers()
+	must.Hold(t, len(after) == 1 && after[0] != before[0], "containers", after, "before the kill", before)
 	c.release("go")
 	c.completes(id)
 	must.Equal(t, c.countStarts()["killed"], 2, "the job started", "times")
-	if now := other.containers(); len(now) != 1 || now[0] != theirs[0] {
-		t.Errorf("the other jobrunner had %v, and now %v", theirs, now)
-	}
+	now := other.containers()
+	must.Hold(t, len(now) == 1 && now[0] == theirs[0], "the other jobrunner had", theirs, "and now", now)
 	c.end()
 	other.release("go")
 	other.completes(beside)
@@ -170,21 +162,17 @@ func realStop(t *testing.T, e *containers.Engine) {
 	c.until("both jobs", func() bool { return len(c.lines("begins")) == 2 })
 	must.Succeed(t, c.cmd.Process.Signal(syscall.SIGTERM))
 	c.release("soon")
-	if err := c.cmd.Wait(); err != nil {
-		t.Errorf("the jobrunner ended with %s: %s", err, &c.stderr)
-	}
+	err := c.cmd.Wait()
+	must.Hold(t, err == nil, "the jobrunner ended with", err, &c.stderr)
 	must.Equal(t, c.containers(), nil, "containers are left")
 	c.start(t)
 	c.release("late")
-	if got := c.awaitEnd(soon); got.Status != "COMPLETED" || got.Retries != 0 {
-		t.Errorf("the job that was nearly done is %s after %d retries", got.Status, got.Retries)
-	}
-	if got := c.awaitEnd(late); got.Status != "COMPLETED" || got.Retries != 0 {
-		t.Errorf("the longer job is %s after %d retries", got.Status, got.Retries)
-	}
-	if begins := c.countStarts(); begins["soon"] != 1 || begins["late"] != 2 {
-		t.Errorf("jobs began so often: %v", begins)
-	}
+	got := c.awaitEnd(soon)
+	must.Hold(t, got.Status == "COMPLETED" && got.Retries == 0, "the job that was nearly done is", got.Status, "after", got.Retries, "retries")
+	got = c.awaitEnd(late)
+	must.Hold(t, got.Status == "COMPLETED" && got.Retries == 0, "the longer job is", got.Status, "after", got.Retries, "retries")
+	begins := c.countStarts()
+	must.Hold(t, begins["soon"] == 1 && begins["late"] == 2, "jobs began so often", begins)
 	c.end()
 }
 

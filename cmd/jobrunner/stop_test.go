@@ -68,14 +68,11 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	} {
 		got := <-c.got
 		for _, want := range c.want {
-			if got.status != c.status || !strings.Contains(got.body, want) {
-				t.Errorf("%s: %d %s, expected %d with %s", name, got.status, got.body, c.status, want)
-			}
+			must.Hold(t, got.status == c.status && strings.Contains(got.body, want), name, got.status, got.body, c.status, want)
 		}
 	}
-	if err := p.cmd.Wait(); err != nil {
-		t.Errorf("the jobrunner ended with %s: %s", err, &p.stderr)
-	}
+	err := p.cmd.Wait()
+	must.Hold(t, err == nil, "the jobrunner ended with", err, &p.stderr)
 	if took := time.Since(started); took > patience { // the requests wait for five minutes, the job runs for more than three
 		t.Errorf("the stop took %s", took)
 	}
@@ -89,7 +86,6 @@ func TestStopsOnHangup(t *testing.T) {
 	defer signal.Stop(hangups)
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
 	p.cmd.Process.Signal(syscall.SIGHUP)
-	if err := p.cmd.Wait(); err != nil {
-		t.Errorf("the jobrunner ended with %s: %s", err, &p.stderr)
-	}
+	err := p.cmd.Wait()
+	must.Hold(t, err == nil, "the jobrunner ended with", err, &p.stderr)
 }

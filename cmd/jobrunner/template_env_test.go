@@ -39,11 +39,7 @@ func TestTemplateEnvironmentRunsNoCode(t *testing.T) {
 			break
 		}
 	}
-	if _, err := os.Stat(mark); err == nil {
-		t.Error("the code ran")
-	}
+	must.Hold(t, must.Err(os.Stat(mark)) != nil, "the code ran")
 	p.interrupt()
-	if !strings.Contains(p.stderr.String(), "has BASH_ENV") {
-		t.Errorf("the log lacks the reason: %s", &p.stderr)
-	}
+	must.Hold(t, strings.Contains(p.stderr.String(), "has BASH_ENV"), "the log lacks the reason", &p.stderr)
 }

@@ -73,15 +73,13 @@ func TestRollingUpgrade(t *testing.T) {
 	defer end()
 	wait, stop := c.load(ctx, endpoint, 6), c.watchMaximum(endpoint, most)
 	version := func() (n int) {
-		if err := c.query(&n, "SELECT version FROM meta WHERE component = 'engine'"); err != nil {
-			t.Error(err)
-		}
+		err := c.query(&n, "SELECT version FROM meta WHERE component = 'engine'")
+		must.Hold(t, err == nil, err)
 		return n
 	}
 	done := func() (n int) {
-		if err := c.query(&n, "SELECT CAST(COALESCE(SUM(completed), 0) AS BIGINT) FROM tallies WHERE endpoint = $1", endpoint); err != nil {
-			t.Error(err)
-		}
+		err := c.query(&n, "SELECT CAST(COALESCE(SUM(completed), 0) AS BIGINT) FROM tallies WHERE endpoint = $1", endpoint)
+		must.Hold(t, err == nil, err)
 		return n
 	}
 	progress := func() {
@@ -106,12 +104,10 @@ func TestRollingUpgrade(t *testing.T) {
 	t.Log(c.awaitAll(endpoint, wait()))
 	stop()
 	var byNewer, retried int
-	if err := c.query(&byNewer, "SELECT COUNT(*) FROM jobs WHERE added <> ''"); err != nil || byNewer == 0 {
-		t.Errorf("%d jobs were taken by newer nodes, %v", byNewer, err)
-	}
-	if err := c.query(&retried, "SELECT COUNT(*) FROM jobs WHERE retries > 0"); err != nil || retried > 0 {
-		t.Errorf("%d jobs were retried, %v", retried, err)
-	}
+	err := c.query(&byNewer, "SELECT COUNT(*) FROM jobs WHERE added <> ''")
+	must.Hold(t, err == nil && byNewer != 0, byNewer, "jobs were taken by newer nodes", err)
+	err = c.query(&retried, "SELECT COUNT(*) FROM jobs WHERE retries > 0")
+	must.Hold(t, err == nil && retried <= 0, retried, "jobs were retried", err)
 
 	args := append([]string{"serve", "--listen=127.0.0.1:0", "--data=" + t.TempDir()}, c.args...)
 	refused := func(program, text string) {
@@ -141,7 +137,6 @@ func TestOutdatedNode(t *testing.T) {
 	var version int
 	must.Succeed(t, c.query(&version, "UPDATE compatible SET version = (SELECT version FROM meta WHERE component = 'engine') + 1 WHERE component = 'engine' RETURNING version"))
 	err := c.all[0].cmd.Wait()
-	if said := c.all[0].stderr.String(); err == nil || !strings.Contains(said, "this jobrunner is older than the database") {
-		t.Errorf("it ends with %v: %s", err, said)
-	}
+	said := c.all[0].stderr.String()
+	must.Hold(t, err != nil && strings.Contains(said, "this jobrunner is older than the database"), "it ends with", err, said)
 }

@@ -218,9 +218,7 @@ func TestFiguresOfAWorker(t *testing.T) {
 		"endpoint=" + h.endpoint, "worker=" + w.ID, "job=" + id, "outcome=COMPLETED", "ran=", "cpu=", "memory_bytes=", "gpu0.uuid=" + w.GPUs[0].ID, "gpu1.uuid=" + w.GPUs[1].ID,
 		"gpu0.utilization_ratio=0.96", "gpu1.memory_used_bytes=", "gpu0.power_watts=540", "gpu1.temperature_celsius=66",
 	} {
-		if !strings.Contains(end, want) || strings.Count(end, "\n") != 1 {
-			t.Errorf("no %s in the end's log\n%s", want, end)
-		}
+		must.Hold(t, strings.Contains(end, want) && strings.Count(end, "\n") == 1, "no", want, "in the end's log", end)
 	}
 }
 
@@ -311,9 +309,8 @@ func TestARollingReleaseOfProcesses(t *testing.T) {
 	h.call(http.MethodPatch, "/v1/templates/"+template, `{"env": {"COLOR": "blue"}}`, nil)
 	h.until("jobs in the new version", func() bool { return done("blue") >= 3 })
 	during := h.rollout()
-	if r := before.Rollout; r.InProgress || r.PercentOnLatest != 100 || r.WorkersTotal < 2 {
-		t.Errorf("before: %+v", before)
-	}
+	r := before.Rollout
+	must.Hold(t, !r.InProgress && r.PercentOnLatest == 100 && r.WorkersTotal >= 2, "before", before)
 	if r := during.Rollout; !r.InProgress || r.WorkersOnLatest < 1 || r.WorkersOnLatest >= r.WorkersTotal || during.EndpointVersion != before.EndpointVersion+1 || len(during.Releases) != len(before.Releases)+1 {
 		t.Errorf("during: %+v", during)
 	}
@@ -389,9 +386,8 @@ func TestAStopAmongJobs(t *testing.T) {
 		"SIGTERM": func(h *handlers) {
 			h.expectCleanStop(func() {
 				h.cmd.Process.Signal(syscall.SIGTERM)
-				if err := h.cmd.Wait(); err != nil {
-					h.t.Errorf("the jobrunner ended with %s: %s", err, &h.stderr)
-				}
+				err := h.cmd.Wait()
+				must.Hold(h.t, err == nil, "the jobrunner ended with", err, &h.stderr)
 			})
 		},
 		"SIGKILL": func(h *handlers) { h.kill() },

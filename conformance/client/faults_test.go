@@ -69,9 +69,7 @@ func judgeWithoutLeak(t *testing.T, command []string, selected ...string) *repor
 	t.Helper()
 	r := judgeClient(t, Options{Command: command, Select: selected})
 	text := must.Do(json.Marshal(r))(t)
-	if regexp.MustCompile(`\b[A-Z2-7]{26}\b`).Match(text) {
-		t.Errorf("the report shows the key: %s", text)
-	}
+	must.Hold(t, !regexp.MustCompile(`\b[A-Z2-7]{26}\b`).Match(text), "the report shows the key", string(text))
 	return r
 }
 
@@ -158,9 +156,7 @@ func TestEveryClauseIsJudged(t *testing.T) {
 		violated[f.clause] = true
 	}
 	for _, c := range clauses.All() {
-		if c.Area() == Area && (!judging[c.ID] || !violated[c.ID]) {
-			t.Errorf("%s has no scenario, or no client violates it", c.ID)
-		}
+		must.Hold(t, c.Area() != Area || judging[c.ID] && violated[c.ID], c.ID, "has no scenario, or no client violates it")
 	}
 }
 
@@ -173,9 +169,7 @@ func TestUnusedClausesAreSkipped(t *testing.T) {
 		case "CLI-01", "CLI-11":
 			must.Equal(t, x.Verdict, report.Pass, x.Clause, x.Reason)
 		default:
-			if x.Verdict != report.Skip || x.Reason == "" || x.Code != report.SkipFeature {
-				t.Errorf("%s: %s %q", x.Clause, x.Verdict, x.Reason)
-			}
+			must.Hold(t, x.Verdict == report.Skip && x.Reason != "" && x.Code == report.SkipFeature, x.Clause, x.Verdict, x.Reason)
 		}
 	}
 	must.Equal(t, r.Exit, 0, "exit")
@@ -203,16 +197,12 @@ func TestBlockedByTheKey(t *testing.T) {
 func TestStrict(t *testing.T) {
 	t.Parallel()
 	r := judgeClient(t, Options{Command: as(t, "sample", "repeats 403"), Select: []string{"forbidden"}, Strict: true})
-	if r.Exit != 1 || !slices.Equal(clausesWith(r, report.Fail), []string{"CLI-08"}) {
-		t.Errorf("%+v", r)
-	}
+	must.Hold(t, r.Exit == 1 && slices.Equal(clausesWith(r, report.Fail), []string{"CLI-08"}), r)
 }
 
 // A client that hangs is stopped, and judged by its requests until then.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	r := judgeClient(t, Options{Command: []string{"sleep", "60"}, Select: []string{"shrink"}, Timeout: 50 * time.Millisecond})
-	if r.Exit != 3 || !strings.Contains(r.Preflight, "did not end in time") {
-		t.Errorf("%+v", r)
-	}
+	must.Hold(t, r.Exit == 3 && strings.Contains(r.Preflight, "did not end in time"), r)
 }

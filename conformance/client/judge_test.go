@@ -33,9 +33,8 @@ func TestJudgeWaits(t *testing.T) {
 		{[]time.Duration{500 * ms, 1000 * ms}, report.Pass},
 		{[]time.Duration{300 * ms, 800 * ms, 1100 * ms}, report.Pass},
 	} {
-		if got := judgeWaits(c.waits); got.Verdict != c.want || got.Verdict != report.Pass && got.Reason == "" {
-			t.Errorf("%v: %s %q, want %s", c.waits, got.Verdict, got.Reason, c.want)
-		}
+		got := judgeWaits(c.waits)
+		must.Hold(t, got.Verdict == c.want && (got.Verdict == report.Pass || got.Reason != ""), c.waits, got.Verdict, got.Reason, c.want)
 	}
 }
 
@@ -111,9 +110,8 @@ func TestKilledCommand(t *testing.T) {
 		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.id == c.scenario })
 		p := &scenarioRun{scenario: scenarios[i], key: "key-of-the-test", exchanges: []*exchange{c.x}, result: commandResult{code: -1, timeout: true}}
 		clause, _ := clauses.Find(c.clause)
-		if got := new(judge).result(clause, []*scenarioRun{p}); got.Verdict != c.want {
-			t.Errorf("%s in %s: %s %s, want %s", c.clause, c.scenario, got.Verdict, got.Reason, c.want)
-		}
+		got := new(judge).result(clause, []*scenarioRun{p})
+		must.Hold(t, got.Verdict == c.want, c.clause, c.scenario, got.Verdict, got.Reason, c.want)
 	}
 }
 
@@ -142,9 +140,8 @@ func TestAmbiguousWordsAreInconclusive(t *testing.T) {
 		{judgeRetirementWarning, at("GET", "/v1/templates", ""), "Warning: API v1 is deprecated", report.Pass},
 	} {
 		p := &scenarioRun{exchanges: []*exchange{c.x}, result: commandResult{code: 1, output: c.output}}
-		if got := c.rule(p); got.Verdict != c.want {
-			t.Errorf("%q: %s %s, want %s", c.output, got.Verdict, got.Reason, c.want)
-		}
+		got := c.rule(p)
+		must.Hold(t, got.Verdict == c.want, c.output, got.Verdict, got.Reason, c.want)
 	}
 }
 

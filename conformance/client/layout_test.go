@@ -84,21 +84,17 @@ func TestWorkspaceHasACopy(t *testing.T) {
 			continue
 		}
 		real, err := filepath.EvalSymlinks(filepath.Join(w.dir, path))
-		if err != nil || strings.HasPrefix(real, w.root) != isCopy {
-			t.Errorf("%s is %s, want a copy: %t: %v", path, real, isCopy, err)
-		}
-		if info, err := os.Stat(real); err != nil || info.Mode()&0o100 == 0 {
-			t.Errorf("%s can't be executed any more: %v", path, err)
-		}
+		must.Hold(t, err == nil && strings.HasPrefix(real, w.root) == isCopy, path, real, "want a copy", isCopy, err)
+		info := must.Do(os.Stat(real))(t)
+		must.Hold(t, info.Mode()&0o100 != 0, path, "can't be executed any more")
 	}
 	for _, path := range []string{"terraform.tfstate", "terraform.tfstate.backup", "terraform.tfstate.d", ".terraform.tfstate.lock.info"} {
 		if _, err := os.Lstat(filepath.Join(w.dir, path)); !os.IsNotExist(err) {
 			t.Errorf("%s exists: %v", path, err)
 		}
 	}
-	if notes := strings.Join(w.notes, "\n"); !strings.Contains(notes, "big.bin") || !strings.Contains(notes, "terraform.tfstate.d") || strings.Contains(notes, "node_modules") {
-		t.Errorf("notes: %s", notes)
-	}
+	notes := strings.Join(w.notes, "\n")
+	must.Hold(t, strings.Contains(notes, "big.bin") && strings.Contains(notes, "terraform.tfstate.d") && !strings.Contains(notes, "node_modules"), "notes", notes)
 	must.Succeed(t, removeAll(w.root))
 	if _, err := os.Lstat(w.root); !os.IsNotExist(err) {
 		t.Errorf("the scenario's directory is still there: %v", err)
@@ -131,9 +127,7 @@ func TestWorkspaceIsLimited(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || count > maxCopiedFiles || size > maxCopiedBytes {
-		t.Errorf("%d files of %d bytes are copied: %v", count, size, err)
-	}
+	must.Hold(t, err == nil && count <= maxCopiedFiles && size <= maxCopiedBytes, count, "files of", size, "bytes are copied", err)
 	if _, err := os.Readlink(filepath.Join(w.dir, "many")); err != nil {
 		t.Errorf("a directory of %d files is not linked as one: %v", maxCopiedFiles+1, err)
 	}
@@ -167,9 +161,7 @@ func TestBackendIsRefused(t *testing.T) {
 	} {
 		for _, at := range []string{"", "infra/"} {
 			err := copyError(t, makeFiles(t, map[string]string{at + ".terraform/terraform.tfstate": record}))
-			if (want == "") != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--shared-dir")) {
-				t.Errorf("%s%s: %v, want %q", at, record, err, want)
-			}
+			must.Hold(t, (want == "") == (err == nil) && (err == nil || strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "--shared-dir")), at, record, err, want)
 		}
 	}
 }
@@ -183,9 +175,8 @@ func TestTerraformDataElsewhere(t *testing.T) {
 		t.Errorf("%q", w.environment(nil))
 	}
 	for _, path := range []string{"providers/p", "terraform.tfstate"} {
-		if info, err := os.Lstat(filepath.Join(w.root, "terraform", path)); err != nil || !info.Mode().IsRegular() {
-			t.Errorf("%s is not copied: %v", path, err)
-		}
+		info := must.Do(os.Lstat(filepath.Join(w.root, "terraform", path)))(t)
+		must.Hold(t, info.Mode().IsRegular(), path, "is not copied")
 	}
 	t.Setenv("TF_DATA_DIR", makeFiles(t, map[string]string{"terraform.tfstate": `{"backend":{"type":"gcs"}}`}))
 	must.Fail(t, copyError(t, t.TempDir()), "gcs")
@@ -209,14 +200,10 @@ func TestWorkspaceHasAHome(t *testing.T) {
 	for _, want := range []string{
 		"HOME=" + w.home, "TMPDIR=" + w.temp, "PWD=" + w.dir, "NO_PROXY=example.com,127.0.0.1", "no_proxy=127.0.0.1", "NO_COLOR=1", "CHECKPOINT_DISABLE=1", "GPUCLOUD_API_KEY=the-key",
 	} {
-		if !slices.Contains(env, want) {
-			t.Errorf("%s is not in %q", want, env)
-		}
+		must.Hold(t, slices.Contains(env, want), want, "is not in", env)
 	}
 	for _, v := range env {
-		if strings.HasPrefix(v, "XDG_CONFIG_HOME=") || strings.HasPrefix(v, "GPUCLOUD_SETTING=") {
-			t.Errorf("the client's environment has %s", v)
-		}
+		must.Hold(t, !strings.HasPrefix(v, "XDG_CONFIG_HOME=") && !strings.HasPrefix(v, "GPUCLOUD_SETTING="), "the client's environment has", v)
 	}
 }
 

@@ -28,9 +28,8 @@ func TestLastLines(t *testing.T) {
 	t.Parallel()
 	many := strings.Repeat("line\n\n", 30) + "last \n"
 	got := lastLines(many)
-	if lines := strings.Split(got, "\n"); len(lines) != maxLines+1 || lines[0] != "…" || lines[maxLines] != "last" {
-		t.Errorf("%q", got)
-	}
+	lines := strings.Split(got, "\n")
+	must.Hold(t, len(lines) == maxLines+1 && lines[0] == "…" && lines[maxLines] == "last", got)
 	if got := lastLines(strings.Repeat("é", 4000)); len(got) > maxLineBytes+10 || strings.ContainsRune(got, '\uFFFD') || !strings.HasPrefix(got, "…\n") {
 		t.Errorf("%d bytes: %.20q", len(got), got)
 	}

@@ -69,9 +69,8 @@ func TestSharedClock(t *testing.T) {
 			for n := range 40 {
 				random := rand.New(rand.NewPCG(seed, uint64(n)))
 				group.Go(func() {
-					if err := clock.Begin(t.Context()); err != nil {
-						t.Error(err)
-					}
+					err := clock.Begin(t.Context())
+					must.Hold(t, err == nil, err)
 					defer clock.End()
 					work := func() {
 						if d.busy.Add(1) > limit && d.stopped { // if time passes by itself, due cases continue at once
@@ -85,13 +84,10 @@ func TestSharedClock(t *testing.T) {
 					for range random.IntN(6) {
 						sleep := time.Duration(random.Int64N(int64(24 * time.Hour)))
 						until := clock.Now().Add(sleep)
-						if err := clock.Until(t.Context(), until); err != nil {
-							t.Error(err)
-						}
+						err := clock.Until(t.Context(), until)
+						must.Hold(t, err == nil, err)
 						late := clock.Now().Sub(until)
-						if late < 0 || late > 2*time.Second || d.stopped && late > 50*time.Millisecond {
-							t.Errorf("woken %s late", late)
-						}
+						must.Hold(t, late >= 0 && late <= 2*time.Second && (!d.stopped || late <= 50*time.Millisecond), "woken", late, "late")
 						slept += sleep
 						work()
 					}
@@ -104,9 +100,7 @@ func TestSharedClock(t *testing.T) {
 				})
 			}
 			group.Wait()
-			if d.advancedWhileBusy.Load() {
-				t.Error("the clock was advanced while a case ran")
-			}
+			must.Hold(t, !d.advancedWhileBusy.Load(), "the clock was advanced while a case ran")
 			if passed := d.offset - time.Hour; passed > time.Duration(longest.Load())+time.Minute {
 				t.Errorf("%s passed, and no case slept for more than %s", passed, time.Duration(longest.Load()))
 			}
@@ -159,9 +153,7 @@ func TestSharedClockMergesSteps(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if len(d.steps) != 1 || clock.Steps() != 1 {
-			t.Errorf("the steps are %v", d.steps)
-		}
+		must.Hold(t, len(d.steps) == 1 && clock.Steps() == 1, "the steps are", d.steps)
 	})
 }
 
@@ -180,9 +172,8 @@ func TestSharedClockEnds(t *testing.T) {
 		}()
 		synctest.Wait()
 		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) || len(d.steps) > 0 {
-			t.Errorf("ended with %v after the steps %v", err, d.steps)
-		}
+		err := <-done
+		must.Hold(t, errors.Is(err, context.Canceled) && len(d.steps) == 0, "ended with", err, "after the steps", d.steps)
 		clock.End()
 		d.broken = errors.New("no clock")
 		for range 2 {
@@ -205,9 +196,7 @@ func TestRealClock(t *testing.T) {
 			group.Go(func() {
 				_ = clock.Begin(t.Context())
 				defer clock.End()
-				if busy.Add(1) > 2 {
-					t.Error("too many run")
-				}
+				must.Hold(t, busy.Add(1) <= 2, "too many run")
 				busy.Add(-1)
 				_ = clock.Until(t.Context(), clock.Now().Add(time.Hour))
 			})

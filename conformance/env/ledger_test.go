@@ -57,7 +57,6 @@ func TestLedger(t *testing.T) {
 	err = e.DeleteCreated(context.Background(), "")
 	must.Fail(t, err, "thing /v1/d is left, made by X-01")
 	must.Equal(t, strings.Join(requests, ", "), "DELETE /v1/d, GET /v1/d, DELETE /v2/c, GET /v2/c, DELETE /v2/a, DELETE /v1/d, GET /v1/d", "the requests")
-	if left := reopened.Remaining(""); len(left) != 1 || left[0].ID != "/v1/d" {
-		t.Errorf("the remaining objects are %v", left)
-	}
+	left := reopened.Remaining("")
+	must.Hold(t, len(left) == 1 && left[0].ID == "/v1/d", "the remaining objects are", left)
 }

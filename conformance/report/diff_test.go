@@ -24,7 +24,7 @@ func reportOf(x *report.Result) *report.Report {
 // The direction of a change depends on the two verdicts.
 func TestDirections(t *testing.T) {
 	type x = report.Result
-	must := func(v report.Verdict) *x { return &x{Verdict: v} }
+	mandatory := func(v report.Verdict) *x { return &x{Verdict: v} }
 	should := func(v report.Verdict) *x { return &x{Verdict: v, Level: "SHOULD"} }
 	skip := func(code string) *x { return &x{Verdict: report.Skip, Code: code} }
 	const worse, better, other, same = report.Worse, report.Better, report.Other, report.Direction(-1)
@@ -32,35 +32,35 @@ func TestDirections(t *testing.T) {
 		before, after *x
 		want          report.Direction
 	}{
-		{must(report.Pass), must(report.Pass), same},
-		{must(report.Pass), must(report.Fail), worse},
-		{must(report.Fail), must(report.Pass), better},
-		{must(report.Pass), must(report.Known), worse},
-		{must(report.Fail), must(report.Known), other},
-		{must(report.Known), must(report.Unexpected), better},
-		{must(report.Pass), must(report.Blocked), worse},
-		{must(report.Pass), must(report.Inconclusive), worse},
-		{must(report.Pass), must(report.Error), worse},
-		{must(report.Fail), must(report.Blocked), other},
-		{must(report.Blocked), must(report.Pass), better},
-		{must(report.Blocked), must(report.Fail), worse},
-		{must(report.Blocked), must(report.Inconclusive), other},
+		{mandatory(report.Pass), mandatory(report.Pass), same},
+		{mandatory(report.Pass), mandatory(report.Fail), worse},
+		{mandatory(report.Fail), mandatory(report.Pass), better},
+		{mandatory(report.Pass), mandatory(report.Known), worse},
+		{mandatory(report.Fail), mandatory(report.Known), other},
+		{mandatory(report.Known), mandatory(report.Unexpected), better},
+		{mandatory(report.Pass), mandatory(report.Blocked), worse},
+		{mandatory(report.Pass), mandatory(report.Inconclusive), worse},
+		{mandatory(report.Pass), mandatory(report.Error), worse},
+		{mandatory(report.Fail), mandatory(report.Blocked), other},
+		{mandatory(report.Blocked), mandatory(report.Pass), better},
+		{mandatory(report.Blocked), mandatory(report.Fail), worse},
+		{mandatory(report.Blocked), mandatory(report.Inconclusive), other},
 		{should(report.Pass), should(report.Warn), worse},
 		{should(report.Warn), should(report.Known), other},
 		{should(report.Warn), should(report.Pass), better},
-		{must(report.Pass), skip(report.SkipFeature), worse},
-		{must(report.Pass), skip(report.SkipUnserved), worse},
-		{must(report.Pass), skip(report.SkipProfile), other},
-		{must(report.Pass), skip(report.SkipAllow), other},
-		{must(report.Pass), skip(report.SkipBudget), other},
-		{must(report.Pass), skip(report.SkipDeferred), other},
-		{skip(report.SkipFeature), must(report.Pass), better},
-		{skip(report.SkipFeature), must(report.Fail), worse},
+		{mandatory(report.Pass), skip(report.SkipFeature), worse},
+		{mandatory(report.Pass), skip(report.SkipUnserved), worse},
+		{mandatory(report.Pass), skip(report.SkipProfile), other},
+		{mandatory(report.Pass), skip(report.SkipAllow), other},
+		{mandatory(report.Pass), skip(report.SkipBudget), other},
+		{mandatory(report.Pass), skip(report.SkipDeferred), other},
+		{skip(report.SkipFeature), mandatory(report.Pass), better},
+		{skip(report.SkipFeature), mandatory(report.Fail), worse},
 		{skip(report.SkipFeature), skip(report.SkipAllow), other},
-		{must(report.Pass), nil, other},
-		{nil, must(report.Fail), worse},
-		{nil, must(report.Pass), better},
-		{nil, must(report.Blocked), other},
+		{mandatory(report.Pass), nil, other},
+		{nil, mandatory(report.Fail), worse},
+		{nil, mandatory(report.Pass), better},
+		{nil, mandatory(report.Blocked), other},
 		{&x{Verdict: report.Observed, Observed: "404"}, &x{Verdict: report.Observed, Observed: "204"}, other},
 		{&x{Verdict: report.Observed, Observed: "404"}, &x{Verdict: report.Observed, Observed: "404"}, same},
 		{&x{Verdict: report.Observed, Level: "UNSPEC"}, &x{Verdict: report.Warn, Level: "UNSPEC"}, worse},
@@ -70,9 +70,7 @@ func TestDirections(t *testing.T) {
 		if len(d.Changes) > 0 {
 			got = d.Changes[0].Direction
 		}
-		if got != c.want || d.GotWorse() != (c.want == worse) || len(d.Changes)+d.Same != 1 {
-			t.Errorf("%+v, then %+v: %d, not %d", c.before, c.after, got, c.want)
-		}
+		must.Hold(t, got == c.want && d.GotWorse() == (c.want == worse) && len(d.Changes)+d.Same == 1, c.before, "then", c.after, got, c.want)
 	}
 }
 
@@ -92,9 +90,8 @@ func TestFailedClientIsWorse(t *testing.T) {
 		t.Error("a client that fails doesn't count")
 	}
 	var b strings.Builder
-	if err := report.WriteDiff(&b, report.Compare(works, fails), false); err != nil || !strings.Contains(b.String(), "FAILED in the scenario works") {
-		t.Errorf("%v: %s", err, &b)
-	}
+	err := report.WriteDiff(&b, report.Compare(works, fails), false)
+	must.Hold(t, err == nil && strings.Contains(b.String(), "FAILED in the scenario works"), err, &b)
 }
 
 // The text has broken clauses before the clauses that they block, and other differences.
@@ -125,9 +122,7 @@ func TestDiffText(t *testing.T) {
 		}
 		at += i
 	}
-	if strings.Contains(b.String(), "\x1b") {
-		t.Error("the text has colours")
-	}
+	must.Hold(t, !strings.Contains(b.String(), "\x1b"), "the text has colours")
 }
 
 // A file that isn't a report is rejected.

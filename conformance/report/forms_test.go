@@ -55,17 +55,11 @@ var junitTime = regexp.MustCompile(`^\d{1,3}(\.\d*)?$`)
 func (e element) checkSchema(t *testing.T) {
 	t.Helper()
 	rule, ok := junitElements[e.XMLName.Local]
-	if !ok {
-		t.Errorf("the schema has no element %s", e.XMLName.Local)
-	}
+	must.Hold(t, ok, "the schema has no element", e.XMLName.Local)
 	allowed := strings.Fields(rule.attrs)
 	for _, a := range e.Attrs {
-		if !slices.Contains(allowed, a.Name.Local) && !slices.Contains(allowed, a.Name.Local+"!") {
-			t.Errorf("%s has no attribute %s", e.XMLName.Local, a.Name.Local)
-		}
-		if a.Name.Local == "time" && !junitTime.MatchString(a.Value) {
-			t.Errorf("the time %s", a.Value)
-		}
+		must.Hold(t, slices.Contains(allowed, a.Name.Local) || slices.Contains(allowed, a.Name.Local+"!"), e.XMLName.Local, "has no attribute", a.Name.Local)
+		must.Hold(t, a.Name.Local != "time" || junitTime.MatchString(a.Value), "the time", a.Value)
 	}
 	for _, name := range allowed {
 		if must, ok := strings.CutSuffix(name, "!"); ok && !slices.ContainsFunc(e.Attrs, func(a xml.Attr) bool { return a.Name.Local == must }) {
@@ -73,9 +67,7 @@ func (e element) checkSchema(t *testing.T) {
 		}
 	}
 	for _, c := range e.Children {
-		if !slices.Contains(strings.Fields(rule.children), c.XMLName.Local) {
-			t.Errorf("%s in %s", c.XMLName.Local, e.XMLName.Local)
-		}
+		must.Hold(t, slices.Contains(strings.Fields(rule.children), c.XMLName.Local), c.XMLName.Local, e.XMLName.Local)
 		c.checkSchema(t)
 	}
 }
@@ -130,9 +122,8 @@ func TestJUnit(t *testing.T) {
 	if !strings.Contains(fail.Text, "curl -sS -i") || !strings.Contains(fail.Text, "States and transitions, POST /run") || fail.attr("type") != "FAIL" || !strings.Contains(fail.attr("message"), "accepted: 200") {
 		t.Errorf("the failure is %+v", fail)
 	}
-	if c := cases["JOB-02"]; c.attr("classname") != "JOB" || c.attr("name") != "JOB-02: Statement JOB-02 holds." || c.attr("time") != "0.001" {
-		t.Errorf("the case is %+v", c.Attrs)
-	}
+	c := cases["JOB-02"]
+	must.Hold(t, c.attr("classname") == "JOB" && c.attr("name") == "JOB-02: Statement JOB-02 holds." && c.attr("time") == "0.001", "the case is", c.Attrs)
 }
 
 // An archive has the elements that version 1.2 requires, and only clauses that are not
@@ -185,9 +176,7 @@ func TestHAR(t *testing.T) {
 	pages := map[string]int{}
 	for _, p := range log.Pages {
 		pages[p.ID] = 0
-		if p.PageTimings == nil || p.StartedDateTime.IsZero() || p.Title == "" {
-			t.Errorf("the page %+v", p)
-		}
+		must.Hold(t, p.PageTimings != nil && !p.StartedDateTime.IsZero() && p.Title != "", "the page", p)
 	}
 	var last time.Time
 	comments := 0
@@ -203,9 +192,7 @@ func TestHAR(t *testing.T) {
 		if *e.Timings.Send+*e.Timings.Wait+*e.Timings.Receive != *e.Time {
 			t.Errorf("the times %v are not %v", *e.Timings.Wait, *e.Time)
 		}
-		if e.StartedDateTime.Before(last) {
-			t.Error("the entries are not in the order of time")
-		}
+		must.Hold(t, !e.StartedDateTime.Before(last), "the entries are not in the order of time")
 		last = e.StartedDateTime
 		if e.Comment != "" {
 			comments++
@@ -214,9 +201,8 @@ func TestHAR(t *testing.T) {
 			t.Errorf("the request is %+v", q)
 		}
 	}
-	if want := map[string]int{"JOB-02": 3, "JOB-03": 3, "JOB-07": 3, "JOB-10": 3}; !maps.Equal(pages, want) || comments != 4 {
-		t.Errorf("the pages have %v entries, not %v; %d comments", pages, want, comments)
-	}
+	want := map[string]int{"JOB-02": 3, "JOB-03": 3, "JOB-07": 3, "JOB-10": 3}
+	must.Hold(t, maps.Equal(pages, want) && comments == 4, "the pages have", pages, "entries, not", want, comments, "comments")
 }
 
 // A badge claims no more than the report.
@@ -316,17 +302,14 @@ func TestPartlyJudged(t *testing.T) {
 			want = []string{"1 of 3 MUST, 1 partly"}
 		}
 		for _, w := range want {
-			if !strings.Contains(text, w) {
-				t.Errorf("%s lacks %q:\n%s", f.Name, w, text)
-			}
+			must.Hold(t, strings.Contains(text, w), f.Name, "lacks", w, text)
 		}
 	}
 	full := *r
 	full.Results = []report.Result{{Clause: "JOB-01", Area: "JOB", Level: "MUST", Verdict: report.Pass}}
 	full.Count()
-	if d := report.Compare(&full, r); len(d.Changes) != 3 {
-		t.Errorf("the changes are %+v", d.Changes)
-	}
+	d := report.Compare(&full, r)
+	must.Hold(t, len(d.Changes) == 3, "the changes are", d.Changes)
 }
 
 // Errors of writing are returned.
@@ -362,9 +345,8 @@ func TestJUnitOfTheRun(t *testing.T) {
 	} {
 		c.r.Count()
 		var got counts
-		if err := xml.Unmarshal([]byte(written("junit", &c.r)), &got); err != nil || got != c.want {
-			t.Errorf("%+v, not %+v: %v", got, c.want, err)
-		}
+		err := xml.Unmarshal([]byte(written("junit", &c.r)), &got)
+		must.Hold(t, err == nil && got == c.want, got, c.want, err)
 	}
 }
 

@@ -30,17 +30,15 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%q is written as\n%s\nand then as\n%s, %v", text, first.Bytes(), second.Bytes(), err)
 		}
 		for _, form := range report.Forms {
-			if err := form.Write(io.Discard, r); err != nil {
-				t.Errorf("%q in the form %s: %v", text, form.Name, err)
-			}
+			err := form.Write(io.Discard, r)
+			must.Hold(t, err == nil, string(text), "in the form", form.Name, err)
 		}
 		clauses := map[string]bool{} // a report of the suite has each clause once
 		for _, x := range r.Results {
 			clauses[x.Clause] = true
 		}
-		if d := report.Compare(r, reread); len(d.Changes) > 0 && len(clauses) == len(r.Results) {
-			t.Errorf("%q differs from itself: %+v", text, d.Changes)
-		}
+		d := report.Compare(r, reread)
+		must.Hold(t, len(d.Changes) == 0 || len(clauses) != len(r.Results), string(text), "differs from itself", d.Changes)
 	}, seeds(f)...)
 }
 

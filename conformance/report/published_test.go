@@ -42,14 +42,11 @@ func TestSignature(t *testing.T) {
 		"no key":           {text, signature, []byte("key"), false},
 		"the private key":  {text, signature, private, false},
 	} {
-		if err := report.Verify(c.text, c.signature, c.key); (err == nil) != c.valid {
-			t.Errorf("%s: %v", name, err)
-		}
+		err := report.Verify(c.text, c.signature, c.key)
+		must.Hold(t, (err == nil) == c.valid, name, err)
 	}
 	for _, key := range [][]byte{nil, public, []byte("key")} {
-		if _, err := report.Sign(text, key); err == nil {
-			t.Errorf("signed with %q", key)
-		}
+		must.Hold(t, must.Err(report.Sign(text, key)) != nil, "signed with", string(key))
 	}
 }
 
@@ -64,9 +61,8 @@ func TestComparison(t *testing.T) {
 	must.Succeed(t, report.WriteComparison(&b, []*report.Report{first, other}))
 	page := b.String()
 	must.Contain(t, page, "3.4", "gpus.example.com", "not in the report", "JOB-02", "FAIL", "PASS", "2026-03-04")
-	if n := strings.Count(page, `<tr class="differ">`); n != 2 || strings.Contains(page, "<script>") || strings.Contains(page, "<img") {
-		t.Errorf("%d rows differ, or the page has markup of the target:\n%s", n, page)
-	}
+	n := strings.Count(page, `<tr class="differ">`)
+	must.Hold(t, n == 2 && !strings.Contains(page, "<script>") && !strings.Contains(page, "<img"), n, "rows differ, or the page has markup of the target", page)
 }
 
 // CTRF counts each clause once.

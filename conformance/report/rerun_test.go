@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Every form shows the usage of reruns separately from the usage of the run.
@@ -35,27 +36,21 @@ func TestRerunsAreSeparate(t *testing.T) {
 			Took                  float64 `json:"took_ms"`
 		}
 	}
-	if err := json.Unmarshal([]byte(written("json", r)), &back); err != nil || back.Reruns.Cases != 4 || back.Reruns.Requests != 57 || back.Reruns.Jobs != 9 || back.Reruns.Took != 1500 {
-		t.Errorf("JSON has %+v: %v", back, err)
-	}
+	err := json.Unmarshal([]byte(written("json", r)), &back)
+	must.Hold(t, err == nil && back.Reruns.Cases == 4 && back.Reruns.Requests == 57 && back.Reruns.Jobs == 9 && back.Reruns.Took == 1500, "JSON has", back, err)
 }
 
 // The usages of two runs can be added, with or without reruns.
 func TestRerunsAddUp(t *testing.T) {
 	some := &report.Reruns{Cases: 1, Duration: report.Duration(time.Second), TargetTime: 1, Requests: 10, Jobs: 2}
 	var none *report.Reruns
-	if got := none.Add(some); *got != *some {
-		t.Errorf("%+v", got)
-	}
-	if got := some.Add(none); got != some {
-		t.Errorf("%+v", got)
-	}
-	if got := some.Add(some); got.Cases != 2 || got.Requests != 20 || got.Jobs != 4 || time.Duration(got.Duration) != 2*time.Second || got.TargetTime != 2 {
-		t.Errorf("%+v", got)
-	}
-	if none.Add(nil) != nil {
-		t.Error("the sum of no reruns isn't nil")
-	}
+	got := none.Add(some)
+	must.Hold(t, *got == *some, got)
+	got = some.Add(none)
+	must.Hold(t, got == some, got)
+	got = some.Add(some)
+	must.Hold(t, got.Cases == 2 && got.Requests == 20 && got.Jobs == 4 && time.Duration(got.Duration) == 2*time.Second && got.TargetTime == 2, got)
+	must.Hold(t, none.Add(nil) == nil, "the sum of no reruns isn't nil")
 }
 
 // Every form that shows failures has their whole script and a link.
@@ -66,9 +61,7 @@ func TestFailuresCanBeRepeated(t *testing.T) {
 	for name, text := range map[string]string{"terminal": terminal.String(), "markdown": written("markdown", r), "html": written("html", r), "junit": written("junit", r), "json": written("json", r)} {
 		plain := strings.NewReplacer("&#34;", `"`, "&#39;", "'", `\"`, `"`, "&#xA;", "\n", `\n`, "\n", "&amp;", "&").Replace(text)
 		for _, want := range []string{"ID=$(curl -sS -i https://gpus.example.com/v2/abc)", "sleep 9", `"Authorization: Bearer $GPUCLOUD_API_KEY"`, "https://repository.example.com/docs/reference/clauses.md#job-02"} {
-			if !strings.Contains(plain, want) {
-				t.Errorf("%s lacks %s", name, want)
-			}
+			must.Hold(t, strings.Contains(plain, want), name, "lacks", want)
 		}
 	}
 }

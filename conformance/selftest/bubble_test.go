@@ -35,9 +35,7 @@ func TestInVirtualTime(t *testing.T) {
 		target.Local = true
 		r := judge(t, conformance.Options{Target: target, Select: []string{"JOB", "SUB", "OPS", "LIM-1*", "V", "T", "R"}})
 		expectNoFailure(t, r)
-		if r.Counts[report.Pass] < 100 || time.Duration(r.Duration) < 7*24*time.Hour {
-			t.Errorf("%v in %s", r.Counts, time.Duration(r.Duration))
-		}
+		must.Hold(t, r.Counts[report.Pass] >= 100 && time.Duration(r.Duration) >= 7*24*time.Hour, r.Counts, time.Duration(r.Duration))
 	})
 }
 
@@ -54,9 +52,8 @@ func TestDeferredCases(t *testing.T) {
 			if got := verdicts(before); got["LIM-11"] != report.Skip || got["LIM-12"] != report.Skip || got["JOB-17"] != report.Pass || before.Exit != 0 {
 				t.Fatalf("%v, exit code %d", got, before.Exit)
 			}
-			if due := time.Until(state.Due()); due < 25*time.Minute || due > 35*time.Minute {
-				t.Errorf("due in %s", due)
-			}
+			due := time.Until(state.Due())
+			must.Hold(t, due >= 25*time.Minute && due <= 35*time.Minute, "due in", due)
 			text := must.Do(json.Marshal(state))(t)
 			time.Sleep(wait)
 			var restored conformance.State

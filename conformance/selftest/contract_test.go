@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/cases"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // untried has the operations of the contract that the suite's table omits, with the reason.
@@ -39,9 +40,7 @@ func TestEveryOperationIsTried(t *testing.T) {
 	}
 	var tried []string
 	for _, op := range cases.Operations() {
-		if slices.Contains(tried, normalize(op)) {
-			t.Errorf("%s is in the table twice", op)
-		}
+		must.Hold(t, !slices.Contains(tried, normalize(op)), op, "is in the table twice")
 		tried = append(tried, normalize(op))
 	}
 	known := map[string]bool{}
@@ -49,24 +48,16 @@ func TestEveryOperationIsTried(t *testing.T) {
 		operation := normalize(string(op.API) + " " + op.Method + " " + op.Path)
 		known[operation] = true
 		if untried[operation] != "" {
-			if slices.Contains(tried, operation) {
-				t.Errorf("%s is tried: remove it from untried", operation)
-			}
+			must.Hold(t, !slices.Contains(tried, operation), operation, "is tried: remove it from untried")
 			continue
 		}
-		if !slices.Contains(tried, operation) {
-			t.Errorf("%s is not in the table of conformance/cases/operations.go", operation)
-		}
+		must.Hold(t, slices.Contains(tried, operation), operation, "is not in the table of conformance/cases/operations.go")
 	}
 	for _, op := range tried {
-		if !known[op] {
-			t.Errorf("%s is tried, but the contract does not have it", op)
-		}
+		must.Hold(t, known[op], op, "is tried, but the contract does not have it")
 	}
 	for op := range untried {
-		if !known[op] {
-			t.Errorf("%s is in untried, but the contract does not have it", op)
-		}
+		must.Hold(t, known[op], op, "is in untried, but the contract does not have it")
 	}
 }
 
@@ -105,12 +96,10 @@ func TestEveryMemberIsTried(t *testing.T) {
 		kind := m.Version + " " + resource
 		kinds[kind] = true
 		api := contract.API(m.Version)
-		if f := (contract.Body{API: api, Resource: resource, Use: contract.Update}).At(m.Path); f != nil && f.Clear != "" && m.Cleared != "" && f.Clear != m.Cleared {
-			t.Errorf("%s %s: %q clears it in the contract, %q in members.tsv", kind, m.Path, f.Clear, m.Cleared)
-		}
-		if f := (contract.Body{API: api, Resource: resource, Use: contract.Create}).At(m.Path); f != nil && m.Default != "" && f.Default != m.Default {
-			t.Errorf("%s %s: the default is %q in the contract, %q in members.tsv", kind, m.Path, f.Default, m.Default)
-		}
+		f := (contract.Body{API: api, Resource: resource, Use: contract.Update}).At(m.Path)
+		must.Hold(t, f == nil || f.Clear == "" || m.Cleared == "" || f.Clear == m.Cleared, kind, m.Path, "is cleared by", m.Cleared, "in members.tsv", f)
+		f = (contract.Body{API: api, Resource: resource, Use: contract.Create}).At(m.Path)
+		must.Hold(t, f == nil || m.Default == "" || f.Default == m.Default, kind, m.Path, "has the default", m.Default, "in members.tsv", f)
 		for path := m.Path; path != ""; {
 			tried[kind+" "+path] = true
 			i := max(strings.LastIndex(path, "."), 0)
@@ -134,8 +123,6 @@ func TestEveryMemberIsTried(t *testing.T) {
 		}
 	}
 	for member := range untriedMembers {
-		if !known[member] {
-			t.Errorf("%s is in untriedMembers, but no request of the contract has it", member)
-		}
+		must.Hold(t, known[member], member, "is in untriedMembers, but no request of the contract has it")
 	}
 }

@@ -49,9 +49,7 @@ func TestEveryFailureCanBeRepeated(t *testing.T) {
 		if n := strings.Count(x.Failure.Curl, "curl -sS"); n == 0 || x.Verdict == report.Fail && x.Requests > 40 && n < 3 {
 			t.Errorf("the script of %s has %d requests of %d:\n%s", x.Clause, n, x.Requests, x.Failure.Curl)
 		}
-		if !strings.HasSuffix(x.Link, "/docs/reference/clauses.md#"+strings.ToLower(x.Clause)) {
-			t.Errorf("the link of %s is %q", x.Clause, x.Link)
-		}
+		must.Hold(t, strings.HasSuffix(x.Link, "/docs/reference/clauses.md#"+strings.ToLower(x.Clause)), "the link of", x.Clause, x.Link)
 		if !hasNoun(x.Failure.Actual) && !answerPattern.MatchString(x.Failure.Actual) {
 			t.Errorf("invalid actual value of %s: expected a noun or an answer, got %q", x.Clause, x.Failure.Actual)
 		}
@@ -61,9 +59,7 @@ func TestEveryFailureCanBeRepeated(t *testing.T) {
 			}
 		}
 	}
-	if failures < 50 {
-		t.Errorf("only %d clauses fail, too few for this test: %v", failures, r.Counts)
-	}
+	must.Hold(t, failures >= 50, "only", failures, "clauses fail, too few for this test", r.Counts)
 }
 
 // Without the suite, the script of a failure creates the objects of the case and gets the
@@ -193,7 +189,5 @@ func TestActualValuesHaveNouns(t *testing.T) {
 			return true
 		})
 	}
-	if checked < 50 {
-		t.Errorf("only %d calls were checked", checked)
-	}
+	must.Hold(t, checked >= 50, "only", checked, "calls were checked")
 }

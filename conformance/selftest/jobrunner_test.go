@@ -45,9 +45,8 @@ func TestJobrunnerConforms(t *testing.T) {
 			"run", "--local", "--json=-", "--seed="+strconv.Itoa(i+1), "--parallel="+strconv.Itoa(parallel))
 		text, err := run.Output()
 		var r report.Report
-		if decodeErr := json.Unmarshal(text, &r); err != nil || decodeErr != nil {
-			t.Errorf("run %d, %d at a time: %v, %v", i+1, parallel, err, decodeErr)
-		}
+		decodeErr := json.Unmarshal(text, &r)
+		must.Hold(t, err == nil && decodeErr == nil, "run", i+1, parallel, "at a time", err, decodeErr)
 		expectConformant(t, &r, 100)
 		if first == nil {
 			first = verdicts(&r)
@@ -112,13 +111,9 @@ func expectConformant(t *testing.T, r *report.Report, minPassed int) {
 		maxRequests[c.ID], _, _ = c.Cost()
 	}
 	for _, x := range r.Results {
-		if x.Requests > maxRequests[x.Case] {
-			t.Errorf("%s sends %d requests, and declares up to %d", x.Case, x.Requests, maxRequests[x.Case])
-		}
+		must.Hold(t, x.Requests <= maxRequests[x.Case], x.Case, "sends", x.Requests, "requests, and declares up to", maxRequests[x.Case])
 	}
-	if r.Exit != 0 || len(r.Leaked) > 0 || r.Counts[report.Pass] < minPassed {
-		t.Errorf("exit code %d, leaked %v, %v", r.Exit, r.Leaked, r.Counts)
-	}
+	must.Hold(t, r.Exit == 0 && len(r.Leaked) == 0 && r.Counts[report.Pass] >= minPassed, "exit code", r.Exit, "leaked", r.Leaked, r.Counts)
 	expectNoFailure(t, r)
 }
 

@@ -31,9 +31,7 @@ func TestThreeNodesConform(t *testing.T) {
 		selected = nil // all
 	}
 	r := judge(t, conformance.Options{Target: startNodes(t, 3), Select: selected})
-	if r.Exit != 0 || len(r.Leaked) > 0 || r.Counts[report.Pass] < len(sample) {
-		t.Errorf("exit code %d, leaked %v, %v", r.Exit, r.Leaked, r.Counts)
-	}
+	must.Hold(t, r.Exit == 0 && len(r.Leaked) == 0 && r.Counts[report.Pass] >= len(sample), "exit code", r.Exit, "leaked", r.Leaked, r.Counts)
 	expectNoFailure(t, r)
 	t.Logf("%v", r.Counts)
 }

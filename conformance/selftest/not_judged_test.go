@@ -74,9 +74,8 @@ func TestSkippedCaseMakesClausePartlyJudged(t *testing.T) {
 func TestOmissionWithinCaseMakesClausePartlyJudged(t *testing.T) {
 	target := startDeployment(t, nil)
 	o := conformance.Options{Target: target, Select: []string{"V-07", "AUT-10", "SUB-04"}, MaxWait: time.Hour}
-	if r := judge(t, o); len(r.PartlyJudged) > 0 {
-		t.Errorf("partly judged locally: %v", r.PartlyJudged)
-	}
+	r := judge(t, o)
+	must.Hold(t, len(r.PartlyJudged) == 0, "partly judged locally", r.PartlyJudged)
 	o.Target.NoV1 = true
 	o.Select = []string{"AUT-10"}
 	if r := judge(t, o); len(r.PartlyJudged) != 1 || !strings.Contains(r.Results[0].LeftOut[0].Reason, "version 1") {
@@ -84,9 +83,8 @@ func TestOmissionWithinCaseMakesClausePartlyJudged(t *testing.T) {
 	}
 	o.Target.Local, o.Target.NoV1, o.Allow = false, false, suite.Create|suite.Queue
 	o.Select = []string{"V-07", "SUB-04"}
-	if r := judge(t, o); len(r.PartlyJudged) != 2 {
-		t.Errorf("partly judged remotely: %v", r.PartlyJudged)
-	}
+	r = judge(t, o)
+	must.Hold(t, len(r.PartlyJudged) == 2, "partly judged remotely", r.PartlyJudged)
 }
 
 // A MUST that is blocked by a violated SHOULD is inconclusive. Otherwise no exit code would
@@ -112,9 +110,7 @@ func TestMustBlockedByBrokenShould(t *testing.T) {
 		t.Errorf("exit code %d, JOB-40 is %s, %v", r.Exit, got["JOB-40"], r.Counts)
 	}
 	for _, x := range r.Results {
-		if x.Verdict == report.Inconclusive && !strings.Contains(x.Reason, "it stands on JOB-40") {
-			t.Errorf("%s: %s", x.Clause, x.Reason)
-		}
+		must.Hold(t, x.Verdict != report.Inconclusive || strings.Contains(x.Reason, "it stands on JOB-40"), x.Clause, x.Reason)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // serveOperations passes requests of the management API to the jobrunner, requests for the given
@@ -167,13 +168,11 @@ func TestRunKeepsToMaxRequests(t *testing.T) {
 				if err != nil || plan.Requests > maxRequests || len(plan.Cases) < maxRequests/40 {
 					t.Errorf("%s: a plan with %d requests of %d cases, %v", name, plan.Requests, len(plan.Cases), err)
 				}
-				if lines := strings.Count(plan.String(), "skipped, budget"); lines > 2 {
-					t.Errorf("%d lines about the budget in\n%s", lines, plan)
-				}
+				lines := strings.Count(plan.String(), "skipped, budget")
+				must.Hold(t, lines <= 2, lines, "lines about the budget in", plan)
 			})
-			if n := int(requests.Load()); n > maxRequests || len(r.Leaked) > 0 || r.Judged() == 0 {
-				t.Errorf("%s: %d requests of %d, %v, not deleted %v", name, n, maxRequests, r.Counts, r.Leaked)
-			}
+			n := int(requests.Load())
+			must.Hold(t, n <= maxRequests && len(r.Leaked) == 0 && r.Judged() != 0, name, n, "requests of", maxRequests, r.Counts, "not deleted", r.Leaked)
 		}
 	}
 }

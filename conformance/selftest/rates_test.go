@@ -12,6 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
@@ -116,9 +117,8 @@ func TestRateLimitAlgorithms(t *testing.T) {
 						req.Header.Set("Authorization", "Bearer the-key-of-the-suite")
 						h.ServeHTTP(w, req)
 						var answer struct{ Now time.Time }
-						if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
-							t.Error(err)
-						}
+						err := json.Unmarshal(w.Body.Bytes(), &answer)
+						must.Hold(t, err == nil, err)
 						return answer.Now
 					}
 					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -47,13 +47,9 @@ func TestCasesDeclareTheirClauses(t *testing.T) {
 func TestClausesAndCases(t *testing.T) {
 	judged, hasMainCase, seen := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, c := range conformance.Cases() {
-		if seen[c.ID] {
-			t.Errorf("two cases have the id %s", c.ID)
-		}
+		must.Hold(t, !seen[c.ID], "two cases have the id", c.ID)
 		seen[c.ID] = true
-		if c.Run == nil {
-			t.Errorf("case %s has no Run", c.ID)
-		}
+		must.Hold(t, c.Run != nil, "case", c.ID, "has no Run")
 		for _, id := range c.AllClauses() {
 			judged[id] = true
 			hasMainCase[id] = hasMainCase[id] || !c.Supplementary
@@ -63,15 +59,11 @@ func TestClausesAndCases(t *testing.T) {
 		}
 	}
 	all := clauses.All()
-	if len(all) < 320 {
-		t.Errorf("expected 320 clauses or more, got %d", len(all))
-	}
+	must.Hold(t, len(all) >= 320, "expected 320 clauses or more", len(all))
 	ids := map[string]bool{}
 	var missing []string
 	for _, c := range all {
-		if ids[c.ID] {
-			t.Errorf("two clauses have the id %s", c.ID)
-		}
+		must.Hold(t, !ids[c.ID], "two clauses have the id", c.ID)
 		ids[c.ID] = true
 		switch {
 		case judged[c.ID] && c.Untestable != "":
@@ -108,9 +100,7 @@ func TestMustsHaveMutants(t *testing.T) {
 		if isUnserved(c.ID) {
 			continue
 		}
-		if c.Level == suite.Must && c.Untestable == "" && len(conformance.Mutants(c.ID)) == 0 {
-			t.Errorf("%s has no mutant", c.ID)
-		}
+		must.Hold(t, c.Level != suite.Must || c.Untestable != "" || len(conformance.Mutants(c.ID)) != 0, c.ID, "has no mutant")
 	}
 }
 
@@ -133,9 +123,7 @@ func TestCasesAreShort(t *testing.T) {
 		}
 	}
 	slices.Sort(lengths)
-	if len(lengths) == 0 || lengths[len(lengths)/2] > 25 {
-		t.Errorf("the lengths of %d cases are %v", len(lengths), lengths)
-	}
+	must.Hold(t, len(lengths) != 0 && lengths[len(lengths)/2] <= 25, "the lengths of", len(lengths), "cases are", lengths)
 }
 
 func TestSelection(t *testing.T) {

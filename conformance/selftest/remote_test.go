@@ -169,9 +169,7 @@ func TestRemoteRunToleratesDelays(t *testing.T) {
 					t.Error(report.Text(x))
 				}
 			}
-			if r.Judged() < 195 || len(r.Leaked) > 0 {
-				t.Errorf("%v, leaked %v", r.Counts, r.Leaked)
-			}
+			must.Hold(t, r.Judged() >= 195 && len(r.Leaked) == 0, r.Counts, "leaked", r.Leaked)
 		})
 	}
 }
@@ -193,7 +191,6 @@ func TestRemoteRunCachesNoAnswer(t *testing.T) {
 	}
 	// The preflight sends two requests. Other requests that no clause counts create and delete
 	// endpoints.
-	if n := int(arrived.Load()); n != int(r.Requests)+2 || sent > n || sent < 30 {
-		t.Errorf("%d requests arrived, the report says %d, and its clauses %d", n, r.Requests, sent)
-	}
+	n := int(arrived.Load())
+	must.Hold(t, n == int(r.Requests)+2 && sent <= n && sent >= 30, n, "requests arrived, the report says", r.Requests, "and its clauses", sent)
 }

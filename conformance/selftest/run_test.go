@@ -73,9 +73,7 @@ func TestTargetIsDown(t *testing.T) {
 			t.Errorf("%s: %q with exit code %d after %s", url, r.Preflight, r.Exit, took)
 		}
 		for _, x := range r.Results {
-			if x.Verdict == report.Pass || x.Verdict == report.Observed {
-				t.Errorf("%s: %s is %s", url, x.Clause, x.Verdict)
-			}
+			must.Hold(t, x.Verdict != report.Pass && x.Verdict != report.Observed, url, x.Clause, x.Verdict)
 		}
 	}
 }
@@ -88,16 +86,12 @@ func TestReportHasNoSecret(t *testing.T) {
 		fmt.Fprintf(w, `{"error":%q}`, r.Header.Get("Authorization"))
 	}))
 	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB", "AUT", "SUB-22"}})
-	if r.Counts[report.Fail] == 0 || r.Exit != conformance.ExitFailed {
-		t.Errorf("%v, exit code %d", r.Counts, r.Exit)
-	}
+	must.Hold(t, r.Counts[report.Fail] != 0 && r.Exit == conformance.ExitFailed, r.Counts, "exit code", r.Exit)
 	text := must.Do(json.Marshal(r))(t)
 	var terminal strings.Builder
 	report.Terminal(&terminal, r, false)
 	for _, secret := range []string{target.Key, target.OtherKey, target.UserKey, "planted-"} {
-		if strings.Contains(string(text)+terminal.String(), secret) {
-			t.Errorf("%q is in the report", secret)
-		}
+		must.Hold(t, !strings.Contains(string(text)+terminal.String(), secret), secret, "is in the report")
 	}
 	if !strings.Contains(terminal.String(), "curl -sS") || !strings.Contains(terminal.String(), "$GPUCLOUD_API_KEY") {
 		t.Errorf("the report has no command to repeat a failure:\n%s", &terminal)
@@ -129,14 +123,11 @@ func TestKnownDeviations(t *testing.T) {
 		{"", nil, 0, report.Pass},
 	} {
 		r := judge(t, conformance.Options{Target: startDeployment(t, c.wrap), Select: []string{"V-05"}, Known: known(c.lines)})
-		if got := verdicts(r)["V-05"]; got != c.want || r.Exit != c.exit {
-			t.Errorf("%q: %s with exit code %d", c.lines, got, r.Exit)
-		}
+		got := verdicts(r)["V-05"]
+		must.Hold(t, got == c.want && r.Exit == c.exit, c.lines, got, "with exit code", r.Exit)
 	}
 	for _, lines := range []string{"V-05", "V-05 tomorrow it is a teapot", "V-99 2999-01-01 x", "V-05 2999-01-01 x\nV-05 2999-01-01 y"} {
-		if _, err := conformance.ParseKnown(lines); err == nil {
-			t.Errorf("the invalid list %q is accepted", lines)
-		}
+		must.Hold(t, must.Err(conformance.ParseKnown(lines)) != nil, "the invalid list", lines, "is accepted")
 	}
 }
 
@@ -145,9 +136,8 @@ func TestFlakyFailure(t *testing.T) {
 	var calls atomic.Int64
 	target := startDeployment(t, replace(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/cancel/") && calls.Add(1) == 1 }, teapot))
 	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB-17"}, Reruns: 2})
-	if x := r.Results[0]; x.Verdict != report.Inconclusive || x.Repeats != "1/3" || r.Exit != conformance.ExitInconclusive {
-		t.Errorf("%s, %s, exit code %d", x.Verdict, x.Repeats, r.Exit)
-	}
+	x := r.Results[0]
+	must.Hold(t, x.Verdict == report.Inconclusive && x.Repeats == "1/3" && r.Exit == conformance.ExitInconclusive, x.Verdict, x.Repeats, "exit code", r.Exit)
 }
 
 // unserved.tsv has exactly the operations that the jobrunner doesn't serve.
@@ -156,9 +146,7 @@ func TestUnservedList(t *testing.T) {
 	for _, op := range conformance.Unserved() {
 		method, path, _ := strings.Cut(op, " ")
 		path = strings.NewReplacer("{id}", "x", "{workerId}", "y").Replace(path)
-		if isServed(t, target, method, path) {
-			t.Errorf("%s is served: remove it from unserved.tsv", op)
-		}
+		must.Hold(t, !isServed(t, target, method, path), op, "is served: remove it from unserved.tsv")
 	}
 	for _, c := range conformance.Cases() {
 		for _, op := range c.Operations {
@@ -169,9 +157,7 @@ func TestUnservedList(t *testing.T) {
 			}
 			path = strings.NewReplacer("{id}", "x", "{workerId}", "y").Replace(path)
 			listed := strings.Contains("\n"+strings.Join(conformance.Unserved(), "\n")+"\n", "\n"+op+"\n")
-			if !listed && !isServed(t, target, method, path) {
-				t.Errorf("%s, of %s, is not served: add it to unserved.tsv", op, c.ID)
-			}
+			must.Hold(t, listed || isServed(t, target, method, path), op, c.ID, "is not served: add it to unserved.tsv")
 		}
 	}
 }
@@ -238,13 +224,10 @@ func TestDefaultRunOnlyReads(t *testing.T) {
 	plan := must.Do(conformance.Plan(o))(t)
 	allServed := o
 	allServed.Target.Unserved = nil
-	if p, err := conformance.Plan(allServed); err != nil || p.Requests > 400 {
-		t.Errorf("with all operations served %d requests are planned; expected at most 400, the default of --max-requests: %v", p.Requests, err)
-	}
+	p := must.Do(conformance.Plan(allServed))(t)
+	must.Hold(t, p.Requests <= 400, "with all operations served", p.Requests, "requests are planned; expected at most 400, the default of --max-requests")
 	r := judge(t, o)
-	if r.Exit != 0 || r.Jobs > 0 || plan.Jobs > 0 {
-		t.Errorf("exit code %d, %v, %d jobs", r.Exit, r.Counts, r.Jobs)
-	}
+	must.Hold(t, r.Exit == 0 && r.Jobs <= 0 && plan.Jobs <= 0, "exit code", r.Exit, r.Counts, r.Jobs, "jobs")
 	if n := requests.Load(); n > 300 || plan.Requests > 400 || int(n) > plan.Requests {
 		t.Errorf("%d requests, planned up to %d", n, plan.Requests)
 		for _, x := range r.Results {
@@ -281,7 +264,6 @@ func TestSupplementaryCasesMaySkip(t *testing.T) {
 	target := startDeployment(t, nil)
 	target.Local, target.Advance, target.ClockStopped = false, nil, false
 	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB-17", "SUB-27", "RAT-06", "RAT-08"}, Allow: ^conformance.Allow(0), Ledger: t.TempDir() + "/ledger"})
-	if got := verdicts(r); got["JOB-17"] != report.Pass || got["SUB-27"] != report.Skip || got["RAT-06"] != report.Pass || got["RAT-08"] != report.Pass {
-		t.Errorf("%v", got)
-	}
+	got := verdicts(r)
+	must.Hold(t, got["JOB-17"] == report.Pass && got["SUB-27"] == report.Skip && got["RAT-06"] == report.Pass && got["RAT-08"] == report.Pass, got)
 }

@@ -74,16 +74,13 @@ func TestStubServers(t *testing.T) {
 				}
 				began := time.Now()
 				r := judge(t, conformance.Options{Target: target})
-				if took := time.Since(began); took > 5*time.Minute {
-					t.Errorf("the run takes %s", took)
-				}
+				took := time.Since(began)
+				must.Hold(t, took <= 5*time.Minute, "the run takes", took)
 				var output strings.Builder
 				report.Terminal(&output, r, false)
 				first, rest, _ := strings.Cut(output.String(), "\n")
 				request := "GET " + url + "/"
-				if r.Exit != conformance.ExitInconclusive || !strings.Contains(first, request) || rest != "" {
-					t.Errorf("exit code %d, output:\n%s", r.Exit, &output)
-				}
+				must.Hold(t, r.Exit == conformance.ExitInconclusive && strings.Contains(first, request) && rest == "", "exit code", r.Exit, "output", &output)
 				must.Equal(t, passedMusts(r), nil, "clauses that pass")
 			}
 		})
@@ -160,9 +157,7 @@ var creationClauses = []string{
 // A stub that passes the preflight keeps only the clauses that its answers satisfy.
 func TestStubServersAfterPreflight(t *testing.T) {
 	acctest.LeaveToCI(t, "TestStubServers runs the same stubs with a preflight")
-	if len(preflightClauses) > 6 {
-		t.Error("the list of expected passes is too long")
-	}
+	must.Hold(t, len(preflightClauses) <= 6, "the list of expected passes is too long")
 	names := []string{"200 {}", "200 []", "echo", "401", "400", "404", "429", "500"}
 	if testing.Short() {
 		names = []string{"200 {}", "echo", "429"}
@@ -186,13 +181,9 @@ func TestStubServersAfterPreflight(t *testing.T) {
 						target.Endpoint = "our-endpoint"
 					}
 					r := judge(t, conformance.Options{Target: target, Allow: ^conformance.Allow(0)})
-					if r.Preflight != "" || r.Counts[report.Fail] < 40 || r.Exit != conformance.ExitFailed {
-						t.Errorf("preflight %q, %v, exit code %d", r.Preflight, r.Counts, r.Exit)
-					}
+					must.Hold(t, r.Preflight == "" && r.Counts[report.Fail] >= 40 && r.Exit == conformance.ExitFailed, "preflight", r.Preflight, r.Counts, "exit code", r.Exit)
 					for _, clause := range passedMusts(r) {
-						if !slices.Contains(allowed, clause) {
-							t.Errorf("%s passes", clause)
-						}
+						must.Hold(t, slices.Contains(allowed, clause), clause, "passes")
 					}
 				})
 			})

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func TestSame(t *testing.T) {
@@ -39,8 +41,7 @@ func TestDifference(t *testing.T) {
 		"the value = \"e\\u0301\", not \"\\u00e9\"":    {"é", "e\u0301"},
 		"(from byte 65536 on; 65536 bytes, not 100000": {long, long[:65536]},
 	} {
-		if got := Difference(c[0], c[1]); !strings.Contains(got, want) || len(got) > 500 {
-			t.Errorf("%s, not %s", got, want)
-		}
+		got := Difference(c[0], c[1])
+		must.Hold(t, strings.Contains(got, want) && len(got) <= 500, got, want)
 	}
 }

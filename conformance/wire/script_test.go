@@ -80,9 +80,7 @@ func TestScriptRepeats(t *testing.T) {
 	failed := steps[len(steps)-1].Exchange
 	text := wire.Script(steps, failed, cleanup, &hide)
 	for _, secret := range []string{"the-secret-key", "planted-secret", "thing-number"} {
-		if strings.Contains(text, secret) {
-			t.Errorf("%s is in\n%s", secret, text)
-		}
+		must.Hold(t, !strings.Contains(text, secret), secret, "is in", text)
 	}
 	if len(text) > 5000 || !strings.Contains(text, "# The answer to this request was not accepted:\ncurl -sS -i -X PATCH") || !strings.Contains(text, "\"Authorization: Bearer $GPUCLOUD_API_KEY\"") {
 		t.Errorf("the script is\n%s", text)

@@ -51,9 +51,7 @@ func TestChunkedHasNoContentLength(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { length = r.ContentLength }))
 	defer server.Close()
 	x := wire.Do(context.Background(), server.Client(), wire.Request{Method: "POST", URL: server.URL, Body: []byte("abc"), Chunked: true}, time.Now)
-	if x.Err != nil || length != -1 {
-		t.Errorf("%v, a length of %d", x.Err, length)
-	}
+	must.Hold(t, x.Err == nil && length == -1, x.Err, "a length of", length)
 }
 
 // A large body isn't sent if the target refuses it, so that the refusal can be read on a
@@ -72,8 +70,6 @@ func TestLargeBodyWaitsForARefusal(t *testing.T) {
 	for size, status := range map[int]int{2 << 20: 200, 4 << 20: 413, 100: 200} {
 		read = 0
 		x := wire.Do(t.Context(), client, wire.Request{Method: "POST", URL: server.URL, Body: make([]byte, size)}, time.Now)
-		if x.Err != nil || x.Status != status || status == 200 && read != int64(size) {
-			t.Errorf("%d bytes: %d, %v, %d were read", size, x.Status, x.Err, read)
-		}
+		must.Hold(t, x.Err == nil && x.Status == status && (status != 200 || read == int64(size)), size, "bytes", x.Status, x.Err, read, "were read")
 	}
 }

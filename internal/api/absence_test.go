@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // An object is absent if a 404 in the API's form says so and its list doesn't contain it.
@@ -38,9 +39,8 @@ func TestAbsence(t *testing.T) {
 			if got, err := client().NetworkVolumes.Get(t.Context(), "a"); api.IsNotFound(err) != c.read || err == nil {
 				t.Errorf("read %+v, %v", got, err)
 			}
-			if err := client().NetworkVolumes.Delete(t.Context(), "a"); (err == nil) != c.deleted {
-				t.Errorf("deleted: %v", err)
-			}
+			err := client().NetworkVolumes.Delete(t.Context(), "a")
+			must.Hold(t, (err == nil) == c.deleted, "deleted", err)
 		})
 	}
 }
@@ -77,9 +77,8 @@ func TestAbsenceFromAList(t *testing.T) {
 				if !shared && !strings.HasPrefix(name, "an accepted deletion") {
 					return // such a client believes a 404 about the object
 				}
-				if err := client().Delegations.Delete(t.Context(), "a"); (err == nil) != c.absent {
-					t.Errorf("deleted: %v", err)
-				}
+				err := client().Delegations.Delete(t.Context(), "a")
+				must.Hold(t, (err == nil) == c.absent, "deleted", err)
 			})
 		}
 	}
@@ -109,8 +108,7 @@ func TestListThatLagsBehindADeletion(t *testing.T) {
 		})
 		mux.HandleFunc("GET /v2/network-volumes/a", answer(404, `{"title":"Not Found","status":404}`))
 		mux.HandleFunc("DELETE /v2/network-volumes/a", answer(202, ``))
-		if err := pipe(t, mux, api.Settings{SharedReads: true}).NetworkVolumes.Delete(t.Context(), "a"); err != nil || lists != 4 {
-			t.Errorf("%v after %d lists", err, lists)
-		}
+		err := pipe(t, mux, api.Settings{SharedReads: true}).NetworkVolumes.Delete(t.Context(), "a")
+		must.Hold(t, err == nil && lists == 4, err, "after", lists, "lists")
 	})
 }

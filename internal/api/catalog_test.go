@@ -54,9 +54,7 @@ func TestSelectGPUs(t *testing.T) {
 	} {
 		pools, excluded, err := c.SelectGPUs(t.Context(), test.types)
 		if test.noPool == nil {
-			if err != nil || !slices.Equal(pools, test.pools) || !slices.Equal(excluded, test.excluded) {
-				t.Errorf("%v: got %v less %v, %v", test.types, pools, excluded, err)
-			}
+			must.Hold(t, err == nil && slices.Equal(pools, test.pools) && slices.Equal(excluded, test.excluded), test.types, pools, "less", excluded, err)
 			continue
 		}
 		wrong, ok := errors.AsType[*api.SelectionError](err)

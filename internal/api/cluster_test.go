@@ -34,9 +34,7 @@ func TestKindsOfV2Alone(t *testing.T) {
 	_, pods := c.Clusters.Pods(t.Context(), "c")
 	_, delegations := c.Delegations.List(t.Context())
 	for _, err := range []error{cluster, pods, delegations, c.Clusters.Delete(t.Context(), "c")} {
-		if err == nil {
-			t.Error("no error")
-		}
+		must.Hold(t, err != nil, "no error")
 	}
 	must.Equal(t, d.requests(), nil, "sent")
 }
@@ -54,16 +52,13 @@ func TestDelegations(t *testing.T) {
 		"c": "arn:aws-us-gov:ecr:us-gov-west-1:123456789012:repository/team/app",
 	} {
 		got, err := c.Delegations.Get(t.Context(), id)
-		if err != nil || got.Resource != want || got.Name != nil {
-			t.Errorf("got %+v, %v", got, err)
-		}
+		must.Hold(t, err == nil && got.Resource == want && got.Name == nil, got, err)
 	}
 	if _, err := c.Delegations.Get(t.Context(), "d"); !api.IsNotFound(err) {
 		t.Errorf("another: %v", err)
 	}
-	if paths := d.requests(); slices.ContainsFunc(paths, func(r request) bool { return r.path != "/v2/registries/delegations" }) {
-		t.Errorf("asked %v", paths)
-	}
+	paths := d.requests()
+	must.Hold(t, !slices.ContainsFunc(paths, func(r request) bool { return r.path != "/v2/registries/delegations" }), "asked", paths)
 	c, d = deploy(t, api.V2, answer(201, element("n", "us-east-2", "latest", "")))
 	d.emptyLists = true
 	must.Do(c.Delegations.Create(t.Context(), api.Delegation{ID: "x", Name: new("n"), Resource: "arn:x", AWSRegion: "y"}))(t)
@@ -81,9 +76,8 @@ func TestDelegationThatDoesNotShowYet(t *testing.T) {
 		})
 		c := pipe(t, mux, api.Settings{})
 		created := must.Do(c.Delegations.Create(t.Context(), api.Delegation{Resource: "arn:aws:ecr:us-east-2:123456789012:repository/app"}))(t)
-		if got, err := c.Delegations.Get(t.Context(), created.ID); err != nil || got.ID != created.ID {
-			t.Errorf("got %+v, %v", got, err)
-		}
+		got := must.Do(c.Delegations.Get(t.Context(), created.ID))(t)
+		must.Hold(t, got.ID == created.ID, got)
 	})
 }
 
@@ -95,9 +89,7 @@ func TestSSHKeys(t *testing.T) {
 			t.Error(err)
 		}
 		last := d.last(t)
-		if last.method != http.MethodPut || last.path != "/v2/account/ssh-keys" {
-			t.Errorf("sent %s %s", last.method, last.path)
-		}
+		must.Hold(t, last.method == http.MethodPut && last.path == "/v2/account/ssh-keys", "sent", last.method, last.path)
 		sameJSON(t, last.body, `{"keys":[]}`)
 	}
 	c, _ := deploy(t, api.V2, answer(200, `{}`))

@@ -74,12 +74,10 @@ func TestPathsAndQueries(t *testing.T) {
 			if n, err := kind.list(t.Context(), c); n != 2 || err != nil {
 				t.Errorf("%s %s: %d listed, %v", version, kind.name, n, err)
 			}
-			if err := kind.get(t.Context(), c); err != nil {
-				t.Errorf("%s %s: %v", version, kind.name, err)
-			}
-			if err := kind.del(t.Context(), c); err != nil {
-				t.Errorf("%s %s: %v", version, kind.name, err)
-			}
+			err := kind.get(t.Context(), c)
+			must.Hold(t, err == nil, version, kind.name, err)
+			err = kind.del(t.Context(), c)
+			must.Hold(t, err == nil, version, kind.name, err)
 			var got []string
 			for _, r := range d.requests() {
 				got = append(got, strings.TrimSuffix(r.method+" "+r.path+"?"+r.query, "?"))
@@ -124,13 +122,9 @@ func TestInvalidLists(t *testing.T) {
 			}
 			client, d := deploy(t, c.version, answer(200, strings.ReplaceAll(c.body, "MEMBER", kind.member), "X-Request-Id", "r-1"))
 			n, err := kind.list(t.Context(), client)
-			if n != 0 || (err == nil) != (c.says == "") {
-				t.Errorf("%s %s, %s: %d listed, %v", c.version, kind.name, c.body, n, err)
-			}
+			must.Hold(t, n == 0 && (err == nil) == (c.says == ""), c.version, kind.name, c.body, n, "listed", err)
 			for _, part := range []string{"GET " + client.BaseURL() + kind.path[c.version] + ": 200 OK: ", strings.ReplaceAll(c.says, "MEMBER", kind.member), "(request id r-1)"} {
-				if err != nil && !strings.Contains(err.Error(), part) {
-					t.Errorf("%s %s, %s: %v lacks %q", c.version, kind.name, c.body, err, part)
-				}
+				must.Hold(t, err == nil || strings.Contains(err.Error(), part), c.version, kind.name, c.body, err, "lacks", part)
 			}
 			must.Equal(t, len(d.requests()), 1, c.version, kind.name, c.body, "requests")
 		}
@@ -164,9 +158,7 @@ func TestResponseAboutAnotherObject(t *testing.T) {
 				server := httptest.NewServer(d)
 				err := call(t.Context(), client(t, api.Settings{BaseURL: server.URL, Version: version, SharedReads: shared}))
 				server.Close()
-				if err == nil || api.IsNotFound(err) || !strings.Contains(err.Error(), `"b", not a`) || !strings.Contains(err.Error(), "r-1") {
-					t.Errorf("%s, %s: %v", version, name, err)
-				}
+				must.Hold(t, err != nil && !api.IsNotFound(err) && strings.Contains(err.Error(), `"b", not a`) && strings.Contains(err.Error(), "r-1"), version, name, err)
 			}
 		}
 	}
@@ -236,9 +228,8 @@ func TestUnchangedUpdateOnlyReads(t *testing.T) {
 	for _, version := range versions {
 		c, d := deploy(t, version, answer(200, `{"id":"a","name":"n","size":10}`))
 		volume := api.NetworkVolume{ID: "a", Name: "n", Size: 10}
-		if got, err := c.NetworkVolumes.Update(t.Context(), volume, api.NetworkVolume{Name: "n", Size: 10}); err != nil || got.ID != "a" {
-			t.Errorf("got %+v, %v", got, err)
-		}
+		got := must.Do(c.NetworkVolumes.Update(t.Context(), volume, api.NetworkVolume{Name: "n", Size: 10}))(t)
+		must.Hold(t, got.ID == "a", got)
 		template := api.Template{ID: "a", Name: "n", Image: "i", Env: map[string]string{}, Ports: []string{}}
 		if _, err := c.Templates.Update(t.Context(), template, api.Template{Name: "n", Image: "i"}); err != nil {
 			t.Error(err)
@@ -252,9 +243,7 @@ func TestUnchangedUpdateOnlyReads(t *testing.T) {
 			t.Error(err)
 		}
 		for _, r := range d.requests() {
-			if r.method != "GET" || !strings.HasSuffix(r.path, "/a") {
-				t.Errorf("%s: sent %s %s %s", version, r.method, r.path, r.body)
-			}
+			must.Hold(t, r.method == "GET" && strings.HasSuffix(r.path, "/a"), version, "sent", r.method, r.path, r.body)
 		}
 	}
 }
@@ -267,9 +256,7 @@ func TestRegistryAuth(t *testing.T) {
 		same(t, got, api.RegistryAuth{ID: "a", Name: "n"})
 		same(t, d.last(t).path, path)
 		sameJSON(t, d.last(t).body, `{"name":"n","username":"u","password":"p"}`)
-		if _, err := c.RegistryAuths.Update(t.Context(), api.RegistryAuth{ID: "a", Name: "n"}, api.RegistryAuth{Name: "m"}); err == nil {
-			t.Error("an auth is changed in place")
-		}
+		must.Hold(t, must.Err(c.RegistryAuths.Update(t.Context(), api.RegistryAuth{ID: "a", Name: "n"}, api.RegistryAuth{Name: "m"})) != nil, "an auth is changed in place")
 		same(t, len(d.requests()), 1)
 	}
 }
@@ -365,8 +352,6 @@ func updateBody[T any](t *testing.T, version api.Version, collection func(*api.C
 	if last.method == "GET" {
 		return "null", nil
 	}
-	if !json.Valid([]byte(last.body)) || last.method != "PATCH" {
-		t.Errorf("sent %s %s", last.method, last.body)
-	}
+	must.Hold(t, json.Valid([]byte(last.body)) && last.method == "PATCH", "sent", last.method, last.body)
 	return last.body, nil
 }

@@ -199,9 +199,7 @@ func TestWireTypesKnowTheContract(t *testing.T) {
 			}
 		}
 		for path := range excused {
-			if !stated[path] {
-				t.Errorf("%s %s: %s is excused and does not exist", w.api, w.resource, path)
-			}
+			must.Hold(t, stated[path], w.api, w.resource, path, "is excused and does not exist")
 		}
 	}
 }

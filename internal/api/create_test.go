@@ -152,16 +152,12 @@ func TestLostCreateThatWasDone(t *testing.T) {
 				s := &shop{faults: []func(http.ResponseWriter, *http.Request, func() string){loseAnswer(true, loss)}}
 				s.add(map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}) // an older, equal volume
 				got, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
-				if err != nil || got.ID != "id2" || s.posts != 1 {
-					t.Errorf("got %+v, %v after %d POSTs", got, err, s.posts)
-				}
+				must.Hold(t, err == nil && got.ID == "id2" && s.posts == 1, got, err, "after", s.posts, "POSTs")
 			})
 			synctest.Test(t, func(t *testing.T) {
 				s := &shop{member: "templates", unique: true, faults: []func(http.ResponseWriter, *http.Request, func() string){loseAnswer(true, loss)}}
 				got, err := s.open(t).Templates.Create(t.Context(), api.Template{Name: "t", Image: "i", Env: map[string]string{"A": "1"}})
-				if err != nil || got.ID != "id1" || got.Image != "i" || s.posts != 1 {
-					t.Errorf("got %+v, %v after %d POSTs", got, err, s.posts)
-				}
+				must.Hold(t, err == nil && got.ID == "id1" && got.Image == "i" && s.posts == 1, got, err, "after", s.posts, "POSTs")
 			})
 		})
 	}
@@ -175,17 +171,13 @@ func TestLostCreateThatWasNotDone(t *testing.T) {
 				s.add(map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"})
 				_, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
 				unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
-				if !ok || len(unsettled.Candidates) != 0 || s.posts != 1 || !strings.Contains(err.Error(), "probably not created") {
-					t.Errorf("got %v after %d POSTs", err, s.posts)
-				}
+				must.Hold(t, ok && len(unsettled.Candidates) == 0 && s.posts == 1 && strings.Contains(err.Error(), "probably not created"), err, "after", s.posts, "POSTs")
 			})
 			// A unique name makes another POST safe.
 			synctest.Test(t, func(t *testing.T) {
 				s := &shop{member: "templates", unique: true, faults: []func(http.ResponseWriter, *http.Request, func() string){loseAnswer(false, loss), loseAnswer(false, loss)}}
 				got, err := s.open(t).Templates.Create(t.Context(), api.Template{Name: "t", Image: "i"})
-				if err != nil || got.ID != "id1" || s.posts != 3 {
-					t.Errorf("got %+v, %v after %d POSTs", got, err, s.posts)
-				}
+				must.Hold(t, err == nil && got.ID == "id1" && s.posts == 3, got, err, "after", s.posts, "POSTs")
 			})
 		})
 	}
@@ -199,9 +191,7 @@ func TestAnswerWithAnOlderID(t *testing.T) {
 			older := s.add(map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"})
 			s.faults = []func(http.ResponseWriter, *http.Request, func() string){loseAnswer(done, answer(201, `{"id":"`+older+`"}`))}
 			got, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
-			if (err == nil) != done || got.ID != map[bool]string{true: "id2", false: ""}[done] || s.posts != 1 {
-				t.Errorf("done: %t, got %+v, %v after %d POSTs", done, got, err, s.posts)
-			}
+			must.Hold(t, (err == nil) == done && got.ID == map[bool]string{true: "id2", false: ""}[done] && s.posts == 1, "done", done, got, err, "after", s.posts, "POSTs")
 		})
 	}
 }
@@ -257,15 +247,11 @@ func TestAmbiguousCreateAdoptsNothing(t *testing.T) {
 			}}
 			got, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
 			if c.says == "" {
-				if err != nil || got.ID != "id2" {
-					t.Errorf("got %+v, %v", got, err)
-				}
+				must.Hold(t, err == nil && got.ID == "id2", got, err)
 				return
 			}
 			unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
-			if !ok || !slices.Equal(unsettled.Candidates, c.candidates) || !strings.Contains(err.Error(), c.says) || s.posts != 1 {
-				t.Errorf("got %v after %d POSTs", err, s.posts)
-			}
+			must.Hold(t, ok && slices.Equal(unsettled.Candidates, c.candidates) && strings.Contains(err.Error(), c.says) && s.posts == 1, err, "after", s.posts, "POSTs")
 		})
 	}
 }
@@ -345,9 +331,7 @@ func TestTakenName(t *testing.T) {
 			}
 			got, err := run.Templates.Create(t.Context(), want)
 			unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
-			if !ok || !slices.Equal(unsettled.Candidates, []string{"id1"}) || !strings.Contains(err.Error(), "another template has the name") || len(s.objects) != 1 {
-				t.Errorf("got %+v, %v", got, err)
-			}
+			must.Hold(t, ok && slices.Equal(unsettled.Candidates, []string{"id1"}) && strings.Contains(err.Error(), "another template has the name") && len(s.objects) == 1, got, err)
 		})
 	}
 }
@@ -388,9 +372,7 @@ func TestLostSecret(t *testing.T) {
 			if unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err); c.theirs && (!ok || !slices.Equal(unsettled.Candidates, []string{"id1"})) {
 				t.Errorf("got %v", err)
 			}
-			if !c.theirs && err != nil && !strings.Contains(err.Error(), "the next apply creates it again") {
-				t.Errorf("got %v", err)
-			}
+			must.Hold(t, c.theirs || err == nil || strings.Contains(err.Error(), "the next apply creates it again"), err)
 		})
 	}
 }

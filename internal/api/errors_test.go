@@ -104,13 +104,9 @@ func TestFieldErrorsAreKept(t *testing.T) {
 
 func TestOnly404IsNotFound(t *testing.T) {
 	for _, err := range []error{nil, errors.New("404"), &api.Error{Status: 400}, &api.Error{Status: 410}, &api.Error{}} {
-		if api.IsNotFound(err) {
-			t.Errorf("%v passes for not found", err)
-		}
+		must.Hold(t, !api.IsNotFound(err), err, "passes for not found")
 	}
-	if !api.IsNotFound(fmt.Errorf("reading: %w", &api.Error{Status: 404})) {
-		t.Error("a wrapped 404 is not found")
-	}
+	must.Hold(t, api.IsNotFound(fmt.Errorf("reading: %w", &api.Error{Status: 404})), "a wrapped 404 is not found")
 }
 
 // The error of a POST that may have created an object says so.
@@ -162,9 +158,8 @@ func TestErrorsSayWhatChanged(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, d := deployPiped(t, api.V2, c.fail...)
 				d.emptyLists = true
-				if err := verbs[method](t.Context(), client); err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("%s, %s: got %v", name, method, err)
-				}
+				err := verbs[method](t.Context(), client)
+				must.Hold(t, err != nil && strings.Contains(err.Error(), want), name, method, err)
 			})
 		}
 	}
@@ -187,9 +182,8 @@ func TestInterruptedBetweenTries(t *testing.T) {
 				defer cancel()
 				time.AfterFunc(time.Second/10, cancel) // less than the shortest wait before another try
 				want := cmp.Or(c.say, map[string]string{"PATCH": "This request changed nothing.", "DELETE": "This object was not deleted."}[method])
-				if err := verbs[method](ctx, client); err == nil || !strings.Contains(err.Error(), "interrupted") || !strings.Contains(err.Error(), want) {
-					t.Errorf("%s, %s: got %v", name, method, err)
-				}
+				err := verbs[method](ctx, client)
+				must.Hold(t, err != nil && strings.Contains(err.Error(), "interrupted") && strings.Contains(err.Error(), want), name, method, err)
 			})
 		}
 	}
@@ -204,9 +198,8 @@ func TestRedirectsStayOnTheHost(t *testing.T) {
 	for method, send := range verbs {
 		client, d := deploy(t, api.V2, to(other.URL+"/v2/network-volumes/a"))
 		d.emptyLists = true
-		if err := send(t.Context(), client); err == nil || !strings.Contains(err.Error(), "redirected to "+other.URL) {
-			t.Errorf("%s: got %v", method, err)
-		}
+		err := send(t.Context(), client)
+		must.Hold(t, err != nil && strings.Contains(err.Error(), "redirected to "+other.URL), method, err)
 	}
 	must.Equal(t, len(elsewhere.requests()), 0, "requests were sent to another host")
 
@@ -214,12 +207,8 @@ func TestRedirectsStayOnTheHost(t *testing.T) {
 		client, d := deploy(t, api.V2, to("/v2/network-volumes/b"), answer(200, `{"id":"a"}`))
 		d.emptyLists = true
 		err := send(t.Context(), client)
-		if method == "GET" && (err != nil || d.last(t).header.Get("Authorization") == "") {
-			t.Errorf("a read within the host is not followed: %v", err)
-		}
-		if method != "GET" && (err == nil || len(d.requests()) != 1) {
-			t.Errorf("a %s is followed: %v", method, err)
-		}
+		must.Hold(t, method != "GET" || err == nil && d.last(t).header.Get("Authorization") != "", "a read within the host is not followed", err)
+		must.Hold(t, method == "GET" || err != nil && len(d.requests()) == 1, "a", method, "is followed", err)
 	}
 
 	client, d := deploy(t, api.V2, to("/v2/network-volumes/a"))
@@ -339,9 +328,7 @@ func TestKeyStaysOutOfConnectionErrors(t *testing.T) {
 // checkHidden looks for a secret in every form of every error of the chain.
 func checkHidden(t *testing.T, name string, err error, secret string) {
 	t.Helper()
-	if err == nil {
-		t.Errorf("%s: no error", name)
-	}
+	must.Hold(t, err != nil, name, "no error")
 	quoted, _ := json.Marshal(secret)
 	for ; err != nil; err = errors.Unwrap(err) {
 		shown := fmt.Sprintf("%v\n%+v\n%#v\n%q", err, err, err, err)
@@ -349,9 +336,7 @@ func checkHidden(t *testing.T, name string, err error, secret string) {
 			secret, strings.Trim(string(quoted), `"`), url.QueryEscape(secret), url.PathEscape(secret),
 			html.EscapeString(secret), base64.StdEncoding.EncodeToString([]byte(secret)),
 		} {
-			if strings.Contains(shown, form) {
-				t.Errorf("%s: the secret is shown: %s", name, shown)
-			}
+			must.Hold(t, !strings.Contains(shown, form), name, "the secret is shown", shown)
 		}
 	}
 }
@@ -369,14 +354,11 @@ func TestRequestsHaveNoOtherHeaders(t *testing.T) {
 			_, _ = client.Templates.Create(ctx, api.Template{})
 			_ = client.Endpoints.Delete(ctx, "a")
 			_, _, _ = client.Jobs.StartFailure(ctx, "a")
-			if n := len(d.requests()); n < 5 {
-				t.Errorf("%d requests", n)
-			}
+			n := len(d.requests())
+			must.Hold(t, n >= 5, n, "requests")
 			for _, r := range d.requests() {
 				for name := range r.header {
-					if !slices.Contains(known, name) {
-						t.Errorf("%s %s has the header %s", r.method, r.path, name)
-					}
+					must.Hold(t, slices.Contains(known, name), r.method, r.path, "has the header", name)
 				}
 			}
 		}

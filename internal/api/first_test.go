@@ -44,9 +44,8 @@ func TestEqualObjectThatWasThere(t *testing.T) {
 		synctest.Wait()
 		must.Do(c.RegistryAuths.Create(t.Context(), api.RegistryAuth{Name: "r", Username: "u", Password: "p"}))(t)
 		close(listed)
-		if got := <-matches; len(got) != 1 || got[0].ID != "old" {
-			t.Errorf("the plan finds %+v", got)
-		}
+		got := <-matches
+		must.Hold(t, len(got) == 1 && got[0].ID == "old", "the plan finds", got)
 		isNotTakenOver(t, c)
 	})
 	synctest.Test(t, func(t *testing.T) {

@@ -27,9 +27,7 @@ func FuzzAnswer(f *testing.F) {
 		_, auths := c.RegistryAuths.List(t.Context())
 		_, jobs := c.Jobs.Status(t.Context(), "a", "b")
 		for _, err := range []error{templates, volumes, endpoints, auths, jobs} {
-			if err != nil && strings.Contains(err.Error(), fuzzedKey) {
-				t.Errorf("%q: the key is in %s", text, err)
-			}
+			must.Hold(t, err == nil || !strings.Contains(err.Error(), fuzzedKey), text, "the key is in", err)
 		}
 	},
 		fuzz.Seed{false, `{"id":"a","name":"t","image":"i","args":"a 'b","disk":50,"env":{"A":"1"},"ports":["80/http"],"registry":{"id":"r"},"mounts":{"persistent":{"size":1,"path":"/w"}},"category":"CPU"}`},
@@ -54,8 +52,7 @@ func FuzzArgs(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := startcmd.Parse(command.String()); err != nil || !command.Equal(again) {
-			t.Errorf("%q is %q, which is joined to %q and split into %q, %v", args, command, command, again, err)
-		}
+		again := must.Do(startcmd.Parse(command.String()))(t)
+		must.Hold(t, command.Equal(again), args, command, "which is joined to", command, "and split into", again)
 	}, fuzz.Seed{`a 'b c' "d\"e" \ f`}, fuzz.Seed{"--x=\"$HOME\" '' `y`"}, fuzz.Seed{"a\\\nb\tc"})
 }

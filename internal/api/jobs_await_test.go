@@ -75,16 +75,12 @@ func TestRunToEnd(t *testing.T) {
 			started := time.Now()
 			var seen []string
 			_, err := client.Jobs.RunToEnd(ctx, "e", api.Submission{Input: json.RawMessage(`{}`)}, time.Minute, func(job api.Job) { seen = append(seen, job.Status) })
-			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-				t.Errorf("expected the error %q, got %v", c.want, err)
-			}
+			must.Hold(t, (err == nil) == (c.want == "") && (err == nil || strings.Contains(err.Error(), c.want)), "expected the error", c.want, err)
 			if last := d.last(t); last.method+" "+last.path != c.last {
 				t.Errorf("the last request is %s %s, expected %s", last.method, last.path, c.last)
 			}
 			must.Equal(t, time.Since(started), c.takes, "took")
-			if c.progress != "" && strings.Join(seen, " ") != c.progress {
-				t.Errorf("progress: %q, expected %s", seen, c.progress)
-			}
+			must.Hold(t, c.progress == "" || strings.Join(seen, " ") == c.progress, "progress", seen, c.progress)
 			if failure, ok := errors.AsType[*api.JobError](err); ok && failure.Job.ID != "j" {
 				t.Errorf("the error names no job: %+v", failure)
 			}

@@ -31,9 +31,7 @@ func readAll(t *testing.T, c *api.Client, n int) {
 	for i := range n {
 		group.Go(func() {
 			got, err := c.NetworkVolumes.Get(t.Context(), fmt.Sprintf("id%d", i+1))
-			if err != nil || got.ID != fmt.Sprintf("id%d", i+1) || got.Size != 10 {
-				t.Errorf("got %+v, %v", got, err)
-			}
+			must.Hold(t, err == nil && got.ID == fmt.Sprintf("id%d", i+1) && got.Size == 10, got, err)
 		})
 	}
 	group.Wait()
@@ -44,17 +42,13 @@ func TestReadsShareAList(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := volumes(n)
 			readAll(t, s.open(t), n)
-			if s.lists != 1 || s.gets != 0 {
-				t.Errorf("%d objects: %d lists, %d reads", n, s.lists, s.gets)
-			}
+			must.Hold(t, s.lists == 1 && s.gets == 0, n, "objects", s.lists, "lists", s.gets, "reads")
 		})
 	}
 	synctest.Test(t, func(t *testing.T) { // without SharedReads
 		s := volumes(3)
 		readAll(t, pipe(t, s, api.Settings{}), 3)
-		if s.lists != 0 || s.gets != 3 {
-			t.Errorf("unshared: %d lists, %d reads", s.lists, s.gets)
-		}
+		must.Hold(t, s.lists == 0 && s.gets == 3, "unshared", s.lists, "lists", s.gets, "reads")
 	})
 }
 
@@ -83,9 +77,7 @@ func TestIncompleteLists(t *testing.T) {
 				readAll(t, client, 3)
 			}
 			// Objects that were read by id are cached, too.
-			if s.lists != c.lists || s.gets != c.gets {
-				t.Errorf("%d lists and %d reads, want %d and %d", s.lists, s.gets, c.lists, c.gets)
-			}
+			must.Hold(t, s.lists == c.lists && s.gets == c.gets, s.lists, "lists and", s.gets, "reads, want", c.lists, c.gets)
 		})
 	}
 	for name, list := range map[string]http.HandlerFunc{"401": answer(401, ``), "429": answer(429, ``, "Retry-After", "3600")} {
@@ -111,9 +103,7 @@ func TestMemberThatNoAnswerHas(t *testing.T) {
 			readAll(t, c, 20)
 		}
 		first := s.gets
-		if first > 20 {
-			t.Errorf("%d reads", first)
-		}
+		must.Hold(t, first <= 20, first, "reads")
 		other := s.open(t)
 		for i := range 20 {
 			if _, err := other.NetworkVolumes.Get(t.Context(), fmt.Sprintf("id%d", i+1)); err != nil {
@@ -173,9 +163,7 @@ func TestNeverStaleAfterAWrite(t *testing.T) {
 			}
 			must.Equal(t, s.gets, 1, "reads by id")
 			list, err := c.NetworkVolumes.List(t.Context())
-			if err != nil || slices.ContainsFunc(list, func(v api.NetworkVolume) bool { return v.ID == "id1" && v.Size != 20 }) {
-				t.Errorf("listed %+v, %v", list, err)
-			}
+			must.Hold(t, err == nil && !slices.ContainsFunc(list, func(v api.NetworkVolume) bool { return v.ID == "id1" && v.Size != 20 }), "listed", list, err)
 		})
 	}
 }
@@ -205,9 +193,8 @@ func TestListDuringAWrite(t *testing.T) {
 		time.Sleep(time.Second)
 		must.Do(c.NetworkVolumes.Update(t.Context(), api.NetworkVolume{ID: "id1", Name: "v"}, api.NetworkVolume{Name: "new"}))(t)
 		for range 2 {
-			if got, err := c.NetworkVolumes.Get(t.Context(), "id1"); err != nil || got.Name != "new" {
-				t.Errorf("after the write: %+v, %v", got, err)
-			}
+			got := must.Do(c.NetworkVolumes.Get(t.Context(), "id1"))(t)
+			must.Hold(t, got.Name == "new", "after the write", got)
 			group.Wait()
 		}
 	})

@@ -99,9 +99,8 @@ func TestRetryByMethodAndFailure(t *testing.T) {
 				if method == "POST" {
 					want = c.posts
 				}
-				if n := len(d.requests()); n != want || failure.Tries != want && failure.Tries != 1 {
-					t.Errorf("%d requests, %d tries told, want %d: %v", n, failure.Tries, want, err)
-				}
+				n := len(d.requests())
+				must.Hold(t, n == want && (failure.Tries == want || failure.Tries == 1), n, "requests", failure.Tries, "tries told, want", want, err)
 			})
 		}
 	}
@@ -131,9 +130,7 @@ func TestNothingSentIsRepeated(t *testing.T) {
 				dial := &failingDial{err: c.err}
 				err := send(t.Context(), client(t, api.Settings{BaseURL: "http://deployment", Transport: dial}))
 				must.Equal(t, dial.dials, c.want, method, c.err, "tries")
-				if err == nil || !strings.Contains(err.Error(), "Check that the deployment is running") {
-					t.Errorf("%s: got %v", method, err)
-				}
+				must.Hold(t, err != nil && strings.Contains(err.Error(), "Check that the deployment is running"), method, err)
 			})
 		}
 	}
@@ -147,9 +144,7 @@ func TestUntrustedCertificateIsNotRepeated(t *testing.T) {
 	defer server.Close()
 	_, err := client(t, api.Settings{BaseURL: server.URL}).Templates.Get(t.Context(), "a")
 	failure, ok := errors.AsType[*api.Error](err)
-	if !ok || failure.Tries != 1 || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("got %v", err)
-	}
+	must.Hold(t, ok && failure.Tries == 1 && strings.Contains(err.Error(), "certificate"), err)
 }
 
 func TestSuccessAfterFailures(t *testing.T) {
@@ -200,9 +195,8 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 				for i := range 2 {
 					// Before a create is sent again, the client looks for its result.
 					looks := method == "POST" && strings.HasPrefix(name, "503")
-					if pause := seen[i+1].at.Sub(seen[i].at); pause != c.want && !looks || pause < c.want {
-						t.Errorf("pause %d was %s, want %s", i+1, pause, c.want)
-					}
+					pause := seen[i+1].at.Sub(seen[i].at)
+					must.Hold(t, (pause == c.want || looks) && pause >= c.want, "pause", i+1, pause, c.want)
 				}
 				must.Equal(t, seen[0].body, seen[2].body, "the last try sent", "the first")
 			})
@@ -220,12 +214,9 @@ func TestUpdateWhoseAnswerWasLost(t *testing.T) {
 					answer(200, fmt.Sprintf(`{"id":"a","name":"n","size":%d}`, size)))
 				got, err := client.NetworkVolumes.Update(t.Context(),
 					api.NetworkVolume{ID: "a", Name: "n", Size: 10}, api.NetworkVolume{Name: "n", Size: 20})
-				if settled && (err != nil || got.Size != 20) || !settled && err == nil {
-					t.Errorf("got %+v, %v", got, err)
-				}
-				if seen := d.requests(); len(seen) != 3 || seen[2].method != "GET" {
-					t.Errorf("sent %v", seen)
-				}
+				must.Hold(t, (!settled || err == nil && got.Size == 20) && (settled || err != nil), got, err)
+				seen := d.requests()
+				must.Hold(t, len(seen) == 3 && seen[2].method == "GET", "sent", seen)
 			})
 		}
 		synctest.Test(t, func(t *testing.T) {

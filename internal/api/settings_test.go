@@ -40,12 +40,8 @@ func TestAddressesAreChecked(t *testing.T) {
 			t.Errorf("%q, %q: got %v, want a SettingError", c.base, c.queue, err)
 			continue
 		}
-		if settingErr.Setting != c.setting || !strings.Contains(err.Error(), c.problem) {
-			t.Errorf("%q, %q: got %q, want %s … %q", c.base, c.queue, err, c.setting, c.problem)
-		}
-		if strings.Contains(err.Error(), "secret") {
-			t.Errorf("%q: the error repeats a secret: %q", c.base, err)
-		}
+		must.Hold(t, settingErr.Setting == c.setting && strings.Contains(err.Error(), c.problem), c.base, c.queue, err, c.setting, "…", c.problem)
+		must.Hold(t, !strings.Contains(err.Error(), "secret"), c.base, "the error repeats a secret", err)
 	}
 }
 
@@ -63,12 +59,8 @@ func TestOtherSettingsAreChecked(t *testing.T) {
 		c.s.BaseURL = "http://deployment"
 		_, err := api.New(c.s)
 		settingErr, ok := errors.AsType[*api.SettingError](err)
-		if !ok || settingErr.Setting != c.setting {
-			t.Errorf("%q: got %v, want an error of %s", c.s.APIKey, err, c.setting)
-		}
-		if err != nil && strings.Contains(err.Error(), testKey) {
-			t.Errorf("the error repeats the key: %q", err)
-		}
+		must.Hold(t, ok && settingErr.Setting == c.setting, c.s.APIKey, err, "want an error of", c.setting)
+		must.Hold(t, err == nil || !strings.Contains(err.Error(), testKey), "the error repeats the key", err)
 	}
 }
 
@@ -96,21 +88,13 @@ func TestRequestsCarryKeyAgentAndPath(t *testing.T) {
 func TestIDsAreOnePathSegment(t *testing.T) {
 	c, d := deploy(t, api.V2, answer(200, `{"id":"a"}`))
 	for _, id := range []string{"", ".", "..", "a/b", "a?b", "a#b", "a b", "ä", strings.Repeat("x", 129)} {
-		if api.ValidID(id) {
-			t.Errorf("the invalid id %q is accepted", id)
-		}
+		must.Hold(t, !api.ValidID(id), "the invalid id", id, "is accepted")
 		if _, err := c.Templates.Get(t.Context(), id); err == nil || api.IsNotFound(err) {
 			t.Errorf("Get(%q): %v", id, err)
 		}
-		if err := c.Templates.Delete(t.Context(), id); err == nil {
-			t.Errorf("Delete(%q) succeeds", id)
-		}
-		if _, err := c.Jobs.Status(t.Context(), id, "j"); err == nil {
-			t.Errorf("Status of endpoint %q succeeds", id)
-		}
-		if _, err := c.Jobs.Status(t.Context(), "e", id); err == nil {
-			t.Errorf("Status of job %q succeeds", id)
-		}
+		must.Hold(t, c.Templates.Delete(t.Context(), id) != nil, "Delete", id, "succeeds")
+		must.Hold(t, must.Err(c.Jobs.Status(t.Context(), id, "j")) != nil, "Status of endpoint", id, "succeeds")
+		must.Hold(t, must.Err(c.Jobs.Status(t.Context(), "e", id)) != nil, "Status of job", id, "succeeds")
 	}
 	must.Equal(t, len(d.requests()), 0, "requests were sent")
 }

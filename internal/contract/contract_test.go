@@ -43,48 +43,26 @@ func TestFieldsAreWellFormed(t *testing.T) {
 	known := [][]string{DataCenterIDs, GPUTypeIDs, GPUPools, CPUFlavorIDs, CUDAVersions}
 	path := regexp.MustCompile(`^[a-z][A-Za-z0-9_]*(\[\])?(\.[a-z][A-Za-z0-9_]*(\[\])?)*$`)
 	for _, f := range Fields {
-		if !path.MatchString(f.Path) || strings.HasSuffix(f.Path, "[]") {
-			t.Errorf("%v: not a path of a member", f)
-		}
-		if !slices.Contains(types, f.Type) {
-			t.Errorf("%v: unknown type %q", f, f.Type)
-		}
+		must.Hold(t, path.MatchString(f.Path) && !strings.HasSuffix(f.Path, "[]"), f, "not a path of a member")
+		must.Hold(t, slices.Contains(types, f.Type), f, "unknown type", f.Type)
 		must.Equal(t, f.Items != "", f.Type == "array" || f.Type == "map", f, "type", f.Type, "with elements", f.Items)
-		if f.Use == 0 || f.Required&^f.Use != 0 {
-			t.Errorf("%v: required in a body without it", f)
-		}
-		if f.Default != "" && !f.In(Create) {
-			t.Errorf("%v: has a default but is in no create body", f)
-		}
-		if f.Default != "" && f.RequiredIn(Create) {
-			t.Errorf("%v: is required and has a default", f)
-		}
+		must.Hold(t, f.Use != 0 && f.Required&^f.Use == 0, f, "required in a body without it")
+		must.Hold(t, f.Default == "" || f.In(Create), f, "has a default but is in no create body")
+		must.Hold(t, f.Default == "" || !f.RequiredIn(Create), f, "is required and has a default")
 		empty := map[string]string{"array": "[]", "map": "{}", "string": `""`, "integer": "0"}[f.Type]
-		if f.Clear != "" && f.Clear != empty && (f.Clear != "null" || !f.Nullable) {
-			t.Errorf("%v: cleared by %s, not by the empty value %s (STO-04, CMD-01)", f, f.Clear, empty)
-		}
+		must.Hold(t, f.Clear == "" || f.Clear == empty || f.Clear == "null" && f.Nullable, f, "cleared by", f.Clear, "not by the empty value", empty, "STO-04, CMD-01")
 		if f.Min != nil && f.Max != nil && *f.Min > *f.Max {
 			t.Errorf("%v: empty bounds, %v to %v", f, *f.Min, *f.Max)
 		}
-		if (f.Min != nil || f.Max != nil) && !slices.Contains([]string{"integer", "number", "string", "array"}, f.Type) {
-			t.Errorf("%v: bounds on a %s", f, f.Type)
-		}
-		if f.OrZero && (f.Min == nil || *f.Min <= 0) {
-			t.Errorf("%v: 0 is within its bounds, so OrZero is superfluous", f)
-		}
+		must.Hold(t, f.Min == nil && f.Max == nil || slices.Contains([]string{"integer", "number", "string", "array"}, f.Type), f, "bounds on a", f.Type)
+		must.Hold(t, !f.OrZero || f.Min != nil && !(*f.Min <= 0), f, "0 is within its bounds, so OrZero is superfluous")
 		if f.Open && f.Resource != "build" && !slices.ContainsFunc(known, func(list []string) bool { return slices.Equal(list, f.Enum) }) {
 			t.Errorf("%v: the open list %q is none of the known lists (known.go)", f, f.Enum)
 		}
-		if f.Path == "id" && f.In(Read) && !f.RequiredIn(Read) {
-			t.Errorf("%v: an answer without the object's id", f)
-		}
-		if f.Unit != "" && f.Type != "integer" && f.Type != "number" && f.Unit != "bytes" {
-			t.Errorf("%v: a unit on a %s", f, f.Type)
-		}
+		must.Hold(t, f.Path != "id" || !f.In(Read) || f.RequiredIn(Read), f, "an answer without the object's id")
+		must.Hold(t, f.Unit == "" || f.Type == "integer" || f.Type == "number" || f.Unit == "bytes", f, "a unit on a", f.Type)
 		must.Equal(t, f.Secret, (f.Resource == "registryAuth" && f.Path == "password") || (f.Resource == "secret" && f.Path == "value"), f, "secret", "SECURITY.md")
-		if !sourceForm.MatchString(f.Source) {
-			t.Errorf("%v: source %q names no source", f, f.Source)
-		}
+		must.Hold(t, sourceForm.MatchString(f.Source), f, "source", f.Source, "names no source")
 		checkValueForms(t, f)
 	}
 }
@@ -119,9 +97,8 @@ func TestMembersOfTheSameNameAreClearedAlike(t *testing.T) {
 		if _, seen := first[name]; !seen {
 			first[name] = f
 		}
-		if other := first[name]; f.Clear != other.Clear {
-			t.Errorf("%v is cleared by %q, %v by %q", f, f.Clear, other, other.Clear)
-		}
+		other := first[name]
+		must.Hold(t, f.Clear == other.Clear, f, "is cleared by", f.Clear, other, "by", other.Clear)
 	}
 }
 
@@ -132,18 +109,14 @@ func checkValueForms(t *testing.T, f Field) {
 	if f.Items != "" {
 		element = f.Items
 	}
-	if (len(f.Enum) > 0 || pattern(f) != "") && element != "string" {
-		t.Errorf("%v: values or a pattern of strings on %s", f, element)
-	}
+	must.Hold(t, len(f.Enum) == 0 && pattern(f) == "" || element == "string", f, "values or a pattern of strings on", element)
 	form, err := regexp.Compile(pattern(f))
 	if err != nil {
 		t.Errorf("%v: %v", f, err)
 		return
 	}
 	for i, value := range f.Enum {
-		if slices.Contains(f.Enum[:i], value) {
-			t.Errorf("%v: duplicate value %q", f, value)
-		}
+		must.Hold(t, !slices.Contains(f.Enum[:i], value), f, "duplicate value", value)
 		if !form.MatchString(value) {
 			t.Errorf("%v: value %q does not match %s", f, value, pattern(f))
 		}
@@ -236,9 +209,8 @@ func TestAccepts(t *testing.T) {
 	} {
 		var value any
 		must.Succeed(t, json.Unmarshal([]byte(c.json), &value))
-		if fault := accepts(c.field, value); (fault == "") != c.ok {
-			t.Errorf("%s = %s: accepted %v (%s), want %v", c.field.Path, c.json, fault == "", fault, c.ok)
-		}
+		fault := accepts(c.field, value)
+		must.Hold(t, (fault == "") == c.ok, c.field.Path, c.json, "accepted", fault == "", fault, c.ok)
 	}
 }
 
@@ -278,32 +250,18 @@ func TestOperationsAreWellFormed(t *testing.T) {
 	seen := map[string]bool{}
 	var withoutFields []string
 	for _, o := range Operations {
-		if seen[o.String()] {
-			t.Errorf("%v: listed twice", o)
-		}
+		must.Hold(t, !seen[o.String()], o, "listed twice")
 		seen[o.String()] = true
-		if !slices.Contains(methods, o.Method) || !path.MatchString(o.Path) {
-			t.Errorf("%v: not a method and a path", o)
-		}
-		if !sourceForm.MatchString(o.Source) {
-			t.Errorf("%v: source %q names no source", o, o.Source)
-		}
+		must.Hold(t, slices.Contains(methods, o.Method) && path.MatchString(o.Path), o, "not a method and a path")
+		must.Hold(t, sourceForm.MatchString(o.Source), o, "source", o.Source, "names no source")
 		checkCodes(t, o, o.Success, 200, 299)
 		checkCodes(t, o, o.Errors, 400, 599)
-		if (o.Method == "DELETE") != slices.Contains(o.Success, 204) && o.API != Jobs && !strings.HasSuffix(o.Path, "/action") {
-			t.Errorf("%v: success codes %v", o, o.Success)
-		}
-		if o.API == V2 && strings.Contains(o.Path, "{") && !strings.Contains(o.Path, "{id}") {
-			t.Errorf("%v: the first parameter of a v2 path is {id}", o)
-		}
-		if o.API != V1 && strings.Contains(o.Path, "{") && !slices.Contains(o.Errors, 404) {
-			t.Errorf("%v: no 404 for an unknown id", o)
-		}
+		must.Hold(t, (o.Method == "DELETE") == slices.Contains(o.Success, 204) || o.API == Jobs || strings.HasSuffix(o.Path, "/action"), o, "success codes", o.Success)
+		must.Hold(t, o.API != V2 || !strings.Contains(o.Path, "{") || strings.Contains(o.Path, "{id}"), o, "the first parameter of a v2 path is {id}")
+		must.Hold(t, o.API == V1 || !strings.Contains(o.Path, "{") || slices.Contains(o.Errors, 404), o, "no 404 for an unknown id")
 		hasFields := slices.Contains(Resources(o.API), o.Resource)
 		isListed := slices.Contains(ResourcesWithoutFields, o.Resource)
-		if o.Resource != "" && hasFields == isListed {
-			t.Errorf("%v: %s has fields: %v, is in ResourcesWithoutFields: %v", o, o.Resource, hasFields, isListed)
-		}
+		must.Hold(t, o.Resource == "" || hasFields != isListed, o, o.Resource, "has fields", hasFields, "is in ResourcesWithoutFields", isListed)
 		if isListed {
 			withoutFields = append(withoutFields, o.Resource)
 		}
@@ -386,14 +344,10 @@ func TestChoicesAreComplete(t *testing.T) {
 		printed += len(group.choices)
 		seen := map[string]bool{}
 		for _, c := range group.choices {
-			if c.Topic == "" || seen[c.Topic] {
-				t.Errorf("%s: a choice without a topic or with a duplicate one: %+v", group.title, c)
-			}
+			must.Hold(t, c.Topic != "" && !seen[c.Topic], group.title, "a choice without a topic or with a duplicate one", c)
 			seen[c.Topic] = true
 			for _, text := range []string{c.Sources, c.Chosen} {
-				if !strings.HasSuffix(text, ".") || strings.Count(text, "`")%2 != 0 {
-					t.Errorf("%s, %s: invalid text %q: expected a whole sentence", group.title, c.Topic, text)
-				}
+				must.Hold(t, strings.HasSuffix(text, ".") && strings.Count(text, "`")%2 == 0, group.title, c.Topic, "invalid text", text, "expected a whole sentence")
 			}
 		}
 	}

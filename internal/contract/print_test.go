@@ -47,9 +47,7 @@ func TestEveryTableHasItsColumns(t *testing.T) {
 		if columns == 0 {
 			columns = bars
 		}
-		if bars != columns || !strings.HasSuffix(line, "|") {
-			t.Errorf("line %d has %d bars, its table has %d: %s", n+1, bars, columns, line)
-		}
+		must.Hold(t, bars == columns && strings.HasSuffix(line, "|"), "line", n+1, "has", bars, "bars, its table has", columns, line)
 	}
 }
 

@@ -42,9 +42,7 @@ func TestContextCapsWaits(t *testing.T) {
 				t.Errorf("took %s and %d requests", time.Since(began), len(server.at))
 			}
 			failure, ok := errors.AsType[*httpclient.Error](err)
-			if !ok || failure.Status != 429 || failure.RetryAfter != 30*time.Second {
-				t.Errorf("got %v", err)
-			}
+			must.Hold(t, ok && failure.Status == 429 && failure.RetryAfter == 30*time.Second, err)
 		})
 	})
 	t.Run("a wait is interrupted", func(t *testing.T) {
@@ -67,9 +65,7 @@ func TestContextCapsWaits(t *testing.T) {
 
 			time.AfterFunc(time.Second, cancel)
 			err := read(ctx, newClient(server))
-			if !errors.Is(err, context.Canceled) || len(server.at) != 1 {
-				t.Errorf("got %v after %d requests", err, len(server.at))
-			}
+			must.Hold(t, errors.Is(err, context.Canceled) && len(server.at) == 1, err, "after", len(server.at), "requests")
 		})
 	})
 }
@@ -81,9 +77,8 @@ func TestTimeoutIsPerTry(t *testing.T) {
 
 		began := time.Now()
 		err := read(t.Context(), newClient(server))
-		if took := time.Since(began); took < 41*time.Second || took > 44*time.Second || len(server.at) != 4 {
-			t.Errorf("%d tries took %s", len(server.at), took)
-		}
+		took := time.Since(began)
+		must.Hold(t, took >= 41*time.Second && took <= 44*time.Second && len(server.at) == 4, len(server.at), "tries took", took)
 		must.Fail(t, err, "no answer within 10s", "raise request_timeout")
 	})
 }

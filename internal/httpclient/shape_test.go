@@ -38,13 +38,10 @@ func TestShapeErrors(t *testing.T) {
 		`{"other":{"id":7},"inner":{"ports":[{},{"public":1},{"public":"2"}]}}`: "$.inner.ports[2].public is a string, not a whole number",
 	} {
 		err := Decode([]byte(text), new(object))
-		if err == nil || err.Error() != want {
-			t.Errorf("%s: got %v, want %s", text, err, want)
-		}
+		must.Hold(t, err != nil && err.Error() == want, text, err, want)
 	}
 	deep := strings.Repeat(`{"a":`, 5000) + `1` + strings.Repeat(`}`, 5000)
-	if err := Decode([]byte(`{"a":`+deep+`,"id":7}`), new(object)); err == nil || err.Error() != "$.id is a number, not a string" {
-		t.Errorf("deep: %v", err)
-	}
+	err := Decode([]byte(`{"a":`+deep+`,"id":7}`), new(object))
+	must.Hold(t, err != nil && err.Error() == "$.id is a number, not a string", "deep", err)
 	must.Succeed(t, Decode([]byte(`{"id":null,"unheardOf":[{"x":1}]}`), new(object)))
 }

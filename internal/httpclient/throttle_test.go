@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // quota is a server that allows a number of requests a minute, in windows that
@@ -75,9 +76,8 @@ func TestKeepsToTheServersPace(t *testing.T) {
 				for range 10 {
 					group.Go(func() {
 						for range jobs {
-							if err := read(t.Context(), client); err != nil {
-								t.Error(err)
-							}
+							err := read(t.Context(), client)
+							must.Hold(t, err == nil, err)
 						}
 					})
 				}

@@ -66,12 +66,8 @@ func TestPrivateState(t *testing.T) {
 			got = strings.ToLower(d.Severity().String()) + ": " + d.Detail()
 		}
 		severity, text2, _ := strings.Cut(want, ": ")
-		if !strings.HasPrefix(got, severity) || !strings.Contains(got, text2) || len(diags) > 0 && !strings.Contains(got, "noted object n-1") {
-			t.Errorf("%s: got %s, expected %s", text, got, want)
-		}
-		if want != "read" && (m.Private.Digests != nil || m.Private.Linked) {
-			t.Errorf("%s: a part of the private state is kept: %+v", text, m.Private)
-		}
+		must.Hold(t, strings.HasPrefix(got, severity) && strings.Contains(got, text2) && (len(diags) == 0 || strings.Contains(got, "noted object n-1")), text, got, want)
+		must.Hold(t, want == "read" || m.Private.Digests == nil && !m.Private.Linked, text, "a part of the private state is kept", m.Private)
 	}
 }
 
@@ -100,9 +96,8 @@ func TestPrivateUpgrades(t *testing.T) {
 	privateVersion = len(privateUpgrades)
 	for _, text := range []string{`{"Hashes":{"A":"x"}}`, `{"version":1,"notes":{"Hashes":{"A":"x"}}}`, `{"version":2,"notes":{"Digests":{"A":"x"}}}`} {
 		m := new(noted)
-		if err := readPrivate("noted", []byte(text), &m.Private); err != nil || m.Private.Digests["A"] != "x" {
-			t.Errorf("%s: read as %+v, %v", text, m.Private, err)
-		}
+		err := readPrivate("noted", []byte(text), &m.Private)
+		must.Hold(t, err == nil && m.Private.Digests["A"] == "x", text, "read as", m.Private, err)
 	}
 }
 
@@ -113,8 +108,6 @@ func TestUnreadableKeysOfThePrivateState(t *testing.T) {
 		keys := privateKeys{key: []byte(text)}
 		restoreCreateTime(t.Context(), c, "n-1", keys, &diags)
 		diags.Append(planrule.WarnOfAnotherDeployment(t.Context(), keys, c, "noted object", "n-1")...)
-		if len(diags) != 1 || diags.HasError() || !strings.Contains(diags[0].Detail(), "n-1") {
-			t.Errorf("%s %s: got %s", key, text, diags)
-		}
+		must.Hold(t, len(diags) == 1 && !diags.HasError() && strings.Contains(diags[0].Detail(), "n-1"), key, text, diags)
 	}
 }

@@ -21,9 +21,7 @@ func FuzzBlocks(f *testing.F) {
 			return
 		}
 		for _, b := range parse(t, written) {
-			if b.Type != "moved" && b.Type != "import" && b.Type != "removed" || len(b.Labels) > 0 {
-				t.Errorf("unexpected block %s %q:\n%s", b.Type, b.Labels, written)
-			}
+			must.Hold(t, (b.Type == "moved" || b.Type == "import" || b.Type == "removed") && len(b.Labels) == 0, "unexpected block", b.Type, b.Labels, written)
 		}
 	},
 		fuzz.Seed{`{"version": 4, "resources": [{"module": "module.a[\"x\"]", "mode": "managed", "type": "runpod_pod", "name": "p", "provider": "provider[\"h/runpod/runpod\"]", "instances": [{"index_key": "k", "attributes": {"id": null, "name": "n"}}]}]}`, false},

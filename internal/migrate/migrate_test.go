@@ -39,9 +39,7 @@ func TestBlocks(t *testing.T) {
 				must.Succeed(t, os.WriteFile(golden, out.Bytes(), 0o644))
 			}
 			must.Equal(t, string(must.ReadFile(t, golden)), out.String(), file, args, golden)
-			if strings.Contains(out.String(), "hunter2") {
-				t.Errorf("%s %v: the blocks contain a password", file, args)
-			}
+			must.Hold(t, !strings.Contains(out.String(), "hunter2"), file, args, "the blocks contain a password")
 		}
 	}
 	cli, err := tfcli.Default(t.Context())
@@ -104,9 +102,8 @@ func TestInvalidInput(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"-imports"}, {"file.json"}} {
-		if err := migrate.Main(args, strings.NewReader(""), os.Stdout); !errors.Is(err, migrate.ErrUsage) || !strings.Contains(err.Error(), "Usage: ") {
-			t.Errorf("%q: got %v, expected the usage", args, err)
-		}
+		err := migrate.Main(args, strings.NewReader(""), os.Stdout)
+		must.Hold(t, errors.Is(err, migrate.ErrUsage) && strings.Contains(err.Error(), "Usage: "), args, err, "expected the usage")
 	}
 	for line := range strings.Lines(migrate.Usage) { // its examples
 		_, arguments, ok := strings.Cut(line, "| terraform-provider-gpucloud migrate ")
@@ -114,9 +111,8 @@ func TestInvalidInput(t *testing.T) {
 			continue
 		}
 		arguments, _, _ = strings.Cut(arguments, ">")
-		if err := migrate.Main(strings.Fields(arguments), strings.NewReader(`{"values":{"root_module":{}}}`), io.Discard); err != nil {
-			t.Errorf("%s: %v", line, err)
-		}
+		err := migrate.Main(strings.Fields(arguments), strings.NewReader(`{"values":{"root_module":{}}}`), io.Discard)
+		must.Hold(t, err == nil, line, err)
 	}
 	must.Equal(t, must.Do(migrate.Blocks([]byte(`{"values":{"root_module":{}}}`), false))(t), "# The state has no resource that this provider can take over.\n")
 }
@@ -200,13 +196,9 @@ func TestWarnings(t *testing.T) {
 		} {
 			got, err := migrate.Blocks([]byte(state), imports)
 			for _, text := range texts {
-				if err != nil || !strings.Contains(got, text) {
-					t.Errorf("%s, imports %v: %v\n%s\nexpected to contain %q", name, imports, err, got, text)
-				}
+				must.Hold(t, err == nil && strings.Contains(got, text), name, "imports", imports, err, got, "expected to contain", text)
 			}
-			if strings.Contains(got, "untaint") == imports || strings.Count(got, "gpucloud_network_volume.v") != 1 {
-				t.Errorf("%s, imports %v:\n%s", name, imports, got)
-			}
+			must.Hold(t, strings.Contains(got, "untaint") != imports && strings.Count(got, "gpucloud_network_volume.v") == 1, name, "imports", imports, got)
 		}
 	}
 }

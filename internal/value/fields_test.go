@@ -46,18 +46,14 @@ func TestExpandAndFlatten(t *testing.T) {
 	expanded := object{Name: "n", Size: 3, Price: 0.5, Tags: []string{"a", "b"}, Env: map[string]string{"K": "v"}, Enabled: new(false)}
 	var got object
 	value.Expand(&known, &got)
-	if !reflect.DeepEqual(got, expanded) {
-		t.Errorf("expanded to %+v, want %+v", got, expanded)
-	}
+	must.Hold(t, reflect.DeepEqual(got, expanded), "expanded to", got, expanded)
 	flat := model{Title: types.StringValue("kept")}
 	value.Flatten(expanded, &flat)
 	if !flat.Tags.Equal(known.Tags) || !flat.Env.Equal(known.Env) || flat.Name != known.Name || flat.Size != known.Size || !flat.Price.Equal(known.Price) || flat.Enabled != known.Enabled || flat.Title != known.Title {
 		t.Errorf("flattened to %+v, want %+v", flat, known)
 	}
 	value.Flatten(object{Name: "renamed", Size: 4, Tags: []string{"c"}}, &flat, "Name", "Tags")
-	if flat.Name != known.Name || !flat.Tags.Equal(known.Tags) || flat.Size != types.Int64Value(4) {
-		t.Errorf("without two fields it flattened to %+v", flat)
-	}
+	must.Hold(t, flat.Name == known.Name && flat.Tags.Equal(known.Tags) && flat.Size == types.Int64Value(4), "without two fields it flattened to", flat)
 }
 
 // Null and unknown values leave fields empty.
@@ -84,15 +80,11 @@ func TestFlattenKeepsForm(t *testing.T) {
 	} {
 		got := m
 		value.Flatten(object{}, &got)
-		if got.Name != m.Name || !got.Tags.Equal(m.Tags) || !got.Env.Equal(m.Env) || got.Enabled != m.Enabled {
-			t.Errorf("%s: flattened to %+v, want %+v", name, got, m)
-		}
+		must.Hold(t, got.Name == m.Name && got.Tags.Equal(m.Tags) && got.Env.Equal(m.Env) && got.Enabled == m.Enabled, name, "flattened to", got, m)
 	}
 	unknown := model{Name: types.StringUnknown(), Enabled: types.BoolUnknown(), Tags: types.SetUnknown(types.StringType), Env: types.MapUnknown(types.StringType)}
 	value.Flatten(object{}, &unknown)
-	if !unknown.Name.IsNull() || !unknown.Enabled.IsNull() || !unknown.Tags.IsNull() || !unknown.Env.IsNull() {
-		t.Errorf("unknown values flattened to %+v, want null", unknown)
-	}
+	must.Hold(t, unknown.Name.IsNull() && unknown.Enabled.IsNull() && unknown.Tags.IsNull() && unknown.Env.IsNull(), "unknown values flattened to", unknown, "want null")
 }
 
 func TestNestedAttribute(t *testing.T) {
@@ -106,11 +98,9 @@ func TestNestedAttribute(t *testing.T) {
 	for _, want := range []*gpu{nil, {IDs: []string{"b", "a"}}, {MinRAMPerGPU: new(int64(8)), IDs: []string{"a"}}} {
 		encoded := value.Object(a, want)
 		must.Equal(t, encoded.IsNull(), want == nil, want, "encoded as", encoded)
-		if got := value.As[gpu](encoded); !reflect.DeepEqual(got, want) {
-			t.Errorf("decoded %+v, want %+v", got, want)
-		}
+		got := value.As[gpu](encoded)
+		must.Hold(t, reflect.DeepEqual(got, want), "decoded", got, want)
 	}
-	if got := value.As[gpu](value.Unknown(a.GetType()).(types.Object)); got != nil {
-		t.Errorf("an unknown object is decoded as %+v", got)
-	}
+	got := value.As[gpu](value.Unknown(a.GetType()).(types.Object))
+	must.Hold(t, got == nil, "an unknown object is decoded as", got)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -30,22 +31,18 @@ func TestModels(t *testing.T) {
 		{common{types.StringUnknown()}, types.SetNull(types.StringType), types.Int64Null(), 0},
 	} {
 		own, framework := tfsdk.State{Schema: s}, tfsdk.State{Schema: s, Raw: tftypes.NewValue(s.Type().TerraformType(t.Context()), nil)}
-		if diags := append(value.Store(t.Context(), &own, &want), framework.Set(t.Context(), &want)...); diags.HasError() || !own.Raw.Equal(framework.Raw) {
-			t.Errorf("stored\n%s\nexpected\n%s %v", own.Raw, framework.Raw, diags)
-		}
+		diags := append(value.Store(t.Context(), &own, &want), framework.Set(t.Context(), &want)...)
+		must.Hold(t, !diags.HasError() && own.Raw.Equal(framework.Raw), "stored", own.Raw, framework.Raw, diags)
 		var got model
-		if diags := value.Load(t.Context(), framework, &got); diags.HasError() || got.Name != want.Name || !got.Tags.Equal(want.Tags) || got.Size != want.Size {
-			t.Errorf("loaded %v, expected %v %v", got, want, diags)
-		}
+		diags = value.Load(t.Context(), framework, &got)
+		must.Hold(t, !diags.HasError() && got.Name == want.Name && got.Tags.Equal(want.Tags) && got.Size == want.Size, "loaded", got, want, diags)
 	}
 	for _, whole := range []any{nil, tftypes.UnknownValue} {
 		raw := tftypes.NewValue(s.Type().TerraformType(t.Context()), whole)
-		if diags := value.Load(t.Context(), tfsdk.State{Schema: s, Raw: raw}, &model{}); !diags.HasError() {
-			t.Errorf("%s was loaded", raw)
-		}
+		diags := value.Load(t.Context(), tfsdk.State{Schema: s, Raw: raw}, &model{})
+		must.Hold(t, diags.HasError(), raw, "was loaded")
 	}
 	incomplete := tfsdk.State{Schema: s}
-	if diags := value.Store(t.Context(), &incomplete, &common{types.StringValue("n")}); !diags.HasError() {
-		t.Error("a model without size and tags was stored")
-	}
+	diags := value.Store(t.Context(), &incomplete, &common{types.StringValue("n")})
+	must.Hold(t, diags.HasError(), "a model without size and tags was stored")
 }

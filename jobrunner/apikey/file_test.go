@@ -49,9 +49,7 @@ func TestAddAndRemoveWhileRunning(t *testing.T) {
 	expect := func(key string, want apikey.Identity) {
 		t.Helper()
 		who, err := keys.Authorize(requestWith(key))
-		if err != nil && !errors.Is(err, apikey.ErrUnknown) || (err != nil) != (want.Owner == "") || !reflect.DeepEqual(who, want) {
-			t.Errorf("got %+v, %v", who, err)
-		}
+		must.Hold(t, (err == nil || errors.Is(err, apikey.ErrUnknown)) && (err != nil) == (want.Owner == "") && reflect.DeepEqual(who, want), who, err)
 	}
 	var unknown apikey.Identity
 	expect("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
@@ -121,12 +119,9 @@ func TestScopes(t *testing.T) {
 		if refusal := who.Refusal("e1"); strings.Contains(refusal, "for endpoint") || strings.Contains(refusal, "not for the job API") != !strings.Contains(c.want, "e") {
 			t.Errorf("%+v: refused at its own endpoint with %q", c.key, refusal)
 		}
-		if refusal := who.Refusal("e2"); strings.Contains(refusal, "not for endpoint e2") != (len(c.key.Endpoints) > 0) {
-			t.Errorf("%+v: refused at another endpoint with %q", c.key, refusal)
-		}
-		if err != nil || got != c.want || who.Owner != "somebody" {
-			t.Errorf("%+v: %q of %s, %v, expected %q", c.key, got, who.Owner, err, c.want)
-		}
+		refusal := who.Refusal("e2")
+		must.Hold(t, strings.Contains(refusal, "not for endpoint e2") == (len(c.key.Endpoints) > 0), c.key, "refused at another endpoint with", refusal)
+		must.Hold(t, err == nil && got == c.want && who.Owner == "somebody", c.key, got, who.Owner, err, c.want)
 	}
 }
 
@@ -137,9 +132,8 @@ func TestExpiredKey(t *testing.T) {
 	key := must.Do(apikey.At(dir).Add(apikey.Key{Name: "ci", Expires: end}))(t)
 	now := end.Add(-time.Nanosecond)
 	keys := must.Do(apikey.New("own").With(apikey.At(dir), func() time.Time { return now }, slog.New(slog.DiscardHandler)))(t)
-	if who, err := keys.Authorize(requestWith(key)); err != nil || who.Owner != "ci" {
-		t.Errorf("before its expiry: %+v, %v", who, err)
-	}
+	who := must.Do(keys.Authorize(requestWith(key)))(t)
+	must.Hold(t, who.Owner == "ci", "before its expiry", who)
 	now = end
 	if who, err := keys.Authorize(requestWith(key)); !errors.Is(err, apikey.ErrUnknown) || !strings.Contains(fmt.Sprint(err), "the API key expired at ") || who.Owner != "" {
 		t.Errorf("at its expiry: %+v, %v", who, err)
@@ -177,9 +171,8 @@ func TestStoredFile(t *testing.T) {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
 		}
 	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-		t.Errorf("the folder has %v, %v", entries, err)
-	}
+	entries := must.Do(os.ReadDir(dir))(t)
+	must.Hold(t, len(entries) == 1, "the folder has", entries)
 }
 
 func TestInvalidChanges(t *testing.T) {
@@ -196,16 +189,12 @@ func TestInvalidChanges(t *testing.T) {
 			t.Errorf("endpoint %q: %q, %v", id, key, err)
 		}
 	}
-	if err := f.Remove("new"); err == nil {
-		t.Error("an unknown key was removed")
-	}
+	must.Hold(t, f.Remove("new") != nil, "an unknown key was removed")
 	must.Fail(t, apikey.At(filepath.Join(dir, "nowhere")).Remove("ci"), "does not exist")
-	if keys, err := f.List(); err != nil || len(keys) != 1 || keys[0].Name != "ci" {
-		t.Errorf("there is %v, %v", keys, err)
-	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-		t.Errorf("the folder has %v, %v", entries, err)
-	}
+	keys := must.Do(f.List())(t)
+	must.Hold(t, len(keys) == 1 && keys[0].Name == "ci", "there is", keys)
+	entries := must.Do(os.ReadDir(dir))(t)
+	must.Hold(t, len(entries) == 1, "the folder has", entries)
 }
 
 // While the file can't be read, its keys are unknown, the error is logged once, and commands don't
@@ -225,24 +214,17 @@ func TestBrokenFile(t *testing.T) {
 				t.Errorf("%s: %+v, %v", name, who, err)
 			}
 		}
-		if who, err := keys.Authorize(requestWith("own")); err != nil || who.Owner != "default" {
-			t.Errorf("%s: the deployment's own key: %+v, %v", name, who, err)
-		}
-		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, path) || strings.Contains(got, key) {
-			t.Errorf("%s: the log is %s", name, got)
-		}
-		if _, err := apikey.At(dir).Add(apikey.Key{Name: "new"}); err == nil {
-			t.Errorf("%s: a key was added", name)
-		}
-		if _, err := apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.DiscardHandler)); err == nil {
-			t.Errorf("%s: a deployment starts with the file", name)
-		}
+		who := must.Do(keys.Authorize(requestWith("own")))(t)
+		must.Hold(t, who.Owner == "default", name, "the deployment's own key", who)
+		got := log.String()
+		must.Hold(t, strings.Count(got, "\n") == 1 && strings.Contains(got, path) && !strings.Contains(got, key), name, "the log is", got)
+		must.Hold(t, must.Err(apikey.At(dir).Add(apikey.Key{Name: "new"})) != nil, name, "a key was added")
+		must.Hold(t, must.Err(apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.DiscardHandler))) != nil, name, "a deployment starts with the file")
 		must.Equal(t, string(must.ReadFile(t, path)), text, name, "the file is now")
 		must.Succeed(t, os.Remove(path))
 		key = add(t, apikey.At(dir), "ci")
-		if who, err := keys.Authorize(requestWith(key)); err != nil || who.Owner != "ci" {
-			t.Errorf("%s: after the repair: %+v, %v", name, who, err)
-		}
+		who = must.Do(keys.Authorize(requestWith(key)))(t)
+		must.Hold(t, who.Owner == "ci", name, "after the repair", who)
 	}
 }
 
@@ -268,9 +250,8 @@ func TestConcurrentCommands(t *testing.T) {
 	}
 	group.Wait()
 	for n, key := range created {
-		if who, err := keys.Authorize(requestWith(key)); err != nil || who.Owner != fmt.Sprintf("n%d", n) {
-			t.Errorf("key %d: %+v, %v", n, who, err)
-		}
+		who := must.Do(keys.Authorize(requestWith(key)))(t)
+		must.Hold(t, who.Owner == fmt.Sprintf("n%d", n), "key", n, who)
 	}
 }
 

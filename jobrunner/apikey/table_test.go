@@ -53,15 +53,10 @@ func TestTableTakesOver(t *testing.T) {
 	must.Succeed(t, two.Remove("a"))
 	taken(one, folders[0], 0)
 	taken(two, folders[0], 0)
-	if _, err := authorize(one, keys["a0"]); err == nil {
-		t.Error("a removed key is taken over again")
-	}
-	if who, err := authorize(one, keys["b1"]); err != nil || who.Owner != "b" || who.Jobs != apikey.Read {
-		t.Errorf("a key of the other folder: %+v, %v", who, err)
-	}
-	if _, err := authorize(two, keys["shared-name1"]); err == nil {
-		t.Error("a key with the name of another one is accepted")
-	}
+	must.Hold(t, must.Err(authorize(one, keys["a0"])) != nil, "a removed key is taken over again")
+	who := must.Do(authorize(one, keys["b1"]))(t)
+	must.Hold(t, who.Owner == "b" && who.Jobs == apikey.Read, "a key of the other folder", who)
+	must.Hold(t, must.Err(authorize(two, keys["shared-name1"])) != nil, "a key with the name of another one is accepted")
 	if _, err := two.Add(apikey.Key{Name: "a"}); err != nil {
 		t.Errorf("adding a key with the name of a removed key: %v", err)
 	}
@@ -71,9 +66,7 @@ func TestTableTakesOver(t *testing.T) {
 	})
 	must.Succeed(t, err)
 	must.Succeed(t, one.Reload(t.Context()))
-	if _, err := one.List(); err == nil {
-		t.Error("an unreadable key is not reported")
-	}
+	must.Hold(t, must.Err(one.List()) != nil, "an unreadable key is not reported")
 	if _, err := authorize(two, keys["b1"]); err != nil {
 		t.Errorf("a table that has not reloaded: %v", err)
 	}
@@ -111,8 +104,7 @@ func TestAddedKeyIsAcceptedAtOnce(t *testing.T) {
 	}
 	for i := range 10 {
 		key := must.Do(tables[1].Add(apikey.Key{Name: fmt.Sprint("k", i)}))(t)
-		if err := authorize(key); err != nil {
-			t.Errorf("key %d, added at another node: %v", i, err)
-		}
+		err := authorize(key)
+		must.Hold(t, err == nil, "key", i, "added at another node", err)
 	}
 }

@@ -81,9 +81,7 @@ func TestARequestReachesTheWorkerAsItIs(t *testing.T) {
 		"/ping/worker-1": "PUT /ping/worker-1 |hello||http",
 	} {
 		resp, got := do(t, "PUT", base+path, strings.NewReader("hello"))
-		if got != want || resp.StatusCode != http.StatusTeapot || resp.Header.Get("X-Mine") != "yes" {
-			t.Errorf("%s: %d %q, want %q", path, resp.StatusCode, got, want)
-		}
+		must.Hold(t, got == want && resp.StatusCode == http.StatusTeapot && resp.Header.Get("X-Mine") == "yes", path, resp.StatusCode, got, want)
 	}
 	if _, got := do(t, "GET", base, nil, "X-Forwarded-Proto", "https"); !strings.HasSuffix(got, "|https") {
 		t.Errorf("behind a proxy with TLS: %q", got)
@@ -202,8 +200,7 @@ func TestARequestWaitsForAWorkerOnlySoLong(t *testing.T) {
 		r.Header.Set("Authorization", "Bearer "+key)
 		answer, started := httptest.NewRecorder(), time.Now()
 		handler(new(one)).ServeHTTP(answer, r)
-		if waited := time.Since(started); waited != readyTimeout || answer.Code != http.StatusBadRequest {
-			t.Errorf("%d after %s: %s", answer.Code, waited, answer.Body)
-		}
+		waited := time.Since(started)
+		must.Hold(t, waited == readyTimeout && answer.Code == http.StatusBadRequest, answer.Code, "after", waited, answer.Body)
 	})
 }

@@ -59,15 +59,9 @@ func TestNoRequestInARequest(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if slices.Contains(paths, "/hidden") || len(paths) > 1 {
-				t.Errorf("the worker got %v, answered %v", paths, statuses)
-			}
-			if name == "as it should be" && (len(paths) != 1 || statuses[0] != http.StatusOK) {
-				t.Errorf("the worker got %v, answered %v", paths, statuses)
-			}
-			if len(statuses) == 0 {
-				t.Error("there is no answer")
-			}
+			must.Hold(t, !slices.Contains(paths, "/hidden") && len(paths) <= 1, "the worker", paths, "answered", statuses)
+			must.Hold(t, name != "as it should be" || len(paths) == 1 && statuses[0] == http.StatusOK, "the worker", paths, "answered", statuses)
+			must.Hold(t, len(statuses) != 0, "there is no answer")
 		})
 	}
 }

@@ -347,9 +347,8 @@ func checkHistories(t *testing.T, database func(t *testing.T) sqldb.Config) {
 					for _, m := range h.meters {
 						m.Close()
 					}
-					if err := db.Close(); err != nil {
-						t.Error(err)
-					}
+					err := db.Close()
+					must.Hold(t, err == nil, err)
 				}()
 				rt.Repeat(h.operations())
 			})

@@ -51,14 +51,10 @@ func testPlans(t *testing.T, c sqldb.Config, want string, explain func(tx *sqldb
 	for name, statement := range byIndex {
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			plan, err := explain(tx, statement)
-			if err == nil && !strings.Contains(plan, want) {
-				t.Errorf("%s reads the whole table:\n%s", name, plan)
-			}
+			must.Hold(t, err != nil || strings.Contains(plan, want), name, "reads the whole table", plan)
 			return err
 		})
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		must.Hold(t, err == nil, name, err)
 	}
 }
 

@@ -36,14 +36,11 @@ func TestSelection(t *testing.T) {
 		{[]string{"NVIDIA H100 PCIe", "NVIDIA H200"}, []string{"HOPPER_141"}, nil, []string{"NVIDIA H200"}},
 	} {
 		pools, excluded := catalog.Builtin().Select(c.types)
-		if !slices.Equal(pools, c.pools) || !slices.Equal(excluded, c.excluded) {
-			t.Errorf("%q: pools %q less %q", c.types, pools, excluded)
-		}
+		must.Hold(t, slices.Equal(pools, c.pools) && slices.Equal(excluded, c.excluded), c.types, "pools", pools, "less", excluded)
 		must.Equal(t, catalog.Builtin().TypesIn(pools, excluded), c.selected, c.types, "pools select")
 	}
-	if got := catalog.Builtin().TypesIn([]string{"NO_POOL", "ADA_24", "ADA_24"}, nil); len(got) != 2 {
-		t.Errorf("unknown and repeated pools: %q", got)
-	}
+	got := catalog.Builtin().TypesIn([]string{"NO_POOL", "ADA_24", "ADA_24"}, nil)
+	must.Hold(t, len(got) == 2, "unknown and repeated pools", got)
 }
 
 func TestCPUMemory(t *testing.T) {

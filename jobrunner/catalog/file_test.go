@@ -48,9 +48,8 @@ storage: {standard: 0.07, high_performance: 0.14, disk: 0.1}
 fees: {serverless: 0.01, networking: 0.02}
 `).at(0)
 	must.Equal(t, idsOf(c.DataCenters, dataCenterID), []string{"LAB-1", "EU-RO-1"}, "data centers")
-	if d := c.DataCenters[0]; d.Name != "Laboratory" || d.Region != "OCEANIA" || d.Country != "AU" || len(d.VolumeTypes) != 0 || d.Compliance[0] != "GDPR" || !d.GlobalNetwork {
-		t.Errorf("%+v", d)
-	}
+	d := c.DataCenters[0]
+	must.Hold(t, d.Name == "Laboratory" && d.Region == "OCEANIA" && d.Country == "AU" && len(d.VolumeTypes) == 0 && d.Compliance[0] == "GDPR" && d.GlobalNetwork, d)
 	g, _ := c.GPUByID("NVIDIA L40S")
 	if g.Name != "Forty" || g.Memory != 47 || g.Manufacturer != "NVIDIA" || len(c.GPUs) != len(builtin.GPUs)-2 || c.GPUs[len(c.GPUs)-1].ID != "Lab X1" {
 		t.Errorf("%+v of %s", g, c.describe())
@@ -70,21 +69,15 @@ fees: {serverless: 0.01, networking: 0.02}
 		t.Error("a pool without types is left")
 	}
 	f, _ := c.CPUByID("cpu5g")
-	if f.MinVCPU != 4 || f.MaxVCPU != 8 || f.RAMGBPerVCPU != 2.5 || c.CPUMemory("cpu5g", 4) != 10 || c.CPUPriceOf("cpu5g") != (CPUPrice{40_000_000, 30_000_000}) {
-		t.Errorf("%+v", f)
-	}
+	must.Hold(t, f.MinVCPU == 4 && f.MaxVCPU == 8 && f.RAMGBPerVCPU == 2.5 && c.CPUMemory("cpu5g", 4) == 10 && c.CPUPriceOf("cpu5g") == (CPUPrice{40_000_000, 30_000_000}), f)
 	if _, ok := c.CPUByID("cpu3c"); ok || len(c.CPUs) != len(builtin.CPUs) {
 		t.Errorf("CPU flavors %v", c.CPUs)
 	}
-	if c.Storage != (StoragePrices{70_000_000, 140_000_000, 100_000_000}) || c.Fees != (Fees{10_000_000, 20_000_000}) {
-		t.Errorf("%+v %+v", c.Storage, c.Fees)
-	}
+	must.Hold(t, c.Storage == (StoragePrices{70_000_000, 140_000_000, 100_000_000}) && c.Fees == (Fees{10_000_000, 20_000_000}), c.Storage, c.Fees)
 	if gpus := c.GPUsWith(map[string]Stock{"NVIDIA A40": {Count: 1}, "Exotic": {Count: 1, Memory: 3}}); gpus[len(gpus)-1].ID != "Exotic" || slices.ContainsFunc(gpus, func(g GPU) bool { return g.ID == "NVIDIA A40" }) {
 		t.Errorf("with the machine's: %v", gpus[len(gpus)-2:])
 	}
-	if len(builtin.GPUs) != 49 || builtin.GPUs[7].Memory != 48 || builtin.Pools[0].ID != "AMPERE_16" {
-		t.Error("the built-in catalog has changed")
-	}
+	must.Hold(t, len(builtin.GPUs) == 49 && builtin.GPUs[7].Memory == 48 && builtin.Pools[0].ID == "AMPERE_16", "the built-in catalog has changed")
 }
 
 func TestStockChanges(t *testing.T) {
@@ -153,9 +146,7 @@ data_centers: [{id: A, volume_types: [HIGH_PERFORMANCE]}, {id: B, volume_types: 
 		{"A", "", "HIGH_PERFORMANCE", ""}, {"A", "STANDARD", "", "of the type STANDARD"}, {"B", "", "", "has no network volumes"}, {"AP-JP-1", "", "", "not offered"},
 	} {
 		tier, err := c.VolumeTier(one.dataCenter, one.wanted)
-		if tier != one.tier || (err == nil) != (one.err == "") || err != nil && !strings.Contains(err.Error(), one.err) {
-			t.Errorf("%+v: %q, %v", one, tier, err)
-		}
+		must.Hold(t, tier == one.tier && (err == nil) == (one.err == "") && (err == nil || strings.Contains(err.Error(), one.err)), one, tier, err)
 	}
 }
 
@@ -205,9 +196,7 @@ func TestInvalidFile(t *testing.T) {
 		"[":       "c.yaml:1: ",
 	} {
 		_, err := parse("c.yaml", []byte(text))
-		if err == nil || !strings.HasPrefix(err.Error(), "c.yaml:") || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q\n got %v\nwant %s", text, err, want)
-		}
+		must.Hold(t, err != nil && strings.HasPrefix(err.Error(), "c.yaml:") && strings.Contains(err.Error(), want), text, err, want)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // An error names the file. An accepted file keeps the invariants of a catalog: unique ids, and no type
@@ -15,9 +16,7 @@ func FuzzFile(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text string) {
 		s, err := parse("c.yaml", []byte(text))
 		if err != nil {
-			if !strings.HasPrefix(err.Error(), "c.yaml:") {
-				t.Errorf("%q: the error does not begin with the file: %s", text, err)
-			}
+			must.Hold(t, strings.HasPrefix(err.Error(), "c.yaml:"), text, "the error does not begin with the file", err)
 			return
 		}
 		c := s.at(time.Hour)
@@ -30,9 +29,7 @@ func FuzzFile(f *testing.F) {
 		}
 		seen := map[string]bool{}
 		for _, p := range c.Pools {
-			if len(p.Types) == 0 {
-				t.Errorf("%q: the pool %s is empty", text, p.ID)
-			}
+			must.Hold(t, len(p.Types) != 0, text, "the pool", p.ID, "is empty")
 			for _, id := range p.Types {
 				if _, known := c.GPUByID(id); !known || seen[id] {
 					t.Errorf("%q: the pool %s holds %q", text, p.ID, id)

@@ -78,14 +78,12 @@ func TestAdvance(t *testing.T) {
 		must.Equal(t, seen(), want, "fired")
 		must.Equal(t, c.Now().Sub(start).Round(time.Second), 48*time.Hour, "the clock moved by")
 		time.Sleep(59 * time.Minute)
-		if got := seen(); len(got) != 3 {
-			t.Errorf("fired too early: %v", got)
-		}
+		got := seen()
+		must.Hold(t, len(got) == 3, "fired too early", got)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := seen(); len(got) != 4 || got[3] != "later 49h0m0s" {
-			t.Errorf("real time after the advance: fired %v", got)
-		}
+		got = seen()
+		must.Hold(t, len(got) == 4 && got[3] == "later 49h0m0s", "real time after the advance: fired", got)
 	})
 }
 

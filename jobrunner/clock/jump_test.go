@@ -32,13 +32,11 @@ func TestJump(t *testing.T) {
 			if d == time.Second { // below minJump
 				want = 0
 			}
-			if got := c.Look(); (got-want).Abs() > time.Second || want == 0 && got != 0 {
-				t.Errorf("noticed a jump by %s, not %s", got, want)
-			}
+			got := c.Look()
+			must.Hold(t, (got-want).Abs() <= time.Second && (want != 0 || got == 0), "noticed a jump by", got, want)
 			must.Equal(t, c.Look(), 0, "noticed a jump by", "again")
-			if off := c.Wall().Sub(day.now()).Abs(); off > time.Second {
-				t.Errorf("after a jump by %s the time of day is wrong by %s", d, off)
-			}
+			off := c.Wall().Sub(day.now()).Abs()
+			must.Hold(t, off <= time.Second, "after a jump by", d, "the time of day is wrong by", off)
 		}
 		select {
 		case <-timer.C:

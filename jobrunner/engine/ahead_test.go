@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -93,9 +94,8 @@ func TestJobHandedOutBeforeARerun(t *testing.T) {
 			}
 		}
 		for _, id := range []string{"other", own.ID} {
-			if job, err := e.Get(context.Background(), "ep", id); err != nil || job.State != Completed || string(job.Output) != "2" || job.Retries != 0 {
-				t.Errorf("%s: %+v, %v, expected COMPLETED at the first try", id, job, err)
-			}
+			job := must.Do(e.Get(context.Background(), "ep", id))(t)
+			must.Hold(t, job.State == Completed && string(job.Output) == "2" && job.Retries == 0, id, job, "expected COMPLETED at the first try")
 		}
 	})
 }

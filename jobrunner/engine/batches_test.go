@@ -15,9 +15,8 @@ import (
 func (t *tester) batchIs(id, want string) {
 	t.Helper()
 	b, err := t.Batch(t.ctx, "ep", id)
-	if got := fmt.Sprintf("%s %d %d %d %d", b.State, b.Total, b.InProgress, b.Completed, b.Failed); err != nil || got != want {
-		t.Errorf("the batch is %s, %v; want %s", got, err, want)
-	}
+	got := fmt.Sprintf("%s %d %d %d %d", b.State, b.Total, b.InProgress, b.Completed, b.Failed)
+	must.Hold(t, err == nil && got == want, "the batch is", got, err, want)
 }
 
 func (t *tester) requestsAre(id string, want ...string) {
@@ -27,9 +26,7 @@ func (t *tester) requestsAre(id string, want ...string) {
 	for _, r := range all {
 		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s%s", r.State, r.Output, r.Error)))
 	}
-	if err != nil || total != len(want) || strings.Join(got, ", ") != strings.Join(want, ", ") {
-		t.Errorf("the requests are %q of %d, %v; want %q", got, total, err, want)
-	}
+	must.Hold(t, err == nil && total == len(want) && strings.Join(got, ", ") == strings.Join(want, ", "), "the requests are", got, total, err, want)
 }
 
 func (t *tester) takeNoneOf(k engine.Take) {
@@ -112,12 +109,9 @@ func testBatchDrains(t *tester) {
 		}
 		t.batchIs(b.ID, "FINALIZED 3 1 0 0")
 		t.takeNoneOf(takeFromBatch)
-		if c := t.Counts("ep-batch"); c.InQueue != 0 || c.InProgress != 1 {
-			t.Errorf("the queue counts %+v", c)
-		}
-		if _, err := t.FinalizeBatch(t.ctx, "ep", b.ID); err == nil {
-			t.Error("it was finalized again")
-		}
+		c := t.Counts("ep-batch")
+		must.Hold(t, c.InQueue == 0 && c.InProgress == 1, "the queue counts", c)
+		must.Hold(t, must.Err(t.FinalizeBatch(t.ctx, "ep", b.ID)) != nil, "it was finalized again")
 		t.restart()
 		t.report(t.take(long).Ref, engine.Done([]byte(`1`)), engine.Accepted) // requeued after the restart
 		t.batchIs(b.ID, string(verdict)+" 3 0 1 0")
@@ -129,12 +123,9 @@ func testBatchDrains(t *tester) {
 	if err == nil {
 		draft, err = t.CancelBatch(t.ctx, "ep", draft.ID)
 	}
-	if err != nil || draft.State != engine.BatchCancelled {
-		t.Errorf("the cancelled draft is %+v, %v", draft, err)
-	}
-	if c := t.Counts("ep-batch"); c.InQueue != 0 || c.InProgress != 0 {
-		t.Errorf("the queue counts %+v", c)
-	}
+	must.Hold(t, err == nil && draft.State == engine.BatchCancelled, "the cancelled draft is", draft, err)
+	c := t.Counts("ep-batch")
+	must.Hold(t, c.InQueue == 0 && c.InProgress == 0, "the queue counts", c)
 }
 
 func inputs(n int) (all [][]byte) {
@@ -179,14 +170,11 @@ func testBatchLimits(t *tester) {
 	full()
 	must.Do(t.CancelBatch(t.ctx, "ep", ids[2]))(t)
 	batches, total, err := t.Batches(t.ctx, "ep", 1, 2)
-	if err != nil || total != 11 || len(batches) != 2 || batches[0].ID != ids[9] || batches[1].ID != ids[8] {
-		t.Errorf("got %+v of %d, %v", batches, total, err)
-	}
+	must.Hold(t, err == nil && total == 11 && len(batches) == 2 && batches[0].ID == ids[9] && batches[1].ID == ids[8], batches, total, err)
 	t.advance(7 * 24 * time.Hour) // the retention of drafts
 	if batches, total, err := t.Batches(t.ctx, "ep", 0, 20); err != nil || total != 1 || batches[0].ID != ids[1] {
 		t.Errorf("got %+v of %d, %v", batches, total, err)
 	}
-	if c := t.Counts("ep-batch"); c.InQueue != 0 || c.InProgress != 0 {
-		t.Errorf("the queue counts %+v", c)
-	}
+	c := t.Counts("ep-batch")
+	must.Hold(t, c.InQueue == 0 && c.InProgress == 0, "the queue counts", c)
 }

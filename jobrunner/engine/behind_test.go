@@ -25,9 +25,7 @@ func TestFailedTakeRollsBack(t *testing.T) {
 			must.Equal(t, e.Counts("ep"), want, "counts")
 			rename("away", "inputs")
 			lines := tables(t, db)
-			if want == (Counts{}) && len(lines) > 0 {
-				t.Errorf("rows %q, expected none", lines)
-			}
+			must.Hold(t, want != (Counts{}) || len(lines) == 0, "rows", lines, "expected none")
 		}
 
 		waiting, stop := context.WithCancel(t.Context())
@@ -74,9 +72,8 @@ func TestFailedTakeRollsBack(t *testing.T) {
 			t.Errorf("a result was accepted without a table: %v", got)
 		}
 		expectCounts(Counts{InProgress: 1})
-		if got, err := e.Get(t.Context(), "ep", job.ID); err != nil || got.State != InProgress {
-			t.Errorf("%+v, %v, expected IN_PROGRESS", got, err)
-		}
+		got := must.Do(e.Get(t.Context(), "ep", job.ID))(t)
+		must.Hold(t, got.State == InProgress, got, "expected IN_PROGRESS")
 	})
 }
 
@@ -124,9 +121,8 @@ func TestEndedJobsAreWrittenOut(t *testing.T) {
 			maxEnded = max(maxEnded, ended)
 		}
 		must.Equal(t, maxEnded, dueEnded-1, "up to", "ended jobs were unwritten")
-		if got := e.Counts("ep"); got.Completed != 4*dueEnded || got.InProgress != 1 || got.InQueue != 3 {
-			t.Errorf("counts %+v", got)
-		}
+		got := e.Counts("ep")
+		must.Hold(t, got.Completed == 4*dueEnded && got.InProgress == 1 && got.InQueue == 3, "counts", got)
 	})
 }
 
@@ -149,9 +145,8 @@ func TestResultOfAWrittenJobIsWrittenBehind(t *testing.T) {
 				}
 			}
 			must.Succeed(t, db.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
-				if ended := unwrittenIn(tx).ended; (ended == 1) != (webhook == "") {
-					t.Errorf("webhook %q: %d ends are unwritten", webhook, ended)
-				}
+				ended := unwrittenIn(tx).ended
+				must.Hold(t, (ended == 1) == (webhook == ""), "webhook", webhook, ended, "ends are unwritten")
 				return nil
 			}))
 		}

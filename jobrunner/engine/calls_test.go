@@ -29,9 +29,7 @@ func testCalls(t *tester) {
 	none := func(want time.Duration, busy ...string) {
 		t.Helper()
 		call, at := next(busy...)
-		if call != nil || at.IsZero() != (want == 0) || want > 0 && time.Until(at) != want {
-			t.Errorf("got %+v, and another at %s; want none before %s from now", call, at, want)
-		}
+		must.Hold(t, call == nil && at.IsZero() == (want == 0) && (want <= 0 || time.Until(at) == want), call, "and another at", at, "want none before", want, "from now")
 	}
 	expect := func(id string, attempt int, busy ...string) *engine.Call {
 		t.Helper()
@@ -92,9 +90,7 @@ func testCalls(t *tester) {
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
 	note(call, time.Now().Add(time.Hour)) // the outcome of the withdrawn call
 	call = expect(c, 0)
-	if call.Job.State != engine.Failed || call.Job.Retries != 1 {
-		t.Errorf("the call is about %+v", call.Job)
-	}
+	must.Hold(t, call.Job.State == engine.Failed && call.Job.Retries == 1, "the call is about", call.Job)
 	must.Succeed(t, t.DropEndpoint(t.ctx, "ep"))
 	note(call, time.Now())
 	none(0)

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Each part of a split value is a string within the limit, and the joined parts are the value
@@ -43,9 +45,8 @@ func TestSplitOnlyLargeValues(t *testing.T) {
 	for _, n := range []int{2, 99, 100, 101, 198, 199} {
 		value := []byte(`"` + strings.Repeat("x", n-2) + `"`)
 		parts := split(value, 100)
-		if want := max(1, (n-2+97)/98); len(parts) != want || want == 1 && string(parts[0]) != string(value) {
-			t.Errorf("%d bytes make %d parts, want %d", n, len(parts), want)
-		}
+		want := max(1, (n-2+97)/98)
+		must.Hold(t, len(parts) == want && (want != 1 || string(parts[0]) == string(value)), n, "bytes make", len(parts), "parts, want", want)
 	}
 }
 
@@ -68,9 +69,7 @@ func TestChunks(t *testing.T) {
 		{``, ``, `{"output":null}`},
 	} {
 		got := chunks([]byte(c.output), []byte(c.metrics))
-		if len(got) != 1 || string(got[0]) != c.want {
-			t.Errorf("%s with %s is %s", c.output, c.metrics, got)
-		}
+		must.Hold(t, len(got) == 1 && string(got[0]) == c.want, c.output, c.metrics, got)
 	}
 	got := chunks([]byte(`"`+strings.Repeat("x", MaxChunk-1)+`"`), []byte(`{"a":1}`))
 	if len(got) != 2 || strings.Contains(string(got[0]), "metrics") || !strings.HasSuffix(string(got[1]), `,"metrics":{"a":1}}`) {

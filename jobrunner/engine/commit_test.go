@@ -35,16 +35,13 @@ func TestLostReplyToACommit(t *testing.T) {
 				proxy.LoseCommit()
 			}
 			got, err := n.Report(t.Context(), job.Ref, r)
-			if err != nil || lose && got != engine.SpooledInMemory {
-				t.Errorf("the report returned %v, %v", got, err)
-			}
+			must.Hold(t, err == nil && (!lose || got == engine.SpooledInMemory), "the report returned", got, err)
 		}
 		for chunk := range 4 {
 			report(chunk%2 == 0, engine.Chunk(fmt.Appendf(nil, "%d", chunk), nil))
 			if chunk == round%4 { // otherwise the next report is spooled behind it
-				if err := n.Delivered(t.Context(), job.Ref); err != nil {
-					t.Error(err)
-				}
+				err := n.Delivered(t.Context(), job.Ref)
+				must.Hold(t, err == nil, err)
 			}
 		}
 		if err := n.Delivered(t.Context(), job.Ref); err != nil {
@@ -61,9 +58,8 @@ func TestLostReplyToACommit(t *testing.T) {
 		_, _, _, err = n.Drain(t.Context(), "ep", id)
 		expectUnknown("a read of the stream", err)
 		_, chunks, _, err := n.Drain(t.Context(), "ep", id)
-		if got := fmt.Sprintf("%s", chunks); err != nil || got != `[{"output":0} {"output":1} {"output":2} {"output":3}]` {
-			t.Errorf("the stream has %s, %v", got, err)
-		}
+		got := fmt.Sprintf("%s", chunks)
+		must.Hold(t, err == nil && got == `[{"output":0} {"output":1} {"output":2} {"output":3}]`, "the stream has", got, err)
 		if _, chunks, _, err := n.Drain(t.Context(), "ep", id); err != nil || len(chunks) > 0 {
 			t.Errorf("the stream still has %s, %v", chunks, err)
 		}
@@ -102,8 +98,6 @@ func TestResultIsInTime(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err != nil || got.State != want || got.Execution > engine.DefaultTimeout {
-			t.Errorf("round %d: the job is %s after %s, %v; want %s", round, got.State, got.Execution, err, want)
-		}
+		must.Hold(t, err == nil && got.State == want && got.Execution <= engine.DefaultTimeout, "round", round, "the job is", got.State, "after", got.Execution, err, want)
 	}
 }

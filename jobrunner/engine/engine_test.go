@@ -138,9 +138,8 @@ func (t *tester) stop() {
 		if t.Engine != nil {
 			t.Close()
 		}
-		if err := t.db.Close(); err != nil {
-			t.Error(err)
-		}
+		err := t.db.Close()
+		must.Hold(t, err == nil, err)
 	})
 }
 
@@ -219,9 +218,7 @@ func (t *tester) is(id string, want engine.State) engine.Job {
 		must.FailWith(t, err, engine.ErrNotFound, "job", id, job.State, "want none")
 		return engine.Job{}
 	}
-	if err != nil || job.State != want || job.Delay < 0 || job.Execution < 0 {
-		t.Errorf("job %s is %+v, %v; want %s", id, job, err, want)
-	}
+	must.Hold(t, err == nil && job.State == want && job.Delay >= 0 && job.Execution >= 0, "job", id, job, err, want)
 	return job
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -38,12 +39,10 @@ func TestClockJumpsForward(t *testing.T) {
 		for _, job := range []engine.Taken{first, second} {
 			t.report(job.Ref, engine.Done([]byte("1")), engine.Accepted)
 		}
-		if job := t.is(running, engine.Completed); job.Execution != time.Minute || job.Delay != 0 {
-			t.Errorf("it waited %s and ran %s", job.Delay, job.Execution)
-		}
-		if job := t.is(queued, engine.Completed); job.Execution != 0 || job.Delay != time.Minute {
-			t.Errorf("it waited %s and ran %s", job.Delay, job.Execution)
-		}
+		job := t.is(running, engine.Completed)
+		must.Hold(t, job.Execution == time.Minute && job.Delay == 0, "it waited", job.Delay, "and ran", job.Execution)
+		job = t.is(queued, engine.Completed)
+		must.Hold(t, job.Execution == 0 && job.Delay == time.Minute, "it waited", job.Delay, "and ran", job.Execution)
 		jump(2 * time.Hour)
 		t.advance(29 * time.Minute)
 		t.is(queued, engine.Completed) // the retention doesn't count the sleep either
@@ -64,9 +63,8 @@ func TestClockJumpsBackward(t *testing.T) {
 		t.is(short, "")
 		t.is(late, engine.InProgress)
 		t.advance(engine.DefaultTimeout)
-		if job := t.is(late, engine.TimedOut); job.Execution != engine.DefaultTimeout || job.Delay != time.Second {
-			t.Errorf("it waited %s and ran %s", job.Delay, job.Execution)
-		}
+		job := t.is(late, engine.TimedOut)
+		must.Hold(t, job.Execution == engine.DefaultTimeout && job.Delay == time.Second, "it waited", job.Delay, "and ran", job.Execution)
 
 		short = t.submit(engine.NewJob{TTL: time.Minute})
 		t.restart() // the restarted engine reads the time of day, which is now two hours earlier

@@ -45,9 +45,7 @@ func TestLead(t *testing.T) {
 		t.Errorf("two processes lead at once: %+v", l)
 	}
 	a.submit(engine.NewJob{})
-	if !b.takeBy(first) {
-		t.Error("the leader took no job")
-	}
+	must.Hold(t, b.takeBy(first), "the leader took no job")
 	var second engine.Lead
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if second, ok = a.claim(); ok {
@@ -57,37 +55,28 @@ func TestLead(t *testing.T) {
 			t.Fatal("no process took over from one without a heartbeat")
 		}
 	}
-	if second.Epoch != 2 || a.MayScale(first) {
-		t.Errorf("the second lead is %+v, and MayScale accepts the first", second)
-	}
+	must.Hold(t, second.Epoch == 2 && !a.MayScale(first), "the second lead is", second, "and MayScale accepts the first")
 	for deadline := time.Now().Add(time.Minute); !a.MayScale(second); time.Sleep(10 * time.Millisecond) { // needs a recent heartbeat
 		if time.Now().After(deadline) {
 			t.Fatal("the new leader may not scale")
 		}
 	}
 	a.submit(engine.NewJob{})
-	if b.takeBy(first) {
-		t.Error("the former leader took a job")
-	}
+	must.Hold(t, !b.takeBy(first), "the former leader took a job")
 	if _, ok := b.claim(); ok {
 		t.Error("a removed process claimed the endpoint")
 	}
-	if !a.takeBy(second) {
-		t.Error("the new leader took no job")
-	}
+	must.Hold(t, a.takeBy(second), "the new leader took no job")
 	must.Succeed(t, a.Release(t.Context(), "ep", second))
 	a.submit(engine.NewJob{})
-	if a.takeBy(second) {
-		t.Error("a released lead took a job")
-	}
+	must.Hold(t, !a.takeBy(second), "a released lead took a job")
 	c := startNode(t, sqldb.Config{URL: address}, poll)
 	if third, ok := c.claim(); !ok || third.Epoch != 3 {
 		t.Errorf("claiming a released endpoint: %+v, %v", third, ok)
 	}
 	leaders, err := a.Leaders(t.Context())
-	if l := leaders["ep"]; err != nil || l.Own || l.Epoch != 3 {
-		t.Errorf("the leader is %+v, %v", l, err)
-	}
+	l := leaders["ep"]
+	must.Hold(t, err == nil && !l.Own && l.Epoch == 3, "the leader is", l, err)
 }
 
 // A removed process joins again by itself, with a new id.
@@ -109,9 +98,7 @@ func TestRemovedProcessJoinsAgain(t *testing.T) {
 			t.Fatal("the process didn't join again")
 		}
 	}
-	if n.MayScale(lead) || n.takeBy(lead) {
-		t.Error("the lead from before the removal is still valid")
-	}
+	must.Hold(t, !n.MayScale(lead) && !n.takeBy(lead), "the lead from before the removal is still valid")
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if job, err := n.Get(t.Context(), "ep", id); err == nil && job.State == engine.InQueue && job.Retries == 1 {
 			break

@@ -28,9 +28,8 @@ func TestDataOfVersion9(t *testing.T) {
 			is := func(id, want string) engine.Job {
 				t.Helper()
 				j, err := e.Get(t.Context(), ep, id)
-				if got := fmt.Sprintf("%s %s %s %q", j.State, j.Worker, j.Output, j.Error); err != nil || got != want {
-					t.Errorf("start %d: %s is %s, %v; want %s", start, id, got, err, want)
-				}
+				got := fmt.Sprintf("%s %s %s %q", j.State, j.Worker, j.Output, j.Error)
+				must.Hold(t, err == nil && got == want, "start", start, id, got, err, want)
 				return j
 			}
 			is("01a20dd3-5e4e-74bc-adbf-64ded1709694-q1", `COMPLETED w-recorded {"answer":42} ""`)

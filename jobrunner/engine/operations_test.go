@@ -19,20 +19,16 @@ func testBytes(t *tester) {
 	rest := []byte(`{ "s3Config" : {"accessId":"x"} }`)
 	id := t.submit(engine.NewJob{Input: input, Rest: rest})
 	job := t.take(engine.Take{})
-	if string(job.Input) != string(input) || string(job.Rest) != string(rest) {
-		t.Errorf("taken: %s %s", job.Input, job.Rest)
-	}
+	must.Hold(t, string(job.Input) == string(input) && string(job.Rest) == string(rest), "taken", string(job.Input), string(job.Rest))
 	t.report(job.Ref, engine.Done(input), engine.Accepted)
-	if got := t.get(id); string(got.Output) != string(input) {
-		t.Errorf("output: %s", got.Output)
-	}
+	got := t.get(id)
+	must.Hold(t, string(got.Output) == string(input), "output", string(got.Output))
 	large := []byte(`"` + strings.Repeat("x", 20<<20) + `"`)
 	id = t.submit(engine.NewJob{Input: large})
 	job = t.take(engine.Take{})
 	t.report(job.Ref, engine.Done(job.Input), engine.Accepted)
-	if got := t.get(id); string(got.Output) != string(large) {
-		t.Errorf("20 MB came back as %d bytes", len(got.Output))
-	}
+	got = t.get(id)
+	must.Hold(t, string(got.Output) == string(large), "20 MB came back as", len(got.Output), "bytes")
 	// Several at a time, around the size at which each is read separately.
 	inputs := map[string]string{}
 	for _, n := range []int{2, 65_536, 65_537, 65_535, 100_000} {
@@ -114,9 +110,8 @@ func testStream(t *tester) {
 	t.report(job.Ref, engine.Chunk([]byte(`"late"`), nil), engine.Stale)
 	drain(id, engine.Completed, `{"output":"last","metrics":{"pending": 0}}`)
 	drain(id, engine.Completed)
-	if got := t.is(id, engine.Completed); string(got.Output) != `"all"` {
-		t.Errorf("the output is %s", got.Output)
-	}
+	got := t.is(id, engine.Completed)
+	must.Hold(t, string(got.Output) == `"all"`, "the output is", string(got.Output))
 
 	// Small chunks of one report are read as one, but counted separately.
 	id = t.submit(engine.NewJob{})
@@ -189,9 +184,7 @@ func testLargeStream(t *tester) {
 			joined.WriteString(one.Output)
 			size += len(c)
 		}
-		if size > 9<<20 {
-			t.Errorf("one read returned %d bytes", size)
-		}
+		must.Hold(t, size <= 9<<20, "one read returned", size, "bytes")
 	}
 	if joined.String() != text || reads < 3 {
 		t.Errorf("%d reads returned %d bytes, expected %d", reads, joined.Len(), len(text))
@@ -211,9 +204,8 @@ func testRecent(t *tester) {
 	t.report(t.take(engine.Take{}).Ref, engine.Done([]byte(`"`+strings.Repeat("x", 64<<10-2)+`"`)), engine.Accepted)
 	t.take(engine.Take{})
 	for i, job := range recent(b, a) {
-		if want := t.get([]string{b, a}[i]); fmt.Sprintf("%+v", job) != fmt.Sprintf("%+v", want) {
-			t.Errorf("listed as %+v, read as %+v", job, want)
-		}
+		want := t.get([]string{b, a}[i])
+		must.Hold(t, fmt.Sprintf("%+v", job) == fmt.Sprintf("%+v", want), "listed as", job, "read as", want)
 	}
 	t.advance(5 * time.Second)
 	if jobs := recent(b, a); jobs[0].State != engine.TimedOut || jobs[0].Execution != 5*time.Second {
@@ -247,9 +239,8 @@ func testLatest(t *tester) {
 		t.Errorf("listed as %+v, read as %+v", got, want)
 	}
 	t.advance(5 * time.Second)
-	if got := latest("", 1, "ep "+c)[0]; got.State != engine.TimedOut || got.Execution != 5*time.Second {
-		t.Errorf("the expired job: %+v", got)
-	}
+	got := latest("", 1, "ep "+c)[0]
+	must.Hold(t, got.State == engine.TimedOut && got.Execution == 5*time.Second, "the expired job", got)
 	t.advance(30 * time.Minute)
 	latest("", 5, "other "+b)
 }
@@ -265,14 +256,12 @@ func testNewestOfBothKinds(t *tester) {
 	}
 	for n := range len(want) + 2 {
 		jobs, err := t.Latest(t.ctx, "ep", n)
-		if got := jobIDs(jobs); err != nil || !slices.Equal(got, want[:min(n, len(want))]) {
-			t.Errorf("the newest %d jobs are %v, %v; expected the newest of %v", n, got, err, want)
-		}
+		got := jobIDs(jobs)
+		must.Hold(t, err == nil && slices.Equal(got, want[:min(n, len(want))]), "the newest", n, "jobs are", got, err, "expected the newest of", want)
 	}
 	jobs, err := t.Recent(t.ctx, "ep")
-	if got := jobIDs(jobs); err != nil || !slices.Equal(got, want) {
-		t.Errorf("the newest are %v, %v, want %v", got, err, want)
-	}
+	got := jobIDs(jobs)
+	must.Hold(t, err == nil && slices.Equal(got, want), "the newest are", got, err, want)
 }
 
 func jobIDs(jobs []engine.Job) (ids []string) {
@@ -305,9 +294,8 @@ func testDrop(t *tester) {
 	if _, err := t.Get(context.Background(), "other", other); err != nil {
 		t.Errorf("the other endpoint's job: %v", err)
 	}
-	if ids := t.Endpoints(); len(ids) != 1 || ids[0] != "other" {
-		t.Errorf("endpoints are %v", ids)
-	}
+	ids := t.Endpoints()
+	must.Hold(t, len(ids) == 1 && ids[0] == "other", "endpoints are", ids)
 	t.restart()
 	t.counts(engine.Counts{})
 }

@@ -91,9 +91,8 @@ func TestSharedQueue(t *testing.T) {
 			for j := range jobs / 2 {
 				id, other := n.submit(engine.NewJob{}), nodes[1-i]
 				other.awaitCompleted(id)
-				if got := other.Counts("ep"); got.Completed <= j {
-					t.Errorf("counts are %+v after %d jobs", got, j+1)
-				}
+				got := other.Counts("ep")
+				must.Hold(t, got.Completed > j, "counts are", got, "after", j+1, "jobs")
 			}
 		})
 	}
@@ -105,9 +104,8 @@ func TestSharedQueue(t *testing.T) {
 		must.Equal(t, n, 1, "job", id, "was taken", "times")
 	}
 	for _, n := range nodes {
-		if got := n.Counts("ep"); got.InQueue != 0 || got.InProgress != 0 || got.Completed != jobs || got.Retried != 0 {
-			t.Errorf("counts are %+v", got)
-		}
+		got := n.Counts("ep")
+		must.Hold(t, got.InQueue == 0 && got.InProgress == 0 && got.Completed == jobs && got.Retried == 0, "counts are", got)
 	}
 }
 
@@ -192,9 +190,8 @@ func TestSharedExpiry(t *testing.T) {
 		watch := b.Watch("ep", job.ID)
 		defer watch.Stop()
 		time.Sleep(time.Minute + time.Second)
-		if got := b.Counts("ep"); got.InQueue != 0 {
-			t.Errorf("counts are %+v after the job's time", got)
-		}
+		got := b.Counts("ep")
+		must.Hold(t, got.InQueue == 0, "counts are", got, "after the job's time")
 	})
 }
 
@@ -228,9 +225,8 @@ func TestSharedStops(t *testing.T) {
 		expectStates(engine.InProgress)
 		time.Sleep(2 * time.Second)
 		expectStates(engine.InQueue)
-		if again := third.take(); again.ID != idB || again.Attempt != jobB.Attempt+1 {
-			t.Errorf("took %+v", again)
-		}
+		again := third.take()
+		must.Hold(t, again.ID == idB && again.Attempt == jobB.Attempt+1, "took", again)
 
 		// The process was alive, and learns that another one has its job.
 		proxy.Mend(t)

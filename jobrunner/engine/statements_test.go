@@ -23,9 +23,8 @@ func openEmpty(t *testing.T, config sqldb.Config) (*Engine, *sqldb.DB) {
 	e := must.Do(Open(t.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}))(t)
 	t.Cleanup(func() {
 		e.Close()
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
+		err := db.Close()
+		must.Hold(t, err == nil, err)
 	})
 	return e, db
 }
@@ -77,14 +76,10 @@ func TestStatementsUseIndexes(t *testing.T) {
 					t.Errorf("%s: %s", statement, detail)
 				}
 			}
-			if !jumps {
-				t.Errorf("%s reads the calls of a queue one by one", statement)
-			}
+			must.Hold(t, jumps, statement, "reads the calls of a queue one by one")
 			return rows.Err()
 		})
-		if err != nil {
-			t.Errorf("%s: %v", statement, err)
-		}
+		must.Hold(t, err == nil, statement, err)
 	}
 }
 
@@ -130,9 +125,7 @@ func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 			_, err = tx.Exec("DEALLOCATE planned")
 			return err
 		})
-		if err != nil {
-			t.Errorf("%s: %v", statement, err)
-		}
+		must.Hold(t, err == nil, statement, err)
 	}
 }
 

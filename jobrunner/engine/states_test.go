@@ -12,9 +12,7 @@ import (
 
 func testSuccess(t *tester) {
 	id := t.submit(engine.NewJob{})
-	if !idForm.MatchString(id) || strings.HasPrefix(id, "sync-") {
-		t.Errorf("id %q", id)
-	}
+	must.Hold(t, idForm.MatchString(id) && !strings.HasPrefix(id, "sync-"), "id", id)
 	if id := t.submit(engine.NewJob{Endpoint: "other", Sync: true}); !idForm.MatchString(id) || !strings.HasPrefix(id, "sync-") {
 		t.Errorf("id %q of a synchronous job", id)
 	}
@@ -23,9 +21,7 @@ func testSuccess(t *tester) {
 	}
 	t.advance(1234 * time.Millisecond)
 	job := t.take(engine.Take{Worker: "w1"})
-	if job.ID != id || job.Worker != "w1" || job.Attempt != 1 || job.Delay != 1234*time.Millisecond || string(job.Input) != "{}" || job.Rest != nil {
-		t.Errorf("taken: %+v", job)
-	}
+	must.Hold(t, job.ID == id && job.Worker == "w1" && job.Attempt == 1 && job.Delay == 1234*time.Millisecond && string(job.Input) == "{}" && job.Rest == nil, "taken", job)
 	t.takeNone()
 	if job := t.is(id, engine.InProgress); job.Worker != "w1" || job.Delay != 1234*time.Millisecond || job.Execution != 0 {
 		t.Errorf("in progress: %+v", job)
@@ -77,9 +73,7 @@ func testOrder(t *tester) {
 		t.Fatalf("took %d, %v", len(jobs), err)
 	}
 	for i, job := range jobs {
-		if job.ID != ids[i] || job.Low != (i%3 == 0) {
-			t.Errorf("job %d was taken out of order", i)
-		}
+		must.Hold(t, job.ID == ids[i] && job.Low == (i%3 == 0), "job", i, "was taken out of order")
 	}
 	if jobs, err = t.Take(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 15}); err != nil || len(jobs) != 5 {
 		t.Errorf("took %d, %v; want the last 5", len(jobs), err)
@@ -91,9 +85,7 @@ func testCancel(t *tester) {
 	cancel := func(id string, want engine.State) engine.Job {
 		t.Helper()
 		job, err := t.Cancel(t.ctx, "ep", id)
-		if err != nil || job.State != want || job.ID != id {
-			t.Errorf("the cancellation returned %+v, %v; want %s", job, err, want)
-		}
+		must.Hold(t, err == nil && job.State == want && job.ID == id, "the cancellation returned", job, err, want)
 		return job
 	}
 	waiting := t.submit(engine.NewJob{})
@@ -188,12 +180,9 @@ func (t *tester) noRetry(id string, state engine.State) {
 	before := t.is(id, state)
 	_, err := t.Retry(t.ctx, "ep", id)
 	var refused *engine.NotRetryable
-	if !errors.As(err, &refused) || refused.State != state {
-		t.Errorf("the retry of a job in state %s returned %v", state, err)
-	}
-	if after := t.is(id, state); fmt.Sprintf("%+v", after) != fmt.Sprintf("%+v", before) {
-		t.Errorf("a rejected retry changed %+v to %+v", before, after)
-	}
+	must.Hold(t, errors.As(err, &refused) && refused.State == state, "the retry of a job in state", state, "returned", err)
+	after := t.is(id, state)
+	must.Hold(t, fmt.Sprintf("%+v", after) == fmt.Sprintf("%+v", before), "a rejected retry changed", before, "to", after)
 }
 
 func testRetry(t *tester) {
@@ -210,9 +199,8 @@ func testRetry(t *tester) {
 	other := t.submit(engine.NewJob{}) // precedes the retried job in the queue
 	t.advance(30*time.Minute - ms)
 	t.retry(id)
-	if got := t.is(id, engine.InQueue); got.Output != nil || got.Error != "" || got.Retries != 0 || got.Delay != 0 || got.Worker != "" {
-		t.Errorf("after the retry: %+v", got)
-	}
+	got := t.is(id, engine.InQueue)
+	must.Hold(t, got.Output == nil && got.Error == "" && got.Retries == 0 && got.Delay == 0 && got.Worker == "", "after the retry", got)
 	if _, chunks, _, err := t.Drain(t.ctx, "ep", id); err != nil || len(chunks) > 0 {
 		t.Errorf("after the retry its stream has %s, %v", chunks, err)
 	}
@@ -231,9 +219,8 @@ func testRetry(t *tester) {
 	t.report(again.Ref, engine.Lost(), engine.Accepted) // the retry has a new retry count
 	again = t.take(engine.Take{})
 	t.report(again.Ref, engine.Done([]byte(`"new"`)), engine.Accepted)
-	if got := t.is(id, engine.Completed); string(got.Output) != `"new"` || got.Retries != 1 {
-		t.Errorf("done: %+v", got)
-	}
+	got = t.is(id, engine.Completed)
+	must.Hold(t, string(got.Output) == `"new"` && got.Retries == 1, "done", got)
 	t.noRetry(id, engine.Completed)
 	t.advance(30*time.Minute - ms) // the retention starts again
 	t.is(id, engine.Completed)

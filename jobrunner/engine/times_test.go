@@ -65,9 +65,8 @@ func testSevenDays(t *tester) {
 func testSetTTL(t *tester) {
 	set := func(id string, ttl time.Duration) {
 		t.Helper()
-		if err := t.SetTTL(t.ctx, "ep", id, ttl); err != nil {
-			t.Error(err)
-		}
+		err := t.SetTTL(t.ctx, "ep", id, ttl)
+		must.Hold(t, err == nil, err)
 	}
 	id := t.submit(engine.NewJob{})
 	t.advance(4 * time.Second)
@@ -109,9 +108,7 @@ func testTimeout(t *tester) {
 		job := t.take(engine.Take{Timeout: c.endpoint})
 		t.at(id, c.want, engine.InProgress, engine.TimedOut)
 		late := t.is(id, engine.TimedOut)
-		if late.Execution != c.want || late.Delay != 20*time.Minute {
-			t.Errorf("timed out after %s, delay %s", late.Execution, late.Delay)
-		}
+		must.Hold(t, late.Execution == c.want && late.Delay == 20*time.Minute, "timed out after", late.Execution, "delay", late.Delay)
 		t.report(job.Ref, engine.Done(nil), engine.Stale)
 		t.at(id, 30*time.Minute, engine.TimedOut, "")
 	}
@@ -166,9 +163,7 @@ func testLost(t *tester) {
 	t.counts(engine.Counts{InQueue: 2, Retried: 1})
 	t.advance(3 * time.Second)
 	again := t.take(engine.Take{Worker: "w2"})
-	if again.ID != id || again.Retries != 1 || again.Attempt != 2 || again.Delay != 3*time.Second {
-		t.Errorf("the second take: %+v; expected it before %s", again, later)
-	}
+	must.Hold(t, again.ID == id && again.Retries == 1 && again.Attempt == 2 && again.Delay == 3*time.Second, "the second take", again, "expected it before", later)
 	t.advance(4 * time.Second)
 	t.report(again.Ref, engine.Lost(), engine.Accepted)
 	over := t.is(id, engine.Failed)
@@ -194,24 +189,21 @@ func testRestart(t *tester) {
 
 	t.restart()
 	for _, id := range running {
-		if job := t.is(id, engine.InQueue); job.Retries != 0 || job.Output != nil || job.Worker != "" {
-			t.Errorf("after a restart: %+v", job)
-		}
+		job := t.is(id, engine.InQueue)
+		must.Hold(t, job.Retries == 0 && job.Output == nil && job.Worker == "", "after a restart", job)
 	}
 	t.is(waiting, engine.InQueue)
 	if job, err := t.Get(t.ctx, "ep2", done); err != nil || string(job.Output) != "1" {
 		t.Errorf("the finished job: %+v, %v", job, err)
 	}
 	t.counts(engine.Counts{InQueue: 3})
-	if load, err := t.Load(t.ctx, "ep"); err != nil || load.Waiting != 2 {
-		t.Errorf("load %+v, %v", load, err)
-	}
+	load := must.Do(t.Load(t.ctx, "ep"))(t)
+	must.Hold(t, load.Waiting == 2, "load", load)
 	t.report(job.Ref, engine.Done(nil), engine.Stale)
 	t.advance(10 * time.Second) // longer than the timeout, which no longer applies
 	for _, id := range running {
-		if job := t.take(engine.Take{}); job.ID != id || job.Delay != 10*time.Second {
-			t.Errorf("taken after the restart: %+v, want %s", job, id)
-		}
+		job := t.take(engine.Take{})
+		must.Hold(t, job.ID == id && job.Delay == 10*time.Second, "taken after the restart", job, id)
 	}
 	// Jobs expire even if nothing reads them.
 	t.at(running[0], 5*time.Second, engine.InProgress, engine.TimedOut)
@@ -219,9 +211,8 @@ func testRestart(t *tester) {
 	// Counts outlive restarts and the jobs themselves.
 	t.advance(31 * time.Minute)
 	t.restart()
-	if c := t.Counts("ep2"); c.Completed != 1 {
-		t.Errorf("counts %+v", c)
-	}
+	c := t.Counts("ep2")
+	must.Hold(t, c.Completed == 1, "counts", c)
 }
 
 func testCounts(t *tester) {
@@ -252,9 +243,7 @@ func testLoad(t *tester) {
 	load := func(want engine.Load) {
 		t.Helper()
 		got, err := t.Load(t.ctx, "ep")
-		if err != nil || got.Waiting != want.Waiting || got.Running != want.Running || !got.Oldest.Equal(want.Oldest) {
-			t.Errorf("load is %+v, %v; want %+v", got, err, want)
-		}
+		must.Hold(t, err == nil && got.Waiting == want.Waiting && got.Running == want.Running && got.Oldest.Equal(want.Oldest), "load is", got, err, want)
 	}
 	load(engine.Load{})
 	t.submit(engine.NewJob{Low: true})

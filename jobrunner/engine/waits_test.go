@@ -47,15 +47,12 @@ func testWaitingTakers(t *tester) {
 
 	// A taker that has stopped waiting gets no job.
 	leave()
-	if one := <-got; one.worker != 0 || !errors.Is(one.err, context.Canceled) || len(one.jobs) != 0 {
-		t.Errorf("a taker that had stopped waiting got %+v", one)
-	}
+	one := <-got
+	must.Hold(t, one.worker == 0 && errors.Is(one.err, context.Canceled) && len(one.jobs) == 0, "a taker that had stopped waiting", one)
 	for worker := 1; worker <= 2; worker++ { // the longest waiting first
 		id := t.submit(engine.NewJob{})
 		one := <-got
-		if one.err != nil || one.worker != worker || len(one.jobs) != 1 || one.jobs[0].ID != id {
-			t.Errorf("got %+v, want worker %d with %s", one, worker, id)
-		}
+		must.Hold(t, one.err == nil && one.worker == worker && len(one.jobs) == 1 && one.jobs[0].ID == id, one, "want worker", worker, id)
 		nobody()
 	}
 	// A requeued job also wakes a taker.
@@ -64,15 +61,13 @@ func testWaitingTakers(t *tester) {
 	wait(t.ctx, 3)
 	nobody()
 	t.report(job.Ref, engine.Lost(), engine.Accepted)
-	if one := <-got; len(one.jobs) != 1 || one.jobs[0].ID != id || one.jobs[0].Attempt != job.Attempt+1 {
-		t.Errorf("got %+v, want the lost job", one)
-	}
+	one = <-got
+	must.Hold(t, len(one.jobs) == 1 && one.jobs[0].ID == id && one.jobs[0].Attempt == job.Attempt+1, one, "want the lost job")
 	// A queued job is taken at once.
 	id = t.submit(engine.NewJob{})
 	wait(t.ctx, 4)
-	if one := <-got; len(one.jobs) != 1 || one.jobs[0].ID != id {
-		t.Errorf("got %+v", one)
-	}
+	one = <-got
+	must.Hold(t, len(one.jobs) == 1 && one.jobs[0].ID == id, one)
 	takers.Wait()
 
 	// If a taker is woken while it stops waiting, it wakes the next taker: no job stays queued

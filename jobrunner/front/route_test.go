@@ -43,13 +43,10 @@ func TestPanicIsAnAnswer(t *testing.T) {
 		if err != nil || resp.StatusCode != 500 || resp.Header.Get("Content-Type") != c.contentType || decoded[c.text] == nil || strings.Contains(string(body), "planted") {
 			t.Errorf("%s answered %d %s %s", path, resp.StatusCode, resp.Header.Get("Content-Type"), body)
 		}
-		if status := decoded["status"]; c.text == "detail" && status != 500.0 {
-			t.Errorf("%s: the status in the body is %v", path, status)
-		}
+		status := decoded["status"]
+		must.Hold(t, c.text != "detail" || status == 500.0, path, "the status in the body is", status)
 		id := resp.Header.Get("X-Request-Id")
-		if id == "" || !strings.Contains(log.String(), "planted") || !strings.Contains(log.String(), id) {
-			t.Errorf("%s: request %q; the log says %s", path, id, &log)
-		}
+		must.Hold(t, id != "" && strings.Contains(log.String(), "planted") && strings.Contains(log.String(), id), path, "request", id, "the log says", &log)
 	}
 }
 
@@ -74,7 +71,5 @@ func TestSwitchedProtocol(t *testing.T) {
 			t.Error(err)
 		}
 	})).ServeHTTP(hijackable{httptest.NewRecorder(), conn}, httptest.NewRequest(http.MethodGet, "/v2/ep/socket", nil))
-	if !strings.Contains(log.String(), "status=101") {
-		t.Errorf("the log has %s", &log)
-	}
+	must.Hold(t, strings.Contains(log.String(), "status=101"), "the log has", &log)
 }

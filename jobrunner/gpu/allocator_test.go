@@ -240,9 +240,8 @@ func TestStock(t *testing.T) {
 	for id, s := range got {
 		must.Equal(t, s.CUDAVersions, []string{"12.8"}, id)
 		s.CUDAVersions = nil
-		if w := want[id]; s.Count != w.Count || s.Memory != w.Memory {
-			t.Errorf("%s: %+v", id, s)
-		}
+		w := want[id]
+		must.Hold(t, s.Count == w.Count && s.Memory == w.Memory, id, s)
 	}
 	if len(got) != len(want) {
 		t.Errorf("%v", slices.Sorted(maps.Keys(got)))

@@ -32,9 +32,7 @@ func TestClaim(t *testing.T) {
 			t.Errorf("%v %v, want an error with %q", got, err, reason)
 		}
 	}
-	if _, err := a.Acquire(gpu.Request{Count: 2}, "w"); err == nil {
-		t.Error("a claimed device is assigned to another owner")
-	}
+	must.Hold(t, must.Err(a.Acquire(gpu.Request{Count: 2}, "w")) != nil, "a claimed device is assigned to another owner")
 	freed := a.Watch()
 	a.Release("p")
 	select {
@@ -42,7 +40,6 @@ func TestClaim(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("a watcher gets no signal of free devices")
 	}
-	if got, err := a.Acquire(gpu.Request{Count: 2}, "w"); err != nil || len(got) != 2 {
-		t.Errorf("%v %v", got, err)
-	}
+	got := must.Do(a.Acquire(gpu.Request{Count: 2}, "w"))(t)
+	must.Hold(t, len(got) == 2, got)
 }

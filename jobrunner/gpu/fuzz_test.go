@@ -20,23 +20,15 @@ func FuzzMachine(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text []byte) {
 		driver, devices, err := readMachine("the-file", text)
 		if err != nil {
-			if !strings.HasPrefix(err.Error(), "the-file:") {
-				t.Errorf("%q: the error does not begin with the file: %s", text, err)
-			}
+			must.Hold(t, strings.HasPrefix(err.Error(), "the-file:"), string(text), "the error does not begin with the file", err)
 			return
 		}
-		if driver.Version == "" || !cudaPattern.MatchString(driver.CUDA) {
-			t.Errorf("%q: unexpected driver %+v", text, driver)
-		}
+		must.Hold(t, driver.Version != "" && cudaPattern.MatchString(driver.CUDA), string(text), "unexpected driver", driver)
 		ids := map[string]bool{}
 		for _, d := range devices {
-			if d.UUID == "" || ids[d.UUID] {
-				t.Errorf("%q: two devices have the UUID %q", text, d.UUID)
-			}
+			must.Hold(t, d.UUID != "" && !ids[d.UUID], string(text), "two devices have the UUID", d.UUID)
 			ids[d.UUID] = true
 		}
-		if len(devices) > 100*maxGPUs {
-			t.Errorf("%q: %d devices", text, len(devices))
-		}
+		must.Hold(t, len(devices) <= 100*maxGPUs, string(text), len(devices), "devices")
 	}, seeds...)
 }

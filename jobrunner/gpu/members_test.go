@@ -62,22 +62,15 @@ func TestMembersWaitAsOne(t *testing.T) {
 	if _, err := a.AcquireForMembers(request(2, l4), "cluster", []string{"a", "b"}); err == nil {
 		t.Fatal("a cluster gets 4 devices of a machine with 3")
 	}
-	if _, err := a.Acquire(request(1, l4), "late"); err == nil {
-		t.Error("a device that a cluster waits for is assigned")
-	}
+	must.Hold(t, must.Err(a.Acquire(request(1, l4), "late")) != nil, "a device that a cluster waits for is assigned")
 	a.Release("single")
-	if _, err := a.Acquire(request(1, l4), "late"); err == nil {
-		t.Error("a device that a cluster waits for is assigned")
-	}
+	must.Hold(t, must.Err(a.Acquire(request(1, l4), "late")) != nil, "a device that a cluster waits for is assigned")
 	must.Do(a.AcquireForMembers(request(2, l4), "cluster", []string{"a", "b"}))(t)
-	if _, err := a.AcquireForMembers(request(2, l4), "cluster", []string{"b", "c"}); err == nil {
-		t.Error("a member that has devices gets more")
-	}
+	must.Hold(t, must.Err(a.AcquireForMembers(request(2, l4), "cluster", []string{"b", "c"})) != nil, "a member that has devices gets more")
 	a.Release("b")
 	must.Equal(t, indexes(a.Acquire(request(2, l4), "late")), "2,3")
-	if assigned, err := a.AcquireForMembers(gpu.Request{Types: []string{slice}}, "slices", []string{"x", "y"}); err != nil || len(assigned) != 2 {
-		t.Error(err, assigned)
-	}
+	assigned := must.Do(a.AcquireForMembers(gpu.Request{Types: []string{slice}}, "slices", []string{"x", "y"}))(t)
+	must.Hold(t, len(assigned) == 2, assigned)
 	for count, want := range map[int]string{
 		3: "a cluster asks for 6 GPUs of one type, and this machine has 4 × NVIDIA L4",
 		2: "a cluster asks for 4 GPUs of one type, and only 1 is free (this machine has 4 × NVIDIA L4)",

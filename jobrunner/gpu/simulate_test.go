@@ -33,14 +33,11 @@ func TestPresets(t *testing.T) {
 		"faulty": "4 × NVIDIA A100-SXM4-80GB (driver 570.86.15, CUDA 12.8); GPU 2 (",
 	} {
 		inventory := must.Do(gpu.Simulate(name, slog.New(slog.DiscardHandler)))(t)
-		if got := gpu.Summary(inventory); !strings.HasPrefix(got, want) {
-			t.Errorf("%s: %s", name, got)
-		}
+		got := gpu.Summary(inventory)
+		must.Hold(t, strings.HasPrefix(got, want), name, got)
 		seen := map[string]bool{}
 		for _, d := range inventory.Devices() {
-			if seen[d.UUID] || d.Memory < 16<<30 || !strings.HasPrefix(d.UUID, map[bool]string{true: "GPU-", false: "MIG-"}[d.MIG == ""]) {
-				t.Errorf("%s: %+v", name, d)
-			}
+			must.Hold(t, !seen[d.UUID] && d.Memory >= 16<<30 && strings.HasPrefix(d.UUID, map[bool]string{true: "GPU-", false: "MIG-"}[d.MIG == ""]), name, d)
 			seen[d.UUID] = true
 		}
 		inventory.Close()
@@ -99,9 +96,7 @@ func TestInvalidSimulatedMachine(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "gpus.yaml")
 		must.Succeed(t, os.WriteFile(file, []byte(yaml), 0o600))
 		_, err := gpu.Simulate(file, nil)
-		if err == nil || !strings.Contains(err.Error(), file+want) {
-			t.Errorf("%q: %v\nwant …%s", yaml, err, want)
-		}
+		must.Hold(t, err != nil && strings.Contains(err.Error(), file+want), yaml, err, "want …", want)
 	}
 	_, err := gpu.Simulate("nowhere/h200x8", nil)
 	if err == nil || err.Error() != "simulated GPUs: file nowhere/h200x8 not found, and it is not a preset: expected a file or one of faulty, h200x8, l4x2, mig, mixed" {
@@ -128,9 +123,8 @@ func testFileChanges(t *testing.T) {
 
 	write("gpus: [{type: NVIDIA L4, fault: it smokes}]")
 	<-inventory.Changed()
-	if got := inventory.Devices()[0]; got.Fault != "it smokes" || got.UUID != before.UUID {
-		t.Errorf("after the fault: %+v", got)
-	}
+	got := inventory.Devices()[0]
+	must.Hold(t, got.Fault == "it smokes" && got.UUID == before.UUID, "after the fault", got)
 	write("gpus: [")
 	log.wait(t, "reading the file of the simulated GPUs failed")
 	if got := inventory.Devices(); len(got) != 1 || got[0].Fault != "it smokes" {
@@ -199,9 +193,8 @@ func TestSamplesFollowUse(t *testing.T) {
 	}
 	a.Release("w")
 	must.Equal(t, sample(0), idle, "idle again")
-	if got := sample(1); got.Utilization != -1 || got.Power != -1 || got.Temperature < 0 {
-		t.Errorf("a MIG instance: %+v", got)
-	}
+	got := sample(1)
+	must.Hold(t, got.Utilization == -1 && got.Power == -1 && got.Temperature >= 0, "a MIG instance", got)
 	if got, want := sample(2), (gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}); got != want {
 		t.Errorf("a lost GPU: %+v", got)
 	}

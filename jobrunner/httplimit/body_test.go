@@ -112,9 +112,8 @@ func TestMinimumRate(t *testing.T) {
 				go send(conn, c.length, c.piece, c.interval)
 				from := bufio.NewReader(conn)
 				status, body, closes := readAnswer(t, from)
-				if took := time.Since(start).Seconds(); status != c.status || took != c.seconds || closes != (status == 408) {
-					t.Errorf("%d %s after %g s, closing: %v; expected %d after %g s", status, body, took, closes, c.status, c.seconds)
-				}
+				took := time.Since(start).Seconds()
+				must.Hold(t, status == c.status && took == c.seconds && closes == (status == 408), status, body, "after", took, "s, closing", closes, c.status, "after", c.seconds, "s")
 				if status == 408 {
 					expectClosed(t, conn, from, 2)
 				}
@@ -134,9 +133,8 @@ func TestUnreadBody(t *testing.T) {
 					go send(conn, length, 1, time.Minute)
 					from := bufio.NewReader(conn)
 					_, _, closes := readAnswer(t, from)
-					if took := time.Since(start); took > time.Second || !closes {
-						t.Errorf("answered after %s, closing: %v", took, closes)
-					}
+					took := time.Since(start)
+					must.Hold(t, took <= time.Second && closes, "answered after", took, "closing", closes)
 					expectClosed(t, conn, from, 2)
 				})
 			})
@@ -232,12 +230,8 @@ func TestAnswerIsRead(t *testing.T) {
 					}
 				}
 				took := (<-ended).Sub(start)
-				if c.want > 0 && (failed != nil || read < c.want) {
-					t.Errorf("the client read %d bytes; the server: %v", read, failed)
-				}
-				if c.want == 0 && (failed == nil || took < 20*time.Second || took > 30*time.Second) {
-					t.Errorf("after %s: %v", took, failed)
-				}
+				must.Hold(t, c.want <= 0 || failed == nil && read >= c.want, "the client read", read, "bytes; the server", failed)
+				must.Hold(t, c.want != 0 || failed != nil && took >= 20*time.Second && took <= 30*time.Second, "after", took, failed)
 			})
 		})
 	}

@@ -90,9 +90,7 @@ func TestLingerIsBounded(t *testing.T) {
 		n, err = conn.Write(piece)
 		sent += n
 	}
-	if err == nil || sent < 200<<20 {
-		t.Errorf("after %d MiB: %v", sent>>20, err)
-	}
+	must.Hold(t, err != nil && sent >= 200<<20, "after", sent>>20, "MiB", err)
 }
 
 // A request that could have two lengths is the last one on its connection.
@@ -112,8 +110,6 @@ func TestTwoLengthsEndTheConnection(t *testing.T) {
 		conn.SetDeadline(time.Now().Add(time.Minute))
 		io.WriteString(conn, head+"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
 		text, _ := io.ReadAll(conn)
-		if strings.Contains(string(text), "GET ;") == closes || !strings.Contains(string(text), "POST ") {
-			t.Errorf("%q: %q", head, text)
-		}
+		must.Hold(t, strings.Contains(string(text), "GET ;") != closes && strings.Contains(string(text), "POST "), head, string(text))
 	}
 }

@@ -136,13 +136,9 @@ func TestLimitOfAll(t *testing.T) {
 	b.expect(idle, 200)
 	b.hold("192.0.2.2")
 	b.hold("192.0.2.2") // evicts idle
-	if _, err := idle.ReadByte(); err == nil {
-		t.Error("the idle connection is still open")
-	}
+	must.Hold(t, must.Err(idle.ReadByte()) != nil, "the idle connection is still open")
 	b.hold("192.0.2.2") // evicts silent
-	if _, err := silent.ReadByte(); err == nil {
-		t.Error("the connection that never sent a request is still open")
-	}
+	must.Hold(t, must.Err(silent.ReadByte()) != nil, "the connection that never sent a request is still open")
 	b.expect(b.connect("192.0.2.3", "/"), 503)
 	close(b.release)
 	b.expectServed("192.0.2.3")

@@ -98,9 +98,8 @@ func TestReadBodyBeyondLimit(t *testing.T) {
 	r := httptest.NewRequest("POST", "/", strings.NewReader("x"))
 	r.ContentLength = 1 << 40
 	_, _, err := httplimit.NewMemory(5_000_000).ReadBody(r, r.Body, 1<<20, 1, false)
-	if tooLarge := new(http.MaxBytesError); !errors.As(err, &tooLarge) || tooLarge.Limit != 1<<20 {
-		t.Error(err)
-	}
+	tooLarge := new(http.MaxBytesError)
+	must.Hold(t, errors.As(err, &tooLarge) && tooLarge.Limit == 1<<20, err)
 }
 
 // A body with a Content-Length reserves its memory at the start. Any other body reserves memory for
@@ -140,7 +139,6 @@ func TestReadBody(t *testing.T) {
 }
 
 func TestMachineMemory(t *testing.T) {
-	if budget := httplimit.DefaultMemory(); budget < 64<<20 || budget > 4<<30 {
-		t.Errorf("the default budget is %d", budget)
-	}
+	budget := httplimit.DefaultMemory()
+	must.Hold(t, budget >= 64<<20 && budget <= 4<<30, "the default budget is", budget)
 }

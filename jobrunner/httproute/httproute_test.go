@@ -51,17 +51,13 @@ func TestFind(t *testing.T) {
 		{method: "GET", path: ""},
 	} {
 		m := table(false).Find(c.method, c.path)
-		if m.Operation != c.want || m.Pattern != c.pattern || !slices.Equal(m.Allow, c.allow) || m.Pattern != "" && m.Values != c.values {
-			t.Errorf("%s %q: found %+v", c.method, c.path, m)
-		}
+		must.Hold(t, m.Operation == c.want && m.Pattern == c.pattern && slices.Equal(m.Allow, c.allow) && (m.Pattern == "" || m.Values == c.values), c.method, c.path, "found", m)
 	}
 }
 
 func TestHeadAsGet(t *testing.T) {
 	m := table(true).Find(http.MethodHead, "/v2/things")
-	if m.Operation != "list" || m.Pattern != "GET /v2/things" || !slices.Equal(m.Allow, []string{"GET", "HEAD", "POST"}) {
-		t.Errorf("found %+v", m)
-	}
+	must.Hold(t, m.Operation == "list" && m.Pattern == "GET /v2/things" && slices.Equal(m.Allow, []string{"GET", "HEAD", "POST"}), "found", m)
 }
 
 // Find runs for every request of the job API.

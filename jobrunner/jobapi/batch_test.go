@@ -25,9 +25,8 @@ func (d *deployment) createBatch(body string) (path, id string) {
 func (d *deployment) expect(want, method, path, body string) {
 	d.t.Helper()
 	a := d.do(method, path, body)
-	if got := strings.TrimSpace(fmt.Sprint(a.status, " ", a.raw)); got != want && !strings.HasPrefix(got, strings.TrimSuffix(want, "…")) {
-		d.t.Errorf("%s %s answered\n%s, want\n%s", method, path, got, want)
-	}
+	got := strings.TrimSpace(fmt.Sprint(a.status, " ", a.raw))
+	must.Hold(d.t, got == want || strings.HasPrefix(got, strings.TrimSuffix(want, "…")), method, path, "answered", got, want)
 }
 
 func TestBatch(t *testing.T) {
@@ -72,9 +71,8 @@ func TestBatch(t *testing.T) {
 			"?limit=2": `"total":3,"offset":0,"limit":2,"hasMore":true}`, "?limit=2&offset=2": `"total":3,"offset":2,"limit":2,"hasMore":false}`,
 			"?offset=1&limit=1": second.ID, "?offset=3": `{"requests":[],"total":3,"offset":3,"limit":50,"hasMore":false}`,
 		} {
-			if a := d.do("GET", path+"/requests"+query, ""); a.status != 200 || !strings.Contains(a.raw, want) {
-				t.Errorf("%s: %d %s", query, a.status, a.raw)
-			}
+			a := d.do("GET", path+"/requests"+query, "")
+			must.Hold(t, a.status == 200 && strings.Contains(a.raw, want), query, a.status, a.raw)
 		}
 		sleep(3 * 3600) // longer than results of /run are kept
 		d.expect("200 "+summary("FINALIZED", 3, 0, 2, 1)+"}", "POST", path+"/cancel", "")
@@ -87,17 +85,14 @@ func TestBatchCancel(t *testing.T) {
 		d.do("POST", path+"/finalize", "")
 		job := d.take("ep-batch")
 		for range 2 {
-			if a := d.do("POST", path+"/cancel", ""); a.status != 200 || a.body["status"] != "FINALIZED" || a.body["requestInProgress"] != 1.0 {
-				t.Errorf("cancel: %d %s", a.status, a.raw)
-			}
+			a := d.do("POST", path+"/cancel", "")
+			must.Hold(t, a.status == 200 && a.body["status"] == "FINALIZED" && a.body["requestInProgress"] == 1.0, "cancel", a.status, a.raw)
 		}
 		d.report(job, engine.Done(nil))
-		if a := d.do("GET", path, ""); a.body["status"] != "CANCELLED" || a.body["requestCompleted"] != 1.0 || a.body["requestTotal"] != 2.0 {
-			t.Errorf("drained: %s", a.raw)
-		}
-		if a := d.do("GET", path+"/requests", ""); !strings.Contains(a.raw, `"status":"CANCELLED"`) {
-			t.Errorf("the requests are %s", a.raw)
-		}
+		a := d.do("GET", path, "")
+		must.Hold(t, a.body["status"] == "CANCELLED" && a.body["requestCompleted"] == 1.0 && a.body["requestTotal"] == 2.0, "drained", a.raw)
+		a = d.do("GET", path+"/requests", "")
+		must.Hold(t, strings.Contains(a.raw, `"status":"CANCELLED"`), "the requests are", a.raw)
 		d.expect("400 …", "POST", path+"/finalize", "")
 	})
 }
@@ -108,9 +103,7 @@ func TestBatchList(t *testing.T) {
 		older, _ := d.createBatch(`[]`)
 		_, newer := d.createBatch(`[]`)
 		a := d.do("PUT", older, `{"name": "nightly"}`)
-		if a.status != 200 || a.body["name"] != "nightly" {
-			t.Errorf("renamed: %d %s", a.status, a.raw)
-		}
+		must.Hold(t, a.status == 200 && a.body["name"] == "nightly", "renamed", a.status, a.raw)
 		if a := d.do("GET", "/v2/ep/batch?limit=1", ""); !strings.Contains(a.raw, newer) || !strings.Contains(a.raw, `"total":2,"offset":0,"limit":1,"hasMore":true}`) {
 			t.Errorf("the first page is %s", a.raw)
 		}
@@ -173,8 +166,7 @@ func TestInvalidBatches(t *testing.T) {
 			whole := `{"requests": [{"input": {"x": "` + strings.Repeat("x", 10<<20-36) + `"}}]}` // exactly the limit
 			d.expect("200 …", "POST", path+"/requests", whole)
 		}
-		if a := d.do("GET", path, ""); a.body["requestTotal"] != 2.0 {
-			t.Errorf("it has %s", a.raw)
-		}
+		a := d.do("GET", path, "")
+		must.Hold(t, a.body["requestTotal"] == 2.0, "it has", a.raw)
 	})
 }

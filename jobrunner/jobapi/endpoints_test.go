@@ -23,9 +23,7 @@ func TestEndpointsAreInvalidated(t *testing.T) {
 	expect := func(workersMax, read int) {
 		t.Helper()
 		got, err := q.Find(t.Context(), "ep")
-		if err != nil || got.WorkersMax != workersMax || reads != read {
-			t.Errorf("%d workers after %d reads, %v; want %d after %d", got.WorkersMax, reads, err, workersMax, read)
-		}
+		must.Hold(t, err == nil && got.WorkersMax == workersMax && reads == read, got.WorkersMax, "workers after", reads, "reads", err, workersMax, "after", read)
 	}
 	expect(1, 1)
 	expect(1, 1)
@@ -75,8 +73,6 @@ func TestEndpointsShareReads(t *testing.T) {
 		}
 		close(goOn)
 		synctest.Wait()
-		if reads != 2 || len(q.next)+len(q.last) > 0 {
-			t.Errorf("30 requests needed %d reads, and left %v, %v", reads, q.next, q.last)
-		}
+		must.Hold(t, reads == 2 && len(q.next)+len(q.last) == 0, "30 requests needed", reads, "reads, and left", q.next, q.last)
 	})
 }

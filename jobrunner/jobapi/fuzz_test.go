@@ -91,12 +91,9 @@ func (d *fuzzServer) do(t *testing.T, method, target, body string) (status int, 
 	case !utf8.ValidString(text) || !json.Valid([]byte(text)):
 		t.Errorf("%s %q is answered %d and invalid JSON: %q", method, target, status, text)
 	case status >= 300:
-		if message := answer["error"]; len(answer) != 1 || len(message) < 3 || message[0] != '"' {
-			t.Errorf("%s %q is answered %d, but not with an error: %q", method, target, status, text)
-		}
-		if len(text) > 6*len(method+target+body)+1000 {
-			t.Errorf("%s %q has an error of %d bytes", method, target, len(text))
-		}
+		message := answer["error"]
+		must.Hold(t, len(answer) == 1 && len(message) >= 3 && message[0] == '"', method, target, "is answered", status, "but not with an error", text)
+		must.Hold(t, len(text) <= 6*len(method+target+body)+1000, method, target, "has an error of", len(text), "bytes")
 	}
 	return status, answer, text
 }
@@ -115,9 +112,7 @@ func FuzzSubmission(f *testing.F) {
 		taken := d.taken
 		if status >= 300 {
 			must.Equal(t, taken, nil, body, "is refused", status, "and was queued")
-			if strings.Contains(text, plantedSecret) {
-				t.Errorf("%q is refused with its secret: %s", body, text)
-			}
+			must.Hold(t, !strings.Contains(text, plantedSecret), body, "is refused with its secret", text)
 			return
 		}
 		if len(taken) != 1 {
@@ -132,20 +127,15 @@ func FuzzSubmission(f *testing.F) {
 			return
 		}
 		var sent map[string]json.RawMessage // by exact name; the last duplicate counts
-		if err := json.Unmarshal([]byte(body), &sent); err != nil || !bytes.Equal(job.Input, sent["input"]) {
-			t.Errorf("the worker got %q of %q, %v", job.Input, body, err)
-		}
-		if len(job.Rest) > 0 && !json.Valid(job.Rest) {
-			t.Errorf("beside the input the worker got %q", job.Rest)
-		}
+		err := json.Unmarshal([]byte(body), &sent)
+		must.Hold(t, err == nil && bytes.Equal(job.Input, sent["input"]), "the worker", string(job.Input), body, err)
+		must.Hold(t, len(job.Rest) == 0 || json.Valid(job.Rest), "beside the input the worker", string(job.Rest))
 		var id string
 		if err := json.Unmarshal(answer["id"], &id); err != nil {
 			t.Fatalf("%q is answered %s", body, text)
 		}
 		_, shown, read := d.do(t, "GET", "/v2/ep/status/"+url.PathEscape(id), "")
-		if string(shown["status"]) != `"COMPLETED"` || !bytes.Equal(shown["output"], sent["input"]) {
-			t.Errorf("the status of %q is %s", body, read)
-		}
+		must.Hold(t, string(shown["status"]) == `"COMPLETED"` && bytes.Equal(shown["output"], sent["input"]), "the status of", body, read)
 	},
 		fuzz.Seed{uint8(0), `{"input": {"prompt": "héllo", "n": [1, 2.50, -0, 1e400]}}`},
 		fuzz.Seed{uint8(1), `{"input":{},"webhook":"https://example.com/x","policy":{"ttl":10000,"executionTimeout":5000,"lowPriority":true},"s3Config":{"accessId":"i","accessSecret":"` + plantedSecret + `","bucketName":"b","endpointUrl":"https://s3.example.com"}}`},

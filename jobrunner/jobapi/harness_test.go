@@ -74,9 +74,8 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 			transport.CloseIdleConnections()
 			server.Close()
 			e.Close()
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
+			err := db.Close()
+			must.Hold(t, err == nil, err)
 			// The goroutine of a rejected, overlong body sleeps half a second.
 			sleep(1)
 		}()
@@ -110,9 +109,8 @@ func (d *deployment) send(method, path string, body io.Reader, header ...string)
 	defer resp.Body.Close()
 	raw := must.Do(io.ReadAll(resp.Body))(d.t)
 	a := answer{status: resp.StatusCode, header: resp.Header, raw: string(raw)}
-	if err := json.Unmarshal(raw, &a.body); err != nil {
-		d.t.Errorf("%s %s answered %d, but not with a JSON object: %q", method, path, a.status, raw)
-	}
+	err := json.Unmarshal(raw, &a.body)
+	must.Hold(d.t, err == nil, method, path, "answered", a.status, "but not with a JSON object", string(raw))
 	return a
 }
 

@@ -19,9 +19,7 @@ func TestRun(t *testing.T) {
 			t.Fatalf("answered %d %s", a.status, a.raw)
 		}
 		id := a.body["id"].(string)
-		if !regexp.MustCompile(`^[0-9a-f-]{36}-\w+$`).MatchString(id) {
-			t.Errorf("the id is %s", id)
-		}
+		must.Hold(t, regexp.MustCompile(`^[0-9a-f-]{36}-\w+$`).MatchString(id), "the id is", id)
 		must.Equal(t, d.queued.Load(), 1, "the pools were notified", "times")
 		sleep(1.5)
 		job := d.take("ep")
@@ -48,9 +46,8 @@ func TestInputIsPassedUnchanged(t *testing.T) {
 		must.Equal(t, string(job.Input), input, "the worker", job.Input)
 		must.Equal(t, string(job.Rest), `{"policy":{"ttl":20000},"s3Config":{"accessId":"i"},"webhook":"https://example.com/hook"}`, "beside it the worker", job.Rest)
 		d.report(job, engine.Done(nil))
-		if calls, err := d.engine.CallQueues(t.Context(), nil); err != nil || len(calls) != 1 || calls[0].Owner != "default" {
-			t.Errorf("the webhook calls are %+v, %v; expected a call of the key's owner", calls, err)
-		}
+		calls := must.Do(d.engine.CallQueues(t.Context(), nil))(t)
+		must.Hold(t, len(calls) == 1 && calls[0].Owner == "default", "the webhook calls are", calls, "expected a call of the key's owner")
 	})
 }
 
@@ -59,9 +56,7 @@ func TestFailed(t *testing.T) {
 		id := d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Fail(`no "such" model`, []byte(`{"partial": true}`)))
 		got := d.status(id)
-		if got.body["status"] != "FAILED" || got.body["error"] != `no "such" model` || !strings.Contains(got.raw, `"output":{"partial": true}`) {
-			t.Errorf("answered %s", got.raw)
-		}
+		must.Hold(t, got.body["status"] == "FAILED" && got.body["error"] == `no "such" model` && strings.Contains(got.raw, `"output":{"partial": true}`), "answered", got.raw)
 	})
 }
 
@@ -78,9 +73,8 @@ func TestRunSync(t *testing.T) {
 		if a.status != 200 || a.body["status"] != "COMPLETED" || a.body["delayTime"] != 3000.0 || a.body["executionTime"] != 4000.0 || since(start) != 7 {
 			t.Errorf("after %g s: %d %s", since(start), a.status, a.raw)
 		}
-		if id := a.body["id"].(string); !strings.HasPrefix(id, "sync-") {
-			t.Errorf("the id is %s", id)
-		}
+		id := a.body["id"].(string)
+		must.Hold(t, strings.HasPrefix(id, "sync-"), "the id is", id)
 	})
 }
 
@@ -94,9 +88,8 @@ func TestRunSyncWait(t *testing.T) {
 				t.Fatalf("%s: after %g s: %d %s", query, since(start), a.status, a.raw)
 			}
 			d.report(d.take("ep"), engine.Done([]byte(`{}`)))
-			if got := d.status(a.body["id"].(string)); got.body["status"] != "COMPLETED" {
-				t.Errorf("%s: the job did not continue: %s", query, got.raw)
-			}
+			got := d.status(a.body["id"].(string))
+			must.Hold(t, got.body["status"] == "COMPLETED", query, "the job did not continue", got.raw)
 		})
 	}
 }
@@ -104,9 +97,8 @@ func TestRunSyncWait(t *testing.T) {
 func TestWaitOutOfBounds(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		for _, wait := range []string{"999", "300001", "0", "-1", "abc", "1.5", "1000ms", "%22", "null"} {
-			if a := d.do("POST", "/v2/ep/runsync?wait="+wait, `{"input": {}}`); a.status != 400 || !strings.Contains(a.raw, "wait") {
-				t.Errorf("wait=%s: %d %s", wait, a.status, a.raw)
-			}
+			a := d.do("POST", "/v2/ep/runsync?wait="+wait, `{"input": {}}`)
+			must.Hold(t, a.status == 400 && strings.Contains(a.raw, "wait"), "wait", wait, a.status, a.raw)
 		}
 		must.Equal(t, d.engine.Counts("ep").InQueue, 0, "jobs were made")
 	})
@@ -127,13 +119,11 @@ func TestRetention(t *testing.T) {
 			} else {
 				sleep(seconds + 0.499)
 			}
-			if got := d.status(id); got.status != 200 {
-				t.Errorf("%s: gone too early: %s", path, got.raw)
-			}
+			got := d.status(id)
+			must.Hold(t, got.status == 200, path, "gone too early", got.raw)
 			sleep(0.001)
-			if got := d.status(id); got.status != 404 {
-				t.Errorf("%s: still there after %g s: %s", path, seconds, got.raw)
-			}
+			got = d.status(id)
+			must.Hold(t, got.status == 404, path, "still there after", seconds, "s", got.raw)
 		})
 	}
 }
@@ -144,12 +134,9 @@ func TestCancel(t *testing.T) {
 		expect := func(id, status string) {
 			t.Helper()
 			a := d.do("POST", "/v2/ep/cancel/"+id, "")
-			if a.status != 200 || len(a.body) != 2 || a.body["id"] != id || a.body["status"] != status {
-				t.Errorf("cancel answered %d %s", a.status, a.raw)
-			}
-			if got := d.status(id); got.body["status"] != status {
-				t.Errorf("and then the status is %s", got.raw)
-			}
+			must.Hold(t, a.status == 200 && len(a.body) == 2 && a.body["id"] == id && a.body["status"] == status, "cancel answered", a.status, a.raw)
+			got := d.status(id)
+			must.Hold(t, got.body["status"] == status, "and then the status is", got.raw)
 		}
 		expect(waiting, "CANCELLED")
 		expect(waiting, "CANCELLED")
@@ -172,35 +159,28 @@ func TestTimes(t *testing.T) {
 		sleep(10) // waiting isn't execution time
 		d.take("ep")
 		sleep(4.999)
-		if got := d.status(id); got.body["status"] != "IN_PROGRESS" {
-			t.Errorf("timed out too early: %s", got.raw)
-		}
+		got := d.status(id)
+		must.Hold(t, got.body["status"] == "IN_PROGRESS", "timed out too early", got.raw)
 		sleep(0.001)
-		if got := d.status(id); got.body["status"] != "TIMED_OUT" || got.body["executionTime"] != 5000.0 {
-			t.Errorf("not timed out: %s", got.raw)
-		}
+		got = d.status(id)
+		must.Hold(t, got.body["status"] == "TIMED_OUT" && got.body["executionTime"] == 5000.0, "not timed out", got.raw)
 		sleep(14.999)
-		if got := d.status(id); got.status != 200 {
-			t.Errorf("gone too early: %s", got.raw)
-		}
+		got = d.status(id)
+		must.Hold(t, got.status == 200, "gone too early", got.raw)
 		sleep(0.001)
-		if got := d.status(id); got.status != 404 {
-			t.Errorf("the ttl is over: %s", got.raw)
-		}
+		got = d.status(id)
+		must.Hold(t, got.status == 404, "the ttl is over", got.raw)
 
 		id = d.submit(`{"input": {}}`)
-		if got := d.do("GET", "/v2/ep/status/"+id+"?ttl=10000", ""); got.status != 200 {
-			t.Errorf("setting a ttl: %s", got.raw)
-		}
+		got = d.do("GET", "/v2/ep/status/"+id+"?ttl=10000", "")
+		must.Hold(t, got.status == 200, "setting a ttl", got.raw)
 		sleep(10)
-		if got := d.status(id); got.status != 404 {
-			t.Errorf("the ttl that a status set is over: %s", got.raw)
-		}
+		got = d.status(id)
+		must.Hold(t, got.status == 404, "the ttl that a status set is over", got.raw)
 		id = d.submit(`{"input": {}}`)
 		for _, ttl := range []string{"9999", "604800001", "abc", "-1", "0"} {
-			if got := d.do("GET", "/v2/ep/status/"+id+"?ttl="+ttl, ""); got.status != 400 {
-				t.Errorf("ttl=%s: %d %s", ttl, got.status, got.raw)
-			}
+			got := d.do("GET", "/v2/ep/status/"+id+"?ttl="+ttl, "")
+			must.Hold(t, got.status == 400, "ttl", ttl, got.status, got.raw)
 		}
 	})
 }
@@ -244,12 +224,8 @@ func TestSubmissions(t *testing.T) {
 				before := d.engine.Counts("ep").InQueue
 				a := d.do("POST", path, c.body)
 				created := d.engine.Counts("ep").InQueue - before
-				if a.status != c.status || (c.status == 200) != (created == 1) || !strings.Contains(a.raw, c.says) {
-					t.Errorf("%s %s: %d %s, %d jobs", path, c.body, a.status, a.raw, created)
-				}
-				if c.status != 200 && a.body["error"] == nil {
-					t.Errorf("%s %s: the error lacks the cause: %s", path, c.body, a.raw)
-				}
+				must.Hold(t, a.status == c.status && (c.status == 200) == (created == 1) && strings.Contains(a.raw, c.says), path, c.body, a.status, a.raw, created, "jobs")
+				must.Hold(t, c.status == 200 || a.body["error"] != nil, path, c.body, "the error lacks the cause", a.raw)
 			}
 		}
 	})
@@ -291,14 +267,11 @@ func TestKeys(t *testing.T) {
 		for _, op := range operations {
 			for _, value := range []string{"", "Bearer", "Bearer ", "Bearer the-keY", "Bearer the-key2", "Basic the-key", "Basic dGhlLWtleTo=", "the-ke"} {
 				a := d.do(op.method, op.path, op.body, "Authorization", value)
-				if a.status != 401 || a.body["error"] == nil || strings.Contains(a.raw, "the-ke") {
-					t.Errorf("%s %s with %q: %d %s", op.method, op.path, value, a.status, a.raw)
-				}
+				must.Hold(t, a.status == 401 && a.body["error"] != nil && !strings.Contains(a.raw, "the-ke"), op.method, op.path, value, a.status, a.raw)
 			}
 		}
-		if got := d.engine.Counts("ep"); got.InQueue != 1 {
-			t.Errorf("requests without a key had an effect: %+v", got)
-		}
+		got := d.engine.Counts("ep")
+		must.Hold(t, got.InQueue == 1, "requests without a key had an effect", got)
 		for _, value := range []string{"Bearer the-key", "bearer the-key", "BEARER  the-key", "the-key"} {
 			must.Equal(t, d.do("GET", "/v2/ep/health", "", "Authorization", value).status, 200, value)
 		}
@@ -327,9 +300,8 @@ func TestRoutes(t *testing.T) {
 				t.Errorf("%s %s: %d, Allow %q, %s", c.method, c.path, a.status, a.header.Get("Allow"), a.raw)
 			}
 		}
-		if got := d.status(id); got.body["status"] != "IN_QUEUE" {
-			t.Errorf("the job is now %s", got.raw)
-		}
+		got := d.status(id)
+		must.Hold(t, got.body["status"] == "IN_QUEUE", "the job is now", got.raw)
 	})
 }
 
@@ -341,9 +313,8 @@ func TestHealth(t *testing.T) {
 		d.report(d.take("ep"), engine.Done(nil))
 		d.take("ep")
 		const want = `{"jobs":{"completed":1,"failed":0,"inProgress":1,"inQueue":1,"retried":0},"workers":{"idle":1,"initializing":0,"ready":1,"running":0,"throttled":0,"unhealthy":0}}`
-		if a := d.do("GET", "/v2/ep/health", ""); a.status != 200 || a.raw != want {
-			t.Errorf("answered %d %s", a.status, a.raw)
-		}
+		a := d.do("GET", "/v2/ep/health", "")
+		must.Hold(t, a.status == 200 && a.raw == want, "answered", a.status, a.raw)
 	})
 }
 
@@ -352,9 +323,8 @@ func TestSubmitWhileEndpointIsDeleted(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		for _, path := range []string{"run", "runsync", "openai/v1/chat/completions"} {
 			d.looks = 1 // by the router
-			if a := d.do("POST", "/v2/going/"+path, `{"input": {}}`); a.status != 404 {
-				t.Errorf("%s: %d %s", path, a.status, a.raw)
-			}
+			a := d.do("POST", "/v2/going/"+path, `{"input": {}}`)
+			must.Hold(t, a.status == 404, path, a.status, a.raw)
 			must.Equal(t, d.engine.Counts("going").InQueue, 0, path, "left", "jobs")
 		}
 	})

@@ -73,16 +73,13 @@ func TestRateLimits(t *testing.T) {
 			if a := d.do(op.method, path, strings.Replace(op.body, "1", "{}", 1)); a.status != 429 || d.engine.Counts("ep") != before {
 				t.Errorf("%s: %d, and there were %+v and are %+v", path, a.status, before, d.engine.Counts("ep"))
 			}
-			if a := d.do(op.method, path, op.body, "Authorization", "Bearer "+other); a.status == 429 {
-				t.Errorf("%s: another user suffers: %s", path, a.raw)
-			}
-			if a := d.do(op.method, "/v2/short/"+op.path, op.body); a.status == 429 {
-				t.Errorf("%s: another endpoint suffers: %s", path, a.raw)
-			}
+			a := d.do(op.method, path, op.body, "Authorization", "Bearer "+other)
+			must.Hold(t, a.status != 429, path, "another user suffers", a.raw)
+			a = d.do(op.method, "/v2/short/"+op.path, op.body)
+			must.Hold(t, a.status != 429, path, "another endpoint suffers", a.raw)
 			next := limited[(i+1)%len(limited)]
-			if a := d.do(next.method, "/v2/ep/"+next.path, next.body); a.status == 429 {
-				t.Errorf("%s: %s suffers: %s", path, next.path, a.raw)
-			}
+			a = d.do(next.method, "/v2/ep/"+next.path, next.body)
+			must.Hold(t, a.status != 429, path, next.path, "suffers", a.raw)
 			must.Equal(t, d.do("GET", "/v2/ep/health", "").status, 200, path, "health answers")
 			sleep(0.5)
 			if _, after := d.countAccepted(op.method, path, op.body); after != "10" {
@@ -93,9 +90,8 @@ func TestRateLimits(t *testing.T) {
 				t.Errorf("%s: after 9.999 s %d were accepted, then Retry-After was %q", path, n, after)
 			}
 			sleep(0.001)
-			if a := d.do(op.method, path, op.body); a.status == 429 {
-				t.Errorf("%s: after 10 s: %s", path, a.raw)
-			}
+			a = d.do(op.method, path, op.body)
+			must.Hold(t, a.status != 429, path, "after 10 s", a.raw)
 		}, configure)
 	}
 }
@@ -121,9 +117,7 @@ func (d *deployment) holdRequests(ctx context.Context, n int, path string, body 
 			req.Header.Set("Authorization", "Bearer "+key)
 			resp, err := d.client.Do(req)
 			if err != nil {
-				if ctx.Err() == nil {
-					d.t.Error(err)
-				}
+				must.Hold(d.t, ctx.Err() != nil, err)
 				return
 			}
 			if resp.Body.Close(); resp.StatusCode != 200 {
@@ -158,9 +152,8 @@ func TestOpenRunSyncs(t *testing.T) {
 		leave() // a disconnecting client frees its place
 		last.Wait()
 		synctest.Wait()
-		if a := d.do("POST", quick, body); a.status != 200 {
-			t.Errorf("after one has gone: %d %s", a.status, a.raw)
-		}
+		a := d.do("POST", quick, body)
+		must.Hold(t, a.status == 200, "after one has gone", a.status, a.raw)
 		answered.Wait()
 		again := d.holdRequests(t.Context(), 400, path, reader)
 		if n, _ := d.countAccepted("POST", path, body); n != 0 {
@@ -193,9 +186,8 @@ func TestOpenRuns(t *testing.T) {
 			sender.Close()
 			if i == 0 {
 				synctest.Wait()
-				if a := d.do("POST", "/v2/ep/run", `{"input": {}}`); a.status != 200 {
-					t.Errorf("after one has ended: %d %s", a.status, a.raw)
-				}
+				a := d.do("POST", "/v2/ep/run", `{"input": {}}`)
+				must.Hold(t, a.status == 200, "after one has ended", a.status, a.raw)
 			}
 		}
 		answered.Wait()
@@ -212,13 +204,11 @@ func TestQueueFull(t *testing.T) {
 			if n, after := d.countAccepted("POST", "/v2/ep/run", `{"input": {}}`); n != c.jobs || after == "" {
 				t.Fatalf("%d workers: %d jobs were accepted, then Retry-After was %q", c.workersMax, n, after)
 			}
-			if a := d.do("POST", "/v2/ep/runsync?wait=1000", `{"input": {}}`); a.status != 429 || !strings.Contains(a.raw, "queue") {
-				t.Errorf("%d workers: runsync answers %d %s", c.workersMax, a.status, a.raw)
-			}
+			a := d.do("POST", "/v2/ep/runsync?wait=1000", `{"input": {}}`)
+			must.Hold(t, a.status == 429 && strings.Contains(a.raw, "queue"), c.workersMax, "workers: runsync answers", a.status, a.raw)
 			must.Equal(t, d.engine.Counts("ep").InQueue, c.jobs, c.workersMax, "workers", "jobs were made")
-			if a := d.do("POST", "/v2/short/run", `{"input": {}}`); a.status != 200 {
-				t.Errorf("%d workers: another endpoint suffers: %s", c.workersMax, a.raw)
-			}
+			a = d.do("POST", "/v2/short/run", `{"input": {}}`)
+			must.Hold(t, a.status == 200, c.workersMax, "workers: another endpoint suffers", a.raw)
 			d.take("ep")
 			if n, _ := d.countAccepted("POST", "/v2/ep/run", `{"input": {}}`); n != 1 {
 				t.Errorf("%d workers: in the place of one that runs came %d", c.workersMax, n)
@@ -260,15 +250,12 @@ func TestKeysOfEndpoints(t *testing.T) {
 					t.Errorf("%s %s at %s: %d %s", op.method, op.path, endpoint, a.status, a.raw)
 				}
 			}
-			if a := d.do(op.method, "/v2/short/"+op.path, op.body, "Authorization", "Bearer "+short); a.status == 403 || a.status == 401 {
-				t.Errorf("%s %s at its own endpoint: %d %s", op.method, op.path, a.status, a.raw)
-			}
+			a := d.do(op.method, "/v2/short/"+op.path, op.body, "Authorization", "Bearer "+short)
+			must.Hold(t, a.status != 403 && a.status != 401, op.method, op.path, "at its own endpoint", a.status, a.raw)
 		}
-		if got := d.engine.Counts("ep"); got.InQueue != 1 {
-			t.Errorf("requests with a key for another endpoint had an effect: %+v", got)
-		}
-		if a := d.do("GET", "/v2/ep/status/"+id, "", "Authorization", "Bearer "+other); a.status != 200 {
-			t.Errorf("a key for all endpoints: %d %s", a.status, a.raw)
-		}
+		got := d.engine.Counts("ep")
+		must.Hold(t, got.InQueue == 1, "requests with a key for another endpoint had an effect", got)
+		a := d.do("GET", "/v2/ep/status/"+id, "", "Authorization", "Bearer "+other)
+		must.Hold(t, a.status == 200, "a key for all endpoints", a.status, a.raw)
 	}, configure)
 }

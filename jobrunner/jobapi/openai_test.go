@@ -49,9 +49,7 @@ func TestOpenAI(t *testing.T) {
 				}
 			})
 			status, header, text := d.text("POST", chatRoute, " {\"model\": \"m\", \"stream\": false}\n")
-			if status != c.status || text != c.want || header.Get("Content-Type") != "application/json" {
-				t.Errorf("%s: answered %d %v %s", name, status, header, text)
-			}
+			must.Hold(t, status == c.status && text == c.want && header.Get("Content-Type") == "application/json", name, "answered", status, header, text)
 		})
 	}
 }
@@ -68,20 +66,16 @@ func TestOpenAIModels(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if a := d.do("GET", chatRoute, ""); a.status != 405 || a.header.Get("Allow") != "POST" {
-			t.Errorf("GET of another route answered %d %s", a.status, a.raw)
-		}
+		a := d.do("GET", chatRoute, "")
+		must.Hold(t, a.status == 405 && a.header.Get("Allow") == "POST", "GET of another route answered", a.status, a.raw)
 		for _, body := range []string{"", "x", "[]", `"x"`, `{"a":`, "null"} {
-			if a := d.do("POST", chatRoute, body); a.status != 400 || a.body["error"] == nil {
-				t.Errorf("%q answered %d %s", body, a.status, a.raw)
-			}
+			a := d.do("POST", chatRoute, body)
+			must.Hold(t, a.status == 400 && a.body["error"] != nil, body, "answered", a.status, a.raw)
 		}
-		if a := d.do("POST", "/v2/nowhere/openai/v1/models", "{}"); a.status != 404 {
-			t.Errorf("at no endpoint: %d %s", a.status, a.raw)
-		}
-		if got := d.engine.Counts("ep"); got.Completed != 2 || got.InQueue+got.InProgress != 0 {
-			t.Errorf("counts are %+v", got)
-		}
+		a = d.do("POST", "/v2/nowhere/openai/v1/models", "{}")
+		must.Hold(t, a.status == 404, "at no endpoint", a.status, a.raw)
+		got := d.engine.Counts("ep")
+		must.Hold(t, got.Completed == 2 && got.InQueue+got.InProgress == 0, "counts are", got)
 	})
 }
 
@@ -151,12 +145,9 @@ func TestOpenAIFailureAfterChunk(t *testing.T) {
 				resp := d.openStream(t.Context(), "{}")
 				defer resp.Body.Close()
 				text, err := io.ReadAll(resp.Body)
-				if want == "" && err == nil || want != "" && (err != nil || string(text) != strings.Replace(want, "no luck", name, 1)) {
-					t.Errorf("%s, %s: %q, %v", chunk, name, text, err)
-				}
-				if got := d.engine.Counts("ep"); got.InQueue+got.InProgress != 0 {
-					t.Errorf("%s: the job still runs: %+v", name, got)
-				}
+				must.Hold(t, (want != "" || err != nil) && (want == "" || err == nil && string(text) == strings.Replace(want, "no luck", name, 1)), chunk, name, string(text), err)
+				got := d.engine.Counts("ep")
+				must.Hold(t, got.InQueue+got.InProgress == 0, name, "the job still runs", got)
 			})
 		}
 	}
@@ -198,9 +189,8 @@ func TestOpenAICancels(t *testing.T) {
 		if a.status != 504 || a.body["error"] == nil || since(start) != 300 {
 			t.Errorf("after %g s: %d %s", since(start), a.status, a.raw)
 		}
-		if got := d.engine.Counts("ep"); got.InQueue != 0 {
-			t.Errorf("the job still waits: %+v", got)
-		}
+		got := d.engine.Counts("ep")
+		must.Hold(t, got.InQueue == 0, "the job still waits", got)
 
 		d.takeNextJob(func(engine.Taken) {})
 		start = now()

@@ -17,9 +17,8 @@ func TestRetry(t *testing.T) {
 			if before.body["status"] != status {
 				t.Fatalf("the job is %s", before.raw)
 			}
-			if a := d.do("POST", "/v2/ep/retry/"+id, ""); a.status != 400 || !strings.Contains(a.raw, status) {
-				t.Errorf("retry of a job that is %s answered %d %s", status, a.status, a.raw)
-			}
+			a := d.do("POST", "/v2/ep/retry/"+id, "")
+			must.Hold(t, a.status == 400 && strings.Contains(a.raw, status), "retry of a job that is", status, "answered", a.status, a.raw)
 			must.Equal(t, d.status(id).raw, before.raw, "a rejected retry changed the job to", "from")
 		}
 		id := d.submit(`{"input": {"n": 1}}`)
@@ -38,9 +37,8 @@ func TestRetry(t *testing.T) {
 		job = d.take("ep")
 		must.Equal(t, string(job.Input), `{"n": 1}`, "the input is now", job.Input)
 		d.report(job, engine.Done([]byte(`"new"`)))
-		if got := d.status(id); got.body["status"] != "COMPLETED" || got.body["delayTime"] != 2000.0 || got.body["output"] != "new" || got.body["error"] != nil {
-			t.Errorf("done again: %s", got.raw)
-		}
+		got := d.status(id)
+		must.Hold(t, got.body["status"] == "COMPLETED" && got.body["delayTime"] == 2000.0 && got.body["output"] == "new" && got.body["error"] == nil, "done again", got.raw)
 		refused(id, "COMPLETED")
 
 		id = d.submit(`{"input": {}}`)
@@ -64,9 +62,8 @@ func TestRetry(t *testing.T) {
 		}
 		sleep(1800)
 		for _, id := range []string{id, "unknown"} {
-			if a := d.do("POST", "/v2/ep/retry/"+id, ""); a.status != 404 {
-				t.Errorf("retry of an unknown job answered %d %s", a.status, a.raw)
-			}
+			a := d.do("POST", "/v2/ep/retry/"+id, "")
+			must.Hold(t, a.status == 404, "retry of an unknown job answered", a.status, a.raw)
 		}
 	})
 }
@@ -75,9 +72,8 @@ func TestPurgeQueue(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		purge := func(want string) {
 			t.Helper()
-			if a := d.do("POST", "/v2/ep/purge-queue", ""); a.status != 200 || a.raw != want {
-				t.Errorf("purge answered %d %s, want %s", a.status, a.raw, want)
-			}
+			a := d.do("POST", "/v2/ep/purge-queue", "")
+			must.Hold(t, a.status == 200 && a.raw == want, "purge answered", a.status, a.raw, want)
 			sleep(10)
 		}
 		purge(`{"removed":0,"status":"completed"}`)
@@ -89,24 +85,20 @@ func TestPurgeQueue(t *testing.T) {
 		for range 3 {
 			waiting = append(waiting, d.submit(`{"input": {}}`))
 		}
-		if a := d.do("GET", "/v2/ep/purge-queue", ""); a.status != 405 {
-			t.Errorf("GET answered %d %s", a.status, a.raw)
-		}
+		a := d.do("GET", "/v2/ep/purge-queue", "")
+		must.Hold(t, a.status == 405, "GET answered", a.status, a.raw)
 		purge(`{"removed":3,"status":"completed"}`)
 		for _, id := range waiting {
-			if got := d.status(id); got.status != 404 {
-				t.Errorf("a purged job is %d %s", got.status, got.raw)
-			}
+			got := d.status(id)
+			must.Hold(t, got.status == 404, "a purged job is", got.status, got.raw)
 		}
 		d.report(job, engine.Done([]byte(`2`)))
 		for id, output := range map[string]float64{over: 1, running: 2} {
-			if got := d.status(id); got.body["output"] != output {
-				t.Errorf("a job that did not wait is %s", got.raw)
-			}
+			got := d.status(id)
+			must.Hold(t, got.body["output"] == output, "a job that did not wait is", got.raw)
 		}
-		if got := d.engine.Counts("ep"); got.InQueue != 0 || got.Completed != 2 {
-			t.Errorf("counts are %+v", got)
-		}
+		got := d.engine.Counts("ep")
+		must.Hold(t, got.InQueue == 0 && got.Completed == 2, "counts are", got)
 	})
 }
 

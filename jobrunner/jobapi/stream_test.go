@@ -73,9 +73,8 @@ func TestStreamHolds(t *testing.T) {
 			}
 			start := now()
 			for _, wait := range []string{"999", "300001", "abc", "null"} {
-				if a := d.do("GET", "/v2/ep/stream/"+running+"?wait="+wait, ""); a.status != 400 {
-					t.Errorf("wait=%s: %d %s", wait, a.status, a.raw)
-				}
+				a := d.do("GET", "/v2/ep/stream/"+running+"?wait="+wait, "")
+				must.Hold(t, a.status == 400, "wait", wait, a.status, a.raw)
 			}
 			if a := d.do("GET", "/v2/ep/stream/unknown"+query, ""); a.status != 404 || since(start) > 0 {
 				t.Errorf("an unknown job: after %g s: %d %s", since(start), a.status, a.raw)
@@ -117,9 +116,7 @@ func TestStreamSplits(t *testing.T) {
 			}
 			joined += c.Output
 		}
-		if len(chunks) != 3 || joined != want {
-			t.Errorf("%d chunks with %d of %d bytes", len(chunks), len(joined), len(want))
-		}
+		must.Hold(t, len(chunks) == 3 && joined == want, len(chunks), "chunks with", len(joined), len(want), "bytes")
 	})
 }
 
@@ -188,9 +185,8 @@ func TestStatusSync(t *testing.T) {
 		for path, status := range map[string]int{
 			"/live/v2/ep/status-sync/" + id + "?wait=999": 400, "/live/v2/ep/status-sync/unknown": 404, "/v2/ep/status-sync/" + id: 404,
 		} {
-			if a := d.do("GET", path, ""); a.status != status {
-				t.Errorf("%s: %d %s", path, a.status, a.raw)
-			}
+			a := d.do("GET", path, "")
+			must.Hold(t, a.status == status, path, a.status, a.raw)
 		}
 	})
 }
@@ -217,13 +213,11 @@ func TestLiveRoutes(t *testing.T) {
 			}
 		}
 		for _, path := range []string{"/live/ep/health", "/live/v1/ep/health", "/live/live/v2/ep/health", "/live"} {
-			if a := d.do("GET", path, ""); a.status != 404 {
-				t.Errorf("%s: %d %s", path, a.status, a.raw)
-			}
+			a := d.do("GET", path, "")
+			must.Hold(t, a.status == 404, path, a.status, a.raw)
 		}
-		if a := d.do("POST", "/v2/ep/stream/"+id, ""); a.status != 405 || a.header.Get("Allow") != "GET" {
-			t.Errorf("POST to /stream in the described dialect: %d %s", a.status, a.raw)
-		}
+		a := d.do("POST", "/v2/ep/stream/"+id, "")
+		must.Hold(t, a.status == 405 && a.header.Get("Allow") == "GET", "POST to /stream in the described dialect", a.status, a.raw)
 		for _, path := range []string{"/live/v2/ep/status/" + id, "/v2/ep/retry/" + id, "/v2/ep/stream/" + id, "/v2/ep/purge-queue", "/v2/ep/requests", "/v2/ep/openai/v1/models"} {
 			must.Equal(t, d.do("GET", path, "", "Authorization", "").status, 401, path, "without a key")
 		}

@@ -43,18 +43,14 @@ func TestHandle(t *testing.T) {
 		"name": "e", "image": "team/worker:1", "env": map[string]string{"GREETING": "hi"}, "workers": map[string]any{"max": 1},
 		"cpu": []any{map[string]any{"id": "cpu3c", "vcpuCount": 2}},
 	})
-	if r := j.Run(id, map[string]string{"say": "hello"}); r.Status != "COMPLETED" || string(r.Output) != `["hello","hi",1,"`+id+`",0]` {
-		t.Errorf("%+v", r)
-	}
-	if r := j.Run(id, map[string]string{"fail": "out of ideas"}); r.Status != "FAILED" || r.Error != "out of ideas" {
-		t.Errorf("%+v", r)
-	}
-	if r := j.Run(j.Endpoint("team/other/worker:2"), nil); string(r.Output) != `"another"` {
-		t.Errorf("%+v", r)
-	}
-	if r := j.Run(j.Endpoint("builtin/echo"), map[string]int{"a": 7}); string(r.Output) != `{"a":7}` {
-		t.Errorf("%+v", r)
-	}
+	r := j.Run(id, map[string]string{"say": "hello"})
+	must.Hold(t, r.Status == "COMPLETED" && string(r.Output) == `["hello","hi",1,"`+id+`",0]`, r)
+	r = j.Run(id, map[string]string{"fail": "out of ideas"})
+	must.Hold(t, r.Status == "FAILED" && r.Error == "out of ideas", r)
+	r = j.Run(j.Endpoint("team/other/worker:2"), nil)
+	must.Hold(t, string(r.Output) == `"another"`, r)
+	r = j.Run(j.Endpoint("builtin/echo"), map[string]int{"a": 7})
+	must.Hold(t, string(r.Output) == `{"a":7}`, r)
 }
 
 // The clock is advanced by hand: a job times out although no time passes, and its handler's context
@@ -71,12 +67,10 @@ func TestAdvance(t *testing.T) {
 	id := j.Endpoint("sleeper")
 	job, before := j.Submit(id, nil), j.Now()
 	j.WaitRunning(id, job)
-	if now := j.Advance(timeOut); now.Sub(before) < timeOut {
-		t.Errorf("from %s to %s", before, now)
-	}
-	if r := j.Wait(id, job); r.Status != "TIMED_OUT" {
-		t.Errorf("%+v", r)
-	}
+	now := j.Advance(timeOut)
+	must.Hold(t, now.Sub(before) >= timeOut, "from", before, "to", now)
+	r := j.Wait(id, job)
+	must.Hold(t, r.Status == "TIMED_OUT", r)
 	must.FailWith(t, <-ended, context.Canceled, "expected the handler's context to end")
 }
 
@@ -92,9 +86,8 @@ func TestPrograms(t *testing.T) {
 	write(t, config, "engine: none\nrules:\n  - image: team/lower\n    command: {run: [tr, A-Z, a-z]}\n")
 	j := jobrunnertest.Start(t, jobrunnertest.ConfigFile(config), jobrunnertest.HandleFile("team/upper", script))
 	for image, want := range map[string]string{"team/upper:1": `{"A":"B"}`, "team/lower:1": `{"a":"b"}`} {
-		if r := j.Run(j.Endpoint(image), map[string]string{"a": "B"}); r.Status != "COMPLETED" || string(r.Output) != want {
-			t.Errorf("%s: %+v", image, r)
-		}
+		r := j.Run(j.Endpoint(image), map[string]string{"a": "B"})
+		must.Hold(t, r.Status == "COMPLETED" && string(r.Output) == want, image, r)
 	}
 }
 
@@ -115,9 +108,8 @@ func TestSimulateGPUs(t *testing.T) {
 	id := j.Create("serverless", map[string]any{
 		"name": "e", "image": "gpu", "networkVolumes": []string{volume}, "gpu": map[string]any{"pools": []string{"ADA_24"}, "count": 2}, "workers": map[string]any{"max": 1},
 	})
-	if r := j.Run(id, nil); string(r.Output) != "[2,true]" {
-		t.Errorf("%+v", r)
-	}
+	r := j.Run(id, nil)
+	must.Hold(t, string(r.Output) == "[2,true]", r)
 }
 
 // The environment only leads to this deployment, whatever variables the test has.
@@ -128,13 +120,10 @@ func TestEnviron(t *testing.T) {
 	want := []string{"GPUCLOUD_BASE_URL=" + j.URL, "GPUCLOUD_API_KEY=k", "GPUCLOUD_QUEUE_URL=", "RUNPOD_ENDPOINT_BASE_URL=" + j.URL + "/live/v2"}
 	all := j.Environ()
 	for _, v := range want {
-		if !slices.Contains(all, v) {
-			t.Errorf("no %s", v)
-		}
+		must.Hold(t, slices.Contains(all, v), "no", v)
 	}
-	if text := strings.Join(all, "\n"); strings.Contains(text, "production") || !strings.Contains(text, "PATH=") {
-		t.Errorf("invalid environment:\n%s", text)
-	}
+	text := strings.Join(all, "\n")
+	must.Hold(t, !strings.Contains(text, "production") && strings.Contains(text, "PATH="), "invalid environment", text)
 	j.Setenv()
 	for _, v := range want {
 		if name, value, _ := strings.Cut(v, "="); os.Getenv(name) != value {
@@ -150,9 +139,8 @@ func TestData(t *testing.T) {
 	t.Run("first", func(t *testing.T) {
 		id = jobrunnertest.Start(t, jobrunnertest.Data(dir)).Endpoint("builtin/echo")
 	})
-	if r := jobrunnertest.Start(t, jobrunnertest.Data(dir)).Run(id, nil); r.Status != "COMPLETED" {
-		t.Errorf("%+v", r)
-	}
+	r := jobrunnertest.Start(t, jobrunnertest.Data(dir)).Run(id, nil)
+	must.Hold(t, r.Status == "COMPLETED", r)
 }
 
 func TestMiddleware(t *testing.T) {

@@ -166,9 +166,8 @@ func TestSweep(t *testing.T) {
 				t.Fatalf("%d buckets", len(l.buckets))
 			}
 		}
-		if b := l.buckets[inFlight]; b == nil || b.inFlight != 1 {
-			t.Errorf("the bucket of the request in flight is %+v", b)
-		}
+		b := l.buckets[inFlight]
+		must.Hold(t, b != nil && b.inFlight == 1, "the bucket of the request in flight is", b)
 		done()
 		time.Sleep(Window)
 		exhaust(l, Key{"user", "last", Requests}, 0)

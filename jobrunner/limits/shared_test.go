@@ -201,9 +201,8 @@ func TestSharedConcurrencyAtOnce(t *testing.T) {
 			must.Equal(t, int(admitted.Load()), want, "operation", operation, "at a time")
 			for _, p := range all {
 				p.clock.Advance(limits.Window + time.Second)
-				if err := p.Sweep(t.Context(), true); err != nil {
-					t.Error(err)
-				}
+				err := p.Sweep(t.Context(), true)
+				must.Hold(t, err == nil, err)
 			}
 		}
 	}
@@ -240,9 +239,8 @@ func TestSharedLimitRequestsUnusedReservations(t *testing.T) {
 			})
 		}
 		clients.Wait()
-		if got := len(ends); silent && (got >= want || got < want-want/16) || !silent && got != want {
-			t.Errorf("%d at a time, want %d; silent: %v", got, want, silent)
-		}
+		got := len(ends)
+		must.Hold(t, (!silent || got < want && got >= want-want/16) && (silent || got == want), got, "at a time, want", want, "silent", silent)
 		for _, end := range ends {
 			end()
 		}
@@ -303,9 +301,7 @@ func TestSharedReserves(t *testing.T) {
 		done()
 	}
 	p.clock.Advance(time.Second)
-	if _, err := p.Admit(t.Context(), k, noneRuns); err == nil {
-		t.Error("unused reservations do not expire")
-	}
+	must.Hold(t, must.Err(p.Admit(t.Context(), k, noneRuns)) != nil, "unused reservations do not expire")
 }
 
 // Another process can use returned reservations.

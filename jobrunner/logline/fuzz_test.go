@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // For any line of a worker, the parsed line is valid text of a known level, and not much longer than
@@ -18,13 +19,9 @@ func FuzzParse(f *testing.F) {
 		default:
 			t.Errorf("%q has level %q", raw, l.Level)
 		}
-		if l.Printed() && (l.Text != raw || l.Job != "") {
-			t.Errorf("%q, which no logger wrote, is shown as %+v", raw, l)
-		}
+		must.Hold(t, !l.Printed() || l.Text == raw && l.Job == "", raw, "which no logger wrote, is shown as", l)
 		for name, text := range map[string]string{"text": l.Text, "failure": Failure(raw), "headline": Headline(raw)} {
-			if utf8.ValidString(raw) && !utf8.ValidString(text) {
-				t.Errorf("%s of %q is not UTF-8: %q", name, raw, text)
-			}
+			must.Hold(t, !utf8.ValidString(raw) || utf8.ValidString(text), name, raw, "is not UTF-8", text)
 			if len(text) > 3*len(raw)+64 { // an invalid byte becomes a character of three
 				t.Errorf("%s of %d bytes has %d", name, len(raw), len(text))
 			}
@@ -44,12 +41,8 @@ func FuzzEnd(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, log string, most int) {
 		most = min(max(most, 8), 1<<16)
 		for name, got := range map[string]string{"the end": End(strings.Split(log, "\n"), 20, most), "the tail": Tail(log, most), "the short form": Shorten(log, most)} {
-			if len(got) > most {
-				t.Errorf("%s of %q has %d bytes, expected at most %d", name, log, len(got), most)
-			}
-			if utf8.ValidString(log) && !utf8.ValidString(got) {
-				t.Errorf("%s of %q, cut to %d, is not UTF-8: %q", name, log, most, got)
-			}
+			must.Hold(t, len(got) <= most, name, log, "has", len(got), "bytes, expected at most", most)
+			must.Hold(t, !utf8.ValidString(log) || utf8.ValidString(got), name, log, "cut to", most, "is not UTF-8", got)
 		}
 	},
 		fuzz.Seed{"{\"message\": \"heartbeat\", \"level\": \"DEBUG\"}\nloads\nUncaught exception", 20},

@@ -83,9 +83,8 @@ func TestShorten(t *testing.T) {
 			}
 		}
 	}
-	if got := Shorten(strings.Repeat("x", 3000)+"\nKeyError", 100); !strings.HasPrefix(got, "xxx") || !strings.HasSuffix(got, "…\nKeyError") {
-		t.Errorf("%q", got)
-	}
+	got := Shorten(strings.Repeat("x", 3000)+"\nKeyError", 100)
+	must.Hold(t, strings.HasPrefix(got, "xxx") && strings.HasSuffix(got, "…\nKeyError"), got)
 	must.Equal(t, Shorten("short", 100), "short")
 }
 

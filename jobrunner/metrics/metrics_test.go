@@ -128,9 +128,7 @@ func TestScrape(t *testing.T) {
 		must.Contain(t, text, want)
 	}
 	for _, unwanted := range []string{"made", "MADE", `gpu_utilization_ratio{gpu="GPU-2"}`} {
-		if strings.Contains(text, unwanted) {
-			t.Errorf("unexpected %s", unwanted)
-		}
+		must.Hold(t, !strings.Contains(text, unwanted), "unexpected", unwanted)
 	}
 	if t.Failed() {
 		t.Log(text)
@@ -161,9 +159,8 @@ func TestDeletedEndpointDropsSeries(t *testing.T) {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
 	m.Job(engine.Event{Endpoint: "ep99", To: engine.Completed, Execution: time.Second}) // its last job ends late
-	if text := scrape(t, m); strings.Contains(text, `"ep99"`) {
-		t.Error("a late job recreates the series of a deleted endpoint")
-	}
+	text := scrape(t, m)
+	must.Hold(t, !strings.Contains(text, `"ep99"`), "a late job recreates the series of a deleted endpoint")
 }
 
 // A metric that can't be read is omitted and logged; the others are served.
@@ -172,7 +169,5 @@ func TestUnreadable(t *testing.T) {
 	s := fullSource()
 	s.err = errors.New("planted")
 	text := scrape(t, newMetrics(s, &log))
-	if strings.Contains(text, `endpoint="ep"`) || !strings.Contains(text, "gpucloud_gpu_healthy") || !strings.Contains(log.String(), "planted") {
-		t.Errorf("%s\nlog: %s", text, &log)
-	}
+	must.Hold(t, !strings.Contains(text, `endpoint="ep"`) && strings.Contains(text, "gpucloud_gpu_healthy") && strings.Contains(log.String(), "planted"), text, "log", &log)
 }

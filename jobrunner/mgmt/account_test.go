@@ -33,9 +33,8 @@ func TestCatalogTemplates(t *testing.T) {
 		t.Fatalf("%s", official.text)
 	}
 	for _, one := range list {
-		if o := one.(map[string]any); o["public"] != true || o["registry"] != nil {
-			t.Errorf("%v", o)
-		}
+		o := one.(map[string]any)
+		must.Hold(t, o["public"] == true && o["registry"] == nil, o)
 	}
 	d.expectMembers(d.mustSend(200, "GET", "/v2/templates/official-echo", ""), map[string]string{"image": `"builtin/echo"`, "serverless": `true`})
 	d.expectMembers(d.mustSend(201, "POST", "/v2/serverless", `{"templateId":"official-echo","name":"e","gpu":{"pools":["ADA_24"]}}`), map[string]string{"image": `"builtin/echo"`})
@@ -49,9 +48,8 @@ func TestCatalogTemplates(t *testing.T) {
 
 	d.mustSend(201, "POST", "/v2/templates", `{"name":"private","image":"i"}`)
 	shared := d.create("/v2/templates", `{"name":"shared","image":"i","public":true}`)
-	if text := d.mustSend(200, "GET", "/v2/catalog/templates?source=community", "").text; !strings.Contains(text, shared) || strings.Contains(text, "private") || strings.Contains(text, "official") {
-		t.Errorf("%s", text)
-	}
+	text := d.mustSend(200, "GET", "/v2/catalog/templates?source=community", "").text
+	must.Hold(t, strings.Contains(text, shared) && !strings.Contains(text, "private") && !strings.Contains(text, "official"), text)
 	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/templates?source=verified", ""), map[string]string{"templates": `[]`})
 	d.expectRefusal(422, "source", "GET", "/v2/catalog/templates?source=all", "")
 }

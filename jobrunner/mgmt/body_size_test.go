@@ -29,13 +29,11 @@ func TestPodBodySize(t *testing.T) {
 			t.Errorf("with the key %q: %d %s", key, got.status, got.text)
 		}
 	}
-	if got := d.sendWith("POST", "/v2/pods", largest, http.Header{}); got.status != 401 {
-		t.Errorf("the largest body without a key: %d %s", got.status, got.text)
-	}
+	got := d.sendWith("POST", "/v2/pods", largest, http.Header{})
+	must.Hold(t, got.status == 401, "the largest body without a key", got.status, got.text)
 	for body, want := range map[string]string{larger: "413", largest: "401"} {
-		if got := d.sendChunked(body); !strings.Contains(got, want) {
-			t.Errorf("%d bytes in chunks without a key: %s, want %s", len(body), got, want)
-		}
+		got := d.sendChunked(body)
+		must.Hold(t, strings.Contains(got, want), len(body), "bytes in chunks without a key", got, want)
 	}
 	// Other operations have other limits.
 	d.mustSend(201, "POST", "/v1/pods", map[string]any{"imageName": "i", "env": map[string]string{"A": strings.Repeat("x", contract.MaxPodBody)}})
@@ -72,9 +70,8 @@ func TestPodBodySizeWithTemplate(t *testing.T) {
 	for _, body := range []string{other(small, 60_000), other(large, 1_000), `{"name":"p","cpu":{"id":"cpu3c","vcpuCount":2},"templateId":"` + large + `"}`} {
 		d.expectRefusal(413, `with the settings of template`, "POST", "/v2/pods", body)
 	}
-	if got := d.mustSend(200, "GET", "/v2/pods", "").get("pods").([]any); len(got) != 3 {
-		t.Errorf("%d pods, want 3", len(got))
-	}
+	got := d.mustSend(200, "GET", "/v2/pods", "").get("pods").([]any)
+	must.Hold(t, len(got) == 3, len(got), "pods")
 }
 
 // A pod's requirements on the machine show in its answer.

@@ -40,8 +40,6 @@ func TestBuildsOfCatalogFile(t *testing.T) {
 	d.expectRefusal(404, "has no build", "GET", builds+"/theirs", "")
 	for query, want := range map[string][]int{"": {100, 5}, "limit=100": {100, 5}, "limit=35": {35, 35, 35}, "limit=52": {52, 52, 1}} {
 		ids, sizes := d.walk(builds, "builds", query, nil)
-		if !slices.Equal(sizes, want) || len(ids) != 105 || ids[0] != "failed" || ids[104] != "b103" || len(slices.Compact(ids)) != 105 {
-			t.Errorf("%s: pages of %v: %v", query, sizes, ids)
-		}
+		must.Hold(t, slices.Equal(sizes, want) && len(ids) == 105 && ids[0] == "failed" && ids[104] == "b103" && len(slices.Compact(ids)) == 105, query, "pages of", sizes, ids)
 	}
 }

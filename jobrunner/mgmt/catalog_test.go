@@ -36,9 +36,8 @@ func TestCatalogLists(t *testing.T) {
 		list := d.mustSend(200, "GET", "/v2/catalog/"+c.path, "")
 		must.Equal(t, ids(list.get(c.key)), c.want, c.path)
 		for _, id := range c.want {
-			if got := d.mustSend(200, "GET", "/v2/catalog/"+c.path+"/"+url.PathEscape(id), ""); got.get("id") != id {
-				t.Errorf("%s: %s", id, got.text)
-			}
+			got := d.mustSend(200, "GET", "/v2/catalog/"+c.path+"/"+url.PathEscape(id), "")
+			must.Hold(t, got.get("id") == id, id, got.text)
 		}
 		d.expectRefusal(404, "the catalog has no", "GET", "/v2/catalog/"+c.path+"/unknown", "")
 	}
@@ -48,9 +47,7 @@ func TestCatalogLists(t *testing.T) {
 	})
 	withoutPool := d.mustSend(200, "GET", "/v2/catalog/gpus/AMD%20Instinct%20MI300X%20OAM", "")
 	d.expectMembers(withoutPool, map[string]string{"manufacturer": `"AMD"`, "pool": `null`, "price": `{"secure":0,"community":0}`})
-	if !withoutPool.has("pool") {
-		t.Error("no pool is null, not absent")
-	}
+	must.Hold(t, withoutPool.has("pool"), "no pool is null, not absent")
 	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/cpus/cpu3g", ""), map[string]string{
 		"name": `"General Purpose"`, "group": `"Gen 3"`, "vcpu": `{"min":2,"max":32}`, "ramGbPerVcpu": `4`, "price": `{"securePerVcpu":0,"serverlessPerVcpu":0}`, "availability": "",
 	})
@@ -100,9 +97,8 @@ func TestCatalogFilters(t *testing.T) {
 		"": 26, "?unknown=x": 26, "?regions=OCEANIA,ASIA": 2, "?regions=AFRICA": 0, "?networkVolumeTypes=STANDARD,HIGH_PERFORMANCE": 26,
 		"?compliance=GDPR": 0, "?globalNetwork=false": 0, "?globalNetwork=true": 26, "?regions=ASIA&networkVolumeTypes=STANDARD&globalNetwork=true": 1,
 	} {
-		if got := ids(d.mustSend(200, "GET", "/v2/catalog/datacenters"+query, "").get("dataCenters")); len(got) != want {
-			t.Errorf("%s: %q", query, got)
-		}
+		got := ids(d.mustSend(200, "GET", "/v2/catalog/datacenters"+query, "").get("dataCenters"))
+		must.Hold(t, len(got) == want, query, got)
 	}
 	for query, status := range map[string]int{
 		"gpus?include=AVAILABILITY": 400, "gpus?product=POD": 400, "gpus?count=1": 400, "gpus?cloud=SECURE": 400, "gpus?countryCodes=FR": 400,

@@ -24,9 +24,7 @@ func TestClusterV2(t *testing.T) {
 		"pods": `{"total":3,"byStatus":{"PROVISIONING":3}}`,
 	})
 	for _, absent := range []string{"template", "dataCenterId", "network", "primary"} {
-		if created.has(absent) {
-			t.Errorf("nothing is placed, and the cluster has %s: %s", absent, created.text)
-		}
+		must.Hold(t, !created.has(absent), "nothing is placed, and the cluster has", absent, created.text)
 	}
 	id, _ := created.get("id").(string)
 	path := "/v2/clusters/" + id

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
@@ -73,9 +74,7 @@ func TestWireTypesMatchContract(t *testing.T) {
 			}
 		}
 		for path := range known {
-			if !inContract[path] {
-				t.Errorf("the contract has no %s of %s", path, typ)
-			}
+			must.Hold(t, inContract[path], "the contract has no", path, typ)
 		}
 	}
 	for unused := range exceptions {

@@ -53,9 +53,7 @@ func TestDelegationsWithoutName(t *testing.T) {
 	d := deploy(t)
 	for _, name := range []string{``, `,"name":null`, `,"name":""`} {
 		answer := d.mustSend(201, "POST", delegations, `{"resource":"`+ecrImage+`"`+name+`}`)
-		if !answer.has("name") || answer.get("name") != nil {
-			t.Errorf("%s: %s", name, answer.text)
-		}
+		must.Hold(t, answer.has("name") && answer.get("name") == nil, name, answer.text)
 	}
 }
 
@@ -146,13 +144,11 @@ func TestDelegationsAndKeys(t *testing.T) {
 	}
 	path := delegations + "/" + answer.get("id").(string)
 	for _, c := range []struct{ method, path, body string }{{"GET", delegations, ""}, {"POST", delegations, `{"resource":"` + ecrImage + `"}`}, {"DELETE", path, ""}} {
-		if got := sendAs("scoped", c.method, c.path, c.body); got.status != 403 || got.header.Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%s %s: %d %s", c.method, c.path, got.status, got.text)
-		}
+		got := sendAs("scoped", c.method, c.path, c.body)
+		must.Hold(t, got.status == 403 && got.header.Get("Content-Type") == "application/problem+json", c.method, c.path, got.status, got.text)
 	}
-	if list := d.mustSend(200, "GET", delegations, ""); len(list.get("delegations").([]any)) != 1 || list.get("delegations.0.delegatorUserId") != "colleague" {
-		t.Errorf("listed %s", list.text)
-	}
+	list := d.mustSend(200, "GET", delegations, "")
+	must.Hold(t, len(list.get("delegations").([]any)) == 1 && list.get("delegations.0.delegatorUserId") == "colleague", "listed", list.text)
 	d.mustSend(204, "DELETE", path, "")
 }
 

@@ -23,22 +23,16 @@ func TestDocumentsAreServed(t *testing.T) {
 	} {
 		got := d.sendWith("GET", path, "", key.Clone())
 		tag := got.header.Get("Etag")
-		if got.status != 200 || got.header.Get("Content-Type") != c.kind || tag == "" || got.header.Get("Cache-Control") != "no-cache" {
-			t.Errorf("%s: %d %v", path, got.status, got.header)
-		}
-		if again := d.sendWith("GET", path, "", http.Header{"Authorization": key["Authorization"], "If-None-Match": {tag}}); again.status != 304 || again.text != "" {
-			t.Errorf("%s with its tag: %d %q", path, again.status, again.text)
-		}
-		if head := d.sendWith("HEAD", path, "", key.Clone()); head.status != 200 || head.header.Get("Etag") != tag || head.text != "" {
-			t.Errorf("HEAD %s: %d %v", path, head.status, head.header)
-		}
-		if other := d.sendWith("POST", path, "", key.Clone()); other.status != 405 || other.header.Get("Allow") != "GET, HEAD" {
-			t.Errorf("POST %s: %d %v", path, other.status, other.header)
-		}
+		must.Hold(t, got.status == 200 && got.header.Get("Content-Type") == c.kind && tag != "" && got.header.Get("Cache-Control") == "no-cache", path, got.status, got.header)
+		again := d.sendWith("GET", path, "", http.Header{"Authorization": key["Authorization"], "If-None-Match": {tag}})
+		must.Hold(t, again.status == 304 && again.text == "", path, "with its tag", again.status, again.text)
+		head := d.sendWith("HEAD", path, "", key.Clone())
+		must.Hold(t, head.status == 200 && head.header.Get("Etag") == tag && head.text == "", "HEAD", path, head.status, head.header)
+		other := d.sendWith("POST", path, "", key.Clone())
+		must.Hold(t, other.status == 405 && other.header.Get("Allow") == "GET, HEAD", "POST", path, other.status, other.header)
 		for _, header := range []http.Header{{}, {"Authorization": {"Bearer wrong-key-value"}}} {
-			if without := d.sendWith("GET", path, "", header); (without.status == 200) != c.public || !c.public && without.status != 401 {
-				t.Errorf("%s with %v: %d", path, header, without.status)
-			}
+			without := d.sendWith("GET", path, "", header)
+			must.Hold(t, (without.status == 200) == c.public && (c.public || without.status == 401), path, header, without.status)
 		}
 	}
 }
@@ -47,20 +41,16 @@ func TestDocumentsAreServed(t *testing.T) {
 func TestDocumentationPage(t *testing.T) {
 	d := deploy(t)
 	page := d.send("GET", "/v1/docs", "")
-	if policy := page.header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "script-src") {
-		t.Errorf("the policy is %q", policy)
-	}
+	policy := page.header.Get("Content-Security-Policy")
+	must.Hold(t, strings.Contains(policy, "default-src 'none'") && !strings.Contains(policy, "unsafe") && !strings.Contains(policy, "script-src"), "the policy is", policy)
 	for _, outside := range []string{"<script", "<link", "<img", "http://", "https://", "@import", "url("} {
-		if strings.Contains(page.text, outside) {
-			t.Errorf("the page has %s", outside)
-		}
+		must.Hold(t, !strings.Contains(page.text, outside), "the page has", outside)
 	}
 	for _, c := range paths {
 		if path, ok := strings.CutPrefix(c.path, "/v1/"); ok {
 			path = strings.ReplaceAll(path, "/x", "/{id}")
-			if want := "<code>" + c.method + " /v1/" + path + "</code>"; !strings.Contains(page.text, want) {
-				t.Errorf("the page lacks %s", want)
-			}
+			want := "<code>" + c.method + " /v1/" + path + "</code>"
+			must.Hold(t, strings.Contains(page.text, want), "the page lacks", want)
 		}
 	}
 	must.Contain(t, page.text, `<a href="openapi.json">`)

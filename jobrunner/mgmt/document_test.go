@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 )
 
@@ -62,9 +63,7 @@ func TestChecksAreDescribed(t *testing.T) {
 		instance := reflect.New(body).Interface()
 		_, checks := instance.(checker)
 		_, describes := instance.(describer)
-		if checks && !describes && inexpressible[body] == "" {
-			t.Errorf("%s checks what its schema does not say: see schema_checks.go", body)
-		}
+		must.Hold(t, !checks || describes || inexpressible[body] != "", body, "checks what its schema does not say: see schema_checks.go")
 		for _, m := range members(body, place{}) {
 			visit(body.FieldByIndex(m.index).Type)
 		}

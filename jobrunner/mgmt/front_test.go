@@ -42,9 +42,7 @@ func TestAuthentication(t *testing.T) {
 	for _, c := range append(paths, operation{"GET", "/v2/nothing"}, operation{"DELETE", "/v1/templates"}) {
 		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer wrong-key-value", "wrong-key-value", "Basic " + testKey, "Bearer " + testKey + "x"} {
 			got := d.sendWith(c.method, c.path+"?api_key="+testKey, "{not read", http.Header{"Authorization": {header}})
-			if got.status != 401 || got.header.Get("WWW-Authenticate") != "Bearer" {
-				t.Errorf("%s %s with %q: %d %s", c.method, c.path, header, got.status, got.text)
-			}
+			must.Hold(t, got.status == 401 && got.header.Get("WWW-Authenticate") == "Bearer", c.method, c.path, header, got.status, got.text)
 			if strings.HasPrefix(c.path, "/v1") {
 				if s, ok := got.get("message").(string); !ok || s == "" {
 					t.Errorf("%s: %s", c.path, got.text)
@@ -53,9 +51,7 @@ func TestAuthentication(t *testing.T) {
 				t.Errorf("%s: %s", c.path, got.text)
 			}
 			must.Equal(t, got.header.Get("RateLimit"), "", "an answer without authentication shows the rate limits")
-			if strings.Contains(got.text, "wrong-key-value") {
-				t.Errorf("the answer repeats the key: %s", got.text)
-			}
+			must.Hold(t, !strings.Contains(got.text, "wrong-key-value"), "the answer repeats the key", got.text)
 		}
 	}
 }
@@ -89,9 +85,8 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 			t.Errorf("%s %s: %d, allowed is %q", c.method, c.path, got.status, got.header.Get("Allow"))
 		}
 	}
-	if got := d.send("HEAD", "/v2/templates", ""); got.status != 200 || got.text != "" {
-		t.Errorf("HEAD: %d %q", got.status, got.text)
-	}
+	got := d.send("HEAD", "/v2/templates", "")
+	must.Hold(t, got.status == 200 && got.text == "", "HEAD", got.status, got.text)
 }
 
 // TestUnknownIDs tests that the answer is 404 in both versions, except that version 1 answers 400 to
@@ -124,9 +119,7 @@ func TestAnswerHeaders(t *testing.T) {
 	for _, c := range append(paths, operation{"GET", "/v2/nothing"}) {
 		got := d.sendWith(c.method, c.path, "{}", http.Header{"Authorization": {testKey}, "X-Request-Id": {"the client's"}})
 		id := got.header.Get("X-Request-Id")
-		if id == "" || id == "the client's" || seen[id] {
-			t.Errorf("%s %s: request id %q", c.method, c.path, id)
-		}
+		must.Hold(t, id != "" && id != "the client's" && !seen[id], c.method, c.path, "request id", id)
 		seen[id] = true
 		v2 := strings.HasPrefix(c.path, "/v2")
 		if hasPolicy := got.header.Get("RateLimit-Policy") == `"minute";q=60;w=60, "hour";q=3000;w=3600, "day";q=50000;w=86400`; hasPolicy != v2 {
@@ -138,9 +131,7 @@ func TestAnswerHeaders(t *testing.T) {
 		want := "application/json"
 		if v2 && got.status >= 400 {
 			want = "application/problem+json"
-			if got.get("status") != float64(got.status) || got.get("title") != http.StatusText(got.status) || got.get("detail") == "" {
-				t.Errorf("%s %s: %s", c.method, c.path, got.text)
-			}
+			must.Hold(t, got.get("status") == float64(got.status) && got.get("title") == http.StatusText(got.status) && got.get("detail") != "", c.method, c.path, got.text)
 		}
 		must.Equal(t, got.header.Get("Content-Type"), want, c.method, c.path)
 	}
@@ -236,9 +227,8 @@ func TestForbiddenRequestsAreCounted(t *testing.T) {
 		}
 	}
 	must.Equal(t, sendRestricted("/v2/templates").status, 429, "one too many")
-	if got := sendRestricted("/v1/templates"); got.status != 403 || got.header.Get("RateLimit") != "" {
-		t.Errorf("version 1: %d %v", got.status, got.header)
-	}
+	got := sendRestricted("/v1/templates")
+	must.Hold(t, got.status == 403 && got.header.Get("RateLimit") == "", "version 1", got.status, got.header)
 	d.mustSend(200, "GET", "/v2/templates", "") // another owner has quotas of their own
 }
 
@@ -252,13 +242,10 @@ func TestServedPathsAreReserved(t *testing.T) {
 		}
 	}
 	for segment := range served {
-		if !slices.Contains(store.Reserved, segment) {
-			t.Errorf("%s is served, and could be the id of an endpoint", segment)
-		}
+		must.Hold(t, slices.Contains(store.Reserved, segment), segment, "is served, and could be the id of an endpoint")
 	}
 	for _, segment := range store.Reserved {
-		if got := d.send("GET", "/v2/"+url.PathEscape(segment), ""); !served[segment] && got.status != 404 && got.status != 501 {
-			t.Errorf("%s: %d", segment, got.status)
-		}
+		got := d.send("GET", "/v2/"+url.PathEscape(segment), "")
+		must.Hold(t, served[segment] || got.status == 404 || got.status == 501, segment, got.status)
 	}
 }

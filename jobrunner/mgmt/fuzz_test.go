@@ -138,9 +138,7 @@ func FuzzBodies(f *testing.F) {
 			object, _ := answer.(map[string]any)
 			id, _ := object["id"].(string)
 			_, read, readText := d.send(t, "GET", op.objectPath+url.PathEscape(id), "")
-			if id == "" || !reflect.DeepEqual(read, answer) {
-				t.Errorf("%s %s %q is answered\n%s\nand read as\n%s", op.method, path, body, text, readText)
-			}
+			must.Hold(t, id != "" && reflect.DeepEqual(read, answer), op.method, path, body, "is answered", text, "and read as", readText)
 			must.Equal(t, firstDifference(body, object), "", op.method, path, body, "is answered with")
 			if op.method == "POST" && !strings.HasSuffix(op.path, "/update") {
 				created = []string{op.objectPath + id}
@@ -210,12 +208,9 @@ func FuzzPaths(f *testing.F) {
 		before := d.state(t)
 		path := strings.ReplaceAll(target, "$T", template)
 		status, _, _ := d.send(t, method, path, "")
-		if after := d.state(t); (method != "DELETE" || status != http.StatusNoContent) && after != before {
-			t.Errorf("%s %q, answered %d, changed\n%s\nto\n%s", method, path, status, before, after)
-		}
-		if method != "GET" && method != "HEAD" && method != "DELETE" && status < 300 {
-			t.Errorf("%s %q without a body is answered %d", method, path, status)
-		}
+		after := d.state(t)
+		must.Hold(t, method == "DELETE" && status == http.StatusNoContent || after == before, method, path, "answered", status, "changed", before, "to", after)
+		must.Hold(t, method == "GET" || method == "HEAD" || method == "DELETE" || status >= 300, method, path, "without a body is answered", status)
 		d.send(t, "DELETE", "/v2/templates/"+template, "")
 	},
 		fuzz.Seed{"GET", "/v2/templates/$T"}, fuzz.Seed{"DELETE", "/v2/templates/$T"}, fuzz.Seed{"HEAD", "/v1/templates/$T?x=1"}, fuzz.Seed{"POST", "/v1/templates/$T/update"},

@@ -41,9 +41,8 @@ func deploy(t *testing.T, configure ...func(*mgmt.Config)) *deployment {
 	t.Helper()
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
+		err := db.Close()
+		must.Hold(t, err == nil, err)
 	})
 	c := new(clock.Clock)
 	s := must.Do(store.Open(t.Context(), db, c))(t)
@@ -118,9 +117,7 @@ func (d *deployment) create(path string, body any) string {
 func (d *deployment) expectRefusal(status int, text, method, path string, body any) {
 	d.Helper()
 	got := d.send(method, path, body)
-	if got.status != status || !strings.Contains(got.text, text) {
-		d.Errorf("%s %s %v\n got %d %s\nwant %d with %q", method, path, body, got.status, got.text, status, text)
-	}
+	must.Hold(d, got.status == status && strings.Contains(got.text, text), method, path, body, got.status, got.text, status, text)
 }
 
 // get returns a member by its path, such as scaling.type or 0.id, or nil if it is absent.

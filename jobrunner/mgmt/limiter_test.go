@@ -33,9 +33,8 @@ func TestRateLimitWindows(t *testing.T) {
 			t.Errorf("just before the minute is over: %v %v", err, h)
 		}
 		time.Sleep(time.Millisecond)
-		if got := countRequests(1).Get("RateLimit"); !strings.HasPrefix(got, `"minute";r=59;t=60, "hour";r=2939;t=3540`) {
-			t.Errorf("after the minute: %s", got)
-		}
+		got := countRequests(1).Get("RateLimit")
+		must.Hold(t, strings.HasPrefix(got, `"minute";r=59;t=60, "hour";r=2939;t=3540`), "after the minute", got)
 		countRequests(59)
 		for range 48 {
 			time.Sleep(time.Minute)
@@ -43,9 +42,7 @@ func TestRateLimitWindows(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		err := l.count(h)
-		if err == nil || !strings.Contains(err.Error(), "hour window") || h.Get("Retry-After") != "600" {
-			t.Errorf("after an hour's requests: %v %v", err, h)
-		}
+		must.Hold(t, err != nil && strings.Contains(err.Error(), "hour window") && h.Get("Retry-After") == "600", "after an hour's requests", err, h)
 		time.Sleep(600 * time.Second)
 		countRequests(60)
 	})

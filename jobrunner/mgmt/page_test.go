@@ -115,8 +115,7 @@ func TestPageParameters(t *testing.T) {
 	d.expectRefusal(422, "want nextCursor", "GET", "/v2/pods?includeClusterPods=true&cursor="+cursors["/v2/pods"], "")
 	d.expectRefusal(422, "want nextCursor", "GET", "/v2/serverless/unknown/releases?cursor="+cursors[releases], "")
 	for _, path := range []string{"/v2/network-volumes", "/v2/registries", "/v2/registries/delegations", "/v2/clusters", "/v2/account/secrets"} { // without pages
-		if list := d.mustSend(200, "GET", path+"?limit=0&cursor=x", ""); list.get("pagination") != nil {
-			t.Errorf("%s: %s", path, list.text)
-		}
+		list := d.mustSend(200, "GET", path+"?limit=0&cursor=x", "")
+		must.Hold(t, list.get("pagination") == nil, path, list.text)
 	}
 }

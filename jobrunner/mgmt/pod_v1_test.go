@@ -118,9 +118,8 @@ func TestPodActionsV1(t *testing.T) {
 	path := "/v1/pods/" + d.podV1(cpuPodV1).get("id").(string)
 	act := func(status int, text, action string) {
 		t.Helper()
-		if got := d.send("POST", path+"/"+action, ""); got.status != status || !strings.Contains(got.text, text) {
-			t.Errorf("%s: %d %s, want %d with %s", action, got.status, got.text, status, text)
-		}
+		got := d.send("POST", path+"/"+action, "")
+		must.Hold(t, got.status == status && strings.Contains(got.text, text), action, got.status, got.text, status, text)
 	}
 	act(200, `"desiredStatus":"RUNNING"`, "start")
 	act(400, "is PROVISIONING and can't restart", "restart")

@@ -35,9 +35,7 @@ func TestPodDefaultsV2(t *testing.T) {
 		"template": `null`, "locked": `false`, "globalNetworking": `{"enabled":false}`, "runtime": `null`, "startedAt": `null`, "cost": `0`,
 		"ssh": `{"proxy":null,"direct":null}`, "dataCenterId": `null`, "cudaVersion": `null`,
 	})
-	if got.has("gpu") || got.has("cluster") || got.has("startSsh") {
-		t.Errorf("%s", got.text)
-	}
+	must.Hold(t, !got.has("gpu") && !got.has("cluster") && !got.has("startSsh"), got.text)
 	d.expectMembers(d.mustSend(201, "POST", "/v2/pods", gpuPod), map[string]string{"gpu.id": `"NVIDIA L4"`, "gpu.count": `1`, "cpu": ""})
 }
 
@@ -117,9 +115,7 @@ func TestPodFromTemplateV2(t *testing.T) {
 	// By default both flags of a template are on.
 	other := d.create("/v2/templates", `{"name":"on","image":"i"}`)
 	on := d.mustSend(201, "POST", "/v2/pods", `{"name":"p","templateId":"`+other+`","cpu":{"id":"cpu3c","vcpuCount":2},"startSsh":false}`)
-	if on.get("env.JUPYTER_PASSWORD") == nil || on.get("env.PUBLIC_KEY") != nil {
-		t.Errorf("%s", on.text)
-	}
+	must.Hold(t, on.get("env.JUPYTER_PASSWORD") != nil && on.get("env.PUBLIC_KEY") == nil, on.text)
 
 	// Later changes of the template don't affect the pod, and it can be deleted.
 	d.mustSend(200, "PATCH", "/v2/templates/"+template, `{"image":"changed"}`)
@@ -196,9 +192,8 @@ func TestPodsOfClusters(t *testing.T) {
 		p.Status = store.PodProvisioning
 		return []store.Pod{p, p}, nil
 	}))(t)
-	if text := d.mustSend(200, "GET", "/v2/pods", "").text; !strings.Contains(text, own) || strings.Contains(text, created[0].ID) {
-		t.Errorf("%s", text)
-	}
+	text := d.mustSend(200, "GET", "/v2/pods", "").text
+	must.Hold(t, strings.Contains(text, own) && !strings.Contains(text, created[0].ID), text)
 	must.Contain(t, d.mustSend(200, "GET", "/v2/pods?includeClusterPods=true", "").text, own, created[1].ID)
 	d.expectRefusal(422, "includeClusterPods", "GET", "/v2/pods?includeClusterPods=yes", "")
 	path := "/v2/pods/" + created[0].ID
@@ -218,8 +213,6 @@ func TestCreatePodsIsAtomic(t *testing.T) {
 		bad.CPU = nil
 		return []store.Pod{good, bad}, nil
 	})
-	if err == nil {
-		t.Error("a pod without compute was stored")
-	}
+	must.Hold(t, err != nil, "a pod without compute was stored")
 	d.expectMembers(d.mustSend(200, "GET", "/v2/pods", ""), map[string]string{"pods": `[]`})
 }

@@ -47,11 +47,9 @@ func TestSharedQuotas(t *testing.T) {
 		t.Errorf("%d were admitted and %d rejected, want %d each", admitted.Load(), refused.Load(), quota)
 	}
 	h := http.Header{}
-	if err := both[0].count(context.Background(), "bob", h); err != nil || !strings.HasPrefix(h.Get("RateLimit"), `"minute";r=59;t=60`) {
-		t.Errorf("another owner: %v, %v", err, h)
-	}
+	err := both[0].count(context.Background(), "bob", h)
+	must.Hold(t, err == nil && strings.HasPrefix(h.Get("RateLimit"), `"minute";r=59;t=60`), "another owner", err, h)
 	c.Advance(windows[0].length)
-	if err := both[1].count(context.Background(), "ada", h); err != nil || !strings.HasPrefix(h.Get("RateLimit"), `"minute";r=59;t=60, "hour";r=2939;t=3540`) {
-		t.Errorf("after the minute: %v, %v", err, h)
-	}
+	err = both[1].count(context.Background(), "ada", h)
+	must.Hold(t, err == nil && strings.HasPrefix(h.Get("RateLimit"), `"minute";r=59;t=60, "hour";r=2939;t=3540`), "after the minute", err, h)
 }

@@ -34,9 +34,8 @@ func TestSecrets(t *testing.T) {
 	must.Equal(t, described.get("valueLastUpdatedAt"), changed.get("valueLastUpdatedAt"), "a new description changed the time of the value", described.text)
 
 	for name, want := range map[string]int{"": 2, "?name=TOKEN": 1, "?name=Token2": 1, "?name=Tok": 0, "?name=": 0} {
-		if list := d.mustSend(200, "GET", secretsPath+name, ""); len(list.get("secrets").([]any)) != want {
-			t.Errorf("%q listed %s", name, list.text)
-		}
+		list := d.mustSend(200, "GET", secretsPath+name, "")
+		must.Hold(t, len(list.get("secrets").([]any)) == want, name, "listed", list.text)
 	}
 	d.expectRefusal(409, `TOKEN\" is taken`, "POST", secretsPath, `{"name":"TOKEN","value":"planted-4"}`)
 	d.mustSend(204, "DELETE", at, "")
@@ -89,7 +88,5 @@ func TestSecretRules(t *testing.T) {
 	d.mustSend(201, "POST", secretsPath, `{"name":"_a.b-c/D9","value":`+text("x", 1<<24-1)+`,"description":`+text("d", 65535)+`}`)
 	d.mustSend(201, "POST", secretsPath, `{"name":`+text("b", 191)+`,"value":"`+strings.Repeat(`\n`, 1<<22)+`"}`)
 	d.expectRefusal(413, "", "POST", secretsPath, `{"name":"c","value":`+text("x", 33<<20)+`}`)
-	if strings.Contains(d.transcript.String(), "planted") {
-		t.Error("an answer has a value")
-	}
+	must.Hold(t, !strings.Contains(d.transcript.String(), "planted"), "an answer has a value")
 }

@@ -5,15 +5,15 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Each operation of the contract is served; other paths are unknown.
 func TestContractIsServed(t *testing.T) {
 	d := deploy(t)
 	for _, c := range paths {
-		if got := d.send(c.method, c.path, ""); got.status == 405 || strings.Contains(got.text, "there is nothing at") {
-			t.Errorf("%s %s, an operation of the contract, is unknown: %s", c.method, c.path, got.text)
-		}
+		got := d.send(c.method, c.path, "")
+		must.Hold(t, got.status != 405 && !strings.Contains(got.text, "there is nothing at"), c.method, c.path, "an operation of the contract, is unknown", got.text)
 	}
 	for _, o := range contract.UnservedOperations {
 		if o.API != contract.V2 {
@@ -29,8 +29,7 @@ func TestContractIsServed(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/v2/podz", "/v1/billing/nothing", "/v2/pods/x/nothing"} {
-		if got := d.send("GET", path, ""); got.status != 404 || !strings.Contains(got.text, "there is nothing at") {
-			t.Error(path, got.status, got.text)
-		}
+		got := d.send("GET", path, "")
+		must.Hold(t, got.status == 404 && strings.Contains(got.text, "there is nothing at"), path, got.status, got.text)
 	}
 }

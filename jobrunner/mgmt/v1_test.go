@@ -105,9 +105,7 @@ func TestEndpointV1(t *testing.T) {
 		"idleTimeout": `5`, "scalerType": `"QUEUE_DELAY"`, "scalerValue": `4`, "executionTimeoutMs": `0`, "env": `{"A":"1"}`, "version": `0`,
 	})
 	for _, absent := range []string{"flashboot", "cpuFlavorIds", "vcpuCount", "userId", "workers", "template", "type"} {
-		if answer.has(absent) {
-			t.Errorf("the answer has %s: %s", absent, answer.text)
-		}
+		must.Hold(t, !answer.has(absent), "the answer has", absent, answer.text)
 	}
 	firstVolume, secondVolume := d.create("/v1/networkvolumes", `{"name":"1","size":1,"dataCenterId":"X"}`), d.create("/v1/networkvolumes", `{"name":"2","size":1,"dataCenterId":"X"}`)
 	full := d.mustSend(200, "POST", "/v1/endpoints", `{"name":"e","templateId":"`+template+`","gpuTypeIds":["NVIDIA L40","not known","NVIDIA A40"],"gpuCount":2,
@@ -151,9 +149,7 @@ func TestEndpointV1(t *testing.T) {
 		}
 	}
 	for _, got := range []reply{d.mustSend(200, "GET", path+"?includeTemplate=true&includeWorkers=true", ""), {body: d.mustSend(200, "GET", "/v1/endpoints?includeTemplate=true", "").body.([]any)[1]}} {
-		if got.get("template.id") != template || got.get("template.imageName") != "i" {
-			t.Errorf("with its template: %v", got.body)
-		}
+		must.Hold(t, got.get("template.id") == template && got.get("template.imageName") == "i", "with its template", got.body)
 	}
 	d.mustSend(204, "DELETE", path, "")
 	d.mustSend(200, "GET", "/v1/templates/"+template+"?includeEndpointBoundTemplates=true", "")
@@ -185,9 +181,8 @@ func TestInvalidEndpointsV1(t *testing.T) {
 		d.expectRefusal(400, `"message":`, "PATCH", "/v1/endpoints/"+id, `{`+member+`}`)
 	}
 	d.expectRefusal(400, "exclude each other", "PATCH", "/v1/endpoints/"+id, `{"minCudaVersion":"12.1","allowedCudaVersions":["12.8"]}`)
-	if list := d.mustSend(200, "GET", "/v1/endpoints", ""); len(list.body.([]any)) != 1 {
-		t.Errorf("a rejected create created %s", list.text)
-	}
+	list := d.mustSend(200, "GET", "/v1/endpoints", "")
+	must.Hold(t, len(list.body.([]any)) == 1, "a rejected create created", list.text)
 	d.mustSend(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`","name":"`+strings.Repeat("é", 191)+`"}`)
 	d.mustSend(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`","workersMin":0,"workersMax":0}`)
 }
@@ -199,9 +194,8 @@ func TestBoundTemplatesV1(t *testing.T) {
 	bound, free := d.workerTemplateV1("bound"), d.workerTemplateV1("free")
 	endpoint := d.create("/v1/endpoints", `{"templateId":"`+bound+`"}`)
 	list := d.mustSend(200, "GET", "/v1/templates", "")
-	if all := list.body.([]any); len(all) != 1 || list.get("0.id") != free {
-		t.Errorf("listed %s", list.text)
-	}
+	all := list.body.([]any)
+	must.Hold(t, len(all) == 1 && list.get("0.id") == free, "listed", list.text)
 	d.expectRefusal(404, "includeEndpointBoundTemplates=true", "GET", "/v1/templates/"+bound, "")
 	const includeBound = "?includeEndpointBoundTemplates=true"
 	if list := d.mustSend(200, "GET", "/v1/templates"+includeBound, ""); len(list.body.([]any)) != 2 {

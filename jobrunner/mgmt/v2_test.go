@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func TestTemplateV2(t *testing.T) {
@@ -14,9 +16,7 @@ func TestTemplateV2(t *testing.T) {
 		"name": `"t"`, "image": `"i"`, "args": `""`, "disk": `50`, "env": `{}`, "ports": `[]`, "registry": `null`, "mounts": `{}`,
 		"public": `false`, "serverless": `false`, "category": `"NVIDIA"`, "startSsh": `true`, "startJupyter": `true`, "allowedCudaVersions": `[]`,
 	})
-	if !answer.has("registry") {
-		t.Error("no registry is null, not absent")
-	}
+	must.Hold(t, answer.has("registry"), "no registry is null, not absent")
 	auth := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`)
 	full := d.mustSend(201, "POST", "/v2/templates", `{"name":"full","image":"i","args":"a 'b c'","disk":1,"env":{"A":"1"},"ports":["80/http"],"registry":"`+auth+`",
 		"mounts":{"persistent":{"size":10,"path":"/x"}},"public":true,"serverless":true,"category":"AMD","startSsh":false,"startJupyter":false,"allowedCudaVersions":["12.8"]}`)
@@ -175,9 +175,8 @@ func TestInvalidEndpointsV2(t *testing.T) {
 		d.expectRefusal(status, `"detail":`, "POST", "/v2/serverless", `{"name":"e","image":"i",`+value+`}`)
 		d.expectRefusal(status, `"detail":`, "PATCH", "/v2/serverless/"+id, `{`+value+`}`)
 	}
-	if list := d.mustSend(200, "GET", "/v2/serverless", ""); len(list.get("endpoints").([]any)) != 1 {
-		t.Errorf("a rejected create created %s", list.text)
-	}
+	list := d.mustSend(200, "GET", "/v2/serverless", "")
+	must.Hold(t, len(list.get("endpoints").([]any)) == 1, "a rejected create created", list.text)
 }
 
 // TestTemplateIsCopiedV2 tests that version 2 copies a template and keeps no link.

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // TestOneTemplateInTwoVersions tests that each version reads what the other wrote.
@@ -79,9 +81,8 @@ func TestGPUsInTwoVersions(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "GET", "/v2/serverless/"+fromV2, ""), map[string]string{"gpu.pools": `["ADA_24"]`, "gpu.excludedTypes": `["NVIDIA GeForce RTX 4090"]`})
 
 	anyGPU := d.create("/v1/endpoints", `{"templateId":"`+template+`","computeType":"GPU"}`) // any GPU: all pools
-	if pools := d.mustSend(200, "GET", "/v2/serverless/"+anyGPU, "").get("gpu.pools").([]any); len(pools) != 10 {
-		t.Errorf("any GPU is %v", pools)
-	}
+	pools := d.mustSend(200, "GET", "/v2/serverless/"+anyGPU, "").get("gpu.pools").([]any)
+	must.Hold(t, len(pools) == 10, "any GPU is", pools)
 	for _, gpus := range []string{``, `,"gpuTypeIds":[],"allowedCudaVersions":[],"minCudaVersion":""`} { // any compute
 		anyCompute := d.create("/v1/endpoints", `{"templateId":"`+template+`"`+gpus+`}`)
 		d.expectMembers(d.mustSend(200, "GET", "/v2/serverless/"+anyCompute, ""), map[string]string{"gpu": "", "cpu": ""})
@@ -166,9 +167,8 @@ func TestAnswersHaveNoSecrets(t *testing.T) {
 			`{"name":"` + name + `",` + credentials + `}`, `{` + credentials + `}`, `{"name":1,` + credentials + `}`, `{"name":"x","x":"hunter2",` + credentials + `}`,
 			`{"name":"x","username":["the-user-of-it"],"password":{"hunter2":"hunter2"}}`, `{"name":"x",` + credentials, `["hunter2"]`,
 		} {
-			if got := d.send("POST", path, body); got.status < 400 {
-				t.Errorf("%s: %d", body, got.status)
-			}
+			got := d.send("POST", path, body)
+			must.Hold(t, got.status >= 400, body, got.status)
 		}
 		for _, read := range []string{path, path + "/" + id, "/v2/templates", "/v1/templates"} {
 			d.mustSend(200, "GET", read, "")

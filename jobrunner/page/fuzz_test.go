@@ -22,17 +22,12 @@ func FuzzHost(f *testing.F) {
 			}
 			name = strings.Trim(name, "[]")
 			ip, err := netip.ParseAddr(name)
-			if lower := strings.ToLower(name); lower != "localhost" && !strings.HasSuffix(lower, ".localhost") && (err != nil || !ip.IsLoopback()) {
-				t.Errorf("the host %q counts as this machine", host)
-			}
+			lower := strings.ToLower(name)
+			must.Hold(t, lower == "localhost" || strings.HasSuffix(lower, ".localhost") || err == nil && ip.IsLoopback(), "the host", host, "counts as this machine")
 		}
 		r := &http.Request{Host: host, Header: http.Header{"Origin": {origin}, "Sec-Fetch-Site": {site}}}
-		if origin != "" && !strings.HasSuffix(origin, "://"+host) && !isCrossSite(r) {
-			t.Errorf("a page of %q may read %q", origin, host)
-		}
-		if site != "" && site != "none" && site != "same-origin" && !isCrossSite(r) {
-			t.Errorf("a request with Sec-Fetch-Site %q counts as the page's own", site)
-		}
+		must.Hold(t, origin == "" || strings.HasSuffix(origin, "://"+host) || isCrossSite(r), "a page of", origin, "may read", host)
+		must.Hold(t, site == "" || site == "none" || site == "same-origin" || isCrossSite(r), "a request with Sec-Fetch-Site", site, "counts as the page's own")
 	},
 		fuzz.Seed{"127.0.0.1:8420", "http://127.0.0.1:8420", "same-origin"}, fuzz.Seed{"[::1]:8420", "null", "cross-site"}, fuzz.Seed{"LOCALHOST", "", ""},
 		fuzz.Seed{"evil.example:80", "http://evil.example:80", "none"}, fuzz.Seed{"a.localhost", "http://b.localhost", ""}, fuzz.Seed{"127.0.0.1.evil.example", "file://", ""},

@@ -38,13 +38,11 @@ func TestLevels(t *testing.T) {
 		t.Errorf("three steps later %v, %v", q, r)
 	}
 	now.pass(span)
-	if q := h.past("ep", engine.Counts{}).Queued; slices.Min(q) != 1 || slices.Max(q) != 1 || len(q) != steps {
-		t.Errorf("when all is long past %v", q)
-	}
+	q := h.past("ep", engine.Counts{}).Queued
+	must.Hold(t, slices.Min(q) == 1 && slices.Max(q) == 1 && len(q) == steps, "when all is long past", q)
 	now.pass(1000 * span)
-	if q := h.past("ep", engine.Counts{}).Queued; slices.Min(q) != 1 || slices.Max(q) != 1 {
-		t.Errorf("long after %v", q)
-	}
+	q = h.past("ep", engine.Counts{}).Queued
+	must.Hold(t, slices.Min(q) == 1 && slices.Max(q) == 1, "long after", q)
 }
 
 // The levels of all endpoints together are their sums, including those from before the first event.
@@ -62,9 +60,7 @@ func TestLevelsOfAll(t *testing.T) {
 	if q, r := got.Queued[steps-5:], got.Running[steps-5:]; !slices.Equal(q, []int32{5, 5, 7, 7, 6}) || !slices.Equal(r, []int32{1, 1, 1, 1, 0}) {
 		t.Errorf("all have %v, %v", q, r)
 	}
-	if got.Ended[engine.Completed] != 1 || len(got.Ended) != 1 {
-		t.Errorf("ended %v", got.Ended)
-	}
+	must.Hold(t, got.Ended[engine.Completed] == 1 && len(got.Ended) == 1, "ended", got.Ended)
 }
 
 // If other processes change jobs too, levels come from counting, and times from the events of this
@@ -76,9 +72,8 @@ func TestShared(t *testing.T) {
 	now.pass(step)
 	h.level("ep", engine.Counts{InQueue: 4, InProgress: 5})
 	got := h.past("ep", engine.Counts{})
-	if q := got.Queued[steps-3:]; !slices.Equal(q, []int32{9, 9, 4}) || *got.Delay.P50[steps/percentileSteps-1] != 1000 {
-		t.Errorf("%v, delays %v", q, got.Delay)
-	}
+	q := got.Queued[steps-3:]
+	must.Hold(t, slices.Equal(q, []int32{9, 9, 4}) && *got.Delay.P50[steps/percentileSteps-1] == 1000, q, "delays", got.Delay)
 }
 
 func TestPercentiles(t *testing.T) {
@@ -90,12 +85,10 @@ func TestPercentiles(t *testing.T) {
 	h.job(engine.Event{Endpoint: "ep", From: engine.InProgress, To: engine.Failed, Execution: 7 * time.Millisecond}, &engine.Counts{})
 	got := h.past("ep", engine.Counts{})
 	last := steps/percentileSteps - 1
-	if p := got.Delay; *p.P50[last-1] != 50 || *p.P95[last-1] != 95 || p.P50[last] != nil || p.P50[0] != nil {
-		t.Errorf("delays %v", p)
-	}
-	if p := got.Execution; *p.P50[last] != 7 || *p.P95[last] != 7 || p.P50[last-1] != nil {
-		t.Errorf("executions %v", p)
-	}
+	p := got.Delay
+	must.Hold(t, *p.P50[last-1] == 50 && *p.P95[last-1] == 95 && p.P50[last] == nil && p.P50[0] == nil, "delays", p)
+	p = got.Execution
+	must.Hold(t, *p.P50[last] == 7 && *p.P95[last] == 7 && p.P50[last-1] == nil, "executions", p)
 	now.pass(span)
 	if p := h.past("ep", engine.Counts{}); slices.ContainsFunc(p.Delay.P50, func(v *int64) bool { return v != nil }) || len(p.Ended) != 0 {
 		t.Errorf("when all is long past %v", p)
@@ -132,9 +125,7 @@ func TestGPUHistory(t *testing.T) {
 	now = now.Add(2 * step)
 	h.record(now, device(250))
 	got := h.utilization("GPU-1", now)
-	if len(got) != steps || !slices.Equal(got[steps-4:], []int32{-1, 40, -1, 100}) {
-		t.Errorf("%v", got)
-	}
+	must.Hold(t, len(got) == steps && slices.Equal(got[steps-4:], []int32{-1, 40, -1, 100}), got)
 	h.record(now, nil)
 	if got := h.utilization("GPU-1", now); got != nil {
 		t.Errorf("a removed device has %v", got)

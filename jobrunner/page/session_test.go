@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
@@ -37,11 +38,7 @@ func TestSessionsEnd(t *testing.T) {
 // Behind a proxy with TLS, the browser sends the session's cookie only over TLS.
 func TestCookieIsSecureBehindTLS(t *testing.T) {
 	r := &http.Request{Host: "cloud.example", Header: http.Header{}}
-	if cookie(r, "token").Secure {
-		t.Error("without TLS the browser would drop the cookie")
-	}
+	must.Hold(t, !cookie(r, "token").Secure, "without TLS the browser would drop the cookie")
 	r.Header.Set("X-Forwarded-Proto", "https")
-	if !cookie(r, "token").Secure {
-		t.Error("the browser sends the cookie without TLS")
-	}
+	must.Hold(t, cookie(r, "token").Secure, "the browser sends the cookie without TLS")
 }

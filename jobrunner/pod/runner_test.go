@@ -76,9 +76,8 @@ func TestStepsConverge(t *testing.T) {
 				a.process, a.program = runs, &run.Program{}
 			}
 			for _, closing := range []bool{false, true} {
-				if err := converge(want, a, closing); err != nil {
-					t.Errorf("%+v, %+v, closing %t: %s", want, a, closing, err)
-				}
+				err := converge(want, a, closing)
+				must.Hold(t, err == nil, want, a, "closing", closing, err)
 			}
 		}
 	}

@@ -53,8 +53,7 @@ func TestActions(t *testing.T) {
 		p := store.Pod{PodState: store.PodState{Status: status}}
 		must.Equal(t, Actions(p), want, status, "allows")
 		p.Locked = true
-		if got := Actions(p); slices.Contains(got, Stop) {
-			t.Errorf("%s allows %v although it is locked", status, got)
-		}
+		got := Actions(p)
+		must.Hold(t, !slices.Contains(got, Stop), status, "allows", got, "although it is locked")
 	}
 }

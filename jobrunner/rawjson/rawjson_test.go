@@ -102,12 +102,9 @@ func TestMembersCost(t *testing.T) {
 				t.Fatal("not the members")
 			}
 		})
-		if allocations > 10 {
-			t.Errorf("%s: %g allocations", name, allocations)
-		}
-		if n := rawjson.Count(body, 1<<30); n < 100_000 || n > 300_003 {
-			t.Errorf("%s: %d values", name, n)
-		}
+		must.Hold(t, !(allocations > 10), name, allocations, "allocations")
+		n := rawjson.Count(body, 1<<30)
+		must.Hold(t, n >= 100_000 && n <= 300_003, name, n, "values")
 	}
 	must.Equal(t, rawjson.Count([]byte(`["a,b,{", "c\",,,", {"d":[1,2]}]`), 1<<30), 6, "values")
 	must.Equal(t, rawjson.Count([]byte(strings.Repeat("[", 1000)), 10), 10, "counted to", "expected 10")

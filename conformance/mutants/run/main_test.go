@@ -82,9 +82,8 @@ func TestSampleOfMutants(t *testing.T) {
 				t.Parallel()
 				m := findMutant(t, id)
 				var fault map[string]any
-				if err := json.Unmarshal([]byte(m.Fault), &fault); err != nil || fault[form] == nil {
-					t.Errorf("invalid fault %s: expected the form %s, got %s, %v", id, form, m.Fault, err)
-				}
+				err := json.Unmarshal([]byte(m.Fault), &fault)
+				must.Hold(t, err == nil && fault[form] != nil, "invalid fault", id, "expected the form", form, m.Fault, err)
 				if v := judgeMutant(t.Context(), binary, m, false); !v.ok() {
 					t.Error(v.line())
 				}
@@ -117,9 +116,7 @@ func TestNoFaultInTheProduct(t *testing.T) {
 	binary := filepath.Join(dir, "jobrunner")
 	must.Succeed(t, gobuild.Programs(t.Context(), dir, "../../../cmd/jobrunner"))
 	program := must.ReadFile(t, binary)
-	if bytes.Contains(program, []byte(faultVariable)) {
-		t.Errorf("the program contains %s", faultVariable)
-	}
+	must.Hold(t, !bytes.Contains(program, []byte(faultVariable)), "the program contains", faultVariable)
 	for _, ids := range sampleByForm {
 		m := findMutant(t, ids[0])
 		if v := judgeMutant(t.Context(), binary, m, false); v.err != nil || len(v.detectedBy) > 0 {
@@ -154,14 +151,11 @@ func TestFaultsAreInTheSource(t *testing.T) {
 	}
 	expectInSource := func(id, text string) {
 		list, err := splitFaults(text)
-		if err != nil {
-			t.Errorf("%s: %v", id, err)
-		}
+		must.Hold(t, err == nil, id, err)
 		for _, encoded := range list {
 			var fault struct{ SQL, In, Point, Data string }
-			if err := json.Unmarshal(encoded, &fault); err != nil {
-				t.Errorf("%s: %v", id, err)
-			}
+			err := json.Unmarshal(encoded, &fault)
+			must.Hold(t, err == nil, id, err)
 			if fault.SQL != "" && !slices.ContainsFunc(statements, func(s string) bool { return strings.Contains(s, fault.SQL) && strings.Contains(s, fault.In) }) {
 				t.Errorf("%s: the source has no statement with %q and %q", id, fault.SQL, fault.In)
 			}
@@ -170,9 +164,7 @@ func TestFaultsAreInTheSource(t *testing.T) {
 					continue
 				}
 				class, _, _ := strings.Cut(place, "-") // as in "refused-"+operation
-				if !strings.Contains(source.String(), `"`+place+`"`) && !strings.Contains(source.String(), `"`+class+`-"+`) {
-					t.Errorf("%s: the source has no fault at %q", id, place)
-				}
+				must.Hold(t, strings.Contains(source.String(), `"`+place+`"`) || strings.Contains(source.String(), `"`+class+`-"+`), id, "the source has no fault at", place)
 			}
 		}
 	}

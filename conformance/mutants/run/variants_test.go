@@ -54,13 +54,10 @@ func TestVariants(t *testing.T) {
 func TestVariantsAreReasoned(t *testing.T) {
 	seen := map[string]bool{}
 	for _, v := range variants.All() {
-		if seen[v.ID] || v.Description == "" || len(v.Choice) < 5 {
-			t.Errorf("variant %q: its id is not unique, or its description or choice is missing", v.ID)
-		}
+		must.Hold(t, !seen[v.ID] && v.Description != "" && len(v.Choice) >= 5, "variant", v.ID, "its id is not unique, or its description or choice is missing")
 		seen[v.ID] = true
-		if text, err := (group{v}).fault(); err != nil || text == "[]" {
-			t.Errorf("variant %s has no difference: %s, %v", v.ID, text, err)
-		}
+		text := must.Do((group{v}).fault())(t)
+		must.Hold(t, text != "[]", "variant", v.ID, "has no difference", text)
 		for _, id := range v.MayWarn {
 			if c, ok := clauses.Find(id); !ok || !v.Exact && c.Level != suite.Should && !strings.Contains(c.Statement, "should") {
 				t.Errorf("%s may warn for variant %s: expected a SHOULD, got %s", id, v.ID, c.Level)

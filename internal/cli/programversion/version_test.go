@@ -14,9 +14,8 @@ func TestText(t *testing.T) {
 		{"1.2.3", "", `^p 1\.2\.3$`},
 		{"dev", "", `^p dev$`},
 	} {
-		if got := Text("p", c.version, c.commit); !regexp.MustCompile(c.want).MatchString(got) {
-			t.Errorf("%+v: got %q", c, got)
-		}
+		got := Text("p", c.version, c.commit)
+		must.Hold(t, regexp.MustCompile(c.want).MatchString(got), c, got)
 	}
 }
 

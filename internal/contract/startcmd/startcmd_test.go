@@ -38,9 +38,8 @@ func TestParse(t *testing.T) {
 		`{"cmd":["a"]} b`:           {Cmd: []string{"{cmd:[a]}", "b"}},
 		`["a"]`:                     {Cmd: []string{"[a]"}},
 	} {
-		if got, err := startcmd.Parse(args); err != nil || !got.Equal(want) {
-			t.Errorf("%q: got %q, %v, want %q", args, got, err, want)
-		}
+		got := must.Do(startcmd.Parse(args))(t)
+		must.Hold(t, got.Equal(want), args, got, want)
 	}
 	for _, args := range []string{`secret '`, `secret "`, `secret\`, `{"cmd":["secret`} {
 		if got, err := startcmd.Parse(args); err == nil || strings.Contains(err.Error(), "secret") || !got.Equal(startcmd.Command{Cmd: []string{args}}) {
@@ -84,9 +83,8 @@ func TestJoinForAShell(t *testing.T) {
 			continue
 		}
 		out, err := exec.CommandContext(t.Context(), shell, "-c", `printf '%s\0' `+startcmd.Join(words)).Output()
-		if got := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"); err != nil || !slices.Equal(got, words) {
-			t.Errorf("%s: got %q, %v\nwant %q", shell, got, err, words)
-		}
+		got := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+		must.Hold(t, err == nil && slices.Equal(got, words), shell, got, err, words)
 	}
 	for word, want := range map[string]string{"#b": "'#b'", "\r": "'\r'", "c#d": "c#d", "#it's": `'#it'\''s'`, "my handler.py": "'my handler.py'"} {
 		must.Equal(t, startcmd.Join([]string{"a", word}), "a "+want, word)

@@ -48,9 +48,7 @@ func BenchmarkMixed(b *testing.B) {
 			b.ReportMetric(r.p50.Seconds()*1000, "p50-ms")
 			b.ReportMetric(r.p99.Seconds()*1000, "p99-ms")
 			fmt.Fprintf(&table, "| %s | %s | %s ms | %s ms |\n", s.name, rate(r.rate), milliseconds(r.p50), milliseconds(r.p99))
-			if r.failed > 0 {
-				b.Errorf("%d requests failed: %v", r.failed, r.failure)
-			}
+			must.Hold(b, r.failed <= 0, r.failed, "requests failed", r.failure)
 		})
 	}
 	write(b, "mixed load", table.String()+"\n")

@@ -113,9 +113,7 @@ func costOf(b *testing.B, all []*subject, server *pgtest.Server, w work) (c cost
 	r := load(clients, *moment, once)
 	jobs := r.rate * moment.Seconds()
 	awaitIdle(b, clients[0], id)
-	if r.failed > 0 {
-		b.Errorf("%d requests failed: %v", r.failed, r.failure)
-	}
+	must.Hold(b, r.failed <= 0, r.failed, "requests failed", r.failure)
 	if jobs < 1 {
 		b.Fatal("no job was done")
 	}

@@ -57,9 +57,7 @@ func TestGitLabExample(t *testing.T) {
 			env = append(env, "GPUCLOUD_BASE_URL="+j.URL, "GPUCLOUD_API_KEY="+j.Key, "GPUCLOUD_QUEUE_URL=")
 		}
 		output, err := m.bash("set -eo pipefail\n"+strings.Join(append(hidden.BeforeScript, one.Script...), "\n"), env...)
-		if err != nil || !strings.Contains(output, want) {
-			t.Errorf("%s: %v\n%s", name, err, output)
-		}
+		must.Hold(t, err == nil && strings.Contains(output, want), name, err, output)
 		if output, err := m.bash("set -eo pipefail\n"+strings.Join(hidden.AfterScript, "\n"), env...); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, output)
 		}
@@ -82,17 +80,13 @@ func TestShellExample(t *testing.T) {
 	m := newMachine(t, "examples/ci/shell")
 	state := "JOBRUNNER_STATE=" + m.repo + "/.state"
 	output, err := m.bash("./test.sh", state)
-	if err != nil || !strings.Contains(output, passed) {
-		t.Errorf("%v\n%s", err, output)
-	}
+	must.Hold(t, err == nil && strings.Contains(output, passed), err, output)
 	m.expectStopped(filepath.Join(m.repo, ".state"))
 	if testing.Short() {
 		return
 	}
 	output, err = m.bash("sed -i.old s/A-Z/b-za/ jobrunner.yaml; ./test.sh", state)
-	if err == nil || !strings.Contains(output, "1 failed") {
-		t.Errorf("expected a failed test, got %v\n%s", err, output)
-	}
+	must.Hold(t, err != nil && strings.Contains(output, "1 failed"), "expected a failed test", err, output)
 	m.expectStopped(filepath.Join(m.repo, ".state"))
 }
 
@@ -116,13 +110,10 @@ func TestShellConformance(t *testing.T) {
 		if (err != nil) != broken || readErr != nil || !strings.Contains(string(summary), "conformant") {
 			t.Errorf("broken: %t, error: %v, summary: %v\n%s\noutput:\n%s", broken, err, readErr, summary, output)
 		}
-		if strings.Contains(output+string(summary), j.Key) {
-			t.Error("the key is in the output")
-		}
+		must.Hold(t, !strings.Contains(output+string(summary), j.Key), "the key is in the output")
 		for _, report := range []string{"report.html", "junit.xml", "report.json"} {
-			if err := os.Remove(filepath.Join(m.repo, "conformance-reports", report)); err != nil {
-				t.Error(err)
-			}
+			err := os.Remove(filepath.Join(m.repo, "conformance-reports", report))
+			must.Hold(t, err == nil, err)
 		}
 	}
 }

@@ -86,9 +86,7 @@ func TestActions(t *testing.T) {
 			source.Write(content)
 		}
 		for variable := range first.Env {
-			if !regexp.MustCompile(`\b` + variable + `\b`).MatchString(source.String()) {
-				t.Errorf("%s: %s doesn't read %s", name, script, variable)
-			}
+			must.Hold(t, regexp.MustCompile(`\b`+variable+`\b`).MatchString(source.String()), name, script, "doesn't read", variable)
 		}
 		for _, used := range outputUsed.FindAllStringSubmatch(text, -1) {
 			if used[1] != first.ID || !strings.Contains(source.String(), `"`+used[2]+"=") {
@@ -122,9 +120,7 @@ func TestJobrunnerScript(t *testing.T) {
 		{`"$SCRIPT" stop`, false, ""},
 	} {
 		output, err := m.bash(c.script, env...)
-		if (err != nil) != c.fails || !strings.Contains(output, c.want) {
-			t.Errorf("%s: error %v, output:\n%s", c.script, err, output)
-		}
+		must.Hold(t, (err != nil) == c.fails && strings.Contains(output, c.want), c.script, "error", err, "output", output)
 	}
 	m.expectStopped(state)
 }
@@ -135,12 +131,8 @@ func TestStartWithoutPS(t *testing.T) {
 	m := newMachine(t, "examples/ci/shell")
 	script := filepath.Join(m.tree, "actions/jobrunner/jobrunner.sh")
 	output, err := m.bash(`tools=$(mktemp -d); for name in bash env dirname; do ln -s "$(command -v $name)" "$tools/"; done; PATH=$tools `+script+` start`, "JOBRUNNER_STATE="+m.repo+"/.state")
-	if err == nil || !strings.Contains(output, "ps is missing") {
-		t.Errorf("%v\n%s", err, output)
-	}
-	if _, err := os.Stat(filepath.Join(m.repo, ".state")); err == nil {
-		t.Error("something was started")
-	}
+	must.Hold(t, err != nil && strings.Contains(output, "ps is missing"), err, output)
+	must.Hold(t, must.Err(os.Stat(filepath.Join(m.repo, ".state"))) != nil, "something was started")
 }
 
 // start waits for the deployment, also while ps doesn't show the jobrunner yet.
@@ -151,9 +143,7 @@ func TestStartBeforePSShowsTheJobrunner(t *testing.T) {
 	must.Succeed(t, os.WriteFile(filepath.Join(m.tools, "ps"), []byte("#!/bin/sh\ngrep -q Next "+state+"/greeting || exit 1\nPATH=/usr/bin:/bin exec ps \"$@\"\n"), 0o700))
 	script := filepath.Join(m.tree, "actions/jobrunner/jobrunner.sh")
 	output, err := m.bash(script+` start >variables && . ./variables && curl -sf -H "Authorization: Bearer $GPUCLOUD_API_KEY" "$GPUCLOUD_BASE_URL/v2/templates"; status=$?; `+script+` stop; exit $status`, "JOBRUNNER_STATE="+state)
-	if err != nil || !strings.Contains(output, `"templates":[]`) {
-		t.Errorf("%v\n%s", err, output)
-	}
+	must.Hold(t, err == nil && strings.Contains(output, `"templates":[]`), err, output)
 	m.expectStopped(state)
 }
 
@@ -198,9 +188,7 @@ func TestInstalledProvider(t *testing.T) {
 		{"PATH=/usr/bin:/bin", "", false, int64(len("other"))},
 	} {
 		output, err := m.bash(`set -euo pipefail; . "`+script+`"; install_provider`, c.env)
-		if (err != nil) != c.fails || !strings.Contains(output, c.want) || c.want == "" && output != "" {
-			t.Errorf("%s: %v, output:\n%s", c.env, err, output)
-		}
+		must.Hold(t, (err != nil) == c.fails && strings.Contains(output, c.want) && (c.want != "" || output == ""), c.env, err, "output", output)
 		for _, host := range []string{"registry.terraform.io", "registry.opentofu.org"} {
 			var size int64
 			if info, err := os.Stat(filepath.Join(m.home, ".terraform.d/plugins", host, "gpucloud/gpucloud/0.0.1", runtime.GOOS+"_"+runtime.GOARCH, "terraform-provider-gpucloud")); err == nil {
@@ -251,13 +239,10 @@ func TestScriptsOnGitHub(t *testing.T) {
 			key = value
 		}
 	}
-	if key == "" || !strings.Contains(output, "::add-mask::"+key+"\n") || strings.Count(output, key) != 1 {
-		t.Errorf("expected the key %q once, masked, in\n%s", key, output)
-	}
+	must.Hold(t, key != "" && strings.Contains(output, "::add-mask::"+key+"\n") && strings.Count(output, key) == 1, "expected the key", key, "once, masked, in", output)
 	output, err = m.bash(`curl -sf -H "Authorization: Bearer $RUNPOD_API_KEY" "$GPUCLOUD_BASE_URL/clock" && . ./output && test "$url" = "$GPUCLOUD_BASE_URL" -a -f "$log" && echo "[$GPUCLOUD_QUEUE_URL]"; sed -n 's/^sdk-url=//p' output; echo "$RUNPOD_ENDPOINT_BASE_URL"`, later...)
-	if lines := strings.Split(strings.TrimSpace(output), "\n"); err != nil || !strings.Contains(output, "[]\n") || lines[len(lines)-1] != lines[len(lines)-2] {
-		t.Errorf("the later step: %v\n%s", err, output)
-	}
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	must.Hold(t, err == nil && strings.Contains(output, "[]\n") && lines[len(lines)-1] == lines[len(lines)-2], "the later step", err, output)
 	output, err = m.bash(`"$GPUCLOUD_SOURCE/actions/jobrunner/stop/stop.sh"`, append(env, "LINES_OF_LOG=1")...)
 	if err != nil || !strings.HasPrefix(output, "::group::Log of the jobrunner\n") || !strings.HasSuffix(output, "::endgroup::\n") || strings.Count(output, "\n") != 3 {
 		t.Errorf("stop.sh: %v\n%s", err, output)

@@ -36,20 +36,14 @@ func TestOwnWorkflow(t *testing.T) {
 		tested[c] = true
 	}
 	for _, r := range tfcli.Releases {
-		if !tested[cli{r.Name, r.Version}] {
-			t.Errorf("check.yml does not test with %s", r)
-		}
+		must.Hold(t, tested[cli{r.Name, r.Version}], "check.yml does not test with", r)
 	}
 	makefile := string(must.ReadFile(t, filepath.Join(root, "Makefile")))
 	targets := workflow.Jobs["long"].Strategy.Matrix.Target
 	for _, target := range targets {
-		if !strings.Contains(makefile, "\n"+target+":") {
-			t.Errorf("the Makefile has no target %s", target)
-		}
+		must.Hold(t, strings.Contains(makefile, "\n"+target+":"), "the Makefile has no target", target)
 	}
-	if len(targets) == 0 || !strings.Contains(string(text), "- run: .ci/run\n") {
-		t.Error("check.yml lacks the long checks or .ci/run")
-	}
+	must.Hold(t, len(targets) != 0 && strings.Contains(string(text), "- run: .ci/run\n"), "check.yml lacks the long checks or .ci/run")
 }
 
 // ownActions is the prefix of this project's actions.
@@ -117,9 +111,7 @@ func TestInputsInWorkflows(t *testing.T) {
 						t.Errorf("%s: the action %s has no input %s", name, own, input)
 					}
 				}
-				if own == "jobrunner/stop" && step.If != "always()" {
-					t.Errorf("%s: a failed step doesn't stop the jobrunner", name)
-				}
+				must.Hold(t, own != "jobrunner/stop" || step.If == "always()", name, "a failed step doesn't stop the jobrunner")
 			}
 		}
 		want := []string{"jobrunner", "jobrunner/stop"}

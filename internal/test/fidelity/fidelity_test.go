@@ -48,9 +48,7 @@ func TestMarks(t *testing.T) {
 		}
 	}
 	for _, c := range clauses.All() {
-		if !placed[c.ID] && c.Untestable == "" {
-			t.Errorf("%s has no operation: add it to marks.tsv: %s", c.ID, c.Statement)
-		}
+		must.Hold(t, placed[c.ID] || c.Untestable != "", c.ID, "has no operation: add it to marks.tsv", c.Statement)
 	}
 }
 

@@ -49,9 +49,7 @@ func readBlocks(t *testing.T, document string) (blocks []block) {
 			open.text += strings.TrimPrefix(line, indent) + "\n"
 		}
 	}
-	if open != nil {
-		t.Errorf("%s: the block isn't closed", open)
-	}
+	must.Hold(t, open == nil, open, "the block isn't closed")
 	return blocks
 }
 

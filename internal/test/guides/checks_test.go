@@ -249,9 +249,7 @@ func diagram(s *session, b block) {
 		case first == "flowchart LR" && flow.MatchString(line):
 		case first == "stateDiagram-v2" && found != nil:
 			for _, state := range found[1:3] {
-				if state != "[*]" && !strings.Contains(string(contract), "`"+state+"`") {
-					s.t.Errorf("%s: the contract has no state %s", b, state)
-				}
+				must.Hold(s.t, state == "[*]" || strings.Contains(string(contract), "`"+state+"`"), b, "the contract has no state", state)
 			}
 		default:
 			s.t.Errorf("%s: expected a line of a %s, got %q", b, first, line)

@@ -103,13 +103,9 @@ func TestFrontMatter(t *testing.T) {
 			t.Errorf("%s: %s", document, err)
 		}
 		for name := range fields {
-			if !slices.Contains([]string{"page_title", "description", "subcategory"}, name) {
-				t.Errorf("%s: the registry has no field %q", document, name)
-			}
+			must.Hold(t, slices.Contains([]string{"page_title", "description", "subcategory"}, name), document, "the registry has no field", name)
 		}
-		if fields["page_title"] == "" || strings.TrimSpace(fields["description"]) == "" {
-			t.Errorf("%s lacks page_title or description", document)
-		}
+		must.Hold(t, fields["page_title"] != "" && strings.TrimSpace(fields["description"]) != "", document, "lacks page_title or description")
 	}
 }
 

@@ -143,9 +143,7 @@ func (s *session) checkFlags(b block, program, rest string) {
 	rest, _, _ = strings.Cut(rest, " -- ")
 	name, _, _ := strings.Cut(rest, " ")
 	help, err := s.run(program + " " + name + " --help")
-	if err != nil {
-		s.t.Errorf("%s: %s has no command %q: %s", b, program, name, help)
-	}
+	must.Hold(s.t, err == nil, b, program, "has no command", name, help)
 	for _, f := range flag.FindAllStringSubmatch(rest, -1) {
 		if !strings.Contains(help, f[1]) {
 			s.t.Errorf("%s: %s %s has no %s", b, program, name, f[1])

@@ -22,14 +22,10 @@ func TestWords(t *testing.T) {
 		case strings.HasPrefix(document, "docs/guides/"):
 			limit = 1500
 		}
-		if limit > 0 && words > limit {
-			t.Errorf("%s has %d words, expected at most %d", document, words, limit)
-		}
+		must.Hold(t, limit <= 0 || words <= limit, document, "has", words, "words, expected at most", limit)
 		if strings.HasPrefix(document, "docs/") {
 			total += words
 		}
 	}
-	if total > 60_000 {
-		t.Errorf("docs/ has %d words, expected at most 60,000", total)
-	}
+	must.Hold(t, total <= 60_000, "docs/ has", total, "words, expected at most 60,000")
 }

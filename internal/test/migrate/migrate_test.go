@@ -187,9 +187,8 @@ func TestMigration(t *testing.T) {
 
 		writes := d.Writes()
 		out := w.MustRun("apply", "-auto-approve")
-		if want := "1 imported, 0 added, 0 changed, 0 destroyed"; !strings.Contains(out, want) {
-			t.Errorf("expected %q, got:\n%s", want, out)
-		}
+		want := "1 imported, 0 added, 0 changed, 0 destroyed"
+		must.Hold(t, strings.Contains(out, want), want, out)
 		if d.Writes() != writes {
 			t.Errorf("the apply sent %d writing requests", d.Writes()-writes)
 		}

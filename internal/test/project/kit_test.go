@@ -26,9 +26,7 @@ func TestKitStaysSmall(t *testing.T) {
 			total += codeLines(t, filepath.Join(root, path))
 		}
 	}
-	if total == 0 || total > maxKit {
-		t.Errorf("internal/kit has %d lines of code for resources: expected 1 to %d", total, maxKit)
-	}
+	must.Hold(t, total != 0 && total <= maxKit, "internal/kit has", total, "lines of code for resources: expected 1 to", maxKit)
 }
 
 func codeLines(t *testing.T, path string) (n int) {

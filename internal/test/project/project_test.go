@@ -44,9 +44,7 @@ func read(t *testing.T, path string, into any) {
 	if err == nil {
 		err = yaml.UnmarshalWithOptions(text, into, yaml.Strict())
 	}
-	if err != nil {
-		t.Errorf("%s: %v", path, err)
-	}
+	must.Hold(t, err == nil, path, err)
 }
 
 // Every package has one comment: a sentence that begins with the package's name.

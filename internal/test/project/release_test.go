@@ -48,9 +48,7 @@ func TestReleaseWorkflow(t *testing.T) {
 			continue
 		}
 		for name := range variables {
-			if s.Env[name] == "" {
-				t.Errorf("the goreleaser step doesn't set %s", name)
-			}
+			must.Hold(t, s.Env[name] != "", "the goreleaser step doesn't set", name)
 		}
 	}
 	must.Contain(t, strings.ReplaceAll(runs, "--", "-"), "-release-notes bin/notes.md", "tools/release-notes", "-run=TestDist ./internal/test/release", "make image", "gcc-aarch64-linux-gnu")
@@ -73,8 +71,6 @@ func TestReleaseNotes(t *testing.T) {
 		var stderr strings.Builder
 		cmd.Dir, cmd.Stderr = dir, &stderr
 		out, err := cmd.Output()
-		if string(out) != c.want || (err != nil) != (c.problem != "") || !strings.Contains(stderr.String(), c.problem) {
-			t.Errorf("%s: got %q, %v, %q", c.version, out, err, &stderr)
-		}
+		must.Hold(t, string(out) == c.want && (err != nil) == (c.problem != "") && strings.Contains(stderr.String(), c.problem), c.version, string(out), err, &stderr)
 	}
 }

@@ -28,9 +28,7 @@ func TestGoTestsHaveATimeout(t *testing.T) {
 			t.Errorf("Makefile: add -timeout to: %s", strings.TrimSpace(line))
 		}
 	}
-	if found < 8 {
-		t.Errorf("found only %d commands", found)
-	}
+	must.Hold(t, found >= 8, "found only", found, "commands")
 }
 
 func readText(t *testing.T, path string) string {

@@ -26,9 +26,7 @@ func TestDependencyUpdates(t *testing.T) {
 	must.Equal(t, config.Version, 2, "version")
 	listed := map[string]bool{}
 	for _, u := range config.Updates {
-		if !slices.Contains([]string{"daily", "weekly", "monthly"}, u.Schedule.Interval) {
-			t.Errorf("%s %s: interval %q", u.Ecosystem, u.Directory, u.Schedule.Interval)
-		}
+		must.Hold(t, slices.Contains([]string{"daily", "weekly", "monthly"}, u.Schedule.Interval), u.Ecosystem, u.Directory, "interval", u.Schedule.Interval)
 		for _, dir := range append(u.Directories, u.Directory) {
 			if _, err := os.Stat(filepath.Join(root, dir)); dir != "" && err != nil {
 				t.Errorf("%s: %v", u.Ecosystem, err)
@@ -41,9 +39,8 @@ func TestDependencyUpdates(t *testing.T) {
 		if strings.HasPrefix(path, ".github/workflows/") {
 			dir = "/"
 		}
-		if key := ecosystem(path) + " " + dir; !listed[key] {
-			t.Errorf("%s: .github/dependabot.yml does not list %s", path, key)
-		}
+		key := ecosystem(path) + " " + dir
+		must.Hold(t, listed[key], path, ".github/dependabot.yml does not list", key)
 	}
 }
 

@@ -49,9 +49,7 @@ func TestPromisesAreTested(t *testing.T) {
 			}
 		}
 	}
-	if count < 30 {
-		t.Errorf("found only %d promises", count)
-	}
+	must.Hold(t, count >= 30, "found only", count, "promises")
 }
 
 // check returns what is wrong with a test of a folder, or "".
@@ -150,9 +148,8 @@ func TestSkipsAreFound(t *testing.T) {
 		file := must.Do(parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc f() { "+body+" }", parser.SkipObjectResolution))(t)
 		must.Equal(t, skips(file.Decls[0].(*ast.FuncDecl)), want, body)
 	}
-	if names := slices.Sorted(maps.Keys(parse(t, "."))); !slices.Contains(names, "TestSkipsAreFound") || check(t, ".", "TestNothing") == "" {
-		t.Errorf("the tests of this folder are %v", names)
-	}
+	names := slices.Sorted(maps.Keys(parse(t, ".")))
+	must.Hold(t, slices.Contains(names, "TestSkipsAreFound") && check(t, ".", "TestNothing") != "", "the tests of this folder are", names)
 }
 
 var namedFile = regexp.MustCompile("`((?:[\\w-]+/)+[\\w.-]*)`")
@@ -161,9 +158,7 @@ var namedFile = regexp.MustCompile("`((?:[\\w-]+/)+[\\w.-]*)`")
 func TestArchitectureNamesFiles(t *testing.T) {
 	text := must.ReadFile(t, filepath.Join(root, "docs/reference/architecture.md"))
 	found := namedFile.FindAllSubmatch(text, -1)
-	if len(found) < 30 {
-		t.Errorf("found %d files, expected at least 30", len(found))
-	}
+	must.Hold(t, len(found) >= 30, "found", len(found), "files, expected at least 30")
 	for _, name := range found {
 		if _, err := os.Stat(filepath.Join(root, string(name[1]))); err != nil {
 			t.Error(err)

@@ -169,9 +169,7 @@ func (d dist) checkSignature(t *testing.T) {
 	}()
 	must.Succeed(t, gpg("--import", filepath.Join(d.dir, "..", "snapshot-key.asc")))
 	must.Succeed(t, gpg("--verify", sums+".sig", sums))
-	if err := gpg("--verify", sums+".sig", filepath.Join(d.dir, "metadata.json")); err == nil {
-		t.Error("the signature is valid for another file")
-	}
+	must.Hold(t, gpg("--verify", sums+".sig", filepath.Join(d.dir, "metadata.json")) != nil, "the signature is valid for another file")
 }
 
 // checkPrograms runs the programs of this platform, and checks how all were built.
@@ -191,9 +189,8 @@ func (d dist) checkPrograms(t *testing.T) {
 				continue
 			}
 			want := fmt.Sprintf("%s %s (commit %.7s", a.program, d.version, d.commit)
-			if out, err := exec.CommandContext(t.Context(), path, "--version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), want) {
-				t.Errorf("%s --version: %v: got %s, want %s …", name, err, out, want)
-			}
+			out := must.Do(exec.CommandContext(t.Context(), path, "--version").CombinedOutput())(t)
+			must.Hold(t, strings.HasPrefix(string(out), want), name, "--version", string(out), want, "…")
 		}
 	}
 }
@@ -208,12 +205,8 @@ func (d dist) checkBuild(t *testing.T, name string, a archive, path string) {
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
-	if settings["GOOS"] != a.system || settings["GOARCH"] != a.arch || settings["-trimpath"] != "true" {
-		t.Errorf("%s was built with %v", name, settings)
-	}
-	if a.program != "jobrunner" && settings["CGO_ENABLED"] != "0" {
-		t.Errorf("%s was built with cgo", name)
-	}
+	must.Hold(t, settings["GOOS"] == a.system && settings["GOARCH"] == a.arch && settings["-trimpath"] == "true", name, "was built with", settings)
+	must.Hold(t, a.program == "jobrunner" || settings["CGO_ENABLED"] == "0", name, "was built with cgo")
 	if a.program == "jobrunner" && os.Getenv("CC_"+strings.ToUpper(a.arch)) != "" && a.system == "linux" && settings["CGO_ENABLED"] != "1" {
 		t.Errorf("%s was built without cgo, and so without GPUs", name)
 	}

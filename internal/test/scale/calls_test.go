@@ -27,14 +27,10 @@ func TestCallsOfAPlan(t *testing.T) {
 			tf.grow(d, n)
 			calls := d.countRequests(tf.expectEmptyPlan)
 			for call, times := range calls {
-				if times > 1 {
-					t.Errorf("%d of each kind: %s %d times", n, call, times)
-				}
+				must.Hold(t, times <= 1, n, "of each kind", call, times, "times")
 			}
 			must.Equal(t, sum(calls), planCalls[v], n, "of each kind", "calls", calls)
-			if before != nil && !maps.Equal(calls, before) {
-				t.Errorf("%d of each kind: calls %v, fewer objects needed %v", n, calls, before)
-			}
+			must.Hold(t, before == nil || maps.Equal(calls, before), n, "of each kind: calls", calls, "fewer objects needed", before)
 			before = calls
 		}
 	})

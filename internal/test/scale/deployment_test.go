@@ -45,9 +45,8 @@ func deploy(t testing.TB) *deployment {
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
-		if err := d.close(); err != nil {
-			t.Errorf("closing the jobrunner: %s", err)
-		}
+		err := d.close()
+		must.Hold(t, err == nil, "closing the jobrunner", err)
 	})
 	return d
 }

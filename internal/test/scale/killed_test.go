@@ -72,9 +72,7 @@ func TestKilledProvider(t *testing.T) {
 		for _, object := range created {
 			kind, id, _ := strings.Cut(object, " ")
 			command := tf.importCommand(kind, id)
-			if object != tf.ids()[0] && !strings.Contains(printed, command) {
-				t.Errorf("the plan doesn't print %q:\n%s", command, printed)
-			}
+			must.Hold(t, object == tf.ids()[0] || strings.Contains(printed, command), "the plan doesn't print", command, printed)
 		}
 		for object, name := range d.names(t, v) {
 			kind, id, _ := strings.Cut(object, " ")

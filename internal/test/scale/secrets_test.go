@@ -160,9 +160,7 @@ func (tf *terraform) expectNoSecrets(output string) {
 		name := entry.Name()
 		for _, s := range secrets {
 			keeps := s.kept && (strings.HasPrefix(name, "terraform.tfstate") || name == "saved.tfplan")
-			if !keeps && holds(text, s.value) {
-				tf.t.Errorf("%s has the secret %s", name, s.name)
-			}
+			must.Hold(tf.t, keeps || !holds(text, s.value), name, "has the secret", s.name)
 		}
 		return err
 	})
@@ -188,9 +186,7 @@ func TestSecretsStayOut(t *testing.T) {
 			must.Contain(t, printed, "[TRACE]", "provider.terraform-provider-gpucloud")
 			state := must.ReadFile(t, filepath.Join(tf.dir, "terraform.tfstate"))
 			for _, s := range secrets {
-				if s.kept && !holds(state, s.value) {
-					t.Errorf("the state lacks %s, so the search doesn't work", s.name)
-				}
+				must.Hold(t, !s.kept || holds(state, s.value), "the state lacks", s.name, "so the search doesn't work")
 			}
 		}
 		panics := func(t *testing.T) {

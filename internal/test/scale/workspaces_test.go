@@ -145,9 +145,7 @@ func TestTwoWorkspacesThatLoseAnswers(t *testing.T) {
 		for _, object := range have {
 			kind, id, _ := strings.Cut(object, " ")
 			for i, text := range output {
-				if id != template && !strings.Contains(unwrapped(text), both[i].importCommand(kind, id)) {
-					t.Errorf("%s isn't named:\n%s", object, text)
-				}
+				must.Hold(t, id == template || strings.Contains(unwrapped(text), both[i].importCommand(kind, id)), object, "isn't named", text)
 			}
 		}
 	})

@@ -43,9 +43,7 @@ func TestFaultsAreFound(t *testing.T) {
 		cmd.Env = append(os.Environ(), faulty+"="+fault)
 		out, err := cmd.CombinedOutput()
 		if fault == "" {
-			if err != nil {
-				t.Errorf("without a fault: %v\n%s", err, out)
-			}
+			must.Hold(t, err == nil, "without a fault", err, string(out))
 			continue
 		}
 		if text := string(out); err == nil || !strings.Contains(text, says) || !strings.Contains(text, "testdata/fuzz/FuzzFaulty/NAME:") || !strings.Contains(text, "go test fuzz v1") {
@@ -59,14 +57,10 @@ func TestVariationsAreReproducible(t *testing.T) {
 	seeds := []fuzz.Seed{{"one", []byte("two"), true, 3, uint8(4)}, {"", []byte{}, false, 0, uint8(0)}}
 	first := fuzz.Vary("a", seeds, 500)
 	must.Equal(t, first, fuzz.Vary("a", seeds, 500), "they differ from run to run")
-	if reflect.DeepEqual(first, fuzz.Vary("b", seeds, 500)) {
-		t.Error("another name gets the same variations")
-	}
+	must.Hold(t, !reflect.DeepEqual(first, fuzz.Vary("b", seeds, 500)), "another name gets the same variations")
 	texts := map[string]bool{}
 	for _, s := range first {
 		texts[s[0].(string)] = true
 	}
-	if len(texts) < 50 {
-		t.Errorf("%d different texts, expected at least 50", len(texts))
-	}
+	must.Hold(t, len(texts) >= 50, len(texts), "different texts, expected at least 50")
 }

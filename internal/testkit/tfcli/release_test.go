@@ -141,9 +141,8 @@ func TestBuild(t *testing.T) {
 	if out, _ := exec.Command(path).Output(); !strings.HasSuffix(string(out), "\n1\n") {
 		t.Errorf("the line of the absent module is still there: %s", out)
 	}
-	if left := leftovers(t, r); left != nil {
-		t.Errorf("left beside the program: %v", left)
-	}
+	left := leftovers(t, r)
+	must.Hold(t, left == nil, "left beside the program", left)
 }
 
 func TestBuildFails(t *testing.T) {
@@ -170,9 +169,8 @@ func TestBuildFails(t *testing.T) {
 			must.Fail(t, err, c.want)
 			path, _ := r.Path()
 			must.FailWith(t, must.Err(os.Stat(path)), fs.ErrNotExist, "there is a program")
-			if left := leftovers(t, r); left != nil {
-				t.Errorf("left: %v", left)
-			}
+			left := leftovers(t, r)
+			must.Hold(t, left == nil, "left", left)
 		})
 	}
 }

@@ -234,13 +234,9 @@ func TestNVMLInventory(t *testing.T) {
 		} {
 			must.Equal(t, must.Do(inventory.Sample(uuid))(t), want, uuid)
 		}
-		if _, err := inventory.Sample("GPU-3"); err == nil {
-			t.Error("a GPU in MIG mode is listed as a device")
-		}
+		must.Hold(t, must.Err(inventory.Sample("GPU-3")) != nil, "a GPU in MIG mode is listed as a device")
 		inventory.Close()
-		if _, err := inventory.Sample("GPU-0"); err == nil {
-			t.Error("Sample succeeds after Close")
-		}
+		must.Hold(t, must.Err(inventory.Sample("GPU-0")) != nil, "Sample succeeds after Close")
 		inventory.Close()
 		must.Equal(t, b.shutdowns, 1, "shutdown was called", "times")
 	})
@@ -288,12 +284,10 @@ func TestOldDriver(t *testing.T) {
 		inventory := open(t, b)
 		defer inventory.Close()
 		waitTwoPolls()
-		if s, err := inventory.Sample("GPU-0"); err != nil || s.Power != -1 || s.Utilization != 37 || s.MemoryUsed != 4<<30 {
-			t.Errorf("%+v, %v", s, err)
-		}
-		if d := inventory.Devices(); len(d) != 1 || inventory.Driver().CUDA != "" {
-			t.Errorf("%+v", d)
-		}
+		s := must.Do(inventory.Sample("GPU-0"))(t)
+		must.Hold(t, s.Power == -1 && s.Utilization == 37 && s.MemoryUsed == 4<<30, s)
+		d := inventory.Devices()
+		must.Hold(t, len(d) == 1 && inventory.Driver().CUDA == "", d)
 		a := gpu.NewAllocator(inventory)
 		defer a.Close()
 		if _, err := a.Acquire(gpu.Request{MinimumCUDA: "12.0"}, "w"); err == nil || err.Error() != "the CUDA version of this machine's driver is unknown, and the endpoint asks for at least 12.0" {
@@ -321,9 +315,8 @@ func TestXIDs(t *testing.T) {
 		must.Equal(t, faults(inventory), "GPU-0: XID 4242; GPU-1: XID 79: it has fallen off the bus")
 		b.events <- nvml.EventData{Device: b.cards[0], EventType: nvml.EventTypeDoubleBitEccError, GpuInstanceId: wholeGPU}
 		synctest.Wait()
-		if got := faults(inventory); !strings.HasPrefix(got, "GPU-0: an uncorrectable error in its memory (ECC)") {
-			t.Error(got)
-		}
+		got := faults(inventory)
+		must.Hold(t, strings.HasPrefix(got, "GPU-0: an uncorrectable error in its memory (ECC)"), got)
 	})
 }
 
@@ -343,9 +336,8 @@ func TestInstanceXID(t *testing.T) {
 		// Instances are created and removed at run time.
 		b.update(func() { c.instances = c.instances[:1] })
 		waitTwoPolls()
-		if got := inventory.Devices(); len(got) != 1 {
-			t.Errorf("%+v", got)
-		}
+		got := inventory.Devices()
+		must.Hold(t, len(got) == 1, got)
 	})
 }
 
@@ -404,9 +396,8 @@ func TestLostGPUReturns(t *testing.T) {
 		b.update(func() { b.cards = b.cards[:1] })
 		waitTwoPolls()
 		must.Equal(t, faults(inventory), "GPU-1: lost: the driver no longer lists it")
-		if got, err := inventory.Sample("GPU-1"); err != nil || got.Temperature != -1 {
-			t.Errorf("a sample of a removed GPU: %+v, %v", got, err)
-		}
+		got := must.Do(inventory.Sample("GPU-1"))(t)
+		must.Hold(t, got.Temperature == -1, "a sample of a removed GPU", got)
 	})
 }
 
@@ -426,8 +417,7 @@ func TestDriverIsReloaded(t *testing.T) {
 			t.Errorf("%+v, %s", got, faults(inventory))
 		}
 		b.sendXID(b.cards[0], 79, wholeGPU) // the event is received again
-		if got := faults(inventory); got == "" {
-			t.Error("no events are received after the reload")
-		}
+		got := faults(inventory)
+		must.Hold(t, got != "", "no events are received after the reload")
 	})
 }

@@ -58,9 +58,7 @@ func (r *realReport) markdown(inventory gpu.Inventory) string {
 func checkInventory(t *testing.T, inventory gpu.Inventory) {
 	for _, d := range inventory.Devices() {
 		t.Logf("%+v", d)
-		if d.UUID == "" || d.TypeID == "" || d.Memory <= 0 {
-			t.Errorf("the device is incomplete: %+v", d)
-		}
+		must.Hold(t, d.UUID != "" && d.TypeID != "" && d.Memory > 0, "the device is incomplete", d)
 	}
 	listed, err := exec.CommandContext(t.Context(), "nvidia-smi", "-L").Output()
 	if err != nil {
@@ -68,9 +66,7 @@ func checkInventory(t *testing.T, inventory gpu.Inventory) {
 		return
 	}
 	for _, d := range inventory.Devices() {
-		if !strings.Contains(string(listed), d.UUID) {
-			t.Errorf("nvidia-smi doesn't list %s:\n%s", d.UUID, listed)
-		}
+		must.Hold(t, strings.Contains(string(listed), d.UUID), "nvidia-smi doesn't list", d.UUID, string(listed))
 	}
 }
 
@@ -83,9 +79,7 @@ func checkSamples(t *testing.T, inventory gpu.Inventory, r *realReport) {
 			t.Error(err)
 			continue
 		}
-		if s.MemoryUsed < 0 || s.MemoryUsed > d.Memory || s.Utilization > 100 || s.Temperature > 120 {
-			t.Errorf("%+v", s)
-		}
+		must.Hold(t, s.MemoryUsed >= 0 && s.MemoryUsed <= d.Memory && s.Utilization <= 100 && s.Temperature <= 120, s)
 		r.add("an idle "+d.TypeID, fmt.Sprintf("%d %%, %d MiB, %d W, %d °C; read in %s",
 			s.Utilization, s.MemoryUsed>>20, s.Power/1000, s.Temperature, duration.Round(10*time.Microsecond)))
 	}
@@ -218,12 +212,8 @@ func checkJobs(t *testing.T, inventory gpu.Inventory, r *realReport) {
 		return workers["throttled"] == 1.0 && workers["running"] == 1.0
 	})
 	a, b := <-outputs, <-outputs
-	if !throttled && len(devices) < 2*count {
-		t.Error("no worker was throttled with all GPUs in use")
-	}
-	if len(devices) < 2*count && a.Ended > b.Began && b.Ended > a.Began {
-		t.Errorf("two jobs had the GPU at once: %+v, %+v", a, b)
-	}
+	must.Hold(t, throttled || len(devices) >= 2*count, "no worker was throttled with all GPUs in use")
+	must.Hold(t, len(devices) >= 2*count || !(a.Ended > b.Began) || !(b.Ended > a.Began), "two jobs had the GPU at once", a, b)
 	r.add("two jobs at once that need the same GPU", fmt.Sprintf("one after the other, the second worker throttled: %t; pause between them %s",
 		throttled, time.Duration(max(a.Began-b.Ended, b.Began-a.Ended)*float64(time.Second)).Round(time.Millisecond)))
 }

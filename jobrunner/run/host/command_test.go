@@ -67,9 +67,8 @@ func local(t *testing.T, rule string) *Executor {
 	file := write(t, "engine: none\nrules:\n  - image: x\n"+rule)
 	e := must.Do(New(t.Context(), Config{File: file, DataDir: t.TempDir()}))(t)
 	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
+		err := e.Close()
+		must.Hold(t, err == nil, err)
 	})
 	return e
 }
@@ -128,9 +127,7 @@ func TestCommandOutput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := newJob(`{"a":[1]}`)
 			output, err := handle(t, c.script, j)
-			if err != nil || output != c.output || !slices.Equal(j.chunks, c.chunks) || j.log.String() != c.log {
-				t.Errorf("output %s, chunks %q, log %q, %v", output, j.chunks, j.log, err)
-			}
+			must.Hold(t, err == nil && output == c.output && slices.Equal(j.chunks, c.chunks) && j.log.String() == c.log, "output", output, "chunks", j.chunks, "log", j.log, err)
 		})
 	}
 }
@@ -147,9 +144,7 @@ func TestCommandFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			output, err := handle(t, c.script, newJob("{}"))
-			if err == nil || output != "" || !strings.HasPrefix(err.Error(), c.starts) || !strings.HasSuffix(err.Error(), c.ends) {
-				t.Errorf("output %q, %v", output, err)
-			}
+			must.Hold(t, err != nil && output == "" && strings.HasPrefix(err.Error(), c.starts) && strings.HasSuffix(err.Error(), c.ends), "output", output, err)
 			if len(err.Error()) > maxTail+100 {
 				t.Errorf("an error of %d bytes", len(err.Error()))
 			}
@@ -161,9 +156,7 @@ func TestLongLineIsKept(t *testing.T) {
 	want := `"` + strings.Repeat("y", 5<<20) + `"`
 	j := newJob(want)
 	output, err := handle(t, "cat", j)
-	if err != nil || output != want || len(j.chunks) != 1 || j.chunks[0] != want {
-		t.Errorf("%d bytes of %d, %v", len(output), len(want), err)
-	}
+	must.Hold(t, err == nil && output == want && len(j.chunks) == 1 && j.chunks[0] == want, len(output), "bytes of", len(want), err)
 }
 
 // A client that streams gets a line before the command ends.
@@ -179,9 +172,7 @@ func TestChunksComeAtOnce(t *testing.T) {
 		return nil
 	}
 	output, err := handle(t, "echo 1; read -r x < "+go_+"; echo 2", j)
-	if err != nil || output != "2" || len(j.chunks) != 2 {
-		t.Errorf("output %s, chunks %q, %v", output, j.chunks, err)
-	}
+	must.Hold(t, err == nil && output == "2" && len(j.chunks) == 2, "output", output, "chunks", j.chunks, err)
 }
 
 // If nobody reads the chunks, the command blocks once pipes and buffers are full.
@@ -225,9 +216,7 @@ func TestCancelledJobKillsCommand(t *testing.T) {
 	cancel()
 	must.FailWith(t, <-ended, context.Canceled)
 	pid := must.Do(strconv.Atoi(strings.TrimSpace(j.log.String())))(t)
-	if alive(pid) {
-		t.Errorf("the process %d still runs", pid)
-	}
+	must.Hold(t, !alive(pid), "the process", pid, "still runs")
 }
 
 // alive reports whether a process runs. A dead, unreaped process doesn't count.
@@ -276,9 +265,7 @@ func TestCommandWords(t *testing.T) {
 	}
 	l := &local(t, "    process: {template: command}\n").rules[0]
 	for _, c := range []store.Container{{Image: "x"}, {Image: "x", Args: "'"}, {Image: "x", Args: `{"entrypoint":[],"cmd":[]}`}} {
-		if _, err := l.Process.argv(c); err == nil {
-			t.Errorf("%+v has a command", c)
-		}
+		must.Hold(t, must.Err(l.Process.argv(c)) != nil, c, "has a command")
 	}
 }
 

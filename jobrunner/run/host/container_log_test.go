@@ -30,9 +30,8 @@ func TestMarkedLines(t *testing.T) {
 		m := &markedLines{since: since, last: since, pieces: true, log: log}
 		must.Do(io.Copy(m, iotest.OneByteReader(strings.NewReader(written))))(t)
 		m.flush()
-		if got := log.String(); got != strings.Join(want, "\n")+"\n" || m.last != "2026-06-01T12:00:00.000000007Z" {
-			t.Errorf("since %q: %q, and then %s", since, got, m.last)
-		}
+		got := log.String()
+		must.Hold(t, got == strings.Join(want, "\n")+"\n" && m.last == "2026-06-01T12:00:00.000000007Z", "since", since, got, "and then", m.last)
 	}
 }
 

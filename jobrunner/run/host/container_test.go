@@ -98,16 +98,10 @@ func TestContainer(t *testing.T) {
 		{"--network", "host"}, {"--gpus", `"device=GPU-a,GPU-b"`}, {"--mount", `type=bind,"source=/data/vol,1",target=/runpod-volume`},
 		{"--env", "LINES"}, {"--entrypoint", "python3", "registry.example:5000/private/model:2", "-u", "handler.py", "two words"},
 	} {
-		if !contains(create, want) {
-			t.Errorf("no %q in\n%q", want, create)
-		}
+		must.Hold(t, contains(create, want), "no", want, create)
 	}
-	if slices.Contains(create, "--storage-opt") || slices.Contains(create, "--publish") {
-		t.Errorf("%q", create)
-	}
-	if strings.Contains(f.read("calls"), "the-secret") {
-		t.Error("the arguments contain a secret")
-	}
+	must.Hold(t, !slices.Contains(create, "--storage-opt") && !slices.Contains(create, "--publish"), create)
+	must.Hold(t, !strings.Contains(f.read("calls"), "the-secret"), "the arguments contain a secret")
 	if got, want := f.read("env"), "PATH=/theirs\nRUNPOD_WEBHOOK_GET_JOB=http://127.0.0.1:8420/v2/ep/job-take/$ID?gpu=x\nTOKEN=the-secret\n"; got != want || f.read("env.mode") != "600\n" {
 		t.Errorf("file of variables, mode %s\n%s", f.read("env.mode"), got)
 	}
@@ -117,9 +111,7 @@ func TestContainer(t *testing.T) {
 	if files, _ := os.ReadDir(e.scratch); len(files) != 0 {
 		t.Errorf("secrets stay on the disk: %v", files)
 	}
-	if !strings.Contains(log.String(), "pulling registry.example:5000/private/model:2\n") {
-		t.Errorf("log: %s", log)
-	}
+	must.Hold(t, strings.Contains(log.String(), "pulling registry.example:5000/private/model:2\n"), "log", log)
 
 	for late := time.Now().Add(time.Minute); p.Usage().Memory == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(late) {
@@ -214,14 +206,11 @@ func TestContainerSettings(t *testing.T) {
 		if err != nil || len(inherited) != 0 {
 			t.Fatal(err, inherited)
 		}
-		if got := strings.Join(args, " "); !strings.HasSuffix(got, " --env-file "+filepath.Join(dir, "env")+" "+c.args) {
-			t.Errorf("%s:\n%s\nwant … %s", name, got, c.args)
-		}
+		got := strings.Join(args, " ")
+		must.Hold(t, strings.HasSuffix(got, " --env-file "+filepath.Join(dir, "env")+" "+c.args), name, got, "want …", c.args)
 		file, _ := os.ReadFile(filepath.Join(dir, "env"))
 		for _, want := range []string{"RUNPOD_WEBHOOK_PING=http://" + c.env + ":8420/v2/ep/ping/$RUNPOD_POD_ID?gpu=x\n", "MY_URL=http://127.0.0.1:8420/\n"} {
-			if !strings.Contains(string(file), want) {
-				t.Errorf("%s: %s lacks %s", name, file, want)
-			}
+			must.Hold(t, strings.Contains(string(file), want), name, string(file), "lacks", want)
 		}
 	}
 	// A worker without devices sees none, whatever its image asks for.
@@ -278,9 +267,8 @@ func TestPullFailures(t *testing.T) {
 		if c.want != "" {
 			want = " (" + c.said + ")"
 		}
-		if got := err.Error(); !strings.HasPrefix(got, c.want) || !strings.HasSuffix(got, want) || c.want == "" && got != c.said {
-			t.Errorf("%s: %s", c.said, got)
-		}
+		got := err.Error()
+		must.Hold(t, strings.HasPrefix(got, c.want) && strings.HasSuffix(got, want) && (c.want != "" || got == c.said), c.said, got)
 	}
 }
 
@@ -288,9 +276,8 @@ func TestEngineRecovers(t *testing.T) {
 	f := newFake(t, "docker")
 	f.write("down", "")
 	e := f.executor("", "")
-	if got := e.Describe(); got[1] != "containers: docker: Cannot connect to the daemon. Is it running?" {
-		t.Errorf("%q", got)
-	}
+	got := e.Describe()
+	must.Hold(t, got[1] == "containers: docker: Cannot connect to the daemon. Is it running?", got)
 	_, err := e.Program("acme/x")
 	if err == nil || !strings.Contains(err.Error(), "acme/x") || !strings.Contains(err.Error(), "Cannot connect to the daemon") {
 		t.Fatal(err)
@@ -369,12 +356,9 @@ func TestContainersOfKilledRun(t *testing.T) {
 	}
 	must.Succeed(t, os.Remove(filepath.Join(f.dir, "down")))
 	must.Succeed(t, f.executor(dataDir, "").Close())
-	if all := f.containers(); len(all) != 1 || all[0].Name() != "gpucloud-b" {
-		t.Errorf("containers: %v", all)
-	}
-	if _, err := os.Stat(secrets); err == nil {
-		t.Error("the scratch folder is left")
-	}
+	all := f.containers()
+	must.Hold(t, len(all) == 1 && all[0].Name() == "gpucloud-b", "containers", all)
+	must.Hold(t, must.Err(os.Stat(secrets)) != nil, "the scratch folder is left")
 	r := must.Do(procgroup.OpenRegister(ours))(t)
 	must.Equal(t, must.Do(r.KilledRuns())(t), nil, "left")
 	must.Succeed(t, r.Close())

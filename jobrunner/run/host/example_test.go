@@ -19,15 +19,13 @@ func TestDocumentationExample(t *testing.T) {
 	e := &Executor{file: file, rules: s.Rules}
 	j := newJob(`{"text": "hello world"}`)
 	output, err := program(t, e, "example/upper:1").Handle(t.Context(), j.Job)
-	if want := `{"text": "HELLO! WORLD!"}`; err != nil || string(output) != want || !slices.Equal(j.chunks, []string{`"HELLO!"`, `"WORLD!"`, want}) {
-		t.Errorf("output %s, chunks %q, %v", output, j.chunks, err)
-	}
+	want := `{"text": "HELLO! WORLD!"}`
+	must.Hold(t, err == nil && string(output) == want && slices.Equal(j.chunks, []string{`"HELLO!"`, `"WORLD!"`, want}), "output", string(output), "chunks", j.chunks, err)
 	if _, err = program(t, e, "example/upper").Handle(t.Context(), newJob(`{}`).Job); err == nil || err.Error() != "the input has no text: send {\"text\": \"…\"}\n(exit status 1)" {
 		t.Errorf("%v", err)
 	}
 	for _, image := range []string{"example/handler", "example/protocol", "example/web"} {
-		if p := program(t, e, image); p.Start == nil {
-			t.Errorf("%s isn't a process", image)
-		}
+		p := program(t, e, image)
+		must.Hold(t, p.Start != nil, image, "isn't a process")
 	}
 }

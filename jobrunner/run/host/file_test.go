@@ -45,19 +45,15 @@ rules:
 		words = append(words, w.Value)
 	}
 	must.Equal(t, strings.Join(words, "|"), "sh|-c|cat|1.10|true", "run")
-	if c.Env["VERSION"].Value != "1.10" || c.Env["ON"].Value != "yes" || c.Env["MANY"].Value != "a b" || c.Dir.Value != filepath.Dir(name) {
-		t.Errorf("%+v", c)
-	}
-	if k := s.Rules[2].Container; k.Network.Value != "bridge" || !k.DiskLimit || k.Options[0].Value != "--shm-size=1g" {
-		t.Errorf("%+v", k)
-	}
+	must.Hold(t, c.Env["VERSION"].Value == "1.10" && c.Env["ON"].Value == "yes" && c.Env["MANY"].Value == "a b" && c.Dir.Value == filepath.Dir(name), c)
+	k := s.Rules[2].Container
+	must.Hold(t, k.Network.Value == "bridge" && k.DiskLimit && k.Options[0].Value == "--shm-size=1g", k)
 }
 
 func TestEmptyFileHasNoRules(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "rules: []\n", "\ufeffrules: []\n", "{}"} {
-		if s, err := readFile(write(t, text)); err != nil || len(s.Rules) != 0 {
-			t.Errorf("%q: %+v, %v", text, s, err)
-		}
+		s := must.Do(readFile(write(t, text)))(t)
+		must.Hold(t, len(s.Rules) == 0, text, s)
 	}
 }
 
@@ -108,12 +104,9 @@ func TestInvalidFiles(t *testing.T) {
 			if err == nil {
 				t.Fatal("it is accepted")
 			}
-			if start := file + ":" + c.line; !strings.HasPrefix(err.Error(), start) || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("%v\nwant %s … %s", err, start, c.says)
-			}
+			start := file + ":" + c.line
+			must.Hold(t, strings.HasPrefix(err.Error(), start) && strings.Contains(err.Error(), c.says), err, start, "…", c.says)
 		})
 	}
-	if _, err := readFile(filepath.Join(t.TempDir(), "nosuch.yaml")); err == nil {
-		t.Error("a missing file is read")
-	}
+	must.Hold(t, must.Err(readFile(filepath.Join(t.TempDir(), "nosuch.yaml"))) != nil, "a missing file is read")
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
@@ -19,27 +20,19 @@ func FuzzFile(f *testing.F) {
 		name := write(t, text)
 		s, err := readFile(name)
 		if err != nil {
-			if !strings.HasPrefix(err.Error(), name+":") {
-				t.Errorf("%q: the error does not begin with the file: %s", text, err)
-			}
+			must.Hold(t, strings.HasPrefix(err.Error(), name+":"), text, "the error does not begin with the file", err)
 			return
 		}
 		for _, r := range s.Rules {
-			if r.text == "" || strings.HasPrefix(r.text, builtinImages) {
-				t.Errorf("%q: a rule is for the image %q", text, r.text)
-			}
+			must.Hold(t, r.text != "" && !strings.HasPrefix(r.text, builtinImages), text, "a rule is for the image", r.text)
 			for _, l := range []*localSettings{r.Process, r.Command} {
 				if l == nil {
 					continue
 				}
 				for name := range l.Env {
-					if checkName(name) != nil {
-						t.Errorf("%q: env has %q", text, name)
-					}
+					must.Hold(t, checkName(name) == nil, text, "env has", name)
 				}
-				if len(l.Run) == 0 && l.Template.Value != templateCommand {
-					t.Errorf("%q: nothing runs", text)
-				}
+				must.Hold(t, len(l.Run) != 0 || l.Template.Value == templateCommand, text, "nothing runs")
 			}
 		}
 	},
@@ -58,12 +51,8 @@ func FuzzPattern(f *testing.F) {
 			return
 		}
 		matches := p.matches(image)
-		if p.literal && !p.matches(text) {
-			t.Errorf("%q does not match itself", text)
-		}
-		if p.literal && matches && !strings.HasPrefix(image, text) {
-			t.Errorf("%q matches %q", text, image)
-		}
+		must.Hold(t, !p.literal || p.matches(text), text, "does not match itself")
+		must.Hold(t, !p.literal || !matches || strings.HasPrefix(image, text), text, "matches", image)
 	}, fuzz.Seed{"team/**", "team/worker:1"}, fuzz.Seed{"a[b-", "a"}, fuzz.Seed{"[!x]*?:@", "ab:@"}, fuzz.Seed{"a/b", "a/b:1"}, fuzz.Seed{"a/b@sha256:0", "a/b@sha256:0"})
 }
 
@@ -81,9 +70,7 @@ func FuzzOutput(f *testing.F) {
 			t.Fatalf("%q: %v", stdout, err)
 		}
 		for _, chunk := range chunks {
-			if !json.Valid(chunk) || !utf8.Valid(chunk) {
-				t.Errorf("%q: a chunk is %q", stdout, chunk)
-			}
+			must.Hold(t, json.Valid(chunk) && utf8.Valid(chunk), string(stdout), "a chunk is", string(chunk))
 		}
 		want := 0
 		for line := range bytes.SplitSeq(stdout, []byte("\n")) {
@@ -98,9 +85,8 @@ func FuzzOutput(f *testing.F) {
 		for part := range slices.Chunk(stdout, 7) {
 			_, _ = tail.Write(part) // never fails
 		}
-		if end := tail.String(); !utf8.ValidString(end) || len(end) > 3*tail.maxBytes {
-			t.Errorf("%q ends with %q", stdout, end)
-		}
+		end := tail.String()
+		must.Hold(t, utf8.ValidString(end) && len(end) <= 3*tail.maxBytes, string(stdout), "ends with", end)
 	},
 		fuzz.Seed{[]byte("{\"a\": 1}\nlog\n\n[1,2]\r\n\"x\"")}, fuzz.Seed{[]byte("\"\xff\"\n 7 \n")}, fuzz.Seed{[]byte("loading…\n{\"a\":\n1}\n")},
 	)
@@ -115,11 +101,7 @@ func FuzzTemplateEnv(f *testing.F) {
 			return
 		}
 		runs := runsCode(name)
-		if runs != runsCode(strings.ToLower(name)) || runs != runsCode(strings.ToUpper(name)) {
-			t.Errorf("%q: the case matters", name)
-		}
-		if known.MatchString(name) && !runs {
-			t.Errorf("%q runs code, and a template may set it", name)
-		}
+		must.Hold(t, runs == runsCode(strings.ToLower(name)) && runs == runsCode(strings.ToUpper(name)), name, "the case matters")
+		must.Hold(t, !known.MatchString(name) || runs, name, "runs code, and a template may set it")
 	}, fuzz.Seed{"LD_PRELOAD"}, fuzz.Seed{"BASH_ENV"}, fuzz.Seed{"MODEL_NAME"}, fuzz.Seed{"pythonpath"}, fuzz.Seed{"GIT_SSH_COMMAND"}, fuzz.Seed{"NODE_ENV"})
 }

@@ -58,21 +58,15 @@ func TestHandlers(t *testing.T) {
 			must.Succeed(t, err)
 			defer func() { _ = e.Close() }()
 			p := program(t, e, "dev/handler:7")
-			if (p.Handle != nil) != c.perJob || (p.Start != nil) == c.perJob {
-				t.Errorf("%+v", p)
-			}
+			must.Hold(t, (p.Handle != nil) == c.perJob && (p.Start != nil) != c.perJob, p)
 			if c.output == "" {
 				return
 			}
 			j := newJob(`"hello"`)
 			j.Spec = &run.Spec{Log: j.log}
 			output, err := p.Handle(t.Context(), j.Job)
-			if err != nil || string(output) != c.output {
-				t.Errorf("output %s, %v", output, err)
-			}
-			if name == "tool" && strings.TrimSpace(j.log.String()) != dir {
-				t.Errorf("it runs in %s", j.log)
-			}
+			must.Hold(t, err == nil && string(output) == c.output, "output", string(output), err)
+			must.Hold(t, name != "tool" || strings.TrimSpace(j.log.String()) == dir, "it runs in", j.log)
 		})
 	}
 }

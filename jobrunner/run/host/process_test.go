@@ -29,9 +29,7 @@ func TestProcess(t *testing.T) {
 		t.Errorf("the command line contains a secret: %q", line)
 	}
 	p.Stop(0)
-	if alive(pid) {
-		t.Errorf("the process %d still runs", pid)
-	}
+	must.Hold(t, !alive(pid), "the process", pid, "still runs")
 	if p.Exit().Text != "stopped by the jobrunner" || p.Usage().Memory != 0 {
 		t.Errorf("exit %s, usage %+v", p.Exit().Text, p.Usage())
 	}
@@ -70,12 +68,8 @@ func TestUnknownImages(t *testing.T) {
 		t.Fatal("a program runs it")
 	}
 	for _, want := range []string{"acme/model:2", e.file, "engine: none", "docs/reference/jobrunner.md"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%v\ndoesn't mention %s", err, want)
-		}
+		must.Hold(t, strings.Contains(err.Error(), want), err, "doesn't mention", want)
 	}
-	if _, err := e.Program("--privileged"); err == nil {
-		t.Error("an option is accepted as an image")
-	}
+	must.Hold(t, must.Err(e.Program("--privileged")) != nil, "an option is accepted as an image")
 	must.Equal(t, strings.Join(e.Describe(), "\n"), e.file+": 1 × process\ncontainers: off", "engines")
 }

@@ -14,9 +14,8 @@ func TestLinkToAHandler(t *testing.T) {
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "main.py"), []byte("import helper\n"), 0o600))
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "helper.py"), []byte("import runpod\n"), 0o600))
 	must.Succeed(t, os.Symlink(filepath.Join(dir, "main.py"), filepath.Join(links, "main.py")))
-	if h, err := NewHandler("dev/handler", filepath.Join(links, "main.py")); err != nil || h.PerJob {
-		t.Errorf("a process for each job: %v, %v", h.PerJob, err)
-	}
+	h := must.Do(NewHandler("dev/handler", filepath.Join(links, "main.py")))(t)
+	must.Hold(t, !h.PerJob, "a process for each job", h.PerJob)
 }
 
 // A handler is a worker if it imports the SDK through another file of its own.

@@ -45,13 +45,10 @@ func TestTemplateRunsNoCode(t *testing.T) {
 		for _, name := range strings.Fields("MODEL_NAME HF_TOKEN HF_HUB_OFFLINE DATA_SRC MODEL_PATH XLA_FLAGS PYTHONUNBUFFERED NODE_ENV GOMAXPROCS CUDA_VISIBLE_DEVICES RUNPOD_AI_API_KEY PORT LANG OMP_NUM_THREADS NCCL_DEBUG AWS_REGION VLLM_USE_V1 ENVIRONMENT GOAL GO_LIVE PATH_TO_MODEL CCACHE") {
 			harmless[name] = "x"
 		}
-		if err := p.Check(run.Spec{Container: store.Container{Env: harmless}}); err != nil {
-			t.Errorf("%s: %v", kind, err)
-		}
+		err := p.Check(run.Spec{Container: store.Container{Env: harmless}})
+		must.Hold(t, err == nil, kind, err)
 	}
-	if _, err := os.Stat(loaded); err == nil {
-		t.Error("the code of a template ran")
-	}
+	must.Hold(t, must.Err(os.Stat(loaded)) != nil, "the code of a template ran")
 }
 
 // A rule can allow variables by name or prefix, set them itself, or leave the whole command to the

@@ -149,12 +149,10 @@ func TestWorker(t *testing.T) {
 		t.Fatalf("%v %v", secrets, err)
 	}
 	for _, secret := range secrets.Items {
-		if url := secret.StringData["RUNPOD_WEBHOOK_GET_JOB"]; url != "" && url != "http://jobrunner:8420/v2/e1/job-take/$ID?gpu=x" {
-			t.Errorf("%s", url)
-		}
-		if login := secret.Data[core.DockerConfigJsonKey]; login != nil && string(login) != `{"auths":{"r.example":{"username":"u","password":"planted-too"}}}` {
-			t.Errorf("%s", login)
-		}
+		url := secret.StringData["RUNPOD_WEBHOOK_GET_JOB"]
+		must.Hold(t, url == "" || url == "http://jobrunner:8420/v2/e1/job-take/$ID?gpu=x", url)
+		login := secret.Data[core.DockerConfigJsonKey]
+		must.Hold(t, login == nil || string(login) == `{"auths":{"r.example":{"username":"u","password":"planted-too"}}}`, string(login))
 	}
 	s.becomes(pod, running)
 	got := <-result
@@ -308,9 +306,8 @@ func TestInventory(t *testing.T) {
 	w.Devices = devices[1:2]
 	pod, result := s.begin(w)
 	terms := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0]
-	if limit := pod.Spec.Containers[0].Resources.Limits[gpuResource]; limit.Value() != 1 || terms.Key != gpuLabel || !slices.Equal(terms.Values, []string{"NVIDIA-A100-SXM4-80GB"}) {
-		t.Errorf("%v %v", limit, terms)
-	}
+	limit := pod.Spec.Containers[0].Resources.Limits[gpuResource]
+	must.Hold(t, limit.Value() == 1 && terms.Key == gpuLabel && slices.Equal(terms.Values, []string{"NVIDIA-A100-SXM4-80GB"}), limit, terms)
 	s.becomes(pod, running)
 	if got := <-result; got.err != nil {
 		t.Fatal(got.err)

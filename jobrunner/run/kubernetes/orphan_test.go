@@ -52,9 +52,8 @@ func (s *simulated) beginPod(w run.Spec) (created *core.Pod, process run.Process
 func TestPod(t *testing.T) {
 	s := simulate(t)
 	created, process := s.beginPod(podSpec("d1"))
-	if l := created.Labels; l[deploymentLabel] != "d1" || l[podLabel] != "p1" || l[podRunLabel] != "3" || l[runLabel] != "" {
-		t.Errorf("%v", l)
-	}
+	l := created.Labels
+	must.Hold(t, l[deploymentLabel] == "d1" && l[podLabel] == "p1" && l[podRunLabel] == "3" && l[runLabel] == "", l)
 	c := created.Spec.Containers[0]
 	if len(c.Ports) != 1 || c.Ports[0].ContainerPort != 8080 || len(c.Env) != 1 || c.Env[0].Name != "RUNPOD_PUBLIC_IP" || c.Env[0].ValueFrom.FieldRef.FieldPath != "status.podIP" {
 		t.Errorf("%+v", c)
@@ -161,16 +160,13 @@ func TestVolumes(t *testing.T) {
 		t.Errorf("%v %v", err, s.claims())
 	}
 	for range 2 { // the second is a no-op
-		if err := s.RemoveVolume(t.Context(), "volume-v1"); err != nil {
-			t.Error(err)
-		}
-		if err := s.ResizeVolume(t.Context(), "volume-v1", 40); err != nil {
-			t.Error(err)
-		}
+		err := s.RemoveVolume(t.Context(), "volume-v1")
+		must.Hold(t, err == nil, err)
+		err = s.ResizeVolume(t.Context(), "volume-v1", 40)
+		must.Hold(t, err == nil, err)
 	}
-	if all := s.claims(); len(all) != 1 {
-		t.Errorf("%v", all)
-	}
+	all := s.claims()
+	must.Hold(t, len(all) == 1, all)
 }
 
 // A Pod must not get a claim that is still being deleted: the claim belongs to another volume.
@@ -195,11 +191,9 @@ func TestResources(t *testing.T) {
 		show := func(l core.ResourceList) []string {
 			return []string{l.Cpu().String(), l.Memory().String(), l.StorageEphemeral().String()}
 		}
-		if limits := show(r.Limits); !slices.Equal(limits, []string{"2", "4G", "50G"}) || len(r.Limits) != 3 {
-			t.Errorf("limits: %q", limits)
-		}
-		if got := show(r.Requests); !slices.Equal(got, reserved) || len(r.Requests) != 3 {
-			t.Errorf("overcommit %t reserves %q", overcommit, got)
-		}
+		limits := show(r.Limits)
+		must.Hold(t, slices.Equal(limits, []string{"2", "4G", "50G"}) && len(r.Limits) == 3, "limits", limits)
+		got := show(r.Requests)
+		must.Hold(t, slices.Equal(got, reserved) && len(r.Requests) == 3, "overcommit", overcommit, "reserves", got)
 	}
 }

@@ -117,9 +117,8 @@ func TestClosedRunLeavesNothing(t *testing.T) {
 
 func TestRegisterWithoutFolder(t *testing.T) {
 	r := open(t, "")
-	if l := killedRuns(t, r); l != nil {
-		t.Errorf("left: %+v", l)
-	}
+	l := killedRuns(t, r)
+	must.Hold(t, l == nil, "left", l)
 	must.Succeed(t, r.Note("word"))
 	must.Succeed(t, r.Close())
 }
