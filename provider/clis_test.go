@@ -59,9 +59,7 @@ resource "gpucloud_registry_auth" "r" {
 		shown := w.MustRun("show", "-json", "saved")
 		w.MustRun("apply", set, "saved")
 		state := must.ReadFile(t, filepath.Join(w.Dir, "terraform.tfstate"))
-		if strings.Contains(shown, secret) || strings.Contains(string(state), secret) {
-			t.Errorf("the secret is kept: %s\n%s", shown, state)
-		}
+		must.Hold(t, !strings.Contains(shown, secret) && !strings.Contains(string(state), secret), "the secret is kept", shown, string(state))
 		return yes
 	}},
 	{"provider functions: `provider::gpucloud::port(8888, \"http\")`", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
@@ -86,9 +84,7 @@ resource "terraform_data" "t" {
 		var outputs map[string]struct{ Value []string }
 		must.Succeed(t, json.Unmarshal([]byte(w.MustRun("output", "-json")), &outputs))
 		want := []string{"8888/http", "echo 'a b'", "ADA_24", "2", "https://queue.example.com/v2/e1/run"}
-		if !slices.Equal(outputs["all"].Value, want) || !slices.Equal(outputs["unknown"].Value, []string{"AMPERE_48"}) {
-			t.Errorf("outputs: %q", outputs)
-		}
+		must.Hold(t, slices.Equal(outputs["all"].Value, want) && slices.Equal(outputs["unknown"].Value, []string{"AMPERE_48"}), "outputs", outputs)
 		return yes
 	}},
 	{"where the error of a function's argument points", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
@@ -304,9 +300,7 @@ resource "gpucloud_network_volume" "v" {
 			return refusal(t, out, "Blocks of type \"encryption\" are not expected")
 		}
 		state, err := os.ReadFile(filepath.Join(w.Dir, "terraform.tfstate"))
-		if err != nil || strings.Contains(string(state), "gpucloud_network_volume") {
-			t.Errorf("the state is not encrypted: %v\n%s", err, state)
-		}
+		must.Hold(t, err == nil && !strings.Contains(string(state), "gpucloud_network_volume"), "the state is not encrypted", err, string(state))
 		return yes
 	}},
 }
@@ -315,9 +309,7 @@ resource "gpucloud_network_volume" "v" {
 func TestCommandLines(t *testing.T) {
 	text, columns, rows := readGuide(t)
 	for _, release := range tfcli.Releases {
-		if !strings.Contains(text, release.String()) {
-			t.Errorf("%s does not name %s, which the tests run on", cliGuide, release)
-		}
+		must.Hold(t, strings.Contains(text, release.String()), cliGuide, "does not name", release, "which the tests run on")
 	}
 	documented := map[string]bool{}
 	for i, f := range cliFeatures {
@@ -343,9 +335,7 @@ func TestCommandLines(t *testing.T) {
 		})
 	}
 	for title := range rows {
-		if !documented[title] {
-			t.Errorf("%s has a row without a test: %s", cliGuide, title)
-		}
+		must.Hold(t, documented[title], cliGuide, "has a row without a test", title)
 	}
 }
 
@@ -439,9 +429,7 @@ func refusesNewer(t *testing.T, w *acctest.Workspace, file string) string {
 func whereItPoints(t *testing.T, w *acctest.Workspace, text, attribute string) string {
 	t.Helper()
 	out, err := w.Run("plan")
-	if err == nil || !strings.Contains(out, text) {
-		t.Errorf("expected an error with %q, got:\n%s", text, out)
-	}
+	must.Hold(t, err != nil && strings.Contains(out, text), "expected an error with", text, out)
 	switch {
 	case regexp.MustCompile(`\d: +` + regexp.QuoteMeta(attribute)).MatchString(out):
 		return "at its line"

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
 
@@ -99,9 +100,7 @@ func TestSchemaKnowsTheContract(t *testing.T) {
 		wire := strings.ReplaceAll(f.Path, "[]", "")
 		if entry := leftOutBy(string(f.API) + " " + f.Resource + "." + wire); entry != "" {
 			used[entry] = true
-			if f.In(contract.Create) || f.In(contract.Update) {
-				t.Errorf("%s is left out, but a request sets %s", entry, wire)
-			}
+			must.Hold(t, !f.In(contract.Create) && !f.In(contract.Update), entry, "is left out, but a request sets", wire)
 			continue
 		}
 		name := attributesOf(f)[0]
@@ -118,9 +117,7 @@ func TestSchemaKnowsTheContract(t *testing.T) {
 		}
 	}
 	for entry := range leftOut {
-		if !used[entry] {
-			t.Errorf("%s is left out, but the contract has no such field", entry)
-		}
+		must.Hold(t, used[entry], entry, "is left out, but the contract has no such field")
 	}
 }
 
@@ -188,9 +185,7 @@ func agrees(t *testing.T, f contract.Field, name string, a *tfprotov6.SchemaAttr
 	t.Helper()
 	if len(f.Enum) > 0 && !f.Open {
 		for _, v := range f.Enum {
-			if !strings.Contains(a.Description, v) {
-				t.Errorf("%s.%s may be %s, which the description of %s does not name", f.Resource, f.Path, v, name)
-			}
+			must.Hold(t, strings.Contains(a.Description, v), f.Resource, f.Path, "may be", v, "which the description of", name, "does not name")
 		}
 	}
 }

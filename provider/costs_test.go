@@ -34,9 +34,7 @@ func TestCostsGuide(t *testing.T) {
 		for _, b := range blocks {
 			found = found || b[1] == text
 		}
-		if !found {
-			t.Errorf("the guide doesn't show %s", file)
-		}
+		must.Hold(t, found, "the guide doesn't show", file)
 		w := d.Workspace(t, cli, api.V2)
 		w.Write("main.tf", text)
 		writes := d.Writes()
@@ -45,9 +43,8 @@ func TestCostsGuide(t *testing.T) {
 		case "ceiling":
 			expect(t, plan, "1 to add")
 			out, err := w.Run("plan", "-no-color", "-var=workers=5")
-			if quoted := squeeze(strings.ReplaceAll(regexp.MustCompile(`(?m)(^> .*\n)+`).FindString(guide), "> ", "")); err == nil || !strings.Contains(squeeze(out), strings.TrimSpace(quoted)) {
-				t.Errorf("the plan of 5 workers: %v\n%s\nthe guide says\n%s", err, out, quoted)
-			}
+			quoted := squeeze(strings.ReplaceAll(regexp.MustCompile(`(?m)(^> .*\n)+`).FindString(guide), "> ", ""))
+			must.Hold(t, err != nil && strings.Contains(squeeze(out), strings.TrimSpace(quoted)), "the plan of 5 workers", err, out, "the guide says", quoted)
 		case "exception":
 			expect(t, plan, "2 to add")
 		case "checks":

@@ -62,14 +62,11 @@ func TestProviderLoads(t *testing.T) {
 			}
 			got := p.Plan(typeName, tfdrive.State{}, config)
 			if v == api.V1 && slices.Contains(onV2Alone, typeName) {
-				if err := got.Diagnostics.Err(); err == nil || !strings.Contains(err.Error(), "exists in management API v2 only") {
-					t.Errorf("%s on %s: expected a refusal, got %v", typeName, v, err)
-				}
+				err := got.Diagnostics.Err()
+				must.Hold(t, err != nil && strings.Contains(err.Error(), "exists in management API v2 only"), typeName, "on", v, "expected a refusal", err)
 				continue
 			}
-			if got.Action != "create" || got.Get("id") != tfdrive.Unknown {
-				t.Errorf("%s on %s: planned to %s: %s", typeName, v, got.Action, got.Diagnostics)
-			}
+			must.Hold(t, got.Action == "create" && got.Get("id") == tfdrive.Unknown, typeName, "on", v, "planned to", got.Action, got.Diagnostics)
 		}
 		if len(p.Types()) != len(least) {
 			t.Errorf("the provider has %v", p.Types())
@@ -148,13 +145,10 @@ func TestProviderSettings(t *testing.T) {
 				t.Error("accepted")
 			case err != nil:
 				must.Contain(t, err.Error(), c.err...)
-				if strings.Contains(err.Error(), "s3cret") {
-					t.Errorf("a secret is in %q", err)
-				}
+				must.Hold(t, !strings.Contains(err.Error(), "s3cret"), "a secret is in", err)
 			}
-			if w := got.Warnings(); (c.warns == "") != (w == "") || !strings.Contains(w, c.warns) {
-				t.Errorf("warns %q, expected %q", w, c.warns)
-			}
+			w := got.Warnings()
+			must.Hold(t, (c.warns == "") == (w == "") && strings.Contains(w, c.warns), "warns", w, c.warns)
 		})
 	}
 }
@@ -204,9 +198,7 @@ func TestProviderErrors(t *testing.T) {
 			_, diags := p.Apply(p.Plan("gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}))
 			text := diags.String()
 			must.Contain(t, text, c.expect...)
-			if strings.Contains(text, "planted-key") {
-				t.Errorf("the key is in %q", text)
-			}
+			must.Hold(t, !strings.Contains(text, "planted-key"), "the key is in", text)
 		})
 	}
 }
@@ -236,9 +228,8 @@ func TestProviderTitles(t *testing.T) {
 		"The deployment can't be reached":                {"base_url": closed.URL, "api_key": "k"},
 		"The management API does not answer as expected": {"base_url": page.URL, "api_key": "k"},
 	} {
-		if err := tfdrive.Start(t, provider.New("test")(), block).Configured.Err(); err == nil || !strings.HasPrefix(err.Error(), ": "+title+": ") {
-			t.Errorf("expected the title %q, got %v", title, err)
-		}
+		err := tfdrive.Start(t, provider.New("test")(), block).Configured.Err()
+		must.Hold(t, err != nil && strings.HasPrefix(err.Error(), ": "+title+": "), "expected the title", title, err)
 	}
 	p := tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": page.URL, "api_key": "k"})
 	waits.Store(true)
@@ -274,12 +265,9 @@ func TestProviderOnly404IsAbsent(t *testing.T) {
 			read, diags := p.Read(state)
 			gone := lists && status == 404
 			must.Equal(t, diags.Err() == nil && !read.Exists(), gone, "lists", lists, status, "absent", "said", diags)
-			if !gone && !read.Value.Equal(state.Value) {
-				t.Errorf("lists %v, %d changed the state", lists, status)
-			}
-			if err := p.Destroy(state).Err(); (err == nil) != gone {
-				t.Errorf("lists %v: a delete answered %d: %v", lists, status, err)
-			}
+			must.Hold(t, gone || read.Value.Equal(state.Value), "lists", lists, status, "changed the state")
+			err := p.Destroy(state).Err()
+			must.Hold(t, (err == nil) == gone, "lists", lists, "a delete answered", status, err)
 			server.Close()
 		}
 	}

@@ -87,9 +87,8 @@ func (l *log) expectClean(t *testing.T, when string) {
 func expectClean(t *testing.T, when string, diags tfdrive.Diagnostics) {
 	t.Helper()
 	for _, d := range diags {
-		if text := d.Summary + "\n" + d.Detail; strings.Contains(text, planted) || strings.ContainsRune(text, '\x1b') {
-			t.Errorf("%s: a diagnostic has a secret or an escape: %q", when, text)
-		}
+		text := d.Summary + "\n" + d.Detail
+		must.Hold(t, !strings.Contains(text, planted) && !strings.ContainsRune(text, '\x1b'), when, "a diagnostic has a secret or an escape", text)
 	}
 }
 
@@ -166,9 +165,7 @@ func TestSensitiveAttributesAreSecrets(t *testing.T) {
 	p := start(t, map[string]any{"base_url": "http://127.0.0.1:1", "api_key": "k"})
 	for _, typeName := range p.Types() {
 		for _, a := range p.Schema(typeName).Block.Attributes {
-			if (a.Sensitive || a.WriteOnly) && !redact.IsSecret(a.Name) {
-				t.Errorf("%s.%s is sensitive: add it to secretNames in package redact", typeName, a.Name)
-			}
+			must.Hold(t, !a.Sensitive && !a.WriteOnly || redact.IsSecret(a.Name), typeName, a.Name, "is sensitive: add it to secretNames in package redact")
 		}
 	}
 }

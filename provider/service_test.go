@@ -131,9 +131,8 @@ func TestServiceVersionsShareAState(t *testing.T) {
 		created := stateOf(t, c.first)(c.first.Apply(c.first.Plan("gpucloud_network_volume", tfdrive.State{}, config)))
 		created = stateOf(t, c.first)(c.first.Read(created))
 		state := stateOf(t, c.second)(c.second.Read(created))
-		if plan := c.second.Plan("gpucloud_network_volume", state, config); plan.Action != "no-op" || len(plan.Diagnostics) > 0 {
-			t.Errorf("the other version plans %s: %s", plan.Action, plan.Diagnostics)
-		}
+		plan := c.second.Plan("gpucloud_network_volume", state, config)
+		must.Hold(t, plan.Action == "no-op" && len(plan.Diagnostics) == 0, "the other version plans", plan.Action, plan.Diagnostics)
 		must.Succeed(t, c.first.Destroy(state).Err())
 		if gone, diags := c.second.Walk().Read(created); gone.Exists() || len(diags) > 0 {
 			t.Errorf("a deleted volume: exists %v: %s", gone.Exists(), diags)
@@ -172,9 +171,7 @@ func TestServiceKey(t *testing.T) {
 			}
 			if err != nil {
 				must.Contain(t, err.Error(), c.err...)
-				if strings.Contains(err.Error(), "planted") {
-					t.Errorf("the key is in %q", err)
-				}
+				must.Hold(t, !strings.Contains(err.Error(), "planted"), "the key is in", err)
 			}
 		})
 	}

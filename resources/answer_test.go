@@ -14,6 +14,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -92,9 +93,8 @@ func TestAnswerOtherThanSent(t *testing.T) {
 					if c.change != nil {
 						liar.checkStale(t, p, state, with(config, c.change), typeName)
 					}
-					if err := p.Walk().Destroy(state).Err(); err != nil {
-						t.Error(err)
-					}
+					err := p.Walk().Destroy(state).Err()
+					must.Hold(t, err == nil, err)
 				}
 			})
 		}
@@ -103,9 +103,7 @@ func TestAnswerOtherThanSent(t *testing.T) {
 
 func checkNoSecret(t *testing.T, diags tfdrive.Diagnostics) {
 	t.Helper()
-	if strings.Contains(diags.String(), plantedSecret) {
-		t.Errorf("a message shows a secret: %s", diags)
-	}
+	must.Hold(t, !strings.Contains(diags.String(), plantedSecret), "a message shows a secret", diags)
 }
 
 // liar is a proxy in front of a deployment. It changes a member of the next answer to a write,
@@ -218,14 +216,11 @@ func (l *liar) checkStale(t *testing.T, p *tfdrive.Provider, state tfdrive.State
 	l.stale, l.done = true, false
 	l.mu.Unlock()
 	after, diags := p.Apply(planned)
-	if l.lied() && (diags.Err() == nil || !strings.Contains(diags.Err().Error(), "The deployment answered")) {
-		t.Errorf("an update that is answered with the old object: %s", diags)
-	}
+	must.Hold(t, !l.lied() || diags.Err() != nil && strings.Contains(diags.Err().Error(), "The deployment answered"), "an update that is answered with the old object", diags)
 	checkNoSecret(t, diags)
 	read, diags := p.Walk().Read(after)
-	if again := p.Plan(typeName, read, config); diags.Err() != nil || again.Action != "update" {
-		t.Errorf("the next plan is to %s: %s", again.Action, again.Diagnostics)
-	}
+	again := p.Plan(typeName, read, config)
+	must.Hold(t, diags.Err() == nil && again.Action == "update", "the next plan is to", again.Action, again.Diagnostics)
 }
 
 // If a gateway answers a request about one object with another object, the read and the update
@@ -252,16 +247,14 @@ func TestResponseAboutAnotherObjectChangesNoState(t *testing.T) {
 			other := apply(t, direct.Walk(), kind, tfdrive.State{}, with(config, map[string]any{"name": d.Name("other")}), "create")
 			mine, others = state.Get("id").(string), other.Get("id").(string)
 			read, diags := through.Walk().Read(state)
-			if err := diags.Err(); err == nil || !strings.Contains(err.Error(), `"`+others+`", not `+mine) || !read.Value.Equal(state.Value) {
-				t.Errorf("%s: the read is %s, %v", kind, read.Value, err)
-			}
+			err := diags.Err()
+			must.Hold(t, err != nil && strings.Contains(err.Error(), `"`+others+`", not `+mine) && read.Value.Equal(state.Value), kind, "the read is", read.Value, err)
 			if kind == "gpucloud_registry_auth" {
 				continue // the type has no update
 			}
 			after, diags := through.Apply(direct.Walk().Plan(kind, state, with(config, map[string]any{"name": d.Name("renamed")})))
-			if err := diags.Err(); err == nil || after.Get("id") != mine || after.Get("name") != state.Get("name") {
-				t.Errorf("%s: the update is %s, %v", kind, after.Value, err)
-			}
+			err = diags.Err()
+			must.Hold(t, err != nil && after.Get("id") == mine && after.Get("name") == state.Get("name"), kind, "the update is", after.Value, err)
 		}
 	})
 }

@@ -187,9 +187,7 @@ func TestPlanNamesV1(t *testing.T) {
 		}
 	})
 	for call := range calls {
-		if strings.Contains(call, "/v2/") {
-			t.Errorf("on API v1 the plan asks %s", call)
-		}
+		must.Hold(t, !strings.Contains(call, "/v2/"), "on API v1 the plan asks", call)
 	}
 	off := driveWith(t, d, api.V1, map[string]any{"plan_checks": map[string]any{"names": "off"}})
 	finding{podType, labPod(nil), "", "", false}.expect(t, d, off)
@@ -359,9 +357,8 @@ func TestPlanChecksOnlyChanges(t *testing.T) {
 	expect := func(p *tfdrive.Provider, changes map[string]any, action, says string) {
 		t.Helper()
 		planned := p.Walk().Plan(endpointType, state, with(gone, changes))
-		if got := planned.Diagnostics.String(); planned.Action != action || got != says && (says == "" || !strings.Contains(got, says)) {
-			t.Errorf("%v: %s, %q; expected %s, %q", changes, planned.Action, got, action, says)
-		}
+		got := planned.Diagnostics.String()
+		must.Hold(t, planned.Action == action && (got == says || says != "" && strings.Contains(got, says)), changes, planned.Action, got, action, says)
 	}
 	expect(p, nil, "no-op", "")
 	expect(p, map[string]any{"name": "another", "workers": map[string]any{"max": 2}}, "update", "")
@@ -414,9 +411,7 @@ func TestUnknownDataCenterIsReportedOnce(t *testing.T) {
 	p := drive(t, d, api.V2)
 	for _, ids := range [][]any{{"LAB-9"}, {"LAB-3", "LAB-9"}} {
 		diags := p.Walk().Plan(endpointType, tfdrive.State{}, labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"LAB_48"}}, "data_center_ids": ids})).Diagnostics
-		if len(diags) != 1 || !strings.Contains(diags.Warnings(), `has no data center "LAB-9"`) {
-			t.Errorf("%v: the plan says %s", ids, diags)
-		}
+		must.Hold(t, len(diags) == 1 && strings.Contains(diags.Warnings(), `has no data center "LAB-9"`), ids, "the plan says", diags)
 	}
 	off := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"names": "off"}})
 	finding{endpointType, labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"LAB_48"}}, "data_center_ids": []any{"LAB-9"}}), "data_center_ids", "No common data center", false}.expect(t, d, off)
@@ -486,9 +481,7 @@ func TestPlanReadsTheCatalogOnce(t *testing.T) {
 	})
 	want := map[string]int{"GET /v2/catalog/gpus": 3, "GET /v2/catalog/cpus": 2, "GET /v2/catalog/datacenters": 1} // one plain request, and one with the stock for each product
 	for call, n := range calls {
-		if strings.Contains(call, "/catalog/") && n != want[call] || n > 3 || !strings.HasPrefix(call, "GET") {
-			t.Errorf("%d × %s", n, call)
-		}
+		must.Hold(t, (!strings.Contains(call, "/catalog/") || n == want[call]) && n <= 3 && strings.HasPrefix(call, "GET"), n, "×", call)
 	}
 	must.Equal(t, calls["GET /v2/catalog/gpus"], 3, "calls", calls)
 }
@@ -517,9 +510,8 @@ func TestPlanWithoutCatalog(t *testing.T) {
 		} {
 			for range 5 {
 				diags := p.Plan(f.kind, tfdrive.State{}, f.config).Diagnostics
-				if err := diags.Err(); err != nil {
-					t.Errorf("%d: %s", status, err)
-				}
+				err := diags.Err()
+				must.Hold(t, err == nil, status, err)
 				if w := diags.Warnings(); w != "" {
 					said = append(said, w)
 				}

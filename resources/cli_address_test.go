@@ -57,12 +57,9 @@ func TestForeignAddress(t *testing.T) {
 				if diags.Err() == nil { // on an error, Terraform stops here
 					after, diags = call(p)
 				}
-				if text := diags.String(); diags.Err() == nil || !strings.Contains(text, c.says) || !strings.Contains(text, server.URL) {
-					t.Errorf("%s, %s, %s: got %s, expected to read %q and %s", v, name, what, text, c.says, server.URL)
-				}
-				if !after.Exists() {
-					t.Errorf("%s, %s, %s: the state no longer has the object", v, name, what)
-				}
+				text := diags.String()
+				must.Hold(t, diags.Err() != nil && strings.Contains(text, c.says) && strings.Contains(text, server.URL), v, name, what, text, "expected to read", c.says, server.URL)
+				must.Hold(t, after.Exists(), v, name, what, "the state no longer has the object")
 			}
 			server.Close()
 		}
@@ -99,9 +96,7 @@ resource "gpucloud_network_volume" "v" {
 			} {
 				for _, command := range commands {
 					out, err := w.At(variable).Run(command...)
-					if err == nil || strings.Count(out, "Error: ") != 1 || strings.Count(out, "\n") > 40 {
-						t.Errorf("%s: %v: %v\n%s", variable, command, err, out)
-					}
+					must.Hold(t, err != nil && strings.Count(out, "Error: ") == 1 && strings.Count(out, "\n") <= 40, variable, command, err, out)
 					expectOutput(t, out, says)
 				}
 			}
@@ -122,9 +117,7 @@ func TestAnotherDeployment(t *testing.T) {
 		p, other := drive(t, d, v), acctest.Deploy(t)
 		state := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("t"), "image": "i"}, "create")
 		read, diags := drive(t, other, v).Read(state)
-		if read.Exists() || diags.Err() != nil {
-			t.Errorf("got %v, %s", read.Value, diags)
-		}
+		must.Hold(t, !read.Exists() && diags.Err() == nil, read.Value, diags)
 		must.Contain(t, diags.Warnings(), "Another deployment than before", "was seen at "+d.URL, "The provider's address is "+other.URL)
 		if _, diags := p.Walk().Read(state); len(diags) > 0 {
 			t.Errorf("at its own deployment: %s", diags)

@@ -26,9 +26,8 @@ func TestNewReferencesMustExist(t *testing.T) {
 	state, _ = p.Walk().Read(state)
 	state, _ = p.Walk().Read(state) // a second read finds the same
 	planned := p.Plan(endpointType, state, config)
-	if err := planned.Diagnostics.Err(); err != nil || planned.Action != "update" {
-		t.Errorf("planned to %s, %v", planned.Action, err)
-	}
+	err := planned.Diagnostics.Err()
+	must.Hold(t, err == nil && planned.Action == "update", "planned to", planned.Action, err)
 	must.Contain(t, planned.Diagnostics.Warnings(), "The network volume is gone", "The registry auth is gone")
 	if _, diags := p.Apply(planned); diags.Err() == nil {
 		t.Error("the apply went on without the volume")
@@ -40,9 +39,7 @@ func TestNewReferencesMustExist(t *testing.T) {
 		}
 	})
 	for call, n := range calls {
-		if n > 1 {
-			t.Errorf("twenty plans ask %d × %s", n, call)
-		}
+		must.Hold(t, n <= 1, "twenty plans ask", n, "×", call)
 	}
 	expectRefusal(t, d, p, state, endpointType, with(config, map[string]any{"network_volumes": []any{"another"}}), "network_volumes", "which does not exist")
 	expectRefusal(t, d, p, state, endpointType, with(config, map[string]any{"network_volumes": nil, "registry": "another"}), "registry", "which does not exist")

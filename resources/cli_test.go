@@ -215,14 +215,10 @@ func TestMessagesNameTheirAttribute(t *testing.T) {
 			}
 			w.Write("main.tf", config)
 			out, err := w.Run("plan")
-			if err == nil {
-				t.Errorf("planned:\n%s", config)
-			}
+			must.Hold(t, err != nil, "planned", config)
 			left = slices.DeleteFunc(left, func(c message) bool { return strings.Contains(unwrap(out), c.says) })
 			for _, bad := range []string{"%!", "always an error in the provider", "<."} {
-				if strings.Contains(out, bad) {
-					t.Errorf("%q is in:\n%s", bad, out)
-				}
+				must.Hold(t, !strings.Contains(out, bad), bad, "is in", out)
 			}
 		}
 		for _, c := range left {

@@ -30,9 +30,8 @@ func TestCluster(t *testing.T) {
 	state := apply(t, p, clusterType, created, with(more, map[string]any{"name": "two"}), "update")
 	expectState(t, state, map[string]any{"id": created.Get("id")})
 	state = apply(t, p, clusterType, state, with(config, map[string]any{"name": "two"}), "replace")
-	if diags := p.Destroy(state); diags.Err() != nil {
-		t.Error(diags)
-	}
+	diags := p.Destroy(state)
+	must.Hold(t, diags.Err() == nil, diags)
 	must.Equal(t, must.Do(d.Client(t, api.V2).Clusters.List(t.Context()))(t), nil, "left")
 }
 

@@ -136,9 +136,8 @@ func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
 			planning := drive(t, d, v)
 			planning.Plan("gpucloud_template", template, c.change)
 			got := planning.Plan(endpoint.Type, endpoint, config)
-			if shown := got.Get("from_template").(map[string]any); got.Action != "update" || shown[setting] != c.want {
-				t.Errorf("%s: planned to %s, %v", setting, got.Action, shown)
-			}
+			shown := got.Get("from_template").(map[string]any)
+			must.Hold(t, got.Action == "update" && shown[setting] == c.want, setting, "planned to", got.Action, shown)
 		}
 		applying := drive(t, d, v)
 		template, _ = applying.Apply(applying.Plan("gpucloud_template", template, changed))
@@ -244,9 +243,8 @@ func TestEndpointTemplateUnderAnotherAPIKey(t *testing.T) {
 	template, _ := serverlessTemplate(t, d, first, map[string]any{"env": map[string]any{"A": "1"}, "args": "-x"})
 	config := map[string]any{"name": "e", "template_id": template.Get("id")}
 	state := apply(t, first, "gpucloud_endpoint", tfdrive.State{}, config, "create")
-	if planned := second.Plan(state.Type, state, config); planned.Action != "no-op" {
-		t.Errorf("planned to %s: %s\n%s", planned.Action, planned.Diagnostics, planned.Value)
-	}
+	planned := second.Plan(state.Type, state, config)
+	must.Hold(t, planned.Action == "no-op", "planned to", planned.Action, planned.Diagnostics, planned.Value)
 	apply(t, second, state.Type, state, with(config, map[string]any{"args": "-y", "env": map[string]any{"B": "2"}}), "update")
 }
 
@@ -267,24 +265,20 @@ func TestEndpointChangesItsTemplate(t *testing.T) {
 		got := must.Do(d.Client(t, api.V2).Endpoints.Get(t.Context(), state.Get("id").(string)))(t)
 		return got
 	}
-	if got := get(); len(got.GPU.AllowedCUDAVersions) != 1 {
-		t.Errorf("the template's CUDA versions did not come along: %+v", got.GPU)
-	}
+	got := get()
+	must.Hold(t, len(got.GPU.AllowedCUDAVersions) == 1, "the template's CUDA versions did not come along", got.GPU)
 	state = apply(t, p, state.Type, state, configFor(two), "update")
 	if got := get(); *got.Container.Image != "two" || len(got.Container.Env) != 0 || len(*got.Container.Ports) != 0 || len(got.GPU.AllowedCUDAVersions) != 0 {
 		t.Errorf("after following two: %+v %+v", got.Container, got.GPU)
 	}
 	state = apply(t, p, state.Type, state, own, "update")
-	if got := get(); *got.Container.Image != "own" || *got.Container.Args != "" {
-		t.Errorf("with a container of its own: %+v", got.Container)
-	}
+	got = get()
+	must.Hold(t, *got.Container.Image == "own" && *got.Container.Args == "", "with a container of its own", got.Container)
 	state = apply(t, p, state.Type, state, configFor(one), "update")
-	if got := get(); *got.Container.Image != "one" || got.Container.Env["A"] != "1" || len(got.GPU.AllowedCUDAVersions) != 1 {
-		t.Errorf("after following one: %+v %+v", got.Container, got.GPU)
-	}
-	if shown := state.Get("from_template").(map[string]any); shown["image"] != "one" || len(shown["allowed_cuda_versions"].([]any)) != 1 {
-		t.Errorf("from_template is %v", shown)
-	}
+	got = get()
+	must.Hold(t, *got.Container.Image == "one" && got.Container.Env["A"] == "1" && len(got.GPU.AllowedCUDAVersions) == 1, "after following one", got.Container, got.GPU)
+	shown := state.Get("from_template").(map[string]any)
+	must.Hold(t, shown["image"] == "one" && len(shown["allowed_cuda_versions"].([]any)) == 1, "from_template is", shown)
 }
 
 // Default ports that a v1 server adds to a template don't count as a change. Otherwise every run
@@ -314,9 +308,7 @@ func TestEndpointWithoutItsTemplate(t *testing.T) {
 		p := drive(t, d, v)
 		writes := d.Writes()
 		err := p.Plan("gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "e", "template_id": "nosuchtemplate"}).Diagnostics.Err()
-		if err == nil || !strings.HasPrefix(err.Error(), "template_id:") || !strings.Contains(err.Error(), "Set template_id to the id of one that exists") {
-			t.Errorf("got %v", err)
-		}
+		must.Hold(t, err != nil && strings.HasPrefix(err.Error(), "template_id:") && strings.Contains(err.Error(), "Set template_id to the id of one that exists"), err)
 		must.Equal(t, d.Writes(), writes, "something was created")
 	})
 }
@@ -352,7 +344,6 @@ func TestDriftOfCUDAVersionsOnV1(t *testing.T) {
 	c := d.Client(t, api.V1)
 	edit(t, c.Endpoints, state.Get("id"), func(e *api.Endpoint) { e.GPU.AllowedCUDAVersions = []string{"11.8"} })
 	applyRestore(t, p, state, config)
-	if got, err := c.Endpoints.Get(t.Context(), state.Get("id").(string)); err != nil || len(got.GPU.AllowedCUDAVersions) != 0 {
-		t.Errorf("workers may have %+v, %v", got.GPU, err)
-	}
+	got := must.Do(c.Endpoints.Get(t.Context(), state.Get("id").(string)))(t)
+	must.Hold(t, len(got.GPU.AllowedCUDAVersions) == 0, "workers may have", got.GPU)
 }

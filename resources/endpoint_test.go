@@ -285,9 +285,8 @@ func TestEndpointUnknowns(t *testing.T) {
 				continue
 			}
 			config[a.Name] = tfdrive.Unknown
-			if err := p.Plan("gpucloud_endpoint", tfdrive.State{}, config).Diagnostics.Err(); err != nil {
-				t.Errorf("%s unknown: %s", a.Name, err)
-			}
+			err := p.Plan("gpucloud_endpoint", tfdrive.State{}, config).Diagnostics.Err()
+			must.Hold(t, err == nil, a.Name, "unknown", err)
 		}
 	})
 }
@@ -364,9 +363,7 @@ func TestEndpointUnknownTurnsKnown(t *testing.T) {
 					t.Errorf("%s, %s: %s %s", name, what, unknown.Diagnostics, known.Diagnostics)
 					continue
 				}
-				if known.Action != "no-op" && known.Action != unknown.Action {
-					t.Errorf("%s: the %s became a %s", name, unknown.Action, known.Action)
-				}
+				must.Hold(t, known.Action == "no-op" || known.Action == unknown.Action, name, "the", unknown.Action, "became a", known.Action)
 				expectAgreement(t, name+", "+what, unknown, known)
 			}
 		}
@@ -449,7 +446,5 @@ func TestEndpointGPUOrderWarns(t *testing.T) {
 	must.Contain(t, planned.Diagnostics.Warnings(), "gpu.type_ids: API v2 keeps no order")
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 	got, err := d.Client(t, api.V2).Endpoints.Get(t.Context(), state.Get("id").(string))
-	if err != nil || len(got.GPU.Pools) != 1 || got.GPU.Pools[0] != "ADA_24" || len(got.GPU.ExcludedTypes) != 0 {
-		t.Errorf("selected %+v, %v", got.GPU, err)
-	}
+	must.Hold(t, err == nil && len(got.GPU.Pools) == 1 && got.GPU.Pools[0] == "ADA_24" && len(got.GPU.ExcludedTypes) == 0, "selected", got.GPU, err)
 }

@@ -112,9 +112,7 @@ func (o *envOwner) expectEnv(want map[string]string) {
 
 func (o *envOwner) expectNoSecret(s tfdrive.State) {
 	o.Helper()
-	if s.Holds("secret-") {
-		o.Errorf("the state has a secret: %s", s.Value)
-	}
+	must.Hold(o, !s.Holds("secret-"), "the state has a secret", s.Value)
 }
 
 func (o *envOwner) refresh() {
@@ -164,9 +162,8 @@ func TestEnvWriteOnlyDrift(t *testing.T) {
 		o.set(id, map[string]string{"A": "1", "S": "secret-elsewhere", "T": "secret-2"})
 		o.refresh()
 		o.refresh() // a second read finds the same
-		if got := o.state.Get("env_wo_keys"); len(got.([]any)) != 1 {
-			t.Errorf("env_wo_keys is %v, although S was changed", got)
-		}
+		got := o.state.Get("env_wo_keys")
+		must.Hold(t, len(got.([]any)) == 1, "env_wo_keys is", got, "although S was changed")
 		without := o.p.Plan(o.typeName, o.state, o.config(env{"A": "1"}, nil, 1))
 		if without.Action != "no-op" || !strings.Contains(without.Diagnostics.Warnings(), "was changed or removed elsewhere") {
 			t.Errorf("if env_wo is null, the plan is to %s, with the warnings %q", without.Action, without.Diagnostics.Warnings())
@@ -213,9 +210,7 @@ func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 		read := refresh(t, p, o.state)
 		planned := p.Plan(o.typeName, read, config)
 		warnings := planned.Diagnostics.Warnings()
-		if planned.Diagnostics.Err() != nil || planned.Action != action {
-			t.Errorf("planned to %s, expected %s: %s", planned.Action, action, planned.Diagnostics)
-		}
+		must.Hold(t, planned.Diagnostics.Err() == nil && planned.Action == action, "planned to", planned.Action, action, planned.Diagnostics)
 		for _, text := range []string{incomparable, elsewhere} {
 			must.Equal(t, strings.Contains(warnings, text), slices.Contains(says, text), "the warnings are", warnings, says)
 		}
@@ -327,14 +322,11 @@ func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
 		if err != nil || !maps.Equal(got.Container.Env, want) {
 			t.Errorf("the endpoint has %v, expected %v, %v", got.Container.Env, want, err)
 		}
-		if e.Holds("secret-") || e.Holds("hidden") || followed.Holds("secret-") {
-			t.Error("the state has a secret")
-		}
+		must.Hold(t, !e.Holds("secret-") && !e.Holds("hidden") && !followed.Holds("secret-"), "the state has a secret")
 	}
 	expectEnv(map[string]string{"A": "1", "S": "secret-1", "T": "secret-own"})
-	if shown := e.Get("from_template.env").(map[string]any); len(shown) != 2 {
-		t.Errorf("from_template.env has only A and S: %v", shown)
-	}
+	shown := e.Get("from_template.env").(map[string]any)
+	must.Hold(t, len(shown) == 2, "from_template.env has only A and S", shown)
 	both := func(template map[string]any, want map[string]string) {
 		t.Helper()
 		p.Walk()
@@ -404,9 +396,8 @@ func TestVariableBecomesWriteOnly(t *testing.T) {
 				changed["env"] = env
 			}
 			planned := p.Plan(podType, state, changed)
-			if got := strings.Contains(planned.Diagnostics.Warnings(), "The container of the pod will be replaced"); got != warns || planned.Action != "update" {
-				t.Errorf("B = %q: planned to %s: %s", value, planned.Action, planned.Diagnostics)
-			}
+			got := strings.Contains(planned.Diagnostics.Warnings(), "The container of the pod will be replaced")
+			must.Hold(t, got == warns && planned.Action == "update", "B", value, "planned to", planned.Action, planned.Diagnostics)
 		}
 	}
 }

@@ -65,9 +65,8 @@ func TestLostCreateEndsInTheState(t *testing.T) {
 			apply(t, p.Walk(), kind, tfdrive.State{}, config, "create")
 			must.Equal(t, d.Writes()-writes, expected, kind, "writes")
 		}
-		if auths, err := d.Client(t, v).RegistryAuths.List(t.Context()); err != nil || len(auths) != 1 {
-			t.Errorf("%d auths, %v", len(auths), err)
-		}
+		auths := must.Do(d.Client(t, v).RegistryAuths.List(t.Context()))(t)
+		must.Hold(t, len(auths) == 1, len(auths), "auths")
 	})
 }
 
@@ -115,17 +114,13 @@ func TestObjectOfAKilledRun(t *testing.T) {
 			}
 			if unique := kind == "gpucloud_template" || kind == "gpucloud_registry_auth"; unique {
 				state, diags := p.Apply(planned)
-				if err := diags.Err(); err == nil || state.Exists() || !strings.Contains(err.Error(), command) {
-					t.Errorf("%s: got %v, %s", kind, state.Value, diags)
-				}
+				err := diags.Err()
+				must.Hold(t, err != nil && !state.Exists() && strings.Contains(err.Error(), command), kind, state.Value, diags)
 			}
 			state, diags := p.Walk().Import(kind, id)
-			if diags.Err() != nil || !state.Exists() {
-				t.Errorf("%s: import: %s", kind, diags)
-			}
-			if err := killed.Walk().Destroy(left).Err(); err != nil {
-				t.Errorf("%s: %s", kind, err)
-			}
+			must.Hold(t, diags.Err() == nil && state.Exists(), kind, "import", diags)
+			err := killed.Walk().Destroy(left).Err()
+			must.Hold(t, err == nil, kind, err)
 		}
 	})
 }
@@ -152,9 +147,8 @@ func TestCreateRejectsTakenName(t *testing.T) {
 					}
 					w.lose.Store(lost)
 					state, diags := p.Apply(planned)
-					if err := diags.Err(); err == nil || state.Exists() || !strings.Contains(err.Error(), "NAME "+theirs.Get("id").(string)) {
-						t.Errorf("%s, made %s, %d lost: got %v, %s", kind, what, lost, state.Value, diags)
-					}
+					err := diags.Err()
+					must.Hold(t, err != nil && !state.Exists() && strings.Contains(err.Error(), "NAME "+theirs.Get("id").(string)), kind, "made", what, lost, "lost", state.Value, diags)
 					if read, diags := other.Walk().Read(theirs); diags.Err() != nil || !read.Exists() {
 						t.Errorf("%s, made %s, %d lost: it is gone: %s", kind, what, lost, diags)
 					}

@@ -56,9 +56,8 @@ func apply(t *testing.T, p *tfdrive.Provider, typeName string, prior tfdrive.Sta
 	if action != "update" {
 		// Delete the object from a remote deployment. It may already be deleted.
 		t.Cleanup(func() {
-			if err := p.Destroy(state).Err(); err != nil {
-				t.Errorf("cleaning up: %s", err)
-			}
+			err := p.Destroy(state).Err()
+			must.Hold(t, err == nil, "cleaning up", err)
 		})
 	}
 	state = expectEmptyPlan(t, p, state, config)
@@ -172,8 +171,6 @@ var testedApart = map[string]string{
 func expectAll(t *testing.T, p *tfdrive.Provider, typeName string, tested []string) {
 	t.Helper()
 	for _, a := range p.Schema(typeName).Block.Attributes {
-		if (a.Optional || a.Required) && !slices.Contains(tested, a.Name) && testedApart[a.Name] == "" {
-			t.Errorf("no case sets %s.%s: add one to the table", typeName, a.Name)
-		}
+		must.Hold(t, !a.Optional && !a.Required || slices.Contains(tested, a.Name) || testedApart[a.Name] != "", "no case sets", typeName, a.Name, "add one to the table")
 	}
 }

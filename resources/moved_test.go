@@ -211,9 +211,7 @@ func (c movedCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider
 	if planned.Action != want {
 		t.Fatalf("the first plan is to %s (replace %v), expected %s: %s\nstate: %s\nplan:  %s", planned.Action, planned.Replace, want, planned.Diagnostics, moved.Value, planned.Value)
 	}
-	if moved.Holds(foreignSecret) {
-		t.Error("the state holds the password")
-	}
+	must.Hold(t, !moved.Holds(foreignSecret), "the state holds the password")
 	must.Equal(t, p.Identity(moved, "id"), created.Get("id"), "the identity has the id")
 	if want == "update" {
 		must.Contain(t, planned.Diagnostics.Warnings(), "Settings are recorded, and not sent")
@@ -320,9 +318,8 @@ func TestMovedRefusals(t *testing.T) {
 		{"pod", "registry.terraform.io/runpod/runpod", "runpod_template", `{"id": "p"}`, "a gpucloud_pod can't take over a runpod_template of"},
 	} {
 		_, diags := p.Move("gpucloud_"+c.kind, c.provider, c.typeName, []byte(c.state))
-		if err := diags.Err(); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s of %s with %s: got %v, expected: … %s", c.typeName, c.provider, c.state, err, c.says)
-		}
+		err := diags.Err()
+		must.Hold(t, err != nil && strings.Contains(err.Error(), c.says), c.typeName, c.provider, c.state, err, "expected: …", c.says)
 	}
 	for _, provider := range []string{"registry.opentofu.org/runpod/runpod", "mirror.example.com/runpod/runpod", "registry.terraform.io/rafstef/runpod"} {
 		moved, diags := p.Move("gpucloud_pod", provider, "runpod_pod", []byte(`{"id": "p1", "image_name": "i"}`))

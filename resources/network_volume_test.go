@@ -66,9 +66,7 @@ func TestNetworkVolumeSizes(t *testing.T) {
 		}
 		for _, size := range []int{low - 1, high + 1, -5, 5000} {
 			err := p.Plan(state.Type, tfdrive.State{}, with(config, map[string]any{"size": size})).Diagnostics.Err()
-			if err == nil || !strings.HasPrefix(err.Error(), "size:") {
-				t.Errorf("a new volume of %d GB: got %v, expected an error at size", size, err)
-			}
+			must.Hold(t, err != nil && strings.HasPrefix(err.Error(), "size:"), "a new volume of", size, "GB", err, "expected an error at size")
 		}
 	})
 }

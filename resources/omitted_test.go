@@ -111,9 +111,8 @@ func omits(t *testing.T, d *acctest.Deployment, v api.Version, typeName, attribu
 	}
 	for after, state := range states {
 		planned := p.Plan(typeName, state, config)
-		if err := planned.Diagnostics.Err(); err != nil {
-			t.Errorf("after %s: %s", after, err)
-		}
+		err := planned.Diagnostics.Err()
+		must.Hold(t, err == nil, "after", after, err)
 		changes := changesOf(p, planned, state)
 		switch kept := len(changes) == 0; {
 		case planned.Action == "replace", !inPlace && !kept:
@@ -172,9 +171,8 @@ func TestServerDefaultsPlanNothing(t *testing.T) {
 			imported := importState(t, p.Walk(), typeName, post(t, d, path, body))
 			t.Cleanup(func() { _ = p.Destroy(imported) })
 			planned := p.Plan(typeName, imported, config)
-			if changes := changesOf(p, planned, imported); planned.Action == "replace" || len(changes) > 0 {
-				t.Errorf("%s is planned to %s (replace %v): %v", typeName, planned.Action, planned.Replace, changes)
-			}
+			changes := changesOf(p, planned, imported)
+			must.Hold(t, planned.Action != "replace" && len(changes) == 0, typeName, "is planned to", planned.Action, "replace", planned.Replace, changes)
 		}
 	})
 }

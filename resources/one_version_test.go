@@ -132,9 +132,7 @@ func TestDefaultsOfOneVersion(t *testing.T) {
 			}
 		}
 	}
-	if found < 2 {
-		t.Errorf("%d attributes of one version have a default", found)
-	}
+	must.Hold(t, found >= 2, found, "attributes of one version have a default")
 }
 
 // defaultOf returns the default of an attribute in the form of Except, or "".
@@ -222,9 +220,8 @@ func checkRemoval(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.Sta
 	case planned.Diagnostics.Err() != nil:
 		return
 	case planned.Action == "replace":
-		if got := planned.Diagnostics.Warnings(); !strings.Contains(got, " will be replaced") {
-			t.Errorf("the plan replaces the object because of %v, and warns: %q", planned.Replace, got)
-		}
+		got := planned.Diagnostics.Warnings()
+		must.Hold(t, strings.Contains(got, " will be replaced"), "the plan replaces the object because of", planned.Replace, "and warns", got)
 		return
 	case planned.Action == "update":
 		if read, diags = beyond.Apply(planned); diags.Err() != nil {

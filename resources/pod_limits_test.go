@@ -65,9 +65,7 @@ func TestClusterOfATemplate(t *testing.T) {
 	expectState(t, state, map[string]any{"template": one, "template_id": one, "image": nil, "env": nil})
 	expectImport(t, p, state, config(one), false)
 	pods, err := d.Client(t, api.V2).Clusters.Pods(t.Context(), state.Get("id").(string))
-	if err != nil || len(pods) != 2 || *pods[1].Container.Disk != 7 {
-		t.Errorf("%v, %v", pods, err)
-	}
+	must.Hold(t, err == nil && len(pods) == 2 && *pods[1].Container.Disk == 7, pods, err)
 	for attribute, v := range map[string]any{
 		"image": "builtin/echo", "args": "a", "disk": 9, "env": map[string]any{"B": "1"}, "ports": []any{"80/http"},
 		"mounts": map[string]any{"persistent": map[string]any{"size": 10, "path": "/p"}},

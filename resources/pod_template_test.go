@@ -26,9 +26,8 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 		template := apply(t, p, "gpucloud_template", tfdrive.State{}, settings, "create")
 		config := map[string]any{"name": "p", "template_id": template.Get("id"), "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "env": map[string]any{"P": "p"}}
 		state := apply(t, p, podType, tfdrive.State{}, config, "create")
-		if got := state.Get("from_template.image"); got != "builtin/echo" || state.Holds("secret-of-t") {
-			t.Errorf("from_template.image is %v, in %s", got, state.Value)
-		}
+		got := state.Get("from_template.image")
+		must.Hold(t, got == "builtin/echo" && !state.Holds("secret-of-t"), "from_template.image is", got, state.Value)
 		own := func(env map[string]string) map[string]string {
 			maps.DeleteFunc(env, func(name, _ string) bool { return api.IsAccessVariable(name) })
 			return env
@@ -52,9 +51,8 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 				continue
 			}
 			applied, diags := p.Apply(planned)
-			if err := diags.Err(); err != nil {
-				t.Errorf("%s was changed elsewhere: %s", attribute, err)
-			}
+			err := diags.Err()
+			must.Hold(t, err == nil, attribute, "was changed elsewhere", err)
 			state = expectEmptyPlan(t, p, applied, config)
 			after := podOf(t, d, state).Container
 			if *after.Image != *before.Container.Image || *after.Args != *before.Container.Args || *after.Disk != *before.Container.Disk || *after.Registry != one ||
@@ -91,9 +89,8 @@ func TestPodLosesAccessVariables(t *testing.T) {
 	edit(t, d.Client(t, api.V2).Pods, have.ID, func(p *api.Pod) { p.Container.Env = map[string]string{"A": "elsewhere"} })
 	read, _ := p.Walk().Read(state)
 	planned := p.Plan(podType, read, config)
-	if got := planned.Diagnostics.Warnings(); planned.Action != "update" || !strings.Contains(got, "no longer has JUPYTER_PASSWORD, PUBLIC_KEY") {
-		t.Errorf("planned to %s: %s", planned.Action, planned.Diagnostics)
-	}
+	got := planned.Diagnostics.Warnings()
+	must.Hold(t, planned.Action == "update" && strings.Contains(got, "no longer has JUPYTER_PASSWORD, PUBLIC_KEY"), "planned to", planned.Action, planned.Diagnostics)
 	expectEmptyPlan(t, p, applyPlan(t, p, planned), config)
 }
 
@@ -108,13 +105,10 @@ func TestPodTemplateExists(t *testing.T) {
 		public := must.Do(d.Client(t, v).CatalogTemplates(t.Context()))(t)
 		for _, template := range public {
 			planned := p.Plan(podType, tfdrive.State{}, with(config, map[string]any{"template_id": template.ID}))
-			if err := planned.Diagnostics.Err(); (err != nil) != template.Serverless {
-				t.Errorf("public template %s: %v", template.Name, err)
-			}
+			err := planned.Diagnostics.Err()
+			must.Hold(t, (err != nil) == template.Serverless, "public template", template.Name, err)
 		}
-		if len(public) == 0 {
-			t.Error("the deployment has no public template")
-		}
+		must.Hold(t, len(public) != 0, "the deployment has no public template")
 		state := apply(t, p, podType, tfdrive.State{}, with(config, map[string]any{"image": "builtin/echo"}), "create")
 		expectRefusal(t, d, p, state, podType, with(config, map[string]any{"template_id": "nope"}), "template_id", "does not exist")
 	})

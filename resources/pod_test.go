@@ -204,13 +204,11 @@ func TestPodPlan(t *testing.T) {
 		"unknown":        {"name": tfdrive.Unknown, "template_id": tfdrive.Unknown, "gpu": tfdrive.Unknown, "mounts": tfdrive.Unknown, "registry": tfdrive.Unknown, "env": tfdrive.Unknown, "ports": tfdrive.Unknown},
 		"unknown volume": gpuPod(map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": tfdrive.Unknown, "path": "/a"}}}}),
 	} {
-		if planned := v2.Plan(podType, none, config); planned.Action != "create" || planned.Diagnostics.Err() != nil {
-			t.Errorf("%s: %s, %s", name, planned.Action, planned.Diagnostics)
-		}
+		planned := v2.Plan(podType, none, config)
+		must.Hold(t, planned.Action == "create" && planned.Diagnostics.Err() == nil, name, planned.Action, planned.Diagnostics)
 	}
-	if small := v1.Plan(podType, none, gpuPod(map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": 9, "path": "/a"}}})); small.Diagnostics.Err() != nil {
-		t.Errorf("9 GB on API v1: %s", small.Diagnostics)
-	}
+	small := v1.Plan(podType, none, gpuPod(map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": 9, "path": "/a"}}}))
+	must.Hold(t, small.Diagnostics.Err() == nil, "9 GB on API v1", small.Diagnostics)
 }
 
 // The plan warns about data that a replacement of a running pod, or of its container, loses. A
@@ -227,9 +225,8 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 		t.Helper()
 		planned := p.Plan(podType, state, with(config, changes))
 		for _, text := range want {
-			if got := planned.Diagnostics.Warnings(); !strings.Contains(got, text) {
-				t.Errorf("the plan of %v warns: %q; expected %q", changes, got, text)
-			}
+			got := planned.Diagnostics.Warnings()
+			must.Hold(t, strings.Contains(got, text), "the plan of", changes, "warns", got, text)
 		}
 		if len(want) == 0 && planned.Diagnostics.Warnings() != "" {
 			t.Errorf("the plan of %v warns: %s", changes, planned.Diagnostics.Warnings())
@@ -290,9 +287,7 @@ func TestPodOfARegistry(t *testing.T) {
 			state = apply(t, p, podType, state, config, []string{"create", "update", "update"}[i])
 			want, _ := registry.(string)
 			got := podOf(t, d, state).Container.Registry
-			if got == nil && want != "" || got != nil && *got != want {
-				t.Errorf("the pod's registry auth is %v, not %q", got, want)
-			}
+			must.Hold(t, (got != nil || want == "") && (got == nil || *got == want), "the pod's registry auth is", got, want)
 			expectImport(t, p, state, config, false)
 		}
 	})
@@ -355,9 +350,7 @@ func TestPodOfATemplate(t *testing.T) {
 			}
 		}
 		check("builtin/echo", "print template", 12, map[string]string{"T": "t", "BOTH": "pod", "P": "p"})
-		if state.Get("image") != nil || state.Get("disk") != nil {
-			t.Errorf("the state has the template's settings: %v", state.Value)
-		}
+		must.Hold(t, state.Get("image") == nil && state.Get("disk") == nil, "the state has the template's settings", state.Value)
 		own := with(config, map[string]any{"args": "print own", "disk": 20, "env": map[string]any{"P": "q", "BOTH": "pod"}})
 		state = apply(t, p, podType, state, own, "update")
 		check("builtin/echo", "print own", 20, map[string]string{"T": "t", "BOTH": "pod", "P": "q"})
@@ -412,9 +405,7 @@ func TestPodImport(t *testing.T) {
 		if v == api.V2 { // an update keeps the deployment's variables
 			state = apply(t, p, podType, state, with(config, map[string]any{"env": map[string]any{"P": "q"}}), "update")
 			after := podOf(t, d, state).Container.Env
-			if after["PUBLIC_KEY"] == "" || after["JUPYTER_PASSWORD"] == "" || after["T"] != "t" || after["P"] != "q" {
-				t.Errorf("the pod has the variables %v", after)
-			}
+			must.Hold(t, after["PUBLIC_KEY"] != "" && after["JUPYTER_PASSWORD"] != "" && after["T"] == "t" && after["P"] == "q", "the pod has the variables", after)
 		}
 	})
 }
@@ -438,9 +429,8 @@ func TestDefaultThatWasOmitted(t *testing.T) {
 	p := drive(t, d, api.V1)
 	state := apply(t, p, podType, tfdrive.State{}, gpuPod(nil), "create")
 	for attribute, value := range map[string]any{"min_ram_per_gpu": 8, "min_vcpu_per_gpu": 2, "gpu_type_priority": "availability", "data_center_priority": "availability"} {
-		if planned := p.Plan(podType, state, gpuPod(map[string]any{attribute: value})); planned.Action != "update" {
-			t.Errorf("%s = %v is planned to %s (replace %v)", attribute, value, planned.Action, planned.Replace)
-		}
+		planned := p.Plan(podType, state, gpuPod(map[string]any{attribute: value}))
+		must.Hold(t, planned.Action == "update", attribute, value, "is planned to", planned.Action, "replace", planned.Replace)
 	}
 }
 
@@ -477,9 +467,8 @@ func expectProtection(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, 
 	must.Equal(t, d.Writes(), writes, "a write was sent")
 	state = apply(t, p, typeName, state, config, "update")
 	must.Equal(t, d.Writes(), writes, "only the state has the protection, but a write was sent")
-	if planned := p.Plan(typeName, state, with(config, replacing)); planned.Action != "replace" {
-		t.Errorf("unprotected it is planned to %s: %s", planned.Action, planned.Diagnostics)
-	}
+	planned := p.Plan(typeName, state, with(config, replacing))
+	must.Hold(t, planned.Action == "replace", "unprotected it is planned to", planned.Action, planned.Diagnostics)
 }
 
 // If only a plan rule changes an attribute, such as a disk that returns to its default, the

@@ -49,9 +49,8 @@ func TestRegistryAuthImport(t *testing.T) {
 			if err := diags.Err(); err != nil {
 				t.Fatalf("%s: import: %s", name, err)
 			}
-			if warnings := p.Plan(state.Type, state, c.config).Diagnostics.Warnings(); !strings.Contains(warnings, c.warns) {
-				t.Errorf("%s: the plan says %q", name, warnings)
-			}
+			warnings := p.Plan(state.Type, state, c.config).Diagnostics.Warnings()
+			must.Hold(t, strings.Contains(warnings, c.warns), name, "the plan says", warnings)
 			writes := d.Writes()
 			state = apply(t, p, "gpucloud_registry_auth", state, c.config, "update")
 			if sent := d.Writes() - writes; sent != c.sent || (state.Get("id") == created.Get("id")) != (c.sent == 0) {
@@ -107,9 +106,8 @@ func TestRotationWhoseAnswersAreLost(t *testing.T) {
 		rotated := with(config, map[string]any{"password_wo": "new-token", "password_wo_version": 2})
 		w.lose.Store(100)
 		state, diags := p.Apply(p.Walk().Plan(state.Type, state, rotated))
-		if err := diags.Err(); err == nil || strings.Contains(err.Error(), "token") {
-			t.Errorf("got %v", err)
-		}
+		err := diags.Err()
+		must.Hold(t, err != nil && !strings.Contains(err.Error(), "token"), err)
 		w.lose.Store(0)
 		listAuths := func() []api.RegistryAuth {
 			t.Helper()
@@ -157,9 +155,8 @@ func TestRegistryAuthRules(t *testing.T) {
 	apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
 	planned := p.Plan("gpucloud_registry_auth", tfdrive.State{}, config)
 	_, diags := p.Apply(planned) // the name is taken
-	if err := diags.Err(); err == nil || !strings.Contains(err.Error(), "ci") || strings.Contains(err.Error(), "hunter2") {
-		t.Errorf("a second auth of the same name: %v", err)
-	}
+	err := diags.Err()
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "ci") && !strings.Contains(err.Error(), "hunter2"), "a second auth of the same name", err)
 }
 
 // The API rejects the rotation of an auth that a pod uses, so the plan rejects it with advice.
@@ -185,9 +182,8 @@ func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 		expectRefusal(t, d, p, imported, state.Type, plain, "username", "set password_wo and password_wo_version instead of password")
 		must.Equal(t, p.Plan(state.Type, imported, plain).Diagnostics.Warnings(), "", "a refused plan warns")
 		recorded := with(plain, map[string]any{"password": nil, "password_wo": "old-token", "password_wo_version": 1})
-		if planned := p.Plan(state.Type, imported, recorded); planned.Action != "update" || planned.Diagnostics.Err() != nil {
-			t.Errorf("recording the credentials is planned to %s: %s", planned.Action, planned.Diagnostics)
-		}
+		planned := p.Plan(state.Type, imported, recorded)
+		must.Hold(t, planned.Action == "update" && planned.Diagnostics.Err() == nil, "recording the credentials is planned to", planned.Action, planned.Diagnostics)
 		apply(t, p, podType, pod, cpuPod(nil), "update")
 		state = apply(t, p, state.Type, state, with(config, map[string]any{"password_wo": "new-token", "password_wo_version": 2}), "update")
 		must.Equal(t, passwords()[state.Get("id").(string)], "new-token", "the deployment was given the password")
@@ -236,9 +232,8 @@ resource "gpucloud_template" "t" {
 		if err != nil || len(auths) != 1 || passwords()[auths[0].ID] != "new-token" {
 			t.Errorf("the deployment has %v, %v, and was given %v", auths, err, passwords())
 		}
-		if templates, err := d.Client(t, v).Templates.List(t.Context()); err != nil || len(templates) != 1 || templates[0].Registry != auths[0].ID {
-			t.Errorf("the template is %+v, %v", templates, err)
-		}
+		templates := must.Do(d.Client(t, v).Templates.List(t.Context()))(t)
+		must.Hold(t, len(templates) == 1 && templates[0].Registry == auths[0].ID, "the template is", templates)
 		w.MustRun("destroy", "-auto-approve") // without the password
 	})
 }

@@ -30,9 +30,8 @@ func TestRegistryDelegation(t *testing.T) {
 	config["name"] = "app"
 	state = apply(t, p, typeName, state, config, "replace")
 	expectImport(t, p, state, config, false)
-	if diags := p.Destroy(state); diags.Err() != nil {
-		t.Error(diags)
-	}
+	diags := p.Destroy(state)
+	must.Hold(t, diags.Err() == nil, diags)
 	must.Equal(t, must.Do(d.Client(t, api.V2).Delegations.List(t.Context()))(t), nil, "left")
 }
 
@@ -44,7 +43,6 @@ func TestRegistryDelegationPlan(t *testing.T) {
 		expectRefusal(t, d, p, tfdrive.State{}, typeName, map[string]any{"resource": arn}, "resource", "expected the ARN of a repository")
 	}
 	expectRefusalOnV1(t, d, typeName, map[string]any{"resource": repository})
-	if planned := p.Plan(typeName, tfdrive.State{}, map[string]any{"resource": tfdrive.Unknown}); planned.Action != "create" || planned.Diagnostics.Err() != nil {
-		t.Errorf("an ARN that is not known yet: %s, %s", planned.Action, planned.Diagnostics)
-	}
+	planned := p.Plan(typeName, tfdrive.State{}, map[string]any{"resource": tfdrive.Unknown})
+	must.Hold(t, planned.Action == "create" && planned.Diagnostics.Err() == nil, "an ARN that is not known yet", planned.Action, planned.Diagnostics)
 }

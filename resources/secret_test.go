@@ -38,13 +38,10 @@ func TestSecret(t *testing.T) {
 	if expectState(t, state, map[string]any{"id": id, "description": nil}); state.Get("value_last_updated_at") == updated {
 		t.Error("the value was not sent")
 	}
-	if state.Holds("planted") {
-		t.Errorf("the state has a value: %v", state.Value)
-	}
+	must.Hold(t, !state.Holds("planted"), "the state has a value", state.Value)
 	state = apply(t, p, secretType, state, with(config, map[string]any{"name": "other"}), "replace")
-	if all := secretsOf(t, d); len(all) != 1 || all[0].Name != "other" || all[0].ID == id {
-		t.Errorf("there is %v", all)
-	}
+	all := secretsOf(t, d)
+	must.Hold(t, len(all) == 1 && all[0].Name == "other" && all[0].ID != id, "there is", all)
 	if err := p.Destroy(state).Err(); err != nil || len(secretsOf(t, d)) != 0 {
 		t.Errorf("%v, and there is %v", err, secretsOf(t, d))
 	}
@@ -90,9 +87,7 @@ func TestSecretImport(t *testing.T) {
 	state = apply(t, p, secretType, state, config, "update")
 	must.Equal(t, d.Writes(), writes, "the import sent something")
 	state = apply(t, p, secretType, state, with(config, map[string]any{"value_wo_version": 8}), "update")
-	if state.Get("value_last_updated_at") == created.ValueLastUpdatedAt || d.Writes() != writes+1 {
-		t.Errorf("the value was not sent once: %v", state.Value)
-	}
+	must.Hold(t, state.Get("value_last_updated_at") != created.ValueLastUpdatedAt && d.Writes() == writes+1, "the value was not sent once", state.Value)
 }
 
 // If all responses of a create are lost, one secret exists and is in the state. The next apply sends
@@ -108,9 +103,7 @@ func TestSecretWhoseCreateIsLost(t *testing.T) {
 			w.lose.Store(lost)
 			state, diags := p.Apply(p.Plan(secretType, tfdrive.State{}, config))
 			w.lose.Store(0)
-			if strings.Contains(diags.String(), "planted") {
-				t.Errorf("a diagnostic has the value: %s", diags)
-			}
+			must.Hold(t, !strings.Contains(diags.String(), "planted"), "a diagnostic has the value", diags)
 			if all := secretsOf(t, d); diags.Err() != nil || len(all) != 1 || all[0].ID != state.Get("id") {
 				t.Fatalf("%s; there is %v, and the state has %v", diags, all, state.Value)
 			}
@@ -119,9 +112,8 @@ func TestSecretWhoseCreateIsLost(t *testing.T) {
 				action = "no-op"
 			}
 			apply(t, p.Walk(), secretType, state, config, action)
-			if all := secretsOf(t, d); len(all) != 1 || all[0].ID != state.Get("id") {
-				t.Errorf("there is %v", all)
-			}
+			all := secretsOf(t, d)
+			must.Hold(t, len(all) == 1 && all[0].ID == state.Get("id"), "there is", all)
 		})
 	}
 }

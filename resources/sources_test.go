@@ -136,9 +136,7 @@ func TestSourceShowsTheResource(t *testing.T) {
 		state := s.make(t, d, p, v, typeName, d.Name("one"))
 		byID := data(t, p, typeName, map[string]any{"id": state.Get("id")})
 		byName := data(t, p, typeName, map[string]any{"name": state.Get("name")})
-		if !byID.Value.Equal(byName.Value) {
-			t.Errorf("by id %s\nby name %s", byID.Value, byName.Value)
-		}
+		must.Hold(t, byID.Value.Equal(byName.Value), "by id", byID.Value, "by name", byName.Value)
 		list := data(t, p, "gpucloud_"+s.plural, map[string]any{"name": state.Get("name")}).Get(s.plural).([]any)
 		if len(list) != 1 {
 			t.Fatalf("listed: %v", list)
@@ -168,9 +166,8 @@ func TestSourceShowsTheResource(t *testing.T) {
 			t.Errorf("%d attributes compared, %d listed", compared, len(list[0].(map[string]any)))
 		}
 		for _, read := range []tfdrive.State{byID, data(t, p, "gpucloud_"+s.plural, nil)} {
-			if text := read.Value.String(); strings.Contains(text, "a-planted-secret") {
-				t.Errorf("the secret is in the state: %s", text)
-			}
+			text := read.Value.String()
+			must.Hold(t, !strings.Contains(text, "a-planted-secret"), "the secret is in the state", text)
 		}
 	})
 }
@@ -184,9 +181,7 @@ func TestSourceMasksVariables(t *testing.T) {
 		return data(t, p.Walk(), "gpucloud_template", map[string]any{"id": state.Get("id")}).Get("env").(map[string]any)
 	}
 	one, other := env(map[string]any{"A": "value", "B": "value"}), env(map[string]any{"A": "value", "B": "another value"})
-	if one["A"] != other["A"] || one["B"] == other["B"] || one["A"] == one["B"] || !strings.HasPrefix(one["A"].(string), "digest:") {
-		t.Errorf("%v and %v", one, other)
-	}
+	must.Hold(t, one["A"] == other["A"] && one["B"] != other["B"] && one["A"] != one["B"] && strings.HasPrefix(one["A"].(string), "digest:"), one, other)
 }
 
 // A filter selects equal values, and a list is ordered by name and id.
@@ -301,9 +296,7 @@ func TestSourcesShareAList(t *testing.T) {
 					must.Equal(t, calls["GET "+path], 1, n+1, "data sources listed", "times", calls)
 					delete(calls, "GET "+path)
 					delete(calls, "GET /"+string(v)+"/templates") // Configure lists them, and endpoints read their template
-					if len(calls) > 0 || d.Writes() != writes {
-						t.Errorf("%d data sources also made the calls %v", n+1, calls)
-					}
+					must.Hold(t, len(calls) == 0 && d.Writes() == writes, n+1, "data sources also made the calls", calls)
 				})
 			}
 		})
@@ -322,9 +315,7 @@ func readAll(t *testing.T, p *tfdrive.Provider, name, plural string, ids []strin
 				config = map[string]any{"name": fmt.Sprint("o", i)}
 			}
 			got, diags := p.Data("gpucloud_"+name, config)
-			if diags.Err() != nil || got.Get("id") != id || got.Get("name") != fmt.Sprint("o", i) {
-				t.Errorf("%v: %v %s", config, got.Value, diags)
-			}
+			must.Hold(t, diags.Err() == nil && got.Get("id") == id && got.Get("name") == fmt.Sprint("o", i), config, got.Value, diags)
 		})
 	}
 	group.Go(func() {
@@ -347,9 +338,8 @@ func TestPodsByStatus(t *testing.T) {
 		}
 		p.Walk()
 		for status, want := range map[string]int{"RUNNING": 1, "EXITED": 0} {
-			if got := data(t, p, "gpucloud_pods", map[string]any{"status": status}).Get("pods").([]any); len(got) != want {
-				t.Errorf("%s: %v", status, got)
-			}
+			got := data(t, p, "gpucloud_pods", map[string]any{"status": status}).Get("pods").([]any)
+			must.Hold(t, len(got) == want, status, got)
 		}
 		_, diags := p.Data("gpucloud_pods", map[string]any{"status": "ERROR"})
 		if v == api.V1 {
@@ -457,7 +447,6 @@ func TestSSHKeysSource(t *testing.T) {
 	key := "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"
 	apply(t, p, "gpucloud_ssh_keys", tfdrive.State{}, map[string]any{"keys": []any{key}}, "create")
 	got := data(t, p.Walk(), "gpucloud_ssh_keys", nil)
-	if keys := got.Get("keys").([]any); got.Get("id") != "account" || !slices.Equal(keys, []any{key}) {
-		t.Errorf("got %v", got.Value)
-	}
+	keys := got.Get("keys").([]any)
+	must.Hold(t, got.Get("id") == "account" && slices.Equal(keys, []any{key}), got.Value)
 }

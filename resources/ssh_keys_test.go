@@ -22,9 +22,7 @@ func keysAre(t *testing.T, d *acctest.Deployment, want ...string) {
 	got, err := d.Client(t, api.V2).SSHKeys.Get(t.Context())
 	slices.Sort(got)
 	slices.Sort(want)
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("the account has %q, %v; expected %q", got, err, want)
-	}
+	must.Hold(t, err == nil && slices.Equal(got, want), "the account has", got, err, want)
 }
 
 func addKey(t *testing.T, d *acctest.Deployment, key string) {
@@ -47,9 +45,8 @@ func TestSSHKeys(t *testing.T) {
 	keysAre(t, d, annesKey, bensKey)
 	state = apply(t, p, typeName, state, config(bensKey), "update")
 	keysAre(t, d, bensKey)
-	if diags := p.Destroy(state); diags.Err() != nil {
-		t.Error(diags)
-	}
+	diags := p.Destroy(state)
+	must.Hold(t, diags.Err() == nil, diags)
 	keysAre(t, d)
 }
 

@@ -104,15 +104,13 @@ func TestTemplateEveryAttribute(t *testing.T) {
 				default:
 					state = apply(t, p, state.Type, state, config, remove)
 				}
-				if diags := p.Destroy(state); diags.Err() != nil {
-					t.Error(diags)
-				}
+				diags := p.Destroy(state)
+				must.Hold(t, diags.Err() == nil, diags)
 				if gone, _ := p.Walk().Read(state); gone.Exists() {
 					t.Error("the template is still there")
 				}
-				if diags := p.Destroy(state); diags.Err() != nil {
-					t.Errorf("destroying what is gone: %s", diags)
-				}
+				diags = p.Destroy(state)
+				must.Hold(t, diags.Err() == nil, "destroying what is gone", diags)
 			})
 		}
 	})

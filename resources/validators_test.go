@@ -49,18 +49,13 @@ func TestNumbersHaveBounds(t *testing.T) {
 					continue
 				}
 				err := p.Plan(typeName, tfdrive.State{}, config(huge)).Diagnostics.Err()
-				if err == nil || !strings.Contains(err.Error(), "Invalid "+path+": expected ") {
-					t.Errorf("%s.%s = %g: %v", typeName, path, huge, err)
-				}
+				must.Hold(t, err != nil && strings.Contains(err.Error(), "Invalid "+path+": expected "), typeName, path, huge, err)
 			}
-			if err := p.Plan(typeName, tfdrive.State{}, config(-1)).Diagnostics.Err(); err == nil || !strings.Contains(err.Error(), "Invalid "+path+": expected ") {
-				t.Errorf("%s.%s = -1: %v", typeName, path, err)
-			}
+			err := p.Plan(typeName, tfdrive.State{}, config(-1)).Diagnostics.Err()
+			must.Hold(t, err != nil && strings.Contains(err.Error(), "Invalid "+path+": expected "), typeName, path, "-1", err)
 		})
 	}
-	if count < 25 {
-		t.Errorf("found %d numbers", count)
-	}
+	must.Hold(t, count >= 25, "found", count, "numbers")
 }
 
 // The plan of every kind rejects a text that no container engine accepts as an image reference.
@@ -81,9 +76,8 @@ func TestImageReferences(t *testing.T) {
 			"nginx", "ghcr.io/acme/worker:1.2", "localhost:5000/a/b/c_d__e-f.g:Tag_1.x-y", "registry.example.com:443/Team/App:V1", "10.0.0.1:5000/x",
 			"worker@sha256:" + strings.Repeat("0", 64), "ghcr.io/a/b:1@sha256:" + strings.Repeat("aF", 32), "[::1]:5000/x", strings.Repeat("a", 64), "a/" + strings.Repeat("b", 300),
 		} {
-			if err := p.Plan(kind, tfdrive.State{}, with(config, map[string]any{"image": image})).Diagnostics.Err(); err != nil {
-				t.Errorf("%s: %s is refused: %s", kind, image, err)
-			}
+			err := p.Plan(kind, tfdrive.State{}, with(config, map[string]any{"image": image})).Diagnostics.Err()
+			must.Hold(t, err == nil, kind, image, "is refused", err)
 		}
 	}
 }
@@ -100,9 +94,7 @@ func TestMisspeltAttributesOfObjects(t *testing.T) {
 	}
 	w.Write("main.tf", config)
 	plan := unwrap(w.MustRun("plan"))
-	if strings.Count(plan, "drops a misspelt attribute") != 4 || !strings.Contains(plan, "4 to add") {
-		t.Error(plan)
-	}
+	must.Hold(t, strings.Count(plan, "drops a misspelt attribute") == 4 && strings.Contains(plan, "4 to add"), plan)
 
 	// This holds for every object whose attributes are all optional.
 	p := drive(t, d, api.V2)
@@ -115,12 +107,8 @@ func TestMisspeltAttributesOfObjects(t *testing.T) {
 			}
 			found++
 			diags := p.Plan(kind, tfdrive.State{}, map[string]any{a.Name: map[string]any{}}).Diagnostics
-			if !strings.Contains(diags.String(), "drops a misspelt attribute") {
-				t.Errorf("%s: no warning about an empty %s: %s", kind, a.Name, diags)
-			}
+			must.Hold(t, strings.Contains(diags.String(), "drops a misspelt attribute"), kind, "no warning about an empty", a.Name, diags)
 		}
 	}
-	if found < 10 {
-		t.Errorf("%d objects are tested", found)
-	}
+	must.Hold(t, found >= 10, found, "objects are tested")
 }

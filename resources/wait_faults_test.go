@@ -53,9 +53,7 @@ func TestWaitOutlastsAnOutage(t *testing.T) {
 		}
 		return nil, nil
 	})
-	if err != nil {
-		t.Errorf("the wait ended: %s", err)
-	}
+	must.Hold(t, err == nil, "the wait ended", err)
 }
 
 // If an endpoint is deleted elsewhere during a wait, the error doesn't suggest to untaint it.

@@ -86,13 +86,9 @@ func TestPodWaitsInVain(t *testing.T) {
 func expectWaitError(t *testing.T, name string, err error, texts []string) {
 	t.Helper()
 	for _, text := range append(texts, "untaint") {
-		if err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("%s: %v\nexpected: … %s", name, err, text)
-		}
+		must.Hold(t, err != nil && strings.Contains(err.Error(), text), name, err, "expected: …", text)
 	}
-	if err != nil && strings.Contains(err.Error(), "a-planted-secret") {
-		t.Errorf("%s: the error has a secret", name)
-	}
+	must.Hold(t, err == nil || !strings.Contains(err.Error(), "a-planted-secret"), name, "the error has a secret")
 }
 
 func TestWaitPlan(t *testing.T) {
@@ -117,9 +113,7 @@ func TestEndpointWaits(t *testing.T) {
 	ready := func() {
 		t.Helper()
 		got, err := d.Client(t, api.V2).EndpointReleases(t.Context(), state.Get("id").(string))
-		if err != nil || got.Rollout.InProgress {
-			t.Errorf("the rollout goes on: %+v, %v", got.Rollout, err)
-		}
+		must.Hold(t, err == nil && !got.Rollout.InProgress, "the rollout goes on", got.Rollout, err)
 		if workers, err := d.Client(t, api.V2).EndpointWorkers(t.Context(), state.Get("id").(string)); err != nil || workers.Summary.Idle+workers.Summary.Running == 0 {
 			t.Errorf("no worker is ready: %+v, %v", workers.Summary, err)
 		}
@@ -239,9 +233,8 @@ func TestClusterWaitsInVain(t *testing.T) {
 				t.Fatalf("%s: the cluster is not in the state: %s", name, diags)
 			}
 			err := diags.Err()
-			if gone := p.Destroy(state).Err(); gone != nil {
-				t.Error(gone)
-			}
+			gone := p.Destroy(state).Err()
+			must.Hold(t, gone == nil, gone)
 			if err == nil && name == "its pods end" {
 				continue
 			}

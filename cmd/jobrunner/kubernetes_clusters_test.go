@@ -17,7 +17,7 @@ import (
 func clusterOfPods(t *testing.T) {
 	c := newInCluster(t)
 	make := func(name string, pods int) string {
-		return c.handlers.createCluster(name, clusterImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))
+		return c.createCluster(name, clusterImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))
 	}
 	podsOf := func(id string) (names []string) {
 		for _, m := range c.members(id) {

@@ -22,7 +22,7 @@ func (c *containerDeployment) reason(part string) (reason string) {
 			c.t.Log(c.workerList())
 		}
 	}()
-	return c.handlers.awaitHealthReason(part)
+	return c.awaitHealthReason(part)
 }
 
 // registryAuth creates a registry auth and returns its id.

@@ -67,9 +67,7 @@ func TestAheadIsCalledOnce(t *testing.T) {
 		})
 		close(release)
 		group.Wait()
-		if runs != 2 || calls != 1 || failed != 0 {
-			t.Errorf("run %d times, called %d times, and %d times for the write that failed; expected 2, 1, 0", runs, calls, failed)
-		}
+		must.Hold(t, runs == 2 && calls == 1 && failed == 0, "run", runs, "times, called", calls, "times, and", failed, "times for the write that failed; expected 2, 1, 0")
 	})
 }
 

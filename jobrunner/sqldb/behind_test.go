@@ -129,9 +129,7 @@ func TestWriteBehindNeedsTransaction(t *testing.T) {
 			if err := tx.QueryRow("SELECT COUNT(*) FROM notes").Scan(&seen); err != nil {
 				return err
 			}
-			if runs == 1 && seen != 0 {
-				t.Errorf("%d notes at first, expected none", seen)
-			}
+			must.Hold(t, runs != 1 || seen == 0, seen, "notes at first")
 			_, err := tx.Exec("INSERT INTO notes (name, body) VALUES (?, ?)", fmt.Sprint("run ", runs), nil)
 			return errors.Join(err, result)
 		})
@@ -150,9 +148,8 @@ func TestWriteBehindNeedsTransaction(t *testing.T) {
 	err := b.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
 		return tx.QueryRow("DELETE FROM notes WHERE name = 'b' RETURNING name").Scan(&name)
 	})
-	if n := count(t, b.DB); err != nil || name != "b" || n != 2 {
-		t.Errorf("%v, deleted %q, %d notes left; expected b, and 2", err, name, n)
-	}
+	n := count(t, b.DB)
+	must.Hold(t, err == nil && name == "b" && n == 2, err, "deleted", name, n, "notes left; expected b, and 2")
 }
 
 // If memory seems to be full, it is measured after the batch was written.
@@ -189,9 +186,7 @@ func TestPanicInMemory(t *testing.T) {
 	} {
 		func() {
 			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: no panic", name)
-				}
+				must.Hold(t, recover() != nil, name, "no panic")
 			}()
 			_ = write(func(tx *sqldb.Tx) error {
 				if _, err := tx.Exec("INSERT INTO notes (name, body) VALUES (?, ?)", name, nil); err != nil {

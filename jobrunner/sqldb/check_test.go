@@ -27,9 +27,8 @@ func TestDamageIsNoticed(t *testing.T) {
 		}
 		return nil
 	}))
-	if err := sqldb.Check(dir); err != nil {
-		t.Errorf("Check of the open database: %v", err)
-	}
+	err := sqldb.Check(dir)
+	must.Hold(t, err == nil, "Check of the open database", err)
 	must.Succeed(t, db.Close())
 	file := filepath.Join(dir, "jobrunner.db")
 	text := must.ReadFile(t, file)
@@ -45,9 +44,7 @@ func TestDamageIsNoticed(t *testing.T) {
 			db.Close()
 		}
 		for what, err := range map[string]error{"Check": sqldb.Check(dir), "Open": opened} {
-			if err == nil || strings.Count(err.Error(), "the database is damaged: restore a backup") != 1 {
-				t.Errorf("%s: %s returned %v", name, what, err)
-			}
+			must.Hold(t, err != nil && strings.Count(err.Error(), "the database is damaged: restore a backup") == 1, name, what, "returned", err)
 		}
 	}
 	must.Succeed(t, os.WriteFile(file, garbage, 0o600))

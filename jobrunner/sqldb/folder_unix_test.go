@@ -41,7 +41,5 @@ func TestFolderOfOthers(t *testing.T) {
 	rejected("remove the file")
 	must.Succeed(t, os.WriteFile(database+".new", nil, 0o600))
 	must.Succeed(t, reopen())
-	if _, err := os.Stat(database + ".new"); err == nil {
-		t.Error("the marker of the first start still exists")
-	}
+	must.Hold(t, must.Err(os.Stat(database+".new")) != nil, "the marker of the first start still exists")
 }

@@ -128,9 +128,7 @@ func TestTexts(t *testing.T) {
 			err := db.Read(t.Context(), func(r *sqldb.Reader) error {
 				return r.QueryRow("SELECT body -- isn't it?\nFROM notes WHERE name = ? AND 'it''s?' <> '?' AND k > ?", name, i).Scan(&body)
 			})
-			if err != nil || string(body) != name {
-				t.Errorf("%q read back as %q, %v", name, body, err)
-			}
+			must.Hold(t, err == nil && string(body) == name, name, "read back as", string(body), err)
 		}
 	})
 }
@@ -172,9 +170,8 @@ func TestServerAway(t *testing.T) {
 		for range 8 {
 			all.Go(func() { _ = count(t, db) })
 			all.Go(func() {
-				if err := db.Write(t.Context(), func(*sqldb.Tx) error { return nil }); err != nil {
-					t.Error(err)
-				}
+				err := db.Write(t.Context(), func(*sqldb.Tx) error { return nil })
+				must.Hold(t, err == nil, err)
 			})
 		}
 		all.Wait()
@@ -189,9 +186,7 @@ func TestInvalidAddresses(t *testing.T) {
 		"postgres://user:secret@127.0.0.1:1/db",
 	} {
 		_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
-		if err == nil || strings.Contains(err.Error(), "secr") {
-			t.Errorf("%s: %v", address, err)
-		}
+		must.Hold(t, err != nil && !strings.Contains(err.Error(), "secr"), address, err)
 	}
 	address := strings.Replace(pgtest.Start(t), url.PathEscape(pgtest.Password), "another-secret", 1)
 	_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
@@ -204,9 +199,8 @@ func TestClosedServer(t *testing.T) {
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t)}))(t)
 	db.Listen(func(string) {})
 	for range 2 {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
+		err := db.Close()
+		must.Hold(t, err == nil, err)
 	}
 	db.Notify("nobody")
 	must.FailWith(t, add(t.Context(), db, "late", nil), sqldb.ErrClosed, "write after close")
@@ -224,9 +218,8 @@ func TestCancelledWriteOnPostgres(t *testing.T) {
 		_, err := tx.Exec("INSERT INTO notes (name) VALUES ('kept')")
 		return err
 	})
-	if n := count(t, db); err != nil || n != 1 {
-		t.Errorf("%d rows, %v", n, err)
-	}
+	n := count(t, db)
+	must.Hold(t, err == nil && n == 1, n, "rows", err)
 }
 
 // Hints reach only the other processes on the same tables, also after the listening connection
@@ -279,18 +272,14 @@ func TestHints(t *testing.T) {
 		}
 	}
 	got = slices.DeleteFunc(got, func(hint string) bool { return hint == "the end" })
-	if len(got) != many || !strings.HasPrefix(got[many-1], fmt.Sprint(many-1)) {
-		t.Errorf("%d hints arrived, want %d", len(got), many)
-	}
+	must.Hold(t, len(got) == many && strings.HasPrefix(got[many-1], fmt.Sprint(many-1)), len(got), "hints arrived, want", many)
 
 	pgtest.Exec(t, address, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
 	until(a, "hello again", atB)
 	c.Notify("never")
 	until(b, "hello a again", atA)
 	for _, at := range []chan string{atC, atD} {
-		if len(at) > 0 {
-			t.Errorf("told %q", <-at)
-		}
+		must.Hold(t, len(at) == 0, "told", <-at)
 	}
 	for len(atA) > 0 {
 		if hint := <-atA; !strings.HasPrefix(hint, "hello a") {
@@ -302,8 +291,7 @@ func TestHints(t *testing.T) {
 // A server on this machine has this machine's time. Behind is 0 for a database that isn't
 // shared.
 func TestBehind(t *testing.T) {
-	if behind, err := open(t, sqldb.Config{URL: pgtest.Start(t)}).Behind(t.Context(), time.Now); err != nil || behind.Abs() > time.Second {
-		t.Errorf("behind PostgreSQL by %s, %v", behind, err)
-	}
+	behind := must.Do(open(t, sqldb.Config{URL: pgtest.Start(t)}).Behind(t.Context(), time.Now))(t)
+	must.Hold(t, behind.Abs() <= time.Second, "behind PostgreSQL by", behind)
 	must.Equal(t, must.Do(open(t, sqldb.Config{}).Behind(t.Context(), time.Now))(t), 0, "behind SQLite by")
 }

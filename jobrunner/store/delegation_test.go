@@ -21,9 +21,8 @@ func TestDelegationsOutliveARestart(t *testing.T) {
 	must.Succeed(t, s.DeleteDelegation(ctx, created[1].ID))
 	shut()
 	s, _ = open(t, dir)
-	if all := must.Do(store.List[store.Delegation](ctx, s))(t); !reflect.DeepEqual(all, []store.Delegation{created[0], created[2]}) {
-		t.Errorf("made %+v\nread %+v", created, all)
-	}
+	all := must.Do(store.List[store.Delegation](ctx, s))(t)
+	must.Hold(t, reflect.DeepEqual(all, []store.Delegation{created[0], created[2]}), "made", created, "read", all)
 	expectNotFound(t, s.DeleteDelegation(ctx, created[1].ID))
 	expectNotFound(t, s.DeleteRegistryAuth(ctx, created[0].ID))
 	expectNotFound(t, s.DeleteTemplate(ctx, created[0].ID))

@@ -47,9 +47,8 @@ func TestResolveSecrets(t *testing.T) {
 	want := map[string]string{
 		"WHOLE": planted, "PART": "a=" + planted + ";b=" + planted, "ABSENT": "xy", "NESTED": "{{ RUNPOD_SECRET_A.b-c/d }}", "OTHER": env["OTHER"], "PLAIN": "1",
 	}
-	if got := resolve(t, s, env); !maps.Equal(got, want) || !maps.Equal(env, before) {
-		t.Errorf("resolved %v, want %v", got, want)
-	}
+	got := resolve(t, s, env)
+	must.Hold(t, maps.Equal(got, want) && maps.Equal(env, before), "resolved", got, want)
 	if _, values, _ := s.ResolveSecrets(t.Context(), env); !slices.Contains(values, planted) {
 		t.Errorf("the values are %q", values)
 	}
@@ -114,9 +113,8 @@ func TestSecretsNeedTheirKey(t *testing.T) {
 			expectKeyError(t, err)
 			_, err = s.UpdateSecret(t.Context(), secret.ID, store.SecretChange{Value: new(planted)})
 			expectKeyError(t, err)
-			if all := must.Do(store.List[store.Secret](t.Context(), s))(t); len(all) != 1 {
-				t.Errorf("there are %v", all)
-			}
+			all := must.Do(store.List[store.Secret](t.Context(), s))(t)
+			must.Hold(t, len(all) == 1, "there are", all)
 			must.Succeed(t, s.DeleteSecret(t.Context(), secret.ID))
 		})
 	}
@@ -125,9 +123,7 @@ func TestSecretsNeedTheirKey(t *testing.T) {
 func expectKeyError(t *testing.T, err error) {
 	t.Helper()
 	var key store.KeyError
-	if !errors.As(err, &key) || !strings.Contains(err.Error(), store.SecretKeyFile) || strings.Contains(err.Error(), planted) {
-		t.Errorf("got %v", err)
-	}
+	must.Hold(t, errors.As(err, &key) && strings.Contains(err.Error(), store.SecretKeyFile) && !strings.Contains(err.Error(), planted), err)
 }
 
 // Nodes on one database read each other's secrets if they have the same key.
@@ -146,9 +142,7 @@ func TestSecretsOfSeveralNodes(t *testing.T) {
 	must.Equal(t, resolve(t, b, map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})["A"], planted, "another node resolves it to")
 	_, err := b.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "A"}}, planted)
 	var conflict store.Conflict
-	if !errors.As(err, &conflict) {
-		t.Errorf("a name in another case: %v", err)
-	}
+	must.Hold(t, errors.As(err, &conflict), "a name in another case", err)
 	_, _, err = other.ResolveSecrets(t.Context(), map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})
 	expectKeyError(t, err)
 	_, err = other.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "c"}}, planted)

@@ -21,9 +21,8 @@ func open(t *testing.T, dir string) (*store.Store, func()) {
 	t.Helper()
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{Dir: dir}))(t)
 	shut := sync.OnceFunc(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
+		err := db.Close()
+		must.Hold(t, err == nil, err)
 	})
 	t.Cleanup(shut)
 	s := must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t)
@@ -60,9 +59,7 @@ func createLinked(ctx context.Context, s *store.Store, templateID string) (store
 func expectRefusal(t *testing.T, err error, text string) {
 	t.Helper()
 	var refusal store.Refusal
-	if !errors.As(err, &refusal) || !strings.Contains(err.Error(), text) {
-		t.Errorf("%v: want a refusal that says %q", err, text)
-	}
+	must.Hold(t, errors.As(err, &refusal) && strings.Contains(err.Error(), text), err, "want a refusal that says", text)
 }
 
 func expectNotFound(t *testing.T, err error) {
@@ -74,29 +71,22 @@ func TestTemplates(t *testing.T) {
 	s, _ := open(t, "")
 	ctx := t.Context()
 	a := must.Do(s.CreateTemplate(ctx, template("a")))(t)
-	if !regexp.MustCompile(`^[a-z0-9]{12}$`).MatchString(a.ID) || time.Since(a.Created) > time.Minute {
-		t.Errorf("made %+v", a.Head)
-	}
+	must.Hold(t, regexp.MustCompile(`^[a-z0-9]{12}$`).MatchString(a.ID) && time.Since(a.Created) <= time.Minute, "made", a.Head)
 	_, err := s.CreateTemplate(ctx, template("a"))
 	expectRefusal(t, err, `the name "a" is taken`)
 	b := must.Do(s.CreateTemplate(ctx, template("b")))(t)
 	_, err = s.UpdateTemplate(ctx, b.ID, func(b *store.Template) error { b.Name = "a"; return nil })
 	expectRefusal(t, err, `the name "a" is taken`)
 	renamed := must.Do(s.UpdateTemplate(ctx, b.ID, func(b *store.Template) error { b.Name = "c"; return nil }))(t)
-	if renamed.Name != "c" || renamed.ID != b.ID {
-		t.Errorf("renamed %+v", renamed.Head)
-	}
+	must.Hold(t, renamed.Name == "c" && renamed.ID == b.ID, "renamed", renamed.Head)
 	must.Do(s.CreateTemplate(ctx, template("b")))(t) // its name is free again
 	all := must.Do(s.Templates(ctx))(t)
-	if len(all) != 3 || all[0].Name != "a" || all[1].Name != "c" || all[2].Name != "b" {
-		t.Errorf("listed %+v", all)
-	}
+	must.Hold(t, len(all) == 3 && all[0].Name == "a" && all[1].Name == "c" && all[2].Name == "b", "listed", all)
 
 	stop := errors.New("stop")
 	must.FailWith(t, must.Err(s.UpdateTemplate(ctx, a.ID, func(a *store.Template) error { a.Image = "x"; return stop })), stop, "the error of a change became")
-	if got := must.Do(s.Template(ctx, a.ID))(t); got.Image != "builtin/echo" || got.Env["A"] != "1" {
-		t.Errorf("read %+v", got)
-	}
+	got := must.Do(s.Template(ctx, a.ID))(t)
+	must.Hold(t, got.Image == "builtin/echo" && got.Env["A"] == "1", "read", got)
 	unknown := template("d")
 	unknown.Registry = "nothing"
 	_, err = s.CreateTemplate(ctx, unknown)
@@ -136,9 +126,7 @@ func TestOneOfManyWins(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if won != 1 || lost != 19 || auth != 1 {
-		t.Errorf("%d won, %d were refused; %d auths won", won, lost, auth)
-	}
+	must.Hold(t, won == 1 && lost == 19 && auth == 1, won, "won", lost, "were refused", auth, "auths won")
 }
 
 // mgmt.TestNetworkVolumeV1 has the rules of one update.
@@ -173,13 +161,9 @@ func TestRegistryAuths(t *testing.T) {
 	all := must.Do(store.List[store.RegistryAuth](ctx, s))(t)
 	got := must.Do(store.Get[store.RegistryAuth](ctx, s, r.ID))(t)
 	c := must.Do(s.Credentials(ctx, r.ID))(t)
-	if c.Password != secret || c.Username != "user-of-it" {
-		t.Error("the credentials were not kept")
-	}
+	must.Hold(t, c.Password == secret && c.Username == "user-of-it", "the credentials were not kept")
 	for _, shown := range []string{fmt.Sprintf("%+v %#v", all, got), fmt.Sprintf("%v %+v %#v %s", c, c, c, c.LogValue())} {
-		if strings.Contains(shown, secret) || strings.Contains(shown, "user-of-it") {
-			t.Errorf("a read shows the credentials: %s", shown)
-		}
+		must.Hold(t, !strings.Contains(shown, secret) && !strings.Contains(shown, "user-of-it"), "a read shows the credentials", shown)
 	}
 
 	tmpl := template("t")
@@ -192,9 +176,8 @@ func TestRegistryAuths(t *testing.T) {
 	must.Succeed(t, s.DeleteRegistryAuth(ctx, r.ID))
 	must.Equal(t, must.Do(s.Template(ctx, tmpl.ID))(t).Registry, "", "the template names")
 	for _, id := range []string{follower.ID, own.ID} {
-		if got := must.Do(s.Endpoint(ctx, id))(t); got.Registry != "" || got.Version != 1 {
-			t.Errorf("the endpoint has %+v in version %d", got.Container, got.Version)
-		}
+		got := must.Do(s.Endpoint(ctx, id))(t)
+		must.Hold(t, got.Registry == "" && got.Version == 1, "the endpoint has", got.Container, "in version", got.Version)
 	}
 	expectNotFound(t, s.DeleteRegistryAuth(ctx, r.ID))
 	_, err := s.Credentials(ctx, r.ID)
@@ -219,12 +202,9 @@ func TestLinkedEndpointsFollow(t *testing.T) {
 		e.Copy(from)
 		return e, err
 	}))(t)
-	if follower.TemplateID != tmpl.ID || copied.TemplateID != "" || copied.Env["A"] != "1" {
-		t.Errorf("made %+v and %+v", follower, copied)
-	}
-	if bound := must.Do(s.BoundTemplates(ctx))(t); !bound[tmpl.ID] || len(bound) != 1 {
-		t.Errorf("bound are %v", bound)
-	}
+	must.Hold(t, follower.TemplateID == tmpl.ID && copied.TemplateID == "" && copied.Env["A"] == "1", "made", follower, copied)
+	bound := must.Do(s.BoundTemplates(ctx))(t)
+	must.Hold(t, bound[tmpl.ID] && len(bound) == 1, "bound are", bound)
 
 	changed = nil
 	must.Do(s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Env["A"], t.Readme = "2", "x"; return nil }))(t)
@@ -236,9 +216,7 @@ func TestLinkedEndpointsFollow(t *testing.T) {
 	if got := must.Do(s.Endpoint(ctx, copied.ID))(t); got.Env["A"] != "1" || got.Version != 0 {
 		t.Errorf("the copy has %+v in version %d", got.Container, got.Version)
 	}
-	if !slices.Contains(changed, follower.ID) || slices.Contains(changed, copied.ID) {
-		t.Errorf("told of %q", changed)
-	}
+	must.Hold(t, slices.Contains(changed, follower.ID) && !slices.Contains(changed, copied.ID), "told of", changed)
 
 	_, err := s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Serverless = false; return nil })
 	expectRefusal(t, err, "must stay a serverless template")
@@ -265,9 +243,8 @@ func TestIDsOfAnotherKind(t *testing.T) {
 	expectNotFound(t, s.DeleteEndpoint(ctx, v.ID))
 	_, err := s.Endpoint(ctx, v.ID)
 	expectNotFound(t, err)
-	if all := must.Do(s.Endpoints(ctx))(t); len(all) != 1 || len(all[0].NetworkVolumes) != 1 {
-		t.Errorf("the endpoint is %+v", all)
-	}
+	all := must.Do(s.Endpoints(ctx))(t)
+	must.Hold(t, len(all) == 1 && len(all[0].NetworkVolumes) == 1, "the endpoint is", all)
 }
 
 func TestEndpointRules(t *testing.T) {
@@ -313,9 +290,7 @@ func TestEndpointRules(t *testing.T) {
 			continue
 		}
 		created = must.Do(s.UpdateEndpoint(ctx, created.ID, func(_ *store.Tx, e *store.Endpoint) error { e.Image = "other"; return nil }))(t)
-		if created.Version != 1 || created.Image != "other" {
-			t.Errorf("updated to %q in version %d", created.Image, created.Version)
-		}
+		must.Hold(t, created.Version == 1 && created.Image == "other", "updated to", created.Image, "in version", created.Version)
 	}
 }
 
@@ -330,9 +305,7 @@ func TestRestart(t *testing.T) {
 	shut()
 	s, _ = open(t, dir)
 	again := must.Do(s.Endpoint(ctx, e.ID))(t)
-	if again.TemplateID != tmpl.ID || !again.Created.Equal(e.Created) || again.Env["A"] != "1" {
-		t.Errorf("made %+v\nread %+v", e, again)
-	}
+	must.Hold(t, again.TemplateID == tmpl.ID && again.Created.Equal(e.Created) && again.Env["A"] == "1", "made", e, "read", again)
 	must.Equal(t, must.Do(s.Credentials(ctx, r.ID))(t).Password, "p", "the credentials are gone")
 	expectRefusal(t, s.DeleteTemplate(ctx, tmpl.ID), "is linked to it")
 }

@@ -16,8 +16,6 @@ func TestDialsNoPrivateAddress(t *testing.T) {
 		must.Succeed(t, err)
 		resp, err := Policy{}.transport().RoundTrip(req)
 		var forbidden *ForbiddenError
-		if !errors.As(err, &forbidden) {
-			t.Errorf("%s: %v, %v", target, resp, err)
-		}
+		must.Hold(t, errors.As(err, &forbidden), target, resp, err)
 	}
 }

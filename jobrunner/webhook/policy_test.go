@@ -48,14 +48,10 @@ func TestPolicy(t *testing.T) {
 		must.Succeed(t, err)
 		err = p.Check(u)
 		var forbidden *webhook.ForbiddenError
-		if c.allowed != (err == nil) || err != nil && !errors.As(err, &forbidden) {
-			t.Errorf("allowing %q, %s: %v", c.allow, c.url, err)
-		}
+		must.Hold(t, c.allowed == (err == nil) && (err == nil || errors.As(err, &forbidden)), "allowing", c.allow, c.url, err)
 	}
 	for _, bad := range []string{"", "http://example.com", "example.com/x", "a@b", "*.*.com", "a b", "example.com:port"} {
-		if _, err := webhook.NewPolicy([]string{bad}, false); err == nil {
-			t.Errorf("%q is taken for a host", bad)
-		}
+		must.Hold(t, must.Err(webhook.NewPolicy([]string{bad}, false)) != nil, bad, "is taken for a host")
 	}
 }
 
@@ -89,17 +85,14 @@ func TestSpecialAddresses(t *testing.T) {
 			}
 			allowed, err := webhook.NewPolicy([]string{strings.ReplaceAll(strings.ToLower(c.host), "%25lo", "")}, remote)
 			if err == nil && !strings.Contains(c.host, "%") {
-				if err := allowed.Check(&url.URL{Scheme: "http", Host: c.host}); err != nil {
-					t.Errorf("%s, allowed by name: %v", c.host, err)
-				}
+				err := allowed.Check(&url.URL{Scheme: "http", Host: c.host})
+				must.Hold(t, err == nil, c.host, "allowed by name", err)
 			}
 		}
 	}
 	if own != "" {
 		p := must.Do(webhook.NewPolicy(nil, true))(t)
-		if p.Check(&url.URL{Scheme: "http", Host: own}) == nil {
-			t.Errorf("this machine may be called at %s", own)
-		}
+		must.Hold(t, p.Check(&url.URL{Scheme: "http", Host: own}) != nil, "this machine may be called at", own)
 	}
 }
 
@@ -167,10 +160,6 @@ func TestNoRedirects(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	if deliver(t, webhook.Policy{}, server.URL+"/from") || reached.Load() {
-		t.Error("the redirect was followed")
-	}
-	if !deliver(t, webhook.Policy{}, server.URL+"/to") {
-		t.Error("the target itself was not reached")
-	}
+	must.Hold(t, !deliver(t, webhook.Policy{}, server.URL+"/from") && !reached.Load(), "the redirect was followed")
+	must.Hold(t, deliver(t, webhook.Policy{}, server.URL+"/to"), "the target itself was not reached")
 }

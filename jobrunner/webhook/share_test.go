@@ -102,9 +102,7 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 					case strings.Contains(name, "@"):
 						bound = 4
 					}
-					if n > bound {
-						t.Errorf("%d calls under way of %s, expected %d at most", n, name, bound)
-					}
+					must.Hold(t, n <= bound, n, "calls under way of", name, bound, "at most")
 				}
 			})
 		})
@@ -137,13 +135,9 @@ func TestManyOwnersWithHangingReceivers(t *testing.T) {
 		for _, c := range h.seen() {
 			tries[c.host]++
 		}
-		if len(tries) != owners*endpoints*calls+1 || h.most["whole"] > 128 {
-			t.Errorf("%d receivers were called, %d at a time", len(tries), h.most["whole"])
-		}
+		must.Hold(t, len(tries) == owners*endpoints*calls+1 && h.most["whole"] <= 128, len(tries), "receivers were called", h.most["whole"], "at a time")
 		for host, n := range tries {
-			if host != "good.example" && n != 3 {
-				t.Errorf("%s was called %d times, expected 3", host, n)
-			}
+			must.Hold(t, host == "good.example" || n == 3, host, "was called", n, "times")
 		}
 	})
 }
@@ -196,9 +190,7 @@ func TestTurns(t *testing.T) {
 						t.Errorf("%d to %d calls of each %s in five seconds, expected nearly as many of each", least, most, what)
 					}
 				}
-				if len(owners) != c.owners || len(endpoints) != c.owners*c.endpoints {
-					t.Errorf("calls of %d owners and %d endpoints", len(owners), len(endpoints))
-				}
+				must.Hold(t, len(owners) == c.owners && len(endpoints) == c.owners*c.endpoints, "calls of", len(owners), "owners and", len(endpoints), "endpoints")
 			})
 		})
 	}

@@ -58,9 +58,8 @@ func bubble(t *testing.T, test func(t *testing.T, f *fixture)) {
 		defer func() {
 			f.sender.Close()
 			f.engine.Close()
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
+			err := db.Close()
+			must.Hold(t, err == nil, err)
 		}()
 		test(t, f)
 	})
@@ -241,12 +240,10 @@ func TestTries(t *testing.T) {
 			before := must.Do(f.engine.Get(t.Context(), "ep", job.ID))(t)
 			sleep(1000)
 			f.times(c.want...)
-			if after, err := f.engine.Get(t.Context(), "ep", job.ID); err != nil || fmt.Sprintf("%+v", after) != fmt.Sprintf("%+v", before) {
-				t.Errorf("%s: the job is %+v, %v", name, after, err)
-			}
-			if log := f.log.String(); strings.Contains(log, "planted-token") {
-				t.Errorf("%s: the log names a secret: %s", name, log)
-			}
+			after := must.Do(f.engine.Get(t.Context(), "ep", job.ID))(t)
+			must.Hold(t, fmt.Sprintf("%+v", after) == fmt.Sprintf("%+v", before), name, "the job is", after)
+			log := f.log.String()
+			must.Hold(t, !strings.Contains(log, "planted-token"), name, "the log names a secret", log)
 		})
 	}
 }
@@ -338,13 +335,11 @@ func TestSlowReceiver(t *testing.T) {
 		}
 		f.run(engine.NewJob{Webhook: "http://quick.example/"}, engine.Done(nil))
 		calls := f.seen()
-		if n := slices.IndexFunc(calls, func(c call) bool { return c.host == "quick.example" }); len(calls) != 5 || n < 0 || calls[n].at != 0 {
-			t.Errorf("%d calls at once, that at the quick one in place %d", len(calls), n)
-		}
+		n := slices.IndexFunc(calls, func(c call) bool { return c.host == "quick.example" })
+		must.Hold(t, len(calls) == 5 && n >= 0 && calls[n].at == 0, len(calls), "calls at once, that at the quick one in place", n)
 		sleep(3600)
-		if n := len(f.seen()); n != 30*3+1 || most != 4 {
-			t.Errorf("%d calls, %d at a time", n, most)
-		}
+		n = len(f.seen())
+		must.Hold(t, n == 30*3+1 && most == 4, n, "calls", most, "at a time")
 	})
 }
 
@@ -374,9 +369,8 @@ func TestHangingReceivers(t *testing.T) {
 							delay = c.at - start
 						}
 					}
-					if most := map[bool]float64{true: 10, false: 0}[round == 0 && endpoints > 1]; delay < 0 || delay > most {
-						t.Errorf("round %d: the call came after %g s, expected %g at most", round, delay, most)
-					}
+					most := map[bool]float64{true: 10, false: 0}[round == 0 && endpoints > 1]
+					must.Hold(t, !(delay < 0) && !(delay > most), "round", round, "the call came after", delay, "s, expected", most, "at most")
 				}
 				sleep(10_000)
 				tries := map[string][]float64{}
@@ -400,9 +394,8 @@ func TestForbiddenTarget(t *testing.T) {
 		f.run(engine.NewJob{Webhook: "file:///etc/passwd"}, engine.Done(nil))
 		sleep(100)
 		f.times()
-		if log := f.log.String(); strings.Count(log, "could not be delivered") != 1 || strings.Contains(log, "planted") {
-			t.Errorf("the log says %s", log)
-		}
+		log := f.log.String()
+		must.Hold(t, strings.Count(log, "could not be delivered") == 1 && !strings.Contains(log, "planted"), "the log says", log)
 		job := f.run(engine.NewJob{Webhook: target}, engine.Done(nil))
 		f.times(100)
 		must.Succeed(t, f.engine.DropEndpoint(t.Context(), job.Endpoint))
@@ -418,8 +411,7 @@ func TestRowsGo(t *testing.T) {
 		}
 		sleep(100)
 		synctest.Wait()
-		if next, err := f.engine.Sweep(context.Background()); err != nil || !next.IsZero() {
-			t.Errorf("there is something left until %s, %v", next, err)
-		}
+		next := must.Do(f.engine.Sweep(context.Background()))(t)
+		must.Hold(t, next.IsZero(), "there is something left until", next)
 	})
 }

@@ -24,14 +24,10 @@ func TestBackoffIgnoresOtherVersions(t *testing.T) {
 			if pause, why := b.pause(now), b.failure(); pause != 0 || why != "" {
 				t.Errorf("the new version is delayed by %s: %q", pause, why)
 			}
-			if !b.fail(2, "no disk", now) {
-				t.Error("the failure of the new version isn't logged")
-			}
+			must.Hold(t, b.fail(2, "no disk", now), "the failure of the new version isn't logged")
 			report(&b, 1)
 			b.pause(now.Add(firstRetry))
-			if b.fail(2, "no disk", now) {
-				t.Error("the same failure is logged twice")
-			}
+			must.Hold(t, !b.fail(2, "no disk", now), "the same failure is logged twice")
 			report(&b, 1)
 			if pause, why := b.pause(now), b.failure(); pause != 2*firstRetry || why != "no disk" {
 				t.Errorf("after two failures the pause is %s: %q", pause, why)

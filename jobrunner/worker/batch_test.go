@@ -58,9 +58,8 @@ func TestBatchHasItsOwnWorkers(t *testing.T) {
 		pass(400 * time.Second)
 		f.batchIs(b, 0, 5)
 		requests, _, err := f.engine.Requests(t.Context(), "ep", b.ID, 4, 1, 100)
-		if got := string(requests[0].Output); err != nil || got[len(got)-9:] != ` color-2"`[:9] {
-			t.Errorf("the last output is %s, %v", got, err)
-		}
+		got := string(requests[0].Output)
+		must.Hold(t, err == nil && got[len(got)-9:] == ` color-2"`[:9], "the last output is", got, err)
 		f.workers()
 		f.batch(1, 100)
 		f.workers("RUNNING 2")
@@ -89,9 +88,8 @@ func TestBatchWorkerIsPreempted(t *testing.T) {
 			job := f.work(5)
 			pass(5 * time.Second)
 			f.completed(job, 1)
-			if got := f.state(job); got.Delay > time.Second {
-				t.Errorf("the job waited for %s", got.Delay)
-			}
+			got := f.state(job)
+			must.Hold(t, got.Delay <= time.Second, "the job waited for", got.Delay)
 			f.batchIs(b, 0, 0)
 			pass(11 * time.Second) // the job's worker passes its idle time-out
 			f.batchIs(b, 1, 0)

@@ -22,15 +22,13 @@ func TestChunksGather(t *testing.T) {
 			return nil
 		})
 		for _, output := range []string{"1", "2", "3"} {
-			if err := c.add([]byte(output)); err != nil {
-				t.Error(err)
-			}
+			err := c.add([]byte(output))
+			must.Hold(t, err == nil, err)
 			synctest.Wait()
 		}
 		close(release)
-		if err := c.flush(); err != nil || len(stored) != 2 || stored[0] != "1" || stored[1] != "2 3" {
-			t.Errorf("%q, %v, expected 1, then 2 3", stored, err)
-		}
+		err := c.flush()
+		must.Hold(t, err == nil && len(stored) == 2 && stored[0] == "1" && stored[1] == "2 3", stored, err, "expected 1, then 2 3")
 	})
 }
 
@@ -41,9 +39,8 @@ func TestChunksThatFollowGather(t *testing.T) {
 		c := newChunks(func(outputs [][]byte) error { stored = append(stored, len(outputs)); return nil })
 		add := func(n int) {
 			for range n {
-				if err := c.add([]byte("1")); err != nil {
-					t.Error(err)
-				}
+				err := c.add([]byte("1"))
+				must.Hold(t, err == nil, err)
 				synctest.Wait()
 			}
 		}
@@ -93,8 +90,7 @@ func TestChunkFailure(t *testing.T) {
 		c := newChunks(func([][]byte) error { tries++; return errRevoked })
 		must.Succeed(t, c.add([]byte("1")))
 		must.FailWith(t, c.flush(), errRevoked, "at the end")
-		if err := c.add([]byte("2")); !errors.Is(err, errRevoked) || tries != 1 {
-			t.Errorf("the next: %v after %d tries, expected %v after one", err, tries, errRevoked)
-		}
+		err := c.add([]byte("2"))
+		must.Hold(t, errors.Is(err, errRevoked) && tries == 1, "the next", err, "after", tries, "tries, expected", errRevoked, "after one")
 	})
 }

@@ -71,13 +71,11 @@ func TestConformanceStream(t *testing.T) {
 			must.Equal(f.t, f.chunks(job), nil, "too early")
 			pass(time.Second)
 			synctest.Wait()
-			if got := f.chunks(job); len(got) != 1 || got[0] != fmt.Sprintf(`{"output":{"n":%d}}`, i) {
-				f.t.Errorf("chunk %d is %s", i, got)
-			}
+			got := f.chunks(job)
+			must.Hold(f.t, len(got) == 1 && got[0] == fmt.Sprintf(`{"output":{"n":%d}}`, i), "chunk", i, got)
 		}
-		if got := f.state(job); got.State != engine.Completed || string(got.Output) != `"all"` {
-			f.t.Errorf("the job is %+v", got)
-		}
+		got := f.state(job)
+		must.Hold(f.t, got.State == engine.Completed && string(got.Output) == `"all"`, "the job is", got)
 		job = f.order(`{"op": "stream", "n": 2, "bytes": 2}`)
 		if got := f.chunks(job); strings.Join(got, ",") != `{"output":"xx"},{"output":"xx"}` {
 			f.t.Errorf("chunks %s", got)
@@ -101,9 +99,8 @@ func TestStopsRunningJob(t *testing.T) {
 			}
 		}, engine.Cancelled},
 		"ttl": {func(f *fixture, job engine.Job) {
-			if err := f.engine.SetTTL(f.t.Context(), "ep", job.ID, 10*time.Second); err != nil {
-				f.t.Error(err)
-			}
+			err := f.engine.SetTTL(f.t.Context(), "ep", job.ID, 10*time.Second)
+			must.Hold(f.t, err == nil, err)
 			pass(5 * time.Second)
 		}, ""},
 		"timed out": {func(*fixture, engine.Job) { pass(time.Hour - 5*time.Second) }, engine.TimedOut},
@@ -120,13 +117,9 @@ func TestStopsRunningJob(t *testing.T) {
 				synctest.Wait()
 				f.counts(worker.Counts{Idle: 1})
 				got := f.state(next)
-				if got.State != engine.Completed || got.Delay != time.Since(before)+5*time.Second {
-					f.t.Errorf("%s: the next job is %+v", name, got)
-				}
+				must.Hold(f.t, got.State == engine.Completed && got.Delay == time.Since(before)+5*time.Second, name, "the next job is", got)
 				if c.state == "" {
-					if _, err := f.engine.Get(f.t.Context(), "ep", job.ID); err == nil {
-						f.t.Errorf("%s: the job still exists", name)
-					}
+					must.Hold(f.t, must.Err(f.engine.Get(f.t.Context(), "ep", job.ID)) != nil, name, "the job still exists")
 				} else if got := f.state(job); got.State != c.state || got.Error != "" {
 					f.t.Errorf("%s: the job is %+v", name, got)
 				}
@@ -142,9 +135,8 @@ func TestCrash(t *testing.T) {
 		job := f.order(`{"op": "crash"}`)
 		first := f.state(job).Worker
 		next := f.order(`{"op": "echo"}`)
-		if got := f.state(next); got.State != engine.Completed || got.Worker == first {
-			f.t.Errorf("the job after the crash is %+v, and the worker that died %s", got, first)
-		}
+		got := f.state(next)
+		must.Hold(f.t, got.State == engine.Completed && got.Worker != first, "the job after the crash is", got, "and the worker that died", first)
 		if got := f.engine.Counts("ep"); got.Failed != 1 || got.Retried != 1 {
 			f.t.Errorf("counts are %+v", got)
 		}
@@ -160,8 +152,7 @@ func TestCloseStopsRunningJob(t *testing.T) {
 		before := time.Now()
 		f.pools.Close()
 		must.Equal(f.t, time.Since(before), 0, "closing took")
-		if got := f.state(job); got.State != engine.InProgress {
-			f.t.Errorf("the job is %+v", got)
-		}
+		got := f.state(job)
+		must.Hold(f.t, got.State == engine.InProgress, "the job is", got)
 	})
 }

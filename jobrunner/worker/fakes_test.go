@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
@@ -72,9 +73,7 @@ func (f *fakes) start(_ context.Context, spec run.Spec) (run.Process, error) {
 			n++
 		}
 	}
-	if n > f.max {
-		f.t.Errorf("%d workers run, more than the maximum of %d", n, f.max)
-	}
+	must.Hold(f.t, n <= f.max, n, "workers run, more than the maximum of", f.max)
 	if env := spec.Env; env["RUNPOD_SKIP_AUTO_SYSTEM_CHECKS"] != "true" || (env["RUNPOD_SKIP_GPU_CHECK"] == "true") != (len(spec.Devices) == 0) {
 		f.t.Errorf("a worker on %d GPUs would check its machine: %v", len(spec.Devices), env)
 	}
@@ -154,9 +153,8 @@ func (w *fake) sleep(d time.Duration) error {
 // work runs a job, and reports its result unless it was stopped.
 func (w *fake) work(ctx context.Context, job engine.Taken) {
 	var o order
-	if err := json.Unmarshal(job.Input, &o); err != nil {
-		w.fakes.t.Errorf("a job's input is %s", job.Input)
-	}
+	err := json.Unmarshal(job.Input, &o)
+	must.Hold(w.fakes.t, err == nil, "a job's input is", string(job.Input))
 	if o.Deaf {
 		ctx = w.life
 	}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
@@ -47,9 +48,8 @@ func TestFullPoolIsNotEvaluatedForEachJob(t *testing.T) {
 			sleep("100")
 			pass(100 * time.Millisecond)
 		}
-		if n := load.reads.Load() - before; n >= jobs {
-			t.Errorf("the load was read %d times while %d jobs ran one after the other", n, jobs)
-		}
+		n := load.reads.Load() - before
+		must.Hold(t, n < jobs, "the load was read", n, "times while", jobs, "jobs ran one after the other")
 		pass(10*time.Second + time.Millisecond)
 		f.counts(worker.Counts{})
 		sleep("36000000")
@@ -57,9 +57,8 @@ func TestFullPoolIsNotEvaluatedForEachJob(t *testing.T) {
 		f.counts(worker.Counts{Running: 2})
 		before = load.reads.Load()
 		pass(10 * time.Hour)
-		if n := load.reads.Load() - before; n > 20 {
-			t.Errorf("the load was read %d times while two jobs ran for ten hours", n)
-		}
+		n = load.reads.Load() - before
+		must.Hold(t, n <= 20, "the load was read", n, "times while two jobs ran for ten hours")
 		pass(10*time.Second + time.Millisecond)
 		f.counts(worker.Counts{})
 		sleep("1000")

@@ -54,9 +54,7 @@ func TestStopsOmitsLostJob(t *testing.T) {
 			s.t.Fatalf("took %v after the loss, %v", jobs, err)
 		}
 		stopped = append(stopped, s.stops(patience))
-		if len(stopped) != 2 || len(stopped[0])+len(stopped[1]) > 0 {
-			s.t.Errorf("Stops returned %v", stopped)
-		}
+		must.Hold(s.t, len(stopped) == 2 && len(stopped[0])+len(stopped[1]) == 0, "Stops returned", stopped)
 	})
 }
 

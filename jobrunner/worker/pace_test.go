@@ -101,9 +101,7 @@ func TestAdviceOnSharedFolder(t *testing.T) {
 				firstID := <-started
 				f.pools.SDK("ep", firstID, release)
 				synctest.Wait()
-				if strings.Contains(f.log.String(), "shares with other workers") {
-					f.t.Errorf("a worker alone in its folder gets advice:\n%s", f.log)
-				}
+				must.Hold(f.t, !strings.Contains(f.log.String(), "shares with other workers"), "a worker alone in its folder gets advice", f.log)
 				second.ID, second.Image, second.Min, second.Max = "other", "team/worker", 1, 1
 				f.pools.Set(second)
 				secondID := <-started

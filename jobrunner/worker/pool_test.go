@@ -182,18 +182,16 @@ func TestCrashLoop(t *testing.T) {
 		must.Equal(t, fakes.started(), 15, "workers were started")
 		f.counts(worker.Counts{Unhealthy: 1})
 		info := f.pools.Workers("ep")[0]
-		if want := "it ended right after its start, with exit status 3. The end of its log:\nstarts in color-1\nno module named color-1"; info.Reason != want || info.State != worker.Unhealthy {
-			t.Errorf("%s: %q", info.State, info.Reason)
-		}
+		want := "it ended right after its start, with exit status 3. The end of its log:\nstarts in color-1\nno module named color-1"
+		must.Hold(t, info.Reason == want && info.State == worker.Unhealthy, info.State, info.Reason)
 		if log, ok := f.pools.Log("ep", info.ID); !ok {
 			t.Error("its log is gone")
 		} else if lines, more := log.Lines(0); len(lines) != 3 || more != nil || !lines[2].System || lines[2].Text != "the process ended with exit status 3" {
 			t.Errorf("its log is %v", lines)
 		}
 		must.Equal(t, strings.Count(f.log.String(), "no module named"), 1, "the reason is logged", "times", f.log)
-		if got := f.state(job); got.State != engine.InQueue || got.Retries != 0 {
-			t.Errorf("the job is %+v", got)
-		}
+		got := f.state(job)
+		must.Hold(t, got.State == engine.InQueue && got.Retries == 0, "the job is", got)
 
 		fakes.set(func() { fakes.broken = false })
 		pass(time.Minute + 2*time.Second)
@@ -230,9 +228,7 @@ func TestCrashLoopWithSlowExits(t *testing.T) {
 		pass(2500 * time.Millisecond) // its exit takes 3 s, and the pause 1 s
 		f.counts(worker.Counts{Idle: 1, Unhealthy: 1})
 		for _, info := range f.pools.Workers("ep") {
-			if info.ID == one.spec.ID && info.Reason != "no model" {
-				t.Errorf("%q", info.Reason)
-			}
+			must.Hold(t, info.ID != one.spec.ID || info.Reason == "no model", info.Reason)
 		}
 		must.Equal(t, fakes.started(), 2, "workers were started")
 		pass(2 * time.Second)
@@ -362,9 +358,8 @@ func TestCrashedWorkerIsReplaced(t *testing.T) {
 		fakes.alive()[0].end(errors.New("out of memory"))
 		f.workers("RUNNING 1")
 		pass(10 * time.Second)
-		if got := f.state(job); got.State != engine.Completed || got.Retries != 1 {
-			t.Errorf("the job is %+v", got)
-		}
+		got := f.state(job)
+		must.Hold(t, got.State == engine.Completed && got.Retries == 1, "the job is", got)
 		idle := fakes.alive()[0]
 		idle.end(errors.New("out of memory"))
 		synctest.Wait()

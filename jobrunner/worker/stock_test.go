@@ -70,9 +70,8 @@ func TestWorkersWaitForStock(t *testing.T) {
 				if c.starts > 0 {
 					time.Sleep(c.starts - time.Second)
 					f.counts(worker.Counts{Throttled: 1})
-					if reason := f.pools.Workers("ep")[0].Reason; !strings.Contains(reason, c.reason) {
-						t.Errorf("the reason is %q, want %q", reason, c.reason)
-					}
+					reason := f.pools.Workers("ep")[0].Reason
+					must.Hold(t, strings.Contains(reason, c.reason), "the reason is", reason, c.reason)
 					time.Sleep(time.Second)
 				}
 				must.Equal(t, f.state(job).State, engine.Completed, "the job")

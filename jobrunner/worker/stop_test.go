@@ -54,9 +54,8 @@ func withStopping(t *testing.T, pause time.Duration, observe func(*stopping, eng
 		defer func() {
 			pools.Close()
 			e.Close()
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
+			err := db.Close()
+			must.Hold(t, err == nil, err)
 		}()
 		settings := echo
 		settings.Image, settings.Min, settings.Max = "team/worker", 1, 1

@@ -126,15 +126,11 @@ func (w *walk) check() {
 			counts.Running++
 		case worker.Unhealthy:
 			counts.Unhealthy++
-			if info.Reason == "" {
-				w.t.Errorf("%s is UNHEALTHY without a reason", info.ID)
-			}
+			must.Hold(w.t, info.Reason != "", info.ID, "is UNHEALTHY without a reason")
 		default:
 			w.t.Errorf("%s is %s", info.ID, info.State)
 		}
-		if (info.State == worker.Running) != (info.Jobs > 0) && info.State != worker.Unhealthy {
-			w.t.Errorf("%s is %s with %d jobs", info.ID, info.State, info.Jobs)
-		}
+		must.Hold(w.t, (info.State == worker.Running) == (info.Jobs > 0) || info.State == worker.Unhealthy, info.ID, info.State, info.Jobs, "jobs")
 		must.Equal(w.t, info.Stale, info.Version != w.settings.Version, info.ID, "of version", info.Version, "is stale", "at version", w.settings.Version)
 	}
 	must.Equal(w.t, w.pools.Counts("ep"), counts, "counts")
@@ -146,9 +142,7 @@ func (w *walk) check() {
 		info, ok := infos[one.spec.ID]
 		switch {
 		case killed: // it is shutting down
-			if ok && info.State != worker.Unhealthy {
-				w.t.Errorf("%s is killed and %s", info.ID, info.State)
-			}
+			must.Hold(w.t, !ok || info.State == worker.Unhealthy, info.ID, "is killed and", info.State)
 		case !ok:
 			w.t.Errorf("%s is alive, and Workers does not return it", one.spec.ID)
 		case jobs > 0 && info.State != worker.Running && info.State != worker.Unhealthy:
@@ -159,9 +153,7 @@ func (w *walk) check() {
 	for id, info := range infos {
 		must.Equal(w.t, info.State, worker.Unhealthy, id, "and not alive")
 	}
-	if counts.Unhealthy == 0 && len(alive) < w.settings.Min {
-		w.t.Errorf("%d workers live, fewer than %d, and none is UNHEALTHY", len(alive), w.settings.Min)
-	}
+	must.Hold(w.t, counts.Unhealthy != 0 || len(alive) >= w.settings.Min, len(alive), "workers live, fewer than", w.settings.Min, "and none is UNHEALTHY")
 }
 
 // settle makes all workers work, and checks the jobs at the end.
@@ -173,13 +165,10 @@ func (w *walk) settle() {
 	pass(15 * time.Minute)
 	synctest.Wait()
 	w.check()
-	if got := w.pools.Workers("ep"); len(got) != 1 || got[0].State != worker.Idle || got[0].Stale {
-		w.t.Errorf("in the end the workers are %+v", got)
-	}
+	got := w.pools.Workers("ep")
+	must.Hold(w.t, len(got) == 1 && got[0].State == worker.Idle && !got[0].Stale, "in the end the workers are", got)
 	all, err := w.engine.Latest(w.t.Context(), "ep", 1000)
-	if err != nil || len(all) != len(w.jobs) {
-		w.t.Errorf("%d jobs were accepted, and %d exist: %v", len(w.jobs), len(all), err)
-	}
+	must.Hold(w.t, err == nil && len(all) == len(w.jobs), len(w.jobs), "jobs were accepted, and", len(all), "exist", err)
 	for _, job := range all {
 		runs := w.fakes.runs[job.ID]
 		switch {

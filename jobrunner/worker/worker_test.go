@@ -61,9 +61,8 @@ func bubbleWith[T any](t *testing.T, programs *fakes, configure func(c *worker.C
 		defer func() {
 			f.pools.Close()
 			f.engine.Close()
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
+			err := db.Close()
+			must.Hold(t, err == nil, err)
 		}()
 		test(f, more)
 	})
@@ -207,13 +206,11 @@ func TestBurst(t *testing.T) {
 		}
 		synctest.Wait()
 		for _, job := range jobs {
-			if got := f.state(job); got.State != engine.Completed || got.Retries != 0 {
-				f.t.Errorf("the job is %+v", got)
-			}
+			got := f.state(job)
+			must.Hold(f.t, got.State == engine.Completed && got.Retries == 0, "the job is", got)
 		}
-		if got := f.engine.Counts("ep"); got.Completed != 200 || got.InQueue+got.InProgress+got.Failed+got.Retried != 0 {
-			f.t.Errorf("counted %+v", got)
-		}
+		got := f.engine.Counts("ep")
+		must.Hold(f.t, got.Completed == 200 && got.InQueue+got.InProgress+got.Failed+got.Retried == 0, "counted", got)
 	})
 }
 

@@ -83,9 +83,8 @@ func deploy(t *testing.T, kind string, maxWorkers int64) *deployment {
 	server.Config.Handler = d.record
 	server.Start()
 	t.Cleanup(func() {
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
+		err := j.Close()
+		must.Hold(t, err == nil, err)
 		server.Close()
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -96,9 +95,7 @@ func deploy(t *testing.T, kind string, maxWorkers int64) *deployment {
 				t.Errorf("the jobrunner left worker %s behind", w.id)
 				w.Stop(0)
 			}
-			if strings.Contains(d.log.String(), w.key) {
-				t.Error("the jobrunner's log contains a worker's key")
-			}
+			must.Hold(t, !strings.Contains(d.log.String(), w.key), "the jobrunner's log contains a worker's key")
 			if t.Failed() {
 				t.Logf("worker %s wrote\n%s", w.id, w.log)
 			}
@@ -196,9 +193,8 @@ func (d *deployment) expectSilence(w, other *startedWorker) {
 	}
 	before := count()
 	d.waitForAnswered(d.t, pings+3, "ping/"+other.id, "")
-	if after := count(); after > before {
-		d.t.Errorf("worker %s was killed, and still sends requests", w.id)
-	}
+	after := count()
+	must.Hold(d.t, after <= before, "worker", w.id, "was killed, and still sends requests")
 }
 
 // postResult posts a body to job-done with a worker's key.

@@ -153,9 +153,7 @@ func FuzzPost(f *testing.F) {
 			_, chunks, _, err = d.engine.Drain(t.Context(), "ep", job.ID)
 			must.Succeed(t, err)
 			for _, chunk := range chunks {
-				if !json.Valid(chunk) || !utf8.Valid(chunk) {
-					t.Errorf("after %q a chunk is %q", body, chunk)
-				}
+				must.Hold(t, json.Valid(chunk) && utf8.Valid(chunk), "after", string(body), "a chunk is", string(chunk))
 			}
 		}
 		var posted map[string]json.RawMessage
@@ -197,13 +195,9 @@ func FuzzProtocol(f *testing.F) {
 	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, method, target, key string) {
 		status, text := d.send(t, method, target, key, "")
-		if keyOf(key) != workerKey && (status < 300 || d.idle+d.reports+len(d.notes) > 0) {
-			t.Errorf("%s %q with the key %q is answered %d %s", method, target, key, status, text)
-		}
+		must.Hold(t, keyOf(key) == workerKey || status >= 300 && d.idle+d.reports+len(d.notes) == 0, method, target, "with the key", key, "is answered", status, text)
 		for _, note := range d.notes {
-			if strings.HasPrefix(note, "invalid reason") {
-				t.Errorf("%s %q: %q", method, target, note)
-			}
+			must.Hold(t, !strings.HasPrefix(note, "invalid reason"), method, target, note)
 		}
 	},
 		fuzz.Seed{"GET", "/v2/ep/job-take/w1?gpu=NVIDIA+H200&job_in_progress=0", workerKey}, fuzz.Seed{"GET", "/v2/ep/job-take-batch/w1?batch_size=5", "Bearer " + workerKey},

@@ -130,9 +130,7 @@ func runProtocol(t *testing.T, test func(p *protocol)) {
 			transport.CloseIdleConnections()
 			server.Close()
 			synctest.Wait()
-			if strings.Contains(p.log.String(), workerKey) {
-				t.Error("the log contains the worker's key")
-			}
+			must.Hold(t, !strings.Contains(p.log.String(), workerKey), "the log contains the worker's key")
 		}()
 		test(p)
 	})

@@ -170,9 +170,8 @@ func newSingleWorker(t *testing.T, handler string) *singleWorker {
 		server.CloseClientConnections()
 		server.Close()
 		e.Close()
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
+		err := db.Close()
+		must.Hold(t, err == nil, err)
 		if t.Failed() {
 			t.Logf("the worker wrote\n%s", l.log)
 			t.Logf("and sent\n%s", l.text())

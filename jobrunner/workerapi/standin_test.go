@@ -84,16 +84,13 @@ func TestWorkerStreams(t *testing.T) {
 			t.Parallel()
 			l := newSingleWorker(t, handler)
 			id := l.submit(`{"chunks": ["a", {"b": 1}, null]}`)
-			if job := l.waitForResult(id); job.State != engine.Completed || string(job.Output) != want {
-				t.Errorf("the job is %s with %s", job.State, job.Output)
-			}
-			if p := l.answeredRequests("job-done", id); len(p) != 1 || l.isSince(t, 1, 5) && !strings.Contains(p[0].query, "isStream=true") {
-				t.Errorf("the end was posted as %v", p)
-			}
+			job := l.waitForResult(id)
+			must.Hold(t, job.State == engine.Completed && string(job.Output) == want, "the job is", job.State, string(job.Output))
+			p := l.answeredRequests("job-done", id)
+			must.Hold(t, len(p) == 1 && (!l.isSince(t, 1, 5) || strings.Contains(p[0].query, "isStream=true")), "the end was posted as", p)
 			_, chunks, _, err := l.engine.Drain(t.Context(), "ep", id)
-			if got := fmt.Sprintf("%s", chunks); err != nil || got != `[{"output":"a"} {"output":{"b": 1}} {"output":null}]` {
-				t.Errorf("the chunks are %s, %v", got, err)
-			}
+			got := fmt.Sprintf("%s", chunks)
+			must.Hold(t, err == nil && got == `[{"output":"a"} {"output":{"b": 1}} {"output":null}]`, "the chunks are", got, err)
 			if !l.isSince(t, 1, 7, 7) { // earlier releases treat such a chunk like any other
 				return
 			}
@@ -119,9 +116,7 @@ func TestGeneratorThatRaises(t *testing.T) {
 				t.Skip("the release of the SDK fails to log the error, and loses the result with it")
 			}
 			failed := l.waitForResult(id)
-			if failed.State != engine.Failed || !strings.Contains(failed.Error, "it is Friday") {
-				t.Errorf("a generator that raises leaves %s, %s", failed.State, failed.Error)
-			}
+			must.Hold(t, failed.State == engine.Failed && strings.Contains(failed.Error, "it is Friday"), "a generator that raises leaves", failed.State, failed.Error)
 		})
 	}
 }
@@ -133,9 +128,8 @@ func (l *singleWorker) expectLostResult(id string) {
 	l.waitForAnswered(l.t, 1, "job-stream/w1", id)
 	l.waitForReceived(l.t, 1, "job-take", "job_in_progress=1")
 	l.waitForAnswered(l.t, len(l.answeredRequests("ping", id))+1, "ping", id)
-	if job := l.get(id); job.State != engine.InProgress || len(l.answeredRequests("job-done", id)) > 0 {
-		l.t.Errorf("the job is %s", job.State)
-	}
+	job := l.get(id)
+	must.Hold(l.t, job.State == engine.InProgress && len(l.answeredRequests("job-done", id)) == 0, "the job is", job.State)
 }
 
 // The stand-in behaves like release 1.3.
@@ -151,12 +145,10 @@ func TestWorkerTellsProgress(t *testing.T) {
 	l := newSingleWorker(t, "awaiting")
 	id := l.submit(`{"op": "progress", "values": [{"done": 0.5}], "every": 1}`)
 	l.waitForAnswered(t, 1, "job-done/w1", id)
-	if job := l.get(id); job.State != engine.InProgress || string(job.Output) != `{"done": 0.5}` {
-		t.Errorf("after a progress update the job is %s with %s", job.State, job.Output)
-	}
-	if job := l.waitForResult(id); job.State != engine.Completed || string(job.Output) != `"done"` {
-		t.Errorf("the job is %s with %s", job.State, job.Output)
-	}
+	job := l.get(id)
+	must.Hold(t, job.State == engine.InProgress && string(job.Output) == `{"done": 0.5}`, "after a progress update the job is", job.State, string(job.Output))
+	job = l.waitForResult(id)
+	must.Hold(t, job.State == engine.Completed && string(job.Output) == `"done"`, "the job is", job.State, string(job.Output))
 }
 
 // A worker with several slots takes several jobs at once, as many as it has free
@@ -172,18 +164,16 @@ func TestWorkerTakesBatches(t *testing.T) {
 	for _, id := range ids {
 		must.Equal(t, l.waitForResult(id).State, engine.Completed, "the job")
 	}
-	if p := l.answeredRequests("job-take-batch", "batch_size=2"); len(p) == 0 {
-		t.Error("no batch was requested")
-	}
+	p := l.answeredRequests("job-take-batch", "batch_size=2")
+	must.Hold(t, len(p) != 0, "no batch was requested")
 }
 
 // Pings come from a separate process, and name the running jobs.
 func TestWorkerPings(t *testing.T) {
 	t.Parallel()
 	l := newSingleWorker(t, "blocking")
-	if ping := l.waitForAnswered(t, 1, "ping", ""); strings.Contains(ping.query, "job_id") || ping.status != 200 {
-		t.Errorf("an idle worker pings %s", ping)
-	}
+	ping := l.waitForAnswered(t, 1, "ping", "")
+	must.Hold(t, !strings.Contains(ping.query, "job_id") && ping.status == 200, "an idle worker pings", ping)
 	input, release := heldInput(t, "")
 	id := l.submit(input)
 	l.waitForAnswered(t, 1, "ping", "job_id="+id) // although the handler blocks
@@ -199,9 +189,8 @@ func TestWorkerAsksOnceASecond(t *testing.T) {
 	l.waitForResult(first)
 	l.waitForResult(second)
 	takes := l.answeredRequests("job-take", "")
-	if pause := takes[1].received.Sub(takes[0].answeredAt); pause < 700*time.Millisecond {
-		t.Errorf("the worker asked again after %s", pause)
-	}
+	pause := takes[1].received.Sub(takes[0].answeredAt)
+	must.Hold(t, pause >= 700*time.Millisecond, "the worker asked again after", pause)
 }
 
 // A handler that awaits can be stopped, one that blocks can't. Neither sends a result.
@@ -241,9 +230,8 @@ func TestWorkerSwallowsAJobAfterSIGTERM(t *testing.T) {
 	l.waitForAnswered(t, 1, "job-take", "")
 	l.stopIDs <- nil // it waits for the answer
 	l.waitForExit()
-	if job := l.get(id); job.State != engine.InProgress || len(l.answeredRequests("job-done", "")) > 0 {
-		t.Errorf("the job is %s", job.State)
-	}
+	job := l.get(id)
+	must.Hold(t, job.State == engine.InProgress && len(l.answeredRequests("job-done", "")) == 0, "the job is", job.State)
 }
 
 // A worker whose fitness check fails reports itself unhealthy, and ends.
@@ -263,9 +251,8 @@ func TestWorkerAsksForAFreshOne(t *testing.T) {
 		l := newSingleWorker(t, handler)
 		id := l.submit(input)
 		l.waitForResult(id)
-		if p := l.answeredRequests("job-done", id); len(p) != 1 || !strings.Contains(p[0].body, `"stopPod": true`) {
-			t.Errorf("%s posted %v", handler, p)
-		}
+		p := l.answeredRequests("job-done", id)
+		must.Hold(t, len(p) == 1 && strings.Contains(p[0].body, `"stopPod": true`), handler, "posted", p)
 	}
 }
 

@@ -67,9 +67,8 @@ func newManualWorker(t *testing.T) *manualWorker {
 	server.Start()
 	t.Cleanup(func() {
 		server.CloseClientConnections()
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
+		err := j.Close()
+		must.Hold(t, err == nil, err)
 		server.Close()
 	})
 	client := must.Do(api.New(api.Settings{BaseURL: url, APIKey: "planted-key", Version: api.V2}))(t)

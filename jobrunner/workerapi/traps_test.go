@@ -29,13 +29,10 @@ func TestProcessServesAnEndpoint(t *testing.T) {
 	d.expectJob(d.submit(`{"a": 1}`), "COMPLETED", `{"a": 1}`, 0)
 	job := d.expectJob(d.submit(`{"op": "raise", "text": "it is Friday"}`), "FAILED", "", 0)
 	w := d.nextWorker()
-	if !strings.Contains(job.Error, "it is Friday") || job.WorkerID != w.id {
-		t.Errorf("the job failed with %q on %s", job.Error, job.WorkerID)
-	}
+	must.Hold(t, strings.Contains(job.Error, "it is Friday") && job.WorkerID == w.id, "the job failed with", job.Error, "on", job.WorkerID)
 	d.expectJob(d.submit(`{"op": "env", "name": "RUNPOD_POD_ID"}`), "COMPLETED", `"`+w.id+`"`, 0)
-	if h, err := d.client.Jobs.Health(t.Context(), d.endpoint.ID); err != nil || h.Workers.Idle+h.Workers.Running != 1 || h.Jobs.Completed != 2 || h.Jobs.Failed != 1 {
-		t.Errorf("health is %+v, %v", h, err)
-	}
+	h := must.Do(d.client.Jobs.Health(t.Context(), d.endpoint.ID))(t)
+	must.Hold(t, h.Workers.Idle+h.Workers.Running == 1 && h.Jobs.Completed == 2 && h.Jobs.Failed == 1, "health is", h)
 }
 
 // Trap 1: progress that is reported after the result changes nothing.
@@ -71,9 +68,8 @@ func TestStrayResultsChangeNothing(t *testing.T) {
 			want = 400
 		}
 		must.Equal(t, d.postResult(second, busy, body), want, body, "of another's job was answered")
-		if job := d.status(busy); job.Status != "IN_PROGRESS" || job.Output != nil {
-			t.Errorf("%s of another's job made it %s with %s", body, job.Status, job.Output)
-		}
+		job := d.status(busy)
+		must.Hold(t, job.Status == "IN_PROGRESS" && job.Output == nil, body, "of another's job made it", job.Status, string(job.Output))
 	}
 	release()
 	d.expectJob(busy, "COMPLETED", input, 0)
@@ -122,9 +118,8 @@ func TestPingOfBeforeTheJobIsNoSign(t *testing.T) {
 	if status := d.sendAs(w, http.MethodGet, "ping/"+w.id, ""); status != 200 {
 		t.Fatalf("a ping was answered %d", status)
 	}
-	if job := d.expectJob(d.submit(`{}`), "COMPLETED", "", 0); job.WorkerID == w.id {
-		t.Error("a worker whose handler blocks took a job")
-	}
+	job := d.expectJob(d.submit(`{}`), "COMPLETED", "", 0)
+	must.Hold(t, job.WorkerID != w.id, "a worker whose handler blocks took a job")
 }
 
 // Trap 2: the execution time-out frees the slot, too.
@@ -135,9 +130,8 @@ func TestTimeOutFreesTheSlot(t *testing.T) {
 	id := d.submit(`{"op": "sleep", "seconds": 600}`, api.JobPolicy{ExecutionTimeout: new(int64(5000))})
 	w := d.nextWorker()
 	d.expectJob(id, "TIMED_OUT", "", 0)
-	if job := d.expectJob(d.submit(`{}`), "COMPLETED", "", 0); job.WorkerID == w.id {
-		t.Error("a worker whose handler blocks took a job")
-	}
+	job := d.expectJob(d.submit(`{}`), "COMPLETED", "", 0)
+	must.Hold(t, job.WorkerID != w.id, "a worker whose handler blocks took a job")
 	d.waitForExit(w)
 	d.expectSilence(w, d.nextWorker())
 }
@@ -157,9 +151,8 @@ func TestCrashLosesTheJob(t *testing.T) {
 	second := d.nextWorker()
 	job := d.expectJob(id, "FAILED", "", 1)
 	must.Contain(t, job.Error, "timed out after 1 retries: its worker died with exit status 3")
-	if h, err := d.client.Jobs.Health(t.Context(), d.endpoint.ID); err != nil || h.Jobs.Retried != 1 || h.Jobs.Failed != 1 {
-		t.Errorf("health is %+v, %v", h, err)
-	}
+	h := must.Do(d.client.Jobs.Health(t.Context(), d.endpoint.ID))(t)
+	must.Hold(t, h.Jobs.Retried == 1 && h.Jobs.Failed == 1, "health is", h)
 	d.expectJob(d.submit(`{}`), "COMPLETED", "", 0)
 	third := d.nextWorker()
 	d.expectSilence(first, third)
@@ -224,15 +217,12 @@ func TestIdleWorkerEnds(t *testing.T) {
 	polls := len(d.answeredRequests("job-take", ""))
 	d.waitForReceived(t, polls+1, "job-take", "")
 	d.setIdleTimeout(1)
-	if poll := d.waitForAnswered(t, polls+1, "job-take", ""); poll.status != 204 || poll.answeredAt.Sub(poll.received) > 30*time.Second {
-		t.Errorf("the open poll was answered %s", poll)
-	}
+	poll := d.waitForAnswered(t, polls+1, "job-take", "")
+	must.Hold(t, poll.status == 204 && poll.answeredAt.Sub(poll.received) <= 30*time.Second, "the open poll was answered", poll)
 	if !d.waitForExit(w) {
 		t.Errorf("the worker ended by itself: %s", w.Exit().Text)
 	}
-	if strings.Contains(w.log.String(), "eceived shutdown signal") {
-		t.Error("it was sent a signal")
-	}
+	must.Hold(t, !strings.Contains(w.log.String(), "eceived shutdown signal"), "it was sent a signal")
 	for range 5 {
 		d.expectJob(d.submit(`{}`), "COMPLETED", "", 0)
 	}
@@ -266,9 +256,8 @@ func TestBusyWorkerIsLeftAlone(t *testing.T) {
 	first, second := d.submit(`{"op": "sleep", "seconds": 4}`), d.submit(`{}`)
 	w := d.nextWorker()
 	for _, id := range []string{first, second} {
-		if job := d.waitForEnd(id); job.Status != "COMPLETED" || job.WorkerID != w.id || job.Retries != 0 {
-			t.Errorf("the job is %s on %s after %d retries", job.Status, job.WorkerID, job.Retries)
-		}
+		job := d.waitForEnd(id)
+		must.Hold(t, job.Status == "COMPLETED" && job.WorkerID == w.id && job.Retries == 0, "the job is", job.Status, "on", job.WorkerID, "after", job.Retries, "retries")
 	}
 }
 
@@ -278,9 +267,8 @@ func TestWorkerIsReplacedAfterItsJob(t *testing.T) {
 	d := deploy(t, "fresh for each", 1)
 	d.expectJob(d.submit(`{"a": 1}`), "COMPLETED", `{"a": 1}`, 0)
 	first := d.nextWorker()
-	if job := d.expectJob(d.submit(`{"a": 2}`), "COMPLETED", `{"a": 2}`, 0); job.WorkerID == first.id {
-		t.Error("the job ran on the same worker")
-	}
+	job := d.expectJob(d.submit(`{"a": 2}`), "COMPLETED", `{"a": 2}`, 0)
+	must.Hold(t, job.WorkerID != first.id, "the job ran on the same worker")
 	d.waitForExit(first)
 }
 
@@ -314,9 +302,8 @@ func TestTimeOutEndsALostResult(t *testing.T) {
 	must.Equal(t, d.status(lost).Status, "IN_PROGRESS", "the lost job")
 	d.expectJob(lost, "TIMED_OUT", "", 0)
 	d.waitForExit(w)
-	if job := d.expectJob(d.submit(`{"chunks": [1]}`), "COMPLETED", `[]`, 0); job.WorkerID == w.id {
-		t.Error("a worker that was killed took a job")
-	}
+	job := d.expectJob(d.submit(`{"chunks": [1]}`), "COMPLETED", `[]`, 0)
+	must.Hold(t, job.WorkerID != w.id, "a worker that was killed took a job")
 	d.expectSilence(w, d.nextWorker())
 }
 
@@ -359,13 +346,10 @@ func TestManySlots(t *testing.T) {
 		d.expectJob(id, "COMPLETED", `7`, 0)
 	}
 	for _, r := range d.answeredRequests("job-stop", "") {
-		if r.status == 200 {
-			t.Errorf("the worker was told to stop a job: %s", r)
-		}
+		must.Hold(t, r.status != 200, "the worker was told to stop a job", r)
 	}
-	if log := d.nextWorker().log.String(); strings.Contains(log, "Job stopped") {
-		t.Errorf("the worker stopped a job:\n%s", log)
-	}
+	log := d.nextWorker().log.String()
+	must.Hold(t, !strings.Contains(log, "Job stopped"), "the worker stopped a job", log)
 }
 
 // A worker gets an input of a megabyte with any HTTP client.

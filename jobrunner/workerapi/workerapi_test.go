@@ -58,9 +58,8 @@ func TestPollsAreHeld(t *testing.T) {
 		runProtocol(t, func(p *protocol) {
 			start := time.Now()
 			p.expect(p.mustSend("GET", path, ""), 204, "")
-			if duration := time.Since(start); duration < 30*time.Second || duration > 60*time.Second {
-				t.Errorf("%s was held for %s", path, duration)
-			}
+			duration := time.Since(start)
+			must.Hold(t, duration >= 30*time.Second && duration <= 60*time.Second, path, "was held for", duration)
 			go func() { sleep(7); close(p.drain) }()
 			start = time.Now()
 			p.expect(p.mustSend("GET", path, ""), 204, "")
@@ -98,9 +97,7 @@ func TestTakeAtTheEnd(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		p.expectCalls("take w1 1", "report w1 j1 replace=false")
-		if len(p.reports) != 1 || !reflect.DeepEqual(p.reports[0], engine.Lost()) {
-			t.Errorf("a job that no worker received was reported as %v", p.reports)
-		}
+		must.Hold(t, len(p.reports) == 1 && reflect.DeepEqual(p.reports[0], engine.Lost()), "a job that no worker received was reported as", p.reports)
 	})
 }
 
@@ -236,13 +233,10 @@ func TestKeys(t *testing.T) {
 			start := time.Now()
 			a := p.mustSend("GET", c.path, "", "Authorization", c.key)
 			must.Equal(t, a.status, c.status, c.path, c.key, a.text)
-			if strings.Contains(a.text, "another") || (a.status == 401) != (a.header.Get("WWW-Authenticate") == "Bearer") {
-				t.Errorf("%s with %q: %s, %v", c.path, c.key, a.text, a.header)
-			}
+			must.Hold(t, !strings.Contains(a.text, "another") && (a.status == 401) == (a.header.Get("WWW-Authenticate") == "Bearer"), c.path, c.key, a.text, a.header)
 			// A worker would repeat a rejected poll for jobs at once.
-			if held := time.Since(start); (held >= time.Second) != strings.Contains(c.path, "job-take") {
-				t.Errorf("%s with %q was answered after %s", c.path, c.key, held)
-			}
+			held := time.Since(start)
+			must.Hold(t, (held >= time.Second) == strings.Contains(c.path, "job-take"), c.path, c.key, "was answered after", held)
 			if a.status != 200 {
 				p.expectCalls()
 			}
@@ -250,9 +244,8 @@ func TestKeys(t *testing.T) {
 	}
 	runProtocol(t, func(p *protocol) {
 		for _, path := range []string{"/v2/ep/job-done/w1/j1", "/v2/ep/job-stream/w1/j1"} {
-			if a := p.mustSend("POST", path, `{"output": 1}`, "Authorization", "another"); a.status != 401 {
-				t.Errorf("%s: %d %s", path, a.status, a.text)
-			}
+			a := p.mustSend("POST", path, `{"output": 1}`, "Authorization", "another")
+			must.Hold(t, a.status == 401, path, a.status, a.text)
 		}
 		p.expectCalls()
 	})
@@ -307,17 +300,14 @@ func TestErrors(t *testing.T) {
 			start := time.Now()
 			p.expect(p.mustSend("GET", path, ""), 500, `{"error":"the deployment failed to answer: its log says why"}`)
 			must.Equal(t, time.Since(start), held, path, "was answered after")
-			if !strings.Contains(p.log.String(), errBroken.Error()) {
-				t.Errorf("the log is %s", p.log)
-			}
+			must.Hold(t, strings.Contains(p.log.String(), errBroken.Error()), "the log is", p.log)
 		})
 	}
 	for _, body := range []string{`{"output": 1}`, `{"output": NaN}`} {
 		runProtocol(t, func(p *protocol) {
 			p.err = errBroken
-			if a := p.mustSend("POST", "/v2/ep/job-done/w1/j1", body); a.status != 500 {
-				t.Errorf("%s: %d %s", body, a.status, a.text)
-			}
+			a := p.mustSend("POST", "/v2/ep/job-done/w1/j1", body)
+			must.Hold(t, a.status == 500, body, a.status, a.text)
 		})
 	}
 }

@@ -95,9 +95,8 @@ func (d *driver) fails(action string, config map[string]any, texts ...string) {
 	d.Helper()
 	_, diags := d.p.Invoke("gpucloud_"+action, config)
 	for _, want := range texts {
-		if err := diags.Err(); err == nil || !strings.Contains(err.Error(), want) {
-			d.Errorf("%s: expected an error with %q, got %v", action, want, err)
-		}
+		err := diags.Err()
+		must.Hold(d, err != nil && strings.Contains(err.Error(), want), action, "expected an error with", want, err)
 	}
 }
 
@@ -109,9 +108,8 @@ func TestPurgeQueue(t *testing.T) {
 			d.submit(id, `{"op":"echo"}`, "IN_QUEUE")
 		}
 		d.does("endpoint_purge_queue", map[string]any{"endpoint_id": id}, "Removed the 3 jobs that waited at endpoint "+id)
-		if health, err := d.c.Jobs.Health(d.Context(), id); err != nil || health.Jobs.InQueue != 0 || health.Jobs.InProgress != 1 {
-			d.Errorf("after a purge: %+v, %v", health.Jobs, err)
-		}
+		health := must.Do(d.c.Jobs.Health(d.Context(), id))(d)
+		must.Hold(d, health.Jobs.InQueue == 0 && health.Jobs.InProgress == 1, "after a purge", health.Jobs)
 		d.fails("endpoint_purge_queue", map[string]any{"endpoint_id": "none"}, ": Could not purge the queue: ", "404")
 		d.fails("endpoint_purge_queue", map[string]any{"endpoint_id": "a/b"}, "endpoint_id: Invalid endpoint_id", `got "a/b"`)
 	})
@@ -173,9 +171,8 @@ func TestJobRun(t *testing.T) {
 		d.fails("job_run", run("expected_members", `[]`), "expected_members: Invalid expected_members")
 		d.fails("job_run", run("input", `[]`), "input: Invalid input")
 		d.fails("job_run", run("policy", map[string]any{"ttl": 60000.5}), "Invalid policy.ttl: expected a whole number, got 60000.5.")
-		if health, err := d.c.Jobs.Health(d.Context(), id); err != nil || health.Jobs.InQueue+health.Jobs.InProgress > 0 {
-			d.Errorf("jobs are left: %+v, %v", health.Jobs, err)
-		}
+		health := must.Do(d.c.Jobs.Health(d.Context(), id))(d)
+		must.Hold(d, health.Jobs.InQueue+health.Jobs.InProgress <= 0, "jobs are left", health.Jobs)
 	})
 }
 
@@ -189,12 +186,9 @@ func TestRecycleWorkers(t *testing.T) {
 		before := d.worker(id)
 		d.does("endpoint_recycle_workers", map[string]any{"endpoint_id": id}, "Endpoint "+id+" has 0 workers left.", "Endpoint "+id+" has 2 to 3 workers again.")
 		got, err := d.c.Endpoints.Get(d.Context(), id)
-		if err != nil || got.Workers.Min != 2 || got.Workers.Max != 3 {
-			d.Errorf("the endpoint has the workers %+v, %v", got.Workers, err)
-		}
-		if after := d.worker(id); after == before {
-			d.Errorf("worker %s is still there", before)
-		}
+		must.Hold(d, err == nil && got.Workers.Min == 2 && got.Workers.Max == 3, "the endpoint has the workers", got.Workers, err)
+		after := d.worker(id)
+		must.Hold(d, after != before, "worker", before, "is still there")
 
 		// A worker stays busy for longer than the action waits: the bounds are restored.
 		d.submit(id, `{"op":"sleep","ms":600000}`, "IN_PROGRESS")
@@ -258,9 +252,8 @@ func TestActionsAreInterrupted(t *testing.T) {
 			}()
 			d.until("the action has begun", begun)
 			d.p.Stop()
-			if err := <-ended; err == nil || !strings.Contains(err.Error(), want) {
-				d.Errorf("%s: expected an error with %q, got %v", action, want, err)
-			}
+			err := <-ended
+			must.Hold(d, err != nil && strings.Contains(err.Error(), want), action, "expected an error with", want, err)
 		}
 		inProgress := func() bool {
 			health, err := d.c.Jobs.Health(d.Context(), id)

@@ -102,14 +102,12 @@ func TestJobSubmission(t *testing.T) {
 		"policy":   map[string]any{"executionTimeout": 5000.0, "ttl": 60000.0, "lowPriority": false},
 		"s3Config": map[string]any{"accessId": "me", "accessSecret": "a-planted-secret", "bucketName": "results", "endpointUrl": "https://s3.example.com"},
 	}
-	if err := json.Unmarshal(sent, &got); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("sent %s", sent)
-	}
+	err := json.Unmarshal(sent, &got)
+	must.Hold(t, err == nil && reflect.DeepEqual(got, want), "sent", string(sent))
 	refuses = true
 	_, diags := p.Open("gpucloud_job", config)
-	if err := diags.Err(); err == nil || !strings.Contains(err.Error(), "could not be submitted") || strings.Contains(err.Error(), "a-planted") {
-		t.Errorf("refused: %v", err)
-	}
+	err = diags.Err()
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "could not be submitted") && !strings.Contains(err.Error(), "a-planted"), "refused", err)
 }
 
 func TestJobFails(t *testing.T) {
@@ -141,9 +139,8 @@ func TestJobFails(t *testing.T) {
 					t.Errorf("expected an error with %q, got %v", want, diags.Err())
 				}
 			}
-			if err := diags.Err(); err != nil && strings.Contains(err.Error(), "a-planted-token") {
-				t.Errorf("the error has a secret: %s", err)
-			}
+			err := diags.Err()
+			must.Hold(t, err == nil || !strings.Contains(err.Error(), "a-planted-token"), "the error has a secret", err)
 		})
 	}
 	idle(t, c, id)
@@ -153,9 +150,7 @@ func TestJobFails(t *testing.T) {
 func idle(t *testing.T, c *api.Client, id string) {
 	t.Helper()
 	health, err := c.Jobs.Health(t.Context(), id)
-	if err != nil || health.Jobs.InQueue+health.Jobs.InProgress > 0 {
-		t.Errorf("jobs are left: %+v, %v", health.Jobs, err)
-	}
+	must.Hold(t, err == nil && health.Jobs.InQueue+health.Jobs.InProgress <= 0, "jobs are left", health.Jobs, err)
 }
 
 // If Terraform is interrupted, no job stays.
@@ -203,11 +198,8 @@ resource "gpucloud_template" "t" {
 `)
 		w.MustRun("apply", "-auto-approve")
 		templates, err := c.Templates.List(t.Context())
-		if err != nil || len(templates) != 1 || templates[0].Env["TOKEN"] != "secret-of-a-job" {
-			t.Errorf("the template has not the output: %v, %v", templates, err)
-		}
-		if state, err := os.ReadFile(filepath.Join(w.Dir, "terraform.tfstate")); err != nil || strings.Contains(string(state), "secret-of-a-job") {
-			t.Errorf("the state has the output: %s, %v", state, err)
-		}
+		must.Hold(t, err == nil && len(templates) == 1 && templates[0].Env["TOKEN"] == "secret-of-a-job", "the template has not the output", templates, err)
+		state := must.Do(os.ReadFile(filepath.Join(w.Dir, "terraform.tfstate")))(t)
+		must.Hold(t, !strings.Contains(string(state), "secret-of-a-job"), "the state has the output", string(state))
 	})
 }

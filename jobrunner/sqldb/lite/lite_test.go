@@ -18,9 +18,8 @@ func open(t *testing.T) *lite.Conn {
 	t.Helper()
 	c := must.Do(lite.Open("file:" + filepath.ToSlash(filepath.Join(t.TempDir(), "db"))))(t)
 	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		err := c.Close()
+		must.Hold(t, err == nil, err)
 	})
 	return c
 }
@@ -67,9 +66,7 @@ func TestValues(t *testing.T) {
 		}
 	}
 	for _, args := range [][]any{{1}, {1, 2, 3}, {struct{}{}, 1}} {
-		if err := s.Bind(args); err == nil {
-			t.Errorf("%v is bound", args)
-		}
+		must.Hold(t, s.Bind(args) != nil, args, "is bound")
 		s.Reset()
 	}
 }
@@ -82,16 +79,13 @@ func TestErrors(t *testing.T) {
 	if _, err := c.Prepare("SELECT a FROM nowhere"); !errors.As(err, &failure) || failure.Code != sqlite3.SQLITE_ERROR || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("an invalid statement: %v", err)
 	}
-	if err := c.Script("SELECT 1; NONSENSE"); !errors.As(err, &failure) {
-		t.Errorf("an invalid script: %v", err)
-	}
+	err := c.Script("SELECT 1; NONSENSE")
+	must.Hold(t, errors.As(err, &failure), "an invalid script", err)
 	s := prepare(t, c, "INSERT INTO t (b) VALUES (?)")
 	for range 2 {
 		must.Succeed(t, s.Bind([]any{"x"}))
 		_, err := s.Step()
-		if !errors.As(err, &failure) || failure.Code != sqlite3.SQLITE_CONSTRAINT_UNIQUE || failure.Primary() != sqlite3.SQLITE_CONSTRAINT {
-			t.Errorf("a second x: %v", err)
-		}
+		must.Hold(t, errors.As(err, &failure) && failure.Code == sqlite3.SQLITE_CONSTRAINT_UNIQUE && failure.Primary() == sqlite3.SQLITE_CONSTRAINT, "a second x", err)
 		s.Reset()
 	}
 	must.Succeed(t, s.Bind([]any{"y"}))

@@ -53,9 +53,7 @@ func TestAlertsNameMetrics(t *testing.T) {
 	names := 0
 	for _, group := range file.Groups {
 		for _, rule := range group.Rules {
-			if rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" || strings.Count(rule.Expr, "(") != strings.Count(rule.Expr, ")") {
-				t.Errorf("%+v", rule)
-			}
+			must.Hold(t, rule.Labels["severity"] != "" && rule.Annotations["summary"] != "" && strings.Count(rule.Expr, "(") == strings.Count(rule.Expr, ")"), rule)
 			for _, metric := range metricName.FindAllStringSubmatch(rule.Expr, -1) {
 				names++
 				labels, ok := exported[metric[1]]
@@ -74,9 +72,7 @@ func TestAlertsNameMetrics(t *testing.T) {
 			}
 		}
 	}
-	if names < 5 {
-		t.Errorf("the alerts name %d metrics", names)
-	}
+	must.Hold(t, names >= 5, "the alerts name", names, "metrics")
 	for _, metric := range metricName.FindAllStringSubmatch(readFile(t, "docs/guides/operate.md"), -1) {
 		if strings.HasPrefix(metric[1], "gpucloud_") && exported[metric[1]] == nil && exported[metric[1]+"_count"] == nil {
 			t.Errorf("docs/guides/operate.md: no jobrunner exports %s", metric[1])

@@ -82,9 +82,8 @@ func (s *server) create(text string, dry bool) error {
 	}
 	if !dry {
 		s.t.Cleanup(func() {
-			if err := resource.Delete(context.Background(), object.GetName(), meta.DeleteOptions{}); err != nil {
-				s.t.Error(err)
-			}
+			err := resource.Delete(context.Background(), object.GetName(), meta.DeleteOptions{})
+			must.Hold(s.t, err == nil, err)
 		})
 	}
 	return nil
@@ -99,9 +98,8 @@ func TestChartOnCluster(t *testing.T) {
 			if strings.Contains(text, "kind: ServiceMonitor") {
 				continue // its definition belongs to the Prometheus operator
 			}
-			if err := s.create(text, true); err != nil {
-				t.Errorf("%s: %s", name, err)
-			}
+			err := s.create(text, true)
+			must.Hold(t, err == nil, name, err)
 		}
 	}
 	if err := s.create("apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {unknown: 1, ports: [{port: 1}]}\n", true); err == nil {
@@ -155,13 +153,10 @@ func TestChartRightsOnCluster(t *testing.T) {
 		return strings.Contains(workers, "the registry 127.0.0.1:1 can't be reached")
 	})
 	j.stop()
-	if log := j.stderr.String(); strings.Contains(log, "forbidden") {
-		t.Errorf("a right is missing:\n%s", log)
-	}
+	log := j.stderr.String()
+	must.Hold(t, !strings.Contains(log, "forbidden"), "a right is missing", log)
 	pods, err := s.client.CoreV1().Pods(s.cluster.Namespace).List(t.Context(), meta.ListOptions{LabelSelector: "gpucloud/endpoint=" + endpoint.ID})
-	if err != nil || len(pods.Items) > 0 {
-		t.Errorf("%d Pods are left, %v", len(pods.Items), err)
-	}
+	must.Hold(t, err == nil && len(pods.Items) == 0, len(pods.Items), "Pods are left", err)
 }
 
 // A jobrunner in the chart's Pod becomes ready by the kubelet's probes and runs a job. The test

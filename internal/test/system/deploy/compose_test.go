@@ -30,9 +30,7 @@ func TestComposeFile(t *testing.T) {
 	p := must.Do(loadCompose(t, types.Mapping{"JOBRUNNER_IMAGE": "localhost/gpucloud/jobrunner:1"}))(t)
 	for name, service := range p.Services {
 		for variable, value := range service.Environment {
-			if strings.Contains(variable, "PASSWORD") && !strings.HasSuffix(variable, "_FILE") {
-				t.Errorf("%s: the password is in the variable %s=%v", name, variable, value)
-			}
+			must.Hold(t, !strings.Contains(variable, "PASSWORD") || strings.HasSuffix(variable, "_FILE"), name, "the password is in the variable", variable, value)
 		}
 		for _, port := range service.Ports {
 			must.Equal(t, port.HostIP, "127.0.0.1", name, "the port", port, "is open to other machines")

@@ -122,9 +122,8 @@ func (j *jobrunner) checkJob() {
 func (j *jobrunner) stop() {
 	j.t.Helper()
 	must.Succeed(j.t, j.cmd.Process.Signal(syscall.SIGTERM))
-	if err := j.cmd.Wait(); err != nil {
-		j.t.Errorf("the jobrunner ended with %s: %s", err, &j.stderr)
-	}
+	err := j.cmd.Wait()
+	must.Hold(j.t, err == nil, "the jobrunner ended with", err, &j.stderr)
 }
 
 // writeFile writes a file into a new folder and returns its path.

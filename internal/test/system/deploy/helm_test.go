@@ -148,9 +148,7 @@ func TestChart(t *testing.T) {
 					services[s.Name] = s.Spec.ClusterIP == "None"
 				}
 			}
-			if !services[set.Spec.ServiceName] || len(services) != 2 {
-				t.Errorf("the StatefulSet's Service %s is missing or not headless: %v", set.Spec.ServiceName, services)
-			}
+			must.Hold(t, services[set.Spec.ServiceName] && len(services) == 2, "the StatefulSet's Service", set.Spec.ServiceName, "is missing or not headless", services)
 			checkFiles(t, set, config)
 			checkServe(t, container)
 			checkBudget(t, v, all)
@@ -168,9 +166,7 @@ func checkServe(t *testing.T, c core.Container) {
 		}
 	}
 	for _, variable := range c.Env {
-		if strings.HasPrefix(variable.Name, "GPUCLOUD_") && !bytes.Contains(help, []byte("$"+variable.Name)) {
-			t.Errorf("serve has no variable %s", variable.Name)
-		}
+		must.Hold(t, !strings.HasPrefix(variable.Name, "GPUCLOUD_") || bytes.Contains(help, []byte("$"+variable.Name)), "serve has no variable", variable.Name)
 	}
 }
 
@@ -186,9 +182,8 @@ func checkMonitor(t *testing.T, text string) {
 		t.Fatalf("%+v", monitor)
 	}
 	endpoint := monitor.Spec.Endpoints[0]
-	if err := endpoint.Authorization.Validate(); err != nil || endpoint.Authorization.Credentials.Name == "" || endpoint.Path != "/metrics" {
-		t.Errorf("%v: %+v", err, endpoint)
-	}
+	err := endpoint.Authorization.Validate()
+	must.Hold(t, err == nil && endpoint.Authorization.Credentials.Name != "" && endpoint.Path == "/metrics", err, endpoint)
 }
 
 func checkMonitors(t *testing.T, v values, monitors int) {
@@ -206,12 +201,8 @@ func checkFiles(t *testing.T, set *apps.StatefulSet, config *core.ConfigMap) {
 	for i := range int(*set.Spec.Replicas) {
 		name := set.Name + "-" + strconv.Itoa(i)
 		text, ok := config.Data[name+".yaml"]
-		if !ok {
-			t.Errorf("%s has no file: %v", name, config.Data)
-		}
-		if strings.Contains(text, "executor: kubernetes") && !strings.Contains(text, "url: http://"+name+"."+set.Spec.ServiceName+".team.svc:8420\n") {
-			t.Errorf("%s: %s", name, text)
-		}
+		must.Hold(t, ok, name, "has no file", config.Data)
+		must.Hold(t, !strings.Contains(text, "executor: kubernetes") || strings.Contains(text, "url: http://"+name+"."+set.Spec.ServiceName+".team.svc:8420\n"), name, text)
 		// The jobrunner accepts the file and starts, or fails because it has no cluster.
 		if strings.Contains(text, "executor: kubernetes") {
 			cmd := exec.Command(program(t), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--config="+writeFile(t, "jobrunner.yaml", text))
@@ -277,26 +268,19 @@ func TestChartRights(t *testing.T) {
 	account := onlyOf[*core.ServiceAccount](t, all)
 	subject := rbac.Subject{Kind: "ServiceAccount", Name: account.Name, Namespace: "team"}
 	binding, nodesBinding := onlyOf[*rbac.RoleBinding](t, all), onlyOf[*rbac.ClusterRoleBinding](t, all)
-	if !slices.Equal(binding.Subjects, []rbac.Subject{subject}) || binding.RoleRef.Name != role.Name {
-		t.Errorf("%+v", binding)
-	}
-	if !slices.Equal(nodesBinding.Subjects, []rbac.Subject{subject}) || nodesBinding.RoleRef.Name != nodes.Name {
-		t.Errorf("%+v", nodesBinding)
-	}
+	must.Hold(t, slices.Equal(binding.Subjects, []rbac.Subject{subject}) && binding.RoleRef.Name == role.Name, binding)
+	must.Hold(t, slices.Equal(nodesBinding.Subjects, []rbac.Subject{subject}) && nodesBinding.RoleRef.Name == nodes.Name, nodesBinding)
 	// Without workers in the cluster the chart grants nothing.
 	objects = must.Do(renderChart("team", combinations["without Pods"]))(t)
-	if text := strings.Join(objects, "\n"); strings.Contains(text, "rbac.authorization.k8s.io") || strings.Contains(text, "automountServiceAccountToken: true") {
-		t.Error("the chart grants unused rights")
-	}
+	text := strings.Join(objects, "\n")
+	must.Hold(t, !strings.Contains(text, "rbac.authorization.k8s.io") && !strings.Contains(text, "automountServiceAccountToken: true"), "the chart grants unused rights")
 }
 
 // The chart creates no Secrets.
 func TestChartHasNoSecrets(t *testing.T) {
 	for name, v := range combinations {
 		objects := must.Do(renderChart("team", v))(t)
-		if bytes.Contains([]byte(strings.Join(objects, "\n")), []byte("kind: Secret\n")) {
-			t.Errorf("%s: the chart creates a Secret", name)
-		}
+		must.Hold(t, !bytes.Contains([]byte(strings.Join(objects, "\n")), []byte("kind: Secret\n")), name, "the chart creates a Secret")
 	}
 }
 

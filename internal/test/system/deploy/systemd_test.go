@@ -54,9 +54,7 @@ func TestUnitServesFromPostgres(t *testing.T) {
 	contents := map[string]string{"/etc/gpucloud/engine": pgtest.Start(t), "/etc/gpucloud/api-key": "the-key-of-all-nodes"}
 	for _, credential := range dropIn["LoadCredential"] {
 		name, path, _ := strings.Cut(credential, ":")
-		if contents[path] == "" {
-			t.Errorf("an unexpected credential: %s", credential)
-		}
+		must.Hold(t, contents[path] != "", "an unexpected credential", credential)
 		must.Succeed(t, os.WriteFile(filepath.Join(credentials, name), []byte(contents[path]+"\n"), 0o600))
 	}
 	var env []string
@@ -69,9 +67,7 @@ func TestUnitServesFromPostgres(t *testing.T) {
 	j.checkJob()
 	j.stop()
 	for _, name := range []string{"jobrunner.db", "api-key"} {
-		if _, err := os.Stat(filepath.Join(state, name)); err == nil {
-			t.Errorf("%s is in the state folder", name)
-		}
+		must.Hold(t, must.Err(os.Stat(filepath.Join(state, name))) != nil, name, "is in the state folder")
 	}
 }
 
@@ -101,9 +97,8 @@ func TestUnitIsValid(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	if out, err := run("verify", "--man=no", unit); err != nil || strings.TrimSpace(out) != "" {
-		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
-	}
+	out := must.Do(run("verify", "--man=no", unit))(t)
+	must.Hold(t, strings.TrimSpace(out) == "", "systemd-analyze verify", out)
 	if out, err := run("security", "--offline=yes", "--threshold=20", unit); err != nil {
 		t.Errorf("systemd-analyze security: %v\n%s", err, out)
 	}

@@ -79,9 +79,7 @@ func throughTestcontainers(t *testing.T, e *containers.Engine, tag string) {
 		t.Setenv(name, value)
 	}
 	out, err := gobuild.Tool(t.Context(), module, "test", "-count=1", "-v", "./...")
-	if err != nil || !strings.Contains(string(out), "--- PASS: TestRun ") || !strings.Contains(string(out), "--- PASS: TestRunFails") {
-		t.Errorf("%v\n%s", err, out)
-	}
+	must.Hold(t, err == nil && strings.Contains(string(out), "--- PASS: TestRun ") && strings.Contains(string(out), "--- PASS: TestRunFails"), err, string(out))
 }
 
 func start(t *testing.T, e *containers.Engine, tag, volume string) *inDocker {

@@ -115,24 +115,17 @@ func checkImage(t *testing.T, arch string, image v1.Image, here string) {
 	for path, want := range map[string]string{
 		"tmp": "1777 0", home[1:]: "700 65532", program[1:]: "755 0", "etc/passwd": "644 0", "etc": "755 0",
 	} {
-		if f := files[path]; f == nil || fmt.Sprintf("%o %d", f.Mode, f.Uid) != want {
-			t.Errorf("%s: %s is %+v, expected mode and owner %s", arch, path, f, want)
-		}
+		f := files[path]
+		must.Hold(t, f != nil && fmt.Sprintf("%o %d", f.Mode, f.Uid) == want, arch, path, f, "expected mode and owner", want)
 	}
-	if !x509.NewCertPool().AppendCertsFromPEM(texts["etc/ssl/certs/ca-certificates.crt"]) {
-		t.Errorf("%s: no certificate authorities", arch)
-	}
-	if !bytes.Contains(texts["etc/passwd"], []byte("\njobrunner:x:65532:65532:")) {
-		t.Errorf("%s: %s", arch, texts["etc/passwd"])
-	}
+	must.Hold(t, x509.NewCertPool().AppendCertsFromPEM(texts["etc/ssl/certs/ca-certificates.crt"]), arch, "no certificate authorities")
+	must.Hold(t, bytes.Contains(texts["etc/passwd"], []byte("\njobrunner:x:65532:65532:")), arch, string(texts["etc/passwd"]))
 	if f, err := elf.NewFile(bytes.NewReader(texts[program[1:]])); err != nil || f.Machine != machines[arch] {
 		t.Errorf("%s: the program is %+v, %v", arch, f, err)
 	} else if libraries, err := f.ImportedLibraries(); err != nil || len(libraries) > 0 {
 		t.Errorf("%s: the program isn't static: %q, %v", arch, libraries, err)
 	}
-	if bytes.Contains(texts[program[1:]], []byte(here)) {
-		t.Errorf("%s: the program contains its source folder, %s", arch, here)
-	}
+	must.Hold(t, !bytes.Contains(texts[program[1:]], []byte(here)), arch, "the program contains its source folder", here)
 }
 
 func TestPlatforms(t *testing.T) {

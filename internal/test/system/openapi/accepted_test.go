@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 //go:embed testdata/accepted.tsv
@@ -70,13 +71,9 @@ func (f *findings) compare(t *testing.T, all []operation, file, text string) {
 				continue
 			}
 			covers++
-			if f.seen[finding{o.String(), a.what}] == "" && !testing.Short() {
-				t.Errorf("testdata/%s: %s no longer differs: %s", file, o, a.what)
-			}
+			must.Hold(t, f.seen[finding{o.String(), a.what}] != "" || testing.Short(), "testdata/", file, o, "no longer differs", a.what)
 		}
-		if covers == 0 {
-			t.Errorf("testdata/%s: no operation matches the line of: %s", file, a.what)
-		}
+		must.Hold(t, covers != 0, "testdata/", file, "no operation matches the line of", a.what)
 	}
 }
 

@@ -155,8 +155,6 @@ func TestDocumentsHaveNoProse(t *testing.T) {
 			must.Succeed(t, os.WriteFile(d.file(), want.Bytes(), 0o644))
 			continue
 		}
-		if !bytes.Equal(text, want.Bytes()) {
-			t.Errorf("%s has prose or another format: go test -C internal/test/system ./openapi -run Prose -documents FOLDER updates it", path)
-		}
+		must.Hold(t, bytes.Equal(text, want.Bytes()), path, "has prose or another format: go test -C internal/test/system ./openapi -run Prose -documents FOLDER updates it")
 	}
 }

@@ -227,9 +227,7 @@ func explain(t *testing.T, lines []string, file, table string) {
 			op, rest, _ := strings.Cut(line, ": ")
 			return a.covers(op) && what.MatchString(rest)
 		})
-		if len(lines) == before {
-			t.Errorf("testdata/%s: the line matches no difference, or only those of earlier lines: %s %s", file, a.what, a.in)
-		}
+		must.Hold(t, len(lines) != before, "testdata/", file, "the line matches no difference, or only those of earlier lines", a.what, a.in)
 	}
 	for _, line := range lines {
 		t.Errorf("a difference from the operator's document: %s", line)

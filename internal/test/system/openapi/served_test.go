@@ -28,9 +28,8 @@ func servedOperations(t *testing.T, s *scene) (list []operation) {
 	t.Helper()
 	for _, d := range documents {
 		spec := servedDocument(t, s, d)
-		if err := spec.Validate(t.Context()); err != nil {
-			t.Errorf("the document of %s is invalid: %v", d.version, err)
-		}
+		err := spec.Validate(t.Context())
+		must.Hold(t, err == nil, "the document of", d.version, "is invalid", err)
 		list = append(list, operationsOf(d, spec)...)
 	}
 	sortOperations(list)
@@ -93,9 +92,7 @@ func complaint(a answer) string {
 // Each line of the tables has a reason.
 func TestServedDifferencesHaveReasons(t *testing.T) {
 	for _, a := range slices.Concat(readAccepted(t, servedTable), readAccepted(t, originalsTable)) {
-		if a.topic == "" {
-			t.Errorf("no reason: %s", a.what)
-		}
+		must.Hold(t, a.topic != "", "no reason", a.what)
 	}
 }
 

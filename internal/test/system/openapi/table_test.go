@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // tableFacts returns the facts of the contract's table about bodies, in the form of
@@ -302,12 +303,8 @@ func TestJobBodiesFollowTheTable(t *testing.T) {
 	}
 	for _, resource := range []string{"batch", "batchList", "batchResults"} {
 		for _, f := range contract.FieldsOf(contract.Jobs, resource, contract.Read) {
-			if !strings.Contains(strings.Join(batches, ""), `"`+f.Path+`":`) {
-				t.Errorf("no answer has %s of a %s", f.Path, resource)
-			}
-			if resource != "batch" && !f.RequiredIn(contract.Read) {
-				t.Errorf("each page has %s of a %s, and its row doesn't require it", f.Path, resource)
-			}
+			must.Hold(t, strings.Contains(strings.Join(batches, ""), `"`+f.Path+`":`), "no answer has", f.Path, "of a", resource)
+			must.Hold(t, resource == "batch" || f.RequiredIn(contract.Read), "each page has", f.Path, "of a", resource, "and its row doesn't require it")
 		}
 	}
 }

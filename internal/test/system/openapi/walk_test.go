@@ -222,9 +222,8 @@ func (w *walker) readBack(cause request, collection, id string) {
 				continue // version 1 doesn't return an endpoint's own template
 			}
 			var body any
-			if err := json.Unmarshal(a.body, &body); err != nil {
-				w.Errorf("%v: %v", r, err)
-			}
+			err := json.Unmarshal(a.body, &body)
+			must.Hold(w, err == nil, r, err)
 			other.operation = *update
 			r.method, r.body = "PATCH", text(flatten(update.body()).project(body))
 			if a := other.sendJudged(r); !a.success() {
@@ -353,9 +352,8 @@ func (w *walker) eachKey(plain request) {
 		if w.public() {
 			status = 0
 		}
-		if a := w.ask(r); status == 0 && !a.success() || status != 0 && a.status != status {
-			w.Errorf("%v: %d %s", r, a.status, a.body)
-		}
+		a := w.ask(r)
+		must.Hold(w, (status != 0 || a.success()) && (status == 0 || a.status == status), r, a.status, string(a.body))
 	}
 }
 

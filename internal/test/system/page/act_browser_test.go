@@ -71,9 +71,8 @@ func TestBrowserActsOnEndpoint(t *testing.T) {
 	tab.HasFocus("#endpoint-purge") // the stop button is disabled
 	tab.Picture("stopped")
 	_, e := d.send("GET", "/v2/serverless/"+work, "", bearer(key))
-	if workers := e["workers"].(map[string]any); fmt.Sprint(workers["min"], workers["max"]) != "0 0" || e["image"] != "builtin/conformance" || e["name"] != "work" {
-		t.Errorf("the endpoint is %v", e)
-	}
+	workers := e["workers"].(map[string]any)
+	must.Hold(t, fmt.Sprint(workers["min"], workers["max"]) == "0 0" && e["image"] == "builtin/conformance" && e["name"] == "work", "the endpoint is", e)
 	for id, want := range map[string]string{running: "IN_PROGRESS", waiting: "IN_QUEUE"} {
 		if _, j := d.send("GET", "/v2/"+work+"/status/"+id, "", bearer(key)); j["status"] != want {
 			t.Errorf("after the stop a job is %v, expected %s", j["status"], want)
@@ -111,9 +110,8 @@ func TestBrowserRefusesReaders(t *testing.T) {
 	tab.Eval(`document.querySelector('#key').value = `+quoted(reader)+`; document.querySelector('#signin-form').requestSubmit()`, nil)
 	tab.Shows("#who", "ada · management read, jobs read")
 	tab.Shows("#keys tbody", "reader")
-	if text := tab.Text("#keys tbody"); strings.Contains(text, "bob") || strings.Contains(text, "own") {
-		t.Errorf("a reader sees the keys of others: %s", text)
-	}
+	text := tab.Text("#keys tbody")
+	must.Hold(t, !strings.Contains(text, "bob") && !strings.Contains(text, "own"), "a reader sees the keys of others", text)
 	tab.Click("#pods [data-op=stop]")
 	tab.Click("#confirm-yes")
 	tab.Shows("#confirm-error", "this API key may only read from the management API: use a key with --management all")

@@ -51,9 +51,8 @@ func deployWith(t *testing.T, config jobrunner.Config) *deployment {
 	server := httptest.NewServer(j.Handler())
 	end := sync.OnceFunc(func() {
 		server.Close()
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
+		err := j.Close()
+		must.Hold(t, err == nil, err)
 	})
 	t.Cleanup(end)
 	c := must.Do(api.New(api.Settings{BaseURL: server.URL, APIKey: key}))(t)
@@ -193,12 +192,8 @@ func TestBrowser(t *testing.T) {
 func clean(t *testing.T, tab *chromium.Tab, own string, provoked ...string) {
 	t.Helper()
 	for _, u := range tab.Requests() {
-		if !strings.HasPrefix(u, own+"/") {
-			t.Errorf("a request to %s", u)
-		}
-		if strings.Contains(u, key) {
-			t.Errorf("the key is in the address %s", u)
-		}
+		must.Hold(t, strings.HasPrefix(u, own+"/"), "a request to", u)
+		must.Hold(t, !strings.Contains(u, key), "the key is in the address", u)
 	}
 	for _, p := range tab.Problems() {
 		if strings.Contains(p, "401") && strings.Contains(p, "/ui/session") || strings.Contains(p, "404") && strings.Contains(p, "/ui/snapshot?endpoint=") {
@@ -294,9 +289,7 @@ func TestSession(t *testing.T) {
 		resp, _ := d.send("POST", "/ui/session", body, nil)
 		set := resp.Header.Get("Set-Cookie")
 		for _, want := range []string{"HttpOnly", "SameSite=Strict", "Path=/ui"} {
-			if resp.StatusCode == 204 && !strings.Contains(set, want) {
-				t.Errorf("the cookie is %s", set)
-			}
+			must.Hold(t, resp.StatusCode != 204 || strings.Contains(set, want), "the cookie is", set)
 		}
 		cookie, _, _ := strings.Cut(set, ";")
 		return resp, cookie
@@ -315,23 +308,15 @@ func TestSession(t *testing.T) {
 		t.Errorf("the code once more: %d", resp.StatusCode)
 	}
 	_, second := signIn(`{"key":"` + key + `"}`)
-	if !sees(second) || strings.Contains(second, key) || sees(second+"x") || sees("") {
-		t.Errorf("the cookie is %s", second)
-	}
+	must.Hold(t, sees(second) && !strings.Contains(second, key) && !sees(second+"x") && !sees(""), "the cookie is", second)
 	d.send("DELETE", "/ui/session", "", map[string]string{"Cookie": first})
-	if sees(first) || !sees(second) {
-		t.Error("a sign-out didn't end exactly its own session")
-	}
+	must.Hold(t, !sees(first) && sees(second), "a sign-out didn't end exactly its own session")
 	keys := apikey.At(d.dir)
 	added := must.Do(keys.Add(apikey.Key{Name: "ada"}))(t)
 	_, third := signIn(`{"key":"` + added + `"}`)
-	if !sees(third) {
-		t.Error("an added key doesn't open the page")
-	}
+	must.Hold(t, sees(third), "an added key doesn't open the page")
 	must.Succeed(t, keys.Remove("ada"))
-	if sees(third) || !sees(second) {
-		t.Error("removing a key didn't end exactly its session")
-	}
+	must.Hold(t, !sees(third) && sees(second), "removing a key didn't end exactly its session")
 	some := must.Do(keys.Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}}))(t)
 	if resp, _ := signIn(`{"key":"` + some + `"}`); resp.StatusCode != 403 {
 		t.Errorf("a key for one endpoint: %d", resp.StatusCode)
@@ -339,9 +324,7 @@ func TestSession(t *testing.T) {
 	for range 64 {
 		_, _ = signIn(`{"key":"` + key + `"}`)
 	}
-	if sees(second) {
-		t.Error("the number of sessions isn't bounded")
-	}
+	must.Hold(t, !sees(second), "the number of sessions isn't bounded")
 }
 
 // If a worker gets its GPU while a snapshot is made, the snapshot is consistent.
@@ -361,7 +344,6 @@ func TestGPUIsNotFreeAndUsedAtOnce(t *testing.T) {
 		}
 	}
 	must.Succeed(t, json.Unmarshal(answer.Body.Bytes(), &s))
-	if got := s.GPUs.Devices[0]; got.UUID != "GPU-0" || got.Holder != "w1sdxl-run" {
-		t.Errorf("the device of a running worker is %+v", got)
-	}
+	got := s.GPUs.Devices[0]
+	must.Hold(t, got.UUID == "GPU-0" && got.Holder == "w1sdxl-run", "the device of a running worker is", got)
 }

@@ -106,9 +106,7 @@ func TestBrowser(t *testing.T) {
 				t.Errorf("the console has %s", p)
 			}
 			for _, u := range tab.Requests() {
-				if !strings.HasPrefix(u, address) && !strings.HasPrefix(u, "data:") {
-					t.Errorf("a request to %s", u)
-				}
+				must.Hold(t, strings.HasPrefix(u, address) || strings.HasPrefix(u, "data:"), "a request to", u)
 			}
 		})
 	}
