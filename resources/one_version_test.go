@@ -207,7 +207,7 @@ func checkShownValue(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.
 	byID := map[string]any{"id": state.Get("id")}
 	want, got := data(t, own.Walk(), state.Type, byID).Get(attribute), data(t, beyond.Walk(), state.Type, byID).Get(attribute)
 	if got != nil && !reflect.DeepEqual(got, want) {
-		t.Errorf("a data source on the other version shows %s = %v, but the object has %v: let Read return null for attributes that the version doesn't return, or remove Ruled from the attribute's planrule.OneVersion", attribute, got, want)
+		t.Errorf("a data source on the other version shows %s = %v, but the object has %v: let Read return null for attributes that the version doesn't return, or remove HandledByKind from the attribute's planrule.OneVersion", attribute, got, want)
 	}
 }
 
@@ -231,7 +231,7 @@ func checkRemoval(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.Sta
 	back := refresh(t, own, read)
 	if again := own.Plan(state.Type, back, without); again.Action != "no-op" {
 		t.Errorf("the other version planned to %s without %s and reported success, but the object still has the attribute: on its own version the next plan is %s (%s).\n"+
-			"Remove Ruled from the attribute's planrule.OneVersion, so that the change replaces the object, or let the kind's plan rule reject it.\nread: %s\nplan: %s",
+			"Remove HandledByKind from the attribute's planrule.OneVersion, so that the change replaces the object, or let the kind's plan rule reject it.\nread: %s\nplan: %s",
 			planned.Action, attribute, again.Action, again.Diagnostics, back.Value, again.Value)
 	}
 }

@@ -23,7 +23,8 @@ func (m *pod) expand() (want api.Pod) {
 func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Pod) (want api.Pod, err error) {
 	want = m.expand()
 	before, after := deref(value.As[api.GlobalNetworking](state.GlobalNetworking)), deref(want.GlobalNetworking)
-	if want.GlobalNetworking = nil; before.Enabled != after.Enabled {
+	want.GlobalNetworking = nil
+	if before.Enabled != after.Enabled {
 		want.GlobalNetworking = &after
 	}
 	template := &api.Container{Env: map[string]string{}}
