@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
@@ -98,7 +100,11 @@ func (v *verify) Run() error {
 	var files [3][]byte
 	for i, path := range []string{v.Report, v.Signature, v.Key} {
 		var err error
-		if files[i], err = os.ReadFile(path); err != nil {
+		files[i], err = os.ReadFile(path)
+		switch {
+		case path == v.Signature && errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("%w: name the file of the signature with --signature, or sign the report with run --sign", err)
+		case err != nil:
 			return err
 		}
 	}

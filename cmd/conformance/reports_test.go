@@ -197,6 +197,7 @@ func TestPublishedReport(t *testing.T) {
 	must.Hold(t, strings.Count(string(page), "Our cloud 3.4") == 2, string(page))
 	must.Succeed(t, os.WriteFile(at("r.json"), append(text, ' '), 0o600))
 	runExpecting(t, command(t, "verify", at("r.json"), "--key="+at("public.pem")), 2)
+	must.Contain(t, runExpecting(t, command(t, "verify", at("compared.html"), "--key="+at("public.pem")), 2), "--signature")
 	for want, args := range map[string][]string{
 		"--json": {"--sign=" + at("key.pem")}, "Ed25519": {"--sign=" + at("public.pem"), "--json=" + at("x.json")}, "--implementation": {"--contact=x"},
 	} {

@@ -47,7 +47,7 @@ func TestDeathLeavesATrace(t *testing.T) {
 				h.call(http.MethodGet, "/v2/"+h.endpoint+"/status/"+id, "", &job)
 				return job.Status == "FAILED"
 			})
-			if !strings.Contains(job.Error, "timed out after 1 retries: its worker died with "+c.exit) || !strings.HasSuffix(job.Error, "; the last line of its log: about to die") {
+			if !strings.Contains(job.Error, "timed out after 1 retries: its worker died: "+c.exit) || !strings.HasSuffix(job.Error, "; the last line of its log: about to die") {
 				t.Errorf("the job's error is %q", job.Error)
 			}
 			var shown pageWorkers

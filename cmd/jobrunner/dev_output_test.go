@@ -136,7 +136,7 @@ runpod.serverless.start({"handler": handler})
 		"from a file":  {[]string{"--input=" + input}, 0, "{\n  \"got\": {\n    \"a\": 1\n  }\n}\n", "COMPLETED"},
 		"failed":       {[]string{`--input={"op": "fail"}`}, 1, "{\n  \"at\": 5\n}\n", "the job is FAILED: it is Friday"},
 		"raised":       {[]string{`--input={"op": "raise"}`}, 1, "", "\nValueError: it is Saturday\n"},
-		"died":         {[]string{`--input={"op": "die"}`}, 1, "", "its worker died with exit status 3"},
+		"died":         {[]string{`--input={"op": "die"}`}, 1, "", "its worker died: exit status 3"},
 		"not an input": {[]string{"--input=[1]"}, 2, "", "invalid --input [1]: expected a JSON object such as {\"prompt\": \"hello\"}, or a file that has one; got an array"},
 		"nor this":     {[]string{"--input=5"}, 2, "", "got a number"},
 		"nor a file":   {[]string{"--input=absent"}, 2, "", "expected a JSON object or a file: open absent"},

@@ -240,7 +240,7 @@ func (p *purgeJobs) Run() error {
 		case p.JSON:
 			return printJSON(map[string]int{"removed": removed})
 		}
-		fmt.Fprintf(stdout, "%d jobs were removed\n", removed)
+		fmt.Fprintf(stdout, "removed jobs: %d\n", removed)
 		return nil
 	})
 }

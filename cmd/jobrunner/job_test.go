@@ -148,7 +148,7 @@ line ends
 		must.Hold(t, !strings.Contains(out, "queued"), "a cancel's response has no times", out)
 		j.run("", "run", "idle", "--detach")
 		out, _, code = j.run("", "purge", "idle")
-		expect(out, "1 jobs were removed", code, 0)
+		expect(out, "removed jobs: 1", code, 0)
 		out, _, code = j.run("", "purge", "idle", "--json")
 		expect(out, `{"removed":0}`, code, 0)
 

@@ -81,8 +81,8 @@ func realCrashes(t *testing.T, e *containers.Engine) {
 	c := newContainerDeployment(t, e, "options: [--memory=64m, --memory-swap=64m]")
 	c.createEndpointOf(handlerImage, "")
 	for name, step := range map[string]struct{ input, reason string }{
-		"exit":   {`{"name": "exit", "exit": 3}`, "its worker died with exit status 3"},
-		"memory": {`{"name": "memory", "eat": true}`, "its worker died with exit status 137: killed by SIGKILL, out of memory"},
+		"exit":   {`{"name": "exit", "exit": 3}`, "its worker died: exit status 3"},
+		"memory": {`{"name": "memory", "eat": true}`, "its worker died: exit status 137: killed by SIGKILL, out of memory"},
 	} {
 		job := c.awaitEnd(c.submit(step.input))
 		must.Hold(t, job.Status == "FAILED" && strings.Contains(job.Error, step.reason), name, "the job is", job.Status, job.Error, step.reason)

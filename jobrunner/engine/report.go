@@ -67,7 +67,7 @@ func Chunks(outputs [][]byte) Report {
 func Lost() Report { return Report{kind: reportLost} }
 
 // LostBecause is Lost with a reason for the error of the job if it fails, such as "its
-// worker died with exit status 3".
+// worker died: exit status 3".
 func LostBecause(reason string) Report { return Report{kind: reportLost, reason: reason} }
 
 // final reports whether the run ends with the report.

@@ -83,7 +83,7 @@ func (w *worker) lossReason() string {
 	if w.death == "" {
 		return ""
 	}
-	reason := "its worker died with " + w.death
+	reason := "its worker died: " + w.death
 	// If the process exited by itself, its last line is often the cause.
 	if tail := w.log.Tail(maxLastLine); tail != "" && !strings.HasPrefix(w.death, killedPrefix) {
 		reason += "; the last line of its log: " + tail[strings.LastIndexByte(tail, '\n')+1:]

@@ -150,7 +150,7 @@ func TestCrashLosesTheJob(t *testing.T) {
 	d.waitForExit(first)
 	second := d.nextWorker()
 	job := d.expectJob(id, "FAILED", "", 1)
-	must.Contain(t, job.Error, "timed out after 1 retries: its worker died with exit status 3")
+	must.Contain(t, job.Error, "timed out after 1 retries: its worker died: exit status 3")
 	h := must.Do(d.client.Jobs.Health(t.Context(), d.endpoint.ID))(t)
 	must.Hold(t, h.Jobs.Retried == 1 && h.Jobs.Failed == 1, "health is", h)
 	d.expectJob(d.submit(`{}`), "COMPLETED", "", 0)
