@@ -160,7 +160,7 @@ func (v outcome) line() string {
 }
 
 // mutantTimeout bounds the run of one mutant, since some mutants never answer.
-const mutantTimeout = 90 * time.Second
+const mutantTimeout = 10 * time.Minute
 
 // judgeMutant runs the suite against a jobrunner with the mutant's fault.
 func judgeMutant(ctx context.Context, binary string, m mutants.Mutant, full bool) (result outcome) {
@@ -188,7 +188,7 @@ func judgeMutant(ctx context.Context, binary string, m mutants.Mutant, full bool
 	}
 	for _, selected := range selections {
 		r, err := conformance.Judge(ctx, conformance.Options{Target: target, Seed: 1, Select: selected})
-		if err != nil {
+		if err = errors.Join(err, ctx.Err()); err != nil {
 			result.err = err
 			return result
 		}
