@@ -279,7 +279,7 @@ func TestHints(t *testing.T) {
 	c.Notify("never")
 	until(b, "hello a again", atA)
 	for _, at := range []chan string{atC, atD} {
-		must.Hold(t, len(at) == 0, "told", <-at)
+		must.Hold(t, len(at) == 0, "hints to a process that isn't on these tables")
 	}
 	for len(atA) > 0 {
 		if hint := <-atA; !strings.HasPrefix(hint, "hello a") {
