@@ -170,7 +170,7 @@ func (p *interpreter) check(ctx context.Context, env []string, folder, program s
 	words := strings.Fields(commandOutput(ctx, folder, env, append(p.command[:len(p.command):len(p.command)], "-c", fileCheck, program)...))
 	if len(words) < 2 {
 		if _, err := exec.LookPath(p.command[0]); err != nil {
-			return fmt.Errorf("there is no %s on PATH: install Python 3.10 or later", p.command[0])
+			return fmt.Errorf("%s isn't on PATH: install Python 3.10 or later", p.command[0])
 		}
 		return fmt.Errorf("running the Python from %s failed: %s", p.from, strings.Join(p.command, " "))
 	}

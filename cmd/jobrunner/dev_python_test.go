@@ -34,5 +34,5 @@ func TestUncalledHandler(t *testing.T) {
 func TestNoPython(t *testing.T) {
 	t.Parallel()
 	err := (&interpreter{command: []string{"no-python"}, from: "PATH"}).check(t.Context(), nil, t.TempDir(), "", false)
-	must.Fail(t, err, "there is no no-python on PATH: install Python")
+	must.Fail(t, err, "no-python isn't on PATH: install Python")
 }

@@ -72,7 +72,7 @@ func (j *Jobs) chunks(ctx context.Context, endpointID, jobID string, wait time.D
 	return chunks, err
 }
 
-// Unread returns the number of chunks that nobody has read and that the job's output lacks.
+// Unread returns the number of unread chunks that the job's output lacks.
 // Only a jobrunner returns it, in a header that the contract doesn't have. Elsewhere it is 0.
 func (j *Jobs) Unread(ctx context.Context, endpointID, jobID string) (n int, err error) {
 	err = j.do(ctx, endpointID, "/status/"+jobID, httpclient.Call{Method: http.MethodGet, Succeeded: func(r *httpclient.Response) {

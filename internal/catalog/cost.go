@@ -36,7 +36,7 @@ func NewCeiling(n types.Number, source string) Ceiling {
 // price is the cost of one unit per hour.
 type price struct {
 	machine string   // GPU type, or CPU flavor with its vCPUs
-	unit    *big.Rat // of a GPU, or of a whole CPU configuration; nil: not in the catalog
+	unit    *big.Rat // price of one GPU or of the CPU configuration; nil if the catalog lacks it
 	text    string   // how it is computed
 }
 

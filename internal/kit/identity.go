@@ -75,8 +75,7 @@ func (r *kindResource[M]) find(ctx context.Context, c *api.Client, idOrName stri
 	case slices.ContainsFunc(all, func(o api.Named) bool { return o.ID == idOrName }):
 		return idOrName
 	case len(ids) > 1:
-		diags.AddError("Several objects have this name", fmt.Sprintf("Expected the id of %s, or a name that only one has. %d have the name %q: %s. Import one of these ids.",
-			withArticle(r.kind.Title), len(ids), idOrName, strings.Join(ids, ", ")))
+		diags.AddError("Several objects have this name", fmt.Sprintf("%d objects have the name %q. Import one of these ids: %s.", len(ids), idOrName, strings.Join(ids, ", ")))
 	case len(ids) == 1:
 		return ids[0]
 	case api.ValidID(idOrName):
@@ -84,7 +83,7 @@ func (r *kindResource[M]) find(ctx context.Context, c *api.Client, idOrName stri
 	case err != nil:
 		r.report(diags, "list", "", err)
 	default:
-		diags.AddError("Invalid import ID", fmt.Sprintf("Expected the id of %s as the API shows it, with letters, digits, - and _ only, or the exact name of one that exists; got %.100q.", withArticle(r.kind.Title), idOrName))
+		diags.AddError("Invalid import ID", fmt.Sprintf("%.100q is neither an id nor the name of an existing object. Pass the id or the exact name of %s. An id has only letters, digits, - and _.", idOrName, withArticle(r.kind.Title)))
 	}
 	return ""
 }

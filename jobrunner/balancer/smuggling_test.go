@@ -61,7 +61,7 @@ func TestNoRequestInARequest(t *testing.T) {
 			defer mu.Unlock()
 			must.Hold(t, !slices.Contains(paths, "/hidden") && len(paths) <= 1, "the worker", paths, "answered", statuses)
 			must.Hold(t, name != "as it should be" || len(paths) == 1 && statuses[0] == http.StatusOK, "the worker", paths, "answered", statuses)
-			must.Hold(t, len(statuses) != 0, "there is no answer")
+			must.Hold(t, len(statuses) != 0, "the request got no response")
 		})
 	}
 }

@@ -69,7 +69,7 @@ func TestFail(t *testing.T) {
 		"no database":         {t.Context(), fmt.Errorf("secret: %w", sqldb.ErrUnavailable), 503, "2"},
 		"the database closes": {t.Context(), fmt.Errorf("secret: %w", sqldb.ErrClosed), 503, "2"},
 		"a stop":              {stopping, context.Canceled, 503, "5"},
-		"nobody is there":     {gone, errors.New("secret"), 503, ""},
+		"client is gone":      {gone, errors.New("secret"), 503, ""},
 		"a defect":            {t.Context(), errors.New("secret"), 500, ""},
 	} {
 		var log bytes.Buffer

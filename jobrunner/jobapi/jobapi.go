@@ -219,7 +219,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if refused, ok := errors.AsType[*engine.BatchRefused](err); ok {
 		status := http.StatusBadRequest
 		if refused.Active {
-			status = http.StatusTooManyRequests // without Retry-After: nobody knows when a batch ends
+			status = http.StatusTooManyRequests // without Retry-After, because the end of a batch can't be predicted
 		}
 		err = httpanswer.Refuse(status, "%s", refused)
 	}

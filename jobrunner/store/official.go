@@ -41,7 +41,7 @@ func officialTemplate(id string, t Template, err error) (Template, error) {
 }
 
 // ErrOfficial rejects a change of a built-in template: 403.
-var ErrOfficial = errors.New("the template comes with the deployment, and is nobody's to change or delete: create one of your own")
+var ErrOfficial = errors.New("the template comes with the deployment and can't be changed or deleted: create one of your own")
 
 // IsOfficial reports whether a template is built in.
 func IsOfficial(id string) bool {

@@ -22,7 +22,7 @@ func Need(t testing.TB) {
 	if os.Getenv("CI") != "" {
 		missing = t.Fatal
 	}
-	missing("there is no python3 of at least 3.10")
+	missing("python3 isn't installed, or is older than 3.10")
 }
 
 var find = sync.OnceValue(func() bool {

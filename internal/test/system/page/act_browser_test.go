@@ -169,7 +169,7 @@ func TestBrowserShowsObjects(t *testing.T) {
 	}
 	notebook := d.createPod(hostile)
 	tab.Shows("#pods tbody", hostile, "running", "2 vCPU cpu3c", "Stop", "Restart")
-	waits := d.createObject("/v2/pods", `{"name":"waits","image":"nobody/runs-this",`+onCPU+`}`)
+	waits := d.createObject("/v2/pods", `{"name":"waits","image":"example/unmapped",`+onCPU+`}`)
 	tab.Shows("#pods tbody", "waits", "provisioning")
 	tab.Shows("#pods-count", "2 · 1 running · 1 provisioning")
 	cluster := d.createObject("/v2/clusters", `{"name":"train","type":"TRAINING","image":"builtin/echo","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":2}}`)

@@ -100,7 +100,7 @@ func (d *deployment) addKey(k apikey.Key) string {
 // The page permits a key the same actions as the API. A rejected action changes nothing.
 func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 	d := deploy(t)
-	work := d.createEndpoint("work", "nobody/runs-this", 1)
+	work := d.createEndpoint("work", "example/unmapped", 1)
 	job, batch := d.submitJob(work, `{}`), d.createBatch(work, "", `{}`)
 	pod := d.createPod("p")
 	d.awaitPod(pod, "RUNNING")
@@ -178,7 +178,7 @@ func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 // Requests that other sites trigger in a browser, and requests without a session, can't act.
 func TestOnlyThePageCanAct(t *testing.T) {
 	d := deploy(t)
-	pod, work := d.createPod("p"), d.createEndpoint("work", "nobody/runs-this", 1)
+	pod, work := d.createPod("p"), d.createEndpoint("work", "example/unmapped", 1)
 	job, batch := d.submitJob(work, `{}`), d.createBatch(work, "", `{}`)
 	d.awaitPod(pod, "RUNNING")
 	signIn := func(body string) (cookie string) {

@@ -123,7 +123,7 @@ func TestBrowser(t *testing.T) {
 			work := d.createEndpoint(hostile, "builtin/conformance", 3)
 			tab.Until(`document.querySelectorAll('#endpoints tbody tr').length === 1`)
 			tab.Until(`document.querySelector('#endpoints tbody a').textContent === ` + quoted(hostile))
-			waits := d.createEndpoint("never starts", "nobody/runs-this", 0)
+			waits := d.createEndpoint("never starts", "example/unmapped", 0)
 			d.submitJob(waits, `{}`)
 			d.submitJob(waits, `{}`)
 			tab.Until(`document.querySelector('[data-tile=queued] b').textContent === '2'`)
