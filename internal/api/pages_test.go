@@ -183,6 +183,10 @@ func eachPaged(t *testing.T, paths []string, check func(t *testing.T, path strin
 	}
 }
 
+func TestEmptyNameFindsNothing(t *testing.T) {
+	must.Equal(t, api.WithName([]api.Named{{ID: "nameless"}, {ID: "id", Name: "name"}}, ""), nil)
+}
+
 // A list has the objects of all pages: lookups by name, reads, and creates whose answer was lost
 // use every object.
 func TestAllPages(t *testing.T) {
