@@ -112,15 +112,17 @@ func expectHeld(c *suite.C, n, limit int) {
 func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.Option) (n int, succeeded bool) {
 	var open []*suite.Pending
 	defer func() { abortAll(open) }()
+	begin := time.Now()
 	more := max(limit/10, 4)
 	for range limit + more {
 		open = append(open, c.Start(method, path, body, append(o, suite.Quiet())...))
 	}
 	if n, succeeded = awaitRefusals(open, limit); n == limit && !succeeded {
-		// One more request is refused while all earlier ones are held. By then, all have arrived.
+		// One more request is refused while all earlier ones are held. By then, all have
+		// arrived, and after as long again, all refusals have.
 		open = append(open, c.Start(method, path, body, o...))
 		awaitRefusals(open, limit)
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(max(time.Since(begin), 20*time.Millisecond))
 		n, succeeded = countHeld(open)
 	}
 	return n, succeeded

@@ -94,16 +94,24 @@ func runMutants(ctx context.Context, binary string, full bool, only string, para
 		}
 	}
 	outcomes := make([]outcome, len(selected))
+	judge := func(i int) {
+		outcomes[i] = judgeMutant(ctx, binary, selected[i], full)
+		fmt.Println(outcomes[i].line())
+	}
 	var running errgroup.Group
 	running.SetLimit(parallel)
-	for i, m := range selected {
+	for i := range selected {
 		running.Go(func() error {
-			outcomes[i] = judgeMutant(ctx, binary, m, full)
-			fmt.Println(outcomes[i].line())
+			judge(i)
 			return nil
 		})
 	}
 	_ = running.Wait() // the functions return no error
+	for i, v := range outcomes {
+		if !v.ok() && ctx.Err() == nil { // beside another deployment, cases of concurrent requests may miss a fault
+			judge(i)
+		}
+	}
 	return summarize(outcomes, full, time.Since(started))
 }
 
