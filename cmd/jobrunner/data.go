@@ -12,7 +12,7 @@ import (
 func dataDir(flag string) (string, error) {
 	if flag != "" {
 		if info, err := os.Stat(flag); err == nil && !info.IsDir() {
-			return "", fmt.Errorf("invalid --data %s: expected a folder, got a file", flag)
+			return "", usageErrorf("invalid --data %s: expected a folder, got a file", flag)
 		}
 		return filepath.Abs(flag)
 	}

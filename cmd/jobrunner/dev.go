@@ -92,7 +92,7 @@ func (d *dev) run() (err error) {
 	}
 	defer inventory.Close()
 	if n := len(inventory.Devices()); d.GPUs > n {
-		return &exitError{exitUsage, fmt.Sprintf("invalid --gpus %d: expected at most %d, the number of GPUs (%s); --simulate-gpus simulates more", d.GPUs, n, gpus)}
+		return usageErrorf("invalid --gpus %d: expected at most %d, the number of GPUs (%s); --simulate-gpus simulates more", d.GPUs, n, gpus)
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", d.Listen)
 	if err != nil {
@@ -146,11 +146,11 @@ func (d *dev) settings() (env map[string]string, err error) {
 	env, envErr := d.environment()
 	switch err := cmp.Or((&serve{Listen: d.Listen}).checkListen(), envErr, checkWatch(d.Watch)); {
 	case err != nil:
-		return nil, &exitError{exitUsage, err.Error()}
+		return nil, err
 	case d.Workers < 1:
-		return nil, &exitError{exitUsage, fmt.Sprintf("invalid --workers: expected at least 1, got %d", d.Workers)}
+		return nil, usageErrorf("invalid --workers: expected at least 1, got %d", d.Workers)
 	case d.GPUs < 0:
-		return nil, &exitError{exitUsage, fmt.Sprintf("invalid --gpus: expected at least 0, got %d", d.GPUs)}
+		return nil, usageErrorf("invalid --gpus: expected at least 0, got %d", d.GPUs)
 	}
 	if d.Once && d.Input == "" {
 		d.Input = "{}"
@@ -313,7 +313,7 @@ func (d *dev) environment() (map[string]string, error) {
 	for _, variable := range d.Env {
 		name, value, ok := strings.Cut(variable, "=")
 		if !ok || name == "" {
-			return nil, fmt.Errorf("invalid --env %s: expected NAME=VALUE", name)
+			return nil, usageErrorf("invalid --env %s: expected NAME=VALUE", name)
 		}
 		env[name] = value
 	}

@@ -207,7 +207,7 @@ func (e *devEndpoint) runOnce(ctx context.Context, input string, perJob bool, ou
 	}
 	out.show("JOB", "", fmt.Sprintf("%s in %s", job.Status, milliseconds(job.ExecutionTime))+e.noOutput(ctx, job, "send the job to jobrunner dev without --once, with jobrunner job run --tail"))
 	if hasOutput(job) {
-		fmt.Println(prettyOutput(job))
+		fmt.Fprintln(stdout, prettyOutput(job))
 	} else if perJob && job.Status == "COMPLETED" {
 		return &exitError{exitNoResult, "the program ended without an output: print one line of JSON, or, for a handler on the SDK, call runpod.serverless.start"}
 	}

@@ -121,7 +121,7 @@ func matches(pattern string) []string {
 func checkWatch(patterns []string) error {
 	for _, pattern := range patterns {
 		if _, err := filepath.Match(pattern, ""); err != nil && !exists(pattern) {
-			return fmt.Errorf("invalid --watch %s: expected a file, folder or pattern: %w", pattern, err)
+			return usageErrorf("invalid --watch %s: expected a file, folder or pattern: %s", pattern, err)
 		}
 	}
 	return nil

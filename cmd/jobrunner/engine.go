@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -26,7 +25,7 @@ func (s *engineFlags) engineURL() (string, error) {
 		return s.Engine, nil
 	}
 	if s.Engine != "" {
-		return "", errors.New("--engine and --engine-file exclude each other: choose one")
+		return "", usageErrorf("--engine and --engine-file exclude each other: choose one")
 	}
 	text, err := os.ReadFile(s.EngineFile)
 	if err != nil {
@@ -34,7 +33,7 @@ func (s *engineFlags) engineURL() (string, error) {
 	}
 	engine := strings.TrimSpace(string(text))
 	if engine == "" || strings.ContainsAny(engine, "\r\n") {
-		return "", fmt.Errorf("invalid --engine-file %s: expected one line such as postgres://user:password@host:5432/name", s.EngineFile)
+		return "", usageErrorf("invalid --engine-file %s: expected one line such as postgres://user:password@host:5432/name", s.EngineFile)
 	}
 	return engine, nil
 }
@@ -56,14 +55,14 @@ func (s *engineFlags) warnOfPassword(log *slog.Logger) {
 // checkNode validates --node-url and --engine-connections.
 func (s *serve) checkNode() error {
 	if s.EngineConnections < sqldb.MinConnections {
-		return fmt.Errorf("invalid --engine-connections: expected at least %d, got %d", sqldb.MinConnections, s.EngineConnections)
+		return usageErrorf("invalid --engine-connections: expected at least %d, got %d", sqldb.MinConnections, s.EngineConnections)
 	}
 	if s.NodeURL == "" {
 		return nil
 	}
 	u, err := url.Parse(s.NodeURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
-		return errors.New("invalid --node-url: expected a URL without a path, such as http://10.0.0.5:8420")
+		return usageErrorf("invalid --node-url: expected a URL without a path, such as http://10.0.0.5:8420")
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
@@ -15,7 +14,7 @@ import (
 func (s *serve) gpus(ctx context.Context, programs *host.Executor, log *slog.Logger) (inventory gpu.Inventory, line string, err error) {
 	switch {
 	case s.SimulateGPUs != "" && s.GPUs == "off":
-		return nil, "", errors.New("--gpus=off and --simulate-gpus exclude each other: choose one")
+		return nil, "", usageErrorf("--gpus=off and --simulate-gpus exclude each other: choose one")
 	case s.GPUs == "off":
 		return gpu.None(), "off", nil
 	case s.SimulateGPUs == "":

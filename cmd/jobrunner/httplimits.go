@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"net/netip"
 	"strings"
 
@@ -20,19 +19,19 @@ type httpLimits struct {
 
 func (l *httpLimits) connections() (c httplimit.Connections, err error) {
 	if min(l.MaxConnections, l.MaxConnectionsPerAddress) < 1 {
-		return c, fmt.Errorf("invalid --max-connections or --max-connections-per-address: expected at least 1, got %d", min(l.MaxConnections, l.MaxConnectionsPerAddress))
+		return c, usageErrorf("invalid --max-connections or --max-connections-per-address: expected at least 1, got %d", min(l.MaxConnections, l.MaxConnectionsPerAddress))
 	}
 	if l.BodyMemory < 0 {
-		return c, fmt.Errorf("invalid --body-memory: expected MiB, at least 1, got %d", l.BodyMemory)
+		return c, usageErrorf("invalid --body-memory: expected MiB, at least 1, got %d", l.BodyMemory)
 	}
 	if maxMemory := jobrunner.MaxStateMemory >> 20; l.EphemeralMemory < 16 || l.EphemeralMemory > maxMemory {
-		return c, fmt.Errorf("invalid --ephemeral-memory: expected from 16 to %d MiB, got %d: --data keeps more, on disk", maxMemory, l.EphemeralMemory)
+		return c, usageErrorf("invalid --ephemeral-memory: expected from 16 to %d MiB, got %d: --data keeps more, on disk", maxMemory, l.EphemeralMemory)
 	}
 	c.Max, c.PerAddress = l.MaxConnections, l.MaxConnectionsPerAddress
 	for _, text := range l.LoadBalancer {
 		network, err := parseNetwork(text)
 		if err != nil {
-			return c, fmt.Errorf("invalid --load-balancer %s: expected an address or a network such as 10.0.0.0/8", text)
+			return c, usageErrorf("invalid --load-balancer %s: expected an address or a network such as 10.0.0.0/8", text)
 		}
 		c.Proxies = append(c.Proxies, network)
 	}

@@ -24,7 +24,7 @@ const maxLogLines = 5000
 
 func (l *jobLogs) Run() error {
 	if l.Lines < 1 || l.Lines > maxLogLines {
-		return &exitError{exitUsage, fmt.Sprintf("invalid --lines: expected 1 to %d, got %d", maxLogLines, l.Lines)}
+		return usageErrorf("invalid --lines: expected 1 to %d, got %d", maxLogLines, l.Lines)
 	}
 	return l.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		j, err := c.Jobs.Status(ctx, endpointID, l.Job)

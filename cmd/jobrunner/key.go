@@ -22,7 +22,7 @@ func apiKey(file, dir string) (key string, generated bool, err error) {
 	key = os.Getenv(keyVariable)
 	switch {
 	case file != "" && key != "":
-		return "", false, fmt.Errorf("--api-key-file and %s exclude each other: choose one", keyVariable)
+		return "", false, usageErrorf("--api-key-file and %s exclude each other: choose one", keyVariable)
 	case file != "":
 		key, err = keyFromFile(file)
 		return key, false, err
@@ -66,7 +66,7 @@ func keyFromFile(file string) (string, error) {
 func parseKey(source, text string) (string, error) {
 	key := strings.TrimSpace(text)
 	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("invalid %s: expected one line with the key, of visible ASCII characters", source)
+		return "", usageErrorf("invalid %s: expected one line with the key, of visible ASCII characters", source)
 	}
 	return key, nil
 }

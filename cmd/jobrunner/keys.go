@@ -56,7 +56,7 @@ func (o *keyStoreFlags) with(f func(apikey.Store) error) (err error) {
 		return f(file)
 	}
 	if o.Data != "" {
-		return errors.New("--data and --engine (or GPUCLOUD_ENGINE) exclude each other: the database has the keys of all its deployments")
+		return usageErrorf("--data and --engine (or GPUCLOUD_ENGINE) exclude each other: the database has the keys of all its deployments")
 	}
 	log := logger(stderr, "text")
 	o.warnOfPassword(log)
@@ -74,12 +74,12 @@ func (o *keyStoreFlags) with(f func(apikey.Store) error) (err error) {
 
 type addKey struct {
 	keyStoreFlags `embed:""`
-	Name          string        `arg:"" help:"Name of the key."`
-	Owner         string        `help:"Owner of the key. Rate limits apply per owner. Default: the name."`
-	Management    string        `enum:"none,read,all," default:"" placeholder:"none|read|all" help:"Scope at the management API. Default: all; none with --endpoint."`
-	Jobs          string        `enum:"none,read,all" default:"all" placeholder:"none|read|all" help:"Scope at the job API: read is for /status, /health and /requests. Default: all."`
-	Endpoint      []string      `placeholder:"ID" sep:"none" help:"Restrict the key to the job API of this endpoint. May be repeated. Default: all endpoints."`
-	Expires       time.Duration `placeholder:"DURATION" help:"How long the key is accepted, such as 720h. Default: until it is removed."`
+	Name          string         `arg:"" help:"Name of the key."`
+	Owner         string         `help:"Owner of the key. Rate limits apply per owner. Default: the name."`
+	Management    string         `enum:"none,read,all," default:"" placeholder:"none|read|all" help:"Scope at the management API. Default: all; none with --endpoint."`
+	Jobs          string         `enum:"none,read,all" default:"all" placeholder:"none|read|all" help:"Scope at the job API: read is for /status, /health and /requests. Default: all."`
+	Endpoint      []string       `placeholder:"ID" sep:"none" help:"Restrict the key to the job API of this endpoint. May be repeated. Default: all endpoints."`
+	Expires       *time.Duration `placeholder:"DURATION" help:"How long the key is accepted, such as 720h. Default: until it is removed."`
 }
 
 // Help has examples.
@@ -94,16 +94,19 @@ Examples:
 
 func (c *addKey) Run() error {
 	added := apikey.Key{Name: c.Name, Owner: c.Owner, Management: apikey.Scope(c.Management), Jobs: apikey.Scope(c.Jobs), Endpoints: c.Endpoint}
-	switch {
-	case c.Expires < 0:
-		return fmt.Errorf("invalid --expires %s: expected a positive duration", c.Expires)
-	case c.Expires > 0:
-		added.Expires = time.Now().Add(c.Expires).UTC().Truncate(time.Second)
+	if c.Expires != nil {
+		if *c.Expires <= 0 {
+			return usageErrorf("invalid --expires %s: expected a positive duration", c.Expires)
+		}
+		added.Expires = time.Now().Add(*c.Expires).UTC().Truncate(time.Second)
 	}
 	for _, id := range c.Endpoint {
 		if !store.IsID(id) { // such as a name, which would match nothing
-			return &exitError{exitUsage, fmt.Sprintf("invalid --endpoint %q: expected the endpoint's id, of %d digits and small letters, such as vgu9pmhp1j06", id, store.IDLength)}
+			return usageErrorf("invalid --endpoint %q: expected the endpoint's id, of %d digits and small letters, such as vgu9pmhp1j06", id, store.IDLength)
 		}
+	}
+	if err := added.Check(); err != nil {
+		return usageErrorf("%s", err)
 	}
 	return c.with(func(keys apikey.Store) error {
 		key, err := keys.Add(added)

@@ -92,6 +92,7 @@ func TestRefusedKeys(t *testing.T) {
 		"choose another name":                   {"add", "default"},
 		`invalid owner "a b": expected`:         {"add", "ci", "--owner", "a b"},
 		"invalid --expires -1h0m0s: expected":   {"add", "ci", "--expires=-1h"},
+		"invalid --expires 0s: expected":        {"add", "ci", "--expires=0"},
 		`"none","read","all"`:                   {"add", "ci", "--jobs", "some"},
 		"does not exist":                        {"remove", "ci"},
 		"expected \"<name>\"":                   {"add"},

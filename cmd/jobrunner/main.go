@@ -49,7 +49,7 @@ type versionCommand struct{}
 func (versionCommand) Help() string { return "Example:\n  jobrunner version" }
 
 func (versionCommand) Run() error {
-	_, err := fmt.Println(programversion.Text("jobrunner", version, commit))
+	_, err := fmt.Fprintln(stdout, programversion.Text("jobrunner", version, commit))
 	return err
 }
 
@@ -70,6 +70,9 @@ func main() {
 		err = ctx.Run()
 	}
 	if err == nil {
+		err = stdout.failure()
+	}
+	if err == nil {
 		return
 	}
 	status := 1
@@ -87,6 +90,11 @@ func main() {
 
 // exitUsage is the exit status for an invalid command line.
 const exitUsage = 2
+
+// usageErrorf returns an error with exit status exitUsage.
+func usageErrorf(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Sprintf(format, args...)}
+}
 
 // pathOf returns the recognized part of a command.
 func pathOf(ctx *kong.Context) (path string) {

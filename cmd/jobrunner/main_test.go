@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -220,12 +221,19 @@ func execute(t *testing.T, env []string, stdin string, args ...string) (stdout, 
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// mustFail runs the program, which must fail, and returns its error.
+// invalidFlag matches errors about the command line.
+var invalidFlag = regexp.MustCompile(`(?m)^jobrunner: (invalid |.* exclude each other)`)
+
+// mustFail runs the program, which must fail, and returns its error. If the command line is invalid, the
+// exit status must say so.
 func mustFail(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	stdout, stderr, status := execute(t, env, "", args...)
 	if status == 0 {
 		t.Errorf("%v: expected a failure, got %s%s", args, stdout, stderr)
+	}
+	if invalidFlag.MatchString(stderr) {
+		must.Equal(t, status, 2, args, "is an invalid command line:", stderr)
 	}
 	return stderr
 }

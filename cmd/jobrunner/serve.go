@@ -73,17 +73,17 @@ func (s *serve) Run() (err error) {
 		return err
 	}
 	if s.Ephemeral && s.Data != "" {
-		return errors.New("--ephemeral and --data exclude each other: choose one")
+		return usageErrorf("--ephemeral and --data exclude each other: choose one")
 	}
 	engine, err := s.engineURL()
 	if err != nil {
 		return err
 	}
 	if s.Ephemeral && engine != "" {
-		return errors.New("--ephemeral and --engine exclude each other: choose one")
+		return usageErrorf("--ephemeral and --engine exclude each other: choose one")
 	}
 	if s.Ephemeral && s.Fsync == "normal" {
-		return errors.New("--ephemeral and --fsync=normal exclude each other: a state in memory isn't flushed")
+		return usageErrorf("--ephemeral and --fsync=normal exclude each other: a state in memory isn't flushed")
 	}
 	if err := s.checkNode(); err != nil {
 		return err
@@ -227,16 +227,16 @@ func serveHTTP(ctx context.Context, stop func(), listener *httplimit.Listener, j
 func (s *serve) checkListen() error {
 	host, port, err := net.SplitHostPort(s.Listen)
 	if number, named := strconv.Atoi(port); err != nil || named == nil && (number < 0 || number > math.MaxUint16) {
-		return fmt.Errorf("invalid --listen %s: expected an address such as 127.0.0.1:8420", s.Listen)
+		return usageErrorf("invalid --listen %s: expected an address such as 127.0.0.1:8420", s.Listen)
 	}
 	ip, err := netip.ParseAddr(host)
 	if s.AllowRemote && s.Clock == "admin" {
-		return errors.New("--clock=admin (for tests on this machine) and --allow-remote exclude each other: choose one")
+		return usageErrorf("--clock=admin (for tests on this machine) and --allow-remote exclude each other: choose one")
 	}
 	if s.AllowRemote || host == "localhost" || err == nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("other machines can reach --listen %s over plain HTTP, and anyone with the key can run code on this machine: "+
+	return usageErrorf("other machines can reach --listen %s over plain HTTP, and anyone with the key can run code on this machine: "+
 		"listen on 127.0.0.1, or allow this with jobrunner serve --allow-remote", s.Listen)
 }
 

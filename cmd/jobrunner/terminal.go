@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -11,19 +13,34 @@ import (
 // The program prints only through these filters, because its output contains data of workers,
 // clients, files and servers, which may have control sequences.
 var (
-	stdout io.Writer = filter{os.Stdout}
-	stderr io.Writer = filter{os.Stderr}
+	stdout = &filter{out: os.Stdout}
+	stderr = &filter{out: os.Stderr}
 )
 
 // filter escapes control characters except line breaks and tabs. A write must not split a
 // character.
-type filter struct{ out io.Writer }
+type filter struct {
+	out io.Writer
 
-func (f filter) Write(p []byte) (int, error) {
+	mu  sync.Mutex
+	err error // of the first write that failed
+}
+
+func (f *filter) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if _, err := f.out.Write(escapeControls(p)); err != nil {
+		f.err = cmp.Or(f.err, err)
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// failure returns the error of the first write that failed.
+func (f *filter) failure() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
 }
 
 // escapeControls replaces control characters, and characters that change the direction

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -55,5 +57,26 @@ rules:
 	dir := t.TempDir()
 	for _, args := range [][]string{{"dev", filepath.Join(dir, "no\x1b[2Jfile")}, {"keys", "remove", "--data=" + dir, "x\x1b[2J"}, {"serve", "--listen=127.0.0.1:0\x1b[2J"}} {
 		expectEscaped(t, args[0], mustFail(t, environment(dir), args...))
+	}
+	// The same holds for an output, which remains JSON.
+	file := filepath.Join(dir, "prints.sh")
+	put(t, file, `printf '"\342\200\256"\n'`)
+	stdout, _, _ := devOnce(t, file)
+	must.Equal(t, stdout, `"\u202e"`+"\n", "the output")
+}
+
+// A command that can't write its output fails, such as on a full disk.
+func TestOutputIsLost(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, args := range [][]string{{"version"}, {"keys", "add", "ci"}} {
+		cmd := exec.Command(binary, args...)
+		cmd.Env, cmd.Stdout = environment(t.TempDir()), full
+		_ = cmd.Run() // the exit status is checked below
+		must.Equal(t, cmd.ProcessState.ExitCode(), 1, args)
 	}
 }

@@ -22,7 +22,7 @@ var (
 // The key itself isn't stored.
 func (f *File) Add(k Key) (key string, err error) {
 	k = k.withDefaults()
-	if err := k.check(); err != nil {
+	if err := k.Check(); err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
@@ -42,8 +42,9 @@ func (f *File) Add(k Key) (key string, err error) {
 	return key, nil
 }
 
-// check rejects a key that can't be added.
-func (k Key) check() error {
+// Check rejects a key that can't be added.
+func (k Key) Check() error {
+	k = k.withDefaults()
 	switch {
 	case !validName.MatchString(k.Name):
 		return fmt.Errorf("invalid key name %q: expected up to 64 letters, digits and . _ @ -, beginning with a letter or digit", k.Name)

@@ -149,7 +149,7 @@ func (t *Table) reloadShared(ctx context.Context) bool {
 // Add creates a key and returns it; see File.Add.
 func (t *Table) Add(k Key) (key string, err error) {
 	k = k.withDefaults()
-	if err := k.check(); err != nil {
+	if err := k.Check(); err != nil {
 		return "", err
 	}
 	key = rand.Text()
