@@ -66,7 +66,14 @@ func (c *C) Until(t time.Time) {
 }
 
 func (c *C) clockStopped(err error) {
+	c.stopIfInterrupted()
 	c.stop(Outcome{Verdict: report.Error, Reason: "waiting in the target's time: " + c.env.Secrets.Redact(err.Error())})
+}
+
+func (c *C) stopIfInterrupted() {
+	if c.ctx.Err() != nil {
+		c.stop(Outcome{Verdict: report.Error, Reason: "interrupted"})
+	}
 }
 
 // Local tells whether the target only serves tests.
@@ -295,9 +302,8 @@ const patiencePerByte = 200 * time.Nanosecond
 // answer ends the case if no answer came.
 func (c *C) answer(x *wire.Exchange) *Answer {
 	a := newAnswer(c, x)
+	c.stopIfInterrupted()
 	switch {
-	case c.ctx.Err() != nil:
-		c.stop(Outcome{Verdict: report.Error, Reason: "interrupted"})
 	case x.Status == 0 && x.Request.MayHangUp, isHeldStream(x):
 	case x.Status == 0 && !c.Local():
 		c.Inconclusive("%s: %v", c.describeRequest(x), x.Err)

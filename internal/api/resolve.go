@@ -134,7 +134,7 @@ func (r *restCollection[T]) lookUp(ctx context.Context, fits func(T) bool, patie
 // currentIDs returns the ids that exist now, from one list for concurrent creates. It returns
 // nil if the list is refused.
 func (r *restCollection[T]) currentIDs(ctx context.Context) (map[string]bool, error) {
-	ids, err := share(ctx, &r.idsFlight, "", "interrupted", func(ctx context.Context) (map[string]bool, error) {
+	ids, err := share(ctx, &r.idsFlight, "", "listing the "+r.kind+"s", func(ctx context.Context) (map[string]bool, error) {
 		elements, err := r.fetchList(ctx)
 		ids := make(map[string]bool, len(elements))
 		for _, e := range elements {

@@ -14,7 +14,7 @@ func share[V any](ctx context.Context, flight *singleflight.Group, key, doing st
 	select {
 	case <-ctx.Done():
 		var none V
-		return none, fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+		return none, fmt.Errorf("%s: %w", doing, whyGivenUp(ctx, ctx.Err()))
 	case answer := <-asked:
 		return answer.Val.(V), answer.Err
 	}
