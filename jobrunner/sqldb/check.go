@@ -35,11 +35,14 @@ func Check(dir string) (err error) {
 func (c *conn) check(file, pragma string) error {
 	rows, err := c.query("PRAGMA " + pragma + "(1)")
 	var found string
-	if err = (Row{rows, err}).Scan(&found); err == nil && found == "ok" {
-		return nil
-	}
-	if err != nil {
+	err = Row{rows, err}.Scan(&found)
+	switch classified := classifySQLite(err); {
+	case Temporary(classified): // the file can't be read now
+		return classified
+	case err != nil:
 		found = err.Error()
+	case found == "ok":
+		return nil
 	}
 	return fmt.Errorf("%w (%s: %s)", errDamaged, file, found)
 }

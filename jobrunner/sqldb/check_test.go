@@ -31,6 +31,10 @@ func TestDamageIsNoticed(t *testing.T) {
 	must.Hold(t, err == nil, "Check of the open database", err)
 	must.Succeed(t, db.Close())
 	file := filepath.Join(dir, "jobrunner.db")
+	must.Succeed(t, os.Mkdir(file+"-wal", 0o700))
+	err = sqldb.Check(dir)
+	must.Hold(t, err != nil && !strings.Contains(err.Error(), "damaged"), "a database that can't be read:", err)
+	must.Succeed(t, os.Remove(file+"-wal"))
 	text := must.ReadFile(t, file)
 	at := bytes.Index(text, bytes.Repeat([]byte("x"), 100)) / 4096 * 4096
 	page, garbage := slices.Clone(text), bytes.Repeat([]byte("garbage"), 1000)
