@@ -285,8 +285,8 @@ func TestDevPython(t *testing.T) {
 		install string
 		short   bool
 	}{
-		".venv":                   {map[string]string{".venv/pyvenv.cfg": ""}, "", ".venv", "from .venv in the handler's folder: ", "/.venv/bin/python -m pip install runpod", false},
-		".venv in a uv project":   {map[string]string{".venv/pyvenv.cfg": "", "uv.lock": ""}, "uv", ".venv", "from .venv in the handler's folder: ", "pip install runpod", true},
+		".venv":                   {map[string]string{".venv/pyvenv.cfg": ""}, "", ".venv", "from .venv: ", "/.venv/bin/python -m pip install runpod", false},
+		".venv in a uv project":   {map[string]string{".venv/pyvenv.cfg": "", "uv.lock": ""}, "uv", ".venv", "from .venv: ", "pip install runpod", true},
 		"uv":                      {map[string]string{"uv.lock": ""}, "uv", "uv", "from uv: ", "uv add runpod", false},
 		"uv by its configuration": {map[string]string{"pyproject.toml": "[tool.uv]\n"}, "uv", "uv", "from uv: ", "uv add runpod", false},
 		"poetry":                  {map[string]string{"poetry.lock": ""}, "poetry", "poetry", "from poetry: ", "poetry add runpod", false},

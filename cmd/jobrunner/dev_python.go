@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,22 +24,44 @@ type interpreter struct {
 	version string   // such as 3.12.1
 }
 
-// findPython finds the Python of a folder: in its virtual environment, through its project tool
-// (uv, poetry, conda), or on PATH.
+// findPython finds the Python of a handler's folder. The nearest folder with a virtual environment or a
+// project counts: the handler's, or one above it up to the current folder.
 func findPython(folder string) interpreter {
+	current, _ := os.Getwd() // without it, no folder is below
+	for dir := folder; ; dir = filepath.Dir(dir) {
+		if found := projectPython(dir); found.command != nil {
+			return found
+		}
+		if below, err := filepath.Rel(current, dir); err != nil || !filepath.IsLocal(below) || below == "." {
+			break
+		}
+	}
+	found := interpreter{command: []string{"python3"}, from: "PATH", install: installInNewVenv(folder)}
+	if os.Getenv("VIRTUAL_ENV") != "" || os.Getenv("CONDA_PREFIX") != "" {
+		found.install = installWith("python3", "-m", "pip", "install")
+	}
+	return found
+}
+
+// projectPython finds the Python in a folder's virtual environment, or through its project tool (uv, poetry,
+// conda). Without one, it has no command.
+func projectPython(folder string) interpreter {
 	inFolder := func(name string) string { return filepath.Join(folder, name) }
-	for _, name := range []string{".venv", "venv", "env"} {
+	for _, name := range []string{".venv", "venv", "env", ".pixi/envs/default"} {
 		if python := venvPython(inFolder(name)); python != "" {
-			return interpreter{command: []string{python}, from: name + " in the handler's folder", install: installWith(python, "-m", "pip", "install")}
+			return interpreter{command: []string{python}, from: name, install: installWith(python, "-m", "pip", "install")}
 		}
 	}
 	project, _ := os.ReadFile(inFolder("pyproject.toml")) // empty if there is no file
+	uses := func(lock string, marks ...string) bool {
+		return exists(inFolder(lock)) || slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(string(project), mark) })
+	}
 	switch {
-	case exists(inFolder("uv.lock")) || strings.Contains(string(project), "[tool.uv"):
+	case uses("uv.lock", "[tool.uv", `"uv_build"`):
 		if uv, err := exec.LookPath("uv"); err == nil {
 			return interpreter{command: []string{uv, "run", "--project", folder, "python"}, creates: true, from: "uv", install: installWith("uv", "add")}
 		}
-	case exists(inFolder("poetry.lock")) || strings.Contains(string(project), "[tool.poetry"):
+	case uses("poetry.lock", "[tool.poetry", "poetry.core.masonry"):
 		if poetry, err := exec.LookPath("poetry"); err == nil {
 			return interpreter{command: []string{poetry, "run", "python"}, creates: true, from: "poetry", install: installWith("poetry", "add")}
 		}
@@ -57,11 +80,7 @@ func findPython(folder string) interpreter {
 			}
 		}
 	}
-	found := interpreter{command: []string{"python3"}, from: "PATH", install: installInNewVenv(folder)}
-	if os.Getenv("VIRTUAL_ENV") != "" || os.Getenv("CONDA_PREFIX") != "" {
-		found.install = installWith("python3", "-m", "pip", "install")
-	}
-	return found
+	return interpreter{}
 }
 
 // prepare lets the project tool create its environment and install what is missing, and finds the path of
@@ -103,16 +122,21 @@ func installInNewVenv(folder string) string {
 
 var condaName = regexp.MustCompile(`(?m)^name:[ \t]*["']?([\w.-]+)`)
 
-// venvPython returns the Python of a virtual environment, or "".
+// venvPython returns the Python of a virtual or conda environment, or "".
 func venvPython(folder string) string {
 	python := filepath.Join(folder, "bin", "python")
 	if runtime.GOOS == "windows" {
 		python = filepath.Join(folder, "Scripts", "python.exe")
 	}
-	if exists(filepath.Join(folder, "pyvenv.cfg")) && exists(python) {
+	if isEnvironment(folder) && exists(python) {
 		return python
 	}
 	return ""
+}
+
+// isEnvironment reports whether a folder is a virtual or conda environment.
+func isEnvironment(folder string) bool {
+	return exists(filepath.Join(folder, "pyvenv.cfg")) || exists(filepath.Join(folder, "conda-meta"))
 }
 
 func exists(path string) bool {

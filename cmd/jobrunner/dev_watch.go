@@ -152,7 +152,7 @@ func walk(folder, suffix string, stamps map[string]string) error {
 }
 
 func isForeignFolder(path, name string) bool {
-	return strings.HasPrefix(name, ".") || slices.Contains(ignoredFolders, name) || exists(filepath.Join(path, "pyvenv.cfg")) || exists(filepath.Join(path, "conda-meta"))
+	return strings.HasPrefix(name, ".") || slices.Contains(ignoredFolders, name) || isEnvironment(path)
 }
 
 // recordStamp records the modification time, size and mode of a file.
