@@ -327,6 +327,7 @@ func TestEndpointUnknownTurnsKnown(t *testing.T) {
 		"types":             {gpu(map[string]any{"type_ids": tfdrive.Unknown}), gpu(map[string]any{"type_ids": []any{"NVIDIA A40"}})},
 		"a type":            {gpu(map[string]any{"type_ids": []any{tfdrive.Unknown}}), gpu(nil)},
 		"no count":          {gpu(map[string]any{"count": tfdrive.Unknown}), gpu(nil)},
+		"no exclusion":      {gpu(map[string]any{"excluded_types": tfdrive.Unknown}), gpu(map[string]any{"excluded_types": []any{}})},
 		"no CUDA":           {gpu(map[string]any{"min_cuda_version": tfdrive.Unknown, "allowed_cuda_versions": tfdrive.Unknown}), gpu(nil)},
 		"a floor":           {gpu(map[string]any{"min_cuda_version": tfdrive.Unknown, "allowed_cuda_versions": tfdrive.Unknown}), gpu(map[string]any{"min_cuda_version": "12.4"})},
 		"cpu":               {map[string]any{"gpu": nil, "cpu": tfdrive.Unknown}, cpu(flavor("cpu3c", 2))},

@@ -125,6 +125,24 @@ func TestObjectOfAKilledRun(t *testing.T) {
 	})
 }
 
+// An update of an object that was deleted after the plan fails and says how to create the object
+// again.
+func TestUpdateOfADeletedObject(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		template, _ := serverlessTemplate(t, d, p, nil)
+		kinds := everyKind(d, template.Get("id").(string))
+		delete(kinds, "gpucloud_registry_auth") // an update creates it
+		for kind, config := range kinds {
+			state := apply(t, p, kind, tfdrive.State{}, config, "create")
+			planned := p.Plan(kind, state, with(config, map[string]any{"name": d.Name("renamed")}))
+			must.Succeed(t, p.Walk().Destroy(state).Err())
+			_, diags := p.Walk().Apply(planned)
+			must.Contain(t, fmt.Sprint(diags.Err()), "was deleted after the plan. Plan again to create it")
+		}
+	})
+}
+
 // A create never adopts an object of the same name, whether another workspace created it before
 // or after the plan, even if the answer to the POST was lost.
 func TestCreateRejectsTakenName(t *testing.T) {

@@ -100,8 +100,8 @@ var podSchema = schema.Schema{
 // podOneVersion lists the attributes that only one API version has, with the values that the
 // other version accepts. podFixed checks the attributes that only a create sends.
 var podOneVersion = slices.Concat(
-	handledByKind(api.V1, nil, "support_public_ip", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps"),
-	handledByKind(api.V1, []string{"false"}, "interruptible"), handledByKind(api.V1, []string{"[]"}, "country_codes"),
+	handledByKind(api.V1, []string{"false", "0", "0.000000", "[]"}, "interruptible", "support_public_ip", "country_codes",
+		"min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps"),
 	handledByKind(api.V1, []string{"availability"}, "gpu_type_priority", "cpu_flavor_priority", "data_center_priority"),
 	handledByKind(api.V2, nil, "gpu.min_cuda_version", "gpu.min_ram_per_gpu", "gpu.min_vcpu_count_per_gpu"),
 	handledByKind(api.V2, []string{"false"}, "start_ssh", "start_jupyter"),

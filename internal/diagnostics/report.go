@@ -62,6 +62,9 @@ func (r *Run) Report(diags *diag.Diagnostics, about Subject, verb, id string, er
 		diags.AddAttributeError(Path(at.Attribute), summary, withAttributeName(at.Attribute, summary, text))
 		return
 	}
+	if verb == "update" && api.IsNotFound(err) {
+		text = "The " + about.Title + " was deleted after the plan. Plan again to create it. " + text
+	}
 	if refused, ok := errors.AsType[*api.Error](err); ok {
 		for _, field := range refused.Fields {
 			name := capitals.ReplaceAllStringFunc(member.FindString(field), func(s string) string { return "_" + strings.ToLower(s) })
