@@ -4,11 +4,16 @@
 package acctest
 
 import (
+	"bytes"
 	"crypto/rand"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -64,6 +69,16 @@ func Deploy(t *testing.T) *Deployment {
 	return DeployWith(t, func(*jobrunner.Config) {})
 }
 
+// DeployLocal is Deploy. With a remote deployment, the test is skipped for the reason.
+func DeployLocal(t *testing.T, reason string) *Deployment {
+	t.Helper()
+	d := Deploy(t)
+	if d.Remote {
+		t.Skip(reason)
+	}
+	return d
+}
+
 // DeployWith is Deploy with changed settings. A remote deployment keeps its own.
 func DeployWith(t *testing.T, configure func(*jobrunner.Config)) *Deployment {
 	t.Helper()
@@ -90,6 +105,24 @@ func (d *Deployment) count(next http.Handler) http.Handler {
 		d.mu.Unlock()
 		next.ServeHTTP(w, r)
 	})
+}
+
+// Intercept puts a proxy in front of the deployment. handle gets each request with its body, and
+// may forward it.
+func (d *Deployment) Intercept(t *testing.T, handle func(w http.ResponseWriter, r *http.Request, body []byte, forward http.Handler)) {
+	t.Helper()
+	forward := httputil.NewSingleHostReverseProxy(must.Do(url.Parse(d.URL))(t))
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		handle(w, r, body, forward)
+	}))
+	t.Cleanup(proxy.Close)
+	d.URL = proxy.URL
 }
 
 // Writes returns the number of requests so far other than GET, or 0 for a remote deployment.

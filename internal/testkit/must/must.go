@@ -70,6 +70,14 @@ func Hold(t testing.TB, condition bool, about ...any) {
 	}
 }
 
+// Require ends the test with a report, which consists of about, unless the condition is true.
+func Require(t testing.TB, condition bool, about ...any) {
+	t.Helper()
+	if !condition {
+		t.Fatal(words(about))
+	}
+}
+
 // words formats each value on its own, which shows what a pointer leads to.
 func words(about []any) string {
 	var texts []string

@@ -28,6 +28,7 @@ func TestChecksReportDifferencesOnly(t *testing.T) {
 		"Fail nil": {func(t testing.TB) { Fail(t, failure) }, func(t testing.TB) { Fail(t, nil) }},
 		"FailWith": {func(t testing.TB) { FailWith(t, failure, io.EOF) }, func(t testing.TB) { FailWith(t, errors.New("EOF"), io.EOF) }},
 		"Hold":     {func(t testing.TB) { Hold(t, true) }, func(t testing.TB) { Hold(t, false, "about") }},
+		"Require":  {func(t testing.TB) { Require(t, true) }, func(t testing.TB) { Require(t, false, "about") }},
 		"Equal":    {func(t testing.TB) { Equal(t, "a", "a") }, func(t testing.TB) { Equal(t, "a", "b", "about") }},
 		"empty":    {func(t testing.TB) { Equal(t, []int{}, nil) }, func(t testing.TB) { Equal(t, []int{0}, nil) }},
 		"maps":     {func(t testing.TB) { Equal(t, map[string]int{}, nil) }, func(t testing.TB) { Equal(t, nil, map[string]int{"a": 0}) }},

@@ -2,6 +2,10 @@ package tfcli_test
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/action"
 	actionschema "github.com/hashicorp/terraform-plugin-framework/action/schema"
@@ -13,12 +17,17 @@ import (
 	listschema "github.com/hashicorp/terraform-plugin-framework/list/schema"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
 // probe is a provider without a service. It has one thing of each kind in the plugin protocol.
@@ -70,9 +79,7 @@ func (thing) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.
 	}
 }
 func (thing) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
-	resp.IdentitySchema.Attributes = map[string]identityschema.Attribute{
-		"id": identityschema.StringAttribute{RequiredForImport: true},
-	}
+	resp.IdentitySchema.Attributes = map[string]identityschema.Attribute{"id": identityschema.StringAttribute{RequiredForImport: true}}
 }
 func (thing) Create(ctx context.Context, _ resource.CreateRequest, resp *resource.CreateResponse) {
 	resp.Diagnostics.Append(resp.State.Set(ctx, thingModel{ID: types.StringValue("one")})...)
@@ -148,4 +155,55 @@ func (answer) Definition(_ context.Context, _ function.DefinitionRequest, resp *
 }
 func (answer) Run(ctx context.Context, _ function.RunRequest, resp *function.RunResponse) {
 	resp.Error = resp.Result.Set(ctx, "an answer")
+}
+
+func TestMain(m *testing.M) {
+	if acctest.IsProviderProcess() {
+		err := providerserver.Serve(context.Background(), func() provider.Provider { return probe{} },
+			providerserver.ServeOpts{Address: "registry.terraform.io/gpucloud/probe", ProtocolVersion: 6})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// A feature works with a CLI of this machine if and only if Has reports it.
+func TestFeatures(t *testing.T) {
+	const thing = "resource \"probe_thing\" \"one\" {}\n"
+	const apply = "apply -auto-approve"
+	for _, c := range []struct {
+		feature tfcli.Feature
+		before  string // configuration that is applied first
+		file    string // name of config's file
+		config  string
+		command string
+		want    string // in the output
+	}{
+		{tfcli.WriteOnly, "", "main.tf", "resource \"probe_thing\" \"one\" {\n  secret = \"s\"\n}\n", apply, "1 added"},
+		{tfcli.EphemeralResource, "", "main.tf",
+			"ephemeral \"probe_secret\" \"s\" {}\n" + thing + "output \"o\" {\n  value = ephemeralasnull(ephemeral.probe_secret.s.value) == null\n}\n", apply, "o = true"},
+		{tfcli.Functions, "", "main.tf", "output \"o\" {\n  value = provider::probe::answer()\n}\n", apply, "o = \"an answer\""},
+		{tfcli.MoveAcrossTypes, "resource \"probe_other\" \"one\" {}\n", "main.tf",
+			thing + "moved {\n  from = probe_other.one\n  to   = probe_thing.one\n}\n", apply, "0 added, 0 changed, 0 destroyed"},
+		{tfcli.ImportByIdentity, "", "main.tf", thing + "import {\n  to = probe_thing.one\n  identity = {\n    id = \"one\"\n  }\n}\n", apply, "1 imported"},
+		{tfcli.ListResources, "", "all.tfquery.hcl", "list \"probe_thing\" \"all\" {\n  provider = probe\n}\n", "query", "the only thing"},
+		{tfcli.Actions, "", "main.tf", "action \"probe_ping\" \"p\" {}\n", apply + " -invoke=action.probe_ping.p", "ping answered"},
+	} {
+		t.Run(strings.ReplaceAll(c.feature.String(), " ", "-"), func(t *testing.T) {
+			acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+				w := acctest.NewWorkspace(t, cli, "probe")
+				if c.before != "" {
+					w.Write("main.tf", c.before)
+					w.MustRun("apply", "-auto-approve")
+				}
+				w.Write(c.file, c.config)
+				out, err := w.Run(strings.Fields(c.command)...)
+				works := err == nil && strings.Contains(out, c.want)
+				must.Equal(t, works, cli.Has(c.feature), c.feature, "works", "but Has reports", err, out)
+			})
+		})
+	}
 }

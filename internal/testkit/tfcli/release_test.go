@@ -83,8 +83,7 @@ func publish(t *testing.T, files map[string]string) Release {
 			return nil
 		})
 	})
-	gocache := must.Do(exec.Command("go", "env", "GOCACHE").Output())(t)
-	t.Setenv("GOCACHE", strings.TrimSpace(string(gocache)))
+	t.Setenv("GOCACHE", strings.TrimSpace(string(must.Do(exec.Command("go", "env", "GOCACHE").Output())(t))))
 	t.Setenv("GOMODCACHE", filepath.Join(cache, "mod"))
 	t.Setenv("GOPROXY", "file://"+filepath.ToSlash(proxy))
 	t.Setenv("GONOSUMDB", "example.com")
@@ -108,12 +107,9 @@ func quiet(t *testing.T) {
 // leftovers returns the files beside the program.
 func leftovers(t *testing.T, r Release) (left []string) {
 	t.Helper()
-	path, err := r.Path()
-	must.Succeed(t, err)
+	path := must.Do(r.Path())(t)
 	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
-	}
+	must.Require(t, err == nil || errors.Is(err, fs.ErrNotExist), err)
 	for _, e := range entries {
 		if e.Name() != filepath.Base(path) {
 			left = append(left, e.Name())
@@ -124,8 +120,7 @@ func leftovers(t *testing.T, r Release) (left []string) {
 
 func TestBuild(t *testing.T) {
 	r := publish(t, tool)
-	path, err := r.Path()
-	must.Succeed(t, err)
+	path := must.Do(r.Path())(t)
 	// This is left of a killed build.
 	stale := filepath.Join(filepath.Dir(path), workPrefix+"stale")
 	must.Succeed(t, os.MkdirAll(stale, 0o755))
@@ -135,12 +130,9 @@ func TestBuild(t *testing.T) {
 		must.Succeed(t, r.Build(t.Context()))
 	}
 	c, err := Inspect(t.Context(), path)
-	if err != nil || c.String() != "Terraform 1.2.3" {
-		t.Fatalf("built %s: %v", c, err)
-	}
-	if out, _ := exec.Command(path).Output(); !strings.HasSuffix(string(out), "\n1\n") {
-		t.Errorf("the line of the absent module is still there: %s", out)
-	}
+	must.Require(t, err == nil && c.String() == "Terraform 1.2.3", "built", c, err)
+	out, _ := exec.Command(path).Output()
+	must.Hold(t, strings.HasSuffix(string(out), "\n1\n"), "the line of the absent module is still there", string(out))
 	left := leftovers(t, r)
 	must.Hold(t, left == nil, "left beside the program", left)
 }
@@ -165,8 +157,7 @@ func TestBuildFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := publish(t, c.files)
-			err := r.Build(c.prepare(t))
-			must.Fail(t, err, c.want)
+			must.Fail(t, r.Build(c.prepare(t)), c.want)
 			path, _ := r.Path()
 			must.FailWith(t, must.Err(os.Stat(path)), fs.ErrNotExist, "there is a program")
 			left := leftovers(t, r)
@@ -191,14 +182,11 @@ func TestMissing(t *testing.T) {
 		{[]CLI{cli("tofu", "2.0.0"), cli("terraform", "1.16.1")}, nil},
 		{[]CLI{cli("tofu", "1.15.0")}, []Release{terraform}},
 	} {
-		got := Missing(c.present)
-		must.Equal(t, got, c.want, c.present, "are missing")
+		must.Equal(t, Missing(c.present), c.want, c.present, "are missing")
 	}
 }
 
 func TestInspectOfAnotherProgram(t *testing.T) {
-	program := must.Do(exec.LookPath("go"))(t)
-	if c, err := Inspect(t.Context(), program); err == nil || !strings.Contains(err.Error(), "neither Terraform nor OpenTofu") {
-		t.Errorf("go is %s: %v", c, err)
-	}
+	c, err := Inspect(t.Context(), must.Do(exec.LookPath("go"))(t))
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "neither Terraform nor OpenTofu"), "go is", c, err)
 }
