@@ -104,9 +104,8 @@ func (f finding) expect(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider
 	case found != "" && !f.accepted:
 		found = "a warning: " + found
 	}
-	if f.says == "" && found != "" || !strings.HasPrefix(found, f.at+":") && f.says != "" || !strings.Contains(found, f.says) {
-		t.Errorf("%s %v: the plan says\n  %q\nexpected at %s: … %s", f.kind, f.config, found, f.at, f.says)
-	}
+	must.Hold(t, (f.says != "" || found == "") && (strings.HasPrefix(found, f.at+":") || f.says == "") && strings.Contains(found, f.says),
+		f.kind, f.config, "the plan says", found, "expected at", f.at, "…", f.says)
 	must.Equal(t, d.Writes(), writes, f.kind, f.config, "the plan sent a write")
 }
 
@@ -385,9 +384,9 @@ func TestPlanChecksOnlyChanges(t *testing.T) {
 		{gpus(map[string]any{"id": "GONE GPU", "count": 2}), "replace", true}, // the replacement is created with the missing type
 	} {
 		planned := p.Walk().Plan(podType, podState, labPod(with(gpus(map[string]any{"id": "GONE GPU"}), c.changes)))
-		if err := planned.Diagnostics.Err(); planned.Action != c.action || c.refused != (err != nil && strings.Contains(err.Error(), `no GPU type "GONE GPU"`)) || !c.refused && err != nil {
-			t.Errorf("%v: %s, %s; expected %s", c.changes, planned.Action, planned.Diagnostics, c.action)
-		}
+		err := planned.Diagnostics.Err()
+		must.Hold(t, planned.Action == c.action && c.refused == (err != nil && strings.Contains(err.Error(), `no GPU type "GONE GPU"`)) && (c.refused || err == nil),
+			c.changes, planned.Action, planned.Diagnostics, "expected", c.action)
 	}
 
 	small := labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}, "count": 1}))
@@ -433,22 +432,17 @@ func TestUnknownDataCenterPreventsReplacement(t *testing.T) {
 		at := map[string]string{volumeType: "data_center"}[kind]
 		expectRefusal(t, d, p, state, kind, config("LAB-9"), cmp.Or(at, "data_center_ids.*"), `has no data center "LAB-9"; did you mean "LAB-1", "LAB-2" or "LAB-3"? The object would be deleted before it is made there`)
 		planned := softer.Plan(kind, state, config("LAB-9"))
-		if planned.Action != "replace" || strings.Count(planned.Diagnostics.Warnings(), "Unknown data center") != 1 {
-			t.Errorf("%s: as a warning it is planned to %s: %s", kind, planned.Action, planned.Diagnostics)
-		}
-		if planned := p.Plan(kind, state, config("LAB-2")); planned.Action != "replace" {
-			t.Errorf("%s: to a known data center it is planned to %s: %s", kind, planned.Action, planned.Diagnostics)
-		}
+		must.Hold(t, planned.Action == "replace" && strings.Count(planned.Diagnostics.Warnings(), "Unknown data center") == 1,
+			kind, "as a warning it is planned to", planned.Action, planned.Diagnostics)
+		planned = p.Plan(kind, state, config("LAB-2"))
+		must.Hold(t, planned.Action == "replace", kind, "to a known data center it is planned to", planned.Action, planned.Diagnostics)
 	}
 }
 
 // If there is a cost limit and all prices are 0, as in a jobrunner without a catalog file, a run
 // warns once.
 func TestPlanCostWithZeroPrices(t *testing.T) {
-	d := acctest.Deploy(t)
-	if d.Remote {
-		t.Skip("the deployment has prices")
-	}
+	d := acctest.DeployLocal(t, "the deployment has prices")
 	of := func(name string) map[string]any {
 		return labEndpoint(map[string]any{"name": name, "gpu": map[string]any{"pools": []any{"ADA_24"}}})
 	}
@@ -491,15 +485,15 @@ func TestPlanWithoutCatalog(t *testing.T) {
 	d := acctest.DeployCatalog(t, lab)
 	for _, status := range []int{http.StatusForbidden, http.StatusNotFound} {
 		var asked atomic.Int64
-		transport := roundTripper(func(r *http.Request) (*http.Response, error) {
-			if strings.HasPrefix(r.URL.Path, "/v2/catalog/") {
-				asked.Add(1)
-				w := httptest.NewRecorder()
-				w.Header().Set("Content-Type", "application/problem+json")
-				w.WriteHeader(status)
-				return w.Result(), nil
+		transport := meddler(func(r *http.Request) (*http.Response, error) {
+			if !strings.HasPrefix(r.URL.Path, "/v2/catalog/") {
+				return nil, nil
 			}
-			return http.DefaultTransport.RoundTrip(r)
+			asked.Add(1)
+			w := httptest.NewRecorder()
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(status)
+			return w.Result(), nil
 		})
 		p := tfdrive.Start(t, provider.Through("test", transport)(), with(d.Settings(api.V2), map[string]any{"max_hourly_cost": 1}))
 		must.Succeed(t, p.Configured.Err())
@@ -510,20 +504,14 @@ func TestPlanWithoutCatalog(t *testing.T) {
 		} {
 			for range 5 {
 				diags := p.Plan(f.kind, tfdrive.State{}, f.config).Diagnostics
-				err := diags.Err()
-				must.Hold(t, err == nil, status, err)
+				must.Hold(t, diags.Err() == nil, status, diags)
 				if w := diags.Warnings(); w != "" {
 					said = append(said, w)
 				}
 			}
 		}
-		if len(said) != 1 || !strings.Contains(said[0], "The plan is not checked against the catalog") || !strings.Contains(said[0], "max_hourly_cost included") {
-			t.Errorf("%d: the plans say %q", status, said)
-		}
+		must.Hold(t, len(said) == 1 && strings.Contains(said[0], "The plan is not checked against the catalog") && strings.Contains(said[0], "max_hourly_cost included"),
+			status, "the plans say", said)
 		must.Equal(t, asked.Load(), 1, status, "the catalog was asked", "times")
 	}
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -3,6 +3,9 @@ package resources_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +14,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
 // The tests in cli_*.go run the provider as a process of each CLI of this machine.
@@ -129,9 +134,8 @@ func TestLifecycleThroughTerraform(t *testing.T) {
 		expectOutput(t, w.MustRun("apply", "-auto-approve"), fmt.Sprintf("0 added, %d changed, 0 destroyed", changed))
 
 		ids := stateIDs(t, w)
-		if len(ids) != total || image(t, d, ids["gpucloud_endpoint"]) != "builtin/echo:two" {
-			t.Errorf("the state has %v, and workers run %s", ids, image(t, d, ids["gpucloud_endpoint"]))
-		}
+		must.Equal(t, len(ids), total, "the state has", ids)
+		must.Equal(t, image(t, d, ids["gpucloud_endpoint"]), "builtin/echo:two", "workers run")
 		must.Succeed(t, d.Client(t, v).Pods.Delete(t.Context(), ids["gpucloud_pod"]))
 		expectOutput(t, w.MustRun("apply", "-auto-approve"), "# gpucloud_pod.o will be created", "1 to add, 0 to change, 0 to destroy")
 
@@ -173,8 +177,7 @@ func TestMessagesNameTheirAttribute(t *testing.T) {
 	t.Parallel()
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
-		d := acctest.Deploy(t)
-		w := d.Workspace(t, cli, api.V2)
+		w := acctest.Deploy(t).Workspace(t, cli, api.V2)
 		type message struct{ config, says string }
 		left := []message{
 			{`resource "gpucloud_network_volume" "x" {
@@ -272,5 +275,191 @@ run "endpoint_again" {
 `)
 		w.MustRun("get")
 		expectOutput(t, w.MustRun("test"), "4 passed, 0 failed")
+	})
+}
+
+func page(status int, contentType, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("Server", "nginx/1.24")
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	}
+}
+
+var foreignServers = map[string]struct {
+	answer http.HandlerFunc
+	says   string
+}{
+	"ingress":           {page(404, "text/html", "<html><head><title>404 Not Found</title></head></html>"), `a web site (page title "404 Not Found"), served by nginx/1.24`},
+	"in the API's form": {page(404, "application/json", `{"title":"Not Found","status":404,"detail":"no route","message":"no Route matched"}`), "another server's, as no list of the management API can be read there"},
+	"default backend":   {page(404, "text/plain", "default backend - 404"), "a server that answers in plain text"},
+	"without a body":    {page(404, "", ""), "a server that answers without a body"},
+	"a page for all":    {page(200, "text/html", "<html><title>Welcome</title></html>"), `a web site (page title "Welcome")`},
+}
+
+// A 404 from a server that isn't the API doesn't mean that the object is gone. A refresh, a plan,
+// a create and a delete fail, the state stays, and the message describes the server.
+func TestForeignAddress(t *testing.T) {
+	d := acctest.Deploy(t)
+	config := map[string]any{"name": d.Name("v"), "size": 10, "data_center": "EU-RO-1"}
+	state := apply(t, drive(t, d, api.V2), volumeType, tfdrive.State{}, config, "create")
+	for name, c := range foreignServers {
+		for _, v := range acctest.Versions {
+			server := httptest.NewServer(c.answer)
+			at := map[string]any{"base_url": server.URL, "api_key": d.Key, "api_version": string(v)}
+			for what, call := range map[string]func(*tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics){
+				"read":   func(p *tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics) { return p.Read(state) },
+				"delete": func(p *tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics) { return state, p.Destroy(state) },
+				"replace": func(p *tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics) {
+					return state, p.Plan(volumeType, tfdrive.State{}, config).Diagnostics
+				},
+			} {
+				p := tfdrive.Start(t, provider.New("test")(), at)
+				after, diags := state, p.Configured
+				if diags.Err() == nil { // on an error, Terraform stops here
+					after, diags = call(p)
+				}
+				text := diags.String()
+				must.Hold(t, diags.Err() != nil && strings.Contains(text, c.says) && strings.Contains(text, server.URL), v, name, what, text, "expected to read", c.says, server.URL)
+				must.Hold(t, after.Exists(), v, name, what, "the state no longer has the object")
+			}
+			server.Close()
+		}
+	}
+}
+
+// A wrong key or address causes one error for any number of objects, and the state stays.
+func TestOneErrorForAllObjects(t *testing.T) {
+	acctest.LeaveToCI(t, "TestForeignAddress and provider.TestProviderTitles test the errors over the protocol")
+	ingress, closed := httptest.NewServer(foreignServers["ingress"].answer), httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(ingress.Close)
+	closed.Close()
+	eachCLIAndVersion(t, func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
+		w.Write("main.tf", `
+provider "gpucloud" {}
+resource "gpucloud_template" "t" {
+  count = 5
+  name  = "t${count.index}"
+  image = "i"
+}
+resource "gpucloud_network_volume" "v" {
+  count       = 5
+  name        = gpucloud_template.t[count.index].id
+  size        = 10
+  data_center = "EU-RO-1"
+}
+`)
+		once := func(commands ...[]string) {
+			t.Helper()
+			for variable, says := range map[string]string{
+				"GPUCLOUD_API_KEY=wrong":           "The API key from GPUCLOUD_API_KEY is wrong or was revoked",
+				"GPUCLOUD_BASE_URL=" + closed.URL:  "connection refused",
+				"GPUCLOUD_BASE_URL=" + ingress.URL: foreignServers["ingress"].says,
+			} {
+				for _, command := range commands {
+					out, err := w.At(variable).Run(command...)
+					must.Hold(t, err != nil && strings.Count(out, "Error: ") == 1 && strings.Count(out, "\n") <= 40, variable, command, err, out)
+					expectOutput(t, out, says)
+				}
+			}
+		}
+		once([]string{"plan"})
+		w.MustRun("apply", "-auto-approve")
+		state := w.MustRun("state", "pull")
+		once([]string{"plan"}, []string{"destroy", "-auto-approve"}, []string{"apply", "-auto-approve", "-refresh=false", "-replace=gpucloud_template.t[0]"})
+		must.Equal(t, w.MustRun("state", "pull"), state, "the state was")
+		w.MustRun("destroy", "-auto-approve")
+	})
+}
+
+// If the provider's address changes to another deployment, the objects of the state don't exist
+// there. The refresh warns with the previous address.
+func TestAnotherDeployment(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p, other := drive(t, d, v), acctest.Deploy(t)
+		state := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("t"), "image": "i"}, "create")
+		read, diags := drive(t, other, v).Read(state)
+		must.Hold(t, !read.Exists() && diags.Err() == nil, read.Value, diags)
+		must.Contain(t, diags.Warnings(), "Another deployment than before", "was seen at "+d.URL, "The provider's address is "+other.URL)
+		_, diags = p.Walk().Read(state)
+		must.Hold(t, len(diags) == 0, "at its own deployment", diags)
+	})
+}
+
+// A new reference to a missing object is rejected, even if the object existed before.
+func TestNewReferencesMustExist(t *testing.T) {
+	d := acctest.Deploy(t)
+	p, c := drive(t, d, api.V2), d.Client(t, api.V2)
+	volume := func(name string) map[string]any {
+		return map[string]any{"name": d.Name(name), "size": 10, "data_center": "EU-RO-1"}
+	}
+	had := apply(t, p, volumeType, tfdrive.State{}, volume("had"), "create").Get("id")
+	auth := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create").Get("id")
+	config := map[string]any{"name": "e", "image": "builtin/echo", "network_volumes": []any{had}, "registry": auth}
+	state := apply(t, p, endpointType, tfdrive.State{}, config, "create")
+	must.Succeed(t, c.NetworkVolumes.Delete(t.Context(), had.(string)))
+	must.Succeed(t, c.RegistryAuths.Delete(t.Context(), auth.(string)))
+	state, _ = p.Walk().Read(state)
+	state, _ = p.Walk().Read(state) // a second read finds the same
+	planned := p.Plan(endpointType, state, config)
+	err := planned.Diagnostics.Err()
+	must.Hold(t, err == nil && planned.Action == "update", "planned to", planned.Action, err)
+	must.Contain(t, planned.Diagnostics.Warnings(), "The network volume is gone", "The registry auth is gone")
+	_, diags := p.Apply(planned)
+	must.Hold(t, diags.Err() != nil, "the apply went on without the volume")
+	p.Walk()
+	calls := d.Calls(func() {
+		for range 20 {
+			p.Plan(endpointType, state, config)
+		}
+	})
+	for call, n := range calls {
+		must.Hold(t, n <= 1, "twenty plans ask", n, "×", call)
+	}
+	expectRefusal(t, d, p, state, endpointType, with(config, map[string]any{"network_volumes": []any{"another"}}), "network_volumes", "which does not exist")
+	expectRefusal(t, d, p, state, endpointType, with(config, map[string]any{"network_volumes": nil, "registry": "another"}), "registry", "which does not exist")
+	expectRefusal(t, d, p, tfdrive.State{}, endpointType, config, "network_volumes", "which does not exist")
+
+	// A reference that was removed from the configuration counts as new again.
+	without := with(config, map[string]any{"network_volumes": nil, "registry": nil})
+	state = apply(t, p, endpointType, state, without, "no-op")
+	state = apply(t, p, endpointType, state, with(without, map[string]any{"name": "another"}), "update")
+	expectRefusal(t, d, p, state, endpointType, config, "network_volumes", "which does not exist")
+}
+
+// No plan rule prevents a destroy, whatever the configuration contains. A volume may shrink only
+// with -replace.
+func TestCLIDestroyDespiteRules(t *testing.T) {
+	acctest.LeaveToCI(t, "TestNetworkVolumeSizes covers the rule over the protocol")
+	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
+		c := d.Client(t, v)
+		volume := func(name string, size int) string {
+			return strings.Replace(volumeConfig(name, size, "EU-RO-1"), `"v"`, `"`+name+`"`, 1)
+		}
+		template := "resource \"gpucloud_template\" \"t\" {\n  name = \"" + d.Name("t") + "\"\n  image = \"i\"\n  serverless = true\n}\n"
+		endpoint := func(gpu string) string {
+			return "resource \"gpucloud_endpoint\" \"e\" {\n  name = \"e\"\n  template_id = gpucloud_template.t.id\n  gpu = { type_ids = [\"" + gpu + "\"] }\n}\n"
+		}
+		w.Write("main.tf", volume("a", 20)+volume("b", 20)+template+endpoint("NVIDIA L4"))
+		w.MustRun("apply", "-auto-approve")
+
+		w.Write("main.tf", volume("a", 12)+volume("b", 20)+template+endpoint("NVIDIA L4"))
+		out, err := w.Run("plan")
+		must.Hold(t, err != nil, "a smaller volume is planned", out)
+		w.MustRun("apply", "-auto-approve", "-replace=gpucloud_network_volume.a")
+		w.Write("main.tf", volume("a", 11)+volume("b", 12)+template+endpoint("NVIDIA L4"))
+		out, err = w.Run("apply", "-auto-approve", "-replace=gpucloud_network_volume.a")
+		must.Hold(t, err != nil && strings.Contains(unwrap(out), "has 20 GB and the configuration asks for 12 GB"),
+			"a volume that is not replaced shrinks", err, out)
+
+		for _, have := range must.Do(c.NetworkVolumes.List(t.Context()))(t) {
+			edit(t, c.NetworkVolumes, have.ID, func(volume *api.NetworkVolume) { volume.Size = 30 })
+		}
+		w.Write("main.tf", volume("a", 20)+volume("b", 20)+template+endpoint("NVIDIA L5")+
+			"resource \"gpucloud_endpoint\" \"new\" {\n  name = \"new\"\n  template_id = \"none\"\n  gpu = { type_ids = [\"none\"] }\n  cpu = [{ id = \"c\", vcpu_count = 2 }]\n}\n")
+		w.MustRun("plan", "-destroy")
+		w.MustRun("destroy", "-auto-approve")
+		must.Equal(t, must.Do(c.NetworkVolumes.List(t.Context()))(t), nil, "left")
 	})
 }

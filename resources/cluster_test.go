@@ -30,8 +30,7 @@ func TestCluster(t *testing.T) {
 	state := apply(t, p, clusterType, created, with(more, map[string]any{"name": "two"}), "update")
 	expectState(t, state, map[string]any{"id": created.Get("id")})
 	state = apply(t, p, clusterType, state, with(config, map[string]any{"name": "two"}), "replace")
-	diags := p.Destroy(state)
-	must.Hold(t, diags.Err() == nil, diags)
+	must.Succeed(t, p.Destroy(state).Err())
 	must.Equal(t, must.Do(d.Client(t, api.V2).Clusters.List(t.Context()))(t), nil, "left")
 }
 
@@ -85,10 +84,7 @@ func TestClusterEveryAttribute(t *testing.T) {
 func TestClusterPlan(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
-	for _, c := range []struct {
-		changes  map[string]any
-		at, text string
-	}{
+	expectRefusals(t, d, p, clusterType, clusterConfig(nil), []refusal{
 		{map[string]any{"image": nil}, "image", "set image"},
 		{map[string]any{"type": "BATCH"}, "type", "expected"},
 		{map[string]any{"compute": map[string]any{"gpu_type_id": "g", "gpu_count_per_pod": 1, "pod_count": 1}}, "compute.pod_count", "expected 2 to 250"},
@@ -97,9 +93,7 @@ func TestClusterPlan(t *testing.T) {
 		{map[string]any{"mounts": map[string]any{}}, "mounts", "needs persistent or network"},
 		{map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": 9, "path": "/a"}}}, "mounts.persistent.size", "at least 10 GB"},
 		{map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": "v", "path": "/a"}}}}, "mounts.network", "does not exist"},
-	} {
-		expectRefusal(t, d, p, tfdrive.State{}, clusterType, clusterConfig(c.changes), c.at, c.text)
-	}
+	}...)
 	expectRefusalOnV1(t, d, clusterType, clusterConfig(nil))
 	state := apply(t, p, clusterType, tfdrive.State{}, clusterConfig(nil), "create")
 	must.Contain(t, p.Plan(clusterType, state, clusterConfig(map[string]any{"type": "RAY"})).Diagnostics.Warnings(), "type: The cluster will be replaced", state.Get("id").(string))

@@ -17,8 +17,7 @@ import (
 // image returns the image of an endpoint's workers, read with API v2.
 func image(t *testing.T, d *acctest.Deployment, id string) string {
 	t.Helper()
-	got := must.Do(d.Client(t, api.V2).Endpoints.Get(t.Context(), id))(t)
-	return *got.Container.Image
+	return *must.Do(d.Client(t, api.V2).Endpoints.Get(t.Context(), id))(t).Container.Image
 }
 
 // A plan finds every difference between a template and the endpoint's copy of it, whichever of
@@ -39,9 +38,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 		t.Helper()
 		read := refresh(t, p, state)
 		planned := p.Plan(state.Type, read, config)
-		if planned.Action != action {
-			t.Fatalf("%s: planned to %s, not to %s", what, planned.Action, action)
-		}
+		must.Require(t, planned.Action == action, what, "planned to", planned.Action, "not to", action)
 		if action == "update" {
 			before, after := read.Get("from_template").(map[string]any), planned.Get("from_template").(map[string]any)
 			for name := range before {
@@ -84,36 +81,33 @@ func TestEndpointTemplateDrift(t *testing.T) {
 		next("after the endpoint's copy of "+what, "", "no-op")
 	}
 	got, err := c.Endpoints.Get(t.Context(), endpointID)
-	if err != nil || got.Container.Env["A"] != "changed" || got.Container.Env["B"] != "own" || len(got.Container.Env) != 2 || *got.Container.Image != "img:2" {
-		t.Errorf("the endpoint ended with %+v, %v", got.Container, err)
-	}
+	must.Hold(t, err == nil && got.Container.Env["A"] == "changed" && got.Container.Env["B"] == "own" && len(got.Container.Env) == 2 && *got.Container.Image == "img:2",
+		"the endpoint ended with", got.Container, err)
 
 	// A scaling change leaves the container alone.
 	config["workers"] = map[string]any{"max": 7}
 	read, _ := p.Walk().Read(state)
-	if planned := p.Plan(state.Type, read, config); planned.Action != "update" || !reflect.DeepEqual(planned.Get("from_template"), read.Get("from_template")) {
-		t.Errorf("a change of workers planned to %s and applies the template: %v", planned.Action, planned.Get("from_template"))
-	}
+	planned := p.Plan(state.Type, read, config)
+	must.Hold(t, planned.Action == "update" && reflect.DeepEqual(planned.Get("from_template"), read.Get("from_template")),
+		"a change of workers planned to", planned.Action, "and applies the template", planned.Get("from_template"))
 
 	// The template is deleted, and the endpoint keeps its settings. The plan only warns, because
 	// a destroy must stay possible. The apply of a change fails.
 	must.Succeed(t, c.Templates.Delete(t.Context(), id))
 	read, _ = p.Walk().Read(state)
-	planned := p.Plan(state.Type, read, config)
-	if err := planned.Diagnostics.Err(); err != nil || !strings.Contains(planned.Diagnostics.Warnings(), "template_id: The template is gone") {
-		t.Errorf("a change without the template: %s", planned.Diagnostics)
-	}
-	if _, diags := p.Apply(planned); diags.Err() == nil || !strings.Contains(diags.Err().Error(), "there is no such template to follow") {
-		t.Errorf("the apply of a change without the template: %s", diags)
-	}
+	planned = p.Plan(state.Type, read, config)
+	must.Hold(t, planned.Diagnostics.Err() == nil && strings.Contains(planned.Diagnostics.Warnings(), "template_id: The template is gone"),
+		"a change without the template", planned.Diagnostics)
+	_, diags := p.Apply(planned)
+	must.Hold(t, diags.Err() != nil && strings.Contains(diags.Err().Error(), "there is no such template to follow"),
+		"the apply of a change without the template", diags)
 	delete(config, "workers")
-	if planned := p.Plan(state.Type, read, config); planned.Action != "no-op" || !strings.Contains(planned.Diagnostics.Warnings(), "The template is gone") {
-		t.Errorf("without the template: %s, %s", planned.Action, planned.Diagnostics)
-	}
+	planned = p.Plan(state.Type, read, config)
+	must.Hold(t, planned.Action == "no-op" && strings.Contains(planned.Diagnostics.Warnings(), "The template is gone"),
+		"without the template", planned.Action, planned.Diagnostics)
 	read = tfdrive.State{Type: read.Type, Value: read.Value}
-	if planned := p.Plan(state.Type, read, config); planned.Action != "no-op" || planned.Diagnostics.Warnings() != "" {
-		t.Errorf("without the private state: %s, %s", planned.Action, planned.Diagnostics)
-	}
+	planned = p.Plan(state.Type, read, config)
+	must.Hold(t, planned.Action == "no-op" && planned.Diagnostics.Warnings() == "", "without the private state", planned.Action, planned.Diagnostics)
 }
 
 // A change of the template also plans an update of the endpoint in the same run. The process
@@ -142,9 +136,7 @@ func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
 		applying := drive(t, d, v)
 		template, _ = applying.Apply(applying.Plan("gpucloud_template", template, changed))
 		planned := applying.Plan(endpoint.Type, endpoint, config)
-		if planned.Action != "update" {
-			t.Fatalf("the process that applies planned to %s", planned.Action)
-		}
+		must.Require(t, planned.Action == "update", "the process that applies planned to", planned.Action)
 		endpoint, diags := applying.Apply(planned)
 		must.Succeed(t, diags.Err())
 		must.Equal(t, image(t, d, endpoint.Get("id").(string)), "img:2", "workers run")
@@ -152,9 +144,9 @@ func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
 
 		// If a run plans to revert the template to the applied settings, the endpoint
 		// doesn't change.
-		if got := drive(t, d, v); got.Plan("gpucloud_template", template, changed).Action != "no-op" || got.Plan(endpoint.Type, endpoint, config).Action != "no-op" {
-			t.Error("an unchanged template plans something")
-		}
+		got := drive(t, d, v)
+		must.Hold(t, got.Plan("gpucloud_template", template, changed).Action == "no-op" && got.Plan(endpoint.Type, endpoint, config).Action == "no-op",
+			"an unchanged template plans something")
 	})
 }
 
@@ -188,9 +180,8 @@ func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 			templateConfig["image"] = want
 			changed := alias.Walk().Plan("gpucloud_template", template, templateConfig)
 			planned := p.Walk().Plan(state.Type, state, config)
-			if planned.Action != c.action || planned.Get("from_template.image") != was {
-				t.Errorf("%s: planned to %s, with %v", c.what, planned.Action, planned.Get("from_template.image"))
-			}
+			must.Hold(t, planned.Action == c.action && planned.Get("from_template.image") == was,
+				c.what, "planned to", planned.Action, "with", planned.Get("from_template.image"))
 			p.Walk() // lists the templates
 			template = applyPlan(t, alias, changed)
 			if c.listsAgain {
@@ -209,9 +200,8 @@ func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 			read := refresh(t, p, state)
 			next := p.Plan(state.Type, read, config)
 			shown := map[api.Version]any{api.V1: want, api.V2: was}[v] // on API v1, the server applies a changed template
-			if next.Get("from_template.image") != want || (next.Action == "no-op") != (shown == want) || read.Get("from_template.image") != shown {
-				t.Errorf("%s: the next run plans to %s, from %v to %v", c.what, next.Action, read.Get("from_template.image"), next.Get("from_template.image"))
-			}
+			must.Hold(t, next.Get("from_template.image") == want && (next.Action == "no-op") == (shown == want) && read.Get("from_template.image") == shown,
+				c.what, "the next run plans to", next.Action, "from", read.Get("from_template.image"), "to", next.Get("from_template.image"))
 			state = read
 			if next.Action == "update" {
 				state = applyPlan(t, p, next)
@@ -224,16 +214,13 @@ func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 
 // API v2 returns no template id. After an import, one update records it.
 func TestEndpointImportWithTemplate(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		template, _ := serverlessTemplate(t, d, p, map[string]any{"env": map[string]any{"A": "1"}, "args": "-x"})
 		config := map[string]any{"name": "e", "template_id": template.Get("id")}
 		created := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 		state := importState(t, p, "gpucloud_endpoint", created.Get("id").(string))
 		state = apply(t, p, state.Type, state, config, map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v])
-		if state.Get("id") != created.Get("id") || state.Get("image") != nil {
-			t.Errorf("id %v, image %v", state.Get("id"), state.Get("image"))
-		}
+		must.Hold(t, state.Get("id") == created.Get("id") && state.Get("image") == nil, "id", state.Get("id"), "image", state.Get("image"))
 	})
 }
 
@@ -262,15 +249,14 @@ func TestEndpointChangesItsTemplate(t *testing.T) {
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, configFor(one), "create")
 	get := func() api.Endpoint {
 		t.Helper()
-		got := must.Do(d.Client(t, api.V2).Endpoints.Get(t.Context(), state.Get("id").(string)))(t)
-		return got
+		return must.Do(d.Client(t, api.V2).Endpoints.Get(t.Context(), state.Get("id").(string)))(t)
 	}
 	got := get()
 	must.Hold(t, len(got.GPU.AllowedCUDAVersions) == 1, "the template's CUDA versions did not come along", got.GPU)
 	state = apply(t, p, state.Type, state, configFor(two), "update")
-	if got := get(); *got.Container.Image != "two" || len(got.Container.Env) != 0 || len(*got.Container.Ports) != 0 || len(got.GPU.AllowedCUDAVersions) != 0 {
-		t.Errorf("after following two: %+v %+v", got.Container, got.GPU)
-	}
+	got = get()
+	must.Hold(t, *got.Container.Image == "two" && len(got.Container.Env) == 0 && len(*got.Container.Ports) == 0 && len(got.GPU.AllowedCUDAVersions) == 0,
+		"after following two", got.Container, got.GPU)
 	state = apply(t, p, state.Type, state, own, "update")
 	got = get()
 	must.Hold(t, *got.Container.Image == "own" && *got.Container.Args == "", "with a container of its own", got.Container)
@@ -304,8 +290,7 @@ func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 
 // A missing template is an error at template_id, and nothing is created.
 func TestEndpointWithoutItsTemplate(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		writes := d.Writes()
 		err := p.Plan("gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "e", "template_id": "nosuchtemplate"}).Diagnostics.Err()
 		must.Hold(t, err != nil && strings.HasPrefix(err.Error(), "template_id:") && strings.Contains(err.Error(), "Set template_id to the id of one that exists"), err)
@@ -327,9 +312,8 @@ func TestDriftOfVariablesOnV1(t *testing.T) {
 		c := d.Client(t, api.V2)
 		edit(t, c.Endpoints, state.Get("id"), func(e *api.Endpoint) { e.Container.Env = map[string]string{"A": "1", "EVIL": "1"} })
 		applyRestore(t, v1, state, config)
-		if got, err := c.Endpoints.Get(t.Context(), state.Get("id").(string)); err != nil || len(got.Container.Env) != 1 {
-			t.Errorf("created by API %s: workers have %v, %v", created, got.Container.Env, err)
-		}
+		got, err := c.Endpoints.Get(t.Context(), state.Get("id").(string))
+		must.Hold(t, err == nil && len(got.Container.Env) == 1, "created by API", created, "workers have", got.Container.Env, err)
 	}
 }
 

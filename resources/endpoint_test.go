@@ -109,8 +109,7 @@ func TestEndpointEveryAttribute(t *testing.T) {
 	for _, a := range slices.Concat(both, only[api.V1], only[api.V2]) {
 		tested = slices.AppendSeq(tested, maps.Keys(a.value))
 	}
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		expectAll(t, p, "gpucloud_endpoint", tested)
 		template, _ := serverlessTemplate(t, d, p, nil)
 		for _, a := range append(both[:len(both):len(both)], only[v]...) {
@@ -137,9 +136,8 @@ func TestEndpointOwnContainer(t *testing.T) {
 	auth := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create")
 	least := map[string]any{"name": "e", "image": "builtin/echo"}
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, least, "create")
-	if state.Get("disk") != 50.0 || state.Get("template_applied") != nil {
-		t.Errorf("disk %v, template_applied %v", state.Get("disk"), state.Get("template_applied"))
-	}
+	must.Hold(t, state.Get("disk") == 50.0 && state.Get("template_applied") == nil,
+		"disk", state.Get("disk"), "template_applied", state.Get("template_applied"))
 	for name, value := range map[string]any{
 		"args": "--x", "disk": 20, "env": map[string]any{"A": ""}, "ports": []any{"80/http", "22/tcp"}, "registry": auth.Get("id"),
 	} {
@@ -147,9 +145,7 @@ func TestEndpointOwnContainer(t *testing.T) {
 		imported := importState(t, p, state.Type, state.Get("id").(string))
 		apply(t, p, state.Type, imported, with(least, map[string]any{name: value}), "no-op")
 		state = apply(t, p, state.Type, state, least, "update")
-		if name != "disk" && state.Get(name) != nil {
-			t.Errorf("%s is %v after it was removed", name, state.Get(name))
-		}
+		must.Hold(t, name == "disk" || state.Get(name) == nil, name, "is", state.Get(name), "after it was removed")
 	}
 	balancer := with(least, map[string]any{"type": "LOAD_BALANCER"})
 	must.Contain(t, p.Plan(state.Type, state, balancer).Diagnostics.Warnings(), "type: The endpoint will be replaced", "with its queue, jobs and results")
@@ -157,10 +153,6 @@ func TestEndpointOwnContainer(t *testing.T) {
 }
 
 func TestEndpointRules(t *testing.T) {
-	type rule struct {
-		changes  map[string]any
-		at, text string
-	}
 	scaling := func(s map[string]any) map[string]any { return map[string]any{"scaling": s} }
 	gpu := func(g map[string]any) map[string]any { return map[string]any{"gpu": g} }
 	cpu := func(counts ...any) map[string]any {
@@ -171,7 +163,7 @@ func TestEndpointRules(t *testing.T) {
 		return map[string]any{"cpu": list}
 	}
 	l4 := []any{"NVIDIA L4"}
-	always := []rule{
+	always := []refusal{
 		{map[string]any{"name": ""}, "name", "Invalid name: expected 1 to 191 characters, got 0 characters."},
 		{map[string]any{"name": strings.Repeat("x", 192)}, "name", "Invalid name: expected 1 to 191 characters, got 192 characters."},
 		{map[string]any{"type": "QUEUES"}, "type", `Invalid type: expected "QUEUE" or "LOAD_BALANCER", got "QUEUES".`},
@@ -209,7 +201,7 @@ func TestEndpointRules(t *testing.T) {
 		{map[string]any{"network_volumes": []any{"nosuchvolume"}}, "network_volumes", "which does not exist"},
 		{map[string]any{"template_id": "nosuchtemplate"}, "template_id", "The template does not exist"},
 	}
-	byVersion := map[api.Version][]rule{
+	byVersion := map[api.Version][]refusal{
 		api.V1: {
 			{map[string]any{"type": "LOAD_BALANCER"}, "type", `type = "LOAD_BALANCER" exists in management API v2 only`},
 			{map[string]any{"template_id": nil, "image": "x"}, "image", "exists in management API v2 only"},
@@ -243,13 +235,10 @@ func TestEndpointRules(t *testing.T) {
 			{map[string]any{"registry": "nosuchauth"}, "registry", "which does not exist"},
 		},
 	}
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		template, _ := serverlessTemplate(t, d, p, nil)
 		least := map[string]any{"name": "e", "template_id": template.Get("id")}
-		for _, r := range append(always[:len(always):len(always)], byVersion[v]...) {
-			expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_endpoint", with(least, r.changes), r.at, r.text)
-		}
+		expectRefusals(t, d, p, "gpucloud_endpoint", least, slices.Concat(always, byVersion[v])...)
 		forPods := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("pods"), "image": "i"}, "create")
 		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_endpoint", with(least, map[string]any{"template_id": forPods.Get("id")}), "template_id", "is for pods")
 	})
@@ -276,8 +265,7 @@ func TestEndpointExcludesAll(t *testing.T) {
 
 // A plan accepts an unknown value for every attribute.
 func TestEndpointUnknowns(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		template, _ := serverlessTemplate(t, d, p, nil)
 		for _, a := range p.Schema("gpucloud_endpoint").Block.Attributes {
 			config := map[string]any{"name": "e", "template_id": template.Get("id")}
@@ -392,8 +380,7 @@ func expectAgreement(t *testing.T, what string, before, after tfdrive.Planned) {
 // CUDA versions can be removed on v1 while the endpoint stays linked to a template, although
 // templates may have CUDA versions on v2.
 func TestEndpointRemovesCUDAVersions(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		template, _ := serverlessTemplate(t, d, p, nil)
 		gpu := map[string]any{"type_ids": []any{"NVIDIA L4"}}
 		least := map[string]any{"name": "e", "template_id": template.Get("id"), "gpu": gpu}
@@ -407,8 +394,7 @@ func TestEndpointRemovesCUDAVersions(t *testing.T) {
 // On v1, whose answers show CPU configurations in another form, they are imported and a change
 // is found.
 func TestEndpointImportsCPU(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		template, _ := serverlessTemplate(t, d, p, nil)
 		config := map[string]any{"name": "e", "template_id": template.Get("id"), "cpu": []any{
 			map[string]any{"id": "cpu5g", "vcpu_count": 8}, map[string]any{"id": "cpu3c", "vcpu_count": 8}}}
@@ -418,9 +404,7 @@ func TestEndpointImportsCPU(t *testing.T) {
 			t.Errorf("after the import: %s %v", planned.Action, planned.Replace)
 		}
 		edit(t, d.Client(t, v).Endpoints, created.Get("id"), func(e *api.Endpoint) {
-			if len(e.CPU) != 2 {
-				t.Fatalf("CPU configurations %v", e.CPU)
-			}
+			must.Require(t, len(e.CPU) == 2, "CPU configurations", e.CPU)
 			e.CPU = e.CPU[:1]
 		})
 		read, _ := p.Walk().Read(created)
@@ -435,9 +419,8 @@ func TestEndpointWithAnotherQueueURL(t *testing.T) {
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 	moved := tfdrive.Start(t, provider.New("test")(), with(d.Settings(api.V2), map[string]any{"queue_url": "http://127.0.0.1:9"}))
 	state = apply(t, moved, state.Type, state, with(config, map[string]any{"timeout": 5000}), "update")
-	if read, _ := moved.Read(state); read.Get("request_urls.run") != "http://127.0.0.1:9/v2/"+state.Get("id").(string)+"/run" {
-		t.Errorf("run is %v", read.Get("request_urls.run"))
-	}
+	read, _ := moved.Read(state)
+	must.Hold(t, read.Get("request_urls.run") == "http://127.0.0.1:9/v2/"+state.Get("id").(string)+"/run", "run is", read.Get("request_urls.run"))
 }
 
 func TestEndpointGPUOrderWarns(t *testing.T) {

@@ -15,8 +15,7 @@ import (
 // made them. Variables that were changed elsewhere aren't shown in env.
 func TestDigestsUnderANewAPIKey(t *testing.T) {
 	client := func(key string) *api.Client {
-		c := must.Do(api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: key}))(t)
-		return c
+		return must.Do(api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: key}))(t)
 	}
 	var d envDigests
 	m := &writeOnlyEnv{values: map[string]string{"S": "secret-1", "T": "secret-2", "U": "secret-3"}}
@@ -25,12 +24,10 @@ func TestDigestsUnderANewAPIKey(t *testing.T) {
 	server := map[string]string{"S": "secret-1", "T": "elsewhere", "A": "1"}
 	for _, key := range []string{"old", "new", "new"} {
 		d.compare(client(key), m, server)
-		if names := value.Strings(m.EnvWOKeys); len(names) != 1 || names[0] != "S" {
-			t.Errorf("%s key: the unchanged variables are %q, expected S", key, names)
-		}
-		if rest := m.withoutWriteOnly(d, server); len(rest) != 1 || rest["A"] != "1" {
-			t.Errorf("%s key: env has %v, expected only A", key, rest)
-		}
+		names := value.Strings(m.EnvWOKeys)
+		must.Hold(t, len(names) == 1 && names[0] == "S", key, "key: the unchanged variables are", names, "expected S")
+		rest := m.withoutWriteOnly(d, server)
+		must.Hold(t, len(rest) == 1 && rest["A"] == "1", key, "key: env has", rest, "expected only A")
 	}
 	server["S"] = "elsewhere"
 	for _, key := range []string{"new", "old"} {
@@ -39,7 +36,5 @@ func TestDigestsUnderANewAPIKey(t *testing.T) {
 	}
 	delete(server, "S")
 	d.compare(client("newest"), m, server)
-	if !m.EnvWOKeys.IsNull() || len(m.owned(d)) != 3 {
-		t.Errorf("the unchanged variables are %s of %v, expected none of three", m.EnvWOKeys, m.owned(d))
-	}
+	must.Hold(t, m.EnvWOKeys.IsNull() && len(m.owned(d)) == 3, "the unchanged variables are", m.EnvWOKeys, "of", m.owned(d), "expected none of three")
 }

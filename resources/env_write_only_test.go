@@ -32,10 +32,7 @@ func templateOwner(t *testing.T, d *acctest.Deployment, v api.Version) *envOwner
 	return &envOwner{
 		T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_template",
 		least: map[string]any{"name": d.Name("wo"), "image": "i", "serverless": true},
-		get: func(id string) map[string]string {
-			got := must.Do(c.Templates.Get(t.Context(), id))(t)
-			return got.Env
-		},
+		get:   func(id string) map[string]string { return must.Do(c.Templates.Get(t.Context(), id))(t).Env },
 		set: func(id string, env map[string]string) {
 			edit(t, c.Templates, id, func(template *api.Template) { template.Env = env })
 		},
@@ -53,10 +50,7 @@ func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
 			test(t, &envOwner{
 				T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_pod",
 				least: map[string]any{"name": d.Name("wo"), "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "start_ssh": false, "start_jupyter": false},
-				get: func(id string) map[string]string {
-					got := must.Do(c.Pods.GetFresh(t.Context(), id))(t)
-					return got.Container.Env
-				},
+				get:   func(id string) map[string]string { return must.Do(c.Pods.GetFresh(t.Context(), id))(t).Container.Env },
 				set: func(id string, env map[string]string) {
 					edit(t, c.Pods, id, func(p *api.Pod) { p.Container.Env, p.GlobalNetworking = env, nil })
 				},
@@ -76,10 +70,7 @@ func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
 			t.Run(name, func(t *testing.T) {
 				test(t, &envOwner{
 					T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_endpoint", least: least,
-					get: func(id string) map[string]string {
-						got := must.Do(c.Endpoints.Get(t.Context(), id))(t)
-						return got.Container.Env
-					},
+					get: func(id string) map[string]string { return must.Do(c.Endpoints.Get(t.Context(), id))(t).Container.Env },
 					set: func(id string, env map[string]string) {
 						edit(t, c.Endpoints, id, func(e *api.Endpoint) { e.Container.Env = env })
 					},
@@ -165,9 +156,8 @@ func TestEnvWriteOnlyDrift(t *testing.T) {
 		got := o.state.Get("env_wo_keys")
 		must.Hold(t, len(got.([]any)) == 1, "env_wo_keys is", got, "although S was changed")
 		without := o.p.Plan(o.typeName, o.state, o.config(env{"A": "1"}, nil, 1))
-		if without.Action != "no-op" || !strings.Contains(without.Diagnostics.Warnings(), "was changed or removed elsewhere") {
-			t.Errorf("if env_wo is null, the plan is to %s, with the warnings %q", without.Action, without.Diagnostics.Warnings())
-		}
+		must.Hold(t, without.Action == "no-op" && strings.Contains(without.Diagnostics.Warnings(), "was changed or removed elsewhere"),
+			"if env_wo is null, the plan is to", without.Action, "with the warnings", without.Diagnostics.Warnings())
 		o.apply(config, "update", want)
 
 		o.set(id, map[string]string{"A": "1", "T": "secret-2"})
@@ -207,8 +197,7 @@ func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 	)
 	plan := func(p *tfdrive.Provider, config map[string]any, action string, says ...string) tfdrive.Planned {
 		t.Helper()
-		read := refresh(t, p, o.state)
-		planned := p.Plan(o.typeName, read, config)
+		planned := p.Plan(o.typeName, refresh(t, p, o.state), config)
 		warnings := planned.Diagnostics.Warnings()
 		must.Hold(t, planned.Diagnostics.Err() == nil && planned.Action == action, "planned to", planned.Action, action, planned.Diagnostics)
 		for _, text := range []string{incomparable, elsewhere} {
@@ -219,9 +208,8 @@ func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 	update := func(p *tfdrive.Provider, config map[string]any, says ...string) {
 		t.Helper()
 		var diags tfdrive.Diagnostics
-		if o.state, diags = p.Apply(plan(p, config, "update", says...)); diags.Err() != nil {
-			t.Fatal(diags)
-		}
+		o.state, diags = p.Apply(plan(p, config, "update", says...))
+		must.Succeed(t, diags.Err())
 	}
 	given := o.config(env{"A": "1"}, env{"S": "secret-1", "T": "secret-2"}, 1)
 	null := func(a string) map[string]any { return o.config(env{"A": a}, nil, 1) }
@@ -242,8 +230,7 @@ func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 	plan(second, null("2"), "no-op", incomparable, elsewhere)
 
 	// After the second key has sent the values, only this key can compare them.
-	renewed := o.config(env{"A": "2"}, env{"S": "secret-3", "T": "secret-4"}, 2)
-	update(second, renewed)
+	update(second, o.config(env{"A": "2"}, env{"S": "secret-3", "T": "secret-4"}, 2))
 	o.expectEnv(map[string]string{"A": "2", "S": "secret-3", "T": "secret-4"})
 	plan(second, o.config(env{"A": "2"}, nil, 2), "no-op")
 	plan(first, o.config(env{"A": "2"}, nil, 2), "no-op", incomparable)
@@ -251,19 +238,14 @@ func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 
 func TestEnvWriteOnlyRefusals(t *testing.T) {
 	onEachOwner(t, func(t *testing.T, o *envOwner) {
-		for _, c := range []struct {
-			config   map[string]any
-			at, text string
-		}{
+		expectRefusals(t, o.d, o.p, o.typeName, nil, []refusal{
 			{o.config(env{"A": "1"}, env{"A": "secret-1"}, 1), "env_wo", `The variable "A" is in env and in env_wo`},
 			{o.config(nil, env{"A": "secret-1"}, nil), "env_wo_version", "env_wo needs env_wo_version"},
 			{o.config(nil, nil, 1), "env_wo", "Give env_wo a value for this run"},
 			{o.config(nil, env{"A=B": "secret-1"}, 1), "env_wo.A=B", "expected a name"},
 			{o.config(nil, env{"A": "secret-\x00"}, 1), "env_wo.A", "without NUL characters."},
 			{o.config(nil, env{"A": nil}, 1), "env_wo.A", `"A" is null`},
-		} {
-			expectRefusal(t, o.d, o.p, tfdrive.State{}, o.typeName, c.config, c.at, c.text)
-		}
+		}...)
 		o.apply(o.config(nil, env{"A": "secret-1"}, 1), "create", map[string]string{"A": "secret-1"})
 		expectRefusal(t, o.d, o.p, o.state, o.typeName, o.config(nil, nil, 2), "env_wo", "Give env_wo a value for this run")
 		expectRefusal(t, o.d, o.p, o.state, o.typeName, o.config(nil, nil, 0), "env_wo_version", "env_wo_version goes from 1 to 0")
@@ -319,9 +301,7 @@ func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
 	expectEnv := func(want map[string]string) {
 		t.Helper()
 		got, err := c.Endpoints.Get(t.Context(), e.Get("id").(string))
-		if err != nil || !maps.Equal(got.Container.Env, want) {
-			t.Errorf("the endpoint has %v, expected %v, %v", got.Container.Env, want, err)
-		}
+		must.Hold(t, err == nil && maps.Equal(got.Container.Env, want), "the endpoint has", got.Container.Env, "expected", want, err)
 		must.Hold(t, !e.Holds("secret-") && !e.Holds("hidden") && !followed.Holds("secret-"), "the state has a secret")
 	}
 	expectEnv(map[string]string{"A": "1", "S": "secret-1", "T": "secret-own"})
@@ -332,17 +312,14 @@ func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
 		p.Walk()
 		planned := p.Plan("gpucloud_template", followed, template)
 		update := p.Plan("gpucloud_endpoint", e, config)
-		if planned.Action != "update" || update.Action != "update" {
-			t.Fatalf("the template is planned to %s, the endpoint to %s", planned.Action, update.Action)
-		}
+		must.Require(t, planned.Action == "update" && update.Action == "update",
+			"the template is planned to", planned.Action, "the endpoint to", update.Action)
 		p.Walk()
 		var diags tfdrive.Diagnostics
-		if followed, diags = p.Apply(planned); diags.Err() != nil {
-			t.Fatal(diags.Err())
-		}
-		if e, diags = p.Apply(update); diags.Err() != nil {
-			t.Fatal(diags.Err())
-		}
+		followed, diags = p.Apply(planned)
+		must.Succeed(t, diags.Err())
+		e, diags = p.Apply(update)
+		must.Succeed(t, diags.Err())
 		followed = expectEmptyPlan(t, p, followed, template)
 		e = expectEmptyPlan(t, p, e, config)
 		expectEnv(want)
@@ -369,9 +346,8 @@ func TestWriteOnlyVariableHidesTheTemplates(t *testing.T) {
 			state := apply(t, p, typeName, tfdrive.State{}, config, "create")
 			expectEnv := func(names int) {
 				t.Helper()
-				if got, _ := state.Get("from_template.env").(map[string]any); len(got) != names {
-					t.Errorf("from_template.env is %v, expected %d variables", got, names)
-				}
+				got, _ := state.Get("from_template.env").(map[string]any)
+				must.Hold(t, len(got) == names, "from_template.env is", got, "expected", names, "variables")
 			}
 			expectEnv(0)
 			state = apply(t, p, typeName, state, with(config, map[string]any{"env_wo": env{"T": "secret-2"}}), "update")

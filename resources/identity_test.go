@@ -87,8 +87,7 @@ func eachKind(t *testing.T, test func(t *testing.T, d *acctest.Deployment, p *tf
 }
 
 func TestEveryKindIsInTheTable(t *testing.T) {
-	p := drive(t, acctest.Deploy(t), api.V2)
-	must.Equal(t, slices.Sorted(maps.Keys(kindsOf)), p.Types(), "the table", "the provider")
+	must.Equal(t, slices.Sorted(maps.Keys(kindsOf)), drive(t, acctest.Deploy(t), api.V2).Types(), "the table", "the provider")
 }
 
 // An object's identity is its id. Imports by identity, by id and by name give the same state.
@@ -109,35 +108,28 @@ func TestIdentityAndImport(t *testing.T) {
 			t.Errorf("the generated configuration is planned to %s: %s", generated.Action, generated.Diagnostics)
 		}
 		byIdentity, diags := p.Walk().ImportIdentity(typeName, map[string]any{"id": id})
-		if err := diags.Err(); err != nil || !byIdentity.Value.Equal(byID.Value) || p.Identity(byIdentity, "id") != id {
-			t.Errorf("by identity: %v\n%s\n%s", err, byIdentity.Value, byID.Value)
-		}
-		if none, diags := p.Walk().Import(typeName, ""); diags.Err() == nil || !strings.Contains(diags.Err().Error(), "Invalid import ID") {
-			t.Errorf("import without an id: %v, %v", none.Value, diags)
-		}
+		must.Hold(t, diags.Err() == nil && byIdentity.Value.Equal(byID.Value) && p.Identity(byIdentity, "id") == id,
+			"by identity", diags, byIdentity.Value, byID.Value)
+		_, diags = p.Walk().Import(typeName, "")
+		must.Fail(t, diags.Err(), "Invalid import ID")
 		if k.nameless {
 			return
 		}
 		byName, diags := p.Walk().Import(typeName, d.Name("one"))
-		if err := diags.Err(); err != nil || !byName.Value.Equal(byID.Value) || p.Identity(byName, "id") != id {
-			t.Errorf("by name: %v\n%s\n%s", err, byName.Value, byID.Value)
-		}
-		if none, diags := p.Walk().Import(typeName, d.Name("no such name ")); diags.Err() == nil || !strings.Contains(diags.Err().Error(), "Invalid import ID") {
-			t.Errorf("import of an unknown name: %v, %v", none.Value, diags)
-		}
+		must.Hold(t, diags.Err() == nil && byName.Value.Equal(byID.Value) && p.Identity(byName, "id") == id, "by name", diags, byName.Value, byID.Value)
+		_, diags = p.Walk().Import(typeName, d.Name("no such name "))
+		must.Fail(t, diags.Err(), "Invalid import ID")
 		if !k.unique {
 			second, _ := k.make(t, p, typeName, d.Name("one"))
 			ids := []string{id, second.Get("id").(string)}
 			slices.Sort(ids)
-			if _, diags := p.Walk().Import(typeName, d.Name("one")); diags.Err() == nil || !strings.Contains(diags.Err().Error(), strings.Join(ids, ", ")) {
-				t.Errorf("import of an ambiguous name: %v", diags)
-			}
+			_, diags := p.Walk().Import(typeName, d.Name("one"))
+			must.Fail(t, diags.Err(), strings.Join(ids, ", "))
 		}
 		gone, _ := k.make(t, p, typeName, d.Name("two"))
 		must.Succeed(t, p.Destroy(gone).Err())
-		if absent, diags := p.Walk().Import(typeName, gone.Get("id").(string)); absent.Exists() || diags.Err() != nil {
-			t.Errorf("import of a deleted object: %v, %v", absent.Value, diags)
-		}
+		absent, diags := p.Walk().Import(typeName, gone.Get("id").(string))
+		must.Hold(t, !absent.Exists() && diags.Err() == nil, "import of a deleted object", absent.Value, diags)
 	})
 }
 
@@ -151,9 +143,7 @@ func TestDeletedElsewhere(t *testing.T) {
 			apply(t, p, typeName, gone, config, "update")
 			return
 		}
-		if err := diags.Err(); err != nil || gone.Exists() {
-			t.Fatalf("it is still in the state: %v, %v", gone.Value, err)
-		}
+		must.Require(t, diags.Err() == nil && !gone.Exists(), "it is still in the state", gone.Value, diags)
 		apply(t, p, typeName, gone, config, "create")
 	})
 }
@@ -195,26 +185,20 @@ func TestLists(t *testing.T) {
 		want := map[any]tfdrive.State{}
 		for _, name := range names {
 			created, _ := k.make(t, p, typeName, name)
-			imported := importState(t, p.Walk(), typeName, created.Get("id").(string))
-			want[created.Get("id")] = imported
+			want[created.Get("id")] = importState(t, p.Walk(), typeName, created.Get("id").(string))
 		}
 		found, diags := p.Walk().List(typeName, map[string]any{})
-		if err := diags.Err(); err != nil || len(found) != len(want) {
-			t.Fatalf("found %d, %v", len(found), err)
-		}
+		must.Require(t, diags.Err() == nil && len(found) == len(want), "found", len(found), diags)
 		for _, object := range found {
 			id := p.Identity(object.State, "id")
-			if stable := typeName != podType; stable && !object.Value.Equal(want[id].Value) || object.Get("id") != id {
-				t.Errorf("%v is listed as %s\nand imported as %s", id, object.Value, want[id].Value)
-			}
-			if !k.nameless && object.Name != object.Get("name") {
-				t.Errorf("it is shown as %s", object.Name)
-			}
+			stable := typeName != podType
+			must.Hold(t, (!stable || object.Value.Equal(want[id].Value)) && object.Get("id") == id,
+				id, "is listed as", object.Value, "and imported as", want[id].Value)
+			must.Hold(t, k.nameless || object.Name == object.Get("name"), "it is shown as", object.Name)
 		}
 		if !k.nameless {
-			if one, diags := p.Walk().List(typeName, map[string]any{"name": names[1]}); diags.Err() != nil || len(one) != 1 || one[0].Name != names[1] {
-				t.Errorf("by name: %d found, %v", len(one), diags)
-			}
+			one, diags := p.Walk().List(typeName, map[string]any{"name": names[1]})
+			must.Hold(t, diags.Err() == nil && len(one) == 1 && one[0].Name == names[1], "by name", len(one), "found", diags)
 		}
 	})
 }
@@ -235,9 +219,8 @@ func TestListOfAKindThatV1Lacks(t *testing.T) {
 func TestListedNamesAreHarmless(t *testing.T) {
 	d := acctest.Deploy(t)
 	post(t, d, "/v2/templates", `{"name":"a\u001b[31m\nb\u001b]0;c\u0007","image":"i"}`)
-	if found, diags := drive(t, d, api.V2).List("gpucloud_template", map[string]any{}); diags.Err() != nil || len(found) != 1 || found[0].Name != "a b" {
-		t.Errorf("listed: %v, %v", found, diags)
-	}
+	found, diags := drive(t, d, api.V2).List("gpucloud_template", map[string]any{})
+	must.Hold(t, diags.Err() == nil && len(found) == 1 && found[0].Name == "a b", "listed", found, diags)
 }
 
 // The objects of a query can be imported with the configuration that it generates, and the plan

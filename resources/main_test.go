@@ -1,13 +1,7 @@
 package resources_test
 
 import (
-	"bytes"
-	"io"
 	"maps"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +10,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
-	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
 func TestMain(m *testing.M) { acctest.Main(m) }
@@ -24,9 +17,7 @@ func TestMain(m *testing.M) { acctest.Main(m) }
 // drive configures the provider for a version of the deployment.
 func drive(t *testing.T, d *acctest.Deployment, v api.Version) *tfdrive.Provider {
 	t.Helper()
-	p := tfdrive.Start(t, provider.New("test")(), d.Settings(v))
-	must.Succeed(t, p.Configured.Err())
-	return p
+	return driveWith(t, d, v, nil)
 }
 
 // deploy starts a deployment and configures the provider for its API v2.
@@ -36,23 +27,23 @@ func deploy(t *testing.T) (*acctest.Deployment, *tfdrive.Provider) {
 	return d, drive(t, d, api.V2)
 }
 
+// eachVersion is acctest.EachVersion with a provider of the deployment.
+func eachVersion(t *testing.T, test func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version)) {
+	t.Helper()
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) { test(t, d, drive(t, d, v), v) })
+}
+
 // apply plans and applies, and expects the action and no error.
 func apply(t *testing.T, p *tfdrive.Provider, typeName string, prior tfdrive.State, config map[string]any, action string) tfdrive.State {
 	t.Helper()
 	planned := p.Plan(typeName, prior, config)
-	if err := planned.Diagnostics.Err(); err != nil {
-		t.Fatalf("plan: %s", err)
-	}
-	if planned.Action != action {
-		t.Fatalf("planned to %s (replace %v), not to %s", planned.Action, planned.Replace, action)
-	}
+	must.Succeed(t, planned.Diagnostics.Err())
+	must.Require(t, planned.Action == action, "planned to", planned.Action, "replace", planned.Replace, "not to", action)
 	if action == "no-op" {
 		return prior
 	}
 	state, diags := p.Apply(planned)
-	if err := diags.Err(); err != nil {
-		t.Fatalf("apply: %s", err)
-	}
+	must.Succeed(t, diags.Err())
 	if action != "update" {
 		// Delete the object from a remote deployment. It may already be deleted.
 		t.Cleanup(func() {
@@ -60,8 +51,7 @@ func apply(t *testing.T, p *tfdrive.Provider, typeName string, prior tfdrive.Sta
 			must.Hold(t, err == nil, "cleaning up", err)
 		})
 	}
-	state = expectEmptyPlan(t, p, state, config)
-	return state
+	return expectEmptyPlan(t, p, state, config)
 }
 
 // refresh returns the refreshed state.
@@ -96,25 +86,6 @@ func applyRestore(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config
 	return apply(t, p, state.Type, refresh(t, p, state), config, "update")
 }
 
-// intercept puts a proxy in front of a deployment. handle gets each request with its body, and
-// may forward it.
-func intercept(t *testing.T, d *acctest.Deployment, handle func(w http.ResponseWriter, r *http.Request, body []byte, forward http.Handler)) {
-	t.Helper()
-	target := must.Do(url.Parse(d.URL))(t)
-	forward := httputil.NewSingleHostReverseProxy(target)
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-			return
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		handle(w, r, body, forward)
-	}))
-	t.Cleanup(proxy.Close)
-	d.URL = proxy.URL
-}
-
 // edit changes an object without Terraform.
 func edit[T any](t *testing.T, objects api.Collection[T], id any, change func(*T)) {
 	t.Helper()
@@ -144,6 +115,20 @@ func expectRefusal(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, pri
 		t.Errorf("got the error\n  %s\nexpected at %s: … %s", err, at, text)
 	}
 	must.Equal(t, d.Writes(), writes, "the plan sent a write")
+}
+
+// refusal is a change of a configuration that the plan rejects at an attribute with this text.
+type refusal struct {
+	changes  map[string]any
+	at, text string
+}
+
+// expectRefusals expects that each change of a new object's configuration is rejected.
+func expectRefusals(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, config map[string]any, refusals ...refusal) {
+	t.Helper()
+	for _, r := range refusals {
+		expectRefusal(t, d, p, tfdrive.State{}, typeName, with(config, r.changes), r.at, r.text)
+	}
 }
 
 // with returns config with changed attributes. Nil removes an attribute.

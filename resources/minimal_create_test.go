@@ -2,8 +2,10 @@ package resources_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
@@ -102,7 +105,7 @@ func recordMembers(t *testing.T, d *acctest.Deployment) func() []string {
 	t.Helper()
 	var mu sync.Mutex
 	members := map[string]bool{}
-	intercept(t, d, func(w http.ResponseWriter, r *http.Request, body []byte, forward http.Handler) {
+	d.Intercept(t, func(w http.ResponseWriter, r *http.Request, body []byte, forward http.Handler) {
 		var has map[string]json.RawMessage
 		if json.Unmarshal(body, &has) == nil {
 			mu.Lock()
@@ -119,4 +122,164 @@ func recordMembers(t *testing.T, d *acctest.Deployment) func() []string {
 		defer clear(members)
 		return slices.Sorted(maps.Keys(members))
 	}
+}
+
+// optionalValues maps types to their optional attributes that an import reads, each with a value that
+// isn't its default. If the name begins with "!", omitting the attribute updates the object in place.
+var optionalValues = map[string]map[string]any{
+	"gpucloud_network_volume": {"type": "HIGH_PERFORMANCE"},
+	"gpucloud_template": {
+		"!args": "print a", "!entrypoint": []any{"sh"}, "!cmd": []any{"print", "b"}, "!docker_entrypoint": []any{"sh"}, "!disk": 20, "!env": map[string]any{"A": "1"}, "!ports": []any{"80/http"}, "!registry": "$auth",
+		"mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}, "!public": true, "serverless": true, "category": "CPU", "!readme": "# A",
+		"!start_ssh": false, "!start_jupyter": false, "!allowed_cuda_versions": []any{"12.8"},
+	},
+	"gpucloud_registry_delegation": {},
+	"gpucloud_global_volume":       {},
+	"gpucloud_secret":              {"!description": "d"},
+	"gpucloud_endpoint": {
+		"type": "LOAD_BALANCER", "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}, "count": 2}, "cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 4}},
+		"!workers": map[string]any{"max": 7}, "!scaling": map[string]any{"queue_delay": 9}, "!data_center_ids": []any{"EU-RO-1"}, "!timeout": 60000, "!flashboot": "FLASHBOOT",
+		"!network_volumes": []any{"$volume"},
+	},
+	"gpucloud_pod": {
+		"!args": "print a", "!entrypoint": []any{"sh"}, "!cmd": []any{"print", "b"}, "!docker_entrypoint": []any{"sh"}, "disk": 20, "!env": map[string]any{"A": "1"}, "ports": []any{"80/http"}, "!registry": "$auth",
+		"mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}, "cloud": "COMMUNITY", "!global_networking": map[string]any{"enabled": true}, "!locked": true,
+		"gpu": map[string]any{"id": "NVIDIA L4", "count": 2},
+	},
+	"gpucloud_cluster": {
+		"args": "print a", "entrypoint": []any{"print"}, "cmd": []any{"print", "b"}, "disk": 20, "env": map[string]any{"A": "1"}, "ports": []any{"80/http"}, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}},
+	},
+}
+
+// unreadable are optional attributes that no answer has, so the state lacks them after an import.
+var unreadable = []string{
+	"data_center_ids", "start_ssh", "start_jupyter", "desired_state", "interruptible", "support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority",
+	"data_center_priority", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps", "name", "keep_others",
+	"username", "password", "password_wo", "password_wo_version", "value_wo", "value_wo_version", "cpu", // a pod without cpu needs gpu
+	"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "registry", // for endpoints, which have a template in this test
+}
+
+// If an attribute is omitted, an imported or moved object keeps its value and isn't replaced. If no
+// update can clear the attribute, the plan is empty.
+func TestOmittedAttributeReplacesNothing(t *testing.T) {
+	acctest.LeaveToCI(t, "TestUnsetIsNotSent tests what is sent")
+	all := drive(t, acctest.Deploy(t), api.V2)
+	for _, typeName := range all.Types() {
+		for _, a := range all.Schema(typeName).Block.Attributes {
+			_, kept := optionalValues[typeName][a.Name]
+			_, cleared := optionalValues[typeName]["!"+a.Name]
+			if a.Optional && !kept && !cleared && testedApart[a.Name] == "" && !slices.Contains(unreadable, a.Name) {
+				t.Errorf("no case omits %s.%s: add a value to optionalValues", typeName, a.Name)
+			}
+		}
+	}
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		for typeName, values := range optionalValues {
+			for _, attribute := range slices.Sorted(maps.Keys(values)) {
+				t.Run(typeName+"."+attribute, func(t *testing.T) { omits(t, d, v, typeName, attribute, values[attribute]) })
+			}
+		}
+	})
+}
+
+func omits(t *testing.T, d *acctest.Deployment, v api.Version, typeName, attribute string, value any) {
+	p := drive(t, d, v)
+	name, inPlace := attribute, attribute[0] == '!'
+	if inPlace {
+		name = attribute[1:]
+	}
+	config := with(minimal[typeName].config, map[string]any{"name": d.Name("o")})
+	if typeName == endpointType {
+		template, _ := serverlessTemplate(t, d, p, map[string]any{"name": d.Name("of-" + name)})
+		config["template_id"] = template.Get("id")
+	}
+	switch created := "id"; fmt.Sprint(value) {
+	case "$auth":
+		value = apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create").Get(created)
+	case "[$volume]":
+		value = []any{apply(t, p, volumeType, tfdrive.State{}, map[string]any{"name": d.Name("v"), "size": 10, "data_center": "EU-RO-1"}, "create").Get(created)}
+	}
+	full := with(config, map[string]any{name: value})
+	if typeName == volumeType {
+		config["data_center"], full["data_center"] = "US-TX-3", "US-TX-3"
+	}
+	if planned := p.Plan(typeName, tfdrive.State{}, full); planned.Diagnostics.Err() != nil {
+		return // the version doesn't have the attribute
+	}
+	id := apply(t, p, typeName, tfdrive.State{}, full, "create").Get("id").(string)
+	states := map[string]tfdrive.State{"an import": importState(t, p.Walk(), typeName, id)}
+	if source, ok := officialTypes[typeName]; ok {
+		moved, diags := p.Move(typeName, "registry.terraform.io/runpod/runpod", source, fmt.Appendf(nil, `{"id": %q, "name": %q}`, id, d.Name("o")))
+		must.Succeed(t, diags.Err())
+		states["a move"], diags = p.Read(moved)
+		must.Succeed(t, diags.Err())
+	}
+	if name == "gpu" && typeName == podType {
+		config["gpu"] = map[string]any{"id": "NVIDIA L4"}
+	}
+	for after, state := range states {
+		planned := p.Plan(typeName, state, config)
+		err := planned.Diagnostics.Err()
+		must.Hold(t, err == nil, "after", after, err)
+		changes := changesOf(p, planned, state)
+		switch kept := len(changes) == 0; {
+		case planned.Action == "replace", !inPlace && !kept:
+			t.Errorf("after %s it is planned to %s (replace %v): %v", after, planned.Action, planned.Replace, changes)
+		case inPlace && kept && name != "global_networking" && (name != "flashboot" || v == api.V2): // an answer may lack these
+			t.Errorf("after %s the plan does not clear it", after)
+		}
+	}
+}
+
+// changesOf returns the attributes that a plan changes, except the template, which the first plan
+// of an imported endpoint records.
+func changesOf(p *tfdrive.Provider, planned tfdrive.Planned, state tfdrive.State) (changes []string) {
+	for _, a := range p.Schema(state.Type).Block.Attributes {
+		before, after := state.Get(a.Name), planned.Get(a.Name)
+		recorded := state.Type == endpointType && state.Get("template_id") == nil && slices.Contains([]string{"template_id", "from_template", "image", "disk"}, a.Name)
+		if !reflect.DeepEqual(before, after) && !recorded {
+			changes = append(changes, fmt.Sprintf("%s: %v -> %v", a.Name, before, after))
+		}
+	}
+	return changes
+}
+
+// officialTypes maps types to the types of the official provider 2.0.
+var officialTypes = map[string]string{
+	"gpucloud_network_volume": "runpod_network_volume", "gpucloud_template": "runpod_template", "gpucloud_endpoint": "runpod_serverless_endpoint",
+	"gpucloud_pod": "runpod_pod", "gpucloud_cluster": "runpod_cluster",
+}
+
+// If another client creates an object with only the required members, it has the server's
+// defaults. After its import, the minimal configuration plans no change.
+func TestServerDefaultsPlanNothing(t *testing.T) {
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
+		template, _ := serverlessTemplate(t, d, p, nil)
+		for typeName, c := range map[string]struct{ v2, v1 string }{
+			"gpucloud_network_volume":      {`/v2/network-volumes {"name": %q, "size": 10, "dataCenter": "EU-RO-1"}`, `/v1/networkvolumes {"name": %q, "size": 10, "dataCenterId": "EU-RO-1"}`},
+			"gpucloud_template":            {`/v2/templates {"name": %q, "image": "i"}`, `/v1/templates {"name": %q, "imageName": "i"}`},
+			"gpucloud_global_volume":       {`/v2/global-volumes {"name": %q}`, ""},
+			"gpucloud_registry_delegation": {`/v2/registries/delegations {"name": %q, "resource": "arn:aws:ecr:us-east-2:123456789012:repository/app"}`, ""},
+			"gpucloud_pod": {`/v2/pods {"name": %q, "image": "builtin/echo", "gpu": {"id": "NVIDIA L4"}}`,
+				`/v1/pods {"name": %q, "imageName": "builtin/echo", "gpuTypeIds": ["NVIDIA L4"]}`},
+			"gpucloud_cluster": {`/v2/clusters {"name": %q, "type": "TRAINING", "image": "builtin/echo", "compute": {"gpuTypeId": "NVIDIA L4", "gpuCountPerPod": 1, "podCount": 2}}`, ""},
+			"gpucloud_endpoint": {`/v2/serverless {"name": %q, "templateId": "` + template.Get("id").(string) + `"}`,
+				`/v1/endpoints {"name": %q, "idleTimeout": 10, "templateId": "` + template.Get("id").(string) + `"}`}, // the provider's default differs
+		} {
+			text := map[api.Version]string{api.V1: c.v1, api.V2: c.v2}[v]
+			if text == "" {
+				continue
+			}
+			config := with(minimal[typeName].config, map[string]any{"name": d.Name("d")})
+			if typeName == endpointType {
+				config["template_id"] = template.Get("id")
+			}
+			path, body, _ := strings.Cut(fmt.Sprintf(text, d.Name("d")), " ")
+			imported := importState(t, p.Walk(), typeName, post(t, d, path, body))
+			t.Cleanup(func() { _ = p.Destroy(imported) })
+			planned := p.Plan(typeName, imported, config)
+			changes := changesOf(p, planned, imported)
+			must.Hold(t, planned.Action != "replace" && len(changes) == 0, typeName, "is planned to", planned.Action, "replace", planned.Replace, changes)
+		}
+	})
 }

@@ -208,18 +208,15 @@ func (c movedCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider
 	source := foreignState(t, c.file, c.address)
 	moved := source.move(t, p, typeName, source.with(c.ids(objectIDs, created.Get("id").(string))))
 	planned, want := p.Plan(typeName, moved, config), cmp.Or(c.action, "no-op")
-	if planned.Action != want {
-		t.Fatalf("the first plan is to %s (replace %v), expected %s: %s\nstate: %s\nplan:  %s", planned.Action, planned.Replace, want, planned.Diagnostics, moved.Value, planned.Value)
-	}
+	must.Require(t, planned.Action == want,
+		"the first plan is to", planned.Action, "replace", planned.Replace, "expected", want, planned.Diagnostics, "state", moved.Value, "plan", planned.Value)
 	must.Hold(t, !moved.Holds(foreignSecret), "the state holds the password")
 	must.Equal(t, p.Identity(moved, "id"), created.Get("id"), "the identity has the id")
 	if want == "update" {
 		must.Contain(t, planned.Diagnostics.Warnings(), "Settings are recorded, and not sent")
 		expectEmptyPlan(t, p, applyPlan(t, p, planned), config)
 	}
-	if d.Writes() != writes {
-		t.Errorf("%d requests were sent that could change something", d.Writes()-writes)
-	}
+	must.Equal(t, d.Writes(), writes, d.Writes()-writes, "requests were sent that could change something")
 }
 
 // ids maps the recorded ids to ids of the deployment.
@@ -282,12 +279,11 @@ func TestMovedIsNotReplaced(t *testing.T) {
 		moved := source.move(t, p, typeName, source.with(map[string]string{c.id: created.Get("id").(string)}))
 
 		must.Equal(t, p.Plan(typeName, moved, with(config, c.readable)).Action, "replace", c.address, c.readable, "is planned to", "expected replace")
-		left := with(config, map[string]any{"data_center_ids": nil})
-		if planned := p.Plan(typeName, moved, left); !strings.Contains(planned.Diagnostics.Warnings(), "Settings are recorded, and not sent") {
-			t.Errorf("%s: without data_center_ids it is planned to %s: %s", c.address, planned.Action, planned.Diagnostics)
-		}
+		planned := p.Plan(typeName, moved, with(config, map[string]any{"data_center_ids": nil}))
+		must.Hold(t, strings.Contains(planned.Diagnostics.Warnings(), "Settings are recorded, and not sent"),
+			c.address, "without data_center_ids it is planned to", planned.Action, planned.Diagnostics)
 		config = with(config, c.changes)
-		planned := p.Plan(typeName, moved, config)
+		planned = p.Plan(typeName, moved, config)
 		if planned.Action != "update" || !strings.Contains(planned.Diagnostics.Warnings(), "Settings are recorded, and not sent") {
 			t.Errorf("%s: values that differ from the old provider's are planned to %s (replace %v), expected update: %s", c.address, planned.Action, planned.Replace, planned.Diagnostics)
 			continue
@@ -323,9 +319,7 @@ func TestMovedRefusals(t *testing.T) {
 	}
 	for _, provider := range []string{"registry.opentofu.org/runpod/runpod", "mirror.example.com/runpod/runpod", "registry.terraform.io/rafstef/runpod"} {
 		moved, diags := p.Move("gpucloud_pod", provider, "runpod_pod", []byte(`{"id": "p1", "image_name": "i"}`))
-		if diags.Err() != nil || moved.Get("id") != "p1" {
-			t.Errorf("%s: got %v, %v", provider, moved.Get("id"), diags)
-		}
+		must.Hold(t, diags.Err() == nil && moved.Get("id") == "p1", provider, "got", moved.Get("id"), diags)
 	}
 }
 
@@ -351,7 +345,6 @@ func TestMovedBeforeRead(t *testing.T) {
 	cpu := foreignState(t, "official-1.0.8", `module.batch["eu"].runpod_endpoint.cpu[0]`)
 	moved, _ := p.Move("gpucloud_endpoint", cpu.Provider, cpu.Type, cpu.Values)
 	list, _ := moved.Get("cpu").([]any)
-	if len(list) != 1 || list[0].(map[string]any)["id"] != "cpu3c" || list[0].(map[string]any)["vcpu_count"] != 4.0 || moved.Get("flashboot") != "OFF" {
-		t.Errorf("cpu is %v, flashboot is %v", moved.Get("cpu"), moved.Get("flashboot"))
-	}
+	must.Hold(t, len(list) == 1 && list[0].(map[string]any)["id"] == "cpu3c" && list[0].(map[string]any)["vcpu_count"] == 4.0 && moved.Get("flashboot") == "OFF",
+		"cpu is", moved.Get("cpu"), "flashboot is", moved.Get("flashboot"))
 }

@@ -18,8 +18,7 @@ func volumeConfig(name string, size int, dataCenter string) string {
 }
 
 func TestNetworkVolume(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		config := func(name string, size int, dataCenter string) map[string]any {
 			return map[string]any{"name": name, "size": size, "data_center": dataCenter}
 		}
@@ -40,13 +39,11 @@ func TestNetworkVolume(t *testing.T) {
 // and no plan sends a write.
 func TestNetworkVolumeSizes(t *testing.T) {
 	bounds := map[api.Version][2]int{api.V1: {0, 4000}, api.V2: {10, 4096}}
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		low, high := bounds[v][0], bounds[v][1]
 		config := map[string]any{"name": "v", "size": low, "data_center": "EU-RO-1"}
 		state := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, config, "create")
-		sizes := []int{low, low + 1, 100, 1000, high - 1, high}
-		for _, have := range sizes {
+		for _, have := range []int{low, low + 1, 100, 1000, high - 1, high} {
 			if have > low {
 				state = apply(t, p, "gpucloud_network_volume", state, with(config, map[string]any{"size": have}), "update")
 			}
@@ -55,9 +52,8 @@ func TestNetworkVolumeSizes(t *testing.T) {
 				if want == have {
 					action = "no-op"
 				}
-				if got := p.Plan(state.Type, state, with(config, map[string]any{"size": want})); got.Action != action {
-					t.Fatalf("%d to %d GB: planned to %s: %s", have, want, got.Action, got.Diagnostics)
-				}
+				got := p.Plan(state.Type, state, with(config, map[string]any{"size": want}))
+				must.Require(t, got.Action == action, have, "to", want, "GB: planned to", got.Action, got.Diagnostics)
 			}
 			for want := max(low, have-60); want < have; want++ {
 				expectRefusal(t, d, p, state, state.Type, with(config, map[string]any{"size": want}), "size",
@@ -84,8 +80,7 @@ func TestNetworkVolumeEveryAttribute(t *testing.T) {
 		"data_center": {"", "EU-RO-1", "US-TX-3", "replace", ""},
 		"type":        {api.V2, "STANDARD", "HIGH_PERFORMANCE", "replace", "no-op"},
 	}
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		expectAll(t, p, volumeType, slices.Collect(maps.Keys(table)))
 		for attribute, c := range table {
 			t.Run(attribute, func(t *testing.T) {
@@ -131,9 +126,8 @@ func TestNetworkVolumeLossWarns(t *testing.T) {
 	state := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, config, "create")
 	for attribute, value := range map[string]any{"data_center": "US-TX-3", "type": "HIGH_PERFORMANCE"} {
 		planned := p.Plan(state.Type, state, with(config, map[string]any{attribute: value, "size": 10}))
-		if planned.Action != "replace" || len(planned.Replace) != 1 || planned.Replace[0] != attribute {
-			t.Errorf("%s: planned to %s because of %v", attribute, planned.Action, planned.Replace)
-		}
+		must.Hold(t, planned.Action == "replace" && len(planned.Replace) == 1 && planned.Replace[0] == attribute,
+			attribute, "planned to", planned.Action, "because of", planned.Replace)
 		if w := planned.Diagnostics.Warnings(); !strings.Contains(w, attribute+": The network volume will be replaced") || !strings.Contains(w, state.Get("id").(string)) || !strings.Contains(w, "Endpoints and pods that use it") {
 			t.Errorf("%s: the plan warns %q", attribute, w)
 		}
@@ -151,7 +145,6 @@ func TestNetworkVolumeTier(t *testing.T) {
 	must.Equal(t, expectEmptyPlan(t, v1, state, config).Get("type"), "STANDARD", "v1 lost the tier")
 	expectRefusal(t, d, v1, tfdrive.State{}, state.Type, with(config, map[string]any{"type": "STANDARD"}), "type", "exists in management API v2 only")
 
-	created := apply(t, v1, "gpucloud_network_volume", tfdrive.State{}, config, "create")
-	read := expectEmptyPlan(t, v2, created, config)
+	read := expectEmptyPlan(t, v2, apply(t, v1, "gpucloud_network_volume", tfdrive.State{}, config, "create"), config)
 	apply(t, v2, state.Type, read, with(config, map[string]any{"type": "STANDARD"}), "no-op")
 }

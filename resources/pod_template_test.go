@@ -1,11 +1,13 @@
 package resources_test
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
@@ -44,15 +46,13 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 		} {
 			before = podOf(t, d, state)
 			edit(t, c.Pods, state.Get("id"), func(p *api.Pod) { change(p.Container) })
-			read := refresh(t, p, state)
-			planned := p.Plan(podType, read, config)
+			planned := p.Plan(podType, refresh(t, p, state), config)
 			if planned.Action != "update" {
 				t.Errorf("%s was changed elsewhere: planned to %s: %s", attribute, planned.Action, planned.Diagnostics)
 				continue
 			}
 			applied, diags := p.Apply(planned)
-			err := diags.Err()
-			must.Hold(t, err == nil, attribute, "was changed elsewhere", err)
+			must.Hold(t, diags.Err() == nil, attribute, "was changed elsewhere", diags)
 			state = expectEmptyPlan(t, p, applied, config)
 			after := podOf(t, d, state).Container
 			if *after.Image != *before.Container.Image || *after.Args != *before.Container.Args || *after.Disk != *before.Container.Disk || *after.Registry != one ||
@@ -64,9 +64,8 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 		apply(t, p, "gpucloud_template", template, with(settings, map[string]any{"image": "builtin/conformance"}), "update")
 		state = expectEmptyPlan(t, p, state, config)
 		state = apply(t, p, podType, state, with(config, map[string]any{"image": "builtin/echo", "disk": 20}), "update")
-		if state.Get("from_template.image") != nil || state.Get("from_template.disk") != nil || state.Get("from_template.args") != "print template" {
-			t.Errorf("from_template is %v", state.Get("from_template"))
-		}
+		must.Hold(t, state.Get("from_template.image") == nil && state.Get("from_template.disk") == nil && state.Get("from_template.args") == "print template",
+			"from_template is", state.Get("from_template"))
 		state = apply(t, p, podType, state, config, "update")
 		must.Equal(t, state.Get("from_template.image"), "builtin/conformance", "after its own image was removed, from_template has the image")
 	})
@@ -83,9 +82,8 @@ func TestPodLosesAccessVariables(t *testing.T) {
 	config = with(config, map[string]any{"env": map[string]any{"A": "2"}})
 	state = apply(t, p, podType, state, config, "update")
 	have := podOf(t, d, state)
-	if have.Container.Env["JUPYTER_PASSWORD"] == "" || have.Container.Env["PUBLIC_KEY"] == "" {
-		t.Fatalf("an update of env removes the variables of the deployment: %v", have.Container.Env)
-	}
+	must.Require(t, have.Container.Env["JUPYTER_PASSWORD"] != "" && have.Container.Env["PUBLIC_KEY"] != "",
+		"an update of env removes the variables of the deployment", have.Container.Env)
 	edit(t, d.Client(t, api.V2).Pods, have.ID, func(p *api.Pod) { p.Container.Env = map[string]string{"A": "elsewhere"} })
 	read, _ := p.Walk().Read(state)
 	planned := p.Plan(podType, read, config)
@@ -96,20 +94,85 @@ func TestPodLosesAccessVariables(t *testing.T) {
 
 // A pod's template must exist. It belongs to the account or is public.
 func TestPodTemplateExists(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		config := map[string]any{"name": "p", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}}
 		for _, id := range []string{"nope", "gone0123456789"} {
 			expectRefusal(t, d, p, tfdrive.State{}, podType, with(config, map[string]any{"template_id": id}), "template_id", "does not exist")
 		}
 		public := must.Do(d.Client(t, v).CatalogTemplates(t.Context()))(t)
 		for _, template := range public {
-			planned := p.Plan(podType, tfdrive.State{}, with(config, map[string]any{"template_id": template.ID}))
-			err := planned.Diagnostics.Err()
+			err := p.Plan(podType, tfdrive.State{}, with(config, map[string]any{"template_id": template.ID})).Diagnostics.Err()
 			must.Hold(t, (err != nil) == template.Serverless, "public template", template.Name, err)
 		}
 		must.Hold(t, len(public) != 0, "the deployment has no public template")
 		state := apply(t, p, podType, tfdrive.State{}, with(config, map[string]any{"image": "builtin/echo"}), "create")
 		expectRefusal(t, d, p, state, podType, with(config, map[string]any{"template_id": "nope"}), "template_id", "does not exist")
 	})
+}
+
+// The state shows the size of the pod's machine. A change of the size doesn't change the pod, but
+// another minimum replaces it.
+func TestPodMachine(t *testing.T) {
+	t.Parallel()
+	d, p := deploy(t)
+	gpu := func(more map[string]any) map[string]any {
+		return map[string]any{"name": d.Name("p"), "image": "builtin/echo", "gpu": with(map[string]any{"id": "NVIDIA L4", "count": 2}, more)}
+	}
+	state := apply(t, p, "gpucloud_pod", tfdrive.State{}, gpu(map[string]any{"min_ram_per_gpu": 3000, "min_vcpu_count_per_gpu": 5000}), "create")
+	expectState(t, state, map[string]any{"gpu.memory": 6000.0, "gpu.vcpu_count": 10000.0})
+	state = apply(t, p, state.Type, state, gpu(map[string]any{"min_ram_per_gpu": 3500, "min_vcpu_count_per_gpu": 5000}), "replace")
+	state = apply(t, p, state.Type, state, gpu(map[string]any{"min_ram_per_gpu": 3500, "min_vcpu_count_per_gpu": 6000}), "replace")
+	expectState(t, state, map[string]any{"gpu.memory": 7000.0, "gpu.vcpu_count": 12000.0})
+	for name, low := range map[string]any{"min_ram_per_gpu": 0, "min_vcpu_count_per_gpu": -1} {
+		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_pod", gpu(map[string]any{name: low}), "gpu."+name, "at least 1")
+	}
+}
+
+// If the configuration alone exceeds the size limit, the plan reports an error at the largest
+// attribute.
+func TestPodTooLarge(t *testing.T) {
+	t.Parallel()
+	d, p := deploy(t)
+	config := func(changes map[string]any) map[string]any {
+		return with(map[string]any{"name": "p", "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}}, changes)
+	}
+	long := strings.Repeat("x", contract.MaxPodBody)
+	limit := fmt.Sprintf("at most %d bytes", contract.MaxPodBody)
+	for attribute, changes := range map[string]map[string]any{
+		"env": {"env": map[string]any{"A": long}}, "args": {"args": long, "env": map[string]any{"A": "b"}}, "env_wo": {"env_wo": map[string]any{"A": long}, "env_wo_version": 1},
+	} {
+		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_pod", config(changes), attribute, limit)
+	}
+	half := strings.Repeat("x", contract.MaxPodBody/2)
+	expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_pod", config(map[string]any{"args": half, "env": map[string]any{"A": half + "x"}}), "env", limit)
+	state := apply(t, p, "gpucloud_pod", tfdrive.State{}, config(map[string]any{"env": map[string]any{"A": half}}), "create")
+	state = apply(t, p, state.Type, state, config(map[string]any{"env": map[string]any{"A": long}}), "update") // the limit applies only to a create
+	expectRefusal(t, d, p, state, state.Type, config(map[string]any{"env": map[string]any{"A": long}, "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 4}}), "env", limit)
+}
+
+func TestClusterOfATemplate(t *testing.T) {
+	t.Parallel()
+	d, p := deploy(t)
+	templates := d.Client(t, api.V2).Templates
+	make := func(name string, serverless bool) string {
+		return must.Do(templates.Create(t.Context(), api.Template{Name: name, Image: "builtin/echo", Disk: 7, Env: map[string]string{"A": "1"}, Serverless: serverless}))(t).ID
+	}
+	one, other, serverless := make("one", false), make("other", false), make("serverless", true)
+	config := func(id string) map[string]any { return clusterConfig(map[string]any{"image": nil, "template_id": id}) }
+	state := apply(t, p, clusterType, tfdrive.State{}, config(one), "create")
+	expectState(t, state, map[string]any{"template": one, "template_id": one, "image": nil, "env": nil})
+	expectImport(t, p, state, config(one), false)
+	pods, err := d.Client(t, api.V2).Clusters.Pods(t.Context(), state.Get("id").(string))
+	must.Hold(t, err == nil && len(pods) == 2 && *pods[1].Container.Disk == 7, pods, err)
+	for attribute, v := range map[string]any{
+		"image": "builtin/echo", "args": "a", "disk": 9, "env": map[string]any{"B": "1"}, "ports": []any{"80/http"},
+		"mounts": map[string]any{"persistent": map[string]any{"size": 10, "path": "/p"}},
+	} {
+		expectRefusal(t, d, p, tfdrive.State{}, clusterType, with(config(one), map[string]any{attribute: v}), attribute, "conflicts with template_id")
+	}
+	expectRefusal(t, d, p, tfdrive.State{}, clusterType, clusterConfig(map[string]any{"image": nil}), "image", "set image or template_id")
+	expectRefusal(t, d, p, tfdrive.State{}, clusterType, config("nowhere"), "template_id", "does not exist")
+	expectRefusal(t, d, p, tfdrive.State{}, clusterType, config(serverless), "template_id", "serverless")
+	state = apply(t, p, clusterType, state, config(other), "replace")
+	expectState(t, state, map[string]any{"template": other})
 }

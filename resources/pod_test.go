@@ -28,25 +28,20 @@ func gpuPod(changes map[string]any) map[string]any {
 
 func podOf(t *testing.T, d *acctest.Deployment, state tfdrive.State) api.Pod {
 	t.Helper()
-	got := must.Do(d.Client(t, api.V2).Pods.Get(t.Context(), state.Get("id").(string)))(t)
-	return got
+	return must.Do(d.Client(t, api.V2).Pods.Get(t.Context(), state.Get("id").(string)))(t)
 }
 
 // awaitStatus waits for a pod's status, and returns the refreshed state.
 func awaitStatus(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, state tfdrive.State, status string) tfdrive.State {
 	t.Helper()
 	for podOf(t, d, state).Status != status {
-		if t.Context().Err() != nil {
-			t.Fatalf("the pod never becomes %s", status)
-		}
+		must.Require(t, t.Context().Err() == nil, "the pod never becomes", status)
 	}
-	read := refresh(t, p, state)
-	return read
+	return refresh(t, p, state)
 }
 
 func TestPod(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		config := cpuPod(map[string]any{"name": "one", "disk": nil})
 		created := apply(t, p, podType, tfdrive.State{}, config, "create")
 		expectState(t, created, map[string]any{"disk": 50.0, "cpu.memory": 4.0})
@@ -150,13 +145,11 @@ func TestPodEveryAttribute(t *testing.T) {
 func expectImport(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, createOnlyNotReturned bool) {
 	t.Helper()
 	imported, diags := p.Walk().Import(state.Type, state.Get("id").(string))
-	if err := diags.Err(); err != nil {
-		t.Fatalf("import: %s", err)
-	}
+	must.Succeed(t, diags.Err())
 	planned := p.Plan(state.Type, imported, config)
-	if want := map[bool]string{true: "update", false: "no-op"}[createOnlyNotReturned]; planned.Action != want && (planned.Action != "no-op" || !createOnlyNotReturned) {
-		t.Errorf("after an import it is planned to %s (replace %v), not to %s: %s\nstate: %s\nplan:  %s", planned.Action, planned.Replace, want, planned.Diagnostics, imported.Value, planned.Value)
-	}
+	want := map[bool]string{true: "update", false: "no-op"}[createOnlyNotReturned]
+	must.Hold(t, planned.Action == want || planned.Action == "no-op" && createOnlyNotReturned,
+		"after an import it is planned to", planned.Action, "replace", planned.Replace, "not to", want, planned.Diagnostics, "state", imported.Value, "plan", planned.Value)
 }
 
 func TestPodPlan(t *testing.T) {
@@ -229,9 +222,7 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 			got := planned.Diagnostics.Warnings()
 			must.Hold(t, strings.Contains(got, text), "the plan of", changes, "warns", got, text)
 		}
-		if len(want) == 0 && planned.Diagnostics.Warnings() != "" {
-			t.Errorf("the plan of %v warns: %s", changes, planned.Diagnostics.Warnings())
-		}
+		must.Hold(t, len(want) != 0 || planned.Diagnostics.Warnings() == "", "the plan of", changes, "warns", planned.Diagnostics.Warnings())
 	}
 	warns(state, map[string]any{"cpu": map[string]any{"id": "cpu5c", "vcpu_count": 2}}, "cpu.id: The pod will be replaced", state.Get("id").(string), "RUNNING: its processes end", "container disk (10 GB) is lost", "the network volume is not touched by it")
 	warns(state, map[string]any{"env": map[string]any{"A": "b"}}, "env: The container of the pod will be replaced")
@@ -252,8 +243,7 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 
 // A pod keeps its network volume when it is created, changed and read.
 func TestPodOnNetworkVolume(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		volume := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}, "create")
 		config := cpuPod(map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": volume.Get("id"), "path": "/net"}}}})
 		state := apply(t, p, podType, tfdrive.State{}, config, "create")
@@ -266,19 +256,17 @@ func TestPodOnNetworkVolume(t *testing.T) {
 		must.Succeed(t, d.Client(t, v).NetworkVolumes.Delete(t.Context(), volume.Get("id").(string)))
 		read, _ := p.Walk().Read(state)
 		planned := p.Plan(podType, read, config)
-		if planned.Action != "update" || !strings.Contains(planned.Diagnostics.Warnings(), "The network volume is gone") {
-			t.Errorf("planned to %s: %s", planned.Action, planned.Diagnostics)
-		}
-		if _, diags := p.Apply(planned); diags.Err() == nil || !strings.Contains(diags.Err().Error(), "does not exist any more, and the pod runs without it") {
-			t.Errorf("the apply without the volume: %s", diags)
-		}
+		must.Hold(t, planned.Action == "update" && strings.Contains(planned.Diagnostics.Warnings(), "The network volume is gone"),
+			"planned to", planned.Action, planned.Diagnostics)
+		_, diags := p.Apply(planned)
+		must.Hold(t, diags.Err() != nil && strings.Contains(diags.Err().Error(), "does not exist any more, and the pod runs without it"),
+			"the apply without the volume", diags)
 	})
 }
 
 // A pod's registry auth is set, changed and removed.
 func TestPodOfARegistry(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		auth := func(name string) any {
 			return apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": name, "username": "u", "password": "secret-of-the-registry"}, "create").Get("id")
 		}
@@ -296,16 +284,13 @@ func TestPodOfARegistry(t *testing.T) {
 
 // A pod is created stopped and locked in one apply, and unlocked and started in another.
 func TestPodCreatedStopped(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		state := apply(t, p, podType, tfdrive.State{}, cpuPod(map[string]any{"desired_state": "EXITED", "locked": true}), "create")
-		if got := podOf(t, d, state); got.Status != "EXITED" || !*got.Locked {
-			t.Errorf("created: %s, %v", got.Status, *got.Locked)
-		}
+		got := podOf(t, d, state)
+		must.Hold(t, got.Status == "EXITED" && *got.Locked, "created", got.Status, *got.Locked)
 		state = apply(t, p, podType, state, cpuPod(map[string]any{"desired_state": "RUNNING"}), "update")
-		if got := podOf(t, d, state); !got.Active() || *got.Locked {
-			t.Errorf("changed: %s, %v", got.Status, *got.Locked)
-		}
+		got = podOf(t, d, state)
+		must.Hold(t, got.Active() && !*got.Locked, "changed", got.Status, *got.Locked)
 	})
 }
 
@@ -326,8 +311,7 @@ func TestPodThatEnds(t *testing.T) {
 // A pod copies its template's settings and overrides them with its own. If its own setting is
 // removed, the template's applies again. A change of the pod's variables keeps the template's.
 func TestPodOfATemplate(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		template := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{
 			"name": d.Name("t"), "image": "builtin/echo", "args": "print template", "disk": 12, "env": map[string]any{"T": "t", "BOTH": "template"}, "ports": []any{"8000/http"},
 		}, "create")
@@ -337,17 +321,14 @@ func TestPodOfATemplate(t *testing.T) {
 			t.Helper()
 			got := podOf(t, d, state).Container
 			for name, v := range got.Env {
-				if want, ok := env[name]; !api.IsAccessVariable(name) && (!ok || v != want) {
-					t.Errorf("it has the variable %s = %q", name, v)
-				}
+				want, ok := env[name]
+				must.Hold(t, api.IsAccessVariable(name) || ok && v == want, "it has the variable", name, "=", v)
 			}
-			if *got.Image != image || *got.Args != args || *got.Disk != disk || len(*got.Ports) != 1 {
-				t.Errorf("got %s, %q, %d GB, %v", *got.Image, *got.Args, *got.Disk, *got.Ports)
-			}
+			must.Hold(t, *got.Image == image && *got.Args == args && *got.Disk == disk && len(*got.Ports) == 1,
+				"got", *got.Image, *got.Args, *got.Disk, "GB", *got.Ports)
 			for name := range env {
-				if _, ok := got.Env[name]; !ok {
-					t.Errorf("it lacks the variable %s", name)
-				}
+				_, ok := got.Env[name]
+				must.Hold(t, ok, "it lacks the variable", name)
 			}
 		}
 		check("builtin/echo", "print template", 12, map[string]string{"T": "t", "BOTH": "pod", "P": "p"})
@@ -375,8 +356,7 @@ func TestPodOfATemplate(t *testing.T) {
 // After an import, an update records the settings that no answer has and sends nothing, even if
 // the pod got variables from its template and the SSH keys.
 func TestPodImport(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		addKey(t, d, annesKey)
 		template := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("t"), "image": "builtin/echo", "disk": 12, "env": map[string]any{"T": "t"}}, "create")
 		config := map[string]any{
@@ -386,13 +366,10 @@ func TestPodImport(t *testing.T) {
 		if v == api.V2 {
 			config = with(config, map[string]any{"start_ssh": true, "start_jupyter": true})
 		}
-		created := apply(t, p, podType, tfdrive.State{}, config, "create")
-		before := podOf(t, d, created)
-		if _, ok := before.Container.Env["PUBLIC_KEY"]; ok != (v == api.V2) {
-			t.Fatalf("the pod has the variables %v", before.Container.Env)
-		}
-		imported := importState(t, p.Walk(), podType, before.ID)
-		planned := p.Plan(podType, imported, config)
+		before := podOf(t, d, apply(t, p, podType, tfdrive.State{}, config, "create"))
+		_, ok := before.Container.Env["PUBLIC_KEY"]
+		must.Require(t, ok == (v == api.V2), "the pod has the variables", before.Container.Env)
+		planned := p.Plan(podType, importState(t, p.Walk(), podType, before.ID), config)
 		if planned.Action != "update" || !strings.Contains(planned.Diagnostics.Warnings(), "Settings are recorded, and not sent") || strings.Contains(planned.Diagnostics.Warnings(), "will be replaced") {
 			t.Fatalf("planned to %s: %s", planned.Action, planned.Diagnostics)
 		}
@@ -426,33 +403,12 @@ func TestPodSettingThatWasNotThere(t *testing.T) {
 // pod.
 func TestDefaultThatWasOmitted(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V1)
+	p := drive(t, acctest.Deploy(t), api.V1)
 	state := apply(t, p, podType, tfdrive.State{}, gpuPod(nil), "create")
 	for attribute, value := range map[string]any{"min_ram_per_gpu": 8, "min_vcpu_per_gpu": 2, "gpu_type_priority": "availability", "data_center_priority": "availability"} {
 		planned := p.Plan(podType, state, gpuPod(map[string]any{attribute: value}))
 		must.Hold(t, planned.Action == "update", attribute, value, "is planned to", planned.Action, "replace", planned.Replace)
 	}
-}
-
-// Switching the API version plans no change.
-func TestPodSwitchesVersions(t *testing.T) {
-	t.Parallel()
-	d := acctest.Deploy(t)
-	config := gpuPod(map[string]any{
-		"args": "print 'a b'", "env": map[string]any{"A": "b"}, "ports": []any{"22/tcp"}, "gpu": map[string]any{"id": "NVIDIA L4", "count": 2, "allowed_cuda_versions": []any{"12.8"}},
-		"mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}, "data_center_ids": []any{"EU-RO-1"}, "cloud": "COMMUNITY", "global_networking": map[string]any{"enabled": true},
-	})
-	for from, to := range map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1} {
-		state := apply(t, drive(t, d, from), podType, tfdrive.State{}, config, "create")
-		expectEmptyPlan(t, drive(t, d, to), state, config)
-	}
-}
-
-func TestPodProtection(t *testing.T) {
-	t.Parallel()
-	d, p := deploy(t)
-	expectProtection(t, d, p, podType, gpuPod(nil), map[string]any{"cloud": "COMMUNITY"})
 }
 
 // expectProtection expects that deletion_protection prevents a deletion and a replacement, and that
@@ -475,8 +431,7 @@ func expectProtection(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, 
 // If only a plan rule changes an attribute, such as a disk that returns to its default, the
 // volatile attributes become unknown. An equivalent configuration has an empty plan.
 func TestPodUnknowns(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		config := cpuPod(map[string]any{"disk": 20, "args": "print 'a'", "ports": []any{"8000/http"}})
 		state := awaitStatus(t, d, p, apply(t, p, podType, tfdrive.State{}, config, "create"), "RUNNING")
 		apply(t, p, podType, state, with(config, map[string]any{"args": "print a"}), "no-op")

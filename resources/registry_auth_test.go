@@ -17,16 +17,14 @@ import (
 )
 
 func TestRegistryAuth(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password": "hunter2"}
 		state := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
 		for _, c := range []struct{ attribute, value, action string }{{"password", "hunter3", "update"}, {"username", "robot2", "update"}, {"name", d.Name("ci2"), "replace"}} {
 			before := state.Get("id")
 			config[c.attribute] = c.value
-			if state = apply(t, p, state.Type, state, config, c.action); state.Get("id") == before {
-				t.Errorf("with another %s it is still %s", c.attribute, before)
-			}
+			state = apply(t, p, state.Type, state, config, c.action)
+			must.Hold(t, state.Get("id") != before, "with another", c.attribute, "it is still", before)
 		}
 	})
 }
@@ -34,8 +32,7 @@ func TestRegistryAuth(t *testing.T) {
 // An import returns no credentials. The version of password_wo is only recorded, and the plan says
 // so. A password is sent, and the plan says that the auth is created again.
 func TestRegistryAuthImport(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		for name, c := range map[string]struct {
 			config map[string]any
 			warns  string
@@ -46,16 +43,14 @@ func TestRegistryAuthImport(t *testing.T) {
 		} {
 			created := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, c.config, "create")
 			state, diags := p.Import("gpucloud_registry_auth", created.Get("id").(string))
-			if err := diags.Err(); err != nil {
-				t.Fatalf("%s: import: %s", name, err)
-			}
+			must.Require(t, diags.Err() == nil, name, "import", diags)
 			warnings := p.Plan(state.Type, state, c.config).Diagnostics.Warnings()
 			must.Hold(t, strings.Contains(warnings, c.warns), name, "the plan says", warnings)
 			writes := d.Writes()
 			state = apply(t, p, "gpucloud_registry_auth", state, c.config, "update")
-			if sent := d.Writes() - writes; sent != c.sent || (state.Get("id") == created.Get("id")) != (c.sent == 0) {
-				t.Errorf("%s: %d requests changed something, and the id is %v after %v", name, sent, state.Get("id"), created.Get("id"))
-			}
+			sent := d.Writes() - writes
+			must.Hold(t, sent == c.sent && (state.Get("id") == created.Get("id")) == (c.sent == 0),
+				name, sent, "requests changed something, and the id is", state.Get("id"), "after", created.Get("id"))
 			state = apply(t, p, "gpucloud_registry_auth", state, with(c.config, map[string]any{"username": "robot2"}), "update")
 			must.Succeed(t, p.Destroy(state).Err())
 		}
@@ -65,8 +60,7 @@ func TestRegistryAuthImport(t *testing.T) {
 // The configuration that Terraform generates for an auth has only its name, because no API returns
 // credentials.
 func TestRegistryAuthImportWithoutCredentials(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password": "hunter2"}
 		generated := map[string]any{"name": d.Name("ci")}
 		first := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
@@ -81,8 +75,7 @@ func TestRegistryAuthImportWithoutCredentials(t *testing.T) {
 
 // password_wo is required only if it is sent.
 func TestRegistryAuthWithoutItsPassword(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password_wo": "hunter2", "password_wo_version": 1}
 		without := with(config, map[string]any{"password_wo": nil})
 		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_registry_auth", without, "password_wo", "needs its password")
@@ -111,17 +104,16 @@ func TestRotationWhoseAnswersAreLost(t *testing.T) {
 		w.lose.Store(0)
 		listAuths := func() []api.RegistryAuth {
 			t.Helper()
-			auths := must.Do(d.Client(t, v).RegistryAuths.List(t.Context()))(t)
-			return auths
+			return must.Do(d.Client(t, v).RegistryAuths.List(t.Context()))(t)
 		}
-		if auths := listAuths(); len(auths) != 1 || auths[0].ID != state.Get("id") || state.Get("password_wo_version") != 1.0 {
-			t.Errorf("the auths are %v, and the state has %v with version %v", auths, state.Get("id"), state.Get("password_wo_version"))
-		}
+		auths := listAuths()
+		must.Hold(t, len(auths) == 1 && auths[0].ID == state.Get("id") && state.Get("password_wo_version") == 1.0,
+			"the auths are", auths, "and the state has", state.Get("id"), "with version", state.Get("password_wo_version"))
 		before := state.Get("id")
 		state = apply(t, p.Walk(), state.Type, state, rotated, "update")
-		if auths := listAuths(); len(auths) != 1 || auths[0].ID != state.Get("id") || state.Get("id") == before {
-			t.Errorf("the auths are %v, and the state has %v after %v", auths, state.Get("id"), before)
-		}
+		auths = listAuths()
+		must.Hold(t, len(auths) == 1 && auths[0].ID == state.Get("id") && state.Get("id") != before,
+			"the auths are", auths, "and the state has", state.Get("id"), "after", before)
 		must.Succeed(t, p.Destroy(state).Err())
 	})
 }
@@ -129,10 +121,7 @@ func TestRotationWhoseAnswersAreLost(t *testing.T) {
 func TestRegistryAuthRules(t *testing.T) {
 	d, p := deploy(t)
 	config := map[string]any{"name": d.Name("ci"), "username": "robot", "password": "hunter2"}
-	for _, c := range []struct {
-		changes  map[string]any
-		at, text string
-	}{
+	expectRefusals(t, d, p, "gpucloud_registry_auth", config, []refusal{
 		{map[string]any{"name": ""}, "name", "1 to 191 characters"},
 		{map[string]any{"name": strings.Repeat("é", 192)}, "name", "1 to 191 characters, got 192 characters"},
 		{map[string]any{"username": ""}, "username", "1 to 191 characters"},
@@ -147,9 +136,7 @@ func TestRegistryAuthRules(t *testing.T) {
 		{map[string]any{"password_wo": "x", "password_wo_version": 1}, "password", "password conflicts with password_wo"},
 		{map[string]any{"password": nil, "password_wo": "x"}, "password_wo_version", "password_wo needs password_wo_version"},
 		{map[string]any{"password_wo_version": 1}, "password", "password conflicts with password_wo"},
-	} {
-		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_registry_auth", with(config, c.changes), c.at, c.text)
-	}
+	}...)
 	longest := map[string]any{"name": strings.Repeat("é", 191), "username": strings.Repeat("é", 191), "password": strings.Repeat("é", 16384)}
 	apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, longest, "create")
 	apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
@@ -223,15 +210,13 @@ resource "gpucloud_template" "t" {
 		w.MustRun("plan", "-detailed-exitcode") // without the password, which nothing needs
 		config(2)
 		expectOutput(t, w.MustRun("plan", "-var=token=new-token"), "will be created again", "deletes it and creates it again under its name", "~ id")
-		if out, err := w.Run("plan"); err == nil {
-			t.Errorf("a rotation without the password is planned:\n%s", out)
-		}
+		out, err := w.Run("plan")
+		must.Hold(t, err != nil, "a rotation without the password is planned", out)
 		w.MustRun("apply", "-auto-approve", "-var=token=new-token")
 		w.MustRun("plan", "-detailed-exitcode")
 		auths, err := d.Client(t, v).RegistryAuths.List(t.Context())
-		if err != nil || len(auths) != 1 || passwords()[auths[0].ID] != "new-token" {
-			t.Errorf("the deployment has %v, %v, and was given %v", auths, err, passwords())
-		}
+		must.Hold(t, err == nil && len(auths) == 1 && passwords()[auths[0].ID] == "new-token",
+			"the deployment has", auths, err, "and was given", passwords())
 		templates := must.Do(d.Client(t, v).Templates.List(t.Context()))(t)
 		must.Hold(t, len(templates) == 1 && templates[0].Registry == auths[0].ID, "the template is", templates)
 		w.MustRun("destroy", "-auto-approve") // without the password
@@ -244,7 +229,7 @@ func recordPasswords(t *testing.T, d *acctest.Deployment) func() map[string]stri
 	t.Helper()
 	var mu sync.Mutex
 	passwords := map[string]string{}
-	intercept(t, d, func(w http.ResponseWriter, r *http.Request, body []byte, forward http.Handler) {
+	d.Intercept(t, func(w http.ResponseWriter, r *http.Request, body []byte, forward http.Handler) {
 		answer := httptest.NewRecorder()
 		forward.ServeHTTP(answer, r)
 		var sent struct{ Password string }
@@ -263,4 +248,42 @@ func recordPasswords(t *testing.T, d *acctest.Deployment) func() map[string]stri
 		defer mu.Unlock()
 		return maps.Clone(passwords)
 	}
+}
+
+const repository = "arn:aws:ecr:us-east-2:123456789012:repository/team/app"
+
+func TestRegistryDelegation(t *testing.T) {
+	t.Parallel()
+	const typeName = "gpucloud_registry_delegation"
+	d, p := deploy(t)
+	config := map[string]any{"resource": repository}
+	created := apply(t, p, typeName, tfdrive.State{}, config, "create")
+	expectState(t, created, map[string]any{
+		"aws_region": "us-east-2", "repository": "team/app", "tag": "latest", "docker_registry_uri": "123456789012.dkr.ecr.us-east-2.amazonaws.com", "name": nil,
+	})
+	expectImport(t, p, created, config, false)
+	// Another spelling of the same repository.
+	state := apply(t, p, typeName, created, map[string]any{"resource": repository + ":latest"}, "update")
+	expectState(t, state, map[string]any{"id": created.Get("id")})
+	config["resource"] = repository + ":v1"
+	state = apply(t, p, typeName, state, config, "replace")
+	expectState(t, state, map[string]any{"tag": "v1"})
+	expectImport(t, p, state, config, false)
+	config["name"] = "app"
+	state = apply(t, p, typeName, state, config, "replace")
+	expectImport(t, p, state, config, false)
+	must.Succeed(t, p.Destroy(state).Err())
+	must.Equal(t, must.Do(d.Client(t, api.V2).Delegations.List(t.Context()))(t), nil, "left")
+}
+
+func TestRegistryDelegationPlan(t *testing.T) {
+	t.Parallel()
+	d, p := deploy(t)
+	const typeName = "gpucloud_registry_delegation"
+	for _, arn := range []string{"", "team/app", "123456789012.dkr.ecr.us-east-2.amazonaws.com/team/app", "arn:aws:ecr:us-east-2:1234:repository/app", "arn:aws:s3:us-east-2:123456789012:repository/app", repository + ":"} {
+		expectRefusal(t, d, p, tfdrive.State{}, typeName, map[string]any{"resource": arn}, "resource", "expected the ARN of a repository")
+	}
+	expectRefusalOnV1(t, d, typeName, map[string]any{"resource": repository})
+	planned := p.Plan(typeName, tfdrive.State{}, map[string]any{"resource": tfdrive.Unknown})
+	must.Hold(t, planned.Action == "create" && planned.Diagnostics.Err() == nil, "an ARN that is not known yet", planned.Action, planned.Diagnostics)
 }

@@ -2,6 +2,7 @@ package resources_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,8 +17,7 @@ const secretType = "gpucloud_secret"
 // secretsOf returns the secrets of a deployment.
 func secretsOf(t *testing.T, d *acctest.Deployment) []api.Secret {
 	t.Helper()
-	all := must.Do(d.Client(t, api.V2).Secrets.List(t.Context()))(t)
-	return all
+	return must.Do(d.Client(t, api.V2).Secrets.List(t.Context()))(t)
 }
 
 // A new version sends the value in place. A new value with the same version isn't sent. A new
@@ -35,16 +35,14 @@ func TestSecret(t *testing.T) {
 	expectState(t, state, map[string]any{"id": id, "description": "of the registry", "value_last_updated_at": updated})
 	config = with(config, map[string]any{"value_wo": "planted-3", "value_wo_version": 2, "description": nil})
 	state = apply(t, p, secretType, state, config, "update")
-	if expectState(t, state, map[string]any{"id": id, "description": nil}); state.Get("value_last_updated_at") == updated {
-		t.Error("the value was not sent")
-	}
+	expectState(t, state, map[string]any{"id": id, "description": nil})
+	must.Hold(t, state.Get("value_last_updated_at") != updated, "the value was not sent")
 	must.Hold(t, !state.Holds("planted"), "the state has a value", state.Value)
 	state = apply(t, p, secretType, state, with(config, map[string]any{"name": "other"}), "replace")
 	all := secretsOf(t, d)
 	must.Hold(t, len(all) == 1 && all[0].Name == "other" && all[0].ID != id, "there is", all)
-	if err := p.Destroy(state).Err(); err != nil || len(secretsOf(t, d)) != 0 {
-		t.Errorf("%v, and there is %v", err, secretsOf(t, d))
-	}
+	must.Succeed(t, p.Destroy(state).Err())
+	must.Equal(t, secretsOf(t, d), nil, "left")
 }
 
 func TestSecretIsChecked(t *testing.T) {
@@ -64,10 +62,9 @@ func TestSecretIsChecked(t *testing.T) {
 	expectRefusal(t, d, p, state, secretType, with(without, map[string]any{"value_wo_version": 2}), "value_wo", "needs its value")
 	expectRefusal(t, d, p, state, secretType, with(without, map[string]any{"name": "other"}), "value_wo", "needs its value")
 	// Another secret has the same name in lower case, so the apply fails.
-	planned := p.Walk().Plan(secretType, tfdrive.State{}, with(config, map[string]any{"name": "TOKEN"}))
-	if _, diags := p.Apply(planned); diags.Err() == nil || !strings.Contains(diags.String(), "TOKEN") || strings.Contains(diags.String(), "planted") {
-		t.Errorf("a name that is taken: %s", diags)
-	}
+	_, diags := p.Apply(p.Walk().Plan(secretType, tfdrive.State{}, with(config, map[string]any{"name": "TOKEN"})))
+	must.Hold(t, diags.Err() != nil && strings.Contains(diags.String(), "TOKEN") && !strings.Contains(diags.String(), "planted"),
+		"a name that is taken", diags)
 }
 
 // After an import, the first version is only recorded.
@@ -75,14 +72,11 @@ func TestSecretImport(t *testing.T) {
 	d, p := deploy(t)
 	created := must.Do(d.Client(t, api.V2).Secrets.Create(t.Context(), api.Secret{Name: "token", Value: "planted-old"}))(t)
 	state, diags := p.Import(secretType, "token")
-	if diags.Err() != nil || state.Get("id") != created.ID {
-		t.Fatal(diags, state.Value)
-	}
+	must.Require(t, diags.Err() == nil && state.Get("id") == created.ID, diags, state.Value)
 	config := map[string]any{"name": "token"}
 	state = apply(t, p, secretType, state, config, "no-op") // an imported secret needs no value
 	config = with(config, map[string]any{"value_wo": "planted-new", "value_wo_version": 7})
-	planned := p.Plan(secretType, state, config)
-	must.Contain(t, planned.Diagnostics.Warnings(), "The value is not sent")
+	must.Contain(t, p.Plan(secretType, state, config).Diagnostics.Warnings(), "The value is not sent")
 	writes := d.Writes()
 	state = apply(t, p, secretType, state, config, "update")
 	must.Equal(t, d.Writes(), writes, "the import sent something")
@@ -104,16 +98,116 @@ func TestSecretWhoseCreateIsLost(t *testing.T) {
 			state, diags := p.Apply(p.Plan(secretType, tfdrive.State{}, config))
 			w.lose.Store(0)
 			must.Hold(t, !strings.Contains(diags.String(), "planted"), "a diagnostic has the value", diags)
-			if all := secretsOf(t, d); diags.Err() != nil || len(all) != 1 || all[0].ID != state.Get("id") {
-				t.Fatalf("%s; there is %v, and the state has %v", diags, all, state.Value)
-			}
+			all := secretsOf(t, d)
+			must.Require(t, diags.Err() == nil && len(all) == 1 && all[0].ID == state.Get("id"),
+				diags, "there is", all, "and the state has", state.Value)
 			action := "update"
 			if lost == 1 {
 				action = "no-op"
 			}
 			apply(t, p.Walk(), secretType, state, config, action)
-			all := secretsOf(t, d)
+			all = secretsOf(t, d)
 			must.Hold(t, len(all) == 1 && all[0].ID == state.Get("id"), "there is", all)
 		})
 	}
+}
+
+const (
+	annesKey  = "ssh-ed25519 AAAAC3Nza anne@example.com"
+	bensKey   = "ssh-rsa AAAAB3Nza"
+	othersKey = "ecdsa-sha2-nistp256 AAAAE2Vj other@example.com"
+)
+
+func keysAre(t *testing.T, d *acctest.Deployment, want ...string) {
+	t.Helper()
+	got, err := d.Client(t, api.V2).SSHKeys.Get(t.Context())
+	slices.Sort(got)
+	slices.Sort(want)
+	must.Hold(t, err == nil && slices.Equal(got, want), "the account has", got, err, want)
+}
+
+func addKey(t *testing.T, d *acctest.Deployment, key string) {
+	t.Helper()
+	must.Do(d.Client(t, api.V2).SSHKeys.Edit(t.Context(), func(keys []string) []string { return append(keys, key) }))(t)
+}
+
+func TestSSHKeys(t *testing.T) {
+	t.Parallel()
+	const typeName = "gpucloud_ssh_keys"
+	d, p := deploy(t)
+	config := func(keys ...any) map[string]any { return map[string]any{"keys": keys} }
+	state := apply(t, p, typeName, tfdrive.State{}, config(annesKey), "create")
+	expectState(t, state, map[string]any{"id": "account"})
+	keysAre(t, d, annesKey)
+	state = apply(t, p, typeName, state, config(annesKey, bensKey), "update")
+	keysAre(t, d, annesKey, bensKey)
+	addKey(t, d, othersKey) // the next apply removes a key that somebody else added
+	state = applyRestore(t, p, state, config(annesKey, bensKey))
+	keysAre(t, d, annesKey, bensKey)
+	state = apply(t, p, typeName, state, config(bensKey), "update")
+	keysAre(t, d, bensKey)
+	must.Succeed(t, p.Destroy(state).Err())
+	keysAre(t, d)
+}
+
+// With keep_others, no create, update or deletion removes the keys of others.
+func TestSSHKeysBesideOthers(t *testing.T) {
+	t.Parallel()
+	d, p := deploy(t)
+	addKey(t, d, othersKey)
+	const typeName = "gpucloud_ssh_keys"
+	withOthers := func(keys ...any) map[string]any { return map[string]any{"keys": keys, "keep_others": true} }
+
+	state := apply(t, p, typeName, tfdrive.State{}, withOthers(annesKey), "create")
+	keysAre(t, d, othersKey, annesKey)
+	state = apply(t, p, typeName, state, withOthers(bensKey), "update")
+	keysAre(t, d, othersKey, bensKey)
+	addKey(t, d, annesKey) // added by somebody else
+	expectEmptyPlan(t, p, state, withOthers(bensKey))
+	must.Do(d.Client(t, api.V2).SSHKeys.Set(t.Context(), []string{othersKey}))(t)
+	removed, diags := p.Walk().Read(state)
+	must.Hold(t, diags.Err() == nil && len(removed.Get("keys").([]any)) == 0, "a key that somebody else removed", removed.Get("keys"), diags)
+	state = apply(t, p, typeName, state, map[string]any{"keys": []any{bensKey}}, "update") // the resource now manages all keys
+	keysAre(t, d, bensKey)
+	addKey(t, d, othersKey)
+	state, _ = p.Walk().Read(state)
+	state = apply(t, p, typeName, state, withOthers(bensKey), "update") // the resource manages only its own keys again
+	keysAre(t, d, bensKey, othersKey)
+	must.Succeed(t, p.Destroy(state).Err())
+	keysAre(t, d, othersKey)
+}
+
+// The plan of a create, and of an update that no longer keeps them, warns if it removes the keys
+// of others. It rejects a text that isn't a public key.
+func TestSSHKeysPlan(t *testing.T) {
+	t.Parallel()
+	d, p := deploy(t)
+	addKey(t, d, othersKey)
+	const typeName = "gpucloud_ssh_keys"
+	plan := func(config map[string]any) string {
+		return p.Plan(typeName, tfdrive.State{}, config).Diagnostics.Warnings()
+	}
+	must.Contain(t, plan(map[string]any{"keys": []any{annesKey}}), "removes them: ecdsa-sha2-nistp256 other@example.com")
+	for name, config := range map[string]map[string]any{
+		"keeps them":  {"keys": []any{annesKey}, "keep_others": true},
+		"has them":    {"keys": []any{annesKey, othersKey}},
+		"may have it": {"keys": []any{annesKey, tfdrive.Unknown}},
+		"unknown":     {"keys": tfdrive.Unknown},
+	} {
+		must.Equal(t, plan(config), "", name, "the plan warns")
+	}
+	kept := apply(t, p, typeName, tfdrive.State{}, map[string]any{"keys": []any{annesKey}, "keep_others": true}, "create")
+	warning := p.Plan(typeName, kept, map[string]any{"keys": []any{bensKey}}).Diagnostics.Warnings()
+	must.Hold(t, strings.Contains(warning, "removes them: ecdsa-sha2-nistp256 other@example.com."), "the plan without keep_others warns", warning)
+	for _, key := range []string{"", "AAAA", "ssh-rsa", annesKey + "\n", "-----BEGIN OPENSSH PRIVATE KEY-----"} {
+		expectRefusal(t, d, p, tfdrive.State{}, typeName, map[string]any{"keys": []any{key}}, "keys.*", "expected a public key")
+	}
+	expectRefusalOnV1(t, d, typeName, map[string]any{"keys": []any{annesKey}})
+}
+
+// expectRefusalOnV1 expects a plan error because API v1 lacks the kind.
+func expectRefusalOnV1(t *testing.T, d *acctest.Deployment, typeName string, config map[string]any) {
+	t.Helper()
+	err := drive(t, d, api.V1).Plan(typeName, tfdrive.State{}, config).Diagnostics.Err()
+	must.Fail(t, err, `in management API v2 only. Remove the resource, or set api_version = "v2"`)
 }

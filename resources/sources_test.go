@@ -43,16 +43,12 @@ var sourcesOf = map[string]sourceOf{
 		filters: map[string]any{"created_by_user_id": "default"},
 		misses:  map[string]any{"created_by_user_id": "another"},
 	},
-	"gpucloud_secret": {
-		plural: "secrets",
-		v2:     map[string]any{"value_wo": "a-planted-secret", "value_wo_version": 1, "description": "d"},
-		omits:  []string{"value_wo", "value_wo_version"},
-	},
-	"gpucloud_registry_auth": {
-		plural: "registry_auths",
+	"gpucloud_secret": {plural: "secrets",
+		v2:    map[string]any{"value_wo": "a-planted-secret", "value_wo_version": 1, "description": "d"},
+		omits: []string{"value_wo", "value_wo_version"}},
+	"gpucloud_registry_auth": {plural: "registry_auths",
 		config: map[string]any{"username": "a-user-name", "password": "a-planted-secret"},
-		omits:  []string{"username", "password", "password_wo", "password_wo_version"},
-	},
+		omits:  []string{"username", "password", "password_wo", "password_wo_version"}},
 	"gpucloud_registry_delegation": {
 		plural:  "registry_delegations",
 		v2:      map[string]any{"resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app:v2"},
@@ -138,16 +134,13 @@ func TestSourceShowsTheResource(t *testing.T) {
 		byName := data(t, p, typeName, map[string]any{"name": state.Get("name")})
 		must.Hold(t, byID.Value.Equal(byName.Value), "by id", byID.Value, "by name", byName.Value)
 		list := data(t, p, "gpucloud_"+s.plural, map[string]any{"name": state.Get("name")}).Get(s.plural).([]any)
-		if len(list) != 1 {
-			t.Fatalf("listed: %v", list)
-		}
+		must.Require(t, len(list) == 1, "listed", list)
 		compared := 0
 		for _, a := range p.Schema(typeName).Block.Attributes {
 			listed := list[0].(map[string]any)
 			if slices.Contains(s.omits, a.Name) || slices.Contains(configurationOnly, a.Name) {
-				if _, ok := listed[a.Name]; ok {
-					t.Errorf("the list has the attribute %s", a.Name)
-				}
+				_, ok := listed[a.Name]
+				must.Hold(t, !ok, "the list has the attribute", a.Name)
 				continue
 			}
 			want, got := state.Get(a.Name), byID.Get(a.Name)
@@ -157,14 +150,12 @@ func TestSourceShowsTheResource(t *testing.T) {
 			if slices.Contains(s.differs, a.Name) {
 				want = got
 			}
-			if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(listed[a.Name], want) {
-				t.Errorf("%s: the resource has %v, the data source %v, the list %v", a.Name, want, got, listed[a.Name])
-			}
+			must.Hold(t, reflect.DeepEqual(got, want) && reflect.DeepEqual(listed[a.Name], want),
+				a.Name, "the resource has", want, "the data source", got, "the list", listed[a.Name])
 			compared++
 		}
-		if compared < 2 || len(list[0].(map[string]any)) != compared {
-			t.Errorf("%d attributes compared, %d listed", compared, len(list[0].(map[string]any)))
-		}
+		must.Hold(t, compared >= 2 && len(list[0].(map[string]any)) == compared,
+			compared, "attributes compared", len(list[0].(map[string]any)), "listed")
 		for _, read := range []tfdrive.State{byID, data(t, p, "gpucloud_"+s.plural, nil)} {
 			text := read.Value.String()
 			must.Hold(t, !strings.Contains(text, "a-planted-secret"), "the secret is in the state", text)
@@ -220,8 +211,7 @@ func TestSourceFilters(t *testing.T) {
 
 // If no object matches, the error lists existing ones. If two match, it lists both.
 func TestSourceNotFound(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, _ *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		look := func(config map[string]any, expect ...string) {
 			t.Helper()
 			_, diags := p.Walk().Data("gpucloud_network_volume", config)
@@ -249,9 +239,8 @@ func TestSourceNotFound(t *testing.T) {
 		look(map[string]any{"name": ""}, "name: Invalid value of name")
 		_, diags := p.Data("gpucloud_network_volumes", map[string]any{"size": 10.5})
 		expectError(t, diags, "size:", "expected a whole number, got 10.5")
-		if _, diags := p.Data("gpucloud_network_volume", map[string]any{"id": tfdrive.Unknown}); diags.Err() != nil {
-			t.Errorf("an id that is not known yet: %s", diags)
-		}
+		_, diags = p.Data("gpucloud_network_volume", map[string]any{"id": tfdrive.Unknown})
+		must.Hold(t, diags.Err() == nil, "an id that is not known yet", diags)
 	})
 }
 
@@ -319,17 +308,15 @@ func readAll(t *testing.T, p *tfdrive.Provider, name, plural string, ids []strin
 		})
 	}
 	group.Go(func() {
-		if got, diags := p.Data("gpucloud_"+plural, nil); diags.Err() != nil || len(got.Get(plural).([]any)) != len(ids) {
-			t.Errorf("all: %s", diags)
-		}
+		got, diags := p.Data("gpucloud_"+plural, nil)
+		must.Hold(t, diags.Err() == nil && len(got.Get(plural).([]any)) == len(ids), "all", diags)
 	})
 	group.Wait()
 }
 
 // Pods can be filtered by status. API v1 returns only two statuses.
 func TestPodsByStatus(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		id := post(t, d, "/v2/pods", `{"name":"p","image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2}}`)
 		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 			if data(t, p.Walk(), "gpucloud_pod", map[string]any{"id": id}).Get("status") == "RUNNING" {
@@ -356,9 +343,7 @@ func data(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]
 		config = map[string]any{}
 	}
 	got, diags := p.Data(typeName, config)
-	if err := diags.Err(); err != nil {
-		t.Fatalf("%s %v: %s", typeName, config, err)
-	}
+	must.Require(t, diags.Err() == nil, typeName, config, diags)
 	return got
 }
 
@@ -377,16 +362,14 @@ func post(t *testing.T, d *acctest.Deployment, path, body string) (id string) {
 	resp := must.Do(http.DefaultClient.Do(req))(t)
 	defer resp.Body.Close()
 	var created struct{ ID string }
-	if err := json.NewDecoder(resp.Body).Decode(&created); err != nil || created.ID == "" {
-		t.Fatalf("POST %s %s: %s, %v", path, body, resp.Status, err)
-	}
+	err := json.NewDecoder(resp.Body).Decode(&created)
+	must.Require(t, err == nil && created.ID != "", "POST", path, body, resp.Status, err)
 	return created.ID
 }
 
 // Public templates belong to the operator or are shared by a user.
 func TestCatalogTemplates(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		shared := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("shared"), "image": "i", "public": true, "env": map[string]any{"A": "shown"}}, "create")
 		private := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("private"), "image": "i"}, "create")
 		p = p.Walk()
@@ -399,14 +382,13 @@ func TestCatalogTemplates(t *testing.T) {
 		var official []any
 		calls := d.Calls(func() {
 			official = list(map[string]any{"source": "official"})
-			if all := list(nil); len(official) < 1 || len(all) != len(official)+1 || !slices.Contains(all, shared.Get("name")) || slices.Contains(all, private.Get("name")) {
-				t.Errorf("official %v, all %v", official, all)
-			}
+			all := list(nil)
+			must.Hold(t, len(official) >= 1 && len(all) == len(official)+1 && slices.Contains(all, shared.Get("name")) && !slices.Contains(all, private.Get("name")),
+				"official", official, "all", all)
 			must.Equal(t, list(map[string]any{"source": "community"}), []any{shared.Get("name")}, "of the community")
 			one := data(t, p, "gpucloud_catalog_template", map[string]any{"name": shared.Get("name")})
-			if one.Get("id") != shared.Get("id") || one.Get("source") != "community" || one.Get("image") != "i" || one.Get("env").(map[string]any)["A"] != "shown" {
-				t.Errorf("got %v", one.Value)
-			}
+			must.Hold(t, one.Get("id") == shared.Get("id") && one.Get("source") == "community" && one.Get("image") == "i" && one.Get("env").(map[string]any)["A"] == "shown",
+				"got", one.Value)
 		})
 		want := map[api.Version]map[string]int{api.V1: {"GET /v1/templates": 1}, api.V2: {"GET /v2/catalog/templates": 3}}[v]
 		must.Equal(t, calls, want, "calls")

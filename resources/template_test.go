@@ -11,8 +11,7 @@ import (
 )
 
 func TestTemplate(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		least := map[string]any{"name": d.Name("least"), "image": "python:3.12-slim"}
 		most := map[string]any{
 			"name": d.Name("most"), "image": "python:3.12", "args": "python -u 'my handler.py'", "disk": 30, "env": map[string]any{"TOKEN": "s3cret", "EMPTY": "", "GRÜSSE": "äöü"},
@@ -55,9 +54,7 @@ func TestTemplateEveryAttribute(t *testing.T) {
 		name string
 		a, b any
 	}{
-		api.V1: {
-			{"readme", "# One", "# Two"},
-		},
+		api.V1: {{"readme", "# One", "# Two"}},
 		api.V2: {
 			{"start_ssh", false, true},
 			{"start_jupyter", false, true},
@@ -68,8 +65,7 @@ func TestTemplateEveryAttribute(t *testing.T) {
 		api.V1: {"category": true, "serverless": true},
 		api.V2: {},
 	}
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		var tested []string
 		for _, c := range slices.Concat(both, only[api.V1], only[api.V2]) {
 			tested = append(tested, c.name)
@@ -104,13 +100,10 @@ func TestTemplateEveryAttribute(t *testing.T) {
 				default:
 					state = apply(t, p, state.Type, state, config, remove)
 				}
-				diags := p.Destroy(state)
-				must.Hold(t, diags.Err() == nil, diags)
-				if gone, _ := p.Walk().Read(state); gone.Exists() {
-					t.Error("the template is still there")
-				}
-				diags = p.Destroy(state)
-				must.Hold(t, diags.Err() == nil, "destroying what is gone", diags)
+				must.Succeed(t, p.Destroy(state).Err())
+				gone, _ := p.Walk().Read(state)
+				must.Hold(t, !gone.Exists(), "the template is still there")
+				must.Succeed(t, p.Destroy(state).Err()) // it is gone already
 			})
 		}
 	})
@@ -129,18 +122,15 @@ func actionAfterImport(attribute string, v api.Version) string {
 func TestTemplateRepeatsElements(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		created := must.Do(d.Client(t, v).Templates.Create(t.Context(), api.Template{Name: d.Name("repeats"), Image: "i", Disk: 10, Category: "NVIDIA", Ports: []string{"80/http", "80/http"}}))(t)
-		imported := importState(t, drive(t, d, v), "gpucloud_template", created.ID)
-		if got, _ := imported.Get("ports").([]any); len(got) != 1 {
-			t.Errorf("the ports are %v", got)
-		}
+		got, _ := importState(t, drive(t, d, v), "gpucloud_template", created.ID).Get("ports").([]any)
+		must.Hold(t, len(got) == 1, "the ports are", got)
 		must.Succeed(t, d.Client(t, v).Templates.Delete(t.Context(), created.ID))
 	})
 }
 
 // null, "" and [] are equivalent in the state and in the configuration.
 func TestTemplateEmptyIsNull(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		least := with(least, map[string]any{"name": d.Name("t")})
 		empty := map[string]any{"args": "", "env": map[string]any{}, "ports": []any{}, "registry": ""}
 		state := apply(t, p, "gpucloud_template", tfdrive.State{}, with(least, empty), "create")
@@ -157,11 +147,7 @@ func TestTemplateRules(t *testing.T) {
 	mount := func(size int, path string) map[string]any {
 		return map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": size, "path": path}}}
 	}
-	type rule struct {
-		changes  map[string]any
-		at, text string
-	}
-	always := []rule{
+	always := []refusal{
 		{map[string]any{"name": ""}, "name", `Invalid name: expected at least one character, got "".`},
 		{map[string]any{"image": ""}, "image", `Invalid image: expected at least one character, got "".`},
 		{map[string]any{"disk": 0}, "disk", "Invalid disk: expected at least 1 GB, got 0."},
@@ -181,7 +167,7 @@ func TestTemplateRules(t *testing.T) {
 		{map[string]any{"ports": []any{"-1/http"}}, "ports.*", "1 to 65535"},
 		{map[string]any{"ports": []any{"80/http/x"}}, "ports.*", "expected <port>/<http|tcp>"},
 	}
-	byVersion := map[api.Version][]rule{
+	byVersion := map[api.Version][]refusal{
 		api.V1: {
 			{map[string]any{"start_ssh": false}, "start_ssh", "exists in management API v2 only"},
 			{map[string]any{"start_jupyter": false}, "start_jupyter", "exists in management API v2 only"},
@@ -196,12 +182,9 @@ func TestTemplateRules(t *testing.T) {
 			{map[string]any{"allowed_cuda_versions": []any{nil}}, "allowed_cuda_versions", "an element is null"},
 		},
 	}
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		least := with(least, map[string]any{"name": d.Name("t")})
-		for _, r := range append(always[:len(always):len(always)], byVersion[v]...) {
-			expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_template", with(least, r.changes), r.at, r.text)
-		}
+		expectRefusals(t, d, p, "gpucloud_template", least, slices.Concat(always, byVersion[v])...)
 		// Values that are equivalent to an omission are valid on both versions.
 		apply(t, p, "gpucloud_template", tfdrive.State{}, with(least, map[string]any{"start_ssh": true, "start_jupyter": true, "allowed_cuda_versions": []any{}, "docker_entrypoint": []any{}, "readme": ""}), "create")
 	})
@@ -217,8 +200,6 @@ func TestTemplateInUse(t *testing.T) {
 	endpoint := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "e", "template_id": template.Get("id")}, "create")
 	expectRefusal(t, d, p, template, template.Type, with(config, map[string]any{"category": "CPU"}), "category", "an endpoint is linked to (e ("+endpoint.Get("id").(string)+"))")
 	expectRefusal(t, d, p, template, template.Type, with(config, map[string]any{"serverless": false}), "serverless", "an endpoint is linked to")
-	if diags := p.Destroy(endpoint); diags.Err() != nil {
-		t.Fatal(diags)
-	}
+	must.Succeed(t, p.Destroy(endpoint).Err())
 	apply(t, p, template.Type, template, with(config, map[string]any{"category": "CPU"}), "replace")
 }

@@ -1,13 +1,24 @@
 package resources_test
 
 import (
+	"context"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/defaults"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
 
 // If both versions can express a configuration, switching api_version in either direction plans
@@ -38,6 +49,9 @@ func TestSwitchingVersions(t *testing.T) {
 		{"gpucloud_endpoint", map[string]any{"data_center_ids": []any{"EU-RO-1", "EU-CZ-1"}}},
 		{"gpucloud_endpoint", map[string]any{"data_center_ids": []any{}, "network_volumes": []any{}, "env": map[string]any{}}},
 		{"gpucloud_endpoint", map[string]any{"data_center_ids": everywhere}},
+		{podType, gpuPod(map[string]any{
+			"args": "print 'a b'", "env": map[string]any{"A": "b"}, "ports": []any{"22/tcp"}, "gpu": map[string]any{"id": "NVIDIA L4", "count": 2, "allowed_cuda_versions": []any{"12.8"}},
+			"mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}, "data_center_ids": []any{"EU-RO-1"}, "cloud": "COMMUNITY", "global_networking": map[string]any{"enabled": true}})},
 	}
 	for i, c := range both {
 		t.Run(fmt.Sprint(c.typeName, " ", i), func(t *testing.T) {
@@ -74,8 +88,7 @@ func TestIdleTimeoutOfRequestCount(t *testing.T) {
 	delay := map[string]any{"name": "e", "template_id": template.Get("id"), "workers": map[string]any{"idle_timeout": 5}}
 	stored := func(s tfdrive.State) int64 {
 		t.Helper()
-		got := must.Do(d.Client(t, api.V1).Endpoints.Get(t.Context(), s.Get("id").(string)))(t)
-		return *got.Workers.IdleTimeout
+		return *must.Do(d.Client(t, api.V1).Endpoints.Get(t.Context(), s.Get("id").(string)))(t).Workers.IdleTimeout
 	}
 	for _, c := range []struct {
 		name     string
@@ -94,9 +107,9 @@ func TestIdleTimeoutOfRequestCount(t *testing.T) {
 			state, action = apply(t, c.p, "gpucloud_endpoint", state, c.before, "create"), "update"
 		}
 		state = apply(t, c.p, "gpucloud_endpoint", state, requests, action)
-		if got := stored(state); got != 10 || state.Get("workers.idle_timeout") != c.recorded {
-			t.Errorf("%s: the deployment has %d s, the state %v", c.name, got, state.Get("workers.idle_timeout"))
-		}
+		got := stored(state)
+		must.Hold(t, got == 10 && state.Get("workers.idle_timeout") == c.recorded,
+			c.name, "the deployment has", got, "s, the state", state.Get("workers.idle_timeout"))
 		expectEmptyPlan(t, v2, expectEmptyPlan(t, v1, state, requests), requests)
 	}
 	// A version detects drift if it returns the attribute.
@@ -126,6 +139,232 @@ func TestSwitchingVersionsBesideAForeignTemplate(t *testing.T) {
 			state := apply(t, drive(t, d, v), "gpucloud_endpoint", tfdrive.State{}, config, "create")
 			for _, w := range []api.Version{api.V1, api.V2, api.V1} {
 				state = expectEmptyPlan(t, drive(t, d, w), state, config)
+			}
+		}
+	}
+}
+
+// oneVersionAttributes has, by type, the required attributes (needs) and the attributes that only one
+// version has (values). Each value is a pair: the configuration that sets the attribute, to
+// another value than the default, and its replacement on the other version (nil for none).
+var oneVersionAttributes = map[string]struct {
+	needs  map[string]any
+	values map[string][2]map[string]any
+}{
+	"gpucloud_network_volume": {
+		map[string]any{"size": 10, "data_center": "US-TX-3"},
+		map[string][2]map[string]any{"type": {{"type": "HIGH_PERFORMANCE"}}},
+	},
+	"gpucloud_template": {
+		map[string]any{"image": "i"},
+		map[string][2]map[string]any{
+			"readme":                {{"readme": "# One"}},
+			"start_ssh":             {{"start_ssh": false}},
+			"start_jupyter":         {{"start_jupyter": false}},
+			"allowed_cuda_versions": {{"allowed_cuda_versions": []any{"12.8"}}},
+		},
+	},
+	"gpucloud_endpoint": {
+		nil, // each test adds a template
+		map[string][2]map[string]any{
+			"type":               {{"type": "LOAD_BALANCER"}},
+			"image":              {{"image": "builtin/conformance"}},
+			"args":               {{"args": "--one"}},
+			"entrypoint":         {{"entrypoint": []any{"sh"}}},
+			"cmd":                {{"cmd": []any{"--one"}}},
+			"disk":               {{"disk": 20}},
+			"env":                {{"env": map[string]any{"A": "1"}}},
+			"env_wo":             {{"env_wo": map[string]any{"A": "1"}, "env_wo_version": 1}},
+			"ports":              {{"ports": []any{"80/http"}}},
+			"registry":           {{"registry": "$auth"}},
+			"gpu.pools":          {{"gpu": map[string]any{"pools": []any{"ADA_24"}}}, {"gpu": map[string]any{"type_ids": []any{"NVIDIA L40S"}}}},
+			"gpu.excluded_types": {{"gpu": map[string]any{"pools": []any{"ADA_24"}, "excluded_types": []any{"NVIDIA L4"}}}, {"gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}}},
+			"wait_for.rollout":   {{"wait_for": map[string]any{"rollout": true}}},
+			"flashboot":          {{"flashboot": "PRIORITY_FLASHBOOT"}},
+		},
+	},
+	"gpucloud_pod": {
+		map[string]any{"image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}},
+		map[string][2]map[string]any{
+			"interruptible":              {{"interruptible": true}},
+			"support_public_ip":          {{"support_public_ip": true}},
+			"country_codes":              {{"country_codes": []any{"RO"}}},
+			"gpu_type_priority":          {{"gpu_type_priority": "custom"}},
+			"cpu_flavor_priority":        {{"cpu_flavor_priority": "custom"}},
+			"data_center_priority":       {{"data_center_priority": "custom"}},
+			"min_ram_per_gpu":            {{"min_ram_per_gpu": 16}},
+			"min_vcpu_per_gpu":           {{"min_vcpu_per_gpu": 4}},
+			"min_disk_bandwidth_mbps":    {{"min_disk_bandwidth_mbps": 100}},
+			"min_download_mbps":          {{"min_download_mbps": 1.5}},
+			"min_upload_mbps":            {{"min_upload_mbps": 100}},
+			"gpu.min_ram_per_gpu":        {{"gpu": map[string]any{"id": "NVIDIA L4", "min_ram_per_gpu": 8}}, {"gpu": map[string]any{"id": "NVIDIA L4"}}},
+			"gpu.min_vcpu_count_per_gpu": {{"gpu": map[string]any{"id": "NVIDIA L4", "min_vcpu_count_per_gpu": 2}}, {"gpu": map[string]any{"id": "NVIDIA L4"}}},
+			"gpu.min_cuda_version":       {{"gpu": map[string]any{"id": "NVIDIA L4", "min_cuda_version": "12.4"}}, {"gpu": map[string]any{"id": "NVIDIA L4"}}},
+			"start_ssh":                  {{"start_ssh": true}},
+			"start_jupyter":              {{"start_jupyter": true}},
+		},
+	},
+}
+
+// oneVersion returns, by type, the attributes that only one version has.
+func oneVersion(t *testing.T) map[string][]planrule.OneVersion {
+	t.Helper()
+	out := map[string][]planrule.OneVersion{}
+	for _, kind := range resources.All {
+		out[typeNameOf(t, kind)] = kind.OneVersion()
+	}
+	return out
+}
+
+func typeNameOf(t *testing.T, kind interface{ Resource() resource.Resource }) string {
+	t.Helper()
+	var named resource.MetadataResponse
+	kind.Resource().Metadata(t.Context(), resource.MetadataRequest{ProviderTypeName: "gpucloud"}, &named)
+	return named.TypeName
+}
+
+// The description of an attribute of one version names the version, in the words that kit's
+// derivedDescription keeps for data sources.
+func TestDescriptionsNameTheVersion(t *testing.T) {
+	for _, kind := range resources.All {
+		var has resource.SchemaResponse
+		kind.Resource().Schema(t.Context(), resource.SchemaRequest{}, &has)
+		for _, o := range kind.OneVersion() {
+			a, ok := has.Schema.Attributes[o.Attribute]
+			if want := fmt.Sprintf("API %s only.", o.Version); ok && !o.HandledByKind && !strings.Contains(a.GetMarkdownDescription(), want) {
+				t.Errorf("%s.%s: the description lacks the sentence %q, which its data source keeps: %s", typeNameOf(t, kind), o.Attribute, want, a.GetMarkdownDescription())
+			}
+		}
+	}
+}
+
+// On a version without the attribute, its default is equivalent to an omission: it is neither
+// rejected nor a change of a state without the attribute.
+func TestDefaultsOfOneVersion(t *testing.T) {
+	found := 0
+	for _, kind := range resources.All {
+		var has resource.SchemaResponse
+		kind.Resource().Schema(t.Context(), resource.SchemaRequest{}, &has)
+		for _, o := range kind.OneVersion() {
+			value := defaultOf(t.Context(), has.Schema.Attributes[o.Attribute])
+			if value == "" || o.HandledByKind {
+				continue
+			}
+			if found++; !slices.Contains(o.Except, value) {
+				t.Errorf("%s has the default %s, which the other version rejects: add Except: []string{%q} to its line of Only", o.Attribute, value, value)
+			}
+		}
+	}
+	must.Hold(t, found >= 2, found, "attributes of one version have a default")
+}
+
+// defaultOf returns the default of an attribute in the form of Except, or "".
+func defaultOf(ctx context.Context, a schema.Attribute) string {
+	switch a := a.(type) {
+	case schema.BoolAttribute:
+		if a.Default != nil {
+			var resp defaults.BoolResponse
+			a.Default.DefaultBool(ctx, defaults.BoolRequest{}, &resp)
+			return resp.PlanValue.String()
+		}
+	case schema.Int64Attribute:
+		if a.Default != nil {
+			var resp defaults.Int64Response
+			a.Default.DefaultInt64(ctx, defaults.Int64Request{}, &resp)
+			return resp.PlanValue.String()
+		}
+	case schema.StringAttribute:
+		if a.Default != nil {
+			var resp defaults.StringResponse
+			a.Default.DefaultString(ctx, defaults.StringRequest{}, &resp)
+			return resp.PlanValue.ValueString()
+		}
+	}
+	return ""
+}
+
+// isUnsupported reports whether only another version has the attribute.
+func isUnsupported(only []planrule.OneVersion, attribute string, v api.Version) bool {
+	return slices.ContainsFunc(only, func(o planrule.OneVersion) bool { return o.Attribute == attribute && o.Version != v })
+}
+
+// If a version lacks an attribute, a data source shows the true value or null. A plan without the
+// attribute replaces the object, is rejected, or really removes the value.
+func TestOneVersionTellsNoLie(t *testing.T) {
+	acctest.LeaveToCI(t, "TestOneVersionTable covers the attributes")
+	other := map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1}
+	for typeName, attributes := range oneVersion(t) {
+		for _, o := range attributes {
+			t.Run(fmt.Sprint(typeName, ".", o.Attribute), func(t *testing.T) {
+				t.Parallel()
+				values, ok := oneVersionAttributes[typeName].values[o.Attribute]
+				if !ok {
+					t.Fatalf("no value of %s.%s: add one to ofOneVersion", typeName, o.Attribute)
+				}
+				d := acctest.Deploy(t)
+				own, beyond := drive(t, d, o.Version), drive(t, d, other[o.Version])
+				config := with(oneVersionAttributes[typeName].needs, map[string]any{"name": d.Name("one")})
+				if typeName == "gpucloud_endpoint" {
+					template, _ := serverlessTemplate(t, d, own, nil)
+					config["template_id"] = template.Get("id")
+				}
+				configured := with(config, values[0])
+				if configured["registry"] == "$auth" {
+					auth := apply(t, own, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create")
+					configured["registry"] = auth.Get("id")
+				}
+				state := apply(t, own, typeName, tfdrive.State{}, configured, "create")
+				checkShownValue(t, own, beyond, state, o.Attribute)
+				checkRemoval(t, own, beyond, state, o.Attribute, with(config, values[1]))
+			})
+		}
+	}
+}
+
+func checkShownValue(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.State, attribute string) {
+	t.Helper()
+	name, _, _ := strings.Cut(attribute, ".")
+	if !slices.ContainsFunc(own.DataSchema(state.Type).Block.Attributes, func(a *tfprotov6.SchemaAttribute) bool { return a.Name == name }) {
+		return
+	}
+	byID := map[string]any{"id": state.Get("id")}
+	want, got := data(t, own.Walk(), state.Type, byID).Get(attribute), data(t, beyond.Walk(), state.Type, byID).Get(attribute)
+	if got != nil && !reflect.DeepEqual(got, want) {
+		t.Errorf("a data source on the other version shows %s = %v, but the object has %v: let Read return null for attributes that the version doesn't return, or remove HandledByKind from the attribute's planrule.OneVersion", attribute, got, want)
+	}
+}
+
+func checkRemoval(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.State, attribute string, without map[string]any) {
+	t.Helper()
+	read, diags := beyond.Walk().Read(state)
+	must.Succeed(t, diags.Err())
+	planned := beyond.Plan(state.Type, read, without)
+	switch {
+	case planned.Diagnostics.Err() != nil:
+		return
+	case planned.Action == "replace":
+		got := planned.Diagnostics.Warnings()
+		must.Hold(t, strings.Contains(got, " will be replaced"), "the plan replaces the object because of", planned.Replace, "and warns", got)
+		return
+	case planned.Action == "update":
+		read, diags = beyond.Apply(planned)
+		must.Succeed(t, diags.Err())
+	}
+	back := refresh(t, own, read)
+	if again := own.Plan(state.Type, back, without); again.Action != "no-op" {
+		t.Errorf("the other version planned to %s without %s and reported success, but the object still has the attribute: on its own version the next plan is %s (%s).\n"+
+			"Remove HandledByKind from the attribute's planrule.OneVersion, so that the change replaces the object, or let the kind's plan rule reject it.\nread: %s\nplan: %s",
+			planned.Action, attribute, again.Action, again.Diagnostics, back.Value, again.Value)
+	}
+}
+
+// The table has only attributes that exactly one version has.
+func TestOneVersionTable(t *testing.T) {
+	known := oneVersion(t)
+	for typeName, of := range oneVersionAttributes {
+		for attribute := range of.values {
+			if !slices.ContainsFunc(known[typeName], func(o planrule.OneVersion) bool { return o.Attribute == attribute }) {
+				t.Errorf("%s.%s isn't an attribute of exactly one version: remove it from ofOneVersion", typeName, attribute)
 			}
 		}
 	}

@@ -12,7 +12,10 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
@@ -20,6 +23,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
 func waits(what map[string]any, timeout string) map[string]any {
@@ -28,13 +32,12 @@ func waits(what map[string]any, timeout string) map[string]any {
 
 // The apply of a pod returns when the pod runs.
 func TestPodWaitsUntilItRuns(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p := drive(t, d, v)
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		config := cpuPod(waits(map[string]any{"running": true}, "5m"))
 		state := apply(t, p, podType, tfdrive.State{}, config, "create")
-		if got := podOf(t, d, state); got.Status != "RUNNING" || state.Get("status") != "RUNNING" || state.Get("runtime") == nil {
-			t.Errorf("it is %s, and the state says %v", got.Status, state.Get("status"))
-		}
+		got := podOf(t, d, state)
+		must.Hold(t, got.Status == "RUNNING" && state.Get("status") == "RUNNING" && state.Get("runtime") != nil,
+			"it is", got.Status, "and the state says", state.Get("status"))
 		state = apply(t, p, podType, state, with(config, map[string]any{"env": map[string]any{"A": "b"}}), "update")
 		must.Equal(t, podOf(t, d, state).Status, "RUNNING", "after an update it")
 	})
@@ -54,20 +57,14 @@ func TestPodWaitsInVain(t *testing.T) {
 			cpuPod(with(waits(map[string]any{"running": true}, "5m"), map[string]any{"args": "print 'the model is not there' env SECRET env WRITTEN exit 3", "env": map[string]any{"SECRET": "a-planted-secret"}, "env_wo": map[string]any{"WRITTEN": "a-planted-secret-too"}, "env_wo_version": 1})),
 			[]string{"more time would not help: it is ERROR", "The last lines of the pod:", "the model is not there", "[redacted]"},
 		},
-		"its port is not published": {
-			cpuPod(with(waits(map[string]any{"port": 8000}, "300ms"), map[string]any{"ports": []any{"8000/tcp"}})),
-			[]string{"port 8000", "not reached within 300ms"},
-		},
+		"its port is not published": {cpuPod(with(waits(map[string]any{"port": 8000}, "300ms"), map[string]any{"ports": []any{"8000/tcp"}})),
+			[]string{"port 8000", "not reached within 300ms"}},
 	} {
 		// The first poll may find the pod running shortly before it ends.
 		for range 20 {
 			state, diags := p.Walk().Apply(p.Plan(podType, tfdrive.State{}, c.config))
-			if !state.Exists() {
-				t.Fatalf("%s: the pod is not in the state: %s", name, diags)
-			}
-			t.Cleanup(func() {
-				must.Succeed(t, p.Destroy(state).Err())
-			})
+			must.Require(t, state.Exists(), name, "the pod is not in the state", diags)
+			t.Cleanup(func() { must.Succeed(t, p.Destroy(state).Err()) })
 			err := diags.Err()
 			if err == nil && name == "it ends" {
 				continue
@@ -114,9 +111,8 @@ func TestEndpointWaits(t *testing.T) {
 		t.Helper()
 		got, err := d.Client(t, api.V2).EndpointReleases(t.Context(), state.Get("id").(string))
 		must.Hold(t, err == nil && !got.Rollout.InProgress, "the rollout goes on", got.Rollout, err)
-		if workers, err := d.Client(t, api.V2).EndpointWorkers(t.Context(), state.Get("id").(string)); err != nil || workers.Summary.Idle+workers.Summary.Running == 0 {
-			t.Errorf("no worker is ready: %+v, %v", workers.Summary, err)
-		}
+		workers, err := d.Client(t, api.V2).EndpointWorkers(t.Context(), state.Get("id").(string))
+		must.Hold(t, err == nil && workers.Summary.Idle+workers.Summary.Running != 0, "no worker is ready", workers.Summary, err)
 	}
 	ready()
 	state = apply(t, p, "gpucloud_endpoint", state, with(config, map[string]any{"env": map[string]any{"A": "b"}}), "update")
@@ -128,10 +124,11 @@ func TestEndpointWaits(t *testing.T) {
 	must.Succeed(t, p.Destroy(failed).Err())
 }
 
-// deletion_protection also works for volumes and endpoints.
+// deletion_protection works for pods, volumes, and endpoints.
 func TestProtection(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
+	expectProtection(t, d, p, podType, gpuPod(nil), map[string]any{"cloud": "COMMUNITY"})
 	expectProtection(t, d, p, "gpucloud_network_volume", map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}, map[string]any{"data_center": "US-TX-3"})
 	expectProtection(t, d, p, "gpucloud_endpoint", map[string]any{"name": "e", "image": "i"}, map[string]any{"type": "LOAD_BALANCER", "scaling": map[string]any{"type": "REQUEST_COUNT"}})
 }
@@ -141,8 +138,7 @@ func TestPodWaitsForItsPort(t *testing.T) {
 	t.Parallel()
 	listener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
-	d := deployPublishing(t, listener.Addr().(*net.TCPAddr).Port)
-	p := drive(t, d, api.V2)
+	p := drive(t, deployPublishing(t, listener.Addr().(*net.TCPAddr).Port), api.V2)
 	state := apply(t, p, podType, tfdrive.State{}, cpuPod(with(waits(map[string]any{"port": 8000}, "5m"), map[string]any{"ports": []any{"8000/tcp"}})), "create")
 	must.Equal(t, state.Get("status"), "RUNNING", "it")
 	listener.Close()
@@ -163,8 +159,7 @@ func deployPublishing(t *testing.T, port int) *acctest.Deployment {
 // rewriteAnswers puts a proxy in front of the deployment that rewrites JSON answers.
 func rewriteAnswers(t *testing.T, d *acctest.Deployment, rewrite func(path, body string) string) *acctest.Deployment {
 	t.Helper()
-	target := must.Do(url.Parse(d.URL))(t)
-	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy := httputil.NewSingleHostReverseProxy(must.Do(url.Parse(d.URL))(t))
 	proxy.FlushInterval = -1
 	proxy.ModifyResponse = func(r *http.Response) error {
 		if r.Header.Get("Content-Type") != "application/json" { // the answer may be a log stream, which doesn't end
@@ -196,24 +191,21 @@ func deployWithGPUs(t *testing.T) *acctest.Deployment {
 // The apply of a cluster returns when all its pods run.
 func TestClusterWaits(t *testing.T) {
 	t.Parallel()
-	d := deployWithGPUs(t)
-	p := drive(t, d, api.V2)
+	p := drive(t, deployWithGPUs(t), api.V2)
 	config := clusterConfig(waits(map[string]any{"running": true}, "5m"))
 	state := apply(t, p, clusterType, tfdrive.State{}, config, "create")
-	if got := state.Get("pods.by_status"); !reflect.DeepEqual(got, map[string]any{"RUNNING": 2.0}) || state.Get("primary.status") != "RUNNING" {
-		t.Errorf("pods %v, primary %v", got, state.Get("primary"))
-	}
-	if state = apply(t, p, clusterType, state, with(config, map[string]any{"name": "renamed"}), "update"); state.Get("name") != "renamed" {
-		t.Errorf("it is %v", state.Get("name"))
-	}
+	got := state.Get("pods.by_status")
+	must.Hold(t, reflect.DeepEqual(got, map[string]any{"RUNNING": 2.0}) && state.Get("primary.status") == "RUNNING",
+		"pods", got, "primary", state.Get("primary"))
+	state = apply(t, p, clusterType, state, with(config, map[string]any{"name": "renamed"}), "update")
+	must.Hold(t, state.Get("name") == "renamed", "it is", state.Get("name"))
 }
 
 // If a pod of a cluster doesn't run, the error has the number of running pods, and one failed pod's
 // reason and last log lines, without the values of its environment. The state has the cluster.
 func TestClusterWaitsInVain(t *testing.T) {
 	t.Parallel()
-	d := deployWithGPUs(t)
-	p := drive(t, d, api.V2)
+	p := drive(t, deployWithGPUs(t), api.V2)
 	for name, c := range map[string]struct {
 		changes map[string]any
 		text    []string
@@ -229,12 +221,9 @@ func TestClusterWaitsInVain(t *testing.T) {
 	} {
 		for range 20 { // the first poll may find all pods running shortly before they end
 			state, diags := p.Walk().Apply(p.Plan(clusterType, tfdrive.State{}, clusterConfig(c.changes)))
-			if !state.Exists() {
-				t.Fatalf("%s: the cluster is not in the state: %s", name, diags)
-			}
+			must.Require(t, state.Exists(), name, "the cluster is not in the state", diags)
 			err := diags.Err()
-			gone := p.Destroy(state).Err()
-			must.Hold(t, gone == nil, gone)
+			must.Succeed(t, p.Destroy(state).Err())
 			if err == nil && name == "its pods end" {
 				continue
 			}
@@ -258,4 +247,109 @@ func TestClusterWaitsForEveryPod(t *testing.T) {
 	state, diags := p.Walk().Apply(p.Plan(clusterType, tfdrive.State{}, clusterConfig(waits(map[string]any{"running": true}, "3s"))))
 	must.Fail(t, diags.Err(), "1 of 2 pods run; pod ", "it is STARTING")
 	must.Succeed(t, p.Destroy(state).Err())
+}
+
+// meddler is a transport that may answer a request itself.
+type meddler func(*http.Request) (*http.Response, error)
+
+func (m meddler) RoundTrip(r *http.Request) (*http.Response, error) {
+	if resp, err := m(r); resp != nil || err != nil {
+		return resp, err
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// createWaiting starts to create an endpoint that waits for a worker, through a transport.
+func createWaiting(t *testing.T, d *acctest.Deployment, image, timeout string, m meddler) (tfdrive.State, error) {
+	t.Helper()
+	p := tfdrive.Start(t, provider.Through("test", m)(), d.Settings(api.V2))
+	config := with(map[string]any{"name": "e", "image": image, "workers": map[string]any{"min": 1, "max": 1}}, waits(map[string]any{"worker": true}, timeout))
+	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, config)
+	must.Succeed(t, planned.Diagnostics.Err())
+	state, diags := p.Walk().Apply(planned)
+	return state, diags.Err()
+}
+
+// A wait goes on while the deployment can't be reached for some seconds.
+func TestWaitOutlastsAnOutage(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	var until atomic.Int64 // the end of the outage, in ns
+	_, err := createWaiting(t, d, "builtin/echo", "2m", func(r *http.Request) (*http.Response, error) {
+		if strings.HasSuffix(r.URL.Path, "/workers") && until.Load() == 0 {
+			until.Store(time.Now().Add(3 * time.Second).UnixNano())
+		}
+		if time.Now().UnixNano() < until.Load() {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		}
+		return nil, nil
+	})
+	must.Hold(t, err == nil, "the wait ended", err)
+}
+
+// If an endpoint is deleted elsewhere during a wait, the error doesn't suggest to untaint it.
+func TestWaitForWhatWasDeleted(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	var looks atomic.Int64
+	_, err := createWaiting(t, d, "nothing/runs-this", "2m", func(r *http.Request) (*http.Response, error) {
+		if !strings.HasSuffix(r.URL.Path, "/workers") || looks.Add(1) != 2 {
+			return nil, nil
+		}
+		return nil, d.Client(t, api.V2).Endpoints.Delete(t.Context(), strings.Split(r.URL.Path, "/")[3])
+	})
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "it was deleted meanwhile") && strings.Contains(err.Error(), "creates it again") && !strings.Contains(err.Error(), "untaint"),
+		"got", err)
+}
+
+// The reason and the log in an error belong to the same worker, and the advice fits the reason.
+func TestWaitShowsOneWorker(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	answer := func(code int, contentType, body string) (*http.Response, error) {
+		w := httptest.NewRecorder()
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(code)
+		fmt.Fprint(w, body)
+		return w.Result(), nil
+	}
+	const worker = `{"id":"%s","status":"%s","reason":%s,"isStale":false,"gpuCount":0}`
+	slow, throttled, failed := fmt.Sprintf(worker, "slow", "INITIALIZING", `null`), fmt.Sprintf(worker, "waits", "THROTTLED", `"no GPU is free"`), fmt.Sprintf(worker, "fails", "UNHEALTHY", `"exit status 3"`)
+	for name, c := range map[string]struct {
+		first, then string // the workers of the first poll and of later polls
+		gone        string // a worker without a log
+		want        []string
+	}{
+		"one fails":          {failed + "," + throttled + "," + slow, failed + "," + throttled + "," + slow, "", []string{"worker fails: exit status 3", "Look at why it fails", "The last lines of worker fails"}},
+		"another order":      {slow + "," + throttled + "," + failed, slow + "," + throttled + "," + failed, "", []string{"worker fails: exit status 3", "Look at why it fails", "The last lines of worker fails"}},
+		"its successor":      {failed, slow, "", []string{"worker fails: exit status 3", "Look at why it fails", "The last lines of worker fails"}},
+		"its log is gone":    {failed, throttled, "fails", []string{"Look at why it fails", "worker waits: no GPU is free", "The last lines of worker waits"}},
+		"one waits":          {slow + "," + throttled, slow + "," + throttled, "", []string{"worker waits: no GPU is free", "raise timeouts", "The last lines of worker waits"}},
+		"none has a reason":  {slow, slow, "", []string{"0 unhealthy", "raise timeouts", "The last lines of worker slow"}},
+		"there is no worker": {"", "", "", []string{"raise timeouts", "The endpoint has no worker"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var looks atomic.Int64
+			_, err := createWaiting(t, d, "nothing/runs-this", "1s", func(r *http.Request) (*http.Response, error) {
+				path := strings.Split(r.URL.Path, "/")
+				switch last := path[len(path)-1]; {
+				case last == "workers":
+					workers := c.then
+					if looks.Add(1) == 1 {
+						workers = c.first
+					}
+					unhealthy := strings.Count(workers, "UNHEALTHY")
+					return answer(200, "application/json", fmt.Sprintf(`{"workers":[%s],"summary":{"unhealthy":%d}}`, workers, unhealthy))
+				case last == "logs" && path[len(path)-2] == c.gone:
+					return answer(404, "application/problem+json", `{"title":"Not Found","status":404,"detail":"no such worker"}`)
+				case last == "logs":
+					return answer(200, "text/event-stream", "data: {\"ts\":\"2026-11-24T00:00:00Z\",\"text\":\"a line of "+path[len(path)-2]+"\",\"message\":\"a line of "+path[len(path)-2]+"\"}\n\n")
+				}
+				return nil, nil
+			})
+			must.Require(t, err != nil, "the wait succeeded")
+			must.Contain(t, err.Error(), c.want...)
+		})
+	}
 }
