@@ -31,13 +31,10 @@ func newKind[T any](k kind, collection func(*api.Client) api.Collection[T], have
 		l, err := collection(c).List(ctx)
 		return len(l), err
 	}
-	k.get = func(ctx context.Context, c *api.Client) error { _, err := collection(c).Get(ctx, "a"); return err }
+	k.get = func(ctx context.Context, c *api.Client) error { return must.Err(collection(c).Get(ctx, "a")) }
 	k.del = func(ctx context.Context, c *api.Client) error { return collection(c).Delete(ctx, "a") }
 	if k.name != "registry auth" {
-		k.update = func(ctx context.Context, c *api.Client) error {
-			_, err := collection(c).Update(ctx, have, want)
-			return err
-		}
+		k.update = func(ctx context.Context, c *api.Client) error { return must.Err(collection(c).Update(ctx, have, want)) }
 	}
 	return k
 }
@@ -71,10 +68,9 @@ func TestPathsAndQueries(t *testing.T) {
 				list = `{"` + kind.member + `":` + list + `,"next":null}`
 			}
 			c, d := deploy(t, version, answer(200, list), answer(200, `{"id":"a","unheardOf":{"x":[1]}}`), answer(204, ``))
-			if n, err := kind.list(t.Context(), c); n != 2 || err != nil {
-				t.Errorf("%s %s: %d listed, %v", version, kind.name, n, err)
-			}
-			err := kind.get(t.Context(), c)
+			n, err := kind.list(t.Context(), c)
+			must.Hold(t, n == 2 && err == nil, version, kind.name, n, "listed", err)
+			err = kind.get(t.Context(), c)
 			must.Hold(t, err == nil, version, kind.name, err)
 			err = kind.del(t.Context(), c)
 			must.Hold(t, err == nil, version, kind.name, err)
@@ -138,12 +134,12 @@ func TestResponseAboutAnotherObject(t *testing.T) {
 		"start pod":   func(ctx context.Context, c *api.Client) error { return c.Pods.Act(ctx, "a", api.StartPod) },
 		"stop pod":    func(ctx context.Context, c *api.Client) error { return c.Pods.Act(ctx, "a", api.StopPod) },
 		"restart pod": func(ctx context.Context, c *api.Client) error { return c.Pods.Act(ctx, "a", api.RestartPod) },
-		"job":         func(ctx context.Context, c *api.Client) error { _, err := c.Jobs.Status(ctx, "e", "a"); return err },
-		"cancel job":  func(ctx context.Context, c *api.Client) error { _, err := c.Jobs.Cancel(ctx, "e", "a"); return err },
-		"retry job":   func(ctx context.Context, c *api.Client) error { _, err := c.Jobs.Retry(ctx, "e", "a"); return err },
-		"GPU type":    func(ctx context.Context, c *api.Client) error { _, err := c.GPUType(ctx, "a", nil); return err },
-		"CPU type":    func(ctx context.Context, c *api.Client) error { _, err := c.CPUType(ctx, "a", nil); return err },
-		"data center": func(ctx context.Context, c *api.Client) error { _, err := c.DataCenter(ctx, "a", nil); return err },
+		"job":         func(ctx context.Context, c *api.Client) error { return must.Err(c.Jobs.Status(ctx, "e", "a")) },
+		"cancel job":  func(ctx context.Context, c *api.Client) error { return must.Err(c.Jobs.Cancel(ctx, "e", "a")) },
+		"retry job":   func(ctx context.Context, c *api.Client) error { return must.Err(c.Jobs.Retry(ctx, "e", "a")) },
+		"GPU type":    func(ctx context.Context, c *api.Client) error { return must.Err(c.GPUType(ctx, "a", nil)) },
+		"CPU type":    func(ctx context.Context, c *api.Client) error { return must.Err(c.CPUType(ctx, "a", nil)) },
+		"data center": func(ctx context.Context, c *api.Client) error { return must.Err(c.DataCenter(ctx, "a", nil)) },
 	}
 	for _, kind := range kinds {
 		calls["get "+kind.name], calls["update "+kind.name], calls["delete "+kind.name] = kind.get, kind.update, kind.del
@@ -216,9 +212,9 @@ func TestDelete(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, d := deployPiped(t, c.version, answers...)
 				err := kind.del(t.Context(), client)
-				if got := status(err); got != c.status || len(d.requests()) != c.sent {
-					t.Errorf("%s, %s %s: %v after %d requests", c.name, c.version, kind.name, err, len(d.requests()))
-				}
+				got := status(err)
+				must.Hold(t, got == c.status && len(d.requests()) == c.sent,
+					c.name, c.version, kind.name, err, "after", len(d.requests()), "requests")
 			})
 		}
 	}
@@ -231,17 +227,11 @@ func TestUnchangedUpdateOnlyReads(t *testing.T) {
 		got := must.Do(c.NetworkVolumes.Update(t.Context(), volume, api.NetworkVolume{Name: "n", Size: 10}))(t)
 		must.Hold(t, got.ID == "a", got)
 		template := api.Template{ID: "a", Name: "n", Image: "i", Env: map[string]string{}, Ports: []string{}}
-		if _, err := c.Templates.Update(t.Context(), template, api.Template{Name: "n", Image: "i"}); err != nil {
-			t.Error(err)
-		}
+		must.Do(c.Templates.Update(t.Context(), template, api.Template{Name: "n", Image: "i"}))(t)
 		auth := api.RegistryAuth{ID: "a", Name: "n", Username: "u"}
-		if _, err := c.RegistryAuths.Update(t.Context(), auth, api.RegistryAuth{Name: "n", Username: "u"}); err != nil {
-			t.Error(err)
-		}
+		must.Do(c.RegistryAuths.Update(t.Context(), auth, api.RegistryAuth{Name: "n", Username: "u"}))(t)
 		endpoint := api.Endpoint{ID: "a", Name: "n", GPU: &api.GPU{Pools: []string{"A"}}}
-		if _, err := c.Endpoints.Update(t.Context(), endpoint, api.Endpoint{Name: "n", GPU: &api.GPU{Pools: []string{"A"}}}); err != nil {
-			t.Error(err)
-		}
+		must.Do(c.Endpoints.Update(t.Context(), endpoint, api.Endpoint{Name: "n", GPU: &api.GPU{Pools: []string{"A"}}}))(t)
 		for _, r := range d.requests() {
 			must.Hold(t, r.method == "GET" && strings.HasSuffix(r.path, "/a"), version, "sent", r.method, r.path, r.body)
 		}
@@ -263,27 +253,18 @@ func TestRegistryAuth(t *testing.T) {
 
 func TestNetworkVolume(t *testing.T) {
 	for _, c := range []struct {
-		version                     api.Version
-		create, read, update, wants string
-		volume                      api.NetworkVolume
+		version      api.Version
+		volume       api.NetworkVolume
+		create, read string
 	}{
-		{
-			version: api.V1,
-			volume:  api.NetworkVolume{ID: "a", Name: "n", Size: 10, DataCenter: "EU-RO-1"},
-			create:  `{"name":"n","size":10,"dataCenterId":"EU-RO-1"}`,
-			read:    `{"id":"a","name":"n","size":10,"dataCenterId":"EU-RO-1"}`,
-		},
-		{
-			version: api.V2,
-			volume:  api.NetworkVolume{ID: "a", Name: "n", Size: 10, DataCenter: "EU-RO-1", Type: new("STANDARD")},
-			create:  `{"name":"n","size":10,"dataCenter":"EU-RO-1","type":"STANDARD"}`,
-			read:    `{"id":"a","name":"n","size":10,"dataCenter":"EU-RO-1","type":"STANDARD"}`,
-		},
+		{api.V1, api.NetworkVolume{ID: "a", Name: "n", Size: 10, DataCenter: "EU-RO-1"},
+			`{"name":"n","size":10,"dataCenterId":"EU-RO-1"}`, `{"id":"a","name":"n","size":10,"dataCenterId":"EU-RO-1"}`},
+		{api.V2, api.NetworkVolume{ID: "a", Name: "n", Size: 10, DataCenter: "EU-RO-1", Type: new("STANDARD")},
+			`{"name":"n","size":10,"dataCenter":"EU-RO-1","type":"STANDARD"}`, `{"id":"a","name":"n","size":10,"dataCenter":"EU-RO-1","type":"STANDARD"}`},
 	} {
 		client, d := deploy(t, c.version, answer(200, c.read))
 		d.emptyLists = true
-		got := must.Do(client.NetworkVolumes.Create(t.Context(), c.volume))(t)
-		same(t, got, c.volume)
+		same(t, must.Do(client.NetworkVolumes.Create(t.Context(), c.volume))(t), c.volume)
 		sameJSON(t, d.last(t).body, c.create)
 
 		for want, body := range map[api.NetworkVolume]string{
@@ -319,8 +300,7 @@ func status(err error) int {
 func decodeAnswer[T any](t *testing.T, version api.Version, collection func(*api.Client) api.Collection[T], wire string) T {
 	t.Helper()
 	c, _ := deploy(t, version, answer(200, wire))
-	got := must.Do(collection(c).Get(t.Context(), "a"))(t)
-	return got
+	return must.Do(collection(c).Get(t.Context(), "a"))(t)
 }
 
 // createBody returns the body that a Create sends.
@@ -337,8 +317,7 @@ func createBody[T any](t *testing.T, version api.Version, collection func(*api.C
 // expectUpdate expects the body that an Update sends, or null if it sends nothing.
 func expectUpdate[T any](t *testing.T, version api.Version, collection func(*api.Client) api.Collection[T], have, want T, body string) {
 	t.Helper()
-	got := must.Do(updateBody(t, version, collection, have, want))(t)
-	sameJSON(t, got, body)
+	sameJSON(t, must.Do(updateBody(t, version, collection, have, want))(t), body)
 }
 
 // updateBody returns the body that an Update sends, or null if it sends nothing.

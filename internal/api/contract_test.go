@@ -2,13 +2,17 @@ package api
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
@@ -61,10 +65,8 @@ var leftOut = map[contract.API]map[string]map[string]string{ // by API, resource
 	},
 	contract.V2: {
 		"endpoint": {"cpu[].memory": "follows from the flavor and the vCPU count"},
-		"pod": {
-			"templateId":       "no update applies a template again: it would bring the template's other changes",
-			"globalNetworking": "a boolean in requests and an object in answers: GlobalNetworking encodes the one and decodes the other",
-		},
+		"pod": {"templateId": "no update applies a template again: it would bring the template's other changes",
+			"globalNetworking": "a boolean in requests and an object in answers: GlobalNetworking encodes the one and decodes the other"},
 	},
 }
 
@@ -133,9 +135,7 @@ var (
 		ClusterState: ClusterState{CreatedAt: "x"},
 	}
 	networkCluster = Cluster{TemplateID: "x", Mounts: PodMounts{Network: []NetworkMount{{"x", "/x"}}}}
-	cpuWorkers     = Endpoint{
-		CPU: []CPU{{"x", 2}}, Scaling: Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
-	}
+	cpuWorkers     = Endpoint{CPU: []CPU{{"x", 2}}, Scaling: Scaling{Type: "REQUEST_COUNT", RequestCount: 1}}
 )
 
 // bodies returns the create bodies of the objects.
@@ -172,9 +172,7 @@ func (r *restCollection[T]) updateBody(want T) any {
 }
 
 func TestWireTypesKnowTheContract(t *testing.T) {
-	if len(contract.Fields) == 0 {
-		t.Fatal("the contract has no fields")
-	}
+	must.Require(t, len(contract.Fields) != 0, "the contract has no fields")
 	for _, w := range wires {
 		known := map[string]string{}
 		describe(reflect.TypeOf(w.wire), "", known)
@@ -225,9 +223,8 @@ func TestMembersOfAWrongType(t *testing.T) {
 				}
 				err := httpclient.Decode([]byte(text), reflect.New(reflect.TypeOf(w.wire)).Interface())
 				at := "$." + strings.ReplaceAll(path, "[]", "[0]") + " "
-				if err == nil || !strings.HasPrefix(err.Error(), at) && !strings.HasPrefix(err.Error(), "$ has a string where") || strings.Contains(err.Error(), "json:") {
-					t.Errorf("%s %s, %s: %v", w.api, w.resource, text, err)
-				}
+				must.Hold(t, err != nil && (strings.HasPrefix(err.Error(), at) || strings.HasPrefix(err.Error(), "$ has a string where")) && !strings.Contains(err.Error(), "json:"),
+					w.api, w.resource, text, err)
 			}
 		}
 	}
@@ -332,4 +329,50 @@ func walk(v any, path string, maps, into map[string]bool) {
 			walk(element, path+"[]", maps, into)
 		}
 	}
+}
+
+const fuzzedKey = "planted-k3y/of+the=<client>&"
+
+// Any successful answer is either decoded, or the error says that it isn't an answer of the API.
+func FuzzAnswer(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, v1 bool, text string) {
+		version := V2
+		if v1 {
+			version = V1
+		}
+		c := must.Do(New(Settings{BaseURL: "http://deployment", APIKey: fuzzedKey, Version: version, Transport: answering(strings.ReplaceAll(text, "$KEY", fuzzedKey))}))(t)
+		_, templates := c.Templates.Get(t.Context(), "a")
+		_, volumes := c.NetworkVolumes.Get(t.Context(), "a")
+		_, endpoints := c.Endpoints.Get(t.Context(), "a")
+		_, auths := c.RegistryAuths.List(t.Context())
+		_, jobs := c.Jobs.Status(t.Context(), "a", "b")
+		for _, err := range []error{templates, volumes, endpoints, auths, jobs} {
+			must.Hold(t, err == nil || !strings.Contains(err.Error(), fuzzedKey), text, "the key is in", err)
+		}
+	},
+		fuzz.Seed{false, `{"id":"a","name":"t","image":"i","args":"a 'b","disk":50,"env":{"A":"1"},"ports":["80/http"],"registry":{"id":"r"},"mounts":{"persistent":{"size":1,"path":"/w"}},"category":"CPU"}`},
+		fuzz.Seed{true, `{"id":"a","name":"t","imageName":"i","dockerStartCmd":["x"],"env":{"A":"$KEY"},"containerDiskInGb":5,"volumeInGb":20,"volumeMountPath":"/w"}`},
+		fuzz.Seed{false, `{"registries":[{"id":"a","name":"$KEY"}],"networkVolumes":[{"id":"a"}]}`}, fuzz.Seed{true, `[{"id":"a","name":"r"}]`},
+		fuzz.Seed{false, `{"id":"a","name":"e","type":"QUEUE","gpu":{"pools":["ADA_24"],"count":1},"workers":{"min":0,"max":3},"scaling":{"type":"QUEUE_DELAY","queueDelay":4},"networkVolumes":[{"id":"v"}],"templateId":null}`},
+		fuzz.Seed{false, `{"id":"b","status":"COMPLETED","output":{"a":[1]},"delayTime":1,"executionTime":2}`},
+	)
+}
+
+// answering is a transport that answers each request with a text.
+type answering string
+
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
+}
+
+// Joining a split command gives a text that splits into the same words.
+func FuzzArgs(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, args string) {
+		command, err := startcmd.Parse(args)
+		if err != nil {
+			return
+		}
+		again := must.Do(startcmd.Parse(command.String()))(t)
+		must.Hold(t, command.Equal(again), args, command, "which is joined to", command, "and split into", again)
+	}, fuzz.Seed{`a 'b c' "d\"e" \ f`}, fuzz.Seed{"--x=\"$HOME\" '' `y`"}, fuzz.Seed{"a\\\nb\tc"})
 }

@@ -366,12 +366,10 @@ func TestLostSecret(t *testing.T) {
 				s.add(map[string]any{"name": "r"})
 			}
 			got, err := s.open(t).RegistryAuths.Create(t.Context(), want)
-			if got.ID != c.created || (err == nil) != c.fine || len(s.objects) != 1 || c.created != "" && s.objects[0]["id"] != c.created {
-				t.Errorf("got %+v, %v after %d POSTs; there is %v", got, err, s.posts, s.objects)
-			}
-			if unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err); c.theirs && (!ok || !slices.Equal(unsettled.Candidates, []string{"id1"})) {
-				t.Errorf("got %v", err)
-			}
+			must.Hold(t, got.ID == c.created && (err == nil) == c.fine && len(s.objects) == 1 && (c.created == "" || s.objects[0]["id"] == c.created),
+				"got", got, err, "after", s.posts, "POSTs; there is", s.objects)
+			unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
+			must.Hold(t, !c.theirs || ok && slices.Equal(unsettled.Candidates, []string{"id1"}), "got", err)
 			must.Hold(t, c.theirs || err == nil || strings.Contains(err.Error(), "the next apply creates it again"), err)
 		})
 	}
@@ -400,21 +398,18 @@ func TestInterruptedCreate(t *testing.T) {
 			time.AfterFunc(time.Second, cancel)
 			client, began := s.open(t), time.Now()
 			got, err := client.NetworkVolumes.Create(ctx, volume("v"))
-			if (err == nil) != c.fine || c.fine && got.ID != "id1" || time.Since(began) > 10*time.Second || s.posts != 1 {
-				t.Errorf("got %+v, %v after %s and %d POSTs", got, err, time.Since(began), s.posts)
-			}
-			if _, unsettled := errors.AsType[*api.UnresolvedCreateError](err); name == "it was to wait" && (unsettled || time.Since(began) != time.Second) {
-				t.Errorf("got %v after %s", err, time.Since(began))
-			}
+			must.Hold(t, (err == nil) == c.fine && (!c.fine || got.ID == "id1") && time.Since(began) <= 10*time.Second && s.posts == 1,
+				"got", got, err, "after", time.Since(began), "and", s.posts, "POSTs")
+			_, unsettled := errors.AsType[*api.UnresolvedCreateError](err)
+			must.Hold(t, name != "it was to wait" || !unsettled && time.Since(began) == time.Second, "got", err, "after", time.Since(began))
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := &shop{}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := s.open(t).NetworkVolumes.Create(ctx, volume("v")); !errors.Is(err, context.Canceled) || s.posts+s.lists != 0 {
-			t.Errorf("already interrupted: %v after %d POSTs", err, s.posts)
-		}
+		_, err := s.open(t).NetworkVolumes.Create(ctx, volume("v"))
+		must.Hold(t, errors.Is(err, context.Canceled) && s.posts+s.lists == 0, "already interrupted", err, "after", s.posts, "POSTs")
 	})
 }
 
@@ -422,14 +417,12 @@ func TestInterruptedCreate(t *testing.T) {
 func TestRecentCreateToleratesNotFound(t *testing.T) {
 	for name, send := range map[string]func(context.Context, *api.Client, string) error{
 		"read": func(ctx context.Context, c *api.Client, id string) error {
-			_, err := c.NetworkVolumes.Get(ctx, id)
-			return err
+			return must.Err(c.NetworkVolumes.Get(ctx, id))
 		},
 		"update": func(ctx context.Context, c *api.Client, id string) error {
 			have, want := volume("v"), volume("w")
 			have.ID = id
-			_, err := c.NetworkVolumes.Update(ctx, have, want)
-			return err
+			return must.Err(c.NetworkVolumes.Update(ctx, have, want))
 		},
 		"delete": func(ctx context.Context, c *api.Client, id string) error { return c.NetworkVolumes.Delete(ctx, id) },
 	} {
@@ -437,11 +430,10 @@ func TestRecentCreateToleratesNotFound(t *testing.T) {
 			runInBubble(t, fmt.Sprint(name, age), func(t *testing.T) {
 				s := &shop{}
 				c := s.open(t)
-				created, err := c.NetworkVolumes.Create(t.Context(), volume("v"))
-				must.Succeed(t, err)
+				created := must.Do(c.NetworkVolumes.Create(t.Context(), volume("v")))(t)
 				time.Sleep(age)
 				s.young = 3
-				err = send(t.Context(), c, created.ID)
+				err := send(t.Context(), c, created.ID)
 				tolerated := s.young == 0 && err == nil
 				must.Equal(t, tolerated, age == 0, err, s.young, "premature answers left")
 			})

@@ -69,14 +69,11 @@ func TestErrorTexts(t *testing.T) {
 		"moved, no address": {308, nil, ``, "308 Permanent Redirect. Set base_url to the address that answers without a redirect: the API key is never sent to another host."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &deployment{answers: []http.HandlerFunc{answer(c.status, c.body, c.headers...)}}
-			server := httptest.NewServer(d)
+			server := httptest.NewServer(&deployment{answers: []http.HandlerFunc{answer(c.status, c.body, c.headers...)}})
 			defer server.Close()
 			client := client(t, api.Settings{BaseURL: server.URL, KeySource: "GPUCLOUD_API_KEY"})
 			_, err := client.NetworkVolumes.Get(t.Context(), "a")
-			if err == nil {
-				t.Fatal("no error")
-			}
+			must.Require(t, err != nil, "no error")
 			must.Equal(t, err.Error(), "GET "+server.URL+"/v2/network-volumes/a: "+c.want, err)
 			must.Equal(t, api.IsNotFound(err), name == "absence", "IsNotFound")
 		})
@@ -126,16 +123,14 @@ func TestErrorOfAnAmbiguousCreate(t *testing.T) {
 			client, d := deployPiped(t, api.V2, c.fail)
 			d.emptyLists = true
 			_, err := client.NetworkVolumes.Create(t.Context(), api.NetworkVolume{})
-			if _, unsettled := errors.AsType[*api.UnresolvedCreateError](err); err == nil || unsettled != c.want {
-				t.Errorf("%s: got %v", name, err)
-			}
+			_, unsettled := errors.AsType[*api.UnresolvedCreateError](err)
+			must.Hold(t, err != nil && unsettled == c.want, name, "got", err)
 		})
 	}
 	refused := client(t, api.Settings{BaseURL: "http://deployment", Transport: &failingDial{err: &net.OpError{
 		Op: "dial", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}}})
-	if _, err := refused.NetworkVolumes.Create(t.Context(), api.NetworkVolume{}); strings.Contains(err.Error(), "look before") {
-		t.Errorf("nothing was sent: %v", err)
-	}
+	_, err := refused.NetworkVolumes.Create(t.Context(), api.NetworkVolume{})
+	must.Hold(t, !strings.Contains(err.Error(), "look before"), "nothing was sent", err)
 }
 
 // An error says whether the request changed anything.
@@ -212,9 +207,8 @@ func TestRedirectsStayOnTheHost(t *testing.T) {
 	}
 
 	client, d := deploy(t, api.V2, to("/v2/network-volumes/a"))
-	if err := verbs["GET"](t.Context(), client); err == nil || len(d.requests()) > 10 {
-		t.Errorf("a circle ends with %v after %d requests", err, len(d.requests()))
-	}
+	err := verbs["GET"](t.Context(), client)
+	must.Hold(t, err != nil && len(d.requests()) <= 10, "a circle ends with", err, "after", len(d.requests()), "requests")
 }
 
 func TestAnswerSizeIsBounded(t *testing.T) {
@@ -225,9 +219,8 @@ func TestAnswerSizeIsBounded(t *testing.T) {
 		}
 	})
 	_, err := client.Templates.Get(t.Context(), "a")
-	if err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") || len(d.requests()) != 1 {
-		t.Errorf("got %v after %d requests", err, len(d.requests()))
-	}
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "larger than 64 MiB") && len(d.requests()) == 1,
+		"got", err, "after", len(d.requests()), "requests")
 }
 
 // No error contains the key or a password, wherever the answer repeats them.
@@ -272,12 +265,10 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 			for secret, send := range map[string]func(context.Context, *api.Client) error{
 				testKey: verbs["GET"],
 				password: func(ctx context.Context, c *api.Client) error {
-					_, err := c.RegistryAuths.Create(ctx, api.RegistryAuth{Name: "n", Username: "u", Password: password})
-					return err
+					return must.Err(c.RegistryAuths.Create(ctx, api.RegistryAuth{Name: "n", Username: "u", Password: password}))
 				},
 				`s3-"secret"<&`: func(ctx context.Context, c *api.Client) error {
-					_, err := c.Jobs.Run(ctx, "e", api.Submission{Input: json.RawMessage(`{}`), S3Config: &api.S3Config{AccessSecret: `s3-"secret"<&`}})
-					return err
+					return must.Err(c.Jobs.Run(ctx, "e", api.Submission{Input: json.RawMessage(`{}`), S3Config: &api.S3Config{AccessSecret: `s3-"secret"<&`}}))
 				},
 			} {
 				synctest.Test(t, func(t *testing.T) {
@@ -292,24 +283,20 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 			}
 		}
 	}
-	if logged.Len() > 0 {
-		t.Errorf("something was logged: %s", logged.String())
-	}
+	must.Hold(t, logged.Len() == 0, "something was logged", logged.String())
 }
 
 func TestKeyStaysOutOfConnectionErrors(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	listener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	refusing := "http://" + listener.Addr().String()
 	listener.Close()
 	// So short that no wait is begun.
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	_, err = client(t, api.Settings{BaseURL: refusing}).NetworkVolumes.Get(ctx, "a")
-	checkHidden(t, "refused connection", err, testKey)
+	checkHidden(t, "refused connection", must.Err(client(t, api.Settings{BaseURL: refusing}).NetworkVolumes.Get(ctx, "a")), testKey)
 
-	_, err = client(t, api.Settings{BaseURL: "http://deployment", Transport: &failingDial{err: errors.New("proxy says " + testKey)}}).
+	_, err := client(t, api.Settings{BaseURL: "http://deployment", Transport: &failingDial{err: errors.New("proxy says " + testKey)}}).
 		NetworkVolumes.Create(t.Context(), api.NetworkVolume{})
 	checkHidden(t, "broken transport", err, testKey)
 
@@ -317,8 +304,7 @@ func TestKeyStaysOutOfConnectionErrors(t *testing.T) {
 		"http://" + url.QueryEscape(testKey) + "@host", "http://host/?" + url.QueryEscape(testKey), testKey,
 		"http://host:" + testKey, "http://[" + testKey, "http://host/%" + testKey + "/v2", "http://host/" + testKey + "/v2",
 	} {
-		_, err := api.New(api.Settings{BaseURL: base, APIKey: testKey})
-		checkHidden(t, base, err, testKey)
+		checkHidden(t, base, must.Err(api.New(api.Settings{BaseURL: base, APIKey: testKey})), testKey)
 	}
 
 	_, err = client(t, api.Settings{BaseURL: refusing + "/" + url.PathEscape(testKey)}).NetworkVolumes.Create(ctx, api.NetworkVolume{})

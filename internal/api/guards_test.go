@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,50 +17,38 @@ import (
 // writes has a call for each writing operation of each kind.
 var writes = map[string]func(context.Context, *api.Client) error{
 	"create template": func(ctx context.Context, c *api.Client) error {
-		_, err := c.Templates.Create(ctx, api.Template{Name: "n", Image: "i"})
-		return err
+		return must.Err(c.Templates.Create(ctx, api.Template{Name: "n", Image: "i"}))
 	},
 	"update template": func(ctx context.Context, c *api.Client) error {
-		_, err := c.Templates.Update(ctx, api.Template{ID: "a", Name: "n", Image: "i"}, api.Template{Name: "n", Image: "j"})
-		return err
+		return must.Err(c.Templates.Update(ctx, api.Template{ID: "a", Name: "n", Image: "i"}, api.Template{Name: "n", Image: "j"}))
 	},
 	"delete template": func(ctx context.Context, c *api.Client) error { return c.Templates.Delete(ctx, "a") },
 	"create network volume": func(ctx context.Context, c *api.Client) error {
-		_, err := c.NetworkVolumes.Create(ctx, volume("n"))
-		return err
+		return must.Err(c.NetworkVolumes.Create(ctx, volume("n")))
 	},
 	"update network volume": func(ctx context.Context, c *api.Client) error {
-		_, err := c.NetworkVolumes.Update(ctx, api.NetworkVolume{ID: "a", Name: "n", Size: 10}, api.NetworkVolume{Name: "n", Size: 20})
-		return err
+		return must.Err(c.NetworkVolumes.Update(ctx, api.NetworkVolume{ID: "a", Name: "n", Size: 10}, api.NetworkVolume{Name: "n", Size: 20}))
 	},
 	"delete network volume": func(ctx context.Context, c *api.Client) error { return c.NetworkVolumes.Delete(ctx, "a") },
 	"create registry auth": func(ctx context.Context, c *api.Client) error {
-		_, err := c.RegistryAuths.Create(ctx, api.RegistryAuth{Name: "n", Username: "u", Password: "password"})
-		return err
+		return must.Err(c.RegistryAuths.Create(ctx, api.RegistryAuth{Name: "n", Username: "u", Password: "password"}))
 	},
 	"delete registry auth": func(ctx context.Context, c *api.Client) error { return c.RegistryAuths.Delete(ctx, "a") },
 	"create endpoint": func(ctx context.Context, c *api.Client) error {
-		_, err := c.Endpoints.Create(ctx, api.Endpoint{Name: "n", TemplateID: new("t"), Type: "QUEUE"})
-		return err
+		return must.Err(c.Endpoints.Create(ctx, api.Endpoint{Name: "n", TemplateID: new("t"), Type: "QUEUE"}))
 	},
 	"update endpoint": func(ctx context.Context, c *api.Client) error {
-		_, err := c.Endpoints.Update(ctx, api.Endpoint{ID: "a", Name: "n", TemplateID: new("t"), Type: "QUEUE"}, api.Endpoint{Name: "m", TemplateID: new("t"), Type: "QUEUE"})
-		return err
+		return must.Err(c.Endpoints.Update(ctx, api.Endpoint{ID: "a", Name: "n", TemplateID: new("t"), Type: "QUEUE"}, api.Endpoint{Name: "m", TemplateID: new("t"), Type: "QUEUE"}))
 	},
 	"create pod": func(ctx context.Context, c *api.Client) error {
-		_, err := c.Pods.Create(ctx, api.Pod{Name: "n", GPU: &api.PodGPU{ID: "g"}})
-		return err
+		return must.Err(c.Pods.Create(ctx, api.Pod{Name: "n", GPU: &api.PodGPU{ID: "g"}}))
 	},
 	"update pod": func(ctx context.Context, c *api.Client) error {
-		_, err := c.Pods.Update(ctx, api.Pod{ID: "a", Name: "n"}, api.Pod{Name: "m"})
-		return err
+		return must.Err(c.Pods.Update(ctx, api.Pod{ID: "a", Name: "n"}, api.Pod{Name: "m"}))
 	},
-	"stop pod":   func(ctx context.Context, c *api.Client) error { return c.Pods.Act(ctx, "a", api.StopPod) },
-	"delete pod": func(ctx context.Context, c *api.Client) error { return c.Pods.Delete(ctx, "a") },
-	"set SSH keys": func(ctx context.Context, c *api.Client) error {
-		_, err := c.SSHKeys.Set(ctx, nil)
-		return err
-	},
+	"stop pod":        func(ctx context.Context, c *api.Client) error { return c.Pods.Act(ctx, "a", api.StopPod) },
+	"delete pod":      func(ctx context.Context, c *api.Client) error { return c.Pods.Delete(ctx, "a") },
+	"set SSH keys":    func(ctx context.Context, c *api.Client) error { return must.Err(c.SSHKeys.Set(ctx, nil)) },
 	"delete endpoint": func(ctx context.Context, c *api.Client) error { return c.Endpoints.Delete(ctx, "a") },
 }
 
@@ -117,9 +106,8 @@ func TestNoWriteWithoutAList(t *testing.T) {
 				runInBubble(t, strings.Join([]string{name, string(version), call}, "/"), func(t *testing.T) {
 					d := &writeCounter{list: s.list, rest: s.rest}
 					err := write(t.Context(), pipe(t, d, api.Settings{Version: version, SharedReads: true}))
-					if got := d.arrived(); len(got) > 0 != s.written || err == nil && !s.written {
-						t.Errorf("%v arrived, %v", got, err)
-					}
+					got := d.arrived()
+					must.Hold(t, len(got) > 0 == s.written && (err != nil || s.written), got, "arrived", err)
 				})
 			}
 		}
@@ -149,13 +137,11 @@ func TestRefusalThatProvesTheAPI(t *testing.T) {
 		runInBubble(t, name, func(t *testing.T) {
 			d := &writeCounter{list: answer(403, c.body), rest: answer(201, `{"id":"a","name":"n"}`)}
 			client := pipe(t, d, api.Settings{Version: c.version, SharedReads: true})
-			if err := client.Verify(t.Context()); (err == nil) != c.proves {
-				t.Errorf("the proof: %v", err)
-			}
-			err := writes["create template"](t.Context(), client)
-			if got := d.arrived(); len(got) > 0 != c.proves || (err == nil) != c.proves {
-				t.Errorf("%v arrived, %v", got, err)
-			}
+			err := client.Verify(t.Context())
+			must.Hold(t, (err == nil) == c.proves, "the proof", err)
+			err = writes["create template"](t.Context(), client)
+			got := d.arrived()
+			must.Hold(t, len(got) > 0 == c.proves && (err == nil) == c.proves, got, "arrived", err)
 		})
 	}
 }
@@ -194,12 +180,10 @@ func TestObjectThatWasReadIsNotTakenOver(t *testing.T) {
 			if reads {
 				must.Do(c.NetworkVolumes.Get(t.Context(), id))(t)
 			}
-			if matches := c.NetworkVolumes.ExistingMatches(t.Context(), volume("v")); (len(matches) == 0) != reads {
-				t.Errorf("read before: %t, matches: %+v", reads, matches)
-			}
-			if matches := c.NetworkVolumes.ExistingMatches(t.Context(), volume("v")); len(matches) > 0 {
-				t.Errorf("another plan of the run matches again: %+v", matches)
-			}
+			matches := c.NetworkVolumes.ExistingMatches(t.Context(), volume("v"))
+			must.Hold(t, (len(matches) == 0) == reads, "read before", reads, "matches", matches)
+			matches = c.NetworkVolumes.ExistingMatches(t.Context(), volume("v"))
+			must.Hold(t, len(matches) == 0, "another plan of the run matches again", matches)
 		})
 	}
 }
@@ -258,9 +242,151 @@ func TestDeletedObjectIsNotTakenOver(t *testing.T) {
 			}
 			got, err := c.Templates.Create(t.Context(), api.Template{Name: "t", Image: "i", Category: "NVIDIA"})
 			want := map[bool]string{true: "new", false: "old"}[deletes]
-			if err != nil || got.ID != want || *posts != map[bool]int{true: 2, false: 1}[deletes] {
-				t.Errorf("template, deleted before: %t: got %+v, %v after %d POSTs", deletes, got, err, *posts)
-			}
+			must.Hold(t, err == nil && got.ID == want && *posts == map[bool]int{true: 2, false: 1}[deletes],
+				"template, deleted before", deletes, "got", got, err, "after", *posts, "POSTs")
 		})
 	}
+}
+
+// An older object isn't mistaken for the result of a lost create, even if the plan listed it
+// during the create of another kind, or if the run listed nothing before it wrote the kind.
+func TestEqualObjectThatWasThere(t *testing.T) {
+	const old = `{"id":"old","name":"t","image":"i","category":"NVIDIA"}`
+	want := api.Template{Name: "t", Image: "i", Category: "NVIDIA"}
+	deployment := func(beforeList func()) http.Handler {
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /v2/templates", func(w http.ResponseWriter, r *http.Request) {
+			beforeList()
+			answer(200, `{"templates":[`+old+`]}`)(w, r)
+		})
+		mux.HandleFunc("GET /v2/registries", answer(200, `{"registries":[]}`))
+		mux.HandleFunc("GET /v2/templates/old", answer(200, old))
+		mux.HandleFunc("DELETE /v2/templates/other", answer(204, ``))
+		mux.HandleFunc("POST /v2/templates", answer(502, ``))
+		mux.HandleFunc("POST /v2/registries", answer(201, `{"id":"r","name":"r"}`))
+		return mux
+	}
+	isNotTakenOver := func(t *testing.T, c *api.Client) {
+		t.Helper()
+		got, err := c.Templates.Create(t.Context(), want)
+		unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
+		must.Hold(t, ok && slices.Equal(unsettled.Candidates, []string{"old"}), "got", got, err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		listed := make(chan struct{})
+		c := pipe(t, deployment(func() { <-listed }), api.Settings{SharedReads: true})
+		matches := make(chan []api.ExistingMatch)
+		go func() { matches <- c.Templates.ExistingMatches(t.Context(), want) }()
+		synctest.Wait()
+		must.Do(c.RegistryAuths.Create(t.Context(), api.RegistryAuth{Name: "r", Username: "u", Password: "p"}))(t)
+		close(listed)
+		got := <-matches
+		must.Hold(t, len(got) == 1 && got[0].ID == "old", "the plan finds", got)
+		isNotTakenOver(t, c)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		c := pipe(t, deployment(func() {}), api.Settings{SharedReads: true})
+		must.Succeed(t, c.Templates.Delete(t.Context(), "other"))
+		isNotTakenOver(t, c)
+	})
+}
+
+// An object is absent if a 404 in the API's form says so and its list doesn't contain it.
+func TestAbsence(t *testing.T) {
+	gone := answer(404, `{"title":"Not Found","status":404,"detail":"none"}`)
+	mine, others := `{"networkVolumes":[{"id":"a","name":"n","size":10}]}`, `{"networkVolumes":[{"id":"b","name":"n","size":10,"dataCenter":"d","type":"t"}]}`
+	for name, c := range map[string]struct {
+		list, object, del http.HandlerFunc
+		read, deleted     bool // absent
+	}{
+		"the list lacks it":                {answer(200, others), gone, gone, true, true},
+		"the list has it":                  {answer(200, mine), gone, gone, false, false},
+		"the key may not list":             {answer(403, `{"title":"Forbidden","status":403}`), gone, gone, true, true},
+		"there is no list":                 {gone, gone, gone, false, false},
+		"the list is a web page":           {answer(200, "<html>"), gone, gone, false, false},
+		"a proxy answers":                  {answer(200, others), answer(404, "<html>"), answer(404, "<html>"), false, false},
+		"a page answers the deletion":      {answer(200, others), gone, answer(200, "<html>done"), true, false},
+		"the deletion is answered by JSON": {answer(200, others), gone, answer(200, "{}"), true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := func() *api.Client {
+				mux := http.NewServeMux()
+				mux.HandleFunc("GET /v2/templates", answer(200, `{"templates":[]}`)) // this list is the API's
+				mux.HandleFunc("GET /v2/network-volumes", c.list)
+				mux.HandleFunc("GET /v2/network-volumes/a", c.object)
+				mux.HandleFunc("DELETE /v2/network-volumes/a", c.del)
+				return pipe(t, mux, api.Settings{SharedReads: true})
+			}
+			got, err := client().NetworkVolumes.Get(t.Context(), "a")
+			must.Hold(t, api.IsNotFound(err) == c.read && err != nil, "read", got, err)
+			err = client().NetworkVolumes.Delete(t.Context(), "a")
+			must.Hold(t, (err == nil) == c.deleted, "deleted", err)
+		})
+	}
+}
+
+// If the objects of a kind can be read only in its list, an answer that isn't a list doesn't mean
+// that they are absent.
+func TestAbsenceFromAList(t *testing.T) {
+	gone := answer(404, `{"title":"Not Found","status":404,"detail":"none"}`, "X-Request-Id", "r-1")
+	for name, c := range map[string]struct {
+		list, del http.HandlerFunc
+		absent    bool
+	}{
+		"the list lacks it":              {answer(200, `{"delegations":[]}`), gone, true},
+		"404 in the API's own form":      {gone, gone, false},
+		"null":                           {answer(200, `{"delegations":null}`), gone, false},
+		"no list":                        {answer(200, `{}`), gone, false},
+		"an object":                      {answer(200, `{"delegations":{}}`), gone, false},
+		"an array":                       {answer(200, `[]`), gone, false},
+		"an accepted deletion, and null": {answer(200, `{"delegations":null}`), answer(202, ``), false},
+		"an accepted deletion, and 404":  {gone, answer(202, ``), false},
+	} {
+		for _, shared := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				client := func() *api.Client {
+					mux := http.NewServeMux()
+					mux.HandleFunc("GET /v2/templates", answer(200, `{"templates":[]}`)) // this list is the API's
+					mux.HandleFunc("GET /v2/registries/delegations", c.list)
+					mux.HandleFunc("DELETE /v2/registries/delegations/a", c.del)
+					return pipe(t, mux, api.Settings{SharedReads: shared})
+				}
+				got, err := client().Delegations.Get(t.Context(), "a")
+				must.Hold(t, api.IsNotFound(err) == c.absent && err != nil, "read", got, err)
+				if !shared && !strings.HasPrefix(name, "an accepted deletion") {
+					return // such a client believes a 404 about the object
+				}
+				err = client().Delegations.Delete(t.Context(), "a")
+				must.Hold(t, (err == nil) == c.absent, "deleted", err)
+			})
+		}
+	}
+}
+
+// An answer that isn't a list of pods doesn't mean that a cluster has none.
+func TestMissingPodsOfACluster(t *testing.T) {
+	for _, list := range []http.HandlerFunc{answer(404, `{"title":"Not Found","status":404}`), answer(200, `{"pods":null}`), answer(200, `{}`)} {
+		client, _ := deploy(t, api.V2, list)
+		pods, err := client.Clusters.Pods(t.Context(), "a")
+		must.Hold(t, err != nil && !api.IsNotFound(err), "got", pods, err)
+	}
+}
+
+// After an accepted deletion, the list may contain the object longer than a read by id.
+func TestListThatLagsBehindADeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lists := 0
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /v2/network-volumes", func(w http.ResponseWriter, r *http.Request) {
+			body := `{"networkVolumes":[{"id":"a"}]}`
+			if lists++; lists > 3 {
+				body = `{"networkVolumes":[]}`
+			}
+			answer(200, body)(w, r)
+		})
+		mux.HandleFunc("GET /v2/network-volumes/a", answer(404, `{"title":"Not Found","status":404}`))
+		mux.HandleFunc("DELETE /v2/network-volumes/a", answer(202, ``))
+		err := pipe(t, mux, api.Settings{SharedReads: true}).NetworkVolumes.Delete(t.Context(), "a")
+		must.Hold(t, err == nil && lists == 4, err, "after", lists, "lists")
+	})
 }

@@ -67,9 +67,7 @@ var emptyList = map[string]string{
 func (d *deployment) last(t *testing.T) request {
 	t.Helper()
 	seen := d.requests()
-	if len(seen) == 0 {
-		t.Fatal("nothing was sent")
-	}
+	must.Require(t, len(seen) != 0, "nothing was sent")
 	return seen[len(seen)-1]
 }
 
@@ -131,20 +129,15 @@ func client(t *testing.T, s api.Settings) *api.Client {
 	if s.APIKey == "" {
 		s.APIKey = testKey
 	}
-	c := must.Do(api.New(s))(t)
-	return c
+	return must.Do(api.New(s))(t)
 }
 
 // sameJSON compares two JSON texts by meaning.
 func sameJSON(t *testing.T, got, want string) {
 	t.Helper()
 	var g, w any
-	if err := json.Unmarshal([]byte(got), &g); err != nil {
-		t.Fatalf("not JSON: %q", got)
-	}
-	if err := json.Unmarshal([]byte(want), &w); err != nil {
-		t.Fatalf("the test's own JSON is broken: %v", err)
-	}
+	must.Require(t, json.Unmarshal([]byte(got), &g) == nil, "not JSON", got)
+	must.Require(t, json.Unmarshal([]byte(want), &w) == nil, "the test's own JSON is broken", want)
 	must.Equal(t, g, w, got, want)
 }
 

@@ -1,9 +1,13 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,8 +65,7 @@ func TestJobs(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d.answers, d.seen = []http.HandlerFunc{answer(200, test.answer)}, nil
-			got := must.Do(test.send())(t)
-			same(t, got, test.want)
+			same(t, must.Do(test.send())(t), test.want)
 			sent := d.last(t)
 			line := sent.method + " " + sent.path
 			if sent.query != "" {
@@ -112,9 +115,8 @@ func TestSubmissionIsNotRepeated(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			client, d := deployPiped(t, api.V2, c.fail)
-			if _, err := client.Jobs.Run(t.Context(), "e", api.Submission{Input: json.RawMessage(`{}`)}); err == nil || len(d.requests()) != c.sent {
-				t.Errorf("%s: %v after %d requests", name, err, len(d.requests()))
-			}
+			_, err := client.Jobs.Run(t.Context(), "e", api.Submission{Input: json.RawMessage(`{}`)})
+			must.Hold(t, err != nil && len(d.requests()) == c.sent, name, err, "after", len(d.requests()), "requests")
 		})
 	}
 }
@@ -141,6 +143,175 @@ func TestRunSyncTimeout(t *testing.T) {
 			})
 			_, err := client.Jobs.RunSync(t.Context(), "e", api.Submission{Input: json.RawMessage(`{}`)}, c.wait)
 			must.Equal(t, err == nil, c.fine, "wait", c.wait, "taking", c.takes, err)
+		})
+	}
+}
+
+func TestRunToEnd(t *testing.T) {
+	queued, running := answer(200, `{"id":"j","status":"IN_QUEUE"}`), answer(200, `{"id":"j","status":"IN_PROGRESS"}`)
+	cancelled := answer(200, `{"id":"j","status":"CANCELLED"}`)
+	forever := func(a http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.URL.Path, "/cancel/") {
+				a = cancelled
+			}
+			a(w, r)
+		}
+	}
+	for name, c := range map[string]struct {
+		answers   []http.HandlerFunc // the last one for all further requests
+		interrupt time.Duration
+		want      string // the error, "" for none
+		last      string // request
+		takes     time.Duration
+		progress  string
+	}{
+		"completed": {answers: []http.HandlerFunc{queued, queued, running, answer(200, `{"id":"j","status":"COMPLETED","output":7}`)},
+			last: "GET /v2/e/status/j", takes: 1187500 * time.Microsecond, progress: "IN_QUEUE IN_QUEUE IN_PROGRESS"},
+		"failed": {answers: []http.HandlerFunc{queued, answer(200, `{"id":"j","status":"FAILED","error":"boom"}`)},
+			want: "job j of endpoint e ended as FAILED: boom", last: "GET /v2/e/status/j", takes: 250 * time.Millisecond, progress: "IN_QUEUE"},
+		"cancelled elsewhere": {answers: []http.HandlerFunc{cancelled},
+			want: "job j of endpoint e ended as CANCELLED", last: "POST /v2/e/run"},
+		"too slow": {answers: []http.HandlerFunc{queued, forever(running)},
+			want: "the wait for job j of endpoint e ended while it was IN_PROGRESS: not finished after 1m0s; it was cancelled", last: "POST /v2/e/cancel/j", takes: time.Minute},
+		"interrupted": {answers: []http.HandlerFunc{forever(queued)}, interrupt: 3 * time.Second,
+			want: "the wait for job j of endpoint e ended while it was IN_QUEUE: interrupted; it was cancelled", last: "POST /v2/e/cancel/j", takes: 3 * time.Second},
+		"not to be cancelled": {answers: []http.HandlerFunc{queued, running, answer(403, `{"title":"no"}`)},
+			want: "it could not be cancelled, and may go on", last: "POST /v2/e/cancel/j", takes: 625 * time.Millisecond},
+		"gone": {answers: []http.HandlerFunc{queued, answer(404, `{"error":"no such job"}`)},
+			want: "it does not exist any more", last: "GET /v2/e/status/j", takes: 250 * time.Millisecond},
+		"not submitted": {answers: []http.HandlerFunc{answer(404, `{"error":"no such endpoint"}`)},
+			want: "the job could not be submitted to endpoint e", last: "POST /v2/e/run"},
+	} {
+		runInBubble(t, name, func(t *testing.T) {
+			client, d := deployPiped(t, api.V2, c.answers...)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			if c.interrupt > 0 {
+				time.AfterFunc(c.interrupt, stop)
+			}
+			started := time.Now()
+			var seen []string
+			_, err := client.Jobs.RunToEnd(ctx, "e", api.Submission{Input: json.RawMessage(`{}`)}, time.Minute, func(job api.Job) { seen = append(seen, job.Status) })
+			must.Hold(t, (err == nil) == (c.want == "") && (err == nil || strings.Contains(err.Error(), c.want)), "expected the error", c.want, err)
+			last := d.last(t)
+			must.Hold(t, last.method+" "+last.path == c.last, "the last request is", last.method, last.path, "expected", c.last)
+			must.Equal(t, time.Since(started), c.takes, "took")
+			must.Hold(t, c.progress == "" || strings.Join(seen, " ") == c.progress, "progress", seen, c.progress)
+			failure, ok := errors.AsType[*api.JobError](err)
+			must.Hold(t, !ok || failure.Job.ID == "j", "the error names no job", failure)
+		})
+	}
+}
+
+// stream answers with events, and waits after each; it then stays open for an hour.
+func stream(pause time.Duration, events ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		flush := http.NewResponseController(w)
+		_ = flush.Flush()
+		for i, e := range events {
+			fmt.Fprintf(w, "id: %d\ndata: %s\n\n", i, e)
+			_ = flush.Flush()
+			if !wait(r, pause) {
+				return
+			}
+		}
+		wait(r, time.Hour)
+	}
+}
+
+// withLastEvent names the last event that exists when it answers.
+func withLastEvent(last string, answer http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Last-Event-ID", last)
+		answer(w, r)
+	}
+}
+
+func wait(r *http.Request, d time.Duration) bool {
+	select {
+	case <-r.Context().Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+func event(n int) string {
+	return fmt.Sprintf(`{"ts":"2026-06-01T00:00:0%dZ","source":"container","line":"line %d"}`, n, n)
+}
+
+// A log is read until it has the lines asked for, is silent for a second, or the time is
+// up, whichever comes first.
+func TestLogIsBounded(t *testing.T) {
+	three := []string{event(1), event(2), event(3)}
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		query  api.LogQuery
+		lines  int
+		took   time.Duration
+	}{
+		"as many lines as asked for":      {stream(0, three...), api.LogQuery{Tail: 2, For: time.Minute}, 2, 0},
+		"silence":                         {stream(0, three...), api.LogQuery{Tail: 100, For: time.Minute}, 3, time.Second},
+		"silence from the beginning":      {stream(0), api.LogQuery{Tail: 100, For: time.Minute}, 0, time.Second},
+		"pauses that are no silence":      {stream(900*time.Millisecond, three...), api.LogQuery{Tail: 100, For: time.Minute}, 3, 2800 * time.Millisecond},
+		"pauses before lines that exist":  {withLastEvent("2", stream(5*time.Second, three...)), api.LogQuery{Tail: 100, For: time.Minute}, 3, 11 * time.Second},
+		"the time, with lines that exist": {withLastEvent("2", stream(5*time.Second, three...)), api.LogQuery{Tail: 100, For: 8 * time.Second}, 2, 8 * time.Second},
+		"the time":                        {stream(900*time.Millisecond, three...), api.LogQuery{Tail: 100, For: 1500 * time.Millisecond}, 2, 1500 * time.Millisecond},
+	} {
+		runInBubble(t, name, func(t *testing.T) {
+			c2, d := deployPiped(t, api.V2, c.answer)
+			begin := time.Now()
+			lines, err := c2.PodLog(t.Context(), "p", c.query)
+			must.Hold(t, err == nil && len(lines) == c.lines && time.Since(begin) == c.took,
+				len(lines), "lines after", time.Since(begin), err, "expected", c.lines, "after", c.took)
+			if len(lines) > 0 {
+				same(t, lines[0], api.LogLine{Time: "2026-06-01T00:00:01Z", Source: "container", Text: "line 1", ID: "0"})
+			}
+			same(t, d.last(t).header.Get("Accept"), "text/event-stream")
+		})
+	}
+}
+
+func TestLogQuery(t *testing.T) {
+	c, d := deploy(t, api.V2, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: %s\n\n", event(1)) // and the log ends
+	})
+	for _, test := range []struct {
+		query api.LogQuery
+		want  string
+	}{
+		{api.LogQuery{Tail: 7, For: time.Second}, "tail=7"},
+		{api.LogQuery{Tail: 7, For: time.Second, Source: "system"}, "source=system&tail=7"},
+		{api.LogQuery{Tail: 7, For: time.Second, Since: "2026-06-01T00:00:00Z"}, "since=2026-06-01T00%3A00%3A00Z"}, // tail would be ignored
+	} {
+		must.Equal(t, len(must.Do(c.WorkerLog(t.Context(), "e", "w", test.query))(t)), 1, "lines")
+		same(t, d.last(t).path, "/v2/serverless/e/workers/w/logs")
+		same(t, d.last(t).query, test.want)
+	}
+	for _, id := range []string{"", "a/b"} {
+		_, err := c.PodLog(t.Context(), id, api.LogQuery{})
+		must.Hold(t, err != nil && strings.Contains(err.Error(), "can't be the id"), id, err)
+	}
+}
+
+// What is no log is an error, and so is one that breaks off each time.
+func TestLogThatFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		says   string
+	}{
+		"JSON":          {answer(200, `{"lines":[]}`, "Content-Type", "application/json"), "text/event-stream"},
+		"an HTML page":  {answer(200, `<html></html>`, "Content-Type", "text/html"), "HTML"},
+		"404":           {answer(404, `{"title":"Not Found","status":404,"detail":"no such pod"}`, "X-Request-Id", "req-3"), "404 Not Found: no such pod (request id req-3)"},
+		"no JSON in it": {answer(200, "data: line\n\n", "Content-Type", "text/event-stream"), "not JSON"},
+	} {
+		runInBubble(t, name, func(t *testing.T) {
+			client, _ := deployPiped(t, api.V2, c.answer)
+			_, err := client.PodLog(t.Context(), "p", api.LogQuery{Tail: 5, For: time.Second})
+			must.Fail(t, err, c.says, "/v2/pods/p/logs")
 		})
 	}
 }

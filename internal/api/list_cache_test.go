@@ -83,9 +83,8 @@ func TestIncompleteLists(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := volumes(1)
 			s.list = list
-			if _, err := s.open(t).NetworkVolumes.Get(t.Context(), "id1"); err == nil || s.gets != 0 {
-				t.Errorf("%s: got %v after %d reads", name, err, s.gets)
-			}
+			_, err := s.open(t).NetworkVolumes.Get(t.Context(), "id1")
+			must.Hold(t, err != nil && s.gets == 0, name, "got", err, "after", s.gets, "reads")
 		})
 	}
 }
@@ -105,9 +104,7 @@ func TestMemberThatNoAnswerHas(t *testing.T) {
 		must.Hold(t, first <= 20, first, "reads")
 		other := s.open(t)
 		for i := range 20 {
-			if _, err := other.NetworkVolumes.Get(t.Context(), fmt.Sprintf("id%d", i+1)); err != nil {
-				t.Error(err)
-			}
+			must.Do(other.NetworkVolumes.Get(t.Context(), fmt.Sprintf("id%d", i+1)))(t)
 		}
 		must.Equal(t, s.gets-first, 1, "one after the other", "reads")
 	})
@@ -117,10 +114,8 @@ func TestMemberThatNoAnswerHas(t *testing.T) {
 func TestAbsenceNeedsAReadByID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := volumes(2)
-		c := s.open(t)
-		if _, err := c.NetworkVolumes.Get(t.Context(), "id3"); !api.IsNotFound(err) || s.lists != 1 || s.gets != 1 {
-			t.Errorf("got %v after %d lists and %d reads", err, s.lists, s.gets)
-		}
+		_, err := s.open(t).NetworkVolumes.Get(t.Context(), "id3")
+		must.Hold(t, api.IsNotFound(err) && s.lists == 1 && s.gets == 1, "got", err, "after", s.lists, "lists and", s.gets, "reads")
 	})
 }
 
@@ -136,12 +131,10 @@ func TestNeverStaleAfterAWrite(t *testing.T) {
 	}
 	for name, write := range map[string]func(context.Context, *api.Client) error{
 		"create": func(ctx context.Context, c *api.Client) error {
-			_, err := c.NetworkVolumes.Create(ctx, volume("w"))
-			return err
+			return must.Err(c.NetworkVolumes.Create(ctx, volume("w")))
 		},
 		"update": func(ctx context.Context, c *api.Client) error {
-			_, err := c.NetworkVolumes.Update(ctx, api.NetworkVolume{ID: "id2", Name: "v", Size: 10}, api.NetworkVolume{Name: "x", Size: 10})
-			return err
+			return must.Err(c.NetworkVolumes.Update(ctx, api.NetworkVolume{ID: "id2", Name: "v", Size: 10}, api.NetworkVolume{Name: "x", Size: 10}))
 		},
 		"delete":         func(ctx context.Context, c *api.Client) error { return c.NetworkVolumes.Delete(ctx, "id2") },
 		"refused delete": func(ctx context.Context, c *api.Client) error { c.NetworkVolumes.Delete(ctx, "id9"); return nil },
@@ -151,14 +144,12 @@ func TestNeverStaleAfterAWrite(t *testing.T) {
 			c := s.open(t)
 			readAll(t, c, 3)
 			change(s, 20)
-			if got, _ := c.NetworkVolumes.Get(t.Context(), "id1"); got.Size != 10 {
-				t.Errorf("before the write: %+v", got)
-			}
+			got, _ := c.NetworkVolumes.Get(t.Context(), "id1")
+			must.Hold(t, got.Size == 10, "before the write", got)
 			must.Succeed(t, write(t.Context(), c))
 			for range 2 {
-				if got, _ := c.NetworkVolumes.Get(t.Context(), "id1"); got.Size != 20 {
-					t.Errorf("after the write: %+v", got)
-				}
+				got, _ := c.NetworkVolumes.Get(t.Context(), "id1")
+				must.Hold(t, got.Size == 20, "after the write", got)
 			}
 			must.Equal(t, s.gets, 1, "reads by id")
 			list, err := c.NetworkVolumes.List(t.Context())
@@ -185,9 +176,8 @@ func TestListDuringAWrite(t *testing.T) {
 		c := pipe(t, mux, api.Settings{SharedReads: true})
 		var group sync.WaitGroup
 		group.Go(func() { // began before the write: both answers are valid
-			if _, err := c.NetworkVolumes.Get(t.Context(), "id1"); err != nil {
-				t.Error(err)
-			}
+			_, err := c.NetworkVolumes.Get(t.Context(), "id1")
+			must.Hold(t, err == nil, err)
 		})
 		time.Sleep(time.Second)
 		must.Do(c.NetworkVolumes.Update(t.Context(), api.NetworkVolume{ID: "id1", Name: "v"}, api.NetworkVolume{Name: "new"}))(t)
@@ -225,8 +215,6 @@ func TestInterruptedReader(t *testing.T) {
 		cancel()
 		group.Wait()
 		must.Fail(t, errs["id1"], "listing the network volumes: interrupted")
-		if errs["id2"] != nil || s.lists != 1 {
-			t.Errorf("got %v after %d lists", errs["id2"], s.lists)
-		}
+		must.Hold(t, errs["id2"] == nil && s.lists == 1, "got", errs["id2"], "after", s.lists, "lists")
 	})
 }

@@ -129,10 +129,7 @@ func newPagedKind[T any](member string, collection func(*api.Client) api.Collect
 	return pagedKind{
 		member: member, object: object,
 		named: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return collection(c).Named(ctx) },
-		get: func(ctx context.Context, c *api.Client, id string) error {
-			_, err := collection(c).Get(ctx, id)
-			return err
-		},
+		get:   func(ctx context.Context, c *api.Client, id string) error { return must.Err(collection(c).Get(ctx, id)) },
 		create: func(ctx context.Context, c *api.Client) (string, error) {
 			got, err := collection(c).Create(ctx, created)
 			return id(got), err
@@ -198,9 +195,9 @@ func TestAllPages(t *testing.T) {
 			}
 			pages := s.pages
 			named, err := kind.named(t.Context(), c)
-			if ids := api.WithName(named, "n1"); err != nil || len(named) != 2500 || !slices.Equal(ids, []string{"id1"}) || s.pages != pages {
-				t.Errorf("%d objects, n1 is %v, after %d and %d pages, %v", len(named), ids, pages, s.pages, err)
-			}
+			ids := api.WithName(named, "n1")
+			must.Hold(t, err == nil && len(named) == 2500 && slices.Equal(ids, []string{"id1"}) && s.pages == pages,
+				len(named), "objects, n1 is", ids, "after", pages, "and", s.pages, "pages", err)
 			if path == "/v2/registries" { // a lost auth is created again: TestLostSecret
 				return
 			}
@@ -307,12 +304,9 @@ func TestBrokenPages(t *testing.T) {
 	} {
 		client, d := deploy(t, api.V2, c.answers...)
 		_, err := client.NetworkVolumes.List(t.Context())
-		if (err == nil) != (c.says == "") || len(d.requests()) != c.sent {
-			t.Errorf("%s: %v after %d requests", name, err, len(d.requests()))
-		}
-		if err != nil && (!strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "/v2/network-volumes: ") || !strings.Contains(err.Error(), "r-1")) {
-			t.Errorf("%s: %v", name, err)
-		}
+		must.Hold(t, (err == nil) == (c.says == "") && len(d.requests()) == c.sent, name, err, "after", len(d.requests()), "requests")
+		must.Hold(t, err == nil || strings.Contains(err.Error(), c.says) && strings.Contains(err.Error(), "/v2/network-volumes: ") && strings.Contains(err.Error(), "r-1"),
+			name, err)
 	}
 	synctest.Test(t, func(t *testing.T) { // an endless sequence of empty pages
 		n := 0
@@ -320,12 +314,11 @@ func TestBrokenPages(t *testing.T) {
 			n++
 			answer(200, fmt.Sprintf(`{"networkVolumes":[],"pagination":{"nextCursor":"%d","hasNextPage":true}}`, n))(w, r)
 		})
-		if _, err := client.NetworkVolumes.List(t.Context()); err == nil || !strings.Contains(err.Error(), "1000 pages in a row are empty") || len(d.requests()) != 1001 {
-			t.Errorf("%v after %d pages", err, len(d.requests()))
-		}
+		_, err := client.NetworkVolumes.List(t.Context())
+		must.Hold(t, err != nil && strings.Contains(err.Error(), "1000 pages in a row are empty") && len(d.requests()) == 1001,
+			err, "after", len(d.requests()), "pages")
 	})
 	client, _ := deploy(t, api.V2, next("x"), answer(403, `{"title":"Forbidden","status":403}`))
-	if _, err := client.NetworkVolumes.List(t.Context()); status(err) != 403 || errors.Is(err, context.Canceled) {
-		t.Errorf("a later page is forbidden: %v", err)
-	}
+	_, err := client.NetworkVolumes.List(t.Context())
+	must.Hold(t, status(err) == 403 && !errors.Is(err, context.Canceled), "a later page is forbidden", err)
 }

@@ -39,31 +39,23 @@ func TestPodBodies(t *testing.T) {
 		pod    api.Pod
 		v1, v2 string
 	}{
-		"GPU": {
-			gpuPod(),
+		"GPU": {gpuPod(),
 			`{"name":"p","imageName":"i","containerDiskInGb":20,"containerRegistryAuthId":"","dockerStartCmd":["python","a b"],"env":{"A":"b"},"ports":["8000/http"],
 				"volumeInGb":30,"volumeMountPath":"/data","computeType":"GPU","gpuTypeIds":["NVIDIA L4"],"gpuCount":2,"allowedCudaVersions":["12.8"],"cloudType":"SECURE","dataCenterIds":["EU-RO-1"]}`,
 			`{"name":"p","image":"i","args":"python 'a b'","disk":20,"env":{"A":"b"},"ports":["8000/http"],"registry":null,
-				"gpu":{"id":"NVIDIA L4","count":2,"allowedCudaVersions":["12.8"]},"mounts":{"persistent":{"size":30,"path":"/data"}},"cloud":"SECURE","dataCenterIds":["EU-RO-1"]}`,
-		},
-		"CPU with a network volume": {
-			network,
+				"gpu":{"id":"NVIDIA L4","count":2,"allowedCudaVersions":["12.8"]},"mounts":{"persistent":{"size":30,"path":"/data"}},"cloud":"SECURE","dataCenterIds":["EU-RO-1"]}`},
+		"CPU with a network volume": {network,
 			`{"name":"p","imageName":"i","containerDiskInGb":20,"containerRegistryAuthId":"","dockerStartCmd":["python","a b"],"env":{"A":"b"},"ports":["8000/http"],
 				"networkVolumeId":"v","volumeMountPath":"/net","computeType":"CPU","cpuFlavorIds":["cpu3c"],"vcpuCount":4,"cloudType":"SECURE","dataCenterIds":["EU-RO-1"]}`,
 			`{"name":"p","image":"i","args":"python 'a b'","disk":20,"env":{"A":"b"},"ports":["8000/http"],"registry":null,
-				"cpu":{"id":"cpu3c","vcpuCount":4},"mounts":{"network":[{"volumeId":"v","path":"/net"}]},"cloud":"SECURE","dataCenterIds":["EU-RO-1"]}`,
-		},
-		"of a template, which is asked for the rest": {
-			ofTemplate,
+				"cpu":{"id":"cpu3c","vcpuCount":4},"mounts":{"network":[{"volumeId":"v","path":"/net"}]},"cloud":"SECURE","dataCenterIds":["EU-RO-1"]}`},
+		"of a template, which is asked for the rest": {ofTemplate,
 			`{"name":"p","templateId":"t","env":{"A":"b"},"computeType":"GPU","gpuTypeIds":["NVIDIA L4"],"gpuCount":1}`,
-			`{"name":"p","templateId":"t","env":{"A":"b"},"gpu":{"id":"NVIDIA L4","count":1}}`,
-		},
-		"without a mount, which v1 would add": {
-			bare,
+			`{"name":"p","templateId":"t","env":{"A":"b"},"gpu":{"id":"NVIDIA L4","count":1}}`},
+		"without a mount, which v1 would add": {bare,
 			`{"name":"p","imageName":"i","containerDiskInGb":20,"containerRegistryAuthId":"","dockerStartCmd":["python","a b"],"env":{"A":"b"},"ports":["8000/http"],
 				"volumeInGb":0,"locked":true,"globalNetworking":true,"computeType":"GPU","gpuTypeIds":["NVIDIA L4"]}`,
-			`{"name":"p","image":"i","args":"python 'a b'","disk":20,"env":{"A":"b"},"ports":["8000/http"],"registry":null,"gpu":{"id":"NVIDIA L4"},"globalNetworking":true,"startSsh":true}`,
-		},
+			`{"name":"p","image":"i","args":"python 'a b'","disk":20,"env":{"A":"b"},"ports":["8000/http"],"registry":null,"gpu":{"id":"NVIDIA L4"},"globalNetworking":true,"startSsh":true}`},
 	} {
 		for version, want := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
 			client, d := deploy(t, version, answer(201, `{"id":"a"}`))
@@ -90,22 +82,18 @@ func TestPodUpdates(t *testing.T) {
 		"the image":          {func(p *api.Pod) { p.Container.Image = new("j") }, `{"imageName":"j"}`, `{"image":"j"}`},
 		"no arguments":       {func(p *api.Pod) { p.Container.Args = new("") }, `{"dockerStartCmd":[]}`, `{"args":""}`},
 		"an entrypoint":      {func(p *api.Pod) { p.Container.Args, p.Container.Entrypoint = nil, new([]string{"e"}) }, `{"dockerEntrypoint":["e"]}`, `{"entrypoint":["e"]}`},
-		"the same lists": {
-			func(p *api.Pod) {
-				p.Container.Command = api.Command{Entrypoint: new([]string(nil)), Cmd: new([]string{"python", "a b"})}
-			}, ``, ``,
-		},
-		"an empty cmd":            {func(p *api.Pod) { p.Container.Args, p.Container.Cmd = nil, new([]string(nil)) }, `{"dockerStartCmd":[]}`, `{"cmd":[]}`},
-		"no ports":                {func(p *api.Pod) { p.Container.Ports = new([]string{}) }, `{"ports":[]}`, `{"ports":[]}`},
-		"no registry auth":        {func(p *api.Pod) { p.Container.Registry = new("") }, `{"containerRegistryAuthId":""}`, `{"registry":null}`},
-		"the environment":         {func(p *api.Pod) { p.Container.Env = map[string]string{} }, `{"env":{}}`, `{"env":{}}`},
-		"what is left open":       {func(p *api.Pod) { p.Container = &api.Container{} }, ``, ``},
-		"the size of the mount":   {func(p *api.Pod) { p.Mounts.Persistent.Size = 50 }, `{"volumeInGb":50,"volumeMountPath":"/data"}`, `{"mounts":{"persistent":{"size":50,"path":"/data"}}}`},
-		"no mount, which is kept": {func(p *api.Pod) { p.Mounts = api.PodMounts{} }, ``, ``},
-		"a lock":                  {func(p *api.Pod) { p.Locked = new(true) }, `{"locked":true}`, `{"locked":true}`},
-		"global networking that is in effect": {
-			func(p *api.Pod) { p.GlobalNetworking = &api.GlobalNetworking{} }, `{"globalNetworking":false}`, `{"globalNetworking":false}`,
-		},
+		"the same lists": {func(p *api.Pod) {
+			p.Container.Command = api.Command{Entrypoint: new([]string(nil)), Cmd: new([]string{"python", "a b"})}
+		}, ``, ``},
+		"an empty cmd":                        {func(p *api.Pod) { p.Container.Args, p.Container.Cmd = nil, new([]string(nil)) }, `{"dockerStartCmd":[]}`, `{"cmd":[]}`},
+		"no ports":                            {func(p *api.Pod) { p.Container.Ports = new([]string{}) }, `{"ports":[]}`, `{"ports":[]}`},
+		"no registry auth":                    {func(p *api.Pod) { p.Container.Registry = new("") }, `{"containerRegistryAuthId":""}`, `{"registry":null}`},
+		"the environment":                     {func(p *api.Pod) { p.Container.Env = map[string]string{} }, `{"env":{}}`, `{"env":{}}`},
+		"what is left open":                   {func(p *api.Pod) { p.Container = &api.Container{} }, ``, ``},
+		"the size of the mount":               {func(p *api.Pod) { p.Mounts.Persistent.Size = 50 }, `{"volumeInGb":50,"volumeMountPath":"/data"}`, `{"mounts":{"persistent":{"size":50,"path":"/data"}}}`},
+		"no mount, which is kept":             {func(p *api.Pod) { p.Mounts = api.PodMounts{} }, ``, ``},
+		"a lock":                              {func(p *api.Pod) { p.Locked = new(true) }, `{"locked":true}`, `{"locked":true}`},
+		"global networking that is in effect": {func(p *api.Pod) { p.GlobalNetworking = &api.GlobalNetworking{} }, `{"globalNetworking":false}`, `{"globalNetworking":false}`},
 	} {
 		for version, want := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
 			client, d := deploy(t, version, answer(200, `{"id":"a"}`))
@@ -114,9 +102,8 @@ func TestPodUpdates(t *testing.T) {
 			have.Container.Ports, after.Container.Ports = new([]string{"8000/http", "22/tcp"}), new([]string{"8000/http", "22/tcp"})
 			have.Container.Registry, after.Container.Registry = new("r"), new("r")
 			c.change(&after)
-			if _, err := client.Pods.Update(t.Context(), have, after); err != nil {
-				t.Errorf("%s, %s: %v", version, name, err)
-			}
+			_, err := client.Pods.Update(t.Context(), have, after)
+			must.Hold(t, err == nil, version, name, err)
 			if last := d.last(t); want == "" {
 				must.Equal(t, last.method, http.MethodGet, version, name, "sent", last.body)
 			} else {
@@ -139,13 +126,11 @@ func TestPodAnswers(t *testing.T) {
 		"createdAt":"2026-01-01T00:00:00Z","startedAt":"2026-01-01T00:00:00Z","reason":null}`
 	read := func(version api.Version, body string) api.Pod {
 		c, _ := deploy(t, version, answer(200, body))
-		got := must.Do(c.Pods.Get(t.Context(), "a"))(t)
-		return got
+		return must.Do(c.Pods.Get(t.Context(), "a"))(t)
 	}
 	got1, got2 := read(api.V1, v1), read(api.V2, v2)
-	if got2.GlobalNetworking == nil || got2.GlobalNetworking.IP != "10.0.0.1" || !slices.Equal(*got1.Container.Entrypoint, []string{"sh"}) {
-		t.Errorf("v2 %+v, v1 %v", got2.GlobalNetworking, *got1.Container.Entrypoint)
-	}
+	must.Hold(t, got2.GlobalNetworking != nil && got2.GlobalNetworking.IP == "10.0.0.1" && slices.Equal(*got1.Container.Entrypoint, []string{"sh"}),
+		"v2", got2.GlobalNetworking, "v1", *got1.Container.Entrypoint)
 	got2.GlobalNetworking, got2.Actions, got2.CUDAVersion, got2.CreatedAt, got2.Runtime.Uptime, got2.Runtime.GPUs = nil, nil, nil, "", 0, nil
 	same(t, got1, got2)
 
@@ -153,17 +138,14 @@ func TestPodAnswers(t *testing.T) {
 		"networkVolume":{"id":"v","name":"n","size":10,"dataCenterId":"d"},"machine":{"secureCloud":false}}`)
 	same(t, cpu.CPU, &api.PodCPU{ID: "cpu3c", VCPUCount: 4, Memory: 8})
 	same(t, cpu.Mounts, api.PodMounts{Network: []api.NetworkMount{{VolumeID: "v", Path: "/net"}}})
-	if cpu.Cloud != "COMMUNITY" || cpu.Runtime != nil || cpu.Active() {
-		t.Errorf("%+v", cpu)
-	}
+	must.Hold(t, cpu.Cloud == "COMMUNITY" && cpu.Runtime == nil && !cpu.Active(), cpu)
 }
 
 func TestTerminatedPodIsGone(t *testing.T) {
 	for version, body := range map[api.Version]string{api.V1: `{"id":"a","desiredStatus":"TERMINATED"}`, api.V2: `{"id":"a","status":"TERMINATED"}`} {
 		c, _ := deploy(t, version, answer(200, body))
-		if got, err := c.Pods.Get(t.Context(), "a"); !api.IsNotFound(err) {
-			t.Errorf("%s: %+v, %v", version, got, err)
-		}
+		got, err := c.Pods.Get(t.Context(), "a")
+		must.Hold(t, api.IsNotFound(err), version, got, err)
 	}
 }
 
@@ -199,9 +181,8 @@ func TestPodOfALostCreate(t *testing.T) {
 			}}
 			got, err := s.open(t).Pods.Create(t.Context(), want)
 			must.Equal(t, c.taken, err == nil && got.ID == "id1", name, got.ID, err)
-			if _, unresolved := errors.AsType[*api.UnresolvedCreateError](err); !c.taken && !unresolved {
-				t.Errorf("%s: %v", name, err)
-			}
+			_, unresolved := errors.AsType[*api.UnresolvedCreateError](err)
+			must.Hold(t, c.taken || unresolved, name, err)
 		})
 	}
 }
@@ -263,9 +244,8 @@ func TestReach(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &restless{status: c.status, faults: c.faults}
 				got, err := pipe(t, p, api.Settings{Version: version}).Pods.SetActive(t.Context(), "a", c.active)
-				if (err != nil) != c.fails || len(p.actions) != c.actions || !c.fails && got.Active() != c.active {
-					t.Errorf("%s %s: %+v, %v after %v", version, name, got.Status, err, p.actions)
-				}
+				must.Hold(t, (err != nil) == c.fails && len(p.actions) == c.actions && (c.fails || got.Active() == c.active),
+					version, name, got.Status, err, "after", p.actions)
 			})
 		}
 	}

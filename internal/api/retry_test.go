@@ -21,18 +21,13 @@ import (
 
 // verbs sends one request of each method.
 var verbs = map[string]func(context.Context, *api.Client) error{
-	"GET": func(ctx context.Context, c *api.Client) error {
-		_, err := c.NetworkVolumes.Get(ctx, "a")
-		return err
-	},
+	"GET":    func(ctx context.Context, c *api.Client) error { return must.Err(c.NetworkVolumes.Get(ctx, "a")) },
 	"DELETE": func(ctx context.Context, c *api.Client) error { return c.NetworkVolumes.Delete(ctx, "a") },
 	"PATCH": func(ctx context.Context, c *api.Client) error {
-		_, err := c.NetworkVolumes.Update(ctx, api.NetworkVolume{ID: "a", Size: 10}, api.NetworkVolume{Size: 20})
-		return err
+		return must.Err(c.NetworkVolumes.Update(ctx, api.NetworkVolume{ID: "a", Size: 10}, api.NetworkVolume{Size: 20}))
 	},
 	"POST": func(ctx context.Context, c *api.Client) error {
-		_, err := c.NetworkVolumes.Create(ctx, api.NetworkVolume{Size: 20})
-		return err
+		return must.Err(c.NetworkVolumes.Create(ctx, api.NetworkVolume{Size: 20}))
 	},
 }
 
@@ -92,9 +87,7 @@ func TestRetryByMethodAndFailure(t *testing.T) {
 				d.emptyLists = true
 				err := send(t.Context(), client)
 				failure, ok := errors.AsType[*api.Error](err)
-				if !ok {
-					t.Fatalf("got %v, want an *api.Error", err)
-				}
+				must.Require(t, ok, "got", err, "want an *api.Error")
 				want := c.safe
 				if method == "POST" {
 					want = c.posts
@@ -137,8 +130,7 @@ func TestNothingSentIsRepeated(t *testing.T) {
 }
 
 func TestUntrustedCertificateIsNotRepeated(t *testing.T) {
-	d := &deployment{answers: []http.HandlerFunc{answer(200, `{"id":"a"}`)}}
-	server := httptest.NewUnstartedServer(d)
+	server := httptest.NewUnstartedServer(&deployment{answers: []http.HandlerFunc{answer(200, `{"id":"a"}`)}})
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	defer server.Close()
@@ -151,9 +143,7 @@ func TestSuccessAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, d := deployPiped(t, api.V2, answer(500, ``), hangUp, cutOff, answer(200, `{"id":"a","size":20}`))
 		got, err := client.NetworkVolumes.Get(t.Context(), "a")
-		if err != nil || got.Size != 20 || len(d.requests()) != 4 {
-			t.Errorf("got %+v, %v after %d requests", got, err, len(d.requests()))
-		}
+		must.Hold(t, err == nil && got.Size == 20 && len(d.requests()) == 4, "got", got, err, "after", len(d.requests()), "requests")
 	})
 }
 
@@ -161,8 +151,7 @@ func TestSuccessAfterFailures(t *testing.T) {
 func TestRetryAfterIsObeyed(t *testing.T) {
 	date := func(after time.Duration) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			at := time.Now().Add(after).UTC().Format(http.TimeFormat)
-			answer(429, ``, "Retry-After", at)(w, r)
+			answer(429, ``, "Retry-After", time.Now().Add(after).UTC().Format(http.TimeFormat))(w, r)
 		}
 	}
 	// The server's clock is an hour ahead of the client's.
@@ -189,9 +178,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 				d.emptyLists = true
 				must.Succeed(t, send(t.Context(), client))
 				seen := d.requests()
-				if len(seen) != 3 {
-					t.Fatalf("%d requests, want 3", len(seen))
-				}
+				must.Require(t, len(seen) == 3, len(seen), "requests, want 3")
 				for i := range 2 {
 					// Before a create is sent again, the client looks for its result.
 					looks := method == "POST" && strings.HasPrefix(name, "503")
@@ -222,9 +209,94 @@ func TestUpdateWhoseAnswerWasLost(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			client, d := deployPiped(t, version, answer(400, `{"message":"must exceed"}`))
 			_, err := client.NetworkVolumes.Update(t.Context(), api.NetworkVolume{ID: "a", Size: 10}, api.NetworkVolume{Size: 20})
-			if err == nil || len(d.requests()) != 1 {
-				t.Errorf("a refusal at the first try: %v after %d requests", err, len(d.requests()))
-			}
+			must.Hold(t, err != nil && len(d.requests()) == 1, "a refusal at the first try", err, "after", len(d.requests()), "requests")
 		})
 	}
+}
+
+func TestAddressesAreChecked(t *testing.T) {
+	for _, c := range []struct{ base, queue, setting, problem string }{
+		{"", "", "base_url", "is empty"},
+		{"127.0.0.1:8420", "", "base_url", "is not an address"},
+		{"deployment", "", "base_url", "must begin with http:// or https://"},
+		{"ftp://deployment", "", "base_url", "must begin with http:// or https://"},
+		{"http:deployment", "", "base_url", "is not an address"},
+		{"http://", "", "base_url", "names no host"},
+		{"http://:8420", "", "base_url", "names no host"},
+		{"http://deployment:port", "", "base_url", "is not an address"},
+		{"http://deployment:99999", "", "base_url", "has the port 99999: expected 1 to 65535"},
+		{"http://deployment", "http://queue:0", "queue_url", "has the port 0"},
+		{"http://deployment/v1", "", "base_url", "remove /v1 from its end"},
+		{"http://deployment/v2///", "", "base_url", "remove /v2 from its end"},
+		{"http://deployment/rest/V2/", "", "base_url", "remove /v2 from its end"},
+		{"http://deployment/live/v2", "", "base_url", "remove /live/v2 from its end"},
+		{"http://someone@deployment", "", "base_url", "user name or password"},
+		{"http://someone:secret@deployment", "", "base_url", "user name or password"},
+		{"http://deployment?key=secret", "", "base_url", "before any ?"},
+		{"http://deployment/#x", "", "base_url", "before any ?"},
+		{"http://deployment", "http://queue/v2", "queue_url", "remove /v2 from its end"},
+		{"http://deployment", "queue", "queue_url", "must begin with http:// or https://"},
+	} {
+		_, err := api.New(api.Settings{BaseURL: c.base, QueueURL: c.queue, APIKey: testKey})
+		settingErr, ok := errors.AsType[*api.SettingError](err)
+		if !ok {
+			t.Errorf("%q, %q: got %v, want a SettingError", c.base, c.queue, err)
+			continue
+		}
+		must.Hold(t, settingErr.Setting == c.setting && strings.Contains(err.Error(), c.problem), c.base, c.queue, err, c.setting, "…", c.problem)
+		must.Hold(t, !strings.Contains(err.Error(), "secret"), c.base, "the error repeats a secret", err)
+	}
+}
+
+func TestOtherSettingsAreChecked(t *testing.T) {
+	for _, c := range []struct {
+		s       api.Settings
+		setting string
+	}{
+		{api.Settings{}, "api_key"},
+		{api.Settings{APIKey: "Bearer " + testKey}, "api_key"},
+		{api.Settings{APIKey: testKey + "\n"}, "api_key"},
+		{api.Settings{APIKey: testKey + "é"}, "api_key"},
+		{api.Settings{APIKey: testKey, Version: "v3"}, "api_version"},
+	} {
+		c.s.BaseURL = "http://deployment"
+		_, err := api.New(c.s)
+		settingErr, ok := errors.AsType[*api.SettingError](err)
+		must.Hold(t, ok && settingErr.Setting == c.setting, c.s.APIKey, err, "want an error of", c.setting)
+		must.Hold(t, err == nil || !strings.Contains(err.Error(), testKey), "the error repeats the key", err)
+	}
+}
+
+func TestRequestsCarryKeyAgentAndPath(t *testing.T) {
+	d := &deployment{answers: []http.HandlerFunc{answer(200, `{"id":"a","name":"n"}`)}}
+	server := httptest.NewServer(d)
+	defer server.Close()
+	for _, c := range []struct {
+		settings api.Settings
+		want     string
+	}{
+		{api.Settings{BaseURL: server.URL}, "/v2/registries/a"}, // v2 is the default
+		{api.Settings{BaseURL: server.URL + "//", Version: api.V2}, "/v2/registries/a"},
+		{api.Settings{BaseURL: server.URL + "/rest/", Version: api.V1}, "/rest/v1/containerregistryauth/a"},
+	} {
+		c.settings.UserAgent = "provider/1.2.3"
+		must.Do(client(t, c.settings).RegistryAuths.Get(t.Context(), "a"))(t)
+		got := d.last(t)
+		same(t, got.method+" "+got.path+"?"+got.query, "GET "+c.want+"?")
+		same(t, got.header.Get("Authorization"), "Bearer "+testKey)
+		same(t, got.header.Get("User-Agent"), "provider/1.2.3")
+	}
+}
+
+func TestIDsAreOnePathSegment(t *testing.T) {
+	c, d := deploy(t, api.V2, answer(200, `{"id":"a"}`))
+	for _, id := range []string{"", ".", "..", "a/b", "a?b", "a#b", "a b", "ä", strings.Repeat("x", 129)} {
+		must.Hold(t, !api.ValidID(id), "the invalid id", id, "is accepted")
+		_, err := c.Templates.Get(t.Context(), id)
+		must.Hold(t, err != nil && !api.IsNotFound(err), "Get", id, err)
+		must.Hold(t, c.Templates.Delete(t.Context(), id) != nil, "Delete", id, "succeeds")
+		must.Hold(t, must.Err(c.Jobs.Status(t.Context(), id, "j")) != nil, "Status of endpoint", id, "succeeds")
+		must.Hold(t, must.Err(c.Jobs.Status(t.Context(), "e", id)) != nil, "Status of job", id, "succeeds")
+	}
+	must.Equal(t, len(d.requests()), 0, "requests were sent")
 }

@@ -45,10 +45,7 @@ func TestCreateTemplate(t *testing.T) {
 			Command: api.Command{Args: new(""), Entrypoint: new([]string(nil)), Cmd: new([]string{})}, AllowedCUDAVersions: new([]string{})},
 			`{"name":"n","image":"i","public":false,"serverless":false}`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			body := must.Do(createBody(t, c.version, templates, c.want))(t)
-			sameJSON(t, body, c.body)
-		})
+		t.Run(name, func(t *testing.T) { sameJSON(t, must.Do(createBody(t, c.version, templates, c.want))(t), c.body) })
 	}
 }
 
@@ -147,12 +144,10 @@ func TestUpdateTemplate(t *testing.T) {
 func TestArgsThatV1CantSplit(t *testing.T) {
 	broken := templateOfBothVersions()
 	broken.Command = api.Command{Args: new(`run 'secret`)}
-	if body, err := createBody(t, api.V1, templates, broken); err == nil {
-		t.Errorf("created as %s", body)
-	}
-	if body, err := updateBody(t, api.V1, templates, templateOfBothVersions(), broken); err == nil {
-		t.Errorf("updated by %s", body)
-	}
+	body, err := createBody(t, api.V1, templates, broken)
+	must.Hold(t, err != nil, "created as", body)
+	body, err = updateBody(t, api.V1, templates, templateOfBothVersions(), broken)
+	must.Hold(t, err != nil, "updated by", body)
 	// v1 can't split the args that v2 stored, so the update sends every field.
 	want := templateOfBothVersions()
 	expectUpdate(t, api.V1, templates, broken, want, `{"name":"n","imageName":"i:1","dockerStartCmd":["serve","--name","my model"],"containerDiskInGb":30,

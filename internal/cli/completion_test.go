@@ -57,8 +57,7 @@ words=(${(s: :)1}); [[ $1 == *' ' ]] && words+=(""); CURRENT=$#words; _tool`},
 
 func TestShells(t *testing.T) {
 	dir := t.TempDir()
-	self := must.Do(os.Executable())(t)
-	must.Succeed(t, os.Symlink(self, filepath.Join(dir, "tool")))
+	must.Succeed(t, os.Symlink(must.Do(os.Executable())(t), filepath.Join(dir, "tool")))
 	env := []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + dir, "COMPLETION_PROGRAM=1", "GOCOVERDIR=" + t.TempDir(),
 		"GORACE=atexit_sleep_ms=0"} // the race detector would add a second to each call
 	for name, shell := range shells {
@@ -96,9 +95,7 @@ func TestShells(t *testing.T) {
 				var errs bytes.Buffer
 				cmd.Stderr = &errs
 				out, err := cmd.Output()
-				if err != nil {
-					t.Fatalf("%q: %v: %s", line, err, &errs)
-				}
+				must.Require(t, err == nil, line, err, &errs)
 				var found []string
 				for text := range strings.Lines(string(out)) {
 					if text = strings.TrimSpace(text); text != "" && text != "tool" {

@@ -51,14 +51,11 @@ func TestFieldsAreWellFormed(t *testing.T) {
 		must.Hold(t, f.Default == "" || !f.RequiredIn(Create), f, "is required and has a default")
 		empty := map[string]string{"array": "[]", "map": "{}", "string": `""`, "integer": "0"}[f.Type]
 		must.Hold(t, f.Clear == "" || f.Clear == empty || f.Clear == "null" && f.Nullable, f, "cleared by", f.Clear, "not by the empty value", empty, "STO-04, CMD-01")
-		if f.Min != nil && f.Max != nil && *f.Min > *f.Max {
-			t.Errorf("%v: empty bounds, %v to %v", f, *f.Min, *f.Max)
-		}
+		must.Hold(t, f.Min == nil || f.Max == nil || *f.Min <= *f.Max, f, "has empty bounds")
 		must.Hold(t, f.Min == nil && f.Max == nil || slices.Contains([]string{"integer", "number", "string", "array"}, f.Type), f, "bounds on a", f.Type)
 		must.Hold(t, !f.OrZero || f.Min != nil && !(*f.Min <= 0), f, "0 is within its bounds, so OrZero is superfluous")
-		if f.Open && f.Resource != "build" && !slices.ContainsFunc(known, func(list []string) bool { return slices.Equal(list, f.Enum) }) {
-			t.Errorf("%v: the open list %q is none of the known lists (known.go)", f, f.Enum)
-		}
+		must.Hold(t, !f.Open || f.Resource == "build" || slices.ContainsFunc(known, func(list []string) bool { return slices.Equal(list, f.Enum) }),
+			f, "the open list", f.Enum, "is none of the known lists (known.go)")
 		must.Hold(t, f.Path != "id" || !f.In(Read) || f.RequiredIn(Read), f, "an answer without the object's id")
 		must.Hold(t, f.Unit == "" || f.Type == "integer" || f.Type == "number" || f.Unit == "bytes", f, "a unit on a", f.Type)
 		must.Equal(t, f.Secret, (f.Resource == "registryAuth" && f.Path == "password") || (f.Resource == "secret" && f.Path == "value"), f, "secret", "SECURITY.md")
@@ -79,9 +76,8 @@ func TestMembersOfTheSameNameHaveTheSameForm(t *testing.T) {
 		if _, seen := first[name]; !seen {
 			first[name] = f
 		}
-		if other := first[name]; pattern(f) != pattern(other) {
-			t.Errorf("%v has the form %q, %v has %q", f, pattern(f), other, pattern(other))
-		}
+		other := first[name]
+		must.Hold(t, pattern(f) == pattern(other), f, "has the form", pattern(f), other, "has", pattern(other))
 	}
 }
 
@@ -117,9 +113,7 @@ func checkValueForms(t *testing.T, f Field) {
 	}
 	for i, value := range f.Enum {
 		must.Hold(t, !slices.Contains(f.Enum[:i], value), f, "duplicate value", value)
-		if !form.MatchString(value) {
-			t.Errorf("%v: value %q does not match %s", f, value, pattern(f))
-		}
+		must.Hold(t, form.MatchString(value), f, "value", value, "does not match", pattern(f))
 	}
 	if f.Default != "" {
 		var value any
@@ -217,9 +211,8 @@ func TestAccepts(t *testing.T) {
 func TestPortFormAcceptsExactlyThePorts(t *testing.T) {
 	form := regexp.MustCompile(Port.Pattern)
 	for port := 0; port <= 70000; port++ {
-		if got, want := form.MatchString(fmt.Sprintf("%d/tcp", port)), port >= 1 && port <= 65535; got != want {
-			t.Fatalf("port %d accepted: %v, want %v", port, got, want)
-		}
+		got, want := form.MatchString(fmt.Sprintf("%d/tcp", port)), port >= 1 && port <= 65535
+		must.Require(t, got == want, "port", port, "accepted", got, "want", want)
 	}
 }
 
@@ -272,9 +265,8 @@ func TestOperationsAreWellFormed(t *testing.T) {
 
 func checkCodes(t *testing.T, o Operation, codes []int, low, high int) {
 	t.Helper()
-	if len(codes) == 0 || !slices.IsSorted(codes) || len(slices.Compact(slices.Clone(codes))) != len(codes) || codes[0] < low || codes[len(codes)-1] > high {
-		t.Errorf("%v: codes %v", o, codes)
-	}
+	must.Hold(t, len(codes) != 0 && slices.IsSorted(codes) && len(slices.Compact(slices.Clone(codes))) == len(codes) && codes[0] >= low && codes[len(codes)-1] <= high,
+		o, "codes", codes)
 }
 
 // Every resource belongs to an operation and has exactly the bodies of its operations.

@@ -3,7 +3,11 @@ package httpclient_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +15,51 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
+
+// script answers the n-th request with the n-th answer, and further ones with
+// the last.
+type script struct {
+	answers []http.HandlerFunc
+
+	mu sync.Mutex
+	at []time.Time // of the requests
+}
+
+func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	n := min(len(s.at), len(s.answers)-1)
+	s.at = append(s.at, time.Now())
+	s.mu.Unlock()
+	s.answers[n](w, r)
+}
+
+func answer(status int, body string, headers ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i+1 < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	}
+}
+
+// direct calls a handler without a network, so that time can be virtual.
+type direct struct{ http.Handler }
+
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	d.ServeHTTP(w, r)
+	return w.Result(), r.Context().Err()
+}
+
+func newClient(server http.Handler) *httpclient.Client {
+	return &httpclient.Client{APIKey: "k", Timeout: 10 * time.Second, RoundTripper: direct{server}}
+}
+
+func read(ctx context.Context, c *httpclient.Client) error {
+	var object struct{ ID string }
+	return c.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: "http://deployment/a"}, &object)
+}
 
 // stall answers too late.
 func stall(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
@@ -22,9 +71,8 @@ func TestBackoffDoublesWithJitter(t *testing.T) {
 		read(t.Context(), newClient(server))
 		seen := server.at
 		for i, full := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
-			if pause := seen[i+1].Sub(seen[i]); pause < full/2 || pause > full {
-				t.Errorf("pause %d was %s, want %s to %s", i+1, pause, full/2, full)
-			}
+			pause := seen[i+1].Sub(seen[i])
+			must.Hold(t, pause >= full/2 && pause <= full, "pause", i+1, "was", pause, "want", full/2, "to", full)
 		}
 	})
 }
@@ -38,36 +86,27 @@ func TestContextCapsWaits(t *testing.T) {
 
 			began := time.Now()
 			err := read(ctx, newClient(server))
-			if time.Since(began) != 0 || len(server.at) != 1 {
-				t.Errorf("took %s and %d requests", time.Since(began), len(server.at))
-			}
+			must.Hold(t, time.Since(began) == 0 && len(server.at) == 1, "took", time.Since(began), "and", len(server.at), "requests")
 			failure, ok := errors.AsType[*httpclient.Error](err)
 			must.Hold(t, ok && failure.Status == 429 && failure.RetryAfter == 30*time.Second, err)
 		})
 	})
-	t.Run("a wait is interrupted", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			server := &script{answers: []http.HandlerFunc{answer(429, ``, "Retry-After", "30")}}
-
-			time.AfterFunc(5*time.Second, cancel)
-			began := time.Now()
-			err := read(ctx, newClient(server))
-			if !errors.Is(err, context.Canceled) || time.Since(began) != 5*time.Second {
-				t.Errorf("got %v after %s", err, time.Since(began))
-			}
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		after  time.Duration
+	}{"a wait is interrupted": {answer(429, ``, "Retry-After", "30"), 5 * time.Second}, "a request is interrupted": {stall, time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				server := &script{answers: []http.HandlerFunc{c.answer}}
+				time.AfterFunc(c.after, cancel)
+				began := time.Now()
+				err := read(ctx, newClient(server))
+				must.Hold(t, errors.Is(err, context.Canceled) && time.Since(began) == c.after && len(server.at) == 1,
+					"got", err, "after", time.Since(began), "and", len(server.at), "requests")
+			})
 		})
-	})
-	t.Run("a request is interrupted", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			server := &script{answers: []http.HandlerFunc{stall}}
-
-			time.AfterFunc(time.Second, cancel)
-			err := read(ctx, newClient(server))
-			must.Hold(t, errors.Is(err, context.Canceled) && len(server.at) == 1, err, "after", len(server.at), "requests")
-		})
-	})
+	}
 }
 
 // TestTimeoutIsPerTry: four tries of ten seconds each, and three pauses.
@@ -80,5 +119,108 @@ func TestTimeoutIsPerTry(t *testing.T) {
 		took := time.Since(began)
 		must.Hold(t, took >= 41*time.Second && took <= 44*time.Second && len(server.at) == 4, len(server.at), "tries took", took)
 		must.Fail(t, err, "no answer within 10s", "raise request_timeout")
+	})
+}
+
+// quota is a server that allows a number of requests a minute, in windows that
+// begin with their first request, and tells so.
+type quota struct {
+	allows   int
+	enforces bool
+	silent   bool // tells nothing but Retry-After
+
+	mu      sync.Mutex
+	start   time.Time
+	used    int
+	served  int
+	refused int
+}
+
+func (q *quota) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q.mu.Lock()
+	now := time.Now()
+	if now.Sub(q.start) >= time.Minute {
+		q.start, q.used = now, 0
+	}
+	refuse := q.enforces && q.used >= q.allows
+	if q.used < q.allows {
+		q.used++
+	}
+	left := int((q.start.Add(time.Minute).Sub(now) + time.Second - 1) / time.Second)
+	if !q.silent {
+		w.Header().Set("RateLimit-Policy", fmt.Sprintf(`"minute";q=%d;w=60, "day";q=50000;w=86400`, q.allows))
+		w.Header().Set("RateLimit", fmt.Sprintf(`"minute";r=%d;t=%d, "day";r=40000;t=5000`, q.allows-q.used, left))
+	}
+	if refuse {
+		q.refused++
+	} else {
+		q.served++
+	}
+	q.mu.Unlock()
+	if refuse {
+		answer(429, ``, "Retry-After", fmt.Sprint(left))(w, r)
+		return
+	}
+	time.Sleep(50 * time.Millisecond)
+	answer(200, `{"id":"a","name":"n"}`)(w, r)
+}
+
+// TestKeepsToTheServersPace: more requests than a minute allows, ten at a time,
+// all succeed in as many minutes as it takes, with few refusals.
+func TestKeepsToTheServersPace(t *testing.T) {
+	for name, c := range map[string]struct {
+		server  *quota
+		minutes int
+		refused int // at most
+	}{
+		"told and enforced":     {&quota{allows: 60, enforces: true}, 5, 10},
+		"enforced in silence":   {&quota{allows: 60, enforces: true, silent: true}, 5, 60},
+		"told and not enforced": {&quota{allows: 60}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := c.server
+				client, began := newClient(server), time.Now()
+				jobs := make(chan int)
+				var group sync.WaitGroup
+				for range 10 {
+					group.Go(func() {
+						for range jobs {
+							err := read(t.Context(), client)
+							must.Hold(t, err == nil, err)
+						}
+					})
+				}
+				for i := range 60*c.minutes + 30 {
+					jobs <- i
+				}
+				close(jobs)
+				group.Wait()
+				took := time.Since(began)
+				must.Hold(t, took >= time.Duration(c.minutes)*time.Minute && took <= time.Duration(c.minutes)*time.Minute+30*time.Second && server.refused <= c.refused,
+					"took", took, server.refused, "refused")
+			})
+		})
+	}
+}
+
+// TestOneRefusalHoldsAll: after a refusal nobody asks before its time, but for
+// the job API, which has limits of its own.
+func TestOneRefusalHoldsAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &script{answers: []http.HandlerFunc{answer(429, ``, "Retry-After", "30"), answer(200, `{"id":"a"}`)}}
+		c := newClient(server)
+		var group sync.WaitGroup
+		group.Go(func() { read(t.Context(), c) })
+		time.Sleep(time.Second)
+		for range 5 {
+			group.Go(func() { read(t.Context(), c) })
+		}
+		began := time.Now()
+		err := c.Do(t.Context(), httpclient.Call{Method: http.MethodGet, URL: "http://jobs/v2/e/status/j", Untracked: true}, nil)
+		must.Hold(t, err == nil && time.Since(began) == 0, "a job", err, "after", time.Since(began))
+		group.Wait()
+		at := server.at
+		must.Hold(t, len(at) == 8 && at[2].Sub(at[0]) == 30*time.Second, len(at), "requests at", at)
 	})
 }

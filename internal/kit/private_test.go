@@ -76,13 +76,11 @@ func TestPrivateStateIsWrittenWithItsVersion(t *testing.T) {
 	m.Private.Digests = map[string]string{"A": "digest:1"}
 	var diags diag.Diagnostics
 	notedKind.savePrivate(t.Context(), m, keys, &diags)
-	if got, want := string(keys[kindKey]), `{"version":1,"notes":{"Digests":{"A":"digest:1"},"Linked":false}}`; got != want || diags.HasError() {
-		t.Errorf("got %s, %s; expected %s", got, diags, want)
-	}
+	got, want := string(keys[kindKey]), `{"version":1,"notes":{"Digests":{"A":"digest:1"},"Linked":false}}`
+	must.Hold(t, got == want && !diags.HasError(), "got", got, diags, "expected", want)
 	read := new(noted)
-	if notedKind.loadPrivate(t.Context(), read, keys, &diags); len(diags) > 0 || read.Private.Digests["A"] != "digest:1" {
-		t.Errorf("read as %+v, %s", read.Private, diags)
-	}
+	notedKind.loadPrivate(t.Context(), read, keys, &diags)
+	must.Hold(t, len(diags) == 0 && read.Private.Digests["A"] == "digest:1", "read as", read.Private, diags)
 }
 
 // Each upgrade converts a private state to the next version.

@@ -3,6 +3,7 @@ package migrate_test
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"flag"
 	"io"
@@ -13,7 +14,12 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/migrate"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
@@ -24,16 +30,13 @@ var update = flag.Bool("update", false, "overwrite the expected blocks")
 // terraform fmt leaves unchanged.
 func TestBlocks(t *testing.T) {
 	states, err := filepath.Glob("testdata/*.json")
-	if err != nil || len(states) < 5 {
-		t.Fatalf("%d states: %v", len(states), err)
-	}
+	must.Require(t, err == nil && len(states) >= 5, len(states), "states", err)
 	for _, file := range states {
 		text := must.ReadFile(t, file)
 		for suffix, args := range map[string][]string{".moved.tf": nil, ".import.tf": {"-import"}} {
 			var out bytes.Buffer
-			if err := migrate.Main(args, bytes.NewReader(text), &out); err != nil {
-				t.Fatalf("%s: %s", file, err)
-			}
+			err := migrate.Main(args, bytes.NewReader(text), &out)
+			must.Require(t, err == nil, file, err)
 			golden := strings.TrimSuffix(file, ".json") + suffix
 			if *update {
 				must.Succeed(t, os.WriteFile(golden, out.Bytes(), 0o644))
@@ -42,13 +45,11 @@ func TestBlocks(t *testing.T) {
 			must.Hold(t, !strings.Contains(out.String(), "hunter2"), file, args, "the blocks contain a password")
 		}
 	}
-	cli, err := tfcli.Default(t.Context())
-	must.Succeed(t, err)
+	cli := must.Do(tfcli.Default(t.Context()))(t)
 	cmd := exec.CommandContext(t.Context(), cli.Path, "fmt", "-check", "-diff", "-recursive", "testdata")
 	cmd.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+os.DevNull)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("the blocks are not formatted: %s\n%s", err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	must.Hold(t, err == nil, "the blocks are not formatted", err, string(out))
 }
 
 // A pulled state gets the same blocks as a shown one. Data sources are ignored; deposed objects
@@ -97,9 +98,8 @@ func TestInvalidInput(t *testing.T) {
 		`{"version":3}`:                        "got format 3",
 		`{"planned_values":{}, "values":null}`: "got a plan",
 	} {
-		if _, err := migrate.Blocks([]byte(input), false); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%q: got %v, expected: … %s", input, err, says)
-		}
+		_, err := migrate.Blocks([]byte(input), false)
+		must.Hold(t, err != nil && strings.Contains(err.Error(), says), input, "got", err, "expected: …", says)
 	}
 	for _, args := range [][]string{{"-imports"}, {"file.json"}} {
 		err := migrate.Main(args, strings.NewReader(""), os.Stdout)
@@ -147,9 +147,7 @@ import {
 func TestEncodings(t *testing.T) {
 	const state = `{"version": 4, "resources": [{"mode": "managed", "type": "runpod_pod", "name": "pöd", "provider": "provider[\"registry.terraform.io/runpod/runpod\"]", "instances": [{"attributes": {"id": "p1"}}]}]}`
 	want, err := migrate.Blocks([]byte(state), false)
-	if err != nil || !strings.Contains(want, "runpod_pod.pöd") {
-		t.Fatalf("%v: %s", err, want)
-	}
+	must.Require(t, err == nil && strings.Contains(want, "runpod_pod.pöd"), err, want)
 	wide := func(order binary.AppendByteOrder, text string) (out []byte) {
 		for _, unit := range utf16.Encode([]rune(text)) {
 			out = order.AppendUint16(out, unit)
@@ -170,9 +168,8 @@ func TestEncodings(t *testing.T) {
 func TestHelp(t *testing.T) {
 	for _, arg := range []string{"--help", "-help", "-h"} {
 		var out bytes.Buffer
-		if err := migrate.Main([]string{arg}, strings.NewReader(""), &out); err != nil || out.String() != migrate.Usage {
-			t.Errorf("%s: %v, %q", arg, err, out.String())
-		}
+		err := migrate.Main([]string{arg}, strings.NewReader(""), &out)
+		must.Hold(t, err == nil && out.String() == migrate.Usage, arg, err, out.String())
 	}
 }
 
@@ -201,4 +198,56 @@ func TestWarnings(t *testing.T) {
 			must.Hold(t, strings.Contains(got, "untaint") != imports && strings.Count(got, "gpucloud_network_volume.v") == 1, name, "imports", imports, got)
 		}
 	}
+}
+
+// Any input is rejected or converted to valid moved, import and removed blocks.
+func FuzzBlocks(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, document string, imports bool) {
+		written, err := migrate.Blocks([]byte(document), imports)
+		if err != nil {
+			return
+		}
+		for _, b := range parse(t, written) {
+			must.Hold(t, (b.Type == "moved" || b.Type == "import" || b.Type == "removed") && len(b.Labels) == 0, "unexpected block", b.Type, b.Labels, written)
+		}
+	},
+		fuzz.Seed{`{"version": 4, "resources": [{"module": "module.a[\"x\"]", "mode": "managed", "type": "runpod_pod", "name": "p", "provider": "provider[\"h/runpod/runpod\"]", "instances": [{"index_key": "k", "attributes": {"id": null, "name": "n"}}]}]}`, false},
+		fuzz.Seed{`{"values": {"root_module": {"resources": [{"mode": "managed", "type": "runpod_endpoint", "name": "e", "index": 0, "provider_name": "h/runpod/runpod", "values": {"id": "e1"}}]}}}`, true},
+		fuzz.Seed{`{"version": 4, "resources": [{"module": "", "mode": "managed", "type": "runpod_pod", "name": "p\n}\nresource x y {", "provider": "provider[\"h/runpod/runpod\"]", "instances": [{"attributes": {"id": "p1"}}]}]}`, false},
+	)
+}
+
+// The import block contains any name and key unchanged.
+func FuzzNames(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, name, key string) {
+		if name == "" {
+			return
+		}
+		instance := map[string]any{"index_key": key, "attributes": map[string]any{"id": nil, "name": name}}
+		document := must.Do(json.Marshal(map[string]any{"version": 4, "resources": []any{map[string]any{
+			"mode": "managed", "type": "runpod_pod", "name": "p", "provider": `provider["h/runpod/runpod"]`, "instances": []any{instance},
+		}}}))(t)
+		written := must.Do(migrate.Blocks(document, false))(t)
+		var read struct{ Name, Key string } // after a round trip through JSON
+		text, _ := json.Marshal(map[string]string{"Name": name, "Key": key})
+		must.Succeed(t, json.Unmarshal(text, &read))
+		blocks := parse(t, written)
+		last := blocks[len(blocks)-1]
+		id, diags := last.Body.Attributes["id"].Expr.Value(nil)
+		if diags.HasErrors() || !id.RawEquals(cty.StringVal(read.Name)) {
+			t.Errorf("the id is %#v, expected %q: %v\n%s", id, read.Name, diags, written)
+		}
+		to, diags := hcl.AbsTraversalForExpr(last.Body.Attributes["to"].Expr)
+		must.Require(t, !diags.HasErrors() && len(to) == 3, "to is", to, diags, written)
+		if index := to[2].(hcl.TraverseIndex).Key; !index.RawEquals(cty.StringVal(read.Key)) {
+			t.Errorf("the key is %#v, expected %q\n%s", index, read.Key, written)
+		}
+	}, fuzz.Seed{"models", "eu"}, fuzz.Seed{`a"b\${x}%{y}$${z}`, "x.y[0]"}, fuzz.Seed{"line\nbreak\ttab\x00\x1b\u2028", "$"}, fuzz.Seed{"%", `\`})
+}
+
+func parse(t *testing.T, written string) hclsyntax.Blocks {
+	t.Helper()
+	file, diags := hclsyntax.ParseConfig([]byte(written), "migrate.tf", hcl.InitialPos)
+	must.Require(t, !diags.HasErrors(), "invalid blocks", diags, written)
+	return file.Body.(*hclsyntax.Body).Blocks
 }

@@ -112,9 +112,7 @@ func TestAddJSON(t *testing.T) {
 		var s redact.Set
 		s.AddJSON([]byte(document))
 		said := "visible-1 visible-2 " + secrets
-		if got, want := s.Text(said, 1000), "visible-1 visible-2"+strings.Repeat(" [redacted]", len(strings.Fields(secrets))); got != want {
-			t.Errorf("%s: got %q, expected %q", document, got, want)
-		}
+		must.Equal(t, s.Text(said, 1000), "visible-1 visible-2"+strings.Repeat(" [redacted]", len(strings.Fields(secrets))), document)
 	}
 }
 
@@ -153,5 +151,18 @@ func TestEachCharacterInEachEncoding(t *testing.T) {
 			got := s.Message("a " + text + " b")
 			must.Hold(t, strings.Contains(got, redact.Redacted), text, "stays", got)
 		}
+	}
+}
+
+// A secret may have 16 MiB, and any content.
+func BenchmarkLargeSecret(b *testing.B) {
+	for name, secret := range map[string]string{"one character": strings.Repeat("x", 16<<20), "short lines": strings.Repeat("abcdefgh i\n", 16<<20/11)} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				_, s := redact.NewContext(b.Context())
+				s.Add(secret)
+				s.Message("could not create the secret")
+			}
+		})
 	}
 }

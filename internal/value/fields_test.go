@@ -6,7 +6,9 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
@@ -60,15 +62,12 @@ func TestExpandAndFlatten(t *testing.T) {
 func TestExpandWithoutValues(t *testing.T) {
 	for name, m := range map[string]model{
 		"null": {Tags: types.SetNull(types.StringType), Env: types.MapNull(types.StringType)},
-		"unknown": {
-			Name: types.StringUnknown(), Size: types.Int64Unknown(), Price: types.Float64Unknown(), Tags: types.SetUnknown(types.StringType),
-			Env: types.MapUnknown(types.StringType), Enabled: types.BoolUnknown(),
-		},
+		"unknown": {Name: types.StringUnknown(), Size: types.Int64Unknown(), Price: types.Float64Unknown(), Tags: types.SetUnknown(types.StringType),
+			Env: types.MapUnknown(types.StringType), Enabled: types.BoolUnknown()},
 	} {
 		var got object
-		if value.Expand(&m, &got); !reflect.DeepEqual(got, object{}) {
-			t.Errorf("%s: expanded to %+v", name, got)
-		}
+		value.Expand(&m, &got)
+		must.Hold(t, reflect.DeepEqual(got, object{}), name, "expanded to", got)
 	}
 }
 
@@ -103,4 +102,38 @@ func TestNestedAttribute(t *testing.T) {
 	}
 	got := value.As[gpu](value.Unknown(a.GetType()).(types.Object))
 	must.Hold(t, got == nil, "an unknown object is decoded as", got)
+}
+
+// Load and Store convert a model as the framework does.
+func TestModels(t *testing.T) {
+	type common struct {
+		Name types.String `tfsdk:"name"`
+	}
+	type model struct {
+		common
+		Tags    types.Set   `tfsdk:"tags"`
+		Size    types.Int64 `tfsdk:"size"`
+		Private int         `tfsdk:"-"`
+	}
+	s := schema.Schema{Attributes: map[string]schema.Attribute{
+		"name": schema.StringAttribute{}, "size": schema.Int64Attribute{}, "tags": schema.SetAttribute{ElementType: types.StringType},
+	}}
+	for _, want := range []model{
+		{common{types.StringValue("n")}, value.StringSet([]string{"a", "b"}), types.Int64Value(3), 0},
+		{common{types.StringUnknown()}, types.SetNull(types.StringType), types.Int64Null(), 0},
+	} {
+		own, framework := tfsdk.State{Schema: s}, tfsdk.State{Schema: s, Raw: tftypes.NewValue(s.Type().TerraformType(t.Context()), nil)}
+		diags := append(value.Store(t.Context(), &own, &want), framework.Set(t.Context(), &want)...)
+		must.Hold(t, !diags.HasError() && own.Raw.Equal(framework.Raw), "stored", own.Raw, framework.Raw, diags)
+		var got model
+		diags = value.Load(t.Context(), framework, &got)
+		must.Hold(t, !diags.HasError() && got.Name == want.Name && got.Tags.Equal(want.Tags) && got.Size == want.Size, "loaded", got, want, diags)
+	}
+	for _, whole := range []any{nil, tftypes.UnknownValue} {
+		raw := tftypes.NewValue(s.Type().TerraformType(t.Context()), whole)
+		must.Hold(t, value.Load(t.Context(), tfsdk.State{Schema: s, Raw: raw}, &model{}).HasError(), raw, "was loaded")
+	}
+	incomplete := tfsdk.State{Schema: s}
+	diags := value.Store(t.Context(), &incomplete, &common{types.StringValue("n")})
+	must.Hold(t, diags.HasError(), "a model without size and tags was stored")
 }

@@ -42,9 +42,9 @@ func TestParse(t *testing.T) {
 		must.Hold(t, got.Equal(want), args, got, want)
 	}
 	for _, args := range []string{`secret '`, `secret "`, `secret\`, `{"cmd":["secret`} {
-		if got, err := startcmd.Parse(args); err == nil || strings.Contains(err.Error(), "secret") || !got.Equal(startcmd.Command{Cmd: []string{args}}) {
-			t.Errorf("%q: got %q, %v", args, got, err)
-		}
+		got, err := startcmd.Parse(args)
+		must.Hold(t, err != nil && !strings.Contains(err.Error(), "secret") && got.Equal(startcmd.Command{Cmd: []string{args}}),
+			args, "got", got, err)
 	}
 }
 
@@ -69,9 +69,7 @@ func TestForms(t *testing.T) {
 		{startcmd.Command{Cmd: []string{"a b", "&<"}}, `'a b' \&\<`, `{"entrypoint":[],"cmd":["a b","&<"]}`},
 		{startcmd.Command{Entrypoint: []string{"e"}}, `{"entrypoint":["e"],"cmd":[]}`, `{"entrypoint":["e"],"cmd":[]}`},
 	} {
-		if c.command.String() != c.text || c.command.JSON() != c.json {
-			t.Errorf("%q: %s and %s", c.command, c.command, c.command.JSON())
-		}
+		must.Hold(t, c.command.String() == c.text && c.command.JSON() == c.json, c.command, c.command, "and", c.command.JSON())
 	}
 }
 
