@@ -35,9 +35,7 @@ func digits(t *testing.T, s tfdrive.State, path ...any) string {
 		}
 	}
 	v, _, err := tftypes.WalkAttributePath(s.Value, at)
-	if err != nil {
-		t.Fatalf("%s: %s", at, err)
-	}
+	must.Require(t, err == nil, at, err)
 	if v.(tftypes.Value).IsNull() {
 		return "null"
 	}
@@ -75,9 +73,7 @@ func TestBillingOfADeployment(t *testing.T) {
 		total := new(big.Rat)
 		for _, s := range states {
 			n, ok := new(big.Rat).SetString(s)
-			if !ok {
-				t.Fatalf("not a number: %s", s)
-			}
+			must.Require(t, ok, "not a number", s)
 			total.Add(total, n)
 		}
 		return strings.TrimRight(total.FloatString(20), "0")
@@ -89,30 +85,23 @@ func TestBillingOfADeployment(t *testing.T) {
 		return out
 	}
 	for _, s := range []tfdrive.State{all, one, rest} {
-		if got, want := digits(t, s, "totals", "total_amount"), sum(recordsOf(s)...); got != want || got == "0" || got == "0." {
-			t.Errorf("the total is %s, and the records are %s", got, want)
-		}
+		got, want := digits(t, s, "totals", "total_amount"), sum(recordsOf(s)...)
+		must.Hold(t, got == want && got != "0" && got != "0.", "the total is", got, "and the records are", want)
 	}
-	if got, want := digits(t, all, "totals", "total_amount"), sum(digits(t, one, "totals", "total_amount"), digits(t, rest, "totals", "total_amount")); got != want {
-		t.Errorf("both are %s, and each by itself %s", got, want)
-	}
+	must.Equal(t, digits(t, all, "totals", "total_amount"), sum(digits(t, one, "totals", "total_amount"), digits(t, rest, "totals", "total_amount")),
+		"both are", "and each by itself")
 	account := read(t, v2, "gpucloud_billing", hours)
-	if got, want := digits(t, account, "totals", "storage_standard_amount"), digits(t, all, "totals", "standard_amount"); got != want {
-		t.Errorf("the account has %s, the volumes %s", got, want)
-	}
+	must.Equal(t, digits(t, account, "totals", "storage_standard_amount"), digits(t, all, "totals", "standard_amount"),
+		"the account has", "the volumes")
 	old := read(t, v1, "gpucloud_network_volume_billing", hours)
-	if got, want := digits(t, old, "totals", "total_amount"), digits(t, all, "totals", "total_amount"); got != want {
-		t.Errorf("v1 has %s, v2 %s", got, want)
-	}
-	if member(old.Get("records"), 0, "disk_space_billed_gb") != 24.0 || member(old.Get("records"), 0, "network_volume_id") != nil || old.Get("period") != nil {
-		t.Errorf("v1: %v", old.Value)
-	}
+	must.Equal(t, digits(t, old, "totals", "total_amount"), digits(t, all, "totals", "total_amount"), "v1 has", "v2")
+	must.Hold(t, member(old.Get("records"), 0, "disk_space_billed_gb") == 24.0 && member(old.Get("records"), 0, "network_volume_id") == nil && old.Get("period") == nil,
+		"v1", old.Value)
 	period := map[string]any{"start_time": "2020-01-01T00:00:00Z", "end_time": "2020-01-03T00:00:00Z"}
 	for _, name := range bills {
 		got := read(t, v2, "gpucloud_"+name, period)
-		if got.Get("period.end_time") != "2020-01-03T00:00:00Z" || got.Get("period.bucket_size") != "day" || digits(t, got, "totals", "total_amount") != "0" {
-			t.Errorf("%s: %v", name, got.Value)
-		}
+		must.Hold(t, got.Get("period.end_time") == "2020-01-03T00:00:00Z" && got.Get("period.bucket_size") == "day" && digits(t, got, "totals", "total_amount") == "0",
+			name, got.Value)
 	}
 }
 
@@ -126,9 +115,8 @@ func TestBillingHasNoRecordsOfZeros(t *testing.T) {
 	for _, v := range acctest.Versions {
 		got := read(t, drive(t, d, v), "gpucloud_network_volume_billing", nil)
 		for i := range got.Get("records").([]any) {
-			if digits(t, got, "records", i, "total_amount") == "0" && (v == api.V2 || member(got.Get("records"), i, "disk_space_billed_gb") == 0.0) {
-				t.Errorf("%s: record %d has zeros only: %v", v, i, got.Get("records").([]any)[i])
-			}
+			must.Hold(t, digits(t, got, "records", i, "total_amount") != "0" || v != api.V2 && member(got.Get("records"), i, "disk_space_billed_gb") != 0.0,
+				v, "record", i, "has zeros only", got.Get("records").([]any)[i])
 		}
 		must.Equal(t, digits(t, got, "totals", "total_amount"), "0", v, "the total")
 	}
@@ -202,9 +190,8 @@ func TestBillingKeepsAllDigits(t *testing.T) {
 	if member(old.Get("records"), 1, "gpu_type_id") != "NVIDIA L4" || member(old.Get("records"), 0, "pod_id") != "p" || member(old.Get("records"), 0, "start_time") != "2026-06-01T00:00:00Z" || member(old.Get("records"), 0, "end_time") != nil {
 		t.Errorf("v1: %v", old.Get("records"))
 	}
-	if volumes := read(t, f.drive(t, api.V1), "gpucloud_network_volume_billing", nil); digits(t, volumes, "totals", "high_performance_amount") != "0.000000201" {
-		t.Errorf("v1 volumes: %v", volumes.Get("totals"))
-	}
+	volumes := read(t, f.drive(t, api.V1), "gpucloud_network_volume_billing", nil)
+	must.Hold(t, digits(t, volumes, "totals", "high_performance_amount") == "0.000000201", "v1 volumes", volumes.Get("totals"))
 }
 
 // Each bill is requested at its address, with its filters under the version's names.
@@ -231,16 +218,14 @@ func TestBillingQueries(t *testing.T) {
 		{api.V1, "network_volume_billing", map[string]any{"bucket_size": "month"}, "/v1/billing/networkvolumes", url.Values{"bucketSize": {"month"}}},
 	} {
 		f.asked = nil
-		p := f.drive(t, c.version)
-		read(t, p, "gpucloud_"+c.name, c.config)
+		read(t, f.drive(t, c.version), "gpucloud_"+c.name, c.config)
 		asked := must.Do(url.Parse(f.asked[len(f.asked)-1]))(t)
 		got := asked.Query()
 		for _, list := range got {
 			slices.Sort(list)
 		}
-		if asked.Path != c.path || !maps.EqualFunc(got, c.query, func(a, b []string) bool { return reflect.DeepEqual(a, b) }) {
-			t.Errorf("%s %s %v asked %s %v", c.version, c.name, c.config, asked.Path, got)
-		}
+		must.Hold(t, asked.Path == c.path && maps.EqualFunc(got, c.query, func(a, b []string) bool { return reflect.DeepEqual(a, b) }),
+			c.version, c.name, c.config, "asked", asked.Path, got)
 	}
 }
 
@@ -255,9 +240,8 @@ func TestBillingRules(t *testing.T) {
 		expectErrors(t, v2, "gpucloud_"+name, map[string]any{"bucket_size": "minute"}, `expected "hour", "day", "week", "month" or "year", got "minute"`)
 		expectErrors(t, v2, "gpucloud_"+name, map[string]any{"start_time": "yesterday"}, "start_time:", `such as 2026-06-01T00:00:00Z, got "yesterday"`)
 		expectErrors(t, v2, "gpucloud_"+name, map[string]any{"start_time": "2026-06-01T00:00:00Z", "end_time": "2026-06-01T00:00:00Z"}, "expected a time after start_time")
-		if _, diags := v2.Data("gpucloud_"+name, map[string]any{"start_time": tfdrive.Unknown}); diags.Err() != nil {
-			t.Errorf("%s: %s", name, diags)
-		}
+		_, diags := v2.Data("gpucloud_"+name, map[string]any{"start_time": tfdrive.Unknown})
+		must.Hold(t, diags.Err() == nil, name, diags)
 	}
 	expectErrors(t, v2, "gpucloud_pod_billing", map[string]any{"bucket_size": "week"}, "Could not look up the bill of the pods", "GET", "/v2/billing/pods: 400", "no weeks here", "req-7")
 	expectErrors(t, v2, "gpucloud_cluster_billing", nil, `it has no member "records"`)

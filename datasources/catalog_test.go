@@ -4,12 +4,14 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -36,12 +38,10 @@ stock:
 `
 
 func TestGPUTypes(t *testing.T) {
-	d := acctest.DeployCatalog(t, lab)
-	p := drive(t, d, api.V2)
+	p := drive(t, acctest.DeployCatalog(t, lab), api.V2)
 	all := read(t, p, "gpucloud_gpu_types", nil).Get("gpu_types")
-	if got := column(all, "id"); !slices.Equal(got, []any{"AMD Small", "NVIDIA Big", "NVIDIA Twin", "NVIDIA Twin Max"}) {
-		t.Fatalf("listed %v", got)
-	}
+	ids := column(all, "id")
+	must.Require(t, slices.Equal(ids, []any{"AMD Small", "NVIDIA Big", "NVIDIA Twin", "NVIDIA Twin Max"}), "listed", ids)
 	want := map[string]any{
 		"id": "NVIDIA Big", "name": "Big", "pool": "LAB", "manufacturer": "NVIDIA", "memory": 96.0, "secure": true, "community": false,
 		"price": map[string]any{"secure": 1.1, "community": 0.123456789, "serverless": 2.000000001}, "max_count": map[string]any{"secure": 4.0, "community": 0.0},
@@ -71,9 +71,9 @@ func TestGPUTypes(t *testing.T) {
 	serverless := read(t, p, "gpucloud_gpu_type", map[string]any{"name": "Big", "product": []any{"SERVERLESS", "POD"}})
 	must.Equal(t, serverless.Get("availability"), "LOW", "the scarcest")
 	one := read(t, p, "gpucloud_gpu_type", map[string]any{"id": "NVIDIA Big", "product": []any{"POD"}})
-	if got := one.Get("data_centers"); !reflect.DeepEqual(column(got, "availability"), []any{"MEDIUM", "LOW"}) || !reflect.DeepEqual(column(one.Get("cuda_versions"), "version"), []any{"12.8", "12.4"}) {
-		t.Errorf("data centers %v, CUDA %v", got, one.Get("cuda_versions"))
-	}
+	centers := one.Get("data_centers")
+	must.Hold(t, reflect.DeepEqual(column(centers, "availability"), []any{"MEDIUM", "LOW"}) && reflect.DeepEqual(column(one.Get("cuda_versions"), "version"), []any{"12.8", "12.4"}),
+		"data centers", centers, "CUDA", one.Get("cuda_versions"))
 	// An entry that a filter of the list excludes can be read by id.
 	abroad := read(t, p, "gpucloud_gpu_type", map[string]any{"name": "Small", "product": []any{"POD"}, "country_codes": []any{"FR"}})
 	must.Hold(t, abroad.Get("id") == "AMD Small" && abroad.Get("availability") == "NONE" && len(abroad.Get("data_centers").([]any)) == 0, "without stock", abroad.Value)
@@ -107,9 +107,8 @@ func TestGPUTypeRules(t *testing.T) {
 	}
 	expectErrors(t, p, "gpucloud_gpu_types", map[string]any{"min_availability": "LOW"}, "min_availability: Missing product")
 	expectErrors(t, p, "gpucloud_gpu_types", map[string]any{"min_availability": "NONE", "product": []any{"POD"}}, `expected "LOW", "MEDIUM" or "HIGH", got "NONE"`)
-	if _, diags := p.Data("gpucloud_gpu_type", map[string]any{"id": tfdrive.Unknown, "product": tfdrive.Unknown, "gpu_count": 2}); diags.Err() != nil {
-		t.Errorf("unknown values: %s", diags)
-	}
+	_, diags := p.Data("gpucloud_gpu_type", map[string]any{"id": tfdrive.Unknown, "product": tfdrive.Unknown, "gpu_count": 2})
+	must.Hold(t, diags.Err() == nil, "unknown values", diags)
 }
 
 func TestCPUTypes(t *testing.T) {
@@ -119,8 +118,7 @@ func TestCPUTypes(t *testing.T) {
 		"id": "cpuX", "name": "Fast", "group": "Gen 9", "vcpu": map[string]any{"min": 2.0, "max": 64.0}, "ram_gb_per_vcpu": 2.5,
 		"price": map[string]any{"secure_per_vcpu": 0.04, "serverless_per_vcpu": 0.031}, "availability": nil, "data_centers": nil,
 	}
-	got := column(all, "id")
-	must.Hold(t, slices.Equal(got, []any{"cpuA", "cpuX"}) && reflect.DeepEqual(all.([]any)[1], want), all)
+	must.Hold(t, slices.Equal(column(all, "id"), []any{"cpuA", "cpuX"}) && reflect.DeepEqual(all.([]any)[1], want), all)
 	for _, c := range []struct {
 		config map[string]any
 		ids    []any
@@ -161,9 +159,7 @@ func TestDataCenters(t *testing.T) {
 	} {
 		must.Equal(t, one.Get(attribute), want, attribute)
 	}
-	if got := member(one.Get("gpu_availability"), 2, "availability"); got != "HIGH" {
-		t.Errorf("GPUs: %v", one.Get("gpu_availability"))
-	}
+	must.Equal(t, member(one.Get("gpu_availability"), 2, "availability"), "HIGH", "GPUs", one.Get("gpu_availability"))
 	expectErrors(t, p, "gpucloud_data_center", map[string]any{"id": "LAB-3"}, "no data center with the id LAB-3; similar: LAB-1, LAB-2", "/v2/catalog/datacenters/LAB-3: 404")
 	expectErrors(t, p, "gpucloud_data_centers", map[string]any{"regions": []any{"MARS"}}, "regions:", `got "MARS"`)
 	expectErrors(t, p, "gpucloud_data_centers", map[string]any{"include": []any{"AVAILABILITY"}}, `expected "GPU_AVAILABILITY" or "CPU_AVAILABILITY"`)
@@ -206,4 +202,53 @@ func TestCatalogIsAskedOnce(t *testing.T) {
 	})
 	want := map[string]int{"GET /v2/catalog/gpus": 1, "GET /v2/catalog/cpus": 1, "GET /v2/catalog/datacenters": 1}
 	must.Hold(t, maps.Equal(calls, want) && d.Writes() <= 0, "calls", calls, want)
+}
+
+// With each CLI, the plan reads a data source whose configuration is known, and the apply reads the
+// others. An error is reported by the plan, and nothing is written.
+func TestDataSourcesWithEachCLI(t *testing.T) {
+	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		d := acctest.Deploy(t)
+		endpoint := makeEndpoint(t, d)
+		w := d.Workspace(t, cli, api.V2)
+		lookups := `
+data "gpucloud_endpoints" "queues" {
+  type = "QUEUE"
+}
+data "gpucloud_endpoint_health" "e" {
+  endpoint_id = data.gpucloud_endpoints.queues.endpoints[0].id
+}
+data "gpucloud_gpu_type" "l4" {
+  name = "L4"
+}
+data "gpucloud_billing" "hour" {
+  bucket_size = "hour"
+  last_n      = 1
+}
+output "endpoint" {
+  value = data.gpucloud_endpoint_health.e.endpoint_id
+}
+`
+		w.Write("main.tf", lookups)
+		writes := d.Writes()
+		must.Contain(t, w.MustRun("plan"), endpoint)
+		must.Equal(t, d.Writes(), writes, "a plan sent a write")
+		w.Write("main.tf", lookups+`
+resource "gpucloud_network_volume" "v" {
+  name        = "v"
+  size        = 10
+  data_center = "EU-RO-1"
+}
+data "gpucloud_network_volume" "v" {
+  id = gpucloud_network_volume.v.id
+}
+`)
+		must.Contain(t, w.MustRun("plan"), "known after apply", `data.gpucloud_network_volume.v will be read during apply`)
+		w.MustRun("apply", "-auto-approve")
+		must.Contain(t, w.MustRun("plan"), "No changes.")
+		w.Write("main.tf", lookups+"data \"gpucloud_network_volume\" \"w\" {\n  name = \"w\"\n}\n")
+		out, err := w.Run("plan")
+		text := strings.Join(strings.Fields(strings.ReplaceAll(out, "│", "")), " ")
+		must.Hold(t, err != nil && strings.Contains(text, `no network volume is named "w"; these are similar: "v" (`), "expected an error of the plan", err, out)
+	})
 }

@@ -26,9 +26,7 @@ func drive(t *testing.T, d *acctest.Deployment, v api.Version) *tfdrive.Provider
 func read(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]any) tfdrive.State {
 	t.Helper()
 	got, diags := p.Data(typeName, config)
-	if err := diags.Err(); err != nil {
-		t.Fatalf("%s %v: %s", typeName, config, err)
-	}
+	must.Require(t, diags.Err() == nil, typeName, config, diags)
 	return got
 }
 

@@ -19,20 +19,14 @@ import (
 // send calls the deployment without the provider.
 func send(t *testing.T, d *acctest.Deployment, method, path, body string) map[string]any {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, d.URL+path, strings.NewReader(body))
-	must.Succeed(t, err)
+	req := must.Do(http.NewRequestWithContext(t.Context(), method, d.URL+path, strings.NewReader(body)))(t)
 	req.Header.Set("Authorization", "Bearer "+d.Key)
-	resp, err := http.DefaultClient.Do(req)
-	must.Succeed(t, err)
+	resp := must.Do(http.DefaultClient.Do(req))(t)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode > 299 {
-		t.Fatalf("%s %s: %s %s %v", method, path, resp.Status, text, err)
-	}
+	must.Require(t, err == nil && resp.StatusCode <= 299, method, path, resp.Status, string(text), err)
 	var out map[string]any
-	if len(text) > 0 && json.Unmarshal(text, &out) != nil {
-		t.Fatalf("%s %s: %s", method, path, text)
-	}
+	must.Require(t, len(text) == 0 || json.Unmarshal(text, &out) == nil, method, path, string(text))
 	return out
 }
 
@@ -72,23 +66,19 @@ func TestJobAndHealth(t *testing.T) {
 		sleeping := run(`{"op":"sleep","ms":600000}`)
 		until(t, p, "gpucloud_job", of(sleeping), func(s tfdrive.State) bool { return s.Get("status") == "IN_PROGRESS" })
 		waiting := read(t, p, "gpucloud_job", of(run(`{"op":"echo"}`)))
-		if waiting.Get("status") != "IN_QUEUE" || waiting.Get("output") != nil || waiting.Get("delay_time") != 0.0 || waiting.Get("worker_id") != nil {
-			t.Errorf("waiting: %v", waiting.Value)
-		}
+		must.Hold(t, waiting.Get("status") == "IN_QUEUE" && waiting.Get("output") == nil && waiting.Get("delay_time") == 0.0 && waiting.Get("worker_id") == nil,
+			"waiting", waiting.Value)
 		health := read(t, p, "gpucloud_endpoint_health", map[string]any{"endpoint_id": endpoint})
 		want := map[string]any{"completed": 1.0, "failed": 1.0, "in_progress": 1.0, "in_queue": 1.0, "retried": 0.0}
 		must.Equal[any](t, health.Get("jobs"), want, "jobs")
-		if got := health.Get("workers.running"); got != 1.0 {
-			t.Errorf("workers: %v", health.Get("workers"))
-		}
+		must.Equal(t, health.Get("workers.running"), 1.0, "workers", health.Get("workers"))
 		writes := d.Writes()
 		expectErrors(t, p, "gpucloud_job", of("nonesuch"), "Could not look up the job", "GET", "/v2/"+endpoint+"/status/nonesuch", "404", "request id")
 		expectErrors(t, p, "gpucloud_job", of("a/b"), "id: Invalid value of id", `got "a/b"`)
 		expectErrors(t, p, "gpucloud_endpoint_health", map[string]any{"endpoint_id": "nonesuch"}, "GET", "/v2/nonesuch/health: 404")
 		expectErrors(t, p, "gpucloud_endpoint_health", map[string]any{"endpoint_id": ""}, "endpoint_id: Invalid value of endpoint_id")
-		if _, diags := p.Data("gpucloud_job", map[string]any{"endpoint_id": tfdrive.Unknown, "id": tfdrive.Unknown}); diags.Err() != nil {
-			t.Errorf("unknown values: %s", diags)
-		}
+		_, diags := p.Data("gpucloud_job", map[string]any{"endpoint_id": tfdrive.Unknown, "id": tfdrive.Unknown})
+		must.Hold(t, diags.Err() == nil, "unknown values", diags)
 		must.Equal(t, d.Writes(), writes, "a data source wrote")
 	})
 }
@@ -104,9 +94,8 @@ func TestWorkersAndReleases(t *testing.T) {
 	}
 	must.Hold(t, workers.Get("summary.total") == 1.0 && workers.Get("endpoint_version") == 0.0 && first["started_at"] != nil && first["id"] != "", "workers", workers.Value)
 	releases := read(t, p, "gpucloud_endpoint_releases", of)
-	if releases.Get("endpoint_version") != 0.0 || len(releases.Get("releases").([]any)) != 1 || member(releases.Get("releases"), 0, "source") != "MANUAL" {
-		t.Errorf("releases: %v", releases.Value)
-	}
+	must.Hold(t, releases.Get("endpoint_version") == 0.0 && len(releases.Get("releases").([]any)) == 1 && member(releases.Get("releases"), 0, "source") == "MANUAL",
+		"releases", releases.Value)
 	// Old and new values of a release may contain secrets.
 	send(t, d, "PATCH", "/v2/serverless/"+endpoint, `{"env":{"TOKEN":"another-planted-secret","MORE":"x"},"image":"builtin/echo"}`)
 	releases = read(t, p, "gpucloud_endpoint_releases", of)
@@ -134,16 +123,13 @@ func TestBuilds(t *testing.T) {
 	builds := read(t, p, "gpucloud_endpoint_builds", map[string]any{"endpoint_id": endpoint}).Get("builds")
 	for i, want := range []map[string]any{
 		{"id": "b2", "status": "PENDING", "commit_hash": nil, "commit_message": nil, "branch": nil, "commit_date": nil, "image_name": nil, "started_at": nil, "completed_at": nil, "error": nil},
-		{
-			"id": "b1", "status": "FAILED", "commit_hash": "abc", "commit_message": "fix: it", "branch": "main", "commit_date": "2026-11-01T10:00:00Z",
-			"image_name": "r/i:1", "started_at": "2026-11-01T11:00:00Z", "completed_at": "2026-11-01T12:00:00Z", "error": "exit 1",
-		},
+		{"id": "b1", "status": "FAILED", "commit_hash": "abc", "commit_message": "fix: it", "branch": "main", "commit_date": "2026-11-01T10:00:00Z",
+			"image_name": "r/i:1", "started_at": "2026-11-01T11:00:00Z", "completed_at": "2026-11-01T12:00:00Z", "error": "exit 1"},
 	} {
 		one := read(t, p, "gpucloud_endpoint_build", of(want["id"].(string)))
 		for name, value := range want {
-			if listed, alone := member(builds, i, name), one.Get(name); listed != value || alone != value {
-				t.Errorf("%s of %s is %v in the list and %v alone, expected %v", name, want["id"], listed, alone, value)
-			}
+			listed, alone := member(builds, i, name), one.Get(name)
+			must.Hold(t, listed == value && alone == value, name, "of", want["id"], "is", listed, "in the list and", alone, "alone, expected", value)
 		}
 	}
 	must.Equal(t, len(builds.([]any)), 2, "builds")
@@ -199,4 +185,32 @@ func TestLogs(t *testing.T) {
 	v1 := drive(t, d, api.V1)
 	expectErrors(t, v1, "gpucloud_pod_logs", of(nil), "gpucloud_pod_logs exists in management API v2 only")
 	expectErrors(t, v1, "gpucloud_worker_logs", map[string]any{"endpoint_id": endpoint, "worker_id": "w"}, "gpucloud_worker_logs exists in management API v2 only")
+}
+
+// The pods of a cluster are listed by rank, without their environment.
+func TestClusterPods(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	created := must.Do(d.Client(t, api.V2).Clusters.Create(t.Context(), api.Cluster{
+		Name: "c", Type: "RAY", Image: "builtin/echo", Env: map[string]string{"TOKEN": "a-planted-secret"},
+		Compute: api.ClusterCompute{GPUTypeID: "NVIDIA L4", GPUCountPerPod: 1, PodCount: 3},
+	}))(t)
+	of := map[string]any{"cluster_id": created.ID}
+	writes := d.Writes()
+	got := read(t, p, "gpucloud_cluster_pods", of)
+	must.Equal(t, column(got.Get("pods"), "rank"), []any{0.0, 1.0, 2.0}, "ranks")
+	for _, m := range must.Do(d.Client(t, api.V2).Clusters.Pods(t.Context(), created.ID))(t) {
+		i := int(*m.Cluster.Rank)
+		for attribute, want := range map[string]any{"id": m.ID, "name": m.Name, "role": m.Cluster.Role, "gpu_type_id": "NVIDIA L4", "gpu_count": 1.0, "created_at": m.CreatedAt} {
+			must.Equal(t, member(got.Get("pods"), i, attribute), want, attribute, "of rank", i)
+		}
+		if status := member(got.Get("pods"), i, "status"); status != "PROVISIONING" { // there is no GPU
+			t.Errorf("rank %d is %v", i, status)
+		}
+	}
+	text := got.Value.String()
+	must.Hold(t, d.Writes() == writes && !strings.Contains(text, "a-planted-secret"), d.Writes()-writes, "writes; in the state", text)
+	expectErrors(t, p, "gpucloud_cluster_pods", map[string]any{"cluster_id": "nonesuch"}, "GET", `/v2/clusters/nonesuch: 404 Not Found: cluster "nonesuch" not found`)
+	expectErrors(t, p, "gpucloud_cluster_pods", map[string]any{"cluster_id": "a b"}, "cluster_id: Invalid value of cluster_id", `got "a b"`)
+	expectErrors(t, drive(t, d, api.V1), "gpucloud_cluster_pods", of, "gpucloud_cluster_pods exists in management API v2 only", `api_version = "v2"`)
 }

@@ -140,8 +140,7 @@ action "gpucloud_job_run" "smoke" {
 		return unchanged(t, w)
 	}},
 	{"`import` block", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
-		id := makeVolume(t, d)
-		w.Write("main.tf", volume+importBlock(id))
+		w.Write("main.tf", volume+importBlock(makeVolume(t, d)))
 		w.MustRun("apply", "-auto-approve")
 		return unchanged(t, w)
 	}},
@@ -198,9 +197,7 @@ action "gpucloud_job_run" "smoke" {
 		w.Write("main.tf", "removed {\n  from = gpucloud_network_volume.v\n  lifecycle {\n    destroy = false\n  }\n}\n")
 		w.MustRun("apply", "-auto-approve")
 		left, err := d.Client(t, api.V2).NetworkVolumes.List(t.Context())
-		if err != nil || len(left) != 1 {
-			t.Fatalf("%d volumes are left: %v", len(left), err)
-		}
+		must.Require(t, err == nil && len(left) == 1, len(left), "volumes are left", err)
 		must.Contain(t, w.MustRun("show"), "The state file is empty")
 		return yes
 	}},
@@ -368,16 +365,13 @@ func readGuide(t *testing.T) (text string, columns map[string]int, rows map[stri
 			rows[cells[0]] = cells[1:]
 		}
 	}
-	if len(columns) == 0 {
-		t.Fatalf("%s has no table", cliGuide)
-	}
+	must.Require(t, len(columns) != 0, cliGuide, "has no table")
 	return strings.Join(strings.Fields(guide), " "), columns, rows
 }
 
 func makeVolume(t *testing.T, d *acctest.Deployment) (id string) {
 	t.Helper()
-	created := must.Do(d.Client(t, api.V2).NetworkVolumes.Create(t.Context(), api.NetworkVolume{Name: "v", Size: 10, DataCenter: "EU-RO-1"}))(t)
-	return created.ID
+	return must.Do(d.Client(t, api.V2).NetworkVolumes.Create(t.Context(), api.NetworkVolume{Name: "v", Size: 10, DataCenter: "EU-RO-1"}))(t).ID
 }
 
 // makeEndpoint creates an endpoint whose handler performs the operation in a job's input.

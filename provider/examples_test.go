@@ -30,9 +30,7 @@ func exampleFiles(t *testing.T, patterns ...string) map[string]string {
 	examples := map[string]string{}
 	for _, pattern := range patterns {
 		found, err := filepath.Glob("../examples/" + pattern)
-		if err != nil || len(found) == 0 {
-			t.Fatalf("no examples at %s: %v", pattern, err)
-		}
+		must.Require(t, err == nil && len(found) != 0, "no examples at", pattern, err)
 		for _, file := range found {
 			text := string(must.ReadFile(t, file))
 			// The secret of an example comes from the user.
@@ -107,10 +105,7 @@ func TestEphemeralExample(t *testing.T) {
 	example := strings.Replace(text, `{ scope = "models:read" }`, `{ op = "echo", scope = "models:read", token = "t" }`, 1) // the built-in worker echoes
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
-		d := acctest.Deploy(t)
-		if d.Remote {
-			t.Skip("the job needs a handler that is built into the jobrunner")
-		}
+		d := acctest.DeployLocal(t, "the job needs a handler that is built into the jobrunner")
 		endpointID := makeEndpoint(t, d)
 		w := d.Workspace(t, cli, api.V2)
 		w.Write("main.tf", example)
@@ -122,11 +117,8 @@ func TestEphemeralExample(t *testing.T) {
 // The examples of actions run on existing objects, with a CLI that has actions.
 func TestActionExamples(t *testing.T) {
 	files, err := filepath.Glob("../examples/actions/*/action.tf")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no examples: %v", err)
-	}
-	clis, err := tfcli.All(t.Context())
-	must.Succeed(t, err)
+	must.Require(t, err == nil && len(files) != 0, "no examples", err)
+	clis := must.Do(tfcli.All(t.Context()))(t)
 	i := slices.IndexFunc(clis, func(c tfcli.CLI) bool { return c.Has(tfcli.Actions) })
 	if i < 0 {
 		t.Skip("no CLI on this machine knows actions: make clis builds one")
@@ -135,12 +127,8 @@ func TestActionExamples(t *testing.T) {
 		name := filepath.Base(filepath.Dir(file))
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := acctest.Deploy(t)
-			if d.Remote {
-				t.Skip("jobs and pods need programs that are built into the jobrunner")
-			}
-			text := string(must.ReadFile(t, file))
-			example := text
+			d := acctest.DeployLocal(t, "jobs and pods need programs that are built into the jobrunner")
+			example := string(must.ReadFile(t, file))
 			w, args := d.Workspace(t, clis[i], api.V2), []string{"apply", "-auto-approve"}
 			switch name {
 			case "gpucloud_job_run":
@@ -180,9 +168,7 @@ func runningPod(t *testing.T, d *acctest.Deployment) (id string) {
 func failedJob(t *testing.T, d *acctest.Deployment, endpointID string) (id string) {
 	t.Helper()
 	job, err := d.Client(t, api.V2).Jobs.RunToEnd(t.Context(), endpointID, api.Submission{Input: json.RawMessage(`{"op":"fail","times":1}`)}, time.Minute, func(api.Job) {})
-	if err == nil {
-		t.Fatalf("job %s is %s, expected FAILED", job.ID, job.Status)
-	}
+	must.Require(t, err != nil, "job", job.ID, "is", job.Status, "expected FAILED")
 	return job.ID
 }
 
@@ -216,10 +202,7 @@ func makeExisting(t *testing.T, d *acctest.Deployment) map[string]string {
 // Every data source has an example, which its page shows.
 func TestEveryDataSourceHasAnExample(t *testing.T) {
 	noVariables(t)
-	p := start(t, map[string]any{"base_url": "http://127.0.0.1:1", "api_key": "k"})
-	for _, name := range p.DataTypes() {
-		if _, err := os.Stat(filepath.Join("../examples/data-sources", name, "data-source.tf")); err != nil {
-			t.Error(err)
-		}
+	for _, name := range start(t, map[string]any{"base_url": "http://127.0.0.1:1", "api_key": "k"}).DataTypes() {
+		must.Do(os.Stat(filepath.Join("../examples/data-sources", name, "data-source.tf")))(t)
 	}
 }

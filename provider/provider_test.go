@@ -6,6 +6,8 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,7 +16,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
@@ -68,9 +72,7 @@ func TestProviderLoads(t *testing.T) {
 			}
 			must.Hold(t, got.Action == "create" && got.Get("id") == tfdrive.Unknown, typeName, "on", v, "planned to", got.Action, got.Diagnostics)
 		}
-		if len(p.Types()) != len(least) {
-			t.Errorf("the provider has %v", p.Types())
-		}
+		must.Equal(t, len(p.Types()), len(least), "the provider has", p.Types())
 	}
 }
 
@@ -158,9 +160,7 @@ func TestProviderUnknownSettings(t *testing.T) {
 	noVariables(t)
 	p := start(t, map[string]any{"base_url": tfdrive.Unknown, "api_key": "k"})
 	planned := p.Plan("gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"})
-	if planned.Action != "create" {
-		t.Fatalf("planned to %s: %s", planned.Action, planned.Diagnostics)
-	}
+	must.Require(t, planned.Action == "create", "planned to", planned.Action, planned.Diagnostics)
 	_, diags := p.Apply(planned)
 	must.Fail(t, diags.Err(), "settings are not known yet")
 }
@@ -206,10 +206,7 @@ func TestProviderErrors(t *testing.T) {
 // Each reason why the provider can't use the deployment has its own title.
 func TestProviderTitles(t *testing.T) {
 	noVariables(t)
-	d := acctest.Deploy(t)
-	if d.Remote {
-		t.Skip("the answers are the test's own")
-	}
+	d := acctest.DeployLocal(t, "the answers are the test's own")
 	var waits atomic.Bool
 	asked, release := make(chan struct{}), make(chan struct{})
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -237,17 +234,15 @@ func TestProviderTitles(t *testing.T) {
 		<-asked
 		p.Stop()
 	}()
-	if err := p.Walk().Configured.Err(); err == nil || !strings.HasPrefix(err.Error(), ": The run was interrupted: ") {
-		t.Errorf("interrupted: %v", err)
-	}
+	err := p.Walk().Configured.Err()
+	must.Hold(t, err != nil && strings.HasPrefix(err.Error(), ": The run was interrupted: "), "interrupted", err)
 }
 
 // Only a 404 of the API removes an object from the state. Any other failure of a refresh keeps it,
 // as does a 404 from a server without the API's lists.
 func TestProviderOnly404IsAbsent(t *testing.T) {
 	noVariables(t)
-	d := acctest.Deploy(t)
-	healthy := start(t, d.Settings(api.V2))
+	healthy := start(t, acctest.Deploy(t).Settings(api.V2))
 	planned := healthy.Plan("gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"})
 	state, diags := healthy.Apply(planned)
 	must.Succeed(t, diags.Err())
@@ -271,4 +266,49 @@ func TestProviderOnly404IsAbsent(t *testing.T) {
 			server.Close()
 		}
 	}
+}
+
+// The guide on cost ceilings shows the configurations of examples/costs, and their plans at the
+// prices of its catalog.
+func TestCostsGuide(t *testing.T) {
+	guide := string(must.ReadFile(t, "../docs/guides/costs.md"))
+	cli := must.Do(tfcli.Default(t.Context()))(t)
+	d := acctest.DeployWith(t, func(c *jobrunner.Config) { c.Catalog = "../examples/costs/catalog.yaml" })
+	if d.Remote {
+		t.Skip("the prices are those of the example")
+	}
+	blocks := regexp.MustCompile("(?s)```terraform\n(.*?)```").FindAllStringSubmatch(guide, -1)
+	files, err := filepath.Glob("../examples/costs/*/main.tf")
+	must.Require(t, err == nil && len(files) != 0 && len(blocks) == len(files),
+		len(blocks), "configurations in the guide", len(files), "in examples/costs", err)
+	for _, file := range files {
+		text := string(must.ReadFile(t, file))
+		found := false
+		for _, b := range blocks {
+			found = found || b[1] == text
+		}
+		must.Hold(t, found, "the guide doesn't show", file)
+		w := d.Workspace(t, cli, api.V2)
+		w.Write("main.tf", text)
+		writes := d.Writes()
+		plan := squeeze(w.MustRun("plan", "-no-color"))
+		switch filepath.Base(filepath.Dir(file)) {
+		case "ceiling":
+			expect(t, plan, "1 to add")
+			out, err := w.Run("plan", "-no-color", "-var=workers=5")
+			quoted := squeeze(strings.ReplaceAll(regexp.MustCompile(`(?m)(^> .*\n)+`).FindString(guide), "> ", ""))
+			must.Hold(t, err != nil && strings.Contains(squeeze(out), strings.TrimSpace(quoted)), "the plan of 5 workers", err, out, "the guide says", quoted)
+		case "exception":
+			expect(t, plan, "2 to add")
+		case "checks":
+			expect(t, plan, "1 to add")
+			expect(t, plan, "Warning: Above the cost ceiling")
+		}
+		must.Equal(t, d.Writes(), writes, file, "a plan sent a write")
+	}
+}
+
+// squeeze removes the line breaks and frames of diagnostics.
+func squeeze(text string) string {
+	return strings.Join(strings.Fields(strings.NewReplacer("│", " ", "╷", " ", "╵", " ").Replace(text)), " ")
 }

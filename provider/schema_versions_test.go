@@ -45,9 +45,7 @@ func TestSchemaVersions(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			identity := identities.IdentitySchemas[name]
-			if identity == nil {
-				t.Fatal("it has no identity")
-			}
+			must.Require(t, identity != nil, "it has no identity")
 			current := recordedSchema{wireType(t, schema.ValueType()), identity.Version, wireType(t, identity.ValueType())}
 			checkRecord(t, name, schema.Version, current)
 			for version := range schema.Version + 1 {
@@ -57,8 +55,7 @@ func TestSchemaVersions(t *testing.T) {
 			}
 		})
 	}
-	files := must.Do(filepath.Glob("testdata/schemas/*.json"))(t)
-	for _, file := range files {
+	for _, file := range must.Do(filepath.Glob("testdata/schemas/*.json"))(t) {
 		must.Hold(t, expected[file], file, "is of no resource type or of a later version: a removed resource type or a lowered version leaves states that nothing can read")
 	}
 }
@@ -80,11 +77,8 @@ func checkRecord(t *testing.T, name string, version int64, current recordedSchem
 	case ok && len(broken) > 0:
 		t.Errorf("states of version %d have what the schema of this version has not. Raise its Version (that of the identity for an identity) and write an upgrader:\n%s", version, strings.Join(broken, "\n"))
 	case *updateSchemas:
-		text, err := json.MarshalIndent(current, "", "  ")
-		if err == nil {
-			err = errors.Join(os.MkdirAll("testdata/schemas", 0o755), os.WriteFile(schemaFile(name, version), append(text, '\n'), 0o644)) //nolint:gosec // a file of the repository
-		}
-		must.Succeed(t, err)
+		text := must.Do(json.MarshalIndent(current, "", "  "))(t)
+		must.Succeed(t, errors.Join(os.MkdirAll("testdata/schemas", 0o755), os.WriteFile(schemaFile(name, version), append(text, '\n'), 0o644))) //nolint:gosec // a file of the repository
 	case len(added) > 0:
 		t.Errorf("attributes are not recorded: run go test ./provider -run TestSchemaVersions -schemas.update\n%s", strings.Join(added, "\n"))
 	}
@@ -131,11 +125,9 @@ func upgrades(t *testing.T, server tfprotov6.ProviderServer, name string, versio
 // A fraction that somebody wrote into the state is reported at its attribute.
 func TestFractionInState(t *testing.T) {
 	server := provider.Server("test")
-	resp, err := server.UpgradeResourceState(t.Context(), &tfprotov6.UpgradeResourceStateRequest{TypeName: "gpucloud_network_volume", RawState: rawState(t, map[string]any{"id": "v", "size": 10.5})})
-	must.Succeed(t, err)
-	if err := tfdrive.Diagnostics(resp.Diagnostics).Err(); err == nil || err.Error() != "size: Invalid value of size: Invalid size in the state: expected a whole number, got 10.5." {
-		t.Errorf("got %v", err)
-	}
+	resp := must.Do(server.UpgradeResourceState(t.Context(), &tfprotov6.UpgradeResourceStateRequest{TypeName: "gpucloud_network_volume", RawState: rawState(t, map[string]any{"id": "v", "size": 10.5})}))(t)
+	want := "size: Invalid value of size: Invalid size in the state: expected a whole number, got 10.5."
+	must.Equal(t, tfdrive.Diagnostics(resp.Diagnostics).String(), want)
 }
 
 // schemaChanges returns the incompatible changes between two types, and the new attributes.
@@ -178,9 +170,9 @@ func TestSchemaChanges(t *testing.T) {
 		{`["object", {"a": "number", "l": ["list", ["object", {}]], "m": ["map", "string"]}]`, "[a was string and is number l[].x is removed]", "[]"},
 		{`["object", {"a": "string", "l": ["set", ["object", {"x": "number"}]], "m": ["map", "number"]}]`, "[l was [list [object map[x:number]]] and is [set [object map[x:number]]] m[] was string and is number]", "[]"},
 	} {
-		if broken, added := schemaChanges("", was, parse(c.is)); fmt.Sprint(broken) != c.broken || fmt.Sprint(added) != c.added {
-			t.Errorf("%s: broken %v, added %v; expected %s, %s", c.is, broken, added, c.broken, c.added)
-		}
+		broken, added := schemaChanges("", was, parse(c.is))
+		must.Hold(t, fmt.Sprint(broken) == c.broken && fmt.Sprint(added) == c.added,
+			c.is, "broken", broken, "added", added, "expected", c.broken, c.added)
 	}
 }
 
@@ -194,21 +186,14 @@ func readRecord(t *testing.T, name string, version int64) (recorded recordedSche
 	if errors.Is(err, fs.ErrNotExist) {
 		return recorded, false
 	}
-	if err == nil {
-		err = json.Unmarshal(text, &recorded)
-	}
-	must.Succeed(t, err)
+	must.Succeed(t, errors.Join(err, json.Unmarshal(text, &recorded)))
 	return recorded, true
 }
 
 // wireType decodes the JSON form of a type.
 func wireType(t *testing.T, of tftypes.Type) (decoded any) {
 	t.Helper()
-	text, err := json.Marshal(of)
-	if err == nil {
-		err = json.Unmarshal(text, &decoded)
-	}
-	must.Succeed(t, err)
+	must.Succeed(t, json.Unmarshal(must.Do(json.Marshal(of))(t), &decoded))
 	return decoded
 }
 
@@ -248,8 +233,7 @@ func sampleOf(of any, change func(object map[string]any)) any {
 
 func rawState(t *testing.T, of any) *tfprotov6.RawState {
 	t.Helper()
-	text := must.Do(json.Marshal(of))(t)
-	return &tfprotov6.RawState{JSON: text}
+	return &tfprotov6.RawState{JSON: must.Do(json.Marshal(of))(t)}
 }
 
 // writeOnly returns the names of the write-only attributes.

@@ -177,9 +177,7 @@ func answers(has string) map[string]func(r *http.Request, body []byte) (int, str
 			text, _ := json.Marshal(fmt.Sprintf("\x1b[31mrefused: %s %s %s", r.Header.Get("Authorization"), body, has))
 			return 400, "application/problem+json", fmt.Sprintf(`{"title":%s,"status":400,"detail":%[1]s,"message":%[1]s,"errors":[%[1]s]}`, text)
 		},
-		"403 in plain text": func(_ *http.Request, body []byte) (int, string, string) {
-			return 403, "text/plain", string(body) + has
-		},
+		"403 in plain text": func(_ *http.Request, body []byte) (int, string, string) { return 403, "text/plain", string(body) + has },
 	}
 }
 
@@ -251,9 +249,8 @@ func live(t *testing.T, p *tfdrive.Provider, connection *wire, name, typeName st
 		has = "" // the provider doesn't know it any more, so it can't redact it
 	}
 	failing("read", func() tfdrive.Diagnostics { _, diags := p.Read(state); return diags })
-	if state, diags = p.Read(state); diags.Err() != nil {
-		t.Errorf("%s: %s", name, diags)
-	}
+	state, diags = p.Read(state)
+	must.Hold(t, diags.Err() == nil, name, diags)
 	changed := maps.Clone(config)
 	for _, a := range p.Schema(typeName).Block.Attributes {
 		if a.Name == attribute {
@@ -311,9 +308,7 @@ func TestRequestsAreLogged(t *testing.T) {
 			bodies = append(bodies, entry)
 		}
 	}
-	if len(requests) != 2 {
-		t.Fatalf("the tries of the POST: %v", requests)
-	}
+	must.Require(t, len(requests) == 2, "the tries of the POST", requests)
 	for i, want := range []map[string]any{{"status": 429.0, "attempt": 1.0}, {"status": 201.0, "attempt": 2.0}} {
 		got := requests[i]
 		if _, timed := got["duration_ms"].(float64); !timed || got["@level"] != "debug" || got["status"] != want["status"] || got["attempt"] != want["attempt"] || got["url"] != d.URL+"/v2/templates" || i == 1 && got["request_id"] == "" {
@@ -339,9 +334,8 @@ func TestForeignTextIsRedacted(t *testing.T) {
 	text, _ := json.Marshal(strings.Join(said, "\n"))
 	clean := func(t *testing.T, what, got string) {
 		t.Helper()
-		if strings.Contains(got, planted) || strings.Contains(got, "hunter2") || strings.ContainsRune(got, '\x1b') || !strings.Contains(got, "info: a model is not there") {
-			t.Errorf("%s: %q", what, got)
-		}
+		must.Hold(t, !strings.Contains(got, planted) && !strings.Contains(got, "hunter2") && !strings.ContainsRune(got, '\x1b') && strings.Contains(got, "info: a model is not there"),
+			what, got)
 	}
 
 	d := acctest.Deploy(t)
@@ -392,9 +386,7 @@ func TestForeignTextIsRedacted(t *testing.T) {
 	waiting := map[string]any{"name": "w", "template_id": template.ID, "env": env, "env_wo": map[string]any{"W": planted + "-written"}, "env_wo_version": 1,
 		"workers": map[string]any{"min": 1, "max": 1}, "wait_for": map[string]any{"worker": true}, "timeouts": map[string]any{"create": "300ms"}}
 	state, diags := p.Walk().Apply(p.Plan("gpucloud_endpoint", tfdrive.State{}, waiting))
-	if diags.Err() == nil {
-		t.Fatal("the wait was not in vain")
-	}
+	must.Require(t, diags.Err() != nil, "the wait was not in vain")
 	clean(t, "wait_for", fmt.Sprint(diags.Err()))
 	p.Destroy(state)
 }

@@ -110,9 +110,8 @@ func TestServiceAddresses(t *testing.T) {
 			p := s.start(t, c.block)
 			created := stateOf(t, p)(p.Apply(p.Plan("gpucloud_template", tfdrive.State{}, map[string]any{"name": "worker", "image": "builtin/echo", "serverless": true, "disk": 5})))
 			endpoint := stateOf(t, p)(p.Apply(p.Plan("gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "hello", "template_id": created.Get("id"), "cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}}})))
-			if got, want := endpoint.Get("request_urls.run"), c.queue+"/v2/"+endpoint.Get("id").(string)+"/run"; got != want {
-				t.Errorf("request_urls.run is %v, want %s", got, want)
-			}
+			got, want := endpoint.Get("request_urls.run"), c.queue+"/v2/"+endpoint.Get("id").(string)+"/run"
+			must.Hold(t, got == want, "request_urls.run is", got, "want", want)
 			stateOf(t, p)(p.Open("gpucloud_job", map[string]any{"endpoint_id": endpoint.Get("id"), "input": `{}`, "timeout": "1m"}))
 			must.Equal(t, s.hosts(), c.hosts, "called")
 		})
@@ -134,9 +133,8 @@ func TestServiceVersionsShareAState(t *testing.T) {
 		plan := c.second.Plan("gpucloud_network_volume", state, config)
 		must.Hold(t, plan.Action == "no-op" && len(plan.Diagnostics) == 0, "the other version plans", plan.Action, plan.Diagnostics)
 		must.Succeed(t, c.first.Destroy(state).Err())
-		if gone, diags := c.second.Walk().Read(created); gone.Exists() || len(diags) > 0 {
-			t.Errorf("a deleted volume: exists %v: %s", gone.Exists(), diags)
-		}
+		gone, diags := c.second.Walk().Read(created)
+		must.Hold(t, !gone.Exists() && len(diags) == 0, "a deleted volume: exists", gone.Exists(), diags)
 	}
 }
 
@@ -166,9 +164,7 @@ func TestServiceKey(t *testing.T) {
 				t.Setenv(k, v)
 			}
 			err := s.start(t, c.block).Configured.Err()
-			if (err == nil) != (c.err == nil) {
-				t.Fatalf("got %v", err)
-			}
+			must.Require(t, (err == nil) == (c.err == nil), "got", err)
 			if err != nil {
 				must.Contain(t, err.Error(), c.err...)
 				must.Hold(t, !strings.Contains(err.Error(), "planted"), "the key is in", err)

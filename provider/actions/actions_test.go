@@ -41,8 +41,7 @@ func onEachVersion(t *testing.T, test func(d *driver)) {
 func (d *driver) endpoint(workers api.Workers) (id string) {
 	d.Helper()
 	template := must.Do(d.c.Templates.Create(d.Context(), api.Template{Name: "jobs", Image: "builtin/conformance", Disk: 10, Category: "NVIDIA", Serverless: true}))(d)
-	created := must.Do(d.c.Endpoints.Create(d.Context(), api.Endpoint{Name: "jobs", Type: "QUEUE", Workers: workers, TemplateID: &template.ID}))(d)
-	return created.ID
+	return must.Do(d.c.Endpoints.Create(d.Context(), api.Endpoint{Name: "jobs", Type: "QUEUE", Workers: workers, TemplateID: &template.ID}))(d).ID
 }
 
 // submit creates a job and waits until it has the status.
@@ -55,10 +54,7 @@ func (d *driver) submit(endpointID, input, status string) (id string) {
 
 func (d *driver) await(endpointID, jobID, status string) {
 	d.Helper()
-	d.until("the job is "+status, func() bool {
-		job := must.Do(d.c.Jobs.Status(d.Context(), endpointID, jobID))(d)
-		return job.Status == status
-	})
+	d.until("the job is "+status, func() bool { return must.Do(d.c.Jobs.Status(d.Context(), endpointID, jobID))(d).Status == status })
 }
 
 // until waits for a condition.
@@ -76,9 +72,7 @@ func (d *driver) until(what string, holds func() bool) {
 func (d *driver) does(action string, config map[string]any, messages ...string) {
 	d.Helper()
 	said, diags := d.p.Invoke("gpucloud_"+action, config)
-	if err := diags.Err(); err != nil {
-		d.Fatalf("%s: %s", action, err)
-	}
+	must.Require(d, diags.Err() == nil, action, diags)
 	rest := said
 	for _, want := range messages {
 		i := slices.IndexFunc(rest, func(m string) bool { return strings.Contains(m, want) })
@@ -179,23 +173,18 @@ func TestJobRun(t *testing.T) {
 func TestRecycleWorkers(t *testing.T) {
 	onEachVersion(t, func(d *driver) {
 		id := d.endpoint(api.Workers{Min: 2, Max: 3})
-		d.until("two workers are idle", func() bool {
-			health := must.Do(d.c.Jobs.Health(d.Context(), id))(d)
-			return health.Workers.Idle == 2
-		})
+		d.until("two workers are idle", func() bool { return must.Do(d.c.Jobs.Health(d.Context(), id))(d).Workers.Idle == 2 })
 		before := d.worker(id)
 		d.does("endpoint_recycle_workers", map[string]any{"endpoint_id": id}, "Endpoint "+id+" has 0 workers left.", "Endpoint "+id+" has 2 to 3 workers again.")
 		got, err := d.c.Endpoints.Get(d.Context(), id)
 		must.Hold(d, err == nil && got.Workers.Min == 2 && got.Workers.Max == 3, "the endpoint has the workers", got.Workers, err)
-		after := d.worker(id)
-		must.Hold(d, after != before, "worker", before, "is still there")
+		must.Hold(d, d.worker(id) != before, "worker", before, "is still there")
 
 		// A worker stays busy for longer than the action waits: the bounds are restored.
 		d.submit(id, `{"op":"sleep","ms":600000}`, "IN_PROGRESS")
 		d.fails("endpoint_recycle_workers", map[string]any{"endpoint_id": id, "timeout": "1s"}, "Could not recycle the workers", "not finished after 1s")
-		if got, err = d.c.Endpoints.Get(d.Context(), id); err != nil || got.Workers.Min != 2 || got.Workers.Max != 3 {
-			d.Errorf("the endpoint has the workers %+v, %v", got.Workers, err)
-		}
+		got, err = d.c.Endpoints.Get(d.Context(), id)
+		must.Hold(d, err == nil && got.Workers.Min == 2 && got.Workers.Max == 3, "the endpoint has the workers", got.Workers, err)
 		d.fails("endpoint_recycle_workers", map[string]any{"endpoint_id": "none"}, "Could not recycle the workers", "404")
 	})
 }
@@ -203,8 +192,7 @@ func TestRecycleWorkers(t *testing.T) {
 // worker returns the id of a worker that runs a job.
 func (d *driver) worker(endpointID string) string {
 	d.Helper()
-	job := must.Do(d.c.Jobs.RunToEnd(d.Context(), endpointID, api.Submission{Input: json.RawMessage(`{"op":"echo"}`)}, time.Minute, func(api.Job) {}))(d)
-	return job.WorkerID
+	return must.Do(d.c.Jobs.RunToEnd(d.Context(), endpointID, api.Submission{Input: json.RawMessage(`{"op":"echo"}`)}, time.Minute, func(api.Job) {}))(d).WorkerID
 }
 
 func TestPodActions(t *testing.T) {
@@ -220,9 +208,8 @@ func TestPodActions(t *testing.T) {
 			if d.version == api.V1 { // its status is the desired one, even while the pod starts
 				d.until("the pod is "+status, reached)
 			}
-			if got, err := d.c.Pods.GetFresh(d.Context(), created.ID); err != nil || got.Status != status {
-				d.Errorf("the pod is %s, expected %s, %v", got.Status, status, err)
-			}
+			got, err := d.c.Pods.GetFresh(d.Context(), created.ID)
+			must.Hold(d, err == nil && got.Status == status, "the pod is", got.Status, "expected", status, err)
 		}
 		d.does("pod_start", config, "Pod "+created.ID+" is RUNNING.") // it already starts
 		d.does("pod_restart", config, "Pod "+created.ID+" restarts.", "is RUNNING.")
@@ -259,10 +246,7 @@ func TestActionsAreInterrupted(t *testing.T) {
 			health, err := d.c.Jobs.Health(d.Context(), id)
 			return err == nil && health.Jobs.InProgress == 1
 		}
-		maximum := func() int64 {
-			got := must.Do(d.c.Endpoints.GetFresh(d.Context(), id))(d)
-			return got.Workers.Max
-		}
+		maximum := func() int64 { return must.Do(d.c.Endpoints.GetFresh(d.Context(), id))(d).Workers.Max }
 		interrupt("job_run", map[string]any{"endpoint_id": id, "input": `{"op":"sleep","ms":600000}`}, inProgress, "interrupted; it was cancelled")
 		d.until("no job runs", func() bool { return !inProgress() })
 		d.submit(id, `{"op":"sleep","ms":600000}`, "IN_PROGRESS")

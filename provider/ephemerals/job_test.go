@@ -1,14 +1,9 @@
 package ephemerals_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -30,10 +25,7 @@ func TestMain(m *testing.M) { acctest.Main(m) }
 // job's input.
 func drive(t *testing.T) (*tfdrive.Provider, *api.Client, string) {
 	t.Helper()
-	d := acctest.Deploy(t)
-	if d.Remote {
-		t.Skip("the jobs are made for a handler that is built into the jobrunner")
-	}
+	d := acctest.DeployLocal(t, "the jobs are made for a handler that is built into the jobrunner")
 	p := tfdrive.Start(t, provider.New("test")(), d.Settings(api.V2))
 	must.Succeed(t, p.Configured.Err())
 	c := d.Client(t, api.V2)
@@ -42,8 +34,7 @@ func drive(t *testing.T) (*tfdrive.Provider, *api.Client, string) {
 
 func makeEndpoint(t *testing.T, c *api.Client) (id string) {
 	t.Helper()
-	created := must.Do(c.Endpoints.Create(t.Context(), api.Endpoint{Name: "jobs", Type: "QUEUE", Workers: api.Workers{Max: 1}, Container: &api.Container{Image: new("builtin/conformance")}}))(t)
-	return created.ID
+	return must.Do(c.Endpoints.Create(t.Context(), api.Endpoint{Name: "jobs", Type: "QUEUE", Workers: api.Workers{Max: 1}, Container: &api.Container{Image: new("builtin/conformance")}}))(t).ID
 }
 
 func TestJob(t *testing.T) {
@@ -53,49 +44,37 @@ func TestJob(t *testing.T) {
 	})
 	must.Succeed(t, diags.Err())
 	var output any
-	if err := json.Unmarshal([]byte(opened.Get("output").(string)), &output); err != nil || !reflect.DeepEqual(output, map[string]any{"op": "echo", "a": []any{1.0, nil}}) {
-		t.Errorf("output: %v, %v", opened.Get("output"), err)
-	}
-	if opened.Get("id") == "" || opened.Get("worker_id") == nil || opened.Get("delay_time") == nil || opened.Get("execution_time") == nil {
-		t.Errorf("what the job was is missing: %s", opened.Value)
-	}
+	err := json.Unmarshal([]byte(opened.Get("output").(string)), &output)
+	must.Hold(t, err == nil && reflect.DeepEqual(output, map[string]any{"op": "echo", "a": []any{1.0, nil}}), "output", opened.Get("output"), err)
+	must.Hold(t, opened.Get("id") != "" && opened.Get("worker_id") != nil && opened.Get("delay_time") != nil && opened.Get("execution_time") != nil,
+		"what the job was is missing", opened.Value)
 }
 
 // Every setting of a job is sent. An error that repeats the settings shows no secret.
 func TestJobSubmission(t *testing.T) {
-	d := acctest.Deploy(t)
-	if d.Remote {
-		t.Skip("the job is made for a handler that is built into the jobrunner")
-	}
+	d := acctest.DeployLocal(t, "the job is made for a handler that is built into the jobrunner")
 	id := makeEndpoint(t, d.Client(t, api.V2))
-	target := must.Do(url.Parse(d.URL))(t)
-	proxy := httputil.NewSingleHostReverseProxy(target)
 	var sent []byte
 	refuses := false
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	d.Intercept(t, func(w http.ResponseWriter, r *http.Request, body []byte, forward http.Handler) {
 		if strings.HasSuffix(r.URL.Path, "/run") {
-			sent, _ = io.ReadAll(r.Body)
-			if refuses {
+			if sent = body; refuses {
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(http.StatusBadRequest)
 				_ = json.NewEncoder(w).Encode(map[string]any{"title": "Bad Request", "status": 400, "detail": "invalid: " + string(sent)})
 				return
 			}
-			r.Body = io.NopCloser(bytes.NewReader(sent))
 		}
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(front.Close)
-	d.URL = front.URL
+		forward.ServeHTTP(w, r)
+	})
 	p := tfdrive.Start(t, provider.New("test")(), d.Settings(api.V2))
 	config := map[string]any{
-		"endpoint_id": id, "input": `{"op":"echo"}`, "webhook": front.URL + "/called?token=a-planted-token",
+		"endpoint_id": id, "input": `{"op":"echo"}`, "webhook": d.URL + "/called?token=a-planted-token",
 		"policy":    map[string]any{"execution_timeout": 5000, "ttl": 60000, "low_priority": false},
 		"s3_config": map[string]any{"access_id": "me", "access_secret": "a-planted-secret", "bucket_name": "results", "endpoint_url": "https://s3.example.com"},
 	}
-	if _, diags := p.Open("gpucloud_job", config); diags.Err() != nil {
-		t.Fatal(diags)
-	}
+	_, diags := p.Open("gpucloud_job", config)
+	must.Succeed(t, diags.Err())
 	var got any
 	want := map[string]any{
 		"input": map[string]any{"op": "echo"}, "webhook": config["webhook"],
@@ -105,7 +84,7 @@ func TestJobSubmission(t *testing.T) {
 	err := json.Unmarshal(sent, &got)
 	must.Hold(t, err == nil && reflect.DeepEqual(got, want), "sent", string(sent))
 	refuses = true
-	_, diags := p.Open("gpucloud_job", config)
+	_, diags = p.Open("gpucloud_job", config)
 	err = diags.Err()
 	must.Hold(t, err != nil && strings.Contains(err.Error(), "could not be submitted") && !strings.Contains(err.Error(), "a-planted"), "refused", err)
 }
@@ -135,12 +114,9 @@ func TestJobFails(t *testing.T) {
 			maps.Copy(config, test.config)
 			_, diags := p.Open("gpucloud_job", config)
 			for _, want := range test.want {
-				if diags.Err() == nil || !strings.Contains(diags.Err().Error(), want) {
-					t.Errorf("expected an error with %q, got %v", want, diags.Err())
-				}
+				must.Hold(t, diags.Err() != nil && strings.Contains(diags.Err().Error(), want), "expected an error with", want, "got", diags.Err())
 			}
-			err := diags.Err()
-			must.Hold(t, err == nil || !strings.Contains(err.Error(), "a-planted-token"), "the error has a secret", err)
+			must.Hold(t, !strings.Contains(diags.String(), "a-planted-token"), "a diagnostic has a secret", diags)
 		})
 	}
 	idle(t, c, id)
@@ -163,9 +139,7 @@ func TestJobIsCancelledOnInterrupt(t *testing.T) {
 	}()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		health, err := c.Jobs.Health(t.Context(), id)
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("the job does not run: %v", err)
-		}
+		must.Require(t, err == nil && !time.Now().After(deadline), "the job does not run", err)
 		if health.Jobs.InProgress > 0 {
 			break
 		}
@@ -179,10 +153,7 @@ func TestJobIsCancelledOnInterrupt(t *testing.T) {
 func TestJobInTerraform(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
-		d := acctest.Deploy(t)
-		if d.Remote {
-			t.Skip("the job is made for a handler that is built into the jobrunner")
-		}
+		d := acctest.DeployLocal(t, "the job is made for a handler that is built into the jobrunner")
 		c := d.Client(t, api.V2)
 		w := d.Workspace(t, cli, api.V2)
 		w.Write("main.tf", `ephemeral "gpucloud_job" "token" {

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // result is the result of one process and one work in one round.
@@ -81,9 +83,7 @@ func serve(b *testing.B, s *subject, w work, size, n int) result {
 	clients, done := newClients(s, n)
 	defer done()
 	once, err := w.prepare(clients[0], size)
-	if err != nil {
-		b.Fatalf("%s: %v", s.name, err)
-	}
+	must.Require(b, err == nil, s.name, err)
 	during := *moment
 	if size >= 1<<20 {
 		during /= 4 // state in memory has no space for more
@@ -96,9 +96,8 @@ func serve(b *testing.B, s *subject, w work, size, n int) result {
 		r.cpu = time.Duration(float64(s.cpuTime()-before) / n)
 	}
 	profiled()
-	if err := s.drain(clients[0], w.handler); err != nil && !errors.Is(err, io.EOF) {
-		b.Fatalf("%s: %v", s.name, err)
-	}
+	err = s.drain(clients[0], w.handler)
+	must.Require(b, err == nil || errors.Is(err, io.EOF), s.name, err)
 	r.resident = s.residentMemory()
 	s.renew(b, w.handler)
 	return r

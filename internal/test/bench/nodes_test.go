@@ -4,10 +4,8 @@ package bench_test
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -81,11 +79,7 @@ func startNodes(b *testing.B, bin, state string, n int) (all []*subject, server 
 		flags = func() []string { return []string{"--data", b.TempDir(), "--engine", server.URL} }
 	}
 	for i := range n {
-		s := &subject{name: fmt.Sprintf("%s-%d", state, i+1), key: benchKey, endpoints: map[string]string{}}
-		args := append([]string{"serve", "--listen", "127.0.0.1:0", "--limits", "off", "--gpus", "off"}, flags()...)
-		line := s.run(b, filepath.Join(bin, "jobrunner"), []string{"GPUCLOUD_API_KEY=" + s.key}, urlLine, args...)
-		s.url = strings.TrimSpace(strings.TrimPrefix(line, urlLine))
-		all = append(all, s)
+		all = append(all, startJobrunner(b, bin, fmt.Sprintf("%s-%d", state, i+1), append(flags(), "--limits", "off")...))
 	}
 	return all, server
 }
@@ -96,8 +90,7 @@ func costOf(b *testing.B, all []*subject, server *pgtest.Server, w work) (c cost
 	all[0].deploy(b, w.handler, images[w.handler], workers, workers)
 	id := all[0].endpoints[w.handler]
 	defer func() {
-		answer := must.Do(http.DefaultClient.Do(all[0].request(b, http.MethodDelete, "/v2/serverless/"+id, nil)))(b)
-		_ = answer.Body.Close()
+		_ = must.Do(http.DefaultClient.Do(all[0].request(b, http.MethodDelete, "/v2/serverless/"+id, nil)))(b).Body.Close()
 	}()
 	var clients []*client
 	for _, s := range all {
@@ -114,9 +107,7 @@ func costOf(b *testing.B, all []*subject, server *pgtest.Server, w work) (c cost
 	jobs := r.rate * moment.Seconds()
 	awaitIdle(b, clients[0], id)
 	must.Hold(b, r.failed <= 0, r.failed, "requests failed", r.failure)
-	if jobs < 1 {
-		b.Fatal("no job was done")
-	}
+	must.Require(b, jobs >= 1, "no job was done")
 	c.rate = jobs / time.Since(began).Seconds()
 	c.nodes = time.Duration(float64(nodesTime(all)-nodesBefore) / jobs)
 	c.database = time.Duration(float64(databaseTime(server)-databaseBefore) / jobs)
@@ -128,9 +119,7 @@ func awaitIdle(b *testing.B, c *client, endpoint string) {
 	b.Helper()
 	for {
 		text, err := c.ask(http.MethodGet, "/v2/"+endpoint+"/health", nil)
-		if err != nil {
-			b.Fatal(errors.Join(err, errors.New("the endpoint's health")))
-		}
+		must.Require(b, err == nil, "the endpoint's health", err)
 		if strings.Contains(string(text), `"inProgress":0`) && strings.Contains(string(text), `"inQueue":0`) {
 			return
 		}

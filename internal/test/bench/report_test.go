@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -68,8 +69,7 @@ func (r row) metrics(b *testing.B) {
 	b.Helper()
 	b.ReportMetric(0, "ns/op") // the duration of a round is given
 	for _, name := range r.subjects {
-		m := r.median(name)
-		b.ReportMetric(m.rate, name+"/s")
+		b.ReportMetric(r.median(name).rate, name+"/s")
 		b.ReportMetric(float64(r.cpu(name).Microseconds()), name+"-µs")
 		if name != floorName {
 			b.ReportMetric(r.ratio(name), name+"/floor")
@@ -88,17 +88,12 @@ func write(b *testing.B, part, measured string) {
 		return
 	}
 	begin, end := "<!-- "+part+": begin -->", "<!-- "+part+": end -->"
-	text := must.ReadFile(b, *output)
-	before, rest, ok := strings.Cut(string(text), begin)
+	before, rest, ok := strings.Cut(string(must.ReadFile(b, *output)), begin)
 	_, after, closed := strings.Cut(rest, end)
-	if !ok || !closed {
-		b.Fatalf("%s lacks the lines %s and %s", *output, begin, end)
-	}
+	must.Require(b, ok && closed, *output, "lacks the lines", begin, "and", end)
 	machine := fmt.Sprintf("\nMeasured on %s: %s, %d processors of %s, %s/%s.\n",
 		time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), cpuModel(), runtime.GOOS, runtime.GOARCH)
-	if err := os.WriteFile(*output, []byte(before+begin+"\n"+machine+measured+end+after), 0o644); err != nil { //nolint:gosec // documentation
-		b.Fatal(err)
-	}
+	must.Succeed(b, os.WriteFile(*output, []byte(before+begin+"\n"+machine+measured+end+after), 0o644)) //nolint:gosec // documentation
 }
 
 // report writes the tables and the plot of the job API.
@@ -109,9 +104,7 @@ func report(b *testing.B, rows []row) {
 	}
 	picture := strings.TrimSuffix(*output, ".md") + ".svg"
 	write(b, "job API", tables(rows, filepath.Base(picture)))
-	if err := os.WriteFile(picture, []byte(plot(rows)), 0o644); err != nil { //nolint:gosec // documentation
-		b.Fatal(err)
-	}
+	must.Succeed(b, os.WriteFile(picture, []byte(plot(rows)), 0o644)) //nolint:gosec // documentation
 }
 
 func tables(rows []row, picture string) string {
@@ -188,4 +181,85 @@ func cpuModel() string {
 		}
 	}
 	return "unknown model"
+}
+
+func (s *subject) cpuTime() time.Duration { return cpuTime(s.pid) }
+
+// cpuTime returns a process's processor time from /proc, or zero on systems without it.
+func cpuTime(pid int) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), ") ") // skips the name, which may contain spaces
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	const tick = 10 * time.Millisecond // on all of Go's Linux architectures
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * tick
+}
+
+// residentMemory returns the process's resident set in bytes from /proc, or zero on systems
+// without it.
+func (s *subject) residentMemory() int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(fields[1], 10, 64)
+	return pages * int64(os.Getpagesize())
+}
+
+// Sizes of the plot in pixels.
+const (
+	plotLeft  = 190 // space for names
+	plotWidth = 560
+	barHigh   = 9
+	barGap    = 1
+	rowGap    = 9
+	plotTop   = 50
+)
+
+var colours = []string{"#4e79a7", "#f28e2b", "#59a14f", "#b07aa1"}
+
+// plot draws a bar for each ratio to the floor, as SVG.
+func plot(rows []row) string {
+	var body strings.Builder
+	names := rows[0].subjects[1:]
+	most := 1.0
+	for _, r := range rows {
+		for _, n := range names {
+			most = max(most, r.ratio(n))
+		}
+	}
+	x := func(ratio float64) float64 { return plotLeft + ratio/most*plotWidth }
+	y := plotTop
+	for _, r := range rows {
+		middle := y + len(names)*(barHigh+barGap)/2
+		fmt.Fprintf(&body, `<text x="%d" y="%d" text-anchor="end" dominant-baseline="middle">%s %s, %d clients</text>`+"\n", plotLeft-8, middle, r.work.name, bytesName(r.size), r.clients)
+		for i, n := range names {
+			ratio := r.ratio(n)
+			fmt.Fprintf(&body, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"><title>%s: %.2f</title></rect>`+"\n", plotLeft, y, x(ratio)-plotLeft, barHigh, colours[i%len(colours)], n, ratio)
+			y += barHigh + barGap
+		}
+		y += rowGap
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="11">`+"\n", plotLeft+plotWidth+30, y+20)
+	fmt.Fprintf(&out, `<rect width="100%%" height="100%%" fill="white"/>`+"\n"+`<text x="10" y="18" font-size="14">Rate as a share of the floor's</text>`+"\n")
+	for i, n := range names {
+		at := plotLeft + i*110
+		fmt.Fprintf(&out, `<rect x="%d" y="28" width="10" height="10" fill="%s"/><text x="%d" y="37">%s</text>`+"\n", at, colours[i%len(colours)], at+14, n)
+	}
+	for share := 0.0; share <= most; share += 0.25 {
+		fmt.Fprintf(&out, `<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#ddd"/><text x="%.1f" y="%d" text-anchor="middle">%.2f</text>`+"\n", x(share), x(share), plotTop-6, y, x(share), y+14, share)
+	}
+	return out.String() + body.String() + "</svg>\n"
 }

@@ -5,9 +5,22 @@ package bench_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // work is an operation that clients repeat.
@@ -64,10 +77,7 @@ func runSync(handler string) func(*client, int) (func(*client) error, error) {
 
 func run(c *client, size int) (func(*client) error, error) {
 	path, body := "/v2/"+c.endpoints["echo"]+"/run", submission(size)
-	return func(c *client) error {
-		_, err := c.ask(http.MethodPost, path, body)
-		return err
-	}, nil
+	return func(c *client) error { return must.Err(c.ask(http.MethodPost, path, body)) }, nil
 }
 
 func status(c *client, size int) (func(*client) error, error) {
@@ -100,4 +110,255 @@ func stream(c *client, _ int) (func(*client) error, error) {
 		}
 		return err
 	}, nil
+}
+
+// BenchmarkCold measures cold starts: from the start of the program to its first response,
+// from a submission to the first line of a Python worker's handler, and a local run of the
+// conformance suite.
+func BenchmarkCold(b *testing.B) {
+	bin := b.TempDir()
+	must.Succeed(b, gobuild.Programs(b.Context(), bin, "../../../cmd/jobrunner", "../../../cmd/conformance"))
+	table := "\n| from | to | time | part of it |\n|---|---|---:|---|\n"
+	line := func(from, to string, all time.Duration, part string) {
+		table += fmt.Sprintf("| %s | %s | %s ms | %s |\n", from, to, milliseconds(all), part)
+	}
+	b.Run("serve", func(b *testing.B) {
+		var all, listens time.Duration
+		for b.Loop() {
+			begin := time.Now()
+			s := serveCold(b, bin)
+			listens = time.Since(begin)
+			clients, done := newClients(s, 1)
+			must.Do(clients[0].ask(http.MethodGet, "/v2/templates", nil))(b)
+			all = time.Since(begin)
+			b.ReportMetric(all.Seconds()*1000, "ms")
+			done()
+		}
+		b.ReportMetric(0, "ns/op")
+		line("`jobrunner serve --ephemeral`", "its first response", all, milliseconds(listens)+" ms until it listens")
+	})
+	b.Run("finished", func(b *testing.B) {
+		jobs := 1_000_000
+		if *brief {
+			jobs = 1000
+		}
+		all := benchmarkStart(b, bin, jobs)
+		line(fmt.Sprintf("`jobrunner serve` with %d finished jobs", jobs), "the status of one, and the endpoint's health", all, "")
+	})
+	b.Run("worker", func(b *testing.B) {
+		s := serveCold(b, bin)
+		var all time.Duration
+		for n := 0; b.Loop(); n++ {
+			s.deploy(b, "cold", "bench/python", 0, 1)
+			clients, done := newClients(s, 1)
+			begin := time.Now()
+			text, err := clients[0].ask(http.MethodPost, "/v2/"+s.endpoints["cold"]+"/runsync", submission(1<<10))
+			var job struct{ Output float64 }
+			if err = expectCompleted(text, err); err == nil {
+				err = json.Unmarshal(text, &job)
+			}
+			must.Succeed(b, err)
+			all = time.Duration(job.Output*1e9) - time.Duration(begin.UnixNano())
+			b.ReportMetric(all.Seconds()*1000, "ms")
+			done()
+		}
+		b.ReportMetric(0, "ns/op")
+		begin := time.Now()
+		must.Succeed(b, exec.CommandContext(b.Context(), "python3", "-c", "import json, os, sys, time, urllib.request").Run())
+		line("a submission", "the first line of a cold Python worker's handler", all, milliseconds(time.Since(begin))+" ms for a start of Python with its imports, measured separately")
+	})
+	b.Run("conformance", func(b *testing.B) {
+		var all, judging time.Duration
+		for b.Loop() {
+			begin := time.Now()
+			cmd := exec.CommandContext(b.Context(), filepath.Join(bin, "conformance"), "run", "--local") //nolint:gosec // built above
+			out, err := cmd.CombinedOutput()
+			must.Require(b, err == nil, err, string(out))
+			all = time.Since(begin)
+			if m := judged.FindSubmatch(out); m != nil {
+				judging, _ = time.ParseDuration(string(m[1]))
+			}
+			b.ReportMetric(all.Seconds()*1000, "ms")
+		}
+		b.ReportMetric(0, "ns/op")
+		line("`conformance run --local`", "its end", all, milliseconds(judging)+" ms for the cases; the rest is the jobrunner's start and stop")
+	})
+	write(b, "cold start", table+"\n")
+}
+
+// judged matches the duration of the cases in the output of a run.
+var judged = regexp.MustCompile(`clauses in ([0-9.msµ]+),`)
+
+// serveCold starts a jobrunner in memory.
+func serveCold(b *testing.B, bin string) *subject {
+	b.Helper()
+	worker := must.Do(filepath.Abs("testdata/worker.py"))(b)
+	config := filepath.Join(b.TempDir(), "jobrunner.yaml")
+	must.Succeed(b, os.WriteFile(config, fmt.Appendf(nil, "engine: none\nrules:\n  - image: bench/python\n    process:\n      run: [python3, %s]\n", worker), 0o600))
+	return startJobrunner(b, bin, "ephemeral", "--ephemeral", "--config", config)
+}
+
+// finishedJobs inserts n finished jobs and their tally.
+var finishedJobs = []string{`
+	INSERT INTO jobs (endpoint, id, state, low, webhook, exec_ms, keep_ms, submitted, turn, queued, expires, gone, worker, attempt, started, finished)
+	WITH RECURSIVE numbers (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
+	SELECT ?, 'job-' || n, 'COMPLETED', 0, '', 0, 1800000, ?, ?, ?, ? + 86400000, ? + 1800000, 'w', 1, ?, ? FROM numbers`, `
+	INSERT INTO outputs (k, output, error) SELECT k, '{"a": 1}', '' FROM jobs`, `
+	INSERT INTO tallies (endpoint, slot, in_queue, waiting, in_progress, completed, failed, retried) VALUES (?, 0, 0, 0, 0, ?, 0, 0)`}
+
+// benchmarkStart measures a start with finished jobs in the data folder, until the status of
+// one job and the health of its endpoint have been read.
+func benchmarkStart(b *testing.B, bin string, jobs int) (all time.Duration) {
+	b.Helper()
+	folder := b.TempDir()
+	first := startJobrunner(b, bin, "SQLite", "--data", folder)
+	first.deploy(b, "echo", images["echo"], 0, 1)
+	endpoint := first.endpoints["echo"]
+	must.Succeed(b, syscall.Kill(first.pid, syscall.SIGTERM))
+	fill(b, folder, endpoint, jobs)
+	for b.Loop() {
+		begin := time.Now()
+		s := startJobrunner(b, bin, "SQLite", "--data", folder)
+		clients, done := newClients(s, 1)
+		must.Succeed(b, expectCompleted(clients[0].ask(http.MethodGet, fmt.Sprintf("/v2/%s/status/job-%d", endpoint, jobs), nil)))
+		text, err := clients[0].ask(http.MethodGet, "/v2/"+endpoint+"/health", nil)
+		must.Require(b, err == nil && strings.Contains(string(text), fmt.Sprintf(`"completed":%d`, jobs)),
+			err, string(text), "expected", jobs, "completed jobs")
+		all = time.Since(begin)
+		b.ReportMetric(all.Seconds()*1000, "ms")
+		done()
+		must.Succeed(b, syscall.Kill(s.pid, syscall.SIGTERM))
+		must.Succeed(b, openWhenReleased(b, folder).Close())
+	}
+	b.ReportMetric(0, "ns/op")
+	return all
+}
+
+// openWhenReleased opens the database once the previous process has ended.
+func openWhenReleased(b *testing.B, folder string) *sqldb.DB {
+	b.Helper()
+	for {
+		db, err := sqldb.Open(b.Context(), sqldb.Config{Dir: folder, NoSync: true})
+		if err == nil {
+			return db
+		}
+		must.Require(b, errors.Is(err, sqldb.ErrInUse), err)
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func fill(b *testing.B, folder, endpoint string, jobs int) {
+	b.Helper()
+	db := openWhenReleased(b, folder)
+	now := time.Now().UnixMilli()
+	args := [][]any{{jobs, endpoint, now, now, now, now, now, now, now}, nil, {endpoint, jobs}}
+	err := db.Write(b.Context(), func(tx *sqldb.Tx) error {
+		for i, statement := range finishedJobs {
+			if _, err := tx.Exec(statement, args[i]...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	must.Succeed(b, errors.Join(err, db.Close()))
+}
+
+// The load in addition to the measured clients.
+const (
+	mixedRuns  = 1000    // POST /run per second
+	mixedQueue = 100_000 // jobs of another endpoint, which are purged
+)
+
+// BenchmarkMixed measures 64 clients of /runsync while others queue a thousand jobs per second
+// at the same endpoint and a long queue is purged.
+func BenchmarkMixed(b *testing.B) {
+	all := start(b)
+	queued := mixedQueue
+	if *brief {
+		queued = 1000
+	}
+	var table strings.Builder
+	fmt.Fprintf(&table, "\n| database | runsync/s | p50 | p99 |\n|---|---:|---:|---:|\n")
+	for _, s := range all {
+		if s.name == floorName {
+			continue // it can't purge only one endpoint's queue
+		}
+		b.Run(s.name, func(b *testing.B) {
+			s.deploy(b, "idle", "builtin/echo", 0, 0)
+			clients, done := newClients(s, 64)
+			defer done()
+			once := must.Do(works[0].prepare(clients[0], 1<<10))(b)
+			var r result
+			for b.Loop() {
+				s.fill(b, queued)
+				r = s.mix(b, clients, once)
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(r.rate, "runsync/s")
+			b.ReportMetric(r.p50.Seconds()*1000, "p50-ms")
+			b.ReportMetric(r.p99.Seconds()*1000, "p99-ms")
+			fmt.Fprintf(&table, "| %s | %s | %s ms | %s ms |\n", s.name, rate(r.rate), milliseconds(r.p50), milliseconds(r.p99))
+			must.Hold(b, r.failed <= 0, r.failed, "requests failed", r.failure)
+		})
+	}
+	write(b, "mixed load", table.String()+"\n")
+}
+
+// fill queues jobs at an endpoint without workers.
+func (s *subject) fill(b *testing.B, n int) {
+	b.Helper()
+	clients, done := newClients(s, 32)
+	defer done()
+	var group sync.WaitGroup
+	failures := make(chan error, len(clients))
+	for _, c := range clients {
+		group.Go(func() {
+			for range n / len(clients) {
+				if _, err := c.ask(http.MethodPost, "/v2/"+s.endpoints["idle"]+"/run", submission(1<<10)); err != nil {
+					failures <- err
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	select {
+	case err := <-failures:
+		b.Fatal(err)
+	default:
+	}
+}
+
+// mix measures the clients under the additional load.
+func (s *subject) mix(b *testing.B, clients []*client, once func(*client) error) result {
+	b.Helper()
+	others, done := newClients(s, 9)
+	defer done()
+	stop := make(chan struct{})
+	var group sync.WaitGroup
+	for _, c := range others[:8] {
+		group.Go(func() {
+			ticker := time.NewTicker(8 * time.Second / mixedRuns)
+			defer ticker.Stop()
+			for {
+				select {
+				case <-ticker.C:
+				case <-stop:
+					return
+				}
+				if _, err := c.ask(http.MethodPost, "/v2/"+s.endpoints["echo"]+"/run", submission(1<<10)); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Go(func() {
+		_, err := others[8].ask(http.MethodPost, "/v2/"+s.endpoints["idle"]+"/purge-queue", nil)
+		must.Hold(b, err == nil, err)
+	})
+	r := load(clients, *moment, once)
+	close(stop)
+	group.Wait()
+	return r
 }

@@ -7,17 +7,23 @@ package ci
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/goccy/go-yaml"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
 )
 
 const root = "../../.."
@@ -52,13 +58,11 @@ type machine struct {
 func newMachine(t *testing.T, example string) *machine {
 	t.Helper()
 	must.Succeed(t, build())
-	cli, err := tfcli.Default(t.Context())
-	must.Succeed(t, err)
-	tree, err := filepath.Abs(root)
-	must.Succeed(t, err)
+	cli := must.Do(tfcli.Default(t.Context()))(t)
+	tree := must.Do(filepath.Abs(root))(t)
 	base := t.TempDir()
 	m := &machine{t: t, tree: tree, repo: filepath.Join(base, "repository"), tools: filepath.Join(base, "tools"), home: filepath.Join(base, "home")}
-	err = errors.Join(os.Mkdir(m.tools, 0o700), os.Mkdir(m.home, 0o700), os.Symlink(cli.Path, filepath.Join(m.tools, "terraform")), os.CopyFS(m.repo, os.DirFS(filepath.Join(root, example))))
+	err := errors.Join(os.Mkdir(m.tools, 0o700), os.Mkdir(m.home, 0o700), os.Symlink(cli.Path, filepath.Join(m.tools, "terraform")), os.CopyFS(m.repo, os.DirFS(filepath.Join(root, example))))
 	must.Succeed(t, err)
 	m.env = []string{
 		"HOME=" + m.home, "PATH=" + strings.Join([]string{m.tools, programs, os.Getenv("PATH")}, string(filepath.ListSeparator)), "CHECKPOINT_DISABLE=1", "TF_CLI_ARGS=-no-color",
@@ -71,8 +75,7 @@ func newMachine(t *testing.T, example string) *machine {
 // a process that the script leaves would keep a pipe open.
 func (m *machine) bash(script string, env ...string) (output string, err error) {
 	m.t.Helper()
-	printed, err := os.CreateTemp(m.t.TempDir(), "printed-")
-	must.Succeed(m.t, err)
+	printed := must.Do(os.CreateTemp(m.t.TempDir(), "printed-"))(m.t)
 	defer printed.Close()
 	cmd := exec.CommandContext(m.t.Context(), "bash", "-c", script)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = m.repo, append(append([]string{}, m.env...), env...), printed, printed
@@ -83,24 +86,147 @@ func (m *machine) bash(script string, env ...string) (output string, err error) 
 		}
 	})
 	err = cmd.Run()
-	text := must.ReadFile(m.t, printed.Name())
-	return string(text), err
+	return string(must.ReadFile(m.t, printed.Name())), err
 }
 
 // read returns the content of a file in the repository.
 func (m *machine) read(name string) string {
 	m.t.Helper()
-	text := must.ReadFile(m.t, filepath.Join(m.repo, name))
-	return string(text)
+	return string(must.ReadFile(m.t, filepath.Join(m.repo, name)))
 }
 
 // expectStopped checks that the jobrunner with this state folder was stopped and its key deleted.
 func (m *machine) expectStopped(state string) {
 	m.t.Helper()
-	if left, _ := filepath.Glob(filepath.Join(state, "pid")); left != nil {
-		m.t.Errorf("the jobrunner was not stopped: %s", left)
+	left, _ := filepath.Glob(filepath.Join(state, "pid"))
+	must.Hold(m.t, left == nil, "the jobrunner was not stopped", left)
+	left, _ = filepath.Glob(filepath.Join(state, "greeting"))
+	must.Hold(m.t, left == nil, "the key is left in", left)
+}
+
+const passed = "Success! 2 passed, 0 failed."
+
+// GitLab runs before_script and script in one shell, and after_script in another.
+func TestGitLabExample(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("a short run tests only the shell's example")
 	}
-	if left, _ := filepath.Glob(filepath.Join(state, "greeting")); left != nil {
-		m.t.Errorf("the key is left in %s", left)
+	m := newMachine(t, "examples/ci/gitlab")
+	text := must.ReadFile(t, filepath.Join(m.repo, ".gitlab-ci.yml"))
+	type job struct {
+		Extends      string
+		BeforeScript []string `yaml:"before_script"`
+		Script       []string
+		AfterScript  []string `yaml:"after_script"`
+		Rules, When  any
+		Artifacts    any
+		Variables    map[string]string
+	}
+	var file map[string]job
+	var variables struct{ Variables map[string]string }
+	must.Succeed(t, yaml.Unmarshal(text, &variables))
+	withoutVariables := strings.Replace(string(text), "variables:\n  GPUCLOUD_SOURCE: $CI_PROJECT_DIR/.gpucloud\n", "", 1)
+	must.Succeed(t, yaml.UnmarshalWithOptions([]byte(withoutVariables), &file, yaml.Strict()))
+	must.Require(t, variables.Variables["GPUCLOUD_SOURCE"] == "$CI_PROJECT_DIR/.gpucloud" && len(file) == 3,
+		"invalid .gitlab-ci.yml", variables, len(file), "jobs")
+	must.Succeed(t, os.Symlink(m.tree, filepath.Join(m.repo, ".gpucloud"))) // instead of a clone
+	j := jobrunnertest.Start(t)
+	for name, want := range map[string]string{"module": passed, "conformance": "conformant"} {
+		one := file[name]
+		hidden := file[one.Extends]
+		env := []string{"CI_PROJECT_DIR=" + m.repo, "GPUCLOUD_SOURCE=" + m.repo + "/.gpucloud"}
+		if name == "conformance" {
+			env = append(env, "GPUCLOUD_BASE_URL="+j.URL, "GPUCLOUD_API_KEY="+j.Key, "GPUCLOUD_QUEUE_URL=")
+		}
+		output, err := m.bash("set -eo pipefail\n"+strings.Join(append(hidden.BeforeScript, one.Script...), "\n"), env...)
+		must.Hold(t, err == nil && strings.Contains(output, want), name, err, output)
+		output, err = m.bash("set -eo pipefail\n"+strings.Join(hidden.AfterScript, "\n"), env...)
+		must.Hold(t, err == nil, name, err, output)
+	}
+	m.expectStopped(filepath.Join(m.repo, ".jobrunner"))
+	must.Do(os.Stat(filepath.Join(m.repo, "conformance-reports/junit.xml")))(t)
+
+	// If the jobrunner doesn't start, the job ends and doesn't use the deployment in its variables.
+	must.Succeed(t, os.WriteFile(filepath.Join(m.repo, "jobrunner.yaml"), []byte("rule: []\n"), 0o600))
+	output, err := m.bash("set -eo pipefail\n"+strings.Join(file["module"].Script, "\n"), "CI_PROJECT_DIR="+m.repo, "GPUCLOUD_SOURCE="+m.repo+"/.gpucloud",
+		"GPUCLOUD_BASE_URL="+j.URL, "GPUCLOUD_API_KEY="+j.Key)
+	must.Hold(t, err != nil && strings.Contains(output, "The jobrunner did not start") && !strings.Contains(output, "Initializing"),
+		"a jobrunner that does not start", err, output)
+}
+
+// The script passes, and fails if the worker's answer is wrong.
+func TestShellExample(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "examples/ci/shell")
+	state := "JOBRUNNER_STATE=" + m.repo + "/.state"
+	output, err := m.bash("./test.sh", state)
+	must.Hold(t, err == nil && strings.Contains(output, passed), err, output)
+	m.expectStopped(filepath.Join(m.repo, ".state"))
+	if testing.Short() {
+		return
+	}
+	output, err = m.bash("sed -i.old s/A-Z/b-za/ jobrunner.yaml; ./test.sh", state)
+	must.Hold(t, err != nil && strings.Contains(output, "1 failed"), "expected a failed test", err, output)
+	m.expectStopped(filepath.Join(m.repo, ".state"))
+}
+
+// The suite writes its reports and a summary. It fails if the deployment fails a clause.
+func TestShellConformance(t *testing.T) {
+	t.Parallel()
+	var faulty atomic.Bool
+	j := jobrunnertest.Start(t, jobrunnertest.Middleware(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if faulty.Load() && r.URL.Path == "/v2/templates" {
+				w = &httptest.ResponseRecorder{} // the client gets 200 without a body
+			}
+			next.ServeHTTP(w, r)
+		})
+	}))
+	m := newMachine(t, "examples/ci/shell")
+	for _, broken := range []bool{false, true} {
+		faulty.Store(broken)
+		output, err := m.bash("./conformance.sh", "GPUCLOUD_BASE_URL="+j.URL, "GPUCLOUD_API_KEY="+j.Key, "GPUCLOUD_QUEUE_URL=", "GITHUB_STEP_SUMMARY="+m.repo+"/summary")
+		summary, readErr := os.ReadFile(filepath.Join(m.repo, "summary"))
+		must.Hold(t, (err != nil) == broken && readErr == nil && strings.Contains(string(summary), "conformant"),
+			"broken", broken, "error", err, "summary", readErr, string(summary), "output", output)
+		must.Hold(t, !strings.Contains(output+string(summary), j.Key), "the key is in the output")
+		for _, report := range []string{"report.html", "junit.xml", "report.json"} {
+			err := os.Remove(filepath.Join(m.repo, "conformance-reports", report))
+			must.Hold(t, err == nil, err)
+		}
+	}
+}
+
+// A machine with only Terraform and Go builds jobrunner and provider and passes.
+func TestEmptyMachine(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("builds both programs; in a short run they are on PATH")
+	}
+	m := newMachine(t, "examples/ci/shell")
+	env := []string{"RUNNER_TEMP=" + m.repo + "/temp", "PATH=" + m.tools + ":" + os.Getenv("PATH")}
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // otherwise everything is downloaded and compiled
+		value := must.Do(exec.CommandContext(t.Context(), "go", "env", name).Output())(t)
+		env = append(env, name+"="+strings.TrimSpace(string(value)))
+	}
+	output, err := m.bash("./test.sh", env...)
+	must.Hold(t, err == nil && strings.Contains(output, passed) && strings.Contains(output, "Building jobrunner") && strings.Contains(output, "Building the provider"),
+		err, output)
+	m.expectStopped(filepath.Join(m.repo, "temp/.jobrunner"))
+}
+
+// The three repositories differ only in their CI.
+func TestExamplesAreEqual(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"main.tf", "jobrunner.yaml", "tests/shout.tftest.hcl", "tests/answers/main.tf"} {
+		var first string
+		for i, example := range []string{"github", "gitlab", "shell"} {
+			text := string(must.ReadFile(t, filepath.Join(root, "examples/ci", example, file)))
+			if i == 0 {
+				first = text
+			}
+			must.Equal(t, text, first, file, example, "differs from github's")
+		}
 	}
 }

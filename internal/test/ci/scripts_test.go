@@ -15,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
 // action is the metadata of a composite action, as GitHub documents it.
@@ -38,13 +39,9 @@ type action struct {
 
 func readAction(t *testing.T, name string) (a action, text string) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(root, "actions", name, "action.yml"))
-	if err == nil {
-		err = yaml.UnmarshalWithOptions(content, &a, yaml.Strict())
-	}
-	if err != nil {
-		t.Fatalf("%s: %s", name, err)
-	}
+	content := must.ReadFile(t, filepath.Join(root, "actions", name, "action.yml"))
+	err := yaml.UnmarshalWithOptions(content, &a, yaml.Strict())
+	must.Require(t, err == nil, name, err)
 	return a, string(content)
 }
 
@@ -64,14 +61,12 @@ func TestActions(t *testing.T) {
 			continue
 		}
 		for input, declared := range a.Inputs {
-			if declared.Description == "" || declared.Default == nil && !declared.Required || !strings.Contains(text, "${{ inputs."+input+" }}") {
-				t.Errorf("%s: the input %s needs a description, a default or required, and a step that gets it", name, input)
-			}
+			must.Hold(t, declared.Description != "" && (declared.Default != nil || declared.Required) && strings.Contains(text, "${{ inputs."+input+" }}"),
+				name, "the input", input, "needs a description, a default or required, and a step that gets it")
 		}
 		for _, used := range inputUsed.FindAllStringSubmatch(text, -1) {
-			if _, declared := a.Inputs[used[1]]; !declared {
-				t.Errorf("%s: the input %s is not declared", name, used[1])
-			}
+			_, declared := a.Inputs[used[1]]
+			must.Hold(t, declared, name, "the input", used[1], "is not declared")
 		}
 		first := a.Runs.Steps[0]
 		script, beside := strings.CutPrefix(strings.Trim(first.Run, `"`), "$GITHUB_ACTION_PATH/")
@@ -82,16 +77,13 @@ func TestActions(t *testing.T) {
 		}
 		var source strings.Builder
 		for _, file := range []string{path, filepath.Join(root, "actions/program.sh"), filepath.Join(root, "actions/jobrunner/jobrunner.sh")} {
-			content := must.ReadFile(t, file)
-			source.Write(content)
+			source.Write(must.ReadFile(t, file))
 		}
 		for variable := range first.Env {
 			must.Hold(t, regexp.MustCompile(`\b`+variable+`\b`).MatchString(source.String()), name, script, "doesn't read", variable)
 		}
 		for _, used := range outputUsed.FindAllStringSubmatch(text, -1) {
-			if used[1] != first.ID || !strings.Contains(source.String(), `"`+used[2]+"=") {
-				t.Errorf("%s: %s doesn't write the output %s", name, script, used[0])
-			}
+			must.Hold(t, used[1] == first.ID && strings.Contains(source.String(), `"`+used[2]+"="), name, script, "doesn't write the output", used[0])
 		}
 	}
 }
@@ -157,9 +149,8 @@ func TestJudgeScript(t *testing.T) {
 		"BASE_URL=http://127.0.0.1": "set API_KEY,",
 		"GPUCLOUD_API_KEY=k":        "set BASE_URL,",
 	} {
-		if output, err := m.bash("set -e; GPUCLOUD_QUEUE_URL= "+script, env); err == nil || !strings.Contains(output, want) {
-			t.Errorf("%s: %v\n%s", env, err, output)
-		}
+		output, err := m.bash("set -e; GPUCLOUD_QUEUE_URL= "+script, env)
+		must.Hold(t, err != nil && strings.Contains(output, want), env, err, output)
 	}
 }
 
@@ -170,9 +161,7 @@ func TestInstalledProvider(t *testing.T) {
 	m := newMachine(t, "examples/ci/shell")
 	script := filepath.Join(m.tree, "actions/program.sh")
 	other := filepath.Join(m.repo, "other")
-	if err := os.WriteFile(other, []byte("other"), 0o700); err != nil { //nolint:gosec // a program
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(other, []byte("other"), 0o700)) //nolint:gosec // a program
 	built := must.Do(os.Stat(filepath.Join(programs, "terraform-provider-gpucloud")))(t)
 	for _, c := range []struct {
 		env, want string
@@ -205,20 +194,16 @@ func TestInputsOfActions(t *testing.T) {
 	m := newMachine(t, "examples/ci/shell")
 	fake := filepath.Join(m.repo, "fake")
 	const program = "#!/bin/sh\nprintf '[%s]' \"$@\" >&2\necho \"endpoint $GPUCLOUD_ENDPOINT_ID\" >&2\nexit 3\n"
-	if err := os.WriteFile(fake, []byte(program), 0o700); err != nil { //nolint:gosec // a program
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(fake, []byte(program), 0o700)) //nolint:gosec // a program
 	output, err := m.bash(`"$GPUCLOUD_SOURCE/actions/jobrunner/start.sh"`, "JOBRUNNER="+fake, "PROVIDER=none", "RUNNER_TEMP="+m.repo,
 		"CONFIG=a rule.yaml", "SIMULATE_GPUS=l4x2", "CATALOG=a catalog.yaml", "FLAGS=--clock=admin  --limits=off")
-	if err == nil || !strings.Contains(output, "[--config=a rule.yaml][--simulate-gpus=l4x2][--catalog=a catalog.yaml][--clock=admin][--limits=off]") {
-		t.Errorf("start.sh: %v\n%s", err, output)
-	}
+	must.Hold(t, err != nil && strings.Contains(output, "[--config=a rule.yaml][--simulate-gpus=l4x2][--catalog=a catalog.yaml][--clock=admin][--limits=off]"),
+		"start.sh", err, output)
 	output, err = m.bash(`"$GPUCLOUD_SOURCE/actions/conformance/judge.sh"; status=$?; cat output; exit $status`, "CONFORMANCE="+fake, "RUNNER_TEMP="+m.repo, "GITHUB_OUTPUT="+m.repo+"/output",
 		"BASE_URL=http://127.0.0.1", "API_KEY=k", "ENDPOINT_ID=e", "SELECT=JOB-* !AUT-03", "KNOWN_FAILING=a file", "FLAGS=--progress=off")
 	for _, want := range []string{"[run][--profile=read][--known-failing=a file]", "[--progress=off][--select=JOB-*][--select=!AUT-03]", "endpoint e\n", "reports=" + m.repo + "/conformance-reports\n", "status=3\n"} {
-		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 3 || !strings.Contains(output, want) {
-			t.Errorf("judge.sh: %v, expected %q in\n%s", err, want, output)
-		}
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		must.Hold(t, ok && exit.ExitCode() == 3 && strings.Contains(output, want), "judge.sh", err, "expected", want, "in", output)
 	}
 }
 
@@ -229,9 +214,7 @@ func TestScriptsOnGitHub(t *testing.T) {
 	m := newMachine(t, "examples/ci/shell")
 	env := []string{"PROVIDER=none", "RUNNER_TEMP=" + m.repo, "GITHUB_ENV=" + m.repo + "/env", "GITHUB_OUTPUT=" + m.repo + "/output"}
 	output, err := m.bash(`"$GPUCLOUD_SOURCE/actions/jobrunner/start.sh"`, append(env, "FLAGS=--clock=admin")...)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
+	must.Require(t, err == nil, err, output)
 	later := strings.Fields(m.read("env"))
 	key := ""
 	for _, variable := range later {
@@ -244,8 +227,108 @@ func TestScriptsOnGitHub(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	must.Hold(t, err == nil && strings.Contains(output, "[]\n") && lines[len(lines)-1] == lines[len(lines)-2], "the later step", err, output)
 	output, err = m.bash(`"$GPUCLOUD_SOURCE/actions/jobrunner/stop/stop.sh"`, append(env, "LINES_OF_LOG=1")...)
-	if err != nil || !strings.HasPrefix(output, "::group::Log of the jobrunner\n") || !strings.HasSuffix(output, "::endgroup::\n") || strings.Count(output, "\n") != 3 {
-		t.Errorf("stop.sh: %v\n%s", err, output)
-	}
+	must.Hold(t, err == nil && strings.HasPrefix(output, "::group::Log of the jobrunner\n") && strings.HasSuffix(output, "::endgroup::\n") && strings.Count(output, "\n") == 3,
+		"stop.sh", err, output)
 	m.expectStopped(filepath.Join(m.repo, ".jobrunner"))
+}
+
+// The project's workflow tests with the CLIs that `make clis` builds, and runs existing
+// targets of the Makefile.
+func TestOwnWorkflow(t *testing.T) {
+	t.Parallel()
+	text := must.ReadFile(t, filepath.Join(root, ".github/workflows/check.yml"))
+	type cli struct{ Name, Version string }
+	var workflow struct {
+		Jobs map[string]struct {
+			Strategy struct {
+				Matrix struct {
+					CLI    []cli `yaml:"cli"`
+					Target []string
+				}
+			}
+		}
+	}
+	must.Succeed(t, yaml.Unmarshal(text, &workflow))
+	tested := map[cli]bool{}
+	for _, c := range workflow.Jobs["acceptance"].Strategy.Matrix.CLI {
+		tested[c] = true
+	}
+	for _, r := range tfcli.Releases {
+		must.Hold(t, tested[cli{r.Name, r.Version}], "check.yml does not test with", r)
+	}
+	makefile := string(must.ReadFile(t, filepath.Join(root, "Makefile")))
+	targets := workflow.Jobs["long"].Strategy.Matrix.Target
+	for _, target := range targets {
+		must.Hold(t, strings.Contains(makefile, "\n"+target+":"), "the Makefile has no target", target)
+	}
+	must.Hold(t, len(targets) != 0 && strings.Contains(string(text), "- run: .ci/run\n"), "check.yml lacks the long checks or .ci/run")
+}
+
+// ownActions is the prefix of this project's actions.
+const ownActions = "gpucloud/terraform-provider-gpucloud/actions/"
+
+var pinned = regexp.MustCompile(`^(actions/(checkout@v4|setup-go@v5|cache@v4|upload-artifact@v4)|hashicorp/setup-terraform@v3|opentofu/setup-opentofu@v1|` + ownActions + `[a-z/]+@main)$`)
+
+// Workflows and actions use only the actions in pinned, because an action runs foreign code
+// with the project's rights.
+func TestUsedActions(t *testing.T) {
+	t.Parallel()
+	var files []string
+	for _, pattern := range []string{".github/workflows/check.yml", "examples/ci/github/.github/workflows/*.yml", "actions/*/action.yml", "actions/*/*/action.yml"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		must.Require(t, err == nil && len(found) != 0, pattern, found, err)
+		files = append(files, found...)
+	}
+	for _, file := range files {
+		text := string(must.ReadFile(t, file))
+		for _, found := range regexp.MustCompile(`(?m)^\s*(?:- )?uses: (\S+)`).FindAllStringSubmatch(text, -1) {
+			must.Hold(t, pinned.MatchString(found[1]), file, "uses", found[1])
+		}
+	}
+}
+
+// Workflows that users copy pass only declared inputs to this project's actions, and always
+// stop the jobrunner. actionlint doesn't check actions of other repositories.
+func TestInputsInWorkflows(t *testing.T) {
+	t.Parallel()
+	guide := string(must.ReadFile(t, filepath.Join(root, "docs/guides/module-tests.md")))
+	_, rest, _ := strings.Cut(guide, "# .github/workflows/test.yml\n")
+	inGuide, _, _ := strings.Cut(rest, "```")
+	workflows := map[string]string{"module-tests.md": inGuide}
+	for _, name := range []string{"test.yml", "conformance.yml"} {
+		workflows[name] = string(must.ReadFile(t, filepath.Join(root, "examples/ci/github/.github/workflows", name)))
+	}
+	for name, text := range workflows {
+		var workflow struct {
+			Jobs map[string]struct {
+				Steps []struct {
+					Uses, If string
+					With     map[string]string
+				}
+			}
+		}
+		err := yaml.Unmarshal([]byte(text), &workflow)
+		must.Require(t, err == nil, name, err)
+		var used []string
+		for _, job := range workflow.Jobs {
+			for _, step := range job.Steps {
+				own, ok := strings.CutPrefix(strings.TrimSuffix(step.Uses, "@main"), ownActions)
+				if !ok {
+					continue
+				}
+				used = append(used, own)
+				declared, _ := readAction(t, own)
+				for input := range step.With {
+					_, ok := declared.Inputs[input]
+					must.Hold(t, ok, name, "the action", own, "has no input", input)
+				}
+				must.Hold(t, own != "jobrunner/stop" || step.If == "always()", name, "a failed step doesn't stop the jobrunner")
+			}
+		}
+		want := []string{"jobrunner", "jobrunner/stop"}
+		if name == "conformance.yml" {
+			want = []string{"conformance"}
+		}
+		must.Equal(t, used, want, name, "uses the actions")
+	}
 }

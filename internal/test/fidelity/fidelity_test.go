@@ -33,9 +33,8 @@ func TestMarks(t *testing.T) {
 	list := must.Do(marks())(t)
 	placed := map[string]bool{}
 	for _, m := range list {
-		if !slices.ContainsFunc(operations(), func(o operation) bool { return o.served && m.operations.MatchString(o.full()) }) {
-			t.Errorf("no served operation matches %s", m.operations)
-		}
+		must.Hold(t, slices.ContainsFunc(operations(), func(o operation) bool { return o.served && m.operations.MatchString(o.full()) }),
+			"no served operation matches", m.operations)
 		if m.common() {
 			for _, id := range m.clauses {
 				placed[id] = true
@@ -71,11 +70,9 @@ func TestServedAsPrinted(t *testing.T) {
 		}
 		missing := 0
 		for _, base := range bases {
-			request, err := http.NewRequestWithContext(t.Context(), o.method, j.URL+base+parameter.ReplaceAllString(o.path, "x"), strings.NewReader("{"))
-			must.Succeed(t, err)
+			request := must.Do(http.NewRequestWithContext(t.Context(), o.method, j.URL+base+parameter.ReplaceAllString(o.path, "x"), strings.NewReader("{")))(t)
 			request.Header.Set("Authorization", "Bearer "+j.Key)
-			response, err := http.DefaultClient.Do(request)
-			must.Succeed(t, err)
+			response := must.Do(http.DefaultClient.Do(request))(t)
 			text, err := io.ReadAll(io.LimitReader(response.Body, 1<<10))
 			response.Body.Close()
 			must.Succeed(t, err)
@@ -85,8 +82,6 @@ func TestServedAsPrinted(t *testing.T) {
 				missing++
 			}
 		}
-		if missing == len(bases) {
-			t.Errorf("%s: the page says served: %t, the jobrunner differs", o.full(), o.served)
-		}
+		must.Hold(t, missing != len(bases), o.full(), "the page says served", o.served, "the jobrunner differs")
 	}
 }

@@ -206,8 +206,7 @@ func (c *core) objects() map[string]string {
 		}
 	}
 	for kind, list := range kinds {
-		objects := must.Do(list(ctx))(c.t)
-		for _, o := range objects {
+		for _, o := range must.Do(list(ctx))(c.t) {
 			out[o.ID] = kind + " " + o.Name
 		}
 	}
@@ -216,6 +215,5 @@ func (c *core) objects() map[string]string {
 
 // keys returns the account's SSH keys.
 func (c *core) keys() []string {
-	keys := must.Do(c.client().SSHKeys.Get(context.WithoutCancel(c.t.Context())))(c.t)
-	return keys
+	return must.Do(c.client().SSHKeys.Get(context.WithoutCancel(c.t.Context())))(c.t)
 }

@@ -10,8 +10,36 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
+
+// The first endpoint, the secrets guide and the module's tests work with every other installed CLI.
+func TestOtherCommandLines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a short run uses only the default CLI")
+	}
+	python.Need(t)
+	bin := t.TempDir()
+	must.Succeed(t, gobuild.Programs(t.Context(), bin, root, root+"/cmd/jobrunner"))
+	for _, cli := range must.Do(tfcli.All(t.Context()))(t)[1:] {
+		t.Run(strings.ReplaceAll(cli.String(), " ", "-"), func(t *testing.T) {
+			for _, guide := range guides[:2] {
+				s := newSession(t, bin, cli)
+				s.must("make install")
+				for _, b := range readBlocks(t, guide) {
+					s.follow(b)
+				}
+			}
+			s := newSession(t, bin, cli)
+			s.must("make install && cd examples/module && terraform init")
+			s.serve("jobrunner serve --ephemeral --config tests/jobrunner.yaml")
+			must.Equal(t, compare([]string{"Success! 5 passed, 0 failed."}, s.must("terraform test")), "")
+		})
+	}
+}
 
 // check checks a block of a document that isn't a guide. The blocks of a document share a
 // session.
@@ -137,9 +165,8 @@ func dockerfile(s *session, b block) {
 	s.t.Helper()
 	must.Succeed(s.t, os.WriteFile(filepath.Join(s.dir, "Dockerfile"), []byte(b.text), 0o600))
 	for _, file := range copied.FindAllStringSubmatch(b.text, -1) {
-		if _, err := os.Stat(filepath.Join(s.dir, file[1])); err != nil {
-			s.t.Errorf("%s: %s", b, err)
-		}
+		_, err := os.Stat(filepath.Join(s.dir, file[1]))
+		must.Hold(s.t, err == nil, b, err)
 	}
 }
 
@@ -163,18 +190,15 @@ func onCluster(s *session, b block) {
 		return
 	}
 	s.write(b)
-	if output, err := s.run("jobrunner serve --ephemeral --config jobrunner.yaml"); err == nil || !strings.Contains(output, "the configuration of the Kubernetes cluster") {
-		s.t.Errorf("%s: %v: %s", b, err, output)
-	}
+	output, err := s.run("jobrunner serve --ephemeral --config jobrunner.yaml")
+	must.Hold(s.t, err != nil && strings.Contains(output, "the configuration of the Kubernetes cluster"), b, err, output)
 }
 
 // onServers checks only the names and flags of jobrunner commands, because they need servers.
 func onServers(s *session, b block) {
 	s.t.Helper()
 	all, err := commands(b)
-	if err != nil {
-		s.t.Fatalf("%s: %s", b, err)
-	}
+	must.Require(s.t, err == nil, b, err)
 	for _, c := range all {
 		if program, rest, _ := strings.Cut(comment.ReplaceAllString(c.text, ""), " "); program == "jobrunner" {
 			s.checkFlags(b, program, rest)
@@ -194,8 +218,7 @@ func afterInit(s *session, b block) {
 func testedBy(folder, test string) check {
 	return func(s *session, b block) {
 		s.t.Helper()
-		files := must.Do(filepath.Glob(filepath.Join(root, folder, "*_test.go")))(s.t)
-		for _, file := range files {
+		for _, file := range must.Do(filepath.Glob(filepath.Join(root, folder, "*_test.go")))(s.t) {
 			text := must.ReadFile(s.t, file)
 			if strings.Contains(string(text), "\nfunc "+test+"(") && strings.Contains(string(text), b.document) {
 				return
@@ -227,9 +250,8 @@ func pythonFile(s *session, b block) {
 	} else if err := os.WriteFile(filepath.Join(s.dir, name), []byte(b.text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	if output, err := s.run("python3 -m py_compile " + name); err != nil {
-		s.t.Errorf("%s: %s", b, output)
-	}
+	output, err := s.run("python3 -m py_compile " + name)
+	must.Hold(s.t, err == nil, b, output)
 }
 
 var (
@@ -265,19 +287,15 @@ func goSnippet(before, after, folder string) check {
 		s.t.Helper()
 		piece := before + "\n\t" + strings.ReplaceAll(strings.TrimSuffix(b.text, "\n"), "\n", "\n\t") + "\n" + after + "\n"
 		source := "package p\n\n" + piece
-		if formatted, err := format.Source([]byte(source)); err != nil || string(formatted) != source {
-			s.t.Errorf("%s: %v; gofmt would write\n%s", b, err, formatted)
-		}
+		formatted, err := format.Source([]byte(source))
+		must.Hold(s.t, err == nil && string(formatted) == source, b, err, "gofmt would write", string(formatted))
 		files := must.Do(filepath.Glob(filepath.Join(root, folder, "*.go")))(s.t)
 		all := ""
 		for _, file := range files {
-			text := must.ReadFile(s.t, file)
-			all += string(text)
+			all += string(must.ReadFile(s.t, file))
 		}
 		for _, name := range used.FindAllStringSubmatch(b.text, -1) {
-			if !regexp.MustCompile(`(?m)^(func (\([^)]+\) )?|type |\t)` + name[1] + `\b`).MatchString(all) {
-				s.t.Errorf("%s: %s has no %s", b, folder, name[1])
-			}
+			must.Hold(s.t, regexp.MustCompile(`(?m)^(func (\([^)]+\) )?|type |\t)`+name[1]+`\b`).MatchString(all), b, folder, "has no", name[1])
 		}
 	}
 }
@@ -294,13 +312,9 @@ func goTest(s *session, b block) {
 			continue
 		}
 		found, folder := selected.FindStringSubmatch(line), line[strings.LastIndex(line, " ")+1:]
-		if !strings.Contains(line, "go test ") || found == nil {
-			s.t.Fatalf("%s: expected a go test with -run or -bench, got %q", b, line)
-		}
+		must.Require(s.t, strings.Contains(line, "go test ") && found != nil, b, "expected a go test with -run or -bench, got", line)
 		kind := map[string]string{"run": "Test", "bench": "Benchmark"}[found[1]]
 		out, err := exec.CommandContext(s.t.Context(), "grep", "-l", "^func "+kind+".*"+strings.TrimPrefix(found[2], kind), "-r", filepath.Join(root, folder)).CombinedOutput()
-		if err != nil {
-			s.t.Errorf("%s: %s has no %s with %s in its name: %s", b, folder, kind, found[2], out)
-		}
+		must.Hold(s.t, err == nil, b, folder, "has no", kind, "with", found[2], "in its name", string(out))
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml"
+
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
@@ -70,9 +72,8 @@ func (s *session) follow(b block) {
 	} else {
 		s.write(b)
 		for _, config := range configured.FindAllStringSubmatch(b.text, -1) {
-			if _, err := os.Stat(filepath.Join(s.dir, config[1])); err != nil {
-				s.t.Errorf("%s: %s", b, err)
-			}
+			_, err := os.Stat(filepath.Join(s.dir, config[1]))
+			must.Hold(s.t, err == nil, b, err)
 		}
 	}
 }
@@ -83,8 +84,7 @@ var configured = regexp.MustCompile(`\bconfig: ([\w./-]+)`)
 // expectPart checks that a block without a file name is part of a file that the reader has.
 func (s *session) expectPart(b block) {
 	s.t.Helper()
-	files := must.Do(filepath.Glob(filepath.Join(s.dir, "*.*")))(s.t)
-	for _, file := range files {
+	for _, file := range must.Do(filepath.Glob(filepath.Join(s.dir, "*.*")))(s.t) {
 		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), b.text) {
 			return
 		}
@@ -101,4 +101,144 @@ func (s *session) addFakeSDK() {
 	for name, text := range map[string]string{"__init__.py": "from . import serverless\n", "serverless.py": string(source)} {
 		must.Succeed(s.t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
+}
+
+// Pages that are read from top to bottom stay short.
+func TestWords(t *testing.T) {
+	total := 0
+	for _, document := range documents(t) {
+		text := must.ReadFile(t, filepath.Join(root, document))
+		words, limit := len(strings.Fields(string(text))), 0
+		switch {
+		case document == "docs/guides/troubleshooting.md":
+			limit = 1000
+		case strings.HasPrefix(document, "docs/start/"):
+			limit = 800
+		case strings.HasPrefix(document, "docs/guides/"):
+			limit = 1500
+		}
+		must.Hold(t, limit <= 0 || words <= limit, document, "has", words, "words, expected at most", limit)
+		if strings.HasPrefix(document, "docs/") {
+			total += words
+		}
+	}
+	must.Hold(t, total <= 60_000, "docs/ has", total, "words, expected at most 60,000")
+}
+
+// repository is the address of the project on the code host.
+const repository = "https://github.com/gpucloud/terraform-provider-gpucloud/"
+
+var (
+	link      = regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)]*))?\)`)
+	fullLink  = regexp.MustCompile(`^` + regexp.QuoteMeta(repository) + `(?:blob|tree)/main/(.+)$`)
+	published = regexp.MustCompile(`^docs/(index\.md|(guides|resources|data-sources|ephemeral-resources|list-resources|actions|functions)(/.*)?)$`)
+)
+
+// Links to the project's files, also full addresses, lead to existing files and headings.
+// Relative links stay in docs/; on pages that the Terraform registry publishes, they lead to
+// published pages.
+func TestLinks(t *testing.T) {
+	linked := map[string]bool{}
+	for _, document := range documents(t) {
+		for _, found := range link.FindAllStringSubmatch(string(must.ReadFile(t, filepath.Join(root, document))), -1) {
+			path := filepath.ToSlash(filepath.Join(filepath.Dir(document), found[1]))
+			if full := fullLink.FindStringSubmatch(found[1]); full != nil {
+				path = full[1]
+			} else if strings.Contains(found[1], ":") { // elsewhere on the web
+				continue
+			} else if found[1] == "" {
+				path = document
+			} else if fault := whyMisplaced(document, path); fault != "" {
+				t.Errorf("%s links %s, %s: write %sblob/main/%s", document, found[1], fault, repository, path)
+			}
+			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
+				t.Errorf("%s links %s, which does not exist", document, found[1])
+			} else if found[2] != "" && filepath.Ext(path) == ".md" && !anchors(t, path)[found[2]] {
+				t.Errorf("%s links %s, which has no heading #%s", document, path, found[2])
+			}
+			if document == "docs/index.md" {
+				linked[path] = true
+			}
+		}
+	}
+	for _, document := range documents(t) {
+		must.Hold(t, !strings.HasPrefix(document, "docs/guides/") && !strings.HasPrefix(document, "docs/start/") || linked[document],
+			"docs/index.md does not link", document, "add it to templates/index.md.tmpl, and run make docs")
+	}
+}
+
+// whyMisplaced returns why a page can't have a relative link to a path, or "".
+func whyMisplaced(document, path string) string {
+	switch {
+	case !strings.HasPrefix(document, "docs/"):
+	case !strings.HasPrefix(path, "docs/"):
+		return "which is outside docs/"
+	case published.MatchString(document) && !published.MatchString(path):
+		return "which the Terraform registry doesn't publish"
+	}
+	return ""
+}
+
+func TestMisplaced(t *testing.T) {
+	for _, c := range []struct {
+		document, path string
+		ok             bool
+	}{
+		{"docs/index.md", "docs/guides/costs.md", true},
+		{"docs/index.md", "docs/reference/gpu.md", false},
+		{"docs/guides/costs.md", "docs/resources", true},
+		{"docs/guides/costs.md", "docs/images/job.gif", false},
+		{"docs/reference/gpu.md", "docs/guides/costs.md", true},
+		{"docs/reference/gpu.md", "examples/README.md", false},
+		{"README.md", "examples/README.md", true},
+	} {
+		must.Equal(t, whyMisplaced(c.document, c.path) == "", c.ok, c.document, "may link", c.path)
+	}
+}
+
+var frontMatter = regexp.MustCompile(`(?s)\A---\n(.*?)\n---\n`)
+
+// Pages that the Terraform registry publishes have a title and a description, and no legacy field.
+func TestFrontMatter(t *testing.T) {
+	for _, document := range documents(t) {
+		if !published.MatchString(document) {
+			continue
+		}
+		text := must.ReadFile(t, filepath.Join(root, document))
+		var fields map[string]string
+		if found := frontMatter.FindSubmatch(text); found == nil {
+			t.Errorf("%s has no front matter", document)
+			continue
+		} else if err := yaml.Unmarshal(found[1], &fields); err != nil {
+			t.Errorf("%s: %s", document, err)
+		}
+		for name := range fields {
+			must.Hold(t, slices.Contains([]string{"page_title", "description", "subcategory"}, name), document, "the registry has no field", name)
+		}
+		must.Hold(t, fields["page_title"] != "" && strings.TrimSpace(fields["description"]) != "", document, "lacks page_title or description")
+	}
+}
+
+var (
+	fenced   = regexp.MustCompile("(?ms)^```.*?^```")
+	heading  = regexp.MustCompile(`(?m)^#+ +(.+?) *$`)
+	explicit = regexp.MustCompile(`<a (?:id|name)="([^"]+)"`)
+	unlinked = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	dropped  = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
+
+// anchors returns the anchors of a document. The code host makes them from headings: lower
+// case, without punctuation, with hyphens for spaces.
+func anchors(t *testing.T, document string) map[string]bool {
+	t.Helper()
+	text := string(must.ReadFile(t, filepath.Join(root, document)))
+	all := map[string]bool{}
+	for _, found := range explicit.FindAllStringSubmatch(text, -1) {
+		all[found[1]] = true
+	}
+	for _, found := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		name := dropped.ReplaceAllString(unlinked.ReplaceAllString(strings.ToLower(found[1]), "$1"), "")
+		all[strings.ReplaceAll(name, " ", "-")] = true
+	}
+	return all
 }

@@ -22,9 +22,7 @@ func TestModuleReadme(t *testing.T) {
 	for _, name := range []string{"variables.tf", "outputs.tf"} {
 		source := must.ReadFile(t, filepath.Join(dir, name))
 		file, diags := hclparse.NewParser().ParseHCL(source, name)
-		if diags.HasErrors() {
-			t.Fatal(diags)
-		}
+		must.Require(t, !diags.HasErrors(), diags)
 		for _, b := range file.Body.(*hclsyntax.Body).Blocks {
 			text := func(attribute string) string {
 				a, ok := b.Body.Attributes[attribute]
@@ -74,11 +72,8 @@ func TestBlueGreenFolder(t *testing.T) {
 // The README lists every folder of examples/.
 func TestEveryExampleIsListed(t *testing.T) {
 	readme := string(must.ReadFile(t, filepath.Join(root, "examples/README.md")))
-	entries := must.Do(os.ReadDir(filepath.Join(root, "examples")))(t)
-	for _, e := range entries {
+	for _, e := range must.Do(os.ReadDir(filepath.Join(root, "examples")))(t) {
 		listed := strings.Contains(readme, "| ["+e.Name()+"](") || strings.Contains(readme, "`"+e.Name()+"`")
-		if e.IsDir() && !listed {
-			t.Errorf("examples/README.md does not list %s", e.Name())
-		}
+		must.Hold(t, !e.IsDir() || listed, "examples/README.md does not list", e.Name())
 	}
 }

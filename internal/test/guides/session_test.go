@@ -5,10 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/scanner"
+	"go/token"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,8 +49,7 @@ func newSession(t *testing.T, bin string, cli tfcli.CLI) *session {
 	}
 	base := t.TempDir()
 	home, tools, clone := filepath.Join(base, "home"), filepath.Join(base, "tools"), filepath.Join(base, "clone")
-	source, err := filepath.Abs(root)
-	must.Succeed(t, err)
+	source := must.Do(filepath.Abs(root))(t)
 	// This make doesn't build again, and runs targets that take minutes as a dry run.
 	const makeScript = `#!/bin/sh
 case "$*" in
@@ -54,22 +57,18 @@ case "$*" in
 *) cd %[2]s && exec %[1]s -n "$@" >/dev/null ;;
 esac
 `
-	realMake, err := exec.LookPath("make")
-	must.Succeed(t, err)
-	err = errors.Join(
+	realMake := must.Do(exec.LookPath("make"))(t)
+	must.Succeed(t, errors.Join(
 		os.Mkdir(home, 0o700), os.Mkdir(tools, 0o700), os.Mkdir(clone, 0o700),
 		os.WriteFile(filepath.Join(tools, "make"), fmt.Appendf(nil, makeScript, realMake, source), 0o700),
 		os.Symlink(cli.Path, filepath.Join(tools, cli.Name)),
 		os.Symlink(bin, filepath.Join(clone, "bin")),
 		os.CopyFS(filepath.Join(clone, "examples"), os.DirFS(filepath.Join(source, "examples"))),
-	)
-	must.Succeed(t, err)
+	))
 	// The home folder is empty except for Go's build cache, which handlers in Go use.
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE").Output()
 	caches := strings.Fields(string(out))
-	if err != nil || len(caches) != 2 {
-		t.Fatalf("go env: %v, %s", err, out)
-	}
+	must.Require(t, err == nil && len(caches) == 2, "go env", err, string(out))
 	must.Succeed(t, errors.Join(os.Mkdir(filepath.Join(home, ".cache"), 0o700), os.Symlink(caches[0], filepath.Join(home, ".cache", "go-build"))))
 	// Telemetry is off, because its process writes to the home folder and may outlive the test.
 	telemetry := filepath.Join(home, ".config", "go", "telemetry")
@@ -103,9 +102,7 @@ var comment = regexp.MustCompile(` +# .*$`)
 func (s *session) typeAll(b block) {
 	s.t.Helper()
 	all, err := commands(b)
-	if err != nil {
-		s.t.Fatalf("%s: %s", b, err)
-	}
+	must.Require(s.t, err == nil, b, err)
 	for _, c := range all {
 		c.text = comment.ReplaceAllString(c.text, "")
 		switch program, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(c.text, "bin/"), "./"), " "); {
@@ -123,12 +120,8 @@ func (s *session) typeAll(b block) {
 			continue
 		}
 		output, err := s.run(c.text)
-		if (err != nil) != c.fails() {
-			s.t.Fatalf("%s: $ %s\n%v; the document shows an error: %t\n%s", b, c.text, err, c.fails(), end(output))
-		}
-		if lacks := compare(c.shown, output); lacks != "" {
-			s.t.Errorf("%s: $ %s\n%s; the output is:\n%s", b, c.text, lacks, end(output))
-		}
+		must.Require(s.t, (err != nil) == c.fails(), b, "$", c.text, err, "the document shows an error", c.fails(), end(output))
+		must.Equal(s.t, compare(c.shown, output), "", b, "$", c.text, "the output is", end(output))
 	}
 }
 
@@ -145,9 +138,7 @@ func (s *session) checkFlags(b block, program, rest string) {
 	help, err := s.run(program + " " + name + " --help")
 	must.Hold(s.t, err == nil, b, program, "has no command", name, help)
 	for _, f := range flag.FindAllStringSubmatch(rest, -1) {
-		if !strings.Contains(help, f[1]) {
-			s.t.Errorf("%s: %s %s has no %s", b, program, name, f[1])
-		}
+		must.Hold(s.t, strings.Contains(help, f[1]), b, program, name, "has no", f[1])
 	}
 }
 
@@ -160,8 +151,7 @@ func (s *session) run(text string) (output string, err error) {
 	defer cancel()
 	dir := s.t.TempDir()
 	after, printed := filepath.Join(dir, "after"), filepath.Join(dir, "printed")
-	out, err := os.Create(printed)
-	must.Succeed(s.t, err)
+	out := must.Do(os.Create(printed))(s.t)
 	defer out.Close()
 	if s.url != "" {
 		text = strings.NewReplacer("http://127.0.0.1:8420", s.url, "https://cloud.example.com", s.url, "the-key-of-your-account", s.key).Replace(text)
@@ -182,9 +172,7 @@ func (s *session) run(text string) (output string, err error) {
 func (s *session) must(text string) (output string) {
 	s.t.Helper()
 	output, err := s.run(text)
-	if err != nil {
-		s.t.Fatalf("$ %s\n%s\n%s", text, err, end(output))
-	}
+	must.Require(s.t, err == nil, "$", text, err, end(output))
 	return output
 }
 
@@ -226,9 +214,7 @@ func (s *session) serve(text string) (output string) {
 		if output = string(text); strings.Contains(output, "Ctrl-C stops the deployment.") {
 			break
 		}
-		if len(ended) > 0 || time.Now().After(deadline) {
-			s.t.Fatalf("$ %s\nthe jobrunner did not start: %s", cmd, output)
-		}
+		must.Require(s.t, len(ended) == 0 && !time.Now().After(deadline), "$", cmd, "the jobrunner did not start", output)
 	}
 	for _, v := range exported.FindAllStringSubmatch(output, -1) {
 		must.Do(s.run(v[0]))(s.t)
@@ -246,4 +232,59 @@ func (s *session) serve(text string) (output string) {
 func end(output string) string {
 	lines := strings.SplitAfter(output, "\n")
 	return strings.Join(lines[max(0, len(lines)-40):], "")
+}
+
+var (
+	errorText = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| .+ \\|$")
+	verb      = regexp.MustCompile(`%[-+# 0]*(\[\d+\])?(\d+|\*)?(\.\d+)?[a-zA-Z]`)
+	spaces    = regexp.MustCompile(`\s+`)
+)
+
+// Each error in the reference occurs in the source; `…` stands for inserted text. No error has
+// two rows.
+func TestTroubleshootingTexts(t *testing.T) {
+	source := literals(t)
+	page := string(must.ReadFile(t, filepath.Join(root, "docs/reference/errors.md")))
+	entries := map[string]bool{}
+	for _, entry := range errorText.FindAllStringSubmatch(page, -1) {
+		must.Hold(t, !entries[entry[1]], entry[1], "has two entries")
+		entries[entry[1]] = true
+		for part := range strings.SplitSeq(entry[1], "…") {
+			part = strings.TrimSpace(part)
+			must.Hold(t, strings.Contains(source, part), "the source has no text", part, "of the entry", entry[1])
+		}
+	}
+	must.Equal(t, len(entries), strings.Count(page, "\n| ")-strings.Count(page, "\n|---"), "read", "entries, expected one per row")
+}
+
+// literals returns all string literals of the product, with … for verbs. Concatenated literals
+// are one text.
+func literals(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, folder := range []string{"main.go", "provider", "resources", "datasources", "internal", "cmd", "jobrunner", "conformance"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			var s scanner.Scanner
+			s.Init(token.NewFileSet().AddFile(path, -1, len(text)), text, nil, 0)
+			for joined := false; ; {
+				_, kind, literal := s.Scan()
+				if kind == token.EOF {
+					return err
+				}
+				if value, err := strconv.Unquote(literal); kind == token.STRING && err == nil {
+					if !joined {
+						all.WriteString("\n")
+					}
+					all.WriteString(spaces.ReplaceAllString(strings.ReplaceAll(verb.ReplaceAllString(value, "…"), "%%", "%"), " "))
+				}
+				joined = kind == token.ADD || kind == token.STRING
+			}
+		})
+		must.Succeed(t, err)
+	}
+	return all.String()
 }

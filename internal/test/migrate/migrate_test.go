@@ -4,6 +4,7 @@ package migrate_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -14,11 +15,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/migrate"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
 func TestMain(m *testing.M) {
@@ -139,9 +147,7 @@ terraform {
   }
 }
 
-variable "template" {
-  type = string
-}
+variable "template" { type = string }
 
 resource "gpucloud_endpoint" "cpu" {
   count       = 1
@@ -158,15 +164,11 @@ func TestMigration(t *testing.T) {
 	bin := t.TempDir()
 	must.Succeed(t, gobuild.Programs(t.Context(), bin, "../../.."))
 	program := filepath.Join(bin, "terraform-provider-gpucloud")
-	if out, err := exec.CommandContext(t.Context(), program, "migrate", "-other").CombinedOutput(); err == nil || !strings.Contains(string(out), "Usage: ") {
-		t.Errorf("with an unknown argument the program prints, with %v: %s", err, out)
-	}
+	out, err := exec.CommandContext(t.Context(), program, "migrate", "-other").CombinedOutput()
+	must.Hold(t, err != nil && strings.Contains(string(out), "Usage: "), "with an unknown argument the program prints, with", err, string(out))
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
-		d := acctest.Deploy(t)
-		if d.Remote {
-			t.Skip("the recorded names are fixed")
-		}
+		d := acctest.DeployLocal(t, "the recorded names are fixed")
 		// A workspace whose state isn't used later creates the objects.
 		creator := d.Workspace(t, cli, api.V2)
 		creator.Write("main.tf", configuration)
@@ -178,25 +180,21 @@ func TestMigration(t *testing.T) {
 		w.Serve("runpod/runpod")
 		w.Write("terraform.tfstate", foreignState(t, d, w))
 		installProgram(t, program, w.Dir)
-		if out, err := w.Shell(guideCommand(t)); err != nil || out != "" {
-			t.Fatalf("the guide's command prints, with %v: %s", err, out)
-		}
+		out, err := w.Shell(guideCommand(t))
+		must.Require(t, err == nil && out == "", "the guide's command prints, with", err, out)
 		w.Write("main.tf", configuration)
 		w.Write("batch/main.tf", batch)
 		w.MustRun("get")
 
 		writes := d.Writes()
-		out := w.MustRun("apply", "-auto-approve")
+		out = w.MustRun("apply", "-auto-approve")
 		want := "1 imported, 0 added, 0 changed, 0 destroyed"
 		must.Hold(t, strings.Contains(out, want), want, out)
-		if d.Writes() != writes {
-			t.Errorf("the apply sent %d writing requests", d.Writes()-writes)
-		}
+		must.Equal(t, d.Writes(), writes, "the apply sent", d.Writes()-writes, "writing requests")
 		must.Contain(t, w.MustRun("plan"), "No changes.")
 		state := must.ReadFile(t, filepath.Join(w.Dir, "terraform.tfstate"))
-		if strings.Contains(string(state), "hunter2") || strings.Contains(string(state), "runpod/runpod") {
-			t.Errorf("the state has the password or an object of the other provider:\n%s", state)
-		}
+		must.Hold(t, !strings.Contains(string(state), "hunter2") && !strings.Contains(string(state), "runpod/runpod"),
+			"the state has the password or an object of the other provider", string(state))
 	})
 }
 
@@ -215,16 +213,13 @@ func guideCommand(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(guide)
 	found := console.FindStringSubmatch(string(text))
-	if err != nil || found == nil {
-		t.Fatalf("%s has no command: %v", guide, err)
-	}
+	must.Require(t, err == nil && found != nil, guide, "has no command", err)
 	return found[1]
 }
 
 func absolute(t *testing.T, path string) string {
 	t.Helper()
-	out := must.Do(filepath.Abs(path))(t)
-	return out
+	return must.Do(filepath.Abs(path))(t)
 }
 
 // foreignState returns a state file of the recorded resources. Their ids are replaced by the ids of
@@ -241,8 +236,7 @@ func foreignState(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) str
 		func() ([]api.Named, error) { return c.Endpoints.Named(ctx) },
 		func() ([]api.Named, error) { return c.Pods.Named(ctx) },
 	} {
-		objects := must.Do(list())(t)
-		for _, o := range objects {
+		for _, o := range must.Do(list())(t) {
 			ids[o.Name] = o.ID
 		}
 	}
@@ -276,4 +270,208 @@ func foreignState(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) str
 	}
 	text := must.Do(json.Marshal(map[string]any{"version": 4, "terraform_version": "1.9.8", "serial": 1, "lineage": "l", "outputs": map[string]any{}, "resources": list}))(t)
 	return string(text)
+}
+
+const (
+	guide  = "../../../docs/guides/migrate.md"
+	tables = "../../../docs/reference/migration.md"
+)
+
+var (
+	code    = regexp.MustCompile("`([^`]+)`")
+	snippet = regexp.MustCompile("(?s)```terraform\n(.*?)```")
+)
+
+// titles are the headings of the kinds' tables.
+var titles = map[string]string{
+	"template": "Template", "network_volume": "Network volume", "registry_auth": "Registry auth", "registry_delegation": "Registry delegation",
+	"endpoint": "Endpoint", "pod": "Pod", "cluster": "Cluster", "ssh_keys": "SSH keys",
+}
+
+// Each attribute of each recorded type is in its kind's table, and each attribute that a table
+// names for this provider exists.
+func TestGuideNamesEveryAttribute(t *testing.T) {
+	text := string(must.ReadFile(t, tables))
+	introduction := string(must.ReadFile(t, guide))
+	p := tfdrive.Start(t, provider.New("test")(), acctest.Deploy(t).Settings(api.V2))
+	there := map[string]map[string]bool{} // by kind
+	for kind, title := range titles {
+		there[kind] = map[string]bool{}
+		_, table, ok := strings.Cut(text, "\n### "+title+"\n")
+		must.Require(t, ok, tables, "has no table", title)
+		table, _, _ = strings.Cut(table, "\n#")
+		ours := map[string]bool{}
+		for _, a := range p.Schema("gpucloud_" + kind).Block.Attributes {
+			ours[a.Name] = true
+			if a.NestedType != nil {
+				for _, member := range a.NestedType.Attributes {
+					ours[a.Name+"."+member.Name] = true
+				}
+			}
+		}
+		for line := range strings.Lines(table) {
+			cells := strings.Split(line, " | ")
+			if len(cells) < 3 || strings.HasPrefix(line, "| there") {
+				continue
+			}
+			for _, name := range code.FindAllStringSubmatch(cells[0], -1) {
+				there[kind][name[1]] = true
+				if cells[1] == "the same" && !ours[name[1]] {
+					t.Errorf("%s: the table says that %s is the same here, but gpucloud_%s lacks it", title, name[1], kind)
+				}
+			}
+			for _, name := range code.FindAllStringSubmatch(cells[1], -1) {
+				if name[1] != "–" && !ours[name[1]] {
+					t.Errorf("%s: gpucloud_%s has no attribute %s", title, kind, name[1])
+				}
+			}
+		}
+	}
+	files, err := filepath.Glob("../../migrate/testdata/*.json")
+	must.Require(t, err == nil && len(files) != 0, "no documents", err)
+	for _, file := range files {
+		for _, r := range must.Do(readResources(file))(t) {
+			kind := kindOf(r.Type)
+			if kind == "" {
+				continue
+			}
+			for name := range r.Values {
+				must.Hold(t, there[kind][name], filepath.Base(file), "the table", titles[kind], "lacks", name, "of", r.Type)
+			}
+		}
+	}
+	for _, o := range migrate.Origins {
+		must.Hold(t, (strings.Contains(introduction, "`"+o.Provider+"`") || o.Source == migrate.Official2) && strings.Contains(introduction, "`"+o.Type+"`"),
+			guide, "does not name", o.Type, "of", o.Provider)
+	}
+}
+
+func kindOf(typeName string) string {
+	for _, o := range migrate.Origins {
+		if o.Type == typeName {
+			return o.Kind
+		}
+	}
+	return ""
+}
+
+// The guide's example is formatted and can be applied.
+func TestGuideExample(t *testing.T) {
+	text := string(must.ReadFile(t, guide))
+	w := acctest.Deploy(t).Workspace(t, must.Do(tfcli.Default(t.Context()))(t), api.V2)
+	for _, found := range snippet.FindAllStringSubmatch(text, -1) {
+		if strings.Contains(found[1], "\nresource ") {
+			w.Write("main.tf", found[1])
+		}
+		w.Write("snippets/example.tf", found[1])
+		out, err := w.Run("fmt", "-check", "-diff", "snippets")
+		must.Hold(t, err == nil, "not formatted", out)
+	}
+	w.MustRun("apply", "-auto-approve")
+	must.Contain(t, w.MustRun("plan"), "No changes.")
+}
+
+// stub replaces another provider, which the CLI must start because its objects are in the state.
+// It serves a schema for each type of a recorded document, with attributes of the recorded
+// values' types.
+type stub struct {
+	tfprotov6.ProviderServer // nil: other methods aren't called
+	schemas                  map[string]*tfprotov6.Schema
+}
+
+// stubDocument names the variable with the path of the recorded document.
+const stubDocument = "MIGRATE_TEST_DOCUMENT"
+
+func serveStub() error {
+	resources, err := readResources(os.Getenv(stubDocument))
+	if err != nil {
+		return err
+	}
+	s := &stub{schemas: map[string]*tfprotov6.Schema{}}
+	for _, r := range resources {
+		schema := s.schemas[r.Type]
+		if schema == nil {
+			schema = &tfprotov6.Schema{Block: &tfprotov6.SchemaBlock{}}
+			s.schemas[r.Type] = schema
+		}
+		addAttributes(schema.Block, r.Values)
+	}
+	return tf6server.Serve("registry.terraform.io/runpod/runpod", func() tfprotov6.ProviderServer { return s })
+}
+
+// addAttributes adds new attributes, and corrects the type of those that were null before.
+func addAttributes(block *tfprotov6.SchemaBlock, values map[string]any) {
+	for name, v := range values {
+		known := false
+		for _, a := range block.Attributes {
+			if known = a.Name == name; known {
+				if v != nil {
+					a.Type = typeOf(v)
+				}
+				break
+			}
+		}
+		if !known {
+			block.Attributes = append(block.Attributes, &tfprotov6.SchemaAttribute{Name: name, Type: typeOf(v), Optional: true, Computed: true})
+		}
+	}
+}
+
+func typeOf(v any) tftypes.Type {
+	switch v.(type) {
+	case bool:
+		return tftypes.Bool
+	case json.Number:
+		return tftypes.Number
+	case []any:
+		return tftypes.List{ElementType: tftypes.String}
+	case map[string]any:
+		return tftypes.Map{ElementType: tftypes.String}
+	default:
+		return tftypes.String
+	}
+}
+
+func (s *stub) GetMetadata(context.Context, *tfprotov6.GetMetadataRequest) (*tfprotov6.GetMetadataResponse, error) {
+	resp := &tfprotov6.GetMetadataResponse{ServerCapabilities: &tfprotov6.ServerCapabilities{}}
+	for name := range s.schemas {
+		resp.Resources = append(resp.Resources, tfprotov6.ResourceMetadata{TypeName: name})
+	}
+	return resp, nil
+}
+
+func (s *stub) GetProviderSchema(context.Context, *tfprotov6.GetProviderSchemaRequest) (*tfprotov6.GetProviderSchemaResponse, error) {
+	return &tfprotov6.GetProviderSchemaResponse{
+		ServerCapabilities: &tfprotov6.ServerCapabilities{}, Provider: &tfprotov6.Schema{Block: &tfprotov6.SchemaBlock{}}, ResourceSchemas: s.schemas,
+	}, nil
+}
+
+func (s *stub) GetResourceIdentitySchemas(context.Context, *tfprotov6.GetResourceIdentitySchemasRequest) (*tfprotov6.GetResourceIdentitySchemasResponse, error) {
+	return &tfprotov6.GetResourceIdentitySchemasResponse{}, nil
+}
+
+func (s *stub) ValidateProviderConfig(_ context.Context, req *tfprotov6.ValidateProviderConfigRequest) (*tfprotov6.ValidateProviderConfigResponse, error) {
+	return &tfprotov6.ValidateProviderConfigResponse{PreparedConfig: req.Config}, nil
+}
+
+func (s *stub) ConfigureProvider(context.Context, *tfprotov6.ConfigureProviderRequest) (*tfprotov6.ConfigureProviderResponse, error) {
+	return &tfprotov6.ConfigureProviderResponse{}, nil
+}
+
+func (s *stub) StopProvider(context.Context, *tfprotov6.StopProviderRequest) (*tfprotov6.StopProviderResponse, error) {
+	return &tfprotov6.StopProviderResponse{}, nil
+}
+
+func (s *stub) UpgradeResourceState(_ context.Context, req *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
+	value, err := req.RawState.Unmarshal(s.schemas[req.TypeName].ValueType())
+	if err != nil {
+		return nil, err
+	}
+	packed, err := tfprotov6.NewDynamicValue(value.Type(), value)
+	return &tfprotov6.UpgradeResourceStateResponse{UpgradedState: &packed}, err
+}
+
+// ReadResource returns the current state. OpenTofu also reads objects that it forgets.
+func (s *stub) ReadResource(_ context.Context, req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
+	return &tfprotov6.ReadResourceResponse{NewState: req.CurrentState, Private: req.Private}, nil
 }

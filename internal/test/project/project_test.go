@@ -8,8 +8,10 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,11 +42,7 @@ func files(t *testing.T, want func(path string) bool) (found []string) {
 
 func read(t *testing.T, path string, into any) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, path))
-	if err == nil {
-		err = yaml.UnmarshalWithOptions(text, into, yaml.Strict())
-	}
-	must.Hold(t, err == nil, path, err)
+	must.Succeed(t, yaml.UnmarshalWithOptions(must.ReadFile(t, filepath.Join(root, path)), into, yaml.Strict()))
 }
 
 // Every package has one comment: a sentence that begins with the package's name.
@@ -78,4 +76,172 @@ func comment(file *ast.File) string {
 		return ""
 	}
 	return strings.TrimSpace(file.Doc.Text())
+}
+
+// maxKit bounds the code that turns a kind into a resource: lines without imports, blanks and
+// comments.
+const maxKit = 600
+
+// kitOfDataSources are the files for data sources, which don't count.
+var kitOfDataSources = []string{"data_source.go", "derive.go", "find.go", "source.go"}
+
+func TestKitStaysSmall(t *testing.T) {
+	total := 0
+	for _, path := range files(t, func(path string) bool { return filepath.ToSlash(filepath.Dir(path)) == "internal/kit" }) {
+		if name := filepath.Base(path); !strings.HasSuffix(name, "_test.go") && !slices.Contains(kitOfDataSources, name) {
+			total += codeLines(t, filepath.Join(root, path))
+		}
+	}
+	must.Hold(t, total != 0 && total <= maxKit, "internal/kit has", total, "lines of code for resources: expected 1 to", maxKit)
+}
+
+func codeLines(t *testing.T, path string) (n int) {
+	t.Helper()
+	text := must.ReadFile(t, path)
+	set := token.NewFileSet()
+	parsed := must.Do(parser.ParseFile(set, path, text, 0))(t)
+	lines := strings.Split(string(text), "\n")
+	for _, d := range parsed.Decls {
+		if general, ok := d.(*ast.GenDecl); ok && general.Tok == token.IMPORT {
+			continue
+		}
+		for _, line := range lines[set.Position(d.Pos()).Line-1 : set.Position(d.End()).Line] {
+			if code := strings.TrimSpace(line); code != "" && !strings.HasPrefix(code, "//") {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Every go test command sets a time limit, because the default of ten minutes is too short for
+// some packages on a busy machine.
+func TestGoTestsHaveATimeout(t *testing.T) {
+	command, found := regexp.MustCompile(`(^|[^\w.`+"`"+`-])go test( |$)`), 0
+	for _, path := range append(files(t, func(path string) bool { return strings.HasPrefix(path, ".github/workflows/") }), "Makefile", ".ci/run") {
+		for line := range strings.Lines(strings.ReplaceAll(readText(t, path), "\\\n", " ")) {
+			if !command.MatchString(line) || strings.HasPrefix(strings.TrimSpace(line), "#") || strings.HasPrefix(line, "@log=") {
+				continue
+			}
+			if found++; !strings.Contains(line, "-timeout") {
+				t.Errorf("%s: add -timeout to: %s", path, strings.TrimSpace(line))
+			}
+		}
+	}
+	for line := range strings.Lines(readText(t, "Makefile")) {
+		must.Hold(t, !strings.Contains(line, "$(call go-test") || strings.Contains(line, "-timeout"),
+			"Makefile: add -timeout to", strings.TrimSpace(line))
+	}
+	must.Hold(t, found >= 8, "found only", found, "commands")
+}
+
+func readText(t *testing.T, path string) string {
+	t.Helper()
+	return string(must.ReadFile(t, filepath.Join(root, path)))
+}
+
+// Dependabot watches every file that names a version of a dependency.
+func TestDependencyUpdates(t *testing.T) {
+	var config struct {
+		Version int
+		Updates []struct {
+			Ecosystem   string `yaml:"package-ecosystem"`
+			Directory   string
+			Directories []string
+			Schedule    struct{ Interval string }
+			Groups      map[string]struct{ Patterns []string }
+		}
+	}
+	read(t, ".github/dependabot.yml", &config)
+	must.Equal(t, config.Version, 2, "version")
+	listed := map[string]bool{}
+	for _, u := range config.Updates {
+		must.Hold(t, slices.Contains([]string{"daily", "weekly", "monthly"}, u.Schedule.Interval), u.Ecosystem, u.Directory, "interval", u.Schedule.Interval)
+		for _, dir := range append(u.Directories, u.Directory) {
+			_, err := os.Stat(filepath.Join(root, dir))
+			must.Hold(t, dir == "" || err == nil, u.Ecosystem, err)
+			listed[u.Ecosystem+" "+dir] = true
+		}
+	}
+	for _, path := range files(t, func(path string) bool { return ecosystem(path) != "" }) {
+		dir := "/" + strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "."), "/")
+		if strings.HasPrefix(path, ".github/workflows/") {
+			dir = "/"
+		}
+		key := ecosystem(path) + " " + dir
+		must.Hold(t, listed[key], path, ".github/dependabot.yml does not list", key)
+	}
+}
+
+func ecosystem(path string) string {
+	switch name := filepath.Base(path); {
+	case name == "go.mod":
+		return "gomod"
+	case name == "package.json":
+		return "npm"
+	case name == "Dockerfile":
+		return "docker"
+	case name == "compose.yaml":
+		return "docker-compose"
+	case name == "action.yml", strings.HasPrefix(path, ".github/workflows/"):
+		return "github-actions"
+	}
+	return ""
+}
+
+var environment = regexp.MustCompile(`(?:envOrDefault "|\.Env\.)([A-Z_0-9]+)`)
+
+// The release workflow sets the variables that .goreleaser.yaml reads, and takes the release's
+// text from the changelog.
+func TestReleaseWorkflow(t *testing.T) {
+	configuration := must.ReadFile(t, filepath.Join(root, ".goreleaser.yaml"))
+	var workflow struct {
+		On   struct{ Push struct{ Tags []string } }
+		Jobs map[string]struct {
+			Permissions map[string]string
+			Steps       []struct {
+				Uses, Run string
+				Env       map[string]string
+			}
+		}
+	}
+	must.Succeed(t, yaml.Unmarshal(must.ReadFile(t, filepath.Join(root, ".github/workflows/release.yml")), &workflow))
+	variables := map[string]bool{}
+	for _, found := range environment.FindAllSubmatch(configuration, -1) {
+		variables[string(found[1])] = true
+	}
+	must.Hold(t, len(variables) != 0 && len(workflow.On.Push.Tags) == 1 && strings.HasPrefix(workflow.On.Push.Tags[0], "v"),
+		"variables", variables, "tags", workflow.On.Push.Tags)
+	var runs, uses string
+	for _, s := range workflow.Jobs["release"].Steps {
+		runs, uses = runs+s.Run+"\n", uses+s.Uses+"\n"
+		if !strings.Contains(s.Run, " release --clean") {
+			continue
+		}
+		for name := range variables {
+			must.Hold(t, s.Env[name] != "", "the goreleaser step doesn't set", name)
+		}
+	}
+	must.Contain(t, strings.ReplaceAll(runs, "--", "-"), "-release-notes bin/notes.md", "tools/release-notes", "-run=TestDist ./internal/test/release", "make image", "gcc-aarch64-linux-gnu")
+	must.Contain(t, uses, "download-syft", "ghaction-import-gpg", "attest-build-provenance")
+}
+
+func TestReleaseNotes(t *testing.T) {
+	script := must.Do(filepath.Abs(filepath.Join(root, "tools/release-notes")))(t)
+	dir := t.TempDir()
+	changelog := "# Changelog\n\n## 1.3.0 (Unreleased)\n\n- Provider: a.\n\n## 1.2.0 (November 2, 2026)\n\nNOTES:\n\n- Docs: c.\n\n## 1.1.0 (May 2, 2026)\n\n## 1.0.0 (May 1, 2026)\n\n- Docs: d.\n"
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "CHANGELOG.md"), []byte(changelog), 0o600))
+	for _, c := range []struct{ version, want, problem string }{
+		{"1.2.0", "NOTES:\n\n- Docs: c.\n", ""},
+		{"1.0.0", "- Docs: d.\n", ""},
+		{"1.3.0", "", "is unreleased"},
+		{"1.1.0", "", "says nothing"},
+		{"1.2", "", "has no heading"},
+	} {
+		cmd := exec.CommandContext(t.Context(), script, c.version)
+		var stderr strings.Builder
+		cmd.Dir, cmd.Stderr = dir, &stderr
+		out, err := cmd.Output()
+		must.Hold(t, string(out) == c.want && (err != nil) == (c.problem != "") && strings.Contains(stderr.String(), c.problem), c.version, string(out), err, &stderr)
+	}
 }

@@ -26,12 +26,9 @@ var (
 
 // Each promise names tests that exist and that CI doesn't skip.
 func TestPromisesAreTested(t *testing.T) {
-	text := string(must.ReadFile(t, filepath.Join(root, "SECURITY.md")))
-	_, promises, ok := strings.Cut(text, "\n## Promises\n")
+	_, promises, ok := strings.Cut(string(must.ReadFile(t, filepath.Join(root, "SECURITY.md"))), "\n## Promises\n")
 	promises, _, end := strings.Cut(promises, "\n## ")
-	if !ok || !end {
-		t.Fatal("SECURITY.md has no section of promises")
-	}
+	must.Require(t, ok && end, "SECURITY.md has no section of promises")
 	count := 0
 	for line := range strings.Lines(promises) {
 		row := promise.FindStringSubmatch(strings.TrimSpace(line))
@@ -40,9 +37,7 @@ func TestPromisesAreTested(t *testing.T) {
 		}
 		count++
 		tests := reference.FindAllStringSubmatch(row[2], -1)
-		if len(tests) == 0 {
-			t.Errorf("no test for: %s", row[1])
-		}
+		must.Hold(t, len(tests) != 0, "no test for", row[1])
 		for _, test := range tests {
 			if fault := check(t, filepath.Join(root, test[1]), test[2]); fault != "" {
 				t.Errorf("%s.%s, of %q, %s", test[1], test[2], row[1], fault)
@@ -126,10 +121,8 @@ func parse(t *testing.T, folder string) map[string]*ast.FuncDecl {
 		return known
 	}
 	functions := map[string]*ast.FuncDecl{}
-	files := must.Do(filepath.Glob(filepath.Join(folder, "*_test.go")))(t)
-	for _, name := range files {
-		file := must.Do(parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution))(t)
-		for _, d := range file.Decls {
+	for _, name := range must.Do(filepath.Glob(filepath.Join(folder, "*_test.go")))(t) {
+		for _, d := range must.Do(parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution))(t).Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
 				functions[f.Name.Name] = f
 			}
@@ -156,12 +149,9 @@ var namedFile = regexp.MustCompile("`((?:[\\w-]+/)+[\\w.-]*)`")
 
 // Every file and folder that docs/reference/architecture.md names exists.
 func TestArchitectureNamesFiles(t *testing.T) {
-	text := must.ReadFile(t, filepath.Join(root, "docs/reference/architecture.md"))
-	found := namedFile.FindAllSubmatch(text, -1)
+	found := namedFile.FindAllSubmatch(must.ReadFile(t, filepath.Join(root, "docs/reference/architecture.md")), -1)
 	must.Hold(t, len(found) >= 30, "found", len(found), "files, expected at least 30")
 	for _, name := range found {
-		if _, err := os.Stat(filepath.Join(root, string(name[1]))); err != nil {
-			t.Error(err)
-		}
+		must.Do(os.Stat(filepath.Join(root, string(name[1]))))(t)
 	}
 }

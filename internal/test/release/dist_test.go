@@ -62,8 +62,7 @@ func readDist(t *testing.T, dir string) dist {
 	readJSON(t, filepath.Join(dir, "metadata.json"), &about)
 	d := dist{dir: dir, version: about.Version, commit: about.Commit, archives: map[string]archive{}}
 	name := regexp.MustCompile(`^(terraform-provider-gpucloud|jobrunner|conformance)_` + regexp.QuoteMeta(d.version) + `_([a-z]+)_([a-z0-9]+)\.(?:zip|tar\.gz)$`)
-	files := must.Do(os.ReadDir(dir))(t)
-	for _, f := range files {
+	for _, f := range must.Do(os.ReadDir(dir))(t) {
 		if found := name.FindStringSubmatch(f.Name()); found != nil {
 			d.archives[f.Name()] = archive{found[1], found[2], found[3]}
 		} else if regexp.MustCompile(`\.(zip|gz)$`).MatchString(f.Name()) {
@@ -82,11 +81,7 @@ func (d dist) checkArchives(t *testing.T) {
 			Targets []string
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(root, ".goreleaser.yaml"))
-	if err == nil {
-		err = yaml.Unmarshal(text, &config)
-	}
-	must.Succeed(t, err)
+	must.Succeed(t, yaml.Unmarshal(must.ReadFile(t, filepath.Join(root, ".goreleaser.yaml")), &config))
 	var want []string // of all platforms that have an archive
 	platforms := map[string]bool{runtime.GOOS + "_" + runtime.GOARCH: true}
 	for _, a := range d.archives {
@@ -116,9 +111,8 @@ func (d dist) checkArchives(t *testing.T) {
 		if a.system == "windows" {
 			program += ".exe"
 		}
-		if got, want := slices.Sorted(maps.Keys(d.unpack(t, name))), []string{"LICENSE", "THIRD_PARTY_LICENSES.txt", program}; !slices.Equal(got, want) {
-			t.Errorf("%s contains %v, want %v", name, got, want)
-		}
+		got, want := slices.Sorted(maps.Keys(d.unpack(t, name))), []string{"LICENSE", "THIRD_PARTY_LICENSES.txt", program}
+		must.Hold(t, slices.Equal(got, want), name, "contains", got, "want", want)
 	}
 }
 
@@ -181,9 +175,7 @@ func (d dist) checkPrograms(t *testing.T) {
 				continue
 			}
 			path := filepath.Join(dir, file)
-			if err := os.WriteFile(path, text, 0o700); err != nil { //nolint:gosec // a program
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(path, text, 0o700)) //nolint:gosec // a program
 			d.checkBuild(t, name, a, path)
 			if !a.here() {
 				continue
@@ -207,9 +199,8 @@ func (d dist) checkBuild(t *testing.T, name string, a archive, path string) {
 	}
 	must.Hold(t, settings["GOOS"] == a.system && settings["GOARCH"] == a.arch && settings["-trimpath"] == "true", name, "was built with", settings)
 	must.Hold(t, a.program == "jobrunner" || settings["CGO_ENABLED"] == "0", name, "was built with cgo")
-	if a.program == "jobrunner" && os.Getenv("CC_"+strings.ToUpper(a.arch)) != "" && a.system == "linux" && settings["CGO_ENABLED"] != "1" {
-		t.Errorf("%s was built without cgo, and so without GPUs", name)
-	}
+	must.Hold(t, a.program != "jobrunner" || os.Getenv("CC_"+strings.ToUpper(a.arch)) == "" || a.system != "linux" || settings["CGO_ENABLED"] == "1",
+		name, "was built without cgo, and so without GPUs")
 }
 
 // checkInit installs the provider from a mirror of the published archives.
@@ -229,16 +220,13 @@ func (d dist) checkInit(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), cli, args...)
 		cmd.Dir, cmd.Env = work, append(os.Environ(), "TF_CLI_CONFIG_FILE="+filepath.Join(work, "rc"))
 		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "gpucloud/gpucloud") {
-			t.Fatalf("terraform %v: %v: %s", args, err, out)
-		}
+		must.Require(t, err == nil && strings.Contains(string(out), "gpucloud/gpucloud"), "terraform", args, err, string(out))
 	}
 }
 
 func (d dist) read(t *testing.T, name string) string {
 	t.Helper()
-	text := string(must.ReadFile(t, filepath.Join(d.dir, name)))
-	return text
+	return string(must.ReadFile(t, filepath.Join(d.dir, name)))
 }
 
 // unpack returns the files of an archive.
@@ -247,10 +235,8 @@ func (d dist) unpack(t *testing.T, name string) map[string][]byte {
 	files := map[string][]byte{}
 	text := d.read(t, name)
 	if strings.HasSuffix(name, ".zip") {
-		r := must.Do(zip.NewReader(strings.NewReader(text), int64(len(text))))(t)
-		for _, f := range r.File {
-			content := must.Do(f.Open())(t)
-			files[f.Name] = readAll(t, content)
+		for _, f := range must.Do(zip.NewReader(strings.NewReader(text), int64(len(text))))(t).File {
+			files[f.Name] = readAll(t, must.Do(f.Open())(t))
 		}
 		return files
 	}
@@ -267,19 +253,12 @@ func (d dist) unpack(t *testing.T, name string) map[string][]byte {
 
 func readAll(t *testing.T, r io.Reader) []byte {
 	t.Helper()
-	text := must.Do(io.ReadAll(r))(t)
-	return text
+	return must.Do(io.ReadAll(r))(t)
 }
 
 func readJSON(t *testing.T, path string, into any) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(text, into)
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
+	must.Succeed(t, json.Unmarshal(must.ReadFile(t, path), into))
 }
 
 func write(t *testing.T, path, text string) {

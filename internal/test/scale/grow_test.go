@@ -5,23 +5,27 @@ package scale_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
 // grow creates objects until the state has n of each resource with count, without n applies: it
 // repeats the POST of the first one with another name, and adds the copy to the state.
 func (tf *terraform) grow(d *deployment, n int) {
 	tf.t.Helper()
-	path := filepath.Join(tf.dir, "terraform.tfstate")
-	text, err := os.ReadFile(path)
-	must.Succeed(tf.t, err)
+	text := must.ReadFile(tf.t, filepath.Join(tf.dir, "terraform.tfstate"))
 	var state map[string]any
 	must.Succeed(tf.t, json.Unmarshal(text, &state))
 	for _, r := range state["resources"].([]any) {
@@ -47,10 +51,7 @@ func (tf *terraform) grow(d *deployment, n int) {
 		}
 		r["instances"] = instances
 	}
-	if text, err = json.Marshal(state); err != nil {
-		tf.t.Fatal(err)
-	}
-	tf.write("terraform.tfstate", string(text))
+	tf.write("terraform.tfstate", string(must.Do(json.Marshal(state))(tf.t)))
 }
 
 // repeat creates a copy of a named object under another name, and returns its id.
@@ -59,17 +60,174 @@ func (d *deployment) repeat(t testing.TB, like, name string) string {
 	d.mu.Lock()
 	was, ok := d.posted[like]
 	d.mu.Unlock()
-	if !ok {
-		t.Fatalf("no object was created with the name %s", like)
-	}
+	must.Require(t, ok, "no object was created with the name", like)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, was.path, strings.NewReader(strings.Replace(was.body, `"`+like+`"`, `"`+name+`"`, 1)))
 	r.Header.Set("Authorization", "Bearer "+d.key)
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	d.handler.ServeHTTP(w, r)
 	var created struct{ ID string }
-	if err := json.Unmarshal(w.Body.Bytes(), &created); err != nil || created.ID == "" {
-		t.Fatalf("POST %s: %d %s", was.path, w.Code, w.Body)
-	}
+	must.Require(t, json.Unmarshal(w.Body.Bytes(), &created) == nil && created.ID != "", "POST", was.path, w.Code, w.Body)
 	return created.ID
+}
+
+// A plan of a thousand objects of each kind makes as many calls as one of ten.
+func TestCallsOfAHugePlan(t *testing.T) {
+	n := 1000
+	if testing.Short() {
+		n = 50
+	}
+	eachVersion(t, func(t *testing.T, v api.Version) {
+		d := deploy(t)
+		p := tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": d.url, "api_key": d.key, "api_version": string(v)})
+		must.Succeed(t, p.Configured.Err())
+		create := func(kind string, config map[string]any) string {
+			state, diags := p.Apply(p.Plan(kind, tfdrive.State{}, config))
+			must.Succeed(t, diags.Err())
+			return state.Get("id").(string)
+		}
+		follows := create("gpucloud_template", map[string]any{"name": "base", "image": "i", "serverless": true})
+		configs := map[string]map[string]any{
+			"gpucloud_template":       {"name": "t-0", "image": "i", "env": map[string]any{"A": "1"}, "ports": []any{"80/http", "22/tcp"}},
+			"gpucloud_network_volume": {"name": "v-0", "size": 10, "data_center": "EU-RO-1"},
+			"gpucloud_registry_auth":  {"name": "r-0", "username": "u", "password": "p"},
+			"gpucloud_endpoint":       {"name": "e-0", "template_id": follows, "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}},
+		}
+		gpu := map[string]any{"id": "NVIDIA L4"}
+		configs["gpucloud_pod"] = map[string]any{"name": "p-0", "image": "i", "gpu": gpu} // doesn't start: the machine has no GPU
+		if v == api.V2 {
+			configs["gpucloud_cluster"] = map[string]any{"name": "c-0", "type": "TRAINING", "image": "i", "disk": 10, "compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 2}}
+			configs["gpucloud_secret"] = map[string]any{"name": "s-0", "value_wo": "v", "value_wo_version": 1}
+			configs["gpucloud_global_volume"] = map[string]any{"name": "g-0"}
+			configs["gpucloud_registry_delegation"] = map[string]any{"name": "d-0", "resource": "arn:aws:ecr:us-east-2:123456789012:repository/app"}
+		}
+		created := map[string][]string{}
+		for kind, config := range configs {
+			first := config["name"].(string)
+			created[kind] = []string{create(kind, config)}
+			for i := 1; i < n; i++ {
+				created[kind] = append(created[kind], d.repeat(t, first, strings.TrimSuffix(first, "0")+fmt.Sprint(i)))
+			}
+		}
+
+		// An import reads like a refresh, except that of a cluster, which also lists its pods:
+		// clusters are imported before. Only every fiftieth object is planned, because plan rules
+		// use cached lists.
+		clusters := map[string]tfdrive.State{}
+		for _, id := range created["gpucloud_cluster"] {
+			state, diags := p.Import("gpucloud_cluster", id)
+			must.Succeed(t, diags.Err())
+			clusters[id] = state
+		}
+		read := func(kind, id string) (tfdrive.State, tfdrive.Diagnostics) {
+			if imported, ok := clusters[id]; ok {
+				return p.Read(imported)
+			}
+			return p.Import(kind, id)
+		}
+		calls := d.countRequests(func() {
+			p.Walk()
+			for kind, ids := range created {
+				for i, id := range ids {
+					state, diags := read(kind, id)
+					must.Require(t, diags.Err() == nil && state.Exists(), kind, id, diags)
+					if i%50 != 0 {
+						continue
+					}
+					config := maps.Clone(configs[kind])
+					config["name"] = state.Get("name")
+					planned := p.Plan(kind, state, config)
+					must.Require(t, planned.Action == "no-op" || planned.Action == "update",
+						kind, id, "planned to", planned.Action, planned.Diagnostics)
+				}
+			}
+		})
+		// In addition to planCalls: a list of pods, and on v2 lists of clusters, delegations,
+		// secrets and global volumes, and the catalog's stock, because an imported endpoint has GPU
+		// pools and its configuration has types.
+		want := planCalls[v] + map[api.Version]int{api.V1: 1, api.V2: 6}[v]
+		must.Equal(t, sum(calls), want, "calls", calls)
+	})
+}
+
+// BenchmarkPlan measures a plan with refresh of many templates through the CLI, compared with
+// the floor: the same plan with a provider whose resources do nothing. The two take turns. It
+// reports the median duration, and the mean processor time, which depends less on other load.
+func BenchmarkPlan(b *testing.B) {
+	for _, n := range []int{10, 100, 1000} {
+		b.Run(fmt.Sprintf("resources=%d", n), func(b *testing.B) {
+			d := deploy(b)
+			tf, floor := newGrownWorkspaces(b, d, n)
+			plan(b, d, tf, floor)
+		})
+	}
+}
+
+// BenchmarkPlanLimited measures the same on a deployment that allows 60 requests per minute.
+func BenchmarkPlanLimited(b *testing.B) {
+	d := deploy(b)
+	data := b.TempDir()
+	d.serve(b, jobrunner.Config{DataDir: data})
+	tf, floor := newGrownWorkspaces(b, d, 1000)
+	d.serve(b, jobrunner.Config{DataDir: data, ManagementLimits: true})
+	plan(b, d, tf, floor)
+}
+
+// templates returns a configuration of n templates.
+func templates(n int) string {
+	return fmt.Sprintf(`
+resource "gpucloud_template" "t" {
+  count = %d
+  name  = "t-${count.index}"
+  image = "registry.example/worker:1"
+  disk  = 20
+  env   = { MODEL = "m-7b", LEVEL = "info" }
+  ports = ["80/http", "22/tcp"]
+}
+`, n)
+}
+
+// newGrownWorkspaces creates two workspaces of n templates, one with our provider and one with
+// nullprovider.
+func newGrownWorkspaces(b *testing.B, d *deployment, n int) (tf, floor *terraform) {
+	b.Helper()
+	tf, floor = workspace(b, d, ours, api.V2), workspace(b, d, null, api.V2)
+	tf.configure(templates(1))
+	tf.apply()
+	tf.configure(templates(n))
+	tf.grow(d, n)
+	state := string(must.ReadFile(b, filepath.Join(tf.dir, "terraform.tfstate")))
+	floor.configure(templates(n))
+	floor.write("terraform.tfstate", state)
+	return tf, floor
+}
+
+// plan measures plans, which must have no changes.
+func plan(b *testing.B, d *deployment, tf, floor *terraform) {
+	b.Helper()
+	tf.expectEmptyPlan() // warms the file cache
+	floor.expectEmptyPlan()
+	var took, least []time.Duration
+	var calls int
+	tf.cpu, floor.cpu = 0, 0
+	for b.Loop() {
+		start := time.Now()
+		floor.expectEmptyPlan()
+		least = append(least, time.Since(start))
+		start = time.Now()
+		calls = max(calls, sum(d.countRequests(tf.expectEmptyPlan)))
+		took = append(took, time.Since(start))
+	}
+	b.ReportMetric(median(took).Seconds(), "s/plan")
+	b.ReportMetric(median(least).Seconds(), "s/floor")
+	b.ReportMetric(median(took).Seconds()/median(least).Seconds(), "ratio")
+	b.ReportMetric(float64(calls), "calls/plan")
+	b.ReportMetric(tf.cpu.Seconds()/float64(len(took)), "cpu-s/plan")
+	b.ReportMetric(floor.cpu.Seconds()/float64(len(least)), "cpu-s/floor")
+	b.ReportMetric(0, "ns/op") // meaningless, as it includes both
+}
+
+func median(all []time.Duration) time.Duration {
+	slices.Sort(all)
+	return all[len(all)/2]
 }

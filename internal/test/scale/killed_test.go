@@ -27,8 +27,7 @@ func (p *process) kill9(program string) {
 			continue // the thread has ended
 		}
 		for _, field := range strings.Fields(string(text)) {
-			pid, err := strconv.Atoi(field)
-			must.Succeed(p.t, err)
+			pid := must.Do(strconv.Atoi(field))(p.t)
 			exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 			if err != nil || filepath.Base(exe) != program {
 				continue
@@ -37,9 +36,7 @@ func (p *process) kill9(program string) {
 			killed++
 		}
 	}
-	if killed == 0 {
-		p.t.Fatalf("terraform %s doesn't run %s", p.args, program)
-	}
+	must.Require(p.t, killed != 0, "terraform", p.args, "doesn't run", program)
 }
 
 // A provider that is killed before its POSTs are answered leaves objects that no state has. The
@@ -58,15 +55,13 @@ func TestKilledProvider(t *testing.T) {
 		p := tf.start("apply", "-auto-approve")
 		g.await(8, p)
 		p.kill9("terraform-provider-gpucloud")
-		if out, err := p.end(patience); err == nil {
-			t.Fatalf("the apply succeeded:\n%s", out)
-		}
+		out, err := p.end(patience)
+		must.Require(t, err != nil, "the apply succeeded", out)
 		g.open()
 		d.setFaults()
 		created := d.ids(t, v)
-		if kept := tf.ids(); len(created) != 9 || len(kept) != 1 {
-			t.Fatalf("the state has%s\nand the deployment%s", lines(kept), lines(created))
-		}
+		kept := tf.ids()
+		must.Require(t, len(created) == 9 && len(kept) == 1, "the state has", lines(kept), "and the deployment", lines(created))
 
 		_, printed, _ := strings.Cut(unwrapped(tf.run("plan")), "Plan: ")
 		for _, object := range created {
@@ -85,9 +80,9 @@ func TestKilledProvider(t *testing.T) {
 		now, withoutAuths := d.ids(t, v), func(ids []string) []string {
 			return slices.DeleteFunc(slices.Clone(ids), func(o string) bool { return strings.HasPrefix(o, "gpucloud_registry_auth ") })
 		}
-		if kept := tf.ids(); len(now) != len(created) || !slices.Equal(withoutAuths(now), withoutAuths(created)) || !slices.Equal(kept, now) {
-			t.Errorf("the deployment had%s\nafter the next apply%s\nand the state has%s", lines(created), lines(now), lines(kept))
-		}
+		kept = tf.ids()
+		must.Hold(t, len(now) == len(created) && slices.Equal(withoutAuths(now), withoutAuths(created)) && slices.Equal(kept, now),
+			"the deployment had", lines(created), "after the next apply", lines(now), "and the state has", lines(kept))
 		tf.expectEmptyPlan()
 	})
 }

@@ -6,17 +6,29 @@
 package scale_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
 // built is the folder with a folder per provider binary.
@@ -53,8 +65,187 @@ func binary(t testing.TB, pkg string) string {
 		}
 		return dir, os.Rename(filepath.Join(dir, path.Base(pkg)), filepath.Join(dir, "terraform-provider-gpucloud"))
 	}))
-	dir := must.Do(once.(func() (string, error))())(t)
-	return dir
+	return must.Do(once.(func() (string, error))())(t)
 }
 
 var findCLI = sync.OnceValues(func() (tfcli.CLI, error) { return tfcli.Default(context.Background()) })
+
+// The number of calls of a plan doesn't depend on the number of objects.
+func TestCallsOfAPlan(t *testing.T) {
+	eachVersion(t, func(t *testing.T, v api.Version) {
+		d := deploy(t)
+		tf := workspace(t, d, ours, v)
+		var before map[string]int
+		tf.configure(count(1))
+		tf.apply()
+		sizes := []int{10, 100}
+		if testing.Short() {
+			sizes = []int{3, 10}
+		}
+		for _, n := range sizes {
+			tf.configure(count(n))
+			tf.grow(d, n)
+			calls := d.countRequests(tf.expectEmptyPlan)
+			for call, times := range calls {
+				must.Hold(t, times <= 1, n, "of each kind", call, times, "times")
+			}
+			must.Equal(t, sum(calls), planCalls[v], n, "of each kind", "calls", calls)
+			must.Hold(t, before == nil || maps.Equal(calls, before), n, "of each kind: calls", calls, "fewer objects needed", before)
+			before = calls
+		}
+	})
+}
+
+// planCalls is the number of calls of a plan: a list per kind, and on v2 the catalog, which has
+// the GPU pools of endpoints.
+var planCalls = map[api.Version]int{api.V1: 4, api.V2: 5}
+
+// deployment is a jobrunner behind a proxy that sees every request.
+type deployment struct {
+	url, key string
+
+	mu      sync.Mutex
+	handler http.Handler
+	faults  []*wirefault.Fault
+	calls   map[string]int
+	posted  map[string]post // latest POST by the name in its body
+	close   func() error
+}
+
+type post struct{ path, body string }
+
+func deploy(t testing.TB) *deployment {
+	t.Helper()
+	d := &deployment{key: "key-of-the-deployment", calls: map[string]int{}, posted: map[string]post{}, close: func() error { return nil }}
+	d.serve(t, jobrunner.Config{})
+	server := httptest.NewServer(d)
+	d.url = server.URL
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+		err := d.close()
+		must.Hold(t, err == nil, "closing the jobrunner", err)
+	})
+	return d
+}
+
+// serve starts a jobrunner behind the proxy, which replaces the previous one.
+func (d *deployment) serve(t testing.TB, c jobrunner.Config) {
+	t.Helper()
+	must.Succeed(t, d.close())
+	c.APIKey, c.Logger = d.key, slog.New(slog.DiscardHandler)
+	j := must.Do(jobrunner.New(context.WithoutCancel(t.Context()), c))(t)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.handler, d.close = j.Handler(), j.Close
+}
+
+func (d *deployment) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	d.mu.Lock()
+	d.calls[r.Method+" "+r.URL.Path]++
+	handler, faults := d.handler, d.faults
+	d.mu.Unlock()
+	if r.Method == http.MethodPost {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		var asked struct{ Name string }
+		if json.Unmarshal(body, &asked) == nil {
+			d.mu.Lock()
+			d.posted[asked.Name] = post{r.URL.Path, string(body)}
+			d.mu.Unlock()
+		}
+		handler = despiteCancel(handler)
+	}
+	wirefault.Handler(handler, wirefault.Deployment{}, faults...).ServeHTTP(w, r)
+}
+
+// despiteCancel completes requests of clients that have disconnected.
+func despiteCancel(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
+	})
+}
+
+// setFaults replaces the faults of later requests.
+func (d *deployment) setFaults(faults ...*wirefault.Fault) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.faults = faults
+}
+
+// countRequests counts the requests during f by method and path.
+func (d *deployment) countRequests(f func()) map[string]int {
+	d.mu.Lock()
+	d.calls = map[string]int{}
+	d.mu.Unlock()
+	f()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.calls)
+}
+
+func sum(calls map[string]int) (n int) {
+	for _, c := range calls {
+		n += c
+	}
+	return n
+}
+
+// names returns the names of the deployment's objects by "TYPE ID". It bypasses the proxy.
+func (d *deployment) names(t testing.TB, v api.Version) map[string]string {
+	t.Helper()
+	server := httptest.NewServer(d.handler)
+	defer server.Close()
+	c := must.Do(api.New(api.Settings{BaseURL: server.URL, APIKey: d.key, Version: v}))(t)
+	out := map[string]string{}
+	templates, err := c.Templates.List(t.Context())
+	name(t, out, "gpucloud_template", templates, err, func(o api.Template) (id, name string) { return o.ID, o.Name })
+	volumes, err := c.NetworkVolumes.List(t.Context())
+	name(t, out, "gpucloud_network_volume", volumes, err, func(o api.NetworkVolume) (id, name string) { return o.ID, o.Name })
+	auths, err := c.RegistryAuths.List(t.Context())
+	name(t, out, "gpucloud_registry_auth", auths, err, func(o api.RegistryAuth) (id, name string) { return o.ID, o.Name })
+	endpoints, err := c.Endpoints.List(t.Context())
+	name(t, out, "gpucloud_endpoint", endpoints, err, func(o api.Endpoint) (id, name string) { return o.ID, o.Name })
+	return out
+}
+
+func name[T any](t testing.TB, names map[string]string, kind string, objects []T, err error, idAndName func(T) (id, name string)) {
+	t.Helper()
+	must.Succeed(t, err)
+	for _, o := range objects {
+		id, name := idAndName(o)
+		names[kind+" "+id] = name
+	}
+}
+
+// ids lists the deployment's objects as "TYPE ID", sorted.
+func (d *deployment) ids(t testing.TB, v api.Version) []string {
+	t.Helper()
+	return slices.Sorted(maps.Keys(d.names(t, v)))
+}
+
+// eachVersion runs a test on both API versions concurrently.
+func eachVersion(t *testing.T, test func(t *testing.T, v api.Version)) {
+	t.Helper()
+	t.Parallel()
+	tests := map[string]func(*testing.T){string(api.V2): func(t *testing.T) { test(t, api.V2) }}
+	if !testing.Short() {
+		tests[string(api.V1)] = func(t *testing.T) { test(t, api.V1) }
+	}
+	sideBySide(t, tests)
+}
+
+// sideBySide runs all tests concurrently, because they mostly wait for processes.
+func sideBySide(t *testing.T, tests map[string]func(*testing.T)) {
+	t.Helper()
+	var group sync.WaitGroup
+	for name, test := range tests {
+		group.Go(func() { t.Run(name, test) })
+	}
+	group.Wait()
+}
+
+func lines(list []string) string { return "\n  " + strings.Join(list, "\n  ") }

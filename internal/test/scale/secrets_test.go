@@ -164,9 +164,7 @@ func (tf *terraform) expectNoSecrets(output string) {
 		}
 		return err
 	})
-	if err != nil {
-		tf.t.Error(err)
-	}
+	must.Hold(tf.t, err == nil, err)
 }
 
 // No secret is in Terraform's output, log or an unexpected file, also after a panic and when the
@@ -192,9 +190,7 @@ func TestSecretsStayOut(t *testing.T) {
 		panics := func(t *testing.T) {
 			_, tf := start(t, panicProvider)
 			printed, err := tf.start("apply", "-auto-approve").end(patience)
-			if err == nil || !strings.Contains(printed, "nil pointer dereference") {
-				t.Fatalf("the provider didn't panic: %v\n%s", err, printed)
-			}
+			must.Require(t, err != nil && strings.Contains(printed, "nil pointer dereference"), "the provider didn't panic", err, printed)
 			tf.expectNoSecrets(printed)
 		}
 		repeated := func(t *testing.T) {
@@ -213,9 +209,7 @@ func TestSecretsStayOut(t *testing.T) {
 				fmt.Fprintf(w, `{"title":"Bad Request","status":400,"detail":%q,"message":%q}`, whole.String(), whole.String())
 			})
 			printed, err := tf.start("apply", "-auto-approve").end(patience)
-			if err == nil || !strings.Contains(printed, "redacted") {
-				t.Fatalf("the errors aren't shown: %v", err)
-			}
+			must.Require(t, err != nil && strings.Contains(printed, "redacted"), "the errors aren't shown", err)
 			tf.expectNoSecrets(printed)
 		}
 		sideBySide(t, map[string]func(*testing.T){

@@ -158,9 +158,8 @@ func (p *process) awaitOutput(text string) {
 		select {
 		case <-more:
 		case <-p.dead:
-			if have, _ := p.out.read(); !strings.Contains(have, text) {
-				p.t.Fatalf("terraform %s ended (%v) and never printed %q:\n%s", p.args, p.err, text, have)
-			}
+			have, _ := p.out.read()
+			must.Require(p.t, strings.Contains(have, text), "terraform", p.args, "ended", p.err, "and never printed", text, have)
 			return
 		}
 	}
@@ -171,9 +170,7 @@ func (tf *terraform) run(args ...string) string {
 	tf.t.Helper()
 	p := tf.start(args...)
 	out, err := p.end(patience)
-	if err != nil {
-		tf.t.Fatalf("terraform %s: %s\n%s", strings.Join(args, " "), err, out)
-	}
+	must.Require(tf.t, err == nil, "terraform", strings.Join(args, " "), err, out)
 	tf.cpu += p.ProcessState.UserTime() + p.ProcessState.SystemTime()
 	return out
 }
