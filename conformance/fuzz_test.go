@@ -28,9 +28,8 @@ func FuzzKnown(f *testing.F) {
 		}
 		must.Equal(t, len(known), lines, text, "entries of", "lines")
 		for id, d := range known {
-			if _, ok := clauses.Find(id); !ok || d.Reason == "" || d.Until.Equal(time.Time{}) {
-				t.Errorf("%q: the entry %s is %+v", text, id, d)
-			}
+			_, ok := clauses.Find(id)
+			must.Hold(t, ok && d.Reason != "" && !d.Until.Equal(time.Time{}), text, "the entry", id, "is", d)
 		}
 	}, fuzz.Seed{"# known\nJOB-05 2027-01-31 RUNNING is shown\n\nJOB-17\t2027-02-28  two  words\r\n"}, fuzz.Seed{"JOB-05 2027-01-31 a\nJOB-05 2027-01-31 b"}, fuzz.Seed{"NO-1 2027-01-31 x"}, fuzz.Seed{"JOB-05 2027-02-30 x"})
 }

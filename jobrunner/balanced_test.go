@@ -63,9 +63,7 @@ func (p *webServer) Address() string       { return p.address }
 func (p *webServer) Done() <-chan struct{} { return p.done }
 func (p *webServer) Exit() run.Exit        { return run.Exit{Text: "killed"} }
 func (p *webServer) Usage() run.Usage      { return run.Usage{} }
-func (p *webServer) Stop(time.Duration) {
-	p.once.Do(func() { _ = p.server.Close(); close(p.done) })
-}
+func (p *webServer) Stop(time.Duration)    { p.once.Do(func() { _ = p.server.Close(); close(p.done) }) }
 
 // deployBalanced deploys a load-balancing endpoint whose workers run serve, with one worker for
 // each open request.
@@ -79,13 +77,10 @@ func deployBalanced(t *testing.T, serve http.HandlerFunc) (d *deployment, progra
 func TestRequestsBehindALoadBalancer(t *testing.T) {
 	d, _, id := deployBalanced(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Method, " ", r.URL) })
 	for _, path := range []string{"/any/path?x=1", "/run", "/ping/me", "/job-take/me"} {
-		if code, _, body := d.do("POST", "/v2/"+id+path, "{}"); code != http.StatusOK || body != "POST "+path {
-			t.Errorf("%s: %d %s", path, code, body)
-		}
+		code, _, body := d.do("POST", "/v2/"+id+path, "{}")
+		must.Hold(t, code == http.StatusOK && body == "POST "+path, path, code, body)
 	}
-	if code, _, body := d.do("GET", "/live/v2/"+id+"/health", ""); code != http.StatusNotFound {
-		t.Errorf("the job API of a load balancer: %d %s", code, body)
-	}
+	d.must(http.StatusNotFound, "GET", "/live/v2/"+id+"/health", "")
 }
 
 // Two open requests start a second worker, which gets the next request because it has fewer
@@ -105,9 +100,8 @@ func TestOpenRequestsStartWorkers(t *testing.T) {
 	first := <-arrived
 	if other := <-arrived; other == first {
 		awaitIdleWorker(d, id)
-		if _, header, _ := d.do("GET", "/v2/"+id+"/quick", ""); header.Get("X-Worker") == first {
-			t.Error("the next request has the worker with two requests")
-		}
+		_, header, _ := d.do("GET", "/v2/"+id+"/quick", "")
+		must.Hold(t, header.Get("X-Worker") != first, "the next request has the worker with two requests")
 	}
 	close(finish)
 	group.Wait()
@@ -137,9 +131,8 @@ func TestUnreadyWorkerIsKilled(t *testing.T) {
 	programs.sick.Store(false)
 	d.do("POST", "/clock", `{"advance": 1000}`)
 	awaitIdleWorker(d, id)
-	if _, _, body := d.do("GET", "/v2/serverless/"+id+"/workers", ""); strings.Contains(body, "takes no requests") {
-		t.Errorf("a worker that is ready: %s", body)
-	}
+	_, _, body := d.do("GET", "/v2/serverless/"+id+"/workers", "")
+	must.Hold(t, !strings.Contains(body, "takes no requests"), "a worker that is ready:", body)
 }
 
 // awaitReason starts a worker of an endpoint, and advances the clock in steps until the
@@ -166,9 +159,8 @@ func TestASickWorkerIsReplaced(t *testing.T) {
 	})
 	programs.sick.Store(false)
 	d.advance(2 * time.Second) // the back-off
-	if code, header, _ := d.do("GET", "/v2/"+id+"/x", ""); code != http.StatusOK || header.Get("X-Worker") == first {
-		t.Errorf("%d from worker %s", code, header.Get("X-Worker"))
-	}
+	code, header, _ := d.do("GET", "/v2/"+id+"/x", "")
+	must.Hold(t, code == http.StatusOK && header.Get("X-Worker") != first, code, "from worker", header.Get("X-Worker"))
 }
 
 // A release doesn't interrupt open requests; the next request goes to a new worker.
@@ -200,9 +192,7 @@ func TestAReleaseKeepsOpenRequests(t *testing.T) {
 		}
 	}
 	_, _, body := d.do("GET", "/v2/serverless/"+id+"/releases", "")
-	if err := json.Unmarshal([]byte(body), &list); err != nil {
-		t.Fatal(err, body)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(body), &list), body)
 	if r := list.Releases; len(r) != 2 || r[0].Version != list.EndpointVersion || len(r[0].Diff) != 1 || r[0].Diff[0].Field != "template.env" ||
 		r[0].Diff[0].Old["WHO"] != "one" || r[0].Diff[0].New["WHO"] != "two" {
 		t.Errorf("releases: %s", body)
@@ -210,9 +200,8 @@ func TestAReleaseKeepsOpenRequests(t *testing.T) {
 	awaitIdleWorker(d, id) // until then the other one may have the next request too
 	_, _, body = d.do("GET", "/v2/serverless/"+id+"/releases", "")
 	must.Contain(t, body, `"rollout":{"inProgress":true,"workersOnLatest":1,"workersTotal":2,"percentOnLatest":50}`)
-	if _, _, body := d.do("GET", "/v2/serverless/"+id+"/workers", ""); strings.Count(body, `"isStale":true`) != 1 || strings.Count(body, `"isStale":false`) != 1 {
-		t.Errorf("workers: %s", body)
-	}
+	_, _, body = d.do("GET", "/v2/serverless/"+id+"/workers", "")
+	must.Hold(t, strings.Count(body, `"isStale":true`) == 1 && strings.Count(body, `"isStale":false`) == 1, "workers:", body)
 	_, header, _ := d.do("GET", "/v2/"+id+"/x", "")
 	close(finish)
 	if old := <-slow; old == "" || old == header.Get("X-Worker") {
@@ -231,9 +220,8 @@ func TestWorkersAndTheirLogs(t *testing.T) {
 		Summary struct{ Idle, Running, Total int }
 	}
 	_, _, body := d.do("GET", "/v2/serverless/"+id+"/workers", "")
-	if err := json.Unmarshal([]byte(body), &list); err != nil || len(list.Workers) != 1 {
-		t.Fatal(err, body)
-	}
+	err := json.Unmarshal([]byte(body), &list)
+	must.Require(t, err == nil && len(list.Workers) == 1, err, body)
 	w := list.Workers[0]
 	if w.ID != header.Get("X-Worker") || w.Image != "test/web" || w.IsStale || list.Summary.Total != 1 || list.Summary.Idle+list.Summary.Running != 1 {
 		t.Errorf("workers: %s", body)
@@ -258,8 +246,7 @@ func TestWorkersAndTheirLogs(t *testing.T) {
 		"/v2/serverless/nothing/releases":                             http.StatusNotFound,
 		"/v2/serverless/" + id + "/workers/" + w.ID + "/logs?tail=-1": http.StatusBadRequest,
 	} {
-		if code, header, body := d.do("GET", path, ""); code != want || header.Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%s: %d %s", path, code, body)
-		}
+		code, header, body := d.do("GET", path, "")
+		must.Hold(t, code == want && header.Get("Content-Type") == "application/problem+json", path, code, body)
 	}
 }

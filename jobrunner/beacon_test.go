@@ -38,9 +38,8 @@ func TestBeacon(t *testing.T) {
 		must.Hold(t, status == 200 && strings.Contains(text, want), url, status, text)
 	}
 	order(receiver.URL, `, "ms": 2000, "every": 10, "output": "done"`, `"output":"done"`)
-	if n := calls.Load(); n < 2 || n > 201 || odd.Load() != nil {
-		t.Errorf("%d calls, and of them %v", n, odd.Load())
-	}
+	n := calls.Load()
+	must.Hold(t, n >= 2 && n <= 201 && odd.Load() == nil, n, "calls, and of them", odd.Load())
 	before := calls.Load()
 	order(moved.URL, `, "output": "done"`, `"output":"done"`)
 	must.Equal(t, calls.Load(), before, "the handler went where an answer pointed")

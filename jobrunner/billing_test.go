@@ -3,6 +3,7 @@ package jobrunner_test
 import (
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -12,8 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
@@ -45,9 +48,7 @@ type jsonAnswer struct {
 func (d *deployment) must(status int, method, path, body string) jsonAnswer {
 	d.t.Helper()
 	got, _, text := d.do(method, path, body)
-	if got != status {
-		d.t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, got, text, status)
-	}
+	must.Require(d.t, got == status, method, path, body, got, text, "want", status)
 	a := jsonAnswer{t: d.t, text: text}
 	if text != "" {
 		decoder := json.NewDecoder(strings.NewReader(text))
@@ -73,9 +74,8 @@ func (a jsonAnswer) at(path string) any {
 func (a jsonAnswer) expect(members map[string]string) {
 	a.t.Helper()
 	for path, want := range members {
-		if got, _ := json.Marshal(a.at(path)); string(got) != want {
-			a.t.Errorf("%s is %s, want %s\nin %s", path, got, want, a.text)
-		}
+		got, _ := json.Marshal(a.at(path))
+		must.Hold(a.t, string(got) == want, path, "is", string(got), "want", want, "in", a.text)
 	}
 }
 
@@ -103,8 +103,7 @@ func (d *deployment) advance(by time.Duration) {
 func (d *deployment) stopClock() time.Time {
 	d.t.Helper()
 	text, _ := d.must(http.StatusOK, "POST", "/clock", `{"stop":true}`).at("now").(string)
-	now := must.Do(time.Parse(time.RFC3339, text))(d.t)
-	return now
+	return must.Do(time.Parse(time.RFC3339, text))(d.t)
 }
 
 // awaitWorkers waits until an endpoint has some idle workers.
@@ -164,16 +163,14 @@ func TestBilling(t *testing.T) {
 			"metadata.totals.storageHighPerformanceAmount": "0.02", "metadata.totals.podGpuAmount": "0", "metadata.totals.endpointAmount": "0", "metadata.recordCount": "4",
 		})
 		for what, a := range map[string]jsonAnswer{"serverless": serverless, "volumes": volumes, "all": all} {
-			if got, want := add(a.at("records"), "totalAmount"), a.at("metadata.totals.totalAmount").(json.Number).String(); got != want {
-				t.Errorf("%s: the records add up to %s, the total is %s", what, got, want)
-			}
+			got, want := add(a.at("records"), "totalAmount"), a.at("metadata.totals.totalAmount").(json.Number).String()
+			must.Hold(t, got == want, what, "the records add up to", got, "the total is", want)
 			// Other buckets have the same sum.
 			for _, bucket := range []string{"day", "week", "month", "year"} {
 				path := map[string]string{"serverless": "/serverless", "volumes": "/network-volumes", "all": ""}[what]
 				other := d.must(200, "GET", "/v2/billing"+path+"?lastN=2&bucketSize="+bucket, "")
-				if got, want := other.at("metadata.totals.totalAmount"), a.at("metadata.totals.totalAmount"); got != want {
-					t.Errorf("%s by %s: %s, by hour %s", what, bucket, got, want)
-				}
+				got, want := other.at("metadata.totals.totalAmount"), a.at("metadata.totals.totalAmount")
+				must.Hold(t, got == want, what, "by", bucket, got, "by hour", want)
 			}
 		}
 		one := d.must(200, "GET", "/v2/billing/serverless?lastN=3&bucketSize=hour&serverlessId="+cpu, "")
@@ -219,9 +216,8 @@ func TestBilling(t *testing.T) {
 		for member, want := range map[string]string{
 			"diskSpaceBilledGb": "210", "highPerformanceStorageAmount": "0.02", "highPerformanceStorageDiskSpaceBilledGb": "10",
 		} {
-			if got, _ := json.Marshal(record[member]); string(got) != want {
-				t.Errorf("%s is %s, want %s", member, got, want)
-			}
+			got, _ := json.Marshal(record[member])
+			must.Hold(t, string(got) == want, member, "is", string(got), "want", want)
 		}
 	})
 }
@@ -234,7 +230,7 @@ func TestBillingOfOlderFolders(t *testing.T) {
 		j := must.Do(jobrunner.New(t.Context(), jobrunner.Config{DataDir: dir, APIKey: "planted-key", AdminClock: true, Catalog: file}))(t)
 		server := httptest.NewServer(j.Handler())
 		t.Cleanup(server.Close)
-		return j, &deployment{t: t, url: server.URL, log: new(logBuffer)}
+		return j, &deployment{t: t, url: server.URL, log: new(livelog.Log)}
 	}
 	j, d := open()
 	volume, _ := d.must(201, "POST", "/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`).at("id").(string)
@@ -250,13 +246,11 @@ func TestBillingOfOlderFolders(t *testing.T) {
 		}
 		return nil
 	})
-	if err = errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	err = errors.Join(err, db.Close())
+	must.Succeed(t, err)
 	j, d = open()
 	defer func() {
-		err := j.Close()
-		must.Hold(t, err == nil, err)
+		must.Equal(t, j.Close(), nil)
 	}()
 	d.stopClock()
 	before, _ := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2", "").at("metadata.totals.totalAmount").(json.Number).Float64()
@@ -300,9 +294,8 @@ func TestBillingOfSharedDatabase(t *testing.T) {
 		if len(times) == 1 && longest == time.Hour.Milliseconds() {
 			return
 		}
-		if len(times) > 1 || longest > time.Hour.Milliseconds() || time.Now().After(end) {
-			t.Fatalf("the workers are billed for %v ms", times)
-		}
+		must.Require(t, len(times) <= 1 && longest <= time.Hour.Milliseconds() && !time.Now().After(end),
+			"the workers are billed for", times, "ms")
 	}
 }
 
@@ -424,4 +417,29 @@ func TestBillingParameters(t *testing.T) {
 	d.must(200, "GET", "/v2/billing", "").expect(map[string]string{
 		"metadata.query.startTime": `"` + now.Add(-30*24*time.Hour).UTC().Truncate(24*time.Hour).Format(time.RFC3339) + `"`, "metadata.query.endTime": `"` + midnight.AddDate(0, 0, 1).Format(time.RFC3339) + `"`,
 	})
+}
+
+// Running pods of a cluster are billed to the cluster and not as pods.
+func TestBillingOfClusters(t *testing.T) {
+	machine := filepath.Join(t.TempDir(), "gpus.yaml")
+	must.Succeed(t, os.WriteFile(machine, []byte("gpus: [{type: NVIDIA L4, count: 4}]"), 0o600))
+	inventory := must.Do(gpu.Simulate(machine, slog.New(slog.DiscardHandler)))(t)
+	t.Cleanup(inventory.Close)
+	d := deployWith(t, jobrunner.Config{AdminClock: true, GPUs: inventory, Catalog: catalogFile(t, `
+gpus: [{id: NVIDIA L4, price: {secure: 0.5}}]
+storage: {disk: 0.73}
+`)})
+	d.stopClock()
+	id, _ := d.must(201, "POST", "/v2/clusters", `{"name":"c","type":"TRAINING","image":"builtin/echo","disk":10,"compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":2}}`).at("id").(string)
+	waitFor(t, func() (bool, any) {
+		c := d.must(200, "GET", "/v2/clusters/"+id, "")
+		return c.at("pods.byStatus.RUNNING") != nil && c.at("pods.byStatus.PROVISIONING") == nil && c.at("pods.byStatus.STARTING") == nil, c.text
+	})
+	d.advance(30 * time.Minute)
+	d.must(204, "DELETE", "/v2/clusters/"+id, "")
+	// 4 GPUs at 0.5 and 2 disks of 10 GB at 0.001, for half an hour.
+	d.awaitBilled("/v2/billing/clusters?bucketSize=hour&lastN=2&clusterId="+id, "1.01")
+	d.advance(time.Hour)
+	d.must(200, "GET", "/v2/billing/clusters?bucketSize=hour&lastN=4", "").expect(map[string]string{"metadata.totals.totalAmount": "1.01", "metadata.uniqueClusterCount": "1"})
+	d.must(200, "GET", "/v2/billing/pods?bucketSize=hour&lastN=4", "").expect(map[string]string{"metadata.totals.totalAmount": "0", "metadata.uniquePodCount": "0"})
 }

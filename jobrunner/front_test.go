@@ -1,10 +1,13 @@
 package jobrunner_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
@@ -23,9 +26,8 @@ func testMetrics(t *testing.T, c jobrunner.Config) {
 	d := deployWith(t, c)
 	id := d.handler()
 	for _, body := range []string{`{"input": {"op": "echo"}}`, `{"input": {"op": "fail"}}`} {
-		if status, _, text := d.do("POST", "/v2/"+id+"/runsync", body); status != 200 {
-			t.Fatal(text)
-		}
+		status, _, text := d.do("POST", "/v2/"+id+"/runsync", body)
+		must.Require(t, status == 200, text)
 	}
 	d.do("POST", "/live/v2/"+id+"/status/none-such", "")
 	d.do("GET", "/v2/made-up/made-up", "")
@@ -52,13 +54,11 @@ func testMetrics(t *testing.T, c jobrunner.Config) {
 	if t.Failed() {
 		t.Log(text)
 	}
-	if status, _, text := d.do("DELETE", "/v2/serverless/"+id, ""); status != 204 {
-		t.Fatal(text)
-	}
+	status, _, text = d.do("DELETE", "/v2/serverless/"+id, "")
+	must.Require(t, status == 204, text)
 	d.get("/metrics", "")
-	if _, text := d.get("/metrics", ""); strings.Contains(text, id) {
-		t.Error("a deleted endpoint has series")
-	}
+	_, text = d.get("/metrics", "")
+	must.Hold(t, !strings.Contains(text, id), "a deleted endpoint has series")
 }
 
 // With Remote, the metrics need a key with all rights, the page accepts any host name, and
@@ -68,16 +68,13 @@ func TestRemote(t *testing.T) {
 	some := must.Do(apikey.At(dir).Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}}))(t)
 	d := deployWith(t, jobrunner.Config{DataDir: dir, Remote: true})
 	for key, want := range map[string]int{"": 401, "wrong": 401, some: 403, "planted-key": 200} {
-		if status, text := d.get("/metrics", key); status != want {
-			t.Errorf("key %q: %d %s", key, status, text)
-		}
+		status, text := d.get("/metrics", key)
+		must.Hold(t, status == want, "key", key, status, text)
 	}
-	if resp, _ := d.exchange("GET", "/", "", func(r *http.Request) { r.Host = "gpus.example.com" }); resp.StatusCode != 200 {
-		t.Fatal(resp.Status)
-	}
-	if status, _ := d.get("/ui/snapshot", some); status != 401 {
-		t.Errorf("a key for one endpoint sees everything: %d", status)
-	}
+	resp, _ := d.exchange("GET", "/", "", func(r *http.Request) { r.Host = "gpus.example.com" })
+	must.Require(t, resp.StatusCode == 200, resp.Status)
+	status, _ := d.get("/ui/snapshot", some)
+	must.Hold(t, status == 401, "a key for one endpoint sees everything:", status)
 	must.Hold(t, must.Err(jobrunner.New(t.Context(), jobrunner.Config{APIKey: "k", Remote: true, Profile: true})) != nil, "profiles for other machines")
 }
 
@@ -86,9 +83,8 @@ func TestProfiles(t *testing.T) {
 	for path, want := range map[string]int{
 		"/debug/pprof/": 200, "/debug/pprof/goroutine?debug=1": 200, "/debug/pprof/cmdline": 404, "/debug/pprof/none": 404,
 	} {
-		if status, text := d.get(path, ""); status != want {
-			t.Errorf("%s: %d %s", path, status, text)
-		}
+		status, text := d.get(path, "")
+		must.Hold(t, status == want, path, status, text)
 	}
 }
 
@@ -96,12 +92,11 @@ func TestProfiles(t *testing.T) {
 func TestUnloggedRequests(t *testing.T) {
 	d := deploy(t, "")
 	for _, path := range []string{"/", "/ui/page.css", "/ui/snapshot", "/metrics"} {
-		if status, text := d.get(path, "planted-key"); status != 200 {
-			t.Errorf("%s: %d %s", path, status, text)
-		}
+		status, text := d.get(path, "planted-key")
+		must.Hold(t, status == 200, path, status, text)
 	}
 	d.do("GET", "/v2/templates", "")
-	log := d.awaitLog("/v2/templates", 1)
+	log := d.log.Await(t, "/v2/templates", 1)
 	must.Hold(t, strings.Count(log, "\n") == 1, "the log says", log)
 }
 
@@ -113,8 +108,57 @@ func TestMetricsRejectOtherMethods(t *testing.T) {
 		if want == 405 {
 			allow = "GET, HEAD"
 		}
-		if status, header, _ := d.send("", method, "/metrics", ""); status != want || header.Get("Allow") != allow {
-			t.Errorf("%s: %d, Allow %q", method, status, header.Get("Allow"))
-		}
+		status, header, _ := d.send("", method, "/metrics", "")
+		must.Hold(t, status == want && header.Get("Allow") == allow, method, status, "Allow", header.Get("Allow"))
 	}
+}
+
+// With --clock=admin a client can advance the clock by a ttl of seven days: the job expires
+// exactly at its end.
+func TestClockRoute(t *testing.T) {
+	d := deployWith(t, jobrunner.Config{AdminClock: true})
+	now := func() time.Time {
+		t.Helper()
+		status, _, body := d.do("GET", "/clock", "")
+		var answer struct{ Now time.Time }
+		err := json.Unmarshal([]byte(body), &answer)
+		must.Require(t, err == nil && status == 200, "GET /clock:", status, body)
+		return answer.Now
+	}
+	advance := func(body string, want int) {
+		t.Helper()
+		status, _, got := d.do("POST", "/clock", body)
+		must.Hold(t, status == want, "POST /clock", body, status, got)
+	}
+	c := d.client(api.V2)
+	id := d.create(withoutWorkers("e"))
+	job := must.Do(c.Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{}`), Policy: &api.JobPolicy{TTL: new(int64(604800000))}}))(t)
+	before := now()
+	advance(`{"advance": 604740000}`, 200) // a minute less than seven days
+	moved := now().Sub(before)
+	must.Hold(t, moved >= 604740*time.Second && moved <= 604760*time.Second, "the clock moved by", moved)
+	must.Equal(t, must.Err(c.Jobs.Status(t.Context(), id, job.ID)), nil, "a minute before its end the job is gone")
+	advance(`{"advance": 60000}`, 200)
+	_, err := c.Jobs.Status(t.Context(), id, job.ID)
+	must.Hold(t, api.IsNotFound(err), "after its end the job is there:", err)
+	for _, body := range []string{``, `{}`, `{"advance": 0}`, `{"advance": -1}`, `{"advance": 691200001}`, `{"advance": "1"}`, `{"advance": 1.5}`} {
+		advance(body, 400)
+	}
+	for _, body := range []string{`{"stop": true, "advance": 1}`, `{"stop": 1}`} {
+		advance(body, 400)
+	}
+	advance(`{"stop": true}`, 200)
+	if stopped := now(); !stopped.Equal(now()) {
+		t.Error("a stopped clock goes on")
+	} else if advance(`{"advance": 5}`, 200); now().Sub(stopped) != 5*time.Millisecond {
+		t.Errorf("a stopped clock is %s on after 5 ms", now().Sub(stopped))
+	}
+	status, header, _ := d.do("DELETE", "/clock", "")
+	must.Hold(t, status == 405 && header.Get("Allow") == "GET, POST", "DELETE:", status, header)
+}
+
+func TestNoClockRouteByDefault(t *testing.T) {
+	d := deploy(t, "")
+	status, _, body := d.do("POST", "/clock", `{"advance": 1000}`)
+	must.Hold(t, status == 404 && !strings.Contains(body, "now"), "POST /clock:", status, body)
 }

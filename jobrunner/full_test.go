@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -17,38 +16,23 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/smalldisk"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
-
-// smallDisk mounts a small file system, which only root may do.
-func smallDisk(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "mode=0700,size=30m", "tmpfs", dir).CombinedOutput(); err != nil {
-		t.Skipf("no small disk can be mounted here: %s %s", err, out)
-	}
-	t.Cleanup(func() {
-		if out, err := exec.Command("umount", "-l", dir).CombinedOutput(); err != nil {
-			t.Errorf("unmounting: %s %s", err, out)
-		}
-	})
-	return dir
-}
 
 // A result that doesn't fit on the disk is spooled until the disk has space.
 func TestResultsOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	t.Run("built-in worker", func(t *testing.T) {
-		o := startDeployment(t, jobrunner.Config{DataDir: smallDisk(t), AdminClock: true})
+		o := startDeployment(t, jobrunner.Config{DataDir: smalldisk.Mount(t, "30m"), AdminClock: true})
 		o.resultOnAFullDisk("builtin/conformance", func() {
-			if status, text, err := o.call(t.Context(), http.MethodPost, "/clock", `{"advance":300000}`); err != nil || status != http.StatusOK {
-				t.Fatal(status, text, err)
-			}
+			status, text, err := o.call(t.Context(), http.MethodPost, "/clock", `{"advance":300000}`)
+			must.Require(t, err == nil && status == http.StatusOK, status, text, err)
 		})
 	})
 	t.Run("process", func(t *testing.T) {
 		release, ends, answered := make(chan struct{}), make(chan struct{}), make(chan int, 10)
-		o := startDeployment(t, jobrunner.Config{DataDir: smallDisk(t), Programs: sdkWorkers{release, ends, answered}})
+		o := startDeployment(t, jobrunner.Config{DataDir: smalldisk.Mount(t, "30m"), Programs: sdkWorkers{release, ends, answered}})
 		o.resultOnAFullDisk("sdk/worker", func() {
 			close(release)
 			<-ends
@@ -74,9 +58,7 @@ func (o *outage) resultOnAFullDisk(image string, end func()) {
 		ms = 0
 	}
 	status, text, err := o.call(t.Context(), http.MethodPost, "/v2/"+endpoint+"/run", fmt.Sprintf(`{"input":{"op":"sleep","ms":%d,"output":%s}}`, ms, output))
-	if err != nil || status != http.StatusOK {
-		t.Fatal(status, text, err)
-	}
+	must.Require(t, err == nil && status == http.StatusOK, status, text, err)
 	path := o.awaitJob(endpoint, "IN_PROGRESS")
 	for size := 1 << 20; size > 1<<10; size /= 2 { // until there is no room for the smallest
 		for status := http.StatusOK; status == http.StatusOK; {
@@ -91,9 +73,8 @@ func (o *outage) resultOnAFullDisk(image string, end func()) {
 	if _, text, err := o.call(t.Context(), http.MethodGet, path, ""); err != nil || !strings.Contains(text, "IN_PROGRESS") {
 		t.Errorf("before there is room: %.200s, %v", text, err)
 	}
-	if status, text, err := o.call(t.Context(), http.MethodPost, "/v2/"+waits+"/purge-queue", ""); err != nil || status != http.StatusOK {
-		t.Errorf("purging: %d %s, %v", status, text, err)
-	}
+	status, text, err = o.call(t.Context(), http.MethodPost, "/v2/"+waits+"/purge-queue", "")
+	must.Hold(t, err == nil && status == http.StatusOK, "purging:", status, text, err)
 	for deadline := time.Now().Add(time.Minute); ; sleep(t.Context(), 10*time.Millisecond) {
 		_, text, err := o.call(t.Context(), http.MethodGet, path, "")
 		if err == nil && strings.Contains(text, "COMPLETED") && strings.Contains(text, output) {
@@ -123,16 +104,13 @@ func TestWebhookOutcomeOutlivesAnOutage(t *testing.T) {
 	}))
 	defer receiver.Close()
 	status, text, err := o.call(t.Context(), http.MethodPost, "/v2/"+endpoint+"/run", fmt.Sprintf(`{"input":{},"webhook":%q}`, receiver.URL))
-	if err != nil || status != http.StatusOK {
-		t.Fatal(status, text, err)
-	}
+	must.Require(t, err == nil && status == http.StatusOK, status, text, err)
 	<-called
 	o.server.End(syscall.SIGINT)
 	close(answer)
 	sleep(t.Context(), 16*time.Second) // a claim is over then
 	o.server.Start()
-	conn, err := pgx.Connect(t.Context(), o.server.URL)
-	must.Succeed(t, err)
+	conn := must.Do(pgx.Connect(t.Context(), o.server.URL))(t)
 	defer conn.Close(context.Background())
 	for n := -1; n != 0; sleep(t.Context(), 10*time.Millisecond) {
 		must.Succeed(t, conn.QueryRow(t.Context(), "SELECT COUNT(*) FROM webhooks").Scan(&n))

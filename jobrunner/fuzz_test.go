@@ -32,9 +32,7 @@ func FuzzWithoutKey(f *testing.F) {
 			r := httptest.NewRequest("GET", path, nil)
 			r.Header.Set("Authorization", "Bearer planted-key")
 			j.Handler().ServeHTTP(w, r)
-			if w.Code != http.StatusOK {
-				t.Fatalf("%s: %d %s", path, w.Code, w.Body)
-			}
+			must.Require(t, w.Code == http.StatusOK, path, w.Code, w.Body)
 			all.WriteString(w.Body.String())
 		}
 		return all.String()
@@ -42,9 +40,8 @@ func FuzzWithoutKey(f *testing.F) {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest("POST", "/v2/templates", strings.NewReader(`{"name":"the template","image":"i","env":{"A":"planted-value"}}`))
 	r.Header.Set("Authorization", "Bearer planted-key")
-	if j.Handler().ServeHTTP(w, r); w.Code != http.StatusCreated {
-		f.Fatalf("%d %s", w.Code, w.Body)
-	}
+	j.Handler().ServeHTTP(w, r)
+	must.Require(f, w.Code == http.StatusCreated, w.Code, w.Body)
 	_, id, _ := strings.Cut(w.Body.String(), `"id":"`)
 	id, _, _ = strings.Cut(id, `"`)
 	was := state(f)
@@ -68,9 +65,8 @@ func FuzzWithoutKey(f *testing.F) {
 		case strings.Contains(text, "planted-") && !strings.Contains(target+header+body, "planted-"):
 			t.Errorf("%s %q is answered with a secret: %s", method, target, text)
 		}
-		if now := state(t); now != was {
-			t.Fatalf("%s %q, %q, %q without a key changed\n%s\nto\n%s", method, target, header, body, was, now)
-		}
+		now := state(t)
+		must.Require(t, now == was, method, target, header, body, "without a key changed", was, "to", now)
 	},
 		fuzz.Seed{"GET", "/v2/templates/$T", "", ""}, fuzz.Seed{"DELETE", "/v1/templates/$T", "Authorization: Bearer x", ""}, fuzz.Seed{"POST", "/v2/ep/run", "Authorization:", `{"input":{}}`},
 		fuzz.Seed{"POST", "/live/v2/ep/runsync", "Cookie: gpucloud-page=x", `{"input":{}}`}, fuzz.Seed{"GET", "/ui/snapshot", "Cookie: gpucloud-page=x", ""}, fuzz.Seed{"POST", "/ui/session", "Origin: http://127.0.0.1", `{"key":"x"}`},

@@ -1,27 +1,32 @@
 package jobrunner_test
 
 import (
+	"database/sql"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
 type deployment struct {
 	t   *testing.T
 	url string
-	log *logBuffer
+	log *livelog.Log
 }
 
 func deploy(t *testing.T, dir string) *deployment {
@@ -37,7 +42,7 @@ func onEach(t *testing.T, test func(t *testing.T, c jobrunner.Config)) {
 
 func deployWith(t *testing.T, c jobrunner.Config) *deployment {
 	t.Helper()
-	d := &deployment{t: t, log: new(logBuffer)}
+	d := &deployment{t: t, log: new(livelog.Log)}
 	c.APIKey, c.Logger = "planted-key", slog.New(slog.NewTextHandler(d.log, nil))
 	var handler atomic.Pointer[http.Handler]
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*handler.Load()).ServeHTTP(w, r) }))
@@ -50,46 +55,14 @@ func deployWith(t *testing.T, c jobrunner.Config) *deployment {
 	handler.Store(new(j.Handler()))
 	t.Cleanup(func() {
 		server.Close()
-		err := j.Close()
-		must.Hold(t, err == nil, err)
+		must.Equal(t, j.Close(), nil)
 	})
 	return d
 }
 
-// logBuffer is a log that can be read while it is written. A request's line may come after
-// its response.
-type logBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logBuffer) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-// awaitLog waits until the log contains a text n times, and returns the log.
-func (d *deployment) awaitLog(text string, n int) string {
-	d.t.Helper()
-	for start := time.Now(); ; time.Sleep(time.Millisecond) {
-		log := d.log.String()
-		if strings.Count(log, text) >= n || time.Since(start) > 3*time.Minute {
-			return log
-		}
-	}
-}
-
 func (d *deployment) client(v api.Version) *api.Client {
 	d.t.Helper()
-	c := must.Do(api.New(api.Settings{BaseURL: d.url, APIKey: "planted-key", Version: v}))(d.t)
-	return c
+	return must.Do(api.New(api.Settings{BaseURL: d.url, APIKey: "planted-key", Version: v}))(d.t)
 }
 
 // do sends a request with the deployment's key.
@@ -130,8 +103,7 @@ func echo(name string) api.Endpoint {
 // create creates an endpoint.
 func (d *deployment) create(e api.Endpoint) (id string) {
 	d.t.Helper()
-	created := must.Do(d.client(api.V2).Endpoints.Create(d.t.Context(), e))(d.t)
-	return created.ID
+	return must.Do(d.client(api.V2).Endpoints.Create(d.t.Context(), e))(d.t).ID
 }
 
 // withoutWorkers returns an endpoint whose jobs wait.
@@ -152,17 +124,14 @@ func testEndpointRunsJobs(t *testing.T, c jobrunner.Config) {
 		must.Succeed(t, err)
 		e := echo("e")
 		e.Container, e.TemplateID = nil, &template.ID
-		e, err = c.Endpoints.Create(t.Context(), e)
-		must.Succeed(t, err)
+		e = must.Do(c.Endpoints.Create(t.Context(), e))(t)
 		job, err := c.Jobs.RunSync(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{"say":"hello"}`)}, 0)
 		must.Hold(t, err == nil && job.Status == "COMPLETED" && string(job.Output) == `{"say":"hello"}`, v, "the job is", job, err)
 		must.Succeed(t, c.Endpoints.Delete(t.Context(), e.ID))
-		if _, err := c.Jobs.Status(t.Context(), e.ID, job.ID); !api.IsNotFound(err) {
-			t.Errorf("%s: after the endpoint was deleted its job is still there: %v", v, err)
-		}
-		if _, err := c.Jobs.Run(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{}`)}); !api.IsNotFound(err) {
-			t.Errorf("%s: a deleted endpoint takes jobs: %v", v, err)
-		}
+		_, err = c.Jobs.Status(t.Context(), e.ID, job.ID)
+		must.Hold(t, api.IsNotFound(err), v, "after the endpoint was deleted its job is still there:", err)
+		_, err = c.Jobs.Run(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{}`)})
+		must.Hold(t, api.IsNotFound(err), v, "a deleted endpoint takes jobs:", err)
 	}
 }
 
@@ -177,9 +146,8 @@ func testTemplateChangesReachEndpoints(t *testing.T, c jobrunner.Config) {
 	e.Container, e.TemplateID = nil, &template.ID
 	e = must.Do(v1.Endpoints.Create(t.Context(), e))(t)
 	job := must.Do(v1.Jobs.Run(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{}`)}))(t)
-	if h, err := v1.Jobs.Health(t.Context(), e.ID); err != nil || h.Jobs.InQueue != 1 {
-		t.Fatalf("health is %+v, %v", h, err)
-	}
+	h, err := v1.Jobs.Health(t.Context(), e.ID)
+	must.Require(t, err == nil && h.Jobs.InQueue == 1, "health is", h, err)
 	changed := template
 	changed.Image = "builtin/echo"
 	must.Do(v1.Templates.Update(t.Context(), template, changed))(t)
@@ -238,11 +206,81 @@ func TestOneAddress(t *testing.T) {
 		status, header, body := d.do("GET", path, "")
 		must.Hold(t, strings.Contains(body, says) && header.Get("X-Request-Id") != "" && strings.Contains(header.Get("Content-Type"), "json"), path, status, header, body)
 	}
-	log := d.awaitLog("\n", 10)
+	log := d.log.Await(t, "\n", 10)
 	lines := strings.Count(log, "\n")
 	must.Hold(t, lines == 10 && strings.Contains(log, "GET /v2/catalog/gpus") && !strings.Contains(log, "planted-key"), "the log has", lines, "lines for 10 calls", log)
 }
 
 func TestNeedsAKey(t *testing.T) {
 	must.Hold(t, must.Err(jobrunner.New(t.Context(), jobrunner.Config{})) != nil, "a deployment without a key")
+}
+
+// The catalog's API shows the machine's GPUs as available, even a type that the catalog
+// lacks, and all other types as unavailable.
+func TestTheMachinesGPUsAreInTheCatalog(t *testing.T) {
+	inventory := must.Do(gpu.Simulate("mixed", slog.New(slog.DiscardHandler)))(t)
+	t.Cleanup(inventory.Close)
+	d := deployWith(t, jobrunner.Config{GPUs: inventory})
+	type answer struct {
+		ID, Name, Manufacturer, Availability string
+		Memory                               int
+		Pool                                 *string
+		CUDAVersions                         []struct {
+			Version   string
+			Available bool
+		}
+	}
+	get := func(path string, into any) {
+		t.Helper()
+		text := d.must(http.StatusOK, "GET", "/v2/catalog/gpus"+path+"?include=AVAILABILITY&product=SERVERLESS", "").text
+		must.Succeed(t, json.Unmarshal([]byte(text), into), path, text)
+	}
+	var list struct{ GPUs []answer }
+	get("", &list)
+	available := map[string]string{}
+	for _, g := range list.GPUs {
+		available[g.ID] = g.Availability
+	}
+	for id, want := range map[string]string{"NVIDIA L40S": "HIGH", "NVIDIA H100 80GB HBM3": "HIGH", "NVIDIA TITAN RTX": "HIGH", "NVIDIA H200": "NONE"} {
+		must.Equal(t, available[id], want, id)
+	}
+	var titan answer
+	get("/NVIDIA%20TITAN%20RTX", &titan)
+	if titan.Name != "TITAN RTX" || titan.Manufacturer != "NVIDIA" || titan.Memory != 24 || titan.Pool != nil ||
+		len(titan.CUDAVersions) != 1 || titan.CUDAVersions[0].Version != "12.8" || !titan.CUDAVersions[0].Available {
+		t.Errorf("%+v", titan)
+	}
+}
+
+// The load on a shared database doesn't depend on the number of idle endpoints, with or
+// without idle workers.
+func TestIdleEndpointsCostNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("transactions are counted for seconds")
+	}
+	const endpoints, window = 200, 6 * time.Second
+	url := pgtest.Start(t)
+	d := deployWith(t, jobrunner.Config{Engine: url})
+	for i := range endpoints {
+		d.must(201, "POST", "/v2/serverless", fmt.Sprintf(`{"name":"e%d","image":"builtin/echo","cpu":[{"id":"cpu3c","vcpuCount":2}],"workers":{"min":%d,"max":1}}`, i, i%2))
+	}
+	db := must.Do(sql.Open("pgx", url))(t)
+	defer db.Close()
+	transactions := func() (n int) {
+		must.Succeed(t, db.QueryRow("SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()").Scan(&n))
+		return n
+	}
+	// A session reports its statistics only when it is idle. Wait until the number grows slowly,
+	// so that it includes the creation of the endpoints.
+	least := 1 << 30
+	for deadline := time.Now().Add(time.Minute); least > endpoints && time.Now().Before(deadline); {
+		start, from := time.Now(), transactions()
+		<-time.After(window)
+		least = min(least, int(float64(transactions()-from)/time.Since(start).Seconds()*window.Seconds()))
+	}
+	if least > endpoints { // each endpoint, once in six seconds
+		t.Errorf("%d idle endpoints cost %d transactions in %s", endpoints, least, window)
+	} else {
+		t.Logf("%d idle endpoints cost %d transactions in %s", endpoints, least, window)
+	}
 }

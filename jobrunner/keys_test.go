@@ -26,13 +26,10 @@ func TestRightsOfKeys(t *testing.T) {
 	file := apikey.At(dir)
 	keys := map[string]string{"own": "planted-key", "none": "", "wrong": "planted-keY"}
 	for name, endpoints := range map[string][]string{"all": nil, "restricted": {mine}, "removed": nil} {
-		var err error
-		keys[name], err = file.Add(apikey.Key{Name: name, Endpoints: endpoints})
-		must.Succeed(t, err)
+		keys[name] = must.Do(file.Add(apikey.Key{Name: name, Endpoints: endpoints}))(t)
 	}
-	if status, _ := d.as(keys["removed"], "GET", "/v1/templates", ""); status != 200 {
-		t.Errorf("a key that is about to be removed: %d", status)
-	}
+	status, _ := d.as(keys["removed"], "GET", "/v1/templates", "")
+	must.Hold(t, status == 200, "a key that is about to be removed:", status)
 	must.Succeed(t, file.Remove("removed"))
 	who := []string{"own", "all", "restricted", "removed", "wrong", "none"}
 	for _, c := range []struct {
@@ -57,9 +54,8 @@ func TestRightsOfKeys(t *testing.T) {
 	} {
 		for i, name := range who {
 			status, contentType := d.as(keys[name], c.method, c.path, c.body)
-			if status != c.want[i] || !strings.Contains(contentType, "json") {
-				t.Errorf("%s %s with the key %s: %d of type %s, want %d", c.method, c.path, name, status, contentType, c.want[i])
-			}
+			must.Hold(t, status == c.want[i] && strings.Contains(contentType, "json"),
+				c.method, c.path, "with the key", name, status, "of type", contentType, "want", c.want[i])
 		}
 	}
 	for id, jobs := range map[string]int64{mine: 3, other: 2} {
@@ -84,9 +80,7 @@ func TestScopesOfKeys(t *testing.T) {
 		"expires": {Expires: time.Now().Add(time.Hour)},
 	} {
 		key.Name = name
-		var err error
-		keys[name], err = apikey.At(dir).Add(key)
-		must.Succeed(t, err)
+		keys[name] = must.Do(apikey.At(dir).Add(key))(t)
 	}
 	run := "/v2/" + endpoint
 	for _, c := range []struct {
@@ -116,18 +110,15 @@ func TestScopesOfKeys(t *testing.T) {
 		{"POST", "/ui/call?endpoint=" + endpoint + "&op=status&id=none", "", [4]int{404, 401, 401, 404}},
 	} {
 		for i, name := range []string{"reads", "jobs", "objects", "expires"} {
-			if status, _ := d.as(keys[name], c.method, c.path, c.body); status != c.want[i] {
-				t.Errorf("%s %s with the key %s: %d, expected %d", c.method, c.path, name, status, c.want[i])
-			}
+			status, _ := d.as(keys[name], c.method, c.path, c.body)
+			must.Hold(t, status == c.want[i], c.method, c.path, "with the key", name, status, "expected", c.want[i])
 		}
 	}
-	if status, _ := d.as("planted-key", "POST", "/clock", `{"advance":3600000}`); status != 200 {
-		t.Fatalf("advancing the clock: %d", status)
-	}
+	status, _ := d.as("planted-key", "POST", "/clock", `{"advance":3600000}`)
+	must.Require(t, status == 200, "advancing the clock:", status)
 	for _, path := range []string{"/v2/serverless", run + "/health", "/metrics", "/ui/snapshot"} {
-		if status, _ := d.as(keys["expires"], "GET", path, ""); status != 401 {
-			t.Errorf("%s with an expired key: %d, expected 401", path, status)
-		}
+		status, _ := d.as(keys["expires"], "GET", path, "")
+		must.Hold(t, status == 401, path, "with an expired key:", status, "expected 401")
 	}
 }
 
@@ -147,20 +138,17 @@ func TestLimitsOfADeployment(t *testing.T) {
 		}
 		must.Equal(t, refused, c.refused, c.config, "of 52 jobs", "were refused")
 		for range 70 {
-			if status, _ := d.as("planted-key", "GET", "/v2/templates", ""); status != 200 {
-				t.Fatalf("%+v: the management API answers %d", c.config, status)
-			}
+			status, _ := d.as("planted-key", "GET", "/v2/templates", "")
+			must.Require(t, status == 200, c.config, "the management API answers", status)
 		}
 	}
 	dir := t.TempDir()
 	other := must.Do(apikey.At(dir).Add(apikey.Key{Name: "other"}))(t)
 	d := deployWith(t, jobrunner.Config{DataDir: dir, ManagementLimits: true})
 	for n := range 61 {
-		if status, _ := d.as("planted-key", "GET", "/v2/templates", ""); (status == 429) != (n == 60) {
-			t.Errorf("request %d with limits of the management API: %d", n, status)
-		}
+		status, _ := d.as("planted-key", "GET", "/v2/templates", "")
+		must.Hold(t, (status == 429) == (n == 60), "request", n, "with limits of the management API:", status)
 	}
-	if status, _ := d.as(other, "GET", "/v2/templates", ""); status != 200 {
-		t.Errorf("another user suffers: %d", status)
-	}
+	status, _ := d.as(other, "GET", "/v2/templates", "")
+	must.Hold(t, status == 200, "another user suffers:", status)
 }

@@ -53,9 +53,8 @@ func BenchmarkManyEndpoints(b *testing.B) {
 			for b.Loop() {
 				w := do("GET", path, "")
 				n, _ := io.Copy(io.Discard, w.Body)
-				if size = int(n); w.Code != http.StatusOK {
-					b.Fatal(w.Code)
-				}
+				size = int(n)
+				must.Require(b, w.Code == http.StatusOK, w.Code)
 			}
 			b.ReportMetric(float64(processorTime()-before)/float64(time.Millisecond)/float64(b.N), "cpu-ms/op")
 			b.ReportMetric(float64(size), "bytes")

@@ -22,10 +22,8 @@ const recorded = 1795375012000
 func olderFolder(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	keys, err := os.ReadFile("testdata/folder/keys.json")
-	must.Succeed(t, err)
-	state, err := os.ReadFile("testdata/folder/jobrunner.sql")
-	must.Succeed(t, err)
+	keys := must.ReadFile(t, "testdata/folder/keys.json")
+	state := must.ReadFile(t, "testdata/folder/jobrunner.sql")
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "keys.json"), keys, 0o600))
 	db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
 	must.Succeed(t, err)
@@ -43,9 +41,8 @@ func olderFolder(t *testing.T) (dir string) {
 		_, err := tx.Exec("UPDATE jobs SET gone = gone + 3600000") // a result of runsync is kept for a minute, and a test may take longer
 		return err
 	}))
-	if err = errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	err = errors.Join(err, db.Close())
+	must.Succeed(t, err)
 	return dir
 }
 
@@ -67,9 +64,8 @@ func TestOlderFolder(t *testing.T) {
 				text := d.must(200, "GET", path, "").text
 				must.Hold(t, strings.Contains(regexp.MustCompile(`\s`).ReplaceAllString(text, ""), want), path, text, want)
 			}
-			if status, _ := d.as("FTREOZP6Q2DDAOU7P43GHQDWL6", "GET", "/v2/templates", ""); status != 200 {
-				t.Errorf("a key of the folder: %d", status)
-			}
+			status, _ := d.as("FTREOZP6Q2DDAOU7P43GHQDWL6", "GET", "/v2/templates", "")
+			must.Hold(t, status == 200, "a key of the folder:", status)
 
 			d.must(200, "PATCH", "/v2/serverless/lsan9xkf6qmz", `{"workers":{"max":1}}`)
 			for late := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -77,9 +73,7 @@ func TestOlderFolder(t *testing.T) {
 				if job.at("status") == "COMPLETED" {
 					break
 				}
-				if time.Now().After(late) {
-					t.Fatalf("the job that was in the queue: %s", job.text)
-				}
+				must.Require(t, !time.Now().After(late), "the job that was in the queue:", job.text)
 			}
 			mounted, _ := d.must(201, "POST", "/v2/pods", `{"name":"p","image":"builtin/echo",`+onCPU+`,"mounts":{"network":[{"volumeId":"srjz6z82ty3o","path":"/v"}]}}`).at("id").(string)
 			d.awaitPod(mounted, "RUNNING")
@@ -100,9 +94,8 @@ func TestUnreleasedFolder(t *testing.T) {
 		_, err := tx.Exec("UPDATE meta SET version = 8 WHERE component = 'engine'")
 		return err
 	})
-	if err = errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	err = errors.Join(err, db.Close())
+	must.Succeed(t, err)
 	j, err := jobrunner.New(t.Context(), jobrunner.Config{DataDir: dir, APIKey: "k"})
 	if err == nil {
 		_ = j.Close()

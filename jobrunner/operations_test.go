@@ -32,9 +32,7 @@ func TestWebhook(t *testing.T) {
 	d := deploy(t, "")
 	id := d.handler()
 	status, _, text := d.do("POST", "/v2/"+id+"/run", `{"input": {"op": "echo"}, "webhook": "`+receiver.URL+`/x", "s3Config": {"accessSecret": "planted"}}`)
-	if status != 200 {
-		t.Fatal(text)
-	}
+	must.Require(t, status == 200, text)
 	body := <-bodies
 	if !strings.Contains(body, `"output":{"op": "echo"}`) || !strings.Contains(body, `"input":{"op": "echo"},"webhook":"`+receiver.URL+`/x"}`) || strings.Contains(body, "planted") {
 		t.Errorf("the receiver got %s", body)
@@ -55,12 +53,10 @@ func TestBothDialects(t *testing.T) {
 	} {
 		status, _, text := d.do("POST", prefix+id+"/runsync", `{"input": {"op": "stream", "n": 2}}`)
 		var job struct{ ID, Status string }
-		if err := json.Unmarshal([]byte(text), &job); err != nil || status != 200 || job.Status != "COMPLETED" {
-			t.Fatalf("%s: %d %s", prefix, status, text)
-		}
-		if status, _, text := d.do("GET", prefix+id+"/stream/"+job.ID, ""); status != 200 || text != want {
-			t.Errorf("%s answered %d %s", prefix, status, text)
-		}
+		err := json.Unmarshal([]byte(text), &job)
+		must.Require(t, err == nil && status == 200 && job.Status == "COMPLETED", prefix, status, text)
+		status, _, text = d.do("GET", prefix+id+"/stream/"+job.ID, "")
+		must.Hold(t, status == 200 && text == want, prefix, "answered", status, text)
 	}
 }
 
@@ -79,9 +75,8 @@ func TestOpenAI(t *testing.T) {
 		{`{"op": "stream", "n": 1}`, 200, `{"n":0}`},
 		{`{"op": "fail", "message": "no luck"}`, 500, `{"error":"no luck"}`},
 	} {
-		if status, _, text := d.do("POST", "/live/v2/"+id+"/openai/v1/completions", c.order); status != c.status || text != c.want {
-			t.Errorf("%s: %d %s", c.order, status, text)
-		}
+		status, _, text := d.do("POST", "/live/v2/"+id+"/openai/v1/completions", c.order)
+		must.Hold(t, status == c.status && text == c.want, c.order, status, text)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/v2/"+id+"/openai/v1/completions", strings.NewReader(`{"op": "stream", "n": 2, "bytes": 3, "message": "broke"}`))
 	must.Succeed(t, err)
@@ -91,7 +86,6 @@ func TestOpenAI(t *testing.T) {
 		return // broken off before it began
 	}
 	defer resp.Body.Close()
-	if text, err := io.ReadAll(resp.Body); err == nil {
-		t.Errorf("an answer that broke off looks whole: %d %s", resp.StatusCode, text)
-	}
+	text, err := io.ReadAll(resp.Body)
+	must.Hold(t, err != nil, "an answer that broke off looks whole:", resp.StatusCode, string(text))
 }

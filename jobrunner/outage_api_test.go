@@ -5,6 +5,7 @@ package jobrunner_test
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
 // answer of a request that goes on meanwhile.
@@ -24,9 +26,7 @@ func (o *outage) later(method, path, body string) <-chan answer {
 	c := make(chan answer, 1)
 	go func() {
 		status, text, err := o.call(o.t.Context(), method, path, body)
-		if err != nil {
-			o.t.Error(err)
-		}
+		must.Hold(o.t, err == nil, err)
 		c <- answer{status, text}
 	}()
 	return c
@@ -80,9 +80,8 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 			status, text, err := o.call(t.Context(), request.method, request.path, request.body)
 			must.Hold(t, err == nil && status == http.StatusServiceUnavailable, request.method, request.path, status, text, err)
 		}
-		if status, text, err := o.call(t.Context(), http.MethodGet, "/metrics", ""); err != nil || status != http.StatusOK || strings.Contains(text, "127.0.0.1") {
-			t.Errorf("metrics: %d, %v", status, err)
-		}
+		status, text, err := o.call(t.Context(), http.MethodGet, "/metrics", "")
+		must.Hold(t, err == nil && status == http.StatusOK && !strings.Contains(text, "127.0.0.1"), "metrics:", status, err)
 		if short != nil { // it was acknowledged: its client must learn its id
 			if a := <-short; a.status != http.StatusOK || !strings.Contains(a.text, id) || !strings.Contains(a.text, `"IN_`) {
 				t.Errorf("a wait that ended while the database was away: %d %s", a.status, a.text)
@@ -118,12 +117,58 @@ func TestDatabaseThatHangs(t *testing.T) {
 	for _, path := range []string{path, "/v1/endpoints", "/v2/serverless"} {
 		started := time.Now()
 		status, text, err := o.call(t.Context(), http.MethodGet, path, "")
-		if err != nil || status != http.StatusServiceUnavailable || time.Since(started) > 3*time.Minute { // three time-outs are 35 s
-			t.Errorf("%s: %d %s, %v after %s", path, status, text, err, time.Since(started))
-		}
+		must.Hold(t, err == nil && status == http.StatusServiceUnavailable && time.Since(started) <= 3*time.Minute, // three time-outs are 35 s
+			path, status, text, err, "after", time.Since(started))
 	}
 	goOn()
 	a := <-running
 	must.Hold(t, a.status == http.StatusOK && strings.Contains(a.text, `"slept"`), "a wait that outlasts the outage", a.status, a.text)
 	o.ended(&acknowledged{})
+}
+
+// Probes need no key. A stopping jobrunner, or one whose database is unavailable, is alive
+// but not ready, and its response doesn't name the database.
+func TestHealth(t *testing.T) {
+	j := must.Do(jobrunner.New(t.Context(), jobrunner.Config{DataDir: t.TempDir(), APIKey: "planted-key"}))(t)
+	server := httptest.NewServer(j.Handler())
+	t.Cleanup(func() {
+		server.Close()
+		must.Equal(t, j.Close(), nil)
+	})
+	d := &deployment{t: t, url: server.URL}
+	for _, path := range []string{"/healthz", "/readyz"} {
+		status, text := d.get(path, "")
+		must.Hold(t, status == http.StatusOK && text == "ok\n", path, status, text)
+		status, _, _ = d.do(http.MethodPost, path, "")
+		must.Hold(t, status == http.StatusMethodNotAllowed, "POST", path, status)
+	}
+	j.Drain(t.Context())
+	status, text := d.get("/readyz", "")
+	must.Hold(t, status == http.StatusServiceUnavailable && strings.Contains(text, "stopping"), "while it stops:", status, text)
+	status, text = d.get("/healthz", "")
+	must.Hold(t, status == http.StatusOK, "while it stops:", status, text)
+}
+
+func TestHealthWithoutTheDatabase(t *testing.T) {
+	t.Parallel()
+	o := startOutage(t)
+	o.becomes(http.StatusOK)
+	o.server.End(syscall.SIGQUIT)
+	text := o.becomes(http.StatusServiceUnavailable)
+	must.Hold(t, strings.Contains(text, "the database does not answer") && !strings.Contains(text, "127.0.0.1"), "without the database", text)
+	status, text := o.get("/healthz", "")
+	must.Hold(t, status == http.StatusOK, "without the database:", status, text)
+	o.server.Start()
+	o.becomes(http.StatusOK)
+}
+
+// becomes waits for a status of the readiness probe.
+func (o *outage) becomes(status int) (text string) {
+	o.t.Helper()
+	waitFor(o.t, func() (bool, any) {
+		var got int
+		got, text = o.get("/readyz", "")
+		return got == status, text
+	})
+	return text
 }

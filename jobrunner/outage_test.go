@@ -21,6 +21,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
@@ -48,7 +49,7 @@ func startOutage(t *testing.T) *outage {
 
 func startDeployment(t *testing.T, c jobrunner.Config) *outage {
 	t.Helper()
-	o := &outage{deployment: &deployment{t: t, log: new(logBuffer)}}
+	o := &outage{deployment: &deployment{t: t, log: new(livelog.Log)}}
 	listener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	o.url = "http://" + listener.Addr().String()
 	c.APIKey, c.NoJobLimits, c.URL, c.Logger = "planted-key", true, o.url, slog.New(slog.NewTextHandler(o.log, nil))
@@ -57,8 +58,7 @@ func startDeployment(t *testing.T, c jobrunner.Config) *outage {
 	go server.Serve(listener)
 	t.Cleanup(func() {
 		server.Close()
-		err := j.Close()
-		must.Hold(t, err == nil, err)
+		must.Equal(t, j.Close(), nil)
 		if lines := strings.Count(o.log.String(), "level=ERROR"); strings.Contains(o.log.String(), pgtest.Password) {
 			t.Error("the password is in the log")
 		} else {
@@ -365,9 +365,7 @@ func TestOutagesUnderLoad(t *testing.T) {
 	acked := &acknowledged{jobs: map[string]want{}}
 	var clients sync.WaitGroup
 	o.load(ctx, &clients, acked, endpoints...)
-	between := func() {
-		sleep(ctx, time.Duration(200+rand.IntN(400))*time.Millisecond)
-	}
+	between := func() { sleep(ctx, time.Duration(200+rand.IntN(400))*time.Millisecond) }
 	var faults []func()
 	for range few(10) {
 		faults = append(faults,

@@ -30,9 +30,8 @@ type pageSnapshot struct {
 func (d *deployment) pageOf(endpoint string) (s pageSnapshot) {
 	d.t.Helper()
 	status, _, body := d.do("GET", "/ui/snapshot?endpoint="+endpoint, "")
-	if err := json.Unmarshal([]byte(body), &s); err != nil || status != http.StatusOK {
-		d.t.Fatalf("%d %s", status, body)
-	}
+	err := json.Unmarshal([]byte(body), &s)
+	must.Require(d.t, err == nil && status == http.StatusOK, status, body)
 	return s
 }
 
@@ -55,9 +54,7 @@ func waitFor(t *testing.T, is func() (done bool, seen any)) {
 		if done {
 			return
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after three minutes: %+v", seen)
-		}
+		must.Require(t, !time.Now().After(deadline), "after three minutes:", seen)
 	}
 }
 
@@ -68,9 +65,7 @@ func TestPageAtEachNode(t *testing.T) {
 	e.Container.Image = new("builtin/conformance")
 	id := nodes[0].create(e)
 	job, err := nodes[1].client(api.V2).Jobs.RunSync(t.Context(), id, api.Submission{Input: json.RawMessage(`{"op":"sleep","ms":20}`)}, time.Minute)
-	if err != nil || job.Status != "COMPLETED" {
-		t.Fatalf("%+v, %v", job, err)
-	}
+	must.Require(t, err == nil && job.Status == "COMPLETED", job, err)
 	for i, d := range nodes {
 		s := d.pageOf(id)
 		must.Hold(t, s.Nodes[0] == d.url && len(s.Silent) == 0, "node", i, "nodes", s.Nodes, "silent", s.Silent)
@@ -92,9 +87,8 @@ func TestPageAtEachNode(t *testing.T) {
 			if status, _, body := asked.do("GET", "/ui/log?endpoint="+web+"&worker="+s.Workers[0].ID, ""); status != http.StatusOK || !strings.Contains(body, "listening, as one") {
 				t.Errorf("the log of a worker at node %d, asked at node %d: %d %s", i, k, status, body)
 			}
-			if status, _, _ := asked.do("GET", "/ui/log?endpoint="+web+"&worker=absent", ""); status != http.StatusNotFound {
-				t.Errorf("the log of an absent worker: %d", status)
-			}
+			status, _, _ := asked.do("GET", "/ui/log?endpoint="+web+"&worker=absent", "")
+			must.Hold(t, status == http.StatusNotFound, "the log of an absent worker:", status)
 		}
 	}
 }
@@ -132,9 +126,8 @@ func TestBrowserAtEachNode(t *testing.T) {
 		return resp.StatusCode
 	}
 	for i, d := range nodes {
-		if status := send(d, "POST", "/ui/session", `{"key":"planted-key"}`); status != http.StatusNoContent {
-			t.Fatalf("signing in at node %d: %d", i, status)
-		}
+		status := send(d, "POST", "/ui/session", `{"key":"planted-key"}`)
+		must.Require(t, status == http.StatusNoContent, "signing in at node", i, status)
 		for k, asked := range nodes {
 			must.Equal(t, send(asked, "GET", "/ui/snapshot", ""), http.StatusOK, "signed in at node", i, "asking node", k)
 		}

@@ -18,9 +18,7 @@ type shownPod struct{ ID, Status string }
 func (d *deployment) pod(method, path, body string, status int) (p shownPod) {
 	d.t.Helper()
 	got, _, text := d.do(method, "/v2/pods"+path, body)
-	if got != status {
-		d.t.Fatalf("%s %s: %d %s", method, path, got, text)
-	}
+	must.Require(d.t, got == status, method, path, got, text)
 	if status != http.StatusNoContent {
 		must.Succeed(d.t, json.Unmarshal([]byte(text), &p))
 	}
@@ -47,9 +45,7 @@ func TestPodsOfSharedDatabases(t *testing.T) {
 	b.pod("POST", "/"+id+"/action", `{"action":"start"}`, 200)
 	a.awaitPod(id, "RUNNING")
 	b.pod("DELETE", "/"+id, "", 204)
-	if status, _, text := a.do("GET", "/v2/pods/"+id, ""); status != http.StatusNotFound {
-		t.Errorf("a deleted pod: %d %s", status, text)
-	}
+	a.must(http.StatusNotFound, "GET", "/v2/pods/"+id, "")
 }
 
 // With includeWorkers version 1 shows the workers of endpoints as pods.
@@ -60,21 +56,71 @@ func TestWorkersAsPods(t *testing.T) {
 	for start := time.Now(); w.ID == ""; time.Sleep(time.Millisecond) {
 		_, _, text := d.do("GET", "/v1/pods?includeWorkers=true&endpointId="+endpoint, "")
 		var list []struct{ ID, EndpointID, DesiredStatus, Image string }
-		if err := json.Unmarshal([]byte(text), &list); err != nil || time.Since(start) > 3*time.Minute {
-			t.Fatal(text, err)
-		}
+		err := json.Unmarshal([]byte(text), &list)
+		must.Require(t, err == nil && time.Since(start) <= 3*time.Minute, text, err)
 		if len(list) > 0 {
 			w = list[0]
 		}
 	}
 	must.Hold(t, w.EndpointID == endpoint && w.DesiredStatus == "RUNNING" && w.Image == "builtin/echo", w)
-	if _, _, text := d.do("GET", "/v1/pods", ""); text != "[]\n" {
-		t.Errorf("%s", text)
+	_, _, text := d.do("GET", "/v1/pods", "")
+	must.Hold(t, text == "[]\n", text)
+	status, _, text := d.do("GET", "/v1/pods/"+w.ID+"?includeWorkers=true", "")
+	must.Hold(t, status == 200 && strings.Contains(text, endpoint), status, text)
+	d.must(404, "GET", "/v1/pods/"+w.ID, "")
+}
+
+// If a pod's node is gone, the other nodes say so. When the node is back, it applies the
+// changes that were requested meanwhile, including deletions.
+func TestPodsOfANodeThatIsGone(t *testing.T) {
+	c := jobrunner.Config{Engine: pgtest.Start(t)}
+	stays := deployWith(t, c)
+	c.DataDir = t.TempDir()
+	var pods []string
+	pod := func(d *deployment, id string) (reason, status string) {
+		t.Helper()
+		var p struct {
+			Reason *string
+			Status string
+		}
+		code, _, body := d.do("GET", "/v2/pods/"+id, "")
+		if code == http.StatusServiceUnavailable { // the node is about to be struck off
+			return "", ""
+		}
+		err := json.Unmarshal([]byte(body), &p)
+		must.Require(t, err == nil && code == http.StatusOK, code, body)
+		if p.Reason != nil {
+			reason = *p.Reason
+		}
+		return reason, p.Status
 	}
-	if status, _, text := d.do("GET", "/v1/pods/"+w.ID+"?includeWorkers=true", ""); status != 200 || !strings.Contains(text, endpoint) {
-		t.Errorf("%d %s", status, text)
+	t.Run("while the node is there", func(t *testing.T) {
+		leaves := deployWith(t, c)
+		for _, name := range []string{"stopped", "deleted"} {
+			id := leaves.createObject("/v2/pods", `{"name":"`+name+`","image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2}}`)
+			pods = append(pods, id)
+			for _, d := range []*deployment{leaves, stays} {
+				waitFor(t, func() (bool, any) {
+					reason, status := pod(d, id)
+					return status == "RUNNING" && reason == "", status + reason
+				})
+			}
+		}
+	})
+	for _, id := range pods {
+		waitFor(t, func() (bool, any) {
+			reason, _ := pod(stays, id)
+			return strings.Contains(reason, "is not running"), reason
+		})
 	}
-	if status, _, _ := d.do("GET", "/v1/pods/"+w.ID, ""); status != 404 {
-		t.Errorf("%d", status)
+	stays.must(http.StatusOK, "POST", "/v2/pods/"+pods[0]+"/action", `{"action":"stop"}`)
+	stays.must(http.StatusNoContent, "DELETE", "/v2/pods/"+pods[1], "")
+	back := deployWith(t, c)
+	for _, d := range []*deployment{back, stays} {
+		waitFor(t, func() (bool, any) {
+			reason, status := pod(d, pods[0])
+			return status == "EXITED" && !strings.Contains(reason, "is not running"), status + reason
+		})
+		d.must(http.StatusNotFound, "GET", "/v2/pods/"+pods[1], "")
 	}
 }

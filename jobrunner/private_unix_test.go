@@ -23,9 +23,7 @@ func TestDataFolderIsPrivate(t *testing.T) {
 	for path, body := range map[string]string{
 		"/v2/registries": `{"name":"r","username":"u","password":"p"}`, "/v2/network-volumes": `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`, "/v2/serverless": `{"name":"e","image":"builtin/echo"}`,
 	} {
-		if status, _, text := d.do("POST", path, body); status != 201 {
-			t.Fatalf("%s: %d %s", path, status, text)
-		}
+		d.must(201, "POST", path, body)
 	}
 	files := 0
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -37,9 +35,7 @@ func TestDataFolderIsPrivate(t *testing.T) {
 			return err
 		}
 		files++
-		if info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s has mode %s", path, info.Mode())
-		}
+		must.Equal(t, info.Mode().Perm()&0o077, 0, path, "has mode", info.Mode())
 		return nil
 	})
 	must.Hold(t, err == nil && files >= 4, files, "files", err)

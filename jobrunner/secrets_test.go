@@ -39,7 +39,7 @@ func TestLogHasNoSecret(t *testing.T) {
 		d.do(r.method, r.path, r.body)
 	}
 	d.exchange("GET", "/v2/templates", "", func(r *http.Request) { r.Header.Set("Authorization", "Basic planted-wrong-key") })
-	text := d.awaitLog("/runsync", 1)
+	text := d.log.Await(t, "/runsync", 1)
 	must.Hold(t, !strings.Contains(text, "planted-") && strings.Contains(text, "/runsync"), "the log says", text)
 }
 
@@ -73,9 +73,8 @@ func TestNamesOfOthersAreRefused(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/healthz", "/readyz"} { // a proxy probes under its own name
-		if resp, _ := d.exchange("GET", path, "", func(r *http.Request) { r.Host = "jobs.example.com" }); resp.StatusCode != http.StatusOK {
-			t.Errorf("%s behind a proxy: %s", path, resp.Status)
-		}
+		resp, _ := d.exchange("GET", path, "", func(r *http.Request) { r.Host = "jobs.example.com" })
+		must.Hold(t, resp.StatusCode == http.StatusOK, path, "behind a proxy:", resp.Status)
 	}
 }
 

@@ -85,9 +85,8 @@ func TestQueueReasonAtEachNode(t *testing.T) {
 		}
 	}
 	until(func(reason string) bool { return strings.Contains(reason, "unknown/image") })
-	if status, _, body := nodes[1].do("PATCH", "/v2/serverless/"+id, `{"image":"builtin/echo"}`); status != 200 {
-		t.Fatalf("%d %s", status, body)
-	}
+	status, _, body := nodes[1].do("PATCH", "/v2/serverless/"+id, `{"image":"builtin/echo"}`)
+	must.Require(t, status == 200, status, body)
 	until(func(reason string) bool { return reason == "" })
 }
 
@@ -109,18 +108,13 @@ func TestWorkersAsPodsAtEachNode(t *testing.T) {
 					t.Fatalf("node %d: %d %s %v", i, status, body, err)
 				}
 			}
-			if len(workers) != 1 || workers[0].EndpointID != id {
-				t.Fatalf("node %d: %+v", i, workers)
-			}
-			if status, _, body := asked.do("GET", "/v1/pods/"+workers[0].ID+"?includeWorkers=true", ""); status != 200 || !strings.Contains(body, id) {
-				t.Errorf("node %d: %d %s", i, status, body)
-			}
-			if status, _, body := asked.do("GET", "/v1/pods/absent?includeWorkers=true", ""); status != 404 {
-				t.Errorf("node %d: %d %s", i, status, body)
-			}
-			if status, _, body := asked.do("GET", "/v2/serverless/"+id+"/releases", ""); status != 200 || !strings.Contains(body, `"workersTotal":1`) {
-				t.Errorf("node %d: %d %s", i, status, body)
-			}
+			must.Require(t, len(workers) == 1 && workers[0].EndpointID == id, "node", i, workers)
+			status, _, body := asked.do("GET", "/v1/pods/"+workers[0].ID+"?includeWorkers=true", "")
+			must.Hold(t, status == 200 && strings.Contains(body, id), "node", i, status, body)
+			status, _, body = asked.do("GET", "/v1/pods/absent?includeWorkers=true", "")
+			must.Hold(t, status == 404, "node", i, status, body)
+			status, _, body = asked.do("GET", "/v2/serverless/"+id+"/releases", "")
+			must.Hold(t, status == 200 && strings.Contains(body, `"workersTotal":1`), "node", i, status, body)
 		}
 	}
 }
@@ -131,8 +125,7 @@ func silentNode(t *testing.T, c jobrunner.Config, url string) {
 	c.APIKey, c.NodeURL, c.Logger = "planted-key", url, slog.New(slog.DiscardHandler)
 	other := must.Do(jobrunner.New(t.Context(), c))(t)
 	t.Cleanup(func() {
-		err := other.Close()
-		must.Hold(t, err == nil, err)
+		must.Equal(t, other.Close(), nil)
 	})
 }
 
@@ -149,7 +142,6 @@ func TestWorkersOfAnUnreachableNode(t *testing.T) {
 		status, header, body := d.do("GET", "/v1/pods?includeWorkers=true", "")
 		return status == 503 && header.Get("Retry-After") != "" && strings.Contains(body, "can't be reached"), body
 	})
-	if status, _, body := d.do("GET", "/v1/pods", ""); status != 200 || body != "[]\n" {
-		t.Errorf("without workers: %d %s", status, body)
-	}
+	status, _, body := d.do("GET", "/v1/pods", "")
+	must.Hold(t, status == 200 && body == "[]\n", "without workers:", status, body)
 }

@@ -33,9 +33,8 @@ func (d *deployment) createObject(path, body string) string {
 	d.t.Helper()
 	_, _, text := d.do("POST", path, body)
 	var response struct{ ID string }
-	if err := json.Unmarshal([]byte(text), &response); err != nil || response.ID == "" {
-		d.t.Fatalf("POST %s: %s", path, text)
-	}
+	err := json.Unmarshal([]byte(text), &response)
+	must.Require(d.t, err == nil && response.ID != "", "POST", path, text)
 	return response.ID
 }
 
@@ -62,9 +61,7 @@ func TestDeletedVolumeIsRemovedOnceFree(t *testing.T) {
 		endpoint := d.createObject("/v2/serverless", `{"name":"e","type":"QUEUE","image":"x","workers":{"min":0,"max":1},"networkVolumes":["`+volume+`"]}`)
 		d.do("POST", "/v2/"+endpoint+"/run", `{"input":{}}`)
 		folder := <-programs.folder
-		if status, _, text := d.do("DELETE", "/v2/network-volumes/"+volume, ""); status != 204 {
-			t.Fatal(text)
-		}
+		d.must(204, "DELETE", "/v2/network-volumes/"+volume, "")
 		time.Sleep(50 * time.Millisecond)
 		must.Hold(t, exists(folder), "the folder went while a job had it")
 		close(programs.end)
@@ -80,9 +77,7 @@ func TestVolumeDeletedElsewhere(t *testing.T) {
 	deleted, present := d.createVolume(), d.createVolume()
 	in := func(name string) string { return filepath.Join(dir, "volumes", name) }
 	must.Succeed(t, os.MkdirAll(in(deleted), 0o700))
-	if status, _, text := d.do("DELETE", "/v2/network-volumes/"+deleted, ""); status != 204 {
-		t.Fatal(text)
-	}
+	d.must(204, "DELETE", "/v2/network-volumes/"+deleted, "")
 	awaitGone(t, in(deleted))
 	for _, name := range []string{deleted, present, "strange"} { // as this node has it if another one deleted the volume
 		must.Succeed(t, os.MkdirAll(filepath.Join(in(name), "sub"), 0o700))
@@ -106,9 +101,7 @@ func TestFoldersOfVolumesAtStart(t *testing.T) {
 		d := deploy(t, dir)
 		present, deleted, linked = d.createVolume(), d.createVolume(), d.createVolume()
 		for _, id := range []string{deleted, linked} {
-			if status, _, text := d.do("DELETE", "/v2/network-volumes/"+id, ""); status != 204 {
-				t.Fatal(text)
-			}
+			d.must(204, "DELETE", "/v2/network-volumes/"+id, "")
 		}
 	})
 	for _, name := range []string{present, deleted, "strange"} { // as if the deletion had been cut short

@@ -22,8 +22,7 @@ import (
 // reports no failure.
 func TestClientIsInterrupted(t *testing.T) {
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		must.Succeed(t, err)
+		listener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 		cmd := client(t, "get /v2/templates; hold "+listener.Addr().String(), "--parallel=2", "--json=r.json")
 		var output bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &output, &output
@@ -42,12 +41,10 @@ func TestClientIsInterrupted(t *testing.T) {
 			c.Close()
 		}
 		listener.Close()
-		if code := cmd.ProcessState.ExitCode(); code != 130 || lastLine(output.String()) != "interrupted" {
-			t.Errorf("%s: exit code %d: %s", signal, code, &output)
-		}
-		if got := fileNames(t, envValue(cmd, "TMPDIR")); len(got) > 0 {
-			t.Errorf("%s left %v", signal, got)
-		}
+		code := cmd.ProcessState.ExitCode()
+		must.Hold(t, code == 130 && lastLine(output.String()) == "interrupted", signal, "exit code", code, &output)
+		got := fileNames(t, envValue(cmd, "TMPDIR"))
+		must.Hold(t, len(got) == 0, signal, "left", got)
 		var report struct{ Counts map[string]int }
 		text, err := os.ReadFile(filepath.Join(cmd.Dir, "r.json"))
 		if err == nil {
@@ -73,14 +70,11 @@ func TestClientGetsSIGTERM(t *testing.T) {
 	ready := filepath.Join(cmd.Dir, "ready")
 	fifo(t, ready)
 	must.Succeed(t, cmd.Start())
-	if _, err := os.ReadFile(ready); err != nil { // waits for the client
-		t.Fatal(err)
-	}
+	must.Succeed(t, must.Err(os.ReadFile(ready))) // waits for the client
 	must.Succeed(t, cmd.Process.Signal(os.Interrupt))
 	_ = cmd.Wait() // the exit code is checked below
-	if _, err := os.Stat(filepath.Join(cmd.Dir, "released")); err != nil || cmd.ProcessState.ExitCode() != 130 {
-		t.Errorf("exit code %d: %v", cmd.ProcessState.ExitCode(), err)
-	}
+	_, err := os.Stat(filepath.Join(cmd.Dir, "released"))
+	must.Hold(t, err == nil && cmd.ProcessState.ExitCode() == 130, "exit code", cmd.ProcessState.ExitCode(), err)
 }
 
 // No process of a client remains, even if the client left it running, or if it ignores
@@ -121,8 +115,7 @@ func leavesNothingRunning(t *testing.T, script, timeout string, exit int) {
 	<-ended
 	for _, conn := range held {
 		must.Succeed(t, conn.SetReadDeadline(time.Now().Add(3*time.Minute)))
-		if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s: a process is still running", script)
-		}
+		_, err := io.ReadAll(conn)
+		must.Hold(t, !errors.Is(err, os.ErrDeadlineExceeded), script, "a process is still running")
 	}
 }

@@ -126,9 +126,7 @@ func TestClientHasItsOwnDirectory(t *testing.T) {
 		cmd := client(t, leavesTraces, parallel)
 		cmd.Dir, cmd.Env = dir, append(cmd.Env, "LOG="+log)
 		output := runExpecting(t, cmd, 0)
-		if !strings.Contains(output, "not copied: terraform.tfstate") {
-			t.Errorf("%s says %s", parallel, output)
-		}
+		must.Hold(t, strings.Contains(output, "not copied: terraform.tfstate"), parallel, "says", output)
 		text := must.ReadFile(t, log)
 		ran := strings.Split(strings.TrimSpace(string(text)), "\n")
 		for i, column := range []string{"scenario", "directory", "home", "temporary directory"} {
@@ -138,12 +136,10 @@ func TestClientHasItsOwnDirectory(t *testing.T) {
 			}
 			must.Equal(t, len(seen), scenarioCount, parallel, "scenarios have a", column, "of their own", text)
 		}
-		if got := fileNames(t, envValue(cmd, "TMPDIR")); len(got) > 0 {
-			t.Errorf("%s left %v", parallel, got)
-		}
-		if got := fileNames(t, envValue(cmd, "HOME")); len(got) > 0 {
-			t.Errorf("%s left %v at home", parallel, got)
-		}
+		got := fileNames(t, envValue(cmd, "TMPDIR"))
+		must.Hold(t, len(got) == 0, parallel, "left", got)
+		got = fileNames(t, envValue(cmd, "HOME"))
+		must.Hold(t, len(got) == 0, parallel, "left", got, "at home")
 		must.Equal(t, fileNames(t, dir), []string{".git", "bin", "input.txt", "terraform.tfstate"}, parallel, "left")
 	}
 }
@@ -156,9 +152,7 @@ get /v2/templates; code=$?
 echo "$HOME" >> homes; rmdir lock; exit $code`, "--shared-dir")
 	runExpecting(t, cmd, 0)
 	text, err := os.ReadFile(filepath.Join(cmd.Dir, "homes"))
-	if err != nil || strings.Count(string(text), envValue(cmd, "HOME")+"\n") != scenarioCount {
-		t.Errorf("%v: %s", err, text)
-	}
+	must.Hold(t, err == nil && strings.Count(string(text), envValue(cmd, "HOME")+"\n") == scenarioCount, err, string(text))
 }
 
 // With --keep-dirs the directories remain, and the report names them.
@@ -166,9 +160,7 @@ func TestClientKeepsTheDirectories(t *testing.T) {
 	cmd := client(t, "echo x > trace; get /v2/templates", "--keep-dirs", "--select=works,retired")
 	output := runExpecting(t, cmd, 0)
 	roots, err := filepath.Glob(filepath.Join(envValue(cmd, "TMPDIR"), "conf-*"))
-	if err != nil || len(roots) != 1 || !strings.Contains(output, "are in "+roots[0]) {
-		t.Fatalf("%v, %v: %s", roots, err, output)
-	}
+	must.Require(t, err == nil && len(roots) == 1 && strings.Contains(output, "are in "+roots[0]), roots, err, output)
 	must.Equal(t, fileNames(t, roots[0]), []string{"retired", "works"})
 }
 
@@ -202,12 +194,8 @@ func TestClientThatFailsWithoutFaults(t *testing.T) {
 		texts := readFiles(t, files)
 		texts["the terminal"] = output
 		for where, text := range texts {
-			if strings.Contains(text, "\x1b") || strings.Contains(text, "[31m") {
-				t.Errorf("%s has escape codes: %s", where, text)
-			}
-			if regexp.MustCompile(`\b[A-Z2-7]{26}\b`).MatchString(text) {
-				t.Errorf("%s shows the key: %s", where, text)
-			}
+			must.Hold(t, !strings.Contains(text, "\x1b") && !strings.Contains(text, "[31m"), where, "has escape codes:", text)
+			must.Hold(t, !regexp.MustCompile(`\b[A-Z2-7]{26}\b`).MatchString(text), where, "shows the key:", text)
 		}
 		for where, want := range map[string]string{
 			"r.html": `<pre class="note bad">in the scenario works`, "r.xml": "the client works without faults", "r.md": "**Failed:**\n\n```text\nin the scenario works", "r.har": "in the scenario works",
@@ -263,9 +251,8 @@ func TestClientClausesThatAreNotJudged(t *testing.T) {
 	if want := []string{"CLI-03", "CLI-04", "CLI-05", "CLI-06", "CLI-07", "CLI-09", "CLI-10"}; !slices.Equal(report.NotJudged, want) || len(junit.Skipped) != len(want) {
 		t.Errorf("JSON names %v, JUnit %v", report.NotJudged, junit.Skipped)
 	}
-	if want := fmt.Sprintf("conformant in the judged clauses: %d of 11 clauses", 11-len(report.NotJudged)); !strings.HasPrefix(lastLine(output), want) {
-		t.Errorf("it ends with %q, not %q", lastLine(output), want)
-	}
+	want := fmt.Sprintf("conformant in the judged clauses: %d of 11 clauses", 11-len(report.NotJudged))
+	must.Hold(t, strings.HasPrefix(lastLine(output), want), "it ends with", lastLine(output), "not", want)
 	_, end, _ := strings.Cut(output, "Not judged, so not counted as kept:")
 	lists := map[string]string{"the terminal's end": end, "Markdown": texts["r.md"], "HTML": texts["r.html"], "HAR": texts["r.har"]}
 	for _, x := range report.Results {
@@ -273,15 +260,12 @@ func TestClientClausesThatAreNotJudged(t *testing.T) {
 			continue
 		}
 		for where, text := range lists {
-			if !strings.Contains(text, x.Clause) || x.Reason == "" || !strings.Contains(text, x.Reason) {
-				t.Errorf("%s does not say of %s: %s\n%s", where, x.Clause, x.Reason, text)
-			}
+			must.Hold(t, strings.Contains(text, x.Clause) && x.Reason != "" && strings.Contains(text, x.Reason),
+				where, "does not say of", x.Clause, x.Reason, text)
 		}
 	}
 	for _, name := range []string{"r.svg", "shield.json"} {
-		if !strings.Contains(texts[name], "1 of 4 MUST") {
-			t.Errorf("%s: %s", name, texts[name])
-		}
+		must.Hold(t, strings.Contains(texts[name], "1 of 4 MUST"), name, texts[name])
 	}
 }
 
@@ -307,12 +291,9 @@ func TestClientThatCannotStart(t *testing.T) {
 		cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
 		write(t, cmd.Dir, c.files)
 		output := runExpecting(t, cmd, 2)
-		if !strings.Contains(output, c.want) || strings.Count(output, "\n") != 1 {
-			t.Errorf("%v says\n%s\nand not %q", cmd.Args, output, c.want)
-		}
-		if got := fileNames(t, envValue(cmd, "TMPDIR")); len(got) > 0 {
-			t.Errorf("%v left %v", cmd.Args, got)
-		}
+		must.Hold(t, strings.Contains(output, c.want) && strings.Count(output, "\n") == 1, cmd.Args, "says", output, "and not", c.want)
+		got := fileNames(t, envValue(cmd, "TMPDIR"))
+		must.Hold(t, len(got) == 0, cmd.Args, "left", got)
 	}
 }
 
@@ -338,12 +319,10 @@ func TestClientIsTerraform(t *testing.T) {
 		output := runExpecting(t, cmd, 0)
 		must.Contain(t, output,
 			"PASS CLI-01", "PASS CLI-02", "PASS CLI-05", "PASS CLI-06", "PASS CLI-07", "PASS CLI-08", "PASS CLI-11", ": CLI-03\n", ": CLI-04\n", ": CLI-09, CLI-10\n")
-		if lastLine(output) != "conformant in the judged clauses: 7 of 11 clauses" || strings.Contains(output, "\x1b") {
-			t.Error(output)
-		}
-		if got := fileNames(t, envValue(cmd, "TMPDIR")); len(got) > 0 {
-			t.Errorf("%v remains", got)
-		}
+		must.Hold(t, lastLine(output) == "conformant in the judged clauses: 7 of 11 clauses" && !strings.Contains(output, "\x1b"),
+			output)
+		got := fileNames(t, envValue(cmd, "TMPDIR"))
+		must.Hold(t, len(got) == 0, got, "remains")
 	}
 	// A missing variable fails every scenario. The error has no colours.
 	cmd := command(t, "client", "--", cli, "apply", "-auto-approve")

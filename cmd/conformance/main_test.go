@@ -55,9 +55,8 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	cmd.Dir = t.TempDir()
 	temp := t.TempDir()
 	t.Cleanup(func() {
-		if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
-			t.Errorf("%v left temporary files: %v, %v", args, left, err)
-		}
+		left, err := os.ReadDir(temp)
+		must.Hold(t, err == nil && len(left) == 0, args, "left temporary files:", left, err)
 	})
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + temp, "GPUCLOUD_API_KEY=" + key}
 	return cmd
@@ -70,9 +69,7 @@ func runExpecting(t *testing.T, cmd *exec.Cmd, codes ...int) string {
 	cmd.Stdout, cmd.Stderr = &output, &output
 	err := cmd.Run()
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
+	must.Require(t, err == nil || errors.As(err, &exit), err)
 	if got := cmd.ProcessState.ExitCode(); !slices.Contains(codes, got) {
 		t.Errorf("%v ends with %d, not %d:\n%s", cmd.Args[1:], got, codes, &output)
 	}
@@ -216,9 +213,7 @@ func TestInterruptedAndKilled(t *testing.T) {
 			<-status // the case has its endpoint and its job
 			must.Succeed(t, cmd.Process.Signal(signal))
 			_ = cmd.Wait() // the exit code is checked below
-			if signal == os.Interrupt && cmd.ProcessState.ExitCode() != 130 {
-				t.Errorf("ended with %d: %s", cmd.ProcessState.ExitCode(), &output)
-			}
+			must.Hold(t, signal != os.Interrupt || cmd.ProcessState.ExitCode() == 130, "ended with", cmd.ProcessState.ExitCode(), &output)
 			want := "0 of 0 objects"
 			if signal == os.Kill {
 				want = "1 of 1 objects"

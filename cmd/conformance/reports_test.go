@@ -158,22 +158,17 @@ func TestReportOnStandardOutput(t *testing.T) {
 		cmd.Stderr = io.Discard
 		out, err := cmd.Output()
 		var exit *exec.ExitError
-		if err != nil && !errors.As(err, &exit) {
-			t.Fatal(err)
-		}
+		must.Require(t, err == nil || errors.As(err, &exit), err)
 		var report struct{ Schema string }
-		if err := json.Unmarshal(out, &report); err != nil || report.Schema == "" {
-			t.Errorf("%v: %v in %s", args, err, out)
-		}
+		err = json.Unmarshal(out, &report)
+		must.Hold(t, err == nil && report.Schema != "", args, err, "in", string(out))
 	}
 }
 
 // A report names its implementation, can be signed, and can be compared with others.
 func TestPublishedReport(t *testing.T) {
 	if _, err := exec.LookPath("openssl"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
+		must.Require(t, os.Getenv("CI") == "", err)
 		t.Skip("openssl isn't installed: only another program can show that the signature is a standard one")
 	}
 	url := serve(t, nil)
@@ -193,7 +188,7 @@ func TestPublishedReport(t *testing.T) {
 		t.Errorf("%v: %s", err, text)
 	}
 	runExpecting(t, command(t, "compare", at("r.json"), at("r.json"), "--html="+at("compared.html")), 0)
-	page := must.Do(os.ReadFile(at("compared.html")))(t)
+	page := must.ReadFile(t, at("compared.html"))
 	must.Hold(t, strings.Count(string(page), "Our cloud 3.4") == 2, string(page))
 	must.Succeed(t, os.WriteFile(at("r.json"), append(text, ' '), 0o600))
 	runExpecting(t, command(t, "verify", at("r.json"), "--key="+at("public.pem")), 2)

@@ -41,14 +41,11 @@ func TestTerminal(t *testing.T) {
 					output = string(out)
 				} else {
 					out, err := pty.Output(cmd)
-					if cmd.ProcessState == nil {
-						t.Fatal(err)
-					}
+					must.Require(t, cmd.ProcessState != nil, err)
 					output = string(out)
 				}
-				if !strings.Contains(output, "conformant") && !strings.Contains(output, "the client sent no request") {
-					t.Fatalf("%v: %q", args, output)
-				}
+				must.Require(t, strings.Contains(output, "conformant") || strings.Contains(output, "the client sent no request"),
+					args, output)
 				must.Equal(t, strings.Contains(output, "\r\x1b[K"), c.progress, args, "shows progress", output)
 				must.Equal(t, coloured.MatchString(output), c.coloured, args, "is coloured", output)
 			}

@@ -86,15 +86,12 @@ func TestBackup(t *testing.T) {
 	must.Equal(t, must.Do(filepath.Glob(filepath.Join(home, ".restored-*")))(t), nil, "parts of a copy are left")
 	info := must.Do(os.Stat(restored))(t)
 	must.Hold(t, info.Mode().Perm() == 0o700, "the copy", info)
-	if found, err := exec.Command("grep", "-r", "planted-secret", restored).Output(); err == nil {
-		t.Errorf("the copy has a secret in clear: %s", found)
-	}
+	found, err := exec.Command("grep", "-r", "planted-secret", restored).Output()
+	must.Hold(t, err != nil, "the copy has a secret in clear:", string(found))
 	must.Hold(t, must.Err(os.Stat(filepath.Join(restored, "secrets.key"))) != nil, "the copy has the key of the secrets")
 	must.Succeed(t, os.RemoveAll(data))
 	next := serve(t, env, "--data="+restored, "--limits=off")
-	if _, err := next.client(key).Endpoints.List(t.Context()); err != nil {
-		t.Errorf("with the further key: %s", err)
-	}
+	must.Equal(t, must.Err(next.client(key).Endpoints.List(t.Context())), nil, "with the further key")
 	next.expectCompletion(endpoint, jobs)
 	must.Contain(t, mustFail(t, env, "backup", "--data="+home, restored+"-2"), "has no database")
 }
@@ -106,10 +103,8 @@ func TestBackupOfPostgres(t *testing.T) {
 	source := must.Do(url.Parse(pgtest.Start(t)))(t)
 	for _, program := range []string{"pg_dump", "pg_restore"} {
 		if _, err := exec.LookPath(program); err != nil {
-			if os.Getenv("CI") != "" { // CI installs it
-				t.Fatal(err)
-			}
-			t.Skip(err) // the error names the program; on some systems PostgreSQL's clients are a separate package
+			must.Require(t, os.Getenv("CI") == "", err) // CI installs it
+			t.Skip(err)                                 // the error names the program; on some systems PostgreSQL's clients are a separate package
 		}
 	}
 	schema := source.Query().Get("search_path")

@@ -40,22 +40,18 @@ func TestBatchSurvivesKill(t *testing.T) {
 		c = p.client("k")
 	}
 	again()
-	if b, err = c.Jobs.Batch(t.Context(), endpoint, b.ID); err != nil || b.Status != "DRAFT" || b.Total != n {
-		t.Fatalf("after the kill the draft is %+v, %v", b, err)
-	}
+	b, err = c.Jobs.Batch(t.Context(), endpoint, b.ID)
+	must.Require(t, err == nil && b.Status == "DRAFT" && b.Total == n, "after the kill the draft is", b, err)
 	must.Do(c.Jobs.FinalizeBatch(t.Context(), endpoint, b.ID))(t)
 	again()
-	idle, err := c.Endpoints.Get(t.Context(), endpoint)
-	must.Succeed(t, err)
+	idle := must.Do(c.Endpoints.Get(t.Context(), endpoint))(t)
 	busy := idle
 	busy.Workers.Max = 2
-	_, err = c.Endpoints.Update(t.Context(), idle, busy)
-	must.Succeed(t, err)
+	must.Succeed(t, must.Err(c.Endpoints.Update(t.Context(), idle, busy)))
 	awaitBatch(t, c, endpoint, b.ID, func(b api.Batch) bool { return b.Completed > 0 })
 	again()
-	if b = awaitBatch(t, c, endpoint, b.ID, api.Batch.Done); b.Completed != n || b.Status != "FINALIZED" {
-		t.Errorf("the batch ended as %+v", b)
-	}
+	b = awaitBatch(t, c, endpoint, b.ID, api.Batch.Done)
+	must.Hold(t, b.Completed == n && b.Status == "FINALIZED", "the batch ended as", b)
 	file := filepath.Join(home, "inputs.jsonl")
 	put(t, file, "{\"op\": \"echo\", \"n\": 1}\n\n{\"op\": \"fail\", \"message\": \"no luck\"}\n")
 	j := jobCommands{t, append(env, "GPUCLOUD_BASE_URL="+p.url)}
@@ -66,9 +62,8 @@ func TestBatchSurvivesKill(t *testing.T) {
 	if out, _, status := j.run("", "batch", "list", "batched"); status != 0 || !strings.Contains(out, "2 of 2 requests have ended  nightly") || strings.Count(out, "\n") != 2 {
 		t.Errorf("batch list: %d %s", status, out)
 	}
-	if _, errs, status := j.run("not JSON", "batch", "run", "batched", "-"); status != 2 || !strings.Contains(errs, "line 1 isn't a JSON object in UTF-8") {
-		t.Errorf("batch run of no JSON: %d %s", status, errs)
-	}
+	_, errs, status = j.run("not JSON", "batch", "run", "batched", "-")
+	must.Hold(t, status == 2 && strings.Contains(errs, "line 1 isn't a JSON object in UTF-8"), "batch run of no JSON:", status, errs)
 }
 
 // awaitBatch waits until a batch has a state. Another process runs it, in real time.
@@ -76,9 +71,7 @@ func awaitBatch(t *testing.T, c *api.Client, endpoint, id string, reached func(a
 	t.Helper()
 	var b api.Batch
 	until(t, "the batch "+id, func() bool {
-		var err error
-		b, err = c.Jobs.Batch(t.Context(), endpoint, id)
-		must.Succeed(t, err)
+		b = must.Do(c.Jobs.Batch(t.Context(), endpoint, id))(t)
 		return reached(b)
 	})
 	return b
@@ -95,9 +88,8 @@ func TestBatchAcrossNodes(t *testing.T) {
 	// have ended.
 	begin := func(ended, ms int) (lead, other int, b api.Batch, want map[string]string) {
 		t.Helper()
-		if status, text := c.ask(t.Context(), 0, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"echo"}}`); status != 200 {
-			t.Fatalf("runsync: %d %s", status, text)
-		}
+		status, text := c.ask(t.Context(), 0, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"echo"}}`)
+		must.Require(t, status == 200, "runsync:", status, text)
 		lead = c.leader(endpoint)
 		other = 1 - lead
 		client := c.all[other].client("k")
@@ -117,9 +109,7 @@ func TestBatchAcrossNodes(t *testing.T) {
 		if err == nil {
 			_, err = jobs.FinalizeBatch(t.Context(), endpoint, b.ID)
 		}
-		if err != nil {
-			t.Fatalf("the batch is %+v, %v", b, err)
-		}
+		must.Succeed(t, err, "the batch is", b)
 		return lead, other, awaitBatch(t, client, endpoint, b.ID, func(b api.Batch) bool { return b.Completed >= ended }), want
 	}
 	end := func(node int, id string) api.Batch {
@@ -148,16 +138,14 @@ func TestBatchAcrossNodes(t *testing.T) {
 
 	lead, other, b, want := begin(10, 30)
 	c.all[lead].kill()
-	if b = end(other, b.ID); b.Status != "FINALIZED" || b.Completed != n {
-		t.Errorf("after the kill the batch ended as %+v", b)
-	}
+	b = end(other, b.ID)
+	must.Hold(t, b.Status == "FINALIZED" && b.Completed == n, "after the kill the batch ended as", b)
 	c.start(lead)
 	check(b, want)
 
 	_, other, b, want = begin(1, 200)
 	must.Do(c.all[other].client("k").Jobs.CancelBatch(t.Context(), endpoint, b.ID))(t)
-	if b = end(other, b.ID); b.Status != "CANCELLED" || b.Completed == 0 || b.Completed == n {
-		t.Errorf("after the cancel the batch ended as %+v", b)
-	}
+	b = end(other, b.ID)
+	must.Hold(t, b.Status == "CANCELLED" && b.Completed != 0 && b.Completed != n, "after the cancel the batch ended as", b)
 	check(b, want)
 }

@@ -41,9 +41,7 @@ func (d *billedDeployment) send(method, path, body string) map[string]any {
 		return nil
 	}
 	var out map[string]any
-	if err := json.Unmarshal([]byte(text), &out); err != nil {
-		d.t.Fatalf("%s: %s", path, text)
-	}
+	must.Succeed(d.t, json.Unmarshal([]byte(text), &out), path, text)
 	return out
 }
 
@@ -55,9 +53,7 @@ func (d *billedDeployment) workers() map[string]int64 {
 		TimeBilledMS int64  `json:"timeBilledMs"`
 	}
 	_, text := d.get("/v1/billing/endpoints?grouping=podId&bucketSize=year")
-	if err := json.Unmarshal([]byte(text), &records); err != nil {
-		d.t.Fatalf("%s: %v", text, err)
-	}
+	must.Succeed(d.t, json.Unmarshal([]byte(text), &records), text)
 	out := map[string]int64{}
 	for _, r := range records {
 		out[r.PodID] += r.TimeBilledMS
@@ -184,7 +180,6 @@ func TestBillsAfterKills(t *testing.T) {
 		time.Sleep(50 * time.Millisecond) // another process stops its last worker
 		one, other = other, totals("bucketSize=hour&lastN=48")
 	}
-	if byHour, byYear := totals("bucketSize=hour&lastN=48"), totals("bucketSize=year&lastN=2"); byHour != byYear {
-		t.Errorf("by hour %s, by year %s", byHour, byYear)
-	}
+	byHour, byYear := totals("bucketSize=hour&lastN=48"), totals("bucketSize=year&lastN=2")
+	must.Hold(t, byHour == byYear, "by hour", byHour, "by year", byYear)
 }

@@ -180,9 +180,7 @@ func TestClusterExchangesMessages(t *testing.T) {
 			if !slices.Equal(variables[rank], want) || m.Cluster.ID != id || m.Cluster.Rank != rank || m.Cluster.IP != "127.0.0.1" || m.GlobalNetworking.Enabled || len(m.Actions) > 0 {
 				t.Errorf("the member %d knows %q, want %q: %+v", rank, variables[rank], want, m)
 			}
-			if m.Env["NODE_RANK"] != "7" || m.Env["WORLD_SIZE"] != "" {
-				t.Errorf("a response shows the variables of the cluster: %v", m.Env)
-			}
+			must.Hold(t, m.Env["NODE_RANK"] == "7" && m.Env["WORLD_SIZE"] == "", "a response shows the variables of the cluster:", m.Env)
 		}
 		if c.Network == nil || c.Network.CIDR != "127.0.0.0/8" || c.Primary == nil || c.Primary.PodID != members[0].ID || c.Primary.Status != "RUNNING" || c.DataCenterID != "EU-RO-1" {
 			t.Errorf("%+v", c)
@@ -197,9 +195,8 @@ func TestClusterExchangesMessages(t *testing.T) {
 	}
 	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
 	h.awaitPodStatus(h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":5}}`), "RUNNING")
-	if c := h.getCluster(other); c.Pods.ByStatus["RUNNING"] != 3 {
-		t.Errorf("%+v", c)
-	}
+	c := h.getCluster(other)
+	must.Hold(t, c.Pods.ByStatus["RUNNING"] == 3, c)
 }
 
 // Either all pods of a cluster get their GPUs, or none. A waiting cluster reports the reason.
@@ -220,9 +217,8 @@ func TestClustersArePlacedWhole(t *testing.T) {
 	}
 	reasons(id, "a cluster asks for 4 GPUs of one type, and only 3 × NVIDIA L4 are free")
 	reasons(large, "a cluster asks for 6 GPUs of one type, and this machine has 4 × NVIDIA L4")
-	if c := h.getCluster(id); c.Primary != nil || c.Network != nil || c.DataCenterID != "" {
-		t.Errorf("a waiting cluster is shown as placed: %+v", c)
-	}
+	c := h.getCluster(id)
+	must.Hold(t, c.Primary == nil && c.Network == nil && c.DataCenterID == "", "a waiting cluster is shown as placed:", c)
 	// Free GPUs are reserved for the cluster, which has waited longer.
 	late := h.createPod(`{"name":"late","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2}}`)
 	h.awaitReason(late, "reserved")

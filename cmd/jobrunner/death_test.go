@@ -7,10 +7,14 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
 // page returns the page's data about workers.
@@ -107,4 +111,143 @@ raise SystemExit(1)
 		quoted, _ := json.Marshal(reason)
 		t.Errorf("the reason is %s", quoted)
 	}
+}
+
+// A result that a worker posted while the database was unavailable survives a kill of the jobrunner.
+func TestResultOutlivesOutageAndKill(t *testing.T) {
+	acctest.LeaveToCI(t, "jobrunner.TestResultsOnAFullDisk covers the spool")
+	t.Parallel()
+	server := pgtest.NewServer(t)
+	engine := "--engine=" + server.URL
+	h := serveHandlers(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 2, "max": 2}`, engine)
+	first, second := h.run("first", "go"), h.run("second", "go")
+	h.until("two jobs", func() bool { return len(h.lines("begins")) == 2 })
+	server.End(syscall.SIGINT)
+	h.release("go")
+	h.until("two reports on the disk", func() bool {
+		reports, _ := filepath.Glob(filepath.Join(h.home, "data", "reports", "*.report"))
+		return len(reports) == 2
+	})
+	h.kill()
+	server.Start()
+	h.start(t, engine)
+	for _, id := range []string{first, second} {
+		_, _, retries := h.awaitResult(id)
+		must.Hold(t, retries == 0, "the job was retried")
+	}
+	begins := h.lines("begins")
+	must.Hold(t, len(begins) == 2, "starts of jobs", begins)
+	reports, _ := filepath.Glob(filepath.Join(h.home, "data", "reports", "*"))
+	must.Hold(t, len(reports) == 0, "delivered reports are left:", reports)
+	h.expectCleanStop(h.interrupt)
+}
+
+// A job whose jobrunner dies whenever it runs is dispatched only twice.
+func TestJobThatKillsItsJobrunner(t *testing.T) {
+	acctest.LeaveToCI(t, "TestSurvivesKills kills a jobrunner")
+	t.Parallel()
+	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
+	data := "--data=" + t.TempDir()
+	p := serve(t, env, data)
+	endpoint := p.endpoint("builtin/conformance")
+	job := must.Do(p.client("k").Jobs.Run(t.Context(), endpoint, api.Submission{Input: []byte(`{"op":"sleep","ms":600000}`)}))(t)
+	for kills := 0; ; {
+		got := must.Do(p.client("k").Jobs.Status(t.Context(), endpoint, job.ID))(t)
+		if got.Finished() {
+			must.Hold(t, got.Status == "FAILED" && strings.Contains(got.Error, "the jobrunner that ran it was killed") && kills == 2, "after", kills, "kills", got)
+			break
+		}
+		if got.Status != "IN_PROGRESS" {
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		must.Equal(t, got.Retries, kills, "retries after", "kills")
+		kills++
+		must.Require(t, kills <= 3, "the job is dispatched endlessly")
+		p.kill()
+		p = serve(t, env, data)
+	}
+	p.interrupt()
+}
+
+// serveBroken serves an endpoint with at least one worker. text is its handler's source.
+func serveBroken(t *testing.T, text string, args ...string) *handlers {
+	t.Helper()
+	h := newHandlers(t, args...)
+	put(t, filepath.Join(h.dir, "handler.py"), text)
+	h.createEndpoint("/v2/serverless", `{"name": "broken", "image": "team/handler", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
+	return h
+}
+
+// awaitHealthReason waits until the reason why an endpoint's workers can't start contains a part. The
+// end of a worker's log joins the reason shortly after the worker exits.
+func (h *handlers) awaitHealthReason(part string) (reason string) {
+	h.t.Helper()
+	h.until("a reason with "+part, func() bool {
+		var health struct{ Reason string }
+		h.call(http.MethodGet, "/v2/"+h.endpoint+"/health", "", &health)
+		reason = health.Reason
+		return strings.Contains(reason, part)
+	})
+	return reason
+}
+
+// While no worker can start, health and a header of a waiting job's status have the reason. Bodies
+// follow the contract.
+func TestHealthSaysWhyJobsWait(t *testing.T) {
+	t.Parallel()
+	h := serveBroken(t, "import no_such_model\n")
+	const want = "it ended right after its start, with exit status 1: ModuleNotFoundError: No module named 'no_such_model'"
+	must.Equal(t, h.awaitHealthReason("ModuleNotFoundError"), want, "the reason")
+	id := h.run("x", "")
+	for path, method := range map[string]string{"/run": http.MethodPost, "/runsync?wait=1000": http.MethodPost, "/status/" + id: http.MethodGet} {
+		resp, _ := h.request(method, "/v2/"+h.endpoint+path, `{"input": {}}`)
+		must.Hold(t, resp.Header.Get("X-Queue-Reason") == want, path, "the headers are", resp.Header)
+	}
+	var body string
+	h.call(http.MethodGet, "/v2/"+h.endpoint+"/status/"+id, "", &body)
+	must.Equal(t, body, `{"id":"`+id+`","status":"IN_QUEUE"}`, "the job")
+	put(t, filepath.Join(h.dir, "handler.py"), trace)
+	h.awaitResult(id)
+	var health map[string]any
+	h.call(http.MethodGet, "/v2/"+h.endpoint+"/health", "", &health)
+	_, ok := health["reason"]
+	must.Hold(t, !ok, "a worker runs, but health has a reason:", health)
+	resp, _ := h.request(http.MethodGet, "/v2/"+h.endpoint+"/status/"+id, "")
+	must.Hold(t, resp.Header.Get("X-Queue-Reason") == "", "a completed job has the headers", resp.Header)
+}
+
+// A repeated failure is logged once, even if its text has a changing address, time or id. Another
+// exit status is another failure.
+func TestSameFailureIsSaidOnce(t *testing.T) {
+	acctest.LeaveToCI(t, "package worker tests the reasons")
+	t.Parallel()
+	h := serveBroken(t, `import os, sys, time, uuid
+here = os.path.dirname(os.path.abspath(__file__))
+with open(os.path.join(here, "starts"), "a") as f:
+    f.write("x\n")
+print(f"{time.time()} the handler <object at {hex(id(object()) + time.time_ns())}> failed, see {uuid.uuid4()}", flush=True)
+sys.exit(5 if os.path.exists(os.path.join(here, "other.go")) else 4)
+`)
+	h.until("three starts", func() bool { return len(h.lines("starts")) >= 3 })
+	h.release("other")
+	h.awaitHealthReason("exit status 5")
+	h.interrupt()
+	log := h.stderr.String()
+	must.Equal(t, strings.Count(log, "with exit status 4"), 1, "the log has the failure", "times", log)
+	must.Equal(t, strings.Count(log, "with exit status 5"), 1, "the log has the other failure", "times", log)
+}
+
+// The log of serve has requests and results, but no polls of workers.
+func TestPollsAreNotLogged(t *testing.T) {
+	t.Parallel()
+	h := serveHandlers(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}`)
+	id := h.run("x", "")
+	h.awaitResult(id)
+	h.interrupt()
+	log := h.stderr.String()
+	for _, quiet := range []string{"/ping/", "/job-take/", "/job-stop/"} {
+		must.Hold(t, !strings.Contains(log, quiet), "the log has", quiet, log)
+	}
+	must.Contain(t, log, "/job-done/", "/run")
 }

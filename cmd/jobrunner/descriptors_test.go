@@ -39,22 +39,19 @@ func TestSlowBodiesWithoutKey(t *testing.T) {
 		for _, length := range []int{1000, 1 << 20} {
 			t.Run(fmt.Sprint(path, " ", length), func(t *testing.T) {
 				t.Parallel()
-				conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-				must.Succeed(t, err)
+				conn := must.Do(net.Dial("tcp", strings.TrimPrefix(p.url, "http://")))(t)
 				defer conn.Close()
 				fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\nx", path, length)
 				conn.SetReadDeadline(time.Now().Add(patience)) // the rest of the body is never sent
 				from := bufio.NewReader(conn)
-				resp, err := http.ReadResponse(from, nil)
-				must.Succeed(t, err)
+				resp := must.Do(http.ReadResponse(from, nil))(t)
 				body, err := io.ReadAll(resp.Body)
 				// 408 would mean that the server waited for the body.
 				if resp.StatusCode < 400 || resp.StatusCode >= 500 || resp.StatusCode == http.StatusRequestTimeout || !strings.Contains(string(body), want) || !resp.Close || err != nil {
 					t.Errorf("%d %s, closing: %v, %v", resp.StatusCode, body, resp.Close, err)
 				}
-				if _, err := from.ReadByte(); err != io.EOF {
-					t.Errorf("the connection stays open: %v", err)
-				}
+				_, err = from.ReadByte()
+				must.FailWith(t, err, io.EOF, "the connection stays open")
 			})
 		}
 	}
@@ -95,9 +92,7 @@ func testFlood(t *testing.T, p *process) {
 	}
 	// Connections without a complete request are closed for new ones.
 	silent := append(flood("", 200), flood("GET /v2/templates HTTP/1.1\r\n", 200)...)
-	if _, err := c.NetworkVolumes.List(t.Context()); err != nil {
-		t.Errorf("among silent connections: %s", err)
-	}
+	must.Equal(t, must.Err(c.NetworkVolumes.List(t.Context())), nil, "among silent connections")
 	// Connections of waiting requests aren't.
 	body := `{"input":{}}`
 	held := flood(fmt.Sprintf("POST /v2/%s/runsync?wait=300000 HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\nContent-Length: %d\r\n\r\n%s", id, len(body), body), 200)

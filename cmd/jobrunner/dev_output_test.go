@@ -10,11 +10,10 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 )
@@ -23,42 +22,18 @@ import (
 type transcript struct {
 	t   *testing.T
 	cmd *exec.Cmd
-
-	mu   sync.Mutex
-	text bytes.Buffer
-	more chan struct{}
-}
-
-func (s *transcript) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	select {
-	case s.more <- struct{}{}:
-	default:
-	}
-	return s.text.Write(b)
-}
-
-func (s *transcript) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
+	livelog.Log
 }
 
 // until waits until the output matches a pattern.
 func (s *transcript) until(pattern string) string {
 	s.t.Helper()
-	form, late := regexp.MustCompile(pattern), time.After(patience)
-	for {
-		if found := form.FindString(s.String()); found != "" {
-			return found
-		}
-		select {
-		case <-s.more:
-		case <-late:
-			s.t.Fatalf("no %s in\n%s", pattern, s)
-		}
-	}
+	var found string
+	s.Until(s.t, pattern, func(text string) bool {
+		found = regexp.MustCompile(pattern).FindString(text)
+		return found != ""
+	})
+	return found
 }
 
 func (s *transcript) lacks(text string) {
@@ -70,8 +45,7 @@ func (s *transcript) lacks(text string) {
 func (s *transcript) interrupt() {
 	s.t.Helper()
 	must.Succeed(s.t, s.cmd.Process.Signal(os.Interrupt))
-	err := s.cmd.Wait()
-	must.Hold(s.t, err == nil, "jobrunner dev ended with", err, s)
+	must.Equal(s.t, s.cmd.Wait(), nil, "jobrunner dev ended with", s)
 }
 
 func devCommand(t *testing.T, path string, file string, args ...string) *exec.Cmd {
@@ -93,7 +67,7 @@ func startDev(t *testing.T, file string, args ...string) *transcript {
 // startDevWithPath starts jobrunner dev with a folder at the front of PATH.
 func startDevWithPath(t *testing.T, path, file string, args ...string) *transcript {
 	t.Helper()
-	s := &transcript{t: t, cmd: devCommand(t, path, file, args...), more: make(chan struct{}, 1)}
+	s := &transcript{t: t, cmd: devCommand(t, path, file, args...)}
 	s.cmd.Stdout, s.cmd.Stderr = s, s
 	must.Succeed(t, s.cmd.Start())
 	t.Cleanup(func() {
@@ -189,9 +163,8 @@ runpod.serverless.start({"handler": handler})
 		}
 		file := filepath.Join(t.TempDir(), "sleeps.sh")
 		put(t, file, "sleep 600")
-		if _, stderr, status := devOnce(t, file, `--input={"input": {}, "policy": {"executionTimeout": 5000}}`); status != 3 || !strings.Contains(stderr, "TIMED_OUT") {
-			t.Errorf("it ended with %d, and wrote %s", status, stderr)
-		}
+		_, stderr, status := devOnce(t, file, `--input={"input": {}, "policy": {"executionTimeout": 5000}}`)
+		must.Hold(t, status == 3 && strings.Contains(stderr, "TIMED_OUT"), "it ended with", status, "and wrote", stderr)
 	})
 }
 
@@ -240,9 +213,8 @@ runpod.serverless.start({"handler": handler})
 		t.Errorf("only a changed program replaces the worker: %q", pids)
 	}
 	for _, found := range pids {
-		if pid, _ := strconv.Atoi(found[1]); runs(pid) {
-			t.Errorf("the worker %d outlives its jobrunner", pid)
-		}
+		pid, _ := strconv.Atoi(found[1])
+		must.Hold(t, !runs(pid), "the worker", pid, "outlives its jobrunner")
 	}
 }
 
@@ -339,9 +311,8 @@ func TestDevChecksTheWorkersEnvironment(t *testing.T) {
 	t.Parallel()
 	modules, file := sdk(t), filepath.Join(t.TempDir(), "handler.py")
 	put(t, file, "import runpod\nrunpod.serverless.start({'handler': lambda job: 1})\n")
-	if stdout, stderr, status := devOnce(t, file, "--env=PYTHONPATH="+modules); status != 0 || stdout != "1\n" {
-		t.Errorf("with a variable of the workers, it ended with %d: %s%s", status, stdout, stderr)
-	}
+	stdout, stderr, status := devOnce(t, file, "--env=PYTHONPATH="+modules)
+	must.Hold(t, status == 0 && stdout == "1\n", "with a variable of the workers, it ended with", status, stdout, stderr)
 	env := environment(t.TempDir(), "PYTHONPATH="+modules)
 	if _, stderr, status := execute(t, env, "", "dev", file, "--once"); status != 2 || !strings.Contains(stderr, "which is missing in its Python") {
 		t.Errorf("with a variable of the shell, it ended with %d: %s", status, stderr)

@@ -5,10 +5,12 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,9 +30,7 @@ func job(t *testing.T, url, input string) (status, output, fault string) {
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &j)
 	}
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	must.Succeed(t, err, text)
 	return j.Status, string(j.Output), j.Error
 }
 
@@ -40,23 +40,20 @@ func TestDevRunsCommand(t *testing.T) {
 	put(t, file, `tr a-z A-Z`)
 	s := startDev(t, file)
 	url := s.runURL()
-	if status, output, _ := job(t, url, `{"a":"b"}`); status != "COMPLETED" || output != `{"A":"B"}` {
-		t.Errorf("%s %s", status, output)
-	}
+	status, output, _ := job(t, url, `{"a":"b"}`)
+	must.Hold(t, status == "COMPLETED" && output == `{"A":"B"}`, status, output)
 	s.until("a process for each job")
 	s.lacks("Bearer k")
 	put(t, file, `echo '"changed"'`)
-	if status, output, _ := job(t, url, `{}`); status != "COMPLETED" || output != `"changed"` {
-		t.Errorf("%s %s", status, output)
-	}
+	status, output, _ = job(t, url, `{}`)
+	must.Hold(t, status == "COMPLETED" && output == `"changed"`, status, output)
 	s.interrupt()
 
 	s = startDev(t, file, "--env=FAULT=no model", "--simulate-gpus=h200x8", "--gpus=2")
 	put(t, file, `echo "$CUDA_VISIBLE_DEVICES"; test "${CUDA_VISIBLE_DEVICES#*,}" = "$CUDA_VISIBLE_DEVICES" || { echo "$FAULT" >&2; exit 2; }`)
 	s.until("simulated")
-	if status, _, fault := job(t, s.runURL(), `{}`); status != "FAILED" || fault != "no model\n(exit status 2)" {
-		t.Errorf("%s %s", status, fault)
-	}
+	status, _, fault := job(t, s.runURL(), `{}`)
+	must.Hold(t, status == "FAILED" && fault == "no model\n(exit status 2)", status, fault)
 }
 
 func TestDevRejectsInvalidHandlers(t *testing.T) {
@@ -116,4 +113,115 @@ func TestWorkersOfAKilledDeployment(t *testing.T) {
 func runs(pid int) bool {
 	state, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
 	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(state)), "Z")
+}
+
+// runURL returns the URL that runs a job on the deployment of jobrunner dev.
+func (s *transcript) runURL() string { return s.until(`http://\S+/runsync`) }
+
+// dev prints the result of each job of a client. It prints the result of its --input job once.
+func TestDevPrintsResults(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "my handler.sh")
+	put(t, file, `read input; case "$input" in *fail*) echo "no model" >&2; exit 2;; esac; echo '"done"'`)
+	s := startDev(t, file, `--input={"own": 1}`)
+	s.until(`jobrunner job run 'my handler' --input '{}'\n`) // its name
+	own := s.until(`sent \(job [0-9a-z-]{39}\)`)
+	s.until(`JOB   COMPLETED in \S+, after \S+ in the queue ` + regexp.QuoteMeta(strings.TrimPrefix(own, "sent ")) + `\n {15}"done"\n`)
+	job(t, s.runURL(), `{}`)
+	s.until(`JOB   COMPLETED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n`)
+	job(t, s.runURL(), `{"fail": 1}`)
+	s.until(`JOB   FAILED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n {15}no model\n`)
+	all := s.String()
+	must.Hold(t, strings.Count(all, "COMPLETED") == 2 && strings.Count(all, `"done"`) == 1, "expected each end once", all)
+	s.interrupt()
+}
+
+// dev prints a handler's progress updates, and that it cancels the job when the file changes.
+func TestDevPrintsProgress(t *testing.T) {
+	t.Parallel()
+	dir := sdk(t)
+	file := filepath.Join(dir, "handler.py")
+	const handler = `import runpod, time
+def handler(job):
+    runpod.serverless.progress_update(job, "a third\nof it")
+    time.sleep(600)
+runpod.serverless.start({"handler": handler})
+`
+	put(t, file, handler)
+	s := startDev(t, file, "--input={}")
+	s.until(`JOB   progress: a third of it\n`)
+	put(t, file, handler+"# changed\n")
+	s.until(`JOB   cancelled, because the file changed \(job [0-9a-z-]{39}\)\n`)
+	s.interrupt()
+}
+
+// A handler that can't start is explained once.
+func TestDevShowsAnErrorOnce(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(sdk(t), "handler.py")
+	put(t, file, "import runpod\nprint('loads', flush=True)\nraise SystemExit('no model here')\n")
+	s := startDev(t, file)
+	s.until(`(?s)no model here\n.*the same error again\n.*the same error again\n`)
+	all := s.String()
+	must.Hold(t, strings.Count(all, "no model here") == 1, "the error is shown again", all)
+	put(t, file, "import runpod\nprint('loads', flush=True)\nraise SystemExit('no disk here')\n")
+	s.until(`(?s)no disk here\n.*the same error again\n`)
+	put(t, file, "import runpod\nprint('loads', flush=True)\nrunpod.serverless.start({'handler': lambda job: 1})\n")
+	s.until(`(?s)no disk here\n.*│     loads\n.*--- Starting`)
+	s.interrupt()
+}
+
+// If a generator's output is empty, dev says that it streamed chunks.
+func TestDevPrintsChunkHint(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(sdk(t), "handler.py")
+	put(t, file, `import runpod
+def handler(job):
+    yield {"a": 1}
+    yield {"a": 2}
+runpod.serverless.start({"handler": handler})
+`)
+	stdout, stderr, status := devOnce(t, file)
+	if stdout != "[]\n" || status != 0 || !strings.Contains(stderr, "Its handler streamed 2 chunks, which are not in the output (return_aggregate_stream adds them): ") {
+		t.Errorf("it ended with %d, and wrote\n%s\nand to stderr\n%s", status, stdout, stderr)
+	}
+}
+
+// dev --once uses a free port by default. It exits with 4 if something else than the job fails.
+func TestDevOnceListens(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "one.sh")
+	put(t, file, "echo 1")
+	if l, err := net.Listen("tcp", "127.0.0.1:8420"); err == nil { // otherwise another process uses it
+		defer l.Close()
+	}
+	env := environment(t.TempDir())
+	out, errs, code := execute(t, env, "", "dev", file, "--once")
+	must.Hold(t, out == "1\n" && code == 0, "exit status", code, out, errs)
+	taken := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer taken.Close()
+	_, errs, code = execute(t, env, "", "dev", file, "--once", "--listen="+taken.Addr().String())
+	must.Hold(t, code == 4 && strings.Contains(errs, "choose another address with --listen"), "exit status", code, errs)
+	_, errs, code = execute(t, env, "", "dev", file, "--once", "--workers=0")
+	must.Hold(t, code == 2 && strings.Contains(errs, "invalid --workers: expected at least 1, got 0"), "no worker:", code, errs)
+}
+
+// A stop prints how many jobs it waits for. A second Ctrl-C ends dev, its worker and the worker's
+// children.
+func TestSecondInterruptEndsWhatRuns(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, child := filepath.Join(dir, "blocks.sh"), filepath.Join(dir, "child")
+	put(t, file, "sleep 1000 & echo $! >"+child+".part; mv "+child+".part "+child+"; wait")
+	s := startDev(t, file, "--input={}")
+	var pid int
+	until(t, "the job's child", func() bool {
+		text, _ := os.ReadFile(child)
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+		return pid != 0
+	})
+	must.Succeed(t, s.cmd.Process.Signal(os.Interrupt))
+	s.until(`stopping: running jobs \(1\) have 3s to end, .*; Ctrl-C again ends them at once\n`)
+	s.interrupt()
+	must.Hold(t, !runs(pid), "the child", pid, "outlives jobrunner dev")
 }

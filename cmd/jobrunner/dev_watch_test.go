@@ -3,13 +3,24 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 func write(t *testing.T, file, text string) {
@@ -96,4 +107,142 @@ func TestWatchNames(t *testing.T) {
 	got := w.changed()
 	must.Hold(t, len(got) == 1, got, "changed")
 	must.Fail(t, checkWatch([]string{named, filepath.Join(dir, "x[")}), "x[: expected a file, folder or pattern")
+}
+
+// A worker that still starts isn't a failure of --once: a large model loads for minutes.
+func TestOnceWaitsForAWorkerThatLoads(t *testing.T) {
+	t.Parallel()
+	for starting, want := range map[int]string{0: "the handler does not start: it has run for 30s", 1: ""} {
+		var polls atomic.Int32
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			status := "IN_QUEUE"
+			if path.Base(r.URL.Path) == "health" {
+				polls.Add(1)
+			} else if polls.Load() > 2 {
+				status = "COMPLETED"
+			}
+			fmt.Fprintf(w, `{"id":"j","status":%q,"reason":"it has run for 30s","workers":{"initializing":%d}}`, status, starting)
+		}))
+		t.Cleanup(server.Close)
+		client := must.Do(api.New(api.Settings{BaseURL: server.URL, Version: api.V2, APIKey: "k"}))(t)
+		e := &devEndpoint{client: client, id: "e"}
+		job, err := e.await(t.Context(), api.Job{ID: "j", Status: "IN_QUEUE"}, true, &terminal{w: io.Discard})
+		failure, _ := errors.AsType[*exitError](err)
+		if want == "" && (err != nil || job.Status != "COMPLETED") || want != "" && (failure == nil || failure.status != exitNotStarted || failure.text != want) {
+			t.Errorf("with %d starting workers: %s, %v", starting, job.Status, err)
+		}
+	}
+}
+
+// A program that runs once per job must call the handler that it defines.
+func TestUncalledHandler(t *testing.T) {
+	t.Parallel()
+	python.Need(t)
+	const handler = "import json\ndef handler(job):\n    'handler returns'\n    return handler if 0 else 1\n"
+	for text, called := range map[string]bool{
+		handler: false,
+		handler + "print(json.dumps({'loaded': True}))\n# start(handler)\n":                     false,
+		"async def run(event):\n    yield 1\nprint(1)\n":                                        false,
+		"if True:\n    def my_handler(x): return 1\nif __name__ == '__main__':\n    print(1)\n": false,
+		handler + "print(handler({}))\n":                                                        true,
+		handler + "print(globals()['handler']({}))\n":                                           true,
+		"import atexit\n@atexit.register\ndef handler(): print(2)\n":                            true,
+		"def helper(text): return 1\nprint(1)\n":                                                true,
+	} {
+		file := filepath.Join(t.TempDir(), "file.py")
+		write(t, file, text)
+		err := (&interpreter{command: []string{"python3"}}).check(t.Context(), nil, filepath.Dir(file), file, false)
+		must.Hold(t, (err == nil) == called && (err == nil || strings.Contains(err.Error(), "doesn't call it")), text, err)
+	}
+}
+
+func TestNoPython(t *testing.T) {
+	t.Parallel()
+	err := (&interpreter{command: []string{"no-python"}, from: "PATH"}).check(t.Context(), nil, t.TempDir(), "", false)
+	must.Fail(t, err, "no-python isn't on PATH: install Python")
+}
+
+// A repeated failure is shown in one line, regardless of timing.
+func TestRepeatedFailureLineByLine(t *testing.T) {
+	const silent = run.SystemPrefix + "it has run for 30s and not asked for a job"
+	const failed, stopped = run.SystemPrefix + "the process ended with exit status 1", run.SystemPrefix + "the process ended with exit status 0"
+	for name, c := range map[string]struct {
+		lines []string // lines of the second worker
+		job   int      // number of lines before a job runs; 0 for no job
+		want  string
+	}{
+		"the same":       {[]string{"loads", "no model", "here", failed}, 0, run.SystemPrefix + "the same error again"},
+		"out of memory":  {[]string{"loads", "no model", "here", failed + " (meanwhile the kernel killed one of its processes or one next to it, out of memory)"}, 0, run.SystemPrefix + "the same error again"},
+		"a slow start":   {[]string{"loads", silent, "no model", "here", failed}, 0, silent + "|" + run.SystemPrefix + "the same error again"},
+		"another status": {[]string{"loads", "no model", "here", failed + "1"}, 0, "loads|no model|here|" + failed + "1"},
+		"another error":  {[]string{"loads", "no disk", failed}, 0, "loads|no disk|" + failed},
+		"a longer one":   {[]string{"loads", "no model", "here", "at all", failed}, 0, "loads|no model|here|at all|" + failed},
+		"no error":       {[]string{"loads", "no model", stopped}, 0, "loads|no model|" + stopped},
+		"a job runs":     {[]string{"loads", "no model"}, 1, "loads"},
+		"after a job":    {[]string{"loads", "no model", "here", failed}, 1, "loads|" + run.SystemPrefix + "the same error again"},
+	} {
+		for _, pause := range []time.Duration{0, time.Hour} {
+			t.Run(name+" with pauses of "+pause.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var r repeats
+					var shown []string
+					show := func(text string) { shown = append(shown, text) }
+					for _, line := range []string{"loads", "no model", "here", failed} {
+						r.write("one", line, show)
+						time.Sleep(pause)
+					}
+					shown = nil
+					for i, line := range c.lines {
+						r.write("two", line, show)
+						time.Sleep(pause)
+						synctest.Wait()
+						if i+1 == c.job {
+							r.release(func(_, text string) { show(text) })
+						}
+					}
+					must.Equal(t, strings.Join(shown, "|"), c.want)
+				})
+			})
+		}
+	}
+}
+
+// The nearest environment or project counts, from the handler's folder up to the current one.
+func TestFindPython(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the tools are scripts")
+	}
+	tools := t.TempDir()
+	for _, name := range []string{"uv", "poetry"} {
+		write(t, filepath.Join(tools, name), "#!/bin/sh\n")
+		must.Succeed(t, os.Chmod(filepath.Join(tools, name), 0o700))
+	}
+	t.Setenv("PATH", tools)
+	const python = "bin/python"
+	for name, c := range map[string]struct {
+		files map[string]string // in the folder above the current one
+		from  string
+	}{
+		"beside it":                {map[string]string{"app/src/venv/pyvenv.cfg": "", "app/src/venv/" + python: "", "app/.venv/pyvenv.cfg": "", "app/.venv/" + python: ""}, "venv"},
+		"above it":                 {map[string]string{"app/.venv/pyvenv.cfg": "", "app/.venv/" + python: ""}, ".venv"},
+		"above the current one":    {map[string]string{".venv/pyvenv.cfg": "", ".venv/" + python: ""}, "PATH"},
+		"conda":                    {map[string]string{"app/env/conda-meta/history": "", "app/env/" + python: ""}, "env"},
+		"pixi":                     {map[string]string{"app/.pixi/envs/default/conda-meta/history": "", "app/.pixi/envs/default/" + python: ""}, ".pixi/envs/default"},
+		"uv above it":              {map[string]string{"app/uv.lock": ""}, "uv"},
+		"uv without a lock":        {map[string]string{"app/src/pyproject.toml": "[build-system]\nbuild-backend = \"uv_build\"\n"}, "uv"},
+		"poetry without a lock":    {map[string]string{"app/pyproject.toml": "[build-system]\nbuild-backend = \"poetry.core.masonry.api\"\n"}, "poetry"},
+		"a project without a tool": {map[string]string{"app/pyproject.toml": "[project]\nname = \"a\"\n"}, "PATH"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			top := must.Do(filepath.EvalSymlinks(t.TempDir()))(t)
+			folder := filepath.Join(top, "app", "src")
+			must.Succeed(t, os.MkdirAll(folder, 0o700))
+			for file, text := range c.files {
+				must.Succeed(t, os.MkdirAll(filepath.Dir(filepath.Join(top, file)), 0o700))
+				write(t, filepath.Join(top, file), text)
+			}
+			t.Chdir(filepath.Join(top, "app"))
+			must.Equal(t, findPython(folder).from, c.from)
+		})
+	}
 }

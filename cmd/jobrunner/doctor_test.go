@@ -23,9 +23,7 @@ func examine(t *testing.T, env []string, args ...string) (found map[string]struc
 	found = map[string]struct{ Status, Text, Remedy string }{}
 	for line := range strings.Lines(out) {
 		var f struct{ Check, Status, Text, Remedy string }
-		if err := json.Unmarshal([]byte(line), &f); err != nil {
-			t.Fatalf("%s: %v; stderr %s", line, err, errs)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(line), &f), line, "stderr", errs)
 		must.Hold(t, f.Status == "ok" || f.Remedy != "", f, "lacks a remedy")
 		found[f.Check] = struct{ Status, Text, Remedy string }{f.Status, f.Text, f.Remedy}
 	}
@@ -83,9 +81,8 @@ func TestDoctor(t *testing.T) {
 			for check := range found {
 				all = append(all, check)
 			}
-			if slices.Sort(all); !slices.Equal(all, checks) {
-				t.Errorf("the checks are %q", all)
-			}
+			slices.Sort(all)
+			must.Hold(t, slices.Equal(all, checks), "the checks are", all)
 		})
 	}
 	must.Equal(t, must.Do(filepath.Glob(filepath.Join(dir, ".gpucloud*")))(t), nil, "left behind")
@@ -111,8 +108,7 @@ func TestDoctorAdvisesAVirtualEnvironment(t *testing.T) {
 
 func workingDir(t *testing.T) string {
 	t.Helper()
-	dir := must.Do(os.Getwd())(t)
-	return dir
+	return must.Do(os.Getwd())(t)
 }
 
 // doctor works while a deployment runs.
@@ -127,7 +123,6 @@ func TestDoctorBesideADeployment(t *testing.T) {
 	must.Hold(t, f.Status == "ok" && strings.Contains(f.Text, "version 1"), f)
 	f = found["address"]
 	must.Hold(t, f.Status == "warn" && strings.Contains(f.Text, "a jobrunner runs at") && code == 0, "exit status", code, f)
-	if status, _ := p.get("/v2/templates"); status != 200 {
-		t.Errorf("the deployment answers %d", status)
-	}
+	status, _ := p.get("/v2/templates")
+	must.Hold(t, status == 200, "the deployment answers", status)
 }

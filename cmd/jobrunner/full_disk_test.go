@@ -10,22 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/smalldisk"
 )
-
-// smallDisk mounts a small file system, which only root can do.
-func smallDisk(t *testing.T, size string) string {
-	t.Helper()
-	dir := t.TempDir()
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "mode=0700,size="+size, "tmpfs", dir).CombinedOutput(); err != nil {
-		t.Skipf("a small disk can't be mounted here: %s %s", err, out)
-	}
-	t.Cleanup(func() {
-		if out, err := exec.Command("umount", "-l", dir).CombinedOutput(); err != nil {
-			t.Errorf("unmounting: %s %s", err, out)
-		}
-	})
-	return dir
-}
 
 // With a full disk, new jobs are rejected and none is lost. With free space, jobs are accepted
 // again.
@@ -33,7 +19,7 @@ func TestFullDisk(t *testing.T) {
 	acctest.LeaveToCI(t, "sqldb.TestFullDisk and jobrunner.TestResultsOnAFullDisk test its parts")
 	t.Parallel()
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
-	disk := smallDisk(t, "12m")
+	disk := smalldisk.Mount(t, "12m")
 	data := "--data=" + disk
 	p := serve(t, env, data, "--limits=off")
 	c := p.client("k")
@@ -60,9 +46,8 @@ func TestFullDisk(t *testing.T) {
 	there := func(c *api.Client) {
 		t.Helper()
 		for _, id := range jobs {
-			if job, err := c.Jobs.Status(t.Context(), endpoint, id); err != nil || job.Status != "IN_QUEUE" {
-				t.Fatalf("job %s of %d: %s, %v", id, len(jobs), job.Status, err)
-			}
+			job, err := c.Jobs.Status(t.Context(), endpoint, id)
+			must.Require(t, err == nil && job.Status == "IN_QUEUE", "job", id, "of", len(jobs), job.Status, err)
 		}
 	}
 	there(c)
@@ -74,9 +59,7 @@ func TestFullDisk(t *testing.T) {
 	// The start may move the write-ahead log into the database, which frees space for a few jobs.
 	fill(c)
 	cancelled := jobs[0]
-	if _, err := c.Jobs.Cancel(t.Context(), endpoint, cancelled); err != nil {
-		t.Errorf("cancelling on a full disk: %v", err)
-	}
+	must.Equal(t, must.Err(c.Jobs.Cancel(t.Context(), endpoint, cancelled)), nil, "cancelling on a full disk")
 	jobs = jobs[1:]
 	there(c)
 	p.kill()
@@ -86,19 +69,13 @@ func TestFullDisk(t *testing.T) {
 	p = serve(t, env, data, "--limits=off")
 	c = p.client("k")
 	there(c)
-	if _, err := submit(c); err != nil {
-		t.Errorf("with free space again: %s", err)
-	}
+	must.Equal(t, must.Err(submit(c)), nil, "with free space again")
 	fill(c)
 	var purged struct{ Removed int }
-	if p.call(http.MethodPost, "/v2/"+endpoint+"/purge-queue", "", &purged); purged.Removed < len(jobs) {
-		t.Errorf("purging a queue on a full disk removed %d jobs of %d", purged.Removed, len(jobs))
-	}
-	if _, err := submit(c); err != nil {
-		t.Errorf("after the purge: %s", err)
-	}
+	p.call(http.MethodPost, "/v2/"+endpoint+"/purge-queue", "", &purged)
+	must.Hold(t, purged.Removed >= len(jobs), "purging a queue on a full disk removed", purged.Removed, "jobs of", len(jobs))
+	must.Equal(t, must.Err(submit(c)), nil, "after the purge")
 	fill(c)
-	err := c.Endpoints.Delete(t.Context(), endpoint)
-	must.Hold(t, err == nil, "deleting an endpoint on a full disk", err)
+	must.Equal(t, c.Endpoints.Delete(t.Context(), endpoint), nil, "deleting an endpoint on a full disk")
 	p.interrupt()
 }

@@ -108,9 +108,8 @@ line ends
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				out, errs, code := jobCommands{t, j.env}.run(c.stdin, c.args...)
-				if !regexp.MustCompile(c.out).MatchString(out) || !regexp.MustCompile(c.err).MatchString(errs) || code != c.code {
-					t.Errorf("exit status %d, stdout %q, stderr %q; expected %d, %q, %q", code, out, errs, c.code, c.out, c.err)
-				}
+				must.Hold(t, regexp.MustCompile(c.out).MatchString(out) && regexp.MustCompile(c.err).MatchString(errs) && code == c.code,
+					"exit status", code, "stdout", out, "stderr", errs, "expected", c.code, c.out, c.err)
 			})
 		}
 	})
@@ -194,9 +193,8 @@ line ends
 	t.Run("a key for one endpoint needs its id", func(t *testing.T) {
 		restricted := strings.TrimSpace(mustPrint(t, environment(home), "keys", "add", "one", "--endpoint", ids["any"]))
 		j := jobCommands{t, append([]string{"GPUCLOUD_API_KEY=" + restricted}, j.env...)}
-		if out, errs, code := j.run("", "run", ids["any"], "--input", `{"op":"sleep","output":7}`); out != "7\n" || code != 0 {
-			t.Errorf("exit status %d, %q, %q", code, out, errs)
-		}
+		out, errs, code := j.run("", "run", ids["any"], "--input", `{"op":"sleep","output":7}`)
+		must.Hold(t, out == "7\n" && code == 0, "exit status", code, out, errs)
 		for _, unreachable := range []string{"any", ids["logs"]} {
 			if _, errs, code := j.run("", "run", unreachable); !strings.Contains(errs, `no endpoint with the id "`+unreachable+`" is open to this API key`) || code != 2 {
 				t.Errorf("%s: exit status %d, %q", unreachable, code, errs)
@@ -219,9 +217,8 @@ line ends
 			})
 			cmd.Process.Signal(syscall.SIGINT)
 			cmd.Wait()
-			if cmd.ProcessState.ExitCode() != 4 || !strings.Contains(errs.String(), "it was cancelled") {
-				t.Errorf("%s: exit status %d, %q", more, cmd.ProcessState.ExitCode(), &errs)
-			}
+			must.Hold(t, cmd.ProcessState.ExitCode() == 4 && strings.Contains(errs.String(), "it was cancelled"),
+				more, "exit status", cmd.ProcessState.ExitCode(), &errs)
 			h := must.Do(c.Jobs.Health(t.Context(), ids["any"]))(t)
 			must.Hold(t, h.Jobs.InProgress+h.Jobs.InQueue == 0, more, "afterwards", h.Jobs)
 		}
@@ -234,9 +231,8 @@ line ends
 		j := jobCommands{t, environment(home, "GPUCLOUD_BASE_URL="+p.url)}
 		for of, want := range map[string]string{dir: "the data folder " + dir + " has none, because its jobrunner was started with --api-key-file or GPUCLOUD_API_KEY: set GPUCLOUD_API_KEY to that key",
 			filepath.Join(home, "absent"): "absent: no such file or directory; set it to the data folder"} {
-			if _, errs, code := j.run("", "run", "any", "--data", of); !strings.Contains(errs, want) || code != 2 {
-				t.Errorf("exit status %d, %q, expected %q", code, errs, want)
-			}
+			_, errs, code := j.run("", "run", "any", "--data", of)
+			must.Hold(t, strings.Contains(errs, want) && code == 2, "exit status", code, errs, "expected", want)
 		}
 	})
 

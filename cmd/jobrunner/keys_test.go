@@ -25,9 +25,7 @@ func TestKeyOfNoDeployment(t *testing.T) {
 	add := func(name string, args ...string) (said string) {
 		t.Helper()
 		_, said, status := execute(t, env, "", append([]string{"keys", "add", name}, args...)...)
-		if status != 0 {
-			t.Fatalf("exit status %d: %s", status, said)
-		}
+		must.Require(t, status == 0, "exit status", status, said)
 		return said
 	}
 	must.Contain(t, add("before"), "No deployment has its state in", "with --data")
@@ -73,9 +71,7 @@ func TestFurtherKeys(t *testing.T) {
 	must.Equal(t, p.status(before, "/v2/"+mine+"/health"), 200, "a key that stays")
 	p.interrupt()
 	for _, key := range []string{before, added} {
-		if strings.Contains(p.stderr.String(), key) {
-			t.Error("a key is in the log")
-		}
+		must.Hold(t, !strings.Contains(p.stderr.String(), key), "a key is in the log")
 	}
 }
 
@@ -97,11 +93,27 @@ func TestRefusedKeys(t *testing.T) {
 		"does not exist":                        {"remove", "ci"},
 		"expected \"<name>\"":                   {"add"},
 	} {
-		if said := mustFail(t, env, append([]string{"keys"}, args...)...); !strings.Contains(said, text) {
-			t.Errorf("%v: said %q, not %q", args, said, text)
-		}
+		said := mustFail(t, env, append([]string{"keys"}, args...)...)
+		must.Hold(t, strings.Contains(said, text), args, "said", said, "not", text)
 	}
-	if list := mustPrint(t, env, "keys", "list"); strings.Count(list, "\n") != 1 {
-		t.Errorf("expected no keys, got\n%s", list)
+	list := mustPrint(t, env, "keys", "list")
+	must.Hold(t, strings.Count(list, "\n") == 1, "expected no keys, got", list)
+}
+
+// If the output goes to systemd's journal, serve prints the file of its new key, not the key.
+func TestNoKeyInTheJournal(t *testing.T) {
+	t.Parallel()
+	for journal, shown := range map[string]bool{"": true, "JOURNAL_STREAM=8:1": false} {
+		dir := filepath.Join(t.TempDir(), "state")
+		env := environment(t.TempDir())
+		if journal != "" {
+			env = append(env, journal)
+		}
+		p := serve(t, env, "--data="+dir)
+		key := must.ReadFile(t, filepath.Join(dir, "api-key"))
+		greeting := strings.Join(p.greeted, "\n")
+		if strings.Contains(greeting, strings.TrimSpace(string(key))) != shown || !shown && p.greetingValue("GPUCLOUD_API_KEY") != `"$(cat `+filepath.Join(dir, "api-key")+`)"` {
+			t.Errorf("%q: the greeting is\n%s", journal, greeting)
+		}
 	}
 }

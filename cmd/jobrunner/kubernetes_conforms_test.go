@@ -87,8 +87,7 @@ type conformance struct {
 
 func (s *conformance) judge(selected string, parallel int) (r report.Report) {
 	s.t.Helper()
-	hooks, err := net.Listen("tcp", s.host+":0")
-	must.Succeed(s.t, err)
+	hooks := must.Do(net.Listen("tcp", s.host+":0"))(s.t)
 	listen := hooks.Addr().String()
 	hooks.Close()
 	run := exec.CommandContext(s.t.Context(), s.binary, "run", "--base-url="+s.url, "--image="+conformsImage, "--select="+selected, fmt.Sprint("--parallel=", parallel),
@@ -98,9 +97,7 @@ func (s *conformance) judge(selected string, parallel int) (r report.Report) {
 	var said bytes.Buffer
 	run.Stderr = &said
 	out, err := run.Output()
-	if decodeErr := json.Unmarshal(out, &r); decodeErr != nil {
-		s.t.Fatalf("%v, %v: %s", err, decodeErr, &said)
-	}
+	must.Succeed(s.t, json.Unmarshal(out, &r), err, &said)
 	must.Equal(s.t, r.Leaked, nil, "leaked objects")
 	return r
 }

@@ -52,9 +52,8 @@ func clusterFaults(t *testing.T) {
 	rounds := 1
 	if n := os.Getenv("KUBERNETES_ROUNDS"); n != "" {
 		var err error
-		if rounds, err = strconv.Atoi(n); err != nil || rounds < 1 {
-			t.Fatalf("invalid KUBERNETES_ROUNDS %q: expected a number from 1", n)
-		}
+		rounds, err = strconv.Atoi(n)
+		must.Require(t, err == nil && rounds >= 1, "invalid KUBERNETES_ROUNDS", n, "expected a number from 1")
 	}
 	if testing.Short() {
 		faults = faults[:1]

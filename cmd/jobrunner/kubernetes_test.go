@@ -5,10 +5,10 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -256,9 +256,8 @@ func clusterKill(t *testing.T) {
 	c.completes(c.submit(`{"name": "one"}`))
 	before := c.pods()
 	c.kill()
-	if left := c.pods(); len(before) != 1 || len(left) != 1 {
-		t.Fatalf("Pods: %v, then %v", before, left)
-	}
+	left := c.pods()
+	must.Require(t, len(before) == 1 && len(left) == 1, "Pods:", before, "then", left)
 	owners := before[0].Metadata.OwnerReferences
 	must.Hold(t, len(owners) == 1 && owners[0].Kind == "Pod" && owners[0].Name == "jobrunner-0", "owners", owners)
 	c.begin()
@@ -279,24 +278,12 @@ func clusterPods(t *testing.T) {
 		clusterImage, pythonArgs(podThatEnds)+" serve"))
 	p := c.awaitPodStatus(id, "RUNNING")
 	c.podLog(id, "", "disk 1 volume 1 red", nil)
-	if len(p.Runtime.Ports) != 1 || p.Runtime.Ports[0].Public != 8080 {
-		t.Fatalf("%+v", p.Runtime)
-	}
+	must.Require(t, len(p.Runtime.Ports) == 1 && p.Runtime.Ports[0].Public == 8080, p.Runtime)
 	url := fmt.Sprintf("http://%s:8080/starts", p.Runtime.Ports[0].IP)
-	c.until("an answer of "+url, func() bool {
-		resp, err := http.Get(url) //nolint:noctx // it is ended by its server
-		if err != nil {
-			return false
-		}
-		defer resp.Body.Close()
-		text, _ := io.ReadAll(resp.Body)
-		return string(text) == "start\n"
-	})
+	c.untilAnswers(url, "start\n")
 	must.Equal(t, c.cluster.ClaimSize(t, "gpucloud-pod-"+id), "10G", "a claim of")
 	before := c.podsWithLabel("pod", id)
-	if len(before) != 1 || !strings.Contains(string(before[0].Spec), `"nvidia.com/gpu":"1"`) {
-		t.Fatalf("Pods: %s", before)
-	}
+	must.Require(t, len(before) == 1 && strings.Contains(string(before[0].Spec), `"nvidia.com/gpu":"1"`), "Pods:", before)
 	c.kill()
 	c.begin()
 	now := c.awaitPodStatus(id, "RUNNING")
@@ -325,15 +312,13 @@ func clusterPods(t *testing.T) {
 	})
 
 	ends := c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'raise SystemExit(3)'",%s}`, clusterImage, cpu))
-	if p := c.awaitPodStatus(ends, "ERROR"); p.Reason == nil || !strings.Contains(*p.Reason, "exit status 3") {
-		t.Errorf("%+v", p)
-	}
+	p = c.awaitPodStatus(ends, "ERROR")
+	must.Hold(t, p.Reason != nil && strings.Contains(*p.Reason, "exit status 3"), p)
 	absent := c.createPod(fmt.Sprintf(`{"name":"p","image":"127.0.0.1:1/team/absent",%s}`, cpu))
 	c.awaitReason(absent, "the registry 127.0.0.1:1 can't be reached")
 	c.interrupt()
-	if left := c.podsWithLabel("pod", absent); len(left) != 0 {
-		t.Errorf("Pods are left: %s", left)
-	}
+	left := c.podsWithLabel("pod", absent)
+	must.Hold(t, len(left) == 0, "Pods are left:", left)
 }
 
 // A network volume is a claim, which grows and is deleted with it.
@@ -355,5 +340,63 @@ func clusterVolumes(t *testing.T) {
 	c.awaitEmpty()
 	c.call(http.MethodDelete, "/v2/network-volumes/"+volume, "", nil)
 	c.until("no claim", func() bool { return c.cluster.ClaimSize(t, claim) == "" })
+	c.interrupt()
+}
+
+// The members of a cluster are Pods that know the primary's address. They survive a kill -9 of the
+// jobrunner, and the next one adopts them. If the primary's Pod is gone by then, it is replaced,
+// and the others restart with the new address. A cluster without enough GPUs has no Pods.
+func clusterOfPods(t *testing.T) {
+	c := newInCluster(t)
+	make := func(name string, pods int) string {
+		return c.createCluster(name, clusterImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))
+	}
+	podsOf := func(id string) (names []string) {
+		for _, m := range c.members(id) {
+			for _, pod := range c.podsWithLabel("pod", m.ID) {
+				names = append(names, pod.Metadata.Name)
+			}
+		}
+		return names
+	}
+	exchange := func(id string, nth int) (primary string) {
+		shown := c.awaitClusterStatus(id, "RUNNING")
+		must.Hold(t, shown.Network == nil, "a network of its own", shown)
+		members := c.members(id)
+		primary = members[0].Cluster.IP
+		for rank, variables := range c.awaitGreetings(members, "red", nth) {
+			want := []string{fmt.Sprint(rank), "2", "1", "2", members[rank].Cluster.IP, primary, "29400"}
+			must.Equal(t, variables, want, "the member", rank, "knows")
+		}
+		return primary
+	}
+	red := make("red", 2)
+	primary := exchange(red, 1)
+	before := podsOf(red)
+
+	blue := make("blue", 5) // only four of six are free
+	c.awaitReason(c.members(blue)[1].ID, "NVIDIA L4")
+	created := podsOf(blue)
+	must.Hold(t, len(before) == 2 && len(created) == 0, "Pods", before, created)
+	c.call(http.MethodDelete, "/v2/clusters/"+blue, "", nil)
+
+	c.kill()
+	c.begin()
+	if now := exchange(red, 1); now != primary || !slices.Equal(podsOf(red), before) {
+		t.Errorf("the Pods were %v and are %v, the primary's address was %s and is %s", before, podsOf(red), primary, now)
+	}
+	c.kill()
+	c.cluster.DeletePod(t, before[0])
+	c.begin()
+	c.until("another primary", func() bool {
+		now := podsOf(red)
+		return len(now) == 2 && now[0] != before[0] && now[1] != before[1]
+	})
+	exchange(red, 2)
+	members := c.members(red)
+	c.call(http.MethodDelete, "/v2/clusters/"+red, "", nil)
+	c.until("the removal", func() bool {
+		return !slices.ContainsFunc(members, func(m memberFacts) bool { return len(c.podsWithLabel("pod", m.ID)) > 0 })
+	})
 	c.interrupt()
 }

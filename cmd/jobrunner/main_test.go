@@ -123,15 +123,12 @@ func (p *process) kill() {
 func (p *process) interrupt() {
 	p.t.Helper()
 	p.cmd.Process.Signal(os.Interrupt)
-	if err := p.cmd.Wait(); err != nil {
-		p.t.Errorf("the jobrunner ended with %s: %s", err, &p.stderr)
-	}
+	must.Equal(p.t, p.cmd.Wait(), nil, "the jobrunner ended with", &p.stderr)
 }
 
 func (p *process) client(key string) *api.Client {
 	p.t.Helper()
-	c := must.Do(api.New(api.Settings{BaseURL: p.url, APIKey: key}))(p.t)
-	return c
+	return must.Do(api.New(api.Settings{BaseURL: p.url, APIKey: key}))(p.t)
 }
 
 // endpoint creates an endpoint of an image with at most four workers.
@@ -167,6 +164,20 @@ func until(t testing.TB, what string, done func() bool) {
 func (p *process) until(what string, done func() bool) {
 	p.t.Helper()
 	until(p.t, what, done)
+}
+
+// untilAnswers waits until the server at a URL answers with a text.
+func (p *process) untilAnswers(url, want string) {
+	p.t.Helper()
+	p.until("an answer of "+url, func() bool {
+		resp, err := http.Get(url) //nolint:noctx // it is ended by its server
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		return string(text) == want
+	})
 }
 
 // send sends a request with a key and reads the response's body.
@@ -214,9 +225,8 @@ func execute(t *testing.T, env []string, stdin string, args ...string) (stdout, 
 	var out, errs bytes.Buffer
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, strings.NewReader(stdin), &out, &errs
 	if err := cmd.Run(); err != nil {
-		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() < 0 {
-			t.Fatalf("%v: %v: %s%s", args, err, &out, &errs)
-		}
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		must.Require(t, ok && exit.ExitCode() >= 0, args, err, &out, &errs)
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
@@ -229,9 +239,7 @@ var invalidFlag = regexp.MustCompile(`(?m)^jobrunner: (invalid |.* exclude each 
 func mustFail(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	stdout, stderr, status := execute(t, env, "", args...)
-	if status == 0 {
-		t.Errorf("%v: expected a failure, got %s%s", args, stdout, stderr)
-	}
+	must.Hold(t, status != 0, args, "expected a failure, got", stdout, stderr)
 	if invalidFlag.MatchString(stderr) {
 		must.Equal(t, status, 2, args, "is an invalid command line:", stderr)
 	}
@@ -242,9 +250,7 @@ func mustFail(t *testing.T, env []string, args ...string) string {
 func mustPrint(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	stdout, stderr, status := execute(t, env, "", args...)
-	if status != 0 {
-		t.Fatalf("%v: exit status %d: %s%s", args, status, stdout, stderr)
-	}
+	must.Require(t, status == 0, args, "exit status", status, stdout, stderr)
 	return stdout
 }
 
@@ -256,43 +262,30 @@ func TestKeyOfTheFirstStart(t *testing.T) {
 	data := filepath.Join(home, ".local", "state", "gpucloud", "jobrunner")
 	p := serve(t, environment(home))
 	key := p.greetingValue("GPUCLOUD_API_KEY")
-	if len(key) < 20 {
-		t.Fatalf("the key is %q", key)
-	}
-	if _, err := p.client(key).NetworkVolumes.List(t.Context()); err != nil {
-		t.Errorf("with the printed key: %s", err)
-	}
+	must.Require(t, len(key) >= 20, "the key is", key)
+	must.Equal(t, must.Err(p.client(key).NetworkVolumes.List(t.Context())), nil, "with the printed key")
 	for path, mode := range map[string]os.FileMode{data: 0o700, filepath.Join(data, "api-key"): 0o600, filepath.Join(data, "jobrunner.db"): 0o600} {
-		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
-			t.Errorf("%s: %v, %v", path, info.Mode(), err)
-		}
+		info, err := os.Stat(path)
+		must.Hold(t, err == nil && info.Mode().Perm() == mode, path, info.Mode(), err)
 	}
 	p.interrupt()
 
 	p = serve(t, environment(home))
-	if strings.Contains(strings.Join(p.greeted, "\n"), key) {
-		t.Error("the second start prints the key")
-	}
+	must.Hold(t, !strings.Contains(strings.Join(p.greeted, "\n"), key), "the second start prints the key")
 	must.Contain(t, p.greetingValue("GPUCLOUD_API_KEY"), filepath.Join(data, "api-key"))
-	if _, err := p.client(key).NetworkVolumes.List(t.Context()); err != nil {
-		t.Errorf("the second start has another key: %s", err)
-	}
+	must.Equal(t, must.Err(p.client(key).NetworkVolumes.List(t.Context())), nil, "the second start has another key")
 	p.interrupt()
-	if strings.Contains(p.stderr.String(), key) {
-		t.Error("the key is in the log")
-	}
+	must.Hold(t, !strings.Contains(p.stderr.String(), key), "the key is in the log")
 }
 
 func TestKeyFromTheEnvironment(t *testing.T) {
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=mine\n"), "--ephemeral")
 	must.Do(p.client("mine").NetworkVolumes.List(t.Context()))(t)
-	if text := strings.Join(p.greeted, "\n"); strings.Contains(text, "mine") {
-		t.Errorf("the greeting prints the key:\n%s", text)
-	}
-	if _, err := p.client("other").NetworkVolumes.List(t.Context()); err == nil {
-		t.Error("another key is accepted")
-	}
+	text := strings.Join(p.greeted, "\n")
+	must.Hold(t, !strings.Contains(text, "mine"), "the greeting prints the key:", text)
+	_, err := p.client("other").NetworkVolumes.List(t.Context())
+	must.Hold(t, err != nil, "another key is accepted")
 }
 
 // The key in --api-key-file is the deployment's, and isn't printed or stored.
@@ -360,9 +353,7 @@ func TestRefusals(t *testing.T) {
 			env = environment(home)
 		}
 		said := mustFail(t, env, append([]string{"serve"}, args...)...)
-		if !strings.Contains(said, text) || strings.Contains(said, "planted-password") {
-			t.Errorf("%v: said %q, not %q", args, said, text)
-		}
+		must.Hold(t, strings.Contains(said, text) && !strings.Contains(said, "planted-password"), args, "said", said, "not", text)
 	}
 	file := filepath.Join(home, "file")
 	put(t, file, "")
@@ -453,9 +444,7 @@ func expectVolumes(t *testing.T, c *api.Client, volumes map[string]int64) {
 		sizes[v.ID] = v.Size
 	}
 	for id, size := range volumes {
-		if sizes[id] < size {
-			t.Errorf("volume %s was acknowledged with %d GB and has %d", id, size, sizes[id])
-		}
+		must.Hold(t, sizes[id] >= size, "volume", id, "was acknowledged with", size, "GB and has", sizes[id])
 	}
 }
 

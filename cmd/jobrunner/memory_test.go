@@ -129,9 +129,7 @@ func TestOutputsShareMemory(t *testing.T) {
 	defer cancel()
 	for ; ; time.Sleep(100 * time.Millisecond) {
 		resp, text, err := send(ctx, http.MethodGet, p.url+"/v2/"+id+"/status/"+job.ID, "k", "")
-		if resp == nil {
-			t.Fatal(err)
-		}
+		must.Require(t, resp != nil, err)
 		if resp.StatusCode == http.StatusServiceUnavailable {
 			continue
 		}

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // podModel is the expected state of a pod.
@@ -153,9 +155,8 @@ func (m *podModels) createCluster() {
 	gpus := 1 + m.random.IntN(2)
 	c.id = m.handlers.createCluster(c.name, "team/pod", 2+m.random.IntN(3), gpus, `,"mounts":{"persistent":{"size":10,"path":"/w"}},"env":{"COLOR":"red"}`)
 	for rank, member := range m.members(c.id) {
-		if member.Cluster == nil || member.Cluster.Rank != rank {
-			m.t.Fatalf("pod %d of %s has another rank: %+v", rank, c.name, member.Cluster)
-		}
+		must.Require(m.t, member.Cluster != nil && member.Cluster.Rank == rank,
+			"pod", rank, "of", c.name, "has another rank:", member.Cluster)
 		c.pods = append(c.pods, &podModel{
 			id: member.ID, name: fmt.Sprintf("%s-%d", c.name, rank), color: "red", gpus: gpus, imageExists: true, shouldRun: true, volume: m.volumeOf(member.ID), cluster: c,
 		})
@@ -252,9 +253,8 @@ func (m *podModels) settle() {
 	m.t.Helper()
 	m.history.settle(m.difference)
 	for _, p := range m.pods {
-		if _, err := os.Stat(filepath.Join(p.volume, "mark")); (err == nil) != p.marked {
-			m.t.Fatalf("the volume of %s has the mark: %v, want %v", p.name, err == nil, p.marked)
-		}
+		_, err := os.Stat(filepath.Join(p.volume, "mark"))
+		must.Require(m.t, (err == nil) == p.marked, "the volume of", p.name, "has the mark:", err == nil, "want", p.marked)
 		if p.shouldRun && !p.marked && m.podNow(p.id).Status == "RUNNING" {
 			put(m.t, filepath.Join(p.volume, "mark"), "")
 			p.marked = true
@@ -280,9 +280,7 @@ func (m *podModels) difference() string {
 			}
 		}
 	}
-	if used > machineGPUs {
-		m.t.Fatalf("pods have %d GPUs of %d", used, machineGPUs)
-	}
+	must.Require(m.t, used <= machineGPUs, "pods have", used, "GPUs of", machineGPUs)
 	needs := map[*clusterModel]int{} // GPUs of waiting members
 	var waits []int                  // GPUs of each waiting pod or cluster
 	for _, p := range m.pods {
@@ -346,9 +344,8 @@ func (m *podModels) clusterDifference(byID map[string]memberFacts) string {
 		if counts["RUNNING"] > 0 && counts["PROVISIONING"] > 0 {
 			return fmt.Sprintf("%s is placed in part: %v", c.name, counts)
 		}
-		if c.ran = c.ran || counts["RUNNING"] > 0; c.ran && counts["PROVISIONING"] > 0 {
-			m.t.Fatalf("%s was placed and waits again: %v", c.name, counts)
-		}
+		c.ran = c.ran || counts["RUNNING"] > 0
+		must.Require(m.t, !c.ran || counts["PROVISIONING"] <= 0, c.name, "was placed and waits again:", counts)
 		if p := shown[c.id].Primary; c.ran && (p == nil || p.Status != byID[c.pods[0].id].Status || p.Status != "RUNNING" && p.SSHEndpoint != "") {
 			return fmt.Sprintf("the primary of %s is shown as %+v", c.name, p)
 		}
@@ -366,9 +363,7 @@ func (m *podModels) environmentDifference(id string, env map[string]string) stri
 	if p.cluster != nil {
 		rank = strconv.Itoa(slices.Index(p.cluster.pods, p))
 	}
-	if env["NODE_RANK"] != rank {
-		m.t.Fatalf("%s has NODE_RANK %q, want %q", p.name, env["NODE_RANK"], rank)
-	}
+	must.Require(m.t, env["NODE_RANK"] == rank, p.name, "has NODE_RANK", env["NODE_RANK"], "want", rank)
 	if env["COLOR"] != p.color {
 		return fmt.Sprintf("%s runs in %s, want %s", p.name, env["COLOR"], p.color)
 	}

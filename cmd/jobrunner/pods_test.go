@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -199,15 +198,7 @@ func TestPodIsAProcess(t *testing.T) {
 	}
 	port := shown.Runtime.Ports[0]
 	must.Hold(t, port.Private == 8080 && port.Type == "http", port)
-	h.until("the server", func() bool {
-		resp, err := http.Get("http://" + net.JoinHostPort(port.IP, fmt.Sprint(port.Public)) + "/") //nolint:noctx // it is ended by its server
-		if err != nil {
-			return false
-		}
-		defer resp.Body.Close()
-		text, _ := io.ReadAll(resp.Body)
-		return string(text) == server
-	})
+	h.untilAnswers("http://"+net.JoinHostPort(port.IP, fmt.Sprint(port.Public))+"/", server)
 	var v1 struct {
 		PortMappings                           map[string]int
 		PublicIP, DesiredStatus, LastStartedAt string
@@ -351,9 +342,7 @@ func TestPodsNetworkVolume(t *testing.T) {
 	h.until("its start", func() bool { _, err := os.Stat(file); return err == nil })
 	h.call(http.MethodDelete, "/v2/pods/"+id, "", nil)
 	h.until("its end", func() bool { _, err := os.Stat(h.volumeOf(id)); return os.IsNotExist(err) })
-	if _, err := os.Stat(file); err != nil {
-		t.Errorf("the deletion of the pod deleted the network volume: %v", err)
-	}
+	must.Equal(t, must.Err(os.Stat(file)), nil, "the deletion of the pod deleted the network volume")
 }
 
 // A log can be read from its end, from a time, or from a reader's last line. It continues over stops
@@ -363,9 +352,7 @@ func TestPodLogs(t *testing.T) {
 	h := newPods(t)
 	id := h.createPod(`{"name":"p","image":"builtin/conformance",` + cpu + `,"args":"print one print two print three print four"}`)
 	events := h.podLog(id, "?source=container", "four", nil)
-	if len(events) != 8 {
-		t.Fatalf("%q", events)
-	}
+	must.Require(t, len(events) == 8, events)
 	ids := func(events []string) (out []string) {
 		for i := 0; i < len(events); i += 2 {
 			out = append(out, strings.TrimPrefix(events[i], "id: "))
@@ -383,13 +370,11 @@ func TestPodLogs(t *testing.T) {
 	since := h.podLog(id, "?source=container&tail=1&since=2020-01-01T00:00:00Z", "four", nil)
 	must.Hold(t, len(since) == 8, since)
 	for _, bad := range []string{"?tail=-1", "?tail=5001", "?tail=x", "?source=both", "?since=yesterday"} {
-		if status, text := h.get("/v2/pods/" + id + "/logs" + bad); status != http.StatusBadRequest {
-			t.Errorf("%s: %d %s", bad, status, text)
-		}
+		status, text := h.get("/v2/pods/" + id + "/logs" + bad)
+		must.Hold(t, status == http.StatusBadRequest, bad, status, text)
 	}
-	if status, _ := h.get("/v2/pods/nothing/logs"); status != http.StatusNotFound {
-		t.Errorf("the log of no pod: %d", status)
-	}
+	status, _ := h.get("/v2/pods/nothing/logs")
+	must.Hold(t, status == http.StatusNotFound, "the log of no pod:", status)
 	// A live log sends later lines as they arrive.
 	lines := make(chan []string, 1)
 	go func() { lines <- h.podLog(id, "?tail=0&source=system", "the pod runs", nil) }()
@@ -433,8 +418,7 @@ func TestPodsSurviveAKill(t *testing.T) {
 		p = h.podNow(failed)
 		must.Hold(t, p.Status == "ERROR" && *p.Reason == "it ended with exit status 1", p)
 		h.awaitReason(waits, "nothing on this machine")
-		if text, _ := os.ReadFile("/proc/" + pid + "/cmdline"); strings.Contains(string(text), "pod.sh") {
-			t.Errorf("the pod's process %s survived its jobrunner", pid)
-		}
+		text, _ := os.ReadFile("/proc/" + pid + "/cmdline")
+		must.Hold(t, !strings.Contains(string(text), "pod.sh"), "the pod's process", pid, "survived its jobrunner")
 	}
 }

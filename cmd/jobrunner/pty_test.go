@@ -31,9 +31,7 @@ func TestTerminal(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), binary, args...)
 			cmd.Env = append(env, c.env...)
 			out, err := pty.Output(cmd)
-			if err != nil {
-				t.Fatalf("%v: %v: %s", args, err, out)
-			}
+			must.Succeed(t, err, args, string(out))
 			plain := strings.ReplaceAll(string(out), "\r\x1b[K", "")
 			must.Hold(t, !strings.Contains(plain, "\x1b"), args, "prints escape sequences", plain)
 			must.Hold(t, args[0] != "backup" || strings.Contains(plain, "copied 0 of about") == c.progress, c.env, "progress is expected", c.progress, string(out))
@@ -53,13 +51,9 @@ func TestKeysJSON(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	keys := make([]map[string]any, len(lines))
 	for i, line := range lines {
-		if err := json.Unmarshal([]byte(line), &keys[i]); err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(line), &keys[i]), line)
 	}
-	if len(keys) != 2 || strings.Contains(out, secret) || strings.Contains(out, "sha256") {
-		t.Fatal(out)
-	}
+	must.Require(t, len(keys) == 2 && !strings.Contains(out, secret) && !strings.Contains(out, "sha256"), out)
 	all, ci := keys[0], keys[1]
 	if all["name"] == "ci" {
 		all, ci = ci, all

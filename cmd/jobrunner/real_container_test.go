@@ -97,17 +97,14 @@ func (c *containerDeployment) createEndpointOf(image, more string) {
 // submit queues a job with an input.
 func (c *containerDeployment) submit(input string) (id string) {
 	c.t.Helper()
-	job := must.Do(c.client("k").Jobs.Run(c.t.Context(), c.endpoint, api.Submission{Input: []byte(input)}))(c.t)
-	return job.ID
+	return must.Do(c.client("k").Jobs.Run(c.t.Context(), c.endpoint, api.Submission{Input: []byte(input)}))(c.t).ID
 }
 
 // awaitEnd waits for the end of a job.
 func (c *containerDeployment) awaitEnd(id string) (job api.Job) {
 	c.t.Helper()
 	c.until("the end of "+id, func() bool {
-		var err error
-		job, err = c.client("k").Jobs.Status(c.t.Context(), c.endpoint, id)
-		must.Succeed(c.t, err)
+		job = must.Do(c.client("k").Jobs.Status(c.t.Context(), c.endpoint, id))(c.t)
 		return job.Finished()
 	})
 	return job
@@ -205,9 +202,7 @@ func realContainer(t *testing.T, e *containers.Engine) {
 	must.Equal(t, again.Worker, got.Worker, "the worker", "was replaced by")
 	must.Equal(t, seen(), nil, "arguments of processes contain secrets")
 	all := c.containers()
-	if len(all) != 1 {
-		t.Fatalf("containers: %v", all)
-	}
+	must.Require(t, len(all) == 1, "containers:", all)
 	must.Equal(t, e.Output(t, "inspect", "--format", `{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}} {{index .Config.Labels "mine"}} {{index .Config.Labels "gpucloud.worker"}} {{.HostConfig.NetworkMode}}`, all[0]), fmt.Sprint(200<<20, " 500000000 yes ", again.Worker, " host"), "inspect")
 	if got := e.Output(t, "inspect", "--format", `{{json .Config.Cmd}} {{json .Args}} {{json .Config.Labels}} {{json .Name}}`, all[0]); strings.Contains(got, "planted") {
 		t.Errorf("the command contains secrets: %s", got)

@@ -56,9 +56,8 @@ func realPrivateRegistry(t *testing.T, e *containers.Engine) {
 		waits := c.submit(`{"name": "waits"}`)
 		reason := c.reason(step.reason)
 		t.Logf("%s: %s", step.name, reason)
-		if strings.Contains(c.workerList(), "planted") || len(reason) > 500 {
-			t.Errorf("%s: the answers have a password, or a long reason:\n%s", step.name, c.workerList())
-		}
+		must.Hold(t, !strings.Contains(c.workerList(), "planted") && len(reason) <= 500,
+			step.name, "the answers have a password, or a long reason:", c.workerList())
 		must.Equal(t, must.Do(c.client("k").Jobs.Status(t.Context(), c.endpoint, waits))(t).Status, "IN_QUEUE", step.name, "the job")
 		if step.name != "wrong login" {
 			c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
@@ -130,9 +129,7 @@ func realKills(t *testing.T, e *containers.Engine) {
 	id := c.submit(`{"name": "killed", "wait": "go"}`)
 	c.until("the job", func() bool { return len(c.lines("begins")) == 1 })
 	before := c.containers()
-	if len(before) != 1 {
-		t.Fatalf("containers: %v", before)
-	}
+	must.Require(t, len(before) == 1, "containers:", before)
 	c.kill()
 	if after := c.containers(); len(after) != 1 {
 		t.Logf("the kill itself ended the container: %v", after)
@@ -162,8 +159,7 @@ func realStop(t *testing.T, e *containers.Engine) {
 	c.until("both jobs", func() bool { return len(c.lines("begins")) == 2 })
 	must.Succeed(t, c.cmd.Process.Signal(syscall.SIGTERM))
 	c.release("soon")
-	err := c.cmd.Wait()
-	must.Hold(t, err == nil, "the jobrunner ended with", err, &c.stderr)
+	must.Equal(t, c.cmd.Wait(), nil, "the jobrunner ended with", &c.stderr)
 	must.Equal(t, c.containers(), nil, "containers are left")
 	c.start(t)
 	c.release("late")

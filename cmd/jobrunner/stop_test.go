@@ -39,14 +39,12 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	queued := ask("POST", "/v2/"+waits+"/runsync?wait=300000", `{"input": {}}`)
 	running := ask("POST", "/v2/"+runs+"/runsync?wait=300000", `{"input": {"op": "sleep", "ms": 200000}}`)
 	health := func(endpoint string) api.Health {
-		h := must.Do(c.Jobs.Health(t.Context(), endpoint))(t)
-		return h
+		return must.Do(c.Jobs.Health(t.Context(), endpoint))(t)
 	}
 	p.until("both jobs", func() bool { return health(waits).Jobs.InQueue == 1 && health(runs).Jobs.InProgress == 1 })
 	list := struct{ Requests []struct{ ID string } }{}
-	if _, body := p.get("/v2/" + runs + "/requests"); json.Unmarshal([]byte(body), &list) != nil || len(list.Requests) != 1 {
-		t.Fatalf("the jobs are %s", body)
-	}
+	_, body := p.get("/v2/" + runs + "/requests")
+	must.Require(t, json.Unmarshal([]byte(body), &list) == nil && len(list.Requests) == 1, "the jobs are", body)
 	id := list.Requests[0].ID
 	held := ask("GET", "/live/v2/"+runs+"/status-sync/"+id+"?wait=300000", "")
 	stream := ask("GET", "/live/v2/"+runs+"/stream/"+id+"?wait=300000", "")
@@ -71,11 +69,9 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 			must.Hold(t, got.status == c.status && strings.Contains(got.body, want), name, got.status, got.body, c.status, want)
 		}
 	}
-	err := p.cmd.Wait()
-	must.Hold(t, err == nil, "the jobrunner ended with", err, &p.stderr)
-	if took := time.Since(started); took > patience { // the requests wait for five minutes, the job runs for more than three
-		t.Errorf("the stop took %s", took)
-	}
+	must.Equal(t, p.cmd.Wait(), nil, "the jobrunner ended with", &p.stderr)
+	took := time.Since(started) // the requests wait for five minutes, the job runs for more than three
+	must.Hold(t, took <= patience, "the stop took", took)
 }
 
 // Closing the terminal stops the deployment like Ctrl-C.
@@ -86,6 +82,5 @@ func TestStopsOnHangup(t *testing.T) {
 	defer signal.Stop(hangups)
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
 	p.cmd.Process.Signal(syscall.SIGHUP)
-	err := p.cmd.Wait()
-	must.Hold(t, err == nil, "the jobrunner ended with", err, &p.stderr)
+	must.Equal(t, p.cmd.Wait(), nil, "the jobrunner ended with", &p.stderr)
 }

@@ -30,9 +30,7 @@ func newerVersion(t *testing.T) (program string) {
 	} {
 		source := must.Do(filepath.Abs(filepath.Join("..", "..", "jobrunner", "engine", file)))(t)
 		text := must.ReadFile(t, source)
-		if strings.Count(string(text), edit[0]) != 1 {
-			t.Fatalf("%s does not have %q once", file, edit[0])
-		}
+		must.Require(t, strings.Count(string(text), edit[0]) == 1, file, "does not have", edit[0], "once")
 		edited[source] = filepath.Join(dir, file)
 		put(t, edited[source], strings.Replace(string(text), edit[0], edit[1], 1))
 	}
@@ -73,13 +71,11 @@ func TestRollingUpgrade(t *testing.T) {
 	defer end()
 	wait, stop := c.load(ctx, endpoint, 6), c.watchMaximum(endpoint, most)
 	version := func() (n int) {
-		err := c.query(&n, "SELECT version FROM meta WHERE component = 'engine'")
-		must.Hold(t, err == nil, err)
+		must.Equal(t, c.query(&n, "SELECT version FROM meta WHERE component = 'engine'"), nil)
 		return n
 	}
 	done := func() (n int) {
-		err := c.query(&n, "SELECT CAST(COALESCE(SUM(completed), 0) AS BIGINT) FROM tallies WHERE endpoint = $1", endpoint)
-		must.Hold(t, err == nil, err)
+		must.Equal(t, c.query(&n, "SELECT CAST(COALESCE(SUM(completed), 0) AS BIGINT) FROM tallies WHERE endpoint = $1", endpoint), nil)
 		return n
 	}
 	progress := func() {
@@ -114,9 +110,8 @@ func TestRollingUpgrade(t *testing.T) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), program, args...)
 		cmd.Env = append(c.env[:len(c.env):len(c.env)], newerSteps+"="+breaks)
-		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), text) {
-			t.Errorf("expected an error with %q, got %v: %s", text, err, out)
-		}
+		out, err := cmd.CombinedOutput()
+		must.Hold(t, err != nil && strings.Contains(string(out), text), "expected an error with", text, "got", err, string(out))
 	}
 	refused(newer, "older jobrunners can't work with, and 3 run")
 	for i := range c.all {
@@ -124,9 +119,8 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	c.startVersion(0, newer, breaks)
 	refused(binary, "newer version of this program")
-	if status, text := c.ask(t.Context(), 0, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"echo"}}`); status != 200 || !strings.Contains(text, `"COMPLETED"`) {
-		t.Errorf("the breaking version: %d %s", status, text)
-	}
+	status, text := c.ask(t.Context(), 0, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"echo"}}`)
+	must.Hold(t, status == 200 && strings.Contains(text, `"COMPLETED"`), "the breaking version:", status, text)
 }
 
 // If another node makes a breaking schema change, an older running node reports it and exits.

@@ -178,13 +178,9 @@ func TestFiguresOfAWorker(t *testing.T) {
 		h.call(http.MethodGet, "/v2/serverless/"+h.endpoint+"/workers", "", &list)
 		return len(list.Workers) != 1 || list.Workers[0].CPUSeconds > 0 && list.Workers[0].MemoryBytes >= 1<<20
 	})
-	if len(list.Workers) != 1 {
-		t.Fatalf("%+v", list)
-	}
+	must.Require(t, len(list.Workers) == 1, list)
 	w := list.Workers[0]
-	if w.Status != "RUNNING" || w.GPUCount != 2 || len(w.GPUs) != 2 || w.Reason != nil {
-		t.Fatalf("%+v", w)
-	}
+	must.Require(t, w.Status == "RUNNING" && w.GPUCount == 2 && len(w.GPUs) == 2 && w.Reason == nil, w)
 	var metrics string
 	h.call(http.MethodGet, "/metrics", "", &metrics)
 	for _, d := range w.GPUs {
@@ -192,9 +188,8 @@ func TestFiguresOfAWorker(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 		for _, want := range []string{`held{gpu="%s"} 1`, `utilization_ratio{gpu="%s"} 0.96`, `memory_used_bytes{gpu="%s"} `, `power_watts{gpu="%s"} 540`, `temperature_celsius{gpu="%s"} 66`} {
-			if want = "gpucloud_gpu_" + fmt.Sprintf(want, d.ID); !strings.Contains(metrics, want) {
-				t.Errorf("the metrics lack %s", want)
-			}
+			want = "gpucloud_gpu_" + fmt.Sprintf(want, d.ID)
+			must.Hold(t, strings.Contains(metrics, want), "the metrics lack", want)
 		}
 	}
 	for _, of := range []string{"cpu_seconds_total", "memory_bytes"} {
@@ -227,9 +222,7 @@ func (h *handlers) awaitResult(id string) (color string, pid, retries int) {
 	h.t.Helper()
 	var job api.Job
 	h.until("the end of "+id, func() bool {
-		var err error
-		job, err = h.client("k").Jobs.Status(h.t.Context(), h.endpoint, id)
-		must.Succeed(h.t, err)
+		job = must.Do(h.client("k").Jobs.Status(h.t.Context(), h.endpoint, id))(h.t)
 		return job.Finished()
 	})
 	var output struct {
@@ -331,9 +324,8 @@ func TestARollingReleaseOfProcesses(t *testing.T) {
 	close(stop)
 	clients.Wait()
 	h.release("go")
-	if color, _, retries := h.awaitResult(busy); color != "red" || retries != 0 {
-		t.Errorf("the running job finished with the color %s after %d retries", color, retries)
-	}
+	color, _, retries := h.awaitResult(busy)
+	must.Hold(t, color == "red" && retries == 0, "the running job finished with the color", color, "after", retries, "retries")
 	begins := h.countStarts()
 	for name := range colors {
 		must.Equal(t, begins[name], 1, name, "began", "times")
@@ -371,9 +363,8 @@ func (h *handlers) expectCleanStop(stop func()) {
 	h.t.Helper()
 	stop()
 	for _, words := range h.lines("starts") {
-		if pid, _ := strconv.Atoi(words[0]); runs(pid) {
-			h.t.Errorf("the worker %d survived its deployment", pid)
-		}
+		pid, _ := strconv.Atoi(words[0])
+		must.Hold(h.t, !runs(pid), "the worker", pid, "survived its deployment")
 	}
 }
 
@@ -386,8 +377,7 @@ func TestAStopAmongJobs(t *testing.T) {
 		"SIGTERM": func(h *handlers) {
 			h.expectCleanStop(func() {
 				h.cmd.Process.Signal(syscall.SIGTERM)
-				err := h.cmd.Wait()
-				must.Hold(h.t, err == nil, "the jobrunner ended with", err, &h.stderr)
+				must.Equal(h.t, h.cmd.Wait(), nil, "the jobrunner ended with", &h.stderr)
 			})
 		},
 		"SIGKILL": func(h *handlers) { h.kill() },
@@ -408,9 +398,8 @@ func TestAStopAmongJobs(t *testing.T) {
 			h.start(t)
 			h.until("the jobs that ran", func() bool { return len(h.lines("begins")) >= 5 })
 			for _, words := range before {
-				if pid, _ := strconv.Atoi(words[0]); runs(pid) {
-					t.Errorf("the worker %d of the first deployment still runs", pid)
-				}
+				pid, _ := strconv.Atoi(words[0])
+				must.Hold(t, !runs(pid), "the worker", pid, "of the first deployment still runs")
 			}
 			h.release("go")
 			for _, id := range slices.Concat([]string{done}, running, queued) {
@@ -418,9 +407,8 @@ func TestAStopAmongJobs(t *testing.T) {
 				if name == "SIGKILL" && slices.Contains(running, id) {
 					want = 1
 				}
-				if _, _, retries := h.awaitResult(id); retries != want {
-					t.Errorf("the job has %d retries, want %d", retries, want)
-				}
+				_, _, retries := h.awaitResult(id)
+				must.Hold(t, retries == want, "the job has", retries, "retries, want", want)
 			}
 			want := map[string]int{"done": 1, "first": 2, "second": 2}
 			for n := range 10 {
@@ -429,5 +417,32 @@ func TestAStopAmongJobs(t *testing.T) {
 			must.Equal(t, h.countStarts(), want, "starts of jobs")
 			h.expectCleanStop(h.interrupt)
 		})
+	}
+}
+
+// The example workers work: one uses the worker protocol, one serves HTTP behind a load balancer.
+func TestExampleWorkers(t *testing.T) {
+	t.Parallel()
+	python.Need(t)
+	rules := must.Do(filepath.Abs("../../examples/jobrunner.yaml"))(t)
+	home := t.TempDir()
+	p := serve(t, environment(home, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--config="+rules)
+	c := p.client("k")
+	ids := map[string]string{}
+	for name, kind := range map[string]string{"protocol": "QUEUE", "web": "LOAD_BALANCER"} {
+		e := api.Endpoint{Name: name, Type: kind, Container: &api.Container{Image: new("example/" + name)}, Workers: api.Workers{Max: 1}}
+		e.Scaling = api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1}
+		created := must.Do(c.Endpoints.Create(t.Context(), e))(t)
+		ids[name] = created.ID
+	}
+	j := jobCommands{t, environment(home, "GPUCLOUD_API_KEY=k", "GPUCLOUD_BASE_URL="+p.url)}
+	out, errs, code := j.run("", "run", "protocol", "--input", `{"text": "hello"}`, "--json")
+	must.Hold(t, code == 0 && strings.Contains(out, `"output":{"text":"HELLO"}`), "exit status", code, out, errs)
+	out, errs, code = j.run("", "run", "protocol", "--json")
+	must.Hold(t, code == 1 && strings.Contains(out, `KeyError('text')`), "exit status", code, out, errs)
+	status, body := p.get("/v2/" + ids["web"] + "/any?x=1")
+	must.Hold(t, status == http.StatusOK && body == `{"path": "/any?x=1"}`, status, body)
+	if _, errs, code := j.run("", "run", "web"); code != 2 || !strings.Contains(errs, "is a load balancer, which has no jobs: send your requests to its workers, at "+p.url+"/v2/"+ids["web"]) {
+		t.Errorf("exit status %d, %s", code, errs)
 	}
 }

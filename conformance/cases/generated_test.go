@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // The generator's text encodes its value, and the same seed gives the same text.
@@ -21,16 +22,12 @@ func TestGenerator(t *testing.T) {
 			return v, g.encode(v)
 		}
 		v, text := write()
-		if _, second := write(); second != text {
-			t.Fatalf("seed %d: two texts", seed)
-		}
+		_, second := write()
+		must.Require(t, second == text, "seed", seed, "two texts")
 		got, err := suite.Decode([]byte(text))
-		if err != nil || !utf8.ValidString(text) || !json.Valid([]byte(text)) {
-			t.Fatalf("seed %d: %v\n%s", seed, err, text)
-		}
-		if d := suite.Difference(v, got); d != "" {
-			t.Fatalf("seed %d: %s", seed, d)
-		}
+		must.Require(t, err == nil && utf8.ValidString(text) && json.Valid([]byte(text)), "seed", seed, err, text)
+		d := suite.Difference(v, got)
+		must.Require(t, d == "", "seed", seed, d)
 	}
 }
 

@@ -20,9 +20,7 @@ func TestPageIsCurrent(t *testing.T) {
 		must.Succeed(t, os.WriteFile(document, []byte(want), 0o644))
 	}
 	got, err := os.ReadFile(document)
-	if err != nil || string(got) != want {
-		t.Fatalf("%s is outdated (%v): run go generate ./conformance/clauses", clauses.Page, err)
-	}
+	must.Require(t, err == nil && string(got) == want, clauses.Page, "is outdated", err, "run go generate ./conformance/clauses")
 }
 
 // Each clause has one heading on the page, and its link leads there.

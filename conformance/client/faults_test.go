@@ -56,12 +56,8 @@ var jobrunner = sync.OnceValues(func() (string, error) {
 
 func judgeClient(t *testing.T, o Options) *report.Report {
 	t.Helper()
-	var err error
-	o.Jobrunner, err = jobrunner()
-	must.Succeed(t, err)
-	r, err := Judge(t.Context(), o)
-	must.Succeed(t, err)
-	return r
+	o.Jobrunner = must.Do(jobrunner())(t)
+	return must.Do(Judge(t.Context(), o))(t)
 }
 
 // judgeWithoutLeak judges a client in the selected scenarios, and fails if the report has the key.
@@ -147,9 +143,8 @@ func TestEveryClauseIsJudged(t *testing.T) {
 	for _, s := range Scenarios() {
 		for _, c := range s.Clauses {
 			judging[c] = true
-			if _, ok := clauses.Find(c); !ok {
-				t.Errorf("scenario %s judges %s, which doesn't exist", s.ID, c)
-			}
+			_, ok := clauses.Find(c)
+			must.Hold(t, ok, "scenario", s.ID, "judges", c, "which doesn't exist")
 		}
 	}
 	for _, f := range faults {

@@ -50,9 +50,8 @@ func TestOptions(t *testing.T) {
 		{Options{Command: []string{"true"}, Select: []string{"JOB-01"}}, `"JOB-01" is neither`},
 		{Options{Command: []string{"true"}, APIVersion: "v3"}, `invalid API version "v3"`},
 	} {
-		if _, err := Judge(t.Context(), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
-		}
+		_, err := Judge(t.Context(), c.o)
+		must.Hold(t, err != nil && strings.Contains(err.Error(), c.want), c.o, err, "want", c.want)
 	}
 }
 
@@ -74,14 +73,11 @@ func TestSecretIsFoundInOutput(t *testing.T) {
 	} {
 		k := outputCapture{secrets: []string{"secret"}}
 		for _, p := range c.parts {
-			if n, err := k.Write([]byte(p)); n != len(p) || err != nil {
-				t.Errorf("%s: %d %v", c.name, n, err)
-			}
+			n, err := k.Write([]byte(p))
+			must.Hold(t, n == len(p) && err == nil, c.name, n, err)
 		}
 		must.Equal(t, k.found, c.found, c.name, "found")
-		if len(k.text()) > 2*keptBytes+10 {
-			t.Errorf("%s: %d bytes are kept", c.name, len(k.text()))
-		}
+		must.Hold(t, len(k.text()) <= 2*keptBytes+10, c.name, len(k.text()), "bytes are kept")
 	}
 }
 

@@ -38,8 +38,7 @@ func makeFiles(t *testing.T, files map[string]string) string {
 // copyWorkspace returns the workspace of a scenario in dir.
 func copyWorkspace(t *testing.T, dir string) *workspace {
 	t.Helper()
-	w := must.Do(newWorkspace(filepath.Join(t.TempDir(), "scenario"), dir))(t)
-	return w
+	return must.Do(newWorkspace(filepath.Join(t.TempDir(), "scenario"), dir))(t)
 }
 
 // copyError returns the error of copying a directory.
@@ -69,9 +68,8 @@ func TestWorkspaceHasACopy(t *testing.T) {
 	}
 	w := copyWorkspace(t, here)
 	for _, name := range managed {
-		if target, err := os.Readlink(filepath.Join(w.dir, "sub", name)); target != filepath.Join(here, "sub", name) {
-			t.Errorf("%s leads to %q: %v", name, target, err)
-		}
+		target, err := os.Readlink(filepath.Join(w.dir, "sub", name))
+		must.Hold(t, target == filepath.Join(here, "sub", name), name, "leads to", target, err)
 	}
 	for path, isCopy := range map[string]bool{
 		"main.tf": true, "sub/run.sh": true, "big.bin": false, "node_modules/a/b.js": false, "inner": true, "outer": false, "../README": false, "../beside/module.tf": false,
@@ -89,20 +87,16 @@ func TestWorkspaceHasACopy(t *testing.T) {
 		must.Hold(t, info.Mode()&0o100 != 0, path, "can't be executed any more")
 	}
 	for _, path := range []string{"terraform.tfstate", "terraform.tfstate.backup", "terraform.tfstate.d", ".terraform.tfstate.lock.info"} {
-		if _, err := os.Lstat(filepath.Join(w.dir, path)); !os.IsNotExist(err) {
-			t.Errorf("%s exists: %v", path, err)
-		}
+		_, err := os.Lstat(filepath.Join(w.dir, path))
+		must.Hold(t, os.IsNotExist(err), path, "exists:", err)
 	}
 	notes := strings.Join(w.notes, "\n")
 	must.Hold(t, strings.Contains(notes, "big.bin") && strings.Contains(notes, "terraform.tfstate.d") && !strings.Contains(notes, "node_modules"), "notes", notes)
 	must.Succeed(t, removeAll(w.root))
-	if _, err := os.Lstat(w.root); !os.IsNotExist(err) {
-		t.Errorf("the scenario's directory is still there: %v", err)
-	}
+	_, err := os.Lstat(w.root)
+	must.Hold(t, os.IsNotExist(err), "the scenario's directory is still there:", err)
 	for _, path := range []string{"here/big.bin", "README", ".git/HEAD", "here/terraform.tfstate"} {
-		if _, err := os.Stat(filepath.Join(dir, "repo", path)); err != nil {
-			t.Errorf("the user's own file is gone: %v", err)
-		}
+		must.Equal(t, must.Err(os.Stat(filepath.Join(dir, "repo", path))), nil, "the user's own file is gone")
 	}
 }
 
@@ -128,13 +122,11 @@ func TestWorkspaceIsLimited(t *testing.T) {
 		return nil
 	})
 	must.Hold(t, err == nil && count <= maxCopiedFiles && size <= maxCopiedBytes, count, "files of", size, "bytes are copied", err)
-	if _, err := os.Readlink(filepath.Join(w.dir, "many")); err != nil {
-		t.Errorf("a directory of %d files is not linked as one: %v", maxCopiedFiles+1, err)
-	}
+	must.Equal(t, must.Err(os.Readlink(filepath.Join(w.dir, "many"))), nil,
+		"a directory of", maxCopiedFiles+1, "files is not linked as one:")
 	for name, text := range files {
-		if is, err := os.ReadFile(filepath.Join(w.dir, name)); err != nil || string(is) != text {
-			t.Fatalf("%s: %v", name, err)
-		}
+		is, err := os.ReadFile(filepath.Join(w.dir, name))
+		must.Require(t, err == nil && string(is) == text, name, err)
 	}
 }
 
@@ -145,9 +137,8 @@ func TestOtherFileSystemsAreLinked(t *testing.T) {
 		t.Skip("/proc is not another file system here")
 	}
 	w := copyWorkspace(t, "/")
-	if target, err := os.Readlink(filepath.Join(w.dir, "proc")); target != "/proc" {
-		t.Errorf("/proc is not linked, but %q: %v", target, err)
-	}
+	target, err := os.Readlink(filepath.Join(w.dir, "proc"))
+	must.Hold(t, target == "/proc", "/proc is not linked, but", target, err)
 }
 
 // A directory is rejected if all scenarios would overwrite its state.
@@ -171,9 +162,7 @@ func TestTerraformDataElsewhere(t *testing.T) {
 	data := makeFiles(t, map[string]string{"providers/p": "provider", "terraform.tfstate": `{"backend":{"type":"local"}}`})
 	t.Setenv("TF_DATA_DIR", data)
 	w := copyWorkspace(t, makeFiles(t, map[string]string{"main.tf": ""}))
-	if !slices.Contains(w.environment(nil), "TF_DATA_DIR="+filepath.Join(w.root, "terraform")) {
-		t.Errorf("%q", w.environment(nil))
-	}
+	must.Hold(t, slices.Contains(w.environment(nil), "TF_DATA_DIR="+filepath.Join(w.root, "terraform")), w.environment(nil))
 	for _, path := range []string{"providers/p", "terraform.tfstate"} {
 		info := must.Do(os.Lstat(filepath.Join(w.root, "terraform", path)))(t)
 		must.Hold(t, info.Mode().IsRegular(), path, "is not copied")
@@ -192,9 +181,8 @@ func TestWorkspaceHasAHome(t *testing.T) {
 	t.Setenv("GPUCLOUD_SETTING", "of another deployment")
 	w := copyWorkspace(t, makeFiles(t, map[string]string{"main.tf": ""}))
 	for path, want := range map[string]bool{".terraformrc": true, ".terraform.d/plugin-cache": true, ".local/lib/python/x.py": true, ".gpucloud": false, ".cache": false} {
-		if _, err := os.Stat(filepath.Join(w.home, path)); (err == nil) != want {
-			t.Errorf("%s: %v", path, err)
-		}
+		_, err := os.Stat(filepath.Join(w.home, path))
+		must.Hold(t, (err == nil) == want, path, err)
 	}
 	env := w.environment(map[string]string{"GPUCLOUD_API_KEY": "the-key"})
 	for _, want := range []string{

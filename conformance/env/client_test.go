@@ -14,8 +14,7 @@ import (
 func TestProxyThatRefuses(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	defer server.Close()
-	proxy, err := url.Parse(server.URL)
-	must.Succeed(t, err)
+	proxy := must.Do(url.Parse(server.URL))(t)
 	proxy.User = url.UserPassword("user", "secret")
 	client := newClient()
 	client.Transport.(*http.Transport).Proxy = http.ProxyURL(proxy)

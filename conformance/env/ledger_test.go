@@ -6,11 +6,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
@@ -36,16 +38,14 @@ func TestLedger(t *testing.T) {
 		}
 	}))
 	defer target.Close()
-	first, err := env.OpenLedger(path)
-	must.Succeed(t, err)
+	first := must.Do(env.OpenLedger(path))(t)
 	for i, path := range []string{"/v2/a", "/v2/b", "/v2/c", "/v1/d"} {
 		m := must.Do(first.Add(env.Object{Kind: "thing", ID: path, Method: "DELETE", URL: target.URL + path, Case: "X-01"}))(t)
 		if i == 1 {
 			must.Succeed(t, first.Remove(m))
 		}
 	}
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	must.Succeed(t, err)
+	file := must.Do(os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0))(t)
 	must.Do(file.WriteString(`{"n":9,"kind":"thi`))(t)
 	must.Succeed(t, file.Close())
 
@@ -59,4 +59,30 @@ func TestLedger(t *testing.T) {
 	must.Equal(t, strings.Join(requests, ", "), "DELETE /v1/d, GET /v1/d, DELETE /v2/c, GET /v2/c, DELETE /v2/a, DELETE /v1/d, GET /v1/d", "the requests")
 	left := reopened.Remaining("")
 	must.Hold(t, len(left) == 1 && left[0].ID == "/v1/d", "the remaining objects are", left)
+}
+
+// Whatever a ledger file contains, for instance after a crash: an added entry is read back
+// beside the previous ones.
+func FuzzLedger(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, text []byte) {
+		path := filepath.Join(t.TempDir(), "ledger")
+		must.Succeed(t, os.WriteFile(path, text, 0o600))
+		l, err := env.OpenLedger(path)
+		if err != nil {
+			return
+		}
+		before := l.Remaining("")
+		added := must.Do(l.Add(env.Object{Kind: "template", ID: "x", Method: "DELETE", URL: "/v2/templates/x", Case: "the case"}))(t)
+		must.Succeed(t, l.Close())
+		reopened, err := env.OpenLedger(path)
+		must.Succeed(t, err, string(text), "can't be read after an entry was added:")
+		defer reopened.Close()
+		left := reopened.Remaining("")
+		if !slices.ContainsFunc(left, func(m env.Object) bool { return m.N == added.N && m.ID == "x" }) || len(left) != len(before)+1 {
+			t.Errorf("%q: after one more there is\n%+v\nbefore\n%+v", text, left, before)
+		}
+	},
+		fuzz.Seed{[]byte("{\"n\":1,\"kind\":\"template\",\"id\":\"a\",\"method\":\"DELETE\",\"url\":\"/a\",\"case\":\"c\"}\n{\"n\":2,\"kind\":\"job\",\"id\":\"b\"}\n{\"n\":1,\"gone\":true}\n")},
+		fuzz.Seed{[]byte("{\"n\":1,\"id\":\"a\"}\n{\"n\":2,\"id\"")}, fuzz.Seed{[]byte("")}, fuzz.Seed{[]byte("{\"n\":-1}\n{\"n\":9223372036854775807}\n")},
+	)
 }

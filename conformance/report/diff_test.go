@@ -117,9 +117,7 @@ func TestDiffText(t *testing.T) {
 		"BETTER JOB-03 SHOULD  WARN → PASS", "OTHER JOB-04 UNSPEC  OBSERVED → OBSERVED", "now       204", "2 worse, 1 better, 1 otherwise changed, 7 as before",
 	} {
 		i := strings.Index(b.String()[at:], want)
-		if i < 0 {
-			t.Fatalf("%q is missing or not in order in\n%s", want, &b)
-		}
+		must.Require(t, i >= 0, want, "is missing or not in order in", &b)
 		at += i
 	}
 	must.Hold(t, !strings.Contains(b.String(), "\x1b"), "the text has colours")
@@ -128,8 +126,7 @@ func TestDiffText(t *testing.T) {
 // A file that isn't a report is rejected.
 func TestRead(t *testing.T) {
 	for _, text := range []string{"", "[]", "{}", `{"schema": "gpucloud-conformance/99"}`} {
-		if r, err := report.Read(strings.NewReader(text)); err == nil {
-			t.Errorf("%q is %+v", text, r)
-		}
+		r, err := report.Read(strings.NewReader(text))
+		must.Hold(t, err != nil, text, "is", r)
 	}
 }

@@ -94,9 +94,7 @@ func TestJUnit(t *testing.T) {
 			cases[id] = c
 		}
 		for _, name := range []string{"tests", "failures", "errors", "skipped"} {
-			if suite.attr(name) != strconv.Itoa(own[name]) {
-				t.Errorf("%s has %d %s, but its attribute is %s", suite.attr("name"), own[name], name, suite.attr(name))
-			}
+			must.Equal(t, suite.attr(name), strconv.Itoa(own[name]), suite.attr("name"), "has", own[name], name, "but its attribute is")
 			if suite.attr("name") != "run" {
 				sums[name] += own[name]
 			}
@@ -170,9 +168,8 @@ func TestHAR(t *testing.T) {
 	}
 	must.Succeed(t, json.Unmarshal([]byte(written("har", sample())), &har))
 	log := har.Log
-	if log == nil || log.Version != "1.2" || log.Creator == nil || log.Creator.Name == nil || log.Creator.Version == nil {
-		t.Fatalf("the log is %+v", log)
-	}
+	must.Require(t, log != nil && log.Version == "1.2" && log.Creator != nil && log.Creator.Name != nil && log.Creator.Version != nil,
+		"the log is", log)
 	pages := map[string]int{}
 	for _, p := range log.Pages {
 		pages[p.ID] = 0
@@ -272,9 +269,8 @@ func TestMarkdown(t *testing.T) {
 		r.Results = append(r.Results, x)
 	}
 	r.Count()
-	if text := written("markdown", r); len(text) > 1<<20 || !strings.Contains(text, "… and ") {
-		t.Errorf("a summary of %d bytes", len(text))
-	}
+	text = written("markdown", r)
+	must.Hold(t, len(text) <= 1<<20 && strings.Contains(text, "… and "), "a summary of", len(text), "bytes")
 }
 
 // A written report is read back unchanged.
@@ -361,9 +357,8 @@ func TestPreflightPage(t *testing.T) {
 func TestAreas(t *testing.T) {
 	for _, c := range clauses.All() {
 		r := &report.Report{Results: []report.Result{{Clause: c.ID, Area: c.Area(), Level: string(c.Level), Verdict: report.Pass}}}
-		if strings.Contains(written("html", r), "<h2>"+c.Area()+" ") {
-			t.Fatalf("the area %s has no title in report/areas.go", c.Area())
-		}
+		must.Require(t, !strings.Contains(written("html", r), "<h2>"+c.Area()+" "),
+			"the area", c.Area(), "has no title in report/areas.go")
 	}
 }
 
@@ -372,9 +367,8 @@ func TestTerminalIsHarmless(t *testing.T) {
 	r := sample()
 	var b strings.Builder
 	report.Terminal(&b, r, false)
-	if strings.ContainsAny(b.String(), "\x1b\x01") || !strings.Contains(b.String(), `\x1b[31m`) {
-		t.Errorf("the terminal is sent %q", b.String())
-	}
+	must.Hold(t, !strings.ContainsAny(b.String(), "\x1b\x01") && strings.Contains(b.String(), `\x1b[31m`),
+		"the terminal is sent", b.String())
 }
 
 // A conclusion claims no more than the results show.
@@ -402,8 +396,7 @@ func TestConclusion(t *testing.T) {
 		r.Count()
 		var b strings.Builder
 		report.Terminal(&b, r, false)
-		if lines := strings.Split(strings.TrimSpace(b.String()), "\n"); lines[len(lines)-1] != want {
-			t.Errorf("%v with exit code %d: %q, not %q", c.verdicts, c.exit, lines[len(lines)-1], want)
-		}
+		lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+		must.Hold(t, lines[len(lines)-1] == want, c.verdicts, "with exit code", c.exit, lines[len(lines)-1], "not", want)
 	}
 }

@@ -1,10 +1,20 @@
 package report_test
 
 import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"io"
 	"os"
 	"strings"
+	"testing"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // hostile is an answer of a target that attacks the readers of a report.
@@ -36,4 +46,165 @@ func written(name string, r *report.Report) string {
 		}
 	}
 	return "the form " + name + " doesn't exist"
+}
+
+// Every form shows the usage of reruns separately from the usage of the run.
+func TestRerunsAreSeparate(t *testing.T) {
+	r := sample()
+	var terminal strings.Builder
+	report.Terminal(&terminal, r, false)
+	const reruns = "4 cases in 1.5s, 57 requests, 9 jobs"
+	for name, want := range map[string]string{
+		"terminal": "13510 requests, 308 jobs, 26h0m0s of the target's time; beside that, reruns of " + reruns,
+		"markdown": "13510 requests, 308 jobs; beside that, reruns of " + reruns,
+		"html":     "<dt>Reruns, beside that</dt><dd>" + reruns,
+		"junit":    `<property name="reruns" value="` + reruns,
+	} {
+		text := terminal.String()
+		if name != "terminal" {
+			text = written(name, r)
+		}
+		if !strings.Contains(text, want) {
+			t.Errorf("%s lacks %q:\n%.1500s", name, want, text)
+		}
+	}
+	var back struct {
+		Reruns struct {
+			Cases, Requests, Jobs int
+			Took                  float64 `json:"took_ms"`
+		}
+	}
+	err := json.Unmarshal([]byte(written("json", r)), &back)
+	must.Hold(t, err == nil && back.Reruns.Cases == 4 && back.Reruns.Requests == 57 && back.Reruns.Jobs == 9 && back.Reruns.Took == 1500, "JSON has", back, err)
+}
+
+// The usages of two runs can be added, with or without reruns.
+func TestRerunsAddUp(t *testing.T) {
+	some := &report.Reruns{Cases: 1, Duration: report.Duration(time.Second), TargetTime: 1, Requests: 10, Jobs: 2}
+	var none *report.Reruns
+	got := none.Add(some)
+	must.Hold(t, *got == *some, got)
+	got = some.Add(none)
+	must.Hold(t, got == some, got)
+	got = some.Add(some)
+	must.Hold(t, got.Cases == 2 && got.Requests == 20 && got.Jobs == 4 && time.Duration(got.Duration) == 2*time.Second && got.TargetTime == 2, got)
+	must.Hold(t, none.Add(nil) == nil, "the sum of no reruns isn't nil")
+}
+
+// Every form that shows failures has their whole script and a link.
+func TestFailuresCanBeRepeated(t *testing.T) {
+	r := sample()
+	var terminal strings.Builder
+	report.Terminal(&terminal, r, false)
+	for name, text := range map[string]string{"terminal": terminal.String(), "markdown": written("markdown", r), "html": written("html", r), "junit": written("junit", r), "json": written("json", r)} {
+		plain := strings.NewReplacer("&#34;", `"`, "&#39;", "'", `\"`, `"`, "&#xA;", "\n", `\n`, "\n", "&amp;", "&").Replace(text)
+		for _, want := range []string{"ID=$(curl -sS -i https://gpus.example.com/v2/abc)", "sleep 9", `"Authorization: Bearer $GPUCLOUD_API_KEY"`, "https://repository.example.com/docs/reference/clauses.md#job-02"} {
+			must.Hold(t, strings.Contains(plain, want), name, "lacks", want)
+		}
+	}
+}
+
+// keyPair returns a key pair in PEM.
+func keyPair(t *testing.T) (private, public []byte) {
+	t.Helper()
+	publicKey, privateKey, err := ed25519.GenerateKey(nil)
+	must.Succeed(t, err)
+	privateDER := must.Do(x509.MarshalPKCS8PrivateKey(privateKey))(t)
+	publicDER := must.Do(x509.MarshalPKIXPublicKey(publicKey))(t)
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: privateDER}), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: publicDER})
+}
+
+// A signature is valid for one report and one key.
+func TestSignature(t *testing.T) {
+	private, public := keyPair(t)
+	_, other := keyPair(t)
+	text := []byte(written("json", sample()))
+	signature := must.Do(report.Sign(text, private))(t)
+	changed := []byte(strings.Replace(string(text), `"FAIL"`, `"PASS"`, 1))
+	for name, c := range map[string]struct {
+		text, signature, key []byte
+		valid                bool
+	}{
+		"the report":       {text, signature, public, true},
+		"a changed report": {changed, signature, public, false},
+		"another key":      {text, signature, other, false},
+		"no signature":     {text, nil, public, false},
+		"no key":           {text, signature, []byte("key"), false},
+		"the private key":  {text, signature, private, false},
+	} {
+		err := report.Verify(c.text, c.signature, c.key)
+		must.Hold(t, (err == nil) == c.valid, name, err)
+	}
+	for _, key := range [][]byte{nil, public, []byte("key")} {
+		must.Hold(t, must.Err(report.Sign(text, key)) != nil, "signed with", string(key))
+	}
+}
+
+// A comparison has a column for each report, marks differences, and escapes texts of the
+// target.
+func TestComparison(t *testing.T) {
+	first, other := sample(), sample()
+	first.Implementation = &report.Implementation{Name: "one " + hostile, Version: "3.4"}
+	other.Results = other.Results[1:]
+	other.Results[0].Verdict, other.Results[0].Failure = report.Pass, nil
+	var b strings.Builder
+	must.Succeed(t, report.WriteComparison(&b, []*report.Report{first, other}))
+	page := b.String()
+	must.Contain(t, page, "3.4", "gpus.example.com", "not in the report", "JOB-02", "FAIL", "PASS", "2026-03-04")
+	n := strings.Count(page, `<tr class="differ">`)
+	must.Hold(t, n == 2 && !strings.Contains(page, "<script>") && !strings.Contains(page, "<img"), n, "rows differ, or the page has markup of the target", page)
+}
+
+// CTRF counts each clause once.
+func TestCTRF(t *testing.T) {
+	r := sample()
+	var got struct {
+		ReportFormat string
+		Results      struct {
+			Summary map[string]int64
+			Tests   []struct{ Name, Status string }
+		}
+	}
+	must.Succeed(t, json.Unmarshal([]byte(written("ctrf", r)), &got))
+	s := got.Results.Summary
+	if got.ReportFormat != "CTRF" || len(got.Results.Tests) != len(r.Results) || s["passed"]+s["failed"]+s["skipped"]+s["pending"]+s["other"] != s["tests"] || s["failed"] != 3 || s["stop"] <= s["start"] {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A report that can be read is written in every form, and its JSON is read back unchanged.
+func FuzzRead(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, text []byte) {
+		r, err := report.Read(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		var first, second bytes.Buffer
+		must.Succeed(t, report.WriteJSON(&first, r), string(text))
+		reread, err := report.Read(bytes.NewReader(first.Bytes()))
+		if err != nil {
+			t.Fatalf("%q is written as %s, which can't be read: %v", text, first.Bytes(), err)
+		}
+		if err := report.WriteJSON(&second, reread); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
+			t.Errorf("%q is written as\n%s\nand then as\n%s, %v", text, first.Bytes(), second.Bytes(), err)
+		}
+		for _, form := range report.Forms {
+			must.Equal(t, form.Write(io.Discard, r), nil, string(text), "in the form", form.Name)
+		}
+		clauses := map[string]bool{} // a report of the suite has each clause once
+		for _, x := range r.Results {
+			clauses[x.Clause] = true
+		}
+		d := report.Compare(r, reread)
+		must.Hold(t, len(d.Changes) == 0 || len(clauses) != len(r.Results), string(text), "differs from itself", d.Changes)
+	}, seeds(f)...)
+}
+
+func seeds(f *testing.F) []fuzz.Seed {
+	f.Helper()
+	text := must.Do(json.Marshal(map[string]any{
+		"schema": report.Schema, "version": "1", "target": map[string]any{"base_url": "http://x"}, "started": "2026-01-01T00:00:00Z", "took_ms": 1.5, "seed": 1, "counts": map[string]int{"pass": 1, "fail": 1},
+		"results": []any{map[string]any{"clause": "JOB-05", "verdict": "fail", "reason": "x"}, map[string]any{"clause": "JOB-17", "verdict": "pass"}}, "not_judged": []string{"JOB-01"}, "leaked": []string{"x"},
+	}))(f)
+	return []fuzz.Seed{{text}, {[]byte(`{"schema":"` + report.Schema + `"}`)}, {[]byte(`{"schema":"other"}`)}}
 }

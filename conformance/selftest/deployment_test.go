@@ -29,10 +29,7 @@ func newTarget(t *testing.T) (target conformance.Target, dir string) {
 		key       *string
 		endpoints []string
 	}{{"user", &target.UserKey, nil}, {"other", &target.OtherKey, []string{"nothing-of-ours"}}} {
-		var err error
-		if *k.key, err = apikey.At(dir).Add(apikey.Key{Name: k.name, Endpoints: k.endpoints}); err != nil {
-			t.Fatal(err)
-		}
+		*k.key = must.Do(apikey.At(dir).Add(apikey.Key{Name: k.name, Endpoints: k.endpoints}))(t)
 	}
 	return target, dir
 }
@@ -57,9 +54,7 @@ func startRunningDeployment(t *testing.T, wrap func(http.Handler) http.Handler, 
 		change(&config)
 	}
 	j := must.Do(jobrunner.New(context.Background(), config))(t)
-	t.Cleanup(func() {
-		must.Succeed(t, j.Close())
-	})
+	t.Cleanup(func() { must.Succeed(t, j.Close()) })
 	handler := j.Handler()
 	if wrap != nil {
 		handler = wrap(handler)

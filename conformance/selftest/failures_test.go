@@ -50,13 +50,10 @@ func TestEveryFailureCanBeRepeated(t *testing.T) {
 			t.Errorf("the script of %s has %d requests of %d:\n%s", x.Clause, n, x.Requests, x.Failure.Curl)
 		}
 		must.Hold(t, strings.HasSuffix(x.Link, "/docs/reference/clauses.md#"+strings.ToLower(x.Clause)), "the link of", x.Clause, x.Link)
-		if !hasNoun(x.Failure.Actual) && !answerPattern.MatchString(x.Failure.Actual) {
-			t.Errorf("invalid actual value of %s: expected a noun or an answer, got %q", x.Clause, x.Failure.Actual)
-		}
+		must.Hold(t, hasNoun(x.Failure.Actual) || answerPattern.MatchString(x.Failure.Actual),
+			"invalid actual value of", x.Clause, "expected a noun or an answer, got", x.Failure.Actual)
 		for _, secret := range []string{target.Key, target.UserKey, target.OtherKey} {
-			if strings.Contains(x.Failure.Curl, secret) {
-				t.Errorf("%s shows a key:\n%s", x.Clause, x.Failure.Curl)
-			}
+			must.Hold(t, !strings.Contains(x.Failure.Curl, secret), x.Clause, "shows a key:", x.Failure.Curl)
 		}
 	}
 	must.Hold(t, failures >= 50, "only", failures, "clauses fail, too few for this test", r.Counts)
@@ -84,9 +81,7 @@ func TestFailureScriptReproduces(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", x.Failure.Curl)
 	cmd.Env = append(os.Environ(), "GPUCLOUD_API_KEY="+target.Key)
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s\n%s", err, out, x.Failure.Curl)
-	}
+	must.Succeed(t, err, string(out), x.Failure.Curl)
 	output := string(out)
 	if cancels.Load() != before+1 || !strings.Contains(output, "HTTP/1.1 429") || strings.Contains(output, "HTTP/1.1 404") || strings.Count(output, "HTTP/1.1 2") < 3 {
 		t.Errorf("the script\n%s\ngets\n%s", x.Failure.Curl, output)
@@ -117,9 +112,7 @@ func TestRerunsAreCountedSeparately(t *testing.T) {
 	o.Reruns = 2
 	withReruns := judge(t, o)
 	arrivedWith := arrived.Load()
-	if withoutReruns.Reruns != nil || withReruns.Reruns == nil {
-		t.Fatalf("reruns %v and %v", withoutReruns.Reruns, withReruns.Reruns)
-	}
+	must.Require(t, withoutReruns.Reruns == nil && withReruns.Reruns != nil, "reruns", withoutReruns.Reruns, withReruns.Reruns)
 	const maxPollDifference = 20 // a busy machine polls jobs more or less often
 	if difference := withReruns.Requests - withoutReruns.Requests; difference > maxPollDifference || difference < -maxPollDifference || withReruns.Jobs != withoutReruns.Jobs || withReruns.Reruns.Cases < 2 || withReruns.Reruns.Jobs != 2*withoutReruns.Jobs ||
 		withReruns.Requests+withReruns.Reruns.Requests != arrivedWith-(arrivedWithout-withoutReruns.Requests) || withReruns.Reruns.Duration <= 0 {

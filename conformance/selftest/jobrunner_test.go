@@ -1,15 +1,22 @@
 package selftest_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
@@ -17,6 +24,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
 // runsVariable is the environment variable with the number of runs to compare. make soak
@@ -32,9 +41,8 @@ func TestJobrunnerConforms(t *testing.T) {
 	runs := 3
 	if text := os.Getenv(runsVariable); text != "" {
 		var err error
-		if runs, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("%s: %v", runsVariable, err)
-		}
+		runs, err = strconv.Atoi(text)
+		must.Succeed(t, err, runsVariable)
 	}
 	dir := t.TempDir()
 	must.Succeed(t, gobuild.Programs(t.Context(), dir, "../../cmd/jobrunner", "../../cmd/conformance"))
@@ -127,4 +135,138 @@ func expectNoFailure(t *testing.T, r *report.Report) {
 			t.Errorf("%s", report.Text(x))
 		}
 	}
+}
+
+// inBubble runs a test in virtual time, with a jobrunner in memory.
+func inBubble(t *testing.T, test func(t *testing.T, target conformance.Target)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		j := must.Do(jobrunner.New(context.Background(), jobrunner.Config{APIKey: "the-key-of-the-suite"}))(t)
+		client, stop := serveInMemory(j.Handler())
+		test(t, conformance.Target{BaseURL: "http://jobrunner", Key: "the-key-of-the-suite", Client: client, Virtual: true, Unserved: conformance.Unserved()})
+		stop()
+		must.Succeed(t, j.Close())
+		time.Sleep(time.Second) // lets goroutines end that a refused body left asleep
+	})
+}
+
+// If target and suite share a bubble of virtual time, the suite only sleeps and doesn't
+// advance the target's clock.
+func TestInVirtualTime(t *testing.T) {
+	acctest.LeaveToCI(t, "TestJobrunnerConformsInProcess judges the same cases with a stopped clock")
+	inBubble(t, func(t *testing.T, target conformance.Target) {
+		target.Local = true
+		r := judge(t, conformance.Options{Target: target, Select: []string{"JOB", "SUB", "OPS", "LIM-1*", "V", "T", "R"}})
+		expectNoFailure(t, r)
+		must.Hold(t, r.Counts[report.Pass] >= 100 && time.Duration(r.Duration) >= 7*24*time.Hour, r.Counts, time.Duration(r.Duration))
+	})
+}
+
+// Cases that wait for half an hour are deferred. A second run, which has only the saved state,
+// judges them.
+func TestDeferredCases(t *testing.T) {
+	for _, wait := range []time.Duration{28 * time.Minute, 10 * time.Hour} {
+		inBubble(t, func(t *testing.T, target conformance.Target) {
+			ledger := t.TempDir() + "/ledger"
+			var state conformance.State
+			before := judge(t, conformance.Options{
+				Target: target, Select: []string{"LIM-11", "LIM-12", "JOB-17"}, Allow: ^conformance.Allow(0), Defer: &state, Ledger: ledger,
+			})
+			if got := verdicts(before); got["LIM-11"] != report.Skip || got["LIM-12"] != report.Skip || got["JOB-17"] != report.Pass || before.Exit != 0 {
+				t.Fatalf("%v, exit code %d", got, before.Exit)
+			}
+			due := time.Until(state.Due())
+			must.Hold(t, due >= 25*time.Minute && due <= 35*time.Minute, "due in", due)
+			text := must.Do(json.Marshal(state))(t)
+			time.Sleep(wait)
+			var restored conformance.State
+			must.Succeed(t, json.Unmarshal(text, &restored))
+			after := judge(t, conformance.Options{
+				Target: target, Select: restored.Select(), Allow: ^conformance.Allow(0), Defer: &restored, Ledger: ledger,
+			})
+			conformance.Merge(before, after)
+			want := report.Pass
+			if wait > time.Hour {
+				want = report.Inconclusive // the run resumed after the time of the check
+			}
+			if got := verdicts(before); got["LIM-11"] != want || got["LIM-12"] != report.Pass || got["JOB-17"] != report.Pass || len(before.Leaked) > 0 {
+				t.Errorf("after %s: %v, leaked %v", wait, got, before.Leaked)
+				for _, x := range before.Results {
+					t.Log(report.Text(x))
+				}
+			}
+			must.Equal(t, restored.Journals, nil, "a case is still deferred")
+		})
+	}
+}
+
+// Three jobrunners on one PostgreSQL conform like one, whichever of them answers a request.
+// The test runs a sample of the cases: about limits, which the nodes share, and about
+// queues, whose jobs several nodes see. CONFORMANCE_NODES=1 runs all cases (make nodes).
+func TestThreeNodesConform(t *testing.T) {
+	sample := []string{"OPS-17", "OPS-20", "OPS-24"}
+	if !testing.Short() {
+		sample = append(sample, "RAT-12", "RAT-14", "SUB-26", "JOB-17", "JOB-19", "JOB-22", "JOB-23", "JOB-27", "LIM-11", "OPS-18", "OPS-19", "OPS-25", "OPS-26")
+	}
+	selected := sample
+	if os.Getenv("CONFORMANCE_NODES") != "" {
+		selected = nil // all
+	}
+	r := judge(t, conformance.Options{Target: startNodes(t, 3), Select: selected})
+	must.Hold(t, r.Exit == 0 && len(r.Leaked) == 0 && r.Counts[report.Pass] >= len(sample), "exit code", r.Exit, "leaked", r.Leaked, r.Counts)
+	expectNoFailure(t, r)
+	t.Logf("%v", r.Counts)
+}
+
+// skew is how far the clock of each node is ahead of the previous node's, as much as
+// between real machines.
+const skew = 40 * time.Millisecond
+
+// startNodes starts n jobrunners on one database, behind a proxy that distributes requests
+// in turn. The suite advances the clocks of all.
+func startNodes(t *testing.T, n int) conformance.Target {
+	t.Helper()
+	target, dir := newTarget(t)
+	config := jobrunner.Config{Engine: pgtest.Start(t), APIKey: target.Key, KeyDir: dir, AdminClock: true}
+	var handlers []http.Handler
+	for range n {
+		var handler atomic.Pointer[http.Handler]
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*handler.Load()).ServeHTTP(w, r) }))
+		config := config
+		config.URL, config.DataDir = server.URL, t.TempDir()
+		j := must.Do(jobrunner.New(context.Background(), config))(t)
+		handler.Store(new(j.Handler()))
+		t.Cleanup(func() {
+			server.CloseClientConnections()
+			server.Close()
+			must.Succeed(t, j.Close())
+		})
+		handlers = append(handlers, j.Handler())
+	}
+	var turn atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handlers[turn.Add(1)%int64(n)].ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	target.BaseURL = server.URL
+	callClocks := func(ctx context.Context, body string) (time.Time, error) {
+		var times []time.Time
+		for _, h := range handlers {
+			now, err := postClock(ctx, h, target.Key, body)
+			if err != nil {
+				return now, err
+			}
+			times = append(times, now)
+		}
+		return slices.MinFunc(times, time.Time.Compare), nil
+	}
+	target.Advance = func(ctx context.Context, d time.Duration) (time.Time, error) {
+		return callClocks(ctx, fmt.Sprintf(`{"advance":%d}`, max((d+time.Millisecond-1).Milliseconds(), 1)))
+	}
+	must.Do(callClocks(t.Context(), `{"stop":true}`))(t)
+	for i, h := range handlers[1:] {
+		must.Do(postClock(t.Context(), h, target.Key, fmt.Sprintf(`{"advance":%d}`, (i+1)*int(skew.Milliseconds()))))(t)
+	}
+	target.ClockStopped = true
+	return target
 }

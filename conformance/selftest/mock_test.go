@@ -34,9 +34,8 @@ func TestIndependentMock(t *testing.T) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
-		if len(fields) != 3 || fields[2] == "" {
-			t.Fatalf("invalid line of testdata/mock.tsv: expected a clause, a verdict and a reason, got %q", line)
-		}
+		must.Require(t, len(fields) == 3 && fields[2] != "",
+			"invalid line of testdata/mock.tsv: expected a clause, a verdict and a reason, got", line)
 		want[fields[0]] = fields[1]
 	}
 	target := conformance.Target{BaseURL: startMock(t, "testdata/mock.yaml"), Key: "the-key", Endpoint: "our-endpoint"}
@@ -74,8 +73,7 @@ func startMock(t *testing.T, document string) string {
 	}
 	program := filepath.Join(dir, "node_modules", "@stoplight", "prism-cli", "dist", "index.js")
 	cmd := exec.CommandContext(t.Context(), "node", program, "mock", "--host=127.0.0.1", "--port=0", "--multiprocess=false", document)
-	stdout, err := cmd.StdoutPipe()
-	must.Succeed(t, err)
+	stdout := must.Do(cmd.StdoutPipe())(t)
 	must.Succeed(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Wait() }) // it ends with the test's context
 	var output strings.Builder

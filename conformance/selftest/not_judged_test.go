@@ -50,9 +50,8 @@ func TestSkippedCaseMakesClausePartlyJudged(t *testing.T) {
 		r := judge(t, o)
 		var b strings.Builder
 		report.Terminal(&b, r, false)
-		if len(r.PartlyJudged) == 0 || !strings.Contains(b.String(), fmt.Sprintf(", %d of them partly", len(r.PartlyJudged))) {
-			t.Errorf("%s: %d clauses are partly judged:\n%s", name, len(r.PartlyJudged), &b)
-		}
+		must.Hold(t, len(r.PartlyJudged) != 0 && strings.Contains(b.String(), fmt.Sprintf(", %d of them partly", len(r.PartlyJudged))),
+			name, len(r.PartlyJudged), "clauses are partly judged:", &b)
 		for why, skipped := range plan.Skipped {
 			_, reason, _ := strings.Cut(why, ": ")
 			for _, c := range conformance.Cases() {
@@ -106,9 +105,8 @@ func TestMustBlockedByBrokenShould(t *testing.T) {
 	})
 	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB-40", "SUB-0*"}})
 	got := verdicts(r)
-	if got["JOB-40"] != report.Warn || r.Counts[report.Inconclusive] == 0 || r.Exit != conformance.ExitInconclusive {
-		t.Errorf("exit code %d, JOB-40 is %s, %v", r.Exit, got["JOB-40"], r.Counts)
-	}
+	must.Hold(t, got["JOB-40"] == report.Warn && r.Counts[report.Inconclusive] != 0 && r.Exit == conformance.ExitInconclusive,
+		"exit code", r.Exit, "JOB-40 is", got["JOB-40"], r.Counts)
 	for _, x := range r.Results {
 		must.Hold(t, x.Verdict != report.Inconclusive || strings.Contains(x.Reason, "it stands on JOB-40"), x.Clause, x.Reason)
 	}

@@ -165,9 +165,8 @@ func TestRunKeepsToMaxRequests(t *testing.T) {
 			r := remoteInBubble(t, func(h http.Handler) http.Handler { return count(&requests)(deployment(h)) }, func(o *conformance.Options) {
 				o.Allow, o.MaxRequests, o.MaxWait = suite.Create|suite.Queue, maxRequests, 5*time.Minute
 				plan, err := conformance.Plan(*o)
-				if err != nil || plan.Requests > maxRequests || len(plan.Cases) < maxRequests/40 {
-					t.Errorf("%s: a plan with %d requests of %d cases, %v", name, plan.Requests, len(plan.Cases), err)
-				}
+				must.Hold(t, err == nil && plan.Requests <= maxRequests && len(plan.Cases) >= maxRequests/40,
+					name, "a plan with", plan.Requests, "requests of", len(plan.Cases), "cases,", err)
 				lines := strings.Count(plan.String(), "skipped, budget")
 				must.Hold(t, lines <= 2, lines, "lines about the budget in", plan)
 			})

@@ -117,8 +117,7 @@ func TestRateLimitAlgorithms(t *testing.T) {
 						req.Header.Set("Authorization", "Bearer the-key-of-the-suite")
 						h.ServeHTTP(w, req)
 						var answer struct{ Now time.Time }
-						err := json.Unmarshal(w.Body.Bytes(), &answer)
-						must.Hold(t, err == nil, err)
+						must.Equal(t, json.Unmarshal(w.Body.Bytes(), &answer), nil)
 						return answer.Now
 					}
 					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

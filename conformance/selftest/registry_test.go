@@ -53,9 +53,8 @@ func TestClausesAndCases(t *testing.T) {
 		for _, id := range c.AllClauses() {
 			judged[id] = true
 			hasMainCase[id] = hasMainCase[id] || !c.Supplementary
-			if _, ok := clauses.Find(id); !ok {
-				t.Errorf("case %s judges %s, which is not a clause", c.ID, id)
-			}
+			_, ok := clauses.Find(id)
+			must.Hold(t, ok, "case", c.ID, "judges", id, "which is not a clause")
 		}
 	}
 	all := clauses.All()
@@ -74,9 +73,7 @@ func TestClausesAndCases(t *testing.T) {
 			missing = append(missing, c.ID)
 		}
 	}
-	if len(missing) > 0 {
-		t.Errorf("clauses with neither a case nor a reason why not: %s", strings.Join(missing, " "))
-	}
+	must.Hold(t, len(missing) == 0, "clauses with neither a case nor a reason why not:", strings.Join(missing, " "))
 }
 
 // isUnserved tells whether the jobrunner serves none of a clause's operations yet.

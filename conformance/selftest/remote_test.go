@@ -143,9 +143,7 @@ func TestRemoteRunToleratesDelays(t *testing.T) {
 		"paced, 100 ms away": {
 			wrap: withLatency(100 * time.Millisecond), change: func(o *conformance.Options) { o.Pace = env.NewPace(45, 10) }, maxInconclusive: 30,
 		},
-		"one case at a time": {
-			wrap: unchanged, change: func(o *conformance.Options) { o.Parallel = 1 },
-		},
+		"one case at a time": {wrap: unchanged, change: func(o *conformance.Options) { o.Parallel = 1 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && !c.sample {

@@ -23,8 +23,7 @@ import (
 // judge runs the suite, and fails the test if it can't start.
 func judge(t *testing.T, o conformance.Options) *report.Report {
 	t.Helper()
-	r := must.Do(conformance.Judge(t.Context(), o))(t)
-	return r
+	return must.Do(conformance.Judge(t.Context(), o))(t)
 }
 
 // verdicts returns the verdicts of a report by clause.
@@ -93,9 +92,8 @@ func TestReportHasNoSecret(t *testing.T) {
 	for _, secret := range []string{target.Key, target.OtherKey, target.UserKey, "planted-"} {
 		must.Hold(t, !strings.Contains(string(text)+terminal.String(), secret), secret, "is in the report")
 	}
-	if !strings.Contains(terminal.String(), "curl -sS") || !strings.Contains(terminal.String(), "$GPUCLOUD_API_KEY") {
-		t.Errorf("the report has no command to repeat a failure:\n%s", &terminal)
-	}
+	must.Hold(t, strings.Contains(terminal.String(), "curl -sS") && strings.Contains(terminal.String(), "$GPUCLOUD_API_KEY"),
+		"the report has no command to repeat a failure:", &terminal)
 }
 
 // A listed deviation doesn't fail the run, but a listed clause that passes does.
@@ -107,8 +105,7 @@ func TestKnownDeviations(t *testing.T) {
 	}, teapot)
 	known := func(lines string) conformance.Known {
 		t.Helper()
-		k := must.Do(conformance.ParseKnown(lines))(t)
-		return k
+		return must.Do(conformance.ParseKnown(lines))(t)
 	}
 	for _, c := range []struct {
 		lines string
@@ -252,9 +249,8 @@ func createEndpoint(t *testing.T, target conformance.Target) string {
 	t.Helper()
 	resp := request(t, target, http.MethodPost, "/v2/serverless", `{"name":"e","image":"builtin/conformance"}`)
 	var body struct{ ID string }
-	if err := json.NewDecoder(resp.Body).Decode(&body); err != nil || body.ID == "" {
-		t.Fatalf("can't create an endpoint: %d, %v", resp.StatusCode, err)
-	}
+	err := json.NewDecoder(resp.Body).Decode(&body)
+	must.Require(t, err == nil && body.ID != "", "can't create an endpoint:", resp.StatusCode, err)
 	return body.ID
 }
 

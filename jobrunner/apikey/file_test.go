@@ -2,6 +2,7 @@ package apikey_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +22,8 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
 func requestWith(key string) *http.Request {
@@ -30,8 +34,7 @@ func requestWith(key string) *http.Request {
 
 func add(t *testing.T, f *apikey.File, name string, endpoints ...string) string {
 	t.Helper()
-	key := must.Do(f.Add(apikey.Key{Name: name, Endpoints: endpoints}))(t)
-	return key
+	return must.Do(f.Add(apikey.Key{Name: name, Endpoints: endpoints}))(t)
 }
 
 // openKeys opens the keys of a deployment whose own key is "own", and its log.
@@ -80,9 +83,8 @@ func TestAddAndRemoveWhileRunning(t *testing.T) {
 
 func TestEmptyKeyIsUnknown(t *testing.T) {
 	for _, sent := range []string{"", "x"} {
-		if who, err := apikey.New("").Authorize(requestWith(sent)); !errors.Is(err, apikey.ErrUnknown) {
-			t.Errorf("%q: %+v, %v", sent, who, err)
-		}
+		who, err := apikey.New("").Authorize(requestWith(sent))
+		must.Hold(t, errors.Is(err, apikey.ErrUnknown), sent, who, err)
 	}
 }
 
@@ -104,8 +106,7 @@ func TestScopes(t *testing.T) {
 		{apikey.Key{Management: apikey.All, Jobs: apikey.Read, Endpoints: []string{"e1"}}, "rme"},
 	} {
 		c.key.Name, c.key.Owner = fmt.Sprint("key", i), "somebody"
-		key, err := apikey.At(dir).Add(c.key)
-		must.Succeed(t, err)
+		key := must.Do(apikey.At(dir).Add(c.key))(t)
 		who, err := keys.Authorize(requestWith(key))
 		got := ""
 		for _, may := range []struct {
@@ -163,13 +164,11 @@ func TestStoredFile(t *testing.T) {
 	path := filepath.Join(dir, apikey.FileName)
 	text := must.ReadFile(t, path)
 	hash := sha256.Sum256([]byte(key))
-	if bytes.Contains(text, []byte(key)) || !bytes.Contains(text, []byte(hex.EncodeToString(hash[:]))) || len(key) < 26 {
-		t.Errorf("the key is %s, and the file %s", key, text)
-	}
+	must.Hold(t, !bytes.Contains(text, []byte(key)) && bytes.Contains(text, []byte(hex.EncodeToString(hash[:]))) && len(key) >= 26,
+		"the key is", key, "and the file", string(text))
 	for path, mode := range map[string]os.FileMode{path: 0o600, dir: 0o700} {
-		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
-			t.Errorf("%s: %v, %v", path, info.Mode(), err)
-		}
+		info, err := os.Stat(path)
+		must.Hold(t, err == nil && info.Mode().Perm() == mode, path, info.Mode(), err)
 	}
 	entries := must.Do(os.ReadDir(dir))(t)
 	must.Hold(t, len(entries) == 1, "the folder has", entries)
@@ -180,14 +179,12 @@ func TestInvalidChanges(t *testing.T) {
 	f := apikey.At(dir)
 	add(t, f, "ci")
 	for _, name := range []string{"", " ", "a b", "-a", "a\n", "a/b", strings.Repeat("a", 65), "default", "ci"} {
-		if key, err := f.Add(apikey.Key{Name: name}); err == nil || key != "" {
-			t.Errorf("%q: %q, %v", name, key, err)
-		}
+		key, err := f.Add(apikey.Key{Name: name})
+		must.Hold(t, err != nil && key == "", name, key, err)
 	}
 	for _, id := range []string{"", " ", "a,b", "a/b"} {
-		if key, err := f.Add(apikey.Key{Name: "new", Endpoints: []string{"e1", id}}); err == nil || key != "" {
-			t.Errorf("endpoint %q: %q, %v", id, key, err)
-		}
+		key, err := f.Add(apikey.Key{Name: "new", Endpoints: []string{"e1", id}})
+		must.Hold(t, err != nil && key == "", "endpoint", id, key, err)
 	}
 	must.Hold(t, f.Remove("new") != nil, "an unknown key was removed")
 	must.Fail(t, apikey.At(filepath.Join(dir, "nowhere")).Remove("ci"), "does not exist")
@@ -210,9 +207,8 @@ func TestBrokenFile(t *testing.T) {
 		path := filepath.Join(dir, apikey.FileName)
 		must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 		for range 3 {
-			if who, err := keys.Authorize(requestWith(key)); !errors.Is(err, apikey.ErrUnknown) {
-				t.Errorf("%s: %+v, %v", name, who, err)
-			}
+			who, err := keys.Authorize(requestWith(key))
+			must.Hold(t, errors.Is(err, apikey.ErrUnknown), name, who, err)
 		}
 		who := must.Do(keys.Authorize(requestWith("own")))(t)
 		must.Hold(t, who.Owner == "default", name, "the deployment's own key", who)
@@ -239,13 +235,10 @@ func TestConcurrentCommands(t *testing.T) {
 	for n := range many {
 		group.Go(func() {
 			key, err := apikey.At(dir).Add(apikey.Key{Name: fmt.Sprintf("n%d", n)})
-			if err != nil {
-				t.Error(err)
-			}
+			must.Hold(t, err == nil, err)
 			created[n] = key
-			if who, err := keys.Authorize(requestWith(first)); err != nil || who.Owner != "first" {
-				t.Errorf("during the changes: %+v, %v", who, err)
-			}
+			who, err := keys.Authorize(requestWith(first))
+			must.Hold(t, err == nil && who.Owner == "first", "during the changes:", who, err)
 		})
 	}
 	group.Wait()
@@ -264,8 +257,91 @@ func TestInterruptedCommand(t *testing.T) {
 		if _, err := apikey.At(dir).Add(apikey.Key{Name: "ci"}); err == nil || !strings.Contains(err.Error(), "remove "+temp) {
 			t.Errorf("expected an error that says to remove %s, got %v", temp, err)
 		}
-		if _, err := os.Stat(temp); err != nil {
-			t.Error("the file of another command was removed")
-		}
+		must.Equal(t, must.Err(os.Stat(temp)), nil, "the file of another command was removed")
 	})
+}
+
+// A table takes over the keys of two deployments' folders: each key once, a removed key never
+// again, and only the first of two keys with the same name. If this version can't read a key's
+// restriction, only that key is rejected.
+func TestTableTakesOver(t *testing.T) {
+	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoHints: true})
+	must.Succeed(t, err)
+	defer db.Close()
+	open := func() *apikey.Table {
+		return must.Do(apikey.OpenTable(t.Context(), db))(t)
+	}
+	one, two := open(), open()
+	folders := []*apikey.File{apikey.At(t.TempDir()), apikey.At(t.TempDir())}
+	keys := map[string]string{}
+	for i, names := range [][]string{{"shared-name", "a"}, {"shared-name", "b"}} {
+		for _, name := range names {
+			key := must.Do(folders[i].Add(apikey.Key{Name: name, Jobs: apikey.Read}))(t)
+			keys[name+string(rune('0'+i))] = key
+		}
+	}
+	authorize := func(table *apikey.Table, key string) (apikey.Identity, error) {
+		all := must.Do(apikey.New("").With(table, time.Now, slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
+		r := must.Do(http.NewRequestWithContext(context.Background(), http.MethodGet, "http://x", nil))(t)
+		r.Header.Set("Authorization", key)
+		return all.Authorize(r)
+	}
+	taken := func(table *apikey.Table, f *apikey.File, want int, conflicts ...string) {
+		t.Helper()
+		if n, got, err := table.TakeOver(f); err != nil || n != want || !slices.Equal(got, conflicts) {
+			t.Errorf("took over %d, conflicts %v, %v; want %d, %v", n, got, err, want, conflicts)
+		}
+	}
+	taken(one, folders[0], 2)
+	taken(two, folders[1], 1, "shared-name")
+	must.Succeed(t, two.Remove("a"))
+	taken(one, folders[0], 0)
+	taken(two, folders[0], 0)
+	must.Hold(t, must.Err(authorize(one, keys["a0"])) != nil, "a removed key is taken over again")
+	who := must.Do(authorize(one, keys["b1"]))(t)
+	must.Hold(t, who.Owner == "b" && who.Jobs == apikey.Read, "a key of the other folder", who)
+	must.Hold(t, must.Err(authorize(two, keys["shared-name1"])) != nil, "a key with the name of another one is accepted")
+	must.Equal(t, must.Err(two.Add(apikey.Key{Name: "a"})), nil, "adding a key with the name of a removed key")
+	err = db.Write(t.Context(), func(tx *sqldb.Tx) error {
+		_, err := tx.Exec("UPDATE api_keys SET content = REPLACE(content, '\"jobs\"', '\"tasks\"') WHERE name = 'b'")
+		return err
+	})
+	must.Succeed(t, err)
+	must.Succeed(t, one.Reload(t.Context()))
+	must.Hold(t, must.Err(one.List()) != nil, "an unreadable key is not reported")
+	must.Equal(t, must.Err(authorize(two, keys["b1"])), nil, "a table that has not reloaded")
+}
+
+// A key is accepted as soon as it is added, even right after another unknown key caused a reload. Many
+// unknown keys cause few reloads.
+func TestAddedKeyIsAcceptedAtOnce(t *testing.T) {
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoHints: true}))(t)
+	defer db.Close()
+	var tables [2]*apikey.Table
+	for i := range tables {
+		tables[i] = must.Do(apikey.OpenTable(t.Context(), db))(t)
+	}
+	all := must.Do(apikey.New("").With(tables[0], time.Now, slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
+	authorize := func(key string) error {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x", nil)
+		must.Hold(t, err == nil, err)
+		r.Header.Set("Authorization", "Bearer "+key)
+		_, err = all.Authorize(r)
+		return err
+	}
+	var flood sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	defer flood.Wait()
+	defer stop()
+	for range 8 {
+		flood.Go(func() {
+			for ctx.Err() == nil {
+				must.FailWith(t, authorize("unknown"), apikey.ErrUnknown, "an unknown key")
+			}
+		})
+	}
+	for i := range 10 {
+		key := must.Do(tables[1].Add(apikey.Key{Name: fmt.Sprint("k", i)}))(t)
+		must.Equal(t, authorize(key), nil, "key", i, "added at another node")
+	}
 }

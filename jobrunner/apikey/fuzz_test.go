@@ -57,8 +57,7 @@ func FuzzKeysFile(f *testing.F) {
 			must.Hold(t, must.Err(apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.DiscardHandler))) != nil, text, "a deployment starts with the file")
 			return
 		}
-		keys, err := apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.DiscardHandler))
-		must.Succeed(t, err)
+		keys := must.Do(apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.DiscardHandler)))(t)
 		var want apikey.Identity
 		for _, key := range listed {
 			if h, _ := key.Hash.MarshalText(); string(h) == hash {
@@ -68,9 +67,8 @@ func FuzzKeysFile(f *testing.F) {
 				}
 			}
 		}
-		if who, err := keys.Authorize(requestWith(added)); err == nil && !reflect.DeepEqual(who, want) {
-			t.Errorf("%q: the key is %+v, %v, expected %+v", text, who, err, want)
-		}
+		who, err := keys.Authorize(requestWith(added))
+		must.Hold(t, err != nil || reflect.DeepEqual(who, want), text, "the key is", who, err, "expected", want)
 		must.Hold(t, must.Err(keys.Authorize(requestWith("another"))) != nil, text, "a key that is not in the file is authorized")
 	},
 		fuzz.Seed{strings.ReplaceAll(string(good), hash, "$HASH")}, fuzz.Seed{`{"keys":[]}`},

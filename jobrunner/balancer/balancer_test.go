@@ -83,9 +83,8 @@ func TestARequestReachesTheWorkerAsItIs(t *testing.T) {
 		resp, got := do(t, "PUT", base+path, strings.NewReader("hello"))
 		must.Hold(t, got == want && resp.StatusCode == http.StatusTeapot && resp.Header.Get("X-Mine") == "yes", path, resp.StatusCode, got, want)
 	}
-	if _, got := do(t, "GET", base, nil, "X-Forwarded-Proto", "https"); !strings.HasSuffix(got, "|https") {
-		t.Errorf("behind a proxy with TLS: %q", got)
-	}
+	_, got := do(t, "GET", base, nil, "X-Forwarded-Proto", "https")
+	must.Hold(t, strings.HasSuffix(got, "|https"), "behind a proxy with TLS:", got)
 	pool.open.Wait()
 }
 
@@ -93,9 +92,8 @@ func TestAWrongKeyReachesNoWorker(t *testing.T) {
 	var reached atomic.Bool
 	base, _ := serve(t, func(http.ResponseWriter, *http.Request) { reached.Store(true) })
 	resp, _ := do(t, "GET", base+"/x", nil, "Authorization", "Bearer other")
-	if resp.StatusCode != http.StatusUnauthorized || reached.Load() {
-		t.Errorf("status %d, worker reached: %v", resp.StatusCode, reached.Load())
-	}
+	must.Hold(t, resp.StatusCode == http.StatusUnauthorized && !reached.Load(),
+		"status", resp.StatusCode, "worker reached:", reached.Load())
 }
 
 func TestWhatAWorkerStreamsArrivesAtOnce(t *testing.T) {
@@ -112,9 +110,7 @@ func TestWhatAWorkerStreamsArrivesAtOnce(t *testing.T) {
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
 	for _, want := range []string{"first", "second"} {
-		if !lines.Scan() || lines.Text() != want {
-			t.Fatalf("got %q, want %q", lines.Text(), want)
-		}
+		must.Require(t, lines.Scan() && lines.Text() == want, "got", lines.Text(), "want", want)
 		if want == "first" {
 			close(read)
 		}
@@ -135,9 +131,8 @@ func TestARequestIsSentOnce(t *testing.T) {
 	})
 	do(t, "GET", base+"/warm", nil) // opens a connection that could be reused
 	resp, body := do(t, "GET", base+"/x", nil)
-	if resp.StatusCode != http.StatusBadGateway || tries.Load() != 1 || !strings.Contains(body, "once") {
-		t.Errorf("%d %s after %d tries", resp.StatusCode, body, tries.Load())
-	}
+	must.Hold(t, resp.StatusCode == http.StatusBadGateway && tries.Load() == 1 && strings.Contains(body, "once"),
+		resp.StatusCode, body, "after", tries.Load(), "tries")
 	pool.open.Wait()
 }
 
@@ -149,8 +144,7 @@ func TestAClientThatGoesAwayEndsTheRequest(t *testing.T) {
 		close(ended)
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, "GET", base+"/x", nil)
-	must.Succeed(t, err)
+	r := must.Do(http.NewRequestWithContext(ctx, "GET", base+"/x", nil))(t)
 	r.Header.Set("Authorization", "Bearer "+key)
 	go func() { <-began; cancel() }()
 	resp, err := http.DefaultClient.Do(r)
@@ -182,14 +176,11 @@ func TestAnUpgradedConnectionPassesBothWays(t *testing.T) {
 	r.Header.Set("Upgrade", "websocket")
 	r.Header.Set("Connection", "Upgrade")
 	resp := must.Do(http.DefaultTransport.RoundTrip(r))(t)
-	if resp.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatalf("status %d", resp.StatusCode)
-	}
+	must.Require(t, resp.StatusCode == http.StatusSwitchingProtocols, "status", resp.StatusCode)
 	conn := resp.Body.(io.ReadWriteCloser)
 	fmt.Fprintln(conn, "hello")
-	if line, err := bufio.NewReader(conn).ReadString('\n'); line != "echo hello\n" {
-		t.Errorf("got %q, %v", line, err)
-	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	must.Hold(t, line == "echo hello\n", "got", line, err)
 	conn.Close()
 	pool.open.Wait()
 }

@@ -347,8 +347,7 @@ func checkHistories(t *testing.T, database func(t *testing.T) sqldb.Config) {
 					for _, m := range h.meters {
 						m.Close()
 					}
-					err := db.Close()
-					must.Hold(t, err == nil, err)
+					must.Equal(t, db.Close(), nil)
 				}()
 				rt.Repeat(h.operations())
 			})

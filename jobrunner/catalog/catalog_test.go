@@ -13,9 +13,8 @@ func TestPoolsHoldKnownTypesOnce(t *testing.T) {
 	poolOfType := map[string]string{}
 	for _, p := range contract.Pools {
 		for _, id := range p.Types {
-			if _, ok := catalog.Builtin().GPUByID(id); !ok {
-				t.Errorf("%s holds %q, which is not known", p.ID, id)
-			}
+			_, ok := catalog.Builtin().GPUByID(id)
+			must.Hold(t, ok, p.ID, "holds", id, "which is not known")
 			must.Equal(t, poolOfType[id], "", id, "is in", "and in", p.ID)
 			poolOfType[id] = p.ID
 			must.Equal(t, catalog.Builtin().PoolOf(id), p.ID, "the pool of", id)

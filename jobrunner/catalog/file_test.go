@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func mustParse(t *testing.T, text string) *schedule {
 	t.Helper()
-	s := must.Do(parse("c.yaml", []byte(text)))(t)
-	return s
+	return must.Do(parse("c.yaml", []byte(text)))(t)
 }
 
 // What a file omits stays as built in.
@@ -59,20 +59,17 @@ fees: {serverless: 0.01, networking: 0.02}
 		o.Price.Serverless != 1_000_000_001 || o.MaxCount[Secure] != 4 || o.MaxCount[Community] != 0 {
 		t.Errorf("%+v", o)
 	}
-	if o := c.OfferOf("NVIDIA H200"); o.MaxCount[Secure] != MaxGPUs || o.Price.Serverless != 0 {
-		t.Errorf("a type that isn't in the file: %+v", o)
-	}
+	o = c.OfferOf("NVIDIA H200")
+	must.Hold(t, o.MaxCount[Secure] == MaxGPUs && o.Price.Serverless == 0, "a type that isn't in the file:", o)
 	for gpu, pool := range map[string]string{"NVIDIA L40S": "LAB", "Lab X1": "LAB", "NVIDIA L40": "ADA_48_PRO", "NVIDIA H200": "", "NVIDIA GeForce RTX 4090": "ADA_24"} {
 		must.Equal(t, c.PoolOf(gpu), pool, gpu, "is in the pool")
 	}
-	if _, ok := c.PoolByID("AMPERE_48"); ok {
-		t.Error("a pool without types is left")
-	}
+	_, ok := c.PoolByID("AMPERE_48")
+	must.Hold(t, !ok, "a pool without types is left")
 	f, _ := c.CPUByID("cpu5g")
 	must.Hold(t, f.MinVCPU == 4 && f.MaxVCPU == 8 && f.RAMGBPerVCPU == 2.5 && c.CPUMemory("cpu5g", 4) == 10 && c.CPUPriceOf("cpu5g") == (CPUPrice{40_000_000, 30_000_000}), f)
-	if _, ok := c.CPUByID("cpu3c"); ok || len(c.CPUs) != len(builtin.CPUs) {
-		t.Errorf("CPU flavors %v", c.CPUs)
-	}
+	_, ok = c.CPUByID("cpu3c")
+	must.Hold(t, !ok && len(c.CPUs) == len(builtin.CPUs), "CPU flavors", c.CPUs)
 	must.Hold(t, c.Storage == (StoragePrices{70_000_000, 140_000_000, 100_000_000}) && c.Fees == (Fees{10_000_000, 20_000_000}), c.Storage, c.Fees)
 	if gpus := c.GPUsWith(map[string]Stock{"NVIDIA A40": {Count: 1}, "Exotic": {Count: 1, Memory: 3}}); gpus[len(gpus)-1].ID != "Exotic" || slices.ContainsFunc(gpus, func(g GPU) bool { return g.ID == "NVIDIA A40" }) {
 		t.Errorf("with the machine's: %v", gpus[len(gpus)-2:])
@@ -109,14 +106,12 @@ stock:
 		{90 * time.Minute, Placing{CPU: "cpu5c", DataCenter: "US-TX-3"}, None, false},
 		{2 * time.Hour, Placing{CPU: "cpu5c", DataCenter: "US-TX-3"}, None, true},
 	} {
-		if level, stated := s.at(c.after).LevelOf(c.p); level != c.level || stated != c.stated {
-			t.Errorf("%s after %s: %s %v, want %s %v", c.p, c.after, level, stated, c.level, c.stated)
-		}
+		level, stated := s.at(c.after).LevelOf(c.p)
+		must.Hold(t, level == c.level && stated == c.stated, c.p, "after", c.after, level, stated, "want", c.level, c.stated)
 	}
 	for passed, want := range map[time.Duration]time.Duration{0: time.Hour, time.Hour: 90 * time.Minute, 100 * time.Minute: 2 * time.Hour, 2 * time.Hour: 0} {
-		if next, _ := s.next(passed); next != want {
-			t.Errorf("after %s the next change is at %s", passed, next)
-		}
+		next, _ := s.next(passed)
+		must.Hold(t, next == want, "after", passed, "the next change is at", next)
 	}
 	now := s.at(0)
 	for _, c := range []struct {
@@ -208,9 +203,42 @@ func TestExampleIsRead(t *testing.T) {
 
 func TestUSD(t *testing.T) {
 	for text, n := range map[string]USD{"0": 0, "0.000000001": 1, "1": perDollar, "999999.999999999": 999999999999999, "0.44": 440_000_000} {
-		if got, ok := parsePrice(text); !ok || got != n || got.String() != text {
-			t.Errorf("%s is read as %d and written as %s", text, got, got)
-		}
+		got, ok := parsePrice(text)
+		must.Hold(t, ok && got == n && got.String() == text, text, "is read as", got, "and written as", got)
 	}
 	must.Equal(t, USD(-1_500_000_000).String(), "-1.5")
+}
+
+// An error names the file. An accepted file keeps the invariants of a catalog: unique ids, and no type
+// in two pools, and no empty pool.
+func FuzzFile(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, text string) {
+		s, err := parse("c.yaml", []byte(text))
+		if err != nil {
+			must.Hold(t, strings.HasPrefix(err.Error(), "c.yaml:"), text, "the error does not begin with the file", err)
+			return
+		}
+		c := s.at(time.Hour)
+		for what, ids := range map[string][]string{
+			"GPU type": idsOf(c.GPUs, gpuID), "pool": idsOf(c.Pools, poolID), "CPU": idsOf(c.CPUs, cpuID), "data center": idsOf(c.DataCenters, dataCenterID),
+		} {
+			slices.Sort(ids)
+			must.Hold(t, len(slices.Compact(slices.Clone(ids))) == len(ids), text, "a", what, "appears twice:", ids)
+		}
+		seen := map[string]bool{}
+		for _, p := range c.Pools {
+			must.Hold(t, len(p.Types) != 0, text, "the pool", p.ID, "is empty")
+			for _, id := range p.Types {
+				_, known := c.GPUByID(id)
+				must.Hold(t, known && !seen[id], text, "the pool", p.ID, "holds", id)
+				seen[id] = true
+			}
+		}
+	},
+		fuzz.Seed{"gpus: [{id: X 1, memory: 3, price: {secure: 0.44}, max_count: {secure: 1}}]\npools: [{id: P, types: [X 1, NVIDIA L4]}]\n"},
+		fuzz.Seed{"remove: {gpus: ['*'], data_centers: [EU-RO-1], pools: [ADA_24], cpus: [cpu3c]}\n"},
+		fuzz.Seed{"stock: [{gpus: ['*'], level: LOW, after: 1h}]\nstorage: {disk: 1}\nfees: {serverless: 0.1}\n"},
+		fuzz.Seed{"data_centers: [{id: A, region: ASIA, country: JP, volume_types: [STANDARD], compliance: []}]\ncpus: [{id: c, vcpu: {min: 1, max: 2}, ram_gb_per_vcpu: 1.5}]\n"},
+		fuzz.Seed{"a: &a [x, x]\nb: &b [*a, *a]\ngpus: [*b]\n"},
+	)
 }

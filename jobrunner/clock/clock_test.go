@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,9 +19,7 @@ func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock
 		start := c.Now()
-		if !start.Equal(time.Now()) {
-			t.Errorf("the clock says %s, the time is %s", start, time.Now())
-		}
+		must.Hold(t, start.Equal(time.Now()), "the clock says", start, "the time is", time.Now())
 		must.Succeed(t, c.Sleep(t.Context(), 7*24*time.Hour))
 		must.Equal(t, c.Now().Sub(start), 7*24*time.Hour, "slept")
 
@@ -29,9 +28,8 @@ func TestClock(t *testing.T) {
 		must.FailWith(t, c.Sleep(ctx, time.Hour), context.DeadlineExceeded, "a cancelled sleep")
 
 		short, long := c.NewTimer(time.Minute), c.NewTimer(time.Hour)
-		if at := <-short.C; !at.Equal(c.Now()) {
-			t.Errorf("fired at %s, now is %s", at, c.Now())
-		}
+		at := <-short.C
+		must.Hold(t, at.Equal(c.Now()), "fired at", at, "now is", c.Now())
 		long.Stop()
 		time.Sleep(2 * time.Hour)
 		select {
@@ -125,9 +123,8 @@ func TestStop(t *testing.T) {
 			t.Errorf("%s passed, %d and %d fired", now.Sub(start), len(before.C), len(after.C))
 		}
 		c.Advance(time.Minute)
-		if at := <-before.C; !at.Equal(start.Add(time.Minute)) || len(after.C) > 0 {
-			t.Errorf("fired at %s, and %d after", at.Sub(start), len(after.C))
-		}
+		at := <-before.C
+		must.Hold(t, at.Equal(start.Add(time.Minute)) && len(after.C) == 0, "fired at", at.Sub(start), len(after.C), "after")
 		time.Sleep(time.Hour)
 		c.Advance(time.Minute)
 		if at := <-after.C; !at.Equal(start.Add(2*time.Minute)) || !c.Now().Equal(at) {
@@ -164,9 +161,8 @@ func TestWork(t *testing.T) {
 			c.NewTimer(time.Minute)
 		}
 		began := time.Now()
-		if c.Advance(time.Hour); time.Since(began) > 5*time.Second {
-			t.Errorf("an advance took %s", time.Since(began))
-		}
+		c.Advance(time.Hour)
+		must.Hold(t, time.Since(began) <= 5*time.Second, "an advance took", time.Since(began))
 	})
 }
 
@@ -213,9 +209,63 @@ func TestAdvanceWaitsForTheNetwork(t *testing.T) {
 		must.Do(conn.Write([]byte{0}))(t)
 		before := c.Now()
 		c.Advance(time.Hour)
-		if at := <-received; !at.Equal(before) {
-			t.Fatalf("round %d: received %s after the advance began", i, at.Sub(before))
-		}
+		at := <-received
+		must.Require(t, at.Equal(before), "round", i, "received", at.Sub(before), "after the advance began")
 		conn.Close()
 	}
+}
+
+// patched is a fake time of day that can jump.
+type patched struct{ by atomic.Int64 }
+
+func (p *patched) now() time.Time       { return time.Now().Add(time.Duration(p.by.Load())).Round(0) }
+func (p *patched) jump(d time.Duration) { p.by.Add(int64(d)) }
+
+func TestJump(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var day patched
+		c := clock.New(day.now)
+		start, total := c.Now(), time.Duration(0)
+		timer := c.NewTimer(time.Hour)
+		for _, d := range []time.Duration{2 * time.Hour, -3 * time.Hour, time.Second, 1000 * 24 * time.Hour, -time.Minute} {
+			time.Sleep(time.Minute)
+			total += time.Minute
+			day.jump(d)
+			must.Equal(t, c.Now().Sub(start), total, "after a jump by", d, "the clock says that", "have passed")
+			want := d
+			if d == time.Second { // below minJump
+				want = 0
+			}
+			got := c.Look()
+			must.Hold(t, (got-want).Abs() <= time.Second && (want != 0 || got == 0), "noticed a jump by", got, want)
+			must.Equal(t, c.Look(), 0, "noticed a jump by", "again")
+			off := c.Wall().Sub(day.now()).Abs()
+			must.Hold(t, off <= time.Second, "after a jump by", d, "the time of day is wrong by", off)
+		}
+		select {
+		case <-timer.C:
+			t.Error("a timer of an hour fired after five minutes")
+		default:
+		}
+	})
+}
+
+// The first Correct sets the clock by the shared database. Later small differences are
+// corrected, and a jump is reported but not applied.
+func TestJumpOfAnotherClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := new(clock.Clock)
+		start := time.Now()
+		for _, step := range []struct{ behind, jump, now, wall time.Duration }{
+			{10 * time.Hour, 0, 10 * time.Hour, 10 * time.Hour},
+			{10*time.Hour + time.Second, 0, 10*time.Hour + time.Second, 10*time.Hour + time.Second},
+			{12*time.Hour + time.Second, 2 * time.Hour, 10*time.Hour + time.Second, 12*time.Hour + time.Second},
+			{12*time.Hour + time.Second, 0, 10*time.Hour + time.Second, 12*time.Hour + time.Second},
+			{10*time.Hour + time.Second, -2 * time.Hour, 10*time.Hour + time.Second, 10*time.Hour + time.Second},
+		} {
+			must.Equal(t, c.Correct(step.behind), step.jump, "behind by", step.behind, "noticed a jump by")
+			must.Equal(t, c.Now().Sub(start), step.now, "behind by", step.behind, "now")
+			must.Equal(t, c.Wall().Sub(start), step.wall, "behind by", step.behind, "the time of day")
+		}
+	})
 }

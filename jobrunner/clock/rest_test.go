@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // A program that waits for signals has a permanent system call. Only the first advance waits for
@@ -20,9 +22,7 @@ func TestAdvanceIgnoresPermanentCalls(t *testing.T) {
 		if rests, _ := atRest(c.calls.Load() - 1); rests {
 			return
 		}
-		if time.Since(start) > 3*time.Minute {
-			t.Fatal("the process is not at rest")
-		}
+		must.Require(t, time.Since(start) <= 3*time.Minute, "the process is not at rest")
 	}
 }
 
@@ -38,8 +38,7 @@ func TestRunningGoroutineIsNotAtRest(t *testing.T) {
 	}()
 	<-began
 	for range 100 {
-		if rests, _ := atRest(1 << 20); rests {
-			t.Fatal("a process is at rest while a goroutine runs")
-		}
+		rests, _ := atRest(1 << 20)
+		must.Require(t, !rests, "a process is at rest while a goroutine runs")
 	}
 }

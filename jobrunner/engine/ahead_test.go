@@ -35,9 +35,7 @@ func TestJobHandedOutBeforeARerun(t *testing.T) {
 		synctest.Wait() // the taker waits in the queue
 
 		release := make(chan struct{})
-		group.Go(func() {
-			_ = db.Write(ctx, func(*sqldb.Tx) error { <-release; return nil })
-		})
+		group.Go(func() { _ = db.Write(ctx, func(*sqldb.Tx) error { <-release; return nil }) })
 		synctest.Wait()
 		// When the batch runs again, there is a job before the submitted one.
 		runs := 0
@@ -54,29 +52,22 @@ func TestJobHandedOutBeforeARerun(t *testing.T) {
 				err := rows.run(tx)
 				return []change{{endpoint: "ep", id: "other", from: absent, to: InQueue, due: row.gone}}, err
 			})
-			if err != nil {
-				t.Error(err)
-			}
+			must.Hold(t, err == nil, err)
 		})
 		synctest.Wait()
 		var own Job
 		group.Go(func() {
 			var err error
-			if own, err = e.Submit(ctx, NewJob{Endpoint: "ep", Input: []byte("{}")}); err != nil {
-				t.Error(err)
-			}
+			own, err = e.Submit(ctx, NewJob{Endpoint: "ep", Input: []byte("{}")})
+			must.Hold(t, err == nil, err)
 		})
 		synctest.Wait()
-		group.Go(func() {
-			_ = db.Write(ctx, func(*sqldb.Tx) error { return errors.New("the batch runs again") })
-		})
+		group.Go(func() { _ = db.Write(ctx, func(*sqldb.Tx) error { return errors.New("the batch runs again") }) })
 		synctest.Wait()
 		close(release)
 		first := <-got
 		group.Wait()
-		if runs != 2 || first.ID != own.ID {
-			t.Fatalf("%d runs, and the worker has %s; expected 2, and %s", runs, first.ID, own.ID)
-		}
+		must.Require(t, runs == 2 && first.ID == own.ID, runs, "runs, and the worker has", first.ID, "expected 2, and", own.ID)
 		taker.Close()
 
 		if got, err := e.Report(ctx, first.Ref, Done([]byte("1"))); got != Stale || err != nil {
@@ -86,9 +77,7 @@ func TestJobHandedOutBeforeARerun(t *testing.T) {
 		defer stop()
 		for range 2 {
 			jobs, err := e.TakeOrWait(ctx, next)
-			if err != nil || len(jobs) != 1 {
-				t.Fatalf("%v, %v, expected one job", jobs, err)
-			}
+			must.Require(t, err == nil && len(jobs) == 1, jobs, err, "expected one job")
 			if got, err := e.Report(ctx, jobs[0].Ref, Done([]byte("2"))); got != Accepted || err != nil {
 				t.Errorf("%s: %v, %v, expected Accepted", jobs[0].ID, got, err)
 			}
@@ -120,29 +109,46 @@ func TestHoldsWaitsForTheCommit(t *testing.T) {
 		})
 		synctest.Wait() // the taker waits in the queue
 		release, stalled := make(chan struct{}), make(chan struct{})
-		group.Go(func() {
-			_ = db.Write(t.Context(), func(*sqldb.Tx) error { <-release; return nil })
-		})
+		group.Go(func() { _ = db.Write(t.Context(), func(*sqldb.Tx) error { <-release; return nil }) })
 		synctest.Wait()
 		group.Go(func() {
-			if _, err := e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}); err != nil {
-				t.Error(err)
-			}
+			must.Equal(t, must.Err(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")})), nil)
 		})
 		synctest.Wait()
-		group.Go(func() {
-			_ = db.Write(t.Context(), func(*sqldb.Tx) error { <-stalled; return nil })
-		})
+		group.Go(func() { _ = db.Write(t.Context(), func(*sqldb.Tx) error { <-stalled; return nil }) })
 		synctest.Wait()
 		close(release)
 		job := <-got
 		group.Go(func() {
-			if held, err := e.Holds(t.Context(), job.Ref); !held || err != nil {
-				t.Errorf("%v, %v, expected that the worker holds the job", held, err)
-			}
+			held, err := e.Holds(t.Context(), job.Ref)
+			must.Hold(t, held && err == nil, held, err, "expected that the worker holds the job")
 		})
 		time.Sleep(time.Minute)
 		close(stalled)
 		group.Wait()
 	})
+}
+
+func TestTxLimitAdapts(t *testing.T) {
+	for _, c := range []struct {
+		jobs, changed int
+		took          time.Duration
+		want          int
+	}{
+		{minTxJobs, minTxJobs, 0, 2 * minTxJobs},
+		{minTxJobs, minTxJobs, time.Microsecond, 2 * minTxJobs},
+		{200, 200, 2 * txTarget, 100},
+		{200, 200, txTarget, 200},
+		{200, 200, txTarget * 100 / 150, 300},
+		{200, 200, txTarget / 100, 400},
+		{400, 400, txTarget / 100, maxTxJobs},
+		{maxTxJobs, maxTxJobs, 0, maxTxJobs},
+		{200, 200, time.Hour, minTxJobs},
+		{200, 100, txTarget, 100},
+		{200, 0, txTarget, minTxJobs},
+	} {
+		l := txLimit{c.jobs, txTarget}
+		l.adapt(c.changed, c.took)
+		must.Hold(t, l.jobs == c.want, "after", c.changed, "of", c.jobs, "jobs in", c.took, l.jobs, "expected", c.want)
+	}
 }

@@ -32,20 +32,15 @@ func (t *tester) requestsAre(id string, want ...string) {
 func (t *tester) takeNoneOf(k engine.Take) {
 	t.Helper()
 	k.Worker, k.Max = "w", 1
-	if jobs, err := t.Take(t.ctx, k); err != nil || len(jobs) > 0 {
-		t.Errorf("took %+v, %v; expected none", jobs, err)
-	}
+	jobs, err := t.Take(t.ctx, k)
+	must.Hold(t, err == nil && len(jobs) == 0, "took", jobs, err, "expected none")
 }
 
 func testBatches(t *tester) {
 	b, err := t.CreateBatch(t.ctx, "ep", inputs(2))
-	if err != nil || b.State != engine.BatchDraft || b.Total != 2 {
-		t.Fatalf("got %+v, %v", b, err)
-	}
+	must.Require(t, err == nil && b.State == engine.BatchDraft && b.Total == 2, "got", b, err)
 	_, added, err := t.AddRequests(t.ctx, "ep", b.ID, inputs(3))
-	if err != nil || len(added) != 3 {
-		t.Fatalf("added %q, %v", added, err)
-	}
+	must.Require(t, err == nil && len(added) == 3, "added", added, err)
 	must.Do(t.RemoveRequest(t.ctx, "ep", b.ID, added[1]))(t)
 	must.FailWith(t, must.Err(t.RemoveRequest(t.ctx, "ep", b.ID, added[1])), engine.ErrNoRequest, "the same call again")
 	t.batchIs(b.ID, "DRAFT 4 0 0 0")
@@ -59,12 +54,10 @@ func testBatches(t *tester) {
 	t.takeNone() // the queue of /run doesn't have them
 	must.Equal(t, t.Counts("ep"), engine.Counts{}, "the endpoint counts")
 	var refused *engine.BatchRefused
-	if _, _, err := t.AddRequests(t.ctx, "ep", b.ID, inputs(1)); !errors.As(err, &refused) {
-		t.Errorf("adding a request: %v", err)
-	}
-	if _, err := t.RemoveRequest(t.ctx, "ep", b.ID, added[0]); !errors.As(err, &refused) {
-		t.Errorf("removing a request: %v", err)
-	}
+	_, _, err = t.AddRequests(t.ctx, "ep", b.ID, inputs(1))
+	must.Hold(t, errors.As(err, &refused), "adding a request:", err)
+	_, err = t.RemoveRequest(t.ctx, "ep", b.ID, added[0])
+	must.Hold(t, errors.As(err, &refused), "removing a request:", err)
 	for i, report := range []engine.Report{engine.Done([]byte(`"out"`)), engine.Fail("no", nil)} {
 		job := t.take(takeFromBatch)
 		t.batchIs(b.ID, fmt.Sprintf("FINALIZED 4 1 %d 0", i))
@@ -149,9 +142,8 @@ func testBatchLimits(t *tester) {
 	}
 	full := func() {
 		t.Helper()
-		if _, err := t.CreateBatch(t.ctx, "ep", nil); !errors.As(err, &refused) || !refused.Active {
-			t.Errorf("a batch above the limit: %v", err)
-		}
+		_, err := t.CreateBatch(t.ctx, "ep", nil)
+		must.Hold(t, errors.As(err, &refused) && refused.Active, "a batch above the limit:", err)
 	}
 	full()
 	must.Do(t.CreateBatch(t.ctx, "other", nil))(t)
@@ -172,9 +164,8 @@ func testBatchLimits(t *tester) {
 	batches, total, err := t.Batches(t.ctx, "ep", 1, 2)
 	must.Hold(t, err == nil && total == 11 && len(batches) == 2 && batches[0].ID == ids[9] && batches[1].ID == ids[8], batches, total, err)
 	t.advance(7 * 24 * time.Hour) // the retention of drafts
-	if batches, total, err := t.Batches(t.ctx, "ep", 0, 20); err != nil || total != 1 || batches[0].ID != ids[1] {
-		t.Errorf("got %+v of %d, %v", batches, total, err)
-	}
+	batches, total, err = t.Batches(t.ctx, "ep", 0, 20)
+	must.Hold(t, err == nil && total == 1 && batches[0].ID == ids[1], "got", batches, "of", total, err)
 	c := t.Counts("ep-batch")
 	must.Hold(t, c.InQueue == 0 && c.InProgress == 0, "the queue counts", c)
 }

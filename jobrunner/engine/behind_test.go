@@ -47,24 +47,19 @@ func TestFailedTakeRollsBack(t *testing.T) {
 		<-done
 		expectCounts(Counts{})
 
-		job, err := e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")})
-		must.Succeed(t, err)
+		job := must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t)
 		jobs, err := e.Take(t.Context(), next)
-		if err != nil || len(jobs) != 1 {
-			t.Fatalf("%v, %v, expected one job", jobs, err)
-		}
+		must.Require(t, err == nil && len(jobs) == 1, jobs, err, "expected one job")
 		for _, written := range []bool{false, true} {
 			if written {
 				_ = tables(t, db)
 			}
-			if held, err := e.Holds(t.Context(), jobs[0].Ref); !held || err != nil {
-				t.Errorf("written %v: %v, %v, expected that the worker holds the job", written, held, err)
-			}
+			held, err := e.Holds(t.Context(), jobs[0].Ref)
+			must.Hold(t, held && err == nil, "written", written, held, err, "expected that the worker holds the job")
 			other := jobs[0].Ref
 			other.Worker = "other"
-			if held, err := e.Holds(t.Context(), other); held || err != nil {
-				t.Errorf("written %v: %v, %v, expected that another does not", written, held, err)
-			}
+			held, err = e.Holds(t.Context(), other)
+			must.Hold(t, !held && err == nil, "written", written, held, err, "expected that another does not")
 		}
 		rename("inputs", "away")
 		h := &handoff{to: make(chan []Taken, 1)}
@@ -96,9 +91,7 @@ func TestEndedJobsAreWrittenOut(t *testing.T) {
 		}
 		takeNext := func() Taken {
 			jobs, err := e.Take(t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1})
-			if err != nil || len(jobs) != 1 || jobs[0].ID != queue[0] {
-				t.Fatalf("%v, %v, expected %s", jobs, err, queue[0])
-			}
+			must.Require(t, err == nil && len(jobs) == 1 && jobs[0].ID == queue[0], jobs, err, "expected", queue[0])
 			queue = queue[1:]
 			return jobs[0]
 		}
@@ -111,13 +104,10 @@ func TestEndedJobsAreWrittenOut(t *testing.T) {
 		maxEnded := 0
 		for range 4 * dueEnded {
 			submit()
-			if got, err := e.Report(t.Context(), takeNext().Ref, Done([]byte("1"))); got != Accepted || err != nil {
-				t.Fatal(got, err)
-			}
+			got, err := e.Report(t.Context(), takeNext().Ref, Done([]byte("1")))
+			must.Require(t, got == Accepted && err == nil, got, err)
 			n, ended := unwritten()
-			if n-ended != 3 {
-				t.Fatalf("%d queued jobs are unwritten, expected 3", n-ended)
-			}
+			must.Require(t, n-ended == 3, n-ended, "queued jobs are unwritten, expected 3")
 			maxEnded = max(maxEnded, ended)
 		}
 		must.Equal(t, maxEnded, dueEnded-1, "up to", "ended jobs were unwritten")
@@ -134,15 +124,12 @@ func TestResultOfAWrittenJobIsWrittenBehind(t *testing.T) {
 		for _, webhook := range []string{"", "http://127.0.0.1:1/"} {
 			must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}"), Webhook: webhook}))(t)
 			jobs, err := e.Take(t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1})
-			if err != nil || len(jobs) != 1 {
-				t.Fatalf("%v, %v, expected one job", jobs, err)
-			}
+			must.Require(t, err == nil && len(jobs) == 1, jobs, err, "expected one job")
 			synctest.Wait() // for the sweeper's read
 			_ = tables(t, db)
 			for _, want := range []Directive{Accepted, Stale} {
-				if got, err := e.Report(t.Context(), jobs[0].Ref, Done([]byte("1"))); got != want || err != nil {
-					t.Errorf("%v, %v, expected %v", got, err, want)
-				}
+				got, err := e.Report(t.Context(), jobs[0].Ref, Done([]byte("1")))
+				must.Hold(t, got == want && err == nil, got, err, "expected", want)
 			}
 			must.Succeed(t, db.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
 				ended := unwrittenIn(tx).ended

@@ -34,9 +34,7 @@ func testCalls(t *tester) {
 	expect := func(id string, attempt int, busy ...string) *engine.Call {
 		t.Helper()
 		call, _ := next(busy...)
-		if call == nil || call.Job.ID != id || call.Attempt != attempt {
-			t.Fatalf("got %+v, want attempt %d for %s", call, attempt, id)
-		}
+		must.Require(t, call != nil && call.Job.ID == id && call.Attempt == attempt, "got", call, "want attempt", attempt, "for", id)
 		return call
 	}
 	note := func(c *engine.Call, again time.Time) {
@@ -104,9 +102,7 @@ func testCallQueues(t *tester) {
 		t.Helper()
 		id = t.submit(engine.NewJob{Owner: owner, Endpoint: endpoint, Webhook: "http://" + host + "/x"})
 		jobs, err := t.Take(t.ctx, engine.Take{Endpoint: endpoint, Worker: "w", Max: 1})
-		if err != nil || len(jobs) != 1 {
-			t.Fatal(jobs, err)
-		}
+		must.Require(t, err == nil && len(jobs) == 1, jobs, err)
 		t.report(jobs[0].Ref, engine.Done(nil), engine.Accepted)
 		t.advance(ms)
 		return id

@@ -26,9 +26,7 @@ func TestLostReplyToACommit(t *testing.T) {
 		_, err := n.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
 		expectUnknown("a take", err)
 		job := n.take()
-		if job.ID != id || job.Retries != 0 {
-			t.Fatalf("after a take whose outcome is unknown: %+v", job)
-		}
+		must.Require(t, job.ID == id && job.Retries == 0, "after a take whose outcome is unknown:", job)
 		report := func(lose bool, r engine.Report) {
 			t.Helper()
 			if lose {
@@ -40,17 +38,12 @@ func TestLostReplyToACommit(t *testing.T) {
 		for chunk := range 4 {
 			report(chunk%2 == 0, engine.Chunk(fmt.Appendf(nil, "%d", chunk), nil))
 			if chunk == round%4 { // otherwise the next report is spooled behind it
-				err := n.Delivered(t.Context(), job.Ref)
-				must.Hold(t, err == nil, err)
+				must.Equal(t, n.Delivered(t.Context(), job.Ref), nil)
 			}
 		}
-		if err := n.Delivered(t.Context(), job.Ref); err != nil {
-			t.Error(err)
-		}
+		must.Equal(t, n.Delivered(t.Context(), job.Ref), nil)
 		report(true, engine.Done([]byte(`"output"`)))
-		if err := n.Delivered(t.Context(), job.Ref); err != nil {
-			t.Error(err)
-		}
+		must.Equal(t, n.Delivered(t.Context(), job.Ref), nil)
 		if job := n.is(id, engine.Completed); string(job.Output) != `"output"` {
 			t.Errorf("output %s", job.Output)
 		}
@@ -94,9 +87,8 @@ func TestResultIsInTime(t *testing.T) {
 			want = engine.TimedOut
 		}
 		for got.State == engine.InProgress { // the first delivery may have failed
-			if got, err = e.Get(t.Context(), "ep", job.ID); err != nil {
-				t.Fatal(err)
-			}
+			got, err = e.Get(t.Context(), "ep", job.ID)
+			must.Succeed(t, err)
 		}
 		must.Hold(t, err == nil && got.State == want && got.Execution <= engine.DefaultTimeout, "round", round, "the job is", got.State, "after", got.Execution, err, want)
 	}

@@ -3,8 +3,10 @@ package engine_test
 import (
 	"context"
 	"flag"
+	"fmt"
 	"log/slog"
 	"os"
+	"regexp"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -138,8 +140,7 @@ func (t *tester) stop() {
 		if t.Engine != nil {
 			t.Close()
 		}
-		err := t.db.Close()
-		must.Hold(t, err == nil, err)
+		must.Equal(t, t.db.Close(), nil)
 	})
 }
 
@@ -173,8 +174,7 @@ func (t *tester) submit(n engine.NewJob) string {
 	if n.Input == nil {
 		n.Input = []byte(`{}`)
 	}
-	job := must.Do(t.Submit(t.ctx, n))(t)
-	return job.ID
+	return must.Do(t.Submit(t.ctx, n))(t).ID
 }
 
 // take takes a job, and fails the test if the queue is empty.
@@ -188,25 +188,20 @@ func (t *tester) take(k engine.Take) engine.Taken {
 	}
 	k.Max = 1
 	jobs, err := t.Take(t.ctx, k)
-	if err != nil || len(jobs) != 1 {
-		t.Fatalf("took %d jobs, %v; want 1", len(jobs), err)
-	}
+	must.Require(t, err == nil && len(jobs) == 1, "took", len(jobs), "jobs,", err, "want 1")
 	return jobs[0]
 }
 
 func (t *tester) report(ref engine.Ref, r engine.Report, want engine.Directive) {
 	t.Helper()
-	if got, err := t.Report(t.ctx, ref, r); err != nil || got != want {
-		t.Errorf("the report returned %v, %v; want %v", got, err, want)
-	}
+	got, err := t.Report(t.ctx, ref, r)
+	must.Hold(t, err == nil && got == want, "the report returned", got, err, "want", want)
 }
 
 func (t *tester) get(id string) engine.Job {
 	t.Helper()
 	job, err := t.Get(t.ctx, "ep", id)
-	if err != nil {
-		t.Fatalf("job %s: %v", id, err)
-	}
+	must.Succeed(t, err, "job", id)
 	return job
 }
 
@@ -228,4 +223,42 @@ func (t *tester) counts(want engine.Counts) {
 	if got.InQueue != want.InQueue || got.InProgress != want.InProgress || got.Completed != want.Completed || got.Failed != want.Failed || got.Retried != want.Retried {
 		t.Errorf("counts are %+v, want %+v", got, want)
 	}
+}
+
+// Each transition is observed once, with the job's time in the queue or of execution. Chunks
+// and heartbeats aren't observed.
+func TestObserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []engine.Event
+		e := newTester(t, sqldb.Config{}, func(c *engine.Config) { c.Observe = func(ev engine.Event) { got = append(got, ev) } })
+		first := e.submit(engine.NewJob{})
+		time.Sleep(2 * time.Second)
+		e.report(e.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
+		time.Sleep(time.Second)
+		ref := e.take(engine.Take{}).Ref
+		e.report(ref, engine.Chunk([]byte(`1`), nil), engine.Accepted)
+		time.Sleep(3 * time.Second)
+		e.report(ref, engine.Done(nil), engine.Accepted)
+		e.report(ref, engine.Done(nil), engine.Stale)
+		second := e.submit(engine.NewJob{})
+		must.Do(e.Cancel(t.Context(), "ep", second))(t)
+		want := []engine.Event{
+			{To: engine.InQueue, Counts: engine.Counts{InQueue: 1}},
+			{From: engine.InQueue, To: engine.InProgress, Delay: 2 * time.Second, Counts: engine.Counts{InProgress: 1}},
+			{From: engine.InProgress, To: engine.InQueue, Retry: true, Counts: engine.Counts{InQueue: 1, Retried: 1}},
+			{From: engine.InQueue, To: engine.InProgress, Delay: time.Second, Counts: engine.Counts{InProgress: 1, Retried: 1}},
+			{From: engine.InProgress, To: engine.Completed, Execution: 3 * time.Second, Counts: engine.Counts{Completed: 1, Retried: 1}},
+			{To: engine.InQueue, Counts: engine.Counts{InQueue: 1, Completed: 1, Retried: 1}},
+			{From: engine.InQueue, To: engine.Cancelled, Counts: engine.Counts{Completed: 1, Retried: 1}},
+		}
+		for i := range want {
+			want[i].Endpoint, want[i].Job = "ep", first
+			if i >= 5 {
+				want[i].Job = second
+			}
+		}
+		// Compare the printed events, because waiting isn't exported.
+		withoutWaiting := regexp.MustCompile(` waiting:\d+`)
+		must.Equal(t, withoutWaiting.ReplaceAllString(fmt.Sprintf("%+v", got), ""), withoutWaiting.ReplaceAllString(fmt.Sprintf("%+v", want), ""), "observed", got, want)
+	})
 }

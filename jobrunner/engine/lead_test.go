@@ -35,9 +35,7 @@ func TestLead(t *testing.T) {
 	b := startNode(t, sqldb.Config{URL: address}, never) // sends no heartbeat
 	a := startNode(t, sqldb.Config{URL: address}, poll)
 	first, ok := b.claim()
-	if !ok || first.Epoch != 1 {
-		t.Fatalf("the first claim: %+v, %v", first, ok)
-	}
+	must.Require(t, ok && first.Epoch == 1, "the first claim:", first, ok)
 	if again, ok := b.claim(); !ok || again != first {
 		t.Errorf("the second claim: %+v, %v", again, ok)
 	}
@@ -51,29 +49,23 @@ func TestLead(t *testing.T) {
 		if second, ok = a.claim(); ok {
 			break
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("no process took over from one without a heartbeat")
-		}
+		must.Require(t, !time.Now().After(deadline), "no process took over from one without a heartbeat")
 	}
 	must.Hold(t, second.Epoch == 2 && !a.MayScale(first), "the second lead is", second, "and MayScale accepts the first")
 	for deadline := time.Now().Add(time.Minute); !a.MayScale(second); time.Sleep(10 * time.Millisecond) { // needs a recent heartbeat
-		if time.Now().After(deadline) {
-			t.Fatal("the new leader may not scale")
-		}
+		must.Require(t, !time.Now().After(deadline), "the new leader may not scale")
 	}
 	a.submit(engine.NewJob{})
 	must.Hold(t, !b.takeBy(first), "the former leader took a job")
-	if _, ok := b.claim(); ok {
-		t.Error("a removed process claimed the endpoint")
-	}
+	_, ok = b.claim()
+	must.Hold(t, !ok, "a removed process claimed the endpoint")
 	must.Hold(t, a.takeBy(second), "the new leader took no job")
 	must.Succeed(t, a.Release(t.Context(), "ep", second))
 	a.submit(engine.NewJob{})
 	must.Hold(t, !a.takeBy(second), "a released lead took a job")
 	c := startNode(t, sqldb.Config{URL: address}, poll)
-	if third, ok := c.claim(); !ok || third.Epoch != 3 {
-		t.Errorf("claiming a released endpoint: %+v, %v", third, ok)
-	}
+	third, ok := c.claim()
+	must.Hold(t, ok && third.Epoch == 3, "claiming a released endpoint:", third, ok)
 	leaders, err := a.Leaders(t.Context())
 	l := leaders["ep"]
 	must.Hold(t, err == nil && !l.Own && l.Epoch == 3, "the leader is", l, err)
@@ -85,18 +77,12 @@ func TestRemovedProcessJoinsAgain(t *testing.T) {
 	address := pgtest.Start(t)
 	n := startNode(t, sqldb.Config{URL: address}, 20*time.Millisecond)
 	lead, ok := n.claim()
-	if !ok {
-		t.Fatal("no claim")
-	}
+	must.Require(t, ok, "no claim")
 	id := n.submit(engine.NewJob{})
-	if !n.takeBy(lead) {
-		t.Fatal("no job")
-	}
+	must.Require(t, n.takeBy(lead), "no job")
 	pgtest.Exec(t, address, "DELETE FROM processes")
 	for deadline := time.Now().Add(time.Minute); n.Process() == lead.Process; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the process didn't join again")
-		}
+		must.Require(t, !time.Now().After(deadline), "the process didn't join again")
 	}
 	must.Hold(t, !n.MayScale(lead) && !n.takeBy(lead), "the lead from before the removal is still valid")
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -106,7 +92,6 @@ func TestRemovedProcessJoinsAgain(t *testing.T) {
 			t.Fatalf("its running job was not requeued: %+v, %v", job, err)
 		}
 	}
-	if again, ok := n.claim(); !ok || again.Epoch != 2 {
-		t.Errorf("the second claim: %+v, %v", again, ok)
-	}
+	again, ok := n.claim()
+	must.Hold(t, ok && again.Epoch == 2, "the second claim:", again, ok)
 }

@@ -55,9 +55,7 @@ func checkFirstStart(t *testing.T, e *engine.Engine, ep string) {
 		t.Errorf("the stream has %s, %v", got, err)
 	}
 	queues, err := e.CallQueues(t.Context(), nil)
-	if err != nil || len(queues) != 1 || queues[0].Owner != "owner-1" {
-		t.Fatalf("calls due: %+v, %v", queues, err)
-	}
+	must.Require(t, err == nil && len(queues) == 1 && queues[0].Owner == "owner-1", "calls due:", queues, err)
 	call, err := e.ClaimCall(t.Context(), queues[0], nil, time.Minute)
 	if err != nil || call == nil || call.URL != "http://127.0.0.1:9/hook" || string(call.Job.Output) != `"hooked"` || string(call.Input) != `{"prompt":"recorded"}` {
 		t.Errorf("the call is %+v, %v", call, err)
@@ -69,9 +67,7 @@ func checkFirstStart(t *testing.T, e *engine.Engine, ep string) {
 		got = append(got, fmt.Sprintf("%s %d %d %s%s", job.ID, job.Attempt, job.Retries, job.Input, job.Rest))
 	}
 	want := `[01a20dd3-5e7c-7db6-b52c-b6e745c73439-q1 2 1 {"prompt":"recorded"} 01a20dd3-5ea6-7b81-82ad-8a62fa1acc2c-q1 1 0 {"n":0}{"policy":{}} 01a20dd3-5eaf-7b3e-809b-6b9b93639460-q1 1 0 {"n":1}{"policy":{}}]`
-	if err != nil || fmt.Sprint(got) != want {
-		t.Fatalf("took %s, %v\nwant %s", got, err, want)
-	}
+	must.Require(t, err == nil && fmt.Sprint(got) == want, "took", got, err, "want", want)
 	for i, r := range []engine.Report{engine.Chunk([]byte("1"), nil), engine.Done([]byte("2"))} {
 		for _, job := range jobs[:1+i] {
 			must.Equal(t, must.Do(e.Report(t.Context(), job.Ref, r))(t), engine.Accepted, "the report returned")

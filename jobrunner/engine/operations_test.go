@@ -36,9 +36,7 @@ func testBytes(t *tester) {
 		inputs[t.submit(engine.NewJob{Input: []byte(input)})] = input
 	}
 	jobs, err := t.Take(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 9})
-	if err != nil || len(jobs) != len(inputs) {
-		t.Fatal(len(jobs), err)
-	}
+	must.Require(t, err == nil && len(jobs) == len(inputs), len(jobs), err)
 	for _, job := range jobs {
 		must.Equal(t, string(job.Input), inputs[job.ID], len(inputs[job.ID]), "bytes came as", len(job.Input))
 	}
@@ -56,9 +54,7 @@ func testPurgeAgainstTakers(t *tester) {
 		wg.Go(func() {
 			for {
 				jobs, err := t.Take(t.ctx, engine.Take{Endpoint: "ep", Worker: fmt.Sprint(i), Max: 7})
-				if err != nil {
-					t.Error(err)
-				}
+				must.Hold(t, err == nil, err)
 				if len(jobs) == 0 {
 					return
 				}
@@ -70,9 +66,7 @@ func testPurgeAgainstTakers(t *tester) {
 	for i := range removed {
 		wg.Go(func() {
 			n, err := t.Purge(t.ctx, "ep")
-			if err != nil {
-				t.Error(err)
-			}
+			must.Hold(t, err == nil, err)
 			removed[i] = n
 		})
 	}
@@ -120,16 +114,14 @@ func testStream(t *tester) {
 	t.report(job.Ref, engine.Chunk([]byte("1"), nil), engine.Accepted)
 	t.report(job.Ref, engine.Chunks([][]byte{[]byte("2"), []byte("3"), []byte(large), []byte("5"), []byte("6")}), engine.Accepted)
 	t.report(job.Ref, engine.Chunks([][]byte{[]byte("7"), []byte("8")}), engine.Accepted)
-	if n, err := t.Unread(t.ctx, "ep", id); n != 8 || err != nil {
-		t.Errorf("%d chunks are unread, %v; want 8", n, err)
-	}
+	n, err := t.Unread(t.ctx, "ep", id)
+	must.Hold(t, n == 8 && err == nil, n, "chunks are unread,", err, "want 8")
 	drain(id, engine.InProgress, `{"output":1}`, `{"output":2},{"output":3}`, `{"output":`+large+`}`, `{"output":5},{"output":6}`, `{"output":7},{"output":8}`)
 	t.report(job.Ref, engine.Chunks([][]byte{[]byte("9"), []byte("10")}), engine.Accepted)
 	t.report(job.Ref, engine.Done(nil), engine.Accepted)
 	for _, want := range []int{2, 0} {
-		if n, err := t.Unread(t.ctx, "ep", id); n != want || err != nil {
-			t.Errorf("%d chunks are unread, %v; want %d", n, err, want)
-		}
+		n, err := t.Unread(t.ctx, "ep", id)
+		must.Hold(t, n == want && err == nil, n, "chunks are unread,", err, "want", want)
 		if _, _, _, err := t.Drain(t.ctx, "ep", id); err != nil {
 			t.Error(err)
 		}
@@ -151,13 +143,11 @@ func testStream(t *tester) {
 	t.restart()
 	drain(id, engine.InQueue)
 
-	if _, _, _, err := t.Drain(t.ctx, "other", id); !errors.Is(err, engine.ErrNotFound) {
-		t.Errorf("draining through another endpoint: %v", err)
-	}
+	_, _, _, err = t.Drain(t.ctx, "other", id)
+	must.Hold(t, errors.Is(err, engine.ErrNotFound), "draining through another endpoint:", err)
 	t.advance(24 * time.Hour)
-	if _, _, _, err := t.Drain(t.ctx, "ep", id); !errors.Is(err, engine.ErrNotFound) {
-		t.Errorf("draining a deleted job: %v", err)
-	}
+	_, _, _, err = t.Drain(t.ctx, "ep", id)
+	must.Hold(t, errors.Is(err, engine.ErrNotFound), "draining a deleted job:", err)
 }
 
 // A chunk of 20 MB is split into several, which need more than one read. Only the last read
@@ -178,17 +168,14 @@ func testLargeStream(t *tester) {
 		size := 0
 		for _, c := range chunks {
 			var one struct{ Output string }
-			if err := json.Unmarshal(c, &one); err != nil || len(c) > engine.MaxChunk+len(`{"output":}`) {
-				t.Fatalf("a chunk of %d bytes, %v", len(c), err)
-			}
+			err := json.Unmarshal(c, &one)
+			must.Require(t, err == nil && len(c) <= engine.MaxChunk+len(`{"output":}`), "a chunk of", len(c), "bytes,", err)
 			joined.WriteString(one.Output)
 			size += len(c)
 		}
 		must.Hold(t, size <= 9<<20, "one read returned", size, "bytes")
 	}
-	if joined.String() != text || reads < 3 {
-		t.Errorf("%d reads returned %d bytes, expected %d", reads, joined.Len(), len(text))
-	}
+	must.Hold(t, joined.String() == text && reads >= 3, reads, "reads returned", joined.Len(), "bytes, expected", len(text))
 }
 
 func testRecent(t *tester) {
@@ -208,9 +195,8 @@ func testRecent(t *tester) {
 		must.Hold(t, fmt.Sprintf("%+v", job) == fmt.Sprintf("%+v", want), "listed as", job, "read as", want)
 	}
 	t.advance(5 * time.Second)
-	if jobs := recent(b, a); jobs[0].State != engine.TimedOut || jobs[0].Execution != 5*time.Second {
-		t.Errorf("the expired job: %+v", jobs[0])
-	}
+	jobs := recent(b, a)
+	must.Hold(t, jobs[0].State == engine.TimedOut && jobs[0].Execution == 5*time.Second, "the expired job:", jobs[0])
 	t.advance(30*time.Minute - 5*time.Second)
 	recent(b)
 }
@@ -291,9 +277,7 @@ func testDrop(t *tester) {
 		t.Error("the watch of a running job was not woken")
 	}
 	t.report(job.Ref, engine.Progress(nil), engine.Stale)
-	if _, err := t.Get(context.Background(), "other", other); err != nil {
-		t.Errorf("the other endpoint's job: %v", err)
-	}
+	must.Equal(t, must.Err(t.Get(context.Background(), "other", other)), nil, "the other endpoint's job")
 	ids := t.Endpoints()
 	must.Hold(t, len(ids) == 1 && ids[0] == "other", "endpoints are", ids)
 	t.restart()

@@ -27,9 +27,7 @@ func startNode(t *testing.T, c sqldb.Config, poll time.Duration) *node {
 func (n *node) take() engine.Taken {
 	n.Helper()
 	jobs, err := n.TakeOrWait(n.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
-	if err != nil || len(jobs) != 1 {
-		n.Fatal(jobs, err)
-	}
+	must.Require(n, err == nil && len(jobs) == 1, jobs, err)
 	return jobs[0]
 }
 
@@ -171,9 +169,8 @@ func TestPolls(t *testing.T) {
 			for _, id := range ids {
 				a.awaitCompleted(id)
 			}
-			if d := time.Since(start); d > time.Second { // one poll for the take, one for the end
-				t.Errorf("the round trip took %s", d)
-			}
+			d := time.Since(start) // one poll for the take, one for the end
+			must.Hold(t, d <= time.Second, "the round trip took", d)
 		}
 		done()
 		working.Wait()
@@ -205,9 +202,7 @@ func TestSharedStops(t *testing.T) {
 		idA, idB := a.submit(engine.NewJob{}), a.submit(engine.NewJob{})
 		a.take()
 		jobB := b.take()
-		if jobB.ID != idB {
-			t.Fatal("the jobs were taken in another order")
-		}
+		must.Require(t, jobB.ID == idB, "the jobs were taken in another order")
 		third := startNode(t, c, 0)
 		expectStates := func(wantB engine.State) {
 			t.Helper()

@@ -23,8 +23,7 @@ func openEmpty(t *testing.T, config sqldb.Config) (*Engine, *sqldb.DB) {
 	e := must.Do(Open(t.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}))(t)
 	t.Cleanup(func() {
 		e.Close()
-		err := db.Close()
-		must.Hold(t, err == nil, err)
+		must.Equal(t, db.Close(), nil)
 	})
 	return e, db
 }
@@ -116,9 +115,7 @@ func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 				}
 				plan = append(plan, line)
 			}
-			if scan := readsAll(plan); scan != "" {
-				t.Errorf("%s: %s\n%s", statement, scan, strings.Join(plan, "\n"))
-			}
+			must.Equal(t, readsAll(plan), "", statement, strings.Join(plan, "\n"))
 			if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 				return err
 			}
@@ -222,9 +219,7 @@ func TestEndAddsWebhookCall(t *testing.T) {
 			for _, url := range []string{"", "http://127.0.0.1/" + name} {
 				must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}"), Webhook: url}))(t)
 				jobs, err := e.Take(t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1})
-				if err != nil || len(jobs) != 1 {
-					t.Fatal(jobs, err)
-				}
+				must.Require(t, err == nil && len(jobs) == 1, jobs, err)
 				must.Equal(t, ordered(), "", name, "ordered before the end")
 				must.Succeed(t, end(jobs[0]))
 				want := ""
@@ -251,18 +246,14 @@ func newBenchEngine(b *testing.B, dir string) *Engine {
 // BenchmarkDeepQueue measures a job while the queue is long.
 func BenchmarkDeepQueue(b *testing.B) {
 	e := newBenchEngine(b, b.TempDir())
-	submit := func() {
-		must.Do(e.Submit(context.Background(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(b)
-	}
+	submit := func() { must.Do(e.Submit(context.Background(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(b) }
 	for range 20_000 {
 		submit()
 	}
 	for b.Loop() {
 		submit()
 		jobs, err := e.Take(b.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1})
-		if err != nil || len(jobs) != 1 {
-			b.Fatal(jobs, err)
-		}
+		must.Require(b, err == nil && len(jobs) == 1, jobs, err)
 		must.Do(e.Report(b.Context(), jobs[0].Ref, Done([]byte("1"))))(b)
 		must.Do(e.Get(b.Context(), "ep", jobs[0].ID))(b)
 	}
@@ -274,9 +265,7 @@ func BenchmarkJob(b *testing.B) {
 	for b.Loop() {
 		must.Do(e.Submit(b.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(b)
 		jobs, err := e.Take(b.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1})
-		if err != nil || len(jobs) != 1 {
-			b.Fatal(len(jobs), err)
-		}
+		must.Require(b, err == nil && len(jobs) == 1, len(jobs), err)
 		must.Do(e.Report(b.Context(), jobs[0].Ref, Done([]byte("{}"))))(b)
 	}
 }

@@ -69,15 +69,12 @@ func testOrder(t *tester) {
 	}
 	other := t.submit(engine.NewJob{Endpoint: "other"})
 	jobs, err := t.Take(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 15})
-	if err != nil || len(jobs) != 15 {
-		t.Fatalf("took %d, %v", len(jobs), err)
-	}
+	must.Require(t, err == nil && len(jobs) == 15, "took", len(jobs), err)
 	for i, job := range jobs {
 		must.Hold(t, job.ID == ids[i] && job.Low == (i%3 == 0), "job", i, "was taken out of order")
 	}
-	if jobs, err = t.Take(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 15}); err != nil || len(jobs) != 5 {
-		t.Errorf("took %d, %v; want the last 5", len(jobs), err)
-	}
+	jobs, err = t.Take(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 15})
+	must.Hold(t, err == nil && len(jobs) == 5, "took", len(jobs), err, "want the last 5")
 	must.Equal(t, t.take(engine.Take{Endpoint: "other"}).ID, other, "the other endpoint returned")
 }
 
@@ -131,9 +128,8 @@ func testFence(t *tester) {
 		t.Helper()
 		before, err := t.Get(t.ctx, "ep", id)
 		for name, r := range reports {
-			if got, err := t.Report(t.ctx, ref, r); got != engine.Stale || err != nil {
-				t.Errorf("%s: %s returned %v, %v", what, name, got, err)
-			}
+			got, err := t.Report(t.ctx, ref, r)
+			must.Hold(t, got == engine.Stale && err == nil, what, name, "returned", got, err)
 		}
 		after, err2 := t.Get(t.ctx, "ep", id)
 		must.Equal(t, fmt.Sprint(before, err), fmt.Sprint(after, err2), what, before, "became", after)
@@ -170,9 +166,8 @@ func testFence(t *tester) {
 
 func (t *tester) retry(id string) {
 	t.Helper()
-	if job, err := t.Retry(t.ctx, "ep", id); err != nil || job.ID != id || job.State != engine.InQueue {
-		t.Fatalf("the retry returned %+v, %v", job, err)
-	}
+	job, err := t.Retry(t.ctx, "ep", id)
+	must.Require(t, err == nil && job.ID == id && job.State == engine.InQueue, "the retry returned", job, err)
 }
 
 func (t *tester) noRetry(id string, state engine.State) {
@@ -254,9 +249,8 @@ func testRetry(t *tester) {
 func testPurge(t *tester) {
 	purge := func(want int) {
 		t.Helper()
-		if n, err := t.Purge(t.ctx, "ep"); err != nil || n != want {
-			t.Errorf("purged %d, %v; want %d", n, err, want)
-		}
+		n, err := t.Purge(t.ctx, "ep")
+		must.Hold(t, err == nil && n == want, "purged", n, err, "want", want)
 	}
 	purge(0)
 	done, running, failed, again := t.submit(engine.NewJob{}), t.submit(engine.NewJob{}), t.submit(engine.NewJob{}), t.submit(engine.NewJob{})
@@ -291,7 +285,5 @@ func testPurge(t *tester) {
 func (t *tester) takeNone() {
 	t.Helper()
 	jobs, err := t.Take(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
-	if err != nil || len(jobs) != 0 {
-		t.Fatalf("took %v, %v from a queue that should be empty", jobs, err)
-	}
+	must.Require(t, err == nil && len(jobs) == 0, "took", jobs, err, "from a queue that should be empty")
 }

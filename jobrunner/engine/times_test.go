@@ -25,11 +25,7 @@ func testTTL(t *tester) {
 		engine.Completed:  func(string) { t.report(t.take(engine.Take{}).Ref, engine.Done(nil), engine.Accepted) },
 		engine.Failed:     func(string) { t.report(t.take(engine.Take{}).Ref, engine.Fail("x", nil), engine.Accepted) },
 		engine.TimedOut:   func(string) { t.take(engine.Take{Timeout: 5 * time.Second}); t.advance(5 * time.Second) },
-		engine.Cancelled: func(id string) {
-			if _, err := t.Cancel(t.ctx, "ep", id); err != nil {
-				t.Error(err)
-			}
-		},
+		engine.Cancelled:  func(id string) { must.Equal(t, must.Err(t.Cancel(t.ctx, "ep", id)), nil) },
 	} {
 		id := t.submit(engine.NewJob{TTL: ttl})
 		reach(id)
@@ -65,8 +61,7 @@ func testSevenDays(t *tester) {
 func testSetTTL(t *tester) {
 	set := func(id string, ttl time.Duration) {
 		t.Helper()
-		err := t.SetTTL(t.ctx, "ep", id, ttl)
-		must.Hold(t, err == nil, err)
+		must.Equal(t, t.SetTTL(t.ctx, "ep", id, ttl), nil)
 	}
 	id := t.submit(engine.NewJob{})
 	t.advance(4 * time.Second)
@@ -228,9 +223,7 @@ func testCounts(t *tester) {
 	t.report(b.Ref, engine.Fail("x", nil), engine.Accepted)
 	t.counts(engine.Counts{InQueue: 3, Completed: 1, Failed: 1})
 	for _, id := range []string{t.take(engine.Take{}).ID, t.submit(engine.NewJob{})} {
-		if _, err := t.Cancel(t.ctx, "ep", id); err != nil {
-			t.Error(err)
-		}
+		must.Equal(t, must.Err(t.Cancel(t.ctx, "ep", id)), nil)
 	}
 	t.counts(engine.Counts{InQueue: 2, Completed: 1, Failed: 1})
 	t.advance(24 * time.Hour)

@@ -87,9 +87,7 @@ func runHistory(t *testing.T, seed int, mode mode) (lines []string) {
 		var group sync.WaitGroup
 		release := make(chan struct{})
 		if mode == together {
-			group.Go(func() {
-				_ = db.Write(t.Context(), func(*sqldb.Tx) error { <-release; return nil })
-			})
+			group.Go(func() { _ = db.Write(t.Context(), func(*sqldb.Tx) error { <-release; return nil }) })
 			synctest.Wait()
 		}
 		for i := range answers {

@@ -88,9 +88,7 @@ func testWaitingTakers(t *tester) {
 			default:
 			}
 		}
-		if len(jobs) != 1 || jobs[0].ID != id {
-			t.Fatalf("round %d: took %+v", i, jobs)
-		}
+		must.Require(t, len(jobs) == 1 && jobs[0].ID == id, "round", i, "took", jobs)
 		t.submit(engine.NewJob{}) // for the taker that still waits, if any
 		synctest.Wait()
 		select {
@@ -164,9 +162,7 @@ func testMany(t *tester) {
 						r = engine.Lost()
 					}
 					d, err := t.Report(t.ctx, job.Ref, r)
-					if err != nil {
-						t.Error(err)
-					}
+					must.Hold(t, err == nil, err)
 					if d == engine.Accepted && job.Retries+i%7 > 0 {
 						note(ends, job.ID)
 					}
@@ -188,9 +184,7 @@ func testMany(t *tester) {
 				mu.Unlock()
 				if (i+c)%5 == 0 {
 					job, err := t.Cancel(t.ctx, "ep", job.ID)
-					if err != nil {
-						t.Error(err)
-					}
+					must.Hold(t, err == nil, err)
 					if job.State == engine.Cancelled {
 						note(cancels, job.ID)
 					}
@@ -218,7 +212,6 @@ func testMany(t *tester) {
 		}
 	}
 	got := t.Counts("ep")
-	if len(ids) != jobs || got.Completed != completed || got.InQueue != 0 || got.InProgress != 0 || got.Failed != 0 {
-		t.Errorf("%d jobs, %d completed, counts %+v", len(ids), completed, got)
-	}
+	must.Hold(t, len(ids) == jobs && got.Completed == completed && got.InQueue == 0 && got.InProgress == 0 && got.Failed == 0,
+		len(ids), "jobs,", completed, "completed, counts", got)
 }

@@ -143,9 +143,7 @@ func TestFirstInQueueIsNotStarved(t *testing.T) {
 	a := allocator(t, "gpus: [{type: NVIDIA H200, count: 4}, {type: NVIDIA L4}]")
 	expect := func(want, got string) {
 		t.Helper()
-		if got != want {
-			t.Fatalf("got %s, want %s", got, want)
-		}
+		must.Require(t, got == want, "got", got, "want", want)
 	}
 	for i := range 3 {
 		expect(fmt.Sprint(i), indexes(a.Acquire(request(1, h200), fmt.Sprint("small", i))))
@@ -171,9 +169,8 @@ func TestLeavingTheQueue(t *testing.T) {
 	a := allocator(t, "gpus: [{type: NVIDIA L4, count: 2}]")
 	a.Acquire(request(1), "first")
 	a.Acquire(request(2), "large")
-	if _, err := a.Acquire(request(1), "small"); err == nil {
-		t.Fatal("a reserved device was acquired")
-	}
+	_, err := a.Acquire(request(1), "small")
+	must.Require(t, err != nil, "a reserved device was acquired")
 	drainFreed(a)
 	a.Release("large")
 	select {
@@ -190,9 +187,8 @@ func TestLeavingTheQueue(t *testing.T) {
 	must.Equal(t, strings.Join(a.Queue(), " "), "changing behind", "queued")
 	a.Acquire(request(3), "changing")
 	must.Equal(t, strings.Join(a.Queue(), " "), "behind", "queued")
-	if _, err := a.Acquire(request(1), "small"); err == nil || err.Error() != "small has 1 GPUs already, and must release them before it asks for others" {
-		t.Error(err)
-	}
+	_, err = a.Acquire(request(1), "small")
+	must.Hold(t, err != nil && err.Error() == "small has 1 GPUs already, and must release them before it asks for others", err)
 	a.Release("nobody")
 }
 
@@ -208,9 +204,8 @@ func TestRecoveredDeviceIsFreed(t *testing.T) {
 	inventory := newFakeInventory(gpu.Device{UUID: "GPU-0", TypeID: l4, Fault: "lost"})
 	a := gpu.NewAllocator(inventory)
 	defer a.Close()
-	if _, err := a.Acquire(request(1), "w"); err == nil {
-		t.Fatal("a lost device was acquired")
-	}
+	_, err := a.Acquire(request(1), "w")
+	must.Require(t, err != nil, "a lost device was acquired")
 	inventory.setFault(0, "")
 	<-a.Freed()
 	must.Equal(t, indexes(a.Acquire(request(1), "w")), "0")

@@ -2,7 +2,12 @@ package gpu_test
 
 import (
 	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -59,9 +64,8 @@ func TestMembersGetAllOrNone(t *testing.T) {
 func TestMembersWaitAsOne(t *testing.T) {
 	a := allocator(t, "gpus: [{type: NVIDIA L4, count: 4}, {type: NVIDIA H200, mig: [1g.18gb, 1g.18gb]}]")
 	must.Do(a.Acquire(request(1, l4), "single"))(t)
-	if _, err := a.AcquireForMembers(request(2, l4), "cluster", []string{"a", "b"}); err == nil {
-		t.Fatal("a cluster gets 4 devices of a machine with 3")
-	}
+	_, err := a.AcquireForMembers(request(2, l4), "cluster", []string{"a", "b"})
+	must.Require(t, err != nil, "a cluster gets 4 devices of a machine with 3")
 	must.Hold(t, must.Err(a.Acquire(request(1, l4), "late")) != nil, "a device that a cluster waits for is assigned")
 	a.Release("single")
 	must.Hold(t, must.Err(a.Acquire(request(1, l4), "late")) != nil, "a device that a cluster waits for is assigned")
@@ -79,8 +83,39 @@ func TestMembersWaitAsOne(t *testing.T) {
 		if count == 2 {
 			_ = indexes(a.Acquire(request(1, l4), "late"))
 		}
-		if _, err := a.AcquireForMembers(request(count, l4), "other", []string{"m", "n"}); err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
+		_, err := a.AcquireForMembers(request(count, l4), "other", []string{"m", "n"})
+		must.Hold(t, err != nil && err.Error() == want, err, "want", want)
+	}
+}
+
+// Claim assigns all devices that an owner had before, or none.
+func TestClaim(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "machine.yaml")
+	must.Succeed(t, os.WriteFile(file, []byte("gpus:\n  - {type: NVIDIA L4, count: 3}\n  - {type: NVIDIA L4, fault: it is lost}\n"), 0o600))
+	inventory := must.Do(gpu.Simulate(file, slog.New(slog.DiscardHandler)))(t)
+	t.Cleanup(inventory.Close)
+	a := gpu.NewAllocator(inventory)
+	t.Cleanup(a.Close)
+	var uuids []string
+	for _, d := range inventory.Devices() {
+		uuids = append(uuids, d.UUID)
+	}
+	if got, err := a.Claim(uuids[:2], "p"); err != nil || len(got) != 2 || a.Owners()[uuids[0]] != "p" || a.Owners()[uuids[1]] != "p" {
+		t.Errorf("%v %v %v", got, err, a.Owners())
+	}
+	for reason, want := range map[string][]string{"is in use": uuids[1:3], "it is lost": uuids[2:4], "this machine has only 1 of the GPUs": {uuids[2], "GPU-of-another-machine"}} {
+		if got, err := a.Claim(want, "q"); err == nil || !strings.Contains(err.Error(), reason) || len(a.Owners()) != 2 {
+			t.Errorf("%v %v, want an error with %q", got, err, reason)
 		}
 	}
+	must.Hold(t, must.Err(a.Acquire(gpu.Request{Count: 2}, "w")) != nil, "a claimed device is assigned to another owner")
+	freed := a.Watch()
+	a.Release("p")
+	select {
+	case <-freed:
+	case <-time.After(time.Minute):
+		t.Error("a watcher gets no signal of free devices")
+	}
+	got := must.Do(a.Acquire(gpu.Request{Count: 2}, "w"))(t)
+	must.Hold(t, len(got) == 2, got)
 }

@@ -1,15 +1,14 @@
 package gpu_test
 
 import (
-	"bytes"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
@@ -116,7 +115,7 @@ func testFileChanges(t *testing.T) {
 		must.Succeed(t, os.Rename(file+".new", file))
 	}
 	write("gpus: [{type: NVIDIA L4}]")
-	var log logBuffer
+	var log livelog.Log
 	inventory := must.Do(gpu.Simulate(file, slog.New(slog.NewTextHandler(&log, nil))))(t)
 	defer inventory.Close()
 	before := inventory.Devices()[0]
@@ -126,7 +125,7 @@ func testFileChanges(t *testing.T) {
 	got := inventory.Devices()[0]
 	must.Hold(t, got.Fault == "it smokes" && got.UUID == before.UUID, "after the fault", got)
 	write("gpus: [")
-	log.wait(t, "reading the file of the simulated GPUs failed")
+	log.Await(t, "reading the file of the simulated GPUs failed", 1)
 	if got := inventory.Devices(); len(got) != 1 || got[0].Fault != "it smokes" {
 		t.Errorf("while the file is invalid: %+v", got)
 	}
@@ -137,52 +136,13 @@ func testFileChanges(t *testing.T) {
 	}
 }
 
-// logBuffer is a log on which tests can wait for a text.
-type logBuffer struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	written chan struct{}
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.written != nil {
-		close(l.written)
-		l.written = nil
-	}
-	return l.text.Write(p)
-}
-
-func (l *logBuffer) wait(t *testing.T, text string) {
-	t.Helper()
-	for {
-		l.mu.Lock()
-		found := strings.Contains(l.text.String(), text)
-		if l.written == nil {
-			l.written = make(chan struct{})
-		}
-		written := l.written
-		l.mu.Unlock()
-		if found {
-			return
-		}
-		select {
-		case <-written:
-		case <-t.Context().Done():
-			t.Fatalf("the log doesn't contain %q", text)
-		}
-	}
-}
-
 // TestSamplesFollowUse tests that a device shows load while it is in use.
 func TestSamplesFollowUse(t *testing.T) {
 	inventory := machine(t, "gpus: [{type: NVIDIA L4}, {type: NVIDIA H200, mig: [1g.18gb]}, {type: NVIDIA L4, fault: lost}]")
 	devices := inventory.Devices()
 	sample := func(i int) gpu.Sample {
 		t.Helper()
-		s := must.Do(inventory.Sample(devices[i].UUID))(t)
-		return s
+		return must.Do(inventory.Sample(devices[i].UUID))(t)
 	}
 	a := gpu.NewAllocator(inventory)
 	defer a.Close()
@@ -195,10 +155,8 @@ func TestSamplesFollowUse(t *testing.T) {
 	must.Equal(t, sample(0), idle, "idle again")
 	got := sample(1)
 	must.Hold(t, got.Utilization == -1 && got.Power == -1 && got.Temperature >= 0, "a MIG instance", got)
-	if got, want := sample(2), (gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}); got != want {
-		t.Errorf("a lost GPU: %+v", got)
-	}
-	if _, err := inventory.Sample("GPU-none"); err == nil || err.Error() != "this machine has no GPU GPU-none" {
-		t.Error(err)
-	}
+	got, want := sample(2), (gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1})
+	must.Hold(t, got == want, "a lost GPU:", got)
+	_, err := inventory.Sample("GPU-none")
+	must.Hold(t, err != nil && err.Error() == "this machine has no GPU GPU-none", err)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -44,9 +45,7 @@ func TestForms(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	Error.Refuse(w, Refuse(http.StatusUnauthorized, "no key"))
-	if w.Header().Get("WWW-Authenticate") != "Bearer" {
-		t.Errorf("a 401 with %v", w.Header())
-	}
+	must.Equal(t, w.Header().Get("WWW-Authenticate"), "Bearer", "a 401 with", w.Header())
 }
 
 // Fail answers a refusal, a shortage with the time to retry, or an internal error. Only the latter is
@@ -75,9 +74,8 @@ func TestFail(t *testing.T) {
 		var log bytes.Buffer
 		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(c.ctx, "GET", "/v2/templates", nil)
 		Problem.Fail(w, r, slog.New(slog.NewTextHandler(&log, nil)), c.err)
-		if w.Code != c.status || w.Header().Get("Retry-After") != c.after || strings.Contains(w.Body.String(), "secret") {
-			t.Errorf("%s: %d %v %s", name, w.Code, w.Header(), w.Body)
-		}
+		must.Hold(t, w.Code == c.status && w.Header().Get("Retry-After") == c.after && !strings.Contains(w.Body.String(), "secret"),
+			name, w.Code, w.Header(), w.Body)
 		id := w.Header().Get(RequestID)
 		if (c.status == 500) != strings.Contains(log.String(), "secret") || c.status == 500 && (id == "" || !strings.Contains(log.String(), id) || !strings.Contains(w.Body.String(), id)) {
 			t.Errorf("%s: request %q, the log says %s", name, id, &log)

@@ -63,13 +63,9 @@ func send(c net.Conn, length, piece int, interval time.Duration) {
 func readAnswer(t *testing.T, from *bufio.Reader) (status int, body string, closes bool) {
 	t.Helper()
 	resp, err := http.ReadResponse(from, nil)
-	if err != nil {
-		t.Fatalf("reading the answer: %s", err)
-	}
+	must.Succeed(t, err, "reading the answer:")
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatalf("reading the answer's body: %s", err)
-	}
+	must.Succeed(t, err, "reading the answer's body:")
 	return resp.StatusCode, string(text), resp.Close
 }
 
@@ -77,9 +73,8 @@ func readAnswer(t *testing.T, from *bufio.Reader) (status int, body string, clos
 func expectClosed(t *testing.T, c net.Conn, from *bufio.Reader, seconds int) {
 	t.Helper()
 	c.SetReadDeadline(time.Now().Add(time.Duration(seconds) * time.Second))
-	if b, err := from.ReadByte(); !errors.Is(err, io.EOF) {
-		t.Errorf("the connection is still open: %q, %v", b, err)
-	}
+	b, err := from.ReadByte()
+	must.Hold(t, errors.Is(err, io.EOF), "the connection is still open:", b, err)
 }
 
 func readAll(w http.ResponseWriter, r *http.Request) {
@@ -154,9 +149,8 @@ func TestConnectionIsReused(t *testing.T) {
 		from := bufio.NewReader(conn)
 		for _, path := range []string{"/read", "/", "/read", "/"} {
 			go fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello", path)
-			if status, _, closes := readAnswer(t, from); status != 403 || closes {
-				t.Errorf("%s: %d, closing: %v", path, status, closes)
-			}
+			status, _, closes := readAnswer(t, from)
+			must.Hold(t, status == 403 && !closes, path, status, "closing:", closes)
 			time.Sleep(time.Minute)
 		}
 	})
@@ -177,9 +171,8 @@ func TestHeldRequests(t *testing.T) {
 		from := bufio.NewReader(conn)
 		for range 3 {
 			go send(conn, 1000, 500, 3*time.Second)
-			if status, _, _ := readAnswer(t, from); status != 200 {
-				t.Errorf("the request was cancelled: %d", status)
-			}
+			status, _, _ := readAnswer(t, from)
+			must.Hold(t, status == 200, "the request was cancelled:", status)
 		}
 	})
 }
@@ -195,9 +188,8 @@ func TestAllowPauses(t *testing.T) {
 			conn := dial()
 			go send(conn, 3, 1, pause)
 			from := bufio.NewReader(conn)
-			if status, _, _ := readAnswer(t, from); status != want {
-				t.Errorf("with pauses of %s: %d", pause, status)
-			}
+			status, _, _ := readAnswer(t, from)
+			must.Hold(t, status == want, "with pauses of", pause, status)
 			if want == 408 {
 				expectClosed(t, conn, from, 2)
 			}

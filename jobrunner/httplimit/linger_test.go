@@ -55,8 +55,7 @@ func TestResponseReachesWritingClient(t *testing.T) {
 		for _, coding := range []string{"Content-Length: 41943040", "Transfer-Encoding: chunked"} {
 			t.Run(name+" "+coding, func(t *testing.T) {
 				t.Parallel()
-				conn, err := net.Dial("tcp", serveTCP(t, handler))
-				must.Succeed(t, err)
+				conn := must.Do(net.Dial("tcp", serveTCP(t, handler)))(t)
 				defer conn.Close()
 				conn.SetDeadline(time.Now().Add(3 * time.Minute))
 				fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: h\r\n%s\r\n\r\n", coding)
@@ -68,9 +67,7 @@ func TestResponseReachesWritingClient(t *testing.T) {
 					must.Do(io.WriteString(conn, piece))(t)
 				}
 				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-				if err != nil || !resp.Close {
-					t.Fatal(resp, err)
-				}
+				must.Require(t, err == nil && resp.Close, resp, err)
 			})
 		}
 	}

@@ -20,9 +20,7 @@ import (
 func reserve(t *testing.T, m *httplimit.Memory, bytes int64) *httplimit.Hold {
 	t.Helper()
 	h, err := m.Reserve(bytes)
-	if err != nil {
-		t.Fatalf("reserving %d: %s", bytes, err)
-	}
+	must.Succeed(t, err, "reserving", bytes)
 	return h
 }
 
@@ -61,9 +59,7 @@ func TestMemoryWait(t *testing.T) {
 		wait := func(name string, bytes int64) {
 			go func() {
 				h, err := m.Wait(t.Context(), bytes)
-				if err != nil {
-					t.Error(err)
-				}
+				must.Hold(t, err == nil, err)
 				served <- name
 				time.Sleep(time.Second)
 				h.Release()
@@ -74,16 +70,14 @@ func TestMemoryWait(t *testing.T) {
 		wait("small", 20)
 		expectFull(t, m, 20)
 		a.Release()
-		if first, second := <-served, <-served; first != "large" || second != "small" {
-			t.Errorf("served %s, %s", first, second)
-		}
+		first, second := <-served, <-served
+		must.Hold(t, first == "large" && second == "small", "served", first, second)
 		time.Sleep(3 * time.Second)
 
 		a = reserve(t, m, 100)
 		start := time.Now()
-		if _, err := m.Wait(t.Context(), 1); !errors.Is(err, httplimit.ErrMemory) || time.Since(start) != 30*time.Second {
-			t.Errorf("after %s: %v", time.Since(start), err)
-		}
+		_, err := m.Wait(t.Context(), 1)
+		must.Hold(t, errors.Is(err, httplimit.ErrMemory) && time.Since(start) == 30*time.Second, "after", time.Since(start), err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		must.FailWith(t, must.Err(m.Wait(ctx, 1)), context.DeadlineExceeded)
@@ -113,9 +107,7 @@ func TestReadBody(t *testing.T) {
 			r.ContentLength = -1
 		}
 		body, hold, err := m.ReadBody(r, iotest.HalfReader(r.Body), 1<<20, 1, false)
-		if err != nil || string(body) != text {
-			t.Fatalf("length known: %v: %d bytes, %v", known, len(body), err)
-		}
+		must.Require(t, err == nil && string(body) == text, "length known:", known, len(body), "bytes,", err)
 		expectFull(t, m, 5_000_000-1_000_000+1)
 		hold.Release()
 		reserve(t, m, 5_000_000)
@@ -123,18 +115,16 @@ func TestReadBody(t *testing.T) {
 		m = httplimit.NewMemory(500_000)
 		reserve(t, m, 1)
 		r.Body = io.NopCloser(strings.NewReader(text))
-		if _, _, err := m.ReadBody(r, r.Body, 1<<20, 1, false); !errors.Is(err, httplimit.ErrMemory) {
-			t.Errorf("length known: %v: %v", known, err)
-		}
+		_, _, err = m.ReadBody(r, r.Body, 1<<20, 1, false)
+		must.Hold(t, errors.Is(err, httplimit.ErrMemory), "length known:", known, err)
 		reserve(t, m, 499_999) // nothing is still reserved
 	}
 	m := httplimit.NewMemory(100_000)
 	r := httptest.NewRequest("POST", "/", nil)
 	r.ContentLength = 50_000
 	broken := errors.New("broken")
-	if _, _, err := m.ReadBody(r, io.MultiReader(bytes.NewReader(make([]byte, 100)), iotest.ErrReader(broken)), 1<<20, 1, false); !errors.Is(err, broken) {
-		t.Error(err)
-	}
+	_, _, err := m.ReadBody(r, io.MultiReader(bytes.NewReader(make([]byte, 100)), iotest.ErrReader(broken)), 1<<20, 1, false)
+	must.Hold(t, errors.Is(err, broken), err)
 	reserve(t, m, 100_000)
 }
 

@@ -38,18 +38,16 @@ func TestBatch(t *testing.T) {
 		}
 		a := d.do("POST", path+"/requests", `{"requests": [{"input": {}}, {"input": {}}]}`)
 		ids, _ := a.body["requestIds"].([]any)
-		if a.status != 200 || len(ids) != 2 || !strings.HasPrefix(a.raw, summary("DRAFT", 4, 0, 0, 0)) {
-			t.Fatalf("the requests were answered %d %s", a.status, a.raw)
-		}
+		must.Require(t, a.status == 200 && len(ids) == 2 && strings.HasPrefix(a.raw, summary("DRAFT", 4, 0, 0, 0)),
+			"the requests were answered", a.status, a.raw)
 		d.expect("200 "+summary("DRAFT", 3, 0, 0, 0)+"}", "DELETE", path+"/requests/"+ids[1].(string), "")
 		d.expect("404 …", "DELETE", path+"/requests/"+ids[1].(string), "")
 		d.expect("200 "+summary("FINALIZED", 3, 0, 0, 0)+"}", "POST", path+"/finalize", "")
 		d.expect("200 "+summary("FINALIZED", 3, 0, 0, 0)+"}", "POST", path+"/finalize", "")
 		d.expect("400 …", "DELETE", path+"/requests/"+ids[0].(string), "")
 		d.expect("400 …", "POST", path+"/requests", `{"requests": []}`)
-		if a := d.do("GET", "/v2/ep/health", ""); !strings.Contains(a.raw, `"inQueue":0`) {
-			t.Errorf("the endpoint's health counts requests: %s", a.raw)
-		}
+		a = d.do("GET", "/v2/ep/health", "")
+		must.Hold(t, strings.Contains(a.raw, `"inQueue":0`), "the endpoint's health counts requests:", a.raw)
 		d.expect(`200 {"removed":0,"status":"completed"}`, "POST", "/v2/ep/purge-queue", "")
 
 		first := d.take("ep-batch")
@@ -110,15 +108,13 @@ func TestBatchList(t *testing.T) {
 		if a := d.do("GET", "/v2/ep/batch?limit=1&offset=1", ""); !strings.Contains(a.raw, `"name":"nightly"`) || !strings.Contains(a.raw, `"hasMore":false}`) {
 			t.Errorf("the second page is %s", a.raw)
 		}
-		if a := d.do("GET", "/v2/short/batch", ""); !strings.Contains(a.raw, `"total":0`) {
-			t.Errorf("another endpoint has %s", a.raw)
-		}
+		a = d.do("GET", "/v2/short/batch", "")
+		must.Hold(t, strings.Contains(a.raw, `"total":0`), "another endpoint has", a.raw)
 		for range 8 {
 			d.createBatch(`[]`)
 		}
-		if a := d.do("POST", "/v2/ep/batch", "[]"); a.status != 429 || a.header.Get("Retry-After") != "" {
-			t.Errorf("the 11th active batch: %d %s", a.status, a.raw)
-		}
+		a = d.do("POST", "/v2/ep/batch", "[]")
+		must.Hold(t, a.status == 429 && a.header.Get("Retry-After") == "", "the 11th active batch:", a.status, a.raw)
 		d.do("POST", older+"/finalize", "") // a batch without requests is completed at once
 		d.createBatch(`[]`)
 	})

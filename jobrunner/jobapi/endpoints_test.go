@@ -64,9 +64,8 @@ func TestEndpointsShareReads(t *testing.T) {
 			atLeast := newest
 			for range 10 {
 				go func() {
-					if got, err := q.Find(t.Context(), "ep"); got.WorkersMax < atLeast || err != nil {
-						t.Errorf("%d workers, %v; want %d", got.WorkersMax, err, atLeast)
-					}
+					got, err := q.Find(t.Context(), "ep")
+					must.Hold(t, got.WorkersMax >= atLeast && err == nil, got.WorkersMax, "workers,", err, "want", atLeast)
 				}()
 			}
 			synctest.Wait()

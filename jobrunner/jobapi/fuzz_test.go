@@ -115,9 +115,7 @@ func FuzzSubmission(f *testing.F) {
 			must.Hold(t, !strings.Contains(text, plantedSecret), body, "is refused with its secret", text)
 			return
 		}
-		if len(taken) != 1 {
-			t.Fatalf("%q made %d jobs", body, len(taken))
-		}
+		must.Require(t, len(taken) == 1, body, "made", len(taken), "jobs")
 		job := taken[0]
 		if strings.Contains(target, "openai") {
 			var compact bytes.Buffer
@@ -131,9 +129,7 @@ func FuzzSubmission(f *testing.F) {
 		must.Hold(t, err == nil && bytes.Equal(job.Input, sent["input"]), "the worker", string(job.Input), body, err)
 		must.Hold(t, len(job.Rest) == 0 || json.Valid(job.Rest), "beside the input the worker", string(job.Rest))
 		var id string
-		if err := json.Unmarshal(answer["id"], &id); err != nil {
-			t.Fatalf("%q is answered %s", body, text)
-		}
+		must.Succeed(t, json.Unmarshal(answer["id"], &id), body, "is answered", text)
 		_, shown, read := d.do(t, "GET", "/v2/ep/status/"+url.PathEscape(id), "")
 		must.Hold(t, string(shown["status"]) == `"COMPLETED"` && bytes.Equal(shown["output"], sent["input"]), "the status of", body, read)
 	},
@@ -172,9 +168,8 @@ func FuzzDuration(f *testing.F) {
 			if strings.Contains(query, "runsync") {
 				method, body = "POST", `{"input":{}}`
 			}
-			if status, _, answer := d.do(t, method, query+url.QueryEscape(text), body); (status == http.StatusOK) != ok {
-				t.Errorf("%s%q is answered %d %s, accepted should be %t", query, text, status, answer, ok)
-			}
+			status, _, answer := d.do(t, method, query+url.QueryEscape(text), body)
+			must.Hold(t, (status == http.StatusOK) == ok, query, text, "is answered", status, answer, "accepted should be", ok)
 		}
 		if !json.Valid([]byte(text)) { // the text may be several members
 			return
@@ -182,9 +177,8 @@ func FuzzDuration(f *testing.F) {
 		absent = strings.TrimSpace(text) == "null"
 		for name, ok := range map[string]bool{"ttl": absent || within(text, 10_000, 604_800_000), "executionTimeout": absent || within(text, 5000, 604_800_000)} {
 			body := `{"input":{},"policy":{"` + name + `":` + text + `}}`
-			if status, _, answer := d.do(t, "POST", "/v2/ep/run", body); (status == http.StatusOK) != ok {
-				t.Errorf("%s is answered %d %s, accepted should be %t", body, status, answer, ok)
-			}
+			status, _, answer := d.do(t, "POST", "/v2/ep/run", body)
+			must.Hold(t, (status == http.StatusOK) == ok, body, "is answered", status, answer, "accepted should be", ok)
 		}
 	},
 		fuzz.Seed{"10000"}, fuzz.Seed{"604800000"}, fuzz.Seed{"604800001"}, fuzz.Seed{"1000"}, fuzz.Seed{"999"}, fuzz.Seed{"300000"}, fuzz.Seed{"5000.5"},
@@ -199,9 +193,8 @@ func FuzzOperations(f *testing.F) {
 		if strings.Contains(target, "openai") && method == "GET" { // the models are a job without a body
 			return
 		}
-		if _, _, text := d.do(t, method, target, ""); len(d.taken) > 0 {
-			t.Errorf("%s %q queued a job: %s", method, target, text)
-		}
+		_, _, text := d.do(t, method, target, "")
+		must.Hold(t, len(d.taken) == 0, method, target, "queued a job:", text)
 	},
 		fuzz.Seed{"POST", "/v2/ep/run"}, fuzz.Seed{"GET", "/v2/ep/status/0558ca0f-2790-4d67-bf1a-43e52bd2a92d-q1?ttl=10000"}, fuzz.Seed{"GET", "/v2/ep/stream/x?wait=1000"},
 		fuzz.Seed{"POST", "/v2/ep/cancel/x"}, fuzz.Seed{"POST", "/v2/ep/retry/x"}, fuzz.Seed{"POST", "/v2/ep/purge-queue"}, fuzz.Seed{"GET", "/v2/ep/health"},

@@ -56,10 +56,8 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 				}
 				return jobapi.Endpoint{WorkersMax: d.workersMax}, nil
 			},
-			Workers: func(string) jobapi.Workers {
-				return jobapi.Workers{Idle: 1, Ready: 1 + d.running, Running: d.running}
-			},
-			Queued: func(string) { d.queued.Add(1) },
+			Workers: func(string) jobapi.Workers { return jobapi.Workers{Idle: 1, Ready: 1 + d.running, Running: d.running} },
+			Queued:  func(string) { d.queued.Add(1) },
 		}
 		for _, set := range configure {
 			set(&config)
@@ -74,8 +72,7 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 			transport.CloseIdleConnections()
 			server.Close()
 			e.Close()
-			err := db.Close()
-			must.Hold(t, err == nil, err)
+			must.Equal(t, db.Close(), nil)
 			// The goroutine of a rejected, overlong body sleeps half a second.
 			sleep(1)
 		}()
@@ -109,16 +106,14 @@ func (d *deployment) send(method, path string, body io.Reader, header ...string)
 	defer resp.Body.Close()
 	raw := must.Do(io.ReadAll(resp.Body))(d.t)
 	a := answer{status: resp.StatusCode, header: resp.Header, raw: string(raw)}
-	err := json.Unmarshal(raw, &a.body)
-	must.Hold(d.t, err == nil, method, path, "answered", a.status, "but not with a JSON object", string(raw))
+	must.Equal(d.t, json.Unmarshal(raw, &a.body), nil, method, path, "answered", a.status, "but not with a JSON object", string(raw))
 	return a
 }
 
 // begin sends a request and returns when its response begins.
 func (d *deployment) begin(ctx context.Context, method, path string, body io.Reader, header ...string) *http.Response {
 	d.t.Helper()
-	req, err := http.NewRequestWithContext(ctx, method, "http://deployment"+path, body)
-	must.Succeed(d.t, err)
+	req := must.Do(http.NewRequestWithContext(ctx, method, "http://deployment"+path, body))(d.t)
 	req.Header.Set("Authorization", "Bearer "+key)
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
@@ -127,9 +122,7 @@ func (d *deployment) begin(ctx context.Context, method, path string, body io.Rea
 		}
 	}
 	resp, err := d.client.Do(req)
-	if err != nil {
-		d.t.Fatalf("%s %s: %s", method, path, err)
-	}
+	must.Succeed(d.t, err, method, path)
 	return resp
 }
 
@@ -137,9 +130,7 @@ func (d *deployment) begin(ctx context.Context, method, path string, body io.Rea
 func (d *deployment) submit(body string) string {
 	d.t.Helper()
 	a := d.do("POST", "/v2/ep/run", body)
-	if a.status != 200 || a.body["status"] != "IN_QUEUE" {
-		d.t.Fatalf("run answered %d %s", a.status, a.raw)
-	}
+	must.Require(d.t, a.status == 200 && a.body["status"] == "IN_QUEUE", "run answered", a.status, a.raw)
 	return a.body["id"].(string)
 }
 
@@ -147,17 +138,14 @@ func (d *deployment) submit(body string) string {
 func (d *deployment) take(endpoint string) engine.Taken {
 	d.t.Helper()
 	jobs, err := d.engine.Take(d.t.Context(), engine.Take{Endpoint: endpoint, Worker: "w1", Max: 1})
-	if err != nil || len(jobs) != 1 {
-		d.t.Fatalf("took %v, %v", jobs, err)
-	}
+	must.Require(d.t, err == nil && len(jobs) == 1, "took", jobs, err)
 	return jobs[0]
 }
 
 func (d *deployment) report(job engine.Taken, r engine.Report) {
 	d.t.Helper()
-	if got, err := d.engine.Report(d.t.Context(), job.Ref, r); err != nil || got != engine.Accepted {
-		d.t.Fatalf("the report was answered %v, %v", got, err)
-	}
+	got, err := d.engine.Report(d.t.Context(), job.Ref, r)
+	must.Require(d.t, err == nil && got == engine.Accepted, "the report was answered", got, err)
 }
 
 func (d *deployment) status(id string) answer {

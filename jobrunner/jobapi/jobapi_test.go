@@ -15,9 +15,7 @@ import (
 func TestRun(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		a := d.do("POST", "/v2/ep/run", `{"input": {"a": 1}}`)
-		if a.status != 200 || len(a.body) != 2 || a.body["status"] != "IN_QUEUE" {
-			t.Fatalf("answered %d %s", a.status, a.raw)
-		}
+		must.Require(t, a.status == 200 && len(a.body) == 2 && a.body["status"] == "IN_QUEUE", "answered", a.status, a.raw)
 		id := a.body["id"].(string)
 		must.Hold(t, regexp.MustCompile(`^[0-9a-f-]{36}-\w+$`).MatchString(id), "the id is", id)
 		must.Equal(t, d.queued.Load(), 1, "the pools were notified", "times")
@@ -143,9 +141,8 @@ func TestCancel(t *testing.T) {
 		running = d.submit(`{"input": {}}`)
 		job := d.take("ep")
 		expect(running, "CANCELLED")
-		if got, _ := d.engine.Report(t.Context(), job.Ref, engine.Done([]byte(`1`))); got != engine.Stale {
-			t.Errorf("a result after the cancel was answered %v", got)
-		}
+		got, _ := d.engine.Report(t.Context(), job.Ref, engine.Done([]byte(`1`)))
+		must.Hold(t, got == engine.Stale, "a result after the cancel was answered", got)
 		expect(running, "CANCELLED")
 		over = d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Done([]byte(`1`)))
@@ -296,9 +293,8 @@ func TestRoutes(t *testing.T) {
 			{"GET", "/v2/short/status/" + id, 404, ""}, {"POST", "/v2/short/cancel/" + id, 404, ""}, // another endpoint's job
 		} {
 			a := d.do(c.method, c.path, "")
-			if a.status != c.status || a.header.Get("Allow") != c.allow || a.body["error"] == nil {
-				t.Errorf("%s %s: %d, Allow %q, %s", c.method, c.path, a.status, a.header.Get("Allow"), a.raw)
-			}
+			must.Hold(t, a.status == c.status && a.header.Get("Allow") == c.allow && a.body["error"] != nil,
+				c.method, c.path, a.status, "Allow", a.header.Get("Allow"), a.raw)
 		}
 		got := d.status(id)
 		must.Hold(t, got.body["status"] == "IN_QUEUE", "the job is now", got.raw)

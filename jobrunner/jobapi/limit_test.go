@@ -49,9 +49,8 @@ func (d *deployment) countAccepted(method, path, body string) (n int, after stri
 	for {
 		a := d.do(method, path, body)
 		if a.status == 429 {
-			if text, _ := a.body["error"].(string); text == "" || len(a.body) != 1 {
-				d.t.Errorf("%s: the error lacks the cause: %s", path, a.raw)
-			}
+			text, _ := a.body["error"].(string)
+			must.Hold(d.t, text != "" && len(a.body) == 1, path, "the error lacks the cause:", a.raw)
 			return n, a.header.Get("Retry-After")
 		}
 		n++
@@ -66,9 +65,8 @@ func TestRateLimits(t *testing.T) {
 		bubble(t, func(t *testing.T, d *deployment) {
 			d.workersMax = 100
 			path := "/v2/ep/" + op.path
-			if n, after := d.countAccepted(op.method, path, op.body); n != op.rate || after != "10" {
-				t.Fatalf("%s: %d were accepted, then Retry-After was %q", path, n, after)
-			}
+			n, after := d.countAccepted(op.method, path, op.body)
+			must.Require(t, n == op.rate && after == "10", path, n, "were accepted, then Retry-After was", after)
 			before := d.engine.Counts("ep")
 			if a := d.do(op.method, path, strings.Replace(op.body, "1", "{}", 1)); a.status != 429 || d.engine.Counts("ep") != before {
 				t.Errorf("%s: %d, and there were %+v and are %+v", path, a.status, before, d.engine.Counts("ep"))
@@ -82,13 +80,11 @@ func TestRateLimits(t *testing.T) {
 			must.Hold(t, a.status != 429, path, next.path, "suffers", a.raw)
 			must.Equal(t, d.do("GET", "/v2/ep/health", "").status, 200, path, "health answers")
 			sleep(0.5)
-			if _, after := d.countAccepted(op.method, path, op.body); after != "10" {
-				t.Errorf("%s: after 0.5 s Retry-After was %q", path, after)
-			}
+			_, after = d.countAccepted(op.method, path, op.body)
+			must.Hold(t, after == "10", path, "after 0.5 s Retry-After was", after)
 			sleep(9.499)
-			if n, after := d.countAccepted(op.method, path, op.body); n != 0 || after != "1" {
-				t.Errorf("%s: after 9.999 s %d were accepted, then Retry-After was %q", path, n, after)
-			}
+			n, after = d.countAccepted(op.method, path, op.body)
+			must.Hold(t, n == 0 && after == "1", path, "after 9.999 s", n, "were accepted, then Retry-After was", after)
 			sleep(0.001)
 			a = d.do(op.method, path, op.body)
 			must.Hold(t, a.status != 429, path, "after 10 s", a.raw)
@@ -101,9 +97,8 @@ func TestRateLimitOfRunningWorkers(t *testing.T) {
 	for running, want := range map[int]int{0: 100, 4: 100, 5: 100, 6: 120} {
 		bubble(t, func(t *testing.T, d *deployment) {
 			d.running = running
-			if n, _ := d.countAccepted("POST", "/v2/ep/cancel/unknown", ""); n != want {
-				t.Errorf("with %d workers %d were accepted", running, n)
-			}
+			n, _ := d.countAccepted("POST", "/v2/ep/cancel/unknown", "")
+			must.Hold(t, n == want, "with", running, "workers", n, "were accepted")
 		})
 	}
 }
@@ -120,9 +115,8 @@ func (d *deployment) holdRequests(ctx context.Context, n int, path string, body 
 				must.Hold(d.t, ctx.Err() != nil, err)
 				return
 			}
-			if resp.Body.Close(); resp.StatusCode != 200 {
-				d.t.Errorf("a request that was held was answered %d", resp.StatusCode)
-			}
+			resp.Body.Close()
+			must.Hold(d.t, resp.StatusCode == 200, "a request that was held was answered", resp.StatusCode)
 		})
 	}
 	synctest.Wait()
@@ -156,9 +150,8 @@ func TestOpenRunSyncs(t *testing.T) {
 		must.Hold(t, a.status == 200, "after one has gone", a.status, a.raw)
 		answered.Wait()
 		again := d.holdRequests(t.Context(), 400, path, reader)
-		if n, _ := d.countAccepted("POST", path, body); n != 0 {
-			t.Errorf("with 400 more open %d were accepted", n)
-		}
+		n, _ := d.countAccepted("POST", path, body)
+		must.Hold(t, n == 0, "with 400 more open", n, "were accepted")
 		again.Wait()
 	}, configure)
 }
@@ -175,14 +168,11 @@ func TestOpenRuns(t *testing.T) {
 			senders = append(senders, sender)
 			return body
 		})
-		if n, after := d.countAccepted("POST", "/v2/ep/run", `{"input": {}}`); n != 0 || after != "1" {
-			t.Errorf("with 200 open %d were accepted, then Retry-After was %q", n, after)
-		}
+		n, after := d.countAccepted("POST", "/v2/ep/run", `{"input": {}}`)
+		must.Hold(t, n == 0 && after == "1", "with 200 open", n, "were accepted, then Retry-After was", after)
 		must.Equal(t, d.engine.Counts("ep").InQueue, 0, "jobs were made")
 		for i, sender := range senders {
-			if _, err := sender.Write([]byte(`{"input": {}}`)); err != nil {
-				t.Error(err)
-			}
+			must.Equal(t, must.Err(sender.Write([]byte(`{"input": {}}`))), nil)
 			sender.Close()
 			if i == 0 {
 				synctest.Wait()
@@ -201,18 +191,16 @@ func TestQueueFull(t *testing.T) {
 	for _, c := range []struct{ workersMax, jobs int }{{0, 51}, {1, 501}} {
 		bubble(t, func(t *testing.T, d *deployment) {
 			d.workersMax = c.workersMax
-			if n, after := d.countAccepted("POST", "/v2/ep/run", `{"input": {}}`); n != c.jobs || after == "" {
-				t.Fatalf("%d workers: %d jobs were accepted, then Retry-After was %q", c.workersMax, n, after)
-			}
+			n, after := d.countAccepted("POST", "/v2/ep/run", `{"input": {}}`)
+			must.Require(t, n == c.jobs && after != "", c.workersMax, "workers:", n, "jobs were accepted, then Retry-After was", after)
 			a := d.do("POST", "/v2/ep/runsync?wait=1000", `{"input": {}}`)
 			must.Hold(t, a.status == 429 && strings.Contains(a.raw, "queue"), c.workersMax, "workers: runsync answers", a.status, a.raw)
 			must.Equal(t, d.engine.Counts("ep").InQueue, c.jobs, c.workersMax, "workers", "jobs were made")
 			a = d.do("POST", "/v2/short/run", `{"input": {}}`)
 			must.Hold(t, a.status == 200, c.workersMax, "workers: another endpoint suffers", a.raw)
 			d.take("ep")
-			if n, _ := d.countAccepted("POST", "/v2/ep/run", `{"input": {}}`); n != 1 {
-				t.Errorf("%d workers: in the place of one that runs came %d", c.workersMax, n)
-			}
+			n, _ = d.countAccepted("POST", "/v2/ep/run", `{"input": {}}`)
+			must.Hold(t, n == 1, c.workersMax, "workers: in the place of one that runs came", n)
 		})
 	}
 }
@@ -225,9 +213,8 @@ func TestNoLimits(t *testing.T) {
 				continue // no other code, and longer
 			}
 			for n := range op.rate + 1 {
-				if a := d.do(op.method, "/v2/ep/"+op.path, op.body); a.status == 429 {
-					t.Fatalf("%s: request %d: %s", op.path, n, a.raw)
-				}
+				a := d.do(op.method, "/v2/ep/"+op.path, op.body)
+				must.Require(t, a.status != 429, op.path, "request", n, a.raw)
 			}
 		}
 		d.holdRequests(t.Context(), 401, "/v2/ep/runsync?wait=1000", func() io.Reader { return strings.NewReader(`{"input": {}}`) }).Wait()

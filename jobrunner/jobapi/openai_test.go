@@ -61,9 +61,8 @@ func TestOpenAIModels(t *testing.T) {
 				must.Equal(t, string(job.Input), `{"openai_route":"`+route+`"}`, "the input is", job.Input)
 				d.report(job, engine.Done([]byte(`{"data": []}`)))
 			})
-			if status, _, text := d.text("GET", "/live/v2/ep/openai"+route, ""); status != 200 || text != `{"data": []}` {
-				t.Errorf("%s answered %d %s", route, status, text)
-			}
+			status, _, text := d.text("GET", "/live/v2/ep/openai"+route, "")
+			must.Hold(t, status == 200 && text == `{"data": []}`, route, "answered", status, text)
 			synctest.Wait()
 		}
 		a := d.do("GET", chatRoute, "")
@@ -124,9 +123,8 @@ func TestOpenAIText(t *testing.T) {
 				d.report(job, engine.Chunk([]byte(chunk), nil))
 				d.report(job, engine.Done(nil))
 			})
-			if _, header, _ := d.text("POST", chatRoute, "{}"); header.Get("Content-Type") != want {
-				t.Errorf("%s is %v", chunk, header)
-			}
+			_, header, _ := d.text("POST", chatRoute, "{}")
+			must.Hold(t, header.Get("Content-Type") == want, chunk, "is", header)
 		})
 	}
 }
@@ -163,9 +161,8 @@ func TestOpenAIWorkerDeathIsHidden(t *testing.T) {
 			d.takeNextJob(func(job engine.Taken) { d.report(job, engine.Done([]byte(`{"whole": 1}`))) })
 			d.report(job, engine.Lost())
 		})
-		if status, _, text := d.text("POST", chatRoute, "{}"); status != 200 || text != `{"whole": 1}` {
-			t.Errorf("answered %d %s", status, text)
-		}
+		status, _, text := d.text("POST", chatRoute, "{}")
+		must.Hold(t, status == 200 && text == `{"whole": 1}`, "answered", status, text)
 	})
 }
 
@@ -199,21 +196,15 @@ func TestOpenAICancels(t *testing.T) {
 		}
 		d.takeNextJob(func(job engine.Taken) {
 			sleep(1)
-			if _, err := d.engine.Cancel(t.Context(), "ep", job.ID); err != nil {
-				t.Error(err)
-			}
+			must.Equal(t, must.Err(d.engine.Cancel(t.Context(), "ep", job.ID)), nil)
 		})
-		if a := d.do("POST", chatRoute, "{}"); a.status != 500 || !strings.Contains(a.raw, "cancelled") {
-			t.Errorf("a job that another client cancelled: %d %s", a.status, a.raw)
-		}
+		a = d.do("POST", chatRoute, "{}")
+		must.Hold(t, a.status == 500 && strings.Contains(a.raw, "cancelled"), "a job that another client cancelled:", a.status, a.raw)
 		go func() {
 			sleep(1)
-			if _, err := d.engine.Purge(t.Context(), "ep"); err != nil {
-				t.Error(err)
-			}
+			must.Equal(t, must.Err(d.engine.Purge(t.Context(), "ep")), nil)
 		}()
-		if a := d.do("POST", chatRoute, "{}"); a.status != 500 || !strings.Contains(a.raw, "removed") {
-			t.Errorf("a job that was purged: %d %s", a.status, a.raw)
-		}
+		a = d.do("POST", chatRoute, "{}")
+		must.Hold(t, a.status == 500 && strings.Contains(a.raw, "removed"), "a job that was purged:", a.status, a.raw)
 	})
 }

@@ -14,9 +14,7 @@ func TestRetry(t *testing.T) {
 		refused := func(id, status string) {
 			t.Helper()
 			before := d.status(id)
-			if before.body["status"] != status {
-				t.Fatalf("the job is %s", before.raw)
-			}
+			must.Require(t, before.body["status"] == status, "the job is", before.raw)
 			a := d.do("POST", "/v2/ep/retry/"+id, "")
 			must.Hold(t, a.status == 400 && strings.Contains(a.raw, status), "retry of a job that is", status, "answered", a.status, a.raw)
 			must.Equal(t, d.status(id).raw, before.raw, "a rejected retry changed the job to", "from")
@@ -48,18 +46,15 @@ func TestRetry(t *testing.T) {
 		id = d.submit(`{"input": {}, "policy": {"executionTimeout": 5000, "ttl": 60000}}`)
 		d.take("ep")
 		sleep(5)
-		if a := d.do("POST", "/v2/ep/retry/"+id, ""); a.status != 200 {
-			t.Errorf("retry of a job that timed out answered %d %s", a.status, a.raw)
-		}
+		a = d.do("POST", "/v2/ep/retry/"+id, "")
+		must.Hold(t, a.status == 200, "retry of a job that timed out answered", a.status, a.raw)
 		sleep(55)
-		if a := d.do("POST", "/v2/ep/retry/"+id, ""); a.status != 404 {
-			t.Errorf("retry after the ttl answered %d %s", a.status, a.raw)
-		}
+		a = d.do("POST", "/v2/ep/retry/"+id, "")
+		must.Hold(t, a.status == 404, "retry after the ttl answered", a.status, a.raw)
 		id = d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Fail("x", nil))
-		if a := d.do("POST", "/v2/short/retry/"+id, ""); a.status != 404 {
-			t.Errorf("retry through another endpoint answered %d %s", a.status, a.raw)
-		}
+		a = d.do("POST", "/v2/short/retry/"+id, "")
+		must.Hold(t, a.status == 404, "retry through another endpoint answered", a.status, a.raw)
 		sleep(1800)
 		for _, id := range []string{id, "unknown"} {
 			a := d.do("POST", "/v2/ep/retry/"+id, "")
@@ -125,9 +120,7 @@ func TestRequests(t *testing.T) {
 			t.Helper()
 			a := d.do("GET", "/v2/ep/requests", "")
 			all, ok := a.body["requests"].([]any)
-			if a.status != 200 || !ok || len(a.body) != 1 {
-				t.Fatalf("answered %d %s", a.status, a.raw)
-			}
+			must.Require(t, a.status == 200 && ok && len(a.body) == 1, "answered", a.status, a.raw)
 			sleep(10)
 			return all
 		}
@@ -143,9 +136,7 @@ func TestRequests(t *testing.T) {
 		d.report(job, engine.Done([]byte(`{"a":  1}`)))
 		d.take("ep")
 		got := list()
-		if len(got) != 100 {
-			t.Fatalf("%d requests", len(got))
-		}
+		must.Require(t, len(got) == 100, len(got), "requests")
 		for i, one := range got[:99] {
 			must.Equal[any](t, one.(map[string]any)["id"], ids[98-i], i, "stands")
 		}
@@ -158,9 +149,8 @@ func TestRequests(t *testing.T) {
 			t.Errorf("the list does not hold the status object %s", status)
 		}
 		d.submit(`{"input": {}}`)
-		if got := list(); len(got) != 100 || got[99].(map[string]any)["id"] == large {
-			t.Error("the oldest one is still listed")
-		}
+		got = list()
+		must.Hold(t, len(got) == 100 && got[99].(map[string]any)["id"] != large, "the oldest one is still listed")
 		sleep(600) // the running one timed out, and is shown so
 		if got := list()[98].(map[string]any); got["status"] != "TIMED_OUT" || got["executionTime"] != 600000.0 {
 			t.Errorf("the job whose time is over: %v", got)

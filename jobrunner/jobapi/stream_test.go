@@ -18,9 +18,7 @@ func (d *deployment) text(method, path, body string) (status int, header http.He
 	resp := d.begin(d.t.Context(), method, path, strings.NewReader(body))
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		d.t.Fatalf("%s %s: %s", method, path, err)
-	}
+	must.Succeed(d.t, err, method, path)
 	return resp.StatusCode, resp.Header, string(raw)
 }
 
@@ -111,9 +109,8 @@ func TestStreamSplits(t *testing.T) {
 		must.Succeed(t, json.Unmarshal([]byte(text), &chunks))
 		joined := ""
 		for _, c := range chunks {
-			if raw, _ := json.Marshal(c.Output); len(raw) > 1<<20 {
-				t.Errorf("a chunk of %d bytes", len(raw))
-			}
+			raw, _ := json.Marshal(c.Output)
+			must.Hold(t, len(raw) <= 1<<20, "a chunk of", len(raw), "bytes")
 			joined += c.Output
 		}
 		must.Hold(t, len(chunks) == 3 && joined == want, len(chunks), "chunks with", len(joined), len(want), "bytes")
@@ -134,14 +131,12 @@ func TestLiveStream(t *testing.T) {
 			return a.body["status"].(string), chunks
 		}
 		id := d.submit(`{"input": {}}`)
-		if status, chunks := read("GET", id); status != "IN_QUEUE" || len(chunks) != 0 {
-			t.Errorf("in the queue: %s %v", status, chunks)
-		}
+		status, chunks := read("GET", id)
+		must.Hold(t, status == "IN_QUEUE" && len(chunks) == 0, "in the queue:", status, chunks)
 		job := d.take("ep")
 		d.report(job, engine.Chunk([]byte(`{"n": 1}`), nil))
-		if status, chunks := read("POST", id); status != "IN_PROGRESS" || fmt.Sprint(chunks) != "[map[output:map[n:1]]]" {
-			t.Errorf("while it runs: %s %v", status, chunks)
-		}
+		status, chunks = read("POST", id)
+		must.Hold(t, status == "IN_PROGRESS" && fmt.Sprint(chunks) == "[map[output:map[n:1]]]", "while it runs:", status, chunks)
 		large := `"` + strings.Repeat("x", 1<<20-2) + `"`
 		for range 20 {
 			d.report(job, engine.Chunk([]byte(large), nil))
@@ -153,13 +148,10 @@ func TestLiveStream(t *testing.T) {
 				must.Equal(t, total, 20, s, "came with", "chunks")
 				break
 			}
-			if s != status || len(chunks) == 0 || len(chunks) > 8 {
-				t.Fatalf("%s with %d chunks", s, len(chunks))
-			}
+			must.Require(t, s == status && len(chunks) != 0 && len(chunks) <= 8, s, "with", len(chunks), "chunks")
 		}
-		if status, chunks := read("GET", id); status != "FAILED" || len(chunks) != 0 {
-			t.Errorf("read again: %s %v", status, chunks)
-		}
+		status, chunks = read("GET", id)
+		must.Hold(t, status == "FAILED" && len(chunks) == 0, "read again:", status, chunks)
 	})
 }
 
@@ -208,9 +200,8 @@ func TestLiveRoutes(t *testing.T) {
 			{"POST", "cancel/" + id, 200, ""}, {"POST", "purge-queue", 200, ""}, {"POST", "openai/", 404, ""}, {"POST", "openai", 404, ""},
 		} {
 			a := d.do(c.method, "/live/v2/ep/"+c.path, "")
-			if a.status != c.status || a.header.Get("Allow") != c.allow {
-				t.Errorf("%s %s: %d, Allow %q, %s", c.method, c.path, a.status, a.header.Get("Allow"), a.raw)
-			}
+			must.Hold(t, a.status == c.status && a.header.Get("Allow") == c.allow,
+				c.method, c.path, a.status, "Allow", a.header.Get("Allow"), a.raw)
 		}
 		for _, path := range []string{"/live/ep/health", "/live/v1/ep/health", "/live/live/v2/ep/health", "/live"} {
 			a := d.do("GET", path, "")

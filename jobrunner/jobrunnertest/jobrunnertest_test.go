@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
 )
@@ -126,9 +127,8 @@ func TestEnviron(t *testing.T) {
 	must.Hold(t, !strings.Contains(text, "production") && strings.Contains(text, "PATH="), "invalid environment", text)
 	j.Setenv()
 	for _, v := range want {
-		if name, value, _ := strings.Cut(v, "="); os.Getenv(name) != value {
-			t.Errorf("%s is %q", name, os.Getenv(name))
-		}
+		name, value, _ := strings.Cut(v, "=")
+		must.Hold(t, os.Getenv(name) == value, name, "is", os.Getenv(name))
 	}
 }
 
@@ -136,9 +136,7 @@ func TestEnviron(t *testing.T) {
 func TestData(t *testing.T) {
 	t.Parallel()
 	dir, id := t.TempDir(), ""
-	t.Run("first", func(t *testing.T) {
-		id = jobrunnertest.Start(t, jobrunnertest.Data(dir)).Endpoint("builtin/echo")
-	})
+	t.Run("first", func(t *testing.T) { id = jobrunnertest.Start(t, jobrunnertest.Data(dir)).Endpoint("builtin/echo") })
 	r := jobrunnertest.Start(t, jobrunnertest.Data(dir)).Run(id, nil)
 	must.Hold(t, r.Status == "COMPLETED", r)
 }
@@ -183,9 +181,8 @@ func TestEndsWithItsTest(t *testing.T) {
 		}()
 		<-sent
 	})
-	if err := <-answered; err == nil || !stopped.Load() {
-		t.Errorf("the client got %v, the handler was stopped: %t", err, stopped.Load())
-	}
+	err := <-answered
+	must.Hold(t, err != nil && stopped.Load(), "the client got", err, "the handler was stopped:", stopped.Load())
 }
 
 // failing is a test that records why it failed.
@@ -238,9 +235,8 @@ func TestWaitsAreBounded(t *testing.T) {
 				return nil, ctx.Err()
 			}), jobrunnertest.HandleFile("team/loads", loads, "sh", "-c", "exec sleep 1000")))
 		}()
-		if <-done; !strings.Contains(f.text, want) {
-			t.Errorf("expected %q, got %q", want, f.text)
-		}
+		<-done
+		must.Hold(t, strings.Contains(f.text, want), "expected", want, "got", f.text)
 	}
 }
 
@@ -262,8 +258,36 @@ func TestInvalidOptions(t *testing.T) {
 			defer close(done)
 			jobrunnertest.Start(f, option)
 		}()
-		if <-done; !strings.Contains(f.text, want) {
-			t.Errorf("expected %q, got %q", want, f.text)
+		<-done
+		must.Hold(t, strings.Contains(f.text, want), "expected", want, "got", f.text)
+	}
+}
+
+// unwanted are modules that tests of other modules must not compile: Kubernetes' client, and NVML,
+// which needs cgo and a linker option.
+var unwanted = []string{"k8s.io/", "github.com/NVIDIA/", "github.com/hashicorp/terraform", "helm.sh/", "github.com/chromedp/"}
+
+// Another module can test its client, as examples/go-test does, without a C compiler.
+func TestOutsideModule(t *testing.T) {
+	t.Parallel()
+	root := must.Do(filepath.Abs("../.."))(t)
+	dir := t.TempDir()
+	must.Succeed(t, os.CopyFS(dir, os.DirFS(filepath.Join(root, "examples/go-test"))))
+	// Users fetch this tree with the versions that it has.
+	mod := must.ReadFile(t, filepath.Join(dir, "go.mod"))
+	write(t, filepath.Join(dir, "go.mod"), strings.Replace(string(mod), "=> ../..", "=> "+root, 1))
+	sums := must.ReadFile(t, filepath.Join(root, "go.sum"))
+	write(t, filepath.Join(dir, "go.sum"), string(sums))
+
+	packages := must.Do(gobuild.Tool(t.Context(), dir, "list", "-mod=mod", "-deps", "-test", "./..."))(t)
+	must.Require(t, strings.Contains(string(packages), "jobrunner/jobrunnertest\n"), "expected jobrunnertest among", string(packages))
+	for name := range strings.FieldsSeq(string(packages)) {
+		for _, module := range unwanted {
+			must.Hold(t, !strings.HasPrefix(name, module), "a test of another module compiles", name)
 		}
 	}
+	if testing.Short() {
+		return // the rest compiles this module again, without cgo
+	}
+	must.Contain(t, string(must.Do(gobuild.Tool(t.Context(), dir, "test", "-mod=mod", "-trimpath", "-count=1", "-v", "./..."))(t)), "--- PASS: TestShout")
 }

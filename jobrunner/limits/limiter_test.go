@@ -65,17 +65,14 @@ func TestWindowSlides(t *testing.T) {
 			done()
 		}
 		time.Sleep(4 * time.Second)
-		if n, after := exhaust(l, k, 0); n != 4 || after != 6*time.Second {
-			t.Errorf("%d, then a wait of %s", n, after)
-		}
+		n, after := exhaust(l, k, 0)
+		must.Hold(t, n == 4 && after == 6*time.Second, n, "then a wait of", after)
 		time.Sleep(6 * time.Second)
-		if n, after := exhaust(l, k, 0); n != 6 || after != 4*time.Second {
-			t.Errorf("%d ten seconds after the first six, then a wait of %s", n, after)
-		}
+		n, after = exhaust(l, k, 0)
+		must.Hold(t, n == 6 && after == 4*time.Second, n, "ten seconds after the first six, then a wait of", after)
 		time.Sleep(4 * time.Second)
-		if n, after := exhaust(l, k, 0); n != 4 || after != 6*time.Second {
-			t.Errorf("%d ten seconds after the next four, then a wait of %s", n, after)
-		}
+		n, after = exhaust(l, k, 0)
+		must.Hold(t, n == 4 && after == 6*time.Second, n, "ten seconds after the next four, then a wait of", after)
 	})
 }
 
@@ -97,13 +94,11 @@ func TestFewerWorkers(t *testing.T) {
 		k := Key{"user", "endpoint", Cancel}
 		exhaust(l, k, 10) // 200
 		time.Sleep(3 * time.Second)
-		if n, after := exhaust(l, k, 0); n != 0 || after != 7*time.Second {
-			t.Errorf("%d, then a wait of %s", n, after)
-		}
+		n, after := exhaust(l, k, 0)
+		must.Hold(t, n == 0 && after == 7*time.Second, n, "then a wait of", after)
 		time.Sleep(7 * time.Second)
-		if n, _ := exhaust(l, k, 0); n != 100 {
-			t.Errorf("%d when the window is over", n)
-		}
+		n, _ = exhaust(l, k, 0)
+		must.Hold(t, n == 100, n, "when the window is over")
 	})
 }
 
@@ -162,9 +157,7 @@ func TestSweep(t *testing.T) {
 		for range 1000 {
 			exhaust(l, Key{"user", time.Now().String(), Requests}, 0)
 			time.Sleep(Window / 10)
-			if len(l.buckets) > 25 {
-				t.Fatalf("%d buckets", len(l.buckets))
-			}
+			must.Require(t, len(l.buckets) <= 25, len(l.buckets), "buckets")
 		}
 		b := l.buckets[inFlight]
 		must.Hold(t, b != nil && b.inFlight == 1, "the bucket of the request in flight is", b)

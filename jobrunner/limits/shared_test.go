@@ -55,9 +55,7 @@ func noneRuns() int { return 0 }
 func isLimited(t *testing.T, err error) bool {
 	t.Helper()
 	var exceeded *limits.Exceeded
-	if err != nil && !errors.As(err, &exceeded) {
-		t.Fatal(err)
-	}
+	must.Require(t, err == nil || errors.As(err, &exceeded), err)
 	return err != nil
 }
 
@@ -106,9 +104,8 @@ func TestSharedWindow(t *testing.T) {
 	for range 10 { // at different offsets in a slot
 		p.clock.Advance(limits.Window + time.Second + step)
 		for range limits.Table[k.Operation].Rate {
-			if _, err := p.Admit(t.Context(), k, noneRuns); isLimited(t, err) {
-				t.Fatal(err)
-			}
+			_, err := p.Admit(t.Context(), k, noneRuns)
+			must.Require(t, !isLimited(t, err), err)
 		}
 		p.clock.Advance(limits.Window - step)
 		_, err := p.Admit(t.Context(), k, noneRuns)
@@ -117,9 +114,8 @@ func TestSharedWindow(t *testing.T) {
 			t.Fatalf("one more in the window: %#v", err)
 		}
 		p.clock.Advance(exceeded.RetryAfter)
-		if _, err := p.Admit(t.Context(), k, noneRuns); isLimited(t, err) {
-			t.Fatalf("after the RetryAfter of the rejection: %v", err)
-		}
+		_, err = p.Admit(t.Context(), k, noneRuns)
+		must.Require(t, !isLimited(t, err), "after the RetryAfter of the rejection:", err)
 	}
 }
 
@@ -141,9 +137,7 @@ func TestSharedConcurrency(t *testing.T) {
 		must.Equal(t, len(ends), limits.Table[operation].Concurrent, "operation", operation, "at a time")
 		ends[0]() // of a
 		done, err := b.Admit(t.Context(), k, noneRuns)
-		if isLimited(t, err) {
-			t.Fatalf("operation %d: the slot that the other process released: %v", operation, err)
-		}
+		must.Require(t, !isLimited(t, err), "operation", operation, "the slot that the other process released:", err)
 		done()
 		for _, end := range ends[1:] {
 			end()
@@ -155,9 +149,8 @@ func TestSharedConcurrency(t *testing.T) {
 	}
 	k := limits.Key{User: "u", Endpoint: "e", Operation: limits.Requests}
 	for range 2 { // process a exits while these are in flight
-		if _, err := a.Admit(t.Context(), k, noneRuns); isLimited(t, err) {
-			t.Fatal(err)
-		}
+		_, err := a.Admit(t.Context(), k, noneRuns)
+		must.Require(t, !isLimited(t, err), err)
 	}
 	if _, err := b.Admit(t.Context(), k, noneRuns); !isLimited(t, err) {
 		t.Fatal("a third request is admitted")
@@ -167,9 +160,8 @@ func TestSharedConcurrency(t *testing.T) {
 		return err
 	})
 	must.Succeed(t, err)
-	if _, err := b.Admit(t.Context(), k, noneRuns); isLimited(t, err) {
-		t.Errorf("requests of a process that has exited count: %v", err)
-	}
+	_, err = b.Admit(t.Context(), k, noneRuns)
+	must.Hold(t, !isLimited(t, err), "requests of a process that has exited count:", err)
 }
 
 // Exactly as many simultaneous requests are admitted as the concurrency limit allows.
@@ -201,8 +193,7 @@ func TestSharedConcurrencyAtOnce(t *testing.T) {
 			must.Equal(t, int(admitted.Load()), want, "operation", operation, "at a time")
 			for _, p := range all {
 				p.clock.Advance(limits.Window + time.Second)
-				err := p.Sweep(t.Context(), true)
-				must.Hold(t, err == nil, err)
+				must.Equal(t, p.Sweep(t.Context(), true), nil)
 			}
 		}
 	}
@@ -221,9 +212,7 @@ func TestSharedLimitRequestsUnusedReservations(t *testing.T) {
 		var ends []func()
 		for range 60 { // so fast that the process makes reservations
 			done, err := a.Admit(t.Context(), k, noneRuns)
-			if isLimited(t, err) {
-				t.Fatal(err)
-			}
+			must.Require(t, !isLimited(t, err), err)
 			ends = append(ends, done)
 		}
 		var mu sync.Mutex
@@ -273,9 +262,8 @@ func TestSharedRateOfWorkers(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	if _, err := admit(); !isLimited(t, err) {
-		t.Error("a request above the rate of the workers is admitted")
-	}
+	_, err := admit()
+	must.Hold(t, isLimited(t, err), "a request above the rate of the workers is admitted")
 }
 
 // Most requests need no statement while little of a limit is used and other requests are in
@@ -284,10 +272,8 @@ func TestSharedReserves(t *testing.T) {
 	t.Parallel()
 	p := startProcesses(t, "a")[0]
 	k := limits.Key{User: "u", Endpoint: "e", Operation: limits.RunSync}
-	if _, err := p.Admit(t.Context(), k, noneRuns); err != nil { // in flight all the time
-		t.Fatal(err)
-	}
-	const more = 2 + 4 + 8 + 16 + 32 + 64 + 1 // reservations double up to here
+	must.Succeed(t, must.Err(p.Admit(t.Context(), k, noneRuns))) // in flight all the time
+	const more = 2 + 4 + 8 + 16 + 32 + 64 + 1                    // reservations double up to here
 	for range more {
 		done := must.Do(p.Admit(t.Context(), k, noneRuns))(t)
 		done()
@@ -295,9 +281,7 @@ func TestSharedReserves(t *testing.T) {
 	must.Succeed(t, p.db.Close())
 	for n := range 100 {
 		done, err := p.Admit(t.Context(), k, noneRuns)
-		if err != nil {
-			t.Fatalf("request %d asks the database: %v", n, err)
-		}
+		must.Succeed(t, err, "request", n, "asks the database:")
 		done()
 	}
 	p.clock.Advance(time.Second)

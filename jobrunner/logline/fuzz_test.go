@@ -22,9 +22,8 @@ func FuzzParse(f *testing.F) {
 		must.Hold(t, !l.Printed() || l.Text == raw && l.Job == "", raw, "which no logger wrote, is shown as", l)
 		for name, text := range map[string]string{"text": l.Text, "failure": Failure(raw), "headline": Headline(raw)} {
 			must.Hold(t, !utf8.ValidString(raw) || utf8.ValidString(text), name, raw, "is not UTF-8", text)
-			if len(text) > 3*len(raw)+64 { // an invalid byte becomes a character of three
-				t.Errorf("%s of %d bytes has %d", name, len(raw), len(text))
-			}
+			// an invalid byte becomes a character of three
+			must.Hold(t, len(text) <= 3*len(raw)+64, name, "of", len(raw), "bytes has", len(text))
 		}
 	},
 		fuzz.Seed{`{"requestId": "0558ca0f-2790-4d67-bf1a-43e52bd2a92d-q1", "message": "Started.", "level": "INFO"}`},

@@ -61,15 +61,9 @@ func TestFailure(t *testing.T) {
 // End truncates at the front: the cause of a crash is in the last lines.
 func TestEnd(t *testing.T) {
 	lines := []string{`{"message": "heartbeat", "level": "DEBUG"}`, "", "loads", `{"message": "Uncaught exception | ['Traceback:\\n', 'KeyError: 1\\n']", "level": "ERROR"}`, `{"message": "heartbeat", "level": "DEBUG"}`}
-	if got, want := End(lines, 20, 2000), "loads\nUncaught exception:\nTraceback:\nKeyError: 1"; got != want {
-		t.Errorf("%q, not %q", got, want)
-	}
-	if got, want := End(lines, 20, 22), "…\nKeyError: 1"; got != want {
-		t.Errorf("%q, not %q", got, want)
-	}
-	if got, want := End(lines, 2, 2000), "Uncaught exception:\nTraceback:\nKeyError: 1"; got != want {
-		t.Errorf("%q, not %q", got, want)
-	}
+	must.Equal(t, End(lines, 20, 2000), "loads\nUncaught exception:\nTraceback:\nKeyError: 1")
+	must.Equal(t, End(lines, 20, 22), "…\nKeyError: 1")
+	must.Equal(t, End(lines, 2, 2000), "Uncaught exception:\nTraceback:\nKeyError: 1")
 	must.Equal(t, End(nil, 5, 100), "", "of nothing")
 }
 
@@ -77,9 +71,7 @@ func TestShorten(t *testing.T) {
 	for _, text := range []string{strings.Repeat("a", 5000), strings.Repeat("ü", 3000), strings.Repeat("words and lines\n", 400) + "the cause"} {
 		for most := 8; most < 200; most++ {
 			for _, got := range []string{Tail(text, most), Shorten(text, most)} {
-				if len(got) > most || !utf8.ValidString(got) || !strings.Contains(got, "…") {
-					t.Fatalf("%d: %q", most, got)
-				}
+				must.Require(t, len(got) <= most && utf8.ValidString(got) && strings.Contains(got, "…"), most, got)
 			}
 		}
 	}

@@ -49,13 +49,10 @@ func scrape(t *testing.T, m *metrics.Metrics) string {
 	t.Helper()
 	server := httptest.NewServer(m.Handler())
 	defer server.Close()
-	resp, err := http.Get(server.URL)
-	must.Succeed(t, err)
+	resp := must.Do(http.Get(server.URL))(t)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%d %v %s", resp.StatusCode, err, text)
-	}
+	must.Require(t, err == nil && resp.StatusCode == http.StatusOK, resp.StatusCode, err, string(text))
 	return string(text)
 }
 

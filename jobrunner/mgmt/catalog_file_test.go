@@ -1,9 +1,12 @@
 package mgmt_test
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,4 +118,112 @@ stock:
 	must.Contain(t, <-logged, "the catalog changed")
 	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/gpus/NVIDIA%20A40", ""), map[string]string{"price.secure": `1.5`})
 	d.mustSend(200, "GET", "/v2/catalog/datacenters/EU-RO-1", "")
+}
+
+// A jobrunner without a catalog file has no builds.
+func TestNoBuilds(t *testing.T) {
+	d := deploy(t)
+	builds := "/v2/serverless/" + d.create("/v2/serverless", `{"name":"e","image":"i"}`) + "/builds"
+	must.Equal(t, d.mustSend(200, "GET", builds, "").text, `{"builds":[],"pagination":{"nextCursor":null,"hasNextPage":false}}`+"\n", "listed")
+	d.expectRefusal(404, "has no build", "GET", builds+"/x", "")
+	d.expectRefusal(404, "not found", "GET", "/v2/serverless/x/builds", "")
+	d.expectRefusal(404, "not found", "GET", "/v2/serverless/x/builds/x", "")
+	for _, limit := range []string{"0", "101", "x"} {
+		d.expectRefusal(422, "want an integer from 1 to 100", "GET", builds+"?limit="+limit, "")
+	}
+}
+
+func TestBuildsOfCatalogFile(t *testing.T) {
+	var file strings.Builder
+	file.WriteString("builds:\n  - {endpoint: e, id: failed, status: TEST_FAILED, branch: main, commit_hash: abc, commit_message: \"fix: it\", commit_date: 2026-11-01T10:00:00Z, " +
+		"image_name: r/i:1, started_at: 2026-11-01T11:00:00+01:00, completed_at: 2026-11-01T12:00:00Z, error: exit 1}\n")
+	for n := range 104 {
+		fmt.Fprintf(&file, "  - {endpoint: e, id: b%d, status: COMPLETED}\n", n)
+	}
+	file.WriteString("  - {endpoint: other, id: theirs, status: PENDING}\n")
+	d, _, _, _ := withCatalog(t, file.String())
+	builds := "/v2/serverless/" + d.create("/v2/serverless", `{"name":"e","image":"i"}`) + "/builds"
+	d.expectMembers(d.mustSend(200, "GET", builds+"/failed", ""), map[string]string{
+		"status": `"TEST_FAILED"`, "branch": `"main"`, "commitHash": `"abc"`, "commitMessage": `"fix: it"`, "commitDate": `"2026-11-01T10:00:00Z"`,
+		"imageName": `"r/i:1"`, "startedAt": `"2026-11-01T11:00:00+01:00"`, "completedAt": `"2026-11-01T12:00:00Z"`, "error": `"exit 1"`,
+	})
+	d.expectMembers(d.mustSend(200, "GET", builds+"/b7", ""), map[string]string{"status": `"COMPLETED"`, "branch": "", "commitDate": "", "error": ""})
+	d.expectRefusal(404, "has no build", "GET", builds+"/theirs", "")
+	for query, want := range map[string][]int{"": {100, 5}, "limit=100": {100, 5}, "limit=35": {35, 35, 35}, "limit=52": {52, 52, 1}} {
+		ids, sizes := d.walk(builds, "builds", query, nil)
+		must.Hold(t, slices.Equal(sizes, want) && len(ids) == 105 && ids[0] == "failed" && ids[104] == "b103" && len(slices.Compact(ids)) == 105, query, "pages of", sizes, ids)
+	}
+}
+
+func TestGlobalVolumes(t *testing.T) {
+	const path = "/v2/global-volumes"
+	d := deploy(t)
+	created := d.mustSend(201, "POST", path, `{"name":" \tdata\u00a0"}`)
+	d.expectMembers(created, map[string]string{"name": `"data"`, "createdByUserId": `"default"`})
+	at := path + "/" + created.get("id").(string)
+	d.mustSend(201, "POST", path, `{"name":"data"}`) // names need not be unique
+	must.Equal(t, d.mustSend(200, "GET", at, "").text, created.text, "read", "created")
+	renamed := d.mustSend(200, "PATCH", at, `{"name":"other "}`)
+	d.expectMembers(renamed, map[string]string{"name": `"other"`})
+	must.Equal(t, renamed.get("createdAt"), created.get("createdAt"), "renamed", renamed.text)
+	for body, want := range map[string]string{
+		`{"name":""}`: "at least 1", `{"name":" \t\u00a0\u2003\u0085"}`: "a character that is not white space", `{"name":null}`: "got null", `{"size":1}`: "'size' not allowed",
+		`{"name":"` + strings.Repeat("é", 192) + `"}`: "got 192 characters, want at most 191", `{}`: "",
+	} {
+		d.expectRefusal(422, want, "POST", path, body)
+		d.expectRefusal(422, want, "PATCH", at, body)
+	}
+	d.expectRefusal(422, "got no properties", "PATCH", at, `{}`)
+	d.mustSend(201, "POST", path, `{"name":"`+strings.Repeat("é", 191)+`"}`)
+	d.mustSend(204, "DELETE", at, "")
+	for _, method := range []string{"GET", "DELETE"} {
+		d.expectRefusal(404, "not found", method, at, "")
+	}
+	d.expectRefusal(404, "not found", "PATCH", at, `{"name":"x"}`)
+}
+
+// An update replaces the whole list of SSH keys. Each owner has a list.
+func TestSSHKeys(t *testing.T) {
+	d := deploy(t)
+	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": `[]`})
+	const two = `["ssh-ed25519 AAAA me@example.com","ecdsa-sha2-nistp256 BBBB"]`
+	d.expectMembers(d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":`+two+`}`), map[string]string{"keys": two})
+	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": two})
+	for _, body := range []string{`{}`, `{"keys":null}`, `{"keys":"ssh-rsa AAAA"}`, `{"keys":[1]}`, `{"keys":["AAAA"]}`, `{"keys":["ssh-rsa"]}`, `{"keys":["ssh-rsa AAAA\nssh-rsa BBBB"]}`, `{"keys":[],"more":1}`} {
+		d.expectRefusal(422, "", "PUT", "/v2/account/ssh-keys", body)
+	}
+	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": two})
+	d.expectMembers(d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":["sk-ssh-ed25519@openssh.com CCCC"]}`), map[string]string{"keys": `["sk-ssh-ed25519@openssh.com CCCC"]`})
+	d.expectMembers(d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":[]}`), map[string]string{"keys": `[]`})
+	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": `[]`})
+}
+
+// The catalog has the templates that come with the deployment, which can be read and used but not
+// changed, and the public templates of users.
+func TestCatalogTemplates(t *testing.T) {
+	d := deploy(t)
+	official := d.mustSend(200, "GET", "/v2/catalog/templates", "")
+	list, _ := official.get("templates").([]any)
+	must.Require(t, len(list) >= 2 && official.text == d.mustSend(200, "GET", "/v2/catalog/templates?source=official", "").text,
+		official.text)
+	for _, one := range list {
+		o := one.(map[string]any)
+		must.Hold(t, o["public"] == true && o["registry"] == nil, o)
+	}
+	d.expectMembers(d.mustSend(200, "GET", "/v2/templates/official-echo", ""), map[string]string{"image": `"builtin/echo"`, "serverless": `true`})
+	d.expectMembers(d.mustSend(201, "POST", "/v2/serverless", `{"templateId":"official-echo","name":"e","gpu":{"pools":["ADA_24"]}}`), map[string]string{"image": `"builtin/echo"`})
+	d.mustSend(201, "POST", "/v2/pods", `{"name":"p","templateId":"official-pod","cpu":{"id":"cpu3c","vcpuCount":2}}`)
+	d.expectRefusal(403, "comes with the deployment", "PATCH", "/v2/templates/official-echo", `{"name":"mine"}`)
+	d.expectRefusal(403, "comes with the deployment", "DELETE", "/v2/templates/official-echo", "")
+	d.expectRefusal(403, "comes with the deployment", "PATCH", "/v1/templates/official-echo", `{"name":"mine"}`)
+	d.expectMembers(d.mustSend(200, "GET", "/v2/templates", ""), map[string]string{"templates": `[]`})
+	d.expectMembers(d.mustSend(200, "GET", "/v1/templates/official-echo", ""), map[string]string{"isRunpod": `true`, "isPlatform": `true`})
+	must.Contain(t, d.mustSend(200, "GET", "/v1/templates?includeRunpodTemplates=true", "").text, "official-echo")
+
+	d.mustSend(201, "POST", "/v2/templates", `{"name":"private","image":"i"}`)
+	shared := d.create("/v2/templates", `{"name":"shared","image":"i","public":true}`)
+	text := d.mustSend(200, "GET", "/v2/catalog/templates?source=community", "").text
+	must.Hold(t, strings.Contains(text, shared) && !strings.Contains(text, "private") && !strings.Contains(text, "official"), text)
+	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/templates?source=verified", ""), map[string]string{"templates": `[]`})
+	d.expectRefusal(422, "source", "GET", "/v2/catalog/templates?source=all", "")
 }

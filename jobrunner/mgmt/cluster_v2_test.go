@@ -54,9 +54,8 @@ func TestClusterV2(t *testing.T) {
 		d.expectRefusal(409, "belongs to the cluster", refused[0], refused[1], refused[2])
 	}
 	for query, want := range map[string]int{"": 1, "?includeClusterPods=false": 1, "?includeClusterPods=true": 4} {
-		if all, _ := d.mustSend(200, "GET", "/v2/pods"+query, "").get("pods").([]any); len(all) != want {
-			t.Errorf("%q: %d pods, want %d", query, len(all), want)
-		}
+		all, _ := d.mustSend(200, "GET", "/v2/pods"+query, "").get("pods").([]any)
+		must.Hold(t, len(all) == want, query, len(all), "pods, want", want)
 	}
 	d.expectRefusal(422, "want true or false", "GET", "/v2/pods?includeClusterPods=1", "")
 	renamed := d.mustSend(200, "PATCH", path, `{"name":"d"}`)
@@ -69,9 +68,8 @@ func TestClusterV2(t *testing.T) {
 		d.expectRefusal(404, "not found", gone[0], gone[1], `{"name":"x"}`)
 	}
 	d.mustSend(200, "GET", "/v2/pods/"+single, "")
-	if all, _ := d.mustSend(200, "GET", "/v2/pods?includeClusterPods=true", "").get("pods").([]any); len(all) != 4 {
-		t.Errorf("%d pods are left, want the single one and 3 of the other cluster", len(all))
-	}
+	all, _ := d.mustSend(200, "GET", "/v2/pods?includeClusterPods=true", "").get("pods").([]any)
+	must.Hold(t, len(all) == 4, len(all), "pods are left, want the single one and 3 of the other cluster")
 }
 
 // Only some types have roles.
@@ -112,9 +110,7 @@ func TestInvalidClustersV2(t *testing.T) {
 		{`"image":"i"`, `"image":"i","dataCenterIds":["US-TX-3"],"mounts":{"network":[{"volumeId":"` + volume + `","path":"/w"}]}`, 400, "is in the data center EU-RO-1"},
 	} {
 		body := strings.Replace(smallCluster, c.old, c.new, 1)
-		if body == smallCluster {
-			t.Fatalf("nothing to replace: %s", c.old)
-		}
+		must.Require(t, body != smallCluster, "nothing to replace:", c.old)
 		d.expectRefusal(c.status, c.text, "POST", "/v2/clusters", body)
 	}
 	d.expectMembers(d.mustSend(200, "GET", "/v2/clusters", ""), map[string]string{"clusters": `[]`})
@@ -141,9 +137,8 @@ func TestClusterFromTemplateV2(t *testing.T) {
 			at + "image": `"from/template"`, at + "args": `"a b"`, at + "disk": `7`, at + "ports": `["22/tcp"]`, at + "env.A": `"1"`,
 			at + "mounts": `{"persistent":{"size":30,"path":"/t"}}`, at + "registry": `"` + registry + `"`, at + "gpu.count": `2`,
 		})
-		if members.get(at+"env.JUPYTER_PASSWORD") == nil {
-			t.Errorf("the template starts Jupyter, and the pod has %v", members.get(at+"env"))
-		}
+		must.Hold(t, members.get(at+"env.JUPYTER_PASSWORD") != nil,
+			"the template starts Jupyter, and the pod has", members.get(at+"env"))
 	}
 	d.expectMembers(d.mustSend(200, "GET", "/v2/clusters/"+id, ""), map[string]string{"template": `"` + template + `"`})
 	d.expectRefusal(400, "was made from it", "DELETE", "/v2/templates/"+template, "")

@@ -236,9 +236,7 @@ func TestTypesMatchContract(t *testing.T) {
 	mistyped := map[string]any{"string": 1, "integer": "1", "number": "1", "boolean": "true", "array": "x", "map": []any{}, "object": "x"}
 	for _, b := range benches(deploy(t)) {
 		b.eachField(func(f contract.Field, use contract.Use) {
-			if mistyped[f.Type] == nil {
-				t.Fatalf("no wrong value for %s", f.Type)
-			}
+			must.Require(t, mistyped[f.Type] != nil, "no wrong value for", f.Type)
 			b.expectRefused(use, f.Path, mistyped[f.Type])
 			if f.Type == "integer" {
 				b.expectRefused(use, f.Path, math.Pi)

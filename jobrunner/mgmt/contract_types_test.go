@@ -2,6 +2,8 @@ package mgmt
 
 import (
 	"maps"
+	"net/http/httptest"
+	"net/url"
 	"reflect"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // unansweredMembers are members of answers that this deployment omits.
@@ -128,4 +131,63 @@ func kindOf(t reflect.Type) string {
 		return "object"
 	}
 	return t.Kind().String() // map
+}
+
+// TestCopyFields checks each rule: a body changes what it has, an answer has no nil list or map, and
+// a field of a type that can't be converted stays as it is.
+func TestCopyFields(t *testing.T) {
+	type body struct {
+		Name, Image      *string
+		TemplateID       reference
+		Registry, Unread reference
+		GPU              *int
+	}
+	type record struct {
+		store.Head
+		Image, TemplateID, Registry string
+		GPU                         string
+		List                        []string
+		Map                         map[string]string
+		Status                      store.PodStatus
+	}
+	type answer struct {
+		ID, Name, Created, Status string
+		Image, TemplateID         *string
+		List                      []string
+		Map                       map[string]string
+	}
+	r := record{Head: store.Head{ID: "1", Name: "before", Created: time.Unix(0, 0)}, Image: "kept", TemplateID: "t", Registry: "kept", GPU: "kept", Status: store.PodRunning}
+	want := r
+	want.Name, want.TemplateID = "after", ""
+	copyFields(&r, body{Name: new("after"), TemplateID: reference{Set: true}, GPU: new(1)})
+	must.Hold(t, reflect.DeepEqual(r, want), "the record is", r, "want", want)
+	shown := answer{
+		ID: "1", Name: "after", Created: "1970-01-01T00:00:00.000Z", Status: string(store.PodRunning),
+		Image: new("kept"), List: []string{}, Map: map[string]string{},
+	}
+	must.Equal(t, convert[record, answer](r), shown, "the answer is")
+}
+
+func TestLogQuery(t *testing.T) {
+	const at = "2026-06-01T12:05:04Z"
+	for _, c := range []struct{ since, tail, lastEvent, refused string }{
+		{at, "7", at + "/12", ""},
+		{"", "", at, ""},
+		{"", "", "qAbR#]", "invalid Last-Event-ID: "},
+		{"", "", at + "/-5", "invalid Last-Event-ID: "},
+		{"", "", at + "/9223372036854775807", "invalid Last-Event-ID: "},
+		{"yesterday", "", "", "invalid since: "},
+		{"yesterday", "", at + "/12", "invalid since: "},
+		{at, "-1", "", "invalid tail: "},
+		{"", "x", at, "invalid tail: "},
+	} {
+		r := httptest.NewRequest("GET", "/?"+url.Values{"since": {c.since}, "tail": {c.tail}}.Encode(), nil)
+		r.Header.Set("Last-Event-ID", c.lastEvent)
+		query := newQuery(&call{http: r})
+		q, err := readLogQuery(query), query.err()
+		if c.refused == "" && (err != nil || q.fromTail || (q.lastLine == 12) != strings.Contains(c.lastEvent, "/") || (q.lastLine == 12) != q.since.IsZero()) ||
+			c.refused != "" && (err == nil || !strings.HasPrefix(err.Error(), c.refused)) {
+			t.Errorf("%+v: %+v, %v", c, q, err)
+		}
+	}
 }

@@ -31,9 +31,8 @@ func TestDelegations(t *testing.T) {
 		"awsRegion": `"us-east-2"`, "dockerRegistryUri": `"418399314813.dkr.ecr.us-east-2.amazonaws.com"`,
 	})
 	createdAt, err := time.Parse(time.RFC3339, answer.get("createdAt").(string))
-	if err != nil || createdAt.Before(notBefore) || time.Until(createdAt) > time.Second {
-		t.Errorf("created at %v", answer.get("createdAt"))
-	}
+	must.Hold(t, err == nil && !createdAt.Before(notBefore) && time.Until(createdAt) <= time.Second,
+		"created at", answer.get("createdAt"))
 	// Neither the name nor the repository has to be unique.
 	second := d.create(delegations, `{"resource":"`+ecrImage+`","name":"mine"}`)
 	list := d.mustSend(200, "GET", delegations, "")
@@ -42,9 +41,8 @@ func TestDelegations(t *testing.T) {
 	}
 	d.mustSend(204, "DELETE", delegations+"/"+id, "")
 	d.expectRefusal(404, "not found", "DELETE", delegations+"/"+id, "")
-	if list := d.mustSend(200, "GET", delegations, ""); list.get("delegations.0.id") != second || strings.Contains(list.text, id) {
-		t.Errorf("listed %s", list.text)
-	}
+	list = d.mustSend(200, "GET", delegations, "")
+	must.Hold(t, list.get("delegations.0.id") == second && !strings.Contains(list.text, id), "listed", list.text)
 }
 
 // A delegation without a name shows null, whether the body omits, empties or nulls
@@ -139,9 +137,7 @@ func TestDelegationsAndKeys(t *testing.T) {
 		return d.sendWith(method, path, body, http.Header{"Authorization": {"Bearer " + keys[name]}})
 	}
 	answer := sendAs("colleague", "POST", delegations, `{"resource":"`+ecrImage+`"}`)
-	if answer.status != 201 || answer.get("delegatorUserId") != "colleague" {
-		t.Fatalf("%d %s", answer.status, answer.text)
-	}
+	must.Require(t, answer.status == 201 && answer.get("delegatorUserId") == "colleague", answer.status, answer.text)
 	path := delegations + "/" + answer.get("id").(string)
 	for _, c := range []struct{ method, path, body string }{{"GET", delegations, ""}, {"POST", delegations, `{"resource":"` + ecrImage + `"}`}, {"DELETE", path, ""}} {
 		got := sendAs("scoped", c.method, c.path, c.body)
@@ -181,9 +177,7 @@ func TestDelegationsModel(t *testing.T) {
 				d.mustSend(204, "DELETE", delegations+"/"+revoked, "")
 				model = slices.Delete(model, i, i+1)
 			},
-			"revoke again": func(*rapid.T) {
-				d.expectRefusal(404, revoked, "DELETE", delegations+"/"+revoked, "")
-			},
+			"revoke again": func(*rapid.T) { d.expectRefusal(404, revoked, "DELETE", delegations+"/"+revoked, "") },
 			"": func(r *rapid.T) {
 				listed, _ := d.mustSend(200, "GET", delegations, "").get("delegations").([]any)
 				if len(listed) != len(model) || len(model) > 0 && !reflect.DeepEqual(listed, model) {

@@ -47,9 +47,7 @@ func TestDocumentsHaveTheRoutes(t *testing.T) {
 
 // Each checker's rules are in the document, or in the list of rules that no schema can express.
 func TestChecksAreDescribed(t *testing.T) {
-	inexpressible := map[reflect.Type]string{
-		reflect.TypeFor[delegationBodyV2](): "the length of a part of the pattern",
-	}
+	inexpressible := map[reflect.Type]string{reflect.TypeFor[delegationBodyV2](): "the length of a part of the pattern"}
 	seen := map[reflect.Type]bool{}
 	var visit func(reflect.Type)
 	visit = func(body reflect.Type) {

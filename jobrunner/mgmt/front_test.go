@@ -44,9 +44,8 @@ func TestAuthentication(t *testing.T) {
 			got := d.sendWith(c.method, c.path+"?api_key="+testKey, "{not read", http.Header{"Authorization": {header}})
 			must.Hold(t, got.status == 401 && got.header.Get("WWW-Authenticate") == "Bearer", c.method, c.path, header, got.status, got.text)
 			if strings.HasPrefix(c.path, "/v1") {
-				if s, ok := got.get("message").(string); !ok || s == "" {
-					t.Errorf("%s: %s", c.path, got.text)
-				}
+				s, ok := got.get("message").(string)
+				must.Hold(t, ok && s != "", c.path, got.text)
 			} else if got.get("status") != 401.0 || got.get("title") != "Unauthorized" || got.header.Get("Content-Type") != "application/problem+json" {
 				t.Errorf("%s: %s", c.path, got.text)
 			}
@@ -81,9 +80,8 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 		{"DELETE", "/v2/catalog/gpus", "GET, HEAD"},
 	} {
 		got := d.send(c.method, c.path, "{}")
-		if got.status != 405 || got.header.Get("Allow") != c.allow {
-			t.Errorf("%s %s: %d, allowed is %q", c.method, c.path, got.status, got.header.Get("Allow"))
-		}
+		must.Hold(t, got.status == 405 && got.header.Get("Allow") == c.allow,
+			c.method, c.path, got.status, "allowed is", got.header.Get("Allow"))
 	}
 	got := d.send("HEAD", "/v2/templates", "")
 	must.Hold(t, got.status == 200 && got.text == "", "HEAD", got.status, got.text)
@@ -125,9 +123,8 @@ func TestAnswerHeaders(t *testing.T) {
 		if hasPolicy := got.header.Get("RateLimit-Policy") == `"minute";q=60;w=60, "hour";q=3000;w=3600, "day";q=50000;w=86400`; hasPolicy != v2 {
 			t.Errorf("%s %s: policy %q", c.method, c.path, got.header.Get("RateLimit-Policy"))
 		}
-		if v2 && !strings.HasPrefix(got.header.Get("RateLimit"), `"minute";r=`) {
-			t.Errorf("%s %s: state %q", c.method, c.path, got.header.Get("RateLimit"))
-		}
+		must.Hold(t, !v2 || strings.HasPrefix(got.header.Get("RateLimit"), `"minute";r=`),
+			c.method, c.path, "state", got.header.Get("RateLimit"))
 		want := "application/json"
 		if v2 && got.status >= 400 {
 			want = "application/problem+json"
@@ -169,9 +166,8 @@ func TestBodies(t *testing.T) {
 	want := []any{
 		"$: missing property 'name'", "$.size: got string, want integer", "$: missing property 'dataCenter'", "$: additional properties 'x' not allowed",
 	}
-	if errors, _ := got.get("errors").([]any); !slices.Equal(errors, want) {
-		t.Errorf("errors are %q", errors)
-	}
+	errors, _ := got.get("errors").([]any)
+	must.Hold(t, slices.Equal(errors, want), "errors are", errors)
 }
 
 func TestIntegerLiterals(t *testing.T) {
@@ -188,9 +184,8 @@ func TestIntegerLiterals(t *testing.T) {
 func TestRateLimits(t *testing.T) {
 	d := deploy(t, func(c *mgmt.Config) { c.Limits = true })
 	for n := range 60 {
-		if got := d.send("GET", "/v2/templates", ""); got.status != 200 {
-			t.Fatalf("request %d: %d", n, got.status)
-		}
+		got := d.send("GET", "/v2/templates", "")
+		must.Require(t, got.status == 200, "request", n, got.status)
 	}
 	got := d.send("GET", "/v2/templates", "")
 	if got.status != 429 || got.header.Get("Retry-After") == "" || !strings.Contains(got.text, "minute window") ||
@@ -202,9 +197,8 @@ func TestRateLimits(t *testing.T) {
 	unlimited := deploy(t)
 	for range 62 { // without limits no request counts
 		got := unlimited.mustSend(200, "GET", "/v2/templates", "")
-		if state := got.header.Get("RateLimit"); state != `"minute";r=60;t=60, "hour";r=3000;t=3600, "day";r=50000;t=86400` {
-			t.Fatalf("without limits: %s", state)
-		}
+		state := got.header.Get("RateLimit")
+		must.Require(t, state == `"minute";r=60;t=60, "hour";r=3000;t=3600, "day";r=50000;t=86400`, "without limits:", state)
 	}
 }
 

@@ -62,9 +62,8 @@ func checkErrorForm(t *testing.T, v1 bool, w *httptest.ResponseRecorder, answer 
 	t.Helper()
 	object, _ := answer.(map[string]any)
 	if v1 {
-		if message, _ := object["message"].(string); message == "" || len(object) != 1 {
-			t.Errorf("%d %s: expected an error in the form of version 1", w.Code, w.Body)
-		}
+		message, _ := object["message"].(string)
+		must.Hold(t, message != "" && len(object) == 1, w.Code, w.Body, "expected an error in the form of version 1")
 		return
 	}
 	title, _ := object["title"].(string)
@@ -91,9 +90,7 @@ func (d fuzzServer) create(t *testing.T, path, body string) string {
 	_, answer, text := d.send(t, "POST", path, body)
 	object, _ := answer.(map[string]any)
 	id, _ := object["id"].(string)
-	if id == "" {
-		t.Fatalf("POST %s: %s", path, text)
-	}
+	must.Require(t, id != "", "POST", path, text)
 	return id
 }
 
@@ -148,9 +145,8 @@ func FuzzBodies(f *testing.F) {
 			t.Errorf("%s %s %q: the password is shown in %s %s", op.method, path, body, text, after)
 		}
 		for _, object := range append(created, fixtures...) {
-			if status, _, text := d.send(t, "DELETE", object, ""); status != http.StatusNoContent {
-				t.Errorf("DELETE %s is answered %d %s", object, status, text)
-			}
+			status, _, text := d.send(t, "DELETE", object, "")
+			must.Hold(t, status == http.StatusNoContent, "DELETE", object, "is answered", status, text)
 		}
 	},
 		fuzz.Seed{uint8(0), `{"name":"t","imageName":"i:1","category":"CPU","containerDiskInGb":7,"containerRegistryAuthId":"$R","dockerEntrypoint":["/bin/sh","-c"],"dockerStartCmd":["echo","a b","","it's"],"env":{"A":"","Ä":"ö \"x\""},"isPublic":true,"isServerless":true,"ports":["80/http"],"readme":"# r","volumeInGb":0,"volumeMountPath":"/w"}`},

@@ -41,8 +41,7 @@ func deploy(t *testing.T, configure ...func(*mgmt.Config)) *deployment {
 	t.Helper()
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 	t.Cleanup(func() {
-		err := db.Close()
-		must.Hold(t, err == nil, err)
+		must.Equal(t, db.Close(), nil)
 	})
 	c := new(clock.Clock)
 	s := must.Do(store.Open(t.Context(), db, c))(t)
@@ -76,9 +75,7 @@ func (d *deployment) sendWith(method, path string, body any, header http.Header)
 	raw := must.Do(io.ReadAll(answer.Body))(d)
 	out := reply{status: answer.StatusCode, header: answer.Header, text: string(raw)}
 	if len(raw) > 0 && !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") {
-		if err := json.Unmarshal(raw, &out.body); err != nil {
-			d.Fatalf("%s %s answered invalid JSON: %s", method, path, raw)
-		}
+		must.Succeed(d, json.Unmarshal(raw, &out.body), method, path, "answered invalid JSON:", string(raw))
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -93,9 +90,7 @@ func (d *deployment) sendWith(method, path string, body any, header http.Header)
 func (d *deployment) mustSend(status int, method, path string, body any) reply {
 	d.Helper()
 	got := d.send(method, path, body)
-	if got.status != status {
-		d.Fatalf("%s %s %v\n got %d %s\nwant %d", method, path, body, got.status, got.text, status)
-	}
+	must.Require(d, got.status == status, method, path, body, "got", got.status, got.text, "want", status)
 	return got
 }
 
@@ -107,9 +102,7 @@ func (d *deployment) create(path string, body any) string {
 		status = http.StatusOK
 	}
 	id, _ := d.mustSend(status, "POST", path, body).get("id").(string)
-	if id == "" {
-		d.Fatalf("POST %s: no id", path)
-	}
+	must.Require(d, id != "", "POST", path, "no id")
 	return id
 }
 
@@ -152,9 +145,7 @@ func (d *deployment) expectMembers(got reply, members map[string]string) {
 	for path, text := range members {
 		var want any
 		if text != "" {
-			if err := json.Unmarshal([]byte(text), &want); err != nil {
-				d.Fatalf("%s: %v", text, err)
-			}
+			must.Succeed(d, json.Unmarshal([]byte(text), &want), text)
 		}
 		must.Equal(d, got.get(path), want, path, text, got.text)
 	}

@@ -17,17 +17,13 @@ func (d *deployment) walk(path, member, query string, between func(page int)) (i
 	for {
 		page := d.mustSend(200, "GET", path+"?"+query+cursor, "")
 		objects, isList := page.get(member).([]any)
-		if !isList {
-			d.Fatalf("%s", page.text)
-		}
+		must.Require(d, isList, page.text)
 		for _, o := range objects {
 			ids = append(ids, o.(map[string]any)["id"].(string))
 		}
 		sizes = append(sizes, len(objects))
 		next, more := page.get("pagination.nextCursor"), page.get("pagination.hasNextPage").(bool)
-		if more != (next != nil) {
-			d.Fatalf("%s", page.text)
-		}
+		must.Require(d, more == (next != nil), page.text)
 		if !more {
 			return ids, sizes
 		}
@@ -95,9 +91,8 @@ func TestPageParameters(t *testing.T) {
 		d.mustSend(200, "PATCH", "/v2/serverless/"+endpoint, `{"image":"`+image+`"}`)
 	}
 	cursors[releases] = d.mustSend(200, "GET", releases+"?limit=1", "").get("pagination.nextCursor").(string)
-	if ids, sizes := d.walk(releases, "releases", "limit=1", nil); len(ids) < 2 || len(sizes) != len(ids) || ids[0] <= ids[1] {
-		t.Errorf("releases %v in pages of %v", ids, sizes)
-	}
+	ids, sizes := d.walk(releases, "releases", "limit=1", nil)
+	must.Hold(t, len(ids) >= 2 && len(sizes) == len(ids) && ids[0] > ids[1], "releases", ids, "in pages of", sizes)
 	for path, own := range cursors {
 		for _, limit := range []string{"0", "-1", "1001", "x", "1.5", "99999999999999999999"} {
 			d.expectRefusal(422, "want an integer from 1 to 1000", "GET", path+"?limit="+limit, "")

@@ -26,9 +26,8 @@ func TestPodDefaultsV1(t *testing.T) {
 		"env": `{}`, "dockerEntrypoint": `[]`, "dockerStartCmd": `[]`, "gpu.count": `1`, "locked": `false`, "interruptible": `false`, "desiredStatus": `"RUNNING"`,
 		"portMappings": `{}`, "publicIp": `null`, "savingsPlans": `[]`, "costPerHr": `0`, "adjustedCostPerHr": `0`, "volumeEncrypted": `false`,
 	})
-	if text, _ := got.get("lastStatusChange").(string); !strings.HasPrefix(text, "Rented by User: ") {
-		t.Errorf("%s", got.text)
-	}
+	text, _ := got.get("lastStatusChange").(string)
+	must.Hold(t, strings.HasPrefix(text, "Rented by User: "), got.text)
 	d.expectMembers(d.mustSend(200, "GET", "/v2/pods/"+got.get("id").(string), ""), map[string]string{
 		"mounts": `{"persistent":{"size":20,"path":"/workspace"}}`, "gpu.id": `""`, "gpu.count": `1`, "ports": `["8888/http","22/tcp"]`, "cloud": `"SECURE"`,
 	})

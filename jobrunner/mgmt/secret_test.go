@@ -16,9 +16,8 @@ func TestSecrets(t *testing.T) {
 	created := d.mustSend(201, "POST", secretsPath, `{"name":"Token","value":"planted-1","description":"of the registry"}`)
 	d.expectMembers(created, map[string]string{"name": `"Token"`, "description": `"of the registry"`})
 	at := secretsPath + "/" + created.get("id").(string)
-	if _, err := time.Parse(time.RFC3339, created.get("createdAt").(string)); err != nil || created.get("createdAt") != created.get("valueLastUpdatedAt") {
-		t.Errorf("created %s", created.text)
-	}
+	_, err := time.Parse(time.RFC3339, created.get("createdAt").(string))
+	must.Hold(t, err == nil && created.get("createdAt") == created.get("valueLastUpdatedAt"), "created", created.text)
 	must.Equal(t, d.mustSend(200, "GET", at, "").text, created.text, "read", "created")
 	other := d.mustSend(201, "POST", secretsPath, `{"name":"token2","value":"planted-2"}`)
 	d.expectMembers(other, map[string]string{"description": ""})
@@ -44,9 +43,7 @@ func TestSecrets(t *testing.T) {
 	}
 	d.expectRefusal(404, "not found", "PATCH", at, `{"value":"planted-5"}`)
 	d.mustSend(201, "POST", secretsPath, `{"name":"TOKEN","value":"planted-6"}`)
-	if strings.Contains(d.transcript.String(), "planted") {
-		t.Errorf("an answer has a value:\n%s", d.transcript.String())
-	}
+	must.Hold(t, !strings.Contains(d.transcript.String(), "planted"), "an answer has a value:", d.transcript.String())
 }
 
 // Bounds count bytes, not characters.

@@ -35,9 +35,8 @@ func TestTemplateV1(t *testing.T) {
 		}
 	}
 	list := d.mustSend(200, "GET", "/v1/templates", "")
-	if all, ok := list.body.([]any); !ok || len(all) != 2 || list.get("0.id") != id {
-		t.Errorf("listed %s", list.text)
-	}
+	all, ok := list.body.([]any)
+	must.Hold(t, ok && len(all) == 2 && list.get("0.id") == id, "listed", list.text)
 
 	// Both update operations do the same; absent members don't change.
 	for i, variant := range []struct{ method, suffix string }{{"PATCH", ""}, {"POST", "/update"}} {
@@ -58,9 +57,8 @@ func TestTemplateV1(t *testing.T) {
 
 	d.expectRefusal(400, `the name \"t\" is taken`, "POST", "/v1/templates", minimalTemplateV1)
 	d.expectRefusal(400, "does not exist", "POST", "/v1/templates", `{"name":"n","imageName":"i","containerRegistryAuthId":"unknown"}`)
-	if list := d.mustSend(200, "GET", "/v1/templates", ""); len(list.body.([]any)) != 2 {
-		t.Errorf("a rejected create created %s", list.text)
-	}
+	list = d.mustSend(200, "GET", "/v1/templates", "")
+	must.Hold(t, len(list.body.([]any)) == 2, "a rejected create created", list.text)
 	must.Equal(t, d.mustSend(204, "DELETE", "/v1/templates/"+id, "").text, "", "204 came with")
 	d.expectRefusal(400, "not found", "DELETE", "/v1/templates/"+id, "")
 	d.expectRefusal(404, "not found", "GET", "/v1/templates/"+id, "")
@@ -198,9 +196,8 @@ func TestBoundTemplatesV1(t *testing.T) {
 	must.Hold(t, len(all) == 1 && list.get("0.id") == free, "listed", list.text)
 	d.expectRefusal(404, "includeEndpointBoundTemplates=true", "GET", "/v1/templates/"+bound, "")
 	const includeBound = "?includeEndpointBoundTemplates=true"
-	if list := d.mustSend(200, "GET", "/v1/templates"+includeBound, ""); len(list.body.([]any)) != 2 {
-		t.Errorf("listed %s", list.text)
-	}
+	list = d.mustSend(200, "GET", "/v1/templates"+includeBound, "")
+	must.Hold(t, len(list.body.([]any)) == 2, "listed", list.text)
 	d.mustSend(200, "GET", "/v1/templates/"+bound+includeBound, "")
 	d.expectRefusal(400, "is linked to it", "DELETE", "/v1/templates/"+bound, "")
 	d.mustSend(200, "PATCH", "/v1/endpoints/"+endpoint, `{"templateId":"`+free+`"}`)

@@ -78,9 +78,8 @@ func TestEndpointV2(t *testing.T) {
 		"timeout": `0`, "flashboot": `"OFF"`, "requestUrls": `{"run":` + job + `/run","runSync":` + job + `/runsync","status":` + job + `/status/{job_id}",
 			"stream":` + job + `/stream/{job_id}","cancel":` + job + `/cancel/{job_id}","retry":` + job + `/retry/{job_id}","purgeQueue":` + job + `/purge-queue","health":` + job + `/health"}`,
 	})
-	if createdAt, err := time.Parse(time.RFC3339, answer.get("createdAt").(string)); err != nil || time.Since(createdAt) > time.Minute {
-		t.Errorf("createdAt is %v", answer.get("createdAt"))
-	}
+	createdAt, err := time.Parse(time.RFC3339, answer.get("createdAt").(string))
+	must.Hold(t, err == nil && time.Since(createdAt) <= time.Minute, "createdAt is", answer.get("createdAt"))
 	volume := d.create("/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"X"}`)
 	full := d.mustSend(201, "POST", "/v2/serverless", `{"name":"e","type":"QUEUE","image":"i","args":"-v","disk":1,"env":{"A":"1"},"ports":["80/http"],
 		"gpu":{"pools":["ADA_24","not known"],"excludedTypes":[" NVIDIA L4"],"count":2,"minCudaVersion":"12.11","allowedCudaVersions":[]},

@@ -213,13 +213,11 @@ func TestListsMatchReads(t *testing.T) {
 		if c.path == "/v2/templates" || c.path == "/v2/serverless" { // paged lists begin with the newest
 			newest = 0
 		}
-		if len(items) == 0 || !reflect.DeepEqual(items[newest], answer.body) || !reflect.DeepEqual(read.body, answer.body) {
-			t.Errorf("%s\ncreated %s read %s list %s", c.path, answer.text, read.text, list.text)
-		}
+		must.Hold(t, len(items) != 0 && reflect.DeepEqual(items[newest], answer.body) && reflect.DeepEqual(read.body, answer.body),
+			c.path, "created", answer.text, "read", read.text, "list", list.text)
 		d.mustSend(204, "DELETE", object, "")
 		d.expectRefusal(404, "not found", "GET", object, "")
-		if list := d.mustSend(200, "GET", c.path, ""); strings.Contains(list.text, fmt.Sprint(answer.get("id"))) {
-			t.Errorf("%s lists a deleted object: %s", c.path, list.text)
-		}
+		list = d.mustSend(200, "GET", c.path, "")
+		must.Hold(t, !strings.Contains(list.text, fmt.Sprint(answer.get("id"))), c.path, "lists a deleted object:", list.text)
 	}
 }

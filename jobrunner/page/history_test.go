@@ -57,9 +57,8 @@ func TestLevelsOfAll(t *testing.T) {
 	h.job(engine.Event{Endpoint: "b", From: engine.InQueue}, &engine.Counts{InQueue: 3}) // purged
 	now.pass(step)
 	got := h.past("", engine.Counts{})
-	if q, r := got.Queued[steps-5:], got.Running[steps-5:]; !slices.Equal(q, []int32{5, 5, 7, 7, 6}) || !slices.Equal(r, []int32{1, 1, 1, 1, 0}) {
-		t.Errorf("all have %v, %v", q, r)
-	}
+	q, r := got.Queued[steps-5:], got.Running[steps-5:]
+	must.Hold(t, slices.Equal(q, []int32{5, 5, 7, 7, 6}) && slices.Equal(r, []int32{1, 1, 1, 1, 0}), "all have", q, r)
 	must.Hold(t, got.Ended[engine.Completed] == 1 && len(got.Ended) == 1, "ended", got.Ended)
 }
 
@@ -127,9 +126,8 @@ func TestGPUHistory(t *testing.T) {
 	got := h.utilization("GPU-1", now)
 	must.Hold(t, len(got) == steps && slices.Equal(got[steps-4:], []int32{-1, 40, -1, 100}), got)
 	h.record(now, nil)
-	if got := h.utilization("GPU-1", now); got != nil {
-		t.Errorf("a removed device has %v", got)
-	}
+	got = h.utilization("GPU-1", now)
+	must.Hold(t, got == nil, "a removed device has", got)
 }
 
 func TestCut(t *testing.T) {
@@ -140,9 +138,8 @@ func TestCut(t *testing.T) {
 	if text, rest := truncate(long); len(text)+rest != len(long) || rest == 0 || text[len(text)-2:] != "é" {
 		t.Errorf("%d bytes of %d, %d omitted", len(text), len(long), rest)
 	}
-	if text, rest := truncate([]byte(`{"a":1}`)); text != `{"a":1}` || rest != 0 {
-		t.Errorf("%s, %d omitted", text, rest)
-	}
+	text, rest := truncate([]byte(`{"a":1}`))
+	must.Hold(t, text == `{"a":1}` && rest == 0, text, rest, "omitted")
 }
 
 func TestOwnName(t *testing.T) {

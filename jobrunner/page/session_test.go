@@ -1,10 +1,14 @@
 package page
 
 import (
+	"net"
 	"net/http"
+	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
@@ -21,18 +25,14 @@ func TestSessionsEnd(t *testing.T) {
 	code = s.newCode()
 	now.pass(time.Hour)
 	token, refused := s.signIn("", code)
-	if refused != nil {
-		t.Fatalf("the link does not work for an hour: %+v", refused)
-	}
+	must.Require(t, refused == nil, "the link does not work for an hour:", refused)
 	r := &http.Request{Host: "127.0.0.1", Header: http.Header{"Cookie": {"gpucloud-page=" + token}}}
 	now.pass(sessionTime)
-	if _, refused := s.authorize(r); refused != nil {
-		t.Errorf("a session ends before its day: %+v", refused)
-	}
+	_, refused = s.authorize(r)
+	must.Hold(t, refused == nil, "a session ends before its day:", refused)
 	now.pass(time.Second)
-	if _, refused := s.authorize(r); refused == nil {
-		t.Error("a session lasts longer than a day")
-	}
+	_, refused = s.authorize(r)
+	must.Hold(t, refused != nil, "a session lasts longer than a day")
 }
 
 // Behind a proxy with TLS, the browser sends the session's cookie only over TLS.
@@ -41,4 +41,66 @@ func TestCookieIsSecureBehindTLS(t *testing.T) {
 	must.Hold(t, !cookie(r, "token").Secure, "without TLS the browser would drop the cookie")
 	r.Header.Set("X-Forwarded-Proto", "https")
 	must.Hold(t, cookie(r, "token").Secure, "the browser sends the cookie without TLS")
+}
+
+// For any Host and Origin, the page only answers to names of this machine, and never to a page of
+// another site.
+func FuzzHost(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, host, origin, site string) {
+		if ownName(host) {
+			name := host
+			if h, _, err := net.SplitHostPort(host); err == nil {
+				name = h
+			}
+			name = strings.Trim(name, "[]")
+			ip, err := netip.ParseAddr(name)
+			lower := strings.ToLower(name)
+			must.Hold(t, lower == "localhost" || strings.HasSuffix(lower, ".localhost") || err == nil && ip.IsLoopback(), "the host", host, "counts as this machine")
+		}
+		r := &http.Request{Host: host, Header: http.Header{"Origin": {origin}, "Sec-Fetch-Site": {site}}}
+		must.Hold(t, origin == "" || strings.HasSuffix(origin, "://"+host) || isCrossSite(r), "a page of", origin, "may read", host)
+		must.Hold(t, site == "" || site == "none" || site == "same-origin" || isCrossSite(r), "a request with Sec-Fetch-Site", site, "counts as the page's own")
+	},
+		fuzz.Seed{"127.0.0.1:8420", "http://127.0.0.1:8420", "same-origin"}, fuzz.Seed{"[::1]:8420", "null", "cross-site"}, fuzz.Seed{"LOCALHOST", "", ""},
+		fuzz.Seed{"evil.example:80", "http://evil.example:80", "none"}, fuzz.Seed{"a.localhost", "http://b.localhost", ""}, fuzz.Seed{"127.0.0.1.evil.example", "file://", ""},
+	)
+}
+
+// The page passes one operation on one endpoint, job, batch or pod on to an API: an id can't change
+// the path.
+func FuzzCall(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, query string) {
+		var called *http.Request
+		p := &Page{Config: Config{API: func(_ http.ResponseWriter, r *http.Request) { called = r }}}
+		r := must.Do(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/ui/call", strings.NewReader("{}")))(t)
+		r.URL.RawQuery = query
+		r.Header.Set("Cookie", "gpucloud-page=secret")
+		refused := p.call(nil, r)
+		must.Require(t, (refused == nil) == (called != nil), query, "is rejected with", refused, "but called", called)
+		if called == nil {
+			return
+		}
+		q := r.URL.Query()
+		op, method := q.Get("op"), http.MethodPost
+		want := "/live/v2/" + q.Get("endpoint") + "/" + op
+		if id := q.Get("id"); id != "" {
+			want += "/" + id
+		}
+		switch {
+		case strings.HasSuffix(op, "-pod"):
+			want = "/v2/pods/" + q.Get("id") + "/action"
+		case op == "cancel-batch":
+			want = "/v2/" + q.Get("endpoint") + "/batch/" + q.Get("id") + "/cancel"
+		case op == "stop-endpoint":
+			want, method = "/v2/serverless/"+q.Get("endpoint"), http.MethodPatch
+		case op == "status", op == "stream":
+			method = http.MethodGet
+		}
+		if called.Method != method || called.URL.Path != want || strings.Count(want, "/") > 5 || called.URL.RawQuery != "" || called.URL.RawPath != "" || called.Header.Get("Cookie") != "" || strings.ContainsAny(want, ".%?#") {
+			t.Errorf("%q calls %s %v", query, called.URL, called.Header)
+		}
+	},
+		fuzz.Seed{"endpoint=ep&op=run"}, fuzz.Seed{"endpoint=ep&op=status&id=0558ca0f-q1"}, fuzz.Seed{"endpoint=ep%2F..&op=cancel&id=x"}, fuzz.Seed{"endpoint=ep&op=stream&id=a%0Ab"}, fuzz.Seed{"op=runsync&endpoint=a_b-c&id="},
+		fuzz.Seed{"op=stop-pod&id=p"}, fuzz.Seed{"op=restart-pod&id=p&endpoint=ep"}, fuzz.Seed{"op=stop-endpoint&endpoint=ep"}, fuzz.Seed{"op=purge-queue&endpoint=ep"}, fuzz.Seed{"op=start-pod&id=p%2F.."}, fuzz.Seed{"op=cancel-batch&endpoint=ep&id=b"},
+	)
 }

@@ -1,11 +1,21 @@
 package pod
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -76,8 +86,7 @@ func TestStepsConverge(t *testing.T) {
 				a.process, a.program = runs, &run.Program{}
 			}
 			for _, closing := range []bool{false, true} {
-				err := converge(want, a, closing)
-				must.Hold(t, err == nil, want, a, "closing", closing, err)
+				must.Equal(t, converge(want, a, closing), nil, want, a, "closing", closing)
 			}
 		}
 	}
@@ -128,5 +137,147 @@ func converge(desired *store.Pod, a actual, closing bool) error {
 			}
 			a.process = runs
 		}
+	}
+}
+
+// slowEngine is a container engine that answers when answer is closed. It has a container of a
+// deleted pod and the network of a deleted cluster.
+type slowEngine struct {
+	run.PodPrograms
+	t       *testing.T
+	answer  chan struct{}
+	removed chan string
+}
+
+func (e *slowEngine) Orphans(context.Context, string) []run.Orphan {
+	select {
+	case <-e.answer:
+	case <-time.After(10 * time.Second):
+		e.t.Error("the start waits for the container engine")
+	}
+	return []run.Orphan{{Pod: "deleted", Remove: func() { e.removed <- "container" }}}
+}
+
+func (e *slowEngine) OrphanNetworks(context.Context, string) []string {
+	return []string{networkName("deleted")}
+}
+
+func (e *slowEngine) RemoveNetwork(_ context.Context, name string) error {
+	e.removed <- name
+	return nil
+}
+
+// A start doesn't wait for a slow container engine. It removes leftovers when the engine answers.
+func TestLeftoversAreRemovedInTheBackground(t *testing.T) {
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
+	defer db.Close()
+	objects := must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t)
+	engine := &slowEngine{t: t, answer: make(chan struct{}), removed: make(chan string, 3)}
+	pods := New(Config{Store: objects, Programs: engine, Devices: gpu.NewAllocator(gpu.None()), Folder: t.TempDir(),
+		Machine: "m", Persistent: true, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
+	must.Succeed(t, pods.Load(t.Context()))
+	defer pods.Close()
+	close(engine.answer)
+	for _, want := range []string{"container", networkName("deleted")} {
+		select {
+		case got := <-engine.removed:
+			must.Equal(t, got, want, "removed")
+		case <-time.After(time.Minute):
+			t.Fatalf("%q isn't removed", want)
+		}
+	}
+}
+
+// fakeProcess exits when its channel is closed.
+type fakeProcess struct {
+	run.Process
+	done chan struct{}
+}
+
+func (p fakeProcess) Done() <-chan struct{} { return p.done }
+
+func member(rank int64) store.Pod {
+	return store.Pod{Cluster: &store.ClusterMember{ID: "c", Rank: &rank, Size: 2}, GPU: &store.PodGPU{Count: 1}}
+}
+
+// A running member restarts only when the primary's address differs from the one it got.
+func TestPrimaryMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{}
+		r := &runner{cluster: c}
+		p := member(1)
+		p.HiddenEnv = map[string]string{"PRIMARY_ADDR": "10.0.0.1"}
+		for _, end := range []string{"moved", "ended"} {
+			process := fakeProcess{done: make(chan struct{})}
+			moved := make(chan bool, 1)
+			go func() { moved <- r.primaryMoved(t.Context(), p, process) }()
+			for _, address := range []string{"10.0.0.1", "", "10.0.0.1"} {
+				c.announce(address)
+				synctest.Wait()
+				must.Require(t, len(moved) == 0, address, "the member doesn't keep running")
+			}
+			if end == "moved" {
+				c.announce("10.0.0.2")
+			} else {
+				close(process.done)
+			}
+			must.Equal(t, <-moved, end == "moved", end)
+			c.announce("")
+		}
+	})
+}
+
+// A cluster member with its own address gets the variables with that address only from ownAddress;
+// together with the others they are complete.
+func TestOwnAddress(t *testing.T) {
+	for rank, want := range []map[string]string{
+		{"NODE_ADDR": "", "PRIMARY_ADDR": "", "MASTER_ADDR": "", "HOST_NODE_ADDR": ":29400"},
+		{"NODE_ADDR": ""},
+	} {
+		must.Equal(t, ownAddress(member(int64(rank))), want, "rank", rank)
+		for name := range ownAddress(member(int64(rank))) {
+			_, there := rankEnvironment(member(int64(rank)), "", "", primaryPort)[name]
+			must.Hold(t, there, "rank", rank, "no member has", name)
+		}
+	}
+}
+
+func openTestLog(t *testing.T, folder string) *fileLog {
+	t.Helper()
+	return openLog(folder, run.LogConfig{Clock: new(clock.Clock), ID: "p"}, slog.New(slog.NewTextHandler(t.Output(), nil)))
+}
+
+// A log continues after a restart with its line numbers and its mark. Cut lines and lines beyond the
+// limit are dropped.
+func TestLogIsKept(t *testing.T) {
+	folder := t.TempDir()
+	l := openTestLog(t, folder)
+	l.WriteLine("one", "2026-06-01T12:00:00Z")
+	l.Note("the pod runs")
+	l.WriteLine("two", "2026-06-01T12:00:01Z")
+	// The deployment is killed while it writes a line.
+	f := must.Do(os.OpenFile(filepath.Join(folder, logFile), os.O_APPEND|os.O_WRONLY, 0))(t)
+	_, _ = f.WriteString(`{"n":3,"t":"2026-0`)
+	_ = f.Close()
+
+	l = openTestLog(t, folder)
+	l.WriteLine("three", "2026-06-01T12:00:02Z")
+	lines, _ := l.Lines(0)
+	var text []string
+	for _, line := range lines {
+		text = append(text, fmt.Sprintf("%d %v %s", line.Number, line.System, line.Text))
+	}
+	must.Equal(t, strings.Join(text, "\n"), "0 false one\n1 true the pod runs\n2 false two\n3 false three")
+	must.Equal(t, l.Mark(), "2026-06-01T12:00:02Z", "the mark")
+	for n := range 3 * logLines {
+		l.WriteLine(fmt.Sprintf("line %d %s", n, strings.Repeat("x", 1000)), "m")
+	}
+	l.close()
+	info, err := os.Stat(filepath.Join(folder, logFile))
+	must.Hold(t, err == nil && info.Size() <= maxFileBytes+logBytes, "the file has", info.Size(), "bytes,", err)
+	l = openTestLog(t, folder)
+	lines, _ = l.Lines(0)
+	if last := lines[len(lines)-1]; len(lines) > logLines || last.Number != 3*logLines+3 || !strings.HasPrefix(last.Text, "line 14999 ") {
+		t.Errorf("%d lines, the last is %d %.20s", len(lines), last.Number, last.Text)
 	}
 }

@@ -14,9 +14,7 @@ func TestLifecycleIsDocumented(t *testing.T) {
 	source := must.ReadFile(t, "pod.go")
 	lines := strings.Split(string(source), "\n")
 	first := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "//\t") && strings.Contains(l, " start ") })
-	if first < 0 {
-		t.Fatal("there is no table")
-	}
+	must.Require(t, first >= 0, "there is no table")
 	events := map[string]event{
 		"start": start, "stop": stop, "restart": restart, "reset": reset, "replace": replace, "waits": waits, "placed": placed, "up": up, "exited": exited, "failed": failed, "restored": restored,
 	}

@@ -80,9 +80,8 @@ func BenchmarkMembers(b *testing.B) {
 	text := []byte(`{"input":{"image":"` + strings.Repeat("x", 10<<20) + `"},"webhook":"https://example.com"}`)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		if _, ok := rawjson.Members(text, "input", "webhook"); !ok {
-			b.Fatal("no object")
-		}
+		_, ok := rawjson.Members(text, "input", "webhook")
+		must.Require(b, ok, "no object")
 	}
 }
 
@@ -98,9 +97,7 @@ func TestMembersCost(t *testing.T) {
 		body := []byte(text.String())
 		allocations := testing.AllocsPerRun(1, func() {
 			members, ok := rawjson.Members(body, "input", "webhook")
-			if !ok || string(members["input"]) != "{}" || string(members["webhook"]) != `"x"` {
-				t.Fatal("not the members")
-			}
+			must.Require(t, ok && string(members["input"]) == "{}" && string(members["webhook"]) == `"x"`, "not the members")
 		})
 		must.Hold(t, allocations <= 10, name, allocations, "allocations")
 		n := rawjson.Count(body, 1<<30)

@@ -22,9 +22,7 @@ func TestLongLines(t *testing.T) {
 	_, _ = log.Write([]byte(`half a line: with "quotes" with \"quotes\"`))
 	log.Note("it ended")
 	lines, _ := log.Lines(0)
-	if len(lines) != 5 {
-		t.Fatalf("there are %d lines", len(lines))
-	}
+	must.Require(t, len(lines) == 5, "there are", len(lines), "lines")
 	if text := lines[0].Text; !strings.HasPrefix(text, "ERROR | Traceback:\n") || !strings.HasSuffix(text, "\nKeyError: 'the cause'") || len(text) > maxLine+20 || strings.Contains(text, "planted") {
 		t.Errorf("the line of a logger has %d bytes: %.100s … %s", len(text), text, text[len(text)-100:])
 	}

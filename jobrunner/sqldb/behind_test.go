@@ -162,19 +162,16 @@ func TestWriteBehindNeedsRoom(t *testing.T) {
 		})
 		return batch, err
 	}
-	if batch, err := room(); !batch || err != nil {
-		t.Errorf("with room: batch %v, %v", batch, err)
-	}
+	batch, err := room()
+	must.Hold(t, batch && err == nil, "with room: batch", batch, err)
 	b.addAll("a")
-	if batch, err := room(); batch || err != nil {
-		t.Errorf("memory seems full: batch %v, %v; expected a transaction", batch, err)
-	}
+	batch, err = room()
+	must.Hold(t, !batch && err == nil, "memory seems full: batch", batch, err, "expected a transaction")
 	b.isWritten("[a]")
 	must.Succeed(t, add(t.Context(), b.DB, "large", make([]byte, 400<<10)))
 	full := new(sqldb.MemoryFullError)
-	if batch, err := room(); batch || !errors.As(err, &full) {
-		t.Errorf("without room: batch %v, %v; expected a *MemoryFullError", batch, err)
-	}
+	batch, err = room()
+	must.Hold(t, !batch && errors.As(err, &full), "without room: batch", batch, err, "expected a *MemoryFullError")
 }
 
 // A write that panics changes nothing, and the database stays open.
@@ -185,9 +182,7 @@ func TestPanicInMemory(t *testing.T) {
 		"write behind": func(fn func(*sqldb.Tx) error) error { return b.WriteBehind(t.Context(), fn) },
 	} {
 		func() {
-			defer func() {
-				must.Hold(t, recover() != nil, name, "no panic")
-			}()
+			defer func() { must.Hold(t, recover() != nil, name, "no panic") }()
 			_ = write(func(tx *sqldb.Tx) error {
 				if _, err := tx.Exec("INSERT INTO notes (name, body) VALUES (?, ?)", name, nil); err != nil {
 					return err

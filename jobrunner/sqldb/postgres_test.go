@@ -29,9 +29,7 @@ func TestMigrateAtOnce(t *testing.T) {
 				return
 			}
 			defer db.Close()
-			if err := db.Migrate(t.Context(), "notes", schema); err != nil {
-				t.Error(err)
-			}
+			must.Equal(t, db.Migrate(t.Context(), "notes", schema), nil)
 		})
 	}
 	all.Wait()
@@ -56,9 +54,7 @@ func TestAlone(t *testing.T) {
 						_, err := tx.Exec("INSERT INTO notes (name) VALUES (?)", fmt.Sprint(n))
 						return err
 					})
-					if err != nil {
-						t.Error(err)
-					}
+					must.Hold(t, err == nil, err)
 				}
 			})
 		}
@@ -90,9 +86,7 @@ func TestDeadlock(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Error(err)
-			}
+			must.Hold(t, err == nil, err)
 		})
 	}
 	all.Wait()
@@ -101,9 +95,7 @@ func TestDeadlock(t *testing.T) {
 		return r.QueryRow("SELECT string_agg(encode(body, 'escape'), ' ') FROM notes").Scan(&bodies)
 	})
 	// More than three if a second run conflicts again.
-	if err != nil || bodies != "xx xx" || runs.Load() < 3 {
-		t.Errorf("after %d runs: %q, %v", runs.Load(), bodies, err)
-	}
+	must.Hold(t, err == nil && bodies == "xx xx" && runs.Load() >= 3, "after", runs.Load(), "runs:", bodies, err)
 }
 
 func TestFullDiskOfServer(t *testing.T) {
@@ -121,9 +113,7 @@ func TestTexts(t *testing.T) {
 	modes(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
 		for i, name := range []string{"nothing\x00more", "no \xff text", "what? isn't --a\n?comment", "$1"} {
-			if err := add(t.Context(), db, name, []byte(name)); err != nil {
-				t.Errorf("%q: %v", name, err)
-			}
+			must.Equal(t, add(t.Context(), db, name, []byte(name)), nil, name)
 			var body []byte
 			err := db.Read(t.Context(), func(r *sqldb.Reader) error {
 				return r.QueryRow("SELECT body -- isn't it?\nFROM notes WHERE name = ? AND 'it''s?' <> '?' AND k > ?", name, i).Scan(&body)
@@ -137,8 +127,7 @@ func TestAsynchronousCommitIsRejected(t *testing.T) {
 	address := pgtest.Start(t) + "&options=-c%20synchronous_commit%3Doff"
 	_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
 	must.Fail(t, err, "synchronous_commit is off")
-	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: address, NoSync: true})
-	must.Succeed(t, err)
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: address, NoSync: true}))(t)
 	must.Succeed(t, db.Close())
 }
 
@@ -170,8 +159,7 @@ func TestServerAway(t *testing.T) {
 		for range 8 {
 			all.Go(func() { _ = count(t, db) })
 			all.Go(func() {
-				err := db.Write(t.Context(), func(*sqldb.Tx) error { return nil })
-				must.Hold(t, err == nil, err)
+				must.Equal(t, db.Write(t.Context(), func(*sqldb.Tx) error { return nil }), nil)
 			})
 		}
 		all.Wait()
@@ -199,8 +187,7 @@ func TestClosedServer(t *testing.T) {
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t)}))(t)
 	db.Listen(func(string) {})
 	for range 2 {
-		err := db.Close()
-		must.Hold(t, err == nil, err)
+		must.Equal(t, db.Close(), nil)
 	}
 	db.Notify("nobody")
 	must.FailWith(t, add(t.Context(), db, "late", nil), sqldb.ErrClosed, "write after close")

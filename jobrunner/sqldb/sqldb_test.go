@@ -27,11 +27,7 @@ var schema = []string{`
 func open(t *testing.T, c sqldb.Config) *sqldb.DB {
 	t.Helper()
 	db := must.Do(sqldb.Open(t.Context(), c))(t)
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.Equal(t, db.Close(), nil) })
 	must.Succeed(t, db.Migrate(t.Context(), "notes", schema))
 	return db
 }
@@ -48,10 +44,7 @@ func add(ctx context.Context, db *sqldb.DB, name string, body []byte) error {
 
 func count(t *testing.T, db *sqldb.DB) (n int) {
 	t.Helper()
-	err := db.Read(t.Context(), func(r *sqldb.Reader) error {
-		return r.QueryRow("SELECT count(*) FROM notes").Scan(&n)
-	})
-	must.Succeed(t, err)
+	must.Succeed(t, db.Read(t.Context(), func(r *sqldb.Reader) error { return r.QueryRow("SELECT count(*) FROM notes").Scan(&n) }))
 	return n
 }
 
@@ -86,9 +79,8 @@ func TestLaterEach(t *testing.T) {
 			}
 			return rows.Err()
 		})
-		if got := strings.Join(all, " "); err != nil || got != "B=1 a=2 c=" {
-			t.Errorf("got %q, %v", got, err)
-		}
+		got := strings.Join(all, " ")
+		must.Hold(t, err == nil && got == "B=1 a=2 c=", "got", got, err)
 	})
 }
 
@@ -116,9 +108,7 @@ func TestReadYourWrites(t *testing.T) {
 					err := db.Read(t.Context(), func(r *sqldb.Reader) error {
 						return r.QueryRow("SELECT body FROM notes WHERE name = ?", name).Scan(&body)
 					})
-					if err != nil || string(body) != name {
-						t.Errorf("%s read back as %q, %v", name, body, err)
-					}
+					must.Hold(t, err == nil && string(body) == name, name, "read back as", string(body), err)
 				}
 			})
 		}
@@ -150,15 +140,11 @@ func testQuery(t *testing.T, c sqldb.Config) {
 		}
 		return rows.Err()
 	})
-	if err != nil || strings.Join(names, ",") != "a,b" {
-		t.Errorf("got %v, %v", names, err)
-	}
+	must.Hold(t, err == nil && strings.Join(names, ",") == "a,b", "got", names, err)
 	err = db.Read(t.Context(), func(r *sqldb.Reader) error {
 		return r.QueryRow("SELECT name FROM notes WHERE name = 'c'").Scan(new(string))
 	})
-	if !errors.Is(err, sql.ErrNoRows) {
-		t.Errorf("an absent row: %v", err)
-	}
+	must.FailWith(t, err, sql.ErrNoRows, "an absent row")
 	err = db.Read(t.Context(), func(r *sqldb.Reader) error {
 		_, err := r.Query("DELETE FROM notes RETURNING k")
 		return err
@@ -184,9 +170,7 @@ func TestFailedWriteIsRolledBackAlone(t *testing.T) {
 				name := fmt.Sprint("n", i)
 				switch i % 4 {
 				case 0:
-					if err := add(t.Context(), db, name, nil); err != nil {
-						t.Error(err)
-					}
+					must.Equal(t, add(t.Context(), db, name, nil), nil)
 				case 1:
 					err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 						if _, err := tx.Exec("INSERT INTO notes (name) VALUES (?)", name); err != nil {
@@ -194,22 +178,16 @@ func TestFailedWriteIsRolledBackAlone(t *testing.T) {
 						}
 						return boom
 					})
-					if !errors.Is(err, boom) {
-						t.Errorf("got %v", err)
-					}
+					must.FailWith(t, err, boom)
 				case 2:
 					err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 						_, err := tx.Exec("INSERT INTO nothing (name) VALUES (?)", name)
 						return err
 					})
-					if err == nil {
-						t.Error("a write to a missing table succeeded")
-					}
+					must.Hold(t, err != nil, "a write to a missing table succeeded")
 				case 3:
 					err := add(t.Context(), db, "same", nil)
-					if err != nil && !sqldb.IsUnique(err) {
-						t.Error(err)
-					}
+					must.Hold(t, err == nil || sqldb.IsUnique(err), err)
 				}
 			})
 		}
@@ -225,21 +203,16 @@ func testPanic(t *testing.T, c sqldb.Config) {
 	db := open(t, c)
 	func() {
 		defer func() {
-			if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "oops") {
-				t.Errorf("recovered %v", p)
-			}
+			p := recover()
+			must.Hold(t, p != nil && strings.Contains(fmt.Sprint(p), "oops"), "recovered", p)
 		}()
 		_ = db.Write(t.Context(), func(tx *sqldb.Tx) error {
-			if _, err := tx.Exec("INSERT INTO notes (name) VALUES ('x')"); err != nil {
-				t.Error(err)
-			}
+			must.Equal(t, must.Err(tx.Exec("INSERT INTO notes (name) VALUES ('x')")), nil)
 			panic("oops")
 		})
 	}()
 	must.Equal(t, count(t, db), 0, "the write that panicked was committed")
-	if err := add(t.Context(), db, "y", nil); err != nil {
-		t.Errorf("after a panic: %v", err)
-	}
+	must.Equal(t, add(t.Context(), db, "y", nil), nil, "after a panic")
 }
 
 func TestWithdrawn(t *testing.T) {
@@ -254,17 +227,13 @@ func TestWithdrawn(t *testing.T) {
 			_, err := tx.Exec("INSERT INTO notes (name) VALUES ('first')")
 			return err
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		must.Hold(t, err == nil, err)
 	})
 	<-running
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	all.Go(func() {
-		if err := add(ctx, db, "second", nil); !errors.Is(err, context.Canceled) {
-			t.Errorf("withdrawn: %v", err)
-		}
+		must.FailWith(t, add(ctx, db, "second", nil), context.Canceled, "withdrawn")
 		close(hold)
 	})
 	all.Wait()
@@ -287,9 +256,7 @@ func TestFullDisk(t *testing.T) {
 			kept++
 		}
 	}
-	if !errors.Is(full, sqldb.ErrFull) {
-		t.Fatalf("a full disk: %v", full)
-	}
+	must.Require(t, errors.Is(full, sqldb.ErrFull), "a full disk:", full)
 	// Only the write that doesn't fit is rejected, not the others of its commit.
 	hold := make(chan struct{})
 	var all sync.WaitGroup
@@ -297,9 +264,7 @@ func TestFullDisk(t *testing.T) {
 	for i := range 10 {
 		all.Go(func() {
 			if i == 5 {
-				if err := add(t.Context(), db, "big", big); !errors.Is(err, sqldb.ErrFull) {
-					t.Errorf("a row larger than the disk: %v", err)
-				}
+				must.FailWith(t, add(t.Context(), db, "big", big), sqldb.ErrFull, "a row larger than the disk")
 			} else if err := add(t.Context(), db, fmt.Sprint("small", i), nil); err != nil {
 				t.Error(err)
 			}
@@ -309,9 +274,7 @@ func TestFullDisk(t *testing.T) {
 	all.Wait()
 	must.Equal(t, count(t, db), kept+9, "rows")
 	limit(100_000)
-	if err := add(t.Context(), db, "later", big); err != nil {
-		t.Errorf("with space again: %v", err)
-	}
+	must.Equal(t, add(t.Context(), db, "later", big), nil, "with space again")
 }
 
 func TestFolder(t *testing.T) {
@@ -321,24 +284,16 @@ func TestFolder(t *testing.T) {
 	must.Succeed(t, add(t.Context(), db, "kept", nil))
 	if runtime.GOOS != "windows" {
 		for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "jobrunner.db"): 0o600, filepath.Join(dir, "jobrunner.db-wal"): 0o600} {
-			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
-				t.Errorf("%s has mode %v, %v; want %v", path, info.Mode().Perm(), err, want)
-			}
+			info, err := os.Stat(path)
+			must.Hold(t, err == nil && info.Mode().Perm() == want, path, "has mode", info.Mode().Perm(), err, "want", want)
 		}
 	}
-	if _, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir}); !errors.Is(err, sqldb.ErrInUse) || !strings.Contains(err.Error(), dir) {
-		t.Errorf("a second one: %v", err)
-	}
+	_, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
+	must.Hold(t, errors.Is(err, sqldb.ErrInUse) && strings.Contains(err.Error(), dir), "a second one:", err)
 	must.Succeed(t, db.Close())
-	if err := add(t.Context(), db, "late", nil); !errors.Is(err, sqldb.ErrClosed) {
-		t.Errorf("write after close: %v", err)
-	}
-	if err := db.Read(t.Context(), func(*sqldb.Reader) error { return nil }); !errors.Is(err, sqldb.ErrClosed) {
-		t.Errorf("read after close: %v", err)
-	}
-	if err := db.Close(); err != nil {
-		t.Errorf("closed twice: %v", err)
-	}
+	must.FailWith(t, add(t.Context(), db, "late", nil), sqldb.ErrClosed, "write after close")
+	must.FailWith(t, db.Read(t.Context(), func(*sqldb.Reader) error { return nil }), sqldb.ErrClosed, "read after close")
+	must.Equal(t, db.Close(), nil, "closed twice")
 	db = open(t, sqldb.Config{Dir: dir})
 	must.Equal(t, count(t, db), 1, "rows after opening again")
 }
@@ -352,9 +307,7 @@ func TestInvalidFolder(t *testing.T) {
 	dir := t.TempDir()
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "jobrunner.db"), []byte(strings.Repeat("not a database ", 100)), 0o600))
 	_, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
-	if err == nil || !strings.Contains(err.Error(), dir) {
-		t.Errorf("a file that isn't a database: %v", err)
-	}
+	must.Fail(t, err, dir)
 	folder := t.TempDir()
 	must.Succeed(t, os.Mkdir(filepath.Join(folder, "jobrunner.db"), 0o700))
 	if _, err = sqldb.Open(t.Context(), sqldb.Config{Dir: folder}); !errors.Is(err, sqldb.ErrUnavailable) || !strings.Contains(err.Error(), "check its permissions") {
@@ -377,14 +330,10 @@ func testMigrate(t *testing.T, c sqldb.Config) {
 	}
 	var colour string
 	err := db.Read(t.Context(), func(r *sqldb.Reader) error { return r.QueryRow("SELECT colour FROM notes").Scan(&colour) })
-	if err != nil || colour != "red" {
-		t.Errorf("the new column: %q, %v", colour, err)
-	}
+	must.Hold(t, err == nil && colour == "red", "the new column:", colour, err)
 	for version, steps := range [][]string{nil, {"CREATE TABLE early (x BIGINT)"}, {"", "CREATE TABLE early (x BIGINT)"}} {
 		component := fmt.Sprint("from version ", version)
-		if err := db.Migrate(t.Context(), component, steps); err != nil {
-			t.Errorf("%s: %v", component, err)
-		}
+		must.Equal(t, db.Migrate(t.Context(), component, steps), nil, component)
 		err := db.Migrate(t.Context(), component, []string{"", "", "CREATE TABLE IF NOT EXISTS late (x BIGINT)"})
 		if refused := err != nil && strings.Contains(err.Error(), fmt.Sprintf("version %d, which was never released; this program opens version 3", version)); refused != (version > 0) || err != nil && !refused {
 			t.Errorf("%s: %v", component, err)
@@ -393,9 +342,7 @@ func testMigrate(t *testing.T, c sqldb.Config) {
 			t.Error(err)
 		}
 	}
-	if err := db.Migrate(t.Context(), "others", nil); err != nil {
-		t.Errorf("another component: %v", err)
-	}
+	must.Equal(t, db.Migrate(t.Context(), "others", nil), nil, "another component")
 	// An older program works with additions, but not with a breaking step, even if later steps
 	// are only additions.
 	if err := errors.Join(db.Migrate(t.Context(), "notes", schema), add(t.Context(), db, "by an older program", nil), db.CheckVersions(t.Context())); err != nil {
@@ -403,26 +350,16 @@ func testMigrate(t *testing.T, c sqldb.Config) {
 	}
 	renamed := append(newer[:2:2], sqldb.Breaking+"ALTER TABLE notes RENAME COLUMN colour TO shade", "CREATE TABLE shades (x BIGINT)")
 	db.BeforeBreaking(func(context.Context) error { return errors.New("not now") })
-	if err := db.Migrate(t.Context(), "notes", renamed); err == nil || !strings.Contains(err.Error(), "not now") {
-		t.Errorf("BeforeBreaking's error: %v", err)
-	}
+	must.Fail(t, db.Migrate(t.Context(), "notes", renamed), "not now")
 	db.BeforeBreaking(func(context.Context) error { return nil })
 	for _, steps := range [][]string{newer, renamed, renamed[:3]} {
-		if err := db.Migrate(t.Context(), "notes", steps); err != nil {
-			t.Error(err)
-		}
+		must.Equal(t, db.Migrate(t.Context(), "notes", steps), nil)
 	}
 	for range 2 {
-		if err := db.Migrate(t.Context(), "notes", newer); !errors.Is(err, sqldb.ErrNewer) {
-			t.Errorf("Migrate of an older program: %v", err)
-		}
+		must.FailWith(t, db.Migrate(t.Context(), "notes", newer), sqldb.ErrNewer, "Migrate of an older program")
 	}
-	if err := db.CheckVersions(t.Context()); !errors.Is(err, sqldb.ErrNewer) {
-		t.Errorf("CheckVersions of an older program: %v", err)
-	}
-	if err := add(t.Context(), db, "too late", nil); !errors.Is(err, sqldb.ErrClosed) {
-		t.Errorf("a write of an older program: %v", err)
-	}
+	must.FailWith(t, db.CheckVersions(t.Context()), sqldb.ErrNewer, "CheckVersions of an older program")
+	must.FailWith(t, add(t.Context(), db, "too late", nil), sqldb.ErrClosed, "a write of an older program")
 }
 
 func TestReclaim(t *testing.T) {
@@ -439,13 +376,11 @@ func TestReclaim(t *testing.T) {
 	err := db.Write(t.Context(), func(tx *sqldb.Tx) error { _, err := tx.Exec("DELETE FROM notes"); return err })
 	must.Succeed(t, err)
 	for more, rounds := true, 0; more; rounds++ {
-		if more, err = db.Reclaim(t.Context(), 10, 100); err != nil || rounds > 10 {
-			t.Fatal(rounds, err)
-		}
+		more, err = db.Reclaim(t.Context(), 10, 100)
+		must.Require(t, err == nil && rounds <= 10, rounds, err)
 	}
-	if n := pages(); n > full/10 {
-		t.Errorf("%d pages of %d are left", n, full)
-	}
+	n := pages()
+	must.Hold(t, n <= full/10, n, "pages of", full, "are left")
 }
 
 // The database works in virtual time, and leaves no goroutine behind.
@@ -459,9 +394,8 @@ func TestVirtualTime(t *testing.T) {
 				time.Sleep(24 * time.Hour)
 				must.Succeed(t, add(t.Context(), db, fmt.Sprint(i), nil))
 			}
-			if n, d := count(t, db), time.Since(start); n != 10 || d != 240*time.Hour {
-				t.Errorf("%d rows after %s", n, d)
-			}
+			n, d := count(t, db), time.Since(start)
+			must.Hold(t, n == 10 && d == 240*time.Hour, n, "rows after", d)
 			must.Succeed(t, db.Close())
 		})
 	})

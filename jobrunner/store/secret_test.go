@@ -49,9 +49,8 @@ func TestResolveSecrets(t *testing.T) {
 	}
 	got := resolve(t, s, env)
 	must.Hold(t, maps.Equal(got, want) && maps.Equal(env, before), "resolved", got, want)
-	if _, values, _ := s.ResolveSecrets(t.Context(), env); !slices.Contains(values, planted) {
-		t.Errorf("the values are %q", values)
-	}
+	_, values, _ := s.ResolveSecrets(t.Context(), env)
+	must.Hold(t, slices.Contains(values, planted), "the values are", values)
 	must.Succeed(t, s.DeleteSecret(t.Context(), a.ID))
 	must.Equal(t, resolve(t, s, env)["WHOLE"], "", "a deleted secret resolves to")
 }
@@ -77,15 +76,11 @@ func TestSecretsAreEncrypted(t *testing.T) {
 func expectNowhere(t *testing.T, dir string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
+	must.Require(t, err == nil && len(files) != 0, files, err)
 	for _, file := range files {
 		text := must.ReadFile(t, file)
 		for _, form := range []string{planted, base64.StdEncoding.EncodeToString([]byte(planted))[:28]} {
-			if bytes.Contains(text, []byte(form)) {
-				t.Errorf("%s has a value", filepath.Base(file))
-			}
+			must.Hold(t, !bytes.Contains(text, []byte(form)), filepath.Base(file), "has a value")
 		}
 	}
 }

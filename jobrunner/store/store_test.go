@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,8 +22,7 @@ func open(t *testing.T, dir string) (*store.Store, func()) {
 	t.Helper()
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{Dir: dir}))(t)
 	shut := sync.OnceFunc(func() {
-		err := db.Close()
-		must.Hold(t, err == nil, err)
+		must.Equal(t, db.Close(), nil)
 	})
 	t.Cleanup(shut)
 	s := must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t)
@@ -138,9 +138,7 @@ func TestVolumesGrowOnly(t *testing.T) {
 	// Concurrent updates, of which each would shrink the result of a larger one.
 	var wait sync.WaitGroup
 	for size := range int64(50) {
-		wait.Go(func() {
-			_, _ = s.UpdateNetworkVolume(ctx, v.ID, store.VolumeChange{Size: new(size + 1)})
-		})
+		wait.Go(func() { _, _ = s.UpdateNetworkVolume(ctx, v.ID, store.VolumeChange{Size: new(size + 1)}) })
 	}
 	wait.Wait()
 	must.Equal(t, must.Do(store.Get[store.NetworkVolume](ctx, s, v.ID))(t).Size, 50, "the largest of many won")
@@ -189,9 +187,8 @@ func TestLinkedEndpointsFollow(t *testing.T) {
 	ctx := t.Context()
 	var changed []string
 	s.OnEndpointChange(func(id string) {
-		if _, err := s.Endpoint(ctx, id); err != nil && !errors.Is(err, store.ErrNotFound) {
-			t.Error(err)
-		}
+		_, err := s.Endpoint(ctx, id)
+		must.Hold(t, err == nil || errors.Is(err, store.ErrNotFound), err)
 		changed = append(changed, id)
 	})
 	tmpl := must.Do(s.CreateTemplate(ctx, template("t")))(t)
@@ -210,12 +207,10 @@ func TestLinkedEndpointsFollow(t *testing.T) {
 	must.Do(s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Env["A"], t.Readme = "2", "x"; return nil }))(t)
 	must.Do(s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Readme = "y"; return nil }))(t)
 	got := must.Do(s.Endpoint(ctx, follower.ID))(t)
-	if got.Env["A"] != "2" || got.Version != 1 { // the readme isn't part of the worker spec
-		t.Errorf("the follower has %+v in version %d", got.Container, got.Version)
-	}
-	if got := must.Do(s.Endpoint(ctx, copied.ID))(t); got.Env["A"] != "1" || got.Version != 0 {
-		t.Errorf("the copy has %+v in version %d", got.Container, got.Version)
-	}
+	// the readme isn't part of the worker spec
+	must.Hold(t, got.Env["A"] == "2" && got.Version == 1, "the follower has", got.Container, "in version", got.Version)
+	got = must.Do(s.Endpoint(ctx, copied.ID))(t)
+	must.Hold(t, got.Env["A"] == "1" && got.Version == 0, "the copy has", got.Container, "in version", got.Version)
 	must.Hold(t, slices.Contains(changed, follower.ID) && !slices.Contains(changed, copied.ID), "told of", changed)
 
 	_, err := s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Serverless = false; return nil })
@@ -225,9 +220,7 @@ func TestLinkedEndpointsFollow(t *testing.T) {
 	must.Succeed(t, s.DeleteEndpoint(ctx, follower.ID))
 	must.Equal(t, changed, []string{follower.ID}, "told of")
 	expectNotFound(t, s.DeleteEndpoint(ctx, follower.ID))
-	if err := s.DeleteTemplate(ctx, tmpl.ID); err != nil { // a copy isn't a link
-		t.Error(err)
-	}
+	must.Equal(t, s.DeleteTemplate(ctx, tmpl.ID), nil) // a copy isn't a link
 }
 
 // Operations of a kind reject the ids of other kinds.
@@ -308,4 +301,54 @@ func TestRestart(t *testing.T) {
 	must.Hold(t, again.TemplateID == tmpl.ID && again.Created.Equal(e.Created) && again.Env["A"] == "1", "made", e, "read", again)
 	must.Equal(t, must.Do(s.Credentials(ctx, r.ID))(t).Password, "p", "the credentials are gone")
 	expectRefusal(t, s.DeleteTemplate(ctx, tmpl.ID), "is linked to it")
+}
+
+// Created and revoked delegations survive a restart.
+func TestDelegationsOutliveARestart(t *testing.T) {
+	dir := t.TempDir()
+	s, shut := open(t, dir)
+	ctx := t.Context()
+	image := store.ECRImage{Partition: "aws", Region: "us-east-2", Account: "418399314813", Repository: "team/image", Tag: "latest"}
+	var created []store.Delegation
+	for _, name := range []string{"a", "a", ""} { // names need not be unique
+		created = append(created, must.Do(s.CreateDelegation(ctx, store.Delegation{Head: store.Head{Name: name}, Owner: "default", ECRImage: image}))(t))
+	}
+	must.Succeed(t, s.DeleteDelegation(ctx, created[1].ID))
+	shut()
+	s, _ = open(t, dir)
+	must.Equal(t, must.Do(store.List[store.Delegation](ctx, s))(t), []store.Delegation{created[0], created[2]})
+	expectNotFound(t, s.DeleteDelegation(ctx, created[1].ID))
+	expectNotFound(t, s.DeleteRegistryAuth(ctx, created[0].ID))
+	expectNotFound(t, s.DeleteTemplate(ctx, created[0].ID))
+	must.Succeed(t, s.DeleteDelegation(ctx, created[0].ID))
+}
+
+// BenchmarkEndpointPage reads the first and the last page of 100,000 endpoints, and reports the
+// ratio of their times. The goal is at most 3.
+func BenchmarkEndpointPage(b *testing.B) {
+	const all, limit = 100_000, 1000
+	db := must.Do(sqldb.Open(b.Context(), sqldb.Config{}))(b)
+	defer func() { _ = db.Close() }()
+	s, err := store.Open(b.Context(), db, new(clock.Clock))
+	must.Succeed(b, err)
+	must.Do(s.CreateEndpoint(b.Context(), func(*store.Tx) (store.Endpoint, error) { return endpoint(), nil }))(b)
+	err = db.Write(b.Context(), func(tx *sqldb.Tx) error {
+		_, err := tx.Exec(`INSERT INTO objects (id, kind, name, doc)
+			WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT 'e' || i, kind, name, doc FROM n, objects WHERE objects.seq = 1`, all)
+		return err
+	})
+	must.Succeed(b, err)
+	read := func(before int64) time.Duration {
+		began := time.Now()
+		part, next, err := store.ReadPage[store.Endpoint](b.Context(), s, store.Page{Before: before, Limit: limit})
+		must.Require(b, err == nil && len(part) == limit && (next == 0) == (before == limit+1),
+			len(part), "endpoints before", before, "next is", next, err)
+		return time.Since(began)
+	}
+	var first, last time.Duration
+	for b.Loop() {
+		first += read(math.MaxInt64)
+		last += read(limit + 1)
+	}
+	b.ReportMetric(float64(last)/float64(first), "last/first")
 }

@@ -1,7 +1,6 @@
 package webhook_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
@@ -28,7 +28,7 @@ type fixture struct {
 	t      *testing.T
 	engine *engine.Engine
 	sender *webhook.Sender
-	log    *bytes.Buffer
+	log    *livelog.Log
 	start  time.Time
 	config webhook.Config
 
@@ -48,9 +48,9 @@ type call struct {
 func bubble(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f := &fixture{t: t, log: new(bytes.Buffer), start: time.Now()}
+		f := &fixture{t: t, log: new(livelog.Log), start: time.Now()}
 		f.answer = func(call) (*http.Response, error) { return status(200), nil }
-		time, log := new(clock.Clock), slog.New(slog.NewTextHandler(&locked{w: f.log}, nil))
+		time, log := new(clock.Clock), slog.New(slog.NewTextHandler(f.log, nil))
 		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 		f.engine = must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: time, Logger: log}))(t)
 		f.config = webhook.Config{Queue: f.engine, Clock: time, Logger: log, Transport: f}
@@ -58,22 +58,10 @@ func bubble(t *testing.T, test func(t *testing.T, f *fixture)) {
 		defer func() {
 			f.sender.Close()
 			f.engine.Close()
-			err := db.Close()
-			must.Hold(t, err == nil, err)
+			must.Equal(t, db.Close(), nil)
 		}()
 		test(t, f)
 	})
-}
-
-type locked struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *locked) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(b)
 }
 
 func status(code int) *http.Response {
@@ -83,9 +71,7 @@ func status(code int) *http.Response {
 // RoundTrip simulates the network.
 func (f *fixture) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		f.t.Error(err)
-	}
+	must.Hold(f.t, err == nil, err)
 	c := call{r.URL.Host, time.Since(f.start).Seconds(), r, string(body)}
 	f.mu.Lock()
 	f.calls = append(f.calls, c)
@@ -135,8 +121,7 @@ func (f *fixture) submit(n engine.NewJob) engine.Job {
 	if n.Webhook == "" {
 		n.Webhook = target
 	}
-	job := must.Do(f.engine.Submit(f.t.Context(), n))(f.t)
-	return job
+	return must.Do(f.engine.Submit(f.t.Context(), n))(f.t)
 }
 
 // run submits a job and reports its result.
@@ -144,12 +129,9 @@ func (f *fixture) run(n engine.NewJob, r engine.Report) engine.Job {
 	f.t.Helper()
 	job := f.submit(n)
 	jobs, err := f.engine.Take(f.t.Context(), engine.Take{Endpoint: job.Endpoint, Worker: "w1", Max: 1})
-	if err != nil || len(jobs) != 1 {
-		f.t.Fatal(jobs, err)
-	}
-	if got, err := f.engine.Report(f.t.Context(), jobs[0].Ref, r); err != nil || got != engine.Accepted {
-		f.t.Fatal(got, err)
-	}
+	must.Require(f.t, err == nil && len(jobs) == 1, jobs, err)
+	got, err := f.engine.Report(f.t.Context(), jobs[0].Ref, r)
+	must.Require(f.t, err == nil && got == engine.Accepted, got, err)
 	return job
 }
 
@@ -166,16 +148,13 @@ func TestCall(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fixture) {
 			job := f.run(engine.NewJob{Input: []byte(`{"a":  1}`), Rest: []byte(`{"s3Config":{"accessSecret":"planted"}}`)}, c.report)
 			calls := f.seen()
-			if len(calls) != 1 {
-				t.Fatalf("%d calls", len(calls))
-			}
+			must.Require(t, len(calls) == 1, len(calls), "calls")
 			got := calls[0].request
 			if got.Method != "POST" || got.URL.String() != target || got.Header.Get("Content-Type") != "application/json" || got.Header.Get("Authorization") != "" {
 				t.Errorf("%s: called %s %s with %v", name, got.Method, got.URL, got.Header)
 			}
-			if want := fmt.Sprintf(c.want, job.ID); calls[0].body != want || !json.Valid([]byte(want)) {
-				t.Errorf("%s: the body is %s", name, calls[0].body)
-			}
+			want := fmt.Sprintf(c.want, job.ID)
+			must.Hold(t, calls[0].body == want && json.Valid([]byte(want)), name, "the body is", calls[0].body)
 			sleep(3600)
 			f.times(0)
 		})
@@ -195,9 +174,8 @@ func TestNoCall(t *testing.T) {
 		cancelled := f.submit(engine.NewJob{})
 		must.Do(f.engine.Cancel(t.Context(), "ep", cancelled.ID))(t)
 		f.submit(engine.NewJob{Timeout: 5 * time.Second})
-		if jobs, err := f.engine.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1}); err != nil || len(jobs) != 1 {
-			t.Fatal(jobs, err)
-		}
+		jobs, err := f.engine.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
+		must.Require(t, err == nil && len(jobs) == 1, jobs, err)
 		sleep(3600)
 		f.times()
 	})
@@ -307,9 +285,7 @@ func TestRetryWithdraws(t *testing.T) {
 		sleep(100)
 		f.times(0)
 		jobs, err := f.engine.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w1", Max: 1})
-		if err != nil || len(jobs) != 1 {
-			t.Fatal(jobs, err)
-		}
+		must.Require(t, err == nil && len(jobs) == 1, jobs, err)
 		must.Do(f.engine.Report(t.Context(), jobs[0].Ref, engine.Done(nil)))(t)
 		sleep(100)
 		f.times(0, 105, 115, 125)
@@ -379,9 +355,8 @@ func TestHangingReceivers(t *testing.T) {
 				}
 				for i := range 200 {
 					at := tries[fmt.Sprintf("hangs%d.example", i)]
-					if len(at) != 3 || at[1]-at[0] < 20 || at[2]-at[1] < 20 { // the timeout and ten seconds
-						t.Fatalf("receiver %d was called at %v", i, at)
-					}
+					// the timeout and ten seconds
+					must.Require(t, len(at) == 3 && at[1]-at[0] >= 20 && at[2]-at[1] >= 20, "receiver", i, "was called at", at)
 				}
 			})
 		})

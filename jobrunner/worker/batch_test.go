@@ -36,9 +36,8 @@ func (f *fixture) batchIs(b engine.Batch, running, completed int) {
 	f.t.Helper()
 	synctest.Wait()
 	got, err := f.engine.Batch(f.t.Context(), "ep", b.ID)
-	if err != nil || got.InProgress != running || got.Completed != completed || got.Failed != 0 {
-		f.t.Errorf("the batch is %+v, %v; want %d running and %d completed", got, err, running, completed)
-	}
+	must.Hold(f.t, err == nil && got.InProgress == running && got.Completed == completed && got.Failed == 0,
+		"the batch is", got, err, "want", running, "running and", completed, "completed")
 }
 
 // A batch doesn't delay jobs, and the endpoint's health doesn't count the batch's workers.

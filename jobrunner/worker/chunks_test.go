@@ -22,8 +22,7 @@ func TestChunksGather(t *testing.T) {
 			return nil
 		})
 		for _, output := range []string{"1", "2", "3"} {
-			err := c.add([]byte(output))
-			must.Hold(t, err == nil, err)
+			must.Equal(t, c.add([]byte(output)), nil)
 			synctest.Wait()
 		}
 		close(release)
@@ -39,8 +38,7 @@ func TestChunksThatFollowGather(t *testing.T) {
 		c := newChunks(func(outputs [][]byte) error { stored = append(stored, len(outputs)); return nil })
 		add := func(n int) {
 			for range n {
-				err := c.add([]byte("1"))
-				must.Hold(t, err == nil, err)
+				must.Equal(t, c.add([]byte("1")), nil)
 				synctest.Wait()
 			}
 		}

@@ -94,13 +94,10 @@ func TestStopsRunningJob(t *testing.T) {
 		state engine.State
 	}{
 		"cancelled": {func(f *fixture, job engine.Job) {
-			if _, err := f.engine.Cancel(f.t.Context(), "ep", job.ID); err != nil {
-				f.t.Error(err)
-			}
+			must.Equal(f.t, must.Err(f.engine.Cancel(f.t.Context(), "ep", job.ID)), nil)
 		}, engine.Cancelled},
 		"ttl": {func(f *fixture, job engine.Job) {
-			err := f.engine.SetTTL(f.t.Context(), "ep", job.ID, 10*time.Second)
-			must.Hold(f.t, err == nil, err)
+			must.Equal(f.t, f.engine.SetTTL(f.t.Context(), "ep", job.ID, 10*time.Second), nil)
 			pass(5 * time.Second)
 		}, ""},
 		"timed out": {func(*fixture, engine.Job) { pass(time.Hour - 5*time.Second) }, engine.TimedOut},

@@ -60,9 +60,7 @@ var errKilled = errors.New("killed")
 func newFakes(max int) *fakes { return &fakes{max: max, runs: map[string]int{}} }
 
 // Program runs every image as a simulated worker.
-func (f *fakes) Program(string) (run.Program, error) {
-	return run.Program{Start: f.start}, nil
-}
+func (f *fakes) Program(string) (run.Program, error) { return run.Program{Start: f.start}, nil }
 
 func (f *fakes) start(_ context.Context, spec run.Spec) (run.Process, error) {
 	f.mu.Lock()
@@ -153,8 +151,7 @@ func (w *fake) sleep(d time.Duration) error {
 // work runs a job, and reports its result unless it was stopped.
 func (w *fake) work(ctx context.Context, job engine.Taken) {
 	var o order
-	err := json.Unmarshal(job.Input, &o)
-	must.Hold(w.fakes.t, err == nil, "a job's input is", string(job.Input))
+	must.Equal(w.fakes.t, json.Unmarshal(job.Input, &o), nil, "a job's input is", string(job.Input))
 	if o.Deaf {
 		ctx = w.life
 	}
@@ -167,9 +164,8 @@ func (w *fake) work(ctx context.Context, job engine.Taken) {
 			return
 		}
 		output := fmt.Appendf(nil, `%q`, w.spec.ID+" in "+w.spec.Env["COLOR"])
-		if err := w.fakes.pools.Report(w.life, w.spec.Endpoint, w.spec.ID, job.ID, engine.Done(output), false); err != nil && w.life.Err() == nil {
-			w.fakes.t.Errorf("a result is refused: %s", err)
-		}
+		err := w.fakes.pools.Report(w.life, w.spec.Endpoint, w.spec.ID, job.ID, engine.Done(output), false)
+		must.Hold(w.fakes.t, err == nil || w.life.Err() != nil, "a result is refused:", err)
 	case <-ctx.Done():
 	}
 	w.fakes.mu.Lock()
@@ -214,9 +210,8 @@ func (w *fake) idle() bool {
 }
 
 func (w *fake) Done() <-chan struct{} { return w.done }
-
-func (w *fake) Exit() run.Exit  { return run.Exit{Text: context.Cause(w.life).Error()} }
-func (w *fake) Address() string { return "" }
+func (w *fake) Exit() run.Exit        { return run.Exit{Text: context.Cause(w.life).Error()} }
+func (w *fake) Address() string       { return "" }
 
 func (w *fake) Stop(time.Duration) {
 	w.fakes.set(func() { w.killed = true })

@@ -96,9 +96,8 @@ func TestWorkerThatRequestsNoJob(t *testing.T) {
 		must.Equal(t, strings.Count(f.log.String(), silent), 1, "the reason is logged", "times", f.log)
 		pass(29*time.Second + time.Second/2)
 		f.counts(worker.Counts{Running: 1})
-		if why, of := f.pools.Failure("ep"), f.pools.Workers("ep")[0]; why != "" || of.Reason != "" {
-			t.Errorf("the worker works, but the endpoint says %q, the worker %+v", why, of)
-		}
+		why, of := f.pools.Failure("ep"), f.pools.Workers("ep")[0]
+		must.Hold(t, why == "" && of.Reason == "", "the worker works, but the endpoint says", why, "the worker", of)
 	})
 }
 
@@ -334,9 +333,8 @@ func TestDrain(t *testing.T) {
 		f.counts(worker.Counts{Running: 1}) // the idle worker is gone at once
 		late := f.work(1)
 		f.pools.Set(e)
-		if first, second := <-drained, <-drained; first != 5*time.Second || second != 20*time.Second {
-			t.Errorf("drained after %s and %s", first, second)
-		}
+		first, second := <-drained, <-drained
+		must.Hold(t, first == 5*time.Second && second == 20*time.Second, "drained after", first, second)
 		f.completed(job, 1)
 		other := e
 		other.ID = "other"
@@ -364,8 +362,7 @@ func TestCrashedWorkerIsReplaced(t *testing.T) {
 		idle.end(errors.New("out of memory"))
 		synctest.Wait()
 		f.counts(worker.Counts{}) // no job needs another worker
-		if f.work(1); fakes.started() != 3 {
-			t.Errorf("%d workers were started", fakes.started())
-		}
+		f.work(1)
+		must.Hold(t, fakes.started() == 3, fakes.started(), "workers were started")
 	})
 }

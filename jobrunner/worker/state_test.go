@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
 // The table in the package's documentation matches the code.
@@ -13,9 +15,7 @@ func TestLifecycleIsDocumented(t *testing.T) {
 	source := must.ReadFile(t, "pools.go")
 	lines := strings.Split(string(source), "\n")
 	first := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "refused ") && strings.HasPrefix(l, "//\t") })
-	if first < 0 {
-		t.Fatal("the documentation has no table")
-	}
+	must.Require(t, first >= 0, "the documentation has no table")
 	events := map[string]event{
 		"refused": devicesRefused, "granted": devicesGranted, "requested": jobRequested, "taken": jobTaken,
 		"gone": lastJobGone, "failed": workerFailed, "shutdown": shutdown,
@@ -26,9 +26,7 @@ func TestLifecycleIsDocumented(t *testing.T) {
 			break
 		}
 		from := State(strings.Fields(strings.TrimPrefix(line, "//"))[0])
-		if from == "" {
-			t.Fatalf("a row without a state: %q", line)
-		}
+		must.Require(t, from != "", "a row without a state:", line)
 		for name, e := range events {
 			column := strings.Index(lines[first], name)
 			if column >= len(line) || line[column] == ' ' {
@@ -45,4 +43,80 @@ func TestLifecycleIsDocumented(t *testing.T) {
 	for e, want := range transitions {
 		must.Equal(t, documented[e], want, "event", e, "is documented as")
 	}
+}
+
+func TestDesired(t *testing.T) {
+	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	ago := func(s float64) time.Time { return now.Add(-time.Duration(s * float64(time.Second))) }
+	delay := Endpoint{Max: 3, ScalerValue: 4}
+	requests := Endpoint{Max: 10, ScalerValue: 4, ByRequests: true}
+	for name, c := range map[string]struct {
+		e          Endpoint
+		load       engine.Load
+		have, idle int
+		added      time.Time
+		want       int
+		again      time.Duration
+	}{
+		"nothing to do":                       {delay, engine.Load{}, 0, 0, time.Time{}, 0, recheck},
+		"first job":                           {delay, engine.Load{Waiting: 1, Oldest: now}, 0, 0, time.Time{}, 1, recheck},
+		"many first jobs":                     {delay, engine.Load{Waiting: 9, Oldest: now}, 0, 0, time.Time{}, 1, recheck},
+		"no worker allowed":                   {Endpoint{ScalerValue: 4}, engine.Load{Waiting: 9, Oldest: now}, 0, 0, time.Time{}, 0, recheck},
+		"an idle worker will take it":         {delay, engine.Load{Waiting: 1, Oldest: ago(60)}, 1, 1, ago(60), 1, recheck},
+		"has not waited long enough":          {delay, engine.Load{Waiting: 1, Running: 1, Oldest: ago(3)}, 1, 0, ago(60), 1, time.Second},
+		"has waited for the delay":            {delay, engine.Load{Waiting: 1, Running: 1, Oldest: ago(4)}, 1, 0, ago(60), 2, 4 * time.Second},
+		"a worker was just added":             {delay, engine.Load{Waiting: 5, Running: 2, Oldest: ago(60)}, 2, 0, ago(1), 2, 3 * time.Second},
+		"never more than the maximum":         {delay, engine.Load{Waiting: 5, Running: 3, Oldest: ago(60)}, 3, 0, ago(60), 3, 4 * time.Second},
+		"the minimum":                         {Endpoint{Min: 2, Max: 3, ScalerValue: 4}, engine.Load{}, 0, 0, time.Time{}, 2, recheck},
+		"requests: one":                       {requests, engine.Load{Waiting: 1}, 0, 0, time.Time{}, 1, recheck},
+		"requests: four":                      {requests, engine.Load{Waiting: 4}, 0, 0, time.Time{}, 1, recheck},
+		"requests: five":                      {requests, engine.Load{Waiting: 5}, 0, 0, time.Time{}, 2, recheck},
+		"requests: running ones count":        {requests, engine.Load{Waiting: 5, Running: 4}, 1, 0, time.Time{}, 3, recheck},
+		"requests: never more":                {requests, engine.Load{Waiting: 500}, 1, 0, time.Time{}, 10, recheck},
+		"requests: idle ones end by time-out": {requests, engine.Load{}, 3, 3, time.Time{}, 3, recheck},
+	} {
+		want, again := c.e.desiredCount(c.load, c.have, c.idle, now, c.added)
+		must.Hold(t, want == c.want && again == c.again,
+			name, want, "workers, evaluate again in", again, "expected", c.want, "in", c.again)
+	}
+}
+
+// Reports of stale workers don't affect the new version.
+func TestBackoffIgnoresOtherVersions(t *testing.T) {
+	now := time.Now()
+	for name, report := range map[string]func(b *backoff, version int64){
+		"fail":    func(b *backoff, version int64) { b.fail(version, "no disk", now) },
+		"ready":   (*backoff).ready,
+		"serving": (*backoff).serving,
+		"jobDone": (*backoff).jobDone,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := backoff{version: 1}
+			b.fail(1, "no model", now)
+			b.renew(2)
+			report(&b, 1)
+			pause, why := b.pause(now), b.failure()
+			must.Hold(t, pause == 0 && why == "", "the new version is delayed by", pause, why)
+			must.Hold(t, b.fail(2, "no disk", now), "the failure of the new version isn't logged")
+			report(&b, 1)
+			b.pause(now.Add(firstRetry))
+			must.Hold(t, !b.fail(2, "no disk", now), "the same failure is logged twice")
+			report(&b, 1)
+			pause, why = b.pause(now), b.failure()
+			must.Hold(t, pause == 2*firstRetry && why == "no disk", "after two failures the pause is", pause, why)
+		})
+	}
+}
+
+func TestSignature(t *testing.T) {
+	const failure = "it ended right after its start, with exit status 1"
+	for other, same := range map[string]bool{
+		failure: true,
+		failure + " (meanwhile the kernel killed one of its processes or one next to it, out of memory)": true,
+		"it ended right after its start, with exit status 2":                                             false,
+		failure + ". The end of its log:\nno model":                                                      false,
+	} {
+		must.Equal(t, signature(other) == signature(failure), same, other, "has the same signature")
+	}
+	must.Equal(t, signature("at 0x7f12: no model 15"), signature("at 0x9a00: no model 16"), "an address and a count change the signature")
 }

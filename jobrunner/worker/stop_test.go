@@ -10,6 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
@@ -54,8 +55,7 @@ func withStopping(t *testing.T, pause time.Duration, observe func(*stopping, eng
 		defer func() {
 			pools.Close()
 			e.Close()
-			err := db.Close()
-			must.Hold(t, err == nil, err)
+			must.Equal(t, db.Close(), nil)
 		}()
 		settings := echo
 		settings.Image, settings.Min, settings.Max = "team/worker", 1, 1
@@ -63,9 +63,8 @@ func withStopping(t *testing.T, pause time.Duration, observe func(*stopping, eng
 		s.engine, s.pools, s.worker, s.ended = e, pools, <-processes.started, (<-processes.processes).Done()
 		job := must.Do(e.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)}))(t)
 		s.job = job.ID
-		if jobs, err := pools.Take(t.Context(), "ep", s.worker, 1); err != nil || len(jobs) != 1 {
-			t.Fatalf("took %v, %v", jobs, err)
-		}
+		jobs, err := pools.Take(t.Context(), "ep", s.worker, 1)
+		must.Require(t, err == nil && len(jobs) == 1, "took", jobs, err)
 		test(s)
 	})
 }
@@ -75,8 +74,7 @@ func (s *stopping) stops(wait time.Duration) []string {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), wait)
 	defer cancel()
-	ids := must.Do(s.pools.Stops(ctx, "ep", s.worker))(s.t)
-	return ids
+	return must.Do(s.pools.Stops(ctx, "ep", s.worker))(s.t)
 }
 
 // Stops doesn't name a job whose result is being recorded, however long that takes.
@@ -130,3 +128,52 @@ func TestStopsOmitsPostedJob(t *testing.T) {
 		}
 	})
 }
+
+// silent starts processes that do nothing.
+type silent struct {
+	started   chan string
+	processes chan *mute // nil if the test doesn't need them
+}
+
+func (s silent) Program(string) (run.Program, error) {
+	return run.Program{Start: func(_ context.Context, spec run.Spec) (run.Process, error) {
+		s.started <- spec.ID
+		p := &mute{}
+		p.Context, p.end = context.WithCancel(context.Background())
+		if s.processes != nil {
+			s.processes <- p
+		}
+		return p, nil
+	}}, nil
+}
+
+// mute is a process that does nothing until it is stopped, which ends its context.
+type mute struct {
+	context.Context
+	end context.CancelFunc
+}
+
+func (p *mute) Exit() run.Exit     { return run.Exit{Text: "killed"} }
+func (p *mute) Stop(time.Duration) { p.end() }
+func (p *mute) Address() string    { return "" }
+func (p *mute) Usage() run.Usage   { return run.Usage{} }
+
+// A worker that restarts gets its lost job again, and Stops must not name that job.
+func TestStopsOmitsLostJob(t *testing.T) {
+	var stopped [][]string
+	lost := func(s *stopping, e engine.Event) {
+		if e.Retry {
+			stopped = append(stopped, s.stops(patience)) // after the loss, before the pool drops the job
+		}
+	}
+	withStopping(t, 0, lost, func(s *stopping) {
+		pass(2 * patience)
+		must.Succeed(s.t, s.pools.Idle(s.t.Context(), "ep", s.worker))
+		jobs, err := s.pools.Take(s.t.Context(), "ep", s.worker, 1)
+		must.Require(s.t, err == nil && len(jobs) == 1 && jobs[0].ID == s.job, "took", jobs, "after the loss,", err)
+		stopped = append(stopped, s.stops(patience))
+		must.Hold(s.t, len(stopped) == 2 && len(stopped[0])+len(stopped[1]) == 0, "Stops returned", stopped)
+	})
+}
+
+const patience = time.Second

@@ -1,14 +1,13 @@
 package worker_test
 
 import (
-	"bytes"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
@@ -22,7 +21,7 @@ type fixture struct {
 	t       *testing.T
 	engine  *engine.Engine
 	pools   *worker.Pools
-	log     *bytes.Buffer
+	log     *livelog.Log
 	catalog *catalog.Source
 }
 
@@ -43,9 +42,9 @@ func bubbleOf(t *testing.T, programs *fakes, test func(f *fixture)) {
 func bubbleWith[T any](t *testing.T, programs *fakes, configure func(c *worker.Config) T, test func(f *fixture, more T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f := &fixture{t: t, log: new(bytes.Buffer)}
+		f := &fixture{t: t, log: new(livelog.Log)}
 		clk := new(clock.Clock)
-		log := slog.New(slog.NewTextHandler(&locked{w: f.log}, nil))
+		log := slog.New(slog.NewTextHandler(f.log, nil))
 		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 		f.engine = must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: clk, Logger: log}))(t)
 		config := worker.Config{Queue: f.engine, Clock: clk, Logger: log, URL: "http://deployment"}
@@ -61,22 +60,10 @@ func bubbleWith[T any](t *testing.T, programs *fakes, configure func(c *worker.C
 		defer func() {
 			f.pools.Close()
 			f.engine.Close()
-			err := db.Close()
-			must.Hold(t, err == nil, err)
+			must.Equal(t, db.Close(), nil)
 		}()
 		test(f, more)
 	})
-}
-
-type locked struct {
-	mu sync.Mutex
-	w  *bytes.Buffer
-}
-
-func (l *locked) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(b)
 }
 
 // echo is an endpoint that scales to zero.
@@ -97,8 +84,7 @@ func (f *fixture) submit(n engine.NewJob) engine.Job {
 func (f *fixture) state(job engine.Job) engine.Job {
 	f.t.Helper()
 	synctest.Wait()
-	got := must.Do(f.engine.Get(f.t.Context(), "ep", job.ID))(f.t)
-	return got
+	return must.Do(f.engine.Get(f.t.Context(), "ep", job.ID))(f.t)
 }
 
 func (f *fixture) counts(want worker.Counts) {
@@ -115,9 +101,8 @@ func TestScalesFromZeroToZero(t *testing.T) {
 		f.pools.Set(echo)
 		f.counts(worker.Counts{})
 		job := f.submit(engine.NewJob{Input: []byte(`{"say":  "hi"}`)})
-		if got := f.state(job); got.State != engine.Completed || string(got.Output) != `{"say":  "hi"}` || got.Delay != 0 {
-			f.t.Fatalf("the job is %+v", got)
-		}
+		got := f.state(job)
+		must.Require(f.t, got.State == engine.Completed && string(got.Output) == `{"say":  "hi"}` && got.Delay == 0, "the job is", got)
 		f.counts(worker.Counts{Idle: 1})
 		pass(9 * time.Second)
 		f.submit(engine.NewJob{}) // restarts the idle time-out
@@ -200,9 +185,8 @@ func TestBurst(t *testing.T) {
 			job := must.Do(f.engine.Submit(f.t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)}))(f.t)
 			jobs = append(jobs, job)
 			f.pools.Queued("ep")
-			if c := f.pools.Counts("ep"); c.Idle+c.Running > 3 {
-				f.t.Fatalf("%+v workers", c)
-			}
+			c := f.pools.Counts("ep")
+			must.Require(f.t, c.Idle+c.Running <= 3, c, "workers")
 		}
 		synctest.Wait()
 		for _, job := range jobs {

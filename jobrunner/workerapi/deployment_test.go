@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
@@ -32,7 +33,7 @@ type deployment struct {
 	url        string
 	client     *api.Client
 	endpoint   api.Endpoint
-	log        *output // of the jobrunner
+	log        *livelog.Log // of the jobrunner
 	newWorkers chan *startedWorker
 
 	mu      sync.Mutex
@@ -43,7 +44,7 @@ type deployment struct {
 type startedWorker struct {
 	*process
 	id, key string
-	log     *output
+	log     *livelog.Log
 }
 
 // Program maps the image handlers/KIND to the handler of that kind.
@@ -56,7 +57,7 @@ func (d *deployment) Program(image string) (run.Program, error) {
 		env := maps.Clone(s.Env)
 		setHandler(env, kind)
 		env["RUNPOD_PING_INTERVAL"], env["RUNPOD_DEBUG_LEVEL"] = "1000", "DEBUG"
-		w := &startedWorker{id: s.ID, key: s.Env["RUNPOD_AI_API_KEY"], log: new(output)}
+		w := &startedWorker{id: s.ID, key: s.Env["RUNPOD_AI_API_KEY"], log: new(livelog.Log)}
 		var err error
 		if w.process, err = startProcess(env, w.log); err != nil {
 			return nil, err
@@ -73,7 +74,7 @@ func (d *deployment) Program(image string) (run.Program, error) {
 func deploy(t *testing.T, kind string, maxWorkers int64) *deployment {
 	t.Helper()
 	python.Need(t)
-	d := &deployment{t: t, log: new(output), newWorkers: make(chan *startedWorker, 100)}
+	d := &deployment{t: t, log: new(livelog.Log), newWorkers: make(chan *startedWorker, 100)}
 	server := httptest.NewUnstartedServer(nil)
 	d.url = "http://" + server.Listener.Addr().String()
 	j := must.Do(jobrunner.New(t.Context(), jobrunner.Config{
@@ -83,8 +84,7 @@ func deploy(t *testing.T, kind string, maxWorkers int64) *deployment {
 	server.Config.Handler = d.record
 	server.Start()
 	t.Cleanup(func() {
-		err := j.Close()
-		must.Hold(t, err == nil, err)
+		must.Equal(t, j.Close(), nil)
 		server.Close()
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -120,14 +120,12 @@ func (d *deployment) submit(input string, policy ...api.JobPolicy) string {
 	if len(policy) > 0 {
 		s.Policy = &policy[0]
 	}
-	job := must.Do(d.client.Jobs.Run(d.t.Context(), d.endpoint.ID, s))(d.t)
-	return job.ID
+	return must.Do(d.client.Jobs.Run(d.t.Context(), d.endpoint.ID, s))(d.t).ID
 }
 
 func (d *deployment) status(id string) api.Job {
 	d.t.Helper()
-	job := must.Do(d.client.Jobs.Status(d.t.Context(), d.endpoint.ID, id))(d.t)
-	return job
+	return must.Do(d.client.Jobs.Status(d.t.Context(), d.endpoint.ID, id))(d.t)
 }
 
 // waitForEnd waits until a job is in any final state.
@@ -136,15 +134,11 @@ func (d *deployment) waitForEnd(id string) api.Job {
 	var job api.Job
 	for deadline := time.Now().Add(waitTimeout); ; {
 		_, text := d.send("Bearer planted-key", http.MethodGet, "/live/v2/"+d.endpoint.ID+"/status-sync/"+id+"?wait=10000", "")
-		if err := json.Unmarshal([]byte(text), &job); err != nil {
-			d.t.Fatalf("%s: %v", text, err)
-		}
+		must.Succeed(d.t, json.Unmarshal([]byte(text), &job), text)
 		if job.Status != "IN_QUEUE" && job.Status != "IN_PROGRESS" {
 			return job
 		}
-		if time.Now().After(deadline) {
-			d.t.Fatalf("the job is still %s", job.Status)
-		}
+		must.Require(d.t, !time.Now().After(deadline), "the job is still", job.Status)
 	}
 }
 

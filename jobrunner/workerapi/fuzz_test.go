@@ -133,8 +133,7 @@ func keyOf(header string) string {
 func FuzzPost(f *testing.F) {
 	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, stream bool, body []byte) {
-		job, err := d.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)})
-		must.Succeed(t, err)
+		job := must.Do(d.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)}))(t)
 		if status, text := d.send(t, "GET", "/v2/ep/job-take/w1", workerKey, ""); status != http.StatusOK {
 			t.Fatalf("the job is not taken: %d %s", status, text)
 		}
@@ -221,9 +220,8 @@ func FuzzTakenJob(f *testing.F) {
 		job := must.Do(d.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: input, Rest: members}))(t)
 		_, text := d.send(t, "GET", "/v2/ep/job-take-batch/w1?batch_size=1", workerKey, "")
 		var jobs []map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(text), &jobs); err != nil || len(jobs) != 1 {
-			t.Fatalf("%s, %v", text, err)
-		}
+		err := json.Unmarshal([]byte(text), &jobs)
+		must.Require(t, err == nil && len(jobs) == 1, text, err)
 		got := jobs[0]
 		if len(got) != 4 || string(got["id"]) != `"`+job.ID+`"` || !bytes.Equal(got["input"], bytes.TrimSpace(input)) || !bytes.Equal(got["policy"], bytes.TrimSpace(policy)) {
 			t.Errorf("%q with %q is handed out as %s", input, members, text)

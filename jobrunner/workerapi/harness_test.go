@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -93,10 +95,8 @@ func (f *fakeWorker) Report(_ context.Context, _, id, job string, r engine.Repor
 	return err
 }
 
-func (f *fakeWorker) SDK(string, string, string) {}
-
-func (f *fakeWorker) Posting(string, string, string) func() { return func() {} }
-
+func (f *fakeWorker) SDK(string, string, string)                 {}
+func (f *fakeWorker) Posting(string, string, string) func()      { return func() {} }
 func (f *fakeWorker) Idle(_ context.Context, _, id string) error { return f.recordCall("idle %s", id) }
 
 func (f *fakeWorker) Ping(_ context.Context, _, id string, jobs []string) error {
@@ -147,9 +147,7 @@ type answer struct {
 func (p *protocol) mustSend(method, path, body string, header ...string) answer {
 	p.t.Helper()
 	a, err := p.send(p.t.Context(), method, path, strings.NewReader(body), header...)
-	if err != nil {
-		p.t.Fatalf("%s %s: %s", method, path, err)
-	}
+	must.Succeed(p.t, err, method, path)
 	return a
 }
 
@@ -196,3 +194,19 @@ func (p *protocol) expectCalls(want ...string) {
 var errBroken = errors.New("the engine is broken")
 
 func sleep(seconds float64) { time.Sleep(time.Duration(seconds * float64(time.Second))) }
+
+// Tests with a real process mostly wait for it, so more of them than processors run at a time.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if folder := os.Getenv("WORKER_SDK_PATH"); len(listReleases(folder)) > 0 {
+		os.Exit(testReleases(folder, listReleases(folder)))
+	}
+	parallel := "10"
+	if os.Getenv("WORKER_SDK_PATH") != "" { // loading the SDK needs much of a processor
+		parallel = "4"
+	}
+	if err := flag.Set("test.parallel", parallel); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}

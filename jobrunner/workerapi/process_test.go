@@ -3,7 +3,6 @@
 package workerapi_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
@@ -145,7 +145,7 @@ type singleWorker struct {
 	t       *testing.T
 	engine  *engine.Engine
 	process *process
-	log     *output
+	log     *livelog.Log
 	stopIDs chan []string
 
 	mu   sync.Mutex
@@ -158,7 +158,7 @@ func newSingleWorker(t *testing.T, handler string) *singleWorker {
 	discard := slog.New(slog.DiscardHandler)
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 	e := must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: new(clock.Clock), Logger: discard}))(t)
-	l := &singleWorker{t: t, engine: e, log: new(output), stopIDs: make(chan []string, 1), held: map[string]engine.Ref{}}
+	l := &singleWorker{t: t, engine: e, log: new(livelog.Log), stopIDs: make(chan []string, 1), held: map[string]engine.Ref{}}
 	l.record = newRecord(workerapi.New(workerapi.Config{Workers: l, Logger: discard}))
 	server := httptest.NewServer(l.record)
 	env := protocolEnv(server.URL)
@@ -170,58 +170,13 @@ func newSingleWorker(t *testing.T, handler string) *singleWorker {
 		server.CloseClientConnections()
 		server.Close()
 		e.Close()
-		err := db.Close()
-		must.Hold(t, err == nil, err)
+		must.Equal(t, db.Close(), nil)
 		if t.Failed() {
 			t.Logf("the worker wrote\n%s", l.log)
 			t.Logf("and sent\n%s", l.text())
 		}
 	})
 	return l
-}
-
-// output is the output of a worker.
-type output struct {
-	mu      sync.Mutex
-	b       bytes.Buffer
-	changed chan struct{}
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.changed != nil {
-		close(o.changed)
-		o.changed = nil
-	}
-	return o.b.Write(b)
-}
-
-// waitForText waits until the worker has written a text.
-func (o *output) waitForText(t *testing.T, text string) {
-	t.Helper()
-	for timeout := time.After(waitTimeout); ; {
-		o.mu.Lock()
-		if o.changed == nil {
-			o.changed = make(chan struct{})
-		}
-		changed, found := o.changed, bytes.Contains(o.b.Bytes(), []byte(text))
-		o.mu.Unlock()
-		if found {
-			return
-		}
-		select {
-		case <-changed:
-		case <-timeout:
-			t.Fatalf("the worker did not write %q", text)
-		}
-	}
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
 }
 
 func (l *singleWorker) Authorize(_, id, key string) error {
@@ -264,14 +219,10 @@ func (l *singleWorker) Report(ctx context.Context, _, _, job string, r engine.Re
 	return err
 }
 
-func (l *singleWorker) SDK(string, string, string) {}
-
-func (l *singleWorker) Posting(string, string, string) func() { return func() {} }
-
-func (l *singleWorker) Idle(context.Context, string, string) error { return nil }
-
-func (l *singleWorker) Ping(context.Context, string, string, []string) error { return nil }
-
+func (l *singleWorker) SDK(string, string, string)                              {}
+func (l *singleWorker) Posting(string, string, string) func()                   { return func() {} }
+func (l *singleWorker) Idle(context.Context, string, string) error              { return nil }
+func (l *singleWorker) Ping(context.Context, string, string, []string) error    { return nil }
 func (l *singleWorker) Unhealthy(context.Context, string, string, string) error { return nil }
 
 // waitForExit waits for the worker to end by itself.
@@ -287,15 +238,13 @@ func (l *singleWorker) waitForExit() {
 // submit queues a job.
 func (l *singleWorker) submit(input string) string {
 	l.t.Helper()
-	job := must.Do(l.engine.Submit(l.t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(input)}))(l.t)
-	return job.ID
+	return must.Do(l.engine.Submit(l.t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(input)}))(l.t).ID
 }
 
 // get returns a job as a client sees it.
 func (l *singleWorker) get(id string) engine.Job {
 	l.t.Helper()
-	job := must.Do(l.engine.Get(l.t.Context(), "ep", id))(l.t)
-	return job
+	return must.Do(l.engine.Get(l.t.Context(), "ep", id))(l.t)
 }
 
 // waitForResult waits for a job's result.

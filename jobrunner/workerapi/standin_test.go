@@ -39,13 +39,10 @@ func TestWorkerResults(t *testing.T) {
 	} {
 		id := l.submit(`{"op": "return", "value": ` + c.value + `}`)
 		job := l.waitForResult(id)
-		if job.State != c.state || string(job.Output) != c.output || job.Error != c.err {
-			t.Errorf("%s: the job is %s with output %s, error %q", c.value, job.State, job.Output, job.Error)
-		}
+		must.Hold(t, job.State == c.state && string(job.Output) == c.output && job.Error == c.err,
+			c.value, "the job is", job.State, "with output", string(job.Output), "error", job.Error)
 		posts := l.answeredRequests("job-done", id)
-		if len(posts) != 1 {
-			t.Fatalf("%s was posted %d times", c.value, len(posts))
-		}
+		must.Require(t, len(posts) == 1, c.value, "was posted", len(posts), "times")
 		p := posts[0]
 		if c.body != "" && p.body != c.body || l.isSince(t, 1, 5) && !strings.Contains(p.query, "isStream=false") ||
 			p.header.Get("Content-Type") != "application/x-www-form-urlencoded" || p.header.Get("Authorization") != workerKey {
@@ -73,9 +70,8 @@ func TestWorkerSeesTheSubmission(t *testing.T) {
 	if got := l.waitForResult(job.ID); json.Unmarshal(got.Output, &submission) != nil || fmt.Sprint(submission["s3Config"]) != "map[accessId:a]" || submission["webhook"] != "http://127.0.0.1/w" {
 		t.Errorf("the handler saw %s", got.Output)
 	}
-	if job := l.waitForResult(l.submit(`{}`)); job.State != engine.Completed || job.Output != nil {
-		t.Errorf("a job with an empty input is %+v", job)
-	}
+	job = l.waitForResult(l.submit(`{}`))
+	must.Hold(t, job.State == engine.Completed && job.Output == nil, "a job with an empty input is", job)
 }
 
 func TestWorkerStreams(t *testing.T) {
@@ -203,7 +199,7 @@ func TestWorkerStops(t *testing.T) {
 			l.waitForReceived(t, 1, "job-stop", "")
 			input, release := heldInput(t, "")
 			id := l.submit(input)
-			l.log.waitForText(t, "began "+id)
+			l.log.Await(t, "began "+id, 1)
 			l.stopIDs <- []string{id}
 			l.waitForAnswered(t, 1, "job-stop", "")
 			next := l.submit(`{}`)
@@ -224,7 +220,7 @@ func TestWorkerSwallowsAJobAfterSIGTERM(t *testing.T) {
 	l := newSingleWorker(t, "awaiting")
 	l.waitForReceived(t, 1, "job-take", "")
 	must.Succeed(t, syscall.Kill(l.process.cmd.Process.Pid, syscall.SIGTERM))
-	l.log.waitForText(t, "eceived shutdown signal")
+	l.log.Await(t, "eceived shutdown signal", 1)
 	l.waitForAnswered(t, len(l.answeredRequests("ping", ""))+2, "ping", "") // a second later it starts no new job
 	id := l.submit(`{}`)
 	l.waitForAnswered(t, 1, "job-take", "")

@@ -67,8 +67,7 @@ func newManualWorker(t *testing.T) *manualWorker {
 	server.Start()
 	t.Cleanup(func() {
 		server.CloseClientConnections()
-		err := j.Close()
-		must.Hold(t, err == nil, err)
+		must.Equal(t, j.Close(), nil)
 		server.Close()
 	})
 	client := must.Do(api.New(api.Settings{BaseURL: url, APIKey: "planted-key", Version: api.V2}))(t)
@@ -110,9 +109,7 @@ func (s *manualWorker) takeBatch(n int) (ids []string) {
 	resp, text, err := s.send(s.t.Context(), "TEST_BATCH", s.spec.ID, fmt.Sprintf("&batch_size=%d&job_in_progress=1", n), "")
 	must.Succeed(s.t, err)
 	var jobs []struct{ ID string }
-	if err := json.Unmarshal([]byte(text), &jobs); err != nil {
-		s.t.Fatalf("%s %s", resp.Status, text)
-	}
+	must.Succeed(s.t, json.Unmarshal([]byte(text), &jobs), resp.Status, text)
 	for _, job := range jobs {
 		ids = append(ids, job.ID)
 	}
@@ -149,9 +146,8 @@ func TestDoneJobsAreNotToStop(t *testing.T) {
 		var posts sync.WaitGroup
 		for _, id := range ids {
 			posts.Go(func() {
-				if resp, text, err := s.send(t.Context(), "RUNPOD_WEBHOOK_POST_OUTPUT", id, "&isStream=false", `{"output": 1}`); err != nil || resp.StatusCode != http.StatusOK {
-					t.Errorf("a result: %v %s", err, text)
-				}
+				resp, text, err := s.send(t.Context(), "RUNPOD_WEBHOOK_POST_OUTPUT", id, "&isStream=false", `{"output": 1}`)
+				must.Hold(t, err == nil && resp.StatusCode == http.StatusOK, "a result:", err, text)
 			})
 		}
 		posts.Wait()
@@ -172,9 +168,8 @@ func TestCancelledJobIsToStop(t *testing.T) {
 	s.spec.Env["TEST_STOP"] = strings.Replace(s.spec.Env["RUNPOD_WEBHOOK_GET_JOB"], "/job-take/", "/job-stop/", 1)
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
-	if _, text, err := s.send(ctx, "TEST_STOP", s.spec.ID, "", ""); err != nil || text != `{"jobsToStop":["`+job.ID+`"]}` {
-		t.Errorf("the jobs to stop are %v %s", err, text)
-	}
+	_, text, err := s.send(ctx, "TEST_STOP", s.spec.ID, "", "")
+	must.Hold(t, err == nil && text == `{"jobsToStop":["`+job.ID+`"]}`, "the jobs to stop are", err, text)
 }
 
 // A job of a megabyte is answered with its length, because clients in pure Python
@@ -188,7 +183,6 @@ func TestLargeJobHasALength(t *testing.T) {
 	if err != nil || !strings.Contains(text, input) {
 		t.Fatalf("took %.100s, %v", text, err)
 	}
-	if resp.ContentLength != int64(len(text)) || len(resp.TransferEncoding) > 0 {
-		t.Errorf("the length is %d of %d, the encoding %v", resp.ContentLength, len(text), resp.TransferEncoding)
-	}
+	must.Hold(t, resp.ContentLength == int64(len(text)) && len(resp.TransferEncoding) == 0,
+		"the length is", resp.ContentLength, "of", len(text), "the encoding", resp.TransferEncoding)
 }

@@ -59,7 +59,7 @@ func TestStrayResultsChangeNothing(t *testing.T) {
 	input, release := heldInput(t, `, "a": 1`)
 	busy := d.submit(input)
 	first := d.nextWorker()
-	first.log.waitForText(t, "began "+busy)
+	first.log.Await(t, "began "+busy, 1)
 	d.submit(input)
 	second := d.nextWorker()
 	for _, body := range []string{`{"output": "stray"}`, `{"error": "stray"}`, `{"status": "IN_PROGRESS", "output": "stray"}`, `{"output": NaN}`} {
@@ -89,7 +89,7 @@ func TestCancelFreesTheSlot(t *testing.T) {
 			d := deploy(t, handler, 1)
 			id := d.submit(`{"op": "sleep", "seconds": 600}`)
 			w := d.nextWorker()
-			w.log.waitForText(t, "began "+id)
+			w.log.Await(t, "began "+id, 1)
 			workerSurvives := workerSurvives && d.isSince(t, 1, 10) // earlier releases have no job-stop
 			if job, err := d.client.Jobs.Cancel(t.Context(), d.endpoint.ID, id); err != nil || job.Status != "CANCELLED" {
 				t.Fatalf("cancel answered %+v, %v", job, err)
@@ -111,13 +111,12 @@ func TestPingOfBeforeTheJobIsNoSign(t *testing.T) {
 	d := deploy(t, "blocking", 1)
 	id := d.submit(`{"op": "sleep", "seconds": 600}`)
 	w := d.nextWorker()
-	w.log.waitForText(t, "began "+id)
+	w.log.Await(t, "began "+id, 1)
 	d.requireRelease(t, 1, 10) // the first release with job-stop
 	must.Do(d.client.Jobs.Cancel(t.Context(), d.endpoint.ID, id))(t)
 	d.waitForAnswered(t, 1, "job-stop", "")
-	if status := d.sendAs(w, http.MethodGet, "ping/"+w.id, ""); status != 200 {
-		t.Fatalf("a ping was answered %d", status)
-	}
+	status := d.sendAs(w, http.MethodGet, "ping/"+w.id, "")
+	must.Require(t, status == 200, "a ping was answered", status)
 	job := d.expectJob(d.submit(`{}`), "COMPLETED", "", 0)
 	must.Hold(t, job.WorkerID != w.id, "a worker whose handler blocks took a job")
 }
@@ -198,9 +197,8 @@ func TestPingOfOthersLosesNoJob(t *testing.T) {
 	w := d.nextWorker()
 	d.waitForAnswered(t, 1, "ping/"+w.id, id)
 	for _, seconds := range []int{6, 0} { // longer than the grace
-		if status := d.sendAs(w, http.MethodGet, "ping/"+w.id+"?job_id=another-q1&", ""); status != 200 {
-			t.Fatalf("a ping was answered %d", status)
-		}
+		status := d.sendAs(w, http.MethodGet, "ping/"+w.id+"?job_id=another-q1&", "")
+		must.Require(t, status == 200, "a ping was answered", status)
 		d.waitForAnswered(t, len(d.answeredRequests("ping/"+w.id, id))+seconds, "ping/"+w.id, id)
 	}
 	release()
@@ -235,7 +233,7 @@ func TestReplacedWorkerEndsItsJob(t *testing.T) {
 	input, release := heldInput(t, "")
 	id := d.submit(input)
 	old := d.nextWorker()
-	old.log.waitForText(t, "began "+id)
+	old.log.Await(t, "began "+id, 1)
 	want := d.endpoint
 	want.Container = &api.Container{Image: d.endpoint.Container.Image, Env: map[string]string{"COLOUR": "green"}}
 	d.update(want)
@@ -280,8 +278,8 @@ func TestSlotsOfAWorker(t *testing.T) {
 	d := deploy(t, "two at a time", 1)
 	running, cancelled := d.submit(`{"op": "sleep", "seconds": 9}`), d.submit(`{"op": "sleep", "seconds": 600}`)
 	w := d.nextWorker()
-	w.log.waitForText(t, "began "+running)
-	w.log.waitForText(t, "began "+cancelled)
+	w.log.Await(t, "began "+running, 1)
+	w.log.Await(t, "began "+cancelled, 1)
 	d.requireRelease(t, 1, 10) // the first release with job-stop
 	must.Do(d.client.Jobs.Cancel(t.Context(), d.endpoint.ID, cancelled))(t)
 	must.Equal(t, d.expectJob(running, "COMPLETED", `{"op": "sleep", "seconds": 9}`, 0).WorkerID, w.id, "the job that stays ran on")
@@ -317,9 +315,7 @@ func TestUnfitWorkerIsUnhealthy(t *testing.T) {
 	defer ticker.Stop()
 	for deadline := time.Now().Add(waitTimeout); ; <-ticker.C {
 		h, err := d.client.Jobs.Health(t.Context(), d.endpoint.ID)
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("health is %+v, %v", h, err)
-		}
+		must.Require(t, err == nil && !time.Now().After(deadline), "health is", h, err)
 		if h.Jobs.Completed > 0 {
 			t.Skip("the release of the SDK has no checks of fitness")
 		}
@@ -365,7 +361,6 @@ func TestProcessStreams(t *testing.T) {
 	d := deploy(t, "streaming", 1)
 	id := d.submit(`{"chunks": ["a", {"b": 1}]}`)
 	d.expectJob(id, "COMPLETED", `[]`, 0)
-	if status, text := d.get("/stream/" + id); status != 200 || text != `[{"output":"a"},{"output":{"b": 1}}]` {
-		t.Errorf("the stream is %d %s", status, text)
-	}
+	status, text := d.get("/stream/" + id)
+	must.Hold(t, status == 200 && text == `[{"output":"a"},{"output":{"b": 1}}]`, "the stream is", status, text)
 }

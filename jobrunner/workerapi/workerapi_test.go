@@ -274,9 +274,8 @@ func TestPathsAndMethods(t *testing.T) {
 	} {
 		runProtocol(t, func(p *protocol) {
 			a := p.mustSend(c.method, c.path, "")
-			if a.status != c.status || a.header.Get("Allow") != c.allow || !strings.HasPrefix(a.text, `{"error":"`) {
-				t.Errorf("%s %s: %d, Allow %q, %s", c.method, c.path, a.status, a.header.Get("Allow"), a.text)
-			}
+			must.Hold(t, a.status == c.status && a.header.Get("Allow") == c.allow && strings.HasPrefix(a.text, `{"error":"`),
+				c.method, c.path, a.status, "Allow", a.header.Get("Allow"), a.text)
 			p.expectCalls()
 		})
 	}

@@ -56,9 +56,8 @@ func renewPatches(t *testing.T) {
 				text.Write(line)
 			}
 		}
-		if text.Len() == 0 {
-			t.Fatalf("%s doesn't apply with less context either: conformance/README.md describes how to rewrite it", filepath.Base(patch))
-		}
+		must.Require(t, text.Len() != 0,
+			filepath.Base(patch), "doesn't apply with less context either: conformance/README.md describes how to rewrite it")
 		must.Succeed(t, os.WriteFile(patch, text.Bytes(), 0o600))
 	}
 }

@@ -84,9 +84,8 @@ func TestSampleOfMutants(t *testing.T) {
 				var fault map[string]any
 				err := json.Unmarshal([]byte(m.Fault), &fault)
 				must.Hold(t, err == nil && fault[form] != nil, "invalid fault", id, "expected the form", form, m.Fault, err)
-				if v := judgeMutant(t.Context(), binary, m, false); !v.ok() {
-					t.Error(v.line())
-				}
+				v := judgeMutant(t.Context(), binary, m, false)
+				must.Hold(t, v.ok(), v.line())
 			})
 		}
 	}
@@ -96,9 +95,8 @@ func TestSampleOfMutants(t *testing.T) {
 			t.Skip("TestVariants has deployments that must not fail")
 		}
 		t.Parallel()
-		if v := judgeMutant(t.Context(), binary, findMutant(t, "queue-last-first"), true); !v.ok() {
-			t.Error(v.line())
-		}
+		v := judgeMutant(t.Context(), binary, findMutant(t, "queue-last-first"), true)
+		must.Hold(t, v.ok(), v.line())
 	})
 	// An invalid fault is rejected, since it would prove nothing.
 	for _, fault := range []string{"{", `{"pint": "any-key"}`, `{"value": "engine.NoSuchThing", "is": 1}`} {
@@ -119,9 +117,8 @@ func TestNoFaultInTheProduct(t *testing.T) {
 	must.Hold(t, !bytes.Contains(program, []byte(faultVariable)), "the program contains", faultVariable)
 	for _, ids := range sampleByForm {
 		m := findMutant(t, ids[0])
-		if v := judgeMutant(t.Context(), binary, m, false); v.err != nil || len(v.detectedBy) > 0 {
-			t.Error(v.line())
-		}
+		v := judgeMutant(t.Context(), binary, m, false)
+		must.Hold(t, v.err == nil && len(v.detectedBy) == 0, v.line())
 	}
 	d := must.Do(local.Start(context.WithoutCancel(t.Context()), local.Config{Binary: binary, Env: []string{faultVariable + "={"}}))(t)
 	must.Succeed(t, d.Stop())
@@ -154,8 +151,7 @@ func TestFaultsAreInTheSource(t *testing.T) {
 		must.Hold(t, err == nil, id, err)
 		for _, encoded := range list {
 			var fault struct{ SQL, In, Point, Data string }
-			err := json.Unmarshal(encoded, &fault)
-			must.Hold(t, err == nil, id, err)
+			must.Equal(t, json.Unmarshal(encoded, &fault), nil, id)
 			if fault.SQL != "" && !slices.ContainsFunc(statements, func(s string) bool { return strings.Contains(s, fault.SQL) && strings.Contains(s, fault.In) }) {
 				t.Errorf("%s: the source has no statement with %q and %q", id, fault.SQL, fault.In)
 			}

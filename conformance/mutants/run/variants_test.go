@@ -43,9 +43,8 @@ func TestVariants(t *testing.T) {
 	for _, g := range list {
 		t.Run(g[0].ID, func(t *testing.T) {
 			t.Parallel()
-			if c := judgeGroup(t.Context(), binary, g, selected...); !c.ok() {
-				t.Error(c.line())
-			}
+			c := judgeGroup(t.Context(), binary, g, selected...)
+			must.Hold(t, c.ok(), c.line())
 		})
 	}
 }
@@ -75,9 +74,7 @@ func TestVariantsHideNoFault(t *testing.T) {
 	i := slices.IndexFunc(list, func(v variants.Variant) bool { return v.ID == "gzip" })
 	faulty := variants.Variant{ID: m.ID, Description: m.Description, Fault: m.Fault}
 	c := judgeGroup(t.Context(), binary, group{list[i], faulty}, "V")
-	if c.ok() || !strings.Contains(c.line(), m.Clause) {
-		t.Errorf("%s is not detected: %s", m.ID, c.line())
-	}
+	must.Hold(t, !c.ok() && strings.Contains(c.line(), m.Clause), m.ID, "is not detected:", c.line())
 }
 
 // A missing operation is detected even if every 404 has the same words.
@@ -101,9 +98,8 @@ func TestMissingOperationsBehindAlikeAnswers(t *testing.T) {
 			if c := judgeGroup(t.Context(), binary, group{alike}, clause); !c.ok() || c.judged != 1 {
 				t.Errorf("%d clauses are judged: %s", c.judged, c.line())
 			}
-			if c := judgeGroup(t.Context(), binary, group{{ID: clause, Fault: fault}, alike}, clause); !strings.Contains(c.line(), "FAIL "+clause) {
-				t.Errorf("it is not detected: %s", c.line())
-			}
+			c := judgeGroup(t.Context(), binary, group{{ID: clause, Fault: fault}, alike}, clause)
+			must.Hold(t, strings.Contains(c.line(), "FAIL "+clause), "it is not detected:", c.line())
 		})
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// Succeed ends the test unless err is nil.
-func Succeed(t testing.TB, err error) {
+// Succeed ends the test unless err is nil. The report starts with about.
+func Succeed(t testing.TB, err error, about ...any) {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(words(append(about, err)))
 	}
 }
 
@@ -70,7 +70,7 @@ func Hold(t testing.TB, condition bool, about ...any) {
 	}
 }
 
-// Require ends the test with a report, which consists of about, unless the condition is true.
+// Require ends the test unless the condition is true. The report consists of about.
 func Require(t testing.TB, condition bool, about ...any) {
 	t.Helper()
 	if !condition {

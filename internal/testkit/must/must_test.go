@@ -21,7 +21,7 @@ func (r *reports) Errorf(text string, a ...any) { r.texts = append(r.texts, fmt.
 func TestChecksReportDifferencesOnly(t *testing.T) {
 	failure := fmt.Errorf("reading: %w", io.EOF)
 	for name, c := range map[string]struct{ holds, fails func(t testing.TB) }{
-		"Succeed":  {func(t testing.TB) { Succeed(t, nil) }, func(t testing.TB) { Succeed(t, failure) }},
+		"Succeed":  {func(t testing.TB) { Succeed(t, nil) }, func(t testing.TB) { Succeed(t, failure, "about") }},
 		"Do":       {func(t testing.TB) { Do(1, nil)(t) }, func(t testing.TB) { Do(1, failure)(t) }},
 		"Contain":  {func(t testing.TB) { Contain(t, "a b", "a", "b") }, func(t testing.TB) { Contain(t, "a b", "a", "c") }},
 		"Fail":     {func(t testing.TB) { Fail(t, Err(1, failure), "reading") }, func(t testing.TB) { Fail(t, failure, "writing") }},

@@ -189,8 +189,7 @@ const wholeGPU = 0xFFFFFFFF // the instance id in an event of the whole GPU
 
 func open(t *testing.T, b *board) gpu.Inventory {
 	t.Helper()
-	inventory := must.Do(nvidia.OpenLibrary(b, slog.New(slog.DiscardHandler)))(t)
-	return inventory
+	return must.Do(nvidia.OpenLibrary(b, slog.New(slog.DiscardHandler)))(t)
 }
 
 // faults returns the faults of an inventory, by UUID.
@@ -253,14 +252,12 @@ func TestNVMLUnavailable(t *testing.T) {
 	} {
 		b := newBoard("NVIDIA H200")
 		b.InitFunc = func() nvml.Return { return ret }
-		if _, err := nvidia.OpenLibrary(b, slog.New(slog.DiscardHandler)); err == nil || err.Error() != want {
-			t.Errorf("%d: %v", ret, err)
-		}
+		_, err := nvidia.OpenLibrary(b, slog.New(slog.DiscardHandler))
+		must.Hold(t, err != nil && err.Error() == want, ret, err)
 	}
 	b := newBoard()
-	if _, err := nvidia.OpenLibrary(b, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "lists no GPU") || b.shutdowns != 1 {
-		t.Error(err)
-	}
+	_, err := nvidia.OpenLibrary(b, slog.New(slog.DiscardHandler))
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "lists no GPU") && b.shutdowns == 1, err)
 }
 
 // TestOldDriver tests that functions missing from an old driver aren't called.

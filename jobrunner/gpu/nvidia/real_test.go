@@ -182,9 +182,8 @@ func checkJobs(t *testing.T, inventory gpu.Inventory, r *realReport) {
 		t.Helper()
 		job := d.call("POST", jobs+"/runsync", `{"input": `+input+`}`)
 		text, _ := json.Marshal(job["output"]) // it was decoded from JSON
-		if err := json.Unmarshal(text, &out); err != nil || job["status"] != "COMPLETED" {
-			t.Fatalf("%v (%v)", job, err)
-		}
+		err := json.Unmarshal(text, &out)
+		must.Require(t, err == nil && job["status"] == "COMPLETED", job, err)
 		return out
 	}
 	start := time.Now()
@@ -226,20 +225,16 @@ type deployment struct {
 
 func (d deployment) call(method, path, body string) (answer map[string]any) {
 	d.t.Helper()
-	r, err := http.NewRequestWithContext(context.WithoutCancel(d.t.Context()), method, d.url+path, strings.NewReader(body))
-	must.Succeed(d.t, err)
+	r := must.Do(http.NewRequestWithContext(context.WithoutCancel(d.t.Context()), method, d.url+path, strings.NewReader(body)))(d.t)
 	r.Header.Set("Authorization", "Bearer "+d.key)
 	r.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(r)
-	must.Succeed(d.t, err)
+	resp := must.Do(http.DefaultClient.Do(r))(d.t)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err == nil && len(text) > 0 {
 		err = json.Unmarshal(text, &answer)
 	}
-	if err != nil || resp.StatusCode >= 300 {
-		d.t.Fatalf("%s %s: %d %s (%v)", method, path, resp.StatusCode, text, err)
-	}
+	must.Require(d.t, err == nil && resp.StatusCode < 300, method, path, resp.StatusCode, string(text), err)
 	return answer
 }
 

@@ -11,55 +11,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
-
-// output is a log on which tests can wait.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-	more chan struct{}
-}
-
-func newOutput() *output { return &output{more: make(chan struct{}, 1)} }
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	select {
-	case o.more <- struct{}{}:
-	default:
-	}
-	return o.text.Write(p)
-}
-
-func (o *output) WriteLine(text, _ string) { _, _ = o.Write([]byte(text + "\n")) }
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-// await waits until the log contains a text.
-func (o *output) await(t *testing.T, what string) {
-	t.Helper()
-	for late := time.After(3 * time.Minute); !strings.Contains(o.String(), what); {
-		select {
-		case <-o.more:
-		case <-late:
-			t.Fatalf("no %q in three minutes:\n%s", what, o)
-		}
-	}
-}
 
 // local returns an executor with a rule for the image x.
 func local(t *testing.T, rule string) *Executor {
@@ -67,27 +28,25 @@ func local(t *testing.T, rule string) *Executor {
 	file := write(t, "engine: none\nrules:\n  - image: x\n"+rule)
 	e := must.Do(New(t.Context(), Config{File: file, DataDir: t.TempDir()}))(t)
 	t.Cleanup(func() {
-		err := e.Close()
-		must.Hold(t, err == nil, err)
+		must.Equal(t, e.Close(), nil)
 	})
 	return e
 }
 
 func program(t *testing.T, e *Executor, image string) run.Program {
 	t.Helper()
-	p := must.Do(e.Program(image))(t)
-	return p
+	return must.Do(e.Program(image))(t)
 }
 
 // job is a job with its results.
 type job struct {
 	run.Job
-	log    *output
+	log    *livelog.Log
 	chunks []string
 }
 
 func newJob(input string) *job {
-	j := &job{log: newOutput()}
+	j := &job{log: new(livelog.Log)}
 	j.Job = run.Job{
 		ID: "job-1", Input: []byte(input),
 		Spec:  &run.Spec{Container: store.Container{Image: "x"}, Log: j.log},
@@ -193,13 +152,10 @@ func TestSlowReaderBlocksCommand(t *testing.T) {
 		return boom
 	}
 	_, err := handle(t, `line='"`+strings.Repeat("z", 1000)+`"'; i=0; while [ $i -lt 1000000 ]; do echo "$line"; i=$((i+1)); echo $i > `+counter+`; done`, j)
-	if !errors.Is(err, boom) {
-		t.Fatal(err)
-	}
+	must.Require(t, errors.Is(err, boom), err)
 	text, _ := os.ReadFile(counter)
-	if n, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && n > 2000 {
-		t.Errorf("%d lines were written although nobody read them", n)
-	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	must.Hold(t, err != nil || n <= 2000, n, "lines were written although nobody read them")
 }
 
 func TestCancelledJobKillsCommand(t *testing.T) {
@@ -212,7 +168,7 @@ func TestCancelledJobKillsCommand(t *testing.T) {
 		_, err := p.Handle(ctx, j.Job)
 		ended <- err
 	}()
-	j.log.await(t, "\n")
+	j.log.Await(t, "\n", 1)
 	cancel()
 	must.FailWith(t, <-ended, context.Canceled)
 	pid := must.Do(strconv.Atoi(strings.TrimSpace(j.log.String())))(t)

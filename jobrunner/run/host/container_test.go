@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
@@ -78,7 +79,7 @@ func start(t *testing.T, e *Executor, s run.Spec) run.Process {
 }
 
 func TestContainer(t *testing.T) {
-	f, log := newFake(t, "docker"), newOutput()
+	f, log := newFake(t, "docker"), new(livelog.Log)
 	dataDir := t.TempDir()
 	e := f.executor(dataDir, "")
 	p := start(t, e, run.Spec{
@@ -90,7 +91,7 @@ func TestContainer(t *testing.T) {
 		Login: &run.Login{Username: "robot", Password: "the-secret"}, Mounts: []run.Mount{{Dir: "/data/vol,1", Path: "/runpod-volume"}},
 		Devices: []gpu.Device{{UUID: "GPU-a"}, {UUID: "GPU-b"}},
 	})
-	log.await(t, "hello from gpucloud-w-1-")
+	log.Await(t, "hello from gpucloud-w-1-", 1)
 
 	create := f.call("create")
 	for _, want := range [][]string{
@@ -102,33 +103,26 @@ func TestContainer(t *testing.T) {
 	}
 	must.Hold(t, !slices.Contains(create, "--storage-opt") && !slices.Contains(create, "--publish"), create)
 	must.Hold(t, !strings.Contains(f.read("calls"), "the-secret"), "the arguments contain a secret")
-	if got, want := f.read("env"), "PATH=/theirs\nRUNPOD_WEBHOOK_GET_JOB=http://127.0.0.1:8420/v2/ep/job-take/$ID?gpu=x\nTOKEN=the-secret\n"; got != want || f.read("env.mode") != "600\n" {
-		t.Errorf("file of variables, mode %s\n%s", f.read("env.mode"), got)
-	}
+	got, want := f.read("env"), "PATH=/theirs\nRUNPOD_WEBHOOK_GET_JOB=http://127.0.0.1:8420/v2/ep/job-take/$ID?gpu=x\nTOKEN=the-secret\n"
+	must.Hold(t, got == want && f.read("env.mode") == "600\n", "file of variables, mode", f.read("env.mode"), got)
 	must.Equal(t, f.read("env.inherited"), "LINES=a\nthe-secret\n", "inherited")
 	login := `{"auths":{"registry.example:5000":{"auth":"` + base64.StdEncoding.EncodeToString([]byte("robot:the-secret")) + `"}}}`
 	must.Equal(t, f.read("login"), "600\n"+login+"\nhost unix:///run/fake.sock\n", "login")
-	if files, _ := os.ReadDir(e.scratch); len(files) != 0 {
-		t.Errorf("secrets stay on the disk: %v", files)
-	}
+	files, _ := os.ReadDir(e.scratch)
+	must.Hold(t, len(files) == 0, "secrets stay on the disk:", files)
 	must.Hold(t, strings.Contains(log.String(), "pulling registry.example:5000/private/model:2\n"), "log", log)
 
 	for late := time.Now().Add(time.Minute); p.Usage().Memory == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatal("no usage within a minute")
-		}
+		must.Require(t, !time.Now().After(late), "no usage within a minute")
 	}
 	p.Stop(0)
 	p.Stop(0)
 	must.Equal(t, f.containers(), nil, "containers are left")
-	if p.Exit().Text != "stopped by the jobrunner" || p.Usage() != (run.Usage{}) {
-		t.Errorf("exit %s, usage %+v", p.Exit().Text, p.Usage())
-	}
+	must.Hold(t, p.Exit().Text == "stopped by the jobrunner" && p.Usage() == (run.Usage{}), "exit", p.Exit().Text, "usage", p.Usage())
 	must.Succeed(t, e.Close())
 	for _, folder := range []string{registerFolder, scratchFolder} {
-		if files, _ := os.ReadDir(filepath.Join(dataDir, folder)); len(files) != 0 {
-			t.Errorf("%s has %v", folder, files)
-		}
+		files, _ := os.ReadDir(filepath.Join(dataDir, folder))
+		must.Hold(t, len(files) == 0, folder, "has", files)
 	}
 }
 
@@ -149,13 +143,13 @@ func TestContainerExit(t *testing.T) {
 		"137": "exit status 137: killed by SIGKILL, often because memory is out",
 	} {
 		f.write("exit", code)
-		p := start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
+		p := start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: new(livelog.Log)})
 		<-p.Done()
 		must.Equal(t, p.Exit().Text, want, code)
 	}
 	f.write("exit", "137")
 	f.write("oom", "true")
-	p := start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
+	p := start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: new(livelog.Log)})
 	<-p.Done()
 	must.Equal(t, p.Exit().Text, "exit status 137: killed by SIGKILL, out of memory", "a container that ran out of memory ended with")
 	must.Equal(t, f.containers(), nil, "containers are left")
@@ -172,7 +166,7 @@ func TestContainerStartFails(t *testing.T) {
 		"invalid variable":               {Image: "team/x", Env: map[string]string{"A B": "x"}},
 		"LD_PRELOAD can't be given":      {Image: "team/x", Env: map[string]string{"LD_PRELOAD": "x\ny"}},
 	} {
-		p, err := program(t, e, c.Image).Start(t.Context(), run.Spec{Container: c, Log: newOutput()})
+		p, err := program(t, e, c.Image).Start(t.Context(), run.Spec{Container: c, Log: new(livelog.Log)})
 		if err == nil {
 			p.Stop(0)
 		}
@@ -203,9 +197,7 @@ func TestContainerSettings(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		args, inherited, err := c.creation.args(dir)
-		if err != nil || len(inherited) != 0 {
-			t.Fatal(err, inherited)
-		}
+		must.Require(t, err == nil && len(inherited) == 0, err, inherited)
 		got := strings.Join(args, " ")
 		must.Hold(t, strings.HasSuffix(got, " --env-file "+filepath.Join(dir, "env")+" "+c.args), name, got, "want …", c.args)
 		file, _ := os.ReadFile(filepath.Join(dir, "env"))
@@ -218,9 +210,8 @@ func TestContainerSettings(t *testing.T) {
 	if _, _, err := (creation{&containerSettings{}, run.Spec{}, "n", "r", false, "linux"}).args(dir); err != nil {
 		t.Fatal(err)
 	}
-	if file, _ := os.ReadFile(filepath.Join(dir, "env")); string(file) != "NVIDIA_VISIBLE_DEVICES=void\n" {
-		t.Errorf("%s", file)
-	}
+	file, _ := os.ReadFile(filepath.Join(dir, "env"))
+	must.Hold(t, string(file) == "NVIDIA_VISIBLE_DEVICES=void\n", string(file))
 }
 
 func TestRegistryLogins(t *testing.T) {
@@ -238,10 +229,9 @@ func TestRegistryLogins(t *testing.T) {
 	}
 	f := newFake(t, "podman")
 	e := f.executor("", "")
-	start(t, e, run.Spec{Container: store.Container{Image: "private/x"}, Log: newOutput(), Login: &run.Login{Username: "u", Password: "the-secret"}}).Stop(0)
-	if !strings.Contains(f.read("login"), `"docker.io"`) || strings.Contains(f.read("calls"), "the-secret") {
-		t.Errorf("login %s, calls %s", f.read("login"), f.read("calls"))
-	}
+	start(t, e, run.Spec{Container: store.Container{Image: "private/x"}, Log: new(livelog.Log), Login: &run.Login{Username: "u", Password: "the-secret"}}).Stop(0)
+	must.Hold(t, strings.Contains(f.read("login"), `"docker.io"`) && !strings.Contains(f.read("calls"), "the-secret"),
+		"login", f.read("login"), "calls", f.read("calls"))
 }
 
 // Errors of engines for images that can't be pulled, and the explanations in the endpoint's reason.
@@ -292,9 +282,7 @@ func TestEngineRecovers(t *testing.T) {
 		if _, err = e.Program("acme/x"); err == nil {
 			break
 		}
-		if time.Now().After(late) {
-			t.Fatal(err)
-		}
+		must.Require(t, !time.Now().After(late), err)
 	}
 	must.Equal(t, e.Describe()[1], "containers: docker 99.1 ("+f.path+")")
 }
@@ -310,9 +298,7 @@ func TestSlowEngine(t *testing.T) {
 		_, err := e.Program("acme/x")
 		programs <- err
 	}()
-	if err := os.WriteFile(slow, []byte("go on\n"), 0); err != nil { // blocks until the engine reads
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(slow, []byte("go on\n"), 0)) // blocks until the engine reads
 	must.Succeed(t, <-programs)
 }
 
@@ -351,9 +337,7 @@ func TestContainersOfKilledRun(t *testing.T) {
 
 	f.write("down", "")
 	must.Succeed(t, f.executor(dataDir, "").Close())
-	if len(f.containers()) != 2 {
-		t.Fatal("an engine that is down removed something")
-	}
+	must.Require(t, len(f.containers()) == 2, "an engine that is down removed something")
 	must.Succeed(t, os.Remove(filepath.Join(f.dir, "down")))
 	must.Succeed(t, f.executor(dataDir, "").Close())
 	all := f.containers()
@@ -373,7 +357,7 @@ func TestUnwritableDataFolder(t *testing.T) {
 	}
 	c.OptionalDataDir = true
 	e := must.Do(New(t.Context(), c))(t)
-	p := start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
+	p := start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: new(livelog.Log)})
 	p.Stop(0)
 	must.Succeed(t, e.Close())
 }

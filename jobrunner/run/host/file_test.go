@@ -36,9 +36,7 @@ rules:
       options: [--shm-size=1g]
 `)
 	s := must.Do(readFile(name))(t)
-	if len(s.Rules) != 3 || s.Engine.Value != "none" {
-		t.Fatalf("%+v", s)
-	}
+	must.Require(t, len(s.Rules) == 3 && s.Engine.Value == "none", s)
 	c := s.Rules[0].Command
 	var words []string
 	for _, w := range c.Run {
@@ -101,12 +99,103 @@ func TestInvalidFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := write(t, c.text)
 			_, err := New(t.Context(), Config{File: file})
-			if err == nil {
-				t.Fatal("it is accepted")
-			}
+			must.Require(t, err != nil, "it is accepted")
 			start := file + ":" + c.line
 			must.Hold(t, strings.HasPrefix(err.Error(), start) && strings.Contains(err.Error(), c.says), err, start, "…", c.says)
 		})
 	}
 	must.Hold(t, must.Err(readFile(filepath.Join(t.TempDir(), "nosuch.yaml"))) != nil, "a missing file is read")
+}
+
+func TestPatterns(t *testing.T) {
+	for _, c := range []struct {
+		pattern, image string
+		want           bool
+	}{
+		{"team/worker", "team/worker", true},
+		{"team/worker", "team/worker:1.2", true},
+		{"team/worker", "team/worker@sha256:0123", true},
+		{"team/worker", "team/worker:1@sha256:0123", true},
+		{"team/worker", "other/team/worker", false},
+		{"team/worker", "team/worker2", false},
+		{"team/worker:1.2", "team/worker:1.2", true},
+		{"team/worker:1.2", "team/worker:1x2", false},
+		{"team/worker:1.2", "team/worker", false},
+		{"team/worker:*", "team/worker:1.2", true},
+		{"team/worker:*", "team/worker", false},
+		{"team/*", "team/worker:1.2", true},
+		{"team/*", "team/sub/worker", false},
+		{"team/**", "team/sub/worker:1", true},
+		{"team/**", "team", false},
+		{"**", "registry.example:5000/a/b:c", true},
+		{"**/worker", "registry.example:5000/a/worker:c", true},
+		{"registry.example:5000/worker", "registry.example:5000/worker", true},
+		{"registry.example:5000/worker", "registry.example:5000/worker:9", true},
+		{"worker", "registry.example:5000", false},
+		{"t?am/x", "team/x", true},
+		{"t?am/x", "t/am/x", false},
+		{"v[0-9]/x", "v7/x", true},
+		{"v[0-9]/x", "vv/x", false},
+		{"v[!0-9]/x", "vv/x", true},
+		{"v[!0-9]/x", "v1/x", false},
+		{"a.b", "axb", false},
+		{"a+(b)|c", "a+(b)|c", true},
+		{"TEAM/x", "team/x", false},
+	} {
+		p, err := parsePattern(c.pattern)
+		if err != nil {
+			t.Errorf("%s: %v", c.pattern, err)
+			continue
+		}
+		must.Equal(t, p.matches(c.image), c.want, c.pattern, "matches", c.image)
+	}
+	for _, bad := range []string{"", "a[b", "a[]", "a[!]", "a[b^]", `a[\]`, "a[a/b]", "a[z-a]", "\xff"} {
+		must.Hold(t, must.Err(parsePattern(bad)) != nil, bad, "is a pattern")
+	}
+}
+
+// Modules of a symbolic link are beside its target.
+func TestLinkToAHandler(t *testing.T) {
+	dir, links := t.TempDir(), t.TempDir()
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "main.py"), []byte("import helper\n"), 0o600))
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "helper.py"), []byte("import runpod\n"), 0o600))
+	must.Succeed(t, os.Symlink(filepath.Join(dir, "main.py"), filepath.Join(links, "main.py")))
+	h := must.Do(NewHandler("dev/handler", filepath.Join(links, "main.py")))(t)
+	must.Hold(t, !h.PerJob, "a process for each job", h.PerJob)
+}
+
+// A handler is a worker if it imports the SDK through another file of its own.
+func TestHandlerOfSeveralFiles(t *testing.T) {
+	for name, c := range map[string]struct {
+		main   string
+		files  map[string]string
+		perJob bool
+	}{
+		"a module of a folder":   {"from src import handler\n", map[string]string{"src/handler.py": "import runpod\n"}, false},
+		"a package":              {"import app.worker as w\n", map[string]string{"app/__init__.py": "", "app/worker.py": "from runpod import serverless\n"}, false},
+		"the package itself":     {"import app\n", map[string]string{"app/__init__.py": "import runpod\n"}, false},
+		"several lines":          {"from src import (\n    helper,\n    handler as h,\n)\n", map[string]string{"src/handler.py": "import runpod\n"}, false},
+		"through another":        {"import a\n", map[string]string{"a.py": "import b\n", "b.py": "import a, runpod\n"}, false},
+		"a name with accents":    {"import modèle\n", map[string]string{"modèle.py": "import runpod\n"}, false},
+		"relative":               {"import app.x\n", map[string]string{"app/x.py": "from .y import z\n", "app/y.py": "from . import w\n", "app/w.py": "import runpod\n"}, false},
+		"relative, a folder up":  {"import app.in_.x\n", map[string]string{"app/in_/x.py": "from ..y import z\n", "app/y.py": "import runpod\n"}, false},
+		"a file beside it":       {"import json\n", map[string]string{"worker.py": "import runpod\n"}, true},
+		"a name that is no file": {"from src import nothing\n", nil, true},
+		"nothing of the SDK":     {"import a\n", map[string]string{"a.py": "import a, os\n"}, true},
+		"a comment":              {"# from src import handler\n", map[string]string{"src/handler.py": "import runpod\n"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write := func(name, text string) {
+				file := filepath.Join(dir, name)
+				must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o700))
+				must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
+			}
+			write("main.py", c.main)
+			for name, text := range c.files {
+				write(name, text)
+			}
+			must.Equal(t, must.Do(NewHandler("dev/handler", filepath.Join(dir, "main.py")))(t).PerJob, c.perJob, "a process for each job")
+		})
+	}
 }

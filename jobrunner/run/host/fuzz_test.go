@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
@@ -61,14 +62,12 @@ func FuzzPattern(f *testing.F) {
 func FuzzOutput(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, stdout []byte) {
 		var chunks [][]byte
-		job := run.Job{Spec: &run.Spec{Log: newOutput()}, Chunk: func(chunk []byte) error {
+		job := run.Job{Spec: &run.Spec{Log: new(livelog.Log)}, Chunk: func(chunk []byte) error {
 			chunks = append(chunks, bytes.Clone(chunk))
 			return nil
 		}}
 		output, err := readOutput(bytes.NewReader(stdout), job)
-		if err != nil {
-			t.Fatalf("%q: %v", stdout, err)
-		}
+		must.Succeed(t, err, string(stdout))
 		for _, chunk := range chunks {
 			must.Hold(t, json.Valid(chunk) && utf8.Valid(chunk), string(stdout), "a chunk is", string(chunk))
 		}

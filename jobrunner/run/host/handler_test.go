@@ -5,10 +5,12 @@ package host
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
@@ -51,11 +53,8 @@ func TestHandlers(t *testing.T) {
 				must.Fail(t, err, c.fault)
 				return
 			}
-			if err != nil || h.PerJob != c.perJob {
-				t.Fatalf("%+v, %v", h, err)
-			}
-			e, err := New(t.Context(), Config{Handlers: []Handler{h}})
-			must.Succeed(t, err)
+			must.Require(t, err == nil && h.PerJob == c.perJob, h, err)
+			e := must.Do(New(t.Context(), Config{Handlers: []Handler{h}}))(t)
 			defer func() { _ = e.Close() }()
 			p := program(t, e, "dev/handler:7")
 			must.Hold(t, (p.Handle != nil) == c.perJob && (p.Start != nil) != c.perJob, p)
@@ -68,5 +67,23 @@ func TestHandlers(t *testing.T) {
 			must.Hold(t, err == nil && string(output) == c.output, "output", string(output), err)
 			must.Hold(t, name != "tool" || strings.TrimSpace(j.log.String()) == dir, "it runs in", j.log)
 		})
+	}
+}
+
+// The documentation's example is valid, and its rules that need only Python run.
+func TestDocumentationExample(t *testing.T) {
+	python.Need(t)
+	const file = "../../../examples/jobrunner.yaml"
+	s := must.Do(readFile(file))(t)
+	e := &Executor{file: file, rules: s.Rules}
+	j := newJob(`{"text": "hello world"}`)
+	output, err := program(t, e, "example/upper:1").Handle(t.Context(), j.Job)
+	want := `{"text": "HELLO! WORLD!"}`
+	must.Hold(t, err == nil && string(output) == want && slices.Equal(j.chunks, []string{`"HELLO!"`, `"WORLD!"`, want}), "output", string(output), "chunks", j.chunks, err)
+	_, err = program(t, e, "example/upper").Handle(t.Context(), newJob(`{}`).Job)
+	must.Hold(t, err != nil && err.Error() == "the input has no text: send {\"text\": \"…\"}\n(exit status 1)", err)
+	for _, image := range []string{"example/handler", "example/protocol", "example/web"} {
+		p := program(t, e, image)
+		must.Hold(t, p.Start != nil, image, "isn't a process")
 	}
 }

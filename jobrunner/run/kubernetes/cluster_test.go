@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	core "k8s.io/api/core/v1"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
@@ -67,6 +70,16 @@ func (s *simulated) begin(w run.Spec) (pod *core.Pod, result <-chan started) {
 	return s.awaitPod(), out
 }
 
+// run starts a worker, and returns once its container runs.
+func (s *simulated) run(w run.Spec) (*core.Pod, run.Process) {
+	s.t.Helper()
+	pod, result := s.begin(w)
+	s.becomes(pod, running)
+	got := <-result
+	must.Succeed(s.t, got.err)
+	return pod, got.process
+}
+
 // awaitPod waits for a Pod.
 func (s *simulated) awaitPod() *core.Pod {
 	s.t.Helper()
@@ -105,30 +118,18 @@ func plain() run.Spec {
 	}
 }
 
-// lines is a log.
+// lines is a log with the marks of its lines.
 type lines struct {
+	livelog.Log
 	mu    sync.Mutex
-	text  strings.Builder
 	marks []string
 }
 
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
 func (l *lines) WriteLine(text, mark string) {
+	l.Log.WriteLine(text, mark)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.text.WriteString(text + "\n")
 	l.marks = append(l.marks, mark)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 var running = core.ContainerState{Running: &core.ContainerStateRunning{}}
@@ -137,31 +138,24 @@ var running = core.ContainerState{Running: &core.ContainerStateRunning{}}
 // and the protocol's URLs are reachable from Pods.
 func TestWorker(t *testing.T) {
 	s := simulate(t)
-	pod, result := s.begin(plain())
-	text, err := pod.Marshal()
-	must.Succeed(t, err)
+	pod, process := s.run(plain())
+	text := must.Do(pod.Marshal())(t)
 	c := pod.Spec.Containers[0]
 	if bytes.Contains(text, []byte("planted")) || !slices.Equal(c.Command, []string{"sh", "$$(A)"}) || !slices.Equal(c.Args, []string{"serve", "$$(HOME)"}) || c.ImagePullPolicy != core.PullAlways || *pod.Spec.AutomountServiceAccountToken || len(pod.Spec.ImagePullSecrets) != 1 {
 		t.Errorf("%+v", pod.Spec)
 	}
 	secrets, err := s.fake.CoreV1().Secrets("gpucloud").List(t.Context(), meta.ListOptions{})
-	if err != nil || len(secrets.Items) != 2 {
-		t.Fatalf("%v %v", secrets, err)
-	}
+	must.Require(t, err == nil && len(secrets.Items) == 2, secrets, err)
 	for _, secret := range secrets.Items {
 		url := secret.StringData["RUNPOD_WEBHOOK_GET_JOB"]
 		must.Hold(t, url == "" || url == "http://jobrunner:8420/v2/e1/job-take/$ID?gpu=x", url)
 		login := secret.Data[core.DockerConfigJsonKey]
 		must.Hold(t, login == nil || string(login) == `{"auths":{"r.example":{"username":"u","password":"planted-too"}}}`, string(login))
 	}
-	s.becomes(pod, running)
-	got := <-result
-	must.Succeed(t, got.err)
-	got.process.Stop(0)
-	got.process.Stop(0) // again
-	if exit := got.process.Exit().Text; exit != "stopped by the jobrunner" || s.left() != 0 {
-		t.Errorf("%s; %d objects are left", exit, s.left())
-	}
+	process.Stop(0)
+	process.Stop(0) // again
+	exit := process.Exit().Text
+	must.Hold(t, exit == "stopped by the jobrunner" && s.left() == 0, exit, s.left(), "objects are left")
 }
 
 // If a container can't start, the error says why, and no object is left.
@@ -218,9 +212,8 @@ func TestStartIsCancelled(t *testing.T) {
 		time.Sleep(time.Millisecond) // the goroutines of client-go run in real time
 	}
 	stop()
-	if err := <-result; !errors.Is(err, context.Canceled) || s.left() != 0 {
-		t.Errorf("%v; %d objects are left", err, s.left())
-	}
+	err := <-result
+	must.Hold(t, errors.Is(err, context.Canceled) && s.left() == 0, err, s.left(), "objects are left")
 }
 
 // The exit of a worker is the cluster's description.
@@ -243,15 +236,11 @@ func TestEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := simulate(t)
-			pod, result := s.begin(plain())
-			s.becomes(pod, running)
-			got := <-result
-			must.Succeed(t, got.err)
+			pod, process := s.run(plain())
 			c.end(s, pod)
-			<-got.process.Done()
-			if exit := got.process.Exit().Text; exit != c.want || s.left() != 0 {
-				t.Errorf("%s; %d objects are left", exit, s.left())
-			}
+			<-process.Done()
+			exit := process.Exit().Text
+			must.Hold(t, exit == c.want && s.left() == 0, exit, s.left(), "objects are left")
 		})
 	}
 }
@@ -267,12 +256,9 @@ func TestEndWithoutAnAPIServer(t *testing.T) {
 			s.fake.PrependReactor("delete", "*", func(ktesting.Action) (bool, runtime.Object, error) {
 				return refused.Add(1) < 4, nil, errors.New("connection refused")
 			})
-			pod, result := s.begin(plain())
-			s.becomes(pod, running)
-			got := <-result
-			must.Succeed(t, got.err)
-			got.process.Stop(0)
-			<-got.process.Done()
+			_, process := s.run(plain())
+			process.Stop(0)
+			<-process.Done()
 			for deadline := time.Now().Add(time.Minute); s.left() != 0; time.Sleep(time.Millisecond) { // the goroutines of client-go run in real time
 				if time.Now().After(deadline) {
 					t.Fatalf("%d objects are left", s.left())
@@ -304,36 +290,48 @@ func TestInventory(t *testing.T) {
 	must.Equal(t, in.Driver(), gpu.Driver{Version: "570.1", CUDA: "12.8"})
 	w := plain()
 	w.Devices = devices[1:2]
-	pod, result := s.begin(w)
+	pod, _ := s.run(w)
 	terms := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0]
 	limit := pod.Spec.Containers[0].Resources.Limits[gpuResource]
 	must.Hold(t, limit.Value() == 1 && terms.Key == gpuLabel && slices.Equal(terms.Values, []string{"NVIDIA-A100-SXM4-80GB"}), limit, terms)
-	s.becomes(pod, running)
-	if got := <-result; got.err != nil {
-		t.Fatal(got.err)
-	}
 	for len(in.Changed()) > 0 {
 		<-in.Changed()
 	}
 	must.Succeed(t, s.fake.CoreV1().Nodes().Delete(t.Context(), "a", meta.DeleteOptions{}))
 	<-in.Changed()
-	if devices := in.Devices(); len(devices) != 2 {
-		t.Errorf("%+v", devices)
-	}
+	devices = in.Devices()
+	must.Hold(t, len(devices) == 2, devices)
 }
 
 // A later run removes the objects of a killed run, and no others.
 func TestRemoveRun(t *testing.T) {
 	s := simulate(t)
-	pod, result := s.begin(plain())
-	s.becomes(pod, running)
-	if got := <-result; got.err != nil {
-		t.Fatal(got.err)
+	s.run(plain())
+	n, err := s.RemoveRun(t.Context(), "run-0")
+	must.Hold(t, n == 0 && err == nil && s.left() == 3, n, err, s.left(), "objects are left")
+	n, err = s.RemoveRun(t.Context(), "run-1")
+	must.Hold(t, n == 1 && err == nil && s.left() == 0, n, err, s.left(), "objects are left")
+}
+
+// If the stream breaks within a line, the log has that line once, and whole.
+func TestBrokenLog(t *testing.T) {
+	const log = "2026-01-02T03:04:05.000000001Z first\n2026-01-02T03:04:05.000000002Z the second line\n2026-01-02T03:04:06Z no end"
+	broken := errors.New("the API server ended")
+	for cut := range len(log) {
+		got := new(lines)
+		last, err := copyLines(io.MultiReader(strings.NewReader(log[:cut]), iotest.ErrReader(broken)), time.Time{}, got)
+		must.Require(t, errors.Is(err, broken), err)
+		must.Do(copyLines(strings.NewReader(log), last, got))(t)
+		must.Equal(t, got.String(), "first\nthe second line\nno end\n", "cut after", cut, "bytes", got)
 	}
-	if n, err := s.RemoveRun(t.Context(), "run-0"); n != 0 || err != nil || s.left() != 3 {
-		t.Errorf("%d, %v; %d objects are left", n, err, s.left())
-	}
-	if n, err := s.RemoveRun(t.Context(), "run-1"); n != 1 || err != nil || s.left() != 0 {
-		t.Errorf("%d, %v; %d objects are left", n, err, s.left())
-	}
+}
+
+// Lines of stdout and stderr that arrive out of order aren't repeated.
+func TestLogOutOfOrder(t *testing.T) {
+	const log = "2026-01-02T03:04:05.000000002Z out\n2026-01-02T03:04:05.000000001Z err\n"
+	got := new(lines)
+	last, err := copyLines(strings.NewReader(log), time.Time{}, got)
+	must.Require(t, err == nil && len(got.marks) == 2 && got.marks[1] == "2026-01-02T03:04:05.000000002Z", err, "marks", got.marks)
+	_, err = copyLines(strings.NewReader(log), last, got)
+	must.Hold(t, err == nil && len(got.marks) == 2, err, "lines", got)
 }

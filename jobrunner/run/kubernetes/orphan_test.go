@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
@@ -25,25 +27,16 @@ func podSpec(deployment string) run.Spec {
 // beginPod starts a pod, and returns once it runs.
 func (s *simulated) beginPod(w run.Spec) (created *core.Pod, process run.Process) {
 	s.t.Helper()
-	type result struct {
-		process run.Process
-		err     error
-	}
-	out := make(chan result, 1)
-	go func() {
-		p, err := s.Start(s.t.Context(), w)
-		out <- result{p, err}
-	}()
-	created = s.awaitPod()
+	created, result := s.begin(w)
 	s.becomes(created, running)
 	select {
-	case r := <-out:
+	case r := <-result:
 		s.t.Fatalf("it runs without an address: %v", r.err)
 	case <-time.After(10 * time.Millisecond): // best effort: a late Start passes too
 	}
 	created.Status.PodIP = "10.1.2.3"
 	s.becomes(created, running)
-	r := <-out
+	r := <-result
 	must.Succeed(s.t, r.err)
 	return created, r.process
 }
@@ -60,9 +53,8 @@ func TestPod(t *testing.T) {
 	}
 	must.Equal(t, process.Address(), "10.1.2.3")
 	process.Stop(time.Second)
-	if exit := process.Exit(); exit != (run.Exit{Text: run.Stopped}) || s.left() != 0 {
-		t.Errorf("%+v; %d objects are left", exit, s.left())
-	}
+	exit := process.Exit()
+	must.Hold(t, exit == (run.Exit{Text: run.Stopped}) && s.left() == 0, exit, s.left(), "objects are left")
 }
 
 // A cluster member's variables have its address once it starts.
@@ -88,34 +80,28 @@ func TestOrphans(t *testing.T) {
 	if n, err := s.RemoveRun(t.Context(), "run-1"); n != 0 || err != nil || s.left() != 2 {
 		t.Fatalf("%d, %v; %d objects are left", n, err, s.left())
 	}
-	next, err := open(t.Context(), run.ClusterConfig{Namespace: "gpucloud", Run: "run-2"}, "", s.fake)
-	must.Succeed(t, err)
+	next := must.Do(open(t.Context(), run.ClusterConfig{Namespace: "gpucloud", Run: "run-2"}, "", s.fake))(t)
 	t.Cleanup(next.Close)
 	left, err := next.Orphans(t.Context(), "d1")
-	if err != nil || len(left) != 1 || left[0].Pod != "p1" || left[0].Run != 3 {
-		t.Fatalf("%+v %v", left, err)
-	}
+	must.Require(t, err == nil && len(left) == 1 && left[0].Pod == "p1" && left[0].Run == 3, left, err)
 	log := new(lines)
 	adopted := left[0].Adopt(log, "")
 	must.Equal(t, must.Do(next.Orphans(t.Context(), "d1"))(t), nil, "an adopted Pod is an orphan")
 	s.becomes(created, core.ContainerState{Terminated: &core.ContainerStateTerminated{}})
 	<-adopted.Done()
-	if adopted.Exit() != (run.Exit{Text: "exit status 0", OK: true}) || s.left() != 0 {
-		t.Errorf("%+v; %d objects are left", adopted.Exit(), s.left())
-	}
+	must.Hold(t, adopted.Exit() == (run.Exit{Text: "exit status 0", OK: true}) && s.left() == 0,
+		adopted.Exit(), s.left(), "objects are left")
 	s.beginPod(podSpec("d1"))
 	other, err := open(t.Context(), run.ClusterConfig{Namespace: "gpucloud", Run: "run-3"}, "", s.fake)
 	must.Succeed(t, err)
 	t.Cleanup(other.Close)
-	if left, err = other.Orphans(t.Context(), "d1"); err != nil || len(left) != 1 {
-		t.Fatalf("%+v %v", left, err)
-	}
+	left, err = other.Orphans(t.Context(), "d1")
+	must.Require(t, err == nil && len(left) == 1, left, err)
 	left[0].Remove()
 	must.Equal(t, s.left(), 0, "objects are left")
 	s.beginPod(podSpec(""))
-	if n, err := s.RemoveRun(t.Context(), "run-1"); n != 1 || err != nil || s.left() != 0 {
-		t.Errorf("%d, %v; %d objects are left", n, err, s.left())
-	}
+	n, err := s.RemoveRun(t.Context(), "run-1")
+	must.Hold(t, n == 1 && err == nil && s.left() == 0, n, err, s.left(), "objects are left")
 }
 
 // claims returns the sizes of all claims, by name.
@@ -146,19 +132,15 @@ func TestVolumes(t *testing.T) {
 	} {
 		w := plain()
 		w.Mounts = []run.Mount{step.mount}
-		created, result := s.begin(w)
+		created, process := s.run(w)
 		if c := created.Spec.Containers[0]; len(c.VolumeMounts) != 1 || c.VolumeMounts[0].MountPath != "/data" || created.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "gpucloud-"+step.mount.Name {
 			t.Errorf("%+v", created.Spec)
 		}
-		s.becomes(created, running)
-		got := <-result
-		must.Succeed(t, got.err)
-		got.process.Stop(0)
+		process.Stop(0)
 		must.Equal(t, s.claims()["gpucloud-"+step.mount.Name], step.want, step.mount, "has a claim of")
 	}
-	if err := s.ResizeVolume(t.Context(), "volume-v1", 30); err != nil || s.claims()["gpucloud-volume-v1"] != "30G ReadWriteMany" {
-		t.Errorf("%v %v", err, s.claims())
-	}
+	err := s.ResizeVolume(t.Context(), "volume-v1", 30)
+	must.Hold(t, err == nil && s.claims()["gpucloud-volume-v1"] == "30G ReadWriteMany", err, s.claims())
 	for range 2 { // the second is a no-op
 		err := s.RemoveVolume(t.Context(), "volume-v1")
 		must.Hold(t, err == nil, err)
@@ -195,5 +177,40 @@ func TestResources(t *testing.T) {
 		must.Hold(t, slices.Equal(limits, []string{"2", "4G", "50G"}) && len(r.Limits) == 3, "limits", limits)
 		got := show(r.Requests)
 		must.Hold(t, slices.Equal(got, reserved) && len(r.Requests) == 3, "overcommit", overcommit, "reserves", got)
+	}
+}
+
+func ownedBy(apiVersion, kind, name string) []meta.OwnerReference {
+	yes := true
+	return []meta.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: "uid", Controller: &yes}}
+}
+
+// The jobrunner's Pod owns workers; the Pod's own owner owns pods, so that they outlive the Pod.
+func TestOwners(t *testing.T) {
+	about := func(name string, owners []meta.OwnerReference) meta.ObjectMeta {
+		return meta.ObjectMeta{Name: name, Namespace: "gpucloud", OwnerReferences: owners}
+	}
+	for name, c := range map[string]struct {
+		objects         []runtime.Object
+		worker, lasting string
+	}{
+		"a Deployment": {[]runtime.Object{
+			&core.Pod{ObjectMeta: about("self", ownedBy("apps/v1", "ReplicaSet", "set"))}, &apps.ReplicaSet{ObjectMeta: about("set", ownedBy("apps/v1", "Deployment", "jobrunner"))},
+		}, "Pod self", "Deployment jobrunner"},
+		"a StatefulSet":  {[]runtime.Object{&core.Pod{ObjectMeta: about("self", ownedBy("apps/v1", "StatefulSet", "jobrunner"))}}, "Pod self", "StatefulSet jobrunner"},
+		"a Pod alone":    {[]runtime.Object{&core.Pod{ObjectMeta: about("self", nil)}}, "Pod self", "Pod self"},
+		"another's name": {nil, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := simulateAs(t, "self", c.objects...)
+			for want, w := range map[string]run.Spec{"worker": plain(), "lasting": podSpec("d1"), "ephemeral": podSpec("")} {
+				o := must.Do(s.build(w))(t)
+				got := ""
+				for _, owner := range o.pod.OwnerReferences {
+					got += owner.Kind + " " + owner.Name
+				}
+				must.Equal(t, got, map[string]string{"worker": c.worker, "ephemeral": c.worker, "lasting": c.lasting}[want], want)
+			}
+		})
 	}
 }

@@ -20,18 +20,14 @@ func TestRights(t *testing.T) {
 	yes := true
 	self := &core.Pod{ObjectMeta: meta.ObjectMeta{Name: "self", Namespace: "gpucloud", OwnerReferences: []meta.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "set", Controller: &yes}}}}
 	s := simulateAs(t, "self", self)
-	if err := s.fake.CoreV1().Pods("gpucloud").Delete(t.Context(), "self", meta.DeleteOptions{}); err != nil { // so that the worker's Pod is the only one
-		t.Fatal(err)
-	}
+	// so that the worker's Pod is the only one
+	must.Succeed(t, s.fake.CoreV1().Pods("gpucloud").Delete(t.Context(), "self", meta.DeleteOptions{}))
 	must.Do(s.Inventory(t.Context()))(t)
 	for i := range 2 {
 		w := plain()
 		w.Mounts = []run.Mount{{Name: "volume-v", Size: int64(10 + i), Path: "/v"}}
-		pod, result := s.begin(w)
-		s.becomes(pod, running)
-		got := <-result
-		must.Succeed(t, got.err)
-		got.process.Stop(0)
+		_, process := s.run(w)
+		process.Stop(0)
 	}
 	must.Do(s.RemoveRun(t.Context(), "run-1"))(t)
 	must.Succeed(t, s.RemoveVolume(t.Context(), "volume-v"))

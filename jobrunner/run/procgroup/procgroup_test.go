@@ -3,7 +3,6 @@
 package procgroup_test
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -12,54 +11,19 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 )
 
-// lines is a log on which tests can wait.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-	more chan struct{}
-}
-
-func newLines() *lines { return &lines{more: make(chan struct{}, 1)} }
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	select {
-	case l.more <- struct{}{}:
-	default:
-	}
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-// await waits until the log has n whole lines.
-func (l *lines) await(t *testing.T, n int) []string {
+// awaitLines waits until the log has n whole lines.
+func awaitLines(t *testing.T, l *livelog.Log, n int) []string {
 	t.Helper()
-	late := time.After(3 * time.Minute)
-	for {
-		if text := l.String(); strings.Count(text, "\n") >= n {
-			return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-		}
-		select {
-		case <-l.more:
-		case <-late:
-			t.Fatalf("no %d lines in time:\n%s", n, l)
-		}
-	}
+	return strings.Split(strings.TrimSuffix(l.Await(t, "\n", n), "\n"), "\n")
 }
 
 func start(t *testing.T, c procgroup.Command) *procgroup.Group {
@@ -98,9 +62,7 @@ func pids(t *testing.T, lines []string) (all []int) {
 	t.Helper()
 	for _, line := range lines {
 		pid, err := strconv.Atoi(strings.TrimSpace(line))
-		if err != nil {
-			t.Fatalf("%q isn't a process id", line)
-		}
+		must.Succeed(t, err, line, "isn't a process id")
 		all = append(all, pid)
 	}
 	return all
@@ -143,9 +105,7 @@ func TestNothingToStart(t *testing.T) {
 	dir := t.TempDir()
 	script := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // it is started
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(text), 0o700)) //nolint:gosec // it is started
 		return path
 	}
 	for want, c := range map[string]procgroup.Command{
@@ -165,9 +125,9 @@ func TestNothingToStart(t *testing.T) {
 }
 
 func TestKillReachesGrandchildren(t *testing.T) {
-	log := newLines()
+	log := new(livelog.Log)
 	g := shell(t, `sh -c 'echo $$; sleep 1000 & echo $!; wait' & echo $$; wait`, log)
-	all := pids(t, log.await(t, 3))
+	all := pids(t, awaitLines(t, log, 3))
 	g.Kill()
 	g.Kill()
 	allGone(t, all)
@@ -176,10 +136,10 @@ func TestKillReachesGrandchildren(t *testing.T) {
 
 // A process that the SDK starts beside the worker would survive the worker's crash.
 func TestNothingOutlivesTheCommand(t *testing.T) {
-	log := newLines()
+	log := new(livelog.Log)
 	g := shell(t, `sleep 1000 & echo $!; exit 7`, log)
 	awaitEnd(t, g)
-	allGone(t, pids(t, log.await(t, 1)))
+	allGone(t, pids(t, awaitLines(t, log, 1)))
 	must.Equal(t, g.Exit(), "exit status 7", "exit")
 }
 
@@ -205,15 +165,15 @@ func TestKillFindsProcessesThatLeftTheGroup(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux finds them")
 	}
-	log := newLines()
+	log := new(livelog.Log)
 	g := start(t, procgroup.Command{Args: []string{"python3", "-c", daemon}, Output: log})
-	all := pids(t, log.await(t, 1))
+	all := pids(t, awaitLines(t, log, 1))
 	g.Kill()
 	allGone(t, all)
 }
 
 func TestOutputIsWholeAndInOrder(t *testing.T) {
-	log := newLines()
+	log := new(livelog.Log)
 	g := shell(t, `i=0; while [ $i -lt 2000 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done`, log)
 	awaitEnd(t, g)
 	var want strings.Builder
@@ -225,14 +185,13 @@ func TestOutputIsWholeAndInOrder(t *testing.T) {
 
 func TestSeparateStdoutAndStdin(t *testing.T) {
 	input := strings.Repeat("0123456789abcdef", 1<<16) // more than a pipe holds
-	out, log := newLines(), newLines()
+	out, log := new(livelog.Log), new(livelog.Log)
 	g := start(t, procgroup.Command{
 		Args: []string{"sh", "-c", "echo to the log >&2; cat"}, Stdin: strings.NewReader(input), Stdout: out, Output: log,
 	})
 	awaitEnd(t, g)
-	if out.String() != input || log.String() != "to the log\n" {
-		t.Errorf("stdout has %d bytes, want %d; stderr %q", len(out.String()), len(input), log)
-	}
+	must.Hold(t, out.String() == input && log.String() == "to the log\n",
+		"stdout has", len(out.String()), "bytes, want", len(input), "stderr", log)
 }
 
 func TestUnreadStdin(t *testing.T) {
@@ -245,13 +204,13 @@ func TestUnreadStdin(t *testing.T) {
 
 // slow is a writer that blocks until let is closed.
 type slow struct {
-	let   chan struct{}
-	lines lines
+	let  chan struct{}
+	text livelog.Log
 }
 
 func (s *slow) Write(p []byte) (int, error) {
 	<-s.let
-	return s.lines.Write(p)
+	return s.text.Write(p)
 }
 
 func TestSlowReaderGetsAllOutputAfterExit(t *testing.T) {
@@ -265,13 +224,13 @@ func TestSlowReaderGetsAllOutputAfterExit(t *testing.T) {
 	}
 	close(log.let)
 	awaitEnd(t, g)
-	must.Equal(t, len(log.lines.String()), 60000, "bytes of 60000")
+	must.Equal(t, len(log.text.String()), 60000, "bytes of 60000")
 }
 
 func TestKillEndlessWriter(t *testing.T) {
-	log := newLines()
+	log := new(livelog.Log)
 	g := shell(t, `yes`, log)
-	log.await(t, 100)
+	awaitLines(t, log, 100)
 	g.Kill()
 }
 
@@ -289,7 +248,7 @@ func TestUsage(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux reports it")
 	}
-	log := newLines()
+	log := new(livelog.Log)
 	g := start(t, procgroup.Command{Output: log, Args: []string{"python3", "-c", `
 import os, sys, time
 if os.fork() == 0:
@@ -299,16 +258,14 @@ if os.fork() == 0:
     time.sleep(1000)
 os.wait()
 `}})
-	log.await(t, 1)
+	awaitLines(t, log, 1)
 	late := time.Now().Add(time.Minute)
 	for {
 		u := g.Usage()
 		if u.CPU >= 250*time.Millisecond && u.Memory >= 64<<20 {
 			break
 		}
-		if time.Now().After(late) {
-			t.Fatalf("usage %+v", u)
-		}
+		must.Require(t, !time.Now().After(late), "usage", u)
 		runtime.Gosched()
 	}
 	before := g.Usage().CPU

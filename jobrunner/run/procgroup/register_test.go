@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 )
@@ -48,14 +49,12 @@ func serve(dir string) error {
 
 func open(t *testing.T, dir string) *procgroup.Register {
 	t.Helper()
-	r := must.Do(procgroup.OpenRegister(dir))(t)
-	return r
+	return must.Do(procgroup.OpenRegister(dir))(t)
 }
 
 func killedRuns(t *testing.T, r *procgroup.Register) []procgroup.KilledRun {
 	t.Helper()
-	left := must.Do(r.KilledRuns())(t)
-	return left
+	return must.Do(r.KilledRuns())(t)
 }
 
 func TestProcessesOfKilledRun(t *testing.T) {
@@ -63,12 +62,12 @@ func TestProcessesOfKilledRun(t *testing.T) {
 		t.Skip("only Linux finds processes that left the group")
 	}
 	dir := filepath.Join(t.TempDir(), "processes")
-	log := newLines()
+	log := new(livelog.Log)
 	run := exec.Command(os.Args[0])
 	run.Env = append(os.Environ(), asJobrunner+"="+dir)
 	run.Stdout, run.Stderr = log, log
 	must.Succeed(t, run.Start())
-	all := pids(t, log.await(t, 3))
+	all := pids(t, awaitLines(t, log, 3))
 	r := open(t, dir)
 	if l := killedRuns(t, r); len(l) != 0 {
 		t.Fatalf("a live run counts as killed: %+v", l)
@@ -78,18 +77,13 @@ func TestProcessesOfKilledRun(t *testing.T) {
 	must.Succeed(t, run.Process.Kill())
 	_ = run.Wait()
 	for end := time.Now().Add(time.Minute); lives(all[0]); time.Sleep(time.Millisecond) { // the kernel ends it with the run
-		if time.Now().After(end) {
-			t.Fatal("the command outlives its run")
-		}
+		must.Require(t, !time.Now().After(end), "the command outlives its run")
 	}
 
 	l := killedRuns(t, r)
-	if len(l) != 1 || !slices.Equal(l[0].Notes, []string{"a-note"}) {
-		t.Fatalf("left: %+v", l)
-	}
-	if n := l[0].Kill(); n < 2 { // the command itself ended with the run
-		t.Errorf("%d processes were killed", n)
-	}
+	must.Require(t, len(l) == 1 && slices.Equal(l[0].Notes, []string{"a-note"}), "left:", l)
+	n := l[0].Kill() // the command itself ended with the run
+	must.Hold(t, n >= 2, n, "processes were killed")
 	allGone(t, all)
 	select {
 	case <-stranger.Done():
@@ -99,9 +93,8 @@ func TestProcessesOfKilledRun(t *testing.T) {
 	must.Succeed(t, l[0].Forget())
 	must.Equal(t, killedRuns(t, r), nil, "forgotten, but")
 	must.Succeed(t, r.Close())
-	if files, _ := os.ReadDir(dir); len(files) != 0 {
-		t.Errorf("files are left: %v", files)
-	}
+	files, _ := os.ReadDir(dir)
+	must.Hold(t, len(files) == 0, "files are left:", files)
 }
 
 func TestClosedRunLeavesNothing(t *testing.T) {

@@ -18,8 +18,7 @@ func open(t *testing.T) *lite.Conn {
 	t.Helper()
 	c := must.Do(lite.Open("file:" + filepath.ToSlash(filepath.Join(t.TempDir(), "db"))))(t)
 	t.Cleanup(func() {
-		err := c.Close()
-		must.Hold(t, err == nil, err)
+		must.Equal(t, c.Close(), nil)
 	})
 	return c
 }
@@ -45,9 +44,7 @@ func TestValues(t *testing.T) {
 		} {
 			must.Succeed(t, s.Bind([]any{v.bound, 7}))
 			row, err := s.Step()
-			if err != nil || !row {
-				t.Fatal(row, err)
-			}
+			must.Require(t, err == nil && row, row, err)
 			got := s.Value(0)
 			if want, ok := v.want.([]byte); ok {
 				if b, is := got.([]byte); !is || !bytes.Equal(b, want) {
@@ -59,9 +56,8 @@ func TestValues(t *testing.T) {
 			if s.IsNull(0) != (v.want == nil) || s.Text(1) != "beside" || s.Int64(2) != 7 {
 				t.Errorf("beside %.40v: %q, %d", v.bound, s.Text(1), s.Int64(2))
 			}
-			if row, err := s.Step(); row || err != nil {
-				t.Error("a second row", err)
-			}
+			row, err = s.Step()
+			must.Hold(t, !row && err == nil, "a second row", err)
 			s.Reset()
 		}
 	}
@@ -93,7 +89,6 @@ func TestErrors(t *testing.T) {
 		t.Errorf("after an error: %v, %d rows, key %d", err, c.Changes(), c.LastInsertID())
 	}
 	s.Reset()
-	if _, err := lite.Open("file:/no-such-folder/db"); !errors.As(err, &failure) || failure.Primary() != sqlite3.SQLITE_CANTOPEN {
-		t.Errorf("a missing folder: %v", err)
-	}
+	_, err = lite.Open("file:/no-such-folder/db")
+	must.Hold(t, errors.As(err, &failure) && failure.Primary() == sqlite3.SQLITE_CANTOPEN, "a missing folder:", err)
 }

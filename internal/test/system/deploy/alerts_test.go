@@ -24,9 +24,7 @@ func TestAlertsNameMetrics(t *testing.T) {
 	j := start(t, nil, []string{"serve", "--listen=127.0.0.1:8420", "--ephemeral", "--simulate-gpus=h200x8"})
 	j.checkJob()
 	status, text := j.do(http.MethodGet, "/metrics", "")
-	if status != http.StatusOK {
-		t.Fatalf("%d %s", status, text)
-	}
+	must.Require(t, status == http.StatusOK, status, text)
 	j.stop()
 	exported := map[string][]string{} // labels by metric
 	for line := range strings.Lines(text) {
@@ -37,9 +35,7 @@ func TestAlertsNameMetrics(t *testing.T) {
 			exported[found[1]] = append(exported[found[1]], "instance", "job") // Prometheus's own
 		}
 	}
-	if len(exported) < 20 {
-		t.Fatalf("expected at least 20 metrics, got %v", exported)
-	}
+	must.Require(t, len(exported) >= 20, "expected at least 20 metrics, got", exported)
 	var file struct {
 		Groups []struct {
 			Name  string

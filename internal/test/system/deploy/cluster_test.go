@@ -44,17 +44,14 @@ type server struct {
 func connect(t *testing.T) *server {
 	t.Helper()
 	s := &server{t: t, cluster: containers.StartKubernetes(t)}
-	var err error
-	s.settings, err = clientcmd.BuildConfigFromFlags("", s.cluster.Kubeconfig)
-	must.Succeed(t, err)
+	s.settings = must.Do(clientcmd.BuildConfigFromFlags("", s.cluster.Kubeconfig))(t)
 	s.settings.QPS = -1
 	s.client, s.dynamic = client.NewForConfigOrDie(s.settings), dynamic.NewForConfigOrDie(s.settings)
 	// The cluster's roles exist once all start hooks have run.
 	eventually(t, "the API server's readiness", func() bool {
 		return s.client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error() == nil
 	})
-	s.resources, err = restmapper.GetAPIGroupResources(discovery.NewDiscoveryClientForConfigOrDie(s.settings))
-	must.Succeed(t, err)
+	s.resources = must.Do(restmapper.GetAPIGroupResources(discovery.NewDiscoveryClientForConfigOrDie(s.settings)))(t)
 	return s
 }
 
@@ -82,8 +79,7 @@ func (s *server) create(text string, dry bool) error {
 	}
 	if !dry {
 		s.t.Cleanup(func() {
-			err := resource.Delete(context.Background(), object.GetName(), meta.DeleteOptions{})
-			must.Hold(s.t, err == nil, err)
+			must.Equal(s.t, resource.Delete(context.Background(), object.GetName(), meta.DeleteOptions{}), nil)
 		})
 	}
 	return nil
@@ -98,20 +94,17 @@ func TestChartOnCluster(t *testing.T) {
 			if strings.Contains(text, "kind: ServiceMonitor") {
 				continue // its definition belongs to the Prometheus operator
 			}
-			err := s.create(text, true)
-			must.Hold(t, err == nil, name, err)
+			must.Equal(t, s.create(text, true), nil, name)
 		}
 	}
-	if err := s.create("apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {unknown: 1, ports: [{port: 1}]}\n", true); err == nil {
-		t.Error("the API server accepts an unknown member")
-	}
+	err := s.create("apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {unknown: 1, ports: [{port: 1}]}\n", true)
+	must.Hold(t, err != nil, "the API server accepts an unknown member")
 }
 
 // A jobrunner needs the rights of the chart to start, and they are sufficient.
 func TestChartRightsOnCluster(t *testing.T) {
 	s := connect(t)
-	objects, err := renderChart(s.cluster.Namespace, required())
-	must.Succeed(t, err)
+	objects := must.Do(renderChart(s.cluster.Namespace, required()))(t)
 	granted := 0
 	grant := func(kinds ...string) {
 		t.Helper()
@@ -216,8 +209,6 @@ func TestJobrunnerInCluster(t *testing.T) {
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("timed out waiting for %s", what)
-		}
+		must.Require(t, !time.Now().After(deadline), "timed out waiting for", what)
 	}
 }

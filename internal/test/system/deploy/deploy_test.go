@@ -63,9 +63,7 @@ func start(t *testing.T, env, args []string) *jobrunner {
 			args[i] = "--listen=127.0.0.1:0"
 		}
 	}
-	if !listens {
-		t.Fatalf("expected --listen with the port 8420 among %q", args)
-	}
+	must.Require(t, listens, "expected --listen with the port 8420 among", args)
 	j := &jobrunner{t: t, cmd: exec.Command(program(t), args...)}
 	j.cmd.Env, j.cmd.Stderr = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + t.TempDir()}, env...), &j.stderr
 	out := must.Do(j.cmd.StdoutPipe())(t)
@@ -110,20 +108,16 @@ func (j *jobrunner) checkJob() {
 	j.t.Helper()
 	status, text := j.do(http.MethodPost, "/v2/serverless", `{"name": "e", "image": "builtin/echo", "workers": {"max": 1}, "cpu": [{"id": "cpu3c", "vcpuCount": 2}]}`)
 	id := regexp.MustCompile(`"id":\s*"([^"]+)"`).FindStringSubmatch(text)
-	if status != http.StatusCreated || id == nil {
-		j.t.Fatalf("%d %s", status, text)
-	}
-	if status, text = j.do(http.MethodPost, "/v2/"+id[1]+"/runsync", `{"input": {"a": 1}}`); status != http.StatusOK || !strings.Contains(text, `"COMPLETED"`) {
-		j.t.Fatalf("%d %s", status, text)
-	}
+	must.Require(j.t, status == http.StatusCreated && id != nil, status, text)
+	status, text = j.do(http.MethodPost, "/v2/"+id[1]+"/runsync", `{"input": {"a": 1}}`)
+	must.Require(j.t, status == http.StatusOK && strings.Contains(text, `"COMPLETED"`), status, text)
 }
 
 // stop sends SIGTERM and expects exit status 0.
 func (j *jobrunner) stop() {
 	j.t.Helper()
 	must.Succeed(j.t, j.cmd.Process.Signal(syscall.SIGTERM))
-	err := j.cmd.Wait()
-	must.Hold(j.t, err == nil, "the jobrunner ended with", err, &j.stderr)
+	must.Equal(j.t, j.cmd.Wait(), nil, "the jobrunner ended with", &j.stderr)
 }
 
 // writeFile writes a file into a new folder and returns its path.

@@ -86,9 +86,7 @@ func decodeObjects(t *testing.T, objects []string) (all []runtime.Object, monito
 			continue
 		}
 		object, _, err := decoder.Decode([]byte(text), nil, nil)
-		if err != nil {
-			t.Fatalf("%s\n%s", err, text)
-		}
+		must.Succeed(t, err, text)
 		all = append(all, object)
 	}
 	return all, monitors
@@ -161,9 +159,8 @@ func checkServe(t *testing.T, c core.Container) {
 	t.Helper()
 	help := must.Do(exec.Command(program(t), "serve", "--help").Output())(t)
 	for _, arg := range c.Args[1:] {
-		if flag, _, _ := strings.Cut(arg, "="); !regexp.MustCompile(regexp.QuoteMeta(flag) + `[=\s]`).Match(help) {
-			t.Errorf("serve has no flag %s", flag)
-		}
+		flag, _, _ := strings.Cut(arg, "=")
+		must.Hold(t, regexp.MustCompile(regexp.QuoteMeta(flag)+`[=\s]`).Match(help), "serve has no flag", flag)
 	}
 	for _, variable := range c.Env {
 		must.Hold(t, !strings.HasPrefix(variable.Name, "GPUCLOUD_") || bytes.Contains(help, []byte("$"+variable.Name)), "serve has no variable", variable.Name)
@@ -225,9 +222,8 @@ func checkBudget(t *testing.T, v values, all []runtime.Object) {
 		}
 	}
 	_, off := v["disruptionBudget"]
-	if _, several := v["replicas"]; n != map[bool]int{true: 1}[several && !off] {
-		t.Errorf("%d PodDisruptionBudgets", n)
-	}
+	_, several := v["replicas"]
+	must.Hold(t, n == map[bool]int{true: 1}[several && !off], n, "PodDisruptionBudgets")
 }
 
 // The schema rejects invalid values with an error that names them.
@@ -241,9 +237,8 @@ func TestChartRefuses(t *testing.T) {
 		"digest":      with(values{"image": values{"repository": "a", "digest": "sha256:1"}}),
 		"tolerations": with(values{"tolerations": []any{values{"operator": "exists"}}}),
 	} {
-		if _, err := renderChart("team", v); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: expected an error with %q, got %v", v, want, err)
-		}
+		_, err := renderChart("team", v)
+		must.Hold(t, err != nil && strings.Contains(err.Error(), want), v, "expected an error with", want, "got", err)
 	}
 }
 
@@ -253,17 +248,13 @@ func TestChartRights(t *testing.T) {
 	all, _ := decodeObjects(t, objects)
 	role, nodes := onlyOf[*rbac.Role](t, all), onlyOf[*rbac.ClusterRole](t, all)
 	guide := regexp.MustCompile("(?s)```yaml\n# role.yaml\n(.*?)```").FindStringSubmatch(readFile(t, "docs/guides/kubernetes.md"))
-	if guide == nil {
-		t.Fatal("docs/guides/kubernetes.md has no role.yaml")
-	}
+	must.Require(t, guide != nil, "docs/guides/kubernetes.md has no role.yaml")
 	theirs, _ := decodeObjects(t, strings.Split(guide[1], "\n---\n"))
 	for what, rules := range map[string][2][]rbac.PolicyRule{
 		"Role":        {role.Rules, onlyOf[*rbac.Role](t, theirs).Rules},
 		"ClusterRole": {nodes.Rules, onlyOf[*rbac.ClusterRole](t, theirs).Rules},
 	} {
-		if fmt.Sprint(rules[0]) != fmt.Sprint(rules[1]) {
-			t.Errorf("%s: the chart grants %v, the guide %v", what, rules[0], rules[1])
-		}
+		must.Equal(t, fmt.Sprint(rules[0]), fmt.Sprint(rules[1]), what, "the chart grants", rules[0], "the guide", rules[1])
 	}
 	account := onlyOf[*core.ServiceAccount](t, all)
 	subject := rbac.Subject{Kind: "ServiceAccount", Name: account.Name, Namespace: "team"}
@@ -287,9 +278,7 @@ func TestChartHasNoSecrets(t *testing.T) {
 // The guide's values render.
 func TestGuideValues(t *testing.T) {
 	found := regexp.MustCompile("(?s)```yaml\n# values.yaml\n(.*?)```").FindStringSubmatch(readFile(t, "docs/guides/operate.md"))
-	if found == nil {
-		t.Fatal("docs/guides/operate.md has no values.yaml")
-	}
+	must.Require(t, found != nil, "docs/guides/operate.md has no values.yaml")
 	var v values
 	must.Succeed(t, yaml.UnmarshalStrict([]byte(found[1]), &v))
 	objects := must.Do(renderChart("gpucloud", v))(t)

@@ -30,9 +30,7 @@ func settings(text string) map[string][]string {
 func command(t *testing.T, state string) []string {
 	t.Helper()
 	start := settings(readFile(t, unitFolder+"jobrunner.service"))["ExecStart"]
-	if len(start) != 1 {
-		t.Fatalf("ExecStart: %q", start)
-	}
+	must.Require(t, len(start) == 1, "ExecStart:", start)
 	words := strings.Fields(strings.ReplaceAll(start[0], "${STATE_DIRECTORY}", state))
 	must.Equal(t, words[0], "/usr/local/bin/jobrunner", "the unit starts")
 	return words[1:]
@@ -76,9 +74,7 @@ func TestUnitServesFromPostgres(t *testing.T) {
 func TestUnitIsValid(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
+		must.Require(t, os.Getenv("CI") == "", err)
 		t.Skip("systemd-analyze is not installed (Debian: apt-get install --no-install-recommends systemd)")
 	}
 	dir := t.TempDir()

@@ -50,9 +50,7 @@ func TestDocker(t *testing.T) {
 	var endpoint, job struct{ ID, Status string }
 	c.call(http.MethodPost, "/v2/serverless", `{"name": "e", "image": "builtin/echo", "workers": {"max": 1}, "cpu": [{"id": "cpu3c", "vcpuCount": 2}]}`, &endpoint)
 	c.call(http.MethodPost, "/v2/"+endpoint.ID+"/runsync", `{"input": {"a": 1}}`, &job)
-	if job.Status != "COMPLETED" {
-		t.Fatalf("%+v", job)
-	}
+	must.Require(t, job.Status == "COMPLETED", job)
 	c.stop()
 
 	next := start(t, e, s.tag(), volume)
@@ -68,9 +66,7 @@ func throughTestcontainers(t *testing.T, e *containers.Engine, tag string) {
 	e.Network(t) // skips the test without a container network
 	const module = root + "/jobrunner/jobrunnertest/jobrunnercontainer"
 	files, err := filepath.Glob(module + "/*")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%q, %v", files, err)
-	}
+	must.Require(t, err == nil && len(files) != 0, files, err)
 	for _, file := range files { // so that go test's cached result depends on them
 		must.ReadFile(t, file)
 	}
@@ -101,28 +97,22 @@ func (c *inDocker) printed(pattern string) string {
 		if found := regexp.MustCompile(pattern).FindStringSubmatch(log); found != nil {
 			return found[1]
 		}
-		if time.Now().After(deadline) {
-			c.t.Fatalf("the container printed no %s:\n%s", pattern, log)
-		}
+		must.Require(c.t, !time.Now().After(deadline), "the container printed no", pattern, log)
 	}
 }
 
 func (c *inDocker) call(method, path, body string, into any) {
 	c.t.Helper()
-	req, err := http.NewRequestWithContext(c.t.Context(), method, c.url+path, strings.NewReader(body))
-	must.Succeed(c.t, err)
+	req := must.Do(http.NewRequestWithContext(c.t.Context(), method, c.url+path, strings.NewReader(body)))(c.t)
 	req.Header.Set("Authorization", "Bearer "+c.key)
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	must.Succeed(c.t, err)
+	resp := must.Do(http.DefaultClient.Do(req))(c.t)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode < 300 && into != nil {
 		err = json.Unmarshal(text, into)
 	}
-	if err != nil || resp.StatusCode >= 300 {
-		c.t.Fatalf("%s %s: %d %v %s", method, path, resp.StatusCode, err, text)
-	}
+	must.Require(c.t, err == nil && resp.StatusCode < 300, method, path, resp.StatusCode, err, string(text))
 }
 
 // stop sends SIGTERM and expects exit status 0.

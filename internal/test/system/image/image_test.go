@@ -65,25 +65,19 @@ func TestReproducible(t *testing.T) {
 // certificates and writable folders. It contains no path of this machine.
 func TestImage(t *testing.T) {
 	s := tested()
-	images, err := s.build(t.Context())
-	must.Succeed(t, err)
+	images := must.Do(s.build(t.Context()))(t)
 	dir := t.TempDir()
 	must.Succeed(t, write(dir, s.tag(), joined(images), images))
-	written, err := layout.ImageIndexFromPath(filepath.Join(dir, "oci"))
-	must.Succeed(t, err)
+	written := must.Do(layout.ImageIndexFromPath(filepath.Join(dir, "oci")))(t)
 	must.Succeed(t, validate.Index(written))
 	outer, err := written.IndexManifest()
 	if err != nil || len(outer.Manifests) != 1 || outer.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "localhost/team/small:1.2.3" {
 		t.Fatalf("%+v, %v", outer, err)
 	}
-	index, err := written.ImageIndex(outer.Manifests[0].Digest)
-	must.Succeed(t, err)
+	index := must.Do(written.ImageIndex(outer.Manifests[0].Digest))(t)
 	manifest, err := index.IndexManifest()
-	if err != nil || len(manifest.Manifests) != 2 {
-		t.Fatalf("%+v, %v", manifest, err)
-	}
-	here, err := filepath.Abs(root)
-	must.Succeed(t, err)
+	must.Require(t, err == nil && len(manifest.Manifests) == 2, manifest, err)
+	here := must.Do(filepath.Abs(root))(t)
 	for _, m := range manifest.Manifests {
 		image := must.Do(index.Image(m.Digest))(t)
 		checkImage(t, m.Platform.Architecture, image, here)
@@ -109,8 +103,7 @@ func checkImage(t *testing.T, arch string, image v1.Image, here string) {
 		}
 		path := strings.TrimSuffix(header.Name, "/")
 		files[path] = header
-		texts[path], err = io.ReadAll(r)
-		must.Succeed(t, err)
+		texts[path] = must.Do(io.ReadAll(r))(t)
 	}
 	for path, want := range map[string]string{
 		"tmp": "1777 0", home[1:]: "700 65532", program[1:]: "755 0", "etc/passwd": "644 0", "etc": "755 0",
@@ -132,9 +125,8 @@ func TestPlatforms(t *testing.T) {
 	for _, platform := range []string{"", "windows/amd64", "linux", "linux/arm/v7"} {
 		s := tested()
 		s.platforms = []string{platform}
-		if _, err := s.build(t.Context()); err == nil || !strings.Contains(err.Error(), "invalid platform") {
-			t.Errorf("%q: %v", platform, err)
-		}
+		_, err := s.build(t.Context())
+		must.Hold(t, err != nil && strings.Contains(err.Error(), "invalid platform"), platform, err)
 	}
 }
 

@@ -42,9 +42,7 @@ func readAccepted(t *testing.T, table string) (list []accepted) {
 			continue
 		}
 		f := strings.Split(line, "\t")
-		if len(f) != 4 {
-			t.Fatalf("%d columns, want 4: %s", len(f), line)
-		}
+		must.Require(t, len(f) == 4, len(f), "columns, want 4:", line)
 		a := accepted{what: f[0], in: regexp.MustCompile(f[1]), topic: f[3]}
 		if f[2] != "-" {
 			a.out = regexp.MustCompile(f[2])
@@ -60,9 +58,8 @@ func (f *findings) compare(t *testing.T, all []operation, file, text string) {
 	t.Helper()
 	table := readAccepted(t, text)
 	for found, example := range f.seen {
-		if !slices.ContainsFunc(table, func(a accepted) bool { return a.what == found.what && a.covers(found.operation) }) {
-			t.Errorf("%s differs from its document: %s\n%s", found.operation, found.what, example)
-		}
+		must.Hold(t, slices.ContainsFunc(table, func(a accepted) bool { return a.what == found.what && a.covers(found.operation) }),
+			found.operation, "differs from its document:", found.what, example)
 	}
 	for _, a := range table {
 		covers := 0
@@ -80,8 +77,7 @@ func (f *findings) compare(t *testing.T, all []operation, file, text string) {
 // Each accepted difference names a choice of docs/reference/contract.md.
 func TestAcceptedDifferencesHaveReasons(t *testing.T) {
 	for _, a := range readAccepted(t, acceptedTable) {
-		if !slices.ContainsFunc(contract.Choices, func(c contract.Choice) bool { return c.Topic == a.topic }) {
-			t.Errorf("docs/reference/contract.md has no choice %q, the reason for: %s", a.topic, a.what)
-		}
+		must.Hold(t, slices.ContainsFunc(contract.Choices, func(c contract.Choice) bool { return c.Topic == a.topic }),
+			"docs/reference/contract.md has no choice", a.topic, "the reason for:", a.what)
 	}
 }

@@ -83,9 +83,7 @@ func prepare(t *testing.T, dir, program string, args ...string) {
 func mustRun(t *testing.T, dir, program string, args ...string) {
 	t.Helper()
 	out, err := run(t, dir, program, args...)
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)
-	}
+	must.Succeed(t, err, program, strings.Join(args, " "), out)
 	t.Logf("%s", out)
 }
 

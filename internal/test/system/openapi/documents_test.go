@@ -90,9 +90,7 @@ func operationsOf(d document, spec *openapi3.T) (list []operation) {
 }
 
 func sortOperations(list []operation) {
-	slices.SortFunc(list, func(a, b operation) int {
-		return strings.Compare(a.path+" "+a.method, b.path+" "+b.method)
-	})
+	slices.SortFunc(list, func(a, b operation) int { return strings.Compare(a.path+" "+a.method, b.path+" "+b.method) })
 }
 
 // prose are members for readers, which testdata omits.

@@ -89,9 +89,8 @@ func (s *scene) furnish(t *testing.T) {
 	for s.worker == "" {
 		var list struct{ Workers []struct{ ID string } }
 		a := s.send(t, request{method: "GET", path: "/v2/serverless/" + s.endpoint + "/workers"})
-		if err := json.Unmarshal(a.body, &list); err != nil || !a.success() {
-			t.Fatalf("%d %s", a.status, a.body)
-		}
+		err := json.Unmarshal(a.body, &list)
+		must.Require(t, err == nil && a.success(), a.status, string(a.body))
 		if len(list.Workers) == 0 {
 			time.Sleep(time.Millisecond)
 			continue
@@ -165,17 +164,14 @@ func (s *scene) send(t *testing.T, r request) answer {
 		out.Header.Set("Authorization", "Bearer "+key)
 	}
 	resp, err := s.http.Do(out)
-	if err != nil {
-		t.Fatalf("%v: %v", r, err)
-	}
+	must.Succeed(t, err, r)
 	defer func() { _ = resp.Body.Close() }()
 	a := answer{status: resp.StatusCode, header: resp.Header}
 	if resp.Header.Get("Content-Type") == "text/event-stream" {
 		return a // the body doesn't end
 	}
-	if a.body, err = io.ReadAll(resp.Body); err != nil {
-		t.Fatalf("%v: %v", r, err)
-	}
+	a.body, err = io.ReadAll(resp.Body)
+	must.Succeed(t, err, r)
 	version, path, _ := strings.Cut(strings.TrimPrefix(r.path, "/"), "/")
 	faults := bodyFaults(contract.API(version), "error", contract.Read, a.body)
 	if a.success() {
@@ -193,9 +189,8 @@ func (s *scene) create(t *testing.T, path, body string) string {
 	r := s.prepared(request{name: "create", method: "POST", path: path, body: body})
 	a := s.send(t, r)
 	var response struct{ ID string }
-	if err := json.Unmarshal(a.body, &response); err != nil || !a.success() || response.ID == "" {
-		t.Fatalf("%v: %d %s", r, a.status, a.body)
-	}
+	err := json.Unmarshal(a.body, &response)
+	must.Require(t, err == nil && a.success() && response.ID != "", r, a.status, string(a.body))
 	return response.ID
 }
 
@@ -216,8 +211,6 @@ func (s *scene) firstIn(t *testing.T, path string) string {
 	a := s.send(t, request{name: "list", method: "GET", path: path})
 	_, text, found := bytes.Cut(a.body, []byte(`"id":"`))
 	id, _, _ := bytes.Cut(text, []byte(`"`))
-	if !found {
-		t.Fatalf("%s returns an empty list: %s", path, a.body)
-	}
+	must.Require(t, found, path, "returns an empty list:", string(a.body))
 	return string(id)
 }

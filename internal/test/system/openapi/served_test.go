@@ -16,11 +16,8 @@ import (
 func servedDocument(t *testing.T, s *scene, d document) *openapi3.T {
 	t.Helper()
 	a := s.send(t, request{method: "GET", path: "/" + d.version + "/openapi.json"})
-	if !a.success() {
-		t.Fatalf("%s: %d %s", d.version, a.status, a.body)
-	}
-	spec := must.Do(openapi3.NewLoader().LoadFromData(a.body))(t)
-	return spec
+	must.Require(t, a.success(), d.version, a.status, string(a.body))
+	return must.Do(openapi3.NewLoader().LoadFromData(a.body))(t)
 }
 
 // servedOperations returns the operations of the documents that the jobrunner serves.
@@ -28,8 +25,7 @@ func servedOperations(t *testing.T, s *scene) (list []operation) {
 	t.Helper()
 	for _, d := range documents {
 		spec := servedDocument(t, s, d)
-		err := spec.Validate(t.Context())
-		must.Hold(t, err == nil, "the document of", d.version, "is invalid", err)
+		must.Equal(t, spec.Validate(t.Context()), nil, "the document of", d.version, "is invalid")
 		list = append(list, operationsOf(d, spec)...)
 	}
 	sortOperations(list)

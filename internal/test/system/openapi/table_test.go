@@ -261,9 +261,7 @@ func TestJobBodiesFollowTheTable(t *testing.T) {
 			r.path, r.key = "/live"+prefix+path, ""
 		}
 		a := s.send(t, r)
-		if !a.success() {
-			t.Fatalf("%v: %d %s", r, a.status, a.body)
-		}
+		must.Require(t, a.success(), r, a.status, string(a.body))
 		for _, fault := range tableFaults(contract.Jobs, r.method, path, a.body) {
 			t.Errorf("the answer and the contract's table differ: %s", fault)
 		}
@@ -274,9 +272,8 @@ func TestJobBodiesFollowTheTable(t *testing.T) {
 	}
 	id := func(a answer) string {
 		var job struct{ ID string }
-		if err := json.Unmarshal(a.body, &job); err != nil || job.ID == "" {
-			t.Fatalf("%v: %s", err, a.body)
-		}
+		err := json.Unmarshal(a.body, &job)
+		must.Require(t, err == nil && job.ID != "", err, string(a.body))
 		return job.ID
 	}
 	const whole = `{"input":{"prompt":"hello"},"webhook":"http://127.0.0.1:1/hook","policy":{"ttl":60000,"executionTimeout":60000,"lowPriority":false},

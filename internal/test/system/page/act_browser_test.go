@@ -49,16 +49,14 @@ func TestBrowserActsOnEndpoint(t *testing.T) {
 	tab.Shows("#confirm", "Removes 3 jobs that wait")
 	tab.Press(kb.Escape)
 	tab.Until(`!document.querySelector('#confirm').open`)
-	if _, j := d.send("GET", "/v2/"+work+"/status/"+last, "", bearer(key)); j["status"] != "IN_QUEUE" {
-		t.Errorf("a purge that was not confirmed: %v", j)
-	}
+	_, j := d.send("GET", "/v2/"+work+"/status/"+last, "", bearer(key))
+	must.Hold(t, j["status"] == "IN_QUEUE", "a purge that was not confirmed:", j)
 	tab.Click("#endpoint-purge")
 	tab.Click("#confirm-yes")
 	tab.Shows("#outcome", "Removed 3 jobs from the queue of work.")
 	tab.Until(`document.querySelector('[data-tile=queued] b').textContent === '0'`)
-	if resp, _ := d.send("GET", "/v2/"+work+"/status/"+last, "", bearer(key)); resp.StatusCode != http.StatusNotFound {
-		t.Errorf("a purged job: %d", resp.StatusCode)
-	}
+	resp, _ := d.send("GET", "/v2/"+work+"/status/"+last, "", bearer(key))
+	must.Hold(t, resp.StatusCode == http.StatusNotFound, "a purged job:", resp.StatusCode)
 
 	waiting := d.submitJob(work, `{}`)
 	tab.Until(`document.querySelector('[data-tile=queued] b').textContent === '1'`)
@@ -74,9 +72,8 @@ func TestBrowserActsOnEndpoint(t *testing.T) {
 	workers := e["workers"].(map[string]any)
 	must.Hold(t, fmt.Sprint(workers["min"], workers["max"]) == "0 0" && e["image"] == "builtin/conformance" && e["name"] == "work", "the endpoint is", e)
 	for id, want := range map[string]string{running: "IN_PROGRESS", waiting: "IN_QUEUE"} {
-		if _, j := d.send("GET", "/v2/"+work+"/status/"+id, "", bearer(key)); j["status"] != want {
-			t.Errorf("after the stop a job is %v, expected %s", j["status"], want)
-		}
+		_, j := d.send("GET", "/v2/"+work+"/status/"+id, "", bearer(key))
+		must.Hold(t, j["status"] == want, "after the stop a job is", j["status"], "expected", want)
 	}
 
 	// Cancel a job from its dialog.
@@ -89,9 +86,8 @@ func TestBrowserActsOnEndpoint(t *testing.T) {
 	tab.Click("#confirm-yes")
 	tab.Until(`document.querySelector('#detail .badge').dataset.state === 'CANCELLED'`)
 	tab.HasFocus("#detail-close")
-	if _, j := d.send("GET", "/v2/"+work+"/status/"+running, "", bearer(key)); j["status"] != "IN_PROGRESS" {
-		t.Errorf("another job was cancelled: %v", j)
-	}
+	_, j = d.send("GET", "/v2/"+work+"/status/"+running, "", bearer(key))
+	must.Hold(t, j["status"] == "IN_PROGRESS", "another job was cancelled:", j)
 	clean(t, tab, d.url)
 }
 
@@ -176,13 +172,11 @@ func TestBrowserShowsObjects(t *testing.T) {
 	tab.Until(`document.querySelectorAll('#clusters [data-state=RUNNING]').length === 2`)
 	tab.Shows("#clusters", "train", "2 pods, each 2 × NVIDIA L4", "network 127.0.0.0/8")
 	var ranks []string
-	if tab.Eval(`[...document.querySelectorAll('#clusters tbody tr')].map((tr) => tr.cells[1].textContent)`, &ranks); fmt.Sprint(ranks) != "[0 1]" {
-		t.Errorf("the pods of the cluster have the ranks %v", ranks)
-	}
+	tab.Eval(`[...document.querySelectorAll('#clusters tbody tr')].map((tr) => tr.cells[1].textContent)`, &ranks)
+	must.Hold(t, fmt.Sprint(ranks) == "[0 1]", "the pods of the cluster have the ranks", ranks)
 	var offered int
-	if tab.Eval(`document.querySelectorAll('#clusters [data-op]').length`, &offered); offered != 0 {
-		t.Errorf("a member of a cluster offers %d actions, which the API refuses", offered)
-	}
+	tab.Eval(`document.querySelectorAll('#clusters [data-op]').length`, &offered)
+	must.Hold(t, offered == 0, "a member of a cluster offers", offered, "actions, which the API refuses")
 	volume := d.createObject("/v2/network-volumes", `{"name":"weights","size":20,"dataCenter":"EU-RO-1"}`)
 	tab.Shows("#volumes tbody", "weights", "20 GB", "EU-RO-1")
 	d.send("PATCH", "/v2/network-volumes/"+volume, `{"size":30}`, bearer(key))
@@ -216,9 +210,8 @@ func TestBrowserShowsObjects(t *testing.T) {
 
 	// Another client stops the pod during the confirmation, which removes the focused button.
 	tab.Eval(`(() => { const b = `+row+`.querySelector('[data-op=stop]'); b.focus(); b.click(); })()`, nil)
-	if resp, body := d.send("POST", "/v2/pods/"+notebook+"/action", `{"action":"stop"}`, bearer(key)); resp.StatusCode != 200 {
-		t.Fatal(body)
-	}
+	resp, body := d.send("POST", "/v2/pods/"+notebook+"/action", `{"action":"stop"}`, bearer(key))
+	must.Require(t, resp.StatusCode == 200, body)
 	buttons("Start")
 	tab.Press(kb.Enter)
 	tab.Shows("#confirm-error", "can't stop: it allows start")
@@ -226,23 +219,20 @@ func TestBrowserShowsObjects(t *testing.T) {
 	tab.HasFocus(`[data-op=start]`)
 
 	// The focus stays when a row above is removed.
-	if resp, body := d.send("DELETE", "/v2/pods/"+waits, "", bearer(key)); resp.StatusCode != 204 {
-		t.Fatal(body)
-	}
+	resp, body = d.send("DELETE", "/v2/pods/"+waits, "", bearer(key))
+	must.Require(t, resp.StatusCode == 204, body)
 	tab.Until(`document.querySelectorAll('#pods tbody tr').length === 1`)
 	tab.HasFocus(`[data-op=start]`)
 
 	for _, path := range []string{"/v2/pods/" + notebook, "/v2/clusters/" + cluster, "/v2/network-volumes/" + volume} {
-		if resp, body := d.send("DELETE", path, "", bearer(key)); resp.StatusCode != 204 {
-			t.Fatal(path, body)
-		}
+		resp, body := d.send("DELETE", path, "", bearer(key))
+		must.Require(t, resp.StatusCode == 204, path, body)
 	}
 	must.Succeed(t, apikey.At(d.dir).Remove("ada"))
 	tab.Shows("#pods-section", "There is no pod yet")
 	tab.Until(`document.querySelector('#clusters-section').hidden && document.querySelector('#volumes-section').hidden && document.querySelectorAll('#keys tbody tr').length === 1`)
 	var document string
-	if tab.Eval("document.documentElement.outerHTML", &document); strings.Contains(document, added) || strings.Contains(document, key) {
-		t.Error("the page has a key in it")
-	}
+	tab.Eval("document.documentElement.outerHTML", &document)
+	must.Hold(t, !strings.Contains(document, added) && !strings.Contains(document, key), "the page has a key in it")
 	clean(t, tab, d.url, "409 (Conflict)")
 }

@@ -24,9 +24,7 @@ func (d *deployment) createObject(path, body string) string {
 	d.t.Helper()
 	resp, response := d.send(http.MethodPost, path, body, bearer(key))
 	id, _ := response["id"].(string)
-	if resp.StatusCode != http.StatusCreated || id == "" {
-		d.t.Fatalf("POST %s: %d %v", path, resp.StatusCode, response)
-	}
+	must.Require(d.t, resp.StatusCode == http.StatusCreated && id != "", "POST", path, resp.StatusCode, response)
 	return id
 }
 
@@ -47,9 +45,7 @@ func (d *deployment) awaitPod(id, status string) {
 		if pod["status"] == status {
 			return
 		}
-		if time.Now().After(end) {
-			d.t.Fatalf("the pod is not %s: %v", status, pod)
-		}
+		must.Require(d.t, !time.Now().After(end), "the pod is not", status, pod)
 	}
 }
 
@@ -93,8 +89,7 @@ type snapshotData struct {
 
 func (d *deployment) addKey(k apikey.Key) string {
 	d.t.Helper()
-	added := must.Do(apikey.At(d.dir).Add(k))(d.t)
-	return added
+	return must.Do(apikey.At(d.dir).Add(k))(d.t)
 }
 
 // The page permits a key the same actions as the API. A rejected action changes nothing.
@@ -144,12 +139,10 @@ func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 		}
 	}
 	d.awaitPod(pod, "RUNNING")
-	if _, e := d.send("GET", "/v2/serverless/"+work, "", bearer(key)); fmt.Sprint(e["workers"].(map[string]any)["max"]) != "1" {
-		t.Errorf("a rejected action stopped the endpoint: %v", e)
-	}
-	if _, health := d.send("GET", "/v2/"+work+"/health", "", bearer(key)); !strings.Contains(fmt.Sprint(health), "inQueue:1") {
-		t.Errorf("a rejected action removed the job: %v", health)
-	}
+	_, e := d.send("GET", "/v2/serverless/"+work, "", bearer(key))
+	must.Hold(t, fmt.Sprint(e["workers"].(map[string]any)["max"]) == "1", "a rejected action stopped the endpoint:", e)
+	_, health := d.send("GET", "/v2/"+work+"/health", "", bearer(key))
+	must.Hold(t, strings.Contains(fmt.Sprint(health), "inQueue:1"), "a rejected action removed the job:", health)
 
 	// A key for management can stop, and a key for jobs can purge.
 	manager, user := d.addKey(apikey.Key{Name: "manager", Jobs: apikey.Read}), d.addKey(apikey.Key{Name: "user", Management: apikey.Read})
@@ -204,15 +197,13 @@ func TestOnlyThePageCanAct(t *testing.T) {
 			{"GET", map[string]string{"Cookie": owner}, 405},
 			{"POST", map[string]string{"Cookie": reader}, 403},
 		} {
-			if resp, body := d.send(c.method, "/ui/call?"+query, "", c.header); resp.StatusCode != c.status {
-				t.Errorf("%s %s %v: %d %v, expected %d", c.method, query, c.header, resp.StatusCode, body, c.status)
-			}
+			resp, body := d.send(c.method, "/ui/call?"+query, "", c.header)
+			must.Hold(t, resp.StatusCode == c.status, c.method, query, c.header, resp.StatusCode, body, "expected", c.status)
 		}
 	}
 	d.awaitPod(pod, "RUNNING")
-	if resp, body := d.send(http.MethodPost, "/ui/call?op=stop-pod&id="+pod, "", map[string]string{"Cookie": owner, "Origin": d.url, "Sec-Fetch-Site": "same-origin"}); resp.StatusCode != 200 || body["status"] != "EXITED" {
-		t.Errorf("the page itself: %d %v", resp.StatusCode, body)
-	}
+	resp, body := d.send(http.MethodPost, "/ui/call?op=stop-pod&id="+pod, "", map[string]string{"Cookie": owner, "Origin": d.url, "Sec-Fetch-Site": "same-origin"})
+	must.Hold(t, resp.StatusCode == 200 && body["status"] == "EXITED", "the page itself:", resp.StatusCode, body)
 }
 
 // The deployment's log shows an action like a request of any client.
@@ -268,9 +259,8 @@ func TestUnreadableKeys(t *testing.T) {
 	d := deploy(t)
 	d.addKey(apikey.Key{Name: "ada"})
 	must.Succeed(t, os.WriteFile(filepath.Join(d.dir, apikey.FileName), []byte(`{"keys": 1}`), 0o600))
-	if _, data := d.snapshot(key, ""); data.Keys.Total != 1 || !strings.Contains(data.Keys.Fault, "Until that is repaired") {
-		t.Errorf("%+v", data.Keys)
-	}
+	_, data := d.snapshot(key, "")
+	must.Hold(t, data.Keys.Total == 1 && strings.Contains(data.Keys.Fault, "Until that is repaired"), data.Keys)
 }
 
 // sameWords compares lists without order, because the order of keys created in the same second is undefined.
@@ -294,9 +284,8 @@ func sameWords(a, b string) bool {
 func TestReleasesShown(t *testing.T) {
 	d := deploy(t)
 	id := d.createObject("/v2/serverless", `{"name":"e","image":"builtin/echo","env":{"KEPT":"k","TOKEN":"secret-before","GONE":"secret-gone"},"workers":{"min":0,"max":1}}`)
-	if resp, body := d.send("PATCH", "/v2/serverless/"+id, `{"image":"builtin/conformance","env":{"KEPT":"k","TOKEN":"secret-after"}}`, bearer(key)); resp.StatusCode != 200 {
-		t.Fatal(body)
-	}
+	resp, body := d.send("PATCH", "/v2/serverless/"+id, `{"image":"builtin/conformance","env":{"KEPT":"k","TOKEN":"secret-after"}}`, bearer(key))
+	must.Require(t, resp.StatusCode == 200, body)
 	text, data := d.snapshot(key, "?endpoint="+id)
 	must.Contain(t, text, "env: GONE, TOKEN", "imageName: builtin/echo → builtin/conformance")
 	must.Hold(t, !strings.Contains(text, "secret-"), "a value of a variable is shown", text)

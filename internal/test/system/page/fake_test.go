@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
@@ -307,17 +308,14 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 				tab.Shows(selector, wants...)
 			}
 			var curve string
-			if tab.Eval(`document.querySelector('#chart-load .line').getAttribute('d')`, &curve); strings.Count(curve, "L") != 119 {
-				t.Errorf("the queue's curve is %s", curve)
-			}
+			tab.Eval(`document.querySelector('#chart-load .line').getAttribute('d')`, &curve)
+			must.Hold(t, strings.Count(curve, "L") == 119, "the queue's curve is", curve)
 			var bars int
-			if tab.Eval(`document.querySelectorAll('#chart-times .range').length`, &bars); bars < 30 || bars > 40 {
-				t.Errorf("the chart has %d ranges", bars)
-			}
+			tab.Eval(`document.querySelectorAll('#chart-times .range').length`, &bars)
+			must.Hold(t, bars >= 30 && bars <= 40, "the chart has", bars, "ranges")
 			var lines int
-			if tab.Eval(`[...document.querySelectorAll('#gpus .line')].filter((l) => (l.getAttribute('d') ?? '').split('L').length > 100).length`, &lines); lines != 7 {
-				t.Errorf("%d GPUs have a curve", lines)
-			}
+			tab.Eval(`[...document.querySelectorAll('#gpus .line')].filter((l) => (l.getAttribute('d') ?? '').split('L').length > 100).length`, &lines)
+			must.Hold(t, lines == 7, lines, "GPUs have a curve")
 			tab.Readable("overview")
 			tab.Click(`[aria-label="Log of worker w1llm-run"]`)
 			tab.Shows("#detail .log", "step 30 of 30", hostile)

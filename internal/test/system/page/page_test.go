@@ -12,7 +12,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -51,8 +53,7 @@ func deployWith(t *testing.T, config jobrunner.Config) *deployment {
 	server := httptest.NewServer(j.Handler())
 	end := sync.OnceFunc(func() {
 		server.Close()
-		err := j.Close()
-		must.Hold(t, err == nil, err)
+		must.Equal(t, j.Close(), nil)
 	})
 	t.Cleanup(end)
 	c := must.Do(api.New(api.Settings{BaseURL: server.URL, APIKey: key}))(t)
@@ -70,8 +71,7 @@ func (d *deployment) createEndpoint(name, image string, most int64) string {
 
 func (d *deployment) submitJob(endpoint, input string) string {
 	d.t.Helper()
-	job := must.Do(d.Jobs.Run(d.t.Context(), endpoint, api.Submission{Input: json.RawMessage(input)}))(d.t)
-	return job.ID
+	return must.Do(d.Jobs.Run(d.t.Context(), endpoint, api.Submission{Input: json.RawMessage(input)}))(d.t).ID
 }
 
 // createBatch creates a draft with a request per input.
@@ -115,9 +115,8 @@ func TestBrowser(t *testing.T) {
 			tab.Until(`document.querySelector('#status').textContent === 'Live'`)
 			tab.Shows("#live", "There is no endpoint yet", d.url+"/v2/serverless")
 			var address string
-			if tab.Eval("location.href", &address); strings.Contains(address, d.code) {
-				t.Errorf("the code stays in the address %s", address)
-			}
+			tab.Eval("location.href", &address)
+			must.Hold(t, !strings.Contains(address, d.code), "the code stays in the address", address)
 			tab.Picture(screen.name + "-empty")
 
 			work := d.createEndpoint(hostile, "builtin/conformance", 3)
@@ -170,9 +169,8 @@ func TestBrowser(t *testing.T) {
 			must.Succeed(t, d.Endpoints.Delete(t.Context(), work))
 			tab.Until(`document.querySelector('#title').textContent === 'Overview'`)
 			var title string
-			if tab.Eval("document.title", &title); title != "gpucloud jobrunner" {
-				t.Errorf("the title is %s", title)
-			}
+			tab.Eval("document.title", &title)
+			must.Hold(t, title == "gpucloud jobrunner", "the title is", title)
 
 			tab.Click("#signout")
 			tab.Until(`document.querySelector('#status').textContent === 'Signed out'`)
@@ -301,12 +299,10 @@ func TestSession(t *testing.T) {
 	}
 	code := `{"code":"` + d.code + `"}`
 	resp, first := signIn(code)
-	if resp.StatusCode != 204 || !sees(first) || strings.Contains(first, d.code) {
-		t.Fatalf("the code: %d, cookie %s", resp.StatusCode, first)
-	}
-	if resp, _ := signIn(code); resp.StatusCode != 401 {
-		t.Errorf("the code once more: %d", resp.StatusCode)
-	}
+	must.Require(t, resp.StatusCode == 204 && sees(first) && !strings.Contains(first, d.code),
+		"the code:", resp.StatusCode, "cookie", first)
+	resp, _ = signIn(code)
+	must.Hold(t, resp.StatusCode == 401, "the code once more:", resp.StatusCode)
 	_, second := signIn(`{"key":"` + key + `"}`)
 	must.Hold(t, sees(second) && !strings.Contains(second, key) && !sees(second+"x") && !sees(""), "the cookie is", second)
 	d.send("DELETE", "/ui/session", "", map[string]string{"Cookie": first})
@@ -318,9 +314,8 @@ func TestSession(t *testing.T) {
 	must.Succeed(t, keys.Remove("ada"))
 	must.Hold(t, !sees(third) && sees(second), "removing a key didn't end exactly its session")
 	some := must.Do(keys.Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}}))(t)
-	if resp, _ := signIn(`{"key":"` + some + `"}`); resp.StatusCode != 403 {
-		t.Errorf("a key for one endpoint: %d", resp.StatusCode)
-	}
+	resp, _ = signIn(`{"key":"` + some + `"}`)
+	must.Hold(t, resp.StatusCode == 403, "a key for one endpoint:", resp.StatusCode)
 	for range 64 {
 		_, _ = signIn(`{"key":"` + key + `"}`)
 	}
@@ -346,4 +341,42 @@ func TestGPUIsNotFreeAndUsedAtOnce(t *testing.T) {
 	must.Succeed(t, json.Unmarshal(answer.Body.Bytes(), &s))
 	got := s.GPUs.Devices[0]
 	must.Hold(t, got.UUID == "GPU-0" && got.Holder == "w1sdxl-run", "the device of a running worker is", got)
+}
+
+// A sign-out aborts the snapshot that is in flight.
+func TestSignOutAbortsTheSnapshot(t *testing.T) {
+	c := new(clock.Clock)
+	p := page.New(page.Config{Source: newBusyMachine(c), Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	defer p.Close()
+	local := page.Local(false, p)
+	var hold atomic.Bool
+	held, aborted := make(chan struct{}, 1), make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/ui/snapshot" && hold.CompareAndSwap(true, false) {
+			held <- struct{}{}
+			<-r.Context().Done()
+			aborted <- struct{}{}
+			return
+		}
+		local.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close) // after the browser, whose tab may hold a request
+	tab := chromium.Open(t).Tab(t, 800, 600, false)
+	tab.Visit(server.URL + "/#code=" + p.Code())
+	tab.Shows("#status", "Live")
+	hold.Store(true)
+	wait(t, held, "the page requests no further snapshot")
+	tab.Click("#signout")
+	wait(t, aborted, "the request for a snapshot continues after the sign-out")
+	tab.Shows("#status", "Signed out")
+	clean(t, tab, server.URL)
+}
+
+func wait(t *testing.T, event <-chan struct{}, otherwise string) {
+	t.Helper()
+	select {
+	case <-event:
+	case <-time.After(time.Minute):
+		t.Fatal(otherwise)
+	}
 }

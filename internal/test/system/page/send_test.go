@@ -79,9 +79,8 @@ func TestBrowserSendsJobs(t *testing.T) {
 	tab.Until(`document.querySelector('#detail .badge').dataset.state === 'CANCELLED'`)
 	tab.Until(`document.querySelector('#detail [data-op=cancel]').disabled`)
 	var title string
-	if tab.Eval("document.title", &title); title != "work · gpucloud jobrunner" {
-		t.Errorf("the title is %s", title)
-	}
+	tab.Eval("document.title", &title)
+	must.Hold(t, title == "work · gpucloud jobrunner", "the title is", title)
 	clean(t, tab, d.url)
 }
 

@@ -3,11 +3,13 @@ package page_test
 import (
 	"log/slog"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
@@ -57,5 +59,62 @@ func TestAccessibility(t *testing.T) {
 			tab.Eval(`document.querySelector('#outcome').textContent = 'Endpoint x is stopped.'`, nil)
 			axe.Check(tab, "endpoint")
 		})
+	}
+}
+
+// The page works with the keyboard: a stop button asks for confirmation, Escape and Close cancel
+// and restore the focus, Enter confirms. Holding a key down doesn't confirm.
+func TestPageByKeyboard(t *testing.T) {
+	t.Parallel()
+	b := chromium.Open(t)
+	d := deploy(t)
+	pod := d.createPod("train")
+	d.awaitPod(pod, "RUNNING")
+	tab := b.Tab(t, 1366, 900, false)
+	tab.Visit(d.url)
+	tab.Until(`!document.querySelector('#signin').hidden`)
+	tab.TabTo("#key")
+	tab.Press(key, kb.Enter)
+	tab.Shows("#pods tbody", "train", "running")
+	const stop, start = `[data-op=stop][aria-label="Stop pod train"]`, `[data-op=start][aria-label="Start pod train"]`
+	closed := func() {
+		t.Helper()
+		tab.Until(`!document.querySelector('#confirm').open`)
+		tab.HasFocus(stop)
+		_, p := d.send("GET", "/v2/pods/"+pod, "", bearer(key))
+		must.Require(t, p["status"] == "RUNNING", "the pod was stopped without a confirmation:", p)
+	}
+	tab.TabTo(stop)
+	tab.Press(kb.Enter)
+	tab.HasFocus("#confirm-yes")
+	tab.Shows("#confirm", "Stop pod train?", "asked to end, and killed after 5 seconds")
+	tab.Press(kb.Escape)
+	closed()
+	tab.Press(" ")
+	tab.HasFocus("#confirm-yes")
+	tab.Press(kb.Tab)
+	tab.HasFocus("#confirm-no")
+	tab.Press(kb.Enter)
+	closed()
+	tab.Hold('\r')
+	tab.HasFocus("#confirm-yes")
+	tab.Until(`document.querySelector('#confirm').open`)
+	tab.Press(kb.Escape)
+	closed()
+
+	tab.Press(kb.Enter, kb.Enter)
+	tab.Until(`document.querySelector('#outcome[role=status]').textContent === 'Pod train is exited.'`)
+	tab.HasFocus(start)
+	d.awaitPod(pod, "EXITED")
+	tab.Press(kb.Enter, kb.Enter)
+	d.awaitPod(pod, "RUNNING")
+	tab.Shows("#pods tbody", "running")
+	tab.TabTo(`#pods button.link`) // its log
+	tab.Press(kb.Enter)
+	tab.Shows("#detail .log", "hello")
+	tab.Press(kb.Escape)
+	tab.HasFocus(`#pods button.link`)
+	for _, problem := range tab.Problems() {
+		must.Hold(t, strings.Contains(problem, "401"), "the console has", problem) // before the sign-in
 	}
 }

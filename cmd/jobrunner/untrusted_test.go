@@ -49,9 +49,8 @@ rules:
 		}
 		p.interrupt()
 		expectEscaped(t, format, p.stderr.String())
-		if !strings.Contains(p.stderr.String(), "owned") || !strings.Contains(p.stderr.String(), `written\u001b]0;x`) {
-			t.Errorf("the log doesn't show it: %s", &p.stderr)
-		}
+		must.Hold(t, strings.Contains(p.stderr.String(), "owned") && strings.Contains(p.stderr.String(), `written\u001b]0;x`),
+			"the log doesn't show it:", &p.stderr)
 	}
 	// The same holds for invalid arguments in errors.
 	dir := t.TempDir()
@@ -79,4 +78,36 @@ func TestOutputIsLost(t *testing.T) {
 		_ = cmd.Run() // the exit status is checked below
 		must.Equal(t, cmd.ProcessState.ExitCode(), 1, args)
 	}
+}
+
+// If an endpoint's environment would run other code than its rule, the worker reports that and doesn't
+// run it.
+func TestTemplateEnvironmentRunsNoCode(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/bin/bash"); err != nil && os.Getenv("CI") == "" {
+		t.Skip("bash isn't installed")
+	}
+	dir := t.TempDir()
+	mark, config := filepath.Join(dir, "mark"), filepath.Join(dir, "jobrunner.yaml")
+	evil := filepath.Join(dir, "evil.sh")
+	for file, text := range map[string]string{evil: "touch " + mark + "\n", config: "engine: none\nrules:\n  - image: a/b\n    command: {run: [/bin/bash, -c, 'echo 1']}\n"} {
+		put(t, file, text)
+	}
+	p := serve(t, environment(dir, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--config="+config)
+	c := p.client("k")
+	e := must.Do(c.Endpoints.Create(t.Context(), api.Endpoint{
+		Name: "e", Type: "QUEUE", Container: &api.Container{Image: new("a/b"), Env: map[string]string{"BASH_ENV": evil}},
+		Workers: api.Workers{Min: 1, Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
+	}))(t)
+	for {
+		status, body := p.get("/v2/serverless/" + e.ID + "/workers")
+		must.Require(t, status == 200, status, body)
+		if strings.Contains(body, `"status":"UNHEALTHY"`) {
+			must.Contain(t, body, "has BASH_ENV, which can make a local command run other code")
+			break
+		}
+	}
+	must.Hold(t, must.Err(os.Stat(mark)) != nil, "the code ran")
+	p.interrupt()
+	must.Hold(t, strings.Contains(p.stderr.String(), "has BASH_ENV"), "the log lacks the reason", &p.stderr)
 }

@@ -1,0 +1,87 @@
+package main_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+)
+
+func TestConfiguration(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	data := filepath.Join(home, "data")
+	must.Succeed(t, os.Mkdir(data, 0o700))
+	file := filepath.Join(data, "jobrunner.yaml")
+	put(t, file, "engine: none\nrules:\n  - image: a/b\n    process: {run: [go, version]}\n")
+	p := serve(t, environment(home), "--data="+data)
+	must.Contain(t, strings.Join(p.greeted, "\n"), "Images: "+file+": 1 × process\nImages: containers: off\n")
+	flawed := filepath.Join(home, "flawed.yaml")
+	put(t, flawed, "rules:\n  - image: a/b\n")
+	for _, text := range []string{
+		mustFail(t, environment(home), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--config="+flawed),
+		mustFail(t, environment(home, "GPUCLOUD_JOBRUNNER_CONFIG="+flawed), "serve", "--listen=127.0.0.1:0", "--ephemeral"),
+	} {
+		must.Contain(t, text, flawed+":2: the rule for a/b needs one of")
+	}
+}
+
+func TestCatalog(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	example := must.Do(filepath.Abs(filepath.Join("..", "..", "examples", "catalog.yaml")))(t)
+	p := serve(t, environment(home, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--catalog="+example)
+	if _, text := p.get("/v2/catalog/gpus/LAB%20Accelerator%20X"); !strings.Contains(text, `"price":{"secure":1.25,"community":0,"serverless":2}`) {
+		t.Errorf("the example's price is missing: %s", text)
+	}
+	flawed := filepath.Join(home, "flawed.yaml")
+	put(t, flawed, "gpus:\n  - id: NVIDIA L4\n    price: {secured: 1}\n")
+	for _, text := range []string{
+		mustFail(t, environment(home), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--catalog="+flawed),
+		mustFail(t, environment(home, "GPUCLOUD_CATALOG="+flawed), "serve", "--listen=127.0.0.1:0", "--ephemeral"),
+	} {
+		must.Contain(t, text, flawed+`:3: unknown field "secured"; did you mean "secure"?`)
+	}
+}
+
+const longKey = "0123456789-long-enough-key"
+
+// An unspecified address listens only on its own family, and the printed URL works.
+func TestUnspecifiedAddresses(t *testing.T) {
+	t.Parallel()
+	for listen, c := range map[string]struct{ wantURL, unreachable string }{
+		"0.0.0.0:0": {"http://127.0.0.1:", "[::1]"}, "[::]:0": {"http://[::1]:", "127.0.0.1"}, ":0": {"http://127.0.0.1:", ""},
+	} {
+		if probe, err := net.Listen("tcp6", "[::1]:0"); err == nil {
+			probe.Close()
+		} else if listen == "[::]:0" {
+			t.Log("[::]: not tested, because this machine has no IPv6")
+			continue
+		}
+		p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY="+longKey), "--ephemeral", "--allow-remote", "--listen="+listen)
+		must.Hold(t, strings.HasPrefix(p.url, c.wantURL), "--listen", listen, "printed", p.url, c.wantURL)
+		if _, err := p.client(longKey).NetworkVolumes.List(t.Context()); err != nil {
+			t.Errorf("--listen=%s: %s", listen, err)
+		}
+		_, port, _ := net.SplitHostPort(strings.TrimPrefix(p.url, "http://"))
+		if c.unreachable != "" {
+			if conn, err := net.Dial("tcp", strings.Trim(c.unreachable, " ")+":"+port); err == nil {
+				conn.Close()
+				t.Errorf("--listen=%s listens at %s, too", listen, c.unreachable)
+			}
+		}
+		p.interrupt()
+	}
+}
+
+// With --allow-remote a short key is rejected.
+func TestShortKeys(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"k", "nineteen-characters"} {
+		said := mustFail(t, environment(t.TempDir(), "GPUCLOUD_API_KEY="+key), "serve", "--listen=127.0.0.1:0", "--allow-remote", "--ephemeral")
+		must.Hold(t, strings.Contains(said, "at least 20 random ones") && !strings.Contains(said, "nineteen"), "said", said)
+	}
+}

@@ -1,0 +1,114 @@
+package sqldb_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/smalldisk"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// fillDisk adds rows of a size, then smaller ones, until a row of one byte doesn't fit. It
+// returns their names.
+func fillDisk(t *testing.T, db *sqldb.DB, size int) (names []string) {
+	t.Helper()
+	for ; size > 0; size /= 4 {
+		for {
+			name := fmt.Sprintf("%d of %d bytes", len(names), size)
+			err := add(t.Context(), db, name, []byte(strings.Repeat("x", size)))
+			if errors.Is(err, sqldb.ErrFull) {
+				break
+			}
+			must.Succeed(t, err)
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// On a full disk a plain write fails without loss, writes with the reserve succeed, and the
+// database opens.
+func TestReserve(t *testing.T) {
+	for _, size := range []int{4000, 300_000, 3_000_000} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			disk := smalldisk.Mount(t, "40m")
+			db := open(t, sqldb.Config{Dir: filepath.Join(disk, "data")})
+			names := fillDisk(t, db, size)
+			n := count(t, db)
+			must.Require(t, n == len(names), n, "notes, want", len(names))
+			// Changes that free no space, and more of them than fit in the reserve.
+			last := &names[len(names)-1] // the smallest row
+			for i := range 1000 {
+				err := db.WriteWithReserve(t.Context(), func(tx *sqldb.Tx) error {
+					n, err := tx.Exec("UPDATE notes SET name = ? WHERE name = ?", fmt.Sprint("changed ", i), *last)
+					if err == nil && n != 1 {
+						err = fmt.Errorf("%d rows changed", n)
+					}
+					return err
+				})
+				must.Succeed(t, err, "change", i)
+				*last = fmt.Sprint("changed ", i)
+			}
+			must.Succeed(t, db.Close())
+			db = open(t, sqldb.Config{Dir: filepath.Join(disk, "data")})
+			must.Equal(t, count(t, db), len(names), "notes after a restart")
+			err := db.WriteWithReserve(t.Context(), func(tx *sqldb.Tx) error {
+				n, err := tx.Exec("DELETE FROM notes")
+				if err == nil && n != int64(len(names)) {
+					err = fmt.Errorf("%d rows deleted, want %d", n, len(names))
+				}
+				return err
+			})
+			must.Succeed(t, err)
+			must.Equal(t, add(t.Context(), db, "again", make([]byte, size)), nil, "with room again")
+		})
+	}
+}
+
+// Opening the database, Check and a backup detect damage, and say what to do.
+func TestDamageIsNoticed(t *testing.T) {
+	dir := t.TempDir()
+	must.Succeed(t, sqldb.Check(dir))
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{Dir: dir}))(t)
+	must.Succeed(t, db.Migrate(t.Context(), "notes", schema))
+	must.Succeed(t, db.Write(t.Context(), func(tx *sqldb.Tx) error {
+		for i := range 2000 {
+			if _, err := tx.Exec("INSERT INTO notes (name, body) VALUES (?, ?)", fmt.Sprint(i), bytes.Repeat([]byte("x"), 100)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	must.Equal(t, sqldb.Check(dir), nil, "Check of the open database")
+	must.Succeed(t, db.Close())
+	file := filepath.Join(dir, "jobrunner.db")
+	must.Succeed(t, os.Mkdir(file+"-wal", 0o700))
+	err := sqldb.Check(dir)
+	must.Hold(t, err != nil && !strings.Contains(err.Error(), "damaged"), "a database that can't be read:", err)
+	must.Succeed(t, os.Remove(file+"-wal"))
+	text := must.ReadFile(t, file)
+	at := bytes.Index(text, bytes.Repeat([]byte("x"), 100)) / 4096 * 4096
+	page, garbage := slices.Clone(text), bytes.Repeat([]byte("garbage"), 1000)
+	copy(page[at:], bytes.Repeat([]byte{0xff}, 4096))
+	for name, damaged := range map[string][]byte{
+		"a damaged page": page, "cut off": text[:len(text)/2/4096*4096], "not a database": garbage,
+	} {
+		must.Succeed(t, os.WriteFile(file, damaged, 0o600))
+		db, opened := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
+		if opened == nil {
+			db.Close()
+		}
+		for what, err := range map[string]error{"Check": sqldb.Check(dir), "Open": opened} {
+			must.Hold(t, err != nil && strings.Count(err.Error(), "the database is damaged: restore a backup") == 1, name, what, "returned", err)
+		}
+	}
+	must.Succeed(t, os.WriteFile(file, garbage, 0o600))
+	must.Fail(t, sqldb.Backup(dir, t.TempDir()), "is damaged")
+}
