@@ -46,7 +46,7 @@ var catalogTemplates = &kit.Source[catalogTemplate]{
 
 type catalogTemplate struct {
 	template
-	Source types.String `tfsdk:"source"`
+	Source types.String
 }
 
 var catalogTemplateSchema = func() schema.Schema {

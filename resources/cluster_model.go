@@ -64,29 +64,14 @@ var clusterSchema = schema.Schema{
 }
 
 type cluster struct {
-	ID                 types.String `tfsdk:"id"`
-	Name               types.String `tfsdk:"name"`
-	Type               types.String `tfsdk:"type"`
-	Compute            types.Object `tfsdk:"compute"`
-	TemplateID         types.String `tfsdk:"template_id"`
-	Mounts             types.Object `tfsdk:"mounts"`
-	DataCenterIDs      types.Set    `tfsdk:"data_center_ids"`
-	StartSSH           types.Bool   `tfsdk:"start_ssh"`
-	StartJupyter       types.Bool   `tfsdk:"start_jupyter"`
-	DeletionProtection types.Bool   `tfsdk:"deletion_protection"`
-	WaitFor            types.Object `tfsdk:"wait_for"`
-	Timeouts           types.Object `tfsdk:"timeouts"`
-	MaxHourlyCost      types.Number `tfsdk:"max_hourly_cost"`
-
-	Template     types.String `tfsdk:"template"`
-	DataCenterID types.String `tfsdk:"data_center_id"`
-	Pods         types.Object `tfsdk:"pods"`
-	Network      types.Object `tfsdk:"network"`
-	Primary      types.Object `tfsdk:"primary"`
-	CreatedAt    types.String `tfsdk:"created_at"`
+	ID, Name, Type, Template, DataCenterID, CreatedAt          types.String
+	Compute, Mounts, WaitFor, Timeouts, Pods, Network, Primary types.Object
+	DataCenterIDs                                              types.Set
+	StartSSH, StartJupyter, DeletionProtection                 types.Bool
+	MaxHourlyCost                                              types.Number
 
 	container
-	Private clusterPrivate `tfsdk:"-"`
+	Private clusterPrivate
 }
 
 type clusterPrivate struct {
@@ -100,9 +85,7 @@ type clusterCompute struct {
 
 // validateCluster requires an image or a template. A template excludes other settings.
 func validateCluster(_ context.Context, c diagnostics.Check, config *cluster) {
-	if config.Image.IsNull() && config.TemplateID.IsNull() {
-		c.Error("image", "Missing image", "The pods of a cluster are made from an image or a template: set image or template_id.")
-	}
+	config.checkImage(c)
 	if isSet(config.TemplateID) {
 		for _, s := range config.templateAttributes() {
 			if isSet(s.value) {
@@ -140,9 +123,8 @@ func (m *cluster) flatten(got api.Cluster) {
 
 // flattenMember copies the settings of a pod, which are equal in all pods, to an imported cluster.
 func (m *cluster) flattenMember(pod api.Pod) {
-	registry := types.StringNull() // a cluster has none
 	container := *pod.Container
-	container.Env = comparedEnv(types.MapNull(types.StringType), container.Env)
-	containerSettings{&m.container, m.command(), &registry}.flatten(container, true)
+	container.Env = withoutAccess(types.MapNull(types.StringType), container.Env)
+	m.container.flatten(container, true)
 	m.Mounts = flattenMounts(pod.Mounts)
 }

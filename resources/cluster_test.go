@@ -85,7 +85,7 @@ func TestClusterPlan(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
 	expectRefusals(t, d, p, clusterType, clusterConfig(nil), []refusal{
-		{map[string]any{"image": nil}, "image", "set image"},
+		{map[string]any{"image": nil}, "image", "set template_id or image"},
 		{map[string]any{"type": "BATCH"}, "type", "expected"},
 		{map[string]any{"compute": map[string]any{"gpu_type_id": "g", "gpu_count_per_pod": 1, "pod_count": 1}}, "compute.pod_count", "expected 2 to 250"},
 		{map[string]any{"compute": map[string]any{"gpu_type_id": "g", "gpu_count_per_pod": 1, "pod_count": 251}}, "compute.pod_count", "expected 2 to 250"},

@@ -41,28 +41,20 @@ func (m members) words(path, text string, more ...string) schema.ListAttribute {
 	}
 }
 
-// command is the start command in a model.
+// command is the start command in a model. older is docker_entrypoint.
 type command struct {
-	args             *types.String
-	entrypoint, cmd  *types.List
-	dockerEntrypoint *types.List // nil if the kind doesn't have it
-}
-
-func (f command) older() types.List {
-	if f.dockerEntrypoint == nil {
-		return types.ListNull(types.StringType)
-	}
-	return *f.dockerEntrypoint
+	args                   *types.String
+	entrypoint, cmd, older *types.List
 }
 
 // isNull reports whether the model doesn't set the start command.
 func (f command) isNull() bool {
-	return f.args.IsNull() && f.entrypoint.IsNull() && f.cmd.IsNull() && f.older().IsNull()
+	return f.args.IsNull() && f.entrypoint.IsNull() && f.cmd.IsNull() && f.older.IsNull()
 }
 
 // isUnknown reports whether a part is unknown until apply.
 func (f command) isUnknown() bool {
-	return f.args.IsUnknown() || !allKnown(*f.entrypoint) || !allKnown(*f.cmd) || !allKnown(f.older())
+	return f.args.IsUnknown() || !allKnown(*f.entrypoint) || !allKnown(*f.cmd) || !allKnown(*f.older)
 }
 
 func allKnown(l types.List) bool {
@@ -77,13 +69,13 @@ func allKnown(l types.List) bool {
 // check rejects a configuration with two forms of the command.
 func (f command) check(c diagnostics.Check) {
 	for attribute, list := range map[string]types.List{"entrypoint": *f.entrypoint, "cmd": *f.cmd} {
-		for other, v := range map[string]attr.Value{"args": *f.args, "docker_entrypoint": f.older()} {
+		for other, v := range map[string]attr.Value{"args": *f.args, "docker_entrypoint": *f.older} {
 			if isSet(list) && isSet(v) {
 				c.Error(attribute, "Two start commands", "%s conflicts with %s: remove %[2]s, and set entrypoint and cmd alone.", attribute, other)
 			}
 		}
 	}
-	if _, isJSON := startcmd.ParseJSON(f.args.ValueString()); isJSON && isSet(f.older()) {
+	if _, isJSON := startcmd.ParseJSON(f.args.ValueString()); isJSON && isSet(*f.older) {
 		c.Error("docker_entrypoint", "Two start commands", "docker_entrypoint conflicts with args in the JSON form: remove docker_entrypoint.")
 	}
 }
@@ -95,7 +87,7 @@ func (f command) checkVersion(c diagnostics.Check, v api.Version) {
 	case err == nil:
 	case v == api.V1:
 		c.Error("args", "API v1 can't express these arguments", "API v1 takes a list of arguments, but args can't be split: %s. Fix the quotes, or set api_version = %q.", err, string(api.V2))
-	case len(f.older().Elements()) > 0:
+	case len(f.older.Elements()) > 0:
 		c.Error("args", "Arguments that can't be split", "With docker_entrypoint, args are sent as a list, but they can't be split: %s. Fix the quotes.", err)
 	}
 }
@@ -109,9 +101,9 @@ func (f command) expand(followed bool) (c api.Command) {
 		}
 		return new(append([]string{}, value.Strings(l)...))
 	}
-	switch older := f.older(); {
-	case !older.IsNull() && (followed || len(older.Elements()) > 0):
-		c.Entrypoint = list(older)
+	switch {
+	case !f.older.IsNull() && (followed || len(f.older.Elements()) > 0):
+		c.Entrypoint = list(*f.older)
 		if !followed || !f.args.IsNull() {
 			c.Cmd = new(append([]string{}, parseArgs(*f.args).Cmd...))
 		}
@@ -131,10 +123,9 @@ func (f command) flatten(got api.Command, own bool) {
 		return
 	}
 	_, isJSON := startcmd.ParseJSON(*got.Args)
-	older := f.older()
 	switch {
-	case !older.IsNull():
-		*f.dockerEntrypoint = value.KeepList(older, *got.Entrypoint)
+	case !f.older.IsNull():
+		*f.older = value.KeepList(*f.older, *got.Entrypoint)
 		if own || !f.args.IsNull() {
 			*f.args = keepArgs(*f.args, value.KeepString(*f.args, startcmd.Join(*got.Cmd)))
 		}
@@ -158,9 +149,7 @@ func (f command) complete() {
 	words, _ := shown.Meaning() // text that can't be split is one word
 	none := types.ListNull(types.StringType)
 	*f.entrypoint, *f.cmd = value.KeepList(none, words.Entrypoint), value.KeepList(none, words.Cmd)
-	if f.dockerEntrypoint != nil {
-		*f.dockerEntrypoint = *f.entrypoint
-	}
+	*f.older = *f.entrypoint
 	if shown.Args == nil {
 		*f.args = value.KeepString(types.StringNull(), words.JSON())
 	}
@@ -168,7 +157,7 @@ func (f command) complete() {
 
 // owned reports which parts of the command the model sets itself.
 func (f command) owned() (entrypoint, cmd bool) {
-	return !f.args.IsNull() || !f.entrypoint.IsNull() || !f.older().IsNull(), !f.args.IsNull() || !f.cmd.IsNull()
+	return !f.args.IsNull() || !f.entrypoint.IsNull() || !f.older.IsNull(), !f.args.IsNull() || !f.cmd.IsNull()
 }
 
 // ownsAs reports whether the model sets the same parts as another model.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -70,51 +71,67 @@ func plannedDisk(disk types.Int64, templateID, image types.String) types.Int64 {
 	return types.Int64Null()
 }
 
-// container has the settings in the models of all kinds with containers.
+// container has the container settings of a model. Attributes that a kind lacks are null. With a
+// template, the settings override it.
 type container struct {
-	Image      types.String `tfsdk:"image"`
-	Args       types.String `tfsdk:"args"`
-	Entrypoint types.List   `tfsdk:"entrypoint"`
-	Cmd        types.List   `tfsdk:"cmd"`
-	Disk       types.Int64  `tfsdk:"disk"`
-	Env        types.Map    `tfsdk:"env"`
-	Ports      types.Set    `tfsdk:"ports"`
+	TemplateID, Image, Args, Registry types.String
+	Entrypoint, Cmd, DockerEntrypoint types.List
+	Disk                              types.Int64
+	Env                               types.Map
+	Ports                             types.Set
+	writeOnlyEnv
 }
 
-func (c *container) command() command {
-	return command{args: &c.Args, entrypoint: &c.Entrypoint, cmd: &c.Cmd}
+func (s *container) command() command {
+	return command{&s.Args, &s.Entrypoint, &s.Cmd, &s.DockerEntrypoint}
 }
 
-// containerSettings are all container settings of a model. With a template, they override it.
-type containerSettings struct {
-	*container
-	start    command
-	registry *types.String
+// validate rejects settings that no API version accepts.
+func (s *container) validate(c diagnostics.Check) {
+	s.writeOnlyEnv.validate(c, s.Env)
+	s.command().check(c)
+}
+
+// checkImage requires the image of a container, or a template that has one.
+func (s *container) checkImage(c diagnostics.Check) {
+	if s.TemplateID.IsNull() && s.Image.IsNull() {
+		c.Error("image", "Missing image", "A container needs an image, its own or a template's: set template_id or image.")
+	}
 }
 
 // expand returns the model's own settings. If the object follows a template, omitted settings
 // are the template's; otherwise they are empty.
-func (s containerSettings) expand(followed bool) *api.Container {
-	c := &api.Container{Image: optional(s.Image), Command: s.start.expand(followed), Disk: s.Disk.ValueInt64Pointer()}
-	if !s.Env.IsNull() || !followed {
-		c.Env = value.StringMap(s.Env)
+func (s *container) expand() *api.Container {
+	followed := !s.TemplateID.IsNull()
+	c := &api.Container{Image: optional(s.Image), Command: s.command().expand(followed), Disk: s.Disk.ValueInt64Pointer()}
+	if !s.Env.IsNull() || len(s.values) > 0 || !followed {
+		c.Env = s.withWriteOnly(value.StringMap(s.Env))
 	}
 	if !s.Ports.IsNull() || !followed {
 		c.Ports = new(sorted(value.Strings(s.Ports)))
 	}
-	if !s.registry.IsNull() || !followed {
-		c.Registry = new(s.registry.ValueString())
+	if !s.Registry.IsNull() || !followed {
+		c.Registry = new(s.Registry.ValueString())
 	}
 	return c
 }
 
+// ownVariables returns the names of the variables that the model sets, in env and env_wo.
+func (s *container) ownVariables(d envDigests) map[string]bool {
+	own := s.owned(d)
+	for name := range s.Env.Elements() {
+		own[name] = true
+	}
+	return own
+}
+
 // flatten copies an answer into the model: all of it if own is true, otherwise only the
 // settings that the model sets.
-func (s containerSettings) flatten(got api.Container, own bool) {
+func (s *container) flatten(got api.Container, own bool) {
 	if got.Image != nil && (own || !s.Image.IsNull()) {
 		s.Image = value.KeepString(s.Image, *got.Image)
 	}
-	s.start.flatten(got.Command, own)
+	s.command().flatten(got.Command, own)
 	if got.Disk != nil && (own || !s.Disk.IsNull()) {
 		s.Disk = types.Int64Value(*got.Disk)
 	}
@@ -133,7 +150,7 @@ func (s containerSettings) flatten(got api.Container, own bool) {
 	if got.Ports != nil && (own || !s.Ports.IsNull()) {
 		s.Ports = value.KeepSet(s.Ports, *got.Ports)
 	}
-	if got.Registry != nil && (own || !s.registry.IsNull()) {
-		*s.registry = value.KeepString(*s.registry, *got.Registry)
+	if got.Registry != nil && (own || !s.Registry.IsNull()) {
+		s.Registry = value.KeepString(s.Registry, *got.Registry)
 	}
 }

@@ -1,12 +1,12 @@
 package resources
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -19,11 +19,8 @@ import (
 
 // validateEndpoint rejects configurations that no version accepts.
 func validateEndpoint(_ context.Context, c diagnostics.Check, config *endpoint) {
-	config.validate(c, config.Env)
-	config.command().check(c)
-	if config.TemplateID.IsNull() && config.Image.IsNull() {
-		c.Error("image", "Missing image", "The container of the workers comes from a template or from the endpoint itself: set template_id or image.")
-	}
+	config.validate(c)
+	config.checkImage(c)
 	if isSet(config.GPU) && isSet(config.CPU) {
 		c.Error("gpu", "GPU and CPU workers", "gpu conflicts with cpu: the workers have either GPUs or CPUs. Remove one of them.")
 	}
@@ -36,8 +33,8 @@ func validateEndpoint(_ context.Context, c diagnostics.Check, config *endpoint) 
 		case len(gpu.ExcludedTypes.Elements()) > 0 && gpu.Pools.IsNull():
 			c.Error("gpu.excluded_types", "Exclusions without pools", "gpu.excluded_types needs gpu.pools: it names types of the pools that workers must not get.")
 		}
-		checkCUDAVersions(c, gpu.AllowedCUDAVersions, gpu.MinCUDAVersion)
 	}
+	checkCUDAVersions(c, config.GPU)
 	wait, workers := value.As[endpointWait](config.WaitFor), value.As[endpointWorkers](config.Workers)
 	if wait != nil && wait.Worker.ValueBool() && !config.Workers.IsUnknown() && (workers == nil || !workers.Min.IsUnknown() && workers.Min.ValueInt64() == 0) {
 		c.Error("wait_for.worker", "Waiting for a worker that does not start", "wait_for.worker needs workers.min of at least 1: without it no worker runs before there are jobs.")
@@ -58,29 +55,34 @@ func validateEndpoint(_ context.Context, c diagnostics.Check, config *endpoint) 
 }
 
 // checkCUDAVersions rejects two constraints of a machine's CUDA version.
-func checkCUDAVersions(c diagnostics.Check, allowed types.Set, minimum types.String) {
-	if len(allowed.Elements()) > 0 && !minimum.IsNull() {
+func checkCUDAVersions(c diagnostics.Check, gpu types.Object) {
+	machine := deref(value.As[struct {
+		AllowedCUDAVersions types.Set
+		MinCUDAVersion      types.String
+	}](gpu))
+	if len(machine.AllowedCUDAVersions.Elements()) > 0 && !machine.MinCUDAVersion.IsNull() {
 		c.Error("gpu.min_cuda_version", "Two CUDA constraints", "min_cuda_version and allowed_cuda_versions exclude each other: keep the floor or the exact set.")
 	}
 }
 
 func scalingType(endpointType, configured types.String) string {
-	switch {
-	case !configured.IsNull():
-		return configured.ValueString()
-	case endpointType.ValueString() == loadBalancer:
+	if configured.IsNull() && endpointType.ValueString() == loadBalancer {
 		return requestCount
 	}
-	return queueDelay
+	return cmp.Or(configured.ValueString(), queueDelay)
 }
 
 func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
-	p.Config.command().check(p.Check)
-	if p.State != nil {
-		p.Plan.command().keep(p.State.command())
-	}
+	planContainer(p, (*endpoint).containerParts)
 	p.Plan.Disk = plannedDisk(p.Config.Disk, p.Config.TemplateID, p.Config.Image)
-	planOmittedCompute(p)
+	planrule.Omitted(p, func(m *endpoint) *types.Object { return &m.GPU })
+	planrule.Omitted(p, func(m *endpoint) *types.List { return &m.CPU })
+	switch { // a configured one replaces the other
+	case !p.Config.GPU.IsNull():
+		p.Plan.CPU = p.Config.CPU
+	case !p.Config.CPU.IsNull():
+		p.Plan.GPU = p.Config.GPU
+	}
 	if p.Config.FlashBoot.IsNull() && p.State != nil && p.State.FlashBoot.IsNull() {
 		p.Plan.FlashBoot = p.State.FlashBoot // API v1 doesn't return it after an import
 	}
@@ -91,7 +93,6 @@ func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 	if p.Version == api.V1 && p.Plan.TemplateID.IsNull() {
 		p.Error("template_id", "API v1 needs a template", "An endpoint of management API v1 is made from a template. Set template_id, or set api_version = %q in the provider block.", string(api.V2))
 	}
-	planWriteOnlyEnv(p, (*endpoint).writeOnly, p.Config.Env)
 	planFromTemplate(ctx, p)
 	if p.State == nil || p.Updates(ctx) {
 		checkVolumes(ctx, p, "network_volumes", p.State.references(), value.Strings(p.Plan.NetworkVolumes))
@@ -100,27 +101,11 @@ func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 	checkPlacement(ctx, p, request, p.Plan.MaxHourlyCost)
 }
 
-// planOmittedCompute keeps the compute if the configuration has neither GPUs nor CPUs.
-func planOmittedCompute(p *planrule.Plan[endpoint]) {
-	switch {
-	case p.Config.GPU.IsNull() && p.Config.CPU.IsNull():
-		planrule.Omitted(p, func(m *endpoint) *types.Object { return &m.GPU })
-		planrule.Omitted(p, func(m *endpoint) *types.List { return &m.CPU })
-	case p.Config.GPU.IsNull():
-		p.Plan.GPU = p.Config.GPU
-	case p.Config.CPU.IsNull():
-		p.Plan.CPU = p.Config.CPU
-	}
-}
-
 func planScaling(p *planrule.Plan[endpoint]) {
 	if p.Config.Scaling.IsUnknown() {
 		return
 	}
-	scaling := value.As[endpointScaling](p.Config.Scaling)
-	if scaling == nil {
-		scaling = &endpointScaling{}
-	}
+	scaling := deref(value.As[endpointScaling](p.Config.Scaling))
 	if scaling.Type.IsUnknown() || p.Plan.Type.IsUnknown() {
 		return
 	}
@@ -135,18 +120,18 @@ func planScaling(p *planrule.Plan[endpoint]) {
 	if delay := scaling.QueueDelay.ValueFloat64(); p.Version == api.V1 && delay != math.Trunc(delay) {
 		p.Error("scaling.queue_delay", "API v1 can't express this", "Management API v1 takes whole seconds, not %g. Round it, or set api_version = %q in the provider block.", delay, string(api.V2))
 	}
-	p.Plan.Scaling = value.Object(scalingAttribute, scaling)
+	p.Plan.Scaling = value.Object(scalingAttribute, &scaling)
 }
 
 func planWorkers(p *planrule.Plan[endpoint]) {
-	workers, scaling := value.As[endpointWorkers](p.Plan.Workers), value.As[endpointScaling](p.Plan.Scaling)
-	if workers == nil {
+	if p.Config.Workers.IsUnknown() {
 		return
 	}
-	var configured types.Int64 // idle_timeout
-	if c := value.As[endpointWorkers](p.Config.Workers); c != nil {
-		configured = c.IdleTimeout
+	workers, scaling := value.As[endpointWorkers](p.Plan.Workers), value.As[endpointScaling](p.Plan.Scaling)
+	if p.Config.Workers.IsNull() {
+		workers = &endpointWorkers{Min: types.Int64Value(defaultMinWorkers), Max: types.Int64Value(defaultMaxWorkers), IdleTimeout: types.Int64Unknown()}
 	}
+	configured := deref(value.As[endpointWorkers](p.Config.Workers)).IdleTimeout
 	byRequests := p.Plan.Type.ValueString() == queue && scaling != nil && scaling.Type.ValueString() == requestCount
 	switch {
 	case byRequests && !configured.IsNull() && p.Version == api.V2:
@@ -202,9 +187,10 @@ func planCompute(ctx context.Context, p *planrule.Plan[endpoint], reported bool)
 		return
 	}
 	ids := value.Strings(gpu.TypeIDs)
-	switch _, _, err := p.API.SelectGPUs(ctx, ids); {
-	case isSelectionError(err) && reported:
-	case isSelectionError(err):
+	_, _, err := p.API.SelectGPUs(ctx, ids)
+	switch _, inexpressible := errors.AsType[*api.SelectionError](err); {
+	case inexpressible && reported:
+	case inexpressible:
 		p.Error("gpu.type_ids", "API v2 can't select exactly these GPU types", "%s. Choose by gpu.pools and gpu.excluded_types, or change the list.", err)
 	case err != nil:
 		p.Fail("gpu.type_ids", "Could not read the GPU catalog", fmt.Errorf("API v2 selects GPUs by pool, and only the catalog lists the types of a pool. %w", err))
@@ -223,31 +209,23 @@ func planExclusions(ctx context.Context, p *planrule.Plan[endpoint], pools, excl
 	if !ok {
 		return // the API checks them during the apply
 	}
-	var known, inPools []string
+	var inPools []string
+	known := map[string]bool{}
 	for _, t := range all {
-		known = append(known, t.Pool)
+		known[t.Pool] = true
 		if slices.Contains(pools, t.Pool) {
 			inPools = append(inPools, t.ID)
 		}
 	}
-	if slices.ContainsFunc(pools, func(pool string) bool { return !slices.Contains(known, pool) }) {
-		return
+	outside := slices.IndexFunc(excluded, func(id string) bool { return !slices.Contains(inPools, id) })
+	switch {
+	case slices.ContainsFunc(pools, func(pool string) bool { return !known[pool] }):
+	case outside >= 0:
+		p.Error("gpu.excluded_types", "Excluded type outside of the pools", "Invalid gpu.excluded_types: expected GPU types of the pools %s (%s), got %q%s",
+			list(sorted(pools)), list(sorted(inPools)), excluded[outside], near.Suggest(excluded[outside], inPools))
+	case len(excluded) == len(inPools):
+		p.Error("gpu.excluded_types", "No GPU type is left", "gpu.excluded_types names every GPU type of the pools %s. Leave one, or add a pool.", list(sorted(pools)))
 	}
-	for _, id := range excluded {
-		if !slices.Contains(inPools, id) {
-			p.Error("gpu.excluded_types", "Excluded type outside of the pools", "Invalid gpu.excluded_types: expected GPU types of the pools %s (%s), got %q%s",
-				strings.Join(sorted(pools), ", "), strings.Join(sorted(inPools), ", "), id, near.Suggest(id, inPools))
-			return
-		}
-	}
-	if len(excluded) == len(inPools) {
-		p.Error("gpu.excluded_types", "No GPU type is left", "gpu.excluded_types names every GPU type of the pools %s. Leave one, or add a pool.", strings.Join(sorted(pools), ", "))
-	}
-}
-
-func isSelectionError(err error) bool {
-	var s *api.SelectionError
-	return errors.As(err, &s)
 }
 
 // planFromTemplate plans an update that applies the template again if this run changes the
@@ -277,40 +255,12 @@ func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 			p.Plan.FromTemplate = p.Plan.settingsFromTemplate(p.API, *desired, p.State.FromTemplate)
 		}
 	}
-	checkTemplate(ctx, p, planned)
-}
-
-const (
-	templateGone       = "The template is gone"
-	templateGoneDetail = "Template %s does not exist any more. The endpoint keeps the settings that it copied, and the next change of it will fail: set template_id to the id of a template that exists."
-)
-
-// checkTemplate rejects changes that need a deleted template, or one that isn't for serverless
-// workers. planned are this run's changes of the template.
-func checkTemplate(ctx context.Context, p *planrule.Plan[endpoint], planned *templateSettings) {
-	id := p.Plan.TemplateID.ValueString()
-	switch {
+	switch id := p.Plan.TemplateID.ValueString(); {
 	case p.API == nil:
-		return
-	case p.State != nil && !p.Updates(ctx):
-		// A state without a private part doesn't tell.
-		if p.State.Private.Template == nil && slices.Contains(p.State.Private.Named, id) && !p.State.FromTemplate.IsNull() {
-			p.Warn("template_id", templateGone, templateGoneDetail, id)
-		}
-		return
-	}
-	t, err := p.API.Templates.Get(ctx, id)
-	if planned != nil && !slices.Contains(planned.Unknown, "serverless") {
-		t.Serverless = planned.Serverless
-	}
-	switch {
-	case api.IsNotFound(err) && slices.Contains(p.State.references(), id):
-		p.Warn("template_id", templateGone, templateGoneDetail, id)
-	case api.IsNotFound(err):
-		p.Error("template_id", "The template does not exist", "template_id names %s: %s. %s", id, noTemplate, err)
-	case err != nil:
-		p.Fail("template_id", "Could not read the template", err)
-	case !t.Serverless && (planned == nil || !slices.Contains(planned.Unknown, "serverless")):
-		p.Error("template_id", "The template is not for serverless workers", "Template %s (%s) is for pods. Set serverless = true in it, or name another one.", id, t.Name)
+	case p.State == nil || p.Updates(ctx):
+		t, err := p.API.Templates.Get(ctx, id)
+		checkTemplate(p, p.State.references(), id, t, err, true)
+	case p.State.Private.Template == nil && slices.Contains(p.State.Private.Named, id) && !p.State.FromTemplate.IsNull(): // a state without a private part doesn't tell
+		warnGone(p, "template_id", "template", id)
 	}
 }

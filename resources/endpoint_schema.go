@@ -3,12 +3,12 @@ package resources
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
@@ -97,15 +97,8 @@ var gpuAttribute = optionalObject("GPUs of a worker, chosen by `pools` or by `ty
 	"pools":          endpointMembers.texts("gpu.pools", "GPU pools, such as `ADA_24`."),
 	"excluded_types": endpointMembers.texts("gpu.excludedTypes", "GPU types in the pools that workers must not get."),
 	"type_ids": schema.ListAttribute{
-		ElementType:         types.StringType,
-		Optional:            true,
+		ElementType: types.StringType, Optional: true, Validators: []validator.List{noNulls{}, someElements{}, unique{}, listvalidator.ValueStringsAre(nonEmpty)},
 		MarkdownDescription: "GPU types in order of priority, such as `NVIDIA L4`. API v2 has pools and exclusions instead: the order is lost there, and a selection that they can't express is an error.",
-		Validators: []validator.List{
-			noNulls{},
-			someElements{},
-			unique{},
-			listvalidator.ValueStringsAre(nonEmpty),
-		},
 	},
 	"count":                 endpointMembers.integer("gpu.count", "GPUs per worker."),
 	"allowed_cuda_versions": endpointMembers.texts("gpu.allowedCudaVersions", "CUDA versions, as `major.minor`, that a machine may have; on API v2 the template's when left out. Not together with `min_cuda_version`."),
@@ -130,14 +123,6 @@ var workersAttribute = schema.SingleNestedAttribute{
 	Computed:            true,
 	MarkdownDescription: "Bounds of the autoscaler.",
 	Validators:          value.NotEmpty,
-	Default: objectdefault.StaticValue(types.ObjectValueMust(
-		map[string]attr.Type{"min": types.Int64Type, "max": types.Int64Type, "idle_timeout": types.Int64Type},
-		map[string]attr.Value{
-			"min":          types.Int64Value(defaultMinWorkers),
-			"max":          types.Int64Value(defaultMaxWorkers),
-			"idle_timeout": types.Int64Unknown(),
-		},
-	)),
 	Attributes: map[string]schema.Attribute{
 		"min":          endpointMembers.integer("workers.min", "Workers that always run."),
 		"max":          endpointMembers.integer("workers.max", "Most workers at a time."),
@@ -158,34 +143,19 @@ var scalingAttribute = schema.SingleNestedAttribute{
 }
 
 type endpoint struct {
-	ID             types.String `tfsdk:"id"`
-	Name           types.String `tfsdk:"name"`
-	Type           types.String `tfsdk:"type"`
-	TemplateID     types.String `tfsdk:"template_id"`
-	Registry       types.String `tfsdk:"registry"`
-	GPU            types.Object `tfsdk:"gpu"`
-	CPU            types.List   `tfsdk:"cpu"`
-	Workers        types.Object `tfsdk:"workers"`
-	Scaling        types.Object `tfsdk:"scaling"`
-	DataCenterIDs  types.Set    `tfsdk:"data_center_ids"`
-	NetworkVolumes types.Set    `tfsdk:"network_volumes"`
-	Timeout        types.Int64  `tfsdk:"timeout"`
-	FlashBoot      types.String `tfsdk:"flashboot"`
-	CreatedAt      types.String `tfsdk:"created_at"`
-	RequestURLs    types.Object `tfsdk:"request_urls"`
-	FromTemplate   types.Object `tfsdk:"from_template"`
-
-	DeletionProtection types.Bool   `tfsdk:"deletion_protection"`
-	MaxHourlyCost      types.Number `tfsdk:"max_hourly_cost"`
-	WaitFor            types.Object `tfsdk:"wait_for"`
-	Timeouts           types.Object `tfsdk:"timeouts"`
+	ID, Name, Type, FlashBoot, CreatedAt                                types.String
+	GPU, Workers, Scaling, RequestURLs, FromTemplate, WaitFor, Timeouts types.Object
+	CPU                                                                 types.List
+	DataCenterIDs, NetworkVolumes                                       types.Set
+	Timeout                                                             types.Int64
+	DeletionProtection                                                  types.Bool
+	MaxHourlyCost                                                       types.Number
 
 	container
-	writeOnlyEnv
-	Private endpointPrivate `tfsdk:"-"`
+	Private endpointPrivate
 }
 
-func (m *endpoint) writeOnly() (*writeOnlyEnv, *envDigests) { return &m.writeOnlyEnv, &m.Private.EnvWO }
+func (m *endpoint) containerParts() (*container, *envDigests) { return &m.container, &m.Private.EnvWO }
 
 type endpointGPU struct {
 	Pools, ExcludedTypes, AllowedCUDAVersions types.Set
@@ -204,9 +174,7 @@ type endpointScaling struct {
 
 func (m *endpoint) expand() (want api.Endpoint) {
 	value.Expand(m, &want)
-	if want.Container = m.settings().expand(!m.TemplateID.IsNull()); want.Container.Env != nil || len(m.values) > 0 {
-		want.Container.Env = m.withWriteOnly(value.StringMap(m.Env))
-	}
+	want.Container = m.container.expand()
 	return want
 }
 
@@ -223,10 +191,6 @@ func (m *endpoint) desired(ctx context.Context, c *api.Client) (api.Endpoint, er
 	return want, err
 }
 
-func (m *endpoint) settings() containerSettings {
-	return containerSettings{&m.container, m.command(), &m.Registry}
-}
-
 // flatten copies an answer into the model. The model doesn't change where the version returns
 // nothing or an equivalent value.
 func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint) (err error) {
@@ -239,20 +203,13 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 		// With a template, the other settings are the template's copy: see recordRead.
 		container := *got.Container
 		container.Env = m.withoutWriteOnly(m.Private.EnvWO, container.Env)
-		m.settings().flatten(container, imported || m.TemplateID.IsNull())
-	}
-	if m.Disk.IsUnknown() {
-		m.Disk = types.Int64Null()
+		m.container.flatten(container, imported || m.TemplateID.IsNull())
 	}
 	if m.GPU, err = m.flattenGPU(ctx, c, got.GPU, m.isLinked(got)); err != nil {
 		return err
 	}
-	// v1 may omit them and doesn't guarantee their order.
-	if c.Version == api.V2 || m.CPU.IsNull() || got.CPU != nil && !sameCPU(m.expand().CPU, got.CPU) {
-		m.CPU = flattenCPU(got.CPU)
-	}
-	if c.Version == api.V2 && got.Type == queue && got.Scaling.Type == requestCount {
-		got.Workers.IdleTimeout = nil
+	if cpu := m.expand().CPU; c.Version == api.V1 && (got.CPU == nil || sameCPU(cpu, got.CPU)) {
+		got.CPU = cpu // v1 may omit them and doesn't guarantee their order
 	}
 	scaling := &endpointScaling{Type: types.StringValue(got.Scaling.Type)}
 	if got.Scaling.Type == requestCount {
@@ -271,7 +228,7 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 		got.RequestURLs = c.Jobs.URLs(got.ID)
 	}
 	m.Timeout = value.KeepInt(m.Timeout, got.Timeout)
-	value.Flatten(got, m, "TemplateID", "GPU", "CPU", "Scaling", "Timeout")
+	value.Flatten(got, m, "TemplateID", "GPU", "Scaling", "Timeout")
 	return nil
 }
 
@@ -290,7 +247,7 @@ func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU, 
 		}
 	case len(gpu.TypeIDs.Elements()) > 0: // on v2, selected by type
 		pools, excluded, err := c.SelectGPUs(ctx, value.Strings(gpu.TypeIDs))
-		if err != nil && !isSelectionError(err) {
+		if _, inexpressible := errors.AsType[*api.SelectionError](err); err != nil && !inexpressible {
 			return m.GPU, err
 		}
 		if err != nil || !sameElements(pools, got.Pools) || !sameElements(excluded, got.ExcludedTypes) {
@@ -315,13 +272,6 @@ func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU, 
 // isDefaultGPU reports whether an answer belongs to an endpoint that selected no GPUs.
 func isDefaultGPU(got api.GPU) bool {
 	return len(got.Pools)+len(got.TypeIDs)+len(got.AllowedCUDAVersions) == 0 && got.MinCUDAVersion == "" && got.Count <= 1
-}
-
-func flattenCPU(got []api.CPU) types.List {
-	if len(got) == 0 {
-		got = nil
-	}
-	return value.Of(cpuAttribute, got).(types.List)
 }
 
 func sameCPU(a, b []api.CPU) bool {

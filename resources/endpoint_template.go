@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -35,14 +34,12 @@ func (m *endpoint) template(ctx context.Context, c *api.Client) (*api.Template, 
 	t, err := c.Templates.Get(ctx, m.TemplateID.ValueString())
 	switch {
 	case api.IsNotFound(err):
-		return nil, &diagnostics.AttributeError{Attribute: "template_id", Err: fmt.Errorf("%s: %w", noTemplate, err)}
+		return nil, &diagnostics.AttributeError{Attribute: "template_id", Err: fmt.Errorf("there is no such template to follow. Set template_id to the id of one that exists: %w", err)}
 	case err != nil:
 		return nil, &diagnostics.AttributeError{Attribute: "template_id", Err: fmt.Errorf("the template could not be read: %w", err)}
 	}
 	return &t, nil
 }
-
-const noTemplate = "there is no such template to follow. Set template_id to the id of one that exists"
 
 // inherit adds the CUDA versions of the template to an update, because the API takes them from
 // a template only at create. They conflict with a minimum version. v1 doesn't return a
@@ -66,17 +63,9 @@ func (m *endpoint) appliesTemplate(state *endpoint) bool {
 	changes := func(attribute string) bool {
 		return !value.Attribute(m, attribute).Equal(value.Attribute(state, attribute))
 	}
+	gpu, had := deref(m.expand().GPU), deref(state.expand().GPU)
 	return slices.ContainsFunc([]string{"template_id", "from_template", "image", "args", "entrypoint", "cmd", "disk", "env", "ports", "registry"}, changes) ||
-		m.sends(&state.writeOnlyEnv) || !m.ownCUDA().Equal(state.ownCUDA())
-}
-
-// ownCUDA returns the endpoint's own CUDA constraints.
-func (m *endpoint) ownCUDA() types.Tuple {
-	elements := []attr.Value{types.SetNull(types.StringType), types.StringNull()}
-	if a := m.GPU.Attributes(); len(a) > 0 {
-		elements = []attr.Value{a["allowed_cuda_versions"], a["min_cuda_version"]}
-	}
-	return types.TupleValueMust([]attr.Type{types.SetType{ElemType: types.StringType}, types.StringType}, elements)
+		m.sends(&state.writeOnlyEnv) || gpu.MinCUDAVersion != had.MinCUDAVersion || !slices.Equal(gpu.AllowedCUDAVersions, had.AllowedCUDAVersions)
 }
 
 // recordApplied copies the answer to a create or update into the model, and records the settings of
@@ -154,20 +143,12 @@ func (m *endpoint) setFromTemplate(c *api.Client, got api.Endpoint, seen templat
 		return
 	default:
 		if members := m.FromTemplate.Attributes(); !m.FromTemplate.IsNull() && got.WorkerEnv != nil {
-			members["env"] = value.KeepMap(types.MapNull(types.StringType), withoutKeys(digests(c, got.WorkerEnv), m.ownVariables()))
+			members["env"] = value.KeepMap(types.MapNull(types.StringType), withoutKeys(digests(c, got.WorkerEnv), m.ownVariables(m.Private.EnvWO)))
 			m.FromTemplate = types.ObjectValueMust(fromTemplateTypes, members)
 		}
 		return
 	}
 	m.FromTemplate = m.settingsFromTemplate(c, seen, types.ObjectNull(fromTemplateTypes))
-}
-
-func (m *endpoint) ownVariables() map[string]bool {
-	own := m.owned(m.Private.EnvWO)
-	for name := range m.Env.Elements() {
-		own[name] = true
-	}
-	return own
 }
 
 // settingsFromTemplate returns s without the endpoint's own settings. Settings that s marks as
@@ -184,7 +165,7 @@ func (m *endpoint) settingsFromTemplate(c *api.Client, s templateSettings, prior
 	if c.Digest(args.ValueString()) != s.restOf(c, m.command()) {
 		args = types.StringUnknown()
 	}
-	members := s.members(m.settings(), m.ownVariables(), args)
+	members := s.members(&m.container, m.ownVariables(m.Private.EnvWO), args)
 	if m.EnvWOKeys.IsUnknown() || s.Key != c.Digest("") {
 		members["env"] = types.MapUnknown(types.StringType)
 	}

@@ -26,19 +26,19 @@ import (
 // until values are sent: recomputing them from the server's values would hide a change made
 // elsewhere.
 //
-// A kind embeds writeOnlyEnv in its model, adds the three attributes to its schema, has an
+// A kind embeds container in its model, adds the three attributes to its schema, has an
 // envDigests in its private state, and calls
 //
-//   - validate in its Validate, and planWriteOnlyEnv in its plan rule;
+//   - validate in its Validate, and planContainer in its plan rule;
 //   - withWriteOnly to make the environment of a request;
 //   - setWriteOnlyEnv, and then recordAnswer, in Create and Update;
 //   - compare in Read, and withoutWriteOnly to copy the environment of an answer.
 
 // writeOnlyEnv is the part of a model with the write-only variables.
 type writeOnlyEnv struct {
-	EnvWO        types.Map   `tfsdk:"env_wo"` // null except in a configuration
-	EnvWOVersion types.Int64 `tfsdk:"env_wo_version"`
-	EnvWOKeys    types.Set   `tfsdk:"env_wo_keys"`
+	EnvWO        types.Map // null except in a configuration
+	EnvWOVersion types.Int64
+	EnvWOKeys    types.Set
 
 	values  map[string]string // for a request
 	repeats bool              // the request has the server's values, not the configuration's
@@ -78,16 +78,17 @@ func (m *writeOnlyEnv) validate(c diagnostics.Check, env types.Map) {
 	}
 }
 
-// planWriteOnlyEnv plans the names of the variables. part returns the write-only parts of a
-// model.
-func planWriteOnlyEnv[M any](p *planrule.Plan[M], part func(*M) (*writeOnlyEnv, *envDigests), env types.Map) {
-	config, _ := part(p.Config)
-	plan, digests := part(p.Plan)
-	config.validate(p.Check, env) // more values may be known now
-	state, known := new(writeOnlyEnv), new(envDigests)
+// planContainer plans the start command and the names of the write-only variables. parts returns
+// the container of a model and its digests.
+func planContainer[M any](p *planrule.Plan[M], parts func(*M) (*container, *envDigests)) {
+	config, _ := parts(p.Config)
+	plan, digests := parts(p.Plan)
+	config.validate(p.Check) // more values may be known now
+	state, known := new(container), new(envDigests)
 	if p.State != nil {
-		state, known = part(p.State)
+		state, known = parts(p.State)
 	}
+	plan.command().keep(state.command())
 	switch {
 	case config.EnvWO.IsUnknown(), config.EnvWO.IsNull() && config.EnvWOVersion.IsUnknown():
 		plan.EnvWOKeys = types.SetUnknown(types.StringType)
@@ -106,11 +107,11 @@ func planWriteOnlyEnv[M any](p *planrule.Plan[M], part func(*M) (*writeOnlyEnv, 
 			p.Warn("env_wo", "Write-only variables were changed elsewhere", "A variable of env_wo was changed or removed elsewhere. This plan doesn't restore it, because env_wo is null. Give env_wo a value to send it again.")
 		}
 	}
-	if p.State == nil || plan.sends(state) {
+	if p.State == nil || plan.sends(&state.writeOnlyEnv) {
 		return
 	}
 	*digests = *known // the update sends these variables again, even if another client changed them
-	if p.API != nil && known.ofAnotherKey(p.API, state) {
+	if p.API != nil && known.ofAnotherKey(p.API, &state.writeOnlyEnv) {
 		p.Warn("env_wo", "Write-only variables can't be compared", "The values of env_wo were sent with another API key, and only a plan with that key can detect changes made elsewhere. Plan with that key, or raise env_wo_version and give env_wo a value, which sends it again and lets this key compare it.")
 	}
 }

@@ -37,10 +37,6 @@ var globalVolumeSchema = schema.Schema{
 var trimmed = rule[string]{expects: "no white space at either end", holds: func(s string) bool { return strings.TrimSpace(s) == s }}
 
 type globalVolume struct {
-	ID              types.String `tfsdk:"id"`
-	Name            types.String `tfsdk:"name"`
-	CreatedAt       types.String `tfsdk:"created_at"`
-	CreatedByUserID types.String `tfsdk:"created_by_user_id"`
-
-	DeletionProtection types.Bool `tfsdk:"deletion_protection"`
+	ID, Name, CreatedAt, CreatedByUserID types.String
+	DeletionProtection                   types.Bool
 }

@@ -45,13 +45,13 @@ func (m *endpoint) moveCPU(from *migrate.State, flavors []string) {
 	for i, id := range flavors {
 		cpu[i] = api.CPU{ID: id, VCPUCount: cmp.Or(vcpus, 2)}
 	}
-	m.CPU = flattenCPU(cpu)
+	m.CPU = value.Of(cpuAttribute, cpu).(types.List)
 }
 
 func moveEndpointV2(from *migrate.State, m *endpoint) {
 	moveTemplateLink(from, m)
 	if !m.TemplateID.IsNull() {
-		moveContainer(from, m.settings())
+		moveContainer(from, &m.container)
 	}
 	m.moveGPU(from, endpointGPU{
 		Pools: texts(from.Texts("gpu_pools")), ExcludedTypes: texts(from.Texts("excluded_types")),
@@ -68,13 +68,13 @@ func moveTemplateLink(from *migrate.State, m *endpoint) {
 
 // moveContainer takes over the settings that an object of the official 2.0 sets in addition to
 // its template.
-func moveContainer(from *migrate.State, f containerSettings) {
-	f.Image, f.Args, *f.registry = text(from.Text("image")), text(from.Text("args")), text(from.Text("registry"))
+func moveContainer(from *migrate.State, s *container) {
+	s.Image, s.Args, s.Registry = text(from.Text("image")), text(from.Text("args")), text(from.Text("registry"))
 	if disk, ok := from.Int("disk"); ok {
-		f.Disk = types.Int64Value(disk)
+		s.Disk = types.Int64Value(disk)
 	}
-	f.Env = value.KeepMap(f.Env, from.Map("env"))
-	f.Ports = texts(from.Texts("ports"))
+	s.Env = value.KeepMap(s.Env, from.Map("env"))
+	s.Ports = texts(from.Texts("ports"))
 }
 
 // moveGPU takes over a selection of GPUs. With a template, CUDA versions that the state lacks

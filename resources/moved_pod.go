@@ -37,7 +37,7 @@ var movedPod = migrate.Table[pod]{
 		m.DesiredState = text(from.Text("desired_state"))
 		if from.Text("template_id") != "" {
 			m.Name = types.StringValue(from.Text("name")) // then a read omits the template's settings
-			moveContainer(from, m.settings())
+			moveContainer(from, &m.container)
 			m.moveMounts(from)
 		}
 		m.movePlacement(from, from.Text("cloud"), from.Text("gpu_type_id"))
@@ -63,7 +63,7 @@ func (m *pod) movePlacement(from *migrate.State, cloud, gpuType string) {
 		m.GPU = value.Object(podGPUAttribute, &podGPU{ID: types.StringValue(gpuType), Count: types.Int64Value(cmp.Or(count, 1)), AllowedCUDAVersions: cuda, MinCUDAVersion: floor})
 	}
 	if from.True("global_networking") {
-		m.GlobalNetworking = value.Object(podSchema.Attributes["global_networking"], &globalNetworking{Enabled: types.BoolValue(true)})
+		m.GlobalNetworking = value.Object(podSchema.Attributes["global_networking"], &api.GlobalNetworking{Enabled: true})
 	}
 	m.Private.Carried = nonNullNames(map[string]attr.Value{
 		"template_id": m.TemplateID, "data_center_ids": m.DataCenterIDs, "start_ssh": m.StartSSH, "start_jupyter": m.StartJupyter,

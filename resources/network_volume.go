@@ -65,13 +65,9 @@ var networkVolumeSchema = schema.Schema{
 }
 
 type networkVolume struct {
-	ID         types.String `tfsdk:"id"`
-	Name       types.String `tfsdk:"name"`
-	Size       types.Int64  `tfsdk:"size"`
-	DataCenter types.String `tfsdk:"data_center"`
-	Type       types.String `tfsdk:"type"`
-
-	DeletionProtection types.Bool `tfsdk:"deletion_protection"`
+	ID, Name, DataCenter, Type types.String
+	Size                       types.Int64
+	DeletionProtection         types.Bool
 }
 
 // volumeSizes are the bounds of size in GB, by version.

@@ -3,12 +3,14 @@ package resources
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // Pod is gpucloud_pod: a container on a GPU or CPU machine. See pod_plan.go for its fixed
@@ -28,7 +30,8 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 		plan.setWriteOnlyEnv(&config.writeOnlyEnv, nil, envDigests{}, nil)
 		want := plan.expand()
 		unlocked := want
-		if plan.DesiredState.ValueString() == api.PodExited { // a locked pod couldn't be stopped
+		stops := plan.DesiredState.ValueString() == api.PodExited
+		if stops { // a locked pod couldn't be stopped
 			unlocked.Locked = nil
 		}
 		got, err := c.Pods.Create(ctx, unlocked)
@@ -36,14 +39,19 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 			return err
 		}
 		plan.ID = types.StringValue(got.ID)
-		plan.Private.EnvWO.recordAnswer(c, &plan.writeOnlyEnv, got.Container.Env)
 		desired, locked := plan.DesiredState, plan.Locked
-		got, failure := finishPod(ctx, c, plan, got, want)
-		plan.recordApplied(c, got)
-		if failure != nil { // an error would taint the pod, which Terraform then replaces
-			plan.DesiredState, plan.Locked = desired, locked
-			return &diagnostics.Warning{Err: failure}
+		if stops || locked.ValueBool() && !deref(got.Locked) {
+			have := got // only the lock may be left to send
+			have.Container, have.Mounts, have.GlobalNetworking, want.GlobalNetworking = want.Container, want.Mounts, nil, nil
+			finished, err := applyPod(ctx, c, plan, have, want)
+			if err != nil { // an error would taint the pod, which Terraform then replaces
+				plan.recordApplied(c, got)
+				plan.DesiredState, plan.Locked = desired, locked
+				return &diagnostics.Warning{Err: fmt.Errorf("pod %s was created, and could not be stopped or locked as configured. The next apply tries again: %w", got.ID, err)}
+			}
+			got = finished
 		}
+		plan.recordApplied(c, got)
 		return createWaitError(plan.awaitPod(ctx, c, true))
 	},
 	Read: func(ctx context.Context, c *api.Client, state *pod) error {
@@ -52,9 +60,7 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 			return err
 		}
 		state.Private.Named = state.references()
-		if got.Container != nil {
-			state.Private.EnvWO.compare(c, &state.writeOnlyEnv, got.Container.Env)
-		}
+		state.Private.EnvWO.compare(c, &state.writeOnlyEnv, got.Container.Env)
 		state.flatten(got)
 		state.readAccess(got)
 		return state.readTemplateCopy(ctx, c, got)
@@ -67,63 +73,103 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 		if err != nil {
 			return err
 		}
-		if have.Container != nil {
-			plan.setWriteOnlyEnv(&config.writeOnlyEnv, &state.writeOnlyEnv, state.Private.EnvWO, have.Container.Env)
-		}
+		plan.setWriteOnlyEnv(&config.writeOnlyEnv, &state.writeOnlyEnv, state.Private.EnvWO, have.Container.Env)
 		want, err := plan.change(ctx, c, state, have)
 		if err != nil {
 			return err
 		}
-		got, err := applyPod(ctx, c, state, plan, have, want)
+		got, err := applyPod(ctx, c, plan, have, want)
 		if err != nil {
 			return err
 		}
 		plan.Private.Imported, plan.Private.Carried, plan.Private.Named = false, nil, nil
-		plan.Private.EnvWO.recordAnswer(c, &plan.writeOnlyEnv, got.Container.Env)
 		plan.recordApplied(c, got)
 		return plan.awaitPod(ctx, c, false)
 	},
 }, func(c *api.Client) api.Collection[api.Pod] { return c.Pods }, (*pod).expand, (*pod).flatten)
 
-// finishPod does the steps that a create can't: it stops the pod, then locks it. Even with an
-// error, the pod exists; the error names the step that remains.
-func finishPod(ctx context.Context, c *api.Client, plan *pod, created, want api.Pod) (got api.Pod, err error) {
-	got = created
-	if plan.DesiredState.ValueString() == api.PodExited {
-		if got, err = c.Pods.SetActive(ctx, created.ID, false); err != nil {
-			return created, fmt.Errorf("pod %s was created, and could not be stopped: it runs. The next apply stops it: %w", created.ID, err)
-		}
-	}
-	if plan.Locked.ValueBool() && !deref(got.Locked) {
-		have := got
-		have.Container, have.Mounts, have.GlobalNetworking, want.GlobalNetworking = want.Container, want.Mounts, nil, nil
-		locked, err := c.Pods.Update(ctx, have, want)
-		if err != nil {
-			return got, fmt.Errorf("pod %s was created, and could not be locked. The next apply locks it: %w", created.ID, err)
-		}
-		got = locked
-	}
-	return got, nil
-}
-
 // applyPod changes, starts and stops a pod. It stops an unlocked pod before the update, which
 // may lock it, and a locked pod after the update, which may unlock it.
-func applyPod(ctx context.Context, c *api.Client, state, plan *pod, have, want api.Pod) (got api.Pod, err error) {
-	reach := func() error {
-		if plan.DesiredState.IsNull() {
-			return nil
-		}
-		got, err = c.Pods.SetActive(ctx, have.ID, plan.DesiredState.ValueString() == api.PodRunning)
-		return err
-	}
-	stopsFirst := plan.DesiredState.ValueString() == api.PodExited && !state.Locked.ValueBool()
+func applyPod(ctx context.Context, c *api.Client, plan *pod, have, want api.Pod) (got api.Pod, err error) {
+	stops := plan.DesiredState.ValueString() == api.PodExited
+	stopsFirst := stops && !deref(have.Locked)
 	if stopsFirst {
-		if err := reach(); err != nil {
+		if _, err := c.Pods.SetActive(ctx, have.ID, false); err != nil {
 			return got, err
 		}
 	}
-	if got, err = c.Pods.Update(ctx, have, want); err != nil || stopsFirst {
+	got, err = c.Pods.Update(ctx, have, want)
+	if err != nil || stopsFirst || plan.DesiredState.IsNull() {
 		return got, err
 	}
-	return got, reach()
+	return c.Pods.SetActive(ctx, have.ID, !stops)
+}
+
+// change returns the pod after an update: the plan, the template's settings in place of removed
+// own settings, and the variables that aren't in the configuration.
+func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Pod) (want api.Pod, err error) {
+	want = m.expand()
+	before, after := deref(value.As[api.GlobalNetworking](state.GlobalNetworking)), deref(want.GlobalNetworking)
+	want.GlobalNetworking = nil
+	if before.Enabled != after.Enabled {
+		want.GlobalNetworking = &after
+	}
+	var template api.Container
+	followed, imported := !m.TemplateID.IsNull(), state.Private.Imported // an imported pod doesn't know which settings are the template's
+	if followed && !imported && (m.FromTemplate.IsNull() || !m.FromTemplate.Equal(state.FromTemplate)) {
+		t, err := c.Templates.Get(ctx, m.TemplateID.ValueString())
+		switch {
+		case api.IsNotFound(err): // the pod keeps its settings
+			template = *have.Container
+		case err != nil:
+			return want, &diagnostics.AttributeError{Attribute: "template_id", Err: fmt.Errorf("could not read the template, whose settings replace the removed ones of the pod: %w", err)}
+		default:
+			template = t.Container()
+		}
+		own, had := want.Container, state.container.expand()
+		takeOver(&own.Image, had.Image, template.Image, m.restores(state, "image"))
+		takeOver(&own.Disk, had.Disk, template.Disk, m.restores(state, "disk"))
+		takeOver(&own.Ports, had.Ports, template.Ports, m.restores(state, "ports"))
+		takeOver(&own.Registry, had.Registry, template.Registry, m.restores(state, "registry"))
+		if m.restores(state, "args") || !m.command().ownsAs(state.command()) {
+			switch entrypoint, cmd := m.command().owned(); {
+			case !entrypoint && !cmd:
+				own.Args = template.Args
+			case !entrypoint:
+				own.Entrypoint = template.Entrypoint
+			case !cmd:
+				own.Cmd = template.Cmd
+			}
+		}
+	}
+	restores := m.restores(state, "env") && !m.FromTemplate.Attributes()["env"].IsUnknown()
+	env, had := map[string]string{}, state.ownVariables()
+	for name, v := range have.Container.Env {
+		fromTemplate, inTemplate := template.Env[name]
+		switch {
+		case api.IsAccessVariable(name), followed && (imported || !restores && !had[name]):
+			env[name] = v
+		case inTemplate:
+			env[name] = fromTemplate
+		}
+	}
+	if restores {
+		maps.Copy(env, template.Env)
+	}
+	maps.Copy(env, value.StringMap(m.Env))
+	want.Container.Env = m.withWriteOnly(env)
+	return want, nil
+}
+
+// takeOver sends the template's setting if the pod gives up its own, or if the update restores it.
+func takeOver[V any](own **V, had, template *V, restores bool) {
+	if *own == nil && (had != nil || restores) {
+		*own = template
+	}
+}
+
+// restores reports whether an update changes a member of from_template.
+func (m *pod) restores(state *pod, name string) bool {
+	before, after := state.FromTemplate.Attributes()[name], m.FromTemplate.Attributes()[name]
+	return before != nil && after != nil && !after.Equal(before)
 }

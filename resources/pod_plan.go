@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -20,20 +19,15 @@ import (
 
 // validatePod rejects configurations that no API version accepts.
 func validatePod(_ context.Context, c diagnostics.Check, config *pod) {
-	config.validate(c, config.Env)
-	if config.TemplateID.IsNull() && config.Image.IsNull() {
-		c.Error("image", "Missing image", "The container of the pod comes from a template or from the pod itself: set template_id or image.")
-	}
+	config.validate(c)
+	config.checkImage(c)
 	switch {
 	case isSet(config.GPU) && isSet(config.CPU):
 		c.Error("gpu", "GPU and CPU pod", "gpu conflicts with cpu: a pod has one of them. Remove the other.")
 	case config.GPU.IsNull() && config.CPU.IsNull():
 		c.Error("gpu", "Missing gpu or cpu", "A pod has either GPUs or CPUs: set gpu or cpu.")
 	}
-	if gpu := value.As[podGPU](config.GPU); gpu != nil {
-		checkCUDAVersions(c, gpu.AllowedCUDAVersions, gpu.MinCUDAVersion)
-	}
-	config.command().check(c)
+	checkCUDAVersions(c, config.GPU)
 	validateMounts(c, config.Mounts)
 	if wait := value.As[podWait](config.WaitFor); wait != nil {
 		ports := value.Strings(config.Ports)
@@ -49,23 +43,21 @@ func validatePod(_ context.Context, c diagnostics.Check, config *pod) {
 		if mounts := value.As[podMounts](config.Mounts); mounts != nil && isSet(mounts.Persistent) {
 			c.Error("mounts.persistent", "Persistent mount of a CPU pod", "mounts.persistent conflicts with cpu: a CPU pod has no storage on its host. Use mounts.network, or remove it.")
 		}
-		if networking := value.As[globalNetworking](config.GlobalNetworking); networking != nil && networking.Enabled.ValueBool() {
+		if deref(value.As[api.GlobalNetworking](config.GlobalNetworking)).Enabled {
 			c.Error("global_networking.enabled", "Global networking of a CPU pod", "global_networking conflicts with cpu: it needs an NVIDIA GPU.")
 		}
 	}
 }
 
 func planPod(ctx context.Context, p *planrule.Plan[pod]) {
-	p.Config.command().check(p.Check)
-	if p.State != nil {
-		p.Plan.command().keep(p.State.command())
-	}
+	planContainer(p, (*pod).containerParts)
 	planOmitted(p)
 	p.Plan.command().checkVersion(p.Check, p.Version)
 	checkPersistentSize(p.Check, p.Version, p.Plan.Mounts)
-	planWriteOnlyEnv(p, (*pod).writeOnly, p.Config.Env)
-	planPodCopy(p)
-	if p.State != nil {
+	planPodCopy(ctx, p)
+	if p.State == nil {
+		checkPodSize(p)
+	} else {
 		planPodChange(ctx, p)
 	}
 	checkCatalog(ctx, p, podRequest(ctx, p), p.Plan.MaxHourlyCost)
@@ -74,28 +66,17 @@ func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 		checkVolumes(ctx, p, "mounts.network", p.State.references(), volumeIDs(p.Plan.Mounts))
 		checkPodTemplate(ctx, p, p.Plan.TemplateID)
 	}
-	if p.State == nil {
-		checkPodSize(p)
-	}
 }
 
 // checkPodSize rejects a configuration that exceeds the size limit of a request to create a
 // pod. Unknown values count as empty.
 func checkPodSize(p *planrule.Plan[pod]) {
-	if p.Version != api.V2 {
-		return
-	}
-	want, plain := p.Plan.expand(), value.StringMap(p.Plan.Env)
-	if secrets := value.StringMap(p.Config.EnvWO); len(secrets) > 0 {
-		maps.Copy(secrets, want.Container.Env)
-		want.Container.Env = secrets
-	}
-	size, member, most := want.CreateSize()
-	if size <= contract.MaxPodBody {
+	size, member, most := p.Plan.expand().CreateSize()
+	if size <= contract.MaxPodBody || p.Version != api.V2 {
 		return
 	}
 	attribute := attributeName(member)
-	if text, err := json.Marshal(plain); member == "env" && err == nil && len(text) < most/2 {
+	if text, err := json.Marshal(value.StringMap(p.Plan.Env)); member == "env" && err == nil && len(text) < most/2 {
 		attribute = "env_wo"
 	}
 	p.Error(attribute, "The pod's settings are too large", "API v2 creates a pod from at most %d bytes, and this configuration has %d, of which %s has %d. A template's settings count too: "+
@@ -105,16 +86,13 @@ func checkPodSize(p *planrule.Plan[pod]) {
 // planOmitted plans the attributes that the configuration omits. With a template, they are the
 // template's.
 func planOmitted(p *planrule.Plan[pod]) {
-	disk := plannedDisk(p.Config.Disk, p.Config.TemplateID, p.Config.Image)
 	planrule.Omitted(p, func(m *pod) *types.Int64 { return &m.Disk })
 	planrule.Omitted(p, func(m *pod) *types.Set { return &m.Ports })
 	planrule.Omitted(p, func(m *pod) *types.Object { return &m.Mounts })
-	switch {
-	case !p.Config.TemplateID.IsNull():
-		p.Plan.Disk, p.Plan.Ports = disk, p.Config.Ports
-	case p.Plan.Disk.IsNull():
-		p.Plan.Disk = disk
+	if !p.Config.TemplateID.IsNull() {
+		p.Plan.Disk, p.Plan.Ports = p.Config.Disk, p.Config.Ports
 	}
+	p.Plan.Disk = plannedDisk(p.Plan.Disk, p.Config.TemplateID, p.Config.Image)
 }
 
 // podFixed are the attributes that only a create sets. This provider never updates template_id.
@@ -126,16 +104,11 @@ var podFixed = append(fixedSetting{}.forAttributes("template_id"), podMembers.fi
 // planPodChange separates changes that replace the pod, changes that replace its container, and
 // values of an imported pod that are only recorded in the state, because no response contains them.
 func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
-	var replaced []string
-	attributes := podFixed
+	replaced, recorded := fixedChanges(ctx, p, podMembers, podFixed, p.Created, p.State.Private.Carried)
 	if p.Plan.GPU.IsNull() != p.State.GPU.IsNull() || p.Plan.CPU.IsNull() != p.State.CPU.IsNull() {
-		replaced = append(replaced, "gpu")
-		attributes = slices.DeleteFunc(slices.Clone(podFixed), func(f fixedSetting) bool {
-			return strings.HasPrefix(f.attribute, "gpu.") || strings.HasPrefix(f.attribute, "cpu.")
-		})
+		replaced = slices.DeleteFunc(replaced, func(a string) bool { return strings.HasPrefix(a, "gpu.") || strings.HasPrefix(a, "cpu.") })
+		replaced = append([]string{"gpu"}, replaced...)
 	}
-	changes, recorded := fixedChanges(ctx, p, podMembers, attributes, p.Created, p.State.Private.Carried)
-	replaced = append(replaced, changes...)
 	volumeLost := p.State.lostVolume(ctx, p.API, p.Plan) != ""
 	if !volumeLost && mountsForceReplacement(p) {
 		replaced = append(replaced, "mounts")
@@ -146,9 +119,6 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 		p.Warn(replaced[0], "The pod will be replaced", "A pod can't change its %s. The apply deletes pod %s (%s) and creates another one, with a new id and other addresses. %s",
 			list(replaced), p.State.ID.ValueString(), p.State.Name.ValueString(), p.State.loss())
 		return
-	}
-	if len(p.Unchangeable(ctx, podOneVersion)) > 0 {
-		return // the change replaces the whole pod
 	}
 	changed, inherited := containerChanges(ctx, p)
 	if recorded = append(recorded, inherited...); len(recorded) > 0 {
@@ -173,16 +143,7 @@ func mountsForceReplacement(p *planrule.Plan[pod]) bool {
 	case p.Plan.Mounts.IsNull() && !p.Plan.TemplateID.IsNull():
 		return false
 	}
-	before, after := expandMounts(p.State.Mounts), expandMounts(p.Plan.Mounts)
-	if (before.Persistent == nil) != (after.Persistent == nil) || len(before.Network) != len(after.Network) {
-		return true
-	}
-	for i := range before.Network {
-		if before.Network[i].VolumeID != after.Network[i].VolumeID {
-			return true
-		}
-	}
-	return false
+	return expandMounts(p.State.Mounts).Kind() != expandMounts(p.Plan.Mounts).Kind()
 }
 
 // podContainer are the attributes whose change replaces the container.
@@ -197,7 +158,7 @@ func containerChanges(ctx context.Context, p *planrule.Plan[pod]) (changed, inhe
 		switch {
 		case !p.Changes(ctx, attribute) || noValue(before) && noValue(after):
 		case strings.HasPrefix(attribute, "env") && sameVariables(p.State, p.Plan):
-		case imported && after != nil && (after.IsNull() || attribute == "env" && isSubset(after, before)):
+		case imported && after != nil && (after.IsNull() || attribute == "env" && isSubset(p.Plan.Env, p.State.Env)):
 			inherited = append(inherited, attribute)
 		default:
 			changed = append(changed, attribute)
@@ -214,25 +175,20 @@ func sameVariables(before, after *pod) bool {
 	return maps.Equal(value.StringMap(before.Env), after.withWriteOnly(value.StringMap(after.Env)))
 }
 
-// isSubset reports whether a map contains every entry of another.
-func isSubset(subset, set attr.Value) bool {
-	small, ok := subset.(types.Map)
-	large, isMap := set.(types.Map)
-	if !ok || !isMap || small.IsUnknown() {
-		return false
-	}
-	for key, v := range small.Elements() {
-		if other, found := large.Elements()[key]; !found || !v.Equal(other) {
+// isSubset reports whether set contains every entry of subset, which is known.
+func isSubset(subset, set types.Map) bool {
+	for key, v := range subset.Elements() {
+		if other, found := set.Elements()[key]; !found || !v.Equal(other) {
 			return false
 		}
 	}
-	return true
+	return !subset.IsUnknown()
 }
 
 // planContainerChange warns about data that a running pod loses, and rejects changes that a
 // lock prevents.
 func planContainerChange(p *planrule.Plan[pod], changed []string) {
-	active := p.State.Status.ValueString() != api.PodExited && p.State.Status.ValueString() != api.PodError
+	active := api.PodState{Status: p.State.Status.ValueString()}.Active()
 	stops := p.Plan.DesiredState.ValueString() == api.PodExited && active
 	staysLocked := p.State.Locked.ValueBool() && p.Plan.Locked.ValueBool()
 	switch {

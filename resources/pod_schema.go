@@ -1,9 +1,10 @@
 package resources
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
@@ -13,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // createOnlyNotReturned ends the description of an attribute that only a create sends and no
@@ -40,19 +42,10 @@ var podSchema = schema.Schema{
 			"ip":           schema.StringAttribute{Computed: true, MarkdownDescription: "Its address, once it has one. API v2 only."},
 			"internal_dns": schema.StringAttribute{Computed: true, MarkdownDescription: "Its DNS name, once it has one. API v2 only."},
 		}),
-		"locked": schema.BoolAttribute{
-			Optional:            true,
-			Computed:            true,
-			Default:             booldefault.StaticBool(false),
-			MarkdownDescription: "If true, the pod can't be stopped and its container can't be replaced. A locked pod can be deleted: see `deletion_protection`. Defaults to false.",
-		},
-		"start_ssh":     withoutDefault(podMembers.boolean("startSsh", "Whether the pod gets the account's SSH keys (`gpucloud_ssh_keys`) as `PUBLIC_KEY`; default: the template's, or false.", createOnlyNotReturned), false),
-		"start_jupyter": withoutDefault(podMembers.boolean("startJupyter", "Whether the pod gets a generated `JUPYTER_PASSWORD`; default: the template's, or false.", createOnlyNotReturned), false),
-		"desired_state": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "`RUNNING` or `EXITED`: each apply starts or stops the pod. If omitted, only a create starts it.",
-			Validators:          []validator.String{oneOf("RUNNING", "EXITED")},
-		},
+		"locked":              schema.BoolAttribute{Optional: true, Computed: true, Default: booldefault.StaticBool(false), MarkdownDescription: "If true, the pod can't be stopped and its container can't be replaced. A locked pod can be deleted: see `deletion_protection`. Defaults to false."},
+		"start_ssh":           withoutDefault(podMembers.boolean("startSsh", "Whether the pod gets the account's SSH keys (`gpucloud_ssh_keys`) as `PUBLIC_KEY`; default: the template's, or false.", createOnlyNotReturned), false),
+		"start_jupyter":       withoutDefault(podMembers.boolean("startJupyter", "Whether the pod gets a generated `JUPYTER_PASSWORD`; default: the template's, or false.", createOnlyNotReturned), false),
+		"desired_state":       schema.StringAttribute{Optional: true, Validators: []validator.String{oneOf("RUNNING", "EXITED")}, MarkdownDescription: "`RUNNING` or `EXITED`: each apply starts or stops the pod. If omitted, only a create starts it."},
 		"deletion_protection": deletionProtectionAttribute("pod"),
 		"max_hourly_cost":     maxHourlyCostAttribute(),
 		"wait_for":            podWaitAttribute,
@@ -70,10 +63,7 @@ var podSchema = schema.Schema{
 		"min_download_mbps":       podMembers.number("minDownloadMbps", "Minimum download speed of the machine, in Mbit per second.", createOnlyNotReturned),
 		"min_upload_mbps":         podMembers.number("minUploadMbps", "Minimum upload speed of the machine, in Mbit per second.", createOnlyNotReturned),
 
-		"status": schema.StringAttribute{
-			Computed:            true,
-			MarkdownDescription: "`PROVISIONING`, `STARTING`, `RUNNING`, `EXITED` (ended with status 0, or stopped), `ERROR` (ended with another status) or `TERMINATED`. API v1 returns only `RUNNING` and `EXITED`.",
-		},
+		"status":         schema.StringAttribute{Computed: true, MarkdownDescription: "`PROVISIONING`, `STARTING`, `RUNNING`, `EXITED` (ended with status 0, or stopped), `ERROR` (ended with another status) or `TERMINATED`. API v1 returns only `RUNNING` and `EXITED`."},
 		"from_template":  podFromTemplate,
 		"data_center_id": schema.StringAttribute{Computed: true, MarkdownDescription: "Data center of the pod, once it is placed."},
 		"cost":           schema.Float64Attribute{Computed: true, MarkdownDescription: "Price per hour; 0 if the pod has ended."},
@@ -83,16 +73,12 @@ var podSchema = schema.Schema{
 			"direct": sshEndpointAttribute("Where `22/tcp` is published; null if it isn't."),
 		}),
 		"runtime": computedObject("The running pod; null if the pod does not run.", attributes{
-			"ports": schema.ListNestedAttribute{
-				Computed:            true,
-				MarkdownDescription: "The ports of the pod, and where they are published.",
-				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"private": schema.Int64Attribute{Computed: true, MarkdownDescription: "Port in the container."},
-					"type":    schema.StringAttribute{Computed: true, MarkdownDescription: "`http` or `tcp`."},
-					"public":  schema.Int64Attribute{Computed: true, MarkdownDescription: "Port outside; null if it isn't published."},
-					"ip":      schema.StringAttribute{Computed: true, MarkdownDescription: "Address of the port outside."},
-				}},
-			},
+			"ports": schema.ListNestedAttribute{Computed: true, MarkdownDescription: "The ports of the pod, and where they are published.", NestedObject: schema.NestedAttributeObject{Attributes: attributes{
+				"private": schema.Int64Attribute{Computed: true, MarkdownDescription: "Port in the container."},
+				"type":    schema.StringAttribute{Computed: true, MarkdownDescription: "`http` or `tcp`."},
+				"public":  schema.Int64Attribute{Computed: true, MarkdownDescription: "Port outside; null if it isn't published."},
+				"ip":      schema.StringAttribute{Computed: true, MarkdownDescription: "Address of the port outside."},
+			}}},
 		}),
 	}),
 }
@@ -121,11 +107,7 @@ var podGPUAttribute = optionalObject("The GPUs of the pod. Either `gpu` or `cpu`
 var podCPUAttribute = optionalObject("The CPUs of a pod without GPUs. Either `gpu` or `cpu` is needed.", attributes{
 	"id":         podMembers.text("cpu.id", "CPU flavor, such as `cpu3c`. Forces replacement."),
 	"vcpu_count": podMembers.integer("cpu.vcpuCount", "Number of vCPUs: a power of two from 2 up. Forces replacement."),
-	"memory": schema.Int64Attribute{
-		Computed:            true,
-		MarkdownDescription: "Memory in GB, which follows from the flavor and the vCPUs.",
-		PlanModifiers:       []planmodifier.Int64{int64planmodifier.UseStateForUnknown()},
-	},
+	"memory":     schema.Int64Attribute{Computed: true, PlanModifiers: []planmodifier.Int64{int64planmodifier.UseStateForUnknown()}, MarkdownDescription: "Memory in GB, which follows from the flavor and the vCPUs."},
 })
 
 func sshEndpointAttribute(text string) schema.SingleNestedAttribute {
@@ -143,52 +125,28 @@ func podPriority(path, things string) schema.StringAttribute {
 }
 
 type pod struct {
-	ID                 types.String `tfsdk:"id"`
-	Name               types.String `tfsdk:"name"`
-	TemplateID         types.String `tfsdk:"template_id"`
-	DockerEntrypoint   types.List   `tfsdk:"docker_entrypoint"`
-	Registry           types.String `tfsdk:"registry"`
-	GPU                types.Object `tfsdk:"gpu"`
-	CPU                types.Object `tfsdk:"cpu"`
-	Mounts             types.Object `tfsdk:"mounts"`
-	Cloud              types.String `tfsdk:"cloud"`
-	DataCenterIDs      types.Set    `tfsdk:"data_center_ids"`
-	GlobalNetworking   types.Object `tfsdk:"global_networking"`
-	Locked             types.Bool   `tfsdk:"locked"`
-	StartSSH           types.Bool   `tfsdk:"start_ssh"`
-	StartJupyter       types.Bool   `tfsdk:"start_jupyter"`
-	DesiredState       types.String `tfsdk:"desired_state"`
-	DeletionProtection types.Bool   `tfsdk:"deletion_protection"`
-	MaxHourlyCost      types.Number `tfsdk:"max_hourly_cost"`
-	WaitFor            types.Object `tfsdk:"wait_for"`
-	Timeouts           types.Object `tfsdk:"timeouts"`
-
-	Interruptible        types.Bool    `tfsdk:"interruptible"`
-	SupportPublicIP      types.Bool    `tfsdk:"support_public_ip"`
-	CountryCodes         types.Set     `tfsdk:"country_codes"`
-	GPUTypePriority      types.String  `tfsdk:"gpu_type_priority"`
-	CPUFlavorPriority    types.String  `tfsdk:"cpu_flavor_priority"`
-	DataCenterPriority   types.String  `tfsdk:"data_center_priority"`
-	MinRAMPerGPU         types.Int64   `tfsdk:"min_ram_per_gpu"`
-	MinVCPUPerGPU        types.Int64   `tfsdk:"min_vcpu_per_gpu"`
-	MinDiskBandwidthMBps types.Float64 `tfsdk:"min_disk_bandwidth_mbps"`
-	MinDownloadMbps      types.Float64 `tfsdk:"min_download_mbps"`
-	MinUploadMbps        types.Float64 `tfsdk:"min_upload_mbps"`
-
-	Status       types.String  `tfsdk:"status"`
-	DataCenterID types.String  `tfsdk:"data_center_id"`
-	Cost         types.Float64 `tfsdk:"cost"`
-	CreatedAt    types.String  `tfsdk:"created_at"`
-	SSH          types.Object  `tfsdk:"ssh"`
-	Runtime      types.Object  `tfsdk:"runtime"`
-	FromTemplate types.Object  `tfsdk:"from_template"`
-
+	ID, Name, Cloud, DesiredState                         types.String
+	GPU, CPU, Mounts, GlobalNetworking, WaitFor, Timeouts types.Object
+	DataCenterIDs                                         types.Set
+	Locked, StartSSH, StartJupyter, DeletionProtection    types.Bool
+	MaxHourlyCost                                         types.Number
 	container
-	writeOnlyEnv
-	Private podPrivate `tfsdk:"-"`
+
+	// Only API v1 has these.
+	Interruptible, SupportPublicIP                         types.Bool
+	CountryCodes                                           types.Set
+	GPUTypePriority, CPUFlavorPriority, DataCenterPriority types.String
+	MinRAMPerGPU, MinVCPUPerGPU                            types.Int64
+	MinDiskBandwidthMBps, MinDownloadMbps, MinUploadMbps   types.Float64
+
+	Status, DataCenterID, CreatedAt types.String
+	Cost                            types.Float64
+	SSH, Runtime, FromTemplate      types.Object
+
+	Private podPrivate
 }
 
-func (m *pod) writeOnly() (*writeOnlyEnv, *envDigests) { return &m.writeOnlyEnv, &m.Private.EnvWO }
+func (m *pod) containerParts() (*container, *envDigests) { return &m.container, &m.Private.EnvWO }
 
 type podPrivate struct {
 	Imported bool     // and not updated since: the state contains the template's settings
@@ -196,8 +154,8 @@ type podPrivate struct {
 	EnvWO    envDigests
 	Named    references // ids of other objects that earlier states contained
 	Copy     podCopy
-	Access   []string // variables that the deployment set in the pod
-	Lost     []string // the Access variables that the last read didn't find
+	Access   references // variables that the deployment set in the pod
+	Lost     []string   // the Access variables that the last read didn't find
 }
 
 type podGPU struct {
@@ -212,39 +170,107 @@ type podCPU struct {
 	VCPUCount, Memory types.Int64
 }
 
-type globalNetworking struct {
-	Enabled         types.Bool
-	IP, InternalDNS types.String
+func (m *pod) expand() (want api.Pod) {
+	value.Expand(m, &want)
+	value.Expand(m, &want.Placement)
+	want.Container = m.container.expand()
+	return want
 }
 
-func (m *pod) command() command {
-	return command{&m.Args, &m.Entrypoint, &m.Cmd, &m.DockerEntrypoint}
+// flatten copies an answer into the model. The model doesn't change where the version returns
+// nothing or an equivalent value.
+func (m *pod) flatten(got api.Pod) {
+	imported := m.Name.IsNull()
+	m.Private.Imported = m.Private.Imported || imported
+	if id := cmp.Or(deref(got.TemplateID), deref(got.Template)); imported && id != "" {
+		m.TemplateID = types.StringValue(id)
+	}
+	own := imported || m.TemplateID.IsNull()
+	container := *got.Container
+	container.Env = withoutAccess(m.Env, m.withoutWriteOnly(m.Private.EnvWO, container.Env))
+	m.container.flatten(container, own)
+	if own || !m.Mounts.IsNull() {
+		m.Mounts = flattenMounts(got.Mounts)
+	}
+	m.flattenCompute(got)
+	// An answer has the current state of global networking. A change applies at the next start, so
+	// false doesn't mean that it wasn't requested.
+	if network := deref(got.GlobalNetworking); network.Enabled || !m.GlobalNetworking.IsNull() {
+		network.Enabled = network.Enabled || deref(value.As[api.GlobalNetworking](m.GlobalNetworking)).Enabled
+		m.GlobalNetworking = value.Object(podSchema.Attributes["global_networking"], &network)
+	}
+	if !m.DesiredState.IsNull() && got.Status != "" {
+		m.DesiredState = types.StringValue(api.PodExited)
+		if got.Active() {
+			m.DesiredState = types.StringValue(api.PodRunning)
+		}
+	}
+	if got.Runtime != nil && got.Runtime.Ports == nil {
+		got.Runtime.Ports = []api.PodPort{}
+	}
+	got.Cloud, got.CreatedAt = cmp.Or(got.Cloud, m.Cloud.ValueString()), cmp.Or(m.CreatedAt.ValueString(), got.CreatedAt)
+	got.Locked, got.DataCenterID = cmp.Or(got.Locked, new(m.Locked.ValueBool())), new(deref(got.DataCenterID))
+	value.Flatten(got, m, "TemplateID", "GPU", "CPU", "Mounts", "DataCenterIDs", "GlobalNetworking")
+	value.Flatten(got.PodState, m)
 }
 
-func (m *pod) settings() containerSettings {
-	return containerSettings{&m.container, m.command(), &m.Registry}
+func (m *pod) flattenCompute(got api.Pod) {
+	switch {
+	case got.GPU != nil:
+		gpu := deref(value.As[podGPU](m.GPU)) // no answer has the requirements
+		value.Flatten(*got.GPU, &gpu)
+		gpu.Count = types.Int64Value(max(got.GPU.Count, 1))
+		m.GPU, m.CPU = value.Object(podGPUAttribute, &gpu), value.Object[podCPU](podCPUAttribute, nil)
+	case got.CPU != nil:
+		cpu := &podCPU{types.StringValue(got.CPU.ID), types.Int64Value(got.CPU.VCPUCount), value.KeepInt(types.Int64Null(), got.CPU.Memory)}
+		m.GPU, m.CPU = value.Object[podGPU](podGPUAttribute, nil), value.Object(podCPUAttribute, cpu)
+	}
+}
+
+// withoutAccess returns an answer's environment without the variables that the deployment sets on
+// its own, unless the configured environment has them.
+func withoutAccess(configured types.Map, got map[string]string) map[string]string {
+	maps.DeleteFunc(got, func(name, _ string) bool {
+		_, own := configured.Elements()[name]
+		return !own && api.IsAccessVariable(name)
+	})
+	return got
+}
+
+// recordApplied copies the answer to a create or update into the model. The status keeps its
+// planned value, although the pod may have ended. So does a network volume on API v1, where only a
+// read returns it. The next refresh reads both.
+func (m *pod) recordApplied(c *api.Client, got api.Pod) {
+	m.Private.EnvWO.recordAnswer(c, &m.writeOnlyEnv, got.Container.Env)
+	desired, mounts := m.DesiredState, m.Mounts
+	m.flatten(got)
+	if desired.ValueString() != api.PodExited || !got.Active() {
+		m.DesiredState = desired
+	}
+	if len(volumeIDs(mounts)) > 0 && got.Mounts.Kind() == "" {
+		m.Mounts = mounts
+	}
+	m.readAccess(got)
+	if !m.FromTemplate.IsNull() { // after an import, the next read sets it
+		m.recordCopy(c, got, true)
+	}
 }
 
 // loss describes the data that a deletion destroys.
 func (m *pod) loss() string {
-	parts := []string{fmt.Sprintf("What is on its container disk%s is lost", gigabytes(m.Disk.ValueInt64()))}
-	mounts := expandMounts(m.Mounts)
-	if mount := mounts.Persistent; mount != nil {
-		parts = append(parts, fmt.Sprintf("so is its persistent mount%s at %s", gigabytes(mount.Size), mount.Path))
+	text := "What is on its container disk is lost"
+	if disk := m.Disk; !disk.IsNull() { // null: the template's
+		text = fmt.Sprintf("What is on its container disk (%d GB) is lost", disk.ValueInt64())
 	}
-	if len(mounts.Network) > 0 {
-		parts = append(parts, "the network volume is not touched by it")
-	}
-	text := strings.Join(parts, ", ") + "."
 	if m.Status.ValueString() == api.PodRunning {
 		text = "It is RUNNING: its processes end. " + text
 	}
-	return text
-}
-
-func gigabytes(size int64) string {
-	if size == 0 { // not known
-		return ""
+	mounts := expandMounts(m.Mounts)
+	if mount := mounts.Persistent; mount != nil {
+		text += fmt.Sprintf(", so is its persistent mount (%d GB) at %s", mount.Size, mount.Path)
 	}
-	return fmt.Sprintf(" (%d GB)", size)
+	if len(mounts.Network) > 0 {
+		text += ", the network volume is not touched by it"
+	}
+	return text + "."
 }

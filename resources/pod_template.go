@@ -29,31 +29,24 @@ type podCopy struct {
 	Template *templateSettings
 }
 
-// ownSettings returns the settings that a pod may set itself, except the start command and the
-// variables.
-func (m *pod) ownSettings() map[string]attr.Value {
-	return map[string]attr.Value{"image": m.Image, "disk": m.Disk, "ports": m.Ports, "registry": m.Registry}
-}
-
 // inheritedSettings returns the settings of a copy or template that the pod doesn't set itself.
 func (m *pod) inheritedSettings(s templateSettings) map[string]attr.Value {
-	return s.members(m.settings(), m.ownVariables(), types.StringUnknown())
+	return s.members(&m.container, m.ownVariables(), types.StringUnknown())
 }
 
 // ownVariables returns the variables that the pod sets itself and those of the deployment.
 func (m *pod) ownVariables() map[string]bool {
-	own := m.owned(m.Private.EnvWO)
-	for name := range m.Env.Elements() {
+	own := m.container.ownVariables(m.Private.EnvWO)
+	for _, name := range api.AccessVariables {
 		own[name] = true
 	}
-	own["PUBLIC_KEY"], own["JUPYTER_PASSWORD"] = true, true
 	return own
 }
 
 // recordCopy sets from_template to the settings in an answer. It records their digests, to
 // detect later changes, after a create or update and if there are none for this API key.
 func (m *pod) recordCopy(c *api.Client, got api.Pod, applied bool) {
-	if m.TemplateID.IsNull() || got.Container == nil || m.Private.Imported {
+	if m.TemplateID.IsNull() || m.Private.Imported {
 		m.FromTemplate = types.ObjectNull(podFromTemplateTypes)
 		return
 	}
@@ -95,7 +88,7 @@ func (m *pod) readTemplateCopy(ctx context.Context, c *api.Client, got api.Pod) 
 }
 
 // planPodCopy plans the settings that the pod gets from its template.
-func planPodCopy(p *planrule.Plan[pod]) {
+func planPodCopy(ctx context.Context, p *planrule.Plan[pod]) {
 	switch {
 	case p.Plan.TemplateID.IsNull():
 		p.Plan.FromTemplate = types.ObjectNull(podFromTemplateTypes)
@@ -107,7 +100,22 @@ func planPodCopy(p *planrule.Plan[pod]) {
 		p.Plan.FromTemplate = types.ObjectUnknown(podFromTemplateTypes)
 		return
 	}
-	members := p.State.FromTemplate.Attributes()
+	copied, own := deref(value.As[templateSettings](p.State.FromTemplate)), p.Plan.ownVariables()
+	for _, name := range []string{"image", "disk", "ports", "registry"} {
+		if had, has := p.Values(ctx, name); has.IsNull() && !had.IsNull() { // the template's value applies
+			copied.Unknown = append(copied.Unknown, name)
+		}
+	}
+	if !p.Plan.command().ownsAs(p.State.command()) || p.Plan.command().isUnknown() {
+		copied.Unknown = append(copied.Unknown, "args")
+	}
+	for name := range p.State.ownVariables() {
+		if p.Plan.EnvWOKeys.IsUnknown() || !own[name] {
+			copied.Unknown = append(copied.Unknown, "env")
+		}
+	}
+	args, _ := p.State.FromTemplate.Attributes()["args"].(types.String)
+	members := copied.members(&p.Plan.container, own, args)
 	if p.API != nil {
 		drifted := p.State.driftedNames(p.API)
 		if template := p.State.Private.Copy.Template; template != nil {
@@ -120,46 +128,17 @@ func planPodCopy(p *planrule.Plan[pod]) {
 				"Set the attributes in the pod, or replace it.", p.State.ID.ValueString(), p.State.TemplateID.ValueString(), list(drifted))
 		}
 	}
-	had := p.State.ownSettings()
-	for name, own := range p.Plan.ownSettings() {
-		switch {
-		case own.IsUnknown(), own.IsNull() && !had[name].IsNull(): // no longer set: the template's value applies
-			members[name] = value.Unknown(podFromTemplateTypes[name])
-		case !own.IsNull():
-			members[name] = value.Null(podFromTemplateTypes[name])
-		}
-	}
-	if p.Plan.command().isUnknown() || !p.Plan.command().ownsAs(p.State.command()) {
-		members["args"] = types.StringUnknown()
-	}
-	if entrypoint, cmd := p.Plan.command().owned(); entrypoint && cmd && !p.Plan.command().isUnknown() {
-		members["args"] = types.StringNull()
-	}
-	env, _ := members["env"].(types.Map)
-	own := p.Plan.ownVariables()
-	members["env"] = value.KeepMap(types.MapNull(types.StringType), withoutKeys(value.StringMap(env), own))
-	for name := range p.State.ownVariables() {
-		if p.Plan.Env.IsUnknown() || p.Plan.EnvWOKeys.IsUnknown() || !own[name] {
-			members["env"] = types.MapUnknown(types.StringType)
-		}
-	}
 	p.Plan.FromTemplate = types.ObjectValueMust(podFromTemplateTypes, members)
 }
 
 // readAccess records which variables the deployment has set for SSH and Jupyter. Replacing the
 // environment elsewhere removes them for good.
 func (m *pod) readAccess(got api.Pod) {
-	if got.Container == nil {
-		return
-	}
 	m.Private.Lost = nil
-	for _, name := range []string{"JUPYTER_PASSWORD", "PUBLIC_KEY"} {
-		_, has := got.Container.Env[name]
-		had := slices.Contains(m.Private.Access, name)
-		switch {
-		case has && !had:
-			m.Private.Access = append(m.Private.Access, name)
-		case had && !has:
+	for _, name := range api.AccessVariables {
+		if _, has := got.Container.Env[name]; has {
+			m.Private.Access = m.Private.Access.with(name)
+		} else if slices.Contains(m.Private.Access, name) {
 			m.Private.Lost = append(m.Private.Lost, name)
 		}
 	}

@@ -76,7 +76,7 @@ func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribut
 		return false
 	}
 	if slices.Contains(previous, id.ValueString()) && isUnlisted(ctx, collection, id.ValueString()) {
-		p.Warn(attribute, "The "+title+" is gone", "%s names the %s %s, which no longer exists. This resource can be deleted, but the apply of a change fails. Name one that exists, or leave it out.", attribute, title, id.ValueString())
+		warnGone(p, attribute, title, id.ValueString())
 		return true
 	}
 	switch _, err := collection.Get(ctx, id.ValueString()); {
@@ -86,6 +86,10 @@ func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribut
 		p.Fail(attribute, "Could not read the "+title, err)
 	}
 	return false
+}
+
+func warnGone[M any](p *planrule.Plan[M], attribute, title, id string) {
+	p.Warn(attribute, "The "+title+" is gone", "%s names the %s %s, which no longer exists. This resource can be deleted, but the apply of a change fails. Name one that exists, or leave it out.", attribute, title, id)
 }
 
 // checkPodTemplate rejects a template that doesn't exist or isn't for pods.
@@ -100,13 +104,26 @@ func checkPodTemplate[M any](ctx context.Context, p *planrule.Plan[M], templateI
 			t, err = public.Template, listErr
 		}
 	}
+	checkTemplate(p, nil, id, t, err, false)
+}
+
+// checkTemplate rejects a template that doesn't exist or isn't for this kind of object. t and err
+// are the result of reading it. If the object already had the reference, it only warns.
+func checkTemplate[M any](p *planrule.Plan[M], previous references, id string, t api.Template, err error, serverless bool) {
+	known := true
+	if planned := plannedTemplate(p, types.StringValue(id)); planned != nil {
+		t.Serverless, known = planned.Serverless, !slices.Contains(planned.Unknown, "serverless")
+	}
+	users := map[bool]string{true: "serverless workers", false: "pods"}
 	switch {
+	case api.IsNotFound(err) && slices.Contains(previous, id):
+		warnGone(p, "template_id", "template", id)
 	case api.IsNotFound(err):
-		p.Error("template_id", "The template does not exist", "template_id names the template %s, which does not exist, or not for this account. Name one of your own, or a public one. %s", id, err)
+		p.Error("template_id", "The template does not exist", "template_id names the template %s, which does not exist, or not for this account. Set template_id to the id of one that exists. %s", id, err)
 	case err != nil:
 		p.Fail("template_id", "Could not read the template", err)
-	case t.Serverless && plannedTemplate(p, templateID) == nil:
-		p.Error("template_id", "The template is not for pods", "Template %s (%s) is for serverless workers. Set serverless = false in it, or name another one.", id, t.Name)
+	case known && t.Serverless != serverless:
+		p.Error("template_id", "The template is not for "+users[serverless], "Template %s (%s) is for %s. Set serverless = %t in it, or name another one.", id, t.Name, users[t.Serverless], serverless)
 	}
 }
 

@@ -102,14 +102,10 @@ var registryAuthSchema = schema.Schema{
 }
 
 type registryAuth struct {
-	ID                types.String `tfsdk:"id"`
-	Name              types.String `tfsdk:"name"`
-	Username          types.String `tfsdk:"username"`
-	Password          types.String `tfsdk:"password"`
-	PasswordWO        types.String `tfsdk:"password_wo"`
-	PasswordWOVersion types.Int64  `tfsdk:"password_wo_version"`
+	ID, Name, Username, Password, PasswordWO types.String
+	PasswordWOVersion                        types.Int64
 
-	Private registryAuthPrivate `tfsdk:"-"`
+	Private registryAuthPrivate
 }
 
 type registryAuthPrivate struct {

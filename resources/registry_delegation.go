@@ -64,16 +64,7 @@ var repositoryARN = rule[string]{
 }
 
 type registryDelegation struct {
-	ID                types.String `tfsdk:"id"`
-	Resource          types.String `tfsdk:"resource"`
-	Name              types.String `tfsdk:"name"`
-	DelegatorUserID   types.String `tfsdk:"delegator_user_id"`
-	AWSUser           types.String `tfsdk:"aws_user"`
-	AWSRegion         types.String `tfsdk:"aws_region"`
-	Repository        types.String `tfsdk:"repository"`
-	Tag               types.String `tfsdk:"tag"`
-	DockerRegistryURI types.String `tfsdk:"docker_registry_uri"`
-	CreatedAt         types.String `tfsdk:"created_at"`
+	ID, Resource, Name, DelegatorUserID, AWSUser, AWSRegion, Repository, Tag, DockerRegistryURI, CreatedAt types.String
 }
 
 // planRegistryDelegation replaces the delegation only if the repository changes: an ARN without

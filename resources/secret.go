@@ -106,15 +106,10 @@ func atMostBytes(most int) rule[string] {
 }
 
 type secret struct {
-	ID                 types.String `tfsdk:"id"`
-	Name               types.String `tfsdk:"name"`
-	Description        types.String `tfsdk:"description"`
-	ValueWO            types.String `tfsdk:"value_wo"`
-	ValueWOVersion     types.Int64  `tfsdk:"value_wo_version"`
-	CreatedAt          types.String `tfsdk:"created_at"`
-	ValueLastUpdatedAt types.String `tfsdk:"value_last_updated_at"`
+	ID, Name, Description, ValueWO, CreatedAt, ValueLastUpdatedAt types.String
+	ValueWOVersion                                                types.Int64
 
-	Private secretPrivate `tfsdk:"-"`
+	Private secretPrivate
 }
 
 type secretPrivate struct {

@@ -94,9 +94,9 @@ var sshPublicKey = rule[string]{
 }
 
 type sshKeys struct {
-	ID         types.String `tfsdk:"id"`
-	Keys       types.Set    `tfsdk:"keys"`
-	KeepOthers types.Bool   `tfsdk:"keep_others"`
+	ID         types.String
+	Keys       types.Set
+	KeepOthers types.Bool
 }
 
 // planSSHKeys lists the keys of others that the first plan without keep_others would remove. Keys

@@ -21,8 +21,7 @@ var Template = newCollectionKind(kit.Kind[template]{
 	Schema: templateSchema,
 	Only:   templateOneVersion,
 	Validate: func(_ context.Context, c diagnostics.Check, config *template) {
-		config.validate(c, config.Env)
-		config.command().check(c)
+		config.validate(c)
 	},
 	Plan: planTemplate,
 	Create: func(ctx context.Context, c *api.Client, config, plan *template) error {
@@ -92,33 +91,20 @@ var templateSchema = schema.Schema{
 }
 
 type template struct {
-	ID                  types.String `tfsdk:"id"`
-	Name                types.String `tfsdk:"name"`
-	DockerEntrypoint    types.List   `tfsdk:"docker_entrypoint"`
-	Registry            types.String `tfsdk:"registry"`
-	Mounts              types.Object `tfsdk:"mounts"`
-	Public              types.Bool   `tfsdk:"public"`
-	Serverless          types.Bool   `tfsdk:"serverless"`
-	Category            types.String `tfsdk:"category"`
-	Readme              types.String `tfsdk:"readme"`
-	StartSSH            types.Bool   `tfsdk:"start_ssh"`
-	StartJupyter        types.Bool   `tfsdk:"start_jupyter"`
-	AllowedCUDAVersions types.Set    `tfsdk:"allowed_cuda_versions"`
+	ID, Name, Category, Readme                 types.String
+	Mounts                                     types.Object
+	Public, Serverless, StartSSH, StartJupyter types.Bool
+	AllowedCUDAVersions                        types.Set
 
 	container
-	writeOnlyEnv
-	Private templatePrivate `tfsdk:"-"`
+	Private templatePrivate
 }
 
 type templatePrivate struct {
 	EnvWO envDigests
 }
 
-func (m *template) command() command {
-	return command{&m.Args, &m.Entrypoint, &m.Cmd, &m.DockerEntrypoint}
-}
-
-func (m *template) writeOnly() (*writeOnlyEnv, *envDigests) { return &m.writeOnlyEnv, &m.Private.EnvWO }
+func (m *template) containerParts() (*container, *envDigests) { return &m.container, &m.Private.EnvWO }
 
 func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	planrule.Omitted(p, func(m *template) *types.Object { return &m.Mounts })
@@ -128,10 +114,9 @@ func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 		category, serverless = p.State.Category, p.State.Serverless
 	}
 	p.Plan.Category, p.Plan.Serverless = defaultTo(p.Config.Category, types.StringNull(), category), defaultTo(p.Config.Serverless, types.BoolNull(), serverless)
-	p.Config.command().check(p.Check)
+	planContainer(p, (*template).containerParts)
 	p.Plan.command().checkVersion(p.Check, p.Version)
 	checkPersistentSize(p.Check, p.Version, p.Plan.Mounts)
-	planWriteOnlyEnv(p, (*template).writeOnly, p.Config.Env)
 	if p.State != nil {
 		planTemplateChange(ctx, p)
 	}
@@ -141,7 +126,6 @@ func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 }
 
 func planTemplateChange(ctx context.Context, p *planrule.Plan[template]) {
-	p.Plan.command().keep(p.State.command())
 	for _, attribute := range immutableOf(ctx, p) {
 		if users := linkedEndpoints(ctx, p, attribute); len(users) > 0 {
 			p.Error(attribute, "The template is in use",

@@ -59,11 +59,8 @@ func fromTemplateMembers(more ...string) map[string]schema.Attribute {
 }
 
 func settingsOf(c *api.Client, t api.Template) templateSettings {
-	s := templateSettings{
-		Image: t.Image, Disk: t.Disk, Env: digests(c, t.Env), Ports: sorted(t.Ports),
-		Registry: t.Registry, Serverless: t.Serverless, CUDA: sorted(deref(t.AllowedCUDAVersions)), OpenCUDA: t.AllowedCUDAVersions == nil,
-	}
-	s.setCommand(c, t.Command)
+	s := settingsOfContainer(c, t.Container())
+	s.Serverless, s.CUDA, s.OpenCUDA = t.Serverless, sorted(deref(t.AllowedCUDAVersions)), t.AllowedCUDAVersions == nil
 	return s
 }
 
@@ -75,17 +72,12 @@ func settingsOfCopy(c *api.Client, e api.Endpoint) templateSettings {
 }
 
 func settingsOfContainer(c *api.Client, copied api.Container) templateSettings {
-	s := templateSettings{
-		Image: deref(copied.Image), Disk: deref(copied.Disk), Env: digests(c, copied.Env), Ports: sorted(deref(copied.Ports)), Registry: deref(copied.Registry),
+	command, _ := copied.Meaning() // text that can't be split is one word
+	return templateSettings{
+		Key: c.Digest(""), Image: deref(copied.Image), Disk: deref(copied.Disk), Env: digests(c, copied.Env), Ports: sorted(deref(copied.Ports)), Registry: deref(copied.Registry),
+		command: &command, Args: c.Digest(command.String()),
+		Entrypoint: c.Digest(startcmd.Command{Entrypoint: command.Entrypoint}.String()), Cmd: c.Digest(startcmd.Command{Cmd: command.Cmd}.String()),
 	}
-	s.setCommand(c, copied.Command)
-	return s
-}
-
-func (s *templateSettings) setCommand(c *api.Client, of api.Command) {
-	command, _ := of.Meaning() // text that can't be split is one word
-	s.Key, s.command, s.Args = c.Digest(""), &command, c.Digest(command.String())
-	s.Entrypoint, s.Cmd = c.Digest(startcmd.Command{Entrypoint: command.Entrypoint}.String()), c.Digest(startcmd.Command{Cmd: command.Cmd}.String())
 }
 
 // restOf returns the digest of the command parts that a pod or endpoint leaves to the template.
@@ -103,15 +95,15 @@ func (s *templateSettings) restOf(c *api.Client, own command) string {
 
 // members returns the members of from_template: the settings without the object's own, which are
 // null there. args is the rest of a start command that is known only by its digest.
-func (s *templateSettings) members(own containerSettings, variables map[string]bool, args types.String) map[string]attr.Value {
+func (s *templateSettings) members(own *container, variables map[string]bool, args types.String) map[string]attr.Value {
 	if s.command != nil {
-		args = text(own.start.rest(*s.command).String())
+		args = text(own.command().rest(*s.command).String())
 	}
 	members := map[string]attr.Value{
 		"image": text(s.Image), "args": args, "disk": types.Int64Value(s.Disk), "ports": texts(s.Ports), "registry": text(s.Registry),
 		"env": value.KeepMap(types.MapNull(types.StringType), withoutKeys(s.Env, variables)),
 	}
-	for name, v := range map[string]attr.Value{"image": own.Image, "args": own.Args, "disk": own.Disk, "ports": own.Ports, "registry": *own.registry} {
+	for name, v := range map[string]attr.Value{"image": own.Image, "args": own.Args, "disk": own.Disk, "ports": own.Ports, "registry": own.Registry} {
 		isOpen := slices.ContainsFunc(s.Unknown, func(a string) bool { return a == name || name == "args" && slices.Contains(commandAttributes, a) })
 		switch kind := podFromTemplateTypes[name]; {
 		case v.IsUnknown(), v.IsNull() && isOpen:
@@ -123,8 +115,8 @@ func (s *templateSettings) members(own containerSettings, variables map[string]b
 	if own.Env.IsUnknown() || slices.Contains(s.Unknown, "env") {
 		members["env"] = types.MapUnknown(types.StringType)
 	}
-	switch entrypoint, cmd := own.start.owned(); {
-	case own.Entrypoint.IsUnknown(), own.Cmd.IsUnknown():
+	switch entrypoint, cmd := own.command().owned(); {
+	case own.Entrypoint.IsUnknown(), own.Cmd.IsUnknown(), own.DockerEntrypoint.IsUnknown():
 		members["args"] = types.StringUnknown()
 	case entrypoint && cmd:
 		members["args"] = types.StringNull()

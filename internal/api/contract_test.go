@@ -119,7 +119,7 @@ var (
 	fullContainer = &Container{new("x"), fullCommand, new(int64(1)), map[string]string{"X": "x"}, new([]string{"1/tcp"}), new("x")}
 	gpuPod        = Pod{
 		Name: "x", TemplateID: new("x"), Container: fullContainer,
-		GPU: &PodGPU{"x", 1, []string{"1.0"}, "1.0", 1, 1, 1.5, 1.5}, Mounts: PodMounts{Persistent: &PersistentMount{10, "/x"}},
+		GPU: &PodGPU{"x", 1, PodGPURequirements{[]string{"1.0"}, "1.0", 1, 1}, new(1.5), new(1.5)}, Mounts: PodMounts{Persistent: &PersistentMount{10, "/x"}},
 		Cloud: "SECURE", DataCenterIDs: []string{"x"}, GlobalNetworking: &GlobalNetworking{Enabled: true}, Locked: new(true), StartSSH: new(true), StartJupyter: new(true),
 		Placement: PodPlacement{
 			new(true), new(true), []string{"x"}, "custom", "custom", "custom", new(int64(1)), new(int64(1)), new(1.0), new(1.0), new(1.0),

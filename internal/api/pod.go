@@ -51,14 +51,19 @@ type PodState struct {
 
 // PodGPU is the GPUs of a pod.
 type PodGPU struct {
-	ID                  string   `json:"id"` // GPU type
-	Count               int64    `json:"count,omitempty"`
-	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty"` // only in a create
-	MinCUDAVersion      string   `json:"minCudaVersion,omitempty"`      // v2 only, only in a create
-	MinRAMPerGPU        int64    `json:"minRamPerGpu,omitempty"`        // GB of the machine; v2 only, only in a create
-	MinVCPUCountPerGPU  int64    `json:"minVcpuCountPerGpu,omitempty"`  // v2 only, only in a create
-	VCPUCount           float64  `json:"vcpuCount,omitempty"`           // v2 only, only in answers: of all GPUs together
-	Memory              float64  `json:"memory,omitempty"`              // GB; v2 only, only in answers: of all GPUs together
+	ID    string `json:"id"` // GPU type
+	Count int64  `json:"count,omitempty"`
+	PodGPURequirements
+	VCPUCount *float64 `json:"vcpuCount,omitempty"` // v2 only, only in answers: of all GPUs together
+	Memory    *float64 `json:"memory,omitempty"`    // GB; v2 only, only in answers: of all GPUs together
+}
+
+// PodGPURequirements are requirements on the machine. Only a create sends them.
+type PodGPURequirements struct {
+	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty"`
+	MinCUDAVersion      string   `json:"minCudaVersion,omitempty"`     // v2 only
+	MinRAMPerGPU        int64    `json:"minRamPerGpu,omitempty"`       // GB; v2 only
+	MinVCPUCountPerGPU  int64    `json:"minVcpuCountPerGpu,omitempty"` // v2 only
 }
 
 // PodCPU is the CPUs of a pod without GPUs.
@@ -313,9 +318,7 @@ func createPodV2(want Pod) (patch, error) {
 		want.CPU = &PodCPU{ID: want.CPU.ID, VCPUCount: want.CPU.VCPUCount}
 	}
 	if want.GPU != nil {
-		gpu := *want.GPU
-		gpu.VCPUCount, gpu.Memory = 0, 0
-		want.GPU = &gpu
+		want.GPU = &PodGPU{ID: want.GPU.ID, Count: want.GPU.Count, PodGPURequirements: want.GPU.PodGPURequirements}
 	}
 	return withContainer(want, want.Container)
 }

@@ -24,7 +24,7 @@ func container(image string) *api.Container {
 
 func gpuPod() api.Pod {
 	return api.Pod{
-		Name: "p", Container: container("i"), GPU: &api.PodGPU{ID: "NVIDIA L4", Count: 2, AllowedCUDAVersions: []string{"12.8"}},
+		Name: "p", Container: container("i"), GPU: &api.PodGPU{ID: "NVIDIA L4", Count: 2, PodGPURequirements: api.PodGPURequirements{AllowedCUDAVersions: []string{"12.8"}}},
 		Mounts: api.PodMounts{Persistent: &api.PersistentMount{Size: 30, Path: "/data"}}, Cloud: "SECURE", DataCenterIDs: []string{"EU-RO-1"},
 	}
 }

@@ -77,14 +77,14 @@ func sameFixedOfPod(got, want Pod) bool {
 		return false
 	case deref(got.TemplateID) != "" && *got.TemplateID != deref(want.TemplateID):
 		return false
-	case want.TemplateID != nil && want.Mounts.kind() == "": // the template sets them
+	case want.TemplateID != nil && want.Mounts.Kind() == "": // the template sets them
 		return true
 	}
-	return got.Mounts.kind() == want.Mounts.kind()
+	return got.Mounts.Kind() == want.Mounts.Kind()
 }
 
-// kind returns the kind of a pod's storage: "", "persistent" or its network volume.
-func (m PodMounts) kind() string {
+// Kind returns the kind of a pod's storage: "", "persistent" or its network volume.
+func (m PodMounts) Kind() string {
 	switch {
 	case len(m.Network) > 0:
 		return "network " + m.Network[0].VolumeID
@@ -114,6 +114,8 @@ func normalizePods(got, want Pod) (Pod, Pod) {
 	return got, want
 }
 
-// IsAccessVariable reports whether a deployment may set this variable in pods on its own, for
-// SSH or Jupyter.
-func IsAccessVariable(name string) bool { return name == "PUBLIC_KEY" || name == "JUPYTER_PASSWORD" }
+// IsAccessVariable reports whether a deployment may set this variable in pods on its own.
+func IsAccessVariable(name string) bool { return slices.Contains(AccessVariables, name) }
+
+// AccessVariables are the variables that a deployment may set in pods on its own, for SSH or Jupyter.
+var AccessVariables = []string{"JUPYTER_PASSWORD", "PUBLIC_KEY"}

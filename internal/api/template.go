@@ -28,6 +28,11 @@ type Template struct {
 	AllowedCUDAVersions *[]string         `json:"allowedCudaVersions,omitempty"` // v2 only
 }
 
+// Container returns the settings that a pod or endpoint gets from the template.
+func (t Template) Container() Container {
+	return Container{Image: &t.Image, Command: t.Command, Disk: &t.Disk, Env: t.Env, Ports: &t.Ports, Registry: &t.Registry}
+}
+
 // TemplateMounts is the storage that a template mounts.
 type TemplateMounts struct {
 	Persistent *PersistentMount `json:"persistent,omitempty"`

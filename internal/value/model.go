@@ -3,6 +3,7 @@ package value
 import (
 	"context"
 	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -23,20 +24,23 @@ func Load(ctx context.Context, from tfsdk.State, model any) (diags diag.Diagnost
 		diags.AddError("Invalid value", "The whole object is null or unknown.")
 		return diags
 	}
-	m, members := reflect.ValueOf(model).Elem(), object.(types.Object).Attributes()
-	for name, index := range attributes(m.Type()) {
-		m.FieldByIndex(index).Set(reflect.ValueOf(members[name]))
+	for name, v := range object.(types.Object).Attributes() {
+		if field := attribute(model, name); field.IsValid() {
+			field.Set(reflect.ValueOf(v))
+		}
 	}
 	return diags
 }
 
 // Store sets a state from a resource's model, like the framework's Set.
 func Store(ctx context.Context, to *tfsdk.State, model any) diag.Diagnostics {
-	m, members := reflect.ValueOf(model).Elem(), map[string]attr.Value{}
-	for name, index := range attributes(m.Type()) {
-		members[name] = m.FieldByIndex(index).Interface().(attr.Value)
+	kinds, members := to.Schema.Type().(attr.TypeWithAttributeTypes).AttributeTypes(), map[string]attr.Value{}
+	for name := range kinds {
+		if v := Attribute(model, name); v != nil {
+			members[name] = v
+		}
 	}
-	object, diags := types.ObjectValue(to.Schema.Type().(attr.TypeWithAttributeTypes).AttributeTypes(), members)
+	object, diags := types.ObjectValue(kinds, members)
 	if diags.HasError() {
 		return diags
 	}
@@ -51,31 +55,41 @@ func Store(ctx context.Context, to *tfsdk.State, model any) diag.Diagnostics {
 
 // Attribute returns a model's value of an attribute, or nil if the model lacks it.
 func Attribute(model any, name string) attr.Value {
-	m := reflect.ValueOf(model).Elem()
-	if index, ok := attributes(m.Type())[name]; ok {
-		return m.FieldByIndex(index).Interface().(attr.Value)
+	if field := attribute(model, name); field.IsValid() {
+		return field.Interface().(attr.Value)
 	}
 	return nil
 }
 
 // Text returns the field of an attribute that is a string. The model must have it.
 func Text(model any, name string) *types.String {
-	m := reflect.ValueOf(model).Elem()
-	return m.FieldByIndex(attributes(m.Type())[name]).Addr().Interface().(*types.String)
+	return attribute(model, name).Addr().Interface().(*types.String)
 }
 
-var models sync.Map // the fields' indexes of each type of model, by the attribute's name
+// attribute returns a model's field for an attribute: DataCenterIDs for data_center_ids.
+func attribute(model any, name string) (field reflect.Value) {
+	m := reflect.ValueOf(model).Elem()
+	if index, ok := fields(m.Type())[lettersOf(name)]; ok {
+		field = m.FieldByIndex(index)
+	}
+	return field
+}
 
-func attributes(model reflect.Type) map[string][]int {
+// lettersOf returns the letters that an attribute's name and Go's spelling of it have in common.
+func lettersOf(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
+
+var models sync.Map // the fields' indexes of each type of model, by the letters of the attribute's name
+
+func fields(model reflect.Type) map[string][]int {
 	if known, ok := models.Load(model); ok {
 		return known.(map[string][]int)
 	}
-	fields := map[string][]int{}
+	indexes := map[string][]int{}
 	for _, f := range reflect.VisibleFields(model) {
-		if name := f.Tag.Get("tfsdk"); name != "" && name != "-" {
-			fields[name] = f.Index
+		if f.Type.Implements(reflect.TypeFor[attr.Value]()) {
+			indexes[lettersOf(f.Name)] = f.Index
 		}
 	}
-	models.Store(model, fields)
-	return fields
+	models.Store(model, indexes)
+	return indexes
 }
