@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"time"
@@ -53,14 +55,16 @@ func (b *backup) Run() (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(part)) }()
 	defer showCopied(part, sizeOf(dir))()
-	// Reports first, so that a report that reaches the database during the backup is in both,
-	// which is harmless, and never in neither.
-	for _, name := range slices.Concat(jobrunner.StateFiles(), []string{keyFile}) {
-		if err := copyAll(filepath.Join(dir, name), filepath.Join(part, name)); err != nil {
-			return fmt.Errorf("copying %s: %w", name, err)
-		}
+	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
+	defer stop()
+	copied := make(chan error, 1)
+	go func() { copied <- copyState(dir, part) }()
+	select {
+	case err = <-copied:
+	case <-ctx.Done():
+		err = errors.New("interrupted: nothing was copied")
 	}
-	if err := sqldb.Backup(dir, part); err != nil {
+	if err != nil {
 		return err
 	}
 	if err := os.Rename(part, to); err != nil {
@@ -71,6 +75,18 @@ func (b *backup) Run() (err error) {
 		fmt.Fprintf(stderr, "Account secrets are encrypted, and their key is not in the copy: store %s elsewhere, and put it into the copy before you use that\n", filepath.Join(dir, store.SecretKeyFile))
 	}
 	return nil
+}
+
+// copyState copies the state in a data folder to another folder.
+func copyState(dir, to string) error {
+	// Reports first, so that a report that reaches the database during the backup is in both,
+	// which is harmless, and never in neither.
+	for _, name := range slices.Concat(jobrunner.StateFiles(), []string{keyFile}) {
+		if err := copyAll(filepath.Join(dir, name), filepath.Join(to, name)); err != nil {
+			return fmt.Errorf("copying %s: %w", name, err)
+		}
+	}
+	return sqldb.Backup(dir, to)
 }
 
 // showCopied shows the progress of the copy on a terminal until the returned function is called.

@@ -15,6 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/node"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -129,4 +130,23 @@ func TestBackupOfPostgres(t *testing.T) {
 	restored.Path = target.Path
 	run("pg_restore", "--exit-on-error", "--no-owner", "--dbname="+restored.String(), dump)
 	serve(t, append(env, "GPUCLOUD_ENGINE="+target.String()), "--data="+t.TempDir(), "--limits=off").expectCompletion(endpoint, jobs)
+}
+
+// An interrupted backup leaves nothing.
+func TestInterruptedBackup(t *testing.T) {
+	t.Parallel()
+	data, to := t.TempDir(), t.TempDir()
+	pipe := filepath.Join(data, node.MachineFile)
+	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
+		t.Skipf("%s %v", out, err)
+	}
+	cmd := exec.Command(binary, "backup", filepath.Join(to, "copy"), "--data="+data)
+	cmd.Env = environment(t.TempDir())
+	must.Succeed(t, cmd.Start())
+	writer := must.Do(os.OpenFile(pipe, os.O_WRONLY, 0))(t) // waits until the backup reads
+	defer writer.Close()
+	must.Succeed(t, cmd.Process.Signal(os.Interrupt))
+	_ = cmd.Wait() // the exit status is checked below
+	must.Equal(t, cmd.ProcessState.ExitCode(), 1, "exit status")
+	must.Equal(t, must.Do(os.ReadDir(to))(t), nil, "files remain")
 }
