@@ -56,7 +56,7 @@ invalid, 3 TIMED_OUT, 4 anything else.`
 func (d *dev) Run() error {
 	err := d.run()
 	if _, ok := errors.AsType[*exitError](err); d.Once && err != nil && !ok {
-		return &exitError{exitNoResult, err.Error()}
+		return &exitError{exitNoResult, errorText(err)}
 	}
 	return err
 }
@@ -69,7 +69,10 @@ func (d *dev) run() (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	defer stop()
 	handler, python, err := d.handler(ctx, env)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return errors.New("interrupted")
+	case err != nil:
 		return &exitError{exitNotStarted, err.Error()}
 	}
 	out := &terminal{minLevel: levelOf(strings.ToUpper(d.LogLevel)), showIDs: d.Workers > 1, w: stdout}

@@ -245,8 +245,14 @@ func (p *purgeJobs) Run() error {
 	})
 }
 
-// notStarted returns an error with exit status exitNotStarted.
-func notStarted(err error) error { return &exitError{exitNotStarted, err.Error()} }
+// notStarted returns an error with exit status exitNotStarted, or exitNoResult if the deployment didn't
+// answer or failed.
+func notStarted(err error) error {
+	if answer, ok := errors.AsType[*api.Error](err); ok && (answer.Status == 0 || answer.Status >= http.StatusInternalServerError) {
+		return &exitError{exitNoResult, err.Error()}
+	}
+	return &exitError{exitNotStarted, err.Error()}
+}
 
 // with resolves the endpoint's name and calls a function, whose context ends at Ctrl-C.
 func (e *endpointArgs) with(call func(ctx context.Context, c *api.Client, endpointID string) error) error {

@@ -236,6 +236,13 @@ line ends
 		}
 	})
 
+	t.Run("no answer", func(t *testing.T) {
+		j := jobCommands{t, environment(home, "GPUCLOUD_API_KEY=k", "GPUCLOUD_BASE_URL=http://127.0.0.1:1")}
+		if _, errs, code := j.run("", "run", "any"); !strings.Contains(errs, "connection refused") || code != 4 {
+			t.Errorf("exit status %d, %q", code, errs)
+		}
+	})
+
 	t.Run("the key of this machine stays here", func(t *testing.T) {
 		j := jobCommands{t, environment(home, "GPUCLOUD_BASE_URL=https://gpus.invalid")}
 		if _, errs, code := j.run("", "run", "any"); !strings.Contains(errs, "no API key for https://gpus.invalid: set GPUCLOUD_API_KEY") || code != 2 {

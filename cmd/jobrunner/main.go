@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -79,13 +80,22 @@ func main() {
 	if e, ok := errors.AsType[*exitError](err); ok {
 		status = e.status
 	}
-	text := err.Error()
+	text := errorText(err)
 	if mistake, ok := errors.AsType[*kong.ParseError](err); ok {
 		status = exitUsage
 		text += fmt.Sprintf("\nSee '%s --help'.", mistake.Context.Model.Name+pathOf(mistake.Context))
 	}
 	fmt.Fprintln(stderr, "jobrunner:", text)
 	os.Exit(status)
+}
+
+// errorText returns an error's text, which says if an interrupt caused it.
+func errorText(err error) string {
+	text := err.Error()
+	if errors.Is(err, context.Canceled) && !strings.Contains(text, "interrupted") {
+		return "interrupted: " + text
+	}
+	return text
 }
 
 // exitUsage is the exit status for an invalid command line.

@@ -2,8 +2,11 @@ package main_test
 
 import (
 	"encoding/json"
+	"net"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -83,4 +86,30 @@ func TestStopsOnHangup(t *testing.T) {
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
 	p.cmd.Process.Signal(syscall.SIGHUP)
 	must.Equal(t, p.cmd.Wait(), nil, "the jobrunner ended with", &p.stderr)
+}
+
+// An interrupt during the start ends the program, which says so.
+func TestInterruptedStart(t *testing.T) {
+	t.Parallel()
+	silent := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer silent.Close()
+	var said strings.Builder
+	cmd := exec.Command(binary, "serve", "--listen=127.0.0.1:0", "--engine=postgres://u@"+silent.Addr().String()+"/db")
+	cmd.Env, cmd.Stderr = environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), &said
+	must.Succeed(t, cmd.Start())
+	defer must.Do(silent.Accept())(t).Close() // waits until the program connects
+	must.Succeed(t, cmd.Process.Signal(syscall.SIGTERM))
+	_ = cmd.Wait() // the exit status is checked below
+	must.Hold(t, cmd.ProcessState.ExitCode() == 1 && strings.HasPrefix(said.String(), "jobrunner: interrupted: "), cmd.ProcessState, said.String())
+
+	dir := t.TempDir()
+	python := filepath.Join(dir, ".venv", "bin", "python")
+	must.Succeed(t, os.MkdirAll(filepath.Dir(python), 0o700))
+	put(t, filepath.Join(dir, ".venv", "pyvenv.cfg"), "")
+	put(t, python, "#!/bin/sh\nkill $PPID\nexec sleep 600\n")
+	must.Succeed(t, os.Chmod(python, 0o700))
+	put(t, filepath.Join(dir, "handler.py"), "import runpod\n")
+	if _, stderr, status := devOnce(t, filepath.Join(dir, "handler.py")); status != 4 || stderr != "jobrunner: interrupted\n" {
+		t.Errorf("dev ended with %d: %s", status, stderr)
+	}
 }
