@@ -2,7 +2,9 @@ package resources_test
 
 import (
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -294,6 +296,25 @@ func TestPodCreatedStopped(t *testing.T) {
 	})
 }
 
+// A new pod that couldn't be stopped is kept, and the next apply stops it.
+func TestPodCreatedAndNotStopped(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	d.Intercept(t, func(w http.ResponseWriter, r *http.Request, _ []byte, forward http.Handler) {
+		if strings.HasSuffix(r.URL.Path, "/action") {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"title":"Forbidden","status":403,"message":"no actions"}`)
+			return
+		}
+		forward.ServeHTTP(w, r)
+	})
+	p, config := drive(t, d, api.V2), cpuPod(map[string]any{"desired_state": "EXITED", "locked": true})
+	created, diags := p.Apply(p.Plan(podType, tfdrive.State{}, config))
+	got := diags.Warnings()
+	must.Hold(t, diags.Err() == nil && strings.Contains(got, "could not be stopped or locked") && !strings.Contains(got, "answered other values"), "created", created.Value, diags)
+	must.Equal(t, p.Plan(podType, refresh(t, p, created), config).Action, "update", "the next apply is planned to")
+}
+
 // A pod that has ended by itself is started again only if the configuration requests RUNNING.
 func TestPodThatEnds(t *testing.T) {
 	t.Parallel()
@@ -348,6 +369,7 @@ func TestPodOfATemplate(t *testing.T) {
 
 		workers := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("w"), "image": "i", "serverless": true}, "create")
 		expectRefusal(t, d, p, tfdrive.State{}, podType, with(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
+		p.Plan("gpucloud_template", workers, map[string]any{"name": workers.Get("name"), "image": "another", "serverless": true}) // its change in this run doesn't make it one for pods
 		expectRefusal(t, d, p, state, podType, with(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
 		must.Equal(t, p.Plan(podType, state, cpuPod(nil)).Action, "replace", "without the template it is planned to")
 	})
