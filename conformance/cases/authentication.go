@@ -9,34 +9,26 @@ import (
 )
 
 // authenticationCases judge the section "Authentication".
-var authenticationCases = []suite.Case{
-	{ID: "AUT-01", Level: suite.Must, Source: "Authentication, 1",
-		Statement: "The job API accepts the key as Authorization: Bearer.",
-		Needs:     suite.AnyEndpoint,
-		Run: func(c *suite.C) {
-			c.Get("/health").Is(200).Object("jobs")
-			c.Given("AUT-03", func() { c.Get("/health", suite.WithoutKey()).Is(401) })
-		}},
-	{ID: "AUT-02", Level: suite.Must, Source: "Authentication, 1",
-		Statement: "The management API accepts the key as Authorization: Bearer.",
-		Needs:     suite.V2, Run: func(c *suite.C) {
-			c.V2("GET", "/templates", nil).Is(200)
-			c.Given("AUT-03", func() { c.V2("GET", "/templates", nil, suite.WithoutKey()).Is(401) })
-		}},
+var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, []suite.Case{
+	{ID: "AUT-01", Source: "Authentication, 1", Statement: "The job API accepts the key as Authorization: Bearer.", Run: func(c *suite.C) {
+		c.Get("/health").Is(200).Object("jobs")
+		c.Given("AUT-03", func() { c.Get("/health", suite.WithoutKey()).Is(401) })
+	}},
+	{ID: "AUT-02", Source: "Authentication, 1", Statement: "The management API accepts the key as Authorization: Bearer.", Needs: suite.V2, Run: func(c *suite.C) {
+		c.V2("GET", "/templates", nil).Is(200)
+		c.Given("AUT-03", func() { c.V2("GET", "/templates", nil, suite.WithoutKey()).Is(401) })
+	}},
 	{ID: "AUT-02-v1", Needs: suite.V1, Run: func(c *suite.C) {
 		c.V1("GET", "/containerregistryauth", nil).Is(200)
 		c.Given("AUT-03", func() { c.V1("GET", "/containerregistryauth", nil, suite.WithoutKey()).Is(401) })
 	}},
-	{ID: "AUT-03", Level: suite.Must, Source: "Authentication, 2",
-		Statement: "Every operation without a key returns 401 and changes nothing.",
-		Needs:     suite.AnyEndpoint, Requests: 12,
-		Run: func(c *suite.C) {
-			before := c.Get("/health").Is(200).Object("jobs")
-			judgeRefusedKey(c, jobOperations, suite.WithoutKey())
-			if c.HasOwnEndpoint() {
-				c.Get("/health").Is(200).Equal("jobs", before)
-			}
-		}},
+	{ID: "AUT-03", Source: "Authentication, 2", Statement: "Every operation without a key returns 401 and changes nothing.", Requests: 12, Run: func(c *suite.C) {
+		before := c.Get("/health").Is(200).Object("jobs")
+		judgeRefusedKey(c, jobOperations, suite.WithoutKey())
+		if c.HasOwnEndpoint() {
+			c.Get("/health").Is(200).Equal("jobs", before)
+		}
+	}},
 	{ID: "AUT-03-jobs", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 75, WaitTime: 20 * time.Second, Seconds: 30, Run: judgeJobAccess(withoutKey, expectUnauthorized)},
 	{ID: "AUT-03-v1", Needs: suite.V1, Allow: suite.Create, Requests: 110, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v1API, withoutKey)},
 	{ID: "AUT-03-v2", Needs: suite.V2, Allow: suite.Create, Requests: 120, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v2API, withoutKey)},
@@ -61,16 +53,14 @@ var authenticationCases = []suite.Case{
 		c.V2("GET", "/serverless", nil).Is(200)
 		judgeRefusedKey(c, slices.Concat(operationsOfV1, operationsOfV2), suite.WithoutKey())
 	}},
-	{ID: "AUT-04", Level: suite.Must, Source: "Authentication, 2",
-		Statement: "Every operation with an unknown key returns 401 and changes nothing.",
-		Needs:     suite.AnyEndpoint, Requests: 14, Run: func(c *suite.C) {
-			c.Get("/health").Is(200)
-			list := jobOperations
-			if !c.Thorough("all operations with the same method") {
-				list = onePerKind(list)
-			}
-			judgeRefusedKey(c, list, suite.As(strings.Repeat("x", len(c.Key()))))
-		}},
+	{ID: "AUT-04", Source: "Authentication, 2", Statement: "Every operation with an unknown key returns 401 and changes nothing.", Requests: 14, Run: func(c *suite.C) {
+		c.Get("/health").Is(200)
+		list := jobOperations
+		if !c.Thorough("all operations with the same method") {
+			list = onePerKind(list)
+		}
+		judgeRefusedKey(c, list, suite.As(strings.Repeat("x", len(c.Key()))))
+	}},
 	{ID: "AUT-04-jobs", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 75, WaitTime: 20 * time.Second, Seconds: 30, Run: judgeJobAccess(wrongKey, expectUnauthorized)},
 	{ID: "AUT-04-v1", Needs: suite.V1, Allow: suite.Create, Requests: 110, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v1API, wrongKey)},
 	{ID: "AUT-04-v2", Needs: suite.V2, Allow: suite.Create, Requests: 120, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v2API, wrongKey)},
@@ -105,20 +95,15 @@ var authenticationCases = []suite.Case{
 	{ID: "AUT-05-jobs", Needs: suite.OwnEndpoint | suite.OtherKey, Allow: suite.Queue, Jobs: 4, Requests: 75, WaitTime: 20 * time.Second, Seconds: 30, Run: judgeJobAccess(otherKey, expectForbidden)},
 	{ID: "AUT-05-v1", Needs: suite.V1 | suite.OtherKey, Allow: suite.Create, Requests: 110, WaitTime: 5 * time.Second, Run: judgeForeignAccess(v1API)},
 	{ID: "AUT-05-v2", Needs: suite.V2 | suite.OtherKey, Allow: suite.Create, Requests: 120, WaitTime: 5 * time.Second, Run: judgeForeignAccess(v2API)},
-	{ID: "AUT-06", Level: suite.Unspec, Source: "Authentication, 3",
-		Statement: "Whether a key without the scheme Bearer is accepted.",
-		Needs:     suite.AnyEndpoint, Run: func(c *suite.C) {
-			c.Observe("%d", c.Get("/health", suite.With("Authorization", c.Key())).Code)
-		}},
-	{ID: "AUT-07", Level: suite.Should, Source: "Authentication, 1",
-		Statement: "The scheme Bearer is matched ignoring case (RFC 9110).",
-		Needs:     suite.AnyEndpoint, Run: func(c *suite.C) {
-			c.Get("/health", suite.With("Authorization", "bearer "+c.Key())).Is(200)
-			c.Get("/health", suite.With("Authorization", "BEARER "+c.Key())).Is(200)
-		}},
-	{ID: "AUT-08", Level: suite.Must, Source: "Authentication, 2",
-		Statement: "Only a bearer token is accepted as a key: a key in another scheme, in another header or in the query, and an empty or partial token, return 401.",
-		Needs:     suite.AnyEndpoint, Requests: 10, Run: func(c *suite.C) {
+	{ID: "AUT-06", Level: suite.Unspec, Source: "Authentication, 3", Statement: "Whether a key without the scheme Bearer is accepted.", Run: func(c *suite.C) {
+		c.Observe("%d", c.Get("/health", suite.With("Authorization", c.Key())).Code)
+	}},
+	{ID: "AUT-07", Level: suite.Should, Source: "Authentication, 1", Statement: "The scheme Bearer is matched ignoring case (RFC 9110).", Run: func(c *suite.C) {
+		c.Get("/health", suite.With("Authorization", "bearer "+c.Key())).Is(200)
+		c.Get("/health", suite.With("Authorization", "BEARER "+c.Key())).Is(200)
+	}},
+	{ID: "AUT-08", Source: "Authentication, 2", Statement: "Only a bearer token is accepted as a key: a key in another scheme, in another header or in the query, and an empty or partial token, return 401.",
+		Requests: 10, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
 			for i, form := range malformedCredentials(c) {
 				if i%5 == 0 { // AUT-08-jobs tries all of them locally
@@ -130,28 +115,25 @@ var authenticationCases = []suite.Case{
 	{ID: "AUT-08-jobs", Needs: suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue, Jobs: 4, Requests: 750, WaitTime: 20 * time.Second, Seconds: 30, Run: judgeJobAccess(malformedCredentials, expectUnauthorized)},
 	{ID: "AUT-08-v1", Needs: suite.V1 | suite.LocalOnly, Allow: suite.Create, Requests: 850, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v1API, malformedCredentials)},
 	{ID: "AUT-08-v2", Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 1150, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v2API, malformedCredentials)},
-	{ID: "AUT-09", Level: suite.Must, Source: "Versioning, 3",
-		Statement: "Both versions of the management API accept the same key.",
-		Needs:     suite.V2 | suite.AnyEndpoint, Requests: 10, Run: func(c *suite.C) {
+	{ID: "AUT-09", Source: "Versioning, 3", Statement: "Both versions of the management API accept the same key.",
+		Needs: suite.V2 | suite.AnyEndpoint, Requests: 10, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
 			for _, path := range []string{"/templates", "/serverless", "/network-volumes", "/registries"} {
 				c.V2("GET", path, nil).Is(200)
 				c.Given("AUT-03", func() { c.V2("GET", path, nil, suite.WithoutKey()).Is(401) })
 			}
 		}},
-	{ID: "AUT-10", Level: suite.Should, Source: "Authentication, 2",
-		Statement: "A 401 and a 403 are JSON and don't contain the request's key.",
-		Needs:     suite.AnyEndpoint, Run: func(c *suite.C) {
-			wrong := c.Secret("WRONG_KEY")
-			a := c.Get("/health", suite.As("Bearer "+wrong)).Is(401).NotContains(wrong)
-			a.JSON()
-			if c.HasV2() {
-				c.V2("GET", "/templates", nil, suite.As("Bearer "+wrong)).Is(401).NotContains(wrong).JSON()
-			}
-			if c.HasV1() {
-				c.V1("GET", "/containerregistryauth", nil, suite.As("Bearer "+wrong)).Is(401).NotContains(wrong).JSON()
-			}
-		}},
+	{ID: "AUT-10", Level: suite.Should, Source: "Authentication, 2", Statement: "A 401 and a 403 are JSON and don't contain the request's key.", Run: func(c *suite.C) {
+		wrong := c.Secret("WRONG_KEY")
+		a := c.Get("/health", suite.As("Bearer "+wrong)).Is(401).NotContains(wrong)
+		a.JSON()
+		if c.HasV2() {
+			c.V2("GET", "/templates", nil, suite.As("Bearer "+wrong)).Is(401).NotContains(wrong).JSON()
+		}
+		if c.HasV1() {
+			c.V1("GET", "/containerregistryauth", nil, suite.As("Bearer "+wrong)).Is(401).NotContains(wrong).JSON()
+		}
+	}},
 	{ID: "AUT-10-every", Needs: suite.AnyEndpoint | suite.LocalOnly, Requests: 250, Run: func(c *suite.C) {
 		c.Get("/health").Is(200)
 		wrong := c.Secret("WRONG_KEY")
@@ -165,7 +147,7 @@ var authenticationCases = []suite.Case{
 			}
 		}
 	}},
-}
+})
 
 // judgeRefusedKey sends the operations that the target serves with a key without access.
 // Ids are unknown and bodies empty, so that no request has an effect.

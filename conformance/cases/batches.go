@@ -12,49 +12,40 @@ import (
 const batchSource = "API changes of November 2026, 3.1"
 
 // batchCases judge batch jobs. They judge only what the operator's page prints.
-var batchCases = []suite.Case{
-	{ID: "BAT-01", Level: suite.Should, Source: batchSource,
-		Statement: "POST /batch takes an array of requests, which may be empty, and returns id and the status DRAFT.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, Run: func(c *suite.C) {
-			first, second := newBatch(c), newBatch(c, suite.Echo())
-			c.Expect(first != second, "two ids", "the same id twice")
-		}},
-	{ID: "BAT-02", Level: suite.Should, Source: batchSource,
-		Statement: "The summary of a batch has id, endpointId, status, the numbers of requests, and createdAt in milliseconds since 1970.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Run: func(c *suite.C) {
-			at := newBatch(c, suite.Echo(), suite.Echo())
-			a := c.Get(at).Success().Equal("id", strings.TrimPrefix(at, "/batch/")).Equal("endpointId", c.Endpoint).Equal("status", "DRAFT")
-			for member, want := range map[string]int64{"requestTotal": 2, "requestInProgress": 0, "requestCompleted": 0, "requestFailed": 0} {
-				c.Expect(a.Int(member) == want, fmt.Sprintf("%s %d", member, want), "the count %d", a.Int(member))
-			}
-			created := time.UnixMilli(a.Int("createdAt"))
-			c.Expect(created.Sub(c.Now()).Abs() < 10*time.Minute, "createdAt near now", "createdAt %s", created)
-		}},
-	{ID: "BAT-03", Level: suite.Should, Source: batchSource,
-		Statement: "POST /batch/{id}/requests adds requests to a draft, again and again.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Run: func(c *suite.C) {
-			at := newBatch(c, suite.Echo())
-			for n := range 3 {
-				addRequests(c, at, suite.Echo()).Success()
-				c.Get(at).Success().Equal("status", "DRAFT").Equal("requestTotal", n+2)
-			}
-		}},
-	{ID: "BAT-04", Level: suite.Should, Source: batchSource,
-		Statement: "DELETE /batch/{id}/requests/{requestId} removes one request from a draft.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Run: func(c *suite.C) {
-			at := newBatch(c, suite.Echo(), suite.Echo(), suite.Echo())
-			ids := idsOf(c.Get(at + "/requests").Success().Array("requests"))
-			if len(ids) != 3 {
-				c.Inconclusive("the requests of a draft have no ids")
-			}
-			c.Job("DELETE", c.Endpoint, at+"/requests/"+suite.PathSegment(ids[1]), nil).Success()
-			c.Get(at).Success().Equal("requestTotal", 2)
-			remaining := idsOf(c.Get(at + "/requests").Success().Array("requests"))
-			c.Expect(slices.Equal(remaining, []string{ids[0], ids[2]}), "the two others", "%d requests", len(remaining))
-		}},
-	{ID: "BAT-05", Level: suite.Should, Source: batchSource,
-		Statement: "After POST /batch/{id}/finalize the batch is FINALIZED, and no request can be added or removed.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
+var batchCases = section(suite.Case{Level: suite.Should, Source: batchSource, Needs: suite.OwnEndpoint, Allow: suite.Queue}, []suite.Case{
+	{ID: "BAT-01", Statement: "POST /batch takes an array of requests, which may be empty, and returns id and the status DRAFT.", Jobs: 1, Run: func(c *suite.C) {
+		first, second := newBatch(c), newBatch(c, suite.Echo())
+		c.Expect(first != second, "two ids", "the same id twice")
+	}},
+	{ID: "BAT-02", Statement: "The summary of a batch has id, endpointId, status, the numbers of requests, and createdAt in milliseconds since 1970.", Jobs: 2, Run: func(c *suite.C) {
+		at := newBatch(c, suite.Echo(), suite.Echo())
+		a := c.Get(at).Success().Equal("id", strings.TrimPrefix(at, "/batch/")).Equal("endpointId", c.Endpoint).Equal("status", "DRAFT")
+		for member, want := range map[string]int64{"requestTotal": 2, "requestInProgress": 0, "requestCompleted": 0, "requestFailed": 0} {
+			c.Expect(a.Int(member) == want, fmt.Sprintf("%s %d", member, want), "the count %d", a.Int(member))
+		}
+		created := time.UnixMilli(a.Int("createdAt"))
+		c.Expect(created.Sub(c.Now()).Abs() < 10*time.Minute, "createdAt near now", "createdAt %s", created)
+	}},
+	{ID: "BAT-03", Statement: "POST /batch/{id}/requests adds requests to a draft, again and again.", Jobs: 4, Run: func(c *suite.C) {
+		at := newBatch(c, suite.Echo())
+		for n := range 3 {
+			addRequests(c, at, suite.Echo()).Success()
+			c.Get(at).Success().Equal("status", "DRAFT").Equal("requestTotal", n+2)
+		}
+	}},
+	{ID: "BAT-04", Statement: "DELETE /batch/{id}/requests/{requestId} removes one request from a draft.", Jobs: 3, Run: func(c *suite.C) {
+		at := newBatch(c, suite.Echo(), suite.Echo(), suite.Echo())
+		ids := idsOf(c.Get(at + "/requests").Success().Array("requests"))
+		if len(ids) != 3 {
+			c.Inconclusive("the requests of a draft have no ids")
+		}
+		c.Job("DELETE", c.Endpoint, at+"/requests/"+suite.PathSegment(ids[1]), nil).Success()
+		c.Get(at).Success().Equal("requestTotal", 2)
+		remaining := idsOf(c.Get(at + "/requests").Success().Array("requests"))
+		c.Expect(slices.Equal(remaining, []string{ids[0], ids[2]}), "the two others", "%d requests", len(remaining))
+	}},
+	{ID: "BAT-05", Statement: "After POST /batch/{id}/finalize the batch is FINALIZED, and no request can be added or removed.",
+		Jobs: 3, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
 			at := newBatch(c, suite.Echo(), suite.Echo())
 			finalize(c, at)
 			addRequests(c, at, suite.Echo()).Refused()
@@ -63,25 +54,21 @@ var batchCases = []suite.Case{
 			}
 			c.Get(at).Success().Equal("status", "FINALIZED").Equal("requestTotal", 2)
 		}},
-	{ID: "BAT-06", Level: suite.Should, Source: batchSource,
-		Statement: "A draft's requests don't run. Once it is FINALIZED they do, until requestCompleted + requestFailed = requestTotal; the status stays FINALIZED.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
+	{ID: "BAT-06", Statement: "A draft's requests don't run. Once it is FINALIZED they do, until requestCompleted + requestFailed = requestTotal; the status stays FINALIZED.",
+		Jobs: 3, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
 			at := newBatch(c, suite.Echo(), suite.Echo(), suite.Echo())
 			c.Sleep(2 * time.Second)
 			c.Get(at).Success().Equal("status", "DRAFT").Equal("requestCompleted", 0).Equal("requestInProgress", 0)
 			finalize(c, at)
 			batchDone(c, at).Equal("status", "FINALIZED").Equal("requestCompleted", 3).Equal("requestFailed", 0).Equal("requestInProgress", 0)
 		}},
-	{ID: "BAT-07", Level: suite.Should, Source: batchSource,
-		Statement: "A failed request doesn't fail its batch.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
-			at := newBatch(c, suite.Fail(), suite.Echo())
-			finalize(c, at)
-			batchDone(c, at).Equal("status", "FINALIZED").Equal("requestCompleted", 1).Equal("requestFailed", 1)
-		}},
-	{ID: "BAT-08", Level: suite.Should, Source: batchSource,
-		Statement: "GET /batch/{id}/requests returns each request with id, status, its output or error, and startedAt and completedAt (RFC 3339).",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
+	{ID: "BAT-07", Statement: "A failed request doesn't fail its batch.", Jobs: 2, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
+		at := newBatch(c, suite.Fail(), suite.Echo())
+		finalize(c, at)
+		batchDone(c, at).Equal("status", "FINALIZED").Equal("requestCompleted", 1).Equal("requestFailed", 1)
+	}},
+	{ID: "BAT-08", Statement: "GET /batch/{id}/requests returns each request with id, status, its output or error, and startedAt and completedAt (RFC 3339).",
+		Jobs: 2, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
 			nonce := c.Nonce()
 			at := newBatch(c, suite.Echo(suite.M{"nonce": nonce}), suite.Fail(suite.M{"message": nonce}))
 			finalize(c, at)
@@ -100,9 +87,8 @@ var batchCases = []suite.Case{
 				}
 			}
 		}},
-	{ID: "BAT-09", Level: suite.Should, Source: batchSource,
-		Statement: "Results come in pages by offset and limit, with total and hasMore. All pages have each request once.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 5, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
+	{ID: "BAT-09", Statement: "Results come in pages by offset and limit, with total and hasMore. All pages have each request once.",
+		Jobs: 5, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
 			at := newBatch(c, suite.Echo(), suite.Echo(), suite.Echo(), suite.Echo(), suite.Echo())
 			finalize(c, at)
 			batchDone(c, at)
@@ -118,9 +104,8 @@ var batchCases = []suite.Case{
 			}
 			c.Expect(len(seen) == 5, "five requests", "%d requests", len(seen))
 		}},
-	{ID: "BAT-10", Level: suite.Should, Source: batchSource,
-		Statement: "POST /batch/{id}/cancel drops queued requests and lets running ones finish. Then the batch is CANCELLED.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Requests: 60, Seconds: 5, WaitTime: batchWait, Run: func(c *suite.C) {
+	{ID: "BAT-10", Statement: "POST /batch/{id}/cancel drops queued requests and lets running ones finish. Then the batch is CANCELLED.",
+		Jobs: 3, Requests: 60, Seconds: 5, WaitTime: batchWait, Run: func(c *suite.C) {
 			at := newBatch(c, suite.Sleep(5*time.Second), suite.Sleep(5*time.Second), suite.Sleep(5*time.Second))
 			finalize(c, at)
 			awaitBatch(c, at, "a running request", func(a *suite.Answer) bool { return a.Int("requestInProgress") > 0 })
@@ -134,50 +119,42 @@ var batchCases = []suite.Case{
 			done := a.Int("requestCompleted")
 			c.Expect(done >= 1 && done <= running+1, "completed requests that were running before", "%d of 3 requests completed", done)
 		}},
-	{ID: "BAT-11", Level: suite.Should, Source: batchSource,
-		Statement: "A call that adds requests has a body of at most 10 MiB. A larger one is rejected whole.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, Run: func(c *suite.C) {
-			at := newBatch(c)
-			addRequests(c, at, suite.M{"x": strings.Repeat("x", 10<<20)}).Refused()
-			c.Get(at).Success().Equal("requestTotal", 0)
-			addRequests(c, at, suite.M{"x": strings.Repeat("x", 10<<20-100)}).Success()
-			c.Get(at).Success().Equal("requestTotal", 1)
-		}},
-	{ID: "BAT-12", Level: suite.Should, Source: batchSource,
-		Statement: "A batch has at most 5,000 requests.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 5000, Run: func(c *suite.C) {
-			at := newBatch(c)
-			all := make([]any, 5000)
-			for i := range all {
-				all[i] = suite.M{}
-			}
-			addRequests(c, at, all...).Success()
-			addRequests(c, at, suite.M{}).Refused()
-			c.Get(at).Success().Equal("requestTotal", 5000)
-		}},
-	{ID: "BAT-13", Level: suite.Should, Source: batchSource,
-		Statement: "An endpoint has at most 10 active batches.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 11, Requests: 60, Seconds: 60, WaitTime: batchWait, Run: func(c *suite.C) {
-			for range 10 {
-				finalize(c, newBatch(c, suite.Sleep(time.Minute)))
-			}
-			a := c.Post("/batch", requestsOf(suite.Echo()))
-			if a.Code < 400 {
-				a = c.Post("/batch/"+suite.PathSegment(a.Str("id"))+"/finalize", nil)
-			}
-			a.Is(400, 403, 409, 422, 429)
-		}},
-	{ID: "BAT-14", Level: suite.Should, Source: batchSource,
-		Statement: "Batches have workers of their own: their requests don't delay jobs of /run.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 5, Seconds: 24, WaitTime: batchWait, Run: func(c *suite.C) {
-			at := newBatch(c, suite.Sleep(8*time.Second), suite.Sleep(8*time.Second), suite.Sleep(8*time.Second))
-			c.Run(suite.Echo()).Completed() // starts a worker
-			finalize(c, at)
-			c.Run(suite.Echo()).Completed()
-			a := c.Get(at).Success()
-			c.Expect(a.Int("requestCompleted") == 0, "the job to end before the requests of the batch", "%d completed requests", a.Int("requestCompleted"))
-		}},
-}
+	{ID: "BAT-11", Statement: "A call that adds requests has a body of at most 10 MiB. A larger one is rejected whole.", Jobs: 1, Run: func(c *suite.C) {
+		at := newBatch(c)
+		addRequests(c, at, suite.M{"x": strings.Repeat("x", 10<<20)}).Refused()
+		c.Get(at).Success().Equal("requestTotal", 0)
+		addRequests(c, at, suite.M{"x": strings.Repeat("x", 10<<20-100)}).Success()
+		c.Get(at).Success().Equal("requestTotal", 1)
+	}},
+	{ID: "BAT-12", Statement: "A batch has at most 5,000 requests.", Jobs: 5000, Run: func(c *suite.C) {
+		at := newBatch(c)
+		all := make([]any, 5000)
+		for i := range all {
+			all[i] = suite.M{}
+		}
+		addRequests(c, at, all...).Success()
+		addRequests(c, at, suite.M{}).Refused()
+		c.Get(at).Success().Equal("requestTotal", 5000)
+	}},
+	{ID: "BAT-13", Statement: "An endpoint has at most 10 active batches.", Jobs: 11, Requests: 60, Seconds: 60, WaitTime: batchWait, Run: func(c *suite.C) {
+		for range 10 {
+			finalize(c, newBatch(c, suite.Sleep(time.Minute)))
+		}
+		a := c.Post("/batch", requestsOf(suite.Echo()))
+		if a.Code < 400 {
+			a = c.Post("/batch/"+suite.PathSegment(a.Str("id"))+"/finalize", nil)
+		}
+		a.Is(400, 403, 409, 422, 429)
+	}},
+	{ID: "BAT-14", Statement: "Batches have workers of their own: their requests don't delay jobs of /run.", Jobs: 5, Seconds: 24, WaitTime: batchWait, Run: func(c *suite.C) {
+		at := newBatch(c, suite.Sleep(8*time.Second), suite.Sleep(8*time.Second), suite.Sleep(8*time.Second))
+		c.Run(suite.Echo()).Completed() // starts a worker
+		finalize(c, at)
+		c.Run(suite.Echo()).Completed()
+		a := c.Get(at).Success()
+		c.Expect(a.Int("requestCompleted") == 0, "the job to end before the requests of the batch", "%d completed requests", a.Int("requestCompleted"))
+	}},
+})
 
 // batchWait is how long a case waits for the requests of a batch.
 const batchWait = 30 * time.Second

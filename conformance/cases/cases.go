@@ -3,6 +3,7 @@
 package cases
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -15,4 +16,19 @@ func All() []suite.Case {
 		payloadCases, retentionCases, rateCases, concurrencyCases, combinationCases(),
 		authenticationCases, errorCases, webhookCases, templateCases, volumeCases, registryCases, endpointCases, dataCases, storedCases, v1Cases, versionCases, v2Cases, existenceCases, pageCases, delegationCases, podCases, clusterCases, podChangeCases, podClassCases, billingCases, commandCases, secretCases, globalVolumeCases, buildCases, batchCases,
 	)
+}
+
+// section returns the cases of a section. What a case omits is as in common.
+func section(common suite.Case, list []suite.Case) []suite.Case {
+	for i := range list {
+		c := &list[i]
+		c.Needs, c.Allow = cmp.Or(c.Needs, common.Needs), cmp.Or(c.Allow, common.Allow)
+		if c.Operations == nil {
+			c.Operations = common.Operations
+		}
+		if c.Statement != "" { // the case declares the clause
+			c.Level, c.Source = cmp.Or(c.Level, common.Level), cmp.Or(c.Source, common.Source)
+		}
+	}
+	return list
 }

@@ -17,10 +17,9 @@ var (
 // clusterCases judge clusters. The description has their path; the OpenAPI document of
 // version 2 has the rest. No case waits for a placement, since a deployment may have too
 // few GPUs.
-var clusterCases = []suite.Case{
-	{ID: "VER-70", Level: suite.Must, Source: "Versioning, 3; v2 document, Cluster and PodCluster",
-		Statement: "A cluster has podCount pods with the cluster's hardware and ranks from 0. Its response has the number of pods in each status.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterMembers, Requests: 30, Run: func(c *suite.C) {
+var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterMembers}, []suite.Case{
+	{ID: "VER-70", Source: "Versioning, 3; v2 document, Cluster and PodCluster", Statement: "A cluster has podCount pods with the cluster's hardware and ranks from 0. Its response has the number of pods in each status.",
+		Requests: 30, Run: func(c *suite.C) {
 			name := c.Name()
 			body := clusterBody(c, 3)
 			body["name"], body["env"] = name, suite.M{"A": "1"}
@@ -36,9 +35,8 @@ var clusterCases = []suite.Case{
 				pods.Equal(at+"cluster.id", id).Equal(at+"image", c.Image()).Equal(at+"env.A", "1").Equal(at+"gpu.count", 1)
 			}
 		}},
-	{ID: "VER-71", Level: suite.Must, Source: "Versioning, 3; v2 document, listPods",
-		Statement: "GET /v2/pods omits the pods of clusters unless includeClusterPods=true.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterMembers), "GET /v2/pods"), Requests: 20, Run: func(c *suite.C) {
+	{ID: "VER-71", Source: "Versioning, 3; v2 document, listPods", Statement: "GET /v2/pods omits the pods of clusters unless includeClusterPods=true.",
+		Operations: append(slices.Clone(clusterMembers), "GET /v2/pods"), Requests: 20, Run: func(c *suite.C) {
 			member := podOfCluster(c, newCluster(c))
 			c.V2("GET", "/pods/"+member, nil).Is(200).Equal("id", member)
 			for query, want := range map[string]bool{"": false, "?includeClusterPods=false": false, "?includeClusterPods=true": true} {
@@ -46,9 +44,8 @@ var clusterCases = []suite.Case{
 				list.Expect(list.Contains(member) == want, fmt.Sprintf("the cluster's pod %s in the list: %v", member, want))
 			}
 		}},
-	{ID: "VER-72", Level: suite.Must, Source: "Versioning, 3; v2 document, updateCluster",
-		Statement: "PATCH renames a cluster and changes nothing else.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterOperations), "PATCH /v2/clusters/{id}"), Requests: 30, Run: func(c *suite.C) {
+	{ID: "VER-72", Source: "Versioning, 3; v2 document, updateCluster", Statement: "PATCH renames a cluster and changes nothing else.",
+		Operations: append(slices.Clone(clusterOperations), "PATCH /v2/clusters/{id}"), Requests: 30, Run: func(c *suite.C) {
 			id, name := newCluster(c), c.Name()
 			c.V2("PATCH", "/clusters/"+id, suite.M{"name": name}).Success().EqualIfShown("name", name)
 			awaitMember(c, "/clusters/"+id, "name", name)
@@ -61,9 +58,8 @@ var clusterCases = []suite.Case{
 			c.V2("PATCH", "/clusters/"+id, suite.M{"name": ""}).Refused()
 			c.V2("GET", "/clusters/"+id, nil).Is(200).Equal("name", name).Equal("type", "TRAINING").Equal("compute.podCount", 2)
 		}},
-	{ID: "VER-73", Level: suite.Must, Source: "Versioning, 6; v2 document, updatePod and deletePod",
-		Statement: "A cluster's pod can't be updated or deleted by itself.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterMembers), "GET /v2/pods/{id}", "PATCH /v2/pods/{id}", "DELETE /v2/pods/{id}", "POST /v2/pods/{id}/action"), Requests: 30, Run: func(c *suite.C) {
+	{ID: "VER-73", Source: "Versioning, 6; v2 document, updatePod and deletePod", Statement: "A cluster's pod can't be updated or deleted by itself.",
+		Operations: append(slices.Clone(clusterMembers), "GET /v2/pods/{id}", "PATCH /v2/pods/{id}", "DELETE /v2/pods/{id}", "POST /v2/pods/{id}/action"), Requests: 30, Run: func(c *suite.C) {
 			id := newCluster(c)
 			member := podOfCluster(c, id)
 			name := readPod(c, member).Str("name")
@@ -73,9 +69,8 @@ var clusterCases = []suite.Case{
 			readPod(c, member).Equal("name", name)
 			c.Expect(summaryOf(c, id) == "2 of 2", "a cluster of 2 of 2 pods", "%s pods", summaryOf(c, id))
 		}},
-	{ID: "VER-74", Level: suite.Must, Source: "Versioning, 3; v2 document, deleteCluster",
-		Statement: "DELETE deletes the cluster and all its pods, and no other cluster.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterMembers), "DELETE /v2/clusters/{id}", "GET /v2/pods/{id}"), Requests: 30, Run: func(c *suite.C) {
+	{ID: "VER-74", Source: "Versioning, 3; v2 document, deleteCluster", Statement: "DELETE deletes the cluster and all its pods, and no other cluster.",
+		Operations: append(slices.Clone(clusterMembers), "DELETE /v2/clusters/{id}", "GET /v2/pods/{id}"), Requests: 30, Run: func(c *suite.C) {
 			id, other := newCluster(c), newCluster(c)
 			remaining, deletedPaths := podOfCluster(c, other), []string{"/clusters/" + id, "/clusters/" + id + "/pods"}
 			podOfCluster(c, id)
@@ -90,9 +85,8 @@ var clusterCases = []suite.Case{
 			readPod(c, remaining).Equal("cluster.id", other)
 			c.Expect(summaryOf(c, other) == "2 of 2", "the other cluster with 2 of 2 pods", "%s pods", summaryOf(c, other))
 		}},
-	{ID: "VER-75", Level: suite.Must, Source: "Versioning, 3; v2 document, CreateClusterRequest and ClusterCompute",
-		Statement: "A cluster needs a name, a known type and a compute of 2 to 250 pods with at least one GPU each. A registry auth is rejected.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterOperations, Requests: 60, Run: func(c *suite.C) {
+	{ID: "VER-75", Source: "Versioning, 3; v2 document, CreateClusterRequest and ClusterCompute", Statement: "A cluster needs a name, a known type and a compute of 2 to 250 pods with at least one GPU each. A registry auth is rejected.",
+		Operations: clusterOperations, Requests: 60, Run: func(c *suite.C) {
 			newCluster(c)
 			for _, member := range []string{"name", "type", "compute"} {
 				body := clusterBody(c, 2)
@@ -114,9 +108,8 @@ var clusterCases = []suite.Case{
 				}
 			}
 		}},
-	{ID: "VER-76", Level: suite.Must, Source: "Versioning, 3; v2 document, PodClusterRole",
-		Statement: "The pods of SLURM and RAY clusters have roles; rank 0 is the controller or the head. Pods of other clusters have no role.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterMembers, Requests: 40, Run: func(c *suite.C) {
+	{ID: "VER-76", Source: "Versioning, 3; v2 document, PodClusterRole", Statement: "The pods of SLURM and RAY clusters have roles; rank 0 is the controller or the head. Pods of other clusters have no role.",
+		Requests: 40, Run: func(c *suite.C) {
 			for kind, want := range map[string][2]string{
 				"TRAINING": {}, "APPLICATION": {}, "RAY": {"RAY_HEAD", "RAY_WORKER"}, "SLURM": {"SLURM_CONTROLLER", "SLURM_COMPUTE"},
 			} {
@@ -125,7 +118,7 @@ var clusterCases = []suite.Case{
 				c.Expect(eventually(c, func() bool { return maps.Equal(rolesByRank(c, id), wantByRank) }), fmt.Sprintf("the roles %q by rank in a %s cluster", want, kind), "the roles %v", rolesByRank(c, id))
 			}
 		}},
-}
+})
 
 // clusterBody returns the body of a cluster with one GPU per pod.
 func clusterBody(c *suite.C, pods int) suite.M {

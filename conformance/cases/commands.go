@@ -11,10 +11,9 @@ const commandSource = "API changes of November 2026, 1.2"
 
 // commandCases judge the start command of containers. They skip a deployment that refuses
 // entrypoint and cmd.
-var commandCases = []suite.Case{
-	{ID: "CMD-01", Level: suite.Should, Source: commandSource,
-		Statement: "Version 2 keeps entrypoint and cmd of a template and of an endpoint. A PATCH changes only the lists that it sends, and [] clears a list.",
-		Needs:     suite.V2, Allow: suite.Create, Operations: commandOperations, Requests: 40, Run: func(c *suite.C) {
+var commandCases = section(suite.Case{Level: suite.Should, Source: commandSource, Needs: suite.V2, Allow: suite.Create, Operations: commandOperations}, []suite.Case{
+	{ID: "CMD-01", Statement: "Version 2 keeps entrypoint and cmd of a template and of an endpoint. A PATCH changes only the lists that it sends, and [] clears a list.",
+		Requests: 40, Run: func(c *suite.C) {
 			for _, path := range []string{"/templates", "/serverless"} {
 				id := newCommand(c, path, suite.M{"entrypoint": words("sh", "-c"), "cmd": words("two words", "")})
 				expectCommand(c, path, id, words("sh", "-c"), words("two words", ""))
@@ -29,9 +28,8 @@ var commandCases = []suite.Case{
 				}
 			}
 		}},
-	{ID: "CMD-02", Level: suite.Should, Source: commandSource,
-		Statement: "args, entrypoint and cmd of a response mean the same. A shell string in args is split into cmd; args in the form {\"entrypoint\":[…],\"cmd\":[…]} set both lists; an empty string clears both.",
-		Needs:     suite.V2, Allow: suite.Create, Operations: commandOperations, Requests: 30, Run: func(c *suite.C) {
+	{ID: "CMD-02", Statement: "args, entrypoint and cmd of a response mean the same. A shell string in args is split into cmd; args in the form {\"entrypoint\":[…],\"cmd\":[…]} set both lists; an empty string clears both.",
+		Requests: 30, Run: func(c *suite.C) {
 			id := newCommand(c, "/templates", suite.M{"entrypoint": words("e"), "cmd": words("c")})
 			for _, step := range []commandStep{
 				{suite.M{"args": `python -u 'two words'`}, words(), words("python", "-u", "two words")},
@@ -43,9 +41,8 @@ var commandCases = []suite.Case{
 				c.V2("GET", "/templates/"+id, nil).Is(200).Equal("args", step.sent["args"])
 			}
 		}},
-	{ID: "CMD-03", Level: suite.Should, Source: commandSource,
-		Statement: "args together with entrypoint or cmd are accepted if they mean the same, such as those of a response, and rejected otherwise.",
-		Needs:     suite.V2, Allow: suite.Create, Operations: commandOperations, Requests: 40, Run: func(c *suite.C) {
+	{ID: "CMD-03", Statement: "args together with entrypoint or cmd are accepted if they mean the same, such as those of a response, and rejected otherwise.",
+		Requests: 40, Run: func(c *suite.C) {
 			id := newCommand(c, "/templates", suite.M{"entrypoint": words("e"), "cmd": words("c d")})
 			shown := c.V2("GET", "/templates/"+id, nil).Is(200)
 			c.V2("PATCH", "/templates/"+id, suite.M{"args": shown.Value("args"), "entrypoint": shown.Value("entrypoint"), "cmd": shown.Value("cmd")}).Success()
@@ -56,9 +53,8 @@ var commandCases = []suite.Case{
 			}
 			expectCommand(c, "/templates", id, words("e"), words("c d"))
 		}},
-	{ID: "CMD-04", Level: suite.Should, Source: commandSource,
-		Statement: "entrypoint and cmd of version 2 are dockerEntrypoint and dockerStartCmd of version 1.",
-		Needs:     suite.V1 | suite.V2, Allow: suite.Create, Operations: commandOperations, Requests: 20, Run: func(c *suite.C) {
+	{ID: "CMD-04", Statement: "entrypoint and cmd of version 2 are dockerEntrypoint and dockerStartCmd of version 1.",
+		Needs: suite.V1 | suite.V2, Requests: 20, Run: func(c *suite.C) {
 			id := newCommand(c, "/templates", suite.M{"entrypoint": words("sh", "-c"), "cmd": words("two words")})
 			c.V1("GET", "/templates/"+id, nil).Is(200).Equal("dockerEntrypoint", words("sh", "-c")).Equal("dockerStartCmd", words("two words"))
 			c.V1("PATCH", "/templates/"+id, suite.M{"dockerEntrypoint": words("/init")}).Success()
@@ -67,9 +63,8 @@ var commandCases = []suite.Case{
 			expectCommand(c, "/templates", id, words(), words("a", "b c"))
 			c.V1("GET", "/templates/"+id, nil).Is(200).Equal("dockerEntrypoint", words()).Equal("dockerStartCmd", words("a", "b c"))
 		}},
-	{ID: "CMD-05", Level: suite.Should, Source: commandSource,
-		Statement: "An endpoint that is created from a template has the template's entrypoint and cmd, unless its own body sets them.",
-		Needs:     suite.V2, Allow: suite.Create, Operations: commandOperations, Requests: 20, Run: func(c *suite.C) {
+	{ID: "CMD-05", Statement: "An endpoint that is created from a template has the template's entrypoint and cmd, unless its own body sets them.",
+		Requests: 20, Run: func(c *suite.C) {
 			template := newCommand(c, "/templates", suite.M{"entrypoint": words("e"), "cmd": words("c"), "serverless": true})
 			for _, own := range []commandStep{
 				{suite.M{}, words("e"), words("c")},
@@ -80,9 +75,8 @@ var commandCases = []suite.Case{
 				expectCommand(c, "/serverless", id, own.entrypoint, own.cmd)
 			}
 		}},
-	{ID: "CMD-06", Level: suite.Should, Source: commandSource,
-		Statement: "Pods, and the pods of a cluster, have the entrypoint and cmd of their creation.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append([]string{"POST /v2/clusters"}, podOperations...), Requests: 20, Run: func(c *suite.C) {
+	{ID: "CMD-06", Statement: "Pods, and the pods of a cluster, have the entrypoint and cmd of their creation.",
+		Needs: podNeeds, Allow: suite.Create | suite.Spend, Operations: append([]string{"POST /v2/clusters"}, podOperations...), Requests: 20, Run: func(c *suite.C) {
 			lists := suite.M{"entrypoint": words("print"), "cmd": words("two words")}
 			expectCommand(c, "/pods", newPod(c, lists), words("print"), words("two words"))
 			body := clusterBody(c, 2)
@@ -93,7 +87,7 @@ var commandCases = []suite.Case{
 				expectCommand(c, "/pods", id.(string), words("print"), words("two words"))
 			}
 		}},
-}
+})
 
 var commandOperations = []string{"POST /v2/templates", "GET /v2/templates/{id}", "PATCH /v2/templates/{id}"}
 

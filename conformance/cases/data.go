@@ -10,10 +10,9 @@ import (
 
 // dataCases judge that data of jobs is preserved, which follows from several sections. The
 // generator makes their values from the run's seed.
-var dataCases = []suite.Case{
-	{ID: "DAT-01", Level: suite.Must, Source: "Stream chunk",
-		Statement: "The output of a chunk is the JSON value that the handler yielded.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
+var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
+	{ID: "DAT-01", Level: suite.Must, Source: "Stream chunk", Statement: "The output of a chunk is the JSON value that the handler yielded.",
+		Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 			g := generator{c.Random()}
 			outputs := []any{g.allValues(), suite.M{"text": g.longText(30_000)}, g.text(), g.number(), []any{}, suite.M{}, nil, false, 0, ""}
 			for range countFor(c, 20, 4) {
@@ -22,9 +21,8 @@ var dataCases = []suite.Case{
 			expectYielded(c, g, outputs)
 			expectYielded(c, g, []any{suite.M{"one": g.value(4)}})
 		}},
-	{ID: "DAT-02", Level: suite.Should, Source: "Job, output",
-		Statement: "Numbers that don't fit a double, such as 2^53+1, aren't changed.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 3, Run: func(c *suite.C) {
+	{ID: "DAT-02", Level: suite.Should, Source: "Job, output", Statement: "Numbers that don't fit a double, such as 2^53+1, aren't changed.",
+		Jobs: 2, Seconds: 3, Run: func(c *suite.C) {
 			input := suite.Fail(suite.M{"times": 1})
 			for i, n := range precise {
 				input[fmt.Sprint(i)] = json.Number(n)
@@ -37,9 +35,8 @@ var dataCases = []suite.Case{
 			c.Given("JOB-22", func() { job.Retry().Is(200) })
 			job.Await(suite.Completed).EqualLong("output", input)
 		}},
-	{ID: "DAT-03", Level: suite.Should, Source: "Events, 1",
-		Statement: "The job in a webhook's body equals the job's status.",
-		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
+	{ID: "DAT-03", Level: suite.Should, Source: "Events, 1", Statement: "The job in a webhook's body equals the job's status.",
+		Needs: suite.AnyEndpoint | suite.Webhooks, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 			g := generator{c.Random()}
 			for _, path := range []string{"/run", "/runsync"} {
 				box, input := c.Box(), withMember(echoAll(g), "text", g.longText(30_000))
@@ -61,18 +58,15 @@ var dataCases = []suite.Case{
 				}
 			}
 		}},
-	{ID: "DAT-04", Level: suite.Should, Source: "Errors, 400",
-		Statement: "A submission that isn't valid UTF-8 returns 400.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			c.RunSync(suite.Echo())
-			for _, text := range []string{"\xff", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe9t\xe9"} {
-				submitText(c, "/run", `{"input":{"op":"echo","x":"`+text+`"}}`).BadRequest()
-			}
-			submitText(c, "/runsync", "{\"input\":{\"op\":\"echo\",\"\xfe\xff\":1}}").BadRequest()
-		}},
-	{ID: "DAT-05", Level: suite.Unspec, Source: "Job submission body",
-		Statement: "What JSON leaves open: duplicate members, a byte order mark, half of a surrogate pair, numbers beyond doubles, thousands of levels.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 8, Seconds: 8, Requests: 40, Run: func(c *suite.C) {
+	{ID: "DAT-04", Level: suite.Should, Source: "Errors, 400", Statement: "A submission that isn't valid UTF-8 returns 400.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		c.RunSync(suite.Echo())
+		for _, text := range []string{"\xff", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe9t\xe9"} {
+			submitText(c, "/run", `{"input":{"op":"echo","x":"`+text+`"}}`).BadRequest()
+		}
+		submitText(c, "/runsync", "{\"input\":{\"op\":\"echo\",\"\xfe\xff\":1}}").BadRequest()
+	}},
+	{ID: "DAT-05", Level: suite.Unspec, Source: "Job submission body", Statement: "What JSON leaves open: duplicate members, a byte order mark, half of a surrogate pair, numbers beyond doubles, thousands of levels.",
+		Jobs: 8, Seconds: 8, Requests: 40, Run: func(c *suite.C) {
 			for _, x := range []struct{ words, body string }{
 				{"a member twice", `{"input":{"op":"echo","x":1,"x":2}}`},
 				{"input twice", `{"input":{"op":"echo","x":1},"input":{"op":"echo","x":2}}`},
@@ -92,7 +86,7 @@ var dataCases = []suite.Case{
 				c.Observe("%s: %d %s", x.words, a.Code, text)
 			}
 		}},
-}
+})
 
 // finalAnswer returns the answer to a /runsync, or the job's final status if /runsync
 // returned before the job ended.

@@ -4,10 +4,9 @@ import "github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 
 // delegationCases judge the registry delegations of version 2. The description has the
 // operations, but no schemas, so the cases are skipped unless a delegation can be created.
-var delegationCases = []suite.Case{
-	{ID: "VER-55", Level: suite.Must, Source: "Versioning, 10",
-		Statement: "DELETE /v2/registries/delegations/{id} deletes only that registry delegation. The list no longer contains it, and a second deletion returns 404.",
-		Needs:     suite.V2, Allow: suite.Create, Requests: 12, Operations: delegationOperations, Run: func(c *suite.C) {
+var delegationCases = section(suite.Case{Needs: suite.V2, Allow: suite.Create, Operations: delegationOperations}, []suite.Case{
+	{ID: "VER-55", Level: suite.Must, Source: "Versioning, 10", Statement: "DELETE /v2/registries/delegations/{id} deletes only that registry delegation. The list no longer contains it, and a second deletion returns 404.",
+		Requests: 12, Run: func(c *suite.C) {
 			id, other := newDelegation(c), newDelegation(c)
 			c.Expect(id != other, "an id of its own for each delegation", "the id %s twice", id)
 			c.V2("DELETE", delegationPath+"/"+suite.PathSegment(id), nil).Success()
@@ -15,16 +14,14 @@ var delegationCases = []suite.Case{
 			c.Expect(listDelegations(c).Contains(other), "the other delegation in the list", "a list without the delegation %s", other)
 			c.V2("DELETE", delegationPath+"/"+suite.PathSegment(id), nil).Is(404, 410)
 		}},
-	{ID: "VER-56", Level: suite.Unspec, Source: "Versioning, 11",
-		Statement: "How a registry delegation is created and listed.",
-		Needs:     suite.V2, Allow: suite.Create, Operations: delegationOperations, Run: func(c *suite.C) {
-			a := c.Create("v2", delegationPath, delegationBody(c, nil, c.Nonce()))
-			c.Observe("%d with %s; the list with %s", a.Code, a.Shape(), listDelegations(c).Shape())
-		}},
+	{ID: "VER-56", Level: suite.Unspec, Source: "Versioning, 11", Statement: "How a registry delegation is created and listed.", Run: func(c *suite.C) {
+		a := c.Create("v2", delegationPath, delegationBody(c, nil, c.Nonce()))
+		c.Observe("%d with %s; the list with %s", a.Code, a.Shape(), listDelegations(c).Shape())
+	}},
 	{ID: "AUT-03-delegations", Needs: suite.V2, Allow: suite.Create, Operations: delegationOperations, Run: judgeDelegationAccess(withoutKey)},
 	{ID: "AUT-04-delegations", Needs: suite.V2, Allow: suite.Create, Operations: delegationOperations, Run: judgeDelegationAccess(wrongKey)},
 	{ID: "AUT-05-delegations", Needs: suite.V2 | suite.OtherKey, Allow: suite.Create, Operations: delegationOperations, Run: judgeForeignDelegation},
-}
+})
 
 const delegationPath = "/registries/delegations"
 

@@ -12,32 +12,28 @@ import (
 )
 
 // errorCases judge the sections "Errors" and "Versioning", 9.
-var errorCases = []suite.Case{
-	{ID: "ERR-01", Level: suite.Must, Source: "Errors, 400",
-		Statement: "Malformed requests and parameters return 400.",
-		Needs:     suite.AnyEndpoint, Requests: 4, Run: func(c *suite.C) {
-			c.Get("/health").Is(200)
-			requireDistinction(c)
-			c.Post("/run", nil, suite.Raw("{")).BadRequest()
-			c.Post("/runsync", suite.M{}).BadRequest()
-		}},
+var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
+	{ID: "ERR-01", Source: "Errors, 400", Statement: "Malformed requests and parameters return 400.", Needs: suite.AnyEndpoint, Requests: 4, Run: func(c *suite.C) {
+		c.Get("/health").Is(200)
+		requireDistinction(c)
+		c.Post("/run", nil, suite.Raw("{")).BadRequest()
+		c.Post("/runsync", suite.M{}).BadRequest()
+	}},
 	{ID: "ERR-01-management", Needs: suite.V1, Run: func(c *suite.C) {
 		c.V1("GET", "/containerregistryauth", nil).Is(200)
 		c.V1("POST", "/templates", nil, suite.Raw("{")).BadRequest()
 		c.V1("POST", "/templates", suite.M{}).BadRequest()
 	}},
-	{ID: "ERR-02", Level: suite.Must, Source: "Errors, 404",
-		Statement: "Every operation returns 404 for an unknown or deleted endpoint.",
-		Needs:     suite.AnyEndpoint, Requests: 12, Run: func(c *suite.C) {
-			c.Get("/health").Is(200)
-			unknownEndpoint := suite.SimilarID(c.Endpoint)
-			for _, op := range jobOperations {
-				a := c.Job(op.method, unknownEndpoint, op.pathFor("x"), op.validBody(c, nil, c.Nonce()))
-				if !op.takesID() || a.Code != 400 { // x may be malformed as a job's id
-					a.Is(404)
-				}
+	{ID: "ERR-02", Source: "Errors, 404", Statement: "Every operation returns 404 for an unknown or deleted endpoint.", Needs: suite.AnyEndpoint, Requests: 12, Run: func(c *suite.C) {
+		c.Get("/health").Is(200)
+		unknownEndpoint := suite.SimilarID(c.Endpoint)
+		for _, op := range jobOperations {
+			a := c.Job(op.method, unknownEndpoint, op.pathFor("x"), op.validBody(c, nil, c.Nonce()))
+			if !op.takesID() || a.Code != 400 { // x may be malformed as a job's id
+				a.Is(404)
 			}
-		}},
+		}
+	}},
 	{ID: "ERR-02-management", Needs: suite.V2, Requests: 10, Run: func(c *suite.C) {
 		c.V2("GET", "/serverless", nil).Is(200)
 		id := c.Nonce()[:14]
@@ -74,33 +70,28 @@ var errorCases = []suite.Case{
 		}
 		c.V2("GET", "/serverless", nil).Is(200).NotContains(c.Endpoint)
 	}},
-	{ID: "ERR-03", Level: suite.Must, Source: "Errors, 404",
-		Statement: "A job whose ttl has ended returns 404.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 12 * time.Second, Seconds: 15, Run: func(c *suite.C) {
+	{ID: "ERR-03", Source: "Errors, 404", Statement: "A job whose ttl has ended returns 404.",
+		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 12 * time.Second, Seconds: 15, Run: func(c *suite.C) {
 			c.Blocker(time.Minute)
 			expectGoneAfterTTL(c, c.Run(suite.Echo(), suite.TTL(10*time.Second)), suite.InQueue)
 		}},
-	{ID: "ERR-04", Level: suite.Must, Source: "Errors, 429",
-		Statement: "A request above the rate limit returns 429.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Requests: 4, Run: func(c *suite.C) {
-			c.Given("RAT-09", func() {
-				purgeQueue(c, c.Endpoint).Is(200)
-				purgeQueue(c, c.Endpoint).Is(200)
-			})
-			purgeQueue(c, c.Endpoint).Is(429)
-		}},
-	{ID: "ERR-05", Level: suite.Unspec, Source: "Errors, 500",
-		Statement: "The body of a 500.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 100 * time.Second, Seconds: 5, Run: func(c *suite.C) {
+	{ID: "ERR-04", Source: "Errors, 429", Statement: "A request above the rate limit returns 429.", Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 4, Run: func(c *suite.C) {
+		c.Given("RAT-09", func() {
+			purgeQueue(c, c.Endpoint).Is(200)
+			purgeQueue(c, c.Endpoint).Is(200)
+		})
+		purgeQueue(c, c.Endpoint).Is(429)
+	}},
+	{ID: "ERR-05", Level: suite.Unspec, Source: "Errors, 500", Statement: "The body of a 500.",
+		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 100 * time.Second, Seconds: 5, Run: func(c *suite.C) {
 			c.AllowCrash()
 			p := c.Start("POST", "/runsync", suite.Submission(suite.Crash()))
 			p.Sleep(100 * time.Second)
 			a := p.Answer()
 			c.Observe("%d with %s", a.Code, a.Shape())
 		}},
-	{ID: "ERR-06", Level: suite.Must, Source: "Errors",
-		Statement: "An error of version 1 is an object with the member message, a string.",
-		Needs:     suite.V1, Watch: judgeErrorForm(v1API), Run: func(c *suite.C) {
+	{ID: "ERR-06", Source: "Errors", Statement: "An error of version 1 is an object with the member message, a string.",
+		Needs: suite.V1, Watch: judgeErrorForm(v1API), Run: func(c *suite.C) {
 			c.V1("POST", "/templates", suite.M{}).BadRequest().Str("message")
 			c.V1("GET", "/containerregistryauth", nil, suite.WithoutKey()).Is(401).Str("message")
 			c.V1("DELETE", "/containerregistryauth/"+c.Nonce(), nil).Is(400).Str("message")
@@ -108,9 +99,8 @@ var errorCases = []suite.Case{
 	{ID: "ERR-06-every", Needs: suite.V1, Allow: suite.Create, Requests: 250, Run: func(c *suite.C) {
 		refuseEachOperation(c, v1API, func(a *suite.Answer) { a.Str("message") })
 	}},
-	{ID: "ERR-07", Level: suite.Must, Source: "Versioning, 9",
-		Statement: "An error of version 2 has the strings title and detail, and the status code as the integer status (RFC 9457).",
-		Needs:     suite.V2, Watch: judgeErrorForm(v2API), Run: func(c *suite.C) {
+	{ID: "ERR-07", Source: "Versioning, 9", Statement: "An error of version 2 has the strings title and detail, and the status code as the integer status (RFC 9457).",
+		Needs: suite.V2, Watch: judgeErrorForm(v2API), Run: func(c *suite.C) {
 			for _, a := range v2Errors(c) {
 				a.Str("title")
 				a.Str("detail")
@@ -125,24 +115,21 @@ var errorCases = []suite.Case{
 			a.Equal("status", a.Code)
 		})
 	}},
-	{ID: "ERR-08", Level: suite.Must, Source: "Versioning, 9",
-		Statement: "The member errors of an error of version 2, if present, is an array of strings.",
-		Needs:     suite.V2, Run: func(c *suite.C) {
-			c.V2("GET", "/templates", nil).Is(200)
-			a := c.V2("POST", "/templates", suite.M{"image": 5}).Refused()
-			a.Str("title")
-			if given, exists := a.Find("errors"); exists {
-				list, ok := given.([]any)
-				c.Expect(ok, "errors: an array", "errors = %s", suite.JSONText(given))
-				for _, element := range list {
-					_, ok := element.(string)
-					c.Expect(ok, "errors: an array of strings", "errors = %s", suite.JSONText(given))
-				}
+	{ID: "ERR-08", Source: "Versioning, 9", Statement: "The member errors of an error of version 2, if present, is an array of strings.", Needs: suite.V2, Run: func(c *suite.C) {
+		c.V2("GET", "/templates", nil).Is(200)
+		a := c.V2("POST", "/templates", suite.M{"image": 5}).Refused()
+		a.Str("title")
+		if given, exists := a.Find("errors"); exists {
+			list, ok := given.([]any)
+			c.Expect(ok, "errors: an array", "errors = %s", suite.JSONText(given))
+			for _, element := range list {
+				_, ok := element.(string)
+				c.Expect(ok, "errors: an array of strings", "errors = %s", suite.JSONText(given))
 			}
-		}},
-	{ID: "ERR-09", Level: suite.Should, Source: "Versioning, 9",
-		Statement: "An error of version 2 has the media type application/problem+json (RFC 9457).",
-		Needs:     suite.V2, Run: func(c *suite.C) {
+		}
+	}},
+	{ID: "ERR-09", Level: suite.Should, Source: "Versioning, 9", Statement: "An error of version 2 has the media type application/problem+json (RFC 9457).",
+		Needs: suite.V2, Run: func(c *suite.C) {
 			for _, a := range v2Errors(c) {
 				a.Equal("status", a.Code)
 				kind, _, err := mime.ParseMediaType(a.Header.Get("Content-Type"))
@@ -152,16 +139,13 @@ var errorCases = []suite.Case{
 	{ID: "ERR-09-every", Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 500, Run: func(c *suite.C) {
 		refuseEachOperation(c, v2API, func(a *suite.Answer) { a.ContentType("application/problem+json") })
 	}},
-	{ID: "ERR-10", Level: suite.Unspec, Source: "Errors",
-		Statement: "The body of an error of the job API.",
-		Needs:     suite.AnyEndpoint, Run: func(c *suite.C) {
-			c.Observe("400: %s", c.Post("/run", suite.M{}).Shape())
-			c.Observe("401: %s", c.Get("/health", suite.WithoutKey()).Shape())
-			c.Observe("404: %s", c.Get("/status/"+c.Nonce()).Shape())
-		}},
-	{ID: "ERR-11", Level: suite.Must, Source: "Introduction",
-		Statement: "Bodies are JSON.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, WaitTime: 15 * time.Second, Seconds: 30,
+	{ID: "ERR-10", Level: suite.Unspec, Source: "Errors", Statement: "The body of an error of the job API.", Needs: suite.AnyEndpoint, Run: func(c *suite.C) {
+		c.Observe("400: %s", c.Post("/run", suite.M{}).Shape())
+		c.Observe("401: %s", c.Get("/health", suite.WithoutKey()).Shape())
+		c.Observe("404: %s", c.Get("/status/"+c.Nonce()).Shape())
+	}},
+	{ID: "ERR-11", Source: "Introduction", Statement: "Bodies are JSON.",
+		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, WaitTime: 15 * time.Second, Seconds: 30,
 		Watch: func(w *suite.Watched) string {
 			// Streams, logs and web pages are text. An answer to HEAD has no body.
 			kind := w.Header.Get("Content-Type")
@@ -194,28 +178,24 @@ var errorCases = []suite.Case{
 			}
 		}
 	}},
-	{ID: "ERR-12", Level: suite.Unspec, Source: "Errors",
-		Statement: "Which error is returned if a request has several.",
-		Needs:     suite.AnyEndpoint, Requests: 5, Run: func(c *suite.C) {
+	{ID: "ERR-12", Level: suite.Unspec, Source: "Errors", Statement: "Which error is returned if a request has several.",
+		Needs: suite.AnyEndpoint, Requests: 5, Run: func(c *suite.C) {
 			unknownEndpoint := c.Nonce()[:14]
 			c.Observe("no key, unknown endpoint: %d", c.Job("GET", unknownEndpoint, "/health", nil, suite.WithoutKey()).Code)
 			c.Observe("no key, no body: %d", c.Post("/run", nil, suite.WithoutKey()).Code)
 			c.Observe("unknown endpoint, no body: %d", c.Job("POST", unknownEndpoint, "/run", nil).Code)
 			c.Observe("no key, unknown path: %d", c.Get("/"+c.Nonce(), suite.WithoutKey()).Code)
 		}},
-	{ID: "ERR-13", Level: suite.Must, Source: "Errors, 400",
-		Statement: "A rejected create of the management API creates nothing.",
-		Needs:     suite.V1, Allow: suite.Create, Requests: 200, WaitTime: time.Minute, Run: judgeRefusedCreations(v1API)},
+	{ID: "ERR-13", Source: "Errors, 400", Statement: "A rejected create of the management API creates nothing.",
+		Needs: suite.V1, Allow: suite.Create, Requests: 200, WaitTime: time.Minute, Run: judgeRefusedCreations(v1API)},
 	{ID: "ERR-13-v2", Needs: suite.V2, Allow: suite.Create, Requests: 200, WaitTime: time.Minute, Run: judgeRefusedCreations(v2API)},
-	{ID: "ERR-14", Level: suite.Should, Source: "Errors, 400",
-		Statement: "A rejected update of the management API changes nothing.",
-		Needs:     suite.V1, Allow: suite.Create, Requests: 400, WaitTime: time.Minute, Run: judgeRefusedChanges(v1API)},
+	{ID: "ERR-14", Level: suite.Should, Source: "Errors, 400", Statement: "A rejected update of the management API changes nothing.",
+		Needs: suite.V1, Allow: suite.Create, Requests: 400, WaitTime: time.Minute, Run: judgeRefusedChanges(v1API)},
 	{ID: "ERR-14-v2", Needs: suite.V2, Allow: suite.Create, Requests: 400, WaitTime: time.Minute, Run: judgeRefusedChanges(v2API)},
-	{ID: "ERR-15", Level: suite.Should, Source: "Errors, 404",
-		Statement: "Every operation on an unknown or deleted object returns 404; version 1 may return 400.",
-		Needs:     suite.V1, Allow: suite.Create, Requests: 170, WaitTime: time.Minute, Run: judgeAbsentObjects(v1API)},
+	{ID: "ERR-15", Level: suite.Should, Source: "Errors, 404", Statement: "Every operation on an unknown or deleted object returns 404; version 1 may return 400.",
+		Needs: suite.V1, Allow: suite.Create, Requests: 170, WaitTime: time.Minute, Run: judgeAbsentObjects(v1API)},
 	{ID: "ERR-15-v2", Needs: suite.V2, Allow: suite.Create, Requests: 170, WaitTime: time.Minute, Run: judgeAbsentObjects(v2API)},
-}
+})
 
 // describedPaths has the first path segments of each API.
 var describedPaths = map[string][]string{

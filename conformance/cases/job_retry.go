@@ -8,10 +8,9 @@ import (
 )
 
 // retryCases judge the section "States and transitions", POST /retry, and rule 2 of "Endpoints B".
-var retryCases = []suite.Case{
-	{ID: "JOB-22", Level: suite.Must, Source: "States and transitions, POST /retry",
-		Statement: "/retry puts a FAILED job back IN_QUEUE and returns id and status.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
+var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
+	{ID: "JOB-22", Source: "States and transitions, POST /retry", Statement: "/retry puts a FAILED job back IN_QUEUE and returns id and status.",
+		Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
 			j := c.Run(suite.Fail(suite.M{"times": 1}))
 			j.Failed()
 			j.Retry().Is(200).Equal("id", j.ID).Equal("status", suite.InQueue)
@@ -26,9 +25,8 @@ var retryCases = []suite.Case{
 		second.Status().Is(200).Equal("status", suite.Failed)
 		purgeQueue(c, c.Endpoint).Is(200).Equal("removed", 1)
 	}},
-	{ID: "JOB-23", Level: suite.Must, Source: "States and transitions, POST /retry",
-		Statement: "/retry puts a TIMED_OUT job back IN_QUEUE.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 7 * time.Second, Seconds: 12, Run: func(c *suite.C) {
+	{ID: "JOB-23", Source: "States and transitions, POST /retry", Statement: "/retry puts a TIMED_OUT job back IN_QUEUE.",
+		Jobs: 1, WaitTime: 7 * time.Second, Seconds: 12, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second))
 			j.Running()
 			c.Sleep(7 * time.Second)
@@ -36,23 +34,19 @@ var retryCases = []suite.Case{
 			j.Retry().Is(200).Equal("status", suite.InQueue)
 			j.Await(suite.InQueue, suite.InProgress)
 		}},
-	{ID: "JOB-24", Level: suite.Must, Source: "Endpoints B, rule 2",
-		Statement: "A retried job keeps its id.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
-			j := c.Run(suite.Fail(suite.M{"times": 1}))
-			j.Failed()
-			j.Retry().Is(200).Equal("id", j.ID)
-			j.Status().Is(200).Equal("id", j.ID)
-		}},
-	{ID: "JOB-25", Level: suite.Must, Source: "Endpoints B, rule 2",
-		Statement: "A retried job runs with its original input.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
-			nonce := c.Nonce()
-			j := c.Run(suite.Fail(suite.M{"times": 1, "nonce": nonce}))
-			j.Failed()
-			c.Given("JOB-22", func() { j.Retry().Is(200) })
-			j.Await(suite.Completed).Equal("output.nonce", nonce)
-		}},
+	{ID: "JOB-24", Source: "Endpoints B, rule 2", Statement: "A retried job keeps its id.", Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
+		j := c.Run(suite.Fail(suite.M{"times": 1}))
+		j.Failed()
+		j.Retry().Is(200).Equal("id", j.ID)
+		j.Status().Is(200).Equal("id", j.ID)
+	}},
+	{ID: "JOB-25", Source: "Endpoints B, rule 2", Statement: "A retried job runs with its original input.", Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
+		nonce := c.Nonce()
+		j := c.Run(suite.Fail(suite.M{"times": 1, "nonce": nonce}))
+		j.Failed()
+		c.Given("JOB-22", func() { j.Retry().Is(200) })
+		j.Await(suite.Completed).Equal("output.nonce", nonce)
+	}},
 	{ID: "JOB-25-data", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 6, Requests: 45, Run: func(c *suite.C) {
 		g := generator{c.Random()}
 		for i, text := range []string{"", g.longText(10_000), g.longText(300_000)} {
@@ -66,9 +60,8 @@ var retryCases = []suite.Case{
 			job.Await(suite.Completed).EqualLong("output", input)
 		}
 	}},
-	{ID: "JOB-26", Level: suite.Must, Source: "Endpoints B, rule 2",
-		Statement: "A retried job loses its previous output, error and stream.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 13 * time.Second, Seconds: 24, Run: func(c *suite.C) {
+	{ID: "JOB-26", Source: "Endpoints B, rule 2", Statement: "A retried job loses its previous output, error and stream.",
+		Jobs: 1, WaitTime: 13 * time.Second, Seconds: 24, Run: func(c *suite.C) {
 			nonce := c.Nonce()
 			j := c.Run(suite.Stream(1, 12*time.Second, suite.M{"output": suite.M{"left": nonce}, "message": "ends " + nonce}))
 			j.Running()
@@ -113,41 +106,33 @@ var retryCases = []suite.Case{
 			a.Expect(countChunks(a) == 0, "no chunk of the previous run")
 		}
 	}},
-	{ID: "JOB-27", Level: suite.Must, Source: "Endpoints B, rule 2",
-		Statement: "/retry rejects a COMPLETED job and doesn't change it.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			nonce := c.Nonce()
-			j := c.RunSync(suite.Echo(suite.M{"nonce": nonce}))
-			j.Retry().Refused()
-			j.Status().Is(200).Equal("status", suite.Completed).Equal("output.nonce", nonce)
-		}},
-	{ID: "JOB-28", Level: suite.Must, Source: "Endpoints B, rule 2",
-		Statement: "/retry rejects a job that is IN_QUEUE.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
-			c.Blocker(30 * time.Second)
-			j := c.Run(suite.Echo())
-			j.InQueue()
-			j.Retry().Refused()
-			j.Status().Is(200).Equal("status", suite.InQueue)
-		}},
-	{ID: "JOB-29", Level: suite.Must, Source: "Endpoints B, rule 2",
-		Statement: "/retry rejects a job that is IN_PROGRESS.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
-			j := c.Run(suite.Sleep(30 * time.Second))
-			j.Running()
-			j.Retry().Refused()
-			j.Status().Is(200).Equal("status", suite.InProgress)
-		}},
-	{ID: "JOB-30", Level: suite.Must, Source: "Endpoints B, rule 2",
-		Statement: "/retry rejects a CANCELLED job.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
-			c.Blocker(30 * time.Second)
-			j := c.Run(suite.Echo())
-			c.Given("JOB-17", func() {
-				j.Cancel().Is(200)
-				j.Await(suite.Cancelled)
-			})
-			j.Retry().Refused()
-			j.Status().Is(200).Equal("status", suite.Cancelled)
-		}},
-}
+	{ID: "JOB-27", Source: "Endpoints B, rule 2", Statement: "/retry rejects a COMPLETED job and doesn't change it.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		nonce := c.Nonce()
+		j := c.RunSync(suite.Echo(suite.M{"nonce": nonce}))
+		j.Retry().Refused()
+		j.Status().Is(200).Equal("status", suite.Completed).Equal("output.nonce", nonce)
+	}},
+	{ID: "JOB-28", Source: "Endpoints B, rule 2", Statement: "/retry rejects a job that is IN_QUEUE.", Needs: suite.OwnEndpoint, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
+		c.Blocker(30 * time.Second)
+		j := c.Run(suite.Echo())
+		j.InQueue()
+		j.Retry().Refused()
+		j.Status().Is(200).Equal("status", suite.InQueue)
+	}},
+	{ID: "JOB-29", Source: "Endpoints B, rule 2", Statement: "/retry rejects a job that is IN_PROGRESS.", Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
+		j := c.Run(suite.Sleep(30 * time.Second))
+		j.Running()
+		j.Retry().Refused()
+		j.Status().Is(200).Equal("status", suite.InProgress)
+	}},
+	{ID: "JOB-30", Source: "Endpoints B, rule 2", Statement: "/retry rejects a CANCELLED job.", Needs: suite.OwnEndpoint, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
+		c.Blocker(30 * time.Second)
+		j := c.Run(suite.Echo())
+		c.Given("JOB-17", func() {
+			j.Cancel().Is(200)
+			j.Await(suite.Cancelled)
+		})
+		j.Retry().Refused()
+		j.Status().Is(200).Equal("status", suite.Cancelled)
+	}},
+})

@@ -9,13 +9,11 @@ import (
 
 // jobTimeCases judge delayTime and executionTime of the section "Job" against times that
 // the case caused. The description states no unit, so seconds are accepted with a warning.
-var jobTimeCases = []suite.Case{
-	{ID: "JOB-06", Level: suite.Must, Source: "Job, delayTime",
-		Statement: "delayTime is an integer, and should be in milliseconds.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			delay := c.RunSync(suite.Echo()).Answer.Int("delayTime")
-			c.Expect(delay >= 0, "a time that is not negative", "delayTime = %d", delay)
-		}},
+var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
+	{ID: "JOB-06", Source: "Job, delayTime", Statement: "delayTime is an integer, and should be in milliseconds.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		delay := c.RunSync(suite.Echo()).Answer.Int("delayTime")
+		c.Expect(delay >= 0, "a time that is not negative", "delayTime = %d", delay)
+	}},
 	{ID: "JOB-06-waited", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		a, delay, _ := runAfterWait(c)
 		expectMilliseconds(c, a, "delayTime", delay)
@@ -44,12 +42,10 @@ var jobTimeCases = []suite.Case{
 		expectTimeIfShown(c, a, "delayTime", span{free.Sub(j.Answer.Received), a.Received.Sub(j.Answer.Sent)})
 		j.Cancel()
 	}},
-	{ID: "JOB-07", Level: suite.Must, Source: "Job, executionTime",
-		Statement: "executionTime is an integer, and should be in milliseconds.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			took := c.RunSync(suite.Echo()).Answer.Int("executionTime")
-			c.Expect(took >= 0, "a time that is not negative", "executionTime = %d", took)
-		}},
+	{ID: "JOB-07", Source: "Job, executionTime", Statement: "executionTime is an integer, and should be in milliseconds.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		took := c.RunSync(suite.Echo()).Answer.Int("executionTime")
+		c.Expect(took >= 0, "a time that is not negative", "executionTime = %d", took)
+	}},
 	{ID: "JOB-07-ran", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		a, _, execution := runAfterWait(c)
 		expectMilliseconds(c, a, "executionTime", execution)
@@ -78,9 +74,8 @@ var jobTimeCases = []suite.Case{
 		j, last, _, both, _ := failTwice(c)
 		expectMilliseconds(c, j, "executionTime", last, both)
 	}},
-	{ID: "JOB-08", Level: suite.Unspec, Source: "Job, executionTime",
-		Statement: "Whether executionTime is in milliseconds, as JOB-07 expects, or in seconds.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 2 * time.Second, Seconds: 2, Run: func(c *suite.C) {
+	{ID: "JOB-08", Level: suite.Unspec, Source: "Job, executionTime", Statement: "Whether executionTime is in milliseconds, as JOB-07 expects, or in seconds.",
+		Jobs: 1, WaitTime: 2 * time.Second, Seconds: 2, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(2 * time.Second))
 			j.Running()
 			c.Sleep(2 * time.Second)
@@ -93,9 +88,8 @@ var jobTimeCases = []suite.Case{
 				c.Observe("%v for 2 s", took)
 			}
 		}},
-	{ID: "JOB-14", Level: suite.Must, Source: "Endpoints B, POST /runsync",
-		Statement: "POST /runsync returns the whole result: status, delayTime, executionTime, id, output.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "JOB-14", Source: "Endpoints B, POST /runsync", Statement: "POST /runsync returns the whole result: status, delayTime, executionTime, id, output.",
+		Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			nonce := c.Nonce()
 			a := c.Post("/runsync", suite.Submission(suite.Echo(suite.M{"nonce": nonce}))).Is(200).Equal("status", suite.Completed).Equal("output.nonce", nonce)
 			a.Str("id")
@@ -121,7 +115,7 @@ var jobTimeCases = []suite.Case{
 			now.Equal(name, a.Value(name))
 		}
 	}},
-}
+})
 
 // How long a job waits and runs. The two times and their sum differ.
 const (

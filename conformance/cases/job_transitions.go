@@ -10,25 +10,22 @@ import (
 )
 
 // transitionCases judge the section "States and transitions", except /retry and elapsed times.
-var transitionCases = []suite.Case{
-	{ID: "JOB-11", Level: suite.Must, Source: "States and transitions, POST /run",
-		Statement: "POST /run returns the id and IN_QUEUE, even if a worker is idle.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
+var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
+	{ID: "JOB-11", Source: "States and transitions, POST /run", Statement: "POST /run returns the id and IN_QUEUE, even if a worker is idle.",
+		Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 			c.RunSync(suite.Echo()) // starts a worker
 			a := c.Post("/run", suite.Submission(suite.Echo())).Is(200).Equal("status", suite.InQueue)
 			c.JobOf(a).Await(suite.Completed)
 		}},
-	{ID: "JOB-12", Level: suite.Must, Source: "States and transitions, POST /run",
-		Statement: "POST /run returns before the job ends, however long it runs.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
+	{ID: "JOB-12", Source: "States and transitions, POST /run", Statement: "POST /run returns before the job ends, however long it runs.",
+		Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
 			a := c.Post("/run", suite.Submission(suite.Sleep(30*time.Second))).Is(200)
 			c.JobOf(a)
 			took := a.Received.Sub(a.Sent)
 			c.Expect(took < 10*time.Second, "an answer long before the job's 30 s", "an answer after %s", took)
 		}},
-	{ID: "JOB-13", Level: suite.Must, Source: "States and transitions, POST /runsync",
-		Statement: "POST /runsync waits until the job ends.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 4 * time.Second, Seconds: 4, Run: func(c *suite.C) {
+	{ID: "JOB-13", Source: "States and transitions, POST /runsync", Statement: "POST /runsync waits until the job ends.",
+		Jobs: 2, WaitTime: 4 * time.Second, Seconds: 4, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).Completed() // starts a worker
 			begin := c.Now()
 			p := c.Start("POST", "/runsync", suite.Submission(suite.Sleep(3*time.Second)))
@@ -37,9 +34,8 @@ var transitionCases = []suite.Case{
 			p.Sleep(2 * time.Second)
 			p.Answer().Is(200).Equal("status", suite.Completed)
 		}},
-	{ID: "JOB-15", Level: suite.Must, Source: "States and transitions, IN_QUEUE",
-		Statement: "A queued job becomes IN_PROGRESS when a worker is available.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 6 * time.Second, Seconds: 10, Run: func(c *suite.C) {
+	{ID: "JOB-15", Source: "States and transitions, IN_QUEUE", Statement: "A queued job becomes IN_PROGRESS when a worker is available.",
+		Needs: suite.OwnEndpoint, Jobs: 2, WaitTime: 6 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			blocker := c.Blocker(5 * time.Second)
 			j := c.Run(suite.Sleep(time.Minute))
 			c.Given("JOB-02", func() {
@@ -48,19 +44,16 @@ var transitionCases = []suite.Case{
 			c.Sleep(6 * time.Second)
 			j.Await(suite.InProgress)
 		}},
-	{ID: "JOB-16", Level: suite.Must, Source: "States and transitions, IN_QUEUE",
-		Statement: "The handler gets the job. If it succeeds, it doesn't get the job again.",
-		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 3 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "JOB-16", Source: "States and transitions, IN_QUEUE", Statement: "The handler gets the job. If it succeeds, it doesn't get the job again.",
+		Needs: suite.AnyEndpoint | suite.Webhooks, Jobs: 1, WaitTime: 3 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
 			c.Run(suite.Beacon(box, 0, 0)).Await(suite.Completed)
 			c.Sleep(3 * time.Second)
 			calls := c.Calls(box, 1)
 			c.Expect(len(calls) == 1, "one execution", "%d executions", len(calls))
 		}},
-	{ID: "JOB-17", Level: suite.Must, Source: "States and transitions, POST /cancel",
-		Statement: "A queued job becomes CANCELLED when it is cancelled.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 5,
-		Run: func(c *suite.C) {
+	{ID: "JOB-17", Source: "States and transitions, POST /cancel", Statement: "A queued job becomes CANCELLED when it is cancelled.",
+		Needs: suite.OwnEndpoint, Jobs: 2, Seconds: 5, Run: func(c *suite.C) {
 			blocker := c.Blocker(30 * time.Second)
 			job := c.Run(suite.Echo())
 			job.InQueue()
@@ -75,9 +68,8 @@ var transitionCases = []suite.Case{
 		job.Cancel().Is(200)
 		s.expectUnchanged()
 	}},
-	{ID: "JOB-18", Level: suite.Must, Source: "States and transitions, POST /cancel",
-		Statement: "A job that is cancelled in the queue never starts.",
-		Needs:     suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 3, WaitTime: 8 * time.Second, Seconds: 6, Run: func(c *suite.C) {
+	{ID: "JOB-18", Source: "States and transitions, POST /cancel", Statement: "A job that is cancelled in the queue never starts.",
+		Needs: suite.OwnEndpoint | suite.Webhooks, Jobs: 3, WaitTime: 8 * time.Second, Seconds: 6, Run: func(c *suite.C) {
 			c.Blocker(5 * time.Second)
 			box := c.Box()
 			j := c.Run(suite.Beacon(box, 0, 0))
@@ -86,18 +78,14 @@ var transitionCases = []suite.Case{
 			c.Sleep(8 * time.Second)
 			expectNotExecuted(c, box, 0, "the cancelled job")
 		}},
-	{ID: "JOB-19", Level: suite.Must, Source: "States and transitions, POST /cancel",
-		Statement: "A running job becomes CANCELLED when it is cancelled.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
-			j := c.Run(suite.Sleep(time.Minute))
-			j.Running()
-			j.Cancel().Is(200)
-			j.Await(suite.Cancelled)
-		}},
-	{ID: "JOB-20", Level: suite.Must, Source: "States and transitions, POST /cancel",
-		Statement: "The execution of a cancelled job stops.",
-		Needs:     suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, Seconds: 40, WaitTime: 40 * time.Second,
-		Run: func(c *suite.C) {
+	{ID: "JOB-19", Source: "States and transitions, POST /cancel", Statement: "A running job becomes CANCELLED when it is cancelled.", Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
+		j := c.Run(suite.Sleep(time.Minute))
+		j.Running()
+		j.Cancel().Is(200)
+		j.Await(suite.Cancelled)
+	}},
+	{ID: "JOB-20", Source: "States and transitions, POST /cancel", Statement: "The execution of a cancelled job stops.",
+		Needs: suite.OwnEndpoint | suite.Webhooks, Jobs: 1, Seconds: 40, WaitTime: 40 * time.Second, Run: func(c *suite.C) {
 			ticks := c.Box()
 			job := c.Run(suite.Beacon(ticks, time.Second, 10*time.Minute))
 			job.Running()
@@ -114,17 +102,15 @@ var transitionCases = []suite.Case{
 			after := len(ticks.Calls())
 			c.Expect(after == n, "no call of the handler from 10 s after the cancellation on", "%d calls in the 20 s after that", after-n)
 		}},
-	{ID: "JOB-21", Level: suite.Must, Source: "Endpoints B, POST /cancel",
-		Statement: "POST /cancel returns the id and CANCELLED.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
+	{ID: "JOB-21", Source: "Endpoints B, POST /cancel", Statement: "POST /cancel returns the id and CANCELLED.",
+		Needs: suite.OwnEndpoint, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
 			j := c.Run(suite.Echo())
 			j.InQueue()
 			j.Cancel().Is(200).Equal("id", j.ID).Equal("status", suite.Cancelled)
 		}},
-	{ID: "JOB-31", Level: suite.Should, Source: "States and transitions",
-		Statement: "A finished job doesn't change unless it is retried.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 40, WaitTime: 12 * time.Second, Seconds: 10, Run: func(c *suite.C) {
+	{ID: "JOB-31", Level: suite.Should, Source: "States and transitions", Statement: "A finished job doesn't change unless it is retried.",
+		Jobs: 4, Requests: 40, WaitTime: 12 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			done, failed := c.Run(suite.Echo()), c.Run(suite.Fail())
 			late, stopped := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)), c.Run(suite.Sleep(time.Minute))
 			done.Completed()
@@ -141,9 +127,8 @@ var transitionCases = []suite.Case{
 				stopped.Status().Is(200).Equal("status", suite.Cancelled)
 			}
 		}},
-	{ID: "JOB-32", Level: suite.Must, Source: "States and transitions",
-		Statement: "The sequence of a job's statuses follows the table of transitions.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 30, WaitTime: 6 * time.Second, Seconds: 10, Watch: judgeTransition, Run: func(c *suite.C) {
+	{ID: "JOB-32", Source: "States and transitions", Statement: "The sequence of a job's statuses follows the table of transitions.",
+		Needs: suite.OwnEndpoint, Jobs: 4, Requests: 30, WaitTime: 6 * time.Second, Seconds: 10, Watch: judgeTransition, Run: func(c *suite.C) {
 			stopped := c.Run(suite.Sleep(3 * time.Second))
 			stopped.Running()
 			waited := c.Run(suite.Echo())
@@ -160,45 +145,37 @@ var transitionCases = []suite.Case{
 				}
 			}
 		}},
-	{ID: "JOB-33", Level: suite.Should, Source: "States and transitions, POST /cancel",
-		Statement: "A CANCELLED job never becomes COMPLETED.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 8 * time.Second, Seconds: 5, Run: func(c *suite.C) {
+	{ID: "JOB-33", Level: suite.Should, Source: "States and transitions, POST /cancel", Statement: "A CANCELLED job never becomes COMPLETED.",
+		Jobs: 1, WaitTime: 8 * time.Second, Seconds: 5, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(5 * time.Second))
 			j.Running()
 			c.Given("JOB-19", func() { c.ExpectBefore(j.Cancel().Is(200), j.StartedAfter.Add(5*time.Second)) })
 			c.Sleep(8 * time.Second)
 			j.Status().Is(200).Equal("status", suite.Cancelled)
 		}},
-	{ID: "JOB-34", Level: suite.Unspec, Source: "States and transitions",
-		Statement: "What /cancel returns for a finished job; the job doesn't change.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "JOB-34", Level: suite.Unspec, Source: "States and transitions", Statement: "What /cancel returns for a finished job; the job doesn't change.",
+		Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			j := c.RunSync(suite.Echo())
 			a := j.Cancel()
 			status, _ := a.Find("status")
 			c.Observe("%d, status %v", a.Code, status)
 			c.Should(func() { j.Status().Is(200).Equal("status", suite.Completed) })
 		}},
-	{ID: "JOB-35", Level: suite.Unspec, Source: "States and transitions",
-		Statement: "Whether a job can be COMPLETED without the success of its handler.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "JOB-35", Level: suite.Unspec, Source: "States and transitions", Statement: "Whether a job can be COMPLETED without the success of its handler.",
+		Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo())
 			c.Observe("a handler that returns: %s", j.Await(suite.Completed, suite.Failed).Str("status"))
 			c.Should(func() { j.Status().Is(200).Equal("status", suite.Completed) })
 		}},
-	{ID: "JOB-36", Level: suite.Must, Source: "Errors, Failed job",
-		Statement: "A job becomes FAILED if its handler raises an error.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 1, Run: func(c *suite.C) {
-			c.Run(suite.Echo()).Completed() // jobs can succeed
-			c.Run(suite.Fail()).Await(suite.Failed)
-		}},
-	{ID: "JOB-37", Level: suite.Must, Source: "Errors, Failed job",
-		Statement: "A job becomes FAILED if its handler rejects the input.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			c.Run(suite.M{"op": "no such op"}).Await(suite.Failed)
-		}},
-	{ID: "JOB-38", Level: suite.Unspec, Source: "What the service does, 4",
-		Statement: "How often a job is dispatched if its workers die.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 5, Run: func(c *suite.C) {
+	{ID: "JOB-36", Source: "Errors, Failed job", Statement: "A job becomes FAILED if its handler raises an error.", Jobs: 2, Seconds: 1, Run: func(c *suite.C) {
+		c.Run(suite.Echo()).Completed() // jobs can succeed
+		c.Run(suite.Fail()).Await(suite.Failed)
+	}},
+	{ID: "JOB-37", Source: "Errors, Failed job", Statement: "A job becomes FAILED if its handler rejects the input.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		c.Run(suite.M{"op": "no such op"}).Await(suite.Failed)
+	}},
+	{ID: "JOB-38", Level: suite.Unspec, Source: "What the service does, 4", Statement: "How often a job is dispatched if its workers die.",
+		Needs: suite.OwnEndpoint, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 5, Run: func(c *suite.C) {
 			j := c.Run(suite.Crash())
 			for range 5 { // it may be retried several times
 				c.Sleep(time.Second)
@@ -208,9 +185,8 @@ var transitionCases = []suite.Case{
 			retries, _ := a.Find("retries")
 			c.Observe("%v, retries %v", status, retries)
 		}},
-	{ID: "JOB-39", Level: suite.Unspec, Source: "Errors, 500",
-		Statement: "What /runsync returns if the worker crashes.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 100 * time.Second, Seconds: 5, Run: func(c *suite.C) {
+	{ID: "JOB-39", Level: suite.Unspec, Source: "Errors, 500", Statement: "What /runsync returns if the worker crashes.",
+		Needs: suite.OwnEndpoint, Jobs: 1, WaitTime: 100 * time.Second, Seconds: 5, Run: func(c *suite.C) {
 			c.AllowCrash()
 			p := c.Start("POST", "/runsync", suite.Submission(suite.Crash()))
 			p.Sleep(100 * time.Second)
@@ -218,7 +194,7 @@ var transitionCases = []suite.Case{
 			status, _ := a.Find("status")
 			c.Observe("%d, status %v", a.Code, status)
 		}},
-}
+})
 
 // expectNotExecuted expects no call of a job's handler after some earlier ones. It runs
 // another job first, to show that handlers are called.

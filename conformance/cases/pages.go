@@ -9,10 +9,9 @@ import (
 
 // pageCases judge lists with pages. The description has none, so a deployment without pages
 // is skipped.
-var pageCases = []suite.Case{
-	{ID: "VER-77", Level: suite.Should, Source: "API changes of November 2026, 1.1",
-		Statement: "A page of a list has at most limit objects, and no object is on two pages. nextCursor leads to the next page and is null on the last one.",
-		Needs:     suite.V2, Allow: suite.Create, Requests: 30, Run: func(c *suite.C) {
+var pageCases = section(suite.Case{Level: suite.Should, Source: "API changes of November 2026, 1.1", Needs: suite.V2}, []suite.Case{
+	{ID: "VER-77", Statement: "A page of a list has at most limit objects, and no object is on two pages. nextCursor leads to the next page and is null on the last one.",
+		Allow: suite.Create, Requests: 30, Run: func(c *suite.C) {
 			for range 3 {
 				c.NewTemplate("v2")
 			}
@@ -30,17 +29,15 @@ var pageCases = []suite.Case{
 			}
 			c.Expect(len(seen) >= 3, "the 3 templates of this case among all pages", "%d templates", len(seen))
 		}},
-	{ID: "VER-78", Level: suite.Should, Source: "API changes of November 2026, 1.1",
-		Statement: "A limit outside 1 to 1000, and a cursor that no page of the list returned, return 422.",
-		Needs:     suite.V2, Requests: 24, Run: func(c *suite.C) {
-			for _, path := range []string{"/templates", "/serverless", "/pods"} {
-				firstPage(c, path)
-				for _, query := range []string{"limit=0", "limit=1001", "limit=x", "cursor=" + c.Nonce()} {
-					c.V2("GET", path+"?"+query, nil).Is(422)
-				}
+	{ID: "VER-78", Statement: "A limit outside 1 to 1000, and a cursor that no page of the list returned, return 422.", Requests: 24, Run: func(c *suite.C) {
+		for _, path := range []string{"/templates", "/serverless", "/pods"} {
+			firstPage(c, path)
+			for _, query := range []string{"limit=0", "limit=1001", "limit=x", "cursor=" + c.Nonce()} {
+				c.V2("GET", path+"?"+query, nil).Is(422)
 			}
-		}},
-}
+		}
+	}},
+})
 
 // firstPage reads a list, and skips the case if the list has no pages.
 func firstPage(c *suite.C, path string) {

@@ -9,56 +9,40 @@ import (
 )
 
 // payloadCases judge the section "Limits": the size of request bodies.
-var payloadCases = []suite.Case{
-	{ID: "LIM-01", Level: suite.Must, Source: "Limits, /run payload",
-		Statement: "/run accepts a body of 10 MB.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
-			c.Blocker(30 * time.Second) // no worker reads the input
-			c.JobOf(c.Post("/run", nil, suite.Raw(submissionOfSize(10_000_000))).Is(200))
-		}},
-	{ID: "LIM-02", Level: suite.Must, Source: "Limits, /run payload",
-		Statement: "/run rejects a body above 10 MB.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			c.Run(suite.Echo())
-			expectTooLarge(c, "/run", 10<<20+1)
-		}},
+var payloadCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoint, Allow: suite.Queue | suite.Load}, []suite.Case{
+	{ID: "LIM-01", Source: "Limits, /run payload", Statement: "/run accepts a body of 10 MB.", Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
+		c.Blocker(30 * time.Second) // no worker reads the input
+		c.JobOf(c.Post("/run", nil, suite.Raw(submissionOfSize(10_000_000))).Is(200))
+	}},
+	{ID: "LIM-02", Source: "Limits, /run payload", Statement: "/run rejects a body above 10 MB.", Needs: suite.AnyEndpoint, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		c.Run(suite.Echo())
+		expectTooLarge(c, "/run", 10<<20+1)
+	}},
 	{ID: "LIM-02-forms", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 30, Run: judgeFormsTooLarge("/run", 10<<20+1)},
-	{ID: "LIM-03", Level: suite.Unspec, Source: "Limits, /run payload",
-		Statement: "Whether MB is 10^6 or 2^20 bytes for /run.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
-			c.Blocker(30 * time.Second)
-			observeMegabyte(c, "/run", 10)
-		}},
-	{ID: "LIM-04", Level: suite.Must, Source: "Limits, /runsync payload",
-		Statement: "/runsync accepts a body of 20 MB.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			c.JobOf(c.Post("/runsync", nil, suite.Raw(submissionOfSize(20_000_000))).Is(200))
-		}},
-	{ID: "LIM-05", Level: suite.Must, Source: "Limits, /runsync payload",
-		Statement: "/runsync rejects a body above 20 MB.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			c.RunSync(suite.Echo())
-			expectTooLarge(c, "/runsync", 20<<20+1)
-		}},
+	{ID: "LIM-03", Level: suite.Unspec, Source: "Limits, /run payload", Statement: "Whether MB is 10^6 or 2^20 bytes for /run.", Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
+		c.Blocker(30 * time.Second)
+		observeMegabyte(c, "/run", 10)
+	}},
+	{ID: "LIM-04", Source: "Limits, /runsync payload", Statement: "/runsync accepts a body of 20 MB.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		c.JobOf(c.Post("/runsync", nil, suite.Raw(submissionOfSize(20_000_000))).Is(200))
+	}},
+	{ID: "LIM-05", Source: "Limits, /runsync payload", Statement: "/runsync rejects a body above 20 MB.", Needs: suite.AnyEndpoint, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		c.RunSync(suite.Echo())
+		expectTooLarge(c, "/runsync", 20<<20+1)
+	}},
 	{ID: "LIM-05-forms", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 30, Run: judgeFormsTooLarge("/runsync", 20<<20+1)},
-	{ID: "LIM-06", Level: suite.Unspec, Source: "Limits, /runsync payload",
-		Statement: "Whether MB is 10^6 or 2^20 bytes for /runsync.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			observeMegabyte(c, "/runsync", 20)
-		}},
-	{ID: "LIM-07", Level: suite.Must, Source: "Endpoints B, rule 1",
-		Statement: "/run and /runsync have different size limits.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			c.JobOf(c.Post("/runsync", nil, suite.Raw(submissionOfSize(15_000_000))).Is(200))
-			expectTooLarge(c, "/run", 15_000_000)
-		}},
-	{ID: "LIM-08", Level: suite.Must, Source: "States and transitions, POST /run",
-		Statement: "A rejected submission creates no job.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
-			c.Blocker(30 * time.Second)
-			expectTooLarge(c, "/run", 10<<20+1)
-			expectHealth(c, "jobs.inQueue", 0)
-		}},
+	{ID: "LIM-06", Level: suite.Unspec, Source: "Limits, /runsync payload", Statement: "Whether MB is 10^6 or 2^20 bytes for /runsync.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		observeMegabyte(c, "/runsync", 20)
+	}},
+	{ID: "LIM-07", Source: "Endpoints B, rule 1", Statement: "/run and /runsync have different size limits.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		c.JobOf(c.Post("/runsync", nil, suite.Raw(submissionOfSize(15_000_000))).Is(200))
+		expectTooLarge(c, "/run", 15_000_000)
+	}},
+	{ID: "LIM-08", Source: "States and transitions, POST /run", Statement: "A rejected submission creates no job.", Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
+		c.Blocker(30 * time.Second)
+		expectTooLarge(c, "/run", 10<<20+1)
+		expectHealth(c, "jobs.inQueue", 0)
+	}},
 	{ID: "LIM-08-bodies", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 30, Requests: 90, Seconds: 30, Run: func(c *suite.C) {
 		c.Blocker(time.Minute)
 		accepted := 0
@@ -87,29 +71,26 @@ var payloadCases = []suite.Case{
 		}
 		purgeQueue(c, c.Endpoint).Is(200).Equal("removed", 0)
 	}},
-	{ID: "LIM-09", Level: suite.Must, Source: "Endpoints B, rule 1",
-		Statement: "A body without Content-Length has the same size limit.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "LIM-09", Source: "Endpoints B, rule 1", Statement: "A body without Content-Length has the same size limit.",
+		Needs: suite.AnyEndpoint, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.Run(suite.Echo())
 			for _, large := range largeBodies {
 				expectTooLarge(c, large.path, large.size, suite.Chunked())
 			}
 		}},
-	{ID: "LIM-10", Level: suite.Unspec, Source: "Endpoints B, rule 1",
-		Statement: "How large an output may be.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 4, Run: func(c *suite.C) {
-			// Content that is accepted in the larger size is accepted in the smaller.
-			for _, n := range []int{21_000_000, 10_000_000} {
-				a := c.Run(suite.Bytes(n)).Await(suite.Completed, suite.Failed, suite.Cancelled, suite.TimedOut)
-				output, _ := a.Find("output")
-				text, _ := output.(string)
-				c.Observe("%d bytes: %s with %d", n, a.Str("status"), len(text))
-				if len(text) == n {
-					return
-				}
+	{ID: "LIM-10", Level: suite.Unspec, Source: "Endpoints B, rule 1", Statement: "How large an output may be.", Jobs: 2, Seconds: 4, Run: func(c *suite.C) {
+		// Content that is accepted in the larger size is accepted in the smaller.
+		for _, n := range []int{21_000_000, 10_000_000} {
+			a := c.Run(suite.Bytes(n)).Await(suite.Completed, suite.Failed, suite.Cancelled, suite.TimedOut)
+			output, _ := a.Find("output")
+			text, _ := output.(string)
+			c.Observe("%d bytes: %s with %d", n, a.Str("status"), len(text))
+			if len(text) == n {
+				return
 			}
-		}},
-}
+		}
+	}},
+})
 
 // observeMegabyte observes whether the target's megabyte has 10^6 or 2^20 bytes.
 func observeMegabyte(c *suite.C, path string, n int) {

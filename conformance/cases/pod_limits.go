@@ -11,10 +11,9 @@ import (
 const maxPodBody = 102_400
 
 // podChangeCases judge what the API changed in November 2026 about pods and clusters.
-var podChangeCases = []suite.Case{
-	{ID: "VER-79", Level: suite.Should, Source: "API changes of November 2026, 1.3",
-		Statement: "The gpu of a pod contains vcpuCount and memory, numbers of at least 1. A create accepts minRamPerGpu and minVcpuCountPerGpu, integers of at least 1; vcpuCount and memory in a create return 422.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Requests: 40, Run: func(c *suite.C) {
+var podChangeCases = section(suite.Case{Level: suite.Should, Needs: podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations}, []suite.Case{
+	{ID: "VER-79", Source: "API changes of November 2026, 1.3", Statement: "The gpu of a pod contains vcpuCount and memory, numbers of at least 1. A create accepts minRamPerGpu and minVcpuCountPerGpu, integers of at least 1; vcpuCount and memory in a create return 422.",
+		Requests: 40, Run: func(c *suite.C) {
 			body := func(member string, value any) suite.M {
 				return suite.M{"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1, "minVcpuCountPerGpu": 1, member: value}}
 			}
@@ -31,9 +30,8 @@ var podChangeCases = []suite.Case{
 				}
 			}
 		}},
-	{ID: "VER-80", Level: suite.Should, Source: "API changes of November 2026, 1.5",
-		Statement: "POST /v2/pods with more than 102,400 bytes returns 413 and a problem document, before authentication.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Requests: 6, Run: func(c *suite.C) {
+	{ID: "VER-80", Source: "API changes of November 2026, 1.5", Statement: "POST /v2/pods with more than 102,400 bytes returns 413 and a problem document, before authentication.",
+		Requests: 6, Run: func(c *suite.C) {
 			sized := func(bytes int) string {
 				body := suite.JSONText(podBody(c, suite.M{"env": suite.M{"A": ""}}))
 				return strings.Replace(body, `{"A":""}`, `{"A":"`+strings.Repeat("x", bytes-len(body))+`"}`, 1)
@@ -43,9 +41,8 @@ var podChangeCases = []suite.Case{
 			c.Create("v2", "/pods", nil, suite.Raw(larger)).Is(413)
 			c.Create("v2", "/pods", nil, suite.Raw(larger), suite.WithoutKey()).Is(413)
 		}},
-	{ID: "VER-81", Level: suite.Should, Source: "API changes of November 2026, 1.5",
-		Statement: "The settings that a pod gets from its template count towards the limit of 102,400 bytes.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Requests: 8, Run: func(c *suite.C) {
+	{ID: "VER-81", Source: "API changes of November 2026, 1.5", Statement: "The settings that a pod gets from its template count towards the limit of 102,400 bytes.",
+		Requests: 8, Run: func(c *suite.C) {
 			env := func(name string) suite.M { return suite.M{name: strings.Repeat("x", 60_000)} }
 			t := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": false, "env": env("A")}).Success()
 			for name, want := range map[string]int{"A": 201, "B": 413} { // the body's A replaces the template's
@@ -54,9 +51,8 @@ var podChangeCases = []suite.Case{
 				c.Create("v2", "/pods", body).Is(want)
 			}
 		}},
-	{ID: "VER-82", Level: suite.Should, Source: "API changes of November 2026, 1.4",
-		Statement: "A cluster created with templateId has the settings and the registry auth of that pod template; its member template is the template's id. templateId together with image, args, entrypoint, cmd, disk, env, ports or mounts returns 400.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterMembers, Requests: 28, Run: func(c *suite.C) {
+	{ID: "VER-82", Source: "API changes of November 2026, 1.4", Statement: "A cluster created with templateId has the settings and the registry auth of that pod template; its member template is the template's id. templateId together with image, args, entrypoint, cmd, disk, env, ports or mounts returns 400.",
+		Operations: clusterMembers, Requests: 28, Run: func(c *suite.C) {
 			registry, _ := newRegistryAuth(c)
 			t := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": false, "env": suite.M{"A": "1"}, "disk": 7, "registry": registry}).Success()
 			body := func(member string, value any) suite.M {
@@ -78,4 +74,4 @@ var podChangeCases = []suite.Case{
 			empty["templateId"] = ""
 			c.Create("v2", "/clusters", empty).Is(422)
 		}},
-}
+})

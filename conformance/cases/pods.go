@@ -22,10 +22,9 @@ const podNeeds = suite.V2 | suite.LocalOnly // a pod costs money
 
 // podCases judge actions on pods, and rules of creates and updates. The description has the
 // operations and the members; the OpenAPI document of version 2 has the rest.
-var podCases = []suite.Case{
-	{ID: "VER-57", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
-		Statement: "The action stop changes a running pod to EXITED, and start makes it run again.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podActions, Requests: 80, Run: func(c *suite.C) {
+var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations}, []suite.Case{
+	{ID: "VER-57", Source: "Versioning, 6; v2 document, podAction", Statement: "The action stop changes a running pod to EXITED, and start makes it run again.",
+		Operations: podActions, Requests: 80, Run: func(c *suite.C) {
 			id := newPod(c, nil)
 			awaitPod(c, id, "RUNNING")
 			actOnPod(c, id, "stop").Success()
@@ -33,9 +32,8 @@ var podCases = []suite.Case{
 			actOnPod(c, id, "start").Success()
 			awaitPod(c, id, "RUNNING")
 		}},
-	{ID: "VER-58", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
-		Statement: "An action that the pod's state doesn't allow returns 409 and changes nothing. The member actions lists the allowed ones.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podActions, Requests: 80, Run: func(c *suite.C) {
+	{ID: "VER-58", Source: "Versioning, 6; v2 document, podAction", Statement: "An action that the pod's state doesn't allow returns 409 and changes nothing. The member actions lists the allowed ones.",
+		Operations: podActions, Requests: 80, Run: func(c *suite.C) {
 			id := newRunningPod(c)
 			expectPodActions(c, id, "restart", "stop", "terminate")
 			actOnPod(c, id, "start").Exactly(409)
@@ -50,16 +48,14 @@ var podCases = []suite.Case{
 				readPod(c, id).Equal("status", "EXITED")
 			}
 		}},
-	{ID: "VER-59", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
-		Statement: "After the action restart, the pod runs again.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podActions, Requests: 60, Run: func(c *suite.C) {
+	{ID: "VER-59", Source: "Versioning, 6; v2 document, podAction", Statement: "After the action restart, the pod runs again.",
+		Operations: podActions, Requests: 60, Run: func(c *suite.C) {
 			id := newRunningPod(c)
 			actOnPod(c, id, "restart").Success()
 			awaitPod(c, id, "RUNNING")
 		}},
-	{ID: "VER-60", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
-		Statement: "The action terminate deletes only that pod, like DELETE.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(podActions), "DELETE /v2/pods/{id}", "GET /v2/pods"), Requests: 40, Run: func(c *suite.C) {
+	{ID: "VER-60", Source: "Versioning, 6; v2 document, podAction", Statement: "The action terminate deletes only that pod, like DELETE.",
+		Operations: append(slices.Clone(podActions), "DELETE /v2/pods/{id}", "GET /v2/pods"), Requests: 40, Run: func(c *suite.C) {
 			for _, end := range []func(id string) *suite.Answer{
 				func(id string) *suite.Answer { return actOnPod(c, id, "terminate") },
 				func(id string) *suite.Answer { return c.V2("DELETE", "/pods/"+id, nil) },
@@ -71,9 +67,8 @@ var podCases = []suite.Case{
 				list.Expect(!list.Contains(id) && list.Contains(other), "a list without the pod "+id+" and with "+other)
 			}
 		}},
-	{ID: "VER-61", Level: suite.Must, Source: "Versioning, 6",
-		Statement: "PATCH updates a pod in place: omitted members keep their values.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podUpdates, Requests: 40, Run: func(c *suite.C) {
+	{ID: "VER-61", Source: "Versioning, 6", Statement: "PATCH updates a pod in place: omitted members keep their values.",
+		Operations: podUpdates, Requests: 40, Run: func(c *suite.C) {
 			id, name := newPod(c, suite.M{"env": suite.M{"A": "1"}, "ports": []any{"80/http"}}), c.Name()
 			before := readPod(c, id)
 			c.V2("PATCH", "/pods/"+id, suite.M{"name": name}).Success()
@@ -84,9 +79,8 @@ var podCases = []suite.Case{
 				}
 			}
 		}},
-	{ID: "VER-62", Level: suite.Must, Source: "Versioning, 7; v2 document, CreatePodRequest",
-		Statement: "A pod created with templateId gets the template's settings. Members of the body override them; env is merged key by key. A serverless template and an unknown one are rejected.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Requests: 30, Run: func(c *suite.C) {
+	{ID: "VER-62", Source: "Versioning, 7; v2 document, CreatePodRequest", Statement: "A pod created with templateId gets the template's settings. Members of the body override them; env is merged key by key. A serverless template and an unknown one are rejected.",
+		Requests: 30, Run: func(c *suite.C) {
 			var t *suite.Answer
 			c.Given("VER-27", func() {
 				t = c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "env": suite.M{"A": "1", "B": "1"}, "disk": 7}).Success()
@@ -106,9 +100,8 @@ var podCases = []suite.Case{
 			body["templateId"] = suite.SimilarID(t.Str("id"))
 			c.Create("v2", "/pods", body).Refused()
 		}},
-	{ID: "VER-63", Level: suite.Must, Source: "Versioning, 7; v2 document, Mounts",
-		Statement: "A pod has a persistent mount of at least 10 GB or a network mount, not both. A CPU pod can't have a persistent mount. An update can't change the kind of mount or the network volume.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podUpdates, Requests: 40, Run: func(c *suite.C) {
+	{ID: "VER-63", Source: "Versioning, 7; v2 document, Mounts", Statement: "A pod has a persistent mount of at least 10 GB or a network mount, not both. A CPU pod can't have a persistent mount. An update can't change the kind of mount or the network volume.",
+		Operations: podUpdates, Requests: 40, Run: func(c *suite.C) {
 			volume, other := c.NewVolume("v2", 10).Str("id"), c.NewVolume("v2", 10).Str("id")
 			persistent := func(size int) suite.M { return suite.M{"size": size, "path": "/p"} }
 			network := func(id string) []any { return []any{suite.M{"volumeId": id, "path": "/n"}} }
@@ -127,19 +120,16 @@ var podCases = []suite.Case{
 			c.V2("PATCH", "/pods/"+id, suite.M{"mounts": suite.M{"network": []any{suite.M{"volumeId": volume, "path": "/m"}}}}).Success()
 			awaitMember(c, "/pods/"+id, "mounts.network.0.path", "/m")
 		}},
-	{ID: "VER-64", Level: suite.Must, Source: "Versioning, 7; v2 document, BaseCpuConfig",
-		Statement: "The vcpuCount of a CPU pod is a power of two from 2 up.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Requests: 25, Run: func(c *suite.C) {
-			for _, count := range []any{0, 1, 3, 6, "2", 2.5} {
-				body := podBody(c, nil)
-				body["cpu"].(suite.M)["vcpuCount"] = count
-				c.Create("v2", "/pods", body).Refused()
-			}
-			readPod(c, newPod(c, nil)).Equal("cpu.vcpuCount", 2)
-		}},
-	{ID: "VER-65", Level: suite.Must, Source: "Versioning, 6; v2 document, UpdatePodRequest",
-		Statement: "A locked pod can't be stopped until it is unlocked.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(podActions), "PATCH /v2/pods/{id}"), Requests: 60, Run: func(c *suite.C) {
+	{ID: "VER-64", Source: "Versioning, 7; v2 document, BaseCpuConfig", Statement: "The vcpuCount of a CPU pod is a power of two from 2 up.", Requests: 25, Run: func(c *suite.C) {
+		for _, count := range []any{0, 1, 3, 6, "2", 2.5} {
+			body := podBody(c, nil)
+			body["cpu"].(suite.M)["vcpuCount"] = count
+			c.Create("v2", "/pods", body).Refused()
+		}
+		readPod(c, newPod(c, nil)).Equal("cpu.vcpuCount", 2)
+	}},
+	{ID: "VER-65", Source: "Versioning, 6; v2 document, UpdatePodRequest", Statement: "A locked pod can't be stopped until it is unlocked.",
+		Operations: append(slices.Clone(podActions), "PATCH /v2/pods/{id}"), Requests: 60, Run: func(c *suite.C) {
 			id := newRunningPod(c)
 			c.V2("PATCH", "/pods/"+id, suite.M{"locked": true}).Success().EqualIfShown("locked", true)
 			awaitMember(c, "/pods/"+id, "locked", true)
@@ -149,9 +139,8 @@ var podCases = []suite.Case{
 			awaitMember(c, "/pods/"+id, "locked", false)
 			actOnPod(c, id, "stop").Success()
 		}},
-	{ID: "VER-66", Level: suite.Must, Source: "Versioning, 3; v2 document, deleteRegistry",
-		Statement: "A registry auth can't be deleted while a pod uses it.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podDeletions, Requests: 30, Run: func(c *suite.C) {
+	{ID: "VER-66", Source: "Versioning, 3; v2 document, deleteRegistry", Statement: "A registry auth can't be deleted while a pod uses it.",
+		Operations: podDeletions, Requests: 30, Run: func(c *suite.C) {
 			auth, _ := newRegistryAuth(c)
 			id := newPod(c, suite.M{"registry": auth})
 			c.V2("DELETE", "/registries/"+auth, nil).Refused()
@@ -159,9 +148,8 @@ var podCases = []suite.Case{
 			c.V2("DELETE", "/pods/"+id, nil).Success()
 			c.Expect(eventually(c, func() bool { return c.V2("DELETE", "/registries/"+auth, nil).Code/100 == 2 }), "the deletion of a registry auth without a pod", "a refusal")
 		}},
-	{ID: "VER-67", Level: suite.Must, Source: "Versioning, 3 and 6",
-		Statement: "Both versions show and change the same pods.",
-		Needs:     podNeeds | suite.V1, Allow: suite.Create | suite.Spend, Operations: podOperationsV1, Requests: 80, Run: func(c *suite.C) {
+	{ID: "VER-67", Source: "Versioning, 3 and 6", Statement: "Both versions show and change the same pods.",
+		Needs: podNeeds | suite.V1, Operations: podOperationsV1, Requests: 80, Run: func(c *suite.C) {
 			name := c.Name()
 			id := c.Create("v1", "/pods", suite.M{"name": name, "imageName": c.Image(), "computeType": "CPU", "cpuFlavorIds": []any{podFlavor(c)}, "vcpuCount": 2}).Success().Str("id")
 			readPod(c, id).Equal("name", name).Equal("image", c.Image()).Equal("cpu.vcpuCount", 2)
@@ -180,23 +168,19 @@ var podCases = []suite.Case{
 			c.V1("DELETE", "/pods/"+id, nil).Success()
 			expectNotFound(c, "/pods/"+id)
 		}},
-	{ID: "VER-68", Level: suite.Must, Source: "Versioning, 7; v2 document, CreateGpuConfig",
-		Statement: "minCudaVersion and a non-empty list of allowedCudaVersions can't be combined.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Run: func(c *suite.C) {
-			body := func(allowed ...any) suite.M {
-				return suite.M{"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1, "minCudaVersion": "12.1", "allowedCudaVersions": append([]any{}, allowed...)}}
-			}
-			c.Create("v2", "/pods", body("12.8")).Refused()
-			c.Create("v2", "/pods", body("x")).Refused()
-			c.Create("v2", "/pods", body()).Success()
-		}},
-	{ID: "VER-69", Level: suite.Unspec, Source: "Versioning, 7",
-		Statement: "What happens to a pod whose image doesn't exist.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Run: func(c *suite.C) {
-			a := c.Create("v2", "/pods", podBody(c, suite.M{"image": "conf/" + c.Nonce()}))
-			c.Observe("%d with %s", a.Code, a.Shape())
-		}},
-}
+	{ID: "VER-68", Source: "Versioning, 7; v2 document, CreateGpuConfig", Statement: "minCudaVersion and a non-empty list of allowedCudaVersions can't be combined.", Run: func(c *suite.C) {
+		body := func(allowed ...any) suite.M {
+			return suite.M{"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1, "minCudaVersion": "12.1", "allowedCudaVersions": append([]any{}, allowed...)}}
+		}
+		c.Create("v2", "/pods", body("12.8")).Refused()
+		c.Create("v2", "/pods", body("x")).Refused()
+		c.Create("v2", "/pods", body()).Success()
+	}},
+	{ID: "VER-69", Level: suite.Unspec, Source: "Versioning, 7", Statement: "What happens to a pod whose image doesn't exist.", Run: func(c *suite.C) {
+		a := c.Create("v2", "/pods", podBody(c, suite.M{"image": "conf/" + c.Nonce()}))
+		c.Observe("%d with %s", a.Code, a.Shape())
+	}},
+})
 
 // podFlavor returns the first CPU flavor of the catalog, or else cpu3c.
 func podFlavor(c *suite.C) string { return append(c.Catalog("cpus"), "cpu3c")[0] }

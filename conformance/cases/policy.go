@@ -7,10 +7,9 @@ import (
 )
 
 // policyCases judge the section "Job submission body", policy: executionTimeout and lowPriority.
-var policyCases = []suite.Case{
-	{ID: "SUB-09", Level: suite.Must, Source: "Limits, policy.executionTimeout",
-		Statement: "Without a policy, executionTimeout is 600,000 ms.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue | suite.Spend, Jobs: 2, WaitTime: 11 * time.Minute, Seconds: 1200, Run: func(c *suite.C) {
+var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, []suite.Case{
+	{ID: "SUB-09", Source: "Limits, policy.executionTimeout", Statement: "Without a policy, executionTimeout is 600,000 ms.",
+		Allow: suite.Queue | suite.Spend, Jobs: 2, WaitTime: 11 * time.Minute, Seconds: 1200, Run: func(c *suite.C) {
 			withinLimit, beyondLimit := c.Run(suite.Sleep(595*time.Second)), c.Run(suite.Sleep(2*time.Hour))
 			withinLimit.Running()
 			beyondLimit.Running()
@@ -24,40 +23,31 @@ var policyCases = []suite.Case{
 		j, submitted := outlastWait(c, suite.Sleep(time.Hour))
 		expectRunsFor(c, j, submitted, 10*time.Minute)
 	}},
-	{ID: "SUB-10", Level: suite.Must, Source: "Errors, Timeout",
-		Statement: "A job that runs longer than its executionTimeout becomes TIMED_OUT.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 17 * time.Second, Seconds: 17, Run: func(c *suite.C) {
+	{ID: "SUB-10", Source: "Errors, Timeout", Statement: "A job that runs longer than its executionTimeout becomes TIMED_OUT.",
+		Allow: suite.Queue, Jobs: 1, WaitTime: 17 * time.Second, Seconds: 17, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(10*time.Second))
 			j.Running()
 			c.Until(j.StartedAfter.Add(10*time.Second - c.EarlyMargin(time.Second)))
 			j.Status().Before(j.StartedAfter.Add(10*time.Second)).Is(200).Equal("status", suite.InProgress)
 			c.JudgeBy(j.StartedBefore.Add(10*time.Second), func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
 		}},
-	{ID: "SUB-11", Level: suite.Must, Source: "Limits, policy.executionTimeout",
-		Statement: "An executionTimeout of 5 s is accepted.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.ExecutionTimeout(5*time.Second))).Is(200)).Await(suite.Completed)
-		}},
-	{ID: "SUB-12", Level: suite.Should, Source: "Limits, policy.executionTimeout",
-		Statement: "An executionTimeout below 5 s is rejected.",
-		Needs:     suite.AnyEndpoint, Requests: 4, Run: judgeInvalidPolicy("executionTimeout", 4999, 0, -1)},
-	{ID: "SUB-13", Level: suite.Must, Source: "Limits, policy.executionTimeout",
-		Statement: "An executionTimeout of 7 days is accepted.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.ExecutionTimeout(7*day))).Is(200)).Await(suite.Completed)
-		}},
+	{ID: "SUB-11", Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout of 5 s is accepted.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.ExecutionTimeout(5*time.Second))).Is(200)).Await(suite.Completed)
+	}},
+	{ID: "SUB-12", Level: suite.Should, Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout below 5 s is rejected.",
+		Requests: 4, Run: judgeInvalidPolicy("executionTimeout", 4999, 0, -1)},
+	{ID: "SUB-13", Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout of 7 days is accepted.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.ExecutionTimeout(7*day))).Is(200)).Await(suite.Completed)
+	}},
 	// A long limit isn't only accepted, but applied.
 	{ID: "SUB-13-kept", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: 7 * day, Seconds: 600_000, Run: func(c *suite.C) {
 		const limit = 6*day + 12*time.Hour
 		j := c.Run(suite.Sleep(7*day), suite.Policy(suite.M{"executionTimeout": limit.Milliseconds(), "ttl": (7 * day).Milliseconds()}))
 		expectRunsFor(c, j, intervalOf(j.Answer), limit)
 	}},
-	{ID: "SUB-14", Level: suite.Should, Source: "Limits, policy.executionTimeout",
-		Statement: "An executionTimeout above 7 days is rejected.",
-		Needs:     suite.AnyEndpoint, Run: judgeInvalidPolicy("executionTimeout", 604_800_001)},
-	{ID: "SUB-15", Level: suite.Must, Source: "Job submission body, policy",
-		Statement: "An executionTimeout applies only to its own job.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 17 * time.Second, Seconds: 15, Run: func(c *suite.C) {
+	{ID: "SUB-14", Level: suite.Should, Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout above 7 days is rejected.", Run: judgeInvalidPolicy("executionTimeout", 604_800_001)},
+	{ID: "SUB-15", Source: "Job submission body, policy", Statement: "An executionTimeout applies only to its own job.",
+		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 17 * time.Second, Seconds: 15, Run: func(c *suite.C) {
 			first, next := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)), c.Run(suite.Sleep(8*time.Second))
 			first.Running()
 			c.Sleep(5*time.Second + c.Grace())
@@ -85,9 +75,8 @@ var policyCases = []suite.Case{
 			expectRunsFor(c, j, intervalOf(retried), limit)
 		}
 	}},
-	{ID: "SUB-16", Level: suite.Must, Source: "Job submission body, policy",
-		Statement: "An executionTimeout counts only while a worker executes the job.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 12 * time.Second, Seconds: 10, Run: func(c *suite.C) {
+	{ID: "SUB-16", Source: "Job submission body, policy", Statement: "An executionTimeout counts only while a worker executes the job.",
+		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 12 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			blocker := c.Blocker(8 * time.Second)
 			j := c.Run(suite.Sleep(2*time.Second), suite.ExecutionTimeout(5*time.Second))
 			c.Until(blocker.StartedAfter.Add(7 * time.Second))
@@ -99,20 +88,17 @@ var policyCases = []suite.Case{
 			c.Sleep(3 * time.Second)
 			j.Await(suite.Completed)
 		}},
-	{ID: "SUB-17", Level: suite.Must, Source: "Job submission body, policy",
-		Statement: "policy.lowPriority is a boolean.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 2, Run: func(c *suite.C) {
-			c.RunSync(suite.Echo()) // starts a worker, which a lowPriority job does not
-			for _, low := range []bool{true, false} {
-				c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": low}))).Is(200)).Await(suite.Completed)
-			}
-			c.Should(func() {
-				submit(c, "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": "yes"}))).BadRequest()
-			})
-		}},
-	{ID: "SUB-18", Level: suite.Must, Source: "Job submission body, policy",
-		Statement: "A lowPriority job starts no worker.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Requests: 25, Jobs: 2, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "SUB-17", Source: "Job submission body, policy", Statement: "policy.lowPriority is a boolean.", Allow: suite.Queue, Jobs: 3, Seconds: 2, Run: func(c *suite.C) {
+		c.RunSync(suite.Echo()) // starts a worker, which a lowPriority job does not
+		for _, low := range []bool{true, false} {
+			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": low}))).Is(200)).Await(suite.Completed)
+		}
+		c.Should(func() {
+			submit(c, "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": "yes"}))).BadRequest()
+		})
+	}},
+	{ID: "SUB-18", Source: "Job submission body, policy", Statement: "A lowPriority job starts no worker.",
+		Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 25, Jobs: 2, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
 			low := c.Run(suite.Echo(), lowPriority)
 			for range 6 {
 				c.Sleep(10 * time.Second)
@@ -156,17 +142,15 @@ var policyCases = []suite.Case{
 		c.Run(suite.Echo()).Completed() // starts a worker
 		p.Answer().Is(200).Equal("status", suite.Completed)
 	}},
-	{ID: "SUB-31", Level: suite.Should, Source: "Job submission body, policy",
-		Statement: "A duration that isn't an integer is rejected.",
-		Needs:     suite.AnyEndpoint, Requests: 8, Run: func(c *suite.C) {
-			requireDistinction(c)
-			for _, value := range []any{"10000", 10000.5, true} {
-				for _, name := range []string{"executionTimeout", "ttl"} {
-					submit(c, "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{name: value}))).BadRequest()
-				}
+	{ID: "SUB-31", Level: suite.Should, Source: "Job submission body, policy", Statement: "A duration that isn't an integer is rejected.", Requests: 8, Run: func(c *suite.C) {
+		requireDistinction(c)
+		for _, value := range []any{"10000", 10000.5, true} {
+			for _, name := range []string{"executionTimeout", "ttl"} {
+				submit(c, "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{name: value}))).BadRequest()
 			}
-		}},
-}
+		}
+	}},
+})
 
 const day = 24 * time.Hour
 

@@ -10,10 +10,9 @@ import (
 )
 
 // registryCases judge the section "Container registry auth".
-var registryCases = []suite.Case{
-	{ID: "R-01", Level: suite.Must, Source: "Endpoints A, GET /containerregistryauth",
-		Statement: "GET /containerregistryauth returns 200 and an array of objects with the strings id and name.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+var registryCases = section(suite.Case{Level: suite.Must, Needs: suite.V1}, []suite.Case{
+	{ID: "R-01", Source: "Endpoints A, GET /containerregistryauth", Statement: "GET /containerregistryauth returns 200 and an array of objects with the strings id and name.",
+		Allow: suite.Create, Run: func(c *suite.C) {
 			id, name := newRegistryAuth(c)
 			eventually(c, func() bool { return isListed(c, id) })
 			found := false
@@ -26,64 +25,50 @@ var registryCases = []suite.Case{
 			}
 			c.Expect(found, "the registry auth "+name+" in the list", "a list without that name")
 		}},
-	{ID: "R-02", Level: suite.Should, Source: "Container registry auth",
-		Statement: "The list contains no credentials.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			password := c.Secret("PASSWORD")
-			created := c.Create("v1", "/containerregistryauth", suite.M{"name": c.Name(), "username": "user", "password": password}).NotContains(password)
-			if created.Code/100 != 2 {
-				c.Skip("version 1 creates no registry auths: %d", created.Code)
-			}
-			c.V1("GET", "/containerregistryauth", nil).Is(200).NotContains(password)
-		}},
+	{ID: "R-02", Level: suite.Should, Source: "Container registry auth", Statement: "The list contains no credentials.", Allow: suite.Create, Run: func(c *suite.C) {
+		password := c.Secret("PASSWORD")
+		created := c.Create("v1", "/containerregistryauth", suite.M{"name": c.Name(), "username": "user", "password": password}).NotContains(password)
+		if created.Code/100 != 2 {
+			c.Skip("version 1 creates no registry auths: %d", created.Code)
+		}
+		c.V1("GET", "/containerregistryauth", nil).Is(200).NotContains(password)
+	}},
 	{ID: "R-02-every", Needs: suite.V1, Allow: suite.Create, Requests: 40, Run: judgeRegistrySecret(v1API)},
 	{ID: "R-02-v2", Needs: suite.V2, Allow: suite.Create, Requests: 40, Run: judgeRegistrySecret(v2API)},
-	{ID: "R-03", Level: suite.Must, Source: "Endpoints A, DELETE /containerregistryauth",
-		Statement: "A deletion returns 204 without a body.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			id, _ := newRegistryAuth(c)
-			a := c.V1("DELETE", "/containerregistryauth/"+id, nil).Is(204)
-			c.Expect(len(a.Body) == 0, "no body", "a body of %d bytes", len(a.Body))
-		}},
-	{ID: "R-04", Level: suite.Must, Source: "Endpoints A, DELETE /containerregistryauth",
-		Statement: "The deletion of an unknown id returns 400.",
-		Needs:     suite.V1, Run: func(c *suite.C) {
-			c.V1("GET", "/containerregistryauth", nil).Is(200).Array("")
-			c.V1("DELETE", "/containerregistryauth/"+c.Nonce(), nil).Is(400)
-		}},
-	{ID: "R-05", Level: suite.Must, Source: "Endpoints A, DELETE /containerregistryauth",
-		Statement: "A deletion without a key returns 401 and deletes nothing.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+	{ID: "R-03", Source: "Endpoints A, DELETE /containerregistryauth", Statement: "A deletion returns 204 without a body.", Allow: suite.Create, Run: func(c *suite.C) {
+		id, _ := newRegistryAuth(c)
+		a := c.V1("DELETE", "/containerregistryauth/"+id, nil).Is(204)
+		c.Expect(len(a.Body) == 0, "no body", "a body of %d bytes", len(a.Body))
+	}},
+	{ID: "R-04", Source: "Endpoints A, DELETE /containerregistryauth", Statement: "The deletion of an unknown id returns 400.", Run: func(c *suite.C) {
+		c.V1("GET", "/containerregistryauth", nil).Is(200).Array("")
+		c.V1("DELETE", "/containerregistryauth/"+c.Nonce(), nil).Is(400)
+	}},
+	{ID: "R-05", Source: "Endpoints A, DELETE /containerregistryauth", Statement: "A deletion without a key returns 401 and deletes nothing.",
+		Allow: suite.Create, Run: func(c *suite.C) {
 			id, _ := newRegistryAuth(c)
 			c.V1("DELETE", "/containerregistryauth/"+id, nil, suite.WithoutKey()).Is(401)
 			c.Expect(eventually(c, func() bool { return isListed(c, id) }), "the registry auth, still in the list", "a list without the registry auth %s", id)
 		}},
-	{ID: "R-06", Level: suite.Must, Source: "Endpoints A, DELETE /containerregistryauth",
-		Statement: "A deleted registry auth is no longer listed.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			id, _ := newRegistryAuth(c)
-			c.Given("R-01", func() {
-				c.Expect(eventually(c, func() bool { return isListed(c, id) }), "the registry auth in the list", "a list without the registry auth %s", id)
-			})
-			c.V1("DELETE", "/containerregistryauth/"+id, nil).Success()
-			c.Expect(eventually(c, func() bool { return !isListed(c, id) }), "a list without the registry auth", "a list with the registry auth %s", id)
-		}},
-	{ID: "R-07", Level: suite.Should, Source: "Endpoints A, DELETE /containerregistryauth",
-		Statement: "A second deletion returns 400.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			id, _ := newRegistryAuth(c)
-			c.V1("DELETE", "/containerregistryauth/"+id, nil).Success()
-			c.V1("DELETE", "/containerregistryauth/"+id, nil).Is(400)
-		}},
-	{ID: "R-08", Level: suite.Unspec, Source: "Container registry auth",
-		Statement: "How a registry auth is created.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			a := c.Create("v1", "/containerregistryauth", suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")})
-			c.Observe("%d with %s", a.Code, a.Shape())
-		}},
-	{ID: "R-09", Level: suite.Should, Source: "API changes of November 2026, 1.6",
-		Statement: "In version 2, the name and the username of a registry auth have at most 191 characters and its password at most 16,384. A longer one returns 422.",
-		Needs:     suite.V2, Allow: suite.Create, Operations: []string{"POST /v2/registries"}, Requests: 4, Run: func(c *suite.C) {
+	{ID: "R-06", Source: "Endpoints A, DELETE /containerregistryauth", Statement: "A deleted registry auth is no longer listed.", Allow: suite.Create, Run: func(c *suite.C) {
+		id, _ := newRegistryAuth(c)
+		c.Given("R-01", func() {
+			c.Expect(eventually(c, func() bool { return isListed(c, id) }), "the registry auth in the list", "a list without the registry auth %s", id)
+		})
+		c.V1("DELETE", "/containerregistryauth/"+id, nil).Success()
+		c.Expect(eventually(c, func() bool { return !isListed(c, id) }), "a list without the registry auth", "a list with the registry auth %s", id)
+	}},
+	{ID: "R-07", Level: suite.Should, Source: "Endpoints A, DELETE /containerregistryauth", Statement: "A second deletion returns 400.", Allow: suite.Create, Run: func(c *suite.C) {
+		id, _ := newRegistryAuth(c)
+		c.V1("DELETE", "/containerregistryauth/"+id, nil).Success()
+		c.V1("DELETE", "/containerregistryauth/"+id, nil).Is(400)
+	}},
+	{ID: "R-08", Level: suite.Unspec, Source: "Container registry auth", Statement: "How a registry auth is created.", Allow: suite.Create, Run: func(c *suite.C) {
+		a := c.Create("v1", "/containerregistryauth", suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")})
+		c.Observe("%d with %s", a.Code, a.Shape())
+	}},
+	{ID: "R-09", Level: suite.Should, Source: "API changes of November 2026, 1.6", Statement: "In version 2, the name and the username of a registry auth have at most 191 characters and its password at most 16,384. A longer one returns 422.",
+		Needs: suite.V2, Allow: suite.Create, Operations: []string{"POST /v2/registries"}, Requests: 4, Run: func(c *suite.C) {
 			most := map[string]int{"name": 191, "username": 191, "password": 16384}
 			body := func(longer string) suite.M {
 				out := suite.M{}
@@ -101,7 +86,7 @@ var registryCases = []suite.Case{
 				c.Create("v2", "/registries", body(member)).Is(422)
 			}
 		}},
-}
+})
 
 // newRegistryAuth creates a registry auth as a fixture. It skips the case if that fails,
 // since the description leaves the body open.

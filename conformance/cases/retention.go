@@ -7,11 +7,9 @@ import (
 )
 
 // retentionCases judge the section "Limits": how long a result exists.
-var retentionCases = []suite.Case{
-	{ID: "LIM-11", Level: suite.Must, Source: "Limits, Result retention (/run)",
-		Statement: "The result of /run is kept for 30 minutes after the job ends.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: retention,
-		Run: func(c *suite.C) {
+var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
+	{ID: "LIM-11", Source: "Limits, Result retention (/run)", Statement: "The result of /run is kept for 30 minutes after the job ends.",
+		Jobs: 1, Seconds: 1, WaitTime: retention, Run: func(c *suite.C) {
 			job := c.Run(suite.Echo(suite.M{"x": "kept"}))
 			job.Completed()
 			due := job.Answer.Sent // the earliest time
@@ -27,10 +25,8 @@ var retentionCases = []suite.Case{
 		chunks := j.Stream().Is(200).Chunks()
 		c.Expect(len(chunks) == 3, "3 chunks", "%d chunks", len(chunks))
 	}},
-	{ID: "LIM-12", Level: suite.Must, Source: "Limits, Result retention (/run)",
-		Statement: "After 30 minutes the result of /run is deleted, and the job can't be retried.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 1, WaitTime: retention + 2*time.Minute,
-		Run: func(c *suite.C) {
+	{ID: "LIM-12", Source: "Limits, Result retention (/run)", Statement: "After 30 minutes the result of /run is deleted, and the job can't be retried.",
+		Jobs: 2, Seconds: 1, WaitTime: retention + 2*time.Minute, Run: func(c *suite.C) {
 			// A retry changes a job, so each check uses another job.
 			jobs := []*suite.Job{c.Run(suite.Fail()), c.Run(suite.Fail())}
 			jobs[0].Failed()
@@ -48,17 +44,15 @@ var retentionCases = []suite.Case{
 		due := interval{j.Answer.Sent, j.Completed().Received}
 		due.add(retention).judgeBy(c, func() { expectNoChunks(c, j) })
 	}},
-	{ID: "LIM-13", Level: suite.Unspec, Source: "Errors, Missing result",
-		Statement: "The response for a job whose result is deleted.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: retention + 2*time.Minute, Run: func(c *suite.C) {
+	{ID: "LIM-13", Level: suite.Unspec, Source: "Errors, Missing result", Statement: "The response for a job whose result is deleted.",
+		Jobs: 1, Seconds: 1, WaitTime: retention + 2*time.Minute, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo())
 			due := j.Completed().Received
 			c.Until(due.Add(retention + time.Minute))
 			c.Observe("%d", j.Status().Code)
 		}},
-	{ID: "LIM-14", Level: suite.Must, Source: "Limits, Result retention (/runsync)",
-		Statement: "The result of /runsync is kept for a minute after the job ends.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: time.Minute, Run: func(c *suite.C) {
+	{ID: "LIM-14", Source: "Limits, Result retention (/runsync)", Statement: "The result of /runsync is kept for a minute after the job ends.",
+		Jobs: 1, Seconds: 1, WaitTime: time.Minute, Run: func(c *suite.C) {
 			j := c.RunSync(suite.Echo(suite.M{"x": "kept"}))
 			due := j.Answer.Sent
 			c.Until(due.Add(time.Minute - c.EarlyMargin(5*time.Second)))
@@ -74,9 +68,8 @@ var retentionCases = []suite.Case{
 		j, ended := timeOutRunSync(c)
 		expectKeptForAMinute(c, j, ended, suite.TimedOut)
 	}},
-	{ID: "LIM-15", Level: suite.Must, Source: "Limits, Result retention (/runsync)",
-		Statement: "Without a wait setting, the result of /runsync is deleted after a minute.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: 2 * time.Minute, Run: func(c *suite.C) {
+	{ID: "LIM-15", Source: "Limits, Result retention (/runsync)", Statement: "Without a wait setting, the result of /runsync is deleted after a minute.",
+		Jobs: 1, Seconds: 1, WaitTime: 2 * time.Minute, Run: func(c *suite.C) {
 			j := c.RunSync(suite.Echo(suite.M{"x": "kept"}))
 			j.Status().Is(200).Equal("output.x", "kept")
 			expectExpired(c, j, j.Answer.Received.Add(time.Minute))
@@ -87,9 +80,8 @@ var retentionCases = []suite.Case{
 		expectExpired(c, j, ended.to.Add(time.Minute))
 	}},
 	{ID: "LIM-15-streamed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired("/runsync", suite.Stream(3, 0), time.Minute)},
-	{ID: "LIM-16", Level: suite.Must, Source: "Limits, Result retention (/runsync)",
-		Statement: "With a wait setting, the result of /runsync is deleted after five minutes at the latest.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: 6 * time.Minute, Run: func(c *suite.C) {
+	{ID: "LIM-16", Source: "Limits, Result retention (/runsync)", Statement: "With a wait setting, the result of /runsync is deleted after five minutes at the latest.",
+		Jobs: 1, Seconds: 1, WaitTime: 6 * time.Minute, Run: func(c *suite.C) {
 			a := c.Post("/runsync?wait=300000", suite.Submission(suite.Echo(suite.M{"x": "kept"}))).Is(200)
 			j := c.JobOf(a)
 			j.Status().Is(200).Equal("output.x", "kept")
@@ -97,9 +89,8 @@ var retentionCases = []suite.Case{
 		}},
 	{ID: "LIM-16-failed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 6 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired("/runsync?wait=300000", suite.Fail(), 5*time.Minute)},
 	{ID: "LIM-16-short-wait", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 6 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired("/runsync?wait=1000", suite.Echo(suite.M{"x": "kept"}), 5*time.Minute)},
-	{ID: "LIM-17", Level: suite.Must, Source: "Limits, Result retention (/run)",
-		Statement: "Retention starts when the job ends.",
-		Needs:     suite.AnyEndpoint | suite.Advanced, Allow: suite.Queue, Jobs: 1, Seconds: 1200, WaitTime: time.Hour, Run: func(c *suite.C) {
+	{ID: "LIM-17", Source: "Limits, Result retention (/run)", Statement: "Retention starts when the job ends.",
+		Needs: suite.AnyEndpoint | suite.Advanced, Jobs: 1, Seconds: 1200, WaitTime: time.Hour, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(20*time.Minute, suite.M{"output": "kept"}), suite.ExecutionTimeout(time.Hour))
 			j.Running()
 			c.Sleep(20 * time.Minute)
@@ -115,9 +106,8 @@ var retentionCases = []suite.Case{
 		submitted.add(3 * time.Minute).untilJustBefore(c)
 		j.Status().Is(200).Equal("output", "kept")
 	}},
-	{ID: "LIM-18", Level: suite.Should, Source: "Limits, Result retention (/run)",
-		Statement: "Reading a result doesn't extend its retention.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 40, WaitTime: retention + time.Minute, Run: func(c *suite.C) {
+	{ID: "LIM-18", Level: suite.Should, Source: "Limits, Result retention (/run)", Statement: "Reading a result doesn't extend its retention.",
+		Jobs: 1, Seconds: 1, Requests: 40, WaitTime: retention + time.Minute, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo(suite.M{"x": "kept"}))
 			due := j.Completed().Received
 			for i := 1; i < 30; i++ {
@@ -126,9 +116,8 @@ var retentionCases = []suite.Case{
 			}
 			expectExpired(c, j, due.Add(retention))
 		}},
-	{ID: "LIM-19", Level: suite.Should, Source: "Limits, Result retention (/run)",
-		Statement: "Retention starts anew for a retried job.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: time.Hour, Run: func(c *suite.C) {
+	{ID: "LIM-19", Level: suite.Should, Source: "Limits, Result retention (/run)", Statement: "Retention starts anew for a retried job.",
+		Jobs: 1, Seconds: 1, WaitTime: time.Hour, Run: func(c *suite.C) {
 			j := c.Run(suite.Fail(suite.M{"times": 1, "x": "kept"}))
 			due := j.Failed().Sent
 			c.Until(due.Add(29 * time.Minute))
@@ -138,9 +127,8 @@ var retentionCases = []suite.Case{
 			c.Until(retriedAt.Add(retention - c.EarlyMargin(time.Minute)))
 			j.Status().Is(200).Equal("output.x", "kept")
 		}},
-	{ID: "LIM-20", Level: suite.Should, Source: "Limits",
-		Statement: "A result is deleted when its ttl or its retention ends, whichever is first.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 1, WaitTime: retention + time.Minute, Run: func(c *suite.C) {
+	{ID: "LIM-20", Level: suite.Should, Source: "Limits", Statement: "A result is deleted when its ttl or its retention ends, whichever is first.",
+		Jobs: 2, Seconds: 1, WaitTime: retention + time.Minute, Run: func(c *suite.C) {
 			short, long := c.Run(suite.Echo(), suite.TTL(time.Minute)), c.Run(suite.Echo(), suite.TTL(2*time.Hour))
 			short.Completed()
 			due := long.Completed().Received
@@ -148,7 +136,7 @@ var retentionCases = []suite.Case{
 			long.Status().Is(200)
 			expectExpired(c, long, due.Add(retention))
 		}},
-}
+})
 
 // retention is how long a result of /run exists (section Limits).
 const retention = 30 * time.Minute

@@ -8,21 +8,17 @@ import (
 )
 
 // runSyncCases judge the section "Endpoints B", POST /runsync.
-var runSyncCases = []suite.Case{
-	{ID: "OPS-01", Level: suite.Must, Source: "Limits, /runsync wait",
-		Statement: "By default, /runsync waits for 90,000 ms.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 100, WaitTime: 100 * time.Second,
-		Run: func(c *suite.C) {
-			begin := c.Now()
-			waits := c.Start("POST", "/runsync", suite.Submission(suite.Sleep(200*time.Second)))
-			waits.Until(begin.Add(90*time.Second - c.EarlyMargin(2*time.Second)))
-			waits.ExpectHeld(begin.Add(90 * time.Second))
-			waits.Until(begin.Add(90*time.Second + c.LateMargin(10*time.Second)))
-			cancelRunSync(c, waits.Answer())
-		}},
-	{ID: "OPS-02", Level: suite.Must, Source: "Endpoints B, POST /runsync",
-		Statement: "A wait of 1,000 ms is accepted, and /runsync waits no longer.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 6 * time.Second, Seconds: 6, Run: func(c *suite.C) {
+var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
+	{ID: "OPS-01", Source: "Limits, /runsync wait", Statement: "By default, /runsync waits for 90,000 ms.", Jobs: 1, Seconds: 100, WaitTime: 100 * time.Second, Run: func(c *suite.C) {
+		begin := c.Now()
+		waits := c.Start("POST", "/runsync", suite.Submission(suite.Sleep(200*time.Second)))
+		waits.Until(begin.Add(90*time.Second - c.EarlyMargin(2*time.Second)))
+		waits.ExpectHeld(begin.Add(90 * time.Second))
+		waits.Until(begin.Add(90*time.Second + c.LateMargin(10*time.Second)))
+		cancelRunSync(c, waits.Answer())
+	}},
+	{ID: "OPS-02", Source: "Endpoints B, POST /runsync", Statement: "A wait of 1,000 ms is accepted, and /runsync waits no longer.",
+		Jobs: 2, WaitTime: 6 * time.Second, Seconds: 6, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).Completed() // starts a worker
 			begin := c.Now()
 			p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(time.Minute)))
@@ -39,9 +35,8 @@ var runSyncCases = []suite.Case{
 			cancelRunSync(c, p.Answer()) // the description leaves the answer open
 		}},
 	{ID: "OPS-02-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 25 * time.Second, Seconds: 40, Run: judgeWait(20 * time.Second)},
-	{ID: "OPS-03", Level: suite.Must, Source: "Endpoints B, POST /runsync",
-		Statement: "A wait of 300,000 ms is accepted, and the result of a job that ends earlier is returned.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 205 * time.Second, Seconds: 200, Run: func(c *suite.C) {
+	{ID: "OPS-03", Source: "Endpoints B, POST /runsync", Statement: "A wait of 300,000 ms is accepted, and the result of a job that ends earlier is returned.",
+		Jobs: 2, WaitTime: 205 * time.Second, Seconds: 200, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).Completed() // starts a worker
 			p := c.Start("POST", "/runsync?wait=300000", suite.Submission(suite.Sleep(200*time.Second, suite.M{"output": "late"})))
 			p.Sleep(200*time.Second + c.Grace())
@@ -58,19 +53,16 @@ var runSyncCases = []suite.Case{
 				submit(c, "/runsync?wait="+wait, suite.Submission(suite.Echo())).BadRequest()
 			}
 		}},
-	{ID: "OPS-05", Level: suite.Unspec, Source: "Endpoints B, rule 6",
-		Statement: "What /runsync returns if the job isn't finished when the wait ends.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 5, WaitTime: 5 * time.Second,
-		Run: func(c *suite.C) {
+	{ID: "OPS-05", Level: suite.Unspec, Source: "Endpoints B, rule 6", Statement: "What /runsync returns if the job isn't finished when the wait ends.",
+		Jobs: 1, Seconds: 5, WaitTime: 5 * time.Second, Run: func(c *suite.C) {
 			waits := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(time.Minute)))
 			waits.Sleep(time.Second + c.Grace())
 			a := waits.Answer()
 			c.Observe("%d with %s", a.Code, a.Shape())
 			cancelRunSync(c, a)
 		}},
-	{ID: "OPS-06", Level: suite.Should, Source: "Endpoints B, rule 6",
-		Statement: "A job continues when the wait ends.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 22 * time.Second, Seconds: 8, Run: func(c *suite.C) {
+	{ID: "OPS-06", Level: suite.Should, Source: "Endpoints B, rule 6", Statement: "A job continues when the wait ends.",
+		Needs: suite.OwnEndpoint, Jobs: 2, WaitTime: 22 * time.Second, Seconds: 8, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).Completed() // starts a worker
 			expectHealth(c, "jobs.completed", 1)
 			p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(8*time.Second, suite.M{"output": "went on"})))
@@ -95,9 +87,8 @@ var runSyncCases = []suite.Case{
 		calls := c.Calls(box, 1)
 		c.Expect(len(calls) == 1, "one execution", "%d executions", len(calls))
 	}},
-	{ID: "OPS-07", Level: suite.Must, Source: "Endpoints B, POST /runsync",
-		Statement: "/runsync returns when the job ends, not when the wait does.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 5 * time.Second, Seconds: 3, Run: func(c *suite.C) {
+	{ID: "OPS-07", Source: "Endpoints B, POST /runsync", Statement: "/runsync returns when the job ends, not when the wait does.",
+		Jobs: 2, WaitTime: 5 * time.Second, Seconds: 3, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).Completed() // starts a worker
 			begin := c.Now()
 			p := c.Start("POST", "/runsync?wait=300000", suite.Submission(suite.Sleep(2*time.Second)))
@@ -113,7 +104,7 @@ var runSyncCases = []suite.Case{
 	{ID: "OPS-07-failed", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 22 * time.Second, Seconds: 12, Run: func(c *suite.C) {
 		expectAnswerAtEnd(c, suite.Failed, suite.Submission(suite.Stream(1, 10*time.Second, suite.M{"message": "failed"})))
 	}},
-}
+})
 
 // outlastWait submits a job with /runsync that is not finished when its wait ends. It skips
 // the case if the answer has no id, which the description leaves open.

@@ -12,120 +12,102 @@ const secretSource = "API changes of November 2026, 2.1"
 
 // secretCases judge account secrets. The description doesn't have them, so a deployment
 // without secrets is skipped.
-var secretCases = []suite.Case{
-	{ID: "SEC-01", Level: suite.Should, Source: secretSource,
-		Statement: "POST /v2/account/secrets returns 201 with id, name and createdAt. The list and GET /v2/account/secrets/{id} return the secret. No response contains its value.",
-		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
-			value := c.Nonce()
-			a := newSecret(c, suite.M{"value": value, "description": "d"})
-			a.Str("name")
-			expectRFC3339(c, a, "createdAt")
-			shown := secretAt(c, "GET", a.Str("id"), nil).Is(200).Equal("id", a.Str("id")).Equal("name", a.Str("name")).Equal("description", "d")
-			list := listSecrets(c, "")
-			c.Expect(list.Contains(a.Str("id")), "the secret in the list", "a list without %s", a.Str("id"))
-			for _, answer := range []*suite.Answer{a, shown, list} {
-				answer.NotContains(value)
-			}
-		}},
-	{ID: "SEC-02", Level: suite.Should, Source: secretSource,
-		Statement: "Secret names are unique, ignoring case: a second create returns 409.",
-		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
-			name := newSecret(c, nil).Str("name")
-			for _, takenName := range []string{name, strings.ToUpper(name)} {
-				c.Create("v2", secretPath, suite.M{"name": takenName, "value": "v"}).Is(409)
-			}
-		}},
-	{ID: "SEC-03", Level: suite.Should, Source: secretSource,
-		Statement: "GET /v2/account/secrets?name= returns only the secret with this name, ignoring case.",
-		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
-			a := newSecret(c, nil)
-			name := a.Str("name")
-			newSecret(c, suite.M{"name": name + "x"})
-			for _, query := range []string{name, strings.ToUpper(name)} {
-				list := listSecrets(c, "?name="+query)
-				c.Expect(len(list.Array("secrets")) == 1 && list.Contains(a.Str("id")), "the one secret", "%d secrets", len(list.Array("secrets")))
-			}
-			listSecrets(c, "?name="+name[:len(name)-1]).Equal("secrets", []any{}) // a part of the name
-		}},
-	{ID: "SEC-04", Level: suite.Should, Source: secretSource,
-		Statement: "A secret's name has 1 to 191 letters, digits, _, ., - and /. It begins with a letter or _, and not with RUNPOD in any case. Any other name returns 422.",
-		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Requests: 20, Run: func(c *suite.C) {
+var secretCases = section(suite.Case{Level: suite.Should, Source: secretSource, Needs: suite.V2, Allow: suite.Create, Operations: secretOperations}, []suite.Case{
+	{ID: "SEC-01", Statement: "POST /v2/account/secrets returns 201 with id, name and createdAt. The list and GET /v2/account/secrets/{id} return the secret. No response contains its value.", Run: func(c *suite.C) {
+		value := c.Nonce()
+		a := newSecret(c, suite.M{"value": value, "description": "d"})
+		a.Str("name")
+		expectRFC3339(c, a, "createdAt")
+		shown := secretAt(c, "GET", a.Str("id"), nil).Is(200).Equal("id", a.Str("id")).Equal("name", a.Str("name")).Equal("description", "d")
+		list := listSecrets(c, "")
+		c.Expect(list.Contains(a.Str("id")), "the secret in the list", "a list without %s", a.Str("id"))
+		for _, answer := range []*suite.Answer{a, shown, list} {
+			answer.NotContains(value)
+		}
+	}},
+	{ID: "SEC-02", Statement: "Secret names are unique, ignoring case: a second create returns 409.", Run: func(c *suite.C) {
+		name := newSecret(c, nil).Str("name")
+		for _, takenName := range []string{name, strings.ToUpper(name)} {
+			c.Create("v2", secretPath, suite.M{"name": takenName, "value": "v"}).Is(409)
+		}
+	}},
+	{ID: "SEC-03", Statement: "GET /v2/account/secrets?name= returns only the secret with this name, ignoring case.", Run: func(c *suite.C) {
+		a := newSecret(c, nil)
+		name := a.Str("name")
+		newSecret(c, suite.M{"name": name + "x"})
+		for _, query := range []string{name, strings.ToUpper(name)} {
+			list := listSecrets(c, "?name="+query)
+			c.Expect(len(list.Array("secrets")) == 1 && list.Contains(a.Str("id")), "the one secret", "%d secrets", len(list.Array("secrets")))
+		}
+		listSecrets(c, "?name="+name[:len(name)-1]).Equal("secrets", []any{}) // a part of the name
+	}},
+	{ID: "SEC-04", Statement: "A secret's name has 1 to 191 letters, digits, _, ., - and /. It begins with a letter or _, and not with RUNPOD in any case. Any other name returns 422.",
+		Requests: 20, Run: func(c *suite.C) {
 			word := c.Nonce()
 			newSecret(c, suite.M{"name": "_" + word + ".a-b/C"})
 			for _, name := range []any{"", "1" + word, "-" + word, word + " a", word + "ä", word + "$", "RUNPOD" + word, "runPod_" + word, strings.Repeat("a", 192), 1, nil} {
 				c.Create("v2", secretPath, suite.M{"name": name, "value": "v"}).Is(422)
 			}
 		}},
-	{ID: "SEC-05", Level: suite.Should, Source: secretSource,
-		Statement: "A secret's value has at least 1 byte, and its description at most 65,535 bytes of UTF-8. Anything else returns 422.",
-		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
-			a := newSecret(c, suite.M{"description": strings.Repeat("d", 65535)})
-			for _, wrong := range []suite.M{{"value": ""}, {"value": nil}, {"value": 1}, {"description": strings.Repeat("é", 32768)}} {
-				body := suite.M{"name": secretName(c), "value": "v"}
-				maps.Copy(body, wrong)
-				c.Create("v2", secretPath, body).Is(422)
-				secretAt(c, "PATCH", a.Str("id"), wrong).Is(422)
+	{ID: "SEC-05", Statement: "A secret's value has at least 1 byte, and its description at most 65,535 bytes of UTF-8. Anything else returns 422.", Run: func(c *suite.C) {
+		a := newSecret(c, suite.M{"description": strings.Repeat("d", 65535)})
+		for _, wrong := range []suite.M{{"value": ""}, {"value": nil}, {"value": 1}, {"description": strings.Repeat("é", 32768)}} {
+			body := suite.M{"name": secretName(c), "value": "v"}
+			maps.Copy(body, wrong)
+			c.Create("v2", secretPath, body).Is(422)
+			secretAt(c, "PATCH", a.Str("id"), wrong).Is(422)
+		}
+	}},
+	{ID: "SEC-06", Statement: "A body with an unknown member, an empty update and an update of the name return 422.", Run: func(c *suite.C) {
+		a := newSecret(c, nil)
+		c.Create("v2", secretPath, suite.M{"name": secretName(c), "value": "v", "kind": "x"}).Is(422)
+		c.Create("v2", secretPath, suite.M{"name": secretName(c)}).Is(422)
+		for _, body := range []suite.M{{}, {"name": secretName(c)}, {"value": "v", "kind": "x"}} {
+			secretAt(c, "PATCH", a.Str("id"), body).Is(422)
+		}
+		secretAt(c, "GET", a.Str("id"), nil).Is(200).Equal("name", a.Str("name"))
+	}},
+	{ID: "SEC-07", Statement: "An update changes the value, the description, or both, and returns 200 with the secret but not its value. An empty description clears it.", Run: func(c *suite.C) {
+		a, value := newSecret(c, suite.M{"description": "before"}), c.Nonce()
+		id := a.Str("id")
+		both := secretAt(c, "PATCH", id, suite.M{"value": value, "description": "after"}).Is(200).Equal("id", id).Equal("description", "after")
+		valueOnly := secretAt(c, "PATCH", id, suite.M{"value": value + "2"}).Is(200).Equal("description", "after")
+		both.NotContains(value)
+		valueOnly.NotContains(value)
+		secretAt(c, "PATCH", id, suite.M{"description": ""}).Is(200)
+		cleared := secretAt(c, "GET", id, nil).Is(200)
+		description, exists := cleared.Find("description")
+		c.Expect(!exists || description == nil || description == "", "no description", "the description %s", suite.JSONText(description))
+	}},
+	{ID: "SEC-08", Statement: "DELETE /v2/account/secrets/{id} deletes only that secret. Later reads, updates and deletions of it return 404, and its name can be used again.", Run: func(c *suite.C) {
+		a, other := newSecret(c, nil), newSecret(c, nil)
+		secretAt(c, "DELETE", a.Str("id"), nil).Success()
+		for _, method := range []string{"GET", "PATCH", "DELETE"} {
+			var body any
+			if method == "PATCH" {
+				body = suite.M{"value": "v"}
 			}
-		}},
-	{ID: "SEC-06", Level: suite.Should, Source: secretSource,
-		Statement: "A body with an unknown member, an empty update and an update of the name return 422.",
-		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
-			a := newSecret(c, nil)
-			c.Create("v2", secretPath, suite.M{"name": secretName(c), "value": "v", "kind": "x"}).Is(422)
-			c.Create("v2", secretPath, suite.M{"name": secretName(c)}).Is(422)
-			for _, body := range []suite.M{{}, {"name": secretName(c)}, {"value": "v", "kind": "x"}} {
-				secretAt(c, "PATCH", a.Str("id"), body).Is(422)
-			}
-			secretAt(c, "GET", a.Str("id"), nil).Is(200).Equal("name", a.Str("name"))
-		}},
-	{ID: "SEC-07", Level: suite.Should, Source: secretSource,
-		Statement: "An update changes the value, the description, or both, and returns 200 with the secret but not its value. An empty description clears it.",
-		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
-			a, value := newSecret(c, suite.M{"description": "before"}), c.Nonce()
-			id := a.Str("id")
-			both := secretAt(c, "PATCH", id, suite.M{"value": value, "description": "after"}).Is(200).Equal("id", id).Equal("description", "after")
-			valueOnly := secretAt(c, "PATCH", id, suite.M{"value": value + "2"}).Is(200).Equal("description", "after")
-			both.NotContains(value)
-			valueOnly.NotContains(value)
-			secretAt(c, "PATCH", id, suite.M{"description": ""}).Is(200)
-			cleared := secretAt(c, "GET", id, nil).Is(200)
-			description, exists := cleared.Find("description")
-			c.Expect(!exists || description == nil || description == "", "no description", "the description %s", suite.JSONText(description))
-		}},
-	{ID: "SEC-08", Level: suite.Should, Source: secretSource,
-		Statement: "DELETE /v2/account/secrets/{id} deletes only that secret. Later reads, updates and deletions of it return 404, and its name can be used again.",
-		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
-			a, other := newSecret(c, nil), newSecret(c, nil)
-			secretAt(c, "DELETE", a.Str("id"), nil).Success()
-			for _, method := range []string{"GET", "PATCH", "DELETE"} {
-				var body any
-				if method == "PATCH" {
-					body = suite.M{"value": "v"}
-				}
-				secretAt(c, method, a.Str("id"), body).Is(404)
-			}
-			secretAt(c, "GET", other.Str("id"), nil).Is(200)
-			c.Create("v2", secretPath, suite.M{"name": a.Str("name"), "value": "v"}).Is(201)
-		}},
-	{ID: "SEC-09", Level: suite.Should, Source: secretSource,
-		Statement: "Requests for account secrets without a valid key return 401 and change nothing.",
-		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Requests: 40, Run: func(c *suite.C) {
-			a, word := newSecret(c, nil), secretName(c)
-			id := a.Str("id")
-			for _, auth := range append(withoutKey(c), wrongKey(c)...) {
-				c.V2("GET", secretPath, nil, auth).Is(401).NotContains(id)
-				c.V2("GET", secretPath+"/"+id, nil, auth).Is(401)
-				c.Create("v2", secretPath, suite.M{"name": word, "value": "v"}, auth).Is(401)
-				c.V2("PATCH", secretPath+"/"+id, suite.M{"description": word}, auth).Is(401)
-				c.V2("DELETE", secretPath+"/"+id, nil, auth).Is(401)
-			}
-			c.Sleep(consistency)
-			c.Expect(listSecrets(c, "").Contains(id), "the secret, still in the list", "a list without %s", id)
-			listSecrets(c, "").NotContains(word)
-		}},
-	{ID: "SEC-10", Level: suite.Should, Source: secretSource,
-		Statement: "{{ RUNPOD_SECRET_name }} in an endpoint's env becomes the secret's value in the worker's environment. No response of the management API contains the value.",
-		Needs:     suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Operations: secretOperations, Requests: 60, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
+			secretAt(c, method, a.Str("id"), body).Is(404)
+		}
+		secretAt(c, "GET", other.Str("id"), nil).Is(200)
+		c.Create("v2", secretPath, suite.M{"name": a.Str("name"), "value": "v"}).Is(201)
+	}},
+	{ID: "SEC-09", Statement: "Requests for account secrets without a valid key return 401 and change nothing.", Requests: 40, Run: func(c *suite.C) {
+		a, word := newSecret(c, nil), secretName(c)
+		id := a.Str("id")
+		for _, auth := range append(withoutKey(c), wrongKey(c)...) {
+			c.V2("GET", secretPath, nil, auth).Is(401).NotContains(id)
+			c.V2("GET", secretPath+"/"+id, nil, auth).Is(401)
+			c.Create("v2", secretPath, suite.M{"name": word, "value": "v"}, auth).Is(401)
+			c.V2("PATCH", secretPath+"/"+id, suite.M{"description": word}, auth).Is(401)
+			c.V2("DELETE", secretPath+"/"+id, nil, auth).Is(401)
+		}
+		c.Sleep(consistency)
+		c.Expect(listSecrets(c, "").Contains(id), "the secret, still in the list", "a list without %s", id)
+		listSecrets(c, "").NotContains(word)
+	}},
+	{ID: "SEC-10", Statement: "{{ RUNPOD_SECRET_name }} in an endpoint's env becomes the secret's value in the worker's environment. No response of the management API contains the value.",
+		Needs: suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Requests: 60, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
 			value := c.Nonce()
 			a := newSecret(c, suite.M{"value": value})
 			endpoint := newSecretEndpoint(c, a)
@@ -134,9 +116,8 @@ var secretCases = []suite.Case{
 			shown.NotContains(value)
 			shown.Expect(shown.Contains(placeholderOf(a)), "the placeholder in the endpoint's env")
 		}},
-	{ID: "SEC-11", Level: suite.Should, Source: secretSource,
-		Statement: "Workers that start after an update get the new value; running workers keep the old one. After a deletion the placeholder becomes an empty text.",
-		Needs:     suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Operations: secretOperations, Requests: 250, Jobs: 14, Seconds: 60, Run: func(c *suite.C) {
+	{ID: "SEC-11", Statement: "Workers that start after an update get the new value; running workers keep the old one. After a deletion the placeholder becomes an empty text.",
+		Needs: suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Requests: 250, Jobs: 14, Seconds: 60, Run: func(c *suite.C) {
 			before, after := c.Nonce(), c.Nonce()
 			a := newSecret(c, suite.M{"value": before})
 			newSecretEndpoint(c, a)
@@ -149,9 +130,8 @@ var secretCases = []suite.Case{
 			replaceWorker(c, a)
 			expectEnvironment(c, "")
 		}},
-	{ID: "SEC-12", Level: suite.Unspec, Source: secretSource,
-		Statement: "Whether blanks inside the braces and the case of the name matter in a placeholder, and whether a placeholder may be part of a longer value.",
-		Needs:     suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Operations: secretOperations, Requests: 60, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
+	{ID: "SEC-12", Level: suite.Unspec, Statement: "Whether blanks inside the braces and the case of the name matter in a placeholder, and whether a placeholder may be part of a longer value.",
+		Needs: suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Requests: 60, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
 			a := newSecret(c, suite.M{"value": "v"})
 			name := a.Str("name")
 			c.Endpoint = c.NewEndpoint(1, suite.M{"env": suite.M{
@@ -160,7 +140,7 @@ var secretCases = []suite.Case{
 			j := c.Run(suite.M{"op": "env", "names": []string{"BLANKS", "CASE", "PART"}})
 			c.Observe("%s", suite.JSONText(j.Completed().Value("output")))
 		}},
-}
+})
 
 const secretPath = "/account/secrets"
 

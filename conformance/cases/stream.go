@@ -13,24 +13,19 @@ import (
 )
 
 // streamCases judge the section "Stream chunk".
-var streamCases = []suite.Case{
-	{ID: "OPS-08", Level: suite.Must, Source: "Stream chunk",
-		Statement: "/stream returns a JSON array.",
-		Needs:     suite.AnyEndpoint | suite.DescribedDialect, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			chunks := c.RunSync(suite.Stream(3, 0)).Stream().Is(200).Array("")
-			c.Expect(len(chunks) == 3, "an array of the 3 chunks", "%d chunks: %s", len(chunks), suite.JSONText(chunks))
-		}},
-	{ID: "OPS-09", Level: suite.Must, Source: "Stream chunk",
-		Statement: "Each chunk has an output.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1,
-		Run: func(c *suite.C) {
-			job := c.RunSync(suite.Stream(5, 0))
-			chunks := job.Stream().Is(200).Chunks()
-			c.Expect(len(chunks) == 5, "the 5 chunks of the handler", "%d chunks", len(chunks))
-			for i, chunk := range chunks {
-				c.Expect(suite.Same(chunk["output"], suite.M{"n": json.Number(string(rune('0' + i)))}), "a chunk with the output of the handler", "the chunk %s", suite.JSONText(chunk))
-			}
-		}},
+var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
+	{ID: "OPS-08", Source: "Stream chunk", Statement: "/stream returns a JSON array.", Needs: suite.AnyEndpoint | suite.DescribedDialect, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		chunks := c.RunSync(suite.Stream(3, 0)).Stream().Is(200).Array("")
+		c.Expect(len(chunks) == 3, "an array of the 3 chunks", "%d chunks: %s", len(chunks), suite.JSONText(chunks))
+	}},
+	{ID: "OPS-09", Source: "Stream chunk", Statement: "Each chunk has an output.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		job := c.RunSync(suite.Stream(5, 0))
+		chunks := job.Stream().Is(200).Chunks()
+		c.Expect(len(chunks) == 5, "the 5 chunks of the handler", "%d chunks", len(chunks))
+		for i, chunk := range chunks {
+			c.Expect(suite.Same(chunk["output"], suite.M{"n": json.Number(string(rune('0' + i)))}), "a chunk with the output of the handler", "the chunk %s", suite.JSONText(chunk))
+		}
+	}},
 	{ID: "OPS-09-one", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 		first, second := c.Run(suite.Stream(2, 0)), c.Run(suite.Stream(3, 0))
 		first.Completed()
@@ -40,9 +35,8 @@ var streamCases = []suite.Case{
 			a.Expect(len(a.Chunks()) == want, fmt.Sprintf("the job's own %d chunks", want))
 		}
 	}},
-	{ID: "OPS-10", Level: suite.Must, Source: "Stream chunk",
-		Statement: "The metrics of a chunk, if present, are numbers, except scenario, which is a string.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "OPS-10", Source: "Stream chunk", Statement: "The metrics of a chunk, if present, are numbers, except scenario, which is a string.",
+		Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			chunks := c.RunSync(suite.Stream(3, 0)).Stream().Is(200).Chunks()
 			c.Given("OPS-09", func() { c.Expect(len(chunks) == 3, "3 chunks", "%d chunks", len(chunks)) })
 			for _, chunk := range chunks {
@@ -59,35 +53,31 @@ var streamCases = []suite.Case{
 				}
 			}
 		}},
-	{ID: "OPS-11", Level: suite.Must, Source: "Limits, Streamed chunk",
-		Statement: "A chunk has at most 1 MB.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 3, Run: func(c *suite.C) {
-			for _, chunk := range largeChunks(c, 2_500_000) {
-				size := len(suite.JSONText(chunk["output"]))
-				if text, ok := chunk["output"].(string); ok {
-					size = len(text) // the description leaves open whether the quotes count
-				}
-				c.Expect(size <= 1<<20, "an output of 1 MB at most (2^20 bytes)", "a chunk of %d bytes", size)
+	{ID: "OPS-11", Source: "Limits, Streamed chunk", Statement: "A chunk has at most 1 MB.", Jobs: 2, Seconds: 3, Run: func(c *suite.C) {
+		for _, chunk := range largeChunks(c, 2_500_000) {
+			size := len(suite.JSONText(chunk["output"]))
+			if text, ok := chunk["output"].(string); ok {
+				size = len(text) // the description leaves open whether the quotes count
 			}
-			// Only a larger chunk is split.
-			c.Should(func() {
-				chunks := largeChunks(c, 999_000)
-				c.Expect(len(chunks) == 1, "one chunk of less than 1 MB", "%d chunks", len(chunks))
-			})
-		}},
-	{ID: "OPS-12", Level: suite.Must, Source: "Endpoints B, rule 4",
-		Statement: "A larger output is split into several chunks without loss.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
-			var all strings.Builder
-			chunks := largeChunks(c, 2_500_000)
-			for _, chunk := range chunks {
-				part, ok := chunk["output"].(string)
-				c.Expect(ok, "parts of the text", "the chunk %.200s", suite.JSONText(chunk))
-				all.WriteString(part)
-			}
-			c.Expect(all.Len() == 2_500_000 && strings.Trim(all.String(), "x") == "", "the 2,500,000 characters that the handler yielded", "%d characters in %d chunks", all.Len(), len(chunks))
-			c.Expect(len(chunks) >= 3, "3 chunks at least", "%d chunks", len(chunks))
-		}},
+			c.Expect(size <= 1<<20, "an output of 1 MB at most (2^20 bytes)", "a chunk of %d bytes", size)
+		}
+		// Only a larger chunk is split.
+		c.Should(func() {
+			chunks := largeChunks(c, 999_000)
+			c.Expect(len(chunks) == 1, "one chunk of less than 1 MB", "%d chunks", len(chunks))
+		})
+	}},
+	{ID: "OPS-12", Source: "Endpoints B, rule 4", Statement: "A larger output is split into several chunks without loss.", Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
+		var all strings.Builder
+		chunks := largeChunks(c, 2_500_000)
+		for _, chunk := range chunks {
+			part, ok := chunk["output"].(string)
+			c.Expect(ok, "parts of the text", "the chunk %.200s", suite.JSONText(chunk))
+			all.WriteString(part)
+		}
+		c.Expect(all.Len() == 2_500_000 && strings.Trim(all.String(), "x") == "", "the 2,500,000 characters that the handler yielded", "%d characters in %d chunks", all.Len(), len(chunks))
+		c.Expect(len(chunks) >= 3, "3 chunks at least", "%d chunks", len(chunks))
+	}},
 	{ID: "OPS-12-text", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
 		// A chunk is split only between characters.
 		want := generator{c.Random()}.longText(countFor(c, 900_000, 500_000))
@@ -103,9 +93,8 @@ var streamCases = []suite.Case{
 		d := suite.Difference(want, all.String())
 		c.Expect(d == "", "the text that the handler yielded, in parts", "%s in %d parts", d, len(chunks))
 	}},
-	{ID: "OPS-13", Level: suite.Should, Source: "Endpoints B, GET /stream",
-		Statement: "Each chunk is delivered once, in the order of creation.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Requests: 70, WaitTime: 22 * time.Second, Seconds: 20, Run: func(c *suite.C) {
+	{ID: "OPS-13", Level: suite.Should, Source: "Endpoints B, GET /stream", Statement: "Each chunk is delivered once, in the order of creation.",
+		Jobs: 1, Requests: 70, WaitTime: 22 * time.Second, Seconds: 20, Run: func(c *suite.C) {
 			j := c.Run(suite.Stream(100, 200*time.Millisecond))
 			j.Running()
 			var seen []string
@@ -130,9 +119,8 @@ var streamCases = []suite.Case{
 			}
 			c.Expect(len(seen) == 100, "100 chunks", "%d chunks", len(seen))
 		}},
-	{ID: "OPS-14", Level: suite.Should, Source: "What the service does, 2",
-		Statement: "Chunks can be read while the job runs.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 4 * time.Second, Seconds: 10, Run: func(c *suite.C) {
+	{ID: "OPS-14", Level: suite.Should, Source: "What the service does, 2", Statement: "Chunks can be read while the job runs.",
+		Jobs: 1, WaitTime: 4 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			j := c.Run(suite.Stream(10, time.Second))
 			j.Running()
 			c.Sleep(4 * time.Second)
@@ -140,15 +128,13 @@ var streamCases = []suite.Case{
 			j.Status().Before(j.StartedAfter.Add(10*time.Second)).Is(200).Equal("status", suite.InProgress)
 			c.Expect(len(chunks) > 0, "chunks of a job that is IN_PROGRESS", "no chunk")
 		}},
-	{ID: "OPS-15", Level: suite.Unspec, Source: "Endpoints B, GET /stream",
-		Statement: "What /stream returns for a job whose handler doesn't stream.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "OPS-15", Level: suite.Unspec, Source: "Endpoints B, GET /stream", Statement: "What /stream returns for a job whose handler doesn't stream.",
+		Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			a := c.RunSync(suite.Echo()).Stream()
 			c.Observe("%d with %s", a.Code, a.Shape())
 		}},
-	{ID: "OPS-16", Level: suite.Unspec, Source: "Endpoints B, GET /stream",
-		Statement: "What /stream returns for a queued or finished job; an unknown job should return 404.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, WaitTime: 15 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+	{ID: "OPS-16", Level: suite.Unspec, Source: "Endpoints B, GET /stream", Statement: "What /stream returns for a queued or finished job; an unknown job should return 404.",
+		Needs: suite.OwnEndpoint, Jobs: 3, WaitTime: 15 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 			finished := c.RunSync(suite.Stream(2, 0))
 			c.Observe("finished: %d", finished.Stream().Code)
 			c.Observe("finished, read again: %d", finished.Stream().Code)
@@ -157,7 +143,7 @@ var streamCases = []suite.Case{
 			c.Observe("waiting: %d", awaitHeldAnswer(c, "/stream/"+waiting.ID).Code)
 			c.Observe("unknown: %d", c.Get("/stream/"+suite.SimilarID(finished.ID)).Code)
 		}},
-}
+})
 
 // metrics are the described members of a chunk's metrics. All are numbers, except the
 // scenario.

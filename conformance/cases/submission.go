@@ -7,21 +7,17 @@ import (
 )
 
 // submissionCases judge the section "Job submission body", except the policy.
-var submissionCases = []suite.Case{
-	{ID: "SUB-01", Level: suite.Must, Source: "Job submission body, input",
-		Statement: "A submission without an input returns 400.",
-		Needs:     suite.AnyEndpoint, Requests: 5,
-		Run: func(c *suite.C) {
-			requireDistinction(c)
-			for _, path := range []string{"/run", "/runsync"} {
-				c.Post(path, suite.M{}).BadRequest()
-				c.Post(path, suite.M{"policy": suite.M{}}).BadRequest()
-			}
-		}},
+var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, []suite.Case{
+	{ID: "SUB-01", Source: "Job submission body, input", Statement: "A submission without an input returns 400.", Requests: 5, Run: func(c *suite.C) {
+		requireDistinction(c)
+		for _, path := range []string{"/run", "/runsync"} {
+			c.Post(path, suite.M{}).BadRequest()
+			c.Post(path, suite.M{"policy": suite.M{}}).BadRequest()
+		}
+	}},
 	{ID: "SUB-01-chunked", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Requests: 15, Seconds: 30, Run: judgeRefusedBodies(`{}`, `{"policy":{}}`)},
-	{ID: "SUB-02", Level: suite.Must, Source: "Job submission body, input",
-		Statement: "An input that isn't an object returns 400.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 12, Run: func(c *suite.C) {
+	{ID: "SUB-02", Source: "Job submission body, input", Statement: "An input that isn't an object returns 400.",
+		Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 12, Run: func(c *suite.C) {
 			c.RunSync(suite.Echo()) // objects are accepted
 			for _, input := range []any{"text", []any{suite.M{}}, 7, nil, true} {
 				for _, path := range []string{"/run", "/runsync"} {
@@ -32,14 +28,12 @@ var submissionCases = []suite.Case{
 	{ID: "SUB-02-chunked", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Requests: 20, Seconds: 30, Run: judgeRefusedBodies(
 		`{"input":"text"}`, `{"input":[{}]}`, `{"input":7}`, `{"input":null}`, `{"input":true}`,
 	)},
-	{ID: "SUB-03", Level: suite.Should, Source: "Job submission body, input",
-		Statement: "An empty object is a valid input.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "SUB-03", Level: suite.Should, Source: "Job submission body, input", Statement: "An empty object is a valid input.",
+		Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/run", suite.M{"input": suite.M{}}).Is(200))
 		}},
-	{ID: "SUB-04", Level: suite.Must, Source: "Errors, 400",
-		Statement: "A submission that isn't a JSON object returns 400.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 12, Run: func(c *suite.C) {
+	{ID: "SUB-04", Source: "Errors, 400", Statement: "A submission that isn't a JSON object returns 400.",
+		Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 12, Run: func(c *suite.C) {
 			c.RunSync(suite.Echo())
 			for _, path := range []string{"/run", "/runsync"} {
 				for _, body := range []string{`{"input": {"op": "echo"`, ``, `[]`, `[{"input": {}}]`, `nonsense`} {
@@ -72,9 +66,8 @@ var submissionCases = []suite.Case{
 	{ID: "SUB-04-chunked", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Requests: 20, Seconds: 30, Run: judgeRefusedBodies(
 		`{"input": {"op": "echo"}`, ``, `[]`, `[{"input": {}}]`, `nonsense`, `"text"`,
 	)},
-	{ID: "SUB-05", Level: suite.Must, Source: "Job submission body, input",
-		Statement: "The handler gets the input unchanged, whatever the names of its members.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "SUB-05", Source: "Job submission body, input", Statement: "The handler gets the input unchanged, whatever the names of its members.",
+		Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			input := suite.Echo(suite.M{
 				"policy": suite.M{"ttl": "not a policy"}, "webhook": 5, "s3Config": "none", "id": "mine", "input": suite.M{"input": suite.M{}}, "output": nil,
 				"": "empty", "ключ": []any{1.5, nil, "\u0000\"\\"}, "status": "FAILED",
@@ -129,37 +122,29 @@ var submissionCases = []suite.Case{
 		}
 		a.EqualLong("output", input)
 	}},
-	{ID: "SUB-06", Level: suite.Must, Source: "Job submission body",
-		Statement: "webhook, policy and s3Config are optional.",
-		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 4, Seconds: 4, Run: func(c *suite.C) {
+	{ID: "SUB-06", Source: "Job submission body", Statement: "webhook, policy and s3Config are optional.",
+		Needs: suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 4, Seconds: 4, Run: func(c *suite.C) {
 			s3 := suite.M{"s3Config": s3Config(c)}
 			for _, more := range []suite.M{{}, {"webhook": c.Box().URL}, {"policy": suite.M{"ttl": 60_000}}, s3} {
 				c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), more)).Is(200)).Await(suite.Completed)
 			}
 		}},
-	{ID: "SUB-07", Level: suite.Should, Source: "Job submission body",
-		Statement: "A submission with a member of the wrong type returns 400.",
-		Needs:     suite.AnyEndpoint, Requests: 7, Run: func(c *suite.C) {
-			requireDistinction(c)
-			for _, more := range []suite.M{
-				{"webhook": 5}, {"policy": "soon"}, {"s3Config": []any{}}, {"s3Config": suite.M{"accessId": 5}}, {"s3Config": suite.M{"bucketName": suite.M{}}},
-			} {
-				submit(c, "/run", suite.Submission(suite.Echo(), more)).BadRequest()
-			}
-		}},
-	{ID: "SUB-08", Level: suite.Unspec, Source: "Job submission body",
-		Statement: "How unknown members are handled.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			c.Observe("%d", submit(c, "/run", suite.Submission(suite.Echo(), suite.M{"unknown": true})).Code)
-		}},
-	{ID: "SUB-29", Level: suite.Must, Source: "Job submission body, s3Config",
-		Statement: "s3Config with its four strings is accepted.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.M{"s3Config": s3Config(c)})).Is(200)).Await(suite.Completed)
-		}},
-	{ID: "SUB-30", Level: suite.Should, Source: "Job submission body, s3Config",
-		Statement: "No response contains the secrets of s3Config.",
-		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: time.Second, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "SUB-07", Level: suite.Should, Source: "Job submission body", Statement: "A submission with a member of the wrong type returns 400.", Requests: 7, Run: func(c *suite.C) {
+		requireDistinction(c)
+		for _, more := range []suite.M{
+			{"webhook": 5}, {"policy": "soon"}, {"s3Config": []any{}}, {"s3Config": suite.M{"accessId": 5}}, {"s3Config": suite.M{"bucketName": suite.M{}}},
+		} {
+			submit(c, "/run", suite.Submission(suite.Echo(), more)).BadRequest()
+		}
+	}},
+	{ID: "SUB-08", Level: suite.Unspec, Source: "Job submission body", Statement: "How unknown members are handled.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		c.Observe("%d", submit(c, "/run", suite.Submission(suite.Echo(), suite.M{"unknown": true})).Code)
+	}},
+	{ID: "SUB-29", Source: "Job submission body, s3Config", Statement: "s3Config with its four strings is accepted.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.M{"s3Config": s3Config(c)})).Is(200)).Await(suite.Completed)
+	}},
+	{ID: "SUB-30", Level: suite.Should, Source: "Job submission body, s3Config", Statement: "No response contains the secrets of s3Config.",
+		Needs: suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box, s3 := c.Box(), s3Config(c)
 			j := c.Run(suite.Stream(2, 0), suite.M{"s3Config": s3, "webhook": box.URL})
 			secret, _ := s3["accessSecret"].(string)
@@ -168,7 +153,7 @@ var submissionCases = []suite.Case{
 			j.Stream().NotContains(secret)
 			c.Get("/requests").NotContains(secret)
 		}},
-}
+})
 
 // requireDistinction expects different answers to an unknown id and to a malformed request,
 // so that a target that refuses everything doesn't pass.

@@ -7,53 +7,39 @@ import (
 )
 
 // templateCases judge the section "Template".
-var templateCases = []suite.Case{
-	{ID: "T-01", Level: suite.Must, Source: "Endpoints A, POST /templates",
-		Statement: "POST /templates with a name and an image returns the template.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			name := c.Name()
-			a := c.Create("v1", "/templates", suite.M{"name": name, "imageName": c.Image()}).Success().Equal("name", name)
-			c.Expect(a.Str("id") != "", "an id", "an empty id")
-		}},
-	{ID: "T-02", Level: suite.Must, Source: "Template",
-		Statement: "The name of a template is unique.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			name := c.Name()
-			c.NewTemplate("v1", suite.M{"name": name})
-			c.Create("v1", "/templates", suite.M{"name": name, "imageName": "another/image"}).Refused()
-			c.Create("v1", "/templates", suite.M{"name": name + "-2", "imageName": "another/image"}).Success()
-		}},
-	{ID: "T-03", Level: suite.Must, Source: "Template, imageName",
-		Statement: "A template without imageName returns 400.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			c.NewTemplate("v1")
-			c.Create("v1", "/templates", suite.M{"name": c.Name()}).BadRequest()
-		}},
-	{ID: "T-04", Level: suite.Must, Source: "Template, name",
-		Statement: "A template without a name returns 400.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			c.NewTemplate("v1")
-			c.Create("v1", "/templates", suite.M{"imageName": c.Image()}).BadRequest()
-		}},
+var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: suite.Create}, []suite.Case{
+	{ID: "T-01", Source: "Endpoints A, POST /templates", Statement: "POST /templates with a name and an image returns the template.", Run: func(c *suite.C) {
+		name := c.Name()
+		a := c.Create("v1", "/templates", suite.M{"name": name, "imageName": c.Image()}).Success().Equal("name", name)
+		c.Expect(a.Str("id") != "", "an id", "an empty id")
+	}},
+	{ID: "T-02", Source: "Template", Statement: "The name of a template is unique.", Run: func(c *suite.C) {
+		name := c.Name()
+		c.NewTemplate("v1", suite.M{"name": name})
+		c.Create("v1", "/templates", suite.M{"name": name, "imageName": "another/image"}).Refused()
+		c.Create("v1", "/templates", suite.M{"name": name + "-2", "imageName": "another/image"}).Success()
+	}},
+	{ID: "T-03", Source: "Template, imageName", Statement: "A template without imageName returns 400.", Run: func(c *suite.C) {
+		c.NewTemplate("v1")
+		c.Create("v1", "/templates", suite.M{"name": c.Name()}).BadRequest()
+	}},
+	{ID: "T-04", Source: "Template, name", Statement: "A template without a name returns 400.", Run: func(c *suite.C) {
+		c.NewTemplate("v1")
+		c.Create("v1", "/templates", suite.M{"imageName": c.Image()}).BadRequest()
+	}},
 	fieldCase("T-05", "category is NVIDIA, AMD or CPU; the default is NVIDIA.", templateField{
 		name: "category", initial: "NVIDIA", kept: words("NVIDIA", "AMD", "CPU"), refused: words("TPU"),
 	}),
 	fieldCase("T-06", "containerDiskInGb is an integer; the default is 50.", templateField{name: "containerDiskInGb", initial: 50, kept: words(7), refused: words("7")}),
-	{ID: "T-07", Level: suite.Must, Source: "Template, containerRegistryAuthId",
-		Statement: "The template keeps containerRegistryAuthId.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			a := c.Create("v1", "/containerregistryauth", suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")})
-			if a.Code/100 != 2 {
-				c.Skip("version 1 can't create registry auths: %d", a.Code)
-			}
-			expectStored(c, "containerRegistryAuthId", a.Str("id"))
-		}},
-	{ID: "T-08", Level: suite.Must, Source: "Template, dockerEntrypoint",
-		Statement: "dockerEntrypoint is an array of strings, which may be empty.",
-		Needs:     suite.V1, Allow: suite.Create, Run: judgeCommandWords("dockerEntrypoint")},
-	{ID: "T-09", Level: suite.Must, Source: "Template, dockerStartCmd",
-		Statement: "dockerStartCmd is an array of strings, which may be empty.",
-		Needs:     suite.V1, Allow: suite.Create, Run: judgeCommandWords("dockerStartCmd")},
+	{ID: "T-07", Source: "Template, containerRegistryAuthId", Statement: "The template keeps containerRegistryAuthId.", Run: func(c *suite.C) {
+		a := c.Create("v1", "/containerregistryauth", suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")})
+		if a.Code/100 != 2 {
+			c.Skip("version 1 can't create registry auths: %d", a.Code)
+		}
+		expectStored(c, "containerRegistryAuthId", a.Str("id"))
+	}},
+	{ID: "T-08", Source: "Template, dockerEntrypoint", Statement: "dockerEntrypoint is an array of strings, which may be empty.", Run: judgeCommandWords("dockerEntrypoint")},
+	{ID: "T-09", Source: "Template, dockerStartCmd", Statement: "dockerStartCmd is an array of strings, which may be empty.", Run: judgeCommandWords("dockerStartCmd")},
 	fieldCase("T-10", "env maps strings to strings.", templateField{
 		name: "env", kept: words(suite.M{"PLAIN": "value", "EMPTY": "", "SPACES": "  two  ", "UNICODE": "ключ 漢字", "A_B": "a=b;c"}), dubious: words(suite.M{"NUMBER": 5}),
 	}),
@@ -69,71 +55,57 @@ var templateCases = []suite.Case{
 	fieldCase("T-16", "The default of volumeMountPath is /workspace.", templateField{
 		name: "volumeMountPath", initial: "/workspace", kept: words("/data"), dubious: words("relative"),
 	}),
-	{ID: "T-17", Level: suite.Must, Source: "Template, id",
-		Statement: "A template has a unique id, a string.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			first, other := c.NewTemplate("v1").Str("id"), c.NewTemplate("v1").Str("id")
-			c.Expect(first != other, "an id of its own for each", "the id %s twice", first)
-		}},
-	{ID: "T-18", Level: suite.Must, Source: "Template, earned",
-		Statement: "earned, if present, is a number.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			newTemplateShowing(c, "earned").Number("earned")
-		}},
-	{ID: "T-19", Level: suite.Must, Source: "Template, isPlatform",
-		Statement: "isRunpod or isPlatform, which marks an official template, is a boolean if present, and false for a user's own template.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			a, marked := c.NewTemplate("v1"), false
-			for name := range a.Object("") {
-				// The operator's name replaces the description's "Platform".
-				if slices.Contains([]string{"isPlatform", "isRunpod"}, name) && hasMember(a, name) {
-					a.Bool(name)
-					a.Equal(name, false)
-					marked = true
-				}
+	{ID: "T-17", Source: "Template, id", Statement: "A template has a unique id, a string.", Run: func(c *suite.C) {
+		first, other := c.NewTemplate("v1").Str("id"), c.NewTemplate("v1").Str("id")
+		c.Expect(first != other, "an id of its own for each", "the id %s twice", first)
+	}},
+	{ID: "T-18", Source: "Template, earned", Statement: "earned, if present, is a number.", Run: func(c *suite.C) {
+		newTemplateShowing(c, "earned").Number("earned")
+	}},
+	{ID: "T-19", Source: "Template, isPlatform", Statement: "isRunpod or isPlatform, which marks an official template, is a boolean if present, and false for a user's own template.", Run: func(c *suite.C) {
+		a, marked := c.NewTemplate("v1"), false
+		for name := range a.Object("") {
+			// The operator's name replaces the description's "Platform".
+			if slices.Contains([]string{"isPlatform", "isRunpod"}, name) && hasMember(a, name) {
+				a.Bool(name)
+				a.Equal(name, false)
+				marked = true
 			}
-			if !marked {
-				c.Skip("the answer doesn't mark official templates")
-			}
-		}},
-	{ID: "T-20", Level: suite.Must, Source: "Template, runtimeInMin",
-		Statement: "runtimeInMin, if present, is an integer.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			newTemplateShowing(c, "runtimeInMin").Int("runtimeInMin")
-		}},
-	{ID: "T-21", Level: suite.Must, Source: "Template",
-		Statement: "The response has the required fields and every field that the create set.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			a := c.NewTemplate("v1")
-			a.Str("id")
-			a.Str("name")
-			a.Equal("imageName", c.Image())
-		}},
-	{ID: "T-22", Level: suite.Should, Source: "Errors, 400",
-		Statement: "A template with a field of the wrong type returns 400.",
-		Needs:     suite.V1, Allow: suite.Create, Requests: 20, Run: func(c *suite.C) {
-			c.NewTemplate("v1")
-			for name, value := range map[string]any{
-				"name": 5, "imageName": []any{}, "category": 5, "containerDiskInGb": "50", "containerRegistryAuthId": 5, "dockerEntrypoint": "sh",
-				"dockerStartCmd": "sh", "env": []any{"A=b"}, "isPublic": "yes", "isServerless": "yes", "ports": "80/http", "readme": 5,
-				"volumeInGb": "20", "volumeMountPath": 5,
-			} {
-				c.Create("v1", "/templates", withMember(suite.M{"name": c.Name(), "imageName": c.Image()}, name, value)).BadRequest()
-			}
-		}},
-	{ID: "T-23", Level: suite.Unspec, Source: "Endpoints A",
-		Statement: "The other operations on templates, their status codes, and how unknown fields are handled.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			a := c.NewTemplate("v1")
-			id := a.Str("id")
-			c.Observe("create: %d", a.Code)
-			c.Observe("list: %d", c.V1("GET", "/templates", nil).Code)
-			c.Observe("read: %d", c.V1("GET", "/templates/"+id, nil).Code)
-			c.Observe("update: %d", c.V1("PATCH", "/templates/"+id, suite.M{"readme": "new"}).Code)
-			c.Observe("unknown field: %d", c.Create("v1", "/templates", suite.M{"name": c.Name(), "imageName": "i", "unknown": 1}).Code)
-			c.Observe("delete: %d", c.V1("DELETE", "/templates/"+id, nil).Code)
-		}},
-}
+		}
+		if !marked {
+			c.Skip("the answer doesn't mark official templates")
+		}
+	}},
+	{ID: "T-20", Source: "Template, runtimeInMin", Statement: "runtimeInMin, if present, is an integer.", Run: func(c *suite.C) {
+		newTemplateShowing(c, "runtimeInMin").Int("runtimeInMin")
+	}},
+	{ID: "T-21", Source: "Template", Statement: "The response has the required fields and every field that the create set.", Run: func(c *suite.C) {
+		a := c.NewTemplate("v1")
+		a.Str("id")
+		a.Str("name")
+		a.Equal("imageName", c.Image())
+	}},
+	{ID: "T-22", Level: suite.Should, Source: "Errors, 400", Statement: "A template with a field of the wrong type returns 400.", Requests: 20, Run: func(c *suite.C) {
+		c.NewTemplate("v1")
+		for name, value := range map[string]any{
+			"name": 5, "imageName": []any{}, "category": 5, "containerDiskInGb": "50", "containerRegistryAuthId": 5, "dockerEntrypoint": "sh",
+			"dockerStartCmd": "sh", "env": []any{"A=b"}, "isPublic": "yes", "isServerless": "yes", "ports": "80/http", "readme": 5,
+			"volumeInGb": "20", "volumeMountPath": 5,
+		} {
+			c.Create("v1", "/templates", withMember(suite.M{"name": c.Name(), "imageName": c.Image()}, name, value)).BadRequest()
+		}
+	}},
+	{ID: "T-23", Level: suite.Unspec, Source: "Endpoints A", Statement: "The other operations on templates, their status codes, and how unknown fields are handled.", Run: func(c *suite.C) {
+		a := c.NewTemplate("v1")
+		id := a.Str("id")
+		c.Observe("create: %d", a.Code)
+		c.Observe("list: %d", c.V1("GET", "/templates", nil).Code)
+		c.Observe("read: %d", c.V1("GET", "/templates/"+id, nil).Code)
+		c.Observe("update: %d", c.V1("PATCH", "/templates/"+id, suite.M{"readme": "new"}).Code)
+		c.Observe("unknown field: %d", c.Create("v1", "/templates", suite.M{"name": c.Name(), "imageName": "i", "unknown": 1}).Code)
+		c.Observe("delete: %d", c.V1("DELETE", "/templates/"+id, nil).Code)
+	}},
+})
 
 // templateField is a field of a template with its default (nil if it isn't judged), values that
 // a template keeps, values that are refused, and values that should be refused.

@@ -8,10 +8,9 @@ import (
 )
 
 // ttlCases judge the ttl of "Job submission body", policy, and of "States and transitions".
-var ttlCases = []suite.Case{
-	{ID: "SUB-19", Level: suite.Must, Source: "Limits, policy.ttl",
-		Statement: "Without a policy, a job lives for 24 hours.",
-		Needs:     suite.IdleEndpoint | suite.Advanced, Allow: suite.Queue, Jobs: 1, WaitTime: day, Run: func(c *suite.C) {
+var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
+	{ID: "SUB-19", Source: "Limits, policy.ttl", Statement: "Without a policy, a job lives for 24 hours.",
+		Needs: suite.IdleEndpoint | suite.Advanced, Jobs: 1, WaitTime: day, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo())
 			intervalOf(j.Answer).add(day).expectLifetime(c, j, suite.InQueue)
 		}},
@@ -25,22 +24,18 @@ var ttlCases = []suite.Case{
 		j.Running()
 		intervalOf(j.Answer).add(day).expectLifetime(c, j, suite.InProgress)
 	}},
-	{ID: "SUB-20", Level: suite.Must, Source: "Limits, policy.ttl",
-		Statement: "A ttl of 10 s is accepted; a lower one should be rejected.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.TTL(10*time.Second))).Is(200))
-			c.Should(func() {
-				submit(c, "/run", suite.Submission(suite.Echo(), suite.TTL(9999*time.Millisecond))).BadRequest()
-			})
-		}},
-	{ID: "SUB-21", Level: suite.Must, Source: "Limits, policy.ttl",
-		Statement: "A ttl of 7 days is accepted; a higher one should be rejected.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.TTL(7*day))).Is(200)).Await(suite.Completed)
-			c.Should(func() {
-				submit(c, "/run", suite.Submission(suite.Echo(), suite.TTL(7*day+time.Millisecond))).BadRequest()
-			})
-		}},
+	{ID: "SUB-20", Source: "Limits, policy.ttl", Statement: "A ttl of 10 s is accepted; a lower one should be rejected.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.TTL(10*time.Second))).Is(200))
+		c.Should(func() {
+			submit(c, "/run", suite.Submission(suite.Echo(), suite.TTL(9999*time.Millisecond))).BadRequest()
+		})
+	}},
+	{ID: "SUB-21", Source: "Limits, policy.ttl", Statement: "A ttl of 7 days is accepted; a higher one should be rejected.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.TTL(7*day))).Is(200)).Await(suite.Completed)
+		c.Should(func() {
+			submit(c, "/run", suite.Submission(suite.Echo(), suite.TTL(7*day+time.Millisecond))).BadRequest()
+		})
+	}},
 	{ID: "SUB-21-kept", Supplementary: true, Needs: suite.IdleEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 20, Jobs: 1, WaitTime: 7 * day, Run: func(c *suite.C) {
 		j := c.Run(suite.Echo(), suite.TTL(7*day))
 		intervalOf(j.Answer).add(7*day).expectLifetime(c, j, suite.InQueue)
@@ -67,9 +62,8 @@ var ttlCases = []suite.Case{
 		expectNotExecuted(c, box, 0, "a job whose ttl has passed")
 		expectNoResult(c, p, 2*time.Minute)
 	}},
-	{ID: "SUB-23", Level: suite.Must, Source: "States and transitions, ttl elapsed",
-		Statement: "A running job is deleted when its ttl ends: 404.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 12 * time.Second, Seconds: 12, Run: func(c *suite.C) {
+	{ID: "SUB-23", Source: "States and transitions, ttl elapsed", Statement: "A running job is deleted when its ttl ends: 404.",
+		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 12, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(time.Minute), suite.TTL(10*time.Second))
 			j.Running()
 			expectGoneAfterTTL(c, j, suite.InProgress)
@@ -80,16 +74,14 @@ var ttlCases = []suite.Case{
 		c.Sleep(10*time.Second + c.Grace())
 		expectNoResult(c, p, 2*time.Minute)
 	}},
-	{ID: "SUB-24", Level: suite.Must, Source: "States and transitions, ttl elapsed",
-		Statement: "A COMPLETED job is deleted when its ttl ends, whatever its retention.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 12 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "SUB-24", Source: "States and transitions, ttl elapsed", Statement: "A COMPLETED job is deleted when its ttl ends, whatever its retention.",
+		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo(), suite.TTL(10*time.Second))
 			j.Completed()
 			expectGoneAfterTTL(c, j, suite.Completed)
 		}},
-	{ID: "SUB-25", Level: suite.Must, Source: "States and transitions, ttl elapsed",
-		Statement: "FAILED, CANCELLED and TIMED_OUT jobs are deleted when their ttl ends.",
-		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 12 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "SUB-25", Source: "States and transitions, ttl elapsed", Statement: "FAILED, CANCELLED and TIMED_OUT jobs are deleted when their ttl ends.",
+		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Fail(), suite.TTL(10*time.Second))
 			j.Failed()
 			expectGoneAfterTTL(c, j, suite.Failed)
@@ -107,9 +99,8 @@ var ttlCases = []suite.Case{
 		j.TimedOut()
 		intervalOf(j.Answer).add(30*time.Second).expectDeleted(c, j)
 	}},
-	{ID: "SUB-26", Level: suite.Must, Source: "Limits, policy.ttl",
-		Statement: "The ttl starts at the submission and covers both queue and execution.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 23 * time.Second, Seconds: 20, Run: func(c *suite.C) {
+	{ID: "SUB-26", Source: "Limits, policy.ttl", Statement: "The ttl starts at the submission and covers both queue and execution.",
+		Needs: suite.OwnEndpoint, Jobs: 2, WaitTime: 23 * time.Second, Seconds: 20, Run: func(c *suite.C) {
 			c.Blocker(14 * time.Second)
 			j := c.Run(suite.Sleep(time.Minute), suite.TTL(20*time.Second))
 			c.Sleep(16 * time.Second)
@@ -126,18 +117,16 @@ var ttlCases = []suite.Case{
 		c.Given("JOB-23", func() { j.Retry().Is(200) })
 		expectNeverRuns(c, j, blocker, box)
 	}},
-	{ID: "SUB-27", Level: suite.Must, Source: "Limits",
-		Statement: "With a ttl of 7 days, 2 days in the queue leave 5 for the execution.",
-		Needs:     suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Jobs: 2, WaitTime: 7 * day, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "SUB-27", Source: "Limits", Statement: "With a ttl of 7 days, 2 days in the queue leave 5 for the execution.",
+		Needs: suite.OwnEndpoint | suite.Advanced, Jobs: 2, WaitTime: 7 * day, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/run", suite.Submission(suite.Sleep(2*day-time.Hour), suite.Policy(suite.M{"executionTimeout": (2 * day).Milliseconds(), "ttl": (3 * day).Milliseconds()}))).Is(200)).Running()
 			j := c.Run(suite.Sleep(6*day), suite.Policy(suite.M{"executionTimeout": (7 * day).Milliseconds(), "ttl": (7 * day).Milliseconds()}))
 			c.Sleep(2 * day)
 			j.Running()
 			intervalOf(j.Answer).add(7*day).expectLifetime(c, j, suite.InProgress)
 		}},
-	{ID: "SUB-28", Level: suite.Must, Source: "Errors, 404",
-		Statement: "A deleted job can't be cancelled, retried or streamed.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 12 * time.Second, Seconds: 15, Run: func(c *suite.C) {
+	{ID: "SUB-28", Source: "Errors, 404", Statement: "A deleted job can't be cancelled, retried or streamed.",
+		Needs: suite.OwnEndpoint, Jobs: 2, WaitTime: 12 * time.Second, Seconds: 15, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
 			j := c.Run(suite.Echo(), suite.TTL(10*time.Second))
 			c.UntilEffective(j.Answer.Received.Add(10 * time.Second))
@@ -146,7 +135,7 @@ var ttlCases = []suite.Case{
 			j.Retry().Is(404)
 			j.Stream().Is(404)
 		}},
-}
+})
 
 // expectGoneAfterTTL expects that a job with a ttl of 10 s exists before that time, and not after it.
 func expectGoneAfterTTL(c *suite.C, j *suite.Job, status string) {

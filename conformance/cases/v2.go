@@ -7,11 +7,9 @@ import (
 )
 
 // v2Cases judge the section "Versioning": bodies and answers of version 2.
-var v2Cases = []suite.Case{
-	{ID: "VER-16", Level: suite.Must, Source: "Versioning, 6",
-		Statement: "POST /v2/pods/{id}/action accepts start, stop, restart and terminate.",
-		Needs:     suite.V2, Requests: 8, Operations: []string{"POST /v2/pods/{id}/action"},
-		Run: func(c *suite.C) {
+var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Case{
+	{ID: "VER-16", Source: "Versioning, 6", Statement: "POST /v2/pods/{id}/action accepts start, stop, restart and terminate.",
+		Requests: 8, Operations: []string{"POST /v2/pods/{id}/action"}, Run: func(c *suite.C) {
 			// An unknown path also returns 404, but with another detail.
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 			for _, action := range []string{"start", "stop", "restart", "terminate"} {
@@ -19,9 +17,8 @@ var v2Cases = []suite.Case{
 			}
 			expectUnknownID(c, "POST", "/pods/{id}/action", "/pods/{id}/nothing", suite.M{"action": "start"})
 		}},
-	{ID: "VER-17", Level: suite.Must, Source: "Versioning, 6",
-		Statement: "POST /v2/pods/{id}/action rejects every other action, including reset.",
-		Needs:     suite.V2, Requests: 7, Operations: []string{"POST /v2/pods/{id}/action"}, Run: func(c *suite.C) {
+	{ID: "VER-17", Source: "Versioning, 6", Statement: "POST /v2/pods/{id}/action rejects every other action, including reset.",
+		Requests: 7, Operations: []string{"POST /v2/pods/{id}/action"}, Run: func(c *suite.C) {
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 			for _, body := range []suite.M{{"action": "reset"}, {"action": "dance"}, {}} {
 				c.V2("POST", "/pods/"+c.Nonce()+"/action", body).Refused().Str("detail")
@@ -30,15 +27,12 @@ var v2Cases = []suite.Case{
 				expectUnknownID(c, "POST", "/pods/{id}/action", "/pods/{id}/nothing", suite.M{"action": "start"})
 			})
 		}},
-	{ID: "VER-18", Level: suite.Must, Source: "Versioning, 6",
-		Statement: "DELETE /v2/pods/{id} exists.",
-		Needs:     suite.V2, Requests: 4, Operations: []string{"DELETE /v2/pods/{id}"}, Run: func(c *suite.C) {
-			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
-			expectUnknownID(c, "DELETE", "/pods/{id}", "/nothings/{id}", nil)
-		}},
-	{ID: "VER-19", Level: suite.Must, Source: "Versioning, 6",
-		Statement: "PATCH updates in place: omitted members keep their values.",
-		Needs:     suite.V2 | suite.OwnEndpoint, Requests: 12, Run: func(c *suite.C) {
+	{ID: "VER-18", Source: "Versioning, 6", Statement: "DELETE /v2/pods/{id} exists.", Requests: 4, Operations: []string{"DELETE /v2/pods/{id}"}, Run: func(c *suite.C) {
+		c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
+		expectUnknownID(c, "DELETE", "/pods/{id}", "/nothings/{id}", nil)
+	}},
+	{ID: "VER-19", Source: "Versioning, 6", Statement: "PATCH updates in place: omitted members keep their values.",
+		Needs: suite.V2 | suite.OwnEndpoint, Requests: 12, Run: func(c *suite.C) {
 			path, name := "/serverless/"+c.Endpoint, c.Name()
 			before := c.V2("GET", path, nil).Is(200)
 			c.V2("PATCH", path, suite.M{"name": name}).Success().EqualIfShown("name", name)
@@ -49,31 +43,24 @@ var v2Cases = []suite.Case{
 				}
 			}
 		}},
-	{ID: "VER-20", Level: suite.Should, Source: "Versioning, 6",
-		Statement: "Version 2 has no POST …/update.",
-		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
-			id := c.NewVolume("v2", 10).Str("id")
-			c.V2("POST", "/network-volumes/"+id+"/update", suite.M{"size": 11}).Refused()
-			c.V2("GET", "/network-volumes/"+id, nil).Is(200).Equal("size", 10)
-		}},
-	{ID: "VER-21", Level: suite.Must, Source: "Versioning, 7",
-		Statement: "A pod needs name and image.",
-		Needs:     suite.V2, Allow: suite.Create, Operations: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
-			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
-			gpu := suite.M{"id": c.GPUs(1)[0], "count": 1}
-			c.Create("v2", "/pods", suite.M{"image": c.Image(), "gpu": gpu}).Refused().Str("detail")
-			c.Create("v2", "/pods", suite.M{"name": c.Name(), "gpu": gpu}).Refused().Str("detail")
-		}},
-	{ID: "VER-22", Level: suite.Must, Source: "Versioning, 7",
-		Statement: "A pod has either gpu or cpu.",
-		Needs:     suite.V2, Allow: suite.Create, Operations: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
-			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
-			c.Create("v2", "/pods", suite.M{"name": c.Name(), "image": c.Image()}).Refused().Str("detail")
-			c.Create("v2", "/pods", suite.M{"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1}, "cpu": suite.M{"id": podFlavor(c)}}).Refused().Str("detail")
-		}},
-	{ID: "VER-23", Level: suite.Must, Source: "Versioning, 7",
-		Statement: "A pod has gpu {id, count} and mounts, and its cloud is SECURE by default.",
-		Needs:     suite.V2 | suite.LocalOnly, Allow: suite.Create | suite.Spend, Operations: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
+	{ID: "VER-20", Level: suite.Should, Source: "Versioning, 6", Statement: "Version 2 has no POST …/update.", Allow: suite.Create, Run: func(c *suite.C) {
+		id := c.NewVolume("v2", 10).Str("id")
+		c.V2("POST", "/network-volumes/"+id+"/update", suite.M{"size": 11}).Refused()
+		c.V2("GET", "/network-volumes/"+id, nil).Is(200).Equal("size", 10)
+	}},
+	{ID: "VER-21", Source: "Versioning, 7", Statement: "A pod needs name and image.", Allow: suite.Create, Operations: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
+		c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
+		gpu := suite.M{"id": c.GPUs(1)[0], "count": 1}
+		c.Create("v2", "/pods", suite.M{"image": c.Image(), "gpu": gpu}).Refused().Str("detail")
+		c.Create("v2", "/pods", suite.M{"name": c.Name(), "gpu": gpu}).Refused().Str("detail")
+	}},
+	{ID: "VER-22", Source: "Versioning, 7", Statement: "A pod has either gpu or cpu.", Allow: suite.Create, Operations: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
+		c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
+		c.Create("v2", "/pods", suite.M{"name": c.Name(), "image": c.Image()}).Refused().Str("detail")
+		c.Create("v2", "/pods", suite.M{"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1}, "cpu": suite.M{"id": podFlavor(c)}}).Refused().Str("detail")
+	}},
+	{ID: "VER-23", Source: "Versioning, 7", Statement: "A pod has gpu {id, count} and mounts, and its cloud is SECURE by default.",
+		Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create | suite.Spend, Operations: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
 			created := c.Create("v2", "/pods", suite.M{
 				"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1}, "mounts": suite.M{"persistent": suite.M{"size": 20, "path": "/workspace"}},
 			}).Success()
@@ -82,59 +69,52 @@ var v2Cases = []suite.Case{
 			}
 			created.Equal("cloud", "SECURE").EqualIfShown("gpu.count", 1)
 		}},
-	{ID: "VER-24", Level: suite.Must, Source: "Versioning, 7",
-		Statement: "An endpoint can be created from templateId.",
-		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
-			t := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": true})
-			if t.Code/100 != 2 { // the description doesn't have the name of isServerless in version 2
-				t = c.NewTemplate("v2")
+	{ID: "VER-24", Source: "Versioning, 7", Statement: "An endpoint can be created from templateId.", Allow: suite.Create, Run: func(c *suite.C) {
+		t := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": true})
+		if t.Code/100 != 2 { // the description doesn't have the name of isServerless in version 2
+			t = c.NewTemplate("v2")
+		}
+		createFrom := func(template string) *suite.Answer {
+			return c.Create("v2", "/serverless", c.EndpointBody("v2", suite.M{
+				"name": c.Name(), "templateId": template, "type": "QUEUE", "workers": suite.M{"min": 0, "max": 0}, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 1},
+			}))
+		}
+		createFrom(t.Str("id")).Success().EqualIfShown("image", c.Image()).Str("id")
+		createFrom(suite.SimilarID(t.Str("id"))).Refused() // shows that templateId isn't ignored
+	}},
+	{ID: "VER-25", Source: "Versioning, 7", Statement: "An endpoint can be created from name, image and gpu.", Allow: suite.Create, Run: func(c *suite.C) {
+		body := c.EndpointBody("v2", suite.M{"name": c.Name(), "image": c.Image(), "gpu": c.GPU()})
+		if c.Live() { // the live service requires more members
+			body["type"], body["scaling"] = "QUEUE", suite.M{"type": "QUEUE_DELAY", "queueDelay": 4}
+		}
+		withoutImage := maps.Clone(body)
+		delete(withoutImage, "image")
+		c.Create("v2", "/serverless", withoutImage).Refused() // shows that the image isn't ignored
+		created := c.Create("v2", "/serverless", body).Success().EqualIfShown("image", c.Image()).EqualIfShown("name", body["name"])
+		readBack(c, "/serverless/"+created.Str("id")).EqualIfShown("image", c.Image())
+	}},
+	{ID: "VER-26", Source: "Versioning, 7", Statement: "workers and scaling are objects.", Allow: suite.Create, Run: func(c *suite.C) {
+		body := c.EndpointBody("v2", suite.M{"name": c.Name(), "type": "QUEUE", "image": c.Image(), "workers": suite.M{"min": 0, "max": 2}, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 3}})
+		a := c.Create("v2", "/serverless", body).Success()
+		a.Str("id")
+		for _, name := range []string{"workers", "scaling"} {
+			if value, ok := a.Find(name); ok && value != nil {
+				a.Object(name)
 			}
-			createFrom := func(template string) *suite.Answer {
-				return c.Create("v2", "/serverless", c.EndpointBody("v2", suite.M{
-					"name": c.Name(), "templateId": template, "type": "QUEUE", "workers": suite.M{"min": 0, "max": 0}, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 1},
-				}))
-			}
-			createFrom(t.Str("id")).Success().EqualIfShown("image", c.Image()).Str("id")
-			createFrom(suite.SimilarID(t.Str("id"))).Refused() // shows that templateId isn't ignored
-		}},
-	{ID: "VER-25", Level: suite.Must, Source: "Versioning, 7",
-		Statement: "An endpoint can be created from name, image and gpu.",
-		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
-			body := c.EndpointBody("v2", suite.M{"name": c.Name(), "image": c.Image(), "gpu": c.GPU()})
-			if c.Live() { // the live service requires more members
-				body["type"], body["scaling"] = "QUEUE", suite.M{"type": "QUEUE_DELAY", "queueDelay": 4}
-			}
-			withoutImage := maps.Clone(body)
-			delete(withoutImage, "image")
-			c.Create("v2", "/serverless", withoutImage).Refused() // shows that the image isn't ignored
-			created := c.Create("v2", "/serverless", body).Success().EqualIfShown("image", c.Image()).EqualIfShown("name", body["name"])
-			readBack(c, "/serverless/"+created.Str("id")).EqualIfShown("image", c.Image())
-		}},
-	{ID: "VER-26", Level: suite.Must, Source: "Versioning, 7",
-		Statement: "workers and scaling are objects.",
-		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
-			body := c.EndpointBody("v2", suite.M{"name": c.Name(), "type": "QUEUE", "image": c.Image(), "workers": suite.M{"min": 0, "max": 2}, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 3}})
-			a := c.Create("v2", "/serverless", body).Success()
-			a.Str("id")
-			for _, name := range []string{"workers", "scaling"} {
-				if value, ok := a.Find(name); ok && value != nil {
-					a.Object(name)
-				}
-			}
-			a.EqualIfShown("workers.min", 0).EqualIfShown("workers.max", 2).EqualIfShown("scaling.type", "REQUEST_COUNT")
-			for _, old := range []string{"workersMin", "workersMax", "scalerType"} {
-				a.Absent(old)
-			}
-			flat := c.Create("v2", "/serverless", c.EndpointBody("v2", suite.M{"name": c.Name(), "type": "QUEUE", "image": c.Image(), "workersMax": 2, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 3}}))
-			if max, ok := flat.Find("workers.max"); ok {
-				c.Observe("a flat workersMax is ignored: workers.max %s", suite.JSONText(max))
-			} else {
-				c.Observe("a flat workersMax: %d", flat.Code)
-			}
-		}},
-	{ID: "VER-27", Level: suite.Must, Source: "Versioning, 7",
-		Statement: "Templates have image, disk, public and registry in place of the names of version 1.",
-		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+		}
+		a.EqualIfShown("workers.min", 0).EqualIfShown("workers.max", 2).EqualIfShown("scaling.type", "REQUEST_COUNT")
+		for _, old := range []string{"workersMin", "workersMax", "scalerType"} {
+			a.Absent(old)
+		}
+		flat := c.Create("v2", "/serverless", c.EndpointBody("v2", suite.M{"name": c.Name(), "type": "QUEUE", "image": c.Image(), "workersMax": 2, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 3}}))
+		if max, ok := flat.Find("workers.max"); ok {
+			c.Observe("a flat workersMax is ignored: workers.max %s", suite.JSONText(max))
+		} else {
+			c.Observe("a flat workersMax: %d", flat.Code)
+		}
+	}},
+	{ID: "VER-27", Source: "Versioning, 7", Statement: "Templates have image, disk, public and registry in place of the names of version 1.",
+		Allow: suite.Create, Run: func(c *suite.C) {
 			name := c.Name()
 			a := c.Create("v2", "/templates", suite.M{"name": name, "image": c.Image(), "disk": 9, "public": false}).Success()
 			for _, answer := range []*suite.Answer{a, readBack(c, "/templates/"+a.Str("id"))} {
@@ -144,9 +124,8 @@ var v2Cases = []suite.Case{
 				}
 			}
 		}},
-	{ID: "VER-28", Level: suite.Must, Source: "Versioning, 7",
-		Statement: "A network volume has a dataCenter. Its type, if it has one, is STANDARD or HIGH_PERFORMANCE.",
-		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+	{ID: "VER-28", Source: "Versioning, 7", Statement: "A network volume has a dataCenter. Its type, if it has one, is STANDARD or HIGH_PERFORMANCE.",
+		Allow: suite.Create, Run: func(c *suite.C) {
 			dataCenters := c.DataCenters()
 			dataCenter := dataCenters[0]
 			for _, extra := range []suite.M{{}, {"type": "STANDARD"}, {"type": "HIGH_PERFORMANCE"}} {
@@ -162,9 +141,8 @@ var v2Cases = []suite.Case{
 			}
 			c.Create("v2", "/network-volumes", suite.M{"name": c.Name(), "size": 10, "dataCenter": dataCenter, "type": "FLOPPY"}).Refused()
 		}},
-	{ID: "VER-29", Level: suite.Must, Source: "States and transitions, Network volume size rule",
-		Statement: "In version 2, too, a network volume can only grow.",
-		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+	{ID: "VER-29", Source: "States and transitions, Network volume size rule", Statement: "In version 2, too, a network volume can only grow.",
+		Allow: suite.Create, Run: func(c *suite.C) {
 			path := "/network-volumes/" + c.NewVolume("v2", 12).Str("id")
 			c.V2("PATCH", path, suite.M{"size": 13}).Success().EqualIfShown("size", 13)
 			awaitMember(c, path, "size", 13)
@@ -203,9 +181,8 @@ var v2Cases = []suite.Case{
 		expectUnknownID(c, "DELETE", "/registries/delegations/{id}", "/registries/nothings/{id}", nil)
 	}),
 	existsCase("VER-49", "GET /v2/billing", suite.V2, 0, func(c *suite.C) { expectObjectAt(c, "/billing") }),
-	{ID: "VER-54", Level: suite.Should, Source: "Versioning, 7",
-		Statement: "If version 1 created an endpoint, PATCH accepts the gpu object that version 2 returns for it, even if its GPUs are in no pool.",
-		Needs:     suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+	{ID: "VER-54", Level: suite.Should, Source: "Versioning, 7", Statement: "If version 1 created an endpoint, PATCH accepts the gpu object that version 2 returns for it, even if its GPUs are in no pool.",
+		Needs: suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			template := c.NewTemplate("v1", suite.M{"isServerless": true}).Str("id")
 			for _, types := range [][]any{typesWithoutPool(c), c.GPUs(1)} {
 				created := c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{"name": c.Name(), "templateId": template, "gpuTypeIds": types, "workersMin": 0, "workersMax": 0}))
@@ -225,7 +202,7 @@ var v2Cases = []suite.Case{
 				c.V2("PATCH", path, suite.M{"gpu": gpu}).Success()
 			}
 		}},
-}
+})
 
 // readBack reads an object right after its creation.
 func readBack(c *suite.C, path string) *suite.Answer {

@@ -9,16 +9,13 @@ import (
 )
 
 // versionCases judge the section "Versioning": the paths and lists of each version.
-var versionCases = []suite.Case{
-	{ID: "VER-01", Level: suite.Must, Source: "Versioning, 1",
-		Statement: "Version 1 of the management API is below /v1.",
-		Needs:     suite.V1, Run: func(c *suite.C) {
-			c.V1("GET", "/containerregistryauth", nil).Is(200).Array("")
-			expectNothingAtUnknownPath(c)
-		}},
-	{ID: "VER-02", Level: suite.Must, Source: "Versioning, 1",
-		Statement: "Version 1 works until its retirement on 15 November 2026. After that, its behaviour is recorded, not judged.",
-		Needs:     suite.V1, Run: func(c *suite.C) {
+var versionCases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Case{
+	{ID: "VER-01", Source: "Versioning, 1", Statement: "Version 1 of the management API is below /v1.", Needs: suite.V1, Run: func(c *suite.C) {
+		c.V1("GET", "/containerregistryauth", nil).Is(200).Array("")
+		expectNothingAtUnknownPath(c)
+	}},
+	{ID: "VER-02", Source: "Versioning, 1", Statement: "Version 1 works until its retirement on 15 November 2026. After that, its behaviour is recorded, not judged.",
+		Needs: suite.V1, Run: func(c *suite.C) {
 			a := c.V1("GET", "/containerregistryauth", nil)
 			c.Observe("%d", a.Code)
 			if !c.Local() && a.Code != 200 && !c.Now().Before(retirement) { // it may be the operator's own deployment
@@ -27,17 +24,14 @@ var versionCases = []suite.Case{
 			a.Is(200)
 			c.Given("VER-01", func() { expectNothingAtUnknownPath(c) })
 		}},
-	{ID: "VER-03", Level: suite.Must, Source: "Versioning, 2",
-		Statement: "The job API has the prefix /v2.",
-		Needs:     suite.AnyEndpoint, Run: func(c *suite.C) { c.Get("/health").Is(200).Object("jobs") }},
-	{ID: "VER-04", Level: suite.Must, Source: "Versioning, 3",
-		Statement: "Version 2 has its OpenAPI description at /openapi.json.",
-		Needs:     suite.V2, Operations: []string{"GET /v2/openapi.json"}, Run: func(c *suite.C) {
-			paths := openAPI(c).Object("paths")
-			for _, path := range []string{"/pods", "/serverless", "/templates", "/network-volumes", "/registries", "/catalog/gpus"} {
-				c.Expect(paths[path] != nil || paths["/v2"+path] != nil, "a description of /v2"+path, "an OpenAPI document without that path")
-			}
-		}},
+	{ID: "VER-03", Source: "Versioning, 2", Statement: "The job API has the prefix /v2.",
+		Needs: suite.AnyEndpoint, Run: func(c *suite.C) { c.Get("/health").Is(200).Object("jobs") }},
+	{ID: "VER-04", Source: "Versioning, 3", Statement: "Version 2 has its OpenAPI description at /openapi.json.", Operations: []string{"GET /v2/openapi.json"}, Run: func(c *suite.C) {
+		paths := openAPI(c).Object("paths")
+		for _, path := range []string{"/pods", "/serverless", "/templates", "/network-volumes", "/registries", "/catalog/gpus"} {
+			c.Expect(paths[path] != nil || paths["/v2"+path] != nil, "a description of /v2"+path, "an OpenAPI document without that path")
+		}
+	}},
 	pathCase("VER-05", "Pods", "pods", "pods", ""),
 	pathCase("VER-06", "Serverless", "serverless", "endpoints", "endpoints"),
 	pathCase("VER-07", "Templates", "templates", "templates", ""),
@@ -47,54 +41,47 @@ var versionCases = []suite.Case{
 	pathCase("VER-11", "Pod billing", "billing/pods", "", ""),
 	pathCase("VER-12", "Serverless billing", "billing/serverless", "", ""), // VER-14 judges billing/endpoints
 	pathCase("VER-13", "Network volume billing", "billing/network-volumes", "", "billing/networkvolumes"),
-	{ID: "VER-14", Level: suite.Must, Source: "Versioning, 4",
-		Statement: "/v2/billing/endpoints and /v2/billing/serverless are different resources.",
-		Needs:     suite.V2, Operations: []string{"GET /v2/billing/endpoints"}, Requests: 4, Run: func(c *suite.C) {
+	{ID: "VER-14", Source: "Versioning, 4", Statement: "/v2/billing/endpoints and /v2/billing/serverless are different resources.",
+		Operations: []string{"GET /v2/billing/endpoints"}, Requests: 4, Run: func(c *suite.C) {
 			public, own := expectObjectAt(c, "/billing/endpoints"), expectObjectAt(c, "/billing/serverless")
 			// The description doesn't say how records are listed, and two empty lists look alike.
 			c.Expect(!strings.Contains(own.Shape(), "[{") || !suite.Same(public.JSON(), own.JSON()), "two resources", "the same records")
 		}},
-	{ID: "VER-15", Level: suite.Must, Source: "Versioning, 5",
-		Statement: "The first path parameter of version 2 is named {id}.",
-		Needs:     suite.V2, Operations: []string{"GET /v2/openapi.json"}, Run: func(c *suite.C) {
-			for path := range openAPI(c).Object("paths") {
-				if _, rest, ok := strings.Cut(path, "{"); ok {
-					name, _, _ := strings.Cut(rest, "}")
-					c.Expect(name == "id", "{id}", "the path %s", path)
-				}
+	{ID: "VER-15", Source: "Versioning, 5", Statement: "The first path parameter of version 2 is named {id}.", Operations: []string{"GET /v2/openapi.json"}, Run: func(c *suite.C) {
+		for path := range openAPI(c).Object("paths") {
+			if _, rest, ok := strings.Cut(path, "{"); ok {
+				name, _, _ := strings.Cut(rest, "}")
+				c.Expect(name == "id", "{id}", "the path %s", path)
 			}
-		}},
+		}
+	}},
 	listCase("VER-30", "pods", "pods"),
 	listCase("VER-31", "serverless", "endpoints"),
 	listCase("VER-32", "templates", "templates"),
 	listCase("VER-33", "network-volumes", "networkVolumes"),
 	listCase("VER-34", "registries", "registries"),
-	{ID: "VER-35", Level: suite.Must, Source: "Versioning, 8",
-		Statement: "The lists of version 1 are bare arrays.",
-		Needs:     suite.V1, Requests: 5, Run: func(c *suite.C) {
-			c.V1("GET", "/containerregistryauth", nil).Is(200).Array("")
-			c.Given("VER-01", func() { expectNothingAtUnknownPath(c) })
-			for _, path := range []string{"/templates", "/networkvolumes", "/endpoints"} {
-				// The description leaves open whether these lists exist.
-				if a := c.V1("GET", path, nil); a.Code == 200 {
-					a.Array("")
-				}
+	{ID: "VER-35", Source: "Versioning, 8", Statement: "The lists of version 1 are bare arrays.", Needs: suite.V1, Requests: 5, Run: func(c *suite.C) {
+		c.V1("GET", "/containerregistryauth", nil).Is(200).Array("")
+		c.Given("VER-01", func() { expectNothingAtUnknownPath(c) })
+		for _, path := range []string{"/templates", "/networkvolumes", "/endpoints"} {
+			// The description leaves open whether these lists exist.
+			if a := c.V1("GET", path, nil); a.Code == 200 {
+				a.Array("")
 			}
-		}},
+		}
+	}},
 	{ID: "VER-50", Level: suite.Must, Source: "Versioning, 3, Instant clusters", Statement: "GET /v2/clusters exists.",
 		Needs: suite.V2, Operations: []string{"GET /v2/clusters"}, Run: func(c *suite.C) { expectObjectAt(c, "/clusters") }},
-	{ID: "VER-52", Level: suite.Unspec, Source: "Versioning, 3",
-		Statement: "Whether one version returns the objects that the other created.",
-		Needs:     suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+	{ID: "VER-52", Level: suite.Unspec, Source: "Versioning, 3", Statement: "Whether one version returns the objects that the other created.",
+		Needs: suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			id := c.NewTemplate("v2").Str("id")
 			c.Observe("template of v2 by v1: %d", c.V1("GET", "/templates/"+id, nil).Code)
 			id = c.NewTemplate("v1").Str("id")
 			c.Observe("template of v1 by v2: %d", c.V2("GET", "/templates/"+id, nil).Code)
 		}},
-	{ID: "VER-53", Level: suite.Should, Source: "Versioning, 3",
-		Statement: "A path of version 2 rejects unknown methods, and such a request changes nothing.",
-		Needs:     suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 140, WaitTime: 5 * time.Second, Run: judgeOtherMethods(v2API)},
-}
+	{ID: "VER-53", Level: suite.Should, Source: "Versioning, 3", Statement: "A path of version 2 rejects unknown methods, and such a request changes nothing.",
+		Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 140, WaitTime: 5 * time.Second, Run: judgeOtherMethods(v2API)},
+})
 
 // retirement is when version 1 is retired.
 var retirement = time.Date(2026, time.November, 15, 0, 0, 0, 0, time.UTC)

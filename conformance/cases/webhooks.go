@@ -12,12 +12,10 @@ import (
 )
 
 // webhookCases judge the section "Events".
-var webhookCases = []suite.Case{
-	{ID: "WEB-01", Level: suite.Must, Source: "Events, 1",
-		Statement: "The webhook of a /run is called when the job ends.",
-		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			calledBox(c)
-		}},
+var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Needs: suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue}, []suite.Case{
+	{ID: "WEB-01", Statement: "The webhook of a /run is called when the job ends.", Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		calledBox(c)
+	}},
 	{ID: "WEB-01-address", Needs: suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 4, WaitTime: 5 * time.Second, Seconds: 4, Run: func(c *suite.C) {
 		for _, more := range []string{"?job=1&word=two%20words", "/below/it", "/below?a=b&a=c&e=%C3%A9%26", "/?x"} {
 			box := c.Box()
@@ -48,13 +46,11 @@ var webhookCases = []suite.Case{
 		c.Sleep(40 * time.Second)
 		expectCalls(c, box, before+1)
 	}},
-	{ID: "WEB-02", Level: suite.Must, Source: "Events, 1",
-		Statement: "The webhook of a /runsync is called, too.",
-		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			box := c.Box()
-			c.RunSync(suite.Echo(), suite.M{"webhook": box.URL})
-			lastCall(c, box, 1)
-		}},
+	{ID: "WEB-02", Statement: "The webhook of a /runsync is called, too.", Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		box := c.Box()
+		c.RunSync(suite.Echo(), suite.M{"webhook": box.URL})
+		lastCall(c, box, 1)
+	}},
 	// The webhook is called without another request.
 	{ID: "WEB-02-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 60 * time.Second, Seconds: 12, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).Completed() // starts a worker
@@ -66,30 +62,25 @@ var webhookCases = []suite.Case{
 		c.Sleep(25 * time.Second)
 		expectCalls(c, box, 1)
 	}},
-	{ID: "WEB-03", Level: suite.Must, Source: "Events, 1",
-		Statement: "A job without a webhook causes no call.",
-		Needs:     suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 2, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "WEB-03", Statement: "A job without a webhook causes no call.",
+		Needs: suite.OwnEndpoint | suite.Webhooks, Jobs: 2, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := calledBox(c)
 			c.Run(suite.Echo()).Completed()
 			c.Sleep(35 * time.Second)
 			expectCalls(c, box, 1)
 		}},
-	{ID: "WEB-04", Level: suite.Must, Source: "Events, 1",
-		Statement: "A response of 200 ends the calls.",
-		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 50 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			box := calledBox(c)
-			for range 4 {
-				c.Sleep(11 * time.Second)
-			}
-			expectCalls(c, box, 1)
-		}},
-	{ID: "WEB-05", Level: suite.Must, Source: "Events, 1",
-		Statement: "A webhook that fails is called up to twice more.",
-		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
-			box := calledBox(c, 500)
-			awaitRetries(c, box, 0)
-			expectThreeCalls(c, len(box.Calls()))
-		}},
+	{ID: "WEB-04", Statement: "A response of 200 ends the calls.", Jobs: 1, WaitTime: 50 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		box := calledBox(c)
+		for range 4 {
+			c.Sleep(11 * time.Second)
+		}
+		expectCalls(c, box, 1)
+	}},
+	{ID: "WEB-05", Statement: "A webhook that fails is called up to twice more.", Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
+		box := calledBox(c, 500)
+		awaitRetries(c, box, 0)
+		expectThreeCalls(c, len(box.Calls()))
+	}},
 	{ID: "WEB-05-codes", Needs: suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 8, Requests: 40, WaitTime: 2 * time.Minute, Seconds: 8, Run: func(c *suite.C) {
 		boxes := map[int]*env.Box{}
 		for _, code := range []int{400, 401, 404, 409, 410, 429, 502, 503} {
@@ -125,51 +116,43 @@ var webhookCases = []suite.Case{
 		n := len(box.Calls())
 		c.Expect(n <= 3, "3 calls at most", "%d calls", n)
 	}},
-	{ID: "WEB-06", Level: suite.Must, Source: "Events, 1",
-		Statement: "The calls are 10 seconds apart.",
-		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
-			box := calledBox(c, 500)
-			for n := 2; n <= 3; n++ {
-				before := box.Calls()[n-2].At
-				earliest := before.Add(hookGap - c.EarlyMargin(time.Second))
-				c.Until(earliest)
-				awaitCallsUnderWay(c)
-				calls := box.Calls()
-				early := len(calls) >= n && (c.Exact() || calls[n-1].At.Before(earliest)) // the case may be woken late
-				c.Expect(!early, "no call before 10 s have passed", "call %d before that", n)
-				c.Until(before.Add(hookGap + c.LateMargin(6*time.Second)))
-				lastCall(c, box, n)
-			}
-		}},
-	{ID: "WEB-07", Level: suite.Must, Source: "Events, 1",
-		Statement: "A webhook that fails once and then answers 200 is called twice.",
-		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 45 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			box := calledBox(c, 500, 200)
-			c.Sleep(hookGap + c.Grace() + time.Second)
-			lastCall(c, box, 2)
-			c.Sleep(25 * time.Second)
-			expectCalls(c, box, 2)
-		}},
-	{ID: "WEB-08", Level: suite.Should, Source: "Events, 1",
-		Statement: "A webhook that refuses the connection or doesn't respond counts as failed.",
-		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 20 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "WEB-06", Statement: "The calls are 10 seconds apart.", Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
+		box := calledBox(c, 500)
+		for n := 2; n <= 3; n++ {
+			before := box.Calls()[n-2].At
+			earliest := before.Add(hookGap - c.EarlyMargin(time.Second))
+			c.Until(earliest)
+			awaitCallsUnderWay(c)
+			calls := box.Calls()
+			early := len(calls) >= n && (c.Exact() || calls[n-1].At.Before(earliest)) // the case may be woken late
+			c.Expect(!early, "no call before 10 s have passed", "call %d before that", n)
+			c.Until(before.Add(hookGap + c.LateMargin(6*time.Second)))
+			lastCall(c, box, n)
+		}
+	}},
+	{ID: "WEB-07", Statement: "A webhook that fails once and then answers 200 is called twice.", Jobs: 1, WaitTime: 45 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		box := calledBox(c, 500, 200)
+		c.Sleep(hookGap + c.Grace() + time.Second)
+		lastCall(c, box, 2)
+		c.Sleep(25 * time.Second)
+		expectCalls(c, box, 2)
+	}},
+	{ID: "WEB-08", Level: suite.Should, Statement: "A webhook that refuses the connection or doesn't respond counts as failed.",
+		Jobs: 1, WaitTime: 20 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := calledBox(c, 0, 200) // the first connection is closed
 			c.Sleep(hookGap + c.Grace() + time.Second)
 			lastCall(c, box, 2)
 		}},
-	{ID: "WEB-09", Level: suite.Should, Source: "Events, 1",
-		Statement: "A failed webhook doesn't change the job.",
-		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			box, nonce := c.Box(500), c.Nonce()
-			j := c.Run(suite.Echo(suite.M{"nonce": nonce}), suite.M{"webhook": box.URL})
-			j.Completed()
-			c.Given("WEB-01", func() { lastCall(c, box, 1) })
-			c.Sleep(35 * time.Second)
-			j.Status().Is(200).Equal("status", suite.Completed).Equal("output.nonce", nonce)
-		}},
-	{ID: "WEB-10", Level: suite.Unspec, Source: "Events, 2",
-		Statement: "The method and body of the call; the body contains the job's id.",
-		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "WEB-09", Level: suite.Should, Statement: "A failed webhook doesn't change the job.", Jobs: 1, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		box, nonce := c.Box(500), c.Nonce()
+		j := c.Run(suite.Echo(suite.M{"nonce": nonce}), suite.M{"webhook": box.URL})
+		j.Completed()
+		c.Given("WEB-01", func() { lastCall(c, box, 1) })
+		c.Sleep(35 * time.Second)
+		j.Status().Is(200).Equal("status", suite.Completed).Equal("output.nonce", nonce)
+	}},
+	{ID: "WEB-10", Level: suite.Unspec, Source: "Events, 2", Statement: "The method and body of the call; the body contains the job's id.",
+		Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
 			j := c.Run(suite.Echo(), suite.M{"webhook": box.URL})
 			j.Completed()
@@ -192,9 +175,8 @@ var webhookCases = []suite.Case{
 			}
 		}
 	}},
-	{ID: "WEB-11", Level: suite.Unspec, Source: "Events, 2",
-		Statement: "Which final states call the webhook.",
-		Needs:     suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Requests: 40, Jobs: 3, WaitTime: 30 * time.Second, Seconds: 10, Run: func(c *suite.C) {
+	{ID: "WEB-11", Level: suite.Unspec, Source: "Events, 2", Statement: "Which final states call the webhook.",
+		Needs: suite.OwnEndpoint | suite.Webhooks, Requests: 40, Jobs: 3, WaitTime: 30 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			failed, stopped, late := c.Box(), c.Box(), c.Box()
 			c.Run(suite.Fail(), suite.M{"webhook": failed.URL}).Failed()
 			j := c.Run(suite.Sleep(time.Minute), suite.M{"webhook": stopped.URL})
@@ -221,28 +203,24 @@ var webhookCases = []suite.Case{
 		awaitCallsUnderWay(c)
 		c.Observe("ttl passed in the queue: %d, while running: %d, cancelled in the queue: %d, purged: %d", len(late.Calls()), len(deleted.Calls()), len(stopped.Calls()), len(purged.Calls()))
 	}},
-	{ID: "WEB-12", Level: suite.Unspec, Source: "Events, 1",
-		Statement: "Whether another 2xx or a redirect ends the calls.",
-		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 2, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			noContent, redirect := c.Box(204), c.Box(302)
-			for _, box := range []*env.Box{noContent, redirect} {
-				c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
-			}
-			awaitCalls(c, 3)
-			c.Observe("204: %d calls; 302: %d calls", len(noContent.Calls()), len(redirect.Calls()))
-		}},
-	{ID: "WEB-13", Level: suite.Should, Source: "Events, 1",
-		Statement: "The receiver gets no API key and no secret of s3Config.",
-		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			box, s3 := c.Box(), s3Config(c)
-			c.Run(suite.Echo(), suite.M{"webhook": box.URL, "s3Config": s3}).Completed()
-			call := lastCall(c, box, 1)
-			sent := fmt.Sprint(call.Header) + string(call.Body)
-			for _, secret := range []string{c.Key(), fmt.Sprint(s3["accessSecret"])} {
-				c.Expect(!bytes.Contains([]byte(sent), []byte(secret)), "a call without secrets", "a call with a secret")
-			}
-		}},
-}
+	{ID: "WEB-12", Level: suite.Unspec, Statement: "Whether another 2xx or a redirect ends the calls.", Jobs: 2, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		noContent, redirect := c.Box(204), c.Box(302)
+		for _, box := range []*env.Box{noContent, redirect} {
+			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
+		}
+		awaitCalls(c, 3)
+		c.Observe("204: %d calls; 302: %d calls", len(noContent.Calls()), len(redirect.Calls()))
+	}},
+	{ID: "WEB-13", Level: suite.Should, Statement: "The receiver gets no API key and no secret of s3Config.", Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		box, s3 := c.Box(), s3Config(c)
+		c.Run(suite.Echo(), suite.M{"webhook": box.URL, "s3Config": s3}).Completed()
+		call := lastCall(c, box, 1)
+		sent := fmt.Sprint(call.Header) + string(call.Body)
+		for _, secret := range []string{c.Key(), fmt.Sprint(s3["accessSecret"])} {
+			c.Expect(!bytes.Contains([]byte(sent), []byte(secret)), "a call without secrets", "a call with a secret")
+		}
+	}},
+})
 
 const hookGap = 10 * time.Second // between two calls of a webhook (Events, 1)
 
