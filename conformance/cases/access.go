@@ -147,13 +147,7 @@ func judgeObjectAccess(a api, credentials func(*suite.C) []credential) func(*sui
 				word := c.Nonce()
 				words = append(words, word)
 				body := op.validBody(c, o, word)
-				send := func(options ...suite.Option) *suite.Answer {
-					if op.effect == effectCreate {
-						return c.Create(string(a), op.path, body, options...)
-					}
-					return op.send(c, id, body, options...)
-				}
-				expectUnauthorized(c, send(auth), func() *suite.Answer { return send() })
+				expectUnauthorized(c, op.send(c, id, body, auth), func() *suite.Answer { return op.send(c, id, body) })
 			}
 		}
 		o.expectUntouched(words...)
@@ -209,7 +203,7 @@ func judgeForeignAccess(a api) func(*suite.C) {
 					list.NotContains(id)
 				}
 			default:
-				expectForeignRefused(c, op, c.Create(string(a), op.path, body, other))
+				expectForeignRefused(c, op, op.send(c, "", body, other))
 			}
 		}
 		o.expectUntouched(words...)

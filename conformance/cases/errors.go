@@ -102,18 +102,11 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 	{ID: "ERR-07", Source: "Versioning, 9", Statement: "An error of version 2 has the strings title and detail, and the status code as the integer status (RFC 9457).",
 		Needs: suite.V2, Watch: judgeErrorForm(v2API), Run: func(c *suite.C) {
 			for _, a := range v2Errors(c) {
-				a.Str("title")
-				a.Str("detail")
-				a.Int("status")
-				a.Equal("status", a.Code)
+				expectProblem(a)
 			}
 		}},
 	{ID: "ERR-07-every", Needs: suite.V2, Allow: suite.Create, Requests: 250, Run: func(c *suite.C) {
-		refuseEachOperation(c, v2API, func(a *suite.Answer) {
-			a.Str("title")
-			a.Str("detail")
-			a.Equal("status", a.Code)
-		})
+		refuseEachOperation(c, v2API, expectProblem)
 	}},
 	{ID: "ERR-08", Source: "Versioning, 9", Statement: "The member errors of an error of version 2, if present, is an array of strings.", Needs: suite.V2, Run: func(c *suite.C) {
 		c.V2("GET", "/templates", nil).Is(200)
@@ -217,6 +210,14 @@ func isProxyAnswer(w *suite.Watched) bool {
 func isUnknownRoute(w *suite.Watched) bool {
 	_, ok := operationAt(api(w.API), w.Request.Method, w.Path)
 	return !ok && isMissingCode(w.Exchange.Status)
+}
+
+// expectProblem expects the required members of an error of version 2.
+func expectProblem(a *suite.Answer) {
+	a.Str("title")
+	a.Str("detail")
+	a.Int("status")
+	a.Equal("status", a.Code)
 }
 
 // v2Errors returns several kinds of errors of version 2.

@@ -72,7 +72,7 @@ func (o *realObjects) create(kind string) {
 		body["isServerless"] = true
 	}
 	o.names[kind], _ = body["name"].(string)
-	a := o.c.Create(string(o.api), op.path, body)
+	a := op.send(o.c, "", body)
 	clause := creationClause[o.api][kind]
 	if clause == "" || !op.described && isMissing(a) {
 		if a.Code/100 == 2 {

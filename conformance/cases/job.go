@@ -199,7 +199,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 		for _, op := range jobOperations {
 			for _, method := range otherMethods(c, op) {
 				for _, id := range s.ids(op) {
-					expectMethodRefused(sendTo(c, jobAPI, method, op.pathFor(id), wrongMethodBody(method)))
+					expectMethodRefused(sendTo(c, jobAPI, method, op.pathFor(id), bodyFor(method, suite.Submission(suite.Echo()))))
 				}
 			}
 		}

@@ -60,16 +60,8 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 		expectMilliseconds(c, ended, "executionTime", span{0, c.Grace() + ended.Received.Sub(blocker.Answer.Received.Add(waitTime))})
 	}},
 	// A job has an execution time, whatever its end.
-	{ID: "JOB-07-failed", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
-		a, delay, execution := endAfterWait(c, suite.Failed, suite.Stream(1, runTime, suite.M{"message": "failed"}))
-		expectTimeIfShown(c, a, "executionTime", execution)
-		expectTimeIfShown(c, a, "delayTime", delay)
-	}},
-	{ID: "JOB-07-timed-out", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
-		a, delay, execution := endAfterWait(c, suite.TimedOut, suite.Sleep(time.Hour), suite.ExecutionTimeout(runTime))
-		expectTimeIfShown(c, a, "executionTime", execution)
-		expectTimeIfShown(c, a, "delayTime", delay)
-	}},
+	{ID: "JOB-07-failed", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: judgeTimesIfShown(suite.Failed, suite.Stream(1, runTime, suite.M{"message": "failed"}))},
+	{ID: "JOB-07-timed-out", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: judgeTimesIfShown(suite.TimedOut, suite.Sleep(time.Hour), suite.ExecutionTimeout(runTime))},
 	{ID: "JOB-07-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
 		j, last, _, both, _ := failTwice(c)
 		expectMilliseconds(c, j, "executionTime", last, both)
@@ -144,6 +136,15 @@ func endAfterWait(c *suite.C, status string, input suite.M, more ...suite.M) (a 
 	c.Given("JOB-16", func() { a = j.Await(status) })
 	free := blocker.Answer.Sent.Add(waitTime)
 	return a, span{free.Sub(j.Answer.Received), running.Received.Sub(j.Answer.Sent)}, span{runTime, a.Received.Sub(free)}
+}
+
+// judgeTimesIfShown judges the times of a job that ends with a status other than COMPLETED.
+func judgeTimesIfShown(status string, input suite.M, more ...suite.M) func(*suite.C) {
+	return func(c *suite.C) {
+		a, delay, execution := endAfterWait(c, status, input, more...)
+		expectTimeIfShown(c, a, "executionTime", execution)
+		expectTimeIfShown(c, a, "delayTime", delay)
+	}
 }
 
 // failTwice returns the status of a job that failed after runTime, waited for waitTime, and

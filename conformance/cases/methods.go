@@ -34,12 +34,12 @@ func otherMethods(c *suite.C, op contractOperation) (list []string) {
 	return list
 }
 
-// wrongMethodBody returns a valid submission, so that only the method is wrong.
-func wrongMethodBody(method string) any {
+// bodyFor returns a body for a method, or nil if the method has none.
+func bodyFor(method string, body suite.M) any {
 	if method == http.MethodGet || method == http.MethodDelete {
 		return nil
 	}
-	return suite.Submission(suite.Echo())
+	return body
 }
 
 // expectMethodRefused expects that a method is refused: with any 4xx, or 501.
@@ -56,11 +56,7 @@ func judgeOtherMethods(version api) func(*suite.C) {
 			for _, method := range otherMethods(c, op) {
 				word := c.Nonce()
 				words = append(words, word)
-				var body any
-				if method != http.MethodGet && method != http.MethodDelete {
-					body = suite.M{"name": "conf-" + word}
-				}
-				expectMethodRefused(sendTo(c, version, method, op.pathFor(id), body))
+				expectMethodRefused(sendTo(c, version, method, op.pathFor(id), bodyFor(method, suite.M{"name": "conf-" + word})))
 			}
 		}
 		o.expectUntouched(words...)

@@ -229,8 +229,12 @@ func (op contractOperation) pathFor(id string) string {
 	return strings.NewReplacer("{id}", suite.PathSegment(id), "{worker}", "worker").Replace(op.path)
 }
 
-// send sends the operation for an object. Operations of the job API go to the case's endpoint.
+// send sends the operation for an object, and records an object that it creates. Operations of the
+// job API go to the case's endpoint.
 func (op contractOperation) send(c *suite.C, id string, body any, options ...suite.Option) *suite.Answer {
+	if op.effect == effectCreate && op.api != jobAPI {
+		return c.Create(string(op.api), op.path, body, options...)
+	}
 	return sendTo(c, op.api, op.method, op.pathFor(id), body, options...)
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // rateCases judge the section "Limits", Rate limits: requests in 10 seconds.
-var rateCases = []suite.Case{
+var rateCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 	rateCase(suite.Case{ID: "RAT-01", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, Jobs: 1, WaitTime: 11 * time.Second}, "/runsync", 2000, func(c *suite.C) {
 		c.RunSync(suite.Echo())
 		c.Sleep(11 * time.Second)                        // the window has passed
@@ -42,20 +42,17 @@ var rateCases = []suite.Case{
 	rateCase(suite.Case{ID: "RAT-08", Needs: suite.OwnEndpoint, Requests: 45}, "/requests", 10, func(c *suite.C) {
 		judgeRateLimit(c, 10, "GET", "/requests", nil)
 	}),
-	{ID: "RAT-10", Level: suite.Must, Source: "Limits, Rate limits",
-		Statement: "The window of the rates is 10 seconds.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Requests: 32, WaitTime: 125 * time.Second, Run: func(c *suite.C) {
+	{ID: "RAT-10", Source: "Limits, Rate limits", Statement: "The window of the rates is 10 seconds.",
+		Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 32, WaitTime: 125 * time.Second, Run: func(c *suite.C) {
 			begin := c.Now()
 			c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
 			c.JudgeWindow(begin, 2, "POST", "/purge-queue", nil)
 		}},
-	{ID: "RAT-18", Level: suite.Must, Source: "Limits, Rate limits",
-		Statement: "Each operation has its own limits.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Requests: 15, Run: func(c *suite.C) {
-			c.Given("RAT-08", func() { c.Flood(10, "GET", "/requests", nil) })
-			purgeQueue(c, c.Endpoint).Is(200)
-			c.Get("/status/x").Refused()
-		}},
+	{ID: "RAT-18", Source: "Limits, Rate limits", Statement: "Each operation has its own limits.", Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 15, Run: func(c *suite.C) {
+		c.Given("RAT-08", func() { c.Flood(10, "GET", "/requests", nil) })
+		purgeQueue(c, c.Endpoint).Is(200)
+		c.Get("/status/x").Refused()
+	}},
 	{ID: "RAT-18-open", Supplementary: true, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 215, Jobs: 2, Run: func(c *suite.C) {
 		unknownJob := unknownJobID(c)
 		withOpenRuns(c, func() {
@@ -64,24 +61,21 @@ var rateCases = []suite.Case{
 			purgeQueue(c, c.Endpoint).Is(200)
 		})
 	}},
-	{ID: "RAT-19", Level: suite.Must, Source: "Limits, Rate limits",
-		Statement: "Each endpoint has its own limits.",
-		Needs:     suite.OwnEndpoint | suite.SecondEndpoint, Allow: suite.Queue, Requests: 6, Run: func(c *suite.C) {
+	{ID: "RAT-19", Source: "Limits, Rate limits", Statement: "Each endpoint has its own limits.",
+		Needs: suite.OwnEndpoint | suite.SecondEndpoint, Allow: suite.Queue, Requests: 6, Run: func(c *suite.C) {
 			c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
 			purgeQueue(c, c.SecondEndpoint).Is(200)
 		}},
 	{ID: "RAT-19-open", Supplementary: true, Needs: suite.WideEndpoint | suite.SecondEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 215, Jobs: 1, Run: func(c *suite.C) {
 		withOpenRuns(c, func() { c.Job("POST", c.SecondEndpoint, "/run", suite.Submission(suite.Echo())).Success() })
 	}},
-	{ID: "RAT-20", Level: suite.Must, Source: "Limits, Dynamic limit",
-		Statement: "Each user has limits of their own.",
-		Needs:     suite.OwnEndpoint | suite.UserKey, Allow: suite.Queue, Requests: 6, Run: func(c *suite.C) {
+	{ID: "RAT-20", Source: "Limits, Dynamic limit", Statement: "Each user has limits of their own.",
+		Needs: suite.OwnEndpoint | suite.UserKey, Allow: suite.Queue, Requests: 6, Run: func(c *suite.C) {
 			c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
 			c.Post("/purge-queue", nil, suite.As(c.UserKey())).Is(200)
 		}},
-	{ID: "RAT-21", Level: suite.Must, Source: "Limits, Dynamic limit",
-		Statement: "The limit is the higher of the base limit and a limit that grows with the number of running workers.",
-		Needs:     suite.LocalOnly | suite.V2, Allow: suite.Create | suite.Queue | suite.Load, Requests: 2500, Jobs: 120, WaitTime: time.Minute, Run: func(c *suite.C) {
+	{ID: "RAT-21", Source: "Limits, Dynamic limit", Statement: "The limit is the higher of the base limit and a limit that grows with the number of running workers.",
+		Needs: suite.LocalOnly | suite.V2, Allow: suite.Create | suite.Queue | suite.Load, Requests: 2500, Jobs: 120, WaitTime: time.Minute, Run: func(c *suite.C) {
 			// The description doesn't say how many requests a worker adds to the limit. If it adds
 			// at least one, 120 workers add more than the base of 100, and 60 workers half as much.
 			const workerCount, base, maxRequests = 120, 100, 1000
@@ -111,9 +105,8 @@ var rateCases = []suite.Case{
 			c.Expect(withAll == maxRequests || (withAll+1)/2 <= max(base, withHalf) && withHalf <= max(base, (withAll+1)/2),
 				"the higher of 100 and the limit of the running workers: with 60 workers half as much as with 120", "%d with 60 workers, %d with 120", withHalf, withAll)
 		}},
-	{ID: "RAT-22", Level: suite.Must, Source: "Errors, 429",
-		Statement: "A request with the response 429 changes nothing: it creates, cancels and removes no job, and reads no stream.",
-		Needs:     suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1010, Run: func(c *suite.C) {
+	{ID: "RAT-22", Source: "Errors, 429", Statement: "A request with the response 429 changes nothing: it creates, cancels and removes no job, and reads no stream.",
+		Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1010, Run: func(c *suite.C) {
 			before := c.Get("/health").Is(200).Object("jobs")
 			c.Burst(1000, "POST", "/run", nil)
 			c.Given("RAT-02", func() { c.Post("/run", suite.Submission(suite.Echo())).Is(http.StatusTooManyRequests) })
@@ -156,9 +149,8 @@ var rateCases = []suite.Case{
 		chunks := streamed.Stream().Is(200).Chunks()
 		c.Expect(len(chunks) == 3, "3 unread chunks", "%d chunks", len(chunks))
 	}},
-	{ID: "RAT-23", Level: suite.Unspec, Source: "Errors, 429",
-		Statement: "The headers of a 429; if it has Retry-After, a request after that time succeeds.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Requests: 5, WaitTime: 12 * time.Second, Run: func(c *suite.C) {
+	{ID: "RAT-23", Level: suite.Unspec, Source: "Errors, 429", Statement: "The headers of a 429; if it has Retry-After, a request after that time succeeds.",
+		Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 5, WaitTime: 12 * time.Second, Run: func(c *suite.C) {
 			c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
 			retryAfter := purgeQueue(c, c.Endpoint).Header.Get("Retry-After")
 			if retryAfter == "" {
@@ -176,15 +168,12 @@ var rateCases = []suite.Case{
 				purgeQueue(c, c.Endpoint).Is(200)
 			})
 		}},
-	{ID: "RAT-24", Level: suite.Unspec, Source: "Limits, Rate limits",
-		Statement: "The rate limits of the management API.",
-		Needs:     suite.V2, Run: func(c *suite.C) {
-			a := c.V2("GET", "/templates", nil).Is(200)
-			c.Observe("RateLimit-Policy: %s", a.Header.Get("RateLimit-Policy"))
-		}},
-	{ID: "RAT-25", Level: suite.Should, Source: "Versioning, 3",
-		Statement: "If version 2 returns the headers RateLimit and RateLimit-Policy, it returns them with every response to a valid key, including errors.",
-		Needs:     suite.V2 | suite.OtherKey, Requests: 4, Run: func(c *suite.C) {
+	{ID: "RAT-24", Level: suite.Unspec, Source: "Limits, Rate limits", Statement: "The rate limits of the management API.", Needs: suite.V2, Run: func(c *suite.C) {
+		a := c.V2("GET", "/templates", nil).Is(200)
+		c.Observe("RateLimit-Policy: %s", a.Header.Get("RateLimit-Policy"))
+	}},
+	{ID: "RAT-25", Level: suite.Should, Source: "Versioning, 3", Statement: "If version 2 returns the headers RateLimit and RateLimit-Policy, it returns them with every response to a valid key, including errors.",
+		Needs: suite.V2 | suite.OtherKey, Requests: 4, Run: func(c *suite.C) {
 			requireQuotas(c, c.V2("GET", "/templates", nil).Is(200))
 			for code, a := range map[int]*suite.Answer{
 				403: c.V2("GET", "/templates", nil, suite.As(c.OtherKey())),
@@ -196,9 +185,8 @@ var rateCases = []suite.Case{
 				}
 			}
 		}},
-	{ID: "RAT-26", Level: suite.Should, Source: "Versioning, 3",
-		Statement: "If version 2 returns a used-up quota (RateLimit with r=0), it rejects the next request.",
-		Needs:     suite.V2 | suite.LocalOnly, Requests: 70, Run: func(c *suite.C) {
+	{ID: "RAT-26", Level: suite.Should, Source: "Versioning, 3", Statement: "If version 2 returns a used-up quota (RateLimit with r=0), it rejects the next request.",
+		Needs: suite.V2 | suite.LocalOnly, Requests: 70, Run: func(c *suite.C) {
 			requireQuotas(c, c.V2("GET", "/templates", nil).Is(200))
 			for range 65 {
 				a := c.V2("GET", "/templates", nil)
@@ -218,7 +206,7 @@ var rateCases = []suite.Case{
 				c.Burst(op.limit/2, op.method, strings.Replace(op.path, "{id}", id, 1), nil)
 			}
 		}},
-}
+})
 
 // rateCase completes a case about the rate limit of an operation.
 func rateCase(c suite.Case, operation string, limit int, run func(c *suite.C)) suite.Case {

@@ -61,25 +61,19 @@ func refuseEachOperation(c *suite.C, a api, judge func(*suite.Answer)) {
 	o := newRealObjects(c, a)
 	for _, op := range o.sendable() {
 		id, _ := o.targetID(op)
-		send := func(id string, body any, options ...suite.Option) *suite.Answer {
-			if op.effect == effectCreate {
-				return c.Create(string(a), op.path, body, options...)
-			}
-			return op.send(c, id, body, options...)
-		}
 		answers := []*suite.Answer{
-			send(id, op.validBody(c, o, c.Nonce()), suite.WithoutKey()),
-			send(id, op.validBody(c, o, c.Nonce()), suite.As(c.Nonce())),
+			op.send(c, id, op.validBody(c, o, c.Nonce()), suite.WithoutKey()),
+			op.send(c, id, op.validBody(c, o, c.Nonce()), suite.As(c.Nonce())),
 		}
 		if c.OtherKey() != "" && (op.effect != effectCreate || !o.otherKeyCanList(op)) {
-			answers = append(answers, send(id, op.validBody(c, o, c.Nonce()), suite.As(c.OtherKey())))
+			answers = append(answers, op.send(c, id, op.validBody(c, o, c.Nonce()), suite.As(c.OtherKey())))
 		}
 		if op.takesID() {
-			answers = append(answers, send(c.Nonce(), op.validBody(c, o, c.Nonce())))
+			answers = append(answers, op.send(c, c.Nonce(), op.validBody(c, o, c.Nonce())))
 		}
 		if op.body != nil {
 			for _, body := range []string{"{", "", "[]", `{"name":5}`, `{"size":"5"}`, "nonsense"} {
-				answers = append(answers, send(id, nil, suite.Raw(body)))
+				answers = append(answers, op.send(c, id, nil, suite.Raw(body)))
 			}
 		}
 		for _, answer := range answers {
@@ -184,7 +178,7 @@ func judgeRefusedCreations(a api) func(*suite.C) {
 			for _, template := range o.malformedBodies(op) {
 				word := c.Nonce()
 				body := strings.ReplaceAll(template, wordPlaceholder, word)
-				if answer := c.Create(string(a), op.path, nil, suite.Raw(body)); answer.Code/100 == 4 {
+				if answer := op.send(c, "", nil, suite.Raw(body)); answer.Code/100 == 4 {
 					words = append(words, word)
 				}
 			}

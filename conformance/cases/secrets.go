@@ -82,11 +82,7 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: secretSource, 
 	{ID: "SEC-08", Statement: "DELETE /v2/account/secrets/{id} deletes only that secret. Later reads, updates and deletions of it return 404, and its name can be used again.", Run: func(c *suite.C) {
 		a, other := newSecret(c, nil), newSecret(c, nil)
 		secretAt(c, "DELETE", a.Str("id"), nil).Success()
-		for _, method := range []string{"GET", "PATCH", "DELETE"} {
-			var body any
-			if method == "PATCH" {
-				body = suite.M{"value": "v"}
-			}
+		for method, body := range map[string]any{"GET": nil, "PATCH": suite.M{"value": "v"}, "DELETE": nil} {
 			secretAt(c, method, a.Str("id"), body).Is(404)
 		}
 		secretAt(c, "GET", other.Str("id"), nil).Is(200)

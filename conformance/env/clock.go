@@ -124,7 +124,6 @@ type Shared struct {
 	advancing bool
 	step      time.Duration // the length of the current advance
 	broken    error         // why the last advance failed
-	steps     int
 }
 
 type sleeper struct {
@@ -170,13 +169,6 @@ func (s *Shared) now() time.Time {
 		return s.lastTime
 	}
 	return s.lastTime.Add(time.Since(s.readAt))
-}
-
-// Steps returns how often the clock was advanced.
-func (s *Shared) Steps() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.steps
 }
 
 // Expect implements Clock.
@@ -277,7 +269,6 @@ func (s *Shared) advanceToNext() {
 		return
 	}
 	if d := target.Sub(s.now()); d > 0 {
-		s.steps++
 		s.step = d
 		s.mu.Unlock()
 		now, err := s.advance(context.Background(), d)

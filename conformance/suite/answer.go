@@ -148,10 +148,22 @@ func (a *Answer) Value(path string) any {
 }
 
 // Str expects a string.
-func (a *Answer) Str(path string) string {
-	s, ok := a.Value(path).(string)
-	a.Expect(ok, path+": a string")
-	return s
+func (a *Answer) Str(path string) string { return memberOf[string](a, path, "a string") }
+
+// Bool expects true or false.
+func (a *Answer) Bool(path string) bool { return memberOf[bool](a, path, "a boolean") }
+
+// Array expects an array.
+func (a *Answer) Array(path string) []any { return memberOf[[]any](a, path, "an array") }
+
+// Object expects an object.
+func (a *Answer) Object(path string) M { return memberOf[M](a, path, "an object") }
+
+// memberOf expects a member of a type.
+func memberOf[T any](a *Answer, path, name string) T {
+	v, ok := a.Value(path).(T)
+	a.Expect(ok, describePath(path)+": "+name)
+	return v
 }
 
 // Int expects a number without a fraction.
@@ -172,27 +184,6 @@ func (a *Answer) Number(path string) float64 {
 	f, err := number.Float64()
 	a.Expect(ok && err == nil, path+": a number")
 	return f
-}
-
-// Bool expects true or false.
-func (a *Answer) Bool(path string) bool {
-	b, ok := a.Value(path).(bool)
-	a.Expect(ok, path+": a boolean")
-	return b
-}
-
-// Array expects an array.
-func (a *Answer) Array(path string) []any {
-	list, ok := a.Value(path).([]any)
-	a.Expect(ok, describePath(path)+": an array")
-	return list
-}
-
-// Object expects an object.
-func (a *Answer) Object(path string) M {
-	o, ok := a.Value(path).(M)
-	a.Expect(ok, describePath(path)+": an object")
-	return o
 }
 
 func describePath(path string) string {
