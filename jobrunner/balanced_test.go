@@ -204,9 +204,8 @@ func TestAReleaseKeepsOpenRequests(t *testing.T) {
 	must.Hold(t, strings.Count(body, `"isStale":true`) == 1 && strings.Count(body, `"isStale":false`) == 1, "workers:", body)
 	_, header, _ := d.do("GET", "/v2/"+id+"/x", "")
 	close(finish)
-	if old := <-slow; old == "" || old == header.Get("X-Worker") {
-		t.Errorf("the open request had worker %q, the next one %q", old, header.Get("X-Worker"))
-	}
+	old := <-slow
+	must.Hold(t, old != "" && old != header.Get("X-Worker"), "the open request had worker", old, "the next one", header.Get("X-Worker"))
 }
 
 func TestWorkersAndTheirLogs(t *testing.T) {
@@ -223,9 +222,8 @@ func TestWorkersAndTheirLogs(t *testing.T) {
 	err := json.Unmarshal([]byte(body), &list)
 	must.Require(t, err == nil && len(list.Workers) == 1, err, body)
 	w := list.Workers[0]
-	if w.ID != header.Get("X-Worker") || w.Image != "test/web" || w.IsStale || list.Summary.Total != 1 || list.Summary.Idle+list.Summary.Running != 1 {
-		t.Errorf("workers: %s", body)
-	}
+	must.Hold(t, w.ID == header.Get("X-Worker") && w.Image == "test/web" && !w.IsStale && list.Summary.Total == 1 &&
+		list.Summary.Idle+list.Summary.Running == 1, "workers:", body)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r := must.Do(http.NewRequestWithContext(ctx, "GET", d.url+"/v2/serverless/"+id+"/workers/"+w.ID+"/logs", nil))(t)

@@ -48,9 +48,8 @@ func testMetrics(t *testing.T, c jobrunner.Config) {
 	} {
 		must.Contain(t, text, want)
 	}
-	if status != 200 || strings.Contains(text, "made-up") || strings.Contains(text, "MADEUP") || strings.Contains(text, "none-such") {
-		t.Errorf("%d; a client's word is a label", status)
-	}
+	must.Hold(t, status == 200 && !strings.Contains(text, "made-up") && !strings.Contains(text, "MADEUP") &&
+		!strings.Contains(text, "none-such"), status, "a client's word is a label")
 	if t.Failed() {
 		t.Log(text)
 	}

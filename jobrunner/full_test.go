@@ -64,9 +64,7 @@ func (o *outage) resultOnAFullDisk(image string, end func()) {
 		for status := http.StatusOK; status == http.StatusOK; {
 			var err error
 			status, _, err = o.call(t.Context(), http.MethodPost, "/v2/"+waits+"/run", `{"input":{"x":"`+strings.Repeat("x", size)+`"}}`)
-			if err != nil || status != http.StatusOK && status != http.StatusInsufficientStorage {
-				t.Fatal(status, err)
-			}
+			must.Require(t, err == nil && (status == http.StatusOK || status == http.StatusInsufficientStorage), status, err)
 		}
 	}
 	end()

@@ -246,10 +246,8 @@ func TestTheMachinesGPUsAreInTheCatalog(t *testing.T) {
 	}
 	var titan answer
 	get("/NVIDIA%20TITAN%20RTX", &titan)
-	if titan.Name != "TITAN RTX" || titan.Manufacturer != "NVIDIA" || titan.Memory != 24 || titan.Pool != nil ||
-		len(titan.CUDAVersions) != 1 || titan.CUDAVersions[0].Version != "12.8" || !titan.CUDAVersions[0].Available {
-		t.Errorf("%+v", titan)
-	}
+	must.Hold(t, titan.Name == "TITAN RTX" && titan.Manufacturer == "NVIDIA" && titan.Memory == 24 && titan.Pool == nil &&
+		len(titan.CUDAVersions) == 1 && titan.CUDAVersions[0].Version == "12.8" && titan.CUDAVersions[0].Available, titan)
 }
 
 // The load on a shared database doesn't depend on the number of idle endpoints, with or

@@ -69,9 +69,8 @@ func TestPageAtEachNode(t *testing.T) {
 	for i, d := range nodes {
 		s := d.pageOf(id)
 		must.Hold(t, s.Nodes[0] == d.url && len(s.Silent) == 0, "node", i, "nodes", s.Nodes, "silent", s.Silent)
-		if len(s.Workers) != 1 || s.Workers[0].Node != nodes[0].url || s.Endpoints[0].Workers["IDLE"]+s.Endpoints[0].Workers["RUNNING"] != 1 {
-			t.Fatalf("node %d: %+v", i, s)
-		}
+		must.Require(t, len(s.Workers) == 1 && s.Workers[0].Node == nodes[0].url &&
+			s.Endpoints[0].Workers["IDLE"]+s.Endpoints[0].Workers["RUNNING"] == 1, "node", i, s)
 		must.Equal(t, s.Releases.List[0].Workers, 1, "node", i, "releases", s.Releases)
 		executions := 0
 		for _, p50 := range s.Past.Execution.P50 {

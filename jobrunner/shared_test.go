@@ -104,9 +104,8 @@ func TestWorkersAsPodsAtEachNode(t *testing.T) {
 			var workers []struct{ ID, EndpointID string }
 			for deadline := time.Now().Add(time.Minute); len(workers) == 0; time.Sleep(20 * time.Millisecond) { // until its worker runs
 				status, _, body := asked.do("GET", "/v1/pods?includeWorkers=true&endpointId="+id, "")
-				if err := json.Unmarshal([]byte(body), &workers); status == 200 && err != nil || time.Now().After(deadline) {
-					t.Fatalf("node %d: %d %s %v", i, status, body, err)
-				}
+				err := json.Unmarshal([]byte(body), &workers)
+				must.Require(t, (status != 200 || err == nil) && !time.Now().After(deadline), "node", i, status, body, err)
 			}
 			must.Require(t, len(workers) == 1 && workers[0].EndpointID == id, "node", i, workers)
 			status, _, body := asked.do("GET", "/v1/pods/"+workers[0].ID+"?includeWorkers=true", "")

@@ -187,9 +187,8 @@ func TestClientThatFailsWithoutFaults(t *testing.T) {
 		flags, files := artefacts(cmd.Dir)
 		cmd.Args = slices.Insert(cmd.Args, 2, flags...)
 		output := runExpecting(t, cmd, 1)
-		if !strings.Contains(output, c.want) || !strings.Contains(output, "repeat: conformance client --keep-dirs --select works -- ") {
-			t.Errorf("%s says\n%s\nand not %q", c.script, output, c.want)
-		}
+		must.Hold(t, strings.Contains(output, c.want) &&
+			strings.Contains(output, "repeat: conformance client --keep-dirs --select works -- "), c.script, "says", output, "and not", c.want)
 		must.Equal(t, lastLine(output), "not conformant: the client fails without faults", c.script, "ends with")
 		texts := readFiles(t, files)
 		texts["the terminal"] = output
@@ -223,9 +222,8 @@ func TestClientThatDoesNothing(t *testing.T) {
 		}
 	}
 	output := runExpecting(t, client(t, "get /v2/templates", "--select=CLI-05"), 3)
-	if lastLine(output) != "inconclusive: nothing was judged" || !strings.Contains(output, "the scenario works was not selected") {
-		t.Error(output)
-	}
+	must.Hold(t, lastLine(output) == "inconclusive: nothing was judged" && strings.Contains(output, "the scenario works was not selected"),
+		output)
 }
 
 // Every form with clauses lists the clauses without a verdict, with the reason, and counts

@@ -119,12 +119,10 @@ func TestDiff(t *testing.T) {
 		Worse    int
 		GotWorse bool `json:"got_worse"`
 	}
-	if len(lines) != 2 || json.Unmarshal([]byte(lines[0]), &change) != nil || json.Unmarshal([]byte(lines[1]), &counts) != nil {
-		t.Fatalf("expected a change and the counts, got %q", lines)
-	}
-	if change.Clause != "VER-38" || change.Direction != "worse" || change.Before.Verdict != "PASS" || change.After.Verdict != "FAIL" || counts.Worse != 1 || !counts.GotWorse {
-		t.Errorf("got %q", lines)
-	}
+	must.Require(t, len(lines) == 2 && json.Unmarshal([]byte(lines[0]), &change) == nil && json.Unmarshal([]byte(lines[1]), &counts) == nil,
+		"expected a change and the counts, got", lines)
+	must.Hold(t, change.Clause == "VER-38" && change.Direction == "worse" && change.Before.Verdict == "PASS" &&
+		change.After.Verdict == "FAIL" && counts.Worse == 1 && counts.GotWorse, "got", lines)
 	must.Contain(t, runExpecting(t, command(t, "diff", bad, bad), 0), "0 worse, 0 better, 0 otherwise changed")
 	must.Contain(t, runExpecting(t, command(t, "diff", good, file(t, "{}")), 2), "can't be compared")
 }
@@ -184,9 +182,8 @@ func TestPublishedReport(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "openssl", "pkeyutl", "-verify", "-pubin", "-inkey", at("public.pem"), "-rawin", "-in", at("r.json"), "-sigfile", at("r.json.sig")).CombinedOutput()
 	must.Hold(t, err == nil, "openssl", err, string(out))
 	text, err := os.ReadFile(at("r.json"))
-	if err != nil || !strings.Contains(string(text), `"contact": "https://example.com"`) || !strings.Contains(string(text), `"date": "2026-08-18"`) {
-		t.Errorf("%v: %s", err, text)
-	}
+	must.Hold(t, err == nil && strings.Contains(string(text), `"contact": "https://example.com"`) &&
+		strings.Contains(string(text), `"date": "2026-08-18"`), err, string(text))
 	runExpecting(t, command(t, "compare", at("r.json"), at("r.json"), "--html="+at("compared.html")), 0)
 	page := must.ReadFile(t, at("compared.html"))
 	must.Hold(t, strings.Count(string(page), "Our cloud 3.4") == 2, string(page))

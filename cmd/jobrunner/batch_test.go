@@ -56,9 +56,8 @@ func TestBatchSurvivesKill(t *testing.T) {
 	put(t, file, "{\"op\": \"echo\", \"n\": 1}\n\n{\"op\": \"fail\", \"message\": \"no luck\"}\n")
 	j := jobCommands{t, append(env, "GPUCLOUD_BASE_URL="+p.url)}
 	out, errs, status := j.run("", "batch", "run", "batched", file, "--name", "nightly")
-	if status != 1 || !strings.Contains(out, `"n":1`) || !strings.Contains(out, "no luck") || !strings.Contains(errs, "1 of 2 requests COMPLETED") {
-		t.Errorf("batch run exited with %d\n%s%s", status, out, errs)
-	}
+	must.Hold(t, status == 1 && strings.Contains(out, `"n":1`) && strings.Contains(out, "no luck") &&
+		strings.Contains(errs, "1 of 2 requests COMPLETED"), "batch run exited with", status, out, errs)
 	if out, _, status := j.run("", "batch", "list", "batched"); status != 0 || !strings.Contains(out, "2 of 2 requests have ended  nightly") || strings.Count(out, "\n") != 2 {
 		t.Errorf("batch list: %d %s", status, out)
 	}
@@ -130,9 +129,8 @@ func TestBatchAcrossNodes(t *testing.T) {
 			if now, err := p.client("k").Jobs.Batch(t.Context(), endpoint, b.ID); err != nil || fmt.Sprint(now) != fmt.Sprint(b) {
 				t.Errorf("node %d has the batch %+v, %v; want %+v", i, now, err, b)
 			}
-			if err != nil || len(seen) != n || states["COMPLETED"] != b.Completed || states["COMPLETED"]+states["CANCELLED"] != n || b.InProgress+b.Failed != 0 || b.Total != n {
-				t.Errorf("node %d has %d requests, by state %v, %v; the batch is %+v", i, len(seen), states, err, b)
-			}
+			must.Hold(t, err == nil && len(seen) == n && states["COMPLETED"] == b.Completed && states["COMPLETED"]+states["CANCELLED"] == n &&
+				b.InProgress+b.Failed == 0 && b.Total == n, "node", i, "has", len(seen), "requests, by state", states, err, "the batch is", b)
 		}
 	}
 

@@ -118,9 +118,8 @@ func (d *billedDeployment) judge() {
 		low, high := v.cost(after, time.Now())
 		const millisecond = 1.0 / 3600_000 // in hours; the precision of times
 		slack := 3*millisecond*float64(max(10, v.size)) + 1e-6
-		if got := totals["totalAmount"].(float64); got < low-slack || got > high+slack {
-			d.t.Errorf("a volume of %d GB costs %f, want %f to %f", v.size, got, low, high)
-		}
+		got := totals["totalAmount"].(float64)
+		must.Hold(d.t, got >= low-slack && got <= high+slack, "a volume of", v.size, "GB costs", got, "want", low, "to", high)
 	}
 }
 

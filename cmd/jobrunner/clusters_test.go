@@ -177,14 +177,12 @@ func TestClusterExchangesMessages(t *testing.T) {
 		h.awaitGreetings(h.members(other), "blue", n+1)
 		for rank, m := range members {
 			want := []string{fmt.Sprint(rank), "2", "2", "4", m.Cluster.IP, members[0].Cluster.IP, variables[0][6]}
-			if !slices.Equal(variables[rank], want) || m.Cluster.ID != id || m.Cluster.Rank != rank || m.Cluster.IP != "127.0.0.1" || m.GlobalNetworking.Enabled || len(m.Actions) > 0 {
-				t.Errorf("the member %d knows %q, want %q: %+v", rank, variables[rank], want, m)
-			}
+			must.Hold(t, slices.Equal(variables[rank], want) && m.Cluster.ID == id && m.Cluster.Rank == rank && m.Cluster.IP == "127.0.0.1" &&
+				!m.GlobalNetworking.Enabled && len(m.Actions) == 0, "the member", rank, "knows", variables[rank], "want", want, m)
 			must.Hold(t, m.Env["NODE_RANK"] == "7" && m.Env["WORLD_SIZE"] == "", "a response shows the variables of the cluster:", m.Env)
 		}
-		if c.Network == nil || c.Network.CIDR != "127.0.0.0/8" || c.Primary == nil || c.Primary.PodID != members[0].ID || c.Primary.Status != "RUNNING" || c.DataCenterID != "EU-RO-1" {
-			t.Errorf("%+v", c)
-		}
+		must.Hold(t, c.Network != nil && c.Network.CIDR == "127.0.0.0/8" && c.Primary != nil && c.Primary.PodID == members[0].ID &&
+			c.Primary.Status == "RUNNING" && c.DataCenterID == "EU-RO-1", c)
 		if ssh := members[0].SSH.Direct; ssh == nil || ssh.Command != "ssh root@127.0.0.1 -p "+strings.TrimPrefix(c.Primary.SSHEndpoint, "127.0.0.1:") {
 			t.Errorf("%+v %+v", ssh, c.Primary)
 		}
@@ -255,9 +253,8 @@ func TestClusterMembersEnd(t *testing.T) {
 	h.start(t, "--simulate-gpus="+h.machine())
 	h.awaitPodStatus(single, "RUNNING")
 	h.awaitPodStatus(members[2].ID, "RUNNING")
-	if c := h.getCluster(id); !maps.Equal(c.Pods.ByStatus, want) || c.Primary == nil || c.Primary.Status != "EXITED" || c.Primary.SSHEndpoint != "" {
-		t.Errorf("%+v", c)
-	}
+	c := h.getCluster(id)
+	must.Hold(t, maps.Equal(c.Pods.ByStatus, want) && c.Primary != nil && c.Primary.Status == "EXITED" && c.Primary.SSHEndpoint == "", c)
 	for _, m := range members {
 		must.Fail(t, h.try(http.MethodPost, "/v2/pods/"+m.ID+"/action", `{"action":"start"}`, nil), "409")
 	}

@@ -34,9 +34,8 @@ func TestCatalog(t *testing.T) {
 	home := t.TempDir()
 	example := must.Do(filepath.Abs(filepath.Join("..", "..", "examples", "catalog.yaml")))(t)
 	p := serve(t, environment(home, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--catalog="+example)
-	if _, text := p.get("/v2/catalog/gpus/LAB%20Accelerator%20X"); !strings.Contains(text, `"price":{"secure":1.25,"community":0,"serverless":2}`) {
-		t.Errorf("the example's price is missing: %s", text)
-	}
+	_, text := p.get("/v2/catalog/gpus/LAB%20Accelerator%20X")
+	must.Hold(t, strings.Contains(text, `"price":{"secure":1.25,"community":0,"serverless":2}`), "the example's price is missing:", text)
 	flawed := filepath.Join(home, "flawed.yaml")
 	put(t, flawed, "gpus:\n  - id: NVIDIA L4\n    price: {secured: 1}\n")
 	for _, text := range []string{

@@ -51,9 +51,8 @@ func TestDeathLeavesATrace(t *testing.T) {
 				h.call(http.MethodGet, "/v2/"+h.endpoint+"/status/"+id, "", &job)
 				return job.Status == "FAILED"
 			})
-			if !strings.Contains(job.Error, "timed out after 1 retries: its worker died: "+c.exit) || !strings.HasSuffix(job.Error, "; the last line of its log: about to die") {
-				t.Errorf("the job's error is %q", job.Error)
-			}
+			must.Hold(t, strings.Contains(job.Error, "timed out after 1 retries: its worker died: "+c.exit) &&
+				strings.HasSuffix(job.Error, "; the last line of its log: about to die"), "the job's error is", job.Error)
 			var shown pageWorkers
 			h.until("the worker's end on the page", func() bool {
 				h.call(http.MethodGet, "/ui/snapshot", "", &shown)

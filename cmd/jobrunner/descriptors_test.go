@@ -47,9 +47,8 @@ func TestSlowBodiesWithoutKey(t *testing.T) {
 				resp := must.Do(http.ReadResponse(from, nil))(t)
 				body, err := io.ReadAll(resp.Body)
 				// 408 would mean that the server waited for the body.
-				if resp.StatusCode < 400 || resp.StatusCode >= 500 || resp.StatusCode == http.StatusRequestTimeout || !strings.Contains(string(body), want) || !resp.Close || err != nil {
-					t.Errorf("%d %s, closing: %v, %v", resp.StatusCode, body, resp.Close, err)
-				}
+				must.Hold(t, resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusRequestTimeout &&
+					strings.Contains(string(body), want) && resp.Close && err == nil, resp.StatusCode, string(body), "closing:", resp.Close, err)
 				_, err = from.ReadByte()
 				must.FailWith(t, err, io.EOF, "the connection stays open")
 			})

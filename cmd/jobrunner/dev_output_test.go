@@ -334,9 +334,8 @@ func TestProjectToolCreatesTheEnvironment(t *testing.T) {
 		return string(out)
 	}
 	out := start("doctor", "--listen=127.0.0.1:0")
-	if _, err := os.Stat(filepath.Join(path, "ran")); err == nil || !strings.Contains(out, "from uv, which prepares it when a handler starts") {
-		t.Errorf("it ran the tool, or says\n%s", out)
-	}
+	_, err := os.Stat(filepath.Join(path, "ran"))
+	must.Hold(t, err != nil && strings.Contains(out, "from uv, which prepares it when a handler starts"), "it ran the tool, or says", out)
 	if out := start("dev", "handler.py", "--once"); !strings.HasPrefix(out, "no such index\njobrunner: preparing the Python from uv failed: ") || !strings.HasSuffix(out, "exit status 2\n") {
 		t.Errorf("dev says\n%s", out)
 	}

@@ -74,9 +74,8 @@ func TestDoctor(t *testing.T) {
 			if c.status == "" && code == 0 { // a nearly full disk may cause a warning
 				c.status = f.Status
 			}
-			if f.Status != c.status || !strings.Contains(f.Text, c.text) || strings.Contains(f.Text, "secret") || !strings.Contains(f.Remedy, c.remedy) || code != c.code {
-				t.Errorf("exit status %d, %+v; expected %d, %s, %s, %s", code, f, c.code, c.status, c.text, c.remedy)
-			}
+			must.Hold(t, f.Status == c.status && strings.Contains(f.Text, c.text) && !strings.Contains(f.Text, "secret") &&
+				strings.Contains(f.Remedy, c.remedy) && code == c.code, "exit status", code, f, "expected", c.code, c.status, c.text, c.remedy)
 			var all []string
 			for check := range found {
 				all = append(all, check)

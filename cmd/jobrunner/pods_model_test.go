@@ -123,9 +123,8 @@ func (m *podModels) end(p *podModel) {
 
 func (m *podModels) expect(err error, refused bool, status string) {
 	m.t.Helper()
-	if (err != nil) != refused || refused && !strings.Contains(err.Error(), status) {
-		m.t.Fatalf("rejected: want %v with %s, got %v", refused, status, err)
-	}
+	must.Require(m.t, (err != nil) == refused && (!refused || strings.Contains(err.Error(), status)),
+		"rejected: want", refused, "with", status, "got", err)
 }
 
 func (m *podModels) create() {

@@ -155,9 +155,8 @@ func (h *handlers) podLog(id, query, until string, header http.Header) (events [
 	req.Header.Set("Authorization", "Bearer k")
 	resp := must.Do(http.DefaultClient.Do(req))(h.t)
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" || resp.Header.Get("Cache-Control") != "no-cache" || resp.Header.Get("X-Accel-Buffering") != "no" {
-		h.t.Fatalf("%d %v", resp.StatusCode, resp.Header)
-	}
+	must.Require(h.t, resp.StatusCode == http.StatusOK && resp.Header.Get("Content-Type") == "text/event-stream" &&
+		resp.Header.Get("Cache-Control") == "no-cache" && resp.Header.Get("X-Accel-Buffering") == "no", resp.StatusCode, resp.Header)
 	lines := bufio.NewScanner(resp.Body)
 	for lines.Scan() {
 		if lines.Text() == "" {
@@ -193,9 +192,8 @@ func TestPodIsAProcess(t *testing.T) {
 
 	server := h.createPod(`{"name":"s","image":"team/server",` + cpu + `,"ports":["8080/http","22/tcp"]}`)
 	shown := h.awaitPodStatus(server, "RUNNING")
-	if len(shown.Runtime.Ports) != 2 || shown.SSH.Direct == nil || shown.SSH.Direct.Command != fmt.Sprintf("ssh root@127.0.0.1 -p %d", shown.Runtime.Ports[1].Public) {
-		t.Fatalf("%+v", shown)
-	}
+	must.Require(t, len(shown.Runtime.Ports) == 2 && shown.SSH.Direct != nil &&
+		shown.SSH.Direct.Command == fmt.Sprintf("ssh root@127.0.0.1 -p %d", shown.Runtime.Ports[1].Public), shown)
 	port := shown.Runtime.Ports[0]
 	must.Hold(t, port.Private == 8080 && port.Type == "http", port)
 	h.untilAnswers("http://"+net.JoinHostPort(port.IP, fmt.Sprint(port.Public))+"/", server)

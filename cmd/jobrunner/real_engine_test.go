@@ -214,9 +214,8 @@ func realPublishedPorts(t *testing.T, e *containers.Engine) {
 	for _, id := range c.containers() {
 		ports := e.Output(t, "port", id)
 		t.Log(ports)
-		if !strings.Contains(ports, "8000/tcp -> 127.0.0.1:") || strings.Count(ports, " -> 127.0.0.1:") != 2 || strings.Count(ports, "->") != 2 {
-			t.Errorf("published ports:\n%s", ports)
-		}
+		must.Hold(t, strings.Contains(ports, "8000/tcp -> 127.0.0.1:") && strings.Count(ports, " -> 127.0.0.1:") == 2 &&
+			strings.Count(ports, "->") == 2, "published ports:", ports)
 	}
 	c.end()
 }

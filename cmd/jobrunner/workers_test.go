@@ -184,9 +184,8 @@ func TestFiguresOfAWorker(t *testing.T) {
 	var metrics string
 	h.call(http.MethodGet, "/metrics", "", &metrics)
 	for _, d := range w.GPUs {
-		if d.TypeID != "NVIDIA H200" || d.Utilization != 0.96 || d.PowerWatts != 540 || d.TemperatureCelsius != 66 || d.MemoryUsedBytes < d.MemoryBytes/2 || d.MemoryUsedBytes > d.MemoryBytes {
-			t.Errorf("%+v", d)
-		}
+		must.Hold(t, d.TypeID == "NVIDIA H200" && d.Utilization == 0.96 && d.PowerWatts == 540 && d.TemperatureCelsius == 66 &&
+			d.MemoryUsedBytes >= d.MemoryBytes/2 && d.MemoryUsedBytes <= d.MemoryBytes, d)
 		for _, want := range []string{`held{gpu="%s"} 1`, `utilization_ratio{gpu="%s"} 0.96`, `memory_used_bytes{gpu="%s"} `, `power_watts{gpu="%s"} 540`, `temperature_celsius{gpu="%s"} 66`} {
 			want = "gpucloud_gpu_" + fmt.Sprintf(want, d.ID)
 			must.Hold(t, strings.Contains(metrics, want), "the metrics lack", want)
@@ -229,9 +228,8 @@ func (h *handlers) awaitResult(id string) (color string, pid, retries int) {
 		Color string
 		PID   int
 	}
-	if err := json.Unmarshal(job.Output, &output); err != nil || job.Status != "COMPLETED" {
-		h.t.Fatalf("the job is %s with %s, error %q", job.Status, job.Output, job.Error)
-	}
+	err := json.Unmarshal(job.Output, &output)
+	must.Require(h.t, err == nil && job.Status == "COMPLETED", "the job is", job.Status, "with", string(job.Output), "error", job.Error)
 	return output.Color, output.PID, job.Retries
 }
 

@@ -30,9 +30,7 @@ func TestLinksLeadToHeadings(t *testing.T) {
 	page := clauses.Markdown()
 	for _, c := range clauses.All() {
 		address, anchor, _ := strings.Cut(c.Link(), "#")
-		if address != "https://"+path+"/blob/main/"+clauses.Page {
-			t.Fatalf("the link of %s is %s", c.ID, c.Link())
-		}
+		must.Require(t, address == "https://"+path+"/blob/main/"+clauses.Page, "the link of", c.ID, "is", c.Link())
 		if heading := "\n### " + c.ID + "\n"; strings.ToLower(c.ID) != anchor || strings.Count(page, heading) != 1 {
 			t.Errorf("%s has %d headings, and its link leads to #%s", c.ID, strings.Count(page, heading), anchor)
 		}

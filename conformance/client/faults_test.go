@@ -91,9 +91,8 @@ func TestFaults(t *testing.T) {
 		t.Run(f.fault+" in "+f.scenario, func(t *testing.T) {
 			t.Parallel()
 			r := judgeWithoutLeak(t, as(t, "sample", f.fault), f.scenario)
-			if got := clausesWith(r, report.Fail, report.Warn, report.Inconclusive); !slices.Equal(got, []string{f.clause}) {
-				t.Errorf("detected by %v, not by %s:\n%s", got, f.clause, terminalText(r))
-			}
+			must.Equal(t, clausesWith(r, report.Fail, report.Warn, report.Inconclusive), []string{f.clause},
+				"detected by", f.clause, terminalText(r))
 			c, _ := clauses.Find(f.clause)
 			want := 0
 			if c.Level == suite.Must {
@@ -119,9 +118,8 @@ func TestNoFault(t *testing.T) {
 			for tries := 1; len(clausesWith(r, report.Inconclusive)) > 0 && tries < 4; tries++ {
 				r = judgeWithoutLeak(t, as(t, "sample", fault)) // on a busy machine its first wait may be too long
 			}
-			if got := clausesWith(r, report.Pass); len(got) != len(r.Results) || r.Exit != 0 {
-				t.Errorf("exit %d, and only %v pass:\n%s", r.Exit, got, terminalText(r))
-			}
+			got := clausesWith(r, report.Pass)
+			must.Hold(t, len(got) == len(r.Results) && r.Exit == 0, "exit", r.Exit, "and only", got, "pass:", terminalText(r))
 		})
 	}
 }
@@ -131,9 +129,8 @@ func TestJobsOfOurClient(t *testing.T) {
 	t.Parallel()
 	r := judgeWithoutLeak(t, as(t, "jobs"))
 	want := []string{"CLI-01", "CLI-02", "CLI-07", "CLI-08", "CLI-09", "CLI-10", "CLI-11"}
-	if got := clausesWith(r, report.Pass); !slices.Equal(got, want) || r.Exit != 0 {
-		t.Errorf("exit %d, and %v pass, not %v:\n%s", r.Exit, got, want, terminalText(r))
-	}
+	got := clausesWith(r, report.Pass)
+	must.Hold(t, slices.Equal(got, want) && r.Exit == 0, "exit", r.Exit, got, "pass, not", want, terminalText(r))
 }
 
 // Each clause about clients has a scenario and a faulty client that violates it.
@@ -174,18 +171,15 @@ func TestUnusedClausesAreSkipped(t *testing.T) {
 func TestUnrelatedFailureIsInconclusive(t *testing.T) {
 	t.Parallel()
 	r := judgeWithoutLeak(t, as(t, "sample", "fails for another reason"), "shrink")
-	if got := clausesWith(r, report.Inconclusive); !slices.Equal(got, []string{"CLI-04"}) || r.Exit != 3 {
-		t.Errorf("exit %d:\n%s", r.Exit, terminalText(r))
-	}
+	got := clausesWith(r, report.Inconclusive)
+	must.Hold(t, slices.Equal(got, []string{"CLI-04"}) && r.Exit == 3, "exit", r.Exit, terminalText(r))
 }
 
 // If requests lack the key, the clauses that need it are blocked.
 func TestBlockedByTheKey(t *testing.T) {
 	t.Parallel()
 	r := judgeWithoutLeak(t, as(t, "sample", "sends no key for jobs"), "CLI-03", "CLI-01")
-	if got := clausesWith(r, report.Blocked); !slices.Equal(got, []string{"CLI-03"}) {
-		t.Errorf("blocked: %v\n%s", got, terminalText(r))
-	}
+	must.Equal(t, clausesWith(r, report.Blocked), []string{"CLI-03"}, "blocked", terminalText(r))
 }
 
 // --strict judges a SHOULD as a MUST.

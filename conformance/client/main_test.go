@@ -111,13 +111,11 @@ func TestProvider(t *testing.T) {
 	t.Run("v2", func(t *testing.T) {
 		r := judgeWithoutLeak(t, command)
 		want := []string{"CLI-01", "CLI-02", "CLI-04", "CLI-05", "CLI-06", "CLI-07", "CLI-08", "CLI-11"}
-		if got := clausesWith(r, report.Pass); !slices.Equal(got, want) || r.Exit != 0 {
-			t.Errorf("exit %d, and %v pass, not %v:\n%s", r.Exit, got, want, terminalText(r))
-		}
+		got := clausesWith(r, report.Pass)
+		must.Hold(t, slices.Equal(got, want) && r.Exit == 0, "exit", r.Exit, got, "pass, not", want, terminalText(r))
 		must.Equal(t, len(r.Notes), 1, "notes", r.Notes) // only the note about the command: nothing fails in the scenario works
-		if got, want := clausesWith(r, report.Skip), []string{"CLI-03", "CLI-09", "CLI-10"}; !slices.Equal(got, want) {
-			t.Errorf("%v are skipped, not %v:\n%s", got, want, terminalText(r))
-		}
+		got, want = clausesWith(r, report.Skip), []string{"CLI-03", "CLI-09", "CLI-10"}
+		must.Hold(t, slices.Equal(got, want), got, "are skipped, not", want, terminalText(r))
 	})
 	t.Run("v1", func(t *testing.T) {
 		if testing.Short() {
@@ -125,8 +123,7 @@ func TestProvider(t *testing.T) {
 		}
 		r := judgeClient(t, Options{Command: command, APIVersion: "v1", Select: []string{"create-error", "create-lost", "shrink", "name-taken", "echo"}})
 		want := []string{"CLI-01", "CLI-04", "CLI-05", "CLI-07", "CLI-08", "CLI-11"}
-		if got := clausesWith(r, report.Pass); !slices.Equal(got, want) || r.Exit != 0 {
-			t.Errorf("exit %d, and %v pass, not %v:\n%s", r.Exit, got, want, terminalText(r))
-		}
+		got := clausesWith(r, report.Pass)
+		must.Hold(t, slices.Equal(got, want) && r.Exit == 0, "exit", r.Exit, got, "pass, not", want, terminalText(r))
 	})
 }

@@ -78,9 +78,8 @@ func FuzzLedger(f *testing.F) {
 		must.Succeed(t, err, string(text), "can't be read after an entry was added:")
 		defer reopened.Close()
 		left := reopened.Remaining("")
-		if !slices.ContainsFunc(left, func(m env.Object) bool { return m.N == added.N && m.ID == "x" }) || len(left) != len(before)+1 {
-			t.Errorf("%q: after one more there is\n%+v\nbefore\n%+v", text, left, before)
-		}
+		must.Hold(t, slices.ContainsFunc(left, func(m env.Object) bool { return m.N == added.N && m.ID == "x" }) &&
+			len(left) == len(before)+1, string(text), "after one more there is", left, "before", before)
 	},
 		fuzz.Seed{[]byte("{\"n\":1,\"kind\":\"template\",\"id\":\"a\",\"method\":\"DELETE\",\"url\":\"/a\",\"case\":\"c\"}\n{\"n\":2,\"kind\":\"job\",\"id\":\"b\"}\n{\"n\":1,\"gone\":true}\n")},
 		fuzz.Seed{[]byte("{\"n\":1,\"id\":\"a\"}\n{\"n\":2,\"id\"")}, fuzz.Seed{[]byte("")}, fuzz.Seed{[]byte("{\"n\":-1}\n{\"n\":9223372036854775807}\n")},

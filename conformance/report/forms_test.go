@@ -117,9 +117,8 @@ func TestJUnit(t *testing.T) {
 		must.Equal(t, got, child, id)
 	}
 	fail := cases["JOB-02"].Children[0]
-	if !strings.Contains(fail.Text, "curl -sS -i") || !strings.Contains(fail.Text, "States and transitions, POST /run") || fail.attr("type") != "FAIL" || !strings.Contains(fail.attr("message"), "accepted: 200") {
-		t.Errorf("the failure is %+v", fail)
-	}
+	must.Hold(t, strings.Contains(fail.Text, "curl -sS -i") && strings.Contains(fail.Text, "States and transitions, POST /run") &&
+		fail.attr("type") == "FAIL" && strings.Contains(fail.attr("message"), "accepted: 200"), "the failure is", fail)
 	c := cases["JOB-02"]
 	must.Hold(t, c.attr("classname") == "JOB" && c.attr("name") == "JOB-02: Statement JOB-02 holds." && c.attr("time") == "0.001", "the case is", c.Attrs)
 }
@@ -194,9 +193,8 @@ func TestHAR(t *testing.T) {
 		if e.Comment != "" {
 			comments++
 		}
-		if q.PostData != nil && (*q.PostData.MimeType != "application/json" || fmt.Sprint(*q.QueryString[0].Name, "=", *q.QueryString[0].Value) != "webhook=a b") {
-			t.Errorf("the request is %+v", q)
-		}
+		must.Hold(t, q.PostData == nil || *q.PostData.MimeType == "application/json" &&
+			fmt.Sprint(*q.QueryString[0].Name, "=", *q.QueryString[0].Value) == "webhook=a b", "the request is", q)
 	}
 	want := map[string]int{"JOB-02": 3, "JOB-03": 3, "JOB-07": 3, "JOB-10": 3}
 	must.Hold(t, maps.Equal(pages, want) && comments == 4, "the pages have", pages, "entries, not", want, comments, "comments")
@@ -233,9 +231,8 @@ func TestBadge(t *testing.T) {
 			IsError               bool
 		}
 		must.Succeed(t, json.Unmarshal([]byte(written("shield", c.r)), &shield))
-		if shield.SchemaVersion != 1 || shield.Label != "conformance" || shield.Message != c.message || shield.Color != c.colour || shield.IsError != (c.r.Exit != 0) {
-			t.Errorf("%v: %+v", c.r.Counts, shield)
-		}
+		must.Hold(t, shield.SchemaVersion == 1 && shield.Label == "conformance" && shield.Message == c.message && shield.Color == c.colour &&
+			shield.IsError == (c.r.Exit != 0), c.r.Counts, shield)
 		svg := written("badge", c.r)
 		var root element
 		if err := xml.Unmarshal([]byte(svg), &root); err != nil || root.attr("aria-label") != "conformance: "+c.message || !strings.Contains(svg, c.inSVG) {

@@ -167,9 +167,8 @@ func TestCTRF(t *testing.T) {
 	}
 	must.Succeed(t, json.Unmarshal([]byte(written("ctrf", r)), &got))
 	s := got.Results.Summary
-	if got.ReportFormat != "CTRF" || len(got.Results.Tests) != len(r.Results) || s["passed"]+s["failed"]+s["skipped"]+s["pending"]+s["other"] != s["tests"] || s["failed"] != 3 || s["stop"] <= s["start"] {
-		t.Errorf("%+v", got)
-	}
+	must.Hold(t, got.ReportFormat == "CTRF" && len(got.Results.Tests) == len(r.Results) &&
+		s["passed"]+s["failed"]+s["skipped"]+s["pending"]+s["other"] == s["tests"] && s["failed"] == 3 && s["stop"] > s["start"], got)
 }
 
 // A report that can be read is written in every form, and its JSON is read back unchanged.

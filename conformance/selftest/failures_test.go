@@ -83,9 +83,8 @@ func TestFailureScriptReproduces(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	must.Succeed(t, err, string(out), x.Failure.Curl)
 	output := string(out)
-	if cancels.Load() != before+1 || !strings.Contains(output, "HTTP/1.1 429") || strings.Contains(output, "HTTP/1.1 404") || strings.Count(output, "HTTP/1.1 2") < 3 {
-		t.Errorf("the script\n%s\ngets\n%s", x.Failure.Curl, output)
-	}
+	must.Hold(t, cancels.Load() == before+1 && strings.Contains(output, "HTTP/1.1 429") && !strings.Contains(output, "HTTP/1.1 404") &&
+		strings.Count(output, "HTTP/1.1 2") >= 3, "the script", x.Failure.Curl, "gets", output)
 	if n := strings.Count(x.Failure.Curl, "/run"); n != 2 || !strings.Contains(x.Failure.Curl, "-X DELETE") {
 		t.Errorf("the script submits %d jobs, or does not delete its endpoint:\n%s", n, x.Failure.Curl)
 	}

@@ -26,9 +26,8 @@ func TestNothingJudged(t *testing.T) {
 		r := judge(t, o)
 		var b strings.Builder
 		report.Terminal(&b, r, false)
-		if r.Exit != conformance.ExitInconclusive || !strings.Contains(b.String(), name) || !strings.Contains(b.String(), "inconclusive: nothing was judged") {
-			t.Errorf("exit code %d:\n%s", r.Exit, &b)
-		}
+		must.Hold(t, r.Exit == conformance.ExitInconclusive && strings.Contains(b.String(), name) &&
+			strings.Contains(b.String(), "inconclusive: nothing was judged"), "exit code", r.Exit, &b)
 		must.Equal(t, len(r.NotJudged), len(r.Results), "clauses are named", r.NotJudged)
 	}
 }

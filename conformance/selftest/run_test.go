@@ -46,9 +46,8 @@ func TestUnknownEndpointIsNoted(t *testing.T) {
 	target := startDeployment(t, nil)
 	target.Endpoint = "nonsense"
 	r := judge(t, conformance.Options{Target: target, Select: []string{"VER-38"}})
-	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "/v2/nonsense/health returned 404") || r.Exit != conformance.ExitConformant {
-		t.Errorf("%q with exit code %d", r.Notes, r.Exit)
-	}
+	must.Hold(t, len(r.Notes) == 1 && strings.Contains(r.Notes[0], "/v2/nonsense/health returned 404") &&
+		r.Exit == conformance.ExitConformant, r.Notes, "with exit code", r.Exit)
 }
 
 // A run against a target that can't be judged ends soon, with the reason in one line.

@@ -82,9 +82,8 @@ func TestScriptRepeats(t *testing.T) {
 	for _, secret := range []string{"the-secret-key", "planted-secret", "thing-number"} {
 		must.Hold(t, !strings.Contains(text, secret), secret, "is in", text)
 	}
-	if len(text) > 5000 || !strings.Contains(text, "# The answer to this request was not accepted:\ncurl -sS -i -X PATCH") || !strings.Contains(text, "\"Authorization: Bearer $GPUCLOUD_API_KEY\"") {
-		t.Errorf("the script is\n%s", text)
-	}
+	must.Hold(t, len(text) <= 5000 && strings.Contains(text, "# The answer to this request was not accepted:\ncurl -sS -i -X PATCH") &&
+		strings.Contains(text, "\"Authorization: Bearer $GPUCLOUD_API_KEY\""), "the script is", text)
 
 	m.mu.Lock()
 	m.count = 500

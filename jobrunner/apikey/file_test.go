@@ -254,9 +254,8 @@ func TestInterruptedCommand(t *testing.T) {
 		dir := t.TempDir()
 		temp := filepath.Join(dir, apikey.FileName+".new")
 		must.Succeed(t, os.WriteFile(temp, nil, 0o600))
-		if _, err := apikey.At(dir).Add(apikey.Key{Name: "ci"}); err == nil || !strings.Contains(err.Error(), "remove "+temp) {
-			t.Errorf("expected an error that says to remove %s, got %v", temp, err)
-		}
+		_, err := apikey.At(dir).Add(apikey.Key{Name: "ci"})
+		must.Hold(t, err != nil && strings.Contains(err.Error(), "remove "+temp), "expected an error that says to remove", temp, "got", err)
 		must.Equal(t, must.Err(os.Stat(temp)), nil, "the file of another command was removed")
 	})
 }
@@ -288,9 +287,8 @@ func TestTableTakesOver(t *testing.T) {
 	}
 	taken := func(table *apikey.Table, f *apikey.File, want int, conflicts ...string) {
 		t.Helper()
-		if n, got, err := table.TakeOver(f); err != nil || n != want || !slices.Equal(got, conflicts) {
-			t.Errorf("took over %d, conflicts %v, %v; want %d, %v", n, got, err, want, conflicts)
-		}
+		n, got, err := table.TakeOver(f)
+		must.Hold(t, err == nil && n == want && slices.Equal(got, conflicts), "took over", n, "conflicts", got, err, "want", want, conflicts)
 	}
 	taken(one, folders[0], 2)
 	taken(two, folders[1], 1, "shared-name")

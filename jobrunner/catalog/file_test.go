@@ -20,9 +20,8 @@ func mustParse(t *testing.T, text string) *schedule {
 func TestEmptyFile(t *testing.T) {
 	for _, text := range []string{"", "gpus: []", "remove: {}"} {
 		c := mustParse(t, text).at(time.Hour)
-		if len(c.GPUs) != len(builtin.GPUs) || len(c.Pools) != len(builtin.Pools) || len(c.CPUs) != len(builtin.CPUs) || len(c.DataCenters) != len(builtin.DataCenters) || c.Restricts() {
-			t.Errorf("%q: %s", text, c.describe())
-		}
+		must.Hold(t, len(c.GPUs) == len(builtin.GPUs) && len(c.Pools) == len(builtin.Pools) && len(c.CPUs) == len(builtin.CPUs) &&
+			len(c.DataCenters) == len(builtin.DataCenters) && !c.Restricts(), text, c.describe())
 	}
 }
 
@@ -51,9 +50,8 @@ fees: {serverless: 0.01, networking: 0.02}
 	d := c.DataCenters[0]
 	must.Hold(t, d.Name == "Laboratory" && d.Region == "OCEANIA" && d.Country == "AU" && len(d.VolumeTypes) == 0 && d.Compliance[0] == "GDPR" && d.GlobalNetwork, d)
 	g, _ := c.GPUByID("NVIDIA L40S")
-	if g.Name != "Forty" || g.Memory != 47 || g.Manufacturer != "NVIDIA" || len(c.GPUs) != len(builtin.GPUs)-2 || c.GPUs[len(c.GPUs)-1].ID != "Lab X1" {
-		t.Errorf("%+v of %s", g, c.describe())
-	}
+	must.Hold(t, g.Name == "Forty" && g.Memory == 47 && g.Manufacturer == "NVIDIA" && len(c.GPUs) == len(builtin.GPUs)-2 &&
+		c.GPUs[len(c.GPUs)-1].ID == "Lab X1", g, "of", c.describe())
 	o := c.OfferOf("NVIDIA L40S")
 	if o.PodPrice(Secure, true) != 860_000_000 || o.PodPrice(Community, false) != 1_000_000_000 || o.PodPrice(Community, true) != 500_000_000 ||
 		o.Price.Serverless != 1_000_000_001 || o.MaxCount[Secure] != 4 || o.MaxCount[Community] != 0 {

@@ -119,9 +119,8 @@ func TestStop(t *testing.T) {
 		after, due := c.NewTimer(2*time.Minute), c.NewTimer(0)
 		<-due.C
 		time.Sleep(time.Hour)
-		if now := c.Now(); !now.Equal(start) || len(before.C)+len(after.C) > 0 {
-			t.Errorf("%s passed, %d and %d fired", now.Sub(start), len(before.C), len(after.C))
-		}
+		now := c.Now()
+		must.Hold(t, now.Equal(start) && len(before.C)+len(after.C) == 0, now.Sub(start), "passed,", len(before.C), len(after.C), "fired")
 		c.Advance(time.Minute)
 		at := <-before.C
 		must.Hold(t, at.Equal(start.Add(time.Minute)) && len(after.C) == 0, "fired at", at.Sub(start), len(after.C), "after")

@@ -127,9 +127,8 @@ func testCallQueues(t *tester) {
 	all := queues(nil, "/e1 in 4 ms", "a/e1 in 1 ms", "b/e1 in 2 ms", "b/e2 in 0 ms")
 	for i, want := range []int{4, 1, 2, 0} {
 		call, err := t.ClaimCall(t.ctx, all[i], nil, claim)
-		if err != nil || call == nil || call.Job.ID != ids[want] || call.Owner != all[i].Owner || call.Job.Endpoint != all[i].Endpoint {
-			t.Errorf("of %+v came %+v, %v", all[i], call, err)
-		}
+		must.Hold(t, err == nil && call != nil && call.Job.ID == ids[want] && call.Owner == all[i].Owner &&
+			call.Job.Endpoint == all[i].Endpoint, "of", all[i], "came", call, err)
 	}
 	for _, host := range []string{"h2", "h1"} {
 		call := must.Do(t.ClaimCall(t.ctx, all[3], []engine.BusyHost{{Owner: "b", Host: host}}, claim))(t)

@@ -72,9 +72,8 @@ func TestChunks(t *testing.T) {
 		must.Hold(t, len(got) == 1 && string(got[0]) == c.want, c.output, c.metrics, got)
 	}
 	got := chunks([]byte(`"`+strings.Repeat("x", MaxChunk-1)+`"`), []byte(`{"a":1}`))
-	if len(got) != 2 || strings.Contains(string(got[0]), "metrics") || !strings.HasSuffix(string(got[1]), `,"metrics":{"a":1}}`) {
-		t.Errorf("a value one byte above the limit makes %d chunks", len(got))
-	}
+	must.Hold(t, len(got) == 2 && !strings.Contains(string(got[0]), "metrics") && strings.HasSuffix(string(got[1]), `,"metrics":{"a":1}}`),
+		"a value one byte above the limit makes", len(got), "chunks")
 }
 
 // Changes arrive after their commits and in any order: a watch sees the end even if the

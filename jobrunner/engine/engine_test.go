@@ -220,9 +220,8 @@ func (t *tester) is(id string, want engine.State) engine.Job {
 func (t *tester) counts(want engine.Counts) {
 	t.Helper()
 	got := t.Counts("ep")
-	if got.InQueue != want.InQueue || got.InProgress != want.InProgress || got.Completed != want.Completed || got.Failed != want.Failed || got.Retried != want.Retried {
-		t.Errorf("counts are %+v, want %+v", got, want)
-	}
+	must.Hold(t, got.InQueue == want.InQueue && got.InProgress == want.InProgress && got.Completed == want.Completed &&
+		got.Failed == want.Failed && got.Retried == want.Retried, "counts are", got, "want", want)
 }
 
 // Each transition is observed once, with the job's time in the queue or of execution. Chunks

@@ -57,9 +57,8 @@ func checkFirstStart(t *testing.T, e *engine.Engine, ep string) {
 	queues, err := e.CallQueues(t.Context(), nil)
 	must.Require(t, err == nil && len(queues) == 1 && queues[0].Owner == "owner-1", "calls due:", queues, err)
 	call, err := e.ClaimCall(t.Context(), queues[0], nil, time.Minute)
-	if err != nil || call == nil || call.URL != "http://127.0.0.1:9/hook" || string(call.Job.Output) != `"hooked"` || string(call.Input) != `{"prompt":"recorded"}` {
-		t.Errorf("the call is %+v, %v", call, err)
-	}
+	must.Hold(t, err == nil && call != nil && call.URL == "http://127.0.0.1:9/hook" && string(call.Job.Output) == `"hooked"` &&
+		string(call.Input) == `{"prompt":"recorded"}`, "the call is", call, err)
 	must.Succeed(t, e.Called(t.Context(), call, time.Time{}))
 	jobs, err := e.Take(t.Context(), engine.Take{Endpoint: ep, Worker: "w", Max: 3})
 	var got []string

@@ -34,9 +34,8 @@ func testSuccess(t *tester) {
 	t.report(job.Ref, engine.Done([]byte(`"whole"`)), engine.Accepted)
 	for range 2 { // reading changes nothing
 		done := t.is(id, engine.Completed)
-		if done.Worker != "w1" || done.Delay != 1234*time.Millisecond || done.Execution != 5678*time.Millisecond || string(done.Output) != `"whole"` || done.Retries != 0 || done.Error != "" {
-			t.Errorf("completed: %+v", done)
-		}
+		must.Hold(t, done.Worker == "w1" && done.Delay == 1234*time.Millisecond && done.Execution == 5678*time.Millisecond &&
+			string(done.Output) == `"whole"` && done.Retries == 0 && done.Error == "", "completed:", done)
 		t.advance(time.Second)
 	}
 	if job, err := t.Get(t.ctx, "other", id); err == nil {
@@ -207,9 +206,8 @@ func testRetry(t *tester) {
 	t.advance(3 * time.Second)
 	must.Equal(t, t.take(engine.Take{}).ID, other, "the retried job went to the head of the queue")
 	again := t.take(engine.Take{})
-	if again.ID != id || string(again.Input) != string(input) || string(again.Rest) != `{"policy":{}}` || again.Retries != 0 || again.Delay != 3*time.Second {
-		t.Errorf("the second take: %+v", again)
-	}
+	must.Hold(t, again.ID == id && string(again.Input) == string(input) && string(again.Rest) == `{"policy":{}}` && again.Retries == 0 &&
+		again.Delay == 3*time.Second, "the second take:", again)
 	t.report(job.Ref, engine.Done([]byte(`"late"`)), engine.Stale)
 	t.report(again.Ref, engine.Lost(), engine.Accepted) // the retry has a new retry count
 	again = t.take(engine.Take{})

@@ -162,9 +162,8 @@ func testLost(t *tester) {
 	t.advance(4 * time.Second)
 	t.report(again.Ref, engine.Lost(), engine.Accepted)
 	over := t.is(id, engine.Failed)
-	if over.Retries != 1 || over.Error != "job timed out after 1 retries: its worker died" || over.Execution != 4*time.Second || over.Delay != 3*time.Second {
-		t.Errorf("lost twice: %+v", over)
-	}
+	must.Hold(t, over.Retries == 1 && over.Error == "job timed out after 1 retries: its worker died" && over.Execution == 4*time.Second &&
+		over.Delay == 3*time.Second, "lost twice:", over)
 	t.counts(engine.Counts{InQueue: 1, Failed: 1, Retried: 1})
 	t.at(id, 30*time.Minute, engine.Failed, "")
 	t.counts(engine.Counts{InQueue: 1, Failed: 1, Retried: 1})

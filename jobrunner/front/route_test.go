@@ -40,9 +40,8 @@ func TestPanicIsAnAnswer(t *testing.T) {
 		server.Close()
 		var decoded map[string]any
 		err = json.Unmarshal(body, &decoded)
-		if err != nil || resp.StatusCode != 500 || resp.Header.Get("Content-Type") != c.contentType || decoded[c.text] == nil || strings.Contains(string(body), "planted") {
-			t.Errorf("%s answered %d %s %s", path, resp.StatusCode, resp.Header.Get("Content-Type"), body)
-		}
+		must.Hold(t, err == nil && resp.StatusCode == 500 && resp.Header.Get("Content-Type") == c.contentType && decoded[c.text] != nil &&
+			!strings.Contains(string(body), "planted"), path, "answered", resp.StatusCode, resp.Header.Get("Content-Type"), string(body))
 		status := decoded["status"]
 		must.Hold(t, c.text != "detail" || status == 500.0, path, "the status in the body is", status)
 		id := resp.Header.Get("X-Request-Id")

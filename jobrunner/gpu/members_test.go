@@ -104,9 +104,8 @@ func TestClaim(t *testing.T) {
 		t.Errorf("%v %v %v", got, err, a.Owners())
 	}
 	for reason, want := range map[string][]string{"is in use": uuids[1:3], "it is lost": uuids[2:4], "this machine has only 1 of the GPUs": {uuids[2], "GPU-of-another-machine"}} {
-		if got, err := a.Claim(want, "q"); err == nil || !strings.Contains(err.Error(), reason) || len(a.Owners()) != 2 {
-			t.Errorf("%v %v, want an error with %q", got, err, reason)
-		}
+		got, err := a.Claim(want, "q")
+		must.Hold(t, err != nil && strings.Contains(err.Error(), reason) && len(a.Owners()) == 2, got, err, "want an error with", reason)
 	}
 	must.Hold(t, must.Err(a.Acquire(gpu.Request{Count: 2}, "w")) != nil, "a claimed device is assigned to another owner")
 	freed := a.Watch()

@@ -35,9 +35,8 @@ func TestForms(t *testing.T) {
 		w := httptest.NewRecorder()
 		c.form.Refuse(w, c.refusal)
 		h := w.Header()
-		if w.Code != c.status || w.Body.String() != c.body || h.Get("Content-Type") != c.contentType || h.Get("Content-Length") != fmt.Sprint(len(c.body)) {
-			t.Errorf("%d %v %q", w.Code, h, w.Body)
-		}
+		must.Hold(t, w.Code == c.status && w.Body.String() == c.body && h.Get("Content-Type") == c.contentType &&
+			h.Get("Content-Length") == fmt.Sprint(len(c.body)), w.Code, h, w.Body)
 		if c.refusal == full && (h.Get("Allow") != "GET, POST" || h.Get("Retry-After") != "7" || h.Get("Connection") != "close") ||
 			c.refusal != full && (h.Get("Allow") != "" || h.Get("Retry-After") != "" || h.Get("Connection") != "") || h.Get("WWW-Authenticate") != "" {
 			t.Errorf("%v", h)

@@ -28,9 +28,8 @@ func TestRun(t *testing.T) {
 		const output = `{"b":  1.50, "big": 12345678901234567890, "ü": null}`
 		d.report(job, engine.Done([]byte(output)))
 		got := d.status(id)
-		if got.body["status"] != "COMPLETED" || got.body["delayTime"] != 1500.0 || got.body["executionTime"] != 2250.0 || got.body["id"] != id || got.body["retries"] != nil {
-			t.Errorf("when it is over: %s", got.raw)
-		}
+		must.Hold(t, got.body["status"] == "COMPLETED" && got.body["delayTime"] == 1500.0 && got.body["executionTime"] == 2250.0 &&
+			got.body["id"] == id && got.body["retries"] == nil, "when it is over:", got.raw)
 		must.Contain(t, got.raw, output)
 	})
 }
@@ -68,9 +67,8 @@ func TestRunSync(t *testing.T) {
 		}()
 		start := now()
 		a := d.do("POST", "/v2/ep/runsync", `{"input": {}}`)
-		if a.status != 200 || a.body["status"] != "COMPLETED" || a.body["delayTime"] != 3000.0 || a.body["executionTime"] != 4000.0 || since(start) != 7 {
-			t.Errorf("after %g s: %d %s", since(start), a.status, a.raw)
-		}
+		must.Hold(t, a.status == 200 && a.body["status"] == "COMPLETED" && a.body["delayTime"] == 3000.0 &&
+			a.body["executionTime"] == 4000.0 && since(start) == 7, "after", since(start), "s:", a.status, a.raw)
 		id := a.body["id"].(string)
 		must.Hold(t, strings.HasPrefix(id, "sync-"), "the id is", id)
 	})
@@ -82,9 +80,8 @@ func TestRunSyncWait(t *testing.T) {
 		bubble(t, func(t *testing.T, d *deployment) {
 			start := now()
 			a := d.do("POST", "/v2/ep/runsync"+query, `{"input": {}}`)
-			if a.status != 200 || a.body["status"] != "IN_QUEUE" || since(start) != seconds {
-				t.Fatalf("%s: after %g s: %d %s", query, since(start), a.status, a.raw)
-			}
+			must.Require(t, a.status == 200 && a.body["status"] == "IN_QUEUE" && since(start) == seconds,
+				query, "after", since(start), "s:", a.status, a.raw)
 			d.report(d.take("ep"), engine.Done([]byte(`{}`)))
 			got := d.status(a.body["id"].(string))
 			must.Hold(t, got.body["status"] == "COMPLETED", query, "the job did not continue", got.raw)

@@ -98,21 +98,18 @@ func TestOpenAIEvents(t *testing.T) {
 		start := now()
 		resp := d.openStream(t.Context(), `{"stream": true}`)
 		defer resp.Body.Close()
-		if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" || since(start) != 1 {
-			t.Errorf("after %g s: %d %v", since(start), resp.StatusCode, resp.Header)
-		}
+		must.Hold(t, resp.StatusCode == 200 && resp.Header.Get("Content-Type") == "text/event-stream" && since(start) == 1,
+			"after", since(start), "s:", resp.StatusCode, resp.Header)
 		for _, c := range []struct {
 			text    string
 			seconds float64
 		}{{"data: {\"n\":1}\n\n", 1}, {"data: {\"n\":2}\n\ndata: 3\n\n", 3}} {
 			got := make([]byte, len(c.text))
-			if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != c.text || since(start) != c.seconds {
-				t.Errorf("after %g s: %q, %v", since(start), got, err)
-			}
+			_, err := io.ReadFull(resp.Body, got)
+			must.Hold(t, err == nil && string(got) == c.text && since(start) == c.seconds, "after", since(start), "s:", string(got), err)
 		}
-		if end, err := io.ReadAll(resp.Body); err != nil || len(end) != 0 || since(start) != 4 {
-			t.Errorf("after %g s: %q, %v", since(start), end, err)
-		}
+		end, err := io.ReadAll(resp.Body)
+		must.Hold(t, err == nil && len(end) == 0 && since(start) == 4, "after", since(start), "s:", string(end), err)
 	})
 }
 
@@ -183,9 +180,7 @@ func TestOpenAICancels(t *testing.T) {
 
 		start := now()
 		a := d.do("POST", chatRoute, "{}") // without a worker
-		if a.status != 504 || a.body["error"] == nil || since(start) != 300 {
-			t.Errorf("after %g s: %d %s", since(start), a.status, a.raw)
-		}
+		must.Hold(t, a.status == 504 && a.body["error"] != nil && since(start) == 300, "after", since(start), "s:", a.status, a.raw)
 		got := d.engine.Counts("ep")
 		must.Hold(t, got.InQueue == 0, "the job still waits", got)
 

@@ -107,9 +107,8 @@ func TestPurgeEndsWaiting(t *testing.T) {
 			d.do("POST", "/v2/ep/purge-queue", "")
 		}()
 		start := now()
-		if a := d.do("POST", "/v2/ep/runsync", `{"input": {}}`); a.status != 404 || since(start) != 2 {
-			t.Errorf("after %g s: %d %s", since(start), a.status, a.raw)
-		}
+		a := d.do("POST", "/v2/ep/runsync", `{"input": {}}`)
+		must.Hold(t, a.status == 404 && since(start) == 2, "after", since(start), "s:", a.status, a.raw)
 		<-purged
 	})
 }

@@ -65,18 +65,16 @@ func TestStreamHolds(t *testing.T) {
 			running, waiting = waiting, d.submit(`{"input": {}}`)
 			for _, id := range []string{waiting, running} {
 				start := now()
-				if status, _, text := d.text("GET", "/v2/ep/stream/"+id+query, ""); status != 200 || text != "[]" || since(start) != seconds {
-					t.Errorf("%s: after %g s: %d %s", query, since(start), status, text)
-				}
+				status, _, text := d.text("GET", "/v2/ep/stream/"+id+query, "")
+				must.Hold(t, status == 200 && text == "[]" && since(start) == seconds, query, "after", since(start), "s:", status, text)
 			}
 			start := now()
 			for _, wait := range []string{"999", "300001", "abc", "null"} {
 				a := d.do("GET", "/v2/ep/stream/"+running+"?wait="+wait, "")
 				must.Hold(t, a.status == 400, "wait", wait, a.status, a.raw)
 			}
-			if a := d.do("GET", "/v2/ep/stream/unknown"+query, ""); a.status != 404 || since(start) > 0 {
-				t.Errorf("an unknown job: after %g s: %d %s", since(start), a.status, a.raw)
-			}
+			a := d.do("GET", "/v2/ep/stream/unknown"+query, "")
+			must.Hold(t, a.status == 404 && since(start) <= 0, "an unknown job: after", since(start), "s:", a.status, a.raw)
 		})
 	}
 }
@@ -91,9 +89,8 @@ func TestStreamWithoutChunks(t *testing.T) {
 		id = d.submit(`{"input": {}, "policy": {"ttl": 15000}}`)
 		d.take("ep")
 		start := now()
-		if a := d.do("GET", "/v2/ep/stream/"+id+"?wait=60000", ""); a.status != 404 || since(start) != 15 {
-			t.Errorf("after %g s: %d %s", since(start), a.status, a.raw)
-		}
+		a := d.do("GET", "/v2/ep/stream/"+id+"?wait=60000", "")
+		must.Hold(t, a.status == 404 && since(start) == 15, "after", since(start), "s:", a.status, a.raw)
 	})
 }
 
@@ -171,9 +168,8 @@ func TestStatusSync(t *testing.T) {
 		}()
 		start := now()
 		a := d.do("POST", "/live/v2/ep/status-sync/"+id, "")
-		if a.status != 200 || a.body["status"] != "COMPLETED" || a.body["output"] != 1.0 || since(start) != 5 || a.raw != d.status(id).raw {
-			t.Errorf("after %g s: %d %s", since(start), a.status, a.raw)
-		}
+		must.Hold(t, a.status == 200 && a.body["status"] == "COMPLETED" && a.body["output"] == 1.0 && since(start) == 5 &&
+			a.raw == d.status(id).raw, "after", since(start), "s:", a.status, a.raw)
 		for path, status := range map[string]int{
 			"/live/v2/ep/status-sync/" + id + "?wait=999": 400, "/live/v2/ep/status-sync/unknown": 404, "/v2/ep/status-sync/" + id: 404,
 		} {

@@ -43,13 +43,11 @@ func TestRates(t *testing.T) {
 		withLimiter(t, func(t *testing.T, l *Limiter) {
 			k := Key{"user", "endpoint", op}
 			for range 3 {
-				if n, after := exhaust(l, k, 0); n != want.rate || after != Window {
-					t.Errorf("%s: %d at once, then a wait of %s", Table[op].Name, n, after)
-				}
+				n, after := exhaust(l, k, 0)
+				must.Hold(t, n == want.rate && after == Window, Table[op].Name, n, "at once, then a wait of", after)
 				time.Sleep(Window - time.Nanosecond)
-				if n, after := exhaust(l, k, 0); n != 0 || after != time.Nanosecond {
-					t.Errorf("%s: %d just before the window is over, then a wait of %s", Table[op].Name, n, after)
-				}
+				n, after = exhaust(l, k, 0)
+				must.Hold(t, n == 0 && after == time.Nanosecond, Table[op].Name, n, "just before the window is over, then a wait of", after)
 				time.Sleep(time.Nanosecond)
 			}
 		})
@@ -80,9 +78,8 @@ func TestRunningWorkers(t *testing.T) {
 	for op, want := range contract {
 		for _, running := range []int{1, 4, 5, 6, 20} {
 			withLimiter(t, func(t *testing.T, l *Limiter) {
-				if n, _ := exhaust(l, Key{"user", "endpoint", op}, running); n != max(want.rate, running*want.perWorker) {
-					t.Errorf("%s with %d workers: %d", Table[op].Name, running, n)
-				}
+				n, _ := exhaust(l, Key{"user", "endpoint", op}, running)
+				must.Hold(t, n == max(want.rate, running*want.perWorker), Table[op].Name, "with", running, "workers:", n)
 			})
 		}
 	}
@@ -118,9 +115,7 @@ func TestConcurrentRequests(t *testing.T) {
 			if limit == 0 {
 				limit = want.rate
 			}
-			if len(open) != limit {
-				t.Fatalf("%s: %d at a time", Table[op].Name, len(open))
-			}
+			must.Require(t, len(open) == limit, Table[op].Name, len(open), "at a time")
 			for _, other := range []Key{{"other", "endpoint", op}, {"user", "other", op}, {"user", "endpoint", op%Requests + 1}} {
 				if done, err := l.Admit(context.Background(), other, workers(0)); err != nil {
 					t.Errorf("%s: %v is limited too: %s", Table[op].Name, other, err)
@@ -129,13 +124,10 @@ func TestConcurrentRequests(t *testing.T) {
 				}
 			}
 			time.Sleep(Window) // a request in flight outlasts the window
-			if _, err := l.Admit(context.Background(), k, workers(0)); (err != nil) != (want.concurrent > 0) {
-				t.Errorf("%s: another request after the window: %v", Table[op].Name, err)
-			}
+			_, err := l.Admit(context.Background(), k, workers(0))
+			must.Hold(t, (err != nil) == (want.concurrent > 0), Table[op].Name, "another request after the window:", err)
 			open[0]()
-			if _, err := l.Admit(context.Background(), k, workers(0)); err != nil {
-				t.Errorf("%s: after a request has ended: %s", Table[op].Name, err)
-			}
+			must.Equal(t, must.Err(l.Admit(context.Background(), k, workers(0))), nil, Table[op].Name, "after a request has ended")
 		})
 	}
 }

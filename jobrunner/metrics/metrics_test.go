@@ -152,9 +152,8 @@ func TestDeletedEndpointDropsSeries(t *testing.T) {
 	s.endpoints = s.endpoints[:1]
 	scrape(t, m) // reads the endpoints
 	after := scrape(t, m)
-	if !strings.Contains(before, `"ep99"`) || strings.Contains(after, `"ep99"`) || !strings.Contains(after, `job_delay_seconds_count{endpoint="ep0"} 1`) {
-		t.Errorf("before:\n%s\nafter:\n%s", before, after)
-	}
+	must.Hold(t, strings.Contains(before, `"ep99"`) && !strings.Contains(after, `"ep99"`) &&
+		strings.Contains(after, `job_delay_seconds_count{endpoint="ep0"} 1`), "before:", before, "after:", after)
 	m.Job(engine.Event{Endpoint: "ep99", To: engine.Completed, Execution: time.Second}) // its last job ends late
 	text := scrape(t, m)
 	must.Hold(t, !strings.Contains(text, `"ep99"`), "a late job recreates the series of a deleted endpoint")

@@ -42,9 +42,8 @@ func TestClusterV2(t *testing.T) {
 			at + "mounts": `{"persistent":{"size":10,"path":"/w"}}`, at + "dataCenterId": `"EU-RO-1"`, at + "cloud": `"SECURE"`, at + "actions": `[]`,
 			at + "env.A": `"1"`, at + "status": `"PROVISIONING"`,
 		})
-		if members.get(at+"env.JUPYTER_PASSWORD") == nil || !strings.HasPrefix(fmt.Sprint(members.get(at+"env.PUBLIC_KEY")), "ssh-ed25519") {
-			t.Errorf("%v", members.get(at+"env"))
-		}
+		must.Hold(t, members.get(at+"env.JUPYTER_PASSWORD") != nil &&
+			strings.HasPrefix(fmt.Sprint(members.get(at+"env.PUBLIC_KEY")), "ssh-ed25519"), members.get(at+"env"))
 	}
 	member, _ := members.get("pods.1.id").(string)
 	for _, refused := range [][3]string{

@@ -36,9 +36,8 @@ func TestDelegations(t *testing.T) {
 	// Neither the name nor the repository has to be unique.
 	second := d.create(delegations, `{"resource":"`+ecrImage+`","name":"mine"}`)
 	list := d.mustSend(200, "GET", delegations, "")
-	if !reflect.DeepEqual(list.get("delegations.0"), answer.body) || list.get("delegations.1.id") != second || len(list.get("delegations").([]any)) != 2 {
-		t.Errorf("listed %s", list.text)
-	}
+	must.Hold(t, reflect.DeepEqual(list.get("delegations.0"), answer.body) && list.get("delegations.1.id") == second &&
+		len(list.get("delegations").([]any)) == 2, "listed", list.text)
 	d.mustSend(204, "DELETE", delegations+"/"+id, "")
 	d.expectRefusal(404, "not found", "DELETE", delegations+"/"+id, "")
 	list = d.mustSend(200, "GET", delegations, "")

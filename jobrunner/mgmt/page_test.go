@@ -59,9 +59,8 @@ func TestPages(t *testing.T) {
 			for query, want := range map[string][]int{
 				"": {7}, "limit=1000": {7}, "limit=7": {7}, "limit=6": {6, 1}, "limit=3": {3, 3, 1}, "limit=1": {1, 1, 1, 1, 1, 1, 1}, "x=1&limit=4": {4, 3},
 			} {
-				if ids, sizes := d.walk(c.path, c.member, query, nil); !slices.Equal(ids, newestFirst) || !slices.Equal(sizes, want) {
-					t.Errorf("%s: %v in pages of %v, want %v", query, ids, sizes, newestFirst)
-				}
+				ids, sizes := d.walk(c.path, c.member, query, nil)
+				must.Hold(t, slices.Equal(ids, newestFirst) && slices.Equal(sizes, want), query, ids, "in pages of", sizes, "want", newestFirst)
 			}
 			// Created and deleted between pages: the last object of the previous page, one of a later page, and a new one.
 			ids, _ := d.walk(c.path, c.member, "limit=2", func(page int) {

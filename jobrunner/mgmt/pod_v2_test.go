@@ -228,9 +228,8 @@ func TestPodBodySize(t *testing.T) {
 	d.mustSend(201, "POST", "/v2/pods", largest)
 	for _, key := range []string{"Bearer " + testKey, "Bearer wrong", ""} {
 		got := d.sendWith("POST", "/v2/pods", larger, http.Header{"Authorization": {key}})
-		if got.status != 413 || got.header.Get("Content-Type") != "application/problem+json" || !strings.Contains(got.text, "102400") {
-			t.Errorf("with the key %q: %d %s", key, got.status, got.text)
-		}
+		must.Hold(t, got.status == 413 && got.header.Get("Content-Type") == "application/problem+json" &&
+			strings.Contains(got.text, "102400"), "with the key", key, got.status, got.text)
 	}
 	got := d.sendWith("POST", "/v2/pods", largest, http.Header{})
 	must.Hold(t, got.status == 401, "the largest body without a key", got.status, got.text)

@@ -25,9 +25,8 @@ func TestSecrets(t *testing.T) {
 	time.Sleep(2 * time.Millisecond) // the clock counts milliseconds
 	changed := d.mustSend(200, "PATCH", at, `{"value":"planted-3","description":""}`)
 	d.expectMembers(changed, map[string]string{"name": `"Token"`, "description": ""})
-	if changed.get("valueLastUpdatedAt") == created.get("valueLastUpdatedAt") || changed.get("createdAt") != created.get("createdAt") {
-		t.Errorf("changed to %s, was %s", changed.text, created.text)
-	}
+	must.Hold(t, changed.get("valueLastUpdatedAt") != created.get("valueLastUpdatedAt") &&
+		changed.get("createdAt") == created.get("createdAt"), "changed to", changed.text, "was", created.text)
 	described := d.mustSend(200, "PATCH", at, `{"description":"again"}`)
 	d.expectMembers(described, map[string]string{"description": `"again"`})
 	must.Equal(t, described.get("valueLastUpdatedAt"), changed.get("valueLastUpdatedAt"), "a new description changed the time of the value", described.text)

@@ -59,9 +59,8 @@ func TestPlan(t *testing.T) {
 		for _, id := range slices.Sorted(maps.Keys(p.leaderless)) {
 			leaderless += id
 		}
-		if claim != c.claim || leaderless != c.leaderless || p.surplus != c.surplus {
-			t.Errorf("%s: claims %q of the endpoints %q, surplus %d; expected %q of %q, %d", name, claim, leaderless, p.surplus, c.claim, c.leaderless, c.surplus)
-		}
+		must.Hold(t, claim == c.claim && leaderless == c.leaderless && p.surplus == c.surplus,
+			name, "claims", claim, "of the endpoints", leaderless, "surplus", p.surplus, "expected", c.claim, "of", c.leaderless, c.surplus)
 	}
 }
 

@@ -104,9 +104,8 @@ func TestHistoryIsBounded(t *testing.T) {
 		now.pass(time.Second)
 	}
 	busy := h.endpoints["busy"]
-	if len(busy.delays) > maxTimings || len(busy.executions) > maxTimings || len(busy.ended) > steps+1 || cap(busy.delays) > 4*maxTimings {
-		t.Errorf("%d delays, %d executions, %d outcomes", len(busy.delays), len(busy.executions), len(busy.ended))
-	}
+	must.Hold(t, len(busy.delays) <= maxTimings && len(busy.executions) <= maxTimings && len(busy.ended) <= steps+1 &&
+		cap(busy.delays) <= 4*maxTimings, len(busy.delays), "delays,", len(busy.executions), "executions,", len(busy.ended), "outcomes")
 	now.pass(span + time.Second)
 	submit(h, "new", 1)
 	must.Equal(t, len(h.endpoints), 1, "the history", "endpoints")

@@ -142,9 +142,8 @@ func TestServerAway(t *testing.T) {
 		proxy.Cut()
 		away := func(err error) {
 			t.Helper()
-			if !errors.Is(err, sqldb.ErrUnavailable) || !strings.Contains(err.Error(), u.Port()) || strings.Contains(err.Error(), pgtest.Password) {
-				t.Errorf("an unavailable server: %v", err)
-			}
+			must.Hold(t, errors.Is(err, sqldb.ErrUnavailable) && strings.Contains(err.Error(), u.Port()) &&
+				!strings.Contains(err.Error(), pgtest.Password), "an unavailable server:", err)
 		}
 		away(add(t.Context(), db, "lost", nil))
 		away(db.Read(t.Context(), func(r *sqldb.Reader) error { return r.QueryRow("SELECT 1").Scan(new(int)) }))
@@ -178,9 +177,8 @@ func TestInvalidAddresses(t *testing.T) {
 	}
 	address := strings.Replace(pgtest.Start(t), url.PathEscape(pgtest.Password), "another-secret", 1)
 	_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
-	if err == nil || !strings.Contains(err.Error(), "the server refuses the connection: password authentication failed") || strings.Contains(err.Error(), "another-secret") {
-		t.Errorf("a wrong password: %v", err)
-	}
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "the server refuses the connection: password authentication failed") &&
+		!strings.Contains(err.Error(), "another-secret"), "a wrong password:", err)
 }
 
 func TestClosedServer(t *testing.T) {

@@ -125,9 +125,8 @@ func TestManyOwnersWithHangingReceivers(t *testing.T) {
 			if round == 0 {
 				most = 10
 			}
-			if delay := h.delay("good", "good", "good.example"); delay > most {
-				t.Errorf("round %d: the call came after %g s, expected %g at most", round, delay, most)
-			}
+			delay := h.delay("good", "good", "good.example")
+			must.Hold(t, delay <= most, "round", round, "the call came after", delay, "s, expected", most, "at most")
 			sleep(3)
 		}
 		sleep(10_000)
@@ -186,9 +185,8 @@ func TestTurns(t *testing.T) {
 				}
 				for what, calls := range map[string]map[string]int{"owner": owners, "endpoint": endpoints} {
 					all := slices.Sorted(maps.Values(calls))
-					if least, most := all[0], all[len(all)-1]; most > least*4/3+2 {
-						t.Errorf("%d to %d calls of each %s in five seconds, expected nearly as many of each", least, most, what)
-					}
+					least, most := all[0], all[len(all)-1]
+					must.Hold(t, most <= least*4/3+2, least, "to", most, "calls of each", what, "in five seconds, expected nearly as many of each")
 				}
 				must.Hold(t, len(owners) == c.owners && len(endpoints) == c.owners*c.endpoints, "calls of", len(owners), "owners and", len(endpoints), "endpoints")
 			})

@@ -150,9 +150,8 @@ func TestCall(t *testing.T) {
 			calls := f.seen()
 			must.Require(t, len(calls) == 1, len(calls), "calls")
 			got := calls[0].request
-			if got.Method != "POST" || got.URL.String() != target || got.Header.Get("Content-Type") != "application/json" || got.Header.Get("Authorization") != "" {
-				t.Errorf("%s: called %s %s with %v", name, got.Method, got.URL, got.Header)
-			}
+			must.Hold(t, got.Method == "POST" && got.URL.String() == target && got.Header.Get("Content-Type") == "application/json" &&
+				got.Header.Get("Authorization") == "", name, "called", got.Method, got.URL, "with", got.Header)
 			want := fmt.Sprintf(c.want, job.ID)
 			must.Hold(t, calls[0].body == want && json.Valid([]byte(want)), name, "the body is", calls[0].body)
 			sleep(3600)

@@ -127,9 +127,8 @@ func TestUnstoppableJobKillsWorker(t *testing.T) {
 		must.Equal(t, fakes.started(), 1, "workers were started")
 		pass(3 * time.Second)
 		f.completed(next, 1)
-		if got := f.state(deaf); got.State != engine.Cancelled || fakes.started() != 2 {
-			t.Errorf("the job is %s, and %d workers were started", got.State, fakes.started())
-		}
+		got := f.state(deaf)
+		must.Hold(t, got.State == engine.Cancelled && fakes.started() == 2, "the job is", got.State, fakes.started(), "workers were started")
 	})
 }
 

@@ -223,9 +223,8 @@ func FuzzTakenJob(f *testing.F) {
 		err := json.Unmarshal([]byte(text), &jobs)
 		must.Require(t, err == nil && len(jobs) == 1, text, err)
 		got := jobs[0]
-		if len(got) != 4 || string(got["id"]) != `"`+job.ID+`"` || !bytes.Equal(got["input"], bytes.TrimSpace(input)) || !bytes.Equal(got["policy"], bytes.TrimSpace(policy)) {
-			t.Errorf("%q with %q is handed out as %s", input, members, text)
-		}
+		must.Hold(t, len(got) == 4 && string(got["id"]) == `"`+job.ID+`"` && bytes.Equal(got["input"], bytes.TrimSpace(input)) &&
+			bytes.Equal(got["policy"], bytes.TrimSpace(policy)), string(input), "with", string(members), "is handed out as", text)
 		must.Do(d.engine.Cancel(t.Context(), "ep", job.ID))(t)
 	},
 		fuzz.Seed{[]byte(`{"a": 1}`), []byte(`{"ttl": 10000}`), []byte(`"https://example.com"`)},

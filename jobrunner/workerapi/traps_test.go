@@ -217,9 +217,7 @@ func TestIdleWorkerEnds(t *testing.T) {
 	d.setIdleTimeout(1)
 	poll := d.waitForAnswered(t, polls+1, "job-take", "")
 	must.Hold(t, poll.status == 204 && poll.answeredAt.Sub(poll.received) <= 30*time.Second, "the open poll was answered", poll)
-	if !d.waitForExit(w) {
-		t.Errorf("the worker ended by itself: %s", w.Exit().Text)
-	}
+	must.Hold(t, d.waitForExit(w), "the worker ended by itself:", w.Exit().Text)
 	must.Hold(t, !strings.Contains(w.log.String(), "eceived shutdown signal"), "it was sent a signal")
 	for range 5 {
 		d.expectJob(d.submit(`{}`), "COMPLETED", "", 0)
@@ -241,9 +239,7 @@ func TestReplacedWorkerEndsItsJob(t *testing.T) {
 	release()
 	must.Equal(t, d.expectJob(id, "COMPLETED", input, 0).WorkerID, old.id, "the job ran on")
 	d.expectJob(next, "COMPLETED", `"green"`, 0)
-	if !d.waitForExit(old) {
-		t.Errorf("the worker ended by itself: %s", old.Exit().Text)
-	}
+	must.Hold(t, d.waitForExit(old), "the worker ended by itself:", old.Exit().Text)
 }
 
 // Trap 5: a worker with one slot is healthy although it does not poll while it is

@@ -269,9 +269,8 @@ func TestEngineRecovers(t *testing.T) {
 	got := e.Describe()
 	must.Hold(t, got[1] == "containers: docker: Cannot connect to the daemon. Is it running?", got)
 	_, err := e.Program("acme/x")
-	if err == nil || !strings.Contains(err.Error(), "acme/x") || !strings.Contains(err.Error(), "Cannot connect to the daemon") {
-		t.Fatal(err)
-	}
+	must.Require(t, err != nil && strings.Contains(err.Error(), "acme/x") && strings.Contains(err.Error(), "Cannot connect to the daemon"),
+		err)
 	must.Equal(t, strings.Count(f.read("calls"), "CALL|version"), 1, "probed", "times")
 	must.Succeed(t, os.Remove(filepath.Join(f.dir, "down")))
 	one := e.engines.all[0]

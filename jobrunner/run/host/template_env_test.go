@@ -34,9 +34,8 @@ func TestTemplateRunsNoCode(t *testing.T) {
 		for _, name := range refused {
 			spec := run.Spec{Container: store.Container{Image: "x", Env: map[string]string{name: filepath.Join(dir, "evil.sh"), "MODEL": "m"}}, Log: new(livelog.Log)}
 			err := p.Check(spec)
-			if err == nil || !strings.Contains(err.Error(), " has "+name+",") || !strings.Contains(err.Error(), "template_env: ["+name+"]") || strings.Contains(err.Error(), "evil") {
-				t.Errorf("%s, %s: %v", kind, name, err)
-			}
+			must.Hold(t, err != nil && strings.Contains(err.Error(), " has "+name+",") &&
+				strings.Contains(err.Error(), "template_env: ["+name+"]") && !strings.Contains(err.Error(), "evil"), kind, name, err)
 			if p.Start == nil {
 				continue
 			}

@@ -172,9 +172,8 @@ func TestStartFails(t *testing.T) {
 			pod, result := s.begin(plain())
 			s.becomes(pod, core.ContainerState{Waiting: &core.ContainerStateWaiting{Reason: "ContainerCreating"}})
 			s.becomes(pod, c.state)
-			if got := <-result; got.err == nil || !strings.Contains(got.err.Error(), c.want) || s.left() != 0 {
-				t.Errorf("%v; %d objects are left", got.err, s.left())
-			}
+			got := <-result
+			must.Hold(t, got.err != nil && strings.Contains(got.err.Error(), c.want) && s.left() == 0, got.err, s.left(), "objects are left")
 		})
 	}
 }
@@ -185,9 +184,8 @@ func TestPodIsRejected(t *testing.T) {
 	s.fake.PrependReactor("create", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
 		return true, nil, kerrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "w", errors.New("exceeded quota: gpus"))
 	})
-	if _, err := s.Start(t.Context(), plain()); err == nil || !strings.Contains(err.Error(), "exceeded quota: gpus") || s.left() != 0 {
-		t.Errorf("%v; %d objects are left", err, s.left())
-	}
+	_, err := s.Start(t.Context(), plain())
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "exceeded quota: gpus") && s.left() == 0, err, s.left(), "objects are left")
 }
 
 // A cancelled start leaves no object, and the log says what it waited for.
@@ -284,9 +282,8 @@ func TestInventory(t *testing.T) {
 	s := simulate(t, node("b", "NVIDIA-A100-SXM4-80GB", 2, core.ConditionTrue), node("a", "NVIDIA-L4", 1, core.ConditionFalse), node("c", "", 0, core.ConditionTrue))
 	in := must.Do(s.Inventory(t.Context()))(t)
 	devices := in.Devices()
-	if len(devices) != 3 || devices[0].TypeID != "NVIDIA L4" || !strings.Contains(devices[0].Fault, "node a is not ready") || devices[1].TypeID != "NVIDIA A100-SXM4-80GB" || devices[1].Fault != "" || devices[1].Memory != 1<<30 {
-		t.Errorf("%+v", devices)
-	}
+	must.Hold(t, len(devices) == 3 && devices[0].TypeID == "NVIDIA L4" && strings.Contains(devices[0].Fault, "node a is not ready") &&
+		devices[1].TypeID == "NVIDIA A100-SXM4-80GB" && devices[1].Fault == "" && devices[1].Memory == 1<<30, devices)
 	must.Equal(t, in.Driver(), gpu.Driver{Version: "570.1", CUDA: "12.8"})
 	w := plain()
 	w.Devices = devices[1:2]

@@ -48,9 +48,8 @@ func TestPod(t *testing.T) {
 	l := created.Labels
 	must.Hold(t, l[deploymentLabel] == "d1" && l[podLabel] == "p1" && l[podRunLabel] == "3" && l[runLabel] == "", l)
 	c := created.Spec.Containers[0]
-	if len(c.Ports) != 1 || c.Ports[0].ContainerPort != 8080 || len(c.Env) != 1 || c.Env[0].Name != "RUNPOD_PUBLIC_IP" || c.Env[0].ValueFrom.FieldRef.FieldPath != "status.podIP" {
-		t.Errorf("%+v", c)
-	}
+	must.Hold(t, len(c.Ports) == 1 && c.Ports[0].ContainerPort == 8080 && len(c.Env) == 1 && c.Env[0].Name == "RUNPOD_PUBLIC_IP" &&
+		c.Env[0].ValueFrom.FieldRef.FieldPath == "status.podIP", c)
 	must.Equal(t, process.Address(), "10.1.2.3")
 	process.Stop(time.Second)
 	exit := process.Exit()
@@ -157,9 +156,8 @@ func TestDeletedClaim(t *testing.T) {
 	s := simulate(t, &core.PersistentVolumeClaim{ObjectMeta: meta.ObjectMeta{Name: "gpucloud-pod-p1", Namespace: "gpucloud", DeletionTimestamp: &now, Finalizers: []string{"f"}}})
 	w := plain()
 	w.Mounts = []run.Mount{{Name: "pod-p1", Size: 10, Path: "/data"}}
-	if _, err := s.Start(t.Context(), w); err == nil || !strings.Contains(err.Error(), "is still being deleted") || s.left() != 0 {
-		t.Errorf("%v; %d objects are left", err, s.left())
-	}
+	_, err := s.Start(t.Context(), w)
+	must.Hold(t, err != nil && strings.Contains(err.Error(), "is still being deleted") && s.left() == 0, err, s.left(), "objects are left")
 }
 
 // The CPU flavor and the disk are limits, and reserved unless the cluster is overcommitted.

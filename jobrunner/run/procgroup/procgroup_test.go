@@ -197,9 +197,7 @@ func TestSeparateStdoutAndStdin(t *testing.T) {
 func TestUnreadStdin(t *testing.T) {
 	g := start(t, procgroup.Command{Args: []string{"true"}, Stdin: strings.NewReader(strings.Repeat("x", 1<<20))})
 	awaitEnd(t, g)
-	if !g.Succeeded() {
-		t.Error(g.Exit())
-	}
+	must.Hold(t, g.Succeeded(), g.Exit())
 }
 
 // slow is a writer that blocks until let is closed.
@@ -239,9 +237,7 @@ func TestFailingWriterEndsNothing(t *testing.T) {
 	_ = r.Close()
 	g := start(t, procgroup.Command{Args: []string{"sh", "-c", "echo x; exit 4"}, Stdout: w})
 	awaitEnd(t, g)
-	if g.Code() != 4 {
-		t.Errorf("exit: %s", g.Exit())
-	}
+	must.Equal(t, g.Code(), 4, "exit", g.Exit())
 }
 
 func TestUsage(t *testing.T) {

@@ -57,9 +57,8 @@ func TestComposeServes(t *testing.T) {
 	for i := range args {
 		args[i] = strings.ReplaceAll(args[i], "/var/lib/jobrunner", data)
 	}
-	if len(service.Volumes) != 1 || service.Volumes[0].Target != "/var/lib/jobrunner" || slices.Equal(args, service.Command) {
-		t.Errorf("the data folder isn't the volume: %q, %+v", service.Command, service.Volumes)
-	}
+	must.Hold(t, len(service.Volumes) == 1 && service.Volumes[0].Target == "/var/lib/jobrunner" && !slices.Equal(args, service.Command),
+		"the data folder isn't the volume:", service.Command, service.Volumes)
 	j := start(t, env, args)
 	j.key = contents["api-key"]
 	j.checkJob()

@@ -175,9 +175,8 @@ func checkMonitor(t *testing.T, text string) {
 		t.Errorf("%s\n%s", err, text)
 		return
 	}
-	if monitor.GroupVersionKind() != monitoring.SchemeGroupVersion.WithKind(monitoring.ServiceMonitorsKind) || len(monitor.Spec.Endpoints) != 1 {
-		t.Fatalf("%+v", monitor)
-	}
+	must.Require(t, monitor.GroupVersionKind() == monitoring.SchemeGroupVersion.WithKind(monitoring.ServiceMonitorsKind) &&
+		len(monitor.Spec.Endpoints) == 1, monitor)
 	endpoint := monitor.Spec.Endpoints[0]
 	err := endpoint.Authorization.Validate()
 	must.Hold(t, err == nil && endpoint.Authorization.Credentials.Name != "" && endpoint.Path == "/metrics", err, endpoint)
@@ -204,9 +203,8 @@ func checkFiles(t *testing.T, set *apps.StatefulSet, config *core.ConfigMap) {
 		if strings.Contains(text, "executor: kubernetes") {
 			cmd := exec.Command(program(t), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--config="+writeFile(t, "jobrunner.yaml", text))
 			cmd.Env = []string{"HOME=" + t.TempDir()}
-			if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "the configuration of the Kubernetes cluster") {
-				t.Errorf("%v: %s\n%s", err, out, text)
-			}
+			out, err := cmd.CombinedOutput()
+			must.Hold(t, err != nil && strings.Contains(string(out), "the configuration of the Kubernetes cluster"), err, string(out), text)
 		} else {
 			start(t, nil, []string{"serve", "--listen=127.0.0.1:8420", "--ephemeral", "--config=" + writeFile(t, "jobrunner.yaml", text)}).stop()
 		}

@@ -71,9 +71,8 @@ func TestImage(t *testing.T) {
 	written := must.Do(layout.ImageIndexFromPath(filepath.Join(dir, "oci")))(t)
 	must.Succeed(t, validate.Index(written))
 	outer, err := written.IndexManifest()
-	if err != nil || len(outer.Manifests) != 1 || outer.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "localhost/team/small:1.2.3" {
-		t.Fatalf("%+v, %v", outer, err)
-	}
+	must.Require(t, err == nil && len(outer.Manifests) == 1 &&
+		outer.Manifests[0].Annotations["org.opencontainers.image.ref.name"] == "localhost/team/small:1.2.3", outer, err)
 	index := must.Do(written.ImageIndex(outer.Manifests[0].Digest))(t)
 	manifest, err := index.IndexManifest()
 	must.Require(t, err == nil && len(manifest.Manifests) == 2, manifest, err)

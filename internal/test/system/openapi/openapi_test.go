@@ -137,9 +137,8 @@ func TestHeadIsGet(t *testing.T) {
 		get := s.send(t, r)
 		r.method = "HEAD"
 		head := s.send(t, r)
-		if head.status != get.status || head.header.Get("Content-Type") != get.header.Get("Content-Type") || len(head.body) > 0 {
-			t.Errorf("%v: %d %v, but GET returns %d %v", r, head.status, head.header, get.status, get.header)
-		}
+		must.Hold(t, head.status == get.status && head.header.Get("Content-Type") == get.header.Get("Content-Type") && len(head.body) == 0,
+			r, head.status, head.header, "but GET returns", get.status, get.header)
 	}
 }
 
