@@ -1,4 +1,4 @@
-// Package must has checks that many tests share.
+// Package must has checks that many tests share. They call t.Helper, which is slow, only if they fail.
 package must
 
 import (
@@ -12,8 +12,8 @@ import (
 
 // Succeed ends the test unless err is nil. The report starts with about.
 func Succeed(t testing.TB, err error, about ...any) {
-	t.Helper()
 	if err != nil {
+		t.Helper()
 		t.Fatal(words(append(about, err)))
 	}
 }
@@ -42,8 +42,8 @@ func Fail(t testing.TB, err error, texts ...string) {
 
 // FailWith reports an error that isn't the wanted one. The report starts with about.
 func FailWith(t testing.TB, err, want error, about ...any) {
-	t.Helper()
 	if !errors.Is(err, want) {
+		t.Helper()
 		t.Errorf("%s\n got %v\nwant %v", words(about), err, want)
 	}
 }
@@ -51,10 +51,10 @@ func FailWith(t testing.TB, err, want error, about ...any) {
 // Equal reports a difference between the values. A nil slice or map equals an empty one. The
 // report starts with about.
 func Equal[T any](t testing.TB, got, want T, about ...any) {
-	t.Helper()
 	if reflect.DeepEqual(got, want) {
 		return
 	}
+	t.Helper()
 	g, w := reflect.ValueOf(got), reflect.ValueOf(want)
 	if (g.Kind() == reflect.Slice || g.Kind() == reflect.Map) && g.Kind() == w.Kind() && g.Len() == 0 && w.Len() == 0 {
 		return
@@ -64,16 +64,16 @@ func Equal[T any](t testing.TB, got, want T, about ...any) {
 
 // Hold reports a condition that is false. The report consists of about.
 func Hold(t testing.TB, condition bool, about ...any) {
-	t.Helper()
 	if !condition {
+		t.Helper()
 		t.Error(words(about))
 	}
 }
 
 // Require ends the test unless the condition is true. The report consists of about.
 func Require(t testing.TB, condition bool, about ...any) {
-	t.Helper()
 	if !condition {
+		t.Helper()
 		t.Fatal(words(about))
 	}
 }
