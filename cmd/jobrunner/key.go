@@ -36,10 +36,11 @@ func apiKey(file, dir string) (key string, generated bool, err error) {
 	path := filepath.Join(dir, keyFile)
 	content, err := os.ReadFile(path)
 	switch {
-	case err == nil && len(strings.TrimSpace(string(content))) > 0:
-		return strings.TrimSpace(string(content)), false, nil
 	case err == nil:
-		return "", false, fmt.Errorf("the API key in %s is empty: remove the file to get a new key", path)
+		if key, err = parseKey(path, string(content)); err != nil {
+			err = fmt.Errorf("%w; remove the file to get a new key", err)
+		}
+		return key, false, err
 	case !errors.Is(err, os.ErrNotExist):
 		return "", false, fmt.Errorf("reading the API key: %w", err)
 	}

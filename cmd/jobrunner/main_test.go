@@ -322,6 +322,8 @@ func TestRefusals(t *testing.T) {
 	data := filepath.Join(home, "data")
 	running := serve(t, env, "--data="+data)
 	address := strings.TrimPrefix(running.url, "http://")
+	twoKeys := emptyKey(t)
+	put(t, filepath.Join(twoKeys, "api-key"), "one\ntwo\n")
 	for text, args := range map[string][]string{
 		"--allow-remote":                             {"--listen=0.0.0.0:0"},
 		"other machines can reach":                   {"--listen=:0"},
@@ -346,10 +348,11 @@ func TestRefusals(t *testing.T) {
 		"unknown flag --port":                         {"--port=1"},
 		"--limits must be one of":                     {"--limits=maybe"},
 		"--management-limits must be one":             {"--management-limits=maybe"},
-		"the API key in":                              {"--listen=127.0.0.1:0", "--data=" + emptyKey(t)},
+		"remove the file to get a new key":            {"--listen=127.0.0.1:0", "--data=" + emptyKey(t)},
+		"characters; remove the file to get":          {"--listen=127.0.0.1:0", "--data=" + twoKeys},
 	} {
 		env := env
-		if text == "the API key in" {
+		if strings.Contains(text, "remove the file to get") {
 			env = environment(home)
 		}
 		said := mustFail(t, env, append([]string{"serve"}, args...)...)
