@@ -27,12 +27,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/datasources"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/pluginserver"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/actions"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/ephemerals"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/functions"
@@ -305,3 +308,16 @@ func (p *gpucloud) EphemeralResources(context.Context) []func() ephemeral.Epheme
 }
 
 func (p *gpucloud) Actions(context.Context) []func() action.Action { return actions.All }
+
+// Server returns the provider as a server of the plugin protocol.
+func Server(version string) tfprotov6.ProviderServer { return pluginserver.New(New(version)()) }
+
+// Serve runs the provider for the CLI that started this process. With debugging, it waits for a
+// CLI that finds it through TF_REATTACH_PROVIDERS.
+func Serve(version string, debugging bool) error {
+	var options []tf6server.ServeOpt
+	if debugging {
+		options = append(options, tf6server.WithManagedDebug())
+	}
+	return tf6server.Serve("registry.terraform.io/gpucloud/gpucloud", func() tfprotov6.ProviderServer { return Server(version) }, options...)
+}

@@ -40,7 +40,7 @@ type restCollection[T any] struct {
 	// repetition failed: an earlier try succeeded and its answer was lost.
 	alreadyApplied func(got, want T) bool
 	// sameFixed compares the members that an update can't change. normalize removes differences
-	// that the server may cause by reordering or omitting (same.go).
+	// that the server may cause by reordering or omitting.
 	sameFixed func(got, want T) bool
 	normalize func(got, want T) (T, T)
 	// foreign returns the texts of an object that programs or the deployment wrote.
@@ -100,8 +100,12 @@ func (r *restCollection[T]) decodePresent(ctx context.Context, e element) (T, er
 	return got, err
 }
 
-func (r *restCollection[T]) GetFresh(ctx context.Context, id string) (T, error) {
-	return r.fetchObject(ctx, id)
+func (r *restCollection[T]) GetFresh(ctx context.Context, id string) (got T, err error) {
+	e, err := r.fetch(ctx, id, false)
+	if err != nil {
+		return got, err
+	}
+	return r.decodePresent(ctx, e)
 }
 
 func (r *restCollection[T]) Update(ctx context.Context, have, want T) (got T, err error) {
@@ -121,7 +125,7 @@ func (r *restCollection[T]) Update(ctx context.Context, have, want T) (got T, er
 	defer r.cache.beginWrite()()
 	got, err = r.sendForObject(ctx, c, r.id(have))
 	if e, ok := errors.AsType[*Error](err); ok && r.alreadyApplied != nil && e.Status == http.StatusBadRequest && e.Tries > 1 {
-		if now, failed := r.fetchObject(ctx, r.id(have)); failed == nil && r.alreadyApplied(now, want) {
+		if now, failed := r.GetFresh(ctx, r.id(have)); failed == nil && r.alreadyApplied(now, want) {
 			return now, nil
 		}
 	}
@@ -167,7 +171,7 @@ func (r *restCollection[T]) confirmDeletion(ctx context.Context, id string, resp
 	var reading error
 	for _, wait := range waits {
 		if reading = httpclient.Sleep(ctx, wait); reading == nil {
-			_, reading = r.fetchObject(ctx, id)
+			_, reading = r.GetFresh(ctx, id)
 		}
 		if IsNotFound(reading) {
 			return nil
@@ -271,15 +275,6 @@ func (r *restCollection[T]) confirmAbsence(ctx context.Context, id string, unlis
 		return err
 	}
 	return &doubt
-}
-
-// fetchObject reads an object by its id, without the cache.
-func (r *restCollection[T]) fetchObject(ctx context.Context, id string) (got T, err error) {
-	e, err := r.fetch(ctx, id, false)
-	if err != nil {
-		return got, err
-	}
-	return r.decodePresent(ctx, e)
 }
 
 // callByID returns a call about one object.

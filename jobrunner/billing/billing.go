@@ -6,7 +6,7 @@
 // to billionths of a dollar. The cost of a bucket is the difference of two such amounts, so
 // that all partitions of a time into buckets have the same total.
 //
-// Spans of workers, pods and clusters belong to the process that runs them (meter.go). It
+// Spans of workers, pods and clusters belong to the process that runs them (pod.go). It
 // writes a checkpoint every few seconds: if it is killed, its spans end at the last
 // checkpoint. Spans of volumes begin and end in the transactions that change the volumes
 // (volume.go).

@@ -2,6 +2,11 @@
 // their allocation to workers. An inventory is read through NVML, or simulated.
 package gpu
 
+import (
+	"fmt"
+	"slices"
+)
+
 // Device is a GPU, or a MIG instance of a GPU. It is the unit of allocation.
 type Device struct {
 	UUID   string `json:"uuid"`   // GPU-… or MIG-…, as in CUDA_VISIBLE_DEVICES
@@ -69,4 +74,34 @@ func (want Request) asker() string {
 		return "the pod"
 	}
 	return "the endpoint"
+}
+
+// None is the inventory of a machine without GPUs.
+func None() Inventory { return noGPUs{} }
+
+type noGPUs struct{}
+
+func (noGPUs) Driver() Driver           { return Driver{} }
+func (noGPUs) Devices() []Device        { return nil }
+func (noGPUs) Changed() <-chan struct{} { return nil }
+func (noGPUs) Close()                   {}
+
+func (noGPUs) Sample(uuid string) (Sample, error) { return Sample{}, UnknownDevice(uuid) }
+
+func UnknownDevice(uuid string) error { return fmt.Errorf("this machine has no GPU %s", uuid) }
+
+// Summary describes an inventory in one line.
+func Summary(inventory Inventory) string {
+	devices := inventory.Devices()
+	if len(devices) == 0 {
+		return "none"
+	}
+	summary := describeDevices(devices)
+	if d := inventory.Driver(); d.Version != "" {
+		summary += fmt.Sprintf(" (driver %s, CUDA %s)", d.Version, d.CUDA)
+	}
+	if slices.ContainsFunc(devices, func(d Device) bool { return d.Fault != "" }) {
+		summary += "; " + describeFaults(devices)
+	}
+	return summary
 }

@@ -7,7 +7,10 @@ package fuzz
 import (
 	"flag"
 	"hash/fnv"
+	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/url"
 	"reflect"
 	"runtime/debug"
 	"runtime/metrics"
@@ -112,4 +115,18 @@ func Vary(name string, seeds []Seed, n int) (all []Seed) {
 		all = append(all, next)
 	}
 	return all
+}
+
+// Request parses a request as a server does. It returns nil if net/http rejects the request.
+func Request(t *testing.T, authorization, method, target, body string) *http.Request {
+	t.Helper()
+	u, err := url.ParseRequestURI(target)
+	if _, refused := http.NewRequestWithContext(t.Context(), method, "/", nil); refused != nil || err != nil {
+		return nil
+	}
+	r := &http.Request{Method: method, URL: u, Host: "deployment", Header: http.Header{"Authorization": {authorization}}, Body: http.NoBody}
+	if body != "" {
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+	}
+	return r
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/hashicorp/go-version"
 	install "github.com/hashicorp/hc-install"
@@ -169,4 +170,44 @@ func fetch(ctx context.Context, dir string) (string, error) {
 			"install one of them and try again: %s", strings.ReplaceAll(err.Error(), "\n", " "))
 	}
 	return path, nil
+}
+
+// SkipAgain skips a test if the tests are repeated with another CLI as the default (make
+// test-tofu sets TFCLI_AGAIN) and the repetition tests nothing new: the test uses every CLI or
+// none.
+func SkipAgain(t *testing.T) {
+	t.Helper()
+	if os.Getenv("TFCLI_AGAIN") != "" {
+		t.Skip("this test is the same with another default CLI")
+	}
+}
+
+// Feature is a part of the plugin protocol that not every CLI has.
+type Feature struct {
+	name      string
+	terraform string // first release with it; "" for none
+	openTofu  string
+}
+
+func (f Feature) String() string { return f.name }
+
+// Releases from Terraform 1.10.5 and OpenTofu 1.10.7 on were tried. Older ones are as
+// documented by the products.
+var (
+	WriteOnly         = Feature{"write-only attributes", "1.11", "1.11"}
+	EphemeralResource = Feature{"ephemeral resources", "1.10", "1.11"}
+	Functions         = Feature{"provider functions", "1.8", "1.7"}
+	MoveAcrossTypes   = Feature{"moves between resource types", "1.8", "1.10"}
+	ImportByIdentity  = Feature{"import by identity", "1.12", "1.12"}
+	ListResources     = Feature{"list resources and query", "1.14", ""}
+	Actions           = Feature{"actions", "1.14", ""}
+)
+
+// Has reports whether a CLI has a feature.
+func (c CLI) Has(f Feature) bool {
+	since := f.terraform
+	if c.Name == OpenTofu {
+		since = f.openTofu
+	}
+	return since != "" && c.Version.Core().GreaterThanOrEqual(version.Must(version.NewVersion(since)))
 }

@@ -1,0 +1,261 @@
+package datasources
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+)
+
+// EndpointWorkers is gpucloud_endpoint_workers.
+var EndpointWorkers = &kit.DataSource[endpointConfig, api.EndpointWorkers]{
+	Name:    "endpoint_workers",
+	Title:   "workers of the endpoint",
+	Version: api.V2,
+	Schema: schema.Schema{
+		MarkdownDescription: "The active workers of an endpoint, at the moment of the plan or apply. API v2 only; `gpucloud_endpoint_health` counts them on both versions.",
+		Attributes: map[string]schema.Attribute{
+			"endpoint_id":      endpointIDAttribute,
+			"endpoint_version": integer("Number of the endpoint's newest release."),
+			"summary": object("Workers by status.", map[string]schema.Attribute{
+				"running": integer("With a job."), "idle": integer("Ready, and without a job."), "initializing": integer("Starting."),
+				"throttled": integer("Waiting for a GPU or CPU."), "unhealthy": integer("Failing to start."), "total": integer("All."),
+			}),
+			"workers": objects("The workers, ordered by id.", map[string]schema.Attribute{
+				"id":             text("Id of the worker, for `gpucloud_worker_logs`."),
+				"status":         text("`RUNNING`, `IDLE`, `INITIALIZING`, `THROTTLED` or `UNHEALTHY`."),
+				"is_stale":       boolean("Whether it has an older release than the endpoint."),
+				"version":        integer("Number of the release that it has."),
+				"gpu_count":      integer("GPUs that it has."),
+				"image":          text("Container image."),
+				"uptime_seconds": integer("How long it has run."),
+				"gpu_type_id":    text("Id of its GPU type."),
+				"data_center_id": text("Where it runs."),
+				"started_at":     text("When it started, as RFC 3339."),
+				"reason":         text("Why it is `THROTTLED` or `UNHEALTHY`, if the deployment says so."),
+			}),
+		},
+	},
+	Validate: func(c diagnostics.Check, m *endpointConfig) { m.validate(c) },
+	Read: func(ctx context.Context, c *api.Client, m *endpointConfig) (api.EndpointWorkers, error) {
+		got, err := c.EndpointWorkers(ctx, m.EndpointID.ValueString())
+		got.Workers = listIf(true, got.Workers)
+		slices.SortFunc(got.Workers, func(a, b api.Worker) int { return cmp.Compare(a.ID, b.ID) })
+		return got, err
+	},
+}
+
+// endpointConfig is a configuration that names an endpoint.
+type endpointConfig struct {
+	EndpointID types.String `tfsdk:"endpoint_id"`
+}
+
+func (m *endpointConfig) validate(c diagnostics.Check) { validID(c, "endpoint_id", m.EndpointID) }
+
+// inEndpoint is a configuration that names a job or build of an endpoint.
+type inEndpoint struct {
+	EndpointID types.String `tfsdk:"endpoint_id"`
+	ID         types.String `tfsdk:"id"`
+}
+
+func (m *inEndpoint) validate(c diagnostics.Check) {
+	validID(c, "endpoint_id", m.EndpointID)
+	validID(c, "id", m.ID)
+}
+
+// EndpointHealth is gpucloud_endpoint_health.
+var EndpointHealth = &kit.DataSource[endpointConfig, api.Health]{
+	Name:  "endpoint_health",
+	Title: "health of the endpoint",
+	Schema: schema.Schema{
+		MarkdownDescription: "Counts of the jobs and workers of an endpoint, from the job API, at the moment of the plan or apply: for `check` blocks.",
+		Attributes: map[string]schema.Attribute{
+			"endpoint_id": endpointIDAttribute,
+			"jobs": object("Jobs by state.", map[string]schema.Attribute{
+				"completed": integer("Completed."), "failed": integer("Failed."), "in_progress": integer("Running."), "in_queue": integer("Waiting."), "retried": integer("Run again."),
+			}),
+			"workers": object("Workers by state.", map[string]schema.Attribute{
+				"idle": integer("Ready, and without a job."), "initializing": integer("Starting."), "ready": integer("Ready, idle ones included."),
+				"running": integer("With a job."), "throttled": integer("Waiting for a GPU or CPU."), "unhealthy": integer("Failing to start."),
+			}),
+		},
+	},
+	Validate: func(c diagnostics.Check, m *endpointConfig) { m.validate(c) },
+	Read: func(ctx context.Context, c *api.Client, m *endpointConfig) (api.Health, error) {
+		return c.Jobs.Health(ctx, m.EndpointID.ValueString())
+	},
+}
+
+var endpointIDAttribute = schema.StringAttribute{Required: true, MarkdownDescription: "Id of the endpoint."}
+
+// validID rejects invalid ids.
+func validID(c diagnostics.Check, attribute string, id types.String) {
+	if !id.IsNull() && !id.IsUnknown() && !api.ValidID(id.ValueString()) {
+		c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: expected letters, digits, - and _ only, got %q.", attribute, id.ValueString())
+	}
+}
+
+type endpointBuilds struct {
+	Builds []api.Build `tfsdk:"builds"`
+}
+
+// buildAttributes are the attributes of a build. more is added to them.
+func buildAttributes(more map[string]schema.Attribute) map[string]schema.Attribute {
+	return with(more, map[string]schema.Attribute{
+		"status":         text("`PENDING`, `BUILDING`, `UPLOADING` or `TESTING`; at the end `COMPLETED`, `FAILED`, `CANCELLED` or `TEST_FAILED`."),
+		"commit_hash":    text("Commit that it builds."),
+		"commit_message": text("Message of the commit."),
+		"branch":         text("Branch of the commit."),
+		"commit_date":    text("When the commit was made, as RFC 3339."),
+		"image_name":     text("Image that it made."),
+		"started_at":     text("When it started, as RFC 3339."),
+		"completed_at":   text("When it ended, as RFC 3339."),
+		"error":          text("Why it failed."),
+	})
+}
+
+// EndpointBuilds is gpucloud_endpoint_builds.
+var EndpointBuilds = &kit.DataSource[endpointConfig, endpointBuilds]{
+	Name:    "endpoint_builds",
+	Title:   "builds of the endpoint",
+	Version: api.V2,
+	Schema: schema.Schema{
+		MarkdownDescription: "The builds of an endpoint's image from its repository. A jobrunner builds nothing and has only those of its catalog file. API v2 only.",
+		Attributes: map[string]schema.Attribute{
+			"endpoint_id": endpointIDAttribute,
+			"builds":      objects("The builds, the newest first.", buildAttributes(map[string]schema.Attribute{"id": text("Id of the build.")})),
+		},
+	},
+	Validate: func(c diagnostics.Check, m *endpointConfig) { m.validate(c) },
+	Read: func(ctx context.Context, c *api.Client, m *endpointConfig) (endpointBuilds, error) {
+		got, err := c.EndpointBuilds(ctx, m.EndpointID.ValueString())
+		return endpointBuilds{listIf(true, got)}, err
+	},
+}
+
+// EndpointBuild is gpucloud_endpoint_build.
+var EndpointBuild = &kit.DataSource[inEndpoint, api.Build]{
+	Name:    "endpoint_build",
+	Title:   "build of the endpoint",
+	Version: api.V2,
+	Schema: schema.Schema{
+		MarkdownDescription: "A build of an endpoint's image from its repository. API v2 only.",
+		Attributes: buildAttributes(map[string]schema.Attribute{
+			"endpoint_id": endpointIDAttribute,
+			"id":          schema.StringAttribute{Required: true, MarkdownDescription: "Id of the build, such as `build_id` of a release."},
+		}),
+	},
+	Validate: func(c diagnostics.Check, m *inEndpoint) { m.validate(c) },
+	Read: func(ctx context.Context, c *api.Client, m *inEndpoint) (api.Build, error) {
+		return c.EndpointBuild(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
+	},
+}
+
+type endpointReleases struct {
+	api.Releases
+	All []release `tfsdk:"releases"`
+}
+
+type release struct {
+	api.Release
+	Diff []releaseChange `tfsdk:"diff"`
+}
+
+type releaseChange struct {
+	Field string  `tfsdk:"field"`
+	Old   *string `tfsdk:"old"`
+	New   *string `tfsdk:"new"`
+}
+
+// EndpointReleases is gpucloud_endpoint_releases.
+var EndpointReleases = &kit.DataSource[endpointConfig, endpointReleases]{
+	Name:    "endpoint_releases",
+	Title:   "releases of the endpoint",
+	Version: api.V2,
+	Schema: schema.Schema{
+		MarkdownDescription: "The releases of an endpoint: each is a version of its settings, which its workers get one after the other. API v2 only.",
+		Attributes: map[string]schema.Attribute{
+			"endpoint_id":      endpointIDAttribute,
+			"endpoint_version": integer("Number of the newest release."),
+			"rollout": object("How far the newest release has come.", map[string]schema.Attribute{
+				"in_progress": boolean("Whether workers have an older one."), "workers_on_latest": integer("Workers that have it."),
+				"workers_total": integer("All workers."), "percent_on_latest": integer("Percentage of the workers that have it; 0 without workers."),
+			}),
+			"releases": objects("The releases, the newest first.", map[string]schema.Attribute{
+				"id":                 text("Id of the release."),
+				"version":            integer("Its number."),
+				"source":             text("`MANUAL` or `GIT_BUILD`."),
+				"build_id":           text("Id of the build that it comes from."),
+				"created_by_user_id": text("Id of the user that made it."),
+				"worker_count":       integer("Workers that have it."),
+				"created_at":         text("When it was created, as RFC 3339."),
+				"diff": objects("Settings that it changed.", map[string]schema.Attribute{
+					"field": text("Setting, such as `workers.max`."),
+					"old":   text("Value before the change, as JSON. Environment variables are shown as digests."),
+					"new":   text("Value after the change, as JSON. Environment variables are shown as digests."),
+				}),
+			}),
+		},
+	},
+	Validate: func(c diagnostics.Check, m *endpointConfig) { m.validate(c) },
+	Read: func(ctx context.Context, c *api.Client, m *endpointConfig) (endpointReleases, error) {
+		got, err := c.EndpointReleases(ctx, m.EndpointID.ValueString())
+		return endpointReleases{got, convert(got.Releases, func(r api.Release) release {
+			return release{r, convert(r.Diff, func(d api.ReleaseChange) releaseChange {
+				return releaseChange{d.Field, changedValue(c, d.Field, d.Old), changedValue(c, d.Field, d.New)}
+			})}
+		})}, err
+	},
+}
+
+// changedValue returns a setting as JSON, or nil. Values of environment variables are digests.
+func changedValue(c *api.Client, field string, raw json.RawMessage) *string {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber() // keeps all digits
+	var v any
+	if decoder.Decode(&v) != nil || v == nil {
+		return nil
+	}
+	segments := strings.Split(field, ".")
+	at := slices.Index(segments, "env")
+	name := segments[len(segments)-1]
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(maskEnv(c, v, at >= 0, name)) != nil { // can't fail: v was decoded from JSON
+		return nil
+	}
+	return new(strings.TrimSuffix(out.String(), "\n"))
+}
+
+// maskEnv replaces the values of an environment, and of environments inside v.
+func maskEnv(c *api.Client, v any, inEnv bool, name string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, member := range v {
+			v[key] = maskEnv(c, member, inEnv || key == "env", key)
+		}
+		return v
+	case []any:
+		for i, element := range v {
+			v[i] = maskEnv(c, element, inEnv, name)
+		}
+		return v
+	case nil:
+		return nil
+	}
+	if !inEnv {
+		return v
+	}
+	return c.DigestVariable(name, fmt.Sprint(v))
+}
