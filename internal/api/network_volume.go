@@ -16,10 +16,12 @@ type NetworkVolume struct {
 func networkVolumes(d *deployment, cache *listCache, update func(have, want NetworkVolume) (patch, error)) *restCollection[NetworkVolume] {
 	return &restCollection[NetworkVolume]{
 		deployment: d, cache: cache, kind: "network volume",
-		id:        func(v NetworkVolume) string { return v.ID },
-		name:      func(v NetworkVolume) string { return v.Name },
-		sameFixed: sameFixedOfVolume,
-		update:    update,
+		id:   func(v NetworkVolume) string { return v.ID },
+		name: func(v NetworkVolume) string { return v.Name },
+		sameFixed: func(got, want NetworkVolume) bool {
+			return got.DataCenter == want.DataCenter && agrees(got.Type, want.Type)
+		},
+		update: update,
 		// Both APIs reject setting the size that the volume already has.
 		alreadyApplied: func(got, want NetworkVolume) bool {
 			left, err := update(got, want)
@@ -32,10 +34,6 @@ func networkVolumes(d *deployment, cache *listCache, update func(have, want Netw
 func (v NetworkVolume) mutable() NetworkVolume {
 	v.ID, v.DataCenter, v.Type = "", "", nil
 	return v
-}
-
-func sameFixedOfVolume(got, want NetworkVolume) bool {
-	return got.DataCenter == want.DataCenter && agrees(got.Type, want.Type)
 }
 
 func networkVolumesV1(d *deployment, cache *listCache) Collection[NetworkVolume] {

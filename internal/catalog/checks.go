@@ -73,10 +73,6 @@ func (c *Checks) gpuStock(ctx context.Context, to diagnostics.Check, r Request) 
 	return list(ctx, c, to, query, c.client.FindGPUTypes)
 }
 
-func (c *Checks) cpuStock(ctx context.Context, to diagnostics.Check, r Request) ([]api.CPUType, bool) {
-	return list(ctx, c, to, url.Values{"include": {"AVAILABILITY"}, "product": {r.Product}}, c.client.FindCPUTypes)
-}
-
 // list reads a list of the catalog. After a failure it reads no other, because the checks must
 // not delay a plan with a thousand objects.
 func list[T any](ctx context.Context, c *Checks, to diagnostics.Check, query url.Values, find func(context.Context, url.Values) ([]T, error)) ([]T, bool) {

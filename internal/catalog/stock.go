@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -70,7 +71,7 @@ func (c *Checks) offers(ctx context.Context, to diagnostics.Check, r Request) (o
 	if len(r.CPU) == 0 {
 		return nil, false
 	}
-	all, ok := c.cpuStock(ctx, to, r)
+	all, ok := list(ctx, c, to, url.Values{"include": {"AVAILABILITY"}, "product": {r.Product}}, c.client.FindCPUTypes)
 	for _, cpu := range r.CPU {
 		i := slices.IndexFunc(all, func(t api.CPUType) bool { return t.ID == cpu.ID })
 		if i < 0 {

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -67,4 +71,93 @@ func httpPort(c store.Container) int {
 		}
 	}
 	return defaultPort
+}
+
+// environment returns the environment of a worker: the template's variables, and the variables of
+// the worker protocol, which a template can't override (worker protocol, Environment that the
+// worker reads).
+func (w *worker) environment(s run.Spec, usesProtocol bool) map[string]string {
+	// The SDK's checks would end a worker without internet, a tenth of the disk, or a GPU. A template
+	// may turn them on again.
+	env := map[string]string{"RUNPOD_SKIP_AUTO_SYSTEM_CHECKS": "true"}
+	kind := "CPU"
+	if len(s.Devices) == 0 {
+		env["RUNPOD_SKIP_GPU_CHECK"] = "true"
+	} else {
+		kind = s.Devices[0].TypeID
+	}
+	maps.Copy(env, s.Env)
+	env["RUNPOD_ENDPOINT_ID"], env["RUNPOD_POD_ID"] = engine.EndpointOf(s.Endpoint), s.ID
+	if len(s.Devices) > 0 {
+		var uuids []string
+		for _, d := range s.Devices {
+			uuids = append(uuids, d.UUID)
+		}
+		env["CUDA_VISIBLE_DEVICES"] = strings.Join(uuids, ",")
+	}
+	switch {
+	case s.Port != 0:
+		env["PORT"], env["PORT_HEALTH"] = strconv.Itoa(s.Port), strconv.Itoa(s.Port)
+	case usesProtocol:
+		maps.Copy(env, protocol(w.pool.config.URL, s.Endpoint, w.key, kind))
+	}
+	return env
+}
+
+// protocol returns the variables of the worker protocol. The worker replaces $RUNPOD_POD_ID and
+// $ID. $ID is the worker's own id in the first URL, and a job's id in the others. Each URL needs
+// the ?, because workers append parameters with &.
+func protocol(base, endpoint, key, gpu string) map[string]string {
+	base = strings.TrimSuffix(base, "/") + "/v2/" + endpoint
+	query := "?gpu=" + url.QueryEscape(gpu)
+	return map[string]string{
+		"RUNPOD_WEBHOOK_GET_JOB":     base + "/job-take/$ID" + query,
+		"RUNPOD_WEBHOOK_POST_OUTPUT": base + "/job-done/$RUNPOD_POD_ID/$ID" + query,
+		"RUNPOD_WEBHOOK_POST_STREAM": base + "/job-stream/$RUNPOD_POD_ID/$ID" + query,
+		"RUNPOD_WEBHOOK_PING":        base + "/ping/$RUNPOD_POD_ID" + query,
+		"RUNPOD_PING_INTERVAL":       strconv.FormatInt(pingEvery.Milliseconds(), 10),
+		"RUNPOD_AI_API_KEY":          key,
+	}
+}
+
+// SDK records which release of the public SDK a worker uses.
+func (p *Pools) SDK(endpoint, worker, release string) {
+	w, err := p.find(endpoint, worker)
+	if err != nil {
+		return
+	}
+	w.mu.Lock()
+	unchanged := w.sdk == release
+	w.sdk = release
+	w.mu.Unlock()
+	if unchanged || !keepsJobsInFolder(release) || !p.shared(w) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.advise(adviceOnFolder, fmt.Sprintf("release %s of the public SDK keeps which jobs it runs in a file of its working folder, which it shares with other workers here: "+
+		"they take each other's jobs for their own, and after a while ask for no more. Use release 1.10 or later, one worker, or containers (docs/guides/worker.md)", release))
+}
+
+// shared reports whether another worker runs in this worker's working folder.
+func (p *Pools) shared(w *worker) bool {
+	folder := w.view().folder
+	if folder == "" {
+		return false
+	}
+	return p.anyWorker(func(other *worker) bool { v := other.view(); return other != w && v.usesProtocol && v.folder == folder }) != nil
+}
+
+// keepsJobsInFolder reports whether a release keeps its jobs in its working folder, as 1.7.12 to 1.9
+// do.
+func keepsJobsInFolder(release string) bool {
+	var n []int
+	for part := range strings.SplitSeq(strings.TrimPrefix(release, "v"), ".") {
+		number, err := strconv.Atoi(part)
+		if err != nil {
+			break
+		}
+		n = append(n, number)
+	}
+	return len(n) >= 2 && slices.Compare(n, []int{1, 7, 12}) >= 0 && slices.Compare(n, []int{1, 10}) < 0
 }
