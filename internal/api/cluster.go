@@ -67,11 +67,8 @@ type ClusterPrimary struct {
 // Clusters is the collection of clusters, and their pods.
 type Clusters struct {
 	Collection[Cluster]
-	pods func(ctx context.Context, id string) ([]Pod, error)
+	Pods func(ctx context.Context, id string) ([]Pod, error)
 }
-
-// Pods are the pods of a cluster.
-func (c *Clusters) Pods(ctx context.Context, id string) ([]Pod, error) { return c.pods(ctx, id) }
 
 func clustersV2(d *deployment, cache *listCache) *Clusters {
 	r := &restCollection[Cluster]{

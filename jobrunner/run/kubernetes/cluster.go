@@ -79,7 +79,7 @@ func Open(ctx context.Context, c run.ClusterConfig) (run.Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the configuration of the Kubernetes cluster: %w", err)
 	}
-	return open(ctx, c, FindSelf(), api)
+	return open(ctx, c, findSelf(), api)
 }
 
 // load loads the configuration: the named file, the service account of this process's Pod,

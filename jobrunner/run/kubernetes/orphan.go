@@ -118,8 +118,8 @@ func objectsOf(found *core.Pod) (o objects) {
 // host name is used, which is the Pod's name unless the Pod uses its node's network.
 const selfVariable = "POD_NAME"
 
-// FindSelf returns the name of the Pod that this process runs in, or "".
-func FindSelf() string {
+// findSelf returns the name of the Pod that this process runs in, or "".
+func findSelf() string {
 	if name := os.Getenv(selfVariable); name != "" {
 		return name
 	}
