@@ -2,6 +2,7 @@
 package smalldisk
 
 import (
+	"context"
 	"os/exec"
 	"testing"
 )
@@ -11,11 +12,11 @@ import (
 func Mount(t testing.TB, size string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "mode=0700,size="+size, "tmpfs", dir).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "mode=0700,size="+size, "tmpfs", dir).CombinedOutput(); err != nil {
 		t.Skipf("a small disk can't be mounted here: %s %s", err, out)
 	}
 	t.Cleanup(func() {
-		if out, err := exec.Command("umount", "-l", dir).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(context.Background(), "umount", "-l", dir).CombinedOutput(); err != nil {
 			t.Errorf("unmounting: %s %s", err, out)
 		}
 	})
