@@ -9,49 +9,31 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // Objects are the objects of a deployment other than endpoints.
 type Objects struct {
 	Pods     []Pod // also the members of clusters
-	Clusters []Cluster
+	Clusters []store.Cluster
 	Volumes  []store.NetworkVolume
 }
 
-// Pod is a pod, which may be a member of a cluster.
+// Pod is what the page shows of a pod: not its variables, which may be secrets.
 type Pod struct {
-	ID      string   `json:"id"`
-	Name    string   `json:"name"`
-	Image   string   `json:"image"`
-	Status  string   `json:"state"`   // in the words of API v2
-	Reason  string   `json:"reason"`  // why it has this status, for people
-	Actions []string `json:"actions"` // the possible ones of PodActions
-	Compute string   `json:"compute"` // for people: 2 × NVIDIA H200
-	Locked  bool     `json:"locked"`
-	Started int64    `json:"started"` // 0 if not running
-	Cost    float64  `json:"cost"`    // dollars per hour now
-	Member
-	Created time.Time `json:"-"`
-}
-
-// Member is a pod's place in a cluster.
-type Member struct {
-	Cluster string `json:"-"`    // id; "" if it is of no cluster
-	Rank    *int64 `json:"rank"` // nil if not known yet
-	Role    string `json:"role"`
-	IP      string `json:"ip"`
-}
-
-// Cluster is a cluster. The page finds its pods.
-type Cluster struct {
-	ID      string         `json:"id"`
-	Name    string         `json:"name"`
-	Type    string         `json:"type"`
-	Compute string         `json:"compute"` // of each pod, for people
-	Network string         `json:"network"` // "": it doesn't exist yet
-	Pods    beginning[Pod] `json:"pods"`    // by rank
-	Created time.Time      `json:"-"`
+	store.Head
+	Image     string               `json:"image"`
+	Status    store.PodStatus      `json:"state"`
+	Reason    string               `json:"reason"`  // why it has this status, for people
+	Actions   []pod.Action         `json:"actions"` // the possible ones
+	GPU       *store.PodGPU        `json:"gpu"`
+	CPU       *store.PodCPU        `json:"cpu"`
+	GPUTypeID string               `json:"gpuTypeId"` // of its last GPUs
+	Locked    bool                 `json:"locked"`
+	Started   int64                `json:"started"` // 0 if not running
+	Cost      float64              `json:"cost"`    // dollars per hour now
+	Cluster   *store.ClusterMember `json:"cluster"`
 }
 
 // Release is a version of an endpoint. The page counts its workers.
@@ -74,20 +56,21 @@ const (
 	maxReleases = 20
 )
 
-// PodActions are the actions that the page offers. It can't create or delete pods.
-var PodActions = []string{"start", "stop", "restart"}
-
 type (
 	// beginning has the first elements of a list, and the length of the list.
 	beginning[T any] struct {
 		Total int `json:"total"`
 		List  []T `json:"list"`
 	}
+	cluster struct {
+		store.Cluster
+		Pods beginning[Pod] `json:"pods"` // by rank
+	}
 	pods struct {
 		beginning[Pod]
-		Find   string         `json:"find"`   // filter of the list
-		Found  int            `json:"found"`  // number of elements that match it
-		States map[string]int `json:"states"` // of all
+		Find   string                  `json:"find"`   // filter of the list
+		Found  int                     `json:"found"`  // number of elements that match it
+		States map[store.PodStatus]int `json:"states"` // of all
 	}
 )
 
@@ -110,13 +93,13 @@ func (p *Page) addObjects(s *snapshot, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := pods{Find: r.URL.Query().Get("pods"), States: map[string]int{}}
+	out := pods{Find: r.URL.Query().Get("pods"), States: map[store.PodStatus]int{}}
 	members := map[string][]Pod{}
 	var single, found []Pod
 	want := strings.ToLower(strings.TrimSpace(out.Find))
 	for _, pod := range all.Pods {
-		if pod.Cluster != "" {
-			members[pod.Cluster] = append(members[pod.Cluster], pod)
+		if c := pod.Cluster; c != nil {
+			members[c.ID] = append(members[c.ID], pod)
 			continue
 		}
 		single = append(single, pod)
@@ -128,27 +111,28 @@ func (p *Page) addObjects(s *snapshot, r *http.Request) error {
 	out.beginning = beginningOf(newest(found, func(pod Pod) time.Time { return pod.Created }), maxPods)
 	out.Found, out.Total = len(found), len(single)
 	s.Pods = &out
-	s.Clusters = new(beginningOf(newest(all.Clusters, func(c Cluster) time.Time { return c.Created }), maxClusters))
-	for i, c := range s.Clusters.List {
-		s.Clusters.List[i].Pods = byRank(members[c.ID])
+	clusters := make([]cluster, len(all.Clusters))
+	for i, c := range newest(all.Clusters, func(c store.Cluster) time.Time { return c.Created }) {
+		clusters[i] = cluster{c, byRank(members[c.ID])}
 	}
+	s.Clusters = new(beginningOf(clusters, maxClusters))
 	s.Volumes = new(beginningOf(newest(all.Volumes, func(v store.NetworkVolume) time.Time { return v.Created }), maxVolumes))
 	s.Keys = p.keys(r)
 	return nil
 }
 
 func (p Pod) matches(lower string) bool {
-	return lower == "" || slices.ContainsFunc([]string{p.Name, p.ID, p.Image, p.Status}, func(text string) bool {
+	return lower == "" || slices.ContainsFunc([]string{p.Name, p.ID, p.Image, string(p.Status)}, func(text string) bool {
 		return strings.Contains(strings.ToLower(text), lower)
 	})
 }
 
 func byRank(members []Pod) beginning[Pod] {
 	rank := func(p Pod) int64 {
-		if p.Rank == nil {
+		if p.Cluster.Rank == nil {
 			return 1 << 62 // last if not known yet
 		}
-		return *p.Rank
+		return *p.Cluster.Rank
 	}
 	slices.SortStableFunc(members, func(a, b Pod) int { return cmp.Compare(rank(a), rank(b)) })
 	return beginningOf(members, maxMembers)
@@ -171,8 +155,8 @@ func (p *Page) batches(ctx context.Context, endpoint string) (*beginning[jobapi.
 		return nil, err
 	}
 	out := &beginning[jobapi.BatchSummary]{total, []jobapi.BatchSummary{}}
-	for _, pod := range list {
-		out.List = append(out.List, jobapi.Summarize(pod))
+	for _, b := range list {
+		out.List = append(out.List, jobapi.Summarize(b))
 	}
 	return out, nil
 }

@@ -50,7 +50,7 @@ type (
 
 		// Only in the overview.
 		Pods     *pods                           `json:"pods,omitempty"`
-		Clusters *beginning[Cluster]             `json:"clusters,omitempty"`
+		Clusters *beginning[cluster]             `json:"clusters,omitempty"`
 		Volumes  *beginning[store.NetworkVolume] `json:"volumes,omitempty"`
 		Keys     *keysJSON                       `json:"keys,omitempty"`
 

@@ -56,7 +56,6 @@ type Endpoint struct {
 	Image     string         `json:"image"`
 	Min       int            `json:"min"` // workers
 	Max       int            `json:"max"`
-	Created   int64          `json:"created"`
 	Queued    int            `json:"queued"`
 	Running   int            `json:"running"`
 	Completed int            `json:"completed"`

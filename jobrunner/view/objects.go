@@ -23,28 +23,17 @@ func (v *View) Objects(ctx context.Context) (out page.Objects, err error) {
 	for _, p := range pods {
 		out.Pods = append(out.Pods, v.pagePod(p))
 	}
-	clusters, err := store.List[store.Cluster](ctx, v.Store)
-	if err != nil {
+	if out.Clusters, err = store.List[store.Cluster](ctx, v.Store); err != nil {
 		return out, err
-	}
-	for _, c := range clusters {
-		cluster := page.Cluster{ID: c.ID, Name: c.Name, Type: c.Type, Compute: gpusOf(c.Compute.GPUCountPerPod, c.Compute.GPUTypeID), Created: c.Created}
-		if c.Network != nil {
-			cluster.Network = c.Network.CIDR
-		}
-		out.Clusters = append(out.Clusters, cluster)
 	}
 	out.Volumes, err = store.List[store.NetworkVolume](ctx, v.Store)
 	return out, err
 }
 
 func (v *View) pagePod(p store.Pod) page.Pod {
-	out := page.Pod{ID: p.ID, Name: p.Name, Image: p.Image, Status: string(p.Status), Reason: v.PodReason(p), Actions: []string{}, Compute: computeOf(p), Locked: p.Locked, Created: p.Created}
-	possible := pod.Actions(p)
-	for _, a := range page.PodActions {
-		if slices.Contains(possible, pod.Action(a)) {
-			out.Actions = append(out.Actions, a)
-		}
+	out := page.Pod{
+		Head: p.Head, Image: p.Image, Status: p.Status, Reason: v.PodReason(p), Actions: pod.Actions(p), GPU: p.GPU, CPU: p.CPU, GPUTypeID: p.GPUTypeID,
+		Locked: p.Locked, Cluster: p.Cluster,
 	}
 	if p.Status == store.PodRunning {
 		out.Started = page.Milliseconds(p.StartedAt)
@@ -52,28 +41,8 @@ func (v *View) pagePod(p store.Pod) page.Pod {
 	if p.Status.Active() {
 		out.Cost = v.PodPrice(p)
 	}
-	if c := p.Cluster; c != nil {
-		out.Member = page.Member{Cluster: c.ID, Rank: c.Rank, Role: c.Role, IP: c.IP}
-	}
 	return out
 }
-
-// computeOf describes the compute that a pod has or requests.
-func computeOf(p store.Pod) string {
-	switch {
-	case p.GPU != nil && p.GPUTypeID != "":
-		return gpusOf(p.GPU.Count, p.GPUTypeID)
-	case p.GPU != nil && len(p.GPU.TypeIDs) > 0:
-		return gpusOf(p.GPU.Count, strings.Join(p.GPU.TypeIDs, " or "))
-	case p.GPU != nil:
-		return gpusOf(p.GPU.Count, "GPU of any type")
-	case p.CPU != nil:
-		return fmt.Sprintf("%d vCPU %s", p.CPU.VCPUCount, strings.Join(p.CPU.FlavorIDs, " or "))
-	}
-	return ""
-}
-
-func gpusOf(count int64, kind string) string { return fmt.Sprintf("%d × %s", count, kind) }
 
 func (v *View) PodLog(id string) ([]run.Line, bool) { return linesOf(v.Pods.Log(id)) }
 
@@ -101,16 +70,11 @@ func describeChange(c store.Change) string {
 	name := strings.TrimPrefix(c.Field, "template.")
 	var oldEnv, newEnv map[string]string
 	if name == "env" && json.Unmarshal(c.Old, &oldEnv) == nil && json.Unmarshal(c.New, &newEnv) == nil {
-		all := map[string]string{}
-		maps.Copy(all, oldEnv)
-		maps.Copy(all, newEnv)
-		var changed []string
-		for _, variable := range slices.Sorted(maps.Keys(all)) {
-			if oldEnv[variable] != newEnv[variable] {
-				changed = append(changed, variable)
-			}
-		}
-		return "env: " + strings.Join(changed, ", ")
+		changed := map[string]string{}
+		maps.Copy(changed, oldEnv)
+		maps.Copy(changed, newEnv)
+		maps.DeleteFunc(changed, func(variable, _ string) bool { return oldEnv[variable] == newEnv[variable] })
+		return "env: " + strings.Join(slices.Sorted(maps.Keys(changed)), ", ")
 	}
 	return fmt.Sprintf("%s: %s → %s", name, logline.Shorten(plain(c.Old), maxShownValue), logline.Shorten(plain(c.New), maxShownValue))
 }

@@ -44,8 +44,7 @@ func (v *View) Endpoints(ctx context.Context) ([]page.Endpoint, error) {
 	out := make([]page.Endpoint, len(endpoints))
 	for i, e := range endpoints {
 		out[i] = page.Endpoint{
-			ID: e.ID, Name: e.Name, Type: e.Type, Image: e.Image, Min: int(e.WorkersMin), Max: int(e.WorkersMax), Created: page.Milliseconds(e.Created),
-			Workers: v.states(e.ID),
+			ID: e.ID, Name: e.Name, Type: e.Type, Image: e.Image, Min: int(e.WorkersMin), Max: int(e.WorkersMax), Workers: v.states(e.ID),
 		}
 	}
 	return out, err
@@ -60,7 +59,11 @@ func (v *View) Batches(ctx context.Context, endpoint string, n int) ([]engine.Ba
 }
 
 func (v *View) Workers(endpoint string) (out []page.Worker) {
-	for _, w := range v.Pools.Workers(endpoint) {
+	died := v.Pools.Died(endpoint)
+	for i := range died {
+		died[i].State, died[i].Advice, died[i].Devices = page.Died, "", nil
+	}
+	for _, w := range append(v.Pools.Workers(endpoint), died...) {
 		worker := page.Worker{
 			Endpoint: endpoint, ID: w.ID, State: string(w.State), Reason: w.Reason, Advice: w.Advice, Stale: w.Stale, Version: w.Version,
 			Started: page.Milliseconds(w.StartedAt), Devices: []string{}, CPU: w.Usage.CPU.Milliseconds(), Memory: w.Usage.Memory,
@@ -69,11 +72,6 @@ func (v *View) Workers(endpoint string) (out []page.Worker) {
 			worker.Devices = append(worker.Devices, d.UUID)
 		}
 		out = append(out, worker)
-	}
-	for _, w := range v.Pools.Died(endpoint) {
-		out = append(out, page.Worker{
-			Endpoint: endpoint, ID: w.ID, State: page.Died, Reason: w.Reason, Stale: w.Stale, Version: w.Version, Started: page.Milliseconds(w.StartedAt), Devices: []string{},
-		})
 	}
 	return out
 }

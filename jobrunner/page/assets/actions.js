@@ -2,7 +2,7 @@
 
 import { call } from './call.js';
 import { confirm } from './confirm.js';
-import { count, words } from './format.js';
+import { compute, count, words } from './format.js';
 
 const things = (n, thing) => (n === 1 ? `1 ${thing}` : `${count(n)} ${thing}s`);
 const jobs = (n) => things(n, 'job');
@@ -11,7 +11,7 @@ const jobs = (n) => things(n, 'job');
 const agree = (n, one, many, thing = 'job') => `${things(n, thing)} ${n === 1 ? one : many}`;
 
 const podSays = {
-  start: (p) => [`It starts as soon as this machine has the compute for it (${p.compute}).`, 'Its disk is new; its volume, if it has one, is unchanged.'],
+  start: (p) => [`It starts as soon as this machine has the compute for it (${compute(p)}).`, 'Its disk is new; its volume, if it has one, is unchanged.'],
   stop: () => ['What runs in it is asked to end, and killed after 5 seconds. It gives its GPUs back, and stays stopped until somebody starts it.', 'What is on its disk is lost; its volume, if it has one, stays.'],
   restart: () => ['What runs in it is asked to end, killed after 5 seconds, and started again. It keeps its GPUs.', 'What is on its disk is lost; its volume, if it has one, stays.'],
 };

@@ -47,3 +47,11 @@ export const date = (ms) => {
 export const money = (n) => '$' + n.toFixed(n > 0 && n < 1 ? 4 : 2);
 
 export const words = (state) => state.toLowerCase().replaceAll('_', ' ');
+
+export const gpus = (n, type) => `${n} × ${type}`;
+
+// compute describes the compute that a pod has or requests.
+export function compute({ gpu, cpu, gpuTypeId }) {
+  if (gpu) return gpus(gpu.count, gpuTypeId || gpu.typeIds?.join(' or ') || 'GPU of any type');
+  return cpu ? `${cpu.vcpuCount} vCPU ${cpu.flavorIds.join(' or ')}` : '';
+}

@@ -2,7 +2,7 @@
 
 import { $, badge, h, keyed, more, row, setAttr, setState, setText } from './dom.js';
 import { actOnPod } from './actions.js';
-import { count, duration, money, words } from './format.js';
+import { compute, count, duration, gpus, money, words } from './format.js';
 
 const columns = ['State', 'Pod', 'Image', 'Compute', 'Up', 'Per hour', 'Actions'];
 const classes = ['state', 'main', 'mono image', 'wide', 'num', 'num', 'wide actions'];
@@ -48,10 +48,10 @@ function updatePod(tr, p, s) {
   setText(tr.sub, p.id);
   setText(tr.cells[2], p.image);
   setAttr(tr.cells[2], 'title', p.image);
-  setText(tr.cells[3], p.compute);
+  setText(tr.cells[3], compute(p));
   const held = tr.buttons.find((b) => b === document.activeElement);
   tr.buttons.forEach((b, i) => {
-    b.hidden = !p.actions.includes(actions[i]);
+    b.hidden = !p.actions?.includes(actions[i]);
     setAttr(b, 'aria-label', `${b.textContent} pod ${p.name || p.id}`);
   });
   if (held?.hidden) usable(tr).focus();
@@ -68,9 +68,10 @@ function makeMember(p, open) {
 }
 
 function updateMember(tr, p, s) {
+  const { rank, role, ip } = p.cluster;
   updateCommon(tr, p, s);
-  setText(tr.cells[1], p.rank == null ? '–' : p.rank + (p.role ? ` · ${words(p.role)}` : ''));
-  setText(tr.cells[3], p.ip || '–');
+  setText(tr.cells[1], rank == null ? '–' : rank + (role ? ` · ${words(role)}` : ''));
+  setText(tr.cells[3], ip || '–');
 }
 
 function makeCluster(c) {
@@ -88,7 +89,7 @@ function makeCluster(c) {
 
 function updateCluster(li, c, s, open) {
   setText(li.name, c.name || c.id);
-  setText(li.sub, [c.id, words(c.type), `${c.pods.total} pods, each ${c.compute}`, c.network ? `network ${c.network}` : 'no network yet'].join(' · '));
+  setText(li.sub, [c.id, words(c.type), `${c.pods.total} pods, each ${gpus(c.compute.gpuCountPerPod, c.compute.gpuTypeId)}`, c.network ? `network ${c.network.cidr}` : 'no network yet'].join(' · '));
   setText(li.caption, `Pods of the cluster ${c.name || c.id}, by rank`);
   keyed(li.body, c.pods.list, (p) => p.id, (p) => makeMember(p, open), (tr, p) => updateMember(tr, p, s));
   const rest = c.pods.total - c.pods.list.length;

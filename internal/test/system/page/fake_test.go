@@ -19,6 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -96,19 +97,23 @@ func (b *busyMachine) PodLog(pod string) ([]run.Line, bool) { return b.Log("", p
 // Objects returns pods in every state, and a cluster with a waiting member.
 func (b *busyMachine) Objects(context.Context) (all page.Objects, err error) {
 	now := b.clock.Now()
+	gpus := func(n int64) *store.PodGPU { return &store.PodGPU{TypeIDs: []string{"NVIDIA H200"}, Count: n} }
+	cpus := func(n int64, flavor string) *store.PodCPU {
+		return &store.PodCPU{FlavorIDs: []string{flavor}, VCPUCount: n}
+	}
 	for i, p := range []page.Pod{
-		{Name: "notebook-ada", Status: "RUNNING", Image: "registry.example.com/dev/jupyter:4", Actions: []string{"stop", "restart"}, Compute: "1 × NVIDIA H200", Started: now.Add(-4*time.Hour - time.Minute).UnixMilli(), Cost: 3.59},
-		{Name: "train-lora", Status: "PROVISIONING", Image: "registry.example.com/train/lora:7", Actions: []string{"stop"}, Compute: "4 × NVIDIA H200", Reason: "waits for 4 × NVIDIA H200: 1 is free"},
-		{Name: "prepare-data", Status: "EXITED", Image: "registry.example.com/data/prepare:2", Actions: []string{"start"}, Compute: "8 vCPU cpu3c", Reason: "ended with exit status 0"},
-		{Name: "export", Status: "ERROR", Image: "registry.example.com/data/export:1", Actions: []string{"start"}, Compute: "2 vCPU cpu3c", Reason: "exit status 137: killed by SIGKILL, out of memory"},
-		{Name: "database", Status: "RUNNING", Image: "registry.example.com/db/vectors:3", Actions: []string{"restart"}, Compute: "8 vCPU cpu3m", Locked: true, Started: now.Add(-50 * time.Hour).UnixMilli(), Cost: 0.24},
-		{Name: "node-1", Status: "PROVISIONING", Image: "registry.example.com/train/llm:9", Actions: []string{}, Compute: "8 × NVIDIA H200", Member: page.Member{Cluster: "cl7k2m9q4wxy", Rank: new(int64(1)), IP: "10.65.0.3"}},
-		{Name: "node-0", Status: "RUNNING", Image: "registry.example.com/train/llm:9", Actions: []string{}, Compute: "8 × NVIDIA H200", Started: now.Add(-time.Hour).UnixMilli(), Cost: 28.72, Member: page.Member{Cluster: "cl7k2m9q4wxy", Rank: new(int64(0)), IP: "10.65.0.2"}},
+		{Head: store.Head{Name: "notebook-ada"}, Status: "RUNNING", Image: "registry.example.com/dev/jupyter:4", Actions: []pod.Action{"stop", "restart"}, GPU: gpus(1), Started: now.Add(-4*time.Hour - time.Minute).UnixMilli(), Cost: 3.59},
+		{Head: store.Head{Name: "train-lora"}, Status: "PROVISIONING", Image: "registry.example.com/train/lora:7", Actions: []pod.Action{"stop"}, GPU: gpus(4), Reason: "waits for 4 × NVIDIA H200: 1 is free"},
+		{Head: store.Head{Name: "prepare-data"}, Status: "EXITED", Image: "registry.example.com/data/prepare:2", Actions: []pod.Action{"start"}, CPU: cpus(8, "cpu3c"), Reason: "ended with exit status 0"},
+		{Head: store.Head{Name: "export"}, Status: "ERROR", Image: "registry.example.com/data/export:1", Actions: []pod.Action{"start"}, CPU: cpus(2, "cpu3c"), Reason: "exit status 137: killed by SIGKILL, out of memory"},
+		{Head: store.Head{Name: "database"}, Status: "RUNNING", Image: "registry.example.com/db/vectors:3", Actions: []pod.Action{"restart"}, CPU: cpus(8, "cpu3m"), Locked: true, Started: now.Add(-50 * time.Hour).UnixMilli(), Cost: 0.24},
+		{Head: store.Head{Name: "node-1"}, Status: "PROVISIONING", Image: "registry.example.com/train/llm:9", GPU: gpus(8), Cluster: &store.ClusterMember{ID: "cl7k2m9q4wxy", Rank: new(int64(1)), IP: "10.65.0.3"}},
+		{Head: store.Head{Name: "node-0"}, Status: "RUNNING", Image: "registry.example.com/train/llm:9", GPU: gpus(8), Started: now.Add(-time.Hour).UnixMilli(), Cost: 28.72, Cluster: &store.ClusterMember{ID: "cl7k2m9q4wxy", Rank: new(int64(0)), IP: "10.65.0.2"}},
 	} {
 		p.ID, p.Created = fmt.Sprintf("pod%d%09d", i, i), now.Add(-time.Duration(i)*time.Hour)
 		all.Pods = append(all.Pods, p)
 	}
-	all.Clusters = []page.Cluster{{ID: "cl7k2m9q4wxy", Name: "llm-training", Type: "TRAINING", Compute: "8 × NVIDIA H200", Network: "10.65.0.0/24", Created: now.Add(-time.Hour)}}
+	all.Clusters = []store.Cluster{{Head: store.Head{ID: "cl7k2m9q4wxy", Name: "llm-training", Created: now.Add(-time.Hour)}, Type: "TRAINING", Compute: store.ClusterCompute{GPUTypeID: "NVIDIA H200", GPUCountPerPod: 8}, Network: &store.ClusterNetwork{CIDR: "10.65.0.0/24"}}}
 	all.Volumes = []store.NetworkVolume{
 		{Head: store.Head{ID: "vol3f8x1p0zd", Name: "weights"}, DataCenter: "EU-RO-1", Type: "STANDARD", Size: 500},
 		{Head: store.Head{ID: "vol5t6r0n2bq", Name: "datasets"}, DataCenter: "EU-RO-1", Type: "HIGH_PERFORMANCE", Size: 2000},
@@ -145,7 +150,7 @@ func newBusyMachine(c *clock.Clock) *busyMachine {
 		{ID: "whis5t6r0n2b", Name: "whisper-transcribe", Image: "registry.example.com/audio/whisper-large:3", Max: 4, Workers: map[string]int{"THROTTLED": 1}},
 		{ID: "embd9a7c4v1y", Name: "embeddings", Image: "registry.example.com/text/embed:0.8", Max: 2, Workers: map[string]int{"UNHEALTHY": 1}},
 	} {
-		e.Type, e.Created = "QUEUE", now.Add(-time.Hour).UnixMilli()
+		e.Type = "QUEUE"
 		b.endpoints = append(b.endpoints, e)
 		b.counts[e.ID] = &engine.Counts{Completed: 1840 >> (2 * i), Failed: []int{12, 0, 3, 41}[i]}
 	}
