@@ -48,7 +48,7 @@ func TestJobHandedOutBeforeARerun(t *testing.T) {
 				row.gone = e.now() + DefaultTTL.Milliseconds()
 				row.expires = row.gone
 				rows := rowWrites{}
-				rows.addJob(&row, "")
+				rows.addJob(&row, "", 0)
 				err := rows.run(tx)
 				return []change{{endpoint: "ep", id: "other", from: absent, to: InQueue, due: row.gone}}, err
 			})

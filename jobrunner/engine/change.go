@@ -37,6 +37,9 @@ func (e *Engine) apply(changes ...change) {
 	e.counts.apply(changes)
 	var due int64
 	for _, c := range changes {
+		if c.from == InProgress && c.to != InProgress {
+			e.handedOut.remove(jobKey{c.endpoint, c.id})
+		}
 		e.hub.changed(c)
 		if c.due > 0 && (due == 0 || c.due < due) {
 			due = c.due

@@ -53,6 +53,8 @@ type Engine struct {
 	delivery delivery
 	drained  undeliveredChunks
 
+	handedOut handedOut
+
 	resumePending atomic.Bool // resume failed at the start, because the disk was full
 
 	observer func(Event)
@@ -75,7 +77,8 @@ type Engine struct {
 // if their workers had died. It leaves the jobs of live processes on the same database
 // alone. Until Close, goroutines expire jobs and watch the other processes.
 func Open(ctx context.Context, c Config) (*Engine, error) {
-	e := &Engine{db: c.DB, clock: c.Clock, log: c.Logger, observer: c.Observe, node: c.Node, news: c.News, sweepNow: make(chan struct{}, 1), calls: make(chan struct{}, 1), poll: cmp.Or(c.Poll, defaultPoll), spool: newSpool(c.Spool, c.Logger), counts: counts{byEndpoint: map[string]*Counts{}}}
+	e := &Engine{db: c.DB, clock: c.Clock, log: c.Logger, observer: c.Observe, node: c.Node, news: c.News, sweepNow: make(chan struct{}, 1), calls: make(chan struct{}, 1), poll: cmp.Or(c.Poll, defaultPoll), spool: newSpool(c.Spool, c.Logger), counts: counts{byEndpoint: map[string]*Counts{}},
+		handedOut: handedOut{jobs: map[jobKey]*jobRow{}, taken: map[string]int{}}}
 	if err := e.db.Migrate(ctx, "engine", schema); err != nil {
 		return nil, err
 	}

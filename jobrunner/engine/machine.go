@@ -52,14 +52,22 @@ const (
 	// Arguments: the final state, the worker, its process, the attempt, the start, the
 	// deadline, the end, the end of the retention, and the job's key.
 	startAndEndJob = `UPDATE jobs SET state = ?, worker = ?, process = ?, attempt = ?, started = ?, deadline = ?, finished = ?, gone = ? WHERE k = ?`
+	// endRunningJob ends a job, if the worker still runs it: IN_PROGRESS → COMPLETED, FAILED.
+	// Arguments: the final state, the arguments of setFinished, and those of heldByWorker.
+	endRunningJob = `UPDATE jobs SET state = ?,` + setFinished + `WHERE` + heldByWorker
 	// selectHeldJob locks a job without a webhook, if the worker still runs it.
 	// Arguments: the arguments of heldByWorker.
 	selectHeldJob = `SELECT k, low, keep_ms, queued, expires, gone, retries, started, deadline FROM jobs WHERE` + heldByWorker + `AND webhook = ''{lock}`
 	// waitingJobs reads and locks the queued jobs that follow a place in the queue.
 	// Arguments: the endpoint, the current time, the turn and key of that place, and the
 	// number of jobs.
-	waitingJobs = `SELECT jobs.k, id, low, webhook, exec_ms, keep_ms, queued, expires, gone, attempt, retries, turn, ` + inputColumns + ` FROM jobs
-		WHERE jobs.endpoint = ? AND state = 'IN_QUEUE' AND gone > ? AND (turn, jobs.k) > (?, ?) ORDER BY turn, jobs.k LIMIT ?{lock jobs that are free}`
+	waitingJobs = selectWaitingJobs + nextJobsOrder
+	// waitingJobsOfLead is waitingJobs, but returns no job if the process no longer leads the
+	// endpoint.
+	// Arguments: the arguments of waitingJobs, with those of selectLead before the last.
+	waitingJobsOfLead = selectWaitingJobs + ` AND EXISTS (` + selectLead + `)` + nextJobsOrder
+	selectWaitingJobs = `SELECT jobs.k, id, low, webhook, exec_ms, keep_ms, queued, expires, gone, attempt, retries, turn, ` + inputColumns + ` FROM jobs
+		WHERE jobs.endpoint = ? AND state = 'IN_QUEUE' AND gone > ? AND (turn, jobs.k) > (?, ?)`
 	// nextJobs reads and locks the first jobs of a queue.
 	// Arguments: the current time, the default timeout in milliseconds, the endpoint,
 	// the current time, and the number of jobs.
@@ -153,11 +161,12 @@ const (
 const (
 	// Arguments: the endpoint, the id, and the values of the two columns.
 	insertInput  = `INSERT INTO inputs (k, input, rest) VALUES ((SELECT k FROM jobs WHERE endpoint = ? AND id = ?), ?, ?)`
-	insertOutput = `INSERT INTO outputs (k, output, error) VALUES ((SELECT k FROM jobs WHERE endpoint = ? AND id = ?), ?, ?)`
+	insertOutput = `INSERT INTO outputs (k, output, error) VALUES ((SELECT k FROM jobs WHERE endpoint = ? AND id = ?), ?, ?)` + orReplaceOutput
 
-	upsertOutput = `INSERT INTO outputs (k, output, error) VALUES (?, ?, ?) ON CONFLICT (k) DO UPDATE SET output = excluded.output, error = excluded.error`
-	deleteOutput = `DELETE FROM outputs WHERE k = ?`
-	deleteChunks = `DELETE FROM chunks WHERE k = ?`
+	upsertOutput    = `INSERT INTO outputs (k, output, error) VALUES (?, ?, ?)` + orReplaceOutput
+	orReplaceOutput = ` ON CONFLICT (k) DO UPDATE SET output = excluded.output, error = excluded.error`
+	deleteOutput    = `DELETE FROM outputs WHERE k = ?`
+	deleteChunks    = `DELETE FROM chunks WHERE k = ?`
 
 	// lockHeldKey locks a job that a worker still runs.
 	// Arguments: the arguments of heldByWorker.

@@ -177,6 +177,25 @@ func TestPolls(t *testing.T) {
 	})
 }
 
+// A result is Stale if another process has ended the job, although this one still remembers
+// that the job runs. The other results of the same commit are recorded.
+func TestEndedByAnotherProcess(t *testing.T) {
+	c := sqldb.Config{URL: pgtest.Start(t), NoHints: true}
+	synctest.Test(t, func(t *testing.T) {
+		a, b := startNode(t, c, 0), startNode(t, c, 0)
+		ids := []string{a.submit(engine.NewJob{}), a.submit(engine.NewJob{})}
+		cancelled, other := a.take(), a.take()
+		must.Do(b.Cancel(b.ctx, "ep", ids[0]))(t)
+		var reports sync.WaitGroup
+		reports.Go(func() { a.report(cancelled.Ref, engine.Done(nil), engine.Stale) })
+		reports.Go(func() { a.report(other.Ref, engine.Done(nil), engine.Accepted) })
+		reports.Wait()
+		for i, state := range []engine.State{engine.Cancelled, engine.Completed} {
+			must.Equal(t, must.Do(b.Get(b.ctx, "ep", ids[i]))(t).State, state, "the state of job", i, "is")
+		}
+	})
+}
+
 // If a process is gone, another one expires its jobs.
 func TestSharedExpiry(t *testing.T) {
 	c := sqldb.Config{URL: pgtest.Start(t), NoHints: true}

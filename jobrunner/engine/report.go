@@ -202,7 +202,9 @@ func (e *Engine) record(tx *sqldb.Tx, ref Ref, r Report, at, attempted int64) (c
 	now := e.now()
 	u := unwrittenIn(tx)
 	if u != nil && r.Result() && !u.has(ref) {
-		if err := u.load(tx, ref, at); err != nil {
+		if j := e.handedOut.remove(jobKey{ref.Endpoint, ref.ID}); j.isHeldBy(ref, at) {
+			u.add(j)
+		} else if err := u.load(tx, ref, at); err != nil {
 			return nil, false, 0, err
 		}
 	}

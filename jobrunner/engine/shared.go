@@ -286,6 +286,9 @@ func (e *Engine) receiveHint(hint string) {
 	switch parts := strings.Split(hint, "\t"); {
 	case len(parts) == 3:
 		c := change{endpoint: parts[0], id: parts[1], to: State(parts[2])}
+		if c.to != InProgress {
+			e.handedOut.remove(jobKey{c.endpoint, c.id})
+		}
 		e.hub.changed(c)
 		if c.to == InQueue && e.news != nil {
 			e.news(Queued, c.endpoint)

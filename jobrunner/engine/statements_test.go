@@ -36,7 +36,7 @@ func withBusyHost(statement string) string {
 
 // byIndex has the statements for one job or endpoint, and the sweeper's.
 var byIndex = []string{
-	addTally, deleteTallies, selectTally, startJob, startAndEndJob, waitingJobs, completeJob, failJob, cancelJob, lockHeldKey, updateTTL,
+	addTally, deleteTallies, selectTally, startJob, startAndEndJob, endRunningJob, waitingJobs, waitingJobsOfLead, completeJob, failJob, cancelJob, lockHeldKey, updateTTL,
 	timeOutJob, timeOutDue,
 	requeueHeld, failHeld,
 	deleteGone, deleteOfEndpoint, selectJob, oldestQueued,

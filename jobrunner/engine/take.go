@@ -19,7 +19,7 @@ func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err
 		return e.takeWritten(tx, t, now)
 	}
 	for len(jobs) < t.Max {
-		if err := u.prefetch(tx, t, now); err != nil {
+		if err := e.prefetch(tx, t); err != nil {
 			if len(jobs) > 0 { // return these jobs; the next take returns the error
 				break
 			}
@@ -33,14 +33,6 @@ func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err
 		jobs, changes = append(jobs, job), append(changes, c)
 	}
 	return jobs, changes, nil
-}
-
-// prefetch prepares take, so that it can't fail if jobs are written later.
-func (e *Engine) prefetch(tx *sqldb.Tx, t Take) error {
-	if u := unwrittenIn(tx); u != nil {
-		return u.prefetch(tx, t, e.now())
-	}
-	return nil
 }
 
 // takeWritten takes jobs from the table and updates their rows at once.

@@ -13,7 +13,8 @@ import (
 // jobRow is a job with its input and output, as it will be written to the tables.
 // Times are milliseconds since 1970.
 type jobRow struct {
-	k              int64 // 0: the job isn't in the table yet
+	k              int64 // 0: the job isn't in the table yet, or running is true
+	running        bool  // from handedOut: the job was running in the table
 	endpoint, id   string
 	low            bool
 	webhook, owner string
@@ -53,13 +54,17 @@ func (w rowWrites) run(tx *sqldb.Tx) error {
 			return err
 		}
 	}
-	return nil
+	return tx.UpdateAll(endRunningJob, w[endRunningJob])
 }
 
 // addJob adds the statements that write a job. A COMPLETED job is written without its
 // input, which only a rerun or a webhook would need.
-func (w rowWrites) addJob(j *jobRow, process string) {
+func (w rowWrites) addJob(j *jobRow, process string, now int64) {
 	switch {
+	case j.running:
+		w.add(endRunningJob, j.state, j.finished, now, j.endpoint, j.id, j.finished, j.worker, j.attempt, j.finished)
+		w.add(insertOutput, j.endpoint, j.id, j.output, j.message)
+		return
 	case j.k != 0 && j.state == InProgress:
 		w.add(startJob, j.worker, process, j.attempt, j.started, j.deadline, j.k)
 		return
@@ -109,14 +114,15 @@ type leadKey struct {
 // doesn't show yet which of these jobs have been taken.
 type tableQueue struct {
 	rows    []*jobRow // read, and not taken
+	taken   int       // number of jobs that were read and taken
 	turn, k int64     // of the last job that was read
 	read    int       // number of jobs that the next read requests
 	end     bool      // the whole queue has been read
 }
 
 const (
-	// The first read of a queue requests minRead jobs; each further read doubles the
-	// number, up to maxRead.
+	// The first read of a queue requests a few more jobs than the last batch took, at least
+	// minRead; each further read doubles the number. No read requests more than maxRead.
 	minRead, maxRead = 4, 64
 	// readBytes ends a read once its inputs have this size.
 	readBytes = 1 << 20
@@ -171,11 +177,14 @@ func (e *Engine) writeOut(tx *sqldb.Tx) error {
 		if deferred != nil && !j.state.Terminal() {
 			deferred.add(j)
 		} else {
-			rows.addJob(j, e.processID())
+			rows.addJob(j, e.processID(), e.now())
 		}
 	}
 	if err := rows.run(tx); err != nil {
 		return err
+	}
+	if !e.db.InMemory() { // there, few running jobs are written, and a batch is not run again
+		e.handedOut.remember(u)
 	}
 	if batch.Value = nil; deferred != nil {
 		batch.Value = deferred
@@ -229,7 +238,7 @@ func (e *Engine) insert(tx *sqldb.Tx, row jobRow) error {
 			return err
 		}
 		rows := rowWrites{}
-		rows.addJob(&row, e.processID())
+		rows.addJob(&row, e.processID(), e.now())
 		return rows.run(tx)
 	}
 	if u.bytes+n > maxUnwritten {
@@ -246,26 +255,43 @@ func (e *Engine) insert(tx *sqldb.Tx, row jobRow) error {
 
 // prefetch reads enough of the queue in the table for one call of next, which then can't
 // fail.
-func (u *unwritten) prefetch(tx *sqldb.Tx, t Take, now int64) error {
-	if leads, err := u.isLead(tx, t); !leads || err != nil {
-		return err
+func (e *Engine) prefetch(tx *sqldb.Tx, t Take) error {
+	u := unwrittenIn(tx)
+	if u == nil {
+		return nil
 	}
-	endpoint := t.Endpoint
-	table := u.queues[endpoint]
+	lead := leadKey{t.Endpoint, t.Lead}
+	leads, known := u.leads[lead]
+	if t.Lead == (Lead{}) {
+		leads, known = true, true
+	}
+	if known && !leads {
+		return nil
+	}
+	table, now := u.queues[t.Endpoint], e.now()
 	if table == nil {
-		table = &tableQueue{turn: -1, read: minRead}
-		u.queues[endpoint] = table
+		table = &tableQueue{turn: -1, read: min(minRead+e.handedOut.lastTaken(t.Endpoint), maxRead)}
+		u.queues[t.Endpoint] = table
 	}
-	for {
-		for len(table.rows) > 0 && table.rows[0].gone <= now {
-			table.rows = table.rows[1:]
-		}
-		if len(table.rows) > 0 || table.end {
-			return nil
-		}
-		if err := table.fill(tx, endpoint, now); err != nil {
+	for table.skipExpired(now); len(table.rows) == 0 && !table.end; table.skipExpired(now) {
+		if err := table.fill(tx, t, !known, now); err != nil {
 			return err
 		}
+		if len(table.rows) > 0 {
+			u.leads[lead], known = true, true
+		}
+	}
+	if known {
+		return nil
+	}
+	leads, err := u.isLead(tx, t)
+	table.end = table.end && leads // otherwise the queue was not read
+	return err
+}
+
+func (q *tableQueue) skipExpired(now int64) {
+	for len(q.rows) > 0 && q.rows[0].gone <= now {
+		q.rows = q.rows[1:]
 	}
 }
 
@@ -279,6 +305,7 @@ func (u *unwritten) next(t Take, now int64) *jobRow {
 	if table := u.queues[endpoint]; len(table.rows) > 0 {
 		j := table.rows[0]
 		table.rows = table.rows[1:]
+		table.taken++
 		u.add(j)
 		return j
 	}
@@ -293,36 +320,33 @@ func (u *unwritten) next(t Take, now int64) *jobRow {
 	return nil
 }
 
-// isLead reports whether the worker's process leads the endpoint, or t doesn't ask for it.
+// isLead reports whether the worker's process leads the endpoint.
 func (u *unwritten) isLead(tx *sqldb.Tx, t Take) (leads bool, err error) {
-	if t.Lead == (Lead{}) {
-		return true, nil
-	}
-	key := leadKey{t.Endpoint, t.Lead}
-	leads, known := u.leads[key]
-	if known {
-		return leads, nil
-	}
 	err = tx.QueryRow(selectLead, EndpointOf(t.Endpoint), t.Lead.Process, t.Lead.Epoch).Scan(new(int))
 	if leads = err == nil; errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
 	if err == nil {
-		u.leads[key] = leads
+		u.leads[leadKey{t.Endpoint, t.Lead}] = leads
 	}
 	return leads, err
 }
 
-// fill reads the next jobs of the queue.
-func (q *tableQueue) fill(tx *sqldb.Tx, endpoint string, now int64) (err error) {
-	rows, err := tx.Query(waitingJobs, endpoint, now, q.turn, q.k, q.read)
+// fill reads the next jobs of the queue. If ofLead is true, it reads none unless the
+// worker's process leads the endpoint.
+func (q *tableQueue) fill(tx *sqldb.Tx, t Take, ofLead bool, now int64) (err error) {
+	statement, args := waitingJobs, []any{t.Endpoint, now, q.turn, q.k}
+	if ofLead {
+		statement, args = waitingJobsOfLead, append(args, EndpointOf(t.Endpoint), t.Lead.Process, t.Lead.Epoch)
+	}
+	rows, err := tx.Query(statement, append(args, q.read)...)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	bytes := 0
 	for bytes < readBytes && rows.Next() {
-		j := &jobRow{endpoint: endpoint, state: InQueue}
+		j := &jobRow{endpoint: t.Endpoint, state: InQueue}
 		var low int
 		if err := rows.Scan(&j.k, &j.id, &low, &j.webhook, &j.execution, &j.keep, &j.queued, &j.expires, &j.gone, &j.attempt, &j.retries, &q.turn, &j.input, &j.rest); err != nil {
 			return err
@@ -362,11 +386,15 @@ func (u *unwritten) heldBy(ref Ref, at int64) *jobRow {
 	if u == nil {
 		return nil
 	}
-	j := u.jobs[jobKey{ref.Endpoint, ref.ID}]
-	if j == nil || j.state != InProgress || j.worker != ref.Worker || j.attempt != ref.Attempt || j.gone <= at || j.deadline <= at {
-		return nil
+	if j := u.jobs[jobKey{ref.Endpoint, ref.ID}]; j.isHeldBy(ref, at) {
+		return j
 	}
-	return j
+	return nil
+}
+
+// isHeldBy reports whether the worker still runs the job, which may be nil.
+func (j *jobRow) isHeldBy(ref Ref, at int64) bool {
+	return j != nil && j.state == InProgress && j.worker == ref.Worker && j.attempt == ref.Attempt && j.gone > at && j.deadline > at
 }
 
 // start gives the job to a worker, as startJob does: IN_QUEUE → IN_PROGRESS.

@@ -231,11 +231,29 @@ func (tx *Tx) Later(query string, args ...any) error { return tx.conn.later(quer
 // INSERT … VALUES or an UPDATE … WHERE.
 func (tx *Tx) LaterEach(query string, rows [][]any) error {
 	if s, ok := tx.conn.(*postgresTx); ok {
-		return s.laterEach(query, rows)
+		return s.laterEach(query, rows, false)
 	}
 	for _, args := range rows {
 		if err := tx.Later(query, args...); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// UpdateAll is LaterEach for an UPDATE that must change a row for each argument list.
+// Otherwise the transaction fails, and the writes of a batch run again one by one.
+func (tx *Tx) UpdateAll(query string, rows [][]any) error {
+	if s, ok := tx.conn.(*postgresTx); ok {
+		return s.laterEach(query, rows, true)
+	}
+	for _, args := range rows {
+		n, err := tx.Exec(query, args...)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return errors.New("another transaction has changed the row")
 		}
 	}
 	return nil

@@ -7,8 +7,9 @@ import (
 )
 
 // laterEach queues one statement for several argument lists, which it sends as one array
-// per column. A statement costs the server and the client more than a row.
-func (s *postgresTx) laterEach(query string, rows [][]any) error {
+// per column. A statement costs the server and the client more than a row. If all is true,
+// the statement fails unless it changes a row for each list.
+func (s *postgresTx) laterEach(query string, rows [][]any, all bool) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -34,9 +35,17 @@ func (s *postgresTx) laterEach(query string, rows [][]any) error {
 		}
 	}
 	key := eachRow + query
+	if all {
+		key = allRows + query
+		columns = append(columns, len(rows))
+	}
 	text, ok := s.p.texts.Load(key)
 	if !ok {
-		text = forEachRow(s.p.text(query), types)
+		each := forEachRow(s.p.text(query), types)
+		if all {
+			each = fmt.Sprintf("WITH changed AS (%s RETURNING 1) SELECT 1 / (CASE COUNT(*) WHEN $%d::bigint THEN 1 ELSE 0 END) FROM changed", each, len(columns))
+		}
+		text = each
 		s.p.texts.Store(key, text)
 	}
 	s.queueStatement(text.(string), columns...)
@@ -51,7 +60,7 @@ func column[T any](rows [][]any, i int, value func(any) T) []T {
 	return all
 }
 
-const eachRow = "for each row: "
+const eachRow, allRows = "for each row: ", "for all rows: "
 
 var argument = regexp.MustCompile(`\$(\d+)`)
 
