@@ -104,7 +104,7 @@ func (r *restCollection[T]) createOnce(ctx context.Context, c httpclient.Call, a
 	resolveCtx, release := httpclient.Grace(ctx, resolveAfterInterrupt)
 	defer release()
 	if err := r.creates.awaitTurn(resolveCtx, a); err != nil {
-		return none, r.searchFailed(failure, errors.New("interrupted"))
+		return none, r.searchFailed(failure, interrupted{})
 	}
 	defer r.creates.resolved(a)
 	if r.uniqueNames {

@@ -72,7 +72,7 @@ func (j *Jobs) Await(ctx context.Context, endpointID string, job Job, progress f
 func whyGivenUp(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, context.Canceled):
-		return errors.New("interrupted")
+		return interrupted{}
 	case cause != nil:
 		return cause
 	case IsNotFound(err):
@@ -80,6 +80,12 @@ func whyGivenUp(ctx context.Context, err error) error {
 	}
 	return err
 }
+
+// interrupted is context.Canceled in a word for people.
+type interrupted struct{}
+
+func (interrupted) Error() string        { return "interrupted" }
+func (interrupted) Is(target error) bool { return target == context.Canceled }
 
 // RunToEnd submits a job and waits for it, at most the timeout. It cancels a job that it stops
 // waiting for.

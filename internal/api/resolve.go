@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -102,7 +101,7 @@ func (r *restCollection[T]) lookUp(ctx context.Context, fits func(T) bool, patie
 			break // another POST would be harmless, or nothing was just created
 		}
 		if err := httpclient.Sleep(ctx, wait); err != nil {
-			return nil, errors.New("interrupted")
+			return nil, interrupted{}
 		}
 		elements, err := r.fetchList(ctx)
 		if err != nil {
