@@ -173,6 +173,18 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// If a resource has only a deposed object, the blocks of -import forget it, as their comment says.
+func TestDeposedObjectAlone(t *testing.T) {
+	const pulled = `{"version": 4, "resources": [
+  {"mode": "managed", "type": "runpod_savings_plan", "name": "s", "provider": "provider[\"registry.terraform.io/runpod/runpod\"]", "instances": [{"deposed": "1a2b3c4d", "attributes": {"id": "s"}}]},
+  {"mode": "managed", "type": "runpod_pod", "name": "p", "provider": "provider[\"registry.terraform.io/runpod/runpod\"]", "instances": [{"deposed": "1a2b3c4d", "attributes": {"id": "p0"}}]}]}`
+	for imports, blocks := range map[bool]int{false: 0, true: 1} {
+		got := must.Do(migrate.Blocks([]byte(pulled), imports))(t)
+		must.Equal(t, strings.Count(got, "removed {\n  from = runpod_pod.p\n"), blocks, "imports", imports, got)
+		must.Hold(t, !strings.Contains(got, "runpod_savings_plan.s has the deposed object"), "imports", imports, got)
+	}
+}
+
 // Comments in the blocks warn of objects that the first apply would delete (tainted, deposed) and
 // of types without a counterpart.
 func TestWarnings(t *testing.T) {

@@ -137,14 +137,29 @@ func (w *writer) explainDeposed(address string, instances []instance) {
 	w.commented = false
 }
 
+// forget writes a removed block, once for each address in the configuration.
+func (w *writer) forget(configured string) {
+	if !w.removed[configured] {
+		w.removed[configured] = true
+		w.block("removed", "from = "+configured, "lifecycle {", "  destroy = false", "}")
+	}
+}
+
 // resource writes the blocks for the instances of a resource.
 func (w *writer) resource(instances []instance) {
 	first := instances[0]
 	old := first.path(first.typeName)
 	all := instances
 	instances = slices.DeleteFunc(slices.Clone(all), func(i instance) bool { return i.deposed })
-	if len(instances) < len(all) && isKnownProvider(first.provider) {
+	hasCounterpart := slices.ContainsFunc(all, func(i instance) bool {
+		from, _ := newState(i.provider, i.typeName, i.values)
+		return from != nil
+	})
+	if len(instances) < len(all) && hasCounterpart {
 		w.explainDeposed(old, all)
+		if w.imports {
+			w.forget(withoutKeys(old))
+		}
 	}
 	if len(instances) == 0 {
 		return
@@ -168,9 +183,8 @@ func (w *writer) resource(instances []instance) {
 	case moved && !w.imports:
 		w.explainTainted(instances)
 		w.block("moved", "from = "+old, "to   = "+first.path(typeName))
-	case forgotten && !w.removed[configured]:
-		w.removed[configured] = true
-		w.block("removed", "from = "+configured, "lifecycle {", "  destroy = false", "}")
+	case forgotten:
+		w.forget(configured)
 	}
 	for n, i := range instances {
 		from, id := found[n], found[n].ID
