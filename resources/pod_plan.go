@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -137,8 +138,9 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 // mountsForceReplacement reports whether a change of the mounts replaces the pod. The kind of storage
 // and its network volume are fixed, and storage can't be removed. With a template, omitted mounts are the template's.
 func mountsForceReplacement(p *planrule.Plan[pod]) bool {
+	planned := deref(value.As[podMounts](p.Plan.Mounts))
 	switch {
-	case p.Plan.Mounts.IsUnknown():
+	case p.Plan.Mounts.IsUnknown(), planned.Persistent.IsUnknown(), planned.Network.IsUnknown(), slices.ContainsFunc(planned.Network.Elements(), attr.Value.IsUnknown):
 		return true
 	case p.Plan.Mounts.IsNull() && !p.Plan.TemplateID.IsNull():
 		return false

@@ -203,6 +203,13 @@ func TestPodPlan(t *testing.T) {
 		planned := v2.Plan(podType, none, config)
 		must.Hold(t, planned.Action == "create" && planned.Diagnostics.Err() == nil, name, planned.Action, planned.Diagnostics)
 	}
+	bare := apply(t, v2, podType, none, gpuPod(nil), "create")
+	for name, mounts := range map[string]map[string]any{
+		"persistent": {"persistent": tfdrive.Unknown}, "network": {"network": tfdrive.Unknown}, "volume": {"network": []any{tfdrive.Unknown}},
+	} {
+		planned := v2.Plan(podType, bare, gpuPod(map[string]any{"mounts": mounts}))
+		must.Hold(t, planned.Action == "replace" && planned.Diagnostics.Err() == nil, name, planned.Action, planned.Diagnostics)
+	}
 	small := v1.Plan(podType, none, gpuPod(map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": 9, "path": "/a"}}}))
 	must.Hold(t, small.Diagnostics.Err() == nil, "9 GB on API v1", small.Diagnostics)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"reflect"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
@@ -109,6 +110,23 @@ func fractions(ctx context.Context, schema content, of *tfprotov6.DynamicValue, 
 		return nil
 	}
 	return diags
+}
+
+// withoutUnknown drops the errors about attributes of unknown objects. The framework reports the
+// required attributes of an unknown element of a list as missing.
+func withoutUnknown(ctx context.Context, schema content, config *tfprotov6.DynamicValue, diags []*tfprotov6.Diagnostic) []*tfprotov6.Diagnostic {
+	if schema == nil || config == nil || len(diags) == 0 {
+		return diags
+	}
+	value, err := config.Unmarshal(schema.Type().TerraformType(ctx))
+	if err != nil {
+		return diags
+	}
+	return slices.DeleteFunc(diags, func(d *tfprotov6.Diagnostic) bool {
+		parent, _, err := tftypes.WalkAttributePath(value, d.Attribute.WithoutLastStep())
+		object, ok := parent.(tftypes.Value)
+		return err == nil && ok && object.Type().Is(tftypes.Object{}) && !object.IsKnown()
+	})
 }
 
 func attributeName(at *tftypes.AttributePath) (name string) {

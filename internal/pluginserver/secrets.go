@@ -18,8 +18,10 @@ import (
 func guard[Q, R any](ctx context.Context, schema content, call func(context.Context, *Q) (*R, error), req *Q) (*R, error) {
 	ctx, secrets := redact.NewContext(ctx)
 	secrets.AddLater(func() []string { return secretsOf(ctx, schema, req) })
+	var config *tfprotov6.DynamicValue
 	if field := reflect.ValueOf(req).Elem().FieldByName("Config"); field.IsValid() {
-		if diags := fractions(ctx, schema, field.Interface().(*tfprotov6.DynamicValue), ""); len(diags) > 0 {
+		config = field.Interface().(*tfprotov6.DynamicValue)
+		if diags := fractions(ctx, schema, config, ""); len(diags) > 0 {
 			resp := new(R)
 			reflect.ValueOf(resp).Elem().FieldByName("Diagnostics").Set(reflect.ValueOf(diags))
 			return resp, nil
@@ -27,8 +29,10 @@ func guard[Q, R any](ctx context.Context, schema content, call func(context.Cont
 	}
 	resp, err := call(ctx, req)
 	if answer := reflect.ValueOf(resp).Elem(); err == nil && answer.IsValid() {
-		if diags, ok := answer.FieldByName("Diagnostics").Interface().([]*tfprotov6.Diagnostic); ok {
+		field := answer.FieldByName("Diagnostics")
+		if diags, ok := field.Interface().([]*tfprotov6.Diagnostic); ok {
 			redactDiagnostics(secrets, diags)
+			field.Set(reflect.ValueOf(withoutUnknown(ctx, schema, config, diags)))
 		}
 	}
 	return resp, err
