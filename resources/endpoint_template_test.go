@@ -290,7 +290,7 @@ func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 
 // A missing template is an error at template_id, and nothing is created.
 func TestEndpointWithoutItsTemplate(t *testing.T) {
-	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		writes := d.Writes()
 		err := p.Plan("gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "e", "template_id": "nosuchtemplate"}).Diagnostics.Err()
 		must.Hold(t, err != nil && strings.HasPrefix(err.Error(), "template_id:") && strings.Contains(err.Error(), "Set template_id to the id of one that exists"), err)

@@ -275,7 +275,7 @@ func TestPodOnNetworkVolume(t *testing.T) {
 
 // A pod's registry auth is set, changed and removed.
 func TestPodOfARegistry(t *testing.T) {
-	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		auth := func(name string) any {
 			return apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": name, "username": "u", "password": "secret-of-the-registry"}, "create").Get("id")
 		}
@@ -293,7 +293,7 @@ func TestPodOfARegistry(t *testing.T) {
 
 // A pod is created stopped and locked in one apply, and unlocked and started in another.
 func TestPodCreatedStopped(t *testing.T) {
-	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		state := apply(t, p, podType, tfdrive.State{}, cpuPod(map[string]any{"desired_state": "EXITED", "locked": true}), "create")
 		got := podOf(t, d, state)
 		must.Hold(t, got.Status == "EXITED" && *got.Locked, "created", got.Status, *got.Locked)
