@@ -265,7 +265,7 @@ func TestEndpointExcludesAll(t *testing.T) {
 
 // A plan accepts an unknown value for every attribute.
 func TestEndpointUnknowns(t *testing.T) {
-	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		template, _ := serverlessTemplate(t, d, p, nil)
 		for _, a := range p.Schema("gpucloud_endpoint").Block.Attributes {
 			config := map[string]any{"name": "e", "template_id": template.Get("id")}

@@ -339,7 +339,7 @@ func TestPodThatEnds(t *testing.T) {
 // A pod copies its template's settings and overrides them with its own. If its own setting is
 // removed, the template's applies again. A change of the pod's variables keeps the template's.
 func TestPodOfATemplate(t *testing.T) {
-	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		template := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{
 			"name": d.Name("t"), "image": "builtin/echo", "args": "print template", "disk": 12, "env": map[string]any{"T": "t", "BOTH": "template"}, "ports": []any{"8000/http"},
 		}, "create")
@@ -460,7 +460,7 @@ func expectProtection(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, 
 // If only a plan rule changes an attribute, such as a disk that returns to its default, the
 // volatile attributes become unknown. An equivalent configuration has an empty plan.
 func TestPodUnknowns(t *testing.T) {
-	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		config := cpuPod(map[string]any{"disk": 20, "args": "print 'a'", "ports": []any{"8000/http"}})
 		state := awaitStatus(t, d, p, apply(t, p, podType, tfdrive.State{}, config, "create"), "RUNNING")
 		apply(t, p, podType, state, with(config, map[string]any{"args": "print a"}), "no-op")

@@ -75,7 +75,7 @@ func TestRegistryAuthImportWithoutCredentials(t *testing.T) {
 
 // password_wo is required only if it is sent.
 func TestRegistryAuthWithoutItsPassword(t *testing.T) {
-	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password_wo": "hunter2", "password_wo_version": 1}
 		without := with(config, map[string]any{"password_wo": nil})
 		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_registry_auth", without, "password_wo", "needs its password")

@@ -32,7 +32,7 @@ func waits(what map[string]any, timeout string) map[string]any {
 
 // The apply of a pod returns when the pod runs.
 func TestPodWaitsUntilItRuns(t *testing.T) {
-	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		config := cpuPod(waits(map[string]any{"running": true}, "5m"))
 		state := apply(t, p, podType, tfdrive.State{}, config, "create")
 		got := podOf(t, d, state)
