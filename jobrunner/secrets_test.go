@@ -98,10 +98,10 @@ func TestAccountSecrets(t *testing.T) {
 		restart := func() {
 			before := d.worker(endpoint)
 			d.must(200, "PATCH", "/v2/serverless/"+endpoint, `{"workers":{"min":0,"max":0}}`)
-			d.must(200, "PATCH", "/v2/serverless/"+endpoint, `{"workers":{"min":1,"max":1}}`)
 			for start := time.Now(); d.worker(endpoint) == before && time.Since(start) < time.Minute; {
 				time.Sleep(time.Millisecond)
 			}
+			d.must(200, "PATCH", "/v2/serverless/"+endpoint, `{"workers":{"min":1,"max":1}}`)
 		}
 		first := `{"A":"planted-first","B":"b=planted-first","C":""}`
 		must.Equal(t, env(), first, "a worker")
