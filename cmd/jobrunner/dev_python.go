@@ -49,7 +49,13 @@ func projectPython(folder string) interpreter {
 	inFolder := func(name string) string { return filepath.Join(folder, name) }
 	for _, name := range []string{".venv", "venv", "env", ".pixi/envs/default"} {
 		if python := venvPython(inFolder(name)); python != "" {
-			return interpreter{command: []string{python}, from: name, install: installWith(python, "-m", "pip", "install")}
+			install := installWith(python, "-m", "pip", "install")
+			if settings, _ := os.ReadFile(filepath.Join(inFolder(name), "pyvenv.cfg")); strings.Contains(string(settings), "\nuv = ") {
+				install = installWith("uv", "pip", "install", "--python", python) // uv installs no pip
+			} else if strings.HasPrefix(name, ".pixi") {
+				install = installWith("pixi", "add", "--pypi")
+			}
+			return interpreter{command: []string{python}, from: name, install: install}
 		}
 	}
 	project, _ := os.ReadFile(inFolder("pyproject.toml")) // empty if there is no file

@@ -220,18 +220,19 @@ func TestFindPython(t *testing.T) {
 	t.Setenv("PATH", tools)
 	const python = "bin/python"
 	for name, c := range map[string]struct {
-		files map[string]string // in the folder above the current one
-		from  string
+		files         map[string]string // in the folder above the current one
+		from, install string
 	}{
-		"beside it":                {map[string]string{"app/src/venv/pyvenv.cfg": "", "app/src/venv/" + python: "", "app/.venv/pyvenv.cfg": "", "app/.venv/" + python: ""}, "venv"},
-		"above it":                 {map[string]string{"app/.venv/pyvenv.cfg": "", "app/.venv/" + python: ""}, ".venv"},
-		"above the current one":    {map[string]string{".venv/pyvenv.cfg": "", ".venv/" + python: ""}, "PATH"},
-		"conda":                    {map[string]string{"app/env/conda-meta/history": "", "app/env/" + python: ""}, "env"},
-		"pixi":                     {map[string]string{"app/.pixi/envs/default/conda-meta/history": "", "app/.pixi/envs/default/" + python: ""}, ".pixi/envs/default"},
-		"uv above it":              {map[string]string{"app/uv.lock": ""}, "uv"},
-		"uv without a lock":        {map[string]string{"app/src/pyproject.toml": "[build-system]\nbuild-backend = \"uv_build\"\n"}, "uv"},
-		"poetry without a lock":    {map[string]string{"app/pyproject.toml": "[build-system]\nbuild-backend = \"poetry.core.masonry.api\"\n"}, "poetry"},
-		"a project without a tool": {map[string]string{"app/pyproject.toml": "[project]\nname = \"a\"\n"}, "PATH"},
+		"beside it":                {map[string]string{"app/src/venv/pyvenv.cfg": "", "app/src/venv/" + python: "", "app/.venv/pyvenv.cfg": "", "app/.venv/" + python: ""}, "venv", "-m pip install runpod"},
+		"above it":                 {map[string]string{"app/.venv/pyvenv.cfg": "", "app/.venv/" + python: ""}, ".venv", "-m pip install runpod"},
+		"above the current one":    {map[string]string{".venv/pyvenv.cfg": "", ".venv/" + python: ""}, "PATH", "pip install runpod"},
+		"made by uv":               {map[string]string{"app/.venv/pyvenv.cfg": "home = /usr/bin\nuv = 0.9.7\n", "app/.venv/" + python: ""}, ".venv", "uv pip install --python "},
+		"conda":                    {map[string]string{"app/env/conda-meta/history": "", "app/env/" + python: ""}, "env", "-m pip install runpod"},
+		"pixi":                     {map[string]string{"app/.pixi/envs/default/conda-meta/history": "", "app/.pixi/envs/default/" + python: ""}, ".pixi/envs/default", "pixi add --pypi runpod"},
+		"uv above it":              {map[string]string{"app/uv.lock": ""}, "uv", "uv add runpod"},
+		"uv without a lock":        {map[string]string{"app/src/pyproject.toml": "[build-system]\nbuild-backend = \"uv_build\"\n"}, "uv", "uv add runpod"},
+		"poetry without a lock":    {map[string]string{"app/pyproject.toml": "[build-system]\nbuild-backend = \"poetry.core.masonry.api\"\n"}, "poetry", "poetry add runpod"},
+		"a project without a tool": {map[string]string{"app/pyproject.toml": "[project]\nname = \"a\"\n"}, "PATH", "pip install runpod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			top := must.Do(filepath.EvalSymlinks(t.TempDir()))(t)
@@ -242,7 +243,9 @@ func TestFindPython(t *testing.T) {
 				write(t, filepath.Join(top, file), text)
 			}
 			t.Chdir(filepath.Join(top, "app"))
-			must.Equal(t, findPython(folder).from, c.from)
+			found := findPython(folder)
+			must.Equal(t, found.from, c.from)
+			must.Contain(t, found.install, c.install)
 		})
 	}
 }
