@@ -2,7 +2,6 @@ package datasources_test
 
 import (
 	"maps"
-	"strings"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -25,19 +24,13 @@ func drive(t *testing.T, d *acctest.Deployment, v api.Version) *tfdrive.Provider
 // read reads a data source and expects no error.
 func read(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]any) tfdrive.State {
 	t.Helper()
-	got, diags := p.Data(typeName, config)
-	must.Require(t, diags.Err() == nil, typeName, config, diags)
-	return got
+	return tfdrive.Do(p.Data(typeName, config))(t)
 }
 
 // expectErrors expects these texts in the errors of a data source.
 func expectErrors(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]any, texts ...string) {
 	t.Helper()
-	_, diags := p.Data(typeName, config)
-	err := diags.Err()
-	for _, text := range texts {
-		must.Hold(t, err != nil && strings.Contains(err.Error(), text), typeName, config, "got the error", err, "expected to read", text)
-	}
+	must.Fail(t, tfdrive.Err(p.Data(typeName, config)), texts...)
 }
 
 // with returns config with changed attributes.

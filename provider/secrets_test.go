@@ -241,10 +241,7 @@ func live(t *testing.T, p *tfdrive.Provider, connection *wire, name, typeName st
 	failing("create", func() tfdrive.Diagnostics { _, diags := p.Apply(planned); return diags })
 	state, diags := p.Apply(planned)
 	expectClean(t, name+", created", diags)
-	if diags.Err() != nil {
-		t.Errorf("%s: %s", name, diags)
-		return
-	}
+	must.Require(t, diags.Err() == nil, name, diags)
 	if strings.Contains(attribute, "_wo") {
 		has = "" // the provider doesn't know it any more, so it can't redact it
 	}
@@ -293,8 +290,7 @@ func TestRequestsAreLogged(t *testing.T) {
 		return 0, "", ""
 	})
 	config := map[string]any{"name": "logged", "image": "visible-image", "env": map[string]any{"TOKEN": planted}}
-	state, diags := p.Apply(p.Plan("gpucloud_template", tfdrive.State{}, config))
-	must.Succeed(t, diags.Err())
+	state := tfdrive.Do(p.Apply(p.Plan("gpucloud_template", tfdrive.State{}, config)))(t)
 	defer p.Destroy(state)
 	var requests, bodies []map[string]any
 	for line := range strings.Lines(logged.text.String()) {
@@ -311,9 +307,8 @@ func TestRequestsAreLogged(t *testing.T) {
 	must.Require(t, len(requests) == 2, "the tries of the POST", requests)
 	for i, want := range []map[string]any{{"status": 429.0, "attempt": 1.0}, {"status": 201.0, "attempt": 2.0}} {
 		got := requests[i]
-		if _, timed := got["duration_ms"].(float64); !timed || got["@level"] != "debug" || got["status"] != want["status"] || got["attempt"] != want["attempt"] || got["url"] != d.URL+"/v2/templates" || i == 1 && got["request_id"] == "" {
-			t.Errorf("try %d: %v", i+1, got)
-		}
+		_, timed := got["duration_ms"].(float64)
+		must.Hold(t, timed && got["@level"] == "debug" && got["status"] == want["status"] && got["attempt"] == want["attempt"] && got["url"] == d.URL+"/v2/templates" && (i != 1 || got["request_id"] != ""), "try", i+1, got)
 	}
 	if !slices.ContainsFunc(bodies, func(e map[string]any) bool {
 		body, _ := e["body"].(string)

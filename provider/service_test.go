@@ -108,11 +108,12 @@ func TestServiceAddresses(t *testing.T) {
 				t.Setenv(k, v)
 			}
 			p := s.start(t, c.block)
-			created := stateOf(t, p)(p.Apply(p.Plan("gpucloud_template", tfdrive.State{}, map[string]any{"name": "worker", "image": "builtin/echo", "serverless": true, "disk": 5})))
-			endpoint := stateOf(t, p)(p.Apply(p.Plan("gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "hello", "template_id": created.Get("id"), "cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}}})))
+			must.Succeed(t, p.Configured.Err())
+			created := tfdrive.Do(p.Apply(p.Plan("gpucloud_template", tfdrive.State{}, map[string]any{"name": "worker", "image": "builtin/echo", "serverless": true, "disk": 5})))(t)
+			endpoint := tfdrive.Do(p.Apply(p.Plan("gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "hello", "template_id": created.Get("id"), "cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}}})))(t)
 			got, want := endpoint.Get("request_urls.run"), c.queue+"/v2/"+endpoint.Get("id").(string)+"/run"
 			must.Hold(t, got == want, "request_urls.run is", got, "want", want)
-			stateOf(t, p)(p.Open("gpucloud_job", map[string]any{"endpoint_id": endpoint.Get("id"), "input": `{}`, "timeout": "1m"}))
+			tfdrive.Do(p.Open("gpucloud_job", map[string]any{"endpoint_id": endpoint.Get("id"), "input": `{}`, "timeout": "1m"}))(t)
 			must.Equal(t, s.hosts(), c.hosts, "called")
 		})
 	}
@@ -127,9 +128,9 @@ func TestServiceVersionsShareAState(t *testing.T) {
 	v1, v2 := s.start(t, block(api.V1)), s.start(t, block(api.V2))
 	config := map[string]any{"name": "models", "size": 10, "data_center": "EU-RO-1"}
 	for _, c := range []struct{ first, second *tfdrive.Provider }{{v1, v2}, {v2, v1}} {
-		created := stateOf(t, c.first)(c.first.Apply(c.first.Plan("gpucloud_network_volume", tfdrive.State{}, config)))
-		created = stateOf(t, c.first)(c.first.Read(created))
-		state := stateOf(t, c.second)(c.second.Read(created))
+		created := tfdrive.Do(c.first.Apply(c.first.Plan("gpucloud_network_volume", tfdrive.State{}, config)))(t)
+		created = tfdrive.Do(c.first.Read(created))(t)
+		state := tfdrive.Do(c.second.Read(created))(t)
 		plan := c.second.Plan("gpucloud_network_volume", state, config)
 		must.Hold(t, plan.Action == "no-op" && len(plan.Diagnostics) == 0, "the other version plans", plan.Action, plan.Diagnostics)
 		must.Succeed(t, c.first.Destroy(state).Err())
@@ -170,16 +171,5 @@ func TestServiceKey(t *testing.T) {
 				must.Hold(t, !strings.Contains(err.Error(), "planted"), "the key is in", err)
 			}
 		})
-	}
-}
-
-// stateOf returns a function that returns the state after an operation of p, or ends the test on an error.
-func stateOf(t *testing.T, p *tfdrive.Provider) func(tfdrive.State, tfdrive.Diagnostics) tfdrive.State {
-	t.Helper()
-	must.Succeed(t, p.Configured.Err())
-	return func(s tfdrive.State, diags tfdrive.Diagnostics) tfdrive.State {
-		t.Helper()
-		must.Succeed(t, diags.Err())
-		return s
 	}
 }

@@ -391,23 +391,15 @@ func TestAnotherDeployment(t *testing.T) {
 func TestNewReferencesMustExist(t *testing.T) {
 	d := acctest.Deploy(t)
 	p, c := drive(t, d, api.V2), d.Client(t, api.V2)
-	volume := func(name string) map[string]any {
-		return map[string]any{"name": d.Name(name), "size": 10, "data_center": "EU-RO-1"}
-	}
-	had := apply(t, p, volumeType, tfdrive.State{}, volume("had"), "create").Get("id")
+	had := apply(t, p, volumeType, tfdrive.State{}, map[string]any{"name": d.Name("had"), "size": 10, "data_center": "EU-RO-1"}, "create").Get("id")
 	auth := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create").Get("id")
 	config := map[string]any{"name": "e", "image": "builtin/echo", "network_volumes": []any{had}, "registry": auth}
 	state := apply(t, p, endpointType, tfdrive.State{}, config, "create")
 	must.Succeed(t, c.NetworkVolumes.Delete(t.Context(), had.(string)))
 	must.Succeed(t, c.RegistryAuths.Delete(t.Context(), auth.(string)))
-	state, _ = p.Walk().Read(state)
-	state, _ = p.Walk().Read(state) // a second read finds the same
-	planned := p.Plan(endpointType, state, config)
-	err := planned.Diagnostics.Err()
-	must.Hold(t, err == nil && planned.Action == "update", "planned to", planned.Action, err)
-	must.Contain(t, planned.Diagnostics.Warnings(), "The network volume is gone", "The registry auth is gone")
-	_, diags := p.Apply(planned)
-	must.Hold(t, diags.Err() != nil, "the apply went on without the volume")
+	state = refresh(t, p, refresh(t, p, state)) // a second read finds the same
+	planned := expectPlan(t, p, endpointType, state, config, "update", "The network volume is gone", "The registry auth is gone")
+	must.Hold(t, tfdrive.Err(p.Apply(planned)) != nil, "the apply went on without the volume")
 	p.Walk()
 	calls := d.Calls(func() {
 		for range 20 {

@@ -41,11 +41,7 @@ func TestClusterEveryAttribute(t *testing.T) {
 	compute := func(gpu string, count, pods int) map[string]any {
 		return map[string]any{"gpu_type_id": gpu, "gpu_count_per_pod": count, "pod_count": pods}
 	}
-	table := map[string]struct {
-		values     []any
-		removal    string
-		unreadable bool
-	}{
+	table := map[string]attributeCase{
 		"name":            {values: []any{"a", "b"}},
 		"type":            {values: []any{"APPLICATION", "SLURM"}},
 		"compute":         {values: []any{compute("NVIDIA L4", 1, 3), compute("NVIDIA L4", 2, 3), compute("NVIDIA A40", 2, 2)}},
@@ -65,18 +61,11 @@ func TestClusterEveryAttribute(t *testing.T) {
 	for attribute, c := range table {
 		t.Run(attribute, func(t *testing.T) {
 			t.Parallel()
-			_, p := deploy(t)
-			config := clusterConfig(map[string]any{"disk": 50, attribute: c.values[0]}) // an import reads the disk
-			state := apply(t, p, clusterType, tfdrive.State{}, config, "create")
-			expectImport(t, p, state, config, c.unreadable)
-			for _, v := range c.values[1:] {
-				config[attribute] = v
-				state = apply(t, p, clusterType, state, config, map[bool]string{true: "update", false: "replace"}[attribute == "name"])
-				expectImport(t, p, state, config, c.unreadable)
+			d, p := deploy(t)
+			for range c.values[1:] {
+				c.actions = append(c.actions, map[bool]string{true: "update", false: "replace"}[attribute == "name"])
 			}
-			if c.removal != "" {
-				apply(t, p, clusterType, state, with(config, map[string]any{attribute: nil}), c.removal)
-			}
+			c.test(t, d, p, api.V2, clusterType, attribute, attribute, clusterConfig(map[string]any{"disk": 50})) // an import reads the disk
 		})
 	}
 }

@@ -95,16 +95,10 @@ func TestEndpointTemplateDrift(t *testing.T) {
 	// a destroy must stay possible. The apply of a change fails.
 	must.Succeed(t, c.Templates.Delete(t.Context(), id))
 	read, _ = p.Walk().Read(state)
-	planned = p.Plan(state.Type, read, config)
-	must.Hold(t, planned.Diagnostics.Err() == nil && strings.Contains(planned.Diagnostics.Warnings(), "template_id: The template is gone"),
-		"a change without the template", planned.Diagnostics)
-	_, diags := p.Apply(planned)
-	must.Hold(t, diags.Err() != nil && strings.Contains(diags.Err().Error(), "there is no such template to follow"),
-		"the apply of a change without the template", diags)
+	planned = expectPlan(t, p, state.Type, read, config, "update", "template_id: The template is gone")
+	must.Fail(t, tfdrive.Err(p.Apply(planned)), "there is no such template to follow")
 	delete(config, "workers")
-	planned = p.Plan(state.Type, read, config)
-	must.Hold(t, planned.Action == "no-op" && strings.Contains(planned.Diagnostics.Warnings(), "The template is gone"),
-		"without the template", planned.Action, planned.Diagnostics)
+	expectPlan(t, p, state.Type, read, config, "no-op", "The template is gone")
 	read = tfdrive.State{Type: read.Type, Value: read.Value}
 	planned = p.Plan(state.Type, read, config)
 	must.Hold(t, planned.Action == "no-op" && planned.Diagnostics.Warnings() == "", "without the private state", planned.Action, planned.Diagnostics)
@@ -135,10 +129,7 @@ func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
 		}
 		applying := drive(t, d, v)
 		template, _ = applying.Apply(applying.Plan("gpucloud_template", template, changed))
-		planned := applying.Plan(endpoint.Type, endpoint, config)
-		must.Require(t, planned.Action == "update", "the process that applies planned to", planned.Action)
-		endpoint, diags := applying.Apply(planned)
-		must.Succeed(t, diags.Err())
+		endpoint = tfdrive.Do(applying.Apply(expectPlan(t, applying, endpoint.Type, endpoint, config, "update")))(t)
 		must.Equal(t, image(t, d, endpoint.Get("id").(string)), "img:2", "workers run")
 		expectEmptyPlan(t, drive(t, d, v), endpoint, config)
 
@@ -230,8 +221,7 @@ func TestEndpointTemplateUnderAnotherAPIKey(t *testing.T) {
 	template, _ := serverlessTemplate(t, d, first, map[string]any{"env": map[string]any{"A": "1"}, "args": "-x"})
 	config := map[string]any{"name": "e", "template_id": template.Get("id")}
 	state := apply(t, first, "gpucloud_endpoint", tfdrive.State{}, config, "create")
-	planned := second.Plan(state.Type, state, config)
-	must.Hold(t, planned.Action == "no-op", "planned to", planned.Action, planned.Diagnostics, planned.Value)
+	expectPlan(t, second, state.Type, state, config, "no-op")
 	apply(t, second, state.Type, state, with(config, map[string]any{"args": "-y", "env": map[string]any{"B": "2"}}), "update")
 }
 
@@ -291,10 +281,7 @@ func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 // A missing template is an error at template_id, and nothing is created.
 func TestEndpointWithoutItsTemplate(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
-		writes := d.Writes()
-		err := p.Plan("gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "e", "template_id": "nosuchtemplate"}).Diagnostics.Err()
-		must.Hold(t, err != nil && strings.HasPrefix(err.Error(), "template_id:") && strings.Contains(err.Error(), "Set template_id to the id of one that exists"), err)
-		must.Equal(t, d.Writes(), writes, "something was created")
+		expectRefusal(t, d, p, tfdrive.State{}, endpointType, map[string]any{"name": "e", "template_id": "nosuchtemplate"}, "template_id", "Set template_id to the id of one that exists")
 	})
 }
 

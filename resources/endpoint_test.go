@@ -273,8 +273,7 @@ func TestEndpointUnknowns(t *testing.T) {
 				continue
 			}
 			config[a.Name] = tfdrive.Unknown
-			err := p.Plan("gpucloud_endpoint", tfdrive.State{}, config).Diagnostics.Err()
-			must.Hold(t, err == nil, a.Name, "unknown", err)
+			must.Succeed(t, p.Plan("gpucloud_endpoint", tfdrive.State{}, config).Diagnostics.Err(), a.Name, "unknown")
 		}
 	})
 }
@@ -348,10 +347,7 @@ func TestEndpointUnknownTurnsKnown(t *testing.T) {
 			for what, prior := range map[string]tfdrive.State{"create": {}, "update": created} {
 				unknown := p.Plan("gpucloud_endpoint", prior, with(least, turn.unknown))
 				known := p.Plan("gpucloud_endpoint", prior, with(least, turn.known))
-				if unknown.Diagnostics.Err() != nil || known.Diagnostics.Err() != nil {
-					t.Errorf("%s, %s: %s %s", name, what, unknown.Diagnostics, known.Diagnostics)
-					continue
-				}
+				must.Require(t, unknown.Diagnostics.Err() == nil && known.Diagnostics.Err() == nil, name, what, unknown.Diagnostics, known.Diagnostics)
 				must.Hold(t, known.Action == "no-op" || known.Action == unknown.Action, name, "the", unknown.Action, "became a", known.Action)
 				expectAgreement(t, name+", "+what, unknown, known)
 			}
@@ -400,15 +396,12 @@ func TestEndpointImportsCPU(t *testing.T) {
 			map[string]any{"id": "cpu5g", "vcpu_count": 8}, map[string]any{"id": "cpu3c", "vcpu_count": 8}}}
 		created := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 		imported := importState(t, p, created.Type, created.Get("id").(string))
-		if planned := p.Plan(created.Type, imported, config); planned.Action != map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v] { // the update records the template
-			t.Errorf("after the import: %s %v", planned.Action, planned.Replace)
-		}
+		expectPlan(t, p, created.Type, imported, config, map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v]) // the update records the template
 		edit(t, d.Client(t, v).Endpoints, created.Get("id"), func(e *api.Endpoint) {
 			must.Require(t, len(e.CPU) == 2, "CPU configurations", e.CPU)
 			e.CPU = e.CPU[:1]
 		})
-		read, _ := p.Walk().Read(created)
-		must.Equal(t, p.Plan(created.Type, read, config).Action, "update", "one configuration less is planned to")
+		expectPlan(t, p, created.Type, refresh(t, p, created), config, "update") // one configuration less
 	})
 }
 
@@ -426,8 +419,7 @@ func TestEndpointWithAnotherQueueURL(t *testing.T) {
 func TestEndpointGPUOrderWarns(t *testing.T) {
 	d, p := deploy(t)
 	config := map[string]any{"name": "e", "image": "builtin/echo", "gpu": map[string]any{"type_ids": []any{"NVIDIA GeForce RTX 4090", "NVIDIA L4"}}}
-	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, config)
-	must.Contain(t, planned.Diagnostics.Warnings(), "gpu.type_ids: API v2 keeps no order")
+	expectPlan(t, p, endpointType, tfdrive.State{}, config, "create", "gpu.type_ids: API v2 keeps no order")
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 	got, err := d.Client(t, api.V2).Endpoints.Get(t.Context(), state.Get("id").(string))
 	must.Hold(t, err == nil && len(got.GPU.Pools) == 1 && got.GPU.Pools[0] == "ADA_24" && len(got.GPU.ExcludedTypes) == 0, "selected", got.GPU, err)

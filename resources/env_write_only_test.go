@@ -207,9 +207,7 @@ func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 	}
 	update := func(p *tfdrive.Provider, config map[string]any, says ...string) {
 		t.Helper()
-		var diags tfdrive.Diagnostics
-		o.state, diags = p.Apply(plan(p, config, "update", says...))
-		must.Succeed(t, diags.Err())
+		o.state = tfdrive.Do(p.Apply(plan(p, config, "update", says...)))(t)
 	}
 	given := o.config(env{"A": "1"}, env{"S": "secret-1", "T": "secret-2"}, 1)
 	null := func(a string) map[string]any { return o.config(env{"A": a}, nil, 1) }
@@ -266,8 +264,7 @@ func TestEnvWriteOnlyUnknown(t *testing.T) {
 			planned := o.p.Plan(o.typeName, o.state, with(known, map[string]any{"name": o.d.Name("unknown"), "env_wo": unknown}))
 			must.Succeed(t, planned.Diagnostics.Err())
 			planned = o.p.Resolve(planned, with(known, map[string]any{"name": o.d.Name("unknown")}))
-			state, diags := o.p.Apply(planned)
-			must.Succeed(t, diags.Err())
+			state := tfdrive.Do(o.p.Apply(planned))(t)
 			o.state = state
 			o.expectEnv(map[string]string{"S": "secret-1"})
 			must.Succeed(t, o.p.Destroy(state).Err())
@@ -315,11 +312,8 @@ func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
 		must.Require(t, planned.Action == "update" && update.Action == "update",
 			"the template is planned to", planned.Action, "the endpoint to", update.Action)
 		p.Walk()
-		var diags tfdrive.Diagnostics
-		followed, diags = p.Apply(planned)
-		must.Succeed(t, diags.Err())
-		e, diags = p.Apply(update)
-		must.Succeed(t, diags.Err())
+		followed = tfdrive.Do(p.Apply(planned))(t)
+		e = tfdrive.Do(p.Apply(update))(t)
 		followed = expectEmptyPlan(t, p, followed, template)
 		e = expectEmptyPlan(t, p, e, config)
 		expectEnv(want)

@@ -104,27 +104,23 @@ func TestIdentityAndImport(t *testing.T) {
 			t.Errorf("after an import it is planned to %s: %s\n%s\n%s", planned.Action, planned.Diagnostics, byID.Value, planned.Value)
 		}
 		generated := p.Plan(typeName, byID, generatedConfig(p.Schema(typeName).Block.Attributes, byID))
-		if v1Endpoint := generated.Action == "update" && typeName == "gpucloud_endpoint"; generated.Diagnostics.Err() != nil || generated.Action != "no-op" && !v1Endpoint { // v1 returns no flashboot
-			t.Errorf("the generated configuration is planned to %s: %s", generated.Action, generated.Diagnostics)
-		}
+		v1Endpoint := generated.Action == "update" && typeName == "gpucloud_endpoint" // v1 returns no flashboot
+		must.Hold(t, generated.Diagnostics.Err() == nil && (generated.Action == "no-op" || v1Endpoint), "the generated configuration is planned to", generated.Action, generated.Diagnostics)
 		byIdentity, diags := p.Walk().ImportIdentity(typeName, map[string]any{"id": id})
 		must.Hold(t, diags.Err() == nil && byIdentity.Value.Equal(byID.Value) && p.Identity(byIdentity, "id") == id,
 			"by identity", diags, byIdentity.Value, byID.Value)
-		_, diags = p.Walk().Import(typeName, "")
-		must.Fail(t, diags.Err(), "Invalid import ID")
+		must.Fail(t, tfdrive.Err(p.Walk().Import(typeName, "")), "Invalid import ID")
 		if k.nameless {
 			return
 		}
 		byName, diags := p.Walk().Import(typeName, d.Name("one"))
 		must.Hold(t, diags.Err() == nil && byName.Value.Equal(byID.Value) && p.Identity(byName, "id") == id, "by name", diags, byName.Value, byID.Value)
-		_, diags = p.Walk().Import(typeName, d.Name("no such name "))
-		must.Fail(t, diags.Err(), "Invalid import ID")
+		must.Fail(t, tfdrive.Err(p.Walk().Import(typeName, d.Name("no such name "))), "Invalid import ID")
 		if !k.unique {
 			second, _ := k.make(t, p, typeName, d.Name("one"))
 			ids := []string{id, second.Get("id").(string)}
 			slices.Sort(ids)
-			_, diags := p.Walk().Import(typeName, d.Name("one"))
-			must.Fail(t, diags.Err(), strings.Join(ids, ", "))
+			must.Fail(t, tfdrive.Err(p.Walk().Import(typeName, d.Name("one"))), strings.Join(ids, ", "))
 		}
 		gone, _ := k.make(t, p, typeName, d.Name("two"))
 		must.Succeed(t, p.Destroy(gone).Err())
@@ -210,8 +206,7 @@ func TestListOfAKindThatV1Lacks(t *testing.T) {
 			continue
 		}
 		title := strings.ReplaceAll(strings.TrimPrefix(typeName, "gpucloud_"), "_", " ")
-		_, diags := p.List(typeName, map[string]any{})
-		expectError(t, diags, "Could not list the "+title+"s: management API v1 has no "+title+"s: set api_version or GPUCLOUD_API_VERSION to v2")
+		must.Fail(t, tfdrive.Err(p.List(typeName, map[string]any{})), "Could not list the "+title+"s: management API v1 has no "+title+"s: set api_version or GPUCLOUD_API_VERSION to v2")
 	}
 }
 

@@ -107,21 +107,17 @@ func TestObjectOfAKilledRun(t *testing.T) {
 		killed, p := drive(t, d, v), drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, p, nil)
 		for kind, config := range everyKind(d, template.Get("id").(string)) {
-			left, diags := killed.Walk().Apply(killed.Plan(kind, tfdrive.State{}, config))
-			must.Succeed(t, diags.Err())
+			left := tfdrive.Do(killed.Walk().Apply(killed.Plan(kind, tfdrive.State{}, config)))(t)
 			id := left.Get("id").(string)
 			command := "terraform import " + kind + ".NAME " + id
-			planned := p.Walk().Plan(kind, tfdrive.State{}, config)
-			must.Hold(t, strings.Contains(planned.Diagnostics.Warnings(), command), kind, "the plan warns", planned.Diagnostics.Warnings())
+			planned := expectPlan(t, p.Walk(), kind, tfdrive.State{}, config, "create", command)
 			if unique := kind == "gpucloud_template" || kind == "gpucloud_registry_auth"; unique {
 				state, diags := p.Apply(planned)
 				err := diags.Err()
 				must.Hold(t, err != nil && !state.Exists() && strings.Contains(err.Error(), command), kind, state.Value, diags)
 			}
-			state, diags := p.Walk().Import(kind, id)
-			must.Hold(t, diags.Err() == nil && state.Exists(), kind, "import", diags)
-			err := killed.Walk().Destroy(left).Err()
-			must.Hold(t, err == nil, kind, err)
+			must.Hold(t, importState(t, p.Walk(), kind, id).Exists(), kind, "the import finds nothing")
+			must.Succeed(t, killed.Walk().Destroy(left).Err(), kind)
 		}
 	})
 }
@@ -138,8 +134,7 @@ func TestUpdateOfADeletedObject(t *testing.T) {
 			state := apply(t, p, kind, tfdrive.State{}, config, "create")
 			planned := p.Plan(kind, state, with(config, map[string]any{"name": d.Name("renamed")}))
 			must.Succeed(t, p.Walk().Destroy(state).Err())
-			_, diags := p.Walk().Apply(planned)
-			must.Contain(t, fmt.Sprint(diags.Err()), "was deleted after the plan. Plan again to create it")
+			must.Fail(t, tfdrive.Err(p.Walk().Apply(planned)), "was deleted after the plan. Plan again to create it")
 		}
 	})
 }
@@ -161,8 +156,7 @@ func TestCreateRejectsTakenName(t *testing.T) {
 					}
 					theirs := apply(t, other.Walk(), kind, tfdrive.State{}, config, "create")
 					if !madeAfter {
-						planned = p.Walk().Plan(kind, tfdrive.State{}, config)
-						must.Contain(t, planned.Diagnostics.Warnings(), "terraform import "+kind+".NAME")
+						planned = expectPlan(t, p.Walk(), kind, tfdrive.State{}, config, "create", "terraform import "+kind+".NAME")
 					}
 					w.lose.Store(lost)
 					state, diags := p.Apply(planned)
@@ -239,10 +233,7 @@ func TestAnswerOtherThanSent(t *testing.T) {
 					state, diags := p.Apply(planned)
 					must.Hold(t, !liar.lied() || slices.Contains(unreported, name) || slices.Contains(unreported, name+"/create") || strings.Contains(diags.Warnings(), "The deployment answered"),
 						"a create whose answer has another", name, diags)
-					if err := diags.Err(); err != nil || !state.Exists() {
-						t.Errorf("a create whose answer has another %s fails, which taints the object: %s", name, diags)
-						continue
-					}
+					must.Require(t, diags.Err() == nil && state.Exists(), "a create whose answer has another", name, "fails, which taints the object", diags)
 					checkNoSecret(t, diags)
 					if c.change != nil {
 						liar.checkStale(t, p, state, with(config, c.change), typeName)
@@ -360,7 +351,7 @@ func (l *liar) lied() bool {
 // update in the next plan.
 func (l *liar) checkStale(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, typeName string) {
 	t.Helper()
-	state, _ = p.Walk().Read(state)
+	state = refresh(t, p, state)
 	planned := p.Plan(typeName, state, config)
 	if planned.Action != "update" {
 		return // the plan can't see the difference

@@ -1,6 +1,7 @@
 package resources_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -36,38 +37,40 @@ func eachVersion(t *testing.T, test func(t *testing.T, d *acctest.Deployment, p 
 // apply plans and applies, and expects the action and no error.
 func apply(t *testing.T, p *tfdrive.Provider, typeName string, prior tfdrive.State, config map[string]any, action string) tfdrive.State {
 	t.Helper()
-	planned := p.Plan(typeName, prior, config)
-	must.Succeed(t, planned.Diagnostics.Err())
-	must.Require(t, planned.Action == action, "planned to", planned.Action, "replace", planned.Replace, "not to", action)
+	planned := expectPlan(t, p, typeName, prior, config, action)
 	if action == "no-op" {
 		return prior
 	}
-	state, diags := p.Apply(planned)
-	must.Succeed(t, diags.Err())
+	state := tfdrive.Do(p.Apply(planned))(t)
 	if action != "update" {
 		// Delete the object from a remote deployment. It may already be deleted.
 		t.Cleanup(func() {
-			err := p.Destroy(state).Err()
-			must.Hold(t, err == nil, "cleaning up", err)
+			must.Succeed(t, p.Destroy(state).Err(), "cleaning up")
 		})
 	}
 	return expectEmptyPlan(t, p, state, config)
 }
 
+// expectPlan expects a plan without an error, with this action and these warnings.
+func expectPlan(t *testing.T, p *tfdrive.Provider, typeName string, prior tfdrive.State, config map[string]any, action string, warnings ...string) tfdrive.Planned {
+	t.Helper()
+	planned := p.Plan(typeName, prior, config)
+	must.Succeed(t, planned.Diagnostics.Err())
+	must.Require(t, planned.Action == action, "planned to", planned.Action, "replace", planned.Replace, "not to", action)
+	must.Contain(t, planned.Diagnostics.Warnings(), warnings...)
+	return planned
+}
+
 // refresh returns the refreshed state.
 func refresh(t *testing.T, p *tfdrive.Provider, state tfdrive.State) tfdrive.State {
 	t.Helper()
-	read, diags := p.Walk().Read(state)
-	must.Succeed(t, diags.Err())
-	return read
+	return tfdrive.Do(p.Walk().Read(state))(t)
 }
 
 // importState imports an object by its id.
 func importState(t *testing.T, p *tfdrive.Provider, typeName, id string) tfdrive.State {
 	t.Helper()
-	imported, diags := p.Import(typeName, id)
-	must.Succeed(t, diags.Err())
-	return imported
+	return tfdrive.Do(p.Import(typeName, id))(t)
 }
 
 // expectEmptyPlan refreshes a state and expects an empty plan. It returns the refreshed state.
@@ -143,6 +146,35 @@ func with(config map[string]any, changes map[string]any) map[string]any {
 		}
 	}
 	return out
+}
+
+// attributeCase sets, changes and removes an attribute. The object has the planned values, and the next plan is empty.
+type attributeCase struct {
+	only       api.Version // the version that has the attribute
+	values     []any       // the create sets the first value
+	actions    []string    // the planned actions of changes to the other values
+	removal    string      // the planned action of a removal
+	unreadable bool        // no answer has the value of the last create or update
+}
+
+// test runs the case with a configuration of the other attributes. at is where a version without the attribute rejects it.
+func (c attributeCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName, name, at string, config map[string]any) {
+	t.Helper()
+	config = with(config, map[string]any{name: c.values[0]})
+	if c.only != "" && c.only != v {
+		expectRefusal(t, d, p, tfdrive.State{}, typeName, config, at, fmt.Sprintf("exists in management API %s only", c.only))
+		return
+	}
+	state := apply(t, p, typeName, tfdrive.State{}, config, "create")
+	expectImport(t, p, state, config, c.unreadable)
+	for i, action := range c.actions {
+		config[name] = c.values[i+1]
+		state = apply(t, p, typeName, state, config, action)
+		expectImport(t, p, state, config, c.unreadable)
+	}
+	if c.removal != "" {
+		apply(t, p, typeName, state, with(config, map[string]any{name: nil}), c.removal)
+	}
 }
 
 // testedApart maps an attribute that isn't in the tables to the tests that cover it.

@@ -51,9 +51,7 @@ func TestUnsetIsNotSent(t *testing.T) {
 		typeName := typeNameOf(t, kind)
 		c, ok := minimal[typeName]
 		if !ok {
-			if typeName != "gpucloud_ssh_keys" { // it has only one attribute
-				t.Errorf("%s: add its minimal configuration to minimal", typeName)
-			}
+			must.Equal(t, typeName, "gpucloud_ssh_keys", "add its minimal configuration to minimal; only one has a single attribute")
 			continue
 		}
 		for v, want := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
@@ -168,9 +166,7 @@ func TestOmittedAttributeReplacesNothing(t *testing.T) {
 		for _, a := range all.Schema(typeName).Block.Attributes {
 			_, kept := optionalValues[typeName][a.Name]
 			_, cleared := optionalValues[typeName]["!"+a.Name]
-			if a.Optional && !kept && !cleared && testedApart[a.Name] == "" && !slices.Contains(unreadable, a.Name) {
-				t.Errorf("no case omits %s.%s: add a value to optionalValues", typeName, a.Name)
-			}
+			must.Hold(t, !a.Optional || kept || cleared || testedApart[a.Name] != "" || slices.Contains(unreadable, a.Name), "no case omits", typeName, a.Name, "add a value to optionalValues")
 		}
 	}
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
@@ -209,10 +205,8 @@ func omits(t *testing.T, d *acctest.Deployment, v api.Version, typeName, attribu
 	id := apply(t, p, typeName, tfdrive.State{}, full, "create").Get("id").(string)
 	states := map[string]tfdrive.State{"an import": importState(t, p.Walk(), typeName, id)}
 	if source, ok := officialTypes[typeName]; ok {
-		moved, diags := p.Move(typeName, "registry.terraform.io/runpod/runpod", source, fmt.Appendf(nil, `{"id": %q, "name": %q}`, id, d.Name("o")))
-		must.Succeed(t, diags.Err())
-		states["a move"], diags = p.Read(moved)
-		must.Succeed(t, diags.Err())
+		moved := tfdrive.Do(p.Move(typeName, "registry.terraform.io/runpod/runpod", source, fmt.Appendf(nil, `{"id": %q, "name": %q}`, id, d.Name("o"))))(t)
+		states["a move"] = tfdrive.Do(p.Read(moved))(t)
 	}
 	if name == "gpu" && typeName == podType {
 		config["gpu"] = map[string]any{"id": "NVIDIA L4"}

@@ -29,7 +29,7 @@ func TestNetworkVolume(t *testing.T) {
 		state = apply(t, p, volumeType, state, config("weights", 10, "US-TX-3"), "replace")
 		// A volume that was grown elsewhere isn't shrunk.
 		edit(t, d.Client(t, v).NetworkVolumes, state.Get("id"), func(volume *api.NetworkVolume) { volume.Size = 12 })
-		read, _ := p.Walk().Read(state)
+		read := refresh(t, p, state)
 		expectRefusal(t, d, p, read, volumeType, config("weights", 10, "US-TX-3"), "size", "has 12 GB and the configuration asks for 10 GB")
 		apply(t, p, volumeType, read, config("weights", 12, "US-TX-3"), "no-op")
 	})
@@ -52,8 +52,7 @@ func TestNetworkVolumeSizes(t *testing.T) {
 				if want == have {
 					action = "no-op"
 				}
-				got := p.Plan(state.Type, state, with(config, map[string]any{"size": want}))
-				must.Require(t, got.Action == action, have, "to", want, "GB: planned to", got.Action, got.Diagnostics)
+				expectPlan(t, p, state.Type, state, with(config, map[string]any{"size": want}), action)
 			}
 			for want := max(low, have-60); want < have; want++ {
 				expectRefusal(t, d, p, state, state.Type, with(config, map[string]any{"size": want}), "size",
@@ -67,38 +66,18 @@ func TestNetworkVolumeSizes(t *testing.T) {
 	})
 }
 
-// Each attribute is set, changed and removed. After each step the next plan is empty.
 func TestNetworkVolumeEveryAttribute(t *testing.T) {
-	table := map[string]struct {
-		only    api.Version
-		a, b    any
-		change  string // the action
-		removal string // the action; "" if the attribute is required
-	}{
-		"name":        {"", "a", "b", "update", ""},
-		"size":        {"", 20, 30, "update", ""},
-		"data_center": {"", "EU-RO-1", "US-TX-3", "replace", ""},
-		"type":        {api.V2, "STANDARD", "HIGH_PERFORMANCE", "replace", "no-op"},
+	table := map[string]attributeCase{
+		"name":        {values: []any{"a", "b"}, actions: []string{"update"}},
+		"size":        {values: []any{20, 30}, actions: []string{"update"}},
+		"data_center": {values: []any{"EU-RO-1", "US-TX-3"}, actions: []string{"replace"}},
+		"type":        {only: api.V2, values: []any{"STANDARD", "HIGH_PERFORMANCE"}, actions: []string{"replace"}, removal: "no-op"},
 	}
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		expectAll(t, p, volumeType, slices.Collect(maps.Keys(table)))
 		for attribute, c := range table {
 			t.Run(attribute, func(t *testing.T) {
-				config := map[string]any{"name": "v", "size": 10, "data_center": "US-TX-3"}
-				without := with(config, map[string]any{attribute: nil})
-				config[attribute] = c.a
-				if c.only != "" && c.only != v {
-					expectRefusal(t, d, p, tfdrive.State{}, volumeType, config, attribute, fmt.Sprintf("exists in management API %s only", c.only))
-					return
-				}
-				state := apply(t, p, volumeType, tfdrive.State{}, config, "create")
-				expectImport(t, p, state, config, false)
-				config[attribute] = c.b
-				state = apply(t, p, volumeType, state, config, c.change)
-				expectImport(t, p, state, config, false)
-				if c.removal != "" {
-					apply(t, p, volumeType, state, without, c.removal)
-				}
+				c.test(t, d, p, v, volumeType, attribute, attribute, map[string]any{"name": "v", "size": 10, "data_center": "US-TX-3"})
 			})
 		}
 	})
@@ -128,9 +107,7 @@ func TestNetworkVolumeLossWarns(t *testing.T) {
 		planned := p.Plan(state.Type, state, with(config, map[string]any{attribute: value, "size": 10}))
 		must.Hold(t, planned.Action == "replace" && len(planned.Replace) == 1 && planned.Replace[0] == attribute,
 			attribute, "planned to", planned.Action, "because of", planned.Replace)
-		if w := planned.Diagnostics.Warnings(); !strings.Contains(w, attribute+": The network volume will be replaced") || !strings.Contains(w, state.Get("id").(string)) || !strings.Contains(w, "Endpoints and pods that use it") {
-			t.Errorf("%s: the plan warns %q", attribute, w)
-		}
+		must.Contain(t, planned.Diagnostics.Warnings(), attribute+": The network volume will be replaced", state.Get("id").(string), "Endpoints and pods that use it")
 	}
 	must.Contain(t, p.Destroy(state).Warnings(), "The network volume will be deleted", "with everything on it")
 }

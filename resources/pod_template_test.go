@@ -47,10 +47,7 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 			before = podOf(t, d, state)
 			edit(t, c.Pods, state.Get("id"), func(p *api.Pod) { change(p.Container) })
 			planned := p.Plan(podType, refresh(t, p, state), config)
-			if planned.Action != "update" {
-				t.Errorf("%s was changed elsewhere: planned to %s: %s", attribute, planned.Action, planned.Diagnostics)
-				continue
-			}
+			must.Require(t, planned.Action == "update", attribute, "was changed elsewhere: planned to", planned.Action, planned.Diagnostics)
 			applied, diags := p.Apply(planned)
 			must.Hold(t, diags.Err() == nil, attribute, "was changed elsewhere", diags)
 			state = expectEmptyPlan(t, p, applied, config)
@@ -85,10 +82,7 @@ func TestPodLosesAccessVariables(t *testing.T) {
 	must.Require(t, have.Container.Env["JUPYTER_PASSWORD"] != "" && have.Container.Env["PUBLIC_KEY"] != "",
 		"an update of env removes the variables of the deployment", have.Container.Env)
 	edit(t, d.Client(t, api.V2).Pods, have.ID, func(p *api.Pod) { p.Container.Env = map[string]string{"A": "elsewhere"} })
-	read, _ := p.Walk().Read(state)
-	planned := p.Plan(podType, read, config)
-	got := planned.Diagnostics.Warnings()
-	must.Hold(t, planned.Action == "update" && strings.Contains(got, "no longer has JUPYTER_PASSWORD, PUBLIC_KEY"), "planned to", planned.Action, planned.Diagnostics)
+	planned := expectPlan(t, p, podType, refresh(t, p, state), config, "update", "no longer has JUPYTER_PASSWORD, PUBLIC_KEY")
 	expectEmptyPlan(t, p, applyPlan(t, p, planned), config)
 }
 

@@ -1,7 +1,6 @@
 package resources_test
 
 import (
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -59,56 +58,47 @@ func TestPod(t *testing.T) {
 	})
 }
 
-// Each attribute is set, changed and removed on each version. The object has the planned values,
-// and the next plan is empty.
 func TestPodEveryAttribute(t *testing.T) {
 	acctest.LeaveToCI(t, "TestEndpointEveryAttribute and TestClusterEveryAttribute are the sample")
 	gpu := func(more map[string]any) map[string]any { return with(map[string]any{"id": "NVIDIA L4"}, more) }
 	persistent := func(size int, path string) map[string]any {
 		return map[string]any{"persistent": map[string]any{"size": size, "path": path}}
 	}
-	table := map[string]struct {
-		only                  api.Version
-		values                []any    // the create sets the first value
-		actions               []string // the planned actions of changes to the other values
-		removal               string   // the planned action of a removal
-		createOnlyNotReturned bool
-		onCPU                 bool
-	}{
+	table := map[string]attributeCase{
 		"name":                    {values: []any{"a", "b"}, actions: []string{"update"}},
 		"image":                   {values: []any{"builtin/echo", "builtin/conformance"}, actions: []string{"update"}},
 		"args":                    {values: []any{"print 'a b'", "print c"}, actions: []string{"update"}, removal: "update"},
 		"entrypoint":              {values: []any{[]any{"sh"}, []any{"bash", "-c"}}, actions: []string{"update"}, removal: "update"},
-		"cmd":                     {values: []any{[]any{"print", "a b"}, []any{"print", ""}}, actions: []string{"update"}, removal: "update", createOnlyNotReturned: true}, // API v1 can't tell it from args
-		"docker_entrypoint":       {values: []any{[]any{"sh"}, []any{"bash", "-c"}}, actions: []string{"update"}, removal: "update", createOnlyNotReturned: true},          // answers have it as entrypoint
+		"cmd":                     {values: []any{[]any{"print", "a b"}, []any{"print", ""}}, actions: []string{"update"}, removal: "update", unreadable: true}, // API v1 can't tell it from args
+		"docker_entrypoint":       {values: []any{[]any{"sh"}, []any{"bash", "-c"}}, actions: []string{"update"}, removal: "update", unreadable: true},          // answers have it as entrypoint
 		"disk":                    {values: []any{20, 30}, actions: []string{"update"}, removal: "update"},
 		"env":                     {values: []any{map[string]any{"A": "b"}, map[string]any{"A": "c", "D": "e"}}, actions: []string{"update"}, removal: "update"},
 		"ports":                   {values: []any{[]any{"8000/http", "22/tcp"}, []any{"9000/tcp"}}, actions: []string{"update"}, removal: "update"},
 		"gpu":                     {values: []any{gpu(nil), gpu(map[string]any{"count": 2}), gpu(map[string]any{"id": "NVIDIA A40", "count": 2})}, actions: []string{"replace", "replace"}},
-		"gpu.allowed":             {values: []any{gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}}), gpu(map[string]any{"allowed_cuda_versions": []any{"12.8", "12.4"}}), gpu(nil)}, actions: []string{"replace", "update"}, createOnlyNotReturned: true},
-		"gpu.min":                 {only: api.V2, values: []any{gpu(map[string]any{"min_cuda_version": "12.4"}), gpu(map[string]any{"min_cuda_version": "12.8"}), gpu(nil)}, actions: []string{"replace", "update"}, createOnlyNotReturned: true},
-		"cpu":                     {onCPU: true, values: []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}, map[string]any{"id": "cpu3c", "vcpu_count": 4}, map[string]any{"id": "cpu5c", "vcpu_count": 4}}, actions: []string{"replace", "replace"}},
+		"gpu.allowed":             {values: []any{gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}}), gpu(map[string]any{"allowed_cuda_versions": []any{"12.8", "12.4"}}), gpu(nil)}, actions: []string{"replace", "update"}, unreadable: true},
+		"gpu.min":                 {only: api.V2, values: []any{gpu(map[string]any{"min_cuda_version": "12.4"}), gpu(map[string]any{"min_cuda_version": "12.8"}), gpu(nil)}, actions: []string{"replace", "update"}, unreadable: true},
+		"cpu":                     {values: []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}, map[string]any{"id": "cpu3c", "vcpu_count": 4}, map[string]any{"id": "cpu5c", "vcpu_count": 4}}, actions: []string{"replace", "replace"}},
 		"mounts":                  {values: []any{persistent(20, "/a"), persistent(30, "/b")}, actions: []string{"update"}, removal: "replace"},
 		"cloud":                   {values: []any{"COMMUNITY", "SECURE"}, actions: []string{"replace"}, removal: "no-op"},
-		"data_center_ids":         {values: []any{[]any{"EU-RO-1"}, []any{"US-TX-3"}}, actions: []string{"replace"}, removal: "update", createOnlyNotReturned: true},
-		"global_networking":       {values: []any{map[string]any{"enabled": true}, map[string]any{"enabled": false}}, actions: []string{"update"}, removal: "update", createOnlyNotReturned: true},
+		"data_center_ids":         {values: []any{[]any{"EU-RO-1"}, []any{"US-TX-3"}}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"global_networking":       {values: []any{map[string]any{"enabled": true}, map[string]any{"enabled": false}}, actions: []string{"update"}, removal: "update", unreadable: true},
 		"locked":                  {values: []any{true, false}, actions: []string{"update"}, removal: "no-op"},
-		"start_ssh":               {only: api.V2, values: []any{true, false}, actions: []string{"replace"}, removal: "update", createOnlyNotReturned: true},
-		"start_jupyter":           {only: api.V2, values: []any{true, false}, actions: []string{"replace"}, removal: "update", createOnlyNotReturned: true},
-		"desired_state":           {values: []any{"RUNNING", "EXITED", "RUNNING"}, actions: []string{"update", "update"}, removal: "update", createOnlyNotReturned: true},
-		"deletion_protection":     {values: []any{false, true}, actions: []string{"update"}, removal: "update", createOnlyNotReturned: true},
-		"max_hourly_cost":         {values: []any{2.5, 10}, actions: []string{"update"}, removal: "update", createOnlyNotReturned: true},
-		"interruptible":           {only: api.V1, values: []any{true, false}, actions: []string{"replace"}, removal: "update", createOnlyNotReturned: true},
-		"support_public_ip":       {only: api.V1, values: []any{true, false}, actions: []string{"update"}, removal: "update", createOnlyNotReturned: true},
-		"country_codes":           {only: api.V1, values: []any{[]any{"RO"}, []any{"US", "RO"}}, actions: []string{"replace"}, removal: "update", createOnlyNotReturned: true},
-		"gpu_type_priority":       {only: api.V1, values: []any{"custom", "availability"}, actions: []string{"replace"}, removal: "update", createOnlyNotReturned: true},
-		"cpu_flavor_priority":     {only: api.V1, values: []any{"custom"}, removal: "update", createOnlyNotReturned: true},
-		"data_center_priority":    {only: api.V1, values: []any{"custom"}, removal: "update", createOnlyNotReturned: true},
-		"min_ram_per_gpu":         {only: api.V1, values: []any{16, 8}, actions: []string{"replace"}, removal: "update", createOnlyNotReturned: true},
-		"min_vcpu_per_gpu":        {only: api.V1, values: []any{4}, removal: "update", createOnlyNotReturned: true},
-		"min_disk_bandwidth_mbps": {only: api.V1, values: []any{100}, removal: "update", createOnlyNotReturned: true},
-		"min_download_mbps":       {only: api.V1, values: []any{1.5}, removal: "update", createOnlyNotReturned: true},
-		"min_upload_mbps":         {only: api.V1, values: []any{100, 0, 100, 0}, actions: []string{"update", "replace", "update"}, removal: "update", createOnlyNotReturned: true},
+		"start_ssh":               {only: api.V2, values: []any{true, false}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"start_jupyter":           {only: api.V2, values: []any{true, false}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"desired_state":           {values: []any{"RUNNING", "EXITED", "RUNNING"}, actions: []string{"update", "update"}, removal: "update", unreadable: true},
+		"deletion_protection":     {values: []any{false, true}, actions: []string{"update"}, removal: "update", unreadable: true},
+		"max_hourly_cost":         {values: []any{2.5, 10}, actions: []string{"update"}, removal: "update", unreadable: true},
+		"interruptible":           {only: api.V1, values: []any{true, false}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"support_public_ip":       {only: api.V1, values: []any{true, false}, actions: []string{"update"}, removal: "update", unreadable: true},
+		"country_codes":           {only: api.V1, values: []any{[]any{"RO"}, []any{"US", "RO"}}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"gpu_type_priority":       {only: api.V1, values: []any{"custom", "availability"}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"cpu_flavor_priority":     {only: api.V1, values: []any{"custom"}, removal: "update", unreadable: true},
+		"data_center_priority":    {only: api.V1, values: []any{"custom"}, removal: "update", unreadable: true},
+		"min_ram_per_gpu":         {only: api.V1, values: []any{16, 8}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"min_vcpu_per_gpu":        {only: api.V1, values: []any{4}, removal: "update", unreadable: true},
+		"min_disk_bandwidth_mbps": {only: api.V1, values: []any{100}, removal: "update", unreadable: true},
+		"min_download_mbps":       {only: api.V1, values: []any{1.5}, removal: "update", unreadable: true},
+		"min_upload_mbps":         {only: api.V1, values: []any{100, 0, 100, 0}, actions: []string{"update", "replace", "update"}, removal: "update", unreadable: true},
 	}
 	expectAll(t, drive(t, acctest.Deploy(t), api.V2), podType, slices.Collect(maps.Keys(table)))
 	for attribute, c := range table {
@@ -116,27 +106,14 @@ func TestPodEveryAttribute(t *testing.T) {
 			t.Run(attribute+"/"+string(v), func(t *testing.T) {
 				t.Parallel()
 				name, _, _ := strings.Cut(attribute, ".")
-				d := acctest.Deploy(t)
-				p := drive(t, d, v)
-				config := gpuPod(nil)
-				if c.onCPU {
+				d, config, at := acctest.Deploy(t), gpuPod(nil), name
+				switch attribute {
+				case "cpu":
 					config = cpuPod(nil)
+				case "gpu.min":
+					at = "gpu.min_cuda_version"
 				}
-				config[name] = c.values[0]
-				if c.only != "" && c.only != v {
-					expectRefusal(t, d, p, tfdrive.State{}, podType, config, map[string]string{"gpu.min": "gpu.min_cuda_version"}[attribute]+map[bool]string{true: "", false: name}[attribute == "gpu.min"], fmt.Sprintf("exists in management API %s only", c.only))
-					return
-				}
-				state := apply(t, p, podType, tfdrive.State{}, config, "create")
-				expectImport(t, p, state, config, c.createOnlyNotReturned)
-				for i, action := range c.actions {
-					config[name] = c.values[i+1]
-					state = apply(t, p, podType, state, config, action)
-					expectImport(t, p, state, config, c.createOnlyNotReturned)
-				}
-				if c.removal != "" {
-					apply(t, p, podType, state, with(config, map[string]any{name: nil}), c.removal)
-				}
+				c.test(t, d, drive(t, d, v), v, podType, name, at, config)
 			})
 		}
 	}
@@ -144,13 +121,12 @@ func TestPodEveryAttribute(t *testing.T) {
 
 // expectImport imports an object. The plan of its configuration must be empty or, if the
 // configuration has unreadable attributes, an in-place update that records them.
-func expectImport(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, createOnlyNotReturned bool) {
+func expectImport(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, unreadable bool) {
 	t.Helper()
-	imported, diags := p.Walk().Import(state.Type, state.Get("id").(string))
-	must.Succeed(t, diags.Err())
+	imported := tfdrive.Do(p.Walk().Import(state.Type, state.Get("id").(string)))(t)
 	planned := p.Plan(state.Type, imported, config)
-	want := map[bool]string{true: "update", false: "no-op"}[createOnlyNotReturned]
-	must.Hold(t, planned.Action == want || planned.Action == "no-op" && createOnlyNotReturned,
+	want := map[bool]string{true: "update", false: "no-op"}[unreadable]
+	must.Hold(t, planned.Action == want || planned.Action == "no-op" && unreadable,
 		"after an import it is planned to", planned.Action, "replace", planned.Replace, "not to", want, planned.Diagnostics, "state", imported.Value, "plan", planned.Value)
 }
 
@@ -210,8 +186,7 @@ func TestPodPlan(t *testing.T) {
 		planned := v2.Plan(podType, bare, gpuPod(map[string]any{"mounts": mounts}))
 		must.Hold(t, planned.Action == "replace" && planned.Diagnostics.Err() == nil, name, planned.Action, planned.Diagnostics)
 	}
-	small := v1.Plan(podType, none, gpuPod(map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": 9, "path": "/a"}}}))
-	must.Hold(t, small.Diagnostics.Err() == nil, "9 GB on API v1", small.Diagnostics)
+	expectPlan(t, v1, podType, none, gpuPod(map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": 9, "path": "/a"}}}), "create")
 }
 
 // The plan warns about data that a replacement of a running pod, or of its container, loses. A
@@ -263,13 +238,8 @@ func TestPodOnNetworkVolume(t *testing.T) {
 
 		// If the volume is deleted, no plan replaces the pod, which couldn't be created again.
 		must.Succeed(t, d.Client(t, v).NetworkVolumes.Delete(t.Context(), volume.Get("id").(string)))
-		read, _ := p.Walk().Read(state)
-		planned := p.Plan(podType, read, config)
-		must.Hold(t, planned.Action == "update" && strings.Contains(planned.Diagnostics.Warnings(), "The network volume is gone"),
-			"planned to", planned.Action, planned.Diagnostics)
-		_, diags := p.Apply(planned)
-		must.Hold(t, diags.Err() != nil && strings.Contains(diags.Err().Error(), "does not exist any more, and the pod runs without it"),
-			"the apply without the volume", diags)
+		planned := expectPlan(t, p, podType, refresh(t, p, state), config, "update", "The network volume is gone")
+		must.Fail(t, tfdrive.Err(p.Apply(planned)), "does not exist any more, and the pod runs without it")
 	})
 }
 
@@ -398,13 +368,10 @@ func TestPodImport(t *testing.T) {
 		before := podOf(t, d, apply(t, p, podType, tfdrive.State{}, config, "create"))
 		_, ok := before.Container.Env["PUBLIC_KEY"]
 		must.Require(t, ok == (v == api.V2), "the pod has the variables", before.Container.Env)
-		planned := p.Plan(podType, importState(t, p.Walk(), podType, before.ID), config)
-		if planned.Action != "update" || !strings.Contains(planned.Diagnostics.Warnings(), "Settings are recorded, and not sent") || strings.Contains(planned.Diagnostics.Warnings(), "will be replaced") {
-			t.Fatalf("planned to %s: %s", planned.Action, planned.Diagnostics)
-		}
+		planned := expectPlan(t, p, podType, importState(t, p.Walk(), podType, before.ID), config, "update", "Settings are recorded, and not sent")
+		must.Require(t, !strings.Contains(planned.Diagnostics.Warnings(), "will be replaced"), "the plan warns of a replacement", planned.Diagnostics)
 		writes := d.Writes()
-		state, diags := p.Walk().Apply(planned)
-		must.Succeed(t, diags.Err())
+		state := applyPlan(t, p, planned)
 		must.Equal(t, d.Writes(), writes, "a write was sent")
 		state = expectEmptyPlan(t, p, state, config)
 		// A later change of a recorded setting replaces the pod.
@@ -435,8 +402,7 @@ func TestDefaultThatWasOmitted(t *testing.T) {
 	p := drive(t, acctest.Deploy(t), api.V1)
 	state := apply(t, p, podType, tfdrive.State{}, gpuPod(nil), "create")
 	for attribute, value := range map[string]any{"min_ram_per_gpu": 8, "min_vcpu_per_gpu": 2, "gpu_type_priority": "availability", "data_center_priority": "availability"} {
-		planned := p.Plan(podType, state, gpuPod(map[string]any{attribute: value}))
-		must.Hold(t, planned.Action == "update", attribute, value, "is planned to", planned.Action, "replace", planned.Replace)
+		expectPlan(t, p, podType, state, gpuPod(map[string]any{attribute: value}), "update")
 	}
 }
 
@@ -453,8 +419,7 @@ func expectProtection(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, 
 	must.Equal(t, d.Writes(), writes, "a write was sent")
 	state = apply(t, p, typeName, state, config, "update")
 	must.Equal(t, d.Writes(), writes, "only the state has the protection, but a write was sent")
-	planned := p.Plan(typeName, state, with(config, replacing))
-	must.Hold(t, planned.Action == "replace", "unprotected it is planned to", planned.Action, planned.Diagnostics)
+	expectPlan(t, p, typeName, state, with(config, replacing), "replace")
 }
 
 // If only a plan rule changes an attribute, such as a disk that returns to its default, the

@@ -140,9 +140,7 @@ func TestRegistryAuthRules(t *testing.T) {
 	longest := map[string]any{"name": strings.Repeat("é", 191), "username": strings.Repeat("é", 191), "password": strings.Repeat("é", 16384)}
 	apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, longest, "create")
 	apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
-	planned := p.Plan("gpucloud_registry_auth", tfdrive.State{}, config)
-	_, diags := p.Apply(planned) // the name is taken
-	err := diags.Err()
+	err := tfdrive.Err(p.Apply(p.Plan("gpucloud_registry_auth", tfdrive.State{}, config))) // the name is taken
 	must.Hold(t, err != nil && strings.Contains(err.Error(), "ci") && !strings.Contains(err.Error(), "hunter2"), "a second auth of the same name", err)
 }
 
@@ -169,8 +167,7 @@ func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 		expectRefusal(t, d, p, imported, state.Type, plain, "username", "set password_wo and password_wo_version instead of password")
 		must.Equal(t, p.Plan(state.Type, imported, plain).Diagnostics.Warnings(), "", "a refused plan warns")
 		recorded := with(plain, map[string]any{"password": nil, "password_wo": "old-token", "password_wo_version": 1})
-		planned := p.Plan(state.Type, imported, recorded)
-		must.Hold(t, planned.Action == "update" && planned.Diagnostics.Err() == nil, "recording the credentials is planned to", planned.Action, planned.Diagnostics)
+		expectPlan(t, p, state.Type, imported, recorded, "update")
 		apply(t, p, podType, pod, cpuPod(nil), "update")
 		state = apply(t, p, state.Type, state, with(config, map[string]any{"password_wo": "new-token", "password_wo_version": 2}), "update")
 		must.Equal(t, passwords()[state.Get("id").(string)], "new-token", "the deployment was given the password")
@@ -284,6 +281,5 @@ func TestRegistryDelegationPlan(t *testing.T) {
 		expectRefusal(t, d, p, tfdrive.State{}, typeName, map[string]any{"resource": arn}, "resource", "expected the ARN of a repository")
 	}
 	expectRefusalOnV1(t, d, typeName, map[string]any{"resource": repository})
-	planned := p.Plan(typeName, tfdrive.State{}, map[string]any{"resource": tfdrive.Unknown})
-	must.Hold(t, planned.Action == "create" && planned.Diagnostics.Err() == nil, "an ARN that is not known yet", planned.Action, planned.Diagnostics)
+	expectPlan(t, p, typeName, tfdrive.State{}, map[string]any{"resource": tfdrive.Unknown}, "create")
 }

@@ -199,8 +199,7 @@ func TestSourceFilters(t *testing.T) {
 		must.Equal(t, listed(map[string]any{"name": strings.ToUpper(want[1].(string))}), nil, "filtered by a name in capitals")
 		for filter, value := range s.filters {
 			if filter == "type" && v == api.V1 {
-				_, diags := p.Data("gpucloud_"+s.plural, map[string]any{filter: value})
-				expectError(t, diags, "type: API v1 can't express this", `api_version = "v2"`)
+				must.Fail(t, tfdrive.Err(p.Data("gpucloud_"+s.plural, map[string]any{filter: value})), "type: API v1 can't express this", `api_version = "v2"`)
 				continue
 			}
 			must.Equal(t, listed(map[string]any{filter: value, "name": want[0]}), want[:1], filter, value, "and a name")
@@ -214,8 +213,7 @@ func TestSourceNotFound(t *testing.T) {
 	eachVersion(t, func(t *testing.T, _ *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		look := func(config map[string]any, expect ...string) {
 			t.Helper()
-			_, diags := p.Walk().Data("gpucloud_network_volume", config)
-			expectError(t, diags, expect...)
+			must.Fail(t, tfdrive.Err(p.Walk().Data("gpucloud_network_volume", config)), expect...)
 		}
 		look(map[string]any{"name": "models"}, "name: Could not look up the network volume", `no network volume is named "models"; there are no network volumes`)
 		path := map[api.Version]string{api.V1: "/v1/networkvolumes/nonesuch", api.V2: "/v2/network-volumes/nonesuch"}[v]
@@ -237,10 +235,8 @@ func TestSourceNotFound(t *testing.T) {
 		look(map[string]any{"id": "a", "name": "b"}, "name: Both id and name")
 		look(map[string]any{"id": "a b"}, "id: Invalid value of id", `got "a b"`)
 		look(map[string]any{"name": ""}, "name: Invalid value of name")
-		_, diags := p.Data("gpucloud_network_volumes", map[string]any{"size": 10.5})
-		expectError(t, diags, "size:", "expected a whole number, got 10.5")
-		_, diags = p.Data("gpucloud_network_volume", map[string]any{"id": tfdrive.Unknown})
-		must.Hold(t, diags.Err() == nil, "an id that is not known yet", diags)
+		must.Fail(t, tfdrive.Err(p.Data("gpucloud_network_volumes", map[string]any{"size": 10.5})), "size:", "expected a whole number, got 10.5")
+		tfdrive.Do(p.Data("gpucloud_network_volume", map[string]any{"id": tfdrive.Unknown}))(t) // not known yet
 	})
 }
 
@@ -330,7 +326,7 @@ func TestPodsByStatus(t *testing.T) {
 		}
 		_, diags := p.Data("gpucloud_pods", map[string]any{"status": "ERROR"})
 		if v == api.V1 {
-			expectError(t, diags, "status: API v1 can't express this", "exists in management API v2 only")
+			must.Fail(t, diags.Err(), "status: API v1 can't express this", "exists in management API v2 only")
 		} else if diags.Err() != nil {
 			t.Error(diags)
 		}
@@ -342,16 +338,7 @@ func data(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]
 	if config == nil {
 		config = map[string]any{}
 	}
-	got, diags := p.Data(typeName, config)
-	must.Require(t, diags.Err() == nil, typeName, config, diags)
-	return got
-}
-
-func expectError(t *testing.T, diags tfdrive.Diagnostics, texts ...string) {
-	t.Helper()
-	for _, text := range texts {
-		must.Fail(t, diags.Err(), text)
-	}
+	return tfdrive.Do(p.Data(typeName, config))(t)
 }
 
 // post creates an object without the client, because the client lists before it creates.
@@ -392,18 +379,15 @@ func TestCatalogTemplates(t *testing.T) {
 		})
 		want := map[api.Version]map[string]int{api.V1: {"GET /v1/templates": 1}, api.V2: {"GET /v2/catalog/templates": 3}}[v]
 		must.Equal(t, calls, want, "calls")
-		_, diags := p.Data("gpucloud_catalog_template", map[string]any{"id": private.Get("id")})
-		expectError(t, diags, "is not public")
-		_, diags = p.Data("gpucloud_catalog_template", map[string]any{"name": official[0].(string) + "x"})
-		expectError(t, diags, "these are similar", official[0].(string))
-		_, diags = p.Data("gpucloud_catalog_template", map[string]any{"id": "nonesuch"})
-		expectError(t, diags, "id: Could not look up the public template", "404", "/templates/nonesuch")
-		_, diags = p.Data("gpucloud_catalog_templates", map[string]any{"source": "verified"})
-		if v == api.V1 {
-			expectError(t, diags, "source: API v1 can't express this", "exists in management API v2 only")
-		} else if diags.Err() != nil {
-			t.Errorf("verified ones: %s", diags)
+		must.Fail(t, tfdrive.Err(p.Data("gpucloud_catalog_template", map[string]any{"id": private.Get("id")})), "is not public")
+		must.Fail(t, tfdrive.Err(p.Data("gpucloud_catalog_template", map[string]any{"name": official[0].(string) + "x"})), "these are similar", official[0].(string))
+		must.Fail(t, tfdrive.Err(p.Data("gpucloud_catalog_template", map[string]any{"id": "nonesuch"})), "id: Could not look up the public template", "404", "/templates/nonesuch")
+		err := tfdrive.Err(p.Data("gpucloud_catalog_templates", map[string]any{"source": "verified"}))
+		if v == api.V2 {
+			must.Succeed(t, err)
+			return
 		}
+		must.Fail(t, err, "source: API v1 can't express this", "exists in management API v2 only")
 	})
 }
 
@@ -416,8 +400,7 @@ func TestSourcesOfV2Alone(t *testing.T) {
 			"gpucloud_registry_delegation": {"id": "x"}, "gpucloud_registry_delegations": {}, "gpucloud_ssh_keys": {},
 			"gpucloud_secret": {"id": "x"}, "gpucloud_secrets": {}, "gpucloud_global_volume": {"id": "x"}, "gpucloud_global_volumes": {},
 		} {
-			_, diags := p.Data(name, config)
-			expectError(t, diags, name+" exists in management API v2 only", `api_version = "v2"`)
+			must.Fail(t, tfdrive.Err(p.Data(name, config)), name+" exists in management API v2 only", `api_version = "v2"`)
 		}
 	})
 	must.Equal(t, calls, nil, "calls")

@@ -231,9 +231,8 @@ func TestDescriptionsNameTheVersion(t *testing.T) {
 		kind.Resource().Schema(t.Context(), resource.SchemaRequest{}, &has)
 		for _, o := range kind.OneVersion() {
 			a, ok := has.Schema.Attributes[o.Attribute]
-			if want := fmt.Sprintf("API %s only.", o.Version); ok && !o.HandledByKind && !strings.Contains(a.GetMarkdownDescription(), want) {
-				t.Errorf("%s.%s: the description lacks the sentence %q, which its data source keeps: %s", typeNameOf(t, kind), o.Attribute, want, a.GetMarkdownDescription())
-			}
+			want := fmt.Sprintf("API %s only.", o.Version)
+			must.Hold(t, !ok || o.HandledByKind || strings.Contains(a.GetMarkdownDescription(), want), typeNameOf(t, kind), o.Attribute, "the description lacks the sentence", want, "which its data source keeps")
 		}
 	}
 }
@@ -250,9 +249,8 @@ func TestDefaultsOfOneVersion(t *testing.T) {
 			if value == "" || o.HandledByKind {
 				continue
 			}
-			if found++; !slices.Contains(o.Except, value) {
-				t.Errorf("%s has the default %s, which the other version rejects: add Except: []string{%q} to its line of Only", o.Attribute, value, value)
-			}
+			found++
+			must.Hold(t, slices.Contains(o.Except, value), o.Attribute, "has the default", value, "which the other version rejects: add it as Except to its line of Only")
 		}
 	}
 	must.Hold(t, found >= 2, found, "attributes of one version have a default")
@@ -298,9 +296,7 @@ func TestOneVersionTellsNoLie(t *testing.T) {
 			t.Run(fmt.Sprint(typeName, ".", o.Attribute), func(t *testing.T) {
 				t.Parallel()
 				values, ok := oneVersionAttributes[typeName].values[o.Attribute]
-				if !ok {
-					t.Fatalf("no value of %s.%s: add one to ofOneVersion", typeName, o.Attribute)
-				}
+				must.Require(t, ok, "no value of", typeName, o.Attribute, "add one to oneVersionAttributes")
 				d := acctest.Deploy(t)
 				own, beyond := drive(t, d, o.Version), drive(t, d, other[o.Version])
 				config := with(oneVersionAttributes[typeName].needs, map[string]any{"name": d.Name("one")})
@@ -329,15 +325,13 @@ func checkShownValue(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.
 	}
 	byID := map[string]any{"id": state.Get("id")}
 	want, got := data(t, own.Walk(), state.Type, byID).Get(attribute), data(t, beyond.Walk(), state.Type, byID).Get(attribute)
-	if got != nil && !reflect.DeepEqual(got, want) {
-		t.Errorf("a data source on the other version shows %s = %v, but the object has %v: let Read return null for attributes that the version doesn't return, or remove HandledByKind from the attribute's planrule.OneVersion", attribute, got, want)
-	}
+	must.Hold(t, got == nil || reflect.DeepEqual(got, want), "a data source on the other version shows", attribute, got, "but the object has", want,
+		": let Read return null for attributes that the version doesn't return, or remove HandledByKind from the attribute's planrule.OneVersion")
 }
 
 func checkRemoval(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.State, attribute string, without map[string]any) {
 	t.Helper()
-	read, diags := beyond.Walk().Read(state)
-	must.Succeed(t, diags.Err())
+	read := refresh(t, beyond, state)
 	planned := beyond.Plan(state.Type, read, without)
 	switch {
 	case planned.Diagnostics.Err() != nil:
@@ -347,8 +341,7 @@ func checkRemoval(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.Sta
 		must.Hold(t, strings.Contains(got, " will be replaced"), "the plan replaces the object because of", planned.Replace, "and warns", got)
 		return
 	case planned.Action == "update":
-		read, diags = beyond.Apply(planned)
-		must.Succeed(t, diags.Err())
+		read = tfdrive.Do(beyond.Apply(planned))(t)
 	}
 	back := refresh(t, own, read)
 	if again := own.Plan(state.Type, back, without); again.Action != "no-op" {
@@ -363,9 +356,8 @@ func TestOneVersionTable(t *testing.T) {
 	known := oneVersion(t)
 	for typeName, of := range oneVersionAttributes {
 		for attribute := range of.values {
-			if !slices.ContainsFunc(known[typeName], func(o planrule.OneVersion) bool { return o.Attribute == attribute }) {
-				t.Errorf("%s.%s isn't an attribute of exactly one version: remove it from ofOneVersion", typeName, attribute)
-			}
+			is := slices.ContainsFunc(known[typeName], func(o planrule.OneVersion) bool { return o.Attribute == attribute })
+			must.Hold(t, is, typeName, attribute, "isn't an attribute of exactly one version: remove it from oneVersionAttributes")
 		}
 	}
 }

@@ -70,10 +70,8 @@ func TestPathsAndQueries(t *testing.T) {
 			c, d := deploy(t, version, answer(200, list), answer(200, `{"id":"a","unheardOf":{"x":[1]}}`), answer(204, ``))
 			n, err := kind.list(t.Context(), c)
 			must.Hold(t, n == 2 && err == nil, version, kind.name, n, "listed", err)
-			err = kind.get(t.Context(), c)
-			must.Hold(t, err == nil, version, kind.name, err)
-			err = kind.del(t.Context(), c)
-			must.Hold(t, err == nil, version, kind.name, err)
+			must.Succeed(t, kind.get(t.Context(), c), version, kind.name)
+			must.Succeed(t, kind.del(t.Context(), c), version, kind.name)
 			var got []string
 			for _, r := range d.requests() {
 				got = append(got, strings.TrimSuffix(r.method+" "+r.path+"?"+r.query, "?"))
@@ -119,8 +117,8 @@ func TestInvalidLists(t *testing.T) {
 			client, d := deploy(t, c.version, answer(200, strings.ReplaceAll(c.body, "MEMBER", kind.member), "X-Request-Id", "r-1"))
 			n, err := kind.list(t.Context(), client)
 			must.Hold(t, n == 0 && (err == nil) == (c.says == ""), c.version, kind.name, c.body, n, "listed", err)
-			for _, part := range []string{"GET " + client.BaseURL() + kind.path[c.version] + ": 200 OK: ", strings.ReplaceAll(c.says, "MEMBER", kind.member), "(request id r-1)"} {
-				must.Hold(t, err == nil || strings.Contains(err.Error(), part), c.version, kind.name, c.body, err, "lacks", part)
+			if err != nil {
+				must.Contain(t, err.Error(), "GET "+client.BaseURL()+kind.path[c.version]+": 200 OK: ", strings.ReplaceAll(c.says, "MEMBER", kind.member), "(request id r-1)")
 			}
 			must.Equal(t, len(d.requests()), 1, c.version, kind.name, c.body, "requests")
 		}
@@ -212,8 +210,7 @@ func TestDelete(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, d := deployPiped(t, c.version, answers...)
 				err := kind.del(t.Context(), client)
-				got := status(err)
-				must.Hold(t, got == c.status && len(d.requests()) == c.sent,
+				must.Hold(t, status(err) == c.status && len(d.requests()) == c.sent,
 					c.name, c.version, kind.name, err, "after", len(d.requests()), "requests")
 			})
 		}

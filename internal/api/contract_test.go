@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -19,48 +20,24 @@ import (
 // leftOut lists the members of the contract that the client doesn't use.
 var leftOut = map[contract.API]map[string]map[string]string{ // by API, resource and path: the reason
 	contract.V1: {
-		"template": {
-			"earned":       "a statistic",
-			"runtimeInMin": "a statistic",
-			"isRunpod":     "no setting of the user's templates",
-			"isPlatform":   "no setting of the user's templates",
-		},
+		"template": {"earned": "a statistic", "runtimeInMin": "a statistic", "isRunpod": "no setting of the user's templates", "isPlatform": "no setting of the user's templates"},
 		"endpoint": {
-			"networkVolumeId": "read, and never sent: networkVolumeIds says it",
-			"env":             "the template's",
-			"template":        "asked for by its id",
-			"workers":         "no setting",
-			"userId":          "no setting",
-			"version":         "no setting",
+			"networkVolumeId": "read, and never sent: networkVolumeIds says it", "env": "the template's", "template": "asked for by its id",
+			"workers": "no setting", "userId": "no setting", "version": "no setting",
 		},
 		"pod": {
-			"template":                   "asked for by its id",
-			"vcpuCount":                  "a whole number in requests, and any number in answers",
-			"networkVolume.name":         "asked for by its id",
-			"networkVolume.size":         "asked for by its id",
-			"networkVolume.dataCenterId": "asked for by its id",
-			"lastStatusChange":           "v2 has the status itself",
-			"endpointId":                 "of a worker",
-			"aiApiId":                    "of a worker",
-			"slsVersion":                 "of a worker",
-			"consumerUserId":             "no setting",
-			"adjustedCostPerHr":          "costPerHr with the savings plans of the account",
-			"savingsPlans":               "no setting",
-			"machineId":                  "the scheduler's",
-			"volumeEncrypted":            "no request sets it",
-			"gpu.displayName":            "the catalog's",
-			"gpu.securePrice":            "the catalog's",
-			"gpu.communityPrice":         "the catalog's",
-			"machine.gpuTypeId":          "gpu says it",
-			"machine.gpuType":            "gpu says it",
-			"machine.gpuType.id":         "gpu says it", "machine.gpuType.count": "gpu says it", "machine.gpuType.displayName": "gpu says it",
-			"machine.gpuType.securePrice": "the catalog's", "machine.gpuType.communityPrice": "the catalog's",
-			"machine.gpuDisplayName": "the catalog's",
-			"machine.gpuAvailable":   "the machine's",
-			"machine.cpuCount":       "the machine's",
-			"machine.cpuTypeId":      "the machine's",
-			"machine.minPodGpuCount": "the machine's",
-			"machine.costPerHr":      "costPerHr says it",
+			"template": "asked for by its id", "networkVolume.name": "asked for by its id", "networkVolume.size": "asked for by its id", "networkVolume.dataCenterId": "asked for by its id",
+			"vcpuCount":        "a whole number in requests, and any number in answers",
+			"lastStatusChange": "v2 has the status itself",
+			"endpointId":       "of a worker", "aiApiId": "of a worker", "slsVersion": "of a worker",
+			"consumerUserId": "no setting", "savingsPlans": "no setting", "volumeEncrypted": "no request sets it",
+			"adjustedCostPerHr": "costPerHr with the savings plans of the account", "machine.costPerHr": "costPerHr says it",
+			"machineId":       "the scheduler's",
+			"gpu.displayName": "the catalog's", "gpu.securePrice": "the catalog's", "gpu.communityPrice": "the catalog's",
+			"machine.gpuTypeId": "gpu says it", "machine.gpuType": "gpu says it",
+			"machine.gpuType.id": "gpu says it", "machine.gpuType.count": "gpu says it", "machine.gpuType.displayName": "gpu says it",
+			"machine.gpuType.securePrice": "the catalog's", "machine.gpuType.communityPrice": "the catalog's", "machine.gpuDisplayName": "the catalog's",
+			"machine.gpuAvailable": "the machine's", "machine.cpuCount": "the machine's", "machine.cpuTypeId": "the machine's", "machine.minPodGpuCount": "the machine's",
 		},
 	},
 	contract.V2: {
@@ -110,7 +87,7 @@ var (
 	fullAuth   = RegistryAuth{Name: "x", Username: "x", Password: "x"}
 	gpuWorkers = Endpoint{
 		Name: "x", Type: "QUEUE", TemplateID: new("x"),
-		Container:     &Container{new("x"), fullCommand, new(int64(1)), map[string]string{"X": "x"}, new([]string{"1/tcp"}), new("x")},
+		Container:     fullContainer,
 		GPU:           &GPU{[]string{"x"}, []string{"x"}, []string{"x"}, 1, []string{"1.0"}, "1.0"},
 		Workers:       Workers{1, 2, new(int64(1))},
 		Scaling:       Scaling{Type: "QUEUE_DELAY", QueueDelay: 1},
@@ -141,7 +118,8 @@ var (
 // bodies returns the create bodies of the objects.
 func bodies[T any](c Collection[T], objects ...T) (out []any) {
 	for _, object := range objects {
-		out = append(out, c.(interface{ createBody(T) any }).createBody(object))
+		body, err := c.(*restCollection[T]).create(object)
+		out = append(out, bodyOr(body, err))
 	}
 	return out
 }
@@ -149,22 +127,14 @@ func bodies[T any](c Collection[T], objects ...T) (out []any) {
 // patches returns the update bodies that set every field of an empty object.
 func patches[T any](c Collection[T], objects ...T) (out []any) {
 	for _, object := range objects {
-		out = append(out, c.(interface{ updateBody(T) any }).updateBody(object))
+		body, err := c.(*restCollection[T]).update(*new(T), object)
+		out = append(out, bodyOr(body, err))
 	}
 	return out
 }
 
-func (r *restCollection[T]) createBody(want T) any {
-	body, err := r.create(want)
-	if err != nil {
-		return err
-	}
-	return body
-}
-
-func (r *restCollection[T]) updateBody(want T) any {
-	var have T
-	body, err := r.update(have, want)
+// bodyOr returns the error, if there is one, which no operation takes as a body.
+func bodyOr(body any, err error) any {
 	if err != nil {
 		return err
 	}
@@ -192,9 +162,7 @@ func TestWireTypesKnowTheContract(t *testing.T) {
 			}
 		}
 		for path := range known {
-			if !stated[path] {
-				t.Errorf("%s %s: the contract has no %s, which %T has", w.api, w.resource, path, w.wire)
-			}
+			must.Hold(t, stated[path], w.api, w.resource, "the contract lacks", path, "of", reflect.TypeOf(w.wire))
 		}
 		for path := range excused {
 			must.Hold(t, stated[path], w.api, w.resource, path, "is excused and does not exist")
@@ -251,14 +219,11 @@ func TestBodiesMatchTheContract(t *testing.T) {
 				walk(decoded, "", maps, said)
 			}
 			for path := range said {
-				if !takes[path] {
-					t.Errorf("%s %s, use %b: says %s, which the operation does not take", w.api, w.resource, use, path)
-				}
+				must.Hold(t, takes[path], w.api, w.resource, "use", use, "says", path, "which the operation does not take")
 			}
 			for path := range takes {
-				if !said[path] && leftOut[w.api][w.resource][path] == "" {
-					t.Errorf("%s %s, use %b: no body of `wires` has %s: set it in the object from which the body is made (above), let the client's create or update of %s carry it, or name it in `leftOut` with the reason", w.api, w.resource, use, path, w.resource)
-				}
+				must.Hold(t, said[path] || leftOut[w.api][w.resource][path] != "", w.api, w.resource, "use", use, "no body of `wires` has", path,
+					": set it in the object from which the body is made (above), let the client's create or update carry it, or name it in `leftOut` with the reason")
 			}
 		}
 	}
@@ -288,29 +253,16 @@ func describe(typ reflect.Type, prefix string, into map[string]string) {
 }
 
 func jsonType(t reflect.Type) string {
-	if t == reflect.TypeFor[json.RawMessage]() {
+	switch t {
+	case reflect.TypeFor[json.RawMessage]():
 		return "any"
-	}
-	if t == reflect.TypeFor[json.Number]() {
+	case reflect.TypeFor[json.Number]():
 		return "number"
 	}
-	switch t.Kind() {
-	case reflect.String:
-		return "string"
-	case reflect.Int, reflect.Int64:
-		return "integer"
-	case reflect.Float64:
-		return "number"
-	case reflect.Bool:
-		return "boolean"
-	case reflect.Map:
-		return "map"
-	case reflect.Slice:
-		return "array"
-	case reflect.Struct:
-		return "object"
-	}
-	return t.String()
+	return cmp.Or(map[reflect.Kind]string{
+		reflect.String: "string", reflect.Int: "integer", reflect.Int64: "integer", reflect.Float64: "number", reflect.Bool: "boolean",
+		reflect.Map: "map", reflect.Slice: "array", reflect.Struct: "object",
+	}[t.Kind()], t.String())
 }
 
 // walk collects the paths of a body's members.

@@ -60,10 +60,7 @@ func TestPodBodies(t *testing.T) {
 		for version, want := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
 			client, d := deploy(t, version, answer(201, `{"id":"a"}`))
 			d.emptyLists = true
-			if _, err := client.Pods.Create(t.Context(), c.pod); err != nil {
-				t.Errorf("%s, %s: %v", version, name, err)
-				continue
-			}
+			must.Succeed(t, must.Err(client.Pods.Create(t.Context(), c.pod)), version, name)
 			t.Log(version, name)
 			sameJSON(t, d.last(t).body, want)
 		}
@@ -102,8 +99,7 @@ func TestPodUpdates(t *testing.T) {
 			have.Container.Ports, after.Container.Ports = new([]string{"8000/http", "22/tcp"}), new([]string{"8000/http", "22/tcp"})
 			have.Container.Registry, after.Container.Registry = new("r"), new("r")
 			c.change(&after)
-			_, err := client.Pods.Update(t.Context(), have, after)
-			must.Hold(t, err == nil, version, name, err)
+			must.Succeed(t, must.Err(client.Pods.Update(t.Context(), have, after)), version, name)
 			if last := d.last(t); want == "" {
 				must.Equal(t, last.method, http.MethodGet, version, name, "sent", last.body)
 			} else {
@@ -170,7 +166,7 @@ func TestPodOfALostCreate(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &shop{member: "pods"}
-			s.faults = []func(http.ResponseWriter, *http.Request, func() string){func(w http.ResponseWriter, r *http.Request, _ func() string) {
+			s.faults = []fault{func(w http.ResponseWriter, r *http.Request, _ func() string) {
 				object := map[string]any{
 					"name": "p", "image": "i", "args": "python 'a b'", "disk": 20, "env": map[string]any{"A": "b"}, "ports": []string{"8000/http"}, "mounts": map[string]any{},
 					"gpu": map[string]any{"id": "NVIDIA L4", "count": 2}, "cloud": "SECURE", "dataCenterId": "EU-RO-1", "locked": false, "status": "PROVISIONING",

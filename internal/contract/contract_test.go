@@ -293,9 +293,7 @@ func TestOperationsAndFieldsBelongTogether(t *testing.T) {
 					has |= f.Use
 				}
 			}
-			if want := reached[fmt.Sprint(api, " ", resource)]; has != want {
-				t.Errorf("%s %s: fields for bodies %03b, operations have %03b", api, resource, has, want)
-			}
+			must.Equal(t, has, reached[fmt.Sprint(api, " ", resource)], api, resource, "bodies with fields, and bodies of operations")
 		}
 	}
 }
@@ -322,9 +320,7 @@ func TestFieldsOf(t *testing.T) {
 		{V1, "shelf", Update, nil},
 		{V2, "nothing", every, nil},
 	} {
-		if got := paths(fieldsOf(table, c.api, c.resource, c.use)); !slices.Equal(got, c.want) {
-			t.Errorf("FieldsOf(%s, %s, %03b) = %q, want %q", c.api, c.resource, c.use, got, c.want)
-		}
+		must.Equal(t, paths(fieldsOf(table, c.api, c.resource, c.use)), c.want, c.api, c.resource, c.use)
 	}
 	want := []string{"batch", "batchList", "batchResults", "error", "health", "job", "jobList", "jobSubmission", "liveStream", "purge", "streamChunk"}
 	must.Equal(t, Resources(Jobs), want, "Resources(Jobs")

@@ -186,8 +186,7 @@ func TestKeepsToTheServersPace(t *testing.T) {
 				for range 10 {
 					group.Go(func() {
 						for range jobs {
-							err := read(t.Context(), client)
-							must.Hold(t, err == nil, err)
+							must.FailWith(t, read(t.Context(), client), nil)
 						}
 					})
 				}

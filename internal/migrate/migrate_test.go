@@ -98,8 +98,7 @@ func TestInvalidInput(t *testing.T) {
 		`{"version":3}`:                        "got format 3",
 		`{"planned_values":{}, "values":null}`: "got a plan",
 	} {
-		_, err := migrate.Blocks([]byte(input), false)
-		must.Hold(t, err != nil && strings.Contains(err.Error(), says), input, "got", err, "expected: …", says)
+		must.Fail(t, must.Err(migrate.Blocks([]byte(input), false)), says)
 	}
 	for _, args := range [][]string{{"-imports"}, {"file.json"}} {
 		err := migrate.Main(args, strings.NewReader(""), os.Stdout)
@@ -111,8 +110,7 @@ func TestInvalidInput(t *testing.T) {
 			continue
 		}
 		arguments, _, _ = strings.Cut(arguments, ">")
-		err := migrate.Main(strings.Fields(arguments), strings.NewReader(`{"values":{"root_module":{}}}`), io.Discard)
-		must.Hold(t, err == nil, line, err)
+		must.Succeed(t, migrate.Main(strings.Fields(arguments), strings.NewReader(`{"values":{"root_module":{}}}`), io.Discard), line)
 	}
 	must.Equal(t, must.Do(migrate.Blocks([]byte(`{"values":{"root_module":{}}}`), false))(t), "# The state has no resource that this provider can take over.\n")
 }
@@ -246,14 +244,11 @@ func FuzzNames(f *testing.F) {
 		blocks := parse(t, written)
 		last := blocks[len(blocks)-1]
 		id, diags := last.Body.Attributes["id"].Expr.Value(nil)
-		if diags.HasErrors() || !id.RawEquals(cty.StringVal(read.Name)) {
-			t.Errorf("the id is %#v, expected %q: %v\n%s", id, read.Name, diags, written)
-		}
+		must.Hold(t, !diags.HasErrors() && id.RawEquals(cty.StringVal(read.Name)), "the id is", id, "expected", read.Name, diags, written)
 		to, diags := hcl.AbsTraversalForExpr(last.Body.Attributes["to"].Expr)
 		must.Require(t, !diags.HasErrors() && len(to) == 3, "to is", to, diags, written)
-		if index := to[2].(hcl.TraverseIndex).Key; !index.RawEquals(cty.StringVal(read.Key)) {
-			t.Errorf("the key is %#v, expected %q\n%s", index, read.Key, written)
-		}
+		index := to[2].(hcl.TraverseIndex).Key
+		must.Hold(t, index.RawEquals(cty.StringVal(read.Key)), "the key is", index, "expected", read.Key, written)
 	}, fuzz.Seed{"models", "eu"}, fuzz.Seed{`a"b\${x}%{y}$${z}`, "x.y[0]"}, fuzz.Seed{"line\nbreak\ttab\x00\x1b\u2028", "$"}, fuzz.Seed{"%", `\`})
 }
 

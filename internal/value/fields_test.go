@@ -51,9 +51,8 @@ func TestExpandAndFlatten(t *testing.T) {
 	must.Hold(t, reflect.DeepEqual(got, expanded), "expanded to", got, expanded)
 	flat := model{Title: types.StringValue("kept")}
 	value.Flatten(expanded, &flat)
-	if !flat.Tags.Equal(known.Tags) || !flat.Env.Equal(known.Env) || flat.Name != known.Name || flat.Size != known.Size || !flat.Price.Equal(known.Price) || flat.Enabled != known.Enabled || flat.Title != known.Title {
-		t.Errorf("flattened to %+v, want %+v", flat, known)
-	}
+	must.Hold(t, flat.Tags.Equal(known.Tags) && flat.Env.Equal(known.Env) && flat.Name == known.Name && flat.Size == known.Size && flat.Price.Equal(known.Price) && flat.Enabled == known.Enabled && flat.Title == known.Title,
+		"flattened to", flat, "want", known)
 	value.Flatten(object{Name: "renamed", Size: 4, Tags: []string{"c"}}, &flat, "Name", "Tags")
 	must.Hold(t, flat.Name == known.Name && flat.Tags.Equal(known.Tags) && flat.Size == types.Int64Value(4), "without two fields it flattened to", flat)
 }

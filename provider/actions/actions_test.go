@@ -76,10 +76,7 @@ func (d *driver) does(action string, config map[string]any, messages ...string) 
 	rest := said
 	for _, want := range messages {
 		i := slices.IndexFunc(rest, func(m string) bool { return strings.Contains(m, want) })
-		if i < 0 {
-			d.Errorf("%s: expected the message %q, got %q", action, want, said)
-			return
-		}
+		must.Require(d, i >= 0, action, "expected the message", want, "got", said)
 		rest = rest[i+1:]
 	}
 }
@@ -87,11 +84,7 @@ func (d *driver) does(action string, config map[string]any, messages ...string) 
 // fails invokes an action whose error has these texts.
 func (d *driver) fails(action string, config map[string]any, texts ...string) {
 	d.Helper()
-	_, diags := d.p.Invoke("gpucloud_"+action, config)
-	for _, want := range texts {
-		err := diags.Err()
-		must.Hold(d, err != nil && strings.Contains(err.Error(), want), action, "expected an error with", want, err)
-	}
+	must.Fail(d, tfdrive.Err(d.p.Invoke("gpucloud_"+action, config)), texts...)
 }
 
 func TestPurgeQueue(t *testing.T) {
@@ -233,14 +226,10 @@ func TestActionsAreInterrupted(t *testing.T) {
 		interrupt := func(action string, config map[string]any, begun func() bool, want string) {
 			d.Helper()
 			ended := make(chan error)
-			go func() {
-				_, diags := d.p.Invoke("gpucloud_"+action, config)
-				ended <- diags.Err()
-			}()
+			go func() { ended <- tfdrive.Err(d.p.Invoke("gpucloud_"+action, config)) }()
 			d.until("the action has begun", begun)
 			d.p.Stop()
-			err := <-ended
-			must.Hold(d, err != nil && strings.Contains(err.Error(), want), action, "expected an error with", want, err)
+			must.Fail(d, <-ended, want)
 		}
 		inProgress := func() bool {
 			health, err := d.c.Jobs.Health(d.Context(), id)

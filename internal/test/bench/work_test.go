@@ -354,8 +354,7 @@ func (s *subject) mix(b *testing.B, clients []*client, once func(*client) error)
 		})
 	}
 	group.Go(func() {
-		_, err := others[8].ask(http.MethodPost, "/v2/"+s.endpoints["idle"]+"/purge-queue", nil)
-		must.Hold(b, err == nil, err)
+		must.Succeed(b, must.Err(others[8].ask(http.MethodPost, "/v2/"+s.endpoints["idle"]+"/purge-queue", nil)))
 	})
 	r := load(clients, *moment, once)
 	close(stop)

@@ -40,8 +40,7 @@ type action struct {
 func readAction(t *testing.T, name string) (a action, text string) {
 	t.Helper()
 	content := must.ReadFile(t, filepath.Join(root, "actions", name, "action.yml"))
-	err := yaml.UnmarshalWithOptions(content, &a, yaml.Strict())
-	must.Require(t, err == nil, name, err)
+	must.Succeed(t, yaml.UnmarshalWithOptions(content, &a, yaml.Strict()), name)
 	return a, string(content)
 }
 
@@ -56,10 +55,7 @@ func TestActions(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"jobrunner", "jobrunner/stop", "conformance"} {
 		a, text := readAction(t, name)
-		if a.Name == "" || a.Description == "" || a.Runs.Using != "composite" || len(a.Runs.Steps) == 0 {
-			t.Errorf("%s: expected a name, a description, and a composite action with steps", name)
-			continue
-		}
+		must.Require(t, a.Name != "" && a.Description != "" && a.Runs.Using == "composite" && len(a.Runs.Steps) != 0, name, "expected a name, a description, and a composite action with steps")
 		for input, declared := range a.Inputs {
 			must.Hold(t, declared.Description != "" && (declared.Default != nil || declared.Required) && strings.Contains(text, "${{ inputs."+input+" }}"),
 				name, "the input", input, "needs a description, a default or required, and a step that gets it")
@@ -71,10 +67,8 @@ func TestActions(t *testing.T) {
 		first := a.Runs.Steps[0]
 		script, beside := strings.CutPrefix(strings.Trim(first.Run, `"`), "$GITHUB_ACTION_PATH/")
 		path := filepath.Join(root, "actions", name, script)
-		if info, err := os.Stat(path); err != nil || !beside || info.Mode()&0o100 == 0 || first.Shell != "bash" {
-			t.Errorf("%s: expected an executable script beside it, run by bash, got %s", name, first.Run)
-			continue
-		}
+		info, err := os.Stat(path)
+		must.Require(t, err == nil && beside && info.Mode()&0o100 != 0 && first.Shell == "bash", name, "expected an executable script beside it, run by bash, got", first.Run)
 		var source strings.Builder
 		for _, file := range []string{path, filepath.Join(root, "actions/program.sh"), filepath.Join(root, "actions/jobrunner/jobrunner.sh")} {
 			source.Write(must.ReadFile(t, file))
@@ -101,6 +95,7 @@ func TestJobrunnerScript(t *testing.T) {
 		fails  bool
 		want   string
 	}{
+		{`tools=$(mktemp -d); for name in bash env dirname; do ln -s "$(command -v $name)" "$tools/"; done; PATH=$tools "$SCRIPT" start || test -e "$JOBRUNNER_STATE"`, true, "ps is missing"},
 		{`"$SCRIPT" stop`, false, ""},
 		{`"$SCRIPT" start --config=nosuch.yaml`, true, "nosuch.yaml"},
 		{`"$SCRIPT" nosuch`, true, "Usage"},
@@ -115,16 +110,6 @@ func TestJobrunnerScript(t *testing.T) {
 		must.Hold(t, (err != nil) == c.fails && strings.Contains(output, c.want), c.script, "error", err, "output", output)
 	}
 	m.expectStopped(state)
-}
-
-// Without ps, start fails.
-func TestStartWithoutPS(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t, "examples/ci/shell")
-	script := filepath.Join(m.tree, "actions/jobrunner/jobrunner.sh")
-	output, err := m.bash(`tools=$(mktemp -d); for name in bash env dirname; do ln -s "$(command -v $name)" "$tools/"; done; PATH=$tools `+script+` start`, "JOBRUNNER_STATE="+m.repo+"/.state")
-	must.Hold(t, err != nil && strings.Contains(output, "ps is missing"), err, output)
-	must.Hold(t, must.Err(os.Stat(filepath.Join(m.repo, ".state"))) != nil, "something was started")
 }
 
 // start waits for the deployment, also while ps doesn't show the jobrunner yet.
@@ -307,8 +292,7 @@ func TestInputsInWorkflows(t *testing.T) {
 				}
 			}
 		}
-		err := yaml.Unmarshal([]byte(text), &workflow)
-		must.Require(t, err == nil, name, err)
+		must.Succeed(t, yaml.Unmarshal([]byte(text), &workflow), name)
 		var used []string
 		for _, job := range workflow.Jobs {
 			for _, step := range job.Steps {

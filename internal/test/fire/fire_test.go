@@ -41,9 +41,8 @@ func TestFire(t *testing.T) {
 				t.Run(configured.name, func(t *testing.T) {
 					t.Parallel()
 					for _, seed := range seeds(configured.name) {
-						if wrong := runSchedule(t, v, configured.nodes, seed, defect{}); len(wrong) > 0 {
-							t.Errorf("repeat it with: go test ./internal/test/fire -run Fire/%s/%s -count=20 -fire.seed %d\n%s", v, configured.name, seed, strings.Join(wrong, "\n"))
-						}
+						must.Equal(t, runSchedule(t, v, configured.nodes, seed, defect{}), nil,
+							fmt.Sprintf("repeat it with: go test ./internal/test/fire -run Fire/%s/%s -count=20 -fire.seed %d", v, configured.name, seed))
 					}
 				})
 			}

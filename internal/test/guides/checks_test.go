@@ -165,8 +165,7 @@ func dockerfile(s *session, b block) {
 	s.t.Helper()
 	must.Succeed(s.t, os.WriteFile(filepath.Join(s.dir, "Dockerfile"), []byte(b.text), 0o600))
 	for _, file := range copied.FindAllStringSubmatch(b.text, -1) {
-		_, err := os.Stat(filepath.Join(s.dir, file[1]))
-		must.Hold(s.t, err == nil, b, err)
+		must.Succeed(s.t, must.Err(os.Stat(filepath.Join(s.dir, file[1]))), b)
 	}
 }
 

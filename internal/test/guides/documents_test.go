@@ -72,8 +72,7 @@ func (s *session) follow(b block) {
 	} else {
 		s.write(b)
 		for _, config := range configured.FindAllStringSubmatch(b.text, -1) {
-			_, err := os.Stat(filepath.Join(s.dir, config[1]))
-			must.Hold(s.t, err == nil, b, err)
+			must.Succeed(s.t, must.Err(os.Stat(filepath.Join(s.dir, config[1]))), b)
 		}
 	}
 }

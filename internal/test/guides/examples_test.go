@@ -42,9 +42,8 @@ func TestModuleReadme(t *testing.T) {
 				}
 				row += fmt.Sprintf(" %s | %s |", text("type"), standard)
 			}
-			if rows++; !strings.Contains(readme, "\n"+row+"\n") {
-				t.Errorf("examples/module/README.md lacks the row\n%s", row)
-			}
+			rows++
+			must.Hold(t, strings.Contains(readme, "\n"+row+"\n"), "examples/module/README.md lacks the row", row)
 		}
 	}
 	must.Equal(t, strings.Count(readme, "\n| `"), rows, "examples/module/README.md", "rows, the module", "inputs and outputs")
@@ -61,9 +60,7 @@ func TestBlueGreenFolder(t *testing.T) {
 		}
 		names = append(names, found[1])
 		file, err := os.ReadFile(filepath.Join(root, "examples/blue-green", found[1]))
-		if err != nil || string(file) != text {
-			t.Errorf("%s differs from examples/blue-green/%s: %v", b, found[1], err)
-		}
+		must.Hold(t, err == nil && string(file) == text, b, "differs from examples/blue-green/", found[1], err)
 	}
 	slices.Sort(names)
 	must.Equal(t, names, []string{"jobrunner.yaml", "main.tf", "worker.py"}, "the guide")

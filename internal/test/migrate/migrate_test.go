@@ -176,7 +176,7 @@ func TestMigration(t *testing.T) {
 		creator.MustRun("get")
 		creator.MustRun("apply", "-auto-approve")
 
-		w := d.Workspace(t, cli, api.V2).At(stubDocument + "=" + absolute(t, document))
+		w := d.Workspace(t, cli, api.V2).At(stubDocument + "=" + must.Do(filepath.Abs(document))(t))
 		w.Serve("runpod/runpod")
 		w.Write("terraform.tfstate", foreignState(t, d, w))
 		installProgram(t, program, w.Dir)
@@ -217,26 +217,15 @@ func guideCommand(t *testing.T) string {
 	return found[1]
 }
 
-func absolute(t *testing.T, path string) string {
-	t.Helper()
-	return must.Do(filepath.Abs(path))(t)
-}
-
 // foreignState returns a state file of the recorded resources. Their ids are replaced by the ids of
 // the deployment's objects with the same names.
 func foreignState(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 	t.Helper()
 	resources := must.Do(readResources(document))(t)
-	c, ctx := d.Client(t, api.V2), t.Context()
+	c := d.Client(t, api.V2)
 	ids := map[string]string{}
-	for _, list := range []func() ([]api.Named, error){
-		func() ([]api.Named, error) { return c.Templates.Named(ctx) },
-		func() ([]api.Named, error) { return c.NetworkVolumes.Named(ctx) },
-		func() ([]api.Named, error) { return c.RegistryAuths.Named(ctx) },
-		func() ([]api.Named, error) { return c.Endpoints.Named(ctx) },
-		func() ([]api.Named, error) { return c.Pods.Named(ctx) },
-	} {
-		for _, o := range must.Do(list())(t) {
+	for _, list := range []func(context.Context) ([]api.Named, error){c.Templates.Named, c.NetworkVolumes.Named, c.RegistryAuths.Named, c.Endpoints.Named, c.Pods.Named} {
+		for _, o := range must.Do(list(t.Context()))(t) {
 			ids[o.Name] = o.ID
 		}
 	}
@@ -316,14 +305,10 @@ func TestGuideNamesEveryAttribute(t *testing.T) {
 			}
 			for _, name := range code.FindAllStringSubmatch(cells[0], -1) {
 				there[kind][name[1]] = true
-				if cells[1] == "the same" && !ours[name[1]] {
-					t.Errorf("%s: the table says that %s is the same here, but gpucloud_%s lacks it", title, name[1], kind)
-				}
+				must.Hold(t, cells[1] != "the same" || ours[name[1]], title, "the table says that", name[1], "is the same here, but gpucloud_"+kind, "lacks it")
 			}
 			for _, name := range code.FindAllStringSubmatch(cells[1], -1) {
-				if name[1] != "–" && !ours[name[1]] {
-					t.Errorf("%s: gpucloud_%s has no attribute %s", title, kind, name[1])
-				}
+				must.Hold(t, name[1] == "–" || ours[name[1]], title, "gpucloud_"+kind, "has no attribute", name[1])
 			}
 		}
 	}
@@ -364,8 +349,7 @@ func TestGuideExample(t *testing.T) {
 			w.Write("main.tf", found[1])
 		}
 		w.Write("snippets/example.tf", found[1])
-		out, err := w.Run("fmt", "-check", "-diff", "snippets")
-		must.Hold(t, err == nil, "not formatted", out)
+		w.MustRun("fmt", "-check", "-diff", "snippets")
 	}
 	w.MustRun("apply", "-auto-approve")
 	must.Contain(t, w.MustRun("plan"), "No changes.")

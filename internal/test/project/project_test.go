@@ -123,9 +123,8 @@ func TestGoTestsHaveATimeout(t *testing.T) {
 			if !command.MatchString(line) || strings.HasPrefix(strings.TrimSpace(line), "#") || strings.HasPrefix(line, "@log=") {
 				continue
 			}
-			if found++; !strings.Contains(line, "-timeout") {
-				t.Errorf("%s: add -timeout to: %s", path, strings.TrimSpace(line))
-			}
+			found++
+			must.Hold(t, strings.Contains(line, "-timeout"), path, "add -timeout to", strings.TrimSpace(line))
 		}
 	}
 	for line := range strings.Lines(readText(t, "Makefile")) {

@@ -39,9 +39,7 @@ func TestPromisesAreTested(t *testing.T) {
 		tests := reference.FindAllStringSubmatch(row[2], -1)
 		must.Hold(t, len(tests) != 0, "no test for", row[1])
 		for _, test := range tests {
-			if fault := check(t, filepath.Join(root, test[1]), test[2]); fault != "" {
-				t.Errorf("%s.%s, of %q, %s", test[1], test[2], row[1], fault)
-			}
+			must.Equal(t, check(t, filepath.Join(root, test[1]), test[2]), "", test[1], test[2], "of", row[1])
 		}
 	}
 	must.Hold(t, count >= 30, "found only", count, "promises")

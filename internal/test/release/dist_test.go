@@ -7,7 +7,6 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"debug/buildinfo"
-	"encoding/hex"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -127,9 +126,7 @@ func (d dist) checkChecksums(t *testing.T) {
 		}
 	}
 	readJSON(t, filepath.Join(root, "terraform-registry-manifest.json"), &about)
-	if about.Version != 1 || !slices.Equal(about.Metadata.ProtocolVersions, []string{"6.0"}) { // provider.Serve
-		t.Errorf("manifest: %+v", about)
-	}
+	must.Hold(t, about.Version == 1 && slices.Equal(about.Metadata.ProtocolVersions, []string{"6.0"}), "manifest", about) // provider.Serve
 	sums := map[string]string{}
 	for line := range strings.Lines(d.read(t, "terraform-provider-gpucloud_"+d.version+"_SHA256SUMS")) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
@@ -141,9 +138,7 @@ func (d dist) checkChecksums(t *testing.T) {
 			path = filepath.Join(root, "terraform-registry-manifest.json")
 		}
 		text := must.ReadFile(t, path)
-		if sum := sha256.Sum256(text); sums[name] != hex.EncodeToString(sum[:]) {
-			t.Errorf("checksum of %s: got %q, want %x", name, sums[name], sum)
-		}
+		must.Equal(t, sums[name], fmt.Sprintf("%x", sha256.Sum256(text)), "checksum of", name)
 	}
 }
 

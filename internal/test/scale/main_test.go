@@ -123,8 +123,7 @@ func deploy(t testing.TB) *deployment {
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
-		err := d.close()
-		must.Hold(t, err == nil, "closing the jobrunner", err)
+		must.Succeed(t, d.close(), "closing the jobrunner")
 	})
 	return d
 }
@@ -201,24 +200,14 @@ func (d *deployment) names(t testing.TB, v api.Version) map[string]string {
 	defer server.Close()
 	c := must.Do(api.New(api.Settings{BaseURL: server.URL, APIKey: d.key, Version: v}))(t)
 	out := map[string]string{}
-	templates, err := c.Templates.List(t.Context())
-	name(t, out, "gpucloud_template", templates, err, func(o api.Template) (id, name string) { return o.ID, o.Name })
-	volumes, err := c.NetworkVolumes.List(t.Context())
-	name(t, out, "gpucloud_network_volume", volumes, err, func(o api.NetworkVolume) (id, name string) { return o.ID, o.Name })
-	auths, err := c.RegistryAuths.List(t.Context())
-	name(t, out, "gpucloud_registry_auth", auths, err, func(o api.RegistryAuth) (id, name string) { return o.ID, o.Name })
-	endpoints, err := c.Endpoints.List(t.Context())
-	name(t, out, "gpucloud_endpoint", endpoints, err, func(o api.Endpoint) (id, name string) { return o.ID, o.Name })
-	return out
-}
-
-func name[T any](t testing.TB, names map[string]string, kind string, objects []T, err error, idAndName func(T) (id, name string)) {
-	t.Helper()
-	must.Succeed(t, err)
-	for _, o := range objects {
-		id, name := idAndName(o)
-		names[kind+" "+id] = name
+	for kind, list := range map[string]func(context.Context) ([]api.Named, error){
+		"gpucloud_template": c.Templates.Named, "gpucloud_network_volume": c.NetworkVolumes.Named, "gpucloud_registry_auth": c.RegistryAuths.Named, "gpucloud_endpoint": c.Endpoints.Named,
+	} {
+		for _, o := range must.Do(list(t.Context()))(t) {
+			out[kind+" "+o.ID] = o.Name
+		}
 	}
+	return out
 }
 
 // ids lists the deployment's objects as "TYPE ID", sorted.

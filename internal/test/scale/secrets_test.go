@@ -36,24 +36,11 @@ var secrets = []struct {
 // configWithSecrets returns a configuration with each secret except the key, which is in the
 // environment.
 func configWithSecrets(v api.Version) string {
-	config := base + `
-variable "written" {
-  type      = string
-  sensitive = true
-  ephemeral = true
-}
-variable "password" {
-  type      = string
-  sensitive = true
-}
-variable "env" {
-  type      = string
-  sensitive = true
-}
-variable "s3" {
-  type      = string
-  sensitive = true
-}
+	config := base
+	for _, name := range []string{"written", "password", "env", "s3"} {
+		config += fmt.Sprintf("variable %q {\n  type      = string\n  sensitive = true\n  ephemeral = %t\n}\n", name, name == "written")
+	}
+	config += `
 resource "gpucloud_registry_auth" "kept" {
   name     = "kept"
   username = "robot"
@@ -164,7 +151,7 @@ func (tf *terraform) expectNoSecrets(output string) {
 		}
 		return err
 	})
-	must.Hold(tf.t, err == nil, err)
+	must.Succeed(tf.t, err)
 }
 
 // No secret is in Terraform's output, log or an unexpected file, also after a panic and when the

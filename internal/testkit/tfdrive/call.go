@@ -5,9 +5,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // FunctionError is the error of a function. Argument is the position of the invalid argument,
@@ -116,6 +119,12 @@ func (ds Diagnostics) Err() error {
 	}
 	return nil
 }
+
+// Do returns the result of a call that must succeed: state := tfdrive.Do(p.Apply(planned))(t).
+func Do[T any](result T, diags Diagnostics) func(testing.TB) T { return must.Do(result, diags.Err()) }
+
+// Err returns the error of a call: must.Fail(t, tfdrive.Err(p.Apply(planned)), "in use").
+func Err[T any](_ T, diags Diagnostics) error { return diags.Err() }
 
 // Warnings returns the warnings.
 func (ds Diagnostics) Warnings() string { return ds.text(tfprotov6.DiagnosticSeverityWarning) }
