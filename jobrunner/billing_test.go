@@ -89,8 +89,7 @@ func add(records any, member string) string {
 			total.Add(total, one)
 		}
 	}
-	text := strings.TrimRight(total.FloatString(9), "0")
-	return strings.TrimSuffix(text, ".")
+	return strings.TrimSuffix(strings.TrimRight(total.FloatString(9), "0"), ".")
 }
 
 func (d *deployment) advance(by time.Duration) {
@@ -236,9 +235,8 @@ func TestBillingOfOlderFolders(t *testing.T) {
 	volume, _ := d.must(201, "POST", "/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`).at("id").(string)
 	gone, _ := d.must(201, "POST", "/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`).at("id").(string)
 	must.Succeed(t, j.Close())
-	db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
-	must.Succeed(t, err)
-	err = db.Write(t.Context(), func(tx *sqldb.Tx) error { // as an older version leaves it
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{Dir: dir}))(t)
+	err := db.Write(t.Context(), func(tx *sqldb.Tx) error { // as an older version leaves it
 		for _, statement := range []string{"DROP TABLE billing_spans", "DELETE FROM meta WHERE component = 'billing'", "DELETE FROM objects WHERE id = '" + gone + "'"} {
 			if _, err := tx.Exec(statement); err != nil {
 				return err
@@ -246,8 +244,7 @@ func TestBillingOfOlderFolders(t *testing.T) {
 		}
 		return nil
 	})
-	err = errors.Join(err, db.Close())
-	must.Succeed(t, err)
+	must.Succeed(t, errors.Join(err, db.Close()))
 	j, d = open()
 	defer func() {
 		must.Equal(t, j.Close(), nil)
@@ -328,8 +325,7 @@ stock:
 	d.must(200, "GET", "/v2/pods/"+cpu, "").expect(map[string]string{"cost": "0"})
 	d.awaitBilled("/v2/billing/pods?bucketSize=hour&lastN=2&podId="+cpu, "0.045")
 	d.advance(time.Hour)
-	billed := d.must(200, "GET", "/v2/billing/pods?bucketSize=hour&lastN=4", "")
-	billed.expect(map[string]string{
+	d.must(200, "GET", "/v2/billing/pods?bucketSize=hour&lastN=4", "").expect(map[string]string{
 		"metadata.totals": `{"cpuAmount":0.04,"diskAmount":0.005,"gpuAmount":0,"totalAmount":0.045}`, "metadata.uniquePodCount": "1", "metadata.recordCount": "4",
 	})
 	d.must(200, "GET", "/v2/billing?bucketSize=hour&lastN=4", "").expect(map[string]string{

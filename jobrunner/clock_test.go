@@ -15,9 +15,7 @@ func TestNodesIgnoreTheSameJump(t *testing.T) {
 	address := pgtest.Start(t) + ",pg_catalog" // so that the function below replaces PostgreSQL's
 	pgtest.Exec(t, address, "CREATE TABLE machine AS SELECT interval '0' AS jump")
 	pgtest.Exec(t, address, "CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS 'SELECT pg_catalog.clock_timestamp() + jump FROM machine'")
-	start := func() *Jobrunner {
-		return must.Do(New(t.Context(), Config{APIKey: "k", Engine: address}))(t)
-	}
+	start := func() *Jobrunner { return must.Do(New(t.Context(), Config{APIKey: "k", Engine: address}))(t) }
 	first := start()
 	pgtest.Exec(t, address, "UPDATE machine SET jump = interval '2 hours'")
 	must.Succeed(t, first.correctClock(t.Context()))

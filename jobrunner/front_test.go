@@ -120,8 +120,7 @@ func TestClockRoute(t *testing.T) {
 		t.Helper()
 		status, _, body := d.do("GET", "/clock", "")
 		var answer struct{ Now time.Time }
-		err := json.Unmarshal([]byte(body), &answer)
-		must.Require(t, err == nil && status == 200, "GET /clock:", status, body)
+		must.Require(t, json.Unmarshal([]byte(body), &answer) == nil && status == 200, "GET /clock:", status, body)
 		return answer.Now
 	}
 	advance := func(body string, want int) {
@@ -157,7 +156,6 @@ func TestClockRoute(t *testing.T) {
 }
 
 func TestNoClockRouteByDefault(t *testing.T) {
-	d := deploy(t, "")
-	status, _, body := d.do("POST", "/clock", `{"advance": 1000}`)
+	status, _, body := deploy(t, "").do("POST", "/clock", `{"advance": 1000}`)
 	must.Hold(t, status == 404 && !strings.Contains(body, "now"), "POST /clock:", status, body)
 }

@@ -89,8 +89,7 @@ func (d *deployment) exchange(method, path, body string, edit func(r *http.Reque
 	edit(req)
 	resp = must.Do(http.DefaultClient.Do(req))(d.t)
 	defer resp.Body.Close()
-	all := must.Do(io.ReadAll(resp.Body))(d.t)
-	return resp, string(all)
+	return resp, string(must.Do(io.ReadAll(resp.Body))(d.t))
 }
 
 func echo(name string) api.Endpoint {
@@ -152,8 +151,7 @@ func testTemplateChangesReachEndpoints(t *testing.T, c jobrunner.Config) {
 	changed.Image = "builtin/echo"
 	must.Do(v1.Templates.Update(t.Context(), template, changed))(t)
 	for {
-		got := must.Do(v2.Jobs.Status(t.Context(), e.ID, job.ID))(t)
-		if got.Status == "COMPLETED" {
+		if must.Do(v2.Jobs.Status(t.Context(), e.ID, job.ID))(t).Status == "COMPLETED" {
 			break
 		}
 	}
@@ -168,19 +166,16 @@ func testReopen(t *testing.T, c jobrunner.Config) {
 		d := deployWith(t, c)
 		client := d.client(api.V2)
 		endpoint = d.create(withoutWorkers("e"))
-		j := must.Do(client.Jobs.Run(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":1}`)}))(t)
-		job = j.ID
+		job = must.Do(client.Jobs.Run(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":1}`)}))(t).ID
 	})
 	t.Run("after", func(t *testing.T) {
-		d := deployWith(t, c)
-		client := d.client(api.V2)
+		client := deployWith(t, c).client(api.V2)
 		have := must.Do(client.Endpoints.Get(t.Context(), endpoint))(t)
 		want := have
 		want.Workers.Max = 1
 		must.Do(client.Endpoints.Update(t.Context(), have, want))(t)
 		for {
-			got := must.Do(client.Jobs.Status(t.Context(), endpoint, job))(t)
-			if got.Status == "COMPLETED" {
+			if must.Do(client.Jobs.Status(t.Context(), endpoint, job))(t).Status == "COMPLETED" {
 				break
 			}
 		}

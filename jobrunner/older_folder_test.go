@@ -25,9 +25,8 @@ func olderFolder(t *testing.T) (dir string) {
 	keys := must.ReadFile(t, "testdata/folder/keys.json")
 	state := must.ReadFile(t, "testdata/folder/jobrunner.sql")
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "keys.json"), keys, 0o600))
-	db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
-	must.Succeed(t, err)
-	err = db.Migrate(t.Context(), "recorded", []string{string(state)})
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{Dir: dir}))(t)
+	err := db.Migrate(t.Context(), "recorded", []string{string(state)})
 	shift := time.Now().UnixMilli() - recorded
 	err = errors.Join(err, db.Write(t.Context(), func(tx *sqldb.Tx) error {
 		if _, err := tx.Exec("DELETE FROM meta WHERE component = 'recorded'"); err != nil {
@@ -38,11 +37,9 @@ func olderFolder(t *testing.T) (dir string) {
 				return err
 			}
 		}
-		_, err := tx.Exec("UPDATE jobs SET gone = gone + 3600000") // a result of runsync is kept for a minute, and a test may take longer
-		return err
+		return must.Err(tx.Exec("UPDATE jobs SET gone = gone + 3600000")) // a result of runsync is kept for a minute, and a test may take longer
 	}))
-	err = errors.Join(err, db.Close())
-	must.Succeed(t, err)
+	must.Succeed(t, errors.Join(err, db.Close()))
 	return dir
 }
 
@@ -88,11 +85,9 @@ func TestOlderFolder(t *testing.T) {
 // A data folder of a version that was never released is rejected.
 func TestUnreleasedFolder(t *testing.T) {
 	dir := olderFolder(t)
-	db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
-	must.Succeed(t, err)
-	err = db.Write(t.Context(), func(tx *sqldb.Tx) error {
-		_, err := tx.Exec("UPDATE meta SET version = 8 WHERE component = 'engine'")
-		return err
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{Dir: dir}))(t)
+	err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
+		return must.Err(tx.Exec("UPDATE meta SET version = 8 WHERE component = 'engine'"))
 	})
 	err = errors.Join(err, db.Close())
 	must.Succeed(t, err)

@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
@@ -53,8 +55,7 @@ func TestBothDialects(t *testing.T) {
 	} {
 		status, _, text := d.do("POST", prefix+id+"/runsync", `{"input": {"op": "stream", "n": 2}}`)
 		var job struct{ ID, Status string }
-		err := json.Unmarshal([]byte(text), &job)
-		must.Require(t, err == nil && status == 200 && job.Status == "COMPLETED", prefix, status, text)
+		must.Require(t, json.Unmarshal([]byte(text), &job) == nil && status == 200 && job.Status == "COMPLETED", prefix, status, text)
 		status, _, text = d.do("GET", prefix+id+"/stream/"+job.ID, "")
 		must.Hold(t, status == 200 && text == want, prefix, "answered", status, text)
 	}
@@ -88,4 +89,56 @@ func TestOpenAI(t *testing.T) {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	must.Hold(t, err != nil, "an answer that broke off looks whole:", resp.StatusCode, string(text))
+}
+
+// A handler with a beacon calls this machine, and no other, at its start and while it runs.
+func TestBeacon(t *testing.T) {
+	var calls atomic.Int64
+	var odd atomic.Value
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var body struct {
+			ID         string
+			Attempt, N int64
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.ID == "" || body.Attempt != 1 || body.N != calls.Load() {
+			odd.Store(body)
+		}
+		calls.Add(1)
+	}))
+	defer receiver.Close()
+	moved := httptest.NewServer(http.RedirectHandler(receiver.URL, http.StatusTemporaryRedirect))
+	defer moved.Close()
+	d := deploy(t, "")
+	id := d.handler()
+	order := func(url, more, want string) {
+		t.Helper()
+		status, _, text := d.do("POST", "/v2/"+id+"/runsync", `{"input": {"op": "beacon", "url": "`+url+`"`+more+`}}`)
+		must.Hold(t, status == 200 && strings.Contains(text, want), url, status, text)
+	}
+	order(receiver.URL, `, "ms": 2000, "every": 10, "output": "done"`, `"output":"done"`)
+	n := calls.Load()
+	must.Hold(t, n >= 2 && n <= 201 && odd.Load() == nil, n, "calls, and of them", odd.Load())
+	before := calls.Load()
+	order(moved.URL, `, "output": "done"`, `"output":"done"`)
+	must.Equal(t, calls.Load(), before, "the handler went where an answer pointed")
+	for _, url := range []string{"http://192.0.2.1/x", "http://169.254.169.254/", "ftp://127.0.0.1/", "http://"} {
+		order(url, "", `"error":"invalid url: expected an `)
+	}
+}
+
+// An advance of the clock waits for each call.
+func TestBeaconKeepsTime(t *testing.T) {
+	calls := make(chan struct{}, 100)
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		calls <- struct{}{}
+		time.Sleep(10 * time.Millisecond) // a receiver in another process takes real time
+	}))
+	defer receiver.Close()
+	d := deployWith(t, jobrunner.Config{AdminClock: true})
+	id := d.handler()
+	d.do("POST", "/clock", `{"stop": true}`)
+	d.do("POST", "/v2/"+id+"/run", `{"input": {"op": "beacon", "url": "`+receiver.URL+`", "ms": 10000, "every": 1000}}`)
+	<-calls
+	d.do("POST", "/clock", `{"advance": 60000}`)
+	must.Equal(t, len(calls), 10, "calls after the first one")
 }

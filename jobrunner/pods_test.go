@@ -87,8 +87,7 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 		if code == http.StatusServiceUnavailable { // the node is about to be struck off
 			return "", ""
 		}
-		err := json.Unmarshal([]byte(body), &p)
-		must.Require(t, err == nil && code == http.StatusOK, code, body)
+		must.Require(t, json.Unmarshal([]byte(body), &p) == nil && code == http.StatusOK, code, body)
 		if p.Reason != nil {
 			reason = *p.Reason
 		}

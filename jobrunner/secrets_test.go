@@ -92,8 +92,7 @@ func TestAccountSecrets(t *testing.T) {
 		pod := d.must(201, "POST", "/v2/pods", `{"name":"p","image":"builtin/conformance",`+onCPU+`,"entrypoint":["env","A"],"cmd":["env","B","env","C","print","done"],`+secretEnv+`}`).at("id").(string)
 		env := func() string {
 			got := d.must(200, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"env","names":["A","B","C"]}}`)
-			text := must.Do(json.Marshal(got.at("output")))(t)
-			return string(text)
+			return string(must.Do(json.Marshal(got.at("output")))(t))
 		}
 		restart := func() {
 			before := d.worker(endpoint)

@@ -33,8 +33,7 @@ func (d *deployment) createObject(path, body string) string {
 	d.t.Helper()
 	_, _, text := d.do("POST", path, body)
 	var response struct{ ID string }
-	err := json.Unmarshal([]byte(text), &response)
-	must.Require(d.t, err == nil && response.ID != "", "POST", path, text)
+	must.Require(d.t, json.Unmarshal([]byte(text), &response) == nil && response.ID != "", "POST", path, text)
 	return response.ID
 }
 

@@ -20,6 +20,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -41,8 +42,7 @@ func add(t *testing.T, f *apikey.File, name string, endpoints ...string) string 
 func openKeys(t *testing.T, dir string) (*apikey.Keys, *bytes.Buffer) {
 	t.Helper()
 	log := new(bytes.Buffer)
-	keys := must.Do(apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.NewTextHandler(log, nil))))(t)
-	return keys, log
+	return must.Do(apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.NewTextHandler(log, nil))))(t), log
 }
 
 // A running deployment accepts a key as soon as it is added, and rejects it as soon as it is removed.
@@ -264,19 +264,15 @@ func TestInterruptedCommand(t *testing.T) {
 // again, and only the first of two keys with the same name. If this version can't read a key's
 // restriction, only that key is rejected.
 func TestTableTakesOver(t *testing.T) {
-	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoHints: true})
-	must.Succeed(t, err)
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoHints: true}))(t)
 	defer db.Close()
-	open := func() *apikey.Table {
-		return must.Do(apikey.OpenTable(t.Context(), db))(t)
-	}
+	open := func() *apikey.Table { return must.Do(apikey.OpenTable(t.Context(), db))(t) }
 	one, two := open(), open()
 	folders := []*apikey.File{apikey.At(t.TempDir()), apikey.At(t.TempDir())}
 	keys := map[string]string{}
 	for i, names := range [][]string{{"shared-name", "a"}, {"shared-name", "b"}} {
 		for _, name := range names {
-			key := must.Do(folders[i].Add(apikey.Key{Name: name, Jobs: apikey.Read}))(t)
-			keys[name+string(rune('0'+i))] = key
+			keys[name+string(rune('0'+i))] = must.Do(folders[i].Add(apikey.Key{Name: name, Jobs: apikey.Read}))(t)
 		}
 	}
 	authorize := func(table *apikey.Table, key string) (apikey.Identity, error) {
@@ -300,11 +296,9 @@ func TestTableTakesOver(t *testing.T) {
 	must.Hold(t, who.Owner == "b" && who.Jobs == apikey.Read, "a key of the other folder", who)
 	must.Hold(t, must.Err(authorize(two, keys["shared-name1"])) != nil, "a key with the name of another one is accepted")
 	must.Equal(t, must.Err(two.Add(apikey.Key{Name: "a"})), nil, "adding a key with the name of a removed key")
-	err = db.Write(t.Context(), func(tx *sqldb.Tx) error {
-		_, err := tx.Exec("UPDATE api_keys SET content = REPLACE(content, '\"jobs\"', '\"tasks\"') WHERE name = 'b'")
-		return err
-	})
-	must.Succeed(t, err)
+	must.Succeed(t, db.Write(t.Context(), func(tx *sqldb.Tx) error {
+		return must.Err(tx.Exec("UPDATE api_keys SET content = REPLACE(content, '\"jobs\"', '\"tasks\"') WHERE name = 'b'"))
+	}))
 	must.Succeed(t, one.Reload(t.Context()))
 	must.Hold(t, must.Err(one.List()) != nil, "an unreadable key is not reported")
 	must.Equal(t, must.Err(authorize(two, keys["b1"])), nil, "a table that has not reloaded")
@@ -324,8 +318,7 @@ func TestAddedKeyIsAcceptedAtOnce(t *testing.T) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x", nil)
 		must.Hold(t, err == nil, err)
 		r.Header.Set("Authorization", "Bearer "+key)
-		_, err = all.Authorize(r)
-		return err
+		return must.Err(all.Authorize(r))
 	}
 	var flood sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
@@ -342,4 +335,65 @@ func TestAddedKeyIsAcceptedAtOnce(t *testing.T) {
 		key := must.Do(tables[1].Add(apikey.Key{Name: fmt.Sprint("k", i)}))(t)
 		must.Equal(t, authorize(key), nil, "key", i, "added at another node")
 	}
+}
+
+// A request is authorized only with a key of the deployment, with or without the scheme.
+func FuzzAuthorize(f *testing.F) {
+	file := apikey.At(f.TempDir())
+	scoped := must.Do(file.Add(apikey.Key{Name: "scoped", Endpoints: []string{"ep"}}))(f)
+	keys := must.Do(apikey.New("the-own-key").With(file, time.Now, slog.New(slog.DiscardHandler)))(f)
+	fuzz.Run(f, func(t *testing.T, header string) {
+		header = strings.ReplaceAll(header, "$SCOPED", scoped)
+		sent := strings.TrimSpace(header)
+		if len(sent) > 6 && strings.EqualFold(sent[:6], "bearer") && sent[6] == ' ' {
+			sent = strings.TrimSpace(sent[7:])
+		}
+		who, err := keys.Authorize(&http.Request{Header: http.Header{"Authorization": {header}}})
+		switch {
+		case sent == "the-own-key" && (err != nil || !reflect.DeepEqual(who, apikey.Identity{Owner: apikey.Default, Management: apikey.All, Jobs: apikey.All})),
+			sent == scoped && (err != nil || !reflect.DeepEqual(who, apikey.Identity{Owner: "scoped", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"ep"}})),
+			sent != scoped && sent != "the-own-key" && err == nil:
+			t.Errorf("%q is authorized as %+v, %v", header, who, err)
+		}
+		must.Hold(t, err == nil || !strings.Contains(err.Error(), "the-own-key"), header, "the error has the key")
+	},
+		fuzz.Seed{"Bearer the-own-key"}, fuzz.Seed{"the-own-key"}, fuzz.Seed{"bearer  $SCOPED "}, fuzz.Seed{"Basic the-own-key"}, fuzz.Seed{"Bearer"}, fuzz.Seed{""}, fuzz.Seed{"Bearer Bearer the-own-key"},
+	)
+}
+
+// For any content of the keys' file, only the keys of its entries are authorized, and a deployment
+// doesn't start with an unreadable file.
+func FuzzKeysFile(f *testing.F) {
+	dir := f.TempDir()
+	file := apikey.At(dir)
+	added := must.Do(file.Add(apikey.Key{Name: "name", Endpoints: []string{"ep"}}))(f)
+	good := must.ReadFile(f, filepath.Join(dir, apikey.FileName))
+	hash := string(good[bytes.Index(good, []byte(`"sha256": "`))+11:][:64])
+	fuzz.Run(f, func(t *testing.T, text string) {
+		dir := t.TempDir()
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, apikey.FileName), []byte(strings.ReplaceAll(text, "$HASH", hash)), 0o600))
+		listed, err := apikey.At(dir).List()
+		if err != nil {
+			must.Hold(t, must.Err(apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.DiscardHandler))) != nil, text, "a deployment starts with the file")
+			return
+		}
+		keys := must.Do(apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.DiscardHandler)))(t)
+		var want apikey.Identity
+		for _, key := range listed {
+			if h, _ := key.Hash.MarshalText(); string(h) == hash {
+				want = apikey.Identity{Owner: key.Owner, Management: key.Management, Jobs: key.Jobs, Endpoints: key.Endpoints}
+				if key.Expired(time.Now()) {
+					want = apikey.Identity{}
+				}
+			}
+		}
+		who, err := keys.Authorize(requestWith(added))
+		must.Hold(t, err != nil || reflect.DeepEqual(who, want), text, "the key is", who, err, "expected", want)
+		must.Hold(t, must.Err(keys.Authorize(requestWith("another"))) != nil, text, "a key that is not in the file is authorized")
+	},
+		fuzz.Seed{strings.ReplaceAll(string(good), hash, "$HASH")}, fuzz.Seed{`{"keys":[]}`},
+		fuzz.Seed{`{"keys":[{"name":"a","owner":"o","sha256":"$HASH","management":"read","jobs":"none","created":"2026-01-01T00:00:00Z","expires":"2026-01-02T00:00:00Z"}]}`},
+		fuzz.Seed{`{"keys":[{"name":"a","sha256":"$HASH","jobs":"some"}]}`},
+		fuzz.Seed{`{"keys":[{"name":"a","sha256":"$HASH","created":"2026-01-01T00:00:00Z"},{"name":"b","sha256":"$HASH","endpoints":["x"],"created":"2026-01-01T00:00:00Z"}]}`},
+	)
 }

@@ -195,8 +195,7 @@ func TestInvalidFile(t *testing.T) {
 
 func TestExampleIsRead(t *testing.T) {
 	name := filepath.Join("..", "..", "examples", "catalog.yaml")
-	data := must.ReadFile(t, name)
-	must.Do(parse(name, data))(t)
+	must.Do(parse(name, must.ReadFile(t, name)))(t)
 }
 
 func TestUSD(t *testing.T) {

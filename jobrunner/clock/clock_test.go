@@ -69,11 +69,9 @@ func TestAdvance(t *testing.T) {
 		wait("third", 3*time.Hour, nil)
 		wait("first", time.Hour, func() { wait("second", time.Hour, nil) })
 		wait("later", 49*time.Hour, nil)
-		stopped := c.NewTimer(2 * time.Hour)
-		stopped.Stop()
+		c.NewTimer(2 * time.Hour).Stop()
 		c.Advance(48 * time.Hour)
-		want := []string{"first 1h0m0s", "second 2h0m0s", "third 3h0m0s"}
-		must.Equal(t, seen(), want, "fired")
+		must.Equal(t, seen(), []string{"first 1h0m0s", "second 2h0m0s", "third 3h0m0s"}, "fired")
 		must.Equal(t, c.Now().Sub(start).Round(time.Second), 48*time.Hour, "the clock moved by")
 		time.Sleep(59 * time.Minute)
 		got := seen()

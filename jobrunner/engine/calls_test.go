@@ -23,8 +23,7 @@ func testCalls(t *tester) {
 			return nil, time.Time{}
 		}
 		first := slices.MinFunc(queues, func(a, b engine.CallQueue) int { return a.Next.Compare(b.Next) })
-		call := must.Do(t.ClaimCall(t.ctx, first, hosts, claim))(t)
-		return call, first.Next
+		return must.Do(t.ClaimCall(t.ctx, first, hosts, claim))(t), first.Next
 	}
 	none := func(want time.Duration, busy ...string) {
 		t.Helper()

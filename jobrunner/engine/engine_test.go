@@ -131,8 +131,7 @@ func (t *tester) start() {
 	if t.set != nil {
 		t.set(&c)
 	}
-	e := must.Do(engine.Open(t.ctx, c))(t)
-	t.Engine = e
+	t.Engine = must.Do(engine.Open(t.ctx, c))(t)
 }
 
 func (t *tester) stop() {

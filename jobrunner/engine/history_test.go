@@ -103,8 +103,7 @@ func TestHistories(t *testing.T) {
 	for _, config := range []sqldb.Config{{}, {Dir: t.TempDir()}} {
 		e := newTester(t, config, nil)
 		for round := range 60 {
-			endpoint := fmt.Sprint("ep", round)
-			history := record(t, e.Engine, endpoint)
+			history := record(t, e.Engine, fmt.Sprint("ep", round))
 			if result := porcupine.CheckOperationsTimeout(sequential, history, 20*time.Second); result == porcupine.Illegal {
 				for _, op := range history {
 					t.Logf("%d %d..%d %+v", op.ClientId, op.Call, op.Return, op.Output)

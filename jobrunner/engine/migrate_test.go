@@ -81,7 +81,6 @@ func unpack(t *testing.T, from, to string) {
 	t.Helper()
 	f := must.Do(os.Open(from))(t)
 	defer f.Close()
-	text := must.Do(gzip.NewReader(f))(t)
-	content := must.Do(io.ReadAll(text))(t)
+	content := must.Do(io.ReadAll(must.Do(gzip.NewReader(f))(t)))(t)
 	must.Succeed(t, os.WriteFile(to, content, 0o600))
 }

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
@@ -273,4 +275,168 @@ func TestSharedOutage(t *testing.T) {
 		b.is(id, engine.InProgress)
 		b.report(job.Ref, engine.Done(nil), engine.Accepted)
 	})
+}
+
+// takeBy takes a job under a lead, which may be outdated.
+func (n *node) takeBy(l engine.Lead) (got bool) {
+	n.Helper()
+	return len(must.Do(n.Take(n.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1, Lead: l}))(n)) > 0
+}
+
+func (n *node) claim() (l engine.Lead, ok bool) {
+	n.Helper()
+	l, ok = must.Do(n.Claim(n.ctx, "ep"))(n)["ep"]
+	return l, ok
+}
+
+// One process leads an endpoint. If it releases the lead or dies, another process can claim
+// the endpoint with a higher epoch, and the old lead takes no jobs.
+func TestLead(t *testing.T) {
+	t.Parallel()
+	address := pgtest.Start(t)
+	// A process without a heartbeat for ten polls is removed. With shorter polls a busy machine
+	// could cause that, too.
+	const poll = 500 * time.Millisecond
+	b := startNode(t, sqldb.Config{URL: address}, never) // sends no heartbeat
+	a := startNode(t, sqldb.Config{URL: address}, poll)
+	first, ok := b.claim()
+	must.Require(t, ok && first.Epoch == 1, "the first claim:", first, ok)
+	if again, ok := b.claim(); !ok || again != first {
+		t.Errorf("the second claim: %+v, %v", again, ok)
+	}
+	if l, ok := a.claim(); ok {
+		t.Errorf("two processes lead at once: %+v", l)
+	}
+	a.submit(engine.NewJob{})
+	must.Hold(t, b.takeBy(first), "the leader took no job")
+	var second engine.Lead
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if second, ok = a.claim(); ok {
+			break
+		}
+		must.Require(t, !time.Now().After(deadline), "no process took over from one without a heartbeat")
+	}
+	must.Hold(t, second.Epoch == 2 && !a.MayScale(first), "the second lead is", second, "and MayScale accepts the first")
+	for deadline := time.Now().Add(time.Minute); !a.MayScale(second); time.Sleep(10 * time.Millisecond) { // needs a recent heartbeat
+		must.Require(t, !time.Now().After(deadline), "the new leader may not scale")
+	}
+	a.submit(engine.NewJob{})
+	must.Hold(t, !b.takeBy(first), "the former leader took a job")
+	_, ok = b.claim()
+	must.Hold(t, !ok, "a removed process claimed the endpoint")
+	must.Hold(t, a.takeBy(second), "the new leader took no job")
+	must.Succeed(t, a.Release(t.Context(), "ep", second))
+	a.submit(engine.NewJob{})
+	must.Hold(t, !a.takeBy(second), "a released lead took a job")
+	third, ok := startNode(t, sqldb.Config{URL: address}, poll).claim()
+	must.Hold(t, ok && third.Epoch == 3, "claiming a released endpoint:", third, ok)
+	leaders, err := a.Leaders(t.Context())
+	l := leaders["ep"]
+	must.Hold(t, err == nil && !l.Own && l.Epoch == 3, "the leader is", l, err)
+}
+
+// A removed process joins again by itself, with a new id.
+func TestRemovedProcessJoinsAgain(t *testing.T) {
+	t.Parallel()
+	address := pgtest.Start(t)
+	n := startNode(t, sqldb.Config{URL: address}, 20*time.Millisecond)
+	lead, ok := n.claim()
+	must.Require(t, ok, "no claim")
+	id := n.submit(engine.NewJob{})
+	must.Require(t, n.takeBy(lead), "no job")
+	pgtest.Exec(t, address, "DELETE FROM processes")
+	for deadline := time.Now().Add(time.Minute); n.Process() == lead.Process; time.Sleep(10 * time.Millisecond) {
+		must.Require(t, !time.Now().After(deadline), "the process didn't join again")
+	}
+	must.Hold(t, !n.MayScale(lead) && !n.takeBy(lead), "the lead from before the removal is still valid")
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if job, err := n.Get(t.Context(), "ep", id); err == nil && job.State == engine.InQueue && job.Retries == 1 {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("its running job was not requeued: %+v, %v", job, err)
+		}
+	}
+	again, ok := n.claim()
+	must.Hold(t, ok && again.Epoch == 2, "the second claim:", again, ok)
+}
+
+// If the reply to a successful commit is lost, nothing is done twice and nothing is lost.
+func TestLostReplyToACommit(t *testing.T) {
+	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
+	n := startNode(t, sqldb.Config{URL: proxyURL, NoHints: true}, never) // no poll: it would commit in between
+	expectUnknown := func(what string, err error) {
+		t.Helper()
+		must.FailWith(t, err, sqldb.ErrUnavailable, what)
+	}
+	for round := range 5 {
+		id := n.submit(engine.NewJob{})
+		proxy.LoseCommit()
+		_, err := n.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
+		expectUnknown("a take", err)
+		job := n.take()
+		must.Require(t, job.ID == id && job.Retries == 0, "after a take whose outcome is unknown:", job)
+		report := func(lose bool, r engine.Report) {
+			t.Helper()
+			if lose {
+				proxy.LoseCommit()
+			}
+			got, err := n.Report(t.Context(), job.Ref, r)
+			must.Hold(t, err == nil && (!lose || got == engine.SpooledInMemory), "the report returned", got, err)
+		}
+		for chunk := range 4 {
+			report(chunk%2 == 0, engine.Chunk(fmt.Appendf(nil, "%d", chunk), nil))
+			if chunk == round%4 { // otherwise the next report is spooled behind it
+				must.Equal(t, n.Delivered(t.Context(), job.Ref), nil)
+			}
+		}
+		must.Equal(t, n.Delivered(t.Context(), job.Ref), nil)
+		report(true, engine.Done([]byte(`"output"`)))
+		must.Equal(t, n.Delivered(t.Context(), job.Ref), nil)
+		if job := n.is(id, engine.Completed); string(job.Output) != `"output"` {
+			t.Errorf("output %s", job.Output)
+		}
+		proxy.LoseCommit()
+		_, _, _, err = n.Drain(t.Context(), "ep", id)
+		expectUnknown("a read of the stream", err)
+		_, chunks, _, err := n.Drain(t.Context(), "ep", id)
+		got := fmt.Sprintf("%s", chunks)
+		must.Hold(t, err == nil && got == `[{"output":0} {"output":1} {"output":2} {"output":3}]`, "the stream has", got, err)
+		if _, chunks, _, err := n.Drain(t.Context(), "ep", id); err != nil || len(chunks) > 0 {
+			t.Errorf("the stream still has %s, %v", chunks, err)
+		}
+	}
+}
+
+// A result that arrived in time counts, even if the job's timeout passed during an outage of
+// the database.
+func TestResultIsInTime(t *testing.T) {
+	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
+	now := new(clock.Clock)
+	e := newTester(t, sqldb.Config{URL: proxyURL, NoHints: true}, func(c *engine.Config) { c.Clock, c.Spool = now, t.TempDir() })
+	for round := range 6 {
+		e.submit(engine.NewJob{})
+		job := e.take(engine.Take{})
+		late := round%2 == 1
+		if late {
+			now.Advance(engine.DefaultTimeout)
+		}
+		proxy.Cut()
+		if got, err := e.Report(t.Context(), job.Ref, engine.Done([]byte("1"))); err != nil || got != engine.Spooled && !late {
+			t.Errorf("the report returned %v, %v", got, err)
+		}
+		now.Advance(2 * engine.DefaultTimeout)
+		proxy.Mend(t)
+		got, err := e.Get(t.Context(), "ep", job.ID)
+		for err != nil && errors.Is(err, sqldb.ErrUnavailable) {
+			got, err = e.Get(t.Context(), "ep", job.ID)
+		}
+		want := engine.Completed
+		if late {
+			want = engine.TimedOut
+		}
+		for got.State == engine.InProgress { // the first delivery may have failed
+			got = must.Do(e.Get(t.Context(), "ep", job.ID))(t)
+		}
+		must.Hold(t, err == nil && got.State == want && got.Execution <= engine.DefaultTimeout, "round", round, "the job is", got.State, "after", got.Execution, err, want)
+	}
 }

@@ -119,8 +119,7 @@ func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 			if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 				return err
 			}
-			_, err = tx.Exec("DEALLOCATE planned")
-			return err
+			return must.Err(tx.Exec("DEALLOCATE planned"))
 		})
 		must.Hold(t, err == nil, statement, err)
 	}
@@ -164,27 +163,24 @@ func TestTallies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := config(t)
-			db, err := sqldb.Open(t.Context(), at)
-			must.Succeed(t, err)
+			db := must.Do(sqldb.Open(t.Context(), at))(t)
 			must.Succeed(t, db.Migrate(t.Context(), "engine", schema))
 			far := time.Now().Add(time.Hour).UnixMilli()
-			err = db.Write(t.Context(), func(tx *sqldb.Tx) error {
+			err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 				for i, state := range []State{InQueue, InQueue, Completed, Failed, Failed, Failed, Cancelled, TimedOut} {
 					if _, err := tx.Exec("INSERT INTO jobs (endpoint, id, state, low, webhook, exec_ms, keep_ms, submitted, turn, queued, expires, gone) VALUES ('ep', ?, ?, ?, '', 0, 0, 0, 0, 0, ?, ?)",
 						fmt.Sprint(i), string(state), i%2, far, far); err != nil {
 						return err
 					}
 				}
-				_, err := tx.Exec("INSERT INTO tallies VALUES ('ep', 0, 2, 1, 0, 1, 3, 0), ('ep', 1, 0, 0, 0, 10, 20, 30)")
-				return err
+				return must.Err(tx.Exec("INSERT INTO tallies VALUES ('ep', 0, 2, 1, 0, 1, 3, 0), ('ep', 1, 0, 0, 0, 10, 20, 30)"))
 			})
 			must.Succeed(t, err)
 			want := Counts{InQueue: 2, Completed: 11, Failed: 23, Retried: 30, waiting: 1}
 			for range 2 { // the second time, after a retry
 				e := must.Do(Open(t.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}))(t)
 				must.Equal(t, e.Counts("ep"), want, "counts")
-				job := must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t)
-				must.Do(e.Cancel(t.Context(), "ep", job.ID))(t)
+				must.Do(e.Cancel(t.Context(), "ep", must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t).ID))(t)
 				if _, err := e.Retry(t.Context(), "ep", "3"); err == nil { // stays in the count of FAILED jobs
 					want.InQueue++ // has low priority, so it isn't in waiting
 				}
@@ -202,10 +198,9 @@ func TestEndAddsWebhookCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, db := openEmpty(t, sqldb.Config{})
 		ordered := func() (urls string) {
-			err := db.Read(t.Context(), func(r *sqldb.Reader) error {
+			must.Succeed(t, db.Read(t.Context(), func(r *sqldb.Reader) error {
 				return r.QueryRow("SELECT COALESCE(group_concat(url || ' ' || host || ' ' || attempt || ' ' || next_at), '') FROM webhooks").Scan(&urls)
-			})
-			must.Succeed(t, err)
+			}))
 			return urls
 		}
 		ends := map[string]func(Taken) error{

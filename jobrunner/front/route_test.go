@@ -33,13 +33,12 @@ func TestPanicIsAnAnswer(t *testing.T) {
 		server := httptest.NewServer(front.Observe(slog.New(slog.NewTextHandler(&log, nil)), metrics.New(metrics.Config{}), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			panic("planted")
 		})))
-		resp, err := http.Get(server.URL + path)
-		must.Succeed(t, err)
+		resp := must.Do(http.Get(server.URL + path))(t)
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		server.Close()
 		var decoded map[string]any
-		err = json.Unmarshal(body, &decoded)
+		err := json.Unmarshal(body, &decoded)
 		must.Hold(t, err == nil && resp.StatusCode == 500 && resp.Header.Get("Content-Type") == c.contentType && decoded[c.text] != nil &&
 			!strings.Contains(string(body), "planted"), path, "answered", resp.StatusCode, resp.Header.Get("Content-Type"), string(body))
 		status := decoded["status"]

@@ -14,8 +14,7 @@ import (
 func FuzzMachine(f *testing.F) {
 	var seeds []fuzz.Seed
 	for _, name := range Presets() {
-		text := must.Do(presets.ReadFile(path.Join("presets", name+".yaml")))(f)
-		seeds = append(seeds, fuzz.Seed{text})
+		seeds = append(seeds, fuzz.Seed{must.Do(presets.ReadFile(path.Join("presets", name+".yaml")))(f)})
 	}
 	fuzz.Run(f, func(t *testing.T, text []byte) {
 		driver, devices, err := readMachine("the-file", text)

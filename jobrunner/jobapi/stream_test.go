@@ -99,8 +99,7 @@ func TestStreamSplits(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		id := d.submit(`{"input": {}}`)
 		want := strings.Repeat("abcdefü€\n", 5<<19/13)
-		output := must.Do(json.Marshal(want))(t)
-		d.report(d.take("ep"), engine.Chunk(output, nil))
+		d.report(d.take("ep"), engine.Chunk(must.Do(json.Marshal(want))(t), nil))
 		_, _, text := d.text("GET", "/v2/ep/stream/"+id, "")
 		var chunks []struct{ Output string }
 		must.Succeed(t, json.Unmarshal([]byte(text), &chunks))

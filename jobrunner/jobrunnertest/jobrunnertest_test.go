@@ -167,8 +167,7 @@ func TestEndsWithItsTest(t *testing.T) {
 			return nil, ctx.Err()
 		}))
 		id := j.Endpoint("stuck")
-		job := j.Submit(id, nil)
-		j.WaitRunning(id, job)
+		j.WaitRunning(id, j.Submit(id, nil))
 		r := must.Do(http.NewRequest(http.MethodPost, j.URL+"/v2/"+id+"/runsync", strings.NewReader(`{"input": {}}`)))(t)
 		sent := make(chan struct{})
 		r = r.WithContext(httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(sent) }}))
@@ -276,8 +275,7 @@ func TestOutsideModule(t *testing.T) {
 	// Users fetch this tree with the versions that it has.
 	mod := must.ReadFile(t, filepath.Join(dir, "go.mod"))
 	write(t, filepath.Join(dir, "go.mod"), strings.Replace(string(mod), "=> ../..", "=> "+root, 1))
-	sums := must.ReadFile(t, filepath.Join(root, "go.sum"))
-	write(t, filepath.Join(dir, "go.sum"), string(sums))
+	write(t, filepath.Join(dir, "go.sum"), string(must.ReadFile(t, filepath.Join(root, "go.sum"))))
 
 	packages := must.Do(gobuild.Tool(t.Context(), dir, "list", "-mod=mod", "-deps", "-test", "./..."))(t)
 	must.Require(t, strings.Contains(string(packages), "jobrunner/jobrunnertest\n"), "expected jobrunnertest among", string(packages))
@@ -291,3 +289,27 @@ func TestOutsideModule(t *testing.T) {
 	}
 	must.Contain(t, string(must.Do(gobuild.Tool(t.Context(), dir, "test", "-mod=mod", "-trimpath", "-count=1", "-v", "./..."))(t)), "--- PASS: TestShout")
 }
+
+// exampleT is the testing.TB of an example.
+type exampleT struct {
+	testing.TB
+	ends []func()
+}
+
+// run runs a function as the body of a test.
+func run(f func(t testing.TB)) {
+	t := new(exampleT)
+	defer func() {
+		for i := len(t.ends) - 1; i >= 0; i-- {
+			t.ends[i]()
+		}
+	}()
+	f(t)
+}
+
+func (t *exampleT) Helper()                           {}
+func (t *exampleT) Context() context.Context          { return context.Background() }
+func (t *exampleT) Cleanup(end func())                { t.ends = append(t.ends, end) }
+func (t *exampleT) Errorf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+func (t *exampleT) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+func (t *exampleT) Fatal(args ...any)                 { panic(fmt.Sprint(args...)) }

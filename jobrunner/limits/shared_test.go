@@ -155,10 +155,7 @@ func TestSharedConcurrency(t *testing.T) {
 	if _, err := b.Admit(t.Context(), k, noneRuns); !isLimited(t, err) {
 		t.Fatal("a third request is admitted")
 	}
-	err := b.db.Write(t.Context(), func(tx *sqldb.Tx) error {
-		_, err := tx.Exec("DELETE FROM processes WHERE id = 'a'")
-		return err
-	})
+	err := b.db.Write(t.Context(), func(tx *sqldb.Tx) error { return must.Err(tx.Exec("DELETE FROM processes WHERE id = 'a'")) })
 	must.Succeed(t, err)
 	_, err = b.Admit(t.Context(), k, noneRuns)
 	must.Hold(t, !isLimited(t, err), "requests of a process that has exited count:", err)

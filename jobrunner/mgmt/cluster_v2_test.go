@@ -57,8 +57,7 @@ func TestClusterV2(t *testing.T) {
 		must.Hold(t, len(all) == want, query, len(all), "pods, want", want)
 	}
 	d.expectRefusal(422, "want true or false", "GET", "/v2/pods?includeClusterPods=1", "")
-	renamed := d.mustSend(200, "PATCH", path, `{"name":"d"}`)
-	d.expectMembers(renamed, map[string]string{"name": `"d"`, "pods.total": `3`, "id": `"` + id + `"`})
+	d.expectMembers(d.mustSend(200, "PATCH", path, `{"name":"d"}`), map[string]string{"name": `"d"`, "pods.total": `3`, "id": `"` + id + `"`})
 	must.Equal(t, d.mustSend(200, "GET", path+"/pods", "").text, members.text, "a rename changed the members")
 	d.create("/v2/clusters", smallCluster)
 	d.expectMembers(d.mustSend(200, "GET", "/v2/clusters", ""), map[string]string{"clusters.0.name": `"d"`, "clusters.1.name": `"c"`, "clusters.1.pods.total": `3`, "clusters.2": ``})
@@ -126,8 +125,7 @@ func TestClusterFromTemplateV2(t *testing.T) {
 	d := deploy(t)
 	registry := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`)
 	template := d.podTemplate("t", `,"registry":"`+registry+`","mounts":{"persistent":{"size":30,"path":"/t"}},"startSsh":false,"startJupyter":true`)
-	body := strings.Replace(smallCluster, `"image":"i"`, `"templateId":"`+template+`"`, 1)
-	created := d.mustSend(201, "POST", "/v2/clusters", body)
+	created := d.mustSend(201, "POST", "/v2/clusters", strings.Replace(smallCluster, `"image":"i"`, `"templateId":"`+template+`"`, 1))
 	id, _ := created.get("id").(string)
 	d.mustSend(200, "PATCH", "/v2/templates/"+template, `{"image":"changed"}`) // the pods don't follow
 	members := d.mustSend(200, "GET", "/v2/clusters/"+id+"/pods", "")

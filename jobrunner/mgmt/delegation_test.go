@@ -125,12 +125,10 @@ func TestDelegationsAndKeys(t *testing.T) {
 	file := apikey.At(t.TempDir())
 	keys := map[string]string{}
 	for name, endpoints := range map[string][]string{"colleague": nil, "scoped": {"an-endpoint"}} {
-		key := must.Do(file.Add(apikey.Key{Name: name, Endpoints: endpoints}))(t)
-		keys[name] = key
+		keys[name] = must.Do(file.Add(apikey.Key{Name: name, Endpoints: endpoints}))(t)
 	}
 	d := deploy(t, func(c *mgmt.Config) {
-		keyring := must.Do(c.Keys.With(file, time.Now, nil))(t)
-		c.Keys = keyring
+		c.Keys = must.Do(c.Keys.With(file, time.Now, nil))(t)
 	})
 	sendAs := func(name, method, path, body string) reply {
 		return d.sendWith(method, path, body, http.Header{"Authorization": {"Bearer " + keys[name]}})

@@ -28,8 +28,7 @@ func newFuzzServer(f *testing.F) fuzzServer {
 	db := must.Do(sqldb.Open(f.Context(), sqldb.Config{}))(f)
 	f.Cleanup(func() { _ = db.Close() })
 	c := new(clock.Clock)
-	s := must.Do(store.Open(f.Context(), db, c))(f)
-	return fuzzServer{mgmt.New(mgmt.Config{Store: s, Keys: apikey.New(testKey), Clock: c})}
+	return fuzzServer{mgmt.New(mgmt.Config{Store: must.Do(store.Open(f.Context(), db, c))(f), Keys: apikey.New(testKey), Clock: c})}
 }
 
 // send sends a request, and checks every answer: it is JSON in the form of its

@@ -40,9 +40,7 @@ type reply struct {
 func deploy(t *testing.T, configure ...func(*mgmt.Config)) *deployment {
 	t.Helper()
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
-	t.Cleanup(func() {
-		must.Equal(t, db.Close(), nil)
-	})
+	t.Cleanup(func() { must.Equal(t, db.Close(), nil) })
 	c := new(clock.Clock)
 	s := must.Do(store.Open(t.Context(), db, c))(t)
 	config := mgmt.Config{Store: s, Keys: apikey.New(testKey), Clock: c}
@@ -65,8 +63,7 @@ func (d *deployment) sendWith(method, path string, body any, header http.Header)
 	d.Helper()
 	text, ok := body.(string)
 	if !ok {
-		encoded := must.Do(json.Marshal(body))(d)
-		text = string(encoded)
+		text = string(must.Do(json.Marshal(body))(d))
 	}
 	r := must.Do(http.NewRequestWithContext(d.Context(), method, d.url+path, strings.NewReader(text)))(d)
 	r.Header = header

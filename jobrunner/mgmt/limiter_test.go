@@ -62,8 +62,7 @@ func TestSharedQuotas(t *testing.T) {
 	for range 2 {
 		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: address, NoHints: true}))(t)
 		defer db.Close()
-		q := must.Do(NewSharedQuotas(t.Context(), db, c))(t)
-		both = append(both, q)
+		both = append(both, must.Do(NewSharedQuotas(t.Context(), db, c))(t))
 	}
 	quota := windows[0].quota
 	var admitted, refused atomic.Int64

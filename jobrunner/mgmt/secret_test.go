@@ -19,8 +19,7 @@ func TestSecrets(t *testing.T) {
 	_, err := time.Parse(time.RFC3339, created.get("createdAt").(string))
 	must.Hold(t, err == nil && created.get("createdAt") == created.get("valueLastUpdatedAt"), "created", created.text)
 	must.Equal(t, d.mustSend(200, "GET", at, "").text, created.text, "read", "created")
-	other := d.mustSend(201, "POST", secretsPath, `{"name":"token2","value":"planted-2"}`)
-	d.expectMembers(other, map[string]string{"description": ""})
+	d.expectMembers(d.mustSend(201, "POST", secretsPath, `{"name":"token2","value":"planted-2"}`), map[string]string{"description": ""})
 
 	time.Sleep(2 * time.Millisecond) // the clock counts milliseconds
 	changed := d.mustSend(200, "PATCH", at, `{"value":"planted-3","description":""}`)

@@ -192,8 +192,7 @@ func TestBoundTemplatesV1(t *testing.T) {
 	bound, free := d.workerTemplateV1("bound"), d.workerTemplateV1("free")
 	endpoint := d.create("/v1/endpoints", `{"templateId":"`+bound+`"}`)
 	list := d.mustSend(200, "GET", "/v1/templates", "")
-	all := list.body.([]any)
-	must.Hold(t, len(all) == 1 && list.get("0.id") == free, "listed", list.text)
+	must.Hold(t, len(list.body.([]any)) == 1 && list.get("0.id") == free, "listed", list.text)
 	d.expectRefusal(404, "includeEndpointBoundTemplates=true", "GET", "/v1/templates/"+bound, "")
 	const includeBound = "?includeEndpointBoundTemplates=true"
 	list = d.mustSend(200, "GET", "/v1/templates"+includeBound, "")

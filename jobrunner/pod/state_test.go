@@ -11,8 +11,7 @@ import (
 
 // The table in the package's documentation is that of the code.
 func TestLifecycleIsDocumented(t *testing.T) {
-	source := must.ReadFile(t, "pod.go")
-	lines := strings.Split(string(source), "\n")
+	lines := strings.Split(string(must.ReadFile(t, "pod.go")), "\n")
 	first := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "//\t") && strings.Contains(l, " start ") })
 	must.Require(t, first >= 0, "there is no table")
 	events := map[string]event{

@@ -36,3 +36,11 @@ func TestLongLines(t *testing.T) {
 	tail := log.Tail(1000)
 	must.Hold(t, strings.HasSuffix(tail, "\nhalf a line: (secret) (secret)") && !strings.Contains(tail, "it ended") && len(tail) <= 1000, "the end is", tail)
 }
+
+// Linux chooses ports from 32768 for connections, other systems higher ones.
+func TestFreePortIsNotOneOfConnections(t *testing.T) {
+	for range 100 {
+		port, err := FreePort(t.Context())
+		must.Require(t, err == nil && port >= 20000 && port < 30000, port, err)
+	}
+}

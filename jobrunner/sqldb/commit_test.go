@@ -79,8 +79,7 @@ func TestAheadOnPostgres(t *testing.T) {
 	seen := 0
 	if err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 		tx.Ahead(func() { seen = count(t, db) })
-		_, err := tx.Exec("INSERT INTO notes (name, body) VALUES (?, ?)", "a", nil)
-		return err
+		return must.Err(tx.Exec("INSERT INTO notes (name, body) VALUES (?, ?)", "a", nil))
 	}); err != nil || seen != 1 {
 		t.Errorf("seen %d (%v), expected 1", seen, err)
 	}
@@ -214,4 +213,188 @@ func TestLostReplyToAGroupCommit(t *testing.T) {
 		}
 	}
 	must.Hold(t, failed >= 20, "only", failed, "writes failed")
+}
+
+// behindDB is a database whose writes behind put names into the batch. The hook writes them
+// as notes.
+type behindDB struct {
+	*sqldb.DB
+	t       *testing.T
+	due     int // number of names at which the batch is due
+	fail    error
+	written [][]string // by transaction
+	noted   []any
+	runs    int
+}
+
+func openBehind(t *testing.T, c sqldb.Config) *behindDB {
+	t.Helper()
+	b := &behindDB{DB: open(t, c), t: t, due: 100}
+	b.BeforeCommit(func(tx *sqldb.Tx, notes []any) error {
+		if tx.Batch() == nil || tx.Batch().Value == nil {
+			return nil
+		}
+		names := tx.Batch().Value.([]string)
+		for _, name := range names {
+			if err := tx.Later("INSERT INTO notes (name, body) VALUES (?, ?)", name, nil); err != nil {
+				return err
+			}
+		}
+		if tx.Batch().Value = nil; b.fail != nil {
+			return b.fail
+		}
+		b.written = append(b.written, names)
+		b.noted = append(b.noted, notes...)
+		if tx.Batch().MayDefer {
+			tx.Batch().Value = []string{"rest after " + names[len(names)-1]}
+		}
+		return nil
+	})
+	return b
+}
+
+// add puts a name into the batch, or writes it if there is no batch.
+func (b *behindDB) add(name string) error {
+	return b.WriteBehind(b.t.Context(), func(tx *sqldb.Tx) error {
+		b.runs++
+		batch := tx.Batch()
+		if batch == nil {
+			return tx.Later("INSERT INTO notes (name, body) VALUES (?, ?)", name, nil)
+		}
+		names, _ := batch.Value.([]string)
+		batch.Value = append(slices.Clip(names), name)
+		batch.Due = len(names)+1 >= b.due
+		tx.Note(name)
+		return nil
+	})
+}
+
+func (b *behindDB) isWritten(want ...string) {
+	b.t.Helper()
+	must.Equal(b.t, fmt.Sprint(b.written), fmt.Sprint(want), "written", want)
+}
+
+func (b *behindDB) addAll(names ...string) {
+	b.t.Helper()
+	for _, name := range names {
+		must.Succeed(b.t, b.add(name))
+	}
+}
+
+// In memory, writes behind are written together before a read or another write, and when the
+// batch is due, which may defer some.
+func TestWriteBehind(t *testing.T) {
+	b := openBehind(t, sqldb.Config{})
+	b.addAll("a", "b")
+	b.isWritten()
+	must.Equal(t, count(t, b.DB), 2, "a read sees", "notes")
+	b.isWritten("[a b]")
+	b.addAll("c")
+	must.Succeed(t, add(t.Context(), b.DB, "d", nil))
+	b.isWritten("[a b]", "[c]")
+	b.due = 2
+	b.addAll("e", "f")
+	b.isWritten("[a b]", "[c]", "[e f]")
+	must.Equal(t, count(t, b.DB), 7, "a read sees", "notes")
+	b.isWritten("[a b]", "[c]", "[e f]", "[rest after f]")
+	must.Equal(t, b.runs, 5, "5 writes ran", "times")
+}
+
+// On a disk a write behind is an ordinary write.
+func TestWriteBehindOnDisk(t *testing.T) {
+	b := openBehind(t, sqldb.Config{Dir: t.TempDir()})
+	b.addAll("a", "b")
+	b.isWritten("[a]", "[b]")
+}
+
+// If writing the batch fails, it is written later, without loss or duplicates.
+func TestWriteBehindFails(t *testing.T) {
+	b := openBehind(t, sqldb.Config{})
+	no := errors.New("no")
+	b.fail, b.due = no, 2
+	b.addAll("a", "b") // due
+	must.FailWith(t, b.Read(t.Context(), func(*sqldb.Reader) error { return nil }), no, "a read")
+	must.FailWith(t, add(t.Context(), b.DB, "c", nil), no, "a write")
+	b.fail = nil
+	must.Equal(t, count(t, b.DB), 2, "notes")
+	b.isWritten("[a b]")
+	must.Equal(t, b.noted, []any{"a", "b"}, "noted", "expected a and b")
+}
+
+// A write behind that changes a table runs again in a transaction, after the batch was
+// written. A write that fails leaves nothing.
+func TestWriteBehindNeedsTransaction(t *testing.T) {
+	b := openBehind(t, sqldb.Config{})
+	b.addAll("a")
+	seen, runs, ahead := -1, 0, 0
+	write := func(result error) error {
+		return b.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
+			runs++
+			tx.Ahead(func() { ahead++ })
+			if err := tx.QueryRow("SELECT COUNT(*) FROM notes").Scan(&seen); err != nil {
+				return err
+			}
+			must.Hold(t, runs != 1 || seen == 0, seen, "notes at first")
+			_, err := tx.Exec("INSERT INTO notes (name, body) VALUES (?, ?)", fmt.Sprint("run ", runs), nil)
+			return errors.Join(err, result)
+		})
+	}
+	if err := write(nil); err != nil || runs != 2 || seen != 1 || ahead != 1 {
+		t.Errorf("%v after %d runs, the last of which saw %d notes; %d calls ahead; expected 2 runs, 1 note, 1 call", err, runs, seen, ahead)
+	}
+	no := errors.New("no")
+	if err := write(no); !errors.Is(err, no) || ahead != 1 {
+		t.Errorf("%v and %d calls, expected %v and still one", err, ahead, no)
+	}
+	must.Equal(t, count(t, b.DB), 2, "notes")
+	// A statement that returns rows can still change a table.
+	b.addAll("b")
+	var name string
+	err := b.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
+		return tx.QueryRow("DELETE FROM notes WHERE name = 'b' RETURNING name").Scan(&name)
+	})
+	n := count(t, b.DB)
+	must.Hold(t, err == nil && name == "b" && n == 2, err, "deleted", name, n, "notes left; expected b, and 2")
+}
+
+// If memory seems to be full, it is measured after the batch was written.
+func TestWriteBehindNeedsRoom(t *testing.T) {
+	b := openBehind(t, sqldb.Config{Memory: 1 << 20})
+	room := func() (batch bool, err error) {
+		err = b.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
+			batch = tx.Batch() != nil
+			return tx.Room(300<<10, sqldb.ForJobs)
+		})
+		return batch, err
+	}
+	batch, err := room()
+	must.Hold(t, batch && err == nil, "with room: batch", batch, err)
+	b.addAll("a")
+	batch, err = room()
+	must.Hold(t, !batch && err == nil, "memory seems full: batch", batch, err, "expected a transaction")
+	b.isWritten("[a]")
+	must.Succeed(t, add(t.Context(), b.DB, "large", make([]byte, 400<<10)))
+	full := new(sqldb.MemoryFullError)
+	batch, err = room()
+	must.Hold(t, !batch && errors.As(err, &full), "without room: batch", batch, err, "expected a *MemoryFullError")
+}
+
+// A write that panics changes nothing, and the database stays open.
+func TestPanicInMemory(t *testing.T) {
+	b := openBehind(t, sqldb.Config{})
+	for name, write := range map[string]func(func(*sqldb.Tx) error) error{
+		"write":        func(fn func(*sqldb.Tx) error) error { return b.Write(t.Context(), fn) },
+		"write behind": func(fn func(*sqldb.Tx) error) error { return b.WriteBehind(t.Context(), fn) },
+	} {
+		func() {
+			defer func() { must.Hold(t, recover() != nil, name, "no panic") }()
+			_ = write(func(tx *sqldb.Tx) error {
+				if _, err := tx.Exec("INSERT INTO notes (name, body) VALUES (?, ?)", name, nil); err != nil {
+					return err
+				}
+				panic("on purpose")
+			})
+		}()
+	}
+	must.Equal(t, count(t, b.DB), 0, "notes")
 }

@@ -51,8 +51,7 @@ func TestAlone(t *testing.T) {
 						if err := tx.QueryRow("SELECT COUNT(*) FROM notes").Scan(&n); err != nil {
 							return err
 						}
-						_, err := tx.Exec("INSERT INTO notes (name) VALUES (?)", fmt.Sprint(n))
-						return err
+						return must.Err(tx.Exec("INSERT INTO notes (name) VALUES (?)", fmt.Sprint(n)))
 					})
 					must.Hold(t, err == nil, err)
 				}
@@ -127,8 +126,7 @@ func TestAsynchronousCommitIsRejected(t *testing.T) {
 	address := pgtest.Start(t) + "&options=-c%20synchronous_commit%3Doff"
 	_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
 	must.Fail(t, err, "synchronous_commit is off")
-	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: address, NoSync: true}))(t)
-	must.Succeed(t, db.Close())
+	must.Succeed(t, must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: address, NoSync: true}))(t).Close())
 }
 
 // The error of an unavailable server names it without the password. The server is used again
@@ -157,9 +155,7 @@ func TestServerAway(t *testing.T) {
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() { _ = count(t, db) })
-			all.Go(func() {
-				must.Equal(t, db.Write(t.Context(), func(*sqldb.Tx) error { return nil }), nil)
-			})
+			all.Go(func() { must.Equal(t, db.Write(t.Context(), func(*sqldb.Tx) error { return nil }), nil) })
 		}
 		all.Wait()
 		pgtest.Exec(t, address, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND application_name = 'gpucloud jobrunner'")
@@ -200,8 +196,7 @@ func TestCancelledWriteOnPostgres(t *testing.T) {
 	ctx, cancel = context.WithCancel(t.Context())
 	err := db.Write(ctx, func(tx *sqldb.Tx) error {
 		cancel() // too late: the write has started
-		_, err := tx.Exec("INSERT INTO notes (name) VALUES ('kept')")
-		return err
+		return must.Err(tx.Exec("INSERT INTO notes (name) VALUES ('kept')"))
 	})
 	n := count(t, db)
 	must.Hold(t, err == nil && n == 1, n, "rows", err)

@@ -145,10 +145,7 @@ func testQuery(t *testing.T, c sqldb.Config) {
 		return r.QueryRow("SELECT name FROM notes WHERE name = 'c'").Scan(new(string))
 	})
 	must.FailWith(t, err, sql.ErrNoRows, "an absent row")
-	err = db.Read(t.Context(), func(r *sqldb.Reader) error {
-		_, err := r.Query("DELETE FROM notes RETURNING k")
-		return err
-	})
+	err = db.Read(t.Context(), func(r *sqldb.Reader) error { return must.Err(r.Query("DELETE FROM notes RETURNING k")) })
 	if err != nil { // PostgreSQL may return the error only when the rows are read
 		return
 	}
@@ -180,10 +177,7 @@ func TestFailedWriteIsRolledBackAlone(t *testing.T) {
 					})
 					must.FailWith(t, err, boom)
 				case 2:
-					err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
-						_, err := tx.Exec("INSERT INTO nothing (name) VALUES (?)", name)
-						return err
-					})
+					err := db.Write(t.Context(), func(tx *sqldb.Tx) error { return must.Err(tx.Exec("INSERT INTO nothing (name) VALUES (?)", name)) })
 					must.Hold(t, err != nil, "a write to a missing table succeeded")
 				case 3:
 					err := add(t.Context(), db, "same", nil)
@@ -224,8 +218,7 @@ func TestWithdrawn(t *testing.T) {
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			once.Do(func() { close(running) })
 			<-hold
-			_, err := tx.Exec("INSERT INTO notes (name) VALUES ('first')")
-			return err
+			return must.Err(tx.Exec("INSERT INTO notes (name) VALUES ('first')"))
 		})
 		must.Hold(t, err == nil, err)
 	})
@@ -243,10 +236,9 @@ func TestWithdrawn(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	db := open(t, sqldb.Config{Dir: t.TempDir()})
 	limit := func(pages int) {
-		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
+		must.Succeed(t, db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			return tx.QueryRow(fmt.Sprintf("PRAGMA max_page_count=%d", pages)).Scan(new(int))
-		})
-		must.Succeed(t, err)
+		}))
 	}
 	limit(40)
 	kept, big := 0, make([]byte, 20_000)
@@ -360,8 +352,7 @@ func testMigrate(t *testing.T, c sqldb.Config) {
 }
 
 func TestReclaim(t *testing.T) {
-	dir := t.TempDir()
-	db := open(t, sqldb.Config{Dir: dir})
+	db := open(t, sqldb.Config{Dir: t.TempDir()})
 	for i := range 20 {
 		must.Succeed(t, add(t.Context(), db, fmt.Sprint(i), make([]byte, 100_000)))
 	}
@@ -407,11 +398,9 @@ func BenchmarkWrite(b *testing.B) {
 			b.SetParallelism(16)
 			b.RunParallel(func(p *testing.PB) {
 				for p.Next() {
-					err := db.Write(b.Context(), func(tx *sqldb.Tx) error {
-						_, err := tx.Exec("INSERT INTO notes (name, body) VALUES (hex(randomblob(16)), ?)", make([]byte, 1000))
-						return err
-					})
-					must.Succeed(b, err)
+					must.Succeed(b, db.Write(b.Context(), func(tx *sqldb.Tx) error {
+						return must.Err(tx.Exec("INSERT INTO notes (name, body) VALUES (hex(randomblob(16)), ?)", make([]byte, 1000)))
+					}))
 				}
 			})
 		})

@@ -21,12 +21,9 @@ import (
 func open(t *testing.T, dir string) (*store.Store, func()) {
 	t.Helper()
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{Dir: dir}))(t)
-	shut := sync.OnceFunc(func() {
-		must.Equal(t, db.Close(), nil)
-	})
+	shut := sync.OnceFunc(func() { must.Equal(t, db.Close(), nil) })
 	t.Cleanup(shut)
-	s := must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t)
-	return s, shut
+	return must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t), shut
 }
 
 func template(name string) store.Template {
@@ -329,10 +326,9 @@ func BenchmarkEndpointPage(b *testing.B) {
 	const all, limit = 100_000, 1000
 	db := must.Do(sqldb.Open(b.Context(), sqldb.Config{}))(b)
 	defer func() { _ = db.Close() }()
-	s, err := store.Open(b.Context(), db, new(clock.Clock))
-	must.Succeed(b, err)
+	s := must.Do(store.Open(b.Context(), db, new(clock.Clock)))(b)
 	must.Do(s.CreateEndpoint(b.Context(), func(*store.Tx) (store.Endpoint, error) { return endpoint(), nil }))(b)
-	err = db.Write(b.Context(), func(tx *sqldb.Tx) error {
+	err := db.Write(b.Context(), func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`INSERT INTO objects (id, kind, name, doc)
 			WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT 'e' || i, kind, name, doc FROM n, objects WHERE objects.seq = 1`, all)
 		return err

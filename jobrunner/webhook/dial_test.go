@@ -12,8 +12,7 @@ import (
 // doesn't bypass it.
 func TestDialsNoPrivateAddress(t *testing.T) {
 	for _, target := range []string{"http://10.255.255.1/", "http://169.254.169.254/latest", "http://[fd00::1]/", "http://0.0.0.0:1/"} {
-		req := must.Do(http.NewRequestWithContext(t.Context(), http.MethodPost, target, nil))(t)
-		resp, err := Policy{}.transport().RoundTrip(req)
+		resp, err := Policy{}.transport().RoundTrip(must.Do(http.NewRequestWithContext(t.Context(), http.MethodPost, target, nil))(t))
 		var forbidden *ForbiddenError
 		must.Hold(t, errors.As(err, &forbidden), target, resp, err)
 	}

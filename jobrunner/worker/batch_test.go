@@ -71,8 +71,7 @@ func TestBatchHasItsOwnWorkers(t *testing.T) {
 // later.
 func TestBatchWorkerIsPreempted(t *testing.T) {
 	bubbleWith(t, newFakes(1), func(c *worker.Config) *gpu.Allocator {
-		inventory := must.Do(gpu.Simulate("l4x2", slog.New(slog.DiscardHandler)))(t)
-		a := gpu.NewAllocator(inventory)
+		a := gpu.NewAllocator(must.Do(gpu.Simulate("l4x2", slog.New(slog.DiscardHandler)))(t))
 		c.Devices = a
 		return a
 	}, func(f *fixture, a *gpu.Allocator) {

@@ -131,8 +131,7 @@ func TestCrash(t *testing.T) {
 		f.pools.Set(conformanceEndpoint)
 		job := f.order(`{"op": "crash"}`)
 		first := f.state(job).Worker
-		next := f.order(`{"op": "echo"}`)
-		got := f.state(next)
+		got := f.state(f.order(`{"op": "echo"}`))
 		must.Hold(f.t, got.State == engine.Completed && got.Worker != first, "the job after the crash is", got, "and the worker that died", first)
 		if got := f.engine.Counts("ep"); got.Failed != 1 || got.Retried != 1 {
 			f.t.Errorf("counts are %+v", got)

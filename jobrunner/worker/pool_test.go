@@ -174,8 +174,7 @@ func TestCrashLoop(t *testing.T) {
 		pass(10 * time.Minute)
 		synctest.Wait()
 		for i, w := range fakes.all[1:] {
-			want := min(time.Second<<i, time.Minute)
-			must.Equal(t, w.begun.Sub(fakes.all[i].begun).Round(time.Second), want, "start", i+2, "comes after")
+			must.Equal(t, w.begun.Sub(fakes.all[i].begun).Round(time.Second), min(time.Second<<i, time.Minute), "start", i+2, "comes after")
 		}
 		must.Equal(t, fakes.started(), 15, "workers were started")
 		f.counts(worker.Counts{Unhealthy: 1})
@@ -357,8 +356,7 @@ func TestCrashedWorkerIsReplaced(t *testing.T) {
 		pass(10 * time.Second)
 		got := f.state(job)
 		must.Hold(t, got.State == engine.Completed && got.Retries == 1, "the job is", got)
-		idle := fakes.alive()[0]
-		idle.end(errors.New("out of memory"))
+		fakes.alive()[0].end(errors.New("out of memory"))
 		synctest.Wait()
 		f.counts(worker.Counts{}) // no job needs another worker
 		f.work(1)

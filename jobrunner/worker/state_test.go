@@ -12,8 +12,7 @@ import (
 
 // The table in the package's documentation matches the code.
 func TestLifecycleIsDocumented(t *testing.T) {
-	source := must.ReadFile(t, "pools.go")
-	lines := strings.Split(string(source), "\n")
+	lines := strings.Split(string(must.ReadFile(t, "pools.go")), "\n")
 	first := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "refused ") && strings.HasPrefix(l, "//\t") })
 	must.Require(t, first >= 0, "the documentation has no table")
 	events := map[string]event{

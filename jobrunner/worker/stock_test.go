@@ -21,8 +21,7 @@ func bubbleWithCatalog(t *testing.T, text string, test func(f *fixture, file str
 	bubbleWith(t, nil, func(c *worker.Config) string {
 		file := filepath.Join(t.TempDir(), "catalog.yaml")
 		must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
-		source := must.Do(catalog.Open(file, c.Clock, c.Logger))(t)
-		c.Catalog = source
+		c.Catalog = must.Do(catalog.Open(file, c.Clock, c.Logger))(t)
 		return file
 	}, func(f *fixture, file string) {
 		defer f.catalog.Close()

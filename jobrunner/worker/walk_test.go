@@ -63,8 +63,7 @@ func (w *walk) step() {
 	case n < 6:
 		order := fmt.Sprintf(`{"seconds": %d, "crash": %t, "deaf": %t}`, w.dice.IntN(20), w.dice.IntN(10) == 0, w.dice.IntN(3) == 0)
 		what = "job " + order
-		job := w.submit(engine.NewJob{Input: []byte(order)})
-		w.jobs[job.ID] = true
+		w.jobs[w.submit(engine.NewJob{Input: []byte(order)}).ID] = true
 	case n < 8:
 		if alive := w.fakes.alive(); len(alive) > 0 {
 			one := alive[w.dice.IntN(len(alive))]

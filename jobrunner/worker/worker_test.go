@@ -182,8 +182,7 @@ func TestBurst(t *testing.T) {
 		f.pools.Set(byRequests)
 		var jobs []engine.Job
 		for range 200 {
-			job := must.Do(f.engine.Submit(f.t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)}))(f.t)
-			jobs = append(jobs, job)
+			jobs = append(jobs, must.Do(f.engine.Submit(f.t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)}))(f.t))
 			f.pools.Queued("ep")
 			c := f.pools.Counts("ep")
 			must.Require(f.t, c.Idle+c.Running <= 3, c, "workers")

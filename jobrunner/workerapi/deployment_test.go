@@ -187,8 +187,7 @@ func (d *deployment) expectSilence(w, other *startedWorker) {
 	}
 	before := count()
 	d.waitForAnswered(d.t, pings+3, "ping/"+other.id, "")
-	after := count()
-	must.Hold(d.t, after <= before, "worker", w.id, "was killed, and still sends requests")
+	must.Hold(d.t, count() <= before, "worker", w.id, "was killed, and still sends requests")
 }
 
 // postResult posts a body to job-done with a worker's key.
@@ -214,8 +213,7 @@ func (d *deployment) setIdleTimeout(seconds int64) {
 
 func (d *deployment) update(want api.Endpoint) {
 	d.t.Helper()
-	e := must.Do(d.client.Endpoints.Update(d.t.Context(), d.endpoint, want))(d.t)
-	d.endpoint = e
+	d.endpoint = must.Do(d.client.Endpoints.Update(d.t.Context(), d.endpoint, want))(d.t)
 }
 
 // get sends a GET to the job API.
@@ -231,6 +229,5 @@ func (d *deployment) send(authorization, method, path, body string) (status int,
 	req.Header.Set("Authorization", authorization)
 	resp := must.Do(http.DefaultClient.Do(req))(d.t)
 	defer resp.Body.Close()
-	all := must.Do(io.ReadAll(resp.Body))(d.t)
-	return resp.StatusCode, string(all)
+	return resp.StatusCode, string(must.Do(io.ReadAll(resp.Body))(d.t))
 }

@@ -64,8 +64,7 @@ func (d *fuzzServer) Report(ctx context.Context, _, _, job string, r engine.Repo
 	if !ok {
 		return nil
 	}
-	_, err := d.engine.Report(ctx, ref, r)
-	return err
+	return must.Err(d.engine.Report(ctx, ref, r))
 }
 
 func (d *fuzzServer) Posting(string, string, string) func() { return func() {} }

@@ -215,8 +215,7 @@ func (l *singleWorker) Report(ctx context.Context, _, _, job string, r engine.Re
 	l.mu.Lock()
 	ref := l.held[job]
 	l.mu.Unlock()
-	_, err := l.engine.Report(ctx, ref, r)
-	return err
+	return must.Err(l.engine.Report(ctx, ref, r))
 }
 
 func (l *singleWorker) SDK(string, string, string)                              {}

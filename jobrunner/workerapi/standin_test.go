@@ -160,8 +160,7 @@ func TestWorkerTakesBatches(t *testing.T) {
 	for _, id := range ids {
 		must.Equal(t, l.waitForResult(id).State, engine.Completed, "the job")
 	}
-	p := l.answeredRequests("job-take-batch", "batch_size=2")
-	must.Hold(t, len(p) != 0, "no batch was requested")
+	must.Hold(t, len(l.answeredRequests("job-take-batch", "batch_size=2")) != 0, "no batch was requested")
 }
 
 // Pings come from a separate process, and name the running jobs.
@@ -262,7 +261,6 @@ func TestWorkerPingsAfterACrash(t *testing.T) {
 	l.waitForAnswered(t, 1, "ping", id)
 	release()
 	l.waitForExit()
-	before := len(l.answeredRequests("ping", id))
-	l.waitForAnswered(t, before+2, "ping", id)
+	l.waitForAnswered(t, len(l.answeredRequests("ping", id))+2, "ping", id)
 	must.Equal(t, l.answeredRequests("job-done", ""), nil, "the worker posted a result after its crash")
 }

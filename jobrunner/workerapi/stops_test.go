@@ -104,8 +104,7 @@ func (s *manualWorker) send(ctx context.Context, variable, job, query, body stri
 // takeBatch takes at most n jobs.
 func (s *manualWorker) takeBatch(n int) (ids []string) {
 	s.t.Helper()
-	take := strings.Replace(s.spec.Env["RUNPOD_WEBHOOK_GET_JOB"], "/job-take/", "/job-take-batch/", 1)
-	s.spec.Env["TEST_BATCH"] = take
+	s.spec.Env["TEST_BATCH"] = strings.Replace(s.spec.Env["RUNPOD_WEBHOOK_GET_JOB"], "/job-take/", "/job-take-batch/", 1)
 	resp, text, err := s.send(s.t.Context(), "TEST_BATCH", s.spec.ID, fmt.Sprintf("&batch_size=%d&job_in_progress=1", n), "")
 	must.Succeed(s.t, err)
 	var jobs []struct{ ID string }

@@ -94,8 +94,7 @@ func TestCancelFreesTheSlot(t *testing.T) {
 			if job, err := d.client.Jobs.Cancel(t.Context(), d.endpoint.ID, id); err != nil || job.Status != "CANCELLED" {
 				t.Fatalf("cancel answered %+v, %v", job, err)
 			}
-			job := d.expectJob(d.submit(`{}`), "COMPLETED", "", 0)
-			must.Equal(t, job.WorkerID == w.id, workerSurvives, "the worker survived the cancel")
+			must.Equal(t, d.expectJob(d.submit(`{}`), "COMPLETED", "", 0).WorkerID == w.id, workerSurvives, "the worker survived the cancel")
 			if !workerSurvives {
 				d.waitForExit(w)
 				d.expectSilence(w, d.nextWorker())
@@ -148,8 +147,7 @@ func TestCrashLosesTheJob(t *testing.T) {
 	release()
 	d.waitForExit(first)
 	second := d.nextWorker()
-	job := d.expectJob(id, "FAILED", "", 1)
-	must.Contain(t, job.Error, "timed out after 1 retries: its worker died: exit status 3")
+	must.Contain(t, d.expectJob(id, "FAILED", "", 1).Error, "timed out after 1 retries: its worker died: exit status 3")
 	h := must.Do(d.client.Jobs.Health(t.Context(), d.endpoint.ID))(t)
 	must.Hold(t, h.Jobs.Retried == 1 && h.Jobs.Failed == 1, "health is", h)
 	d.expectJob(d.submit(`{}`), "COMPLETED", "", 0)

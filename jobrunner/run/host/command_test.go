@@ -25,11 +25,8 @@ import (
 // local returns an executor with a rule for the image x.
 func local(t *testing.T, rule string) *Executor {
 	t.Helper()
-	file := write(t, "engine: none\nrules:\n  - image: x\n"+rule)
-	e := must.Do(New(t.Context(), Config{File: file, DataDir: t.TempDir()}))(t)
-	t.Cleanup(func() {
-		must.Equal(t, e.Close(), nil)
-	})
+	e := must.Do(New(t.Context(), Config{File: write(t, "engine: none\nrules:\n  - image: x\n"+rule), DataDir: t.TempDir()}))(t)
+	t.Cleanup(func() { must.Equal(t, e.Close(), nil) })
 	return e
 }
 
@@ -237,8 +234,7 @@ func checkWords(t *testing.T, c store.Container) {
 		if !strings.HasPrefix(name, "{") {
 			name = "{" + name + "}"
 		}
-		e := local(t, "    process: "+name+"\n")
-		argv := must.Do(e.rules[0].Process.argv(c))(t)
+		argv := must.Do(local(t, "    process: "+name+"\n").rules[0].Process.argv(c))(t)
 		must.Equal(t, strings.Join(argv, "|"), want, name, argv)
 	}
 }

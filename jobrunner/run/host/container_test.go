@@ -224,8 +224,7 @@ func TestRegistryLogins(t *testing.T) {
 		"registry.example:5000/model:2":  {"registry.example:5000", "registry.example:5000"},
 		"registry:5000/team/model@sha:1": {"registry:5000", "registry:5000"},
 	} {
-		got := [2]string{(&containerEngine{}).registryOf(image), (&containerEngine{podman: true}).registryOf(image)}
-		must.Equal(t, got, want, image)
+		must.Equal(t, [2]string{(&containerEngine{}).registryOf(image), (&containerEngine{podman: true}).registryOf(image)}, want, image)
 	}
 	f := newFake(t, "podman")
 	e := f.executor("", "")
@@ -356,7 +355,6 @@ func TestUnwritableDataFolder(t *testing.T) {
 	}
 	c.OptionalDataDir = true
 	e := must.Do(New(t.Context(), c))(t)
-	p := start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: new(livelog.Log)})
-	p.Stop(0)
+	start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: new(livelog.Log)}).Stop(0)
 	must.Succeed(t, e.Close())
 }

@@ -29,8 +29,7 @@ func TestTemplateRunsNoCode(t *testing.T) {
 	loaded := filepath.Join(dir, "loaded")
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "evil.sh"), []byte("touch "+loaded+"\n"), 0o600))
 	for _, kind := range []string{"process", "command"} {
-		e := local(t, "    "+kind+": {run: [bash, -c, 'sleep 1000']}\n")
-		p := program(t, e, "x")
+		p := program(t, local(t, "    "+kind+": {run: [bash, -c, 'sleep 1000']}\n"), "x")
 		for _, name := range refused {
 			spec := run.Spec{Container: store.Container{Image: "x", Env: map[string]string{name: filepath.Join(dir, "evil.sh"), "MODEL": "m"}}, Log: new(livelog.Log)}
 			err := p.Check(spec)

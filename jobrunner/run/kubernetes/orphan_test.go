@@ -67,8 +67,7 @@ func TestMember(t *testing.T) {
 		variables = append(variables, v.Name+"="+v.Value)
 	}
 	// Kubernetes expands only variables that come earlier.
-	want := []string{"RUNPOD_PUBLIC_IP=", "HOST_NODE_ADDR=$(RUNPOD_PUBLIC_IP):29400", "NODE_ADDR=$(RUNPOD_PUBLIC_IP)"}
-	must.Equal(t, variables, want)
+	must.Equal(t, variables, []string{"RUNPOD_PUBLIC_IP=", "HOST_NODE_ADDR=$(RUNPOD_PUBLIC_IP):29400", "NODE_ADDR=$(RUNPOD_PUBLIC_IP)"})
 }
 
 // The objects of a deployment outlive a run of the jobrunner, and a later run adopts or removes them.
@@ -83,16 +82,14 @@ func TestOrphans(t *testing.T) {
 	t.Cleanup(next.Close)
 	left, err := next.Orphans(t.Context(), "d1")
 	must.Require(t, err == nil && len(left) == 1 && left[0].Pod == "p1" && left[0].Run == 3, left, err)
-	log := new(lines)
-	adopted := left[0].Adopt(log, "")
+	adopted := left[0].Adopt(new(lines), "")
 	must.Equal(t, must.Do(next.Orphans(t.Context(), "d1"))(t), nil, "an adopted Pod is an orphan")
 	s.becomes(created, core.ContainerState{Terminated: &core.ContainerStateTerminated{}})
 	<-adopted.Done()
 	must.Hold(t, adopted.Exit() == (run.Exit{Text: "exit status 0", OK: true}) && s.left() == 0,
 		adopted.Exit(), s.left(), "objects are left")
 	s.beginPod(podSpec("d1"))
-	other, err := open(t.Context(), run.ClusterConfig{Namespace: "gpucloud", Run: "run-3"}, "", s.fake)
-	must.Succeed(t, err)
+	other := must.Do(open(t.Context(), run.ClusterConfig{Namespace: "gpucloud", Run: "run-3"}, "", s.fake))(t)
 	t.Cleanup(other.Close)
 	left, err = other.Orphans(t.Context(), "d1")
 	must.Require(t, err == nil && len(left) == 1, left, err)

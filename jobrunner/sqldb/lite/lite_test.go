@@ -17,9 +17,7 @@ import (
 func open(t *testing.T) *lite.Conn {
 	t.Helper()
 	c := must.Do(lite.Open("file:" + filepath.ToSlash(filepath.Join(t.TempDir(), "db"))))(t)
-	t.Cleanup(func() {
-		must.Equal(t, c.Close(), nil)
-	})
+	t.Cleanup(func() { must.Equal(t, c.Close(), nil) })
 	return c
 }
 
@@ -33,8 +31,7 @@ func prepare(t *testing.T, c *lite.Conn, text string) *lite.Stmt {
 // Values of each kind and size are read back unchanged, also when the statement
 // is used again.
 func TestValues(t *testing.T) {
-	c := open(t)
-	s := prepare(t, c, "SELECT ?, 'beside', ?")
+	s := prepare(t, open(t), "SELECT ?, 'beside', ?")
 	large := strings.Repeat("large ü\x00 ", 1<<17)
 	for range 3 {
 		for _, v := range []struct{ bound, want any }{
