@@ -83,8 +83,7 @@ func TestRequestsBehindALoadBalancer(t *testing.T) {
 	d.must(http.StatusNotFound, "GET", "/live/v2/"+id+"/health", "")
 }
 
-// Two open requests start a second worker, which gets the next request because it has fewer
-// open requests.
+// Two open requests start a second worker, which gets the next request: it has fewer open requests.
 func TestOpenRequestsStartWorkers(t *testing.T) {
 	arrived, finish := make(chan string, 2), make(chan struct{})
 	d, _, id := deployBalanced(t, func(w http.ResponseWriter, r *http.Request) {
@@ -178,9 +177,7 @@ func TestAReleaseKeepsOpenRequests(t *testing.T) {
 		slow <- header.Get("X-Worker")
 	}()
 	<-began
-	if code, _, body := d.do("PATCH", "/v2/serverless/"+id, `{"env": {"WHO": "two", "HEALTH_CHECK_PATH": "/up"}}`); code != http.StatusOK {
-		t.Fatal(code, body)
-	}
+	d.must(http.StatusOK, "PATCH", "/v2/serverless/"+id, `{"env": {"WHO": "two", "HEALTH_CHECK_PATH": "/up"}}`)
 	var list struct {
 		EndpointVersion int64
 		Releases        []struct {
@@ -198,8 +195,7 @@ func TestAReleaseKeepsOpenRequests(t *testing.T) {
 		t.Errorf("releases: %s", body)
 	}
 	awaitIdleWorker(d, id) // until then the other one may have the next request too
-	_, _, body = d.do("GET", "/v2/serverless/"+id+"/releases", "")
-	must.Contain(t, body, `"rollout":{"inProgress":true,"workersOnLatest":1,"workersTotal":2,"percentOnLatest":50}`)
+	must.Contain(t, d.must(200, "GET", "/v2/serverless/"+id+"/releases", "").text, `"rollout":{"inProgress":true,"workersOnLatest":1,"workersTotal":2,"percentOnLatest":50}`)
 	_, _, body = d.do("GET", "/v2/serverless/"+id+"/workers", "")
 	must.Hold(t, strings.Count(body, `"isStale":true`) == 1 && strings.Count(body, `"isStale":false`) == 1, "workers:", body)
 	_, header, _ := d.do("GET", "/v2/"+id+"/x", "")

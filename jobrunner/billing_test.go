@@ -115,8 +115,7 @@ func (d *deployment) awaitWorkers(endpoint string, n int) {
 	})
 }
 
-// Both API versions report the cost of workers and volumes: the catalog's price times their
-// lifetime.
+// Both API versions report the cost of workers and volumes: the catalog's price times their life.
 func TestBilling(t *testing.T) {
 	onEach(t, func(t *testing.T, c jobrunner.Config) {
 		c.AdminClock, c.Catalog = true, catalogFile(t, prices)
@@ -295,8 +294,7 @@ func TestBillingOfSharedDatabase(t *testing.T) {
 	}
 }
 
-// A running pod costs the price of its GPUs, vCPUs and disks in its cloud. A pod without
-// stock is rejected.
+// A running pod costs the price of its GPUs, vCPUs and disks. A pod without stock is rejected.
 func TestBillingOfPods(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{AdminClock: true, Catalog: catalogFile(t, `
 gpus:

@@ -26,8 +26,7 @@ func testMetrics(t *testing.T, c jobrunner.Config) {
 	d := deployWith(t, c)
 	id := d.handler()
 	for _, body := range []string{`{"input": {"op": "echo"}}`, `{"input": {"op": "fail"}}`} {
-		status, _, text := d.do("POST", "/v2/"+id+"/runsync", body)
-		must.Require(t, status == 200, text)
+		d.must(200, "POST", "/v2/"+id+"/runsync", body)
 	}
 	d.do("POST", "/live/v2/"+id+"/status/none-such", "")
 	d.do("GET", "/v2/made-up/made-up", "")
@@ -53,15 +52,13 @@ func testMetrics(t *testing.T, c jobrunner.Config) {
 	if t.Failed() {
 		t.Log(text)
 	}
-	status, _, text = d.do("DELETE", "/v2/serverless/"+id, "")
-	must.Require(t, status == 204, text)
+	d.must(204, "DELETE", "/v2/serverless/"+id, "")
 	d.get("/metrics", "")
 	_, text = d.get("/metrics", "")
 	must.Hold(t, !strings.Contains(text, id), "a deleted endpoint has series")
 }
 
-// With Remote, the metrics need a key with all rights, the page accepts any host name, and
-// profiles are disabled.
+// With Remote, metrics need a key with all rights, the page accepts any host, and profiles are off.
 func TestRemote(t *testing.T) {
 	dir := t.TempDir()
 	some := must.Do(apikey.At(dir).Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}}))(t)

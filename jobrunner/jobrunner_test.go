@@ -105,6 +105,15 @@ func (d *deployment) create(e api.Endpoint) (id string) {
 	return must.Do(d.client(api.V2).Endpoints.Create(d.t.Context(), e))(d.t).ID
 }
 
+// awaitCompleted waits until a job is COMPLETED.
+func (d *deployment) awaitCompleted(endpoint, job string) {
+	d.t.Helper()
+	waitFor(d.t, func() (bool, any) {
+		got := must.Do(d.client(api.V2).Jobs.Status(d.t.Context(), endpoint, job))(d.t)
+		return got.Status == "COMPLETED", got
+	})
+}
+
 // withoutWorkers returns an endpoint whose jobs wait.
 func withoutWorkers(name string) api.Endpoint {
 	e := echo(name)
@@ -119,8 +128,7 @@ func testEndpointRunsJobs(t *testing.T, c jobrunner.Config) {
 	d := deployWith(t, c)
 	for _, v := range []api.Version{api.V1, api.V2} {
 		c := d.client(v)
-		template, err := c.Templates.Create(t.Context(), api.Template{Name: "echo " + string(v), Image: "builtin/echo", Disk: 5, Category: "CPU", Serverless: true})
-		must.Succeed(t, err)
+		template := must.Do(c.Templates.Create(t.Context(), api.Template{Name: "echo " + string(v), Image: "builtin/echo", Disk: 5, Category: "CPU", Serverless: true}))(t)
 		e := echo("e")
 		e.Container, e.TemplateID = nil, &template.ID
 		e = must.Do(c.Endpoints.Create(t.Context(), e))(t)
@@ -139,7 +147,7 @@ func TestTemplateChangesReachEndpoints(t *testing.T) { onEach(t, testTemplateCha
 
 func testTemplateChangesReachEndpoints(t *testing.T, c jobrunner.Config) {
 	d := deployWith(t, c)
-	v1, v2 := d.client(api.V1), d.client(api.V2)
+	v1 := d.client(api.V1)
 	template := must.Do(v1.Templates.Create(t.Context(), api.Template{Name: "t", Image: "unknown/image", Disk: 5, Category: "CPU", Serverless: true}))(t)
 	e := echo("linked")
 	e.Container, e.TemplateID = nil, &template.ID
@@ -150,11 +158,7 @@ func testTemplateChangesReachEndpoints(t *testing.T, c jobrunner.Config) {
 	changed := template
 	changed.Image = "builtin/echo"
 	must.Do(v1.Templates.Update(t.Context(), template, changed))(t)
-	for {
-		if must.Do(v2.Jobs.Status(t.Context(), e.ID, job.ID))(t).Status == "COMPLETED" {
-			break
-		}
-	}
+	d.awaitCompleted(e.ID, job.ID)
 }
 
 // After the state is reopened, objects exist and queued jobs run.
@@ -169,16 +173,13 @@ func testReopen(t *testing.T, c jobrunner.Config) {
 		job = must.Do(client.Jobs.Run(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":1}`)}))(t).ID
 	})
 	t.Run("after", func(t *testing.T) {
-		client := deployWith(t, c).client(api.V2)
+		d := deployWith(t, c)
+		client := d.client(api.V2)
 		have := must.Do(client.Endpoints.Get(t.Context(), endpoint))(t)
 		want := have
 		want.Workers.Max = 1
 		must.Do(client.Endpoints.Update(t.Context(), have, want))(t)
-		for {
-			if must.Do(client.Jobs.Status(t.Context(), endpoint, job))(t).Status == "COMPLETED" {
-				break
-			}
-		}
+		d.awaitCompleted(endpoint, job)
 	})
 }
 
@@ -245,8 +246,7 @@ func TestTheMachinesGPUsAreInTheCatalog(t *testing.T) {
 		len(titan.CUDAVersions) == 1 && titan.CUDAVersions[0].Version == "12.8" && titan.CUDAVersions[0].Available, titan)
 }
 
-// The load on a shared database doesn't depend on the number of idle endpoints, with or
-// without idle workers.
+// The load on a shared database doesn't depend on the number of idle endpoints or workers.
 func TestIdleEndpointsCostNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("transactions are counted for seconds")

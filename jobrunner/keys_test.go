@@ -159,8 +159,7 @@ func TestLimitsOfADeployment(t *testing.T) {
 	must.Hold(t, status == 200, "another user suffers:", status)
 }
 
-// public lists the paths that need no key: the page without its data, and the metrics on a
-// loopback address.
+// public reports whether a path needs no key: the page without data, or metrics on loopback.
 func public(path string) bool {
 	return path == "/" || path == "/metrics" || strings.HasPrefix(path, "/ui/") && path != "/ui/snapshot" && path != "/ui/job" && path != "/ui/log" && path != "/ui/call"
 }

@@ -310,8 +310,7 @@ func (o *outage) load(ctx context.Context, clients *sync.WaitGroup, acked *ackno
 	}
 }
 
-// ended checks that each job is COMPLETED with its handler's output, its whole stream, and no
-// retry.
+// ended checks that each job is COMPLETED with its handler's output and whole stream, and no retry.
 func (o *outage) ended(acked *acknowledged) {
 	o.t.Helper()
 	for path, want := range acked.jobs {

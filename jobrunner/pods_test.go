@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
@@ -13,38 +12,28 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-type shownPod struct{ ID, Status string }
-
-func (d *deployment) pod(method, path, body string, status int) (p shownPod) {
-	d.t.Helper()
-	got, _, text := d.do(method, "/v2/pods"+path, body)
-	must.Require(d.t, got == status, method, path, got, text)
-	if status != http.StatusNoContent {
-		must.Succeed(d.t, json.Unmarshal([]byte(text), &p))
-	}
-	return p
-}
-
 func (d *deployment) awaitPod(id, status string) {
 	d.t.Helper()
-	waitFor(d.t, func() (bool, any) { p := d.pod("GET", "/"+id, "", 200); return p.Status == status, p })
+	waitFor(d.t, func() (bool, any) {
+		p := d.must(200, "GET", "/v2/pods/"+id, "")
+		return p.at("status") == status, p.text
+	})
 }
 
 const onCPU = `"cpu":{"id":"cpu3c","vcpuCount":2}`
 
-// On a shared database the deployment that created a pod runs it; any deployment can show and
-// stop it.
+// On a shared database a pod's creator runs it, and any deployment can show and stop it.
 func TestPodsOfSharedDatabases(t *testing.T) {
 	acctest.LeaveToCI(t, "TestPodsOfANodeThatIsGone tests pods of two nodes")
 	url := pgtest.Start(t)
 	a, b := deployWith(t, jobrunner.Config{Engine: url}), deployWith(t, jobrunner.Config{Engine: url})
-	id := a.pod("POST", "", `{"name":"p","image":"builtin/echo",`+onCPU+`}`, 201).ID
+	id := a.createObject("/v2/pods", `{"name":"p","image":"builtin/echo",`+onCPU+`}`)
 	b.awaitPod(id, "RUNNING")
-	b.pod("POST", "/"+id+"/action", `{"action":"stop"}`, 200)
+	b.must(200, "POST", "/v2/pods/"+id+"/action", `{"action":"stop"}`)
 	a.awaitPod(id, "EXITED")
-	b.pod("POST", "/"+id+"/action", `{"action":"start"}`, 200)
+	b.must(200, "POST", "/v2/pods/"+id+"/action", `{"action":"start"}`)
 	a.awaitPod(id, "RUNNING")
-	b.pod("DELETE", "/"+id, "", 204)
+	b.must(204, "DELETE", "/v2/pods/"+id, "")
 	a.must(http.StatusNotFound, "GET", "/v2/pods/"+id, "")
 }
 
@@ -52,21 +41,16 @@ func TestPodsOfSharedDatabases(t *testing.T) {
 func TestWorkersAsPods(t *testing.T) {
 	d := deploy(t, "")
 	endpoint := d.createObject("/v2/serverless", `{"name":"e","image":"builtin/echo","workers":{"min":1,"max":1}}`)
-	var w struct{ ID, EndpointID, DesiredStatus, Image string }
-	for start := time.Now(); w.ID == ""; time.Sleep(time.Millisecond) {
+	var list []struct{ ID, EndpointID, DesiredStatus, Image string }
+	waitFor(t, func() (bool, any) {
 		_, _, text := d.do("GET", "/v1/pods?includeWorkers=true&endpointId="+endpoint, "")
-		var list []struct{ ID, EndpointID, DesiredStatus, Image string }
-		err := json.Unmarshal([]byte(text), &list)
-		must.Require(t, err == nil && time.Since(start) <= 3*time.Minute, text, err)
-		if len(list) > 0 {
-			w = list[0]
-		}
-	}
+		must.Succeed(t, json.Unmarshal([]byte(text), &list), text)
+		return len(list) > 0, text
+	})
+	w := list[0]
 	must.Hold(t, w.EndpointID == endpoint && w.DesiredStatus == "RUNNING" && w.Image == "builtin/echo", w)
-	_, _, text := d.do("GET", "/v1/pods", "")
-	must.Hold(t, text == "[]\n", text)
-	status, _, text := d.do("GET", "/v1/pods/"+w.ID+"?includeWorkers=true", "")
-	must.Hold(t, status == 200 && strings.Contains(text, endpoint), status, text)
+	must.Equal(t, d.must(200, "GET", "/v1/pods", "").text, "[]\n", "without workers")
+	must.Contain(t, d.must(200, "GET", "/v1/pods/"+w.ID+"?includeWorkers=true", "").text, endpoint)
 	d.must(404, "GET", "/v1/pods/"+w.ID, "")
 }
 

@@ -78,8 +78,7 @@ func TestNamesOfOthersAreRefused(t *testing.T) {
 
 const secretEnv = `"env":{"A":"{{ RUNPOD_SECRET_token }}","B":"b={{RUNPOD_SECRET_TOKEN}}","C":"{{ RUNPOD_SECRET_absent }}"}`
 
-// Workers and pods get a secret's value at their start, and keep it. Only their process sees
-// it.
+// Workers and pods get a secret's value at their start, and keep it. Only their process sees it.
 func TestAccountSecrets(t *testing.T) {
 	onEach(t, func(t *testing.T, c jobrunner.Config) {
 		if c.Engine != "" {

@@ -17,13 +17,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// Two deployments on one database act as one: they share all objects, and each finishes the
-// work of the other.
+// Two deployments on one database act as one: they share all objects and finish each other's work.
 func TestTwoOnOneDatabase(t *testing.T) {
 	acctest.LeaveToCI(t, "the tests of node and TestMetricsOfTwoNodes test two nodes")
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	b := deployWith(t, c)
-	var endpoint, job string
+	var endpoint string
 	t.Run("while both are there", func(t *testing.T) {
 		a := deployWith(t, c)
 		endpoint = a.create(echo("shared"))
@@ -38,13 +37,8 @@ func TestTwoOnOneDatabase(t *testing.T) {
 		must.Fail(t, err, "unique")
 	})
 	// The deployment that created the endpoint is gone.
-	client := b.client(api.V2)
-	submitted := must.Do(client.Jobs.Run(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":2}`)}))(t)
-	for job = submitted.ID; ; {
-		if must.Do(client.Jobs.Status(t.Context(), endpoint, job))(t).Status == "COMPLETED" {
-			break
-		}
-	}
+	submitted := must.Do(b.client(api.V2).Jobs.Run(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":2}`)}))(t)
+	b.awaitCompleted(endpoint, submitted.ID)
 	log := b.log.String()
 	must.Hold(t, !strings.Contains(log, "ERROR") && !strings.Contains(log, pgtest.Password), log)
 }
@@ -83,13 +77,11 @@ func TestQueueReasonAtEachNode(t *testing.T) {
 		}
 	}
 	until(func(reason string) bool { return strings.Contains(reason, "unknown/image") })
-	status, _, body := nodes[1].do("PATCH", "/v2/serverless/"+id, `{"image":"builtin/echo"}`)
-	must.Require(t, status == 200, status, body)
+	nodes[1].must(200, "PATCH", "/v2/serverless/"+id, `{"image":"builtin/echo"}`)
 	until(func(reason string) bool { return reason == "" })
 }
 
-// One node runs an endpoint's workers, and every node shows them as pods and counts them by
-// release.
+// One node runs an endpoint's workers; every node shows them as pods and counts them by release.
 func TestWorkersAsPodsAtEachNode(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	nodes := []*deployment{deployWith(t, c), deployWith(t, c)}
@@ -100,45 +92,42 @@ func TestWorkersAsPodsAtEachNode(t *testing.T) {
 		id := d.create(e)
 		for i, asked := range nodes {
 			var workers []struct{ ID, EndpointID string }
-			for deadline := time.Now().Add(time.Minute); len(workers) == 0; time.Sleep(20 * time.Millisecond) { // until its worker runs
+			waitFor(t, func() (bool, any) { // until its worker runs
 				status, _, body := asked.do("GET", "/v1/pods?includeWorkers=true&endpointId="+id, "")
-				err := json.Unmarshal([]byte(body), &workers)
-				must.Require(t, (status != 200 || err == nil) && !time.Now().After(deadline), "node", i, status, body, err)
-			}
+				return status == 200 && json.Unmarshal([]byte(body), &workers) == nil && len(workers) > 0, fmt.Sprintf("node %d: %d %s", i, status, body)
+			})
 			must.Require(t, len(workers) == 1 && workers[0].EndpointID == id, "node", i, workers)
-			status, _, body := asked.do("GET", "/v1/pods/"+workers[0].ID+"?includeWorkers=true", "")
-			must.Hold(t, status == 200 && strings.Contains(body, id), "node", i, status, body)
-			status, _, body = asked.do("GET", "/v1/pods/absent?includeWorkers=true", "")
-			must.Hold(t, status == 404, "node", i, status, body)
-			status, _, body = asked.do("GET", "/v2/serverless/"+id+"/releases", "")
-			must.Hold(t, status == 200 && strings.Contains(body, `"workersTotal":1`), "node", i, status, body)
+			must.Contain(t, asked.must(200, "GET", "/v1/pods/"+workers[0].ID+"?includeWorkers=true", "").text, id)
+			asked.must(404, "GET", "/v1/pods/absent?includeWorkers=true", "")
+			must.Contain(t, asked.must(200, "GET", "/v2/serverless/"+id+"/releases", "").text, `"workersTotal":1`)
 		}
 	}
 }
 
-// silentNode joins a database with a URL that can't be reached.
-func silentNode(t *testing.T, c jobrunner.Config, url string) {
+// besideSilentNode starts a node whose database is shared with a node that can't be reached, and
+// returns the other's URL, too.
+func besideSilentNode(t *testing.T) (d *deployment, silent string) {
 	t.Helper()
-	c.APIKey, c.NodeURL, c.Logger = "planted-key", url, slog.New(slog.DiscardHandler)
+	c := jobrunner.Config{Engine: pgtest.Start(t)}
+	absent := httptest.NewServer(http.NotFoundHandler())
+	absent.Close()
+	d = deployWith(t, c)
+	c.APIKey, c.NodeURL, c.Logger = "planted-key", absent.URL, slog.New(slog.DiscardHandler)
 	other := must.Do(jobrunner.New(t.Context(), c))(t)
 	t.Cleanup(func() { must.Equal(t, other.Close(), nil) })
+	return d, absent.URL
 }
 
 // A list of pods with workers is rejected while a node doesn't respond, because it would lack
 // that node's workers.
 func TestWorkersOfAnUnreachableNode(t *testing.T) {
 	acctest.LeaveToCI(t, "TestPageBesideAnUnreachableNode covers it")
-	c := jobrunner.Config{Engine: pgtest.Start(t)}
-	d := deployWith(t, c)
-	absent := httptest.NewServer(http.NotFoundHandler())
-	absent.Close()
-	silentNode(t, c, absent.URL)
+	d, _ := besideSilentNode(t)
 	waitFor(t, func() (bool, any) { // until the node has read that there is another
 		status, header, body := d.do("GET", "/v1/pods?includeWorkers=true", "")
 		return status == 503 && header.Get("Retry-After") != "" && strings.Contains(body, "can't be reached"), body
 	})
-	status, _, body := d.do("GET", "/v1/pods", "")
-	must.Hold(t, status == 200 && body == "[]\n", "without workers:", status, body)
+	must.Equal(t, d.must(200, "GET", "/v1/pods", "").text, "[]\n", "without workers")
 }
 
 // pageSnapshot is the data of the page.
@@ -208,30 +197,23 @@ func TestPageAtEachNode(t *testing.T) {
 			"workers":{"min":1,"max":1},"scaling":{"type":"REQUEST_COUNT","requestCount":1}}`)
 		for k, asked := range nodes {
 			waitFor(t, func() (bool, any) { s = asked.pageOf(web); return len(s.Workers) == 1 && s.Workers[0].ID != "", s })
-			if status, _, body := asked.do("GET", "/ui/log?endpoint="+web+"&worker="+s.Workers[0].ID, ""); status != http.StatusOK || !strings.Contains(body, "listening, as one") {
-				t.Errorf("the log of a worker at node %d, asked at node %d: %d %s", i, k, status, body)
-			}
-			status, _, _ := asked.do("GET", "/ui/log?endpoint="+web+"&worker=absent", "")
-			must.Hold(t, status == http.StatusNotFound, "the log of an absent worker:", status)
+			status, _, body := asked.do("GET", "/ui/log?endpoint="+web+"&worker="+s.Workers[0].ID, "")
+			must.Hold(t, status == http.StatusOK && strings.Contains(body, "listening, as one"), "the log of a worker at node", i, "asked at node", k, status, body)
+			asked.must(http.StatusNotFound, "GET", "/ui/log?endpoint="+web+"&worker=absent", "")
 		}
 	}
 }
 
 // If the other node doesn't respond, the page says so and shows its own node.
 func TestPageBesideAnUnreachableNode(t *testing.T) {
-	c := jobrunner.Config{Engine: pgtest.Start(t)}
-	absent := httptest.NewServer(http.NotFoundHandler())
-	absent.Close()
-	d := deployWith(t, c)
-	silentNode(t, c, absent.URL)
+	d, silent := besideSilentNode(t)
 	waitFor(t, func() (bool, any) {
 		s := d.pageOf("")
-		return len(s.Silent) == 1 && s.Silent[0] == absent.URL && len(s.Nodes) == 1, s
+		return len(s.Silent) == 1 && s.Silent[0] == silent && len(s.Nodes) == 1, s
 	})
 }
 
-// Behind a load balancer a browser is signed in at all nodes until it signs out at any of
-// them.
+// Behind a load balancer a browser is signed in at all nodes until it signs out at any of them.
 func TestBrowserAtEachNode(t *testing.T) {
 	acctest.LeaveToCI(t, "TestPageAtEachNode covers the page at each node")
 	nodes := twoNodes(t, jobrunner.Config{})

@@ -198,8 +198,7 @@ func TestARequestWaitsForAWorkerOnlySoLong(t *testing.T) {
 	})
 }
 
-// The balancer and the worker agree where a request ends, so that a body can't smuggle a
-// request past the key.
+// Balancer and worker agree where a request ends, so a body can't smuggle a request past the key.
 func TestNoRequestInARequest(t *testing.T) {
 	const hidden = "GET /v2/ep1/hidden HTTP/1.1\r\nHost: x\r\n\r\n"
 	const body = "0\r\n\r\n" + hidden

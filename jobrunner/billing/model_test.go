@@ -21,8 +21,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// interval is an expected span of a resource, in milliseconds. It computes with unbounded
-// numbers.
+// interval is an expected span of a resource, in milliseconds. It computes with unbounded numbers.
 type interval struct {
 	billing.Resource
 	start, end int64 // end is 0 while it runs

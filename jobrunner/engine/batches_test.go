@@ -16,8 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// batchIs checks a batch's state and its numbers of requests: total, running, completed and
-// failed.
+// batchIs checks a batch's state and its numbers of requests: total, running, completed and failed.
 func (t *tester) batchIs(id, want string) {
 	t.Helper()
 	b, err := t.Batch(t.ctx, "ep", id)
@@ -174,8 +173,7 @@ func testBatchLimits(t *tester) {
 	must.Hold(t, c.InQueue == 0 && c.InProgress == 0, "the queue counts", c)
 }
 
-// testBatchModel applies random operations to batches and to a model of them, and compares
-// the two.
+// testBatchModel applies random operations to batches and to a model of them, and compares the two.
 func testBatchModel(t *testing.T, h harness) {
 	rapid.Check(t, func(r *rapid.T) {
 		var failure any

@@ -246,8 +246,7 @@ func TestJobHandedOutBeforeARerun(t *testing.T) {
 	})
 }
 
-// The worker of a job that was handed out before the commit has the job, even if the commit
-// takes long.
+// The worker of a job that was handed out before the commit has the job during a slow commit, too.
 func TestHoldsWaitsForTheCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, db := openEmpty(t, sqldb.Config{Dir: t.TempDir(), NoSync: true})

@@ -93,8 +93,7 @@ func testCalls(t *tester) {
 	none(0)
 }
 
-// Each owner and endpoint has a queue of calls. A host that is busy for one owner isn't busy
-// for others.
+// Each owner and endpoint has a queue of calls. A host can be busy for one owner only.
 func testCallQueues(t *tester) {
 	const claim = 15 * time.Second
 	end := func(owner, endpoint, host string) (id string) {

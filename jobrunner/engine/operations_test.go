@@ -231,8 +231,7 @@ func testLatest(t *tester) {
 	latest("", 5, "other "+b)
 }
 
-// The newest jobs include synchronous and asynchronous ones, in the order of their
-// submission.
+// The newest jobs include synchronous and asynchronous ones, in the order of their submission.
 func testNewestOfBothKinds(t *tester) {
 	var want []string // the newest first
 	for i := range 7 {

@@ -65,8 +65,7 @@ func (n *node) work(ctx context.Context, k engine.Take, done func(engine.Taken))
 	}
 }
 
-// Each job goes to one of many takers on two processes, and each process sees the other's
-// changes at once.
+// Each job goes to one of many takers on two processes, and each process sees changes at once.
 func TestSharedQueue(t *testing.T) {
 	c := sqldb.Config{URL: pgtest.Start(t)}
 	nodes := []*node{startNode(t, c, 0), startNode(t, c, 0)}
@@ -407,8 +406,7 @@ func TestLostReplyToACommit(t *testing.T) {
 	}
 }
 
-// A result that arrived in time counts, even if the job's timeout passed during an outage of
-// the database.
+// A result that arrived in time counts, even if the job's timeout passed during a database outage.
 func TestResultIsInTime(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
 	now := new(clock.Clock)

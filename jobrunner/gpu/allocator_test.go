@@ -115,8 +115,7 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// TestCUDA tests that the allowed versions are exact, that the minimum is a lower
-// bound, and that both compare as numbers.
+// Allowed versions are exact, the minimum is a lower bound, and both compare as numbers.
 func TestCUDA(t *testing.T) {
 	for _, c := range []struct {
 		driver  string
@@ -141,8 +140,7 @@ func TestCUDA(t *testing.T) {
 	must.Equal(t, indexes(a.Acquire(gpu.Request{Types: []string{l40s}, MinimumCUDA: "99.0"}, "w")), "this machine has no NVIDIA L40S; it has 1 × NVIDIA L4")
 }
 
-// TestFirstInQueueIsNotStarved tests that later small requests don't overtake a request for the whole
-// machine.
+// Later small requests don't overtake a request for the whole machine.
 func TestFirstInQueueIsNotStarved(t *testing.T) {
 	a := allocator(t, "gpus: [{type: NVIDIA H200, count: 4}, {type: NVIDIA L4}]")
 	expect := func(want, got string) {
@@ -167,8 +165,7 @@ func TestFirstInQueueIsNotStarved(t *testing.T) {
 	expect("", strings.Join(a.Queue(), " "))
 }
 
-// TestLeavingTheQueue tests that an owner that leaves the queue has no reserved devices any more,
-// and that Freed signals this.
+// An owner that leaves the queue has no reserved devices any more, and Freed signals this.
 func TestLeavingTheQueue(t *testing.T) {
 	a := allocator(t, "gpus: [{type: NVIDIA L4, count: 2}]")
 	a.Acquire(request(1), "first")
@@ -203,7 +200,7 @@ func drainFreed(a *gpu.Allocator) {
 	}
 }
 
-// TestRecoveredDeviceIsFreed tests that Freed signals a recovered device.
+// Freed signals a recovered device.
 func TestRecoveredDeviceIsFreed(t *testing.T) {
 	inventory := newFakeInventory(gpu.Device{UUID: "GPU-0", TypeID: l4, Fault: "lost"})
 	a := gpu.NewAllocator(inventory)
@@ -215,8 +212,7 @@ func TestRecoveredDeviceIsFreed(t *testing.T) {
 	must.Equal(t, indexes(a.Acquire(request(1), "w")), "0")
 }
 
-// TestSplitDeviceIsInUse tests that a GPU's new devices are in use if its MIG mode changes while a
-// worker uses it.
+// A GPU's new devices are in use if its MIG mode changes while a worker uses it.
 func TestSplitDeviceIsInUse(t *testing.T) {
 	wholeDevice := gpu.Device{UUID: "GPU-0", TypeID: h200, Memory: 2}
 	migDevice := gpu.Device{UUID: "MIG-0", TypeID: slice, MIG: "1g.18gb", Memory: 1}
@@ -372,8 +368,8 @@ func TestDevicesHaveOneOwner(t *testing.T) {
 	})
 }
 
-// TestQueuedRequestIsServed tests that a large request is satisfied at the latest when the devices
-// of all earlier small requests have been released, in any order of releases and requests.
+// A large request is satisfied at the latest when the devices of all earlier small requests have
+// been released, in any order of releases and requests.
 func TestQueuedRequestIsServed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var devices []gpu.Device
@@ -451,8 +447,7 @@ func TestMembersGetAllOrNone(t *testing.T) {
 	})
 }
 
-// Exactly the devices that a waiting cluster needs are reserved for it. Each member can get one MIG
-// instance.
+// Only the devices that a waiting cluster needs are reserved. Each member can get a MIG instance.
 func TestMembersWaitAsOne(t *testing.T) {
 	a := allocator(t, "gpus: [{type: NVIDIA L4, count: 4}, {type: NVIDIA H200, mig: [1g.18gb, 1g.18gb]}]")
 	must.Do(a.Acquire(request(1, l4), "single"))(t)

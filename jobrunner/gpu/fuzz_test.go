@@ -9,8 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// An accepted file of simulated GPUs has a bounded number of distinct devices, and an error names the
-// file.
+// An accepted file has a bounded number of distinct devices, and an error names the file.
 func FuzzMachine(f *testing.F) {
 	var seeds []fuzz.Seed
 	for _, name := range Presets() {

@@ -72,8 +72,7 @@ func TestSimulatedMachine(t *testing.T) {
 	must.Equal(t, got, want, "devices")
 }
 
-// TestInvalidSimulatedMachine tests that the error names the file, the line and the
-// expected value.
+// The error names the file, the line and the expected value.
 func TestInvalidSimulatedMachine(t *testing.T) {
 	for yaml, want := range map[string]string{
 		"gpus:\n  - type: NVIDIA L4\n    cuont: 2":                                 `:3: unknown field "cuont"`,
@@ -103,8 +102,7 @@ func TestInvalidSimulatedMachine(t *testing.T) {
 	}
 }
 
-// TestSimulatedFileChanges tests that a device fails and recovers with the same
-// UUID, and that an invalid file changes nothing.
+// A device fails and recovers with the same UUID, and an invalid file changes nothing.
 func TestSimulatedFileChanges(t *testing.T) { synctest.Test(t, testFileChanges) }
 
 func testFileChanges(t *testing.T) {
@@ -136,7 +134,7 @@ func testFileChanges(t *testing.T) {
 	}
 }
 
-// TestSamplesFollowUse tests that a device shows load while it is in use.
+// A device shows load while it is in use.
 func TestSamplesFollowUse(t *testing.T) {
 	inventory := machine(t, "gpus: [{type: NVIDIA L4}, {type: NVIDIA H200, mig: [1g.18gb]}, {type: NVIDIA L4, fault: lost}]")
 	devices := inventory.Devices()

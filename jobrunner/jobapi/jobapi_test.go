@@ -159,22 +159,17 @@ func TestTimes(t *testing.T) {
 		got = d.status(id)
 		must.Hold(t, got.body["status"] == "TIMED_OUT" && got.body["executionTime"] == 5000.0, "not timed out", got.raw)
 		sleep(14.999)
-		got = d.status(id)
-		must.Hold(t, got.status == 200, "gone too early", got.raw)
+		d.expect("200 …", "GET", "/v2/ep/status/"+id, "") // gone too early
 		sleep(0.001)
-		got = d.status(id)
-		must.Hold(t, got.status == 404, "the ttl is over", got.raw)
+		d.expect("404 …", "GET", "/v2/ep/status/"+id, "") // the ttl is over
 
 		id = d.submit(`{"input": {}}`)
-		got = d.do("GET", "/v2/ep/status/"+id+"?ttl=10000", "")
-		must.Hold(t, got.status == 200, "setting a ttl", got.raw)
+		d.expect("200 …", "GET", "/v2/ep/status/"+id+"?ttl=10000", "")
 		sleep(10)
-		got = d.status(id)
-		must.Hold(t, got.status == 404, "the ttl that a status set is over", got.raw)
+		d.expect("404 …", "GET", "/v2/ep/status/"+id, "") // the ttl that the status set is over
 		id = d.submit(`{"input": {}}`)
 		for _, ttl := range []string{"9999", "604800001", "abc", "-1", "0"} {
-			got := d.do("GET", "/v2/ep/status/"+id+"?ttl="+ttl, "")
-			must.Hold(t, got.status == 400, "ttl", ttl, got.status, got.raw)
+			d.expect("400 …", "GET", "/v2/ep/status/"+id+"?ttl="+ttl, "")
 		}
 	})
 }
@@ -316,8 +311,7 @@ func TestSubmitWhileEndpointIsDeleted(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		for _, path := range []string{"run", "runsync", "openai/v1/chat/completions"} {
 			d.looks = 1 // by the router
-			a := d.do("POST", "/v2/going/"+path, `{"input": {}}`)
-			must.Hold(t, a.status == 404, path, a.status, a.raw)
+			d.expect("404 …", "POST", "/v2/going/"+path, `{"input": {}}`)
 			must.Equal(t, d.engine.Counts("going").InQueue, 0, path, "left", "jobs")
 		}
 	})

@@ -146,8 +146,7 @@ func TestOpenRunSyncs(t *testing.T) {
 		leave() // a disconnecting client frees its place
 		last.Wait()
 		synctest.Wait()
-		a := d.do("POST", quick, body)
-		must.Hold(t, a.status == 200, "after one has gone", a.status, a.raw)
+		d.expect("200 …", "POST", quick, body) // after one has gone
 		answered.Wait()
 		again := d.holdRequests(t.Context(), 400, path, reader)
 		n, _ := d.countAccepted("POST", path, body)
@@ -176,8 +175,7 @@ func TestOpenRuns(t *testing.T) {
 			sender.Close()
 			if i == 0 {
 				synctest.Wait()
-				a := d.do("POST", "/v2/ep/run", `{"input": {}}`)
-				must.Hold(t, a.status == 200, "after one has ended", a.status, a.raw)
+				d.expect("200 …", "POST", "/v2/ep/run", `{"input": {}}`) // after one has ended
 			}
 		}
 		answered.Wait()
@@ -185,8 +183,7 @@ func TestOpenRuns(t *testing.T) {
 	})
 }
 
-// A queue accepts a job while it holds up to 50, or up to 500 for each worker that the endpoint may
-// have.
+// A queue accepts a job while it holds up to 50, or up to 500 for each worker that it may have.
 func TestQueueFull(t *testing.T) {
 	for _, c := range []struct{ workersMax, jobs int }{{0, 51}, {1, 501}} {
 		bubble(t, func(t *testing.T, d *deployment) {

@@ -54,8 +54,7 @@ func TestHandle(t *testing.T) {
 	must.Hold(t, string(r.Output) == `{"a":7}`, r)
 }
 
-// The clock is advanced by hand: a job times out although no time passes, and its handler's context
-// ends.
+// The clock is advanced by hand: a job times out in no time, and its handler's context ends.
 func TestAdvance(t *testing.T) {
 	const timeOut = 10 * time.Minute // default of an endpoint; a result is kept for half an hour
 	t.Parallel()
@@ -154,8 +153,7 @@ func TestMiddleware(t *testing.T) {
 	must.Equal(t, seen.Load(), 1, "requests")
 }
 
-// A test ends even if a job runs, a client waits for it, and its handler ignores its context until
-// then.
+// A test ends even if a job runs, a client waits for it, and its handler ignores its context.
 func TestEndsWithItsTest(t *testing.T) {
 	t.Parallel()
 	var stopped atomic.Bool
@@ -198,8 +196,7 @@ func (f *failing) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// Waiting for a worker that can't start, or for a job that doesn't end, fails the test with the
-// reason.
+// Waiting for a worker that can't start, or a job that doesn't end, fails the test with the reason.
 func TestWaitsAreBounded(t *testing.T) {
 	t.Parallel()
 	loads := filepath.Join(t.TempDir(), "loads.py")

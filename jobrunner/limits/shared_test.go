@@ -59,8 +59,7 @@ func isLimited(t *testing.T, err error) bool {
 	return err != nil
 }
 
-// Several processes together admit exactly as many requests as a single process, and again
-// after the window.
+// Several processes together admit exactly as many requests as one, and again after the window.
 func TestSharedRate(t *testing.T) {
 	t.Parallel()
 	all := startProcesses(t, "a", "b", "c")
@@ -263,8 +262,7 @@ func TestSharedRateOfWorkers(t *testing.T) {
 	must.Hold(t, isLimited(t, err), "a request above the rate of the workers is admitted")
 }
 
-// Most requests need no statement while little of a limit is used and other requests are in
-// flight.
+// Most requests need no statement while little of a limit is used and other requests are in flight.
 func TestSharedReserves(t *testing.T) {
 	t.Parallel()
 	p := startProcesses(t, "a")[0]

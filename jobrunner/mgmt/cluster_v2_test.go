@@ -10,8 +10,7 @@ import (
 
 const smallCluster = `{"name":"c","type":"TRAINING","image":"i","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":3}}`
 
-// The pods of a cluster all have the same settings. The operations of pods show them and can't change
-// them.
+// A cluster's pods have the same settings. The operations of pods show them and can't change them.
 func TestClusterV2(t *testing.T) {
 	d := deploy(t)
 	d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":["ssh-ed25519 AAAA"]}`)
@@ -119,8 +118,7 @@ func TestInvalidClustersV2(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "GET", path, ""), map[string]string{"name": `"c"`})
 }
 
-// A cluster keeps the id of its template. Its pods have the template's settings, including the
-// registry.
+// A cluster keeps its template's id. Its pods have the template's settings, including the registry.
 func TestClusterFromTemplateV2(t *testing.T) {
 	d := deploy(t)
 	registry := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`)

@@ -67,7 +67,7 @@ func TestCommandsV2(t *testing.T) {
 	}
 }
 
-// TestCommandUpdatesV2 tests that an update keeps the list that it omits, whatever the stored form.
+// An update keeps the list that it omits, whatever the stored form.
 func TestCommandUpdatesV2(t *testing.T) {
 	d := deploy(t)
 	path := "/v2/templates/" + d.create("/v2/templates", `{"name":"t","image":"i","args":"a b"}`)
@@ -84,7 +84,7 @@ func TestCommandUpdatesV2(t *testing.T) {
 	}
 }
 
-// TestCommandInTwoVersions tests that each version reads what the other wrote.
+// Each version reads what the other wrote.
 func TestCommandInTwoVersions(t *testing.T) {
 	d := deploy(t)
 	for kind, body := range map[string]string{"templates": `{"name":"t","image":"i"}`, "pods": kindsWithCommands["pods"] + "}"} {
@@ -107,8 +107,7 @@ func TestCommandInTwoVersions(t *testing.T) {
 	}
 }
 
-// TestCommandOfTemplate tests that pods and endpoints take a template's command unless their own body
-// sets it.
+// Pods and endpoints take a template's command unless their own body sets it.
 func TestCommandOfTemplate(t *testing.T) {
 	d := deploy(t)
 	for kind, body := range map[string]string{"pods": `"gpu":{"id":"NVIDIA L4"}`, "serverless": `"gpu":{"pools":["ADA_24"]}`} {
@@ -125,8 +124,7 @@ func TestCommandOfTemplate(t *testing.T) {
 	}
 }
 
-// TestSameCommandReplacesNothing tests that args with the same meaning replace no container, which a
-// lock would forbid, and create no release.
+// Args with the same meaning replace no container, despite a lock, and create no release.
 func TestSameCommandReplacesNothing(t *testing.T) {
 	d := deploy(t)
 	pod := "/v2/pods/" + d.create("/v2/pods", kindsWithCommands["pods"]+`,"args":"a 'b'"}`)

@@ -13,8 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// bench tests a resource of one version against the contract's table, field by
-// field, over HTTP.
+// bench tests a resource of one version against the contract's table, field by field, over HTTP.
 type bench struct {
 	*deployment
 	api      contract.API
@@ -230,8 +229,7 @@ func (b *bench) checkEnum(f contract.Field, use contract.Use) {
 	b.expectRefused(use, f.Path, value("NOT_KNOWN"))
 }
 
-// TestTypesMatchContract tests that every member rejects values of another type or form, and that
-// members which the operation doesn't have are rejected.
+// Members reject values of another type or form, and an operation rejects members that it lacks.
 func TestTypesMatchContract(t *testing.T) {
 	mistyped := map[string]any{"string": 1, "integer": "1", "number": "1", "boolean": "true", "array": "x", "map": []any{}, "object": "x"}
 	for _, b := range benches(deploy(t)) {
@@ -311,8 +309,7 @@ func (b *bench) checkForm(f contract.Field, use contract.Use) {
 // kind of object. Other tests update them.
 var notAlone = []string{"templateId", "containerRegistryAuthId", "networkVolumeId", "vcpuCount", "gpu", "cpu", "mounts"}
 
-// TestUpdateOfEachMember tests that each member can be updated alone, and that the answer shows the
-// new value.
+// Each member can be updated alone, and the answer shows the new value.
 func TestUpdateOfEachMember(t *testing.T) {
 	for _, b := range benches(deploy(t)) {
 		for _, f := range contract.FieldsOf(b.api, b.resource, contract.Update) {
@@ -360,8 +357,7 @@ func (b *bench) otherValue(f contract.Field) (value any, shown bool) {
 	return fmt.Sprint("/x of ", b.api), shown // a new name, and a path
 }
 
-// TestRequiredMembersMatchContract tests that a create without a required member
-// is refused, and that the minimal body has no other members.
+// A create without a required member is refused, and the minimal body has no other members.
 func TestRequiredMembersMatchContract(t *testing.T) {
 	for _, b := range benches(deploy(t)) {
 		for _, f := range contract.FieldsOf(b.api, b.resource, contract.Create) {
@@ -383,8 +379,7 @@ func TestRequiredMembersMatchContract(t *testing.T) {
 	}
 }
 
-// TestDefaultsMatchContract tests that the members that a minimal create omits
-// have the contract's defaults.
+// The members that a minimal create omits have the contract's defaults.
 func TestDefaultsMatchContract(t *testing.T) {
 	for _, b := range benches(deploy(t)) {
 		for _, f := range contract.FieldsOf(b.api, b.resource, contract.Create) {
@@ -404,8 +399,7 @@ func TestDefaultsMatchContract(t *testing.T) {
 	}
 }
 
-// TestAnswersMatchContract tests that an answer has all required members, and only members of the
-// contract.
+// An answer has all required members, and only members of the contract.
 func TestAnswersMatchContract(t *testing.T) {
 	d := deploy(t)
 	for _, b := range benches(d) {

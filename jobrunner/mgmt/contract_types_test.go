@@ -50,8 +50,7 @@ var answerTypes = map[reflect.Type]contract.Body{
 	reflect.TypeFor[sshKeysV2]():             {API: contract.V2, Resource: "sshKeys", Use: contract.Read},
 }
 
-// TestWireTypesMatchContract tests that a wire type has exactly the members of its rows, with their
-// types.
+// A wire type has exactly the members of its rows, with their types.
 func TestWireTypesMatchContract(t *testing.T) {
 	exceptions := maps.Clone(unansweredMembers)
 	bodies := maps.Clone(answerTypes)

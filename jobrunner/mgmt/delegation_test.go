@@ -44,8 +44,7 @@ func TestDelegations(t *testing.T) {
 	must.Hold(t, list.get("delegations.0.id") == second && !strings.Contains(list.text, id), "listed", list.text)
 }
 
-// A delegation without a name shows null, whether the body omits, empties or nulls
-// the name.
+// A delegation without a name shows null, whether the body omits, empties or nulls the name.
 func TestDelegationsWithoutName(t *testing.T) {
 	d := deploy(t)
 	for _, name := range []string{``, `,"name":null`, `,"name":""`} {

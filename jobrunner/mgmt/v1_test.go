@@ -185,8 +185,7 @@ func TestInvalidEndpointsV1(t *testing.T) {
 	d.mustSend(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`","workersMin":0,"workersMax":0}`)
 }
 
-// TestBoundTemplatesV1 tests that version 1 hides templates that endpoints are linked to, unless the
-// call requests them.
+// Version 1 hides templates that endpoints are linked to, unless the call requests them.
 func TestBoundTemplatesV1(t *testing.T) {
 	d := deploy(t)
 	bound, free := d.workerTemplateV1("bound"), d.workerTemplateV1("free")

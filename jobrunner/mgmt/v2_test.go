@@ -178,7 +178,7 @@ func TestInvalidEndpointsV2(t *testing.T) {
 	must.Hold(t, len(list.get("endpoints").([]any)) == 1, "a rejected create created", list.text)
 }
 
-// TestTemplateIsCopiedV2 tests that version 2 copies a template and keeps no link.
+// Version 2 copies a template and keeps no link.
 func TestTemplateIsCopiedV2(t *testing.T) {
 	d := deploy(t)
 	auth := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`)

@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// TestOneTemplateInTwoVersions tests that each version reads what the other wrote.
+// Each version reads what the other wrote.
 func TestOneTemplateInTwoVersions(t *testing.T) {
 	d := deploy(t)
 	id := d.create("/v1/templates", `{"name":"t","imageName":"i","dockerStartCmd":["sh","-c","echo 'a b' $X"],"dockerEntrypoint":["/e"],"readme":"r","volumeInGb":5,"isServerless":true}`)
@@ -122,8 +122,7 @@ func TestEndpointSettingsInTwoVersions(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "GET", "/v1/endpoints/"+huge, ""), map[string]string{"scalerValue": `9007199254740992`})
 }
 
-// TestLinks tests that an endpoint follows a template that version 1 sets, and
-// copies one that version 2 sets.
+// An endpoint follows a template that version 1 sets, and copies one that version 2 sets.
 func TestLinks(t *testing.T) {
 	d := deploy(t)
 	template := d.workerTemplateV1("t")
@@ -155,7 +154,7 @@ func TestLinks(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "GET", v2, ""), map[string]string{"image": `"k"`})
 }
 
-// TestAnswersHaveNoSecrets tests that no answer has a credential or the key, not even an error.
+// No answer has a credential or the key, not even an error.
 func TestAnswersHaveNoSecrets(t *testing.T) {
 	d := deploy(t)
 	secrets := []string{"hunter2", "the-user-of-it", testKey}
@@ -185,8 +184,7 @@ func TestAnswersHaveNoSecrets(t *testing.T) {
 	}
 }
 
-// TestListsMatchReads tests that an object is the same in the answer to its create, in its list and in
-// its read, and is gone after its deletion.
+// An object is the same in the answers to create, list and read, and is gone after its deletion.
 func TestListsMatchReads(t *testing.T) {
 	d := deploy(t)
 	template := d.workerTemplateV1("t")

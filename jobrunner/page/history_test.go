@@ -62,8 +62,7 @@ func TestLevelsOfAll(t *testing.T) {
 	must.Hold(t, got.Ended[engine.Completed] == 1 && len(got.Ended) == 1, "ended", got.Ended)
 }
 
-// If other processes change jobs too, levels come from counting, and times from the events of this
-// process.
+// If other processes change jobs too, levels are counted, and times are of this process's events.
 func TestShared(t *testing.T) {
 	h, now := newTestHistory()
 	h.level("ep", engine.Counts{InQueue: 9})

@@ -66,8 +66,7 @@ func FuzzHost(f *testing.F) {
 	)
 }
 
-// The page passes one operation on one endpoint, job, batch or pod on to an API: an id can't change
-// the path.
+// The page passes one operation on an endpoint, job, batch or pod on: an id can't change the path.
 func FuzzCall(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, query string) {
 		var called *http.Request

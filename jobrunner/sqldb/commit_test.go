@@ -190,8 +190,7 @@ func TestWaitingWriteOfACommit(t *testing.T) {
 	all.Wait()
 }
 
-// If the reply to a commit is lost, each of its writes returns an error, and was done once or
-// not at all.
+// If the reply to a commit is lost, each write returns an error, and was done once or not at all.
 func TestLostReplyToAGroupCommit(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
 	db := open(t, sqldb.Config{URL: proxyURL, NoHints: true})
@@ -215,8 +214,7 @@ func TestLostReplyToAGroupCommit(t *testing.T) {
 	must.Hold(t, failed >= 20, "only", failed, "writes failed")
 }
 
-// behindDB is a database whose writes behind put names into the batch. The hook writes them
-// as notes.
+// behindDB is a database whose writes behind add names to the batch. The hook writes them as notes.
 type behindDB struct {
 	*sqldb.DB
 	t       *testing.T

@@ -129,8 +129,7 @@ func TestAsynchronousCommitIsRejected(t *testing.T) {
 	must.Succeed(t, must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: address, NoSync: true}))(t).Close())
 }
 
-// The error of an unavailable server names it without the password. The server is used again
-// when it is back.
+// The error of an unavailable server names it without the password. Later the server is used again.
 func TestServerAway(t *testing.T) {
 	proxy, address := pgtest.NewProxy(t, pgtest.Start(t))
 	db := open(t, sqldb.Config{URL: address})
@@ -202,8 +201,7 @@ func TestCancelledWriteOnPostgres(t *testing.T) {
 	must.Hold(t, err == nil && n == 1, n, "rows", err)
 }
 
-// Hints reach only the other processes on the same tables, also after the listening connection
-// was lost.
+// Hints reach only the other processes on the same tables, also after a lost listening connection.
 func TestHints(t *testing.T) {
 	address := pgtest.Start(t)
 	hints := func(address string, noHints bool) (*sqldb.DB, chan string) {
@@ -268,8 +266,7 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// A server on this machine has this machine's time. Behind is 0 for a database that isn't
-// shared.
+// A server on this machine has this machine's time. Behind is 0 for a database that isn't shared.
 func TestBehind(t *testing.T) {
 	behind := must.Do(open(t, sqldb.Config{URL: pgtest.Start(t)}).Behind(t.Context(), time.Now))(t)
 	must.Hold(t, behind.Abs() <= time.Second, "behind PostgreSQL by", behind)

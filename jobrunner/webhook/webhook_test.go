@@ -291,8 +291,7 @@ func TestRetryWithdraws(t *testing.T) {
 	})
 }
 
-// A hanging receiver delays neither other receivers nor the engine, and gets few calls at a
-// time.
+// A hanging receiver delays neither other receivers nor the engine, and gets few calls at a time.
 func TestSlowReceiver(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		most := 0
@@ -422,8 +421,7 @@ func (h *hanging) count(n int, names []string) {
 	}
 }
 
-// delay submits a job of an owner with a responding receiver, and returns the delay of its
-// call.
+// delay submits a job of an owner with a responding receiver, and returns the delay of its call.
 func (h *hanging) delay(owner, endpoint, host string) float64 {
 	h.t.Helper()
 	start, before := time.Since(h.start).Seconds(), len(h.seen())

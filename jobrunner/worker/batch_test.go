@@ -67,8 +67,7 @@ func TestBatchHasItsOwnWorkers(t *testing.T) {
 	})
 }
 
-// A batch worker always gives its GPU to a job that needs it. The batch worker's request runs again
-// later.
+// A batch worker gives its GPU to a job that needs it. The batch worker's request runs again later.
 func TestBatchWorkerIsPreempted(t *testing.T) {
 	bubbleWith(t, newFakes(1), func(c *worker.Config) *gpu.Allocator {
 		a := gpu.NewAllocator(must.Do(gpu.Simulate("l4x2", slog.New(slog.DiscardHandler)))(t))

@@ -17,8 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// fakes simulates workers that are processes. Each calls the methods that serve the worker
-// protocol.
+// fakes simulates workers that are processes and call the methods that serve the worker protocol.
 type fakes struct {
 	t     *testing.T
 	pools *worker.Pools

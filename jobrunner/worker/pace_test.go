@@ -40,7 +40,7 @@ func TestAdviceOnPace(t *testing.T) {
 		"nothing waits": {900 * time.Millisecond, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			withMutes(t, func(f *fixture, id string) {
+			withMutes(t, func(f *fixture, id string, _ chan string) {
 				for range c.queued {
 					f.submit(engine.NewJob{})
 				}
@@ -66,8 +66,9 @@ func TestAdviceOnPace(t *testing.T) {
 	}
 }
 
-// withMutes runs a test with an endpoint whose one worker the test plays.
-func withMutes(t *testing.T, test func(f *fixture, id string)) {
+// withMutes runs a test with an endpoint whose one worker the test plays. started has the ids of later
+// workers.
+func withMutes(t *testing.T, test func(f *fixture, id string, started chan string)) {
 	t.Helper()
 	bubbleWith(t, nil, func(c *worker.Config) chan string {
 		processes := mutes{silent{started: make(chan string, 10)}, "/handlers"}
@@ -77,7 +78,7 @@ func withMutes(t *testing.T, test func(f *fixture, id string)) {
 		first := echo
 		first.Image, first.Min, first.Max = "team/worker", 1, 1
 		f.pools.Set(first)
-		test(f, <-started)
+		test(f, <-started, started)
 	})
 }
 
@@ -89,18 +90,11 @@ func TestAdviceOnSharedFolder(t *testing.T) {
 		"": false, "stand-in": false, "unknown": false, "1": false,
 	} {
 		t.Run(fmt.Sprintf("release %s", release), func(t *testing.T) {
-			bubbleWith(t, nil, func(c *worker.Config) chan string {
-				processes := mutes{silent{started: make(chan string, 10)}, "/handlers"}
-				c.Programs = processes
-				return processes.started
-			}, func(f *fixture, started chan string) {
-				first, second := echo, echo
-				first.Image, first.Min, first.Max = "team/worker", 1, 1
-				f.pools.Set(first)
-				firstID := <-started
+			withMutes(t, func(f *fixture, firstID string, started chan string) {
 				f.pools.SDK("ep", firstID, release)
 				synctest.Wait()
 				must.Hold(f.t, !strings.Contains(f.log.String(), "shares with other workers"), "a worker alone in its folder gets advice", f.log)
+				second := echo
 				second.ID, second.Image, second.Min, second.Max = "other", "team/worker", 1, 1
 				f.pools.Set(second)
 				secondID := <-started
@@ -108,9 +102,8 @@ func TestAdviceOnSharedFolder(t *testing.T) {
 					f.pools.SDK("other", secondID, release)
 				}
 				must.Equal(f.t, strings.Count(f.log.String(), "shares with other workers"), map[bool]int{true: 1}[want], "the advice is logged", "times", f.log)
-				if got := strings.Contains(f.pools.Workers("other")[0].Advice, release+" of the public SDK"); got != want {
-					f.t.Errorf("the advice is %q", f.pools.Workers("other")[0].Advice)
-				}
+				advice := f.pools.Workers("other")[0].Advice
+				must.Equal(f.t, strings.Contains(advice, release+" of the public SDK"), want, "the advice is", advice)
 			})
 		})
 	}

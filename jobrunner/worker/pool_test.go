@@ -113,8 +113,7 @@ func TestResultFreesWorker(t *testing.T) {
 	})
 }
 
-// A worker that doesn't stop a cancelled job is killed after the grace, and another one does the next
-// job.
+// A worker that doesn't stop a cancelled job is killed after the grace, and another one goes on.
 func TestUnstoppableJobKillsWorker(t *testing.T) {
 	fakes := newFakes(1)
 	bubbleOf(t, fakes, func(f *fixture) {

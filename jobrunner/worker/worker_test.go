@@ -37,8 +37,7 @@ func bubbleOf(t *testing.T, programs *fakes, test func(f *fixture)) {
 	bubbleWith(t, programs, func(*worker.Config) struct{} { return struct{}{} }, func(f *fixture, _ struct{}) { test(f) })
 }
 
-// bubbleWith is bubbleOf, but also calls configure inside the bubble, and passes its result to the
-// test.
+// bubbleWith is bubbleOf, but calls configure inside the bubble, and passes its result to the test.
 func bubbleWith[T any](t *testing.T, programs *fakes, configure func(c *worker.Config) T, test func(f *fixture, more T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

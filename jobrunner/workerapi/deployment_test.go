@@ -25,8 +25,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// deployment is a whole jobrunner at a real address, with one endpoint whose workers are real
-// processes.
+// deployment is a jobrunner at a real address, with one endpoint whose workers are real processes.
 type deployment struct {
 	*record
 	t          *testing.T
@@ -177,8 +176,7 @@ func (d *deployment) waitForExit(w *startedWorker) (killed bool) {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-// expectSilence checks that no process of a worker sends a request while another
-// worker sends three pings.
+// expectSilence checks that no process of a worker sends a request during three pings of another.
 func (d *deployment) expectSilence(w, other *startedWorker) {
 	d.t.Helper()
 	pings := len(d.answeredRequests("ping/"+other.id, ""))

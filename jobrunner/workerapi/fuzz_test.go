@@ -19,8 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
 
-// fuzzServer is worker w1 of endpoint ep, with a real engine. A poll that finds no
-// job ends at once.
+// fuzzServer is worker w1 of endpoint ep, with a real engine. A poll without a job ends at once.
 type fuzzServer struct {
 	http.Handler
 	engine  *engine.Engine

@@ -23,8 +23,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
 
-// fakeWorker is worker w1 of endpoint ep, and records calls. The test supplies jobs
-// and stops.
+// fakeWorker is worker w1 of endpoint ep, and records calls. The test supplies jobs and stops.
 type fakeWorker struct {
 	jobs     chan []engine.Taken
 	stopIDs  chan []string

@@ -129,8 +129,7 @@ func setHandler(env map[string]string, handler string) {
 	env["HANDLER"], env["STANDIN_RELEASE"], _ = strings.Cut(handler, "@")
 }
 
-// requireStandIn skips a test for the stand-in of an older release if the tests run
-// with the public SDK.
+// requireStandIn skips a test for an older release's stand-in if the tests run with the public SDK.
 func requireStandIn(t *testing.T) {
 	t.Helper()
 	if os.Getenv("WORKER_SDK_PATH") != "" {

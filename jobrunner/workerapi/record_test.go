@@ -88,8 +88,7 @@ func init() {
 	}
 }
 
-// waitForRequest waits for the nth matching request: among the answered ones, or with
-// received among all.
+// waitForRequest waits for the nth matching request that was answered, or with received for any.
 func (l *record) waitForRequest(t *testing.T, n int, received bool, description string, match func(request) bool) request {
 	t.Helper()
 	timeout, done := time.NewTimer(waitTimeout), l.workerDone

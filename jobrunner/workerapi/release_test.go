@@ -74,8 +74,7 @@ func parseRelease(release string) (out []int) {
 // verdictPattern matches the line with the verdict of a test or a subtest.
 var verdictPattern = regexp.MustCompile(`(?m)^ *--- (PASS|FAIL|SKIP): (\w+)(/\S+)?`)
 
-// parseVerdicts finds the verdicts of the tests. A test whose subtests were all skipped
-// counts as skipped.
+// parseVerdicts returns the verdicts of the tests. A test with only skipped subtests is skipped.
 func parseVerdicts(output string) map[string]string {
 	verdicts, parts := map[string]string{}, map[string]map[string]bool{}
 	for _, m := range verdictPattern.FindAllStringSubmatch(output, -1) {
@@ -96,8 +95,7 @@ func parseVerdicts(output string) map[string]string {
 	return verdicts
 }
 
-// testReleases runs the tests of this program once for each release, and returns the
-// exit status.
+// testReleases runs the tests of this program once for each release, and returns the exit status.
 func testReleases(folder string, releases []string) (status int) {
 	verdicts := map[string]map[string]string{} // by release and test
 	for _, release := range releases {
@@ -133,8 +131,7 @@ func testReleases(folder string, releases []string) (status int) {
 	return status
 }
 
-// releaseTable returns the table of verdicts: yes, no, or – for a feature that the release doesn't
-// have.
+// releaseTable returns the table of verdicts: yes, no, or – for a feature that the release lacks.
 func releaseTable(releases []string, verdicts map[string]map[string]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| check | %s |\n|---|%s\n", strings.Join(releases, " | "), strings.Repeat("---|", len(releases)))

@@ -147,8 +147,7 @@ func TestWorkerTellsProgress(t *testing.T) {
 	must.Hold(t, job.State == engine.Completed && string(job.Output) == `"done"`, "the job is", job.State, string(job.Output))
 }
 
-// A worker with several slots takes several jobs at once, as many as it has free
-// slots.
+// A worker with several slots takes several jobs at once, as many as it has free slots.
 func TestWorkerTakesBatches(t *testing.T) {
 	t.Parallel()
 	l := newSingleWorker(t, "two at a time")

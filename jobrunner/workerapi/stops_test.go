@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -21,29 +20,27 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// idlePrograms starts workers whose process does nothing: the test sends requests in
-// their place.
+// idlePrograms starts workers whose process does nothing: the test sends requests in their place.
 type idlePrograms struct{ specs chan run.Spec }
 
 func (a idlePrograms) Program(string) (run.Program, error) {
 	return run.Program{Start: func(_ context.Context, s run.Spec) (run.Process, error) {
 		a.specs <- s
-		p := &idleProcess{done: make(chan struct{})}
-		p.end = sync.OnceFunc(func() { close(p.done) })
+		p := new(idleProcess)
+		p.Context, p.end = context.WithCancel(context.Background())
 		return p, nil
 	}}, nil
 }
 
 type idleProcess struct {
-	done chan struct{}
-	end  func()
+	context.Context
+	end context.CancelFunc
 }
 
-func (p *idleProcess) Done() <-chan struct{} { return p.done }
-func (p *idleProcess) Exit() run.Exit        { return run.Exit{Text: "killed"} }
-func (p *idleProcess) Stop(time.Duration)    { p.end() }
-func (p *idleProcess) Address() string       { return "" }
-func (p *idleProcess) Usage() run.Usage      { return run.Usage{} }
+func (p *idleProcess) Exit() run.Exit     { return run.Exit{Text: "killed"} }
+func (p *idleProcess) Stop(time.Duration) { p.end() }
+func (p *idleProcess) Address() string    { return "" }
+func (p *idleProcess) Usage() run.Usage   { return run.Usage{} }
 
 // manualWorker is a worker whose requests the test sends.
 type manualWorker struct {
@@ -77,7 +74,11 @@ func newManualWorker(t *testing.T) *manualWorker {
 	}))(t)
 	transport := &http.Transport{MaxIdleConnsPerHost: 100}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &manualWorker{t: t, spec: <-programs.specs, client: client, endpoint: endpoint.ID, http: &http.Client{Transport: transport}}
+	spec := <-programs.specs
+	for variable, operation := range map[string]string{"TEST_BATCH": "/job-take-batch/", "TEST_STOP": "/job-stop/"} {
+		spec.Env[variable] = strings.Replace(spec.Env["RUNPOD_WEBHOOK_GET_JOB"], "/job-take/", operation, 1)
+	}
+	return &manualWorker{t: t, spec: spec, client: client, endpoint: endpoint.ID, http: &http.Client{Transport: transport}}
 }
 
 // send sends a request of the protocol to the URL in a variable of the worker.
@@ -104,7 +105,6 @@ func (s *manualWorker) send(ctx context.Context, variable, job, query, body stri
 // takeBatch takes at most n jobs.
 func (s *manualWorker) takeBatch(n int) (ids []string) {
 	s.t.Helper()
-	s.spec.Env["TEST_BATCH"] = strings.Replace(s.spec.Env["RUNPOD_WEBHOOK_GET_JOB"], "/job-take/", "/job-take-batch/", 1)
 	resp, text, err := s.send(s.t.Context(), "TEST_BATCH", s.spec.ID, fmt.Sprintf("&batch_size=%d&job_in_progress=1", n), "")
 	must.Succeed(s.t, err)
 	var jobs []struct{ ID string }
@@ -122,15 +122,11 @@ func TestDoneJobsAreNotToStop(t *testing.T) {
 	const jobs, slots = 1500, 50
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s.spec.Env["TEST_STOP"] = strings.Replace(s.spec.Env["RUNPOD_WEBHOOK_GET_JOB"], "/job-take/", "/job-stop/", 1)
-	env := maps.Clone(s.spec.Env)
-	listener := &manualWorker{t: t, spec: s.spec, http: s.http}
-	listener.spec.Env = env
 	stops := make(chan []string)
 	go func() {
 		var answers []string
 		for ctx.Err() == nil {
-			resp, text, err := listener.send(ctx, "TEST_STOP", s.spec.ID, "", "")
+			resp, text, err := s.send(ctx, "TEST_STOP", s.spec.ID, "", "")
 			if err == nil && resp.StatusCode == http.StatusOK {
 				answers = append(answers, text)
 			}
@@ -153,9 +149,8 @@ func TestDoneJobsAreNotToStop(t *testing.T) {
 		done += len(ids)
 	}
 	cancel()
-	if answers := <-stops; len(answers) > 0 {
-		t.Errorf("of %[1]d finished jobs, the worker was told to stop %[2]d: %[3]s", jobs, len(answers), slices.Compact(answers))
-	}
+	answers := <-stops
+	must.Equal(t, len(answers), 0, "of", jobs, "finished jobs, the worker was told to stop", slices.Compact(answers))
 }
 
 func TestCancelledJobIsToStop(t *testing.T) {
@@ -164,7 +159,6 @@ func TestCancelledJobIsToStop(t *testing.T) {
 	job := must.Do(s.client.Jobs.Run(t.Context(), s.endpoint, api.Submission{Input: []byte(`{}`)}))(t)
 	s.takeBatch(2)
 	must.Do(s.client.Jobs.Cancel(t.Context(), s.endpoint, job.ID))(t)
-	s.spec.Env["TEST_STOP"] = strings.Replace(s.spec.Env["RUNPOD_WEBHOOK_GET_JOB"], "/job-take/", "/job-stop/", 1)
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	_, text, err := s.send(ctx, "TEST_STOP", s.spec.ID, "", "")

@@ -13,8 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// skipIfShort skips a test of ten seconds and more in a short run, in which similar
-// shorter tests remain.
+// skipIfShort skips a test of ten seconds and more in a short run, where similar shorter tests run.
 func skipIfShort(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -264,8 +263,7 @@ func TestWorkerIsReplacedAfterItsJob(t *testing.T) {
 	d.waitForExit(first)
 }
 
-// The slots of one worker run several jobs at once; cancelling one job does not
-// affect the others.
+// The slots of one worker run several jobs at once; cancelling one job does not affect the others.
 func TestSlotsOfAWorker(t *testing.T) {
 	skipIfShort(t)
 	t.Parallel()

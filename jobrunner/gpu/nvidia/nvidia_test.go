@@ -241,7 +241,7 @@ func TestNVMLInventory(t *testing.T) {
 	})
 }
 
-// TestNVMLUnavailable tests that a missing driver is a one-line error, not a crash.
+// A missing driver is a one-line error, not a crash.
 func TestNVMLUnavailable(t *testing.T) {
 	for ret, want := range map[nvml.Return]string{
 		nvml.ERROR_LIBRARY_NOT_FOUND:       "there is no NVIDIA driver (libnvidia-ml.so.1 was not found)",
@@ -260,7 +260,7 @@ func TestNVMLUnavailable(t *testing.T) {
 	must.Hold(t, err != nil && strings.Contains(err.Error(), "lists no GPU") && b.shutdowns == 1, err)
 }
 
-// TestOldDriver tests that functions missing from an old driver aren't called.
+// Functions missing from an old driver aren't called.
 func TestOldDriver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBoard("Tesla V100-SXM2-32GB")
@@ -293,8 +293,7 @@ func TestOldDriver(t *testing.T) {
 	})
 }
 
-// TestXIDs tests that a program's fault leaves the GPU healthy, and that other faults make the GPU
-// unusable at once.
+// A program's fault leaves the GPU healthy, and other faults make the GPU unusable at once.
 func TestXIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBoard("NVIDIA H200", "NVIDIA H200")
@@ -317,7 +316,7 @@ func TestXIDs(t *testing.T) {
 	})
 }
 
-// TestInstanceXID tests that a fault of a MIG instance leaves the GPU's other instances healthy.
+// A fault of a MIG instance leaves the GPU's other instances healthy.
 func TestInstanceXID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBoard("NVIDIA H200")
@@ -338,7 +337,7 @@ func TestInstanceXID(t *testing.T) {
 	})
 }
 
-// TestRecovery tests that the driver's recovery action decides if the driver supports it.
+// The driver's recovery action decides if the driver supports it.
 func TestRecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBoard("NVIDIA H200")
@@ -373,8 +372,7 @@ func TestMemoryErrors(t *testing.T) {
 	})
 }
 
-// TestLostGPUReturns tests that a lost GPU stays in the inventory with a fault, and
-// is healthy when it returns.
+// A lost GPU stays in the inventory with a fault, and is healthy when it returns.
 func TestLostGPUReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBoard("NVIDIA H200", "NVIDIA H200")
@@ -398,8 +396,7 @@ func TestLostGPUReturns(t *testing.T) {
 	})
 }
 
-// TestDriverIsReloaded tests that the GPUs are faulty while the driver is unloaded,
-// and healthy afterwards.
+// The GPUs are faulty while the driver is unloaded, and healthy afterwards.
 func TestDriverIsReloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBoard("NVIDIA H200")

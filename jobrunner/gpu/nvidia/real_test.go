@@ -152,8 +152,7 @@ func median(n int, do func()) time.Duration {
 	return durations[n/2]
 }
 
-// realImage is the image for which the deployment runs testdata/cuda.py, once per
-// job.
+// realImage is the image for which the deployment runs testdata/cuda.py, once per job.
 const realImage = "gpucheck/cuda"
 
 // checkJobs runs the same script as jobs of a deployment: first one job, and then two jobs at once
@@ -238,8 +237,7 @@ func (d deployment) call(method, path, body string) (answer map[string]any) {
 	return answer
 }
 
-// waitUntil polls until an answer meets the condition, but not longer than the first of two jobs
-// may take.
+// waitUntil polls until an answer meets the condition, at most while the first of two jobs may run.
 func (d deployment) waitUntil(path string, condition func(map[string]any) bool) bool {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

@@ -250,8 +250,7 @@ func FuzzPattern(f *testing.F) {
 	}, fuzz.Seed{"team/**", "team/worker:1"}, fuzz.Seed{"a[b-", "a"}, fuzz.Seed{"[!x]*?:@", "ab:@"}, fuzz.Seed{"a/b", "a/b:1"}, fuzz.Seed{"a/b@sha256:0", "a/b@sha256:0"})
 }
 
-// For any output of a command, the chunks are its lines of JSON in UTF-8, and the last one is the
-// output.
+// For any output of a command, the chunks are its lines of JSON in UTF-8; the last is the output.
 func FuzzOutput(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, stdout []byte) {
 		var chunks [][]byte
@@ -284,8 +283,7 @@ func FuzzOutput(f *testing.F) {
 	)
 }
 
-// runsCode ignores case, and a template can't set a variable that a loader, shell or interpreter
-// reads.
+// runsCode ignores case; a template can't set variables that loaders, shells or interpreters read.
 func FuzzTemplateEnv(f *testing.F) {
 	known := regexp.MustCompile(`(?i)^(LD_.*|DYLD_.*|BASH_.*|ENV|PATH|HOME|IFS|PYTHON(PATH|HOME|STARTUP|INSPECT)|PERL5(OPT|LIB)|RUBY(OPT|LIB)|NODE_(OPTIONS|PATH)|JAVA_TOOL_OPTIONS|GIT_.*)$`)
 	fuzz.Run(f, func(t *testing.T, name string) {

@@ -50,8 +50,7 @@ func awaitEnd(t *testing.T, g *procgroup.Group) {
 	}
 }
 
-// lives reports whether a process runs. An unreaped process still accepts signals, so its state is
-// read too.
+// lives reports whether a process runs. An unreaped one accepts signals, so its state is read too.
 func lives(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false

@@ -28,8 +28,7 @@ func prepare(t *testing.T, c *lite.Conn, text string) *lite.Stmt {
 	return s
 }
 
-// Values of each kind and size are read back unchanged, also when the statement
-// is used again.
+// Values of each kind and size are read back unchanged, also when the statement is used again.
 func TestValues(t *testing.T) {
 	s := prepare(t, open(t), "SELECT ?, 'beside', ?")
 	large := strings.Repeat("large ü\x00 ", 1<<17)
