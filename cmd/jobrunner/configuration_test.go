@@ -19,31 +19,27 @@ func TestConfiguration(t *testing.T) {
 	put(t, file, "engine: none\nrules:\n  - image: a/b\n    process: {run: [go, version]}\n")
 	p := serve(t, environment(home), "--data="+data)
 	must.Contain(t, strings.Join(p.greeted, "\n"), "Images: "+file+": 1 × process\nImages: containers: off\n")
-	flawed := filepath.Join(home, "flawed.yaml")
-	put(t, flawed, "rules:\n  - image: a/b\n")
-	for _, text := range []string{
-		mustFail(t, environment(home), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--config="+flawed),
-		mustFail(t, environment(home, "GPUCLOUD_JOBRUNNER_CONFIG="+flawed), "serve", "--listen=127.0.0.1:0", "--ephemeral"),
-	} {
-		must.Contain(t, text, flawed+":2: the rule for a/b needs one of")
-	}
+	expectFlaw(t, "--config", "GPUCLOUD_JOBRUNNER_CONFIG", "rules:\n  - image: a/b\n", ":2: the rule for a/b needs one of")
+}
+
+// expectFlaw expects that a flag and a variable with a flawed file are rejected with its name and the flaw.
+func expectFlaw(t *testing.T, flag, variable, text, flaw string) {
+	t.Helper()
+	home := t.TempDir()
+	file := filepath.Join(home, "flawed.yaml")
+	put(t, file, text)
+	serve := []string{"serve", "--listen=127.0.0.1:0", "--ephemeral"}
+	must.Contain(t, mustFail(t, environment(home), append(serve, flag+"="+file)...), file+flaw)
+	must.Contain(t, mustFail(t, environment(home, variable+"="+file), serve...), file+flaw)
 }
 
 func TestCatalog(t *testing.T) {
 	t.Parallel()
-	home := t.TempDir()
 	example := must.Do(filepath.Abs(filepath.Join("..", "..", "examples", "catalog.yaml")))(t)
-	p := serve(t, environment(home, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--catalog="+example)
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--catalog="+example)
 	_, text := p.get("/v2/catalog/gpus/LAB%20Accelerator%20X")
 	must.Hold(t, strings.Contains(text, `"price":{"secure":1.25,"community":0,"serverless":2}`), "the example's price is missing:", text)
-	flawed := filepath.Join(home, "flawed.yaml")
-	put(t, flawed, "gpus:\n  - id: NVIDIA L4\n    price: {secured: 1}\n")
-	for _, text := range []string{
-		mustFail(t, environment(home), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--catalog="+flawed),
-		mustFail(t, environment(home, "GPUCLOUD_CATALOG="+flawed), "serve", "--listen=127.0.0.1:0", "--ephemeral"),
-	} {
-		must.Contain(t, text, flawed+`:3: unknown field "secured"; did you mean "secure"?`)
-	}
+	expectFlaw(t, "--catalog", "GPUCLOUD_CATALOG", "gpus:\n  - id: NVIDIA L4\n    price: {secured: 1}\n", `:3: unknown field "secured"; did you mean "secure"?`)
 }
 
 const longKey = "0123456789-long-enough-key"

@@ -80,8 +80,7 @@ func TestDeathLeavesATrace(t *testing.T) {
 // if the SDK logs a traceback as one line of JSON among debug lines.
 func TestReasonHasTheCause(t *testing.T) {
 	t.Parallel()
-	h := newHandlers(t)
-	put(t, filepath.Join(h.dir, "handler.py"), `import json, traceback
+	h := serveBroken(t, `import json, traceback
 def log(level, message):
     print(json.dumps({"requestId": None, "message": message, "level": level}), flush=True)
 try:
@@ -95,7 +94,6 @@ for n in range(30):
     log("DEBUG", "JobScaler.status | heartbeat")
 raise SystemExit(1)
 `)
-	h.createEndpoint("/v2/serverless", `{"name": "broken", "image": "team/handler", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
 	var list struct {
 		Workers []struct{ Status, Reason string }
 	}
@@ -170,9 +168,9 @@ func TestJobThatKillsItsJobrunner(t *testing.T) {
 }
 
 // serveBroken serves an endpoint with at least one worker. text is its handler's source.
-func serveBroken(t *testing.T, text string, args ...string) *handlers {
+func serveBroken(t *testing.T, text string) *handlers {
 	t.Helper()
-	h := newHandlers(t, args...)
+	h := newHandlers(t)
 	put(t, filepath.Join(h.dir, "handler.py"), text)
 	h.createEndpoint("/v2/serverless", `{"name": "broken", "image": "team/handler", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
 	return h
@@ -214,27 +212,6 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 	must.Hold(t, !ok, "a worker runs, but health has a reason:", health)
 	resp, _ := h.request(http.MethodGet, "/v2/"+h.endpoint+"/status/"+id, "")
 	must.Hold(t, resp.Header.Get("X-Queue-Reason") == "", "a completed job has the headers", resp.Header)
-}
-
-// A repeated failure is logged once, even if its text has a changing address, time or id. Another
-// exit status is another failure.
-func TestSameFailureIsSaidOnce(t *testing.T) {
-	acctest.LeaveToCI(t, "package worker tests the reasons")
-	t.Parallel()
-	h := serveBroken(t, `import os, sys, time, uuid
-here = os.path.dirname(os.path.abspath(__file__))
-with open(os.path.join(here, "starts"), "a") as f:
-    f.write("x\n")
-print(f"{time.time()} the handler <object at {hex(id(object()) + time.time_ns())}> failed, see {uuid.uuid4()}", flush=True)
-sys.exit(5 if os.path.exists(os.path.join(here, "other.go")) else 4)
-`)
-	h.until("three starts", func() bool { return len(h.lines("starts")) >= 3 })
-	h.release("other")
-	h.awaitHealthReason("exit status 5")
-	h.interrupt()
-	log := h.stderr.String()
-	must.Equal(t, strings.Count(log, "with exit status 4"), 1, "the log has the failure", "times", log)
-	must.Equal(t, strings.Count(log, "with exit status 5"), 1, "the log has the other failure", "times", log)
 }
 
 // The log of serve has requests and results, but no polls of workers.

@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -49,12 +50,7 @@ func clusterFaults(t *testing.T) {
 		}},
 		{"API server", killed(containers.APIServer, 3*time.Second)},
 	}
-	rounds := 1
-	if n := os.Getenv("KUBERNETES_ROUNDS"); n != "" {
-		var err error
-		rounds, err = strconv.Atoi(n)
-		must.Require(t, err == nil && rounds >= 1, "invalid KUBERNETES_ROUNDS", n, "expected a number from 1")
-	}
+	rounds := max(1, must.Do(strconv.Atoi(cmp.Or(os.Getenv("KUBERNETES_ROUNDS"), "1")))(t))
 	if testing.Short() {
 		faults = faults[:1]
 	}

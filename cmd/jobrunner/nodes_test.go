@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -229,12 +230,7 @@ func (c *nodes) watchMaximum(endpoint string, most int) (stop func()) {
 func TestNodesUnderFaults(t *testing.T) {
 	acctest.LeaveToCI(t, "engine.TestLead and the tests of node test its parts")
 	const most = 2
-	rounds := 1
-	if n := os.Getenv("NODES_ROUNDS"); n != "" {
-		var err error
-		rounds, err = strconv.Atoi(n)
-		must.Require(t, err == nil && rounds >= 1, "invalid NODES_ROUNDS", n, "expected a number from 1")
-	}
+	rounds := max(1, must.Do(strconv.Atoi(cmp.Or(os.Getenv("NODES_ROUNDS"), "1")))(t))
 	var endpoint string
 	takenOver := func(c *nodes, from int) {
 		c.t.Helper()

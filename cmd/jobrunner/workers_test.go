@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -231,120 +230,6 @@ func (h *handlers) awaitResult(id string) (color string, pid, retries int) {
 	err := json.Unmarshal(job.Output, &output)
 	must.Require(h.t, err == nil && job.Status == "COMPLETED", "the job is", job.Status, "with", string(job.Output), "error", job.Error)
 	return output.Color, output.PID, job.Retries
-}
-
-// rollout is the progress of the newest version.
-type rollout struct {
-	EndpointVersion int64
-	Rollout         struct {
-		InProgress                                     bool
-		WorkersOnLatest, WorkersTotal, PercentOnLatest int
-	}
-	Releases []struct {
-		Version     int64
-		WorkerCount int
-	}
-}
-
-// After a change of a template's env, running jobs finish on old workers, and new workers with the new
-// env run later jobs, each once. Old processes end.
-func TestARollingReleaseOfProcesses(t *testing.T) {
-	acctest.LeaveToCI(t, "package worker tests rolling updates in virtual time")
-	t.Parallel()
-	h := newHandlers(t)
-	template := h.create("/v1/templates", `{"name": "colored", "imageName": "team/handler", "isServerless": true, "env": {"COLOR": "red"}}`)
-	// The endpoint follows the template through version 1.
-	h.createEndpoint("/v1/endpoints", `{"name": "rolls", "templateId": "`+template+`", "workersMin": 2, "workersMax": 3, "computeType": "CPU"}`)
-	busy := h.run("busy", "go")
-	h.until("the job that goes on", func() bool { return len(h.lines("begins")) == 1 })
-
-	// Clients send jobs before, during and after the change.
-	var clients sync.WaitGroup
-	var mu sync.Mutex
-	colors, stop := map[string]string{}, make(chan struct{})
-	for client := range 2 {
-		clients.Go(func() {
-			for n := 0; ; n++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				name := fmt.Sprintf("job-%d-%d", client, n)
-				var job struct {
-					Status string
-					Output struct{ Color string }
-				}
-				if err := h.try(http.MethodPost, "/v2/"+h.endpoint+"/runsync", `{"input": {"name": "`+name+`"}}`, &job); err != nil || job.Status != "COMPLETED" {
-					t.Errorf("%s is %s, %v", name, job.Status, err)
-					return
-				}
-				mu.Lock()
-				colors[name] = job.Output.Color
-				mu.Unlock()
-			}
-		})
-	}
-	done := func(color string) (n int) {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, c := range colors {
-			if c == color {
-				n++
-			}
-		}
-		return n
-	}
-	h.until("jobs in the old version", func() bool { return done("red") >= 3 })
-	before := h.rollout()
-	h.call(http.MethodPatch, "/v1/templates/"+template, `{"env": {"COLOR": "blue"}}`, nil)
-	h.until("jobs in the new version", func() bool { return done("blue") >= 3 })
-	during := h.rollout()
-	r := before.Rollout
-	must.Hold(t, !r.InProgress && r.PercentOnLatest == 100 && r.WorkersTotal >= 2, "before", before)
-	if r := during.Rollout; !r.InProgress || r.WorkersOnLatest < 1 || r.WorkersOnLatest >= r.WorkersTotal || during.EndpointVersion != before.EndpointVersion+1 || len(during.Releases) != len(before.Releases)+1 {
-		t.Errorf("during: %+v", during)
-	}
-	var list struct {
-		Workers []struct {
-			Status  string
-			IsStale bool
-		}
-	}
-	h.call(http.MethodGet, "/v2/serverless/"+h.endpoint+"/workers", "", &list)
-	stale := 0
-	for _, w := range list.Workers {
-		if w.IsStale && w.Status == "RUNNING" {
-			stale++
-		}
-	}
-	must.Equal(t, stale, 1, "the busy worker isn't stale and RUNNING", list)
-	close(stop)
-	clients.Wait()
-	h.release("go")
-	color, _, retries := h.awaitResult(busy)
-	must.Hold(t, color == "red" && retries == 0, "the running job finished with the color", color, "after", retries, "retries")
-	begins := h.countStarts()
-	for name := range colors {
-		must.Equal(t, begins[name], 1, name, "began", "times")
-	}
-	h.until("the end of the release", func() bool {
-		after := h.rollout().Rollout
-		return !after.InProgress && after.WorkersTotal >= 2
-	})
-	for _, words := range h.lines("starts") {
-		if pid, _ := strconv.Atoi(words[0]); words[1] == "red" {
-			h.until("the end of an old worker", func() bool { return !runs(pid) })
-		}
-	}
-	h.expectCleanStop(h.interrupt)
-}
-
-// rollout returns the progress of the endpoint's newest version.
-func (h *handlers) rollout() (r rollout) {
-	h.t.Helper()
-	h.call(http.MethodGet, "/v2/serverless/"+h.endpoint+"/releases", "", &r)
-	return r
 }
 
 // countStarts counts the starts of each job.

@@ -18,60 +18,28 @@ import (
 // is in use, its user is deleted first.
 func TestCleanUp(t *testing.T) {
 	const template, endpoint = "template", "endpoint"
+	type call struct {
+		method, path string
+		deletions    int  // up to this call
+		inUse        bool // the endpoint uses the template
+	}
 	for name, c := range map[string]struct {
-		// answer returns the status of a request, or 0 for an ordinary answer.
-		answer func(n int, method, path string, shown map[string]bool) int
-		left   []string
+		when      func(call) bool
+		status    int // of the calls for which when returns true
+		otherwise int // 0: the ordinary answer
+		left      []string
 	}{
-		"ordinary": {func(int, string, string, map[string]bool) int { return 0 }, nil},
-		"version 1 hides a template in use: 404": {func(_ int, _, path string, shown map[string]bool) int {
-			if strings.HasPrefix(path, "/v1/templates/") && shown[endpoint] {
-				return 404
-			}
-			return 0
-		}, nil},
-		"version 1 hides a template for ever: 404": {func(_ int, _, path string, _ map[string]bool) int {
-			if strings.HasPrefix(path, "/v1/templates") {
-				return 404
-			}
-			return 0
-		}, []string{template}},
-		"version 1 refuses for ever: 400": {func(_ int, _, path string, _ map[string]bool) int {
-			if strings.HasPrefix(path, "/v1/templates/") {
-				return 400
-			}
-			return 0
-		}, []string{template}},
-		"a template in use is refused: 409": {func(_ int, method, path string, shown map[string]bool) int {
-			if method == "DELETE" && strings.HasPrefix(path, "/v1/templates/") && shown[endpoint] {
-				return 409
-			}
-			return 0
-		}, nil},
-		"the first deletions fail": {func(n int, method, _ string, _ map[string]bool) int {
-			if method == "DELETE" && n <= 3 {
-				return 503
-			}
-			return 0
-		}, nil},
-		"the first deletion has no effect": {func(n int, method, _ string, _ map[string]bool) int {
-			if method == "DELETE" && n == 1 {
-				return 204
-			}
-			return 0
-		}, nil},
-		"deletions have no effect": {func(_ int, method, _ string, _ map[string]bool) int {
-			if method == "DELETE" {
-				return 204
-			}
-			return 0
-		}, []string{endpoint, template}},
-		"reads fail": {func(_ int, method, _ string, _ map[string]bool) int {
-			if method == "GET" {
-				return 500
-			}
-			return 404
-		}, []string{endpoint, template}},
+		"ordinary":                          {func(call) bool { return false }, 0, 0, nil},
+		"version 1 hides a template in use": {func(r call) bool { return strings.HasPrefix(r.path, "/v1/templates/") && r.inUse }, 404, 0, nil},
+		"version 1 hides a template":        {func(r call) bool { return strings.HasPrefix(r.path, "/v1/templates") }, 404, 0, []string{template}},
+		"version 1 refuses":                 {func(r call) bool { return strings.HasPrefix(r.path, "/v1/templates/") }, 400, 0, []string{template}},
+		"a template in use is refused": {func(r call) bool {
+			return r.method == "DELETE" && strings.HasPrefix(r.path, "/v1/templates/") && r.inUse
+		}, 409, 0, nil},
+		"the first deletions fail":         {func(r call) bool { return r.method == "DELETE" && r.deletions <= 3 }, 503, 0, nil},
+		"the first deletion has no effect": {func(r call) bool { return r.method == "DELETE" && r.deletions == 1 }, 204, 0, nil},
+		"deletions have no effect":         {func(r call) bool { return r.method == "DELETE" }, 204, 0, []string{endpoint, template}},
+		"reads fail":                       {func(r call) bool { return r.method == "GET" }, 500, 404, []string{endpoint, template}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
@@ -84,7 +52,10 @@ func TestCleanUp(t *testing.T) {
 					n++
 				}
 				id := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
-				status := c.answer(n, r.Method, r.URL.Path, shown)
+				status := c.otherwise
+				if c.when(call{r.Method, r.URL.Path, n, shown[endpoint]}) {
+					status = c.status
+				}
 				switch {
 				case status != 0:
 					w.WriteHeader(status)

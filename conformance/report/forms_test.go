@@ -361,11 +361,8 @@ func TestAreas(t *testing.T) {
 
 // Answers can't move the terminal's cursor.
 func TestTerminalIsHarmless(t *testing.T) {
-	r := sample()
-	var b strings.Builder
-	report.Terminal(&b, r, false)
-	must.Hold(t, !strings.ContainsAny(b.String(), "\x1b\x01") && strings.Contains(b.String(), `\x1b[31m`),
-		"the terminal is sent", b.String())
+	text := written("terminal", sample())
+	must.Hold(t, !strings.ContainsAny(text, "\x1b\x01") && strings.Contains(text, `\x1b[31m`), "the terminal is sent", text)
 }
 
 // A conclusion claims no more than the results show.
@@ -391,9 +388,7 @@ func TestConclusion(t *testing.T) {
 			r.Results = append(r.Results, report.Result{Verdict: v, Reason: "the reason"})
 		}
 		r.Count()
-		var b strings.Builder
-		report.Terminal(&b, r, false)
-		lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+		lines := strings.Split(strings.TrimSpace(written("terminal", r)), "\n")
 		must.Hold(t, lines[len(lines)-1] == want, c.verdicts, "with exit code", c.exit, lines[len(lines)-1], "not", want)
 	}
 }

@@ -24,13 +24,8 @@ func newTarget(t *testing.T) (target conformance.Target, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	target = conformance.Target{Key: "the-key-of-the-suite", Local: true, Unserved: conformance.Unserved()}
-	for _, k := range []struct {
-		name      string
-		key       *string
-		endpoints []string
-	}{{"user", &target.UserKey, nil}, {"other", &target.OtherKey, []string{"nothing-of-ours"}}} {
-		*k.key = must.Do(apikey.At(dir).Add(apikey.Key{Name: k.name, Endpoints: k.endpoints}))(t)
-	}
+	target.UserKey = must.Do(apikey.At(dir).Add(apikey.Key{Name: "user"}))(t)
+	target.OtherKey = must.Do(apikey.At(dir).Add(apikey.Key{Name: "other", Endpoints: []string{"nothing-of-ours"}}))(t)
 	return target, dir
 }
 
@@ -61,24 +56,29 @@ func startRunningDeployment(t *testing.T, wrap func(http.Handler) http.Handler, 
 	}
 	target.BaseURL = startServer(t, handler)
 	callClock = func(ctx context.Context, body string) (time.Time, error) {
-		return postClock(ctx, j.Handler(), target.Key, body)
+		return askClock(ctx, j.Handler(), http.MethodPost, target.Key, body)
 	}
-	target.Advance = func(ctx context.Context, d time.Duration) (time.Time, error) {
-		return callClock(ctx, fmt.Sprintf(`{"advance":%d}`, max((d+time.Millisecond-1).Milliseconds(), 1)))
-	}
+	target.Advance = advanceWith(callClock)
 	return target, callClock
 }
 
-// postClock sends a body to /clock and returns the deployment's time.
-func postClock(ctx context.Context, h http.Handler, key, body string) (time.Time, error) {
-	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/clock", strings.NewReader(body))
+// advanceWith returns a Target's Advance. callClock sends a body to /clock.
+func advanceWith(callClock func(ctx context.Context, body string) (time.Time, error)) func(context.Context, time.Duration) (time.Time, error) {
+	return func(ctx context.Context, d time.Duration) (time.Time, error) {
+		return callClock(ctx, fmt.Sprintf(`{"advance":%d}`, max((d+time.Millisecond-1).Milliseconds(), 1)))
+	}
+}
+
+// askClock sends a request to /clock and returns the deployment's time.
+func askClock(ctx context.Context, h http.Handler, method, key, body string) (time.Time, error) {
+	req := httptest.NewRequestWithContext(ctx, method, "/clock", strings.NewReader(body))
 	req.RemoteAddr = "127.0.0.1:1"
 	req.Header.Set("Authorization", "Bearer "+key)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, req)
 	var answer struct{ Now time.Time }
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != http.StatusOK {
-		return time.Time{}, fmt.Errorf("can't advance the clock: %d %s", w.Code, w.Body)
+		return time.Time{}, fmt.Errorf("%s /clock: %d %s", method, w.Code, w.Body)
 	}
 	return answer.Now, nil
 }

@@ -1,6 +1,7 @@
 package selftest_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -38,12 +39,7 @@ func TestJobrunnerConforms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compares several runs, and TestLocal of cmd/conformance is such a run")
 	}
-	runs := 3
-	if text := os.Getenv(runsVariable); text != "" {
-		var err error
-		runs, err = strconv.Atoi(text)
-		must.Succeed(t, err, runsVariable)
-	}
+	runs := must.Do(strconv.Atoi(cmp.Or(os.Getenv(runsVariable), "3")))(t)
 	dir := t.TempDir()
 	must.Succeed(t, gobuild.Programs(t.Context(), dir, "../../cmd/jobrunner", "../../cmd/conformance"))
 	var first map[string]report.Verdict
@@ -244,15 +240,13 @@ func startNodes(t *testing.T, n int) conformance.Target {
 		handlers = append(handlers, j.Handler())
 	}
 	var turn atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	target.BaseURL = startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handlers[turn.Add(1)%int64(n)].ServeHTTP(w, r)
 	}))
-	t.Cleanup(server.Close)
-	target.BaseURL = server.URL
 	callClocks := func(ctx context.Context, body string) (time.Time, error) {
 		var times []time.Time
 		for _, h := range handlers {
-			now, err := postClock(ctx, h, target.Key, body)
+			now, err := askClock(ctx, h, http.MethodPost, target.Key, body)
 			if err != nil {
 				return now, err
 			}
@@ -260,12 +254,10 @@ func startNodes(t *testing.T, n int) conformance.Target {
 		}
 		return slices.MinFunc(times, time.Time.Compare), nil
 	}
-	target.Advance = func(ctx context.Context, d time.Duration) (time.Time, error) {
-		return callClocks(ctx, fmt.Sprintf(`{"advance":%d}`, max((d+time.Millisecond-1).Milliseconds(), 1)))
-	}
+	target.Advance = advanceWith(callClocks)
 	must.Do(callClocks(t.Context(), `{"stop":true}`))(t)
 	for i, h := range handlers[1:] {
-		must.Do(postClock(t.Context(), h, target.Key, fmt.Sprintf(`{"advance":%d}`, (i+1)*int(skew.Milliseconds()))))(t)
+		must.Do(askClock(t.Context(), h, http.MethodPost, target.Key, fmt.Sprintf(`{"advance":%d}`, (i+1)*int(skew.Milliseconds()))))(t)
 	}
 	target.ClockStopped = true
 	return target

@@ -1,8 +1,6 @@
 package page_test
 
 import (
-	"log/slog"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -10,9 +8,6 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 )
 
 // Every view and dialog passes axe-core, in both colour schemes and on a phone.
@@ -22,13 +17,9 @@ func TestAccessibility(t *testing.T) {
 	}
 	all := chromium.Open(t)
 	axe := chromium.InstallAxe(t)
-	c := new(clock.Clock)
-	m := newBusyMachine(c)
-	p := page.New(page.Config{Source: m, Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3"})
-	defer p.Close()
+	m, p := newBusyPage(t)
 	m.work(p)
-	server := httptest.NewServer(page.Local(false, p))
-	t.Cleanup(server.Close) // after the browser, whose tab may hold a request
+	url := serveLocally(t, p)
 	for _, screen := range []struct {
 		name          string
 		width, height int64
@@ -36,7 +27,7 @@ func TestAccessibility(t *testing.T) {
 	}{{"desk", 1366, 900, false}, {"phone-dark", 390, 844, true}} {
 		t.Run(screen.name, func(t *testing.T) {
 			tab := all.Tab(t, screen.width, screen.height, screen.dark)
-			tab.Visit(server.URL)
+			tab.Visit(url)
 			tab.Until(`!document.querySelector('#signin').hidden`)
 			axe.Check(tab, "sign-in")
 			tab.Eval(`document.querySelector('#key').value = `+quoted(key)+`; document.querySelector('#signin-form').requestSubmit()`, nil)

@@ -196,6 +196,33 @@ func newBusyMachine(c *clock.Clock) *busyMachine {
 	return b
 }
 
+// newBusyPage returns the page of a busy machine.
+func newBusyPage(t *testing.T) (*busyMachine, *page.Page) {
+	t.Helper()
+	c := new(clock.Clock)
+	b := newBusyMachine(c)
+	p := page.New(page.Config{Source: b, Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3"})
+	t.Cleanup(p.Close)
+	return b, p
+}
+
+// serveLocally serves a page until the test's end. A tab that is opened later, and may hold a request, closes before.
+func serveLocally(t *testing.T, p *page.Page) (url string) {
+	t.Helper()
+	server := httptest.NewServer(page.Local(false, p))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// ask sends a request with the key to a page.
+func ask(p *page.Page, method, path string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, nil)
+	r.Header.Set("Authorization", "Bearer "+key)
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, r)
+	return w
+}
+
 // event changes the counts and notifies the page.
 func (b *busyMachine) event(p *page.Page, e engine.Event) {
 	b.mu.Lock()
@@ -218,8 +245,6 @@ func (b *busyMachine) event(p *page.Page, e engine.Event) {
 
 // work simulates ten minutes with waves of jobs on two endpoints and a viewer of the page.
 func (b *busyMachine) work(p *page.Page) {
-	look := httptest.NewRequest("GET", "/ui/snapshot", nil)
-	look.Header.Set("Authorization", "Bearer "+key)
 	const tick = 2 * time.Second
 	for i := range 300 {
 		wave := 1 + math.Sin(float64(i)/28) + .4*math.Sin(float64(i)/5)
@@ -244,7 +269,7 @@ func (b *busyMachine) work(p *page.Page) {
 				b.gpus[k].Utilization = min(100, int(30*wave)+6*(7-k)+(i*(k+3))%9)
 			}
 			b.mu.Unlock()
-			p.ServeHTTP(httptest.NewRecorder(), look)
+			ask(p, "GET", "/ui/snapshot")
 		}
 		b.clock.Advance(tick)
 	}
@@ -280,15 +305,11 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 		dark          bool
 	}{{"desk", 1366, 900, false}, {"desk-dark", 1366, 900, true}, {"tablet", 820, 1100, false}, {"phone", 390, 844, false}} {
 		t.Run(screen.name, func(t *testing.T) {
-			c := new(clock.Clock)
-			b := newBusyMachine(c)
-			p := page.New(page.Config{Source: b, Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3"})
-			defer p.Close()
+			b, p := newBusyPage(t)
 			b.work(p)
-			server := httptest.NewServer(page.Local(false, p))
-			defer server.Close()
+			url := serveLocally(t, p)
 			tab := all.Tab(t, screen.width, screen.height, screen.dark)
-			tab.Visit(server.URL + "/#code=" + p.Code())
+			tab.Visit(url + "/#code=" + p.Code())
 			tab.Until(`document.querySelector('#status').textContent === 'Live'`)
 			tab.Until(`document.querySelectorAll('#jobs tbody tr').length === 12`)
 			tab.Picture("busy-" + screen.name)
@@ -326,7 +347,7 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 			tab.Shows("#detail .log", "step 30 of 30", hostile)
 			tab.Readable("log")
 			tab.Picture("busy-log-" + screen.name)
-			clean(t, tab, server.URL)
+			clean(t, tab, url)
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -92,10 +91,7 @@ func TestObjectsAreReadOnceASecond(t *testing.T) {
 		defer p.Close()
 		send := func(method, path string) {
 			t.Helper()
-			r := httptest.NewRequest(method, path, nil)
-			r.Header.Set("Authorization", "Bearer "+key)
-			w := httptest.NewRecorder()
-			p.ServeHTTP(w, r)
+			w := ask(p, method, path)
 			must.Require(t, w.Code == http.StatusOK, method, path, w.Code, w.Body)
 		}
 		look := func(when string, want int32) {
@@ -199,10 +195,7 @@ func (d *deployment) cancelledBatch(endpoint, name string) {
 func TestBrowserOfSeveralNodes(t *testing.T) {
 	c := new(clock.Clock)
 	config := page.Config{Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3"}
-	there := config
-	there.Source = newBusyMachine(c)
-	other := page.New(there)
-	t.Cleanup(other.Close)
+	_, other := newBusyPage(t)
 	here := newBusyMachine(c)
 	for i := range here.endpoints {
 		here.endpoints[i].Workers = map[string]int{"RUNNING": 0}
@@ -213,10 +206,7 @@ func TestBrowserOfSeveralNodes(t *testing.T) {
 	}
 	config.Source, config.Node = here, "http://10.0.0.5:8420"
 	config.Others = func(_ *http.Request, path string) ([]page.Answer, []string) {
-		ask := httptest.NewRequest("GET", path, nil)
-		ask.Header.Set("Authorization", "Bearer "+key)
-		answer := httptest.NewRecorder()
-		other.ServeHTTP(answer, ask)
+		answer := ask(other, "GET", path)
 		found := page.Answer{Node: "http://10.0.0.6:8420"}
 		if answer.Code == http.StatusOK {
 			found.Body = answer.Body.Bytes()
@@ -225,10 +215,9 @@ func TestBrowserOfSeveralNodes(t *testing.T) {
 	}
 	p := page.New(config)
 	t.Cleanup(p.Close)
-	server := httptest.NewServer(page.Local(false, p))
-	t.Cleanup(server.Close)
+	url := serveLocally(t, p)
 	tab := chromium.Open(t).Tab(t, 1366, 900, false)
-	tab.Visit(server.URL + "/#code=" + p.Code())
+	tab.Visit(url + "/#code=" + p.Code())
 	for selector, wants := range map[string][]string{
 		"#status":          {"Live"},
 		"#facts":           {"2 jobrunners"},
@@ -245,5 +234,5 @@ func TestBrowserOfSeveralNodes(t *testing.T) {
 	tab.Shows("#detail .log", "step 30 of 30", hostile)
 	tab.Readable("log")
 	tab.Picture("several-nodes")
-	clean(t, tab, server.URL)
+	clean(t, tab, url)
 }

@@ -5,7 +5,6 @@ package page_test
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -24,7 +23,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 )
 
@@ -324,30 +322,21 @@ func TestSession(t *testing.T) {
 
 // If a worker gets its GPU while a snapshot is made, the snapshot is consistent.
 func TestGPUIsNotFreeAndUsedAtOnce(t *testing.T) {
-	c := new(clock.Clock)
-	b := newBusyMachine(c)
+	b, p := newBusyPage(t)
 	b.gpus[0].Holder = "" // the state a moment ago
-	p := page.New(page.Config{Source: b, Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	defer p.Close()
-	look := httptest.NewRequest("GET", "/ui/snapshot", nil)
-	look.Header.Set("Authorization", "Bearer "+key)
-	answer := httptest.NewRecorder()
-	p.ServeHTTP(answer, look)
 	var s struct {
 		GPUs struct {
 			Devices []struct{ UUID, Holder string }
 		}
 	}
-	must.Succeed(t, json.Unmarshal(answer.Body.Bytes(), &s))
+	must.Succeed(t, json.Unmarshal(ask(p, "GET", "/ui/snapshot").Body.Bytes(), &s))
 	got := s.GPUs.Devices[0]
 	must.Hold(t, got.UUID == "GPU-0" && got.Holder == "w1sdxl-run", "the device of a running worker is", got)
 }
 
 // A sign-out aborts the snapshot that is in flight.
 func TestSignOutAbortsTheSnapshot(t *testing.T) {
-	c := new(clock.Clock)
-	p := page.New(page.Config{Source: newBusyMachine(c), Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	defer p.Close()
+	_, p := newBusyPage(t)
 	local := page.Local(false, p)
 	var hold atomic.Bool
 	held, aborted := make(chan struct{}, 1), make(chan struct{}, 1)
