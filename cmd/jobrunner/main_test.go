@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -25,6 +24,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/serving"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -79,40 +79,15 @@ func serve(t testing.TB, env []string, args ...string) *process {
 
 // start starts the process and waits until it listens.
 func (p *process) start(env []string) *process {
-	t := p.t
-	t.Helper()
-	p.cmd.Env = env
-	p.cmd.Stderr = &p.stderr
-	out := must.Do(p.cmd.StdoutPipe())(t)
-	must.Succeed(t, p.cmd.Start())
-	t.Cleanup(func() {
-		p.cmd.Process.Kill()
-		p.cmd.Wait()
-	})
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		p.greeted = append(p.greeted, lines.Text())
-		if strings.HasPrefix(lines.Text(), "Next:") {
-			break
-		}
-	}
-	go io.Copy(io.Discard, out)
-	if p.url = p.greetingValue("GPUCLOUD_BASE_URL"); p.url == "" {
-		p.cmd.Wait()
-		t.Fatalf("the jobrunner did not start: %s%s", strings.Join(p.greeted, "\n"), &p.stderr)
-	}
+	p.t.Helper()
+	p.cmd.Env, p.cmd.Stderr = env, &p.stderr
+	p.greeted = serving.Start(p.t, p.cmd)
+	p.url = p.greetingValue("GPUCLOUD_BASE_URL")
 	return p
 }
 
 // greetingValue returns a variable's value in the greeting.
-func (p *process) greetingValue(name string) string {
-	for _, line := range p.greeted {
-		if value, ok := strings.CutPrefix(line, "export "+name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
+func (p *process) greetingValue(name string) string { return serving.Exported(p.greeted, name) }
 
 func (p *process) kill() {
 	p.cmd.Process.Kill()

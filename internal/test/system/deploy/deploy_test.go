@@ -2,7 +2,6 @@
 package deploy
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"io"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/serving"
 )
 
 const root = "../../../.."
@@ -66,29 +66,8 @@ func start(t *testing.T, env, args []string) *jobrunner {
 	must.Require(t, listens, "expected --listen with the port 8420 among", args)
 	j := &jobrunner{t: t, cmd: exec.Command(program(t), args...)}
 	j.cmd.Env, j.cmd.Stderr = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + t.TempDir()}, env...), &j.stderr
-	out := must.Do(j.cmd.StdoutPipe())(t)
-	must.Succeed(t, j.cmd.Start())
-	t.Cleanup(func() {
-		j.cmd.Process.Kill()
-		j.cmd.Wait()
-	})
-	var greeting strings.Builder
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		greeting.WriteString(lines.Text() + "\n")
-		if strings.HasPrefix(lines.Text(), "Next:") {
-			break
-		}
-	}
-	go io.Copy(io.Discard, out)
-	found := regexp.MustCompile(`GPUCLOUD_BASE_URL=(\S+)`).FindStringSubmatch(greeting.String())
-	if found == nil {
-		j.cmd.Wait()
-		t.Fatalf("%q did not start: %s%s", args, &greeting, &j.stderr)
-	}
-	j.url = found[1]
-	if key := regexp.MustCompile(`GPUCLOUD_API_KEY=(\w+)`).FindStringSubmatch(greeting.String()); key != nil {
-		j.key = key[1]
-	}
+	greeting := serving.Start(t, j.cmd)
+	j.url, j.key = serving.Exported(greeting, "GPUCLOUD_BASE_URL"), serving.Exported(greeting, "GPUCLOUD_API_KEY")
 	return j
 }
 
