@@ -105,10 +105,7 @@ func TestSchemaKnowsTheContract(t *testing.T) {
 		}
 		name := attributesOf(f)[0]
 		a := attribute(p.Schema(typeName).Block.Attributes, strings.Split(name, "."))
-		if a == nil {
-			t.Errorf("%s %s.%s: the schema of %s has no %s", f.API, f.Resource, f.Path, typeName, name)
-			continue
-		}
+		must.Require(t, a != nil, f.API, f.Resource, f.Path, "the schema of", typeName, "has no", name)
 		sets := f.In(contract.Create) || f.In(contract.Update)
 		must.Hold(t, !sets || a.Optional || a.Required, f.API, f.Resource, f.Path, "can be set by a request, but not in the configuration")
 		if f.API == contract.V2 {

@@ -43,47 +43,57 @@ func TestPodWaitsUntilItRuns(t *testing.T) {
 	})
 }
 
-// If a wait fails, the error has the reason and the last lines of the pod's log, without the values
-// of its environment. The pod is in the state.
-func TestPodWaitsInVain(t *testing.T) {
+// If a wait fails, the error has the reason and the last lines of the pod's log, with advice and
+// without the values of its environment. A cluster's error has the number of running pods, and
+// one failed pod. The object is in the state.
+func TestWaitsInVain(t *testing.T) {
 	t.Parallel()
-	_, p := deploy(t)
+	_, pods := deploy(t)
+	clusters := drive(t, deployWithGPUs(t), api.V2)
+	running := func(timeout string, changes map[string]any) map[string]any {
+		return with(waits(map[string]any{"running": true}, timeout), changes)
+	}
 	for name, c := range map[string]struct {
-		config map[string]any
-		text   []string
+		p        *tfdrive.Provider
+		typeName string
+		config   map[string]any
+		text     []string
 	}{
-		"no GPU is there": {gpuPod(waits(map[string]any{"running": true}, "300ms")), []string{"not reached within 300ms", "it is PROVISIONING: "}},
+		"no GPU is there": {pods, podType, gpuPod(running("300ms", nil)), []string{"not reached within 300ms", "it is PROVISIONING: "}},
 		"it ends": {
-			cpuPod(with(waits(map[string]any{"running": true}, "5m"), map[string]any{"args": "print 'the model is not there' env SECRET env WRITTEN exit 3", "env": map[string]any{"SECRET": "a-planted-secret"}, "env_wo": map[string]any{"WRITTEN": "a-planted-secret-too"}, "env_wo_version": 1})),
+			pods, podType, cpuPod(running("5m", map[string]any{"args": "print 'the model is not there' env SECRET env WRITTEN exit 3", "env": map[string]any{"SECRET": "a-planted-secret"}, "env_wo": map[string]any{"WRITTEN": "a-planted-secret-too"}, "env_wo_version": 1})),
 			[]string{"more time would not help: it is ERROR", "The last lines of the pod:", "the model is not there", "[redacted]"},
 		},
-		"its port is not published": {cpuPod(with(waits(map[string]any{"port": 8000}, "300ms"), map[string]any{"ports": []any{"8000/tcp"}})),
-			[]string{"port 8000", "not reached within 300ms"}},
+		"its port is not published": {
+			pods, podType, cpuPod(with(waits(map[string]any{"port": 8000}, "300ms"), map[string]any{"ports": []any{"8000/tcp"}})), []string{"port 8000", "not reached within 300ms"},
+		},
+		"a GPU is missing": {
+			clusters, clusterType, clusterConfig(running("2s", map[string]any{"compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 3}})),
+			[]string{"not reached within 2s: ", " of 3 pods run; pod ", "(rank ", "it is PROVISIONING: "},
+		},
+		"its pods end": {
+			clusters, clusterType, clusterConfig(running("5m", map[string]any{"args": "print 'the model is not there' env SECRET exit 3", "env": map[string]any{"SECRET": "a-planted-secret"}})),
+			[]string{"more time would not help: ", "it is ERROR", "The last lines of pod ", "the model is not there", "[redacted]"},
+		},
 	} {
-		// The first poll may find the pod running shortly before it ends.
+		// The first poll may find the pods running shortly before they end.
 		for range 20 {
-			state, diags := p.Walk().Apply(p.Plan(podType, tfdrive.State{}, c.config))
-			must.Require(t, state.Exists(), name, "the pod is not in the state", diags)
-			t.Cleanup(func() { must.Succeed(t, p.Destroy(state).Err()) })
+			state, diags := c.p.Walk().Apply(c.p.Plan(c.typeName, tfdrive.State{}, c.config))
+			must.Require(t, state.Exists(), name, "the object is not in the state", diags)
 			err := diags.Err()
-			if err == nil && name == "it ends" {
+			must.Succeed(t, c.p.Destroy(state).Err())
+			if err == nil && (name == "it ends" || name == "its pods end") {
 				continue
 			}
 			// On a busy machine, the deployment may report the reason later.
-			if name == "no GPU is there" && !strings.Contains(err.Error(), "it is PROVISIONING: ") {
+			if name == "no GPU is there" && err != nil && !strings.Contains(err.Error(), "it is PROVISIONING: ") {
 				continue
 			}
-			expectWaitError(t, name, err, c.text)
+			must.Fail(t, err, append(c.text, "untaint")...)
+			must.Hold(t, err == nil || !strings.Contains(err.Error(), "a-planted-secret"), name, "the error has a secret")
 			break
 		}
 	}
-}
-
-// expectWaitError expects an error with the texts, with advice and without secrets.
-func expectWaitError(t *testing.T, name string, err error, texts []string) {
-	t.Helper()
-	must.Fail(t, err, append(texts, "untaint")...)
-	must.Hold(t, err == nil || !strings.Contains(err.Error(), "a-planted-secret"), name, "the error has a secret")
 }
 
 func TestWaitPlan(t *testing.T) {
@@ -196,38 +206,6 @@ func TestClusterWaits(t *testing.T) {
 		"pods", got, "primary", state.Get("primary"))
 	state = apply(t, p, clusterType, state, with(config, map[string]any{"name": "renamed"}), "update")
 	must.Hold(t, state.Get("name") == "renamed", "it is", state.Get("name"))
-}
-
-// If a pod of a cluster doesn't run, the error has the number of running pods, and one failed pod's
-// reason and last log lines, without the values of its environment. The state has the cluster.
-func TestClusterWaitsInVain(t *testing.T) {
-	t.Parallel()
-	p := drive(t, deployWithGPUs(t), api.V2)
-	for name, c := range map[string]struct {
-		changes map[string]any
-		text    []string
-	}{
-		"a GPU is missing": {
-			with(waits(map[string]any{"running": true}, "2s"), map[string]any{"compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 3}}),
-			[]string{"not reached within 2s: ", " of 3 pods run; pod ", "(rank ", "it is PROVISIONING: "},
-		},
-		"its pods end": {
-			with(waits(map[string]any{"running": true}, "5m"), map[string]any{"args": "print 'the model is not there' env SECRET exit 3", "env": map[string]any{"SECRET": "a-planted-secret"}}),
-			[]string{"more time would not help: ", "it is ERROR", "The last lines of pod ", "the model is not there", "[redacted]"},
-		},
-	} {
-		for range 20 { // the first poll may find all pods running shortly before they end
-			state, diags := p.Walk().Apply(p.Plan(clusterType, tfdrive.State{}, clusterConfig(c.changes)))
-			must.Require(t, state.Exists(), name, "the cluster is not in the state", diags)
-			err := diags.Err()
-			must.Succeed(t, p.Destroy(state).Err())
-			if err == nil && name == "its pods end" {
-				continue
-			}
-			expectWaitError(t, name, err, c.text)
-			break
-		}
-	}
 }
 
 // The apply of a cluster waits for a single pod that doesn't run.

@@ -65,36 +65,23 @@ func TestFieldsAreWellFormed(t *testing.T) {
 }
 
 // Members of requests with the same name, such as ports, have the same form. A name, an id and a
-// resource mean something else in each kind.
-func TestMembersOfTheSameNameHaveTheSameForm(t *testing.T) {
-	first := map[string]Field{}
+// resource mean something else in each kind. In templates and endpoints, the same value clears
+// them. The client sends env, ports and registry of an endpoint with its container, so those need
+// no value.
+func TestMembersOfTheSameNameAreAlike(t *testing.T) {
+	formed, cleared := map[string]Field{}, map[string]Field{}
 	for _, f := range Fields {
 		name := f.Path[strings.LastIndex(f.Path, ".")+1:]
-		if !f.In(Create|Update) || slices.Contains([]string{"name", "id", "resource"}, name) {
-			continue
+		if f.In(Create|Update) && !slices.Contains([]string{"name", "id", "resource"}, name) {
+			other, seen := formed[name]
+			formed[name] = f
+			must.Hold(t, !seen || pattern(f) == pattern(other), f, "has the form", pattern(f), other, "has", pattern(other))
 		}
-		if _, seen := first[name]; !seen {
-			first[name] = f
+		if (f.Resource == "template" || f.Resource == "endpoint") && f.In(Update) && !slices.Contains([]string{"env", "ports", "registry"}, name) {
+			other, seen := cleared[name]
+			cleared[name] = f
+			must.Hold(t, !seen || f.Clear == other.Clear, f, "is cleared by", f.Clear, other, "by", other.Clear)
 		}
-		other := first[name]
-		must.Hold(t, pattern(f) == pattern(other), f, "has the form", pattern(f), other, "has", pattern(other))
-	}
-}
-
-// In templates and endpoints, the same value clears members of the same name. The client sends env,
-// ports and registry of an endpoint with its container, so those need no value.
-func TestMembersOfTheSameNameAreClearedAlike(t *testing.T) {
-	first := map[string]Field{}
-	for _, f := range Fields {
-		name := f.Path[strings.LastIndex(f.Path, ".")+1:]
-		if f.Resource != "template" && f.Resource != "endpoint" || !f.In(Update) || slices.Contains([]string{"env", "ports", "registry"}, name) {
-			continue
-		}
-		if _, seen := first[name]; !seen {
-			first[name] = f
-		}
-		other := first[name]
-		must.Hold(t, f.Clear == other.Clear, f, "is cleared by", f.Clear, other, "by", other.Clear)
 	}
 }
 
@@ -106,22 +93,15 @@ func checkValueForms(t *testing.T, f Field) {
 		element = f.Items
 	}
 	must.Hold(t, len(f.Enum) == 0 && pattern(f) == "" || element == "string", f, "values or a pattern of strings on", element)
-	form, err := regexp.Compile(pattern(f))
-	if err != nil {
-		t.Errorf("%v: %v", f, err)
-		return
-	}
+	form := must.Do(regexp.Compile(pattern(f)))(t)
 	for i, value := range f.Enum {
 		must.Hold(t, !slices.Contains(f.Enum[:i], value), f, "duplicate value", value)
 		must.Hold(t, form.MatchString(value), f, "value", value, "does not match", pattern(f))
 	}
 	if f.Default != "" {
 		var value any
-		if err := json.Unmarshal([]byte(f.Default), &value); err != nil {
-			t.Errorf("%v: default %s: %v", f, f.Default, err)
-		} else if fault := accepts(f, value); fault != "" {
-			t.Errorf("%v: default %s: %s", f, f.Default, fault)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(f.Default), &value), f, "default", f.Default)
+		must.Equal(t, accepts(f, value), "", f, "default", f.Default)
 	}
 }
 

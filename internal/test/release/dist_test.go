@@ -183,11 +183,7 @@ func (d dist) checkPrograms(t *testing.T) {
 }
 
 func (d dist) checkBuild(t *testing.T, name string, a archive, path string) {
-	info, err := buildinfo.ReadFile(path)
-	if err != nil {
-		t.Errorf("%s: %v", name, err)
-		return
-	}
+	info := must.Do(buildinfo.ReadFile(path))(t)
 	settings := map[string]string{}
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value

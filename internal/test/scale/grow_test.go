@@ -82,8 +82,7 @@ func TestCallsOfAHugePlan(t *testing.T) {
 		p := tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": d.url, "api_key": d.key, "api_version": string(v)})
 		must.Succeed(t, p.Configured.Err())
 		create := func(kind string, config map[string]any) string {
-			state := tfdrive.Do(p.Apply(p.Plan(kind, tfdrive.State{}, config)))(t)
-			return state.Get("id").(string)
+			return tfdrive.Do(p.Apply(p.Plan(kind, tfdrive.State{}, config)))(t).Get("id").(string)
 		}
 		follows := create("gpucloud_template", map[string]any{"name": "base", "image": "i", "serverless": true})
 		configs := map[string]map[string]any{
@@ -114,8 +113,7 @@ func TestCallsOfAHugePlan(t *testing.T) {
 		// use cached lists.
 		clusters := map[string]tfdrive.State{}
 		for _, id := range created["gpucloud_cluster"] {
-			state := tfdrive.Do(p.Import("gpucloud_cluster", id))(t)
-			clusters[id] = state
+			clusters[id] = tfdrive.Do(p.Import("gpucloud_cluster", id))(t)
 		}
 		read := func(kind, id string) (tfdrive.State, tfdrive.Diagnostics) {
 			if imported, ok := clusters[id]; ok {
