@@ -9,7 +9,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
@@ -135,6 +137,34 @@ func TestResultOutlivesOutageAndKill(t *testing.T) {
 	reports, _ := filepath.Glob(filepath.Join(h.home, "data", "reports", "*"))
 	must.Hold(t, len(reports) == 0, "delivered reports are left:", reports)
 	h.expectCleanStop(h.interrupt)
+}
+
+// A job whose jobrunner dies whenever it runs is dispatched only twice.
+func TestJobThatKillsItsJobrunner(t *testing.T) {
+	acctest.LeaveToCI(t, "TestSurvivesKills kills a jobrunner")
+	t.Parallel()
+	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
+	data := "--data=" + t.TempDir()
+	p := serve(t, env, data)
+	endpoint := p.endpoint("builtin/conformance")
+	job := must.Do(p.client("k").Jobs.Run(t.Context(), endpoint, api.Submission{Input: []byte(`{"op":"sleep","ms":600000}`)}))(t)
+	for kills := 0; ; {
+		got := must.Do(p.client("k").Jobs.Status(t.Context(), endpoint, job.ID))(t)
+		if got.Finished() {
+			must.Hold(t, got.Status == "FAILED" && strings.Contains(got.Error, "the jobrunner that ran it was killed") && kills == 2, "after", kills, "kills", got)
+			break
+		}
+		if got.Status != "IN_PROGRESS" {
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		must.Equal(t, got.Retries, kills, "retries after", "kills")
+		kills++
+		must.Require(t, kills <= 3, "the job is dispatched endlessly")
+		p.kill()
+		p = serve(t, env, data)
+	}
+	p.interrupt()
 }
 
 // serveBroken serves an endpoint with at least one worker. text is its handler's source.
