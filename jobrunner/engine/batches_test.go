@@ -74,9 +74,7 @@ func testBatches(t *tester) {
 	t.report(t.take(takeFromBatch).Ref, engine.Done(nil), engine.Accepted)
 	t.takeNoneOf(takeFromBatch)
 	t.batchIs(b.ID, "FINALIZED 4 0 2 2")
-	if b, err := t.CancelBatch(t.ctx, "ep", b.ID); err != nil || b.State != engine.BatchFinalized {
-		t.Errorf("the cancelled batch, whose requests had ended, is %+v, %v", b, err)
-	}
+	must.Equal(t, must.Do(t.CancelBatch(t.ctx, "ep", b.ID))(t).State, engine.BatchFinalized, "the cancelled batch, whose requests had ended")
 	t.advance(24 * time.Hour)
 	t.batchIs(b.ID, "FINALIZED 4 0 2 2") // results are kept
 	t.advance(7 * 24 * time.Hour)
@@ -136,9 +134,8 @@ var takeFromBatch = engine.Take{Endpoint: "ep-batch"}
 
 func testBatchLimits(t *tester) {
 	var refused *engine.BatchRefused
-	if _, err := t.CreateBatch(t.ctx, "ep", inputs(engine.MaxBatchRequests+1)); !errors.As(err, &refused) || refused.Active {
-		t.Errorf("too many requests: %v", err)
-	}
+	err := must.Err(t.CreateBatch(t.ctx, "ep", inputs(engine.MaxBatchRequests+1)))
+	must.Hold(t, errors.As(err, &refused) && !refused.Active, "too many requests:", err)
 	var ids []string
 	for range engine.MaxActiveBatches {
 		ids = append(ids, must.Do(t.CreateBatch(t.ctx, "ep", inputs(1)))(t).ID)

@@ -56,9 +56,8 @@ func testCalls(t *tester) {
 	call := expect(b, 0, "a.example:8080")
 	note(call, time.Time{})
 	call = expect(a, 0)
-	if want := t.get(a); fmt.Sprintf("%+v", call.Job) != fmt.Sprintf("%+v", want) || string(call.Input) != `{"n":  1}` || call.URL != "http://a.example:8080/x" || call.Host != "a.example:8080" {
-		t.Errorf("the call is %+v, the job %+v", call, want)
-	}
+	must.Equal(t, fmt.Sprintf("%+v", call.Job), fmt.Sprintf("%+v", t.get(a)), "the job of the call")
+	must.Hold(t, string(call.Input) == `{"n":  1}` && call.URL == "http://a.example:8080/x" && call.Host == "a.example:8080", "the call is", call)
 	none(claim)
 	none(0, "a.example:8080")
 	note(call, time.Now().Add(10*time.Second))

@@ -21,13 +21,12 @@ func testBytes(t *tester) {
 	job := t.take(engine.Take{})
 	must.Hold(t, string(job.Input) == string(input) && string(job.Rest) == string(rest), "taken", string(job.Input), string(job.Rest))
 	t.report(job.Ref, engine.Done(input), engine.Accepted)
-	got := t.get(id)
-	must.Hold(t, string(got.Output) == string(input), "output", string(got.Output))
+	must.Equal(t, string(t.get(id).Output), string(input), "output")
 	large := []byte(`"` + strings.Repeat("x", 20<<20) + `"`)
 	id = t.submit(engine.NewJob{Input: large})
 	job = t.take(engine.Take{})
 	t.report(job.Ref, engine.Done(job.Input), engine.Accepted)
-	got = t.get(id)
+	got := t.get(id)
 	must.Hold(t, string(got.Output) == string(large), "20 MB came back as", len(got.Output), "bytes")
 	// Several at a time, around the size at which each is read separately.
 	inputs := map[string]string{}
@@ -104,8 +103,7 @@ func testStream(t *tester) {
 	t.report(job.Ref, engine.Chunk([]byte(`"late"`), nil), engine.Stale)
 	drain(id, engine.Completed, `{"output":"last","metrics":{"pending": 0}}`)
 	drain(id, engine.Completed)
-	got := t.is(id, engine.Completed)
-	must.Hold(t, string(got.Output) == `"all"`, "the output is", string(got.Output))
+	must.Equal(t, string(t.is(id, engine.Completed).Output), `"all"`, "the output")
 
 	// Small chunks of one report are read as one, but counted separately.
 	id = t.submit(engine.NewJob{})

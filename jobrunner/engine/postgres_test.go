@@ -391,9 +391,7 @@ func TestLostReplyToACommit(t *testing.T) {
 		must.Equal(t, n.Delivered(t.Context(), job.Ref), nil)
 		report(true, engine.Done([]byte(`"output"`)))
 		must.Equal(t, n.Delivered(t.Context(), job.Ref), nil)
-		if job := n.is(id, engine.Completed); string(job.Output) != `"output"` {
-			t.Errorf("output %s", job.Output)
-		}
+		must.Equal(t, string(n.is(id, engine.Completed).Output), `"output"`, "output")
 		proxy.LoseCommit()
 		_, _, _, err = n.Drain(t.Context(), "ep", id)
 		expectUnknown("a read of the stream", err)

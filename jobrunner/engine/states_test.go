@@ -13,23 +13,18 @@ import (
 func testSuccess(t *tester) {
 	id := t.submit(engine.NewJob{})
 	must.Hold(t, idForm.MatchString(id) && !strings.HasPrefix(id, "sync-"), "id", id)
-	if id := t.submit(engine.NewJob{Endpoint: "other", Sync: true}); !idForm.MatchString(id) || !strings.HasPrefix(id, "sync-") {
-		t.Errorf("id %q of a synchronous job", id)
-	}
-	if job := t.is(id, engine.InQueue); job.Worker != "" || job.Delay != 0 || job.Output != nil {
-		t.Errorf("in the queue: %+v", job)
-	}
+	sync := t.submit(engine.NewJob{Endpoint: "other", Sync: true})
+	must.Hold(t, idForm.MatchString(sync) && strings.HasPrefix(sync, "sync-"), "id of a synchronous job", sync)
+	got := t.is(id, engine.InQueue)
+	must.Hold(t, got.Worker == "" && got.Delay == 0 && got.Output == nil, "in the queue:", got)
 	t.advance(1234 * time.Millisecond)
 	job := t.take(engine.Take{Worker: "w1"})
 	must.Hold(t, job.ID == id && job.Worker == "w1" && job.Attempt == 1 && job.Delay == 1234*time.Millisecond && string(job.Input) == "{}" && job.Rest == nil, "taken", job)
 	t.takeNone()
-	if job := t.is(id, engine.InProgress); job.Worker != "w1" || job.Delay != 1234*time.Millisecond || job.Execution != 0 {
-		t.Errorf("in progress: %+v", job)
-	}
+	got = t.is(id, engine.InProgress)
+	must.Hold(t, got.Worker == "w1" && got.Delay == 1234*time.Millisecond && got.Execution == 0, "in progress:", got)
 	t.report(job.Ref, engine.Progress([]byte(`"half"`)), engine.Accepted)
-	if job := t.is(id, engine.InProgress); string(job.Output) != `"half"` {
-		t.Errorf("progress is %s", job.Output)
-	}
+	must.Equal(t, string(t.is(id, engine.InProgress).Output), `"half"`, "progress")
 	t.advance(5678 * time.Millisecond)
 	t.report(job.Ref, engine.Done([]byte(`"whole"`)), engine.Accepted)
 	for range 2 { // reading changes nothing
@@ -38,24 +33,19 @@ func testSuccess(t *tester) {
 			string(done.Output) == `"whole"` && done.Retries == 0 && done.Error == "", "completed:", done)
 		t.advance(time.Second)
 	}
-	if job, err := t.Get(t.ctx, "other", id); err == nil {
-		t.Errorf("another endpoint shows %+v", job)
-	}
+	must.FailWith(t, must.Err(t.Get(t.ctx, "other", id)), engine.ErrNotFound, "read through another endpoint")
 
 	id = t.submit(engine.NewJob{})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("no luck", []byte(`1`)), engine.Accepted)
-	if job := t.is(id, engine.Failed); job.Error != "no luck" || string(job.Output) != "1" {
-		t.Errorf("failed: %+v", job)
-	}
+	got = t.is(id, engine.Failed)
+	must.Hold(t, got.Error == "no luck" && string(got.Output) == "1", "failed:", got)
 
 	// A result without output, even after progress.
 	id = t.submit(engine.NewJob{})
 	job = t.take(engine.Take{})
 	t.report(job.Ref, engine.Progress([]byte(`"half"`)), engine.Accepted)
 	t.report(job.Ref, engine.Done(nil), engine.Accepted)
-	if job := t.is(id, engine.Completed); job.Output != nil {
-		t.Errorf("output %s of a job without a result", job.Output)
-	}
+	must.Hold(t, t.is(id, engine.Completed).Output == nil, "a job without a result has an output")
 }
 
 func testOrder(t *tester) {
@@ -94,15 +84,11 @@ func testCancel(t *tester) {
 	t.advance(2 * time.Second)
 	must.Equal(t, cancel(running, engine.Cancelled).Execution, 2*time.Second, "ran for")
 	t.report(job.Ref, engine.Done([]byte(`1`)), engine.Stale)
-	if job := t.is(running, engine.Cancelled); job.Output != nil {
-		t.Errorf("output %s after the cancellation", job.Output)
-	}
+	must.Hold(t, t.is(running, engine.Cancelled).Output == nil, "a cancelled job has an output")
 
 	done := t.submit(engine.NewJob{})
 	t.report(t.take(engine.Take{}).Ref, engine.Done([]byte(`1`)), engine.Accepted)
-	if job := cancel(done, engine.Completed); string(job.Output) != "1" {
-		t.Errorf("output %s", job.Output)
-	}
+	must.Equal(t, string(cancel(done, engine.Completed).Output), "1", "output")
 	failed := t.submit(engine.NewJob{})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("x", nil), engine.Accepted)
 	cancel(failed, engine.Failed)
@@ -195,9 +181,8 @@ func testRetry(t *tester) {
 	t.retry(id)
 	got := t.is(id, engine.InQueue)
 	must.Hold(t, got.Output == nil && got.Error == "" && got.Retries == 0 && got.Delay == 0 && got.Worker == "", "after the retry", got)
-	if _, chunks, _, err := t.Drain(t.ctx, "ep", id); err != nil || len(chunks) > 0 {
-		t.Errorf("after the retry its stream has %s, %v", chunks, err)
-	}
+	_, chunks, _, err := t.Drain(t.ctx, "ep", id)
+	must.Hold(t, err == nil && len(chunks) == 0, "after the retry its stream has", chunks, err)
 	t.noRetry(id, engine.InQueue)
 	t.counts(engine.Counts{InQueue: 2, Failed: 1, Retried: 1})
 	t.restart()

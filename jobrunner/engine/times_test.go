@@ -157,9 +157,8 @@ func testLost(t *tester) {
 	t.report(job.Ref, engine.Progress([]byte(`"old"`)), engine.Accepted)
 	t.advance(time.Second)
 	t.report(job.Ref, engine.Lost(), engine.Accepted)
-	if job := t.is(id, engine.InQueue); job.Retries != 1 || job.Output != nil || job.Worker != "" || job.Delay != 0 {
-		t.Errorf("lost once: %+v", job)
-	}
+	got := t.is(id, engine.InQueue)
+	must.Hold(t, got.Retries == 1 && got.Output == nil && got.Worker == "" && got.Delay == 0, "lost once:", got)
 	t.counts(engine.Counts{InQueue: 2, Retried: 1})
 	t.advance(3 * time.Second)
 	again := t.take(engine.Take{Worker: "w2"})
@@ -192,9 +191,7 @@ func testRestart(t *tester) {
 		must.Hold(t, job.Retries == 0 && job.Output == nil && job.Worker == "", "after a restart", job)
 	}
 	t.is(waiting, engine.InQueue)
-	if job, err := t.Get(t.ctx, "ep2", done); err != nil || string(job.Output) != "1" {
-		t.Errorf("the finished job: %+v, %v", job, err)
-	}
+	must.Equal(t, string(must.Do(t.Get(t.ctx, "ep2", done))(t).Output), "1", "the output of the finished job")
 	t.counts(engine.Counts{InQueue: 3})
 	load := must.Do(t.Load(t.ctx, "ep"))(t)
 	must.Hold(t, load.Waiting == 2, "load", load)

@@ -54,9 +54,7 @@ func TestSimulatedMachine(t *testing.T) {
 		{"type": "Home Made", "memory": 3, "fault": "burnt"}
 	]
 }`)
-	if got, want := inventory.Driver(), (gpu.Driver{Version: "580.65.06", CUDA: "13.0"}); got != want {
-		t.Errorf("driver %+v", got)
-	}
+	must.Equal(t, inventory.Driver(), gpu.Driver{Version: "580.65.06", CUDA: "13.0"}, "driver")
 	want := []gpu.Device{
 		{Index: 0, TypeID: "NVIDIA L4", Memory: 24 << 30},
 		{Index: 1, TypeID: "NVIDIA L4", Memory: 24 << 30},

@@ -153,11 +153,8 @@ func TestBodies(t *testing.T) {
 		}
 		d.expectRefusal(413, "larger than 1048576 bytes", "POST", path, `{"name":"x","readme":"`+strings.Repeat("x", 1<<20)+`"}`)
 		invalid := d.send("POST", path, `{"name":1,"bogus":1,"also":2}`)
-		for _, fault := range []string{
-			"$.name: got number, want string", "additional properties 'bogus' not allowed", "additional properties 'also' not allowed", "missing property 'image",
-		} {
-			must.Contain(t, invalid.text, fault)
-		}
+		must.Contain(t, invalid.text,
+			"$.name: got number, want string", "additional properties 'bogus' not allowed", "additional properties 'also' not allowed", "missing property 'image")
 	}
 	got := d.mustSend(422, "POST", "/v2/network-volumes", `{"size":"x","x":1}`)
 	want := []any{

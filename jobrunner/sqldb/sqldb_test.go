@@ -293,9 +293,7 @@ func TestFolder(t *testing.T) {
 func TestInvalidFolder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	must.Succeed(t, os.WriteFile(file, nil, 0o600))
-	if _, err := sqldb.Open(t.Context(), sqldb.Config{Dir: filepath.Join(file, "data")}); err == nil {
-		t.Error("opened inside a file")
-	}
+	must.Hold(t, must.Err(sqldb.Open(t.Context(), sqldb.Config{Dir: filepath.Join(file, "data")})) != nil, "opened inside a file")
 	dir := t.TempDir()
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "jobrunner.db"), []byte(strings.Repeat("not a database ", 100)), 0o600))
 	_, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
@@ -314,9 +312,7 @@ func testMigrate(t *testing.T, c sqldb.Config) {
 	must.Succeed(t, add(t.Context(), db, "old", nil))
 	newer := append(schema[:1:1], "ALTER TABLE notes ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'")
 	broken := append(newer[:2:2], "CREATE TABLE half (x BIGINT); CREATE TABLE notes (x BIGINT)")
-	if err := db.Migrate(t.Context(), "notes", broken); err == nil {
-		t.Fatal("a broken step was accepted")
-	}
+	must.Require(t, db.Migrate(t.Context(), "notes", broken) != nil, "a broken step was accepted")
 	for range 2 {
 		must.Succeed(t, db.Migrate(t.Context(), "notes", newer))
 	}

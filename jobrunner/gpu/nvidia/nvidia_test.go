@@ -215,9 +215,7 @@ func TestNVMLInventory(t *testing.T) {
 		b.cards[4].MigMode = nvml.DEVICE_MIG_ENABLE
 		inventory := open(t, b)
 		defer inventory.Close()
-		if got, want := inventory.Driver(), (gpu.Driver{Version: "570.86.15", CUDA: "12.8"}); got != want {
-			t.Errorf("driver %+v", got)
-		}
+		must.Equal(t, inventory.Driver(), gpu.Driver{Version: "570.86.15", CUDA: "12.8"}, "driver")
 		const memory = 141 << 30
 		want := []gpu.Device{
 			{UUID: "GPU-0", Index: 0, TypeID: "NVIDIA H200", Memory: memory},
@@ -407,9 +405,8 @@ func TestDriverIsReloaded(t *testing.T) {
 		must.Equal(t, faults(inventory), "GPU-0: the driver does not answer: ERROR_UNINITIALIZED")
 		b.update(func() { b.unloaded, b.DriverVersion, b.CudaDriverVersion = false, "580.65.06", 13000 })
 		waitTwoPolls()
-		if got, want := inventory.Driver(), (gpu.Driver{Version: "580.65.06", CUDA: "13.0"}); got != want || faults(inventory) != "" {
-			t.Errorf("%+v, %s", got, faults(inventory))
-		}
+		must.Equal(t, inventory.Driver(), gpu.Driver{Version: "580.65.06", CUDA: "13.0"}, "driver")
+		must.Equal(t, faults(inventory), "", "faults")
 		b.sendXID(b.cards[0], 79, wholeGPU) // the event is received again
 		must.Hold(t, faults(inventory) != "", "no events are received after the reload")
 	})
