@@ -42,7 +42,7 @@ rules:
 		p.get("/v2/serverless/x%1B]0;owned%07%C2%9B31m%E2%80%AE")
 		p.get("/v2/x%1B[2J/status/%1B[2J%C2%9B")
 		if _, err := p.client("k").Endpoints.Create(t.Context(), api.Endpoint{
-			Name: "e" + escapes, Type: "QUEUE", Container: &api.Container{Image: new("nobody/x" + escapes)},
+			Name: "e" + escapes, Type: "QUEUE", Container: &api.Container{Image: new("team/x" + escapes)},
 			Workers: api.Workers{Min: 1, Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
 		}); err != nil {
 			t.Log(err)

@@ -50,7 +50,7 @@ var registryCases = section(suite.Case{Level: suite.Must, Needs: suite.V1}, []su
 			c.V1("DELETE", "/containerregistryauth/"+id, nil, suite.WithoutKey()).Is(401)
 			c.Expect(eventually(c, func() bool { return isListed(c, id) }), "the registry auth, still in the list", "a list without the registry auth %s", id)
 		}},
-	{ID: "R-06", Source: "Endpoints A, DELETE /containerregistryauth", Statement: "A deleted registry auth is no longer listed.", Allow: suite.Create, Run: func(c *suite.C) {
+	{ID: "R-06", Source: "Endpoints A, DELETE /containerregistryauth", Statement: "The list omits a deleted registry auth.", Allow: suite.Create, Run: func(c *suite.C) {
 		id, _ := newRegistryAuth(c)
 		c.Given("R-01", func() {
 			c.Expect(eventually(c, func() bool { return isListed(c, id) }), "the registry auth in the list", "a list without the registry auth %s", id)

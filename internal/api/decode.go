@@ -230,7 +230,7 @@ func walkPages[W any](ctx context.Context, d *deployment, c httpclient.Call, mem
 		case cursor == "":
 			return nil, from.Unreadable(errors.New("$.pagination.nextCursor is missing, although hasNextPage is true"))
 		case seen[cursor]:
-			return nil, from.Unreadable(errors.New("$.pagination.nextCursor is that of an earlier page, so the list has no end"))
+			return nil, from.Unreadable(errors.New("$.pagination.nextCursor repeats the cursor of an earlier page, so the list would never end"))
 		case empty > maxEmptyPages:
 			return nil, from.Unreadable(fmt.Errorf("more than %d pages in a row are empty", maxEmptyPages))
 		}

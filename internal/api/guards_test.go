@@ -281,7 +281,7 @@ func TestAbsence(t *testing.T) {
 		"the list lacks it":                {answer(200, others), gone, gone, true, true},
 		"the list has it":                  {answer(200, mine), gone, gone, false, false},
 		"the key may not list":             {answer(403, `{"title":"Forbidden","status":403}`), gone, gone, true, true},
-		"there is no list":                 {gone, gone, gone, false, false},
+		"the list is missing":              {gone, gone, gone, false, false},
 		"the list is a web page":           {answer(200, "<html>"), gone, gone, false, false},
 		"a proxy answers":                  {answer(200, others), answer(404, "<html>"), answer(404, "<html>"), false, false},
 		"a page answers the deletion":      {answer(200, others), gone, answer(200, "<html>done"), true, false},

@@ -292,7 +292,7 @@ func TestLogQuery(t *testing.T) {
 	}
 }
 
-// What is no log is an error, and so is one that breaks off each time.
+// An answer without a log is an error. So is a log whose transfer breaks off each time.
 func TestLogThatFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc

@@ -203,8 +203,8 @@ func TestKeepsToTheServersPace(t *testing.T) {
 	}
 }
 
-// TestOneRefusalHoldsAll: after a refusal nobody asks before its time, but for
-// the job API, which has limits of its own.
+// After a refusal, all requests wait until the time that it names. Requests to the job API don't
+// wait, because the job API has its own limits.
 func TestOneRefusalHoldsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &script{answers: []http.HandlerFunc{answer(429, ``, "Retry-After", "30"), answer(200, `{"id":"a"}`)}}

@@ -146,7 +146,7 @@ func FuzzErrorBody(f *testing.F) {
 				must.Hold(t, !strings.Contains(message, secret), header, text, "the message has a secret", message)
 			}
 			must.Hold(t, utf8.ValidString(message) && !strings.ContainsFunc(message, unicode.IsControl) && len(message) <= 4*(maxFields+4)*(maxDetail+10),
-				text, "is told in", len(message), "bytes as", message)
+				"the error of", text, "has", len(message), "bytes", message)
 		}
 	},
 		fuzz.Seed{422, "application/problem+json", `{"title":"Validation failed","status":422,"detail":"2 problems with $PLAIN","errors":["$: missing property 'name'","$.size: $JSON"]}`},

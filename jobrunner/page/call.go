@@ -50,7 +50,7 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal 
 	endpoint, id := query.Get("endpoint"), query.Get("id")
 	op, ok := callOperations[query.Get("op")]
 	if p.API == nil || !ok || !op.fits("{endpoint}", endpoint) || !op.fits("{id}", id) {
-		return httpanswer.Refuse(http.StatusNotFound, "There is no such operation, or it needs other ids: run, runsync, purge-queue and stop-endpoint need endpoint; status, stream, cancel, retry and cancel-batch endpoint and id; start-pod, stop-pod and restart-pod id.")
+		return httpanswer.Refuse(http.StatusNotFound, "The operation is unknown, or it needs other ids: run, runsync, purge-queue and stop-endpoint need endpoint; status, stream, cancel, retry and cancel-batch endpoint and id; start-pod, stop-pod and restart-pod id.")
 	}
 	inner := r.Clone(r.Context())
 	inner.Method, inner.URL.RawPath, inner.URL.RawQuery = op.method, "", ""

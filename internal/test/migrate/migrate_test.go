@@ -383,7 +383,7 @@ func serveStub() error {
 	return tf6server.Serve("registry.terraform.io/runpod/runpod", func() tfprotov6.ProviderServer { return s })
 }
 
-// addAttributes adds new attributes, and corrects the type of those that were null before.
+// addAttributes adds new attributes. If an attribute was null before, it also corrects the type.
 func addAttributes(block *tfprotov6.SchemaBlock, values map[string]any) {
 	for name, v := range values {
 		known := false

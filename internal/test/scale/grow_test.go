@@ -108,7 +108,7 @@ func TestCallsOfAHugePlan(t *testing.T) {
 			}
 		}
 
-		// An import reads like a refresh, except that of a cluster, which also lists its pods:
+		// An import reads what a refresh reads. Only the import of a cluster also lists its pods, so
 		// clusters are imported before. Only every fiftieth object is planned, because plan rules
 		// use cached lists.
 		clusters := map[string]tfdrive.State{}

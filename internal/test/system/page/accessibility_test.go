@@ -37,7 +37,7 @@ func TestAccessibility(t *testing.T) {
 			tab.HasFocus("#confirm-yes")
 			axe.Check(tab, "confirmation")
 			tab.Click("#confirm-yes") // rejected, because this page has no API
-			tab.Shows("#confirm-error", "There is no such operation")
+			tab.Shows("#confirm-error", "The operation is unknown")
 			axe.Check(tab, "refusal")
 			tab.Press(kb.Escape)
 			tab.Click(`[aria-label="Log of worker w1llm-run"]`)
