@@ -52,6 +52,10 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interv
 const sessionSetUp = "SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;" +
 	"SET enable_seqscan = off; SET jit = off;"
 
+// A process that stands still within a transaction (SIGSTOP, a suspended machine) must not block
+// the others with its locks. When it goes on, its transaction runs again (isConflict).
+const writerSetUp = sessionSetUp + "SET idle_in_transaction_session_timeout = '5s'"
+
 // postgres is a database on a server that other processes share.
 type postgres struct {
 	config     *pgx.ConnConfig
@@ -85,7 +89,7 @@ func openPostgres(ctx context.Context, c Config) (*postgres, error) {
 	}
 	p.limitResponseTime()
 	p.readersMax = max(1, cmp.Or(c.Connections, DefaultConnections)/3)
-	p.writers = p.pool(max(1, cmp.Or(c.Connections, DefaultConnections)-p.readersMax), sessionSetUp)
+	p.writers = p.pool(max(1, cmp.Or(c.Connections, DefaultConnections)-p.readersMax), writerSetUp)
 	p.readers = p.pool(p.readersMax, sessionSetUp+"SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
 	p.hints = newHints(c.NoHints)
 	p.behind = startGroup(p.commitTogether, func() error { return nil })

@@ -17,6 +17,7 @@ import (
 // Error codes of PostgreSQL (appendix A of its manual).
 const (
 	uniqueViolation      = "23505"
+	idleTooLong          = "25P03"
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
 	diskFull             = "53100"
@@ -36,10 +37,10 @@ var unavailableCodes = []string{
 	"58", // system error
 }
 
-// isConflict reports whether the server rolled back the transaction because of another one.
+// isConflict reports whether the server rolled back the transaction for the sake of others.
 func isConflict(err error) bool {
-	var e *pgconn.PgError
-	return errors.As(err, &e) && (e.Code == serializationFailure || e.Code == deadlockDetected)
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && slices.Contains([]string{serializationFailure, deadlockDetected, idleTooLong}, e.Code)
 }
 
 // errBusy means that no connection of the pool became free in time.
