@@ -24,7 +24,7 @@ type dev struct {
 	File         string   `arg:"" help:"The handler: a Python file, a script, or any executable."`
 	Listen       string   `placeholder:"ADDRESS" help:"Address of this machine to listen on; port 0 selects a free one. Default: 127.0.0.1:8420, and a free port with --once."`
 	Workers      int      `default:"1" help:"Maximum number of workers, at least 1."`
-	GPUs         int      `name:"gpus" default:"0" help:"GPUs of each worker."`
+	GPUs         *int     `name:"gpus" placeholder:"N" help:"GPUs of each worker. Default: 1 if the machine has any."`
 	SimulateGPUs string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Simulate GPUs: a file (docs/reference/gpu.md), or one of ${gpu_presets}."`
 	Env          []string `placeholder:"NAME=VALUE" sep:"none" help:"Variable of the worker's environment. May be repeated."`
 	Input        string   `placeholder:"FILE|JSON" help:"Send a job with this input at the start and after each change, and show its result."`
@@ -94,8 +94,12 @@ func (d *dev) run() (err error) {
 		return err
 	}
 	defer inventory.Close()
-	if n := len(inventory.Devices()); d.GPUs > n {
-		return usageErrorf("invalid --gpus %d: expected at most %d, the number of GPUs (%s); --simulate-gpus simulates more", d.GPUs, n, gpus)
+	n := len(inventory.Devices())
+	if d.GPUs == nil {
+		d.GPUs = new(min(n, 1))
+	}
+	if *d.GPUs > n {
+		return usageErrorf("invalid --gpus %d: expected at most %d, the number of GPUs (%s); --simulate-gpus simulates more", *d.GPUs, n, gpus)
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", d.Listen)
 	if err != nil {
@@ -152,8 +156,8 @@ func (d *dev) settings() (env map[string]string, err error) {
 		return nil, err
 	case d.Workers < 1:
 		return nil, usageErrorf("invalid --workers: expected at least 1, got %d", d.Workers)
-	case d.GPUs < 0:
-		return nil, usageErrorf("invalid --gpus: expected at least 0, got %d", d.GPUs)
+	case d.GPUs != nil && *d.GPUs < 0:
+		return nil, usageErrorf("invalid --gpus: expected at least 0, got %d", *d.GPUs)
 	}
 	if d.Once && d.Input == "" {
 		d.Input = "{}"
@@ -202,7 +206,7 @@ func (d *dev) greet(w io.Writer, e *devEndpoint, h host.Handler, python *interpr
 	if python != nil {
 		fmt.Fprintf(w, "%s\n", python)
 	}
-	if d.GPUs > 0 {
+	if *d.GPUs > 0 {
 		fmt.Fprintf(w, "GPUs: %s\n", gpus)
 	}
 	fmt.Fprintf(w, "\nexport GPUCLOUD_BASE_URL=%s\n", e.url)
@@ -328,8 +332,8 @@ func (e *devEndpoint) create(ctx context.Context, d *dev, env map[string]string)
 		Name: e.name, Type: "QUEUE", Container: &api.Container{Image: new(e.image()), Env: env},
 		Workers: api.Workers{Min: 1, Max: int64(d.Workers)}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 0.5},
 	}
-	if d.GPUs > 0 {
-		want.GPU = &api.GPU{Pools: allPools(), Count: int64(d.GPUs)}
+	if *d.GPUs > 0 {
+		want.GPU = &api.GPU{Pools: allPools(), Count: int64(*d.GPUs)}
 	} else {
 		want.CPU = []api.CPU{{ID: "cpu3c", VCPUCount: 2}}
 	}

@@ -38,15 +38,15 @@ func TestDevRunsCommand(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "upper.sh")
 	put(t, file, `tr a-z A-Z`)
-	s := startDev(t, file)
+	s := startDev(t, file, "--simulate-gpus=l4x2")
 	url := s.runURL()
 	status, output, _ := job(t, url, `{"a":"b"}`)
 	must.Hold(t, status == "COMPLETED" && output == `{"A":"B"}`, status, output)
 	s.until("a process for each job")
 	s.lacks("Bearer k")
-	put(t, file, `echo '"changed"'`)
+	put(t, file, `echo "\"$CUDA_VISIBLE_DEVICES\""`)
 	status, output, _ = job(t, url, `{}`)
-	must.Hold(t, status == "COMPLETED" && output == `"changed"`, status, output)
+	must.Hold(t, status == "COMPLETED" && strings.Contains(output, "GPU-") && !strings.Contains(output, ","), status, output) // one GPU by default
 	s.interrupt()
 
 	s = startDev(t, file, "--env=FAULT=no model", "--simulate-gpus=h200x8", "--gpus=2")

@@ -90,15 +90,14 @@ func (j *Jobrunner) waitsUntil() time.Time {
 	return end
 }
 
-// startFailure returns why no worker of an endpoint works, and whether one is still starting, which may
-// succeed.
+// startFailure returns why no worker of an endpoint works, and whether one may still start.
 func (j *Jobrunner) startFailure(endpoint string) (reason string, starting bool) {
 	var health struct {
 		Reason  string
-		Workers struct{ Initializing int }
+		Workers struct{ Initializing, Throttled int }
 	}
 	j.do(http.MethodGet, "/v2/"+endpoint+"/health", nil, &health)
-	return health.Reason, health.Workers.Initializing > 0
+	return health.Reason, health.Workers.Initializing+health.Workers.Throttled > 0
 }
 
 func (j *Jobrunner) await(endpoint, id string, done func(Result) bool) (r Result) {
@@ -119,7 +118,7 @@ func (j *Jobrunner) await(endpoint, id string, done func(Result) bool) (r Result
 		case reason != "" && !starting && time.Since(since) > startPatience:
 			j.t.Fatalf("job %s waits, and no worker can start: %s", id, reason)
 		case time.Now().After(end):
-			j.t.Fatalf("job %s is still %s", id, r.Status)
+			j.t.Fatalf("job %s is still %s %s", id, r.Status, reason)
 		}
 		select {
 		case <-j.t.Context().Done():

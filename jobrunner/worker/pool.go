@@ -161,7 +161,7 @@ func (p *pool) blockedBecause() (reason string) {
 		switch v := w.view(); v.State {
 		case Idle, Running:
 			return ""
-		case Initializing:
+		case Initializing, Throttled:
 			unready = cmp.Or(v.reason, unready)
 		}
 	}

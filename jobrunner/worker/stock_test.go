@@ -71,6 +71,7 @@ func TestWorkersWaitForStock(t *testing.T) {
 					f.counts(worker.Counts{Throttled: 1})
 					reason := f.pools.Workers("ep")[0].Reason
 					must.Hold(t, strings.Contains(reason, c.reason), "the reason is", reason, c.reason)
+					must.Equal(t, f.pools.Failure("ep"), reason, "the endpoint's reason")
 					time.Sleep(time.Second)
 				}
 				must.Equal(t, f.state(job).State, engine.Completed, "the job")
