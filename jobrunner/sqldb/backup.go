@@ -45,7 +45,8 @@ func Backup(dir, to string) (err error) {
 	if err := errors.Join(source.CopyTo(copied), copied.Close()); err != nil {
 		return fmt.Errorf("copying the database: %w", classifySQLite(err))
 	}
-	return file.Sync()
+	// An empty log replaces that of another database, if the copy is copied over its folder.
+	return errors.Join(file.Sync(), os.WriteFile(target+"-wal", nil, 0o600))
 }
 
 func openFile(path string) (*lite.Conn, error) {

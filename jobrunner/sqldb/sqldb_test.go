@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -288,6 +289,19 @@ func TestFolder(t *testing.T) {
 	must.Equal(t, db.Close(), nil, "closed twice")
 	db = open(t, sqldb.Config{Dir: dir})
 	must.Equal(t, count(t, db), 1, "rows after opening again")
+}
+
+// A backup that is copied over the folder of a killed process replaces its log, too.
+func TestBackupOverFolder(t *testing.T) {
+	dir, copied, killed := t.TempDir(), t.TempDir(), t.TempDir()
+	db := open(t, sqldb.Config{Dir: dir})
+	must.Succeed(t, add(t.Context(), db, "before", nil))
+	must.Succeed(t, sqldb.Backup(dir, copied))
+	must.Succeed(t, add(t.Context(), db, "after", nil))
+	for _, file := range slices.Concat(must.Do(filepath.Glob(filepath.Join(dir, "*.db*")))(t), must.Do(filepath.Glob(filepath.Join(copied, "*")))(t)) {
+		must.Succeed(t, os.WriteFile(filepath.Join(killed, filepath.Base(file)), must.ReadFile(t, file), 0o600))
+	}
+	must.Equal(t, count(t, open(t, sqldb.Config{Dir: killed})), 1, "rows")
 }
 
 func TestInvalidFolder(t *testing.T) {
