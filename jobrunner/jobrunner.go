@@ -270,7 +270,7 @@ func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
 	}
 	j.onClose(j.volumes.Stop)
 	j.node = node.New(node.Config{
-		DB: j.db, Engine: j.engine, Store: j.store, Pools: j.pools, Pods: j.pods, Machine: j.machine, Logger: c.Logger,
+		DB: j.db, Engine: j.engine, Store: j.store, Pools: j.pools, Pods: j.pods, Machine: j.machine, Key: c.APIKey, URL: cmp.Or(c.NodeURL, c.URL), Logger: c.Logger,
 		Round: j.round, LimitReached: func(key string) { j.limits.ReturnUnused(key) },
 	})
 	j.onClose(j.node.Close)

@@ -1,6 +1,7 @@
 package jobrunner_test
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -43,7 +44,7 @@ func onEach(t *testing.T, test func(t *testing.T, c jobrunner.Config)) {
 func deployWith(t *testing.T, c jobrunner.Config) *deployment {
 	t.Helper()
 	d := &deployment{t: t, log: new(livelog.Log)}
-	c.APIKey, c.Logger = "planted-key", slog.New(slog.NewTextHandler(d.log, nil))
+	c.APIKey, c.Logger = cmp.Or(c.APIKey, "planted-key"), slog.New(slog.NewTextHandler(d.log, nil))
 	var handler atomic.Pointer[http.Handler]
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*handler.Load()).ServeHTTP(w, r) }))
 	d.url, c.NodeURL = server.URL, server.URL

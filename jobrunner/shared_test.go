@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/node"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -54,6 +57,24 @@ func TestMetricsOfTwoNodes(t *testing.T) {
 	for _, d := range []*deployment{a, b} {
 		_, _, text := d.do("GET", "/metrics", "")
 		must.Contain(t, text, `gpucloud_jobs{endpoint="`+id+`",state="IN_QUEUE"} 3`, `gpucloud_queue_oldest_age_seconds{endpoint="`+id+`"} `)
+	}
+}
+
+// A node warns of nodes with another API key, or with a copy of its data folder.
+func TestNodesThatDiffer(t *testing.T) {
+	engine := pgtest.Start(t)
+	var nodes []*deployment
+	for _, c := range []jobrunner.Config{{}, {}, {APIKey: "another-key"}} {
+		c.Engine, c.DataDir = engine, t.TempDir()
+		if c.APIKey == "" {
+			must.Succeed(t, os.WriteFile(filepath.Join(c.DataDir, node.MachineFile), []byte("copied"), 0o600))
+		}
+		nodes = append(nodes, deployWith(t, c))
+	}
+	for i, texts := range [][]string{{"copy of this one's data folder", nodes[1].url, "rejects this one's API key", nodes[2].url}, {nodes[0].url, nodes[2].url}, {nodes[0].url, nodes[1].url}} {
+		for _, text := range texts {
+			waitFor(t, func() (bool, any) { return strings.Contains(nodes[i].log.String(), text), text })
+		}
 	}
 }
 

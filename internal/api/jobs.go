@@ -49,7 +49,7 @@ type Job struct {
 	ExecutionTime int64           `json:"executionTime"`
 	WorkerID      string          `json:"workerId"`
 	Retries       int             `json:"retries"`
-	Output        json.RawMessage `json:"output"`
+	Output        json.RawMessage `json:"output,omitempty"` // nil: none, which differs from null
 	Error         string          `json:"error"`
 }
 

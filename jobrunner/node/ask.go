@@ -35,6 +35,20 @@ func (n *Node) askOthers(ctx context.Context, header http.Header, target string)
 	return out
 }
 
+// checkOthers warns if another node has another API key or a copy of this node's data folder.
+func (n *Node) checkOthers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
+	defer cancel()
+	for _, other := range n.askOthers(ctx, http.Header{"Authorization": {"Bearer " + n.Key}}, "/ui/node") {
+		switch {
+		case other.status == http.StatusUnauthorized:
+			n.Logger.WarnContext(ctx, "another jobrunner on this database rejects this one's API key: start all with the same key", "url", other.node.URL)
+		case other.status == http.StatusOK && other.node.Machine == n.Machine && other.node.URL != n.URL: // otherwise it is this node before a crash
+			n.Logger.WarnContext(ctx, "another jobrunner on this database has a copy of this one's data folder, so both run the same pods: stop it, remove the file "+MachineFile+" from its folder and start it", "url", other.node.URL)
+		}
+	}
+}
+
 func (n *Node) askOther(ctx context.Context, header http.Header, node engine.Node, target string) peerResponse {
 	a := peerResponse{node: node}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(node.URL, "/")+target, nil)

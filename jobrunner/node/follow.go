@@ -31,6 +31,9 @@ func (n *Node) Follow(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			}
+			if round%minuteEvery == 1 {
+				n.following.Go(func() { n.checkOthers(ctx) })
+			}
 			endpoints, err := n.round(ctx, round, active)
 			if err != nil && !failing && ctx.Err() == nil && !engine.Temporary(err) {
 				n.Logger.ErrorContext(ctx, "reading the changes of other processes failed", "error", err)

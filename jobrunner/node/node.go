@@ -27,6 +27,8 @@ type Config struct {
 	Pools   *worker.Pools
 	Pods    *pod.Pods
 	Machine string // the deployment's id
+	Key     string // its API key
+	URL     string // where other nodes reach it
 	// Round is called after each round of Follow. minute is true once a minute.
 	Round func(ctx context.Context, minute bool) error
 	// LimitReached is called when another node has reached a rate limit.
