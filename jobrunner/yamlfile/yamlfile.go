@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"strings"
 
@@ -22,11 +23,16 @@ func Decode(name string, text []byte, into any) error {
 	if len(text) > maxSize {
 		return fmt.Errorf("%s: the file has %d bytes, more than a configuration needs (%d)", name, len(text), maxSize)
 	}
-	err := yaml.UnmarshalWithOptions(bytes.TrimPrefix(text, []byte("\ufeff")), into, yaml.Strict())
+	decoder := yaml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))), yaml.Strict())
+	err := decoder.Decode(into)
+	var second ast.Node
+	if err == nil && decoder.Decode(&second) == nil && second != nil {
+		return At(name, LineOf(second), "expected one document, got a second one after ---")
+	}
 	if e, ok := errors.AsType[yaml.Error](err); ok {
 		return At(name, e.GetToken().Position.Line, "%s%s", e.GetMessage(), hint(e, reflect.TypeOf(into)))
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, io.EOF) { // an empty file
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

@@ -57,7 +57,7 @@ rules:
 }
 
 func TestEmptyFileHasNoRules(t *testing.T) {
-	for _, text := range []string{"", "# nothing\n", "rules: []\n", "\ufeffrules: []\n", "{}"} {
+	for _, text := range []string{"", "# nothing\n", "rules: []\n", "\ufeffrules: []\n", "{}", "---\nrules: []\n---\n"} {
 		s := must.Do(readFile(write(t, text)))(t)
 		must.Hold(t, len(s.Rules) == 0, text, s)
 	}
@@ -71,6 +71,7 @@ func TestInvalidFiles(t *testing.T) {
 		"unknown, in rule":  {"rules:\n  - image: a/b\n    processes: {run: [sh]}\n", "3", `processes`},
 		"unknown, below":    {"rules:\n  - image: a/b\n    process:\n      run: [sh]\n      cwd: x\n", "5", `cwd`},
 		"a key twice":       {"rules:\n  - image: a/b\n    image: a/c\n    container: {}\n", "3", "image"},
+		"two documents":     {"engine: none\n---\nrules: []\n", "3", "expected one document"},
 		"run is no list":    {"rules:\n  - image: a/b\n    process:\n      run: sh\n", "4", ""},
 		"a list as a word":  {"rules:\n  - image: a/b\n    process:\n      run: [sh, [x]]\n", "4", "single value"},
 		"null as a value":   {"rules:\n  - image: a/b\n    process:\n      run: [sh]\n      env: {A: }\n", "2", "expected a string, got nothing"},
