@@ -3,6 +3,9 @@ package api
 import (
 	"encoding/json"
 	"maps"
+	"slices"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 )
 
 // Container holds the settings of an endpoint's container, its own or copied from its template.
@@ -73,4 +76,86 @@ func newContainer(c Container) *Container {
 		c.Env = map[string]string{}
 	}
 	return &c
+}
+
+// Command is the start command of a container. A request has either Args or lists; it omits nil
+// members. An answer has all three.
+type Command struct {
+	Args       *string   `json:"args,omitempty"` // see startcmd
+	Entrypoint *[]string `json:"entrypoint,omitempty"`
+	Cmd        *[]string `json:"cmd,omitempty"`
+}
+
+// Meaning returns the words of the command. Lists take precedence over Args. An error says why
+// Args can't be split.
+func (c Command) Meaning() (startcmd.Command, error) {
+	if c.Entrypoint == nil && c.Cmd == nil {
+		return startcmd.Parse(deref(c.Args))
+	}
+	return startcmd.Command{Entrypoint: deref(c.Entrypoint), Cmd: deref(c.Cmd)}, nil
+}
+
+// fromAnswer fills in the missing members of an answer. A deployment may return only Args, and
+// API v1 only lists.
+func (c Command) fromAnswer() Command {
+	if len(deref(c.Entrypoint))+len(deref(c.Cmd)) == 0 {
+		c.Entrypoint, c.Cmd = nil, nil
+	}
+	meaning, _ := c.Meaning() // text that can't be split is one word
+	if deref(c.Args) == "" {
+		c.Args = new(meaning.String())
+	}
+	return Command{c.Args, &meaning.Entrypoint, &meaning.Cmd}
+}
+
+// nonNilList returns a non-nil list, because nil would be null in JSON.
+func nonNilList(list *[]string) *[]string {
+	if list != nil && *list == nil {
+		return &[]string{}
+	}
+	return list
+}
+
+// forCreate omits empty members.
+func (c Command) forCreate() Command {
+	if deref(c.Args) == "" {
+		c.Args = nil
+	}
+	for _, list := range []**[]string{&c.Entrypoint, &c.Cmd} {
+		if len(deref(*list)) == 0 {
+			*list = nil
+		}
+	}
+	return c
+}
+
+// forUpdate returns the members whose meaning differs from before.
+func (c Command) forUpdate(before Command) Command {
+	had, err := before.Meaning()
+	unknown := err != nil || before == Command{}
+	if c.Args != nil && !unknown {
+		if meaning, err := c.Meaning(); err == nil && meaning.Equal(had) {
+			c.Args = nil
+		}
+	}
+	for list, had := range map[**[]string][]string{&c.Entrypoint: had.Entrypoint, &c.Cmd: had.Cmd} {
+		switch {
+		case *list == nil:
+		case !unknown && slices.Equal(**list, had):
+			*list = nil
+		default:
+			*list = nonNilList(*list)
+		}
+	}
+	return c
+}
+
+// v1 returns the lists for API v1, into which it also splits Args. A nil list isn't sent.
+func (c Command) v1() (entrypoint, cmd *[]string, err error) {
+	if c.Args != nil {
+		var meaning startcmd.Command
+		meaning, err = startcmd.Parse(*c.Args)
+		c.Entrypoint, c.Cmd = &meaning.Entrypoint, &meaning.Cmd
+	}
+	return nonNilList(c.Entrypoint), nonNilList(c.Cmd), err
 }

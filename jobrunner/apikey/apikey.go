@@ -12,11 +12,14 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // Default is the owner of the deployment's own key.
@@ -157,3 +160,78 @@ type digest [sha256.Size]byte
 func sum(key string) digest { return sha256.Sum256([]byte(key)) }
 
 func (d digest) equal(other digest) bool { return subtle.ConstantTimeCompare(d[:], other[:]) == 1 }
+
+// Scope is what a key may do at an API.
+type Scope string
+
+// The scopes. Each includes the ones before it.
+const (
+	None Scope = "none"
+	Read Scope = "read" // operations that change nothing
+	All  Scope = "all"
+)
+
+// allows reports whether the scope includes another one.
+func (s Scope) allows(needed Scope) bool {
+	switch s {
+	case All:
+		return true
+	case Read:
+		return needed != All
+	}
+	return needed == None
+}
+
+// check rejects invalid scopes.
+func (s Scope) check() error {
+	switch s {
+	case None, Read, All:
+		return nil
+	}
+	return fmt.Errorf("invalid scope %q: expected one of none, read, all", string(s))
+}
+
+// ExpiredError means that a key has expired. The answer is 401.
+type ExpiredError struct{ At time.Time }
+
+func (e *ExpiredError) Error() string {
+	return fmt.Sprintf("the API key expired at %s: ask for a new one", e.At.UTC().Format(time.RFC3339))
+}
+
+// Is reports that an ExpiredError is an ErrUnknown.
+func (e *ExpiredError) Is(target error) bool { return target == ErrUnknown }
+
+// Open returns the keys of a deployment: its own key, and the added keys in the folder dir, if dir
+// isn't empty. A shared database has a table of added keys for all nodes, which takes over the
+// folder's keys. If the database isn't shared, table is nil.
+func Open(ctx context.Context, own, dir string, db *sqldb.DB, now func() time.Time, log *slog.Logger) (keys *Keys, table *Table, err error) {
+	keys = New(own)
+	if !db.Shared() {
+		if dir == "" {
+			return keys, nil, nil
+		}
+		file := At(dir)
+		if err := file.CheckMoved(); err != nil {
+			return nil, nil, err
+		}
+		keys, err = keys.With(file, now, log)
+		return keys, nil, err
+	}
+	if table, err = OpenTable(ctx, db); err != nil {
+		return nil, nil, err
+	}
+	if dir != "" {
+		added, conflicts, err := table.TakeOver(At(dir))
+		if err != nil {
+			return nil, nil, err
+		}
+		if added > 0 {
+			log.InfoContext(ctx, "the database took over API keys of the folder", "folder", dir, "keys", added)
+		}
+		for _, name := range conflicts {
+			log.WarnContext(ctx, "an API key of the folder is rejected: the database has another key of this name; add one under another name", "folder", dir, "key", name)
+		}
+	}
+	keys, err = keys.With(table, now, log)
+	return keys, table, err
+}

@@ -7,8 +7,11 @@
 package catalog
 
 import (
+	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
@@ -118,4 +121,105 @@ func (c *Catalog) Select(typeIDs []string) (pools, excluded []string) {
 		}
 	}
 	return pools, excluded
+}
+
+// Pool is a serverless GPU pool of management API v2.
+type Pool = contract.Pool
+
+// GPU is a GPU type.
+type GPU = contract.GPUType
+
+// The known manufacturers.
+const (
+	nvidia = "NVIDIA"
+	amd    = "AMD"
+)
+
+// MaxGPUs is the maxCount of a built-in GPU type: the usual size of a large machine, not of this one.
+const MaxGPUs = 8
+
+// CPU is a CPU flavor.
+type CPU = contract.CPUFlavor
+
+// unknownRAM is the assumed memory of an unknown flavor.
+const unknownRAM = 2 // GB per vCPU
+
+// CPUMemory returns the memory of a configuration in GB, at least 1.
+func (c *Catalog) CPUMemory(flavorID string, vcpus int64) int64 {
+	perVCPU := float64(unknownRAM)
+	if f, ok := c.CPUByID(flavorID); ok {
+		perVCPU = f.RAMGBPerVCPU
+	}
+	return int64(min(max(1, math.Round(perVCPU*float64(vcpus))), 1<<53))
+}
+
+// DataCenter is a location.
+type DataCenter struct {
+	ID            string
+	Name          string
+	Region        string
+	Country       string   // ISO 3166-1 alpha-2
+	VolumeTypes   []string // its tiers of network volumes
+	Compliance    []string // certificates
+	GlobalNetwork bool
+}
+
+// builtinDataCenters returns the data centers of the contract. The deployment's one machine stands for
+// all of them: each has both tiers of network volumes and the global network of pods, but no
+// certificates.
+func builtinDataCenters() (out []DataCenter) {
+	for _, d := range contract.DataCenters {
+		out = append(out, DataCenter{ID: d.ID, Name: d.Name, Region: d.Region, Country: d.Country, VolumeTypes: VolumeTypes, GlobalNetwork: true})
+	}
+	return out
+}
+
+// Regions are all regions of the contract.
+var Regions = contract.Body{API: contract.V2, Resource: "dataCenter", Use: contract.Read}.At("region").Enum
+
+// Certificates are all compliance certificates of the contract.
+var Certificates = contract.Body{API: contract.V2, Resource: "dataCenter", Use: contract.Read}.At("compliance").Enum
+
+// The tiers of network volumes.
+const (
+	Standard        = "STANDARD"
+	HighPerformance = "HIGH_PERFORMANCE"
+)
+
+// VolumeTypes are the tiers of network volumes, the default first.
+var VolumeTypes = []string{Standard, HighPerformance}
+
+// VolumeTier returns the tier of a new network volume in a data center. If requested is "", it is the
+// data center's default. The error says, for people, why it is impossible.
+func (c *Catalog) VolumeTier(dataCenter, requested string) (tier string, err error) {
+	d, known := c.DataCenterByID(dataCenter)
+	switch {
+	case c.closed[dataCenter]:
+		return "", fmt.Errorf("the data center %q is not offered", dataCenter)
+	case !known: // data centers are an open list
+		d.VolumeTypes = VolumeTypes
+	case len(d.VolumeTypes) == 0:
+		return "", fmt.Errorf("the data center %q has no network volumes", dataCenter)
+	}
+	if requested == "" {
+		return d.VolumeTypes[0], nil
+	}
+	if !slices.Contains(d.VolumeTypes, requested) {
+		return "", fmt.Errorf("the data center %q has no network volumes of the type %s", dataCenter, requested)
+	}
+	return requested, nil
+}
+
+// CompareCUDA compares versions as numbers: 12.11 is above 12.2. A missing or invalid part counts as
+// 0, and an overflow as the largest number.
+func CompareCUDA(a, b string) int {
+	x, y := numbers(a), numbers(b)
+	return slices.Compare(x[:], y[:])
+}
+
+func numbers(version string) (out [2]uint64) {
+	major, minor, _ := strings.Cut(version, ".")
+	out[0], _ = strconv.ParseUint(major, 10, 64)
+	out[1], _ = strconv.ParseUint(minor, 10, 64)
+	return out
 }

@@ -1,9 +1,14 @@
 package catalog
 
 import (
+	"fmt"
+	"slices"
+	"time"
+
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/near"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
@@ -122,4 +127,130 @@ type entry[T any] struct {
 func (e *entry[T]) UnmarshalYAML(node ast.Node) error {
 	e.line = yamlfile.LineOf(node)
 	return yaml.NodeToValue(node, &e.value, yaml.Strict())
+}
+
+// schedule is the content of a file: the catalog, and the stock over time.
+type schedule struct {
+	catalog Catalog     // without stock
+	stock   []stockRule // by the time when they come into force
+}
+
+// at returns the catalog at a time after the start of the deployment.
+func (s *schedule) at(passed time.Duration) *Catalog {
+	now := s.catalog
+	n, _ := slices.BinarySearchFunc(s.stock, passed, func(r stockRule, passed time.Duration) int {
+		if r.after <= passed {
+			return -1
+		}
+		return 1
+	})
+	now.stock = s.stock[:n:n]
+	return &now
+}
+
+// next returns when the catalog changes next, or false if it never does.
+func (s *schedule) next(passed time.Duration) (at time.Duration, ok bool) {
+	i := slices.IndexFunc(s.stock, func(r stockRule) bool { return r.after > passed })
+	if i < 0 {
+		return 0, false
+	}
+	return s.stock[i].after, true
+}
+
+// parse reads a catalog file. An error begins with name:line.
+func parse(name string, data []byte) (*schedule, error) {
+	f := file{name: name}
+	if err := yamlfile.Decode(name, data, &f); err != nil {
+		return nil, err
+	}
+	s := &schedule{catalog: Catalog{
+		GPUs: slices.Clone(builtin.GPUs), Pools: slices.Clone(builtin.Pools), CPUs: slices.Clone(builtin.CPUs), DataCenters: slices.Clone(builtin.DataCenters),
+		offers: map[string]Offer{}, cpuPrices: map[string]CPUPrice{}, removed: map[string]bool{}, closed: map[string]bool{},
+	}}
+	for _, step := range []func(*Catalog) error{f.remove, f.dataCenters, f.gpus, f.pools, f.cpus, f.storage, f.builds} {
+		if err := step(&s.catalog); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	s.stock, err = f.stock(&s.catalog)
+	return s, err
+}
+
+func (f *file) errorf(line int, format string, args ...any) error {
+	return yamlfile.At(f.name, line, format, args...)
+}
+
+// unknown returns the error about an id that the catalog doesn't have.
+func (f *file) unknown(id text, kind string, known []string) error {
+	return f.errorf(id.Line, "unknown %s %q%s", kind, id.Value, near.Suggest(id.Value, known))
+}
+
+// describe counts what a catalog offers.
+func (c *Catalog) describe() string {
+	return fmt.Sprintf("%d GPU types, %d pools, %d CPU flavors, %d data centers", len(c.GPUs), len(c.Pools), len(c.CPUs), len(c.DataCenters))
+}
+
+// Build is a build of an endpoint's image by the operator, listed in a catalog file.
+type Build struct {
+	ID, Status, CommitHash, CommitMessage, Branch, ImageName, Error string
+	CommitDate, StartedAt, CompletedAt                              *time.Time
+}
+
+// BuildStatuses are the states of a build.
+var BuildStatuses = []string{"PENDING", "BUILDING", "UPLOADING", "TESTING", "COMPLETED", "FAILED", "CANCELLED", "TEST_FAILED"}
+
+// BuildsOf returns the builds of the endpoints with a name, the newest first.
+func (c *Catalog) BuildsOf(endpoint string) []Build {
+	return slices.Concat(c.builds[endpoint], c.builds[every])
+}
+
+type fileBuild struct {
+	Endpoint      text  `yaml:"endpoint"` // name of the endpoint, or *
+	ID            text  `yaml:"id"`
+	Status        text  `yaml:"status"`
+	CommitHash    text  `yaml:"commit_hash"`
+	CommitMessage text  `yaml:"commit_message"`
+	Branch        text  `yaml:"branch"`
+	CommitDate    *text `yaml:"commit_date"`
+	ImageName     text  `yaml:"image_name"`
+	StartedAt     *text `yaml:"started_at"`
+	CompletedAt   *text `yaml:"completed_at"`
+	Error         text  `yaml:"error"`
+}
+
+// builds reads the file's builds. Their order is that of the lists.
+func (f *file) builds(c *Catalog) error {
+	seen := map[string]int{}
+	for _, entry := range f.Builds {
+		e := entry.value
+		if e.Endpoint.Missing() {
+			return f.errorf(entry.line, "this build has no endpoint: expected the name of an endpoint")
+		}
+		if err := f.checkID(e.ID, entry.line, "build", idForm, seen); err != nil {
+			return err
+		}
+		if !slices.Contains(BuildStatuses, e.Status.Value) {
+			return f.unknown(e.Status, "status of a build", BuildStatuses)
+		}
+		b := Build{
+			ID: e.ID.Value, Status: e.Status.Value, CommitHash: e.CommitHash.Value, CommitMessage: e.CommitMessage.Value,
+			Branch: e.Branch.Value, ImageName: e.ImageName.Value, Error: e.Error.Value,
+		}
+		for field, text := range map[**time.Time]*text{&b.CommitDate: e.CommitDate, &b.StartedAt: e.StartedAt, &b.CompletedAt: e.CompletedAt} {
+			if text == nil {
+				continue
+			}
+			at, err := time.Parse(time.RFC3339, text.Value)
+			if err != nil {
+				return f.errorf(text.Line, "invalid time %q: expected one such as 2026-11-24T13:00:00Z", text.Value)
+			}
+			*field = &at
+		}
+		if c.builds == nil {
+			c.builds = map[string][]Build{}
+		}
+		c.builds[e.Endpoint.Value] = append(c.builds[e.Endpoint.Value], b)
+	}
+	return nil
 }

@@ -288,3 +288,120 @@ func (f *file) storage(c *Catalog) error {
 		f.setPrice(&c.Fees.Serverless, f.Fees.Serverless), f.setPrice(&c.Fees.Networking, f.Fees.Networking),
 	)
 }
+
+func (f *file) remove(c *Catalog) (err error) {
+	if c.DataCenters, err = without(f, c.DataCenters, f.Remove.DataCenters, "data center", dataCenterID, c.closed); err != nil {
+		return err
+	}
+	if c.GPUs, err = without(f, c.GPUs, f.Remove.GPUs, "GPU type", gpuID, c.removed); err != nil {
+		return err
+	}
+	if c.CPUs, err = without(f, c.CPUs, f.Remove.CPUs, "CPU flavor", cpuID, nil); err != nil {
+		return err
+	}
+	if c.Pools, err = without(f, c.Pools, f.Remove.Pools, "pool", poolID, nil); err != nil {
+		return err
+	}
+	for id := range c.removed {
+		c.leavePool(id)
+	}
+	return nil
+}
+
+// leavePool removes a type from its pool, and the pool if it becomes empty.
+func (c *Catalog) leavePool(gpu string) {
+	for i, p := range c.Pools {
+		c.Pools[i].Types = slices.DeleteFunc(slices.Clone(p.Types), func(t string) bool { return t == gpu })
+	}
+	c.Pools = slices.DeleteFunc(c.Pools, func(p Pool) bool { return len(p.Types) == 0 })
+}
+
+func dataCenterID(d DataCenter) string { return d.ID }
+func gpuID(g GPU) string               { return g.ID }
+func cpuID(c CPU) string               { return c.ID }
+func poolID(p Pool) string             { return p.ID }
+
+func idsOf[T any](list []T, id func(T) string) (ids []string) {
+	for _, element := range list {
+		ids = append(ids, id(element))
+	}
+	return ids
+}
+
+// without returns the list without the named elements, and adds their ids to removed unless
+// that is nil.
+func without[T any](f *file, list []T, remove []text, kind string, id func(T) string, removed map[string]bool) ([]T, error) {
+	known := idsOf(list, id)
+	removedIDs := map[string]bool{}
+	for _, r := range remove {
+		switch {
+		case r.Value == every:
+			for _, k := range known {
+				removedIDs[k] = true
+			}
+		case !slices.Contains(known, r.Value):
+			return nil, f.unknown(r, kind, known)
+		default:
+			removedIDs[r.Value] = true
+		}
+	}
+	if removed != nil {
+		maps.Copy(removed, removedIDs)
+	}
+	return slices.DeleteFunc(list, func(element T) bool { return removedIDs[id(element)] }), nil
+}
+
+// stock returns the rules by the time when they come into force. Rules with the same time stay in the
+// file's order.
+func (f *file) stock(c *Catalog) ([]stockRule, error) {
+	var rules []stockRule
+	for _, e := range f.Stock {
+		r, err := f.stockRule(c, e.value, e.line)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, r)
+	}
+	slices.SortStableFunc(rules, func(a, b stockRule) int { return cmp.Compare(a.after, b.after) })
+	return rules, nil
+}
+
+func (f *file) stockRule(c *Catalog, e fileStock, line int) (r stockRule, err error) {
+	if len(e.GPUs)+len(e.CPUs) == 0 {
+		return r, f.errorf(line, `stock needs gpus or cpus: their ids, or ["*"]`)
+	}
+	levels := []string{}
+	for _, l := range Levels {
+		levels = append(levels, string(l))
+	}
+	if e.Level.Missing() {
+		return r, f.errorf(line, "stock needs a level: one of %v", levels)
+	}
+	if !slices.Contains(levels, e.Level.Value) {
+		return r, f.unknown(e.Level, "level", levels)
+	}
+	r.level = Level(e.Level.Value)
+	for _, list := range []struct {
+		to     *[]string
+		values []text
+		kind   string
+		known  []string
+	}{
+		{&r.gpus, e.GPUs, "GPU type", append(idsOf(c.GPUs, gpuID), every)},
+		{&r.cpus, e.CPUs, "CPU flavor", append(idsOf(c.CPUs, cpuID), every)},
+		{&r.dataCenters, e.DataCenters, "data center", append(idsOf(c.DataCenters, dataCenterID), every)},
+		{&r.clouds, e.Clouds, "cloud", Clouds},
+		{&r.products, e.Products, "product", Products},
+	} {
+		if *list.to, err = f.allOf(list.values, list.kind, list.known); err != nil {
+			return r, err
+		}
+	}
+	if e.After == nil {
+		return r, nil
+	}
+	if r.after, err = time.ParseDuration(e.After.Value); err != nil || r.after < 0 || r.after > maxAfter {
+		return r, f.errorf(cmp.Or(e.After.Line, line), "invalid after %q: expected a duration, such as 90s or 1h30m", e.After.Value)
+	}
+	return r, nil
+}

@@ -244,7 +244,7 @@ func TestChecksAreDescribed(t *testing.T) {
 		instance := reflect.New(body).Interface()
 		_, checks := instance.(checker)
 		_, describes := instance.(describer)
-		must.Hold(t, !checks || describes || inexpressible[body] != "", body, "checks what its schema does not say: see schema_checks.go")
+		must.Hold(t, !checks || describes || inexpressible[body] != "", body, "checks what its schema does not say: see schema.go")
 		for _, m := range members(body, place{}) {
 			visit(body.FieldByIndex(m.index).Type)
 		}

@@ -1,6 +1,12 @@
 package mgmt
 
-import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+import (
+	"fmt"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
 
 // registryAuthBodyV1 is the body of a create; there is no update.
 type registryAuthBodyV1 struct {
@@ -19,4 +25,78 @@ type registryAuth struct {
 
 func createRegistryAuth[B registryAuthBodyV1 | registryAuthBodyV2](c *call, body B) (store.RegistryAuth, error) {
 	return c.store.CreateRegistryAuth(c.ctx(), *registryAuthBodyV1(body).Name, convert[B, store.Credentials](body))
+}
+
+// delegationBodyV2 is the body of a create; there is no update.
+type delegationBodyV2 struct {
+	Resource *string   `json:"resource"`
+	Name     reference `json:"name"`
+}
+
+// ecrARN matches the ARN of a repository in AWS ECR.
+var ecrARN = pattern(contract.ECRRepository)
+
+// The lengths of a repository's name in ECR.
+const (
+	minRepository = 2
+	maxRepository = 256
+)
+
+// defaultTag is the tag that every registry client uses for an image without one.
+const defaultTag = "latest"
+
+// check rejects a repository whose name is too short or too long for ECR.
+func (b *delegationBodyV2) check(contract.Use) []string {
+	if b.Resource == nil {
+		return nil
+	}
+	match := ecrARN.FindStringSubmatch(*b.Resource)
+	if match == nil {
+		return nil // the member's own rule reports it
+	}
+	if n := len(match[4]); n < minRepository || n > maxRepository {
+		return []string{fmt.Sprintf("the repository in 'resource' has %d characters, want %d to %d", n, minRepository, maxRepository)}
+	}
+	return nil
+}
+
+// delegationV2 is a delegation in an answer.
+type delegationV2 struct {
+	ID          string    `json:"id"`
+	Name        *string   `json:"name"`
+	Owner       string    `json:"delegatorUserId"`
+	Account     string    `json:"awsUser"`
+	Repository  string    `json:"repository"`
+	Tag         string    `json:"tag"`
+	Region      string    `json:"awsRegion"`
+	RegistryURI string    `json:"dockerRegistryUri,omitempty"`
+	Created     time.Time `json:"createdAt"`
+}
+
+func newDelegationV2(d store.Delegation) delegationV2 {
+	w := delegationV2{RegistryURI: registryURI(d.ECRImage)}
+	copyFields(&w, d)
+	return w
+}
+
+// ecrDomains maps each AWS partition to the domain of its registries.
+var ecrDomains = map[string]string{"aws": "amazonaws.com", "aws-cn": "amazonaws.com.cn", "aws-us-gov": "amazonaws.com"}
+
+// registryURI returns the address of the image's registry, or "" for an unknown partition: the member
+// is optional in answers.
+func registryURI(i store.ECRImage) string {
+	domain, known := ecrDomains[i.Partition]
+	if !known {
+		return ""
+	}
+	return fmt.Sprintf("%s.dkr.ecr.%s.%s", i.Account, i.Region, domain)
+}
+
+func createDelegationV2(c *call, body delegationBodyV2) (store.Delegation, error) {
+	arn := ecrARN.FindStringSubmatch(*body.Resource) // the body passed this pattern
+	image := store.ECRImage{Partition: arn[1], Region: arn[2], Account: arn[3], Repository: arn[4], Tag: arn[5]}
+	if image.Tag == "" {
+		image.Tag = defaultTag
+	}
+	return c.store.CreateDelegation(c.ctx(), store.Delegation{Head: store.Head{Name: body.Name.Value}, Owner: c.owner, ECRImage: image})
 }

@@ -9,6 +9,11 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -138,6 +143,59 @@ func callEach(hooks []func(id string), ids []string) {
 	for _, id := range ids {
 		for _, hook := range hooks {
 			hook(id)
+		}
+	}
+}
+
+// ErrNotFound means that an object doesn't exist. The error that wraps it names the kind and
+// the id.
+var ErrNotFound = errors.New("not found")
+
+// Refusal rejects a request that breaks a rule. Its text is for the caller of the API, and
+// has no secrets.
+type Refusal string
+
+func (r Refusal) Error() string { return string(r) }
+
+// Conflict rejects a request because of another object.
+type Conflict string
+
+func (c Conflict) Error() string { return string(c) }
+
+func refusef(format string, args ...any) error { return Refusal(fmt.Sprintf(format, args...)) }
+
+func notFound(k kind, id string) error { return fmt.Errorf("%s %q %w", k.label, id, ErrNotFound) }
+
+const idAlphabet = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+// IDLength is the length of an object's id.
+const IDLength = 12
+
+// IsID reports whether a text has the form of an object's id.
+func IsID(text string) bool {
+	return len(text) == IDLength && strings.Trim(text, idAlphabet) == ""
+}
+
+// Reserved lists the path segments after /v2 that belong to the management API. Any other
+// segment is the id of an endpoint.
+var Reserved = []string{
+	"account", "billing", "catalog", "clusters", "global-volumes", "network-volumes", "openapi.json",
+	"organization", "pods", "registries", "serverless", "templates",
+}
+
+// newID returns a random id (62 bits) that isn't Reserved.
+func newID() string {
+	for {
+		id := make([]byte, 0, IDLength)
+		var random [2 * IDLength]byte
+		_, _ = rand.Read(random[:]) // never fails
+		for _, b := range random {
+			if int(b) < 256/len(idAlphabet)*len(idAlphabet) && len(id) < IDLength {
+				id = append(id, idAlphabet[int(b)%len(idAlphabet)])
+			}
+		}
+		if len(id) == IDLength && !slices.Contains(Reserved, string(id)) {
+			return string(id)
 		}
 	}
 }

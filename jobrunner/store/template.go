@@ -2,7 +2,11 @@ package store
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"slices"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -132,4 +136,113 @@ func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
 		}
 		return tx.remove(templates, id)
 	})
+}
+
+// officialTemplates are built in. Anybody can use them, but nobody can change them.
+var officialTemplates = []Template{
+	official("official-echo", "Echo worker", "builtin/echo", func(t *Template) { t.Serverless = true }),
+	official("official-conformance", "Worker that does what its input says", "builtin/conformance", func(t *Template) { t.Serverless = true }),
+	official("official-pod", "Pod that writes to its log", "builtin/echo", func(t *Template) { t.Ports = []string{"8080/http"} }),
+}
+
+func official(id, name, image string, set func(*Template)) Template {
+	t := Template{Head: Head{ID: id, Name: name}, Public: true, Category: "CPU"}
+	t.Image, t.Disk = image, 5
+	set(&t)
+	return t
+}
+
+// OfficialTemplates returns the built-in templates.
+func OfficialTemplates() []Template {
+	out := make([]Template, len(officialTemplates))
+	for i, t := range officialTemplates {
+		t.Container = t.clone()
+		out[i] = t
+	}
+	return out
+}
+
+// officialTemplate returns the built-in template with an id if err is ErrNotFound, and t and
+// err otherwise.
+func officialTemplate(id string, t Template, err error) (Template, error) {
+	if errors.Is(err, ErrNotFound) {
+		if i := slices.IndexFunc(officialTemplates, func(t Template) bool { return t.ID == id }); i >= 0 {
+			return OfficialTemplates()[i], nil
+		}
+	}
+	return t, err
+}
+
+// ErrOfficial rejects a change of a built-in template: 403.
+var ErrOfficial = errors.New("the template comes with the deployment and can't be changed or deleted: create one of your own")
+
+// IsOfficial reports whether a template is built in.
+func IsOfficial(id string) bool {
+	return slices.ContainsFunc(officialTemplates, func(t Template) bool { return t.ID == id })
+}
+
+// Container configures a container. Templates, endpoints and pods have one. An endpoint has
+// its own, a copy of its template's, or one that follows later changes of the template.
+type Container struct {
+	Image      string            `json:"image"`
+	Entrypoint []string          `json:"entrypoint,omitempty"` // only in old documents; now part of Args
+	Args       string            `json:"args,omitempty"`       // see startcmd; empty: the image's command
+	Disk       int64             `json:"disk"`                 // GB
+	Env        map[string]string `json:"env,omitempty"`
+	Ports      []string          `json:"ports,omitempty"`    // "<1..65535>/<http|tcp>"
+	Registry   string            `json:"registry,omitempty"` // id of a registry auth, "" for none
+}
+
+func (c Container) clone() Container {
+	c.Entrypoint, c.Env, c.Ports = slices.Clone(c.Entrypoint), maps.Clone(c.Env), slices.Clone(c.Ports)
+	return c
+}
+
+// Command returns the start command. The error says why Args can't be split into words.
+func (c Container) Command() (startcmd.Command, error) {
+	command, err := startcmd.Parse(c.Args)
+	if len(c.Entrypoint) > 0 {
+		command.Entrypoint = c.Entrypoint
+	}
+	return command, err
+}
+
+// SetArgs sets the start command.
+func (c *Container) SetArgs(args string) { c.Entrypoint, c.Args = nil, args }
+
+// StoredArgs returns the whole start command as one string.
+func (c Container) StoredArgs() string {
+	if len(c.Entrypoint) == 0 {
+		return c.Args
+	}
+	command, _ := c.Command() // invalid Args are one word
+	return command.JSON()
+}
+
+// comparableArgs returns equal texts for equivalent start commands.
+func (c Container) comparableArgs() string {
+	command, err := c.Command()
+	if err != nil {
+		return c.StoredArgs()
+	}
+	return command.String()
+}
+
+func (c Container) refs() []string {
+	if c.Registry == "" {
+		return nil
+	}
+	return []string{c.Registry}
+}
+
+// checkRegistry rejects a registry auth that doesn't exist.
+func (tx *Tx) checkRegistry(c Container) error {
+	if c.Registry == "" {
+		return nil
+	}
+	ok, err := tx.exists(registryAuths, c.Registry)
+	if err == nil && !ok {
+		return refusef("registry auth %q does not exist", c.Registry)
+	}
+	return err
 }

@@ -4,13 +4,17 @@ package view
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
@@ -141,4 +145,111 @@ func (v Metrics) Endpoints(ctx context.Context) ([]metrics.Endpoint, error) {
 		}
 	}
 	return out, nil
+}
+
+func (v *View) Objects(ctx context.Context) (out page.Objects, err error) {
+	pods, err := v.Store.Pods(ctx)
+	if err != nil {
+		return out, err
+	}
+	for _, p := range pods {
+		out.Pods = append(out.Pods, v.pagePod(p))
+	}
+	if out.Clusters, err = store.List[store.Cluster](ctx, v.Store); err != nil {
+		return out, err
+	}
+	for i := range out.Clusters {
+		out.Clusters[i].Owner = "" // a key with few rights learns nothing about other owners
+	}
+	out.Volumes, err = store.List[store.NetworkVolume](ctx, v.Store)
+	return out, err
+}
+
+func (v *View) pagePod(p store.Pod) page.Pod {
+	out := page.Pod{
+		Head: p.Head, Image: p.Image, Status: p.Status, Reason: v.PodReason(p), Actions: pod.Actions(p), GPU: p.GPU, CPU: p.CPU, GPUTypeID: p.GPUTypeID,
+		Locked: p.Locked, Cluster: p.Cluster,
+	}
+	if p.Status == store.PodRunning {
+		out.Started = page.Milliseconds(p.StartedAt)
+	}
+	if p.Status.Active() {
+		out.Cost = v.PodPrice(p)
+	}
+	return out
+}
+
+func (v *View) PodLog(id string) ([]run.Line, bool) { return linesOf(v.Pods.Log(id)) }
+
+func (v *View) Releases(ctx context.Context, endpoint string) ([]page.Release, error) {
+	releases, err := v.Store.Releases(ctx, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]page.Release, len(releases))
+	for i, r := range releases {
+		out[i] = page.Release{Version: r.Version, Created: page.Milliseconds(r.Created), Changes: []string{}}
+		for _, c := range r.Changes {
+			out[i].Changes = append(out[i].Changes, describeChange(c))
+		}
+	}
+	return out, nil
+}
+
+// maxShownValue is the maximum length of a changed value of a release, in bytes.
+const maxShownValue = 200
+
+// describeChange describes a change for people. For variables it shows only the names, because their
+// values may be secrets.
+func describeChange(c store.Change) string {
+	name := strings.TrimPrefix(c.Field, "template.")
+	var oldEnv, newEnv map[string]string
+	if name == "env" && json.Unmarshal(c.Old, &oldEnv) == nil && json.Unmarshal(c.New, &newEnv) == nil {
+		changed := map[string]string{}
+		maps.Copy(changed, oldEnv)
+		maps.Copy(changed, newEnv)
+		maps.DeleteFunc(changed, func(variable, _ string) bool { return oldEnv[variable] == newEnv[variable] })
+		return "env: " + strings.Join(slices.Sorted(maps.Keys(changed)), ", ")
+	}
+	return fmt.Sprintf("%s: %s → %s", name, logline.Shorten(plain(c.Old), maxShownValue), logline.Shorten(plain(c.New), maxShownValue))
+}
+
+// plain formats a value for people: as JSON, except for text and absent values.
+func plain(value json.RawMessage) string {
+	var text string
+	switch err := json.Unmarshal(value, &text); {
+	case string(value) == "null", err == nil && text == "":
+		return "none"
+	case err == nil:
+		return text
+	}
+	return string(value)
+}
+
+// eachGPU visits each device with its sample and its holder, "" if it is free. A value that the device
+// doesn't report is -1.
+func (v *View) eachGPU(visit func(d gpu.Device, s gpu.Sample, holder string)) {
+	held := v.GPUOwners()
+	for _, d := range v.Inventory.Devices() {
+		sample, err := v.Inventory.Sample(d.UUID)
+		if err != nil { // it was removed meanwhile
+			sample = gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}
+		}
+		visit(d, sample, held[d.UUID])
+	}
+}
+
+func (v *View) GPUs() page.GPUs {
+	out := page.GPUs{Driver: v.Inventory.Driver(), Simulated: gpu.Simulated(v.Inventory), Devices: []page.GPU{}}
+	v.eachGPU(func(d gpu.Device, sample gpu.Sample, holder string) {
+		out.Devices = append(out.Devices, page.GPU{Device: d, Sample: sample, Holder: holder})
+	})
+	return out
+}
+
+func (v Metrics) GPUs() (out []metrics.GPU) {
+	v.eachGPU(func(d gpu.Device, sample gpu.Sample, holder string) {
+		out = append(out, metrics.GPU{Device: d, Sample: sample, Held: holder != ""})
+	})
+	return out
 }

@@ -67,3 +67,19 @@ func createSecretV2(c *call, body secretBodyV2) (store.Secret, error) {
 func updateSecretV2(c *call, body secretBodyV2) (store.Secret, error) {
 	return c.store.UpdateSecret(c.ctx(), c.id, convert[secretBodyV2, store.SecretChange](body))
 }
+
+// sshKeysV2 is the SSH public keys of the owner of an API key, in the body of an
+// update and in answers.
+type sshKeysV2 struct {
+	Keys []string `json:"keys"`
+}
+
+func (c *call) getSSHKeys() (sshKeysV2, error) {
+	keys, err := c.store.SSHKeys(c.ctx(), c.owner)
+	return sshKeysV2{nonNilList(keys)}, err
+}
+
+// replaceSSHKeys replaces the whole list. Existing pods keep their keys.
+func replaceSSHKeys(c *call, body sshKeysV2) (sshKeysV2, error) {
+	return body, c.store.SetSSHKeys(c.ctx(), c.owner, body.Keys)
+}

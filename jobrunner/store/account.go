@@ -1,0 +1,307 @@
+package store
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// Secret is an account secret without its value. Its name is unique, ignoring case, and never
+// changes.
+type Secret struct {
+	Head
+	Description  string    `json:"description,omitempty"`
+	ValueUpdated time.Time `json:"valueUpdated"`
+}
+
+func (s *Secret) kind() kind { return secrets }
+
+// SecretKey sets the file of the key that encrypts the values of secrets. The first secret
+// creates the file. If the path is empty, the key is in memory. SecretKey must precede the
+// first write. The error says why an existing file has no key.
+func (s *Store) SecretKey(path string) error {
+	s.key.path = path
+	if _, err := s.key.read(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the key of account secrets: %w", err)
+	}
+	return nil
+}
+
+// CreateSecret stores a secret. The error is a Conflict if the name is taken.
+func (s *Store) CreateSecret(ctx context.Context, secret Secret, value string) (Secret, error) {
+	err := s.write(ctx, func(tx *Tx) error {
+		secret.ValueUpdated = tx.now
+		if err := tx.insert(&secret); err != nil {
+			return err
+		}
+		return tx.saveValue(&secret, value)
+	})
+	return secret, err
+}
+
+// SecretChange is an update of a secret. A nil member stays unchanged.
+type SecretChange struct {
+	Value       *string
+	Description *string
+}
+
+// UpdateSecret changes a secret's value and description in one transaction.
+func (s *Store) UpdateSecret(ctx context.Context, id string, change SecretChange) (Secret, error) {
+	return update(ctx, s, id, func(tx *Tx, secret *Secret) error {
+		if change.Description != nil {
+			secret.Description = *change.Description
+		}
+		if change.Value == nil {
+			return nil
+		}
+		secret.ValueUpdated = tx.now
+		return tx.saveValue(secret, *change.Value)
+	})
+}
+
+// DeleteSecret deletes a secret, even if it is in use: its placeholders then resolve to "".
+func (s *Store) DeleteSecret(ctx context.Context, id string) error {
+	return s.delete(ctx, func(tx *Tx) error { return tx.remove(secrets, id) })
+}
+
+// saveValue encrypts and stores the value of a secret. All values have the same key.
+func (tx *Tx) saveValue(secret *Secret, value string) error {
+	var other string
+	err := tx.tx.QueryRow("SELECT key_id FROM secret_values LIMIT 1").Scan(&other)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	sealed, keyID, err := tx.store.key.seal(secret.ID, value, other)
+	if err != nil {
+		return err
+	}
+	_, err = tx.tx.Exec(`INSERT INTO secret_values (id, key_id, value) VALUES (?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET key_id = excluded.key_id, value = excluded.value`, secret.ID, keyID, sealed)
+	return err
+}
+
+// ResolveSecrets replaces the placeholders of secrets in environment variables. It returns
+// the variables and the values of the secrets. A missing secret has the value "".
+func (s *Store) ResolveSecrets(ctx context.Context, env map[string]string) (resolved map[string]string, values []string, err error) {
+	known := map[string]string{}
+	for _, text := range env {
+		for _, match := range placeholder.FindAllStringSubmatch(text, -1) {
+			known[strings.ToLower(match[1])] = ""
+		}
+	}
+	if len(known) == 0 {
+		return env, nil, nil
+	}
+	for name := range known {
+		if known[name], err = s.secretValue(ctx, name); err != nil {
+			return nil, nil, err
+		}
+		values = append(values, known[name])
+	}
+	resolved = make(map[string]string, len(env))
+	for name, text := range env {
+		resolved[name] = placeholder.ReplaceAllStringFunc(text, func(match string) string {
+			return known[strings.ToLower(placeholder.FindStringSubmatch(match)[1])]
+		})
+	}
+	return resolved, values, nil
+}
+
+// secretValue decrypts the value of the secret with a name in lower case. It returns "" if
+// the secret doesn't exist.
+func (s *Store) secretValue(ctx context.Context, name string) (string, error) {
+	var id, keyID string
+	var sealed []byte
+	err := s.db.Read(ctx, func(r *sqldb.Reader) error {
+		return r.QueryRow("SELECT o.id, v.key_id, v.value FROM objects o JOIN secret_values v ON v.id = o.id WHERE o.kind = 'secret' AND lower(o.name) = ?", name).Scan(&id, &keyID, &sealed)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return s.key.open(id, keyID, sealed)
+}
+
+// SecretKeyFile is the name of the key in a data folder.
+const SecretKeyFile = "secrets.key"
+
+// placeholder matches the placeholder of a secret in an environment variable.
+var placeholder = regexp.MustCompile(`\{\{\s*RUNPOD_SECRET_([a-zA-Z_][a-zA-Z0-9_.\-/]*)\s*\}\}`)
+
+// KeyError is why a node can't encrypt or decrypt secrets. Its text is for the caller of the
+// API.
+type KeyError string
+
+func (e KeyError) Error() string { return string(e) }
+
+// secretKey is the key that encrypts the values of secrets (AES-256-GCM).
+type secretKey struct {
+	path string // "": in memory
+
+	mu   sync.Mutex
+	aead cipher.AEAD // nil until it is needed
+	id   string      // a hash of the key
+}
+
+// seal encrypts a value of the secret with an id. other is the id of the key of the
+// database's other values. If other is "", there are none, and seal creates a missing key.
+func (k *secretKey) seal(id, value, other string) (sealed []byte, keyID string, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.load(other == ""); err != nil {
+		return nil, "", err
+	}
+	if other != "" && other != k.id {
+		return nil, "", k.mismatch()
+	}
+	nonce := make([]byte, k.aead.NonceSize())
+	_, _ = rand.Read(nonce) // never fails
+	return k.aead.Seal(nonce, nonce, []byte(value), []byte(id)), k.id, nil
+}
+
+// open decrypts a value.
+func (k *secretKey) open(id, keyID string, sealed []byte) (string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.load(false); err != nil {
+		return "", err
+	}
+	size := k.aead.NonceSize()
+	if keyID != k.id || len(sealed) < size {
+		return "", k.mismatch()
+	}
+	value, err := k.aead.Open(nil, sealed[:size], sealed[size:], []byte(id))
+	if err != nil {
+		return "", KeyError("the stored value of an account secret is damaged: set it again")
+	}
+	return string(value), nil
+}
+
+func (k *secretKey) mismatch() error {
+	if k.path == "" {
+		return KeyError("the account secrets of this database have another key than this node: give all nodes the same key file with --secrets-key-file")
+	}
+	return KeyError(fmt.Sprintf("the account secrets of this database have another key than %s: put the key there with which they were stored, or delete them all", k.path))
+}
+
+// load reads the key. If create is true, it creates a missing key.
+func (k *secretKey) load(create bool) error {
+	if k.aead != nil {
+		return nil
+	}
+	key, err := k.read()
+	if errors.Is(err, fs.ErrNotExist) && create {
+		key = make([]byte, 32)
+		_, _ = rand.Read(key) // never fails
+		if k.path != "" {
+			err = WriteKey(k.path, base64.StdEncoding.EncodeToString(key)+"\n")
+		} else {
+			err = nil
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return k.mismatch()
+	case err != nil:
+		return KeyError("the key of account secrets: " + err.Error())
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return err
+	}
+	if k.aead, err = cipher.NewGCM(block); err != nil {
+		return err
+	}
+	sum := sha256.Sum256(append([]byte("gpucloud secrets key "), key...))
+	k.id = hex.EncodeToString(sum[:8])
+	return nil
+}
+
+func (k *secretKey) read() ([]byte, error) {
+	if k.path == "" {
+		return nil, fs.ErrNotExist
+	}
+	text, err := os.ReadFile(k.path)
+	if err != nil {
+		return nil, err
+	}
+	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil || len(key) != 32 {
+		return nil, fmt.Errorf("%s has no key: expected 32 bytes in base64, as 'openssl rand -base64 32' prints them", k.path)
+	}
+	return key, nil
+}
+
+// WriteKey writes the file of a key atomically and durably.
+func WriteKey(path, text string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-") // 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // fails if the file was renamed
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	if dir, err := os.Open(filepath.Dir(path)); err == nil { // make the file name durable
+		_ = errors.Join(dir.Sync(), dir.Close()) // Windows flushes names with the file
+	}
+	return nil
+}
+
+// sshKeySet has the public keys of an owner of API keys. Its name is the owner.
+type sshKeySet struct {
+	Head
+	Keys []string `json:"keys"`
+}
+
+func (k *sshKeySet) kind() kind { return sshKeySets }
+
+// SSHKeys lists the public keys of an owner, in the order of SetSSHKeys.
+func (s *Store) SSHKeys(ctx context.Context, owner string) ([]string, error) {
+	var set sshKeySet
+	err := s.db.Read(ctx, func(r *sqldb.Reader) error {
+		var doc []byte
+		// Two sets may have been stored at the same time: read the latest.
+		err := r.QueryRow("SELECT doc FROM objects WHERE kind = ? AND name = ? ORDER BY seq DESC LIMIT 1", sshKeySets.key, owner).Scan(&doc)
+		if err != nil {
+			return err
+		}
+		return decode(doc, &set)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return set.Keys, err
+}
+
+// SetSSHKeys replaces the public keys of an owner.
+func (s *Store) SetSSHKeys(ctx context.Context, owner string, keys []string) error {
+	return s.write(ctx, func(tx *Tx) error {
+		if _, err := tx.tx.Exec("DELETE FROM objects WHERE kind = ? AND name = ?", sshKeySets.key, owner); err != nil || len(keys) == 0 {
+			return err
+		}
+		return tx.insert(&sshKeySet{Head: Head{Name: owner}, Keys: keys})
+	})
+}
