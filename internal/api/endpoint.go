@@ -127,8 +127,8 @@ type endpointV1 struct {
 }
 
 // newEndpointV1 makes the updatable part of a request body.
-func newEndpointV1(e Endpoint) (endpointV1, error) {
-	w := endpointV1{
+func newEndpointV1(e Endpoint) (w endpointV1, err error) {
+	w = endpointV1{
 		Name:               e.Name,
 		TemplateID:         e.TemplateID,
 		DataCenterIDs:      e.DataCenterIDs,
@@ -137,6 +137,7 @@ func newEndpointV1(e Endpoint) (endpointV1, error) {
 		IdleTimeout:        e.Workers.IdleTimeout,
 		WorkersMin:         e.Workers.Min,
 		WorkersMax:         e.Workers.Max,
+		ScalerType:         e.Scaling.Type,
 	}
 	if e.Type != "" && e.Type != "QUEUE" {
 		return w, inexpressible("type", e.Type)
@@ -145,51 +146,26 @@ func newEndpointV1(e Endpoint) (endpointV1, error) {
 		w.GPUTypeIDs, w.GPUCount = gpu.TypeIDs, gpu.Count
 		w.AllowedCUDAVersions, w.MinCUDAVersion = gpu.AllowedCUDAVersions, gpu.MinCUDAVersion
 	}
-	for _, set := range []func(*endpointV1, Endpoint) error{setCPUV1, setScalingV1, setFlashBootV1} {
-		if err := set(&w, e); err != nil {
-			return w, err
-		}
-	}
-	return w, nil
-}
-
-// setCPUV1 requires one vCPU count: v1 has a list of flavors and one count for all of them.
-func setCPUV1(w *endpointV1, e Endpoint) error {
-	for _, cpu := range e.CPU {
+	for _, cpu := range e.CPU { // v1 has one count for all flavors
 		if cpu.VCPUCount != e.CPU[0].VCPUCount {
-			return inexpressible("cpu", "with different vCPU counts")
+			return w, inexpressible("cpu", "with different vCPU counts")
 		}
 		w.CPUFlavorIDs, w.VCPUCount = append(w.CPUFlavorIDs, cpu.ID), &cpu.VCPUCount
 	}
-	return nil
-}
-
-func setScalingV1(w *endpointV1, e Endpoint) error {
-	switch e.Scaling.Type {
-	case "":
-		return nil
-	case "QUEUE_DELAY":
-		if e.Scaling.QueueDelay != math.Trunc(e.Scaling.QueueDelay) {
-			return inexpressible("scaling.queueDelay", fmt.Sprintf("%v: it has whole seconds", e.Scaling.QueueDelay))
+	switch s := e.Scaling; {
+	case s.Type == "QUEUE_DELAY" && s.QueueDelay != math.Trunc(s.QueueDelay):
+		return w, inexpressible("scaling.queueDelay", fmt.Sprintf("%v: it has whole seconds", s.QueueDelay))
+	case s.Type == "QUEUE_DELAY":
+		w.ScalerValue = new(int64(s.QueueDelay))
+	case s.Type != "":
+		w.ScalerValue = &s.RequestCount
+	}
+	if f := e.FlashBoot; f != nil {
+		if w.FlashBoot = new(*f == "FLASHBOOT"); !*w.FlashBoot && *f != "OFF" {
+			return w, inexpressible("flashboot", *f)
 		}
-		w.ScalerValue = new(int64(e.Scaling.QueueDelay))
-	default:
-		w.ScalerValue = &e.Scaling.RequestCount
 	}
-	w.ScalerType = e.Scaling.Type
-	return nil
-}
-
-func setFlashBootV1(w *endpointV1, e Endpoint) error {
-	if e.FlashBoot == nil {
-		return nil
-	}
-	switch *e.FlashBoot {
-	case "OFF", "FLASHBOOT":
-		w.FlashBoot = new(*e.FlashBoot == "FLASHBOOT")
-		return nil
-	}
-	return inexpressible("flashboot", *e.FlashBoot)
+	return w, nil
 }
 
 func inexpressible(field, value string) error {
@@ -204,11 +180,17 @@ func (w endpointV1) neutral() Endpoint {
 		GPU:            w.gpu(),
 		CPU:            w.cpu(),
 		Workers:        Workers{Min: w.WorkersMin, Max: w.WorkersMax, IdleTimeout: w.IdleTimeout},
-		Scaling:        w.scaling(),
+		Scaling:        Scaling{Type: w.ScalerType},
 		DataCenterIDs:  chosenDataCenters(w.DataCenterIDs),
 		NetworkVolumes: w.NetworkVolumeIDs,
 		Timeout:        w.ExecutionTimeoutMS,
 		CreatedAt:      w.CreatedAt,
+	}
+	switch w.ScalerType {
+	case "QUEUE_DELAY":
+		e.Scaling.QueueDelay = float64(deref(w.ScalerValue))
+	case "REQUEST_COUNT":
+		e.Scaling.RequestCount = deref(w.ScalerValue)
 	}
 	if len(w.Env) > 0 {
 		e.WorkerEnv = w.Env
@@ -229,12 +211,7 @@ func (w endpointV1) gpu() *GPU {
 	if w.ComputeType == "CPU" {
 		return nil
 	}
-	g := GPU{
-		TypeIDs:             w.GPUTypeIDs,
-		Count:               w.GPUCount,
-		AllowedCUDAVersions: w.AllowedCUDAVersions,
-		MinCUDAVersion:      w.MinCUDAVersion,
-	}
+	g := GPU{TypeIDs: w.GPUTypeIDs, Count: w.GPUCount, AllowedCUDAVersions: w.AllowedCUDAVersions, MinCUDAVersion: w.MinCUDAVersion}
 	if len(g.TypeIDs) == 0 && g.Count == 0 && len(g.AllowedCUDAVersions) == 0 && g.MinCUDAVersion == "" {
 		return nil
 	}
@@ -258,17 +235,6 @@ func (w endpointV1) cpu() (cpu []CPU) {
 		cpu = append(cpu, CPU{ID: m[1], VCPUCount: count})
 	}
 	return cpu
-}
-
-func (w endpointV1) scaling() Scaling {
-	s := Scaling{Type: w.ScalerType}
-	switch s.Type {
-	case "QUEUE_DELAY":
-		s.QueueDelay = float64(deref(w.ScalerValue))
-	case "REQUEST_COUNT":
-		s.RequestCount = deref(w.ScalerValue)
-	}
-	return s
 }
 
 // allDataCentersV1 is the answer of API v1 if no data center was chosen.

@@ -208,8 +208,8 @@ func (r *restCollection[T]) sharedList(ctx context.Context, read bool) ([]elemen
 		if elements, ok := s.list(); ok { // another list has ended since the lookup above
 			return elements, nil
 		}
-		if err := s.failure(); read && err != nil {
-			return nil, err
+		if failure, _ := s.errors(); read && failure != nil {
+			return nil, failure
 		}
 		elements, err := r.fetchList(ctx)
 		if err == nil {
@@ -231,8 +231,8 @@ func (r *restCollection[T]) probe() probe {
 
 // fetchList requests the list, unless it was refused before in this run.
 func (r *restCollection[T]) fetchList(ctx context.Context) ([]element, error) {
-	if err := r.cache.refusal(); err != nil {
-		return nil, err
+	if _, refusal := r.cache.errors(); refusal != nil {
+		return nil, refusal
 	}
 	elements, err := r.elements(ctx, httpclient.Call{URL: r.settings.BaseURL + r.path, Query: r.query}, r.member)
 	if err != nil {
@@ -241,16 +241,10 @@ func (r *restCollection[T]) fetchList(ctx context.Context) ([]element, error) {
 	return elements, err
 }
 
-func (s *listCache) failure() error {
+func (s *listCache) errors() (failure, refusal error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.listFailure
-}
-
-func (s *listCache) refusal() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.listError
+	return s.listFailure, s.listError
 }
 
 // recordRefusal prevents further requests for a list that was refused.

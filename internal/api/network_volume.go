@@ -11,15 +11,22 @@ type NetworkVolume struct {
 	Type       *string `json:"type,omitempty"` // storage tier, v2 only
 }
 
-// networkVolumes returns the part of the collection that both versions share. The form of an
-// update differs.
-func networkVolumes(d *deployment, cache *listCache, update func(have, want NetworkVolume) (patch, error)) *restCollection[NetworkVolume] {
+// networkVolumes returns the part of the collection that both versions share. W is the wire type.
+func networkVolumes[W NetworkVolume | networkVolumeV1](d *deployment, cache *listCache, version contract.API) *restCollection[NetworkVolume] {
+	update := func(have, want NetworkVolume) (patch, error) {
+		return changedMembers(clearingValues(version, "networkVolume"), new(W(have.mutable())), W(want.mutable()))
+	}
 	return &restCollection[NetworkVolume]{
 		deployment: d, cache: cache, kind: "network volume",
 		id:   func(v NetworkVolume) string { return v.ID },
 		name: func(v NetworkVolume) string { return v.Name },
 		sameFixed: func(got, want NetworkVolume) bool {
 			return got.DataCenter == want.DataCenter && agrees(got.Type, want.Type)
+		},
+		decode: decodeAs(func(w W) NetworkVolume { return NetworkVolume(w) }),
+		create: func(want NetworkVolume) (any, error) {
+			want.ID = ""
+			return W(want), nil
 		},
 		update: update,
 		// Both APIs reject setting the size that the volume already has.
@@ -37,43 +44,25 @@ func (v NetworkVolume) mutable() NetworkVolume {
 }
 
 func networkVolumesV1(d *deployment, cache *listCache) Collection[NetworkVolume] {
-	r := networkVolumes(d, cache, func(have, want NetworkVolume) (patch, error) {
-		return changedMembers(clearingValues(contract.V1, "networkVolume"), new(newNetworkVolumeV1(have.mutable())), newNetworkVolumeV1(want.mutable()))
-	})
+	r := networkVolumes[networkVolumeV1](d, cache, contract.V1)
 	r.path, r.unknownIDIs400 = "/v1/networkvolumes", true
 	r.required = []string{"name", "size", "dataCenterId"}
-	r.decode = decodeAs(networkVolumeV1.neutral)
-	r.create = func(want NetworkVolume) (any, error) { return newNetworkVolumeV1(want), nil }
 	return r
 }
 
+// networkVolumeV1 has the fields of NetworkVolume.
 type networkVolumeV1 struct {
-	ID           string `json:"id,omitempty"`
-	Name         string `json:"name"`
-	Size         int64  `json:"size"`
-	DataCenterID string `json:"dataCenterId"`
-}
-
-// newNetworkVolumeV1 makes a request body.
-func newNetworkVolumeV1(v NetworkVolume) networkVolumeV1 {
-	return networkVolumeV1{Name: v.Name, Size: v.Size, DataCenterID: v.DataCenter}
-}
-
-func (w networkVolumeV1) neutral() NetworkVolume {
-	return NetworkVolume{ID: w.ID, Name: w.Name, Size: w.Size, DataCenter: w.DataCenterID}
+	ID         string  `json:"id,omitempty"`
+	Name       string  `json:"name"`
+	Size       int64   `json:"size"`
+	DataCenter string  `json:"dataCenterId"`
+	Type       *string `json:"-"`
 }
 
 func networkVolumesV2(d *deployment, cache *listCache) Collection[NetworkVolume] {
-	r := networkVolumes(d, cache, func(have, want NetworkVolume) (patch, error) {
-		return changedMembers(clearingValues(contract.V2, "networkVolume"), new(have.mutable()), want.mutable())
-	})
+	r := networkVolumes[NetworkVolume](d, cache, contract.V2)
 	r.path, r.member = "/v2/network-volumes", "networkVolumes"
 	r.required = []string{"name", "size", "dataCenter", "type"}
-	r.decode = decodePlain[NetworkVolume]
-	r.create = func(want NetworkVolume) (any, error) {
-		want.ID = ""
-		return want, nil
-	}
 	return r
 }
 

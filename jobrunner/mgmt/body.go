@@ -133,15 +133,10 @@ func (d *decoder) decodeObject(path string, in any, out reflect.Value, at place)
 			d.addFault(path, "missing property '%s'", m.name)
 		}
 	}
-	var unknown []string
-	for name := range tree {
+	for _, name := range slices.Sorted(maps.Keys(tree)) {
 		if !known[name] {
-			unknown = append(unknown, name)
+			d.addFault(path, "additional properties '%s' not allowed", truncate(name))
 		}
-	}
-	slices.Sort(unknown)
-	for _, name := range unknown {
-		d.addFault(path, "additional properties '%s' not allowed", truncate(name))
 	}
 	if d.partial {
 		return

@@ -147,11 +147,7 @@ type clusterBodyV2 struct {
 }
 
 // clusterComputeV2 is used in bodies and answers.
-type clusterComputeV2 struct {
-	GPUTypeID      string `json:"gpuTypeId"`
-	GPUCountPerPod int64  `json:"gpuCountPerPod"`
-	PodCount       int64  `json:"podCount"`
-}
+type clusterComputeV2 store.ClusterCompute
 
 // templateExcludes are the settings that a cluster with a template takes only from the template.
 var templateExcludes = []string{"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"}

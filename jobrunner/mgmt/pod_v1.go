@@ -81,7 +81,7 @@ func (c *call) include(on map[string]bool, p store.Pod, w *podV1) (err error) {
 	if on["includeNetworkVolume"] && p.NetworkVolume != "" {
 		v, err := store.Get[store.NetworkVolume](c.ctx(), c.store, p.NetworkVolume)
 		if err == nil {
-			w.NetworkVolume = new(convert[store.NetworkVolume, podVolumeV1](v))
+			w.NetworkVolume = new(convert[store.NetworkVolume, networkVolumeV1](v))
 		} else if !errors.Is(err, store.ErrNotFound) { // otherwise it was deleted meanwhile
 			return err
 		}

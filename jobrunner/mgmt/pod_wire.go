@@ -119,7 +119,7 @@ type podV1 struct {
 	VolumeInGB        int64             `json:"volumeInGb"`
 	VolumeMountPath   string            `json:"volumeMountPath"`
 	VolumeEncrypted   bool              `json:"volumeEncrypted"`
-	NetworkVolume     *podVolumeV1      `json:"networkVolume,omitempty"`
+	NetworkVolume     *networkVolumeV1  `json:"networkVolume,omitempty"`
 }
 
 type podGPUBodyV2 struct {
@@ -197,14 +197,6 @@ type podPortV2 struct {
 	Public  *int64  `json:"public"`
 	Type    string  `json:"type"`
 	IP      *string `json:"ip"`
-}
-
-// podVolumeV1 is the network volume of a pod.
-type podVolumeV1 struct {
-	ID         string `json:"id"`
-	Name       string `json:"name"`
-	Size       int64  `json:"size"`
-	DataCenter string `json:"dataCenterId"`
 }
 
 type podGPUV1 struct {

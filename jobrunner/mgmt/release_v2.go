@@ -1,13 +1,14 @@
 package mgmt
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
@@ -22,11 +23,7 @@ type releaseV2 struct {
 	Diff            []releaseDiffV2 `json:"diff"`
 }
 
-type releaseDiffV2 struct {
-	Field string          `json:"field"`
-	Old   json.RawMessage `json:"old"`
-	New   json.RawMessage `json:"new"`
-}
+type releaseDiffV2 store.Change
 
 type rolloutV2 struct {
 	InProgress      bool `json:"inProgress"`
@@ -58,17 +55,13 @@ func (c *call) listReleasesV2(p pageQuery) (out releaseListV2, err error) {
 	for _, w := range workers {
 		workersByVersion[w.Version]++
 	}
-	out = releaseListV2{EndpointVersion: e.Version, Rollout: rollout(workers), Releases: []releaseV2{}, Pagination: p.pagination(next)}
-	for _, r := range releases {
-		release := releaseV2{
-			ID: fmt.Sprintf("%s-%d", e.ID, r.Version), Version: r.Version, Source: "MANUAL", WorkerCount: workersByVersion[r.Version], CreatedAt: r.Created, Diff: []releaseDiffV2{},
+	shown := convertAll(releases, func(r store.Release) releaseV2 {
+		return releaseV2{
+			ID: fmt.Sprintf("%s-%d", e.ID, r.Version), Version: r.Version, Source: "MANUAL", WorkerCount: workersByVersion[r.Version], CreatedAt: r.Created,
+			Diff: convertAll(r.Changes, func(c store.Change) releaseDiffV2 { return releaseDiffV2(c) }),
 		}
-		for _, change := range r.Changes {
-			release.Diff = append(release.Diff, releaseDiffV2(change))
-		}
-		out.Releases = append(out.Releases, release)
-	}
-	return out, nil
+	})
+	return releaseListV2{e.Version, rollout(workers), shown, p.pagination(next)}, nil
 }
 
 func rollout(workers []worker.Info) rolloutV2 {
@@ -130,10 +123,8 @@ func (c *call) getBuildV2() (out buildV2, err error) {
 	if err != nil {
 		return out, err
 	}
-	for _, b := range all {
-		if b.ID == c.subID {
-			return convert[catalog.Build, buildV2](b), nil
-		}
+	if i := slices.IndexFunc(all, func(b catalog.Build) bool { return b.ID == c.subID }); i >= 0 {
+		return convert[catalog.Build, buildV2](all[i]), nil
 	}
 	return out, httpanswer.Refuse(http.StatusNotFound, "endpoint %q has no build %q", c.id, c.subID)
 }

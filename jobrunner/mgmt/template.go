@@ -28,10 +28,7 @@ type mountsV2 struct {
 	Persistent *persistentV2 `json:"persistent,omitempty"`
 }
 
-type persistentV2 struct {
-	Size int64  `json:"size"`
-	Path string `json:"path"`
-}
+type persistentV2 store.LocalVolume
 
 // templateBodyV1 is the body of a create or an update.
 type templateBodyV1 struct {

@@ -77,7 +77,7 @@ type workerListV2 struct {
 func (c *call) newWorkerV2(w worker.Info) workerV2 {
 	out := workerV2{
 		ID: w.ID, Status: string(w.State), IsStale: w.Stale, Version: w.Version, GPUCount: len(w.Devices), Image: w.Image,
-		GPUs: []workerGPUV2{},
+		Reason: nilIfEmpty(w.Reason), GPUs: convertAll(w.Devices, c.newWorkerGPUV2),
 	}
 	if c.Catalog != nil { // it has data centers
 		out.DataCenterID = nilIfEmpty(w.Placement.DataCenter)
@@ -89,14 +89,8 @@ func (c *call) newWorkerV2(w worker.Info) workerV2 {
 		started, seconds := w.StartedAt.UTC(), int64(c.Clock.Now().Sub(w.StartedAt)/time.Second)
 		out.StartedAt, out.UptimeSeconds = &started, &seconds
 	}
-	if w.Reason != "" {
-		out.Reason = &w.Reason
-	}
 	if w.Usage != (run.Usage{}) { // the worker is a process
 		out.CPUSeconds, out.MemoryBytes = new(w.Usage.CPU.Seconds()), &w.Usage.Memory
-	}
-	for _, d := range w.Devices {
-		out.GPUs = append(out.GPUs, c.newWorkerGPUV2(d))
 	}
 	return out
 }

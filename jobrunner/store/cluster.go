@@ -38,12 +38,7 @@ type ClusterNetwork struct {
 
 func (c *Cluster) kind() kind { return clusters }
 
-func (c *Cluster) refs() []string {
-	if c.Template == "" {
-		return nil
-	}
-	return []string{c.Template}
-}
+func (c *Cluster) refs() []string { return []string{c.Template} }
 
 // ClusterPods lists the members of a cluster by rank.
 func (s *Store) ClusterPods(ctx context.Context, id string) ([]Pod, error) {

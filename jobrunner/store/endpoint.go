@@ -75,11 +75,7 @@ const (
 func (e *Endpoint) kind() kind { return endpoints }
 
 func (e *Endpoint) refs() []string {
-	refs := slices.Concat(e.Container.refs(), e.NetworkVolumes)
-	if e.TemplateID != "" {
-		refs = append(refs, e.TemplateID)
-	}
-	return refs
+	return append(slices.Clone(e.NetworkVolumes), e.Registry, e.TemplateID)
 }
 
 // Link links the endpoint to a template, as API v1 does.
@@ -110,11 +106,9 @@ func (s *Store) EndpointIDs(ctx context.Context) (ids []string, err error) {
 
 // CreateEndpoint stores the endpoint that build returns with a new id. build may read
 // templates in tx, and may run more than once.
-func (s *Store) CreateEndpoint(ctx context.Context, build func(tx *Tx) (Endpoint, error)) (Endpoint, error) {
-	var out Endpoint
-	err := s.write(ctx, func(tx *Tx) error {
-		e, err := build(tx)
-		if err != nil {
+func (s *Store) CreateEndpoint(ctx context.Context, build func(tx *Tx) (Endpoint, error)) (e Endpoint, err error) {
+	err = s.write(ctx, func(tx *Tx) error {
+		if e, err = build(tx); err != nil {
 			return err
 		}
 		if err := tx.checkEndpoint(e); err != nil {
@@ -124,17 +118,15 @@ func (s *Store) CreateEndpoint(ctx context.Context, build func(tx *Tx) (Endpoint
 			return err
 		}
 		tx.changedEndpoints = append(tx.changedEndpoints, e.ID)
-		out = e
 		return tx.release(e, nil)
 	})
-	return out, err
+	return e, err
 }
 
 // UpdateEndpoint changes an endpoint. change may read templates in tx, and may run more than
 // once.
-func (s *Store) UpdateEndpoint(ctx context.Context, id string, change func(tx *Tx, e *Endpoint) error) (Endpoint, error) {
-	var out Endpoint
-	err := s.write(ctx, func(tx *Tx) (err error) {
+func (s *Store) UpdateEndpoint(ctx context.Context, id string, change func(tx *Tx, e *Endpoint) error) (out Endpoint, err error) {
+	err = s.write(ctx, func(tx *Tx) (err error) {
 		out, err = tx.updateEndpoint(id, func(e *Endpoint) error {
 			if err := change(tx, e); err != nil {
 				return err
@@ -198,7 +190,7 @@ func (s *Store) DeleteEndpoint(ctx context.Context, id string) error {
 // objects that don't exist.
 func (tx *Tx) checkEndpoint(e Endpoint) error {
 	for _, check := range []func(Endpoint) error{
-		checkWorkers, checkScaling, checkCompute, tx.checkExclusions, checkCUDA, tx.checkTemplate, tx.checkVolumes,
+		checkMembers, tx.checkExclusions, tx.checkTemplate, tx.checkVolumes,
 	} {
 		if err := check(e); err != nil {
 			return err
@@ -211,29 +203,23 @@ func (tx *Tx) checkEndpoint(e Endpoint) error {
 // this machine.
 const MaxWorkers = 1000
 
-func checkWorkers(e Endpoint) error {
-	if e.WorkersMin > MaxWorkers || e.WorkersMax > MaxWorkers {
+func checkMembers(e Endpoint) error {
+	switch {
+	case e.WorkersMin > MaxWorkers || e.WorkersMax > MaxWorkers:
 		return refusef("invalid number of workers: expected %d at most on this machine, got at least %d and at most %d", MaxWorkers, e.WorkersMin, e.WorkersMax)
-	}
-	if e.WorkersMin > e.WorkersMax {
+	case e.WorkersMin > e.WorkersMax:
 		return refusef("at least %d workers and at most %d contradict each other", e.WorkersMin, e.WorkersMax)
-	}
-	return nil
-}
-
-func checkScaling(e Endpoint) error {
-	if e.Type == LoadBalancer && e.Scaling.Type != RequestCount {
+	case e.Type == LoadBalancer && e.Scaling.Type != RequestCount:
 		return refusef("a %s endpoint scales on %s alone, not on %s", LoadBalancer, RequestCount, e.Scaling.Type)
+	case e.GPU != nil && len(e.CPU) > 0:
+		return Refusal("an endpoint has GPU workers or CPU workers, not both")
+	case e.GPU != nil && e.GPU.MinCUDAVersion != "" && len(e.GPU.AllowedCUDAVersions) > 0:
+		return errTwoCUDA
 	}
 	return nil
 }
 
-func checkCompute(e Endpoint) error {
-	if e.GPU != nil && len(e.CPU) > 0 {
-		return Refusal("an endpoint has GPU workers or CPU workers, not both")
-	}
-	return nil
-}
+const errTwoCUDA = Refusal("minCudaVersion and a list of allowedCudaVersions exclude each other: clear one of them")
 
 // checkExclusions rejects an excluded type that is in none of the pools. It accepts any type
 // if a pool isn't in the catalog, because the pool's types are unknown then.
@@ -257,13 +243,6 @@ func (tx *Tx) checkExclusions(e Endpoint) error {
 	}
 	if len(known.TypesIn(e.GPU.Pools, e.GPU.ExcludedTypes)) == 0 {
 		return refusef("the exclusions leave no GPU type of the pools %s", strings.Join(e.GPU.Pools, ", "))
-	}
-	return nil
-}
-
-func checkCUDA(e Endpoint) error {
-	if e.GPU != nil && e.GPU.MinCUDAVersion != "" && len(e.GPU.AllowedCUDAVersions) > 0 {
-		return Refusal("minCudaVersion and a list of allowedCudaVersions exclude each other: clear one of them")
 	}
 	return nil
 }

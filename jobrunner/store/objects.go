@@ -44,7 +44,7 @@ func (h *Head) refs() []string { return nil }
 type record interface {
 	head() *Head
 	kind() kind
-	refs() []string // ids of the records that it refers to
+	refs() []string // ids of the records that it refers to; "" for none
 }
 
 // Record is the pointer to a stored type.
@@ -192,6 +192,9 @@ func update[T any, P Record[T]](ctx context.Context, s *Store, id string, change
 // saveRefs stores the references of r, so that the deletion of their targets can find r.
 func (tx *Tx) saveRefs(r record) error {
 	for _, target := range r.refs() {
+		if target == "" {
+			continue
+		}
 		_, err := tx.tx.Exec("INSERT INTO refs (target, owner) VALUES (?, ?) ON CONFLICT (target, owner) DO NOTHING", target, r.head().ID)
 		if err != nil {
 			return err

@@ -128,12 +128,7 @@ type PodPort struct {
 func (p *Pod) kind() kind { return pods }
 
 func (p *Pod) refs() []string {
-	refs := p.Container.refs()
-	for _, id := range []string{p.NetworkVolume, p.TemplateID} {
-		if id != "" {
-			refs = append(refs, id)
-		}
-	}
+	refs := []string{p.Registry, p.NetworkVolume, p.TemplateID}
 	if p.Cluster != nil {
 		refs = append(refs, p.Cluster.ID)
 	}
@@ -159,11 +154,9 @@ func (s *Store) OnPodChange(f func(id string)) {
 
 // CreatePods stores the pods that build returns with new ids, in one transaction. build may
 // read and write in tx, and may run more than once.
-func (s *Store) CreatePods(ctx context.Context, build func(tx *Tx) ([]Pod, error)) ([]Pod, error) {
-	var out []Pod
-	err := s.write(ctx, func(tx *Tx) error {
-		pods, err := build(tx)
-		if err != nil {
+func (s *Store) CreatePods(ctx context.Context, build func(tx *Tx) ([]Pod, error)) (pods []Pod, err error) {
+	err = s.write(ctx, func(tx *Tx) error {
+		if pods, err = build(tx); err != nil {
 			return err
 		}
 		for i := range pods {
@@ -171,10 +164,9 @@ func (s *Store) CreatePods(ctx context.Context, build func(tx *Tx) ([]Pod, error
 				return err
 			}
 		}
-		out = pods
 		return nil
 	})
-	return out, err
+	return pods, err
 }
 
 // InsertPod checks a new pod and stores it with a new id.
@@ -195,9 +187,8 @@ func (tx *Tx) InsertPod(p *Pod) error {
 }
 
 // UpdatePod changes a pod. change may read templates in tx, and may run more than once.
-func (s *Store) UpdatePod(ctx context.Context, id string, change func(tx *Tx, p *Pod) error) (Pod, error) {
-	var out Pod
-	err := s.write(ctx, func(tx *Tx) (err error) {
+func (s *Store) UpdatePod(ctx context.Context, id string, change func(tx *Tx, p *Pod) error) (out Pod, err error) {
+	err = s.write(ctx, func(tx *Tx) (err error) {
 		out, err = tx.UpdatePod(id, func(p *Pod) error {
 			if err := change(tx, p); err != nil {
 				return err
@@ -227,17 +218,15 @@ func (tx *Tx) UpdatePod(id string, change func(p *Pod) error) (Pod, error) {
 	return p, tx.save(&p)
 }
 
-// DeletePod deletes a pod, unless allow isn't nil and returns an error.
+// DeletePod deletes a pod, unless allow returns an error.
 func (s *Store) DeletePod(ctx context.Context, id string, allow func(p Pod) error) error {
 	return s.delete(ctx, func(tx *Tx) error {
 		p, err := tx.Pod(id)
 		if err != nil {
 			return err
 		}
-		if allow != nil {
-			if err := allow(p); err != nil {
-				return err
-			}
+		if err := allow(p); err != nil {
+			return err
 		}
 		return tx.RemovePod(id)
 	})
@@ -283,7 +272,7 @@ func (tx *Tx) detachPods(volume string) error {
 // checkPod rejects a pod with contradictory members, or with references to objects that
 // don't exist.
 func (tx *Tx) checkPod(p Pod) error {
-	for _, check := range []func(Pod) error{checkPodCompute, tx.checkPodGPU, tx.checkPodCPU, checkPodStorage, tx.checkPodNetwork, tx.checkPodVolume} {
+	for _, check := range []func(Pod) error{checkPodMembers, tx.checkPodGPU, tx.checkPodCPU, tx.checkPodNetwork, tx.checkPodVolume} {
 		if err := check(p); err != nil {
 			return err
 		}
@@ -291,9 +280,14 @@ func (tx *Tx) checkPod(p Pod) error {
 	return tx.checkRegistry(p.Container)
 }
 
-func checkPodCompute(p Pod) error {
-	if (p.GPU == nil) == (p.CPU == nil) {
+func checkPodMembers(p Pod) error {
+	switch {
+	case (p.GPU == nil) == (p.CPU == nil):
 		return Refusal("a pod has either GPUs or CPUs: expected exactly one of gpu and cpu")
+	case p.Volume.Size > 0 && p.NetworkVolume != "":
+		return Refusal("a pod has a persistent mount or a network mount, not both")
+	case p.Volume.Size > 0 && p.CPU != nil:
+		return Refusal("a CPU pod has no persistent mount: give it a network mount")
 	}
 	return nil
 }
@@ -316,9 +310,8 @@ func (tx *Tx) checkPodGPU(p Pod) error {
 		return refusef("the %s cloud does not offer %s", p.Cloud, strings.Join(p.GPU.TypeIDs, ", "))
 	case p.GPU.Count > most:
 		return refusef("invalid number of GPUs of a pod: expected %d at most, got %d", most, p.GPU.Count)
-	}
-	if p.GPU.MinCUDAVersion != "" && len(p.GPU.AllowedCUDAVersions) > 0 {
-		return Refusal("minCudaVersion and a list of allowedCudaVersions exclude each other: clear one of them")
+	case p.GPU.MinCUDAVersion != "" && len(p.GPU.AllowedCUDAVersions) > 0:
+		return errTwoCUDA
 	}
 	return nil
 }
@@ -332,16 +325,6 @@ func (tx *Tx) checkPodCPU(p Pod) error {
 		if flavor, ok := tx.Catalog().CPUByID(id); ok && (p.CPU.VCPUCount < flavor.MinVCPU || p.CPU.VCPUCount > flavor.MaxVCPU) {
 			return refusef("invalid vcpuCount of a pod: the CPU flavor %s has %d to %d vCPUs, got %d", id, flavor.MinVCPU, flavor.MaxVCPU, p.CPU.VCPUCount)
 		}
-	}
-	return nil
-}
-
-func checkPodStorage(p Pod) error {
-	switch {
-	case p.Volume.Size > 0 && p.NetworkVolume != "":
-		return Refusal("a pod has a persistent mount or a network mount, not both")
-	case p.Volume.Size > 0 && p.CPU != nil:
-		return Refusal("a CPU pod has no persistent mount: give it a network mount")
 	}
 	return nil
 }
@@ -381,27 +364,17 @@ func (tx *Tx) checkPodVolume(p Pod) error {
 	return nil
 }
 
-// volumeDataCenter returns the data center of a network volume. It returns "" for the id "".
-func (tx *Tx) volumeDataCenter(id string) (string, error) {
-	if id == "" {
-		return "", nil
-	}
-	var v NetworkVolume
-	err := load(tx.tx, &v, id)
-	return v.DataCenter, err
-}
-
 // placePod returns the data center of a new pod. If the catalog's file restricts stock, it is
 // one with stock, or the pod is rejected. Otherwise it is the network volume's data center
 // or the first requested one, because this machine represents all of them.
 func (tx *Tx) placePod(p Pod) (dataCenter string, err error) {
-	volume, err := tx.volumeDataCenter(p.NetworkVolume)
-	if err != nil {
-		return "", err
-	}
 	allowed := p.DataCenterIDs
-	if volume != "" {
-		allowed = []string{volume}
+	if p.NetworkVolume != "" {
+		var v NetworkVolume
+		if err := load(tx.tx, &v, p.NetworkVolume); err != nil {
+			return "", err
+		}
+		allowed = []string{v.DataCenter}
 	}
 	offered := tx.Catalog()
 	if !offered.Restricts() {

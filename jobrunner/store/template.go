@@ -32,7 +32,7 @@ type LocalVolume struct {
 }
 
 func (t *Template) kind() kind     { return templates }
-func (t *Template) refs() []string { return t.Container.refs() }
+func (t *Template) refs() []string { return []string{t.Registry} }
 
 // Template reads a template. The error wraps ErrNotFound if it doesn't exist.
 func (s *Store) Template(ctx context.Context, id string) (Template, error) {
@@ -77,14 +77,12 @@ func (s *Store) CreateTemplate(ctx context.Context, t Template) (Template, error
 
 // UpdateTemplate changes a template and the endpoints that are linked to it. change may run
 // more than once.
-func (s *Store) UpdateTemplate(ctx context.Context, id string, change func(t *Template) error) (Template, error) {
-	var out Template
+func (s *Store) UpdateTemplate(ctx context.Context, id string, change func(t *Template) error) (t Template, err error) {
 	if IsOfficial(id) {
-		return out, ErrOfficial
+		return t, ErrOfficial
 	}
-	err := s.write(ctx, func(tx *Tx) error {
-		t, err := tx.Template(id)
-		if err != nil {
+	err = s.write(ctx, func(tx *Tx) error {
+		if t, err = tx.Template(id); err != nil {
 			return err
 		}
 		if err := change(&t); err != nil {
@@ -96,10 +94,9 @@ func (s *Store) UpdateTemplate(ctx context.Context, id string, change func(t *Te
 		if err := tx.save(&t); err != nil {
 			return err
 		}
-		out = t
 		return tx.updateLinked(t)
 	})
-	return out, err
+	return t, err
 }
 
 // updateLinked applies a template's change to the endpoints that are linked to it.
@@ -226,13 +223,6 @@ func (c Container) comparableArgs() string {
 		return c.StoredArgs()
 	}
 	return command.String()
-}
-
-func (c Container) refs() []string {
-	if c.Registry == "" {
-		return nil
-	}
-	return []string{c.Registry}
 }
 
 // checkRegistry rejects a registry auth that doesn't exist.
