@@ -35,8 +35,8 @@ func (c *Checks) CheckNames(ctx context.Context, to diagnostics.Check, r Request
 func (c *Checks) checkListed(ctx context.Context, to diagnostics.Check, r Request) {
 	if r.GPU != nil && (anyNew(r.GPU.Types) || anyNew(r.GPU.Pools) || r.GPU.CountNew) {
 		if all, ok := c.GPUTypes(ctx, to); ok {
-			c.unknown(to, c.Names, "GPU type", r.GPU.Types, column(all, gpuID))
-			c.unknown(to, c.Names, "GPU pool", r.GPU.Pools, column(all, gpuPool))
+			c.Names.unknown(to, notListed, "GPU type", r.GPU.Types, column(all, gpuID))
+			c.Names.unknown(to, notListed, "GPU pool", r.GPU.Pools, column(all, gpuPool))
 			c.checkGPUCount(to, r, all)
 		}
 	}
@@ -45,13 +45,13 @@ func (c *Checks) checkListed(ctx context.Context, to diagnostics.Check, r Reques
 			continue
 		}
 		if all, ok := c.cpuTypes(ctx, to); ok {
-			c.unknown(to, c.Names, "CPU flavor", []Ref{cpu.Ref}, column(all, cpuID))
+			c.Names.unknown(to, notListed, "CPU flavor", []Ref{cpu.Ref}, column(all, cpuID))
 			c.checkVCPUs(to, cpu, all)
 		}
 	}
 	if anyNew(r.DataCenters) {
 		if all, ok := c.dataCenters(ctx, to); ok {
-			c.unknown(to, c.Names.atMost(Warning), "data center", r.DataCenters, column(all, dataCenterID))
+			c.Names.atMost(Warning).unknown(to, notListed, "data center", r.DataCenters, column(all, dataCenterID))
 		}
 	}
 }
@@ -76,28 +76,25 @@ func (c *Checks) CheckNewDataCenters(ctx context.Context, to diagnostics.Check, 
 }
 
 func (c *Checks) checkDocumented(to diagnostics.Check, r Request) {
+	const unknown = "The %s %q is not one that is documented for management API v1, which has no catalog%s"
+	level := c.Names.atMost(Warning)
 	if r.GPU != nil {
-		c.checkKnown(to, "GPU type", r.GPU.Types, contract.GPUTypeIDs)
+		level.unknown(to, unknown, "GPU type", r.GPU.Types, contract.GPUTypeIDs)
 	}
 	for _, cpu := range r.CPU {
-		c.checkKnown(to, "CPU flavor", []Ref{cpu.Ref}, append(slices.Clone(contract.CPUFlavorIDs), "cpu3m", "cpu5m")) // other documents mention these
+		level.unknown(to, unknown, "CPU flavor", []Ref{cpu.Ref}, append(slices.Clone(contract.CPUFlavorIDs), "cpu3m", "cpu5m")) // other documents mention these
 	}
-	c.checkKnown(to, "data center", r.DataCenters, contract.DataCenterIDs)
+	level.unknown(to, unknown, "data center", r.DataCenters, contract.DataCenterIDs)
 }
 
-func (c *Checks) checkKnown(to diagnostics.Check, title string, refs []Ref, known []string) {
-	for _, ref := range refs {
-		if ref.New && !slices.Contains(known, ref.ID) {
-			c.Names.atMost(Warning).report(to, ref.At, "Unknown "+title, "The %s %q is not one that is documented for management API v1, which has no catalog%s", title, ref.ID, suggestion(ref.ID, known))
-		}
-	}
-}
+// notListed is about a title, an id and a suggestion.
+const notListed = "The catalog of the deployment has no %s %q%s"
 
-// unknown reports new ids that the catalog lacks.
-func (c *Checks) unknown(to diagnostics.Check, level Level, title string, refs []Ref, known []string) {
+// unknown reports new ids that aren't known.
+func (l Level) unknown(to diagnostics.Check, format, title string, refs []Ref, known []string) {
 	for _, ref := range refs {
 		if ref.New && !slices.Contains(known, ref.ID) {
-			level.report(to, ref.At, "Unknown "+title, "The catalog of the deployment has no %s %q%s", title, ref.ID, suggestion(ref.ID, known))
+			l.report(to, ref.At, "Unknown "+title, format, title, ref.ID, suggestion(ref.ID, known))
 		}
 	}
 }

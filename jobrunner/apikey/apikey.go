@@ -29,13 +29,12 @@ const Default = "default"
 // description, Authentication, rule 2).
 var ErrUnknown = errors.New("the API key is missing or unknown: send it as Authorization: Bearer <key>")
 
-// Identity is an authenticated caller.
+// Identity is an authenticated caller, in the page's JSON.
 type Identity struct {
-	Owner      string
-	Management Scope
-	Jobs       Scope
-	// Endpoints restricts the job API to these endpoints; empty means all.
-	Endpoints []string
+	Owner      string   `json:"owner"`
+	Management Scope    `json:"management"`
+	Jobs       Scope    `json:"jobs"`
+	Endpoints  []string `json:"endpoints,omitempty"` // restricts the job API to these; empty means all
 }
 
 // Own is the identity of the deployment's own key.
@@ -140,7 +139,7 @@ func (k *Keys) find(ctx context.Context, hash digest) (caller Identity, err erro
 		case key.Expired(k.now()):
 			caller, err = Identity{}, &ExpiredError{key.Expires}
 		default:
-			caller, err = key.identity(), nil
+			caller, err = key.Identity(), nil
 		}
 	}
 	return caller, err

@@ -37,8 +37,8 @@ type Key struct {
 // Expired reports whether the key has expired.
 func (k Key) Expired(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
 
-// identity returns the identity of the key's callers.
-func (k Key) identity() Identity {
+// Identity returns the identity of the key's callers.
+func (k Key) Identity() Identity {
 	k = k.withDefaults()
 	return Identity{Owner: k.Owner, Management: k.Management, Jobs: k.Jobs, Endpoints: k.Endpoints}
 }
@@ -115,17 +115,15 @@ func (f *File) read() (info os.FileInfo, keys []Key, err error) {
 		return nil, nil, fmt.Errorf("reading the API keys: %w", err)
 	}
 	defer func() { _ = file.Close() }() // opened for reading only
-	if info, err = file.Stat(); err != nil {
-		return nil, nil, fmt.Errorf("reading the API keys: %w", err)
+	var text []byte
+	if info, err = file.Stat(); err == nil {
+		text, err = io.ReadAll(file)
 	}
-	text, err := io.ReadAll(file)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the API keys: %w", err)
 	}
 	var stored fileContent
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields() // a misspelt restriction must not be ignored
-	if err := decoder.Decode(&stored); err != nil {
+	if err := decodeStrict(text, &stored); err != nil {
 		return info, nil, fmt.Errorf("reading the API keys in %s: %w; repair the file, or remove it and add the keys again", f.path, err)
 	}
 	for _, k := range allWithDefaults(stored.Keys) {
@@ -134,6 +132,13 @@ func (f *File) read() (info os.FileInfo, keys []Key, err error) {
 		}
 	}
 	return info, stored.Keys, nil
+}
+
+// decodeStrict decodes JSON. A restriction that is misspelt, or unknown to this version, must not be ignored.
+func decodeStrict(text []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(into)
 }
 
 // fileContent is the file's JSON.
@@ -162,15 +167,12 @@ var (
 // Add creates a key and returns it. k must have a name; Add sets the hash and the time of creation.
 // The key itself isn't stored.
 func (f *File) Add(k Key) (key string, err error) {
-	k = k.withDefaults()
-	if err := k.Check(); err != nil {
+	if key, err = k.complete(); err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return "", fmt.Errorf("creating the data folder: %w", err)
 	}
-	key = rand.Text()
-	k.Hash, k.Created = sum(key), time.Now().UTC().Truncate(time.Second)
 	err = f.change(func(keys []Key) ([]Key, error) {
 		if slices.ContainsFunc(keys, func(other Key) bool { return other.Name == k.Name }) {
 			return nil, nameTaken(k.Name)
@@ -181,6 +183,14 @@ func (f *File) Add(k Key) (key string, err error) {
 		return "", err
 	}
 	return key, nil
+}
+
+// complete completes a new key, and returns its secret.
+func (k *Key) complete() (key string, err error) {
+	*k = k.withDefaults()
+	key = rand.Text()
+	k.Hash, k.Created = sum(key), time.Now().UTC().Truncate(time.Second)
+	return key, k.Check()
 }
 
 // Check rejects a key that can't be added.

@@ -1,9 +1,7 @@
 package apikey
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -100,9 +98,7 @@ func (t *Table) Reload(ctx context.Context) error {
 }
 
 func decodeKey(content string) (k Key, err error) {
-	decoder := json.NewDecoder(bytes.NewReader([]byte(content)))
-	decoder.DisallowUnknownFields() // a restriction unknown to this version must not be ignored
-	if err := decoder.Decode(&k); err != nil {
+	if err := decodeStrict([]byte(content), &k); err != nil {
 		return k, err
 	}
 	full := k.withDefaults()
@@ -148,12 +144,9 @@ func (t *Table) reloadShared(ctx context.Context) bool {
 
 // Add creates a key and returns it; see File.Add.
 func (t *Table) Add(k Key) (key string, err error) {
-	k = k.withDefaults()
-	if err := k.Check(); err != nil {
+	if key, err = k.complete(); err != nil {
 		return "", err
 	}
-	key = rand.Text()
-	k.Hash, k.Created = sum(key), time.Now().UTC().Truncate(time.Second)
 	var n int
 	err = t.change(func(tx *sqldb.Tx) error {
 		if err := tx.QueryRow(countKeysOf, k.Hash.text(), k.Name).Scan(&n); err != nil || n > 0 {

@@ -126,36 +126,30 @@ const MaxBuckets = 10_000
 // DefaultPeriod is the length of a window without a start.
 const DefaultPeriod = 30 * 24 * time.Hour
 
+// fixed has the buckets of constant length. They start at multiples of it since the zero time, a Monday.
+var fixed = map[Bucket]time.Duration{Hour: time.Hour, Day: 24 * time.Hour, Week: 7 * 24 * time.Hour}
+
 // floor returns the start of the bucket that contains t.
 func (b Bucket) floor(t time.Time) time.Time {
 	t = t.UTC()
-	switch b {
-	case Hour:
-		return t.Truncate(time.Hour)
-	case Week:
-		monday := t.AddDate(0, 0, -(int(t.Weekday())+6)%7)
-		return time.Date(monday.Year(), monday.Month(), monday.Day(), 0, 0, 0, 0, time.UTC)
-	case Month:
+	switch length := fixed[b]; {
+	case length > 0:
+		return t.Truncate(length)
+	case b == Month:
 		return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
-	case Year:
-		return time.Date(t.Year(), time.January, 1, 0, 0, 0, 0, time.UTC)
 	}
-	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
+	return time.Date(t.Year(), time.January, 1, 0, 0, 0, 0, time.UTC)
 }
 
 // step returns the start of the nth bucket after the one that starts at start.
 func (b Bucket) step(start time.Time, n int) time.Time {
-	switch b {
-	case Hour:
-		return start.Add(time.Duration(n) * time.Hour)
-	case Week:
-		return start.AddDate(0, 0, 7*n)
-	case Month:
+	switch length := fixed[b]; {
+	case length > 0:
+		return start.Add(time.Duration(n) * length)
+	case b == Month:
 		return start.AddDate(0, n, 0)
-	case Year:
-		return start.AddDate(n, 0, 0)
 	}
-	return start.AddDate(0, 0, n)
+	return start.AddDate(n, 0, 0)
 }
 
 // ceil returns the first start of a bucket that isn't before t.

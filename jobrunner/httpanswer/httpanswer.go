@@ -4,9 +4,13 @@ package httpanswer
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -61,4 +65,27 @@ func encode(value any) []byte {
 // UsesTLS reports whether a request's client used TLS, which a proxy may end.
 func UsesTLS(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
+}
+
+// File is content that doesn't change while the server runs.
+type File struct {
+	Header  http.Header
+	content []byte
+}
+
+// NewFile returns a File of a content type.
+func NewFile(kind string, content []byte) File {
+	sum := sha256.Sum256(content)
+	return File{http.Header{
+		"Content-Type":           {kind},
+		"Cache-Control":          {"no-cache"}, // revalidate: another release has another content
+		"Etag":                   {strconv.Quote(base64.RawURLEncoding.EncodeToString(sum[:]))},
+		"X-Content-Type-Options": {"nosniff"},
+	}, content}
+}
+
+// ServeHTTP serves the content, or 304 to a client that already has it.
+func (f File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	maps.Copy(w.Header(), f.Header)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
 }

@@ -1,7 +1,6 @@
 package mgmt
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
@@ -12,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
@@ -34,15 +32,15 @@ var editions = []edition{
 }
 
 // descriptions are the documents of both versions, and the page of version 1.
-type descriptions struct{ v1, v1Page, v2 file }
+type descriptions struct{ v1, v1Page, v2 httpanswer.File }
 
 // describeAPI generates the documents of both versions from the table of operations.
 func describeAPI() descriptions {
 	v1, v2 := editions[0].document(), editions[1].document()
 	return descriptions{
-		v1:     newFile("application/json", encodeDocument(v1)),
+		v1:     httpanswer.NewFile("application/json", encodeDocument(v1)),
 		v1Page: newPage(v1),
-		v2:     newFile("application/json", encodeDocument(v2)),
+		v2:     httpanswer.NewFile("application/json", encodeDocument(v2)),
 	}
 }
 
@@ -260,45 +258,18 @@ func operationID(words []string) string {
 	return out
 }
 
-// file is content that doesn't change while the server runs.
-type file struct {
-	header  http.Header
-	content []byte
-}
-
-func newFile(kind string, content []byte) file {
-	return file{http.Header{
-		"Content-Type":           {kind},
-		"Cache-Control":          {"no-cache"}, // revalidate: another release has another document
-		"Etag":                   {fmt.Sprintf("%q", base64.RawURLEncoding.EncodeToString(digest(content)))},
-		"X-Content-Type-Options": {"nosniff"},
-	}, content}
-}
-
-func digest(content []byte) []byte {
-	sum := sha256.Sum256(content)
-	return sum[:]
-}
-
 // newPage renders a document as a page that loads nothing and runs no script.
-func newPage(d openapi.Document) file {
-	f := newFile("text/html; charset=utf-8", openapi.Page(d))
-	f.header.Set("Content-Security-Policy", "default-src 'none'; style-src 'sha256-"+base64.StdEncoding.EncodeToString(digest([]byte(openapi.PageStyle)))+
+func newPage(d openapi.Document) httpanswer.File {
+	style := sha256.Sum256([]byte(openapi.PageStyle))
+	f := httpanswer.NewFile("text/html; charset=utf-8", openapi.Page(d))
+	f.Header.Set("Content-Security-Policy", "default-src 'none'; style-src 'sha256-"+base64.StdEncoding.EncodeToString(style[:])+
 		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
-	f.header.Set("Referrer-Policy", "no-referrer")
+	f.Header.Set("Referrer-Policy", "no-referrer")
 	return f
 }
 
-// ServeHTTP serves the content, or 304 to a client that already has it.
-func (f file) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	for name, values := range f.header {
-		w.Header()[name] = values
-	}
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
-}
+func (c *call) openAPIV1() (httpanswer.File, error) { return c.documents().v1, nil }
 
-func (c *call) openAPIV1() (file, error) { return c.documents().v1, nil }
+func (c *call) docsV1() (httpanswer.File, error) { return c.documents().v1Page, nil }
 
-func (c *call) docsV1() (file, error) { return c.documents().v1Page, nil }
-
-func (c *call) openAPIV2() (file, error) { return c.documents().v2, nil }
+func (c *call) openAPIV2() (httpanswer.File, error) { return c.documents().v2, nil }

@@ -165,24 +165,17 @@ func (p *Page) batches(ctx context.Context, endpoint string) (*beginning[jobapi.
 const maxKeys = 50 // in one answer
 
 type (
-	// callerJSON is the caller, identified by key or session.
-	callerJSON struct {
-		Owner      string       `json:"owner"`
-		Management apikey.Scope `json:"management"`
-		Jobs       apikey.Scope `json:"jobs"`
-	}
 	keysJSON struct {
 		beginning[keyJSON]
 		Fault string `json:"fault"` // why the list is incomplete
 	}
 	// keyJSON describes a key without anything that could reveal it.
 	keyJSON struct {
-		callerJSON
-		Name      string   `json:"name"`      // "": the deployment's own
-		Endpoints []string `json:"endpoints"` // empty means all
-		Created   int64    `json:"created"`   // 0 if unknown
-		Expires   int64    `json:"expires"`   // 0 if never
-		Expired   bool     `json:"expired"`
+		apikey.Identity
+		Name    string `json:"name"`    // "": the deployment's own
+		Created int64  `json:"created"` // 0 if unknown
+		Expires int64  `json:"expires"` // 0 if never
+		Expired bool   `json:"expired"`
 	}
 )
 
@@ -210,16 +203,12 @@ func (p *Page) keys(r *http.Request) *keysJSON {
 		out.Fault = "The list of API keys can’t be read. Until that is repaired, only the deployment’s own key is accepted."
 	}
 	if everything || caller.Owner == apikey.Default {
-		visible = append(visible, keyJSON{callerJSON: callerJSON{apikey.Default, apikey.All, apikey.All}, Endpoints: []string{}})
+		visible = append(visible, keyJSON{Identity: apikey.Own})
 	}
 	for _, k := range newest(all, func(k apikey.Key) time.Time { return k.Created }) {
-		if !everything && k.Owner != caller.Owner {
-			continue
+		if everything || k.Owner == caller.Owner {
+			visible = append(visible, keyJSON{k.Identity(), k.Name, Milliseconds(k.Created), Milliseconds(k.Expires), k.Expired(p.Clock.Now())})
 		}
-		visible = append(visible, keyJSON{
-			callerJSON: callerJSON{k.Owner, k.Management, k.Jobs}, Name: k.Name, Endpoints: append([]string{}, k.Endpoints...),
-			Created: Milliseconds(k.Created), Expires: Milliseconds(k.Expires), Expired: k.Expired(p.Clock.Now()),
-		})
 	}
 	out.beginning = beginningOf(visible, maxKeys)
 	return out

@@ -10,9 +10,7 @@ package page
 
 import (
 	"context"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
@@ -64,16 +62,10 @@ type Page struct {
 	gpus     gpuHistory
 	costs    cached[Costs]
 	objects  cached[Objects]
-	files    map[string]file
+	files    map[string]httpanswer.File
 
 	stop     context.CancelFunc
 	sampling sync.WaitGroup
-}
-
-type file struct {
-	content []byte
-	kind    string
-	etag    string
 }
 
 // New starts recording. The caller must call Close.
@@ -150,14 +142,13 @@ var kinds = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }
 
-func files() map[string]file {
-	all := map[string]file{}
+func files() map[string]httpanswer.File {
+	all := map[string]httpanswer.File{}
 	names, err := fs.Glob(embedded, "assets/*")
 	for _, name := range names {
 		content, readErr := embedded.ReadFile(name)
 		err = errors.Join(err, readErr)
-		sum := sha256.Sum256(content)
-		all[path.Base(name)] = file{content, kinds[path.Ext(name)], `"` + hex.EncodeToString(sum[:8]) + `"`}
+		all[path.Base(name)] = httpanswer.NewFile(kinds[path.Ext(name)], content)
 	}
 	if err != nil {
 		panic(err) // never: the files are embedded
@@ -242,14 +233,7 @@ func (p *Page) file(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal 
 		return httpanswer.NotAllowed(r, get...)
 	}
 	r.Pattern = "GET /ui/{file}"
-	w.Header().Set("Content-Type", f.kind)
-	w.Header().Set("Cache-Control", "no-cache")
-	w.Header().Set("ETag", f.etag)
-	if r.Header.Get("If-None-Match") == f.etag {
-		w.WriteHeader(http.StatusNotModified)
-		return nil
-	}
-	_, _ = w.Write(f.content)
+	f.ServeHTTP(w, r)
 	return nil
 }
 

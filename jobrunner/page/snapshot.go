@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
@@ -34,22 +35,22 @@ const Died = "DIED"
 
 type (
 	snapshot struct {
-		Now       int64      `json:"now"`
-		Started   int64      `json:"started"`
-		Version   string     `json:"version"`
-		Step      int64      `json:"step"`  // length of a step of the levels
-		Widen     int        `json:"widen"` // steps per percentile
-		States    []string   `json:"states"`
-		Endpoints []Endpoint `json:"endpoints"`
-		Endpoint  string     `json:"endpoint"` // the shown endpoint; "" for all
-		Past      past       `json:"past"`
-		Jobs      []jobJSON  `json:"jobs"`
-		Workers   []Worker   `json:"workers"`
-		GPUs      GPUs       `json:"gpus"`
-		Costs     Costs      `json:"costs"`
-		Who       callerJSON `json:"who"`    // the signed-in user
-		Nodes     []string   `json:"nodes"`  // if there are several jobrunners, those whose workers and GPUs are shown
-		Silent    []string   `json:"silent"` // jobrunners that don't answer
+		Now       int64           `json:"now"`
+		Started   int64           `json:"started"`
+		Version   string          `json:"version"`
+		Step      int64           `json:"step"`  // length of a step of the levels
+		Widen     int             `json:"widen"` // steps per percentile
+		States    []string        `json:"states"`
+		Endpoints []Endpoint      `json:"endpoints"`
+		Endpoint  string          `json:"endpoint"` // the shown endpoint; "" for all
+		Past      past            `json:"past"`
+		Jobs      []jobJSON       `json:"jobs"`
+		Workers   []Worker        `json:"workers"`
+		GPUs      GPUs            `json:"gpus"`
+		Costs     Costs           `json:"costs"`
+		Who       apikey.Identity `json:"who"`    // the signed-in user
+		Nodes     []string        `json:"nodes"`  // if there are several jobrunners, those whose workers and GPUs are shown
+		Silent    []string        `json:"silent"` // jobrunners that don't answer
 
 		// Only in the overview.
 		Pods     *pods                           `json:"pods,omitempty"`
@@ -115,8 +116,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	if s.Costs, err = p.costs.get(now, costsAge, func() (Costs, error) { return p.Source.Costs(r.Context()) }); err != nil {
 		return p.newRefusal(r, err)
 	}
-	caller := p.caller(r)
-	s.Who = callerJSON{caller.Owner, caller.Management, caller.Jobs}
+	s.Who = p.caller(r)
 	if only == "" {
 		err = p.addObjects(&s, r)
 	} else if s.Releases, err = p.releases(r.Context(), only, running); err == nil {

@@ -51,7 +51,7 @@ function updateKey(tr, k) {
   setText(tr.cells[1], k.owner);
   setText(tr.cells[2], k.management);
   setText(tr.cells[3], k.jobs);
-  setText(tr.cells[4], k.jobs === 'none' ? '–' : k.endpoints.length ? k.endpoints.join(', ') : 'all');
+  setText(tr.cells[4], k.jobs === 'none' ? '–' : k.endpoints ? k.endpoints.join(', ') : 'all');
   setText(tr.cells[5], k.created ? date(k.created) : '–');
   setText(tr.expires, k.expires ? date(k.expires) : 'never');
   setState(tr.badge, 'EXPIRED');
