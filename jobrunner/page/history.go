@@ -369,8 +369,8 @@ func (p *Page) gpusNow(workers []Worker) GPUs {
 	now := p.Clock.Now()
 	holders := map[string]string{}
 	for _, w := range workers {
-		for _, uuid := range w.Devices {
-			holders[uuid] = w.ID
+		for _, d := range w.Devices {
+			holders[d.UUID] = w.ID
 		}
 	}
 	out := p.Source.GPUs()

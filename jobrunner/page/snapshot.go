@@ -18,6 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // Limits of an answer.
@@ -31,7 +32,7 @@ const (
 var States = []string{"RUNNING", "IDLE", "INITIALIZING", "THROTTLED", "UNHEALTHY"}
 
 // Died is the state of a worker that ended unexpectedly.
-const Died = "DIED"
+const Died worker.State = "DIED"
 
 type (
 	snapshot struct {
@@ -140,7 +141,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 // running workers by version.
 func (s *snapshot) sortWorkers() map[int64]int {
 	slices.SortStableFunc(s.Workers, func(a, b Worker) int {
-		return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), cmp.Compare(a.Started, b.Started))
+		return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), a.StartedAt.Compare(b.StartedAt))
 	})
 	running := map[int64]int{}
 	for _, w := range s.Workers {
@@ -153,11 +154,11 @@ func (s *snapshot) sortWorkers() map[int64]int {
 }
 
 // rank returns the position of a state: ended workers come last.
-func rank(state string) int {
+func rank(state worker.State) int {
 	if state == Died {
 		return len(States)
 	}
-	return slices.Index(States, state)
+	return slices.Index(States, string(state))
 }
 
 func describeJob(j engine.Job) jobJSON {

@@ -8,6 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // Source reads the current state of a deployment.
@@ -67,18 +68,9 @@ type Endpoint struct {
 
 // Worker is a worker.
 type Worker struct {
-	Node     string   `json:"node"` // its jobrunner, if there are several
-	Version  int64    `json:"version"`
-	Endpoint string   `json:"endpoint"`
-	ID       string   `json:"id"`
-	State    string   `json:"state"`  // one of States, or Died
-	Reason   string   `json:"reason"` // why it is in this state, for people
-	Advice   string   `json:"advice"` // for its author
-	Stale    bool     `json:"stale"`  // the endpoint has a newer version
-	Started  int64    `json:"started"`
-	Devices  []string `json:"devices"` // UUIDs of its GPUs
-	CPU      int64    `json:"cpu"`
-	Memory   int64    `json:"memory"` // bytes
+	Node     string `json:"node"` // its jobrunner, if there are several
+	Endpoint string `json:"endpoint"`
+	worker.Info
 }
 
 // GPUs are the GPUs of a machine.

@@ -140,8 +140,8 @@ const Stopped = "stopped by the jobrunner"
 
 // Usage is the resource usage of a process and its children.
 type Usage struct {
-	CPU    time.Duration // since the start
-	Memory int64         // resident bytes now
+	CPU    time.Duration `json:"cpu"`    // since the start
+	Memory int64         `json:"memory"` // resident bytes now
 }
 
 // Orphan is a container that a pod left in an earlier run of the deployment.

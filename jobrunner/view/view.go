@@ -68,14 +68,7 @@ func (v *View) Workers(endpoint string) (out []page.Worker) {
 		died[i].State, died[i].Advice, died[i].Devices = page.Died, "", nil
 	}
 	for _, w := range append(v.Pools.Workers(endpoint), died...) {
-		worker := page.Worker{
-			Endpoint: endpoint, ID: w.ID, State: string(w.State), Reason: w.Reason, Advice: w.Advice, Stale: w.Stale, Version: w.Version,
-			Started: page.Milliseconds(w.StartedAt), Devices: []string{}, CPU: w.Usage.CPU.Milliseconds(), Memory: w.Usage.Memory,
-		}
-		for _, d := range w.Devices {
-			worker.Devices = append(worker.Devices, d.UUID)
-		}
-		out = append(out, worker)
+		out = append(out, page.Worker{Endpoint: endpoint, Info: w})
 	}
 	return out
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// Info is a snapshot of a worker.
+// Info is a snapshot of a worker, in the page's JSON.
 type Info struct {
-	ID        string
-	State     State
-	Reason    string // why it is THROTTLED or UNHEALTHY, for people
-	Advice    string // for the author of its program; usually ""
-	Version   int64  // version of the endpoint at its start
-	Stale     bool   // the endpoint has a newer version
-	Image     string
-	StartedAt time.Time // zero before its start
-	Devices   []gpu.Device
-	Placement Placement // zero before it is placed
-	Usage     run.Usage
-	Jobs      int // number of jobs that it holds
+	ID        string       `json:"id"`
+	State     State        `json:"state"`
+	Reason    string       `json:"reason"`  // why it is THROTTLED or UNHEALTHY, for people
+	Advice    string       `json:"advice"`  // for the author of its program; usually ""
+	Version   int64        `json:"version"` // version of the endpoint at its start
+	Stale     bool         `json:"stale"`   // the endpoint has a newer version
+	Image     string       `json:"-"`
+	StartedAt time.Time    `json:"startedAt,omitzero"` // zero before its start
+	Devices   []gpu.Device `json:"devices,omitempty"`
+	Placement Placement    `json:"-"` // zero before it is placed
+	Usage     run.Usage    `json:"usage"`
+	Jobs      int          `json:"-"` // number of jobs that it holds
 }
 
 // Workers returns an endpoint's workers, including those for batches, the oldest first. Workers that

@@ -53,7 +53,7 @@ const tiles = [
 ];
 
 // Several jobrunners may have devices with the same name.
-const holds = (w, d) => w.node === d.node && w.devices.includes(d.uuid);
+const holds = (w, d) => w.node === d.node && !!w.devices?.some((own) => own.uuid === d.uuid);
 
 // place returns the name of an item's jobrunner if there are several.
 const place = (s, node) => (s.nodes.length + s.silent.length > 1 ? node.replace(/^https?:\/\//, '') : '');
@@ -164,10 +164,10 @@ function updateWorker(tr, w, s, names) {
   setAttr(tr.reason, 'class', ['UNHEALTHY', 'THROTTLED', 'DIED'].includes(w.state) ? 'bad' : 'muted');
   setText(tr.endpoint, names.get(w.endpoint) ?? w.endpoint);
   setAttr(tr.endpoint, 'title', names.get(w.endpoint));
-  setText(tr.cells[3], w.started && w.state !== 'DIED' ? duration(Math.floor((s.now - w.started) / 5000) * 5000) : '–');
-  setText(tr.cells[4], w.cpu ? duration(w.cpu) : '–');
-  setText(tr.cells[5], w.memory ? bytes(w.memory) : '–');
-  const held = w.devices.map((uuid) => s.gpus.devices.find((d) => d.node === w.node && d.uuid === uuid)).map((d) => (d ? d.index + (d.mig ? ` (${d.mig})` : '') : '?'));
+  setText(tr.cells[3], w.startedAt && w.state !== 'DIED' ? duration(Math.floor((s.now - Date.parse(w.startedAt)) / 5000) * 5000) : '–');
+  setText(tr.cells[4], w.usage.cpu ? duration(Math.floor(w.usage.cpu / 1e6)) : '–');
+  setText(tr.cells[5], w.usage.memory ? bytes(w.usage.memory) : '–');
+  const held = (w.devices ?? []).map((d) => d.index + (d.mig ? ` (${d.mig})` : ''));
   setAttr(tr.cells[6], 'data-none', !held.length);
   setText(tr.cells[6], held.length ? 'GPU ' + held.join(', ') : '–');
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // busyMachine is a fake machine with eight GPUs, workers and jobs.
@@ -154,13 +155,15 @@ func newBusyMachine(c *clock.Clock) *busyMachine {
 		b.endpoints = append(b.endpoints, e)
 		b.counts[e.ID] = &engine.Counts{Completed: 1840 >> (2 * i), Failed: []int{12, 0, 3, 41}[i]}
 	}
-	worker := func(endpoint, id, state, reason string, devices ...int) {
+	addWorker := func(endpoint, id string, state worker.State, reason string, devices ...int) {
 		w := page.Worker{
-			Endpoint: endpoint, ID: id, State: state, Reason: reason, Started: now.Add(-37 * time.Minute).UnixMilli(), Devices: []string{},
-			CPU: (12 * time.Minute).Milliseconds(), Memory: 11 << 30, Stale: id == "w5sdxl-idle",
+			Endpoint: endpoint,
+			Info: worker.Info{
+				ID: id, State: state, Reason: reason, StartedAt: now.Add(-37 * time.Minute), Usage: run.Usage{CPU: 12 * time.Minute, Memory: 11 << 30}, Stale: id == "w5sdxl-idle",
+			},
 		}
 		for _, d := range devices {
-			w.Devices = append(w.Devices, fmt.Sprint("GPU-", d))
+			w.Devices = append(w.Devices, gpu.Device{UUID: fmt.Sprint("GPU-", d), Index: d})
 		}
 		b.workers[endpoint] = append(b.workers[endpoint], w)
 		for i := range 30 {
@@ -169,13 +172,13 @@ func newBusyMachine(c *clock.Clock) *busyMachine {
 		b.logs[id] = append(b.logs[id], run.Line{Time: now, Text: hostile})
 	}
 	for i := range 4 {
-		worker("sdxl7k2m9q4w", fmt.Sprintf("w%dsdxl-run", i+1), "RUNNING", "", i)
+		addWorker("sdxl7k2m9q4w", fmt.Sprintf("w%dsdxl-run", i+1), "RUNNING", "", i)
 	}
-	worker("sdxl7k2m9q4w", "w5sdxl-idle", "IDLE", "", 4)
-	worker("sdxl7k2m9q4w", "w6sdxl-init", "INITIALIZING", "")
-	worker("llm3f8x1p0zd", "w1llm-run", "RUNNING", "", 5, 6)
-	worker("whis5t6r0n2b", "w1whis-wait", "THROTTLED", "all 8 × NVIDIA H200 are in use")
-	worker("embd9a7c4v1y", "w1embd-sick", "UNHEALTHY", "ended with exit code 1 three times within a minute: ModuleNotFoundError: No module named 'torch'")
+	addWorker("sdxl7k2m9q4w", "w5sdxl-idle", "IDLE", "", 4)
+	addWorker("sdxl7k2m9q4w", "w6sdxl-init", "INITIALIZING", "")
+	addWorker("llm3f8x1p0zd", "w1llm-run", "RUNNING", "", 5, 6)
+	addWorker("whis5t6r0n2b", "w1whis-wait", "THROTTLED", "all 8 × NVIDIA H200 are in use")
+	addWorker("embd9a7c4v1y", "w1embd-sick", "UNHEALTHY", "ended with exit code 1 three times within a minute: ModuleNotFoundError: No module named 'torch'")
 	for i := range 8 {
 		g := page.GPU{
 			Device: gpu.Device{UUID: fmt.Sprint("GPU-", i), Index: i, TypeID: "NVIDIA H200", Memory: 141 << 30},
@@ -183,7 +186,7 @@ func newBusyMachine(c *clock.Clock) *busyMachine {
 		}
 		for _, workers := range b.workers {
 			for _, w := range workers {
-				if slices.Contains(w.Devices, g.UUID) {
+				if slices.ContainsFunc(w.Devices, func(d gpu.Device) bool { return d.UUID == g.UUID }) {
 					g.Holder = w.ID
 				}
 			}
