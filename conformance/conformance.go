@@ -9,6 +9,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,20 +132,11 @@ type run struct {
 	mu      sync.Mutex
 	done    int
 	running []string
-
-	reruns *rerunUsage // nil if no failed case was run again
 }
 
 func (r *run) setDefaults() {
-	if r.Parallel == 0 {
-		r.Parallel = 8
-	}
-	if r.Seed == 0 {
-		r.Seed = rand.Uint64()>>11 + 1 // exact as a number in JSON
-	}
-	if r.MaxWait == 0 {
-		r.MaxWait = 5 * time.Minute
-	}
+	r.Parallel, r.MaxWait = cmp.Or(r.Parallel, 8), cmp.Or(r.MaxWait, 5*time.Minute)
+	r.Seed = cmp.Or(r.Seed, rand.Uint64()>>11+1) // exact as a number in JSON
 	if r.Target.Local {
 		r.Allow, r.MaxRequests, r.MaxSeconds = ^suite.Allow(0), 0, 0
 	}
@@ -186,8 +178,7 @@ func (r *run) judge(ctx context.Context, chosen []clauses.Clause) {
 	for id, o := range skipped {
 		attempts[id] = suite.Attempt{Outcome: o}
 	}
-	r.watch = newWatch(r.env.Target, toRun)
-	r.watch.hide = r.env.Secrets
+	r.watch = newWatch(r.env, toRun)
 	r.env.OnExchange = r.watch.observe
 	maps.Copy(attempts, r.runAll(ctx, toRun, len(toRun)))
 	repeats := r.rerunFailed(ctx, attempts)
@@ -262,7 +253,11 @@ func (r *run) finish(ctx context.Context) {
 	for _, m := range slices.DeleteFunc(left, deferred) {
 		r.report.Leaked = append(r.report.Leaked, fmt.Sprintf("%s %s, made by %s: %s %s", m.Kind, m.ID, m.Case, m.Method, m.URL))
 	}
-	r.fillUsage()
+	used := r.usage()
+	if r.report.Reruns != nil {
+		used = used.Minus(*r.report.Reruns)
+	}
+	r.report.Duration, r.report.TargetTime, r.report.Requests, r.report.Jobs = used.Duration, used.TargetTime, used.Requests, used.Jobs
 	_ = r.env.Close() // an error of closing doesn't change the report
 	r.report.Count()
 	r.report.Exit = ExitCode(r.report)

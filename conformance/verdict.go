@@ -222,8 +222,8 @@ func (r *run) rerunFailed(ctx context.Context, attempts map[string]suite.Attempt
 		return nil
 	}
 	failures, runs := map[string]int{}, map[string]int{}
-	r.startReruns(len(failed) * r.Reruns)
-	defer r.endReruns()
+	before := r.usage()
+	r.done = 0 // Progress counts the reruns by themselves
 	for range r.Reruns {
 		for id, a := range r.runAll(ctx, failed, len(failed)*r.Reruns) {
 			if a.Verdict == report.Skip {
@@ -235,11 +235,22 @@ func (r *run) rerunFailed(ctx context.Context, attempts map[string]suite.Attempt
 			}
 		}
 	}
+	reruns := r.usage().Minus(before)
+	reruns.Cases = len(failed) * r.Reruns
+	r.report.Reruns = &reruns
 	repeats := map[string]string{}
 	for _, c := range failed {
 		repeats[c.ID] = fmt.Sprintf("%d/%d", failures[c.ID]+1, runs[c.ID]+1)
 	}
 	return repeats
+}
+
+// usage returns the usage of the run so far, with the reruns.
+func (r *run) usage() report.Reruns {
+	return report.Reruns{
+		Duration: report.Duration(time.Since(r.started)), TargetTime: report.Duration(r.env.Clock.Now().Sub(r.began)),
+		Requests: r.env.Requests(), Jobs: r.env.Jobs(),
+	}
 }
 
 // maxTrace is the number of bytes of a body that a report shows.
@@ -280,12 +291,6 @@ func Trace(secrets *wire.Secrets, began time.Time, exchanges []*wire.Exchange) (
 	return list
 }
 
-// watchFault is a failure that Case.Watch found.
-type watchFault struct {
-	steps, actual string
-	x             *wire.Exchange
-}
-
 // scriptOf returns the script of the case that sent an exchange, up to that exchange.
 func (r *run) scriptOf(x *wire.Exchange, attempts map[string]suite.Attempt) string {
 	for _, a := range attempts {
@@ -296,9 +301,4 @@ func (r *run) scriptOf(x *wire.Exchange, attempts map[string]suite.Attempt) stri
 		}
 	}
 	return wire.Script([]wire.Step{{Exchange: x}}, x, nil, r.env.Secrets) // a request of a rerun or of the cleanup
-}
-
-// exchangeLine returns the status and the beginning of the body.
-func exchangeLine(x *wire.Exchange, hide *wire.Secrets) string {
-	return fmt.Sprintf("%d %s", x.Status, strings.TrimSpace(hide.Cut(x.Body, 300)))
 }

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -14,12 +15,18 @@ import (
 // exchangeWatch passes every exchange to the cases that have a Watch function.
 type exchangeWatch struct {
 	target *env.Target
+	hide   *wire.Secrets
 	cases  []*suite.Case
 
 	mu     sync.Mutex
 	jobs   map[string]jobSighting
 	faults map[string]watchFault // the first of each case
-	hide   *wire.Secrets
+}
+
+// watchFault is a failure that Case.Watch found.
+type watchFault struct {
+	steps, actual string
+	x             *wire.Exchange
 }
 
 // jobSighting is the last status seen of a job.
@@ -32,14 +39,9 @@ type jobSighting struct {
 	acknowledged bool
 }
 
-func newWatch(t *env.Target, list []*suite.Case) *exchangeWatch {
-	w := &exchangeWatch{target: t, jobs: map[string]jobSighting{}, faults: map[string]watchFault{}}
-	for _, c := range list {
-		if c.Watch != nil {
-			w.cases = append(w.cases, c)
-		}
-	}
-	return w
+func newWatch(e *env.Env, list []*suite.Case) *exchangeWatch {
+	watching := slices.DeleteFunc(slices.Clone(list), func(c *suite.Case) bool { return c.Watch == nil })
+	return &exchangeWatch{target: e.Target, hide: e.Secrets, cases: watching, jobs: map[string]jobSighting{}, faults: map[string]watchFault{}}
 }
 
 func (w *exchangeWatch) fault(id string) watchFault {
@@ -63,9 +65,8 @@ func (w *exchangeWatch) observe(x *wire.Exchange) {
 			continue
 		}
 		if text := c.Watch(s); text != "" {
-			w.faults[c.ID] = watchFault{
-				steps: w.hide.Redact(x.Request.Method + " " + x.Request.URL), actual: w.hide.Redact(text + ": " + exchangeLine(x, w.hide)), x: x,
-			}
+			answer := fmt.Sprintf("%d %s", x.Status, strings.TrimSpace(w.hide.Cut(x.Body, 300)))
+			w.faults[c.ID] = watchFault{w.hide.Redact(x.Request.Method + " " + x.Request.URL), w.hide.Redact(text + ": " + answer), x}
 		}
 	}
 }

@@ -30,8 +30,7 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 			a := c.Post("/runsync", suite.Submission(withMember(suite.Echo(input), "op", "echo"))).Is(200)
 			finalAnswer(c, a).EqualLong("output", withMember(suite.Echo(input), "op", "echo"))
 			c.Get("/status/"+a.Str("id")).Is(200).EqualLong("output", withMember(suite.Echo(input), "op", "echo"))
-			job := c.Run(input)
-			job.Failed()
+			job := c.Run(input).Reach(suite.Failed)
 			c.Given("JOB-22", func() { job.Retry().Is(200) })
 			job.Await(suite.Completed).EqualLong("output", input)
 		}},
@@ -41,8 +40,7 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 			for _, path := range []string{"/run", "/runsync"} {
 				box, input := c.Box(), withMember(echoAll(g), "text", g.longText(30_000))
 				body := `{"webhook":` + suite.JSONText(box.URL) + `,"input":` + g.encode(input) + `}`
-				job := c.JobOf(c.Post(path, nil, suite.Raw(body)).Is(200))
-				job.Completed()
+				c.JobOf(c.Post(path, nil, suite.Raw(body)).Is(200)).Completed()
 				var call []byte
 				c.Given("WEB-01", func() { call = lastCall(c, box, 1).Body })
 				decoded, err := suite.Decode(call)
@@ -78,8 +76,7 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 				{"another name for input", `{"Input":{"op":"echo","x":1}}`},
 			} {
 				a := submitText(c, "/runsync", x.body)
-				output, _ := a.Find("output.x")
-				text := suite.JSONText(output)
+				text := suite.JSONText(a.Shown("output.x"))
 				if len(text) > 20 {
 					text = fmt.Sprintf("%d bytes", len(text))
 				}
@@ -92,7 +89,7 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 // returned before the job ended.
 func finalAnswer(c *suite.C, a *suite.Answer) *suite.Answer {
 	job := c.JobOf(a)
-	if status, _ := a.Find("status"); status == suite.InQueue || status == suite.InProgress {
+	if status := a.Shown("status"); status == suite.InQueue || status == suite.InProgress {
 		return job.Await(suite.Completed, suite.Failed)
 	}
 	return a

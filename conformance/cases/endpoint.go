@@ -17,15 +17,13 @@ var endpointCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 		t := c.NewTemplate("v1", suite.M{"isServerless": true})
 		want := c.GPUs(2)
 		a := c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{"name": c.Name(), "templateId": t.Str("id"), "gpuTypeIds": want, "workersMax": 0}))
-		got, _ := a.Find("gpuTypeIds")
-		c.Observe("%d, the order is kept: %v", a.Code, suite.Same(got, want))
+		c.Observe("%d, the order is kept: %v", a.Code, suite.Same(a.Shown("gpuTypeIds"), want))
 	}},
 	{ID: "P-04", Level: suite.Unspec, Source: "Serverless endpoint", Statement: "scalerType, the unit of idleTimeout, bounds, defaults, and the members of the response.", Run: func(c *suite.C) {
 		t := c.NewTemplate("v1", suite.M{"isServerless": true})
 		a := c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{"name": c.Name(), "templateId": t.Str("id"), "workersMax": 0}))
 		for _, name := range []string{"scalerType", "scalerValue", "idleTimeout", "workersMin", "executionTimeoutMs"} {
-			value, _ := a.Find(name)
-			c.Observe("%s: %s", name, suite.JSONText(value))
+			c.Observe("%s: %s", name, suite.JSONText(a.Shown(name)))
 		}
 		c.Observe("idleTimeout 3601: %d", c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{"name": c.Name(), "templateId": t.Str("id"), "idleTimeout": 3601})).Code)
 	}},

@@ -49,8 +49,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 	}},
 	{ID: "ERR-02-deleted", Needs: suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Jobs: 3, Requests: 45, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		c.Endpoint = c.NewEndpoint(1)
-		done := c.Run(suite.Echo())
-		done.Completed()
+		done := c.Run(suite.Echo()).Reach(suite.Completed)
 		jobs := []*suite.Job{done, c.Blocker(time.Minute), c.Run(suite.Echo())}
 		c.V2("DELETE", "/serverless/"+c.Endpoint, nil).Success()
 		c.Sleep(consistency)

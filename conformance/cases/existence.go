@@ -92,8 +92,7 @@ func expectUnknownID(c *suite.C, method, path, none string, body any) {
 	send := func(path string) (a *suite.Answer, words string) {
 		path = strings.ReplaceAll(path, "{id}", c.Nonce())
 		a = c.V2(method, path, body)
-		detail, _ := a.Find("detail")
-		words = suite.JSONText(detail)
+		words = suite.JSONText(a.Shown("detail"))
 		for segment := range strings.SplitSeq(path, "/") {
 			words = strings.ReplaceAll(words, segment, "")
 		}

@@ -154,13 +154,10 @@ type scene struct {
 
 // newScene returns a scene on the case's own endpoint.
 func newScene(c *suite.C) *scene {
-	s := &scene{c: c, completed: c.Run(suite.Stream(chunksOfScene, 0)), failed: c.Run(suite.Fail())}
-	s.completed.Completed()
-	s.failed.Failed()
-	s.running = c.Blocker(10 * time.Minute)
-	s.waiting = c.Run(suite.Echo())
-	s.waiting.InQueue()
-	return s
+	return &scene{
+		c: c, completed: c.Run(suite.Stream(chunksOfScene, 0)).Reach(suite.Completed), failed: c.Run(suite.Fail()).Reach(suite.Failed),
+		running: c.Blocker(10 * time.Minute), waiting: c.Run(suite.Echo()).Reach(suite.InQueue),
+	}
 }
 
 const chunksOfScene = 3

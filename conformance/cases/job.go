@@ -64,8 +64,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 		Run: func(c *suite.C) {
 			blocker := c.Run(suite.Sleep(8 * time.Second))
 			blocker.Await(suite.InProgress)
-			waits := c.Run(suite.Echo())
-			waits.InQueue()
+			waits := c.Run(suite.Echo()).Reach(suite.InQueue)
 			waits.Cancel().Is(200)
 			c.Until(blocker.StartedBefore.Add(8 * time.Second))
 			blocker.Await(suite.Completed)
@@ -98,8 +97,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 30, Run: func(c *suite.C) {
 			first := c.RunSync(suite.Echo()).Answer.Value("output")
 			c.Blocker(30 * time.Second)
-			waits := c.Run(suite.Echo(suite.M{"nonce": c.Nonce()})).InQueue()
-			output, _ := waits.Find("output")
+			output := c.Run(suite.Echo(suite.M{"nonce": c.Nonce()})).InQueue().Shown("output")
 			c.Expect(output == nil || !suite.Same(output, first), "no output of another job", "the output %s", suite.JSONText(output))
 		}},
 	{ID: "JOB-40", Level: suite.Should, Source: "Errors, 404", Statement: "An unknown job id returns 404.", Requests: 6, Run: func(c *suite.C) {
@@ -116,8 +114,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 		s.expectUnchanged()
 	}},
 	{ID: "JOB-40-form", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Requests: 16, Seconds: 1, Run: func(c *suite.C) {
-		j := c.Run(suite.Echo())
-		j.Completed()
+		j := c.Run(suite.Echo()).Reach(suite.Completed)
 		eachJobOperation(func(op contractOperation) { op.send(c, suite.SimilarID(j.ID), nil).Is(404) })
 	}},
 	{ID: "JOB-41", Level: suite.Should, Source: "Errors, 404", Statement: "Another endpoint doesn't return the job.",

@@ -11,8 +11,7 @@ import (
 var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
 	{ID: "JOB-22", Source: "States and transitions, POST /retry", Statement: "/retry puts a FAILED job back IN_QUEUE and returns id and status.",
 		Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
-			j := c.Run(suite.Fail(suite.M{"times": 1}))
-			j.Failed()
+			j := c.Run(suite.Fail(suite.M{"times": 1})).Reach(suite.Failed)
 			j.Retry().Is(200).Equal("id", j.ID).Equal("status", suite.InQueue)
 			j.Await(suite.Completed)
 		}},
@@ -27,23 +26,20 @@ var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint,
 	}},
 	{ID: "JOB-23", Source: "States and transitions, POST /retry", Statement: "/retry puts a TIMED_OUT job back IN_QUEUE.",
 		Jobs: 1, WaitTime: 7 * time.Second, Seconds: 12, Run: func(c *suite.C) {
-			j := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second))
-			j.Running()
+			j := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)).Reach(suite.InProgress)
 			c.Sleep(7 * time.Second)
 			j.TimedOut()
 			j.Retry().Is(200).Equal("status", suite.InQueue)
 			j.Await(suite.InQueue, suite.InProgress)
 		}},
 	{ID: "JOB-24", Source: "Endpoints B, rule 2", Statement: "A retried job keeps its id.", Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
-		j := c.Run(suite.Fail(suite.M{"times": 1}))
-		j.Failed()
+		j := c.Run(suite.Fail(suite.M{"times": 1})).Reach(suite.Failed)
 		j.Retry().Is(200).Equal("id", j.ID)
 		j.Status().Is(200).Equal("id", j.ID)
 	}},
 	{ID: "JOB-25", Source: "Endpoints B, rule 2", Statement: "A retried job runs with its original input.", Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
 		nonce := c.Nonce()
-		j := c.Run(suite.Fail(suite.M{"times": 1, "nonce": nonce}))
-		j.Failed()
+		j := c.Run(suite.Fail(suite.M{"times": 1, "nonce": nonce})).Reach(suite.Failed)
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
 		j.Await(suite.Completed).Equal("output.nonce", nonce)
 	}},
@@ -54,8 +50,7 @@ var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint,
 				break
 			}
 			input := suite.Fail(echoAll(g), suite.M{"op": "fail", "times": 1, "text": text})
-			job := c.JobOf(c.Post("/run", nil, suite.Raw(submissionText(g, input))).Is(200))
-			job.Failed()
+			job := c.JobOf(c.Post("/run", nil, suite.Raw(submissionText(g, input))).Is(200)).Reach(suite.Failed)
 			c.Given("JOB-22", func() { job.Retry().Is(200) })
 			job.Await(suite.Completed).EqualLong("output", input)
 		}
@@ -63,8 +58,7 @@ var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint,
 	{ID: "JOB-26", Source: "Endpoints B, rule 2", Statement: "A retried job loses its previous output, error and stream.",
 		Jobs: 1, WaitTime: 13 * time.Second, Seconds: 24, Run: func(c *suite.C) {
 			nonce := c.Nonce()
-			j := c.Run(suite.Stream(1, 12*time.Second, suite.M{"output": suite.M{"left": nonce}, "message": "ends " + nonce}))
-			j.Running()
+			j := c.Run(suite.Stream(1, 12*time.Second, suite.M{"output": suite.M{"left": nonce}, "message": "ends " + nonce})).Reach(suite.InProgress)
 			c.Until(j.StartedBefore.Add(12 * time.Second))
 			first := j.Failed()
 			if !showsHandlerOutput(first, nonce) {
@@ -77,8 +71,7 @@ var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint,
 		}},
 	// A retried job has only the chunks of its last run.
 	{ID: "JOB-26-chunks", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 70 * time.Second, Seconds: 35, Run: func(c *suite.C) {
-		j := c.Run(suite.Stream(3, 5*time.Second, suite.M{"message": "failed"}))
-		j.Running()
+		j := c.Run(suite.Stream(3, 5*time.Second, suite.M{"message": "failed"})).Reach(suite.InProgress)
 		c.Sleep(15*time.Second + c.Grace())
 		j.Failed()
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
@@ -92,8 +85,7 @@ var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint,
 		}
 	}},
 	{ID: "JOB-26-chunks-queued", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 2 * time.Minute, Seconds: 60, Run: func(c *suite.C) {
-		j := c.Run(suite.Stream(3, 0, suite.M{"message": "failed"}))
-		j.Failed()
+		j := c.Run(suite.Stream(3, 0, suite.M{"message": "failed"})).Reach(suite.Failed)
 		c.BusyWorker()
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
 		j.InQueue()
@@ -114,14 +106,12 @@ var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint,
 	}},
 	{ID: "JOB-28", Source: "Endpoints B, rule 2", Statement: "/retry rejects a job that is IN_QUEUE.", Needs: suite.OwnEndpoint, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
 		c.Blocker(30 * time.Second)
-		j := c.Run(suite.Echo())
-		j.InQueue()
+		j := c.Run(suite.Echo()).Reach(suite.InQueue)
 		j.Retry().Refused()
 		j.Status().Is(200).Equal("status", suite.InQueue)
 	}},
 	{ID: "JOB-29", Source: "Endpoints B, rule 2", Statement: "/retry rejects a job that is IN_PROGRESS.", Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
-		j := c.Run(suite.Sleep(30 * time.Second))
-		j.Running()
+		j := c.Run(suite.Sleep(30 * time.Second)).Reach(suite.InProgress)
 		j.Retry().Refused()
 		j.Status().Is(200).Equal("status", suite.InProgress)
 	}},

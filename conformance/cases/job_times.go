@@ -32,13 +32,9 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 	}},
 	// The delay is known while the job runs.
 	{ID: "JOB-06-running", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
-		blocker := c.Run(suite.Sleep(waitTime))
-		started := blocker.Running()
-		j := c.Run(suite.Sleep(runTime))
-		c.Until(started.Received.Add(waitTime + c.Grace()))
-		blocker.Completed()
+		var j *suite.Job
+		free := occupyWorker(c, func() { j = c.Run(suite.Sleep(runTime)) })
 		a := j.Running()
-		free := blocker.Answer.Sent.Add(waitTime)
 		expectTimeIfShown(c, a, "delayTime", span{free.Sub(j.Answer.Received), a.Received.Sub(j.Answer.Sent)})
 		j.Cancel()
 	}},
@@ -68,8 +64,7 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 	}},
 	{ID: "JOB-08", Level: suite.Unspec, Source: "Job, executionTime", Statement: "Whether executionTime is in milliseconds, as JOB-07 expects, or in seconds.",
 		Jobs: 1, WaitTime: 2 * time.Second, Seconds: 2, Run: func(c *suite.C) {
-			j := c.Run(suite.Sleep(2 * time.Second))
-			j.Running()
+			j := c.Run(suite.Sleep(2 * time.Second)).Reach(suite.InProgress)
 			c.Sleep(2 * time.Second)
 			switch took := j.Completed().Number("executionTime"); {
 			case took >= 2000 && took < 60_000:
@@ -90,16 +85,15 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 		}},
 	// The answer to /runsync has the same times.
 	{ID: "JOB-14-times", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
-		blocker := c.Run(suite.Sleep(waitTime))
-		running := blocker.Running()
-		begin := c.Now()
-		p := c.Start("POST", "/runsync?wait=300000", suite.Submission(suite.Sleep(runTime, suite.M{"output": "done"})))
-		c.Until(running.Received.Add(waitTime + c.Grace()))
-		blocker.Completed()
+		var begin time.Time
+		var p *suite.Pending
+		free := occupyWorker(c, func() {
+			begin = c.Now()
+			p = c.Start("POST", "/runsync?wait=300000", suite.Submission(suite.Sleep(runTime, suite.M{"output": "done"})))
+		})
 		c.Sleep(runTime + c.Grace())
 		a := p.Answer().Is(200).Equal("status", suite.Completed).Equal("output", "done")
 		j, ended := c.JobOf(a), c.Now()
-		free := blocker.Answer.Sent.Add(waitTime)
 		expectTime(c, a, "delayTime", span{free.Sub(begin), ended.Sub(begin) - runTime})
 		expectTime(c, a, "executionTime", span{runTime, ended.Sub(free)})
 		now := j.Status().Is(200)
@@ -118,6 +112,17 @@ const (
 // span is the shortest and the longest duration that a process may have had.
 type span struct{ min, max time.Duration }
 
+// occupyWorker keeps the worker busy for waitTime, and calls submit meanwhile. It returns the
+// earliest time at which the worker was free again.
+func occupyWorker(c *suite.C, submit func()) (free time.Time) {
+	blocker := c.Run(suite.Sleep(waitTime))
+	started := blocker.Running()
+	submit()
+	c.Until(started.Received.Add(waitTime + c.Grace()))
+	blocker.Completed()
+	return blocker.Answer.Sent.Add(waitTime)
+}
+
 // runAfterWait returns the status of a job that waited for waitTime and ran for runTime,
 // with the spans that the case measured.
 func runAfterWait(c *suite.C, more ...suite.M) (a *suite.Answer, delay, execution span) {
@@ -126,15 +131,11 @@ func runAfterWait(c *suite.C, more ...suite.M) (a *suite.Answer, delay, executio
 
 // endAfterWait is runAfterWait for a job that ends with a given status.
 func endAfterWait(c *suite.C, status string, input suite.M, more ...suite.M) (a *suite.Answer, delay, execution span) {
-	blocker := c.Run(suite.Sleep(waitTime))
-	started := blocker.Running()
-	j := c.Run(input, more...)
-	c.Until(started.Received.Add(waitTime + c.Grace()))
-	blocker.Completed()
+	var j *suite.Job
+	free := occupyWorker(c, func() { j = c.Run(input, more...) })
 	running := j.Await(suite.InProgress, status)
 	c.Sleep(runTime + c.Grace())
 	c.Given("JOB-16", func() { a = j.Await(status) })
-	free := blocker.Answer.Sent.Add(waitTime)
 	return a, span{free.Sub(j.Answer.Received), running.Received.Sub(j.Answer.Sent)}, span{runTime, a.Received.Sub(free)}
 }
 
@@ -150,20 +151,14 @@ func judgeTimesIfShown(status string, input suite.M, more ...suite.M) func(*suit
 // failTwice returns the status of a job that failed after runTime, waited for waitTime, and
 // failed again, with the spans of its times.
 func failTwice(c *suite.C) (a *suite.Answer, last, waited, both, since span) {
-	j := c.Run(suite.Stream(1, runTime, suite.M{"message": "failed"}))
-	j.Running()
+	j := c.Run(suite.Stream(1, runTime, suite.M{"message": "failed"})).Reach(suite.InProgress)
 	c.Sleep(runTime + c.Grace())
 	first := j.Failed()
-	blocker := c.Run(suite.Sleep(waitTime))
-	started := blocker.Running()
 	var retried *suite.Answer
-	c.Given("JOB-22", func() { retried = j.Retry().Is(200) })
-	c.Until(started.Received.Add(waitTime + c.Grace()))
-	blocker.Completed()
+	free := occupyWorker(c, func() { c.Given("JOB-22", func() { retried = j.Retry().Is(200) }) })
 	running := j.Await(suite.InProgress, suite.Failed)
 	c.Sleep(runTime + c.Grace())
 	a = j.Failed()
-	free := blocker.Answer.Sent.Add(waitTime)
 	last = span{runTime, a.Received.Sub(free)}
 	both = span{2 * runTime, a.Received.Sub(free) + first.Received.Sub(j.Answer.Sent)}
 	waited = span{free.Sub(retried.Received), running.Received.Sub(retried.Sent) + first.Received.Sub(j.Answer.Sent) - runTime}
@@ -173,7 +168,7 @@ func failTwice(c *suite.C) (a *suite.Answer, last, waited, both, since span) {
 
 // expectTimeIfShown judges a time if the answer has it. Only a COMPLETED job must have it.
 func expectTimeIfShown(c *suite.C, a *suite.Answer, name string, spans ...span) {
-	if v, ok := a.Find(name); ok && v != nil {
+	if a.Shown(name) != nil {
 		expectMilliseconds(c, a, name, spans...)
 	}
 }

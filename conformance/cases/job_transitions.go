@@ -55,16 +55,14 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 	{ID: "JOB-17", Source: "States and transitions, POST /cancel", Statement: "A queued job becomes CANCELLED when it is cancelled.",
 		Needs: suite.OwnEndpoint, Jobs: 2, Seconds: 5, Run: func(c *suite.C) {
 			blocker := c.Blocker(30 * time.Second)
-			job := c.Run(suite.Echo())
-			job.InQueue()
+			job := c.Run(suite.Echo()).Reach(suite.InQueue)
 			job.Cancel().Is(200)
 			job.Await(suite.Cancelled)
 			blocker.Cancel()
 		}},
 	{ID: "JOB-17-one", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 5, Requests: 30, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		s := newScene(c)
-		job := c.Run(suite.Echo())
-		job.InQueue()
+		job := c.Run(suite.Echo()).Reach(suite.InQueue)
 		job.Cancel().Is(200)
 		s.expectUnchanged()
 	}},
@@ -72,23 +70,20 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		Needs: suite.OwnEndpoint | suite.Webhooks, Jobs: 3, WaitTime: 8 * time.Second, Seconds: 6, Run: func(c *suite.C) {
 			c.Blocker(5 * time.Second)
 			box := c.Box()
-			j := c.Run(suite.Beacon(box, 0, 0))
-			j.InQueue()
+			j := c.Run(suite.Beacon(box, 0, 0)).Reach(suite.InQueue)
 			c.Given("JOB-17", func() { j.Cancel().Is(200) })
 			c.Sleep(8 * time.Second)
 			expectNotExecuted(c, box, 0, "the cancelled job")
 		}},
 	{ID: "JOB-19", Source: "States and transitions, POST /cancel", Statement: "A running job becomes CANCELLED when it is cancelled.", Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
-		j := c.Run(suite.Sleep(time.Minute))
-		j.Running()
+		j := c.Run(suite.Sleep(time.Minute)).Reach(suite.InProgress)
 		j.Cancel().Is(200)
 		j.Await(suite.Cancelled)
 	}},
 	{ID: "JOB-20", Source: "States and transitions, POST /cancel", Statement: "The execution of a cancelled job stops.",
 		Needs: suite.OwnEndpoint | suite.Webhooks, Jobs: 1, Seconds: 40, WaitTime: 40 * time.Second, Run: func(c *suite.C) {
 			ticks := c.Box()
-			job := c.Run(suite.Beacon(ticks, time.Second, 10*time.Minute))
-			job.Running()
+			job := c.Run(suite.Beacon(ticks, time.Second, 10*time.Minute)).Reach(suite.InProgress)
 			c.Given("JOB-16", func() {
 				c.Calls(ticks, 1)
 				c.Sleep(2 * time.Second)
@@ -105,8 +100,7 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 	{ID: "JOB-21", Source: "Endpoints B, POST /cancel", Statement: "POST /cancel returns the id and CANCELLED.",
 		Needs: suite.OwnEndpoint, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
-			j := c.Run(suite.Echo())
-			j.InQueue()
+			j := c.Run(suite.Echo()).Reach(suite.InQueue)
 			j.Cancel().Is(200).Equal("id", j.ID).Equal("status", suite.Cancelled)
 		}},
 	{ID: "JOB-31", Level: suite.Should, Source: "States and transitions", Statement: "A finished job doesn't change unless it is retried.",
@@ -129,13 +123,11 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		}},
 	{ID: "JOB-32", Source: "States and transitions", Statement: "The sequence of a job's statuses follows the table of transitions.",
 		Needs: suite.OwnEndpoint, Jobs: 4, Requests: 30, WaitTime: 6 * time.Second, Seconds: 10, Watch: judgeTransition, Run: func(c *suite.C) {
-			stopped := c.Run(suite.Sleep(3 * time.Second))
-			stopped.Running()
+			stopped := c.Run(suite.Sleep(3 * time.Second)).Reach(suite.InProgress)
 			waited := c.Run(suite.Echo())
 			c.Given("JOB-17", func() { waited.Cancel().Is(200) })
 			c.Given("JOB-19", func() { stopped.Cancel().Is(200) })
-			failed := c.Run(suite.Fail(suite.M{"times": 1}))
-			failed.Failed()
+			failed := c.Run(suite.Fail(suite.M{"times": 1})).Reach(suite.Failed)
 			c.Given("JOB-22", func() { failed.Retry().Is(200) })
 			failed.Completed()
 			for range 5 {
@@ -147,8 +139,7 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		}},
 	{ID: "JOB-33", Level: suite.Should, Source: "States and transitions, POST /cancel", Statement: "A CANCELLED job never becomes COMPLETED.",
 		Jobs: 1, WaitTime: 8 * time.Second, Seconds: 5, Run: func(c *suite.C) {
-			j := c.Run(suite.Sleep(5 * time.Second))
-			j.Running()
+			j := c.Run(suite.Sleep(5 * time.Second)).Reach(suite.InProgress)
 			c.Given("JOB-19", func() { c.ExpectBefore(j.Cancel().Is(200), j.StartedAfter.Add(5*time.Second)) })
 			c.Sleep(8 * time.Second)
 			j.Status().Is(200).Equal("status", suite.Cancelled)
@@ -157,8 +148,7 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			j := c.RunSync(suite.Echo())
 			a := j.Cancel()
-			status, _ := a.Find("status")
-			c.Observe("%d, status %v", a.Code, status)
+			c.Observe("%d, status %v", a.Code, a.Shown("status"))
 			c.Should(func() { j.Status().Is(200).Equal("status", suite.Completed) })
 		}},
 	{ID: "JOB-35", Level: suite.Unspec, Source: "States and transitions", Statement: "Whether a job can be COMPLETED without the success of its handler.",
@@ -181,9 +171,7 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 				c.Sleep(time.Second)
 			}
 			a := j.Status()
-			status, _ := a.Find("status")
-			retries, _ := a.Find("retries")
-			c.Observe("%v, retries %v", status, retries)
+			c.Observe("%v, retries %v", a.Shown("status"), a.Shown("retries"))
 		}},
 	{ID: "JOB-39", Level: suite.Unspec, Source: "Errors, 500", Statement: "What /runsync returns if the worker crashes.",
 		Needs: suite.OwnEndpoint, Jobs: 1, WaitTime: 100 * time.Second, Seconds: 5, Run: func(c *suite.C) {
@@ -191,8 +179,7 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 			p := c.Start("POST", "/runsync", suite.Submission(suite.Crash()))
 			p.Sleep(100 * time.Second)
 			a := p.Answer()
-			status, _ := a.Find("status")
-			c.Observe("%d, status %v", a.Code, status)
+			c.Observe("%d, status %v", a.Code, a.Shown("status"))
 		}},
 })
 

@@ -82,8 +82,7 @@ var payloadCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoin
 		// Content that is accepted in the larger size is accepted in the smaller.
 		for _, n := range []int{21_000_000, 10_000_000} {
 			a := c.Run(suite.Bytes(n)).Await(suite.Completed, suite.Failed, suite.Cancelled, suite.TimedOut)
-			output, _ := a.Find("output")
-			text, _ := output.(string)
+			text, _ := a.Shown("output").(string)
 			c.Observe("%d bytes: %s with %d", n, a.Str("status"), len(text))
 			if len(text) == n {
 				return

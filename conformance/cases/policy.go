@@ -25,8 +25,7 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 	}},
 	{ID: "SUB-10", Source: "Errors, Timeout", Statement: "A job that runs longer than its executionTimeout becomes TIMED_OUT.",
 		Allow: suite.Queue, Jobs: 1, WaitTime: 17 * time.Second, Seconds: 17, Run: func(c *suite.C) {
-			j := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(10*time.Second))
-			j.Running()
+			j := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(10*time.Second)).Reach(suite.InProgress)
 			c.Until(j.StartedAfter.Add(10*time.Second - c.EarlyMargin(time.Second)))
 			j.Status().Before(j.StartedAfter.Add(10*time.Second)).Is(200).Equal("status", suite.InProgress)
 			c.JudgeBy(j.StartedBefore.Add(10*time.Second), func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
@@ -60,7 +59,7 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 	{ID: "SUB-15-endpoint", Supplementary: true, Needs: suite.LocalOnly | suite.V2 | suite.Advanced, Allow: suite.Create | suite.Queue, Requests: 90, Jobs: 3, WaitTime: 6 * time.Minute, Seconds: 400, Run: func(c *suite.C) {
 		c.Endpoint = c.NewEndpoint(3, suite.M{"timeout": 60_000})
 		shown := c.V2("GET", "/serverless/"+c.Endpoint, nil)
-		if n, _ := shown.Find("timeout"); shown.Code != 200 || !suite.Same(n, 60_000) {
+		if shown.Code != 200 || !suite.Same(shown.Shown("timeout"), 60_000) {
 			c.Skip("the endpoint shows no time-out")
 		}
 		for _, limit := range []time.Duration{time.Minute, 20 * time.Second, 3 * time.Minute} {

@@ -26,7 +26,7 @@ var queueCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoint}
 		c.Post("/purge-queue", nil).Is(200).Equal("removed", len(jobs)).Equal("status", "completed")
 		expectHealth(c, "jobs.inQueue", 0)
 		for _, i := range []int{0, 1, 24, 25, 26, 49, 50, 51, 98, 99, 100, 101, len(jobs) - 1} { // near likely page sizes
-			status, _ := jobs[i].Status().Find("status")
+			status := jobs[i].Status().Shown("status")
 			c.Expect(status != suite.InQueue, "a job that no longer waits", "job %d with status %v", i, status)
 		}
 	}},
@@ -71,9 +71,8 @@ var queueCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoint}
 			j := c.Run(suite.Echo())
 			c.Given("OPS-17", func() { c.Post("/purge-queue", nil).Is(200) })
 			a := j.Status()
-			status, _ := a.Find("status")
-			c.Observe("%d, status %v", a.Code, status)
-			c.Expect(status != suite.InQueue, "a job that no longer waits", "status %v", status)
+			c.Observe("%d, status %v", a.Code, a.Shown("status"))
+			c.Expect(a.Shown("status") != suite.InQueue, "a job that no longer waits", "status %v", a.Shown("status"))
 		}},
 	{ID: "OPS-22", Source: "Purge response", Statement: "A purge of an empty queue removes 0.", Allow: suite.Queue, Run: func(c *suite.C) {
 		c.Post("/purge-queue", nil).Is(200).Equal("removed", 0).Equal("status", "completed")
@@ -109,8 +108,7 @@ var queueCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoint}
 	{ID: "OPS-27", Level: suite.Unspec, Source: "Health response", Statement: "What jobs.retried counts.",
 		Allow: suite.Queue, Jobs: 2, WaitTime: 10 * time.Second, Seconds: 3, Requests: 15, Run: func(c *suite.C) {
 			before := c.Get("/health").Is(200).Int("jobs.retried")
-			j := c.Run(suite.Fail(suite.M{"times": 1}))
-			j.Failed()
+			j := c.Run(suite.Fail(suite.M{"times": 1})).Reach(suite.Failed)
 			c.Given("JOB-22", func() { j.Retry().Is(200) })
 			j.Completed()
 			retries := c.Get("/health").Is(200).Int("jobs.retried") - before

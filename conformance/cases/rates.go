@@ -136,8 +136,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 		expectNoJobAboveLimit(c, "RAT-16", "/openai/v1/x", suite.Sleep(time.Hour))
 	}},
 	{ID: "RAT-22-stream", Needs: suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1500, Jobs: 2, Run: func(c *suite.C) {
-		streamed := c.Run(suite.Stream(3, 0))
-		streamed.Completed()
+		streamed := c.Run(suite.Stream(3, 0)).Reach(suite.Completed)
 		waiting := c.Blocker(time.Hour)
 		open := openToLimit(c, "RAT-14", 400, "GET", "/stream/"+waiting.ID, nil)
 		c.Given("RAT-14", func() { streamed.Stream().Is(http.StatusTooManyRequests) })

@@ -261,3 +261,112 @@ func judgeRefusedChanges(a api) func(*suite.C) {
 		}
 	}
 }
+
+// judgeAbsentObjects judges the answers about objects that never existed and about deleted
+// objects.
+func judgeAbsentObjects(a api) func(*suite.C) {
+	return func(c *suite.C) {
+		o, others := newRealObjects(c, a), newRealObjects(c, a)
+		for _, kind := range objectKinds {
+			id := o.ids[kind]
+			var served []contractOperation
+			for _, op := range operationsOf(a) {
+				if op.kind == kind && op.takesID() && (op.described || o.itemReads[kind].path != "") {
+					served = append(served, op)
+				}
+			}
+			for _, op := range served {
+				expectAbsent(op, op.send(c, c.Nonce(), op.validBody(c, o, c.Nonce())), 400) // an id may be malformed
+				if id != "" {
+					expectAbsent(op, op.send(c, suite.SimilarID(id), op.validBody(c, o, c.Nonce())), 404)
+				}
+				for _, other := range objectKinds {
+					if o.ids[other] != "" && !strings.Contains(other, kind) { // an id of another kind
+						expectAbsent(op, op.send(c, o.ids[other], op.validBody(c, o, c.Nonce())), 400)
+					}
+				}
+			}
+			if id == "" || kind == "serverless template" { // an endpoint uses the serverless template
+				continue
+			}
+			path := collection(a, kind) + "/" + id
+			if deleted := sendTo(c, a, "DELETE", path, nil); deleted.Code/100 != 2 {
+				deleted.Expect(a == v1API && isMissing(deleted), "2xx to the DELETE of the created "+kind)
+				continue // version 1 may not serve it
+			}
+			c.Sleep(consistency)
+			if list, ok := o.listReads[kind]; ok {
+				list.send(c, "", nil).Is(200).NotContains(id)
+			}
+			for _, op := range served {
+				expectAbsent(op, op.send(c, id, op.validBody(c, o, c.Nonce())), 410)
+			}
+		}
+		others.expectUntouched()
+	}
+}
+
+// expectAbsent expects 404 or the alternative code. Version 1 may answer with any refusal.
+func expectAbsent(op contractOperation, a *suite.Answer, alternative int) {
+	if op.api == v1API {
+		a.Refused()
+		return
+	}
+	a.Is(404, alternative)
+}
+
+// triedMethods are the methods that cases send. HEAD and OPTIONS aren't among them, since a
+// server may answer these for every path.
+var triedMethods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+
+// isOpenAI tells whether an operation is below /openai. The description doesn't have these
+// routes, so some may accept GET.
+func isOpenAI(op contractOperation) bool { return pathMatches(op.path, "/openai/") }
+
+// otherMethods returns the methods that the path of an operation doesn't have. For a path
+// with several operations, only the first one returns them.
+func otherMethods(c *suite.C, op contractOperation) (list []string) {
+	first := slices.IndexFunc(contract, func(x contractOperation) bool { return x.api == op.api && x.path == op.path })
+	if contract[first].method != op.method {
+		return nil
+	}
+	for _, method := range triedMethods {
+		_, exists := operationAt(op.api, method, op.path)
+		switch {
+		case exists, isOpenAI(op) && method == http.MethodGet:
+		case c.Live() && op.api == jobAPI && method == http.MethodPost: // the public SDKs read with POST
+		default:
+			list = append(list, method)
+		}
+	}
+	return list
+}
+
+// bodyFor returns a body for a method, or nil if the method has none.
+func bodyFor(method string, body suite.M) any {
+	if method == http.MethodGet || method == http.MethodDelete {
+		return nil
+	}
+	return body
+}
+
+// expectMethodRefused expects that a method is refused: with any 4xx, or 501.
+func expectMethodRefused(a *suite.Answer) {
+	a.Expect(a.IsRefusal() || a.Code == http.StatusNotImplemented, "a refusal of the method: 4xx, or 501")
+}
+
+func judgeOtherMethods(version api) func(*suite.C) {
+	return func(c *suite.C) {
+		o := newRealObjects(c, version)
+		var words []string
+		for _, op := range o.sendable() {
+			id, _ := o.targetID(op)
+			for _, method := range otherMethods(c, op) {
+				word := c.Nonce()
+				words = append(words, word)
+				expectMethodRefused(sendTo(c, version, method, op.pathFor(id), bodyFor(method, suite.M{"name": "conf-" + word})))
+			}
+		}
+		o.expectUntouched(words...)
+	}
+}

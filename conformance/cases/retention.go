@@ -10,8 +10,7 @@ import (
 var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
 	{ID: "LIM-11", Source: "Limits, Result retention (/run)", Statement: "The result of /run is kept for 30 minutes after the job ends.",
 		Jobs: 1, Seconds: 1, WaitTime: retention, Run: func(c *suite.C) {
-			job := c.Run(suite.Echo(suite.M{"x": "kept"}))
-			job.Completed()
+			job := c.Run(suite.Echo(suite.M{"x": "kept"})).Reach(suite.Completed)
 			due := job.Answer.Sent // the earliest time
 			c.Until(due.Add(retention - c.EarlyMargin(time.Minute)))
 			shown := job.Status()
@@ -91,8 +90,7 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 	{ID: "LIM-16-short-wait", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 6 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired("/runsync?wait=1000", suite.Echo(suite.M{"x": "kept"}), 5*time.Minute)},
 	{ID: "LIM-17", Source: "Limits, Result retention (/run)", Statement: "Retention starts when the job ends.",
 		Needs: suite.AnyEndpoint | suite.Advanced, Jobs: 1, Seconds: 1200, WaitTime: time.Hour, Run: func(c *suite.C) {
-			j := c.Run(suite.Sleep(20*time.Minute, suite.M{"output": "kept"}), suite.ExecutionTimeout(time.Hour))
-			j.Running()
+			j := c.Run(suite.Sleep(20*time.Minute, suite.M{"output": "kept"}), suite.ExecutionTimeout(time.Hour)).Reach(suite.InProgress)
 			c.Sleep(20 * time.Minute)
 			j.Completed()
 			due := j.Answer.Sent.Add(20 * time.Minute) // the earliest time

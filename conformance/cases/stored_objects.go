@@ -239,11 +239,10 @@ func (s *objects) ask(method, path string, body any) *suite.Answer {
 // read returns a single object, or nil if the operation isn't served.
 func (s *objects) read(id string) suite.M {
 	a := s.ask("GET", s.url(id), nil)
-	body, _ := a.Find("")
-	shown, _ := body.(suite.M)
 	if a.Code/100 != 2 {
 		return nil
 	}
+	shown, _ := a.Shown("").(suite.M)
 	return shown
 }
 
@@ -255,8 +254,7 @@ func (s *objects) list() map[string]suite.M {
 		if s.k.listed {
 			a.Is(http.StatusOK).Array(s.k.list)
 		}
-		body, _ := a.Find(s.k.list)
-		items, ok := body.([]any)
+		items, ok := a.Shown(s.k.list).([]any)
 		if !ok || a.Code/100 != 2 {
 			return nil
 		}
@@ -266,11 +264,10 @@ func (s *objects) list() map[string]suite.M {
 				list[id] = object
 			}
 		}
-		cursor, _ := a.Find("pagination.nextCursor")
 		next := env.NextPage(a.Header)
-		switch text, _ := cursor.(string); {
-		case text != "":
-			path = s.k.path + "?cursor=" + url.QueryEscape(text)
+		switch cursor, _ := a.Shown("pagination.nextCursor").(string); {
+		case cursor != "":
+			path = s.k.path + "?cursor=" + url.QueryEscape(cursor)
 		case next != "":
 			path = s.k.path + next
 		default:
@@ -366,10 +363,8 @@ func (s *objects) update(o object, changes suite.M, nth int, bare bool) bool {
 		return true
 	}
 	maps.Copy(o.expected, changes)
-	if body, _ := a.Find(""); body != nil {
-		if shown, ok := body.(suite.M); ok && shown["id"] != nil {
-			s.reportGravest(s.compare(o, shown, described, "the answer to the update of "+names))
-		}
+	if shown, ok := a.Shown("").(suite.M); ok && shown["id"] != nil {
+		s.reportGravest(s.compare(o, shown, described, "the answer to the update of "+names))
 	}
 	s.judgeEventually(func() []problem {
 		return s.compare(o, s.read(o.id), described && s.k.read, "the read after the update of "+names)

@@ -90,8 +90,8 @@ func (g *placeholders) make(name string) any {
 			version, path = "v2", "/registries"
 		}
 		a := c.Create(version, path, suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")})
-		if id, _ := a.Find("id"); a.Code/100 == 2 {
-			return id
+		if a.Code/100 == 2 {
+			return a.Shown("id")
 		}
 	case "template":
 		return c.NewTemplate("v1", suite.M{"isServerless": true}).Str("id")

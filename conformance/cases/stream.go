@@ -40,8 +40,8 @@ var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			chunks := c.RunSync(suite.Stream(3, 0)).Stream().Is(200).Chunks()
 			c.Given("OPS-09", func() { c.Expect(len(chunks) == 3, "3 chunks", "%d chunks", len(chunks)) })
 			for _, chunk := range chunks {
-				given, exists := chunk["metrics"]
-				if !exists || given == nil {
+				given := chunk["metrics"]
+				if given == nil {
 					continue
 				}
 				members, ok := given.(suite.M)
@@ -95,8 +95,7 @@ var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 	}},
 	{ID: "OPS-13", Level: suite.Should, Source: "Endpoints B, GET /stream", Statement: "Each chunk is delivered once, in the order of creation.",
 		Jobs: 1, Requests: 70, WaitTime: 22 * time.Second, Seconds: 20, Run: func(c *suite.C) {
-			j := c.Run(suite.Stream(100, 200*time.Millisecond))
-			j.Running()
+			j := c.Run(suite.Stream(100, 200*time.Millisecond)).Reach(suite.InProgress)
 			var seen []string
 			// A handler on a busy machine falls behind, so the case waits as long as chunks arrive.
 			for requests, quiet := 0, 0; requests < 50 && quiet < 10; requests, quiet = requests+1, quiet+1 {
@@ -121,8 +120,7 @@ var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 		}},
 	{ID: "OPS-14", Level: suite.Should, Source: "What the service does, 2", Statement: "Chunks can be read while the job runs.",
 		Jobs: 1, WaitTime: 4 * time.Second, Seconds: 10, Run: func(c *suite.C) {
-			j := c.Run(suite.Stream(10, time.Second))
-			j.Running()
+			j := c.Run(suite.Stream(10, time.Second)).Reach(suite.InProgress)
 			c.Sleep(4 * time.Second)
 			chunks := j.Stream().Is(200).Chunks()
 			j.Status().Before(j.StartedAfter.Add(10*time.Second)).Is(200).Equal("status", suite.InProgress)

@@ -66,7 +66,7 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 		a, marked := c.NewTemplate("v1"), false
 		for name := range a.Object("") {
 			// The operator's name replaces the description's "Platform".
-			if slices.Contains([]string{"isPlatform", "isRunpod"}, name) && hasMember(a, name) {
+			if slices.Contains([]string{"isPlatform", "isRunpod"}, name) && a.Shown(name) != nil {
 				a.Bool(name)
 				a.Equal(name, false)
 				marked = true
@@ -180,13 +180,8 @@ func judgeCommandWords(field string) func(c *suite.C) {
 // newTemplateShowing creates a template. It skips the case if the answer lacks the field.
 func newTemplateShowing(c *suite.C, field string) *suite.Answer {
 	a := c.NewTemplate("v1")
-	if !hasMember(a, field) {
+	if a.Shown(field) == nil {
 		c.Skip("the answer has no %s", field)
 	}
 	return a
-}
-
-func hasMember(a *suite.Answer, name string) bool {
-	value, ok := a.Find(name)
-	return ok && value != nil
 }

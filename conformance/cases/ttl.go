@@ -20,8 +20,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 		submitted.add(day).expectLifetime(c, j, suite.InQueue)
 	}},
 	{ID: "SUB-19-running", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: day, Seconds: 90_000, Run: func(c *suite.C) {
-		j := c.Run(suite.Sleep(2*day), suite.ExecutionTimeout(2*day))
-		j.Running()
+		j := c.Run(suite.Sleep(2*day), suite.ExecutionTimeout(2*day)).Reach(suite.InProgress)
 		intervalOf(j.Answer).add(day).expectLifetime(c, j, suite.InProgress)
 	}},
 	{ID: "SUB-20", Source: "Limits, policy.ttl", Statement: "A ttl of 10 s is accepted; a lower one should be rejected.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
@@ -64,9 +63,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 	}},
 	{ID: "SUB-23", Source: "States and transitions, ttl elapsed", Statement: "A running job is deleted when its ttl ends: 404.",
 		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 12, Run: func(c *suite.C) {
-			j := c.Run(suite.Sleep(time.Minute), suite.TTL(10*time.Second))
-			j.Running()
-			expectGoneAfterTTL(c, j, suite.InProgress)
+			expectGoneAfterTTL(c, c.Run(suite.Sleep(time.Minute), suite.TTL(10*time.Second)).Reach(suite.InProgress), suite.InProgress)
 		}},
 	{ID: "SUB-23-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 3 * time.Minute, Seconds: 60, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).Completed() // starts a worker
@@ -76,25 +73,19 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 	}},
 	{ID: "SUB-24", Source: "States and transitions, ttl elapsed", Statement: "A COMPLETED job is deleted when its ttl ends, whatever its retention.",
 		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			j := c.Run(suite.Echo(), suite.TTL(10*time.Second))
-			j.Completed()
-			expectGoneAfterTTL(c, j, suite.Completed)
+			expectGoneAfterTTL(c, c.Run(suite.Echo(), suite.TTL(10*time.Second)).Reach(suite.Completed), suite.Completed)
 		}},
 	{ID: "SUB-25", Source: "States and transitions, ttl elapsed", Statement: "FAILED, CANCELLED and TIMED_OUT jobs are deleted when their ttl ends.",
 		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			j := c.Run(suite.Fail(), suite.TTL(10*time.Second))
-			j.Failed()
-			expectGoneAfterTTL(c, j, suite.Failed)
+			expectGoneAfterTTL(c, c.Run(suite.Fail(), suite.TTL(10*time.Second)).Reach(suite.Failed), suite.Failed)
 		}},
 	{ID: "SUB-25-cancelled", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 12 * time.Second, Seconds: 5, Run: func(c *suite.C) {
-		j := c.Run(suite.Sleep(time.Minute), suite.TTL(10*time.Second))
-		j.Running()
+		j := c.Run(suite.Sleep(time.Minute), suite.TTL(10*time.Second)).Reach(suite.InProgress)
 		c.Given("JOB-19", func() { j.Cancel().Is(200) })
 		expectGoneAfterTTL(c, j, suite.Cancelled)
 	}},
 	{ID: "SUB-25-timed-out", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 32 * time.Second, Seconds: 6, Run: func(c *suite.C) {
-		j := c.Run(suite.Sleep(time.Minute), suite.Policy(suite.M{"ttl": 30_000, "executionTimeout": 5000}))
-		j.Running()
+		j := c.Run(suite.Sleep(time.Minute), suite.Policy(suite.M{"ttl": 30_000, "executionTimeout": 5000})).Reach(suite.InProgress)
 		c.Sleep(5*time.Second + c.Grace())
 		j.TimedOut()
 		intervalOf(j.Answer).add(30*time.Second).expectDeleted(c, j)
@@ -109,8 +100,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 		}},
 	{ID: "SUB-26-never-runs", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 100 * time.Second, Seconds: 100, Run: func(c *suite.C) {
 		box := c.Box()
-		j := c.Run(suite.Beacon(box, 0, time.Hour), suite.Policy(suite.M{"ttl": 45_000, "executionTimeout": 5000}))
-		j.Running()
+		j := c.Run(suite.Beacon(box, 0, time.Hour), suite.Policy(suite.M{"ttl": 45_000, "executionTimeout": 5000})).Reach(suite.InProgress)
 		c.Sleep(5*time.Second + c.Grace())
 		j.TimedOut()
 		blocker := c.Blocker(60 * time.Second)
@@ -158,6 +148,6 @@ func expectNoResult(c *suite.C, p *suite.Pending, wait time.Duration) {
 		c.Sleep(15 * time.Second)
 	}
 	a := p.Answer()
-	status, _ := a.Find("status")
+	status := a.Shown("status")
 	c.Expect(a.Code != 200 || status != suite.Completed, "no result of a job whose ttl has passed", "%d, status %v", a.Code, status)
 }

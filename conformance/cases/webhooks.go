@@ -36,8 +36,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 	}},
 	{ID: "WEB-01-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 2 * time.Minute, Seconds: 2, Run: func(c *suite.C) {
 		box := c.Box()
-		j := c.Run(suite.Fail(suite.M{"times": 1}), suite.M{"webhook": box.URL})
-		j.Failed()
+		j := c.Run(suite.Fail(suite.M{"times": 1}), suite.M{"webhook": box.URL}).Reach(suite.Failed)
 		c.Sleep(40 * time.Second) // the description leaves open which ends call the webhook
 		before := countCalls(c, box)
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
@@ -96,8 +95,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 	}},
 	{ID: "WEB-05-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: 3 * time.Minute, Seconds: 2, Run: func(c *suite.C) {
 		box := c.Box(500)
-		j := c.Run(suite.Fail(suite.M{"times": 1}), suite.M{"webhook": box.URL})
-		j.Failed()
+		j := c.Run(suite.Fail(suite.M{"times": 1}), suite.M{"webhook": box.URL}).Reach(suite.Failed)
 		awaitCalls(c, 4)
 		before := len(box.Calls())
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
@@ -145,8 +143,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		}},
 	{ID: "WEB-09", Level: suite.Should, Statement: "A failed webhook doesn't change the job.", Jobs: 1, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 		box, nonce := c.Box(500), c.Nonce()
-		j := c.Run(suite.Echo(suite.M{"nonce": nonce}), suite.M{"webhook": box.URL})
-		j.Completed()
+		j := c.Run(suite.Echo(suite.M{"nonce": nonce}), suite.M{"webhook": box.URL}).Reach(suite.Completed)
 		c.Given("WEB-01", func() { lastCall(c, box, 1) })
 		c.Sleep(35 * time.Second)
 		j.Status().Is(200).Equal("status", suite.Completed).Equal("output.nonce", nonce)
@@ -154,8 +151,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 	{ID: "WEB-10", Level: suite.Unspec, Source: "Events, 2", Statement: "The method and body of the call; the body contains the job's id.",
 		Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
-			j := c.Run(suite.Echo(), suite.M{"webhook": box.URL})
-			j.Completed()
+			j := c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Reach(suite.Completed)
 			call := lastCall(c, box, 1)
 			c.Observe("%s, %s", call.Method, call.Header.Get("Content-Type"))
 			c.Observe("the id of the job in the body: %v", bytes.Contains(call.Body, []byte(j.ID)))
@@ -179,8 +175,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		Needs: suite.OwnEndpoint | suite.Webhooks, Requests: 40, Jobs: 3, WaitTime: 30 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			failed, stopped, late := c.Box(), c.Box(), c.Box()
 			c.Run(suite.Fail(), suite.M{"webhook": failed.URL}).Failed()
-			j := c.Run(suite.Sleep(time.Minute), suite.M{"webhook": stopped.URL})
-			j.Running()
+			j := c.Run(suite.Sleep(time.Minute), suite.M{"webhook": stopped.URL}).Reach(suite.InProgress)
 			j.Cancel()
 			c.Run(suite.Sleep(time.Minute), suite.M{"webhook": late.URL}, suite.ExecutionTimeout(5*time.Second)).Running()
 			c.Sleep(10 * time.Second)
@@ -197,8 +192,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		c.Run(suite.Echo(), suite.M{"webhook": purged.URL})
 		c.Given("OPS-17", func() { c.Post("/purge-queue", nil).Is(200) })
 		blocker.Cancel()
-		j := c.Run(suite.Sleep(time.Minute), suite.M{"webhook": deleted.URL}, suite.TTL(10*time.Second))
-		j.Running()
+		c.Run(suite.Sleep(time.Minute), suite.M{"webhook": deleted.URL}, suite.TTL(10*time.Second)).Running()
 		c.Sleep(20 * time.Second)
 		awaitCallsUnderWay(c)
 		c.Observe("ttl passed in the queue: %d, while running: %d, cancelled in the queue: %d, purged: %d", len(late.Calls()), len(deleted.Calls()), len(stopped.Calls()), len(purged.Calls()))

@@ -355,7 +355,7 @@ func TestAreas(t *testing.T) {
 	for _, c := range clauses.All() {
 		r := &report.Report{Results: []report.Result{{Clause: c.ID, Area: c.Area(), Level: string(c.Level), Verdict: report.Pass}}}
 		must.Require(t, !strings.Contains(written("html", r), "<h2>"+c.Area()+" "),
-			"the area", c.Area(), "has no title in report/areas.go")
+			"the area", c.Area(), "has no title in report/report.go")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -59,13 +60,7 @@ var markdownMarks = map[string]string{"good": "✅", "bad": "❌", "unsure": "�
 
 // markdownSums writes a table of levels and verdicts, without empty columns.
 func markdownSums(b *strings.Builder, r *Report) {
-	sums := r.Sums()
-	var heads []Verdict
-	for _, v := range Verdicts {
-		if r.Counts[v] > 0 {
-			heads = append(heads, v)
-		}
-	}
+	heads := slices.DeleteFunc(slices.Clone(Verdicts), func(v Verdict) bool { return r.Counts[v] == 0 })
 	if len(heads) == 0 {
 		return
 	}
@@ -74,21 +69,18 @@ func markdownSums(b *strings.Builder, r *Report) {
 		fmt.Fprintf(b, " %s |", v)
 	}
 	b.WriteString("\n|---|" + strings.Repeat("--:|", len(heads)) + "\n")
-	for _, row := range sums {
+	for _, row := range r.Sums() {
 		fmt.Fprintf(b, "| %s |", row.Level)
 		for _, v := range heads {
-			fmt.Fprintf(b, " %s |", formatCount(row.Counts[v]))
+			cell := ""
+			if n := row.Counts[v]; n > 0 {
+				cell = fmt.Sprint(n)
+			}
+			fmt.Fprintf(b, " %s |", cell)
 		}
 		b.WriteString("\n")
 	}
 	b.WriteString("\n")
-}
-
-func formatCount(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprint(n)
 }
 
 // markdownGaps lists the clauses that were not judged, or only partly. Blocked clauses are

@@ -2,8 +2,10 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -100,6 +102,11 @@ func (r *Reruns) Add(more *Reruns) *Reruns {
 	return &Reruns{
 		Cases: r.Cases + more.Cases, Duration: r.Duration + more.Duration, TargetTime: r.TargetTime + more.TargetTime, Requests: r.Requests + more.Requests, Jobs: r.Jobs + more.Jobs,
 	}
+}
+
+// Minus returns the usage since an earlier one.
+func (r Reruns) Minus(earlier Reruns) Reruns {
+	return Reruns{r.Cases - earlier.Cases, r.Duration - earlier.Duration, r.TargetTime - earlier.TargetTime, r.Requests - earlier.Requests, r.Jobs - earlier.Jobs}
 }
 
 // String returns "" if there was none.
@@ -229,4 +236,70 @@ func (r *Report) Judged() (n int) {
 		n += r.Counts[v]
 	}
 	return n
+}
+
+// Area is a subject of clauses, and the prefix of their ids.
+type Area struct{ ID, Title string }
+
+// Areas are all areas, in the order of the registry.
+var Areas = []Area{
+	{"JOB", "Jobs and their states"}, {"SUB", "Submission"}, {"OPS", "Operations of the job API"}, {"LIM", "Limits"}, {"RAT", "Rates"},
+	{"AUT", "Authentication"}, {"ERR", "Errors"}, {"WEB", "Webhooks"}, {"T", "Templates"}, {"V", "Network volumes"}, {"R", "Registry credentials"},
+	{"P", "Endpoints"}, {"DAT", "Data of jobs"}, {"STO", "Stored objects"}, {"M", "Version 1 in general"}, {"VER", "Version 2 and differences between versions"}, {"BIL", "Billing"}, {"CMD", "Start commands"}, {"SEC", "Account secrets"}, {"GLO", "Global volumes"}, {"BLD", "Builds"}, {"BAT", "Batch jobs"}, {"CLI", "Clients"},
+}
+
+// areaTitle returns the title of an area, or its id if the area is unknown.
+func areaTitle(area string) string {
+	for _, a := range Areas {
+		if a.ID == area {
+			return a.Title
+		}
+	}
+	return area
+}
+
+// Address returns an address of the target.
+func (t Target) Address() string {
+	return cmp.Or(t.BaseURL, t.QueueURL, t.BaseURLV1)
+}
+
+// Sum counts the verdicts of one level.
+type Sum struct {
+	Level  string
+	Total  int
+	Counts map[Verdict]int
+}
+
+// Sums returns the sums by level, strongest first.
+func (r *Report) Sums() (list []Sum) {
+	for _, level := range []string{"MUST", "SHOULD", "MAY", "UNSPEC"} {
+		s := Sum{Level: level, Counts: map[Verdict]int{}}
+		for _, x := range r.Results {
+			if x.Level == level {
+				s.Total++
+				s.Counts[x.Verdict]++
+			}
+		}
+		if s.Total > 0 {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// Attention returns the results that need attention, worst first.
+func (r *Report) Attention() (list []Result) {
+	for _, x := range r.Results {
+		if x.needsAttention() {
+			list = append(list, x)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Result) int {
+		return slices.Index(Verdicts, a.Verdict) - slices.Index(Verdicts, b.Verdict)
+	})
+	return list
+}
+
+func (x *Result) needsAttention() bool {
+	return x.Verdict != Pass && x.Verdict != Skip && x.Verdict != Observed
 }

@@ -36,7 +36,7 @@ func TestCasesDeclareTheirClauses(t *testing.T) {
 		case alreadyDeclared && other != s:
 			t.Errorf("case %s declares %+v, and another case of the clause %+v", c.ID, s, other)
 		case !idPattern.MatchString(c.Clause()) || !slices.ContainsFunc(report.Areas, func(a report.Area) bool { return strings.HasPrefix(c.ID, a.ID+"-") }):
-			t.Errorf("case %s: expected an id like JOB-01 or JOB-01-word, of an area in report/areas.go", c.ID)
+			t.Errorf("case %s: expected an id like JOB-01 or JOB-01-word, of an area in report/report.go", c.ID)
 		}
 		declared[c.Clause()] = s
 	}

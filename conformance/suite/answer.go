@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"mime"
 	"net/http"
 	"slices"
 	"strconv"
@@ -140,6 +141,12 @@ func (a *Answer) Find(path string) (any, bool) {
 	return v, true
 }
 
+// Shown returns the member at a path, or nil if it doesn't exist.
+func (a *Answer) Shown(path string) any {
+	v, _ := a.Find(path)
+	return v
+}
+
 // Value expects a member.
 func (a *Answer) Value(path string) any {
 	v, ok := a.Find(path)
@@ -203,7 +210,7 @@ func (a *Answer) Equal(path string, want any) *Answer {
 
 // EqualIfShown is Equal for a member that may be missing or null.
 func (a *Answer) EqualIfShown(path string, want any) *Answer {
-	if v, ok := a.Find(path); !ok || v == nil {
+	if a.Shown(path) == nil {
 		return a
 	}
 	return a.Equal(path, want)
@@ -211,8 +218,7 @@ func (a *Answer) EqualIfShown(path string, want any) *Answer {
 
 // Absent expects a member to be missing or null.
 func (a *Answer) Absent(path string) *Answer {
-	v, _ := a.Find(path)
-	return a.Expect(v == nil, path+" absent or null")
+	return a.Expect(a.Shown(path) == nil, path+" absent or null")
 }
 
 // NotContains expects that neither the body nor the header contains a text.
@@ -284,4 +290,35 @@ func (a *Answer) Chunks() (chunks []M) {
 		chunks = append(chunks, o)
 	}
 	return chunks
+}
+
+// Unserved reports whether the target is known not to serve an operation, such as "GET
+// /v2/pods".
+func (c *C) Unserved(operation string) bool {
+	return slices.Contains(c.env.Target.Unserved, operation)
+}
+
+// FromProxy reports whether a proxy in front of the deployment sent the response: it has a status
+// code of proxies and no JSON body.
+func (a *Answer) FromProxy() bool { return FromProxy(a.Code) && a.parseErr != nil }
+
+// FromProxy reports whether proxies send the status code without asking the deployment.
+func FromProxy(code int) bool {
+	return code == 413 || code == 431 || code == 502 || code == 503 || code == 504
+}
+
+// HideSecret redacts a text that is derived from a secret.
+func (c *C) HideSecret(name, text string) string {
+	c.env.Secrets.Add(name, text)
+	return text
+}
+
+// ContentType expects a media type. For application/json, types that end with +json match,
+// too.
+func (a *Answer) ContentType(want string) *Answer {
+	kind, _, err := mime.ParseMediaType(a.Header.Get("Content-Type"))
+	if err != nil || kind != want && (want != "application/json" || !strings.HasSuffix(kind, "+json")) {
+		a.fail("Content-Type: expected " + want + ", got " + strconv.Quote(a.Header.Get("Content-Type")))
+	}
+	return a
 }

@@ -77,10 +77,8 @@ func (c *C) Create(version, path string, body any, o ...Option) *Answer {
 	} else {
 		a = c.V2("POST", path, body, o...)
 	}
-	if id, ok := a.Find("id"); ok && a.Code/100 == 2 {
-		if text, ok := id.(string); ok && text != "" {
-			c.NoteObject(path[1:], version, path, text)
-		}
+	if id, ok := a.Shown("id").(string); ok && id != "" && a.Code/100 == 2 {
+		c.NoteObject(path[1:], version, path, id)
 	}
 	return a
 }

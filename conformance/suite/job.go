@@ -146,15 +146,23 @@ func IsFinal(status string) bool {
 
 // InQueue, Running, Completed, Failed and TimedOut wait for a status that the case needs,
 // but doesn't judge.
-func (j *Job) InQueue() *Answer   { return j.awaitGiven("JOB-02", InQueue) }
-func (j *Job) Running() *Answer   { return j.awaitGiven("JOB-15", InProgress) }
-func (j *Job) Completed() *Answer { return j.awaitGiven("JOB-16", Completed) }
-func (j *Job) Failed() *Answer    { return j.awaitGiven("JOB-36", Failed) }
-func (j *Job) TimedOut() *Answer  { return j.awaitGiven("SUB-10", TimedOut) }
+func (j *Job) InQueue() *Answer   { return j.awaitGiven(InQueue) }
+func (j *Job) Running() *Answer   { return j.awaitGiven(InProgress) }
+func (j *Job) Completed() *Answer { return j.awaitGiven(Completed) }
+func (j *Job) Failed() *Answer    { return j.awaitGiven(Failed) }
+func (j *Job) TimedOut() *Answer  { return j.awaitGiven(TimedOut) }
 
-func (j *Job) awaitGiven(clause, status string) (a *Answer) {
-	j.c.Given(clause, func() { a = j.Await(status) })
+var statusClauses = map[string]string{InQueue: "JOB-02", InProgress: "JOB-15", Completed: "JOB-16", Failed: "JOB-36", TimedOut: "SUB-10"}
+
+func (j *Job) awaitGiven(status string) (a *Answer) {
+	j.c.Given(statusClauses[status], func() { a = j.Await(status) })
 	return a
+}
+
+// Reach is one of these methods by its status. It returns the job.
+func (j *Job) Reach(status string) *Job {
+	j.awaitGiven(status)
+	return j
 }
 
 // Await waits a short time for one of the statuses. If the job ends with another status or
@@ -169,8 +177,7 @@ func (j *Job) Await(statuses ...string) *Answer {
 	start, began := c.Now(), time.Now()
 	for n := 0; ; n++ {
 		a := j.Status()
-		status, _ := a.Find("status")
-		text, _ := status.(string)
+		text, _ := a.Shown("status").(string)
 		j.noteStart(a, text)
 		switch {
 		case a.Code/100 == 2 && slices.Contains(statuses, text):
@@ -217,16 +224,12 @@ func (c *C) pauseBetweenPolls(n int) {
 // Blocker runs a job that occupies the single worker of the case's own endpoint for some
 // time. Later jobs wait in the queue.
 func (c *C) Blocker(d time.Duration) *Job {
-	j := c.Run(Sleep(d))
-	j.Running()
-	return j
+	return c.Run(Sleep(d)).Reach(InProgress)
 }
 
 // BusyWorker is Blocker for longer than the case takes.
 func (c *C) BusyWorker() *Job {
-	j := c.Run(Sleep(busyJobDuration), Policy(M{"executionTimeout": (busyJobDuration + time.Hour).Milliseconds()}))
-	j.Running()
-	return j
+	return c.Run(Sleep(busyJobDuration), Policy(M{"executionTimeout": (busyJobDuration + time.Hour).Milliseconds()})).Reach(InProgress)
 }
 
 const busyJobDuration = 12 * time.Hour

@@ -3,11 +3,11 @@ package wire
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 )
@@ -33,8 +33,7 @@ func Script(steps []Step, failed *Exchange, cleanup []Request, hide *Secrets) st
 		steps[i].failed = failed != nil && steps[i].Exchange == failed
 	}
 	steps = mergeRepeats(steps)
-	var later []Request
-	later = append(later, cleanup...)
+	later := slices.Clone(cleanup)
 	uses := make([][]Request, len(steps)) // the requests after each step
 	for i, step := range slices.Backward(steps) {
 		uses[i] = slices.Clone(later)
@@ -133,7 +132,7 @@ func (s *scriptWriter) step(step Step, concurrent bool, later []Request) {
 		name := s.variableName(step.Request)
 		s.line(name + "=$(" + s.curl(step.Request, "-i"+limit, extractID) + ")")
 		s.ids = append(s.ids, secret{id, "$" + name})
-		sort.SliceStable(s.ids, func(i, j int) bool { return len(s.ids[i].value) > len(s.ids[j].value) })
+		slices.SortStableFunc(s.ids, func(a, b secret) int { return len(b.value) - len(a.value) })
 		return
 	}
 	s.line(s.curl(step.Request, "-i"+limit, "") + end)
@@ -200,12 +199,7 @@ func (s *scriptWriter) curl(r Request, options, suffix string) string {
 	if r.Method != http.MethodGet {
 		b.WriteString(" -X " + r.Method)
 	}
-	names := make([]string, 0, len(r.Header))
-	for name := range r.Header {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
 		for _, value := range r.Header[name] {
 			b.WriteString(" -H " + s.quote(name+": "+value))
 		}
