@@ -2,12 +2,18 @@ package conformance
 
 import (
 	"cmp"
+	_ "embed"
+	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/cases"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/mutants"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
@@ -119,4 +125,143 @@ func (p Planned) String() string {
 		}
 	}
 	return b.String()
+}
+
+// Clauses returns the clauses that match patterns, or all for no patterns. A pattern is an
+// id, a glob of ids (JOB-*), an area (JOB) or a level (MUST). A pattern with ! excludes its clauses; if all
+// patterns have one, they exclude from all clauses. A pattern without a match is an error.
+func Clauses(patterns []string) ([]clauses.Clause, error) {
+	all := clauses.All()
+	if len(patterns) == 0 {
+		return all, nil
+	}
+	selected := map[string]bool{}
+	if !slices.ContainsFunc(patterns, func(p string) bool { return !strings.HasPrefix(p, "!") }) {
+		for _, c := range all {
+			selected[c.ID] = true
+		}
+	}
+	for _, p := range patterns {
+		p, exclude := strings.CutPrefix(p, "!")
+		matched := false
+		for _, c := range all {
+			if matches(p, c) {
+				matched = true
+				selected[c.ID] = !exclude
+			}
+		}
+		if !matched {
+			return nil, fmt.Errorf("no clause matches %q: `conformance list` has all of them", p)
+		}
+	}
+	list := slices.DeleteFunc(slices.Clone(all), func(c clauses.Clause) bool { return !selected[c.ID] })
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s selects no clause", strings.Join(patterns, ","))
+	}
+	return list, nil
+}
+
+func matches(p string, c clauses.Clause) bool {
+	glob, err := path.Match(strings.ToUpper(p), c.ID)
+	return err == nil && glob || strings.EqualFold(p, c.Area()) || strings.EqualFold(p, string(c.Level))
+}
+
+// casesOf returns the cases that judge at least one of the clauses.
+func casesOf(chosen []clauses.Clause) (list []*suite.Case) {
+	all := cases.All()
+	for i := range all {
+		if slices.ContainsFunc(chosen, func(c clauses.Clause) bool { return slices.Contains(all[i].AllClauses(), c.ID) }) {
+			list = append(list, &all[i])
+		}
+	}
+	return list
+}
+
+func Cases() []suite.Case { return cases.All() }
+
+// Mutants returns descriptions of the faults that a clause must detect.
+func Mutants(clause string) (words []string) {
+	for _, m := range mutants.All() {
+		if m.Clause == clause {
+			words = append(words, m.Description)
+		}
+	}
+	return words
+}
+
+//go:embed unserved.tsv
+var unservedTable string
+
+// Unserved returns the operations that the jobrunner doesn't serve yet, such as "GET
+// /v2/pods".
+func Unserved() (operations []string) {
+	for line := range strings.Lines(unservedTable) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			operations = append(operations, line)
+		}
+	}
+	return operations
+}
+
+// Deviation is a clause that a deployment is known to violate.
+type Deviation struct {
+	Until  time.Time // the entry has expired at this time
+	Reason string
+}
+
+// Known maps the ids of clauses to their listed deviations.
+type Known map[string]Deviation
+
+// ParseKnown parses a list of known deviations. Each line has a clause's id, the last day
+// on which the entry is valid, and the reason, separated by blanks. Lines that begin with #
+// are comments.
+func ParseKnown(text string) (Known, error) {
+	known := Known{}
+	var errs []error
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		f := strings.Fields(line)
+		if len(f) < 3 {
+			errs = append(errs, fmt.Errorf("line %d: write the clause, the last day and the reason, like: JOB-05 2027-01-31 RUNNING is shown", n))
+			continue
+		}
+		until, err := time.Parse(time.DateOnly, f[1])
+		_, ok := clauses.Find(f[0])
+		switch {
+		case !ok:
+			errs = append(errs, fmt.Errorf("line %d: the clause %s doesn't exist", n, f[0]))
+		case err != nil:
+			errs = append(errs, fmt.Errorf("line %d: %q isn't a day like 2027-01-31", n, f[1]))
+		case known[f[0]].Reason != "":
+			errs = append(errs, fmt.Errorf("line %d: %s is listed twice", n, f[0]))
+		default:
+			known[f[0]] = Deviation{until.AddDate(0, 0, 1), strings.Join(f[2:], " ")}
+		}
+	}
+	return known, errors.Join(errs...)
+}
+
+// mark changes the verdicts of listed clauses. It returns a text for each stale entry,
+// which has expired or whose clause passes.
+func (k Known) mark(results []report.Result, now time.Time) (stale []string) {
+	for i := range results {
+		r := &results[i]
+		d, listed := k[r.Clause]
+		switch {
+		case !listed:
+		case !now.Before(d.Until):
+			stale = append(stale, fmt.Sprintf("%s: the entry expired on %s (%s)", r.Clause, d.Until.Format(time.DateOnly), d.Reason))
+		case r.Verdict == report.Fail || r.Verdict == report.Warn:
+			r.Verdict, r.Reason = report.Known, d.Reason
+		case r.Verdict == report.Pass || r.Verdict == report.Observed:
+			r.Verdict, r.Reason = report.Unexpected, "listed as a known deviation: "+d.Reason
+			stale = append(stale, fmt.Sprintf("%s is kept: remove it from the list (%s)", r.Clause, d.Reason))
+		}
+	}
+	return stale
 }

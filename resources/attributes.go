@@ -4,6 +4,7 @@ package resources
 
 import (
 	"context"
+	"math/big"
 	"reflect"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
@@ -129,4 +131,22 @@ func sorted(values []string) []string {
 // objectType returns the types of a nested attribute's members.
 func objectType(a schema.Attribute) map[string]attr.Type {
 	return a.GetType().(attr.TypeWithAttributeTypes).AttributeTypes()
+}
+
+// maxHourlyCostAttribute is the cost limit of an object.
+func maxHourlyCostAttribute() schema.NumberAttribute {
+	return schema.NumberAttribute{
+		Optional:            true,
+		MarkdownDescription: "Maximum price per hour, in USD, instead of the provider's `max_hourly_cost` ([cost ceilings](../guides/costs.md)). Kept only in the state.",
+		Validators:          []validator.Number{notNegative{}},
+	}
+}
+
+// notNegative rejects a number below 0.
+type notNegative struct{ describedByError }
+
+func (notNegative) ValidateNumber(_ context.Context, req validator.NumberRequest, resp *validator.NumberResponse) {
+	if n := req.ConfigValue; isSet(n) && n.ValueBigFloat().Cmp(new(big.Float)) < 0 {
+		refuse(req.Path, "at least 0", n.ValueBigFloat().String(), &resp.Diagnostics)
+	}
 }

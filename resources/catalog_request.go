@@ -100,10 +100,7 @@ func checkCatalog[M any](ctx context.Context, p *planrule.Plan[M], r catalog.Req
 }
 
 func endpointRequest(ctx context.Context, p *planrule.Plan[endpoint]) catalog.Request {
-	before, after := p.State, p.Plan
-	if before == nil {
-		before = &endpoint{}
-	}
+	before, after := deref(p.State), p.Plan
 	r := catalog.Request{
 		Product:     catalog.Serverless,
 		DataCenters: refs("data_center_ids", before.DataCenterIDs, after.DataCenterIDs),
@@ -122,10 +119,7 @@ func endpointRequest(ctx context.Context, p *planrule.Plan[endpoint]) catalog.Re
 		r.Machines = workers.Max.ValueInt64()
 	}
 	if gpu := value.As[endpointGPU](after.GPU); gpu != nil {
-		had := value.As[endpointGPU](before.GPU)
-		if had == nil {
-			had = &endpointGPU{}
-		}
+		had := deref(value.As[endpointGPU](before.GPU))
 		r.GPU = &catalog.GPUs{
 			At:    diagnostics.Path("gpu.pools"),
 			Types: refs("gpu.type_ids", had.TypeIDs, gpu.TypeIDs), Pools: refs("gpu.pools", had.Pools, gpu.Pools), Excluded: value.Strings(gpu.ExcludedTypes),

@@ -3,7 +3,6 @@ package resources
 import (
 	"context"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -87,9 +86,9 @@ type clusterCompute struct {
 func validateCluster(_ context.Context, c diagnostics.Check, config *cluster) {
 	config.checkImage(c)
 	if isSet(config.TemplateID) {
-		for _, s := range config.templateAttributes() {
-			if isSet(s.value) {
-				c.Error(s.name, "Setting conflicts with template_id", "%s conflicts with template_id: the pods of the cluster get it from the template. Remove one of them.", s.name)
+		for _, name := range clusterTemplateAttributes {
+			if isSet(value.Attribute(config, name)) {
+				c.Error(name, "Setting conflicts with template_id", "%s conflicts with template_id: the pods of the cluster get it from the template. Remove one of them.", name)
 			}
 		}
 	}
@@ -97,16 +96,8 @@ func validateCluster(_ context.Context, c diagnostics.Check, config *cluster) {
 	validateMounts(c, config.Mounts)
 }
 
-// setting is an attribute and its value.
-type setting struct {
-	name  string
-	value attr.Value
-}
-
-// templateAttributes returns the attributes that a template sets, so they conflict with template_id.
-func (m *cluster) templateAttributes() []setting {
-	return []setting{{"image", m.Image}, {"args", m.Args}, {"entrypoint", m.Entrypoint}, {"cmd", m.Cmd}, {"disk", m.Disk}, {"env", m.Env}, {"ports", m.Ports}, {"mounts", m.Mounts}}
-}
+// clusterTemplateAttributes are the attributes that a template sets, so they conflict with template_id.
+var clusterTemplateAttributes = []string{"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"}
 
 func (m *cluster) expand() (want api.Cluster) {
 	value.Expand(m, &want)

@@ -1,14 +1,18 @@
 package resources
 
 import (
+	"cmp"
+
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/migrate"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// A moved block takes over an object from another provider. For each source, the tables in
-// moved_*.go list the values that are read from its state: only those that no answer of the API
+// A moved block takes over an object from another provider. For each source, the tables
+// below list the values that are read from its state: only those that no answer of the API
 // has. The next read fetches the rest, as after an import, so that errors in the other state
 // don't matter. Settings that only API v1 has are ignored: a configuration for API v2 couldn't
 // express them.
@@ -37,4 +41,187 @@ func nonNullNames(attributes map[string]attr.Value) (names []string) {
 		}
 	}
 	return sorted(names)
+}
+
+// movedRegistryAuth takes over the user name. The API keeps the password: password_wo_version =
+// 1 in a configuration stands for it, and nothing is sent.
+var movedRegistryAuth = migrate.Table[registryAuth]{
+	migrate.Official1: moveRegistryAuth,
+	migrate.Official2: moveRegistryAuth,
+}
+
+func moveRegistryAuth(from *migrate.State, m *registryAuth) {
+	if m.Username = text(from.Text("username")); !m.Username.IsNull() {
+		m.PasswordWOVersion = types.Int64Value(1)
+	}
+}
+
+// movedRegistryDelegation takes over the spelling of the repository, with or without the
+// default tag.
+var movedRegistryDelegation = migrate.Table[registryDelegation]{
+	migrate.Official1: moveRegistryDelegation,
+	migrate.Official2: moveRegistryDelegation,
+}
+
+func moveRegistryDelegation(from *migrate.State, m *registryDelegation) {
+	m.Resource = text(from.Text("resource"))
+}
+
+// movedEndpoint takes over the template, which API v2 doesn't return, the endpoint's own
+// settings, and the GPU types, which API v2 returns as pools.
+var movedEndpoint = migrate.Table[endpoint]{
+	migrate.Official1:     moveEndpointV1,
+	migrate.Decentralized: moveEndpointV1,
+	migrate.Official2:     moveEndpointV2,
+}
+
+// moveEndpointV1 is for providers with the attributes of API v1.
+func moveEndpointV1(from *migrate.State, m *endpoint) {
+	moveTemplateLink(from, m)
+	m.Image = text(from.Text("image_name"))
+	m.Env = value.KeepMap(m.Env, from.Map("env"))
+	m.FlashBoot = types.StringValue("OFF")
+	if from.True("flashboot") {
+		m.FlashBoot = types.StringValue("FLASHBOOT")
+	}
+	if flavors := from.Texts("cpu_flavor_ids"); from.Text("compute_type") == "CPU" && len(flavors) > 0 {
+		m.moveCPU(from, flavors)
+		return
+	}
+	gpu := endpointGPU{TypeIDs: value.KeepList(types.ListNull(types.StringType), from.Texts("gpu_type_ids"))}
+	if one := from.Text("gpu_type_id"); gpu.TypeIDs.IsNull() && one != "" {
+		gpu.TypeIDs = value.KeepList(gpu.TypeIDs, []string{one})
+	}
+	m.moveGPU(from, gpu)
+}
+
+// moveCPU: API v1 may omit the flavors, and has one vCPU count for all of them.
+func (m *endpoint) moveCPU(from *migrate.State, flavors []string) {
+	vcpus, _ := from.Int("vcpu_count")
+	cpu := make([]api.CPU, len(flavors))
+	for i, id := range flavors {
+		cpu[i] = api.CPU{ID: id, VCPUCount: cmp.Or(vcpus, 2)}
+	}
+	m.CPU = value.Of(cpuAttribute, cpu).(types.List)
+}
+
+func moveEndpointV2(from *migrate.State, m *endpoint) {
+	moveTemplateLink(from, m)
+	if !m.TemplateID.IsNull() {
+		moveContainer(from, &m.container)
+	}
+	m.moveGPU(from, endpointGPU{
+		Pools: texts(from.Texts("gpu_pools")), ExcludedTypes: texts(from.Texts("excluded_types")),
+	})
+}
+
+// moveTemplateLink also sets the name, because a read then treats the container's settings as
+// the template's.
+func moveTemplateLink(from *migrate.State, m *endpoint) {
+	if m.TemplateID = text(from.Text("template_id")); !m.TemplateID.IsNull() {
+		m.Name = types.StringValue(from.Text("name"))
+	}
+}
+
+// moveContainer takes over the settings that an object of the official 2.0 sets in addition to
+// its template.
+func moveContainer(from *migrate.State, s *container) {
+	s.Image, s.Args, s.Registry = text(from.Text("image")), text(from.Text("args")), text(from.Text("registry"))
+	if disk, ok := from.Int("disk"); ok {
+		s.Disk = types.Int64Value(disk)
+	}
+	s.Env = value.KeepMap(s.Env, from.Map("env"))
+	s.Ports = texts(from.Texts("ports"))
+}
+
+// moveGPU takes over a selection of GPUs. With a template, CUDA versions that the state lacks
+// are the template's.
+func (m *endpoint) moveGPU(from *migrate.State, gpu endpointGPU) {
+	gpu.AllowedCUDAVersions = texts(from.Texts("allowed_cuda_versions"))
+	if gpu.Pools.IsNull() && gpu.TypeIDs.IsNull() && gpu.AllowedCUDAVersions.IsNull() {
+		return
+	}
+	gpu.Count = types.Int64Value(1)
+	m.GPU = value.Object(gpuAttribute, &gpu)
+}
+
+// movedPod takes over values that a create sent and no answer has. It records the names of
+// these attributes: a difference from another provider's state doesn't replace a pod.
+var movedPod = migrate.Table[pod]{
+	// The states of these two don't show whether the pod or its template set a container setting.
+	// So all settings are read, and the first apply records the template's.
+	migrate.Official1: func(from *migrate.State, m *pod) {
+		m.StartSSH, m.StartJupyter = onlyTrue(from.True("start_ssh")), onlyTrue(from.True("start_jupyter"))
+		m.movePlacement(from, from.Text("cloud_type"), from.Text("gpu_type_id"))
+	},
+	migrate.Decentralized: func(from *migrate.State, m *pod) {
+		m.DataCenterIDs = texts(from.Texts("data_center_ids"))
+		m.movePlacement(from, from.Text("cloud_type"), first(from.Texts("gpu_type_ids")))
+	},
+	migrate.Nilenso: func(from *migrate.State, m *pod) {
+		m.StartSSH = onlyTrue(from.True("start_ssh"))
+		if dataCenter := from.Text("data_center_id"); dataCenter != "" {
+			m.DataCenterIDs = texts([]string{dataCenter})
+		}
+		m.movePlacement(from, from.Text("cloud_type"), from.Text("gpu_type_id"))
+	},
+	migrate.Official2: func(from *migrate.State, m *pod) {
+		m.StartSSH, m.StartJupyter = onlyTrue(from.True("start_ssh")), onlyTrue(from.True("start_jupyter"))
+		m.DataCenterIDs = texts(from.Texts("data_center_ids"))
+		m.DesiredState = text(from.Text("desired_state"))
+		if from.Text("template_id") != "" {
+			m.Name = types.StringValue(from.Text("name")) // then a read omits the template's settings
+			moveContainer(from, &m.container)
+			m.moveMounts(from)
+		}
+		m.movePlacement(from, from.Text("cloud"), from.Text("gpu_type_id"))
+	},
+}
+
+func first(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}
+
+// movePlacement takes over the values that all sources have.
+func (m *pod) movePlacement(from *migrate.State, cloud, gpuType string) {
+	m.TemplateID = text(from.Text("template_id"))
+	if cloud == "SECURE" || cloud == "COMMUNITY" {
+		m.Cloud = types.StringValue(cloud)
+	}
+	cuda, floor := texts(from.Texts("allowed_cuda_versions")), text(from.Text("min_cuda_version"))
+	if gpuType != "" {
+		count, _ := from.Int("gpu_count")
+		m.GPU = value.Object(podGPUAttribute, &podGPU{ID: types.StringValue(gpuType), Count: types.Int64Value(cmp.Or(count, 1)), AllowedCUDAVersions: cuda, MinCUDAVersion: floor})
+	}
+	if from.True("global_networking") {
+		m.GlobalNetworking = value.Object(podSchema.Attributes["global_networking"], &api.GlobalNetworking{Enabled: true})
+	}
+	m.Private.Carried = nonNullNames(map[string]attr.Value{
+		"template_id": m.TemplateID, "data_center_ids": m.DataCenterIDs, "start_ssh": m.StartSSH, "start_jupyter": m.StartJupyter,
+		"gpu.allowed_cuda_versions": cuda, "gpu.min_cuda_version": floor,
+	})
+}
+
+func (m *pod) moveMounts(from *migrate.State) {
+	var mounts api.PodMounts
+	if persistent := from.Object("persistent_volume"); persistent != nil {
+		size, _ := persistent.Int("size")
+		mounts.Persistent = &api.PersistentMount{Size: size, Path: persistent.Text("path")}
+	}
+	for _, mount := range from.Objects("network_volumes") {
+		mounts.Network = append(mounts.Network, api.NetworkMount{VolumeID: mount.Text("volume_id"), Path: mount.Text("path")})
+	}
+	m.Mounts = flattenMounts(mounts)
+}
+
+// movedCluster takes over values that neither the cluster nor its pods return.
+var movedCluster = migrate.Table[cluster]{
+	migrate.Official2: func(from *migrate.State, m *cluster) {
+		m.DataCenterIDs = texts(from.Texts("data_center_ids"))
+		m.StartSSH, m.StartJupyter = onlyTrue(from.True("start_ssh")), onlyTrue(from.True("start_jupyter"))
+		m.Private.Carried = nonNullNames(map[string]attr.Value{"data_center_ids": m.DataCenterIDs, "start_ssh": m.StartSSH, "start_jupyter": m.StartJupyter})
+	},
 }

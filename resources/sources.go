@@ -1,14 +1,20 @@
 package resources
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // Sources lists the constructors of the data sources that are derived from kinds.
@@ -40,7 +46,7 @@ var placement = []string{
 
 var clusters = &kit.Source[cluster]{
 	Kind:    Cluster,
-	Omit:    slices.Concat([]string{"template_id", "image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"}, createOnly, configurationOnly),
+	Omit:    slices.Concat([]string{"template_id"}, clusterTemplateAttributes, createOnly, configurationOnly),
 	Filters: []string{"type"},
 	// Read without the attributes that need a request for each cluster's pods.
 	Read: func(ctx context.Context, c *api.Client, m *cluster) error {
@@ -110,3 +116,100 @@ var templates = &kit.Source[template]{
 	Masked:   []string{"env"},
 	Filters:  []string{"category", "image", "public", "serverless"},
 }
+
+// newCollectionKind completes a kind whose objects are a collection of the client: it adds the title, which
+// is the name in words, and each function that the kind lacks. expand and flatten convert an object;
+// nil converts all fields by name.
+func newCollectionKind[M, T any](k kit.Kind[M], collection func(*api.Client) api.Collection[T], expand func(*M) T, flatten func(*M, T)) *kit.Kind[M] {
+	id := func(m *M) string { return value.Text(m, "id").ValueString() }
+	k.Title = cmp.Or(k.Title, strings.ReplaceAll(k.Name, "_", " "))
+	if expand == nil {
+		expand = func(m *M) (object T) { value.Expand(m, &object); return object }
+	}
+	if flatten == nil {
+		flatten = func(m *M, got T) { value.Flatten(got, m) }
+	}
+	record := func(m *M, got T, err error) error {
+		if err == nil {
+			flatten(m, got)
+		}
+		return err
+	}
+	k.Objects = func(ctx context.Context, c *api.Client) ([]api.Named, error) { return collection(c).Named(ctx) }
+	k.Delete = func(ctx context.Context, c *api.Client, state *M) error { return collection(c).Delete(ctx, id(state)) }
+	if k.ExistingMatches == nil {
+		k.ExistingMatches = func(ctx context.Context, c *api.Client, plan *M) []api.ExistingMatch {
+			return collection(c).ExistingMatches(ctx, expand(plan))
+		}
+	}
+	if k.Create == nil {
+		k.Create = func(ctx context.Context, c *api.Client, _, plan *M) error {
+			got, err := collection(c).Create(ctx, expand(plan))
+			return record(plan, got, err)
+		}
+	}
+	if k.Read == nil {
+		k.Read = func(ctx context.Context, c *api.Client, state *M) error {
+			got, err := collection(c).Get(ctx, id(state))
+			return record(state, got, err)
+		}
+	}
+	if k.Update == nil {
+		k.Update = func(ctx context.Context, c *api.Client, _, state, plan *M) error {
+			have, err := collection(c).Get(ctx, id(state))
+			if err != nil {
+				return err
+			}
+			got, err := collection(c).Update(ctx, have, expand(plan))
+			return record(plan, got, err)
+		}
+	}
+	return &k
+}
+
+// catalogTemplates are the data sources of public templates. They reuse the parts of a
+// template's kind from which its data sources are derived.
+var catalogTemplates = &kit.Source[catalogTemplate]{
+	Kind: &kit.Kind[catalogTemplate]{
+		Name:   "catalog_template",
+		Title:  "public template",
+		Schema: catalogTemplateSchema,
+		Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) {
+			all, err := c.CatalogTemplates(ctx)
+			out := make([]api.Named, len(all))
+			for i, t := range all {
+				out[i] = api.Named{ID: t.ID, Name: t.Name}
+			}
+			return out, err
+		},
+		Only: append([]planrule.OneVersion{{Version: api.V2, Attribute: "source", Except: []string{"official", "community"}, HandledByKind: true}}, templateOneVersion...),
+		Read: func(ctx context.Context, c *api.Client, state *catalogTemplate) error {
+			got, err := c.CatalogTemplate(ctx, state.ID.ValueString())
+			if err != nil {
+				return err
+			}
+			state.Source = value.KeepString(types.StringNull(), got.Source)
+			state.flatten(got.Template)
+			return nil
+		},
+	},
+	Complete: func(m *catalogTemplate) { m.command().complete() },
+	Omit:     append([]string{"registry", "public"}, configurationOnly...), // only the owner sees registry; public is always true
+	Filters:  []string{"category", "image", "serverless", "source"},
+}
+
+type catalogTemplate struct {
+	template
+	Source types.String
+}
+
+var catalogTemplateSchema = func() schema.Schema {
+	attributes := maps.Clone(templateSchema.Attributes)
+	attributes["source"] = schema.StringAttribute{
+		Computed: true, MarkdownDescription: "`official`, `verified` or `community`; API v1 shows `verified` ones as `community`.",
+	}
+	return schema.Schema{
+		MarkdownDescription: "A public template, made by the operator or shared by a user; the catalog lists a hundred of each source at most. Only its owner can change it.",
+		Attributes:          attributes,
+	}
+}()

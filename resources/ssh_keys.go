@@ -144,9 +144,7 @@ func (m *sshKeys) edit(held []string) func(keys []string) []string {
 // keys.
 func (m *sshKeys) flatten(got []string) {
 	m.ID = types.StringValue(account)
-	if m.KeepOthers.IsNull() { // after an import
-		m.KeepOthers = types.BoolValue(false)
-	}
+	m.KeepOthers = types.BoolValue(m.KeepOthers.ValueBool()) // null after an import
 	if m.KeepOthers.ValueBool() {
 		own := value.Strings(m.Keys)
 		got = slices.DeleteFunc(slices.Clone(got), func(key string) bool { return !slices.Contains(own, key) })

@@ -124,12 +124,7 @@ func (s *templateSettings) members(own *container, variables map[string]bool, ar
 	return members
 }
 
-func cudaVersionsOf(e api.Endpoint) []string {
-	if e.GPU == nil {
-		return nil
-	}
-	return sorted(e.GPU.AllowedCUDAVersions)
-}
+func cudaVersionsOf(e api.Endpoint) []string { return sorted(deref(e.GPU).AllowedCUDAVersions) }
 
 // templateAttributes are the attributes of a template that its settings hold.
 var templateAttributes = slices.Concat(commandAttributes, []string{"image", "disk", "env", "ports", "registry", "allowed_cuda_versions", "serverless"})

@@ -4,6 +4,7 @@ package clauses
 
 import (
 	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -102,3 +103,104 @@ var Documents = []report.Document{
 	{Name: "OpenAPI document of version 1", Version: "0.1.0", Date: "2026-08"},
 	{Name: "OpenAPI document of version 2", Version: "2.0.0", Date: "2026-08-18"},
 }
+
+// withoutCase are the clauses that no case declares: no case can judge them, or cases of
+// other clauses judge them by Given.
+var withoutCase = []Clause{
+	{
+		ID: "JOB-47", Level: suite.Unspec, Source: "What the service does, 4",
+		Statement:  "Load-balancing endpoints.",
+		Untestable: "the user's own server responds to their requests, so the description doesn't define the responses",
+	},
+	{
+		ID: "RAT-09", Level: suite.Must, Source: "Limits, Rate limits",
+		Statement: "Every operation accepts as many requests as its limit allows.",
+		// The cases of RAT-01 to RAT-08 judge it by Given.
+	},
+	{
+		ID: "VER-51", Level: suite.Unspec, Source: "Versioning, 12",
+		Statement:  "Whether the versions are compatible.",
+		Untestable: "the description promises none",
+	},
+	forClients("CLI-01", suite.Must, "Authentication, 1",
+		"A client sends its key as Authorization: Bearer on every call."),
+	forClients("CLI-02", suite.Should, "Errors, 429",
+		"After a 429, a client backs off exponentially and retries."),
+	forClients("CLI-03", suite.Should, "Events, 1",
+		"A receiver of webhooks returns 200."),
+	forClients("CLI-04", suite.Must, "States and transitions, Network volume size rule",
+		"A client that plans changes rejects a smaller size for a volume before it sends a request."),
+	forClients("CLI-05", suite.Must, "Template",
+		"A client reports that a name is taken."),
+	forClients("CLI-06", suite.Must, "Versioning, 1",
+		"After the retirement of version 1, a client that uses it warns."),
+	forClients("CLI-07", suite.Should, "Errors, 500",
+		"A client doesn't repeat a create unless it has checked that nothing was created."),
+	forClients("CLI-08", suite.Should, "Errors, 400",
+		"A client doesn't repeat a request after a 4xx other than 429."),
+	forClients("CLI-09", suite.Should, "States and transitions, ttl elapsed",
+		"A client that waits for a job stops and reports it when the job returns 404."),
+	forClients("CLI-10", suite.Should, "States and transitions, POST /cancel",
+		"A client that waits for a job stops and reports it when the job is CANCELLED."),
+	forClients("CLI-11", suite.Should, "Authentication, 1",
+		"A client never prints its key, and sends it only in Authorization."),
+}
+
+// forClients returns a clause about clients.
+func forClients(id string, level suite.Level, source, statement string) Clause {
+	return Clause{ID: id, Level: level, Source: source, Statement: statement, Untestable: "it applies to clients; conformance client tests them"}
+}
+
+//go:generate go test . -run ^TestPageIsCurrent$ -update
+
+// levels explain what each level means for a deployment.
+var levels = map[suite.Level]string{
+	suite.Must: "a deployment that breaks it isn't conformant", suite.Should: "a deployment that breaks it gets a warning",
+	suite.May: "optional; a deployment without it gets a warning", suite.Unspec: "left open by the description; the suite reports what the deployment does",
+}
+
+// Markdown returns the text of Page.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString("<!-- Printed from conformance/clauses; to renew it: go generate ./conformance/clauses -->\n# Clauses\n\n" +
+		"The [conformance suite](https://github.com/gpucloud/terraform-provider-gpucloud/blob/main/conformance/README.md) judges each checkable statement of the service description as one clause.\n" +
+		"`conformance explain ID` prints its source and how it is judged. A clause without a level is a MUST.\n\n")
+	for _, level := range suite.Levels {
+		fmt.Fprintf(&b, "- %s: %s\n", level, levels[level])
+	}
+	b.WriteString("\n")
+	for _, area := range report.Areas {
+		fmt.Fprintf(&b, "- [%s](#%s)\n", area.Title, headingAnchor(area.Title))
+	}
+	for _, area := range report.Areas {
+		fmt.Fprintf(&b, "\n## %s\n", area.Title)
+		for _, c := range All() {
+			if c.Area() == area.ID {
+				writeEntry(&b, c)
+			}
+		}
+	}
+	return b.String()
+}
+
+func writeEntry(b *strings.Builder, c Clause) {
+	level := ""
+	if c.Level != suite.Must {
+		level = string(c.Level) + ": "
+	}
+	fmt.Fprintf(b, "\n### %s\n\n%s%s\n", c.ID, level, escapeMarkup(c.Statement))
+	if c.Untestable != "" {
+		fmt.Fprintf(b, "No case judges it: %s.\n", escapeMarkup(strings.TrimSuffix(c.Untestable, ".")))
+	}
+	if c.Live.Level != "" {
+		fmt.Fprintf(b, "If the suite uses the job API as the public SDKs expect it (--dialect live): %s, because %s.\n", c.Live.Level, escapeMarkup(strings.TrimSuffix(c.Live.Why, ".")))
+	}
+}
+
+// escapeMarkup escapes a text so that none of it is markup.
+func escapeMarkup(text string) string {
+	return strings.NewReplacer(`\`, `\\`, "<", "&lt;", "*", `\*`, "[", `\[`, "`", "\\`").Replace(text)
+}
+
+// headingAnchor is the anchor of a heading.
+func headingAnchor(title string) string { return strings.ReplaceAll(strings.ToLower(title), " ", "-") }

@@ -44,13 +44,7 @@ func badge(r *Report) (message, colour string) {
 // WriteShield writes the badge as the JSON that servers like shields.io read.
 func WriteShield(w io.Writer, r *Report) error {
 	message, colour := badge(r)
-	return writeIndented(w, struct {
-		SchemaVersion int    `json:"schemaVersion"`
-		Label         string `json:"label"`
-		Message       string `json:"message"`
-		Color         string `json:"color"`
-		IsError       bool   `json:"isError"`
-	}{1, badgeLabel, message, colour, r.Exit != 0})
+	return writeIndented(w, map[string]any{"schemaVersion": 1, "label": badgeLabel, "message": message, "color": colour, "isError": r.Exit != 0})
 }
 
 // badgeColours are the colours in the SVG, dark enough for white text.

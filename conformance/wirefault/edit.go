@@ -2,6 +2,7 @@ package wirefault
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"maps"
@@ -106,31 +107,29 @@ func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Repla
 	if d.Decode(&tree) != nil {
 		return body
 	}
+	edit := func(path string, create bool, replace func(in map[string]any, old any) (any, bool)) {
+		editAt(tree, strings.Split(path, "."), create, replace)
+	}
 	for path, value := range e.Set {
 		if text, ok := value.(string); ok {
 			value = placeholders.Replace(text)
 		}
-		tree = editAt(tree, strings.Split(path, "."), true, func(map[string]any, string, any) (any, bool) { return value, true })
+		edit(path, true, func(map[string]any, any) (any, bool) { return value, true })
 	}
 	for path, value := range e.Default {
-		tree = editAt(tree, strings.Split(path, "."), true, func(_ map[string]any, _ string, old any) (any, bool) {
-			if old != nil {
-				return old, true
-			}
-			return value, true
-		})
+		edit(path, true, func(_ map[string]any, old any) (any, bool) { return cmp.Or(old, value), true })
 	}
 	for _, path := range e.Delete {
-		tree = editAt(tree, strings.Split(path, "."), false, func(map[string]any, string, any) (any, bool) { return nil, false })
+		edit(path, false, func(map[string]any, any) (any, bool) { return nil, false })
 	}
 	for _, path := range e.Text {
-		tree = editAt(tree, strings.Split(path, "."), false, func(_ map[string]any, _ string, old any) (any, bool) {
+		edit(path, false, func(_ map[string]any, old any) (any, bool) {
 			text, _ := json.Marshal(old)
 			return string(text), true
 		})
 	}
 	for path, name := range e.Rename {
-		tree = editAt(tree, strings.Split(path, "."), false, func(in map[string]any, _ string, old any) (any, bool) {
+		edit(path, false, func(in map[string]any, old any) (any, bool) {
 			in[name] = old
 			return nil, false
 		})
@@ -140,12 +139,10 @@ func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Repla
 			tree = recode(tree, coding)
 			continue
 		}
-		tree = editAt(tree, strings.Split(path, "."), false, func(_ map[string]any, _ string, old any) (any, bool) {
-			return recode(old, coding), !isDropped(old, coding)
-		})
+		edit(path, false, func(_ map[string]any, old any) (any, bool) { return recode(old, coding), !isDropped(old, coding) })
 	}
 	for path, affix := range e.Affix {
-		tree = editAt(tree, strings.Split(path, "."), false, func(_ map[string]any, _ string, old any) (any, bool) {
+		edit(path, false, func(_ map[string]any, old any) (any, bool) {
 			if text, ok := old.(string); ok {
 				return placeholders.Replace(affix[0]) + text + placeholders.Replace(affix[1]), true
 			}
@@ -184,7 +181,7 @@ func hasMembers(body []byte, members map[string]any) bool {
 
 // editAt replaces the value at a path by the result of replace, or deletes it if replace
 // returns false. With create, replace is also called for an absent member.
-func editAt(tree any, path []string, create bool, replace func(node map[string]any, name string, old any) (any, bool)) any {
+func editAt(tree any, path []string, create bool, replace func(in map[string]any, old any) (any, bool)) {
 	first, rest := path[0], path[1:]
 	switch node := tree.(type) {
 	case map[string]any:
@@ -196,10 +193,10 @@ func editAt(tree any, path []string, create bool, replace func(node map[string]a
 			old, present := node[name]
 			switch {
 			case len(rest) > 0 && present:
-				node[name] = editAt(old, rest, create, replace)
+				editAt(old, rest, create, replace)
 			case len(rest) > 0, !present && !create:
 			default:
-				if value, keep := replace(node, name, old); keep {
+				if value, keep := replace(node, old); keep {
 					node[name] = value
 				} else {
 					delete(node, name)
@@ -211,13 +208,12 @@ func editAt(tree any, path []string, create bool, replace func(node map[string]a
 			switch {
 			case first != "*" && first != strconv.Itoa(i):
 			case len(rest) > 0:
-				node[i] = editAt(old, rest, create, replace)
+				editAt(old, rest, create, replace)
 			default:
-				if value, keep := replace(map[string]any{}, first, old); keep {
+				if value, keep := replace(map[string]any{}, old); keep {
 					node[i] = value
 				}
 			}
 		}
 	}
-	return tree
 }

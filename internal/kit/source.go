@@ -43,48 +43,26 @@ type Source[M any] struct {
 
 // One returns the data source for a single object.
 func (s *Source[M]) One() datasource.DataSource {
-	attributes := s.attributes()
-	if s.Single != "" {
-		return s.only(attributes)
+	schema := data.Schema{MarkdownDescription: derivedDescription(s.Kind.Schema.MarkdownDescription), Attributes: s.attributes()}
+	d := &dataSource{name: s.Kind.Name, title: s.Kind.Title, version: s.Kind.Version}
+	find := func(ctx context.Context, c *api.Client, _ tfsdk.Config, _ *diag.Diagnostics) (map[string]tftypes.Value, error) {
+		return s.read(ctx, c, s.Single)
 	}
-	attributes["id"] = data.StringAttribute{Optional: true, Computed: true, MarkdownDescription: "Id of the " + s.Kind.Title + ". Either this or `name` is needed."}
-	attributes["name"] = data.StringAttribute{Optional: true, Computed: true, MarkdownDescription: "Exact name of the " + s.Kind.Title + "."}
-	schema := data.Schema{
-		MarkdownDescription: s.description() + "\n\nSet `id` or the exact `name`. If the name is unknown or not unique, the error lists candidates.",
-		Attributes:          attributes,
+	if s.Single == "" {
+		schema.MarkdownDescription += "\n\nSet `id` or the exact `name`. If the name is unknown or not unique, the error lists candidates."
+		schema.Attributes["id"] = data.StringAttribute{Optional: true, Computed: true, MarkdownDescription: "Id of the " + s.Kind.Title + ". Either this or `name` is needed."}
+		schema.Attributes["name"] = data.StringAttribute{Optional: true, Computed: true, MarkdownDescription: "Exact name of the " + s.Kind.Title + "."}
+		d.validate, find = s.validateOne, s.find
 	}
-	return &dataSource{
-		name: s.Kind.Name, title: s.Kind.Title, version: s.Kind.Version, schema: schema, validate: s.validateOne,
-		read: func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, diags *diag.Diagnostics) error {
-			id, name := keys(ctx, config, diags)
-			object, err := s.find(ctx, c, id.ValueString(), name.ValueString())
-			if err == nil {
-				state.Raw = tftypes.NewValue(schema.Type().TerraformType(ctx), object)
-			}
-			return err
-		},
+	d.schema = schema
+	d.read = func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, diags *diag.Diagnostics) error {
+		object, err := find(ctx, c, config, diags)
+		if err == nil {
+			state.Raw = tftypes.NewValue(schema.Type().TerraformType(ctx), object)
+		}
+		return err
 	}
-}
-
-// only returns the data source for a kind's only object.
-func (s *Source[M]) only(attributes map[string]data.Attribute) datasource.DataSource {
-	schema := data.Schema{MarkdownDescription: s.description(), Attributes: attributes}
-	return &dataSource{
-		name: s.Kind.Name, title: s.Kind.Title, version: s.Kind.Version, schema: schema,
-		validate: func(context.Context, tfsdk.Config, *diag.Diagnostics) {},
-		read: func(ctx context.Context, c *api.Client, _ tfsdk.Config, state *tfsdk.State, _ *diag.Diagnostics) error {
-			object, err := s.read(ctx, c, s.Single)
-			if err == nil {
-				state.Raw = tftypes.NewValue(schema.Type().TerraformType(ctx), object)
-			}
-			return err
-		},
-	}
-}
-
-// description returns the kind's first sentence.
-func (s *Source[M]) description() string {
-	return derivedDescription(s.Kind.Schema.MarkdownDescription)
+	return d
 }
 
 // All returns the data source for all objects of the kind.
@@ -105,7 +83,6 @@ func (s *Source[M]) All() datasource.DataSource {
 	}
 	return &dataSource{
 		name: s.plural(), title: "list of " + s.titles(), version: s.Kind.Version, schema: schema, only: s.oneVersion(),
-		validate: func(context.Context, tfsdk.Config, *diag.Diagnostics) {},
 		read: func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, _ *diag.Diagnostics) error {
 			var chosen map[string]tftypes.Value
 			if err := config.Raw.As(&chosen); err != nil {
@@ -164,13 +141,15 @@ func (s *Source[M]) validateOne(ctx context.Context, config tfsdk.Config, diags 
 func (s *Source[M]) lookup() Lookup { return Lookup{s.Kind.Title, s.titles()} }
 
 // find reads the object with the id, or else the only object with the name.
-func (s *Source[M]) find(ctx context.Context, c *api.Client, id, name string) (object map[string]tftypes.Value, err error) {
+func (s *Source[M]) find(ctx context.Context, c *api.Client, config tfsdk.Config, diags *diag.Diagnostics) (object map[string]tftypes.Value, err error) {
+	givenID, name := keys(ctx, config, diags)
+	id := givenID.ValueString()
 	if id == "" {
 		listed, err := s.Kind.Objects(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		if id, err = s.lookup().ByName(listed, name); err != nil {
+		if id, err = s.lookup().ByName(listed, name.ValueString()); err != nil {
 			return nil, err
 		}
 	}

@@ -4,11 +4,16 @@ package planrule
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -222,4 +227,103 @@ func (p *Plan[M]) planned(ctx context.Context) tftypes.Value {
 	plan := tfsdk.State(p.resp.Plan)
 	value.Store(ctx, &plan, p.Plan)
 	return plan.Raw
+}
+
+// The provider is a child process of the CLI. Before a destroy, the CLI plans the
+// configuration as usual, to refresh the state, and an error in that plan ends the command.
+// It plans -replace as an update first. The protocol doesn't say so; the arguments of the
+// parent process do.
+
+// Destroys reports whether the command deletes everything: terraform destroy, or -destroy.
+// It is false if the arguments can't be read.
+func Destroys() bool { return command().destroys }
+
+// Replaces reports whether the command has -replace.
+func Replaces() bool { return command().replaces }
+
+type options struct{ destroys, replaces bool }
+
+var command = sync.OnceValue(func() options {
+	arguments, err := parentArguments()
+	if err != nil {
+		return options{}
+	}
+	return parse(arguments, os.Getenv)
+})
+
+// parse parses the arguments of a process (the program's name first) and the variables that
+// extend them.
+func parse(arguments []string, env func(string) string) (o options) {
+	name := ""
+	for _, a := range arguments[min(1, len(arguments)):] {
+		if !strings.HasPrefix(a, "-") {
+			name = a
+			break
+		}
+	}
+	o.destroys = name == "destroy"
+	if name != "plan" && name != "apply" && !o.destroys {
+		return options{}
+	}
+	for _, a := range append(arguments, strings.Fields(env("TF_CLI_ARGS")+" "+env("TF_CLI_ARGS_"+name))...) {
+		option, value, given := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(a, "-"), "-"), "=")
+		switch {
+		case !strings.HasPrefix(a, "-"):
+		case option == "destroy" && !o.destroys:
+			on, err := strconv.ParseBool(value)
+			o.destroys = !given || err == nil && on
+		case option == "replace":
+			o.replaces = true
+		}
+	}
+	return o
+}
+
+// deploymentKey is the key in the private state for the address of the deployment where the
+// object was last seen.
+const deploymentKey = "deployment"
+
+// Private is the private state of an object, which Terraform stores and doesn't show.
+type Private interface {
+	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
+	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
+}
+
+// GetKey reads a key of the private state. It returns nil if the key doesn't exist.
+func GetKey(ctx context.Context, p Private, key string, diags *diag.Diagnostics) []byte {
+	text, failure := p.GetKey(ctx, key)
+	diags.Append(failure...)
+	return text
+}
+
+// WarnOfUnreadable warns that a part of the private state is dropped.
+func WarnOfUnreadable(diags *diag.Diagnostics, what string, err error) {
+	diags.AddWarning("A part of the state can't be read", fmt.Sprintf("The private state about %s can't be read: %s. The provider drops it, as if the object were imported. "+
+		"Write-only values can't be compared until they are sent again: raise their version, such as env_wo_version.", what, err))
+}
+
+// RecordDeployment records the deployment where an object was seen.
+func RecordDeployment(ctx context.Context, p Private, c *api.Client) (diags diag.Diagnostics) {
+	address, err := json.Marshal(c.BaseURL())
+	if err != nil {
+		diags.AddError("Could not record the deployment", err.Error())
+		return diags
+	}
+	return p.SetKey(ctx, deploymentKey, address)
+}
+
+// WarnOfAnotherDeployment warns about a missing object that was last seen at another address.
+// Without the warning, environment variables that select a wrong deployment would empty the state
+// silently.
+func WarnOfAnotherDeployment(ctx context.Context, p Private, c *api.Client, title, id string) (diags diag.Diagnostics) {
+	text := GetKey(ctx, p, deploymentKey, &diags)
+	var address string
+	if err := json.Unmarshal(text, &address); text != nil && err != nil {
+		WarnOfUnreadable(&diags, "the deployment of "+id, err)
+	}
+	if address != "" && !api.SameDeployment(address, c.BaseURL()) {
+		diags.AddWarning("Another deployment than before", fmt.Sprintf("The %s %s was seen at %s. The provider's address is %s now, where the object doesn't exist. The refresh treats it as deleted and removes it from the state. "+
+			"If this is a mistake, don't apply. Set base_url or GPUCLOUD_BASE_URL to the former address, or service to the former service.", title, id, address, c.BaseURL()))
+	}
+	return diags
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"html"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -75,14 +76,10 @@ func spellings(secret string) []string {
 		return []string{secret}
 	}
 	quoted, _ := json.Marshal(secret)
-	var plain strings.Builder // JSON without the escapes for HTML
-	e := json.NewEncoder(&plain)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(secret) // can't fail: a string
 	all := []string{
 		secret,
 		unquoted(string(quoted)),
-		unquoted(strings.TrimSpace(plain.String())),
+		unquoted(plainJSON(secret)),
 		unquoted(strconv.Quote(secret)),
 		unquoted(strconv.QuoteToASCII(secret)),
 		url.QueryEscape(secret),
@@ -91,13 +88,7 @@ func spellings(secret string) []string {
 		printable(secret),
 		strings.Join(strings.Fields(secret), " "),
 	}
-	out := all[:0]
-	for _, spelling := range all {
-		if spelling != "" {
-			out = append(out, spelling)
-		}
-	}
-	return out
+	return slices.DeleteFunc(all, func(spelling string) bool { return spelling == "" })
 }
 
 // isSpelledOtherwise reports whether one of the encodings may change a character.

@@ -96,11 +96,16 @@ func (s *Set) Body(body []byte) string {
 	if decoder.Decode(&root) != nil {
 		return "[not JSON]"
 	}
+	return s.Text(plainJSON(hidden(root, false)), maxBody)
+}
+
+// plainJSON returns the JSON of a text or of decoded JSON, without the escapes for HTML.
+func plainJSON(v any) string {
 	var out strings.Builder
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(hidden(root, false)) // can't fail: it was decoded from JSON
-	return s.Text(out.String(), maxBody)
+	_ = encoder.Encode(v) // can't fail
+	return strings.TrimSpace(out.String())
 }
 
 // hidden replaces the values of secret members and payloads. It keeps their names.

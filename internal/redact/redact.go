@@ -6,6 +6,7 @@ package redact
 import (
 	"cmp"
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -78,7 +79,7 @@ func (s *Set) evaluate() (whole, tokens []string) {
 		return s.whole, s.tokens
 	}
 	s.whole, s.tokens = nil, nil
-	for _, spelling := range longestFirst(s.known) {
+	for _, spelling := range slices.SortedFunc(maps.Keys(s.known), longestFirst) {
 		if s.known[spelling] {
 			s.whole = append(s.whole, spelling)
 		} else {
@@ -88,15 +89,8 @@ func (s *Set) evaluate() (whole, tokens []string) {
 	return s.whole, s.tokens
 }
 
-// longestFirst sorts spellings, because one may contain another.
-func longestFirst(spellings map[string]bool) []string {
-	out := make([]string, 0, len(spellings))
-	for spelling := range spellings {
-		out = append(out, spelling)
-	}
-	slices.SortFunc(out, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
-	return out
-}
+// longestFirst orders spellings, because one may contain another.
+func longestFirst(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }
 
 // learn adds the spellings of a secret and of its parts.
 func (s *Set) learn(secret string) {

@@ -3,7 +3,6 @@ package actions
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework/action/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -106,7 +105,7 @@ var jobRun = &definition[jobRunModel]{
 	failure: "The job did not do what was expected",
 	about: "Runs a job on an endpoint and checks its output: a smoke test. If the job doesn't complete or returns something else, the action fails. " +
 		"If it is interrupted or exceeds `timeout`, the job is cancelled. " + jobrun.Costs,
-	attributes: withJob(map[string]schema.Attribute{
+	attributes: ofJob(jobrun.Attributes, map[string]schema.Attribute{
 		"expected_output": schema.StringAttribute{
 			Optional:            true,
 			MarkdownDescription: "The whole output, as JSON; default any.",
@@ -137,18 +136,11 @@ var jobRun = &definition[jobRunModel]{
 	},
 }
 
-// withJob adds the attributes of a job to an action's own.
-func withJob(own map[string]schema.Attribute) map[string]schema.Attribute {
-	maps.Copy(own, ofJob(jobrun.Attributes))
-	return own
-}
-
-// ofJob makes schema attributes. The description of a secret says that a plan file contains it,
+// ofJob adds attributes of a job to others. The description of a secret says that a plan file contains it,
 // because an action can have neither sensitive nor (in this release of the framework)
 // write-only attributes.
-func ofJob(of []jobrun.Attribute) map[string]schema.Attribute {
-	out := map[string]schema.Attribute{}
-	for _, a := range of {
+func ofJob(added []jobrun.Attribute, out map[string]schema.Attribute) map[string]schema.Attribute {
+	for _, a := range added {
 		description := a.Description
 		if a.Secret {
 			description += " A saved plan contains it in clear text."
@@ -161,7 +153,7 @@ func ofJob(of []jobrun.Attribute) map[string]schema.Attribute {
 		case types.BoolType:
 			out[a.Name] = schema.BoolAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description}
 		default:
-			out[a.Name] = schema.SingleNestedAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description, Attributes: ofJob(a.Members), Validators: value.NotEmpty}
+			out[a.Name] = schema.SingleNestedAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description, Attributes: ofJob(a.Members, map[string]schema.Attribute{}), Validators: value.NotEmpty}
 		}
 	}
 	return out

@@ -4,7 +4,6 @@ package ephemerals
 
 import (
 	"context"
-	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
@@ -40,7 +39,7 @@ func (*job) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral
 		MarkdownDescription: "Runs a job on an endpoint and returns its output, which no state or plan contains. Needs Terraform 1.10 or OpenTofu 1.11. A job that doesn't complete is an error; one that is interrupted or exceeds `timeout` is cancelled.\n\n" +
 			"**It runs, and costs, in every plan and apply.** " + jobrun.Costs + " " +
 			"To run a job once after a change, use the action `gpucloud_job_run`.",
-		Attributes: withArguments(map[string]schema.Attribute{
+		Attributes: arguments(jobrun.Attributes, map[string]schema.Attribute{
 			"id":             schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the job."},
 			"output":         schema.StringAttribute{Computed: true, MarkdownDescription: "What the handler returned, as JSON, for `jsondecode()`; null if it returned nothing."},
 			"worker_id":      schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the worker that ran it."},
@@ -50,15 +49,9 @@ func (*job) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral
 	}
 }
 
-// withArguments adds the attributes of a job to those of its outcome.
-func withArguments(outcome map[string]schema.Attribute) map[string]schema.Attribute {
-	maps.Copy(outcome, arguments(jobrun.Attributes))
-	return outcome
-}
-
-func arguments(of []jobrun.Attribute) map[string]schema.Attribute {
-	out := map[string]schema.Attribute{}
-	for _, a := range of {
+// arguments adds attributes of a job to others.
+func arguments(added []jobrun.Attribute, out map[string]schema.Attribute) map[string]schema.Attribute {
+	for _, a := range added {
 		switch a.Type {
 		case types.StringType:
 			out[a.Name] = schema.StringAttribute{Required: a.Required, Optional: !a.Required, Sensitive: a.Secret, MarkdownDescription: a.Description}
@@ -67,7 +60,7 @@ func arguments(of []jobrun.Attribute) map[string]schema.Attribute {
 		case types.BoolType:
 			out[a.Name] = schema.BoolAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description}
 		default:
-			out[a.Name] = schema.SingleNestedAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description, Attributes: arguments(a.Members), Validators: value.NotEmpty}
+			out[a.Name] = schema.SingleNestedAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description, Attributes: arguments(a.Members, map[string]schema.Attribute{}), Validators: value.NotEmpty}
 		}
 	}
 	return out

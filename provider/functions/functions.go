@@ -1,12 +1,27 @@
-// Package functions holds the provider's functions, a file for each. A function sees only its
+// Package functions holds the provider's functions. A function sees only its
 // arguments, neither the provider block nor the API, so that Terraform can call it whenever it
 // evaluates an expression.
 package functions
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"maps"
+	"math/big"
+	"os"
+	"slices"
+	"strings"
 
+	"github.com/distribution/reference"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/near"
 )
 
 // All lists the constructors of every function.
@@ -41,4 +56,201 @@ func (d *definition) Run(ctx context.Context, req function.RunRequest, resp *fun
 		err = resp.Result.Set(ctx, result)
 	}
 	resp.Error = err
+}
+
+// gpuPools returns the pools that contain the given GPU types.
+var gpuPools = &definition{
+	name: "gpu_pools",
+	definition: function.Definition{
+		Summary: "GPU pools that hold GPU types",
+		MarkdownDescription: "Returns the GPU pools that contain these GPU types, for `gpu.pools` of an endpoint. A pool may contain more types; exclude them with `gpu.excluded_types`.\n\n" +
+			"It knows the types documented at the provider's release; any other is an error.",
+		Parameters: []function.Parameter{
+			function.ListParameter{
+				Name: "type_ids", ElementType: types.StringType,
+				MarkdownDescription: "Ids of GPU types, such as `NVIDIA L4`.",
+			},
+		},
+		Return: function.SetReturn{ElementType: types.StringType},
+	},
+	run: func(ctx context.Context, args function.ArgumentsData) (any, *function.FuncError) {
+		ids, err := stringsArgument(ctx, args, 0)
+		if err != nil {
+			return nil, err
+		}
+		pools := map[string]bool{}
+		for i, id := range ids {
+			pool := contract.PoolOf(id)
+			switch {
+			case !slices.Contains(contract.GPUTypeIDs, id):
+				return nil, function.NewArgumentFuncError(0, fmt.Sprintf("element %d: expected the id of a GPU type, got %q%s",
+					i, id, near.Suggest(id, contract.GPUTypeIDs)))
+			case pool == "":
+				return nil, function.NewArgumentFuncError(0, fmt.Sprintf("element %d: expected a GPU type of a serverless pool, got %q, which is in none", i, id))
+			}
+			pools[pool] = true
+		}
+		return slices.AppendSeq([]string{}, maps.Keys(pools)), nil
+	},
+}
+
+// parseImage splits the reference of a container image.
+var parseImage = &definition{
+	name: "parse_image",
+	definition: function.Definition{
+		Summary: "Registry, repository, tag and digest of a container image",
+		MarkdownDescription: "Returns the parts of a reference to a container image, as container engines read it: an object with `registry` (`docker.io` where the reference names none), " +
+			"`repository` (`library/nginx` for `nginx`), `tag` and `digest`. The last two are null where the reference has none.",
+		Parameters: []function.Parameter{
+			function.StringParameter{Name: "ref", MarkdownDescription: "Reference of the image, such as `ghcr.io/acme/worker:1.2`."},
+		},
+		Return: function.ObjectReturn{AttributeTypes: map[string]attr.Type{
+			"registry": types.StringType, "repository": types.StringType, "tag": types.StringType, "digest": types.StringType,
+		}},
+	},
+	run: func(ctx context.Context, args function.ArgumentsData) (any, *function.FuncError) {
+		var text string
+		if err := args.Get(ctx, &text); err != nil {
+			return nil, err
+		}
+		named, err := reference.ParseNormalizedNamed(text)
+		if err != nil {
+			return nil, function.NewArgumentFuncError(0, fmt.Sprintf("expected the reference of a container image, such as ghcr.io/acme/worker:1.2, got %q: %s", text, err))
+		}
+		image := image{Registry: reference.Domain(named), Repository: reference.Path(named)}
+		if tagged, ok := named.(reference.Tagged); ok {
+			image.Tag = new(tagged.Tag())
+		}
+		if pinned, ok := named.(reference.Digested); ok {
+			image.Digest = new(pinned.Digest().String())
+		}
+		return image, nil
+	},
+}
+
+type image struct {
+	Registry   string  `tfsdk:"registry"`
+	Repository string  `tfsdk:"repository"`
+	Tag        *string `tfsdk:"tag"`
+	Digest     *string `tfsdk:"digest"`
+}
+
+// port formats a port for templates, endpoints and pods.
+var port = &definition{
+	name: "port",
+	definition: function.Definition{
+		Summary:             "A port as ports of templates, endpoints and pods have it",
+		MarkdownDescription: "Returns `<number>/<protocol>`, the form of an element of `ports` in templates, endpoints and pods.",
+		Parameters: []function.Parameter{
+			function.NumberParameter{Name: "number", MarkdownDescription: "Number of the port, 1 to 65535."},
+			function.StringParameter{Name: "protocol", MarkdownDescription: "`http` or `tcp`."},
+		},
+		Return: function.StringReturn{},
+	},
+	run: func(ctx context.Context, args function.ArgumentsData) (any, *function.FuncError) {
+		var number *big.Float
+		var protocol string
+		if err := args.Get(ctx, &number, &protocol); err != nil {
+			return nil, err
+		}
+		whole, accuracy := number.Int64()
+		if accuracy != big.Exact || whole < 1 || whole > 65535 {
+			return nil, function.NewArgumentFuncError(0, fmt.Sprintf("expected a whole number from 1 to 65535, got %s", number.Text('g', 20)))
+		}
+		if protocol != "http" && protocol != "tcp" {
+			return nil, function.NewArgumentFuncError(1, fmt.Sprintf("expected \"http\" or \"tcp\", got %q", protocol))
+		}
+		return fmt.Sprintf("%d/%s", whole, protocol), nil
+	},
+}
+
+// runURL returns the URL that accepts an endpoint's jobs.
+var runURL = &definition{
+	name: "run_url",
+	definition: function.Definition{
+		Summary: "Address to which the jobs of an endpoint are sent",
+		MarkdownDescription: "Returns the `/run` URL of an endpoint by its id. A `gpucloud_endpoint` has it in `request_urls`.\n\n" +
+			"A function doesn't see the provider block: without `queue_url` it uses `GPUCLOUD_QUEUE_URL`, `GPUCLOUD_BASE_URL` or `GPUCLOUD_SERVICE`. Plan and apply need the same variables.",
+		Parameters: []function.Parameter{
+			function.StringParameter{Name: "endpoint_id", MarkdownDescription: "Id of the endpoint."},
+		},
+		VariadicParameter: function.StringParameter{
+			Name:                "queue_url",
+			MarkdownDescription: "Address of the job API, before `/v2`; at most one. Defaults to the environment's.",
+		},
+		Return: function.StringReturn{},
+	},
+	run: func(ctx context.Context, args function.ArgumentsData) (any, *function.FuncError) {
+		var id string
+		var given []string
+		if err := args.Get(ctx, &id, &given); err != nil {
+			return nil, err
+		}
+		if !api.ValidID(id) {
+			return nil, function.NewArgumentFuncError(0, fmt.Sprintf("expected letters, digits, - and _ only, got %q", id))
+		}
+		if len(given) > 1 {
+			return nil, function.NewArgumentFuncError(2, fmt.Sprintf("expected an endpoint_id and at most one queue_url, got %d arguments", 1+len(given)))
+		}
+		address := cmp.Or(os.Getenv("GPUCLOUD_QUEUE_URL"), os.Getenv("GPUCLOUD_BASE_URL"), api.Services[os.Getenv("GPUCLOUD_SERVICE")].QueueURL)
+		if len(given) == 1 {
+			address = given[0]
+		} else if address == "" {
+			return nil, function.NewFuncError("the address of the job API is not known, as a function does not see the provider block: give queue_url as the second argument, or set GPUCLOUD_QUEUE_URL, GPUCLOUD_BASE_URL or GPUCLOUD_SERVICE in the environment")
+		}
+		url, err := api.RunURL(address, id)
+		switch {
+		case err == nil:
+			return url, nil
+		case len(given) == 1:
+			return nil, function.NewArgumentFuncError(1, withoutPeriod(err))
+		}
+		return nil, function.NewFuncError("invalid GPUCLOUD_QUEUE_URL or GPUCLOUD_BASE_URL: " + withoutPeriod(err))
+	},
+}
+
+// withoutPeriod returns the text of an error without its period, which Terraform adds.
+func withoutPeriod(err error) string { return strings.TrimSuffix(err.Error(), ".") }
+
+// shellJoin quotes arguments and joins them into one string for args.
+var shellJoin = &definition{
+	name: "shell_join",
+	definition: function.Definition{
+		Summary: "One string of a list of arguments, quoted",
+		MarkdownDescription: "Returns one string for `args` of templates, endpoints and pods, quoted so that it is split into exactly these arguments again. " +
+			"`join(\" \", …)` does not quote: an argument with a blank would become two.",
+		Parameters: []function.Parameter{
+			function.ListParameter{
+				Name: "argv", ElementType: types.StringType,
+				MarkdownDescription: "The arguments, such as `[\"python\", \"-u\", \"my handler.py\"]`.",
+			},
+		},
+		Return: function.StringReturn{},
+	},
+	run: func(ctx context.Context, args function.ArgumentsData) (any, *function.FuncError) {
+		argv, err := stringsArgument(ctx, args, 0)
+		if err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(argv, func(word string) bool { return strings.ContainsRune(word, 0) }); i >= 0 {
+			return nil, function.NewArgumentFuncError(0, fmt.Sprintf("element %d: expected an argument without NUL characters, which no process can get", i))
+		}
+		return startcmd.Join(argv), nil
+	},
+}
+
+// stringsArgument reads a list of strings and rejects null elements.
+func stringsArgument(ctx context.Context, args function.ArgumentsData, position int64) ([]string, *function.FuncError) {
+	var list types.List
+	if err := args.GetArgument(ctx, int(position), &list); err != nil {
+		return nil, err
+	}
+	out := make([]string, 0, len(list.Elements()))
+	for i, element := range list.Elements() {
+		if element.IsNull() {
+			return nil, function.NewArgumentFuncError(position, fmt.Sprintf("element %d: expected a string, got null; leave it out, for example with compact()", i))
+		}
+		out = append(out, element.(types.String).ValueString())
+	}
+	return out, nil
 }

@@ -50,7 +50,7 @@ func write(path string, text []byte) error {
 
 // table returns the document. It has no versions, so that an update of a module changes it
 // only if the licence changes.
-func table(modules []module) ([]byte, error) {
+func table(modules []*module) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(`# Licences
 
@@ -73,7 +73,7 @@ gpucloud is released under the [Apache License 2.0](https://github.com/gpucloud/
 }
 
 // notices returns the licence texts that must accompany the programs.
-func notices(modules []module) ([]byte, error) {
+func notices(modules []*module) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("The programs of this archive contain the modules below, under these licences.\n")
 	for _, m := range modules {

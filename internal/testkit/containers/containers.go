@@ -169,3 +169,119 @@ func await(try func() error, logs ...string) error {
 func writeFile(dir, name, text string, mode os.FileMode) error {
 	return os.WriteFile(filepath.Join(dir, name), []byte(text), mode)
 }
+
+// runDocker runs a daemon that doesn't change the machine's network. When it ends, it ends all
+// containers.
+const runDocker = `dockerd --iptables=false --bridge=none --host-gateway-ip=127.0.0.1 --exec-opt native.cgroupdriver=cgroupfs --storage-driver=vfs --shutdown-timeout=1 \
+  --data-root "$PWD/data" --exec-root "$PWD/exec" --pidfile "$PWD/pid" --config-file "$PWD/daemon.json" -H "unix://$PWD/socket" >log 2>&1 </dev/null &
+read -r _
+docker -H "unix://$PWD/socket" network prune --force >/dev/null 2>&1
+kill $!
+wait
+umount "$PWD/exec/netns/default" # left by the daemon
+rm -rf --one-file-system "$PWD"`
+
+func startDocker() (*Engine, error) {
+	if err := requirePrograms("dockerd", "docker"); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "gpucloud-docker-")
+	if err != nil {
+		return nil, err
+	}
+	if err := writeFile(dir, "daemon.json", "{}", 0o600); err != nil {
+		return nil, err
+	}
+	if _, err := supervise(dir, runDocker); err != nil {
+		return nil, err
+	}
+	e := &Engine{Name: "docker", Path: "docker", Env: []string{"DOCKER_HOST=unix://" + filepath.Join(dir, "socket"), "DOCKER_CONFIG=" + dir}}
+	err = await(func() error {
+		_, err := e.run(nil, "version", "--format", "{{.Server.Version}}")
+		return err
+	}, filepath.Join(dir, "log"))
+	if err != nil {
+		return nil, fmt.Errorf("dockerd: %w", err)
+	}
+	return e, nil
+}
+
+// Network creates a network that is removed after the test. If the machine doesn't support it,
+// the test is skipped.
+func (e *Engine) Network(t testing.TB) (name string) {
+	t.Helper()
+	name = "gpucloud-" + strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
+	if _, err := e.run(nil, "network", "create", name); err != nil {
+		t.Skipf("this machine has no networks of containers: %s", err)
+	}
+	t.Cleanup(func() { e.Output(t, "network", "rm", name) })
+	return name
+}
+
+// podmanScript is the CLI. If the machine mixes both versions of control groups, which crun
+// doesn't support, it hides version 2.
+const podmanScript = `#!/bin/sh
+export CONTAINERS_STORAGE_CONF=%[1]s/storage.conf CONTAINERS_CONF=%[1]s/containers.conf CONTAINERS_REGISTRIES_CONF=%[1]s/registries.conf
+exec unshare --mount sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"' sh %[2]s --tmpdir %[1]s/tmp "$@"
+`
+
+const podmanStorage = `[storage]
+driver = "vfs"
+graphroot = "%[1]s/data"
+runroot = "%[1]s/run"
+`
+
+// The limits are low enough for a root that may not raise its own.
+const podmanSettings = `[containers]
+default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
+[engine]
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+`
+
+const insecureRegistry = `[[registry]]
+location = %q
+insecure = true
+`
+
+const runPodman = `read -r _
+./podman rm --force --all --time 0 >/dev/null 2>&1
+rm -rf --one-file-system "$PWD"`
+
+func startPodman() (*Engine, error) {
+	if err := requirePrograms("podman", "crun", "unshare"); err != nil {
+		return nil, err
+	}
+	program, err := exec.LookPath("podman")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "gpucloud-podman-")
+	if err != nil {
+		return nil, err
+	}
+	private, err := registry() // its address goes into registries.conf
+	location := ""
+	if err == nil {
+		location = fmt.Sprintf(insecureRegistry, private.Address)
+	}
+	for name, text := range map[string]string{
+		"podman": fmt.Sprintf(podmanScript, dir, program), "storage.conf": fmt.Sprintf(podmanStorage, dir), "containers.conf": podmanSettings, "registries.conf": location,
+	} {
+		mode := os.FileMode(0o600)
+		if name == "podman" {
+			mode = 0o700
+		}
+		if err := writeFile(dir, name, text, mode); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := supervise(dir, runPodman); err != nil {
+		return nil, err
+	}
+	e := &Engine{Name: "podman", Path: filepath.Join(dir, "podman")}
+	if _, err := e.run(nil, "info"); err != nil {
+		return nil, err
+	}
+	return e, nil
+}

@@ -211,7 +211,12 @@ var insecure = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transpor
 
 // request speaks to the API server; patch is the kind of a patch.
 func (k *Kubernetes) request(method, path, patch, body string, into any) error {
-	req, err := http.NewRequestWithContext(context.Background(), method, k.url+path, strings.NewReader(body))
+	return send(method, k.url+path, patch, body, into)
+}
+
+// send is request for any program of the cluster.
+func send(method, url, patch, body string, into any) error {
+	req, err := http.NewRequestWithContext(context.Background(), method, url, strings.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -230,7 +235,7 @@ func (k *Kubernetes) request(method, path, patch, body string, into any) error {
 	case err != nil:
 		return err
 	case resp.StatusCode >= 300:
-		return fmt.Errorf("%s %s: %d %s", method, path, resp.StatusCode, text)
+		return fmt.Errorf("%s %s: %d %s", method, url, resp.StatusCode, text)
 	case into == nil:
 		return nil
 	}

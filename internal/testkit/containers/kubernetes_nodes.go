@@ -119,26 +119,9 @@ func (k *Kubernetes) Begin(t testing.TB, program string) {
 	}
 	_, err := fmt.Fprintln(k.input, "begin", program)
 	if err == nil {
-		err = await(func() error { return k.healthy(url) }, filepath.Join(k.dir, program+".log"))
+		err = await(func() error { return send(http.MethodGet, url, "", "", nil) }, filepath.Join(k.dir, program+".log"))
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", program, err)
 	}
-}
-
-func (k *Kubernetes) healthy(url string) error {
-	req, err := http.NewRequest(http.MethodGet, url, http.NoBody) //nolint:noctx // the client has a limit
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer test")
-	resp, err := insecure.Do(req)
-	if err != nil {
-		return err
-	}
-	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, resp.Status)
-	}
-	return nil
 }
