@@ -42,16 +42,6 @@ func refs(attribute string, before, after attr.Value) (out []catalog.Ref) {
 	return out
 }
 
-// known reports whether all values are fully known.
-func known(ctx context.Context, values ...attr.Value) bool {
-	for _, v := range values {
-		if v, err := v.ToTerraformValue(ctx); err != nil || !v.IsFullyKnown() {
-			return false
-		}
-	}
-	return true
-}
-
 // elementsOf returns the elements of a list or set of strings, or the string itself.
 func elementsOf(v attr.Value) (out []types.String) {
 	switch v := v.(type) {
@@ -106,7 +96,7 @@ func endpointRequest(ctx context.Context, p *planrule.Plan[endpoint]) catalog.Re
 		DataCenters: refs("data_center_ids", before.DataCenterIDs, after.DataCenterIDs),
 		VolumesAt:   path.Root("network_volumes"),
 		MachinesIn:  "workers.max",
-		PlacesKnown: known(ctx, after.DataCenterIDs, after.NetworkVolumes),
+		PlacesKnown: planrule.Known(ctx, after.DataCenterIDs, after.NetworkVolumes),
 		Changes: p.State == nil || !after.GPU.Equal(before.GPU) || !after.CPU.Equal(before.CPU) ||
 			!after.DataCenterIDs.Equal(before.DataCenterIDs) || !after.NetworkVolumes.Equal(before.NetworkVolumes),
 	}
@@ -114,7 +104,7 @@ func endpointRequest(ctx context.Context, p *planrule.Plan[endpoint]) catalog.Re
 		r.Volumes = volumesOf(ctx, p, withoutGone(ctx, p, p.State.references(), value.Strings(after.NetworkVolumes)))
 	}
 	workers := value.As[endpointWorkers](after.Workers)
-	r.ComputeKnown = known(ctx, after.GPU, after.CPU) && workers != nil && !workers.Max.IsUnknown()
+	r.ComputeKnown = planrule.Known(ctx, after.GPU, after.CPU) && workers != nil && !workers.Max.IsUnknown()
 	if workers != nil {
 		r.Machines = workers.Max.ValueInt64()
 	}
@@ -158,7 +148,7 @@ func podRequest(ctx context.Context, p *planrule.Plan[pod]) catalog.Request {
 	r := catalog.Request{
 		Product: catalog.Pod, Cloud: p.Plan.Cloud.ValueString(), Machines: 1,
 		DataCenters: refs("data_center_ids", nil, p.Plan.DataCenterIDs),
-		PlacesKnown: known(ctx, p.Plan.DataCenterIDs, p.Plan.Mounts, p.Plan.Cloud),
+		PlacesKnown: planrule.Known(ctx, p.Plan.DataCenterIDs, p.Plan.Mounts, p.Plan.Cloud),
 		Changes:     p.State == nil,
 	}
 	if p.Plan.DesiredState.ValueString() == api.PodExited { // a pod can be stopped whatever it costs
@@ -183,8 +173,8 @@ func clusterRequest(ctx context.Context, p *planrule.Plan[cluster]) catalog.Requ
 	r := catalog.Request{
 		Product: catalog.Cluster, MachinesIn: "compute.pod_count",
 		DataCenters:  refs("data_center_ids", nil, p.Plan.DataCenterIDs),
-		PlacesKnown:  known(ctx, p.Plan.DataCenterIDs, p.Plan.Mounts),
-		ComputeKnown: known(ctx, p.Plan.Compute),
+		PlacesKnown:  planrule.Known(ctx, p.Plan.DataCenterIDs, p.Plan.Mounts),
+		ComputeKnown: planrule.Known(ctx, p.Plan.Compute),
 		Changes:      p.State == nil,
 	}
 	r.VolumesAt, r.Volumes = mountedVolumes(ctx, p, p.Plan.Mounts)

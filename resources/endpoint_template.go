@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -92,7 +93,7 @@ func (m *endpoint) recordApplied(ctx context.Context, c *api.Client, t *api.Temp
 	m.Private = endpointPrivate{Template: &seen, Linked: linked || m.Private.Linked && c.Version == api.V1, EnvWO: m.Private.EnvWO}
 	planned := m.FromTemplate
 	m.setFromTemplate(c, got, seen, linked)
-	if known(ctx, planned) && matchesPlan(planned, m.FromTemplate) {
+	if planrule.Known(ctx, planned) && matchesPlan(planned, m.FromTemplate) {
 		m.FromTemplate = planned
 	}
 	return nil

@@ -88,10 +88,8 @@ func (r *Real) startNext() {
 // Until implements Clock.
 func (r *Real) Until(ctx context.Context, t time.Time) error {
 	r.End()
-	timer := time.NewTimer(time.Until(t))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(time.Until(t)):
 	case <-ctx.Done():
 	}
 	r.mu.Lock()

@@ -145,8 +145,7 @@ func (b *Box) Calls() []Call {
 // Await waits, in real time, until n calls have arrived or patience has passed. It returns
 // the calls so far.
 func (b *Box) Await(n int, patience time.Duration) []Call {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
+	late := time.After(patience)
 	for {
 		b.mu.Lock()
 		calls, arrived := b.calls[:len(b.calls):len(b.calls)], b.arrived
@@ -156,7 +155,7 @@ func (b *Box) Await(n int, patience time.Duration) []Call {
 		}
 		select {
 		case <-arrived:
-		case <-timer.C:
+		case <-late:
 			return calls
 		}
 	}

@@ -142,8 +142,6 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 		_, _ = io.Copy(io.Discard, out) // drains the pipe
 		_ = d.process.Wait()            // stderr has the reason
 	}()
-	timer := time.NewTimer(startTime)
-	defer timer.Stop()
 	select {
 	case u, ok := <-url:
 		if ok {
@@ -157,7 +155,7 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 			d.Target.ClockStopped = err == nil
 			return nil
 		}
-	case <-timer.C:
+	case <-time.After(startTime):
 	case <-ctx.Done():
 	}
 	d.kill()

@@ -54,10 +54,8 @@ func pause(r *http.Request, seconds float64) {
 	if seconds == 0 {
 		return
 	}
-	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(time.Duration(seconds * float64(time.Second))):
 	case <-r.Context().Done():
 		panic(http.ErrAbortHandler)
 	}

@@ -222,12 +222,10 @@ func Sleep(ctx context.Context, wait time.Duration) error {
 	if err := ctx.Err(); err != nil || wait <= 0 {
 		return err
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-timer.C:
+	case <-time.After(wait):
 		return nil
 	}
 }

@@ -55,13 +55,11 @@ func (t *throttle) acquire(ctx context.Context) error {
 		}
 		changed := t.changed
 		t.mu.Unlock()
-		timer := time.NewTimer(wait)
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-changed:
 		case <-ctx.Done():
 		}
-		timer.Stop()
 	}
 }
 

@@ -210,12 +210,16 @@ func dottedPath(at *tftypes.AttributePath) string {
 
 // Known reports whether all these planned attributes are fully known.
 func (p *Plan[M]) Known(ctx context.Context, attributes ...string) bool {
-	for _, a := range attributes {
+	return !slices.ContainsFunc(attributes, func(a string) bool {
 		v := p.value(ctx, a)
-		if v == nil {
-			return false
-		}
-		if value, err := v.ToTerraformValue(ctx); err != nil || !value.IsFullyKnown() {
+		return v == nil || !Known(ctx, v)
+	})
+}
+
+// Known reports whether all values are fully known.
+func Known(ctx context.Context, values ...attr.Value) bool {
+	for _, v := range values {
+		if v, err := v.ToTerraformValue(ctx); err != nil || !v.IsFullyKnown() {
 			return false
 		}
 	}
