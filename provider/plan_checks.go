@@ -52,10 +52,7 @@ type planChecks struct{ Names, Stock, DataCenters, Cost catalog.Level }
 // catalogSettings returns the checks that the block configures. An unknown check uses its
 // default.
 func (s settings) catalogSettings(diags *diag.Diagnostics) catalog.Settings {
-	checks := value.As[planChecks](s.PlanChecks)
-	if checks == nil {
-		checks = &planChecks{}
-	}
+	checks := cmp.Or(value.As[planChecks](s.PlanChecks), &planChecks{})
 	return catalog.Settings{
 		Names: cmp.Or(checks.Names, catalog.Error), Stock: cmp.Or(checks.Stock, catalog.Warning),
 		DataCenters: cmp.Or(checks.DataCenters, catalog.Error), Cost: cmp.Or(checks.Cost, catalog.Error),

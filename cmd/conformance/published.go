@@ -47,7 +47,7 @@ func (p *published) check(r *reports) error {
 
 func (p *published) signable(r *reports) (paths []string) {
 	for _, o := range r.outputs() {
-		if o.form == "json" && o.path != "-" {
+		if o.form.Name == "json" && o.path != "-" {
 			paths = append(paths, o.path)
 		}
 	}

@@ -21,7 +21,10 @@ type reports struct {
 }
 
 // output is a report file, FORM=FILE.
-type output struct{ form, path string }
+type output struct {
+	form report.Form
+	path string
+}
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (o *output) UnmarshalText(text []byte) error {
@@ -29,29 +32,22 @@ func (o *output) UnmarshalText(text []byte) error {
 	if !ok || path == "" {
 		return fmt.Errorf("invalid report %q: expected FORM=FILE, such as html=report.html", text)
 	}
-	if _, err := findForm(form); err != nil {
-		return err
-	}
-	o.form, o.path = form, path
-	return nil
-}
-
-func findForm(name string) (report.Form, error) {
 	var names []string
 	for _, f := range report.Forms {
-		if f.Name == name {
-			return f, nil
+		if f.Name == form {
+			*o = output{f, path}
+			return nil
 		}
 		names = append(names, f.Name)
 	}
-	return report.Form{}, fmt.Errorf("invalid form of a report %q: expected one of %s", name, strings.Join(names, ", "))
+	return fmt.Errorf("invalid form of a report %q: expected one of %s", form, strings.Join(names, ", "))
 }
 
 func (r *reports) outputs() []output {
 	if r.JSON == "" {
 		return r.Report
 	}
-	return append([]output{{"json", r.JSON}}, r.Report...)
+	return append([]output{{report.Form{Name: "json", Write: report.WriteJSON}, r.JSON}}, r.Report...)
 }
 
 // check rejects reports that can't be written, before the run starts.
@@ -119,21 +115,17 @@ func (r *reports) write(result *report.Report) error {
 }
 
 func (o output) write(result *report.Report) error {
-	form, err := findForm(o.form)
-	if err != nil {
-		return err
-	}
 	var text bytes.Buffer
-	if err := form.Write(&text, result); err != nil {
-		return fmt.Errorf("writing the report as %s: %w", o.form, err)
-	}
-	if o.path == "-" {
+	err := o.form.Write(&text, result)
+	switch {
+	case err != nil:
+	case o.path == "-":
 		_, err = os.Stdout.Write(text.Bytes())
-	} else {
+	default:
 		err = os.WriteFile(o.path, text.Bytes(), 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("writing the report as %s: %w", o.form, err)
+		return fmt.Errorf("writing the report as %s: %w", o.form.Name, err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package jobrun
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -111,10 +112,7 @@ func (m *Model) Run(ctx context.Context, c *api.Client, progress func(api.Job)) 
 	if err != nil {
 		return api.Job{}, err
 	}
-	policy := value.As[api.JobPolicy](m.Policy)
-	if policy == nil {
-		policy = &api.JobPolicy{}
-	}
+	policy := cmp.Or(value.As[api.JobPolicy](m.Policy), &api.JobPolicy{})
 	if policy.TTL == nil {
 		policy.TTL = new(min(max(timeout+time.Minute, shortestTTL), longest).Milliseconds())
 	}
@@ -133,17 +131,10 @@ type Outcome struct {
 
 // OutcomeOf converts a finished job. A handler may return no output.
 func OutcomeOf(job api.Job) Outcome {
-	o := Outcome{
-		ID: types.StringValue(job.ID), Output: types.StringNull(), WorkerID: types.StringNull(),
+	return Outcome{
+		ID: types.StringValue(job.ID), Output: value.KeepString(types.StringNull(), string(job.Output)), WorkerID: value.KeepString(types.StringNull(), job.WorkerID),
 		DelayTime: types.Int64Value(job.DelayTime), ExecutionTime: types.Int64Value(job.ExecutionTime),
 	}
-	if len(job.Output) > 0 {
-		o.Output = types.StringValue(string(job.Output))
-	}
-	if job.WorkerID != "" {
-		o.WorkerID = types.StringValue(job.WorkerID)
-	}
-	return o
 }
 
 // Attribute is an argument of a job. Ephemeral resources and actions have different schema
