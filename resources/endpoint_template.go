@@ -136,7 +136,8 @@ func (m *endpoint) isLinked(got api.Endpoint) bool {
 func (m *endpoint) setFromTemplate(c *api.Client, got api.Endpoint, seen templateSettings, linked bool) {
 	switch {
 	case got.Container != nil:
-		seen = settingsOfCopy(c, got)
+		seen = settingsOfContainer(c, *got.Container)
+		seen.CUDA = cudaVersionsOf(got)
 	case linked:
 		seen.CUDA, seen.OpenCUDA = cudaVersionsOf(got), false
 	case m.FromTemplate.IsUnknown():

@@ -64,13 +64,6 @@ func settingsOf(c *api.Client, t api.Template) templateSettings {
 	return s
 }
 
-// settingsOfCopy returns the settings of an endpoint as the API returns it.
-func settingsOfCopy(c *api.Client, e api.Endpoint) templateSettings {
-	s := settingsOfContainer(c, *e.Container)
-	s.CUDA = cudaVersionsOf(e)
-	return s
-}
-
 func settingsOfContainer(c *api.Client, copied api.Container) templateSettings {
 	command, _ := copied.Meaning() // text that can't be split is one word
 	return templateSettings{

@@ -281,11 +281,8 @@ func pathMatches(pattern, path string) bool {
 	if strings.HasPrefix(pattern, "/openai/") {
 		return strings.HasPrefix(path, "/openai/")
 	}
-	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
-	return len(want) == len(got) && !slices.ContainsFunc(want, func(segment string) bool {
-		other := got[0]
-		got = got[1:]
-		return segment != other && !strings.HasPrefix(segment, "{")
+	return slices.EqualFunc(strings.Split(pattern, "/"), strings.Split(path, "/"), func(want, got string) bool {
+		return want == got || strings.HasPrefix(want, "{")
 	})
 }
 

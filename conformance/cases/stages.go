@@ -106,7 +106,10 @@ var stages = []stage{
 	{"failed-queued", suite.InQueue, true, 2, func(c *suite.C, policy suite.M) *stagedJob { return failOnce(c, policy).requeue("JOB-22") }},
 	{"timed-out-queued", suite.InQueue, true, 2, func(c *suite.C, policy suite.M) *stagedJob { return timeOutOnce(c, policy).requeue("JOB-23") }},
 	{"failed-running", suite.InProgress, true, 1, rerunAfterFailure},
-	{"timed-out-running", suite.InProgress, true, 1, rerunAfterTimeout},
+	{"timed-out-running", suite.InProgress, true, 1, func(c *suite.C, policy suite.M) *stagedJob { // it times out after each start
+		p := submitStaged(c, suite.Sleep(longRunTime), policy, suite.M{"executionTimeout": secondRunTime.Milliseconds()})
+		return p.awaitStart().awaitTimeout(secondRunTime).retry("JOB-23").awaitStart()
+	}},
 	{"failed-completed", suite.Completed, true, 1, func(c *suite.C, policy suite.M) *stagedJob {
 		p := submitStaged(c, suite.Fail(suite.M{"times": 1, "x": "kept"}), policy).awaitEnd((*suite.Job).Failed)
 		c.Sleep(2 * time.Minute)
@@ -150,12 +153,6 @@ func rerunAfterFailure(c *suite.C, policy suite.M) *stagedJob {
 	p.awaitEnd((*suite.Job).Failed)
 	p.endedAt.from = p.startedAt.from.Add(secondRunTime)
 	return p.retry("JOB-22").awaitStart()
-}
-
-// rerunAfterTimeout returns a retried job that runs. It times out secondRunTime after each start.
-func rerunAfterTimeout(c *suite.C, policy suite.M) *stagedJob {
-	p := submitStaged(c, suite.Sleep(longRunTime), policy, suite.M{"executionTimeout": secondRunTime.Milliseconds()})
-	return p.awaitStart().awaitTimeout(secondRunTime).retry("JOB-23").awaitStart()
 }
 
 // submitStaged submits a job with the members of all policies.

@@ -182,7 +182,7 @@ func (c *Client) send(ctx context.Context, call Call) (a answer, failure *Error)
 	switch {
 	case err != nil:
 		failure = c.noAnswer(call, a.tries, err)
-		failure.betweenTries = policy.waiting()
+		failure.betweenTries = policy.resume != nil
 		failure.callerTimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
 	case a.resp.StatusCode < 200 || a.resp.StatusCode > 299:
 		failure = c.answerError(call, a)

@@ -106,9 +106,6 @@ func (p *retryPolicy) releaseThrottle(resp *http.Response) {
 	}
 }
 
-// waiting reports whether the call ended between two tries.
-func (p *retryPolicy) waiting() bool { return p.resume != nil }
-
 func (p *retryPolicy) backoff(_, _ time.Duration, _ int, _ *http.Response) time.Duration {
 	return p.wait
 }
