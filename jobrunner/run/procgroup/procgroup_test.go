@@ -79,6 +79,13 @@ func allGone(t *testing.T, pids []int) {
 	}
 }
 
+func awaitGone(t *testing.T, pids []int) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); slices.ContainsFunc(pids, lives); time.Sleep(time.Millisecond) { // the kernel tells no stranger
+		must.Require(t, !time.Now().After(end), "one of", pids, "still runs")
+	}
+}
+
 func TestExit(t *testing.T) {
 	killed := "killed by SIGKILL, not by the jobrunner: often because the machine is out of memory"
 	if runtime.GOOS == "linux" { // counts the processes killed for lack of memory
@@ -291,8 +298,8 @@ func serve(dir string) error {
 		return err
 	}
 	_, err = procgroup.Start(procgroup.Command{
-		Args: []string{"sh", "-c", `echo $$; sleep 1000 & echo $!; python3 -c "$DAEMON" & wait`}, Register: r,
-		Env: []string{"PATH=" + os.Getenv("PATH"), "DAEMON=" + daemon}, Output: os.Stdout,
+		Args: []string{"/bin/sh", "-c", `echo $$; sleep 1000 & echo $!; python3 -c "$DAEMON" & wait`}, Register: r,
+		Env: []string{"PATH=" + os.Getenv("WORKER_PATH"), "DAEMON=" + daemon}, Output: os.Stdout,
 	})
 	if err != nil {
 		return err
@@ -310,44 +317,46 @@ func killedRuns(t *testing.T, r *procgroup.Register) []procgroup.KilledRun {
 	return must.Do(r.KilledRuns())(t)
 }
 
+// The processes of a killed run end with it if the system has a shell, and with the next run otherwise.
 func TestProcessesOfKilledRun(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux finds processes that left the group")
 	}
-	dir := filepath.Join(t.TempDir(), "processes")
-	log := new(livelog.Log)
-	run := exec.Command(os.Args[0])
-	run.Env = append(os.Environ(), asJobrunner+"="+dir)
-	run.Stdout, run.Stderr = log, log
-	must.Succeed(t, run.Start())
-	all := pids(t, awaitLines(t, log, 3))
-	r := open(t, dir)
-	if l := killedRuns(t, r); len(l) != 0 {
-		t.Fatalf("a live run counts as killed: %+v", l)
+	for name, path := range map[string]string{"with a shell": os.Getenv("PATH"), "without": "/nonexistent"} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "processes")
+			log := new(livelog.Log)
+			run := exec.Command(os.Args[0])
+			run.Env = append(os.Environ(), asJobrunner+"="+dir, "WORKER_PATH="+os.Getenv("PATH"), "PATH="+path)
+			run.Stdout, run.Stderr = log, log
+			must.Succeed(t, run.Start())
+			all := pids(t, awaitLines(t, log, 3))
+			r := open(t, dir)
+			must.Equal(t, len(killedRuns(t, r)), 0, "killed runs while it lives")
+			stranger := shell(t, "sleep 1000", nil) // of another run
+			must.Succeed(t, run.Process.Kill())
+			_ = run.Wait()
+			awaitGone(t, all[:1]) // the kernel ends it with the run
+			if name == "with a shell" {
+				awaitGone(t, all)
+			}
+			l := killedRuns(t, r)
+			must.Require(t, len(l) == 1 && slices.Equal(l[0].Notes, []string{"a-note"}), "left:", l)
+			n := l[0].Kill()
+			must.Hold(t, n >= 2 || name == "with a shell", n, "processes were killed")
+			allGone(t, all)
+			select {
+			case <-stranger.Done():
+				t.Error("the process of another run was killed too")
+			default:
+			}
+			must.Succeed(t, l[0].Forget())
+			must.Equal(t, killedRuns(t, r), nil, "forgotten, but")
+			must.Succeed(t, r.Close())
+			files, _ := os.ReadDir(dir)
+			must.Hold(t, len(files) == 0, "files are left:", files)
+		})
 	}
-	// A process of another run.
-	stranger := shell(t, "sleep 1000", nil)
-	must.Succeed(t, run.Process.Kill())
-	_ = run.Wait()
-	for end := time.Now().Add(time.Minute); lives(all[0]); time.Sleep(time.Millisecond) { // the kernel ends it with the run
-		must.Require(t, !time.Now().After(end), "the command outlives its run")
-	}
-
-	l := killedRuns(t, r)
-	must.Require(t, len(l) == 1 && slices.Equal(l[0].Notes, []string{"a-note"}), "left:", l)
-	n := l[0].Kill() // the command itself ended with the run
-	must.Hold(t, n >= 2, n, "processes were killed")
-	allGone(t, all)
-	select {
-	case <-stranger.Done():
-		t.Error("the process of another run was killed too")
-	default:
-	}
-	must.Succeed(t, l[0].Forget())
-	must.Equal(t, killedRuns(t, r), nil, "forgotten, but")
-	must.Succeed(t, r.Close())
-	files, _ := os.ReadDir(dir)
-	must.Hold(t, len(files) == 0, "files are left:", files)
 }
 
 func TestClosedRunLeavesNothing(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -29,6 +30,9 @@ type Register struct {
 	dir  string
 	file *os.File // nil if nothing is registered
 	next atomic.Int64
+
+	guarded sync.Once
+	guard   io.Closer // nil until the first group, and without a guard
 
 	mu    sync.Mutex
 	notes map[string]bool
@@ -72,6 +76,9 @@ func (r *Register) Run() string { return r.run }
 
 // Close ends the run. Its groups must have ended.
 func (r *Register) Close() error {
+	if r.guard != nil {
+		_ = r.guard.Close()
+	}
 	if r.file == nil {
 		return nil
 	}

@@ -2,6 +2,7 @@ package procgroup
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -60,4 +61,32 @@ func sweepAll(kill func() (found int)) {
 }
 
 // add is a no-op: marks are enough.
-func (r *Register) add(int) (forget func()) { return func() {} }
+func (r *Register) add(int) (forget func()) {
+	if r != nil {
+		r.guarded.Do(r.startGuard)
+	}
+	return func() {}
+}
+
+// guard kills the processes whose environment has the text $0, once its stdin ends.
+const guard = `read -r end
+for try in $(seq 50); do
+	files=$(grep -lsF "$0" /proc/[0-9]*/environ)
+	[ "$files" ] || break
+	for file in $files; do file=${file#/proc/}; kill -9 "${file%/environ}"; done
+	sleep 0.1
+done`
+
+// startGuard starts a shell that ends the run's processes if the jobrunner is killed. The kernel ends
+// only the commands themselves, and a child of a worker may hold the memory of a GPU. Without a shell,
+// the next run ends them.
+func (r *Register) startGuard() {
+	cmd := exec.Command("sh", "-c", guard, MarkVariable+"="+r.run+"/")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // signals to the jobrunner's group don't reach it
+	stdin, err := cmd.StdinPipe()
+	if err == nil && cmd.Start() == nil {
+		r.guard = stdin
+		go func() { _ = cmd.Wait() }()
+	}
+}
