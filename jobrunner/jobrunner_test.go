@@ -47,7 +47,7 @@ func deployWith(t *testing.T, c jobrunner.Config) *deployment {
 	c.APIKey, c.Logger = cmp.Or(c.APIKey, "planted-key"), slog.New(slog.NewTextHandler(d.log, nil))
 	var handler atomic.Pointer[http.Handler]
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*handler.Load()).ServeHTTP(w, r) }))
-	d.url, c.NodeURL = server.URL, server.URL
+	d.url, c.NodeURL = server.URL, cmp.Or(c.NodeURL, server.URL)
 	j, err := jobrunner.New(t.Context(), c)
 	if err != nil {
 		server.Close()

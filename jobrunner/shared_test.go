@@ -60,21 +60,17 @@ func TestMetricsOfTwoNodes(t *testing.T) {
 	}
 }
 
-// A node warns of nodes with another API key, or with a copy of its data folder.
+// A node warns of nodes with its address, another API key, or a copy of its data folder.
 func TestNodesThatDiffer(t *testing.T) {
 	engine := pgtest.Start(t)
-	var nodes []*deployment
-	for _, c := range []jobrunner.Config{{}, {}, {APIKey: "another-key"}} {
-		c.Engine, c.DataDir = engine, t.TempDir()
-		if c.APIKey == "" {
-			must.Succeed(t, os.WriteFile(filepath.Join(c.DataDir, node.MachineFile), []byte("copied"), 0o600))
-		}
-		nodes = append(nodes, deployWith(t, c))
+	start := func(machine, key, url string) *deployment {
+		c := jobrunner.Config{Engine: engine, DataDir: t.TempDir(), APIKey: key, NodeURL: url}
+		must.Succeed(t, os.WriteFile(filepath.Join(c.DataDir, node.MachineFile), []byte(machine), 0o600))
+		return deployWith(t, c)
 	}
-	for i, texts := range [][]string{{"copy of this one's data folder", nodes[1].url, "rejects this one's API key", nodes[2].url}, {nodes[0].url, nodes[2].url}, {nodes[0].url, nodes[1].url}} {
-		for _, text := range texts {
-			waitFor(t, func() (bool, any) { return strings.Contains(nodes[i].log.String(), text), text })
-		}
+	first := start("a", "", "")
+	for d, text := range map[*deployment]string{start("a", "", ""): "has a copy of this one's data folder", start("b", "another-key", ""): "rejects this one's API key", start("c", "", first.url): "has this one's address"} {
+		waitFor(t, func() (bool, any) { return strings.Contains(d.log.String(), text), text })
 	}
 }
 

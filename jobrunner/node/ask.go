@@ -35,16 +35,23 @@ func (n *Node) askOthers(ctx context.Context, header http.Header, target string)
 	return out
 }
 
-// checkOthers warns if another node has another API key or a copy of this node's data folder.
+// checkOthers warns of nodes with this node's address, another API key, or a copy of its data folder.
 func (n *Node) checkOthers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 	defer cancel()
 	for _, other := range n.askOthers(ctx, http.Header{"Authorization": {"Bearer " + n.Key}}, "/ui/node") {
-		switch {
+		problem := ""
+		switch sameURL, sameFolder := other.node.URL == n.URL, other.node.Machine == n.Machine; {
+		case sameURL && sameFolder: // it is this node before a crash
+		case sameURL:
+			problem = "has this one's address, so they can't reach each other: set --node-url of both"
 		case other.status == http.StatusUnauthorized:
-			n.Logger.WarnContext(ctx, "another jobrunner on this database rejects this one's API key: start all with the same key", "url", other.node.URL)
-		case other.status == http.StatusOK && other.node.Machine == n.Machine && other.node.URL != n.URL: // otherwise it is this node before a crash
-			n.Logger.WarnContext(ctx, "another jobrunner on this database has a copy of this one's data folder, so both run the same pods: stop it, remove the file "+MachineFile+" from its folder and start it", "url", other.node.URL)
+			problem = "rejects this one's API key: start all with the same key"
+		case other.status == http.StatusOK && sameFolder:
+			problem = "has a copy of this one's data folder, so both run the same pods: stop it, remove the file " + MachineFile + " from its folder and start it"
+		}
+		if problem != "" {
+			n.Logger.WarnContext(ctx, "another jobrunner on this database "+problem, "url", other.node.URL)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"net/url"
@@ -112,6 +113,9 @@ func parsePostgres(address string) (config *pgx.ConnConfig, name string, err err
 			"with characters of the password that mean something in a URL as %XX")
 	}
 	if config, err = pgx.ParseConfig(address); err != nil {
+		if file, ok := errors.AsType[*fs.PathError](err); ok { // a certificate or its key
+			return nil, "", fmt.Errorf("the address of the database, postgres://%s%s: %w", u.Host, u.Path, file)
+		}
 		return nil, "", fmt.Errorf("the address of the database, postgres://%s%s, has an invalid host, port or setting", u.Host, u.Path)
 	}
 	config.DialFunc = (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext

@@ -207,8 +207,10 @@ func TestInvalidAddresses(t *testing.T) {
 		_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
 		must.Hold(t, err != nil && !strings.Contains(err.Error(), "secr"), address, err)
 	}
+	_, err := sqldb.Open(t.Context(), sqldb.Config{URL: "postgres://user:secret@127.0.0.1:1/db?sslmode=verify-full&sslrootcert=/absent"})
+	must.Fail(t, err, "/absent")
 	address := strings.Replace(pgtest.Start(t), url.PathEscape(pgtest.Password), "another-secret", 1)
-	_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
+	_, err = sqldb.Open(t.Context(), sqldb.Config{URL: address})
 	must.Hold(t, err != nil && strings.Contains(err.Error(), "the server refuses the connection: password authentication failed") &&
 		!strings.Contains(err.Error(), "another-secret"), "a wrong password:", err)
 }
