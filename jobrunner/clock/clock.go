@@ -35,7 +35,7 @@ type work struct{ begun time.Time } // in real time
 
 // Now returns the time.
 func (c *Clock) Now() time.Time {
-	now := c.passed()
+	now := c.Passed()
 	if at := c.stoppedAt.Load(); at != 0 {
 		now = time.Unix(0, at)
 	}
@@ -47,7 +47,7 @@ func (c *Clock) Now() time.Time {
 func (c *Clock) Stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stoppedAt.CompareAndSwap(0, c.passed().UnixNano())
+	c.stoppedAt.CompareAndSwap(0, c.Passed().UnixNano())
 	for t := range c.pending {
 		t.real.Stop()
 	}
@@ -116,6 +116,19 @@ func (t *Timer) Stop() {
 // Sleep waits for the duration. If ctx ends first, Sleep returns its error.
 func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	t := c.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// RealSleep is Sleep in real time, for waits on what doesn't follow a Clock, such as processes,
+// databases and other machines.
+func RealSleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:

@@ -19,8 +19,8 @@ func (c *Clock) timeOfDay() time.Time {
 	return time.Now()
 }
 
-// passed returns the time of this machine, without offset and correction.
-func (c *Clock) passed() time.Time {
+// Passed returns the time of this machine, without offset and correction.
+func (c *Clock) Passed() time.Time {
 	start := c.start.Load()
 	if start == nil {
 		c.start.CompareAndSwap(nil, &reading{c.timeOfDay(), time.Now()})
@@ -42,7 +42,7 @@ const minJump = 2 * time.Second
 // Look compares the time of day with the monotonic clock. It returns by how much the time of
 // day has jumped since the last Look; a negative jump is backward.
 func (c *Clock) Look() (jump time.Duration) {
-	return c.setAhead(c.timeOfDay().Round(0).Sub(c.passed().Round(0)))
+	return c.setAhead(c.timeOfDay().Round(0).Sub(c.Passed().Round(0)))
 }
 
 // setAhead records by how much the time of day is ahead, if that is a jump.
@@ -72,6 +72,3 @@ func (c *Clock) Correct(behind time.Duration) (jump time.Duration) {
 }
 
 const tolerance = 100 * time.Millisecond
-
-// Passed returns the time for the comparison with the database's clock; see Correct.
-func (c *Clock) Passed() time.Time { return c.passed() }

@@ -99,11 +99,7 @@ func (e *Engine) dropBatches(ctx context.Context, endpoint string) error {
 	if IsBatchQueue(endpoint) {
 		return nil
 	}
-	err := e.writeWithReserve(ctx, func(tx *sqldb.Tx) error {
-		_, err := tx.Exec(deleteBatchesOf, endpoint)
-		return err
-	})
-	if err != nil {
+	if _, err := execAlone(ctx, e.writeWithReserve, deleteBatchesOf, endpoint); err != nil {
 		return err
 	}
 	return e.DropEndpoint(ctx, BatchQueue(endpoint))

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -212,4 +213,117 @@ func (e *Engine) Load(ctx context.Context, endpoint string) (Load, error) {
 		load.Oldest = fromMillis(queued)
 	}
 	return load, nil
+}
+
+// slots is the number of tally rows of an endpoint. Concurrent transactions rarely update
+// the same row and then wait for each other.
+const slots = 16
+
+// transition runs fn in a transaction of write, which is a method of sqldb.DB or Engine. It
+// updates the tallies in the same transaction and applies the changes after the commit.
+func (e *Engine) transition(ctx context.Context, write func(context.Context, func(*sqldb.Tx) error) error, fn func(tx *sqldb.Tx) ([]change, error)) ([]change, error) {
+	var changes []change
+	err := write(ctx, func(tx *sqldb.Tx) (err error) {
+		if changes, err = fn(tx); err == nil && len(changes) > 0 {
+			tx.Note(tallyOf(changes))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.apply(changes...)
+	return changes, nil
+}
+
+// beforeCommit writes the unwritten jobs and the tallies of the transactions that are
+// committed together.
+func (e *Engine) beforeCommit(tx *sqldb.Tx, notes []any) error {
+	if err := e.writeOut(tx); err != nil {
+		return err
+	}
+	return e.tally(tx, notes)
+}
+
+// tally is a note with the sums of a transaction's changes.
+type tally []endpointTally
+
+type endpointTally struct {
+	endpoint string
+	counts   Counts
+}
+
+func tallyOf(changes []change) (t tally) {
+	for _, c := range changes {
+		if len(t) == 0 || t[len(t)-1].endpoint != c.endpoint {
+			t = append(t, endpointTally{endpoint: c.endpoint})
+		}
+		t[len(t)-1].counts.count(c)
+	}
+	return t
+}
+
+// droppedEndpoint is a note that an endpoint was deleted.
+type droppedEndpoint string
+
+// tally writes the notes of the transactions that are committed together.
+func (e *Engine) tally(tx *sqldb.Tx, notes []any) error {
+	sums := counts{byEndpoint: map[string]*Counts{}}
+	for _, note := range notes {
+		if dropped, ok := note.(droppedEndpoint); ok {
+			delete(sums.byEndpoint, string(dropped))
+			if err := tx.Later(deleteTallies, string(dropped)); err != nil {
+				return err
+			}
+			if e.db.Shared() {
+				if err := tx.Later(deleteLead, string(dropped)); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		for _, one := range note.(tally) {
+			sums.entry(one.endpoint).sum(one.counts)
+		}
+	}
+	slot := 0
+	if e.db.Shared() {
+		slot = rand.N(slots)
+	}
+	for _, endpoint := range slices.Sorted(maps.Keys(sums.byEndpoint)) { // one order of locking prevents deadlocks
+		n := sums.byEndpoint[endpoint]
+		if *n == (Counts{}) {
+			continue
+		}
+		if err := tx.Later(addTally, endpoint, slot, n.InQueue, n.waiting, n.InProgress, n.Completed, n.Failed, n.Retried); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Active returns the counts of all endpoints with queued or running jobs. It runs at most
+// one statement.
+func (e *Engine) Active(ctx context.Context) (map[string]Counts, error) {
+	active := map[string]Counts{}
+	add := func(endpoint string, c Counts) {
+		if c.InQueue > 0 || c.InProgress > 0 {
+			active[endpoint] = c
+		}
+	}
+	if !e.db.Shared() {
+		for _, endpoint := range e.Endpoints() {
+			add(endpoint, e.localCounts(endpoint))
+		}
+		return active, nil
+	}
+	all := counts{byEndpoint: map[string]*Counts{}}
+	err := e.db.Read(ctx, func(r *sqldb.Reader) error {
+		clear(all.byEndpoint)
+		return addTallies(r, all.entry, selectTallies)
+	})
+	for endpoint, c := range all.byEndpoint {
+		add(endpoint, *c)
+	}
+	return active, err
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -47,11 +48,7 @@ func (e *Engine) deliverAll(ctx context.Context) {
 			return
 		}
 		for pause := minDeliveryPause; e.spool.pending.Load() > 0; pause = min(2*pause, maxDeliveryPause) {
-			timer := time.NewTimer(pause)
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				timer.Stop()
+			if clock.RealSleep(ctx, pause) != nil {
 				return
 			}
 			_ = e.deliver(ctx) // sqldb logs outages
@@ -157,4 +154,18 @@ func (e *Engine) returnJob(ctx context.Context, ref Ref, at int64) error {
 
 // Delivered waits until the spool has no reports of a job. It returns sqldb.ErrUnavailable
 // if ctx ends first.
-func (e *Engine) Delivered(ctx context.Context, ref Ref) error { return e.spool.delivered(ctx, ref) }
+func (e *Engine) Delivered(ctx context.Context, ref Ref) error {
+	for {
+		e.spool.mu.Lock()
+		last := e.spool.last(ref)
+		e.spool.mu.Unlock()
+		if last == nil {
+			return nil
+		}
+		select {
+		case <-last.done:
+		case <-ctx.Done():
+			return fmt.Errorf("%w (%w)", sqldb.ErrUnavailable, ctx.Err())
+		}
+	}
+}

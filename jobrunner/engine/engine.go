@@ -83,8 +83,10 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 		return nil, err
 	}
 	e.db.BeforeCommit(e.beforeCommit)
-	if err := e.join(ctx); err != nil {
-		return nil, fmt.Errorf("joining the processes that share the database: %w", err)
+	if e.db.Shared() {
+		if err := e.enter(ctx); err != nil {
+			return nil, fmt.Errorf("joining the processes that share the database: %w", err)
+		}
 	}
 	if err := e.spool.load(); err != nil {
 		return nil, err
@@ -145,4 +147,27 @@ func (e *Engine) resume(ctx context.Context) (changes []change, err error) {
 		return errors.Join(err, setLostError(tx, failed, now, "the jobrunner that ran it was killed"))
 	})
 	return changes, err
+}
+
+// RetryAfter is the number of seconds after which a client should retry while the database
+// is unavailable.
+const RetryAfter = sqldb.RetryAfter
+
+// Temporary reports whether the same call of an engine or a store may succeed later,
+// because the database is unavailable or full.
+func Temporary(err error) bool { return sqldb.Temporary(err) }
+
+// Outage explains why the database could not serve a call of an engine or a store.
+type Outage struct {
+	Public string // text for clients
+	Full   bool   // the disk is full: calls that free space may succeed
+}
+
+// OutageOf returns the outage that caused an error, or nil.
+func OutageOf(err error) *Outage {
+	class := sqldb.Classify(err)
+	if class == sqldb.Fault {
+		return nil
+	}
+	return &Outage{Public: sqldb.Public(err), Full: class == sqldb.Full}
 }

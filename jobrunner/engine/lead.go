@@ -61,10 +61,6 @@ func (e *Engine) Nodes() []Node {
 	return nil
 }
 
-// Process returns the id of this process on a shared database. It changes if the other
-// processes have removed this one.
-func (e *Engine) Process() string { return e.processID() }
-
 // Claim makes this process the leader of the endpoints that no live process leads. It
 // returns this process's leads of the given endpoints.
 func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Lead, error) {
@@ -73,7 +69,7 @@ func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Lea
 		return own, nil
 	}
 	slices.Sort(endpoints) // one order of locking prevents deadlocks
-	id := e.processID()
+	id := e.Process()
 	err := e.writeWithReserve(ctx, func(tx *sqldb.Tx) error {
 		clear(own)
 		for _, endpoint := range endpoints {
@@ -93,10 +89,7 @@ func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Lea
 
 // Release releases the lead of an endpoint, which any process can then claim.
 func (e *Engine) Release(ctx context.Context, endpoint string, l Lead) error {
-	err := e.write(ctx, func(tx *sqldb.Tx) error {
-		_, err := tx.Exec(releaseLead, endpoint, l.Process, l.Epoch)
-		return err
-	})
+	_, err := execAlone(ctx, e.write, releaseLead, endpoint, l.Process, l.Epoch)
 	if err == nil {
 		e.Announce(LeadChanged, endpoint)
 	}
@@ -105,7 +98,7 @@ func (e *Engine) Release(ctx context.Context, endpoint string, l Lead) error {
 
 // Leaders returns the live leaders by endpoint.
 func (e *Engine) Leaders(ctx context.Context) (map[string]Leader, error) {
-	leaders, id := map[string]Leader{}, e.processID()
+	leaders, id := map[string]Leader{}, e.Process()
 	err := e.db.Read(ctx, func(r *sqldb.Reader) error {
 		clear(leaders)
 		return each(r, func(rows sqldb.Rows) error {
@@ -122,10 +115,8 @@ func (e *Engine) Leaders(ctx context.Context) (map[string]Leader, error) {
 
 // SetFailure stores Leader.Failure of an endpoint that this process leads.
 func (e *Engine) SetFailure(ctx context.Context, endpoint string, l Lead, failure string) error {
-	return e.write(ctx, func(tx *sqldb.Tx) error {
-		_, err := tx.Exec(setLeadFailure, failure, endpoint, l.Process, l.Epoch)
-		return err
-	})
+	_, err := execAlone(ctx, e.write, setLeadFailure, failure, endpoint, l.Process, l.Epoch)
+	return err
 }
 
 // MayScale reports whether this process may start workers by a lead, without asking the
@@ -133,5 +124,5 @@ func (e *Engine) SetFailure(ctx context.Context, endpoint string, l Lead, failur
 // take over.
 func (e *Engine) MayScale(l Lead) bool {
 	beat := e.beatAt.Load()
-	return beat != nil && l.Process == e.processID() && time.Since(*beat) < missedBeats*e.poll/2
+	return beat != nil && l.Process == e.Process() && time.Since(*beat) < missedBeats*e.poll/2
 }

@@ -284,15 +284,9 @@ func loseJob(tx *sqldb.Tx, now int64, reason string, holder []any) ([]change, er
 // lost run.
 func markRequeued(tx *sqldb.Tx, changes []change) error {
 	for i := range changes {
-		c := &changes[i]
-		c.retry = true
-		for _, statement := range []string{deleteOutput, deleteChunks} {
-			if err := tx.Later(statement, c.k); err != nil {
-				return err
-			}
-		}
+		changes[i].retry = true
 	}
-	return nil
+	return deleteResults(tx, changes, deleteOutput, deleteChunks)
 }
 
 // setLostError sets the error of failed jobs. The reason "" is that their worker died.

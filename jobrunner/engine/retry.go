@@ -31,7 +31,7 @@ func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
 			}
 			if len(changes) > 0 {
 				changes[0].from = from
-				return changes, deleteResults(tx, changes[0])
+				return changes, deleteResults(tx, changes, deleteOutput, deleteChunks, deleteWebhook)
 			}
 		}
 		return nil, nil
@@ -52,11 +52,13 @@ func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
 	return Job{Endpoint: endpoint, ID: id, State: InQueue, Queued: fromMillis(now)}, nil
 }
 
-// deleteResults deletes the output, chunks and webhook call of earlier runs.
-func deleteResults(tx *sqldb.Tx, c change) error {
-	for _, statement := range []string{deleteOutput, deleteChunks, deleteWebhook} {
-		if _, err := tx.Exec(statement, c.k); err != nil {
-			return err
+// deleteResults runs statements that delete what earlier runs of the jobs left.
+func deleteResults(tx *sqldb.Tx, changes []change, statements ...string) error {
+	for _, c := range changes {
+		for _, statement := range statements {
+			if err := tx.Later(statement, c.k); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ func (e *Engine) rewind(ctx context.Context) error {
 	by := int64(0)
 	err := e.writeWithReserve(ctx, func(tx *sqldb.Tx) error {
 		by = 0
-		others, err := processesBesides(tx, e.processID())
+		others, err := processesBesides(tx, e.Process())
 		if err != nil || len(others) > 0 {
 			return err
 		}

@@ -2,11 +2,13 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -54,30 +56,18 @@ func OthersAlive(ctx context.Context, db *sqldb.DB) (alive int, err error) {
 			return alive, nil
 		}
 		before = now
-		select {
-		case <-time.After(missedBeats * defaultPoll):
-		case <-ctx.Done():
-			return 0, ctx.Err()
+		if err := clock.RealSleep(ctx, missedBeats*defaultPoll); err != nil {
+			return 0, err
 		}
 	}
 	return alive, nil
 }
 
-// join adds this process to a shared database before it takes a job.
-func (e *Engine) join(ctx context.Context) error {
-	if !e.db.Shared() {
-		return nil
-	}
-	return e.enter(ctx)
-}
-
-// enter adds this process with a new id. It loses the jobs and leads of its earlier id.
+// enter adds this process to a shared database with a new id. It loses the jobs and leads of its
+// earlier id.
 func (e *Engine) enter(ctx context.Context) error {
 	id, sent := uuid.NewString(), time.Now()
-	err := e.write(ctx, func(tx *sqldb.Tx) error {
-		_, err := tx.Exec(insertProcess, id, e.node.URL, e.node.Machine)
-		return err
-	})
+	_, err := execAlone(ctx, e.write, insertProcess, id, e.node.URL, e.node.Machine)
 	if err == nil {
 		e.id.Store(&id)
 		e.beatAt.Store(&sent)
@@ -85,8 +75,9 @@ func (e *Engine) enter(ctx context.Context) error {
 	return err
 }
 
-// processID implements Process. It returns "" if the database isn't shared.
-func (e *Engine) processID() string {
+// Process returns the id of this process on a shared database, or "". It changes if the other
+// processes have removed this one.
+func (e *Engine) Process() string {
 	if id := e.id.Load(); id != nil {
 		return *id
 	}
@@ -97,18 +88,11 @@ func (e *Engine) processID() string {
 // next start requeues them, and counts a retry.
 func (e *Engine) leave(ctx context.Context) {
 	_, err := e.transition(ctx, e.writeWithReserve, func(tx *sqldb.Tx) ([]change, error) {
-		if _, err := tx.Exec(deleteProcess, e.processID()); err != nil {
+		if _, err := tx.Exec(deleteProcess, e.Process()); err != nil {
 			return nil, err
 		}
-		changes, err := update(tx, InQueue, requeueOwn, e.now(), e.processID())
-		for _, c := range changes {
-			for _, statement := range []string{deleteOutput, deleteChunks} {
-				if _, err := tx.Exec(statement, c.k); err != nil {
-					return nil, err
-				}
-			}
-		}
-		return changes, err
+		changes, err := update(tx, InQueue, requeueOwn, e.now(), e.Process())
+		return changes, errors.Join(err, deleteResults(tx, changes, deleteOutput, deleteChunks))
 	})
 	if err != nil && !sqldb.Temporary(err) {
 		e.log.Error("giving the jobs of this process back", "error", err)
@@ -187,11 +171,11 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, 
 	var others map[string]process
 	removed, sent := false, time.Now()
 	err = e.write(ctx, func(tx *sqldb.Tx) (err error) {
-		n, err := tx.Exec(beatProcess, e.processID())
+		n, err := tx.Exec(beatProcess, e.Process())
 		if removed = n == 0; err != nil {
 			return err
 		}
-		others, err = processesBesides(tx, e.processID())
+		others, err = processesBesides(tx, e.Process())
 		return err
 	})
 	if err != nil {
@@ -225,11 +209,7 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, 
 		if p.missed < missedBeats {
 			continue
 		}
-		var n int64
-		err := e.write(ctx, func(tx *sqldb.Tx) (err error) {
-			n, err = tx.Exec(deleteStaleProcess, id, other.beats)
-			return err
-		})
+		n, err := execAlone(ctx, e.write, deleteStaleProcess, id, other.beats)
 		if err != nil {
 			return gone, err
 		}

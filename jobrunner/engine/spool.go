@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -196,23 +195,6 @@ func (s *spool) inMemory() (n int) {
 		}
 	}
 	return n
-}
-
-// delivered implements Engine.Delivered.
-func (s *spool) delivered(ctx context.Context, ref Ref) error {
-	for {
-		s.mu.Lock()
-		last := s.last(ref)
-		s.mu.Unlock()
-		if last == nil {
-			return nil
-		}
-		select {
-		case <-last.done:
-		case <-ctx.Done():
-			return fmt.Errorf("%w (%w)", sqldb.ErrUnavailable, ctx.Err())
-		}
-	}
 }
 
 const spoolSuffix = ".report"

@@ -59,7 +59,7 @@ func (e *Engine) takeWritten(tx *sqldb.Tx, t Take, now int64) (jobs []Taken, cha
 	}
 	rows := rowWrites{}
 	for i, job := range jobs {
-		rows.add(startJob, job.Worker, e.processID(), job.Attempt, now, millis(job.Deadline), keys[i])
+		rows.add(startJob, job.Worker, e.Process(), job.Attempt, now, millis(job.Deadline), keys[i])
 	}
 	return jobs, changes, rows.run(tx)
 }

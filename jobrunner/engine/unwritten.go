@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -177,7 +178,7 @@ func (e *Engine) writeOut(tx *sqldb.Tx) error {
 		if deferred != nil && !j.state.Terminal() {
 			deferred.add(j)
 		} else {
-			rows.addJob(j, e.processID(), e.now())
+			rows.addJob(j, e.Process(), e.now())
 		}
 	}
 	if err := rows.run(tx); err != nil {
@@ -238,7 +239,7 @@ func (e *Engine) insert(tx *sqldb.Tx, row jobRow) error {
 			return err
 		}
 		rows := rowWrites{}
-		rows.addJob(&row, e.processID(), e.now())
+		rows.addJob(&row, e.Process(), e.now())
 		return rows.run(tx)
 	}
 	if u.bytes+n > maxUnwritten {
@@ -433,4 +434,53 @@ func boolToInt(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// maxHandedOut limits the jobs in handedOut. Jobs whose end another process has recorded
+// stay there if its hint is lost.
+const maxHandedOut = 10_000
+
+// handedOut remembers the running jobs of the batches that were written, and how many jobs
+// the last batch took from the table, so that the next one needs fewer queries. It may be
+// out of date: a batch that ends a job which is no longer running is rolled back (Tx.UpdateAll).
+type handedOut struct {
+	mu    sync.Mutex
+	jobs  map[jobKey]*jobRow // without their input
+	taken map[string]int     // by endpoint
+}
+
+func (h *handedOut) remember(u *unwritten) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for endpoint, table := range u.queues {
+		if h.taken[endpoint] = table.taken; table.taken == 0 {
+			delete(h.taken, endpoint)
+		}
+	}
+	for _, j := range u.order {
+		if j.state != InProgress || j.webhook != "" { // a webhook call refers to the row's key
+			continue
+		}
+		if len(h.jobs) >= maxHandedOut {
+			clear(h.jobs)
+		}
+		known := *j
+		known.running, known.input, known.rest = true, nil, nil
+		h.jobs[jobKey{j.endpoint, j.id}] = &known
+	}
+}
+
+func (h *handedOut) lastTaken(endpoint string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.taken[endpoint]
+}
+
+// remove removes and returns a job, or nil.
+func (h *handedOut) remove(key jobKey) *jobRow {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	j := h.jobs[key]
+	delete(h.jobs, key)
+	return j
 }

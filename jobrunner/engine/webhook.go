@@ -154,11 +154,7 @@ func (e *Engine) recordCall(ctx context.Context, k, until, again int64) error {
 	if again > 0 {
 		statement, args = rescheduleCall, []any{again, k, until}
 	}
-	err := e.writeWithReserve(ctx, func(tx *sqldb.Tx) error {
-		_, err := tx.Exec(statement, args...)
-		return err
-	})
-	if err != nil {
+	if _, err := execAlone(ctx, e.writeWithReserve, statement, args...); err != nil {
 		return err
 	}
 	if again == 0 {
@@ -180,18 +176,10 @@ func withBusyHosts(statement string, busy []BusyHost) (string, []any) {
 
 // insertCall adds the webhook call of an ended job.
 func insertCall(tx *sqldb.Tx, c change, now int64) error {
-	host := hostOf(c.webhook)
-	if host == "" { // the URL can't be called
-		return nil
+	u, err := url.Parse(c.webhook)
+	if err != nil || u.Host == "" {
+		return nil //nolint:nilerr // the URL can't be called
 	}
-	_, err := tx.Exec(insertWebhook, c.k, c.owner, c.endpoint, c.webhook, host, now)
+	_, err = tx.Exec(insertWebhook, c.k, c.owner, c.endpoint, c.webhook, u.Host, now)
 	return err
-}
-
-func hostOf(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return ""
-	}
-	return u.Host
 }

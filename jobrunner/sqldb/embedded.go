@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 // embedded is SQLite in a folder, with one writer and a pool of readers.
 type embedded struct {
+	unshared
 	writer  *writer
 	readers *readerPool
 	lock    *os.File
@@ -27,7 +29,8 @@ func openEmbedded(ctx context.Context, c Config) (*embedded, error) {
 	if err := db.connect(ctx, source, pragmas(c)); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the database %s: %w", c.name(), classifySQLite(err)), db.close())
 	}
-	if err := removeNewMark(db.file); err != nil {
+	// The mark goes once the database has content. RemoveAll accepts that it doesn't exist.
+	if err := os.RemoveAll(filepath.Join(filepath.Dir(db.file), newName)); err != nil {
 		return nil, errors.Join(fmt.Errorf("making the database %s: %w", c.name(), err), db.close())
 	}
 	return db, nil
@@ -40,10 +43,7 @@ func (db *embedded) prepareFolder(dir string) (source string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("making the data folder: %w", err)
-	}
-	if db.lock, err = lockDir(dir); err != nil {
+	if db.lock, err = lockFolder(dir); err != nil {
 		return "", err
 	}
 	if db.reserve, err = openReserve(dir); err != nil {
@@ -108,11 +108,13 @@ func (db *embedded) read(ctx context.Context, fn func(*Reader) error) error {
 
 func (db *embedded) beforeCommit() *hook { return &db.writer.hook }
 
-// Migrations need nothing special, and no other process shares the file.
-func (db *embedded) migrating() (done func()) { return func() {} }
-func (db *embedded) shared() bool             { return false }
-func (db *embedded) notify(string)            {}
-func (db *embedded) listen(func(string))      {}
+// unshared is the part of a backend without other processes. Its migrations need nothing special.
+type unshared struct{}
+
+func (unshared) migrating() (done func()) { return func() {} }
+func (unshared) shared() bool             { return false }
+func (unshared) notify(string)            {}
+func (unshared) listen(func(string))      {}
 
 func (db *embedded) close() error {
 	var errs []error
@@ -127,4 +129,39 @@ func (db *embedded) close() error {
 		errs = append(errs, unlockDir(db.lock))
 	}
 	return errors.Join(errs...)
+}
+
+// newName is a file that marks a database in creation. While it exists, an empty database
+// file comes from an interrupted first start.
+const newName = fileName + ".new"
+
+// makeFile creates the database file if it is missing. It rejects a file that other users
+// can write, or that has lost its content.
+func makeFile(dir string) (path string, err error) {
+	path, mark := filepath.Join(dir, fileName), filepath.Join(dir, newName)
+	if err := onlyOwnerWrites(dir); err != nil {
+		return "", err
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		for _, name := range []string{mark, path} {
+			f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+			if err == nil {
+				err = f.Close()
+			}
+			if err != nil {
+				return "", fmt.Errorf("making the database: %w", err)
+			}
+		}
+		return path, nil
+	case err != nil:
+		return "", fmt.Errorf("opening the database: %w", err)
+	case info.Size() > 0:
+		return path, onlyOwnerWrites(path)
+	}
+	if _, err := os.Stat(mark); err != nil {
+		return "", fmt.Errorf("the database %s is empty, and was not when it was made: restore it from a backup, or remove the file to begin with none of its jobs and objects", path)
+	}
+	return path, onlyOwnerWrites(path)
 }

@@ -71,7 +71,7 @@ func (db *DB) Migrate(ctx context.Context, component string, steps []string) err
 			return checkCompatible(version, compatible, steps)
 		}
 		if version > 0 && version < len(steps) && steps[version-1] == "" {
-			return fmt.Errorf("the database has version %d, which was never released; this program opens version %d and later: use another database or data folder", version, firstReleased(steps))
+			return fmt.Errorf("the database has version %d, which was never released; this program opens version %d and later: use another database or data folder", version, 1+slices.IndexFunc(steps, func(step string) bool { return step != "" }))
 		}
 		for n, step := range steps[version:] {
 			if err := tx.conn.script(step); err != nil {
@@ -84,10 +84,6 @@ func (db *DB) Migrate(ctx context.Context, component string, steps []string) err
 		_, err = tx.Exec(setVersion, component, len(steps))
 		return err
 	}))
-}
-
-func firstReleased(steps []string) int {
-	return 1 + slices.IndexFunc(steps, func(step string) bool { return step != "" })
 }
 
 func migrationError(component string, err error) error {
@@ -107,22 +103,18 @@ func checkCompatible(version, compatible int, steps []string) error {
 // beforeMigration reports whether there is nothing to migrate, without a write. Before a
 // Breaking step it calls mayBreak.
 func (db *DB) beforeMigration(ctx context.Context, component string, steps []string) (done bool, err error) {
-	version, compatible, known := db.readVersion(ctx, component)
+	var version, compatible int
+	readErr := db.Read(ctx, func(r *Reader) error {
+		return r.QueryRow(selectVersion, component).Scan(&version, &compatible)
+	})
 	switch {
-	case !known: // the table doesn't exist, or the write will return the error
+	case readErr != nil: // the table doesn't exist, or the write will return the error
 	case version >= len(steps):
 		return true, checkCompatible(version, compatible, steps)
 	case compatibleFrom(steps) > version && db.mayBreak != nil:
 		err = db.mayBreak(ctx)
 	}
 	return false, err
-}
-
-func (db *DB) readVersion(ctx context.Context, component string) (version, compatible int, known bool) {
-	err := db.Read(ctx, func(r *Reader) error {
-		return r.QueryRow(selectVersion, component).Scan(&version, &compatible)
-	})
-	return version, compatible, err == nil
 }
 
 // BeforeBreaking sets a function that Migrate calls before it runs a Breaking step on

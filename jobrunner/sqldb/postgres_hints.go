@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
@@ -85,16 +86,6 @@ func (h *hints) close() {
 	h.busy.Wait()
 }
 
-// wait waits for a time or until close.
-func (h *hints) wait(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-h.ctx.Done():
-	}
-}
-
 // listen starts to send and receive hints. Processes receive each other's hints if they use
 // the same schema of the same database.
 func (p *postgres) listen(f func(hint string)) {
@@ -107,7 +98,7 @@ func (p *postgres) listen(f func(hint string)) {
 			if p.receiveHints(f) {
 				pause = minRelisten
 			}
-			p.hints.wait(pause)
+			_ = clock.RealSleep(p.hints.ctx, pause)
 		}
 	})
 }
@@ -129,7 +120,7 @@ func (p *postgres) send() {
 			_, _ = p.writers.ExecContext(ctx, "SELECT pg_notify(("+channel+"), $1)", notice)
 			cancel()
 		}
-		h.wait(hintPause)
+		_ = clock.RealSleep(h.ctx, hintPause)
 	}
 }
 
