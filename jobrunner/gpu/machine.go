@@ -1,10 +1,12 @@
 package gpu
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -73,7 +75,7 @@ func readMachine(name string, text []byte) (Driver, []Device, error) {
 
 // devices lists the machine's devices, or returns an error and the path of the invalid member.
 func (m machine) devices() (driver Driver, devices []Device, path string, err error) {
-	driver = Driver{Version: orDefault(string(m.Driver.Version), defaultDriver), CUDA: orDefault(string(m.Driver.CUDA), defaultCUDA)}
+	driver = Driver{Version: cmp.Or(string(m.Driver.Version), defaultDriver), CUDA: cmp.Or(string(m.Driver.CUDA), defaultCUDA)}
 	if !cudaPattern.MatchString(driver.CUDA) {
 		return driver, nil, "$.driver.cuda", fmt.Errorf("invalid CUDA version %q: expected for example 12.8", driver.CUDA)
 	}
@@ -161,7 +163,7 @@ func pathLine(text []byte, path string) int {
 	if err != nil {
 		return 1
 	}
-	for ; path != "" && path != "$"; path = path[:lastSegment(path)] {
+	for ; path != "" && path != "$"; path = path[:max(0, strings.LastIndexAny(path, ".["))] {
 		yamlPath, err := yaml.PathString(path)
 		if err != nil {
 			return 1
@@ -171,19 +173,4 @@ func pathLine(text []byte, path string) int {
 		}
 	}
 	return 1
-}
-
-func lastSegment(path string) int {
-	i := len(path) - 1
-	for i > 0 && path[i] != '.' && path[i] != '[' {
-		i--
-	}
-	return i
-}
-
-func orDefault(s, fallback string) string {
-	if s == "" {
-		return fallback
-	}
-	return s
 }

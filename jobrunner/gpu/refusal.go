@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,7 +18,7 @@ func checkSatisfiable(request Request, devices []Device, driver Driver) error {
 	types := acceptedTypes(request, devices)
 	matching := slices.DeleteFunc(slices.Clone(devices), func(d Device) bool { return !slices.Contains(types, d.TypeID) })
 	if len(matching) == 0 {
-		return fmt.Errorf("this machine has no %s; it has %s", joinAlternatives(types), describeDevices(devices))
+		return fmt.Errorf("this machine has no %s; it has %s", enumerate(types, "or"), describeDevices(devices))
 	}
 	if err := driver.supports(request); err != nil {
 		return err
@@ -96,8 +97,6 @@ func describeDevices(devices []Device) string {
 	return enumerate(types, "and")
 }
 
-func joinAlternatives(types []string) string { return enumerate(types, "or") }
-
 func enumerate(words []string, conjunction string) string {
 	if n := len(words); n > 1 {
 		return strings.Join(words[:n-1], ", ") + " " + conjunction + " " + words[n-1]
@@ -125,7 +124,7 @@ func (d Driver) supports(request Request) error {
 	case len(request.CUDA) == 0 && request.MinimumCUDA == "":
 		return nil
 	case d.CUDA == "":
-		return fmt.Errorf("the CUDA version of this machine's driver is unknown, and %s asks for %s", request.asker(), requiredCUDA(request))
+		return fmt.Errorf("the CUDA version of this machine's driver is unknown, and %s asks for %s", request.asker(), cmp.Or(strings.Join(request.CUDA, ", "), "at least "+request.MinimumCUDA))
 	case len(request.CUDA) > 0 && !slices.ContainsFunc(request.CUDA, allowed):
 		return fmt.Errorf("this machine's driver %s reports CUDA %s, and %s allows only %s: allow %[2]s, or set a minimum instead",
 			d.Version, d.CUDA, request.asker(), strings.Join(request.CUDA, ", "))
@@ -134,11 +133,4 @@ func (d Driver) supports(request Request) error {
 			d.Version, d.CUDA, request.asker(), request.MinimumCUDA)
 	}
 	return nil
-}
-
-func requiredCUDA(request Request) string {
-	if len(request.CUDA) > 0 {
-		return strings.Join(request.CUDA, ", ")
-	}
-	return "at least " + request.MinimumCUDA
 }

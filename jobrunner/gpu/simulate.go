@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -95,7 +96,7 @@ func (s *simulated) Driver() Driver {
 func (s *simulated) Devices() []Device {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]Device(nil), s.devices...)
+	return slices.Clone(s.devices)
 }
 
 func (s *simulated) Changed() <-chan struct{} { return s.changed }

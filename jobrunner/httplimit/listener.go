@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -67,14 +68,8 @@ func Listen(l net.Listener, c Connections) *Listener {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.Max == 0 {
-		c.Max = DefaultConnections
-	}
-	if c.PerAddress == 0 {
-		c.PerAddress = DefaultPerAddress
-	}
 	all := Descriptors()
-	c.Max = min(c.Max, all-reserve(all))
+	c.Max, c.PerAddress = min(cmp.Or(c.Max, DefaultConnections), all-reserve(all)), cmp.Or(c.PerAddress, DefaultPerAddress)
 	spare, _ := os.Open(os.DevNull) // without it, rejecting has to wait for a free descriptor
 	return &Listener{
 		Listener: l, Connections: c, refusals: make(chan struct{}, min(maxRejects, reserve(all)/6)), stop: make(chan struct{}), spare: spare,
@@ -101,7 +96,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 			return nil, err
 		default:
 			l.warn("accepting a connection failed", "error", err)
-			if exhausted(err) && (l.evict(netip.Prefix{}) || l.rejectWithSpare()) {
+			exhausted := errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) // no descriptor is left
+			if exhausted && (l.evict(netip.Prefix{}) || l.rejectWithSpare()) {
 				continue
 			}
 			select {
@@ -111,11 +107,6 @@ func (l *Listener) Accept() (net.Conn, error) {
 			pause = min(2*pause, maxPause)
 		}
 	}
-}
-
-// exhausted reports whether the process or the system has no descriptor left.
-func exhausted(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // admit returns nil if it rejects the connection.

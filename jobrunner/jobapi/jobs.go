@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
@@ -77,13 +76,11 @@ func (a *api) queue(ctx context.Context, n engine.NewJob) (job engine.Job, watch
 	if err != nil {
 		return engine.Job{}, nil, err
 	}
-	// If the endpoint was deleted meanwhile, its jobs are dropped already, and nobody would ever look
-	// for this one.
-	if _, err := a.Endpoint(ctx, n.Endpoint); errors.Is(err, ErrNoEndpoint) {
+	if err := a.dropIfDeleted(ctx, n.Endpoint); err != nil {
 		if watch != nil {
 			watch.Stop()
 		}
-		return engine.Job{}, nil, errors.Join(err, a.Engine.DropEndpoint(ctx, n.Endpoint))
+		return engine.Job{}, nil, err
 	}
 	a.Queued(n.Endpoint)
 	return job, watch, nil

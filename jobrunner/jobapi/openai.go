@@ -183,12 +183,7 @@ func (p *relayAnswer) write(text string) error {
 
 // isEvent reports whether a text is the beginning of server-sent events.
 func isEvent(text string) bool {
-	for _, field := range []string{"data:", "event:", "id:", "retry:", ":"} {
-		if strings.HasPrefix(text, field) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"data:", "event:", "id:", "retry:", ":"}, func(field string) bool { return strings.HasPrefix(text, field) })
 }
 
 func textType(text string) string {

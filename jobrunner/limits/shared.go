@@ -92,7 +92,7 @@ func (s *Shared) Admit(ctx context.Context, k Key, running func() int) (done fun
 		r = &reserve{}
 		s.keys[k] = r
 	}
-	if r.admit(s.Clock.Now(), Table[k.Operation].Concurrent > 0, s.Process()) {
+	if !r.querying && r.useReserved(s.Clock.Now(), Table[k.Operation].Concurrent > 0, s.Process()) {
 		s.mu.Unlock()
 		return func() { s.release(k, r) }, nil
 	}
@@ -114,12 +114,6 @@ func (s *Shared) Admit(ctx context.Context, k Key, running func() int) (done fun
 		return nil, err
 	}
 	return func() { s.release(k, r) }, nil
-}
-
-// admit admits a request with a reserved permit and slot, unless a statement runs. The
-// limiter is locked.
-func (r *reserve) admit(now time.Time, concurrent bool, process string) bool {
-	return !r.querying && r.useReserved(now, concurrent, process)
 }
 
 // useReserved admits a request with a reserved permit and slot. The limiter is locked.

@@ -5,7 +5,9 @@ package logline
 import (
 	"encoding/json"
 	"regexp"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Line is a parsed line.
@@ -19,9 +21,6 @@ type Line struct {
 
 // Printed reports whether the handler or its runtime printed the line, not a logger.
 func (l Line) Printed() bool { return l.Level == "" }
-
-// Debug reports whether the line is of level DEBUG.
-func (l Line) Debug() bool { return l.Level == "DEBUG" }
 
 // Visible returns what a terminal shows of a line: the text after its last carriage return. Progress bars
 // overwrite their line with each update.
@@ -140,4 +139,151 @@ func Failure(text string) string {
 		return strings.Trim(raised.Type+": "+raised.Message, ": ")
 	}
 	return text
+}
+
+// raisedForm matches the beginning of the JSON in which the public SDK reports a handler's exception.
+var raisedForm = regexp.MustCompile(`^\s*\{\s*"error_type": "(?:<class ')?([^'"]*)'?>?",\s*"error_message": "((?:[^"\\]|\\.)*)`)
+
+// Headline returns a job's error in one line, such as "ValueError: it is bad", even if its JSON was
+// truncated. Other errors are returned unchanged.
+func Headline(text string) string {
+	m := raisedForm.FindStringSubmatch(text)
+	if m == nil {
+		return text
+	}
+	var message string
+	if json.Unmarshal([]byte(`"`+m[2]+`"`), &message) != nil {
+		message = m[2]
+	}
+	if message == "" {
+		return m[1]
+	}
+	return m[1] + ": " + message
+}
+
+// Tail returns the end of a text, at most maxBytes: whole lines, unless the last line is longer. An
+// ellipsis marks the omission.
+func Tail(text string, maxBytes int) string {
+	if len(text) <= maxBytes {
+		return text
+	}
+	end := text[len(text)-max(0, maxBytes-len(ellipsis)):]
+	for len(end) > 0 && !utf8.RuneStart(end[0]) {
+		end = end[1:]
+	}
+	if i := strings.IndexByte(end, '\n'); i >= 0 && i < len(end)-1 {
+		return ellipsis + end[i:]
+	}
+	return ellipsis + end
+}
+
+// Shorten omits the middle of a text that is longer than maxBytes: the start usually names the failed
+// operation, and the end its cause.
+func Shorten(text string, maxBytes int) string {
+	if len(text) <= maxBytes {
+		return text
+	}
+	head := text[:maxBytes/4]
+	for len(head) > 0 && !utf8.ValidString(head) {
+		head = head[:len(head)-1]
+	}
+	return head + Tail(text[len(head):], maxBytes-len(head))
+}
+
+const ellipsis = "…"
+
+// End returns the end of a log in at most maxLines and maxBytes: without debug lines, JSON as text,
+// truncated at the front.
+func End(lines []string, maxLines, maxBytes int) string {
+	var messages []string
+	for i := len(lines) - 1; i >= 0 && maxLines > 0; i-- {
+		l := Parse(lines[i])
+		if l.Level == "DEBUG" || strings.TrimSpace(l.Text) == "" {
+			continue
+		}
+		messageLines := strings.Split(l.Text, "\n")
+		maxLines -= len(messageLines)
+		messages = append(messages, l.Text)
+	}
+	var b strings.Builder
+	for i := len(messages) - 1; i >= 0; i-- {
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(messages[i])
+	}
+	return Tail(b.String(), maxBytes)
+}
+
+// unquoteList joins the strings of a list in Python's syntax: ['a\n', "b's\n"]. It reads a truncated
+// list to its end, and keeps text outside of quotes unchanged.
+func unquoteList(list string) string {
+	var b strings.Builder
+	rest := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(list), "["), "]")
+	for rest != "" {
+		if quote := rest[0]; quote == '\'' || quote == '"' {
+			end := closing(rest, quote)
+			b.WriteString(unescape(rest[1:end]))
+			rest = strings.TrimPrefix(rest[min(end+1, len(rest)):], ", ")
+			continue
+		}
+		next := strings.IndexAny(rest, `'"`)
+		if next < 0 {
+			next = len(rest)
+		}
+		b.WriteString(unescape(rest[:next]))
+		rest = rest[next:]
+	}
+	return b.String()
+}
+
+// closing returns the index of a string's closing quote, or the length of s without one.
+func closing(s string, quote byte) int {
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case quote:
+			return i
+		}
+	}
+	return len(s)
+}
+
+var (
+	escapes    = map[byte]string{'n': "\n", 't': "\t", 'r': "", '\\': `\`, '\'': `'`, '"': `"`}
+	hexEscapes = map[byte]int{'x': 2, 'u': 4, 'U': 8} // numbers of digits
+)
+
+// unescape resolves the escapes of Python's strings.
+func unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for s != "" {
+		before, after, found := strings.Cut(s, `\`)
+		b.WriteString(before)
+		if !found {
+			break
+		}
+		if after == "" {
+			return b.String()
+		}
+		var width int
+		if character, ok := escapes[after[0]]; ok {
+			b.WriteString(character)
+			width = 1
+		} else if digits := hexEscapes[after[0]]; digits > 0 && len(after) > digits {
+			if n, err := strconv.ParseUint(after[1:1+digits], 16, 32); err == nil {
+				b.WriteRune(rune(n))
+				width = 1 + digits
+			}
+		}
+		if width == 0 {
+			b.WriteByte('\\')
+		}
+		s = after[width:]
+	}
+	return b.String()
 }

@@ -47,9 +47,8 @@ func newJobs() *jobs {
 }
 
 // Job counts an event of a job.
-func (m *Metrics) Job(e engine.Event) { m.jobs.count(e) }
-
-func (j *jobs) count(e engine.Event) {
+func (m *Metrics) Job(e engine.Event) {
+	j := m.jobs
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.seriesFor(e.Endpoint)

@@ -113,11 +113,8 @@ func (n *Node) locate(ctx context.Context, s subject) (url string, elsewhere boo
 		if machine == "" || machine == n.Machine {
 			return "", false, nil
 		}
-		for _, other := range n.Engine.Nodes() {
-			if other.Machine == machine {
-				return other.URL, true, nil
-			}
-		}
+		url, elsewhere = n.urlOf(machine)
+		return url, elsewhere, nil
 	}
 	return "", false, nil
 }

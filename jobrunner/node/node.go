@@ -5,10 +5,14 @@ package node
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
-	"slices"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -109,7 +113,7 @@ func (n *Node) Sync(ctx context.Context, id string) {
 	switch {
 	case err == nil:
 	case engine.Temporary(err):
-		n.resyncs.retry(id, func() { n.Sync(ctx, id) })
+		n.resyncs.schedule(resyncPause, id, func() { n.Sync(ctx, id) })
 	default:
 		n.Logger.ErrorContext(ctx, "applying an endpoint's change failed: it takes effect at the next start", "endpoint", id, "error", err)
 	}
@@ -121,9 +125,9 @@ func (n *Node) HandleAnnouncement(ctx context.Context, kind, id string) {
 	case engine.Queued:
 		n.Pools.Queued(id)
 	case engine.EndpointChanged, engine.LeadChanged:
-		n.resyncs.start(id, func() { n.Sync(ctx, id) })
+		n.resyncs.schedule(0, id, func() { n.Sync(ctx, id) })
 	case engine.PodChanged:
-		n.resyncs.start("pod "+id, func() { n.Pods.SyncKnown(ctx, id) })
+		n.resyncs.schedule(0, "pod "+id, func() { n.Pods.SyncKnown(ctx, id) })
 	case engine.LimitReached:
 		n.LimitReached(id)
 	}
@@ -141,10 +145,20 @@ func (n *Node) Running(endpoint string) int {
 // PodReason returns a pod's reason. If the pod's node is gone, it returns a text which says that
 // the pod's state may be outdated.
 func (n *Node) PodReason(p store.Pod) string {
-	if !n.DB.Shared() || p.Machine == n.Machine || slices.ContainsFunc(n.Engine.Nodes(), func(other engine.Node) bool { return other.Machine == p.Machine }) {
+	if _, alive := n.urlOf(p.Machine); alive || !n.DB.Shared() || p.Machine == n.Machine {
 		return p.Reason
 	}
 	return "the jobrunner that has the pod is not running: this is the pod's last known state, and changes are applied when that jobrunner is back with its data folder"
+}
+
+// urlOf returns the URL of another node that runs.
+func (n *Node) urlOf(machine string) (url string, alive bool) {
+	for _, other := range n.Engine.Nodes() {
+		if other.Machine == machine {
+			return other.URL, true
+		}
+	}
+	return "", false
 }
 
 // Drain stops the node from claiming further endpoints.
@@ -184,4 +198,28 @@ func (n *Node) Close() {
 		n.following.Wait()
 	}
 	n.resyncs.close()
+}
+
+// MachineFile is the file in the data folder that has the deployment's id.
+const MachineFile = "machine"
+
+// MachineID returns a deployment's id, which it stores in the data folder. Without a folder
+// it returns a new id.
+func MachineID(folder string) (string, error) {
+	newID := strings.ToLower(rand.Text()[:12])
+	if folder == "" {
+		return newID, nil
+	}
+	path := filepath.Join(folder, MachineFile)
+	text, err := os.ReadFile(path)
+	if id := strings.TrimSpace(string(text)); err == nil && id != "" {
+		return id, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("the id of the deployment: %w", err)
+	}
+	if err := os.WriteFile(path, []byte(newID+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("the id of the deployment: %w", err)
+	}
+	return newID, nil
 }

@@ -49,11 +49,9 @@ func (n *Node) ForwardPage(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		for _, to := range n.Engine.Nodes() {
-			if to.Machine == at {
-				pass.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), forwardKey{}, to.URL)))
-				return
-			}
+		if to, alive := n.urlOf(at); alive {
+			pass.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), forwardKey{}, to)))
+			return
 		}
 		next.ServeHTTP(w, r) // the node and its session are gone
 	})

@@ -27,7 +27,7 @@ func Placed(p store.Pod) bool { return p.GPUTypeID != "" }
 
 // cluster has the members of a cluster that this deployment runs. They get their GPUs together and
 // share a network: one of the container engine, the machine's loopback for processes, or Kubernetes'
-// Pod network (cluster_primary.go). A member keeps its GPUs while its start is retried, so that the
+// Pod network (primary). A member keeps its GPUs while its start is retried, so that the
 // cluster stays placed.
 type cluster struct {
 	pods *Pods
@@ -62,7 +62,7 @@ func (p *Pods) join(r *runner, record store.Pod) {
 	p.mu.Lock()
 	c := p.clusters[record.Cluster.ID]
 	if c == nil {
-		c = &cluster{pods: p, id: record.Cluster.ID, members: map[string]*runner{}, waiting: map[string]bool{}}
+		c = &cluster{pods: p, id: record.Cluster.ID, members: map[string]*runner{}, waiting: map[string]bool{}, primary: primary{changed: make(chan struct{})}}
 		p.clusters[record.Cluster.ID] = c
 	}
 	p.mu.Unlock()
@@ -159,7 +159,11 @@ func (r *runner) allocate(p store.Pod) ([]gpu.Device, error) {
 	if !slices.Contains(members, r) {
 		return nil, errInactive
 	}
-	assigned, err := r.pods.Devices.AcquireForMembers(want, c.id, ids(members))
+	var ids []string
+	for _, member := range members {
+		ids = append(ids, member.id)
+	}
+	assigned, err := r.pods.Devices.AcquireForMembers(want, c.id, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -184,13 +188,6 @@ func (c *cluster) membersWithoutGPUs() (all []*runner) {
 		member.mu.Unlock()
 	}
 	slices.SortFunc(all, func(a, b *runner) int { return int(rank[a] - rank[b]) })
-	return all
-}
-
-func ids(members []*runner) (all []string) {
-	for _, member := range members {
-		all = append(all, member.id)
-	}
 	return all
 }
 
@@ -326,4 +323,94 @@ func (c *cluster) makeNetwork(ctx context.Context, program run.Program) (network
 	}
 	network.CIDR, err = program.Network(ctx, config)
 	return network, err
+}
+
+// primary is the address of a cluster's primary. If pods get their address when they start, the
+// primary starts first. The other members get its address as a variable, and restart if it
+// changes.
+type primary struct {
+	address string        // "" if unknown
+	changed chan struct{} // closed at the next change
+}
+
+// announce sets the address of the primary; "" while it starts.
+func (c *cluster) announce(address string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.primary.address != address {
+		close(c.primary.changed)
+		c.primary = primary{address: address, changed: make(chan struct{})}
+	}
+}
+
+// primaryNow returns the address. changed is closed at its next change.
+func (c *cluster) primaryNow() (address string, changed <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.primary.address, c.primary.changed
+}
+
+// isPrimary reports whether a pod is the primary of a cluster whose members have their own
+// addresses.
+func isPrimary(p store.Pod, program run.Program) bool {
+	return program.OwnAddress && p.Cluster != nil && *p.Cluster.Rank == 0
+}
+
+// joinPrimary waits for the primary's address and sets a member's variables. The primary itself
+// doesn't wait.
+func (r *runner) joinPrimary(ctx context.Context, c *cluster, p store.Pod) error {
+	address := ""
+	if *p.Cluster.Rank == 0 {
+		c.announce("")
+	} else {
+		var changed <-chan struct{}
+		for logged := false; ; logged = true {
+			if address, changed = c.primaryNow(); address != "" {
+				break
+			}
+			if !logged {
+				r.log.Note("the pod waits for the cluster's primary to start")
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	_, err := r.report(ctx, p.Run, placed, func(p *store.Pod) {
+		p.Cluster.Network, p.Cluster.IP = "", ""
+		p.HiddenEnv = rankEnvironment(*p, address, "", primaryPort)
+		for name := range ownAddress(*p) {
+			delete(p.HiddenEnv, name)
+		}
+	})
+	return err
+}
+
+// ownAddress maps the variables with a member's own address to their suffix.
+func ownAddress(p store.Pod) map[string]string {
+	own := map[string]string{"NODE_ADDR": ""}
+	if *p.Cluster.Rank == 0 {
+		own["PRIMARY_ADDR"], own["MASTER_ADDR"], own["HOST_NODE_ADDR"] = "", "", ":"+strconv.Itoa(primaryPort)
+	}
+	return own
+}
+
+// primaryMoved waits until the primary has another address than a member knows. It returns false
+// if the process or ctx ends before.
+func (r *runner) primaryMoved(ctx context.Context, p store.Pod, process run.Process) bool {
+	for {
+		address, changed := r.clusterOf().primaryNow()
+		if address != "" && address != p.HiddenEnv["PRIMARY_ADDR"] {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-process.Done():
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
 }

@@ -9,8 +9,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
@@ -23,15 +23,6 @@ const (
 	maxFileBytes = 4 * logBytes
 )
 
-// record is a line in the file of a log.
-type record struct {
-	Number int64     `json:"n"`
-	Time   time.Time `json:"t"`
-	Text   string    `json:"x"`
-	System bool      `json:"s,omitempty"`
-	Mark   string    `json:"m,omitempty"`
-}
-
 // fileLog is a log that is also written to a file. The next run of the deployment continues
 // it.
 type fileLog struct {
@@ -42,7 +33,7 @@ type fileLog struct {
 	mu     sync.Mutex // guards the rest. It is locked while run.Log is locked, never the other way round
 	file   *os.File   // nil if it can't be written
 	size   int        // of the file
-	latest []record   // for the next rewrite of the file
+	latest []run.Line // for the next rewrite of the file
 }
 
 // openLog reads the log of an earlier run. It skips a line that is incomplete because the
@@ -56,16 +47,13 @@ func openLog(folder string, c run.LogConfig, logger *slog.Logger) *fileLog {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var r record
-		if json.Unmarshal(lines.Bytes(), &r) == nil {
-			l.latest = append(l.latest, r)
+		var line run.Line
+		if json.Unmarshal(lines.Bytes(), &line) == nil {
+			l.latest = append(l.latest, line)
 		}
 	}
 	l.latest = l.latest[max(0, len(l.latest)-logLines):]
-	for _, r := range l.latest {
-		c.Earlier = append(c.Earlier, run.Line{Number: r.Number, Time: r.Time, Text: r.Text, System: r.System, Mark: r.Mark})
-	}
-	c.MaxLines, c.MaxBytes, c.OnLine = logLines, logBytes, l.append
+	c.Earlier, c.MaxLines, c.MaxBytes, c.OnLine = slices.Clone(l.latest), logLines, logBytes, l.append
 	l.Log = run.NewLog(c)
 	l.rewrite()
 	return l
@@ -79,14 +67,13 @@ func (l *fileLog) warn(err error) {
 func (l *fileLog) append(line run.Line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := record{line.Number, line.Time, line.Text, line.System, line.Mark}
-	if l.latest = append(l.latest, r); len(l.latest) > 2*logLines {
-		l.latest = append([]record(nil), l.latest[len(l.latest)-logLines:]...)
+	if l.latest = append(l.latest, line); len(l.latest) > 2*logLines {
+		l.latest = slices.Clone(l.latest[len(l.latest)-logLines:])
 	}
 	if l.file == nil {
 		return
 	}
-	text, err := json.Marshal(r)
+	text, err := json.Marshal(line)
 	if err == nil {
 		_, err = l.file.Write(append(text, '\n'))
 	}
@@ -111,8 +98,8 @@ func (l *fileLog) rewrite() {
 			break
 		}
 	}
-	for _, r := range l.latest {
-		_ = encoder.Encode(r) // never fails
+	for _, line := range l.latest {
+		_ = encoder.Encode(line) // never fails
 	}
 	fresh := l.path + ".new"
 	err := os.WriteFile(fresh, text.Bytes(), 0o600)

@@ -28,6 +28,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,24 +41,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// Devices assigns the machine's GPUs, each to one owner at a time.
-type Devices interface {
-	Acquire(want gpu.Request, owner string) ([]gpu.Device, error)
-	// AcquireForMembers assigns GPUs to all members of a cluster, or to none.
-	AcquireForMembers(want gpu.Request, cluster string, members []string) ([][]gpu.Device, error)
-	// Claim assigns the GPUs that an owner had before the deployment was restarted.
-	Claim(uuids []string, owner string) ([]gpu.Device, error)
-	Release(owner string)
-	// Watch signals that a rejected request may succeed now.
-	Watch() <-chan struct{}
-}
-
 // Config configures Pods.
 type Config struct {
 	Store *store.Store
 	// Programs resolves images that aren't built in. Nil resolves none.
 	Programs run.PodPrograms
-	Devices  Devices
+	Devices  *gpu.Allocator
 	// Driver returns the GPU driver.
 	Driver func() gpu.Driver
 	// Sample returns the utilization of a device; may be nil.
@@ -128,11 +118,7 @@ func (p *Pods) forwardFreed(freed <-chan struct{}) {
 func (p *Pods) all() []*runner {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := make([]*runner, 0, len(p.runners))
-	for _, r := range p.runners {
-		all = append(all, r)
-	}
-	return all
+	return slices.Collect(maps.Values(p.runners))
 }
 
 func (p *Pods) find(id string) *runner {

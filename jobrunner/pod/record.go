@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
@@ -101,7 +102,7 @@ func (r *runner) update(ctx context.Context, generation int64, change func(p *st
 			r.pods.Logger.ErrorContext(ctx, "the state of a pod can't be stored yet", "pod", r.id, "error", err)
 			logged = true
 		}
-		if err := sleep(ctx, retryStore); err != nil {
+		if err := clock.RealSleep(ctx, retryStore); err != nil {
 			return p, err
 		}
 	}
@@ -140,13 +141,4 @@ func (r *runner) reportWait(ctx context.Context, p store.Pod, level slog.Level, 
 func (r *runner) note(p *store.Pod, text, reason string) {
 	change(p, logline.Shorten(text, maxReason), r.pods.Clock.Wall())
 	p.Reason = logline.Shorten(reason, maxReason)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

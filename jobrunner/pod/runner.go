@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
@@ -197,19 +198,13 @@ func (r *runner) adoptedState() actual {
 	if process == nil {
 		return actual{holds: true}
 	}
-	program, err := r.resolve(span.Pod)
-	if err != nil { // the process continues all the same
-		program = &run.Program{}
-	}
+	program, _ := r.resolve(span.Pod) // after an error the process continues all the same
 	return actual{generation: span.Pod.Run, holds: true, program: program, allocated: true, joined: true, process: process}
 }
 
 func (r *runner) resolve(p store.Pod) (*run.Program, error) {
 	program, err := r.pods.Programs.Program(p.Image)
-	if err != nil {
-		return nil, err
-	}
-	return &program, nil
+	return &program, err
 }
 
 func (r *runner) waitForChange(ctx context.Context) {
@@ -393,7 +388,7 @@ func (r *runner) backOff(ctx context.Context, p store.Pod, a *actual, err error)
 		a.holds = false
 	}
 	if engine.Temporary(err) { // the database's error, not the pod's
-		_ = sleep(ctx, retryStore)
+		_ = clock.RealSleep(ctx, retryStore)
 		return
 	}
 	r.reportWait(ctx, p, slog.LevelWarn, "a pod can't start", err.Error())

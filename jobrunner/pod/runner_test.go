@@ -203,7 +203,7 @@ func member(rank int64) store.Pod {
 // A running member restarts only when the primary's address differs from the one it got.
 func TestPrimaryMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{}
+		c := &cluster{primary: primary{changed: make(chan struct{})}}
 		r := &runner{cluster: c}
 		p := member(1)
 		p.HiddenEnv = map[string]string{"PRIMARY_ADDR": "10.0.0.1"}

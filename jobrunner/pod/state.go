@@ -1,7 +1,6 @@
 package pod
 
 import (
-	"fmt"
 	"net/http"
 	"time"
 
@@ -159,5 +158,5 @@ func CheckMember(p store.Pod) error {
 	if p.Cluster == nil {
 		return nil
 	}
-	return httpanswer.Refuse(http.StatusConflict, "pod %q belongs to the cluster %q, and only the cluster can change it: %s", p.ID, p.Cluster.ID, fmt.Sprintf("/v2/clusters/%s", p.Cluster.ID))
+	return httpanswer.Refuse(http.StatusConflict, "pod %q belongs to the cluster %q, and only the cluster can change it: /v2/clusters/%[2]s", p.ID, p.Cluster.ID)
 }

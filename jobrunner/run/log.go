@@ -3,7 +3,9 @@ package run
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -32,14 +34,15 @@ const (
 	tailLines    = 20       // minimum in Tail; a traceback is always whole
 )
 
-// Line is a line of a process, or of the jobrunner about the process.
+// Line is a line of a process, or of the jobrunner about the process. The JSON is for the files of
+// pods' logs.
 type Line struct {
-	Number int64 // from 0
-	Time   time.Time
-	Text   string
-	System bool   // written by the jobrunner
-	Job    string // the job that wrote it; "" if unknown
-	Mark   string // see Output
+	Number int64     `json:"n"` // from 0
+	Time   time.Time `json:"t"`
+	Text   string    `json:"x"`
+	System bool      `json:"s,omitempty"` // written by the jobrunner
+	Job    string    `json:"-"`           // the job that wrote it; "" if unknown
+	Mark   string    `json:"m,omitempty"` // see Output
 }
 
 // Log keeps the latest lines of a worker or pod, without secrets. It is safe for
@@ -120,9 +123,13 @@ func (l *Log) WriteLine(text, mark string) {
 
 // write is called with mu held.
 func (l *Log) write(b []byte) {
+	longestSecret := 0
+	if len(l.secrets) > 0 {
+		longestSecret = len(l.secrets[0])
+	}
 	for len(b) > 0 {
 		line, rest, whole := bytes.Cut(b, []byte{'\n'})
-		room := max(0, maxRead+l.longestSecret()-len(l.partial)) // so that no secret is cut in two
+		room := max(0, maxRead+longestSecret-len(l.partial)) // so that no secret is cut in two
 		l.partial = append(l.partial, line[:min(room, len(line))]...)
 		l.cut += max(0, len(line)-room)
 		if whole {
@@ -130,13 +137,6 @@ func (l *Log) write(b []byte) {
 		}
 		b = rest
 	}
-}
-
-func (l *Log) longestSecret() int {
-	if len(l.secrets) == 0 {
-		return 0
-	}
-	return len(l.secrets[0])
 }
 
 // endLine adds the partial line. It is called with mu held.
@@ -259,4 +259,35 @@ func (l *Log) Tail(maxBytes int) string {
 		}
 	}
 	return logline.End(texts, tailLines, maxBytes)
+}
+
+// Resolver replaces placeholders of account secrets in variables, and also returns the values
+// of the secrets.
+type Resolver func(ctx context.Context, env map[string]string) (resolved map[string]string, values []string, err error)
+
+// shortestHidden is the length of the shortest line of a secret that a log hides.
+const shortestHidden = 4
+
+// Env resolves variables, and hides the values of secrets from a log. A nil Resolver is a
+// no-op.
+func (r Resolver) Env(ctx context.Context, env map[string]string, log *Log) (map[string]string, error) {
+	if r == nil {
+		return env, nil
+	}
+	resolved, values, err := r(ctx, env)
+	if err != nil {
+		return nil, fmt.Errorf("its account secrets: %w", err)
+	}
+	for _, value := range values {
+		if strings.Contains(value, "\x00") {
+			return nil, errors.New("its account secrets: one has a NUL character, which environment variables can't have: set it again without it")
+		}
+		log.Hide(value)
+		for line := range strings.Lines(value) {
+			if line = strings.TrimSpace(line); len(line) >= shortestHidden {
+				log.Hide(line)
+			}
+		}
+	}
+	return resolved, nil
 }

@@ -3,6 +3,7 @@ package webhook
 import (
 	"cmp"
 	"maps"
+	"sync"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
@@ -33,6 +34,7 @@ type lane struct{ owner, endpoint string }
 // next call is of the owner with the fewest calls in flight; among equals, of the owner
 // served the longest time ago.
 type share struct {
+	mu    sync.Mutex
 	open  map[lane]int
 	hosts map[engine.BusyHost]int
 	slow  map[lane]bool // the last call timed out
@@ -60,6 +62,8 @@ func (l load) plus(other load) load { return load{l.calls + other.calls, l.slow 
 // choose returns the index of the queue whose call is next. If no call is due within the
 // limits, it returns -1 and the time of the next due call, or zero if there is none.
 func (s *share) choose(queues []engine.CallQueue, now time.Time) (best int, next time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	best = -1
 	var all load
 	owners := map[string]load{}
@@ -105,6 +109,8 @@ func (s *share) before(owners map[string]load, a, b engine.CallQueue) bool {
 
 // begin counts a call that starts.
 func (s *share) begin(c *engine.Call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.turns++
 	l := laneOf(c)
 	s.ownerTurns[l.owner], s.laneTurns[l] = s.turns, s.turns
@@ -114,6 +120,8 @@ func (s *share) begin(c *engine.Call) {
 
 // end counts a call that has ended.
 func (s *share) end(c *engine.Call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	release(s.open, laneOf(c))
 	release(s.hosts, engine.BusyHost{Owner: c.Owner, Host: c.Host})
 }
@@ -128,6 +136,8 @@ func laneOf(c *engine.Call) lane { return lane{c.Owner, c.Job.Endpoint} }
 
 // recordOutcome remembers whether a receiver responded in time.
 func (s *share) recordOutcome(c *engine.Call, inTime bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if inTime {
 		delete(s.slow, laneOf(c))
 		return
@@ -140,6 +150,8 @@ func (s *share) recordOutcome(c *engine.Call, inTime bool) {
 
 // busyHosts returns the hosts that have reached maxPerHost.
 func (s *share) busyHosts() (hosts []engine.BusyHost) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for host, n := range s.hosts {
 		if n >= maxPerHost {
 			hosts = append(hosts, host)
@@ -150,6 +162,8 @@ func (s *share) busyHosts() (hosts []engine.BusyHost) {
 
 // prune forgets the turns of owners and lanes without calls.
 func (s *share) prune(queues []engine.CallQueue) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	lanes, owners := map[lane]bool{}, map[string]bool{}
 	for l := range s.open {
 		lanes[l], owners[l.owner] = true, true

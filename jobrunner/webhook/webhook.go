@@ -63,9 +63,7 @@ type Sender struct {
 	stop   context.CancelFunc
 	work   sync.WaitGroup
 	ended  chan struct{} // signals that a call has ended
-
-	mu    sync.Mutex
-	share share
+	share  share
 }
 
 // Start makes calls until Close.
@@ -127,14 +125,14 @@ func (s *Sender) startDue(ctx context.Context) time.Duration {
 // startSome starts at most one call of each queue. It reports progress if it started a call
 // or another process claimed one. Otherwise next is the time of the next due call.
 func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, err error) {
-	busy := s.busyHosts()
+	busy := s.share.busyHosts()
 	queues, err := s.Queue.CallQueues(ctx, busy)
 	if err != nil {
 		return false, time.Time{}, err
 	}
-	s.prune(queues)
-	for len(s.busyHosts()) <= len(busy) { // if more hosts are busy now, the queues are out of date
-		i, due := s.choose(queues)
+	s.share.prune(queues)
+	for len(s.share.busyHosts()) <= len(busy) { // if more hosts are busy now, the queues are out of date
+		i, due := s.share.choose(queues, s.Clock.Now())
 		if i < 0 {
 			return progress, due, nil
 		}
@@ -146,30 +144,10 @@ func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, 
 		if call == nil {
 			continue
 		}
-		s.mu.Lock()
 		s.share.begin(call)
-		s.mu.Unlock()
 		s.work.Go(func() { s.call(ctx, call) })
 	}
 	return true, time.Time{}, nil
-}
-
-func (s *Sender) busyHosts() []engine.BusyHost {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.share.busyHosts()
-}
-
-func (s *Sender) prune(queues []engine.CallQueue) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.share.prune(queues)
-}
-
-func (s *Sender) choose(queues []engine.CallQueue) (int, time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.share.choose(queues, s.Clock.Now())
 }
 
 // call makes a call and records the outcome.
@@ -177,9 +155,7 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	// A clock that is advanced must wait for the call, because the gap begins at its end.
 	defer s.Clock.Work()()
 	defer func() {
-		s.mu.Lock()
 		s.share.end(c)
-		s.mu.Unlock()
 		notify.Signal(s.ended)
 	}()
 	err := s.post(ctx, c)
@@ -187,9 +163,7 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 		return
 	}
 	var timedOut interface{ Timeout() bool }
-	s.mu.Lock()
 	s.share.recordOutcome(c, err == nil || !errors.As(err, &timedOut) || !timedOut.Timeout())
-	s.mu.Unlock()
 	var again time.Time
 	var forbidden *ForbiddenError
 	last := c.Attempt+1 >= tries || errors.As(err, &forbidden)

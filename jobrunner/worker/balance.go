@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // balance replaces the queue of an endpoint behind a load balancer. It has its own lock, and calls
@@ -126,11 +124,6 @@ const healthPath = "HEALTH_CHECK_PATH"
 
 // loopback is the address of processes on this machine.
 const loopback = "127.0.0.1"
-
-// addressOf returns host:port of a process that serves HTTP.
-func addressOf(process run.Process, port int) string {
-	return net.JoinHostPort(cmp.Or(process.Address(), loopback), strconv.Itoa(port))
-}
 
 // probe checks a worker's health until ctx ends: status 200 means ready, 204 means not yet. It
 // kills a worker that was ready and then fails maxMissedProbes times in a row. It also kills a

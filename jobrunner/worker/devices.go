@@ -126,7 +126,11 @@ type Placement struct {
 func placeGPU(offered *catalog.Catalog, e Endpoint, request *gpu.Request) (p Placement, err error) {
 	candidates, chosen := request.Types, request.Types
 	if len(candidates) == 0 { // any type: all pools
-		candidates = offered.TypesIn(poolIDs(offered), nil)
+		var pools []string
+		for _, p := range offered.Pools {
+			pools = append(pools, p.ID)
+		}
+		candidates = offered.TypesIn(pools, nil)
 	}
 	if offered.Restricts() {
 		request.Accept = func(t string) bool { return dataCenterOf(offered, catalog.Placing{GPU: t}, e) != "" }
@@ -171,13 +175,6 @@ func placeCPU(offered *catalog.Catalog, e Endpoint) (Placement, error) {
 func dataCenterOf(offered *catalog.Catalog, compute catalog.Placing, e Endpoint) string {
 	compute.Product = catalog.Serverless
 	return offered.Place(compute, e.DataCenters, true)
-}
-
-func poolIDs(offered *catalog.Catalog) (ids []string) {
-	for _, p := range offered.Pools {
-		ids = append(ids, p.ID)
-	}
-	return ids
 }
 
 func outOfStock(requested []string, otherwise string, e Endpoint) error {

@@ -1,8 +1,6 @@
 package worker
 
-import (
-	"time"
-)
+import "time"
 
 // Time-outs and intervals, by the deployment's clock unless a comment says otherwise.
 const (

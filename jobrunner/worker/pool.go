@@ -189,8 +189,9 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	}
 	now := p.clock.Now()
 	settings, pause := p.settings(), p.backoff.pause(now)
-	if pause == 0 {
-		p.replaceFailed()
+	if pause == 0 { // new workers can take the places of the failed ones
+		p.archive(p.failed...)
+		p.failed = nil
 	}
 	surge := p.rollOut()
 	staying, spare := p.countStaying()
@@ -326,12 +327,6 @@ func (p *pool) recordEnd(w *worker, failure string) {
 	}
 	p.mu.Unlock()
 	p.poke()
-}
-
-// replaceFailed archives the failed workers, so that new workers can take their places.
-func (p *pool) replaceFailed() {
-	p.archive(p.failed...)
-	p.failed = nil
 }
 
 // archive keeps the logs of ended workers for a while. The caller holds mu.

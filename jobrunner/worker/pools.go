@@ -59,15 +59,6 @@ type Queue interface {
 	Load(ctx context.Context, endpoint string) (engine.Load, error)
 }
 
-// Devices allocates the machine's GPUs, each to one worker at a time.
-type Devices interface {
-	// Acquire assigns devices to an owner until Release. The error tells people why it failed.
-	Acquire(want gpu.Request, owner string) ([]gpu.Device, error)
-	Release(owner string)
-	// Freed signals its one listener that a rejected request may succeed now.
-	Freed() <-chan struct{}
-}
-
 // Meter records the running workers for billing. Its calls don't block.
 type Meter interface {
 	Begin(worker string, e Endpoint, p Placement)
@@ -103,7 +94,7 @@ type Config struct {
 	// URL is the deployment's address for workers. If it is empty, workers can't be processes.
 	URL string
 	// Devices allocates GPUs. Nil means a machine without GPUs: all workers run on its CPU.
-	Devices Devices
+	Devices *gpu.Allocator
 	// Catalog has stock and data centers. Nil means the built-in catalog, which doesn't limit
 	// stock.
 	Catalog *catalog.Source

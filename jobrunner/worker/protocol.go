@@ -43,7 +43,8 @@ func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]e
 	if err != nil {
 		return nil, err
 	}
-	if !w.beginTake() {
+	wasEmpty, ok := w.beginTake()
+	if !ok {
 		// Answer late: after an empty answer, a worker that is about to leave would repeat its
 		// request at once.
 		select {
@@ -53,7 +54,7 @@ func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]e
 		return nil, nil
 	}
 	defer w.takers.Done()
-	requestedAt, wasEmpty := w.pool.clock.Now(), w.empty()
+	requestedAt := w.pool.clock.Now()
 	waiting, stop := context.WithCancel(w.taking)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
@@ -68,23 +69,17 @@ func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]e
 	return jobs, err
 }
 
-// empty reports whether the worker holds no job.
-func (w *worker) empty() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.jobs) == 0
-}
-
-// beginTake records that the worker requests jobs. It returns false if the worker must not get one.
-func (w *worker) beginTake() bool {
+// beginTake records that the worker requests jobs, and reports whether it holds none. ok is false if
+// the worker must not get one.
+func (w *worker) beginTake() (isEmpty, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.takesJobs() {
-		return false
+		return false, false
 	}
 	w.apply(jobRequested)
 	w.takers.Add(1)
-	return true
+	return len(w.jobs) == 0, true
 }
 
 // watch kills the worker if the job is taken from it and it doesn't stop. The caller holds the
@@ -215,8 +210,10 @@ func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engi
 	got, err := w.pool.queue.Report(ctx, h.ref, r)
 	if err == nil && got == engine.SpooledInMemory {
 		// A worker forgets a result once it is accepted, so the result must outlive this process
-		// first.
-		err = w.awaitDelivery(ctx, h.ref)
+		// first. After an error the worker repeats the report.
+		patient, cancel := context.WithTimeout(ctx, deliveryPatience)
+		err = w.pool.queue.Delivered(patient, h.ref)
+		cancel()
 	}
 	if err != nil {
 		if r.Ends() {
@@ -247,14 +244,6 @@ func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engi
 		w.remove(h)
 	}
 	return nil
-}
-
-// awaitDelivery waits until the worker's report is in the database. After an error the worker
-// repeats the report.
-func (w *worker) awaitDelivery(ctx context.Context, ref engine.Ref) error {
-	ctx, cancel := context.WithTimeout(ctx, deliveryPatience)
-	defer cancel()
-	return w.pool.queue.Delivered(ctx, ref)
 }
 
 // Ping records which jobs a worker says it runs. A ping doesn't prove that the jobs run: the

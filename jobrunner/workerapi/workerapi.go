@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
@@ -19,32 +20,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// Workers is the set of workers that the deployment has started.
+// Workers is the set of workers that the deployment has started. Its methods are those of worker.Pools.
 type Workers interface {
-	// Authorize returns worker.ErrNoWorker for an unknown worker, and worker.ErrKey for another
-	// worker's key.
 	Authorize(endpoint, worker, key string) error
-	// Take returns at most max jobs. It waits for the first until ctx ends or the
-	// worker drains, and then returns no jobs and no error.
 	Take(ctx context.Context, endpoint, worker string, max int) ([]engine.Taken, error)
-	// Stops returns the ids of jobs that the worker should stop. It waits for the
-	// first like Take.
 	Stops(ctx context.Context, endpoint, worker string) ([]string, error)
-	// Report reports the result of a job. It ignores a job that the worker doesn't hold. With replace,
-	// a new worker replaces this one after the job.
 	Report(ctx context.Context, endpoint, worker, job string, r engine.Report, replace bool) error
-	// Posting marks a job whose result may be in flight until done is called: Stops
-	// does not name it.
 	Posting(endpoint, worker, job string) (done func())
-	// Idle records that the worker requests jobs and runs none. The jobs that it held are lost: it has
-	// restarted, or a result didn't arrive.
 	Idle(ctx context.Context, endpoint, worker string) error
-	// Ping records a heartbeat with the jobs that the worker claims to run. The claim may be outdated,
-	// even forever if the worker has crashed and its pings continue.
 	Ping(ctx context.Context, endpoint, worker string, jobs []string) error
-	// SDK records the worker's release of the public SDK.
 	SDK(endpoint, worker, release string)
-	// Unhealthy records that the worker reports itself unhealthy, and the reason.
 	Unhealthy(ctx context.Context, endpoint, worker, reason string) error
 }
 
@@ -128,7 +113,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 		err = op.serve(a, w, r, t)
 	}
 	if err != nil && op.delaysRefusal {
-		pause(r.Context(), refusalDelay)
+		_ = clock.RealSleep(r.Context(), refusalDelay) // a worker's time-outs use real time
 	}
 	return err
 }
@@ -182,13 +167,27 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	httpanswer.Error.Fail(w, r, a.Logger, err)
 }
 
-// pause waits in real time, which a worker's time-outs use. The deployment's clock
-// may be advanced.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
+// Durations for which a request is held.
+const (
+	// pollTimeout ends a poll without a result: well below the 90 s of the public SDK's
+	// time-out, and below the 60 s of common proxies.
+	pollTimeout = 50 * time.Second
+	// refusalDelay delays the answer to a failed poll for jobs, because the SDK repeats
+	// the poll at once.
+	refusalDelay = time.Second
+)
+
+const (
+	// maxBatch limits the number of jobs in one answer.
+	maxBatch = 100
+	// maxBody limits a posted body, in bytes. The contract has no limit for outputs; the public
+	// service rejects bodies above about this size with 400.
+	maxBody = 20 << 20
+	// maxDiscarded limits how much of a body that is too large is read and discarded,
+	// in bytes. A worker reads the answer only if it can finish its post.
+	maxDiscarded = 256 << 20
+	// maxReason limits the reason of an unhealthy worker, in bytes.
+	maxReason = 1000
+	// maxRelease limits the name of a release of the SDK, in bytes.
+	maxRelease = 40
+)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -140,14 +139,6 @@ func (es *engines) describe() (lines []string) {
 		e.mu.Unlock()
 	}
 	return lines
-}
-
-// absent reports whether containers are switched on and no engine works.
-func (es *engines) absent() bool {
-	if es.off {
-		return false
-	}
-	return !slices.ContainsFunc(es.all, func(e *containerEngine) bool { return e.state() == nil })
 }
 
 // removeContainers removes the containers and networks of a killed run from the engines

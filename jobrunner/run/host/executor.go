@@ -262,4 +262,6 @@ func (e *Executor) Describe() []string {
 func (e *Executor) HasRules() bool { return len(e.rules) > 0 }
 
 // LacksEngine reports whether containers should run on this machine, but no engine works.
-func (e *Executor) LacksEngine() bool { return e.cluster == nil && e.engines.absent() }
+func (e *Executor) LacksEngine() bool {
+	return e.cluster == nil && !e.engines.off && !slices.ContainsFunc(e.engines.all, func(e *containerEngine) bool { return e.state() == nil })
+}

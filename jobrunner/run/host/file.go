@@ -87,16 +87,9 @@ func (r *rule) UnmarshalYAML(node ast.Node) error {
 	return err
 }
 
-// configError is an error in a line.
-type configError struct {
-	line int
-	text string
-}
-
-func (f configError) Error() string { return fmt.Sprintf("%d: %s", f.line, f.text) }
-
+// configErrorf returns an error in a line.
 func configErrorf(line int, format string, args ...any) error {
-	return configError{line, fmt.Sprintf(format, args...)}
+	return fmt.Errorf("%d: %s", line, fmt.Sprintf(format, args...))
 }
 
 // readFile reads and checks a jobrunner.yaml. An error begins with name:line.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"net/netip"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
@@ -14,18 +13,9 @@ import (
 // clusterLabel is a label of a cluster's network, in addition to the owner's label.
 const clusterLabel = "gpucloud.cluster"
 
-// clusterBlocks contains the networks of clusters: 256 blocks, each with an address for
+// clusterBlock is the form of the 256 blocks for the networks of clusters. Each has an address for
 // every pod of the largest cluster.
-var clusterBlocks = netip.MustParsePrefix("10.65.0.0/16")
-
-const clusterBits = 24
-
-// clusterBlock returns the nth of the 256 blocks.
-func clusterBlock(n int) string {
-	ip := clusterBlocks.Addr().As4()
-	ip[2] = byte(n)
-	return netip.PrefixFrom(netip.AddrFrom4(ip), clusterBits).String()
-}
+const clusterBlock = "10.65.%d.0/24"
 
 func refuseNetwork(context.Context, run.Network) (string, error) {
 	return "", errors.New("the rule for the image gives its containers no network (network: none), and the pods of a cluster need one")
@@ -75,7 +65,7 @@ func (e *containerEngine) makeClusterNetwork(ctx context.Context, n run.Network,
 		blocks = nil
 	}
 	for i := range 256 {
-		blocks = append(blocks, clusterBlock((first+i)%256))
+		blocks = append(blocks, fmt.Sprintf(clusterBlock, (first+i)%256))
 	}
 	var err error
 	for _, block := range blocks {

@@ -4,6 +4,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,8 @@ type Cluster struct {
 	self          string // name of this process's own Pod, or ""
 	client        client.Interface
 	version       string
-	stop          chan struct{}
+	life          context.Context // ends with Close
+	stop          context.CancelFunc
 	inventory     *inventory // nil before Inventory is called
 	owners        owners
 	removeTimeout time.Duration // for a removal with a waiting caller
@@ -106,13 +108,9 @@ func open(ctx context.Context, c run.ClusterConfig, self string, api client.Inte
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.GPULabel == "" {
-		c.GPULabel = gpuLabel
-	}
-	if c.VolumeAccess == "" {
-		c.VolumeAccess = string(core.ReadWriteMany)
-	}
-	cluster := &Cluster{ClusterConfig: c, self: self, client: api, stop: make(chan struct{}), processes: map[string]*process{}, removeTimeout: removeTimeout}
+	c.GPULabel, c.VolumeAccess = cmp.Or(c.GPULabel, gpuLabel), cmp.Or(c.VolumeAccess, string(core.ReadWriteMany))
+	cluster := &Cluster{ClusterConfig: c, self: self, client: api, processes: map[string]*process{}, removeTimeout: removeTimeout}
+	cluster.life, cluster.stop = context.WithCancel(context.WithoutCancel(ctx))
 	version, err := api.Discovery().ServerVersion()
 	if err != nil {
 		return nil, fmt.Errorf("the Kubernetes cluster does not answer: %w", err)
@@ -122,7 +120,7 @@ func open(ctx context.Context, c run.ClusterConfig, self string, api client.Inte
 	cluster.watching.Lock()
 	defer cluster.watching.Unlock()
 	if _, err := cluster.watch(ctx, runLabel, c.Run); err != nil {
-		close(cluster.stop)
+		cluster.stop()
 		return nil, err
 	}
 	return cluster, nil
@@ -146,24 +144,9 @@ func (c *Cluster) watch(ctx context.Context, label, value string) (cache.Indexer
 	if err != nil {
 		return nil, err
 	}
-	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { c.update(o, false) },
-		UpdateFunc: func(_, o any) { c.update(o, false) },
-		DeleteFunc: func(o any) {
-			if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				o = last.Obj
-			}
-			c.update(o, true)
-		},
-	})
-	if err != nil {
+	if synced, err := start(ctx, c, factory, informer, c.update); err != nil {
 		return nil, err
-	}
-	factory.Start(c.stop)
-	c.informers = append(c.informers, factory)
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+	} else if !synced {
 		mu.Lock()
 		defer mu.Unlock()
 		return nil, fmt.Errorf("the Pods of the namespace %s can't be watched within %s: %w", c.Namespace, startTimeout, errors.Join(lastErr, ctx.Err()))
@@ -171,12 +154,32 @@ func (c *Cluster) watch(ctx context.Context, label, value string) (cache.Indexer
 	return informer.GetIndexer(), nil
 }
 
-// update passes a change of a Pod to its process.
-func (c *Cluster) update(object any, deleted bool) {
-	pod, ok := object.(*core.Pod)
-	if !ok {
-		return
+// start passes each change of the objects to update, and reports whether it has passed the existing
+// objects within startTimeout. It is called with watching held.
+func start[T any](ctx context.Context, c *Cluster, factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, update func(object T, deleted bool)) (synced bool, err error) {
+	pass := func(object any, deleted bool) {
+		if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = last.Obj
+		}
+		if o, ok := object.(T); ok {
+			update(o, deleted)
+		}
 	}
+	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) { pass(o, false) }, UpdateFunc: func(_, o any) { pass(o, false) }, DeleteFunc: func(o any) { pass(o, true) },
+	})
+	if err != nil {
+		return false, err
+	}
+	factory.Start(c.life.Done())
+	c.informers = append(c.informers, factory)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return cache.WaitForCacheSync(ctx.Done(), informer.HasSynced), nil
+}
+
+// update passes a change of a Pod to its process.
+func (c *Cluster) update(pod *core.Pod, deleted bool) {
 	c.mu.Lock()
 	p := c.processes[pod.Name]
 	c.mu.Unlock()
@@ -187,25 +190,12 @@ func (c *Cluster) update(object any, deleted bool) {
 
 // Close ends the connection. All workers and pods must have ended.
 func (c *Cluster) Close() {
-	close(c.stop)
+	c.stop()
 	c.watching.Lock()
 	defer c.watching.Unlock()
 	for _, factory := range c.informers {
 		factory.Shutdown()
 	}
-}
-
-// untilClosed returns a context that ends with the connection.
-func (c *Cluster) untilClosed() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		select {
-		case <-c.stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }
 
 // String describes the cluster, for people.

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +11,6 @@ import (
 
 	core "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
@@ -39,38 +39,18 @@ type inventory struct {
 func (c *Cluster) Inventory(ctx context.Context) (gpu.Inventory, error) {
 	in := &inventory{cluster: c, changed: make(chan struct{}, 1), nodes: map[string]*core.Node{}}
 	factory := informers.NewSharedInformerFactory(c.client, 0)
-	informer := factory.Core().V1().Nodes().Informer()
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { in.note(o, false) },
-		UpdateFunc: func(_, o any) { in.note(o, false) },
-		DeleteFunc: func(o any) {
-			if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				o = last.Obj
-			}
-			in.note(o, true)
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	factory.Start(c.stop)
 	c.watching.Lock()
-	c.informers = append(c.informers, factory)
-	c.watching.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+	defer c.watching.Unlock()
+	if synced, err := start(ctx, c, factory, factory.Core().V1().Nodes().Informer(), in.note); err != nil {
+		return nil, err
+	} else if !synced {
 		return nil, fmt.Errorf("the nodes of the Kubernetes cluster can't be listed within %s: may the jobrunner list and watch nodes?", startTimeout)
 	}
 	c.inventory = in
 	return in, nil
 }
 
-func (in *inventory) note(object any, deleted bool) {
-	node, ok := object.(*core.Node)
-	if !ok {
-		return
-	}
+func (in *inventory) note(node *core.Node, deleted bool) {
 	in.mu.Lock()
 	before := in.slots(in.nodes[node.Name])
 	if deleted {
@@ -113,12 +93,7 @@ func (in *inventory) slots(node *core.Node) (s slots) {
 func (in *inventory) Devices() (all []gpu.Device) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	names := make([]string, 0, len(in.nodes))
-	for name := range in.nodes {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(in.nodes)) {
 		node := in.nodes[name]
 		s := in.slots(node)
 		memory, _ := strconv.ParseInt(node.Labels[memoryLabel], 10, 64) // 0 is unknown

@@ -17,16 +17,7 @@ import (
 // follow passes on the container's lines after a time until the container has ended. If the
 // stream breaks, it is opened again after its last line.
 func (p *process) follow(last time.Time) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		select {
-		case <-p.done:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	logged := false
+	ctx, logged := p.life, false
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		pod, gone, changed := p.latest()
 		ended := gone || look(pod).ended

@@ -28,14 +28,6 @@ const (
 // deleted while its container still runs.
 var shortestGrace int64 = 1
 
-// kindOf returns "worker" or "pod".
-func kindOf(s run.Spec) string {
-	if s.Pod != nil {
-		return "pod"
-	}
-	return "worker"
-}
-
 // labels returns the labels of all objects of a worker or pod. Objects with the label of a
 // deployment outlive a jobrunner that is killed, and the next run finds them. Objects with
 // the label of a run end with that run.
@@ -81,7 +73,9 @@ func (c *Cluster) build(s run.Spec) (objects, error) {
 	spec := core.PodSpec{
 		RestartPolicy: core.RestartPolicyNever, TerminationGracePeriodSeconds: &shortestGrace,
 		AutomountServiceAccountToken: &no, EnableServiceLinks: &no, // a worker has no access to the cluster
-		Tolerations: c.tolerations(),
+	}
+	for _, t := range c.Tolerations {
+		spec.Tolerations = append(spec.Tolerations, core.Toleration{Key: t.Key, Operator: core.TolerationOperator(t.Operator), Value: t.Value, Effect: core.TaintEffect(t.Effect)})
 	}
 	for _, port := range listenPorts(s) {
 		container.Ports = append(container.Ports, core.ContainerPort{ContainerPort: int32(port)}) //nolint:gosec // a port
@@ -111,13 +105,6 @@ func (c *Cluster) build(s run.Spec) (objects, error) {
 	o.pod = &core.Pod{ObjectMeta: metaOf(""), Spec: spec}
 	o.pod.OwnerReferences = c.ownersOf(s)
 	return o, nil
-}
-
-func (c *Cluster) tolerations() (all []core.Toleration) {
-	for _, t := range c.Tolerations {
-		all = append(all, core.Toleration{Key: t.Key, Operator: core.TolerationOperator(t.Operator), Value: t.Value, Effect: core.TaintEffect(t.Effect)})
-	}
-	return all
 }
 
 // listenPorts returns the ports where a worker or pod is reached.

@@ -13,6 +13,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 )
@@ -23,8 +24,9 @@ type process struct {
 	objects objects
 	kind    string // for people
 	log     run.Output
-	logs    sync.WaitGroup // the reader of the Pod's log
-	done    chan struct{}
+	logRead chan struct{}   // closed when the Pod's log is read
+	life    context.Context // ends when the objects are removed
+	end     context.CancelFunc
 	serves  bool // it is reached at its Pod's address
 
 	mu      sync.Mutex
@@ -66,7 +68,11 @@ func (c *Cluster) Start(ctx context.Context, s run.Spec) (run.Process, error) {
 
 // newProcess returns a process that the watch keeps up to date.
 func (c *Cluster) newProcess(o objects, s run.Spec) *process {
-	p := &process{cluster: c, objects: o, kind: kindOf(s), log: s.Log, serves: s.Port != 0 || s.Pod != nil, done: make(chan struct{}), changed: make(chan struct{})}
+	p := &process{cluster: c, objects: o, kind: "worker", log: s.Log, serves: s.Port != 0 || s.Pod != nil, logRead: make(chan struct{}), changed: make(chan struct{})}
+	if s.Pod != nil {
+		p.kind = "pod"
+	}
+	p.life, p.end = context.WithCancel(context.Background())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.processes[o.pod.Name] = p
@@ -75,7 +81,10 @@ func (c *Cluster) newProcess(o objects, s run.Spec) *process {
 
 // run follows the container until it ends, and its log from a time on.
 func (p *process) run(after time.Time) {
-	p.logs.Go(func() { p.follow(after) })
+	go func() {
+		defer close(p.logRead)
+		p.follow(after)
+	}()
 	go p.supervise()
 }
 
@@ -162,25 +171,16 @@ func (p *process) supervise() {
 		}
 		<-changed
 	}
-	p.waitForLog()
+	select {
+	case <-p.logRead:
+	case <-time.After(logTimeout):
+	}
 	p.remove()
-	close(p.done)
+	p.end()
 }
 
 // logTimeout limits the wait for the last lines of a container that ended.
 const logTimeout = 5 * time.Second
-
-func (p *process) waitForLog() {
-	read := make(chan struct{})
-	go func() {
-		p.logs.Wait()
-		close(read)
-	}()
-	select {
-	case <-read:
-	case <-time.After(logTimeout):
-	}
-}
 
 // remove removes the objects, and waits until the container is gone.
 func (p *process) remove() {
@@ -197,9 +197,7 @@ func (p *process) removeLater(err error) {
 	p.cluster.Logger.Warn("the objects of a "+p.kind+" can't be removed from the Kubernetes cluster: trying again, also at the next start of the jobrunner",
 		"pod", p.objects.pod.Name, "namespace", p.cluster.Namespace, "error", err)
 	go func() {
-		ctx, cancel := p.cluster.untilClosed()
-		defer cancel()
-		if p.clear(ctx) == nil {
+		if p.clear(p.cluster.life) == nil {
 			p.cluster.Logger.Info("the objects of a "+p.kind+" have been removed from the Kubernetes cluster now", "pod", p.objects.pod.Name)
 		}
 	}()
@@ -252,22 +250,13 @@ func (p *process) delete(ctx context.Context, grace int64) error {
 func retry(ctx context.Context, try func() error) error {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := try()
-		if err == nil || kerrors.IsNotFound(err) || wait(ctx, pause) != nil {
+		if err == nil || kerrors.IsNotFound(err) || clock.RealSleep(ctx, pause) != nil {
 			return err
 		}
 	}
 }
 
-func wait(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d): // a cluster uses real time
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (p *process) Done() <-chan struct{} { return p.done }
+func (p *process) Done() <-chan struct{} { return p.life.Done() }
 
 func (p *process) Exit() run.Exit {
 	p.mu.Lock()
@@ -280,10 +269,8 @@ func (p *process) Stop(grace time.Duration) {
 	p.mu.Lock()
 	p.stopped = true
 	p.mu.Unlock()
-	select {
-	case <-p.done:
+	if p.life.Err() != nil {
 		return
-	default:
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), p.cluster.removeTimeout)
 	defer cancel()
@@ -291,7 +278,7 @@ func (p *process) Stop(grace time.Duration) {
 		p.removeLater(err)
 	}
 	select {
-	case <-p.done:
+	case <-p.Done():
 	case <-ctx.Done():
 	}
 }
@@ -338,7 +325,9 @@ func look(pod *core.Pod) (v view) {
 			v.failure = fmt.Sprintf("its container can't be started: %s: %s", s.Terminated.Reason, s.Terminated.Message)
 			return v
 		case s.Terminated != nil:
-			return view{started: true, ended: true, exit: exitOf(*s.Terminated)}
+			return view{started: true, ended: true, exit: run.Exit{
+				Text: procgroup.StatusText(int(s.Terminated.ExitCode), s.Terminated.Reason == "OOMKilled"), OK: s.Terminated.ExitCode == 0,
+			}}
 		case s.Running != nil:
 			v.started = true
 		case s.Waiting != nil && slices.Contains(startFailures, s.Waiting.Reason):
@@ -355,8 +344,4 @@ func look(pod *core.Pod) (v view) {
 		}
 	}
 	return v
-}
-
-func exitOf(s core.ContainerStateTerminated) run.Exit {
-	return run.Exit{Text: procgroup.StatusText(int(s.ExitCode), s.Reason == "OOMKilled"), OK: s.ExitCode == 0}
 }

@@ -82,11 +82,7 @@ func (r *Register) Close() error {
 	if r.file == nil {
 		return nil
 	}
-	err := errors.Join(os.RemoveAll(r.pids()), os.Remove(r.path()))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, r.file.Close())
+	return errors.Join(os.RemoveAll(r.pids()), os.RemoveAll(r.path()), r.file.Close())
 }
 
 // Note stores a line for the next run, in case this one is killed.
@@ -159,11 +155,7 @@ func (k KilledRun) Kill() int { return killRun(k) }
 
 // Forget removes the run from the register. It succeeds if another jobrunner already did.
 func (k KilledRun) Forget() error {
-	err := os.Remove(k.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(os.RemoveAll(strings.TrimSuffix(k.path, runFile)+pidFolder), err)
+	return errors.Join(os.RemoveAll(strings.TrimSuffix(k.path, runFile)+pidFolder), os.RemoveAll(k.path))
 }
 
 // pidFolder has a file for each group, on systems that don't show a process's mark.
