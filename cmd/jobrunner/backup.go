@@ -54,16 +54,26 @@ func (b *backup) Run() (err error) {
 		return fmt.Errorf("making the folder of the copy: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(part)) }()
-	defer showCopied(part, sizeOf(dir))()
+	total, line := sizeOf(dir), cli.NewProgress(os.Stderr)
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	defer stop()
 	copied := make(chan error, 1)
 	go func() { copied <- copyState(dir, part) }()
-	select {
-	case err = <-copied:
-	case <-ctx.Done():
-		err = errors.New("interrupted: nothing was copied")
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for copying := true; copying; {
+		if line.Visible() {
+			line.Show("copied %d of about %d MiB", sizeOf(part)>>20, total>>20)
+		}
+		select {
+		case err = <-copied:
+			copying = false
+		case <-ctx.Done():
+			copying, err = false, errors.New("interrupted: nothing was copied")
+		case <-ticker.C:
+		}
 	}
+	line.End()
 	if err != nil {
 		return err
 	}
@@ -87,35 +97,6 @@ func copyState(dir, to string) error {
 		}
 	}
 	return sqldb.Backup(dir, to)
-}
-
-// showCopied shows the progress of the copy on a terminal until the returned function is called.
-func showCopied(part string, total int64) (end func()) {
-	line := cli.NewProgress(os.Stderr)
-	if !line.Visible() {
-		return func() {}
-	}
-	show := func() { line.Show("copied %d of about %d MiB", sizeOf(part)>>20, total>>20) }
-	show()
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		ticker := time.NewTicker(100 * time.Millisecond)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				show()
-			case <-stop:
-				line.End()
-				return
-			}
-		}
-	}()
-	return func() {
-		close(stop)
-		<-stopped
-	}
 }
 
 // sizeOf returns the size of a folder's files. It ignores files that are removed meanwhile.

@@ -117,7 +117,11 @@ func (d *dev) run() (err error) {
 	go func() {
 		serveErr <- serveHTTP(ctx, stop, httplimit.Listen(listener, httplimit.Connections{Logger: log}), j, log)
 	}()
-	files, watchErr := d.watchFiles(handler.File) // before the worker reads them
+	extraFiles := d.Watch
+	if exists(d.Input) {
+		extraFiles = append(extraFiles, d.Input)
+	}
+	files, watchErr := newWatch(handler.File, extraFiles) // before the worker reads them
 	e := &devEndpoint{url: url, key: key, displayedKey: key, name: strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File))}
 	if !generated { // the user knows the key
 		e.displayedKey = "$" + keyVariable
@@ -235,21 +239,12 @@ func testInput(handler string) string {
 // watchInterval is the interval between two scans of the watched files.
 const watchInterval = 300 * time.Millisecond
 
-// watchFiles watches the handler and the files of --watch and --input.
-func (d *dev) watchFiles(handler string) (*watch, error) {
-	extraFiles := d.Watch
-	if exists(d.Input) {
-		extraFiles = append(extraFiles, d.Input)
-	}
-	return newWatch(handler, extraFiles)
-}
-
 // follow applies each change of the files, and sends the job again.
 func (d *dev) follow(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, out *terminal, finished *finishedJobs, files *watch) error {
 	loop := &jobLoop{e: e, input: d.Input, out: out, finished: finished}
 	if d.Input != "" {
 		loop.resubmit(ctx)
-		defer loop.wait()
+		defer func() { <-loop.done }()
 	}
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
@@ -333,7 +328,10 @@ func (e *devEndpoint) create(ctx context.Context, d *dev, env map[string]string)
 		Workers: api.Workers{Min: 1, Max: int64(d.Workers)}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 0.5},
 	}
 	if *d.GPUs > 0 {
-		want.GPU = &api.GPU{Pools: allPools(), Count: int64(*d.GPUs)}
+		want.GPU = &api.GPU{Count: int64(*d.GPUs)}
+		for _, p := range contract.Pools {
+			want.GPU.Pools = append(want.GPU.Pools, p.ID)
+		}
 	} else {
 		want.CPU = []api.CPU{{ID: "cpu3c", VCPUCount: 2}}
 	}
@@ -355,10 +353,3 @@ func (e *devEndpoint) release(ctx context.Context) (err error) {
 }
 
 func (e *devEndpoint) image() string { return fmt.Sprintf("%s:%d", devImage, e.version) }
-
-func allPools() (ids []string) {
-	for _, p := range contract.Pools {
-		ids = append(ids, p.ID)
-	}
-	return ids
-}

@@ -155,9 +155,6 @@ type jobLoop struct {
 	done     chan struct{}
 }
 
-// wait waits for the job in flight.
-func (s *jobLoop) wait() { <-s.done }
-
 func (s *jobLoop) resubmit(ctx context.Context) {
 	if s.stop != nil {
 		s.stop()

@@ -136,7 +136,7 @@ func walk(folder, suffix string, stamps map[string]string) error {
 		case err != nil: // the file was removed, or can't be read
 			return nil //nolint:nilerr // it can't be watched
 		case entry.IsDir():
-			if path != folder && isForeignFolder(path, entry.Name()) {
+			if name := entry.Name(); path != folder && (strings.HasPrefix(name, ".") || slices.Contains(ignoredFolders, name) || isEnvironment(path)) {
 				return fs.SkipDir
 			}
 			return nil
@@ -149,10 +149,6 @@ func walk(folder, suffix string, stamps map[string]string) error {
 		recordStamp(stamps, path)
 		return nil
 	})
-}
-
-func isForeignFolder(path, name string) bool {
-	return strings.HasPrefix(name, ".") || slices.Contains(ignoredFolders, name) || isEnvironment(path)
 }
 
 // recordStamp records the modification time, size and mode of a file.

@@ -172,9 +172,7 @@ func (r *runJob) input() ([]byte, error) {
 	return submissionOfJSON(text, "-")
 }
 
-type jobStatus struct {
-	jobArgs `embed:""`
-}
+type jobStatus struct{ jobArgs }
 
 func (s *jobStatus) Run() error {
 	return s.with(func(ctx context.Context, c *api.Client, endpointID string) error {
@@ -189,9 +187,7 @@ func (s *jobStatus) Run() error {
 	})
 }
 
-type tailJob struct {
-	jobArgs `embed:""`
-}
+type tailJob struct{ jobArgs }
 
 func (t *tailJob) Run() error {
 	return t.with(func(ctx context.Context, c *api.Client, endpointID string) error {
@@ -203,9 +199,7 @@ func (t *tailJob) Run() error {
 	})
 }
 
-type cancelJob struct {
-	jobArgs `embed:""`
-}
+type cancelJob struct{ jobArgs }
 
 func (j *cancelJob) Run() error {
 	return j.with(func(ctx context.Context, c *api.Client, endpointID string) error {
@@ -217,9 +211,7 @@ func (j *cancelJob) Run() error {
 	})
 }
 
-type retryJob struct {
-	jobArgs `embed:""`
-}
+type retryJob struct{ jobArgs }
 
 func (j *retryJob) Run() error {
 	return j.with(func(ctx context.Context, c *api.Client, endpointID string) error {
@@ -227,9 +219,7 @@ func (j *retryJob) Run() error {
 	})
 }
 
-type purgeJobs struct {
-	endpointArgs `embed:""`
-}
+type purgeJobs struct{ endpointArgs }
 
 func (p *purgeJobs) Run() error {
 	return p.with(func(ctx context.Context, c *api.Client, endpointID string) error {

@@ -171,9 +171,7 @@ func (d *deployment) describeBatch(b api.Batch, err error) error {
 	return d.showBatch(b, text)
 }
 
-type listBatches struct {
-	endpointArgs `embed:""`
-}
+type listBatches struct{ endpointArgs }
 
 func (l *listBatches) Run() error {
 	return l.with(func(ctx context.Context, c *api.Client, endpointID string) error {
@@ -194,9 +192,7 @@ func (l *listBatches) Run() error {
 	})
 }
 
-type batchStatus struct {
-	batchArgs `embed:""`
-}
+type batchStatus struct{ batchArgs }
 
 func (s *batchStatus) Run() error {
 	return s.with(func(ctx context.Context, c *api.Client, endpointID string) error {
@@ -204,9 +200,7 @@ func (s *batchStatus) Run() error {
 	})
 }
 
-type batchResults struct {
-	batchArgs `embed:""`
-}
+type batchResults struct{ batchArgs }
 
 func (r *batchResults) Run() error {
 	return r.with(func(ctx context.Context, c *api.Client, endpointID string) error {
@@ -214,9 +208,7 @@ func (r *batchResults) Run() error {
 	})
 }
 
-type cancelBatch struct {
-	batchArgs `embed:""`
-}
+type cancelBatch struct{ batchArgs }
 
 func (b *cancelBatch) Run() error {
 	return b.with(func(ctx context.Context, c *api.Client, endpointID string) error {

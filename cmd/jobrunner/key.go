@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -70,4 +71,16 @@ func parseKey(source, text string) (string, error) {
 		return "", usageErrorf("invalid %s: expected one line with the key, of visible ASCII characters", source)
 	}
 	return key, nil
+}
+
+// minKey is the minimum length of a key with --allow-remote.
+const minKey = 20
+
+// checkKey rejects a short key with --allow-remote, because other machines could guess it.
+func (s *serve) checkKey(key string) error {
+	if n := utf8.RuneCountInString(key); s.AllowRemote && n < minKey {
+		return usageErrorf("the API key has %d characters, and with --allow-remote other machines may guess it: set %s to at least %d random ones (openssl rand -hex 20), "+
+			"or unset it and remove the file %s of the data folder to get a new key", n, keyVariable, minKey, keyFile)
+	}
+	return nil
 }

@@ -72,17 +72,15 @@ func (s *serve) Run() (err error) {
 	if err := s.checkListen(); err != nil {
 		return err
 	}
-	if s.Ephemeral && s.Data != "" {
-		return usageErrorf("--ephemeral and --data exclude each other: choose one")
-	}
 	engine, err := s.engineURL()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if s.Ephemeral && engine != "" {
+	case s.Ephemeral && s.Data != "":
+		return usageErrorf("--ephemeral and --data exclude each other: choose one")
+	case s.Ephemeral && engine != "":
 		return usageErrorf("--ephemeral and --engine exclude each other: choose one")
-	}
-	if s.Ephemeral && s.Fsync == "normal" {
+	case s.Ephemeral && s.Fsync == "normal":
 		return usageErrorf("--ephemeral and --fsync=normal exclude each other: a state in memory isn't flushed")
 	}
 	if err := s.checkNode(); err != nil {
@@ -99,7 +97,6 @@ func (s *serve) Run() (err error) {
 
 	dir := ""
 	if !s.Ephemeral {
-		var err error
 		if dir, err = dataDir(s.Data); err != nil {
 			return err
 		}
@@ -131,13 +128,17 @@ func (s *serve) Run() (err error) {
 		return fmt.Errorf("listening on %s: %w (stop the jobrunner that runs there, or choose another address with --listen)", s.Listen, err)
 	}
 	listener := httplimit.Listen(tcp, connections)
+	var workerLogs io.Writer
+	if s.Logs {
+		workerLogs = stderr
+	}
 	j, err := jobrunner.New(ctx, jobrunner.Config{
 		DataDir: dir, NoSync: s.Fsync == "normal", Engine: engine, EngineConnections: s.EngineConnections, NodeURL: cmp.Or(s.NodeURL, remoteURL(listener.Addr())), APIKey: key, KeyDir: s.Keys, SecretKey: s.SecretsKeyFile, Logger: log, GPUs: inventory,
 		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on", AdminClock: s.Clock == "admin",
 		Catalog: s.Catalog, Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
 		WebhookAllow: s.WebhookAllow,
 		BodyMemory:   bodies, StateMemory: s.stateMemory(),
-		URL: localURL(listener.Addr()), Programs: programs, Pods: programs, Volumes: programs.Volumes(), LogWorkers: s.workerLogs(),
+		URL: localURL(listener.Addr()), Programs: programs, Pods: programs, Volumes: programs.Volumes(), LogWorkers: workerLogs,
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -166,14 +167,6 @@ func (s *serve) stateMemory() int64 {
 		return 0
 	}
 	return int64(s.EphemeralMemory) << 20
-}
-
-// workerLogs returns the writer for the output of workers, or nil.
-func (s *serve) workerLogs() io.Writer {
-	if !s.Logs {
-		return nil
-	}
-	return stderr
 }
 
 // serveHTTP serves until ctx ends. A second signal ends running jobs at once. A third one kills
@@ -229,11 +222,10 @@ func (s *serve) checkListen() error {
 	if number, named := strconv.Atoi(port); err != nil || named == nil && (number < 0 || number > math.MaxUint16) {
 		return usageErrorf("invalid --listen %s: expected an address such as 127.0.0.1:8420", s.Listen)
 	}
-	ip, err := netip.ParseAddr(host)
 	if s.AllowRemote && s.Clock == "admin" {
 		return usageErrorf("--clock=admin (for tests on this machine) and --allow-remote exclude each other: choose one")
 	}
-	if s.AllowRemote || host == "localhost" || err == nil && ip.IsLoopback() {
+	if s.AllowRemote || isLoopback(host) {
 		return nil
 	}
 	return usageErrorf("other machines can reach --listen %s over plain HTTP, and anyone with the key can run code on this machine: "+
@@ -283,4 +275,52 @@ func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool,
 	fmt.Fprintf(w, "\nIn the browser: %s/#code=%s (the link works once, within an hour)\n", url, code)
 	fmt.Fprintf(w, "Public SDKs of the job API use %s/live/v2\n", url)
 	fmt.Fprintf(w, "Next: export these variables where you run Terraform. Ctrl-C stops the deployment.\n")
+}
+
+// listenNetwork returns the network for a listen address: IPv4 for 0.0.0.0 and IPv6 for ::. With
+// the network tcp, Go would listen on both.
+func listenNetwork(listen string) string {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "tcp"
+	}
+	switch ip, err := netip.ParseAddr(host); {
+	case err != nil:
+		return "tcp"
+	case ip.Unmap().Is4():
+		return "tcp4"
+	}
+	return "tcp6"
+}
+
+// localURL returns the URL at which this machine reaches a listener.
+func localURL(address net.Addr) string {
+	tcp, ok := address.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return "http://" + address.String()
+	}
+	for _, loopback := range []string{"127.0.0.1", "::1"} {
+		hostPort := net.JoinHostPort(loopback, fmt.Sprint(tcp.Port))
+		if c, err := net.DialTimeout("tcp", hostPort, time.Second); err == nil { //nolint:noctx // local, at most a second
+			_ = c.Close()
+			return "http://" + hostPort
+		}
+	}
+	return "http://" + address.String()
+}
+
+// remoteURL returns the URL at which other machines may reach a listener on all addresses. For
+// other listeners, or if no address is known, it returns "".
+func remoteURL(address net.Addr) string {
+	tcp, ok := address.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return ""
+	}
+	addresses, _ := net.InterfaceAddrs() // nil on error
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && (n.IP.To4() != nil) == (tcp.IP.To4() != nil) {
+			return "http://" + net.JoinHostPort(n.IP.String(), fmt.Sprint(tcp.Port))
+		}
+	}
+	return ""
 }
