@@ -1,6 +1,7 @@
 package procgroup
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -81,7 +82,7 @@ done`
 // only the commands themselves, and a child of a worker may hold the memory of a GPU. Without a shell,
 // the next run ends them.
 func (r *Register) startGuard() {
-	cmd := exec.Command("sh", "-c", guard, MarkVariable+"="+r.run+"/")
+	cmd := exec.CommandContext(context.Background(), "sh", "-c", guard, MarkVariable+"="+r.run+"/")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // signals to the jobrunner's group don't reach it
 	stdin, err := cmd.StdinPipe()
