@@ -41,7 +41,6 @@ type billFilter struct {
 	choices                     []string // of a grouping; the default is the first, which is sent to API v1
 }
 
-// bill is the configuration of a bill.
 type bill struct {
 	StartTime  types.String `tfsdk:"start_time"`
 	EndTime    types.String `tfsdk:"end_time"`
@@ -60,7 +59,6 @@ type billed struct {
 
 var bucketSizes = []string{"hour", "day", "week", "month", "year"}
 
-// source is the data source of a bill.
 func (b *billing) source() *kit.DataSource[bill, billed] {
 	d := &kit.DataSource[bill, billed]{Name: b.name, Title: b.title, Version: b.version, Schema: b.schema(), Validate: b.validate, Read: b.read, Extra: b.readFilters}
 	if b.version == "" {
@@ -302,7 +300,6 @@ func filter(description string) schema.StringAttribute {
 	return schema.StringAttribute{Optional: true, MarkdownDescription: description}
 }
 
-// Billing is gpucloud_billing.
 var Billing = (&billing{
 	name: "billing", title: "bill", about: "What everything in the account cost. API v2 only.", version: api.V2,
 	path: "",
@@ -310,7 +307,6 @@ var Billing = (&billing{
 		"serverlessFeeAmount", "storageStandardAmount", "storageHighPerformanceAmount", "endpointAmount", "clusterGpuAmount", "clusterDiskAmount", "clusterNetworkingAmount"},
 }).source()
 
-// PodBilling is gpucloud_pod_billing.
 var PodBilling = (&billing{
 	name: "pod_billing", title: "bill of the pods", about: "What pods cost.",
 	path: "/pods", pathV1: "/pods", ids: []string{"podId", "gpuTypeId"}, amounts: []string{"totalAmount", "gpuAmount", "cpuAmount", "diskAmount"},
@@ -322,7 +318,6 @@ var PodBilling = (&billing{
 	},
 }).source()
 
-// ServerlessBilling is gpucloud_serverless_billing.
 var ServerlessBilling = (&billing{
 	name: "serverless_billing", title: "bill of the endpoints", about: "What endpoints of the account cost: their workers, while they ran.",
 	path: "/serverless", pathV1: "/endpoints", ids: []string{"serverlessId", "podId", "gpuTypeId"},
@@ -339,14 +334,12 @@ var ServerlessBilling = (&billing{
 	},
 }).source()
 
-// PublicEndpointBilling is gpucloud_public_endpoint_billing.
 var PublicEndpointBilling = (&billing{
 	name: "public_endpoint_billing", title: "bill of public endpoints", version: api.V2,
 	about: "What the use of the operator's public endpoints cost (`/v2/billing/endpoints`). The account's own endpoints are in `gpucloud_serverless_billing`. API v2 only.",
 	path:  "/endpoints", amounts: []string{"totalAmount"},
 }).source()
 
-// NetworkVolumeBilling is gpucloud_network_volume_billing.
 var NetworkVolumeBilling = (&billing{
 	name: "network_volume_billing", title: "bill of the network volumes", about: "What network volumes cost; on API v1 all of them together, without their ids.",
 	path: "/network-volumes", pathV1: "/networkvolumes", ids: []string{"networkVolumeId"}, amounts: []string{"totalAmount", "standardAmount", "highPerformanceAmount"},
@@ -355,7 +348,6 @@ var NetworkVolumeBilling = (&billing{
 	filters: []billFilter{{attribute: "network_volume_id", parameter: "networkVolumeId", about: "Only this volume.", only: api.V2}},
 }).source()
 
-// ClusterBilling is gpucloud_cluster_billing.
 var ClusterBilling = (&billing{
 	name: "cluster_billing", title: "bill of the clusters", about: "What clusters cost. API v2 only.", version: api.V2,
 	path: "/clusters", ids: []string{"clusterId"}, amounts: []string{"totalAmount", "gpuAmount", "diskAmount", "networkingAmount"},

@@ -122,7 +122,6 @@ type gpuTypesFound struct {
 	GPUTypes []api.GPUType `tfsdk:"gpu_types"`
 }
 
-// GPUTypes is gpucloud_gpu_types.
 var GPUTypes = &kit.DataSource[gpuTypes, gpuTypesFound]{
 	Name:    "gpu_types",
 	Title:   "GPU types",
@@ -162,7 +161,6 @@ type oneGPUType struct {
 
 var gpuTypeLookup = kit.Lookup{Title: "GPU type", Plural: "GPU types"}
 
-// GPUType is gpucloud_gpu_type.
 var GPUType = &kit.DataSource[oneGPUType, api.GPUType]{
 	Name:    "gpu_type",
 	Title:   "GPU type",
@@ -293,7 +291,6 @@ type cpuTypesFound struct {
 	CPUTypes []api.CPUType `tfsdk:"cpu_types"`
 }
 
-// CPUTypes is gpucloud_cpu_types.
 var CPUTypes = &kit.DataSource[cpuTypes, cpuTypesFound]{
 	Name:    "cpu_types",
 	Title:   "CPU types",
@@ -329,7 +326,6 @@ type oneCPUType struct {
 
 var cpuTypeLookup = kit.Lookup{Title: "CPU type", Plural: "CPU types"}
 
-// CPUType is gpucloud_cpu_type.
 var CPUType = &kit.DataSource[oneCPUType, api.CPUType]{
 	Name:    "cpu_type",
 	Title:   "CPU type",

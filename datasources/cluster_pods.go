@@ -44,7 +44,6 @@ type podSSH struct {
 	Username string `tfsdk:"username"`
 }
 
-// ClusterPods is gpucloud_cluster_pods.
 var ClusterPods = &kit.DataSource[ofCluster, clusterPods]{
 	Name:    "cluster_pods",
 	Title:   "pods of the cluster",

@@ -80,7 +80,6 @@ func filterSet(description string) schema.SetAttribute {
 	return schema.SetAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: description}
 }
 
-// DataCenters is gpucloud_data_centers.
 var DataCenters = &kit.DataSource[dataCenters, dataCentersFound]{
 	Name:    "data_centers",
 	Title:   "data centers",
@@ -116,7 +115,6 @@ type oneDataCenter struct {
 
 var dataCenterLookup = kit.Lookup{Title: "data center", Plural: "data centers"}
 
-// DataCenter is gpucloud_data_center.
 var DataCenter = &kit.DataSource[oneDataCenter, api.DataCenter]{
 	Name:    "data_center",
 	Title:   "data center",

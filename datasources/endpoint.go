@@ -17,7 +17,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
 
-// EndpointWorkers is gpucloud_endpoint_workers.
 var EndpointWorkers = &kit.DataSource[endpointConfig, api.EndpointWorkers]{
 	Name:    "endpoint_workers",
 	Title:   "workers of the endpoint",
@@ -73,7 +72,6 @@ func (m *inEndpoint) validate(c diagnostics.Check) {
 	validID(c, "id", m.ID)
 }
 
-// EndpointHealth is gpucloud_endpoint_health.
 var EndpointHealth = &kit.DataSource[endpointConfig, api.Health]{
 	Name:  "endpoint_health",
 	Title: "health of the endpoint",
@@ -98,7 +96,6 @@ var EndpointHealth = &kit.DataSource[endpointConfig, api.Health]{
 
 var endpointIDAttribute = schema.StringAttribute{Required: true, MarkdownDescription: "Id of the endpoint."}
 
-// validID rejects invalid ids.
 func validID(c diagnostics.Check, attribute string, id types.String) {
 	if !id.IsNull() && !id.IsUnknown() && !api.ValidID(id.ValueString()) {
 		c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: expected letters, digits, - and _ only, got %q.", attribute, id.ValueString())
@@ -124,7 +121,6 @@ func buildAttributes(more map[string]schema.Attribute) map[string]schema.Attribu
 	})
 }
 
-// EndpointBuilds is gpucloud_endpoint_builds.
 var EndpointBuilds = &kit.DataSource[endpointConfig, endpointBuilds]{
 	Name:    "endpoint_builds",
 	Title:   "builds of the endpoint",
@@ -143,7 +139,6 @@ var EndpointBuilds = &kit.DataSource[endpointConfig, endpointBuilds]{
 	},
 }
 
-// EndpointBuild is gpucloud_endpoint_build.
 var EndpointBuild = &kit.DataSource[inEndpoint, api.Build]{
 	Name:    "endpoint_build",
 	Title:   "build of the endpoint",
@@ -177,7 +172,6 @@ type releaseChange struct {
 	New   *string `tfsdk:"new"`
 }
 
-// EndpointReleases is gpucloud_endpoint_releases.
 var EndpointReleases = &kit.DataSource[endpointConfig, endpointReleases]{
 	Name:    "endpoint_releases",
 	Title:   "releases of the endpoint",

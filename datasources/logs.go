@@ -81,7 +81,6 @@ type workerLogs struct {
 	logs
 }
 
-// WorkerLogs is gpucloud_worker_logs.
 var WorkerLogs = &kit.DataSource[workerLogs, logLines]{
 	Name:    "worker_logs",
 	Title:   "log of the worker",
@@ -108,7 +107,6 @@ type podLogs struct {
 	logs
 }
 
-// PodLogs is gpucloud_pod_logs.
 var PodLogs = &kit.DataSource[podLogs, logLines]{
 	Name:    "pod_logs",
 	Title:   "log of the pod",

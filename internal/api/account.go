@@ -78,7 +78,6 @@ func (s *SSHKeys) Edit(ctx context.Context, change func(keys []string) []string)
 	return s.Set(ctx, want)
 }
 
-// Set replaces all keys.
 func (s *SSHKeys) Set(ctx context.Context, keys []string) ([]string, error) {
 	return s.send(ctx, httpclient.Call{Method: http.MethodPut, Body: sshKeysV2{append([]string{}, keys...)}})
 }

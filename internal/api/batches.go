@@ -10,7 +10,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// Batch is the summary of a batch.
 type Batch struct {
 	ID         string   `json:"id"`
 	Name       string   `json:"name,omitempty"`
@@ -54,7 +53,6 @@ func (j *Jobs) AddRequests(ctx context.Context, endpointID, batchID string, inpu
 	return answer, err
 }
 
-// RenameBatch sets the name of a batch.
 func (j *Jobs) RenameBatch(ctx context.Context, endpointID, batchID, name string) (Batch, error) {
 	return j.batch(ctx, http.MethodPut, endpointID, batchID, "", map[string]string{"name": name})
 }
@@ -69,7 +67,6 @@ func (j *Jobs) CancelBatch(ctx context.Context, endpointID, batchID string) (Bat
 	return j.batch(ctx, http.MethodPost, endpointID, batchID, "/cancel", nil)
 }
 
-// Batch reads a batch.
 func (j *Jobs) Batch(ctx context.Context, endpointID, batchID string) (Batch, error) {
 	return j.batch(ctx, http.MethodGet, endpointID, batchID, "", nil)
 }

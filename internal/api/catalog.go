@@ -162,7 +162,6 @@ func sortedSet(of []string) []string {
 
 // Amounts of money are kept as the text of the answer: nothing is rounded.
 
-// GPUType is a GPU type of the catalog.
 type GPUType struct {
 	ID           string          `json:"id" tfsdk:"id"`
 	Name         string          `json:"name" tfsdk:"name"`
@@ -185,7 +184,6 @@ type GPUPrice struct {
 	Serverless json.Number `json:"serverless" tfsdk:"serverless"`
 }
 
-// CloudCount is a number for each cloud.
 type CloudCount struct {
 	Secure    int64 `json:"secure" tfsdk:"secure"`
 	Community int64 `json:"community" tfsdk:"community"`
@@ -204,7 +202,6 @@ type CUDAAvailable struct {
 	Available bool   `json:"available" tfsdk:"available"`
 }
 
-// CPUType is a CPU flavor of the catalog.
 type CPUType struct {
 	ID           string         `json:"id" tfsdk:"id"`
 	Name         string         `json:"name" tfsdk:"name"`
@@ -216,7 +213,6 @@ type CPUType struct {
 	DataCenters  []Availability `json:"dataCenters" tfsdk:"data_centers"`
 }
 
-// VCPURange limits the vCPUs of a CPU flavor.
 type VCPURange struct {
 	Min int64 `json:"min" tfsdk:"min"`
 	Max int64 `json:"max" tfsdk:"max"`
@@ -228,7 +224,6 @@ type CPUPrice struct {
 	ServerlessPerVCPU json.Number `json:"serverlessPerVcpu" tfsdk:"serverless_per_vcpu"`
 }
 
-// DataCenter is a data center of the catalog.
 type DataCenter struct {
 	ID                 string         `json:"id" tfsdk:"id"`
 	Name               string         `json:"name" tfsdk:"name"`

@@ -44,13 +44,11 @@ type ClusterState struct {
 	CreatedAt    string          `json:"createdAt,omitempty"`
 }
 
-// ClusterPods counts the pods of a cluster.
 type ClusterPods struct {
 	Total    int64            `json:"total" tfsdk:"total"`
 	ByStatus map[string]int64 `json:"byStatus" tfsdk:"by_status"`
 }
 
-// ClusterNetwork is the network of a cluster.
 type ClusterNetwork struct {
 	CIDR      string `json:"cidr"`
 	VXLANID   *int64 `json:"vxlanId,omitempty"`

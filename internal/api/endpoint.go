@@ -10,7 +10,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
-// Endpoint is a serverless endpoint.
 type Endpoint struct {
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name"`

@@ -19,7 +19,6 @@ type Jobs struct {
 	learn      func(ctx context.Context, endpointID string) error
 }
 
-// Submission is the body of Run and RunSync.
 type Submission struct {
 	Input    json.RawMessage `json:"input"` // an object
 	Webhook  string          `json:"webhook,omitempty"`
@@ -42,7 +41,6 @@ type S3Config struct {
 	EndpointURL  string `json:"endpointUrl,omitempty"`
 }
 
-// Job is a job as the API returns it.
 type Job struct {
 	ID            string          `json:"id"`
 	Status        string          `json:"status"` // IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED or TIMED_OUT
@@ -75,7 +73,6 @@ func (j Job) Finished() bool {
 	return false
 }
 
-// Health counts an endpoint's jobs and workers.
 type Health struct {
 	Jobs struct {
 		Completed  int `json:"completed" tfsdk:"completed"`
@@ -126,7 +123,6 @@ func (j *Jobs) submit(ctx context.Context, endpointID, path string, s Submission
 	return j.redacted(ctx, endpointID, answer.object, err)
 }
 
-// Status reads a job.
 func (j *Jobs) Status(ctx context.Context, endpointID, jobID string) (Job, error) {
 	return j.job(ctx, http.MethodGet, endpointID, "/status/", jobID)
 }

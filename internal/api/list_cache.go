@@ -133,7 +133,6 @@ func (s *listCache) storeList(generation int, elements []element) {
 	}
 }
 
-// list returns the cached list.
 func (s *listCache) list() (elements []element, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,7 +268,6 @@ func share[V any](ctx context.Context, flight *singleflight.Group, key, doing st
 	}
 }
 
-// Named is an object's id and name.
 type Named struct{ ID, Name string }
 
 // WithName returns the ids of the objects that have exactly this name, sorted. An empty name has none.

@@ -156,7 +156,6 @@ func scanEvents(body io.Reader, events chan<- LogLine, done <-chan struct{}) err
 
 const maxReason = 2000 // characters
 
-// redactTexts redacts texts in place.
 func redactTexts(secrets *redact.Set, reasons ...*string) {
 	for _, text := range reasons {
 		if secrets != nil && text != nil && *text != "" {

@@ -53,7 +53,6 @@ type PodState struct {
 	StartedAt    *string     `json:"startedAt,omitempty"`
 }
 
-// PodGPU is the GPUs of a pod.
 type PodGPU struct {
 	ID    string `json:"id"` // GPU type
 	Count int64  `json:"count,omitempty"`
@@ -83,7 +82,6 @@ type PodMounts struct {
 	Network    []NetworkMount   `json:"network,omitempty" tfsdk:"network"`       // at most one
 }
 
-// NetworkMount is a network volume in a pod.
 type NetworkMount struct {
 	VolumeID string `json:"volumeId" tfsdk:"volume_id"` // fixed at create
 	Path     string `json:"path" tfsdk:"path"`
@@ -120,7 +118,6 @@ type PodSSH struct {
 	Direct *SSHEndpoint `json:"direct" tfsdk:"direct"`
 }
 
-// SSHEndpoint is an address of an SSH server.
 type SSHEndpoint struct {
 	Host     string `json:"host" tfsdk:"host"`
 	Port     int64  `json:"port" tfsdk:"port"`
@@ -136,7 +133,6 @@ type PodCluster struct {
 	IP   string `json:"ip,omitempty"`
 }
 
-// PodRuntime is the current state of a running pod.
 type PodRuntime struct {
 	Uptime int64         `json:"uptime"` // seconds
 	GPUs   []PodGPUUsage `json:"gpus,omitempty"`
@@ -156,7 +152,6 @@ type Utilization struct {
 	Util int64 `json:"util"`
 }
 
-// PodPort is a port of a pod with its public address.
 type PodPort struct {
 	Private int64   `json:"private" tfsdk:"private"`
 	Public  *int64  `json:"public" tfsdk:"public"` // nil: not published

@@ -130,7 +130,6 @@ type Pods struct {
 	act  func(action PodAction) (path string, body any) // path is relative to the pod
 }
 
-// PodAction is an action on a pod.
 type PodAction string
 
 // The actions of both versions.

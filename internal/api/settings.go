@@ -10,7 +10,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// Version names a management API.
 type Version string
 
 const (
@@ -58,7 +57,6 @@ type SettingError struct {
 
 func (e *SettingError) Error() string { return e.Setting + " " + e.Problem }
 
-// withDefaults returns the settings with their defaults.
 func (s Settings) withDefaults() (Settings, error) {
 	var err error
 	if s.BaseURL, err = validAddress("base_url", s.BaseURL); err != nil {

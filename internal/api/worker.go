@@ -11,7 +11,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
-// Worker is an active worker of an endpoint.
 type Worker struct {
 	ID            string  `json:"id" tfsdk:"id"`
 	Status        string  `json:"status" tfsdk:"status"`    // RUNNING, IDLE, INITIALIZING, THROTTLED or UNHEALTHY
@@ -26,7 +25,6 @@ type Worker struct {
 	Reason        *string `json:"reason" tfsdk:"reason"`        // why it is THROTTLED or UNHEALTHY; not in the v2 document
 }
 
-// WorkerSummary counts workers by status.
 type WorkerSummary struct {
 	Running      int64 `json:"running" tfsdk:"running"`
 	Idle         int64 `json:"idle" tfsdk:"idle"`
@@ -43,7 +41,6 @@ type EndpointWorkers struct {
 	EndpointVersion *int64        `json:"endpointVersion" tfsdk:"endpoint_version"`
 }
 
-// Release is a release of an endpoint's settings.
 type Release struct {
 	ID              string          `json:"id" tfsdk:"id"`
 	Version         *int64          `json:"version" tfsdk:"version"`
@@ -55,7 +52,6 @@ type Release struct {
 	Diff            []ReleaseChange `json:"diff" tfsdk:"-"`
 }
 
-// ReleaseChange is a setting that a release changed.
 type ReleaseChange struct {
 	Field string          `json:"field"`
 	Old   json.RawMessage `json:"old"`

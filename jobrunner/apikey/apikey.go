@@ -126,7 +126,6 @@ func (k *Keys) Authorize(r *http.Request) (Identity, error) {
 	return caller, err
 }
 
-// find looks up an added key.
 func (k *Keys) find(ctx context.Context, hash digest) (caller Identity, err error) {
 	keys, changed, err := k.added.current()
 	if err != nil && changed {
@@ -181,7 +180,6 @@ func (s Scope) allows(needed Scope) bool {
 	return needed == None
 }
 
-// check rejects invalid scopes.
 func (s Scope) check() error {
 	switch s {
 	case None, Read, All:

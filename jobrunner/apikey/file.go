@@ -220,7 +220,6 @@ func (k Key) Check() error {
 	return nil
 }
 
-// Remove revokes a key.
 func (f *File) Remove(name string) error {
 	return f.change(func(keys []Key) ([]Key, error) {
 		remaining := slices.DeleteFunc(keys, func(k Key) bool { return k.Name == name })

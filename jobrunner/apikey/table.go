@@ -163,7 +163,6 @@ func (t *Table) Add(k Key) (key string, err error) {
 	return key, nil
 }
 
-// Remove revokes a key.
 func (t *Table) Remove(name string) error {
 	var n int64
 	err := t.change(func(tx *sqldb.Tx) (err error) {

@@ -20,7 +20,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
-// Kind is a kind of resource.
 type Kind string
 
 // The kinds of resources.
@@ -90,7 +89,6 @@ type components[T Rate | catalog.USD] struct {
 	HighPerformance T `json:"highPerformance,omitempty"`
 }
 
-// Plus adds two costs.
 func (c components[T]) Plus(d components[T]) components[T] {
 	return components[T]{
 		c.GPU + d.GPU, c.CPU + d.CPU, c.Disk + d.Disk, c.Networking + d.Networking,

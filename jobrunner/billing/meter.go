@@ -88,7 +88,6 @@ type key struct {
 	id   string
 }
 
-// span is a billed span of a resource.
 type span struct {
 	Resource
 	id             string
@@ -293,7 +292,6 @@ func StartVolume(tx *sqldb.Tx, at time.Time, r Resource) error {
 	return s.write(tx, "", endless)
 }
 
-// StopVolume ends the span of a volume.
 func StopVolume(tx *sqldb.Tx, at time.Time, id string) error {
 	_, err := tx.Exec(endSpan, at.UnixMilli(), id, string(Volume), int64(endless))
 	return err

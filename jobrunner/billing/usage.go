@@ -160,19 +160,16 @@ func (b Bucket) ceil(t time.Time) time.Time {
 	return t.UTC()
 }
 
-// Window is a sequence of buckets.
 type Window struct {
 	Bucket Bucket
 	Bounds []time.Time // start of each bucket, and end of the last one
 }
 
-// Start returns the start of the first bucket.
 func (w Window) Start() time.Time { return w.Bounds[0] }
 
 // End returns the exclusive end of the last bucket.
 func (w Window) End() time.Time { return w.Bounds[len(w.Bounds)-1] }
 
-// Len returns the number of buckets.
 func (w Window) Len() int { return len(w.Bounds) - 1 }
 
 // Between returns the window of all buckets that overlap the time from start to end. Its

@@ -59,16 +59,12 @@ func (c *Catalog) GPUsWith(stock map[string]Stock) []GPU {
 
 func displayName(id string) string { return strings.TrimPrefix(id, "NVIDIA ") }
 
-// PoolByID finds a pool.
 func (c *Catalog) PoolByID(id string) (Pool, bool) { return find(c.Pools, id, poolID) }
 
-// GPUByID finds a GPU type.
 func (c *Catalog) GPUByID(id string) (GPU, bool) { return find(c.GPUs, id, gpuID) }
 
-// CPUByID finds a CPU flavor.
 func (c *Catalog) CPUByID(id string) (CPU, bool) { return find(c.CPUs, id, cpuID) }
 
-// DataCenterByID finds a data center.
 func (c *Catalog) DataCenterByID(id string) (DataCenter, bool) {
 	return find(c.DataCenters, id, dataCenterID)
 }
@@ -126,7 +122,6 @@ func (c *Catalog) Select(typeIDs []string) (pools, excluded []string) {
 // Pool is a serverless GPU pool of management API v2.
 type Pool = contract.Pool
 
-// GPU is a GPU type.
 type GPU = contract.GPUType
 
 // The known manufacturers.
@@ -138,7 +133,6 @@ const (
 // MaxGPUs is the maxCount of a built-in GPU type: the usual size of a large machine, not of this one.
 const MaxGPUs = 8
 
-// CPU is a CPU flavor.
 type CPU = contract.CPUFlavor
 
 // unknownRAM is the assumed memory of an unknown flavor.

@@ -197,7 +197,6 @@ type Build struct {
 	CommitDate, StartedAt, CompletedAt                              *time.Time
 }
 
-// BuildStatuses are the states of a build.
 var BuildStatuses = []string{"PENDING", "BUILDING", "UPLOADING", "TESTING", "COMPLETED", "FAILED", "CANCELLED", "TEST_FAILED"}
 
 // BuildsOf returns the builds of the endpoints with a name, the newest first.

@@ -72,7 +72,6 @@ func (c *Catalog) OfferOf(gpu string) Offer {
 	return builtinOffer
 }
 
-// PodPrice returns the price of a pod's GPU per hour.
 func (o Offer) PodPrice(cloud string, spot bool) USD {
 	if price, ok := o.Price.Spot[cloud]; spot && ok {
 		return price
@@ -92,7 +91,6 @@ type StoragePrices struct {
 	Disk                      USD // disks of workers, pods and clusters, while they run
 }
 
-// Volume returns the price of a tier of network volumes.
 func (s StoragePrices) Volume(tier string) USD {
 	if tier == HighPerformance {
 		return s.HighPerformance

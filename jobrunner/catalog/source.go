@@ -49,7 +49,6 @@ func Open(name string, c *clock.Clock, log *slog.Logger) (*Source, error) {
 	return s, nil
 }
 
-// Now returns the current catalog.
 func (s *Source) Now() *Catalog {
 	if s == nil {
 		return builtin

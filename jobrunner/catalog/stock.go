@@ -32,7 +32,6 @@ const (
 	Serverless = "SERVERLESS"
 )
 
-// Products are all products.
 var Products = []string{Pod, Cluster, Serverless}
 
 // stockRule sets the stock of some compute. An empty list means all.

@@ -9,7 +9,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// secretBodyV2 is the body of a create or an update.
 type secretBodyV2 struct {
 	Name        *string `json:"name"`
 	Value       *string `json:"value"`

@@ -41,7 +41,6 @@ func newBillingQuery(w billing.Window) billingQueryV2 {
 	return billingQueryV2{billingRangeV2{billingTime(w.Start()), billingTime(w.End())}, string(w.Bucket)}
 }
 
-// billingAmountsV2 is the total cost.
 type billingAmountsV2 struct {
 	TotalAmount                  catalog.USD `json:"totalAmount"`
 	PodGPUAmount                 catalog.USD `json:"podGpuAmount"`
@@ -348,7 +347,6 @@ func ownerHandler[W any](kind billing.Kind, parameter string, show func(billedBy
 	})
 }
 
-// sumByOwner sums the cost of a kind.
 func (c *call) sumByOwner(kind billing.Kind, b *billedByOwner) error {
 	b.costs = map[string][]billing.Cost{}
 	err := c.usage(kind, b.window, func(u billing.Usage) {

@@ -122,7 +122,6 @@ func (q gpuQuery) accepts(version string) bool {
 	return q.minCUDA == "" || catalog.CompareCUDA(version, q.minCUDA) >= 0
 }
 
-// newGPUType shows a GPU type.
 func newGPUType(offered *catalog.Catalog, g catalog.GPU, stock catalog.Stock, q gpuQuery) gpuTypeV2 {
 	offer := offered.OfferOf(g.ID)
 	secure, community := offer.MaxCount[catalog.Secure], offer.MaxCount[catalog.Community]

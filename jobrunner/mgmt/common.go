@@ -43,7 +43,6 @@ func nilIfEmpty(s string) *string {
 // identity is the conversion of a record that is already its wire type.
 func identity[T any](v T) T { return v }
 
-// convertAll converts each item of a list.
 func convertAll[A, B any](items []A, convert func(A) B) []B {
 	out := make([]B, 0, len(items))
 	for _, item := range items {

@@ -121,7 +121,6 @@ func (e edition) operation(s *schemas, method, path string, success int, h descr
 	return out
 }
 
-// success returns the schema of an answer.
 func (s *schemas) success(h description) *openapi.Schema {
 	switch {
 	case h.media == "application/json":

@@ -202,7 +202,6 @@ func (b endpointBodyV2) applyCompute(offered *catalog.Catalog, e *store.Endpoint
 	return nil
 }
 
-// checkScaling checks the endpoint after the body's changes.
 func (b endpointBodyV2) checkScaling(e store.Endpoint) error {
 	if e.Type == store.LoadBalancer && e.Scaling.Type != store.RequestCount {
 		return validationError("$.scaling: a LOAD_BALANCER endpoint scales on REQUEST_COUNT, got " + e.Scaling.Type)

@@ -1,6 +1,5 @@
 package mgmt
 
-// endpointBodyV2 is the body of a create or an update.
 type endpointBodyV2 struct {
 	Name *string `json:"name"`
 	Type *string `json:"type"`
@@ -15,7 +14,6 @@ type endpointBodyV2 struct {
 	FlashBoot      *string        `json:"flashboot"`
 }
 
-// endpointBodyV1 is the body of a create or an update.
 type endpointBodyV1 struct {
 	Name                *string   `json:"name"`
 	TemplateID          *string   `json:"templateId"`
@@ -38,7 +36,6 @@ type endpointBodyV1 struct {
 	FlashBoot           *bool     `json:"flashboot"`
 }
 
-// endpointV2 is an endpoint in an answer.
 type endpointV2 struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`

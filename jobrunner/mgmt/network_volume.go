@@ -7,14 +7,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// networkVolumeBodyV1 is the body of a create or an update.
 type networkVolumeBodyV1 struct {
 	Name       *string `json:"name"`
 	Size       *int64  `json:"size"`
 	DataCenter *string `json:"dataCenterId"`
 }
 
-// networkVolumeV1 is a network volume in an answer.
 type networkVolumeV1 struct {
 	ID         string `json:"id"`
 	Name       string `json:"name"`
@@ -22,7 +20,6 @@ type networkVolumeV1 struct {
 	DataCenter string `json:"dataCenterId"`
 }
 
-// networkVolumeBodyV2 is the body of a create or an update.
 type networkVolumeBodyV2 struct {
 	Name       *string `json:"name"`
 	Size       *int64  `json:"size"`
@@ -30,7 +27,6 @@ type networkVolumeBodyV2 struct {
 	Type       *string `json:"type"`
 }
 
-// networkVolumeV2 is a network volume in an answer.
 type networkVolumeV2 struct {
 	ID         string `json:"id"`
 	Name       string `json:"name"`
@@ -60,7 +56,6 @@ type globalVolumeBodyV2 struct {
 	Name *string `json:"name"`
 }
 
-// globalVolumeV2 is a global volume in an answer.
 type globalVolumeV2 struct {
 	ID      string    `json:"id"`
 	Name    string    `json:"name"`

@@ -62,7 +62,6 @@ func replaceChanged(p *store.Pod, before store.Pod, now time.Time) error {
 	return pod.Replace(p, before.Locked && p.Locked, now)
 }
 
-// hourlyPrice returns the current price of a pod.
 func (c *call) hourlyPrice(p store.Pod) float64 {
 	if c.PodPrice == nil || !p.Status.Active() {
 		return 0
@@ -77,7 +76,6 @@ func (c *call) podReason(p store.Pod) string {
 	return c.PodReason(p)
 }
 
-// createPod stores the pod that build returns.
 func (c *call) createPod(build func(tx *store.Tx) (store.Pod, error)) (store.Pod, error) {
 	created, err := c.store.CreatePods(c.ctx(), func(tx *store.Tx) ([]store.Pod, error) {
 		p, err := build(tx)

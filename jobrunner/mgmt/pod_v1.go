@@ -153,7 +153,6 @@ func (b *podBodyV1) check(u contract.Use) []string {
 	return nil
 }
 
-// build returns a new pod.
 func (b podBodyV1) build(tx *store.Tx) (store.Pod, error) {
 	p := podDefaultsV1()
 	onCPU := b.ComputeType != nil && *b.ComputeType == "CPU"

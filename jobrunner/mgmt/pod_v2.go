@@ -157,7 +157,6 @@ func updatePodV2(c *call, body podBodyV2) (store.Pod, error) {
 	return c.store.UpdatePod(c.ctx(), c.id, func(tx *store.Tx, p *store.Pod) error { return body.update(tx, p, c.Clock.Wall()) })
 }
 
-// podActionBodyV2 is the body of an action.
 type podActionBodyV2 struct {
 	Action *string `json:"action"`
 }
@@ -176,7 +175,6 @@ func podActionV2(c *call, body podActionBodyV2) (any, error) {
 	return c.newPodV2(p), err
 }
 
-// podLogsV2 opens the log of a pod.
 func (c *call) podLogsV2(q logQuery) (stream logStream, err error) {
 	if _, err := c.store.Pod(c.ctx(), c.id); err != nil {
 		return stream, err
@@ -188,7 +186,6 @@ func (c *call) podLogsV2(q logQuery) (stream logStream, err error) {
 	return q.open(log), nil
 }
 
-// build returns a new pod.
 func (b podBodyV2) build(tx *store.Tx, sshKeys string) (store.Pod, error) {
 	p := podDefaultsV2()
 	t, err := b.template(tx)

@@ -1,6 +1,5 @@
 package mgmt
 
-// podBodyV2 is the body of a create or an update.
 type podBodyV2 struct {
 	Name *string `json:"name"`
 	sourceBodyV2
@@ -55,7 +54,6 @@ type podBodyV1 struct {
 	MinUploadMbps        *float64  `json:"minUploadMbps"`
 }
 
-// podV2 is a pod in an answer.
 type podV2 struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`

@@ -60,7 +60,6 @@ func (b *delegationBodyV2) check(contract.Use) []string {
 	return nil
 }
 
-// delegationV2 is a delegation in an answer.
 type delegationV2 struct {
 	ID          string    `json:"id"`
 	Name        *string   `json:"name"`

@@ -10,7 +10,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// templateBodyV2 is the body of a create or an update.
 type templateBodyV2 struct {
 	Name *string `json:"name"`
 	containerBodyV2
@@ -30,7 +29,6 @@ type mountsV2 struct {
 
 type persistentV2 store.LocalVolume
 
-// templateBodyV1 is the body of a create or an update.
 type templateBodyV1 struct {
 	Name             *string            `json:"name"`
 	Image            *string            `json:"imageName"`
@@ -48,7 +46,6 @@ type templateBodyV1 struct {
 	VolumeMountPath  *string            `json:"volumeMountPath"`
 }
 
-// templateV2 is a template in an answer.
 type templateV2 struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`

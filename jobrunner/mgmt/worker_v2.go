@@ -168,7 +168,6 @@ type logStream struct {
 	source    string    // omits lines of other sources; "" for both sources
 }
 
-// workerLogsV2 opens the log of a worker.
 func (c *call) workerLogsV2(q logQuery) (stream logStream, err error) {
 	if _, err := c.store.Endpoint(c.ctx(), c.id); err != nil {
 		return stream, err

@@ -151,7 +151,7 @@ func (p *Page) releases(ctx context.Context, endpoint string, workers map[int64]
 
 // batches returns the newest batches of an endpoint, as the job API lists them.
 func (p *Page) batches(ctx context.Context, endpoint string) (*beginning[jobapi.BatchSummary], error) {
-	list, total, err := p.Source.Batches(ctx, endpoint, jobapi.DefaultPage)
+	list, total, err := p.Source.Batches(ctx, endpoint, 0, jobapi.DefaultPage)
 	if err != nil {
 		return nil, err
 	}

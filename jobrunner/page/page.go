@@ -32,7 +32,6 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// Config configures a Page.
 type Config struct {
 	Source Source
 	Keys   *apikey.Keys

@@ -176,7 +176,7 @@ func describeJob(j engine.Job) jobJSON {
 // ran.
 func (p *Page) job(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	endpoint, id := r.URL.Query().Get("endpoint"), r.URL.Query().Get("id")
-	j, err := p.Source.Job(r.Context(), endpoint, id)
+	j, err := p.Source.Get(r.Context(), endpoint, id)
 	if errors.Is(err, engine.ErrNotFound) {
 		return httpanswer.Refuse(http.StatusNotFound, "The job is gone: its time to live or the retention of its result is over.")
 	} else if err != nil {

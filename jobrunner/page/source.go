@@ -21,8 +21,8 @@ type Source interface {
 	// Latest returns the newest n jobs of an endpoint, or of all for "", the newest first, without
 	// their outputs.
 	Latest(ctx context.Context, endpoint string, n int) ([]engine.Job, error)
-	// Job returns a whole job, or engine.ErrNotFound.
-	Job(ctx context.Context, endpoint, id string) (engine.Job, error)
+	// Get returns a whole job, or engine.ErrNotFound.
+	Get(ctx context.Context, endpoint, id string) (engine.Job, error)
 	Workers(endpoint string) []Worker
 	// Log returns the lines of a worker's log, the oldest first, or false if the worker doesn't exist
 	// any more.
@@ -32,8 +32,8 @@ type Source interface {
 	Objects(ctx context.Context) (Objects, error)
 	// Releases returns the releases of an endpoint, the newest first, without their workers.
 	Releases(ctx context.Context, endpoint string) ([]Release, error)
-	// Batches returns the newest n batches of an endpoint, the newest first, and how many it has.
-	Batches(ctx context.Context, endpoint string, n int) (list []engine.Batch, total int, err error)
+	// Batches returns a page of the batches of an endpoint, the newest first, and how many it has.
+	Batches(ctx context.Context, endpoint string, offset, limit int) (list []engine.Batch, total int, err error)
 	GPUs() GPUs
 	// Costs returns today's costs, the most expensive endpoint first.
 	Costs(ctx context.Context) (Costs, error)
@@ -66,14 +66,12 @@ type Endpoint struct {
 	Queue     []int32        `json:"queue"`   // recent lengths; a single value if it didn't change
 }
 
-// Worker is a worker.
 type Worker struct {
 	Node     string `json:"node"` // its jobrunner, if there are several
 	Endpoint string `json:"endpoint"`
 	worker.Info
 }
 
-// GPUs are the GPUs of a machine.
 type GPUs struct {
 	gpu.Driver
 	Simulated bool  `json:"simulated"` // no real devices

@@ -177,7 +177,6 @@ func (k *secretKey) seal(id, value, other string) (sealed []byte, keyID string, 
 	return k.aead.Seal(nonce, nonce, []byte(value), []byte(id)), k.id, nil
 }
 
-// open decrypts a value.
 func (k *secretKey) open(id, keyID string, sealed []byte) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -296,7 +295,6 @@ func (s *Store) SSHKeys(ctx context.Context, owner string) ([]string, error) {
 	return set.Keys, err
 }
 
-// SetSSHKeys replaces the public keys of an owner.
 func (s *Store) SetSSHKeys(ctx context.Context, owner string, keys []string) error {
 	return s.write(ctx, func(tx *Tx) error {
 		if _, err := tx.tx.Exec("DELETE FROM objects WHERE kind = ? AND name = ?", sshKeySets.key, owner); err != nil || len(keys) == 0 {

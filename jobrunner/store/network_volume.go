@@ -133,12 +133,10 @@ func (s *Store) CreateGlobalVolume(ctx context.Context, v GlobalVolume) (GlobalV
 	return v, err
 }
 
-// RenameGlobalVolume changes the name of a volume.
 func (s *Store) RenameGlobalVolume(ctx context.Context, id, name string) (GlobalVolume, error) {
 	return update(ctx, s, id, func(_ *Tx, v *GlobalVolume) error { v.Name = name; return nil })
 }
 
-// DeleteGlobalVolume deletes a volume.
 func (s *Store) DeleteGlobalVolume(ctx context.Context, id string) error {
 	return s.delete(ctx, func(tx *Tx) error { return tx.remove(globalVolumes, id) })
 }

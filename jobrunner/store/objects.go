@@ -11,7 +11,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// kind is a kind of record.
 type kind struct {
 	key   string // in the database
 	label string // for messages
@@ -53,7 +52,6 @@ type Record[T any] interface {
 	record
 }
 
-// load reads a record.
 func load(q sqldb.Querier, r record, id string) error {
 	var doc []byte
 	err := q.QueryRow("SELECT doc FROM objects WHERE id = ? AND kind = ?", id, r.kind().key).Scan(&doc)
@@ -146,7 +144,6 @@ func (tx *Tx) insert(r record) error {
 	return tx.saveRefs(r)
 }
 
-// save updates an existing record.
 func (tx *Tx) save(r record) error {
 	doc, err := json.Marshal(r)
 	if err != nil {

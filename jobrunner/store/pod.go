@@ -117,7 +117,6 @@ type PodState struct {
 	NetworkIP    string    `json:"networkIp,omitempty"`   // in the global network, while it runs
 }
 
-// PodPort is a port of a pod with its public address.
 type PodPort struct {
 	Private  int    `json:"private"`
 	Public   int    `json:"public,omitempty"` // 0: not public
@@ -141,7 +140,6 @@ func (s *Store) Pod(ctx context.Context, id string) (Pod, error) { return Get[Po
 // Pods lists the pods, the oldest first.
 func (s *Store) Pods(ctx context.Context) ([]Pod, error) { return List[Pod](ctx, s) }
 
-// Pod reads a pod in the transaction.
 func (tx *Tx) Pod(id string) (p Pod, err error) { return p, load(tx.tx, &p, id) }
 
 // OnPodChange calls f after the commit of a pod's creation, update or deletion. f must read
@@ -232,7 +230,6 @@ func (s *Store) DeletePod(ctx context.Context, id string, allow func(p Pod) erro
 	})
 }
 
-// RemovePod deletes a pod in the transaction.
 func (tx *Tx) RemovePod(id string) error {
 	tx.changedPods = append(tx.changedPods, id)
 	return tx.remove(pods, id)

@@ -82,7 +82,6 @@ func Open(ctx context.Context, db *sqldb.DB, c *clock.Clock) (*Store, error) {
 // must precede the first write.
 func (s *Store) UseCatalog(c *catalog.Source) { s.catalog = c }
 
-// Catalog returns the current catalog.
 func (tx *Tx) Catalog() *catalog.Catalog { return tx.store.catalog.Now() }
 
 // OnEndpointChange calls f after the commit of an endpoint's creation, update or deletion,
@@ -94,7 +93,6 @@ func (s *Store) OnEndpointChange(f func(id string)) {
 	s.hooks = append(s.hooks, f)
 }
 
-// Tx is a transaction of the store.
 type Tx struct {
 	tx               *sqldb.Tx
 	store            *Store
@@ -168,7 +166,6 @@ func notFound(k kind, id string) error { return fmt.Errorf("%s %q %w", k.label, 
 
 const idAlphabet = "0123456789abcdefghijklmnopqrstuvwxyz"
 
-// IDLength is the length of an object's id.
 const IDLength = 12
 
 // IsID reports whether a text has the form of an object's id.

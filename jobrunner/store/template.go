@@ -40,7 +40,6 @@ func (s *Store) Template(ctx context.Context, id string) (Template, error) {
 	return officialTemplate(id, t, err)
 }
 
-// Template reads a template in the transaction.
 func (tx *Tx) Template(id string) (t Template, err error) {
 	err = load(tx.tx, &t, id)
 	return officialTemplate(id, t, err)
@@ -149,7 +148,6 @@ func official(id, name, image string, set func(*Template)) Template {
 	return t
 }
 
-// OfficialTemplates returns the built-in templates.
 func OfficialTemplates() []Template {
 	out := make([]Template, len(officialTemplates))
 	for i, t := range officialTemplates {
@@ -173,7 +171,6 @@ func officialTemplate(id string, t Template, err error) (Template, error) {
 // ErrOfficial rejects a change of a built-in template: 403.
 var ErrOfficial = errors.New("the template comes with the deployment and can't be changed or deleted: create one of your own")
 
-// IsOfficial reports whether a template is built in.
 func IsOfficial(id string) bool {
 	return slices.ContainsFunc(officialTemplates, func(t Template) bool { return t.ID == id })
 }
@@ -204,7 +201,6 @@ func (c Container) Command() (startcmd.Command, error) {
 	return command, err
 }
 
-// SetArgs sets the start command.
 func (c *Container) SetArgs(args string) { c.Entrypoint, c.Args = nil, args }
 
 // StoredArgs returns the whole start command as one string.

@@ -54,14 +54,6 @@ func (v *View) Endpoints(ctx context.Context) ([]page.Endpoint, error) {
 	return out, err
 }
 
-func (v *View) Job(ctx context.Context, endpoint, id string) (engine.Job, error) {
-	return v.Get(ctx, endpoint, id)
-}
-
-func (v *View) Batches(ctx context.Context, endpoint string, n int) ([]engine.Batch, int, error) {
-	return v.Engine.Batches(ctx, endpoint, 0, n)
-}
-
 func (v *View) Workers(endpoint string) (out []page.Worker) {
 	died := v.Pools.Died(endpoint)
 	for i := range died {

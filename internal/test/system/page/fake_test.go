@@ -78,7 +78,7 @@ func (b *busyMachine) Latest(_ context.Context, endpoint string, n int) ([]engin
 	return out[:min(n, len(out))], nil
 }
 
-func (b *busyMachine) Job(_ context.Context, endpoint, id string) (engine.Job, error) {
+func (b *busyMachine) Get(_ context.Context, endpoint, id string) (engine.Job, error) {
 	for _, j := range b.jobs {
 		if j.ID == id && j.Endpoint == endpoint {
 			j.Output = []byte(`{"image":"s3://pictures/` + id + `.png","seed":7}`)
@@ -127,7 +127,7 @@ func (b *busyMachine) Releases(context.Context, string) ([]page.Release, error) 
 }
 
 // Batches returns a batch in each state.
-func (b *busyMachine) Batches(_ context.Context, endpoint string, n int) ([]engine.Batch, int, error) {
+func (b *busyMachine) Batches(_ context.Context, endpoint string, _, n int) ([]engine.Batch, int, error) {
 	var list []engine.Batch
 	for i, one := range []engine.Batch{
 		{State: engine.BatchDraft, Total: 40},
