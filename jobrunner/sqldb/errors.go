@@ -178,7 +178,7 @@ func isUnavailable(err error) bool {
 func (p *postgres) explain(err error) error {
 	var e *pgconn.PgError
 	switch {
-	case err == nil || Temporary(err):
+	case err == nil || Temporary(err) || errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &e) && e.Code == diskFull:
 		return fmt.Errorf("%w (%w)", ErrFull, err)

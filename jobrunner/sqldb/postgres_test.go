@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -238,6 +239,22 @@ func TestCancelledWriteOnPostgres(t *testing.T) {
 	})
 	n := count(t, db)
 	must.Hold(t, err == nil && n == 1, n, "rows", err)
+}
+
+// It is no outage if a caller leaves while a connection is established.
+func TestCancelledConnect(t *testing.T) {
+	proxy, address := pgtest.NewProxy(t, pgtest.Start(t))
+	db := open(t, sqldb.Config{URL: address})
+	proxy.Cut()
+	silent := must.Do(net.Listen("tcp", must.Do(url.Parse(address))(t).Host))(t)
+	defer silent.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		_, _ = silent.Accept() // never answers
+		cancel()
+	}()
+	err := db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow("SELECT 1").Scan(new(int)) })
+	must.Hold(t, errors.Is(err, context.Canceled) && !sqldb.Temporary(err), err)
 }
 
 // Hints reach only the other processes on the same tables, also after a lost listening connection.
