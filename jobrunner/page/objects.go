@@ -24,17 +24,14 @@ type Objects struct {
 // Pod is what the page shows of a pod: not its variables, which may be secrets.
 type Pod struct {
 	store.Head
-	Image     string               `json:"image"`
-	Status    store.PodStatus      `json:"state"`
-	Reason    string               `json:"reason"`  // why it has this status, for people
-	Actions   []pod.Action         `json:"actions"` // the possible ones
-	GPU       *store.PodGPU        `json:"gpu"`
-	CPU       *store.PodCPU        `json:"cpu"`
-	GPUTypeID string               `json:"gpuTypeId"` // of its last GPUs
-	Locked    bool                 `json:"locked"`
-	Started   int64                `json:"started"` // 0 if not running
-	Cost      float64              `json:"cost"`    // dollars per hour now
-	Cluster   *store.ClusterMember `json:"cluster"`
+	store.PodState
+	Image   string               `json:"image"`
+	Actions []pod.Action         `json:"actions"` // the possible ones
+	GPU     *store.PodGPU        `json:"gpu"`
+	CPU     *store.PodCPU        `json:"cpu"`
+	Locked  bool                 `json:"locked"`
+	Cost    float64              `json:"cost"` // dollars per hour now
+	Cluster *store.ClusterMember `json:"cluster"`
 }
 
 // Release is a version of an endpoint. The page counts its workers.

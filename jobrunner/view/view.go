@@ -152,12 +152,9 @@ func (v *View) Objects(ctx context.Context) (out page.Objects, err error) {
 
 func (v *View) pagePod(p store.Pod) page.Pod {
 	out := page.Pod{
-		Head: p.Head, Image: p.Image, Status: p.Status, Reason: v.PodReason(p), Actions: pod.Actions(p), GPU: p.GPU, CPU: p.CPU, GPUTypeID: p.GPUTypeID,
-		Locked: p.Locked, Cluster: p.Cluster,
+		Head: p.Head, PodState: p.PodState, Image: p.Image, Actions: pod.Actions(p), GPU: p.GPU, CPU: p.CPU, Locked: p.Locked, Cluster: p.Cluster,
 	}
-	if p.Status == store.PodRunning {
-		out.Started = page.Milliseconds(p.StartedAt)
-	}
+	out.Reason = v.PodReason(p)
 	if p.Status.Active() {
 		out.Cost = v.PodPrice(p)
 	}

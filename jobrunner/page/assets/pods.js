@@ -33,10 +33,10 @@ function makePod(p, open) {
 const usable = (tr) => tr.buttons.find((b) => !b.hidden) ?? tr.open;
 
 function updateCommon(tr, p, s) {
-  setState(tr.badge, p.state);
+  setState(tr.badge, p.status);
   setText(tr.reason, [p.reason, p.locked ? 'locked: it can’t be stopped' : ''].filter(Boolean).join(' · '));
-  setAttr(tr.reason, 'class', p.state === 'ERROR' ? 'bad' : 'muted');
-  setText(tr.up, p.started ? duration(Math.floor((s.now - p.started) / 5000) * 5000) : '–');
+  setAttr(tr.reason, 'class', p.status === 'ERROR' ? 'bad' : 'muted');
+  setText(tr.up, p.status === 'RUNNING' ? duration(Math.floor((s.now - Date.parse(p.startedAt)) / 5000) * 5000) : '–');
   setText(tr.cost, p.cost ? money(p.cost) : '–');
 }
 

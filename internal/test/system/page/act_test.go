@@ -70,8 +70,8 @@ type snapshotData struct {
 		Total, Found int
 		States       map[string]int
 		List         []struct {
-			ID, Name, State string
-			Actions         []string
+			ID, Name, Status string
+			Actions          []string
 		}
 	}
 	Keys *struct {

@@ -103,13 +103,13 @@ func (b *busyMachine) Objects(context.Context) (all page.Objects, err error) {
 		return &store.PodCPU{FlavorIDs: []string{flavor}, VCPUCount: n}
 	}
 	for i, p := range []page.Pod{
-		{Head: store.Head{Name: "notebook-ada"}, Status: "RUNNING", Image: "registry.example.com/dev/jupyter:4", Actions: []pod.Action{"stop", "restart"}, GPU: gpus(1), Started: now.Add(-4*time.Hour - time.Minute).UnixMilli(), Cost: 3.59},
-		{Head: store.Head{Name: "train-lora"}, Status: "PROVISIONING", Image: "registry.example.com/train/lora:7", Actions: []pod.Action{"stop"}, GPU: gpus(4), Reason: "waits for 4 × NVIDIA H200: 1 is free"},
-		{Head: store.Head{Name: "prepare-data"}, Status: "EXITED", Image: "registry.example.com/data/prepare:2", Actions: []pod.Action{"start"}, CPU: cpus(8, "cpu3c"), Reason: "ended with exit status 0"},
-		{Head: store.Head{Name: "export"}, Status: "ERROR", Image: "registry.example.com/data/export:1", Actions: []pod.Action{"start"}, CPU: cpus(2, "cpu3c"), Reason: "exit status 137: killed by SIGKILL, out of memory"},
-		{Head: store.Head{Name: "database"}, Status: "RUNNING", Image: "registry.example.com/db/vectors:3", Actions: []pod.Action{"restart"}, CPU: cpus(8, "cpu3m"), Locked: true, Started: now.Add(-50 * time.Hour).UnixMilli(), Cost: 0.24},
-		{Head: store.Head{Name: "node-1"}, Status: "PROVISIONING", Image: "registry.example.com/train/llm:9", GPU: gpus(8), Cluster: &store.ClusterMember{ID: "cl7k2m9q4wxy", Rank: new(int64(1)), IP: "10.65.0.3"}},
-		{Head: store.Head{Name: "node-0"}, Status: "RUNNING", Image: "registry.example.com/train/llm:9", GPU: gpus(8), Started: now.Add(-time.Hour).UnixMilli(), Cost: 28.72, Cluster: &store.ClusterMember{ID: "cl7k2m9q4wxy", Rank: new(int64(0)), IP: "10.65.0.2"}},
+		{Head: store.Head{Name: "notebook-ada"}, PodState: store.PodState{Status: "RUNNING", StartedAt: now.Add(-4*time.Hour - time.Minute)}, Image: "registry.example.com/dev/jupyter:4", Actions: []pod.Action{"stop", "restart"}, GPU: gpus(1), Cost: 3.59},
+		{Head: store.Head{Name: "train-lora"}, PodState: store.PodState{Status: "PROVISIONING", Reason: "waits for 4 × NVIDIA H200: 1 is free"}, Image: "registry.example.com/train/lora:7", Actions: []pod.Action{"stop"}, GPU: gpus(4)},
+		{Head: store.Head{Name: "prepare-data"}, PodState: store.PodState{Status: "EXITED", Reason: "ended with exit status 0"}, Image: "registry.example.com/data/prepare:2", Actions: []pod.Action{"start"}, CPU: cpus(8, "cpu3c")},
+		{Head: store.Head{Name: "export"}, PodState: store.PodState{Status: "ERROR", Reason: "exit status 137: killed by SIGKILL, out of memory"}, Image: "registry.example.com/data/export:1", Actions: []pod.Action{"start"}, CPU: cpus(2, "cpu3c")},
+		{Head: store.Head{Name: "database"}, PodState: store.PodState{Status: "RUNNING", StartedAt: now.Add(-50 * time.Hour)}, Image: "registry.example.com/db/vectors:3", Actions: []pod.Action{"restart"}, CPU: cpus(8, "cpu3m"), Locked: true, Cost: 0.24},
+		{Head: store.Head{Name: "node-1"}, PodState: store.PodState{Status: "PROVISIONING"}, Image: "registry.example.com/train/llm:9", GPU: gpus(8), Cluster: &store.ClusterMember{ID: "cl7k2m9q4wxy", Rank: new(int64(1)), IP: "10.65.0.3"}},
+		{Head: store.Head{Name: "node-0"}, PodState: store.PodState{Status: "RUNNING", StartedAt: now.Add(-time.Hour)}, Image: "registry.example.com/train/llm:9", GPU: gpus(8), Cost: 28.72, Cluster: &store.ClusterMember{ID: "cl7k2m9q4wxy", Rank: new(int64(0)), IP: "10.65.0.2"}},
 	} {
 		p.ID, p.Created = fmt.Sprintf("pod%d%09d", i, i), now.Add(-time.Duration(i)*time.Hour)
 		all.Pods = append(all.Pods, p)
