@@ -63,15 +63,9 @@ func (c *Checks) CheckNewDataCenters(ctx context.Context, to diagnostics.Check, 
 	if c == nil || c.Names != Error || c.client.Version == api.V1 || !anyNew(refs) {
 		return
 	}
-	all, ok := c.dataCenters(ctx, to)
-	if !ok {
-		return
-	}
-	for _, ref := range refs {
-		if known := column(all, dataCenterID); ref.New && !slices.Contains(known, ref.ID) {
-			c.Names.report(to, ref.At, "Unknown data center", "The catalog of the deployment has no data center %q%s The object would be deleted before it is made there: correct the id, or set names = \"warning\" in plan_checks of the provider block.",
-				ref.ID, suggestion(ref.ID, known))
-		}
+	if all, ok := c.dataCenters(ctx, to); ok {
+		const replaced = notListed + " The object would be deleted before it is made there: correct the id, or set names = \"warning\" in plan_checks of the provider block."
+		c.Names.unknown(to, replaced, "data center", refs, column(all, dataCenterID))
 	}
 }
 

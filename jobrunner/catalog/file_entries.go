@@ -237,10 +237,7 @@ func (f *file) pools(c *Catalog) error {
 		}
 		c.Pools = put(c.Pools, Pool{ID: e.ID.Value, Types: types}, poolID)
 	}
-	for i, p := range c.Pools { // a type that the file moves leaves its old pool
-		c.Pools[i].Types = slices.DeleteFunc(slices.Clone(p.Types), func(t string) bool { return members[t] != "" && members[t] != p.ID })
-	}
-	c.Pools = slices.DeleteFunc(c.Pools, func(p Pool) bool { return len(p.Types) == 0 })
+	c.leavePools(func(gpu, pool string) bool { return members[gpu] != "" && members[gpu] != pool })
 	return nil
 }
 
@@ -302,16 +299,14 @@ func (f *file) remove(c *Catalog) (err error) {
 	if c.Pools, err = without(f, c.Pools, f.Remove.Pools, "pool", poolID, nil); err != nil {
 		return err
 	}
-	for id := range c.removed {
-		c.leavePool(id)
-	}
+	c.leavePools(func(gpu, _ string) bool { return c.removed[gpu] })
 	return nil
 }
 
-// leavePool removes a type from its pool, and the pool if it becomes empty.
-func (c *Catalog) leavePool(gpu string) {
+// leavePools removes the types that leave their pools, and the pools that become empty.
+func (c *Catalog) leavePools(leaves func(gpu, pool string) bool) {
 	for i, p := range c.Pools {
-		c.Pools[i].Types = slices.DeleteFunc(slices.Clone(p.Types), func(t string) bool { return t == gpu })
+		c.Pools[i].Types = slices.DeleteFunc(slices.Clone(p.Types), func(gpu string) bool { return leaves(gpu, p.ID) })
 	}
 	c.Pools = slices.DeleteFunc(c.Pools, func(p Pool) bool { return len(p.Types) == 0 })
 }
