@@ -67,15 +67,16 @@ func openFile(path string) (*lite.Conn, error) {
 // checks any size.
 const maxCheckedSize = 64 << 20
 
-// Check reads the whole database of a data folder and returns the first damage. A jobrunner
-// may use the database meanwhile. Check returns nil if the folder has no database.
+// Check reads the whole database of a data folder and returns the first damage, or why Open
+// rejects the file. A jobrunner may use the database meanwhile. Check returns nil if the folder has no database.
 func Check(dir string) (err error) {
-	path := filepath.Join(dir, fileName)
-	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+	if !HasDatabase(dir) {
 		return nil
-	} else if err != nil {
+	}
+	if _, err := checkFile(dir); err != nil {
 		return err
 	}
+	path := filepath.Join(dir, fileName)
 	l, err := openFile(path)
 	if err != nil {
 		return err

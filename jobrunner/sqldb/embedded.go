@@ -135,33 +135,39 @@ func (db *embedded) close() error {
 // file comes from an interrupted first start.
 const newName = fileName + ".new"
 
-// makeFile creates the database file if it is missing. It rejects a file that other users
-// can write, or that has lost its content.
+// makeFile creates the database file if it is missing.
 func makeFile(dir string) (path string, err error) {
-	path, mark := filepath.Join(dir, fileName), filepath.Join(dir, newName)
-	if err := onlyOwnerWrites(dir); err != nil {
-		return "", err
+	path = filepath.Join(dir, fileName)
+	if exists, err := checkFile(dir); exists || err != nil {
+		return path, err
 	}
+	for _, name := range []string{filepath.Join(dir, newName), path} {
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			return "", fmt.Errorf("making the database: %w", err)
+		}
+	}
+	return path, nil
+}
+
+// checkFile rejects a database file that other users can write, or that has lost its content.
+func checkFile(dir string) (exists bool, err error) {
+	if err := onlyOwnerWrites(dir); err != nil {
+		return false, err
+	}
+	path := filepath.Join(dir, fileName)
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		for _, name := range []string{mark, path} {
-			f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
-			if err == nil {
-				err = f.Close()
-			}
-			if err != nil {
-				return "", fmt.Errorf("making the database: %w", err)
-			}
-		}
-		return path, nil
+		return false, nil
 	case err != nil:
-		return "", fmt.Errorf("opening the database: %w", err)
-	case info.Size() > 0:
-		return path, onlyOwnerWrites(path)
+		return false, fmt.Errorf("opening the database: %w", err)
 	}
-	if _, err := os.Stat(mark); err != nil {
-		return "", fmt.Errorf("the database %s is empty, and was not when it was made: restore it from a backup, or remove the file to begin with none of its jobs and objects", path)
+	if _, err := os.Stat(filepath.Join(dir, newName)); err != nil && info.Size() == 0 {
+		return true, fmt.Errorf("the database %s is empty, and was not when it was made: restore it from a backup, or remove the file to begin with none of its jobs and objects", path)
 	}
-	return path, onlyOwnerWrites(path)
+	return true, onlyOwnerWrites(path)
 }
