@@ -21,8 +21,7 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 	{ID: "VER-70", Source: "Versioning, 3; v2 document, Cluster and PodCluster", Statement: "A cluster has podCount pods with the cluster's hardware and ranks from 0. Its response has the number of pods in each status.",
 		Requests: 30, Run: func(c *suite.C) {
 			name := c.Name()
-			body := clusterBody(c, 3)
-			body["name"], body["env"] = name, suite.M{"A": "1"}
+			body := suite.Merge(clusterBody(c, 3), suite.M{"name": name, "env": suite.M{"A": "1"}})
 			id := newClusterOf(c, body)
 			shown := c.V2("GET", "/clusters/"+id, nil).Is(200).Equal("name", name).Equal("type", "TRAINING").Equal("compute.podCount", 3).Equal("compute.gpuCountPerPod", 1)
 			shown.Equal("compute.gpuTypeId", body["compute"].(suite.M)["gpuTypeId"]).Str("createdAt")
@@ -97,7 +96,7 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 				"name": {"", 1}, "type": {"", "OTHER", nil}, "registry": {"some-registry"}, "templateId": {"some-template"}, "compute": {nil, suite.M{}},
 			} {
 				for _, value := range values {
-					c.Create("v2", "/clusters", withMember(clusterBody(c, 2), member, value)).Refused()
+					c.Create("v2", "/clusters", suite.Merge(clusterBody(c, 2), suite.M{member: value})).Refused()
 				}
 			}
 			for member, values := range map[string][]any{"podCount": {1, 0, 251, "2", 2.5}, "gpuCountPerPod": {0, -1, 1000}, "gpuTypeId": {""}, "other": {1}} {
@@ -113,7 +112,7 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 			for kind, want := range map[string][2]string{
 				"TRAINING": {}, "APPLICATION": {}, "RAY": {"RAY_HEAD", "RAY_WORKER"}, "SLURM": {"SLURM_CONTROLLER", "SLURM_COMPUTE"},
 			} {
-				id := newClusterOf(c, withMember(clusterBody(c, 2), "type", kind))
+				id := newClusterOf(c, suite.Merge(clusterBody(c, 2), suite.M{"type": kind}))
 				wantByRank := map[string]string{"0": want[0], "1": want[1]}
 				c.Expect(eventually(c, func() bool { return maps.Equal(rolesByRank(c, id), wantByRank) }), fmt.Sprintf("the roles %q by rank in a %s cluster", want, kind), "the roles %v", rolesByRank(c, id))
 			}

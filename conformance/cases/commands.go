@@ -1,7 +1,6 @@
 package cases
 
 import (
-	"maps"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -71,7 +70,7 @@ var commandCases = section(suite.Case{Level: suite.Should, Source: commandSource
 				{suite.M{"cmd": words("own")}, words("e"), words("own")},
 				{suite.M{"args": "own args"}, words(), words("own", "args")},
 			} {
-				id := newCommand(c, "/serverless", withMember(own.sent, "templateId", template))
+				id := newCommand(c, "/serverless", suite.Merge(own.sent, suite.M{"templateId": template}))
 				expectCommand(c, "/serverless", id, own.entrypoint, own.cmd)
 			}
 		}},
@@ -79,9 +78,7 @@ var commandCases = section(suite.Case{Level: suite.Should, Source: commandSource
 		Needs: podNeeds, Allow: suite.Create | suite.Spend, Operations: append([]string{"POST /v2/clusters"}, podOperations...), Requests: 20, Run: func(c *suite.C) {
 			lists := suite.M{"entrypoint": words("print"), "cmd": words("two words")}
 			expectCommand(c, "/pods", newPod(c, lists), words("print"), words("two words"))
-			body := clusterBody(c, 2)
-			body["entrypoint"], body["cmd"] = lists["entrypoint"], lists["cmd"]
-			cluster := c.Create("v2", "/clusters", body).Success().Str("id")
+			cluster := c.Create("v2", "/clusters", suite.Merge(clusterBody(c, 2), lists)).Success().Str("id")
 			for _, member := range c.V2("GET", "/clusters/"+cluster+"/pods", nil).Is(200).Array("pods") {
 				id, _ := memberAt(member.(suite.M), "id")
 				expectCommand(c, "/pods", id.(string), words("print"), words("two words"))
@@ -108,8 +105,7 @@ func commandBody(c *suite.C, path string, more suite.M) suite.M {
 			delete(body, "image")
 		}
 	}
-	maps.Copy(body, more)
-	return body
+	return suite.Merge(body, more)
 }
 
 // newCommand creates a template or an endpoint. It skips the case if the deployment doesn't

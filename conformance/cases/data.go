@@ -27,9 +27,9 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 			for i, n := range precise {
 				input[fmt.Sprint(i)] = json.Number(n)
 			}
-			a := c.Post("/runsync", suite.Submission(withMember(suite.Echo(input), "op", "echo"))).Is(200)
-			finalAnswer(c, a).EqualLong("output", withMember(suite.Echo(input), "op", "echo"))
-			c.Get("/status/"+a.Str("id")).Is(200).EqualLong("output", withMember(suite.Echo(input), "op", "echo"))
+			a := c.Post("/runsync", suite.Submission(suite.Merge(suite.Echo(input), suite.M{"op": "echo"}))).Is(200)
+			finalAnswer(c, a).EqualLong("output", suite.Merge(suite.Echo(input), suite.M{"op": "echo"}))
+			c.Get("/status/"+a.Str("id")).Is(200).EqualLong("output", suite.Merge(suite.Echo(input), suite.M{"op": "echo"}))
 			job := c.Run(input).Reach(suite.Failed)
 			c.Given("JOB-22", func() { job.Retry().Is(200) })
 			job.Await(suite.Completed).EqualLong("output", input)
@@ -38,7 +38,7 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 		Needs: suite.AnyEndpoint | suite.Webhooks, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 			g := generator{c.Random()}
 			for _, path := range []string{"/run", "/runsync"} {
-				box, input := c.Box(), withMember(echoAll(g), "text", g.longText(30_000))
+				box, input := c.Box(), suite.Merge(echoAll(g), suite.M{"text": g.longText(30_000)})
 				body := `{"webhook":` + suite.JSONText(box.URL) + `,"input":` + g.encode(input) + `}`
 				c.JobOf(c.Post(path, nil, suite.Raw(body)).Is(200)).Completed()
 				var call []byte

@@ -34,7 +34,7 @@ var podClassCases = []suite.Case{
 		for _, action := range []string{"stop", "restart", "terminate"} {
 			c.V2("POST", "/pods/"+ids["pod"]+"/action", suite.M{"action": action}, other).Is(401, 403, 404)
 		}
-		for path, body := range map[string]suite.M{"/pods": podBody(c, suite.M{"name": word}), "/clusters": withMember(clusterBody(c, 2), "name", word)} {
+		for path, body := range map[string]suite.M{"/pods": podBody(c, suite.M{"name": word}), "/clusters": suite.Merge(clusterBody(c, 2), suite.M{"name": word})} {
 			c.Create("v2", path, body, other).Is(401, 403, 404)
 			c.V2("GET", path+"?includeClusterPods=true", nil).Is(200).NotContains(word)
 		}
@@ -54,7 +54,7 @@ var podClassCases = []suite.Case{
 			}
 		}
 		for member, value := range map[string]any{"type": "OTHER", "registry": "some-registry", "image": 5, "env": suite.M{"A": 5}, "conformance": true, "compute": suite.M{}} {
-			refuse("/clusters", withMember(clusterBody(c, 2), member, value))
+			refuse("/clusters", suite.Merge(clusterBody(c, 2), suite.M{member: value}))
 		}
 		for member, value := range map[string]any{"podCount": 1, "gpuCountPerPod": 0, "gpuTypeId": ""} {
 			body := clusterBody(c, 2)

@@ -3,7 +3,6 @@ package cases
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -96,11 +95,9 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 			pod.Equal("image", c.Image()).Equal("env.A", "1").Equal("env.B", "2").Equal("disk", 7)
 			// The description doesn't have the name of isServerless in version 2.
 			if serverless := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": true}); !serverless.IsRefusal() {
-				body["templateId"] = serverless.Str("id")
-				c.Create("v2", "/pods", body).Refused()
+				c.Create("v2", "/pods", suite.Merge(body, suite.M{"templateId": serverless.Str("id")})).Refused()
 			}
-			body["templateId"] = suite.SimilarID(t.Str("id"))
-			c.Create("v2", "/pods", body).Refused()
+			c.Create("v2", "/pods", suite.Merge(body, suite.M{"templateId": suite.SimilarID(t.Str("id"))})).Refused()
 		}},
 	{ID: "VER-63", Source: "Versioning, 7; v2 document, Mounts", Statement: "A pod has a persistent mount of at least 10 GB or a network mount, not both. A CPU pod can't have a persistent mount. An update can't change the kind of mount or the network volume.",
 		Operations: podUpdates, Requests: 40, Run: func(c *suite.C) {
@@ -189,9 +186,7 @@ func podFlavor(c *suite.C) string { return append(c.Catalog("cpus"), "cpu3c")[0]
 
 // podBody returns the body of a CPU pod, with additional members.
 func podBody(c *suite.C, more suite.M) suite.M {
-	body := suite.M{"name": c.Name(), "image": c.Image(), "cpu": suite.M{"id": podFlavor(c), "vcpuCount": 2}}
-	maps.Copy(body, more)
-	return body
+	return suite.Merge(suite.M{"name": c.Name(), "image": c.Image(), "cpu": suite.M{"id": podFlavor(c), "vcpuCount": 2}}, more)
 }
 
 // newPod creates a CPU pod and waits until it can be read.
@@ -289,23 +284,14 @@ var podChangeCases = section(suite.Case{Level: suite.Should, Needs: podNeeds, Al
 		Operations: clusterMembers, Requests: 28, Run: func(c *suite.C) {
 			registry, _ := newRegistryAuth(c)
 			t := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": false, "env": suite.M{"A": "1"}, "disk": 7, "registry": registry}).Success()
-			body := func(member string, value any) suite.M {
-				out := clusterBody(c, 2)
-				delete(out, "image")
-				out["templateId"] = t.Str("id")
-				if member != "" {
-					out[member] = value
-				}
-				return out
-			}
-			id := newClusterOf(c, body("", nil))
+			body := suite.Merge(clusterBody(c, 2), suite.M{"templateId": t.Str("id")})
+			delete(body, "image")
+			id := newClusterOf(c, body)
 			c.V2("GET", "/clusters/"+id, nil).Is(200).Equal("template", t.Str("id"))
 			readPod(c, podOfCluster(c, id)).Equal("image", c.Image()).Equal("env.A", "1").Equal("disk", 7).Equal("registry", registry)
 			for member, value := range map[string]any{"image": c.Image(), "args": "a", "entrypoint": words("a"), "cmd": words("a"), "disk": 9, "env": suite.M{"B": "1"}, "ports": []any{"80/http"}, "mounts": suite.M{"persistent": suite.M{"size": 10, "path": "/p"}}} {
-				c.Create("v2", "/clusters", body(member, value)).Is(400)
+				c.Create("v2", "/clusters", suite.Merge(body, suite.M{member: value})).Is(400)
 			}
-			empty := body("", nil)
-			empty["templateId"] = ""
-			c.Create("v2", "/clusters", empty).Is(422)
+			c.Create("v2", "/clusters", suite.Merge(body, suite.M{"templateId": ""})).Is(422)
 		}},
 })

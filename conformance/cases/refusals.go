@@ -143,9 +143,7 @@ func malformedVariants(body suite.M) (list []string) {
 			list = append(list, suite.JSONText(changed))
 		}
 	}
-	extended := maps.Clone(body)
-	extended["conformance"] = true
-	return append(list, suite.JSONText(extended))
+	return append(list, suite.JSONText(suite.Merge(body, suite.M{"conformance": true})))
 }
 
 // valueOfOtherType returns a value of another JSON type.
@@ -209,14 +207,10 @@ func (o *realObjects) malformedBodies(op contractOperation) []string {
 	validBody := op.body(o.c, o, wordPlaceholder)
 	list := malformedVariants(validBody)
 	for _, invalid := range invalidMembers[op.kind] {
-		body := maps.Clone(validBody)
-		maps.Copy(body, invalid)
-		list = append(list, suite.JSONText(body))
+		list = append(list, suite.JSONText(suite.Merge(validBody, invalid)))
 	}
 	if op.effect == effectCreate && o.names[op.kind] != "" {
-		body := maps.Clone(validBody)
-		body["name"] = o.names[op.kind]
-		list = append(list, suite.JSONText(body))
+		list = append(list, suite.JSONText(suite.Merge(validBody, suite.M{"name": o.names[op.kind]})))
 	}
 	return list
 }

@@ -1,7 +1,6 @@
 package cases
 
 import (
-	"maps"
 	"strings"
 	"time"
 
@@ -52,9 +51,7 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: secretSource, 
 	{ID: "SEC-05", Statement: "A secret's value has at least 1 byte, and its description at most 65,535 bytes of UTF-8. Anything else returns 422.", Run: func(c *suite.C) {
 		a := newSecret(c, suite.M{"description": strings.Repeat("d", 65535)})
 		for _, wrong := range []suite.M{{"value": ""}, {"value": nil}, {"value": 1}, {"description": strings.Repeat("é", 32768)}} {
-			body := suite.M{"name": secretName(c), "value": "v"}
-			maps.Copy(body, wrong)
-			c.Create("v2", secretPath, body).Is(422)
+			c.Create("v2", secretPath, suite.Merge(suite.M{"name": secretName(c), "value": "v"}, wrong)).Is(422)
 			secretAt(c, "PATCH", a.Str("id"), wrong).Is(422)
 		}
 	}},
@@ -157,8 +154,7 @@ func newSecret(c *suite.C, more suite.M) *suite.Answer {
 	if a := c.V2("GET", secretPath, nil); isMissing(a) {
 		c.Skip("the deployment has no account secrets: %d", a.Code)
 	}
-	body := suite.M{"name": secretName(c), "value": "v"}
-	maps.Copy(body, more)
+	body := suite.Merge(suite.M{"name": secretName(c), "value": "v"}, more)
 	a := c.Create("v2", secretPath, body).Is(201).Equal("name", body["name"])
 	a.Str("id")
 	return a

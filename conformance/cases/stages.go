@@ -1,7 +1,6 @@
 package cases
 
 import (
-	"maps"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -157,11 +156,7 @@ func rerunAfterFailure(c *suite.C, policy suite.M) *stagedJob {
 
 // submitStaged submits a job with the members of all policies.
 func submitStaged(c *suite.C, input any, policies ...suite.M) *stagedJob {
-	policy := suite.M{}
-	for _, members := range policies {
-		maps.Copy(policy, members)
-	}
-	j := c.Run(input, suite.Policy(policy))
+	j := c.Run(input, suite.Policy(suite.Merge(policies...)))
 	return &stagedJob{Job: j, c: c, submittedAt: intervalOf(j.Answer), lastQueued: intervalOf(j.Answer)}
 }
 

@@ -78,7 +78,7 @@ var storedCases = func() (list []suite.Case) {
 // template's settings, except those in its own body.
 func judgeFromTemplate(s *objects) {
 	template := suite.M{"serverless": true, "args": "python -u main.py", "disk": 7, "ports": []any{"8080/http"}, "env": suite.M{"A": "1", "B": "2"}}
-	t := s.c.Create("v2", "/templates", withMember(withMember(template, "name", s.c.Name()), "image", s.c.Image()))
+	t := s.c.Create("v2", "/templates", suite.Merge(template, suite.M{"name": s.c.Name(), "image": s.c.Image()}))
 	if t.IsRefusal() {
 		s.c.Skip("version 2 does not accept the case's template: %d", t.Code)
 	}

@@ -92,7 +92,7 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 			"dockerStartCmd": "sh", "env": []any{"A=b"}, "isPublic": "yes", "isServerless": "yes", "ports": "80/http", "readme": 5,
 			"volumeInGb": "20", "volumeMountPath": 5,
 		} {
-			c.Create("v1", "/templates", withMember(suite.M{"name": c.Name(), "imageName": c.Image()}, name, value)).BadRequest()
+			c.Create("v1", "/templates", suite.Merge(suite.M{"name": c.Name(), "imageName": c.Image()}, suite.M{name: value})).BadRequest()
 		}
 	}},
 	{ID: "T-23", Level: suite.Unspec, Source: "Endpoints A", Statement: "The other operations on templates, their status codes, and how unknown fields are handled.", Run: func(c *suite.C) {
@@ -161,12 +161,7 @@ func answerWith(c *suite.C, created *suite.Answer, field string) *suite.Answer {
 
 // expectRefused expects that a template with the value is refused.
 func expectRefused(c *suite.C, field string, value any) {
-	c.Create("v1", "/templates", withMember(suite.M{"name": c.Name(), "imageName": c.Image()}, field, value)).Refused()
-}
-
-func withMember(m suite.M, name string, value any) suite.M {
-	m[name] = value
-	return m
+	c.Create("v1", "/templates", suite.Merge(suite.M{"name": c.Name(), "imageName": c.Image()}, suite.M{field: value})).Refused()
 }
 
 func judgeCommandWords(field string) func(c *suite.C) {

@@ -132,8 +132,7 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 				var a *suite.Answer
 				for _, dataCenter = range dataCenters[:min(5, len(dataCenters))] { // a data center may lack a type
 					body := suite.M{"name": c.Name(), "size": 10, "dataCenter": dataCenter}
-					maps.Copy(body, extra)
-					if a = c.Create("v2", "/network-volumes", body); a.Code/100 == 2 {
+					if a = c.Create("v2", "/network-volumes", suite.Merge(body, extra)); a.Code/100 == 2 {
 						break
 					}
 				}

@@ -172,6 +172,5 @@ func (c *C) EndpointBody(version string, members M) M {
 		}
 		body[name] = value
 	}
-	maps.Copy(body, members)
-	return body
+	return Merge(body, members)
 }

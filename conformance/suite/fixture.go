@@ -1,7 +1,7 @@
 package suite
 
 import (
-	"maps"
+	"cmp"
 	"net/http"
 	"slices"
 
@@ -14,10 +14,7 @@ const DefaultImage = "builtin/conformance"
 
 // Image returns the image of endpoints that the suite creates.
 func (c *C) Image() string {
-	if i := c.env.Target.Image; i != "" {
-		return i
-	}
-	return DefaultImage
+	return cmp.Or(c.env.Target.Image, DefaultImage)
 }
 
 // NoteObject records an object in the ledger. At the end of the case, it is deleted with DELETE
@@ -93,10 +90,7 @@ func (c *C) NewEndpoint(workersMax int, more ...M) (id string) {
 		"name": c.Name(), "type": "QUEUE", "image": c.Image(),
 		"workers": M{"min": 0, "max": workersMax}, "scaling": M{"type": "REQUEST_COUNT", "requestCount": 1},
 	}
-	maps.Copy(body, c.EndpointBody("v2", nil))
-	for _, m := range more {
-		maps.Copy(body, m)
-	}
+	body = Merge(append([]M{body, c.EndpointBody("v2", nil)}, more...)...)
 	c.Given("VER-25", func() { id = c.Create("v2", "/serverless", body).Success().Str("id") })
 	return id
 }
@@ -107,7 +101,7 @@ func (c *C) newEndpointV1(workersMax int) (id string) {
 		id = t.Success().Str("id")
 	})
 	body := M{"name": c.Name(), "templateId": id, "workersMin": 0, "workersMax": workersMax, "scalerType": "REQUEST_COUNT", "scalerValue": 1}
-	maps.Copy(body, c.EndpointBody("v1", nil))
+	body = Merge(body, c.EndpointBody("v1", nil))
 	c.Given("P-01", func() { id = c.Create("v1", "/endpoints", body).Success().Str("id") })
 	return id
 }
@@ -118,11 +112,8 @@ func (c *C) NewTemplate(version string, more ...M) (a *Answer) {
 	if version == "v2" {
 		body, clause = M{"name": c.Name(), "image": c.Image()}, "VER-27"
 	}
-	for _, m := range more {
-		maps.Copy(body, m)
-	}
 	c.Given(clause, func() {
-		a = c.Create(version, "/templates", body).Success()
+		a = c.Create(version, "/templates", Merge(append([]M{body}, more...)...)).Success()
 		a.Str("id")
 	})
 	return a
@@ -134,11 +125,8 @@ func (c *C) NewVolume(version string, size int, more ...M) (a *Answer) {
 	if version == "v2" {
 		path, body = "/network-volumes", M{"name": c.Name(), "size": size, "dataCenter": c.DataCenter()}
 	}
-	for _, m := range more {
-		maps.Copy(body, m)
-	}
 	c.Given("VER-28", func() {
-		a = c.Create(version, path, body).Success()
+		a = c.Create(version, path, Merge(append([]M{body}, more...)...)).Success()
 		a.Str("id")
 	})
 	return a

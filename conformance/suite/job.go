@@ -48,20 +48,21 @@ func Beacon(b *env.Box, interval, duration time.Duration) M {
 }
 
 func handlerInput(op string, more []M, members ...M) M {
-	input := M{"op": op}
-	for _, m := range slices.Concat(members, more) {
-		maps.Copy(input, m)
+	return Merge(slices.Concat([]M{{"op": op}}, members, more)...)
+}
+
+// Merge returns an object with the members of all objects. A later object overrides an earlier one.
+func Merge(objects ...M) M {
+	merged := M{}
+	for _, o := range objects {
+		maps.Copy(merged, o)
 	}
-	return input
+	return merged
 }
 
 // Submission returns the body that submits an input. more has webhook, policy and s3Config.
 func Submission(input any, more ...M) M {
-	body := M{"input": input}
-	for _, m := range more {
-		maps.Copy(body, m)
-	}
-	return body
+	return Merge(append([]M{{"input": input}}, more...)...)
 }
 
 // Policy returns the policy of a Submission.

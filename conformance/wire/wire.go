@@ -134,7 +134,9 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 	}
 	if err == nil {
 		defer resp.Body.Close()
-		decompress(resp)
+		if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") { // a server may send it without an Accept-Encoding
+			resp.Body = &gzipBody{raw: resp.Body}
+		}
 		x.Status, x.Header = resp.StatusCode, resp.Header
 		limit := int64(MaxBody + 1)
 		switch {
@@ -184,15 +186,6 @@ func slashRedirect(resp *http.Response, req *http.Request) string {
 		return ""
 	}
 	return to.String()
-}
-
-// decompress decodes a gzip body, which a server may send although the request has no
-// Accept-Encoding.
-func decompress(resp *http.Response) {
-	if !strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
-		return
-	}
-	resp.Body = &gzipBody{raw: resp.Body}
 }
 
 // gzipBody decompresses on the first read, since an empty body has no gzip header.
