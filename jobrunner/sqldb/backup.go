@@ -43,7 +43,7 @@ func Backup(dir, to string) (err error) {
 		return err
 	}
 	if err := errors.Join(source.CopyTo(copied), copied.Close()); err != nil {
-		return fmt.Errorf("copying the database: %w", classifySQLite(err))
+		return fmt.Errorf("copying the database to %s: %w", to, classifySQLite(err))
 	}
 	// An empty log replaces that of another database, if the copy is copied over its folder.
 	return errors.Join(file.Sync(), os.WriteFile(target+"-wal", nil, 0o600))

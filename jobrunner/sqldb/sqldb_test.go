@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/smalldisk"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
@@ -302,6 +303,13 @@ func TestBackupOverFolder(t *testing.T) {
 		must.Succeed(t, os.WriteFile(filepath.Join(killed, filepath.Base(file)), must.ReadFile(t, file), 0o600))
 	}
 	must.Equal(t, count(t, open(t, sqldb.Config{Dir: killed})), 1, "rows")
+}
+
+// The disk of the copy may be full, not that of the database.
+func TestBackupOnFullDisk(t *testing.T) {
+	dir, to := t.TempDir(), smalldisk.Mount(t, "1m")
+	must.Succeed(t, add(t.Context(), open(t, sqldb.Config{Dir: dir}), "big", make([]byte, 2<<20)))
+	must.Fail(t, sqldb.Backup(dir, to), "to "+to+": the disk")
 }
 
 func TestInvalidFolder(t *testing.T) {
