@@ -60,20 +60,20 @@ type Request struct {
 }
 
 // holder names, in errors, what gets the devices.
-func (want Request) holder() string {
+func (request Request) holder() string {
 	switch {
-	case want.Members > 0:
+	case request.Members > 0:
 		return "cluster"
-	case want.Pod:
+	case request.Pod:
 		return "pod"
 	}
 	return "worker"
 }
 
 // asker names, in errors, the object whose settings request the devices.
-func (want Request) asker() string {
-	if want.Members > 0 || want.Pod {
-		return "the " + want.holder()
+func (request Request) asker() string {
+	if request.Members > 0 || request.Pod {
+		return "the " + request.holder()
 	}
 	return "the endpoint"
 }
