@@ -71,7 +71,7 @@ var ClusterPods = &kit.DataSource[ofCluster, clusterPods]{
 			}),
 		},
 	},
-	Validate: func(c diagnostics.Check, m *ofCluster) { validID(c, "cluster_id", m.ClusterID) },
+	Validate: func(c diagnostics.Check, m *ofCluster) { kit.ValidID(c, "cluster_id", m.ClusterID) },
 	Read: func(ctx context.Context, c *api.Client, m *ofCluster) (clusterPods, error) {
 		id := m.ClusterID.ValueString()
 		got, err := c.Clusters.Pods(ctx, id)

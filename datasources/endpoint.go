@@ -59,7 +59,7 @@ type endpointConfig struct {
 	EndpointID types.String `tfsdk:"endpoint_id"`
 }
 
-func (m *endpointConfig) validate(c diagnostics.Check) { validID(c, "endpoint_id", m.EndpointID) }
+func (m *endpointConfig) validate(c diagnostics.Check) { kit.ValidID(c, "endpoint_id", m.EndpointID) }
 
 // inEndpoint is a configuration that names a job or build of an endpoint.
 type inEndpoint struct {
@@ -68,8 +68,8 @@ type inEndpoint struct {
 }
 
 func (m *inEndpoint) validate(c diagnostics.Check) {
-	validID(c, "endpoint_id", m.EndpointID)
-	validID(c, "id", m.ID)
+	kit.ValidID(c, "endpoint_id", m.EndpointID)
+	kit.ValidID(c, "id", m.ID)
 }
 
 var EndpointHealth = &kit.DataSource[endpointConfig, api.Health]{
@@ -95,12 +95,6 @@ var EndpointHealth = &kit.DataSource[endpointConfig, api.Health]{
 }
 
 var endpointIDAttribute = schema.StringAttribute{Required: true, MarkdownDescription: "Id of the endpoint."}
-
-func validID(c diagnostics.Check, attribute string, id types.String) {
-	if !id.IsNull() && !id.IsUnknown() && !api.ValidID(id.ValueString()) {
-		c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: expected letters, digits, - and _ only, got %q.", attribute, id.ValueString())
-	}
-}
 
 type endpointBuilds struct {
 	Builds []api.Build `tfsdk:"builds"`

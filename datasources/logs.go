@@ -93,8 +93,8 @@ var WorkerLogs = &kit.DataSource[workerLogs, logLines]{
 		}),
 	},
 	Validate: func(c diagnostics.Check, m *workerLogs) {
-		validID(c, "endpoint_id", m.EndpointID)
-		validID(c, "worker_id", m.WorkerID)
+		kit.ValidID(c, "endpoint_id", m.EndpointID)
+		kit.ValidID(c, "worker_id", m.WorkerID)
 		m.validate(c)
 	},
 	Read: func(ctx context.Context, c *api.Client, m *workerLogs) (logLines, error) {
@@ -116,7 +116,7 @@ var PodLogs = &kit.DataSource[podLogs, logLines]{
 		Attributes:          with(logAttributes, map[string]schema.Attribute{"pod_id": schema.StringAttribute{Required: true, MarkdownDescription: "Id of the pod."}}),
 	},
 	Validate: func(c diagnostics.Check, m *podLogs) {
-		validID(c, "pod_id", m.PodID)
+		kit.ValidID(c, "pod_id", m.PodID)
 		m.validate(c)
 	},
 	Read: func(ctx context.Context, c *api.Client, m *podLogs) (logLines, error) {

@@ -160,6 +160,13 @@ func NotEmpty(c diagnostics.Check, attribute string, v types.String) {
 	}
 }
 
+// ValidID rejects an invalid id. more is appended to the error.
+func ValidID(c diagnostics.Check, attribute string, id types.String, more ...string) {
+	if !id.IsNull() && !id.IsUnknown() && !api.ValidID(id.ValueString()) {
+		c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: expected letters, digits, - and _ only, got %q.%s", attribute, id.ValueString(), strings.Join(more, ""))
+	}
+}
+
 // ByName returns the id of the only object with the name.
 func (l Lookup) ByName(listed []api.Named, name string) (id string, err error) {
 	matches := api.WithName(listed, name)

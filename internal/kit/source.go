@@ -133,8 +133,8 @@ func (s *Source[M]) validateOne(ctx context.Context, config tfsdk.Config, diags 
 	id, name := keys(ctx, config, diags)
 	c := diagnostics.Check{Diagnostics: diags}
 	s.lookup().Validate(c, id, name)
-	if v := id.ValueString(); v != "" && !api.ValidID(v) {
-		c.Error("id", "Invalid value of id", "Invalid id: expected letters, digits, - and _ only, got %q. A name goes into name.", v)
+	if id.ValueString() != "" {
+		ValidID(c, "id", id, " A name goes into name.")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/jobrun"
 )
 
@@ -23,7 +24,7 @@ var recycleWorkers = &definition[recycleWorkersModel]{
 		"timeout":     timeoutAttribute("How long to wait"),
 	},
 	validate: func(_ context.Context, c diagnostics.Check, config *recycleWorkersModel) {
-		jobrun.CheckID(c, "endpoint_id", config.EndpointID)
+		kit.ValidID(c, "endpoint_id", config.EndpointID)
 		config.validate(c)
 	},
 	invoke: recycle,
@@ -85,7 +86,7 @@ var purgeQueue = &definition[purgeQueueModel]{
 		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointID},
 	},
 	validate: func(_ context.Context, c diagnostics.Check, config *purgeQueueModel) {
-		jobrun.CheckID(c, "endpoint_id", config.EndpointID)
+		kit.ValidID(c, "endpoint_id", config.EndpointID)
 	},
 	invoke: func(ctx context.Context, c *api.Client, config *purgeQueueModel, report reporter) error {
 		removed, err := c.Jobs.PurgeQueue(ctx, config.EndpointID.ValueString())

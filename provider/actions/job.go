@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/jobrun"
@@ -50,8 +51,8 @@ type jobModel struct {
 }
 
 func (m *jobModel) validate(c diagnostics.Check) {
-	jobrun.CheckID(c, "endpoint_id", m.EndpointID)
-	jobrun.CheckID(c, "job_id", m.JobID)
+	kit.ValidID(c, "endpoint_id", m.EndpointID)
+	kit.ValidID(c, "job_id", m.JobID)
 }
 
 var jobRetry = &definition[jobRetryModel]{

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
-	"github.com/gpucloud/terraform-provider-gpucloud/provider/jobrun"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
 
 var podStart = podAction("pod_start", "Could not start the pod",
@@ -57,7 +57,7 @@ func podAction(name, failure, about string, act func(ctx context.Context, c *api
 			"timeout": timeoutAttribute("How long to wait for the pod"),
 		},
 		validate: func(_ context.Context, c diagnostics.Check, config *podModel) {
-			jobrun.CheckID(c, "pod_id", config.PodID)
+			kit.ValidID(c, "pod_id", config.PodID)
 			config.validate(c)
 		},
 		invoke: func(ctx context.Context, c *api.Client, config *podModel, report reporter) error {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -49,7 +50,7 @@ const (
 
 // Validate checks the known values of a configuration.
 func (m *Model) Validate(_ context.Context, c diagnostics.Check) {
-	CheckID(c, "endpoint_id", m.EndpointID)
+	kit.ValidID(c, "endpoint_id", m.EndpointID)
 	if v := m.Input; !v.IsNull() && !v.IsUnknown() && !isObject(v.ValueString()) {
 		c.Error("input", "Invalid input", "Invalid input: expected a JSON object, such as jsonencode({ prompt = \"…\" }).")
 	}
@@ -74,13 +75,6 @@ func checkURL(c diagnostics.Check, attribute string, v types.String) {
 	}
 	if u, err := url.Parse(v.ValueString()); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		c.Error(attribute, "Invalid "+attribute, "Invalid %s: expected an http or https URL with a host.", attribute)
-	}
-}
-
-// CheckID rejects invalid object ids.
-func CheckID(c diagnostics.Check, attribute string, id types.String) {
-	if !id.IsNull() && !id.IsUnknown() && !api.ValidID(id.ValueString()) {
-		c.Error(attribute, "Invalid "+attribute, "Invalid %s: expected letters, digits, - and _ only, got %q.", attribute, id.ValueString())
 	}
 }
 
