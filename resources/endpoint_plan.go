@@ -158,7 +158,7 @@ func planCompute(ctx context.Context, p *planrule.Plan[endpoint], reported bool)
 	if p.State != nil {
 		replaced := ""
 		for attribute, changes := range map[string]bool{
-			"type": p.Changes(ctx, "type"), // its plan modifier replaces the endpoint
+			"type": p.Changes(ctx, "type") && (p.Version != api.V1 || !p.Plan.Type.IsUnknown()), // API v1 only has queues
 			"gpu":  p.Plan.GPU.IsNull() != p.State.GPU.IsNull(),
 			"cpu":  p.Plan.CPU.IsNull() != p.State.CPU.IsNull(),
 		} {

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
@@ -15,8 +16,9 @@ import (
 // fixedSetting is an attribute that only a create sets: a change replaces the object.
 type fixedSetting struct {
 	attribute  string
-	readable   bool // responses contain it
-	constraint bool // a requirement on the machine: removing it doesn't replace the object
+	only       api.Version // the only version that has it; "" if both have it
+	readable   bool        // responses contain it
+	constraint bool        // a requirement on the machine: removing it doesn't replace the object
 }
 
 // forAttributes returns the setting for several attributes.
@@ -32,7 +34,7 @@ func (m members) fixed(constraints ...string) (out []fixedSetting) {
 	for _, s := range contract.Settings(string(m)) {
 		updatable := s.V1 != nil && s.V1.In(contract.Update) || s.V2 != nil && s.V2.In(contract.Update)
 		if name := attributeName(s.Path); !updatable && s.Field().Type != "object" {
-			out = append(out, fixedSetting{name, s.V2 != nil && s.V2.In(contract.Read), slices.Contains(constraints, name)})
+			out = append(out, fixedSetting{name, api.Version(s.Only()), s.V2 != nil && s.V2.In(contract.Read), slices.Contains(constraints, name)})
 		}
 	}
 	return out
@@ -68,6 +70,7 @@ func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], kind members,
 		}
 		switch {
 		case before == nil || after == nil || after.Equal(before) || omitted(before) && omitted(after):
+		case omitted(before) && after.IsUnknown() && fixed.only != "" && p.Version != "" && p.Version != fixed.only: // becomes null, or CheckVersion rejects it
 		case fixed.constraint && noValue(after) && !slices.Contains(carried, fixed.attribute):
 		case noValue(before) && !fixed.readable && !created, slices.Contains(carried, fixed.attribute):
 			recorded = append(recorded, fixed.attribute)

@@ -206,6 +206,30 @@ var oneVersionAttributes = map[string]struct {
 	},
 }
 
+// An unknown value of an attribute that the version lacks becomes null, or the plan during the apply
+// rejects it: it never replaces the object.
+func TestOneVersionUnknown(t *testing.T) {
+	for typeName, attributes := range oneVersion(t) {
+		for _, o := range attributes {
+			d := acctest.Deploy(t)
+			p := drive(t, d, map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1}[o.Version])
+			config := with(oneVersionAttributes[typeName].needs, map[string]any{"name": d.Name("one")})
+			if typeName == "gpucloud_endpoint" {
+				template, _ := serverlessTemplate(t, d, p, nil)
+				config = with(config, map[string]any{"template_id": template.Get("id"), "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}})
+			}
+			state := apply(t, p, typeName, tfdrive.State{}, config, "create")
+			name, member, nested := strings.Cut(o.Attribute, ".")
+			unknown := map[string]any{name: tfdrive.Unknown}
+			if object, _ := config[name].(map[string]any); nested {
+				unknown[name] = with(object, map[string]any{member: tfdrive.Unknown})
+			}
+			planned := p.Plan(typeName, state, with(config, unknown))
+			must.Hold(t, planned.Action == "update" && planned.Diagnostics.Err() == nil, typeName, o.Attribute, "planned to", planned.Action, planned.Diagnostics)
+		}
+	}
+}
+
 // oneVersion returns, by type, the attributes that only one version has.
 func oneVersion(t *testing.T) map[string][]planrule.OneVersion {
 	t.Helper()

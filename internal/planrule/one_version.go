@@ -66,14 +66,15 @@ func (o OneVersion) excepts(v attr.Value) bool {
 }
 
 // Unchangeable returns the attributes that the plan changes and the version can't change: an
-// update would report success without changing them.
+// update would report success without changing them. An unknown value of an attribute without one
+// is no change: it becomes null, or CheckVersion rejects it.
 func (p *Plan[M]) Unchangeable(ctx context.Context, only []OneVersion) (attributes []string) {
 	for _, o := range only {
 		if !o.MissingIn(p.Version) || !p.Changes(ctx, o.Attribute) {
 			continue
 		}
 		before, after := p.Values(ctx, o.Attribute)
-		if (Empty(before) || o.excepts(before)) && (Empty(after) || o.excepts(after)) {
+		if (Empty(before) || o.excepts(before)) && (Empty(after) || o.excepts(after) || after.IsUnknown()) {
 			continue
 		}
 		attributes = append(attributes, o.Attribute)
