@@ -116,7 +116,7 @@ var codeVariables = []string{
 // harmlessVariables are exceptions of codeVariables.
 var harmlessVariables = []string{
 	"PYTHONUNBUFFERED", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONFAULTHANDLER", "PYTHONOPTIMIZE", "PYTHONTRACEMALLOC", "PYTHONASYNCIODEBUG",
-	"SRC", "*_SRC", "NODE_ENV", "NODE_RANK", "NODE_ADDR", "RUST_LOG", "RUST_BACKTRACE",
+	"JUPYTER_PASSWORD", "SRC", "*_SRC", "NODE_ENV", "NODE_RANK", "NODE_ADDR", "RUST_LOG", "RUST_BACKTRACE",
 }
 
 // checkTemplate rejects a template that sets variables that run code. It accepts them if the
