@@ -49,7 +49,7 @@ func fixedAttribute(text string) schema.StringAttribute {
 func deletionProtectionAttribute(title string) schema.BoolAttribute {
 	return schema.BoolAttribute{
 		Optional:            true,
-		MarkdownDescription: "Whether a plan that would delete or replace the " + title + " is rejected; with `-replace`, the apply. Kept only in the state. Apply false first.",
+		MarkdownDescription: "Whether a plan that would delete or replace the " + title + " is rejected. Kept only in the state. Apply false first.",
 	}
 }
 

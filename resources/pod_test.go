@@ -414,12 +414,14 @@ func expectProtection(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, 
 	state := apply(t, p, typeName, apply(t, p, typeName, tfdrive.State{}, config, "create"), on, "update")
 	expectRefusal(t, d, p, state, typeName, with(on, replacing), "deletion_protection", "would be replaced")
 	expectRefusal(t, d, p, state, typeName, with(config, replacing), "deletion_protection", "set deletion_protection = false and apply that first")
+	must.Fail(t, p.PlanReplace(typeName, state, on).Diagnostics.Err(), "would be replaced, and deletion_protection is true")
 	writes := d.Writes()
 	must.Fail(t, p.Destroy(state).Err(), "would be deleted, and deletion_protection is true")
 	must.Equal(t, d.Writes(), writes, "a write was sent")
 	state = apply(t, p, typeName, state, config, "update")
 	must.Equal(t, d.Writes(), writes, "only the state has the protection, but a write was sent")
 	expectPlan(t, p, typeName, state, with(config, replacing), "replace")
+	must.Succeed(t, p.PlanReplace(typeName, state, on).Diagnostics.Err())
 }
 
 // If only a plan rule changes an attribute, such as a disk that returns to its default, the

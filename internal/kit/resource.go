@@ -148,7 +148,7 @@ func (r *kindResource[M]) Update(ctx context.Context, req resource.UpdateRequest
 
 func (r *kindResource[M]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	c, state, id := r.prior(ctx, req.State, req.Private, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || r.refuseProtected(state, "deleted", &resp.Diagnostics) {
+	if resp.Diagnostics.HasError() || r.refuse(r.protected(state), "deleted", &resp.Diagnostics) {
 		return
 	}
 	if err := r.kind.Delete(ctx, c, state); err != nil {
@@ -217,9 +217,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	if !r.kind.id(p.Plan).IsUnknown() { // no CLI can show or store a plan with an unknown identity
 		r.kind.identify(ctx, p.Plan, resp.Identity, &resp.Diagnostics)
 	}
-	if p.State != nil && len(resp.RequiresReplace) > 0 {
-		r.refuseProtected(p.State, "replaced", &resp.Diagnostics)
-	}
+	r.refuse(p.ReplacedProtected(ctx, r.protected(p.State)), "replaced", &resp.Diagnostics)
 	if p.State == nil && r.kind.ExistingMatches != nil && p.API != nil && req.Config.Raw.IsFullyKnown() && !resp.Diagnostics.HasError() {
 		if matches := r.kind.ExistingMatches(ctx, p.API, p.Plan); len(matches) > 0 {
 			resp.Diagnostics.AddWarning(api.ExistingWarning(matches, r.kind.Title, r.typeName()))
@@ -231,7 +229,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 func (r *kindResource[M]) planDeletion(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	state := new(M)
 	resp.Diagnostics.Append(value.Load(ctx, req.State, state)...)
-	if resp.Diagnostics.HasError() || r.refuseProtected(state, "deleted", &resp.Diagnostics) || r.kind.Loss == nil {
+	if resp.Diagnostics.HasError() || r.refuse(r.protected(state), "deleted", &resp.Diagnostics) || r.kind.Loss == nil {
 		return
 	}
 	if loss := r.kind.Loss(state); loss != "" {
@@ -239,13 +237,25 @@ func (r *kindResource[M]) planDeletion(ctx context.Context, req resource.ModifyP
 	}
 }
 
-// refuseProtected reports an error if the object is protected.
-func (r *kindResource[M]) refuseProtected(state *M, ending string, diags *diag.Diagnostics) bool {
-	if protected, _ := value.Attribute(state, "deletion_protection").(types.Bool); !protected.ValueBool() {
+// protected returns the id of an object if it is protected.
+func (r *kindResource[M]) protected(state *M) (id string) {
+	if state == nil {
+		return ""
+	}
+	if protected, _ := value.Attribute(state, "deletion_protection").(types.Bool); protected.ValueBool() {
+		id = r.kind.id(state).ValueString()
+	}
+	return id
+}
+
+// refuse reports an error if id, of a protected object, isn't empty. The state of a tainted or
+// deposed object keeps the protection.
+func (r *kindResource[M]) refuse(id, ending string, diags *diag.Diagnostics) bool {
+	if id == "" {
 		return false
 	}
-	id := r.kind.id(state).ValueString()
 	diags.AddAttributeError(path.Root("deletion_protection"), fmt.Sprintf("The %s is protected", r.kind.Title),
-		fmt.Sprintf("%s %s would be %s, and deletion_protection is true. Nothing was sent. To end it on purpose, set deletion_protection = false and apply that first.", r.kind.Title, id, ending))
+		fmt.Sprintf("%s %s would be %s, and deletion_protection is true. Nothing was sent. To end it on purpose, set deletion_protection = false and apply that first. "+
+			"If it is tainted, untaint it before that; if it is deposed, delete it in the deployment.", r.kind.Title, id, ending))
 	return true
 }

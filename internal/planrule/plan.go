@@ -100,6 +100,29 @@ func (p *Plan[M]) Replace(attribute string) {
 	p.resp.RequiresReplace.Append(diagnostics.Path(attribute))
 }
 
+// protectedKey is a key of the private state: the id of a protected object, in quotes.
+const protectedKey = "protected"
+
+// ReplacedProtected returns the id of a protected object that the plan replaces. protected is the id
+// of the state's object if it is protected. The CLI plans a replacement a second time, as a create
+// with the private state of the first plan, also if it forces the replacement (-replace,
+// replace_triggered_by).
+func (p *Plan[M]) ReplacedProtected(ctx context.Context, protected string) string {
+	if p.State == nil {
+		id, _ := p.req.Private.GetKey(ctx, protectedKey)
+		return strings.Trim(string(id), `"`)
+	}
+	var id []byte
+	if protected != "" {
+		id = strconv.AppendQuote(nil, protected)
+	}
+	p.resp.Diagnostics.Append(p.resp.Private.SetKey(ctx, protectedKey, id)...)
+	if len(p.resp.RequiresReplace) == 0 {
+		return ""
+	}
+	return protected
+}
+
 // Changes reports whether an attribute's planned value differs from the state's, or may differ
 // because it is unknown. It is false for a create.
 func (p *Plan[M]) Changes(ctx context.Context, attribute string) bool {

@@ -222,6 +222,17 @@ type Planned struct {
 // replacement a second time as a create.
 func (d *Provider) Plan(typeName string, prior State, config map[string]any) Planned {
 	d.t.Helper()
+	return d.planChange(typeName, prior, config, false)
+}
+
+// PlanReplace plans a replacement that the CLI forces, as with -replace.
+func (d *Provider) PlanReplace(typeName string, prior State, config map[string]any) Planned {
+	d.t.Helper()
+	return d.planChange(typeName, prior, config, true)
+}
+
+func (d *Provider) planChange(typeName string, prior State, config map[string]any, replace bool) Planned {
+	d.t.Helper()
 	schema := d.Schema(typeName)
 	if schema == nil {
 		d.t.Fatalf("the provider has no resource type %s", typeName)
@@ -241,13 +252,13 @@ func (d *Provider) Plan(typeName string, prior State, config map[string]any) Pla
 	if prior.Exists() {
 		before = prior.Value
 	}
-	p.plan(d, typeName, schema, before)
+	p.plan(d, typeName, schema, before, prior.private)
 	switch {
 	case p.Diagnostics.Err() != nil:
 	case !prior.Exists():
 		p.Action = "create"
-	case len(p.Replace) > 0:
-		p.plan(d, typeName, schema, tftypes.NewValue(ty, nil))
+	case len(p.Replace) > 0 || replace:
+		p.plan(d, typeName, schema, tftypes.NewValue(ty, nil), p.private)
 		p.Action = "replace"
 	case p.Value.Equal(prior.Value):
 		p.Action = "no-op"
@@ -257,10 +268,10 @@ func (d *Provider) Plan(typeName string, prior State, config map[string]any) Pla
 	return p
 }
 
-func (p *Planned) plan(d *Provider, typeName string, schema *tfprotov6.Schema, before tftypes.Value) {
+func (p *Planned) plan(d *Provider, typeName string, schema *tfprotov6.Schema, before tftypes.Value, private []byte) {
 	proposed := propose(schema.Block.Attributes, before, p.config)
 	resp, err := d.server.PlanResourceChange(d.ctx, &tfprotov6.PlanResourceChangeRequest{
-		TypeName: typeName, PriorState: d.pack(before), ProposedNewState: d.pack(proposed), Config: d.pack(p.config), PriorPrivate: p.prior.private,
+		TypeName: typeName, PriorState: d.pack(before), ProposedNewState: d.pack(proposed), Config: d.pack(p.config), PriorPrivate: private,
 		PriorIdentity: p.prior.identity,
 	})
 	d.must(err)
