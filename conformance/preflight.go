@@ -42,8 +42,10 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 		probes = append(probes, probe{t.V1() + "/v1/containerregistryauth", "the list of registry auths of version 1", isArray})
 	}
 	var faults []string
-	for _, p := range probes {
+	noHealth := false // the first probe gets 404
+	for i, p := range probes {
 		x := get(p.url, t.Key)
+		noHealth = noHealth || i == 0 && t.Endpoint != "" && x.Status == http.StatusNotFound
 		var body any
 		err := json.Unmarshal(x.Body, &body)
 		switch {
@@ -63,6 +65,10 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 			unknownURL := cmp.Or(t.V2(), t.Queue(), t.V1()) + "/conf-nothing-is-here"
 			if x := get(unknownURL, t.Key); x.Status/100 == 2 {
 				return e.Secrets.Redact(fmt.Sprintf("not this API: it returns %d even for a path that doesn't exist (GET %s)", x.Status, unknownURL)), nil
+			}
+			// A mistyped id is no violation. Cases create endpoints of their own instead, if they may.
+			if noHealth && t.HasV2() && get(t.V2()+"/v2/serverless/"+t.Endpoint, t.Key).Status == http.StatusNotFound {
+				t.Endpoint = ""
 			}
 			for _, fault := range faults {
 				notes = append(notes, e.Secrets.Redact(fault))

@@ -41,11 +41,12 @@ func TestRunFromGo(t *testing.T) {
 	must.Equal(t, r.Counts[report.Pass], 2, r.Counts)
 }
 
-// A note says that the endpoint doesn't exist, since only cases with jobs need it.
+// A note says that the endpoint doesn't exist, since only cases with jobs need it. They aren't judged.
 func TestUnknownEndpointIsNoted(t *testing.T) {
 	target := startDeployment(t, nil)
-	target.Endpoint = "nonsense"
-	r := judge(t, conformance.Options{Target: target, Select: []string{"VER-38"}})
+	target.Endpoint, target.Local = "nonsense", false
+	r := judge(t, conformance.Options{Target: target, Select: []string{"VER-38", "JOB-01"}})
+	must.Equal(t, verdicts(r)["JOB-01"], report.Skip, "JOB-01")
 	must.Hold(t, len(r.Notes) == 1 && strings.Contains(r.Notes[0], "/v2/nonsense/health returned 404") &&
 		r.Exit == conformance.ExitConformant, r.Notes, "with exit code", r.Exit)
 }

@@ -299,7 +299,7 @@ const answerPatience = 15 * time.Second
 // machine, so that an advance doesn't exceed the target's read time-out.
 const patiencePerByte = 200 * time.Nanosecond
 
-// answer ends the case if no answer came.
+// answer ends the case if no answer came, or only the error of a gateway.
 func (c *C) answer(x *wire.Exchange) *Answer {
 	a := newAnswer(c, x)
 	c.stopIfInterrupted()
@@ -307,6 +307,8 @@ func (c *C) answer(x *wire.Exchange) *Answer {
 	case x.Status == 0 && x.Request.MayHangUp, isHeldStream(x):
 	case x.Status == 0 && !c.Local():
 		c.Inconclusive("%s: %v", c.describeRequest(x), x.Err)
+	case x.Status > http.StatusInternalServerError && a.FromProxy() && !c.Local():
+		c.Inconclusive("%s: a gateway answered %d instead of the deployment", c.describeRequest(x), x.Status)
 	case x.Status == 0:
 		c.failWith(x, c.describeAnswer(x), "an answer")
 	}

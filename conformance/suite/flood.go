@@ -109,7 +109,7 @@ func (c *C) Burst(n int, method, path string, body any) {
 		group.Go(func() {
 			for remaining.Add(-1) >= 0 && c.ctx.Err() == nil {
 				x := c.exchange(c.ctx, c.nextExchange(), r)
-				if x.Status == 0 || x.Status == http.StatusTooManyRequests {
+				if x.Status == 0 || x.Status >= http.StatusBadGateway || x.Status == http.StatusTooManyRequests {
 					unexpected.Store(x)
 				}
 			}
@@ -120,6 +120,7 @@ func (c *C) Burst(n int, method, path string, body any) {
 		c.Inconclusive("%d requests took %s, and the window is %s", n, took, rateWindow)
 	}
 	if x := unexpected.Load(); x != nil {
+		c.answer(x)
 		c.failWith(x, c.describeAnswer(x), fmt.Sprintf("no 429 to the first %d", n))
 	}
 }
@@ -129,6 +130,7 @@ func (c *C) Burst(n int, method, path string, body any) {
 // before the first accepted request was answered.
 func (c *C) SendSimultaneously(method string, paths []string) (accepted int, overlapped bool) {
 	var mu sync.Mutex
+	var lost *wire.Exchange
 	var lastSent, firstAnswered time.Time // firstAnswered excludes requests answered 429
 	// All connections are open before a request is sent, because opening one may take longer than
 	// an answer.
@@ -151,6 +153,9 @@ func (c *C) SendSimultaneously(method string, paths []string) (accepted int, ove
 			x := c.exchange(ctx, c.nextExchange(), r)
 			mu.Lock()
 			defer mu.Unlock()
+			if x.Status == 0 || x.Status >= http.StatusBadGateway {
+				lost = x
+			}
 			if wrote.After(lastSent) {
 				lastSent = wrote
 			}
@@ -164,6 +169,9 @@ func (c *C) SendSimultaneously(method string, paths []string) (accepted int, ove
 		})
 	}
 	group.Wait()
+	if lost != nil {
+		c.answer(lost)
+	}
 	return accepted, firstAnswered.Sub(lastSent) > minimumOverlap
 }
 

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -27,9 +28,23 @@ func (c *C) stop(o Outcome) { panic(stop{o}) }
 
 // failWith fails the case. x is the failed exchange, or nil for the last one.
 func (c *C) failWith(x *wire.Exchange, actual string, accepted ...string) {
+	if trace := c.exchanges(); x == nil && len(trace) > 0 {
+		c.expectKeyAccepted(trace[len(trace)-1])
+	} else if x != nil {
+		c.expectKeyAccepted(x)
+	}
 	f := &report.Failure{Accepted: accepted, Actual: actual, Steps: c.describeSteps(x), Curl: c.scriptSoFar(x)}
 	f.Actual = c.env.Secrets.Redact(f.Actual)
 	c.stop(Outcome{Verdict: report.Fail, Failure: f, Reason: f.Actual})
+}
+
+// expectKeyAccepted ends the case if the account or the rights of the operator's key, which the suite
+// can't know, explain the answer.
+func (c *C) expectKeyAccepted(x *wire.Exchange) {
+	refused := x.Status == http.StatusUnauthorized || x.Status == http.StatusPaymentRequired || x.Status == http.StatusForbidden
+	if refused && !c.Local() && strings.HasSuffix(x.Request.Header.Get("Authorization"), " "+c.Key()) {
+		c.Inconclusive("%s with the key of GPUCLOUD_API_KEY, which needs access to everything: %s", c.describeRequest(x), c.describeAnswer(x))
+	}
 }
 
 // describeSteps lists the last requests of the case, up to x.
