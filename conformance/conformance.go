@@ -161,6 +161,10 @@ func (r *run) open(ctx context.Context) error {
 		return err
 	}
 	r.env.Ledger = ledger
+	// The objects may belong to a run that hasn't ended, or to another deployment.
+	if n := ledger.Drop(func(m env.Object) bool { return !r.Defer.hasJournal(m.Case) }); n > 0 {
+		r.report.Notes = []string{fmt.Sprintf("%s lists %s of earlier runs. If they have ended, delete them with: conformance sweep --ledger %[1]s", r.Ledger, report.Count(n, "object"))}
+	}
 	r.began = clock.Now()
 	return nil
 }
@@ -171,7 +175,7 @@ func (r *run) judge(ctx context.Context, chosen []clauses.Clause) {
 	if refused == "" && r.clockFault != nil {
 		refused = "the target's clock can't be advanced, for which a jobrunner is started with --clock=admin: " + r.env.Secrets.Redact(r.clockFault.Error())
 	}
-	r.report.Preflight, r.report.Notes = refused, notes
+	r.report.Preflight, r.report.Notes = refused, append(r.report.Notes, notes...)
 	cases := casesOf(chosen)
 	attempts := map[string]suite.Attempt{}
 	toRun, skipped := r.chooseCases(cases, refused)
@@ -251,7 +255,7 @@ func (r *run) finish(ctx context.Context) {
 		left = r.env.CleanUp(cleanupCtx, deferred)
 	}
 	for _, m := range slices.DeleteFunc(left, deferred) {
-		r.report.Leaked = append(r.report.Leaked, fmt.Sprintf("%s %s, made by %s: %s %s", m.Kind, m.ID, m.Case, m.Method, m.URL))
+		r.report.Leaked = append(r.report.Leaked, fmt.Sprintf("%s %s, made by %s: %s %s", m.Kind, cmp.Or(m.ID, m.Name), m.Case, m.Method, m.URL))
 	}
 	used := r.usage()
 	if r.report.Reruns != nil {

@@ -2,9 +2,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 
@@ -42,6 +45,18 @@ func (commands) Help() string {
   conformance client -- terraform apply -auto-approve
 
 Exit codes: those of the judging commands are in their help; others exit with 0, or with 2 and an error.`
+}
+
+// interruptible returns a context that ends when the program is interrupted or its terminal is
+// closed. A second signal kills the program.
+func interruptible() (context.Context, context.CancelFunc) {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as with nohup
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
 }
 
 type versionCommand struct{}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
@@ -195,7 +196,7 @@ func TestFailsAndLeaks(t *testing.T) {
 
 // An interrupted run deletes its objects. sweep deletes the objects of a killed run.
 func TestInterruptedAndKilled(t *testing.T) {
-	for name, signal := range map[string]os.Signal{"interrupted": os.Interrupt, "killed": os.Kill} {
+	for name, signal := range map[string]os.Signal{"interrupted": os.Interrupt, "terminal closed": syscall.SIGHUP, "killed": os.Kill} {
 		t.Run(name, func(t *testing.T) {
 			status := make(chan struct{}, 100)
 			url := serve(t, func(h http.Handler) http.Handler {
@@ -213,7 +214,7 @@ func TestInterruptedAndKilled(t *testing.T) {
 			<-status // the case has its endpoint and its job
 			must.Succeed(t, cmd.Process.Signal(signal))
 			_ = cmd.Wait() // the exit code is checked below
-			must.Hold(t, signal != os.Interrupt || cmd.ProcessState.ExitCode() == 130, "ended with", cmd.ProcessState.ExitCode(), &output)
+			must.Hold(t, signal == os.Kill || cmd.ProcessState.ExitCode() == 130, "ended with", cmd.ProcessState.ExitCode(), &output)
 			want := "0 of 0 objects"
 			if signal == os.Kill {
 				want = "1 of 1 objects"

@@ -1,17 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
-	"os/signal"
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
@@ -128,7 +127,7 @@ func (t *target) endpointBody() (body map[string]json.RawMessage, err error) {
 }
 
 func (r *run) Run() error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible()
 	defer stop()
 	if err := errors.Join(r.reports.check(), r.published.check(&r.reports), checkDeferred(r.Defer)); err != nil {
 		return err
@@ -270,7 +269,7 @@ func (*sweep) Help() string {
 }
 
 func (s *sweep) Run() error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible()
 	defer stop()
 	key := os.Getenv("GPUCLOUD_API_KEY")
 	if key == "" {
@@ -286,7 +285,7 @@ func (s *sweep) Run() error {
 	left := e.CleanUp(ctx, func(env.Object) bool { return false })
 	fmt.Printf("%d of %d objects deleted\n", n-len(left), n)
 	for _, m := range left {
-		fmt.Fprintf(os.Stderr, "not deleted: %s %s, made by %s: %s %s\n", m.Kind, m.ID, m.Case, m.Method, m.URL)
+		fmt.Fprintf(os.Stderr, "not deleted: %s %s, made by %s: %s %s\n", m.Kind, cmp.Or(m.ID, m.Name), m.Case, m.Method, m.URL)
 	}
 	if len(left) > 0 {
 		return exit(conformance.ExitLeaked)

@@ -18,12 +18,38 @@ import (
 // returns the objects that remain. A deletion counts once no list of any version shows the object.
 // If other objects depend on an object, its deletion is tried again after theirs.
 func (e *Env) CleanUp(ctx context.Context, keep func(Object) bool) (left []Object) {
+	e.findCreated(ctx, keep)
 	for wait := time.Second; ; wait *= 2 {
 		_ = e.deleteAll(ctx, slices.DeleteFunc(e.Ledger.Remaining(""), keep)) // remaining objects are returned
 		e.restoreShown(ctx)
 		left = slices.DeleteFunc(e.Ledger.Remaining(""), keep)
 		if len(left) == 0 || wait > maxCleanUpWait || pause(ctx, wait) != nil {
 			return left
+		}
+	}
+}
+
+// findCreated finds the objects whose creation wasn't answered. A request that was in flight may
+// still have an effect, so the lists are read twice.
+func (e *Env) findCreated(ctx context.Context, keep func(Object) bool) {
+	for _, last := range []bool{false, true} {
+		unanswered := slices.DeleteFunc(e.Ledger.Remaining(""), func(m Object) bool { return m.ID != "" || keep(m) })
+		if len(unanswered) == 0 || last && pause(ctx, maxCleanUpWait) != nil {
+			return
+		}
+		read := e.lists(ctx)
+		for _, m := range unanswered {
+			list := read(m.URL)
+			at := slices.IndexFunc(list, func(object map[string]any) bool { return object["name"] == m.Name })
+			if at >= 0 {
+				found := m
+				found.ID, found.Name, found.Method = fmt.Sprint(list[at]["id"]), "", http.MethodDelete
+				found.URL += "/" + found.ID
+				_, _ = e.Ledger.Add(found) // if the file can't be written, the ledger in memory suffices
+			}
+			if at >= 0 || last && list != nil {
+				_ = e.Ledger.Remove(m) // if it can't be written, sweep searches again
+			}
 		}
 	}
 }
@@ -57,6 +83,9 @@ func (e *Env) deleteAll(ctx context.Context, list []Object) error {
 }
 
 func (e *Env) deleteObject(ctx context.Context, m Object) error {
+	if m.ID == "" {
+		return fmt.Errorf("%s %s may be left, made by %s: its creation was not answered", m.Kind, m.Name, m.Case)
+	}
 	x := e.ask(ctx, m.Method, m.URL)
 	switch {
 	case x.Err != nil:
@@ -68,7 +97,8 @@ func (e *Env) deleteObject(ctx context.Context, m Object) error {
 	}
 	// A version may hide an object from its reads, such as a template that an endpoint uses.
 	for _, address := range m.reads() {
-		if read := e.ask(ctx, http.MethodGet, address); !mayMeanMissing(read.Status) && !isEnded(read) {
+		// If objects of a kind can't be read one by one, restoreShown finds it in the list.
+		if read := e.ask(ctx, http.MethodGet, address); !mayMeanMissing(read.Status) && read.Status != http.StatusMethodNotAllowed && !isEnded(read) {
 			return fmt.Errorf("%s %s is left, made by %s: its deletion returned %d, and GET %s %d", m.Kind, m.ID, m.Case, x.Status, address, read.Status)
 		}
 	}
@@ -99,15 +129,12 @@ func (e *Env) ask(ctx context.Context, method, address string) *wire.Exchange {
 // restoreShown adds an object to the ledger again if a list still shows it after a successful
 // deletion.
 func (e *Env) restoreShown(ctx context.Context) {
-	lists := map[string]map[string]bool{} // ids by the address of their list
+	read := e.lists(ctx)
 	for _, m := range e.Ledger.takeDeleted() {
 		for _, address := range m.reads() {
 			path := pathOf(address)
 			list := path[:strings.LastIndex(path, "/")] + address[len(path):]
-			if lists[list] == nil {
-				lists[list] = e.listedIDs(ctx, list)
-			}
-			if lists[list][m.ID] {
+			if slices.ContainsFunc(read(list), func(object map[string]any) bool { return object["id"] == m.ID }) {
 				_, _ = e.Ledger.Add(m) // if the file can't be written, the ledger in memory suffices
 				break
 			}
@@ -118,27 +145,35 @@ func (e *Env) restoreShown(ctx context.Context) {
 // maxListPages is how many pages of a list are read.
 const maxListPages = 50
 
-// listedIDs returns the ids on all pages of a list, or none if the target doesn't serve it.
-func (e *Env) listedIDs(ctx context.Context, list string) map[string]bool {
-	ids := map[string]bool{}
+// lists returns a function that reads the list at an address once.
+func (e *Env) lists(ctx context.Context) func(address string) []map[string]any {
+	known := map[string][]map[string]any{}
+	return func(address string) []map[string]any {
+		if _, ok := known[address]; !ok {
+			known[address] = e.listed(ctx, address)
+		}
+		return known[address]
+	}
+}
+
+// listed returns the objects on all pages of a list, except terminated ones. It returns nil if the
+// list can't be read.
+func (e *Env) listed(ctx context.Context, list string) []map[string]any {
+	objects := []map[string]any{}
 	for range maxListPages {
 		x := e.ask(ctx, http.MethodGet, list)
 		body, _ := x.JSON()
 		if x.Status/100 != 2 {
-			return ids
+			return nil
 		}
-		for _, object := range ObjectsIn(body) {
-			if id, ok := object["id"].(string); ok && !isTerminated(object) {
-				ids[id] = true
-			}
-		}
+		objects = append(objects, slices.DeleteFunc(ObjectsIn(body), isTerminated)...)
 		next := NextPage(x.Header)
 		if next == "" {
 			break
 		}
 		list = pathOf(list) + next
 	}
-	return ids
+	return objects
 }
 
 // NextPage returns the query of the link to the next page of a list (RFC 8288), or "".

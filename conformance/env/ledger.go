@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -17,9 +18,12 @@ import (
 // Object is an object that the suite created at the target, and the request that
 // deletes it.
 type Object struct {
-	N      int       `json:"n"`
-	Kind   string    `json:"kind"` // template, endpoint, job …
-	ID     string    `json:"id"`
+	N    int64  `json:"n"`
+	Kind string `json:"kind"` // template, endpoint, job …
+	ID   string `json:"id"`
+	// Name is the unique name of an object whose creation wasn't answered. The cleanup finds its
+	// id in the list at URL.
+	Name   string    `json:"name,omitempty"`
 	Method string    `json:"method"`
 	URL    string    `json:"url"`
 	Case   string    `json:"case"`
@@ -45,7 +49,6 @@ type Ledger struct {
 	file    *os.File
 	made    []Object
 	deleted []Object // by this process
-	n       int      // the highest number of an entry
 }
 
 // entryStart begins each entry of a file.
@@ -95,10 +98,9 @@ func (l *Ledger) read(path string) error {
 		}
 		var m Object
 		// A crash may have cut the last line short. Its object was not used.
-		if json.Unmarshal(lines.Bytes(), &m) != nil || m.N < 1 || m.N == math.MaxInt {
+		if json.Unmarshal(lines.Bytes(), &m) != nil || m.N < 1 {
 			continue
 		}
-		l.n = max(l.n, m.N)
 		if m.Gone {
 			l.made = slices.DeleteFunc(l.made, func(x Object) bool { return x.N == m.N })
 			continue
@@ -112,8 +114,7 @@ func (l *Ledger) read(path string) error {
 func (l *Ledger) Add(m Object) (Object, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.n++
-	m.N = l.n
+	m.N = rand.Int64N(math.MaxInt64) + 1 // unique among runs that share a file
 	l.made = append(l.made, m)
 	return m, l.write(m)
 }
@@ -127,7 +128,7 @@ func (l *Ledger) Remove(m Object) error {
 		return nil
 	}
 	l.made = slices.Delete(l.made, i, i+1)
-	if m.Kind != "job" {
+	if m.Kind != "job" && m.ID != "" {
 		l.deleted = append(l.deleted, m)
 	}
 	m.Gone = true
@@ -174,6 +175,15 @@ func (l *Ledger) write(m Object) error {
 		return fmt.Errorf("recording the %s %s in the ledger: %w", m.Kind, m.ID, err)
 	}
 	return nil
+}
+
+// Drop leaves the objects for which drop returns true to another process.
+func (l *Ledger) Drop(drop func(Object) bool) (dropped int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.made)
+	l.made = slices.DeleteFunc(l.made, drop)
+	return n - len(l.made)
 }
 
 // Remaining returns the objects of a case that must still be deleted, newest first. "" selects

@@ -22,7 +22,7 @@ func TestLedger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	var mu sync.Mutex
 	var requests []string
-	status, reads := map[string]int{"/v2/c": 404, "/v1/d": 400}, map[string]int{"/v2/c": 404}
+	status, reads := map[string]int{"/v2/c": 404, "/v1/d": 400, "/v2/e": 404}, map[string]int{"/v2/c": 404, "/v2/e": 405}
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -39,7 +39,7 @@ func TestLedger(t *testing.T) {
 	}))
 	defer target.Close()
 	first := must.Do(env.OpenLedger(path))(t)
-	for i, path := range []string{"/v2/a", "/v2/b", "/v2/c", "/v1/d"} {
+	for i, path := range []string{"/v2/a", "/v2/b", "/v2/c", "/v1/d", "/v2/e"} {
 		m := must.Do(first.Add(env.Object{Kind: "thing", ID: path, Method: "DELETE", URL: target.URL + path, Case: "X-01"}))(t)
 		if i == 1 {
 			must.Succeed(t, first.Remove(m))
@@ -56,9 +56,29 @@ func TestLedger(t *testing.T) {
 	// Version 1 returns 400 for a missing object. Here a read shows that it exists.
 	err = e.DeleteCreated(context.Background(), "")
 	must.Fail(t, err, "thing /v1/d is left, made by X-01")
-	must.Equal(t, strings.Join(requests, ", "), "DELETE /v1/d, GET /v1/d, DELETE /v2/c, GET /v2/c, DELETE /v2/a, DELETE /v1/d, GET /v1/d", "the requests")
+	must.Equal(t, strings.Join(requests, ", "), "DELETE /v2/e, GET /v2/e, DELETE /v1/d, GET /v1/d, DELETE /v2/c, GET /v2/c, DELETE /v2/a, DELETE /v1/d, GET /v1/d", "the requests")
 	left := reopened.Remaining("")
 	must.Hold(t, len(left) == 1 && left[0].ID == "/v1/d", "the remaining objects are", left)
+}
+
+// Two runs may share a file. Each leaves the other's objects alone.
+func TestSharedLedger(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger")
+	add := func(l *env.Ledger, id string) env.Object {
+		return must.Do(l.Add(env.Object{Kind: "template", ID: id, Method: "DELETE", URL: "/v2/templates/" + id}))(t)
+	}
+	one := must.Do(env.OpenLedger(path))(t)
+	add(one, "a")
+	other := must.Do(env.OpenLedger(path))(t)
+	must.Equal(t, other.Drop(func(env.Object) bool { return true }), 1, "objects of the other run")
+	b := add(other, "b")
+	add(one, "c")
+	must.Succeed(t, other.Remove(b))
+	var left []string
+	for _, m := range must.Do(env.OpenLedger(path))(t).Remaining("") {
+		left = append(left, m.ID)
+	}
+	must.Equal(t, strings.Join(left, " "), "c a", "the file has")
 }
 
 // Whatever a ledger file contains, for instance after a crash: an added entry is read back

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -191,4 +192,56 @@ func TestRemoteRunCachesNoAnswer(t *testing.T) {
 	// endpoints.
 	n := int(arrived.Load())
 	must.Hold(t, n == int(r.Requests)+2 && sent <= n && sent >= 30, n, "requests arrived, the report says", r.Requests, "and its clauses", sent)
+}
+
+// Faults of the network and a key with few rights are no violations.
+func TestNetworkAndKeyAreNotJudged(t *testing.T) {
+	var purges atomic.Int64
+	for name, c := range map[string]struct {
+		clause  string
+		matches func(*http.Request) bool
+		answer  http.HandlerFunc
+		want    report.Verdict
+	}{
+		"a gateway's error":        {"VER-38", pathHas("/v2/catalog/cpus"), fixedAnswer(502, "text/html", "<h1>Bad Gateway</h1>"), report.Inconclusive},
+		"the deployment's error":   {"VER-38", pathHas("/v2/catalog/cpus"), fixedAnswer(503, "application/json", "{}"), report.Fail},
+		"a key with few rights":    {"VER-27", pathHas("/v2/templates"), fixedAnswer(403, "application/json", "{}"), report.Inconclusive},
+		"an account without money": {"VER-27", pathHas("/v2/templates"), fixedAnswer(402, "application/json", "{}"), report.Inconclusive},
+		"a gateway's error in a burst": {"RAT-06", func(r *http.Request) bool {
+			return strings.HasSuffix(r.URL.Path, "/purge-queue") && purges.Add(1)%2 == 0
+		}, fixedAnswer(502, "text/html", "<h1>Bad Gateway</h1>"), report.Inconclusive},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := remoteInBubble(t, replace(c.matches, c.answer), func(o *conformance.Options) { o.Select = []string{c.clause} })
+			must.Equal(t, r.Results[0].Verdict, c.want, report.Text(r.Results[0]))
+		})
+	}
+}
+
+// The suite deletes an object even if the answer to its creation is lost, and leaves the objects
+// of other runs in its ledger.
+func TestRunDeletesItsOwnObjects(t *testing.T) {
+	var created, deleted atomic.Int64
+	path := filepath.Join(t.TempDir(), "ledger")
+	other := must.Do(env.OpenLedger(path))(t)
+	must.Do(other.Add(env.Object{Kind: "templates", ID: "other", Method: "DELETE", URL: "http://jobrunner/v2/templates/other", Case: "VER-27"}))(t)
+	r := remoteInBubble(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answer := httptest.NewRecorder()
+			h.ServeHTTP(answer, r)
+			switch {
+			case r.Method == http.MethodPost && answer.Code/100 == 2:
+				created.Add(1)
+				stubHandlers["hangs up"](w, r)
+				return
+			case r.Method == http.MethodDelete && answer.Code/100 == 2:
+				deleted.Add(1)
+			}
+			forward(w, answer)
+		})
+	}, func(o *conformance.Options) { o.Select, o.Ledger = []string{"VER-27"}, path })
+	must.Hold(t, created.Load() > 0 && deleted.Load() == created.Load() && len(r.Leaked) == 0, created.Load(), "created,", deleted.Load(), "deleted", r.Leaked)
+	must.Hold(t, len(r.Notes) == 1 && strings.Contains(r.Notes[0], "lists 1 object of earlier runs"), r.Notes)
+	left := must.Do(env.OpenLedger(path))(t).Remaining("")
+	must.Hold(t, len(left) == 1 && left[0].ID == "other", "the ledger has", left)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
@@ -45,14 +46,16 @@ var managementPaths = [][2]string{
 // includeBound makes version 1 also show templates that endpoints use.
 const includeBound = "?includeEndpointBoundTemplates=true"
 
-func (c *C) addToLedger(m env.Object) {
+func (c *C) addToLedger(m env.Object) env.Object {
 	m.Case, m.At = c.Case.ID, c.env.Clock.Now()
-	if slices.ContainsFunc(c.env.Ledger.Remaining(c.Case.ID), func(x env.Object) bool { return x.URL == m.URL }) {
-		return // the deferred run recorded it
+	if slices.ContainsFunc(c.env.Ledger.Remaining(c.Case.ID), func(x env.Object) bool { return x.URL == m.URL && x.Name == m.Name }) {
+		return m // the deferred run recorded it
 	}
-	if _, err := c.env.Ledger.Add(m); err != nil {
+	m, err := c.env.Ledger.Add(m)
+	if err != nil {
 		c.stop(Outcome{Verdict: report.Error, Reason: err.Error()})
 	}
+	return m
 }
 
 // NoteJob records a job in the ledger if other cases use the endpoint. At the end of the case, the
@@ -66,19 +69,30 @@ func (c *C) NoteJob(endpoint, id string) {
 
 // Create creates an object with a POST and records it in the ledger, even if the request
 // should have been refused. version is "v1" or "v2", and path is the path of the kind, such as
-// /templates.
+// /templates. If the answer is lost, the cleanup finds the object by its name.
 func (c *C) Create(version, path string, body any, o ...Option) *Answer {
-	var a *Answer
+	url := c.env.Target.V2() + "/v2" + path
 	if version == "v1" {
-		a = c.V1("POST", path, body, o...)
-	} else {
-		a = c.V2("POST", path, body, o...)
+		url = c.env.Target.V1() + "/v1" + path
 	}
+	members, _ := body.(M)
+	name, _ := members["name"].(string)
+	var pending env.Object
+	if strings.HasPrefix(name, namePrefix) {
+		pending = c.addToLedger(env.Object{Kind: path[1:], Name: name, Method: http.MethodGet, URL: url})
+	}
+	a := c.Do("POST", url, body, o...)
 	if id, ok := a.Shown("id").(string); ok && id != "" && a.Code/100 == 2 {
 		c.NoteObject(path[1:], version, path, id)
 	}
+	if a.Code < http.StatusInternalServerError {
+		_ = c.env.Ledger.Remove(pending) // if it can't be written, the cleanup searches for the object
+	}
 	return a
 }
+
+// namePrefix begins the unique name of each object that the suite creates.
+const namePrefix = "conf"
 
 // NewEndpoint creates an endpoint of our handler with at most workersMax workers, as a
 // fixture. more has additional members of the body.
