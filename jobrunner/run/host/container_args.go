@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -132,8 +133,8 @@ func (c creation) appendEnvironment(args []string, folder string) (_, inherited 
 	var file strings.Builder
 	for name, value := range vars {
 		switch {
-		case !nameForm.MatchString(name):
-			return nil, nil, fmt.Errorf("invalid variable %q: expected a name of letters, digits and _, with no digit first", name)
+		case !containerNameForm.MatchString(name):
+			return nil, nil, fmt.Errorf("invalid variable %q: expected a name of letters, digits, _, - and ., with no digit first", name)
 		case !strings.ContainsAny(value, "\r\n") && len(value) < maxFileLine:
 			file.WriteString(name + "=" + value + "\n")
 		case engineReads(name):
@@ -149,6 +150,9 @@ func (c creation) appendEnvironment(args []string, folder string) (_, inherited 
 	}
 	return append(args, "--env-file", path), inherited, nil
 }
+
+// containerNameForm is the syntax of a container variable's name, as on Kubernetes.
+var containerNameForm = regexp.MustCompile(`^[-._A-Za-z][-._A-Za-z0-9]*$`)
 
 // maxFileLine is the longest line that engines read from a file of variables.
 const maxFileLine = 60 << 10

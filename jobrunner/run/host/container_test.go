@@ -176,7 +176,7 @@ func TestContainerStartFails(t *testing.T) {
 }
 
 func TestContainerSettings(t *testing.T) {
-	env := map[string]string{"RUNPOD_WEBHOOK_PING": "http://127.0.0.1:8420/v2/ep/ping/$RUNPOD_POD_ID?gpu=x", "MY_URL": "http://127.0.0.1:8420/"}
+	env := map[string]string{"RUNPOD_WEBHOOK_PING": "http://127.0.0.1:8420/v2/ep/ping/$RUNPOD_POD_ID?gpu=x", "MY_URL": "http://127.0.0.1:8420/", "discovery.type": "single-node"}
 	spec := run.Spec{
 		Endpoint: "ep", ID: "w", Port: 8123, Devices: []gpu.Device{{UUID: "GPU-a"}, {UUID: "MIG-b"}},
 		Container: store.Container{Image: "x", Env: env, Ports: []string{"8123/http", "22/tcp"}, Disk: 7},
@@ -201,7 +201,7 @@ func TestContainerSettings(t *testing.T) {
 		got := strings.Join(args, " ")
 		must.Hold(t, strings.HasSuffix(got, " --env-file "+filepath.Join(dir, "env")+" "+c.args), name, got, "want …", c.args)
 		file, _ := os.ReadFile(filepath.Join(dir, "env"))
-		for _, want := range []string{"RUNPOD_WEBHOOK_PING=http://" + c.env + ":8420/v2/ep/ping/$RUNPOD_POD_ID?gpu=x\n", "MY_URL=http://127.0.0.1:8420/\n"} {
+		for _, want := range []string{"RUNPOD_WEBHOOK_PING=http://" + c.env + ":8420/v2/ep/ping/$RUNPOD_POD_ID?gpu=x\n", "MY_URL=http://127.0.0.1:8420/\n", "discovery.type=single-node\n"} {
 			must.Hold(t, strings.Contains(string(file), want), name, string(file), "lacks", want)
 		}
 	}
