@@ -128,13 +128,14 @@ func installInNewVenv(folder string) string {
 
 var condaName = regexp.MustCompile(`(?m)^name:[ \t]*["']?([\w.-]+)`)
 
-// venvPython returns the Python of a virtual or conda environment, or "".
+// venvPython returns the Python of a virtual or conda environment, or "". The Python may be missing if the
+// environment was copied or its base Python was removed.
 func venvPython(folder string) string {
 	python := filepath.Join(folder, "bin", "python")
 	if runtime.GOOS == "windows" {
 		python = filepath.Join(folder, "Scripts", "python.exe")
 	}
-	if isEnvironment(folder) && exists(python) {
+	if isEnvironment(folder) {
 		return python
 	}
 	return ""
@@ -199,10 +200,10 @@ print(sys.version.split()[0], importlib.util.find_spec("` + sdkPackage + `") is 
 func (p *interpreter) check(ctx context.Context, env []string, folder, program string, sdk bool) error {
 	words := strings.Fields(commandOutput(ctx, folder, env, append(p.command[:len(p.command):len(p.command)], "-c", fileCheck, program)...))
 	if len(words) < 2 {
-		if _, err := exec.LookPath(p.command[0]); err != nil {
+		if _, err := exec.LookPath(p.command[0]); err != nil && p.from == "PATH" {
 			return fmt.Errorf("%s isn't on PATH: install Python 3.10 or later", p.command[0])
 		}
-		return fmt.Errorf("running the Python from %s failed: %s", p.from, strings.Join(p.command, " "))
+		return fmt.Errorf("running the Python from %s failed: %s: repair this environment, or delete it and create it again", p.from, commandLine(p.command...))
 	}
 	p.version = words[0]
 	if len(words) > 2 {

@@ -160,6 +160,10 @@ func TestNoPython(t *testing.T) {
 	t.Parallel()
 	err := (&interpreter{command: []string{"no-python"}, from: "PATH"}).check(t.Context(), nil, t.TempDir(), "", false)
 	must.Fail(t, err, "no-python isn't on PATH: install Python")
+	copied := t.TempDir() // an environment whose Python is missing, such as one of another machine
+	write(t, filepath.Join(copied, ".venv", "pyvenv.cfg"), "")
+	found := findPython(copied)
+	must.Fail(t, found.check(t.Context(), nil, copied, "", true), "running the Python from .venv failed: "+found.command[0]+": repair this environment")
 }
 
 // A repeated failure is shown in one line, regardless of timing.

@@ -178,6 +178,10 @@ func (e *Executor) handler(l *localSettings) run.Handler {
 	}
 }
 
+// sdkStart begins the line that each release of the public SDK prints when a worker starts. In
+// a command it would run test_input.json instead of the job.
+const sdkStart = "--- Starting Serverless Worker"
+
 // readOutput passes on stdout and returns the last line of JSON.
 func readOutput(stdout io.Reader, job run.Job) (output []byte, err error) {
 	total := 0
@@ -190,6 +194,8 @@ func readOutput(stdout io.Reader, job run.Job) (output []byte, err error) {
 			return nil, err
 		case len(line) == 0:
 			continue
+		case bytes.HasPrefix(line, []byte(sdkStart)):
+			return nil, errors.New("the program starts a worker on the SDK, which needs process instead of command; for jobrunner dev, add import runpod to the file itself")
 		case !rawjson.Valid(line):
 			_, _ = job.Spec.Log.Write(append(line, '\n')) // best effort
 			continue
