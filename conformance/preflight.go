@@ -66,7 +66,7 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 			if x := get(unknownURL, t.Key); x.Status/100 == 2 {
 				return e.Secrets.Redact(fmt.Sprintf("not this API: it returns %d even for a path that doesn't exist (GET %s)", x.Status, unknownURL)), nil
 			}
-			// A mistyped id is no violation. Cases create endpoints of their own instead, if they may.
+			// The user may have mistyped the id. Then cases create their own endpoints if the run allows it.
 			if noHealth && t.HasV2() && get(t.V2()+"/v2/serverless/"+t.Endpoint, t.Key).Status == http.StatusNotFound {
 				t.Endpoint = ""
 			}

@@ -270,7 +270,7 @@ var Job = &kit.DataSource[inEndpoint, job]{
 			"endpoint_id":    endpointIDAttribute,
 			"id":             schema.StringAttribute{Required: true, MarkdownDescription: "Id of the job."},
 			"status":         text("`IN_QUEUE`, `IN_PROGRESS`, `COMPLETED`, `FAILED`, `CANCELLED` or `TIMED_OUT`."),
-			"output":         optionalText("What the handler returned, as JSON, for `jsondecode()`. While the job runs, this is its latest progress update. Null if there is no output."),
+			"output":         optionalText("What the handler returned, as JSON, for `jsondecode()`. A running job has its latest progress update here. Null without output."),
 			"error":          optionalText("Why the job failed."),
 			"worker_id":      optionalText("Id of the worker that has it, or had it last."),
 			"delay_time":     integer("Milliseconds in the queue; 0 while it waits."),

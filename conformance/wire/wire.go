@@ -197,7 +197,7 @@ type gzipBody struct {
 func (u *gzipBody) Read(p []byte) (n int, err error) {
 	if u.z == nil {
 		if u.z, err = gzip.NewReader(u.raw); err != nil {
-			return 0, err // io.EOF if there is no body
+			return 0, err // io.EOF for an empty body
 		}
 	}
 	return u.z.Read(p)

@@ -231,7 +231,7 @@ func ExistingWarning(matches []ExistingMatch, title, typeName string) (summary, 
 	if m.NameTaken {
 		settings := "other settings"
 		if m.Equal {
-			settings = "the same settings as far as the API shows them"
+			settings = "the same settings in all that the API shows"
 		}
 		return fmt.Sprintf("The name of the %s is taken: %s", title, m.ID),
 			fmt.Sprintf("%s has this name, which is unique, with %s. The apply fails unless it removes or renames %s first: an object that was there before is never taken over. "+

@@ -66,8 +66,8 @@ func (o OneVersion) excepts(v attr.Value) bool {
 }
 
 // Unchangeable returns the attributes that the plan changes and the version can't change: an
-// update would report success without changing them. An unknown value of an attribute without one
-// is no change: it becomes null, or CheckVersion rejects it.
+// update would report success without changing them. An unknown value doesn't count as a change
+// if the attribute had none before: it becomes null, or CheckVersion rejects it.
 func (p *Plan[M]) Unchangeable(ctx context.Context, only []OneVersion) (attributes []string) {
 	for _, o := range only {
 		if !o.MissingIn(p.Version) || !p.Changes(ctx, o.Attribute) {

@@ -234,7 +234,7 @@ func nameTaken(name string) error {
 	return fmt.Errorf("a key named %s exists already: remove it first, or choose another name", name)
 }
 
-func notFound(name string) error { return fmt.Errorf("there is no key named %q", name) }
+func notFound(name string) error { return fmt.Errorf("no key is named %q", name) }
 
 // lockTimeout is how long a change waits for another process's change.
 const lockTimeout = 5 * time.Second

@@ -218,7 +218,7 @@ type fileBuild struct {
 	Error         text  `yaml:"error"`
 }
 
-// builds reads the file's builds. Their order is that of the lists.
+// builds reads the file's builds, in the order in which the API lists them.
 func (f *file) builds(c *Catalog) error {
 	seen := map[string]int{}
 	for _, entry := range f.Builds {

@@ -441,8 +441,8 @@ func boolToInt(b bool) int {
 const maxHandedOut = 10_000
 
 // handedOut remembers the running jobs of the batches that were written, and how many jobs
-// the last batch took from the table, so that the next one needs fewer queries. It may be
-// out of date: a batch that ends a job which is no longer running is rolled back (Tx.UpdateAll).
+// the last batch took from the table, so that the next one needs fewer queries. If it
+// is out of date, a batch may end a job that has already ended; Tx.UpdateAll rolls that batch back.
 type handedOut struct {
 	mu    sync.Mutex
 	jobs  map[jobKey]*jobRow // without their input

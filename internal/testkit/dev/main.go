@@ -76,7 +76,7 @@ func buildCLIs(ctx context.Context) error {
 	return nil
 }
 
-// printPath prints the path of a release, or without a name that of the CLI that the tests use.
+// printPath prints the path of a release. Without a name, it prints the path of the tests' CLI.
 // If the release is absent, it prints only a line to standard error, so that a caller can skip
 // its work.
 func printPath(ctx context.Context, name string) error {
