@@ -128,10 +128,8 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 // RealSleep is Sleep in real time, for waits on what doesn't follow a Clock, such as processes,
 // databases and other machines.
 func RealSleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
