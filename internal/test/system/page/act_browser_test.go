@@ -111,6 +111,7 @@ func TestBrowserRefusesReaders(t *testing.T) {
 	tab.Click("#pods [data-op=stop]")
 	tab.Click("#confirm-yes")
 	tab.Shows("#confirm-error", "this API key may only read from the management API: use a key with --management all")
+	tab.Readable("rejection")
 	tab.Until(`document.querySelector('#confirm').open`)
 	tab.Picture("refused")
 	d.awaitPod(pod, "RUNNING")

@@ -10,49 +10,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// Every view and dialog passes axe-core, in both colour schemes and on a phone.
-func TestAccessibility(t *testing.T) {
-	if testing.Short() {
-		t.Skip("npm downloads axe-core: see make test-all")
-	}
-	all := chromium.Open(t)
-	axe := chromium.InstallAxe(t)
-	m, p := newBusyPage(t)
-	m.work(p)
-	url := serveLocally(t, p)
-	for _, screen := range []struct {
-		name          string
-		width, height int64
-		dark          bool
-	}{{"desk", 1366, 900, false}, {"phone-dark", 390, 844, true}} {
-		t.Run(screen.name, func(t *testing.T) {
-			tab := all.Tab(t, screen.width, screen.height, screen.dark)
-			tab.Visit(url)
-			tab.Until(`!document.querySelector('#signin').hidden`)
-			axe.Check(tab, "sign-in")
-			tab.Eval(`document.querySelector('#key').value = `+quoted(key)+`; document.querySelector('#signin-form').requestSubmit()`, nil)
-			tab.Shows("#pods tbody", "notebook-ada")
-			axe.Check(tab, "overview")
-			tab.Click("#pods [data-op=stop]")
-			tab.HasFocus("#confirm-yes")
-			axe.Check(tab, "confirmation")
-			tab.Click("#confirm-yes") // rejected, because this page has no API
-			tab.Shows("#confirm-error", "The operation is unknown")
-			axe.Check(tab, "refusal")
-			tab.Press(kb.Escape)
-			tab.Click(`[aria-label="Log of worker w1llm-run"]`)
-			tab.Shows("#detail .log", "step 30 of 30")
-			axe.Check(tab, "log")
-			tab.Press(kb.Escape)
-			tab.Click("#endpoints tbody a")
-			tab.Shows("#releases tbody", "env: HF_TOKEN")
-			tab.Shows("#batches tbody", "nightly-embeddings")
-			tab.Eval(`document.querySelector('#outcome').textContent = 'Endpoint x is stopped.'`, nil)
-			axe.Check(tab, "endpoint")
-		})
-	}
-}
-
 // The page works with the keyboard: a stop button asks for confirmation, Escape and Close cancel
 // and restore the focus, Enter confirms. Holding a key down doesn't confirm.
 func TestPageByKeyboard(t *testing.T) {
@@ -64,6 +21,7 @@ func TestPageByKeyboard(t *testing.T) {
 	tab := b.Tab(t, 1366, 900, false)
 	tab.Visit(d.url)
 	tab.Until(`!document.querySelector('#signin').hidden`)
+	tab.Readable("sign-in")
 	tab.TabTo("#key")
 	tab.Press(key, kb.Enter)
 	tab.Shows("#pods tbody", "train", "running")
@@ -79,6 +37,7 @@ func TestPageByKeyboard(t *testing.T) {
 	tab.Press(kb.Enter)
 	tab.HasFocus("#confirm-yes")
 	tab.Shows("#confirm", "Stop pod train?", "asked to end, and killed after 5 seconds")
+	tab.Readable("confirmation")
 	tab.Press(kb.Escape)
 	closed()
 	tab.Press(" ")
