@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
-	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
@@ -25,6 +24,7 @@ func printSchema(ctx context.Context) error {
 	return encoder.Encode(document)
 }
 
+// object is a JSON object. Types (tftypes.Type) encode themselves as in Terraform's JSON.
 type object = map[string]any
 
 func describe(ctx context.Context, server tfprotov6.ProviderServer) (object, error) {
@@ -79,7 +79,7 @@ func attributes(of []*tfprotov6.SchemaAttribute) object {
 		if a.NestedType != nil {
 			described["nested_type"] = object{"attributes": attributes(a.NestedType.Attributes), "nesting_mode": nesting[a.NestedType.Nesting]}
 		} else {
-			described["type"] = typeName(a.Type)
+			described["type"] = a.Type
 		}
 		out[a.Name] = described
 	}
@@ -103,7 +103,7 @@ func signature(f *tfprotov6.Function) object {
 	for _, p := range f.Parameters {
 		parameters = append(parameters, parameter(p))
 	}
-	out := object{"summary": f.Summary, "description": f.Description, "deprecation_message": f.DeprecationMessage, "return_type": typeName(f.Return.Type), "parameters": parameters}
+	out := object{"summary": f.Summary, "description": f.Description, "deprecation_message": f.DeprecationMessage, "return_type": f.Return.Type, "parameters": parameters}
 	if f.VariadicParameter != nil {
 		out["variadic_parameter"] = parameter(f.VariadicParameter)
 	}
@@ -111,43 +111,13 @@ func signature(f *tfprotov6.Function) object {
 }
 
 func parameter(p *tfprotov6.FunctionParameter) object {
-	return object{"name": p.Name, "description": p.Description, "is_nullable": p.AllowNullValue, "type": typeName(p.Type)}
+	return object{"name": p.Name, "description": p.Description, "is_nullable": p.AllowNullValue, "type": p.Type}
 }
 
 func identity(s *tfprotov6.ResourceIdentitySchema) object {
 	out := object{}
 	for _, a := range s.IdentityAttributes {
-		out[a.Name] = object{"type": typeName(a.Type), "description": a.Description, "required_for_import": a.RequiredForImport, "optional_for_import": a.OptionalForImport}
+		out[a.Name] = object{"type": a.Type, "description": a.Description, "required_for_import": a.RequiredForImport, "optional_for_import": a.OptionalForImport}
 	}
 	return object{"version": s.Version, "attributes": out}
-}
-
-// typeName formats a type as in Terraform's JSON.
-func typeName(t tftypes.Type) any {
-	switch t := t.(type) {
-	case tftypes.List:
-		return []any{"list", typeName(t.ElementType)}
-	case tftypes.Set:
-		return []any{"set", typeName(t.ElementType)}
-	case tftypes.Map:
-		return []any{"map", typeName(t.ElementType)}
-	case tftypes.Tuple:
-		elements := []any{}
-		for _, e := range t.ElementTypes {
-			elements = append(elements, typeName(e))
-		}
-		return []any{"tuple", elements}
-	case tftypes.Object:
-		members := object{}
-		for name, member := range t.AttributeTypes {
-			members[name] = typeName(member)
-		}
-		return []any{"object", members}
-	}
-	for name, primitive := range map[string]tftypes.Type{"string": tftypes.String, "number": tftypes.Number, "bool": tftypes.Bool} {
-		if t.Is(primitive) {
-			return name
-		}
-	}
-	return "dynamic"
 }
