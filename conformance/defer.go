@@ -8,8 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// State holds the journals of deferred cases, by case, from which they resume. A journal
-// contains answers of the target, and no key.
+// State holds the journals from which deferred cases resume, by case. A journal contains
+// answers of the target, but no key.
 type State struct {
 	Journals map[string]*suite.Journal `json:"journals"`
 }
@@ -42,7 +42,8 @@ func (r *run) deferrable(c *suite.Case) bool {
 	return r.Defer != nil && r.Target.Advance == nil && c.Needs&suite.Webhooks == 0
 }
 
-// journalFor returns the journal of a case, or nil if the case isn't deferred.
+// journalFor returns the journal of a deferred case, or a new one if the case may be
+// deferred now. Otherwise it returns nil.
 func (r *run) journalFor(c *suite.Case) *suite.Journal {
 	if !r.deferrable(c) {
 		return nil
@@ -50,13 +51,13 @@ func (r *run) journalFor(c *suite.Case) *suite.Journal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if j := r.Defer.Journals[c.ID]; j != nil {
-		j.Longest = r.MaxWait
+		j.MaxWait = r.MaxWait
 		return j
 	}
 	if c.WaitTime <= r.MaxWait {
 		return nil
 	}
-	return &suite.Journal{Case: c.ID, Longest: r.MaxWait}
+	return &suite.Journal{Case: c.ID, MaxWait: r.MaxWait}
 }
 
 // keepJournal stores the journal of a deferred case and drops the journal of a finished

@@ -112,7 +112,8 @@ func (b *billing) schema() schema.Schema {
 		if f.only != "" {
 			about += " API " + string(f.only) + " only."
 		}
-		if filters[f.attribute] = filter(about); f.list {
+		filters[f.attribute] = filter(about)
+		if f.list {
 			filters[f.attribute] = filterSet(about)
 		}
 	}

@@ -94,7 +94,8 @@ func TestFindJobLines(t *testing.T) {
 				if job, rest, ok := strings.Cut(text, ":"); ok && (job == "mine" || job == "other") {
 					line.Job, text = job, rest
 				}
-				if line.Text = text; own {
+				line.Text = text
+				if own {
 					want = append(want, line)
 				}
 				lines = append(lines, line)

@@ -184,7 +184,7 @@ func TestEphemeralMemory(t *testing.T) {
 				mu.Unlock()
 				switch {
 				case status == 200 && state == "COMPLETED":
-				case status == 200 && state == "FAILED" && strings.Contains(text, "could not be kept: the memory for this deployment's state is full (--ephemeral-memory 64 MiB"):
+				case status == 200 && state == "FAILED" && strings.Contains(text, "could not be stored: the memory for this deployment's state is full (--ephemeral-memory 64 MiB"):
 				case status == http.StatusInsufficientStorage && strings.Contains(text, "the memory for this deployment's state is full (--ephemeral-memory 64 MiB"):
 				default:
 					t.Errorf("%d %s %.300s", status, state, text)

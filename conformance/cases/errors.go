@@ -15,7 +15,7 @@ import (
 var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 	{ID: "ERR-01", Source: "Errors, 400", Statement: "Malformed requests and parameters return 400.", Needs: suite.AnyEndpoint, Requests: 4, Run: func(c *suite.C) {
 		c.Get("/health").Is(200)
-		requireDistinction(c)
+		requireDistinctErrors(c)
 		c.Post("/run", nil, suite.Raw("{")).BadRequest()
 		c.Post("/runsync", suite.M{}).BadRequest()
 	}},

@@ -132,7 +132,8 @@ func columnValues(column string) (v [2]any) {
 		second = first
 	}
 	for i, text := range []string{first, second} {
-		if v[i] = (noValue{}); text == "-" || text == "" {
+		v[i] = (noValue{})
+		if text == "-" || text == "" {
 			continue
 		}
 		value, err := suite.Decode([]byte(text))

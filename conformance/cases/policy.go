@@ -142,7 +142,7 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 		p.Answer().Is(200).Equal("status", suite.Completed)
 	}},
 	{ID: "SUB-31", Level: suite.Should, Source: "Job submission body, policy", Statement: "A duration that isn't an integer is rejected.", Requests: 8, Run: func(c *suite.C) {
-		requireDistinction(c)
+		requireDistinctErrors(c)
 		for _, value := range []any{"10000", 10000.5, true} {
 			for _, name := range []string{"executionTimeout", "ttl"} {
 				submit(c, "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{name: value}))).BadRequest()
@@ -157,7 +157,7 @@ const day = 24 * time.Hour
 // cases judge values within the limits, which create jobs.
 func judgeInvalidPolicy(name string, values ...int64) func(c *suite.C) {
 	return func(c *suite.C) {
-		requireDistinction(c)
+		requireDistinctErrors(c)
 		for _, value := range values {
 			submit(c, "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{name: value}))).BadRequest()
 		}

@@ -137,7 +137,8 @@ func malformedVariants(body suite.M) (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(body)) {
 		for _, value := range []any{valueOfOtherType(body[name]), nil, -1} {
 			changed := maps.Clone(body)
-			if changed[name] = value; value == nil {
+			changed[name] = value
+			if value == nil {
 				delete(changed, name)
 			}
 			list = append(list, suite.JSONText(changed))

@@ -48,7 +48,7 @@ var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 		Statement: "A wait out of bounds is rejected.",
 		Live:      suite.Dialect{Level: suite.Unspec, Why: "the operator doesn't document a wait outside the limits"},
 		Needs:     suite.AnyEndpoint, Requests: 9, Allow: suite.Queue, Run: func(c *suite.C) {
-			requireDistinction(c)
+			requireDistinctErrors(c)
 			for _, wait := range []string{"999", "300001", "0", "-1", "abc", "1.5"} {
 				submit(c, "/runsync?wait="+wait, suite.Submission(suite.Echo())).BadRequest()
 			}

@@ -9,7 +9,7 @@ import (
 // submissionCases judge the section "Job submission body", except the policy.
 var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, []suite.Case{
 	{ID: "SUB-01", Source: "Job submission body, input", Statement: "A submission without an input returns 400.", Requests: 5, Run: func(c *suite.C) {
-		requireDistinction(c)
+		requireDistinctErrors(c)
 		for _, path := range []string{"/run", "/runsync"} {
 			c.Post(path, suite.M{}).BadRequest()
 			c.Post(path, suite.M{"policy": suite.M{}}).BadRequest()
@@ -130,7 +130,7 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 			}
 		}},
 	{ID: "SUB-07", Level: suite.Should, Source: "Job submission body", Statement: "A submission with a member of the wrong type returns 400.", Requests: 7, Run: func(c *suite.C) {
-		requireDistinction(c)
+		requireDistinctErrors(c)
 		for _, more := range []suite.M{
 			{"webhook": 5}, {"policy": "soon"}, {"s3Config": []any{}}, {"s3Config": suite.M{"accessId": 5}}, {"s3Config": suite.M{"bucketName": suite.M{}}},
 		} {
@@ -155,9 +155,9 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		}},
 })
 
-// requireDistinction expects different answers to an unknown id and to a malformed request,
+// requireDistinctErrors expects different answers to an unknown id and to a malformed request,
 // so that a target that refuses everything doesn't pass.
-func requireDistinction(c *suite.C) {
+func requireDistinctErrors(c *suite.C) {
 	malformed := false
 	c.Given("JOB-40", func() { malformed = c.Get("/status/"+c.Nonce()).Is(404, 400).Code == 400 })
 	if malformed { // the id may be malformed

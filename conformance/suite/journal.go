@@ -25,8 +25,8 @@ type Journal struct {
 	Times     []time.Time      `json:"times"`
 	Words     []string         `json:"words"`
 	Exchanges []RecordedAnswer `json:"exchanges"`
-	// Longest is the longest wait that doesn't defer the case.
-	Longest time.Duration `json:"-"`
+	// MaxWait is the longest wait that doesn't defer the case.
+	MaxWait time.Duration `json:"-"`
 
 	timesReplayed, wordsReplayed, waitsReplayed int // how many of each were replayed
 }
@@ -77,7 +77,7 @@ func (c *C) deferUntil(t time.Time) (waited bool) {
 	if j.waitsReplayed <= j.Slept {
 		return true
 	}
-	if wait := t.Sub(c.env.Clock.Now()); wait > j.Longest {
+	if wait := t.Sub(c.env.Clock.Now()); wait > j.MaxWait {
 		j.Due = t
 		c.stop(Outcome{Verdict: report.Skip, Code: report.SkipDeferred, Reason: fmt.Sprintf("it resumes at %s", t.Format(time.RFC3339))})
 	}

@@ -29,7 +29,8 @@ func registryAuths(d *deployment, cache *listCache) *restCollection[RegistryAuth
 			return want, nil
 		},
 		update: func(have, want RegistryAuth) (patch, error) {
-			if want.ID = have.ID; have != want {
+			want.ID = have.ID
+			if have != want {
 				return nil, errNoUpdate
 			}
 			return nil, nil

@@ -75,7 +75,8 @@ func (s *Set) evaluate() (whole, tokens []string) {
 			s.learn(secret)
 		}
 	}
-	if s.sources = nil; len(s.known) == before {
+	s.sources = nil
+	if len(s.known) == before {
 		return s.whole, s.tokens
 	}
 	s.whole, s.tokens = nil, nil

@@ -225,7 +225,7 @@ func insert(tx *sqldb.Tx, k Key) error {
 func (t *Table) change(edit func(tx *sqldb.Tx) error) error {
 	ctx := context.Background()
 	err := t.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
-		if err := tx.Alone("keys"); err != nil {
+		if err := tx.Lock("keys"); err != nil {
 			return err
 		}
 		return edit(tx)

@@ -260,7 +260,8 @@ func (m *Meter) flush(ctx context.Context, all bool) error {
 	})
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.failing = err != nil; err != nil {
+	m.failing = err != nil
+	if err != nil {
 		return err
 	}
 	for _, s := range changed {

@@ -88,21 +88,21 @@ stock:
 `)
 	for _, c := range []struct {
 		after  time.Duration
-		p      Placing
+		p      Placement
 		level  Level
 		stated bool
 	}{
-		{0, Placing{GPU: "NVIDIA L4", DataCenter: "EU-RO-1"}, None, true},
-		{0, Placing{GPU: "NVIDIA L4", DataCenter: "US-TX-3"}, High, true},
-		{0, Placing{GPU: "NVIDIA L4", DataCenter: "US-TX-3", Cloud: Community, Product: Pod}, Medium, true},
-		{0, Placing{GPU: "NVIDIA L4", DataCenter: "US-TX-3", Cloud: Community, Product: Serverless}, High, true},
-		{0, Placing{GPU: "NVIDIA A40", DataCenter: "US-TX-3"}, None, false},
-		{time.Hour - 1, Placing{GPU: "NVIDIA A40", DataCenter: "US-TX-3"}, None, false},
-		{time.Hour, Placing{GPU: "NVIDIA A40", DataCenter: "US-TX-3"}, Low, true},
-		{time.Hour, Placing{GPU: "NVIDIA L4", DataCenter: "US-TX-3"}, Low, true},
-		{90 * time.Minute, Placing{GPU: "NVIDIA L4", DataCenter: "US-TX-3"}, None, true},
-		{90 * time.Minute, Placing{CPU: "cpu5c", DataCenter: "US-TX-3"}, None, false},
-		{2 * time.Hour, Placing{CPU: "cpu5c", DataCenter: "US-TX-3"}, None, true},
+		{0, Placement{GPU: "NVIDIA L4", DataCenter: "EU-RO-1"}, None, true},
+		{0, Placement{GPU: "NVIDIA L4", DataCenter: "US-TX-3"}, High, true},
+		{0, Placement{GPU: "NVIDIA L4", DataCenter: "US-TX-3", Cloud: Community, Product: Pod}, Medium, true},
+		{0, Placement{GPU: "NVIDIA L4", DataCenter: "US-TX-3", Cloud: Community, Product: Serverless}, High, true},
+		{0, Placement{GPU: "NVIDIA A40", DataCenter: "US-TX-3"}, None, false},
+		{time.Hour - 1, Placement{GPU: "NVIDIA A40", DataCenter: "US-TX-3"}, None, false},
+		{time.Hour, Placement{GPU: "NVIDIA A40", DataCenter: "US-TX-3"}, Low, true},
+		{time.Hour, Placement{GPU: "NVIDIA L4", DataCenter: "US-TX-3"}, Low, true},
+		{90 * time.Minute, Placement{GPU: "NVIDIA L4", DataCenter: "US-TX-3"}, None, true},
+		{90 * time.Minute, Placement{CPU: "cpu5c", DataCenter: "US-TX-3"}, None, false},
+		{2 * time.Hour, Placement{CPU: "cpu5c", DataCenter: "US-TX-3"}, None, true},
 	} {
 		level, stated := s.at(c.after).LevelOf(c.p)
 		must.Hold(t, level == c.level && stated == c.stated, c.p, "after", c.after, level, stated, "want", c.level, c.stated)
@@ -113,20 +113,20 @@ stock:
 	}
 	now := s.at(0)
 	for _, c := range []struct {
-		p       Placing
+		p       Placement
 		allowed []string
 		want    string
 	}{
-		{Placing{GPU: "NVIDIA L4"}, nil, "US-TX-3"}, // the first in the catalog
-		{Placing{GPU: "NVIDIA L4"}, []string{"EU-RO-1", "US-KS-2"}, "US-KS-2"},
-		{Placing{GPU: "NVIDIA L4"}, []string{"EU-RO-1"}, ""},
-		{Placing{GPU: "NVIDIA A40"}, []string{"AP-JP-1"}, ""},
-		{Placing{GPU: "NVIDIA A40"}, []string{"AP-JP-1", "EU-RO-1"}, "EU-RO-1"},
-		{Placing{GPU: "NVIDIA A40"}, []string{"not known"}, "not known"},
+		{Placement{GPU: "NVIDIA L4"}, nil, "US-TX-3"}, // the first in the catalog
+		{Placement{GPU: "NVIDIA L4"}, []string{"EU-RO-1", "US-KS-2"}, "US-KS-2"},
+		{Placement{GPU: "NVIDIA L4"}, []string{"EU-RO-1"}, ""},
+		{Placement{GPU: "NVIDIA A40"}, []string{"AP-JP-1"}, ""},
+		{Placement{GPU: "NVIDIA A40"}, []string{"AP-JP-1", "EU-RO-1"}, "EU-RO-1"},
+		{Placement{GPU: "NVIDIA A40"}, []string{"not known"}, "not known"},
 	} {
 		must.Equal(t, now.Place(c.p, c.allowed, true), c.want, c.p, c.allowed, "is placed in")
 	}
-	must.Equal(t, now.Place(Placing{GPU: "NVIDIA A40"}, nil, false), "", "a type that the machine lacks is placed in")
+	must.Equal(t, now.Place(Placement{GPU: "NVIDIA A40"}, nil, false), "", "a type that the machine lacks is placed in")
 }
 
 func TestVolumeTiers(t *testing.T) {

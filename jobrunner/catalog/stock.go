@@ -51,8 +51,8 @@ func covers(ids []string, id string) bool {
 	return len(ids) == 0 || slices.Contains(ids, id) || slices.Contains(ids, every)
 }
 
-// Placing describes compute to place. Cloud only applies to pods.
-type Placing struct {
+// Placement describes compute to place. Cloud only applies to pods.
+type Placement struct {
 	GPU        string // type id; otherwise CPU is set
 	CPU        string // flavor id
 	DataCenter string
@@ -62,7 +62,7 @@ type Placing struct {
 
 // LevelOf returns the stock according to the file: the latest rule applies. stated is false if no rule
 // does, so that the machine's own stock applies.
-func (c *Catalog) LevelOf(p Placing) (level Level, stated bool) {
+func (c *Catalog) LevelOf(p Placement) (level Level, stated bool) {
 	if p.Cloud == "" {
 		p.Cloud = Secure
 	}
@@ -87,7 +87,7 @@ func NoStock(requested []string, otherwise string, dataCenters []string) string 
 // Place returns the data center for compute: of the allowed ones (if empty, of all), the first with
 // the most stock. onMachine reports whether the machine has it, which applies if the file has no rule.
 // It returns "" if no data center has stock.
-func (c *Catalog) Place(p Placing, allowed []string, onMachine bool) (dataCenter string) {
+func (c *Catalog) Place(p Placement, allowed []string, onMachine bool) (dataCenter string) {
 	if len(allowed) == 0 {
 		for _, d := range c.DataCenters {
 			allowed = append(allowed, d.ID)

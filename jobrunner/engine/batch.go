@@ -70,7 +70,7 @@ type Batch struct {
 	Total              int // requests
 	InProgress         int
 	Completed          int
-	Failed             int // also those that timed out
+	Failed             int // or timed out
 }
 
 // Request is the current state of a batch's request.
@@ -94,7 +94,7 @@ type BatchRefused struct {
 
 func (e *BatchRefused) Error() string { return e.Reason }
 
-// batchRow has the columns of a batch that its changes depend on.
+// batchRow has the columns of a batch that its changes depend on. The schema explains them.
 type batchRow struct {
 	k                 int64
 	state, verdict    BatchState
@@ -160,7 +160,7 @@ func (e *Engine) insertRequests(tx *sqldb.Tx, endpoint string, b batchRow, input
 	for _, input := range inputs {
 		size += len(input)
 	}
-	if err := tx.Room(size, sqldb.ForJobs); err != nil {
+	if err := tx.CheckRoom(size, sqldb.ForJobs); err != nil {
 		return nil, err
 	}
 	queue := BatchQueue(endpoint)

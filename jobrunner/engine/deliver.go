@@ -19,7 +19,7 @@ const (
 	maxDeliveryPause = time.Second
 )
 
-// delivery serializes deliveries.
+// delivery serializes the deliveries of spooled entries to the database.
 type delivery struct {
 	mu     sync.Mutex
 	failed time.Time // the last failed attempt
@@ -30,10 +30,10 @@ type delivery struct {
 // waited for the database.
 var errSpooled = errors.New("a report was spooled meanwhile")
 
-// checkNothingSpooled returns errSpooled unless spooled is still the number of entries
-// that the spool has ever had.
-func (e *Engine) checkNothingSpooled(spooled int64) error {
-	if e.spool.total.Load() != spooled {
+// checkNothingSpooled returns errSpooled if an entry was spooled since the spool's
+// total was read.
+func (e *Engine) checkNothingSpooled(total int64) error {
+	if e.spool.total.Load() != total {
 		return errSpooled
 	}
 	return nil

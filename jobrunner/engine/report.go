@@ -160,7 +160,7 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, attempted in
 	_, err = e.transition(ctx, e.db.WriteBehind, func(tx *sqldb.Tx) (changes []change, err error) {
 		jobs = nil
 		if n := r.size(); n > 0 {
-			if err := tx.Room(n, sqldb.ForResults); err != nil {
+			if err := tx.CheckRoom(n, sqldb.ForResults); err != nil {
 				return nil, err
 			}
 		}
@@ -183,7 +183,7 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, attempted in
 	})
 	if full, ok := errors.AsType[*sqldb.MemoryFullError](err); ok && r.Result() && r.output != nil {
 		// The memory won't get larger, and clients have to learn that the job has ended.
-		return e.report(ctx, ref, Fail(fmt.Sprintf("the result, of %d bytes, could not be kept: %s", len(r.output), full), nil), at, attempted, next, h)
+		return e.report(ctx, ref, Fail(fmt.Sprintf("the result, of %d bytes, could not be stored: %s", len(r.output), full), nil), at, attempted, next, h)
 	}
 	if takes {
 		e.returnUnsent(h, jobs, err)

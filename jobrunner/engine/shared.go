@@ -172,7 +172,8 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, 
 	removed, sent := false, time.Now()
 	err = e.write(ctx, func(tx *sqldb.Tx) (err error) {
 		n, err := tx.Exec(beatProcess, e.Process())
-		if removed = n == 0; err != nil {
+		removed = n == 0
+		if err != nil {
 			return err
 		}
 		others, err = processesBesides(tx, e.Process())

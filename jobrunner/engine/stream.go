@@ -121,7 +121,8 @@ func lastReadable(r *sqldb.Reader, endpoint, id string, now int64) (last int64, 
 		if err := rows.Scan(&seq, &size); err != nil {
 			return 0, false, err
 		}
-		if total += size; last > 0 && total > maxDrain {
+		total += size
+		if last > 0 && total > maxDrain {
 			return last, true, nil
 		}
 		last = seq
@@ -173,7 +174,8 @@ func (e *Engine) Holds(ctx context.Context, ref Ref) (held bool, err error) {
 	check := func(q sqldb.Querier) error {
 		var one int
 		err := q.QueryRow(selectHeld, ref.Endpoint, ref.ID, now, ref.Worker, ref.Attempt, now).Scan(&one)
-		if held = err == nil; errors.Is(err, sql.ErrNoRows) {
+		held = err == nil
+		if errors.Is(err, sql.ErrNoRows) {
 			err = nil // an error would roll back the other transactions of the commit
 		}
 		return err

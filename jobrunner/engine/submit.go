@@ -41,7 +41,7 @@ func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
 	}
 	_, err := e.transition(ctx, e.db.WriteBehind, func(tx *sqldb.Tx) (changes []change, err error) {
 		next = nil
-		if err := tx.Room(len(n.Input)+len(n.Rest), sqldb.ForJobs); err != nil {
+		if err := tx.CheckRoom(len(n.Input)+len(n.Rest), sqldb.ForJobs); err != nil {
 			return nil, err
 		}
 		if taker != nil {

@@ -93,7 +93,7 @@ func (h *handoff) send(jobs []Taken) {
 // sendAhead sends the jobs as soon as the database allows it before the commit.
 func (h *handoff) sendAhead(tx *sqldb.Tx, jobs []Taken) {
 	if !h.committed {
-		tx.Ahead(func() { h.send(jobs) })
+		tx.AfterRun(func() { h.send(jobs) })
 	}
 }
 

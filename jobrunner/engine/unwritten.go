@@ -11,10 +11,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// jobRow is a job with its input and output, as it will be written to the tables.
-// Times are milliseconds since 1970.
+// jobRow is a job with its input and output, as it will be written to the tables. The schema
+// explains the columns. Times are milliseconds since 1970.
 type jobRow struct {
-	k              int64 // 0: the job isn't in the table yet, or running is true
+	k              int64 // key of the row; 0 if the job isn't in the table yet, or running is true
 	running        bool  // from handedOut: the job was running in the table
 	endpoint, id   string
 	low            bool
@@ -86,15 +86,15 @@ func (w rowWrites) addJob(j *jobRow, process string, now int64) {
 	}
 }
 
-// unwritten holds the jobs whose latest changes have not been written to the tables:
-// those of the commit in progress or, if the database is in memory, since the last
-// commit. Most short jobs are submitted, taken and ended in that time, and are then
-// written once. Only submissions, takes and results change a job here; any other
-// transaction first writes all jobs.
+// unwritten holds the jobs whose latest changes have not been written to the tables: the
+// changes of the commit in progress or, if the database is in memory, since the last commit.
+// Most short jobs are submitted, taken and ended in that time, and are then written once.
+// Only submissions, takes and results change a job here; any other transaction first writes
+// all jobs.
 type unwritten struct {
 	jobs   map[jobKey]*jobRow
 	order  []*jobRow              // in order of submission or take
-	queue  map[string][]*jobRow   // by endpoint: queued jobs that aren't in the table, and some that have ended
+	queue  map[string][]*jobRow   // by endpoint: queued jobs that aren't in the table, some of them expired
 	queues map[string]*tableQueue // by endpoint
 	leads  map[leadKey]bool       // results of selectLead
 	bytes  int
@@ -111,8 +111,8 @@ type leadKey struct {
 	Lead
 }
 
-// tableQueue prefetches the beginning of an endpoint's queue in the table. The table
-// doesn't show yet which of these jobs have been taken.
+// tableQueue prefetches the beginning of an endpoint's queue in the table. The table still
+// shows jobs as queued that a worker has taken since.
 type tableQueue struct {
 	rows    []*jobRow // read, and not taken
 	taken   int       // number of jobs that were read and taken
@@ -184,10 +184,11 @@ func (e *Engine) writeOut(tx *sqldb.Tx) error {
 	if err := rows.run(tx); err != nil {
 		return err
 	}
-	if !e.db.InMemory() { // there, few running jobs are written, and a batch is not run again
+	if !e.db.InMemory() { // in memory, few running jobs are written, and a batch is not run again
 		e.handedOut.remember(u)
 	}
-	if batch.Value = nil; deferred != nil {
+	batch.Value = nil
+	if deferred != nil {
 		batch.Value = deferred
 	}
 	return nil
@@ -286,7 +287,7 @@ func (e *Engine) prefetch(tx *sqldb.Tx, t Take) error {
 		return nil
 	}
 	leads, err := u.isLead(tx, t)
-	table.end = table.end && leads // otherwise the queue was not read
+	table.end = table.end && leads // fill reads nothing unless the process leads
 	return err
 }
 
@@ -324,7 +325,8 @@ func (u *unwritten) next(t Take, now int64) *jobRow {
 // isLead reports whether the worker's process leads the endpoint.
 func (u *unwritten) isLead(tx *sqldb.Tx, t Take) (leads bool, err error) {
 	err = tx.QueryRow(selectLead, EndpointOf(t.Endpoint), t.Lead.Process, t.Lead.Epoch).Scan(new(int))
-	if leads = err == nil; errors.Is(err, sql.ErrNoRows) {
+	leads = err == nil
+	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
 	if err == nil {
@@ -371,7 +373,8 @@ func (u *unwritten) load(tx *sqldb.Tx, ref Ref, at int64) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
-	if j.low = low == 1; err == nil {
+	j.low = low == 1
+	if err == nil {
 		u.add(j)
 	}
 	return err
@@ -453,7 +456,8 @@ func (h *handedOut) remember(u *unwritten) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for endpoint, table := range u.queues {
-		if h.taken[endpoint] = table.taken; table.taken == 0 {
+		h.taken[endpoint] = table.taken
+		if table.taken == 0 {
 			delete(h.taken, endpoint)
 		}
 	}

@@ -107,7 +107,8 @@ func (s *simulated) Close() { s.stop() }
 func (s *simulated) Hold(uuid string, held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held[uuid] = held; !held {
+	s.held[uuid] = held
+	if !held {
 		delete(s.held, uuid)
 	}
 }

@@ -139,7 +139,8 @@ func TestLiveStream(t *testing.T) {
 		d.report(job, engine.Fail("x", nil))
 		for total, status := 0, "IN_PROGRESS"; ; {
 			s, chunks := read("GET", id)
-			if total += len(chunks); s == "FAILED" {
+			total += len(chunks)
+			if s == "FAILED" {
 				must.Equal(t, total, 20, s, "came with", "chunks")
 				break
 			}

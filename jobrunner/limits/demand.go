@@ -84,7 +84,7 @@ func (s *Shared) apply(q demand) (got grant, err error) {
 	limit := q.limit
 	err = s.DB.Write(context.Background(), func(tx *sqldb.Tx) error {
 		got = grant{}
-		if err := tx.Alone("limit " + q.text); err != nil {
+		if err := tx.Lock("limit " + q.text); err != nil {
 			return err
 		}
 		if q.expired > 0 {

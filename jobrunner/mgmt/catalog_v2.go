@@ -265,7 +265,7 @@ func (c *call) getDataCenter(include []string) (dataCenterV2, error) {
 
 // levelIn returns the stock of a product in a data center: as the catalog's file states it, otherwise
 // whether the machine has any. For several products it is the lowest of their levels.
-func levelIn(offered *catalog.Catalog, p catalog.Placing, products []string, onMachine bool) (level catalog.Level, stated bool) {
+func levelIn(offered *catalog.Catalog, p catalog.Placement, products []string, onMachine bool) (level catalog.Level, stated bool) {
 	level = catalog.High
 	for _, p.Product = range products {
 		stock, known := offered.LevelOf(p)
@@ -292,7 +292,7 @@ func (q gpuQuery) addAvailability(w *gpuTypeV2, offered *catalog.Catalog, offer 
 	fits := q.count <= offer.MaxCount[q.cloud]
 	highest, free := catalog.None, false
 	for _, d := range offered.DataCenters {
-		level, stated := levelIn(offered, catalog.Placing{GPU: w.ID, DataCenter: d.ID, Cloud: q.cloud}, q.products, stock.Count >= q.count)
+		level, stated := levelIn(offered, catalog.Placement{GPU: w.ID, DataCenter: d.ID, Cloud: q.cloud}, q.products, stock.Count >= q.count)
 		if stated && !fits {
 			level = catalog.None
 		}
@@ -319,7 +319,7 @@ func (q cpuQuery) addAvailability(w *cpuTypeV2, offered *catalog.Catalog, f cata
 		return
 	}
 	for _, d := range offered.DataCenters {
-		level, _ := levelIn(offered, catalog.Placing{CPU: f.ID, DataCenter: d.ID}, q.products, true)
+		level, _ := levelIn(offered, catalog.Placement{CPU: f.ID, DataCenter: d.ID}, q.products, true)
 		if level == catalog.None {
 			continue
 		}
@@ -334,7 +334,7 @@ func (q cpuQuery) addAvailability(w *cpuTypeV2, offered *catalog.Catalog, f cata
 // those that the data center doesn't offer.
 func gpusIn(offered *catalog.Catalog, d catalog.DataCenter, stock map[string]catalog.Stock) (out []availabilityV2) {
 	for _, g := range offered.GPUsWith(stock) {
-		level, stated := levelIn(offered, catalog.Placing{GPU: g.ID, DataCenter: d.ID}, []string{catalog.Pod}, stock[g.ID].Count > 0)
+		level, stated := levelIn(offered, catalog.Placement{GPU: g.ID, DataCenter: d.ID}, []string{catalog.Pod}, stock[g.ID].Count > 0)
 		if stated || level != catalog.None {
 			out = append(out, availabilityV2{g.ID, g.Name, level})
 		}
@@ -344,7 +344,7 @@ func gpusIn(offered *catalog.Catalog, d catalog.DataCenter, stock map[string]cat
 
 func cpusIn(offered *catalog.Catalog, d catalog.DataCenter) []availabilityV2 {
 	return convertAll(offered.CPUs, func(f catalog.CPU) availabilityV2 {
-		level, _ := levelIn(offered, catalog.Placing{CPU: f.ID, DataCenter: d.ID}, []string{catalog.Pod}, true)
+		level, _ := levelIn(offered, catalog.Placement{CPU: f.ID, DataCenter: d.ID}, []string{catalog.Pod}, true)
 		return availabilityV2{f.ID, f.Name, level}
 	})
 }

@@ -139,7 +139,7 @@ func NewSharedQuotas(ctx context.Context, db *sqldb.DB, c *clock.Clock) (*Shared
 func (q *SharedQuotas) count(ctx context.Context, owner string, h http.Header) (err error) {
 	var refused error
 	err = q.db.Write(ctx, func(tx *sqldb.Tx) error {
-		if err := tx.Alone("management quota " + owner); err != nil {
+		if err := tx.Lock("management quota " + owner); err != nil {
 			return err
 		}
 		l := newLimiter(q.clock)

@@ -70,7 +70,8 @@ func (s *sessions) signIn(key, code string) (token string, refused *httpanswer.R
 	if len(s.all) >= maxSessions {
 		s.all = s.all[1:]
 	}
-	if token = rand.Text(); s.machine != "" {
+	token = rand.Text()
+	if s.machine != "" {
 		token += "." + s.machine
 	}
 	s.all = append(s.all, session{token, key, now.Add(sessionTime)})

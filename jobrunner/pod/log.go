@@ -60,7 +60,7 @@ func openLog(folder string, c run.LogConfig, logger *slog.Logger) *fileLog {
 }
 
 func (l *fileLog) warn(err error) {
-	l.logger.Warn("the log of a pod can't be kept over the next start", "file", l.path, "error", err)
+	l.logger.Warn("the log of a pod can't be stored: it will be lost at the next start", "file", l.path, "error", err)
 }
 
 // append writes a line to the file, and rewrites the file if it's too large.
@@ -77,7 +77,8 @@ func (l *fileLog) append(line run.Line) {
 	if err == nil {
 		_, err = l.file.Write(append(text, '\n'))
 	}
-	if l.size += len(text) + 1; err != nil {
+	l.size += len(text) + 1
+	if err != nil {
 		l.warn(err)
 		l.closeFile()
 	} else if l.size > maxFileBytes {
@@ -109,7 +110,8 @@ func (l *fileLog) rewrite() {
 	if err == nil {
 		l.file, err = os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND, 0o600)
 	}
-	if l.size = text.Len(); err != nil {
+	l.size = text.Len()
+	if err != nil {
 		l.warn(err)
 	}
 }

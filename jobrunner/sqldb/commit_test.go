@@ -27,7 +27,7 @@ func TestAheadOfTheCommit(t *testing.T) {
 		if err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			tx.Note(note)
 			if ahead != nil {
-				tx.Ahead(ahead)
+				tx.AfterRun(ahead)
 			}
 			return nil
 		}); err != nil {
@@ -60,11 +60,11 @@ func TestAheadIsCalledOnce(t *testing.T) {
 		runs, calls, failed := 0, 0, 0
 		write(func(tx *sqldb.Tx) error {
 			runs++
-			tx.Ahead(func() { calls++ })
+			tx.AfterRun(func() { calls++ })
 			return nil
 		})
 		write(func(tx *sqldb.Tx) error {
-			tx.Ahead(func() { failed++ })
+			tx.AfterRun(func() { failed++ })
 			return errors.New("no")
 		})
 		close(release)
@@ -78,13 +78,13 @@ func TestAheadOnPostgres(t *testing.T) {
 	db := open(t, sqldb.Config{URL: pgtest.Start(t)})
 	seen := 0
 	if err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
-		tx.Ahead(func() { seen = count(t, db) })
+		tx.AfterRun(func() { seen = count(t, db) })
 		return must.Err(tx.Exec("INSERT INTO notes (name, body) VALUES (?, ?)", "a", nil))
 	}); err != nil || seen != 1 {
 		t.Errorf("seen %d (%v), expected 1", seen, err)
 	}
 	_ = db.Write(t.Context(), func(tx *sqldb.Tx) error {
-		tx.Ahead(func() { t.Error("called for a write that failed") })
+		tx.AfterRun(func() { t.Error("called for a write that failed") })
 		return errors.New("no")
 	})
 }
@@ -328,7 +328,7 @@ func TestWriteBehindNeedsTransaction(t *testing.T) {
 	write := func(result error) error {
 		return b.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
 			runs++
-			tx.Ahead(func() { ahead++ })
+			tx.AfterRun(func() { ahead++ })
 			if err := tx.QueryRow("SELECT COUNT(*) FROM notes").Scan(&seen); err != nil {
 				return err
 			}
@@ -361,7 +361,7 @@ func TestWriteBehindNeedsRoom(t *testing.T) {
 	room := func() (batch bool, err error) {
 		err = b.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
 			batch = tx.Batch() != nil
-			return tx.Room(300<<10, sqldb.ForJobs)
+			return tx.CheckRoom(300<<10, sqldb.ForJobs)
 		})
 		return batch, err
 	}

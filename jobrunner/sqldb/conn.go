@@ -105,8 +105,8 @@ func (c *conn) script(statements string) error {
 	return c.lite.Script(c.dialect.rewrite(statements))
 }
 
-// alone is a no-op, because SQLite has one writer.
-func (c *conn) alone(string) error { return nil }
+// lock is a no-op, because SQLite has one writer.
+func (c *conn) lock(string) error { return nil }
 
 // forget closes all prepared statements.
 func (c *conn) forget() {
@@ -128,8 +128,8 @@ type session interface {
 	later(query string, args ...any) error
 	query(query string, args ...any) (Rows, error)
 	script(statements string) error
-	alone(name string) error         // see Tx.Alone
-	room(bytes int64, use Use) error // see Tx.Room
+	lock(name string) error               // see Tx.Lock
+	checkRoom(bytes int64, use Use) error // see Tx.CheckRoom
 }
 
 // Querier is a Tx or a Reader.
@@ -181,9 +181,9 @@ type Reader struct{ queries }
 // Tx is a transaction; see DB.Write.
 type Tx struct {
 	queries
-	notes []any
-	ahead func()
-	batch *Batch
+	notes    []any
+	afterRun func()
+	batch    *Batch
 }
 
 // Batch is shared by the writes that are committed together.
@@ -205,11 +205,11 @@ func (tx *Tx) Batch() *Batch { return tx.batch }
 // Note adds a note for the hook of DB.BeforeCommit.
 func (tx *Tx) Note(v any) { tx.notes = append(tx.notes, v) }
 
-// Ahead calls fn when the write has run without an error. If several writes share the
-// commit, Ahead calls fn before the commit, so that a write that fn causes can join it;
+// AfterRun calls fn when the write has run without an error. If several writes share the
+// commit, AfterRun calls fn before the commit, so that a write that fn causes can join it;
 // otherwise after the commit. Write may still return an error. fn runs on any goroutine,
 // once for all runs of the write, or on PostgreSQL once for each run. It must be quick.
-func (tx *Tx) Ahead(fn func()) { tx.ahead = fn }
+func (tx *Tx) AfterRun(fn func()) { tx.afterRun = fn }
 
 // Insert runs a statement that inserts a row into a table with a {key} k and ends
 // in {returning k}, and returns the key.

@@ -27,15 +27,15 @@ type group struct {
 
 // write is one caller's write in a group commit.
 type write struct {
-	fn          func(*Tx) error
-	reserve     bool         // may use the space reserved for a full disk
-	state       atomic.Int32 // writeWaiting, then writeStarted or writeWithdrawn
-	err         error        // read after done
-	notes       []any        // see Tx.Note
-	ahead       func()       // see Tx.Ahead
-	aheadCalled bool
-	panic       any
-	done        chan struct{}
+	fn             func(*Tx) error
+	reserve        bool         // may use the space reserved for a full disk
+	state          atomic.Int32 // writeWaiting, then writeStarted or writeWithdrawn
+	err            error        // read after done
+	notes          []any        // see Tx.Note
+	afterRun       func()       // see Tx.AfterRun
+	afterRunCalled bool
+	panic          any
+	done           chan struct{}
 }
 
 const (
@@ -150,21 +150,21 @@ func notesOf(batch []*write) (notes []any) {
 // errOneFailed reports that one write failed, so that the batch must run again.
 var errOneFailed = errors.New("a write of the batch failed")
 
-// runAll runs the writes of a batch, and those that their Ahead functions cause, until one
+// runAll runs the writes of a batch, and the writes that their AfterRun functions cause, until one
 // fails. It uses no savepoints: few writes fail, and a savepoint costs as much as a
 // statement.
 func (g *group) runAll(s session, batch *[]*write, shared *Batch) error {
 	for next := 0; next < len(*batch); {
-		ahead := false
+		called := false
 		for ; next < len(*batch); next++ {
 			op := (*batch)[next]
 			op.err, op.panic = nil, nil
 			if op.err = op.run(s, shared); op.err != nil || op.panic != nil {
 				return errOneFailed
 			}
-			ahead = op.callAhead() || ahead
+			called = op.callAfterRun() || called
 		}
-		if ahead {
+		if called {
 			*batch = g.gather(*batch)
 		}
 	}
@@ -175,7 +175,7 @@ func (g *group) runAll(s session, batch *[]*write, shared *Batch) error {
 func (op *write) run(s session, shared *Batch) error {
 	tx := &Tx{queries: queries{s}, batch: shared}
 	defer func() {
-		op.notes, op.ahead = tx.notes, tx.ahead
+		op.notes, op.afterRun = tx.notes, tx.afterRun
 		if p := recover(); p != nil {
 			op.panic = fmt.Sprintf("in a database write: %v\n%s", p, debug.Stack())
 		}
@@ -183,13 +183,13 @@ func (op *write) run(s session, shared *Batch) error {
 	return op.fn(tx)
 }
 
-// callAhead calls the function of Tx.Ahead once, and reports whether it did.
-func (op *write) callAhead() bool {
-	if op.ahead == nil || op.aheadCalled {
+// callAfterRun calls the function of Tx.AfterRun once, and reports whether it did.
+func (op *write) callAfterRun() bool {
+	if op.afterRun == nil || op.afterRunCalled {
 		return false
 	}
-	op.aheadCalled = true
-	op.ahead()
+	op.afterRunCalled = true
+	op.afterRun()
 	return true
 }
 

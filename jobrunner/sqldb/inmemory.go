@@ -47,19 +47,19 @@ func (db *inMemory) write(ctx context.Context, fn func(*Tx) error, kind writeKin
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ahead, err := db.runAlone(fn, kind)
+	afterRun, err := db.runExclusively(fn, kind)
 	if err != nil {
 		return db.classify(err)
 	}
-	if ahead != nil {
-		ahead()
+	if afterRun != nil {
+		afterRun()
 	}
 	return nil
 }
 
-// runAlone runs fn without concurrent readers and writers. It returns the function of
-// Tx.Ahead.
-func (db *inMemory) runAlone(fn func(*Tx) error, kind writeKind) (ahead func(), err error) {
+// runExclusively runs fn without concurrent readers and writers. It returns the function of
+// Tx.AfterRun.
+func (db *inMemory) runExclusively(fn func(*Tx) error, kind writeKind) (afterRun func(), err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.closed {
@@ -74,7 +74,7 @@ func (db *inMemory) runAlone(fn func(*Tx) error, kind writeKind) (ahead func(), 
 			}
 		}
 		if !errors.Is(err, errNeedsTransaction) {
-			return tx.ahead, err
+			return tx.afterRun, err
 		}
 	}
 	if err := db.writeOut(false); err != nil {
@@ -82,7 +82,7 @@ func (db *inMemory) runAlone(fn func(*Tx) error, kind writeKind) (ahead func(), 
 	}
 	tx := &Tx{queries: queries{db.conn}}
 	err = db.transact(tx, fn)
-	return tx.ahead, err
+	return tx.afterRun, err
 }
 
 // writeOut writes the writes behind to the tables. If it fails, it keeps them.
@@ -92,7 +92,8 @@ func (db *inMemory) writeOut(mayDefer bool) error {
 	}
 	tx := &Tx{queries: queries{db.conn}, notes: db.notes, batch: &Batch{Value: db.batch.Value, MayDefer: mayDefer}}
 	err := db.transact(tx, func(*Tx) error { return nil })
-	if db.batch.Due = false; err == nil {
+	db.batch.Due = false
+	if err == nil {
 		db.batch, db.notes = &Batch{Value: tx.batch.Value}, nil
 	}
 	return err
@@ -196,7 +197,7 @@ func (c withoutTransaction) query(query string, args ...any) (Rows, error) {
 
 // room requests a transaction if memory seems to be full, because a transaction can measure
 // it.
-func (c withoutTransaction) room(bytes int64, use Use) error {
+func (c withoutTransaction) checkRoom(bytes int64, use Use) error {
 	if !c.hasRoom(bytes, use) {
 		return errNeedsTransaction
 	}
@@ -228,11 +229,11 @@ func (e *MemoryFullError) Error() string {
 // Is implements errors.Is for ErrFull.
 func (e *MemoryFullError) Is(target error) bool { return target == ErrFull }
 
-// Room returns a *MemoryFullError if a database in memory can't take bytes more for a use.
-// For other databases it returns nil: they report a full disk when they write.
-func (tx *Tx) Room(bytes int, use Use) error { return tx.conn.room(int64(bytes), use) }
+// CheckRoom returns a *MemoryFullError if a database in memory has no room for so many more
+// bytes of a use. For other databases it returns nil: they report a full disk when they write.
+func (tx *Tx) CheckRoom(bytes int, use Use) error { return tx.conn.checkRoom(int64(bytes), use) }
 
-func (c *conn) room(bytes int64, use Use) error {
+func (c *conn) checkRoom(bytes int64, use Use) error {
 	if c.hasRoom(bytes, use) {
 		return nil
 	}

@@ -54,7 +54,7 @@ func (db *DB) Migrate(ctx context.Context, component string, steps []string) err
 	}
 	defer db.backend.migrating()()
 	return migrationError(component, db.WriteWithReserve(ctx, func(tx *Tx) error {
-		if err := tx.Alone("migrate"); err != nil {
+		if err := tx.Lock("migrate"); err != nil {
 			return err
 		}
 		for _, create := range []string{createMeta, createCompatible} {
@@ -100,8 +100,7 @@ func checkCompatible(version, compatible int, steps []string) error {
 	return fmt.Errorf("%w (it has version %d, which programs from version %d on can use; this one knows %d)", ErrNewer, version, compatible, len(steps))
 }
 
-// beforeMigration reports whether there is nothing to migrate, without a write. Before a
-// Breaking step it calls mayBreak.
+// beforeMigration reads whether all steps are done. Before a Breaking step it calls mayBreak.
 func (db *DB) beforeMigration(ctx context.Context, component string, steps []string) (done bool, err error) {
 	var version, compatible int
 	readErr := db.Read(ctx, func(r *Reader) error {

@@ -171,7 +171,7 @@ func (p *postgres) write(ctx context.Context, fn func(*Tx) error, kind writeKind
 	}
 	defer p.calls.RUnlock()
 	if kind == behind {
-		if err := p.behind.submit(ctx, fn, false); !errors.Is(err, errAlone) {
+		if err := p.behind.submit(ctx, fn, false); !errors.Is(err, errOwnTransaction) {
 			return p.explain(err)
 		}
 	}
@@ -286,8 +286,8 @@ func (s *postgresReader) exec(string, ...any) (int64, error)   { return 0, errRe
 func (s *postgresReader) later(string, ...any) error           { return errReader }
 func (s *postgresReader) insert(string, ...any) (int64, error) { return 0, errReader }
 func (s *postgresReader) script(string) error                  { return errReader }
-func (s *postgresReader) alone(string) error                   { return errReader }
-func (s *postgresReader) room(int64, Use) error                { return errReader }
+func (s *postgresReader) lock(string) error                    { return errReader }
+func (s *postgresReader) checkRoom(int64, Use) error           { return errReader }
 
 // query retries on another connection if the first one is broken.
 func (s *postgresReader) query(query string, args ...any) (Rows, error) {

@@ -45,7 +45,7 @@ func TestAlone(t *testing.T) {
 			all.Go(func() {
 				for range 10 {
 					err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
-						if err := tx.Alone("notes"); err != nil {
+						if err := tx.Lock("notes"); err != nil {
 							return err
 						}
 						var n int

@@ -24,7 +24,7 @@ type statement struct {
 	args []any
 }
 
-// run runs fn, the hook and the commit. It returns the results of transact.
+// run runs fn, the hook and the commit. For retry see transact.
 func (s *postgresTx) run(fn func(*Tx) error) (retry bool, err error) {
 	committed := false
 	defer func() {
@@ -33,17 +33,17 @@ func (s *postgresTx) run(fn func(*Tx) error) (retry bool, err error) {
 		}
 	}()
 	s.queueStatement("BEGIN ISOLATION LEVEL READ COMMITTED")
-	own := &Tx{queries: queries{s}}
-	err = fn(own)
-	if err == nil && len(own.notes) > 0 {
-		err = s.p.hook.run(own, own.notes)
+	tx := &Tx{queries: queries{s}}
+	err = fn(tx)
+	if err == nil && len(tx.notes) > 0 {
+		err = s.p.hook.run(tx, tx.notes)
 	}
 	if err != nil {
 		return isUnavailable(err) || isConflict(err), err
 	}
 	defer func() {
-		if err == nil && own.ahead != nil {
-			own.ahead()
+		if err == nil && tx.afterRun != nil {
+			tx.afterRun()
 		}
 	}()
 	if !s.begun && len(s.pending) == 1 { // only BEGIN
@@ -57,18 +57,18 @@ func (s *postgresTx) run(fn func(*Tx) error) (retry bool, err error) {
 	return isConflict(err), err
 }
 
-// errAlone tells the callers of a batch that changed nothing to run their writes in their
-// own transactions.
-var errAlone = errors.New("the write needs a transaction of its own")
+// errOwnTransaction tells the callers of a batch that changed nothing to run each write in
+// a transaction of its own.
+var errOwnTransaction = errors.New("the write needs a transaction of its own")
 
 // commitTogether runs a batch in one transaction. If the batch changed nothing, each write
-// gets errAlone, so that a write that fails or waits for a lock doesn't affect the others.
-// If the reply to the commit is lost, each write gets the commit's error.
+// gets errOwnTransaction, so that a write that fails or waits for a lock doesn't affect the
+// others. If the reply to the commit is lost, each write gets the commit's error.
 func (p *postgres) commitTogether(batch []*write) {
 	ran := false
 	_, err := p.transact(context.Background(), func(tx *Tx) error {
 		ran = false
-		if err := tx.conn.later(lockTimeout); err != nil {
+		if err := tx.conn.later(setLockTimeout); err != nil {
 			return err
 		}
 		tx.batch = new(Batch)
@@ -78,7 +78,7 @@ func (p *postgres) commitTogether(batch []*write) {
 	})
 	var rejected *pgconn.PgError
 	if err != nil && (!ran || pgconn.SafeToRetry(err) || errors.As(err, &rejected) && (rejected.Code == lockNotAvailable || !isUnavailable(err))) {
-		err = errAlone
+		err = errOwnTransaction
 	}
 	for _, op := range batch {
 		op.err, op.panic = err, nil
@@ -86,15 +86,15 @@ func (p *postgres) commitTogether(batch []*write) {
 	finish(batch)
 }
 
-// lockTimeout limits how long a batch waits for a row that another transaction changes.
-const lockTimeout = "SET LOCAL lock_timeout = '200ms'"
+// setLockTimeout limits how long a batch waits for a row that another transaction changes.
+const setLockTimeout = "SET LOCAL lock_timeout = '200ms'"
 
 func (s *postgresTx) queueStatement(text string, args ...any) {
 	s.pending = append(s.pending, statement{text, args})
 }
 
-// sendBatch sends the pending statements and one more. It returns the results, from which it
-// has read those of the pending statements.
+// sendBatch sends the pending statements and one more. It reads the results of the pending
+// statements, and returns the result of the last one.
 func (s *postgresTx) sendBatch(text string, args []any) (pgx.BatchResults, error) {
 	batch := new(pgx.Batch)
 	for _, one := range s.pending {
@@ -176,12 +176,12 @@ func (s *postgresTx) script(statements string) error {
 	return err
 }
 
-// alone acquires a lock of the current schema, which ends with the transaction. It is
+// lock acquires a lock of the current schema, which ends with the transaction. It is
 // pipelined with the next statement. That statement sees what earlier holders of the lock
 // committed, because each statement has its own snapshot (READ COMMITTED).
-func (s *postgresTx) alone(name string) error {
+func (s *postgresTx) lock(name string) error {
 	return s.later("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' gpucloud ' || ?, 0))", name)
 }
 
-// room is a no-op, because PostgreSQL manages its own space.
-func (s *postgresTx) room(int64, Use) error { return nil }
+// checkRoom is a no-op, because PostgreSQL manages its own space.
+func (s *postgresTx) checkRoom(int64, Use) error { return nil }

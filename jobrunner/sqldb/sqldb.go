@@ -115,7 +115,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 //
 // On SQLite several writes share a commit. On PostgreSQL each Write is a READ COMMITTED
 // transaction, concurrent with others: fn must put its conditions into its statements or
-// call Tx.Alone.
+// call Tx.Lock.
 func (db *DB) Write(ctx context.Context, fn func(tx *Tx) error) error {
 	return db.write(ctx, fn, plain)
 }
@@ -251,11 +251,11 @@ func (db *DB) Behind(ctx context.Context, now func() time.Time) (behind time.Dur
 	return behind, err
 }
 
-// Alone acquires a lock until the end of the transaction: only one transaction in all
+// Lock acquires a lock until the end of the transaction: only one transaction in all
 // processes can hold the lock of a name. It must be the first call of the transaction, whose
 // later statements see the changes of earlier holders. On SQLite it is a no-op, because
 // writes are serialized.
-func (tx *Tx) Alone(name string) error { return tx.conn.alone(name) }
+func (tx *Tx) Lock(name string) error { return tx.conn.lock(name) }
 
 // Notify sends a hint of one line to the other processes that Listen. It returns at once.
 // The caller must have committed the change that the hint is about. Hints are sent in

@@ -161,7 +161,7 @@ func (w *writer) runEach(batch *[]*write, _ *Batch) error {
 			return err
 		}
 		if op.err == nil && op.panic == nil {
-			op.callAhead()
+			op.callAfterRun()
 		}
 	}
 	return nil

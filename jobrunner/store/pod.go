@@ -380,7 +380,7 @@ func (tx *Tx) placePod(p Pod) (dataCenter string, err error) {
 		}
 		return allowed[0], nil
 	}
-	var placings []catalog.Placing
+	var placements []catalog.Placement
 	var wanted []string // empty: any
 	if p.GPU != nil {
 		wanted = p.GPU.TypeIDs
@@ -391,21 +391,21 @@ func (tx *Tx) placePod(p Pod) (dataCenter string, err error) {
 			}
 		}
 		for _, id := range types {
-			placings = append(placings, catalog.Placing{GPU: id})
+			placements = append(placements, catalog.Placement{GPU: id})
 		}
 	} else if p.CPU != nil {
 		wanted = p.CPU.FlavorIDs
 		for _, id := range wanted {
-			placings = append(placings, catalog.Placing{CPU: id})
+			placements = append(placements, catalog.Placement{CPU: id})
 		}
 	}
-	for _, placing := range placings {
-		placing.Cloud, placing.Product = p.Cloud, catalog.Pod
+	for _, placement := range placements {
+		placement.Cloud, placement.Product = p.Cloud, catalog.Pod
 		if p.Cluster != nil {
-			placing.Product = catalog.Cluster
+			placement.Product = catalog.Cluster
 		}
 		// A type without a stated stock is limited by this machine later.
-		if dataCenter := offered.Place(placing, allowed, true); dataCenter != "" {
+		if dataCenter := offered.Place(placement, allowed, true); dataCenter != "" {
 			return dataCenter, nil
 		}
 	}

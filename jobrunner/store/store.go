@@ -116,7 +116,7 @@ func (s *Store) delete(ctx context.Context, fn func(tx *Tx) error) error {
 func (s *Store) transact(ctx context.Context, write func(context.Context, func(*sqldb.Tx) error) error, fn func(tx *Tx) error) error {
 	var changed, changedPods, changedVolumes []string
 	err := write(ctx, func(t *sqldb.Tx) error {
-		if err := t.Alone("store"); err != nil {
+		if err := t.Lock("store"); err != nil {
 			return err
 		}
 		tx := &Tx{tx: t, store: s, now: s.clock.Wall().UTC().Truncate(time.Millisecond)}

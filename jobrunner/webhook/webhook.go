@@ -181,7 +181,7 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 		log.Info("a webhook is called again", "calls", c.Attempt+1, "error", err)
 	}
 	if err := s.Queue.Called(ctx, c, again); err != nil && ctx.Err() == nil {
-		log.Error("the outcome of a webhook could not be kept; it is called again", "error", err)
+		log.Error("the outcome of a webhook could not be stored, so the webhook is called again", "error", err)
 	}
 }
 

@@ -93,13 +93,13 @@ func (c *chunks) flush() error {
 	return c.err
 }
 
-// chunks returns the stream of a job that the worker holds. It reports chunks until ctx ends.
-func (w *worker) chunks(ctx context.Context, job engine.Taken) *chunks {
+// chunksOf returns the stream of a job that the worker holds. It reports chunks until ctx ends.
+func (w *worker) chunksOf(ctx context.Context, job engine.Taken) *chunks {
 	return newChunks(func(outputs [][]byte) error {
 		switch got, err := w.report(ctx, job.Ref, engine.Chunks(outputs)); {
 		case err != nil:
-			w.pool.logger.Error("a chunk could not be kept", "endpoint", w.pool.id, "job", job.ID, "error", err)
-			return errChunkNotKept
+			w.pool.logger.Error("a chunk could not be stored", "endpoint", w.pool.id, "job", job.ID, "error", err)
+			return errChunkNotStored
 		case got == engine.Stale:
 			return errRevoked
 		}

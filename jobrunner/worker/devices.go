@@ -64,7 +64,7 @@ func (w *worker) place(needsDevices bool) (Placement, []gpu.Device, error) {
 	devices, err := w.pool.config.Devices.Acquire(request, w.id)
 	if err == nil {
 		p.GPU, p.GPUs = devices[0].TypeID, len(devices)
-		p.DataCenter = dataCenterOf(offered, catalog.Placing{GPU: p.GPU}, w.settings)
+		p.DataCenter = dataCenterOf(offered, catalog.Placement{GPU: p.GPU}, w.settings)
 	}
 	return p, devices, err
 }
@@ -133,7 +133,7 @@ func placeGPU(offered *catalog.Catalog, e Endpoint, request *gpu.Request) (p Pla
 		candidates = offered.TypesIn(pools, nil)
 	}
 	if offered.Restricts() {
-		request.Accept = func(t string) bool { return dataCenterOf(offered, catalog.Placing{GPU: t}, e) != "" }
+		request.Accept = func(t string) bool { return dataCenterOf(offered, catalog.Placement{GPU: t}, e) != "" }
 		candidates = slices.DeleteFunc(slices.Clone(candidates), func(t string) bool { return !request.Accept(t) })
 		request.Types = slices.DeleteFunc(slices.Clone(chosen), func(t string) bool { return !request.Accept(t) })
 	}
@@ -144,7 +144,7 @@ func placeGPU(offered *catalog.Catalog, e Endpoint, request *gpu.Request) (p Pla
 	case offered.Restricts():
 		return p, outOfStock(chosen, "any GPU", e)
 	}
-	p.DataCenter = dataCenterOf(offered, catalog.Placing{GPU: p.GPU}, e)
+	p.DataCenter = dataCenterOf(offered, catalog.Placement{GPU: p.GPU}, e)
 	return p, nil
 }
 
@@ -157,7 +157,7 @@ func placeCPU(offered *catalog.Catalog, e Endpoint) (Placement, error) {
 		}
 	}
 	for _, c := range choices {
-		if place := dataCenterOf(offered, catalog.Placing{CPU: c.FlavorID}, e); place != "" {
+		if place := dataCenterOf(offered, catalog.Placement{CPU: c.FlavorID}, e); place != "" {
 			return Placement{CPU: c.FlavorID, VCPUs: c.VCPUCount, DataCenter: place}, nil
 		}
 	}
@@ -172,7 +172,7 @@ func placeCPU(offered *catalog.Catalog, e Endpoint) (Placement, error) {
 }
 
 // dataCenterOf returns the data center for a worker of an endpoint, or "" if none has stock.
-func dataCenterOf(offered *catalog.Catalog, compute catalog.Placing, e Endpoint) string {
+func dataCenterOf(offered *catalog.Catalog, compute catalog.Placement, e Endpoint) string {
 	compute.Product = catalog.Serverless
 	return offered.Place(compute, e.DataCenters, true)
 }

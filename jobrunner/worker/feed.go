@@ -55,7 +55,7 @@ func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Take
 	}
 	running, stop := context.WithCancel(ctx)
 	endWatch := w.watchSoon(running, job.Ref, stop)
-	streamed := w.chunks(running, job)
+	streamed := w.chunksOf(running, job)
 	w.log.SetJob(job.ID)
 	output, failure := handle(running, run.Job{ID: job.ID, Attempt: job.Attempt, Input: job.Input, Spec: spec, Clock: w.pool.clock, Chunk: func(output []byte) error {
 		if running.Err() != nil {
@@ -108,8 +108,8 @@ func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Take
 }
 
 var (
-	errRevoked      = errors.New("the job is no longer this worker's")
-	errChunkNotKept = errors.New("the deployment could not store a chunk: its log says why")
+	errRevoked        = errors.New("the job is no longer this worker's")
+	errChunkNotStored = errors.New("the deployment could not store a chunk: its log says why")
 )
 
 // report retries until the report is in the database or the spool, or ctx ends. While both are full,

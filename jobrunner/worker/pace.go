@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// pace detects a worker that pauses between its jobs although others wait. The public SDK looks for a
+// pace detects a worker that pauses between its jobs although more jobs wait. The public SDK looks for a
 // free slot only once a second, so a worker with one slot runs at most one job a second. The worker's
 // lock guards it.
 type pace struct {

@@ -28,7 +28,8 @@ func Watch(name string, text []byte, changed func(text []byte, err error)) (stop
 			if err == nil && text != nil && bytes.Equal(now, text) || err != nil && text == nil {
 				continue
 			}
-			if text = now; err != nil {
+			text = now
+			if err != nil {
 				text = nil // report the error once
 			} else if text == nil {
 				text = []byte{}

@@ -58,7 +58,8 @@ func TestJobSubmission(t *testing.T) {
 	refuses := false
 	d.Intercept(t, func(w http.ResponseWriter, r *http.Request, body []byte, forward http.Handler) {
 		if strings.HasSuffix(r.URL.Path, "/run") {
-			if sent = body; refuses {
+			sent = body
+			if refuses {
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(http.StatusBadRequest)
 				_ = json.NewEncoder(w).Encode(map[string]any{"title": "Bad Request", "status": 400, "detail": "invalid: " + string(sent)})

@@ -37,7 +37,8 @@ func TestVariants(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	combined := must.Do(makeGroups("*", 5, 5, random.IntN))(t)
 	var selected []string
-	if list = append(list, combined...); testing.Short() {
+	list = append(list, combined...)
+	if testing.Short() {
 		list, selected = list[3:4], clausesWithoutLoad("") // the first three have slow variants
 	}
 	for _, g := range list {

@@ -103,7 +103,8 @@ func stream(c *client, _ int) (func(*client) error, error) {
 		for read := 0; err == nil && read < chunks; {
 			if text, err = c.ask(http.MethodGet, at+"/stream/"+job.ID, nil); err == nil {
 				n := bytes.Count(text, []byte(`"output"`))
-				if read += n; n == 0 { // no chunk arrived while the server held the request
+				read += n
+				if n == 0 { // no chunk arrived while the server held the request
 					err = expectRunning(c.ask(http.MethodGet, at+"/status/"+job.ID, nil))
 				}
 			}

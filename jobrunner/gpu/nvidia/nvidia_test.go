@@ -56,7 +56,8 @@ func newBoard(names ...string) *board {
 	b.InitFunc = func() nvml.Return {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if b.initialized = !b.unloaded; b.unloaded {
+		b.initialized = !b.unloaded
+		if b.unloaded {
 			return nvml.ERROR_DRIVER_NOT_LOADED
 		}
 		return nvml.SUCCESS

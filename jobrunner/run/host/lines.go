@@ -141,7 +141,8 @@ func (m *markedLines) Write(b []byte) (int, error) {
 	n := len(b)
 	for {
 		line, rest, whole := bytes.Cut(b, []byte{'\n'})
-		if m.partial = append(m.partial, line...); !whole {
+		m.partial = append(m.partial, line...)
+		if !whole {
 			return n, nil
 		}
 		m.flush()

@@ -90,7 +90,8 @@ func (l *localSettings) argv(c store.Container) (argv []string, err error) {
 	if l.Template.Value == templateCommand && len(command.Entrypoint) > 0 {
 		argv = slices.Clone(command.Entrypoint)
 	}
-	if argv = append(argv, command.Cmd...); err == nil && len(argv) == 0 {
+	argv = append(argv, command.Cmd...)
+	if err == nil && len(argv) == 0 {
 		err = fmt.Errorf("there is no command for the image %s: the template has neither entrypoint nor args, and its rule no run", c.Image)
 	}
 	return argv, err

@@ -257,7 +257,8 @@ func TestJobBodiesFollowTheTable(t *testing.T) {
 	below := func(r request) answer {
 		prefix := "/v2/" + s.endpoint
 		path := r.path
-		if r.path = prefix + path; r.key == "live" {
+		r.path = prefix + path
+		if r.key == "live" {
 			r.path, r.key = "/live"+prefix+path, ""
 		}
 		a := s.send(t, r)
