@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -27,7 +28,7 @@ type dev struct {
 	GPUs         *int     `name:"gpus" placeholder:"N" help:"GPUs of each worker. Default: 1 if the machine has any."`
 	SimulateGPUs string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Simulate GPUs: a file (docs/reference/gpu.md), or one of ${gpu_presets}."`
 	Env          []string `placeholder:"NAME=VALUE" sep:"none" help:"Variable of the worker's environment. May be repeated."`
-	Input        string   `placeholder:"FILE|JSON" help:"Send a job with this input at the start and after each change, and show its result."`
+	Input        string   `placeholder:"FILE|JSON|-" help:"Send a job with this input at the start and after each change, and show its result."`
 	Once         bool     `help:"Send one job, print its output on stdout, and exit with its status: 0 COMPLETED, 1 FAILED, 2 the handler does not start, 3 TIMED_OUT, 4 anything else, such as no output."`
 	Watch        []string `placeholder:"PATH" sep:"none" help:"Another file, folder or pattern to watch. May be repeated. The handler, and files with its suffix in and below its folder, are always watched."`
 	LogLevel     string   `name:"log-level" default:"info" enum:"debug,info,warn,error" help:"Lowest level of log lines to show (debug, info, warn, error). Output that a handler prints is always shown."`
@@ -167,8 +168,12 @@ func (d *dev) settings() (env map[string]string, err error) {
 		d.Input = "{}"
 	}
 	if d.Input != "" {
-		if _, err := submissionOf(d.Input); err != nil {
+		text, err := submissionOf(d.Input)
+		if err != nil {
 			return nil, &exitError{exitNotStarted, err.Error()}
+		}
+		if info, err := os.Stat(d.Input); err != nil || !info.Mode().IsRegular() { // stdin and pipes can be read only once
+			d.Input = string(text)
 		}
 	}
 	return env, nil

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -34,12 +35,14 @@ type exitError struct {
 
 func (e *exitError) Error() string { return e.text }
 
-// submissionOf creates a job's submission from --input: JSON, or the name of a JSON
-// file.
+// submissionOf creates a job's submission from --input: JSON, the name of a JSON file, or - for stdin.
 func submissionOf(input string) ([]byte, error) {
 	text := []byte(strings.TrimSpace(input))
 	if !bytes.HasPrefix(text, []byte("{")) {
 		content, err := os.ReadFile(input)
+		if input == "-" {
+			content, err = io.ReadAll(os.Stdin)
+		}
 		switch {
 		case err == nil:
 			text = content
@@ -47,18 +50,12 @@ func submissionOf(input string) ([]byte, error) {
 			return nil, fmt.Errorf("invalid --input %s: expected a JSON object or a file: %w", input, err)
 		}
 	}
-	return submissionOfJSON(text, input)
-}
-
-// submissionOfJSON creates a submission from JSON, which is the job's input, or, with a member
-// input, the whole submission. Errors name the source.
-func submissionOfJSON(text []byte, source string) ([]byte, error) {
 	if text = bytes.TrimSpace(text); json.Valid(text) && text[0] != '{' {
-		return nil, fmt.Errorf("invalid --input %s: expected a JSON object such as {\"prompt\": \"hello\"}, or a file that has one; got %s", source, kindOfJSON(text))
+		return nil, fmt.Errorf("invalid --input %s: expected a JSON object such as {\"prompt\": \"hello\"}, or a file that has one; got %s", input, kindOfJSON(text))
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {
-		return nil, fmt.Errorf("invalid --input %s: expected a JSON object, in UTF-8 without a byte order mark: %w", source, err)
+		return nil, fmt.Errorf("invalid --input %s: expected a JSON object, in UTF-8 without a byte order mark: %w", input, err)
 	}
 	if inner, ok := members["input"]; ok && bytes.HasPrefix(bytes.TrimSpace(inner), []byte("{")) {
 		return text, nil

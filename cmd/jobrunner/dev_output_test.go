@@ -77,10 +77,10 @@ func startDevWithPath(t *testing.T, path, file string, args ...string) *transcri
 	return s
 }
 
-// devOnce runs jobrunner dev --once.
+// devOnce runs jobrunner dev --once with an input on stdin.
 func devOnce(t *testing.T, file string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
-	return execute(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "", append([]string{"dev", "--listen=127.0.0.1:0", file, "--once"}, args...)...)
+	return execute(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), `{"c": 3}`, append([]string{"dev", "--listen=127.0.0.1:0", file, "--once"}, args...)...)
 }
 
 // dev --once prints a job's output on stdout and exits with the job's status.
@@ -108,6 +108,7 @@ runpod.serverless.start({"handler": handler})
 		"completed":    {[]string{`--input={"b": 2}`}, 0, "{\n  \"got\": {\n    \"b\": 2\n  }\n}\n", "COMPLETED"},
 		"no input":     {nil, 0, "{\n  \"got\": {}\n}\n", "told to None"},
 		"from a file":  {[]string{"--input=" + input}, 0, "{\n  \"got\": {\n    \"a\": 1\n  }\n}\n", "COMPLETED"},
+		"from stdin":   {[]string{"--input=-"}, 0, "{\n  \"got\": {\n    \"c\": 3\n  }\n}\n", "COMPLETED"},
 		"failed":       {[]string{`--input={"op": "fail"}`}, 1, "{\n  \"at\": 5\n}\n", "the job is FAILED: it is Friday"},
 		"raised":       {[]string{`--input={"op": "raise"}`}, 1, "", "\nValueError: it is Saturday\n"},
 		"died":         {[]string{`--input={"op": "die"}`}, 1, "", "its worker died: exit status 3"},

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -119,7 +118,7 @@ func (r *runJob) runAndTail(ctx context.Context, c *api.Client, endpointID strin
 
 // submission creates the body of the request.
 func (r *runJob) submission() (s api.Submission, err error) {
-	text, err := r.input()
+	text, err := submissionOf(r.Input)
 	if err != nil {
 		return s, err
 	}
@@ -158,18 +157,6 @@ func decodeSubmission(text []byte) (s api.Submission, err error) {
 		fmt.Fprintf(stderr, "--input has the member input, so it is the whole request: unknown members aren't sent: %s\n", strings.Join(slices.Sorted(maps.Keys(members)), ", "))
 	}
 	return s, nil
-}
-
-// input reads the job's input or whole submission.
-func (r *runJob) input() ([]byte, error) {
-	if r.Input != "-" {
-		return submissionOf(r.Input)
-	}
-	text, err := io.ReadAll(os.Stdin)
-	if err != nil {
-		return nil, fmt.Errorf("invalid --input -: %w", err)
-	}
-	return submissionOfJSON(text, "-")
 }
 
 type jobStatus struct{ jobArgs }
