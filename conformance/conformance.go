@@ -144,15 +144,11 @@ func (r *run) setDefaults() {
 
 // open sets up what the cases share.
 func (r *run) open(ctx context.Context) error {
-	var clock env.Clock = env.NewReal(r.Parallel)
+	clock := env.NewClock(r.Parallel)
 	if r.Target.Advance != nil {
 		ctx, cancel := context.WithTimeout(ctx, preflightTime)
 		defer cancel()
-		shared, err := env.NewShared(ctx, r.Parallel, &r.Target)
-		if err == nil {
-			clock = shared
-		}
-		r.clockFault = err
+		r.clockFault = clock.Control(ctx, &r.Target)
 	}
 	r.env = env.New(&r.Target, clock)
 	r.env.Pace, r.env.Seed, r.env.MaxRequests = r.Pace, r.Seed, r.MaxRequests

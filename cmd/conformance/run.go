@@ -279,7 +279,7 @@ func (s *sweep) Run() error {
 	if err != nil {
 		return err
 	}
-	e := env.New(&env.Target{Key: key}, env.NewReal(1))
+	e := env.New(&env.Target{Key: key}, env.NewClock(1))
 	e.Ledger = ledger
 	n := len(ledger.Remaining(""))
 	left := e.CleanUp(ctx, func(env.Object) bool { return false })

@@ -72,7 +72,7 @@ func TestCleanUp(t *testing.T) {
 				}
 			}
 			target := env.Target{Key: "the-key", Client: &http.Client{Transport: roundTripper(serve)}}
-			e := env.New(&target, env.NewReal(1))
+			e := env.New(&target, env.NewClock(1))
 			for _, m := range []env.Object{ // deleted in reverse order: the template, which the endpoint uses, first
 				{Kind: "endpoints", ID: endpoint, URL: "http://h/v1/endpoints/endpoint", Reads: []string{"http://h/v1/endpoints/endpoint", "http://h/v2/serverless/endpoint"}},
 				{Kind: "templates", ID: template, URL: "http://h/v1/templates/template", Reads: []string{"http://h/v1/templates/template?includeEndpointBoundTemplates=true", "http://h/v2/templates/template"}},

@@ -2,111 +2,20 @@ package env
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 )
 
-// Clock is the target's clock. Cases use no other time.
-type Clock interface {
-	Now() time.Time
-	// Latest is Now or, during an advance, the time to which the clock is advanced. Effects
-	// during an advance happen between Now and Latest.
-	Latest() time.Time
-	// Until waits until a time of the clock. Other cases run meanwhile.
-	Until(ctx context.Context, t time.Time) error
-	// Expect announces n calls of Begin. The clock isn't advanced before these.
-	Expect(n int)
-	// Begin waits for a turn, and End returns it. The clock isn't advanced while a case
-	// holds a turn, except while the case is in Until.
-	Begin(ctx context.Context) error
-	End()
-}
-
-// Real is the real-time clock. It is for targets whose clock can't be advanced, and for
-// targets that run in a testing/synctest bubble together with the suite.
+// Clock is the target's clock. Cases use no other time. They run concurrently in real time, up to a
+// limit, and sleep in the target's time. The clock is advanced only when all cases sleep, to the
+// earliest time for which a case waits. So half an hour takes milliseconds, and what a case sees
+// doesn't depend on the other cases.
 //
-// A case that wakes continues at once, even if the limit is reached: waiting for a turn
-// would make it check too late. The limit applies to new cases.
-type Real struct {
-	limit int
-
-	mu      sync.Mutex
-	running int
-	waiting []chan struct{} // by Begin; each is closed when its case gets a turn
-}
-
-// NewReal returns a clock that lets parallel cases run at a time.
-func NewReal(parallel int) *Real { return &Real{limit: max(parallel, 1)} }
-
-func (r *Real) Now() time.Time    { return time.Now() }
-func (r *Real) Latest() time.Time { return time.Now() }
-
-// Expect implements Clock.
-func (r *Real) Expect(int) {}
-
-// Begin implements Clock.
-func (r *Real) Begin(ctx context.Context) error {
-	turn := make(chan struct{})
-	r.mu.Lock()
-	r.waiting = append(r.waiting, turn)
-	r.startNext()
-	r.mu.Unlock()
-	select {
-	case <-turn:
-		return nil
-	case <-ctx.Done():
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if i := slices.Index(r.waiting, turn); i >= 0 {
-		r.waiting = slices.Delete(r.waiting, i, i+1)
-		return ctx.Err()
-	}
-	r.running-- // the case got a turn meanwhile
-	r.startNext()
-	return ctx.Err()
-}
-
-// End implements Clock.
-func (r *Real) End() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.running--
-	r.startNext()
-}
-
-// startNext gives free turns to cases that wait to begin.
-func (r *Real) startNext() {
-	for r.running < r.limit && len(r.waiting) > 0 {
-		close(r.waiting[0])
-		r.waiting = r.waiting[1:]
-		r.running++
-	}
-}
-
-// Until implements Clock.
-func (r *Real) Until(ctx context.Context, t time.Time) error {
-	r.End()
-	select {
-	case <-time.After(time.Until(t)):
-	case <-ctx.Done():
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.running++
-	return ctx.Err()
-}
-
-// Shared is the clock of a target whose time can be advanced. Cases run concurrently in
-// real time, up to a limit, and sleep in the target's time. The clock is advanced only when
-// all cases sleep, to the earliest time for which a case waits. So half an hour takes
-// milliseconds, and what a case sees doesn't depend on the other cases.
-//
-// If the target's time also passes by itself, a case continues as soon as its time has
-// come, as on a Real clock. Waiting for the others would make it check too late.
-type Shared struct {
-	// advance advances the target's clock by at least d and returns its new time.
+// Unless the clock is stopped, a case continues as soon as its time has come, even if the limit is
+// reached: waiting for a turn would make it check too late. The limit applies to new cases.
+type Clock struct {
+	// advance advances the target's clock by at least d and returns its new time. It is nil if the
+	// clock can't be advanced.
 	advance func(ctx context.Context, d time.Duration) (time.Time, error)
 	limit   int // the maximum number of concurrent cases
 
@@ -134,193 +43,196 @@ type sleeper struct {
 // woken together.
 const wakeSlack = 50 * time.Millisecond
 
-// NewShared returns a clock with the target's time, which it requests.
-func NewShared(ctx context.Context, parallel int, t *Target) (*Shared, error) {
+// NewClock returns a real-time clock that lets parallel cases run at a time. It also is for targets
+// that run in a testing/synctest bubble together with the suite.
+func NewClock(parallel int) *Clock {
+	return &Clock{limit: max(parallel, 1), lastTime: time.Now(), readAt: time.Now(), sleepers: map[*sleeper]bool{}}
+}
+
+// Control sets the clock to the time of a target whose clock can be advanced, and advances that from
+// now on. If the target refuses, the clock stays a real-time clock.
+func (c *Clock) Control(ctx context.Context, t *Target) error {
 	now, err := t.Advance(ctx, time.Millisecond)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		c.advance, c.stopped, c.lastTime, c.readAt = t.Advance, t.ClockStopped, now, time.Now()
 	}
-	return &Shared{
-		advance: t.Advance, limit: max(parallel, 1), stopped: t.ClockStopped, lastTime: now, readAt: time.Now(), sleepers: map[*sleeper]bool{},
-	}, nil
+	return err
 }
 
-// Now implements Clock.
-func (s *Shared) Now() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.now()
+// Now returns the target's time.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now()
 }
 
-// Latest implements Clock. A stopped clock has its new time only after the advance.
-func (s *Shared) Latest() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped || !s.advancing {
-		return s.now()
+// Latest is Now or, during an advance, the time to which the clock is advanced. Effects during an
+// advance happen between Now and Latest. A stopped clock has its new time only after the advance.
+func (c *Clock) Latest() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped || !c.advancing {
+		return c.now()
 	}
-	return s.now().Add(s.step)
+	return c.now().Add(c.step)
 }
 
-func (s *Shared) now() time.Time {
-	if s.stopped {
-		return s.lastTime
+func (c *Clock) now() time.Time {
+	if c.stopped {
+		return c.lastTime
 	}
-	return s.lastTime.Add(time.Since(s.readAt))
+	return c.lastTime.Add(time.Since(c.readAt))
 }
 
-// Expect implements Clock.
-func (s *Shared) Expect(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.expected += n
+// Expect announces n calls of Begin. The clock isn't advanced before these.
+func (c *Clock) Expect(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expected += n
 }
 
-// Begin implements Clock.
-func (s *Shared) Begin(ctx context.Context) error {
+// Begin waits for a turn. The clock isn't advanced while a case holds a turn, except while the case
+// is in Until.
+func (c *Clock) Begin(ctx context.Context) error {
 	turn := make(chan struct{})
-	s.mu.Lock()
-	s.expected = max(s.expected-1, 0)
-	s.giveTurn(turn)
-	s.mu.Unlock()
+	c.mu.Lock()
+	c.expected = max(c.expected-1, 0)
+	c.giveTurn(turn)
+	c.mu.Unlock()
 	<-turn // short: each holder ends its turn or sleeps
 	if ctx.Err() != nil {
-		s.End()
+		c.End()
 	}
 	return ctx.Err()
 }
 
-// End implements Clock.
-func (s *Shared) End() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.returnTurn()
+// End returns the turn.
+func (c *Clock) End() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.returnTurn()
 }
 
 // giveTurn queues for a turn, which is granted by dispatch.
-func (s *Shared) giveTurn(turn chan struct{}) {
-	s.ready = append(s.ready, turn)
-	s.dispatch()
+func (c *Clock) giveTurn(turn chan struct{}) {
+	c.ready = append(c.ready, turn)
+	c.dispatch()
 }
 
-func (s *Shared) returnTurn() {
-	s.running--
-	s.dispatch()
+func (c *Clock) returnTurn() {
+	c.running--
+	c.dispatch()
 }
 
 // dispatch grants the free turns, or advances the clock if all cases sleep. No turn is
 // granted while the clock is advanced.
-func (s *Shared) dispatch() {
-	if s.advancing {
+func (c *Clock) dispatch() {
+	if c.advancing {
 		return
 	}
-	for s.running < s.limit && len(s.ready) > 0 {
-		close(s.ready[0])
-		s.ready = s.ready[1:]
-		s.running++
+	for c.running < c.limit && len(c.ready) > 0 {
+		close(c.ready[0])
+		c.ready = c.ready[1:]
+		c.running++
 	}
-	if s.running == 0 && s.expected == 0 && len(s.sleepers) > 0 {
-		s.advancing = true
-		go s.advanceToNext()
+	if c.running == 0 && c.expected == 0 && len(c.sleepers) > 0 && c.advance != nil {
+		c.advancing = true
+		go c.advanceToNext()
 	}
 }
 
-// Until implements Clock.
-func (s *Shared) Until(ctx context.Context, t time.Time) error {
-	s.mu.Lock()
-	if s.broken != nil {
-		defer s.mu.Unlock()
-		return s.broken
+// Until waits until a time of the clock. Other cases run meanwhile.
+func (c *Clock) Until(ctx context.Context, t time.Time) error {
+	c.mu.Lock()
+	if c.broken != nil {
+		defer c.mu.Unlock()
+		return c.broken
 	}
 	self := &sleeper{until: t, woken: make(chan struct{})}
-	if !s.stopped {
-		due := time.AfterFunc(t.Sub(s.now()), func() { s.wakeDue(self) })
+	if !c.stopped {
+		due := time.AfterFunc(t.Sub(c.now()), func() { c.wakeDue(self) })
 		defer due.Stop()
 	}
-	s.sleepers[self] = true
-	s.returnTurn()
-	s.mu.Unlock()
+	c.sleepers[self] = true
+	c.returnTurn()
+	c.mu.Unlock()
 	select {
 	case <-self.woken:
 		return self.err
 	case <-ctx.Done():
 	}
-	s.mu.Lock()
-	if s.sleepers[self] {
-		s.wakeSleeper(self)
+	c.mu.Lock()
+	if c.sleepers[self] {
+		c.wakeSleeper(self)
 	}
-	s.mu.Unlock()
+	c.mu.Unlock()
 	<-self.woken
 	return ctx.Err()
 }
 
 // advanceToNext advances the clock to the earliest sleepers and wakes them.
-func (s *Shared) advanceToNext() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (c *Clock) advanceToNext() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	defer func() {
-		s.advancing = false
-		s.dispatch()
+		c.advancing = false
+		c.dispatch()
 	}()
-	target, ok := s.nextTarget()
-	if !ok {
-		return
-	}
-	if d := target.Sub(s.now()); d > 0 {
-		s.step = d
-		s.mu.Unlock()
-		now, err := s.advance(context.Background(), d)
-		s.mu.Lock()
+	if d := c.nextTarget().Sub(c.now()); d > 0 {
+		c.step = d
+		c.mu.Unlock()
+		now, err := c.advance(context.Background(), d)
+		c.mu.Lock()
 		if err != nil {
-			s.broken = err
+			c.broken = err
 		} else {
-			s.lastTime, s.readAt = now, time.Now()
+			c.lastTime, c.readAt = now, time.Now()
 		}
 	}
-	now := s.now()
-	for sl := range s.sleepers {
-		if s.broken != nil || !sl.until.After(now) {
-			sl.err = s.broken
-			s.wakeSleeper(sl)
+	now := c.now()
+	for sl := range c.sleepers {
+		if c.broken != nil || !sl.until.After(now) {
+			sl.err = c.broken
+			c.wakeSleeper(sl)
 		}
 	}
 }
 
 // nextTarget returns the time of the earliest sleeper, or up to wakeSlack later if others
-// follow.
-func (s *Shared) nextTarget() (target time.Time, ok bool) {
+// follow. It is zero without sleepers.
+func (c *Clock) nextTarget() (target time.Time) {
 	var first time.Time
-	for sl := range s.sleepers {
+	for sl := range c.sleepers {
 		if first.IsZero() || sl.until.Before(first) {
 			first = sl.until
 		}
 	}
-	for sl := range s.sleepers {
+	for sl := range c.sleepers {
 		if sl.until.After(target) && sl.until.Sub(first) <= wakeSlack {
 			target = sl.until
 		}
 	}
-	return target, !first.IsZero()
+	return target
 }
 
 // wakeSleeper queues a sleeper for a turn. Unless the clock is stopped, it gets the turn at
 // once.
-func (s *Shared) wakeSleeper(sl *sleeper) {
-	delete(s.sleepers, sl)
-	if s.stopped {
-		s.giveTurn(sl.woken)
+func (c *Clock) wakeSleeper(sl *sleeper) {
+	delete(c.sleepers, sl)
+	if c.stopped {
+		c.giveTurn(sl.woken)
 		return
 	}
-	s.running++
+	c.running++
 	close(sl.woken)
 }
 
 // wakeDue wakes a sleeper whose time has come while other cases run. During an advance,
 // advanceToNext wakes it.
-func (s *Shared) wakeDue(sl *sleeper) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sleepers[sl] && !s.advancing {
-		s.wakeSleeper(sl)
+func (c *Clock) wakeDue(sl *sleeper) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sleepers[sl] && !c.advancing {
+		c.wakeSleeper(sl)
 	}
 }

@@ -44,25 +44,26 @@ func (d *deployment) advance(_ context.Context, by time.Duration) (time.Time, er
 	return time.Now().Add(d.offset), d.broken
 }
 
-func newShared(t *testing.T, parallel int, d *deployment, stopped bool) *env.Shared {
+func newClock(t *testing.T, parallel int, d *deployment, stopped bool) *env.Clock {
 	t.Helper()
 	if d.stopped = stopped; stopped {
 		d.began = time.Now()
 	}
-	clock := must.Do(env.NewShared(t.Context(), parallel, &env.Target{Advance: d.advance, ClockStopped: stopped}))(t)
+	clock := env.NewClock(parallel)
+	must.Succeed(t, clock.Control(t.Context(), &env.Target{Advance: d.advance, ClockStopped: stopped}))
 	d.steps = nil // the first step only requests the time
 	return clock
 }
 
 // Many cases sleep and run. No case is woken early or late, the clock isn't advanced while
 // a case runs, and no more than limit cases run at a time.
-func TestSharedClock(t *testing.T) {
+func TestClock(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
 			const limit = 3
 			d := new(deployment)
 			d.offset = time.Hour
-			clock := newShared(t, limit, d, seed%2 == 0)
+			clock := newClock(t, limit, d, seed%2 == 0)
 			var group sync.WaitGroup
 			var longest atomic.Int64
 			clock.Expect(40)
@@ -107,10 +108,10 @@ func TestSharedClock(t *testing.T) {
 
 // If time passes by itself, a case is woken on time although another one runs. An effect
 // during an advance may be as late as its end.
-func TestSharedClockWakesOnTime(t *testing.T) {
+func TestClockWakesOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(deployment)
-		clock := newShared(t, 2, d, false)
+		clock := newClock(t, 2, d, false)
 		_ = clock.Begin(t.Context())
 		var group sync.WaitGroup
 		group.Go(func() {
@@ -133,10 +134,10 @@ func TestSharedClockWakesOnTime(t *testing.T) {
 }
 
 // Cases that begin to wait at almost the same time are woken by one step.
-func TestSharedClockMergesSteps(t *testing.T) {
+func TestClockMergesSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(deployment)
-		clock := newShared(t, 8, d, false)
+		clock := newClock(t, 8, d, false)
 		var group sync.WaitGroup
 		clock.Expect(8)
 		for n := range 8 {
@@ -153,10 +154,10 @@ func TestSharedClockMergesSteps(t *testing.T) {
 }
 
 // A cancelled case stops waiting, and a clock that can't be advanced ends every wait.
-func TestSharedClockEnds(t *testing.T) {
+func TestClockEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(deployment)
-		clock := newShared(t, 2, d, true)
+		clock := newClock(t, 2, d, true)
 		_ = clock.Begin(t.Context()) // keeps the clock from being advanced
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
@@ -179,11 +180,11 @@ func TestSharedClockEnds(t *testing.T) {
 	})
 }
 
-// On the real clock, no more than the limit of cases begin, and a case that waits frees its
+// On a real-time clock, no more than the limit of cases begin, and a case that waits frees its
 // turn.
 func TestRealClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clock := env.NewReal(2)
+		clock := env.NewClock(2)
 		var busy atomic.Int64
 		var group sync.WaitGroup
 		start := time.Now()

@@ -18,7 +18,7 @@ import (
 // Env is the environment that the cases of a run share.
 type Env struct {
 	Target  *Target
-	Clock   Clock
+	Clock   *Clock
 	Secrets *wire.Secrets
 	Ledger  *Ledger
 	Pace    *Pace // nil is no rate limit
@@ -43,7 +43,7 @@ type Env struct {
 }
 
 // New returns an Env without a ledger file and pace: set them before use.
-func New(t *Target, clock Clock) *Env {
+func New(t *Target, clock *Clock) *Env {
 	e := &Env{Target: t, Clock: clock, Secrets: new(wire.Secrets), Ledger: new(Ledger), client: t.Client}
 	if e.client == nil {
 		e.client = newClient()

@@ -51,7 +51,7 @@ func TestLedger(t *testing.T) {
 
 	reopened, err := env.OpenLedger(path)
 	must.Succeed(t, err)
-	e := env.New(&env.Target{Key: "the-key"}, env.NewReal(1))
+	e := env.New(&env.Target{Key: "the-key"}, env.NewClock(1))
 	e.Ledger = reopened
 	// Version 1 returns 400 for a missing object. Here a read shows that it exists.
 	err = e.DeleteCreated(context.Background(), "")

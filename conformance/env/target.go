@@ -43,7 +43,7 @@ type Target struct {
 	// cost run, and each has endpoints of its own.
 	Local bool
 	// Advance advances the target's clock, so that half an hour takes no time. It is nil if
-	// the clock can't be advanced. See NewShared.
+	// the clock can't be advanced.
 	Advance func(ctx context.Context, d time.Duration) (time.Time, error)
 	// Lateness is how late a timed effect may come. Zero is 2 s if the clock can be
 	// advanced, and 5 s otherwise. The effects of a ttl, a retention and an execution
