@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"cmp"
-	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -187,20 +186,6 @@ func Mutants(clause string) (words []string) {
 		}
 	}
 	return words
-}
-
-//go:embed unserved.tsv
-var unservedTable string
-
-// Unserved returns the operations that the jobrunner doesn't serve yet, such as "GET
-// /v2/pods".
-func Unserved() (operations []string) {
-	for line := range strings.Lines(unservedTable) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			operations = append(operations, line)
-		}
-	}
-	return operations
 }
 
 // Deviation is a clause that a deployment is known to violate.

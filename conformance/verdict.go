@@ -56,9 +56,6 @@ func (r *run) skipReason(c *suite.Case, refused string) (o suite.Outcome, skippe
 	if c.Needs.Has(suite.Advanced) && r.Defer != nil && r.Target.Advance == nil {
 		return skip(report.SkipFeature, "the case needs a clock that can be advanced, and the run defers cases that wait")
 	}
-	if c.Operations != nil && !slices.ContainsFunc(c.Operations, func(op string) bool { return !slices.Contains(r.Target.Unserved, op) }) {
-		return skip(report.SkipUnserved, "the deployment does not serve "+strings.Join(c.Operations, ", "))
-	}
 	if missing := r.allowNeeded(c) &^ r.Allow; missing != 0 {
 		return skip(report.SkipAllow, "it would "+allowWords(missing)+": --allow "+missing.String())
 	}

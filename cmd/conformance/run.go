@@ -84,7 +84,7 @@ func (t *target) resolve(ctx context.Context) (env.Target, func() error, error) 
 			return env.Target{}, nil, err
 		}
 		target := d.Target
-		target.Unserved, target.EndpointBody = conformance.Unserved(), body
+		target.EndpointBody = body
 		return target, d.Stop, nil
 	}
 	for flag, address := range map[string]string{"--base-url": t.BaseURL, "--base-url-v1": t.BaseURLV1, "--queue-url": t.QueueURL} {

@@ -23,8 +23,7 @@ type kind struct {
 	// The operations whose answers the description has; of updates, only the first counts. A wrong
 	// value fails only in these answers.
 	answered, read, listed, changed, deleted bool
-	// allow is required for a creation, in addition to suite.Create. If the target doesn't serve
-	// the operations, nothing is judged.
+	// allow is required for a creation, in addition to suite.Create.
 	allow      suite.Allow
 	operations []string
 	// updates are the update operations; the first is preferred.

@@ -57,9 +57,6 @@ type Target struct {
 	// HookURL is the address at which the target reaches HookListen on this machine. If it
 	// is empty, webhooks are judged only if the target is on this machine.
 	HookURL, HookListen string
-	// Unserved are operations that the target is known not to serve, such as "GET
-	// /v2/pods". Clauses that are only about these are skipped.
-	Unserved []string
 	// Client sends the requests. Nil is a client of the suite's own.
 	Client *http.Client
 }

@@ -39,7 +39,6 @@ const (
 	SkipAllow    = "safety"  // --allow doesn't permit the case
 	SkipProfile  = "profile" // the profile excludes the case
 	SkipBudget   = "budget"  // the case takes too long or costs too much
-	SkipUnserved = "unserved"
 	SkipReason   = "untestable" // no case can judge the clause
 	SkipDeferred = "deferred"   // resumes with conformance resume
 )

@@ -23,7 +23,7 @@ import (
 func newTarget(t *testing.T) (target conformance.Target, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	target = conformance.Target{Key: "the-key-of-the-suite", Local: true, Unserved: conformance.Unserved()}
+	target = conformance.Target{Key: "the-key-of-the-suite", Local: true}
 	target.UserKey = must.Do(apikey.At(dir).Add(apikey.Key{Name: "user"}))(t)
 	target.OtherKey = must.Do(apikey.At(dir).Add(apikey.Key{Name: "other", Endpoints: []string{"nothing-of-ours"}}))(t)
 	return target, dir

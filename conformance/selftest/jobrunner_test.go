@@ -139,7 +139,7 @@ func inBubble(t *testing.T, test func(t *testing.T, target conformance.Target)) 
 	synctest.Test(t, func(t *testing.T) {
 		j := must.Do(jobrunner.New(context.Background(), jobrunner.Config{APIKey: "the-key-of-the-suite"}))(t)
 		client, stop := serveInMemory(j.Handler())
-		test(t, conformance.Target{BaseURL: "http://jobrunner", Key: "the-key-of-the-suite", Client: client, Virtual: true, Unserved: conformance.Unserved()})
+		test(t, conformance.Target{BaseURL: "http://jobrunner", Key: "the-key-of-the-suite", Client: client, Virtual: true})
 		stop()
 		must.Succeed(t, j.Close())
 		time.Sleep(time.Second) // lets goroutines end that a refused body left asleep

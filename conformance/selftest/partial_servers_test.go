@@ -75,7 +75,7 @@ func TestRunAgainstPartialServerEndsSoon(t *testing.T) {
 			t.Run(name+", "+c.name, func(t *testing.T) {
 				t.Parallel()
 				r := remoteInBubble(t, c.deployment, func(o *conformance.Options) {
-					o.Target.Unserved, o.MaxWait = nil, 5*time.Minute
+					o.MaxWait = 5 * time.Minute
 					if c.change != nil {
 						c.change(&o.Target)
 					}

@@ -137,24 +137,14 @@ func TestFlakyFailure(t *testing.T) {
 	must.Hold(t, x.Verdict == report.Inconclusive && x.Repeats == "1/3" && r.Exit == conformance.ExitInconclusive, x.Verdict, x.Repeats, "exit code", r.Exit)
 }
 
-// unserved.tsv has exactly the operations that the jobrunner doesn't serve.
-func TestUnservedList(t *testing.T) {
+// Cases name only operations that the jobrunner serves.
+func TestOperationsAreServed(t *testing.T) {
 	target := startDeployment(t, nil)
-	for _, op := range conformance.Unserved() {
-		method, path, _ := strings.Cut(op, " ")
-		path = strings.NewReplacer("{id}", "x", "{workerId}", "y").Replace(path)
-		must.Hold(t, !isServed(t, target, method, path), op, "is served: remove it from unserved.tsv")
-	}
 	for _, c := range conformance.Cases() {
 		for _, op := range c.Operations {
 			method, path, ok := strings.Cut(op, " ")
-			if !ok || !strings.HasPrefix(path, "/") {
-				t.Errorf("invalid operation of %s: expected a method and a path, got %q", c.ID, op)
-				continue
-			}
 			path = strings.NewReplacer("{id}", "x", "{workerId}", "y").Replace(path)
-			listed := strings.Contains("\n"+strings.Join(conformance.Unserved(), "\n")+"\n", "\n"+op+"\n")
-			must.Hold(t, listed || isServed(t, target, method, path), op, c.ID, "is not served: add it to unserved.tsv")
+			must.Hold(t, ok && strings.HasPrefix(path, "/") && isServed(t, target, method, path), op, c.ID, "is not served")
 		}
 	}
 }
@@ -197,8 +187,7 @@ func TestHiddenObjectIsReported(t *testing.T) {
 }
 
 // Without --allow a run only reads, with at most 300 requests. Each clause about billing
-// reads two of the five histories. The default of --max-requests is higher, for operations
-// that aren't served yet.
+// reads two of the five histories. At most 400 are planned, the default of --max-requests.
 func TestDefaultRunOnlyReads(t *testing.T) {
 	var requests atomic.Int64
 	var settingUp atomic.Bool
@@ -219,10 +208,6 @@ func TestDefaultRunOnlyReads(t *testing.T) {
 	target.Local, target.Advance, target.UserKey, target.OtherKey = false, nil, "", ""
 	o := conformance.Options{Target: target}
 	plan := must.Do(conformance.Plan(o))(t)
-	allServed := o
-	allServed.Target.Unserved = nil
-	p := must.Do(conformance.Plan(allServed))(t)
-	must.Hold(t, p.Requests <= 400, "with all operations served", p.Requests, "requests are planned; expected at most 400, the default of --max-requests")
 	r := judge(t, o)
 	must.Hold(t, r.Exit == 0 && r.Jobs <= 0 && plan.Jobs <= 0, "exit code", r.Exit, r.Counts, r.Jobs, "jobs")
 	if n := requests.Load(); n > 300 || plan.Requests > 400 || int(n) > plan.Requests {

@@ -292,12 +292,6 @@ func (a *Answer) Chunks() (chunks []M) {
 	return chunks
 }
 
-// Unserved reports whether the target is known not to serve an operation, such as "GET
-// /v2/pods".
-func (c *C) Unserved(operation string) bool {
-	return slices.Contains(c.env.Target.Unserved, operation)
-}
-
 // FromProxy reports whether a proxy in front of the deployment sent the response: it has a status
 // code of proxies and no JSON body.
 func (a *Answer) FromProxy() bool { return FromProxy(a.Code) && a.parseErr != nil }

@@ -132,17 +132,13 @@ const faultVariable = "GPUCLOUD_FAULT"
 type outcome struct {
 	mutants.Mutant
 	detectedBy []string // violated MUSTs and SHOULDs, the mutant's own clause first
-	unserved   bool     // the jobrunner doesn't serve the clause's operations yet
 	err        error
 }
 
 // ok tells whether the mutant's own clause detected it or, for a control, whether no clause
 // did.
 func (v outcome) ok() bool {
-	switch {
-	case v.unserved:
-		return v.err == nil
-	case v.Clause == "":
+	if v.Clause == "" {
 		return v.err == nil && len(v.detectedBy) == 0
 	}
 	return v.err == nil && slices.Contains(v.detectedBy, v.Clause)
@@ -153,8 +149,6 @@ func (v outcome) line() string {
 	switch {
 	case v.err != nil:
 		state = "ERROR   "
-	case v.unserved:
-		state = "unserved"
 	case v.Clause == "" && v.ok():
 		state = "control "
 	case !v.ok():
@@ -181,8 +175,6 @@ func judgeMutant(ctx context.Context, binary string, m mutants.Mutant, full bool
 		return result
 	}
 	defer func() { result.err = errors.Join(result.err, d.Stop()) }()
-	target := d.Target
-	target.Unserved = conformance.Unserved()
 	// Its own clause runs first and by itself. A fault of limits would otherwise affect other clauses.
 	var selections [][]string
 	if m.Clause != "" {
@@ -195,7 +187,7 @@ func judgeMutant(ctx context.Context, binary string, m mutants.Mutant, full bool
 		selections = append(selections, nil)
 	}
 	for _, selected := range selections {
-		r, err := conformance.Judge(ctx, conformance.Options{Target: target, Seed: 1, Select: selected})
+		r, err := conformance.Judge(ctx, conformance.Options{Target: d.Target, Seed: 1, Select: selected})
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			result.err = err
 			return result
@@ -205,7 +197,6 @@ func judgeMutant(ctx context.Context, binary string, m mutants.Mutant, full bool
 			return result
 		}
 		for _, x := range r.Results {
-			result.unserved = result.unserved || x.Clause == m.Clause && x.Code == report.SkipUnserved
 			if x.Verdict == report.Fail || x.Verdict == report.Warn && (x.Clause == m.Clause || x.Level == "MUST") {
 				result.detectedBy = append(result.detectedBy, x.Clause)
 			}

@@ -113,7 +113,6 @@ func judgeGroup(ctx context.Context, binary string, g group, selected ...string)
 	}
 	defer func() { result.err = errors.Join(result.err, d.Stop()) }()
 	target := d.Target
-	target.Unserved = conformance.Unserved()
 	if !g.exact() {
 		target.Lateness = grantedLateness
 	}
