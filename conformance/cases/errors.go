@@ -189,20 +189,14 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 	{ID: "ERR-15-v2", Needs: suite.V2, Allow: suite.Create, Requests: 170, WaitTime: time.Minute, Run: judgeAbsentObjects(v2API)},
 })
 
-// describedPaths has the first path segments of each API.
-var describedPaths = map[string][]string{
-	"v1":   {"pods", "endpoints", "templates", "networkvolumes", "containerregistryauth", "billing"},
-	"v2":   {"pods", "serverless", "templates", "network-volumes", "registries", "clusters", "catalog", "billing", "openapi.json"},
-	"jobs": {"run", "runsync", "status", "stream", "cancel", "retry", "purge-queue", "requests", "openai", "health"},
-}
-
 // isProxyAnswer tells whether a proxy in front of the deployment may have sent the answer:
 // to a request that is too large or too slow, or at a path that the API doesn't have.
 func isProxyAnswer(w *suite.Watched) bool {
-	first, _, _ := strings.Cut(strings.TrimPrefix(w.Path, "/"), "/")
-	first, _, _ = strings.Cut(first, "?")
-	code := w.Exchange.Status
-	return suite.FromProxy(code) || code == http.StatusRequestTimeout || code == http.StatusRequestURITooLong || !slices.Contains(describedPaths[w.API], first)
+	code, first := w.Exchange.Status, strings.Split(w.Path, "/")[1]
+	known := slices.ContainsFunc(contract, func(op contractOperation) bool {
+		return op.api == api(w.API) && strings.Split(op.path, "/")[1] == first
+	})
+	return suite.FromProxy(code, false) || code == http.StatusRequestTimeout || code == http.StatusRequestURITooLong || !known
 }
 
 // isUnknownRoute tells whether a router without the path or method sent the answer.

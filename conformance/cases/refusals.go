@@ -38,7 +38,7 @@ func judgeErrorForm(a api) func(*suite.Watched) string {
 			return ""
 		}
 		tree, err := w.JSON()
-		if err != nil && (suite.FromProxy(code) || isMissingCode(code)) {
+		if suite.FromProxy(code, err == nil) || err != nil && isMissingCode(code) {
 			return "" // a proxy answered, or the path isn't served
 		}
 		body, _ := tree.(suite.M)

@@ -204,6 +204,7 @@ func TestNetworkAndKeyAreNotJudged(t *testing.T) {
 		want    report.Verdict
 	}{
 		"a gateway's error":        {"VER-38", pathHas("/v2/catalog/cpus"), fixedAnswer(502, "text/html", "<h1>Bad Gateway</h1>"), report.Inconclusive},
+		"a gateway's JSON":         {"VER-38", pathHas("/v2/catalog/cpus"), fixedAnswer(504, "application/json", `{"message":"Endpoint request timed out"}`), report.Inconclusive},
 		"the deployment's error":   {"VER-38", pathHas("/v2/catalog/cpus"), fixedAnswer(503, "application/json", "{}"), report.Fail},
 		"a key with few rights":    {"VER-27", pathHas("/v2/templates"), fixedAnswer(403, "application/json", "{}"), report.Inconclusive},
 		"an account without money": {"VER-27", pathHas("/v2/templates"), fixedAnswer(402, "application/json", "{}"), report.Inconclusive},

@@ -292,13 +292,13 @@ func (a *Answer) Chunks() (chunks []M) {
 	return chunks
 }
 
-// FromProxy reports whether a proxy in front of the deployment sent the response: it has a status
-// code of proxies and no JSON body.
-func (a *Answer) FromProxy() bool { return FromProxy(a.Code) && a.parseErr != nil }
+// FromProxy reports whether a proxy in front of the deployment sent the response.
+func (a *Answer) FromProxy() bool { return FromProxy(a.Code, a.parseErr == nil) }
 
-// FromProxy reports whether proxies send the status code without asking the deployment.
-func FromProxy(code int) bool {
-	return code == 413 || code == 431 || code == 502 || code == 503 || code == 504
+// FromProxy reports whether a proxy sent a response without asking the deployment: only proxies send
+// some status codes, and others without JSON.
+func FromProxy(code int, isJSON bool) bool {
+	return code == 502 || code == 504 || !isJSON && (code == 413 || code == 431 || code == 503)
 }
 
 // HideSecret redacts a text that is derived from a secret.
