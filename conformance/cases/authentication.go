@@ -175,7 +175,7 @@ func judgeRefusedKey(c *suite.C, list []contractOperation, auth suite.Option) {
 // and method.
 func sampleOperations() []contractOperation {
 	return onePerKind(slices.DeleteFunc(slices.Concat(operationsOfV1, operationsOfV2), func(op contractOperation) bool {
-		return !op.described || !slices.Contains(objectKinds, op.kind)
+		return !op.described || !slices.Contains(objectKinds, op.kind) || op.kind == "delegation" // some deployments have none
 	}))
 }
 

@@ -264,6 +264,9 @@ func judgeAbsentObjects(a api) func(*suite.C) {
 		o, others := newRealObjects(c, a), newRealObjects(c, a)
 		for _, kind := range objectKinds {
 			id := o.ids[kind]
+			if id == "" && kind == "delegation" {
+				continue // some deployments have none
+			}
 			var served []contractOperation
 			for _, op := range operationsOf(a) {
 				if op.kind == kind && op.takesID() && (op.described || o.itemReads[kind].path != "") {
@@ -284,7 +287,7 @@ func judgeAbsentObjects(a api) func(*suite.C) {
 			if id == "" || kind == "serverless template" { // an endpoint uses the serverless template
 				continue
 			}
-			path := collection(a, kind) + "/" + id
+			path := collection(a, kind) + "/" + suite.PathSegment(id)
 			if deleted := sendTo(c, a, "DELETE", path, nil); deleted.Code/100 != 2 {
 				deleted.Expect(a == v1API && isMissing(deleted), "2xx to the DELETE of the created "+kind)
 				continue // version 1 may not serve it

@@ -178,9 +178,6 @@ var delegationCases = section(suite.Case{Needs: suite.V2, Allow: suite.Create, O
 		a := c.Create("v2", delegationPath, delegationBody(c, nil, c.Nonce()))
 		c.Observe("%d with %s; the list with %s", a.Code, a.Shape(), listDelegations(c).Shape())
 	}},
-	{ID: "AUT-03-delegations", Needs: suite.V2, Allow: suite.Create, Operations: delegationOperations, Run: judgeDelegationAccess(withoutKey)},
-	{ID: "AUT-04-delegations", Needs: suite.V2, Allow: suite.Create, Operations: delegationOperations, Run: judgeDelegationAccess(wrongKey)},
-	{ID: "AUT-05-delegations", Needs: suite.V2 | suite.OtherKey, Allow: suite.Create, Operations: delegationOperations, Run: judgeForeignDelegation},
 })
 
 const delegationPath = "/registries/delegations"
@@ -206,50 +203,4 @@ func newDelegation(c *suite.C) (id string) {
 		c.Skip("the list of delegations doesn't show the new one, which may be on another page")
 	}
 	return id
-}
-
-// judgeDelegationAccess judges that a known key is needed to list, create and delete
-// delegations.
-func judgeDelegationAccess(credentials func(*suite.C) []credential) func(*suite.C) {
-	return func(c *suite.C) {
-		id := newDelegation(c)
-		withKey := func() *suite.Answer { return listDelegations(c) }
-		var words []string
-		for _, auth := range credentials(c) {
-			list := c.V2("GET", delegationPath, nil, auth)
-			expectUnauthorized(c, list, withKey)
-			list.NotContains(id)
-			word := c.Nonce()
-			words = append(words, word)
-			expectUnauthorized(c, c.Create("v2", delegationPath, delegationBody(c, nil, word), auth), withKey)
-			expectUnauthorized(c, c.V2("DELETE", delegationPath+"/"+suite.PathSegment(id), nil, auth), withKey)
-		}
-		c.Sleep(consistency)
-		all := listDelegations(c)
-		c.Expect(all.Contains(id), "the created delegation in the list", "a list without %s", id)
-		expectNone(all, words)
-	}
-}
-
-// judgeForeignDelegation sends requests with a valid key without access to the delegation.
-// The list may show the key's own delegations. If the list is refused, a creation must be refused,
-// too.
-func judgeForeignDelegation(c *suite.C) {
-	id, word, other := newDelegation(c), c.Nonce(), suite.As(c.OtherKey())
-	operation := func(method, path string) contractOperation {
-		op, _ := operationAt(v2API, method, path)
-		return op
-	}
-	list := c.V2("GET", delegationPath, nil, other)
-	list.NotContains(id)
-	if list.Code/100 != 2 {
-		expectForeignRefused(c, operation("GET", delegationPath), list)
-		expectForeignRefused(c, operation("POST", delegationPath), c.Create("v2", delegationPath, delegationBody(c, nil, word), other))
-	}
-	path := delegationPath + "/" + suite.PathSegment(id)
-	expectForeignRefused(c, operation("DELETE", path), c.V2("DELETE", path, nil, other))
-	c.Sleep(consistency)
-	all := listDelegations(c)
-	c.Expect(all.Contains(id), "the created delegation in the list", "a list without %s", id)
-	expectNone(all, []string{word})
 }
