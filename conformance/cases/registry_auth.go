@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
@@ -117,15 +116,8 @@ func eventually(c *suite.C, condition func() bool) bool {
 // listRegistryAuths returns the registry auths of all pages, since the description leaves
 // the page size open.
 func listRegistryAuths(c *suite.C) (all []any) {
-	path := "/containerregistryauth"
-	for range 100 {
-		a := c.V1("GET", path, nil).Exactly(200)
-		all = append(all, a.Array("")...)
-		next := env.NextPage(a.Header)
-		if next == "" {
-			break
-		}
-		path = "/containerregistryauth" + next
+	for a := range c.Pages("v1", "/containerregistryauth") {
+		all = append(all, a.Exactly(200).Array("")...)
 	}
 	return all
 }

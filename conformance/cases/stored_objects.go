@@ -3,12 +3,10 @@ package cases
 import (
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
@@ -248,9 +246,8 @@ func (s *objects) read(id string) suite.M {
 
 // list returns the objects of all pages by id, or nil if the operation isn't served.
 func (s *objects) list() map[string]suite.M {
-	list, path := map[string]suite.M{}, s.k.path
-	for range 100 {
-		a := s.ask("GET", path, nil)
+	list := map[string]suite.M{}
+	for a := range s.c.Pages(s.k.version, s.k.path) {
 		if s.k.listed {
 			a.Is(http.StatusOK).Array(s.k.list)
 		}
@@ -263,15 +260,6 @@ func (s *objects) list() map[string]suite.M {
 			if id, ok := object["id"].(string); ok {
 				list[id] = object
 			}
-		}
-		next := env.NextPage(a.Header)
-		switch cursor, _ := a.Shown("pagination.nextCursor").(string); {
-		case cursor != "":
-			path = s.k.path + "?cursor=" + url.QueryEscape(cursor)
-		case next != "":
-			path = s.k.path + next
-		default:
-			return list
 		}
 	}
 	return list

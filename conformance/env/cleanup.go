@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -142,8 +143,8 @@ func (e *Env) restoreShown(ctx context.Context) {
 	}
 }
 
-// maxListPages is how many pages of a list are read.
-const maxListPages = 50
+// MaxPages is how many pages of a list are read.
+const MaxPages = 100
 
 // lists returns a function that reads the list at an address once.
 func (e *Env) lists(ctx context.Context) func(address string) []map[string]any {
@@ -160,14 +161,14 @@ func (e *Env) lists(ctx context.Context) func(address string) []map[string]any {
 // list can't be read.
 func (e *Env) listed(ctx context.Context, list string) []map[string]any {
 	objects := []map[string]any{}
-	for range maxListPages {
+	for range MaxPages {
 		x := e.ask(ctx, http.MethodGet, list)
 		body, _ := x.JSON()
 		if x.Status/100 != 2 {
 			return nil
 		}
 		objects = append(objects, slices.DeleteFunc(ObjectsIn(body), isTerminated)...)
-		next := NextPage(x.Header)
+		next := NextPage(x.Header, body)
 		if next == "" {
 			break
 		}
@@ -176,8 +177,14 @@ func (e *Env) listed(ctx context.Context, list string) []map[string]any {
 	return objects
 }
 
-// NextPage returns the query of the link to the next page of a list (RFC 8288), or "".
-func NextPage(header http.Header) string {
+// NextPage returns the query of the next page of a list, or "": by its cursor, or by the link to the
+// page (RFC 8288).
+func NextPage(header http.Header, body any) string {
+	members, _ := body.(map[string]any)
+	pagination, _ := members["pagination"].(map[string]any)
+	if cursor, _ := pagination["nextCursor"].(string); cursor != "" {
+		return "?cursor=" + url.QueryEscape(cursor)
+	}
 	if link := nextLink.FindStringSubmatch(header.Get("Link")); link != nil {
 		return link[1]
 	}

@@ -2,6 +2,7 @@ package env_test
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -15,7 +16,7 @@ import (
 )
 
 // A deletion counts once no version shows the object, whatever the DELETE returned. If an object
-// is in use, its user is deleted first.
+// is in use, its user is deleted first. Each list has two pages.
 func TestCleanUp(t *testing.T) {
 	const template, endpoint = "template", "endpoint"
 	type call struct {
@@ -59,7 +60,9 @@ func TestCleanUp(t *testing.T) {
 				switch {
 				case status != 0:
 					w.WriteHeader(status)
-				case id == "templates" || id == "serverless" || id == "endpoints":
+				case (id == "templates" || id == "serverless" || id == "endpoints") && r.URL.RawQuery == "":
+					_, _ = io.WriteString(w, `{"pagination":{"nextCursor":"2 "}}`)
+				case r.URL.RawQuery == "cursor=2+":
 					var list []map[string]any
 					for id := range shown {
 						list = append(list, map[string]any{"id": id})

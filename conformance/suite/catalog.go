@@ -2,8 +2,10 @@ package suite
 
 import (
 	"encoding/json"
+	"iter"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -107,6 +109,22 @@ func (c *C) GPU() (gpu any) {
 	return M{"pools": []any{pool}, "count": 1}
 }
 
+// Pages requests the pages of a list of a version, "v1" or "v2".
+func (c *C) Pages(version, path string) iter.Seq[*Answer] {
+	return func(yield func(*Answer) bool) {
+		send, query := c.V1, ""
+		if version == "v2" {
+			send = c.V2
+		}
+		for range env.MaxPages {
+			a := send("GET", path+query, nil)
+			if query = env.NextPage(a.Header, a.json); !yield(a) || query == "" {
+				return
+			}
+		}
+	}
+}
+
 // Objects returns the objects of a list: of an array, or of the arrays in an object.
 func (a *Answer) Objects() []M { return env.ObjectsIn(a.json) }
 
@@ -116,38 +134,19 @@ func PathSegment(id string) string { return url.PathEscape(id) }
 // SimilarID returns an unused id in the form of an existing id. An id in another form might
 // be refused for its form.
 func SimilarID(id string) string {
-	begin, end := longestAlphanumericRun(id)
-	b := []byte(id)
-	for i := max(begin, end-8); i < end; i++ {
-		switch c := b[i]; {
-		case c >= '0' && c <= '9':
-			b[i] = '0' + (c-'0'+3)%10
-		case c >= 'a' && c <= 'f':
-			b[i] = 'a' + (c-'a'+1)%6
-		case c >= 'g' && c <= 'z':
-			b[i] = 'g' + (c-'g'+1)%20
-		case c >= 'A' && c <= 'F':
-			b[i] = 'A' + (c-'A'+1)%6
-		case c >= 'G' && c <= 'Z':
-			b[i] = 'G' + (c-'G'+1)%20
+	longest := slices.MaxFunc(append(alphanumericRuns.FindAllStringIndex(id, -1), []int{0, 0}), func(a, b []int) int { return (a[1] - a[0]) - (b[1] - b[0]) })
+	similar := []byte(id)
+	for i := max(longest[0], longest[1]-8); i < longest[1]; i++ {
+		for _, alphabet := range []string{"0123456789", "abcdef", "ghijklmnopqrstuvwxyz", "ABCDEF", "GHIJKLMNOPQRSTUVWXYZ"} { // hexadecimal digits stay hexadecimal
+			if at := strings.IndexByte(alphabet, id[i]); at >= 0 {
+				similar[i] = alphabet[(at+3)%len(alphabet)]
+			}
 		}
 	}
-	return string(b)
+	return string(similar)
 }
 
-func longestAlphanumericRun(id string) (begin, end int) {
-	for i := 0; i < len(id); {
-		j := i
-		for j < len(id) && (id[j] >= '0' && id[j] <= '9' || id[j] >= 'a' && id[j] <= 'z' || id[j] >= 'A' && id[j] <= 'Z') {
-			j++
-		}
-		if j-i > end-begin {
-			begin, end = i, j
-		}
-		i = j + 1
-	}
-	return begin, end
-}
+var alphanumericRuns = regexp.MustCompile(`[0-9A-Za-z]+`)
 
 // v1EndpointMembers are the members of an endpoint that have other names in version 2.
 var v1EndpointMembers = []string{
