@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
+	"math/big"
 	"slices"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -167,54 +166,21 @@ func excerpt(s string, from int) string {
 // sameNumber compares two JSON numbers exactly: 2^53 and 2^53+1 differ. Programs print a double in
 // its shortest form, with 17 digits, or with all digits. These texts are equal.
 func sameNumber(a, b string) bool {
-	x, y := decimalOf(a), decimalOf(b)
-	if x == y {
-		return true
+	x, ok := new(big.Rat).SetString(a)
+	y, secondOK := new(big.Rat).SetString(b)
+	if !ok || !secondOK { // an exponent is beyond a million
+		return a == b
 	}
 	f, err := strconv.ParseFloat(a, 64)
 	g, secondErr := strconv.ParseFloat(b, 64)
-	return err == nil && secondErr == nil && f == g && x.isPrintedAs(f) && y.isPrintedAs(f)
+	return x.Cmp(y) == 0 || err == nil && secondErr == nil && f == g && isPrintedAs(f, x) && isPrintedAs(f, y)
 }
 
-// decimal is 0.digits × 10^exponent in normal form: digits neither begins nor ends with 0,
-// and is empty for zero.
-type decimal struct {
-	negative bool
-	digits   string
-	exponent int
-}
-
-func decimalOf(number string) (d decimal) {
-	number, d.negative = strings.TrimPrefix(number, "-"), strings.HasPrefix(number, "-")
-	mantissa, exponent, _ := strings.Cut(strings.ToLower(number), "e")
-	if exponent != "" {
-		n, err := strconv.Atoi(exponent)
-		if err != nil { // beyond the range of int
-			n = math.MaxInt32
-			if strings.HasPrefix(exponent, "-") {
-				n = math.MinInt32
-			}
-		}
-		d.exponent = n
-	}
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	d.exponent += len(whole)
-	digits := strings.TrimLeft(whole+fraction, "0")
-	d.exponent -= len(whole+fraction) - len(digits)
-	d.digits = strings.TrimRight(digits, "0")
-	if d.digits == "" {
-		return decimal{}
-	}
-	return d
-}
-
-// isPrintedAs tells whether a program may print f as this decimal.
-func (d decimal) isPrintedAs(f float64) bool {
+// isPrintedAs tells whether a program may print f as a text with this value.
+func isPrintedAs(f float64, value *big.Rat) bool {
 	const all = 770 // digits of any double
-	for _, digits := range []int{-1, 16, all} {
-		if d == decimalOf(strconv.FormatFloat(f, 'e', digits, 64)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]int{-1, 16, all}, func(digits int) bool {
+		printed, _ := new(big.Rat).SetString(strconv.FormatFloat(f, 'e', digits, 64))
+		return printed.Cmp(value) == 0
+	})
 }

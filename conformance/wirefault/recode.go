@@ -71,39 +71,24 @@ var recodings = map[string]func(v any) any{
 		list, isList := v.([]any)
 		return isList && len(list) == 0
 	})),
-	"thousand": func(v any) any {
-		if list, ok := v.([]any); ok {
-			return list[:min(len(list), 1000)]
-		}
-		return v
-	},
-	"one-is-all": func(v any) any { // replaces a list of one element by the element
-		if list, ok := v.([]any); ok && len(list) == 1 {
+	"thousand": recodeAll(func(list []any) any { return list[:min(len(list), 1000)] }),
+	"first":    recodeAll(func(list []any) any { return list[:min(len(list), 1)] }),
+	"one-is-all": recodeAll(func(list []any) any { // replaces a list of one element by the element
+		if len(list) == 1 {
 			return list[0]
 		}
-		return v
-	},
-	"no-null-elements": func(v any) any {
-		if list, ok := v.([]any); ok {
-			return slices.DeleteFunc(slices.Clone(list), func(e any) bool { return e == nil })
-		}
-		return v
-	},
-	"first": func(v any) any {
-		if list, ok := v.([]any); ok {
-			return list[:min(len(list), 1)]
-		}
-		return v
-	},
+		return list
+	}),
+	"no-null-elements": recodeAll(func(list []any) any {
+		return slices.DeleteFunc(slices.Clone(list), func(e any) bool { return e == nil })
+	}),
 	"no-empty": func(v any) any { return v }, // omits members, see isDropped
-	"number-texts": func(v any) any { // makes "1" the number 1
-		if s, ok := v.(string); ok {
-			if _, err := strconv.Atoi(s); err == nil && s == strings.TrimLeft(s, "+0") {
-				return json.Number(s)
-			}
+	"number-texts": recodeAll(func(s string) any { // makes "1" the number 1
+		if _, err := strconv.Atoi(s); err == nil && s == strings.TrimLeft(s, "+0") {
+			return json.Number(s)
 		}
-		return v
-	},
+		return s
+	}),
 }
 
 // isDropped tells whether a recoding omits a member with this value.
@@ -112,40 +97,39 @@ func isDropped(v any, coding string) bool {
 	return coding == "no-empty" && err == nil && slices.Contains([]string{"null", `""`, "{}", "[]", "0"}, string(text))
 }
 
-func recodeNumbers(print func(float64) string) func(any) any {
+// recodeAll returns a recoding of the values of a type.
+func recodeAll[T any](change func(T) any) func(any) any {
 	return func(v any) any {
-		if n, ok := v.(json.Number); ok {
-			if f, err := n.Float64(); err == nil {
-				if text := json.Number(print(f)); json.Valid([]byte(text)) {
-					return text
-				}
-			}
+		if x, ok := v.(T); ok {
+			return change(x)
 		}
 		return v
 	}
+}
+
+func recodeNumbers(print func(float64) string) func(any) any {
+	return recodeAll(func(n json.Number) any {
+		if f, err := n.Float64(); err == nil {
+			if text := json.Number(print(f)); json.Valid([]byte(text)) {
+				return text
+			}
+		}
+		return n
+	})
 }
 
 func recodeStrings(change func(string) string) func(any) any {
-	return func(v any) any {
-		if s, ok := v.(string); ok {
-			return change(s)
-		}
-		return v
-	}
+	return recodeAll(func(s string) any { return change(s) })
 }
 
 func recodeObjects(put func(name string, v any, result map[string]any)) func(any) any {
-	return func(v any) any {
-		members, ok := v.(map[string]any)
-		if !ok {
-			return v
-		}
+	return recodeAll(func(members map[string]any) any {
 		result := map[string]any{}
 		for _, name := range slices.Sorted(maps.Keys(members)) {
 			put(name, members[name], result)
 		}
 		return result
-	}
+	})
 }
 
 func dropMembers(drop func(name string, v any) bool) func(string, any, map[string]any) {
