@@ -119,9 +119,7 @@ func (p Planned) String() string {
 	}
 	b.WriteByte('\n')
 	for _, why := range slices.Sorted(maps.Keys(p.Skipped)) {
-		if code, _, _ := strings.Cut(why, ":"); code != report.SkipReason {
-			fmt.Fprintf(&b, "%d skipped, %s\n", len(p.Skipped[why]), why)
-		}
+		fmt.Fprintf(&b, "%d skipped, %s\n", len(p.Skipped[why]), why)
 	}
 	return b.String()
 }

@@ -69,7 +69,7 @@ var effects = []effect{
 		clause: func(stage) string { return "SUB-28" },
 		judge: func(c *suite.C, s stage, p *stagedJob) {
 			p.Status().Is(200).Equal("status", s.status)
-			p.submittedAt.add(lifetime).untilEffective(c)
+			c.UntilEffective(p.submittedAt.add(lifetime).to)
 			c.Given("SUB-26", func() { p.Status().Is(404) })
 			p.Retry().Is(404)
 			p.Cancel().Is(404)
@@ -89,7 +89,7 @@ var effects = []effect{
 			set := c.Get("/status/"+p.ID+"?ttl="+suite.JSONText(ttl.Milliseconds())).Is(200).Equal("status", s.status)
 			due := p.submittedAt.add(ttl)
 			due.judgeJustBefore(c, p.Job, func(status *suite.Answer) { s.expectStatus(c, status) })
-			due.untilEffective(c)
+			c.UntilEffective(due.to)
 			c.Should(func() { p.Status().Is(404) })
 			intervalOf(set).add(ttl).expectDeleted(c, p.Job)
 		},
@@ -135,7 +135,7 @@ var effects = []effect{
 				expectExpired(c, p.Job, due.to)
 				return
 			}
-			p.submittedAt.add(lifetime).untilEffective(c)
+			c.UntilEffective(p.submittedAt.add(lifetime).to)
 			p.Status().Is(200).Equal("status", s.status)
 			p.submittedAt.add(3*time.Hour).expectDeleted(c, p.Job)
 		},
@@ -288,7 +288,7 @@ var effects = []effect{
 			}
 			due := p.startedAt.add(limit)
 			due.judgeJustBefore(c, p.Job, func(status *suite.Answer) { status.Is(200).Equal("status", suite.InProgress) })
-			due.judgeBy(c, func() { p.Status().Is(200).Equal("status", suite.TimedOut) })
+			c.JudgeBy(due.to, func() { p.Status().Is(200).Equal("status", suite.TimedOut) })
 		},
 	},
 	// The counts of /health.
@@ -313,7 +313,7 @@ var effects = []effect{
 	{
 		name: "health-gone", clause: byStatus(map[string]string{suite.InQueue: "OPS-24", suite.InProgress: "OPS-25"}), policy: suite.M{"ttl": lifetime.Milliseconds()},
 		judge: func(c *suite.C, _ stage, p *stagedJob) {
-			p.submittedAt.add(lifetime).untilEffective(c)
+			c.UntilEffective(p.submittedAt.add(lifetime).to)
 			c.Given("SUB-26", func() { p.Status().Is(404) })
 			p.freeWorker()
 			expectHealth(c, "jobs.inQueue", 0)
@@ -341,7 +341,7 @@ var effects = []effect{
 				expectHealth(c, "jobs.failed", 0)
 			}
 			// A completed job stays counted after its result has expired.
-			p.endedAt.add(retention).untilEffective(c)
+			c.UntilEffective(p.endedAt.add(retention).to)
 			expectHealth(c, "jobs.completed", completed)
 		},
 	},

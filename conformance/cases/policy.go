@@ -170,5 +170,5 @@ func expectRunsFor(c *suite.C, j *suite.Job, queued interval, limit time.Duratio
 	started := interval{queued.from, j.Running().Received}
 	due := started.add(limit)
 	due.judgeJustBefore(c, j, func(status *suite.Answer) { status.Is(200).Equal("status", suite.InProgress) })
-	due.judgeBy(c, func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
+	c.JudgeBy(due.to, func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
 }

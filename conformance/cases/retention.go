@@ -41,7 +41,7 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 	{ID: "LIM-12-stream", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: retention + 2*time.Minute, Seconds: 1, Run: func(c *suite.C) {
 		j := c.Run(suite.Stream(3, 0))
 		due := interval{j.Answer.Sent, j.Completed().Received}
-		due.add(retention).judgeBy(c, func() { expectNoChunks(c, j) })
+		c.JudgeBy(due.add(retention).to, func() { expectNoChunks(c, j) })
 	}},
 	{ID: "LIM-13", Level: suite.Unspec, Source: "Errors, Missing result", Statement: "The response for a job whose result is deleted.",
 		Jobs: 1, Seconds: 1, WaitTime: retention + 2*time.Minute, Run: func(c *suite.C) {

@@ -57,15 +57,9 @@ func (i interval) judgeJustBefore(c *suite.C, j *suite.Job, judge func(status *s
 	return true
 }
 
-// untilEffective waits until the effect of the event must be visible.
-func (i interval) untilEffective(c *suite.C) { c.UntilEffective(i.to) }
-
-// judgeBy judges the effect of the event. check only reads.
-func (i interval) judgeBy(c *suite.C, check func()) { c.JudgeBy(i.to, check) }
-
 // expectDeleted expects that a job doesn't exist after its ttl, which ends in the interval.
 func (i interval) expectDeleted(c *suite.C, j *suite.Job) {
-	i.judgeBy(c, func() { j.Status().Is(404) })
+	c.JudgeBy(i.to, func() { j.Status().Is(404) })
 }
 
 // expectLifetime expects that a job has a status until its ttl ends, which is in the interval, and

@@ -213,9 +213,6 @@ func (d *Deployment) kill() {
 	<-d.ended
 }
 
-// Log returns the end of the jobrunner's log.
-func (d *Deployment) Log() string { return d.stderr.text() }
-
 // tail keeps the last tailBytes that are written to it.
 type tail struct {
 	mu  sync.Mutex

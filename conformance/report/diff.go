@@ -70,7 +70,7 @@ func standingOf(x *Result) (s int, excluded bool) {
 		return weaklyBroken, false
 	case Skip:
 		switch x.Code {
-		case SkipAllow, SkipProfile, SkipBudget, SkipDeferred:
+		case SkipAllow, SkipBudget, SkipDeferred:
 			return unjudged, true
 		}
 	}

@@ -50,7 +50,6 @@ func TestDirections(t *testing.T) {
 		{should(report.Warn), should(report.Pass), better},
 		{mandatory(report.Pass), skip(report.SkipFeature), worse},
 		{mandatory(report.Pass), skip(report.SkipReason), worse},
-		{mandatory(report.Pass), skip(report.SkipProfile), other},
 		{mandatory(report.Pass), skip(report.SkipAllow), other},
 		{mandatory(report.Pass), skip(report.SkipBudget), other},
 		{mandatory(report.Pass), skip(report.SkipDeferred), other},

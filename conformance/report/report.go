@@ -35,10 +35,9 @@ var Verdicts = []Verdict{Fail, Unexpected, Error, Inconclusive, Warn, Known, Blo
 
 // Codes of a SKIP.
 const (
-	SkipFeature  = "feature" // the target lacks what the case needs
-	SkipAllow    = "safety"  // --allow doesn't permit the case
-	SkipProfile  = "profile" // the profile excludes the case
-	SkipBudget   = "budget"  // the case takes too long or costs too much
+	SkipFeature  = "feature"    // the target lacks what the case needs
+	SkipAllow    = "safety"     // --allow doesn't permit the case
+	SkipBudget   = "budget"     // the case takes too long or costs too much
 	SkipReason   = "untestable" // no case can judge the clause
 	SkipDeferred = "deferred"   // resumes with conformance resume
 )
