@@ -177,8 +177,8 @@ func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) e
 	if err := j.openState(ctx, c); err != nil {
 		return err
 	}
-	shown := &view.View{Store: j.store, Meter: j.bills.Meter, Clock: j.clock, Inventory: c.GPUs, GPUOwners: j.gpus.Owners, PodPrice: j.bills.PodPrice}
-	j.metrics = metrics.New(metrics.Config{Source: view.Metrics{View: shown}, Clock: j.clock, Logger: c.Logger, Version: c.Version})
+	shown := &view.View{Store: j.store, Meter: j.bills.Meter, Clock: j.clock, Inventory: c.GPUs, Allocator: j.gpus, PodPrice: j.bills.PodPrice}
+	j.metrics = metrics.New(metrics.Config{Source: shown, Clock: j.clock, Logger: c.Logger, Version: c.Version})
 	if err := j.openJobs(ctx, c, hooks); err != nil {
 		return err
 	}
@@ -359,7 +359,7 @@ func (j *Jobrunner) openPage(c Config, keys *apikey.Keys, shown *view.View, apis
 	}
 	p := page.Config{Source: shown, API: call, Keys: keys, Clock: j.clock, Logger: c.Logger, Version: c.Version}
 	if j.db.Shared() {
-		p.Shared, p.Others, p.Node, p.Machine = true, j.node.AskPages(c.APIKey), cmp.Or(c.NodeURL, c.URL), j.machine
+		p.Others, p.Node, p.Machine = j.node.AskPages(c.APIKey), cmp.Or(c.NodeURL, c.URL), j.machine
 	}
 	j.page.Store(page.New(p))
 	j.onClose(j.page.Load().Close)

@@ -20,25 +20,29 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 type source struct {
 	endpoints []metrics.Endpoint
-	gpus      []metrics.GPU
+	gpus      []gpu.State
 	err       error
 }
 
-func (s *source) Endpoints(context.Context) ([]metrics.Endpoint, error) { return s.endpoints, s.err }
-func (s *source) GPUs() []metrics.GPU                                   { return s.gpus }
+func (s *source) EndpointLoads(context.Context) ([]metrics.Endpoint, error) {
+	return s.endpoints, s.err
+}
+func (s *source) Devices() []gpu.State { return s.gpus }
 
 func fullSource() *source {
 	return &source{
 		endpoints: []metrics.Endpoint{{
 			ID: "ep", Jobs: engine.Counts{InQueue: 3, InProgress: 2}, Oldest: time.Now().Add(-time.Hour),
-			Workers: map[string]int{"RUNNING": 2, "THROTTLED": 0}, Each: []metrics.Worker{{ID: "w1", CPU: 1500 * time.Millisecond, Memory: 1 << 20}},
+			Workers: map[string]int{"RUNNING": 2, "THROTTLED": 0}, Each: []worker.Info{{ID: "w1", Usage: run.Usage{CPU: 1500 * time.Millisecond, Memory: 1 << 20}}, {ID: "builtin"}},
 		}},
-		gpus: []metrics.GPU{
-			{Device: gpu.Device{UUID: "GPU-1", TypeID: "NVIDIA H200", Memory: 1 << 30}, Sample: gpu.Sample{Utilization: 50, MemoryUsed: 1 << 20, Power: 70500, Temperature: 40}, Held: true},
+		gpus: []gpu.State{
+			{Device: gpu.Device{UUID: "GPU-1", TypeID: "NVIDIA H200", Memory: 1 << 30}, Sample: gpu.Sample{Utilization: 50, MemoryUsed: 1 << 20, Power: 70500, Temperature: 40}, Holder: "w1"},
 			{Device: gpu.Device{UUID: "GPU-2", Index: 1, TypeID: "bad\xff", Fault: "XID 79"}, Sample: gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}},
 		},
 	}

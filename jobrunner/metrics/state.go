@@ -13,13 +13,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // Source reads the current state of a deployment.
 type Source interface {
-	// Endpoints returns the existing endpoints.
-	Endpoints(ctx context.Context) ([]Endpoint, error)
-	GPUs() []GPU
+	// EndpointLoads returns the existing endpoints.
+	EndpointLoads(ctx context.Context) ([]Endpoint, error)
+	Devices() []gpu.State
 }
 
 // Endpoint is the current state of an endpoint.
@@ -28,21 +30,7 @@ type Endpoint struct {
 	Jobs    engine.Counts
 	Oldest  time.Time      // when the next job was queued; zero if no waiting job starts a worker
 	Workers map[string]int // counts by state; it has every state
-	Each    []Worker
-}
-
-// Worker is the resource usage of a worker.
-type Worker struct {
-	ID     string
-	CPU    time.Duration
-	Memory int64 // bytes
-}
-
-// GPU is the current state of a device.
-type GPU struct {
-	gpu.Device
-	gpu.Sample
-	Held bool
+	Each    []worker.Info
 }
 
 // readTimeout limits the reads of one scrape.
@@ -83,7 +71,7 @@ func (n *stateCollector) Describe(chan<- *prometheus.Desc) {}
 func (n *stateCollector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
-	endpoints, err := n.source.Endpoints(ctx)
+	endpoints, err := n.source.EndpointLoads(ctx)
 	switch {
 	case engine.Temporary(err): // the counters in memory are still right
 		for _, c := range n.jobs.collectors() {
@@ -102,7 +90,7 @@ func (n *stateCollector) Collect(out chan<- prometheus.Metric) {
 			c.Collect(out)
 		}
 	}
-	for _, g := range n.source.GPUs() {
+	for _, g := range n.source.Devices() {
 		device(out, g)
 	}
 }
@@ -124,15 +112,18 @@ func (n *stateCollector) endpoint(out chan<- prometheus.Metric, e Endpoint) {
 		gauge(out, workers, float64(e.Workers[state]), e.ID, state)
 	}
 	for _, w := range e.Each {
-		out <- prometheus.MustNewConstMetric(workerCPU, prometheus.CounterValue, w.CPU.Seconds(), e.ID, w.ID)
-		gauge(out, workerRAM, float64(w.Memory), e.ID, w.ID)
+		if w.Usage == (run.Usage{}) { // the worker isn't a process
+			continue
+		}
+		out <- prometheus.MustNewConstMetric(workerCPU, prometheus.CounterValue, w.Usage.CPU.Seconds(), e.ID, w.ID)
+		gauge(out, workerRAM, float64(w.Usage.Memory), e.ID, w.ID)
 	}
 }
 
-func device(out chan<- prometheus.Metric, g GPU) {
+func device(out chan<- prometheus.Metric, g gpu.State) {
 	gauge(out, gpuInfo, 1, g.UUID, strconv.Itoa(g.Index), strings.ToValidUTF8(g.TypeID, "?"), g.MIG)
 	gauge(out, gpuHealthy, boolGauge(g.Fault == ""), g.UUID)
-	gauge(out, gpuHeld, boolGauge(g.Held), g.UUID)
+	gauge(out, gpuHeld, boolGauge(g.Holder != ""), g.UUID)
 	gauge(out, gpuMemory, float64(g.Memory), g.UUID)
 	for _, metric := range []struct {
 		desc  *prometheus.Desc

@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -114,14 +115,9 @@ func (h *history) job(e engine.Event, counts *engine.Counts) {
 	defer h.mu.Unlock()
 	now := h.now()
 	queued, running := delta(e)
-	recent := h.endpoints[e.Endpoint]
-	if recent == nil {
-		h.forget(now)
-		recent = new(series)
-		if counts != nil {
-			recent.fill(now, counts.InQueue-queued, counts.InProgress-running)
-		}
-		h.endpoints[e.Endpoint] = recent
+	recent, isNew := h.begin(e.Endpoint, now)
+	if isNew && counts != nil {
+		recent.fill(now, counts.InQueue-queued, counts.InProgress-running)
 	}
 	if counts != nil {
 		recent.set(now, counts.InQueue, counts.InProgress)
@@ -184,13 +180,16 @@ func appendTiming(list []timing, t timing) []timing {
 	return append(list, t)
 }
 
-// forget drops endpoints without events in the last ten minutes.
-func (h *history) forget(now time.Time) {
-	for id, s := range h.endpoints {
-		if now.Sub(s.touched) > span {
-			delete(h.endpoints, id)
-		}
+// begin returns the history of an endpoint, or of all for "". Before it creates one, it drops
+// endpoints without events in the last ten minutes.
+func (h *history) begin(endpoint string, now time.Time) (recent *series, isNew bool) {
+	if recent = h.series(endpoint); recent != nil {
+		return recent, false
 	}
+	maps.DeleteFunc(h.endpoints, func(_ string, s *series) bool { return now.Sub(s.touched) > span })
+	recent = new(series)
+	h.endpoints[endpoint] = recent
+	return recent, true
 }
 
 // level records counted numbers of jobs: for all endpoints together, and for each endpoint if other
@@ -198,12 +197,8 @@ func (h *history) forget(now time.Time) {
 func (h *history) level(endpoint string, counts engine.Counts) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now, recent := h.now(), h.series(endpoint)
-	if recent == nil {
-		h.forget(now)
-		recent = new(series)
-		h.endpoints[endpoint] = recent
-	}
+	now := h.now()
+	recent, _ := h.begin(endpoint, now)
 	if recent.queued.at == 0 { // the first count
 		recent.fill(now, counts.InQueue, counts.InProgress)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // If several jobrunners share a database, each has its own workers, GPUs and logs. When a user opens
@@ -42,10 +43,10 @@ func (p *Page) node(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal 
 }
 
 // own returns the state of this jobrunner.
-func (p *Page) own(endpoints []Endpoint, only string) nodeJSON {
+func (p *Page) own(endpoints []store.Endpoint, only string) nodeJSON {
 	out := nodeJSON{Name: p.Node, States: map[string]map[string]int{}, Events: p.history.events(only)}
 	for _, e := range endpoints {
-		out.States[e.ID] = e.Workers
+		out.States[e.ID] = p.Source.States(e.ID)
 		if only == "" || only == e.ID {
 			out.Workers = append(out.Workers, p.Source.Workers(e.ID)...)
 		}

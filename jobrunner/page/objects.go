@@ -3,6 +3,9 @@ package page
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,6 +13,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -34,14 +38,6 @@ type Pod struct {
 	Cluster *store.ClusterMember `json:"cluster"`
 }
 
-// Release is a version of an endpoint. The page counts its workers.
-type Release struct {
-	Version int64    `json:"version"`
-	Created int64    `json:"created"`
-	Changes []string `json:"changes"` // for people
-	Workers int      `json:"workers"`
-}
-
 // objectsAge is the maximum age of the shown objects.
 const objectsAge = time.Second
 
@@ -63,6 +59,12 @@ type (
 	cluster struct {
 		store.Cluster
 		Pods beginning[Pod] `json:"pods"` // by rank
+	}
+	release struct {
+		Version int64     `json:"version"`
+		Created time.Time `json:"created"`
+		Changes []string  `json:"changes"` // for people
+		Workers int       `json:"workers"`
 	}
 	pods struct {
 		beginning[Pod]
@@ -137,13 +139,47 @@ func byRank(members []Pod) beginning[Pod] {
 }
 
 // releases returns the releases of an endpoint, the newest first, with their workers.
-func (p *Page) releases(ctx context.Context, endpoint string, workers map[int64]int) (*beginning[Release], error) {
+func (p *Page) releases(ctx context.Context, endpoint string, workers map[int64]int) (*beginning[release], error) {
 	all, err := p.Source.Releases(ctx, endpoint)
-	out := beginningOf(all, maxReleases)
-	for i, r := range out.List {
-		out.List[i].Workers = workers[r.Version]
+	out := &beginning[release]{Total: len(all), List: []release{}}
+	for _, r := range all[:min(len(all), maxReleases)] {
+		shown := release{r.Version, r.Created, []string{}, workers[r.Version]}
+		for _, c := range r.Changes {
+			shown.Changes = append(shown.Changes, describeChange(c))
+		}
+		out.List = append(out.List, shown)
 	}
-	return &out, err
+	return out, err
+}
+
+// maxShownValue is the maximum length of a changed value of a release, in bytes.
+const maxShownValue = 200
+
+// describeChange describes a change for people. For variables it shows only the names, because their
+// values may be secrets.
+func describeChange(c store.Change) string {
+	name := strings.TrimPrefix(c.Field, "template.")
+	var oldEnv, newEnv map[string]string
+	if name == "env" && json.Unmarshal(c.Old, &oldEnv) == nil && json.Unmarshal(c.New, &newEnv) == nil {
+		changed := map[string]string{}
+		maps.Copy(changed, oldEnv)
+		maps.Copy(changed, newEnv)
+		maps.DeleteFunc(changed, func(variable, _ string) bool { return oldEnv[variable] == newEnv[variable] })
+		return "env: " + strings.Join(slices.Sorted(maps.Keys(changed)), ", ")
+	}
+	return fmt.Sprintf("%s: %s → %s", name, logline.Shorten(plain(c.Old), maxShownValue), logline.Shorten(plain(c.New), maxShownValue))
+}
+
+// plain formats a value for people: as JSON, except for text and absent values.
+func plain(value json.RawMessage) string {
+	var text string
+	switch err := json.Unmarshal(value, &text); {
+	case string(value) == "null", err == nil && text == "":
+		return "none"
+	case err == nil:
+		return text
+	}
+	return string(value)
 }
 
 // batches returns the newest batches of an endpoint, as the job API lists them.
@@ -169,10 +205,10 @@ type (
 	// keyJSON describes a key without anything that could reveal it.
 	keyJSON struct {
 		apikey.Identity
-		Name    string `json:"name"`    // "": the deployment's own
-		Created int64  `json:"created"` // 0 if unknown
-		Expires int64  `json:"expires"` // 0 if never
-		Expired bool   `json:"expired"`
+		Name    string    `json:"name"`             // "": the deployment's own
+		Created time.Time `json:"created,omitzero"` // absent if unknown
+		Expires time.Time `json:"expires,omitzero"` // absent if never
+		Expired bool      `json:"expired"`
 	}
 )
 
@@ -204,7 +240,7 @@ func (p *Page) keys(r *http.Request) *keysJSON {
 	}
 	for _, k := range newest(all, func(k apikey.Key) time.Time { return k.Created }) {
 		if everything || k.Owner == caller.Owner {
-			visible = append(visible, keyJSON{k.Identity(), k.Name, Milliseconds(k.Created), Milliseconds(k.Expires), k.Expired(p.Clock.Now())})
+			visible = append(visible, keyJSON{k.Identity(), k.Name, k.Created, k.Expires, k.Expired(p.Clock.Now())})
 		}
 	}
 	out.beginning = beginningOf(visible, maxKeys)

@@ -40,12 +40,10 @@ type Config struct {
 	// API answers a request to the job API or the management API. A request without a key has all
 	// rights. If it is nil, the page can't send requests.
 	API http.HandlerFunc
-	// Shared means that other processes change jobs too, so that events don't determine how many jobs
-	// there are.
-	Shared bool
 	// Others sends a GET request for a path of the page to the deployment's other jobrunners, with the
 	// authority of the sender of r. silent are the URLs of those that don't answer. It is nil if there
-	// are no others.
+	// are no others. If there are, they change jobs too, so that events don't determine how many jobs
+	// there are.
 	Others  func(r *http.Request, path string) (answers []Answer, silent []string)
 	Node    string // this jobrunner's URL for the others; "" without Others
 	Machine string // this jobrunner's id, which is part of its sessions; "" without Others
@@ -73,7 +71,7 @@ func New(c Config) *Page {
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	p.count(ctx)
-	if c.Shared || len(c.Source.GPUs().Devices) > 0 {
+	if c.Others != nil || len(c.Source.GPUs().Devices) > 0 {
 		p.sampling.Go(func() { p.sample(ctx) })
 	}
 	return p
@@ -91,7 +89,7 @@ func (p *Page) Code() string { return p.sessions.newCode() }
 
 // Job records an event of a job.
 func (p *Page) Job(e engine.Event) {
-	if p.Shared {
+	if p.Others != nil {
 		p.history.job(e, nil)
 		return
 	}
@@ -127,7 +125,7 @@ func (p *Page) count(ctx context.Context) {
 	var all engine.Counts
 	for _, e := range endpoints {
 		counts := active[e.ID]
-		if p.Shared {
+		if p.Others != nil {
 			p.history.level(e.ID, counts)
 		}
 		all.InQueue += counts.InQueue

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -108,34 +109,28 @@ func (s *sessions) authorize(r *http.Request) (authorization string, refused *ht
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, session := range s.all {
-		if subtle.ConstantTimeCompare([]byte(session.token), []byte(cookie.Value)) != 1 {
-			continue
-		}
-		if s.now().After(session.until) || session.key != "" && s.check(session.key) != nil {
-			s.all = append(s.all[:i:i], s.all[i+1:]...)
-			break
-		}
-		if session.key == "" {
-			return "", nil
-		}
-		return "Bearer " + session.key, nil
+	s.all = slices.DeleteFunc(s.all, func(one session) bool {
+		return s.now().After(one.until) || one.has(cookie) && one.key != "" && s.check(one.key) != nil
+	})
+	switch i := slices.IndexFunc(s.all, func(one session) bool { return one.has(cookie) }); {
+	case i < 0:
+		return "", httpanswer.Refuse(http.StatusUnauthorized, "The session is over. Sign in with the API key.")
+	case s.all[i].key == "":
+		return "", nil
+	default:
+		return "Bearer " + s.all[i].key, nil
 	}
-	return "", httpanswer.Refuse(http.StatusUnauthorized, "The session is over. Sign in with the API key.")
+}
+
+func (s session) has(cookie *http.Cookie) bool {
+	return subtle.ConstantTimeCompare([]byte(s.token), []byte(cookie.Value)) == 1
 }
 
 func (s *sessions) signOut(r *http.Request) {
-	cookie, err := r.Cookie(cookieName(r))
-	if err != nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, session := range s.all {
-		if session.token == cookie.Value {
-			s.all = append(s.all[:i:i], s.all[i+1:]...)
-			return
-		}
+	if cookie, err := r.Cookie(cookieName(r)); err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.all = slices.DeleteFunc(s.all, func(one session) bool { return one.has(cookie) })
 	}
 }
 

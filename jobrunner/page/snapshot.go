@@ -34,6 +34,7 @@ var States = []string{"RUNNING", "IDLE", "INITIALIZING", "THROTTLED", "UNHEALTHY
 // Died is the state of a worker that ended unexpectedly.
 const Died worker.State = "DIED"
 
+// Times are milliseconds since 1970, and durations milliseconds, unless their types say otherwise.
 type (
 	snapshot struct {
 		Now       int64           `json:"now"`
@@ -42,7 +43,7 @@ type (
 		Step      int64           `json:"step"`  // length of a step of the levels
 		Widen     int             `json:"widen"` // steps per percentile
 		States    []string        `json:"states"`
-		Endpoints []Endpoint      `json:"endpoints"`
+		Endpoints []endpoint      `json:"endpoints"`
 		Endpoint  string          `json:"endpoint"` // the shown endpoint; "" for all
 		Past      past            `json:"past"`
 		Jobs      []jobJSON       `json:"jobs"`
@@ -60,8 +61,22 @@ type (
 		Keys     *keysJSON                       `json:"keys,omitempty"`
 
 		// Only for one endpoint.
-		Releases *beginning[Release]             `json:"releases,omitempty"`
+		Releases *beginning[release]             `json:"releases,omitempty"`
 		Batches  *beginning[jobapi.BatchSummary] `json:"batches,omitempty"`
+	}
+	endpoint struct {
+		ID        string         `json:"id"`
+		Name      string         `json:"name"`
+		Type      string         `json:"type"`
+		Image     string         `json:"image"`
+		Min       int64          `json:"min"` // workers
+		Max       int64          `json:"max"`
+		Queued    int            `json:"queued"`
+		Running   int            `json:"running"`
+		Completed int            `json:"completed"`
+		Failed    int            `json:"failed"`
+		Workers   map[string]int `json:"workers"` // by state
+		Queue     []int32        `json:"queue"`   // recent lengths; a single value if it didn't change
 	}
 	jobJSON struct {
 		Endpoint  string       `json:"endpoint"`
@@ -87,15 +102,16 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	all, silent := p.withOthers(r, own)
 	s := snapshot{
 		Now: now.UnixMilli(), Started: p.started.UnixMilli(), Version: p.Version, Step: step.Milliseconds(), Widen: percentileSteps, States: States,
-		Endpoint: only, Endpoints: []Endpoint{}, Jobs: []jobJSON{}, Workers: []Worker{}, Nodes: []string{}, Silent: silent,
+		Endpoint: only, Endpoints: []endpoint{}, Jobs: []jobJSON{}, Workers: []Worker{}, Nodes: []string{}, Silent: silent,
 	}
 	var total, counts engine.Counts
 	found := only == ""
 	for _, e := range endpoints {
 		c := p.Source.Counts(e.ID)
-		e.Workers = statesOf(e.ID, all)
-		e.Queued, e.Running, e.Completed, e.Failed, e.Queue = c.InQueue, c.InProgress, c.Completed, c.Failed, p.history.queue(e.ID, c)
-		s.Endpoints = append(s.Endpoints, e)
+		s.Endpoints = append(s.Endpoints, endpoint{
+			e.ID, e.Name, e.Type, e.Image, e.WorkersMin, e.WorkersMax,
+			c.InQueue, c.InProgress, c.Completed, c.Failed, statesOf(e.ID, all), p.history.queue(e.ID, c),
+		})
 		total.InQueue += c.InQueue
 		total.InProgress += c.InProgress
 		if only == e.ID {

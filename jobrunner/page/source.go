@@ -8,12 +8,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // Source reads the current state of a deployment.
 type Source interface {
-	Endpoints(ctx context.Context) ([]Endpoint, error)
+	Endpoints(ctx context.Context) ([]store.Endpoint, error)
+	// States counts an endpoint's workers on this jobrunner by state.
+	States(endpoint string) map[string]int
 	// Counts counts an endpoint's jobs. It is called often.
 	Counts(endpoint string) engine.Counts
 	// Active counts the waiting and running jobs of all endpoints that have any.
@@ -30,8 +33,8 @@ type Source interface {
 	// PodLog returns the log of a pod, like Log.
 	PodLog(pod string) ([]run.Line, bool)
 	Objects(ctx context.Context) (Objects, error)
-	// Releases returns the releases of an endpoint, the newest first, without their workers.
-	Releases(ctx context.Context, endpoint string) ([]Release, error)
+	// Releases returns the releases of an endpoint, the newest first.
+	Releases(ctx context.Context, endpoint string) ([]store.Release, error)
 	// Batches returns a page of the batches of an endpoint, the newest first, and how many it has.
 	Batches(ctx context.Context, endpoint string, offset, limit int) (list []engine.Batch, total int, err error)
 	GPUs() GPUs
@@ -39,32 +42,7 @@ type Source interface {
 	Costs(ctx context.Context) (Costs, error)
 }
 
-// The types below are also the page's JSON. Times are milliseconds since 1970, or 0; durations are
-// milliseconds.
-
-// Milliseconds converts a time for the page's JSON.
-func Milliseconds(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
-}
-
-// Endpoint is an endpoint. The page counts its jobs.
-type Endpoint struct {
-	ID        string         `json:"id"`
-	Name      string         `json:"name"`
-	Type      string         `json:"type"`
-	Image     string         `json:"image"`
-	Min       int            `json:"min"` // workers
-	Max       int            `json:"max"`
-	Queued    int            `json:"queued"`
-	Running   int            `json:"running"`
-	Completed int            `json:"completed"`
-	Failed    int            `json:"failed"`
-	Workers   map[string]int `json:"workers"` // number on this jobrunner, by state
-	Queue     []int32        `json:"queue"`   // recent lengths; a single value if it didn't change
-}
+// The types below are also the page's JSON.
 
 type Worker struct {
 	Node     string `json:"node"` // its jobrunner, if there are several
@@ -81,10 +59,8 @@ type GPUs struct {
 // GPU is a device and its load.
 type GPU struct {
 	Node string `json:"node"`
-	gpu.Device
-	gpu.Sample
-	Holder string  `json:"holder"` // id of the worker that has it, or ""
-	Past   []int32 `json:"past"`   // recent utilization
+	gpu.State
+	Past []int32 `json:"past"` // recent utilization
 }
 
 // Costs are the deployment's costs today, in dollars, at the catalog's prices.
@@ -99,7 +75,7 @@ type Costs struct {
 // EndpointCost is the cost of an endpoint, which may be deleted.
 type EndpointCost struct {
 	Endpoint string      `json:"endpoint"` // id
-	Time     int64       `json:"time"`     // time of its workers
+	Time     int64       `json:"time"`     // time of its workers, in milliseconds
 	Compute  catalog.USD `json:"compute"`
 	Disk     catalog.USD `json:"disk"`
 	Total    catalog.USD `json:"total"`

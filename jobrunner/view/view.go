@@ -4,17 +4,13 @@ package view
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
@@ -23,35 +19,29 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// View reads a deployment for the page.
+// View reads a deployment for the page and for each scrape of the metrics.
 type View struct {
 	*engine.Engine
-	Store     *store.Store
+	*store.Store
 	Pools     *worker.Pools
 	Pods      *pod.Pods
 	Meter     *billing.Meter
 	Clock     *clock.Clock
 	Inventory gpu.Inventory
-	GPUOwners func() map[string]string // by the device's UUID
+	Allocator *gpu.Allocator
 	PodReason func(p store.Pod) string
 	PodPrice  func(p store.Pod) float64 // in dollars per hour
 }
 
-// states counts an endpoint's workers by state, including states without a worker.
-func (v *View) states(endpoint string) map[string]int {
+// States counts an endpoint's workers by state, including states without a worker.
+func (v *View) States(endpoint string) map[string]int {
 	c := v.Pools.Counts(endpoint)
 	return map[string]int{"INITIALIZING": c.Initializing, "IDLE": c.Idle, "RUNNING": c.Running, "THROTTLED": c.Throttled, "UNHEALTHY": c.Unhealthy}
 }
 
-func (v *View) Endpoints(ctx context.Context) ([]page.Endpoint, error) {
-	endpoints, err := v.Store.Endpoints(ctx)
-	out := make([]page.Endpoint, len(endpoints))
-	for i, e := range endpoints {
-		out[i] = page.Endpoint{
-			ID: e.ID, Name: e.Name, Type: e.Type, Image: e.Image, Min: int(e.WorkersMin), Max: int(e.WorkersMax), Workers: v.states(e.ID),
-		}
-	}
-	return out, err
+// Endpoints resolves the ambiguity with Engine.Endpoints.
+func (v *View) Endpoints(ctx context.Context) ([]store.Endpoint, error) {
+	return v.Store.Endpoints(ctx)
 }
 
 func (v *View) Workers(endpoint string) (out []page.Worker) {
@@ -107,11 +97,8 @@ func linesOf(log *run.Log, ok bool) ([]run.Line, bool) {
 	return lines, true
 }
 
-// Metrics reads a deployment for each scrape of the metrics.
-type Metrics struct{ *View }
-
-// Endpoints returns all endpoints with their jobs and workers.
-func (v Metrics) Endpoints(ctx context.Context) ([]metrics.Endpoint, error) {
+// EndpointLoads returns all endpoints with their jobs and workers, for the metrics.
+func (v *View) EndpointLoads(ctx context.Context) ([]metrics.Endpoint, error) {
 	ids, err := v.Store.EndpointIDs(ctx)
 	if err != nil {
 		return nil, err
@@ -122,12 +109,7 @@ func (v Metrics) Endpoints(ctx context.Context) ([]metrics.Endpoint, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[i] = metrics.Endpoint{ID: id, Jobs: v.Counts(id), Oldest: load.Oldest, Workers: v.states(id)}
-		for _, w := range v.Pools.Workers(id) {
-			if w.Usage != (run.Usage{}) { // the worker is a process
-				out[i].Each = append(out[i].Each, metrics.Worker{ID: w.ID, CPU: w.Usage.CPU, Memory: w.Usage.Memory})
-			}
-		}
+		out[i] = metrics.Endpoint{ID: id, Jobs: v.Counts(id), Oldest: load.Oldest, Workers: v.States(id), Each: v.Pools.Workers(id)}
 	}
 	return out, nil
 }
@@ -163,75 +145,13 @@ func (v *View) pagePod(p store.Pod) page.Pod {
 
 func (v *View) PodLog(id string) ([]run.Line, bool) { return linesOf(v.Pods.Log(id)) }
 
-func (v *View) Releases(ctx context.Context, endpoint string) ([]page.Release, error) {
-	releases, err := v.Store.Releases(ctx, endpoint)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]page.Release, len(releases))
-	for i, r := range releases {
-		out[i] = page.Release{Version: r.Version, Created: page.Milliseconds(r.Created), Changes: []string{}}
-		for _, c := range r.Changes {
-			out[i].Changes = append(out[i].Changes, describeChange(c))
-		}
-	}
-	return out, nil
-}
-
-// maxShownValue is the maximum length of a changed value of a release, in bytes.
-const maxShownValue = 200
-
-// describeChange describes a change for people. For variables it shows only the names, because their
-// values may be secrets.
-func describeChange(c store.Change) string {
-	name := strings.TrimPrefix(c.Field, "template.")
-	var oldEnv, newEnv map[string]string
-	if name == "env" && json.Unmarshal(c.Old, &oldEnv) == nil && json.Unmarshal(c.New, &newEnv) == nil {
-		changed := map[string]string{}
-		maps.Copy(changed, oldEnv)
-		maps.Copy(changed, newEnv)
-		maps.DeleteFunc(changed, func(variable, _ string) bool { return oldEnv[variable] == newEnv[variable] })
-		return "env: " + strings.Join(slices.Sorted(maps.Keys(changed)), ", ")
-	}
-	return fmt.Sprintf("%s: %s → %s", name, logline.Shorten(plain(c.Old), maxShownValue), logline.Shorten(plain(c.New), maxShownValue))
-}
-
-// plain formats a value for people: as JSON, except for text and absent values.
-func plain(value json.RawMessage) string {
-	var text string
-	switch err := json.Unmarshal(value, &text); {
-	case string(value) == "null", err == nil && text == "":
-		return "none"
-	case err == nil:
-		return text
-	}
-	return string(value)
-}
-
-// eachGPU visits each device with its sample and its holder, "" if it is free. A value that the device
-// doesn't report is -1.
-func (v *View) eachGPU(visit func(d gpu.Device, s gpu.Sample, holder string)) {
-	held := v.GPUOwners()
-	for _, d := range v.Inventory.Devices() {
-		sample, err := v.Inventory.Sample(d.UUID)
-		if err != nil { // it was removed meanwhile
-			sample = gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}
-		}
-		visit(d, sample, held[d.UUID])
-	}
-}
-
 func (v *View) GPUs() page.GPUs {
 	out := page.GPUs{Driver: v.Inventory.Driver(), Simulated: gpu.Simulated(v.Inventory), Devices: []page.GPU{}}
-	v.eachGPU(func(d gpu.Device, sample gpu.Sample, holder string) {
-		out.Devices = append(out.Devices, page.GPU{Device: d, Sample: sample, Holder: holder})
-	})
+	for _, d := range v.Allocator.States() {
+		out.Devices = append(out.Devices, page.GPU{State: d})
+	}
 	return out
 }
 
-func (v Metrics) GPUs() (out []metrics.GPU) {
-	v.eachGPU(func(d gpu.Device, sample gpu.Sample, holder string) {
-		out = append(out, metrics.GPU{Device: d, Sample: sample, Held: holder != ""})
-	})
-	return out
-}
+// Devices returns the GPUs for the metrics.
+func (v *View) Devices() []gpu.State { return v.Allocator.States() }

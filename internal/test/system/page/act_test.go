@@ -80,7 +80,7 @@ type snapshotData struct {
 		List  []struct {
 			Name, Owner, Management, Jobs string
 			Endpoints                     []string
-			Expires                       int64
+			Expires                       time.Time
 			Expired                       bool
 		}
 	}
@@ -240,8 +240,8 @@ func TestKeysShown(t *testing.T) {
 		var names []string
 		for _, k := range data.Keys.List {
 			names = append(names, k.Name)
-			if k.Name == "ada" && (k.Management != "read" || k.Jobs != "read" || k.Owner != "ada" || k.Expires != end.UnixMilli() || k.Expired) ||
-				k.Name == "ada-ci" && (k.Management != "none" || k.Jobs != "all" || k.Owner != "ada" || fmt.Sprint(k.Endpoints) != "[ep1]" || k.Expires != 0) {
+			if k.Name == "ada" && (k.Management != "read" || k.Jobs != "read" || k.Owner != "ada" || !k.Expires.Equal(end) || k.Expired) ||
+				k.Name == "ada-ci" && (k.Management != "none" || k.Jobs != "all" || k.Owner != "ada" || fmt.Sprint(k.Endpoints) != "[ep1]" || !k.Expires.IsZero()) {
 				t.Errorf("%s sees %+v", c.who, k)
 			}
 		}

@@ -30,7 +30,8 @@ type busyMachine struct {
 	clock *clock.Clock
 
 	mu        sync.Mutex
-	endpoints []page.Endpoint
+	endpoints []store.Endpoint
+	states    map[string]map[string]int
 	counts    map[string]*engine.Counts
 	jobs      []engine.Job
 	workers   map[string][]page.Worker
@@ -38,7 +39,10 @@ type busyMachine struct {
 	gpus      []page.GPU
 }
 
-func (b *busyMachine) Endpoints(context.Context) ([]page.Endpoint, error) { return b.endpoints, nil }
+func (b *busyMachine) Endpoints(context.Context) ([]store.Endpoint, error) {
+	return b.endpoints, nil
+}
+func (b *busyMachine) States(endpoint string) map[string]int { return b.states[endpoint] }
 func (b *busyMachine) Costs(context.Context) (page.Costs, error) {
 	return page.Costs{Volumes: 1_250_000_000, Total: 139_922_750_000, Endpoints: []page.EndpointCost{
 		{Endpoint: "sdxl7k2m9q4w", Time: (31 * time.Hour).Milliseconds(), Compute: 138_632_000_000, Disk: 40_000_000, Total: 138_672_000_000},
@@ -122,8 +126,10 @@ func (b *busyMachine) Objects(context.Context) (all page.Objects, err error) {
 	return all, nil
 }
 
-func (b *busyMachine) Releases(context.Context, string) ([]page.Release, error) {
-	return []page.Release{{Version: 2, Created: b.clock.Now().UnixMilli(), Changes: []string{"imageName: sdxl:2.4.0 → sdxl:2.4.1", "env: HF_TOKEN"}}, {Version: 1, Created: b.clock.Now().Add(-time.Hour).UnixMilli(), Changes: []string{}}}, nil
+func (b *busyMachine) Releases(context.Context, string) ([]store.Release, error) {
+	return []store.Release{{Version: 2, Created: b.clock.Now(), Changes: []store.Change{
+		{Field: "template.imageName", Old: []byte(`"sdxl:2.4.0"`), New: []byte(`"sdxl:2.4.1"`)}, {Field: "template.env", Old: []byte(`{}`), New: []byte(`{"HF_TOKEN":"x"}`)},
+	}}, {Version: 1, Created: b.clock.Now().Add(-time.Hour)}}, nil
 }
 
 // Batches returns a batch in each state.
@@ -143,16 +149,20 @@ func (b *busyMachine) Batches(_ context.Context, endpoint string, _, n int) ([]e
 }
 
 func newBusyMachine(c *clock.Clock) *busyMachine {
-	b := &busyMachine{clock: c, counts: map[string]*engine.Counts{}, workers: map[string][]page.Worker{}, logs: map[string][]run.Line{}}
+	b := &busyMachine{clock: c, states: map[string]map[string]int{}, counts: map[string]*engine.Counts{}, workers: map[string][]page.Worker{}, logs: map[string][]run.Line{}}
 	now := c.Now()
-	for i, e := range []page.Endpoint{
-		{ID: "sdxl7k2m9q4w", Name: "stable-diffusion-xl", Image: "registry.example.com/vision/sdxl:2.4.1", Min: 1, Max: 6, Workers: map[string]int{"RUNNING": 4, "IDLE": 1, "INITIALIZING": 1}},
-		{ID: "llm3f8x1p0zd", Name: "llama-70b-chat", Image: "registry.example.com/llm/llama-70b:1.9", Min: 1, Max: 1, Workers: map[string]int{"RUNNING": 1}},
-		{ID: "whis5t6r0n2b", Name: "whisper-transcribe", Image: "registry.example.com/audio/whisper-large:3", Max: 4, Workers: map[string]int{"THROTTLED": 1}},
-		{ID: "embd9a7c4v1y", Name: "embeddings", Image: "registry.example.com/text/embed:0.8", Max: 2, Workers: map[string]int{"UNHEALTHY": 1}},
+	for i, one := range []struct {
+		id, name, image string
+		least, most     int64
+		states          map[string]int
+	}{
+		{"sdxl7k2m9q4w", "stable-diffusion-xl", "registry.example.com/vision/sdxl:2.4.1", 1, 6, map[string]int{"RUNNING": 4, "IDLE": 1, "INITIALIZING": 1}},
+		{"llm3f8x1p0zd", "llama-70b-chat", "registry.example.com/llm/llama-70b:1.9", 1, 1, map[string]int{"RUNNING": 1}},
+		{"whis5t6r0n2b", "whisper-transcribe", "registry.example.com/audio/whisper-large:3", 0, 4, map[string]int{"THROTTLED": 1}},
+		{"embd9a7c4v1y", "embeddings", "registry.example.com/text/embed:0.8", 0, 2, map[string]int{"UNHEALTHY": 1}},
 	} {
-		e.Type = "QUEUE"
-		b.endpoints = append(b.endpoints, e)
+		e := store.Endpoint{Head: store.Head{ID: one.id, Name: one.name}, Type: "QUEUE", Container: store.Container{Image: one.image}, WorkersMin: one.least, WorkersMax: one.most}
+		b.endpoints, b.states[e.ID] = append(b.endpoints, e), one.states
 		b.counts[e.ID] = &engine.Counts{Completed: 1840 >> (2 * i), Failed: []int{12, 0, 3, 41}[i]}
 	}
 	addWorker := func(endpoint, id string, state worker.State, reason string, devices ...int) {
@@ -180,10 +190,10 @@ func newBusyMachine(c *clock.Clock) *busyMachine {
 	addWorker("whis5t6r0n2b", "w1whis-wait", "THROTTLED", "all 8 × NVIDIA H200 are in use")
 	addWorker("embd9a7c4v1y", "w1embd-sick", "UNHEALTHY", "ended with exit code 1 three times within a minute: ModuleNotFoundError: No module named 'torch'")
 	for i := range 8 {
-		g := page.GPU{
+		g := page.GPU{State: gpu.State{
 			Device: gpu.Device{UUID: fmt.Sprint("GPU-", i), Index: i, TypeID: "NVIDIA H200", Memory: 141 << 30},
 			Sample: gpu.Sample{Utilization: 96 - 7*i, MemoryUsed: int64(120-14*i) << 30, Power: 640_000 - 60_000*i, Temperature: 71 - 4*i},
-		}
+		}}
 		for _, workers := range b.workers {
 			for _, w := range workers {
 				if slices.ContainsFunc(w.Devices, func(d gpu.Device) bool { return d.UUID == g.UUID }) {

@@ -197,8 +197,8 @@ func TestBrowserOfSeveralNodes(t *testing.T) {
 	config := page.Config{Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3"}
 	_, other := newBusyPage(t)
 	here := newBusyMachine(c)
-	for i := range here.endpoints {
-		here.endpoints[i].Workers = map[string]int{"RUNNING": 0}
+	for id := range here.states {
+		here.states[id] = map[string]int{"RUNNING": 0}
 	}
 	here.workers = nil
 	for i := range here.gpus {
