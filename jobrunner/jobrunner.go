@@ -322,7 +322,7 @@ func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, s
 	})
 	jobs := jobapi.New(jobapi.Config{
 		Limiter: limiter, Running: j.node.Running,
-		Engine: j.engine, Endpoint: queues.Find, Workers: j.workers, Queued: j.pools.Queued, Failure: j.node.Failure, Webhook: hooks.Check,
+		Engine: j.engine, Endpoint: queues.Find, Workers: j.pools.Counts, Queued: j.pools.Queued, Failure: j.node.Failure, Webhook: hooks.Check,
 		Clock: j.clock, Keys: keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
 		Bodies: bodies, Answers: httplimit.NewMemory(memory),
 	})

@@ -38,11 +38,3 @@ func (j *Jobrunner) limiter(ctx context.Context) (_ jobapi.Limiter, err error) {
 	})
 	return j.limits, err
 }
-
-// workers counts an endpoint's workers for its health.
-func (j *Jobrunner) workers(endpoint string) jobapi.Workers {
-	c := j.pools.Counts(endpoint)
-	return jobapi.Workers{
-		Idle: c.Idle, Initializing: c.Initializing, Ready: c.Idle + c.Running, Running: c.Running, Throttled: c.Throttled, Unhealthy: c.Unhealthy,
-	}
-}

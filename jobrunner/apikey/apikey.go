@@ -63,7 +63,6 @@ func (i Identity) Refusal(endpoint string) string {
 	return "this API key is not for endpoint " + endpoint + ": ask for one that is"
 }
 
-// Keys are the keys of a deployment.
 type Keys struct {
 	own    digest
 	hasOwn bool  // the deployment has its own key
@@ -72,7 +71,6 @@ type Keys struct {
 	now    func() time.Time
 }
 
-// Store stores the added keys.
 type Store interface {
 	Add(k Key) (key string, err error)
 	Remove(name string) error
@@ -103,15 +101,20 @@ func (k *Keys) With(added Store, now func() time.Time, log *slog.Logger) (*Keys,
 	return &Keys{own: k.own, hasOwn: k.hasOwn, added: added, log: log, now: now}, nil
 }
 
-// Authorize authenticates a request, or returns ErrUnknown. It accepts
-// "Authorization: Bearer <key>", the scheme in any case, and the bare key, which
-// workers and some clients send (service description, Authentication; field
-// notes: bare key). Keys are compared in constant time.
-func (k *Keys) Authorize(r *http.Request) (Identity, error) {
+// Of returns the key of a request. It accepts "Authorization: Bearer <key>", the scheme in any case,
+// and the bare key, which workers and some clients send (service description, Authentication; field
+// notes: bare key).
+func Of(r *http.Request) string {
 	key := strings.TrimSpace(r.Header.Get("Authorization"))
 	if scheme, rest, ok := strings.Cut(key, " "); ok && strings.EqualFold(scheme, "Bearer") {
 		key = strings.TrimSpace(rest)
 	}
+	return key
+}
+
+// Authorize authenticates a request, or returns ErrUnknown. Keys are compared in constant time.
+func (k *Keys) Authorize(r *http.Request) (Identity, error) {
+	key := Of(r)
 	hash := sum(key)
 	if k.hasOwn && hash.equal(k.own) {
 		return Own, nil
@@ -169,7 +172,6 @@ const (
 	All  Scope = "all"
 )
 
-// allows reports whether the scope includes another one.
 func (s Scope) allows(needed Scope) bool {
 	switch s {
 	case All:

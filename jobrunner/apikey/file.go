@@ -34,10 +34,8 @@ type Key struct {
 	Expires    time.Time `json:"expires,omitzero"` // zero if never
 }
 
-// Expired reports whether the key has expired.
 func (k Key) Expired(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
 
-// Identity returns the identity of the key's callers.
 func (k Key) Identity() Identity {
 	k = k.withDefaults()
 	return Identity{Owner: k.Owner, Management: k.Management, Jobs: k.Jobs, Endpoints: k.Endpoints}
@@ -141,7 +139,6 @@ func decodeStrict(text []byte, into any) error {
 	return decoder.Decode(into)
 }
 
-// fileContent is the file's JSON.
 type fileContent struct {
 	Keys []Key `json:"keys"`
 }
@@ -193,7 +190,6 @@ func (k *Key) complete() (key string, err error) {
 	return key, k.Check()
 }
 
-// Check rejects a key that can't be added.
 func (k Key) Check() error {
 	k = k.withDefaults()
 	switch {

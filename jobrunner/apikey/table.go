@@ -12,7 +12,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// tableSchema is the migration history of the table of keys.
 var tableSchema = []string{`
 CREATE TABLE api_keys (
 	k       {key},

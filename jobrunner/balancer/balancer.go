@@ -27,7 +27,6 @@ type Workers interface {
 	Pick(ctx context.Context, endpoint string) (address string, done func(), err error)
 }
 
-// Config configures a balancer.
 type Config struct {
 	Workers Workers
 	Keys    *apikey.Keys

@@ -22,7 +22,6 @@ import (
 
 type Kind string
 
-// The kinds of resources.
 const (
 	Worker  Kind = "worker"
 	Pod     Kind = "pod"
@@ -96,7 +95,6 @@ func (c components[T]) Plus(d components[T]) components[T] {
 	}
 }
 
-// Total returns the sum of the components.
 func (c components[T]) Total() T {
 	return c.GPU + c.CPU + c.Disk + c.Networking + c.Standard + c.HighPerformance
 }

@@ -206,7 +206,6 @@ func (m *Meter) run(ctx context.Context) {
 	}
 }
 
-// busy reports whether checkpoints are needed.
 func (m *Meter) busy() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -108,7 +108,6 @@ func (s span) visit(w Window, visit func(Usage)) {
 // the hour, at midnight, on Monday, or on the first day of a month or year.
 type Bucket string
 
-// The lengths of buckets.
 const (
 	Hour  Bucket = "hour"
 	Day   Bucket = "day"
@@ -120,7 +119,6 @@ const (
 // Buckets lists the names of the lengths, the shortest first.
 var Buckets = []string{string(Hour), string(Day), string(Week), string(Month), string(Year)}
 
-// MaxBuckets is the maximum number of a window's buckets.
 const MaxBuckets = 10_000
 
 // DefaultPeriod is the length of a window without a start.

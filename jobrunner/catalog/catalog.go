@@ -124,7 +124,6 @@ type Pool = contract.Pool
 
 type GPU = contract.GPUType
 
-// The known manufacturers.
 const (
 	nvidia = "NVIDIA"
 	amd    = "AMD"
@@ -147,7 +146,6 @@ func (c *Catalog) CPUMemory(flavorID string, vcpus int64) int64 {
 	return int64(min(max(1, math.Round(perVCPU*float64(vcpus))), 1<<53))
 }
 
-// DataCenter is a location.
 type DataCenter struct {
 	ID            string
 	Name          string
@@ -174,7 +172,6 @@ var Regions = contract.Body{API: contract.V2, Resource: "dataCenter", Use: contr
 // Certificates are all compliance certificates of the contract.
 var Certificates = contract.Body{API: contract.V2, Resource: "dataCenter", Use: contract.Read}.At("compliance").Enum
 
-// The tiers of network volumes.
 const (
 	Standard        = "STANDARD"
 	HighPerformance = "HIGH_PERFORMANCE"

@@ -12,7 +12,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
-// text is a scalar of the file.
 type text = yamlfile.Text
 
 // file is a catalog file (docs/reference/catalog.md). What it omits stays as built in.
@@ -186,7 +185,6 @@ func (f *file) unknown(id text, kind string, known []string) error {
 	return f.errorf(id.Line, "unknown %s %q%s", kind, id.Value, near.Suggest(id.Value, known))
 }
 
-// describe counts what a catalog offers.
 func (c *Catalog) describe() string {
 	return fmt.Sprintf("%d GPU types, %d pools, %d CPU flavors, %d data centers", len(c.GPUs), len(c.Pools), len(c.CPUs), len(c.DataCenters))
 }

@@ -111,7 +111,6 @@ func (f *file) allOf(value []text, kind string, known []string) ([]string, error
 	return out, nil
 }
 
-// Limits of the file's values.
 const (
 	maxMemory = 1 << 20 // GB of a GPU
 	maxCount  = 1 << 10 // GPUs of a machine
@@ -199,7 +198,6 @@ func (f *file) offer(e fileGPU, line int) (Offer, error) {
 	return o, nil
 }
 
-// price reads dollars.
 func (f *file) price(value text) (USD, error) {
 	price, ok := parsePrice(value.Value)
 	if !ok {

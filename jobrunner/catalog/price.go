@@ -38,7 +38,6 @@ func parsePrice(text string) (USD, bool) {
 	return USD(n), err == nil
 }
 
-// The clouds of pods.
 const (
 	Secure    = "SECURE"
 	Community = "COMMUNITY"
@@ -47,7 +46,6 @@ const (
 // Clouds are both clouds, the default first.
 var Clouds = []string{Secure, Community}
 
-// Offer has the limits and prices of a GPU type.
 type Offer struct {
 	Price    GPUPrice
 	MaxCount map[string]int64 // GPUs of one machine, by cloud; a missing cloud doesn't offer the type

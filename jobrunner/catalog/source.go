@@ -68,7 +68,6 @@ func (s *Source) Changed() <-chan struct{} {
 	return s.changed
 }
 
-// Close stops watching the file.
 func (s *Source) Close() {
 	if s == nil {
 		return
@@ -96,7 +95,6 @@ func (s *Source) reread(data []byte, err error) {
 	s.log.Info("the catalog changed", "file", s.name, "catalog", loaded.catalog.describe())
 }
 
-// set replaces the loaded catalog.
 func (s *Source) set(loaded *schedule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

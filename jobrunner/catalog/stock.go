@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// Level is the amount of stock.
 type Level string
 
 // The levels, the lowest first.
@@ -19,10 +18,8 @@ const (
 	High   Level = "HIGH"
 )
 
-// Levels are all levels, the lowest first.
 var Levels = []Level{None, Low, Medium, High}
 
-// Less reports whether a level is below another one.
 func (l Level) Less(than Level) bool { return slices.Index(Levels, l) < slices.Index(Levels, than) }
 
 // Products are the resource kinds that consume stock.
@@ -75,7 +72,6 @@ func (c *Catalog) LevelOf(p Placement) (level Level, stated bool) {
 	return None, false
 }
 
-// Restricts reports whether the file limits any stock.
 func (c *Catalog) Restricts() bool { return len(c.stock)+len(c.closed) > 0 }
 
 // NoStock describes, for people, what is out of stock, and where. otherwise replaces an empty list.

@@ -4,10 +4,12 @@ package front
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
 	"strings"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
@@ -15,7 +17,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 )
 
-// Config configures New.
 type Config struct {
 	APIs    http.Handler
 	Page    http.Handler
@@ -66,7 +67,6 @@ func withPattern(pattern string, next http.Handler) http.Handler {
 	})
 }
 
-// readOnly rejects methods other than GET and HEAD.
 func readOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -102,4 +102,34 @@ func profiles() http.Handler {
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	return mux
+}
+
+// AliveRoute is the path of the liveness probe. It needs no key.
+const AliveRoute = "/healthz"
+
+const readyRoute = "/readyz"
+
+// readyTimeout is shorter than the default time-out of probes.
+const readyTimeout = 900 * time.Millisecond
+
+// alive answers as long as the process serves requests. It doesn't depend on the database, because a
+// restart wouldn't help.
+func alive(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = io.WriteString(w, "ok\n")
+}
+
+// ready answers whether requests that need the database can be served.
+func ready(unready func(context.Context) string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+		defer cancel()
+		if reason := unready(ctx); reason != "" {
+			w.Header().Set("Retry-After", "1")
+			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusServiceUnavailable, "%s", reason))
+			return
+		}
+		alive(w, r)
+	}
 }

@@ -49,7 +49,6 @@ func EndpointOf(path string) (id string, below bool) {
 	return id, below
 }
 
-// FormOf returns the form of errors of the API that owns a path.
 func FormOf(path string) httpanswer.Form {
 	switch endpoint, _ := EndpointOf(path); {
 	case strings.HasPrefix(path, "/v1/"):
@@ -96,7 +95,6 @@ func logRequest(log slog.Handler, r *http.Request, started time.Time, status int
 	_ = log.Handle(r.Context(), line) // slog.Logger ignores it too
 }
 
-// answer records the status of an answer.
 type answer struct {
 	http.ResponseWriter
 	status int

@@ -38,7 +38,6 @@ func JSON(w http.ResponseWriter, status int, value any) {
 	Bytes(w, status, encode(value))
 }
 
-// Bytes writes encoded JSON.
 func Bytes(w http.ResponseWriter, status int, body []byte) {
 	write(w, status, "application/json", body)
 }
@@ -73,7 +72,6 @@ type File struct {
 	content []byte
 }
 
-// NewFile returns a File of a content type.
 func NewFile(kind string, content []byte) File {
 	sum := sha256.Sum256(content)
 	return File{http.Header{

@@ -2,10 +2,16 @@ package httpanswer
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"reflect"
 	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // Refusal is an answer that rejects a request. A 401 also gets the header that asks for a bearer
@@ -19,12 +25,10 @@ type Refusal struct {
 	Close      bool     // close the connection instead of reading the rest of the body
 }
 
-// Refuse returns a Refusal.
 func Refuse(status int, format string, args ...any) *Refusal {
 	return &Refusal{Status: status, Text: fmt.Sprintf(format, args...)}
 }
 
-// NotAllowed rejects a method that a path doesn't allow.
 func NotAllowed(r *http.Request, allow ...string) *Refusal {
 	methods := strings.Join(allow, ", ")
 	refusal := Refuse(http.StatusMethodNotAllowed, "%s allows %s, not %s", r.URL.Path, methods, r.Method)
@@ -40,7 +44,6 @@ func (r *Refusal) Error() string {
 	return r.Text + ": " + strings.Join(r.Faults, "; ")
 }
 
-// Form is the form of an API's error bodies.
 type Form int
 
 const (
@@ -53,7 +56,6 @@ const (
 	Problem
 )
 
-// problem is a body of the form Problem.
 type problem struct {
 	Title  string   `json:"title"`
 	Status int      `json:"status"`
@@ -61,7 +63,6 @@ type problem struct {
 	Errors []string `json:"errors,omitempty"`
 }
 
-// message is a body of the form Message.
 type message struct {
 	Message string `json:"message"`
 }
@@ -84,7 +85,6 @@ func (f Form) BodyMedia() string {
 
 const problemMedia = "application/problem+json"
 
-// Refuse writes a refusal.
 func (f Form) Refuse(w http.ResponseWriter, r *Refusal) {
 	h := w.Header()
 	if r.Status == http.StatusUnauthorized {
@@ -115,4 +115,70 @@ func (f Form) Refuse(w http.ResponseWriter, r *Refusal) {
 // ErrorBody returns the body of a Refusal in the form Error, on one line.
 func ErrorBody(r *Refusal) []byte {
 	return bytes.TrimSpace(encode(map[string]string{"error": r.Error()}))
+}
+
+// Fail writes an error: a Refusal as it is, and a shortage of resources with the time to retry. Any
+// other error is an internal one, which is logged.
+func (f Form) Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
+	refusal := new(Refusal)
+	if !errors.As(err, &refusal) {
+		refusal = shortage(r.Context(), err)
+	}
+	switch {
+	case refusal != nil:
+	case r.Context().Err() != nil: // nobody reads the answer
+		refusal = Refuse(http.StatusServiceUnavailable, "the client cancelled the request")
+	default:
+		log.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "error", err, "request", SetRequestID(w.Header()))
+		refusal = f.Internal(w.Header())
+	}
+	f.Refuse(w, refusal)
+}
+
+// Internal returns the answer for an internal error. It has the request id of the log entry.
+func (f Form) Internal(h http.Header) *Refusal {
+	const text = "the deployment failed to answer: its log says why"
+	if f == Error {
+		return Refuse(http.StatusInternalServerError, text)
+	}
+	return Refuse(http.StatusInternalServerError, text+", under the request id %s", SetRequestID(h))
+}
+
+// shortage returns the answer for an error caused neither by the client nor by a bug: there is no
+// memory for a body, the disk is full, the database doesn't answer, or the deployment stops (see the
+// request's ctx). It returns nil for other errors.
+func shortage(ctx context.Context, err error) *Refusal {
+	class := sqldb.Classify(err)
+	switch {
+	case errors.Is(err, httplimit.ErrMemory):
+		return unavailable(httplimit.RetryAfter, err.Error())
+	case class == sqldb.Full:
+		return Refuse(http.StatusInsufficientStorage, "%s", sqldb.Public(err))
+	case class != sqldb.Fault:
+		return unavailable(sqldb.RetryAfter, sqldb.Public(err))
+	case httplimit.Stopping(ctx):
+		return unavailable(httplimit.RetryAfter, httplimit.ErrStopping.Error())
+	}
+	return nil
+}
+
+func unavailable(retryAfter, text string) *Refusal {
+	return &Refusal{Status: http.StatusServiceUnavailable, Text: text, RetryAfter: retryAfter}
+}
+
+// BodyRefused returns the answer to a request whose body could not be read. If there is no memory for
+// the body, the rest stays unread.
+func BodyRefused(ctx context.Context, err error) *Refusal {
+	tooLarge := new(http.MaxBytesError)
+	switch {
+	case errors.As(err, &tooLarge):
+		return Refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", tooLarge.Limit)
+	case errors.Is(err, httplimit.ErrMemory):
+		refusal := shortage(ctx, err)
+		refusal.Close = true
+		return refusal
+	case errors.Is(err, httplimit.ErrSlowBody):
+		return Refuse(http.StatusRequestTimeout, "%s", err)
+	}
+	return Refuse(http.StatusBadRequest, "the body could not be read: %s", err)
 }

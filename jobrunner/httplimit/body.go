@@ -62,7 +62,6 @@ func AllowPauses(r *http.Request) {
 	}
 }
 
-// body is a request's body with a minimum rate.
 type body struct {
 	ctx    context.Context // of the connection
 	source io.ReadCloser

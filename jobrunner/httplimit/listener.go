@@ -17,7 +17,6 @@ import (
 	"time"
 )
 
-// Connections limits the open connections of a server.
 type Connections struct {
 	// Max is the limit of all connections; 0 is DefaultConnections. It is lowered
 	// to the process's limit of descriptors, less a reserve.
@@ -30,7 +29,6 @@ type Connections struct {
 	Logger  *slog.Logger
 }
 
-// The defaults of Connections.
 const (
 	DefaultConnections = 4096
 	DefaultPerAddress  = 1024
@@ -63,7 +61,6 @@ type Listener struct {
 	lastLogged map[string]time.Time // by warning
 }
 
-// Listen limits the connections that a listener accepts.
 func Listen(l net.Listener, c Connections) *Listener {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

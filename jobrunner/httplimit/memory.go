@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// memoryWait is how long Wait waits for memory.
 const memoryWait = 30 * time.Second
 
 // RetryAfter is the Retry-After header of an ErrMemory answer, in seconds.
@@ -20,7 +19,7 @@ const RetryAfter = "5"
 var ErrMemory = errors.New("the deployment has no memory left for this body: other bodies are in flight, try again in a few seconds")
 
 // Memory is a budget of bytes that bodies in flight share. A body larger than the
-// whole budget is admitted when it is the only one. A nil Memory is unlimited.
+// whole budget is admitted when it is the only one.
 type Memory struct {
 	limit int64
 
@@ -34,7 +33,6 @@ type waiter struct {
 	granted chan struct{}
 }
 
-// NewMemory returns a budget of limit bytes.
 func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
 
 // Hold is a reserved part of the budget. A nil Hold reserves nothing.
@@ -45,9 +43,6 @@ type Hold struct {
 
 // Reserve reserves a part of the budget, or returns ErrMemory at once.
 func (m *Memory) Reserve(bytes int64) (*Hold, error) {
-	if m == nil {
-		return nil, nil
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.waiters) > 0 || !m.fits(bytes) {
@@ -114,9 +109,6 @@ func (h *Hold) Resize(bytes int64) {
 
 // grow enlarges the hold, or returns ErrMemory if the budget has no room.
 func (h *Hold) grow(bytes int64) error {
-	if h == nil {
-		return nil
-	}
 	h.memory.mu.Lock()
 	defer h.memory.mu.Unlock()
 	if more := bytes - h.bytes; h.memory.used != h.bytes && h.memory.used+more > h.memory.limit {

@@ -42,7 +42,6 @@ func (a *api) answerJob(w http.ResponseWriter, r *http.Request, t target, job en
 	return err
 }
 
-// writeJob answers a job.
 func writeJob(w http.ResponseWriter, job engine.Job) {
 	write(w, job.AppendJSON(make([]byte, 0, 256+len(job.Output))))
 }
@@ -65,20 +64,12 @@ func write(w http.ResponseWriter, body []byte) { httpanswer.Bytes(w, http.Status
 // body has no member for it.
 const queueReason = "X-Queue-Reason"
 
-// failure returns why no worker of an endpoint can start, or "".
-func (a *api) failure(endpoint string) string {
-	if a.Failure == nil {
-		return ""
-	}
-	return a.Failure(endpoint)
-}
-
 // explainWait sets queueReason if the job waits and no worker can work.
 func (a *api) explainWait(w http.ResponseWriter, t target, job engine.Job) {
 	if job.State != engine.InQueue {
 		return
 	}
-	if reason := a.failure(t.endpoint); reason != "" {
+	if reason := a.Failure(t.endpoint); reason != "" {
 		w.Header().Set(queueReason, headerText(reason))
 	}
 }

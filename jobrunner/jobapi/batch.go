@@ -18,7 +18,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
 
-// Pages of batches and of requests.
 const (
 	// DefaultPage is the number of objects of a page if no limit is given.
 	DefaultPage = 50
@@ -44,7 +43,6 @@ type BatchSummary struct {
 	RequestIDs []string          `json:"requestIds,omitempty"`
 }
 
-// Summarize converts a batch to its form on the wire.
 func Summarize(b engine.Batch) BatchSummary {
 	return BatchSummary{b.ID, b.Endpoint, b.Name, b.State, b.Total, b.InProgress, b.Completed, b.Failed, b.Created.UnixMilli(), nil}
 }
@@ -81,7 +79,6 @@ func (a *api) dropIfDeleted(ctx context.Context, endpoint string) error {
 	return nil
 }
 
-// addRequests adds requests to a DRAFT.
 func (a *api) addRequests(w http.ResponseWriter, r *http.Request, t target) error {
 	body, hold, err := a.readBody(w, r, maxRun, 3)
 	if err != nil {

@@ -18,9 +18,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // fuzzServer is a job API without a network. Its worker answers each job with the job's input at once.
@@ -49,8 +51,10 @@ func newFuzzServer(f *testing.F) *fuzzServer {
 			}
 			return jobapi.Endpoint{WorkersMax: 1}, nil
 		},
-		Workers: func(string) jobapi.Workers { return jobapi.Workers{Idle: 1, Ready: 1} },
+		Workers: func(string) worker.Counts { return worker.Counts{Idle: 1} },
 		Queued:  func(string) { d.work() },
+		Failure: func(string) string { return "" },
+		Bodies:  httplimit.NewMemory(1 << 30), Answers: httplimit.NewMemory(1 << 30),
 	})
 	return d
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,8 +18,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/limits"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // deployment is the job API over HTTP in a bubble of virtual time. The test itself takes jobs and
@@ -56,8 +60,12 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 				}
 				return jobapi.Endpoint{WorkersMax: d.workersMax}, nil
 			},
-			Workers: func(string) jobapi.Workers { return jobapi.Workers{Idle: 1, Ready: 1 + d.running, Running: d.running} },
+			Workers: func(string) worker.Counts { return worker.Counts{Idle: 1, Running: d.running} },
+			Running: func(string) int { return d.running },
 			Queued:  func(string) { d.queued.Add(1) },
+			Failure: func(string) string { return "" },
+			Webhook: func(*url.URL) error { return nil },
+			Limiter: limits.New(clk), Bodies: httplimit.NewMemory(1 << 30), Answers: httplimit.NewMemory(1 << 30),
 		}
 		for _, set := range configure {
 			set(&config)

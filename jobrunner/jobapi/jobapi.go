@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
@@ -17,30 +19,28 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httproute"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/limits"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// Config configures the API.
 type Config struct {
 	Engine *engine.Engine
 	// Endpoint returns ErrNoEndpoint if there is no such endpoint with a queue.
 	Endpoint func(ctx context.Context, id string) (Endpoint, error)
-	Workers  func(endpoint string) Workers
+	Workers  func(endpoint string) worker.Counts
 	Queued   func(endpoint string) // is called when a job was queued
 	// Failure returns, in a line, why no worker of an endpoint can start, or "" if one can or still
-	// starts. It may be nil.
+	// starts.
 	Failure func(endpoint string) string
-	// Webhook returns an error if a webhook's URL is not allowed; nil allows all.
-	Webhook func(*url.URL) error
+	Webhook func(*url.URL) error // returns an error if a webhook's URL is not allowed
 	Clock   *clock.Clock
 	Keys    *apikey.Keys
 	// Bodies limits the memory of the bodies that are being read, Answers that of answers being
-	// written. Nil means no limit.
+	// written.
 	Bodies, Answers *httplimit.Memory
-	// Running counts the workers that run a job, for the limits that grow with them. If it's nil,
-	// Workers is used.
+	// Running counts the workers of all jobrunners that run a job, for the limits that grow with them.
 	Running  func(endpoint string) int
-	Limiter  Limiter // if nil, this process counts alone
-	NoLimits bool    // no limits of rates, open requests and the queue's length; for benchmarks
+	Limiter  Limiter
+	NoLimits bool // no limits of rates, open requests and the queue's length; for benchmarks
 	Logger   *slog.Logger
 }
 
@@ -52,17 +52,6 @@ type Limiter interface {
 // Endpoint has the settings of an endpoint that the API needs.
 type Endpoint struct{ WorkersMax int }
 
-// Workers counts an endpoint's workers by state (field notes: health). Ready includes the idle ones.
-type Workers struct {
-	Idle         int `json:"idle"`
-	Initializing int `json:"initializing"`
-	Ready        int `json:"ready"`
-	Running      int `json:"running"`
-	Throttled    int `json:"throttled"`
-	Unhealthy    int `json:"unhealthy"`
-}
-
-// ErrNoEndpoint means that the endpoint doesn't exist.
 var ErrNoEndpoint = errors.New("no such endpoint")
 
 // operation is an operation below /v2/{endpoint_id}.
@@ -145,15 +134,7 @@ type api struct {
 }
 
 // New serves /v2/{endpoint_id}/… and /live/v2/{endpoint_id}/….
-func New(c Config) http.Handler {
-	if c.Limiter == nil {
-		c.Limiter = limits.New(c.Clock)
-	}
-	if c.Running == nil {
-		c.Running = func(endpoint string) int { return c.Workers(endpoint).Running }
-	}
-	return &api{Config: c}
-}
+func New(c Config) http.Handler { return &api{Config: c} }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := a.route(w, r); err != nil {
@@ -195,7 +176,6 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	return op.serve(a, w, r, t)
 }
 
-// find returns the operation and the target of a request.
 func find(r *http.Request) (*operation, target, error) {
 	found := routes.Find(r.Method, r.URL.Path)
 	switch {
@@ -227,4 +207,31 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 		err = httpanswer.Refuse(http.StatusNotFound, "%s", err)
 	}
 	httpanswer.Error.Fail(w, r, a.Logger, err)
+}
+
+// admit admits a request until done is called, or rejects it with 429 and the time to retry (service
+// description, Limits; field notes, 429). It must be called before the body is read.
+func (a *api) admit(ctx context.Context, user apikey.Identity, op *operation, t target, e Endpoint) (done func(), err error) {
+	if a.NoLimits {
+		return func() {}, nil
+	}
+	if limits.Table[op.limit].Queues {
+		if waiting := a.Engine.Counts(t.endpoint).InQueue; limits.QueueFull(waiting, e.WorkersMax) {
+			return nil, rateLimited(time.Second, "the queue of this endpoint is full: %d jobs wait for at most %d workers", waiting, e.WorkersMax)
+		}
+	}
+	done, err = a.Limiter.Admit(ctx, limits.Key{User: user.Owner, Endpoint: t.endpoint, Operation: op.limit},
+		func() int { return a.Running(t.endpoint) })
+	if exceeded, ok := errors.AsType[*limits.Exceeded](err); ok {
+		err = rateLimited(exceeded.RetryAfter, "%s", exceeded)
+	}
+	return done, err
+}
+
+// rateLimited returns an error with the time to retry, in whole seconds.
+func rateLimited(after time.Duration, format string, args ...any) error {
+	seconds := max(1, int64((after+time.Second-1)/time.Second))
+	refusal := httpanswer.Refuse(http.StatusTooManyRequests, format, args...)
+	refusal.RetryAfter = strconv.FormatInt(seconds, 10)
+	return refusal
 }

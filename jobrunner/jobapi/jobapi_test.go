@@ -300,7 +300,7 @@ func TestHealth(t *testing.T) {
 		d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Done(nil))
 		d.take("ep")
-		const want = `{"jobs":{"completed":1,"failed":0,"inProgress":1,"inQueue":1,"retried":0},"workers":{"idle":1,"initializing":0,"ready":1,"running":0,"throttled":0,"unhealthy":0}}`
+		const want = `{"jobs":{"completed":1,"failed":0,"inProgress":1,"inQueue":1,"retried":0},"workers":{"idle":1,"initializing":0,"running":0,"throttled":0,"unhealthy":0,"ready":1}}`
 		a := d.do("GET", "/v2/ep/health", "")
 		must.Hold(t, a.status == 200 && a.raw == want, "answered", a.status, a.raw)
 	})

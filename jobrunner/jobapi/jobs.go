@@ -4,10 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
+	"strconv"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // run queues a job and answers at once (description: POST /run).
@@ -136,13 +140,17 @@ func (a *api) health(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
+	workers := a.Workers(t.endpoint)
 	answer := map[string]any{
 		"jobs": map[string]int{
 			"completed": jobs.Completed, "failed": jobs.Failed, "inProgress": jobs.InProgress, "inQueue": jobs.InQueue, "retried": jobs.Retried,
 		},
-		"workers": a.Workers(t.endpoint),
+		"workers": struct {
+			worker.Counts
+			Ready int `json:"ready"`
+		}{workers, workers.Idle + workers.Running},
 	}
-	if reason := a.failure(t.endpoint); reason != "" {
+	if reason := a.Failure(t.endpoint); reason != "" {
 		answer["reason"] = reason // an extra member, which the contract allows
 	}
 	body, err := json.Marshal(answer)
@@ -150,5 +158,40 @@ func (a *api) health(w http.ResponseWriter, r *http.Request, t target) error {
 		return err
 	}
 	write(w, body)
+	return nil
+}
+
+// retry queues a job that failed or timed out again (description: POST /retry; B, rule 2).
+func (a *api) retry(w http.ResponseWriter, r *http.Request, t target) error {
+	job, err := a.Engine.Retry(r.Context(), t.endpoint, t.job)
+	if refused, ok := errors.AsType[*engine.NotRetryable](err); ok {
+		return httpanswer.Refuse(http.StatusBadRequest, "%s", refused)
+	}
+	if err != nil {
+		return err
+	}
+	a.Queued(t.endpoint)
+	writeJob(w, job)
+	return nil
+}
+
+// purgeQueue removes the waiting jobs (description: POST /purge-queue; B, rule 3).
+func (a *api) purgeQueue(w http.ResponseWriter, r *http.Request, t target) error {
+	removed, err := a.Engine.Purge(r.Context(), t.endpoint)
+	if err != nil {
+		return err
+	}
+	write(w, append(strconv.AppendInt([]byte(`{"removed":`), int64(removed), 10), `,"status":"completed"}`...))
+	return nil
+}
+
+// requests lists the endpoint's newest jobs (field notes: GET /requests).
+func (a *api) requests(w http.ResponseWriter, r *http.Request, t target) error {
+	jobs, err := a.Engine.Recent(r.Context(), t.endpoint)
+	if err != nil {
+		return err
+	}
+	b := appendList([]byte(`{"requests":`), jobs, func(b []byte, job engine.Job) []byte { return job.AppendJSON(b) })
+	write(w, append(b, '}'))
 	return nil
 }

@@ -37,13 +37,11 @@ type Limiter struct {
 	lastSweep time.Duration
 }
 
-// bucket counts one Key's requests.
 type bucket struct {
 	inFlight int
 	accepted []time.Duration // times within the last Window, oldest first
 }
 
-// New creates a Limiter without counted requests.
 func New(c *clock.Clock) *Limiter {
 	return &Limiter{clock: c, start: c.Now(), buckets: map[Key]*bucket{}}
 }

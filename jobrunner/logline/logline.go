@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 )
 
-// Line is a parsed line.
 type Line struct {
 	// Level is DEBUG, INFO, WARN or ERROR, or "" if no logger wrote the line.
 	Level string
@@ -29,7 +28,6 @@ func Visible(line string) string {
 	return line[strings.LastIndexByte(line, '\r')+1:]
 }
 
-// Parse parses a line.
 func Parse(raw string) Line {
 	if strings.HasPrefix(raw, "{") {
 		if l, ok := parseJSON(raw); ok {

@@ -46,7 +46,6 @@ func newJobs() *jobs {
 	}
 }
 
-// Job counts an event of a job.
 func (m *Metrics) Job(e engine.Event) {
 	j := m.jobs
 	j.mu.Lock()

@@ -21,7 +21,6 @@ import (
 
 const namespace = "gpucloud"
 
-// Config configures Metrics.
 type Config struct {
 	Source  Source
 	Clock   *clock.Clock
@@ -38,7 +37,6 @@ type Metrics struct {
 	webhooks *prometheus.CounterVec
 }
 
-// New returns Metrics whose counters are 0.
 func New(c Config) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
@@ -75,7 +73,6 @@ type scrapeLog struct{ log *slog.Logger }
 
 func (f scrapeLog) Println(v ...any) { f.log.Error("reading metrics failed", "error", v) }
 
-// The results of webhook calls.
 const (
 	delivered = "delivered"
 	retried   = "retried"

@@ -17,14 +17,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// Source reads the current state of a deployment.
 type Source interface {
 	// EndpointLoads returns the existing endpoints.
 	EndpointLoads(ctx context.Context) ([]Endpoint, error)
 	Devices() []gpu.State
 }
 
-// Endpoint is the current state of an endpoint.
 type Endpoint struct {
 	ID      string
 	Jobs    engine.Counts
@@ -33,7 +31,6 @@ type Endpoint struct {
 	Each    []worker.Info
 }
 
-// readTimeout limits the reads of one scrape.
 const readTimeout = 5 * time.Second
 
 func desc(name, help string, labels ...string) *prometheus.Desc {

@@ -37,7 +37,7 @@ func (b *secretBodyV2) describe(u contract.Use, s *openapi.Schema) {
 	}
 }
 
-// secretV2 is a secret in an answer. It never has the value.
+// secretV2 never has the value.
 type secretV2 struct {
 	ID           string    `json:"id"`
 	Name         string    `json:"name"`
@@ -46,10 +46,10 @@ type secretV2 struct {
 	ValueUpdated time.Time `json:"valueLastUpdatedAt"`
 }
 
-func readSecretName(q *query) string { return q.text("name") }
+func readSecretName(q *query) string { return q.value("name", anyText) }
 
 func (c *call) listSecretsV2(name string) ([]secretV2, error) {
-	all, err := store.List[store.Secret](c.ctx(), c.store)
+	all, err := store.List[store.Secret](c.ctx(), c.Store)
 	out := []secretV2{}
 	for _, secret := range all {
 		if !c.http.URL.Query().Has("name") || strings.EqualFold(secret.Name, name) {
@@ -60,11 +60,11 @@ func (c *call) listSecretsV2(name string) ([]secretV2, error) {
 }
 
 func createSecretV2(c *call, body secretBodyV2) (store.Secret, error) {
-	return c.store.CreateSecret(c.ctx(), convert[secretBodyV2, store.Secret](body), *body.Value)
+	return c.Store.CreateSecret(c.ctx(), convert[secretBodyV2, store.Secret](body), *body.Value)
 }
 
 func updateSecretV2(c *call, body secretBodyV2) (store.Secret, error) {
-	return c.store.UpdateSecret(c.ctx(), c.id, convert[secretBodyV2, store.SecretChange](body))
+	return c.Store.UpdateSecret(c.ctx(), c.id, convert[secretBodyV2, store.SecretChange](body))
 }
 
 // sshKeysV2 is the SSH public keys of the owner of an API key, in the body of an
@@ -74,11 +74,11 @@ type sshKeysV2 struct {
 }
 
 func (c *call) getSSHKeys() (sshKeysV2, error) {
-	keys, err := c.store.SSHKeys(c.ctx(), c.owner)
+	keys, err := c.Store.SSHKeys(c.ctx(), c.owner)
 	return sshKeysV2{nonNilList(keys)}, err
 }
 
 // replaceSSHKeys replaces the whole list. Existing pods keep their keys.
 func replaceSSHKeys(c *call, body sshKeysV2) (sshKeysV2, error) {
-	return body, c.store.SetSSHKeys(c.ctx(), c.owner, body.Keys)
+	return body, c.Store.SetSSHKeys(c.ctx(), c.owner, body.Keys)
 }

@@ -55,7 +55,7 @@ func (c *call) sumsV1(kind billing.Kind, w billing.Window, keep func(billing.Usa
 		fast bool
 	}
 	sums, disks := map[place]*sumV1{}, map[resource]int64{}
-	err := c.usage(kind, w, func(u billing.Usage) {
+	err := c.Meter.Usage(c.ctx(), kind, w, func(u billing.Usage) {
 		if !keep(u) {
 			return
 		}
@@ -80,7 +80,6 @@ func (c *call) sumsV1(kind billing.Kind, w billing.Window, keep func(billing.Usa
 	}), err
 }
 
-// usageQueryV1 is the period, the grouping and the filter of a call.
 type usageQueryV1 struct {
 	window   billing.Window
 	grouping string
@@ -88,8 +87,8 @@ type usageQueryV1 struct {
 }
 
 func readPodBillingV1(q *query) (out usageQueryV1) {
-	out.grouping = cmp.Or(q.enumValue("grouping", "podId", "gpuTypeId"), "gpuTypeId")
-	pod, gpu := q.text("podId"), q.text("gpuTypeId")
+	out.grouping = cmp.Or(q.value("grouping", oneOf("podId", "gpuTypeId")), "gpuTypeId")
+	pod, gpu := q.value("podId", anyText), q.value("gpuTypeId", anyText)
 	out.keep = func(u billing.Usage) bool {
 		return (pod == "" || u.ID == pod) && (gpu == "" || u.GPUType == gpu)
 	}
@@ -111,8 +110,8 @@ func groupedBillingV1(kind billing.Kind, read func(*query) usageQueryV1) handler
 }
 
 func readEndpointBillingV1(q *query) (out usageQueryV1) {
-	out.grouping = cmp.Or(q.enumValue("grouping", "endpointId", "podId", "gpuTypeId"), "endpointId")
-	endpoint, image, template := q.text("endpointId"), q.text("imageName"), q.text("templateId")
+	out.grouping = cmp.Or(q.value("grouping", oneOf("endpointId", "podId", "gpuTypeId")), "endpointId")
+	endpoint, image, template := q.value("endpointId", anyText), q.value("imageName", anyText), q.value("templateId", anyText)
 	gpus, places := q.listParameter("gpuTypeId"), q.listParameter("dataCenterId")
 	out.keep = func(u billing.Usage) bool {
 		return (endpoint == "" || u.Owner == endpoint) && (image == "" || u.Image == image) && (template == "" || u.Template == template) &&

@@ -31,7 +31,6 @@ type billingMetadata[Q, A any] struct {
 	Totals      A     `json:"totals"`
 }
 
-// billingAnswer is an answer with records R and their metadata M.
 type billingAnswer[R, M any] struct {
 	Records  []R `json:"records"`
 	Metadata M   `json:"metadata"`
@@ -71,7 +70,6 @@ func newBillingMetadata[Q, R, A any](query Q, records []R, totals A) billingMeta
 	return billingMetadata[Q, A]{query, int64(len(records)), totals}
 }
 
-// costsByKind is the cost of the resources of each kind.
 type costsByKind map[billing.Kind]billing.Cost
 
 func (k costsByKind) add(kind billing.Kind, c billing.Cost) { k[kind] = k[kind].Plus(c) }
@@ -94,7 +92,7 @@ func (c *call) billing(w billing.Window) (out billingV2, err error) {
 		buckets[i] = costsByKind{}
 	}
 	for _, kind := range []billing.Kind{billing.Pod, billing.Worker, billing.Volume, billing.Cluster} {
-		err := c.usage(kind, w, func(u billing.Usage) {
+		err := c.Meter.Usage(c.ctx(), kind, w, func(u billing.Usage) {
 			buckets[u.Bucket].add(kind, u.Cost)
 			total.add(kind, u.Cost)
 		})
@@ -279,12 +277,12 @@ const maxBillingRecords = 100_000
 // readPeriod reads startTime, endTime, bucketSize and, in version 2, lastN. It must be called last,
 // because errors about invalid values take precedence.
 func readPeriod(q *query) (w billing.Window) {
-	bucket := billing.Bucket(cmp.Or(q.enumValue("bucketSize", billing.Buckets...), string(billing.Day)))
+	bucket := billing.Bucket(cmp.Or(q.value("bucketSize", oneOf(billing.Buckets...)), string(billing.Day)))
 	now := q.Clock.Wall()
 	start, end := q.time("startTime", now.Add(-billing.DefaultPeriod)), q.time("endTime", now)
 	last := int64(0)
 	if q.version == 2 {
-		last = q.integer("lastN", 0, "an integer of at least 1", func(n int64) bool { return n >= 1 })
+		last = q.integer("lastN", 0, positive)
 		q.refuseIf(last > 0 && (q.has("startTime") || q.has("endTime")), "lastN excludes startTime and endTime: set one or the other")
 	}
 	if q.err() != nil {
@@ -300,25 +298,14 @@ func readPeriod(q *query) (w billing.Window) {
 	return w
 }
 
-// time reads a time of RFC 3339.
 func (q *query) time(name string, defaultValue time.Time) time.Time {
-	q.declare(openapi.Parameter{Name: name, In: "query", Schema: &openapi.Schema{Type: "string", Format: "date-time"}})
-	if !q.has(name) {
-		return defaultValue
-	}
-	t, err := time.Parse(time.RFC3339, q.values.Get(name))
-	if err != nil || t.Year() < 1 {
-		q.addFault(name, q.values.Get(name), "a time in RFC 3339, such as 2026-06-01T00:00:00Z")
-	}
+	t := defaultValue
+	q.value(name, form{"a time in RFC 3339, such as 2026-06-01T00:00:00Z", &openapi.Schema{Type: "string", Format: "date-time"}, func(text string) (valid bool) {
+		var err error
+		t, err = time.Parse(time.RFC3339, text)
+		return err == nil && t.Year() >= 1
+	}})
 	return t
-}
-
-// usage calls visit with the cost of each resource of a kind.
-func (c *call) usage(kind billing.Kind, w billing.Window, visit func(billing.Usage)) error {
-	if c.Meter == nil {
-		return nil
-	}
-	return c.Meter.Usage(c.ctx(), kind, w, visit)
 }
 
 // billedByOwner is the cost of each owner (an endpoint, a pod, a cluster or a volume) in each bucket.
@@ -332,7 +319,7 @@ type billedByOwner struct {
 // ownerHandler shows the cost of a kind by owner. The parameter selects one owner.
 func ownerHandler[W any](kind billing.Kind, parameter string, show func(billedByOwner) W) handler {
 	read := func(q *query) (b billedByOwner) {
-		b.filter = nilIfEmpty(q.text(parameter))
+		b.filter = nilIfEmpty(q.value(parameter, anyText))
 		b.window = readPeriod(q)
 		return b
 	}
@@ -349,7 +336,7 @@ func ownerHandler[W any](kind billing.Kind, parameter string, show func(billedBy
 
 func (c *call) sumByOwner(kind billing.Kind, b *billedByOwner) error {
 	b.costs = map[string][]billing.Cost{}
-	err := c.usage(kind, b.window, func(u billing.Usage) {
+	err := c.Meter.Usage(c.ctx(), kind, b.window, func(u billing.Usage) {
 		if b.filter != nil && *b.filter != u.Owner {
 			return
 		}
@@ -365,7 +352,6 @@ func (c *call) sumByOwner(kind billing.Kind, b *billedByOwner) error {
 	return err
 }
 
-// total returns the cost of all owners in the whole window.
 func (b billedByOwner) total() (sum billing.Cost) {
 	for _, costs := range b.costs {
 		for _, c := range costs {

@@ -9,6 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -103,18 +104,17 @@ var (
 
 func readGPUQuery(q *query) gpuQuery {
 	out := gpuQuery{
-		count:        q.integer("count", 1, "an integer of at least 1", func(n int64) bool { return n >= 1 }),
-		countries:    q.patternList("countryCodes", countryPattern, "a country code such as FR"),
-		cudaVersions: q.patternList("cudaVersions", pattern(contract.CUDAVersion), contract.CUDAVersion.Words),
+		count:        q.integer("count", 1, positive),
+		countries:    q.list("countryCodes", matching(countryPattern, "a country code such as FR")),
+		cudaVersions: q.list("cudaVersions", matching(pattern(contract.CUDAVersion), contract.CUDAVersion.Words)),
 	}
 	out.availability, out.products = q.readAvailability(catalog.Products, "count", "cloud", "countryCodes", "cudaVersions", "minCudaVersion")
-	out.cloud = cmp.Or(q.enumValue("cloud", catalog.Clouds...), catalog.Secure)
-	out.minCUDA = q.patternValue("minCudaVersion", minCUDAPattern, "major or major.minor")
+	out.cloud = cmp.Or(q.value("cloud", oneOf(catalog.Clouds...)), catalog.Secure)
+	out.minCUDA = q.value("minCudaVersion", matching(minCUDAPattern, "major or major.minor"))
 	q.refuseIf(q.has("cudaVersions") && q.has("minCudaVersion"), "cudaVersions and minCudaVersion exclude each other: set one of them")
 	return out
 }
 
-// accepts reports whether the query allows a CUDA version.
 func (q gpuQuery) accepts(version string) bool {
 	if len(q.cudaVersions) > 0 {
 		return slices.Contains(q.cudaVersions, version)
@@ -177,7 +177,8 @@ type cpuQuery struct {
 }
 
 func readCPUQuery(q *query) (out cpuQuery) {
-	out.vcpus = q.integer("vcpuCount", 2, "a power of two of at least 2", func(n int64) bool { return n >= 2 && n&(n-1) == 0 })
+	out.vcpus = q.integer("vcpuCount", 2, integers("a power of two of at least 2", &openapi.Schema{Minimum: new(2.0), MultipleOf: new(2.0)},
+		func(n int64) bool { return n >= 2 && n&(n-1) == 0 }))
 	out.availability, out.products = q.readAvailability([]string{catalog.Pod, catalog.Serverless}, "vcpuCount")
 	return out
 }
@@ -216,7 +217,7 @@ func (c *call) newDataCenter(offered *catalog.Catalog, d catalog.DataCenter, inc
 }
 
 func readDataCenterInclude(q *query) []string {
-	return q.enumList("include", "GPU_AVAILABILITY", "CPU_AVAILABILITY")
+	return q.list("include", oneOf("GPU_AVAILABILITY", "CPU_AVAILABILITY"))
 }
 
 // dataCentersQuery has the filters and includes of a list of data centers.
@@ -228,9 +229,9 @@ type dataCentersQuery struct {
 func readDataCentersQuery(q *query) dataCentersQuery {
 	return dataCentersQuery{
 		include:       readDataCenterInclude(q),
-		regions:       q.enumList("regions", catalog.Regions...),
-		tiers:         q.enumList("networkVolumeTypes", catalog.VolumeTypes...),
-		compliance:    q.enumList("compliance", catalog.Certificates...),
+		regions:       q.list("regions", oneOf(catalog.Regions...)),
+		tiers:         q.list("networkVolumeTypes", oneOf(catalog.VolumeTypes...)),
+		compliance:    q.list("compliance", oneOf(catalog.Certificates...)),
 		globalNetwork: q.boolean("globalNetwork"),
 	}
 }
@@ -353,7 +354,7 @@ func cpusIn(offered *catalog.Catalog, d catalog.DataCenter) []availabilityV2 {
 const maxCatalogTemplates = 100
 
 func readTemplateSource(q *query) string {
-	return q.enumValue("source", "official", "verified", "community")
+	return q.value("source", oneOf("official", "verified", "community"))
 }
 
 // listCatalogTemplates lists this program's official templates or the users' public templates. The
@@ -366,7 +367,7 @@ func (c *call) listCatalogTemplates(source string) ([]templateV2, error) {
 	case "", "official":
 		all = store.OfficialTemplates()
 	case "community":
-		all, err = c.store.Templates(c.ctx())
+		all, err = c.Store.Templates(c.ctx())
 	}
 	out := []templateV2{}
 	for _, t := range all {

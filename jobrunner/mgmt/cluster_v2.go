@@ -70,11 +70,11 @@ func newPrimaryV2(p store.Pod) *primaryV2 {
 }
 
 func (c *call) listClustersV2() ([]clusterV2, error) {
-	all, err := store.List[store.Cluster](c.ctx(), c.store)
+	all, err := store.List[store.Cluster](c.ctx(), c.Store)
 	if err != nil {
 		return nil, err
 	}
-	pods, err := c.store.Pods(c.ctx())
+	pods, err := c.Store.Pods(c.ctx())
 	members := map[string][]store.Pod{}
 	for _, p := range pods {
 		if p.Cluster != nil {
@@ -84,13 +84,12 @@ func (c *call) listClustersV2() ([]clusterV2, error) {
 	return convertAll(all, func(cluster store.Cluster) clusterV2 { return newClusterV2(cluster, members[cluster.ID]) }), err
 }
 
-// clusterWithMembers reads the path's cluster and its members.
 func (c *call) clusterWithMembers() (store.Cluster, []store.Pod, error) {
-	cluster, err := store.Get[store.Cluster](c.ctx(), c.store, c.id)
+	cluster, err := store.Get[store.Cluster](c.ctx(), c.Store, c.id)
 	if err != nil {
 		return cluster, nil, err
 	}
-	members, err := c.store.ClusterPods(c.ctx(), c.id)
+	members, err := c.Store.ClusterPods(c.ctx(), c.id)
 	return cluster, members, err
 }
 
@@ -104,7 +103,7 @@ func createClusterV2(c *call, body clusterBodyV2) (w clusterV2, err error) {
 	if err != nil {
 		return w, err
 	}
-	cluster, members, err := c.store.CreateCluster(c.ctx(), func(tx *store.Tx) (store.Cluster, []store.Pod, error) {
+	cluster, members, err := c.Store.CreateCluster(c.ctx(), func(tx *store.Tx) (store.Cluster, []store.Pod, error) {
 		cluster, members, err := body.build(tx, c.body, keys)
 		cluster.Owner = c.owner
 		for i := range members {
@@ -117,7 +116,7 @@ func createClusterV2(c *call, body clusterBodyV2) (w clusterV2, err error) {
 }
 
 func updateClusterV2(c *call, body clusterBodyV2) (w clusterV2, err error) {
-	if _, err := c.store.UpdateCluster(c.ctx(), c.id, func(cluster *store.Cluster) { setIfPresent(&cluster.Name, body.Name) }); err != nil {
+	if _, err := c.Store.UpdateCluster(c.ctx(), c.id, func(cluster *store.Cluster) { setIfPresent(&cluster.Name, body.Name) }); err != nil {
 		return w, err
 	}
 	return c.getClusterV2()

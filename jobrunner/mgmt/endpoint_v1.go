@@ -160,7 +160,6 @@ func (c *call) newEndpointV1(e store.Endpoint) endpointV1 {
 // timestamp formats a time as RFC 3339 in UTC with milliseconds.
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// endpointIncludes are the flags of lists and reads of endpoints.
 var endpointIncludes = flags{"includeTemplate", "includeWorkers"}
 
 // includedTemplate reads the template that an answer includes. It returns nil if the object has
@@ -169,7 +168,7 @@ func (c *call) includedTemplate(id string) (*templateV1, error) {
 	if id == "" {
 		return nil, nil
 	}
-	t, err := c.store.Template(c.ctx(), id)
+	t, err := c.Store.Template(c.ctx(), id)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
@@ -186,7 +185,7 @@ func (c *call) readEndpointV1(e store.Endpoint, on map[string]bool) (w endpointV
 }
 
 func (c *call) listEndpointsV1(on map[string]bool) ([]endpointV1, error) {
-	all, err := c.store.Endpoints(c.ctx())
+	all, err := c.Store.Endpoints(c.ctx())
 	out := make([]endpointV1, len(all))
 	for i, e := range all {
 		if out[i], err = c.readEndpointV1(e, on); err != nil {
@@ -197,7 +196,7 @@ func (c *call) listEndpointsV1(on map[string]bool) ([]endpointV1, error) {
 }
 
 func (c *call) getEndpointV1(on map[string]bool) (w endpointV1, err error) {
-	e, err := c.store.Endpoint(c.ctx(), c.id)
+	e, err := c.Store.Endpoint(c.ctx(), c.id)
 	if err != nil {
 		return w, err
 	}

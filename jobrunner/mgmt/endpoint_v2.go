@@ -69,7 +69,7 @@ type endpointBody interface {
 // createEndpoint creates an endpoint of the defaults and a body.
 func createEndpoint[B endpointBody](defaults func() store.Endpoint) func(*call, B) (store.Endpoint, error) {
 	return func(c *call, body B) (store.Endpoint, error) {
-		return c.store.CreateEndpoint(c.ctx(), func(tx *store.Tx) (store.Endpoint, error) {
+		return c.Store.CreateEndpoint(c.ctx(), func(tx *store.Tx) (store.Endpoint, error) {
 			e := defaults()
 			err := body.apply(tx, &e)
 			return e, err
@@ -78,7 +78,7 @@ func createEndpoint[B endpointBody](defaults func() store.Endpoint) func(*call, 
 }
 
 func updateEndpoint[B endpointBody](c *call, body B) (store.Endpoint, error) {
-	return c.store.UpdateEndpoint(c.ctx(), c.id, body.apply)
+	return c.Store.UpdateEndpoint(c.ctx(), c.id, body.apply)
 }
 
 // mergedEnv returns a template's env, overridden by the body's.
@@ -212,7 +212,6 @@ func (b endpointBodyV2) checkScaling(e store.Endpoint) error {
 	return nil
 }
 
-// withoutIdleTimeout reports whether the endpoint has no idle time-out.
 func withoutIdleTimeout(e store.Endpoint) bool {
 	return e.Type == store.Queue && e.Scaling.Type == store.RequestCount
 }

@@ -13,11 +13,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // fuzzServer is a management API that a fuzz test calls without a network.
@@ -25,10 +21,7 @@ type fuzzServer struct{ http.Handler }
 
 func newFuzzServer(f *testing.F) fuzzServer {
 	f.Helper()
-	db := must.Do(sqldb.Open(f.Context(), sqldb.Config{}))(f)
-	f.Cleanup(func() { _ = db.Close() })
-	c := new(clock.Clock)
-	return fuzzServer{mgmt.New(mgmt.Config{Store: must.Do(store.Open(f.Context(), db, c))(f), Keys: apikey.New(testKey), Clock: c})}
+	return fuzzServer{mgmt.New(newConfig(f))}
 }
 
 // send sends a request, and checks every answer: it is JSON in the form of its

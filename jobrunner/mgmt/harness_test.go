@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,10 +13,15 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 const testKey = "k3y-0f-these-checks"
@@ -37,17 +43,28 @@ type reply struct {
 	text   string
 }
 
-func deploy(t *testing.T, configure ...func(*mgmt.Config)) *deployment {
+// newConfig returns the configuration of an empty deployment.
+func newConfig(t testing.TB) mgmt.Config {
 	t.Helper()
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 	t.Cleanup(func() { must.Equal(t, db.Close(), nil) })
-	c := new(clock.Clock)
-	s := must.Do(store.Open(t.Context(), db, c))(t)
-	config := mgmt.Config{Store: s, Keys: apikey.New(testKey), Clock: c}
+	c, log := new(clock.Clock), slog.New(slog.DiscardHandler)
+	meter := must.Do(billing.Open(t.Context(), billing.Config{DB: db, Clock: c, Logger: log}))(t)
+	t.Cleanup(meter.Close)
+	return mgmt.Config{
+		Store: must.Do(store.Open(t.Context(), db, c))(t), Keys: apikey.New(testKey), Clock: c, Logger: log, Workers: new(worker.Pools), Pods: new(pod.Pods),
+		PodReason: func(p store.Pod) string { return p.Reason }, PodPrice: func(store.Pod) float64 { return 0 }, Meter: meter,
+		Bodies: httplimit.NewMemory(1 << 30), Stock: func() map[string]catalog.Stock { return nil },
+	}
+}
+
+func deploy(t *testing.T, configure ...func(*mgmt.Config)) *deployment {
+	t.Helper()
+	config := newConfig(t)
 	for _, set := range configure {
 		set(&config)
 	}
-	s.UseCatalog(config.Catalog)
+	config.Store.UseCatalog(config.Catalog)
 	server := httptest.NewServer(mgmt.New(config))
 	t.Cleanup(server.Close)
 	return &deployment{T: t, url: server.URL}

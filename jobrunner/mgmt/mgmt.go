@@ -21,71 +21,47 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// Config configures the management API. Store, Keys and Clock are required.
 type Config struct {
 	Store  *store.Store
 	Keys   *apikey.Keys
 	Clock  *clock.Clock
-	Logger *slog.Logger // logs internal errors; may be nil
+	Logger *slog.Logger // logs internal errors
 
 	// Limits enforces the rate limits of version 2. Otherwise answers always show full quotas.
 	Limits bool
 	// Quotas counts the requests of all deployments on a shared database. If it's nil, only this
 	// deployment's requests count.
-	Quotas *SharedQuotas
-	// Workers lists the workers of the endpoints; nil if there are none.
-	Workers Workers
-	// Pods shows the running pods; nil if there are none. Machine is the id of the deployment that
-	// runs them.
-	Pods    Pods
-	Machine string
+	Quotas  *SharedQuotas
+	Workers *worker.Pools
+	Pods    *pod.Pods
+	Machine string // id of the deployment that runs the pods
 	// PodReason returns, for people, why a pod waits, how it ended, or that its state can't be known.
-	// If it's nil, the stored reason is shown.
 	PodReason func(store.Pod) string
-	// PodPrice returns the hourly price of a pod that holds its compute. If it's nil, the price is 0.
-	PodPrice func(store.Pod) float64
-	// Sample measures a worker's GPU; nil if nothing can be measured.
-	Sample func(uuid string) (gpu.Sample, error)
-	// Bodies limits the memory of the bodies that are being read; nil for no limit.
-	Bodies *httplimit.Memory
-	// Catalog has the offers; nil for the built-in catalog.
-	Catalog *catalog.Source
-	// Meter has usage and cost; nil if nothing is metered.
-	Meter *billing.Meter
-	// Stock lists the machine's GPU types and how many are free; nil if it has none.
-	Stock func() map[string]catalog.Stock
+	PodPrice  func(store.Pod) float64               // per hour, of a pod that holds its compute
+	Sample    func(uuid string) (gpu.Sample, error) // measures a worker's GPU
+	Bodies    *httplimit.Memory                     // memory of the bodies that are being read
+	Catalog   *catalog.Source                       // nil for the built-in catalog
+	Meter     *billing.Meter
+	Stock     func() map[string]catalog.Stock // the machine's GPU types and how many are free
 }
 
 // New serves /v1/… and the paths of /v2/… whose first segment is one of
 // store.Reserved.
 func New(c Config) http.Handler {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Stock == nil {
-		c.Stock = func() map[string]catalog.Stock { return nil }
-	}
-	if c.Workers == nil {
-		c.Workers = noWorkers{}
-	}
-	if c.Pods == nil {
-		c.Pods = noPods{}
-	}
-	return &server{Config: c, store: c.Store, documents: sync.OnceValue(describeAPI)}
+	return &server{Config: c, documents: sync.OnceValue(describeAPI)}
 }
 
 type server struct {
 	Config
-	store    *store.Store
-	limiters sync.Map // *limiter by the owner of a key
-	// documents returns the OpenAPI documents. They are generated on the first call.
-	documents func() descriptions
+	limiters  sync.Map            // *limiter by the owner of a key
+	documents func() descriptions // generated on the first call
 }
 
-// call is a request that is being handled.
 type call struct {
 	*server
 	http    *http.Request

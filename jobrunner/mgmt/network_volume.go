@@ -44,11 +44,11 @@ func createNetworkVolume[B any](c *call, body B) (store.NetworkVolume, error) {
 		return v, store.Refusal(err.Error())
 	}
 	v.Type = tier
-	return c.store.CreateNetworkVolume(c.ctx(), v)
+	return c.Store.CreateNetworkVolume(c.ctx(), v)
 }
 
 func updateNetworkVolume[B any](c *call, body B) (store.NetworkVolume, error) {
-	return c.store.UpdateNetworkVolume(c.ctx(), c.id, convert[B, store.VolumeChange](body))
+	return c.Store.UpdateNetworkVolume(c.ctx(), c.id, convert[B, store.VolumeChange](body))
 }
 
 // globalVolumeBodyV2 is the body of a create or an update. The name is trimmed.
@@ -64,9 +64,9 @@ type globalVolumeV2 struct {
 }
 
 func createGlobalVolumeV2(c *call, body globalVolumeBodyV2) (store.GlobalVolume, error) {
-	return c.store.CreateGlobalVolume(c.ctx(), store.GlobalVolume{Head: store.Head{Name: strings.TrimSpace(*body.Name)}, Owner: c.owner})
+	return c.Store.CreateGlobalVolume(c.ctx(), store.GlobalVolume{Head: store.Head{Name: strings.TrimSpace(*body.Name)}, Owner: c.owner})
 }
 
 func updateGlobalVolumeV2(c *call, body globalVolumeBodyV2) (store.GlobalVolume, error) {
-	return c.store.RenameGlobalVolume(c.ctx(), c.id, strings.TrimSpace(*body.Name))
+	return c.Store.RenameGlobalVolume(c.ctx(), c.id, strings.TrimSpace(*body.Name))
 }

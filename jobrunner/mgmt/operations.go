@@ -69,7 +69,7 @@ func writeHandler[B, R, W any](u contract.Use, write func(*call, B) (R, error), 
 // listHandler shows all records of a kind.
 func listHandler[R, W any, P store.Record[R]](convert func(R) W) handler {
 	return plainHandler(func(c *call) ([]W, error) {
-		all, err := store.List[R, P](c.ctx(), c.store)
+		all, err := store.List[R, P](c.ctx(), c.Store)
 		return convertAll(all, convert), err
 	})
 }
@@ -99,7 +99,7 @@ func pageHandler[Q interface{ pagination(int64) paginationV2 }, W any](name stri
 // recordPage reads a page of the records of a kind.
 func recordPage[R, W any, P store.Record[R]](show func(*call, R) W) func(*call, pageQuery) ([]W, int64, error) {
 	return func(c *call, p pageQuery) ([]W, int64, error) {
-		part, next, err := store.ReadPage[R, P](c.ctx(), c.store, p.Page)
+		part, next, err := store.ReadPage[R, P](c.ctx(), c.Store, p.Page)
 		return convertAll(part, func(r R) W { return show(c, r) }), next, err
 	}
 }
@@ -107,14 +107,14 @@ func recordPage[R, W any, P store.Record[R]](show func(*call, R) W) func(*call, 
 // readHandler shows the record that the path names.
 func readHandler[R, W any, P store.Record[R]](show func(*call, R) W) handler {
 	return plainHandler(func(c *call) (W, error) {
-		r, err := store.Get[R, P](c.ctx(), c.store, c.id)
+		r, err := store.Get[R, P](c.ctx(), c.Store, c.id)
 		return show(c, r), err
 	})
 }
 
 // deleteHandler removes the record that the path names.
 func deleteHandler(remove func(*store.Store, context.Context, string) error) handler {
-	return handler{serve: func(c *call) (any, error) { return nil, remove(c.store, c.ctx(), c.id) }}
+	return handler{serve: func(c *call) (any, error) { return nil, remove(c.Store, c.ctx(), c.id) }}
 }
 
 // description describes the request and the answer of a handler.

@@ -8,23 +8,8 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
-
-// Pods shows the deployment's running pods.
-type Pods interface {
-	// Live returns the utilization of a pod that runs here.
-	Live(id string) (pod.Live, bool)
-	// Log returns false for an unknown pod.
-	Log(id string) (*run.Log, bool)
-}
-
-// noPods is for a deployment without pods.
-type noPods struct{}
-
-func (noPods) Live(string) (live pod.Live, ok bool) { return live, false }
-func (noPods) Log(string) (*run.Log, bool)          { return nil, false }
 
 // Variables that the flags of a create set unless the body or template sets them. The platform's
 // images read them.
@@ -50,7 +35,7 @@ func injectAccess(p *store.Pod, ssh, jupyter bool, sshKeys string) {
 
 // sshKeys returns the owner's public keys, one per line.
 func (c *call) sshKeys() (string, error) {
-	keys, err := c.store.SSHKeys(c.ctx(), c.owner)
+	keys, err := c.Store.SSHKeys(c.ctx(), c.owner)
 	return strings.Join(keys, "\n"), err
 }
 
@@ -63,21 +48,14 @@ func replaceChanged(p *store.Pod, before store.Pod, now time.Time) error {
 }
 
 func (c *call) hourlyPrice(p store.Pod) float64 {
-	if c.PodPrice == nil || !p.Status.Active() {
+	if !p.Status.Active() {
 		return 0
 	}
 	return c.PodPrice(p)
 }
 
-func (c *call) podReason(p store.Pod) string {
-	if c.PodReason == nil {
-		return p.Reason
-	}
-	return c.PodReason(p)
-}
-
 func (c *call) createPod(build func(tx *store.Tx) (store.Pod, error)) (store.Pod, error) {
-	created, err := c.store.CreatePods(c.ctx(), func(tx *store.Tx) ([]store.Pod, error) {
+	created, err := c.Store.CreatePods(c.ctx(), func(tx *store.Tx) ([]store.Pod, error) {
 		p, err := build(tx)
 		if err != nil {
 			return nil, err
@@ -94,7 +72,7 @@ func (c *call) createPod(build func(tx *store.Tx) (store.Pod, error)) (store.Pod
 
 // act performs an action on the path's pod, unless skip reports that it isn't needed.
 func (c *call) act(a pod.Action, skip func(store.Pod) bool) (store.Pod, error) {
-	return c.store.UpdatePod(c.ctx(), c.id, func(_ *store.Tx, p *store.Pod) error {
+	return c.Store.UpdatePod(c.ctx(), c.id, func(_ *store.Tx, p *store.Pod) error {
 		if err := pod.CheckMember(*p); err != nil || skip(*p) {
 			return err
 		}
@@ -103,5 +81,5 @@ func (c *call) act(a pod.Action, skip func(store.Pod) bool) (store.Pod, error) {
 }
 
 func (c *call) deletePod() error {
-	return c.store.DeletePod(c.ctx(), c.id, pod.CheckMember)
+	return c.Store.DeletePod(c.ctx(), c.id, pod.CheckMember)
 }

@@ -63,7 +63,6 @@ func desiredStatus(s store.PodStatus) string {
 	return string(store.PodExited)
 }
 
-// podIncludes are the flags of lists and reads of pods.
 var podIncludes = flags{"includeMachine", "includeNetworkVolume", "includeSavingsPlans", "includeTemplate", "includeWorkers"}
 
 // include adds the objects that a call requests with flags.
@@ -79,7 +78,7 @@ func (c *call) include(on map[string]bool, p store.Pod, w *podV1) (err error) {
 		}
 	}
 	if on["includeNetworkVolume"] && p.NetworkVolume != "" {
-		v, err := store.Get[store.NetworkVolume](c.ctx(), c.store, p.NetworkVolume)
+		v, err := store.Get[store.NetworkVolume](c.ctx(), c.Store, p.NetworkVolume)
 		if err == nil {
 			w.NetworkVolume = new(convert[store.NetworkVolume, networkVolumeV1](v))
 		} else if !errors.Is(err, store.ErrNotFound) { // otherwise it was deleted meanwhile
@@ -93,7 +92,7 @@ func (c *call) include(on map[string]bool, p store.Pod, w *podV1) (err error) {
 }
 
 func (c *call) getPodV1(on map[string]bool) (w podV1, err error) {
-	p, err := c.store.Pod(c.ctx(), c.id)
+	p, err := c.Store.Pod(c.ctx(), c.id)
 	if errors.Is(err, store.ErrNotFound) && on["includeWorkers"] {
 		workers, failed := c.workerPodsV1()
 		if failed != nil {
@@ -117,7 +116,7 @@ func createPodV1(c *call, body podBodyV1) (store.Pod, error) {
 }
 
 func updatePodV1(c *call, body podBodyV1) (store.Pod, error) {
-	p, err := c.store.UpdatePod(c.ctx(), c.id, func(_ *store.Tx, p *store.Pod) error { return body.update(p, c.Clock.Wall()) })
+	p, err := c.Store.UpdatePod(c.ctx(), c.id, func(_ *store.Tx, p *store.Pod) error { return body.update(p, c.Clock.Wall()) })
 	return p, conflictV1(err)
 }
 
@@ -240,7 +239,6 @@ func (b podBodyV1) apply(p *store.Pod) {
 	setIfPresent(&p.Volume.Path, b.VolumeMountPath)
 }
 
-// update changes an existing pod.
 func (b podBodyV1) update(p *store.Pod, now time.Time) error {
 	if err := pod.CheckMember(*p); err != nil {
 		return err
@@ -286,7 +284,6 @@ var podFilters = []podFilter{
 	{name: "templateId", value: func(w podV1, _ store.Pod) string { return w.TemplateID }},
 }
 
-// parameter describes the filter in the OpenAPI document.
 func (f podFilter) parameter() openapi.Parameter {
 	schema := &openapi.Schema{Type: "string", Enum: anyList(f.known)}
 	if f.maxLength > 0 {
@@ -298,7 +295,6 @@ func (f podFilter) parameter() openapi.Parameter {
 	return openapi.Parameter{Name: f.name, In: "query", Schema: schema}
 }
 
-// podsQueryV1 has the flags and the filter of a list.
 type podsQueryV1 struct {
 	on      map[string]bool
 	matches func(podV1, store.Pod) bool
@@ -310,7 +306,7 @@ func readPodsQueryV1(q *query) podsQueryV1 {
 
 // listPodsV1 shows pods, and with includeWorkers the workers of endpoints.
 func (c *call) listPodsV1(q podsQueryV1) ([]podV1, error) {
-	all, err := c.store.Pods(c.ctx())
+	all, err := c.Store.Pods(c.ctx())
 	if err != nil {
 		return nil, err
 	}
@@ -339,7 +335,6 @@ func (c *call) listPodsV1(q podsQueryV1) ([]podV1, error) {
 	return out, nil
 }
 
-// readPodMatcher reads the filters of a call.
 func readPodMatcher(q *query) func(podV1, store.Pod) bool {
 	allowed := map[string][]string{}
 	for _, f := range podFilters {
@@ -372,7 +367,7 @@ func readPodMatcher(q *query) func(podV1, store.Pod) bool {
 
 // workerPodsV1 returns the workers of all endpoints in the form of pods.
 func (c *call) workerPodsV1() ([]podV1, error) {
-	endpoints, err := c.store.Endpoints(c.ctx())
+	endpoints, err := c.Store.Endpoints(c.ctx())
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 func (c *call) newPodV2(p store.Pod) podV2 {
 	var w podV2
 	copyFields(&w, p)
-	w.containerV2, w.Cost, w.Reason, w.SSH.Direct = newContainerV2(p.Container), c.hourlyPrice(p), nilIfEmpty(c.podReason(p)), directSSH(p)
+	w.containerV2, w.Cost, w.Reason, w.SSH.Direct = newContainerV2(p.Container), c.hourlyPrice(p), nilIfEmpty(c.PodReason(p)), directSSH(p)
 	w.Actions = convertAll(pod.Actions(p), func(a pod.Action) string { return string(a) })
 	w.GlobalNetworking = globalNetworkingV2{Enabled: p.NetworkIP != "", IP: p.NetworkIP}
 	if p.Volume.Size > 0 {
@@ -58,7 +58,7 @@ func newPodGPUV2(p store.Pod) *podGPUV2 {
 	}
 }
 
-// machineMemory returns the machine's memory in GB.
+// machineMemory is in GB.
 var machineMemory = sync.OnceValue(func() float64 { return math.Round(float64(httplimit.MachineMemory())/1e8) / 10 })
 
 // shownType returns the type of the GPUs that the pod has, had, or requests.
@@ -130,7 +130,7 @@ func readPodsQuery(q *query) (out podsQuery) {
 }
 
 func (c *call) listPodsV2(q podsQuery) (out []podV2, next int64, err error) {
-	part, next, err := store.ReadPage[store.Pod](c.ctx(), c.store, q.Page)
+	part, next, err := store.ReadPage[store.Pod](c.ctx(), c.Store, q.Page)
 	out = []podV2{}
 	for _, p := range part {
 		if p.Cluster == nil || q.withMembers {
@@ -154,14 +154,13 @@ func createPodV2(c *call, body podBodyV2) (store.Pod, error) {
 }
 
 func updatePodV2(c *call, body podBodyV2) (store.Pod, error) {
-	return c.store.UpdatePod(c.ctx(), c.id, func(tx *store.Tx, p *store.Pod) error { return body.update(tx, p, c.Clock.Wall()) })
+	return c.Store.UpdatePod(c.ctx(), c.id, func(tx *store.Tx, p *store.Pod) error { return body.update(tx, p, c.Clock.Wall()) })
 }
 
 type podActionBodyV2 struct {
 	Action *string `json:"action"`
 }
 
-// noContent is an answer without a body.
 type noContent struct{}
 
 func deletePodV2(c *call) (any, error) { return nil, c.deletePod() }
@@ -176,7 +175,7 @@ func podActionV2(c *call, body podActionBodyV2) (any, error) {
 }
 
 func (c *call) podLogsV2(q logQuery) (stream logStream, err error) {
-	if _, err := c.store.Pod(c.ctx(), c.id); err != nil {
+	if _, err := c.Store.Pod(c.ctx(), c.id); err != nil {
 		return stream, err
 	}
 	log, ok := c.Pods.Log(c.id)
@@ -258,7 +257,6 @@ func (b podBodyV2) storage(p *store.Pod, t *store.Template) error {
 	return b.Mounts.applyTo(p)
 }
 
-// applyTo sets the mount of a new pod.
 func (m *podMountsV2) applyTo(p *store.Pod) error {
 	if m == nil {
 		return nil
@@ -278,7 +276,6 @@ func (m *podMountsV2) applyTo(p *store.Pod) error {
 
 const errBothMounts = store.Refusal("mounts.persistent and mounts.network exclude each other: a pod has at most one of them")
 
-// update changes an existing pod.
 func (b podBodyV2) update(tx *store.Tx, p *store.Pod, now time.Time) error {
 	if err := pod.CheckMember(*p); err != nil {
 		return err

@@ -172,7 +172,6 @@ type globalNetworkingV2 struct {
 	InternalDNS string `json:"internalDns,omitempty"`
 }
 
-// podRuntimeV2 is the state of a running pod.
 type podRuntimeV2 struct {
 	Uptime int64           `json:"uptime"` // s
 	GPUs   []podGPUUsageV2 `json:"gpus"`

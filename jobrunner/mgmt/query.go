@@ -18,7 +18,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// query reads query parameters and collects their faults.
 type query struct {
 	*call
 	values  url.Values
@@ -34,91 +33,85 @@ func (q *query) addFault(name, value, want string) {
 	q.faults = append(q.faults, fmt.Sprintf("%s: got '%s', want %s", name, truncate(value), want))
 }
 
-// enumList reads a comma-separated list of allowed values.
-func (q *query) enumList(name string, allowed ...string) []string {
-	return q.valueList(name, "one of "+strings.Join(allowed, ", "), &openapi.Schema{Type: "string", Enum: anyList(allowed)},
-		func(s string) bool { return slices.Contains(allowed, s) })
+type form struct {
+	want   string // for people
+	schema *openapi.Schema
+	valid  func(string) bool
 }
 
-// enumValue reads one allowed value, or "" if it is absent.
-func (q *query) enumValue(name string, allowed ...string) string {
-	return q.value(name, "one of "+strings.Join(allowed, ", "), &openapi.Schema{Type: "string", Enum: anyList(allowed)},
-		func(s string) bool { return slices.Contains(allowed, s) })
+var anyText = form{"", &openapi.Schema{Type: "string"}, func(string) bool { return true }}
+
+func oneOf(allowed ...string) form {
+	return form{
+		"one of " + strings.Join(allowed, ", "), &openapi.Schema{Type: "string", Enum: anyList(allowed)},
+		func(s string) bool { return slices.Contains(allowed, s) },
+	}
 }
 
-// text reads a value of any form, or "" if it is absent.
-func (q *query) text(name string) string {
-	return q.value(name, "", &openapi.Schema{Type: "string"}, func(string) bool { return true })
+func matching(pattern *regexp.Regexp, want string) form {
+	return form{want, &openapi.Schema{Type: "string", Pattern: pattern.String()}, pattern.MatchString}
 }
 
-// patternValue reads one value that matches a pattern, or "" if it is absent.
-func (q *query) patternValue(name string, pattern *regexp.Regexp, description string) string {
-	return q.value(name, description, &openapi.Schema{Type: "string", Pattern: pattern.String()}, pattern.MatchString)
-}
-
-// value reads one value that a function accepts, or "" if it is absent.
-func (q *query) value(name, want string, schema *openapi.Schema, valid func(string) bool) string {
-	q.declare(openapi.Parameter{Name: name, In: "query", Description: want, Schema: schema})
+// value reads one value, or "" if it is absent.
+func (q *query) value(name string, f form) string {
+	q.declare(openapi.Parameter{Name: name, In: "query", Description: f.want, Schema: f.schema})
 	value := q.values.Get(name)
-	if value != "" && !valid(value) {
-		q.addFault(name, value, want)
+	if value != "" && !f.valid(value) {
+		q.addFault(name, value, f.want)
 		return ""
 	}
 	return value
 }
 
-// patternList reads a comma-separated list of values that match a pattern.
-func (q *query) patternList(name string, pattern *regexp.Regexp, description string) []string {
-	return q.valueList(name, description, &openapi.Schema{Type: "string", Pattern: pattern.String()}, pattern.MatchString)
-}
-
-func (q *query) valueList(name, want string, item *openapi.Schema, valid func(string) bool) (out []string) {
+// list reads a comma-separated list of values.
+func (q *query) list(name string, f form) (out []string) {
 	q.declare(openapi.Parameter{
-		Name: name, In: "query", Description: "Each is " + want + ".", Style: "form", Explode: new(false),
-		Schema: &openapi.Schema{Type: "array", Items: item},
+		Name: name, In: "query", Description: "Each is " + f.want + ".", Style: "form", Explode: new(false),
+		Schema: &openapi.Schema{Type: "array", Items: f.schema},
 	})
 	if !q.has(name) {
 		return nil
 	}
 	for value := range strings.SplitSeq(q.values.Get(name), ",") {
-		if valid(value) {
+		if f.valid(value) {
 			out = append(out, value)
 		} else {
-			q.addFault(name, value, want)
+			q.addFault(name, value, f.want)
 		}
 	}
 	return out
 }
 
-// integer reads an integer. Its schema is derived from the small numbers that valid accepts.
-func (q *query) integer(name string, defaultValue int64, want string, valid func(int64) bool) int64 {
-	return q.integerOf(name, defaultValue, want, integerSchema(valid), valid)
+// integers is the form of the integers that a function accepts. The schema has their bounds.
+func integers(want string, schema *openapi.Schema, valid func(int64) bool) form {
+	schema.Type, schema.Format = "integer", "int64"
+	return form{want, schema, func(s string) bool {
+		n, err := strconv.ParseInt(s, 10, 64)
+		return err == nil && valid(n)
+	}}
 }
 
-func (q *query) integerOf(name string, defaultValue int64, want string, schema *openapi.Schema, valid func(int64) bool) int64 {
-	q.declare(openapi.Parameter{Name: name, In: "query", Description: want, Schema: schema})
-	if !q.has(name) {
+var positive = integers("an integer of at least 1", &openapi.Schema{Minimum: new(1.0)}, func(n int64) bool { return n >= 1 })
+
+// integer reads an integer, which must be in the form integers.
+func (q *query) integer(name string, defaultValue int64, f form) int64 {
+	n, err := strconv.ParseInt(q.value(name, f), 10, 64)
+	if err != nil {
 		return defaultValue
-	}
-	n, err := strconv.ParseInt(q.values.Get(name), 10, 64)
-	if err != nil || !valid(n) {
-		q.addFault(name, q.values.Get(name), want)
 	}
 	return n
 }
 
 // boolean reads true or false, or nil if it is absent.
 func (q *query) boolean(name string) *bool {
-	q.declare(openapi.Parameter{Name: name, In: "query", Schema: &openapi.Schema{Type: "boolean"}})
-	switch q.values.Get(name) {
-	case "":
-		return nil
+	f := oneOf("true", "false")
+	f.want, f.schema = "true or false", &openapi.Schema{Type: "boolean"}
+	switch q.value(name, f) {
 	case "true":
 		return new(true)
 	case "false":
 		return new(false)
 	}
-	q.addFault(name, q.values.Get(name), "true or false")
 	return nil
 }
 
@@ -132,8 +125,8 @@ func (q *query) refuseIf(condition bool, format string, args ...any) {
 // readAvailability reads include=AVAILABILITY, which requires product. product and the filters in turn
 // require it.
 func (q *query) readAvailability(known []string, filters ...string) (requested bool, products []string) {
-	requested = q.enumValue("include", "AVAILABILITY") != ""
-	products = q.enumList("product", known...)
+	requested = q.value("include", oneOf("AVAILABILITY")) != ""
+	products = q.list("product", oneOf(known...))
 	q.refuseIf(requested && !q.has("product"), "include=AVAILABILITY requires product: stock differs by product")
 	for _, name := range append([]string{"product"}, filters...) {
 		q.refuseIf(!requested && q.has(name), "%s requires include=AVAILABILITY", name)
@@ -151,7 +144,6 @@ func (q *query) err() error {
 	return nil
 }
 
-// paginationV2 describes how to get the next page of a list.
 type paginationV2 struct {
 	NextCursor  *string `json:"nextCursor"` // null on the last page
 	HasNextPage bool    `json:"hasNextPage"`
@@ -160,7 +152,6 @@ type paginationV2 struct {
 // maxPage is the maximum and default number of objects of a page.
 const maxPage = 1000
 
-// pageQuery is the page that a call requests.
 type pageQuery struct {
 	store.Page
 	list string // operation and parameters; a cursor is valid only for the same list
@@ -172,8 +163,9 @@ func readPageQuery(q *query) pageQuery { return q.page("", maxPage) }
 // parameters are the list's other parameters, for the name of the list.
 func (q *query) page(parameters string, most int64) pageQuery {
 	p := pageQuery{store.Page{Before: math.MaxInt64}, q.http.URL.Path + "?" + parameters}
-	limit := &openapi.Schema{Type: "integer", Format: "int64", Minimum: new(1.0), Maximum: new(float64(most))}
-	p.Limit = int(q.integerOf("limit", most, fmt.Sprintf("an integer from 1 to %d", most), limit, func(n int64) bool { return n >= 1 && n <= most }))
+	limit := integers(fmt.Sprintf("an integer from 1 to %d", most), &openapi.Schema{Minimum: new(1.0), Maximum: new(float64(most))},
+		func(n int64) bool { return n >= 1 && n <= most })
+	p.Limit = int(q.integer("limit", most, limit))
 	q.declare(openapi.Parameter{
 		Name: "cursor", In: "query", Description: "pagination.nextCursor of the previous page. It is valid only for the same list.",
 		Schema: &openapi.Schema{Type: "string", MinLength: new(int64(1))},

@@ -89,7 +89,6 @@ func (l *limiter) resetElapsed() (now time.Time) {
 	return now
 }
 
-// writeHeaders writes the quotas and the remaining requests.
 func (l *limiter) writeHeaders(h http.Header, now time.Time) {
 	var policy, state []string
 	for i, w := range windows {
@@ -160,7 +159,6 @@ func (q *SharedQuotas) count(ctx context.Context, owner string, h http.Header) (
 	return refused
 }
 
-// load reads the counted requests of an owner.
 func (l *limiter) load(tx *sqldb.Tx, owner string) error {
 	rows, err := tx.Query(selectQuotas, owner)
 	if err != nil {

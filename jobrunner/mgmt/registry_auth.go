@@ -24,7 +24,7 @@ type registryAuth struct {
 }
 
 func createRegistryAuth[B registryAuthBodyV1 | registryAuthBodyV2](c *call, body B) (store.RegistryAuth, error) {
-	return c.store.CreateRegistryAuth(c.ctx(), *registryAuthBodyV1(body).Name, convert[B, store.Credentials](body))
+	return c.Store.CreateRegistryAuth(c.ctx(), *registryAuthBodyV1(body).Name, convert[B, store.Credentials](body))
 }
 
 // delegationBodyV2 is the body of a create; there is no update.
@@ -33,7 +33,6 @@ type delegationBodyV2 struct {
 	Name     reference `json:"name"`
 }
 
-// ecrARN matches the ARN of a repository in AWS ECR.
 var ecrARN = pattern(contract.ECRRepository)
 
 // The lengths of a repository's name in ECR.
@@ -45,7 +44,6 @@ const (
 // defaultTag is the tag that every registry client uses for an image without one.
 const defaultTag = "latest"
 
-// check rejects a repository whose name is too short or too long for ECR.
 func (b *delegationBodyV2) check(contract.Use) []string {
 	if b.Resource == nil {
 		return nil
@@ -97,5 +95,5 @@ func createDelegationV2(c *call, body delegationBodyV2) (store.Delegation, error
 	if image.Tag == "" {
 		image.Tag = defaultTag
 	}
-	return c.store.CreateDelegation(c.ctx(), store.Delegation{Head: store.Head{Name: body.Name.Value}, Owner: c.owner, ECRImage: image})
+	return c.Store.CreateDelegation(c.ctx(), store.Delegation{Head: store.Head{Name: body.Name.Value}, Owner: c.owner, ECRImage: image})
 }

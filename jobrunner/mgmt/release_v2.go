@@ -42,11 +42,11 @@ type releaseListV2 struct {
 // listReleasesV2 shows the releases of an endpoint, newest first, and the progress
 // of the rollout as it is now.
 func (c *call) listReleasesV2(p pageQuery) (out releaseListV2, err error) {
-	e, err := c.store.Endpoint(c.ctx(), c.id)
+	e, err := c.Store.Endpoint(c.ctx(), c.id)
 	if err != nil {
 		return out, err
 	}
-	releases, next, err := c.store.ReleasePage(c.ctx(), c.id, p.Page)
+	releases, next, err := c.Store.ReleasePage(c.ctx(), c.id, p.Page)
 	if err != nil {
 		return out, err
 	}
@@ -78,7 +78,6 @@ func rollout(workers []worker.Info) rolloutV2 {
 	return r
 }
 
-// maxBuildPage is the maximum number of builds of a page.
 const maxBuildPage = 100
 
 // buildV2 is a build of an endpoint's image. The jobrunner builds no images: a catalog file lists the
@@ -100,7 +99,7 @@ func readBuildsQuery(q *query) pageQuery { return q.page("", maxBuildPage) }
 
 // builds lists the builds of the path's endpoint, the newest first.
 func (c *call) builds() ([]catalog.Build, error) {
-	e, err := c.store.Endpoint(c.ctx(), c.id)
+	e, err := c.Store.Endpoint(c.ctx(), c.id)
 	return c.Catalog.Now().BuildsOf(e.Name), err
 }
 

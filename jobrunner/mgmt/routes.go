@@ -12,7 +12,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// operation is an operation of the contract.
 type operation struct {
 	success int
 	handle  handler

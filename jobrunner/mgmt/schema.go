@@ -199,25 +199,6 @@ func number(out *openapi.Schema, r *contract.Field) *openapi.Schema {
 	return out
 }
 
-// integerSchema returns the schema of the integers that a function accepts, derived from its results
-// for -1 to 100.
-func integerSchema(valid func(int64) bool) *openapi.Schema {
-	out := &openapi.Schema{Type: "integer", Format: "int64"}
-	if valid(-1) {
-		return out
-	}
-	for n := range int64(100) {
-		if valid(n) {
-			out.Minimum = new(float64(n))
-			if !valid(n+1) && valid(n+2) && n%2 == 0 {
-				out.MultipleOf = new(float64(2))
-			}
-			break
-		}
-	}
-	return out
-}
-
 func wholeNumber(f *float64) *int64 {
 	if f == nil {
 		return nil

@@ -133,7 +133,7 @@ func newTemplateV1(t store.Template) templateV1 {
 }
 
 func (c *call) getTemplateV2() (templateV2, error) {
-	t, err := c.store.Template(c.ctx(), c.id)
+	t, err := c.Store.Template(c.ctx(), c.id)
 	return newTemplateV2(t), err
 }
 
@@ -147,12 +147,12 @@ func createTemplate[B templateBody](defaults func() store.Template) func(*call, 
 		if err := body.apply(&t); err != nil {
 			return t, err
 		}
-		return c.store.CreateTemplate(c.ctx(), t)
+		return c.Store.CreateTemplate(c.ctx(), t)
 	}
 }
 
 func updateTemplate[B templateBody](c *call, body B) (store.Template, error) {
-	return c.store.UpdateTemplate(c.ctx(), c.id, body.apply)
+	return c.Store.UpdateTemplate(c.ctx(), c.id, body.apply)
 }
 
 // flags are the names of include… parameters of an operation of version 1.
@@ -172,7 +172,6 @@ func (f flags) read(q *query) map[string]bool {
 	return enabled
 }
 
-// The flags of lists and reads of templates.
 const (
 	includeBound    = "includeEndpointBoundTemplates"
 	includeOfficial = "includeRunpodTemplates"
@@ -186,7 +185,7 @@ func (c *call) hiddenTemplatesV1(on map[string]bool) (map[string]bool, error) {
 	if on[includeBound] {
 		return nil, nil
 	}
-	return c.store.BoundTemplates(c.ctx())
+	return c.Store.BoundTemplates(c.ctx())
 }
 
 func (c *call) listTemplatesV1(on map[string]bool) ([]templateV1, error) {
@@ -194,7 +193,7 @@ func (c *call) listTemplatesV1(on map[string]bool) ([]templateV1, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := c.store.Templates(c.ctx())
+	all, err := c.Store.Templates(c.ctx())
 	if on[includeOfficial] {
 		all = append(all, store.OfficialTemplates()...)
 	}
@@ -215,7 +214,7 @@ func (c *call) getTemplateV1(on map[string]bool) (w templateV1, err error) {
 	if hidden[c.id] {
 		return w, httpanswer.Refuse(http.StatusNotFound, "template %q is bound to an endpoint: request it with includeEndpointBoundTemplates=true", c.id)
 	}
-	t, err := c.store.Template(c.ctx(), c.id)
+	t, err := c.Store.Template(c.ctx(), c.id)
 	return newTemplateV1(t), err
 }
 
@@ -279,7 +278,6 @@ func (b containerBodyV2) apply(c *store.Container) error {
 
 func (b containerBodyV2) isSet() bool { return b != containerBodyV2{} }
 
-// containerV2 has the container settings in an answer.
 type containerV2 struct {
 	Image      string            `json:"image"`
 	Args       string            `json:"args"`

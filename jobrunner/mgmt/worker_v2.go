@@ -15,19 +15,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// Workers lists the workers of the deployment's endpoints.
-type Workers interface {
-	Workers(endpoint string) []worker.Info
-	// Log returns false if the worker doesn't exist or ended too long ago.
-	Log(endpoint, worker string) (*run.Log, bool)
-}
-
-// noWorkers is a deployment without workers.
-type noWorkers struct{}
-
-func (noWorkers) Workers(string) []worker.Info     { return nil }
-func (noWorkers) Log(_, _ string) (*run.Log, bool) { return nil, false }
-
 type workerV2 struct {
 	ID            string     `json:"id"`
 	Status        string     `json:"status"`
@@ -60,12 +47,8 @@ type workerGPUV2 struct {
 }
 
 type workerSummaryV2 struct {
-	Running      int `json:"running"`
-	Idle         int `json:"idle"`
-	Initializing int `json:"initializing"`
-	Throttled    int `json:"throttled"`
-	Unhealthy    int `json:"unhealthy"`
-	Total        int `json:"total"`
+	worker.Counts
+	Total int `json:"total"`
 }
 
 type workerListV2 struct {
@@ -97,9 +80,6 @@ func (c *call) newWorkerV2(w worker.Info) workerV2 {
 
 func (c *call) newWorkerGPUV2(d gpu.Device) workerGPUV2 {
 	out := workerGPUV2{ID: d.UUID, TypeID: d.TypeID, MemoryBytes: d.Memory}
-	if c.Sample == nil {
-		return out
-	}
 	sample, err := c.Sample(d.UUID)
 	if err != nil { // the GPU was removed meanwhile
 		return out
@@ -115,34 +95,18 @@ func (c *call) newWorkerGPUV2(d gpu.Device) workerGPUV2 {
 	return out
 }
 
-// listWorkersV2 shows an endpoint's workers and their number by status.
 func (c *call) listWorkersV2() (out workerListV2, err error) {
-	e, err := c.store.Endpoint(c.ctx(), c.id)
+	e, err := c.Store.Endpoint(c.ctx(), c.id)
 	if err != nil {
 		return out, err
 	}
 	out = workerListV2{Workers: []workerV2{}, EndpointVersion: e.Version}
 	for _, w := range c.Workers.Workers(e.ID) {
 		out.Workers = append(out.Workers, c.newWorkerV2(w))
-		out.Summary.add(w.State)
+		out.Summary.Add(w.State)
 	}
+	out.Summary.Total = len(out.Workers)
 	return out, nil
-}
-
-func (w *workerSummaryV2) add(state worker.State) {
-	w.Total++
-	switch state {
-	case worker.Running:
-		w.Running++
-	case worker.Idle:
-		w.Idle++
-	case worker.Initializing:
-		w.Initializing++
-	case worker.Throttled:
-		w.Throttled++
-	case worker.Unhealthy:
-		w.Unhealthy++
-	}
 }
 
 const eventStream = "text/event-stream"
@@ -169,7 +133,7 @@ type logStream struct {
 }
 
 func (c *call) workerLogsV2(q logQuery) (stream logStream, err error) {
-	if _, err := c.store.Endpoint(c.ctx(), c.id); err != nil {
+	if _, err := c.Store.Endpoint(c.ctx(), c.id); err != nil {
 		return stream, err
 	}
 	log, ok := c.Workers.Log(c.id, c.subID)
@@ -179,7 +143,6 @@ func (c *call) workerLogsV2(q logQuery) (stream logStream, err error) {
 	return q.open(log), nil
 }
 
-// logQuery is the position at which a stream of a log begins.
 type logQuery struct {
 	source   string    // "" for both sources
 	lastLine int64     // number of the last line that the client has; -1 if since or tail applies
@@ -219,7 +182,6 @@ func readLogQuery(q *query) logQuery {
 	return out
 }
 
-// open opens a log at the position.
 func (q logQuery) open(log *run.Log) logStream {
 	out := logStream{log: log, firstLine: q.lastLine + 1, since: q.since, source: q.source}
 	if !q.fromTail {
@@ -260,7 +222,6 @@ func parseLineID(id string) (number int64, err error) {
 	return int64(n), err
 }
 
-// event is the data of a line.
 type event struct {
 	Source string `json:"source"`
 	Line   string `json:"line"`
@@ -272,7 +233,6 @@ type event struct {
 // latest event so far.
 const lastEventID = "Last-Event-ID"
 
-// ServeHTTP sends the existing lines and then the new ones.
 func (l logStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", eventStream)

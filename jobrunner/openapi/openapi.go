@@ -13,7 +13,6 @@ type Document struct {
 	Components Components            `json:"components"`
 }
 
-// Info has the API's name and version.
 type Info struct {
 	Title       string `json:"title"`
 	Description string `json:"description"`
@@ -25,7 +24,6 @@ type Server struct {
 	URL string `json:"url"`
 }
 
-// Tag is a group of operations.
 type Tag struct {
 	Name string `json:"name"`
 }
@@ -45,7 +43,6 @@ type Operation struct {
 	Responses   map[string]*Response   `json:"responses"`
 }
 
-// Parameter is a parameter in the path, the query or a header.
 type Parameter struct {
 	Name        string  `json:"name"`
 	In          string  `json:"in"`
@@ -56,13 +53,11 @@ type Parameter struct {
 	Schema      *Schema `json:"schema"`
 }
 
-// RequestBody is the body of a request.
 type RequestBody struct {
 	Required bool                 `json:"required"`
 	Content  map[string]MediaType `json:"content"`
 }
 
-// MediaType describes a body of one content type.
 type MediaType struct {
 	Schema *Schema `json:"schema"`
 }
@@ -75,20 +70,17 @@ type Response struct {
 	Content     map[string]MediaType `json:"content,omitempty"`
 }
 
-// Header is a header of an answer.
 type Header struct {
 	Description string  `json:"description,omitempty"`
 	Schema      *Schema `json:"schema,omitempty"`
 }
 
-// Components are parts that several operations share.
 type Components struct {
 	Schemas         map[string]*Schema        `json:"schemas"`
 	Responses       map[string]*Response      `json:"responses,omitempty"`
 	SecuritySchemes map[string]SecurityScheme `json:"securitySchemes"`
 }
 
-// SecurityScheme is a way to authenticate.
 type SecurityScheme struct {
 	Type   string `json:"type"`
 	Scheme string `json:"scheme"`

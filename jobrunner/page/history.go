@@ -65,7 +65,6 @@ func newHistory(now func() time.Time) *history {
 
 func stepOf(t time.Time) int64 { return t.UnixNano() / int64(step) }
 
-// set sets the level from now on.
 func (l *levels) set(now time.Time, level int) {
 	l.roll(now)
 	l.level = int32(level)
@@ -84,7 +83,6 @@ func (l *levels) roll(now time.Time) {
 	}
 }
 
-// past returns the levels of the last steps, the oldest first.
 func (l *levels) past(now time.Time) []int32 {
 	l.roll(now)
 	out := make([]int32, 0, steps)
@@ -132,7 +130,6 @@ func (s *series) set(now time.Time, queued, running int) {
 	s.running.set(now, running)
 }
 
-// fill sets all steps to a level.
 func (s *series) fill(now time.Time, queued, running int) {
 	s.queued.fill(now, queued)
 	s.running.fill(now, running)

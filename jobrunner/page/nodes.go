@@ -42,7 +42,6 @@ func (p *Page) node(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal 
 	return nil
 }
 
-// own returns the state of this jobrunner.
 func (p *Page) own(endpoints []store.Endpoint, only string) nodeJSON {
 	out := nodeJSON{Name: p.Node, States: map[string]map[string]int{}, Events: p.history.events(only)}
 	for _, e := range endpoints {
@@ -89,7 +88,6 @@ func (p *Page) ask(r *http.Request, path string, query url.Values) (answers []An
 	return answers, unreachable
 }
 
-// statesOf sums an endpoint's workers by state.
 func statesOf(endpoint string, nodes []nodeJSON) map[string]int {
 	out := maps.Clone(nodes[0].States[endpoint])
 	for _, node := range nodes[1:] {

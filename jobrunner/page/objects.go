@@ -38,10 +38,8 @@ type Pod struct {
 	Cluster *store.ClusterMember `json:"cluster"`
 }
 
-// objectsAge is the maximum age of the shown objects.
 const objectsAge = time.Second
 
-// Limits of an answer.
 const (
 	maxPods     = 50
 	maxClusters = 20
@@ -74,12 +72,10 @@ type (
 	}
 )
 
-// beginningOf returns the first elements of a list.
 func beginningOf[T any](list []T, limit int) beginning[T] {
 	return beginning[T]{len(list), append([]T{}, list[:min(len(list), limit)]...)}
 }
 
-// newest sorts the list, the newest first.
 func newest[T any](list []T, created func(T) time.Time) []T {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b T) int { return created(b).Compare(created(a)) })

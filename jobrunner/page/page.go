@@ -77,7 +77,6 @@ func New(c Config) *Page {
 	return p
 }
 
-// Close stops recording.
 func (p *Page) Close() {
 	p.stop()
 	p.sampling.Wait()
@@ -87,7 +86,6 @@ func (p *Page) Close() {
 // hour. Earlier codes become invalid.
 func (p *Page) Code() string { return p.sessions.newCode() }
 
-// Job records an event of a job.
 func (p *Page) Job(e engine.Event) {
 	if p.Others != nil {
 		p.history.job(e, nil)
@@ -160,7 +158,6 @@ func Owns(path string) bool { return path == "/" || path == "/ui" || strings.Has
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// route is a path of the page.
 type route struct {
 	methods []string
 	public  bool // needs no session
@@ -313,7 +310,6 @@ func (c *cached[T]) get(now time.Time, age time.Duration, read func() (T, error)
 	return value, err
 }
 
-// drop makes the next reader read the value again.
 func (c *cached[T]) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,7 +21,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// Limits of an answer.
 const (
 	maxJobs    = 50
 	maxWorkers = 200

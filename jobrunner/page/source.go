@@ -56,7 +56,6 @@ type GPUs struct {
 	Devices   []GPU `json:"devices"`
 }
 
-// GPU is a device and its load.
 type GPU struct {
 	Node string `json:"node"`
 	gpu.State

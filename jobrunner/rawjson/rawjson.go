@@ -17,7 +17,6 @@ import (
 	"unicode/utf8"
 )
 
-// Valid reports whether the text is a JSON value.
 func Valid(text []byte) bool {
 	s := scanner{text: text}
 	return s.value() && s.end()

@@ -140,7 +140,6 @@ func (s *Store) secretValue(ctx context.Context, name string) (string, error) {
 	return s.key.open(id, keyID, sealed)
 }
 
-// SecretKeyFile is the name of the key in a data folder.
 const SecretKeyFile = "secrets.key"
 
 // placeholder matches the placeholder of a secret in an environment variable.

@@ -78,7 +78,6 @@ func checkClusterGPUs(c ClusterCompute) error {
 	return nil
 }
 
-// UpdateCluster changes a cluster, but not its members.
 func (s *Store) UpdateCluster(ctx context.Context, id string, change func(c *Cluster)) (Cluster, error) {
 	return update(ctx, s, id, func(_ *Tx, c *Cluster) error { change(c); return nil })
 }

@@ -19,7 +19,6 @@ type NetworkVolume struct {
 
 func (v *NetworkVolume) kind() kind { return networkVolumes }
 
-// CreateNetworkVolume stores v with a new id.
 func (s *Store) CreateNetworkVolume(ctx context.Context, v NetworkVolume) (NetworkVolume, error) {
 	err := s.write(ctx, func(tx *Tx) error {
 		if err := tx.insert(&v); err != nil {
@@ -102,14 +101,10 @@ func (s *Store) WithNetworkVolumes(ctx context.Context, f func(tx *sqldb.Tx, now
 
 // OnNetworkVolumeChange calls f after the commit of a change for which VolumeHook is called.
 // f must read the volume, because calls can arrive out of order.
-func (s *Store) OnNetworkVolumeChange(f func(id string)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.volumeHooks = append(s.volumeHooks, f)
-}
+func (s *Store) OnNetworkVolumeChange(f func(id string)) { s.onChange(networkVolumes, f) }
 
 func (tx *Tx) changedVolume(id string, v *NetworkVolume) error {
-	tx.changedVolumes = append(tx.changedVolumes, id)
+	tx.changed(networkVolumes, id)
 	if tx.store.volumes == nil {
 		return nil
 	}
@@ -127,7 +122,6 @@ type GlobalVolume struct {
 
 func (v *GlobalVolume) kind() kind { return globalVolumes }
 
-// CreateGlobalVolume stores a volume with a new id.
 func (s *Store) CreateGlobalVolume(ctx context.Context, v GlobalVolume) (GlobalVolume, error) {
 	err := s.write(ctx, func(tx *Tx) error { return tx.insert(&v) })
 	return v, err

@@ -225,7 +225,6 @@ func (tx *Tx) referrers(k kind, target string) ([]string, error) {
 	return column(rows, err)
 }
 
-// column reads the only column of a result.
 func column(rows sqldb.Rows, err error) ([]string, error) {
 	if err != nil {
 		return nil, err

@@ -77,7 +77,6 @@ type ClusterMember struct {
 // PodStatus is the state of a pod, as in API v2. Package pod has its transitions.
 type PodStatus string
 
-// The states of a pod.
 const (
 	PodProvisioning PodStatus = "PROVISIONING"
 	PodStarting     PodStatus = "STARTING"
@@ -92,7 +91,6 @@ func (s PodStatus) Active() bool {
 	return s == PodProvisioning || s == PodStarting || s == PodRunning
 }
 
-// PodState is the actual state of a pod.
 type PodState struct {
 	Status PodStatus `json:"status"`
 	// Reason is why the pod waits or how it ended, for people, or "".
@@ -144,11 +142,7 @@ func (tx *Tx) Pod(id string) (p Pod, err error) { return p, load(tx.tx, &p, id) 
 
 // OnPodChange calls f after the commit of a pod's creation, update or deletion. f must read
 // the pod, because calls can arrive out of order.
-func (s *Store) OnPodChange(f func(id string)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.podHooks = append(s.podHooks, f)
-}
+func (s *Store) OnPodChange(f func(id string)) { s.onChange(pods, f) }
 
 // CreatePods stores the pods that build returns with new ids, in one transaction. build may
 // read and write in tx, and may run more than once.
@@ -180,7 +174,7 @@ func (tx *Tx) InsertPod(p *Pod) error {
 	if err := tx.insert(p); err != nil {
 		return err
 	}
-	tx.changedPods = append(tx.changedPods, p.ID)
+	tx.changed(pods, p.ID)
 	return nil
 }
 
@@ -212,7 +206,7 @@ func (tx *Tx) UpdatePod(id string, change func(p *Pod) error) (Pod, error) {
 	if err := change(&p); err != nil {
 		return p, err
 	}
-	tx.changedPods = append(tx.changedPods, id)
+	tx.changed(pods, id)
 	return p, tx.save(&p)
 }
 
@@ -231,7 +225,7 @@ func (s *Store) DeletePod(ctx context.Context, id string, allow func(p Pod) erro
 }
 
 func (tx *Tx) RemovePod(id string) error {
-	tx.changedPods = append(tx.changedPods, id)
+	tx.changed(pods, id)
 	return tx.remove(pods, id)
 }
 

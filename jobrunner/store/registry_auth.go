@@ -19,7 +19,6 @@ func (Credentials) String() string       { return "(credentials)" }
 func (Credentials) GoString() string     { return "store.Credentials{}" }
 func (Credentials) LogValue() slog.Value { return slog.StringValue("(credentials)") }
 
-// registryRecord is the document in the database.
 type registryRecord struct {
 	RegistryAuth
 	Username string `json:"username"`
@@ -34,7 +33,6 @@ func (s *Store) Credentials(ctx context.Context, id string) (Credentials, error)
 	return Credentials{r.Username, r.Password}, err
 }
 
-// CreateRegistryAuth stores credentials with a new id.
 func (s *Store) CreateRegistryAuth(ctx context.Context, name string, c Credentials) (RegistryAuth, error) {
 	r := registryRecord{RegistryAuth{Head{Name: name}}, c.Username, c.Password}
 	err := s.write(ctx, func(tx *Tx) error { return tx.insert(&r) })
@@ -92,13 +90,11 @@ type ECRImage struct {
 
 func (d *Delegation) kind() kind { return delegations }
 
-// CreateDelegation stores a delegation with a new id.
 func (s *Store) CreateDelegation(ctx context.Context, d Delegation) (Delegation, error) {
 	err := s.write(ctx, func(tx *Tx) error { return tx.insert(&d) })
 	return d, err
 }
 
-// DeleteDelegation revokes a delegation.
 func (s *Store) DeleteDelegation(ctx context.Context, id string) error {
 	return s.delete(ctx, func(tx *Tx) error { return tx.remove(delegations, id) })
 }

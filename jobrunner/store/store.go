@@ -62,12 +62,10 @@ type Store struct {
 	catalog *catalog.Source
 	key     secretKey
 
-	mu       sync.Mutex
-	hooks    []func(endpointID string)
-	podHooks []func(podID string)
-	volumes  VolumeHook
+	volumes VolumeHook
 
-	volumeHooks []func(volumeID string)
+	mu    sync.Mutex
+	hooks map[kind][]func(id string)
 }
 
 // Open migrates the tables in db, which the caller must close.
@@ -75,7 +73,7 @@ func Open(ctx context.Context, db *sqldb.DB, c *clock.Clock) (*Store, error) {
 	if err := db.Migrate(ctx, "store", schema); err != nil {
 		return nil, err
 	}
-	return &Store{db: db, clock: c}, nil
+	return &Store{db: db, clock: c, hooks: map[kind][]func(string){}}, nil
 }
 
 // UseCatalog replaces the built-in catalog, against which endpoints and pods are checked. It
@@ -87,20 +85,28 @@ func (tx *Tx) Catalog() *catalog.Catalog { return tx.store.catalog.Now() }
 // OnEndpointChange calls f after the commit of an endpoint's creation, update or deletion,
 // and of a change of its linked template. Calls may be concurrent and out of order, so f
 // must read the endpoint.
-func (s *Store) OnEndpointChange(f func(id string)) {
+func (s *Store) OnEndpointChange(f func(id string)) { s.onChange(endpoints, f) }
+
+func (s *Store) onChange(k kind, f func(id string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hooks = append(s.hooks, f)
+	s.hooks[k] = append(s.hooks[k], f)
 }
 
 type Tx struct {
-	tx               *sqldb.Tx
-	store            *Store
-	now              time.Time // UTC, whole milliseconds
-	changedEndpoints []string  // ids
-	changedPods      []string  // ids
-	changedVolumes   []string  // ids of network volumes
+	tx      *sqldb.Tx
+	store   *Store
+	now     time.Time // UTC, whole milliseconds
+	changes []change
 }
+
+// change is a change of an object, of which hooks are notified after the commit.
+type change struct {
+	kind kind
+	id   string
+}
+
+func (tx *Tx) changed(k kind, id string) { tx.changes = append(tx.changes, change{k, id}) }
 
 // write runs fn in a transaction, perhaps more than once, and then calls the hooks of the
 // changed objects.
@@ -114,35 +120,28 @@ func (s *Store) delete(ctx context.Context, fn func(tx *Tx) error) error {
 }
 
 func (s *Store) transact(ctx context.Context, write func(context.Context, func(*sqldb.Tx) error) error, fn func(tx *Tx) error) error {
-	var changed, changedPods, changedVolumes []string
+	var changes []change
 	err := write(ctx, func(t *sqldb.Tx) error {
 		if err := t.Lock("store"); err != nil {
 			return err
 		}
 		tx := &Tx{tx: t, store: s, now: s.clock.Wall().UTC().Truncate(time.Millisecond)}
 		err := fn(tx)
-		changed, changedPods, changedVolumes = tx.changedEndpoints, tx.changedPods, tx.changedVolumes
+		changes = tx.changes
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	hooks, podHooks, volumeHooks := s.hooks, s.podHooks, s.volumeHooks
-	s.mu.Unlock()
-	callEach(hooks, changed)
-	callEach(podHooks, changedPods)
-	callEach(volumeHooks, changedVolumes)
-	return nil
-}
-
-// callEach calls every hook with every id.
-func callEach(hooks []func(id string), ids []string) {
-	for _, id := range ids {
+	for _, c := range changes {
+		s.mu.Lock()
+		hooks := s.hooks[c.kind]
+		s.mu.Unlock()
 		for _, hook := range hooks {
-			hook(id)
+			hook(c.id)
 		}
 	}
+	return nil
 }
 
 // ErrNotFound means that an object doesn't exist. The error that wraps it names the kind and

@@ -63,7 +63,6 @@ func (s *Store) BoundTemplates(ctx context.Context) (map[string]bool, error) {
 	return bound, err
 }
 
-// CreateTemplate stores t with a new id.
 func (s *Store) CreateTemplate(ctx context.Context, t Template) (Template, error) {
 	err := s.write(ctx, func(tx *Tx) error {
 		if err := tx.checkRegistry(t.Container); err != nil {
@@ -221,7 +220,6 @@ func (c Container) comparableArgs() string {
 	return command.String()
 }
 
-// checkRegistry rejects a registry auth that doesn't exist.
 func (tx *Tx) checkRegistry(c Container) error {
 	if c.Registry == "" {
 		return nil

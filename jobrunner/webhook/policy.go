@@ -40,14 +40,12 @@ func NewPolicy(hosts []string, remote bool) (Policy, error) {
 	return p, nil
 }
 
-// allowedHost is a host that may be called.
 type allowedHost struct {
 	name  string
 	port  string // "": any
 	below bool   // allows all names below it, but not itself
 }
 
-// ForbiddenError is why the policy forbids a call.
 type ForbiddenError struct{ reason string }
 
 func (e *ForbiddenError) Error() string { return e.reason }
@@ -120,7 +118,6 @@ func (p Policy) checkAddress(ip netip.Addr) error {
 	return nil
 }
 
-// ownAddresses returns the current addresses of this machine.
 func ownAddresses() (all []netip.Addr) {
 	addresses, _ := net.InterfaceAddrs() // empty after an error
 	for _, a := range addresses {

@@ -51,7 +51,6 @@ func newShare() share {
 	}
 }
 
-// load counts calls in flight.
 type load struct {
 	calls int
 	slow  int // of these, calls of slow endpoints
@@ -107,7 +106,6 @@ func (s *share) before(owners map[string]load, a, b engine.CallQueue) bool {
 	) < 0
 }
 
-// begin counts a call that starts.
 func (s *share) begin(c *engine.Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +116,6 @@ func (s *share) begin(c *engine.Call) {
 	s.hosts[engine.BusyHost{Owner: c.Owner, Host: c.Host}]++
 }
 
-// end counts a call that has ended.
 func (s *share) end(c *engine.Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

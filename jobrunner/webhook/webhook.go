@@ -43,7 +43,6 @@ type Queue interface {
 	Called(ctx context.Context, c *engine.Call, again time.Time) error
 }
 
-// Config configures a Sender.
 type Config struct {
 	Queue  Queue
 	Clock  *clock.Clock
@@ -150,7 +149,6 @@ func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, 
 	return true, time.Time{}, nil
 }
 
-// call makes a call and records the outcome.
 func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	// A clock that is advanced must wait for the call, because the gap begins at its end.
 	defer s.Clock.Work()()

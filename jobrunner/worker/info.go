@@ -106,7 +106,7 @@ func (p *Pools) Counts(endpoint string) (c Counts) {
 	pool.mu.Lock()
 	defer pool.mu.Unlock()
 	for w := range pool.each() {
-		c.add(w.view().State)
+		c.Add(w.view().State)
 	}
 	return c
 }

@@ -101,10 +101,15 @@ func (w *worker) isReady() bool { return w.takesJobs() && (w.state == Idle || w.
 
 // Counts are an endpoint's workers by state.
 type Counts struct {
-	Idle, Initializing, Running, Throttled, Unhealthy int
+	Idle         int `json:"idle"`
+	Initializing int `json:"initializing"`
+	Running      int `json:"running"`
+	Throttled    int `json:"throttled"`
+	Unhealthy    int `json:"unhealthy"`
 }
 
-func (c *Counts) add(s State) {
+// Add counts a worker in a state.
+func (c *Counts) Add(s State) {
 	switch s {
 	case Idle:
 		c.Idle++

@@ -15,6 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
@@ -39,7 +40,7 @@ func newFuzzServer(f *testing.F) *fuzzServer {
 		_ = db.Close()
 	})
 	d := &fuzzServer{engine: e, held: map[string]engine.Ref{}}
-	d.Handler = workerapi.New(workerapi.Config{Workers: d, Logger: log})
+	d.Handler = workerapi.New(workerapi.Config{Workers: d, Bodies: httplimit.NewMemory(1 << 30), Logger: log})
 	return d
 }
 

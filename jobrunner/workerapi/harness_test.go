@@ -19,6 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
@@ -121,7 +122,7 @@ func runProtocol(t *testing.T, test func(p *protocol)) {
 			jobs: make(chan []engine.Taken), stopIDs: make(chan []string), drain: make(chan struct{}),
 		}}
 		network := pipenet.Listen()
-		server := &http.Server{Handler: workerapi.New(workerapi.Config{Workers: p.fakeWorker, Logger: slog.New(slog.NewTextHandler(p.log, nil))})}
+		server := &http.Server{Handler: workerapi.New(workerapi.Config{Workers: p.fakeWorker, Bodies: httplimit.NewMemory(1 << 30), Logger: slog.New(slog.NewTextHandler(p.log, nil))})}
 		go server.Serve(network)
 		transport := network.Transport()
 		p.client = &http.Client{Transport: transport}

@@ -15,7 +15,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
 
-// stream reports a chunk of a job's output.
 func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	p, hold, err := a.readPost(r)
 	if err != nil {
@@ -65,7 +64,6 @@ type post struct {
 	replace  bool            // a new worker replaces this one
 }
 
-// report converts a post to job-done.
 func (p post) report() engine.Report {
 	switch {
 	case p.progress:

@@ -25,6 +25,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
@@ -158,7 +159,7 @@ func newSingleWorker(t *testing.T, handler string) *singleWorker {
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 	e := must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: new(clock.Clock), Logger: discard}))(t)
 	l := &singleWorker{t: t, engine: e, log: new(livelog.Log), stopIDs: make(chan []string, 1), held: map[string]engine.Ref{}}
-	l.record = newRecord(workerapi.New(workerapi.Config{Workers: l, Logger: discard}))
+	l.record = newRecord(workerapi.New(workerapi.Config{Workers: l, Bodies: httplimit.NewMemory(1 << 30), Logger: discard}))
 	server := httptest.NewServer(l.record)
 	env := protocolEnv(server.URL)
 	setHandler(env, handler)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
@@ -33,12 +34,10 @@ type Workers interface {
 	Unhealthy(ctx context.Context, endpoint, worker, reason string) error
 }
 
-// Config is the configuration of the protocol.
 type Config struct {
 	Workers Workers
-	// Bodies limits the memory of the bodies that are being read; nil for no limit.
-	Bodies *httplimit.Memory
-	Logger *slog.Logger
+	Bodies  *httplimit.Memory // memory of the bodies that are being read
+	Logger  *slog.Logger
 }
 
 // operation is an operation below /v2/{endpoint_id}.
@@ -48,7 +47,6 @@ type operation struct {
 	serve         func(*api, http.ResponseWriter, *http.Request, target) error
 }
 
-// target identifies the subject of a request.
 type target struct {
 	endpoint, worker, job string
 	query                 url.Values
@@ -70,7 +68,6 @@ var routes = func() (t httproute.Table[operation]) {
 // all the time, or for each chunk of an output.
 var repeatedOperations = map[string]bool{"job-take": true, "job-take-batch": true, "job-stop": true, "job-stream": true, "job-done": false, "ping": true}
 
-// Owns reports whether a path belongs to the worker protocol.
 func Owns(path string) bool {
 	_, ok := repeatedOperations[operationName(path)]
 	return ok
@@ -146,10 +143,7 @@ func parseQueries(raws ...string) url.Values {
 }
 
 func (a *api) authorize(r *http.Request, t target) error {
-	key := strings.TrimSpace(r.Header.Get("Authorization"))
-	if scheme, token, ok := strings.Cut(key, " "); ok && strings.EqualFold(scheme, "Bearer") {
-		key = strings.TrimSpace(token)
-	}
+	key := apikey.Of(r)
 	if key == "" {
 		return httpanswer.Refuse(http.StatusUnauthorized, "missing worker key: send it in the Authorization header, as <key> or Bearer <key>")
 	}
@@ -167,7 +161,6 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	httpanswer.Error.Fail(w, r, a.Logger, err)
 }
 
-// Durations for which a request is held.
 const (
 	// pollTimeout ends a poll without a result: well below the 90 s of the public SDK's
 	// time-out, and below the 60 s of common proxies.
