@@ -64,11 +64,10 @@ func (i Identity) Refusal(endpoint string) string {
 }
 
 type Keys struct {
-	own    digest
-	hasOwn bool  // the deployment has its own key
-	added  Store // nil if the deployment has no store of added keys
-	log    *slog.Logger
-	now    func() time.Time
+	own   digest
+	added Store // nil if the deployment has no store of added keys
+	log   *slog.Logger
+	now   func() time.Time
 }
 
 type Store interface {
@@ -85,9 +84,7 @@ type Store interface {
 }
 
 // New returns Keys with one key of full access. An empty key authenticates nobody.
-func New(own string) *Keys {
-	return &Keys{own: sum(own), hasOwn: own != ""}
-}
+func New(own string) *Keys { return &Keys{own: sum(own)} }
 
 // With adds the keys of a file, which is read again when it changes, or of a table. It fails if the
 // file exists and can't be read. Keys that can't be read later are rejected and logged: all keys of
@@ -98,7 +95,7 @@ func (k *Keys) With(added Store, now func() time.Time, log *slog.Logger) (*Keys,
 			return nil, err
 		}
 	}
-	return &Keys{own: k.own, hasOwn: k.hasOwn, added: added, log: log, now: now}, nil
+	return &Keys{own: k.own, added: added, log: log, now: now}, nil
 }
 
 // Of returns the key of a request. It accepts "Authorization: Bearer <key>", the scheme in any case,
@@ -116,10 +113,12 @@ func Of(r *http.Request) string {
 func (k *Keys) Authorize(r *http.Request) (Identity, error) {
 	key := Of(r)
 	hash := sum(key)
-	if k.hasOwn && hash.equal(k.own) {
+	switch {
+	case key == "":
+		return Identity{}, ErrUnknown
+	case hash.equal(k.own):
 		return Own, nil
-	}
-	if k.added == nil || key == "" {
+	case k.added == nil:
 		return Identity{}, ErrUnknown
 	}
 	caller, err := k.find(r.Context(), hash)

@@ -61,11 +61,10 @@ const (
 	openSpans  = `SELECT resource, doc FROM billing_spans WHERE kind = ? AND until = ?`
 )
 
-// Config configures a Meter. DB and Clock are required.
 type Config struct {
 	DB     *sqldb.DB
 	Clock  *clock.Clock
-	Logger *slog.Logger // may be nil
+	Logger *slog.Logger
 }
 
 // Meter records spans. It is safe for concurrent use.
@@ -97,9 +96,6 @@ type span struct {
 // Open migrates the tables and starts a Meter. The caller must close the Meter, and then the
 // database.
 func Open(ctx context.Context, c Config) (*Meter, error) {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
 	if err := c.DB.Migrate(ctx, "billing", schema); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"log/slog"
 	"math/big"
 	"slices"
 	"strconv"
@@ -67,7 +68,7 @@ type history struct {
 func (h *history) now() int64 { return h.clock.Now().UnixMilli() }
 
 func (h *history) open(process int) {
-	m, err := billing.Open(h.ctx, billing.Config{DB: h.db, Clock: h.clock})
+	m, err := billing.Open(h.ctx, billing.Config{DB: h.db, Clock: h.clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		h.Fatal(err)
 	}

@@ -21,10 +21,17 @@ type file struct {
 	GPUs        []entry[fileGPU]        `yaml:"gpus"`
 	Pools       []entry[filePool]       `yaml:"pools"`
 	CPUs        []entry[fileCPU]        `yaml:"cpus"`
-	Storage     fileStorage             `yaml:"storage"`
-	Fees        fileFees                `yaml:"fees"`
-	Stock       []entry[fileStock]      `yaml:"stock"`
-	Builds      []entry[fileBuild]      `yaml:"builds"`
+	Storage     struct {
+		Standard        *text `yaml:"standard"`
+		HighPerformance *text `yaml:"high_performance"`
+		Disk            *text `yaml:"disk"`
+	} `yaml:"storage"` // dollars for a GB and a month of 730 hours
+	Fees struct {
+		Serverless *text `yaml:"serverless"`
+		Networking *text `yaml:"networking"`
+	} `yaml:"fees"` // dollars for an hour
+	Stock  []entry[fileStock] `yaml:"stock"`
+	Builds []entry[fileBuild] `yaml:"builds"`
 
 	name string
 }
@@ -48,28 +55,22 @@ type fileDataCenter struct {
 }
 
 type fileGPU struct {
-	ID           text          `yaml:"id"`
-	Name         *text         `yaml:"name"`
-	Manufacturer *text         `yaml:"manufacturer"`
-	Memory       *int64        `yaml:"memory"` // GB
-	Price        fileGPUPrice  `yaml:"price"`
-	MaxCount     *fileMaxCount `yaml:"max_count"`
-	CUDAVersions *[]text       `yaml:"cuda_versions"`
-}
-
-// fileGPUPrice is in dollars for an hour of one GPU.
-type fileGPUPrice struct {
-	Secure        *text `yaml:"secure"`
-	Community     *text `yaml:"community"`
-	SecureSpot    *text `yaml:"secure_spot"`
-	CommunitySpot *text `yaml:"community_spot"`
-	Serverless    *text `yaml:"serverless"`
-}
-
-// fileMaxCount is the number of GPUs of a machine, or 0 if a cloud doesn't offer the type.
-type fileMaxCount struct {
-	Secure    *int64 `yaml:"secure"`
-	Community *int64 `yaml:"community"`
+	ID           text   `yaml:"id"`
+	Name         *text  `yaml:"name"`
+	Manufacturer *text  `yaml:"manufacturer"`
+	Memory       *int64 `yaml:"memory"` // GB
+	Price        struct {
+		Secure        *text `yaml:"secure"`
+		Community     *text `yaml:"community"`
+		SecureSpot    *text `yaml:"secure_spot"`
+		CommunitySpot *text `yaml:"community_spot"`
+		Serverless    *text `yaml:"serverless"`
+	} `yaml:"price"` // dollars for an hour of one GPU
+	MaxCount struct {
+		Secure    *int64 `yaml:"secure"`
+		Community *int64 `yaml:"community"`
+	} `yaml:"max_count"` // GPUs of a machine, or 0 if a cloud doesn't offer the type
+	CUDAVersions *[]text `yaml:"cuda_versions"`
 }
 
 type filePool struct {
@@ -78,33 +79,18 @@ type filePool struct {
 }
 
 type fileCPU struct {
-	ID           text      `yaml:"id"`
-	Name         *text     `yaml:"name"`
-	Group        *text     `yaml:"group"`
-	VCPU         *fileVCPU `yaml:"vcpu"`
-	RAMGBPerVCPU *text     `yaml:"ram_gb_per_vcpu"`
+	ID    text  `yaml:"id"`
+	Name  *text `yaml:"name"`
+	Group *text `yaml:"group"`
+	VCPU  *struct {
+		Min int64 `yaml:"min"`
+		Max int64 `yaml:"max"`
+	} `yaml:"vcpu"`
+	RAMGBPerVCPU *text `yaml:"ram_gb_per_vcpu"`
 	Price        struct {
 		Secure     *text `yaml:"secure"`
 		Serverless *text `yaml:"serverless"`
 	} `yaml:"price"` // dollars for an hour of one vCPU
-}
-
-type fileVCPU struct {
-	Min int64 `yaml:"min"`
-	Max int64 `yaml:"max"`
-}
-
-// fileStorage is in dollars for a GB and a month of 730 hours.
-type fileStorage struct {
-	Standard        *text `yaml:"standard"`
-	HighPerformance *text `yaml:"high_performance"`
-	Disk            *text `yaml:"disk"`
-}
-
-// fileFees are in dollars for an hour.
-type fileFees struct {
-	Serverless *text `yaml:"serverless"`
-	Networking *text `yaml:"networking"`
 }
 
 type fileStock struct {

@@ -174,17 +174,15 @@ func (f *file) offer(e fileGPU, line int) (Offer, error) {
 		}
 		p.set(price)
 	}
-	if e.MaxCount != nil {
-		for cloud, n := range map[string]*int64{Secure: e.MaxCount.Secure, Community: e.MaxCount.Community} {
-			switch {
-			case n == nil:
-			case *n < 0 || *n > maxCount:
-				return o, f.errorf(line, "invalid max_count of %s: expected 0 to %d, got %d", e.ID.Value, maxCount, *n)
-			case *n == 0:
-				delete(o.MaxCount, cloud)
-			default:
-				o.MaxCount[cloud] = *n
-			}
+	for cloud, n := range map[string]*int64{Secure: e.MaxCount.Secure, Community: e.MaxCount.Community} {
+		switch {
+		case n == nil:
+		case *n < 0 || *n > maxCount:
+			return o, f.errorf(line, "invalid max_count of %s: expected 0 to %d, got %d", e.ID.Value, maxCount, *n)
+		case *n == 0:
+			delete(o.MaxCount, cloud)
+		default:
+			o.MaxCount[cloud] = *n
 		}
 	}
 	if e.CUDAVersions != nil {

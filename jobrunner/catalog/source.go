@@ -40,9 +40,6 @@ func Open(name string, c *clock.Clock, log *slog.Logger) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the catalog: %w", err)
 	}
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
 	s := &Source{name: name, clock: c, start: c.Now(), log: log, changed: make(chan struct{})}
 	s.set(loaded)
 	s.stopWatch = yamlfile.Watch(name, data, s.reread)

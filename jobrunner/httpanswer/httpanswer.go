@@ -29,14 +29,8 @@ func SetRequestID(h http.Header) string {
 	return id
 }
 
-// JSON writes a value as JSON. A 204 has no body.
-func JSON(w http.ResponseWriter, status int, value any) {
-	if status == http.StatusNoContent {
-		w.WriteHeader(status)
-		return
-	}
-	Bytes(w, status, encode(value))
-}
+// JSON writes a value as JSON.
+func JSON(w http.ResponseWriter, status int, value any) { Bytes(w, status, encode(value)) }
 
 func Bytes(w http.ResponseWriter, status int, body []byte) {
 	write(w, status, "application/json", body)

@@ -40,7 +40,9 @@ func (a *api) readBody(w http.ResponseWriter, r *http.Request, limit, multiple i
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
-		return nil, nil, tooLarge(limit)
+		refusal := httpanswer.Refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send a reference to the data instead, such as a URL", limit)
+		refusal.Close = true // instead of reading the rest
+		return nil, nil, refusal
 	case err != nil:
 		return nil, nil, httpanswer.BodyRefused(r.Context(), err)
 	}
@@ -49,13 +51,6 @@ func (a *api) readBody(w http.ResponseWriter, r *http.Request, limit, multiple i
 		return nil, nil, httpanswer.Refuse(http.StatusBadRequest, "the body is not JSON: its text is not UTF-8: send it uncompressed, in UTF-8")
 	}
 	return body, hold, nil
-}
-
-// tooLarge rejects a body without reading the rest: the connection is closed after the answer.
-func tooLarge(limit int64) error {
-	refusal := httpanswer.Refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send a reference to the data instead, such as a URL", limit)
-	refusal.Close = true
-	return refusal
 }
 
 func parseSubmission(body []byte) (job engine.NewJob, err error) {

@@ -19,6 +19,7 @@ const (
 	Requests
 )
 
+// Window is the time in which requests are counted.
 const Window = 10 * time.Second
 
 // Limit bounds one user's requests for an operation at one endpoint.

@@ -32,7 +32,8 @@ type Config struct {
 type Metrics struct {
 	registry *prometheus.Registry
 	log      *slog.Logger
-	requests *requests
+	requests *prometheus.HistogramVec // durations
+	open     prometheus.Gauge         // requests
 	jobs     *jobs
 	webhooks *prometheus.CounterVec
 }
@@ -41,8 +42,14 @@ func New(c Config) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		log:      c.Logger,
-		requests: newRequests(),
-		jobs:     newJobs(),
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: namespace, Name: "http_request_duration_seconds", Buckets: requestBuckets,
+			Help: "How long requests took, by route and status. Some routes long-poll.",
+		}, []string{"route", "code"}),
+		open: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: namespace, Name: "http_requests_open", Help: "Requests in flight.",
+		}),
+		jobs: newJobs(),
 		webhooks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "webhook_calls_total", Help: "Webhook calls, by result.",
 		}, []string{"result"}),
@@ -57,7 +64,7 @@ func New(c Config) *Metrics {
 	build.Set(1)
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build,
-		m.requests.duration, m.requests.open, m.webhooks,
+		m.requests, m.open, m.webhooks,
 		&stateCollector{source: c.Source, clock: c.Clock, jobs: m.jobs},
 	)
 	return m
@@ -99,29 +106,12 @@ var requestBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1
 // noRoute is the label of requests whose path matches no route.
 const noRoute = "none"
 
-type requests struct {
-	duration *prometheus.HistogramVec
-	open     prometheus.Gauge
-}
-
-func newRequests() *requests {
-	return &requests{
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: namespace, Name: "http_request_duration_seconds", Buckets: requestBuckets,
-			Help: "How long requests took, by route and status. Some routes long-poll.",
-		}, []string{"route", "code"}),
-		open: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "http_requests_open", Help: "Requests in flight.",
-		}),
-	}
-}
-
 // Begin counts a request as open. The caller calls end when it is answered.
 func (m *Metrics) Begin() (end func(r *http.Request, status int)) {
 	start := time.Now()
-	m.requests.open.Inc()
+	m.open.Inc()
 	return func(r *http.Request, status int) {
-		m.requests.open.Dec()
+		m.open.Dec()
 		route := noRoute
 		if r.Pattern != "" { // set by the router, not by the client
 			route = r.Pattern
@@ -129,6 +119,6 @@ func (m *Metrics) Begin() (end func(r *http.Request, status int)) {
 		if status == 0 { // aborted before its answer began
 			status = http.StatusInternalServerError
 		}
-		m.requests.duration.WithLabelValues(route, strconv.Itoa(status)).Observe(time.Since(start).Seconds())
+		m.requests.WithLabelValues(route, strconv.Itoa(status)).Observe(time.Since(start).Seconds())
 	}
 }

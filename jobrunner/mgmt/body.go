@@ -373,7 +373,7 @@ func checkBodySize(c *call) error {
 
 // checkMerged rejects a pod whose request is too large together with its template's settings.
 func (b podBodyV2) checkMerged(tx *store.Tx, body map[string]any) error {
-	t, err := b.template(tx)
+	t, err := podTemplate(tx, b.FromTemplate)
 	if err != nil || t == nil {
 		return err
 	}

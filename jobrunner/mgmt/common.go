@@ -24,14 +24,6 @@ func nonNilList(values []string) []string {
 	return values
 }
 
-// nonNilMap makes an answer show an empty map as {}, never as null.
-func nonNilMap(values map[string]string) map[string]string {
-	if values == nil {
-		return map[string]string{}
-	}
-	return values
-}
-
 // nilIfEmpty makes an answer show the empty string as null.
 func nilIfEmpty(s string) *string {
 	if s == "" {

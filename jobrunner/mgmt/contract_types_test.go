@@ -186,7 +186,7 @@ func TestLogQuery(t *testing.T) {
 		r.Header.Set("Last-Event-ID", c.lastEvent)
 		query := newQuery(&call{http: r})
 		q, err := readLogQuery(query), query.err()
-		if c.refused == "" && (err != nil || q.fromTail || (q.lastLine == 12) != strings.Contains(c.lastEvent, "/") || (q.lastLine == 12) != q.since.IsZero()) ||
+		if c.refused == "" && (err != nil || q.tail >= 0 || (q.firstLine == 13) != strings.Contains(c.lastEvent, "/") || (q.firstLine == 13) != q.since.IsZero()) ||
 			c.refused != "" && (err == nil || !strings.HasPrefix(err.Error(), c.refused)) {
 			t.Errorf("%+v: %+v, %v", c, q, err)
 		}

@@ -91,7 +91,9 @@ func (b endpointBodyV1) applyGPU(e *store.Endpoint) {
 		}
 		e.GPU = &store.GPU{Count: defaultGPUCount}
 	}
-	chooseTypes(e.GPU, b.GPUTypeIDs)
+	if b.GPUTypeIDs != nil {
+		e.GPU.Pools, e.GPU.ExcludedTypes, e.GPU.TypeIDs = nil, nil, *b.GPUTypeIDs
+	}
 	setIfPresent(&e.GPU.Count, b.GPUCount)
 	setIfPresent(&e.GPU.AllowedCUDAVersions, b.AllowedCUDAVersions)
 	if b.MinCUDAVersion.Set {

@@ -83,7 +83,8 @@ func updateEndpoint[B endpointBody](c *call, body B) (store.Endpoint, error) {
 
 // mergedEnv returns a template's env, overridden by the body's.
 func mergedEnv(template map[string]string, body *map[string]string) *map[string]string {
-	env := maps.Clone(nonNilMap(template))
+	env := map[string]string{}
+	maps.Copy(env, template)
 	if body != nil {
 		maps.Copy(env, *body)
 	}
@@ -166,7 +167,7 @@ func (b endpointBodyV2) applyContainer(tx *store.Tx, e *store.Endpoint) (cudaVer
 		e.Copy(t)
 		b.Env, cudaVersions = mergedEnv(t.Env, b.Env), t.AllowedCUDAVersions
 	}
-	if b.isSet() {
+	if b.containerBodyV2 != (containerBodyV2{}) {
 		e.TemplateID = ""
 		err = b.containerBodyV2.apply(&e.Container)
 	}
@@ -237,13 +238,6 @@ func selectedPools(offered *catalog.Catalog, g store.GPU) (pools, excluded []str
 		return offered.Select(g.TypeIDs)
 	}
 	return convertAll(offered.Pools, func(p catalog.Pool) string { return p.ID }), []string{}
-}
-
-// chooseTypes sets a selection of version 1.
-func chooseTypes(g *store.GPU, typeIDs *[]string) {
-	if typeIDs != nil {
-		g.Pools, g.ExcludedTypes, g.TypeIDs = nil, nil, *typeIDs
-	}
 }
 
 // choosePools sets a selection of version 2. Pools without exclusions clear the old exclusions. If the

@@ -96,7 +96,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		stream.ServeHTTP(w, r)
 		return
 	}
-	if _, empty := body.(noContent); empty {
+	if _, empty := body.(noContent); empty || status == http.StatusNoContent {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}

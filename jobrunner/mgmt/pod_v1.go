@@ -40,17 +40,13 @@ func (c *call) newPodV1(p store.Pod) podV1 {
 		}
 	}
 	if p.GPU != nil {
-		w.GPU = c.newPodGPUV1(shownType(p), p.GPU.Count)
+		known, _ := c.Catalog.Now().GPUByID(shownType(p))
+		w.GPU = &podGPUV1{ID: shownType(p), Count: p.GPU.Count, DisplayName: known.Name}
 	} else if p.CPU != nil {
 		w.CPUFlavorID, w.VCPUCount = p.CPU.FlavorIDs[0], float64(p.CPU.VCPUCount)
 		w.MemoryInGB = float64(c.Catalog.Now().CPUMemory(w.CPUFlavorID, p.CPU.VCPUCount))
 	}
 	return w
-}
-
-func (c *call) newPodGPUV1(id string, count int64) *podGPUV1 {
-	known, _ := c.Catalog.Now().GPUByID(id)
-	return &podGPUV1{ID: id, Count: count, DisplayName: known.Name}
 }
 
 func desiredStatus(s store.PodStatus) string {

@@ -174,7 +174,7 @@ func podActionV2(c *call, body podActionBodyV2) (any, error) {
 	return c.newPodV2(p), err
 }
 
-func (c *call) podLogsV2(q logQuery) (stream logStream, err error) {
+func (c *call) podLogsV2(q logStream) (stream logStream, err error) {
 	if _, err := c.Store.Pod(c.ctx(), c.id); err != nil {
 		return stream, err
 	}
@@ -187,7 +187,7 @@ func (c *call) podLogsV2(q logQuery) (stream logStream, err error) {
 
 func (b podBodyV2) build(tx *store.Tx, sshKeys string) (store.Pod, error) {
 	p := podDefaultsV2()
-	t, err := b.template(tx)
+	t, err := podTemplate(tx, b.FromTemplate)
 	if err != nil {
 		return p, err
 	}
@@ -202,7 +202,10 @@ func (b podBodyV2) build(tx *store.Tx, sshKeys string) (store.Pod, error) {
 	if err := b.compute(&p, t); err != nil {
 		return p, err
 	}
-	if err := b.storage(&p, t); err != nil {
+	if t != nil && p.GPU != nil { // the body's mounts replace the template's; a CPU pod has no persistent mount
+		p.Volume = t.Volume
+	}
+	if err := b.Mounts.applyTo(&p); err != nil {
 		return p, err
 	}
 	ssh, jupyter := t != nil && t.StartSSH, t != nil && t.StartJupyter
@@ -210,10 +213,6 @@ func (b podBodyV2) build(tx *store.Tx, sshKeys string) (store.Pod, error) {
 	setIfPresent(&jupyter, b.StartJupyter)
 	injectAccess(&p, ssh, jupyter, sshKeys)
 	return p, nil
-}
-
-func (b podBodyV2) template(tx *store.Tx) (*store.Template, error) {
-	return podTemplate(tx, b.FromTemplate)
 }
 
 // podTemplate returns the pod template that a body names, or nil.
@@ -248,15 +247,6 @@ func (b podBodyV2) compute(p *store.Pod, t *store.Template) error {
 	return nil
 }
 
-// storage sets the mounts. A template has at most a persistent mount. The body's mounts replace it,
-// and a CPU pod doesn't get it.
-func (b podBodyV2) storage(p *store.Pod, t *store.Template) error {
-	if t != nil && p.GPU != nil {
-		p.Volume = t.Volume
-	}
-	return b.Mounts.applyTo(p)
-}
-
 func (m *podMountsV2) applyTo(p *store.Pod) error {
 	if m == nil {
 		return nil
@@ -281,7 +271,7 @@ func (b podBodyV2) update(tx *store.Tx, p *store.Pod, now time.Time) error {
 		return err
 	}
 	before := *p
-	t, err := b.template(tx)
+	t, err := podTemplate(tx, b.FromTemplate)
 	if err != nil {
 		return err
 	}

@@ -276,8 +276,6 @@ func (b containerBodyV2) apply(c *store.Container) error {
 	return b.setCommand(c)
 }
 
-func (b containerBodyV2) isSet() bool { return b != containerBodyV2{} }
-
 type containerV2 struct {
 	Image      string            `json:"image"`
 	Args       string            `json:"args"`

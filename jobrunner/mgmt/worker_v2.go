@@ -129,10 +129,11 @@ type logStream struct {
 	log       *run.Log
 	firstLine int64     // number of the first line
 	since     time.Time // omits older lines
+	tail      int64     // omits all but the last existing lines; -1 for none
 	source    string    // omits lines of other sources; "" for both sources
 }
 
-func (c *call) workerLogsV2(q logQuery) (stream logStream, err error) {
+func (c *call) workerLogsV2(q logStream) (stream logStream, err error) {
 	if _, err := c.Store.Endpoint(c.ctx(), c.id); err != nil {
 		return stream, err
 	}
@@ -143,18 +144,10 @@ func (c *call) workerLogsV2(q logQuery) (stream logStream, err error) {
 	return q.open(log), nil
 }
 
-type logQuery struct {
-	source   string    // "" for both sources
-	lastLine int64     // number of the last line that the client has; -1 if since or tail applies
-	since    time.Time // zero if tail applies
-	tail     int64
-	fromTail bool
-}
-
 // readLogQuery reads where in a log to begin. Last-Event-ID takes precedence over since, and since
-// over tail.
-func readLogQuery(q *query) logQuery {
-	out := logQuery{source: q.values.Get("source"), lastLine: -1, tail: defaultTail, fromTail: true}
+// over tail. The stream has no log yet.
+func readLogQuery(q *query) logStream {
+	out := logStream{source: q.values.Get("source"), tail: defaultTail}
 	q.declare(openapi.Parameter{Name: "source", In: "query", Schema: &openapi.Schema{Type: "string", Enum: []any{fromContainer, fromSystem}}})
 	q.refuseIf(q.has("source") && out.source != fromContainer && out.source != fromSystem,
 		"invalid source: expected %s or %s, got %q", fromContainer, fromSystem, truncate(out.source))
@@ -167,32 +160,31 @@ func readLogQuery(q *query) logQuery {
 		q.refuseIf(err != nil || out.tail < 0 || out.tail > maxTail, "invalid tail: expected a number of lines from 0 to %d, got %q", maxTail, truncate(q.values.Get("tail")))
 	}
 	if q.has("since") {
-		out.fromTail = false
+		out.tail = -1
 		out.since, err = time.Parse(time.RFC3339Nano, q.values.Get("since"))
 		q.refuseIf(err != nil, "invalid since: expected a time such as 2026-06-01T12:05:04Z, got %q", truncate(q.values.Get("since")))
 	}
 	if last := q.http.Header.Get(lastEventID); last != "" {
-		out.fromTail, out.since = false, time.Time{}
-		if out.lastLine, err = parseLineID(last); err != nil {
-			out.lastLine = -1
+		var lastLine int64
+		if lastLine, err = parseLineID(last); err == nil {
+			out.firstLine, out.since, out.tail = lastLine+1, time.Time{}, -1
+		} else {
 			out.since, err = time.Parse(time.RFC3339Nano, last)
+			out.tail = -1
 		}
 		q.refuseIf(err != nil, "invalid Last-Event-ID: expected the id of an event or a time such as 2026-06-01T12:05:04Z, got %q", truncate(last))
 	}
 	return out
 }
 
-func (q logQuery) open(log *run.Log) logStream {
-	out := logStream{log: log, firstLine: q.lastLine + 1, since: q.since, source: q.source}
-	if !q.fromTail {
-		return out
-	}
+func (l logStream) open(log *run.Log) logStream {
+	l.log = log
 	lines, _ := log.Lines(0)
-	lines = slices.DeleteFunc(lines, func(l run.Line) bool { return !out.includes(l) })
-	if n := int64(len(lines)); n > q.tail {
-		out.firstLine = lines[n-q.tail-1].Number + 1
+	lines = slices.DeleteFunc(lines, func(line run.Line) bool { return !l.includes(line) })
+	if n := int64(len(lines)); l.tail >= 0 && n > l.tail {
+		l.firstLine = lines[n-l.tail-1].Number + 1
 	}
-	return out
+	return l
 }
 
 func lineSource(l run.Line) string {

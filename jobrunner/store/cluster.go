@@ -53,8 +53,8 @@ func (s *Store) CreateCluster(ctx context.Context, build func(tx *Tx) (Cluster, 
 		if c, members, err = build(tx); err != nil {
 			return err
 		}
-		if err := checkClusterGPUs(c.Compute); err != nil {
-			return err
+		if n := c.Compute.GPUCountPerPod; n > catalog.MaxGPUs { // of the catalog's largest machine, as in checkPodGPU
+			return refusef("invalid gpuCountPerPod of a cluster: expected %d at most, got %d", catalog.MaxGPUs, n)
 		}
 		if err := tx.insert(&c); err != nil {
 			return err
@@ -68,14 +68,6 @@ func (s *Store) CreateCluster(ctx context.Context, build func(tx *Tx) (Cluster, 
 		return nil
 	})
 	return c, members, err
-}
-
-// checkClusterGPUs checks against the catalog's largest machine, as checkPodGPU does.
-func checkClusterGPUs(c ClusterCompute) error {
-	if c.GPUCountPerPod > catalog.MaxGPUs {
-		return refusef("invalid gpuCountPerPod of a cluster: expected %d at most, got %d", catalog.MaxGPUs, c.GPUCountPerPod)
-	}
-	return nil
 }
 
 func (s *Store) UpdateCluster(ctx context.Context, id string, change func(c *Cluster)) (Cluster, error) {

@@ -99,7 +99,7 @@ func linesOf(log *run.Log, ok bool) ([]run.Line, bool) {
 
 // EndpointLoads returns all endpoints with their jobs and workers, for the metrics.
 func (v *View) EndpointLoads(ctx context.Context) ([]metrics.Endpoint, error) {
-	ids, err := v.Store.EndpointIDs(ctx)
+	ids, err := v.EndpointIDs(ctx)
 	if err != nil {
 		return nil, err
 	}
