@@ -4,15 +4,24 @@ package httpanswer
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
+	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // RequestID is the header with a request's id, which is also in the log.
@@ -80,4 +89,173 @@ func NewFile(kind string, content []byte) File {
 func (f File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	maps.Copy(w.Header(), f.Header)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
+}
+
+// Refusal is an answer that rejects a request. A 401 also gets the header that asks for a bearer
+// token.
+type Refusal struct {
+	Status     int
+	Text       string
+	Faults     []string // faults of the body
+	Allow      []string // methods that the path allows
+	RetryAfter string   // seconds; "" for no header
+	Close      bool     // close the connection instead of reading the rest of the body
+}
+
+func Refuse(status int, format string, args ...any) *Refusal {
+	return &Refusal{Status: status, Text: fmt.Sprintf(format, args...)}
+}
+
+func NotAllowed(r *http.Request, allow ...string) *Refusal {
+	methods := strings.Join(allow, ", ")
+	refusal := Refuse(http.StatusMethodNotAllowed, "%s allows %s, not %s", r.URL.Path, methods, r.Method)
+	refusal.Allow = allow
+	return refusal
+}
+
+// Error returns the text with the faults.
+func (r *Refusal) Error() string {
+	if len(r.Faults) == 0 {
+		return r.Text
+	}
+	return r.Text + ": " + strings.Join(r.Faults, "; ")
+}
+
+type Form int
+
+const (
+	// Error is {"error": text}: the job API, the worker protocol and the operator's routes.
+	Error Form = iota
+	// Message is {"message": text}: version 1 of the management API, which answers 400 to every
+	// invalid body.
+	Message
+	// Problem is version 2 of the management API (RFC 9457).
+	Problem
+)
+
+type problem struct {
+	Title  string   `json:"title"`
+	Status int      `json:"status"`
+	Detail string   `json:"detail"`
+	Errors []string `json:"errors,omitempty"`
+}
+
+type message struct {
+	Message string `json:"message"`
+}
+
+// BodyType returns the wire type of the forms Message and Problem.
+func (f Form) BodyType() reflect.Type {
+	if f == Problem {
+		return reflect.TypeFor[problem]()
+	}
+	return reflect.TypeFor[message]()
+}
+
+// BodyMedia returns the content type of an error.
+func (f Form) BodyMedia() string {
+	if f == Problem {
+		return problemMedia
+	}
+	return "application/json"
+}
+
+const problemMedia = "application/problem+json"
+
+func (f Form) Refuse(w http.ResponseWriter, r *Refusal) {
+	h := w.Header()
+	if r.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+	if r.Allow != nil {
+		h.Set("Allow", strings.Join(r.Allow, ", "))
+	}
+	if r.RetryAfter != "" {
+		h.Set("Retry-After", r.RetryAfter)
+	}
+	if r.Close {
+		h.Set("Connection", "close")
+	}
+	switch status := r.Status; f {
+	case Problem:
+		write(w, status, problemMedia, encode(problem{http.StatusText(status), status, r.Text, r.Faults}))
+	case Message:
+		if status == http.StatusUnprocessableEntity {
+			status = http.StatusBadRequest
+		}
+		JSON(w, status, message{r.Error()})
+	default:
+		Bytes(w, r.Status, ErrorBody(r))
+	}
+}
+
+// ErrorBody returns the body of a Refusal in the form Error, on one line.
+func ErrorBody(r *Refusal) []byte {
+	return bytes.TrimSpace(encode(map[string]string{"error": r.Error()}))
+}
+
+// Fail writes an error: a Refusal as it is, and a shortage of resources with the time to retry. Any
+// other error is an internal one, which is logged.
+func (f Form) Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
+	refusal := new(Refusal)
+	if !errors.As(err, &refusal) {
+		refusal = shortage(r.Context(), err)
+	}
+	switch {
+	case refusal != nil:
+	case r.Context().Err() != nil: // nobody reads the answer
+		refusal = Refuse(http.StatusServiceUnavailable, "the client cancelled the request")
+	default:
+		log.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "error", err, "request", SetRequestID(w.Header()))
+		refusal = f.Internal(w.Header())
+	}
+	f.Refuse(w, refusal)
+}
+
+// Internal returns the answer for an internal error. It has the request id of the log entry.
+func (f Form) Internal(h http.Header) *Refusal {
+	const text = "the deployment failed to answer: its log says why"
+	if f == Error {
+		return Refuse(http.StatusInternalServerError, text)
+	}
+	return Refuse(http.StatusInternalServerError, text+", under the request id %s", SetRequestID(h))
+}
+
+// shortage returns the answer for an error caused neither by the client nor by a bug: there is no
+// memory for a body, the disk is full, the database doesn't answer, or the deployment stops (see the
+// request's ctx). It returns nil for other errors.
+func shortage(ctx context.Context, err error) *Refusal {
+	class := sqldb.Classify(err)
+	switch {
+	case errors.Is(err, httplimit.ErrMemory):
+		return unavailable(httplimit.RetryAfter, err.Error())
+	case class == sqldb.Full:
+		return Refuse(http.StatusInsufficientStorage, "%s", sqldb.Public(err))
+	case class != sqldb.Fault:
+		return unavailable(sqldb.RetryAfter, sqldb.Public(err))
+	case httplimit.Stopping(ctx):
+		return unavailable(httplimit.RetryAfter, httplimit.ErrStopping.Error())
+	}
+	return nil
+}
+
+func unavailable(retryAfter, text string) *Refusal {
+	return &Refusal{Status: http.StatusServiceUnavailable, Text: text, RetryAfter: retryAfter}
+}
+
+// BodyRefused returns the answer to a request whose body could not be read. If there is no memory for
+// the body, the rest stays unread.
+func BodyRefused(ctx context.Context, err error) *Refusal {
+	tooLarge := new(http.MaxBytesError)
+	switch {
+	case errors.As(err, &tooLarge):
+		return Refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", tooLarge.Limit)
+	case errors.Is(err, httplimit.ErrMemory):
+		refusal := shortage(ctx, err)
+		refusal.Close = true
+		return refusal
+	case errors.Is(err, httplimit.ErrSlowBody):
+		return Refuse(http.StatusRequestTimeout, "%s", err)
+	}
+	return Refuse(http.StatusBadRequest, "the body could not be read: %s", err)
 }

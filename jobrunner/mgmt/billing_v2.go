@@ -66,10 +66,6 @@ type billingMetadataV2 billingMetadata[billingQueryV2, billingAmountsV2]
 
 type billingV2 billingAnswer[billingRecordV2, billingMetadataV2]
 
-func newBillingMetadata[Q, R, A any](query Q, records []R, totals A) billingMetadata[Q, A] {
-	return billingMetadata[Q, A]{query, int64(len(records)), totals}
-}
-
 type costsByKind map[billing.Kind]billing.Cost
 
 func (k costsByKind) add(kind billing.Kind, c billing.Cost) { k[kind] = k[kind].Plus(c) }
@@ -133,12 +129,12 @@ type podBillingMetadataV2 struct {
 type podBillingV2 billingAnswer[podBillingRecordV2, podBillingMetadataV2]
 
 func newPodBilling(b billedByOwner) podBillingV2 {
-	amounts := func(c billing.Cost) podBillingAmountsV2 { return podBillingAmountsV2{c.Total(), c.GPU, c.CPU, c.Disk} }
-	records := billingRecords(b, func(r billingRangeV2, owner string, c billing.Cost) podBillingRecordV2 {
-		return podBillingRecordV2{r, owner, amounts(c)}
-	})
-	query := podBillingQueryV2{newBillingQuery(b.window), b.filter}
-	return podBillingV2{records, podBillingMetadataV2{newBillingMetadata(query, records, amounts(b.total())), int64(len(b.owners))}}
+	records, metadata := answerByOwner(b, podBillingQueryV2{newBillingQuery(b.window), b.filter},
+		func(c billing.Cost) podBillingAmountsV2 { return podBillingAmountsV2{c.Total(), c.GPU, c.CPU, c.Disk} },
+		func(r billingRangeV2, owner string, a podBillingAmountsV2) podBillingRecordV2 {
+			return podBillingRecordV2{r, owner, a}
+		})
+	return podBillingV2{records, podBillingMetadataV2{metadata, int64(len(b.owners))}}
 }
 
 type serverlessBillingAmountsV2 struct {
@@ -168,14 +164,14 @@ type serverlessBillingMetadataV2 struct {
 type serverlessBillingV2 billingAnswer[serverlessBillingRecordV2, serverlessBillingMetadataV2]
 
 func newServerlessBilling(b billedByOwner) serverlessBillingV2 {
-	amounts := func(c billing.Cost) serverlessBillingAmountsV2 {
-		return serverlessBillingAmountsV2{c.Total(), c.GPU, c.CPU, c.Disk, 0}
-	}
-	records := billingRecords(b, func(r billingRangeV2, owner string, c billing.Cost) serverlessBillingRecordV2 {
-		return serverlessBillingRecordV2{r, owner, amounts(c)}
-	})
-	query := serverlessBillingQueryV2{newBillingQuery(b.window), b.filter}
-	return serverlessBillingV2{records, serverlessBillingMetadataV2{newBillingMetadata(query, records, amounts(b.total())), int64(len(b.owners))}}
+	records, metadata := answerByOwner(b, serverlessBillingQueryV2{newBillingQuery(b.window), b.filter},
+		func(c billing.Cost) serverlessBillingAmountsV2 {
+			return serverlessBillingAmountsV2{c.Total(), c.GPU, c.CPU, c.Disk, 0}
+		},
+		func(r billingRangeV2, owner string, a serverlessBillingAmountsV2) serverlessBillingRecordV2 {
+			return serverlessBillingRecordV2{r, owner, a}
+		})
+	return serverlessBillingV2{records, serverlessBillingMetadataV2{metadata, int64(len(b.owners))}}
 }
 
 type volumeBillingAmountsV2 struct {
@@ -203,14 +199,14 @@ type volumeBillingMetadataV2 struct {
 type volumeBillingV2 billingAnswer[volumeBillingRecordV2, volumeBillingMetadataV2]
 
 func newVolumeBilling(b billedByOwner) volumeBillingV2 {
-	amounts := func(c billing.Cost) volumeBillingAmountsV2 {
-		return volumeBillingAmountsV2{c.Total(), c.Standard, c.HighPerformance}
-	}
-	records := billingRecords(b, func(r billingRangeV2, owner string, c billing.Cost) volumeBillingRecordV2 {
-		return volumeBillingRecordV2{r, owner, amounts(c)}
-	})
-	query := volumeBillingQueryV2{newBillingQuery(b.window), b.filter}
-	return volumeBillingV2{records, volumeBillingMetadataV2{newBillingMetadata(query, records, amounts(b.total())), int64(len(b.owners))}}
+	records, metadata := answerByOwner(b, volumeBillingQueryV2{newBillingQuery(b.window), b.filter},
+		func(c billing.Cost) volumeBillingAmountsV2 {
+			return volumeBillingAmountsV2{c.Total(), c.Standard, c.HighPerformance}
+		},
+		func(r billingRangeV2, owner string, a volumeBillingAmountsV2) volumeBillingRecordV2 {
+			return volumeBillingRecordV2{r, owner, a}
+		})
+	return volumeBillingV2{records, volumeBillingMetadataV2{metadata, int64(len(b.owners))}}
 }
 
 type clusterBillingAmountsV2 struct {
@@ -239,14 +235,14 @@ type clusterBillingMetadataV2 struct {
 type clusterBillingV2 billingAnswer[clusterBillingRecordV2, clusterBillingMetadataV2]
 
 func newClusterBilling(b billedByOwner) clusterBillingV2 {
-	amounts := func(c billing.Cost) clusterBillingAmountsV2 {
-		return clusterBillingAmountsV2{c.Total(), c.GPU, c.Disk, c.Networking}
-	}
-	records := billingRecords(b, func(r billingRangeV2, owner string, c billing.Cost) clusterBillingRecordV2 {
-		return clusterBillingRecordV2{r, owner, amounts(c)}
-	})
-	query := clusterBillingQueryV2{newBillingQuery(b.window), b.filter}
-	return clusterBillingV2{records, clusterBillingMetadataV2{newBillingMetadata(query, records, amounts(b.total())), int64(len(b.owners))}}
+	records, metadata := answerByOwner(b, clusterBillingQueryV2{newBillingQuery(b.window), b.filter},
+		func(c billing.Cost) clusterBillingAmountsV2 {
+			return clusterBillingAmountsV2{c.Total(), c.GPU, c.Disk, c.Networking}
+		},
+		func(r billingRangeV2, owner string, a clusterBillingAmountsV2) clusterBillingRecordV2 {
+			return clusterBillingRecordV2{r, owner, a}
+		})
+	return clusterBillingV2{records, clusterBillingMetadataV2{metadata, int64(len(b.owners))}}
 }
 
 type publicBillingAmountsV2 struct {
@@ -361,15 +357,15 @@ func (b billedByOwner) total() (sum billing.Cost) {
 	return sum
 }
 
-// billingRecords returns the records of each bucket and owner, by time.
-func billingRecords[R any](b billedByOwner, record func(r billingRangeV2, owner string, c billing.Cost) R) []R {
+// answerByOwner returns the records of each bucket and owner, by time, and their metadata.
+func answerByOwner[R, Q, A any](b billedByOwner, query Q, amounts func(billing.Cost) A, record func(billingRangeV2, string, A) R) ([]R, billingMetadata[Q, A]) {
 	out := make([]R, 0, len(b.owners)*b.window.Len())
 	for i := range b.window.Len() {
 		for _, owner := range b.owners {
-			out = append(out, record(bucketRange(b.window, i), owner, b.costs[owner][i]))
+			out = append(out, record(bucketRange(b.window, i), owner, amounts(b.costs[owner][i])))
 		}
 	}
-	return out
+	return out, billingMetadata[Q, A]{query, int64(len(out)), amounts(b.total())}
 }
 
 func bucketRange(w billing.Window, i int) billingRangeV2 {

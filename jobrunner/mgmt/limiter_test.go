@@ -18,7 +18,7 @@ import (
 
 func TestRateLimitWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(new(clock.Clock))
+		l := &limiter{clock: new(clock.Clock)}
 		countRequests := func(n int) (h http.Header) {
 			for range n {
 				h = http.Header{}

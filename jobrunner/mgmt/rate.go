@@ -15,7 +15,7 @@ import (
 )
 
 // windows are the quotas of management API v2 (its document, RateLimit-Policy).
-var windows = []struct {
+var windows = [...]struct {
 	name   string
 	quota  int
 	length time.Duration
@@ -29,14 +29,14 @@ var windows = []struct {
 // enforced, it writes full quotas, so that clients which obey them don't wait.
 func (s *server) limit(ctx context.Context, owner string, h http.Header) error {
 	if !s.Limits {
-		l := newLimiter(s.Clock)
+		l := &limiter{clock: s.Clock}
 		l.writeHeaders(h, l.resetElapsed())
 		return nil
 	}
 	if s.Quotas != nil {
 		return s.Quotas.count(ctx, owner, h)
 	}
-	l, _ := s.limiters.LoadOrStore(owner, newLimiter(s.Clock)) // one per owner
+	l, _ := s.limiters.LoadOrStore(owner, &limiter{clock: s.Clock}) // one per owner
 	return l.(*limiter).count(h)
 }
 
@@ -45,12 +45,8 @@ type limiter struct {
 	clock *clock.Clock
 
 	mu          sync.Mutex
-	windowStart []time.Time
-	counts      []int
-}
-
-func newLimiter(c *clock.Clock) *limiter {
-	return &limiter{clock: c, windowStart: make([]time.Time, len(windows)), counts: make([]int, len(windows))}
+	windowStart [len(windows)]time.Time
+	counts      [len(windows)]int
 }
 
 // count counts a request in all windows and writes their state to h. A request that exceeds a quota is
@@ -141,7 +137,7 @@ func (q *SharedQuotas) count(ctx context.Context, owner string, h http.Header) (
 		if err := tx.Lock("management quota " + owner); err != nil {
 			return err
 		}
-		l := newLimiter(q.clock)
+		l := &limiter{clock: q.clock}
 		if err := l.load(tx, owner); err != nil {
 			return err
 		}

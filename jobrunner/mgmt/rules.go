@@ -59,16 +59,6 @@ func (p place) in(name string) place {
 // row returns the row of a member, or nil if the body doesn't have it.
 func (p place) row(name string) *contract.Field { return p.At(p.path + name) }
 
-// used reports whether the body has members at the place.
-func (p place) used() bool {
-	for _, f := range contract.FieldsOf(p.API, p.Resource, p.Use) {
-		if strings.HasPrefix(f.Path, p.path) {
-			return true
-		}
-	}
-	return false
-}
-
 // member is one member of a wire type at a place.
 type member struct {
 	name  string

@@ -206,33 +206,10 @@ func wholeNumber(f *float64) *int64 {
 	return new(int64(*f))
 }
 
-// bodyComponent registers a component for creates and one for updates, or one for both if they don't
-// differ.
+// bodyComponent registers one component for creates and another one for updates.
 func (s *schemas) bodyComponent(t reflect.Type, at place) *openapi.Schema {
-	name := strings.TrimSuffix(componentName(t), "Body")
-	suffix := "Input"
-	if differs(s.version3_0, t, at) {
-		suffix = map[contract.Use]string{contract.Create: "Create", contract.Update: "Update"}[at.Use]
-	}
-	return s.component(name+suffix, t, func(t reflect.Type) *openapi.Schema { return s.bodyObject(t, at) })
-}
-
-// differs reports whether creates and updates have different rules for a type.
-func differs(version3_0 bool, t reflect.Type, at place) bool {
-	text := func(u contract.Use) string {
-		at.Use = u
-		if !at.used() {
-			return ""
-		}
-		apart := schemas{version3_0, map[string]*openapi.Schema{}, map[string]reflect.Type{}}
-		out, err := json.Marshal(apart.bodyObject(t, at))
-		if err != nil {
-			panic(err) // never: a schema has a JSON form
-		}
-		return string(out)
-	}
-	create, update := text(contract.Create), text(contract.Update)
-	return create != update && create != "" && update != ""
+	suffix := map[contract.Use]string{contract.Create: "Create", contract.Update: "Update"}[at.Use]
+	return s.component(strings.TrimSuffix(componentName(t), "Body")+suffix, t, func(t reflect.Type) *openapi.Schema { return s.bodyObject(t, at) })
 }
 
 func (s *schemas) bodyObject(t reflect.Type, at place) *openapi.Schema {
