@@ -62,15 +62,17 @@ func IsBatchQueue(queue string) bool { return strings.HasSuffix(queue, queueSuff
 // EndpointOf returns the endpoint of a queue.
 func EndpointOf(queue string) string { return strings.TrimSuffix(queue, queueSuffix) }
 
-// Batch is a batch's current state.
+// Batch is a batch's current state, in the JSON of the job API.
 type Batch struct {
-	Endpoint, ID, Name string
-	State              BatchState
-	Created            time.Time
-	Total              int // requests
-	InProgress         int
-	Completed          int
-	Failed             int // or timed out
+	ID         string     `json:"id"`
+	Endpoint   string     `json:"endpointId"`
+	Name       string     `json:"name,omitempty"`
+	State      BatchState `json:"status"`
+	Created    time.Time  `json:"-"`
+	Total      int        `json:"requestTotal"`
+	InProgress int        `json:"requestInProgress"`
+	Completed  int        `json:"requestCompleted"`
+	Failed     int        `json:"requestFailed"` // or timed out
 }
 
 // Request is the current state of a batch's request.

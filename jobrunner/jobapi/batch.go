@@ -31,21 +31,12 @@ const maxBatchName = 255
 
 // BatchSummary is a batch on the wire.
 type BatchSummary struct {
-	ID         string            `json:"id"`
-	EndpointID string            `json:"endpointId"`
-	Name       string            `json:"name,omitempty"`
-	Status     engine.BatchState `json:"status"`
-	Total      int               `json:"requestTotal"`
-	InProgress int               `json:"requestInProgress"`
-	Completed  int               `json:"requestCompleted"`
-	Failed     int               `json:"requestFailed"`
-	CreatedAt  int64             `json:"createdAt"` // milliseconds since 1970
-	RequestIDs []string          `json:"requestIds,omitempty"`
+	engine.Batch
+	CreatedAt  int64    `json:"createdAt"` // milliseconds since 1970
+	RequestIDs []string `json:"requestIds,omitempty"`
 }
 
-func Summarize(b engine.Batch) BatchSummary {
-	return BatchSummary{b.ID, b.Endpoint, b.Name, b.State, b.Total, b.InProgress, b.Completed, b.Failed, b.Created.UnixMilli(), nil}
-}
+func Summarize(b engine.Batch) BatchSummary { return BatchSummary{b, b.Created.UnixMilli(), nil} }
 
 // createBatch answers {id, status} of a DRAFT (page of August 2026: batch jobs).
 func (a *api) createBatch(w http.ResponseWriter, r *http.Request, t target) error {

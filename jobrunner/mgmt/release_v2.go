@@ -13,17 +13,15 @@ import (
 )
 
 type releaseV2 struct {
-	ID              string          `json:"id"`
-	Version         int64           `json:"version"`
-	Source          string          `json:"source"` // always MANUAL: the jobrunner builds no images
-	BuildID         *string         `json:"buildId"`
-	CreatedByUserID *string         `json:"createdByUserId"`
-	WorkerCount     int             `json:"workerCount"`
-	CreatedAt       time.Time       `json:"createdAt"`
-	Diff            []releaseDiffV2 `json:"diff"`
+	ID              string         `json:"id"`
+	Version         int64          `json:"version"`
+	Source          string         `json:"source"` // always MANUAL: the jobrunner builds no images
+	BuildID         *string        `json:"buildId"`
+	CreatedByUserID *string        `json:"createdByUserId"`
+	WorkerCount     int            `json:"workerCount"`
+	CreatedAt       time.Time      `json:"createdAt"`
+	Diff            []store.Change `json:"diff"`
 }
-
-type releaseDiffV2 store.Change
 
 type rolloutV2 struct {
 	InProgress      bool `json:"inProgress"`
@@ -58,7 +56,7 @@ func (c *call) listReleasesV2(p pageQuery) (out releaseListV2, err error) {
 	shown := convertAll(releases, func(r store.Release) releaseV2 {
 		return releaseV2{
 			ID: fmt.Sprintf("%s-%d", e.ID, r.Version), Version: r.Version, Source: "MANUAL", WorkerCount: workersByVersion[r.Version], CreatedAt: r.Created,
-			Diff: convertAll(r.Changes, func(c store.Change) releaseDiffV2 { return releaseDiffV2(c) }),
+			Diff: convertAll(r.Changes, identity), // not null
 		}
 	})
 	return releaseListV2{e.Version, rollout(workers), shown, p.pagination(next)}, nil

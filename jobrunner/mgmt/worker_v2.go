@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
@@ -206,11 +207,8 @@ func lineID(l run.Line) string {
 }
 
 func parseLineID(id string) (number int64, err error) {
-	i := slices.Index([]byte(id), '/')
-	if i < 0 {
-		return 0, strconv.ErrSyntax
-	}
-	n, err := strconv.ParseUint(id[i+1:], 10, 62) // 62 bits, so that the next number fits too
+	_, text, _ := strings.Cut(id, "/")
+	n, err := strconv.ParseUint(text, 10, 62) // 62 bits, so that the next number fits too
 	return int64(n), err
 }
 
