@@ -354,8 +354,7 @@ func truncate(s string) string {
 func formatNumber(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // checkBodySize rejects a body that is too large for its operation. It reads a body of unknown length.
-func checkBodySize(c *call) error {
-	limit := routes.Find(c.http.Method, c.http.URL.EscapedPath()).Operation.handle.maxBody
+func checkBodySize(c *call, limit int64) error {
 	if limit == 0 || 0 <= c.http.ContentLength && c.http.ContentLength <= limit {
 		return nil
 	}

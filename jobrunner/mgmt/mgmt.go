@@ -104,10 +104,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) serve(c *call) (status int, body any, err error) {
-	if err := checkBodySize(c); err != nil {
+	op, pattern, unknown := findOperation(c)
+	if err := checkBodySize(c, op.handle.maxBody); err != nil {
 		return 0, nil, err
 	}
-	if op, public := publicOperation(c); public {
+	if op.handle.public {
+		c.http.Pattern = pattern
 		body, err := op.handle.serve(c)
 		return op.success, body, err
 	}
@@ -124,10 +126,10 @@ func (s *server) serve(c *call) (status int, body any, err error) {
 	if !user.MayRead() {
 		return 0, nil, httpanswer.Refuse(http.StatusForbidden, "this API key is not for the management API: use a key with --management read or all")
 	}
-	op, err := findOperation(c)
-	if err != nil {
-		return 0, nil, err
+	if unknown != nil {
+		return 0, nil, unknown
 	}
+	c.http.Pattern = pattern
 	if reads := c.http.Method == http.MethodGet || c.http.Method == http.MethodHead; !reads && !user.MayManage() {
 		return 0, nil, httpanswer.Refuse(http.StatusForbidden, "this API key may only read from the management API: use a key with --management all")
 	}

@@ -20,10 +20,8 @@ const (
 
 // injectAccess sets the variables for SSH and Jupyter. Without keys it doesn't enable SSH.
 func injectAccess(p *store.Pod, ssh, jupyter bool, sshKeys string) {
-	env := maps.Clone(p.Env)
-	if env == nil {
-		env = map[string]string{}
-	}
+	env := map[string]string{}
+	maps.Copy(env, p.Env)
 	if _, own := env[sshVariable]; ssh && !own && sshKeys != "" {
 		env[sshVariable] = sshKeys
 	}

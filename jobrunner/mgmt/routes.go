@@ -164,17 +164,8 @@ func refuseUnserved(c *call) (any, error) {
 	return nil, httpanswer.Refuse(http.StatusNotImplemented, "the operator has %s, and the jobrunner doesn't serve it (docs/reference/contract.md, Operations that the jobrunner lacks)", c.http.Pattern)
 }
 
-// publicOperation finds an operation that needs no API key.
-func publicOperation(c *call) (operation, bool) {
-	if !routes.Find(c.http.Method, c.http.URL.EscapedPath()).Operation.handle.public {
-		return operation{}, false
-	}
-	op, err := findOperation(c)
-	return op, err == nil
-}
-
-// findOperation looks up the operation and stores the path's parameters in c.
-func findOperation(c *call) (operation, error) {
+// findOperation looks up the operation and its pattern, and stores the path's parameters in c.
+func findOperation(c *call) (op operation, pattern string, err error) {
 	r := c.http
 	path := r.URL.EscapedPath()
 	match := routes.Find(r.Method, path)
@@ -187,11 +178,10 @@ func findOperation(c *call) (operation, error) {
 	}
 	switch {
 	case match.Allow == nil:
-		return operation{}, httpanswer.Refuse(http.StatusNotFound, "there is nothing at %s", r.URL.Path)
+		return op, "", httpanswer.Refuse(http.StatusNotFound, "there is nothing at %s", r.URL.Path)
 	case match.Pattern == "":
-		return operation{}, httpanswer.NotAllowed(r, match.Allow...)
+		return op, "", httpanswer.NotAllowed(r, match.Allow...)
 	}
 	c.id, c.subID = match.Values[0], match.Values[1]
-	r.Pattern = match.Pattern
-	return match.Operation, nil
+	return match.Operation, match.Pattern, nil
 }

@@ -286,7 +286,7 @@ func (s *Store) SSHKeys(ctx context.Context, owner string) ([]string, error) {
 		if err != nil {
 			return err
 		}
-		return decode(doc, &set)
+		return decode(sshKeySets.label, doc, &set)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil

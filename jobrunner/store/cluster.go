@@ -42,8 +42,8 @@ func (c *Cluster) refs() []string { return []string{c.Template} }
 
 // ClusterPods lists the members of a cluster by rank.
 func (s *Store) ClusterPods(ctx context.Context, id string) ([]Pod, error) {
-	return documents(ctx, s, func(doc []byte, _ int64, p *Pod) error { return decode(doc, p) },
-		"SELECT o.doc, o.seq FROM refs r JOIN objects o ON o.id = r.owner WHERE r.target = ? AND o.kind = ? ORDER BY o.seq", id, pods.key)
+	out, _, err := documents[Pod](ctx, s, pods.label, "SELECT o.doc, o.seq FROM refs r JOIN objects o ON o.id = r.owner WHERE r.target = ? AND o.kind = ? ORDER BY o.seq", id, pods.key)
+	return out, err
 }
 
 // CreateCluster stores a cluster and its members in one transaction. build returns the pods

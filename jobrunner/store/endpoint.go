@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -313,22 +313,19 @@ func (e *Endpoint) workerSpec() workerSpec {
 
 // changes returns the fields that differ, sorted by name.
 func changes(before, after map[string]json.RawMessage) (out []Change) {
-	none := json.RawMessage("null")
-	for name, value := range after {
-		old, there := before[name]
-		if !there {
-			old = none
+	valueIn := func(all map[string]json.RawMessage, name string) json.RawMessage {
+		if value, there := all[name]; there {
+			return value
 		}
-		if !bytes.Equal(old, value) {
-			out = append(out, Change{name, old, value})
+		return json.RawMessage("null")
+	}
+	names := maps.Clone(before)
+	maps.Copy(names, after)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if c := (Change{name, valueIn(before, name), valueIn(after, name)}); !bytes.Equal(c.Old, c.New) {
+			out = append(out, c)
 		}
 	}
-	for name, old := range before {
-		if _, there := after[name]; !there {
-			out = append(out, Change{name, old, none})
-		}
-	}
-	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(a.Field, b.Field) })
 	return out
 }
 
@@ -361,16 +358,5 @@ func (s *Store) Releases(ctx context.Context, endpoint string) ([]Release, error
 // ReleasePage lists a page of an endpoint's releases. next is the Before of the next page,
 // or 0 if this is the last one.
 func (s *Store) ReleasePage(ctx context.Context, endpoint string, p Page) (out []Release, next int64, err error) {
-	decode := func(doc []byte, _ int64, one *Release) error {
-		if err := json.Unmarshal(doc, one); err != nil {
-			return fmt.Errorf("a release of endpoint %s: %w", endpoint, err)
-		}
-		return nil
-	}
-	out, err = documents(ctx, s, decode, "SELECT doc, version FROM releases WHERE endpoint = ? AND version < ? ORDER BY version DESC LIMIT ?",
-		endpoint, p.Before, p.Limit+1)
-	if len(out) > p.Limit {
-		out, next = out[:p.Limit], out[p.Limit-1].Version
-	}
-	return out, next, err
+	return readPage[Release](ctx, s, "release of an endpoint", p, "SELECT doc, version FROM releases WHERE endpoint = ? AND version < ? ORDER BY version DESC LIMIT ?", endpoint)
 }

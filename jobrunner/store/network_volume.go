@@ -91,7 +91,7 @@ func (s *Store) WithNetworkVolumes(ctx context.Context, f func(tx *sqldb.Tx, now
 		}
 		all := make([]NetworkVolume, len(docs))
 		for i, doc := range docs {
-			if err := decode([]byte(doc), &all[i]); err != nil {
+			if err := decode(networkVolumes.label, []byte(doc), &all[i]); err != nil {
 				return err
 			}
 		}

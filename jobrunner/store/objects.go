@@ -61,12 +61,12 @@ func load(q sqldb.Querier, r record, id string) error {
 	if err != nil {
 		return err
 	}
-	return decode(doc, r)
+	return decode(r.kind().label, doc, r)
 }
 
-func decode(doc []byte, r record) error {
-	if err := json.Unmarshal(doc, r); err != nil {
-		return fmt.Errorf("a stored %s can't be read: %w", r.kind().label, err)
+func decode(label string, doc []byte, to any) error {
+	if err := json.Unmarshal(doc, to); err != nil {
+		return fmt.Errorf("a stored %s can't be read: %w", label, err)
 	}
 	return nil
 }
@@ -79,8 +79,9 @@ func Get[T any, P Record[T]](ctx context.Context, s *Store, id string) (out T, e
 
 // List reads all records of a kind, the oldest first.
 func List[T any, P Record[T]](ctx context.Context, s *Store) ([]T, error) {
-	return documents(ctx, s, func(doc []byte, _ int64, one *T) error { return decode(doc, P(one)) },
-		"SELECT doc, seq FROM objects WHERE kind = ? ORDER BY seq", P(nil).kind().key)
+	k := P(nil).kind()
+	out, _, err := documents[T](ctx, s, k.label, "SELECT doc, seq FROM objects WHERE kind = ? ORDER BY seq", k.key)
+	return out, err
 }
 
 // Page selects a page of a list that is sorted by age, the newest first.
@@ -92,21 +93,24 @@ type Page struct {
 // ReadPage reads a page of the records of a kind. next is the Before of the next page, or 0 if
 // this is the last one.
 func ReadPage[T any, P Record[T]](ctx context.Context, s *Store, p Page) (out []T, next int64, err error) {
-	var positions []int64
-	out, err = documents(ctx, s, func(doc []byte, position int64, one *T) error {
-		positions = append(positions, position)
-		return decode(doc, P(one))
-	}, "SELECT doc, seq FROM objects WHERE kind = ? AND seq < ? ORDER BY seq DESC LIMIT ?", P(nil).kind().key, p.Before, p.Limit+1)
+	k := P(nil).kind()
+	return readPage[T](ctx, s, k.label, p, "SELECT doc, seq FROM objects WHERE kind = ? AND seq < ? ORDER BY seq DESC LIMIT ?", k.key)
+}
+
+// readPage reads a page of the documents of a query, whose last arguments are the page's.
+func readPage[T any](ctx context.Context, s *Store, label string, p Page, query string, args ...any) (out []T, next int64, err error) {
+	out, positions, err := documents[T](ctx, s, label, query, append(args, p.Before, p.Limit+1)...)
 	if len(out) > p.Limit {
 		out, next = out[:p.Limit], positions[p.Limit-1]
 	}
 	return out, next, err
 }
 
-// documents decodes the rows of a query, which have a document and its position.
-func documents[T any](ctx context.Context, s *Store, decode func(doc []byte, position int64, one *T) error, query string, args ...any) ([]T, error) {
-	out := []T{}
-	err := s.db.Read(ctx, func(r *sqldb.Reader) error {
+// documents decodes the rows of a query, which have a document and its position. The label is for
+// errors.
+func documents[T any](ctx context.Context, s *Store, label, query string, args ...any) (out []T, positions []int64, err error) {
+	out = []T{}
+	err = s.db.Read(ctx, func(r *sqldb.Reader) error {
 		rows, err := r.Query(query, args...)
 		if err != nil {
 			return err
@@ -119,14 +123,14 @@ func documents[T any](ctx context.Context, s *Store, decode func(doc []byte, pos
 				return err
 			}
 			var one T
-			if err := decode(doc, position, &one); err != nil {
+			if err := decode(label, doc, &one); err != nil {
 				return err
 			}
-			out = append(out, one)
+			out, positions = append(out, one), append(positions, position)
 		}
 		return rows.Err()
 	})
-	return out, err
+	return out, positions, err
 }
 
 // insert stores a new record and sets its id.
