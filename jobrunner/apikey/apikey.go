@@ -46,8 +46,7 @@ func (i Identity) MayRead() bool { return i.Management.allows(Read) }
 // MayManage reports whether the key may call every operation of the management API.
 func (i Identity) MayManage() bool { return i.Management.allows(All) }
 
-// MayUse reports whether the key may call those operations of an endpoint's job API that need the
-// scope.
+// MayUse reports whether the key has a scope at an endpoint's job API.
 func (i Identity) MayUse(endpoint string, needed Scope) bool {
 	return i.Jobs.allows(needed) && (len(i.Endpoints) == 0 || slices.Contains(i.Endpoints, endpoint))
 }

@@ -221,8 +221,7 @@ func (m *Meter) flushAndLog(ctx context.Context, all bool) {
 	}
 }
 
-// flush writes the spans that started or ended and, if all is true, a checkpoint of the
-// running spans.
+// flush writes the started and ended spans and, if all is true, a checkpoint of the running ones.
 func (m *Meter) flush(ctx context.Context, all bool) error {
 	m.writing.Lock()
 	defer m.writing.Unlock()

@@ -63,8 +63,7 @@ func (m *Meter) Usage(ctx context.Context, kind Kind, w Window, visit func(Usage
 	return nil
 }
 
-// inMemory returns the running spans of this process, up to now, and those that aren't
-// written yet.
+// inMemory returns this process's running spans, up to now, and those that aren't written yet.
 func (m *Meter) inMemory(kind Kind) (spans []span) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

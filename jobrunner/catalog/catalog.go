@@ -88,8 +88,7 @@ func (c *Catalog) PoolOf(typeID string) string {
 	return ""
 }
 
-// TypesIn returns the GPU types of the pools without the excluded ones, pool by pool. It ignores
-// unknown pools.
+// TypesIn returns the GPU types of the known pools without the excluded ones, pool by pool.
 func (c *Catalog) TypesIn(pools, excluded []string) []string {
 	types := []string{}
 	for _, id := range pools {

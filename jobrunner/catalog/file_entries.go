@@ -319,8 +319,7 @@ func idsOf[T any](list []T, id func(T) string) (ids []string) {
 	return ids
 }
 
-// without returns the list without the named elements, and adds their ids to removed unless
-// that is nil.
+// without removes the named elements, and adds their ids to removed, which may be nil.
 func without[T any](f *file, list []T, remove []text, kind string, id func(T) string, removed map[string]bool) ([]T, error) {
 	known := idsOf(list, id)
 	removedIDs := map[string]bool{}

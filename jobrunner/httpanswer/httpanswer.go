@@ -27,8 +27,7 @@ import (
 // RequestID is the header with a request's id, which is also in the log.
 const RequestID = "X-Request-Id"
 
-// SetRequestID returns the request id of an answer, and creates one if the answer
-// has none.
+// SetRequestID returns the request id of an answer, and creates a missing one.
 func SetRequestID(h http.Header) string {
 	id := h.Get(RequestID)
 	if id == "" {
@@ -91,8 +90,7 @@ func (f File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
 }
 
-// Refusal is an answer that rejects a request. A 401 also gets the header that asks for a bearer
-// token.
+// Refusal rejects a request. A 401 also gets the header that asks for a bearer token.
 type Refusal struct {
 	Status     int
 	Text       string

@@ -92,8 +92,7 @@ func linger(c net.Conn) {
 	}
 }
 
-// CloseWrite closes the sending half, as net/http does before it closes a
-// connection.
+// CloseWrite closes the sending half, as net/http does before it closes a connection.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -101,8 +100,7 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// ErrStopping is the cancellation cause of requests' contexts when the server
-// stops.
+// ErrStopping is the cancellation cause of requests' contexts when the server stops.
 var ErrStopping = errors.New("the deployment is stopping: try again when it is running")
 
 // Stopping reports whether a request's context was cancelled because the server

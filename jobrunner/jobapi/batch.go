@@ -60,8 +60,7 @@ func (a *api) createBatch(w http.ResponseWriter, r *http.Request, t target) erro
 	return nil
 }
 
-// dropIfDeleted drops jobs or batches that were added to an endpoint while it was deleted, because
-// nobody would ever look for them.
+// dropIfDeleted drops jobs and batches that were added to an endpoint while it was deleted.
 func (a *api) dropIfDeleted(ctx context.Context, endpoint string) error {
 	_, err := a.Endpoint(ctx, endpoint)
 	if errors.Is(err, ErrNoEndpoint) {

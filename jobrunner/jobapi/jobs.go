@@ -51,8 +51,7 @@ func (a *api) runSync(w http.ResponseWriter, r *http.Request, t target) error {
 	return a.answerOwn(w, r, t, cmp.Or(wait, engine.DefaultWait), job, watch)
 }
 
-// submission reads the job that a request submits. The caller releases the hold once the job is
-// queued.
+// submission reads a submitted job. The caller releases the hold once the job is queued.
 func (a *api) submission(w http.ResponseWriter, r *http.Request, t target, limit int64) (engine.NewJob, *httplimit.Hold, error) {
 	body, hold, err := a.readBody(w, r, limit, 1)
 	if err != nil {
@@ -70,8 +69,7 @@ func (a *api) submission(w http.ResponseWriter, r *http.Request, t target, limit
 	return n, hold, nil
 }
 
-// queue stores a job and informs the pools. If the client waits for the job, it returns a watch, which
-// the caller stops.
+// queue stores a job and informs the pools. The caller stops the watch of a Sync job.
 func (a *api) queue(ctx context.Context, n engine.NewJob) (job engine.Job, watch *engine.Watch, err error) {
 	if n.Sync {
 		job, watch, err = a.Engine.SubmitAndWatch(ctx, n)
@@ -105,8 +103,7 @@ func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
 	return a.answerJob(w, r, t, job, size)
 }
 
-// statusSync is status that waits for the job's end. Only the live dialect has it (field notes:
-// /status-sync).
+// statusSync is status that waits for the job's end (field notes: /status-sync).
 func (a *api) statusSync(w http.ResponseWriter, r *http.Request, t target) error {
 	wait, err := queryDuration(r, "wait", waitBounds, engine.DefaultWait)
 	if err != nil {
@@ -134,8 +131,7 @@ func (a *api) cancel(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-// health counts jobs and workers (description: Health response; field notes:
-// health).
+// health counts jobs and workers (description: Health response; field notes: health).
 func (a *api) health(w http.ResponseWriter, r *http.Request, t target) error {
 	jobs, err := a.Engine.CountsNow(r.Context(), t.endpoint)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-// Key identifies the requests that share a limit: one user's requests for one
-// operation at one endpoint.
+// Key identifies requests that share a limit: one user's for one operation at one endpoint.
 type Key struct {
 	User, Endpoint string
 	Operation      Operation

@@ -28,8 +28,7 @@ const (
 	reserveDivisor = 16
 )
 
-// Shared is a Limiter for processes that share a database. Each limit applies to all of them
-// together.
+// Shared is a Limiter whose limits apply to all processes on a database together.
 type Shared struct {
 	SharedConfig
 

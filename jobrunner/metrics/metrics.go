@@ -72,8 +72,7 @@ func New(c Config) *Metrics {
 	return m
 }
 
-// Handler serves the metrics in the formats that Prometheus reads. A metric that can't be read is
-// omitted and logged.
+// Handler serves the metrics. A metric that can't be read is omitted and logged.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: scrapeLog{m.log}, ErrorHandling: promhttp.ContinueOnError})
 }
@@ -88,8 +87,7 @@ const (
 	failed    = "failed"
 )
 
-// Webhook counts a webhook call. A failed call is retried unless it was the last
-// attempt.
+// Webhook counts a webhook call. A failed call is retried unless it was the last attempt.
 func (m *Metrics) Webhook(err error, last bool) {
 	result := delivered
 	switch {
@@ -125,8 +123,7 @@ func (m *Metrics) Begin() (end func(r *http.Request, status int)) {
 	}
 }
 
-// jobBuckets are seconds for which jobs wait and run: from a built-in handler to a week, the maximum
-// for a job.
+// jobBuckets are seconds for which jobs wait and run, up to a job's maximum of a week.
 var jobBuckets = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 600, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600}
 
 // jobs counts the engine's events. A series lives as long as its endpoint.
@@ -138,8 +135,7 @@ type jobs struct {
 	byEndpoint map[string]*series // by endpoint
 }
 
-// series are the metrics of an endpoint. They are cached because a lookup by labels costs more than
-// counting.
+// series are the metrics of an endpoint, cached because a lookup by labels costs more than counting.
 type series struct {
 	submitted, retried prometheus.Counter
 	ended              map[engine.State]prometheus.Counter

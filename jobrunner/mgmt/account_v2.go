@@ -67,8 +67,7 @@ func updateSecretV2(c *call, body secretBodyV2) (store.Secret, error) {
 	return c.Store.UpdateSecret(c.ctx(), c.id, convert[secretBodyV2, store.SecretChange](body))
 }
 
-// sshKeysV2 is the SSH public keys of the owner of an API key, in the body of an
-// update and in answers.
+// sshKeysV2 has the SSH public keys of an API key's owner, in bodies and answers.
 type sshKeysV2 struct {
 	Keys []string `json:"keys"`
 }

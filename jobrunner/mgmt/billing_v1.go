@@ -11,8 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 )
 
-// billingRecordV1 is the cost of a group in a bucket. It has only the id by which records are grouped;
-// CPUs have no GPU type.
+// billingRecordV1 is the cost of a group in a bucket. It has only the id of the grouping.
 type billingRecordV1 struct {
 	Amount            catalog.USD `json:"amount"`
 	DiskSpaceBilledGB int64       `json:"diskSpaceBilledGb"`
@@ -42,8 +41,7 @@ type sumV1 struct {
 	disk, onFast int64 // GB, the largest of each resource
 }
 
-// sumsV1 sums the cost of a kind's resources that pass a filter, for each bucket and group with a
-// cost.
+// sumsV1 sums the cost of a kind's resources that pass a filter, by bucket and group.
 func (c *call) sumsV1(kind billing.Kind, w billing.Window, keep func(billing.Usage) bool, group func(billing.Usage) string) ([]*sumV1, error) {
 	type place struct {
 		bucket int
@@ -122,8 +120,7 @@ func readEndpointBillingV1(q *query) (out usageQueryV1) {
 	return out
 }
 
-// listParameter reads a list of values, either as repeated parameters, as in the document of version 1, or
-// separated by commas.
+// listParameter reads values as repeated parameters (document of version 1) or separated by commas.
 func (q *query) listParameter(name string) (out []string) {
 	q.declare(openapi.Parameter{Name: name, In: "query", Schema: &openapi.Schema{Type: "array", Items: &openapi.Schema{Type: "string"}}})
 	for _, value := range q.values[name] {
@@ -136,8 +133,7 @@ func (q *query) listParameter(name string) (out []string) {
 	return out
 }
 
-// volumeBillingRecordV1 is the cost of all network volumes in a bucket. Both pairs of members include
-// high-performance storage.
+// volumeBillingRecordV1 includes high-performance storage in both pairs of members.
 type volumeBillingRecordV1 struct {
 	Amount                                  catalog.USD `json:"amount"`
 	DiskSpaceBilledGB                       int64       `json:"diskSpaceBilledGb"`

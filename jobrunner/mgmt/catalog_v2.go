@@ -312,8 +312,7 @@ func (q gpuQuery) addAvailability(w *gpuTypeV2, offered *catalog.Catalog, offer 
 	}
 }
 
-// addAvailability shows where a CPU flavor is in stock: everywhere, except where the catalog's file
-// limits it.
+// addAvailability shows where a CPU flavor is in stock: everywhere, unless the file limits it.
 func (q cpuQuery) addAvailability(w *cpuTypeV2, offered *catalog.Catalog, f catalog.CPU) {
 	w.Availability = catalog.None
 	if q.vcpus > f.MaxVCPU {

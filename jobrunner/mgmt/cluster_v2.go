@@ -127,8 +127,7 @@ func (c *call) listClusterPodsV2() ([]podV2, error) {
 	return convertAll(members, c.newPodV2), err
 }
 
-// clusterBodyV2 is the body of a create, or of an update, which only renames. A private registry comes
-// only from a template.
+// clusterBodyV2 has no registry: only a template has one. An update only renames.
 type clusterBodyV2 struct {
 	Name         *string           `json:"name"`
 	Type         *string           `json:"type"`

@@ -16,8 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 )
 
-// edition is a version of the API in its OpenAPI document. The versions of OpenAPI and of the API are
-// those of the operator's documents.
+// edition is a version of the API. The versions are those of the operator's documents.
 type edition struct {
 	version    int
 	openAPI    string
@@ -210,8 +209,7 @@ func (e edition) describeFailures(s *schemas, out map[string]*openapi.Response) 
 	}
 }
 
-// operationWords returns an operation's name in words, such as list templates, create template or
-// start pod.
+// operationWords returns an operation's name in words, such as list templates or start pod.
 func operationWords(method, path string, h description) []string {
 	segments := strings.Split(path, "/")
 	var nouns []string

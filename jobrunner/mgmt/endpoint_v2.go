@@ -98,8 +98,7 @@ func newScalingV2(s store.Scaling) scalingV2 {
 	return scalingV2{Type: s.Type, QueueDelay: &s.Value}
 }
 
-// check requires queueDelay for QUEUE_DELAY and requestCount for REQUEST_COUNT. It rejects each for
-// the other type.
+// check requires the member of the scaling type, and rejects that of the other type.
 func (w *scalingV2) check(contract.Use) (faults []string) {
 	for _, m := range []struct {
 		scalingType, name string
@@ -174,8 +173,7 @@ func (b endpointBodyV2) applyContainer(tx *store.Tx, e *store.Endpoint) (cudaVer
 	return cudaVersions, err
 }
 
-// applyCompute sets GPUs or CPUs. The kind of workers (GPU, CPU or any) is fixed
-// when the endpoint is created.
+// applyCompute sets GPUs or CPUs. The kind of workers (GPU, CPU or any) is fixed at creation.
 func (b endpointBodyV2) applyCompute(offered *catalog.Catalog, e *store.Endpoint, isNew bool, cudaVersions []string) error {
 	if b.GPU != nil && b.CPU != nil {
 		return store.Refusal("gpu and cpu exclude each other: an endpoint has GPU workers or CPU workers")

@@ -50,8 +50,7 @@ type Config struct {
 	Stock     func() map[string]catalog.Stock // the machine's GPU types and how many are free
 }
 
-// New serves /v1/… and the paths of /v2/… whose first segment is one of
-// store.Reserved.
+// New serves /v1/… and the paths of /v2/… whose first segment is in store.Reserved.
 func New(c Config) http.Handler {
 	return &server{Config: c, documents: sync.OnceValue(describeAPI)}
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// Variables that the flags of a create set unless the body or template sets them. The platform's
-// images read them.
+// Variables that startSsh and startJupyter set. The platform's images read them.
 const (
 	sshVariable     = "PUBLIC_KEY"
 	jupyterVariable = "JUPYTER_PASSWORD"

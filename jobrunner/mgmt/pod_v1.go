@@ -126,8 +126,7 @@ func conflictV1(err error) error {
 
 func deletePodV1(c *call) (any, error) { return nil, conflictV1(c.deletePod()) }
 
-// podActionV1 performs an action. It is a no-op if the pod is already in the requested state. An
-// unknown pod is an invalid request.
+// podActionV1 is a no-op if the pod is in the requested state. An unknown pod is an invalid request.
 func podActionV1(a pod.Action) handler {
 	return plainHandler(func(c *call) (podV1, error) {
 		p, err := c.act(a, func(p store.Pod) bool {

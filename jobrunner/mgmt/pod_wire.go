@@ -14,8 +14,7 @@ type podBodyV2 struct {
 	StartSSH         *bool         `json:"startSsh"`
 }
 
-// podBodyV1 is the body of a create or an update. Requirements on the machine that this machine can't
-// measure are ignored.
+// podBodyV1 has requirements on the machine, which are ignored if it can't measure them.
 type podBodyV1 struct {
 	Name             *string            `json:"name"`
 	Image            *string            `json:"imageName"`
@@ -80,8 +79,7 @@ type podV2 struct {
 	Reason *string `json:"reason"` // why it waits, or how it ended
 }
 
-// podV1 is a pod in an answer, or with includeWorkers also a worker of an endpoint. Members that don't
-// apply are omitted.
+// podV1 is a pod, or with includeWorkers a worker. Members that don't apply are omitted.
 type podV1 struct {
 	ID                string            `json:"id"`
 	Name              string            `json:"name"`

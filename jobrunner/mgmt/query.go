@@ -180,8 +180,7 @@ func (q *query) page(parameters string, most int64) pageQuery {
 	return p
 }
 
-// pagination describes the next page. next is the position of this page's last record, or 0 if this is
-// the last page.
+// pagination describes the next page. next is this page's last position, or 0 on the last page.
 func (p pageQuery) pagination(next int64) paginationV2 {
 	if next == 0 {
 		return paginationV2{}

@@ -49,8 +49,7 @@ type limiter struct {
 	counts      [len(windows)]int
 }
 
-// count counts a request in all windows and writes their state to h. A request that exceeds a quota is
-// rejected and doesn't count.
+// count counts a request and writes the windows' state to h. A rejected request doesn't count.
 func (l *limiter) count(h http.Header) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -79,8 +79,7 @@ func newDelegationV2(d store.Delegation) delegationV2 {
 // ecrDomains maps each AWS partition to the domain of its registries.
 var ecrDomains = map[string]string{"aws": "amazonaws.com", "aws-cn": "amazonaws.com.cn", "aws-us-gov": "amazonaws.com"}
 
-// registryURI returns the address of the image's registry, or "" for an unknown partition: the member
-// is optional in answers.
+// registryURI returns the address of the image's registry, or "" for an unknown partition.
 func registryURI(i store.ECRImage) string {
 	domain, known := ecrDomains[i.Partition]
 	if !known {

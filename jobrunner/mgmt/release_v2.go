@@ -37,8 +37,7 @@ type releaseListV2 struct {
 	Pagination      paginationV2 `json:"pagination"`
 }
 
-// listReleasesV2 shows the releases of an endpoint, newest first, and the progress
-// of the rollout as it is now.
+// listReleasesV2 shows the releases of an endpoint, newest first, and the current rollout.
 func (c *call) listReleasesV2(p pageQuery) (out releaseListV2, err error) {
 	e, err := c.Store.Endpoint(c.ctx(), c.id)
 	if err != nil {
@@ -78,8 +77,7 @@ func rollout(workers []worker.Info) rolloutV2 {
 
 const maxBuildPage = 100
 
-// buildV2 is a build of an endpoint's image. The jobrunner builds no images: a catalog file lists the
-// builds.
+// buildV2 is a build that a catalog file lists: the jobrunner builds no images.
 type buildV2 struct {
 	ID            string     `json:"id"`
 	Status        string     `json:"status"`

@@ -17,8 +17,7 @@ type operation struct {
 	handle  handler
 }
 
-// routes are the operations that the jobrunner serves. HEAD is GET without the body, which net/http
-// omits.
+// routes are the served operations. HEAD is GET without the body, which net/http omits.
 var routes = func() (t httproute.Table[operation]) {
 	t.HeadAsGet = true
 	for _, o := range operations {

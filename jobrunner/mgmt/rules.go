@@ -146,8 +146,7 @@ func defaultVolume() store.LocalVolume {
 	return store.LocalVolume{Path: *defaultsOf[templateBodyV1]().VolumeMountPath}
 }
 
-// A template created through version 1 has the defaults of version 2 for the members that version 1
-// lacks.
+// A template of version 1 has the defaults of version 2 for the members that version 1 lacks.
 func templateDefaultsV2() store.Template {
 	t := store.Template{Volume: defaultVolume()}
 	if err := defaultsOf[templateBodyV2]().apply(&t); err != nil {

@@ -152,8 +152,7 @@ func (s *schemas) body(t reflect.Type, m member, at place) *openapi.Schema {
 	panic("unsupported type in a body: " + t.String())
 }
 
-// env returns the schema of environment variables (see decodeEnv). OpenAPI 3.0 can't express rules for
-// names.
+// env is the schema of decodeEnv. OpenAPI 3.0 can't express rules for names.
 func (s *schemas) env() *openapi.Schema {
 	out := &openapi.Schema{Type: "object", AdditionalProperties: &openapi.Schema{Type: "string", Pattern: `^[^\x00]*$`}}
 	if !s.version3_0 {
@@ -182,8 +181,7 @@ func bodyString(r *contract.Field, u contract.Use) *openapi.Schema {
 	return out
 }
 
-// number adds the bounds of a number. A schema can't express powers of two, so the description names
-// them.
+// number adds bounds. A schema can't express powers of two, so the description names them.
 func number(out *openapi.Schema, r *contract.Field) *openapi.Schema {
 	out.Minimum, out.Maximum = r.Min, r.Max
 	if r.OrZero && r.Min != nil {

@@ -100,8 +100,7 @@ func (b templateBodyV1) apply(t *store.Template) error { //nolint:unparam // a m
 	return nil
 }
 
-// setCommandV1 changes the start command. Args that version 2 wrote stay as they are if they mean the
-// same.
+// setCommandV1 changes the start command. Args of version 2 that mean the same stay unchanged.
 func setCommandV1(c *store.Container, entrypoint, cmd *[]string) {
 	before, _ := c.Command() // args that can't be split are one word
 	command := before
@@ -249,8 +248,7 @@ type commandBodyV2 struct {
 	CmdList        *[]string `json:"cmd"`
 }
 
-// setCommand sets the start command. Args are stored as sent. A list that the body omits stays
-// unchanged.
+// setCommand stores args as sent. A list that the body omits stays unchanged.
 func (b commandBodyV2) setCommand(c *store.Container) error {
 	if b.ArgsText != nil {
 		c.SetArgs(*b.ArgsText)

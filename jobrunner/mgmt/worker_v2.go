@@ -35,8 +35,7 @@ type workerV2 struct {
 	GPUs        []workerGPUV2 `json:"gpus"`
 }
 
-// workerGPUV2 is a GPU of a worker with its current metrics. A metric is null if the GPU doesn't
-// report it.
+// workerGPUV2 has the current metrics of a GPU, null if the GPU doesn't report them.
 type workerGPUV2 struct {
 	ID                 string   `json:"id"` // as in CUDA_VISIBLE_DEVICES
 	TypeID             string   `json:"typeId"`
@@ -112,8 +111,7 @@ func (c *call) listWorkersV2() (out workerListV2, err error) {
 
 const eventStream = "text/event-stream"
 
-// The sources of log lines: the worker's output, and the deployment's own messages, such as the exit
-// of its process.
+// The sources of log lines: the worker's output, and the deployment's messages about it.
 const (
 	fromContainer = "container"
 	fromSystem    = "system"
@@ -219,8 +217,7 @@ type event struct {
 	Job    string `json:"jobId,omitempty"`
 }
 
-// lastEventID is a header. In a request it has the last event of the client, and in a response the
-// latest event so far.
+// lastEventID is the header with the client's last event or, in a response, the latest one so far.
 const lastEventID = "Last-Event-ID"
 
 func (l logStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {

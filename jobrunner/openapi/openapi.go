@@ -31,8 +31,7 @@ type Tag struct {
 // PathItem has the operations of a path by method, in lower case.
 type PathItem map[string]*Operation
 
-// Operation is a method of a path. If Security is nil, the document's applies; if it's empty, none
-// does.
+// Operation is a method of a path. Security overrides the document's; an empty one means none.
 type Operation struct {
 	OperationID string                 `json:"operationId"`
 	Summary     string                 `json:"summary"`

@@ -189,8 +189,7 @@ func (h *history) begin(endpoint string, now time.Time) (recent *series, isNew b
 	return recent, true
 }
 
-// level records counted numbers of jobs: for all endpoints together, and for each endpoint if other
-// processes change its jobs.
+// level records counted jobs of all endpoints, or of one if other processes change its jobs.
 func (h *history) level(endpoint string, counts engine.Counts) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -321,8 +320,7 @@ func percentile(sorted []time.Duration, percent int) time.Duration {
 	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
 }
 
-// gpuHistory is the utilization of the devices in the last steps, in percent; -1 if it wasn't measured
-// or isn't reported.
+// gpuHistory is the utilization of the devices in the last steps, in percent; -1 if it isn't known.
 type gpuHistory struct {
 	mu      sync.Mutex
 	devices map[string]*levels // by UUID

@@ -151,8 +151,7 @@ func (p *Page) releases(ctx context.Context, endpoint string, workers map[int64]
 // maxShownValue is the maximum length of a changed value of a release, in bytes.
 const maxShownValue = 200
 
-// describeChange describes a change for people. For variables it shows only the names, because their
-// values may be secrets.
+// describeChange shows only the names of variables, because their values may be secrets.
 func describeChange(c store.Change) string {
 	name := strings.TrimPrefix(c.Field, "template.")
 	var oldEnv, newEnv map[string]string
@@ -221,8 +220,7 @@ func (p *Page) caller(r *http.Request) apikey.Identity {
 	return caller
 }
 
-// keys returns the keys that the caller may see: all if the caller has all rights, otherwise those of
-// the same owner.
+// keys returns all keys if the caller has all rights, otherwise those of the same owner.
 func (p *Page) keys(r *http.Request) *keysJSON {
 	caller := p.caller(r)
 	everything := caller.MayManage() && caller.MayUse("", apikey.All)

@@ -236,8 +236,7 @@ func (p *Page) file(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal 
 	return nil
 }
 
-// idForm matches the id of an endpoint, a job, a batch or a pod: an id can't change which path a call
-// reaches.
+// idForm matches ids: an id can't change which path a call reaches.
 var idForm = regexp.MustCompile(`^[\w-]{1,100}$`)
 
 // operation is a request to an API. {endpoint} and {id} in its path are replaced by those of the call.

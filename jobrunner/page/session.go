@@ -143,8 +143,7 @@ func cookieName(r *http.Request) string {
 	return name
 }
 
-// SignedInAt returns the id of the jobrunner that has a request's session, or "" if there is only one
-// jobrunner or no session.
+// SignedInAt returns the id of the jobrunner that has a request's session, or "".
 func SignedInAt(r *http.Request) string {
 	cookie, err := r.Cookie(cookieName(r))
 	if err != nil {

@@ -152,8 +152,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	return nil
 }
 
-// sortWorkers sorts the workers by state, cuts the list at its limit, and returns the number of
-// running workers by version.
+// sortWorkers sorts the workers by state, truncates the list, and counts running ones by version.
 func (s *snapshot) sortWorkers() map[int64]int {
 	slices.SortStableFunc(s.Workers, func(a, b Worker) int {
 		return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), a.StartedAt.Compare(b.StartedAt))
@@ -187,8 +186,7 @@ func describeJob(j engine.Job) jobJSON {
 	return out
 }
 
-// job serves GET /ui/job?endpoint=ID&id=ID: a job with its output, and the log of its worker while it
-// ran.
+// job serves GET /ui/job?endpoint=ID&id=ID: a job, its output, and its worker's log meanwhile.
 func (p *Page) job(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	endpoint, id := r.URL.Query().Get("endpoint"), r.URL.Query().Get("id")
 	j, err := p.Source.Get(r.Context(), endpoint, id)

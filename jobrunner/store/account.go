@@ -22,8 +22,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Secret is an account secret without its value. Its name is unique, ignoring case, and never
-// changes.
+// Secret is an account secret without its value. Its name is unique, ignoring case, and fixed.
 type Secret struct {
 	Head
 	Description  string    `json:"description,omitempty"`
@@ -123,8 +122,7 @@ func (s *Store) ResolveSecrets(ctx context.Context, env map[string]string) (reso
 	return resolved, values, nil
 }
 
-// secretValue decrypts the value of the secret with a name in lower case. It returns "" if
-// the secret doesn't exist.
+// secretValue returns "" if there is no secret with the name, which is in lower case.
 func (s *Store) secretValue(ctx context.Context, name string) (string, error) {
 	var id, keyID string
 	var sealed []byte
@@ -145,8 +143,7 @@ const SecretKeyFile = "secrets.key"
 // placeholder matches the placeholder of a secret in an environment variable.
 var placeholder = regexp.MustCompile(`\{\{\s*RUNPOD_SECRET_([a-zA-Z_][a-zA-Z0-9_.\-/]*)\s*\}\}`)
 
-// KeyError is why a node can't encrypt or decrypt secrets. Its text is for the caller of the
-// API.
+// KeyError says, for the API's caller, why a node can't encrypt or decrypt secrets.
 type KeyError string
 
 func (e KeyError) Error() string { return string(e) }

@@ -29,8 +29,7 @@ type ClusterCompute struct {
 	PodCount       int64  `json:"podCount"`
 }
 
-// ClusterNetwork is a network of the machine's container engine or, without a name, the
-// machine's loopback interface.
+// ClusterNetwork is a network of the container engine or, without a name, the loopback interface.
 type ClusterNetwork struct {
 	Name string `json:"name,omitempty"`
 	CIDR string `json:"cidr"`

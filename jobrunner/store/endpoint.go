@@ -94,8 +94,7 @@ func (s *Store) Endpoint(ctx context.Context, id string) (Endpoint, error) {
 // Endpoints lists the endpoints, the oldest first.
 func (s *Store) Endpoints(ctx context.Context) ([]Endpoint, error) { return List[Endpoint](ctx, s) }
 
-// EndpointIDs lists the ids of the endpoints in alphabetical order, without reading the
-// endpoints.
+// EndpointIDs lists the ids of the endpoints in alphabetical order.
 func (s *Store) EndpointIDs(ctx context.Context) (ids []string, err error) {
 	err = s.db.Read(ctx, func(r *sqldb.Reader) error {
 		rows, err := r.Query("SELECT id FROM objects WHERE kind = ?", endpoints.key)
@@ -125,8 +124,7 @@ func (s *Store) CreateEndpoint(ctx context.Context, build func(tx *Tx) (Endpoint
 	return e, err
 }
 
-// UpdateEndpoint changes an endpoint. change may read templates in tx, and may run more than
-// once.
+// UpdateEndpoint calls change, which may read templates in tx, perhaps more than once.
 func (s *Store) UpdateEndpoint(ctx context.Context, id string, change func(tx *Tx, e *Endpoint) error) (out Endpoint, err error) {
 	err = s.write(ctx, func(tx *Tx) (err error) {
 		out, err = tx.updateEndpoint(id, func(e *Endpoint) error {
@@ -140,8 +138,7 @@ func (s *Store) UpdateEndpoint(ctx context.Context, id string, change func(tx *T
 	return out, err
 }
 
-// updateEndpoint changes an endpoint, and stores a release if its worker spec changed. It
-// doesn't check the endpoint.
+// updateEndpoint stores a release if the worker spec changed. It doesn't check the endpoint.
 func (tx *Tx) updateEndpoint(id string, change func(e *Endpoint) error) (Endpoint, error) {
 	var e Endpoint
 	if err := load(tx.tx, &e, id); err != nil {
@@ -188,8 +185,7 @@ func (s *Store) DeleteEndpoint(ctx context.Context, id string) error {
 	})
 }
 
-// checkEndpoint rejects an endpoint with contradictory members, or with references to
-// objects that don't exist.
+// checkEndpoint rejects contradictory members, and references to objects that don't exist.
 func (tx *Tx) checkEndpoint(e Endpoint) error {
 	for _, check := range []func(Endpoint) error{
 		checkMembers, tx.checkExclusions, tx.checkTemplate, tx.checkVolumes,
@@ -201,8 +197,7 @@ func (tx *Tx) checkEndpoint(e Endpoint) error {
 	return tx.checkRegistry(e.Container)
 }
 
-// MaxWorkers limits an endpoint's workers, because even an idle worker uses resources of
-// this machine.
+// MaxWorkers limits an endpoint's workers, because even idle ones use resources.
 const MaxWorkers = 1000
 
 func checkMembers(e Endpoint) error {
@@ -355,8 +350,7 @@ func (s *Store) Releases(ctx context.Context, endpoint string) ([]Release, error
 	return all, err
 }
 
-// ReleasePage lists a page of an endpoint's releases. next is the Before of the next page,
-// or 0 if this is the last one.
+// ReleasePage lists a page of an endpoint's releases, like ReadPage.
 func (s *Store) ReleasePage(ctx context.Context, endpoint string, p Page) (out []Release, next int64, err error) {
 	return readPage[Release](ctx, s, "release of an endpoint", p, "SELECT doc, version FROM releases WHERE endpoint = ? AND version < ? ORDER BY version DESC LIMIT ?", endpoint)
 }

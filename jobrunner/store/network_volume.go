@@ -8,8 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// NetworkVolume is storage that workers and pods of a data center can mount. Its name need
-// not be unique.
+// NetworkVolume is storage for workers and pods of a data center. Its name need not be unique.
 type NetworkVolume struct {
 	Head
 	Size       int64  `json:"size"` // GB; can only grow

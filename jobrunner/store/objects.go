@@ -90,8 +90,7 @@ type Page struct {
 	Limit  int
 }
 
-// ReadPage reads a page of the records of a kind. next is the Before of the next page, or 0 if
-// this is the last one.
+// ReadPage reads a page of a kind. next is the Before of the next page, or 0 on the last one.
 func ReadPage[T any, P Record[T]](ctx context.Context, s *Store, p Page) (out []T, next int64, err error) {
 	k := P(nil).kind()
 	return readPage[T](ctx, s, k.label, p, "SELECT doc, seq FROM objects WHERE kind = ? AND seq < ? ORDER BY seq DESC LIMIT ?", k.key)
@@ -106,8 +105,7 @@ func readPage[T any](ctx context.Context, s *Store, label string, p Page, query 
 	return out, next, err
 }
 
-// documents decodes the rows of a query, which have a document and its position. The label is for
-// errors.
+// documents decodes rows of a document and its position. The label is for errors.
 func documents[T any](ctx context.Context, s *Store, label, query string, args ...any) (out []T, positions []int64, err error) {
 	out = []T{}
 	err = s.db.Read(ctx, func(r *sqldb.Reader) error {

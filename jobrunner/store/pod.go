@@ -260,8 +260,7 @@ func (tx *Tx) detachPods(volume string) error {
 	return nil
 }
 
-// checkPod rejects a pod with contradictory members, or with references to objects that
-// don't exist.
+// checkPod rejects contradictory members, and references to objects that don't exist.
 func (tx *Tx) checkPod(p Pod) error {
 	for _, check := range []func(Pod) error{checkPodMembers, tx.checkPodGPU, tx.checkPodCPU, tx.checkPodNetwork, tx.checkPodVolume} {
 		if err := check(p); err != nil {

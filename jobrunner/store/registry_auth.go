@@ -5,8 +5,7 @@ import (
 	"log/slog"
 )
 
-// RegistryAuth is a registry login for private images, without its Credentials. Its name is
-// unique.
+// RegistryAuth is a login for private images, without its Credentials. Its name is unique.
 type RegistryAuth struct{ Head }
 
 // Credentials are a registry's user name and password. Printing them doesn't reveal them.

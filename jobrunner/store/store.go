@@ -108,8 +108,7 @@ type change struct {
 
 func (tx *Tx) changed(k kind, id string) { tx.changes = append(tx.changes, change{k, id}) }
 
-// write runs fn in a transaction, perhaps more than once, and then calls the hooks of the
-// changed objects.
+// write runs fn in a transaction, perhaps more than once, and then calls the hooks.
 func (s *Store) write(ctx context.Context, fn func(tx *Tx) error) error {
 	return s.transact(ctx, s.db.Write, fn)
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Template is a container configuration for pods or for serverless workers. Its name is
-// unique.
+// Template configures containers of pods or of serverless workers. Its name is unique.
 type Template struct {
 	Head
 	Container
@@ -73,8 +72,7 @@ func (s *Store) CreateTemplate(ctx context.Context, t Template) (Template, error
 	return t, err
 }
 
-// UpdateTemplate changes a template and the endpoints that are linked to it. change may run
-// more than once.
+// UpdateTemplate also changes the linked endpoints. It may call change more than once.
 func (s *Store) UpdateTemplate(ctx context.Context, id string, change func(t *Template) error) (t Template, err error) {
 	if IsOfficial(id) {
 		return t, ErrOfficial
@@ -109,8 +107,7 @@ func (tx *Tx) updateLinked(t Template) error {
 	return tx.updateUsers(t.ID, func(e *Endpoint) { e.Link(t) })
 }
 
-// DeleteTemplate deletes a template. It rejects the deletion while an endpoint, a pod or a
-// cluster refers to the template.
+// DeleteTemplate rejects the deletion while an endpoint, a pod or a cluster refers to the template.
 func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
 	if IsOfficial(id) {
 		return ErrOfficial
@@ -156,8 +153,7 @@ func OfficialTemplates() []Template {
 	return out
 }
 
-// officialTemplate returns the built-in template with an id if err is ErrNotFound, and t and
-// err otherwise.
+// officialTemplate returns the built-in template with an id if err is ErrNotFound.
 func officialTemplate(id string, t Template, err error) (Template, error) {
 	if errors.Is(err, ErrNotFound) {
 		if i := slices.IndexFunc(officialTemplates, func(t Template) bool { return t.ID == id }); i >= 0 {

@@ -86,8 +86,7 @@ func newUnusableError(body []byte, format string, args ...any) error {
 	return &unusableError{httpanswer.Refuse(http.StatusBadRequest, format, args...), startsAsProgress(body)}
 }
 
-// readPost reads a body. An invalid body is an *unusableError. A worker repeats a
-// post whose body was incomplete.
+// readPost returns an *unusableError for an invalid body. A worker repeats an incomplete post.
 func (a *api) readPost(r *http.Request) (p post, hold *httplimit.Hold, err error) {
 	if r.ContentLength > maxBody { // only the start of the body is read
 		r.ContentLength = maxBody

@@ -55,8 +55,7 @@ type target struct {
 	query                 url.Values
 }
 
-// routes are the paths of the protocol. A ping with status=unhealthy is the seventh
-// operation.
+// routes are the paths of the protocol. A ping with status=unhealthy is the seventh operation.
 var routes = func() (t httproute.Table[operation]) {
 	t.Add("GET", "/v2/{endpoint_id}/job-take/{worker_id}", operation{true, (*api).take})
 	t.Add("GET", "/v2/{endpoint_id}/job-take-batch/{worker_id}", operation{true, (*api).takeBatch})
