@@ -60,7 +60,8 @@ func (a *api) createBatch(w http.ResponseWriter, r *http.Request, t target) erro
 	return nil
 }
 
-// dropIfDeleted drops jobs and batches that were added to an endpoint while it was deleted.
+// dropIfDeleted drops jobs and batches that were added to an endpoint while it was deleted: nobody
+// would look for them.
 func (a *api) dropIfDeleted(ctx context.Context, endpoint string) error {
 	_, err := a.Endpoint(ctx, endpoint)
 	if errors.Is(err, ErrNoEndpoint) {

@@ -69,7 +69,7 @@ func (a *api) submission(w http.ResponseWriter, r *http.Request, t target, limit
 	return n, hold, nil
 }
 
-// queue stores a job and informs the pools. The caller stops the watch of a Sync job.
+// queue stores a job and informs the pools. For a Sync job it returns a watch that the caller stops.
 func (a *api) queue(ctx context.Context, n engine.NewJob) (job engine.Job, watch *engine.Watch, err error) {
 	if n.Sync {
 		job, watch, err = a.Engine.SubmitAndWatch(ctx, n)
@@ -103,7 +103,7 @@ func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
 	return a.answerJob(w, r, t, job, size)
 }
 
-// statusSync is status that waits for the job's end (field notes: /status-sync).
+// statusSync, in the live dialect, is status that waits for the job's end (field notes: /status-sync).
 func (a *api) statusSync(w http.ResponseWriter, r *http.Request, t target) error {
 	wait, err := queryDuration(r, "wait", waitBounds, engine.DefaultWait)
 	if err != nil {

@@ -72,7 +72,7 @@ func New(c Config) *Metrics {
 	return m
 }
 
-// Handler serves the metrics. A metric that can't be read is omitted and logged.
+// Handler serves the metrics to Prometheus. A metric that can't be read is omitted and logged.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: scrapeLog{m.log}, ErrorHandling: promhttp.ContinueOnError})
 }

@@ -127,7 +127,8 @@ func (c *call) listClusterPodsV2() ([]podV2, error) {
 	return convertAll(members, c.newPodV2), err
 }
 
-// clusterBodyV2 has no registry: only a template has one. An update only renames.
+// clusterBodyV2 is the body of a create or an update, which only renames. A private registry comes
+// from a template.
 type clusterBodyV2 struct {
 	Name         *string           `json:"name"`
 	Type         *string           `json:"type"`

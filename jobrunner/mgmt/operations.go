@@ -13,7 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// handler serves an operation. Its description is used for the OpenAPI documents.
+// handler serves an operation and returns the body of the answer. The OpenAPI documents have its
+// description.
 type handler struct {
 	serve func(c *call) (body any, err error)
 	description

@@ -122,7 +122,8 @@ func (s *Store) ResolveSecrets(ctx context.Context, env map[string]string) (reso
 	return resolved, values, nil
 }
 
-// secretValue returns "" if there is no secret with the name, which is in lower case.
+// secretValue decrypts the value of a secret, whose name is in lower case, or returns "" if it
+// doesn't exist.
 func (s *Store) secretValue(ctx context.Context, name string) (string, error) {
 	var id, keyID string
 	var sealed []byte

@@ -124,7 +124,7 @@ func (s *Store) CreateEndpoint(ctx context.Context, build func(tx *Tx) (Endpoint
 	return e, err
 }
 
-// UpdateEndpoint calls change, which may read templates in tx, perhaps more than once.
+// UpdateEndpoint changes an endpoint. change may read templates in tx, and may run more than once.
 func (s *Store) UpdateEndpoint(ctx context.Context, id string, change func(tx *Tx, e *Endpoint) error) (out Endpoint, err error) {
 	err = s.write(ctx, func(tx *Tx) (err error) {
 		out, err = tx.updateEndpoint(id, func(e *Endpoint) error {
@@ -138,7 +138,7 @@ func (s *Store) UpdateEndpoint(ctx context.Context, id string, change func(tx *T
 	return out, err
 }
 
-// updateEndpoint stores a release if the worker spec changed. It doesn't check the endpoint.
+// updateEndpoint changes an endpoint without a check, and stores a release if its worker spec changed.
 func (tx *Tx) updateEndpoint(id string, change func(e *Endpoint) error) (Endpoint, error) {
 	var e Endpoint
 	if err := load(tx.tx, &e, id); err != nil {

@@ -72,7 +72,7 @@ func (s *Store) CreateTemplate(ctx context.Context, t Template) (Template, error
 	return t, err
 }
 
-// UpdateTemplate also changes the linked endpoints. It may call change more than once.
+// UpdateTemplate changes a template and its linked endpoints. change may run more than once.
 func (s *Store) UpdateTemplate(ctx context.Context, id string, change func(t *Template) error) (t Template, err error) {
 	if IsOfficial(id) {
 		return t, ErrOfficial
@@ -107,7 +107,7 @@ func (tx *Tx) updateLinked(t Template) error {
 	return tx.updateUsers(t.ID, func(e *Endpoint) { e.Link(t) })
 }
 
-// DeleteTemplate rejects the deletion while an endpoint, a pod or a cluster refers to the template.
+// DeleteTemplate deletes a template, unless an endpoint, a pod or a cluster refers to it.
 func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
 	if IsOfficial(id) {
 		return ErrOfficial
