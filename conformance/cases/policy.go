@@ -3,6 +3,7 @@ package cases
 import (
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
@@ -171,4 +172,149 @@ func expectRunsFor(c *suite.C, j *suite.Job, queued interval, limit time.Duratio
 	due := started.add(limit)
 	due.judgeJustBefore(c, j, func(status *suite.Answer) { status.Is(200).Equal("status", suite.InProgress) })
 	c.JudgeBy(due.to, func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
+}
+
+// ttlCases judge the ttl of "Job submission body", policy, and of "States and transitions".
+var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
+	{ID: "SUB-19", Source: "Limits, policy.ttl", Statement: "Without a policy, a job lives for 24 hours.",
+		Needs: suite.IdleEndpoint | suite.Advanced, Jobs: 1, WaitTime: day, Run: func(c *suite.C) {
+			j := c.Run(suite.Echo())
+			intervalOf(j.Answer).add(day).expectLifetime(c, j, suite.InQueue)
+		}},
+	// Without a policy, a job of /runsync has the same ttl.
+	{ID: "SUB-19-runsync", Supplementary: true, Needs: suite.IdleEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 20, Jobs: 1, WaitTime: day, Run: func(c *suite.C) {
+		j, submitted := outlastWait(c, suite.Echo())
+		submitted.add(day).expectLifetime(c, j, suite.InQueue)
+	}},
+	{ID: "SUB-19-running", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: day, Seconds: 90_000, Run: func(c *suite.C) {
+		j := c.Run(suite.Sleep(2*day), suite.ExecutionTimeout(2*day)).Reach(suite.InProgress)
+		intervalOf(j.Answer).add(day).expectLifetime(c, j, suite.InProgress)
+	}},
+	{ID: "SUB-20", Source: "Limits, policy.ttl", Statement: "A ttl of 10 s is accepted; a lower one should be rejected.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.TTL(10*time.Second))).Is(200))
+		c.Should(func() {
+			submit(c, "/run", suite.Submission(suite.Echo(), suite.TTL(9999*time.Millisecond))).BadRequest()
+		})
+	}},
+	{ID: "SUB-21", Source: "Limits, policy.ttl", Statement: "A ttl of 7 days is accepted; a higher one should be rejected.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.TTL(7*day))).Is(200)).Await(suite.Completed)
+		c.Should(func() {
+			submit(c, "/run", suite.Submission(suite.Echo(), suite.TTL(7*day+time.Millisecond))).BadRequest()
+		})
+	}},
+	{ID: "SUB-21-kept", Supplementary: true, Needs: suite.IdleEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 20, Jobs: 1, WaitTime: 7 * day, Run: func(c *suite.C) {
+		j := c.Run(suite.Echo(), suite.TTL(7*day))
+		intervalOf(j.Answer).add(7*day).expectLifetime(c, j, suite.InQueue)
+	}},
+	{ID: "SUB-22", Level: suite.Must, Source: "States and transitions, ttl elapsed",
+		Statement: "A queued job is deleted when its ttl ends: 404.",
+		Clauses:   []string{"ERR-03"}, Needs: suite.IdleEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 15 * time.Second,
+		Run: func(c *suite.C) {
+			expectGoneAfterTTL(c, c.Run(suite.Echo(), suite.TTL(10*time.Second)), suite.InQueue)
+		}},
+	// A queued job whose ttl has passed never runs, even if it was retried.
+	{ID: "SUB-22-never-runs", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 65 * time.Second, Seconds: 32, Run: func(c *suite.C) {
+		blocker, box := c.Blocker(30*time.Second), c.Box()
+		expectNeverRuns(c, c.Run(suite.Beacon(box, 0, 0), suite.TTL(10*time.Second)), blocker, box)
+	}},
+	// /runsync returns no result if the job's ttl passes during its wait. The description leaves
+	// the answer open.
+	{ID: "SUB-22-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 4 * time.Minute, Seconds: 32, Run: func(c *suite.C) {
+		blocker, box := c.Blocker(30*time.Second), c.Box()
+		p := c.Start("POST", "/runsync?wait=120000", suite.Submission(suite.Beacon(box, 0, 0), suite.TTL(10*time.Second)))
+		c.Sleep(10*time.Second + c.Grace())
+		c.Sleep(25 * time.Second)
+		blocker.Completed()
+		expectNotExecuted(c, box, 0, "a job whose ttl has passed")
+		expectNoResult(c, p, 2*time.Minute)
+	}},
+	{ID: "SUB-23", Source: "States and transitions, ttl elapsed", Statement: "A running job is deleted when its ttl ends: 404.",
+		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 12, Run: func(c *suite.C) {
+			expectGoneAfterTTL(c, c.Run(suite.Sleep(time.Minute), suite.TTL(10*time.Second)).Reach(suite.InProgress), suite.InProgress)
+		}},
+	{ID: "SUB-23-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 3 * time.Minute, Seconds: 60, Run: func(c *suite.C) {
+		c.Run(suite.Echo()).Completed() // starts a worker
+		p := c.Start("POST", "/runsync?wait=120000", suite.Submission(suite.Sleep(time.Minute, suite.M{"output": "late"}), suite.TTL(10*time.Second)))
+		c.Sleep(10*time.Second + c.Grace())
+		expectNoResult(c, p, 2*time.Minute)
+	}},
+	{ID: "SUB-24", Source: "States and transitions, ttl elapsed", Statement: "A COMPLETED job is deleted when its ttl ends, whatever its retention.",
+		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+			expectGoneAfterTTL(c, c.Run(suite.Echo(), suite.TTL(10*time.Second)).Reach(suite.Completed), suite.Completed)
+		}},
+	{ID: "SUB-25", Source: "States and transitions, ttl elapsed", Statement: "FAILED, CANCELLED and TIMED_OUT jobs are deleted when their ttl ends.",
+		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+			expectGoneAfterTTL(c, c.Run(suite.Fail(), suite.TTL(10*time.Second)).Reach(suite.Failed), suite.Failed)
+		}},
+	{ID: "SUB-25-cancelled", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 12 * time.Second, Seconds: 5, Run: func(c *suite.C) {
+		j := c.Run(suite.Sleep(time.Minute), suite.TTL(10*time.Second)).Reach(suite.InProgress)
+		c.Given("JOB-19", func() { j.Cancel().Is(200) })
+		expectGoneAfterTTL(c, j, suite.Cancelled)
+	}},
+	{ID: "SUB-25-timed-out", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 32 * time.Second, Seconds: 6, Run: func(c *suite.C) {
+		j := c.Run(suite.Sleep(time.Minute), suite.Policy(suite.M{"ttl": 30_000, "executionTimeout": 5000})).Reach(suite.InProgress)
+		c.Sleep(5*time.Second + c.Grace())
+		j.TimedOut()
+		intervalOf(j.Answer).add(30*time.Second).expectDeleted(c, j)
+	}},
+	{ID: "SUB-26", Source: "Limits, policy.ttl", Statement: "The ttl starts at the submission and covers both queue and execution.",
+		Needs: suite.OwnEndpoint, Jobs: 2, WaitTime: 23 * time.Second, Seconds: 20, Run: func(c *suite.C) {
+			c.Blocker(14 * time.Second)
+			j := c.Run(suite.Sleep(time.Minute), suite.TTL(20*time.Second))
+			c.Sleep(16 * time.Second)
+			j.Running()
+			intervalOf(j.Answer).add(20*time.Second).expectLifetime(c, j, suite.InProgress)
+		}},
+	{ID: "SUB-26-never-runs", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 100 * time.Second, Seconds: 100, Run: func(c *suite.C) {
+		box := c.Box()
+		j := c.Run(suite.Beacon(box, 0, time.Hour), suite.Policy(suite.M{"ttl": 45_000, "executionTimeout": 5000})).Reach(suite.InProgress)
+		c.Sleep(5*time.Second + c.Grace())
+		j.TimedOut()
+		blocker := c.Blocker(60 * time.Second)
+		c.Given("JOB-23", func() { j.Retry().Is(200) })
+		expectNeverRuns(c, j, blocker, box)
+	}},
+	{ID: "SUB-27", Source: "Limits", Statement: "With a ttl of 7 days, 2 days in the queue leave 5 for the execution.",
+		Needs: suite.OwnEndpoint | suite.Advanced, Jobs: 2, WaitTime: 7 * day, Seconds: 1, Run: func(c *suite.C) {
+			c.JobOf(c.Post("/run", suite.Submission(suite.Sleep(2*day-time.Hour), suite.Policy(suite.M{"executionTimeout": (2 * day).Milliseconds(), "ttl": (3 * day).Milliseconds()}))).Is(200)).Running()
+			j := c.Run(suite.Sleep(6*day), suite.Policy(suite.M{"executionTimeout": (7 * day).Milliseconds(), "ttl": (7 * day).Milliseconds()}))
+			c.Sleep(2 * day)
+			j.Running()
+			intervalOf(j.Answer).add(7*day).expectLifetime(c, j, suite.InProgress)
+		}},
+	{ID: "SUB-28", Source: "Errors, 404", Statement: "A deleted job can't be cancelled, retried or streamed.",
+		Needs: suite.OwnEndpoint, Jobs: 2, WaitTime: 12 * time.Second, Seconds: 15, Run: func(c *suite.C) {
+			c.Blocker(30 * time.Second)
+			j := c.Run(suite.Echo(), suite.TTL(10*time.Second))
+			c.UntilEffective(j.Answer.Received.Add(10 * time.Second))
+			c.Given("SUB-22", func() { j.Status().Is(404) })
+			j.Cancel().Is(404)
+			j.Retry().Is(404)
+			j.Stream().Is(404)
+		}},
+})
+
+// expectGoneAfterTTL expects that a job with a ttl of 10 s exists before that time, and not after it.
+func expectGoneAfterTTL(c *suite.C, j *suite.Job, status string) {
+	intervalOf(j.Answer).add(10*time.Second).expectLifetime(c, j, status)
+}
+
+// expectNeverRuns expects that a job whose ttl passes while a blocker runs doesn't exist
+// then, and doesn't start after the blocker. Its handler calls the box.
+func expectNeverRuns(c *suite.C, j, blocker *suite.Job, box *env.Box) {
+	before := len(box.Calls())
+	c.Until(blocker.Answer.Received.Add(time.Minute + c.Grace()))
+	blocker.Await(suite.Completed)
+	expectNotExecuted(c, box, before, "a job whose ttl has passed")
+	j.Status().Is(404)
+}
+
+// expectNoResult expects that a held /runsync is not answered with a result.
+func expectNoResult(c *suite.C, p *suite.Pending, wait time.Duration) {
+	for n := time.Duration(0); n <= wait && p.Unanswered(); n += 15 * time.Second {
+		c.Sleep(15 * time.Second)
+	}
+	a := p.Answer()
+	status := a.Shown("status")
+	c.Expect(a.Code != 200 || status != suite.Completed, "no result of a job whose ttl has passed", "%d, status %v", a.Code, status)
 }
