@@ -48,7 +48,7 @@ func (*clients) Help() string {
 		"Exit codes: 0 no violation was found; 1 the client violates a MUST (with --strict, also a SHOULD) or fails the scenario \"works\"; " +
 		"2 an option is invalid or the command can't be started; 3 inconclusive, or nothing was judged; 130 interrupted.\n\nThe scenarios:\n\n")
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, s := range client.Scenarios() {
+	for _, s := range client.Scenarios {
 		fmt.Fprintf(table, "  %s\t%s\n", s.ID, s.Description)
 	}
 	_ = table.Flush() // writes to memory don't fail

@@ -106,8 +106,8 @@ func (e *explain) Run() error {
 
 // explainScenarios lists the scenarios that judge a clause about clients.
 func explainScenarios(clause string) {
-	for _, s := range client.Scenarios() {
-		if slices.Contains(s.Clauses, clause) {
+	for _, s := range client.Scenarios {
+		if slices.Contains(s.Clauses(), clause) {
 			fmt.Printf("in      %s: %s\n", s.ID, s.Description)
 		}
 	}

@@ -61,26 +61,6 @@ type Options struct {
 	Progress func(scenario string, done, total int) // called at the end of each scenario
 }
 
-// Scenario describes a scenario.
-type Scenario struct {
-	ID          string
-	Description string
-	Clauses     []string // that the scenario can judge
-}
-
-// Scenarios returns all scenarios in the order in which they start.
-func Scenarios() (list []Scenario) {
-	for _, s := range scenarios {
-		item := Scenario{ID: s.id, Description: s.description}
-		for _, r := range s.rules() {
-			item.Clauses = append(item.Clauses, r.clause)
-		}
-		slices.Sort(item.Clauses)
-		list = append(list, item)
-	}
-	return list
-}
-
 // Judge judges a client. It returns an error for invalid options and for a command that
 // can't be started. Everything else is in the report.
 func Judge(ctx context.Context, o Options) (*report.Report, error) {
@@ -110,7 +90,7 @@ func Judge(ctx context.Context, o Options) (*report.Report, error) {
 type judge struct {
 	Options
 	started   time.Time
-	scenarios []scenario
+	scenarios []Scenario
 	clauses   []clauses.Clause
 	userDir   string
 	root      string // of all workspaces; "" with SharedDir
@@ -166,13 +146,13 @@ func (j *judge) selectScenarios() error {
 	}
 	var scenarioNames []string
 	known, judged := map[string]bool{}, map[string]bool{}
-	for _, s := range scenarios {
-		scenarioNames = append(scenarioNames, s.id)
-		known[s.id] = true
+	for _, s := range Scenarios {
+		scenarioNames = append(scenarioNames, s.ID)
+		known[s.ID] = true
 		selected := false
 		for _, r := range s.rules() {
 			known[strings.ToLower(r.clause)] = true
-			if selects(s.id) || selects(r.clause) {
+			if selects(s.ID) || selects(r.clause) {
 				selected, judged[r.clause] = true, true
 			}
 		}
@@ -212,7 +192,7 @@ func (j *judge) runAll(ctx context.Context) ([]*scenarioRun, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if done++; j.Progress != nil {
-				j.Progress(s.id, done, len(j.scenarios))
+				j.Progress(s.ID, done, len(j.scenarios))
 			}
 			return nil
 		})
@@ -223,10 +203,10 @@ func (j *judge) runAll(ctx context.Context) ([]*scenarioRun, error) {
 	return runs, nil
 }
 
-func (j *judge) runScenario(ctx context.Context, s scenario) (p *scenarioRun, err error) {
+func (j *judge) runScenario(ctx context.Context, s Scenario) (p *scenarioRun, err error) {
 	w := &workspace{dir: j.userDir}
 	if j.root != "" {
-		if w, err = newWorkspace(filepath.Join(j.root, s.id), j.userDir); err != nil {
+		if w, err = newWorkspace(filepath.Join(j.root, s.ID), j.userDir); err != nil {
 			return nil, err
 		}
 		if !j.KeepDirs {
@@ -248,16 +228,16 @@ func (j *judge) runScenario(ctx context.Context, s scenario) (p *scenarioRun, er
 	return p, errors.Join(err, stopErr)
 }
 
-func (j *judge) command(s scenario, f *front, w *workspace) command {
+func (j *judge) command(s Scenario, f *front, w *workspace) command {
 	version := j.APIVersion
 	if s.v1 {
 		version = "v1"
 	}
-	placeholders := strings.NewReplacer("{scenario}", s.id, "{base_url}", f.url, "{queue_url}", f.url, "{endpoint_id}", f.endpoint,
+	placeholders := strings.NewReplacer("{scenario}", s.ID, "{base_url}", f.url, "{queue_url}", f.url, "{endpoint_id}", f.endpoint,
 		"{volume_id}", f.volume, "{api_version}", version, "{api_key}", f.key, "{dir}", w.dir)
 	c := command{dir: w.dir, secrets: []string{f.key, base64.StdEncoding.EncodeToString([]byte(f.key))}, env: w.environment(map[string]string{
 		"GPUCLOUD_BASE_URL": f.url, "GPUCLOUD_QUEUE_URL": f.url, "GPUCLOUD_API_KEY": f.key, "GPUCLOUD_API_VERSION": version,
-		"GPUCLOUD_ENDPOINT_ID": f.endpoint, "CONFORMANCE_SCENARIO": s.id, "CONFORMANCE_VOLUME_ID": f.volume,
+		"GPUCLOUD_ENDPOINT_ID": f.endpoint, "CONFORMANCE_SCENARIO": s.ID, "CONFORMANCE_VOLUME_ID": f.volume,
 	})}
 	for _, arg := range j.Command {
 		c.args = append(c.args, placeholders.Replace(arg))
@@ -266,14 +246,22 @@ func (j *judge) command(s scenario, f *front, w *workspace) command {
 	return c
 }
 
-// scenario is the setting of one run of a client's command.
-type scenario struct {
-	id          string
+// Scenario is the setting of one run of a client's command.
+type Scenario struct {
+	ID          string
 	clause      string                             // the clause that the scenario is for
 	judge       func(p *scenarioRun) suite.Outcome // judges that clause; nil if a common rule does
-	description string                             // what happens, and what the command should do
+	Description string                             // what happens, and what the command should do
 	v1          bool                               // the environment selects version 1
 	faults      string                             // JSON of package wirefault, separated by commas
+}
+
+// Clauses returns the clauses that the scenario can judge.
+func (s Scenario) Clauses() (list []string) {
+	for _, r := range s.rules() {
+		list = append(list, r.clause)
+	}
+	return list
 }
 
 // rule judges a clause by the requests and the output of a scenario.
@@ -286,7 +274,7 @@ type rule struct {
 var commonRules = []rule{{"CLI-01", judgeBearerToken}, {"CLI-08", judgeRepeatedRefusals}, {"CLI-11", judgeSecretOutput}}
 
 // rules returns the rules that judge the scenario.
-func (s scenario) rules() []rule {
+func (s Scenario) rules() []rule {
 	if s.judge == nil {
 		return commonRules
 	}
@@ -297,30 +285,30 @@ func (s scenario) rules() []rule {
 // its own.
 const controlScenario = "works"
 
-// scenarios has all scenarios. In faults, $CREATION, $UNIQUE and $JOB are patterns of
-// paths.
-var scenarios = []scenario{
-	{id: controlScenario, clause: "CLI-03", judge: judgeWebhookReceiver, description: "Nothing fails. A job that names a webhook has it called."},
-	{id: "rate-limit", clause: "CLI-02", judge: judgeBackoff, description: "The first request is answered 429 three times.",
+// Scenarios has all scenarios in the order in which they start. In faults, $CREATION, $UNIQUE and $JOB
+// are patterns of paths.
+var Scenarios = []Scenario{
+	{ID: controlScenario, clause: "CLI-03", judge: judgeWebhookReceiver, Description: "Nothing fails. A job that names a webhook has it called."},
+	{ID: "rate-limit", clause: "CLI-02", judge: judgeBackoff, Description: "The first request is answered 429 three times.",
 		faults: `{"first": true, "times": 3, "refuse": {"status": 429, "detail": "the rate limit is exceeded"}}`},
-	{id: "retry-after", clause: "CLI-02", judge: judgeRetryAfter, description: "The first request is answered 429 once, with Retry-After: 1.",
+	{ID: "retry-after", clause: "CLI-02", judge: judgeRetryAfter, Description: "The first request is answered 429 once, with Retry-After: 1.",
 		faults: `{"first": true, "times": 1, "refuse": {"status": 429, "detail": "the rate limit is exceeded"}, "answer": {"header": {"Retry-After": "1"}}}`},
-	{id: "create-error", clause: "CLI-07", judge: judgeRepeatedCreation, description: "The first POST that creates an object is answered 500, and creates nothing.",
+	{ID: "create-error", clause: "CLI-07", judge: judgeRepeatedCreation, Description: "The first POST that creates an object is answered 500, and creates nothing.",
 		faults: `{"method": "POST", "path": "$CREATION", "first": true, "times": 1, "refuse": {"status": 500, "detail": "internal error"}}`},
-	{id: "create-lost", clause: "CLI-07", judge: judgeRepeatedCreation, description: "The first POST that creates an object creates it, and the connection drops.",
+	{ID: "create-lost", clause: "CLI-07", judge: judgeRepeatedCreation, Description: "The first POST that creates an object creates it, and the connection drops.",
 		faults: `{"method": "POST", "path": "$CREATION", "first": true, "times": 1, "drop": "after"}`},
-	{id: "bad-request", clause: "CLI-08", description: "Every request is answered 400.", faults: `{"refuse": {"status": 400, "detail": "the request is malformed"}}`},
-	{id: "forbidden", clause: "CLI-08", description: "Every request is answered 403.", faults: `{"refuse": {"status": 403, "detail": "the key has no access to this"}}`},
-	{id: "job-expired", clause: "CLI-09", judge: judgeExpiredJob, description: "A job expires while the client waits for it: 404.",
+	{ID: "bad-request", clause: "CLI-08", Description: "Every request is answered 400.", faults: `{"refuse": {"status": 400, "detail": "the request is malformed"}}`},
+	{ID: "forbidden", clause: "CLI-08", Description: "Every request is answered 403.", faults: `{"refuse": {"status": 403, "detail": "the key has no access to this"}}`},
+	{ID: "job-expired", clause: "CLI-09", judge: judgeExpiredJob, Description: "A job expires while the client waits for it: 404.",
 		faults: runningOnce + `{"path": "$JOB", "skip": 1, "request": {"path": ["$", "-expired"]}}`},
-	{id: "job-cancelled", clause: "CLI-10", judge: judgeCancelledJob, description: "A job is CANCELLED while the client waits for it.",
+	{ID: "job-cancelled", clause: "CLI-10", judge: judgeCancelledJob, Description: "A job is CANCELLED while the client waits for it.",
 		faults: runningOnce + `{"path": "$JOB", "skip": 1, "status": 200, "answer": {"set": {"status": "CANCELLED"}, "delete": ["output"]}}`},
-	{id: "shrink", clause: "CLI-04", judge: judgeShrink,
-		description: "Nothing fails. The command tells its client to shrink a network volume: one that it created, or {volume_id}, which has 100 GB."},
-	{id: "name-taken", clause: "CLI-05", judge: judgeNameConflictMessage, description: "The name of each template and registry auth that the client creates is taken.",
+	{ID: "shrink", clause: "CLI-04", judge: judgeShrink,
+		Description: "Nothing fails. The command tells its client to shrink a network volume: one that it created, or {volume_id}, which has 100 GB."},
+	{ID: "name-taken", clause: "CLI-05", judge: judgeNameConflictMessage, Description: "The name of each template and registry auth that the client creates is taken.",
 		faults: `{"method": "POST", "path": "$UNIQUE", "again": {}}`},
-	{id: "retired", clause: "CLI-06", judge: judgeRetirementWarning, description: "Nothing fails. The environment selects version 1.", v1: true},
-	{id: "echo", clause: "CLI-11", description: "Every request is answered 401, with the key in the answer.",
+	{ID: "retired", clause: "CLI-06", judge: judgeRetirementWarning, Description: "Nothing fails. The environment selects version 1.", v1: true},
+	{ID: "echo", clause: "CLI-11", Description: "Every request is answered 401, with the key in the answer.",
 		faults: `{"refuse": {"status": 401, "detail": "the key $SENT was revoked (Authorization: Bearer $SENT)"}, "answer": {"header": {"X-Request-Id": "request-of-$SENT"}}}`},
 }
 
@@ -329,7 +317,7 @@ const runningOnce = `{"method": "POST", "path": "/runsync$", "status": 200, "ans
 	{"path": "$JOB", "times": 1, "status": 200, "answer": {"set": {"status": "IN_PROGRESS"}, "delete": ["output", "executionTime"]}},`
 
 // newFaults returns the faults of the scenario. They have state, so each run needs its own.
-func (s scenario) newFaults() (list []*wirefault.Fault) {
+func (s Scenario) newFaults() (list []*wirefault.Fault) {
 	text := strings.NewReplacer("$CREATION", creation, "$UNIQUE", uniqueNames, "$JOB", jobReads).Replace(s.faults)
 	if err := json.Unmarshal([]byte("["+text+"]"), &list); err != nil {
 		panic(err) // a test parses all faults

@@ -137,8 +137,8 @@ func TestJobsOfOurClient(t *testing.T) {
 func TestEveryClauseIsJudged(t *testing.T) {
 	t.Parallel()
 	judging, violated := map[string]bool{}, map[string]bool{}
-	for _, s := range Scenarios() {
-		for _, c := range s.Clauses {
+	for _, s := range Scenarios {
+		for _, c := range s.Clauses() {
 			judging[c] = true
 			_, ok := clauses.Find(c)
 			must.Hold(t, ok, "scenario", s.ID, "judges", c, "which doesn't exist")

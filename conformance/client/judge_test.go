@@ -103,8 +103,8 @@ func TestKilledCommand(t *testing.T) {
 		{"create-error", "CLI-07", newExchange("POST", "/v2/templates", 500, ""), report.Inconclusive},
 		{"job-expired", "CLI-01", newExchange("GET", path, 404, ""), report.Pass},
 	} {
-		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.id == c.scenario })
-		p := &scenarioRun{scenario: scenarios[i], key: "key-of-the-test", exchanges: []*exchange{c.x}, result: commandResult{code: -1, timeout: true}}
+		i := slices.IndexFunc(Scenarios, func(s Scenario) bool { return s.ID == c.scenario })
+		p := &scenarioRun{scenario: Scenarios[i], key: "key-of-the-test", exchanges: []*exchange{c.x}, result: commandResult{code: -1, timeout: true}}
 		clause, _ := clauses.Find(c.clause)
 		got := new(judge).result(clause, []*scenarioRun{p})
 		must.Hold(t, got.Verdict == c.want, c.clause, c.scenario, got.Verdict, got.Reason, c.want)

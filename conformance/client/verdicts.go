@@ -29,7 +29,7 @@ func (j *judge) report(runs []*scenarioRun) {
 	if j.root != "" && j.KeepDirs {
 		j.output.Notes = append(j.output.Notes, "the directories of the scenarios are in "+j.root)
 	}
-	if !slices.ContainsFunc(runs, func(p *scenarioRun) bool { return p.scenario.id == controlScenario }) {
+	if !slices.ContainsFunc(runs, func(p *scenarioRun) bool { return p.scenario.ID == controlScenario }) {
 		j.output.Notes = append(j.output.Notes, "the scenario "+controlScenario+" was not selected, so it is unknown whether the client works without faults")
 	}
 	interrupted := false
@@ -37,7 +37,7 @@ func (j *judge) report(runs []*scenarioRun) {
 	for _, p := range runs {
 		interrupted = interrupted || p.interrupted
 		if len(p.exchanges) == 0 && !p.interrupted {
-			silent = append(silent, p.scenario.id)
+			silent = append(silent, p.scenario.ID)
 		}
 		j.output.Requests += int64(len(p.exchanges))
 		for _, x := range p.exchanges {
@@ -75,7 +75,7 @@ func (j *judge) report(runs []*scenarioRun) {
 func (j *judge) failedWithoutFault(p *scenarioRun) string {
 	failure := ""
 	switch succeeded := slices.ContainsFunc(p.exchanges, (*exchange).succeeded); {
-	case p.scenario.id != controlScenario || p.interrupted:
+	case p.scenario.ID != controlScenario || p.interrupted:
 		return ""
 	case len(p.exchanges) == 0:
 		failure = "it sent no request"
@@ -90,7 +90,7 @@ func (j *judge) failedWithoutFault(p *scenarioRun) string {
 	if refused := p.refusedRequests(); len(refused) > 0 {
 		text += "\nThe deployment refused these requests of the client: " + joinPaths(refused)
 	}
-	return text + "\nrepeat: " + j.repeatCommand(p.scenario.id, "--keep-dirs ")
+	return text + "\nrepeat: " + j.repeatCommand(p.scenario.ID, "--keep-dirs ")
 }
 
 // result returns the worst result that the scenarios have for a clause.
@@ -105,14 +105,14 @@ func (j *judge) result(c clauses.Clause, runs []*scenarioRun) report.Result {
 			}
 			o := r.judge(p)
 			if p.interrupted {
-				o = inconclusive("the run was interrupted before the end of the scenario %s", p.scenario.id)
+				o = inconclusive("the run was interrupted before the end of the scenario %s", p.scenario.ID)
 			}
 			own := p.scenario.judge != nil && p.scenario.clause == c.ID
 			if own && p.result.timeout && o.Verdict == report.Pass {
-				o = inconclusive("in the scenario %s, %s", p.scenario.id, p.describeEnd())
+				o = inconclusive("in the scenario %s, %s", p.scenario.ID, p.describeEnd())
 			}
 			if own && o.Verdict == report.Skip {
-				leftOut = append(leftOut, report.Omission{Case: p.scenario.id, Code: o.Code, Reason: j.secrets.Redact(o.Reason)})
+				leftOut = append(leftOut, report.Omission{Case: p.scenario.ID, Code: o.Code, Reason: j.secrets.Redact(o.Reason)})
 			}
 			// If outcomes are equal, the clause's own scenario has the best reason.
 			order := conformance.VerdictRank(o.Verdict, o.Code) - conformance.VerdictRank(worst.Verdict, worst.Code)
@@ -124,7 +124,7 @@ func (j *judge) result(c clauses.Clause, runs []*scenarioRun) report.Result {
 	res := c.Result()
 	res.Verdict, res.Code, res.Reason, res.LeftOut = worst.Verdict, worst.Code, j.secrets.Redact(worst.Reason), leftOut
 	if worstRun != nil {
-		res.Case = worstRun.scenario.id
+		res.Case = worstRun.scenario.ID
 	}
 	if worst.Verdict == report.Fail {
 		if c.Level != suite.Must && !j.Strict {
@@ -138,12 +138,12 @@ func (j *judge) result(c clauses.Clause, runs []*scenarioRun) report.Result {
 	return res
 }
 
-func (j *judge) failure(c clauses.Clause, o suite.Outcome, s scenario) *report.Failure {
+func (j *judge) failure(c clauses.Clause, o suite.Outcome, s Scenario) *report.Failure {
 	f := *o.Failure
-	f.Steps = fmt.Sprintf("the scenario %s: %s", s.id, s.description)
+	f.Steps = fmt.Sprintf("the scenario %s: %s", s.ID, s.Description)
 	f.Statement = fmt.Sprintf("%s (%s)", c.Statement, c.Source)
 	f.Actual = j.secrets.Redact(f.Actual)
-	f.Curl = j.repeatCommand(s.id, "")
+	f.Curl = j.repeatCommand(s.ID, "")
 	return &f
 }
 
@@ -204,7 +204,7 @@ func (p *scenarioRun) refusedRequests() (list []string) {
 
 // scenarioRun is one run of the command in a scenario.
 type scenarioRun struct {
-	scenario    scenario
+	scenario    Scenario
 	key         string
 	exchanges   []*exchange
 	result      commandResult
