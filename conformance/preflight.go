@@ -24,7 +24,7 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 	t := e.Target
 	get := func(url, key string) *wire.Exchange {
 		header := http.Header{"Authorization": {"Bearer " + key}}
-		return wire.Do(ctx, e.Client(), wire.Request{Method: http.MethodGet, URL: url, Header: header}, time.Now)
+		return wire.Do(ctx, t.Client, wire.Request{Method: http.MethodGet, URL: url, Header: header}, time.Now)
 	}
 	type probe struct {
 		url, what string
@@ -32,7 +32,7 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 	}
 	var probes []probe
 	if t.Endpoint != "" {
-		probes = append(probes, probe{t.Queue() + "/v2/" + t.Endpoint + "/health", "the health of the endpoint", hasAny("jobs", "workers")})
+		probes = append(probes, probe{t.Queue() + "/v2/" + t.Endpoint + "/health", "the health of the endpoint", isHealth})
 	}
 	if t.HasV2() {
 		probes = append(probes, probe{t.V2() + "/v2/serverless", "a list of version 2", hasArray})
@@ -90,16 +90,11 @@ func unreachableReason(ctx context.Context, err error) any {
 	return text
 }
 
-func hasAny(members ...string) func(any) bool {
-	return func(body any) bool {
-		o, _ := body.(map[string]any)
-		for _, m := range members {
-			if _, ok := o[m].(map[string]any); ok {
-				return true
-			}
-		}
-		return false
-	}
+func isHealth(body any) bool {
+	o, _ := body.(map[string]any)
+	_, hasJobs := o["jobs"].(map[string]any)
+	_, hasWorkers := o["workers"].(map[string]any)
+	return hasJobs || hasWorkers
 }
 
 func isArray(body any) bool {

@@ -111,11 +111,11 @@ func (w *exchangeWatch) follow(s *suite.Watched, endpoint, id, status string) {
 	if id == "" {
 		return
 	}
-	s.Job = endpoint + "/" + id
-	last := w.jobs[s.Job]
+	job := endpoint + "/" + id
+	last := w.jobs[job]
 	if operation == "retry" {
 		last.retried = true
-		w.jobs[s.Job] = last
+		w.jobs[job] = last
 	}
 	if s.Exchange.Status/100 != 2 {
 		return
@@ -132,9 +132,9 @@ func (w *exchangeWatch) follow(s *suite.Watched, endpoint, id, status string) {
 	switch {
 	case s.Status == "" || operation == "retry":
 	case operation == "cancel":
-		w.jobs[s.Job] = jobSighting{status: s.Status, at: s.Received.Add(w.target.Grace()), acknowledged: true}
+		w.jobs[job] = jobSighting{status: s.Status, at: s.Received.Add(w.target.Grace()), acknowledged: true}
 	case last.acknowledged && last.status != s.Status && s.Sent.Before(last.at): // a read from before the cancellation
 	default:
-		w.jobs[s.Job] = jobSighting{status: s.Status, at: s.Received, retried: last.retried && last.status == s.Status}
+		w.jobs[job] = jobSighting{status: s.Status, at: s.Received, retried: last.retried && last.status == s.Status}
 	}
 }

@@ -16,21 +16,18 @@ func (op contractOperation) emptyBody() any {
 	return suite.M{}
 }
 
-// credential is a way to authenticate a request.
-type credential = suite.Option
+func withoutKey(*suite.C) []suite.Option { return []suite.Option{suite.WithoutKey()} }
 
-func withoutKey(*suite.C) []credential { return []credential{suite.WithoutKey()} }
-
-func wrongKey(c *suite.C) []credential {
-	return []credential{suite.As(strings.Repeat("x", len(c.Key()))), suite.As(c.Nonce())}
+func wrongKey(c *suite.C) []suite.Option {
+	return []suite.Option{suite.As(strings.Repeat("x", len(c.Key()))), suite.As(c.Nonce())}
 }
 
-func otherKey(c *suite.C) []credential { return []credential{suite.As(c.OtherKey())} }
+func otherKey(c *suite.C) []suite.Option { return []suite.Option{suite.As(c.OtherKey())} }
 
 // malformedCredentials returns ways to send the valid key, or most of it, other than as the
 // bearer token that both APIs require. The bare key isn't among them, since the description
 // doesn't say whether it is accepted.
-func malformedCredentials(c *suite.C) (list []credential) {
+func malformedCredentials(c *suite.C) (list []suite.Option) {
 	key := c.Key()
 	last := "a"
 	if strings.HasSuffix(key, last) {
@@ -119,7 +116,7 @@ func expectForbidden(c *suite.C, a *suite.Answer, withKey func() *suite.Answer) 
 }
 
 // judgeJobAccess sends every operation of the job API for a job in each state.
-func judgeJobAccess(credentials func(*suite.C) []credential, refused func(*suite.C, *suite.Answer, func() *suite.Answer)) func(*suite.C) {
+func judgeJobAccess(credentials func(*suite.C) []suite.Option, refused func(*suite.C, *suite.Answer, func() *suite.Answer)) func(*suite.C) {
 	return func(c *suite.C) {
 		s := newScene(c)
 		for _, auth := range credentials(c) {
@@ -137,7 +134,7 @@ func judgeJobAccess(credentials func(*suite.C) []credential, refused func(*suite
 
 // judgeObjectAccess sends every operation of a version of the management API for existing
 // objects.
-func judgeObjectAccess(a api, credentials func(*suite.C) []credential) func(*suite.C) {
+func judgeObjectAccess(a api, credentials func(*suite.C) []suite.Option) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, a)
 		var words []string

@@ -40,7 +40,7 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 			c.Skip("the list shows no worker of the endpoint")
 		}
 		logs := path + "/" + suite.PathSegment(ids[0]) + "/logs"
-		for _, auth := range []credential{suite.WithoutKey(), suite.As(c.Nonce())} {
+		for _, auth := range []suite.Option{suite.WithoutKey(), suite.As(c.Nonce())} {
 			expectUnauthorized(c, c.V2("GET", logs, nil, auth), func() *suite.Answer { return c.V2("GET", logs, nil) })
 		}
 	}},
@@ -127,10 +127,10 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 		wrong := c.Secret("WRONG_KEY")
 		a := c.Get("/health", suite.As("Bearer "+wrong)).Is(401).NotContains(wrong)
 		a.JSON()
-		if c.HasV2() {
+		if c.HasVersion("v2") {
 			c.V2("GET", "/templates", nil, suite.As("Bearer "+wrong)).Is(401).NotContains(wrong).JSON()
 		}
-		if c.HasV1() {
+		if c.HasVersion("v1") {
 			c.V1("GET", "/containerregistryauth", nil, suite.As("Bearer "+wrong)).Is(401).NotContains(wrong).JSON()
 		}
 	}},

@@ -306,8 +306,8 @@ func (s *objects) expectUnchangedExcept(id string, before suite.M, except, when 
 		changed = ""
 		current := s.asTable(s.read(id))
 		for _, f := range s.fields {
-			old, shown := memberAt(before, f.path)
-			if value, _ := memberAt(current, f.path); shown && f.path != except && !isEmpty(old) && f.difference(old, value) != "" {
+			old, shown := suite.Find(before, f.path)
+			if value, _ := suite.Find(current, f.path); shown && f.path != except && !isEmpty(old) && f.difference(old, value) != "" {
 				changed = f.path
 			}
 		}

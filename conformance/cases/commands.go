@@ -80,7 +80,7 @@ var commandCases = section(suite.Case{Level: suite.Should, Source: commandSource
 			expectCommand(c, "/pods", newPod(c, lists), words("print"), words("two words"))
 			cluster := c.Create("v2", "/clusters", suite.Merge(clusterBody(c, 2), lists)).Success().Str("id")
 			for _, member := range c.V2("GET", "/clusters/"+cluster+"/pods", nil).Is(200).Array("pods") {
-				id, _ := memberAt(member.(suite.M), "id")
+				id, _ := suite.Find(member.(suite.M), "id")
 				expectCommand(c, "/pods", id.(string), words("print"), words("two words"))
 			}
 		}},

@@ -15,7 +15,7 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 		c.Expect(delay >= 0, "a time that is not negative", "delayTime = %d", delay)
 	}},
 	{ID: "JOB-06-waited", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
-		a, delay, _ := runAfterWait(c)
+		a, delay, _ := endAfterWait(c, suite.Completed, suite.Sleep(runTime))
 		expectMilliseconds(c, a, "delayTime", delay)
 	}},
 	{ID: "JOB-06-at-once", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 45 * time.Second, Seconds: 35, Run: func(c *suite.C) {
@@ -43,7 +43,7 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 		c.Expect(took >= 0, "a time that is not negative", "executionTime = %d", took)
 	}},
 	{ID: "JOB-07-ran", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
-		a, _, execution := runAfterWait(c)
+		a, _, execution := endAfterWait(c, suite.Completed, suite.Sleep(runTime))
 		expectMilliseconds(c, a, "executionTime", execution)
 	}},
 	{ID: "JOB-07-at-once", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 2, WaitTime: 2 * time.Second, Seconds: 85, Run: func(c *suite.C) {
@@ -123,13 +123,8 @@ func occupyWorker(c *suite.C, submit func()) (free time.Time) {
 	return blocker.Answer.Sent.Add(waitTime)
 }
 
-// runAfterWait returns the status of a job that waited for waitTime and ran for runTime,
-// with the spans that the case measured.
-func runAfterWait(c *suite.C, more ...suite.M) (a *suite.Answer, delay, execution span) {
-	return endAfterWait(c, suite.Completed, suite.Sleep(runTime), more...)
-}
-
-// endAfterWait is runAfterWait for a job that ends with a given status.
+// endAfterWait returns the status of a job that waited for waitTime, ran for runTime and ended with a
+// status, with the spans that the case measured.
 func endAfterWait(c *suite.C, status string, input suite.M, more ...suite.M) (a *suite.Answer, delay, execution span) {
 	var j *suite.Job
 	free := occupyWorker(c, func() { j = c.Run(input, more...) })

@@ -145,17 +145,6 @@ func columnValues(column string) (v [2]any) {
 	return v
 }
 
-// memberAt returns the member at a path.
-func memberAt(o suite.M, path string) (v any, ok bool) {
-	first, rest, nested := strings.Cut(path, ".")
-	v, ok = o[first]
-	if nested && ok {
-		child, _ := v.(suite.M)
-		return memberAt(child, rest)
-	}
-	return v, ok
-}
-
 // setMember sets the member at a path.
 func setMember(o suite.M, path string, v any) {
 	first, rest, nested := strings.Cut(path, ".")

@@ -240,13 +240,10 @@ func (op contractOperation) send(c *suite.C, id string, body any, options ...sui
 
 // sendTo sends a request to an API.
 func sendTo(c *suite.C, a api, method, path string, body any, options ...suite.Option) *suite.Answer {
-	switch a {
-	case v1API:
-		return c.V1(method, path, body, options...)
-	case v2API:
-		return c.V2(method, path, body, options...)
+	if a == jobAPI {
+		return c.Job(method, c.Endpoint, path, body, options...)
 	}
-	return c.Job(method, c.Endpoint, path, body, options...)
+	return c.Manage(string(a), method, path, body, options...)
 }
 
 // validBody returns a valid body of the operation, or nil if it has no body.
@@ -259,7 +256,7 @@ func (op contractOperation) validBody(c *suite.C, o *realObjects, word string) a
 
 // servedBy tells whether the target has the API.
 func (a api) servedBy(c *suite.C) bool {
-	return a == jobAPI || a == v1API && c.HasV1() || a == v2API && c.HasV2()
+	return a == jobAPI || c.HasVersion(string(a))
 }
 
 // operationsOf returns the operations of an API.

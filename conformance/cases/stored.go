@@ -306,7 +306,7 @@ func (s *objects) compareMapped(other *objects, o object, when string) (shows bo
 			shown := other.asTable(view.shown)
 			for _, f := range s.fields {
 				want, known := s.mappedValue(f, o)
-				got, present := memberAt(shown, f.mappedPath)
+				got, present := suite.Find(shown, f.mappedPath)
 				if f.mappedPath == "" || f.mappedHidden || !known || shown[firstSegment(f.mappedPath)] == nil && !present || isEmpty(want) && isEmpty(got) {
 					continue
 				}

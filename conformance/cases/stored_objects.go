@@ -206,7 +206,7 @@ func (s *objects) compare(o object, shown suite.M, must bool, where string) (pro
 	shown = s.asTable(shown)
 	for _, f := range s.fields {
 		want, known := o.expected[f.path]
-		got, ok := memberAt(shown, f.path)
+		got, ok := suite.Find(shown, f.path)
 		if !known || f.hidden || shown[firstSegment(f.path)] == nil && !ok || isEmpty(want) && isEmpty(got) {
 			continue
 		}
@@ -231,7 +231,7 @@ func (f field) problems(want, got any, path, where string, must bool) []problem 
 func (s *objects) url(id string) string { return s.k.path + "/" + suite.PathSegment(id) }
 
 func (s *objects) ask(method, path string, body any) *suite.Answer {
-	return sendTo(s.c, api(s.k.version), method, path, body)
+	return s.c.Manage(s.k.version, method, path, body)
 }
 
 // read returns a single object, or nil if the operation isn't served.

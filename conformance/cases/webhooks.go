@@ -159,7 +159,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 	// The job has the same times in the webhook call and in its status.
 	{ID: "WEB-10-times", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		box := c.Box()
-		a, _, _ := runAfterWait(c, suite.M{"webhook": box.URL})
+		a, _, _ := endAfterWait(c, suite.Completed, suite.Sleep(runTime), suite.M{"webhook": box.URL})
 		call := lastCall(c, box, 1)
 		var shown suite.M
 		_ = json.Unmarshal(call.Body, &shown) // another body has no fields

@@ -28,7 +28,6 @@ type Env struct {
 	// OnExchange is called with every exchange.
 	OnExchange func(*wire.Exchange)
 
-	client *http.Client
 	// neverStarts says that the last job didn't start within StartPatience.
 	neverStarts atomic.Bool
 
@@ -44,9 +43,9 @@ type Env struct {
 
 // New returns an Env without a ledger file and pace: set them before use.
 func New(t *Target, clock *Clock) *Env {
-	e := &Env{Target: t, Clock: clock, Secrets: new(wire.Secrets), Ledger: new(Ledger), client: t.Client}
-	if e.client == nil {
-		e.client = newClient()
+	e := &Env{Target: t, Clock: clock, Secrets: new(wire.Secrets), Ledger: new(Ledger)}
+	if t.Client == nil {
+		t.Client = newClient()
 	}
 	// Output shows the names of their environment variables instead.
 	e.Secrets.Add("GPUCLOUD_API_KEY", t.Key)
@@ -62,7 +61,7 @@ func (e *Env) Do(ctx context.Context, r wire.Request) *wire.Exchange {
 			return &wire.Exchange{Request: r, Err: err}
 		}
 		e.requests.Add(1)
-		x := wire.Do(ctx, e.client, r, e.Clock.Now)
+		x := wire.Do(ctx, e.Target.Client, r, e.Clock.Now)
 		if e.OnExchange != nil {
 			e.OnExchange(x)
 		}
@@ -116,9 +115,9 @@ func (e *Env) CountJob() { e.jobs.Add(1) }
 // Close shuts down the receiver and closes connections and the ledger.
 func (e *Env) Close() error {
 	if e.hooks != nil {
-		e.hooks.shutDown()
+		_ = e.hooks.server.Close()
 	}
-	e.client.CloseIdleConnections()
+	e.Target.Client.CloseIdleConnections()
 	return e.Ledger.Close()
 }
 
@@ -197,9 +196,6 @@ func pause(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 }
-
-// Client returns the client that preflight uses.
-func (e *Env) Client() *http.Client { return e.client }
 
 // maxTimeouts is how many consecutive timeouts make a section of the clauses silent: no
 // more of its requests are sent. If they belong to more than one section, their API becomes

@@ -1,7 +1,6 @@
 package env
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,54 +59,39 @@ func OpenLedger(path string) (*Ledger, error) {
 	if path == "" {
 		return l, nil
 	}
-	if err := l.read(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if !l.read(string(text)) {
+		return nil, fmt.Errorf("%s isn't a ledger of a run", path)
+	}
+	l.file, err = os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil && len(text) > 0 && text[len(text)-1] != '\n' { // a crash cut the last line short
+		_, err = l.file.WriteString("\n")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the ledger of created objects: %w", err)
-	}
-	l.file = file
-	if err := endLine(path, file); err != nil {
-		return nil, fmt.Errorf("the ledger of created objects: %w", errors.Join(err, file.Close()))
 	}
 	return l, nil
 }
 
-// endLine completes a line that a crash cut short, so that the next entry starts a new
-// line.
-func endLine(path string, file *os.File) error {
-	text, err := os.ReadFile(path)
-	if err != nil || len(text) == 0 || text[len(text)-1] == '\n' {
-		return err
-	}
-	_, err = file.WriteString("\n")
-	return err
-}
-
-func (l *Ledger) read(path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		if !strings.HasPrefix(lines.Text(), entryStart) && !strings.HasPrefix(entryStart, lines.Text()) {
-			return fmt.Errorf("%s isn't a ledger of a run", path)
+// read reads the entries of a file. It returns false if the file isn't a ledger.
+func (l *Ledger) read(text string) bool {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimRight(line, "\r\n"); !strings.HasPrefix(line, entryStart) && !strings.HasPrefix(entryStart, line) {
+			return false
 		}
 		var m Object
-		// A crash may have cut the last line short. Its object was not used.
-		if json.Unmarshal(lines.Bytes(), &m) != nil || m.N < 1 {
-			continue
-		}
-		if m.Gone {
+		switch err := json.Unmarshal([]byte(line), &m); {
+		case err != nil || m.N < 1: // cut short, so its object was not used
+		case m.Gone:
 			l.made = slices.DeleteFunc(l.made, func(x Object) bool { return x.N == m.N })
-			continue
+		default:
+			l.made = append(l.made, m)
 		}
-		l.made = append(l.made, m)
 	}
-	return lines.Err()
+	return true
 }
 
 // Add records an object before it is used.

@@ -86,11 +86,9 @@ func (e *Env) startReceiver() (*Receiver, error) {
 	}
 	r := &Receiver{base: strings.TrimRight(cmp.Or(e.Target.HookURL, "http://"+listener.Addr().String()), "/"), now: e.Clock.Latest, boxes: map[string]*Box{}}
 	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = r.server.Serve(listener) }() // ends with shutDown
+	go func() { _ = r.server.Serve(listener) }() // ends with Close
 	return r, nil
 }
-
-func (r *Receiver) shutDown() { _ = r.server.Close() }
 
 func (r *Receiver) newBox(answers []int) *Box {
 	name := rand.Text()
@@ -136,11 +134,7 @@ func (b *Box) record(c Call) (status int) {
 }
 
 // Calls returns the calls so far.
-func (b *Box) Calls() []Call {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.calls[:len(b.calls):len(b.calls)]
-}
+func (b *Box) Calls() []Call { return b.Await(0, 0) }
 
 // Await waits, in real time, until n calls have arrived or patience has passed. It returns
 // the calls so far.

@@ -66,6 +66,11 @@ func (t *Target) V1() string    { return strings.TrimRight(cmp.Or(t.BaseURLV1, t
 func (t *Target) V2() string    { return strings.TrimRight(t.BaseURL, "/") }
 func (t *Target) Queue() string { return strings.TrimRight(cmp.Or(t.QueueURL, t.BaseURL), "/") }
 
+// Base returns the address of a version of the management API, "v1" or "v2".
+func (t *Target) Base(version string) string {
+	return map[string]string{"v1": t.V1(), "v2": t.V2()}[version] + "/" + version
+}
+
 // API returns the API of an address: "v1", "v2", "jobs", or "" for none.
 func (t *Target) API(address string) string {
 	switch path := pathOf(address); {

@@ -113,10 +113,14 @@ func (a *Answer) JSON() any {
 
 // Find returns the member at a path, and whether it exists; "" is the whole body.
 func (a *Answer) Find(path string) (any, bool) {
-	v := a.json
 	if a.parseErr != nil {
 		return nil, false
 	}
+	return Find(a.json, path)
+}
+
+// Find returns the member of a value at a path, and whether it exists.
+func Find(v any, path string) (any, bool) {
 	if path == "" {
 		return v, true
 	}

@@ -84,16 +84,13 @@ func (c *C) Serves(version string) bool {
 	return version == "v1" && c.env.Target.HasV1() || version == "v2" && c.env.Target.HasV2()
 }
 
-// HasV1 and HasV2 tell whether a version of the management API is judged. If it isn't, the
+// HasVersion tells whether a version of the management API, "v1" or "v2", is judged. If it isn't, the
 // report says that the clause is partly judged.
-func (c *C) HasV1() bool { return c.hasVersion("1") }
-func (c *C) HasV2() bool { return c.hasVersion("2") }
-
-func (c *C) hasVersion(number string) bool {
-	if !c.Serves("v" + number) {
-		c.leaveOut("version " + number + " of the management API isn't judged")
+func (c *C) HasVersion(version string) bool {
+	if !c.Serves(version) {
+		c.leaveOut("version " + version[1:] + " of the management API isn't judged")
 	}
-	return c.Serves("v" + number)
+	return c.Serves(version)
 }
 
 // AllowCrash accepts a 500, which the description names for a crashing worker. In other
@@ -190,13 +187,18 @@ func (c *C) Job(method, endpoint, path string, body any, o ...Option) *Answer {
 	return c.Do(method, c.env.Target.Queue()+"/v2/"+endpoint+path, body, o...)
 }
 
-// V1 and V2 send a request to the management API. path follows the version.
+// Manage sends a request to a version of the management API, "v1" or "v2". path follows the version.
+func (c *C) Manage(version, method, path string, body any, o ...Option) *Answer {
+	return c.Do(method, c.env.Target.Base(version)+path, body, o...)
+}
+
+// V1 and V2 are Manage for one version.
 func (c *C) V1(method, path string, body any, o ...Option) *Answer {
-	return c.Do(method, c.env.Target.V1()+"/v1"+path, body, o...)
+	return c.Manage("v1", method, path, body, o...)
 }
 
 func (c *C) V2(method, path string, body any, o ...Option) *Answer {
-	return c.Do(method, c.env.Target.V2()+"/v2"+path, body, o...)
+	return c.Manage("v2", method, path, body, o...)
 }
 
 // Do sends a request to any address. body is sent as JSON unless it is nil.

@@ -4,6 +4,7 @@ package suite
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
@@ -79,9 +80,8 @@ type Watched struct {
 	// Path is the path after the endpoint (/status/x) for the job API, and after the
 	// version (/templates) for the management API.
 	Path string
-	// Job is the endpoint and the id of the job that the exchange is about. Status is the
-	// job's status in the answer.
-	Job, Status string
+	// Status is the status of the job that the exchange is about, in the answer.
+	Status string
 	// PreviousStatus is the job's status that was last seen before, or "". RetriedSince
 	// says that /retry has been sent since then.
 	PreviousStatus string
@@ -136,16 +136,13 @@ var Allows = []struct {
 
 // String returns the value of --allow.
 func (a Allow) String() string {
-	text := ""
+	var names []string
 	for _, x := range Allows {
 		if a&x.Allow != 0 {
-			if text != "" {
-				text += ","
-			}
-			text += x.Name
+			names = append(names, x.Name)
 		}
 	}
-	return text
+	return strings.Join(names, ",")
 }
 
 // AllClauses returns the clauses that the case judges.

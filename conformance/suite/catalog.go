@@ -112,12 +112,9 @@ func (c *C) GPU() (gpu any) {
 // Pages requests the pages of a list of a version, "v1" or "v2".
 func (c *C) Pages(version, path string) iter.Seq[*Answer] {
 	return func(yield func(*Answer) bool) {
-		send, query := c.V1, ""
-		if version == "v2" {
-			send = c.V2
-		}
+		query := ""
 		for range env.MaxPages {
-			a := send("GET", path+query, nil)
+			a := c.Manage(version, "GET", path+query, nil)
 			if query = env.NextPage(a.Header, a.json); !yield(a) || query == "" {
 				return
 			}

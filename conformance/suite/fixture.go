@@ -21,8 +21,7 @@ func (c *C) Image() string {
 // NoteObject records an object in the ledger. At the end of the case, it is deleted with DELETE
 // {path}/{id} of the version, "v1" or "v2".
 func (c *C) NoteObject(kind, version, path, id string) {
-	base := map[string]string{"v1": c.env.Target.V1() + "/v1", "v2": c.env.Target.V2() + "/v2"}
-	m := env.Object{Kind: kind, ID: id, Method: http.MethodDelete, URL: base[version] + path + "/" + id}
+	m := env.Object{Kind: kind, ID: id, Method: http.MethodDelete, URL: c.env.Target.Base(version) + path + "/" + id}
 	for _, paths := range managementPaths {
 		byVersion := map[string]string{"v1": paths[0], "v2": paths[1]}
 		if byVersion[version] != path {
@@ -30,7 +29,7 @@ func (c *C) NoteObject(kind, version, path, id string) {
 		}
 		for _, v := range []string{"v1", "v2"} {
 			if byVersion[v] != "" && c.Serves(v) {
-				m.Reads = append(m.Reads, base[v]+byVersion[v]+"/"+id+map[string]string{"/templates": includeBound}[byVersion[v]])
+				m.Reads = append(m.Reads, c.env.Target.Base(v)+byVersion[v]+"/"+id+map[string]string{"/templates": includeBound}[byVersion[v]])
 			}
 		}
 	}
@@ -71,10 +70,7 @@ func (c *C) NoteJob(endpoint, id string) {
 // should have been refused. version is "v1" or "v2", and path is the path of the kind, such as
 // /templates. If the answer is lost, the cleanup finds the object by its name.
 func (c *C) Create(version, path string, body any, o ...Option) *Answer {
-	url := c.env.Target.V2() + "/v2" + path
-	if version == "v1" {
-		url = c.env.Target.V1() + "/v1" + path
-	}
+	url := c.env.Target.Base(version) + path
 	members, _ := body.(M)
 	name, _ := members["name"].(string)
 	var pending env.Object

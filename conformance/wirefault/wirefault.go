@@ -229,12 +229,7 @@ func (f *Fault) matchesRequest(r *http.Request) bool {
 		return true
 	}
 	body := readBody(r)
-	switch {
-	case f.BodyWithout != "" && pattern(f.BodyWithout).Match(body),
-		f.BodyWith != "" && !pattern(f.BodyWith).Match(body):
-		return false
-	}
-	return true
+	return pattern(f.BodyWith).Match(body) && (f.BodyWithout == "" || !pattern(f.BodyWithout).Match(body))
 }
 
 // patterns caches compiled regular expressions by their text, since each request needs
