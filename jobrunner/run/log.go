@@ -146,11 +146,13 @@ func (l *Log) endLine() {
 		text = strings.ReplaceAll(text, secret, "(secret)")
 	}
 	text = logline.Visible(text)
-	if excess := len(text) - maxLine; excess > 0 || l.cut > 0 {
-		text = cutLine(text, l.cut+max(0, excess))
+	// The SDK's line continues the handler's if that has no newline, like print(token, end="").
+	if i := strings.Index(text, `{"requestId": `); i > 0 && !logline.Parse(text[i:]).Printed() {
+		l.add(cutLine(text[:i], 0), false)
+		text = text[i:]
 	}
+	l.add(cutLine(text, l.cut), false)
 	l.partial, l.cut = l.partial[:0], 0
-	l.add(text, false)
 }
 
 // endPartial adds the partial line if there is one. It is called with mu held.
@@ -160,9 +162,12 @@ func (l *Log) endPartial() {
 	}
 }
 
-// cutLine shortens a line that is too long. Of a logger's line it keeps the level and the
-// end of the message, which is a traceback's cause. Of any other line it keeps the start.
+// cutLine shortens a line that is too long, or of which bytes were cut. Of a logger's line it keeps the
+// level and the end of the message, which is a traceback's cause. Of any other line it keeps the start.
 func cutLine(text string, cut int) string {
+	if cut += max(0, len(text)-maxLine); cut == 0 {
+		return text
+	}
 	if line := logline.Parse(text); !line.Printed() {
 		return line.Level + " | " + logline.Shorten(line.Text, maxLine)
 	}
