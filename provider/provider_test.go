@@ -147,13 +147,18 @@ func TestProviderSettings(t *testing.T) {
 	}
 }
 
-// A plan succeeds while the provider's settings are unknown. An apply or a read reports them.
+// A plan succeeds while the provider's settings are unknown. An apply reports them, and only the
+// first read of several.
 func TestProviderUnknownSettings(t *testing.T) {
 	noVariables(t)
 	p := start(t, map[string]any{"base_url": tfdrive.Unknown, "api_key": "k"})
 	planned := p.Plan("gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"})
 	must.Require(t, planned.Action == "create", "planned to", planned.Action, planned.Diagnostics)
 	must.Fail(t, tfdrive.Err(p.Apply(planned)), "settings are not known yet")
+	must.Fail(t, tfdrive.Err(p.Read(planned.State)), "settings are not known yet")
+	kept, again := p.Read(planned.State)
+	must.Hold(t, again.Err() == nil && kept.Exists(), "the next read reports", again)
+	must.Contain(t, again.Warnings(), "Not tried, for the same reason")
 }
 
 // An error of the API has the method, address, detail and request id, is reported at the attribute

@@ -141,7 +141,7 @@ func planWorkers(p *planrule.Plan[endpoint]) {
 		workers.IdleTimeout = configured
 	case byRequests && p.Version == api.V2:
 		workers.IdleTimeout = types.Int64Null()
-	case scaling != nil && !scaling.Type.IsUnknown():
+	case scaling != nil && !scaling.Type.IsUnknown() && !p.Plan.Type.IsUnknown():
 		workers.IdleTimeout = types.Int64Value(defaultIdleTimeout)
 	}
 	if !workers.Min.IsUnknown() && !workers.Max.IsUnknown() && workers.Min.ValueInt64() > workers.Max.ValueInt64() {

@@ -321,6 +321,7 @@ func TestEndpointUnknownTurnsKnown(t *testing.T) {
 		"a count":           {cpu(flavor("cpu3c", tfdrive.Unknown), flavor("cpu5c", 4)), cpu(flavor("cpu3c", 4), flavor("cpu5c", 4))},
 		"a flavor":          {cpu(flavor(tfdrive.Unknown, 4)), cpu(flavor("cpu5c", 4))},
 		"no type":           {map[string]any{"type": tfdrive.Unknown}, nil},
+		"type of requests":  {map[string]any{"type": tfdrive.Unknown, "scaling": requests}, scaling(requests)},
 		"no flashboot":      {map[string]any{"flashboot": tfdrive.Unknown}, nil},
 		"no volumes":        {map[string]any{"network_volumes": tfdrive.Unknown}, nil},
 		"a data center":     {map[string]any{"data_center_ids": []any{tfdrive.Unknown}}, map[string]any{"data_center_ids": []any{"EU-RO-1"}}},
@@ -348,7 +349,7 @@ func TestEndpointUnknownTurnsKnown(t *testing.T) {
 				unknown := p.Plan("gpucloud_endpoint", prior, with(least, turn.unknown))
 				known := p.Plan("gpucloud_endpoint", prior, with(least, turn.known))
 				must.Require(t, unknown.Diagnostics.Err() == nil && known.Diagnostics.Err() == nil, name, what, unknown.Diagnostics, known.Diagnostics)
-				must.Hold(t, known.Action == "no-op" || known.Action == unknown.Action, name, "the", unknown.Action, "became a", known.Action)
+				must.Hold(t, known.Action == "no-op" || known.Action == unknown.Action || unknown.Action == "replace", name, "the", unknown.Action, "became a", known.Action)
 				expectAgreement(t, name+", "+what, unknown, known)
 			}
 		}

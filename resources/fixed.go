@@ -11,6 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // fixedSetting is an attribute that only a create sets: a change replaces the object.
@@ -63,13 +64,15 @@ func planReplacement[M any](ctx context.Context, p *planrule.Plan[M], attributes
 // attributes from another provider's state (a moved block). Until the first update, a difference
 // in these doesn't replace the object either.
 func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], kind members, attributes []fixedSetting, created bool, carried []string) (replaced, recorded []string) {
+	template := value.Text(p.Plan, "template_id")
 	for _, fixed := range attributes {
 		before, after := p.Values(ctx, fixed.attribute)
+		inherited := !template.IsNull() && templateMembers.defaultOf(fixed.attribute) == "true" // false isn't the same as an omission
 		omitted := func(v attr.Value) bool {
 			return noValue(v) || fixed.constraint && v.String() == kind.defaultOf(fixed.attribute)
 		}
 		switch {
-		case before == nil || after == nil || after.Equal(before) || omitted(before) && omitted(after):
+		case before == nil || after == nil || after.Equal(before) || omitted(before) && omitted(after) && (!inherited || after.IsNull()):
 		case omitted(before) && after.IsUnknown() && fixed.only != "" && p.Version != "" && p.Version != fixed.only: // becomes null, or CheckVersion rejects it
 		case fixed.constraint && noValue(after) && !slices.Contains(carried, fixed.attribute):
 		case noValue(before) && !fixed.readable && !created, slices.Contains(carried, fixed.attribute):

@@ -384,15 +384,20 @@ func TestPodImport(t *testing.T) {
 	})
 }
 
-// If this provider created the pod without a setting, adding it is a change.
+// If this provider created the pod without a setting, adding it is a change. Without a template,
+// false is the default.
 func TestPodSettingThatWasNotThere(t *testing.T) {
 	t.Parallel()
-	_, p := deploy(t)
+	d, p := deploy(t)
 	state := apply(t, p, podType, tfdrive.State{}, gpuPod(nil), "create")
 	for attribute, value := range map[string]any{"start_ssh": true, "data_center_ids": []any{"EU-RO-1"}} {
 		must.Equal(t, p.Plan(podType, state, gpuPod(map[string]any{attribute: value})).Action, "replace", attribute, "is planned to")
 	}
-	must.Equal(t, p.Plan(podType, state, gpuPod(map[string]any{"start_ssh": false})).Action, "update", "start_ssh = false is planned to")
+	expectPlan(t, p, podType, state, gpuPod(map[string]any{"start_ssh": false}), "update")
+	template := apply(t, p, "gpucloud_template", tfdrive.State{}, with(least, map[string]any{"name": d.Name("t")}), "create")
+	config := gpuPod(map[string]any{"template_id": template.Get("id")})
+	state = apply(t, p, podType, tfdrive.State{}, config, "create")
+	expectPlan(t, p, podType, state, with(config, map[string]any{"start_ssh": false}), "replace")
 }
 
 // An omitted requirement has its documented default, so setting the default doesn't replace the

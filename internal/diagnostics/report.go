@@ -49,12 +49,13 @@ const notTried = "Not tried, for the same reason"
 func (r *Run) Report(diags *diag.Diagnostics, about Subject, verb, id string, err error) {
 	summary := strings.TrimSpace(fmt.Sprintf("Could not %s the %s %s", verb, about.Title, id))
 	switch {
-	case !r.alreadyReported(err):
-	case verb == "read": // the first error ends the run, and Terraform merges equal warnings
-		diags.AddWarning(notTried, "The error about the deployment says why.")
-		return
-	default:
-		diags.AddError(summary, notTried+": the error about the deployment says why.")
+	case !api.IsDeploymentWide(err):
+	case verb == "read":
+		if r.Repeats(diags) {
+			return
+		}
+	case r.alreadyReported(err):
+		diags.AddError(summary, notTried+": the first error of this run says why.")
 		return
 	}
 	text := err.Error() + imports(about.TypeName, err)
@@ -76,6 +77,17 @@ func (r *Run) Report(diags *diag.Diagnostics, about Subject, verb, id string, er
 		}
 	}
 	diags.AddError(summary, text)
+}
+
+// Repeats reports whether a failure of the whole deployment was reported before, and marks one as
+// reported. A repeated one is a warning: the first error ends the run, and Terraform merges equal
+// warnings.
+func (r *Run) Repeats(diags *diag.Diagnostics) bool {
+	repeats := r.outageReported.Swap(true)
+	if repeats {
+		diags.AddWarning(notTried, "The first error of this run says why.")
+	}
+	return repeats
 }
 
 // Fail reports a failed request to the API at an attribute.

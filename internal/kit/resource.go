@@ -94,6 +94,12 @@ func (r *kindResource[M]) Create(ctx context.Context, req resource.CreateRequest
 }
 
 func (r *kindResource[M]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	if r.run != nil && r.run.API == nil && r.run.reported.Repeats(&resp.Diagnostics) { // settings of the provider are unknown
+		state := new(M)
+		resp.Diagnostics.Append(value.Load(ctx, req.State, state)...)
+		r.kind.identify(ctx, state, resp.Identity, &resp.Diagnostics)
+		return
+	}
 	c, state, id := r.prior(ctx, req.State, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
