@@ -15,7 +15,7 @@ import (
 // deferredSchema is the version of the file's format.
 const deferredSchema = "gpucloud-conformance-deferred/1"
 
-// deferred is the file of a run with deferred cases. It has no keys.
+// deferred is the file of a run with deferred cases. It contains no API keys.
 type deferred struct {
 	Schema string            `json:"schema"`
 	Run    run               `json:"run"`
@@ -59,8 +59,8 @@ func (d *deferred) write(path string) error {
 	return nil
 }
 
-// checkDeferred rejects a file that can't be written, or that has the cases of another run,
-// whose objects would be forgotten.
+// checkDeferred rejects a file that can't be written. It also rejects an existing file: if it
+// were overwritten, the objects of its run would be forgotten.
 func checkDeferred(path string) error {
 	if path == "" {
 		return nil

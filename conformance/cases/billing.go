@@ -116,7 +116,7 @@ const (
 // billingHistory is a billing history of version 2.
 type billingHistory struct {
 	path       string
-	id, unique string   // the id of a record, and the number of different ids in the metadata
+	id, unique string   // members: the id in a record, and the number of distinct ids in the metadata
 	components []string // the summands of totalAmount
 }
 

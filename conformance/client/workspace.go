@@ -106,7 +106,7 @@ func copyFile(to, from string, mode fs.FileMode) (err error) {
 	return errors.Join(err, out.Close())
 }
 
-// removeAll removes a directory, but no targets of its links. It also removes read-only
+// removeAll removes a directory without following links. It also removes read-only
 // directories, such as Go's module cache.
 func removeAll(root string) error {
 	if err := os.RemoveAll(root); err == nil {

@@ -45,19 +45,20 @@ type Target struct {
 	// Advance advances the target's clock, so that half an hour takes no time. It is nil if
 	// the clock can't be advanced.
 	Advance func(ctx context.Context, d time.Duration) (time.Time, error)
-	// Lateness is how late a timed effect may come. Zero is 2 s if the clock can be
-	// advanced, and 5 s otherwise. The effects of a ttl, a retention and an execution
-	// time-out may be 5 s later; on a stopped clock this is a warning.
+	// Lateness is how late a timed effect may come. The default is 2 s if waiting takes no
+	// real time, and 5 s otherwise. The effects of a ttl, a retention and an execution
+	// time-out may come another 5 s later, with a warning if the clock is stopped.
 	Lateness time.Duration
 	// ClockStopped says that only Advance moves the target's clock.
 	ClockStopped bool
 	// Virtual says that the target runs in the same testing/synctest bubble as the suite,
 	// so that waiting takes no time. Client then reaches the target in memory.
 	Virtual bool
-	// HookURL is the address at which the target reaches HookListen on this machine. If it
-	// is empty, webhooks are judged only if the target is on this machine.
+	// HookListen is the address on this machine that receives webhooks, and HookURL is its
+	// URL for the target. If it is empty, webhooks are judged only if the target is on this
+	// machine.
 	HookURL, HookListen string
-	// Client sends the requests. Nil is a client of the suite's own.
+	// Client sends the requests. If it is nil, the suite makes one.
 	Client *http.Client
 }
 
@@ -87,7 +88,7 @@ func (t *Target) API(address string) string {
 // WaitsForFree tells whether waiting in the target's time takes no real time.
 func (t *Target) WaitsForFree() bool { return t.Advance != nil || t.Virtual }
 
-// Grace is how late a timed effect may come.
+// Grace returns Lateness or its default.
 func (t *Target) Grace() time.Duration {
 	switch {
 	case t.Lateness > 0:

@@ -11,7 +11,7 @@ import (
 
 // change is a transition of one job, for counts, watchers and observers.
 type change struct {
-	k          int64
+	k          int64 // primary key of the row
 	endpoint   string
 	id         string
 	low        bool
@@ -27,7 +27,7 @@ type change struct {
 	started int64         // start of the run that ended; 0: it never ran
 	job     *Job          // the ended job, if the change contains its result
 	delay   time.Duration // time in the queue, of a started job
-	counts  Counts        // the endpoint's counts after the change, without other processes
+	counts  Counts        // the endpoint's counts after the change, without changes by other processes
 }
 
 // apply publishes committed changes to the counts, watchers, the sweeper, observers and
@@ -52,8 +52,8 @@ func (e *Engine) apply(changes ...change) {
 	e.observe(changes)
 }
 
-// update runs a statement that ends in returningChange, and returns the changes to the
-// state to.
+// update runs a statement that ends in returningChange and sets the state to. It returns the
+// changes.
 func update(tx *sqldb.Tx, to State, statement string, args ...any) ([]change, error) {
 	return collect(tx, func(rows sqldb.Rows) (c change, err error) {
 		var low int
@@ -101,7 +101,7 @@ func collect[T any](q sqldb.Querier, scan func(sqldb.Rows) (T, error), statement
 	return all, err
 }
 
-// execAlone runs a statement in a transaction of write, and returns the number of rows that it changed.
+// execAlone runs a statement in its own transaction, and returns the number of rows that it changed.
 func execAlone(ctx context.Context, write func(context.Context, func(*sqldb.Tx) error) error, statement string, args ...any) (rows int64, err error) {
 	err = write(ctx, func(tx *sqldb.Tx) (err error) {
 		rows, err = tx.Exec(statement, args...)
@@ -110,7 +110,7 @@ func execAlone(ctx context.Context, write func(context.Context, func(*sqldb.Tx) 
 	return rows, err
 }
 
-// readAll is collect in a read of its own.
+// readAll runs a query in its own read transaction, and returns the rows.
 func readAll[T any](ctx context.Context, db *sqldb.DB, scan func(sqldb.Rows) (T, error), query string, args ...any) (all []T, err error) {
 	err = db.Read(ctx, func(r *sqldb.Reader) (err error) {
 		all, err = collect(r, scan, query, args...)

@@ -23,8 +23,8 @@ func chunks(output, metrics []byte) [][]byte {
 }
 
 // split splits a JSON value of more than limit bytes into JSON strings of at most limit
-// bytes. Joined, they are the value, if it is a string, and its JSON text otherwise. It
-// never cuts a character.
+// bytes, between characters. If the value is a string, the parts concatenate to it, and
+// otherwise to its JSON text.
 func split(value []byte, limit int) [][]byte {
 	if len(value) <= limit {
 		return [][]byte{value}
@@ -54,10 +54,10 @@ func split(value []byte, limit int) [][]byte {
 }
 
 // character returns the length of the first character of a JSON string's text. An escape
-// sequence, or a pair of them for one character, counts as one.
+// sequence counts as one character, and so does an escaped surrogate pair.
 func character(text []byte) int {
 	if n := escaped(text); n > 0 {
-		if n == 6 && (text[2]|0x20) == 'd' && text[3]|0x20 >= '8' && text[3]|0x20 <= 'b' && isUnicode(text[n:]) {
+		if n == 6 && (text[2]|0x20) == 'd' && text[3]|0x20 >= '8' && text[3]|0x20 <= 'b' && isUnicode(text[n:]) { // \ud800 to \udbff
 			n += 6
 		}
 		return min(n, len(text))

@@ -119,8 +119,8 @@ func (e *Engine) SetFailure(ctx context.Context, endpoint string, l Lead, failur
 	return err
 }
 
-// MayScale reports whether this process may start workers by a lead, without asking the
-// database. The last heartbeat must be recent: half the time after which other processes
+// MayScale reports whether a lead still lets this process start workers, without asking the
+// database. The last heartbeat must be younger than half the time after which other processes
 // take over.
 func (e *Engine) MayScale(l Lead) bool {
 	beat := e.beatAt.Load()

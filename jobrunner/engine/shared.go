@@ -184,7 +184,7 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, 
 	}
 	if removed {
 		clear(seen)
-		e.log.Warn("this process did not reach the database for so long that others took over what it did: it joins them anew")
+		e.log.Warn("this process did not reach the database for so long that others took over its work: it joins them again")
 		return true, e.enter(ctx) // this may be the only process left to requeue its jobs
 	}
 	e.beatAt.Store(&sent)

@@ -12,9 +12,9 @@ import (
 )
 
 // Drain reads a job and removes the unread chunks from its stream, in order. A chunk is
-// {"output": …}, with "metrics" if the handler gave some. Small chunks that were reported
-// together are one, separated by commas. If more is true, the stream has further chunks,
-// even if the job has ended.
+// {"output": …}, with "metrics" if the handler gave some. An element of chunks may have several
+// small chunks, separated by commas. If more is true, the stream has further chunks, even if
+// the job has ended.
 func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunks [][]byte, more bool, err error) {
 	// Read the state first, so that all chunks are included if the job has ended.
 	job, err = e.Get(ctx, endpoint, id)
@@ -130,9 +130,9 @@ func lastReadable(r *sqldb.Reader, endpoint, id string, now int64) (last int64, 
 	return last, false, rows.Err()
 }
 
-// stream stores chunks and returns the number of the job's chunks. If attempted isn't 0, an
-// earlier attempt to store the same chunks, which made attempted chunks, may have
-// succeeded; then stream does nothing.
+// stream stores chunks and returns the number of the job's chunks. holder has the arguments of
+// heldByWorker. If attempted isn't 0, an earlier attempt to store the same chunks may have
+// succeeded: if the job has that many chunks, stream does nothing.
 func stream(tx *sqldb.Tx, ref Ref, chunks [][]byte, attempted int64, holder []any) (_ []change, last int64, err error) {
 	var k int64
 	accepted := []change{{endpoint: ref.Endpoint, id: ref.ID, from: InProgress, to: InProgress}}

@@ -9,12 +9,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// retryPause is the pause after the database was not available, in real time.
+// retryPause is the pause before another try if the database is unavailable, in real time.
 const retryPause = 250 * time.Millisecond
 
-// hold calls look now and after each change of a job until look reports enough, the wait is over, or
-// ctx ends, whose error it then returns. During an outage of the database it retries, and returns the
-// error only when the wait is over. When the deployment stops, the wait is over.
+// hold calls look now and after each change of a job, until look returns true or an error, the wait is
+// over, or the deployment stops. If the client disconnects, it returns the error of ctx. During an outage
+// of the database it retries, and returns the error only when the wait is over.
 func (a *api) hold(ctx context.Context, t target, wait time.Duration, look func() (enough bool, err error)) error {
 	return a.holdBy(ctx, a.Engine.Watch(t.endpoint, t.job), wait, look)
 }
@@ -69,7 +69,7 @@ func (a *api) answerEnd(w http.ResponseWriter, r *http.Request, t target, wait t
 // records arrives through the watch and needs no read.
 func (a *api) answerOwn(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job, watch *engine.Watch) error {
 	t.job = job.ID
-	size, unread := 0, false // unread: the job may have ended
+	size, unread := 0, false // unread: the job has changed since it was last read
 	read := func() error {
 		now, bytes, err := a.look(httplimit.Answering(r.Context()), t)
 		if err == nil || !engine.Temporary(err) {

@@ -27,9 +27,9 @@ func (b *backoff) fail(version int64, failure string, now time.Time) (isNew bool
 	if version != b.version {
 		return false
 	}
-	if same := signature(failure); !slices.Contains(b.logged, same) {
+	if s := signature(failure); !slices.Contains(b.logged, s) {
 		isNew = true
-		b.logged = append(b.logged, same)
+		b.logged = append(b.logged, s)
 		b.logged = b.logged[max(0, len(b.logged)-maxLogged):]
 	}
 	b.latest = failure
@@ -56,8 +56,8 @@ func (b *backoff) pause(now time.Time) (left time.Duration) {
 	return 0
 }
 
-// succeed calls change, with mu held, if version is the endpoint's.
-func (b *backoff) succeed(version int64, change func()) {
+// ifCurrent calls change, with mu held, if version is the endpoint's current one.
+func (b *backoff) ifCurrent(version int64, change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if version == b.version {
@@ -66,14 +66,14 @@ func (b *backoff) succeed(version int64, change func()) {
 }
 
 // ready records that a worker requested a job.
-func (b *backoff) ready(version int64) { b.succeed(version, func() { b.latest = "" }) }
+func (b *backoff) ready(version int64) { b.ifCurrent(version, func() { b.latest = "" }) }
 
 // serving records that a worker behind a load balancer is ready.
-func (b *backoff) serving(version int64) { b.succeed(version, func() { b.failures = 0 }) }
+func (b *backoff) serving(version int64) { b.ifCurrent(version, func() { b.failures = 0 }) }
 
 // jobDone records that a worker completed a job.
 func (b *backoff) jobDone(version int64) {
-	b.succeed(version, func() { b.failures, b.logged, b.latest = 0, nil, "" })
+	b.ifCurrent(version, func() { b.failures, b.logged, b.latest = 0, nil, "" })
 }
 
 // renew forgets all failures for a new version of the endpoint.

@@ -19,7 +19,7 @@ func batchSettings(e Endpoint) Endpoint {
 }
 
 // batch reports whether the pool is for batches.
-func (h *poolCore) batch() bool { return engine.IsBatchQueue(h.id) }
+func (p *poolCore) batch() bool { return engine.IsBatchQueue(p.id) }
 
 // startBatch starts the pool for an endpoint's batches if this process runs the endpoint's workers.
 func (p *Pools) startBatch(endpoint string) {

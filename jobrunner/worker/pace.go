@@ -9,8 +9,8 @@ import (
 // free slot only once a second, so a worker with one slot runs at most one job a second. The worker's
 // lock guards it.
 type pace struct {
-	since   time.Time     // start of the first of the consecutive takes that found a job at once
-	emptied time.Time     // when the last job left it
+	since   time.Time     // start of the first consecutive take that found a job at once
+	emptied time.Time     // when the worker's last job ended
 	takes   int           // consecutive takes after the first
 	paused  time.Duration // total of the pauses since the first take
 }

@@ -36,25 +36,25 @@ type poolCore struct {
 	balance balance
 }
 
-func (h *poolCore) settings() Endpoint { return *h.latest.Load() }
+func (p *poolCore) settings() Endpoint { return *p.latest.Load() }
 
 // poke triggers an evaluation of the load.
-func (h *poolCore) poke() { notify.Signal(h.wake) }
+func (p *poolCore) poke() { notify.Signal(p.wake) }
 
 // jobsChanged triggers an evaluation unless jobs can't change its result.
-func (h *poolCore) jobsChanged() {
-	if !h.active.Load() {
-		h.active.Store(true)
+func (p *poolCore) jobsChanged() {
+	if !p.active.Load() {
+		p.active.Store(true)
 	}
-	if !h.full.Load() {
-		h.poke()
+	if !p.full.Load() {
+		p.poke()
 	}
 }
 
 // take returns the parameters with which a worker takes jobs.
-func (h *poolCore) take(w *worker, limit int) engine.Take {
-	settings := h.latest.Load()
-	return engine.Take{Endpoint: h.id, Worker: w.id, Max: limit, Timeout: settings.Timeout, Lead: settings.Lead}
+func (p *poolCore) take(w *worker, limit int) engine.Take {
+	settings := p.latest.Load()
+	return engine.Take{Endpoint: p.id, Worker: w.id, Max: limit, Timeout: settings.Timeout, Lead: settings.Lead}
 }
 
 // pool manages the workers of one endpoint. One goroutine decides how many there are; mu guards the
@@ -204,7 +204,7 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	if p.failing() {
 		return next
 	}
-	if active && p.isFull() { // worth it only if jobs come and go
+	if active && p.isFull() { // if no jobs come and go, there is nothing to skip
 		p.full.Store(true)
 		return min(next, settings.IdleTimeout) // the earliest idle time-out
 	}

@@ -86,7 +86,8 @@ func newUnusableError(body []byte, format string, args ...any) error {
 	return &unusableError{httpanswer.Refuse(http.StatusBadRequest, format, args...), startsAsProgress(body)}
 }
 
-// readPost returns an *unusableError for an invalid body. A worker repeats an incomplete post.
+// readPost returns an *unusableError for an invalid body, but not for an incomplete one, which the worker
+// posts again.
 func (a *api) readPost(r *http.Request) (p post, hold *httplimit.Hold, err error) {
 	if r.ContentLength > maxBody { // only the start of the body is read
 		r.ContentLength = maxBody
@@ -166,13 +167,13 @@ func (a *api) ping(w http.ResponseWriter, r *http.Request, t target) (err error)
 }
 
 // unhealthyReason describes the failed check of a worker for people.
-func unhealthyReason(check, unhealthyReason string) string {
+func unhealthyReason(check, reason string) string {
 	text := "the worker reports itself unhealthy"
 	if check != "" {
 		text += ": its check " + check + " failed"
 	}
-	if unhealthyReason != "" {
-		text += ": " + unhealthyReason
+	if reason != "" {
+		text += ": " + reason
 	}
 	if len(text) > maxReason {
 		text = text[:maxReason] + "…"

@@ -45,8 +45,9 @@ type policy interface {
 	stop(c *container, grace time.Duration)
 }
 
-// startContainer starts workers attached and pods detached. One command creates a container
-// and another starts it, so that the container can be removed by its name if the start fails.
+// startContainer returns a function that starts workers attached and pods detached. One
+// command creates a container and another starts it, so that the container can be removed by
+// its name if the start fails.
 func (e *Executor) startContainer(engine *containerEngine, settings *containerSettings) func(context.Context, run.Spec) (run.Process, error) {
 	return func(ctx context.Context, s run.Spec) (run.Process, error) {
 		c, err := e.createContainer(ctx, engine, settings, s)
@@ -194,9 +195,9 @@ type detached struct {
 	mark string // output up to this mark is already logged
 }
 
-// followAgain is the pause before a detached container is inspected again. Engines live in
-// real time.
-const followAgain = time.Second
+// followPause is the pause before a detached container is inspected again, in real time as
+// engines are.
+const followPause = time.Second
 
 func (d detached) wait(c *container) run.Exit {
 	for mark := d.mark; ; {
@@ -213,7 +214,7 @@ func (d detached) wait(c *container) run.Exit {
 		case c.isGone():
 			return run.Exit{Text: "its container was removed, but not by the jobrunner"}
 		}
-		time.Sleep(followAgain)
+		time.Sleep(followPause)
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package procgroup runs commands as process groups. A group ends as a whole: the command,
-// its children, and children that left the group. A group ends with the command's own
-// process. A Register finds the groups that a killed jobrunner left.
+// Package procgroup runs commands as process groups. When the command's own process exits,
+// its children are killed, even if they left the group. A Register finds the groups that a
+// killed jobrunner left.
 //
 // Only Linux supports all of this. On other Unix systems, children that left the group
 // survive, and usage is known only at the end. On Windows only the command's own process is
@@ -32,7 +32,7 @@ type Command struct {
 	Stdin io.Reader // nil is empty
 	// Output receives stdout and stderr in order. If it blocks, so does the command.
 	Output io.Writer
-	// Stdout receives stdout instead, if it's set. It gets nothing after its first error.
+	// Stdout receives stdout instead, if it's set. After a failed Write it gets nothing more.
 	Stdout   io.Writer
 	Register *Register // nil if no later run has to find the group
 }
@@ -44,7 +44,7 @@ type Group struct {
 	copying sync.WaitGroup
 	outputs []*output
 	stdin   *os.File // may be nil
-	forget  func()   // removes it from the register
+	forget  func()   // removes the group from the register
 	done    chan struct{}
 
 	mu     sync.Mutex
@@ -75,14 +75,14 @@ func Start(c Command) (*Group, error) {
 	g := &Group{mark: c.Register.mark(), done: make(chan struct{}), forget: func() {}}
 	g.cmd = &exec.Cmd{Path: c.Path, Args: c.Args, Env: append(c.Env[:len(c.Env):len(c.Env)], MarkVariable+"="+g.mark), Dir: c.Dir}
 	isolate(g.cmd)
-	commandEnds, err := g.connect(c)
+	childFiles, err := g.connect(c)
 	if err != nil {
-		closeAll(commandEnds)
+		closeAll(childFiles)
 		g.disconnect()
 		return nil, err
 	}
 	started := make(chan error)
-	go g.supervise(started, commandEnds, c)
+	go g.supervise(started, childFiles, c)
 	if err := <-started; err != nil {
 		return nil, err
 	}
@@ -108,8 +108,8 @@ func startError(err error, c Command) error {
 	return fmt.Errorf("the program %s cannot be started: %w", c.Path, cause)
 }
 
-// connect makes the pipes and returns the command's ends.
-func (g *Group) connect(c Command) (commandEnds []*os.File, err error) {
+// connect makes the pipes and returns the ends that the command gets.
+func (g *Group) connect(c Command) (childFiles []*os.File, err error) {
 	pipe := func(to io.Writer) (*os.File, error) {
 		if to == nil {
 			return nil, nil
@@ -118,30 +118,30 @@ func (g *Group) connect(c Command) (commandEnds []*os.File, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("making a pipe: %w", err)
 		}
-		commandEnds = append(commandEnds, w)
+		childFiles = append(childFiles, w)
 		g.outputs = append(g.outputs, &output{from: r, to: to})
 		return w, nil
 	}
 	both, err := pipe(c.Output)
 	if err != nil {
-		return commandEnds, err
+		return childFiles, err
 	}
 	if both != nil { // a nil *os.File in the interface would not be nil
 		g.cmd.Stdout, g.cmd.Stderr = both, both
 	}
 	if own, err := pipe(c.Stdout); err != nil {
-		return commandEnds, err
+		return childFiles, err
 	} else if own != nil {
 		g.cmd.Stdout = own
 	}
 	if c.Stdin != nil {
 		r, w, err := os.Pipe()
 		if err != nil {
-			return commandEnds, fmt.Errorf("making a pipe: %w", err)
+			return childFiles, fmt.Errorf("making a pipe: %w", err)
 		}
-		commandEnds, g.stdin, g.cmd.Stdin = append(commandEnds, r), w, r
+		childFiles, g.stdin, g.cmd.Stdin = append(childFiles, r), w, r
 	}
-	return commandEnds, nil
+	return childFiles, nil
 }
 
 func (g *Group) disconnect() {
@@ -156,11 +156,11 @@ func (g *Group) disconnect() {
 // supervise starts the command, waits for its end and kills its children. It locks its
 // thread: Linux kills the command when the thread that started it ends. Waiting takes a
 // thread anyway.
-func (g *Group) supervise(started chan<- error, commandEnds []*os.File, c Command) {
+func (g *Group) supervise(started chan<- error, childFiles []*os.File, c Command) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := g.cmd.Start()
-	closeAll(commandEnds)
+	closeAll(childFiles)
 	if err != nil {
 		g.disconnect()
 		started <- startError(err, c)
