@@ -211,11 +211,7 @@ func runSync(c *suite.C, path string, input suite.M) (*suite.Job, interval) {
 
 // expectNoChunks expects that a stream has no chunks. Its status may be any.
 func expectNoChunks(c *suite.C, j *suite.Job) {
-	p := c.Start("GET", "/stream/"+j.ID, nil)
-	for n := 0; n < 3 && p.Unanswered(); n++ {
-		c.Sleep(10 * time.Second)
-	}
-	n := countChunks(p.Answer())
+	n := countChunks(awaitHeldAnswer(c, "/stream/"+j.ID))
 	c.Expect(n == 0, "no chunk of a deleted result", "%d chunks", n)
 }
 

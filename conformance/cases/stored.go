@@ -49,7 +49,7 @@ var storedCases = func() (list []suite.Case) {
 	}
 	for _, k := range kinds {
 		anyField := func(condition func(field) bool) bool { return slices.ContainsFunc(k.fields, condition) }
-		add(createdCase, k, "", 0, 16, judgeCreation)
+		add(createdCase, k, "", 0, 16, func(s *objects) { s.expectShown("after the creation", s.create(s.values())) })
 		add(createdCase, k, "-alone", suite.LocalOnly, 70, judgeSingleMembers)
 		if k.updates != nil {
 			add(updatedCase, k, "", 0, 20, judgeSomeUpdates)
@@ -92,11 +92,6 @@ func judgeFromTemplate(s *objects) {
 	}}
 	s.c.Given("VER-24", func() { o.id = s.c.Create("v2", s.k.path, body).Success().Str("id") })
 	s.expectShown("after a creation from a template", o)
-}
-
-// judgeCreation judges a creation with all members.
-func judgeCreation(s *objects) {
-	s.expectShown("after the creation", s.create(s.values()))
 }
 
 // judgeSingleMembers judges one creation per member: that member and the required ones.

@@ -132,7 +132,7 @@ var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			c.Observe("%d with %s", a.Code, a.Shape())
 		}},
 	{ID: "OPS-16", Level: suite.Unspec, Source: "Endpoints B, GET /stream", Statement: "What /stream returns for a queued or finished job; an unknown job should return 404.",
-		Needs: suite.OwnEndpoint, Jobs: 3, WaitTime: 15 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+		Needs: suite.OwnEndpoint, Jobs: 3, WaitTime: 30 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 			finished := c.RunSync(suite.Stream(2, 0))
 			c.Observe("finished: %d", finished.Stream().Code)
 			c.Observe("finished, read again: %d", finished.Stream().Code)
@@ -153,8 +153,8 @@ var metrics = []string{
 // awaitHeldAnswer sends a request that may be held for some time, and waits for it.
 func awaitHeldAnswer(c *suite.C, path string) *suite.Answer {
 	p := c.Start("GET", path, nil)
-	for i := 0; i < 3 && p.Unanswered(); i++ {
-		p.Sleep(5 * time.Second)
+	for n := 0; n < 3 && p.Unanswered(); n++ {
+		p.Sleep(10 * time.Second)
 	}
 	return p.Answer()
 }

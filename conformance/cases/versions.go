@@ -139,16 +139,10 @@ func expectNothingAtUnknownPath(c *suite.C) {
 	expectNothing(c.V1("GET", "/"+c.Nonce(), nil), "a path that does not exist")
 }
 
-// expectNothing expects no answer of the API at a path.
+// expectNothing expects no answer of the API at a path. A deployment may also serve web pages.
 func expectNothing(a *suite.Answer, path string) {
-	a.Expect(a.Code/100 != 2 || isWebPage(a), "nothing at "+path)
-}
-
-// isWebPage tells whether an answer is an HTML page, which a deployment may serve in
-// addition to the API.
-func isWebPage(a *suite.Answer) bool {
 	kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
-	return kind == "text/html"
+	a.Expect(a.Code/100 != 2 || kind == "text/html", "nothing at "+path)
 }
 
 // listClause is the clause about the list of a kind.

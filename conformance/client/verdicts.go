@@ -130,21 +130,16 @@ func (j *judge) result(c clauses.Clause, runs []*scenarioRun) report.Result {
 		if c.Level != suite.Must && !j.Strict {
 			res.Verdict = report.Warn
 		}
-		res.Failure = j.failure(c, worst, worstRun.scenario)
+		s := worstRun.scenario
+		res.Failure = &report.Failure{
+			Steps: fmt.Sprintf("the scenario %s: %s", s.ID, s.Description), Statement: fmt.Sprintf("%s (%s)", c.Statement, c.Source),
+			Accepted: worst.Failure.Accepted, Actual: j.secrets.Redact(worst.Failure.Actual), Curl: j.repeatCommand(s.ID, ""),
+		}
 	}
 	if worst.Verdict == report.Fail || worst.Verdict == report.Inconclusive {
 		res.Trace = worstRun.trace(&j.secrets)
 	}
 	return res
-}
-
-func (j *judge) failure(c clauses.Clause, o suite.Outcome, s Scenario) *report.Failure {
-	f := *o.Failure
-	f.Steps = fmt.Sprintf("the scenario %s: %s", s.ID, s.Description)
-	f.Statement = fmt.Sprintf("%s (%s)", c.Statement, c.Source)
-	f.Actual = j.secrets.Redact(f.Actual)
-	f.Curl = j.repeatCommand(s.ID, "")
-	return &f
 }
 
 // repeatCommand returns the command that repeats a scenario.

@@ -51,7 +51,12 @@ func (e *Env) NewBox(answers ...int) (*Box, error) {
 	if e.hooksErr != nil {
 		return nil, e.hooksErr
 	}
-	return e.hooks.newBox(answers), nil
+	name := rand.Text()
+	b := &Box{URL: e.hooks.base + "/" + name, answers: answers, arrived: make(chan struct{})}
+	e.hooks.mu.Lock()
+	defer e.hooks.mu.Unlock()
+	e.hooks.boxes[name] = b
+	return b, nil
 }
 
 // Reachable tells whether the target can reach this machine.
@@ -88,15 +93,6 @@ func (e *Env) startReceiver() (*Receiver, error) {
 	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = r.server.Serve(listener) }() // ends with Close
 	return r, nil
-}
-
-func (r *Receiver) newBox(answers []int) *Box {
-	name := rand.Text()
-	b := &Box{URL: r.base + "/" + name, answers: answers, arrived: make(chan struct{})}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.boxes[name] = b
-	return b
 }
 
 // ServeHTTP records a call.

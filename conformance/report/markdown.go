@@ -22,7 +22,7 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s Conformance: %s\n\n", markdownMarks[verdictTone(r)], conclusion(r))
 	if address := r.Target.Address(); address != "" {
-		fmt.Fprintf(&b, "Target %s, ", markdownCode(address))
+		fmt.Fprintf(&b, "Target <code>%s</code>, ", markdownPlain(address))
 	}
 	b.WriteString(effort(len(r.Results), "clause", r.Duration, r.Requests, r.Jobs))
 	if r.Reruns != nil {
@@ -51,7 +51,8 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 	}
 	markdownSums(&b, r)
 	markdownAttention(&b, r)
-	markdownGaps(&b, r)
+	markdownGaps(&b, r.gaps(), "Not judged, so not counted as kept: "+Count(len(r.NotJudged), "clause"))
+	markdownGaps(&b, r.partGaps(), "Partly judged, since some cases did not run: "+Count(len(r.PartlyJudged), "clause"))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -83,14 +84,9 @@ func markdownSums(b *strings.Builder, r *Report) {
 	b.WriteString("\n")
 }
 
-// markdownGaps lists the clauses that were not judged, or only partly. Blocked clauses are
-// also listed above.
-func markdownGaps(b *strings.Builder, r *Report) {
-	writeMarkdownGaps(b, r.gaps(), "Not judged, so not counted as kept: "+Count(len(r.NotJudged), "clause"))
-	writeMarkdownGaps(b, r.partGaps(), "Partly judged, since some cases did not run: "+Count(len(r.PartlyJudged), "clause"))
-}
-
-func writeMarkdownGaps(b *strings.Builder, gaps []gap, title string) {
+// markdownGaps lists clauses by the reason why they were not judged, or only partly. Blocked clauses
+// are also listed above.
+func markdownGaps(b *strings.Builder, gaps []gap, title string) {
 	if len(gaps) == 0 {
 		return
 	}
@@ -142,10 +138,6 @@ func markdownLink(x Result) string {
 		return x.Clause
 	}
 	return fmt.Sprintf("<a href=%q>%s</a>", html.EscapeString(x.Link), x.Clause)
-}
-
-func markdownCode(text string) string {
-	return "<code>" + markdownPlain(text) + "</code>"
 }
 
 // markdownFence returns a code block whose fence does not occur in the text.

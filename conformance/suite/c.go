@@ -49,7 +49,12 @@ type C struct {
 }
 
 // Now returns the target's time.
-func (c *C) Now() time.Time { return c.targetTime() }
+func (c *C) Now() time.Time {
+	if c.journal == nil {
+		return c.env.Clock.Now()
+	}
+	return replayOrRecord(&c.journal.Times, &c.journal.timesReplayed, c.env.Clock.Now)
+}
 
 // Sleep waits in the target's time. Other cases run meanwhile.
 func (c *C) Sleep(d time.Duration) { c.Until(c.Now().Add(d)) }
@@ -303,7 +308,9 @@ const patiencePerByte = 200 * time.Nanosecond
 
 // answer ends the case if no answer came, or only the error of a gateway.
 func (c *C) answer(x *wire.Exchange) *Answer {
-	a := newAnswer(c, x)
+	a := &Answer{Code: x.Status, Header: x.Header, Body: x.Body, Sent: x.Sent, Received: x.Received, c: c, exchange: x}
+	a.json, a.parseErr = x.JSON()
+	x.Forget() // the exchange outlives the case and its answers
 	c.stopIfInterrupted()
 	switch {
 	case x.Status == 0 && x.Request.MayHangUp, isHeldStream(x):

@@ -51,13 +51,6 @@ func replayOrRecord[T any](recorded *[]T, cursor *int, current func() T) T {
 	return (*recorded)[*cursor-1]
 }
 
-func (c *C) targetTime() time.Time {
-	if c.journal == nil {
-		return c.env.Clock.Now()
-	}
-	return replayOrRecord(&c.journal.Times, &c.journal.timesReplayed, c.env.Clock.Now)
-}
-
 // randomWord returns a new random word, or replays a recorded one.
 func (c *C) randomWord(draw func() string) string {
 	if c.journal == nil {

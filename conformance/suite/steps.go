@@ -47,13 +47,6 @@ func (c *C) endStep(s *step, x *wire.Exchange) {
 	}
 }
 
-// scriptSoFar returns a shell script that repeats the case up to now and deletes the
-// objects that it created. failed is the exchange to mark, or nil if the failure isn't
-// about a single one.
-func (c *C) scriptSoFar(failed *wire.Exchange) string {
-	return c.writeScript(c.stepsSoFar(), failed, c.env.Ledger.Remaining(c.Case.ID))
-}
-
 // scriptTo returns the script of a finished case up to an exchange, or "" if the exchange
 // belongs to another case.
 func (c *C) scriptTo(last *wire.Exchange, created []env.Object) string {
@@ -82,6 +75,8 @@ func (c *C) stepsSoFar() (list []wire.Step) {
 	return list
 }
 
+// writeScript returns a shell script that sends the requests of the steps and deletes the created
+// objects. failed is the exchange to mark, or nil if the failure isn't about a single one.
 func (c *C) writeScript(steps []wire.Step, failed *wire.Exchange, created []env.Object) string {
 	var cleanup []Request
 	for _, m := range created {
