@@ -48,39 +48,6 @@ type C struct {
 	unsent []<-chan struct{} // by Start; each is closed when its request is written
 }
 
-// Now returns the target's time.
-func (c *C) Now() time.Time {
-	if c.journal == nil {
-		return c.env.Clock.Now()
-	}
-	return replayOrRecord(&c.journal.Times, &c.journal.timesReplayed, c.env.Clock.Now)
-}
-
-// Sleep waits in the target's time. Other cases run meanwhile.
-func (c *C) Sleep(d time.Duration) { c.Until(c.Now().Add(d)) }
-
-// Until waits until the target's time t.
-func (c *C) Until(t time.Time) {
-	if c.deferUntil(t) {
-		return
-	}
-	c.WaitUntilSent()
-	if err := c.env.Clock.Until(c.ctx, t); err != nil {
-		c.clockStopped(err)
-	}
-}
-
-func (c *C) clockStopped(err error) {
-	c.stopIfInterrupted()
-	c.stop(Outcome{Verdict: report.Error, Reason: "waiting in the target's time: " + c.env.Secrets.Redact(err.Error())})
-}
-
-func (c *C) stopIfInterrupted() {
-	if c.ctx.Err() != nil {
-		c.stop(Outcome{Verdict: report.Error, Reason: "interrupted"})
-	}
-}
-
 // Local tells whether the target only serves tests.
 func (c *C) Local() bool { return c.env.Target.Local }
 

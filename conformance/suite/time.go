@@ -1,0 +1,251 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptrace"
+	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
+)
+
+// Now returns the target's time.
+func (c *C) Now() time.Time {
+	if c.journal == nil {
+		return c.env.Clock.Now()
+	}
+	return replayOrRecord(&c.journal.Times, &c.journal.timesReplayed, c.env.Clock.Now)
+}
+
+// Sleep waits in the target's time. Other cases run meanwhile.
+func (c *C) Sleep(d time.Duration) { c.Until(c.Now().Add(d)) }
+
+// Until waits until the target's time t.
+func (c *C) Until(t time.Time) {
+	if c.deferUntil(t) {
+		return
+	}
+	c.WaitUntilSent()
+	if err := c.env.Clock.Until(c.ctx, t); err != nil {
+		c.clockStopped(err)
+	}
+}
+
+func (c *C) clockStopped(err error) {
+	c.stopIfInterrupted()
+	c.stop(Outcome{Verdict: report.Error, Reason: "waiting in the target's time: " + c.env.Secrets.Redact(err.Error())})
+}
+
+func (c *C) stopIfInterrupted() {
+	if c.ctx.Err() != nil {
+		c.stop(Outcome{Verdict: report.Error, Reason: "interrupted"})
+	}
+}
+
+// Pending is a request in flight.
+type Pending struct {
+	c        *C
+	cancel   context.CancelFunc
+	answered context.Context // ends when the answer has arrived
+	exchange *wire.Exchange
+	arrived  time.Time // the latest time of the answer's arrival
+}
+
+// Start sends a request to the job API without waiting for the answer. The clock isn't
+// advanced before the request is written.
+func (c *C) Start(method, path string, body any, o ...Option) *Pending {
+	ctx, cancel := context.WithCancel(c.ctx)
+	answered, arrive := context.WithCancel(context.WithoutCancel(c.ctx))
+	p := &Pending{c: c, cancel: cancel, answered: answered}
+	r := c.request(method, c.env.Target.Queue()+"/v2/"+c.Endpoint+path, body, o)
+	index, sent := c.nextExchange(), make(chan struct{})
+	markSent := sync.OnceFunc(func() { close(sent) })
+	if !r.Stalled {
+		c.unsent = append(c.unsent, sent)
+	}
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { markSent() }})
+	go func() {
+		defer arrive()
+		defer markSent()
+		p.exchange = c.exchange(traced, index, r)
+		p.arrived = c.latest(p.exchange)
+	}()
+	return p
+}
+
+// WaitUntilSent waits until the requests of Start are written or have failed, so that no
+// advance of the clock overtakes them.
+func (c *C) WaitUntilSent() {
+	timeout := time.After(patience)
+	for _, sent := range c.unsent {
+		select {
+		case <-sent:
+		case <-timeout:
+			return
+		}
+	}
+	c.unsent = nil
+}
+
+// patience is how long, in real time, an effect may take that needs no time of the target.
+const patience = 3 * time.Second
+
+// Unanswered tells whether no answer has arrived yet.
+func (p *Pending) Unanswered() bool {
+	select {
+	case <-p.answered.Done():
+		return false
+	case <-time.After(5 * time.Millisecond): // for an answer that is on its way
+		return true
+	}
+}
+
+// Until waits until the target's time t, or until the answer arrives. Other cases run
+// meanwhile.
+func (p *Pending) Until(t time.Time) {
+	c := p.c
+	if c.deferUntil(t) {
+		return
+	}
+	c.WaitUntilSent()
+	ctx, cancel := context.WithCancel(c.ctx)
+	defer cancel()
+	defer context.AfterFunc(p.answered, cancel)()
+	err := c.env.Clock.Until(ctx, t)
+	if err != nil && (c.ctx.Err() != nil || !p.Answered()) {
+		c.clockStopped(err)
+	}
+}
+
+// Sleep waits for a time of the target, or until the answer arrives.
+func (p *Pending) Sleep(d time.Duration) { p.Until(p.c.Now().Add(d)) }
+
+// Answered tells whether the answer has arrived.
+func (p *Pending) Answered() bool { return p.answered.Err() != nil }
+
+// ExpectHeld expects that no answer arrived before a time in the past.
+func (p *Pending) ExpectHeld(until time.Time) {
+	if p.Unanswered() || !p.arrived.Before(until) {
+		return
+	}
+	took := p.exchange.Received.Sub(p.exchange.Sent).Round(time.Millisecond)
+	p.c.failWith(p.exchange, fmt.Sprintf("an answer after %s: %s", took, p.c.describeAnswer(p.exchange)), fmt.Sprintf("no answer within %s", until.Sub(p.exchange.Sent).Round(time.Second)))
+}
+
+// Answer returns the answer, which should have arrived by now.
+func (p *Pending) Answer() *Answer {
+	wait := 10 * time.Second // on a busy machine
+	if !p.c.Local() {
+		wait = 30 * time.Second
+	}
+	select {
+	case <-p.answered.Done():
+		return p.c.answer(p.exchange)
+	case <-time.After(wait):
+	}
+	p.Abort()
+	p.c.failWith(p.exchange, "no answer yet", "an answer by now")
+	return nil
+}
+
+// Abort cancels the request.
+func (p *Pending) Abort() {
+	p.cancel()
+	<-p.answered.Done()
+}
+
+// Exact tells whether only the suite advances the target's clock. Limits are then judged to
+// the second.
+func (c *C) Exact() bool {
+	return (c.env.Target.ClockStopped || c.env.Target.Virtual) && c.env.Target.Lateness == 0
+}
+
+const (
+	exactEarly = 400 * time.Millisecond // how long before a limit nothing may end
+	exactLate  = 900 * time.Millisecond // a deployment may check the limits of jobs once a second
+	// maxSweepDelay is how late a deployment may check the limits of jobs, unless
+	// Target.Lateness is set.
+	maxSweepDelay = 5 * time.Second
+)
+
+// Grace is how late a timed effect may come.
+func (c *C) Grace() time.Duration {
+	if c.Exact() {
+		return exactLate
+	}
+	return c.env.Target.Grace()
+}
+
+// LateMargin is how long after a limit the effect must have happened: Grace if time is
+// exact, and wide otherwise.
+func (c *C) LateMargin(wide time.Duration) time.Duration {
+	if c.Exact() {
+		return exactLate
+	}
+	return wide
+}
+
+// EarlyMargin is how long before a limit the effect must not have happened.
+func (c *C) EarlyMargin(wide time.Duration) time.Duration {
+	if c.Exact() {
+		return exactEarly
+	}
+	return wide
+}
+
+// sweepMargin is how long after its limit a job may still exist or run, since a deployment
+// may check limits periodically.
+func (c *C) sweepMargin() time.Duration {
+	switch {
+	case c.Exact():
+		return maxSweepDelay + exactLate
+	case c.env.Target.Lateness > 0:
+		return c.env.Target.Lateness
+	}
+	return maxSweepDelay + c.env.Target.Grace()
+}
+
+// UntilEffective waits until a ttl, a retention or an execution time-out must have taken
+// effect.
+func (c *C) UntilEffective(limit time.Time) { c.Until(limit.Add(c.sweepMargin())) }
+
+// JudgeBy judges the effect of a ttl, a retention or an execution time-out. check only
+// reads. If time is exact, a late effect is a warning, and an effect later than sweepMargin
+// is a failure.
+func (c *C) JudgeBy(limit time.Time, check func()) {
+	if c.Exact() {
+		c.Until(limit.Add(exactLate))
+		failed := catchFailure(check)
+		if failed == nil {
+			return
+		}
+		failed.Failure.Accepted = append(failed.Failure.Accepted, fmt.Sprintf("the same up to %s later, with a warning", maxSweepDelay))
+		c.keepWarning(*failed)
+	}
+	c.UntilEffective(limit)
+	check()
+}
+
+// catchFailure returns the failure of a function, or nil if it passes.
+func catchFailure(do func()) (failed *Outcome) {
+	defer func() {
+		r := recover()
+		if s, ok := r.(stop); ok && s.Verdict == report.Fail {
+			failed = &s.Outcome
+		} else if r != nil {
+			panic(r)
+		}
+	}()
+	do()
+	return nil
+}
+
+// keepWarning stores the first failure of a SHOULD.
+func (c *C) keepWarning(failed Outcome) {
+	if c.warning == nil {
+		failed.Verdict = report.Warn
+		c.warning = &failed
+	}
+}
