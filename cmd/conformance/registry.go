@@ -8,7 +8,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
-	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/client"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -30,30 +29,26 @@ func (l *list) Run() error {
 		return err
 	}
 	if l.JSON {
-		return listJSON(selected)
+		lines := json.NewEncoder(os.Stdout)
+		for _, c := range selected {
+			if err := lines.Encode(struct {
+				ID         string `json:"id"`
+				Level      string `json:"level"`
+				Statement  string `json:"statement"`
+				Source     string `json:"source"`
+				Link       string `json:"link"`
+				Untestable string `json:"untestable,omitempty"`
+			}{c.ID, string(c.Level), c.Statement, c.Source, c.Link(), c.Untestable}); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	for _, c := range selected {
 		fmt.Fprintf(out, "%s\t%s\t%s\n", c.ID, c.Level, c.Statement)
 	}
 	return out.Flush()
-}
-
-func listJSON(all []clauses.Clause) error {
-	lines := json.NewEncoder(os.Stdout)
-	for _, c := range all {
-		if err := lines.Encode(struct {
-			ID         string `json:"id"`
-			Level      string `json:"level"`
-			Statement  string `json:"statement"`
-			Source     string `json:"source"`
-			Link       string `json:"link"`
-			Untestable string `json:"untestable,omitempty"`
-		}{c.ID, string(c.Level), c.Statement, c.Source, c.Link(), c.Untestable}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 type explain struct {

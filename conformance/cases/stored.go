@@ -140,24 +140,21 @@ func judgeSomeUpdates(s *objects) {
 // updates of partial objects.
 func judgeAllUpdates(s *objects, nth int) {
 	o := s.create(s.values())
-	fields := s.changeable(o)
-	slices.SortStableFunc(fields, func(a, b field) int { return sortRank(a) - sortRank(b) })
-	partialJudged := false
-	for _, f := range fields {
-		if f.exclusive && !partialJudged {
-			partialJudged = true
-			s.judgePartialObjects(o)
+	var exclusive []field
+	for _, f := range s.changeable(o) {
+		if f.exclusive {
+			exclusive = append(exclusive, f)
+			continue
 		}
 		s.updateMember(o, f, nth)
 	}
-	s.expectShown("after all updates", o)
-}
-
-func sortRank(f field) int {
-	if f.exclusive {
-		return 1
+	if exclusive != nil {
+		s.judgePartialObjects(o)
 	}
-	return 0
+	for _, f := range exclusive {
+		s.updateMember(o, f, nth)
+	}
+	s.expectShown("after all updates", o)
 }
 
 // updateMember sets a member to its other value. It skips the case if no operation updates

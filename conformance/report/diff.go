@@ -85,15 +85,14 @@ func Compare(before, after *Report) Diff {
 	for i := range before.Results {
 		old[before.Results[i].Clause] = &before.Results[i]
 	}
-	seen := map[string]bool{}
 	for i := range after.Results {
 		b := &after.Results[i]
-		seen[b.Clause] = true
 		d.add(old[b.Clause], b)
+		delete(old, b.Clause)
 	}
-	for i := range before.Results {
-		if a := &before.Results[i]; !seen[a.Clause] {
-			d.add(a, nil)
+	for _, a := range before.Results {
+		if x := old[a.Clause]; x != nil {
+			d.add(x, nil)
 		}
 	}
 	slices.SortStableFunc(d.Changes, func(a, b Change) int { return cmp.Or(cmp.Compare(a.Direction, b.Direction), b.rank()-a.rank()) })
