@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -102,9 +101,9 @@ func (d *dev) run() (err error) {
 	if *d.GPUs > n {
 		return usageErrorf("invalid --gpus %d: expected at most %d, the number of GPUs (%s); --simulate-gpus simulates more", *d.GPUs, n, gpus)
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", d.Listen)
+	listener, err := listen(ctx, d.Listen)
 	if err != nil {
-		return fmt.Errorf("listening on %s: %w (stop the jobrunner that runs there, or choose another address with --listen)", d.Listen, err)
+		return err
 	}
 	url, finished := "http://"+listener.Addr().String(), newFinishedJobs()
 	j, err := jobrunner.New(ctx, jobrunner.Config{

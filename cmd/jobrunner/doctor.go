@@ -16,8 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
@@ -262,19 +260,20 @@ func (d *doctor) postgres(ctx context.Context) finding {
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, engine)
+	db, err := sqldb.Open(ctx, sqldb.Config{URL: engine, Connections: sqldb.MinConnections, NoHints: true})
 	if err != nil {
 		return fail("start it, or correct --engine or --engine-file", "%s", err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer db.Close()
 	var version string
-	var theirs time.Time
-	before := time.Now()
-	if err := conn.QueryRow(ctx, "SELECT current_setting('server_version'), clock_timestamp()").Scan(&version, &theirs); err != nil {
+	err = db.Read(ctx, func(r *sqldb.Reader) error {
+		return r.QueryRow("SELECT current_setting('server_version')").Scan(&version)
+	})
+	behind, behindErr := db.Behind(ctx, time.Now)
+	if err := errors.Join(err, behindErr); err != nil {
 		return fail("correct --engine or --engine-file", "%s", err)
 	}
-	ours := before.Add(time.Since(before) / 2)
-	if skew := theirs.Sub(ours).Abs(); skew > moderateSkew {
+	if skew := behind.Abs(); skew > moderateSkew {
 		return warn("synchronize both clocks with a time service", "version %s; its clock differs by %s", version, skew.Round(time.Millisecond))
 	}
 	return ok("version %s", version)

@@ -60,6 +60,7 @@ func TestDoctor(t *testing.T) {
 		"no engine":         {check: "images", status: "warn", text: "neither docker nor podman is on PATH", remedy: "or map images to programs"},
 		"rules, no engine":  {args: []string{"--config", filepath.Join(dir, "rules.yaml")}, check: "images", status: "warn", text: "1 × command; containers: neither docker", remedy: "or add rules for them"},
 		"no database":       {args: []string{"--engine", "postgres://u:secret@127.0.0.1:1/x"}, check: "PostgreSQL", status: "fail", text: "127.0.0.1:1", code: 1},
+		"a setting":         {args: []string{"--engine", "postgres://u:secret@127.0.0.1:1/x?sslmode=on"}, check: "PostgreSQL", status: "fail", text: "the address of the database: failed to configure TLS (sslmode", code: 1},
 		"no engine file":    {args: []string{"--engine-file", filepath.Join(dir, "file")}, check: "PostgreSQL", status: "fail", text: "invalid --engine-file", code: 1},
 		"no Python":         {check: "Python", status: "warn", text: "python3"},
 		"no Terraform":      {check: "Terraform", status: "warn", text: "neither terraform nor tofu is on PATH"},

@@ -123,9 +123,9 @@ func (s *serve) Run() (err error) {
 		return err
 	}
 	defer inventory.Close()
-	tcp, err := new(net.ListenConfig).Listen(ctx, listenNetwork(s.Listen), s.Listen)
+	tcp, err := listen(ctx, s.Listen)
 	if err != nil {
-		return fmt.Errorf("listening on %s: %w (stop the jobrunner that runs there, or choose another address with --listen)", s.Listen, err)
+		return err
 	}
 	listener := httplimit.Listen(tcp, connections)
 	var workerLogs io.Writer
@@ -275,6 +275,19 @@ func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool,
 	fmt.Fprintf(w, "\nIn the browser: %s/#code=%s (the link works once, within an hour)\n", url, code)
 	fmt.Fprintf(w, "Public SDKs of the job API use %s/live/v2\n", url)
 	fmt.Fprintf(w, "Next: export these variables where you run Terraform. Ctrl-C stops the deployment.\n")
+}
+
+// listen listens on an address of --listen.
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, listenNetwork(address), address)
+	remedy := "choose another address with --listen"
+	if errors.Is(err, syscall.EADDRINUSE) {
+		remedy = "stop the program that listens there, or " + remedy
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listening on %s: %w (%s)", address, err, remedy)
+	}
+	return listener, nil
 }
 
 // listenNetwork returns the network for a listen address: IPv4 for 0.0.0.0 and IPv6 for ::. With

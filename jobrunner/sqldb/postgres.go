@@ -6,10 +6,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"net"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -109,16 +107,21 @@ func openPostgres(ctx context.Context, c Config) (*postgres, error) {
 // parsePostgres parses the URL. Its errors don't quote the invalid part, which may be the
 // password.
 func parsePostgres(address string) (config *pgx.ConnConfig, name string, err error) {
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+	config, err = pgx.ParseConfig(address)
+	reason := "" // of an error of the form "cannot parse `URL`: reason (details)"
+	if err != nil {
+		reason = strings.TrimPrefix(err.Error()[strings.LastIndex(err.Error(), "`")+1:], ": ")
+	}
+	scheme, _, _ := strings.Cut(address, "://")
+	if scheme != "postgres" && scheme != "postgresql" || strings.HasPrefix(reason, "failed to parse") || reason == "invalid port" {
 		return nil, "", errors.New("the address of the database is not understood: write it like postgres://user:password@host:5432/name, " +
 			"with characters of the password that mean something in a URL as %XX")
 	}
-	if config, err = pgx.ParseConfig(address); err != nil {
-		if file, ok := errors.AsType[*fs.PathError](err); ok { // a certificate or its key
-			return nil, "", fmt.Errorf("the address of the database, postgres://%s%s: %w", u.Host, u.Path, file)
+	if err != nil {
+		if !strings.Contains(reason, "TLS") { // its details are about certificates and files
+			reason, _, _ = strings.Cut(reason, " (")
 		}
-		return nil, "", fmt.Errorf("the address of the database, postgres://%s%s, has an invalid host, port or setting", u.Host, u.Path)
+		return nil, "", fmt.Errorf("the address of the database: %s", reason)
 	}
 	config.DialFunc = (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext
 	if config.ConnectTimeout == 0 {
@@ -140,7 +143,8 @@ func (p *postgres) pool(size int, setUp string) *sql.DB {
 	return pool
 }
 
-// check rejects a server that may lose commits that it has acknowledged.
+// check rejects a server that may lose commits that it has acknowledged, or that can't store
+// the tables.
 func (p *postgres) check(ctx context.Context, noSync bool) error {
 	for _, setting := range []string{"synchronous_commit", "fsync"} {
 		var value string
@@ -150,6 +154,17 @@ func (p *postgres) check(ctx context.Context, noSync bool) error {
 		if value == "off" && !noSync {
 			return fmt.Errorf("%s is off, so the server may lose acknowledged jobs: turn it on there, or accept this with --fsync=normal", setting)
 		}
+	}
+	var readOnly, creates bool
+	const rights = `SELECT current_setting('transaction_read_only') = 'on',
+		to_regclass('meta') IS NOT NULL OR COALESCE(has_schema_privilege(current_schema(), 'CREATE'), FALSE)`
+	switch err := p.writers.QueryRowContext(ctx, rights).Scan(&readOnly, &creates); {
+	case err != nil:
+		return err
+	case readOnly:
+		return errors.New("the server is read-only, such as a standby: name the primary")
+	case !creates:
+		return fmt.Errorf("the user %s can't create tables: create the schema of search_path, or grant CREATE on it", p.config.User)
 	}
 	return nil
 }

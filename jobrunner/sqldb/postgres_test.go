@@ -208,10 +208,19 @@ func TestInvalidAddresses(t *testing.T) {
 		_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
 		must.Hold(t, err != nil && !strings.Contains(err.Error(), "secr"), address, err)
 	}
-	_, err := sqldb.Open(t.Context(), sqldb.Config{URL: "postgres://user:secret@127.0.0.1:1/db?sslmode=verify-full&sslrootcert=/absent"})
-	must.Fail(t, err, "/absent")
-	address := strings.Replace(pgtest.Start(t), url.PathEscape(pgtest.Password), "another-secret", 1)
-	_, err = sqldb.Open(t.Context(), sqldb.Config{URL: address})
+	address := pgtest.Start(t)
+	server, _, _ := strings.Cut(address, "?")
+	for reason, setting := range map[string]string{
+		"/absent":                       "sslmode=verify-full&sslrootcert=/absent",
+		"unable to add CA to cert pool": "sslmode=verify-full&sslrootcert=postgres_test.go",
+		"the server is read-only":       "sslmode=disable&default_transaction_read_only=on",
+		"can't create tables":           "sslmode=disable&search_path=absent",
+	} {
+		_, err := sqldb.Open(t.Context(), sqldb.Config{URL: server + "?" + setting})
+		must.Fail(t, err, reason)
+	}
+	address = strings.Replace(address, url.PathEscape(pgtest.Password), "another-secret", 1)
+	_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
 	must.Hold(t, err != nil && strings.Contains(err.Error(), "the server refuses the connection: password authentication failed") &&
 		!strings.Contains(err.Error(), "another-secret"), "a wrong password:", err)
 }
