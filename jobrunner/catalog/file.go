@@ -55,10 +55,10 @@ type fileDataCenter struct {
 }
 
 type fileGPU struct {
-	ID           text   `yaml:"id"`
-	Name         *text  `yaml:"name"`
-	Manufacturer *text  `yaml:"manufacturer"`
-	Memory       *int64 `yaml:"memory"` // GB
+	ID           text             `yaml:"id"`
+	Name         *text            `yaml:"name"`
+	Manufacturer *text            `yaml:"manufacturer"`
+	Memory       *yamlfile.Number `yaml:"memory"` // GB
 	Price        struct {
 		Secure        *text `yaml:"secure"`
 		Community     *text `yaml:"community"`
@@ -67,8 +67,8 @@ type fileGPU struct {
 		Serverless    *text `yaml:"serverless"`
 	} `yaml:"price"` // dollars for an hour of one GPU
 	MaxCount struct {
-		Secure    *int64 `yaml:"secure"`
-		Community *int64 `yaml:"community"`
+		Secure    *yamlfile.Number `yaml:"secure"`
+		Community *yamlfile.Number `yaml:"community"`
 	} `yaml:"max_count"` // GPUs of a machine, or 0 if a cloud doesn't offer the type
 	CUDAVersions *[]text `yaml:"cuda_versions"`
 }
@@ -83,8 +83,8 @@ type fileCPU struct {
 	Name  *text `yaml:"name"`
 	Group *text `yaml:"group"`
 	VCPU  *struct {
-		Min int64 `yaml:"min"`
-		Max int64 `yaml:"max"`
+		Min yamlfile.Number `yaml:"min"`
+		Max yamlfile.Number `yaml:"max"`
 	} `yaml:"vcpu"`
 	RAMGBPerVCPU *text `yaml:"ram_gb_per_vcpu"`
 	Price        struct {

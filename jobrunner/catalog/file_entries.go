@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
 // Forms of ids, so that they fit into paths and lists.
@@ -140,7 +142,7 @@ func (f *file) gpus(c *Catalog) error {
 		case e.Memory != nil && (*e.Memory < 1 || *e.Memory > maxMemory):
 			return f.errorf(line, "invalid memory of %s: expected 1 to %d GB, got %d", id, maxMemory, *e.Memory)
 		case e.Memory != nil:
-			g.Memory = *e.Memory
+			g.Memory = int64(*e.Memory)
 		}
 		offer, err := f.offer(e, line)
 		if err != nil {
@@ -174,7 +176,7 @@ func (f *file) offer(e fileGPU, line int) (Offer, error) {
 		}
 		p.set(price)
 	}
-	for cloud, n := range map[string]*int64{Secure: e.MaxCount.Secure, Community: e.MaxCount.Community} {
+	for cloud, n := range map[string]*yamlfile.Number{Secure: e.MaxCount.Secure, Community: e.MaxCount.Community} {
 		switch {
 		case n == nil:
 		case *n < 0 || *n > maxCount:
@@ -182,7 +184,7 @@ func (f *file) offer(e fileGPU, line int) (Offer, error) {
 		case *n == 0:
 			delete(o.MaxCount, cloud)
 		default:
-			o.MaxCount[cloud] = *n
+			o.MaxCount[cloud] = int64(*n)
 		}
 	}
 	if e.CUDAVersions != nil {
@@ -255,7 +257,7 @@ func (f *file) cpus(c *Catalog) error {
 			if v.Min < 1 || v.Min > v.Max || v.Max > maxVCPU {
 				return f.errorf(line, "invalid vcpu of %s: expected min from 1 and max up to %d, got %d and %d", id, maxVCPU, v.Min, v.Max)
 			}
-			flavor.MinVCPU, flavor.MaxVCPU = v.Min, v.Max
+			flavor.MinVCPU, flavor.MaxVCPU = int64(v.Min), int64(v.Max)
 		}
 		if e.RAMGBPerVCPU != nil {
 			ram, ok := parsePrice(e.RAMGBPerVCPU.Value)

@@ -185,11 +185,15 @@ func TestInvalidFile(t *testing.T) {
 		"stock: [{gpus: [NVIDIA L4], level: LOW, after: soon}]":                 `invalid after "soon": expected a duration, such as 90s or 1h30m`,
 		"stock: [{gpus: [NVIDIA L4], level: LOW, after: -1s}]":                  "invalid after",
 		"remove: {gpus: [NVIDIA L4]}\nstock: [{gpus: [NVIDIA L4], level: LOW}]": "c.yaml:2: unknown GPU type",
-		"gpus: 3": "c.yaml:1: ",
-		"[":       "c.yaml:1: ",
+		"gpus: 3":                              "c.yaml:1: ",
+		"[":                                    "c.yaml:1: ",
+		"gpus:\n  - {id: X, memory: 1.5}":      `c.yaml:2: expected a whole number, got "1.5"`,
+		"cpus: [{id: c, vcpu: {max: 1e99}}]":   "c.yaml:1: expected a whole number",
+		"data_centers: [{global_network: no}]": "c.yaml:1: expected true or false",
+		"fees: {disk: 1}":                      "unknown field \"disk\"\n", // not: did you mean "disk"?
 	} {
 		_, err := parse("c.yaml", []byte(text))
-		must.Hold(t, err != nil && strings.HasPrefix(err.Error(), "c.yaml:") && strings.Contains(err.Error(), want), text, err, want)
+		must.Hold(t, err != nil && strings.HasPrefix(err.Error(), "c.yaml:") && strings.Contains(err.Error()+"\n", want), text, err, want)
 	}
 }
 

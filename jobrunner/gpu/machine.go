@@ -38,11 +38,11 @@ func (v *verbatim) UnmarshalYAML(node ast.Node) error {
 }
 
 type machineGPU struct {
-	Type   string    `yaml:"type"`
-	Count  *int      `yaml:"count"`  // default: 1
-	Memory *int64    `yaml:"memory"` // GB; default: the catalog's
-	Fault  string    `yaml:"fault"`
-	MIG    *[]string `yaml:"mig"` // profiles of its instances; null if MIG is off
+	Type   string           `yaml:"type"`
+	Count  *yamlfile.Number `yaml:"count"`  // default: 1
+	Memory *yamlfile.Number `yaml:"memory"` // GB; default: the catalog's
+	Fault  string           `yaml:"fault"`
+	MIG    *[]string        `yaml:"mig"` // profiles of its instances; null if MIG is off
 }
 
 // Defaults and limits of a simulated machine.
@@ -88,7 +88,7 @@ func (m machine) devices() (driver Driver, devices []Device, path string, err er
 		}
 		count := 1
 		if g.Count != nil {
-			count = *g.Count
+			count = int(*g.Count)
 		}
 		if index+count > maxGPUs {
 			return driver, nil, gpuPath, fmt.Errorf("too many GPUs: expected at most %d", maxGPUs)
@@ -114,7 +114,7 @@ func (g machineGPU) check() (memory int64, member string, err error) {
 	case g.Memory != nil && (*g.Memory < 1 || *g.Memory > maxMemory):
 		return 0, ".memory", fmt.Errorf("invalid memory: expected 1 to %d GB, got %d", maxMemory, *g.Memory)
 	case g.Memory != nil:
-		entry.Memory = *g.Memory
+		entry.Memory = int64(*g.Memory)
 	case !ok:
 		return 0, ".type", fmt.Errorf("missing memory: the catalog has no GPU type %q, so set its memory in GB, for example memory: 24", g.Type)
 	}

@@ -75,7 +75,7 @@ func TestInvalidSimulatedMachine(t *testing.T) {
 	for yaml, want := range map[string]string{
 		"gpus:\n  - type: NVIDIA L4\n    cuont: 2":                                 `:3: unknown field "cuont"`,
 		"gpus:\n  - type: NVIDIA L4\n    count: 0":                                 ":3: invalid count: expected 1 to 64, got 0",
-		"gpus:\n  - type: NVIDIA L4\n    count: many":                              ":3: cannot unmarshal",
+		"gpus:\n  - type: NVIDIA L4\n    count: many":                              `:3: expected a whole number, got "many"`,
 		"gpus:\n  - count: 1":                                                      ":2: missing type: expected for example type: NVIDIA H200",
 		"gpus:\n  - type: NVIDIA L4\n  - type: Voodoo 2":                           `:3: missing memory: the catalog has no GPU type "Voodoo 2", so set its memory in GB`,
 		"gpus:\n  - type: Voodoo 2\n    memory: -1":                                ":3: invalid memory: expected 1 to 1048576 GB, got -1",

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -30,7 +31,11 @@ func Decode(name string, text []byte, into any) error {
 		return At(name, LineOf(second), "expected one document, got a second one after ---")
 	}
 	if e, ok := errors.AsType[yaml.Error](err); ok {
-		return At(name, e.GetToken().Position.Line, "%s%s", e.GetMessage(), hint(e, reflect.TypeOf(into)))
+		text := e.GetMessage()
+		if strings.HasSuffix(text, "of type bool") { // cannot unmarshal … into Go struct field …
+			text = "expected true or false"
+		}
+		return At(name, e.GetToken().Position.Line, "%s%s", text, hint(e, reflect.TypeOf(into)))
 	}
 	if err != nil && !errors.Is(err, io.EOF) { // an empty file
 		return fmt.Errorf("%s: %w", name, err)
@@ -51,6 +56,7 @@ func hint(e yaml.Error, t reflect.Type) string {
 	}
 	known := map[string]bool{}
 	collect(t, known, map[reflect.Type]bool{})
+	delete(known, unknown.Token.Value) // of another part of the file
 	var keys []string
 	for key := range known {
 		keys = append(keys, key)
@@ -97,6 +103,19 @@ func (t *Text) UnmarshalYAML(node ast.Node) error {
 	default:
 		t.Value = node.GetToken().Value
 	}
+	return nil
+}
+
+// Number is a whole number. Into an integer, the decoder would truncate 1.5 to 1.
+type Number int64
+
+func (n *Number) UnmarshalYAML(node ast.Node) error {
+	text := node.GetToken().Value
+	whole, err := strconv.ParseInt(text, 0, 64)
+	if err != nil {
+		return &yaml.SyntaxError{Token: node.GetToken(), Message: fmt.Sprintf("expected a whole number, got %q", text)}
+	}
+	*n = Number(whole)
 	return nil
 }
 
