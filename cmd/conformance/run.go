@@ -73,7 +73,7 @@ type target struct {
 }
 
 // resolve returns the deployment, and a function that stops it if it was started here.
-func (t *target) resolve(ctx context.Context) (env.Target, func() error, error) {
+func (t *target) resolve(ctx context.Context) (_ env.Target, stop func(), err error) {
 	body, err := t.endpointBody()
 	if err != nil {
 		return env.Target{}, nil, err
@@ -85,7 +85,11 @@ func (t *target) resolve(ctx context.Context) (env.Target, func() error, error) 
 		}
 		target := d.Target
 		target.EndpointBody = body
-		return target, d.Stop, nil
+		return target, func() {
+			if err := d.Stop(); err != nil {
+				fmt.Fprintln(os.Stderr, "conformance: stopping the jobrunner:", err)
+			}
+		}, nil
 	}
 	for flag, address := range map[string]string{"--base-url": t.BaseURL, "--base-url-v1": t.BaseURLV1, "--queue-url": t.QueueURL} {
 		u, err := url.Parse(address)
@@ -108,7 +112,7 @@ func (t *target) resolve(ctx context.Context) (env.Target, func() error, error) 
 		}
 		out.Advance = local.Advance(out.V2(), out.Key)
 	}
-	return out, func() error { return nil }, nil
+	return out, func() {}, nil
 }
 
 // endpointBody reads --endpoint-body.
@@ -176,8 +180,7 @@ func (r *run) finish(result *report.Report) error {
 
 // resolveTarget resolves the target and applies the other flags. stop stops it.
 func (r *run) resolveTarget(ctx context.Context) (t env.Target, stop func(), err error) {
-	t, end, err := r.resolve(ctx)
-	if err != nil {
+	if t, stop, err = r.resolve(ctx); err != nil {
 		return t, nil, err
 	}
 	t.Live = r.Dialect == "live"
@@ -187,11 +190,7 @@ func (r *run) resolveTarget(ctx context.Context) (t env.Target, stop func(), err
 	if len(r.Version) > 0 {
 		t.NoV1, t.NoV2 = !slices.Contains(r.Version, "v1"), !slices.Contains(r.Version, "v2")
 	}
-	return t, func() {
-		if err := end(); err != nil {
-			fmt.Fprintln(os.Stderr, "conformance: stopping the jobrunner:", err)
-		}
-	}, nil
+	return t, stop, nil
 }
 
 // pace limits the rate of requests to a deployment on another machine. The public limit of

@@ -35,13 +35,13 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: batchSource, Ne
 	}},
 	{ID: "BAT-04", Statement: "DELETE /batch/{id}/requests/{requestId} removes one request from a draft.", Jobs: 3, Run: func(c *suite.C) {
 		at := newBatch(c, suite.Echo(), suite.Echo(), suite.Echo())
-		ids := idsOf(c.Get(at + "/requests").Success().Array("requests"))
+		ids := idsOf(c.Get(at + "/requests").Success().List("requests"))
 		if len(ids) != 3 {
 			c.Inconclusive("the requests of a draft have no ids")
 		}
 		c.Job("DELETE", c.Endpoint, at+"/requests/"+suite.PathSegment(ids[1]), nil).Success()
 		c.Get(at).Success().Equal("requestTotal", 2)
-		remaining := idsOf(c.Get(at + "/requests").Success().Array("requests"))
+		remaining := idsOf(c.Get(at + "/requests").Success().List("requests"))
 		c.Expect(slices.Equal(remaining, []string{ids[0], ids[2]}), "the two others", "%d requests", len(remaining))
 	}},
 	{ID: "BAT-05", Statement: "After POST /batch/{id}/finalize the batch is FINALIZED, and no request can be added or removed.",
@@ -49,7 +49,7 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: batchSource, Ne
 			at := newBatch(c, suite.Echo(), suite.Echo())
 			finalize(c, at)
 			addRequests(c, at, suite.Echo()).Refused()
-			for _, id := range idsOf(c.Get(at + "/requests").Success().Array("requests")) {
+			for _, id := range idsOf(c.Get(at + "/requests").Success().List("requests")) {
 				c.Job("DELETE", c.Endpoint, at+"/requests/"+suite.PathSegment(id), nil).Refused()
 			}
 			c.Get(at).Success().Equal("status", "FINALIZED").Equal("requestTotal", 2)
@@ -96,7 +96,7 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: batchSource, Ne
 			for offset := 0; offset < 5; offset += 2 {
 				a := c.Get(fmt.Sprintf("%s/requests?offset=%d&limit=2", at, offset)).Success().
 					Equal("total", 5).Equal("offset", offset).Equal("limit", 2).Equal("hasMore", offset < 4)
-				ids := idsOf(a.Array("requests"))
+				ids := idsOf(a.List("requests"))
 				c.Expect(len(ids) == min(2, 5-offset), "a whole page", "%d requests at %d", len(ids), offset)
 				for _, id := range ids {
 					seen[id] = true
@@ -212,9 +212,8 @@ func awaitBatch(c *suite.C, at, what string, reached func(*suite.Answer) bool) *
 }
 
 // idsOf returns the ids of listed requests.
-func idsOf(requests []any) (ids []string) {
-	for _, element := range requests {
-		request, _ := element.(map[string]any)
+func idsOf(requests []suite.M) (ids []string) {
+	for _, request := range requests {
 		if id, ok := request["id"].(string); ok {
 			ids = append(ids, id)
 		}

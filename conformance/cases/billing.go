@@ -61,15 +61,13 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 			a.NotContains(other)
 			billed := billedTime(a)
 			c.Expect(billed >= 2*time.Hour && billed <= 2*time.Hour+2*billingSlack, "two hours of a worker", "%s of a worker", billed)
-			for _, r := range a.Array("") {
-				record, _ := r.(map[string]any)
+			for _, record := range a.List("") {
 				c.Expect(record["endpointId"] == id, "records of the endpoint", "a record of %v", record["endpointId"])
 				at, err := time.Parse(time.RFC3339, text(record["time"]))
 				c.Expect(err == nil && at.Equal(at.Truncate(time.Hour)), "the start of an hour as the time", "the time %v", record["time"])
 			}
 			workers := c.V1("GET", "/billing/endpoints?bucketSize=hour&grouping=podId&endpointId="+id, nil).Is(200)
-			for _, r := range workers.Array("") {
-				record, _ := r.(map[string]any)
+			for _, record := range workers.List("") {
 				c.Expect(text(record["podId"]) != "" && record["endpointId"] == nil, "records by podId alone", "the record %v", record)
 			}
 			own := c.V2("GET", "/billing/serverless?lastN=4&bucketSize=hour&serverlessId="+id, nil).Is(200)
@@ -83,7 +81,7 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 			c.Sleep(5 * time.Hour)
 			read := func(bucket string) (time.Duration, *big.Rat) {
 				a := c.V1("GET", "/billing/endpoints?bucketSize="+bucket+"&endpointId="+id, nil).Is(200)
-				return billedTime(a), sumOf(a.Array(""), "amount")
+				return billedTime(a), sumOf(a.List(""), "amount")
 			}
 			hours, amount := read("hour")
 			c.Expect(hours > 4*time.Hour, "more than four hours of a worker", "%s of a worker", hours)
@@ -98,8 +96,7 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 		Operations: billingOperations, Requests: 2, Run: func(c *suite.C) {
 			for path, member := range map[string]string{"/billing": "serverlessFeeAmount", "/billing/serverless": "feeAmount"} {
 				a := c.V2("GET", path+"?lastN=2&bucketSize=month", nil).Is(200)
-				for _, amounts := range append(a.Array("records"), a.Object("metadata.totals")) {
-					object, _ := amounts.(map[string]any)
+				for _, object := range append(a.List("records"), a.Object("metadata.totals")) {
 					_, isNumber := object[member].(json.Number)
 					c.Expect(isNumber && decimal(object[member]).Sign() == 0, member+" 0", "the amount %s", suite.JSONText(object[member]))
 				}
@@ -151,10 +148,9 @@ func (h billingHistory) read(c *suite.C, query string) *suite.Answer {
 
 // expectSums expects the counts and the sums of the records in the metadata.
 func (h billingHistory) expectSums(c *suite.C, a *suite.Answer) {
-	records, ids := a.Array("records"), map[string]bool{}
+	records, ids := a.List("records"), map[string]bool{}
 	c.Expect(a.Int("metadata.recordCount") == int64(len(records)), "the number of the records", "recordCount %d of %d records", a.Int("metadata.recordCount"), len(records))
-	for _, r := range records {
-		record, _ := r.(map[string]any)
+	for _, record := range records {
 		if h.id != "" {
 			ids[text(record[h.id])] = true
 		}
@@ -203,10 +199,9 @@ func decimal(v any) *big.Rat {
 	return new(big.Rat)
 }
 
-func sumOf(records []any, member string) *big.Rat {
+func sumOf(records []suite.M, member string) *big.Rat {
 	sum := new(big.Rat)
-	for _, r := range records {
-		record, _ := r.(map[string]any)
+	for _, record := range records {
 		sum.Add(sum, decimal(record[member]))
 	}
 	return sum
@@ -214,7 +209,7 @@ func sumOf(records []any, member string) *big.Rat {
 
 // billedTime returns the sum of the time of all records.
 func billedTime(a *suite.Answer) time.Duration {
-	ms, _ := sumOf(a.Array(""), "timeBilledMs").Float64()
+	ms, _ := sumOf(a.List(""), "timeBilledMs").Float64()
 	return time.Duration(ms) * time.Millisecond
 }
 

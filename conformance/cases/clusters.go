@@ -144,12 +144,8 @@ func podOfCluster(c *suite.C, id string) string {
 	return member
 }
 
-func clusterPods(c *suite.C, id string) (pods []map[string]any) {
-	for _, element := range c.V2("GET", "/clusters/"+id+"/pods", nil).Is(200).Array("pods") {
-		pod, _ := element.(map[string]any)
-		pods = append(pods, pod)
-	}
-	return pods
+func clusterPods(c *suite.C, id string) []suite.M {
+	return c.V2("GET", "/clusters/"+id+"/pods", nil).Is(200).List("pods")
 }
 
 // rolesByRank returns the role of each pod of a cluster by its rank, or "" for no role.

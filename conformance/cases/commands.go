@@ -79,9 +79,8 @@ var commandCases = section(suite.Case{Level: suite.Should, Source: commandSource
 			lists := suite.M{"entrypoint": words("print"), "cmd": words("two words")}
 			expectCommand(c, "/pods", newPod(c, lists), words("print"), words("two words"))
 			cluster := c.Create("v2", "/clusters", suite.Merge(clusterBody(c, 2), lists)).Success().Str("id")
-			for _, member := range c.V2("GET", "/clusters/"+cluster+"/pods", nil).Is(200).Array("pods") {
-				id, _ := suite.Find(member.(suite.M), "id")
-				expectCommand(c, "/pods", id.(string), words("print"), words("two words"))
+			for _, member := range c.V2("GET", "/clusters/"+cluster+"/pods", nil).Is(200).List("pods") {
+				expectCommand(c, "/pods", text(member["id"]), words("print"), words("two words"))
 			}
 		}},
 })

@@ -163,6 +163,16 @@ func (a *Answer) Array(path string) []any { return memberOf[[]any](a, path, "an 
 // Object expects an object.
 func (a *Answer) Object(path string) M { return memberOf[M](a, path, "an object") }
 
+// List expects an array of objects.
+func (a *Answer) List(path string) (list []M) {
+	for _, element := range a.Array(path) {
+		o, ok := element.(M)
+		a.Expect(ok, describePath(path)+": an array of objects")
+		list = append(list, o)
+	}
+	return list
+}
+
 // memberOf expects a member of a type.
 func memberOf[T any](a *Answer, path, name string) T {
 	v, ok := a.Value(path).(T)
@@ -272,17 +282,11 @@ func shape(v any) string {
 }
 
 // Chunks returns the chunks of a /stream answer, in either dialect.
-func (a *Answer) Chunks() (chunks []M) {
-	path := ""
+func (a *Answer) Chunks() []M {
 	if a.c.Live() {
-		path = "stream"
+		return a.List("stream")
 	}
-	for _, chunk := range a.Array(path) {
-		o, ok := chunk.(M)
-		a.Expect(ok, "chunks that are objects")
-		chunks = append(chunks, o)
-	}
-	return chunks
+	return a.List("")
 }
 
 // FromProxy reports whether a proxy in front of the deployment sent the response.
