@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -151,4 +152,165 @@ func expectHealth(c *suite.C, path string, want int64) {
 		c.Sleep(2 * time.Second)
 	}
 	a.Equal(path, want)
+}
+
+// runSyncCases judge the section "Endpoints B", POST /runsync.
+var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
+	{ID: "OPS-01", Source: "Limits, /runsync wait", Statement: "By default, /runsync waits for 90,000 ms.", Jobs: 1, Seconds: 100, WaitTime: 100 * time.Second, Run: func(c *suite.C) {
+		begin := c.Now()
+		waits := c.Start("POST", "/runsync", suite.Submission(suite.Sleep(200*time.Second)))
+		waits.Until(begin.Add(90*time.Second - c.EarlyMargin(2*time.Second)))
+		waits.ExpectHeld(begin.Add(90 * time.Second))
+		waits.Until(begin.Add(90*time.Second + c.LateMargin(10*time.Second)))
+		cancelRunSync(c, waits.Answer())
+	}},
+	{ID: "OPS-02", Source: "Endpoints B, POST /runsync", Statement: "A wait of 1,000 ms is accepted, and /runsync waits no longer.",
+		Jobs: 2, WaitTime: 6 * time.Second, Seconds: 6, Run: func(c *suite.C) {
+			c.Run(suite.Echo()).Completed() // starts a worker
+			begin := c.Now()
+			p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(time.Minute)))
+			if c.Exact() {
+				p.Until(begin.Add(time.Second - c.EarlyMargin(0)))
+			} else {
+				p.Sleep(500 * time.Millisecond)
+			}
+			if !p.Unanswered() { // the request was refused or not held
+				early := begin.Add(900 * time.Millisecond).Sub(p.Answer().Is(200).Received)
+				c.Expect(early <= 0, "no answer before the wait of 1 s has passed", "an answer at once")
+			}
+			p.Until(begin.Add(time.Second + c.Grace()))
+			cancelRunSync(c, p.Answer()) // the description leaves the answer open
+		}},
+	{ID: "OPS-02-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 25 * time.Second, Seconds: 40, Run: judgeWait(20 * time.Second)},
+	{ID: "OPS-03", Source: "Endpoints B, POST /runsync", Statement: "A wait of 300,000 ms is accepted, and the result of a job that ends earlier is returned.",
+		Jobs: 2, WaitTime: 205 * time.Second, Seconds: 200, Run: func(c *suite.C) {
+			c.Run(suite.Echo()).Completed() // starts a worker
+			p := c.Start("POST", "/runsync?wait=300000", suite.Submission(suite.Sleep(200*time.Second, suite.M{"output": "late"})))
+			p.Sleep(200*time.Second + c.Grace())
+			c.JobOf(p.Answer().Is(200)).Answer.Equal("status", suite.Completed).Equal("output", "late")
+		}},
+	// Any wait between the limits is applied.
+	{ID: "OPS-03-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 310 * time.Second, Seconds: 400, Run: judgeWait(5 * time.Minute)},
+	{ID: "OPS-04", Level: suite.Should, Source: "Endpoints B, POST /runsync",
+		Statement: "A wait out of bounds is rejected.",
+		Live:      suite.Dialect{Level: suite.Unspec, Why: "the operator doesn't document a wait outside the limits"},
+		Needs:     suite.AnyEndpoint, Requests: 9, Allow: suite.Queue, Run: func(c *suite.C) {
+			requireDistinctErrors(c)
+			for _, wait := range []string{"999", "300001", "0", "-1", "abc", "1.5"} {
+				submit(c, "/runsync?wait="+wait, suite.Submission(suite.Echo())).BadRequest()
+			}
+		}},
+	{ID: "OPS-05", Level: suite.Unspec, Source: "Endpoints B, rule 6", Statement: "What /runsync returns if the job isn't finished when the wait ends.",
+		Jobs: 1, Seconds: 5, WaitTime: 5 * time.Second, Run: func(c *suite.C) {
+			waits := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(time.Minute)))
+			waits.Sleep(time.Second + c.Grace())
+			a := waits.Answer()
+			c.Observe("%d with %s", a.Code, a.Shape())
+			cancelRunSync(c, a)
+		}},
+	{ID: "OPS-06", Level: suite.Should, Source: "Endpoints B, rule 6", Statement: "A job continues when the wait ends.",
+		Needs: suite.OwnEndpoint, Jobs: 2, WaitTime: 22 * time.Second, Seconds: 8, Run: func(c *suite.C) {
+			c.Run(suite.Echo()).Completed() // starts a worker
+			expectHealth(c, "jobs.completed", 1)
+			p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(8*time.Second, suite.M{"output": "went on"})))
+			p.Sleep(time.Second + c.Grace())
+			a := p.Answer()
+			c.Sleep(8 * time.Second)
+			if a.Shown("id") == nil { // the answer may have no id
+				expectHealth(c, "jobs.completed", 2)
+				return
+			}
+			c.JobOf(a).Await(suite.Completed).Equal("output", "went on")
+		}},
+	// A job that is still queued after the wait remains in the queue and runs.
+	{ID: "OPS-06-queued", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 30 * time.Second, Seconds: 22, Run: func(c *suite.C) {
+		c.Blocker(20 * time.Second)
+		box := c.Box()
+		p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Beacon(box, 0, 0)))
+		c.Sleep(time.Second + c.Grace())
+		p.Answer()
+		c.Expect(len(box.Calls()) == 0, "a job that waits", "%d executions", len(box.Calls()))
+		c.Sleep(20*time.Second + c.Grace())
+		calls := c.Calls(box, 1)
+		c.Expect(len(calls) == 1, "one execution", "%d executions", len(calls))
+	}},
+	{ID: "OPS-07", Source: "Endpoints B, POST /runsync", Statement: "/runsync returns when the job ends, not when the wait does.",
+		Jobs: 2, WaitTime: 5 * time.Second, Seconds: 3, Run: func(c *suite.C) {
+			c.Run(suite.Echo()).Completed() // starts a worker
+			begin := c.Now()
+			p := c.Start("POST", "/runsync?wait=300000", suite.Submission(suite.Sleep(2*time.Second)))
+			p.Until(begin.Add(2*time.Second + c.LateMargin(10*time.Second)))
+			a := p.Answer().Is(200)
+			c.JobOf(a)
+			a.Equal("status", suite.Completed)
+		}},
+	// /runsync answers as soon as a job fails or times out.
+	{ID: "OPS-07-timed-out", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 22 * time.Second, Seconds: 12, Run: func(c *suite.C) {
+		expectAnswerAtEnd(c, suite.TimedOut, suite.Submission(suite.Sleep(time.Hour), suite.ExecutionTimeout(10*time.Second)))
+	}},
+	{ID: "OPS-07-failed", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 22 * time.Second, Seconds: 12, Run: func(c *suite.C) {
+		expectAnswerAtEnd(c, suite.Failed, suite.Submission(suite.Stream(1, 10*time.Second, suite.M{"message": "failed"})))
+	}},
+})
+
+// outlastWait submits a job with /runsync that is not finished when its wait ends. It skips
+// the case if the answer has no id, which the description leaves open.
+func outlastWait(c *suite.C, input any) (j *suite.Job, submitted interval) {
+	begin := c.Now()
+	p := c.Start("POST", "/runsync?wait=1000", suite.Submission(input))
+	c.Sleep(time.Second + c.Grace())
+	a := p.Answer()
+	if id := a.Shown("id"); a.Code != 200 || id == nil || id == "" {
+		c.Skip("the answer after the wait has no job id")
+	}
+	return c.JobOf(a), interval{begin, begin}
+}
+
+// cancelRunSync cancels the job of a /runsync after its wait, if the answer has an id. The
+// description leaves that open.
+func cancelRunSync(c *suite.C, a *suite.Answer) {
+	if a.Shown("id") != nil {
+		c.JobOf(a).Cancel()
+	}
+}
+
+// expectAnswerAtEnd expects that /runsync answers when a job fails or times out, after ten
+// seconds.
+func expectAnswerAtEnd(c *suite.C, status string, submission suite.M) {
+	c.Run(suite.Echo()).Completed() // starts a worker
+	begin := c.Now()
+	p := c.Start("POST", "/runsync?wait=300000", submission)
+	c.Until(begin.Add(10*time.Second - c.EarlyMargin(2*time.Second)))
+	c.Expect(p.Unanswered(), "no answer before 10 s", "an answer before that")
+	ends := begin.Add(10 * time.Second)
+	if status == suite.TimedOut {
+		c.JudgeBy(ends, func() { c.Expect(awaitAnswer(p), "an answer when the job has ended", "no answer") })
+	}
+	c.Until(ends.Add(c.LateMargin(10 * time.Second)))
+	a := p.Answer().Is(200).Equal("status", status)
+	c.JobOf(a)
+}
+
+// awaitAnswer waits, in real time, for an answer that is on its way.
+func awaitAnswer(p *suite.Pending) bool {
+	for n := 0; n < 100 && p.Unanswered(); n++ {
+		continue // Unanswered waits for some milliseconds
+	}
+	return p.Answered()
+}
+
+// judgeWait judges that a wait lasts as long as requested, for a queued and for a running
+// job.
+func judgeWait(wait time.Duration) func(*suite.C) {
+	return func(c *suite.C) {
+		begin := c.Now()
+		path := "/runsync?wait=" + strconv.FormatInt(wait.Milliseconds(), 10)
+		submission := suite.Submission(suite.Sleep(2 * wait))
+		runs, queued := c.Start("POST", path, submission), c.Start("POST", path, submission)
+		c.Until(begin.Add(wait - c.EarlyMargin(2*time.Second)))
+		c.Expect(runs.Unanswered() && queued.Unanswered(), "no answer before "+wait.String(), "an answer before that")
+		c.Until(begin.Add(wait + c.LateMargin(10*time.Second)))
+		runs.Answer()
+		queued.Answer()
+	}
 }
