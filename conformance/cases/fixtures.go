@@ -46,7 +46,7 @@ func newRealObjects(c *suite.C, a api) *realObjects {
 	}
 	if a == v2API {
 		for kind, list := range map[string]string{"gpu": "gpus", "cpu": "cpus", "datacenter": "datacenters"} {
-			c.Given(catalogClause[list], func() { o.ids[kind] = firstCatalogID(c, list) })
+			c.Given(catalogClause[list], func() { o.ids[kind] = c.CatalogIDs(list)[0] })
 		}
 	}
 	return o

@@ -36,15 +36,7 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 	}},
 	{ID: "VER-19", Source: "Versioning, 6", Statement: "PATCH updates in place: omitted members keep their values.",
 		Needs: suite.V2 | suite.OwnEndpoint, Requests: 12, Run: func(c *suite.C) {
-			path, name := "/serverless/"+c.Endpoint, c.Name()
-			before := c.V2("GET", path, nil).Is(200)
-			c.V2("PATCH", path, suite.M{"name": name}).Success().EqualIfShown("name", name)
-			after := awaitMember(c, path, "name", name)
-			for _, field := range []string{"workers", "scaling", "type", "image"} {
-				if value, ok := before.Find(field); ok {
-					after.Equal(field, value)
-				}
-			}
+			expectKeptByRename(c, "/serverless/"+c.Endpoint, "workers", "scaling", "type", "image")
 		}},
 	{ID: "VER-20", Level: suite.Should, Source: "Versioning, 6", Statement: "Version 2 has no POST …/update.", Allow: suite.Create, Run: func(c *suite.C) {
 		id := c.NewVolume("v2", 10).Str("id")
@@ -206,6 +198,20 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 		}},
 })
 
+// expectKeptByRename expects that members of an object of version 2 keep their values when its name
+// is updated.
+func expectKeptByRename(c *suite.C, path string, members ...string) {
+	name := c.Name()
+	before := c.V2("GET", path, nil).Is(200)
+	c.V2("PATCH", path, suite.M{"name": name}).Success().EqualIfShown("name", name)
+	after := awaitMember(c, path, "name", name)
+	for _, member := range members {
+		if value, ok := before.Find(member); ok {
+			after.Equal(member, value)
+		}
+	}
+}
+
 // readBack reads an object right after its creation.
 func readBack(c *suite.C, path string) *suite.Answer {
 	eventually(c, func() bool { return c.V2("GET", path, nil).Code/100 == 2 })
@@ -231,24 +237,16 @@ func typesWithoutPool(c *suite.C) []any {
 	return c.GPUs(1)
 }
 
-// firstCatalogID returns the first id in a list of the catalog.
-func firstCatalogID(c *suite.C, kind string) (id string) {
-	a := c.V2("GET", "/catalog/"+kind, nil).Is(200)
-	ids := a.IDs()
-	a.Expect(len(ids) > 0, "a list of items with ids")
-	return ids[0]
-}
-
 // catalogCase returns the case that version 2 has a list in its catalog.
 func catalogCase(id, kind string) suite.Case {
-	return existsCase(id, "GET /v2/catalog/"+kind, suite.V2, 0, func(c *suite.C) { firstCatalogID(c, kind) })
+	return existsCase(id, "GET /v2/catalog/"+kind, suite.V2, 0, func(c *suite.C) { c.CatalogIDs(kind) })
 }
 
 // catalogItemCase returns the case that version 2 returns each item of a catalog's list.
 func catalogItemCase(id, kind, clauseOfList string) suite.Case {
 	return existsCase(id, "GET /v2/catalog/"+kind+"/{id}", suite.V2, 0, func(c *suite.C) {
 		var item string
-		c.Given(clauseOfList, func() { item = firstCatalogID(c, kind) })
+		c.Given(clauseOfList, func() { item = c.CatalogIDs(kind)[0] })
 		c.V2("GET", "/catalog/"+kind+"/"+suite.PathSegment(item), nil).Is(200).EqualIfShown("id", item).JSON()
 		c.Should(func() { c.V2("GET", "/catalog/"+kind+"/"+c.Nonce(), nil).Refused() })
 	})

@@ -170,7 +170,7 @@ func Markdown() string {
 	}
 	b.WriteString("\n")
 	for _, area := range report.Areas {
-		fmt.Fprintf(&b, "- [%s](#%s)\n", area.Title, headingAnchor(area.Title))
+		fmt.Fprintf(&b, "- [%s](#%s)\n", area.Title, strings.ReplaceAll(strings.ToLower(area.Title), " ", "-"))
 	}
 	for _, area := range report.Areas {
 		fmt.Fprintf(&b, "\n## %s\n", area.Title)
@@ -201,6 +201,3 @@ func writeEntry(b *strings.Builder, c Clause) {
 func escapeMarkup(text string) string {
 	return strings.NewReplacer(`\`, `\\`, "<", "&lt;", "*", `\*`, "[", `\[`, "`", "\\`").Replace(text)
 }
-
-// headingAnchor is the anchor of a heading.
-func headingAnchor(title string) string { return strings.ReplaceAll(strings.ToLower(title), " ", "-") }

@@ -152,11 +152,7 @@ func (c *C) DataCenters() (ids []string) {
 	if !c.env.Target.HasV2() {
 		return []string{"EU-RO-1"}
 	}
-	c.Given("VER-40", func() {
-		a := c.V2("GET", "/catalog/datacenters", nil).Is(200)
-		ids = a.IDs()
-		c.Expect(len(ids) > 0, "a list of data centers with ids", "the body %s", a.Body)
-	})
+	c.Given("VER-40", func() { ids = c.CatalogIDs("datacenters") })
 	return ids
 }
 
@@ -243,6 +239,13 @@ func (c *C) Catalog(kind string) []string {
 	if a.Code/100 != 2 || a.parseErr != nil {
 		return nil
 	}
+	return a.IDs()
+}
+
+// CatalogIDs expects a list in the catalog of version 2, and returns its ids.
+func (c *C) CatalogIDs(kind string) []string {
+	a := c.V2("GET", "/catalog/"+kind, nil).Is(200)
+	a.Expect(len(a.IDs()) > 0, "a list of items with ids")
 	return a.IDs()
 }
 

@@ -120,16 +120,13 @@ func describePlace(path string) string {
 // difference.
 func describeDifference(path string, want, got any) string {
 	from := 0
-	if w, ok := want.(string); ok {
-		if g, ok := got.(string); ok {
-			for from < min(len(w), len(g)) && w[from] == g[from] {
-				from++
-			}
-		}
+	w, wantsText := want.(string)
+	g, isText := got.(string)
+	for wantsText && isText && from < min(len(w), len(g)) && w[from] == g[from] {
+		from++
 	}
 	text := fmt.Sprintf("%s = %s, not %s", describePlace(path), excerptOf(got, from), excerptOf(want, from))
-	w, wantsText := want.(string)
-	if g, ok := got.(string); ok && wantsText && from > 40 {
+	if from > 40 {
 		text += fmt.Sprintf(" (from byte %d on; %d bytes, not %d)", from, len(g), len(w))
 	}
 	return text

@@ -66,24 +66,20 @@ var valueNames []string
 // Check returns an error if GPUCLOUD_FAULT is invalid, or has an unknown value or recoding.
 func Check() error {
 	for _, f := range chosenFaults {
-		if f.Value != "" && !slices.Contains(valueNames, f.Value) {
-			return fmt.Errorf("invalid GPUCLOUD_FAULT: expected a value of %[2]s, got %[1]q", f.Value, strings.Join(valueNames, ", "))
+		var err error
+		switch {
+		case f.Value != "" && !slices.Contains(valueNames, f.Value):
+			err = fmt.Errorf("expected a value of %[2]s, got %[1]q", f.Value, strings.Join(valueNames, ", "))
+		case f.Data != "":
+			err = wirefault.CheckRecoding(f.As)
+		case f.Wire != nil:
+			err = f.Wire.Check()
 		}
-		if err := f.check(); err != nil {
+		if err != nil {
 			return fmt.Errorf("invalid GPUCLOUD_FAULT: %w", err)
 		}
 	}
 	return configError
-}
-
-func (f *fault) check() error {
-	if f.Data != "" {
-		return wirefault.CheckRecoding(f.As)
-	}
-	if f.Wire != nil {
-		return f.Wire.Check()
-	}
-	return nil
 }
 
 // On tells whether GPUCLOUD_FAULT has the fault of this point in the code.

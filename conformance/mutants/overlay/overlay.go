@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,17 +80,17 @@ func patchedFiles(patch string) (files []string, err error) {
 
 // copyFile copies a source file. If from doesn't exist, a patch adds the file, and only the folder is created.
 func copyFile(from, to string) error {
-	text, err := os.ReadFile(from)
-	if os.IsNotExist(err) {
-		return os.MkdirAll(filepath.Dir(to), 0o700)
-	}
-	if err != nil {
-		return err
-	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(to, text, fs.FileMode(0o600))
+	text, err := os.ReadFile(from)
+	switch {
+	case os.IsNotExist(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	return os.WriteFile(to, text, 0o600)
 }
 
 // Build builds a jobrunner that reads its faults from GPUCLOUD_FAULT.

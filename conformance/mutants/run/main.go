@@ -202,15 +202,6 @@ func judgeMutant(ctx context.Context, binary string, m mutants.Mutant, full bool
 			}
 		}
 	}
-	slices.SortStableFunc(result.detectedBy, func(a, b string) int {
-		switch m.Clause {
-		case a:
-			return -1
-		case b:
-			return 1
-		}
-		return 0
-	})
 	return result
 }
 
