@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,12 +106,7 @@ func isArray(body any) bool {
 
 func hasArray(body any) bool {
 	o, _ := body.(map[string]any)
-	for _, member := range o {
-		if isArray(member) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(o)), isArray)
 }
 
 // maxSkew is the clock skew above which a note is added.

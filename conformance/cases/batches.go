@@ -9,10 +9,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-const batchSource = "API changes of November 2026, 3.1"
-
 // batchCases judge batch jobs. They judge only what the operator's page prints.
-var batchCases = section(suite.Case{Level: suite.Should, Source: batchSource, Needs: suite.OwnEndpoint, Allow: suite.Queue}, []suite.Case{
+var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of November 2026, 3.1", Needs: suite.OwnEndpoint, Allow: suite.Queue}, []suite.Case{
 	{ID: "BAT-01", Statement: "POST /batch takes an array of requests, which may be empty, and returns id and the status DRAFT.", Jobs: 1, Run: func(c *suite.C) {
 		first, second := newBatch(c), newBatch(c, suite.Echo())
 		c.Expect(first != second, "two ids", "the same id twice")

@@ -237,12 +237,9 @@ func finalOnly(clause string) func(s stage) string {
 // returns LIM-19, since its retention starts again.
 func retentionClause(clause string) func(s stage) string {
 	return func(s stage) string {
-		switch {
-		case !suite.IsFinal(s.status):
-			return ""
-		case s.retried:
-			return "LIM-19"
+		if s.retried {
+			return finalOnly("LIM-19")(s)
 		}
-		return clause
+		return finalOnly(clause)(s)
 	}
 }

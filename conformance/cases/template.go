@@ -215,11 +215,9 @@ func endpointV1(c *suite.C) (id string) {
 	return a.Success().Str("id")
 }
 
-const commandSource = "API changes of November 2026, 1.2"
-
 // commandCases judge the start command of containers. They skip a deployment that refuses
 // entrypoint and cmd.
-var commandCases = section(suite.Case{Level: suite.Should, Source: commandSource, Needs: suite.V2, Allow: suite.Create, Operations: commandOperations}, []suite.Case{
+var commandCases = section(suite.Case{Level: suite.Should, Source: "API changes of November 2026, 1.2", Needs: suite.V2, Allow: suite.Create, Operations: commandOperations}, []suite.Case{
 	{ID: "CMD-01", Statement: "Version 2 keeps entrypoint and cmd of a template and of an endpoint. A PATCH changes only the lists that it sends, and [] clears a list.",
 		Requests: 40, Run: func(c *suite.C) {
 			for _, path := range []string{"/templates", "/serverless"} {

@@ -142,15 +142,10 @@ func NewPace(managementPerMinute, jobsPerSecond int) *Pace {
 // IsManagement tells whether an address belongs to the management API, by the reserved first
 // segments of its paths.
 func IsManagement(url string) bool {
-	for _, part := range []string{
+	return slices.ContainsFunc([]string{
 		"/v1/", "/v2/pods", "/v2/serverless", "/v2/templates", "/v2/network-volumes", "/v2/registries", "/v2/catalog", "/v2/billing",
 		"/v2/clusters", "/v2/account", "/openapi.json",
-	} {
-		if strings.Contains(url, part) {
-			return true
-		}
-	}
-	return false
+	}, func(part string) bool { return strings.Contains(url, part) })
 }
 
 // Wait waits until a request may be sent.

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -181,12 +182,7 @@ func (t *Target) Reachable() bool { return t.HookURL != "" || !t.Virtual && isLo
 
 // OnThisMachine tells whether the target runs on this machine.
 func (t *Target) OnThisMachine() bool {
-	for _, address := range []string{t.Queue(), t.V1(), t.V2()} {
-		if address != "" && !isLoopback(address) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc([]string{t.Queue(), t.V1(), t.V2()}, func(address string) bool { return address != "" && !isLoopback(address) })
 }
 
 func isLoopback(address string) bool {

@@ -17,21 +17,20 @@ import (
 
 // Form is a file format of reports.
 type Form struct {
-	Name        string
-	Description string
-	Write       func(io.Writer, *Report) error
+	Name  string
+	Write func(io.Writer, *Report) error
 }
 
 // Forms has all forms.
 var Forms = []Form{
-	{"json", "the report itself, for programs and for conformance diff", WriteJSON},
-	{"html", "one page for a browser", WriteHTML},
-	{"junit", "for the test page of a CI server", WriteJUnit},
-	{"markdown", "for the summary of a CI job", WriteMarkdown},
-	{"har", "the requests of clauses that are not kept, for a browser's network panel", WriteHAR},
-	{"ctrf", "JSON in the Common Test Report Format, for tools that read it", WriteCTRF},
-	{"badge", "an SVG", WriteBadge},
-	{"shield", "the badge's JSON, for a server that draws badges", WriteShield},
+	{"json", WriteJSON},         // the report itself, for programs and for conformance diff
+	{"html", WriteHTML},         // one page for a browser
+	{"junit", WriteJUnit},       // for the test page of a CI server
+	{"markdown", WriteMarkdown}, // for the summary of a CI job
+	{"har", WriteHAR},           // the requests of clauses that are not kept, for a browser's network panel
+	{"ctrf", WriteCTRF},         // JSON in the Common Test Report Format, for tools that read it
+	{"badge", WriteBadge},       // an SVG
+	{"shield", WriteShield},     // the badge's JSON, for a server that draws badges
 }
 
 // WriteJSON writes the report in the form of Schema.

@@ -182,17 +182,15 @@ func memberOf[T any](a *Answer, path, name string) T {
 
 // Int expects a number without a fraction, such as 1000, 1e3 or 5.0: JSON knows only one kind of number.
 func (a *Answer) Int(path string) int64 {
-	number, _ := a.Value(path).(json.Number)
-	n, ok := new(big.Rat).SetString(number.String())
+	n, ok := new(big.Rat).SetString(memberOf[json.Number](a, path, "an integer").String())
 	a.Expect(ok && n.IsInt() && n.Num().IsInt64(), path+": an integer")
 	return n.Num().Int64()
 }
 
 // Number expects a number.
 func (a *Answer) Number(path string) float64 {
-	number, ok := a.Value(path).(json.Number)
-	f, err := number.Float64()
-	a.Expect(ok && err == nil, path+": a number")
+	f, err := memberOf[json.Number](a, path, "a number").Float64()
+	a.Expect(err == nil, path+": a number")
 	return f
 }
 
