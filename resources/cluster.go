@@ -65,7 +65,7 @@ var Cluster = newCollectionKind(kit.Kind[cluster]{
 		plan.flatten(got)
 		return plan.awaitCluster(ctx, c, false)
 	},
-}, func(c *api.Client) api.Collection[api.Cluster] { return c.Clusters }, (*cluster).expand, (*cluster).flatten)
+}, func(c *api.Client) *api.Collection[api.Cluster] { return c.Clusters.Collection }, (*cluster).expand, (*cluster).flatten)
 
 const clusterLoss = "The processes of its pods end, and what is on their container disks and persistent mounts is lost. A network volume stays."
 

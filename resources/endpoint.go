@@ -104,7 +104,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 		}
 		return plan.awaitEndpoint(ctx, c, false)
 	},
-}, func(c *api.Client) api.Collection[api.Endpoint] { return c.Endpoints }, (*endpoint).expand, nil)
+}, func(c *api.Client) *api.Collection[api.Endpoint] { return c.Endpoints }, (*endpoint).expand, nil)
 
 // resetIdleTimeout sets the default idle timeout before an endpoint changes to scaling on
 // requests. Afterwards API v2 neither returns nor accepts an idle timeout, and the endpoint

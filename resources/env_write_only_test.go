@@ -52,7 +52,7 @@ func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
 				least: map[string]any{"name": d.Name("wo"), "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "start_ssh": false, "start_jupyter": false},
 				get:   func(id string) map[string]string { return must.Do(c.Pods.GetFresh(t.Context(), id))(t).Container.Env },
 				set: func(id string, env map[string]string) {
-					edit(t, c.Pods, id, func(p *api.Pod) { p.Container.Env, p.GlobalNetworking = env, nil })
+					edit(t, c.Pods.Collection, id, func(p *api.Pod) { p.Container.Env, p.GlobalNetworking = env, nil })
 				},
 			})
 		})

@@ -19,7 +19,7 @@ var GlobalVolume = newCollectionKind(kit.Kind[globalVolume]{
 	Loss: func(m *globalVolume) string {
 		return fmt.Sprintf("The apply deletes global volume %s (%s) with everything on it. %s", m.ID.ValueString(), m.Name.ValueString(), "The plan doesn't look for its users.")
 	},
-}, func(c *api.Client) api.Collection[api.GlobalVolume] { return c.GlobalVolumes }, nil, nil)
+}, func(c *api.Client) *api.Collection[api.GlobalVolume] { return c.GlobalVolumes }, nil, nil)
 
 var globalVolumeSchema = schema.Schema{
 	MarkdownDescription: "A global volume: storage without a size or a data center (beta). API v2 only.\n\n" +

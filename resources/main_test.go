@@ -90,7 +90,7 @@ func applyRestore(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config
 }
 
 // edit changes an object without Terraform.
-func edit[T any](t *testing.T, objects api.Collection[T], id any, change func(*T)) {
+func edit[T any](t *testing.T, objects *api.Collection[T], id any, change func(*T)) {
 	t.Helper()
 	have := must.Do(objects.GetFresh(t.Context(), id.(string)))(t)
 	want := must.Do(objects.GetFresh(t.Context(), id.(string)))(t)

@@ -44,7 +44,7 @@ var NetworkVolume = newCollectionKind(kit.Kind[networkVolume]{
 		}
 		return err
 	},
-}, func(c *api.Client) api.Collection[api.NetworkVolume] { return c.NetworkVolumes }, nil, nil)
+}, func(c *api.Client) *api.Collection[api.NetworkVolume] { return c.NetworkVolumes }, nil, nil)
 
 // volumeUsers warns that a plan doesn't look for a volume's users: it would send a request per volume.
 const volumeUsers = "Endpoints and pods that use it, of this configuration or of others, lose it: the plan doesn't look for them."

@@ -86,7 +86,7 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 		plan.recordApplied(c, got)
 		return plan.awaitPod(ctx, c, false)
 	},
-}, func(c *api.Client) api.Collection[api.Pod] { return c.Pods }, (*pod).expand, (*pod).flatten)
+}, func(c *api.Client) *api.Collection[api.Pod] { return c.Pods.Collection }, (*pod).expand, (*pod).flatten)
 
 // applyPod changes, starts and stops a pod. It stops an unlocked pod before the update, which
 // may lock it, and a locked pod after the update, which may unlock it.

@@ -45,7 +45,7 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 			"env less": func(c *api.Container) { c.Env = map[string]string{"P": "p"} },
 		} {
 			before = podOf(t, d, state)
-			edit(t, c.Pods, state.Get("id"), func(p *api.Pod) { change(p.Container) })
+			edit(t, c.Pods.Collection, state.Get("id"), func(p *api.Pod) { change(p.Container) })
 			planned := p.Plan(podType, refresh(t, p, state), config)
 			must.Require(t, planned.Action == "update", attribute, "was changed elsewhere: planned to", planned.Action, planned.Diagnostics)
 			applied, diags := p.Apply(planned)
@@ -81,7 +81,7 @@ func TestPodLosesAccessVariables(t *testing.T) {
 	have := podOf(t, d, state)
 	must.Require(t, have.Container.Env["JUPYTER_PASSWORD"] != "" && have.Container.Env["PUBLIC_KEY"] != "",
 		"an update of env removes the variables of the deployment", have.Container.Env)
-	edit(t, d.Client(t, api.V2).Pods, have.ID, func(p *api.Pod) { p.Container.Env = map[string]string{"A": "elsewhere"} })
+	edit(t, d.Client(t, api.V2).Pods.Collection, have.ID, func(p *api.Pod) { p.Container.Env = map[string]string{"A": "elsewhere"} })
 	planned := expectPlan(t, p, podType, refresh(t, p, state), config, "update", "no longer has JUPYTER_PASSWORD, PUBLIC_KEY")
 	expectEmptyPlan(t, p, applyPlan(t, p, planned), config)
 }

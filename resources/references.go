@@ -71,7 +71,7 @@ func checkVolumes[M any](ctx context.Context, p *planrule.Plan[M], attribute str
 }
 
 // checkReference reports whether a previously used object no longer exists.
-func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribute string, previous references, id types.String, title string, collection api.Collection[T]) (gone bool) {
+func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribute string, previous references, id types.String, title string, collection *api.Collection[T]) (gone bool) {
 	if id.ValueString() == "" { // unknown or not set
 		return false
 	}
@@ -129,7 +129,7 @@ func checkTemplate[M any](p *planrule.Plan[M], previous references, id string, t
 
 // isUnlisted reports whether an object is missing from the run's list, which needs no request
 // per reference. If the list can't be read, it returns false.
-func isUnlisted[T any](ctx context.Context, collection api.Collection[T], id string) bool {
+func isUnlisted[T any](ctx context.Context, collection *api.Collection[T], id string) bool {
 	all, err := collection.Named(ctx)
 	return err == nil && !slices.ContainsFunc(all, func(other api.Named) bool { return other.ID == id })
 }

@@ -50,7 +50,7 @@ var RegistryAuth = newCollectionKind(kit.Kind[registryAuth]{
 		plan.Private.Incomplete = false
 		return nil
 	},
-}, func(c *api.Client) api.Collection[api.RegistryAuth] { return c.RegistryAuths }, nil, func(m *registryAuth, got api.RegistryAuth) {
+}, func(c *api.Client) *api.Collection[api.RegistryAuth] { return c.RegistryAuths }, nil, func(m *registryAuth, got api.RegistryAuth) {
 	m.Name = types.StringValue(got.Name)
 })
 

@@ -28,7 +28,7 @@ var RegistryDelegation = newCollectionKind(kit.Kind[registryDelegation]{
 	Update: func(context.Context, *api.Client, *registryDelegation, *registryDelegation, *registryDelegation) error {
 		return nil
 	},
-}, func(c *api.Client) api.Collection[api.Delegation] { return c.Delegations }, nil, (*registryDelegation).flatten)
+}, func(c *api.Client) *api.Collection[api.Delegation] { return c.Delegations }, nil, (*registryDelegation).flatten)
 
 var registryDelegationSchema = schema.Schema{
 	MarkdownDescription: "A registry delegation: the deployment may pull images of a repository in AWS ECR, without a stored credential. " +

@@ -64,7 +64,7 @@ var Secret = newCollectionKind(kit.Kind[secret]{
 		value.Flatten(got, plan)
 		return nil
 	},
-}, func(c *api.Client) api.Collection[api.Secret] { return c.Secrets }, nil, nil)
+}, func(c *api.Client) *api.Collection[api.Secret] { return c.Secrets }, nil, nil)
 
 const noValueOfSecret = "a secret needs its value when it is created and when value_wo_version changes: give value_wo a value for this run"
 

@@ -120,7 +120,7 @@ var templates = &kit.Source[template]{
 // newCollectionKind completes a kind whose objects are a collection of the client: it adds the title, which
 // is the name in words, and each function that the kind lacks. expand and flatten convert an object;
 // nil converts all fields by name.
-func newCollectionKind[M, T any](k kit.Kind[M], collection func(*api.Client) api.Collection[T], expand func(*M) T, flatten func(*M, T)) *kit.Kind[M] {
+func newCollectionKind[M, T any](k kit.Kind[M], collection func(*api.Client) *api.Collection[T], expand func(*M) T, flatten func(*M, T)) *kit.Kind[M] {
 	id := func(m *M) string { return value.Text(m, "id").ValueString() }
 	k.Title = cmp.Or(k.Title, strings.ReplaceAll(k.Name, "_", " "))
 	if expand == nil {

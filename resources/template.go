@@ -50,7 +50,7 @@ var Template = newCollectionKind(kit.Kind[template]{
 		got, err := c.Templates.Update(ctx, have, plan.expand())
 		return plan.recordApplied(c, got, err)
 	},
-}, func(c *api.Client) api.Collection[api.Template] { return c.Templates }, (*template).expand, (*template).flatten)
+}, func(c *api.Client) *api.Collection[api.Template] { return c.Templates }, (*template).expand, (*template).flatten)
 
 // recordApplied copies the answer to a create or update into the model.
 func (m *template) recordApplied(c *api.Client, got api.Template, err error) error {

@@ -27,8 +27,8 @@ type secretUpdate struct {
 	Description string `json:"description,omitempty"`
 }
 
-func secretsV2(d *deployment, cache *listCache) Collection[Secret] {
-	return &restCollection[Secret]{
+func secretsV2(d *deployment, cache *listCache) *Collection[Secret] {
+	return &Collection[Secret]{
 		deployment: d, cache: cache, kind: "secret", path: "/v2/account/secrets", member: "secrets", required: []string{"name"},
 		id:          func(s Secret) string { return s.ID },
 		name:        func(s Secret) string { return s.Name },

@@ -71,13 +71,12 @@ func catalogList[T any](ctx context.Context, c *catalog, path, member, title str
 // remember returns the cached value of a key. If there is none, it calls ask once for all
 // concurrent callers, and caches the result unless it is an error.
 func remember[T any](ctx context.Context, c *catalog, key, doing string, ask func(context.Context) ([]T, error)) ([]T, error) {
-	if known, ok := c.lists.Load(key); ok {
-		return known.([]T), nil
+	known := func() ([]T, bool) {
+		known, _ := c.lists.Load(key)
+		entries, ok := known.([]T)
+		return entries, ok
 	}
-	return share(ctx, &c.flight, key, doing, func(ctx context.Context) ([]T, error) {
-		if known, ok := c.lists.Load(key); ok { // another call has ended since the lookup above
-			return known.([]T), nil
-		}
+	return share(ctx, &c.flight, key, doing, known, func(ctx context.Context) ([]T, error) {
 		entries, err := ask(ctx)
 		if err == nil {
 			c.lists.Store(key, entries)
@@ -248,7 +247,7 @@ func (c *Client) CatalogTemplates(ctx context.Context) (all []CatalogTemplate, e
 	if c.Version == V1 {
 		return c.catalogTemplatesV1(ctx)
 	}
-	decode := templatesV2(c.deployment, nil).(*restCollection[Template]).decode
+	decode := templatesV2(c.deployment, nil).decode
 	for _, source := range []string{"official", "verified", "community"} {
 		list, err := catalogList(ctx, &c.catalog, "templates", "templates", "templates", url.Values{"source": {source}}, decode)
 		if err != nil {
@@ -281,7 +280,7 @@ func (c *Client) CatalogTemplate(ctx context.Context, id string) (CatalogTemplat
 
 // catalogTemplatesV1 returns the public templates from the list of all templates.
 func (c *Client) catalogTemplatesV1(ctx context.Context) ([]CatalogTemplate, error) {
-	own := templatesV1(c.deployment, nil).(*restCollection[Template])
+	own := templatesV1(c.deployment, nil)
 	return remember(ctx, &c.catalog, "v1 templates", "asking for public templates", func(ctx context.Context) (all []CatalogTemplate, err error) {
 		query := url.Values{"includePublicTemplates": {"true"}, "includeRunpodTemplates": {"true"}, "includeEndpointBoundTemplates": {"true"}}
 		elements, err := c.deployment.elements(ctx, httpclient.Call{URL: c.deployment.settings.BaseURL + own.path, Query: query}, "")

@@ -30,15 +30,15 @@ import (
 type Client struct {
 	Version Version
 
-	Templates      Collection[Template]
-	NetworkVolumes Collection[NetworkVolume]
-	RegistryAuths  Collection[RegistryAuth]
-	Endpoints      Collection[Endpoint]
+	Templates      *Collection[Template]
+	NetworkVolumes *Collection[NetworkVolume]
+	RegistryAuths  *Collection[RegistryAuth]
+	Endpoints      *Collection[Endpoint]
 	Pods           *Pods
-	Clusters       *Clusters                // v2 only
-	Delegations    Collection[Delegation]   // v2 only
-	Secrets        Collection[Secret]       // v2 only
-	GlobalVolumes  Collection[GlobalVolume] // v2 only
+	Clusters       *Clusters                 // v2 only
+	Delegations    *Collection[Delegation]   // v2 only
+	Secrets        *Collection[Secret]       // v2 only
+	GlobalVolumes  *Collection[GlobalVolume] // v2 only
 	SSHKeys        *SSHKeys
 	Jobs           *Jobs
 
@@ -74,13 +74,17 @@ func New(s Settings) (*Client, error) {
 		APIKey: s.APIKey, KeySource: s.KeySource, UserAgent: s.UserAgent, Timeout: s.RequestTimeout, RoundTripper: s.Transport,
 		BeforeWrite: d.beforeWrite, IsAPIError: d.isAPIError, Log: s.Log,
 	}
-	c := &Client{Version: s.Version, deployment: d}
+	cache := func(dependents ...*listCache) *listCache {
+		return &listCache{shared: s.SharedReads, dependents: dependents}
+	}
+	c := &Client{
+		Version: s.Version, deployment: d, catalog: catalog{deployment: d}, SSHKeys: &SSHKeys{deployment: d},
+		Clusters: clustersV2(d, cache()), Delegations: delegationsV2(d, cache()), Secrets: secretsV2(d, cache()), GlobalVolumes: globalVolumesV2(d, cache()),
+	}
 	// A write to a collection also changes the answers of collections that refer to it.
-	endpoints := &listCache{shared: s.SharedReads}
-	templates := &listCache{shared: s.SharedReads, dependents: []*listCache{endpoints}}
-	pods := &listCache{shared: s.SharedReads}
-	volumes := &listCache{shared: s.SharedReads, dependents: []*listCache{endpoints, pods}}
-	auths := &listCache{shared: s.SharedReads, dependents: []*listCache{templates, endpoints}}
+	endpoints, pods := cache(), cache()
+	templates, volumes := cache(endpoints), cache(endpoints, pods)
+	auths := cache(templates, endpoints)
 	switch s.Version {
 	case V1:
 		c.Templates = templatesV1(d, templates)
@@ -88,25 +92,15 @@ func New(s Settings) (*Client, error) {
 		c.RegistryAuths = registryAuthsV1(d, auths)
 		c.Endpoints = endpointsV1(d, endpoints)
 		c.Pods = podsV1(d, pods)
-		c.Clusters = clustersV1()
-		c.Delegations = unsupported[Delegation]{"registry delegation"}
-		c.Secrets = unsupported[Secret]{"secret"}
-		c.GlobalVolumes = unsupported[GlobalVolume]{"global volume"}
 	case V2:
 		c.Templates = templatesV2(d, templates)
 		c.NetworkVolumes = networkVolumesV2(d, volumes)
 		c.RegistryAuths = registryAuthsV2(d, auths)
 		c.Endpoints = endpointsV2(d, endpoints)
 		c.Pods = podsV2(d, pods)
-		c.Clusters = clustersV2(d, &listCache{shared: s.SharedReads})
-		c.Delegations = delegationsV2(d, &listCache{shared: s.SharedReads})
-		c.Secrets = secretsV2(d, &listCache{shared: s.SharedReads})
-		c.GlobalVolumes = globalVolumesV2(d, &listCache{shared: s.SharedReads})
 	}
 	d.verification.probes = []probe{c.Templates.probe(), c.NetworkVolumes.probe(), c.Endpoints.probe(), c.RegistryAuths.probe()}
-	c.SSHKeys = &SSHKeys{deployment: d}
 	c.Jobs = &Jobs{deployment: d, learn: c.LearnEndpoint}
-	c.catalog.deployment = d
 	return c, nil
 }
 

@@ -64,12 +64,12 @@ type ClusterPrimary struct {
 
 // Clusters is the collection of clusters, and their pods.
 type Clusters struct {
-	Collection[Cluster]
+	*Collection[Cluster]
 	Pods func(ctx context.Context, id string) ([]Pod, error)
 }
 
 func clustersV2(d *deployment, cache *listCache) *Clusters {
-	r := &restCollection[Cluster]{
+	r := &Collection[Cluster]{
 		deployment: d, cache: cache, kind: "cluster", path: "/v2/clusters", member: "clusters",
 		required: []string{"name", "type", "compute", "createdAt"},
 		id:       func(c Cluster) string { return c.ID },
@@ -89,7 +89,7 @@ func clustersV2(d *deployment, cache *listCache) *Clusters {
 			return changedMembers(nil, &rename{have.Name}, rename{want.Name})
 		},
 	}
-	members := podsV2(d, nil).rest
+	members := podsV2(d, nil)
 	return &Clusters{r, func(ctx context.Context, id string) ([]Pod, error) {
 		c, err := r.callByID(http.MethodGet, id)
 		if err != nil {
@@ -102,9 +102,4 @@ func clustersV2(d *deployment, cache *listCache) *Clusters {
 		}
 		return decodeElements(elements, members.receiver(ctx))
 	}}
-}
-
-func clustersV1() *Clusters {
-	none := unsupported[Cluster]{"cluster"}
-	return &Clusters{none, func(context.Context, string) ([]Pod, error) { return nil, none.err() }}
 }

@@ -26,7 +26,7 @@ type kind struct {
 }
 
 // newKind returns the operations of a kind, whose update changes have to want.
-func newKind[T any](k kind, collection func(*api.Client) api.Collection[T], have, want T) kind {
+func newKind[T any](k kind, collection func(*api.Client) *api.Collection[T], have, want T) kind {
 	k.list = func(ctx context.Context, c *api.Client) (int, error) {
 		l, err := collection(c).List(ctx)
 		return len(l), err
@@ -45,17 +45,17 @@ func onBoth(v1, v2 string) map[api.Version]string {
 
 var kinds = []kind{
 	newKind(kind{name: "template", path: onBoth("/v1/templates", "/v2/templates"), query: "includeEndpointBoundTemplates=true", member: "templates"},
-		func(c *api.Client) api.Collection[api.Template] { return c.Templates }, api.Template{ID: "a", Name: "n"}, api.Template{Name: "m"}),
+		func(c *api.Client) *api.Collection[api.Template] { return c.Templates }, api.Template{ID: "a", Name: "n"}, api.Template{Name: "m"}),
 	newKind(kind{name: "network volume", path: onBoth("/v1/networkvolumes", "/v2/network-volumes"), member: "networkVolumes"},
-		func(c *api.Client) api.Collection[api.NetworkVolume] { return c.NetworkVolumes }, api.NetworkVolume{ID: "a", Name: "n"}, api.NetworkVolume{Name: "m"}),
+		func(c *api.Client) *api.Collection[api.NetworkVolume] { return c.NetworkVolumes }, api.NetworkVolume{ID: "a", Name: "n"}, api.NetworkVolume{Name: "m"}),
 	newKind(kind{name: "registry auth", path: onBoth("/v1/containerregistryauth", "/v2/registries"), member: "registries"},
-		func(c *api.Client) api.Collection[api.RegistryAuth] { return c.RegistryAuths }, api.RegistryAuth{}, api.RegistryAuth{}),
+		func(c *api.Client) *api.Collection[api.RegistryAuth] { return c.RegistryAuths }, api.RegistryAuth{}, api.RegistryAuth{}),
 	newKind(kind{name: "endpoint", path: onBoth("/v1/endpoints", "/v2/serverless"), member: "endpoints"},
-		func(c *api.Client) api.Collection[api.Endpoint] { return c.Endpoints }, api.Endpoint{ID: "a", Name: "n"}, api.Endpoint{Name: "m"}),
+		func(c *api.Client) *api.Collection[api.Endpoint] { return c.Endpoints }, api.Endpoint{ID: "a", Name: "n"}, api.Endpoint{Name: "m"}),
 	newKind(kind{name: "pod", path: onBoth("/v1/pods", "/v2/pods"), query: "includeMachine=true&includeNetworkVolume=true", member: "pods"},
-		func(c *api.Client) api.Collection[api.Pod] { return c.Pods }, api.Pod{ID: "a", Name: "n"}, api.Pod{Name: "m"}),
+		func(c *api.Client) *api.Collection[api.Pod] { return c.Pods.Collection }, api.Pod{ID: "a", Name: "n"}, api.Pod{Name: "m"}),
 	newKind(kind{name: "cluster", path: map[api.Version]string{api.V2: "/v2/clusters"}, member: "clusters"},
-		func(c *api.Client) api.Collection[api.Cluster] { return c.Clusters }, api.Cluster{ID: "a", Name: "n"}, api.Cluster{Name: "m"}),
+		func(c *api.Client) *api.Collection[api.Cluster] { return c.Clusters.Collection }, api.Cluster{ID: "a", Name: "n"}, api.Cluster{Name: "m"}),
 }
 
 var versions = []api.Version{api.V1, api.V2}
@@ -294,14 +294,14 @@ func status(err error) int {
 }
 
 // decodeAnswer decodes an answer to a Get.
-func decodeAnswer[T any](t *testing.T, version api.Version, collection func(*api.Client) api.Collection[T], wire string) T {
+func decodeAnswer[T any](t *testing.T, version api.Version, collection func(*api.Client) *api.Collection[T], wire string) T {
 	t.Helper()
 	c, _ := deploy(t, version, answer(200, wire))
 	return must.Do(collection(c).Get(t.Context(), "a"))(t)
 }
 
 // createBody returns the body that a Create sends.
-func createBody[T any](t *testing.T, version api.Version, collection func(*api.Client) api.Collection[T], want T) (string, error) {
+func createBody[T any](t *testing.T, version api.Version, collection func(*api.Client) *api.Collection[T], want T) (string, error) {
 	t.Helper()
 	c, d := deploy(t, version, answer(201, `{"id":"a"}`))
 	d.emptyLists = true
@@ -312,13 +312,13 @@ func createBody[T any](t *testing.T, version api.Version, collection func(*api.C
 }
 
 // expectUpdate expects the body that an Update sends, or null if it sends nothing.
-func expectUpdate[T any](t *testing.T, version api.Version, collection func(*api.Client) api.Collection[T], have, want T, body string) {
+func expectUpdate[T any](t *testing.T, version api.Version, collection func(*api.Client) *api.Collection[T], have, want T, body string) {
 	t.Helper()
 	sameJSON(t, must.Do(updateBody(t, version, collection, have, want))(t), body)
 }
 
 // updateBody returns the body that an Update sends, or null if it sends nothing.
-func updateBody[T any](t *testing.T, version api.Version, collection func(*api.Client) api.Collection[T], have, want T) (string, error) {
+func updateBody[T any](t *testing.T, version api.Version, collection func(*api.Client) *api.Collection[T], have, want T) (string, error) {
 	t.Helper()
 	c, d := deploy(t, version, answer(200, `{"id":"a"}`))
 	if _, err := collection(c).Update(t.Context(), have, want); err != nil {

@@ -66,8 +66,8 @@ var wires = []struct {
 	{contract.V2, "gpuType", GPUType{}, nil, nil},
 	{contract.V2, "cpuType", CPUType{}, nil, nil},
 	{contract.V2, "dataCenter", DataCenter{}, nil, nil},
-	{contract.V1, "pod", podV1{}, bodies(podsV1(nil, nil).rest, gpuPod, cpuPod), patches(podsV1(nil, nil).rest, gpuPod, cpuPod)},
-	{contract.V2, "pod", podV2{}, bodies(podsV2(nil, nil).rest, gpuPod, cpuPod), patches(podsV2(nil, nil).rest, gpuPod, cpuPod)},
+	{contract.V1, "pod", podV1{}, bodies(podsV1(nil, nil).Collection, gpuPod, cpuPod), patches(podsV1(nil, nil).Collection, gpuPod, cpuPod)},
+	{contract.V2, "pod", podV2{}, bodies(podsV2(nil, nil).Collection, gpuPod, cpuPod), patches(podsV2(nil, nil).Collection, gpuPod, cpuPod)},
 	{contract.V2, "cluster", Cluster{}, bodies(clustersV2(nil, nil).Collection, fullCluster, networkCluster), patches(clustersV2(nil, nil).Collection, fullCluster)},
 	{contract.V2, "delegation", Delegation{}, bodies(delegationsV2(nil, nil), Delegation{Name: new("x"), Resource: "x"}), nil},
 	{contract.Jobs, "jobSubmission", Submission{}, []any{Submission{
@@ -116,18 +116,18 @@ var (
 )
 
 // bodies returns the create bodies of the objects.
-func bodies[T any](c Collection[T], objects ...T) (out []any) {
+func bodies[T any](c *Collection[T], objects ...T) (out []any) {
 	for _, object := range objects {
-		body, err := c.(*restCollection[T]).create(object)
+		body, err := c.create(object)
 		out = append(out, bodyOr(body, err))
 	}
 	return out
 }
 
 // patches returns the update bodies that set every field of an empty object.
-func patches[T any](c Collection[T], objects ...T) (out []any) {
+func patches[T any](c *Collection[T], objects ...T) (out []any) {
 	for _, object := range objects {
-		body, err := c.(*restCollection[T]).update(*new(T), object)
+		body, err := c.update(*new(T), object)
 		out = append(out, bodyOr(body, err))
 	}
 	return out

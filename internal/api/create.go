@@ -31,7 +31,7 @@ import (
 // stays unclear, the error is an *UnresolvedCreateError.
 //
 // Sources: docs/guides/adoption.md; field notes, create may be ambiguous.
-func (r *restCollection[T]) Create(ctx context.Context, want T) (T, error) {
+func (r *Collection[T]) Create(ctx context.Context, want T) (T, error) {
 	var none T
 	ctx, _ = redact.NewContext(ctx) // includes the lookups after a lost answer
 	body, err := r.create(want)
@@ -69,7 +69,7 @@ type pendingCreate[T any] struct {
 // errNothingCreated marks a failed create that may safely be repeated.
 var errNothingCreated = errors.New("nothing was created")
 
-func (r *restCollection[T]) createOnce(ctx context.Context, c httpclient.Call, a *pendingCreate[T]) (T, error) {
+func (r *Collection[T]) createOnce(ctx context.Context, c httpclient.Call, a *pendingCreate[T]) (T, error) {
 	var none T
 	if err := r.creates.begin(ctx); err != nil {
 		return none, r.NotSent(c, err)

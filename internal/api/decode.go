@@ -103,8 +103,9 @@ func indexPath(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
 // element is an undecoded object, either alone or from a list.
 type element struct {
-	id  string
-	raw json.RawMessage
+	id, name   string
+	terminated bool // a pod that is deleted
+	raw        json.RawMessage
 
 	from  *httpclient.Response // of a list; nil for the answer to a read by id
 	path  string               // of the list within that answer
@@ -112,14 +113,18 @@ type element struct {
 }
 
 func (e *element) UnmarshalJSON(data []byte) error {
-	var head struct{ ID string }
+	var head struct {
+		ID                          string
+		Name, Status, DesiredStatus httpclient.FreeText
+	}
 	if err := httpclient.Decode(data, &head); err != nil {
 		return err
 	}
 	if head.ID == "" {
 		return &httpclient.ShapeError{Text: "has no id"}
 	}
-	e.id, e.raw = head.ID, slices.Clone(data)
+	e.id, e.name, e.raw = head.ID, string(head.Name), slices.Clone(data)
+	e.terminated = head.Status == PodTerminated || head.DesiredStatus == PodTerminated
 	return nil
 }
 
@@ -149,23 +154,19 @@ type identified[T any] struct {
 	want   string // id in the request; "" for a new object
 	decode func(json.RawMessage) (T, error)
 	object T
-	raw    json.RawMessage
+	element
 }
 
 func (i *identified[T]) UnmarshalJSON(data []byte) (err error) {
-	var head struct{ ID string }
-	if err := httpclient.Decode(data, &head); err != nil {
+	if err := i.element.UnmarshalJSON(data); err != nil {
 		return err
 	}
 	switch {
-	case head.ID == "":
-		return errors.New("it has no id")
-	case i.want == "" && !ValidID(head.ID):
-		return fmt.Errorf("its id can't be used: %s", quoteID(head.ID))
-	case i.want != "" && head.ID != i.want:
-		return otherObject(i.kind, head.ID, i.want)
+	case i.want == "" && !ValidID(i.id):
+		return fmt.Errorf("its id can't be used: %s", quoteID(i.id))
+	case i.want != "" && i.id != i.want:
+		return otherObject(i.kind, i.id, i.want)
 	}
-	i.raw = slices.Clone(data)
 	i.object, err = i.decode(data)
 	return err
 }

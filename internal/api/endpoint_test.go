@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-func endpoints(c *api.Client) api.Collection[api.Endpoint] { return c.Endpoints }
+func endpoints(c *api.Client) *api.Collection[api.Endpoint] { return c.Endpoints }
 
 // gpuEndpoint is an endpoint that both versions can express.
 func gpuEndpoint() api.Endpoint {

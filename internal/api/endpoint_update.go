@@ -8,8 +8,8 @@ import (
 )
 
 // endpoints returns the part of the collection that both versions share.
-func endpoints(d *deployment, cache *listCache) *restCollection[Endpoint] {
-	return &restCollection[Endpoint]{
+func endpoints(d *deployment, cache *listCache) *Collection[Endpoint] {
+	return &Collection[Endpoint]{
 		deployment: d, cache: cache, kind: "endpoint",
 		id:        func(e Endpoint) string { return e.ID },
 		name:      func(e Endpoint) string { return e.Name },
@@ -18,7 +18,7 @@ func endpoints(d *deployment, cache *listCache) *restCollection[Endpoint] {
 	}
 }
 
-func endpointsV1(d *deployment, cache *listCache) Collection[Endpoint] {
+func endpointsV1(d *deployment, cache *listCache) *Collection[Endpoint] {
 	r := endpoints(d, cache)
 	r.path, r.unknownIDIs400 = "/v1/endpoints", true
 	r.required = []string{"name", "templateId", "workersMin", "workersMax", "scalerType", "scalerValue"}
@@ -37,7 +37,7 @@ func endpointsV1(d *deployment, cache *listCache) Collection[Endpoint] {
 	return r
 }
 
-func endpointsV2(d *deployment, cache *listCache) Collection[Endpoint] {
+func endpointsV2(d *deployment, cache *listCache) *Collection[Endpoint] {
 	r := endpoints(d, cache)
 	r.path, r.member = "/v2/serverless", "endpoints"
 	r.required = []string{"name", "type", "workers", "scaling", "dataCenterIds", "networkVolumes", "timeout", "flashboot"}

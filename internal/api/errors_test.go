@@ -63,7 +63,7 @@ func TestErrorTexts(t *testing.T) {
 		"429":               {429, []string{"Retry-After", "3600"}, ``, "429 Too Many Requests. The rate limit is exceeded, and the deployment asks to wait 1h0m0s; 5m0s is the longest that is waited for. Apply again after that."},
 		"501":               {501, nil, ``, "501 Not Implemented. The deployment doesn't have this operation."},
 		"unreadable":        {200, nil, `<html>`, "200 OK: the response is not one of this API: invalid character '<' looking for beginning of value." + looksLike("a web site")},
-		"no id":             {200, nil, `{"name":"x"}`, "200 OK: the response is not one of this API: it has no id." + looksLike("another API")},
+		"no id":             {200, nil, `{"name":"x"}`, "200 OK: the response is not one of this API: $ has no id." + looksLike("another API")},
 		"success, no body":  {204, nil, ``, "204 No Content: the response is not one of this API: unexpected end of JSON input." + looksLike("a server that answers without a body")},
 		"moved":             {308, []string{"Location", "https://user:pw@elsewhere/v2?token=x#y"}, ``, "308 Permanent Redirect: redirected to https://elsewhere/v2. Set base_url to the address that answers without a redirect: the API key is never sent to another host."},
 		"moved, no address": {308, nil, ``, "308 Permanent Redirect. Set base_url to the address that answers without a redirect: the API key is never sent to another host."},

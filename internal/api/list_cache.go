@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,7 +34,6 @@ type listCache struct {
 	complete      bool // objects and order are the complete list
 	objects       map[string]element
 	order         []string
-	named         []Named         // names of the list, filled on demand
 	absentMembers map[string]bool // members that a read by id didn't return either
 
 	listFailure        error // after it, objects are read by id; nil for none
@@ -61,7 +61,7 @@ func (s *listCache) invalidate(own bool) {
 	defer s.mu.Unlock()
 	s.generation++
 	s.ownWrites = s.ownWrites || own
-	s.anyWrites, s.complete, s.objects, s.order, s.named = true, false, nil, nil, nil
+	s.anyWrites, s.complete, s.objects, s.order = true, false, nil, nil
 }
 
 // incomplete reports whether a list's element lacks a member that a read by id returns.
@@ -126,7 +126,7 @@ func (s *listCache) storeList(generation int, elements []element) {
 	if generation != s.generation {
 		return
 	}
-	s.complete, s.order, s.named = true, make([]string, len(elements)), nil
+	s.complete, s.order = true, make([]string, len(elements))
 	s.objects = make(map[string]element, len(elements))
 	for i, e := range elements {
 		s.objects[e.id], s.order[i] = e, e.id
@@ -144,7 +144,7 @@ func (s *listCache) list() (elements []element, ok bool) {
 
 // read returns an object from the cache, from the first list, or by id. Only a read by id can
 // report that an object doesn't exist.
-func (r *restCollection[T]) read(ctx context.Context, id string) (element, error) {
+func (r *Collection[T]) read(ctx context.Context, id string) (element, error) {
 	if !r.cache.shared {
 		return r.fetch(ctx, id, false)
 	}
@@ -171,7 +171,7 @@ func (r *restCollection[T]) read(ctx context.Context, id string) (element, error
 
 // readsMayWork reports whether reads by id may succeed although the list failed. If so, no
 // further list is requested.
-func (r *restCollection[T]) readsMayWork(err error) bool {
+func (r *Collection[T]) readsMayWork(err error) bool {
 	if !listRefused(err) && statusOf(err) != http.StatusOK && statusOf(err) < 500 {
 		return false
 	}
@@ -194,19 +194,13 @@ func listRefused(err error) bool {
 
 // sharedList returns the cached list, or requests it once for all concurrent callers. Reads
 // don't request a list again that failed for another read.
-func (r *restCollection[T]) sharedList(ctx context.Context, read bool) ([]element, error) {
+func (r *Collection[T]) sharedList(ctx context.Context, read bool) ([]element, error) {
 	s := r.cache
 	if !s.shared {
 		return r.fetchList(ctx)
 	}
-	if elements, ok := s.list(); ok {
-		return elements, nil
-	}
 	_, generation, _ := s.lookup("")
-	return share(ctx, &s.flight, strconv.Itoa(generation), "listing the "+r.kind+"s", func(ctx context.Context) ([]element, error) {
-		if elements, ok := s.list(); ok { // another list has ended since the lookup above
-			return elements, nil
-		}
+	return share(ctx, &s.flight, strconv.Itoa(generation), "listing the "+r.kind+"s", s.list, func(ctx context.Context) ([]element, error) {
 		if failure, _ := s.errors(); read && failure != nil {
 			return nil, failure
 		}
@@ -221,7 +215,7 @@ func (r *restCollection[T]) sharedList(ctx context.Context, read bool) ([]elemen
 }
 
 // probe returns the list as a probe of the verification.
-func (r *restCollection[T]) probe() probe {
+func (r *Collection[T]) probe() probe {
 	return probe{r.settings.BaseURL + r.path, func(ctx context.Context) error {
 		_, err := r.sharedList(ctx, false)
 		return err
@@ -229,9 +223,10 @@ func (r *restCollection[T]) probe() probe {
 }
 
 // fetchList requests the list, unless it was refused before in this run.
-func (r *restCollection[T]) fetchList(ctx context.Context) ([]element, error) {
-	if _, refusal := r.cache.errors(); refusal != nil {
-		return nil, refusal
+func (r *Collection[T]) fetchList(ctx context.Context) ([]element, error) {
+	_, refusal := r.cache.errors()
+	if err := cmp.Or(r.unsupported(), refusal); err != nil {
+		return nil, err
 	}
 	elements, err := r.elements(ctx, httpclient.Call{URL: r.settings.BaseURL + r.path, Query: r.query}, r.member)
 	if err != nil {
@@ -255,14 +250,22 @@ func (s *listCache) recordRefusal(err error) {
 	}
 }
 
-// share calls ask once for all concurrent callers. If a caller is interrupted, the others still
-// get the result.
-func share[V any](ctx context.Context, flight *singleflight.Group, key, doing string, ask func(context.Context) (V, error)) (V, error) {
-	asked := flight.DoChan(key, func() (any, error) { return ask(context.WithoutCancel(ctx)) })
+// share returns the known result. If there is none, it calls ask once for all concurrent callers. If
+// a caller is interrupted, the others still get the result.
+func share[V any](ctx context.Context, flight *singleflight.Group, key, doing string, known func() (V, bool), ask func(context.Context) (V, error)) (V, error) {
+	result, ok := known()
+	if ok {
+		return result, nil
+	}
+	asked := flight.DoChan(key, func() (any, error) {
+		if result, ok := known(); ok { // another call has ended since the lookup above
+			return result, nil
+		}
+		return ask(context.WithoutCancel(ctx))
+	})
 	select {
 	case <-ctx.Done():
-		var none V
-		return none, fmt.Errorf("%s: %w", doing, whyGivenUp(ctx, ctx.Err()))
+		return result, fmt.Errorf("%s: %w", doing, whyGivenUp(ctx, ctx.Err()))
 	case answer := <-asked:
 		return answer.Val.(V), answer.Err
 	}
@@ -281,53 +284,13 @@ func WithName(all []Named, name string) (ids []string) {
 	return ids
 }
 
-// Named caches the names with the list, because many callers look up names.
-func (r *restCollection[T]) Named(ctx context.Context) ([]Named, error) {
-	if named := r.cache.keptNames(); named != nil {
-		return named, nil
-	}
-	_, generation, _ := r.cache.lookup("")
-	if !r.cache.shared {
-		return r.listNames(ctx, generation)
-	}
-	named, err := share(ctx, &r.namesFlight, strconv.Itoa(generation), "listing the "+r.kind+"s", func(ctx context.Context) ([]Named, error) {
-		if named := r.cache.keptNames(); named != nil { // another call has ended since the lookup above
-			return named, nil
+// Named is List, with only ids and names.
+func (r *Collection[T]) Named(ctx context.Context) (named []Named, err error) {
+	elements, err := r.sharedList(ctx, false)
+	for _, e := range elements {
+		if !e.terminated {
+			named = append(named, Named{e.id, e.name})
 		}
-		return r.listNames(ctx, generation)
-	})
-	return slices.Clone(named), err // callers sort it
-}
-
-// listNames returns the names of the list of a generation, and caches them.
-func (r *restCollection[T]) listNames(ctx context.Context, generation int) ([]Named, error) {
-	all, err := r.List(ctx)
-	named := make([]Named, 0, len(all))
-	for _, o := range all {
-		if r.absent == nil || !r.absent(o) {
-			named = append(named, Named{r.id(o), r.name(o)})
-		}
-	}
-	if err == nil {
-		r.cache.storeNames(generation, named)
 	}
 	return named, err
-}
-
-// keptNames returns the cached ids and names, or nil.
-func (s *listCache) keptNames() []Named {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.complete {
-		return nil
-	}
-	return slices.Clone(s.named)
-}
-
-func (s *listCache) storeNames(generation int, named []Named) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if generation == s.generation && s.complete {
-		s.named = slices.Clone(named)
-	}
 }

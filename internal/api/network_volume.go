@@ -12,11 +12,11 @@ type NetworkVolume struct {
 }
 
 // networkVolumes returns the part of the collection that both versions share. W is the wire type.
-func networkVolumes[W NetworkVolume | networkVolumeV1](d *deployment, cache *listCache, version contract.API) *restCollection[NetworkVolume] {
+func networkVolumes[W NetworkVolume | networkVolumeV1](d *deployment, cache *listCache, version contract.API) *Collection[NetworkVolume] {
 	update := func(have, want NetworkVolume) (patch, error) {
 		return changedMembers(clearingValues(version, "networkVolume"), new(W(have.mutable())), W(want.mutable()))
 	}
-	return &restCollection[NetworkVolume]{
+	return &Collection[NetworkVolume]{
 		deployment: d, cache: cache, kind: "network volume",
 		id:   func(v NetworkVolume) string { return v.ID },
 		name: func(v NetworkVolume) string { return v.Name },
@@ -43,7 +43,7 @@ func (v NetworkVolume) mutable() NetworkVolume {
 	return v
 }
 
-func networkVolumesV1(d *deployment, cache *listCache) Collection[NetworkVolume] {
+func networkVolumesV1(d *deployment, cache *listCache) *Collection[NetworkVolume] {
 	r := networkVolumes[networkVolumeV1](d, cache, contract.V1)
 	r.path, r.unknownIDIs400 = "/v1/networkvolumes", true
 	r.required = []string{"name", "size", "dataCenterId"}
@@ -59,7 +59,7 @@ type networkVolumeV1 struct {
 	Type       *string `json:"-"`
 }
 
-func networkVolumesV2(d *deployment, cache *listCache) Collection[NetworkVolume] {
+func networkVolumesV2(d *deployment, cache *listCache) *Collection[NetworkVolume] {
 	r := networkVolumes[NetworkVolume](d, cache, contract.V2)
 	r.path, r.member = "/v2/network-volumes", "networkVolumes"
 	r.required = []string{"name", "size", "dataCenter", "type"}
@@ -74,11 +74,11 @@ type GlobalVolume struct {
 	CreatedByUserID *string `json:"createdByUserId,omitempty"`
 }
 
-func globalVolumesV2(d *deployment, cache *listCache) Collection[GlobalVolume] {
+func globalVolumesV2(d *deployment, cache *listCache) *Collection[GlobalVolume] {
 	type body struct {
 		Name string `json:"name"`
 	}
-	return &restCollection[GlobalVolume]{
+	return &Collection[GlobalVolume]{
 		deployment: d, cache: cache, kind: "global volume", path: "/v2/global-volumes", member: "globalVolumes", required: []string{"name"},
 		id:     func(v GlobalVolume) string { return v.ID },
 		name:   func(v GlobalVolume) string { return v.Name },

@@ -125,7 +125,7 @@ type pagedKind struct {
 	create func(context.Context, *api.Client) (id string, err error) // creates an object "new"
 }
 
-func newPagedKind[T any](member string, collection func(*api.Client) api.Collection[T], created T, id func(T) string, object string) pagedKind {
+func newPagedKind[T any](member string, collection func(*api.Client) *api.Collection[T], created T, id func(T) string, object string) pagedKind {
 	return pagedKind{
 		member: member, object: object,
 		named: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return collection(c).Named(ctx) },
@@ -138,24 +138,24 @@ func newPagedKind[T any](member string, collection func(*api.Client) api.Collect
 }
 
 var pagedKinds = map[string]pagedKind{
-	"/v2/templates": newPagedKind("templates", func(c *api.Client) api.Collection[api.Template] { return c.Templates },
+	"/v2/templates": newPagedKind("templates", func(c *api.Client) *api.Collection[api.Template] { return c.Templates },
 		api.Template{Name: "new", Image: "i"}, func(o api.Template) string { return o.ID },
 		`,"image":"i","args":"","disk":0,"env":{},"ports":[],"public":false,"serverless":false,"category":"NVIDIA"}`),
-	"/v2/network-volumes": newPagedKind("networkVolumes", func(c *api.Client) api.Collection[api.NetworkVolume] { return c.NetworkVolumes },
+	"/v2/network-volumes": newPagedKind("networkVolumes", func(c *api.Client) *api.Collection[api.NetworkVolume] { return c.NetworkVolumes },
 		volume("new"), func(o api.NetworkVolume) string { return o.ID },
 		`,"size":10,"dataCenter":"EU-RO-1","type":"STANDARD"}`),
-	"/v2/registries": newPagedKind("registries", func(c *api.Client) api.Collection[api.RegistryAuth] { return c.RegistryAuths },
+	"/v2/registries": newPagedKind("registries", func(c *api.Client) *api.Collection[api.RegistryAuth] { return c.RegistryAuths },
 		api.RegistryAuth{}, func(o api.RegistryAuth) string { return o.ID }, `}`),
-	"/v2/serverless": newPagedKind("endpoints", func(c *api.Client) api.Collection[api.Endpoint] { return c.Endpoints },
+	"/v2/serverless": newPagedKind("endpoints", func(c *api.Client) *api.Collection[api.Endpoint] { return c.Endpoints },
 		api.Endpoint{Name: "new", Type: "QUEUE", TemplateID: new("t")}, func(o api.Endpoint) string { return o.ID },
 		`,"type":"QUEUE","workers":{"min":0,"max":0},"scaling":{"type":""},"dataCenterIds":[],"networkVolumes":[],"timeout":0,"flashboot":null}`),
-	"/v2/pods": newPagedKind("pods", func(c *api.Client) api.Collection[api.Pod] { return c.Pods },
+	"/v2/pods": newPagedKind("pods", func(c *api.Client) *api.Collection[api.Pod] { return c.Pods.Collection },
 		api.Pod{Name: "new", GPU: &api.PodGPU{ID: "g"}}, func(o api.Pod) string { return o.ID },
 		`,"gpu":{"id":"g"},"image":"i","args":"","disk":0,"env":{},"ports":[],"mounts":{},"cloud":"SECURE","locked":false,"status":"RUNNING"}`),
-	"/v2/clusters": newPagedKind("clusters", func(c *api.Client) api.Collection[api.Cluster] { return c.Clusters },
+	"/v2/clusters": newPagedKind("clusters", func(c *api.Client) *api.Collection[api.Cluster] { return c.Clusters.Collection },
 		api.Cluster{Name: "new", Type: "SLURM"}, func(o api.Cluster) string { return o.ID },
 		`,"type":"SLURM","compute":{"gpuTypeId":"","gpuCountPerPod":0,"podCount":0},"createdAt":"x"}`),
-	"/v2/registries/delegations": newPagedKind("delegations", func(c *api.Client) api.Collection[api.Delegation] { return c.Delegations },
+	"/v2/registries/delegations": newPagedKind("delegations", func(c *api.Client) *api.Collection[api.Delegation] { return c.Delegations },
 		api.Delegation{Name: new("new"), Resource: "arn:aws:ecr:us-east-2:1:repository/app"}, func(o api.Delegation) string { return o.ID },
 		`,"awsUser":"1","awsRegion":"us-east-2","repository":"app","tag":"latest","resource":"arn:aws:ecr:us-east-2:1:repository/app"}`),
 }

@@ -12,12 +12,11 @@ import (
 )
 
 // pods returns the part of the collection that both versions share.
-func pods(d *deployment, cache *listCache) *restCollection[Pod] {
-	return &restCollection[Pod]{
+func pods(d *deployment, cache *listCache) *Collection[Pod] {
+	return &Collection[Pod]{
 		deployment: d, cache: cache, kind: "pod",
 		id:        func(p Pod) string { return p.ID },
 		name:      func(p Pod) string { return p.Name },
-		absent:    func(p Pod) bool { return p.Status == PodTerminated },
 		foreign:   func(p *Pod) []*string { return []*string{p.Reason} },
 		sameFixed: sameFixedOfPod,
 		normalize: normalizePods,
@@ -44,7 +43,7 @@ func podsV1(d *deployment, cache *listCache) *Pods {
 		}
 		return p, completeGroups(p, after, [][]string{{"volumeInGb", "volumeMountPath"}})
 	}
-	return &Pods{r, r, func(action PodAction) (string, any) { return "/" + string(action), nil }}
+	return &Pods{r, func(action PodAction) (string, any) { return "/" + string(action), nil }}
 }
 
 func podsV2(d *deployment, cache *listCache) *Pods {
@@ -63,7 +62,7 @@ func podsV2(d *deployment, cache *listCache) *Pods {
 		maps.Copy(changes, settings)
 		return changes, err
 	}
-	return &Pods{r, r, func(action PodAction) (string, any) {
+	return &Pods{r, func(action PodAction) (string, any) {
 		return "/action", map[string]PodAction{"action": action}
 	}}
 }
@@ -125,9 +124,8 @@ var AccessVariables = []string{"JUPYTER_PASSWORD", "PUBLIC_KEY"}
 
 // Pods is the collection of pods with their actions.
 type Pods struct {
-	Collection[Pod]
-	rest *restCollection[Pod]
-	act  func(action PodAction) (path string, body any) // path is relative to the pod
+	*Collection[Pod]
+	act func(action PodAction) (path string, body any) // path is relative to the pod
 }
 
 type PodAction string
@@ -152,7 +150,7 @@ func (s PodState) Active() bool { return s.Status != PodExited && s.Status != Po
 
 // Act sends an action once.
 func (p *Pods) Act(ctx context.Context, id string, action PodAction) error {
-	c, err := p.rest.callByID(http.MethodPost, id)
+	c, err := p.callByID(http.MethodPost, id)
 	if err != nil {
 		return err
 	}
@@ -160,11 +158,11 @@ func (p *Pods) Act(ctx context.Context, id string, action PodAction) error {
 	c.URL, c.Body = c.URL+path, body
 	var response *httpclient.Response
 	c.Succeeded = func(r *httpclient.Response) { response = r }
-	defer p.rest.cache.beginWrite()()
-	if err := p.rest.Do(ctx, c, nil); err != nil {
+	defer p.cache.beginWrite()()
+	if err := p.Do(ctx, c, nil); err != nil {
 		return err
 	}
-	return p.rest.checkSubject(id, response)
+	return p.checkSubject(id, response)
 }
 
 // SetActive starts or stops a pod, unless it is already in that state, and returns its new state.

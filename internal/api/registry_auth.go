@@ -16,8 +16,8 @@ type RegistryAuth struct {
 
 // registryAuths returns the part of the collection that both versions share: all except the
 // path and the form of the list.
-func registryAuths(d *deployment, cache *listCache) *restCollection[RegistryAuth] {
-	return &restCollection[RegistryAuth]{
+func registryAuths(d *deployment, cache *listCache) *Collection[RegistryAuth] {
+	return &Collection[RegistryAuth]{
 		deployment: d, cache: cache, kind: "registry auth", required: []string{"name"},
 		id:          func(a RegistryAuth) string { return a.ID },
 		name:        func(a RegistryAuth) string { return a.Name },
@@ -38,13 +38,13 @@ func registryAuths(d *deployment, cache *listCache) *restCollection[RegistryAuth
 	}
 }
 
-func registryAuthsV1(d *deployment, cache *listCache) Collection[RegistryAuth] {
+func registryAuthsV1(d *deployment, cache *listCache) *Collection[RegistryAuth] {
 	r := registryAuths(d, cache)
 	r.path, r.unknownIDIs400 = "/v1/containerregistryauth", true
 	return r
 }
 
-func registryAuthsV2(d *deployment, cache *listCache) Collection[RegistryAuth] {
+func registryAuthsV2(d *deployment, cache *listCache) *Collection[RegistryAuth] {
 	r := registryAuths(d, cache)
 	r.path, r.member = "/v2/registries", "registries"
 	return r
@@ -67,8 +67,8 @@ type Delegation struct {
 }
 
 // delegationsV2: the API lists delegations, but can't read one by id.
-func delegationsV2(d *deployment, cache *listCache) Collection[Delegation] {
-	return &restCollection[Delegation]{
+func delegationsV2(d *deployment, cache *listCache) *Collection[Delegation] {
+	return &Collection[Delegation]{
 		deployment: d, cache: cache, kind: "registry delegation", path: "/v2/registries/delegations", member: "delegations",
 		listOnly:  true,
 		required:  []string{"awsUser", "awsRegion", "repository", "tag"},

@@ -26,7 +26,7 @@ func refusesName(status int) bool {
 }
 
 // resolveByName looks for the object with the name.
-func (r *restCollection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], failure *Error, interrupted bool) (T, error) {
+func (r *Collection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], failure *Error, interrupted bool) (T, error) {
 	var none T
 	named := func(o T) bool { return r.name(o) == r.name(a.want) }
 	found, err := r.lookUp(ctx, named, failure.Ambiguous())
@@ -60,7 +60,7 @@ func (r *restCollection[T]) resolveByName(ctx context.Context, a *pendingCreate[
 }
 
 // resolveByNewObjects looks for the only object that the create may have made.
-func (r *restCollection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreate[T], failure *Error) (T, error) {
+func (r *Collection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreate[T], failure *Error) (T, error) {
 	var none T
 	if a.before == nil {
 		return none, r.unresolved(failure, fmt.Sprintf("it may have been created: the list of %ss is refused", r.kind))
@@ -96,7 +96,7 @@ func (r *restCollection[T]) resolveByNewObjects(ctx context.Context, a *pendingC
 
 // lookUp lists until it finds an object that fits and isn't known. If patient, it lists
 // several times, because a new object may take a moment to appear.
-func (r *restCollection[T]) lookUp(ctx context.Context, fits func(T) bool, patient bool) ([]T, error) {
+func (r *Collection[T]) lookUp(ctx context.Context, fits func(T) bool, patient bool) ([]T, error) {
 	for n, wait := range lookups {
 		if n > 0 && (!patient || r.uniqueNames) {
 			break // another POST would be harmless, or nothing was just created
@@ -134,8 +134,9 @@ func (r *restCollection[T]) lookUp(ctx context.Context, fits func(T) bool, patie
 
 // currentIDs returns the ids that exist now, from one list for concurrent creates. It returns
 // nil if the list is refused.
-func (r *restCollection[T]) currentIDs(ctx context.Context) (map[string]bool, error) {
-	ids, err := share(ctx, &r.idsFlight, "", "listing the "+r.kind+"s", func(ctx context.Context) (map[string]bool, error) {
+func (r *Collection[T]) currentIDs(ctx context.Context) (map[string]bool, error) {
+	unknown := func() (map[string]bool, bool) { return nil, false }
+	ids, err := share(ctx, &r.idsFlight, "", "listing the "+r.kind+"s", unknown, func(ctx context.Context) (map[string]bool, error) {
 		elements, err := r.fetchList(ctx)
 		ids := make(map[string]bool, len(elements))
 		for _, e := range elements {
@@ -149,7 +150,7 @@ func (r *restCollection[T]) currentIDs(ctx context.Context) (map[string]bool, er
 	return ids, err
 }
 
-func (r *restCollection[T]) unresolved(cause *Error, verdict string, candidates ...T) *UnresolvedCreateError {
+func (r *Collection[T]) unresolved(cause *Error, verdict string, candidates ...T) *UnresolvedCreateError {
 	e := &UnresolvedCreateError{Kind: r.kind, Verdict: verdict, Cause: cause}
 	for _, o := range candidates {
 		e.Candidates = append(e.Candidates, r.id(o))
@@ -158,7 +159,7 @@ func (r *restCollection[T]) unresolved(cause *Error, verdict string, candidates 
 }
 
 // searchFailed reports that the search for the object failed.
-func (r *restCollection[T]) searchFailed(cause *Error, err error) *UnresolvedCreateError {
+func (r *Collection[T]) searchFailed(cause *Error, err error) *UnresolvedCreateError {
 	return r.unresolved(cause, "the search failed: "+strings.TrimSuffix(err.Error(), "."))
 }
 
@@ -255,7 +256,7 @@ func ExistingWarning(matches []ExistingMatch, title, typeName string) (summary, 
 // list that all reads share. It returns nothing if the list fails, or once this run has
 // written an object of the kind, because the list then contains the run's own objects.
 // It returns an equal object once: instances of a count may be planned before others are read.
-func (r *restCollection[T]) ExistingMatches(ctx context.Context, want T) (matches []ExistingMatch) {
+func (r *Collection[T]) ExistingMatches(ctx context.Context, want T) (matches []ExistingMatch) {
 	if !r.cache.canMatch() {
 		return nil
 	}
@@ -301,7 +302,7 @@ func (s *listCache) stopMatching() {
 // returns must be equal. It ignores members that the version never returns or that the caller
 // left to the server, and the order of lists if the order has no meaning. It builds an update to
 // compare the members that an update can change, and uses sameFixed for the others.
-func (r *restCollection[T]) same(got, want T) bool {
+func (r *Collection[T]) same(got, want T) bool {
 	if r.name(got) != r.name(want) || r.sameFixed != nil && !r.sameFixed(got, want) {
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -17,8 +18,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
-// restCollection implements Collection for one kind in one API version.
-type restCollection[T any] struct {
+// Collection has the operations of a kind of managed object in one API version. T is the kind's
+// neutral type. Errors of the API are *Error. IsNotFound reports whether an error means that the
+// object doesn't exist.
+//
+// With Settings.SharedReads, List and Get may return what this client has read before, unless
+// it has written since.
+type Collection[T any] struct {
 	*deployment
 	kind     string     // for messages: "network volume"
 	path     string     // of the list, relative to the base address
@@ -45,20 +51,17 @@ type restCollection[T any] struct {
 	normalize func(got, want T) (T, T)
 	// foreign returns the texts of an object that programs or the deployment wrote.
 	foreign func(*T) []*string
-	// absent reports whether an answer describes a deleted object.
-	absent func(T) bool
 	// listOnly marks a kind whose objects can't be read by id.
 	listOnly bool
 	// unknownIDIs400 marks an API that answers the deletion of an unknown id with 400.
 	unknownIDIs400 bool
 
-	cache       *listCache
-	creates     createTracker[T]
-	idsFlight   singleflight.Group // of currentIDs
-	namesFlight singleflight.Group // of Named
+	cache     *listCache
+	creates   createTracker[T]
+	idsFlight singleflight.Group // of currentIDs
 }
 
-func (r *restCollection[T]) List(ctx context.Context) ([]T, error) {
+func (r *Collection[T]) List(ctx context.Context) ([]T, error) {
 	elements, err := r.sharedList(ctx, false)
 	if err != nil {
 		return nil, err
@@ -66,7 +69,7 @@ func (r *restCollection[T]) List(ctx context.Context) ([]T, error) {
 	return decodeElements(elements, r.receiver(ctx))
 }
 
-func (r *restCollection[T]) Get(ctx context.Context, id string) (got T, err error) {
+func (r *Collection[T]) Get(ctx context.Context, id string) (got T, err error) {
 	if err := checkID(r.kind, id); err != nil {
 		return got, err
 	}
@@ -79,7 +82,7 @@ func (r *restCollection[T]) Get(ctx context.Context, id string) (got T, err erro
 
 // receiver returns a function that decodes objects, adds their secrets to the context's
 // redact.Set, and redacts texts of programs.
-func (r *restCollection[T]) receiver(ctx context.Context) func(json.RawMessage) (T, error) {
+func (r *Collection[T]) receiver(ctx context.Context) func(json.RawMessage) (T, error) {
 	return func(raw json.RawMessage) (T, error) {
 		got, err := r.decode(raw)
 		secrets := redact.FromContext(ctx)
@@ -92,15 +95,16 @@ func (r *restCollection[T]) receiver(ctx context.Context) func(json.RawMessage) 
 }
 
 // decodePresent decodes an object. If the object is deleted, it returns an error.
-func (r *restCollection[T]) decodePresent(ctx context.Context, e element) (T, error) {
+func (r *Collection[T]) decodePresent(ctx context.Context, e element) (T, error) {
 	got, err := decodeElement(e, r.receiver(ctx))
-	if err == nil && r.absent != nil && r.absent(got) {
+	if err == nil && e.terminated {
 		return got, r.notFound(e.id)
 	}
 	return got, err
 }
 
-func (r *restCollection[T]) GetFresh(ctx context.Context, id string) (got T, err error) {
+// GetFresh is Get without the cache, because another process may have written.
+func (r *Collection[T]) GetFresh(ctx context.Context, id string) (got T, err error) {
 	e, err := r.fetch(ctx, id, false)
 	if err != nil {
 		return got, err
@@ -108,7 +112,9 @@ func (r *restCollection[T]) GetFresh(ctx context.Context, id string) (got T, err
 	return r.decodePresent(ctx, e)
 }
 
-func (r *restCollection[T]) Update(ctx context.Context, have, want T) (got T, err error) {
+// Update sends the differences between have and want. have carries the id. Without differences it
+// only reads.
+func (r *Collection[T]) Update(ctx context.Context, have, want T) (got T, err error) {
 	ctx, _ = redact.NewContext(ctx)
 	changes, err := r.update(have, want)
 	if err != nil {
@@ -132,7 +138,8 @@ func (r *restCollection[T]) Update(ctx context.Context, have, want T) (got T, er
 	return got, err
 }
 
-func (r *restCollection[T]) Delete(ctx context.Context, id string) error {
+// Delete succeeds if the object is already gone.
+func (r *Collection[T]) Delete(ctx context.Context, id string) error {
 	c, err := r.callByID(http.MethodDelete, id)
 	if err != nil {
 		return err
@@ -160,7 +167,7 @@ func (r *restCollection[T]) Delete(ctx context.Context, id string) error {
 
 // confirmDeletion reads an object after its deletion, unless the answer confirms it. An
 // accepted deletion may take a while.
-func (r *restCollection[T]) confirmDeletion(ctx context.Context, id string, response *httpclient.Response) error {
+func (r *Collection[T]) confirmDeletion(ctx context.Context, id string, response *httpclient.Response) error {
 	if err := r.checkSubject(id, response); err != nil || response.Status == http.StatusNoContent {
 		return err
 	}
@@ -189,7 +196,7 @@ func (r *restCollection[T]) confirmDeletion(ctx context.Context, id string, resp
 
 // checkSubject returns an error if an answer is about another object. An answer without an id
 // is accepted.
-func (r *restCollection[T]) checkSubject(id string, response *httpclient.Response) error {
+func (r *Collection[T]) checkSubject(id string, response *httpclient.Response) error {
 	var head struct{ ID string }
 	if json.Unmarshal(response.Body, &head) == nil && head.ID != "" && head.ID != id {
 		return response.Unreadable(otherObject(r.kind, head.ID, id))
@@ -198,7 +205,7 @@ func (r *restCollection[T]) checkSubject(id string, response *httpclient.Respons
 }
 
 // fetch reads an object by its id. unlisted means that this run's list lacks it.
-func (r *restCollection[T]) fetch(ctx context.Context, id string, unlisted bool) (element, error) {
+func (r *Collection[T]) fetch(ctx context.Context, id string, unlisted bool) (element, error) {
 	c, err := r.callByID(http.MethodGet, id)
 	if err != nil {
 		return element{}, err
@@ -211,12 +218,12 @@ func (r *restCollection[T]) fetch(ctx context.Context, id string, unlisted bool)
 	if err := r.Do(ctx, c, &answer); err != nil {
 		return element{}, r.confirmAbsence(ctx, id, unlisted, err)
 	}
-	return element{id: id, raw: answer.raw}, nil
+	return answer.element, nil
 }
 
 // fetchFromList finds an object in a new list. A recently created object may take a while to
 // appear.
-func (r *restCollection[T]) fetchFromList(ctx context.Context, id string) (element, error) {
+func (r *Collection[T]) fetchFromList(ctx context.Context, id string) (element, error) {
 	for _, wait := range lookups {
 		if err := httpclient.Sleep(ctx, wait); err != nil {
 			return element{}, err
@@ -237,7 +244,7 @@ func (r *restCollection[T]) fetchFromList(ctx context.Context, id string) (eleme
 }
 
 // notFound returns the error of an object whose answer describes it as deleted.
-func (r *restCollection[T]) notFound(id string) error {
+func (r *Collection[T]) notFound(id string) error {
 	return &Error{
 		Method: http.MethodGet, URL: r.settings.BaseURL + r.path + "/" + id, Status: http.StatusNotFound, Title: "Not Found",
 		Detail: fmt.Sprintf("the %s does not exist, or not any more", r.kind),
@@ -247,7 +254,7 @@ func (r *restCollection[T]) notFound(id string) error {
 // confirmAbsence checks the error of a read or deletion. A 404 means that the object is gone
 // only if it has the API's form and the kind's list lacks the id, because a gateway may use the
 // same form. If the key may not list, the 404 is accepted.
-func (r *restCollection[T]) confirmAbsence(ctx context.Context, id string, unlisted bool, err error) error {
+func (r *Collection[T]) confirmAbsence(ctx context.Context, id string, unlisted bool, err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Status == 0 || e.OtherServer == "" && e.Status != http.StatusNotFound {
 		return err
@@ -278,61 +285,23 @@ func (r *restCollection[T]) confirmAbsence(ctx context.Context, id string, unlis
 }
 
 // callByID returns a call about one object.
-func (r *restCollection[T]) callByID(method, id string) (httpclient.Call, error) {
-	return httpclient.Call{Method: method, URL: r.settings.BaseURL + r.path + "/" + id}, checkID(r.kind, id)
+func (r *Collection[T]) callByID(method, id string) (httpclient.Call, error) {
+	return httpclient.Call{Method: method, URL: r.settings.BaseURL + r.path + "/" + id}, cmp.Or(r.unsupported(), checkID(r.kind, id))
 }
 
 // sendForObject sends a call whose answer is one object: the one with the id, or a new one if
 // id is "".
-func (r *restCollection[T]) sendForObject(ctx context.Context, c httpclient.Call, id string) (T, error) {
+func (r *Collection[T]) sendForObject(ctx context.Context, c httpclient.Call, id string) (T, error) {
 	answer := identified[T]{kind: r.kind, want: id, decode: r.receiver(ctx)}
 	err := r.Do(ctx, c, &answer)
 	return answer.object, err
 }
 
-// Collection has the operations of a kind of managed object. T is the kind's neutral type.
-// Errors of the API are *Error. IsNotFound reports whether an error means that the object
-// doesn't exist.
-//
-// With Settings.SharedReads, List and Get may return what this client has read before, unless
-// it has written since.
-type Collection[T any] interface {
-	List(ctx context.Context) ([]T, error)
-	// Named is List, with only ids and names.
-	Named(ctx context.Context) ([]Named, error)
-	Get(ctx context.Context, id string) (T, error)
-	// GetFresh is Get without the cache, because another process may have written.
-	GetFresh(ctx context.Context, id string) (T, error)
-	// Create sends the create and finds out what it made. If the answer is lost and the outcome
-	// unclear, the error is an *UnresolvedCreateError.
-	Create(ctx context.Context, want T) (T, error)
-	// ExistingMatches returns existing objects that a create of want could be confused with.
-	ExistingMatches(ctx context.Context, want T) []ExistingMatch
-	// Update sends the differences between have and want. have carries the id. Without
-	// differences it only reads.
-	Update(ctx context.Context, have, want T) (T, error)
-	// Delete succeeds if the object is already gone.
-	Delete(ctx context.Context, id string) error
-
-	probe() probe
-}
-
-// unsupported implements Collection for a kind that the version lacks. A plan rejects a create;
+// unsupported returns an error if the client's version lacks the kind. A plan rejects a create;
 // reads, lists and imports get this error.
-type unsupported[T any] struct{ kind string }
-
-func (u unsupported[T]) err() error {
-	return fmt.Errorf("management API v1 has no %ss: set api_version or GPUCLOUD_API_VERSION to v2", u.kind)
+func (r *Collection[T]) unsupported() error {
+	if version := r.settings.Version; !strings.HasPrefix(r.path, "/"+string(version)+"/") {
+		return fmt.Errorf("management API %s has no %ss: set api_version or GPUCLOUD_API_VERSION to v2", version, r.kind)
+	}
+	return nil
 }
-
-func (u unsupported[T]) List(context.Context) ([]T, error)            { return nil, u.err() }
-func (u unsupported[T]) Named(context.Context) ([]Named, error)       { return nil, u.err() }
-func (u unsupported[T]) Get(context.Context, string) (o T, err error) { return o, u.err() }
-func (u unsupported[T]) GetFresh(context.Context, string) (o T, err error) {
-	return o, u.err()
-}
-func (u unsupported[T]) Create(context.Context, T) (o T, err error)         { return o, u.err() }
-func (u unsupported[T]) ExistingMatches(context.Context, T) []ExistingMatch { return nil }
-func (u unsupported[T]) Update(context.Context, T, T) (o T, err error)      { return o, u.err() }
-func (u unsupported[T]) Delete(context.Context, string) error               { return u.err() }
-func (u unsupported[T]) probe() probe                                       { return probe{} }

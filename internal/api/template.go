@@ -45,8 +45,8 @@ type PersistentMount struct {
 }
 
 // templates returns the part of the collection that both versions share.
-func templates(d *deployment, cache *listCache) *restCollection[Template] {
-	return &restCollection[Template]{
+func templates(d *deployment, cache *listCache) *Collection[Template] {
+	return &Collection[Template]{
 		deployment: d, cache: cache, kind: "template",
 		id:          func(t Template) string { return t.ID },
 		name:        func(t Template) string { return t.Name },
@@ -70,7 +70,7 @@ func normalizeTemplates(got, want Template) (Template, Template) {
 	return got, want
 }
 
-func templatesV1(d *deployment, cache *listCache) Collection[Template] {
+func templatesV1(d *deployment, cache *listCache) *Collection[Template] {
 	r := templates(d, cache)
 	r.path, r.unknownIDIs400 = "/v1/templates", true
 	// Without it, the list lacks templates that endpoints use.
@@ -157,7 +157,7 @@ func (w templateV1) neutral() Template {
 	return t
 }
 
-func templatesV2(d *deployment, cache *listCache) Collection[Template] {
+func templatesV2(d *deployment, cache *listCache) *Collection[Template] {
 	r := templates(d, cache)
 	r.path, r.member = "/v2/templates", "templates"
 	r.required = []string{"name", "image", "args", "disk", "env", "ports", "public", "serverless", "category"}

@@ -7,7 +7,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-func templates(c *api.Client) api.Collection[api.Template] { return c.Templates }
+func templates(c *api.Client) *api.Collection[api.Template] { return c.Templates }
 
 // templateOfBothVersions sets every field that v1 or v2 has.
 func templateOfBothVersions() api.Template {

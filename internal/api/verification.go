@@ -36,14 +36,12 @@ func (c *Client) Verify(ctx context.Context) error { return c.deployment.ensureV
 
 // ensureVerified is Verify, starting with the list of the kind that the URL belongs to.
 func (d *deployment) ensureVerified(ctx context.Context, url string) error {
-	if d.Answered() || !d.settings.SharedReads { // without shared reads, each answer is checked individually
+	if !d.settings.SharedReads { // each answer is checked individually
 		return nil
 	}
+	verified := func() (struct{}, bool) { return struct{}{}, d.Answered() }
 	operation := "looking whether the management API answers at " + d.settings.BaseURL
-	_, err := share(ctx, &d.verification.inFlight, "", operation, func(ctx context.Context) (struct{}, error) {
-		if d.Answered() { // another call has verified it since the check above
-			return struct{}{}, nil
-		}
+	_, err := share(ctx, &d.verification.inFlight, "", operation, verified, func(ctx context.Context) (struct{}, error) {
 		var first error
 		probes := slices.Clone(d.verification.probes)
 		slices.SortStableFunc(probes, func(a, b probe) int {
