@@ -142,7 +142,7 @@ var GPUTypes = &kit.DataSource[gpuTypes, gpuTypesFound]{
 		needsProduct(c, config.Product, map[string]bool{"min_availability": !config.MinAvailability.IsNull()})
 	},
 	Read: func(ctx context.Context, c *api.Client, m *gpuTypes) (gpuTypesFound, error) {
-		all, err := c.FindGPUTypes(ctx, m.values())
+		all, err := c.GPUTypes.Find(ctx, m.values())
 		all = slices.DeleteFunc(all, func(t api.GPUType) bool {
 			return !m.Pool.IsNull() && t.Pool != m.Pool.ValueString() ||
 				!m.Manufacturer.IsNull() && t.Manufacturer != m.Manufacturer.ValueString() ||
@@ -174,8 +174,7 @@ var GPUType = &kit.DataSource[oneGPUType, api.GPUType]{
 		config.validate(c)
 	},
 	Read: func(ctx context.Context, c *api.Client, m *oneGPUType) (api.GPUType, error) {
-		got, err := lookUp(ctx, gpuTypeLookup, m.entry, m.values(), c.FindGPUTypes, c.GPUType,
-			func(t api.GPUType) api.Named { return api.Named{ID: t.ID, Name: t.Name} })
+		got, err := lookUp(ctx, gpuTypeLookup, m.entry, m.values(), c.GPUTypes)
 		return m.gpuType(got), err
 	},
 }
@@ -195,9 +194,8 @@ func keyAttributes(title, id, name string) map[string]schema.Attribute {
 
 // lookUp finds a catalog entry in the cached list. If the list lacks an id, for example because
 // of a filter, it requests the entry by id.
-func lookUp[T any](ctx context.Context, l kit.Lookup, key entry, query url.Values,
-	find func(context.Context, url.Values) ([]T, error), get func(context.Context, string, url.Values) (T, error), head func(T) api.Named) (found T, err error) {
-	all, err := find(ctx, query)
+func lookUp[T any](ctx context.Context, l kit.Lookup, key entry, query url.Values, list *api.CatalogList[T]) (found T, err error) {
+	all, err := list.Find(ctx, query)
 	if err != nil {
 		return found, err
 	}
@@ -205,23 +203,23 @@ func lookUp[T any](ctx context.Context, l kit.Lookup, key entry, query url.Value
 	if id == "" {
 		names := all
 		if len(query) > 0 { // a filter may exclude the name
-			if names, err = find(ctx, nil); err != nil {
+			if names, err = list.Find(ctx, nil); err != nil {
 				return found, err
 			}
 		}
-		if id, err = l.ByName(convert(names, head), key.Name.ValueString()); err != nil {
+		if id, err = l.ByName(convert(names, list.Head), key.Name.ValueString()); err != nil {
 			return found, err
 		}
 	}
 	for _, one := range all {
-		if head(one).ID == id {
+		if list.Head(one).ID == id {
 			return one, nil
 		}
 	}
-	found, err = get(ctx, id, query)
+	found, err = list.Get(ctx, id, query)
 	if api.IsNotFound(err) {
-		names, _ := find(ctx, nil) // if it fails, the error suggests no names
-		err = l.UnknownID(convert(names, head), id, err)
+		names, _ := list.Find(ctx, nil) // if it fails, the error suggests no names
+		err = l.UnknownID(convert(names, list.Head), id, err)
 	}
 	return found, err
 }
@@ -309,7 +307,7 @@ var CPUTypes = &kit.DataSource[cpuTypes, cpuTypesFound]{
 		needsProduct(c, config.Product, map[string]bool{"min_availability": !config.MinAvailability.IsNull()})
 	},
 	Read: func(ctx context.Context, c *api.Client, m *cpuTypes) (cpuTypesFound, error) {
-		all, err := c.FindCPUTypes(ctx, m.values())
+		all, err := c.CPUTypes.Find(ctx, m.values())
 		all = slices.DeleteFunc(all, func(t api.CPUType) bool {
 			return !m.Group.IsNull() && t.Group != m.Group.ValueString() ||
 				!m.MinAvailability.IsNull() && !atLeast(t.Availability, m.MinAvailability.ValueString())
@@ -339,8 +337,7 @@ var CPUType = &kit.DataSource[oneCPUType, api.CPUType]{
 		config.validate(c)
 	},
 	Read: func(ctx context.Context, c *api.Client, m *oneCPUType) (api.CPUType, error) {
-		got, err := lookUp(ctx, cpuTypeLookup, m.entry, m.values(), c.FindCPUTypes, c.CPUType,
-			func(t api.CPUType) api.Named { return api.Named{ID: t.ID, Name: t.Name} })
+		got, err := lookUp(ctx, cpuTypeLookup, m.entry, m.values(), c.CPUTypes)
 		return m.cpuType(got), err
 	},
 }

@@ -102,7 +102,7 @@ var DataCenters = &kit.DataSource[dataCenters, dataCentersFound]{
 		eachOf(c, "compliance", config.Compliance, compliances...)
 	},
 	Read: func(ctx context.Context, c *api.Client, m *dataCenters) (dataCentersFound, error) {
-		all, err := c.FindDataCenters(ctx, m.values())
+		all, err := c.DataCenters.Find(ctx, m.values())
 		slices.SortFunc(all, func(a, b api.DataCenter) int { return cmp.Compare(a.ID, b.ID) })
 		return dataCentersFound{convert(all, withEmptyLists(m.Include))}, err
 	},
@@ -130,8 +130,7 @@ var DataCenter = &kit.DataSource[oneDataCenter, api.DataCenter]{
 	Read: func(ctx context.Context, c *api.Client, m *oneDataCenter) (api.DataCenter, error) {
 		query := url.Values{}
 		setList(query, "include", m.Include)
-		got, err := lookUp(ctx, dataCenterLookup, m.entry, query, c.FindDataCenters, c.DataCenter,
-			func(d api.DataCenter) api.Named { return api.Named{ID: d.ID, Name: d.Name} })
+		got, err := lookUp(ctx, dataCenterLookup, m.entry, query, c.DataCenters)
 		return withEmptyLists(m.Include)(got), err
 	},
 }

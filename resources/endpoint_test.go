@@ -247,7 +247,7 @@ func TestEndpointRules(t *testing.T) {
 // A configuration that excludes every type of its pools is rejected.
 func TestEndpointExcludesAll(t *testing.T) {
 	d, p := deploy(t)
-	catalog := must.Do(d.Client(t, api.V2).GPUTypes(t.Context()))(t)
+	catalog := must.Do(d.Client(t, api.V2).GPUTypes.Find(t.Context(), nil))(t)
 	var all []any
 	for _, gpu := range catalog {
 		if gpu.Pool == "ADA_24" {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,84 +16,45 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// catalog caches the catalog's lists by query for the client's lifetime. It doesn't cache
-// errors.
-type catalog struct {
-	deployment *deployment
-	lists      sync.Map // []T by address
-	flight     singleflight.Group
+// CatalogList is a list of the catalog. The catalog belongs to API v2 and is read there with every
+// version of the client.
+type CatalogList[T any] struct {
+	Head func(T) Named // id and name of an entry
+
+	deployment          *deployment
+	path, member, title string
+	decode              func(json.RawMessage) (T, error)
+	found               sync.Map // []T by query; errors aren't cached
+	flight              singleflight.Group
 }
 
-// GPUTypes returns the catalog's GPU types, and caches them. The catalog belongs to API v2 and
-// is read there with every version of the client.
-func (c *Client) GPUTypes(ctx context.Context) ([]GPUType, error) { return c.FindGPUTypes(ctx, nil) }
-
-// FindGPUTypes is GPUTypes with a query. Each query is cached.
-func (c *Client) FindGPUTypes(ctx context.Context, query url.Values) ([]GPUType, error) {
-	return catalogList[GPUType](ctx, &c.catalog, "gpus", "gpus", "GPU types", query, decodePlain[GPUType])
-}
-
-// GPUType returns a GPU type by its id. The list for this query may lack it.
-func (c *Client) GPUType(ctx context.Context, id string, query url.Values) (GPUType, error) {
-	return catalogEntry[GPUType](ctx, &c.catalog, "gpus", id, query)
-}
-
-// FindCPUTypes returns the catalog's CPU flavors. Each query is cached.
-func (c *Client) FindCPUTypes(ctx context.Context, query url.Values) ([]CPUType, error) {
-	return catalogList[CPUType](ctx, &c.catalog, "cpus", "cpus", "CPU types", query, decodePlain[CPUType])
-}
-
-// CPUType returns a CPU flavor by its id.
-func (c *Client) CPUType(ctx context.Context, id string, query url.Values) (CPUType, error) {
-	return catalogEntry[CPUType](ctx, &c.catalog, "cpus", id, query)
-}
-
-// DataCenter returns a data center by its id.
-func (c *Client) DataCenter(ctx context.Context, id string, query url.Values) (DataCenter, error) {
-	return catalogEntry[DataCenter](ctx, &c.catalog, "datacenters", id, query)
-}
-
-// FindDataCenters returns the catalog's data centers. Each query is cached.
-func (c *Client) FindDataCenters(ctx context.Context, query url.Values) ([]DataCenter, error) {
-	return catalogList[DataCenter](ctx, &c.catalog, "datacenters", "dataCenters", "data centers", query, decodePlain[DataCenter])
-}
-
-func catalogList[T any](ctx context.Context, c *catalog, path, member, title string, query url.Values, decode func(json.RawMessage) (T, error)) ([]T, error) {
-	entries, err := remember(ctx, c, path+"?"+query.Encode(), "asking the catalog for "+title, func(ctx context.Context) ([]T, error) {
-		elements, err := c.deployment.elements(ctx, httpclient.Call{URL: c.url(path), Query: query}, member)
+// Find returns the entries for a query. Each query is cached for the client's lifetime.
+func (l *CatalogList[T]) Find(ctx context.Context, query url.Values) ([]T, error) {
+	key := query.Encode()
+	known := func() ([]T, bool) {
+		found, _ := l.found.Load(key)
+		entries, ok := found.([]T)
+		return entries, ok
+	}
+	entries, err := share(ctx, &l.flight, key, "asking the catalog for "+l.title, known, func(ctx context.Context) ([]T, error) {
+		elements, err := l.deployment.elements(ctx, httpclient.Call{URL: l.deployment.settings.BaseURL + l.path, Query: query}, l.member)
 		if err != nil {
 			return nil, err
 		}
-		return decodeElements(elements, decode)
+		entries, err := decodeElements(elements, l.decode)
+		if err == nil {
+			l.found.Store(key, entries)
+		}
+		return entries, err
 	})
 	return slices.Clone(entries), err
 }
 
-// remember returns the cached value of a key. If there is none, it calls ask once for all
-// concurrent callers, and caches the result unless it is an error.
-func remember[T any](ctx context.Context, c *catalog, key, doing string, ask func(context.Context) ([]T, error)) ([]T, error) {
-	known := func() ([]T, bool) {
-		known, _ := c.lists.Load(key)
-		entries, ok := known.([]T)
-		return entries, ok
-	}
-	return share(ctx, &c.flight, key, doing, known, func(ctx context.Context) ([]T, error) {
-		entries, err := ask(ctx)
-		if err == nil {
-			c.lists.Store(key, entries)
-		}
-		return entries, err
-	})
-}
-
-func catalogEntry[T any](ctx context.Context, c *catalog, path, id string, query url.Values) (T, error) {
-	answer := identified[T]{kind: "catalog entry", want: id, decode: decodePlain[T]}
-	err := c.deployment.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: c.url(path + "/" + url.PathEscape(id)), Query: query}, &answer)
+// Get returns an entry by its id. The list for this query may lack it.
+func (l *CatalogList[T]) Get(ctx context.Context, id string, query url.Values) (T, error) {
+	answer := identified[T]{kind: "catalog entry", want: id, decode: l.decode}
+	err := l.deployment.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: l.deployment.settings.BaseURL + l.path + "/" + url.PathEscape(id), Query: query}, &answer)
 	return answer.object, err
-}
-
-func (c *catalog) url(path string) string {
-	return c.deployment.settings.BaseURL + "/v2/catalog/" + path
 }
 
 // SelectionError lists the GPU types that no selection of pools can express: they are in no
@@ -120,7 +82,7 @@ func (c *Client) SelectGPUs(ctx context.Context, typeIDs []string) (pools, exclu
 	if c.Version == V1 || len(typeIDs) == 0 {
 		return nil, nil, nil
 	}
-	types, err := c.GPUTypes(ctx)
+	types, err := c.GPUTypes.Find(ctx, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -241,23 +203,40 @@ type CatalogTemplate struct {
 	Source string
 }
 
-// CatalogTemplates lists the public templates of all sources. It reads each list
-// once. API v1 doesn't distinguish verified from community templates.
+// CatalogTemplates lists the public templates of all sources. It reads each list once. API v1 has
+// one list of all templates, and doesn't distinguish verified from community templates.
 func (c *Client) CatalogTemplates(ctx context.Context) (all []CatalogTemplate, err error) {
+	queries := []url.Values{{"source": {"official"}}, {"source": {"verified"}}, {"source": {"community"}}}
 	if c.Version == V1 {
-		return c.catalogTemplatesV1(ctx)
+		queries = []url.Values{{"includePublicTemplates": {"true"}, "includeRunpodTemplates": {"true"}, "includeEndpointBoundTemplates": {"true"}}}
 	}
-	decode := templatesV2(c.deployment, nil).decode
-	for _, source := range []string{"official", "verified", "community"} {
-		list, err := catalogList(ctx, &c.catalog, "templates", "templates", "templates", url.Values{"source": {source}}, decode)
+	for _, query := range queries {
+		list, err := c.catalogTemplates.Find(ctx, query)
 		if err != nil {
 			return nil, err
 		}
 		for _, t := range list {
-			all = append(all, CatalogTemplate{t, source})
+			if t.Source = cmp.Or(t.Source, query.Get("source")); t.Source != "" {
+				all = append(all, t)
+			}
 		}
 	}
 	return all, nil
+}
+
+// decodeCatalogTemplate decodes a template of a list of public ones. Only API v1 returns its source.
+func (c *Client) decodeCatalogTemplate(raw json.RawMessage) (t CatalogTemplate, err error) {
+	if t.Template, err = c.Templates.decode(raw); err != nil || c.Version != V1 {
+		return t, err
+	}
+	operator, err := decodePlain[struct{ IsRunpod, IsPlatform bool }](raw) // one flag, two names
+	switch {
+	case operator.IsRunpod || operator.IsPlatform:
+		t.Source = "official"
+	case t.Public:
+		t.Source = "community"
+	}
+	return t, err
 }
 
 // CatalogTemplate returns a public template by its id.
@@ -276,32 +255,4 @@ func (c *Client) CatalogTemplate(ctx context.Context, id string) (CatalogTemplat
 		err = fmt.Errorf("the template %s is not public: it is a template of the account", id)
 	}
 	return CatalogTemplate{Template: t}, err
-}
-
-// catalogTemplatesV1 returns the public templates from the list of all templates.
-func (c *Client) catalogTemplatesV1(ctx context.Context) ([]CatalogTemplate, error) {
-	own := templatesV1(c.deployment, nil)
-	return remember(ctx, &c.catalog, "v1 templates", "asking for public templates", func(ctx context.Context) (all []CatalogTemplate, err error) {
-		query := url.Values{"includePublicTemplates": {"true"}, "includeRunpodTemplates": {"true"}, "includeEndpointBoundTemplates": {"true"}}
-		elements, err := c.deployment.elements(ctx, httpclient.Call{URL: c.deployment.settings.BaseURL + own.path, Query: query}, "")
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range elements {
-			t, err := decodeElement(e, own.decode)
-			if err != nil {
-				return nil, err
-			}
-			operator, err := decodeElement(e, decodePlain[struct{ IsRunpod, IsPlatform bool }]) // one flag, two names
-			switch {
-			case err != nil:
-				return nil, err
-			case operator.IsRunpod || operator.IsPlatform:
-				all = append(all, CatalogTemplate{t, "official"})
-			case t.Public:
-				all = append(all, CatalogTemplate{t, "community"})
-			}
-		}
-		return all, nil
-	})
 }

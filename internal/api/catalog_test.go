@@ -31,7 +31,7 @@ func TestGPUTypes(t *testing.T) {
 	for _, version := range versions { // v1 has no catalog of its own
 		c, d := deploy(t, version, answer(200, gpus))
 		for range 2 {
-			got := must.Do(c.GPUTypes(t.Context()))(t)
+			got := must.Do(c.GPUTypes.Find(t.Context(), nil))(t)
 			same(t, got[:2], []api.GPUType{{ID: "B2", Name: "b two", Pool: "B", Memory: 24}, {ID: "A1", Name: "a one", Pool: "A", Memory: 16, Price: api.GPUPrice{Secure: "0", Community: "0"}, MaxCount: api.CloudCount{Secure: 8}}})
 			same(t, got[5], api.GPUType{ID: "N", Memory: 8})
 			got[0].Pool = "changed by the caller"
@@ -94,13 +94,13 @@ func TestCatalogIsAskedOnce(t *testing.T) {
 		defer cancel()
 		var all sync.WaitGroup
 		all.Go(func() {
-			_, err := c.GPUTypes(impatient)
+			_, err := c.GPUTypes.Find(impatient, nil)
 			must.Hold(t, errors.Is(err, context.DeadlineExceeded) && strings.Contains(err.Error(), "catalog"), "the impatient got", err)
 		})
 		synctest.Wait()
 		for range 9 {
 			all.Go(func() {
-				got, err := c.GPUTypes(t.Context())
+				got, err := c.GPUTypes.Find(t.Context(), nil)
 				must.Hold(t, err == nil && len(got) == 7, "got", got, err)
 			})
 		}
@@ -117,7 +117,7 @@ func TestCatalogIsAskedOnceWhileItAnswers(t *testing.T) {
 		var all sync.WaitGroup
 		for range 64 {
 			all.Go(func() {
-				got, err := c.GPUTypes(t.Context())
+				got, err := c.GPUTypes.Find(t.Context(), nil)
 				must.Hold(t, err == nil && len(got) == 7, "got", got, err)
 			})
 			runtime.Gosched()

@@ -42,8 +42,12 @@ type Client struct {
 	SSHKeys        *SSHKeys
 	Jobs           *Jobs
 
-	catalog    catalog
-	deployment *deployment
+	GPUTypes    *CatalogList[GPUType]
+	CPUTypes    *CatalogList[CPUType]
+	DataCenters *CatalogList[DataCenter]
+
+	catalogTemplates *CatalogList[CatalogTemplate]
+	deployment       *deployment
 }
 
 // BaseURL is the address of the deployment, before /v1 or /v2.
@@ -78,8 +82,20 @@ func New(s Settings) (*Client, error) {
 		return &listCache{shared: s.SharedReads, dependents: dependents}
 	}
 	c := &Client{
-		Version: s.Version, deployment: d, catalog: catalog{deployment: d}, SSHKeys: &SSHKeys{deployment: d},
+		Version: s.Version, deployment: d, SSHKeys: &SSHKeys{deployment: d},
 		Clusters: clustersV2(d, cache()), Delegations: delegationsV2(d, cache()), Secrets: secretsV2(d, cache()), GlobalVolumes: globalVolumesV2(d, cache()),
+		GPUTypes: &CatalogList[GPUType]{
+			deployment: d, path: "/v2/catalog/gpus", member: "gpus", title: "GPU types",
+			decode: decodePlain[GPUType], Head: func(t GPUType) Named { return Named{t.ID, t.Name} },
+		},
+		CPUTypes: &CatalogList[CPUType]{
+			deployment: d, path: "/v2/catalog/cpus", member: "cpus", title: "CPU types",
+			decode: decodePlain[CPUType], Head: func(t CPUType) Named { return Named{t.ID, t.Name} },
+		},
+		DataCenters: &CatalogList[DataCenter]{
+			deployment: d, path: "/v2/catalog/datacenters", member: "dataCenters", title: "data centers",
+			decode: decodePlain[DataCenter], Head: func(d DataCenter) Named { return Named{d.ID, d.Name} },
+		},
 	}
 	// A write to a collection also changes the answers of collections that refer to it.
 	endpoints, pods := cache(), cache()
@@ -87,12 +103,14 @@ func New(s Settings) (*Client, error) {
 	auths := cache(templates, endpoints)
 	switch s.Version {
 	case V1:
+		c.catalogTemplates = &CatalogList[CatalogTemplate]{deployment: d, path: "/v1/templates", title: "templates", decode: c.decodeCatalogTemplate}
 		c.Templates = templatesV1(d, templates)
 		c.NetworkVolumes = networkVolumesV1(d, volumes)
 		c.RegistryAuths = registryAuthsV1(d, auths)
 		c.Endpoints = endpointsV1(d, endpoints)
 		c.Pods = podsV1(d, pods)
 	case V2:
+		c.catalogTemplates = &CatalogList[CatalogTemplate]{deployment: d, path: "/v2/catalog/templates", member: "templates", title: "templates", decode: c.decodeCatalogTemplate}
 		c.Templates = templatesV2(d, templates)
 		c.NetworkVolumes = networkVolumesV2(d, volumes)
 		c.RegistryAuths = registryAuthsV2(d, auths)

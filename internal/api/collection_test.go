@@ -135,9 +135,9 @@ func TestResponseAboutAnotherObject(t *testing.T) {
 		"job":         func(ctx context.Context, c *api.Client) error { return must.Err(c.Jobs.Status(ctx, "e", "a")) },
 		"cancel job":  func(ctx context.Context, c *api.Client) error { return must.Err(c.Jobs.Cancel(ctx, "e", "a")) },
 		"retry job":   func(ctx context.Context, c *api.Client) error { return must.Err(c.Jobs.Retry(ctx, "e", "a")) },
-		"GPU type":    func(ctx context.Context, c *api.Client) error { return must.Err(c.GPUType(ctx, "a", nil)) },
-		"CPU type":    func(ctx context.Context, c *api.Client) error { return must.Err(c.CPUType(ctx, "a", nil)) },
-		"data center": func(ctx context.Context, c *api.Client) error { return must.Err(c.DataCenter(ctx, "a", nil)) },
+		"GPU type":    func(ctx context.Context, c *api.Client) error { return must.Err(c.GPUTypes.Get(ctx, "a", nil)) },
+		"CPU type":    func(ctx context.Context, c *api.Client) error { return must.Err(c.CPUTypes.Get(ctx, "a", nil)) },
+		"data center": func(ctx context.Context, c *api.Client) error { return must.Err(c.DataCenters.Get(ctx, "a", nil)) },
 	}
 	for _, kind := range kinds {
 		calls["get "+kind.name], calls["update "+kind.name], calls["delete "+kind.name] = kind.get, kind.update, kind.del

@@ -255,7 +255,7 @@ func TestPagesOfOtherLists(t *testing.T) {
 			return len(got), err
 		}},
 		"GPU types": {"gpus", func(ctx context.Context, c *api.Client) (int, error) {
-			got, err := c.GPUTypes(ctx)
+			got, err := c.GPUTypes.Find(ctx, nil)
 			return len(got), err
 		}},
 		"bill": {"records", func(ctx context.Context, c *api.Client) (int, error) {

@@ -49,16 +49,16 @@ func New(client *api.Client, s Settings) *Checks { return &Checks{Settings: s, c
 // GPUTypes returns the GPU types of the catalog. It returns false if they can't be read; the
 // first failure in a run is reported as a warning.
 func (c *Checks) GPUTypes(ctx context.Context, to diagnostics.Check) ([]api.GPUType, bool) {
-	return list(ctx, c, to, nil, c.client.FindGPUTypes)
+	return list(ctx, c, to, nil, c.client.GPUTypes)
 }
 
 func (c *Checks) cpuTypes(ctx context.Context, to diagnostics.Check) ([]api.CPUType, bool) {
-	return list(ctx, c, to, nil, c.client.FindCPUTypes)
+	return list(ctx, c, to, nil, c.client.CPUTypes)
 }
 
 // dataCenters returns the data centers with their stock.
 func (c *Checks) dataCenters(ctx context.Context, to diagnostics.Check) ([]api.DataCenter, bool) {
-	return list(ctx, c, to, url.Values{"include": {"GPU_AVAILABILITY,CPU_AVAILABILITY"}}, c.client.FindDataCenters)
+	return list(ctx, c, to, url.Values{"include": {"GPU_AVAILABILITY,CPU_AVAILABILITY"}}, c.client.DataCenters)
 }
 
 // gpuStock returns the GPU types with their stock for a request, which depends on its product,
@@ -71,16 +71,16 @@ func (c *Checks) gpuStock(ctx context.Context, to diagnostics.Check, r Request) 
 	if r.GPU.Count > 1 {
 		query.Set("count", strconv.FormatInt(r.GPU.Count, 10))
 	}
-	return list(ctx, c, to, query, c.client.FindGPUTypes)
+	return list(ctx, c, to, query, c.client.GPUTypes)
 }
 
 // list reads a list of the catalog. After a failure it reads no other, because the checks must
 // not delay a plan with a thousand objects.
-func list[T any](ctx context.Context, c *Checks, to diagnostics.Check, query url.Values, find func(context.Context, url.Values) ([]T, error)) ([]T, bool) {
+func list[T any](ctx context.Context, c *Checks, to diagnostics.Check, query url.Values, from *api.CatalogList[T]) ([]T, bool) {
 	if c.failed.Load() {
 		return nil, false
 	}
-	entries, err := find(ctx, query)
+	entries, err := from.Find(ctx, query)
 	if err != nil {
 		c.failed.Store(ctx.Err() == nil)
 		skipped := "names, stock, data centers and prices"

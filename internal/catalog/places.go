@@ -199,7 +199,7 @@ func (c *Checks) offers(ctx context.Context, to diagnostics.Check, r Request) (o
 	if len(r.CPU) == 0 {
 		return nil, false
 	}
-	all, ok := list(ctx, c, to, url.Values{"include": {"AVAILABILITY"}, "product": {r.Product}}, c.client.FindCPUTypes)
+	all, ok := list(ctx, c, to, url.Values{"include": {"AVAILABILITY"}, "product": {r.Product}}, c.client.CPUTypes)
 	for _, cpu := range r.CPU {
 		i := slices.IndexFunc(all, func(t api.CPUType) bool { return t.ID == cpu.ID })
 		if i < 0 {
