@@ -13,6 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // OneVersion marks an attribute that only one API version has. On the other version, a configured
@@ -74,7 +75,7 @@ func (p *Plan[M]) Unchangeable(ctx context.Context, only []OneVersion) (attribut
 			continue
 		}
 		before, after := p.Values(ctx, o.Attribute)
-		if (Empty(before) || o.excepts(before)) && (Empty(after) || o.excepts(after) || after.IsUnknown()) {
+		if (value.Empty(before) || o.excepts(before)) && (value.Empty(after) || o.excepts(after) || after.IsUnknown()) {
 			continue
 		}
 		attributes = append(attributes, o.Attribute)

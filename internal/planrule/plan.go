@@ -163,17 +163,6 @@ func (p *Plan[M]) value(ctx context.Context, attribute string) (v attr.Value) {
 	return v
 }
 
-// Empty reports whether a value is null, "", [] or {}.
-func Empty(v attr.Value) bool {
-	switch v := v.(type) {
-	case types.String:
-		return !v.IsUnknown() && v.ValueString() == ""
-	case interface{ Elements() []attr.Value }:
-		return len(v.Elements()) == 0 && !v.(attr.Value).IsUnknown()
-	}
-	return v == nil || v.IsNull()
-}
-
 // Omitted handles an optional attribute that the configuration omits and no update can clear:
 // an object that this provider didn't create keeps its value, because the server may have
 // chosen it.

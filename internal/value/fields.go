@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -69,12 +68,6 @@ func member(model reflect.Value, name string) (field reflect.Value, ok bool) {
 		_, ok = field.Interface().(attr.Value)
 	}
 	return field, ok
-}
-
-// field returns the field of a struct for an attribute: MinRAMPerGPU for min_ram_per_gpu.
-func field(of reflect.Value, attribute string) reflect.Value {
-	name := strings.ReplaceAll(attribute, "_", "")
-	return of.FieldByNameFunc(func(field string) bool { return strings.EqualFold(field, name) })
 }
 
 func expand(v attr.Value, into reflect.Value) {

@@ -25,7 +25,7 @@ func Load(ctx context.Context, from tfsdk.State, model any) (diags diag.Diagnost
 		return diags
 	}
 	for name, v := range object.(types.Object).Attributes() {
-		if field := attribute(model, name); field.IsValid() {
+		if field := field(reflect.ValueOf(model).Elem(), name); field.IsValid() {
 			field.Set(reflect.ValueOf(v))
 		}
 	}
@@ -55,7 +55,7 @@ func Store(ctx context.Context, to *tfsdk.State, model any) diag.Diagnostics {
 
 // Attribute returns a model's value of an attribute, or nil if the model lacks it.
 func Attribute(model any, name string) attr.Value {
-	if field := attribute(model, name); field.IsValid() {
+	if field := field(reflect.ValueOf(model).Elem(), name); field.IsValid() {
 		return field.Interface().(attr.Value)
 	}
 	return nil
@@ -63,14 +63,13 @@ func Attribute(model any, name string) attr.Value {
 
 // Text returns the field of an attribute that is a string. The model must have it.
 func Text(model any, name string) *types.String {
-	return attribute(model, name).Addr().Interface().(*types.String)
+	return field(reflect.ValueOf(model).Elem(), name).Addr().Interface().(*types.String)
 }
 
-// attribute returns a model's field for an attribute: DataCenterIDs for data_center_ids.
-func attribute(model any, name string) (field reflect.Value) {
-	m := reflect.ValueOf(model).Elem()
-	if index, ok := fields(m.Type())[lettersOf(name)]; ok {
-		field = m.FieldByIndex(index)
+// field returns the field of a struct for an attribute: DataCenterIDs for data_center_ids.
+func field(of reflect.Value, attribute string) (field reflect.Value) {
+	if index, ok := fields(of.Type())[lettersOf(attribute)]; ok {
+		field = of.FieldByIndex(index)
 	}
 	return field
 }
@@ -78,18 +77,18 @@ func attribute(model any, name string) (field reflect.Value) {
 // lettersOf returns the letters that an attribute's name and Go's spelling of it have in common.
 func lettersOf(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
-var models sync.Map // the fields' indexes of each type of model, by the letters of the attribute's name
+var structs sync.Map // the fields' indexes of each type, by the letters of the attribute's name
 
-func fields(model reflect.Type) map[string][]int {
-	if known, ok := models.Load(model); ok {
+func fields(of reflect.Type) map[string][]int {
+	if known, ok := structs.Load(of); ok {
 		return known.(map[string][]int)
 	}
 	indexes := map[string][]int{}
-	for _, f := range reflect.VisibleFields(model) {
-		if f.Type.Implements(reflect.TypeFor[attr.Value]()) {
+	for _, f := range reflect.VisibleFields(of) {
+		if f.IsExported() {
 			indexes[lettersOf(f.Name)] = f.Index
 		}
 	}
-	models.Store(model, indexes)
+	structs.Store(of, indexes)
 	return indexes
 }

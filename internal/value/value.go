@@ -53,13 +53,7 @@ func StringMap(m types.Map) map[string]string {
 
 // KeepString returns got, or prior if both are empty. Null and "" are equivalent.
 func KeepString(prior types.String, got string) types.String {
-	switch {
-	case got != "":
-		return types.StringValue(got)
-	case prior.ValueString() == "" && !prior.IsUnknown():
-		return prior
-	}
-	return types.StringNull()
+	return keep(prior, types.StringValue(got), types.StringNull())
 }
 
 // KeepInt returns got, or prior if both are zero. Null and 0 are equivalent.
@@ -80,39 +74,45 @@ func StringSet(values []string) types.Set {
 
 // KeepSet returns got, or prior if both are empty. Null and [] are equivalent.
 func KeepSet(prior types.Set, got []string) types.Set {
-	switch {
-	case len(got) > 0:
-		return StringSet(got)
-	case len(prior.Elements()) == 0 && !prior.IsUnknown():
-		return prior
-	}
-	return types.SetNull(types.StringType)
+	return keep(prior, StringSet(got), types.SetNull(types.StringType))
 }
 
 // KeepList returns got, or prior if both are empty. Null and [] are equivalent.
 func KeepList(prior types.List, got []string) types.List {
-	switch {
-	case len(got) > 0:
-		return types.ListValueMust(types.StringType, elements(got))
-	case len(prior.Elements()) == 0 && !prior.IsUnknown():
-		return prior
-	}
-	return types.ListNull(types.StringType)
+	return keep(prior, types.ListValueMust(types.StringType, elements(got)), types.ListNull(types.StringType))
 }
 
 // KeepMap returns got, or prior if both are empty. Null and {} are equivalent.
 func KeepMap(prior types.Map, got map[string]string) types.Map {
+	values := make(map[string]attr.Value, len(got))
+	for k, v := range got {
+		values[k] = types.StringValue(v)
+	}
+	return keep(prior, types.MapValueMust(types.StringType, values), types.MapNull(types.StringType))
+}
+
+// keep returns got, or prior if both are empty.
+func keep[V attr.Value](prior, got, null V) V {
 	switch {
-	case len(got) > 0:
-		values := make(map[string]attr.Value, len(got))
-		for k, v := range got {
-			values[k] = types.StringValue(v)
-		}
-		return types.MapValueMust(types.StringType, values)
-	case len(prior.Elements()) == 0 && !prior.IsUnknown():
+	case !Empty(got):
+		return got
+	case Empty(prior):
 		return prior
 	}
-	return types.MapNull(types.StringType)
+	return null
+}
+
+// Empty reports whether a value is null, "", [] or {}.
+func Empty(v attr.Value) bool {
+	switch v := v.(type) {
+	case types.String:
+		return !v.IsUnknown() && v.ValueString() == ""
+	case interface{ Elements() []attr.Value }:
+		return len(v.Elements()) == 0 && !v.(attr.Value).IsUnknown()
+	case interface{ Elements() map[string]attr.Value }:
+		return len(v.Elements()) == 0 && !v.(attr.Value).IsUnknown()
+	}
+	return v == nil || v.IsNull()
 }
 
 func elements(values []string) []attr.Value {
