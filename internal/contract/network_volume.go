@@ -15,3 +15,12 @@ var networkVolumeV2 = rows(V2, "networkVolume", "v2 document: CreateNetworkVolum
 	f("dataCenter", "string", Create|Read, required(Create|Read), atLeast(1), known(DataCenterIDs), note("fixed at create")),
 	f("type", "string", Create|Read, required(Read), oneOf("STANDARD", "HIGH_PERFORMANCE"), note("fixed at create; omitted: the data center's own tier")),
 )
+
+const documentOfGlobalVolumes = "changes of November 2026: global volumes"
+
+var globalVolumeV2 = rows(V2, "globalVolume", documentOfGlobalVolumes,
+	f("id", "string", Read, required(Read)),
+	f("name", "string", every, required(Create|Read), between(1, 191), form(Visible), note("trimmed; need not be unique")),
+	f("createdAt", "string", Read, required(Read), note("RFC 3339")),
+	f("createdByUserId", "string", Read, required(Read), nullable, note("on the jobrunner, the owner of the API key")),
+)

@@ -1,6 +1,20 @@
 package contract
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
+
+// Fields is the table of members, resource by resource.
+var Fields = slices.Concat(
+	templateV1, networkVolumeV1, registryAuthV1, endpointV1, podV1, billingV1, networkVolumeBillingV1, errorV1,
+	templateV2, networkVolumeV2, registryAuthV2, delegationV2, endpointV2, podV2, podActionV2, clusterV2, sshKeysV2, secretV2, globalVolumeV2, buildV2, gpuTypeV2, cpuTypeV2, dataCenterV2,
+	billingV2, podBillingV2, serverlessBillingV2, endpointBillingV2, networkVolumeBillingV2, clusterBillingV2, errorV2,
+	jobSubmission, job, streamChunk, liveStream, health, purge, jobList, batch, batchList, batchResults, errorJobs,
+)
+
+// ResourcesWithoutFields are the resources of Operations whose members the table lacks.
+var ResourcesWithoutFields = []string{"logLine", "release", "worker"}
 
 // The functions below make a row of the table readable as one line:
 //
@@ -58,3 +72,20 @@ func nullable(f *Field)   { f.Nullable = true }
 func unique(f *Field)     { f.Unique = true }
 func powerOfTwo(f *Field) { f.Power2 = true }
 func secret(f *Field)     { f.Secret = true }
+
+var errorV1 = rows(V1, "error", "description: Errors",
+	f("message", "string", Read, required(Read)),
+	f("error", "string", Read, from("field notes: Management v1"), note("some live deployments return it instead of message; read, never sent")),
+	f("status", "integer", Read, from("field notes: Management v1"), note("beside error")),
+)
+
+var errorV2 = rows(V2, "error", "description: Versioning 9",
+	f("title", "string", Read, required(Read)),
+	f("status", "integer", Read, required(Read), note("the HTTP status")),
+	f("detail", "string", Read, required(Read)),
+	f("errors", "[]string", Read, note(`one per fault of the body, such as "$: missing property 'name'"`)),
+)
+
+var errorJobs = rows(Jobs, "error", "field notes: Job API",
+	f("error", "string", Read, required(Read), note("the description shows no body")),
+)

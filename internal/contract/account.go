@@ -11,3 +11,8 @@ var secretV2 = rows(V2, "secret", documentOfSecrets,
 	f("createdAt", "string", Read, required(Read), note("RFC 3339")),
 	f("valueLastUpdatedAt", "string", Read, nullable, note("a time of RFC 3339; on the jobrunner that of the creation until the value changes")),
 )
+
+// sshKeysV2 is replaced as a whole: its update is a PUT.
+var sshKeysV2 = rows(V2, "sshKeys", "v2 document: UpdateSshKeysRequest",
+	f("keys", "[]string", Update|Read, required(Update|Read), form(SSHKey)),
+)
