@@ -83,10 +83,10 @@ func keptIfOmitted(a schema.Attribute) schema.Attribute {
 }
 
 // createDefault is a default that only a create uses. An existing object keeps its value.
-type createDefault struct{ value attr.Value }
-
-func (d createDefault) Description(context.Context) string         { return "default of a create" }
-func (d createDefault) MarkdownDescription(context.Context) string { return "default of a create" }
+type createDefault struct {
+	value attr.Value
+	undescribed
+}
 
 func (d createDefault) PlanModifyString(_ context.Context, req planmodifier.StringRequest, resp *planmodifier.StringResponse) {
 	resp.PlanValue = defaultTo(req.ConfigValue, req.StateValue, d.value.(types.String))
@@ -143,7 +143,7 @@ func maxHourlyCostAttribute() schema.NumberAttribute {
 }
 
 // notNegative rejects a number below 0.
-type notNegative struct{ describedByError }
+type notNegative struct{ undescribed }
 
 func (notNegative) ValidateNumber(_ context.Context, req validator.NumberRequest, resp *validator.NumberResponse) {
 	if n := req.ConfigValue; isSet(n) && n.ValueBigFloat().Cmp(new(big.Float)) < 0 {

@@ -128,29 +128,21 @@ func (s *container) ownVariables(d envDigests) map[string]bool {
 // flatten copies an answer into the model: all of it if own is true, otherwise only the
 // settings that the model sets.
 func (s *container) flatten(got api.Container, own bool) {
-	if got.Image != nil && (own || !s.Image.IsNull()) {
-		s.Image = value.KeepString(s.Image, *got.Image)
-	}
 	s.command().flatten(got.Command, own)
-	if got.Disk != nil && (own || !s.Disk.IsNull()) {
-		s.Disk = types.Int64Value(*got.Disk)
-	}
-	if own || !s.Env.IsNull() {
-		env := got.Env
-		if !own {
-			env = map[string]string{}
-			for key := range s.Env.Elements() {
-				if v, ok := got.Env[key]; ok {
-					env[key] = v
-				}
+	var except []string
+	if !own {
+		for _, name := range []string{"Image", "Disk", "Env", "Ports", "Registry"} {
+			if value.Attribute(s, name).IsNull() {
+				except = append(except, name)
 			}
 		}
-		s.Env = value.KeepMap(s.Env, env)
+		all := got.Env
+		got.Env = map[string]string{}
+		for name := range s.Env.Elements() {
+			if v, ok := all[name]; ok {
+				got.Env[name] = v
+			}
+		}
 	}
-	if got.Ports != nil && (own || !s.Ports.IsNull()) {
-		s.Ports = value.KeepSet(s.Ports, *got.Ports)
-	}
-	if got.Registry != nil && (own || !s.Registry.IsNull()) {
-		s.Registry = value.KeepString(s.Registry, *got.Registry)
-	}
+	value.Flatten(got, s, except...)
 }

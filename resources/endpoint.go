@@ -69,7 +69,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 		if err != nil {
 			return err
 		}
-		plan.setWriteOnlyEnv(&config.writeOnlyEnv, &state.writeOnlyEnv, state.Private.EnvWO, have.Environment())
+		plan.setWriteOnlyEnv(&config.writeOnlyEnv, &state.writeOnlyEnv, state.Private.EnvWO, deref(have.Container).Env)
 		if plan.sends(&state.writeOnlyEnv) {
 			plan.Private.EnvWO = envDigests{} // the template's value replaces a variable that env_wo gives up
 		}

@@ -142,11 +142,11 @@ func defaultOnCreate[A schema.Int64Attribute | schema.StringAttribute](a A) A {
 	case *schema.Int64Attribute:
 		var got defaults.Int64Response
 		a.Default.DefaultInt64(context.Background(), defaults.Int64Request{}, &got)
-		a.Default, a.PlanModifiers = nil, append(a.PlanModifiers, createDefault{got.PlanValue})
+		a.Default, a.PlanModifiers = nil, append(a.PlanModifiers, createDefault{value: got.PlanValue})
 	case *schema.StringAttribute:
 		var got defaults.StringResponse
 		a.Default.DefaultString(context.Background(), defaults.StringRequest{}, &got)
-		a.Default, a.PlanModifiers = nil, append(a.PlanModifiers, createDefault{got.PlanValue})
+		a.Default, a.PlanModifiers = nil, append(a.PlanModifiers, createDefault{value: got.PlanValue})
 	}
 	return a
 }

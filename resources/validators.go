@@ -24,10 +24,9 @@ type rule[T any] struct {
 	holds   func(T) bool
 	show    func(T) string // formats the value for the error; nil shows the value itself
 	secret  bool           // the error doesn't contain the value
-}
 
-func (r rule[T]) Description(context.Context) string         { return "expected " + r.expects }
-func (r rule[T]) MarkdownDescription(context.Context) string { return "expected " + r.expects }
+	undescribed
+}
 
 func (r rule[T]) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
 	r.check(req.Path, req.ConfigValue, req.ConfigValue.ValueString(), &resp.Diagnostics)
@@ -126,15 +125,15 @@ var imageReference = rule[string]{expects: "the reference of a container image, 
 // Source: v2 document, BaseCpuConfig.
 var powerOfTwo = rule[int64]{expects: "a power of two from 2 up", holds: func(n int64) bool { return n >= 2 && n&(n-1) == 0 }}
 
-// describedByError has no description: nothing shows it, and the error says what is expected.
-type describedByError struct{}
+// undescribed is a validator or plan modifier without a description, because nothing shows it.
+type undescribed struct{}
 
-func (describedByError) Description(context.Context) string         { return "" }
-func (describedByError) MarkdownDescription(context.Context) string { return "" }
+func (undescribed) Description(context.Context) string         { return "" }
+func (undescribed) MarkdownDescription(context.Context) string { return "" }
 
 // noNulls rejects null in a collection: no API accepts it, and Terraform doesn't let a provider
 // remove it from a plan.
-type noNulls struct{ describedByError }
+type noNulls struct{ undescribed }
 
 func (noNulls) ValidateMap(_ context.Context, req validator.MapRequest, resp *validator.MapResponse) {
 	for key, v := range req.ConfigValue.Elements() {
@@ -160,7 +159,7 @@ func elementNull(at tfpath.Path, elements []attr.Value, diags *diag.Diagnostics)
 }
 
 // someElements rejects an empty list or set.
-type someElements struct{ describedByError }
+type someElements struct{ undescribed }
 
 func (someElements) ValidateSet(_ context.Context, req validator.SetRequest, resp *validator.SetResponse) {
 	noElements(req.Path, req.ConfigValue, len(req.ConfigValue.Elements()), &resp.Diagnostics)
@@ -178,7 +177,7 @@ func noElements(at tfpath.Path, configured attr.Value, count int, diags *diag.Di
 
 // unique rejects repeated elements of a list. Elements that aren't fully known are skipped,
 // because they may become distinct.
-type unique struct{ describedByError }
+type unique struct{ undescribed }
 
 func (unique) ValidateList(ctx context.Context, req validator.ListRequest, resp *validator.ListResponse) {
 	seen := map[string]int{}

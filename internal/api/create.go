@@ -48,7 +48,7 @@ func (r *Collection[T]) Create(ctx context.Context, want T) (T, error) {
 	for try := 1; ; try++ {
 		attempt.last = try == httpclient.MaxTries
 		got, err := r.createOnce(ctx, c, attempt)
-		if !errors.Is(err, errNothingCreated) || attempt.last || ctx.Err() != nil {
+		if unresolved, ok := errors.AsType[*UnresolvedCreateError](err); !ok || !unresolved.repeatable || attempt.last || ctx.Err() != nil {
 			return got, err
 		}
 		if wait, ok := httpclient.Backoff(try, err); !ok || httpclient.Sleep(ctx, wait) != nil {
@@ -65,9 +65,6 @@ type pendingCreate[T any] struct {
 	ambiguous bool            // an answer was lost
 	last      bool            // no further POST follows
 }
-
-// errNothingCreated marks a failed create that may safely be repeated.
-var errNothingCreated = errors.New("nothing was created")
 
 func (r *Collection[T]) createOnce(ctx context.Context, c httpclient.Call, a *pendingCreate[T]) (T, error) {
 	var none T

@@ -90,14 +90,6 @@ type RequestURLs struct {
 	Health     string `json:"health,omitempty"`
 }
 
-// Environment returns the container's environment, as far as the version returns it.
-func (e Endpoint) Environment() map[string]string {
-	if e.Container == nil {
-		return nil
-	}
-	return e.Container.Env
-}
-
 type endpointV1 struct {
 	ID                  string   `json:"id,omitempty"`
 	Name                string   `json:"name,omitempty"`

@@ -36,7 +36,7 @@ func (r *Collection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], 
 	case err != nil:
 		return none, r.searchFailed(failure, err)
 	case len(found) == 0 && failure.Ambiguous():
-		return none, nothingCreated{r.unresolved(failure, fmt.Sprintf("no %s has this name, so it was not created", r.kind))}
+		return none, r.repeatable(failure, fmt.Sprintf("no %s has this name, so it was not created", r.kind))
 	case len(found) == 0:
 		return none, failure
 	}
@@ -48,7 +48,7 @@ func (r *Collection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], 
 		return none, r.unresolved(failure, fmt.Sprintf("a %s has the name, but it may have existed before: the list was refused", r.kind), o)
 	case r.writeOnly:
 		if ctx.Err() == nil && !interrupted && !a.last && r.Delete(ctx, id) == nil {
-			return none, nothingCreated{r.unresolved(failure, fmt.Sprintf("%s had the name, and was deleted", id))}
+			return none, r.repeatable(failure, fmt.Sprintf("%s had the name, and was deleted", id))
 		}
 		r.creates.account(id)
 		return o, fmt.Errorf("%w A search for it found %s, which is new and has the name. It may lack the credentials, so the next apply creates it again", withoutAdvice{failure}, id)
@@ -88,9 +88,7 @@ func (r *Collection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreat
 		return none, r.unresolved(failure, fmt.Sprintf("there is a new %s with the name, but with other settings, so it may not be the created one", r.kind), found...)
 	}
 	unseen := r.unresolved(failure, fmt.Sprintf("no new %s with the name has appeared, so it was probably not created", r.kind))
-	if failure.Status == http.StatusServiceUnavailable && failure.RetryAfter > 0 {
-		return none, nothingCreated{unseen} // the server asked for a repetition
-	}
+	unseen.repeatable = failure.Status == http.StatusServiceUnavailable && failure.RetryAfter > 0 // the server asked for it
 	return none, unseen
 }
 
@@ -158,6 +156,13 @@ func (r *Collection[T]) unresolved(cause *Error, verdict string, candidates ...T
 	return e
 }
 
+// repeatable reports that nothing was created.
+func (r *Collection[T]) repeatable(cause *Error, verdict string) *UnresolvedCreateError {
+	e := r.unresolved(cause, verdict)
+	e.repeatable = true
+	return e
+}
+
 // searchFailed reports that the search for the object failed.
 func (r *Collection[T]) searchFailed(cause *Error, err error) *UnresolvedCreateError {
 	return r.unresolved(cause, "the search failed: "+strings.TrimSuffix(err.Error(), "."))
@@ -170,6 +175,8 @@ type UnresolvedCreateError struct {
 	Verdict    string
 	Candidates []string
 	Cause      *Error
+
+	repeatable bool // the create may safely be sent again
 }
 
 // Error describes the failure, the result of the search, and the remedy.
@@ -209,12 +216,6 @@ type withoutAdvice struct{ cause *Error }
 
 func (e withoutAdvice) Error() string { return e.cause.Sentence() }
 func (e withoutAdvice) Unwrap() error { return e.cause }
-
-// nothingCreated is a failed create that may be repeated.
-type nothingCreated struct{ error }
-
-func (e nothingCreated) Unwrap() error      { return e.error }
-func (nothingCreated) Is(target error) bool { return target == errNothingCreated }
 
 // ExistingMatch is an object that equals a planned one or has its unique name.
 type ExistingMatch struct {

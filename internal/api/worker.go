@@ -123,14 +123,12 @@ func (c *Client) EndpointBuilds(ctx context.Context, endpointID string) ([]Build
 }
 
 // EndpointBuild reads one build of an endpoint (v2 only).
-func (c *Client) EndpointBuild(ctx context.Context, endpointID, id string) (out Build, err error) {
+func (c *Client) EndpointBuild(ctx context.Context, endpointID, id string) (Build, error) {
 	if err := cmp.Or(checkID("endpoint", endpointID), checkID("build", id)); err != nil {
-		return out, err
+		return Build{}, err
 	}
-	err = c.deployment.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/v2/serverless/" + endpointID + "/builds/" + id}, &out)
-	if err == nil && out.ID != id {
-		err = otherObject("build", out.ID, id)
-	}
-	redactTexts(redact.FromContext(ctx), out.CommitMessage, out.Error)
-	return out, err
+	answer := identified[Build]{kind: "build", want: id, decode: decodePlain[Build]}
+	err := c.deployment.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/v2/serverless/" + endpointID + "/builds/" + id}, &answer)
+	redactTexts(redact.FromContext(ctx), answer.object.CommitMessage, answer.object.Error)
+	return answer.object, err
 }

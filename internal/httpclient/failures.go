@@ -42,7 +42,6 @@ func (c *Client) noAnswer(call Call, tries int, cause error) *Error {
 // answerError returns the error of an answer that isn't a success.
 func (c *Client) answerError(call Call, a answer) *Error {
 	e := c.newAnswered(call, a)
-	e.Title = http.StatusText(a.resp.StatusCode)
 	body := parseErrorBody(a.resp.Header.Get("Content-Type"), a.body)
 	if !call.Untracked && c.IsAPIError != nil && !c.IsAPIError(call.URL, a.resp.StatusCode, a.body) {
 		e.OtherServer = c.sanitize(call, describeServer(a.resp, a.body), maxDetail)
@@ -73,34 +72,26 @@ type Response struct {
 	Header http.Header
 	Body   []byte
 
-	failure  func() *Error // returns an error without a detail
-	sanitize func(text string) string
+	client *Client
+	call   Call
+	answer answer // without the body
 }
 
 func (c *Client) response(call Call, a answer) *Response {
-	resp, tries := a.resp, a.tries
-	return &Response{
-		Status: resp.StatusCode, Header: resp.Header, Body: a.body,
-		failure: func() *Error {
-			e := c.newAnswered(call, answer{resp, nil, tries})
-			e.Title = http.StatusText(resp.StatusCode)
-			return e
-		},
-		sanitize: func(text string) string { return c.sanitize(call, text, maxDetail) },
-	}
+	return &Response{Status: a.resp.StatusCode, Header: a.resp.Header, Body: a.body, client: c, call: call, answer: answer{a.resp, nil, a.tries}}
 }
 
 // Failure returns an error with the detail for a successful answer that can't be accepted.
 func (r *Response) Failure(detail string) *Error {
-	e := r.failure()
-	e.Detail = r.sanitize(detail)
+	e := r.client.newAnswered(r.call, r.answer)
+	e.Detail = r.client.sanitize(r.call, detail, maxDetail)
 	return e
 }
 
 // Unreadable returns the error of a successful answer that doesn't match the API.
 func (r *Response) Unreadable(cause error) *Error {
-	e := r.failure()
-	e.Detail = "the response is not one of this API: " + r.sanitize(cause.Error())
+	e := r.Failure(cause.Error())
+	e.Detail = "the response is not one of this API: " + e.Detail
 	return e
 }
 
@@ -115,7 +106,7 @@ func (c *Client) unreadable(call Call, a answer, cause error) *Error {
 
 func (c *Client) newAnswered(call Call, a answer) *Error {
 	e := c.newError(call, a.tries)
-	e.Status = a.resp.StatusCode
+	e.Status, e.Title = a.resp.StatusCode, http.StatusText(a.resp.StatusCode)
 	e.RequestID = c.sanitize(call, a.resp.Header.Get("X-Request-Id"), maxExcerpt)
 	e.RetryAfter, _ = retryAfter(a.resp)
 	return e

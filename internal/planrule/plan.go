@@ -319,12 +319,8 @@ func WarnOfUnreadable(diags *diag.Diagnostics, what string, err error) {
 }
 
 // RecordDeployment records the deployment where an object was seen.
-func RecordDeployment(ctx context.Context, p Private, c *api.Client) (diags diag.Diagnostics) {
-	address, err := json.Marshal(c.BaseURL())
-	if err != nil {
-		diags.AddError("Could not record the deployment", err.Error())
-		return diags
-	}
+func RecordDeployment(ctx context.Context, p Private, c *api.Client) diag.Diagnostics {
+	address, _ := json.Marshal(c.BaseURL()) // can't fail: a string
 	return p.SetKey(ctx, deploymentKey, address)
 }
 
