@@ -1,5 +1,5 @@
-// Package cases has the cases of the suite, and the clauses that they declare: a file for
-// each section of the service description.
+// Package cases has the cases of the suite, and the clauses that they declare, by section of the
+// service description.
 package cases
 
 import (

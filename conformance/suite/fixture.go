@@ -15,26 +15,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// DefaultImage is the image with our handler.
-const DefaultImage = "builtin/conformance"
-
-// Image returns the image of endpoints that the suite creates.
-func (c *C) Image() string {
-	return cmp.Or(c.env.Target.Image, DefaultImage)
-}
+// Image returns the image with our handler, for endpoints that the suite creates.
+func (c *C) Image() string { return cmp.Or(c.env.Target.Image, "builtin/conformance") }
 
 // NoteObject records an object in the ledger. At the end of the case, it is deleted with DELETE
 // {path}/{id} of the version, "v1" or "v2".
 func (c *C) NoteObject(kind, version, path, id string) {
 	m := env.Object{Kind: kind, ID: id, Method: http.MethodDelete, URL: c.env.Target.Base(version) + path + "/" + id}
 	for _, paths := range managementPaths {
-		byVersion := map[string]string{"v1": paths[0], "v2": paths[1]}
-		if byVersion[version] != path {
-			continue
-		}
-		for _, v := range []string{"v1", "v2"} {
-			if byVersion[v] != "" && c.Serves(v) {
-				m.Reads = append(m.Reads, c.env.Target.Base(v)+byVersion[v]+"/"+id+map[string]string{"/templates": includeBound}[byVersion[v]])
+		for i, v := range []string{"v1", "v2"} {
+			if paths[version[1]-'1'] == path && paths[i] != "" && c.Serves(v) {
+				m.Reads = append(m.Reads, c.env.Target.Base(v)+paths[i]+"/"+id+map[string]string{"/templates": includeBound}[paths[i]])
 			}
 		}
 	}
