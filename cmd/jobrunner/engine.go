@@ -29,7 +29,7 @@ func (s *engineFlags) engineURL() (string, error) {
 		return s.Engine, nil
 	}
 	if s.Engine != "" {
-		return "", usageErrorf("--engine and --engine-file exclude each other: choose one")
+		return "", usageErrorf("--engine and --engine-file (or GPUCLOUD_ENGINE and GPUCLOUD_ENGINE_FILE) exclude each other: choose one")
 	}
 	text, err := os.ReadFile(s.EngineFile)
 	if err != nil {

@@ -79,7 +79,7 @@ func (s *serve) Run() (err error) {
 	case s.Ephemeral && s.Data != "":
 		return usageErrorf("--ephemeral and --data exclude each other: choose one")
 	case s.Ephemeral && engine != "":
-		return usageErrorf("--ephemeral and --engine exclude each other: choose one")
+		return usageErrorf("--ephemeral and --engine (or GPUCLOUD_ENGINE, GPUCLOUD_ENGINE_FILE) exclude each other: choose one")
 	case s.Ephemeral && s.Fsync == "normal":
 		return usageErrorf("--ephemeral and --fsync=normal exclude each other: a state in memory isn't flushed")
 	}
