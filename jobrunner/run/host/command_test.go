@@ -74,6 +74,7 @@ func TestCommandOutput(t *testing.T) {
 		"lines":                {"echo 1; echo '\"two\"'; echo; echo '  {\"n\": 3} '", `{"n": 3}`, "", []string{"1", `"two"`, `{"n": 3}`}},
 		"the last without \\n": {"echo 1; printf null", "null", "", []string{"1", "null"}},
 		"words between":        {"echo loading model; echo 1; echo '{half'; echo 2; echo bye", "2", "loading model\n{half\nbye\n", []string{"1", "2"}},
+		"indented":             {`printf '{\n  "a": [\n    1\n  ]\n}\n[\r\n\t2\r\n]\r\n{\n  "half"\nbye\n'`, `[2]`, "{\n  \"half\"\nbye\n", []string{`{"a":[1]}`, `[2]`}},
 		"stderr":               {"echo warning >&2; echo 1", "1", "warning\n", []string{"1"}},
 		"carriage returns":     {`printf '1\r\n2\r\n'`, "2", "", []string{"1", "2"}},
 		"no UTF-8":             {`printf '"\377"\n'`, "\"\uFFFD\"", "", []string{"\"\uFFFD\""}},

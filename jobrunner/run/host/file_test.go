@@ -266,6 +266,9 @@ func FuzzOutput(f *testing.F) {
 		}
 		want := 0
 		for line := range bytes.SplitSeq(stdout, []byte("\n")) {
+			if first := string(bytes.TrimRight(line, "\r")); first == "{" || first == "[" {
+				return // it and further lines may be one value
+			}
 			if json.Valid(bytes.ToValidUTF8(bytes.TrimSpace(line), []byte("\uFFFD"))) {
 				want++
 			}

@@ -3,6 +3,7 @@ package host
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,14 +19,40 @@ import (
 )
 
 // lines reads the lines of a command, trimmed and as valid UTF-8. The last line may lack a
-// newline.
+// newline. A value that jq or an indenting encoder prints is one line: from a bracket to its closing one.
 type lines struct{ from *bufio.Reader }
 
 func newLines(from io.Reader) *lines { return &lines{bufio.NewReaderSize(from, 64<<10)} }
 
 // next returns a line. The caller may keep it.
 func (l *lines) next() ([]byte, error) {
-	var line []byte
+	line, err := l.read(nil)
+	if first := string(bytes.TrimRight(line, "\r\n")); first == "{" || first == "[" {
+		for open := true; open && err == nil; {
+			begin, _ := l.from.Peek(1) // empty at the end
+			if len(begin) == 0 || strings.IndexByte(" \t}]", begin[0]) < 0 {
+				break
+			}
+			open = begin[0] == ' ' || begin[0] == '\t'
+			line, err = l.read(line)
+		}
+		var compact bytes.Buffer
+		if json.Compact(&compact, line) == nil {
+			line = compact.Bytes()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	line = bytes.TrimSpace(line)
+	if !utf8.Valid(line) {
+		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
+	}
+	return line, nil
+}
+
+// read appends bytes to line until a newline or the end.
+func (l *lines) read(line []byte) ([]byte, error) {
 	for {
 		part, err := l.from.ReadSlice('\n')
 		if len(line)+len(part) > maxLine+1 {
@@ -37,10 +64,6 @@ func (l *lines) next() ([]byte, error) {
 			continue
 		case err != nil && len(line) == 0:
 			return nil, err
-		}
-		line = bytes.TrimSpace(line)
-		if !utf8.Valid(line) {
-			line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
 		}
 		return line, nil
 	}
