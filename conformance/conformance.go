@@ -52,7 +52,7 @@ type Options struct {
 	Known  Known
 	// Ledger is the file that lists the objects created at a target that is not local.
 	Ledger  string
-	Pace    *env.Pace // nil is no rate limit
+	Pace    *env.Pace // nil: no rate limit
 	Version string    // of the suite, for the report
 	// Implementation names what is judged in the report, unless it is nil.
 	Implementation *report.Implementation

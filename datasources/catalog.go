@@ -130,7 +130,7 @@ var GPUTypes = &kit.DataSource[gpuTypes, gpuTypesFound]{
 		MarkdownDescription: "The GPU types of the catalog, with prices, and with availability if `product` is set. API v2 only.",
 		Attributes: with(gpuQueryAttributes, map[string]schema.Attribute{
 			"pool":             schema.StringAttribute{Optional: true, MarkdownDescription: "Only those in this serverless pool."},
-			"manufacturer":     schema.StringAttribute{Optional: true, MarkdownDescription: "Only those of this manufacturer."},
+			"manufacturer":     schema.StringAttribute{Optional: true, MarkdownDescription: "Only types of this manufacturer."},
 			"min_memory":       schema.Int64Attribute{Optional: true, MarkdownDescription: "Only those with at least so many GB of memory."},
 			"min_availability": schema.StringAttribute{Optional: true, MarkdownDescription: minAvailabilityText},
 			"gpu_types":        objects("The GPU types, ordered by id.", gpuTypeAttributes),
@@ -296,7 +296,7 @@ var CPUTypes = &kit.DataSource[cpuTypes, cpuTypesFound]{
 	Schema: schema.Schema{
 		MarkdownDescription: "The CPU flavors of the catalog, with prices, and with availability if `product` is set. API v2 only.",
 		Attributes: with(cpuQueryAttributes, map[string]schema.Attribute{
-			"group":            schema.StringAttribute{Optional: true, MarkdownDescription: "Only those of this generation."},
+			"group":            schema.StringAttribute{Optional: true, MarkdownDescription: "Only types of this generation."},
 			"min_availability": schema.StringAttribute{Optional: true, MarkdownDescription: minAvailabilityText},
 			"cpu_types":        objects("The CPU flavors, ordered by id.", cpuTypeAttributes),
 		}),

@@ -55,14 +55,14 @@ var ClusterPods = &kit.DataSource[ofCluster, clusterPods]{
 			"pods": objects("The pods, ordered by rank.", map[string]schema.Attribute{
 				"id":             text("Id of the pod, for `gpucloud_pod_logs`."),
 				"name":           text("Name of the pod."),
-				"rank":           integer("Its rank, from 0; that of rank 0 is the primary."),
+				"rank":           integer("Its rank, from 0. The pod of rank 0 is the primary."),
 				"role":           optionalText("Its role, in a cluster of type `SLURM` or `RAY`."),
 				"ip":             optionalText("Its address in the cluster's network, once it has one."),
 				"status":         text("`PROVISIONING`, `STARTING`, `RUNNING`, `EXITED`, `ERROR` or `TERMINATED`."),
 				"reason":         text("Why it waits, or how it ended."),
 				"gpu_type_id":    optionalText("Id of its GPU type."),
 				"gpu_count":      integer("GPUs that it has."),
-				"data_center_id": text("Where it is placed, once it is."),
+				"data_center_id": text("Id of its data center, once it is placed."),
 				"ssh": object("Its SSH server, while it runs with `22/tcp`: the published port, else the proxy.", map[string]schema.Attribute{
 					"host": text("Host name or address."), "port": integer("Port."), "username": text("User."),
 				}),

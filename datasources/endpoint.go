@@ -120,7 +120,7 @@ var EndpointBuilds = &kit.DataSource[endpointConfig, endpointBuilds]{
 	Title:   "builds of the endpoint",
 	Version: api.V2,
 	Schema: schema.Schema{
-		MarkdownDescription: "The builds of an endpoint's image from its repository. A jobrunner builds nothing and has only those of its catalog file. API v2 only.",
+		MarkdownDescription: "The builds of an endpoint's image from its repository. A jobrunner builds nothing and returns only the builds in its catalog file. API v2 only.",
 		Attributes: map[string]schema.Attribute{
 			"endpoint_id": endpointIDAttribute,
 			"builds":      objects("The builds, the newest first.", buildAttributes(map[string]schema.Attribute{"id": text("Id of the build.")})),

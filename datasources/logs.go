@@ -35,7 +35,7 @@ const (
 
 var logAttributes = map[string]schema.Attribute{
 	"source":  schema.StringAttribute{Optional: true, MarkdownDescription: "Only lines of this source: `container` or `system`."},
-	"tail":    schema.Int64Attribute{Optional: true, MarkdownDescription: "Maximum number of lines, 1 to 5000; default 100: the last, or the first after `since`."},
+	"tail":    schema.Int64Attribute{Optional: true, MarkdownDescription: "Maximum number of lines, 1 to 5000; default 100. Without `since` the last lines, with it the first lines."},
 	"since":   schema.StringAttribute{Optional: true, MarkdownDescription: "Only lines from this time on, as RFC 3339."},
 	"seconds": schema.Int64Attribute{Optional: true, MarkdownDescription: "Maximum reading time in seconds, 1 to 60; default 10. Reading ends after a second without lines."},
 	"entries": objects("The lines, the oldest first.", map[string]schema.Attribute{
@@ -44,7 +44,7 @@ var logAttributes = map[string]schema.Attribute{
 	"lines": texts("The lines alone."),
 }
 
-const logsInState = " The state contains the lines, without values of the environment: they must contain no other secrets. API v2 only."
+const logsInState = " The state contains the lines, without the values of environment variables. The lines must not contain other secrets. API v2 only."
 
 func (l *logs) validate(c diagnostics.Check) {
 	oneOf(c, "source", l.Source, "container", "system")
@@ -89,7 +89,7 @@ var WorkerLogs = &kit.DataSource[workerLogs, logLines]{
 		MarkdownDescription: "The log of an endpoint's worker." + logsInState,
 		Attributes: with(logAttributes, map[string]schema.Attribute{
 			"endpoint_id": endpointIDAttribute,
-			"worker_id":   schema.StringAttribute{Required: true, MarkdownDescription: "Id of the worker, one of `gpucloud_endpoint_workers`, or one that has ended a while ago."},
+			"worker_id":   schema.StringAttribute{Required: true, MarkdownDescription: "Id of a worker from `gpucloud_endpoint_workers`, or of a worker that ended recently."},
 		}),
 	},
 	Validate: func(c diagnostics.Check, m *workerLogs) {

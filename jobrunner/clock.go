@@ -66,7 +66,7 @@ func (j *Jobrunner) writeJump(ctx context.Context, jump time.Duration) error {
 	})
 }
 
-// correctClock sets the clock by that of a shared database, because deadlines must mean the
+// correctClock sets the clock by the shared database's clock, because deadlines must mean the
 // same on all nodes.
 func (j *Jobrunner) correctClock(ctx context.Context) error {
 	behind, err := j.db.Behind(ctx, j.clock.Passed)

@@ -219,7 +219,7 @@ func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
 	}
 	j.onClose(meter.Close)
 	j.bills = metering.Bills{Meter: meter, Store: j.store, Catalog: j.catalog, Logger: c.Logger}
-	j.store.OnVolumeChange(j.bills.VolumeChanged)
+	j.store.SetVolumeHook(j.bills.VolumeChanged)
 	changed := j.catalog.Changed()
 	if err := j.bills.SettleVolumes(ctx); err != nil {
 		return err
@@ -322,7 +322,7 @@ func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, s
 	})
 	jobs := jobapi.New(jobapi.Config{
 		Limiter: limiter, Running: j.node.Running,
-		Engine: j.engine, Endpoint: queues.Find, Workers: j.pools.Counts, Queued: j.pools.Queued, Failure: j.node.Failure, Webhook: hooks.Check,
+		Engine: j.engine, Endpoint: queues.Find, Workers: j.pools.Counts, Queued: j.pools.CheckLoad, Failure: j.node.Failure, Webhook: hooks.Check,
 		Clock: j.clock, Keys: keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
 		Bodies: bodies, Answers: httplimit.NewMemory(memory),
 	})
@@ -376,7 +376,7 @@ func (j *Jobrunner) recordEvent(onJob func(engine.Event)) func(engine.Event) {
 		j.metrics.Job(e)
 		if engine.IsBatchQueue(e.Endpoint) {
 			if pools := j.queuedTo.Load(); pools != nil && e.To == engine.InQueue {
-				pools.Queued(e.Endpoint)
+				pools.CheckLoad(e.Endpoint)
 			}
 		} else if p := j.page.Load(); p != nil {
 			p.Job(e)
@@ -469,7 +469,7 @@ func (j *Jobrunner) limiter(ctx context.Context) (_ jobapi.Limiter, err error) {
 
 const podsFolder = "pods" // in the data folder
 
-// startPods starts the pods, and adopts those of an earlier run with their GPUs.
+// startPods starts the pods. It adopts the pods of an earlier run with their GPUs.
 func (j *Jobrunner) startPods(ctx context.Context, c Config) error {
 	folder, err := j.volumes.Folder()
 	if err != nil {

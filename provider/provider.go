@@ -88,7 +88,7 @@ func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			},
 			"queue_url": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Address of the job API, before `/v2`. Defaults to `base_url`, or without `base_url` to that of `service`. Environment variable: `GPUCLOUD_QUEUE_URL`.",
+				MarkdownDescription: "Address of the job API, before `/v2`. Defaults to `base_url`, or without `base_url` to the address of `service`. Environment variable: `GPUCLOUD_QUEUE_URL`.",
 			},
 			"api_version": schema.StringAttribute{
 				Optional:            true,
@@ -270,7 +270,7 @@ func (s settings) requestTimeout(diags *diag.Diagnostics) time.Duration {
 	timeout, err := time.ParseDuration(text)
 	if err != nil || timeout < timeoutBounds[0] || timeout > timeoutBounds[1] {
 		diags.AddAttributeError(path.Root("request_timeout"), "Invalid request_timeout",
-			fmt.Sprintf("%s is %q. Write a duration from %s to %s in minutes and seconds, such as 90s or 2m (days are no unit).", from, text, timeoutBounds[0], timeoutBounds[1]))
+			fmt.Sprintf("%s is %q. Write a duration from %s to %s in minutes and seconds, such as 90s or 2m (days aren't a unit).", from, text, timeoutBounds[0], timeoutBounds[1]))
 	}
 	return timeout
 }

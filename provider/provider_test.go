@@ -270,7 +270,7 @@ func TestCostsGuide(t *testing.T) {
 	cli := must.Do(tfcli.Default(t.Context()))(t)
 	d := acctest.DeployWith(t, func(c *jobrunner.Config) { c.Catalog = "../examples/costs/catalog.yaml" })
 	if d.Remote {
-		t.Skip("the prices are those of the example")
+		t.Skip("only the example has these prices")
 	}
 	blocks := regexp.MustCompile("(?s)```terraform\n(.*?)```").FindAllStringSubmatch(guide, -1)
 	files, err := filepath.Glob("../examples/costs/*/main.tf")

@@ -75,7 +75,7 @@ func checkRecord(t *testing.T, name string, version int64, current recordedSchem
 	case !ok && !*updateSchemas:
 		t.Errorf("version %d of the schema is not recorded: run go test ./provider -run TestSchemaVersions -schemas.update", version)
 	case ok && len(broken) > 0:
-		t.Errorf("states of version %d have what the schema of this version has not. Raise its Version (that of the identity for an identity) and write an upgrader:\n%s", version, strings.Join(broken, "\n"))
+		t.Errorf("states of version %d have attributes that this schema lacks. Raise its Version (for an identity, the identity's) and write an upgrader:\n%s", version, strings.Join(broken, "\n"))
 	case *updateSchemas:
 		text := must.Do(json.MarshalIndent(current, "", "  "))(t)
 		must.Succeed(t, errors.Join(os.MkdirAll("testdata/schemas", 0o755), os.WriteFile(schemaFile(name, version), append(text, '\n'), 0o644))) //nolint:gosec // a file of the repository

@@ -300,14 +300,14 @@ func TestPlanCost(t *testing.T) {
 	big := gpus(map[string]any{"pools": []any{"LAB_96"}, "count": 2})
 	findings := []finding{
 		{endpointType, labEndpoint(join(big, workers(3))), "gpu.pools",
-			"Above the cost ceiling: gpu.pools: It may cost 19.999999998 USD an hour, and max_hourly_cost is 6 USD (max_hourly_cost of the provider block). Compared: LAB Big: 3.333333333 USD (serverless price of a GPU) × 2 (gpu.count) × 3 (workers.max). ", false},
-		{endpointType, labEndpoint(join(gpus(map[string]any{"pools": []any{"LAB_48", "LAB_96"}}), workers(2))), "gpu.pools", "LAB Big, the most expensive of 3 that it may get: 3.333333333", false},
+			"Above the cost ceiling: gpu.pools: It may cost 19.999999998 USD an hour, and max_hourly_cost is 6 USD (max_hourly_cost of the provider block). Computed for LAB Big: 3.333333333 USD (serverless price of a GPU) × 2 (gpu.count) × 3 (workers.max). ", false},
+		{endpointType, labEndpoint(join(gpus(map[string]any{"pools": []any{"LAB_48", "LAB_96"}}), workers(2))), "gpu.pools", "LAB Big, the most expensive of 3 possible choices: 3.333333333", false},
 		{endpointType, labEndpoint(join(gpus(map[string]any{"type_ids": []any{"LAB Small"}}), own(1.4))), "max_hourly_cost", "1.5 USD an hour, and max_hourly_cost is 1.4 USD (max_hourly_cost of this resource)", false}, // workers.max is 3
-		{endpointType, labEndpoint(join(cpus("cpuX", 16), own(1.4))), "max_hourly_cost", "Compared: cpuX with 16 vCPUs, the most expensive of 2 that it may get: 0.031 USD (serverless price of a vCPU) × 16 (cpu[1].vcpu_count) × 3 (workers.max).", false},
-		{podType, labPod(gpus(map[string]any{"id": "LAB Big", "count": 3})), "gpu.id", "6.3 USD an hour, and max_hourly_cost is 6 USD (max_hourly_cost of the provider block). Compared: LAB Big: 2.1 USD (secure price of a GPU) × 3 (gpu.count). Ask for less", false},
+		{endpointType, labEndpoint(join(cpus("cpuX", 16), own(1.4))), "max_hourly_cost", "Computed for cpuX with 16 vCPUs, the most expensive of 2 possible choices: 0.031 USD (serverless price of a vCPU) × 16 (cpu[1].vcpu_count) × 3 (workers.max).", false},
+		{podType, labPod(gpus(map[string]any{"id": "LAB Big", "count": 3})), "gpu.id", "6.3 USD an hour, and max_hourly_cost is 6 USD (max_hourly_cost of the provider block). Computed for LAB Big: 2.1 USD (secure price of a GPU) × 3 (gpu.count). Ask for less", false},
 		{podType, labPod(join(gpus(map[string]any{"id": "LAB Small"}), map[string]any{"cloud": "COMMUNITY"}, own(0.05))), "max_hourly_cost", "0.1 USD (community price of a GPU)", false},
 		{podType, labPod(join(podCPU("cpuX", 8), own(0.3))), "max_hourly_cost", "0.32 USD an hour", false},
-		{clusterType, labCluster("LAB Big", 2, 3, nil), "compute.gpu_type_id", "12.6 USD an hour, and max_hourly_cost is 6 USD (max_hourly_cost of the provider block). Compared: LAB Big: 2.1 USD (secure price of a GPU) × 2 (compute.gpu_count_per_pod) × 3 (compute.pod_count).", false},
+		{clusterType, labCluster("LAB Big", 2, 3, nil), "compute.gpu_type_id", "12.6 USD an hour, and max_hourly_cost is 6 USD (max_hourly_cost of the provider block). Computed for LAB Big: 2.1 USD (secure price of a GPU) × 2 (compute.gpu_count_per_pod) × 3 (compute.pod_count).", false},
 		{endpointType, labEndpoint(nil), "", "The cost is not known: max_hourly_cost of 6 USD (max_hourly_cost of the provider block) is not compared: any GPU or CPU will do, which has no price.", true},
 		{podType, labPod(join(podCPU("cpuX", 2), map[string]any{"cloud": "COMMUNITY"})), "cpu.id", "the catalog has no price of cpuX with 2 vCPUs for pods of the COMMUNITY cloud.", true},
 

@@ -22,7 +22,7 @@ import (
 // read removes these variables from env. If the server lacks one or has another value, the read
 // removes it from env_wo_keys, so that the next plan adds it again.
 //
-// Digests depend on the API key, so those of another key can't be compared. They don't change
+// Digests depend on the API key, so digests of another key can't be compared. They don't change
 // until values are sent: recomputing them from the server's values would hide a change made
 // elsewhere.
 //

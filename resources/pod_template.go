@@ -34,7 +34,7 @@ func (m *pod) inheritedSettings(s templateSettings) map[string]attr.Value {
 	return s.members(&m.container, m.ownVariables(), types.StringUnknown())
 }
 
-// ownVariables returns the variables that the pod sets itself and those of the deployment.
+// ownVariables returns the variables that the pod sets itself, and the deployment's.
 func (m *pod) ownVariables() map[string]bool {
 	own := m.container.ownVariables(m.Private.EnvWO)
 	for _, name := range api.AccessVariables {

@@ -167,8 +167,8 @@ func newCollectionKind[M, T any](k kit.Kind[M], collection func(*api.Client) *ap
 	return &k
 }
 
-// catalogTemplates are the data sources of public templates. They reuse the parts of a
-// template's kind from which its data sources are derived.
+// catalogTemplates are the data sources of public templates. They reuse the schema and the
+// rules of the data sources of templates.
 var catalogTemplates = &kit.Source[catalogTemplate]{
 	Kind: &kit.Kind[catalogTemplate]{
 		Name:   "catalog_template",

@@ -24,7 +24,7 @@ type sourceOf struct {
 	config map[string]any // configuration of an object, with every attribute of both versions
 	v2     map[string]any // additional attributes of API v2
 	omits  []string       // attributes of the resource that no data source has
-	// differs are the attributes whose values differ from those of the resource.
+	// differs are the attributes whose values differ from the resource's.
 	differs []string
 	filters map[string]any // by filter, a value that matches the object
 	misses  map[string]any // by filter, a value that doesn't match

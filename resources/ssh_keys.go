@@ -47,7 +47,7 @@ var SSHKeys = &kit.Kind[sshKeys]{
 	},
 	Update: func(ctx context.Context, c *api.Client, _, state, plan *sshKeys) error {
 		held := value.Strings(state.Keys)
-		if !state.KeepOthers.ValueBool() { // the resource managed all keys, including those of others
+		if !state.KeepOthers.ValueBool() { // the resource managed all keys, including others' keys
 			held = nil
 		}
 		got, err := c.SSHKeys.Edit(ctx, plan.edit(held))

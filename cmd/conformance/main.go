@@ -50,7 +50,7 @@ func (commands) Help() string {
   conformance explain JOB-17
   conformance client -- terraform apply -auto-approve
 
-Exit codes: those of the judging commands are in their help; others exit with 0, or with 2 and an error.`
+The help of the judging commands explains their exit codes. Other commands exit with 0, or with 2 and an error.`
 }
 
 // interruptible returns a context that ends when the program is interrupted or its terminal is

@@ -98,7 +98,7 @@ type resume struct {
 
 // Help is printed below the help of the flags.
 func (*resume) Help() string {
-	return "The report has the results of both runs. Exit codes are those of run.\n\n" +
+	return "The report has the results of both runs. The exit codes are as for run.\n\n" +
 		"Examples:\n  conformance run --local --defer deferred.json\n  conformance resume deferred.json --report html=report.html"
 }
 

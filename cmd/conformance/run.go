@@ -29,7 +29,7 @@ type run struct {
 	Select  []string `short:"s" placeholder:"PATTERN" help:"Clauses to judge: an id, a glob (JOB-*), an area (JOB) or a level (MUST); ! before it excludes them."`
 	Profile string   `default:"read" enum:"read,jobs,full" help:"Allowed operations: only reads; also objects of its own and small jobs; or all (read, jobs, full)."`
 	Allow   []string `enum:"create,queue,load,spend" placeholder:"WHAT" help:"Additional allowed operations: create, queue, load, spend."`
-	Dialect string   `default:"described" enum:"described,live" help:"Expected dialect of the job API: that of the description, or that of the public SDKs (described, live)."`
+	Dialect string   `default:"described" enum:"described,live" help:"Expected dialect of the job API: the service description's, or the public SDKs' (described, live)."`
 	Version []string `name:"api-version" placeholder:"v1|v2" enum:"v1,v2" help:"Versions of the management API to judge. Default: both."`
 
 	DryRun       bool          `help:"Print the plan and its cost without running it."`

@@ -106,11 +106,11 @@ func (e *devEndpoint) await(ctx context.Context, job api.Job, once bool, out *te
 		if err := httpclient.Sleep(ctx, pollInterval); err != nil {
 			return job, err
 		}
-		now, err := e.client.Jobs.Status(ctx, e.id, job.ID)
+		latest, err := e.client.Jobs.Status(ctx, e.id, job.ID)
 		if err != nil {
 			return job, err
 		}
-		job = now
+		job = latest
 		if update := progressUpdate(job); update != "" && update != shown {
 			out.show("JOB", "", "progress: "+update)
 			shown = update

@@ -128,7 +128,7 @@ func (h terminalHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h terminalHandler) WithGroup(string) slog.Handler      { return h }
 
 // repeats shows the log of a failed worker only once: a further worker that fails with the same
-// lines gets one line. It holds back the lines of a worker while they equal those of the failed
+// lines gets one line. It holds back the lines of a worker while they equal the lines of the failed
 // one, until the worker writes a different line or ends, or a job runs.
 type repeats struct {
 	mu     sync.Mutex

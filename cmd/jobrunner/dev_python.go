@@ -18,16 +18,16 @@ import (
 // interpreter is the Python that runs a handler.
 type interpreter struct {
 	command []string // program and arguments before the handler's file
-	creates bool     // the command creates an environment if there is none
+	creates bool     // the command creates a missing environment
 	from    string   // origin, for messages
 	install string   // command that installs the SDK
 	version string   // such as 3.12.1
 }
 
-// findPython finds the Python of a handler's folder. The nearest folder with a virtual environment or a
-// project counts: the handler's, or one above it up to the current folder.
+// findPython finds the Python of a handler's folder: in the nearest folder with a virtual environment or a
+// project. It searches from the handler's folder up to the current folder.
 func findPython(folder string) interpreter {
-	current, _ := os.Getwd() // without it, no folder is below
+	current, _ := os.Getwd() // if it fails, only the handler's folder is searched
 	for dir := folder; ; dir = filepath.Dir(dir) {
 		if found := projectPython(dir); found.command != nil {
 			return found
@@ -196,7 +196,7 @@ except (OSError, SyntaxError, ValueError, RecursionError):
 print(sys.version.split()[0], importlib.util.find_spec("` + sdkPackage + `") is not None, unused)`
 
 // check runs Python with the workers' environment and sets the version. If sdk is set, the SDK must
-// be installed. If program, which runs once per job, defines a handler, it must call it.
+// be installed. program is a file that runs once per job. A handler that it defines must be called.
 func (p *interpreter) check(ctx context.Context, env []string, folder, program string, sdk bool) error {
 	words := strings.Fields(commandOutput(ctx, folder, env, append(p.command[:len(p.command):len(p.command)], "-c", fileCheck, program)...))
 	if len(words) < 2 {

@@ -89,7 +89,7 @@ func (w *watch) scan() (stamps map[string]string, err error) {
 	siblings := map[string]string{}
 	for _, folder := range foldersOf(w.file) {
 		if walkErr := walk(folder, filepath.Ext(w.file), siblings); walkErr != nil {
-			return stamps, errors.Join(err, fmt.Errorf("next to %s: %w; only the file itself and those of --watch are watched", filepath.Base(w.file), walkErr))
+			return stamps, errors.Join(err, fmt.Errorf("next to %s: %w; only the file itself and the files of --watch are watched", filepath.Base(w.file), walkErr))
 		}
 	}
 	maps.Copy(stamps, siblings)

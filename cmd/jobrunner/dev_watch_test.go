@@ -71,7 +71,7 @@ func TestWatch(t *testing.T) {
 		write(t, in(fmt.Sprintf("many/%d.py", n)), "")
 	}
 	w, err = newWatch(in("handler.py"), []string{in("many"), in("config/model.yaml")})
-	must.Fail(t, err, "only the file itself and those of --watch are watched", "the rest of this folder")
+	must.Fail(t, err, "only the file itself and the files of --watch are watched", "the rest of this folder")
 	write(t, in("helper.py"), "4444")
 	write(t, in("handler.py"), "4444")
 	write(t, in("config/model.yaml"), "4444")

@@ -42,7 +42,7 @@ func (s *serve) configFile(dir string) string {
 }
 
 // containerRecordDir returns the folder in which this user's ephemeral jobrunners record their
-// containers, so that a later one can remove those of a killed one. It returns "" if the user has
+// containers, so that a later one can remove the containers of a killed one. It returns "" if the user has
 // no cache directory.
 func containerRecordDir() string {
 	cache, err := os.UserCacheDir()
@@ -68,8 +68,7 @@ func (s *serve) gpus(ctx context.Context, programs *host.Executor, log *slog.Log
 	return openInventory(s.SimulateGPUs, log)
 }
 
-// openInventory opens the simulated GPUs, or without --simulate-gpus those of the
-// machine.
+// openInventory opens the simulated GPUs, or without --simulate-gpus the machine's.
 func openInventory(simulate string, log *slog.Logger) (inventory gpu.Inventory, line string, err error) {
 	if simulate != "" {
 		if inventory, err = gpu.Simulate(simulate, log); err != nil {

@@ -83,7 +83,8 @@ func (r *runJob) Run() error {
 		case err != nil && !ok:
 			return notStarted(err)
 		}
-		if note := unreadNote(ctx, c, endpointID, ended, commandLine("jobrunner", "job", "tail", r.Endpoint, ended.ID)+" prints them, and so does job run --tail"); note != "" {
+		hint := commandLine("jobrunner", "job", "tail", r.Endpoint, ended.ID) + " prints them, and so does job run --tail"
+		if note := unreadNote(ctx, c, endpointID, ended, hint); note != "" {
 			fmt.Fprintln(stderr, note)
 		}
 		return r.printEnd(ended)
@@ -163,11 +164,11 @@ type jobStatus struct{ jobArgs }
 
 func (s *jobStatus) Run() error {
 	return s.with(func(ctx context.Context, c *api.Client, endpointID string) error {
-		now, err := c.Jobs.Status(ctx, endpointID, s.Job)
-		if err := s.show(now, err); err != nil {
+		job, err := c.Jobs.Status(ctx, endpointID, s.Job)
+		if err := s.show(job, err); err != nil {
 			return err
 		}
-		if why := waitReason(ctx, c, endpointID, now); why != "" {
+		if why := waitReason(ctx, c, endpointID, job); why != "" {
 			fmt.Fprintln(stderr, why)
 		}
 		return nil
@@ -190,11 +191,11 @@ type cancelJob struct{ jobArgs }
 
 func (j *cancelJob) Run() error {
 	return j.with(func(ctx context.Context, c *api.Client, endpointID string) error {
-		now, err := c.Jobs.Cancel(ctx, endpointID, j.Job)
-		if err == nil && now.Status != "CANCELLED" {
+		job, err := c.Jobs.Cancel(ctx, endpointID, j.Job)
+		if err == nil && job.Status != "CANCELLED" {
 			fmt.Fprintln(stderr, "the job had already ended")
 		}
-		return j.show(now, err)
+		return j.show(job, err)
 	})
 }
 
@@ -256,7 +257,7 @@ func endpointID(ctx context.Context, c *api.Client, given string) (string, error
 	if err != nil {
 		if isRefused(err) && api.ValidID(given) {
 			if _, err := c.Jobs.Health(ctx, given); isRefused(err) {
-				return "", fmt.Errorf("no endpoint with the id %q is open to this API key, which may not list endpoints to find a name: give the endpoint's id: %w", given, err)
+				return "", fmt.Errorf("no endpoint with the id %q is open to this API key, and if it is a name, the key may not list endpoints to find it: use the endpoint's id: %w", given, err)
 			}
 			return given, nil
 		}

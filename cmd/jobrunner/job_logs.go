@@ -16,7 +16,7 @@ import (
 type jobLogs struct {
 	jobArgs `embed:""`
 	Lines   int64 `default:"1000" help:"Number of last lines of the worker's log to search, at most 5000."`
-	All     bool  `help:"Print all these lines, also those of other jobs."`
+	All     bool  `help:"Print all these lines, also of other jobs."`
 }
 
 // maxLogLines is the maximum number of lines that the API returns.

@@ -282,7 +282,7 @@ func judgeUnsentMembers(name string) func(*suite.C) {
 		s := newObjects(c, kindV2(name))
 		o := s.create(s.values())
 		for _, f := range s.changeable(o) {
-			if f.exclusive || f.single || excludes[f.path] != "" || slices.Contains([]string{"image", "scaling", "gpu"}, firstSegment(f.path)) {
+			if f.last || f.alone || excludes[f.path] != "" || slices.Contains([]string{"image", "scaling", "gpu"}, firstSegment(f.path)) {
 				continue // may change other members
 			}
 			before := s.read(o.id)

@@ -71,7 +71,7 @@ func judgeOpenLists(c *suite.C) {
 	c.Fail(fmt.Sprintf("10 requests at the same moment, %d times, and no 429", tries), "429 above 2 concurrent requests")
 }
 
-// withOpenRuns calls do while the most permitted requests of /run are in flight.
+// withOpenRuns calls do while as many requests of /run as permitted are in flight.
 func withOpenRuns(c *suite.C, do func()) {
 	var open []*suite.Pending
 	defer func() { abortAll(open) }()
@@ -118,8 +118,8 @@ func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.
 		open = append(open, c.Start(method, path, body, append(o, suite.Quiet())...))
 	}
 	if n, succeeded = awaitRefusals(open, limit); n == limit && !succeeded {
-		// One more request is refused while all earlier ones are held. By then, all have
-		// arrived, and after as long again, all refusals have.
+		// When the deployment refuses one more request, all earlier requests have arrived
+		// there. After the same time again, all its refusals have arrived here.
 		open = append(open, c.Start(method, path, body, o...))
 		awaitRefusals(open, limit)
 		time.Sleep(max(time.Since(begin), 20*time.Millisecond))
@@ -129,15 +129,15 @@ func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.
 }
 
 // judgeSimultaneous is for requests that can't be held open. It sends n requests at the
-// same moment. Requests that change a job wait behind large submissions that are being
-// written. The deployment must accept as many as the limit allows, and answer the others
-// 429. It may accept more if it answers some requests before it admits others, so
-// judgeSimultaneous tries again. If the smallest number of accepted requests occurs several times,
-// it counts as the number of concurrent requests.
+// same moment. First it sends two large submissions, so that requests that change a job wait
+// until these are written. The deployment must accept as many requests as the limit allows,
+// and answer the others 429. It may accept more if it answers some requests before it admits
+// others, so judgeSimultaneous tries again. If the smallest number of accepted requests occurs
+// several times, it counts as the number of concurrent requests.
 func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id string) string) {
 	const (
-		tries = 26
-		sure  = 8 // sufficient occurrences of the smallest number
+		tries    = 26
+		minTimes = 8 // sufficient occurrences of the smallest number
 	)
 	large := submissionOfSize(9_000_000)
 	times, least := 0, n+1
@@ -170,7 +170,7 @@ func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id str
 		default:
 			times++
 		}
-		if times == sure {
+		if times == minTimes {
 			c.Fail(fmt.Sprintf("%d concurrent requests are accepted, %d times", least, times), "429 above "+strconv.Itoa(limit)+" concurrent requests")
 		}
 		c.Sleep(11 * time.Second) // the next window
@@ -215,7 +215,7 @@ func openToLimit(c *suite.C, clause string, limit int, method, path string, body
 	held = slices.DeleteFunc(slices.Clone(open), (*suite.Pending).Answered)
 	if succeeded || len(held) != limit {
 		abortAll(open)
-		c.Skip("%[2]d requests are open, not the %[1]d that the limit allows", limit, len(held))
+		c.Skip("%d requests are open, not the %d that the limit allows", len(held), limit)
 	}
 	return held
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// dataCases judge that data of jobs is preserved, which follows from several sections. The
-// generator makes their values from the run's seed.
+// dataCases judge that data of jobs is preserved. The generator makes their values from the
+// run's seed.
 var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
 	{ID: "DAT-01", Level: suite.Must, Source: "Stream chunk", Statement: "The output of a chunk is the JSON value that the handler yielded.",
 		Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
@@ -32,9 +32,10 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 			for i, n := range precise {
 				input[fmt.Sprint(i)] = json.Number(n)
 			}
-			a := c.Post("/runsync", suite.Submission(suite.Merge(suite.Echo(input), suite.M{"op": "echo"}))).Is(200)
-			finalAnswer(c, a).EqualLong("output", suite.Merge(suite.Echo(input), suite.M{"op": "echo"}))
-			c.Get("/status/"+a.Str("id")).Is(200).EqualLong("output", suite.Merge(suite.Echo(input), suite.M{"op": "echo"}))
+			echo := suite.Merge(suite.Echo(input), suite.M{"op": "echo"})
+			a := c.Post("/runsync", suite.Submission(echo)).Is(200)
+			finalAnswer(c, a).EqualLong("output", echo)
+			c.Get("/status/"+a.Str("id")).Is(200).EqualLong("output", echo)
 			job := c.Run(input).Reach(suite.Failed)
 			c.Given("JOB-22", func() { job.Retry().Is(200) })
 			job.Await(suite.Completed).EqualLong("output", input)
@@ -100,7 +101,7 @@ func finalAnswer(c *suite.C, a *suite.Answer) *suite.Answer {
 	return a
 }
 
-// countFor returns the count for the target.
+// countFor returns local if the target runs on this machine, otherwise remote.
 func countFor(c *suite.C, local, remote int) int {
 	if c.Local() {
 		return local
@@ -108,8 +109,8 @@ func countFor(c *suite.C, local, remote int) int {
 	return remote
 }
 
-// echoAll returns the input of a job that returns all values of the generator, some of them
-// as members of the input itself.
+// echoAll returns the input of an echo job with all values of the generator. Some of them are
+// members of the input itself.
 func echoAll(g generator) suite.M {
 	all := g.allValues()
 	input := suite.M{"data": all}
@@ -148,7 +149,7 @@ func expectYielded(c *suite.C, g generator, outputs []any) {
 	job.Await(suite.Completed)
 	chunks := job.Stream().Is(200).Chunks()
 	if len(chunks) > 0 && suite.Same(chunks[0]["output"], suite.M{"n": 0}) {
-		c.Skip("the handler doesn't support given chunks")
+		c.Skip("the handler can't stream given outputs")
 	}
 	c.Expect(len(chunks) == len(outputs), fmt.Sprint(len(outputs), " chunks"), "%d chunks", len(chunks))
 	for i, output := range outputs {

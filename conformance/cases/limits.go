@@ -279,7 +279,7 @@ var payloadCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoin
 		purgeQueue(c, c.Endpoint).Is(200).Equal("removed", accepted)
 		for _, query := range []string{"wait=soon", "wait=-1"} {
 			if submit(c, "/runsync?"+query, suite.Submission(suite.Echo())).Code/100 == 2 {
-				return // another wait was applied, and the job may have ended
+				return // the deployment chose a valid wait, during which the job may have ended
 			}
 		}
 		purgeQueue(c, c.Endpoint).Is(200).Equal("removed", 0)
@@ -300,7 +300,7 @@ var payloadCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoin
 			}
 		}},
 	{ID: "LIM-10", Level: suite.Unspec, Source: "Endpoints B, rule 1", Statement: "How large an output may be.", Jobs: 2, Seconds: 4, Run: func(c *suite.C) {
-		// Content that is accepted in the larger size is accepted in the smaller.
+		// If the larger output is accepted, so is the smaller one.
 		for _, n := range []int{21_000_000, 10_000_000} {
 			a := c.Run(suite.Bytes(n)).Await(suite.Completed, suite.Failed, suite.Cancelled, suite.TimedOut)
 			text, _ := a.Shown("output").(string)

@@ -51,9 +51,9 @@ type field struct {
 	// The other version's values for value and otherValue.
 	mappedValue, mappedOtherValue any
 
-	// The marks of members.tsv.
+	// The marks of members.tsv, which explains them.
 	described, required, fixed, hidden, mappedHidden bool
-	set, exact, exclusive, single, localOnly, gpu    bool
+	set, isMap, last, alone, localOnly, gpu          bool
 }
 
 // noValue is the value of an empty cell; nil is JSON's null.
@@ -115,7 +115,7 @@ func fieldsOf(kind, version string) (fields []field) {
 		d := field{
 			path: f[1+own], value: value[own], otherValue: otherValue[own], mappedValue: value[others], mappedOtherValue: otherValue[others], clearedValue: cleared[own], defaultValue: columnValues(f[6+own])[0],
 			described: marked("described", own), required: marked("required", own), fixed: marked("fixed", own), hidden: marked("hidden", own), mappedHidden: marked("hidden", others),
-			set: marked("set", own), exact: marked("map", own), exclusive: marked("last", own), single: marked("alone", own), localOnly: marked("local", own), gpu: marked("gpu", own),
+			set: marked("set", own), isMap: marked("map", own), last: marked("last", own), alone: marked("alone", own), localOnly: marked("local", own), gpu: marked("gpu", own),
 		}
 		if f[1+others] != "-" {
 			d.mappedPath = f[1+others]
@@ -198,7 +198,7 @@ func (f field) normalize(v, want any) any {
 		if !ok && firstSegment(f.path) == "registry" { // nested, as the description has it
 			return x["id"]
 		}
-		if !ok || f.exact {
+		if !ok || f.isMap {
 			return v
 		}
 		subset := suite.M{}

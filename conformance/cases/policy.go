@@ -152,8 +152,8 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 
 const day = 24 * time.Hour
 
-// judgeInvalidPolicy judges that values of a time outside its limits are refused. Other
-// cases judge values within the limits, which create jobs.
+// judgeInvalidPolicy judges that values outside the limits of a policy's time are refused.
+// Other cases judge values within the limits, which create jobs.
 func judgeInvalidPolicy(name string, values ...int64) func(c *suite.C) {
 	return func(c *suite.C) {
 		requireDistinctErrors(c)

@@ -106,7 +106,7 @@ func judgeSingleMembers(s *objects) {
 		}
 		values := s.requiredValues()
 		for _, sibling := range s.fields {
-			if siblingValue, ok := s.placeholders.resolve(sibling.value); ok && firstSegment(sibling.path) == firstSegment(f.path) && !sibling.single && excludes[f.path] != sibling.path {
+			if siblingValue, ok := s.placeholders.resolve(sibling.value); ok && firstSegment(sibling.path) == firstSegment(f.path) && !sibling.alone && excludes[f.path] != sibling.path {
 				values[sibling.path] = siblingValue
 			}
 		}
@@ -140,18 +140,18 @@ func judgeSomeUpdates(s *objects) {
 // updates of partial objects.
 func judgeAllUpdates(s *objects, nth int) {
 	o := s.create(s.values())
-	var exclusive []field
+	var last []field
 	for _, f := range s.changeable(o) {
-		if f.exclusive {
-			exclusive = append(exclusive, f)
+		if f.last {
+			last = append(last, f)
 			continue
 		}
 		s.updateMember(o, f, nth)
 	}
-	if exclusive != nil {
+	if last != nil {
 		s.judgePartialObjects(o)
 	}
-	for _, f := range exclusive {
+	for _, f := range last {
 		s.updateMember(o, f, nth)
 	}
 	s.expectShown("after all updates", o)
@@ -165,7 +165,7 @@ func (s *objects) updateMember(o object, f field, nth int) {
 	}
 	value, _ := s.placeholders.resolve(f.otherValue)
 	if !s.update(o, suite.M{f.path: value}, nth, false) {
-		s.c.Skip("version 1 updates no %s here", s.k.name)
+		s.c.Skip("version 1 can't update this %s", s.k.name)
 	}
 }
 
@@ -201,7 +201,7 @@ func judgeOthersUnchanged(s *objects) {
 func (s *objects) updateAllMembers(o object) bool {
 	changes := suite.M{}
 	for _, f := range s.changeable(o) {
-		if !f.exclusive {
+		if !f.last {
 			changes[f.path], _ = s.placeholders.resolve(f.otherValue)
 		}
 	}
@@ -215,7 +215,7 @@ func judgeCleared(s *objects, nth int) {
 		switch {
 		case f.required || f.path == "gpu.pools":
 			return f.value
-		case f.exclusive:
+		case f.last:
 			return noValue{}
 		}
 		return f.clearedValue
@@ -226,16 +226,17 @@ func judgeCleared(s *objects, nth int) {
 		o.expected[excluded] = []any{}
 		s.c.Should(func() { s.update(o, suite.M{"gpu.pools": o.expected["gpu.pools"]}, 0, true) })
 	}
+	// The first of the two updates sets a member that excludes others, the second clears it.
 	for i, f := range slices.Concat(s.fields, s.exclusiveFields(), s.exclusiveFields()) {
 		value, known := s.placeholders.resolve(f.clearedValue)
-		if f.exclusive && isEmpty(o.expected[f.path]) {
+		if f.last && isEmpty(o.expected[f.path]) {
 			value, known = s.placeholders.resolve(f.otherValue)
 		}
-		if !known || !o.canHold(f) || f.exclusive && i < len(s.fields) {
+		if !known || !o.canHold(f) || f.last && i < len(s.fields) {
 			continue
 		}
 		if !s.update(o, suite.M{f.path: value}, nth, false) {
-			s.c.Skip("version 1 updates no %s here", s.k.name)
+			s.c.Skip("version 1 can't update this %s", s.k.name)
 		}
 	}
 	s.expectListed("after all members were cleared", []object{o})

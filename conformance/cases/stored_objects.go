@@ -82,7 +82,7 @@ func (s *objects) chooseValues(pick func(field) any) suite.M {
 // and only the required members.
 func (s *objects) values() suite.M {
 	return s.chooseValues(func(f field) any {
-		if f.single {
+		if f.alone {
 			return noValue{}
 		}
 		return f.value
@@ -92,9 +92,9 @@ func (s *objects) values() suite.M {
 func (s *objects) otherValues() suite.M {
 	return s.chooseValues(func(f field) any {
 		switch _, known := s.placeholders.resolve(f.otherValue); {
-		case f.single, f.exclusive && f.value == any(noValue{}):
+		case f.alone, f.last && f.value == any(noValue{}):
 			return noValue{}
-		case f.exclusive, !known:
+		case f.last, !known:
 			return f.value
 		}
 		return f.otherValue
@@ -311,7 +311,7 @@ func (s *objects) expectDeleted(o object) {
 // changeable returns the members of an object that an update may set to another value.
 func (s *objects) changeable(o object) (fields []field) {
 	for _, f := range s.fields {
-		if _, known := s.placeholders.resolve(f.otherValue); known && !f.fixed && !f.single && o.canHold(f) {
+		if _, known := s.placeholders.resolve(f.otherValue); known && !f.fixed && !f.alone && o.canHold(f) {
 			fields = append(fields, f)
 		}
 	}

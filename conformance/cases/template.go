@@ -247,7 +247,7 @@ var commandCases = section(suite.Case{Level: suite.Should, Source: "API changes 
 				c.V2("GET", "/templates/"+id, nil).Is(200).Equal("args", step.sent["args"])
 			}
 		}},
-	{ID: "CMD-03", Statement: "args together with entrypoint or cmd are accepted if they mean the same, such as those of a response, and rejected otherwise.",
+	{ID: "CMD-03", Statement: "args together with entrypoint or cmd are accepted if they mean the same, as in a response, and rejected otherwise.",
 		Requests: 40, Run: func(c *suite.C) {
 			id := newCommand(c, "/templates", suite.M{"entrypoint": words("e"), "cmd": words("c d")})
 			shown := c.V2("GET", "/templates/"+id, nil).Is(200)

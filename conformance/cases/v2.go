@@ -66,7 +66,7 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 		}},
 	{ID: "VER-24", Source: "Versioning, 7", Statement: "An endpoint can be created from templateId.", Allow: suite.Create, Run: func(c *suite.C) {
 		t := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": true})
-		if t.Code/100 != 2 { // the description doesn't have the name of isServerless in version 2
+		if t.Code/100 != 2 { // the description doesn't say what version 2 calls isServerless
 			t = c.NewTemplate("v2")
 		}
 		createFrom := func(template string) *suite.Answer {
@@ -178,7 +178,7 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 	{ID: "VER-54", Level: suite.Should, Source: "Versioning, 7", Statement: "If version 1 created an endpoint, PATCH accepts the gpu object that version 2 returns for it, even if its GPUs are in no pool.",
 		Needs: suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			template := c.NewTemplate("v1", suite.M{"isServerless": true}).Str("id")
-			for _, types := range [][]any{typesWithoutPool(c), c.GPUs(1)} {
+			for _, types := range [][]any{typeWithoutPool(c), c.GPUs(1)} {
 				created := c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{"name": c.Name(), "templateId": template, "gpuTypeIds": types, "workersMin": 0, "workersMax": 0}))
 				if created.Code/100 != 2 {
 					continue // the description leaves the types of endpoints open
@@ -227,8 +227,9 @@ func awaitMember(c *suite.C, path, member string, want any) (a *suite.Answer) {
 	return a.Is(200).Equal(member, want)
 }
 
-// typesWithoutPool returns the first GPU type of the catalog that belongs to no pool.
-func typesWithoutPool(c *suite.C) []any {
+// typeWithoutPool returns the first GPU type of the catalog that belongs to no pool, or the
+// first type if all belong to pools.
+func typeWithoutPool(c *suite.C) []any {
 	for _, gpu := range c.V2("GET", "/catalog/gpus", nil).Objects() {
 		if pool, shown := gpu["pool"]; shown && pool == nil && gpu["id"] != nil {
 			return []any{gpu["id"]}

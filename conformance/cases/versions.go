@@ -210,7 +210,7 @@ func firstPage(c *suite.C, path string) {
 	}
 }
 
-// pageAfter returns the query of the next page, or "" if there is none.
+// pageAfter returns the query of the next page, or "".
 func pageAfter(c *suite.C, a *suite.Answer, parameters string) string {
 	more, cursor := a.Bool("pagination.hasNextPage"), a.Value("pagination.nextCursor")
 	text, isText := cursor.(string)

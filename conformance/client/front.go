@@ -214,7 +214,8 @@ func (f *front) awaitsWebhook() bool {
 	return len(f.calls) < f.expected
 }
 
-// exchange is a request of the client, with the answers of the front and of the deployment.
+// exchange is a request of the client, with the answers of the deployment and of the front, the
+// proxy between them.
 type exchange struct {
 	wire.Exchange // Sent is when the request arrived; Status is 0 if the connection was dropped
 	path          string

@@ -21,7 +21,7 @@ type Env struct {
 	Clock   *Clock
 	Secrets *wire.Secrets
 	Ledger  *Ledger
-	Pace    *Pace // nil is no rate limit
+	Pace    *Pace // nil: no rate limit
 	Seed    uint64
 	// MaxRequests is the maximum number of requests, including the cleanup. 0 means unlimited.
 	MaxRequests int

@@ -194,7 +194,7 @@ func TestRemoteRunCachesNoAnswer(t *testing.T) {
 	must.Hold(t, n == int(r.Requests)+2 && sent <= n && sent >= 30, n, "requests arrived, the report says", r.Requests, "and its clauses", sent)
 }
 
-// Faults of the network and a key with few rights are no violations.
+// Faults of the network and a key with few rights aren't violations.
 func TestNetworkAndKeyAreNotJudged(t *testing.T) {
 	var purges atomic.Int64
 	for name, c := range map[string]struct {

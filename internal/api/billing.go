@@ -38,7 +38,7 @@ type BillRecord struct {
 	Counts    map[string]int64       // by member, of API v1: timeBilledMs, diskSpaceBilledGb, …
 }
 
-// BillQuery selects the period and the objects. The parameter names are those of the API
+// BillQuery selects the period and the objects. The parameter names depend on the API
 // version.
 type BillQuery struct {
 	Path   string // after /v1/billing or /v2/billing: "/pods"

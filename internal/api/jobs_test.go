@@ -251,7 +251,7 @@ func TestLogIsBounded(t *testing.T) {
 		"as many lines as asked for":      {stream(0, three...), api.LogQuery{Tail: 2, For: time.Minute}, 2, 0},
 		"silence":                         {stream(0, three...), api.LogQuery{Tail: 100, For: time.Minute}, 3, time.Second},
 		"silence from the beginning":      {stream(0), api.LogQuery{Tail: 100, For: time.Minute}, 0, time.Second},
-		"pauses that are no silence":      {stream(900*time.Millisecond, three...), api.LogQuery{Tail: 100, For: time.Minute}, 3, 2800 * time.Millisecond},
+		"pauses that aren't a silence":    {stream(900*time.Millisecond, three...), api.LogQuery{Tail: 100, For: time.Minute}, 3, 2800 * time.Millisecond},
 		"pauses before lines that exist":  {withLastEvent("2", stream(5*time.Second, three...)), api.LogQuery{Tail: 100, For: time.Minute}, 3, 11 * time.Second},
 		"the time, with lines that exist": {withLastEvent("2", stream(5*time.Second, three...)), api.LogQuery{Tail: 100, For: 8 * time.Second}, 2, 8 * time.Second},
 		"the time":                        {stream(900*time.Millisecond, three...), api.LogQuery{Tail: 100, For: 1500 * time.Millisecond}, 2, 1500 * time.Millisecond},

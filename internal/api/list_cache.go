@@ -250,7 +250,7 @@ func (s *listCache) recordRefusal(err error) {
 	}
 }
 
-// share returns the known result. If there is none, it calls ask once for all concurrent callers. If
+// share returns the known result. If nothing is cached, it calls ask once for all concurrent callers. If
 // a caller is interrupted, the others still get the result.
 func share[V any](ctx context.Context, flight *singleflight.Group, key, doing string, known func() (V, bool), ask func(context.Context) (V, error)) (V, error) {
 	result, ok := known()

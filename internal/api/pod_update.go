@@ -96,8 +96,8 @@ func (m PodMounts) Kind() string {
 	return ""
 }
 
-// normalizePods removes environment variables that the server may add: those of a template, of
-// SSH and of Jupyter.
+// normalizePods removes environment variables that the server may add for a template, SSH
+// and Jupyter.
 func normalizePods(got, want Pod) (Pod, Pod) {
 	want.GlobalNetworking, want.Locked = nil, nil
 	if got.Container == nil || want.Container == nil {

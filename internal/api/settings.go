@@ -119,7 +119,7 @@ func validAddress(setting, raw string) (string, error) {
 	}
 	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), strings.TrimRight(u.RawPath, "/")
 	if strings.HasSuffix(u.Path, "/live/v2") {
-		return refuse("is that of the public SDKs: remove /live/v2 from its end.")
+		return refuse("is the public SDKs' address: remove /live/v2 from its end.")
 	}
 	segment := u.Path[strings.LastIndex(u.Path, "/")+1:]
 	if strings.EqualFold(segment, string(V1)) || strings.EqualFold(segment, string(V2)) {

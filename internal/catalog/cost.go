@@ -88,9 +88,9 @@ func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request,
 		if cost := new(big.Rat).Mul(highest.unit, new(big.Rat).SetInt64(factor)); cost.Cmp(ceiling.USD) > 0 {
 			among := ""
 			if len(prices) > 1 {
-				among = fmt.Sprintf(", the most expensive of %d that it may get", len(prices))
+				among = fmt.Sprintf(", the most expensive of %d possible choices", len(prices))
 			}
-			c.Cost.report(to, at, "Above the cost ceiling", "It may cost %s USD an hour, and max_hourly_cost is %s USD (%s). Compared: %s%s: %s. Ask for less, or set a higher max_hourly_cost in this resource.",
+			c.Cost.report(to, at, "Above the cost ceiling", "It may cost %s USD an hour, and max_hourly_cost is %s USD (%s). Computed for %s%s: %s. Ask for less, or set a higher max_hourly_cost in this resource.",
 				decimal(cost), decimal(ceiling.USD), ceiling.Source, highest.machine, among, text)
 			return
 		}

@@ -9,7 +9,7 @@ var secretV2 = rows(V2, "secret", documentOfSecrets,
 	f("description", "string", sent, atMost(65535), unit("bytes"), clears(`""`)),
 	f("description", "string", Read, nullable, note("null without one")),
 	f("createdAt", "string", Read, required(Read), note("RFC 3339")),
-	f("valueLastUpdatedAt", "string", Read, nullable, note("a time of RFC 3339; on the jobrunner that of the creation until the value changes")),
+	f("valueLastUpdatedAt", "string", Read, nullable, note("a time of RFC 3339; on the jobrunner the creation time until the value changes")),
 )
 
 // sshKeysV2 is replaced as a whole: its update is a PUT.

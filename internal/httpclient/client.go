@@ -6,8 +6,8 @@
 //     any.
 //   - A failure of the whole deployment ends the run's other calls at once.
 //   - A caller that is interrupted still gets the answer to a write in flight.
-//   - Errors name the cause and the remedy, contain no secrets, and distinguish answers of the
-//     API from those of a proxy or another server.
+//   - Errors name the cause and the remedy, contain no secrets, and distinguish the API's
+//     answers from a proxy's or another server's.
 //
 // The package knows neither kinds of objects nor API versions.
 package httpclient

@@ -41,7 +41,7 @@ func At(path string, err error) error {
 }
 
 // pathAt returns the path of the value that ends at an offset, or of the object or array that
-// begins there. path is that of the decoder's next value.
+// begins there. path is the path of the decoder's next value.
 func pathAt(d *json.Decoder, offset int64, path string) (at string, found bool) {
 	token, err := d.Token()
 	if err != nil || d.InputOffset() >= offset {

@@ -75,8 +75,8 @@ func (d *DataSource[Config, Result]) readConfig(ctx context.Context, config tfsd
 	return m
 }
 
-// attributes calls visit for each field that has a tfsdk tag, including those of embedded
-// structs.
+// attributes calls visit for each field that has a tfsdk tag, including the fields of
+// embedded structs.
 func attributes[T any](of *T, visit func(name string, field reflect.Value)) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
 		if name := f.Tag.Get("tfsdk"); name != "" && name != "-" {

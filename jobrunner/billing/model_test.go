@@ -234,7 +234,7 @@ func (h *history) lastNoted(t *rapid.T, v *interval) (until int64) {
 }
 
 // check compares a random window with the model, bucket by bucket, and compares its total with
-// that of another partition.
+// another partition's.
 func (h *history) check(t *rapid.T) {
 	synctest.Wait()
 	kind := rapid.SampledFrom([]billing.Kind{billing.Worker, billing.Pod, billing.Cluster, billing.Volume}).Draw(t, "kind")

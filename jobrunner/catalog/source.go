@@ -22,7 +22,7 @@ type Source struct {
 	loaded  *schedule
 	changed chan struct{}
 	closed  bool
-	timer   *clock.Timer  // for the next change of stock; nil if there is none
+	timer   *clock.Timer  // for the next change of stock; nil if none is due
 	stopped chan struct{} // closed to end the wait for timer
 
 	waiting   sync.WaitGroup

@@ -27,7 +27,7 @@ func (e *Engine) settleBatches(ctx context.Context) error {
 	}
 }
 
-// settleBatch queues the requests of a FINALIZED batch, cancels those of a batch that ends,
+// settleBatch queues the requests of a FINALIZED batch, cancels the requests of a batch that ends,
 // and deletes an expired batch. It does nothing unless the batch is due. It uses several
 // short transactions so that others don't wait for long.
 func (e *Engine) settleBatch(ctx context.Context, k int64) error {

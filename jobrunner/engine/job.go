@@ -41,7 +41,7 @@ type NewJob struct {
 	Input    []byte // a JSON object
 	Rest     []byte // a JSON object with the submission's other members for workers, or nil
 	Webhook  string // URL, or empty
-	Owner    string // owner of the API key; webhook calls of one owner don't delay those of others
+	Owner    string // owner of the API key; webhook calls of one owner don't delay others
 
 	Low     bool          // low priority: the job starts no worker
 	Timeout time.Duration // execution timeout; 0 is the endpoint's

@@ -53,7 +53,7 @@ const (
 	// deadline, the end, the end of the retention, and the job's key.
 	startAndEndJob = `UPDATE jobs SET state = ?, worker = ?, process = ?, attempt = ?, started = ?, deadline = ?, finished = ?, gone = ? WHERE k = ?`
 	// endRunningJob ends a job, if the worker still runs it: IN_PROGRESS → COMPLETED, FAILED.
-	// Arguments: the final state, the arguments of setFinished, and those of heldByWorker.
+	// Arguments: the final state, and the arguments of setFinished and heldByWorker.
 	endRunningJob = `UPDATE jobs SET state = ?,` + setFinished + `WHERE` + heldByWorker
 	// selectHeldJob locks a job without a webhook, if the worker still runs it.
 	// Arguments: the arguments of heldByWorker.
@@ -64,7 +64,7 @@ const (
 	waitingJobs = selectWaitingJobs + nextJobsOrder
 	// waitingJobsOfLead is waitingJobs, but returns no job if the process no longer leads the
 	// endpoint.
-	// Arguments: the arguments of waitingJobs, with those of selectLead before the last.
+	// Arguments: the arguments of waitingJobs, with selectLead's before the last.
 	waitingJobsOfLead = selectWaitingJobs + ` AND EXISTS (` + selectLead + `)` + nextJobsOrder
 	selectWaitingJobs = `SELECT jobs.k, id, low, webhook, exec_ms, keep_ms, queued, expires, gone, attempt, retries, turn, ` + inputColumns + ` FROM jobs
 		WHERE jobs.endpoint = ? AND state = 'IN_QUEUE' AND gone > ? AND (turn, jobs.k) > (?, ?)`
@@ -74,7 +74,7 @@ const (
 	nextJobs = selectNextJobs + nextJobsOrder
 	// nextJobsOfLead is nextJobs, but returns no job if the process no longer leads the
 	// endpoint.
-	// Arguments: the arguments of nextJobs, with those of selectLead before the last.
+	// Arguments: the arguments of nextJobs, with selectLead's before the last.
 	nextJobsOfLead = selectNextJobs + ` AND EXISTS (` + selectLead + `)` + nextJobsOrder
 	// selectLead checks that a process leads an endpoint.
 	// Arguments: the endpoint, the process, and the epoch.
@@ -112,10 +112,10 @@ const (
 
 	// requeueLost requeues a job whose worker died, if it has a retry left:
 	// IN_PROGRESS → IN_QUEUE.
-	// Arguments: the current time, maxRetries, then those of heldByWorker.
+	// Arguments: the current time, maxRetries, then heldByWorker's.
 	//
 	// failLost fails the job if it has no retry left: IN_PROGRESS → FAILED.
-	// Arguments: the arguments of setFinished, maxRetries, then those of heldByWorker.
+	// Arguments: setFinished's, maxRetries, then heldByWorker's.
 	requeueLost = `UPDATE jobs SET retries = retries + 1,` + setQueued + `WHERE retries < ? AND `
 	requeueHeld = requeueLost + heldByWorker + returningChange
 	failLost    = `UPDATE jobs SET state = 'FAILED',` + setFinished + `WHERE retries >= ? AND `
@@ -218,13 +218,13 @@ const (
 		FROM jobs LEFT JOIN outputs ON outputs.k = jobs.k
 		WHERE` + newestOfEndpoint + `ORDER BY jobs.k DESC LIMIT ?`
 	// An endpoint's newest asynchronous and synchronous jobs. The ids of each kind grow
-	// with time (NewJob.newID), so this needs no index but that of the ids.
+	// with time (NewJob.newID), so the index of the ids suffices.
 	// Arguments: twice the endpoint, the current time, and the number of jobs.
 	newestOfEndpoint = ` jobs.k IN (SELECT k FROM (SELECT k FROM jobs WHERE endpoint = ? AND id < 's' AND gone > ? ORDER BY id DESC LIMIT ?) AS queued
 			UNION ALL SELECT k FROM (SELECT k FROM jobs WHERE endpoint = ? AND id > 's' AND gone > ? ORDER BY id DESC LIMIT ?) AS awaited) `
 
 	// latestJobs lists the newest jobs of all endpoints, without requests of batches, and
-	// latestJobsOf those of one endpoint. The plus sign keeps SQLite from using the index
+	// latestJobsOf lists the jobs of one endpoint. The plus sign keeps SQLite from using the index
 	// of gone: it reads the newest rows until it has enough.
 	// Arguments: the maximum length of an error in characters, the current time or the
 	// arguments of newestOfEndpoint, and the number of jobs.

@@ -57,7 +57,7 @@ func (e *Engine) wake(due int64) {
 }
 
 // Sweep makes the transitions that are due. It deletes jobs whose ttl or retention is over, and
-// times out jobs after their deadline. It returns the time of the next due transition, or zero if there is none.
+// times out jobs after their deadline. It returns the time of the next due transition, or zero.
 //
 // Reads and reports check the times themselves, so their results don't depend on Sweep. It
 // frees space, wakes watches and stops workers.
@@ -88,7 +88,7 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 	}
 }
 
-// nextDue returns the time of the next due transition, or zero if there is none.
+// nextDue returns the time of the next due transition, or zero.
 func (e *Engine) nextDue(ctx context.Context) (next time.Time, err error) {
 	earliest := int64(math.MaxInt64)
 	err = e.db.Read(ctx, func(r *sqldb.Reader) error {

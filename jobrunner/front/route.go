@@ -128,7 +128,7 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // importance returns the log level of a request. Requests that clients repeat every few seconds are
-// logged at debug level unless they fail: those of the page, of scrapers and probes, and of workers
+// logged at debug level unless they fail: requests of the page, of scrapers and probes, and of workers
 // that poll and ping.
 func importance(path string, status int) slog.Level {
 	switch {

@@ -49,10 +49,10 @@ const (
 type Listener struct {
 	net.Listener
 	Connections
-	refusals chan struct{} // semaphore of the rejected connections that linger
-	stop     chan struct{}
-	stopOnce sync.Once
-	spare    *os.File // a descriptor for rejecting connections; only Accept uses it
+	lingering chan struct{} // semaphore of the rejected connections that linger
+	stop      chan struct{}
+	stopOnce  sync.Once
+	spare     *os.File // a descriptor for rejecting connections; only Accept uses it
 
 	mu         sync.Mutex
 	open       map[*conn]struct{}
@@ -66,10 +66,11 @@ func Listen(l net.Listener, c Connections) *Listener {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	all := Descriptors()
-	c.Max, c.PerAddress = min(cmp.Or(c.Max, DefaultConnections), all-reserve(all)), cmp.Or(c.PerAddress, DefaultPerAddress)
+	c.Max = min(cmp.Or(c.Max, DefaultConnections), all-reserve(all))
+	c.PerAddress = cmp.Or(c.PerAddress, DefaultPerAddress)
 	spare, _ := os.Open(os.DevNull) // without it, rejecting has to wait for a free descriptor
 	return &Listener{
-		Listener: l, Connections: c, refusals: make(chan struct{}, min(maxRejects, reserve(all)/6)), stop: make(chan struct{}), spare: spare,
+		Listener: l, Connections: c, lingering: make(chan struct{}, min(maxRejects, reserve(all)/6)), stop: make(chan struct{}), spare: spare,
 		open: map[*conn]struct{}{}, idle: map[*conn]struct{}{}, counts: map[netip.Prefix]int{}, lastLogged: map[string]time.Time{},
 	}
 }
@@ -110,8 +111,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 func (l *Listener) admit(raw net.Conn) net.Conn {
 	c := &conn{Conn: raw, listener: l, address: l.addressOf(raw)}
 	for {
-		full, reason := l.add(c)
-		if !full {
+		reason := l.add(c)
+		if reason == "" {
 			return c
 		}
 		address := netip.Prefix{}
@@ -150,21 +151,22 @@ func (l *Listener) addressOf(c net.Conn) netip.Prefix {
 	return p
 }
 
-func (l *Listener) add(c *conn) (full bool, reason string) {
+// add admits a connection, or returns the reason for rejecting it.
+func (l *Listener) add(c *conn) (reason string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case c.address.IsValid() && l.counts[c.address] >= l.PerAddress:
-		return true, tooManyOfAddress
+		return tooManyOfAddress
 	case len(l.open) >= l.Max:
-		return true, tooMany
+		return tooMany
 	}
 	c.evictableFrom = time.Now().Add(requestGrace)
 	l.open[c], l.idle[c] = struct{}{}, struct{}{}
 	if c.address.IsValid() {
 		l.counts[c.address]++
 	}
-	return false, ""
+	return ""
 }
 
 func (l *Listener) remove(c *conn) {
@@ -245,13 +247,13 @@ func (l *Listener) rejectWithSpare() bool {
 func (l *Listener) reject(c net.Conn, reason string) {
 	write503(c, reason)
 	select {
-	case l.refusals <- struct{}{}:
+	case l.lingering <- struct{}{}:
 	default:
 		closeDrained(c)
 		return
 	}
 	go func() {
-		defer func() { <-l.refusals }()
+		defer func() { <-l.lingering }()
 		defer c.Close()
 		linger(c)
 	}()

@@ -34,7 +34,7 @@ type Config struct {
 	Webhook func(*url.URL) error // returns an error if a webhook's URL is not allowed
 	Clock   *clock.Clock
 	Keys    *apikey.Keys
-	// Bodies limits the memory of the bodies that are being read, Answers that of answers being
+	// Bodies limits the memory of bodies that are being read, Answers the memory of answers being
 	// written.
 	Bodies, Answers *httplimit.Memory
 	// Running counts the workers of all jobrunners that run a job, for the limits that grow with them.
@@ -63,8 +63,8 @@ type operation struct {
 	serve func(*api, http.ResponseWriter, *http.Request, target) error
 }
 
-// target is the subject of a request, and its dialect: that of the service description at /v2/…, or
-// that of the public SDKs at /live/v2/….
+// target is the subject of a request, and its dialect: the service description's at /v2/…, or
+// the public SDKs' at /live/v2/….
 type target struct {
 	owner    string // of the key
 	endpoint string

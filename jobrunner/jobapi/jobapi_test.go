@@ -99,7 +99,7 @@ func TestWaitOutOfBounds(t *testing.T) {
 	})
 }
 
-// The result of a runsync is kept for a minute, or as long as the requested wait, and that of a run
+// The result of a runsync is kept for a minute, or as long as the requested wait, and the result of a run
 // for half an hour.
 func TestRetention(t *testing.T) {
 	for path, seconds := range map[string]float64{"run": 1800, "runsync": 60, "runsync?wait=1000": 60, "runsync?wait=200000": 200, "runsync?wait=300000": 300} {

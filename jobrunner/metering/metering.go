@@ -73,7 +73,7 @@ func (b Bills) PodPrice(p store.Pod) float64 { return billing.PerHour(b.pod(p).R
 // running after the deployment was killed.
 func (b Bills) Started(s pod.Span) {
 	if err := b.Meter.Continue(context.Background(), b.pod(s.Pod), s.From); err != nil && !sqldb.Temporary(err) {
-		b.Logger.Error("the rates of a pod that runs on could not be read: it is billed at those of now", "pod", s.Pod.ID, "error", err)
+		b.Logger.Error("the earlier rates of a running pod could not be read: it is billed at the current rates", "pod", s.Pod.ID, "error", err)
 	}
 }
 

@@ -139,7 +139,7 @@ func TestScrape(t *testing.T) {
 	must.Succeed(t, err)
 }
 
-// The series of a deleted endpoint are dropped, and those of the others stay.
+// The series of a deleted endpoint are dropped, and the others stay.
 func TestDeletedEndpointDropsSeries(t *testing.T) {
 	s := &source{}
 	m := newMetrics(s, t.Output())

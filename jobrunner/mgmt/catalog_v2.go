@@ -204,7 +204,7 @@ func (c *call) getCPUType(q cpuQuery) (cpuTypeV2, error) {
 	return newCPUType(offered, f, q), requireCatalogEntry(ok, "CPU flavor", c.id)
 }
 
-// newDataCenter shows a data center with the stock that include requests.
+// newDataCenter shows a data center. include has the kinds of stock to show with it.
 func (c *call) newDataCenter(offered *catalog.Catalog, d catalog.DataCenter, include []string) dataCenterV2 {
 	w := convert[catalog.DataCenter, dataCenterV2](d)
 	if slices.Contains(include, "GPU_AVAILABILITY") {
@@ -264,11 +264,12 @@ func (c *call) getDataCenter(include []string) (dataCenterV2, error) {
 	return c.newDataCenter(offered, d, include), requireCatalogEntry(ok, "data center", c.id)
 }
 
-// levelIn returns the stock of a product in a data center: as the catalog's file states it, otherwise
-// whether the machine has any. For several products it is the lowest of their levels.
+// levelIn returns the lowest stock of the products in a data center. If the catalog's file doesn't
+// state a product's stock, it is High if the machine has the type, and otherwise None.
 func levelIn(offered *catalog.Catalog, p catalog.Placement, products []string, onMachine bool) (level catalog.Level, stated bool) {
 	level = catalog.High
-	for _, p.Product = range products {
+	for _, product := range products {
+		p.Product = product
 		stock, known := offered.LevelOf(p)
 		if !known && onMachine {
 			stock = catalog.High

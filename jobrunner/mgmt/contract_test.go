@@ -146,7 +146,7 @@ func (b *bench) expectRefused(use contract.Use, path string, value any) {
 	}
 }
 
-// eachField visits the fields of creates, then those of updates.
+// eachField visits the fields of creates, then the fields of updates.
 func (b *bench) eachField(visit func(f contract.Field, use contract.Use)) {
 	for _, use := range []contract.Use{contract.Create, contract.Update} {
 		for _, f := range contract.FieldsOf(b.api, b.resource, use) {

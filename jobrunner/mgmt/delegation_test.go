@@ -110,7 +110,7 @@ func TestInvalidDelegations(t *testing.T) {
 			t.Errorf("%s %s: %d, allowed is %q", c.method, c.path, got.status, got.header.Get("Allow"))
 		}
 	}
-	// The id of a delegation is not that of a registry auth, and vice versa.
+	// A delegation's id doesn't find a registry auth, and vice versa.
 	auth, delegation := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`), d.create(delegations, `{"resource":"`+ecrImage+`"}`)
 	d.expectRefusal(404, "not found", "DELETE", delegations+"/"+auth, "")
 	d.expectRefusal(404, "not found", "DELETE", "/v2/registries/"+delegation, "")

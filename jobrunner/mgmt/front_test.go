@@ -234,8 +234,8 @@ func TestServedPathsAreReserved(t *testing.T) {
 	}
 }
 
-// The documents have an ETag and can be read with HEAD. Those of version 1 need no key; that of
-// version 2 needs one, like all its operations.
+// The documents have an ETag and can be read with HEAD. Version 1's need no key. Version 2's
+// needs one, like all its operations.
 func TestDocumentsAreServed(t *testing.T) {
 	d := deploy(t)
 	key := http.Header{"Authorization": {"Bearer " + testKey}}

@@ -392,7 +392,7 @@ func TestPodBodySizeWithTemplate(t *testing.T) {
 	pod := func(template string, bytes int, more string) string {
 		return paddedPod(bytes, `,"templateId":"`+template+`"`+more)
 	}
-	d.mustSend(201, "POST", "/v2/pods", pod(small, 100_000, "")) // its A replaces that of the template
+	d.mustSend(201, "POST", "/v2/pods", pod(small, 100_000, "")) // its A replaces the template's
 	d.mustSend(201, "POST", "/v2/pods", pod(large, 1_000, ""))
 	other := func(template string, bytes int) string {
 		return strings.Replace(pod(template, bytes, ""), `{"A":`, `{"C":`, 1)

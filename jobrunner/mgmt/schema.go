@@ -266,7 +266,7 @@ func (b *gpuBodyV2) describe(u contract.Use, s *openapi.Schema) {
 	}
 }
 
-// describe requires the member of the scaling type, and forbids that of the other type.
+// describe requires the member of the scaling type, and forbids the other type's.
 func (w *scalingV2) describe(_ contract.Use, s *openapi.Schema) {
 	for _, m := range []struct{ scalingType, own, other string }{
 		{store.QueueDelay, "queueDelay", "requestCount"}, {store.RequestCount, "requestCount", "queueDelay"},

@@ -14,8 +14,8 @@ import (
 
 const (
 	followEvery    = time.Second // interval of rounds
-	minuteEvery    = 60          // interval at which Round's minute is set, in rounds
-	rebalanceEvery = 10          // interval at which surplus leads are released, in rounds
+	minuteEvery    = 60          // rounds in a minute
+	rebalanceEvery = 10          // rounds between two releases of surplus leads
 )
 
 // Follow applies the changes of other nodes to endpoints, pods and queues, until Close.
@@ -80,7 +80,7 @@ func (n *Node) checkVersions(ctx context.Context) error {
 		select {
 		case <-n.outdated:
 		default:
-			n.Logger.ErrorContext(ctx, "this jobrunner does nothing any more: another one has changed the database, and this version can't work with it", "error", err)
+			n.Logger.ErrorContext(ctx, "this jobrunner stops working: another one has changed the database, and this version can't work with it", "error", err)
 			close(n.outdated)
 		}
 	}
@@ -95,11 +95,11 @@ func (n *Node) wakeActive(ctx context.Context, active map[string]engine.Counts) 
 		return err
 	}
 	for id := range active {
-		n.Pools.Queued(id)
+		n.Pools.CheckLoad(id)
 	}
 	for id := range current {
 		if _, woken := active[id]; !woken {
-			n.Pools.Queued(id)
+			n.Pools.CheckLoad(id)
 		}
 	}
 	clear(active)

@@ -90,7 +90,7 @@ func (n *Node) Settle(ctx context.Context) error {
 			return fmt.Errorf("checking whether the endpoint %s was deleted, to drop its jobs: %w", id, err)
 		}
 		if engine.IsBatchQueue(queue) {
-			n.Pools.Queued(queue)
+			n.Pools.CheckLoad(queue)
 		}
 	}
 	return nil
@@ -123,7 +123,7 @@ func (n *Node) Sync(ctx context.Context, id string) {
 func (n *Node) HandleAnnouncement(ctx context.Context, kind, id string) {
 	switch kind {
 	case engine.Queued:
-		n.Pools.Queued(id)
+		n.Pools.CheckLoad(id)
 	case engine.EndpointChanged, engine.LeadChanged:
 		n.resyncs.schedule(0, id, func() { n.Sync(ctx, id) })
 	case engine.PodChanged:

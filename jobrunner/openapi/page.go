@@ -120,7 +120,7 @@ func (p *page) rows(prefix string, s *Schema, depth int) {
 	}
 }
 
-// resolve follows a reference, also that of a nullable member.
+// resolve follows a reference, also of a nullable member.
 func (p *page) resolve(s *Schema) *Schema {
 	for s != nil {
 		switch name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); {

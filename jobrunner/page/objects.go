@@ -30,7 +30,7 @@ type Pod struct {
 	store.Head
 	store.PodState
 	Image   string               `json:"image"`
-	Actions []pod.Action         `json:"actions"` // the possible ones
+	Actions []pod.Action         `json:"actions"` // possible now
 	GPU     *store.PodGPU        `json:"gpu"`
 	CPU     *store.PodCPU        `json:"cpu"`
 	Locked  bool                 `json:"locked"`
@@ -68,7 +68,7 @@ type (
 		beginning[Pod]
 		Find   string                  `json:"find"`   // filter of the list
 		Found  int                     `json:"found"`  // number of elements that match it
-		States map[store.PodStatus]int `json:"states"` // of all
+		States map[store.PodStatus]int `json:"states"` // number of pods by state
 	}
 )
 
@@ -220,7 +220,7 @@ func (p *Page) caller(r *http.Request) apikey.Identity {
 	return caller
 }
 
-// keys returns all keys if the caller has all rights, otherwise those of the same owner.
+// keys returns all keys if the caller has all rights, otherwise the keys of the same owner.
 func (p *Page) keys(r *http.Request) *keysJSON {
 	caller := p.caller(r)
 	everything := caller.MayManage() && caller.MayUse("", apikey.All)

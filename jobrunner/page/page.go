@@ -239,7 +239,7 @@ func (p *Page) file(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal 
 // idForm matches ids: an id can't change which path a call reaches.
 var idForm = regexp.MustCompile(`^[\w-]{1,100}$`)
 
-// operation is a request to an API. {endpoint} and {id} in its path are replaced by those of the call.
+// operation is a request to an API. {endpoint} and {id} in its path are replaced by the call's.
 // If it has no body, the call's is used.
 type operation struct{ method, path, body string }
 

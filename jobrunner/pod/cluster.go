@@ -138,8 +138,8 @@ var errMembersUnknown = errors.New("the cluster's pods are not all known yet")
 // errInactive means that the pod has been stopped or deleted.
 var errInactive = errors.New("the pod has been stopped or deleted")
 
-// allocate allocates a pod's GPUs. For the member of a cluster it allocates those of all
-// members without GPUs.
+// allocate allocates a pod's GPUs. For the member of a cluster it allocates the GPUs
+// of all members that have none.
 func (r *runner) allocate(p store.Pod) ([]gpu.Device, error) {
 	want := gpu.Request{Types: p.GPU.TypeIDs, Count: int(p.GPU.Count), CUDA: p.GPU.AllowedCUDAVersions, MinimumCUDA: p.GPU.MinCUDAVersion, Pod: true}
 	c := r.clusterOf()

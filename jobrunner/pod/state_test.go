@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// The table in the package's documentation is that of the code.
+// The table in the package's documentation agrees with the code.
 func TestLifecycleIsDocumented(t *testing.T) {
 	lines := strings.Split(string(must.ReadFile(t, "pod.go")), "\n")
 	first := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "//\t") && strings.Contains(l, " start ") })

@@ -163,7 +163,7 @@ type Network struct {
 	CIDR          string // block that it had before; "" for any
 }
 
-// Handler runs one job and returns its output as JSON; nil is no output. ctx ends when the
+// Handler runs one job and returns its output as JSON, or nil. ctx ends when the
 // job is cancelled, times out or no longer exists, or when the worker has to stop.
 type Handler func(ctx context.Context, job Job) (output []byte, err error)
 

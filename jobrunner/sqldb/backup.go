@@ -45,7 +45,7 @@ func Backup(dir, to string) (err error) {
 	if err := errors.Join(source.CopyTo(copied), copied.Close()); err != nil {
 		return fmt.Errorf("copying the database to %s: %w", to, classifySQLite(err))
 	}
-	// An empty log replaces that of another database, if the copy is copied over its folder.
+	// If the copy is copied over another database's folder, the empty log replaces its log.
 	return errors.Join(file.Sync(), os.WriteFile(target+"-wal", nil, 0o600))
 }
 

@@ -37,7 +37,7 @@ func TestMigrateAtOnce(t *testing.T) {
 }
 
 // Transactions that are Alone by one name see each other's changes.
-func TestAlone(t *testing.T) {
+func TestLock(t *testing.T) {
 	modes(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
 		var all sync.WaitGroup
@@ -250,7 +250,7 @@ func TestCancelledWriteOnPostgres(t *testing.T) {
 	must.Hold(t, err == nil && n == 1, n, "rows", err)
 }
 
-// It is no outage if a caller leaves while a connection is established.
+// A caller that leaves while a connection is established isn't an outage.
 func TestCancelledConnect(t *testing.T) {
 	proxy, address := pgtest.NewProxy(t, pgtest.Start(t))
 	db := open(t, sqldb.Config{URL: address})

@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
 )
 
-// Rows is the result of a query. Its methods are those of sql.Rows.
+// Rows is the result of a query. Its methods are as in sql.Rows.
 type Rows interface {
 	Next() bool
 	Scan(dest ...any) error

@@ -305,7 +305,7 @@ func TestBackupOverFolder(t *testing.T) {
 	must.Equal(t, count(t, open(t, sqldb.Config{Dir: killed})), 1, "rows")
 }
 
-// The disk of the copy may be full, not that of the database.
+// The disk of the copy may be full, but not the disk of the database.
 func TestBackupOnFullDisk(t *testing.T) {
 	dir, to := t.TempDir(), smalldisk.Mount(t, "1m")
 	must.Succeed(t, add(t.Context(), open(t, sqldb.Config{Dir: dir}), "big", make([]byte, 2<<20)))

@@ -23,7 +23,7 @@ func (s *Store) CreateNetworkVolume(ctx context.Context, v NetworkVolume) (Netwo
 		if err := tx.insert(&v); err != nil {
 			return err
 		}
-		return tx.changedVolume(v.ID, &v)
+		return tx.recordVolumeChange(v.ID, &v)
 	})
 	return v, err
 }
@@ -48,7 +48,7 @@ func (s *Store) UpdateNetworkVolume(ctx context.Context, id string, change Volum
 			return refusef("network volume %q has %d GB and can only grow: a size of %d GB is not above that", id, v.Size, *change.Size)
 		}
 		v.Size = *change.Size
-		return tx.changedVolume(id, v)
+		return tx.recordVolumeChange(id, v)
 	})
 }
 
@@ -69,7 +69,7 @@ func (s *Store) DeleteNetworkVolume(ctx context.Context, id string) error {
 		if err := tx.remove(networkVolumes, id); err != nil {
 			return err
 		}
-		return tx.changedVolume(id, nil)
+		return tx.recordVolumeChange(id, nil)
 	})
 }
 
@@ -77,8 +77,8 @@ func (s *Store) DeleteNetworkVolume(ctx context.Context, id string) error {
 // deleted. It runs in the transaction of the change, which its error rolls back.
 type VolumeHook func(tx *sqldb.Tx, now time.Time, id string, volume *NetworkVolume) error
 
-// OnVolumeChange sets the hook. It must precede the first change.
-func (s *Store) OnVolumeChange(f VolumeHook) { s.volumes = f }
+// SetVolumeHook sets the hook. It must precede the first change.
+func (s *Store) SetVolumeHook(f VolumeHook) { s.volumeHook = f }
 
 // WithNetworkVolumes runs f with all volumes, in a transaction that locks them.
 func (s *Store) WithNetworkVolumes(ctx context.Context, f func(tx *sqldb.Tx, now time.Time, all []NetworkVolume) error) error {
@@ -102,12 +102,12 @@ func (s *Store) WithNetworkVolumes(ctx context.Context, f func(tx *sqldb.Tx, now
 // f must read the volume, because calls can arrive out of order.
 func (s *Store) OnNetworkVolumeChange(f func(id string)) { s.onChange(networkVolumes, f) }
 
-func (tx *Tx) changedVolume(id string, v *NetworkVolume) error {
+func (tx *Tx) recordVolumeChange(id string, v *NetworkVolume) error {
 	tx.changed(networkVolumes, id)
-	if tx.store.volumes == nil {
+	if tx.store.volumeHook == nil {
 		return nil
 	}
-	return tx.store.volumes(tx.tx, tx.now, id, v)
+	return tx.store.volumeHook(tx.tx, tx.now, id, v)
 }
 
 // GlobalVolume is storage without a size or data center. Its name need not be unique. It

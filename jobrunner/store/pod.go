@@ -192,7 +192,7 @@ func (s *Store) UpdatePod(ctx context.Context, id string, change func(tx *Tx, p 
 	return out, err
 }
 
-// ReportPod changes the actual state of a pod, without calling the hooks of OnPodChange.
+// ReportPod changes the actual state of a pod, without calling the listeners of OnPodChange.
 func (s *Store) ReportPod(ctx context.Context, id string, change func(p *Pod) error) (Pod, error) {
 	return update(ctx, s, id, func(_ *Tx, p *Pod) error { return change(p) })
 }

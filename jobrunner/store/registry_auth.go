@@ -45,7 +45,7 @@ func (s *Store) DeleteRegistryAuth(ctx context.Context, id string) error {
 		if users, err := tx.referrers(pods, id); err != nil {
 			return err
 		} else if len(users) > 0 {
-			return refusef("registry auth %q is in use: pod %q has it; delete that first, or give it another one", id, users[0])
+			return refusef("registry auth %q is in use: delete pod %q first, or give the pod another registry auth", id, users[0])
 		}
 		users, err := tx.referrers(templates, id)
 		if err != nil {

@@ -62,10 +62,10 @@ type Store struct {
 	catalog *catalog.Source
 	key     secretKey
 
-	volumes VolumeHook
+	volumeHook VolumeHook
 
-	mu    sync.Mutex
-	hooks map[kind][]func(id string)
+	mu        sync.Mutex
+	listeners map[kind][]func(id string)
 }
 
 // Open migrates the tables in db, which the caller must close.
@@ -73,7 +73,7 @@ func Open(ctx context.Context, db *sqldb.DB, c *clock.Clock) (*Store, error) {
 	if err := db.Migrate(ctx, "store", schema); err != nil {
 		return nil, err
 	}
-	return &Store{db: db, clock: c, hooks: map[kind][]func(string){}}, nil
+	return &Store{db: db, clock: c, listeners: map[kind][]func(string){}}, nil
 }
 
 // UseCatalog replaces the built-in catalog, against which endpoints and pods are checked. It
@@ -90,7 +90,7 @@ func (s *Store) OnEndpointChange(f func(id string)) { s.onChange(endpoints, f) }
 func (s *Store) onChange(k kind, f func(id string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hooks[k] = append(s.hooks[k], f)
+	s.listeners[k] = append(s.listeners[k], f)
 }
 
 type Tx struct {
@@ -100,7 +100,7 @@ type Tx struct {
 	changes []change
 }
 
-// change is a change of an object, of which hooks are notified after the commit.
+// change is a change of an object, of which listeners are notified after the commit.
 type change struct {
 	kind kind
 	id   string
@@ -108,7 +108,7 @@ type change struct {
 
 func (tx *Tx) changed(k kind, id string) { tx.changes = append(tx.changes, change{k, id}) }
 
-// write runs fn in a transaction, perhaps more than once, and then calls the hooks.
+// write runs fn in a transaction, perhaps more than once, and then calls the listeners.
 func (s *Store) write(ctx context.Context, fn func(tx *Tx) error) error {
 	return s.transact(ctx, s.db.Write, fn)
 }
@@ -134,10 +134,10 @@ func (s *Store) transact(ctx context.Context, write func(context.Context, func(*
 	}
 	for _, c := range changes {
 		s.mu.Lock()
-		hooks := s.hooks[c.kind]
+		listeners := s.listeners[c.kind]
 		s.mu.Unlock()
-		for _, hook := range hooks {
-			hook(c.id)
+		for _, listener := range listeners {
+			listener(c.id)
 		}
 	}
 	return nil

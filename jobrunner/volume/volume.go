@@ -1,5 +1,5 @@
-// Package volume manages the folders of network volumes and pods, and deletes those of deleted
-// volumes.
+// Package volume manages the folders of network volumes and pods. It deletes the folders of
+// deleted volumes.
 package volume
 
 import (
@@ -33,13 +33,13 @@ type Config struct {
 // Volumes are the folders of network volumes and of pods.
 type Volumes struct {
 	Config
-	changes follower
+	changes tasks
 
 	mu   sync.Mutex
 	temp string
 }
 
-// New returns Volumes that Start must start.
+// New returns Volumes. The caller must call Start.
 func New(c Config) *Volumes { return &Volumes{Config: c} }
 
 // Mount returns a network volume without a mount path.
@@ -82,28 +82,28 @@ func (v *Volumes) follow(ctx context.Context, keeper run.VolumeKeeper, id string
 	}
 }
 
-// follower runs goroutines until it is stopped.
-type follower struct {
+// tasks runs goroutines until it is stopped.
+type tasks struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu      sync.Mutex // no call starts once stop waits
+	mu      sync.Mutex // keeps start from adding a call while stop waits
 	running sync.WaitGroup
 }
 
-func (f *follower) start(call func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.ctx.Err() == nil {
-		f.running.Go(call)
+func (t *tasks) start(call func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ctx.Err() == nil {
+		t.running.Go(call)
 	}
 }
 
-func (f *follower) stop() {
-	f.mu.Lock()
-	f.cancel()
-	f.mu.Unlock()
-	f.running.Wait()
+func (t *tasks) stop() {
+	t.mu.Lock()
+	t.cancel()
+	t.mu.Unlock()
+	t.running.Wait()
 }
 
 // Start makes the keeper apply all changes until Stop, and deletes the folders of volumes that were
@@ -121,14 +121,14 @@ func (v *Volumes) Start(ctx context.Context) error {
 	for _, id := range unknown {
 		v.Logger.WarnContext(ctx, "a folder belongs to no network volume of this deployment: delete it if nobody needs it", "folder", filepath.Join(v.Data, volumesFolder, id))
 	}
-	f := &v.changes
-	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	v.Store.OnNetworkVolumeChange(func(id string) { f.start(func() { v.follow(f.ctx, keeper, id) }) })
+	t := &v.changes
+	t.ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	v.Store.OnNetworkVolumeChange(func(id string) { t.start(func() { v.follow(t.ctx, keeper, id) }) })
 	for _, id := range deleted {
-		f.start(func() { v.follow(f.ctx, keeper, id) })
+		t.start(func() { v.follow(t.ctx, keeper, id) })
 	}
 	if v.Keeper == nil && v.Data != "" {
-		f.start(func() { v.sweep(f.ctx, keeper) })
+		t.start(func() { v.sweep(t.ctx, keeper) })
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ func (f folders) RemoveVolume(_ context.Context, name string) error {
 	return os.RemoveAll(dir)
 }
 
-// mountPoint returns a mount point at or below a folder, or "" if Linux has none.
+// mountPoint returns a mount point at or below a folder, or "". It only works on Linux.
 func mountPoint(dir string) string {
 	if real, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {
 		dir = filepath.Join(real, filepath.Base(dir))

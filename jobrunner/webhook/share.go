@@ -27,7 +27,7 @@ const (
 	maxKnownSlow = 1000
 )
 
-// lane is a queue of calls: those of one owner for one endpoint.
+// lane is the queue of one owner's calls for one endpoint.
 type lane struct{ owner, endpoint string }
 
 // share schedules calls fairly among owners, and an owner's calls among its endpoints. The
@@ -59,7 +59,7 @@ type load struct {
 func (l load) plus(other load) load { return load{l.calls + other.calls, l.slow + other.slow} }
 
 // choose returns the index of the queue whose call is next. If no call is due within the
-// limits, it returns -1 and the time of the next due call, or zero if there is none.
+// limits, it returns -1 and the time of the next due call, or zero if no call waits.
 func (s *share) choose(queues []engine.CallQueue, now time.Time) (best int, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *share) choose(queues []engine.CallQueue, now time.Time) (best int, next
 	return best, next
 }
 
-// before reports whether the call of a precedes that of b.
+// before reports whether a's call precedes b's.
 func (s *share) before(owners map[string]load, a, b engine.CallQueue) bool {
 	la, lb := lane{a.Owner, a.Endpoint}, lane{b.Owner, b.Endpoint}
 	return cmp.Or(

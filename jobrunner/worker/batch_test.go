@@ -27,7 +27,7 @@ func (f *fixture) batch(n int, seconds float64) engine.Batch {
 	}
 	must.Succeed(f.t, err)
 	synctest.Wait() // the sweeper, too, queues requests, and counts them a little later
-	f.pools.Queued(engine.BatchQueue("ep"))
+	f.pools.CheckLoad(engine.BatchQueue("ep"))
 	synctest.Wait()
 	return b
 }

@@ -156,7 +156,7 @@ func New(c Config) *Pools {
 	return p
 }
 
-// Set applies an endpoint's settings, and starts its pool if there is none. Workers of other versions
+// Set applies an endpoint's settings, and starts its pool if it doesn't run. Workers of other versions
 // are replaced once their jobs are done.
 func (p *Pools) Set(e Endpoint) {
 	p.mu.Lock()
@@ -209,8 +209,9 @@ func (p *Pools) Vacant(endpoint string) bool {
 	return true
 }
 
-// Queued reports that a job waits. The first request of a batch starts the pool of its queue.
-func (p *Pools) Queued(queue string) {
+// CheckLoad makes a pool compare its workers with its queue. The first
+// request of a batch starts the pool of its queue.
+func (p *Pools) CheckLoad(queue string) {
 	if pool := p.pool(queue); pool != nil {
 		pool.jobsChanged()
 	} else if engine.IsBatchQueue(queue) {

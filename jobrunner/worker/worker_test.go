@@ -75,7 +75,7 @@ func (f *fixture) submit(n engine.NewJob) engine.Job {
 		n.Input = []byte(`{"a": 1}`)
 	}
 	job := must.Do(f.engine.Submit(f.t.Context(), n))(f.t)
-	f.pools.Queued("ep")
+	f.pools.CheckLoad("ep")
 	synctest.Wait()
 	return job
 }
@@ -182,7 +182,7 @@ func TestBurst(t *testing.T) {
 		var jobs []engine.Job
 		for range 200 {
 			jobs = append(jobs, must.Do(f.engine.Submit(f.t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)}))(f.t))
-			f.pools.Queued("ep")
+			f.pools.CheckLoad("ep")
 			c := f.pools.Counts("ep")
 			must.Require(f.t, c.Idle+c.Running <= 3, c, "workers")
 		}

@@ -24,7 +24,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// Workers is the set of workers that the deployment has started. Its methods are those of worker.Pools.
+// Workers is the set of workers that the deployment has started. worker.Pools implements it.
 type Workers interface {
 	Authorize(endpoint, worker, key string) error
 	Take(ctx context.Context, endpoint, worker string, max int) ([]engine.Taken, error)

@@ -139,7 +139,7 @@ type image struct {
 var port = &definition{
 	name: "port",
 	definition: function.Definition{
-		Summary:             "A port as ports of templates, endpoints and pods have it",
+		Summary:             "An element of ports from a port number and a protocol",
 		MarkdownDescription: "Returns `<number>/<protocol>`, the form of an element of `ports` in templates, endpoints and pods.",
 		Parameters: []function.Parameter{
 			function.NumberParameter{Name: "number", MarkdownDescription: "Number of the port, 1 to 65535."},

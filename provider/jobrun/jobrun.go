@@ -33,8 +33,8 @@ type Model struct {
 	S3Config   types.Object `tfsdk:"s3_config"`
 }
 
-// bounds limits the job in the service.
-type bounds struct {
+// policy has the limits that the deployment applies to the job.
+type policy struct {
 	ExecutionTimeout, TTL types.Int64
 	LowPriority           types.Bool
 }
@@ -44,8 +44,8 @@ type s3Config struct{ AccessID, AccessSecret, BucketName, EndpointURL types.Stri
 
 const (
 	defaultTimeout = 10 * time.Minute
-	longest        = 7 * 24 * time.Hour // description: Limits
-	shortestTTL    = 10 * time.Second
+	maxDuration    = 7 * 24 * time.Hour // service description, Limits
+	minTTL         = 10 * time.Second
 )
 
 // Validate checks the known values of a configuration.
@@ -57,9 +57,9 @@ func (m *Model) Validate(_ context.Context, c diagnostics.Check) {
 	if _, err := ParseTimeout(m.Timeout); err != nil {
 		c.Error("timeout", "Invalid timeout", "%s", err)
 	}
-	if policy := value.As[bounds](m.Policy); policy != nil {
-		checkBound(c, "policy.execution_timeout", policy.ExecutionTimeout, 5*time.Second)
-		checkBound(c, "policy.ttl", policy.TTL, shortestTTL)
+	if p := value.As[policy](m.Policy); p != nil {
+		checkBounds(c, "policy.execution_timeout", p.ExecutionTimeout, 5*time.Second)
+		checkBounds(c, "policy.ttl", p.TTL, minTTL)
 	}
 	checkURL(c, "webhook", m.Webhook)
 	if storage := value.As[s3Config](m.S3Config); storage != nil {
@@ -78,9 +78,9 @@ func checkURL(c diagnostics.Check, attribute string, v types.String) {
 	}
 }
 
-func checkBound(c diagnostics.Check, attribute string, v types.Int64, low time.Duration) {
-	if ms := v.ValueInt64(); !v.IsNull() && !v.IsUnknown() && (ms < low.Milliseconds() || ms > longest.Milliseconds()) {
-		c.Error(attribute, "Invalid "+attribute, "Invalid %s: expected %d to %d milliseconds (10 minutes are 600000), got %d.", attribute, low.Milliseconds(), longest.Milliseconds(), ms)
+func checkBounds(c diagnostics.Check, attribute string, v types.Int64, low time.Duration) {
+	if ms := v.ValueInt64(); !v.IsNull() && !v.IsUnknown() && (ms < low.Milliseconds() || ms > maxDuration.Milliseconds()) {
+		c.Error(attribute, "Invalid "+attribute, "Invalid %s: expected %d to %d milliseconds (10 minutes are 600000), got %d.", attribute, low.Milliseconds(), maxDuration.Milliseconds(), ms)
 	}
 }
 
@@ -94,8 +94,8 @@ func ParseTimeout(text types.String) (time.Duration, error) {
 		return defaultTimeout, nil
 	}
 	timeout, err := time.ParseDuration(text.ValueString())
-	if err != nil || timeout < time.Second || timeout > longest {
-		return 0, fmt.Errorf("invalid timeout: expected a duration from 1s to %s in hours, minutes and seconds, such as 90s or 1h (days are no unit), got %q", longest, text.ValueString())
+	if err != nil || timeout < time.Second || timeout > maxDuration {
+		return 0, fmt.Errorf("invalid timeout: expected a duration from 1s to %s in hours, minutes and seconds, such as 90s or 1h (days aren't a unit), got %q", maxDuration, text.ValueString())
 	}
 	return timeout, nil
 }
@@ -108,7 +108,7 @@ func (m *Model) Run(ctx context.Context, c *api.Client, progress func(api.Job)) 
 	}
 	policy := cmp.Or(value.As[api.JobPolicy](m.Policy), &api.JobPolicy{})
 	if policy.TTL == nil {
-		policy.TTL = new(min(max(timeout+time.Minute, shortestTTL), longest).Milliseconds())
+		policy.TTL = new(min(max(timeout+time.Minute, minTTL), maxDuration).Milliseconds())
 	}
 	submission := api.Submission{Input: json.RawMessage(m.Input.ValueString()), Policy: policy, Webhook: m.Webhook.ValueString(), S3Config: value.As[api.S3Config](m.S3Config)}
 	return c.Jobs.RunToEnd(ctx, m.EndpointID.ValueString(), submission, timeout, progress)

@@ -71,7 +71,7 @@ func readDist(t *testing.T, dir string) dist {
 	return d
 }
 
-// checkArchives compares the archives with .goreleaser.yaml. At least those of this platform
+// checkArchives compares the archives with .goreleaser.yaml. At least the archives of this platform
 // exist, and each contains its program and the licences.
 func (d dist) checkArchives(t *testing.T) {
 	var config struct {

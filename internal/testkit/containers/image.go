@@ -97,7 +97,7 @@ var pythonTar = sync.OnceValues(func() (string, error) {
 	return file, os.Rename(out.Name(), file)
 })
 
-// findPython prefers the system's Python, because that of a version manager has more files.
+// findPython prefers the system's Python, because a version manager's Python has more files.
 func findPython() (string, error) {
 	if found, err := filepath.EvalSymlinks("/usr/bin/python3"); err == nil {
 		return found, nil

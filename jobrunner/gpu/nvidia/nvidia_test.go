@@ -26,7 +26,7 @@ import (
 // board is go-nvml's mock of a machine, with the missing calls added.
 type board struct {
 	*dgxa100.Server
-	mu               *sync.Mutex // guards the fields that change during the watch, also those of the cards
+	mu               *sync.Mutex // guards the fields that change during the watch, also of the cards
 	cards            []*card
 	events           chan nvml.EventData
 	missingFunctions []string // functions that the driver does not have

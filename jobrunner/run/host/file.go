@@ -175,7 +175,7 @@ func (l *localSettings) check(r *rule, folder string) error {
 		return configErrorf(l.Template.Line, "invalid template %[3]q: expected %[1]q, which appends a template's arguments, or %[2]q, which also lets its entrypoint replace run", templateArgs, templateCommand, l.Template.Value)
 	}
 	if len(l.Run) == 0 && l.Template.Value != templateCommand {
-		return configErrorf(r.line, "the rule for %s has no command: add run: [python3, handler.py], or template: command for that of the template", r.text)
+		return configErrorf(r.line, "the rule for %s has no command: add run: [python3, handler.py], or template: command for the template's command", r.text)
 	}
 	dir := folder
 	if l.Dir.Value != "" {

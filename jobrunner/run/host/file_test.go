@@ -72,7 +72,7 @@ func TestInvalidFiles(t *testing.T) {
 		"unknown, below":    {"rules:\n  - image: a/b\n    process:\n      run: [sh]\n      cwd: x\n", "5", `cwd`},
 		"a key twice":       {"rules:\n  - image: a/b\n    image: a/c\n    container: {}\n", "3", "image"},
 		"two documents":     {"engine: none\n---\nrules: []\n", "3", "expected one document"},
-		"run is no list":    {"rules:\n  - image: a/b\n    process:\n      run: sh\n", "4", ""},
+		"run isn't a list":  {"rules:\n  - image: a/b\n    process:\n      run: sh\n", "4", ""},
 		"a list as a word":  {"rules:\n  - image: a/b\n    process:\n      run: [sh, [x]]\n", "4", "single value"},
 		"null as a value":   {"rules:\n  - image: a/b\n    process:\n      run: [sh]\n      env: {A: }\n", "2", "expected a string, got nothing"},
 		"null in a list":    {"rules:\n  - image: a/b\n    process:\n      run: [sh, ~]\n", "2", "expected a string, got nothing"},
@@ -180,18 +180,18 @@ func TestHandlerOfSeveralFiles(t *testing.T) {
 		files  map[string]string
 		perJob bool
 	}{
-		"a module of a folder":   {"from src import handler\n", map[string]string{"src/handler.py": "import runpod\n"}, false},
-		"a package":              {"import app.worker as w\n", map[string]string{"app/__init__.py": "", "app/worker.py": "from runpod import serverless\n"}, false},
-		"the package itself":     {"import app\n", map[string]string{"app/__init__.py": "import runpod\n"}, false},
-		"several lines":          {"from src import (\n    helper,\n    handler as h,\n)\n", map[string]string{"src/handler.py": "import runpod\n"}, false},
-		"through another":        {"import a\n", map[string]string{"a.py": "import b\n", "b.py": "import a, runpod\n"}, false},
-		"a name with accents":    {"import modèle\n", map[string]string{"modèle.py": "import runpod\n"}, false},
-		"relative":               {"import app.x\n", map[string]string{"app/x.py": "from .y import z\n", "app/y.py": "from . import w\n", "app/w.py": "import runpod\n"}, false},
-		"relative, a folder up":  {"import app.in_.x\n", map[string]string{"app/in_/x.py": "from ..y import z\n", "app/y.py": "import runpod\n"}, false},
-		"a file beside it":       {"import json\n", map[string]string{"worker.py": "import runpod\n"}, true},
-		"a name that is no file": {"from src import nothing\n", nil, true},
-		"nothing of the SDK":     {"import a\n", map[string]string{"a.py": "import a, os\n"}, true},
-		"a comment":              {"# from src import handler\n", map[string]string{"src/handler.py": "import runpod\n"}, true},
+		"a module of a folder":     {"from src import handler\n", map[string]string{"src/handler.py": "import runpod\n"}, false},
+		"a package":                {"import app.worker as w\n", map[string]string{"app/__init__.py": "", "app/worker.py": "from runpod import serverless\n"}, false},
+		"the package itself":       {"import app\n", map[string]string{"app/__init__.py": "import runpod\n"}, false},
+		"several lines":            {"from src import (\n    helper,\n    handler as h,\n)\n", map[string]string{"src/handler.py": "import runpod\n"}, false},
+		"through another":          {"import a\n", map[string]string{"a.py": "import b\n", "b.py": "import a, runpod\n"}, false},
+		"a name with accents":      {"import modèle\n", map[string]string{"modèle.py": "import runpod\n"}, false},
+		"relative":                 {"import app.x\n", map[string]string{"app/x.py": "from .y import z\n", "app/y.py": "from . import w\n", "app/w.py": "import runpod\n"}, false},
+		"relative, a folder up":    {"import app.in_.x\n", map[string]string{"app/in_/x.py": "from ..y import z\n", "app/y.py": "import runpod\n"}, false},
+		"a file beside it":         {"import json\n", map[string]string{"worker.py": "import runpod\n"}, true},
+		"a name that isn't a file": {"from src import nothing\n", nil, true},
+		"nothing of the SDK":       {"import a\n", map[string]string{"a.py": "import a, os\n"}, true},
+		"a comment":                {"# from src import handler\n", map[string]string{"src/handler.py": "import runpod\n"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -227,7 +227,7 @@ func explain(t *testing.T, lines []string, file, table string) {
 			op, rest, _ := strings.Cut(line, ": ")
 			return a.covers(op) && what.MatchString(rest)
 		})
-		must.Hold(t, len(lines) != before, "testdata/", file, "the line matches no difference, or only those of earlier lines", a.what, a.in)
+		must.Hold(t, len(lines) != before, "testdata/", file, "the line matches no difference, or only differences that earlier lines match", a.what, a.in)
 	}
 	for _, line := range lines {
 		t.Errorf("a difference from the operator's document: %s", line)

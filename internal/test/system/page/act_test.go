@@ -218,7 +218,7 @@ func TestActionsAreLogged(t *testing.T) {
 	must.Hold(t, strings.Contains(text, "POST /v2/pods/"+pod+"/action\" status=200") && !strings.Contains(text, "/ui/"), "the log has", text)
 }
 
-// A full key sees all keys, any other only those of its owner. Nobody sees a secret or a hash.
+// A full key sees all keys, any other only its owner's keys. Nobody sees a secret or a hash.
 func TestKeysShown(t *testing.T) {
 	d := deploy(t)
 	end := time.Now().Add(time.Hour).UTC().Truncate(time.Second)

@@ -1,5 +1,5 @@
-// Package page_test opens the page of a real jobrunner in a browser, and sends requests like
-// those of other sites.
+// Package page_test opens the page of a real jobrunner in a browser, and sends requests as other
+// sites would.
 package page_test
 
 import (
