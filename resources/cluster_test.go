@@ -3,6 +3,7 @@ package resources_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -86,5 +87,7 @@ func TestClusterPlan(t *testing.T) {
 	expectRefusalOnV1(t, d, clusterType, clusterConfig(nil))
 	state := apply(t, p, clusterType, tfdrive.State{}, clusterConfig(nil), "create")
 	must.Contain(t, p.Plan(clusterType, state, clusterConfig(map[string]any{"type": "RAY"})).Diagnostics.Warnings(), "type: The cluster will be replaced", state.Get("id").(string))
+	noVariables := p.Plan(clusterType, state, clusterConfig(map[string]any{"env": map[string]any{}})).Diagnostics.Warnings()
+	must.Hold(t, !strings.Contains(noVariables, "replaced"), "an empty env, which is equal to none:", noVariables)
 	expectProtection(t, d, p, clusterType, clusterConfig(map[string]any{"name": "protected"}), map[string]any{"type": "RAY"})
 }
