@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -130,10 +131,7 @@ func (b Bills) FollowPrices(ctx context.Context, changed <-chan struct{}) {
 				b.Logger.ErrorContext(ctx, "network volumes are billed at the old prices until the next start", "error", err)
 				break
 			}
-			select {
-			case <-time.After(retryPause):
-			case <-ctx.Done():
-			}
+			_ = clock.RealSleep(ctx, retryPause)
 		}
 	}
 }

@@ -33,10 +33,12 @@ type Config struct {
 // Volumes are the folders of network volumes and of pods.
 type Volumes struct {
 	Config
-	changes tasks
+	ctx    context.Context // ends with Stop
+	cancel context.CancelFunc
 
-	mu   sync.Mutex
-	temp string
+	mu      sync.Mutex
+	temp    string
+	running sync.WaitGroup // nothing is added once ctx has ended
 }
 
 // New returns Volumes. The caller must call Start.
@@ -74,36 +76,19 @@ func (v *Volumes) follow(ctx context.Context, keeper run.VolumeKeeper, id string
 			v.Logger.ErrorContext(ctx, "a change of a network volume can't be applied to its storage: trying again until the jobrunner ends", "volume", name, "error", err)
 			logged = true
 		}
-		select {
-		case <-time.After(retryPause):
-		case <-ctx.Done():
+		if clock.RealSleep(ctx, retryPause) != nil {
 			return
 		}
 	}
 }
 
-// tasks runs goroutines until it is stopped.
-type tasks struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-
-	mu      sync.Mutex // keeps start from adding a call while stop waits
-	running sync.WaitGroup
-}
-
-func (t *tasks) start(call func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ctx.Err() == nil {
-		t.running.Go(call)
+// background runs call in a goroutine, unless Stop was called.
+func (v *Volumes) background(call func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.ctx.Err() == nil {
+		v.running.Go(call)
 	}
-}
-
-func (t *tasks) stop() {
-	t.mu.Lock()
-	t.cancel()
-	t.mu.Unlock()
-	t.running.Wait()
 }
 
 // Start makes the keeper apply all changes until Stop, and deletes the folders of volumes that were
@@ -121,23 +106,24 @@ func (v *Volumes) Start(ctx context.Context) error {
 	for _, id := range unknown {
 		v.Logger.WarnContext(ctx, "a folder belongs to no network volume of this deployment: delete it if nobody needs it", "folder", filepath.Join(v.Data, volumesFolder, id))
 	}
-	t := &v.changes
-	t.ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	v.Store.OnNetworkVolumeChange(func(id string) { t.start(func() { v.follow(t.ctx, keeper, id) }) })
+	v.ctx, v.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	follow := func(id string) { v.background(func() { v.follow(v.ctx, keeper, id) }) }
+	v.Store.OnNetworkVolumeChange(follow)
 	for _, id := range deleted {
-		t.start(func() { v.follow(t.ctx, keeper, id) })
+		follow(id)
 	}
 	if v.Keeper == nil && v.Data != "" {
-		t.start(func() { v.sweep(t.ctx, keeper) })
+		v.background(func() { v.sweep(v.ctx, keeper) })
 	}
 	return nil
 }
 
 // Stop ends what Start started.
 func (v *Volumes) Stop() {
-	if v.changes.cancel != nil {
-		v.changes.stop()
-	}
+	v.mu.Lock()
+	v.cancel()
+	v.mu.Unlock()
+	v.running.Wait()
 }
 
 // sweepInterval is the interval between two sweeps.
