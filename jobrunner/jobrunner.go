@@ -475,15 +475,11 @@ func (j *Jobrunner) startPods(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	config := pod.Config{
+	j.pods = pod.New(pod.Config{
 		Store: j.store, Programs: c.Pods, Devices: j.gpus, Driver: c.GPUs.Driver, Sample: c.GPUs.Sample, Volume: j.volumes.Mount,
 		Credentials: j.store.Credentials, Secrets: j.store.ResolveSecrets, Folder: filepath.Join(folder, podsFolder), Machine: j.machine, Persistent: c.DataDir != "",
-		Catalog: j.catalog, Meter: j.bills, Price: j.bills.PodPrice, LogTo: c.LogWorkers, Clock: j.clock, Logger: c.Logger,
-	}
-	if c.Volumes != nil {
-		config.RemoveVolume = c.Volumes.RemoveVolume
-	}
-	j.pods = pod.New(config)
+		Catalog: j.catalog, Meter: j.bills, LogTo: c.LogWorkers, Clock: j.clock, Logger: c.Logger, Keeper: c.Volumes,
+	})
 	j.onClose(j.pods.Close)
 	j.store.OnPodChange(func(id string) {
 		j.pods.Sync(context.WithoutCancel(ctx), id)

@@ -60,10 +60,9 @@ func (s *serve) gpus(ctx context.Context, programs *host.Executor, log *slog.Log
 		return nil, "", usageErrorf("--gpus=off and --simulate-gpus exclude each other: choose one")
 	case s.GPUs == "off":
 		return gpu.None(), "off", nil
-	case s.SimulateGPUs == "":
-		if inventory, err = programs.Inventory(ctx); inventory != nil || err != nil {
-			return inventory, "of the cluster's nodes", err
-		}
+	case s.SimulateGPUs == "" && programs.Cluster() != nil:
+		inventory, err = programs.Cluster().Inventory(ctx)
+		return inventory, "of the cluster's nodes", err
 	}
 	return openInventory(s.SimulateGPUs, log)
 }

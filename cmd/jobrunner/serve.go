@@ -138,7 +138,7 @@ func (s *serve) Run() (err error) {
 		Catalog: s.Catalog, Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
 		WebhookAllow: s.WebhookAllow,
 		BodyMemory:   bodies, StateMemory: s.stateMemory(),
-		URL: localURL(listener.Addr()), Programs: programs, Pods: programs, Volumes: programs.Volumes(), LogWorkers: workerLogs,
+		URL: localURL(listener.Addr()), Programs: programs, Pods: programs, Volumes: programs.Cluster(), LogWorkers: workerLogs,
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())

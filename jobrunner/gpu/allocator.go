@@ -20,13 +20,14 @@ import (
 // reserved devices are idle until enough others are released.
 type Allocator struct {
 	inventory Inventory
-	freed     []chan struct{} // the first is for Freed, the others are for Watch
+	freed     chan struct{} // signals that a rejected request may succeed now
 	stop      chan struct{}
 	stopped   sync.WaitGroup
 
-	mu    sync.Mutex
-	held  map[string]holding // by UUID
-	queue []waiter           // first come, first served
+	mu      sync.Mutex
+	held    map[string]holding // by UUID
+	queue   []waiter           // first come, first served
+	onFreed []func()
 }
 
 type holding struct {
@@ -44,19 +45,20 @@ type holdObserver interface{ Hold(uuid string, held bool) }
 
 // NewAllocator allocates the devices of an inventory. The caller must close the inventory.
 func NewAllocator(inventory Inventory) *Allocator {
-	a := &Allocator{
-		inventory: inventory, held: map[string]holding{},
-		freed: []chan struct{}{make(chan struct{}, 1)}, stop: make(chan struct{}),
-	}
+	a := &Allocator{inventory: inventory, held: map[string]holding{}, freed: make(chan struct{}, 1), stop: make(chan struct{})}
 	a.stopped.Go(func() {
 		for {
 			select {
 			case <-inventory.Changed():
-				a.mu.Lock()
-				a.signal()
-				a.mu.Unlock()
+			case <-a.freed:
 			case <-a.stop:
 				return
+			}
+			a.mu.Lock()
+			onFreed := slices.Clone(a.onFreed)
+			a.mu.Unlock()
+			for _, f := range onFreed {
+				f()
 			}
 		}
 	})
@@ -69,27 +71,11 @@ func (a *Allocator) Close() {
 	a.stopped.Wait()
 }
 
-// Freed signals that a rejected request may succeed now. The signal is buffered for its one receiver.
-func (a *Allocator) Freed() <-chan struct{} {
+// OnFreed calls f, in a goroutine of the allocator, whenever a rejected request may succeed now.
+func (a *Allocator) OnFreed(f func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.freed[0]
-}
-
-// Watch returns another channel with the signals of Freed, for another receiver.
-func (a *Allocator) Watch() <-chan struct{} {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c := make(chan struct{}, 1)
-	a.freed = append(a.freed, c)
-	return c
-}
-
-// signal is called with the allocator locked.
-func (a *Allocator) signal() {
-	for _, c := range a.freed {
-		notify.Signal(c)
-	}
+	a.onFreed = append(a.onFreed, f)
 }
 
 // Claim assigns devices to the owner that had them before the deployment restarted. If one of them
@@ -245,7 +231,7 @@ func (a *Allocator) enqueue(owner string, request Request) {
 func (a *Allocator) dequeue(owner string) {
 	if i := slices.IndexFunc(a.queue, func(w waiter) bool { return w.owner == owner }); i >= 0 {
 		a.queue = slices.Delete(a.queue, i, i+1)
-		a.signal()
+		notify.Signal(a.freed)
 	}
 }
 
@@ -257,7 +243,7 @@ func (a *Allocator) Release(owner string) {
 	for _, uuid := range a.heldUUIDs(owner) {
 		delete(a.held, uuid)
 		a.notify(uuid, false)
-		a.signal()
+		notify.Signal(a.freed)
 	}
 }
 
@@ -306,16 +292,6 @@ func (a *Allocator) States() []State {
 		out = append(out, State{d, sample, owners[d.UUID]})
 	}
 	return out
-}
-
-// Queue returns the queued owners in order.
-func (a *Allocator) Queue() (owners []string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, w := range a.queue {
-		owners = append(owners, w.owner)
-	}
-	return owners
 }
 
 // Stock returns the machine's stock of GPUs by type id. The count of a type is 0 if all its GPUs are

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
 func allocator(t *testing.T, yaml string) *gpu.Allocator {
@@ -165,20 +165,16 @@ func TestFirstInQueueIsNotStarved(t *testing.T) {
 	expect("", strings.Join(a.Queue(), " "))
 }
 
-// An owner that leaves the queue has no reserved devices any more, and Freed signals this.
+// An owner that leaves the queue has no reserved devices any more, and OnFreed reports this.
 func TestLeavingTheQueue(t *testing.T) {
 	a := allocator(t, "gpus: [{type: NVIDIA L4, count: 2}]")
 	a.Acquire(request(1), "first")
 	a.Acquire(request(2), "large")
 	_, err := a.Acquire(request(1), "small")
 	must.Require(t, err != nil, "a reserved device was acquired")
-	drainFreed(a)
+	freed := onFreed(a)
 	a.Release("large")
-	select {
-	case <-a.Freed():
-	default:
-		t.Error("leaving the queue sent no signal")
-	}
+	<-freed
 	must.Equal(t, indexes(a.Acquire(request(1), "small")), "1")
 
 	// A changed request keeps its place, an unsatisfiable one loses it.
@@ -193,22 +189,22 @@ func TestLeavingTheQueue(t *testing.T) {
 	a.Release("nobody")
 }
 
-func drainFreed(a *gpu.Allocator) {
-	select {
-	case <-a.Freed():
-	default:
-	}
+func onFreed(a *gpu.Allocator) <-chan struct{} {
+	freed := make(chan struct{}, 1)
+	a.OnFreed(func() { notify.Signal(freed) })
+	return freed
 }
 
-// Freed signals a recovered device.
+// OnFreed reports a recovered device.
 func TestRecoveredDeviceIsFreed(t *testing.T) {
 	inventory := newFakeInventory(gpu.Device{UUID: "GPU-0", TypeID: l4, Fault: "lost"})
 	a := gpu.NewAllocator(inventory)
 	defer a.Close()
 	_, err := a.Acquire(request(1), "w")
 	must.Require(t, err != nil, "a lost device was acquired")
+	freed := onFreed(a)
 	inventory.setFault(0, "")
-	<-a.Freed()
+	<-freed
 	must.Equal(t, indexes(a.Acquire(request(1), "w")), "0")
 }
 
@@ -495,13 +491,9 @@ func TestClaim(t *testing.T) {
 		must.Hold(t, err != nil && strings.Contains(err.Error(), reason) && len(a.Owners()) == 2, got, err, "want an error with", reason)
 	}
 	must.Hold(t, must.Err(a.Acquire(gpu.Request{Count: 2}, "w")) != nil, "a claimed device is assigned to another owner")
-	freed := a.Watch()
+	freed := onFreed(a)
 	a.Release("p")
-	select {
-	case <-freed:
-	case <-time.After(time.Minute):
-		t.Error("a watcher gets no signal of free devices")
-	}
+	<-freed
 	got := must.Do(a.Acquire(gpu.Request{Count: 2}, "w"))(t)
 	must.Hold(t, len(got) == 2, got)
 }

@@ -23,10 +23,14 @@ package jobrunnertest
 import (
 	"context"
 	"crypto/rand"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
@@ -66,7 +70,12 @@ func (j *Jobrunner) SDKURL() string { return j.URL + "/live/v2" }
 // [os/exec.Cmd].
 func (j *Jobrunner) Environ() []string {
 	j.t.Helper()
-	return environ(j.variables())
+	variables := j.variables()
+	all := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.ContainsFunc(variables, func(other string) bool { return strings.HasPrefix(other, name+"=") })
+	})
+	return append(all, variables...)
 }
 
 // Setenv sets these variables in the test's own process until the test ends. Like [testing.T.Setenv],
@@ -153,4 +162,25 @@ func (w *withKey) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Header.Set("Authorization", "Bearer "+w.key)
 	}
 	return http.DefaultTransport.RoundTrip(r)
+}
+
+// testLog writes to the test's log until the test ends: after that it would panic.
+type testLog struct {
+	mu sync.Mutex
+	w  io.Writer // nil once the test has ended
+}
+
+func (l *testLog) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.w == nil {
+		return len(text), nil
+	}
+	return l.w.Write(text)
+}
+
+func (l *testLog) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.w = nil
 }

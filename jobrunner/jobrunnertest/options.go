@@ -1,7 +1,10 @@
 package jobrunnertest
 
 import (
+	"context"
 	"net/http"
+	"slices"
+	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/host"
@@ -14,7 +17,7 @@ type settings struct {
 	config     jobrunner.Config
 	gpus       string
 	configFile string
-	handlers   []goHandler
+	handlers   []host.Handler
 	files      []fileHandler
 	middleware []func(http.Handler) http.Handler
 	showLogs   bool
@@ -73,16 +76,29 @@ func Configure(change func(*jobrunner.Config)) Option {
 	return func(s *settings) { change(&s.config) }
 }
 
-// executorConfig returns the executor's configuration. Only images of files and rules need it: it
-// looks for the container engines of the machine unless a file excludes them.
-func (s *settings) executorConfig() (c host.Config, needed bool, err error) {
+// openPrograms sets up the programs of images that aren't built in.
+func (s *settings) openPrograms(ctx context.Context, t testing.TB, c *jobrunner.Config) error {
+	// Without rules, the container engines of the machine aren't probed.
+	config := host.Config{Handlers: slices.Clone(s.handlers), File: s.configFile, NoContainers: s.configFile == "", Logger: c.Logger}
 	for _, f := range s.files {
 		h, err := host.NewHandler(f.image, f.file, f.interpreter...)
 		if err != nil {
-			return c, false, err
+			return err
 		}
-		c.Handlers = append(c.Handlers, h)
+		config.Handlers = append(config.Handlers, h)
 	}
-	c.File, c.NoContainers = s.configFile, s.configFile == ""
-	return c, s.configFile != "" || len(c.Handlers) > 0, nil
+	if config.File == "" && len(config.Handlers) == 0 {
+		return nil
+	}
+	e, err := host.New(ctx, config)
+	if err != nil {
+		return err
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Errorf("closing the jobrunner: %s", err)
+		}
+	})
+	c.Programs, c.Pods = e, e
+	return nil
 }

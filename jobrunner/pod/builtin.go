@@ -15,46 +15,22 @@ import (
 // builtinImages need no set-up. As pods they execute their start command.
 var builtinImages = []string{"builtin/echo", "builtin/conformance"}
 
-// programs resolves built-in images, and other ones with next.
+// programs also resolves built-in images.
 type programs struct {
-	next  run.PodPrograms // may be nil
+	run.PodPrograms
 	clock *clock.Clock
 }
 
 // Program implements run.Programs. No configuration overrides a built-in image.
 func (p programs) Program(image string) (program run.Program, err error) {
-	switch {
-	case slices.Contains(builtinImages, image):
+	if slices.Contains(builtinImages, image) {
 		return run.Program{Start: startBuiltin(p.clock)}, nil
-	case p.next == nil:
-		return program, fmt.Errorf("no executor on this machine runs the image %s", image)
 	}
-	program, err = p.next.Program(image)
+	program, err = p.PodPrograms.Program(image)
 	if err == nil && program.Start == nil {
 		err = fmt.Errorf("the rule for the image %s is a command, which runs a job: a pod needs a process or a container", image)
 	}
 	return program, err
-}
-
-func (p programs) Orphans(ctx context.Context, deployment string) []run.Orphan {
-	if p.next == nil {
-		return nil
-	}
-	return p.next.Orphans(ctx, deployment)
-}
-
-func (p programs) OrphanNetworks(ctx context.Context, deployment string) []string {
-	if p.next == nil {
-		return nil
-	}
-	return p.next.OrphanNetworks(ctx, deployment)
-}
-
-func (p programs) RemoveNetwork(ctx context.Context, name string) error {
-	if p.next == nil {
-		return nil
-	}
-	return p.next.RemoveNetwork(ctx, name)
 }
 
 // builtin is a pod that runs in the jobrunner. It listens on no port.

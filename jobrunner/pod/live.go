@@ -55,12 +55,10 @@ func (r *runner) live() (Live, bool) {
 	}
 	for _, d := range devices {
 		g := GPU{-1, -1}
-		if r.pods.Sample != nil {
-			if s, err := r.pods.Sample(d.UUID); err == nil {
-				g.Util = s.Utilization
-				if s.MemoryUsed >= 0 && d.Memory > 0 {
-					g.MemoryUtil = int(100 * s.MemoryUsed / d.Memory)
-				}
+		if s, err := r.pods.Sample(d.UUID); err == nil {
+			g.Util = s.Utilization
+			if s.MemoryUsed >= 0 && d.Memory > 0 {
+				g.MemoryUtil = int(100 * s.MemoryUsed / d.Memory)
 			}
 		}
 		out.GPUs = append(out.GPUs, g)

@@ -153,8 +153,8 @@ func (p *Pods) removeFolder(ctx context.Context, id string) {
 
 // removeVolume removes a pod's volume if it is kept outside its folder.
 func (p *Pods) removeVolume(ctx context.Context, id string) error {
-	if p.RemoveVolume == nil {
+	if p.Keeper == nil {
 		return nil
 	}
-	return p.RemoveVolume(context.WithoutCancel(ctx), run.PodVolumePrefix+id)
+	return p.Keeper.RemoveVolume(context.WithoutCancel(ctx), run.PodVolumePrefix+id)
 }

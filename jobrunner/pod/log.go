@@ -15,10 +15,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// Limits of a pod's log. A reader can ask for at most logLines.
+// Limits of a pod's log.
 const (
 	logFile      = "log.jsonl"
-	logLines     = 5000
 	logBytes     = 4 << 20
 	maxFileBytes = 4 * logBytes
 )
@@ -52,8 +51,8 @@ func openLog(folder string, c run.LogConfig, logger *slog.Logger) *fileLog {
 			l.latest = append(l.latest, line)
 		}
 	}
-	l.latest = l.latest[max(0, len(l.latest)-logLines):]
-	c.Earlier, c.MaxLines, c.MaxBytes, c.OnLine = slices.Clone(l.latest), logLines, logBytes, l.append
+	l.latest = l.latest[max(0, len(l.latest)-run.MaxLines):]
+	c.Earlier, c.MaxBytes, c.OnLine = slices.Clone(l.latest), logBytes, l.append
 	l.Log = run.NewLog(c)
 	l.rewrite()
 	return l
@@ -67,8 +66,8 @@ func (l *fileLog) warn(err error) {
 func (l *fileLog) append(line run.Line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.latest = append(l.latest, line); len(l.latest) > 2*logLines {
-		l.latest = slices.Clone(l.latest[len(l.latest)-logLines:])
+	if l.latest = append(l.latest, line); len(l.latest) > 2*run.MaxLines {
+		l.latest = slices.Clone(l.latest[len(l.latest)-run.MaxLines:])
 	}
 	if l.file == nil {
 		return
@@ -89,7 +88,7 @@ func (l *fileLog) append(line run.Line) {
 // rewrite replaces the file with the latest lines.
 func (l *fileLog) rewrite() {
 	l.closeFile()
-	l.latest = l.latest[max(0, len(l.latest)-logLines):]
+	l.latest = l.latest[max(0, len(l.latest)-run.MaxLines):]
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	size := 0

@@ -49,13 +49,12 @@ type Config struct {
 	Devices  *gpu.Allocator
 	// Driver returns the GPU driver.
 	Driver func() gpu.Driver
-	// Sample returns the utilization of a device; may be nil.
+	// Sample returns the utilization of a device.
 	Sample func(uuid string) (gpu.Sample, error)
-	// Volume returns a network volume without a mount path; nil if there are none.
+	// Volume returns a network volume without a mount path.
 	Volume func(ctx context.Context, id string) (run.Mount, error)
-	// RemoveVolume removes a pod's volume by name if it is kept outside the pod's folder; nil
-	// if none is.
-	RemoveVolume func(ctx context.Context, name string) error
+	// Keeper keeps the volumes of pods; nil if they are in the pods' folders.
+	Keeper run.VolumeKeeper
 	// Credentials returns the credentials of a registry auth.
 	Credentials func(ctx context.Context, id string) (store.Credentials, error)
 	Secrets     run.Resolver
@@ -67,9 +66,7 @@ type Config struct {
 	// Persistent says that a later run has the same Folder and Machine.
 	Persistent bool
 	Catalog    *catalog.Source // nil is the built-in one
-	Meter      Meter           // may be nil
-	// Price returns the price of a pod per hour; nil is 0.
-	Price func(store.Pod) float64
+	Meter      Meter
 	// LogTo receives each line of a pod, after the pod's id; may be nil.
 	LogTo  io.Writer
 	Clock  *clock.Clock
@@ -90,29 +87,18 @@ type Pods struct {
 
 // New returns Pods without any pod. Load and Sync add them.
 func New(c Config) *Pods {
-	c.Programs = programs{c.Programs, c.Clock}
-	if c.Meter == nil {
-		c.Meter = noMeter{}
+	if c.Programs == nil {
+		c.Programs = run.NoPrograms{}
 	}
+	c.Programs = programs{c.Programs, c.Clock}
 	p := &Pods{Config: c, runners: map[string]*runner{}, clusters: map[string]*cluster{}}
 	p.ctx, p.stop = context.WithCancel(context.Background())
-	freed := c.Devices.Watch()
-	p.running.Go(func() { p.forwardFreed(freed) })
-	return p
-}
-
-// forwardFreed wakes all runners that wait for devices.
-func (p *Pods) forwardFreed(freed <-chan struct{}) {
-	for {
-		select {
-		case <-freed:
-		case <-p.ctx.Done():
-			return
-		}
+	c.Devices.OnFreed(func() {
 		for _, r := range p.all() {
 			notify.Signal(r.retry)
 		}
-	}
+	})
+	return p
 }
 
 func (p *Pods) all() []*runner {
@@ -204,13 +190,6 @@ type Meter interface {
 
 // Span is the time during which a pod held its compute.
 type Span struct {
-	Pod         store.Pod // as it was at the start
-	From, To    time.Time // To is zero until it stops
-	HourlyPrice float64
+	Pod      store.Pod // as it was at the start
+	From, To time.Time // To is zero until it stops
 }
-
-// noMeter ignores all reports.
-type noMeter struct{}
-
-func (noMeter) Started(Span) {}
-func (noMeter) Stopped(Span) {}

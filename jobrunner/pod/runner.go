@@ -317,11 +317,7 @@ func (r *runner) stopProcess(ctx context.Context, a *actual) {
 
 // hold publishes the running process, and reports it to the meter.
 func (r *runner) hold(p store.Pod, process run.Process) {
-	price := 0.0
-	if r.pods.Price != nil {
-		price = r.pods.Price(p)
-	}
-	span := Span{Pod: p, From: p.StartedAt, HourlyPrice: price}
+	span := Span{Pod: p, From: p.StartedAt}
 	r.mu.Lock()
 	r.process, r.since, r.span, r.failures = process, time.Now(), &span, 0
 	r.mu.Unlock()

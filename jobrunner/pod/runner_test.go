@@ -269,7 +269,7 @@ func TestLogIsKept(t *testing.T) {
 	}
 	must.Equal(t, strings.Join(text, "\n"), "0 false one\n1 true the pod runs\n2 false two\n3 false three")
 	must.Equal(t, l.Mark(), "2026-06-01T12:00:02Z", "the mark")
-	for n := range 3 * logLines {
+	for n := range 3 * run.MaxLines {
 		l.WriteLine(fmt.Sprintf("line %d %s", n, strings.Repeat("x", 1000)), "m")
 	}
 	l.close()
@@ -277,7 +277,7 @@ func TestLogIsKept(t *testing.T) {
 	must.Hold(t, err == nil && info.Size() <= maxFileBytes+logBytes, "the file has", info.Size(), "bytes,", err)
 	l = openTestLog(t, folder)
 	lines, _ = l.Lines(0)
-	if last := lines[len(lines)-1]; len(lines) > logLines || last.Number != 3*logLines+3 || !strings.HasPrefix(last.Text, "line 14999 ") {
+	if last := lines[len(lines)-1]; len(lines) > run.MaxLines || last.Number != 3*run.MaxLines+3 || !strings.HasPrefix(last.Text, "line 14999 ") {
 		t.Errorf("%d lines, the last is %d %.20s", len(lines), last.Number, last.Text)
 	}
 }

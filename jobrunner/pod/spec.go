@@ -34,7 +34,7 @@ func (r *runner) spec(ctx context.Context, p store.Pod, program run.Program) (ru
 	case p.GlobalNetworking:
 		s.Pod.Network = globalNetwork
 	}
-	if p.NetworkVolume != "" && r.pods.Volume != nil {
+	if p.NetworkVolume != "" {
 		volume, err := r.pods.Volume(ctx, p.NetworkVolume)
 		if err != nil {
 			return s, fmt.Errorf("its network volume %s: %w", p.NetworkVolume, err)
@@ -44,7 +44,7 @@ func (r *runner) spec(ctx context.Context, p store.Pod, program run.Program) (ru
 	} else if p.Volume.Size > 0 {
 		s.Mounts = []run.Mount{{Dir: r.volume(), Path: p.Volume.Path, Name: run.PodVolumePrefix + r.id, Size: p.Volume.Size}}
 	}
-	if p.Registry != "" && r.pods.Credentials != nil {
+	if p.Registry != "" {
 		login, err := r.pods.Credentials(ctx, p.Registry)
 		if err != nil {
 			return s, fmt.Errorf("its registry auth %s: %w", p.Registry, err)

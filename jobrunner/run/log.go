@@ -25,9 +25,11 @@ type Output interface {
 	WriteLine(text, mark string)
 }
 
-// Limits of a log. A reader can ask for at most defaultLines.
+// MaxLines is the number of lines that a log keeps, and the most that a reader can ask for.
+const MaxLines = 5000
+
+// Limits of a log.
 const (
-	defaultLines = 5000
 	defaultBytes = 1 << 20
 	maxLine      = 8 << 10  // bytes; a longer line is cut
 	maxRead      = 64 << 10 // bytes of a line that are examined before it is cut
@@ -63,12 +65,14 @@ type Log struct {
 	finished bool
 }
 
+// teeing is held during a write to a Tee, which several logs may share.
+var teeing sync.Mutex
+
 // LogConfig configures a Log.
 type LogConfig struct {
 	Clock    *clock.Clock
 	ID       string       // of the worker or pod
 	Tee      io.Writer    // receives each line, after the id; nil for none
-	MaxLines int          // 0 is 5000
 	MaxBytes int          // of all lines; 0 is 1 MiB
 	OnLine   func(l Line) // is called with each line while the log is locked; may be nil
 	Earlier  []Line       // lines of an earlier run
@@ -76,7 +80,7 @@ type LogConfig struct {
 
 // NewLog returns a log with the earlier lines.
 func NewLog(c LogConfig) *Log {
-	c.MaxLines, c.MaxBytes = cmp.Or(c.MaxLines, defaultLines), cmp.Or(c.MaxBytes, defaultBytes)
+	c.MaxBytes = cmp.Or(c.MaxBytes, defaultBytes)
 	l := &Log{config: c, changed: make(chan struct{})}
 	for _, line := range c.Earlier {
 		l.size += len(line.Text)
@@ -188,14 +192,16 @@ func (l *Log) add(text string, system bool) {
 		if system {
 			text = SystemPrefix + text
 		}
+		teeing.Lock()
 		_, _ = fmt.Fprintf(l.config.Tee, "%s %s\n", l.config.ID, text) // the reader may be gone
+		teeing.Unlock()
 	}
 	l.wake()
 }
 
 // trim drops the oldest lines beyond the limits. It is called with mu held.
 func (l *Log) trim() {
-	for len(l.lines) > l.config.MaxLines || l.size > l.config.MaxBytes {
+	for len(l.lines) > MaxLines || l.size > l.config.MaxBytes {
 		l.size -= len(l.lines[0].Text)
 		l.lines = l.lines[1:]
 	}

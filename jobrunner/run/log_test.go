@@ -2,7 +2,10 @@ package run
 
 import (
 	"encoding/json"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
@@ -37,6 +40,36 @@ func TestLongLines(t *testing.T) {
 	}
 	tail := log.Tail(1000)
 	must.Hold(t, strings.HasSuffix(tail, "\nhalf a line: (secret) (secret)") && !strings.Contains(tail, "it ended") && len(tail) <= 1000, "the end is", tail)
+}
+
+// unshared is a writer for one goroutine at a time.
+type unshared struct {
+	inUse   atomic.Bool
+	clashes atomic.Int64
+}
+
+func (u *unshared) Write(b []byte) (int, error) {
+	if u.inUse.Swap(true) {
+		u.clashes.Add(1)
+	}
+	runtime.Gosched()
+	u.inUse.Store(false)
+	return len(b), nil
+}
+
+func TestLogsShareTheirTee(t *testing.T) {
+	var tee unshared
+	var logs sync.WaitGroup
+	for range 4 {
+		logs.Go(func() {
+			log := NewLog(LogConfig{Clock: new(clock.Clock), Tee: &tee})
+			for range 100 {
+				log.Note("x")
+			}
+		})
+	}
+	logs.Wait()
+	must.Equal(t, tee.clashes.Load(), 0, "writes at the same time")
 }
 
 // Linux chooses ports from 32768 for connections, other systems higher ones.

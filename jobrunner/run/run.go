@@ -15,6 +15,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -36,6 +37,17 @@ type PodPrograms interface {
 	// RemoveNetwork removes a cluster's network. It is a no-op if the network doesn't exist.
 	RemoveNetwork(ctx context.Context, name string) error
 }
+
+// NoPrograms are the PodPrograms of a machine that runs no image.
+type NoPrograms struct{}
+
+func (NoPrograms) Program(image string) (Program, error) {
+	return Program{}, fmt.Errorf("no executor on this machine runs the image %s", image)
+}
+
+func (NoPrograms) Orphans(context.Context, string) []Orphan        { return nil }
+func (NoPrograms) OrphanNetworks(context.Context, string) []string { return nil }
+func (NoPrograms) RemoveNetwork(context.Context, string) error     { return nil }
 
 // Program runs an image. Either Handle or Start is set.
 type Program struct {
@@ -141,10 +153,7 @@ type Exit struct {
 const Stopped = "stopped by the jobrunner"
 
 // Usage is the resource usage of a process and its children.
-type Usage struct {
-	CPU    time.Duration `json:"cpu"`    // since the start
-	Memory int64         `json:"memory"` // resident bytes now
-}
+type Usage = procgroup.Usage
 
 // Orphan is a container that a pod left in an earlier run of the deployment.
 type Orphan struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // balance replaces the queue of an endpoint behind a load balancer. It has its own lock, and calls
@@ -122,9 +123,6 @@ func (p *pool) requests() (load engine.Load) {
 // healthPath names the variable with the path of a worker's health check (v2 document, EndpointType).
 const healthPath = "HEALTH_CHECK_PATH"
 
-// loopback is the address of processes on this machine.
-const loopback = "127.0.0.1"
-
 // probe checks a worker's health until ctx ends: status 200 means ready, 204 means not yet. It
 // kills a worker that was ready and then fails maxMissedProbes times in a row. It also kills a
 // worker that isn't ready yet if its address can't be reached.
@@ -144,7 +142,7 @@ func (w *worker) probe(ctx context.Context, address string) {
 	for ready, missed := false, 0; ; {
 		answer, reached := checkHealth(ctx, client, url)
 		switch {
-		case reached || ready || strings.HasPrefix(address, loopback+":"):
+		case reached || ready || strings.HasPrefix(address, run.PublicIP+":"):
 			unreachableSince = time.Time{}
 		case unreachableSince.IsZero():
 			unreachableSince = w.pool.clock.Now()

@@ -94,22 +94,15 @@ func requestOf(offered *catalog.Catalog, want store.GPU) (gpu.Request, error) {
 // maxGPUs is more than any machine has.
 const maxGPUs = 1 << 10
 
-// forwardFreed wakes all workers that wait for devices when some may be free. The order in which
-// they ask again doesn't matter, because Devices has its own queue.
-func (p *Pools) forwardFreed() {
-	for {
-		select {
-		case <-p.config.Devices.Freed():
-		case <-p.ctx.Done():
-			return
+// retryThrottled wakes all workers that wait for devices. The order in which they ask again doesn't
+// matter, because Devices has its own queue.
+func (p *Pools) retryThrottled() {
+	p.anyWorker(func(w *worker) bool {
+		if w.view().State == Throttled {
+			notify.Signal(w.retry)
 		}
-		p.anyWorker(func(w *worker) bool {
-			if w.view().State == Throttled {
-				notify.Signal(w.retry)
-			}
-			return false
-		})
-	}
+		return false
+	})
 }
 
 // Placement is what a worker runs on, and where, in the catalog's terms. A machine that lacks the GPUs

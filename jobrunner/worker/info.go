@@ -40,7 +40,7 @@ func (p *Pools) Workers(endpoint string) []Info {
 	var all []entry
 	for _, pool := range p.ofEndpoint(endpoint) {
 		pool.mu.Lock()
-		for w := range pool.each() {
+		for _, w := range pool.all() {
 			if info, process := w.info(); info.State != ending {
 				all = append(all, entry{info, w.number, process})
 			}
@@ -105,7 +105,7 @@ func (p *Pools) Counts(endpoint string) (c Counts) {
 	}
 	pool.mu.Lock()
 	defer pool.mu.Unlock()
-	for w := range pool.each() {
+	for _, w := range pool.all() {
 		c.Add(w.view().State)
 	}
 	return c
@@ -125,12 +125,7 @@ func (p *Pools) Log(endpoint, worker string) (*run.Log, bool) {
 func (p *pool) logOf(worker string) *run.Log {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for w := range p.each() {
-		if w.id == worker {
-			return w.log
-		}
-	}
-	for _, w := range p.past {
+	for _, w := range append(p.all(), p.past...) {
 		if w.id == worker {
 			return w.log
 		}

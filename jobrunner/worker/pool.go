@@ -3,7 +3,6 @@ package worker
 import (
 	"cmp"
 	"context"
-	"iter"
 	"log/slog"
 	"maps"
 	"reflect"
@@ -135,21 +134,8 @@ func (p *pool) find(test func(w *worker) bool) *worker {
 	return nil
 }
 
-// each returns the live workers, and the failed ones that aren't replaced yet. The caller holds mu.
-func (p *pool) each() iter.Seq[*worker] {
-	return func(yield func(*worker) bool) {
-		for w := range p.workers {
-			if !yield(w) {
-				return
-			}
-		}
-		for _, w := range p.failed {
-			if !yield(w) {
-				return
-			}
-		}
-	}
-}
+// all returns the live workers, and the failed ones that aren't replaced yet. The caller holds mu.
+func (p *pool) all() []*worker { return append(slices.Collect(maps.Keys(p.workers)), p.failed...) }
 
 // blockedBecause returns why no worker of the endpoint can work, or "" if one does. After a failure it
 // returns the old reason until a new worker is ready, or fails too.
@@ -157,7 +143,7 @@ func (p *pool) blockedBecause() (reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	unready := ""
-	for w := range p.each() {
+	for _, w := range p.all() {
 		switch v := w.view(); v.State {
 		case Idle, Running:
 			return ""

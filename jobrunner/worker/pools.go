@@ -119,39 +119,26 @@ type Config struct {
 
 // Pools manages the workers of all endpoints.
 type Pools struct {
-	config     Config
-	ctx        context.Context // ends with Close
-	stop       context.CancelFunc
-	background sync.WaitGroup
+	config Config
+	ctx    context.Context // ends with Close
+	stop   context.CancelFunc
 
 	mu      sync.Mutex
 	pools   map[string]*pool
 	drained bool // no more workers may start
 }
 
-// serialized is an io.Writer for concurrent use.
-type serialized struct {
-	mu sync.Mutex
-	to io.Writer
-}
-
-func (s *serialized) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.to.Write(b)
-}
-
 // New returns Pools without endpoints.
 func New(c Config) *Pools {
-	c.Programs = programs{c.Programs}
-	if c.LogTo != nil {
-		c.LogTo = &serialized{to: c.LogTo}
+	if c.Programs == nil {
+		c.Programs = run.NoPrograms{}
 	}
+	c.Programs = programs{c.Programs}
 	p := &Pools{config: c, pools: map[string]*pool{}}
 	p.config.makeRoom = p.makeRoom
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	if c.Devices != nil {
-		p.background.Go(p.forwardFreed)
+		c.Devices.OnFreed(p.retryThrottled)
 	}
 	return p
 }
@@ -270,5 +257,4 @@ func (p *Pools) Close() {
 	p.mu.Lock()
 	p.pools = map[string]*pool{}
 	p.mu.Unlock()
-	p.background.Wait()
 }

@@ -188,6 +188,8 @@ func (e *Executor) Program(image string) (run.Program, error) {
 			continue
 		}
 		switch {
+		case r.handle != nil:
+			return run.Program{Handle: r.handle, FollowsClock: true}, nil
 		case r.Process != nil:
 			return run.Program{Start: e.startProcess(r.Process), Check: r.Process.checkTemplate, Folder: r.Process.Dir.Value, Publish: anyPort}, nil
 		case r.Command != nil:

@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
@@ -31,7 +32,8 @@ type rule struct {
 	Container *containerSettings `yaml:"container"`
 
 	pattern
-	line int
+	line   int
+	handle run.Handler // a function instead of an executor
 }
 
 // kinds are the keys of executors in the file.

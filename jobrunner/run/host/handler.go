@@ -14,11 +14,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// Handler is a file that runs jobs without a rule.
+// Handler is a file or a function that runs jobs without a rule.
 type Handler struct {
-	Image   string // a pattern; it precedes the rules of jobrunner.yaml
-	File    string // absolute
-	PerJob  bool   // a process for each job; otherwise a worker on the public SDK
+	Image   string      // a pattern; it precedes the rules of jobrunner.yaml
+	Func    run.Handler // waits only by the deployment's clock; nil for a file
+	File    string      // absolute
+	PerJob  bool        // a process for each job; otherwise a worker on the public SDK
 	command []string
 }
 
@@ -71,9 +72,10 @@ func (Handler) Environment(env map[string]string) []string {
 	return new(localSettings).environment(run.Spec{Container: store.Container{Env: env}})
 }
 
-// rule returns a rule that runs the handler in its folder.
+// rule returns a rule that runs the handler, a file in its folder.
 func (h Handler) rule() (r rule, err error) {
-	if r.pattern, err = parsePattern(h.Image); err != nil {
+	if r.pattern, err = parsePattern(h.Image); err != nil || h.Func != nil {
+		r.handle = h.Func
 		return r, err
 	}
 	// The user who starts the handler also writes its template.

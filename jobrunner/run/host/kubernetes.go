@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
@@ -106,13 +105,8 @@ func (e *Executor) openCluster(ctx context.Context, k *kubernetesSettings, open 
 	return err
 }
 
-// Inventory returns the GPUs of the cluster's nodes, or nil if workers run on this machine.
-func (e *Executor) Inventory(ctx context.Context) (gpu.Inventory, error) {
-	if e.cluster == nil {
-		return nil, nil
-	}
-	return e.cluster.Inventory(ctx)
-}
+// Cluster returns the cluster that runs the containers, or nil if they run on this machine.
+func (e *Executor) Cluster() run.Cluster { return e.cluster }
 
 // startInCluster starts a worker or a pod as a Pod.
 func (e *Executor) startInCluster(settings *containerSettings) func(context.Context, run.Spec) (run.Process, error) {
@@ -132,13 +126,4 @@ func (e *Executor) startInCluster(settings *containerSettings) func(context.Cont
 		}
 		return process, nil
 	}
-}
-
-// Volumes returns what keeps the volumes of a cluster's workers and pods, or nil if volumes
-// are folders of this machine.
-func (e *Executor) Volumes() run.VolumeKeeper {
-	if e.cluster == nil {
-		return nil
-	}
-	return e.cluster
 }

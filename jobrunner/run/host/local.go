@@ -47,9 +47,8 @@ func (e *Executor) startProcess(l *localSettings) func(context.Context, run.Spec
 // process is a worker or a pod that is a local process.
 type process struct{ *procgroup.Group }
 
-func (p process) Exit() run.Exit   { return run.Exit{Text: p.Group.Exit(), OK: p.Succeeded()} }
-func (p process) Usage() run.Usage { return run.Usage(p.Group.Usage()) }
-func (p process) Address() string  { return "" }
+func (p process) Exit() run.Exit  { return run.Exit{Text: p.Group.Exit(), OK: p.Succeeded()} }
+func (p process) Address() string { return "" }
 
 func (p process) Stop(grace time.Duration) {
 	if grace > 0 {

@@ -75,12 +75,6 @@ func class(text string) (form string, n int, err error) {
 	return "[" + not + set + "]", end + 1, nil
 }
 
-// Matcher parses a pattern of images as in jobrunner.yaml.
-func Matcher(pattern string) (matches func(image string) bool, err error) {
-	p, err := parsePattern(pattern)
-	return p.matches, err
-}
-
 func (p pattern) matches(image string) bool {
 	return p.form.MatchString(image) || p.bare && p.form.MatchString(bare(image))
 }

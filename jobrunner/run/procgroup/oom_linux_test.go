@@ -44,10 +44,10 @@ func TestOOMKills(t *testing.T) {
 
 func TestKilledText(t *testing.T) {
 	const (
-		kernel  = "killed by SIGKILL: the kernel ended it, out of memory (its memory limit or the machine's)"
-		machine = "killed by SIGKILL, probably by the kernel: it killed processes for lack of memory meanwhile"
-		other   = "killed by SIGKILL, neither by the jobrunner nor for lack of memory"
-		unknown = "killed by SIGKILL, not by the jobrunner: often because the machine is out of memory"
+		kernel  = "SIGKILL: the kernel ended it, out of memory (its memory limit or the machine's)"
+		machine = "SIGKILL, probably from the kernel: it killed processes for lack of memory meanwhile"
+		other   = "SIGKILL, neither from the jobrunner nor for lack of memory"
+		unknown = "SIGKILL, not from the jobrunner: often because the machine is out of memory"
 	)
 	for _, c := range []struct {
 		before, after oomKills

@@ -3,7 +3,6 @@ package procgroup
 import (
 	"bytes"
 	"os"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -59,10 +58,6 @@ func readProcess(id int) (p process, ok bool) {
 		memory:  number(24) * int64(os.Getpagesize()),
 	}, true
 }
-
-func (p process) marked(mark string) bool { return p.has(MarkVariable + "=" + mark + "\x00") }
-
-func (p process) ofRun(run string) bool { return p.has(MarkVariable + "=" + run + "/") }
 
 // has reports whether the process was started with a variable that begins with start. Processes of
 // other users can't be read, and aren't ours.
@@ -141,7 +136,7 @@ func UsageOf(pid int) (u Usage) {
 			}
 		}
 	}
-	for p := range slices.Values(all) {
+	for _, p := range all {
 		if ours[p.id] {
 			u.CPU += p.cpu
 			u.Memory += p.memory

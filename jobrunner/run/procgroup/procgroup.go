@@ -25,7 +25,7 @@ import (
 
 // Command is a command to start.
 type Command struct {
-	Path  string    // of the program; "" looks up Args[0] on the jobrunner's PATH
+	Path  string    // of the program
 	Args  []string  // the program's name first
 	Env   []string  // NAME=value; nothing is inherited
 	Dir   string    // "" is the jobrunner's own
@@ -56,22 +56,19 @@ type Group struct {
 
 // Usage is the resource usage of a group.
 type Usage struct {
-	CPU    time.Duration // of all processes, since the start
-	Memory int64         // resident bytes now
+	CPU    time.Duration `json:"cpu"`    // of all processes, since the start
+	Memory int64         `json:"memory"` // resident bytes now
+}
+
+// oomKills counts the processes that the kernel killed because memory ran out; -1 is
+// unknown.
+type oomKills struct {
+	group   int64 // in the process's control group
+	machine int64
 }
 
 // Start starts a command in a group of its own.
 func Start(c Command) (*Group, error) {
-	if len(c.Args) == 0 {
-		return nil, errors.New("the command is empty: expected a program to start")
-	}
-	if c.Path == "" {
-		path, err := exec.LookPath(c.Args[0])
-		if err != nil {
-			return nil, err
-		}
-		c.Path = path
-	}
 	g := &Group{mark: c.Register.mark(), done: make(chan struct{}), forget: func() {}}
 	g.cmd = &exec.Cmd{Path: c.Path, Args: c.Args, Env: append(c.Env[:len(c.Env):len(c.Env)], MarkVariable+"="+g.mark), Dir: c.Dir}
 	isolate(g.cmd)

@@ -150,9 +150,6 @@ func (r *Register) KilledRuns() (killed []KilledRun, err error) {
 	return killed, nil
 }
 
-// Kill kills the run's processes and returns their number.
-func (k KilledRun) Kill() int { return killRun(k) }
-
 // Forget removes the run from the register. It succeeds if another jobrunner already did.
 func (k KilledRun) Forget() error {
 	return errors.Join(os.RemoveAll(strings.TrimSuffix(k.path, runFile)+pidFolder), os.RemoveAll(k.path))

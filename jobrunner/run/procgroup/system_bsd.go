@@ -13,14 +13,8 @@ import (
 
 func isolate(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// awaitExit waits for the command. Its id isn't reused as long as its group has members.
-func awaitExit(cmd *exec.Cmd) { _ = cmd.Wait() }
-
 // sweep kills the rest of a group whose command has ended.
 func sweep(pid int, _ string) { killGroup(pid) }
-
-// UsageOf is unknown on this system.
-func UsageOf(int) Usage { return Usage{} }
 
 // add stores a group's id and the start of its command. Together they are unique.
 func (r *Register) add(pid int) (forget func()) {
@@ -42,7 +36,8 @@ func startTime(pid int) string {
 	return strings.TrimSpace(string(text))
 }
 
-func killRun(k KilledRun) (killed int) {
+// Kill kills the run's processes and returns their number.
+func (k KilledRun) Kill() (killed int) {
 	folder := strings.TrimSuffix(k.path, runFile) + pidFolder
 	files, _ := os.ReadDir(folder) // no folder: it had no groups
 	for _, f := range files {

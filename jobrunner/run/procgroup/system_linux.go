@@ -40,14 +40,15 @@ func sweep(pid int, mark string) {
 	killed := map[identity]bool{}
 	sweepAll(func() int {
 		killGroup(pid)
-		return killEach(killed, func(p process) bool { return p.group == pid && p.id != pid || p.marked(mark) })
+		return killEach(killed, func(p process) bool { return p.group == pid && p.id != pid || p.has(MarkVariable+"="+mark+"\x00") })
 	})
 }
 
-func killRun(k KilledRun) int {
+// Kill kills the run's processes and returns their number.
+func (k KilledRun) Kill() int {
 	killed := map[identity]bool{}
 	sweepAll(func() int {
-		return killEach(killed, func(p process) bool { return p.ofRun(k.ID) })
+		return killEach(killed, func(p process) bool { return p.has(MarkVariable + "=" + k.ID + "/") })
 	})
 	return len(killed)
 }

@@ -27,7 +27,21 @@ func exitText(s *os.ProcessState, before, after oomKills) string {
 	case status.Signal() == syscall.SIGKILL:
 		return killedText(before, after)
 	}
-	return "killed by " + SignalName(int(status.Signal()))
+	return signalName(int(status.Signal()))
+}
+
+// killedText explains, for people, a SIGKILL that the jobrunner didn't send. It compares the
+// kernel's counters before the start and after the end.
+func killedText(before, after oomKills) string {
+	switch {
+	case before.group >= 0 && after.group > before.group:
+		return "SIGKILL: the kernel ended it, out of memory (its memory limit or the machine's)"
+	case before.machine >= 0 && after.machine > before.machine:
+		return "SIGKILL, probably from the kernel: it killed processes for lack of memory meanwhile"
+	case before.machine >= 0 && after.machine >= 0:
+		return "SIGKILL, neither from the jobrunner nor for lack of memory"
+	}
+	return "SIGKILL, not from the jobrunner: often because the machine is out of memory"
 }
 
 // StatusText explains an exit status, for people. Shells and containers use 128 plus the
@@ -42,7 +56,7 @@ func StatusText(status int, oom bool) string {
 	case signal == int(syscall.SIGKILL):
 		text += ": killed by SIGKILL, often because memory is out"
 	case signal > 0 && signal <= 64:
-		text += ": killed by " + SignalName(signal)
+		text += ": killed by " + signalName(signal)
 	}
 	if oom {
 		text += " (meanwhile the kernel killed one of its processes or one next to it, out of memory)"
@@ -50,8 +64,8 @@ func StatusText(status int, oom bool) string {
 	return text
 }
 
-// SignalName returns the name of a signal, such as SIGSEGV.
-func SignalName(n int) string {
+// signalName returns the name of a signal, such as SIGSEGV.
+func signalName(n int) string {
 	if name := unix.SignalName(syscall.Signal(n)); name != "" {
 		return name
 	}
