@@ -95,10 +95,8 @@ func (c *Counts) add(s State, low bool, n int) {
 
 // loadCounts reads the counts of all endpoints when the engine starts.
 func (e *Engine) loadCounts(ctx context.Context) error {
-	all := &counts{byEndpoint: map[string]*Counts{}}
-	err := e.db.Read(ctx, func(r *sqldb.Reader) error { return addTallies(r, all.entry, selectTallies) })
-	e.counts.byEndpoint = all.byEndpoint
-	return err
+	clear(e.counts.byEndpoint)
+	return e.db.Read(ctx, func(r *sqldb.Reader) error { return addTallies(r, e.counts.entry, selectTallies) })
 }
 
 // addTallies adds the rows of a query to the counts that entry returns.

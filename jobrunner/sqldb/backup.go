@@ -81,7 +81,7 @@ func Check(dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	c := newConn(l, sqliteDialect)
+	c := newConn(l)
 	defer func() { err = errors.Join(err, c.close()) }()
 	return c.check(path, "integrity_check")
 }

@@ -11,7 +11,6 @@ import (
 // use.
 type conn struct {
 	lite     *lite.Conn
-	dialect  dialect
 	prepared map[string]*lite.Stmt
 	memory   int64 // limit of a database in memory, in bytes; 0: it is in a file
 	used     int64 // estimate of the used memory; see Room
@@ -20,9 +19,7 @@ type conn struct {
 // maxPrepared limits the prepared statements. The program has far fewer.
 const maxPrepared = 500
 
-func newConn(c *lite.Conn, d dialect) *conn {
-	return &conn{lite: c, dialect: d, prepared: map[string]*lite.Stmt{}}
-}
+func newConn(c *lite.Conn) *conn { return &conn{lite: c, prepared: map[string]*lite.Stmt{}} }
 
 // prepare prepares a query once per connection.
 func (c *conn) prepare(query string) (*lite.Stmt, error) {
@@ -33,7 +30,7 @@ func (c *conn) prepare(query string) (*lite.Stmt, error) {
 	if len(c.prepared) >= maxPrepared {
 		c.forget()
 	}
-	s, err := c.lite.Prepare(c.dialect.rewrite(query))
+	s, err := c.lite.Prepare(forSQLite(query))
 	if err == nil {
 		c.prepared[query] = s
 	}
@@ -102,7 +99,7 @@ func (c *conn) query(query string, args ...any) (Rows, error) {
 
 // script runs one or more statements without arguments.
 func (c *conn) script(statements string) error {
-	return c.lite.Script(c.dialect.rewrite(statements))
+	return c.lite.Script(forSQLite(statements))
 }
 
 // lock is a no-op, because SQLite has one writer.

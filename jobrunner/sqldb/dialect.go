@@ -5,15 +5,10 @@ import (
 	"strings"
 )
 
-// dialect translates the program's statements for one database. The program writes them
-// once, with question marks as placeholders and the words in braces below where databases
-// differ.
-type dialect struct {
-	words    *strings.Replacer
-	numbered bool // placeholders are $1, $2 …
-}
+// The program writes its statements once, with question marks as placeholders and the words in
+// braces below where databases differ. forSQLite and forPostgres translate them.
 
-var sqliteDialect = dialect{words: strings.NewReplacer(
+var sqliteWords = strings.NewReplacer(
 	"{key}", "INTEGER PRIMARY KEY AUTOINCREMENT", // increases and is never reused
 	"{same key}", "INTEGER PRIMARY KEY", // the key of another table's row
 	"{blob}", "BLOB",
@@ -25,9 +20,9 @@ var sqliteDialect = dialect{words: strings.NewReplacer(
 	// SQLite plans by the value of a bare placeholder here, and would parse and plan the
 	// statement again at each run.
 	"LIMIT ?", "LIMIT +?",
-)}
+)
 
-var postgresDialect = dialect{numbered: true, words: strings.NewReplacer(
+var postgresWords = strings.NewReplacer(
 	"{key}", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 	"{same key}", "BIGINT PRIMARY KEY",
 	"{blob}", "BYTEA",
@@ -38,15 +33,10 @@ var postgresDialect = dialect{numbered: true, words: strings.NewReplacer(
 	// An array is selected once. IN may be planned as a join, which selects again and locks
 	// more rows than the LIMIT allows.
 	"{in unlocked (}", "= ANY (ARRAY (", "{)}", " FOR UPDATE SKIP LOCKED))",
-)}
+)
 
-func (d dialect) rewrite(query string) string {
-	query = d.words.Replace(query)
-	if d.numbered {
-		query = number(query)
-	}
-	return query
-}
+func forSQLite(query string) string   { return sqliteWords.Replace(query) }
+func forPostgres(query string) string { return number(postgresWords.Replace(query)) }
 
 // number replaces question marks with numbered placeholders, except in texts and comments.
 func number(query string) string {

@@ -12,14 +12,14 @@ func TestRewrite(t *testing.T) {
 	const query = `SELECT '?', {least}(?, 1) FROM t -- why?
 		WHERE k {in unlocked (}SELECT k FROM t LIMIT ?{)}`
 	for _, c := range []struct {
-		dialect dialect
-		want    string
+		translate func(query string) string
+		want      string
 	}{
-		{sqliteDialect, `SELECT '?', min(?, 1) FROM t -- why?
+		{forSQLite, `SELECT '?', min(?, 1) FROM t -- why?
 		WHERE k IN (SELECT k FROM t LIMIT +?)`},
-		{postgresDialect, `SELECT '?', least($1, 1) FROM t -- why?
+		{forPostgres, `SELECT '?', least($1, 1) FROM t -- why?
 		WHERE k = ANY (ARRAY (SELECT k FROM t LIMIT $2 FOR UPDATE SKIP LOCKED))`},
 	} {
-		must.Equal(t, c.dialect.rewrite(query), c.want)
+		must.Equal(t, c.translate(query), c.want)
 	}
 }

@@ -269,7 +269,7 @@ func (p *postgres) text(query string) string {
 	if text, ok := p.texts.Load(query); ok {
 		return text.(string)
 	}
-	text := postgresDialect.rewrite(query)
+	text := forPostgres(query)
 	p.texts.Store(query, text)
 	return text
 }

@@ -172,7 +172,7 @@ func (s *postgresTx) script(statements string) error {
 			return err
 		}
 	}
-	_, err := s.conn.Exec(context.Background(), postgresDialect.rewrite(statements))
+	_, err := s.conn.Exec(context.Background(), forPostgres(statements))
 	return err
 }
 

@@ -28,7 +28,7 @@ func openConn(source string, pragmas []string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := newConn(l, sqliteDialect)
+	c := newConn(l)
 	for _, p := range pragmas {
 		if err := c.script("PRAGMA " + p); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", p, err), c.close())

@@ -40,7 +40,7 @@ const (
 
 var (
 	once    sync.Once
-	server  string    // host:port
+	server  string    // URL of its database
 	alive   io.Closer //nolint:unused // keeps the server's standard input open until this process ends
 	failure error
 	schemas atomic.Int64
@@ -59,12 +59,10 @@ func Start(t testing.TB) string {
 	case failure != nil:
 		t.Fatal(failure)
 	}
-	address := url.URL{Scheme: "postgres", User: url.UserPassword(user, Password), Host: server, Path: "/postgres", RawQuery: "sslmode=disable"}
 	schema := fmt.Sprintf("test_%d", schemas.Add(1))
-	Exec(t, address.String(), "CREATE SCHEMA "+schema)
-	t.Cleanup(func() { Exec(t, address.String(), "DROP SCHEMA "+schema+" CASCADE") })
-	address.RawQuery += "&search_path=" + schema
-	return address.String()
+	Exec(t, server, "CREATE SCHEMA "+schema)
+	t.Cleanup(func() { Exec(t, server, "DROP SCHEMA "+schema+" CASCADE") })
+	return server + "&search_path=" + schema
 }
 
 // Exec runs a statement on a new connection.
@@ -101,7 +99,7 @@ func start() (address string, err error) {
 	if err := supervisor.Start(); err != nil {
 		return "", err
 	}
-	return c.address(), await(c.address(), c.log())
+	return c.url(), c.await()
 }
 
 // cluster is the data folder of a server.
@@ -112,8 +110,10 @@ type cluster struct {
 	port     int
 }
 
-func (c cluster) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port)) }
-func (c cluster) log() string     { return filepath.Join(c.dir, "log") }
+func (c cluster) url() string {
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(user, Password), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port)), Path: "/postgres", RawQuery: "sslmode=disable"}
+	return u.String()
+}
 
 func initCluster() (c cluster, err error) {
 	initdb, postgres, err := findInstalled()
@@ -208,15 +208,15 @@ func command(as []string, dir string, args ...string) *exec.Cmd {
 }
 
 // await waits until the server accepts connections.
-func await(address, log string) error {
+func (c cluster) await() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startUp)
 	defer cancel()
 	for {
-		conn, err := pgx.Connect(ctx, (&url.URL{Scheme: "postgres", User: url.UserPassword(user, Password), Host: address, Path: "/postgres", RawQuery: "sslmode=disable"}).String())
+		conn, err := pgx.Connect(ctx, c.url())
 		if err == nil {
 			return conn.Close(ctx)
 		}
-		text, _ := os.ReadFile(log) //nolint:gosec // of the server for tests
+		text, _ := os.ReadFile(filepath.Join(c.dir, "log")) //nolint:gosec // of the server for tests
 		if ctx.Err() != nil || bytes.Contains(text, []byte("FATAL:  could not")) {
 			return fmt.Errorf("PostgreSQL did not start: %w\n%s", err, text)
 		}

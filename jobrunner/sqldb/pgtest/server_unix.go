@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/url"
 	"os"
 	"os/exec"
 	"strconv"
@@ -46,8 +45,7 @@ func NewServer(t testing.TB) *Server {
 	case err != nil:
 		t.Fatal(err)
 	}
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(user, Password), Host: c.address(), Path: "/postgres", RawQuery: "sslmode=disable"}
-	s := &Server{URL: u.String(), t: t, cluster: c}
+	s := &Server{URL: c.url(), t: t, cluster: c}
 	t.Cleanup(func() {
 		if s.running != nil {
 			s.End(syscall.SIGQUIT)
@@ -74,7 +72,7 @@ func (s *Server) Start() {
 	}
 	_ = read.Close() // the server has its own copy
 	s.running, s.alive = cmd, write
-	if err := await(s.cluster.address(), s.cluster.log()); err != nil {
+	if err := s.cluster.await(); err != nil {
 		s.t.Fatal(err)
 	}
 }
