@@ -438,17 +438,3 @@ func (d *Provider) must(err error) {
 		d.t.Fatalf("the provider broke the plugin protocol: %s", err)
 	}
 }
-
-func (d *Provider) pack(v tftypes.Value) *tfprotov6.DynamicValue {
-	d.t.Helper()
-	packed, err := tfprotov6.NewDynamicValue(v.Type(), v)
-	d.must(err)
-	return &packed
-}
-
-func (d *Provider) unpack(v *tfprotov6.DynamicValue, ty tftypes.Type) tftypes.Value {
-	d.t.Helper()
-	out, err := v.Unmarshal(ty)
-	d.must(err)
-	return out
-}
