@@ -315,7 +315,7 @@ func (s *State) Select() (clauses []string) {
 
 func (s *State) hasJournal(id string) bool { return s != nil && s.Journals[id] != nil }
 
-// deferrable tells whether a case can be deferred. A case that waits for webhook calls
+// deferrable reports whether a case can be deferred. A case that waits for webhook calls
 // can't.
 func (r *run) deferrable(c *suite.Case) bool {
 	return r.Defer != nil && r.Target.Advance == nil && c.Needs&suite.Webhooks == 0

@@ -186,7 +186,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 	{ID: "ERR-15-v2", Needs: suite.V2, Allow: suite.Create, Requests: 170, WaitTime: time.Minute, Run: judgeAbsentObjects(v2API)},
 })
 
-// isProxyAnswer tells whether a proxy in front of the deployment may have sent the answer:
+// isProxyAnswer reports whether a proxy in front of the deployment may have sent the answer:
 // to a request that is too large or too slow, or at a path that the API doesn't have.
 func isProxyAnswer(w *suite.Watched) bool {
 	code, first := w.Exchange.Status, strings.Split(w.Path, "/")[1]
@@ -196,7 +196,7 @@ func isProxyAnswer(w *suite.Watched) bool {
 	return suite.FromProxy(code, false) || code == http.StatusRequestTimeout || code == http.StatusRequestURITooLong || !known
 }
 
-// isUnknownRoute tells whether a router without the path or method sent the answer.
+// isUnknownRoute reports whether a router without the path or method sent the answer.
 func isUnknownRoute(w *suite.Watched) bool {
 	_, ok := operationAt(api(w.API), w.Request.Method, w.Path)
 	return !ok && isMissingCode(w.Exchange.Status)

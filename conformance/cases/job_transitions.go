@@ -196,7 +196,7 @@ func expectNotExecuted(c *suite.C, box *env.Box, before int, job string) {
 	c.Expect(n == 0, "no execution of "+job, "%d executions", n)
 }
 
-// showsHandlerOutput tells whether an answer has the nonce of a handler's output outside of
+// showsHandlerOutput reports whether an answer has the nonce of a handler's output outside of
 // the input, which may also have it.
 func showsHandlerOutput(a *suite.Answer, nonce string) bool {
 	for name, value := range a.Object("") {

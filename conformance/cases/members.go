@@ -212,7 +212,7 @@ func (f field) normalize(v, want any) any {
 	return v
 }
 
-// isEmpty tells whether a value is equivalent to a missing one.
+// isEmpty reports whether a value is equivalent to a missing one.
 func isEmpty(v any) bool {
 	switch x := v.(type) {
 	case nil:

@@ -221,7 +221,7 @@ func (op contractOperation) String() string {
 	return op.method + " /" + string(op.api) + op.path
 }
 
-// takesID tells whether the path has an object's id.
+// takesID reports whether the path has an object's id.
 func (op contractOperation) takesID() bool { return strings.Contains(op.path, "{id}") }
 
 // pathFor returns the path for an object.
@@ -254,7 +254,7 @@ func (op contractOperation) validBody(c *suite.C, o *realObjects, word string) a
 	return op.body(c, o, word)
 }
 
-// servedBy tells whether the target has the API.
+// servedBy reports whether the target has the API.
 func (a api) servedBy(c *suite.C) bool {
 	return a == jobAPI || c.HasVersion(string(a))
 }
@@ -283,7 +283,7 @@ func pathMatches(pattern, path string) bool {
 	})
 }
 
-// isMissing tells whether the deployment may not serve the path.
+// isMissing reports whether the deployment may not serve the path.
 func isMissing(a *suite.Answer) bool { return isMissingCode(a.Code) }
 
 func isMissingCode(code int) bool { return code == 404 || code == 405 || code == 501 }

@@ -88,7 +88,7 @@ func refuseEachOperation(c *suite.C, a api, judge func(*suite.Answer)) {
 	}
 }
 
-// otherKeyCanList tells whether the other key may list a kind. It may then also create
+// otherKeyCanList reports whether the other key may list a kind. It may then also create
 // objects of this kind.
 func (o *realObjects) otherKeyCanList(op contractOperation) bool {
 	list, ok := o.listReads[op.kind]
@@ -317,7 +317,7 @@ func expectAbsent(op contractOperation, a *suite.Answer, alternative int) {
 // server may answer these for every path.
 var triedMethods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
-// isOpenAI tells whether an operation is below /openai. The description doesn't have these
+// isOpenAI reports whether an operation is below /openai. The description doesn't have these
 // routes, so some may accept GET.
 func isOpenAI(op contractOperation) bool { return pathMatches(op.path, "/openai/") }
 

@@ -25,7 +25,7 @@ type object struct {
 	expected suite.M
 }
 
-// canHold tells whether an object has a member, or the object that contains the member.
+// canHold reports whether an object has a member, or the object that contains the member.
 func (o object) canHold(f field) bool {
 	_, ok := o.expected[f.path]
 	if ok || f.value != any(noValue{}) || !strings.Contains(f.path, ".") {
@@ -360,7 +360,7 @@ func (s *objects) update(o object, changes suite.M, nth int, bare bool) bool {
 	return true
 }
 
-// describes tells whether the description has all members of the values.
+// describes reports whether the description has all members of the values.
 func (s *objects) describes(values suite.M) bool {
 	return !slices.ContainsFunc(s.fields, func(f field) bool { return values[f.path] != nil && !f.described })
 }

@@ -242,10 +242,10 @@ var (
 	jobListPath     = regexp.MustCompile(`^/v2/[^/]+/requests$`)
 )
 
-// isFaulty tells whether a fault replaced the deployment's answer.
+// isFaulty reports whether a fault replaced the deployment's answer.
 func (x *exchange) isFaulty() bool { return x.Status != x.servedStatus }
 
-// sameAs tells whether two requests are equal.
+// sameAs reports whether two requests are equal.
 func (x *exchange) sameAs(y *exchange) bool {
 	return x.Request.Method == y.Request.Method && x.Request.URL == y.Request.URL && bytes.Equal(x.Request.Body, y.Request.Body)
 }
@@ -266,12 +266,12 @@ func (x *exchange) jobID() string {
 	return ""
 }
 
-// isRead tells whether the request changes nothing.
+// isRead reports whether the request changes nothing.
 func (x *exchange) isRead() bool {
 	return x.Request.Method == http.MethodGet || x.Request.Method == http.MethodHead
 }
 
-// posts tells whether the request is a POST to a path.
+// posts reports whether the request is a POST to a path.
 func (x *exchange) posts(path *regexp.Regexp) bool {
 	return x.Request.Method == http.MethodPost && path.MatchString(x.path)
 }

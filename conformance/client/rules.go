@@ -83,7 +83,7 @@ type volume struct {
 	Size     float64
 }
 
-// shrinks tells whether a request would shrink a volume, or replace it with a smaller one,
+// shrinks reports whether a request would shrink a volume, or replace it with a smaller one,
 // which loses the data.
 func (v *volumes) shrinks(x *exchange) bool {
 	at := volumePath.FindStringSubmatch(x.path)
@@ -325,13 +325,13 @@ func judgeRepeatedCreation(p *scenarioRun) suite.Outcome {
 	return passed
 }
 
-// deletesCreated tells whether x deletes the object that post created, although the answer
+// deletesCreated reports whether x deletes the object that post created, although the answer
 // to post was lost.
 func deletesCreated(x, post *exchange) bool {
 	return x.Request.Method == http.MethodDelete && x.succeeded() && post.createdID() != "" && x.path == post.path+"/"+post.createdID()
 }
 
-// listsCreated tells whether x lists the kind of object that post creates.
+// listsCreated reports whether x lists the kind of object that post creates.
 func listsCreated(x, post *exchange) bool {
 	return x.isRead() && x.succeeded() && (x.path == post.path || post.posts(jobCreationPath) && jobListPath.MatchString(x.path))
 }
@@ -365,7 +365,7 @@ func judgeRepeatedRefusals(p *scenarioRun) suite.Outcome {
 	return verdict
 }
 
-// isRefusal tells whether a retry would get the same status.
+// isRefusal reports whether a retry would get the same status.
 func isRefusal(status int) bool {
 	temporary := []int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}
 	return status >= 400 && status < 500 && !slices.Contains(temporary, status)

@@ -237,12 +237,12 @@ func (p *scenarioRun) describeEnd() string {
 	return fmt.Sprintf("it ended with exit code %d", p.result.code)
 }
 
-// prints tells whether the output matches a pattern, ignoring case.
+// prints reports whether the output matches a pattern, ignoring case.
 func (p *scenarioRun) prints(pattern string) bool {
 	return regexp.MustCompile("(?i)" + pattern).MatchString(p.result.output)
 }
 
-// printsNear tells whether the output matches a pattern near one of the subjects.
+// printsNear reports whether the output matches a pattern near one of the subjects.
 // "deprecated" by itself may be about anything.
 func (p *scenarioRun) printsNear(pattern string, subjects ...string) bool {
 	const near = 200 // bytes

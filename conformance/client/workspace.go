@@ -323,7 +323,7 @@ func (c *copier) link(path string) error {
 	return os.Symlink(filepath.Join(c.from, path), filepath.Join(c.to, path))
 }
 
-// inData tells whether a path is in Terraform's data directory.
+// inData reports whether a path is in Terraform's data directory.
 func (c *copier) inData(path string) bool {
 	if c.isData {
 		return true

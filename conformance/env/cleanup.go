@@ -106,13 +106,13 @@ func (e *Env) deleteObject(ctx context.Context, m Object) error {
 	return e.Ledger.Remove(m)
 }
 
-// mayMeanMissing tells whether a status may mean that the object doesn't exist. Version 1
+// mayMeanMissing reports whether a status may mean that the object doesn't exist. Version 1
 // returns 400 for a missing object.
 func mayMeanMissing(status int) bool {
 	return slices.Contains([]int{http.StatusNotFound, http.StatusGone, http.StatusBadRequest, http.StatusUnprocessableEntity}, status)
 }
 
-// isEnded tells whether the answer shows a terminated object.
+// isEnded reports whether the answer shows a terminated object.
 func isEnded(x *wire.Exchange) bool {
 	body, _ := x.JSON()
 	object, _ := body.(map[string]any)

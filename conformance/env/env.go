@@ -74,7 +74,7 @@ func (e *Env) Do(ctx context.Context, r wire.Request) *wire.Exchange {
 	}
 }
 
-// Exhausted tells whether cases may send no further request. The rest of MaxRequests is for
+// Exhausted reports whether cases may send no further request. The rest of MaxRequests is for
 // the cleanup, for requests in flight, and for the preflight, which isn't counted.
 func (e *Env) Exhausted() bool {
 	if e.MaxRequests == 0 {
@@ -139,7 +139,7 @@ func NewPace(managementPerMinute, jobsPerSecond int) *Pace {
 	}
 }
 
-// IsManagement tells whether an address belongs to the management API, by the reserved first
+// IsManagement reports whether an address belongs to the management API, by the reserved first
 // segments of its paths.
 func IsManagement(url string) bool {
 	return slices.ContainsFunc([]string{
@@ -168,7 +168,7 @@ func (p *Pace) Wait(ctx context.Context, url string) error {
 }
 
 // WaitAfter429 delays further requests by the Retry-After of a 429 of the management API.
-// It tells whether to send the request again.
+// It reports whether to send the request again.
 func (p *Pace) WaitAfter429(x *wire.Exchange, try int) bool {
 	if p == nil || try >= 2 || !IsManagement(x.Request.URL) {
 		return false
@@ -224,7 +224,7 @@ func (e *Env) NoteAnswer(section string, x *wire.Exchange, timedOut bool) {
 	}
 }
 
-// isSilent tells whether a section or an API is silent.
+// isSilent reports whether a section or an API is silent.
 func (s *silence) isSilent(scope string) bool {
 	list := s.timeouts[scope]
 	return len(list) >= maxTimeouts && (list[0] == scope || slices.ContainsFunc(list, func(section string) bool { return section != list[0] }))

@@ -89,7 +89,7 @@ func (t *Target) API(address string) string {
 	return ""
 }
 
-// WaitsForFree tells whether waiting in the target's time takes no real time.
+// WaitsForFree reports whether waiting in the target's time takes no real time.
 func (t *Target) WaitsForFree() bool { return t.Advance != nil || t.Virtual }
 
 // Grace returns Lateness or its default.
@@ -177,10 +177,10 @@ func (e *Env) NewBox(answers ...int) (*Box, error) {
 	return b, nil
 }
 
-// Reachable tells whether the target can reach this machine.
+// Reachable reports whether the target can reach this machine.
 func (t *Target) Reachable() bool { return t.HookURL != "" || !t.Virtual && isLoopback(t.Queue()) }
 
-// OnThisMachine tells whether the target runs on this machine.
+// OnThisMachine reports whether the target runs on this machine.
 func (t *Target) OnThisMachine() bool {
 	return !slices.ContainsFunc([]string{t.Queue(), t.V1(), t.V2()}, func(address string) bool { return address != "" && !isLoopback(address) })
 }

@@ -226,7 +226,7 @@ func (r *Report) Count() {
 
 func (x *Result) notJudged() bool { return x.Verdict == Skip || x.Verdict == Blocked }
 
-// partlyJudged tells whether only some cases of the clause ran, or only parts of them.
+// partlyJudged reports whether only some cases of the clause ran, or only parts of them.
 func (x *Result) partlyJudged() bool { return !x.notJudged() && len(x.LeftOut) > 0 }
 
 // Judged returns how many clauses were judged.

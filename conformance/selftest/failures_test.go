@@ -129,7 +129,7 @@ var (
 	wordPattern   = regexp.MustCompile(`[A-Za-z][A-Za-z-]+`)
 )
 
-// hasNoun tells whether a text has a word other than formatting verbs and stop words, like
+// hasNoun reports whether a text has a word other than formatting verbs and stop words, like
 // "4 calls" and unlike "4".
 func hasNoun(text string) bool {
 	return slices.ContainsFunc(wordPattern.FindAllString(formatVerb.ReplaceAllString(text, ""), -1), func(w string) bool {

@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// limiter tells whether a request is accepted at a time. It counts each key separately.
+// limiter reports whether a request is accepted at a time. It counts each key separately.
 type limiter func(key string, now time.Time) bool
 
 // fixedWindow accepts n requests in each of consecutive windows.

@@ -149,7 +149,7 @@ func TestOperationsAreServed(t *testing.T) {
 	}
 }
 
-// isServed tells whether a path has a handler for the method. Without one, the router
+// isServed reports whether a path has a handler for the method. Without one, the router
 // answers 405, 404 with the text below, or any 404 if another path's pattern has a
 // parameter at the same place.
 func isServed(t *testing.T, target conformance.Target, method, path string) bool {

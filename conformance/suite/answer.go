@@ -79,7 +79,7 @@ func (a *Answer) Exactly(codes ...int) *Answer {
 // Success expects a 2xx.
 func (a *Answer) Success() *Answer { return a.Expect(a.Code/100 == 2, "2xx") }
 
-// IsRefusal tells whether the request was refused for its content: any 4xx except 401 and
+// IsRefusal reports whether the request was refused for its content: any 4xx except 401 and
 // 403, which are about the key, and 429, which is about the rate.
 func (a *Answer) IsRefusal() bool {
 	return a.Code/100 == 4 && a.Code != http.StatusUnauthorized && a.Code != http.StatusForbidden && a.Code != http.StatusTooManyRequests
@@ -227,7 +227,7 @@ func (a *Answer) NotContains(text string) *Answer {
 	return a.Expect(!a.Contains(text), "an answer without "+a.c.env.Secrets.Redact(text))
 }
 
-// Contains tells whether the body or the header contains a text.
+// Contains reports whether the body or the header contains a text.
 func (a *Answer) Contains(text string) bool {
 	return bytes.Contains(a.Body, []byte(text)) || strings.Contains(fmt.Sprint(a.Header), text)
 }

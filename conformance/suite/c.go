@@ -48,15 +48,15 @@ type C struct {
 	unsent []<-chan struct{} // by Start; each is closed when its request is written
 }
 
-// Local tells whether the target only serves tests.
+// Local reports whether the target only serves tests.
 func (c *C) Local() bool { return c.env.Target.Local }
 
-// Serves tells whether the target has a version of the management API, "v1" or "v2".
+// Serves reports whether the target has a version of the management API, "v1" or "v2".
 func (c *C) Serves(version string) bool {
 	return version == "v1" && c.env.Target.HasV1() || version == "v2" && c.env.Target.HasV2()
 }
 
-// HasVersion tells whether a version of the management API, "v1" or "v2", is judged. If it isn't, the
+// HasVersion reports whether a version of the management API, "v1" or "v2", is judged. If it isn't, the
 // report says that the clause is partly judged.
 func (c *C) HasVersion(version string) bool {
 	if !c.Serves(version) {
@@ -69,7 +69,7 @@ func (c *C) HasVersion(version string) bool {
 // cases a 500 fails even if the description leaves the answer open.
 func (c *C) AllowCrash() { c.crashAllowed = true }
 
-// Live tells whether the dialect of the public SDKs is judged.
+// Live reports whether the dialect of the public SDKs is judged.
 func (c *C) Live() bool { return c.env.Target.Live }
 
 // Name returns a unique name for an object that the case creates.
@@ -259,7 +259,7 @@ func requestTimeout(r Request) time.Duration {
 // streamPatience is how long, in real time, a stream may take to begin.
 const streamPatience = 5 * time.Second
 
-// isHeldStream tells whether a stream did not begin in time.
+// isHeldStream reports whether a stream did not begin in time.
 func isHeldStream(x *wire.Exchange) bool {
 	return x.Request.SkipBody && x.Status == 0 && errors.Is(x.Err, context.DeadlineExceeded)
 }
@@ -341,7 +341,7 @@ func (c *C) Calls(b *env.Box, n int) []env.Call {
 // QueueURL returns the address of the job API, without /v2.
 func (c *C) QueueURL() string { return c.env.Target.Queue() }
 
-// HasOwnEndpoint tells whether only this case uses the endpoint.
+// HasOwnEndpoint reports whether only this case uses the endpoint.
 func (c *C) HasOwnEndpoint() bool { return c.Endpoint != c.env.Target.Endpoint }
 
 // ExpectBefore makes the case inconclusive if the answer arrived at t or later, when

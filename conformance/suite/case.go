@@ -109,7 +109,7 @@ const (
 	DescribedDialect                   // the dialect of the description
 )
 
-// Has tells whether the needs include all of others.
+// Has reports whether the needs include all of others.
 func (n Needs) Has(others Needs) bool { return n&others == others }
 
 // Allow is what a case does to the target, beyond reading.
@@ -148,7 +148,7 @@ func (a Allow) String() string {
 // AllClauses returns the clauses that the case judges.
 func (c *Case) AllClauses() []string { return slices.Concat(c.judgedClauses(), c.GivenClauses) }
 
-// Judges tells whether the case's verdict is about a clause, as opposed to Given.
+// Judges reports whether the case's verdict is about a clause, as opposed to Given.
 func (c *Case) Judges(clause string) bool { return slices.Contains(c.judgedClauses(), clause) }
 
 // judgedClauses returns the clauses that the case's verdict is about.

@@ -317,7 +317,7 @@ var v1EndpointMembers = []string{
 	"networkVolumeId", "scalerType", "scalerValue", "vcpuCount", "workersMax", "workersMin",
 }
 
-// requestsCPUs tells whether a body requests an endpoint with CPUs.
+// requestsCPUs reports whether a body requests an endpoint with CPUs.
 func requestsCPUs(body M) bool {
 	return body["cpu"] != nil || body["computeType"] == "CPU" || body["cpuFlavorIds"] != nil
 }

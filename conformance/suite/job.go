@@ -140,7 +140,7 @@ const (
 // Statuses has all statuses.
 var Statuses = []string{InQueue, InProgress, Completed, Failed, Cancelled, TimedOut}
 
-// IsFinal tells whether a job with the status has ended.
+// IsFinal reports whether a job with the status has ended.
 func IsFinal(status string) bool {
 	return slices.Contains([]string{Completed, Failed, Cancelled, TimedOut}, status)
 }

@@ -151,7 +151,7 @@ func (c *C) leaveOut(reason string) {
 	}
 }
 
-// Thorough tells whether the case may do something that costs or loads too much at a shared
+// Thorough reports whether the case may do something that costs or loads too much at a shared
 // target. If it may not, the report says that the clause is partly judged.
 func (c *C) Thorough(what string) bool {
 	if !c.Local() {

@@ -173,7 +173,7 @@ func sameNumber(a, b string) bool {
 	return x.Cmp(y) == 0 || err == nil && secondErr == nil && f == g && isPrintedAs(f, x) && isPrintedAs(f, y)
 }
 
-// isPrintedAs tells whether a program may print f as a text with this value.
+// isPrintedAs reports whether a program may print f as a text with this value.
 func isPrintedAs(f float64, value *big.Rat) bool {
 	const all = 770 // digits of any double
 	return slices.ContainsFunc([]int{-1, 16, all}, func(digits int) bool {

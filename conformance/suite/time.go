@@ -92,7 +92,7 @@ func (c *C) WaitUntilSent() {
 // patience is how long, in real time, an effect may take that needs no time of the target.
 const patience = 3 * time.Second
 
-// Unanswered tells whether no answer has arrived yet.
+// Unanswered reports whether no answer has arrived yet.
 func (p *Pending) Unanswered() bool {
 	select {
 	case <-p.answered.Done():
@@ -122,7 +122,7 @@ func (p *Pending) Until(t time.Time) {
 // Sleep waits for a time of the target, or until the answer arrives.
 func (p *Pending) Sleep(d time.Duration) { p.Until(p.c.Now().Add(d)) }
 
-// Answered tells whether the answer has arrived.
+// Answered reports whether the answer has arrived.
 func (p *Pending) Answered() bool { return p.answered.Err() != nil }
 
 // ExpectHeld expects that no answer arrived before a time in the past.
@@ -156,7 +156,7 @@ func (p *Pending) Abort() {
 	<-p.answered.Done()
 }
 
-// Exact tells whether only the suite advances the target's clock. Limits are then judged to
+// Exact reports whether only the suite advances the target's clock. Limits are then judged to
 // the second.
 func (c *C) Exact() bool {
 	return (c.env.Target.ClockStopped || c.env.Target.Virtual) && c.env.Target.Lateness == 0

@@ -169,7 +169,7 @@ func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Repla
 	return edited
 }
 
-// hasMembers tells whether a body has the members with the same values.
+// hasMembers reports whether a body has the members with the same values.
 func hasMembers(body []byte, members map[string]any) bool {
 	var tree map[string]any
 	if len(members) > 0 && json.Unmarshal(body, &tree) != nil {

@@ -91,7 +91,7 @@ var recodings = map[string]func(v any) any{
 	}),
 }
 
-// isDropped tells whether a recoding omits a member with this value.
+// isDropped reports whether a recoding omits a member with this value.
 func isDropped(v any, coding string) bool {
 	text, err := json.Marshal(v)
 	return coding == "no-empty" && err == nil && slices.Contains([]string{"null", `""`, "{}", "[]", "0"}, string(text))

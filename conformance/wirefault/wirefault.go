@@ -338,7 +338,7 @@ func (f *Fault) seenValues() string {
 	return strings.Join(f.remembered, " ")
 }
 
-// hasLine tells whether the request line or a header matches.
+// hasLine reports whether the request line or a header matches.
 func hasLine(r *http.Request, line *regexp.Regexp) bool {
 	if line.String() == "" || line.MatchString(r.Method+" "+r.URL.RequestURI()) || r.ContentLength < 0 && line.MatchString("Transfer-Encoding: chunked") {
 		return true

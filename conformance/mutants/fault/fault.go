@@ -82,7 +82,7 @@ func Check() error {
 	return configError
 }
 
-// On tells whether GPUCLOUD_FAULT has the fault of this point in the code.
+// On reports whether GPUCLOUD_FAULT has the fault of this point in the code.
 func On(point string) bool {
 	return slices.ContainsFunc(chosenFaults, func(f *fault) bool { return f.Point == point })
 }
@@ -114,7 +114,7 @@ func SQL(statement string) string {
 	return statement
 }
 
-// InSQL tells whether a fault changes SQL statements. Then every job must be written with
+// InSQL reports whether a fault changes SQL statements. Then every job must be written with
 // these: none may be written only when it has ended (engine/unwritten.go).
 func InSQL() bool {
 	return slices.ContainsFunc(chosenFaults, func(f *fault) bool { return f.SQL != "" })

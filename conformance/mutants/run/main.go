@@ -115,7 +115,7 @@ func runMutants(ctx context.Context, binary string, full bool, only string, para
 	return summarize(outcomes, full, time.Since(started))
 }
 
-// matchesAny tells whether an id matches one of the patterns, separated by commas.
+// matchesAny reports whether an id matches one of the patterns, separated by commas.
 func matchesAny(patterns, id string) (bool, error) {
 	for pattern := range strings.SplitSeq(patterns, ",") {
 		if ok, err := path.Match(pattern, id); ok || err != nil {
@@ -135,7 +135,7 @@ type outcome struct {
 	err        error
 }
 
-// ok tells whether the mutant's own clause detected it or, for a control, whether no clause
+// ok reports whether the mutant's own clause detected it or, for a control, whether no clause
 // did.
 func (v outcome) ok() bool {
 	if v.Clause == "" {

@@ -29,7 +29,7 @@ func (g group) id() string {
 	return strings.Join(ids, " + ")
 }
 
-// exact tells whether a variant is judged without lateness.
+// exact reports whether a variant is judged without lateness.
 func (g group) exact() bool {
 	return slices.ContainsFunc(g, func(v variants.Variant) bool { return v.Exact })
 }
