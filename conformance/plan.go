@@ -45,7 +45,7 @@ func Plan(o Options) (Planned, error) {
 		requests, jobs, seconds := r.cost(c)
 		p.Cases = append(p.Cases, c.ID)
 		p.Requests, p.Jobs, p.Seconds = p.Requests+requests, p.Jobs+jobs, p.Seconds+seconds
-		if !o.Target.WaitsForFree() {
+		if !o.Target.SkipsTime() {
 			p.Wait = max(p.Wait, c.WaitTime)
 		}
 	}

@@ -30,7 +30,7 @@ var needs = []struct {
 	{suite.UserKey, func(t *Target) bool { return t.UserKey != "" }, "the case needs another user's key: set GPUCLOUD_USER_API_KEY"},
 	{suite.Webhooks, (*Target).Reachable, "the target can't reach this machine: set --hook-url to an address that it reaches"},
 	{suite.LocalOnly, func(t *Target) bool { return t.Local }, "the case needs a local target"},
-	{suite.Advanced, (*Target).WaitsForFree, "the case needs a clock that can be advanced"},
+	{suite.Advanced, (*Target).SkipsTime, "the case needs a clock that can be advanced"},
 	{suite.DescribedDialect, func(t *Target) bool { return !t.Live }, "the case is for the dialect of the description"},
 }
 
@@ -59,7 +59,7 @@ func (r *run) skipReason(c *suite.Case, refused string) (o suite.Outcome, skippe
 	if missing := r.allowNeeded(c) &^ r.Allow; missing != 0 {
 		return skip(report.SkipAllow, "it would "+allowWords(missing)+": --allow "+missing.String())
 	}
-	if !r.Target.WaitsForFree() && c.WaitTime > r.MaxWait && !r.deferrable(c) {
+	if !r.Target.SkipsTime() && c.WaitTime > r.MaxWait && !r.deferrable(c) {
 		return skip(report.SkipBudget, fmt.Sprintf("it waits for longer than --max-wait %s: --defer", r.MaxWait))
 	}
 	return o, false

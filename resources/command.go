@@ -185,8 +185,8 @@ var commandAttributes = []string{"args", "entrypoint", "cmd", "docker_entrypoint
 // means reports whether two commands are known and have the same meaning.
 func (f command) equals(other command) bool {
 	a, err := f.expand(false).Meaning()
-	b, failed := other.expand(false).Meaning()
-	return err == nil && failed == nil && !f.isUnknown() && !other.isUnknown() && a.Equal(b)
+	b, otherErr := other.expand(false).Meaning()
+	return err == nil && otherErr == nil && !f.isUnknown() && !other.isUnknown() && a.Equal(b)
 }
 
 // keep keeps the state's args if the planned ones mean the same.

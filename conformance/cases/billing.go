@@ -88,8 +88,8 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 			for _, bucket := range []string{"day", "week", "month", "year"} {
 				billed, sum := read(bucket)
 				// Unless the clock is stopped, time passes between two answers.
-				c.Expect((billed-hours).Abs() <= billingSlack, "the time of the hours, "+hours.String(), "by %s %s", bucket, billed)
-				c.Expect(!c.Exact() || sum.Cmp(amount) == 0, "the amount of the hours, "+amount.FloatString(12), "by %s %s", bucket, sum.FloatString(12))
+				c.Expect((billed-hours).Abs() <= billingSlack, "the same time as by hour, "+hours.String(), "%s by %s", billed, bucket)
+				c.Expect(!c.Exact() || sum.Cmp(amount) == 0, "the same amount as by hour, "+amount.FloatString(12), "%s by %s", sum.FloatString(12), bucket)
 			}
 		}},
 	{ID: "BIL-08", Source: "API changes of November 2026, 1.7", Statement: "The deprecated members serverlessFeeAmount and feeAmount are in every record and in the totals, and are 0.",

@@ -29,7 +29,7 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 	{ID: "DAT-02", Level: suite.Should, Source: "Job, output", Statement: "Numbers that don't fit a double, such as 2^53+1, aren't changed.",
 		Jobs: 2, Seconds: 3, Run: func(c *suite.C) {
 			input := suite.Fail(suite.M{"times": 1})
-			for i, n := range precise {
+			for i, n := range preciseNumbers {
 				input[fmt.Sprint(i)] = json.Number(n)
 			}
 			echo := suite.Merge(suite.Echo(input), suite.M{"op": "echo"})
@@ -163,8 +163,8 @@ func submitText(c *suite.C, path, text string) *suite.Answer {
 	return submit(c, path, nil, suite.Raw(text))
 }
 
-// precise has numbers that a double can't represent.
-var precise = []string{
+// preciseNumbers has numbers that a double can't represent.
+var preciseNumbers = []string{
 	"9007199254740993", "-9007199254740993", "9223372036854775807", "-9223372036854775808", "18446744073709551615", "18446744073709551616", "1000000000000000000001",
 	"12345678901234567890123456789012345678901", "0.1234567890123456789", "3.14159265358979323846264338327950288", "1.0000000000000000001e-7",
 }

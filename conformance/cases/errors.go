@@ -95,7 +95,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 			c.V1("DELETE", "/containerregistryauth/"+c.Nonce(), nil).Is(400).Str("message")
 		}},
 	{ID: "ERR-06-every", Needs: suite.V1, Allow: suite.Create, Requests: 250, Run: func(c *suite.C) {
-		refuseEachOperation(c, v1API, func(a *suite.Answer) { a.Str("message") })
+		judgeRefusals(c, v1API, func(a *suite.Answer) { a.Str("message") })
 	}},
 	{ID: "ERR-07", Source: "Versioning, 9", Statement: "An error of version 2 has the strings title and detail, and the status code as the integer status (RFC 9457).",
 		Needs: suite.V2, Watch: judgeErrorForm(v2API), Run: func(c *suite.C) {
@@ -104,7 +104,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 			}
 		}},
 	{ID: "ERR-07-every", Needs: suite.V2, Allow: suite.Create, Requests: 250, Run: func(c *suite.C) {
-		refuseEachOperation(c, v2API, expectProblem)
+		judgeRefusals(c, v2API, expectProblem)
 	}},
 	{ID: "ERR-08", Source: "Versioning, 9", Statement: "The member errors of an error of version 2, if present, is an array of strings.", Needs: suite.V2, Run: func(c *suite.C) {
 		c.V2("GET", "/templates", nil).Is(200)
@@ -126,7 +126,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 			}
 		}},
 	{ID: "ERR-09-every", Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 500, Run: func(c *suite.C) {
-		refuseEachOperation(c, v2API, func(a *suite.Answer) { a.ContentType("application/problem+json") })
+		judgeRefusals(c, v2API, func(a *suite.Answer) { a.ContentType("application/problem+json") })
 	}},
 	{ID: "ERR-10", Level: suite.Unspec, Source: "Errors", Statement: "The body of an error of the job API.", Needs: suite.AnyEndpoint, Run: func(c *suite.C) {
 		c.Observe("400: %s", c.Post("/run", suite.M{}).Shape())
@@ -158,7 +158,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 	{ID: "ERR-11-every", Needs: suite.OwnEndpoint | suite.V2, Allow: suite.Queue, Jobs: 4, Requests: 150, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		s := newScene(c)
 		for _, op := range jobOperations {
-			for _, a := range refuseJobs(c, s, op) {
+			for _, a := range invalidJobRequests(c, s, op) {
 				if a.Code/100 == 4 && !a.FromProxy() {
 					a.JSON()
 					kind := a.Header.Get("Content-Type")

@@ -312,7 +312,7 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 	}},
 })
 
-// How long a job waits and runs. The two times and their sum differ.
+// How long a job waits and runs. The two times differ, so that a case can tell them apart.
 const (
 	waitTime = 70 * time.Second
 	runTime  = 30 * time.Second
@@ -353,7 +353,8 @@ func judgeTimesIfShown(status string, input suite.M, more ...suite.M) func(*suit
 }
 
 // failTwice returns the status of a job that failed after runTime, waited for waitTime, and
-// failed again, with the spans of its times.
+// failed again: with its last run, its time in the queue, both runs together, and the time
+// from its submission to its last run.
 func failTwice(c *suite.C) (a *suite.Answer, last, waited, both, since span) {
 	j := c.Run(suite.Stream(1, runTime, suite.M{"message": "failed"})).Reach(suite.InProgress)
 	c.Sleep(runTime + c.Grace())

@@ -11,8 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// judgeRefusedBodies expects 400 to submissions with and without Content-Length, and that
-// they create no job. A deployment may require a Content-Length, with 411.
+// judgeRefusedBodies expects that submissions without Content-Length are refused with 400, or
+// 411 if the deployment requires it, and that they create no job.
 func judgeRefusedBodies(bodies ...string) func(*suite.C) {
 	return func(c *suite.C) {
 		c.Blocker(time.Minute)
@@ -55,9 +55,8 @@ func judgeErrorForm(a api) func(*suite.Watched) string {
 	}
 }
 
-// refuseEachOperation sends each operation in ways that must be refused, and judges the
-// form of each refusal.
-func refuseEachOperation(c *suite.C, a api, judge func(*suite.Answer)) {
+// judgeRefusals sends invalid requests to each operation, and judges each refusal.
+func judgeRefusals(c *suite.C, a api, judge func(*suite.Answer)) {
 	o := newRealObjects(c, a)
 	for _, op := range o.sendable() {
 		id, _ := o.targetID(op)
@@ -95,8 +94,8 @@ func (o *realObjects) otherKeyCanList(op contractOperation) bool {
 	return !ok || list.send(o.c, "", nil, suite.As(o.c.OtherKey())).Code/100 == 2
 }
 
-// refuseJobs sends an operation of the job API in ways that must be refused.
-func refuseJobs(c *suite.C, s *scene, op contractOperation) (answers []*suite.Answer) {
+// invalidJobRequests sends requests to an operation of the job API that must be refused.
+func invalidJobRequests(c *suite.C, s *scene, op contractOperation) (answers []*suite.Answer) {
 	id := ""
 	if op.takesID() {
 		id = s.waiting.ID

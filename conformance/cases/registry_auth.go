@@ -68,10 +68,10 @@ var registryCases = section(suite.Case{Level: suite.Must, Needs: suite.V1}, []su
 	}},
 	{ID: "R-09", Level: suite.Should, Source: "API changes of November 2026, 1.6", Statement: "In version 2, the name and the username of a registry auth have at most 191 characters and its password at most 16,384. A longer one returns 422.",
 		Needs: suite.V2, Allow: suite.Create, Operations: []string{"POST /v2/registries"}, Requests: 4, Run: func(c *suite.C) {
-			most := map[string]int{"name": 191, "username": 191, "password": 16384}
+			limits := map[string]int{"name": 191, "username": 191, "password": 16384}
 			body := func(longer string) suite.M {
 				out := suite.M{}
-				for member, n := range most {
+				for member, n := range limits {
 					if member == longer {
 						n++
 					}
@@ -81,7 +81,7 @@ var registryCases = section(suite.Case{Level: suite.Must, Needs: suite.V1}, []su
 				return out
 			}
 			c.Create("v2", "/registries", body("")).Success()
-			for member := range most {
+			for member := range limits {
 				c.Create("v2", "/registries", body(member)).Is(422)
 			}
 		}},

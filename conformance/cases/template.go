@@ -294,7 +294,7 @@ var commandCases = section(suite.Case{Level: suite.Should, Source: "API changes 
 
 var commandOperations = []string{"POST /v2/templates", "GET /v2/templates/{id}", "PATCH /v2/templates/{id}"}
 
-// commandStep is a body with the lists that the object has after it.
+// commandStep is a request body and the start command that it results in.
 type commandStep struct {
 	sent            suite.M
 	entrypoint, cmd []any
@@ -314,8 +314,8 @@ func commandBody(c *suite.C, path string, more suite.M) suite.M {
 	return suite.Merge(body, more)
 }
 
-// newCommand creates a template or an endpoint. It skips the case if the deployment doesn't
-// support entrypoint.
+// newCommand creates a template or an endpoint with a start command. It skips the case if the
+// deployment doesn't support entrypoint.
 func newCommand(c *suite.C, path string, more suite.M) (id string) {
 	a := c.Create("v2", path, commandBody(c, path, more))
 	if a.IsRefusal() && strings.Contains(strings.ToLower(string(a.Body)), "entrypoint") {
@@ -324,7 +324,7 @@ func newCommand(c *suite.C, path string, more suite.M) (id string) {
 	return a.Success().Str("id")
 }
 
-// expectCommand expects that an object has the lists.
+// expectCommand expects that an object has the start command.
 func expectCommand(c *suite.C, path, id string, entrypoint, cmd []any) {
 	awaitMember(c, path+"/"+id, "cmd", cmd)
 	awaitMember(c, path+"/"+id, "entrypoint", entrypoint)

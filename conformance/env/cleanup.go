@@ -133,7 +133,7 @@ func (e *Env) restoreShown(ctx context.Context) {
 	read := e.lists(ctx)
 	for _, m := range e.Ledger.takeDeleted() {
 		for _, address := range m.reads() {
-			path := pathOf(address)
+			path := withoutQuery(address)
 			list := path[:strings.LastIndex(path, "/")] + address[len(path):]
 			if slices.ContainsFunc(read(list), func(object map[string]any) bool { return object["id"] == m.ID }) {
 				_, _ = e.Ledger.Add(m) // if the file can't be written, the ledger in memory suffices
@@ -172,7 +172,7 @@ func (e *Env) listed(ctx context.Context, list string) []map[string]any {
 		if next == "" {
 			break
 		}
-		list = pathOf(list) + next
+		list = withoutQuery(list) + next
 	}
 	return objects
 }

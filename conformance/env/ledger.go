@@ -131,15 +131,14 @@ func (l *Ledger) takeDeleted() []Object {
 // noteDeleted removes from the ledger an object that a case itself has deleted.
 func (e *Env) noteDeleted(address string) {
 	for _, m := range e.Ledger.Remaining("") {
-		if m.URL == address || slices.ContainsFunc(m.Reads, func(read string) bool { return pathOf(read) == address }) {
+		if m.URL == address || slices.ContainsFunc(m.Reads, func(read string) bool { return withoutQuery(read) == address }) {
 			_ = e.Ledger.Remove(m) // if it can't be written, the cleanup deletes the object again
 			return
 		}
 	}
 }
 
-// pathOf returns an address without its query.
-func pathOf(address string) string {
+func withoutQuery(address string) string {
 	path, _, _ := strings.Cut(address, "?")
 	return path
 }

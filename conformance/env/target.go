@@ -78,7 +78,7 @@ func (t *Target) Base(version string) string {
 
 // API returns the API of an address: "v1", "v2", "jobs", or "" for none.
 func (t *Target) API(address string) string {
-	switch path := pathOf(address); {
+	switch path := withoutQuery(address); {
 	case strings.HasPrefix(path, t.V1()+"/v1/"):
 		return "v1"
 	case IsManagement(path) && strings.HasPrefix(path, t.V2()+"/v2/"):
@@ -89,15 +89,15 @@ func (t *Target) API(address string) string {
 	return ""
 }
 
-// WaitsForFree reports whether waiting in the target's time takes no real time.
-func (t *Target) WaitsForFree() bool { return t.Advance != nil || t.Virtual }
+// SkipsTime reports whether waiting in the target's time takes no real time.
+func (t *Target) SkipsTime() bool { return t.Advance != nil || t.Virtual }
 
 // Grace returns Lateness or its default.
 func (t *Target) Grace() time.Duration {
 	switch {
 	case t.Lateness > 0:
 		return t.Lateness
-	case t.WaitsForFree():
+	case t.SkipsTime():
 		return 2 * time.Second // the real time of other cases counts, too
 	}
 	return 5 * time.Second // networks and schedulers add delays

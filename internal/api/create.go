@@ -218,9 +218,9 @@ func (t *createTracker[T]) claims(a *pendingCreate[T], could func(*pendingCreate
 	return n, alike
 }
 
-// account marks an id as created by this run, or as deleted: a stale list must not show it as
+// addOwn marks an id as created by this run, or as deleted: a stale list must not show it as
 // new.
-func (t *createTracker[T]) account(id string) { t.change(func() { t.add(id) }) }
+func (t *createTracker[T]) addOwn(id string) { t.change(func() { t.add(id) }) }
 
 // addRead marks an id that was read: the object is managed, so no lost create left it
 // behind.

@@ -17,7 +17,7 @@ func pods(d *deployment, cache *listCache) *Collection[Pod] {
 		deployment: d, cache: cache, kind: "pod",
 		id:        func(p Pod) string { return p.ID },
 		name:      func(p Pod) string { return p.Name },
-		foreign:   func(p *Pod) []*string { return []*string{p.Reason} },
+		untrusted: func(p *Pod) []*string { return []*string{p.Reason} },
 		sameFixed: sameFixedOfPod,
 		normalize: normalizePods,
 	}

@@ -17,8 +17,8 @@ import (
 // interrupted.
 const resolveAfterInterrupt = 8 * time.Second
 
-// lookups are the pauses before each search for the object of a lost answer.
-var lookups = []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * time.Second}
+// lookupPauses are the pauses before each search for the object of a lost answer.
+var lookupPauses = []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * time.Second}
 
 // refusesName reports whether a status may mean that a name is taken.
 func refusesName(status int) bool {
@@ -50,12 +50,12 @@ func (r *Collection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], 
 		if ctx.Err() == nil && !interrupted && !a.last && r.Delete(ctx, id) == nil {
 			return none, r.repeatable(failure, fmt.Sprintf("%s had the name, and was deleted", id))
 		}
-		r.creates.account(id)
+		r.creates.addOwn(id)
 		return o, fmt.Errorf("%w A search for it found %s, which is new and has the name. It may lack the credentials, so the next apply creates it again", withoutAdvice{failure}, id)
 	case !r.same(o, a.want):
 		return none, r.unresolved(failure, fmt.Sprintf("another %s has the name, with other settings, and names must be unique", r.kind), o)
 	}
-	r.creates.account(r.id(o))
+	r.creates.addOwn(r.id(o))
 	return o, nil
 }
 
@@ -80,7 +80,7 @@ func (r *Collection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreat
 		return slices.ContainsFunc(equal, func(o T) bool { return r.same(o, b.want) })
 	}); {
 	case len(equal) > 0 && alike && len(equal) <= claims:
-		r.creates.account(r.id(equal[0]))
+		r.creates.addOwn(r.id(equal[0]))
 		return equal[0], nil
 	case len(equal) > 0:
 		return none, r.unresolved(failure, fmt.Sprintf("several new %ss could be the created one", r.kind), equal...)
@@ -95,7 +95,7 @@ func (r *Collection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreat
 // lookUp lists until it finds an object that fits and isn't known. If patient, it lists
 // several times, because a new object may take a moment to appear.
 func (r *Collection[T]) lookUp(ctx context.Context, fits func(T) bool, patient bool) ([]T, error) {
-	for n, wait := range lookups {
+	for n, wait := range lookupPauses {
 		if n > 0 && (!patient || r.uniqueNames) {
 			break // another POST would be harmless, or nothing was just created
 		}
@@ -273,7 +273,7 @@ func (r *Collection[T]) ExistingMatches(ctx context.Context, want T) (matches []
 		}
 		if equal := !r.writeOnly && r.same(o, want); equal || r.uniqueNames {
 			if !r.uniqueNames {
-				r.creates.account(e.id)
+				r.creates.addOwn(e.id)
 			}
 			matches = append(matches, ExistingMatch{ID: e.id, Equal: equal, NameTaken: r.uniqueNames})
 		}

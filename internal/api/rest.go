@@ -49,8 +49,9 @@ type Collection[T any] struct {
 	// that the server may cause by reordering or omitting.
 	sameFixed func(got, want T) bool
 	normalize func(got, want T) (T, T)
-	// foreign returns the texts of an object that programs or the deployment wrote.
-	foreign func(*T) []*string
+	// untrusted returns the texts of an object that come from programs or from the deployment,
+	// and may contain secrets.
+	untrusted func(*T) []*string
 	// listOnly marks a kind whose objects can't be read by id.
 	listOnly bool
 	// unknownIDIs400 marks an API that answers the deletion of an unknown id with 400.
@@ -66,7 +67,7 @@ func (r *Collection[T]) List(ctx context.Context) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeElements(elements, r.receiver(ctx))
+	return decodeElements(elements, r.decoder(ctx))
 }
 
 func (r *Collection[T]) Get(ctx context.Context, id string) (got T, err error) {
@@ -80,15 +81,15 @@ func (r *Collection[T]) Get(ctx context.Context, id string) (got T, err error) {
 	return r.decodePresent(ctx, e)
 }
 
-// receiver returns a function that decodes objects, adds their secrets to the context's
-// redact.Set, and redacts texts of programs.
-func (r *Collection[T]) receiver(ctx context.Context) func(json.RawMessage) (T, error) {
+// decoder returns a function that decodes objects, adds their secrets to the context's
+// redact.Set, and redacts untrusted texts.
+func (r *Collection[T]) decoder(ctx context.Context) func(json.RawMessage) (T, error) {
 	return func(raw json.RawMessage) (T, error) {
 		got, err := r.decode(raw)
 		secrets := redact.FromContext(ctx)
 		secrets.AddJSON(raw)
-		if err == nil && r.foreign != nil {
-			redactTexts(secrets, r.foreign(&got)...)
+		if err == nil && r.untrusted != nil {
+			redactTexts(secrets, r.untrusted(&got)...)
 		}
 		return got, err
 	}
@@ -96,7 +97,7 @@ func (r *Collection[T]) receiver(ctx context.Context) func(json.RawMessage) (T, 
 
 // decodePresent decodes an object. If the object is deleted, it returns an error.
 func (r *Collection[T]) decodePresent(ctx context.Context, e element) (T, error) {
-	got, err := decodeElement(e, r.receiver(ctx))
+	got, err := decodeElement(e, r.decoder(ctx))
 	if err == nil && e.terminated {
 		return got, r.notFound(e.id)
 	}
@@ -131,7 +132,7 @@ func (r *Collection[T]) Update(ctx context.Context, have, want T) (got T, err er
 	defer r.cache.beginWrite()()
 	got, err = r.sendForObject(ctx, c, r.id(have))
 	if e, ok := errors.AsType[*Error](err); ok && r.alreadyApplied != nil && e.Status == http.StatusBadRequest && e.Tries > 1 {
-		if now, failed := r.GetFresh(ctx, r.id(have)); failed == nil && r.alreadyApplied(now, want) {
+		if now, readErr := r.GetFresh(ctx, r.id(have)); readErr == nil && r.alreadyApplied(now, want) {
 			return now, nil
 		}
 	}
@@ -154,13 +155,13 @@ func (r *Collection[T]) Delete(ctx context.Context, id string) error {
 	case IsNotFound(err):
 		err = nil
 	case r.unknownIDIs400 && statusOf(err) == http.StatusBadRequest:
-		if _, reading := r.fetch(ctx, id, false); IsNotFound(reading) {
+		if _, readErr := r.fetch(ctx, id, false); IsNotFound(readErr) {
 			err = nil
 		}
 	}
 	if err == nil {
 		r.RecentCreates.Found(c.URL)
-		r.creates.account(id)
+		r.creates.addOwn(id)
 	}
 	return err
 }
@@ -171,25 +172,25 @@ func (r *Collection[T]) confirmDeletion(ctx context.Context, id string, response
 	if err := r.checkSubject(id, response); err != nil || response.Status == http.StatusNoContent {
 		return err
 	}
-	waits := lookups
+	pauses := lookupPauses
 	if response.Status == http.StatusAccepted {
-		waits = append(slices.Clone(waits), 4*time.Second, 8*time.Second, 16*time.Second)
+		pauses = append(slices.Clone(pauses), 4*time.Second, 8*time.Second, 16*time.Second)
 	}
-	var reading error
-	for _, wait := range waits {
-		if reading = httpclient.Sleep(ctx, wait); reading == nil {
-			_, reading = r.GetFresh(ctx, id)
+	var readErr error
+	for _, pause := range pauses {
+		if readErr = httpclient.Sleep(ctx, pause); readErr == nil {
+			_, readErr = r.GetFresh(ctx, id)
 		}
-		if IsNotFound(reading) {
+		if IsNotFound(readErr) {
 			return nil
 		}
 		// The list may still have an object that a read by id doesn't find.
-		if e, ok := errors.AsType[*Error](reading); reading != nil && (!ok || e.Status != http.StatusNotFound || e.List) {
+		if e, ok := errors.AsType[*Error](readErr); readErr != nil && (!ok || e.Status != http.StatusNotFound || e.List) {
 			break
 		}
 	}
-	if reading != nil {
-		return fmt.Errorf("whether the %s was deleted is not known: %w", r.kind, reading)
+	if readErr != nil {
+		return fmt.Errorf("whether the %s was deleted is not known: %w", r.kind, readErr)
 	}
 	return response.Failure(fmt.Sprintf("the %s is still there", r.kind))
 }
@@ -224,8 +225,8 @@ func (r *Collection[T]) fetch(ctx context.Context, id string, unlisted bool) (el
 // fetchFromList finds an object in a new list. A recently created object may take a while to
 // appear.
 func (r *Collection[T]) fetchFromList(ctx context.Context, id string) (element, error) {
-	for _, wait := range lookups {
-		if err := httpclient.Sleep(ctx, wait); err != nil {
+	for _, pause := range lookupPauses {
+		if err := httpclient.Sleep(ctx, pause); err != nil {
 			return element{}, err
 		}
 		elements, err := r.fetchList(ctx)
@@ -265,17 +266,17 @@ func (r *Collection[T]) confirmAbsence(ctx context.Context, id string, unlisted 
 	if !IsNotFound(err) || unlisted || !r.settings.SharedReads {
 		return err
 	}
-	elements, listing := r.fetchList(ctx)
+	elements, listErr := r.fetchList(ctx)
 	doubt := *e
-	refused, isAnswer := errors.AsType[*Error](listing)
+	refused, isAnswer := errors.AsType[*Error](listErr)
 	switch {
 	case isAnswer && refused.Status == http.StatusForbidden && refused.OtherServer == "":
 		return err
 	case isAnswer:
 		doubt = *refused
 		doubt.OtherServer = cmp.Or(refused.OtherServer, "another server's, as the list of "+r.kind+"s can't be read there")
-	case listing != nil:
-		return listing
+	case listErr != nil:
+		return listErr
 	case slices.ContainsFunc(elements, func(other element) bool { return other.id == id }):
 		doubt.OtherServer = "something between the provider and the API, whose list still has it"
 	default:
@@ -292,7 +293,7 @@ func (r *Collection[T]) callByID(method, id string) (httpclient.Call, error) {
 // sendForObject sends a call whose answer is one object: the one with the id, or a new one if
 // id is "".
 func (r *Collection[T]) sendForObject(ctx context.Context, c httpclient.Call, id string) (T, error) {
-	answer := identified[T]{kind: r.kind, want: id, decode: r.receiver(ctx)}
+	answer := identified[T]{kind: r.kind, want: id, decode: r.decoder(ctx)}
 	err := r.Do(ctx, c, &answer)
 	return answer.object, err
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// New serves a provider. It rejects fractions where a whole number is expected: the framework
-// would report an error of the provider without naming the attribute.
+// New serves a provider. It rejects fractions for whole numbers at their attribute, which the
+// framework would report as a bug of the provider, without the attribute.
 func New(p provider.Provider) tfprotov6.ProviderServer {
 	inner, ok := providerserver.NewProtocol6(p)().(protocol)
 	if !ok {
@@ -38,21 +38,21 @@ func New(p provider.Provider) tfprotov6.ProviderServer {
 	return s
 }
 
-// described is what resources, data sources, ephemeral resources and actions have in common.
+// described has the common methods of resources, data sources, ephemeral resources and actions.
 type described[MetadataRequest, MetadataResponse, SchemaRequest, SchemaResponse any] interface {
 	Metadata(context.Context, MetadataRequest, *MetadataResponse)
 	Schema(context.Context, SchemaRequest, *SchemaResponse)
 }
 
 // schemas returns the schemas by type name.
-func schemas[T described[MQ, MR, SQ, SR], MQ ~struct{ ProviderTypeName string }, MR, SQ, SR any](constructors []func() T, provider string) map[string]content {
-	out := map[string]content{}
+func schemas[T described[MQ, MR, SQ, SR], MQ ~struct{ ProviderTypeName string }, MR, SQ, SR any](constructors []func() T, provider string) map[string]fwSchema {
+	out := map[string]fwSchema{}
 	for _, constructor := range constructors {
 		var name MR
 		var schema SR
 		constructor().Metadata(context.Background(), MQ{provider}, &name)
 		constructor().Schema(context.Background(), *new(SQ), &schema)
-		out[reflect.ValueOf(name).FieldByName("TypeName").String()] = reflect.ValueOf(schema).FieldByName("Schema").Interface().(content)
+		out[reflect.ValueOf(name).FieldByName("TypeName").String()] = reflect.ValueOf(schema).FieldByName("Schema").Interface().(fwSchema)
 	}
 	return out
 }
@@ -67,19 +67,19 @@ type protocol interface {
 
 type server struct {
 	protocol
-	block                                content // the provider's
-	resources, data, ephemerals, actions map[string]content
+	block                                fwSchema // the provider's
+	resources, data, ephemerals, actions map[string]fwSchema
 }
 
-// content is a schema.
-type content interface {
+// fwSchema is a schema of the framework.
+type fwSchema interface {
 	Type() attr.Type
 	TypeAtTerraformPath(ctx context.Context, at *tftypes.AttributePath) (attr.Type, error)
 }
 
 // fractions reports the numbers of a configuration or state that must be whole and aren't. where
 // is part of the message.
-func fractions(ctx context.Context, schema content, of *tfprotov6.DynamicValue, where string) (diags []*tfprotov6.Diagnostic) {
+func fractions(ctx context.Context, schema fwSchema, of *tfprotov6.DynamicValue, where string) (diags []*tfprotov6.Diagnostic) {
 	if schema == nil || of == nil {
 		return nil
 	}
@@ -114,7 +114,7 @@ func fractions(ctx context.Context, schema content, of *tfprotov6.DynamicValue, 
 
 // withoutUnknown drops the errors about attributes of unknown objects. The framework reports the
 // required attributes of an unknown element of a list as missing.
-func withoutUnknown(ctx context.Context, schema content, config *tfprotov6.DynamicValue, diags []*tfprotov6.Diagnostic) []*tfprotov6.Diagnostic {
+func withoutUnknown(ctx context.Context, schema fwSchema, config *tfprotov6.DynamicValue, diags []*tfprotov6.Diagnostic) []*tfprotov6.Diagnostic {
 	if schema == nil || config == nil || len(diags) == 0 {
 		return diags
 	}

@@ -15,7 +15,7 @@ import (
 
 // guard makes a call with a redact.Set, unless the configuration has fractions. Values that were
 // unknown during validation are checked in later calls.
-func guard[Q, R any](ctx context.Context, schema content, call func(context.Context, *Q) (*R, error), req *Q) (*R, error) {
+func guard[Q, R any](ctx context.Context, schema fwSchema, call func(context.Context, *Q) (*R, error), req *Q) (*R, error) {
 	ctx, secrets := redact.NewContext(ctx)
 	secrets.AddLater(func() []string { return secretsOf(ctx, schema, req) })
 	var config *tfprotov6.DynamicValue
@@ -45,7 +45,7 @@ func redactDiagnostics(secrets *redact.Set, diags []*tfprotov6.Diagnostic) {
 }
 
 // secretsOf returns the secrets in the configurations and states of a request.
-func secretsOf(ctx context.Context, schema content, req any) (out []string) {
+func secretsOf(ctx context.Context, schema fwSchema, req any) (out []string) {
 	if schema == nil {
 		return nil
 	}

@@ -90,9 +90,9 @@ func (c *call) include(on map[string]bool, p store.Pod, w *podV1) (err error) {
 func (c *call) getPodV1(on map[string]bool) (w podV1, err error) {
 	p, err := c.Store.Pod(c.ctx(), c.id)
 	if errors.Is(err, store.ErrNotFound) && on["includeWorkers"] {
-		workers, failed := c.workerPodsV1()
-		if failed != nil {
-			return w, failed
+		workers, err := c.workerPodsV1()
+		if err != nil {
+			return w, err
 		}
 		for _, w := range workers {
 			if w.ID == c.id {

@@ -34,7 +34,7 @@ func (n *Node) Forward(next http.Handler) http.Handler {
 	if !n.DB.Shared() {
 		return next
 	}
-	pass, balance := n.forwarder(forwardTimeout, false), n.forwarder(0, true)
+	stateProxy, balancedProxy := n.forwarder(forwardTimeout, false), n.forwarder(0, true)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		subject := subjectOf(r)
 		to, elsewhere, err := n.locate(r.Context(), subject)
@@ -47,42 +47,42 @@ func (n *Node) Forward(next http.Handler) http.Handler {
 			refuseUnreachable(w, r)
 		default:
 			r = r.WithContext(context.WithValue(r.Context(), forwardKey{}, to))
-			if subject.workers {
-				pass.ServeHTTP(w, r)
+			if subject.needsWorkers {
+				stateProxy.ServeHTTP(w, r)
 				return
 			}
 			httplimit.AllowPauses(r)
-			balance.ServeHTTP(w, r)
+			balancedProxy.ServeHTTP(w, r)
 		}
 	})
 }
 
 // subject is the endpoint or pod of a request, which determines the node that answers it.
 type subject struct {
-	endpoint string
-	pod      string
-	workers  bool // the response needs the state of workers or of a pod, not only the database
+	endpoint     string
+	pod          string
+	needsWorkers bool // the response needs the state of workers or of a pod, not only the database
 }
 
 func subjectOf(r *http.Request) subject {
 	path := r.URL.Path
 	if endpoint, below := front.EndpointOf(strings.TrimPrefix(path, "/live")); below {
 		_, operation, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, "/live"), "/v2/"), "/")
-		return subject{endpoint: endpoint, workers: operation == "health"}
+		return subject{endpoint: endpoint, needsWorkers: operation == "health"}
 	}
 	if rest, ok := strings.CutPrefix(path, "/v2/serverless/"); ok {
 		id, operation, _ := strings.Cut(rest, "/")
 		if operation == "workers" || operation == "releases" && r.Method == http.MethodGet || strings.HasPrefix(operation, "workers/") {
-			return subject{endpoint: id, workers: true}
+			return subject{endpoint: id, needsWorkers: true}
 		}
 	}
 	if id, ok := strings.CutPrefix(path, "/v1/endpoints/"); ok && r.Method == http.MethodGet && r.URL.Query().Get("includeWorkers") == "true" {
-		return subject{endpoint: id, workers: true}
+		return subject{endpoint: id, needsWorkers: true}
 	}
 	for _, prefix := range []string{"/v1/pods/", "/v2/pods/"} {
 		if rest, ok := strings.CutPrefix(path, prefix); ok && r.Method == http.MethodGet {
 			id, _, _ := strings.Cut(rest, "/")
-			return subject{pod: id, workers: true}
+			return subject{pod: id, needsWorkers: true}
 		}
 	}
 	return subject{}
@@ -94,14 +94,14 @@ func (n *Node) locate(ctx context.Context, s subject) (url string, elsewhere boo
 	switch {
 	case s.endpoint != "":
 		at, known := n.places.endpoint(s.endpoint)
-		if !known && s.workers { // the endpoint is new or doesn't exist
+		if !known && s.needsWorkers { // the endpoint is new or doesn't exist
 			leaders, err := n.Engine.Leaders(ctx)
 			if err != nil {
 				return "", false, err
 			}
 			at.Leader, known = leaders[s.endpoint], true
 		}
-		if !known || !s.workers && !at.balanced || at.Own {
+		if !known || !s.needsWorkers && !at.balanced || at.Own {
 			return "", false, nil
 		}
 		// This node can answer for an endpoint without a leader, because it has no workers.

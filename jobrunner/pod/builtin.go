@@ -72,17 +72,17 @@ func startBuiltin(c *clock.Clock) func(context.Context, run.Spec) (run.Process, 
 func execute(ctx context.Context, c *clock.Clock, s run.Spec, words []string) (status int, err error) {
 	for ; len(words) > 1; words = words[2:] {
 		command, value := words[0], words[1]
-		n, failed := strconv.Atoi(value)
+		n, err := strconv.Atoi(value)
 		switch {
 		case command == "print":
 			s.Log.WriteLine(value, "")
 		case command == "env":
 			s.Log.WriteLine(value+"="+s.Env[value], "")
-		case command == "sleep" && failed == nil:
+		case command == "sleep" && err == nil:
 			if err := c.Sleep(ctx, time.Duration(n)*time.Millisecond); err != nil {
 				return 0, err
 			}
-		case command == "exit" && failed == nil:
+		case command == "exit" && err == nil:
 			return n, nil
 		default:
 			s.Log.WriteLine(fmt.Sprintf("invalid args: expected print, env, sleep or exit with its value, got %q", command+" "+value), "")

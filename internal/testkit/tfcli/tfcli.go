@@ -172,9 +172,8 @@ func fetch(ctx context.Context, dir string) (string, error) {
 	return path, nil
 }
 
-// SkipAgain skips a test if the tests are repeated with another CLI as the default (make
-// test-tofu sets TFCLI_AGAIN) and the repetition tests nothing new: the test uses every CLI or
-// none.
+// SkipAgain skips a test that doesn't depend on the default CLI, if the tests are repeated with
+// another default (make test-tofu sets TFCLI_AGAIN).
 func SkipAgain(t *testing.T) {
 	t.Helper()
 	if os.Getenv("TFCLI_AGAIN") != "" {

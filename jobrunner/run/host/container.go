@@ -334,13 +334,13 @@ func (c *container) remove() {
 	defer cancel()
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		// The command fails if the container is already gone or being removed.
-		_, failed := c.engine.cli(ctx, "rm", "--force", c.name)
+		_, removeErr := c.engine.cli(ctx, "rm", "--force", c.name)
 		found, err := c.find(ctx)
 		switch {
 		case err == nil && !found:
 			return
 		case ctx.Err() != nil || err != nil:
-			_, _ = fmt.Fprintf(c.log, "the container %s could not be removed, the next start of the jobrunner tries again: %v\n", c.name, errors.Join(failed, err))
+			_, _ = fmt.Fprintf(c.log, "the container %s could not be removed, the next start of the jobrunner tries again: %v\n", c.name, errors.Join(removeErr, err))
 			return
 		}
 		_ = clock.RealSleep(ctx, pause)

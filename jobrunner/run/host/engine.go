@@ -147,17 +147,17 @@ func (es *engines) removeContainers(ctx context.Context, runID string, paths []s
 	for _, path := range paths {
 		e := newEngine(ctx, path, nil)
 		ctx, cancel := context.WithTimeout(ctx, removeTimeout)
-		ids, failed := e.cli(ctx, "ps", "--all", "--quiet", "--filter", "label="+runLabel+"="+runID)
-		if all := strings.Fields(ids); failed == nil && len(all) > 0 {
-			if _, failed = e.cli(ctx, append([]string{"rm", "--force"}, all...)...); failed == nil {
+		ids, removeErr := e.cli(ctx, "ps", "--all", "--quiet", "--filter", "label="+runLabel+"="+runID)
+		if all := strings.Fields(ids); removeErr == nil && len(all) > 0 {
+			if _, removeErr = e.cli(ctx, append([]string{"rm", "--force"}, all...)...); removeErr == nil {
 				removed += len(all)
 			}
 		}
-		if failed == nil {
-			failed = e.removeNetworks(ctx, runLabel+"="+runID)
+		if removeErr == nil {
+			removeErr = e.removeNetworks(ctx, runLabel+"="+runID)
 		}
 		cancel()
-		err = errors.Join(err, failed)
+		err = errors.Join(err, removeErr)
 	}
 	return removed, err
 }

@@ -114,8 +114,8 @@ func (e *containerEngine) networks(ctx context.Context, label string) ([]string,
 func (e *containerEngine) removeNetworks(ctx context.Context, label string) error {
 	names, err := e.networks(ctx, label)
 	for _, name := range names {
-		_, failed := e.cli(ctx, "network", "rm", name)
-		err = errors.Join(err, failed)
+		_, removeErr := e.cli(ctx, "network", "rm", name)
+		err = errors.Join(err, removeErr)
 	}
 	return err
 }
@@ -144,11 +144,11 @@ func (e *Executor) RemoveNetwork(ctx context.Context, name string) (err error) {
 		if engine.state() != nil {
 			continue
 		}
-		if _, failed := engine.networkBlock(ctx, name); failed != nil {
+		if _, blockErr := engine.networkBlock(ctx, name); blockErr != nil {
 			continue // it doesn't have the network
 		}
-		_, failed := engine.cli(ctx, "network", "rm", name)
-		err = errors.Join(err, failed)
+		_, removeErr := engine.cli(ctx, "network", "rm", name)
+		err = errors.Join(err, removeErr)
 	}
 	return err
 }

@@ -20,12 +20,12 @@ type Proxy struct {
 	done   chan error
 	lose   atomic.Bool // drop the reply to the next commit
 
-	mu    sync.Mutex
-	open  net.Listener
-	conns []net.Conn
+	mu       sync.Mutex
+	listener net.Listener // nil after Cut
+	conns    []net.Conn
 }
 
-// NewProxy returns a proxy of the server of a URL, and the URL through the proxy.
+// NewProxy returns a proxy to the server at address, and the URL of that server through the proxy.
 func NewProxy(t testing.TB, address string) (p *Proxy, proxyURL string) {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -70,7 +70,7 @@ func (p *Proxy) mend() error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.open, p.addr = l, l.Addr().String()
+	p.listener, p.addr = l, l.Addr().String()
 	go func() {
 		for {
 			conn, err := l.Accept()
@@ -86,11 +86,11 @@ func (p *Proxy) mend() error {
 func (p *Proxy) cut() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.open == nil {
+	if p.listener == nil {
 		return nil
 	}
-	err := p.open.Close()
-	p.open = nil
+	err := p.listener.Close()
+	p.listener = nil
 	for _, conn := range p.conns {
 		_ = conn.Close()
 	}
@@ -107,7 +107,7 @@ func (p *Proxy) pass(l net.Listener, client net.Conn) {
 	}
 	defer func() { _ = upstream.Close() }()
 	p.mu.Lock()
-	cut := p.open != l
+	cut := p.listener != l
 	p.conns = append(p.conns, client, upstream)
 	p.mu.Unlock()
 	if cut {
