@@ -61,9 +61,9 @@ var ClusterPods = &kit.DataSource[ofCluster, clusterPods]{
 				"status":         text("`PROVISIONING`, `STARTING`, `RUNNING`, `EXITED`, `ERROR` or `TERMINATED`."),
 				"reason":         text("Why it waits, or how it ended."),
 				"gpu_type_id":    optionalText("Id of its GPU type."),
-				"gpu_count":      integer("GPUs that it has."),
+				"gpu_count":      integer("Number of its GPUs."),
 				"data_center_id": text("Id of its data center, once it is placed."),
-				"ssh": object("Its SSH server, while it runs with `22/tcp`: the published port, else the proxy.", map[string]schema.Attribute{
+				"ssh": object("Its SSH server, while it runs and has the port `22/tcp`: the published address or, without one, the proxy.", map[string]schema.Attribute{
 					"host": text("Host name or address."), "port": integer("Port."), "username": text("User."),
 				}),
 				"created_at": optionalText("When it was created, as RFC 3339."),

@@ -35,7 +35,7 @@ var EndpointWorkers = &kit.DataSource[endpointConfig, api.EndpointWorkers]{
 				"status":         text("`RUNNING`, `IDLE`, `INITIALIZING`, `THROTTLED` or `UNHEALTHY`."),
 				"is_stale":       boolean("Whether it has an older release than the endpoint."),
 				"version":        integer("Number of the release that it has."),
-				"gpu_count":      integer("GPUs that it has."),
+				"gpu_count":      integer("Number of its GPUs."),
 				"image":          text("Container image."),
 				"uptime_seconds": integer("How long it has run."),
 				"gpu_type_id":    text("Id of its GPU type."),

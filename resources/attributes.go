@@ -73,7 +73,7 @@ func nonEmptyObject(text string, members attributes) schema.SingleNestedAttribut
 }
 
 // keptIfOmitted is an optional attribute. An imported or moved object keeps its value if the
-// configuration omits it (planrule.Omitted).
+// configuration omits it (planrule.KeepOmitted).
 func keptIfOmitted(a schema.Attribute) schema.Attribute {
 	kept := reflect.New(reflect.TypeOf(a)).Elem()
 	kept.Set(reflect.ValueOf(a))

@@ -172,7 +172,7 @@ func TestPlanNamesV1(t *testing.T) {
 	endpoint := func(changes map[string]any) map[string]any { return labEndpoint(with(template, changes)) }
 	calls := d.Calls(func() {
 		for _, f := range []finding{
-			{endpointType, endpoint(gpus(map[string]any{"type_ids": []any{"NVIDIA L4", "NVIDIA L5"}})), "gpu.type_ids.1", `The GPU type "NVIDIA L5" is not one that is documented for management API v1, which has no catalog; did you mean "NVIDIA L4"?`, true},
+			{endpointType, endpoint(gpus(map[string]any{"type_ids": []any{"NVIDIA L4", "NVIDIA L5"}})), "gpu.type_ids.1", `The GPU type "NVIDIA L5" is not documented for management API v1, which has no catalog; did you mean "NVIDIA L4"?`, true},
 			{endpointType, endpoint(map[string]any{"cpu": []any{map[string]any{"id": "cpu3x", "vcpu_count": 2}}}), "cpu.0.id", `did you mean "cpu3c", "cpu3g" or "cpu3m"?`, true},
 			{endpointType, endpoint(map[string]any{"data_center_ids": []any{"EU-RO-2"}}), "data_center_ids.*", `did you mean "EU-RO-1"?`, true},
 			{podType, labPod(nil), "gpu.id", `"LAB Big"`, true},
@@ -430,7 +430,7 @@ func TestUnknownDataCenterPreventsReplacement(t *testing.T) {
 	} {
 		state := apply(t, p, kind, tfdrive.State{}, config("LAB-1"), "create")
 		at := map[string]string{volumeType: "data_center"}[kind]
-		expectRefusal(t, d, p, state, kind, config("LAB-9"), cmp.Or(at, "data_center_ids.*"), `has no data center "LAB-9"; did you mean "LAB-1", "LAB-2" or "LAB-3"? The object would be deleted before it is made there`)
+		expectRefusal(t, d, p, state, kind, config("LAB-9"), cmp.Or(at, "data_center_ids.*"), `has no data center "LAB-9"; did you mean "LAB-1", "LAB-2" or "LAB-3"? The object would be deleted before the API rejects its replacement`)
 		planned := softer.Plan(kind, state, config("LAB-9"))
 		must.Hold(t, planned.Action == "replace" && strings.Count(planned.Diagnostics.Warnings(), "Unknown data center") == 1,
 			kind, "as a warning it is planned to", planned.Action, planned.Diagnostics)

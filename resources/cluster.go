@@ -82,9 +82,9 @@ var clusterFixed = slices.Concat(
 func planClusterCommand(p *planrule.Plan[cluster]) {
 	p.Config.command().check(p.Check)
 	if p.Config.command().isNull() {
-		planrule.Omitted(p, func(m *cluster) *types.String { return &m.Args })
-		planrule.Omitted(p, func(m *cluster) *types.List { return &m.Entrypoint })
-		planrule.Omitted(p, func(m *cluster) *types.List { return &m.Cmd })
+		planrule.KeepOmitted(p, func(m *cluster) *types.String { return &m.Args })
+		planrule.KeepOmitted(p, func(m *cluster) *types.List { return &m.Entrypoint })
+		planrule.KeepOmitted(p, func(m *cluster) *types.List { return &m.Cmd })
 		return
 	}
 	p.Plan.Args, p.Plan.Entrypoint, p.Plan.Cmd = p.Config.Args, p.Config.Entrypoint, p.Config.Cmd
@@ -95,9 +95,9 @@ func planClusterCommand(p *planrule.Plan[cluster]) {
 
 func planCluster(ctx context.Context, p *planrule.Plan[cluster]) {
 	planClusterCommand(p)
-	planrule.Omitted(p, func(m *cluster) *types.Map { return &m.Env })
-	planrule.Omitted(p, func(m *cluster) *types.Set { return &m.Ports })
-	planrule.Omitted(p, func(m *cluster) *types.Object { return &m.Mounts })
+	planrule.KeepOmitted(p, func(m *cluster) *types.Map { return &m.Env })
+	planrule.KeepOmitted(p, func(m *cluster) *types.Set { return &m.Ports })
+	planrule.KeepOmitted(p, func(m *cluster) *types.Object { return &m.Mounts })
 	checkPersistentSize(p.Check, p.Version, p.Plan.Mounts)
 	checkCatalog(ctx, p, clusterRequest(ctx, p), p.Plan.MaxHourlyCost)
 	checkPodTemplate(ctx, p, p.Plan.TemplateID)

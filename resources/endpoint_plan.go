@@ -29,7 +29,7 @@ func validateEndpoint(_ context.Context, c diagnostics.Check, config *endpoint) 
 		case isSet(gpu.Pools) && isSet(gpu.TypeIDs):
 			c.Error("gpu.pools", "Two GPU selections", "gpu.pools conflicts with gpu.type_ids: choose GPUs by pool or by type.")
 		case gpu.Pools.IsNull() && gpu.TypeIDs.IsNull():
-			c.Error("gpu.pools", "No GPU selection", "gpu needs gpu.pools (API v2) or gpu.type_ids. "+value.Misspelt+" Leave gpu out where any GPU will do.")
+			c.Error("gpu.pools", "No GPU selection", "gpu needs gpu.pools (API v2) or gpu.type_ids. "+value.Misspelt+" Omit gpu if any GPU will do.")
 		case len(gpu.ExcludedTypes.Elements()) > 0 && gpu.Pools.IsNull():
 			c.Error("gpu.excluded_types", "Exclusions without pools", "gpu.excluded_types needs gpu.pools: it names types of the pools that workers must not get.")
 		}
@@ -61,7 +61,7 @@ func checkCUDAVersions(c diagnostics.Check, gpu types.Object) {
 		MinCUDAVersion      types.String
 	}](gpu))
 	if len(machine.AllowedCUDAVersions.Elements()) > 0 && !machine.MinCUDAVersion.IsNull() {
-		c.Error("gpu.min_cuda_version", "Two CUDA constraints", "min_cuda_version and allowed_cuda_versions exclude each other: keep the floor or the exact set.")
+		c.Error("gpu.min_cuda_version", "Two CUDA constraints", "min_cuda_version and allowed_cuda_versions exclude each other: remove one of them.")
 	}
 }
 
@@ -75,8 +75,8 @@ func scalingType(endpointType, configured types.String) string {
 func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 	planContainer(p, (*endpoint).containerParts)
 	p.Plan.Disk = plannedDisk(p.Config.Disk, p.Config.TemplateID, p.Config.Image)
-	planrule.Omitted(p, func(m *endpoint) *types.Object { return &m.GPU })
-	planrule.Omitted(p, func(m *endpoint) *types.List { return &m.CPU })
+	planrule.KeepOmitted(p, func(m *endpoint) *types.Object { return &m.GPU })
+	planrule.KeepOmitted(p, func(m *endpoint) *types.List { return &m.CPU })
 	switch { // a configured one replaces the other
 	case !p.Config.GPU.IsNull():
 		p.Plan.CPU = p.Config.CPU
@@ -246,7 +246,7 @@ func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 		switch {
 		case planned != nil:
 			desired = planned
-		case desired != nil && p.State.Private.Linked: // an endpoint that follows its template doesn't take over CUDA versions
+		case desired != nil && p.State.Private.Linked: // a linked endpoint keeps its CUDA versions
 			desired.OpenCUDA = true
 		}
 		p.Plan.FromTemplate = p.State.FromTemplate
@@ -260,7 +260,7 @@ func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 	case p.State == nil || p.Updates(ctx):
 		t, err := p.API.Templates.Get(ctx, id)
 		checkTemplate(p, p.State.references(), id, t, err, true)
-	case p.State.Private.Template == nil && slices.Contains(p.State.Private.Named, id) && !p.State.FromTemplate.IsNull(): // a state without a private part doesn't tell
+	case p.State.Private.Template == nil && slices.Contains(p.State.Private.Named, id) && !p.State.FromTemplate.IsNull(): // the state has no copy of the template
 		warnGone(p, "template_id", "template", id)
 	}
 }

@@ -37,7 +37,7 @@ var (
 
 var endpointSchema = schema.Schema{
 	MarkdownDescription: "A serverless endpoint: a queue (or a load balancer) in front of workers that scale with the load.\n\n" +
-		"The container comes from a template, from the endpoint's own settings (API v2), or from both: the endpoint's win, and `env` is merged. The endpoint follows its template: a changed template updates it, in the same apply.\n\n" +
+		"The container comes from a template, from the endpoint's own settings (API v2), or from both: the endpoint's settings override the template's, and `env` is merged. The endpoint follows its template: a changed template updates it, in the same apply.\n\n" +
 		"Terraform silently drops a misspelled attribute of an object, such as `workers = { maximum = 50 }`: look for each value in the plan.",
 	Attributes: containerAttributes(endpointMembers, " With `template_id` they are merged into the template's, and only these keys are compared.", " With `template_id` they are merged into the template's.", attributes{
 		"id":                  idAttribute("endpoint"),

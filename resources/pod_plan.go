@@ -87,9 +87,9 @@ func checkPodSize(p *planrule.Plan[pod]) {
 // planOmitted plans the attributes that the configuration omits. With a template, they are the
 // template's.
 func planOmitted(p *planrule.Plan[pod]) {
-	planrule.Omitted(p, func(m *pod) *types.Int64 { return &m.Disk })
-	planrule.Omitted(p, func(m *pod) *types.Set { return &m.Ports })
-	planrule.Omitted(p, func(m *pod) *types.Object { return &m.Mounts })
+	planrule.KeepOmitted(p, func(m *pod) *types.Int64 { return &m.Disk })
+	planrule.KeepOmitted(p, func(m *pod) *types.Set { return &m.Ports })
+	planrule.KeepOmitted(p, func(m *pod) *types.Object { return &m.Mounts })
 	if !p.Config.TemplateID.IsNull() {
 		p.Plan.Disk, p.Plan.Ports = p.Config.Disk, p.Config.Ports
 	}

@@ -107,7 +107,7 @@ type templatePrivate struct {
 func (m *template) containerParts() (*container, *envDigests) { return &m.container, &m.Private.EnvWO }
 
 func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
-	planrule.Omitted(p, func(m *template) *types.Object { return &m.Mounts })
+	planrule.KeepOmitted(p, func(m *template) *types.Object { return &m.Mounts })
 	category := types.StringValue(contract.Default[string](templateMembers.at("category").V2))
 	serverless := types.BoolValue(contract.Default[bool](templateMembers.at("serverless").V2))
 	if p.State != nil && (p.Version != api.V2 || !p.Created) { // otherwise a change replaces it

@@ -33,7 +33,7 @@ type templateSettings struct {
 
 	// OpenPorts: the template has no ports, and API v1 may have added its defaults.
 	OpenPorts bool
-	// OpenCUDA: API v1 returns no CUDA versions of a template.
+	// OpenCUDA: the CUDA versions are unknown, because API v1 doesn't return a template's.
 	OpenCUDA bool
 	// Unknown are the attributes that are unknown until apply.
 	Unknown []string

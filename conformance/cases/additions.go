@@ -39,7 +39,7 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 		}
 		listSecrets(c, "?name="+name[:len(name)-1]).Equal("secrets", []any{}) // a part of the name
 	}},
-	{ID: "SEC-04", Statement: "A secret's name has 1 to 191 letters, digits, _, ., - and /. It begins with a letter or _, and not with RUNPOD in any case. Any other name returns 422.",
+	{ID: "SEC-04", Statement: "A secret's name has 1 to 191 letters, digits, _, ., - and /. It begins with a letter or _, but not with RUNPOD, ignoring case. Any other name returns 422.",
 		Requests: 20, Run: func(c *suite.C) {
 			word := c.Nonce()
 			newSecret(c, suite.M{"name": "_" + word + ".a-b/C"})

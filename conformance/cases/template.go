@@ -234,7 +234,7 @@ var commandCases = section(suite.Case{Level: suite.Should, Source: "API changes 
 				}
 			}
 		}},
-	{ID: "CMD-02", Statement: "args, entrypoint and cmd of a response mean the same. A shell string in args is split into cmd; args in the form {\"entrypoint\":[…],\"cmd\":[…]} set both lists; an empty string clears both.",
+	{ID: "CMD-02", Statement: "In a response, args is equivalent to entrypoint and cmd. A shell string in args is split into cmd; args in the form {\"entrypoint\":[…],\"cmd\":[…]} set both lists; an empty string clears both.",
 		Requests: 30, Run: func(c *suite.C) {
 			id := newCommand(c, "/templates", suite.M{"entrypoint": words("e"), "cmd": words("c")})
 			for _, step := range []commandStep{

@@ -14,7 +14,7 @@ import (
 // Secret is an account secret. The API never returns Value.
 type Secret struct {
 	ID                 string `json:"id,omitempty"`
-	Name               string `json:"name"` // unique in any case
+	Name               string `json:"name"` // unique, ignoring case
 	Value              string `json:"value,omitempty"`
 	Description        string `json:"description,omitempty"`
 	CreatedAt          string `json:"createdAt,omitempty"`          // RFC 3339

@@ -72,7 +72,7 @@ func (s Settings) withDefaults() (Settings, error) {
 		return s, &SettingError{"api_key", "is empty: set an API key of the deployment."}
 	}
 	if strings.ContainsFunc(s.APIKey, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return s, &SettingError{"api_key", "has a blank, a line break or another character that no key has: copy the key again, without what is around it."}
+		return s, &SettingError{"api_key", "has a blank, a line break or another character that no key has: copy the key again, without surrounding text."}
 	}
 	switch s.Version {
 	case "":

@@ -56,21 +56,21 @@ func (c *Checks) checkListed(ctx context.Context, to diagnostics.Check, r Reques
 	}
 }
 
-// CheckNewDataCenters checks the new data centers of an object that would be replaced: if the
-// API rejected them, the object would already be deleted. On API v1, or if the catalog can't be
-// read, only the CheckNames of the following create reports unknown names.
+// CheckNewDataCenters reports unknown data centers of an object that would be replaced as errors,
+// because the API would reject them only after the object is deleted. If it can't check them (API
+// v1, or an unreadable catalog), CheckNames still warns in the plan of the create.
 func (c *Checks) CheckNewDataCenters(ctx context.Context, to diagnostics.Check, refs []Ref) {
 	if c == nil || c.Names != Error || c.client.Version == api.V1 || !anyNew(refs) {
 		return
 	}
 	if all, ok := c.dataCenters(ctx, to); ok {
-		const replaced = notListed + " The object would be deleted before it is made there: correct the id, or set names = \"warning\" in plan_checks of the provider block."
+		const replaced = notListed + " The object would be deleted before the API rejects its replacement: correct the id, or set names = \"warning\" in plan_checks of the provider block."
 		c.Names.unknown(to, replaced, "data center", refs, column(all, dataCenterID))
 	}
 }
 
 func (c *Checks) checkDocumented(to diagnostics.Check, r Request) {
-	const unknown = "The %s %q is not one that is documented for management API v1, which has no catalog%s"
+	const unknown = "The %s %q is not documented for management API v1, which has no catalog%s"
 	level := c.Names.atMost(Warning)
 	if r.GPU != nil {
 		level.unknown(to, unknown, "GPU type", r.GPU.Types, contract.GPUTypeIDs)
@@ -81,7 +81,7 @@ func (c *Checks) checkDocumented(to diagnostics.Check, r Request) {
 	level.unknown(to, unknown, "data center", r.DataCenters, contract.DataCenterIDs)
 }
 
-// notListed is about a title, an id and a suggestion.
+// notListed is a format for a title, an id and a suggestion.
 const notListed = "The catalog of the deployment has no %s %q%s"
 
 // unknown reports new ids that aren't known.
@@ -109,11 +109,11 @@ func (c *Checks) checkGPUCount(to diagnostics.Check, r Request, all []api.GPUTyp
 		return
 	}
 	for _, t := range types {
-		switch most := r.inCloud(t.MaxCount); {
-		case most == 0:
+		switch largest := r.inCloud(t.MaxCount); {
+		case largest == 0:
 			c.Names.report(to, r.GPU.At, "The cloud does not offer the GPU type", "The %s cloud does not offer the GPU type %q.", r.cloud(), t.ID)
-		case r.GPU.Count > most:
-			c.Names.report(to, r.GPU.CountAt, "More GPUs than a machine has", "The largest machine with the GPU type %q in the %s cloud has %d GPUs, and the configuration asks for %d.", t.ID, r.cloud(), most, r.GPU.Count)
+		case r.GPU.Count > largest:
+			c.Names.report(to, r.GPU.CountAt, "More GPUs than a machine has", "The largest machine with the GPU type %q in the %s cloud has %d GPUs, and the configuration asks for %d.", t.ID, r.cloud(), largest, r.GPU.Count)
 		}
 	}
 }
@@ -121,18 +121,18 @@ func (c *Checks) checkGPUCount(to diagnostics.Check, r Request, all []api.GPUTyp
 // checkWorkerGPUs reports a GPU count that no machine of the selected types has in any cloud,
 // because workers don't choose a cloud.
 func (c *Checks) checkWorkerGPUs(to diagnostics.Check, r Request, types []api.GPUType) {
-	var most int64
+	var largest int64
 	for _, t := range types {
 		n := max(t.MaxCount.Secure, t.MaxCount.Community)
 		if n == 0 {
 			return // the catalog doesn't list the count
 		}
-		most = max(most, n)
+		largest = max(largest, n)
 	}
-	if len(types) > 0 && r.GPU.Count > most {
+	if len(types) > 0 && r.GPU.Count > largest {
 		chosen := column(slices.Concat(r.GPU.Types, r.GPU.Pools), func(ref Ref) string { return ref.ID })
 		slices.Sort(chosen)
-		c.Names.report(to, r.GPU.CountAt, "More GPUs than a machine has", "The largest machine of %s has %d GPUs, and the configuration asks for %d for each worker.", strings.Join(chosen, ", "), most, r.GPU.Count)
+		c.Names.report(to, r.GPU.CountAt, "More GPUs than a machine has", "The largest machine of %s has %d GPUs, and the configuration asks for %d for each worker.", strings.Join(chosen, ", "), largest, r.GPU.Count)
 	}
 }
 

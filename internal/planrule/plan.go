@@ -163,10 +163,10 @@ func (p *Plan[M]) value(ctx context.Context, attribute string) (v attr.Value) {
 	return v
 }
 
-// Omitted handles an optional attribute that the configuration omits and no update can clear:
+// KeepOmitted plans an optional attribute that the configuration omits and no update can clear:
 // an object that this provider didn't create keeps its value, because the server may have
 // chosen it.
-func Omitted[M any, V attr.Value](p *Plan[M], field func(*M) *V) {
+func KeepOmitted[M any, V attr.Value](p *Plan[M], field func(*M) *V) {
 	switch {
 	case !(*field(p.Config)).IsNull():
 	case p.State != nil && !p.Created:

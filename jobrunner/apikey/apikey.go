@@ -97,7 +97,7 @@ func (k *Keys) With(added Store, now func() time.Time, log *slog.Logger) (*Keys,
 	return &Keys{own: k.own, added: added, log: log, now: now}, nil
 }
 
-// Of returns the key of a request. It accepts "Authorization: Bearer <key>", the scheme in any case,
+// Of returns the key of a request. It accepts "Authorization: Bearer <key>", ignoring the case of the scheme,
 // and the bare key, which workers and some clients send (service description, Authentication; field
 // notes: bare key).
 func Of(r *http.Request) string {

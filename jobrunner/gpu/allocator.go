@@ -14,10 +14,10 @@ import (
 // Allocator assigns devices to owners, each device to one owner at a time. It satisfies a request
 // as a whole, with healthy devices of one type, or not at all.
 //
-// A request that has to wait for devices in use is queued, and free devices are reserved for it. If
-// too few are free, the type is its best type with enough healthy devices, and all free devices of
-// the type are reserved. Later requests get the rest. So small requests don't starve a request for many GPUs, but its
-// reserved devices are idle until enough others are released.
+// A request that has to wait for devices in use is queued, and free devices are reserved for it: as
+// many as it needs or, if too few are free, all free devices of its best type with enough healthy
+// devices. Later requests get only the other devices. So small requests don't starve a request for
+// many GPUs, but its reserved devices are idle until enough others are released.
 type Allocator struct {
 	inventory Inventory
 	freed     chan struct{} // signals that a rejected request may succeed now
@@ -199,7 +199,7 @@ func devicesOfType(request Request, typeID string, devices []Device) (matching [
 
 func excludeDevices(devices, removed []Device) []Device {
 	return slices.DeleteFunc(slices.Clone(devices), func(d Device) bool {
-		return slices.ContainsFunc(removed, func(l Device) bool { return l.UUID == d.UUID })
+		return slices.ContainsFunc(removed, func(r Device) bool { return r.UUID == d.UUID })
 	})
 }
 

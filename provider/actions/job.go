@@ -105,7 +105,7 @@ var jobRun = &definition[jobRunModel]{
 	name:    "job_run",
 	failure: "The job did not do what was expected",
 	about: "Runs a job on an endpoint and checks its output: a smoke test. If the job doesn't complete or returns something else, the action fails. " +
-		"If it is interrupted or exceeds `timeout`, the job is cancelled. " + jobrun.Costs,
+		"If Terraform is interrupted or the job exceeds `timeout`, the job is cancelled. " + jobrun.Costs,
 	attributes: ofJob(jobrun.Attributes, map[string]schema.Attribute{
 		"expected_output": schema.StringAttribute{
 			Optional:            true,

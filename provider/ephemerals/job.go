@@ -36,7 +36,7 @@ func (*job) Metadata(_ context.Context, req ephemeral.MetadataRequest, resp *eph
 
 func (*job) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Runs a job on an endpoint and returns its output, which no state or plan contains. Needs Terraform 1.10 or OpenTofu 1.11. A job that doesn't complete is an error; one that is interrupted or exceeds `timeout` is cancelled.\n\n" +
+		MarkdownDescription: "Runs a job on an endpoint and returns its output, which no state or plan contains. Needs Terraform 1.10 or OpenTofu 1.11. A job that doesn't complete is an error. If Terraform is interrupted or the job exceeds `timeout`, the job is cancelled.\n\n" +
 			"**It runs, and costs, in every plan and apply.** " + jobrun.Costs + " " +
 			"To run a job once after a change, use the action `gpucloud_job_run`.",
 		Attributes: arguments(jobrun.Attributes, map[string]schema.Attribute{

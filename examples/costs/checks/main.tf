@@ -4,7 +4,7 @@ provider "gpucloud" {
 
   plan_checks = {
     names        = "error"   # an unknown GPU type, pool or CPU flavor
-    data_centers = "error"   # volumes, data centers and GPUs that share no data center
+    data_centers = "error"   # volumes, data_center_ids and GPUs without a common data center
     stock        = "off"     # nothing that the object asks for is in stock: by default "warning"
     cost         = "warning" # above max_hourly_cost: by default "error"
   }

@@ -100,15 +100,14 @@ func (e *Executor) createContainer(ctx context.Context, engine *containerEngine,
 func (e *Executor) runContainer(ctx context.Context, c *container, s run.Spec) (err error) {
 	if s.Pod == nil {
 		c.policy, err = c.engine.startAttached(c.name, s.Log)
-	} else if err = c.engine.start(ctx, c.name); err != nil {
-		err = fmt.Errorf("starting a container of %s: %w", s.Image, err)
+	} else {
+		c.policy, err = detached{s.Log, ""}, c.engine.start(ctx, c.name)
 	}
 	if err != nil {
 		c.remove()
-		return err
+		return fmt.Errorf("starting a container of %s: %w", s.Image, err)
 	}
 	if s.Pod != nil {
-		c.policy = detached{s.Log, ""}
 		c.findAddress(ctx, s.Pod.Network)
 	}
 	return nil
