@@ -9,13 +9,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -243,149 +241,6 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-time.After(d):
 	case <-ctx.Done():
 	}
-}
-
-// acknowledged has the accepted jobs and their expected outputs.
-type acknowledged struct {
-	mu   sync.Mutex
-	jobs map[string]want // by path of the status
-}
-
-type want struct{ output, stream string }
-
-func (a *acknowledged) add(status string, w want) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.jobs[status] = w
-}
-
-func (a *acknowledged) remove(status string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.jobs, status)
-}
-
-// load submits jobs to each endpoint by each operation until ctx ends.
-func (o *outage) load(ctx context.Context, clients *sync.WaitGroup, acked *acknowledged, endpoints ...string) {
-	var number atomic.Int64
-	for i, endpoint := range endpoints {
-		for way := range 3 {
-			clients.Go(func() {
-				for ctx.Err() == nil {
-					n := number.Add(1)
-					w := want{output: fmt.Sprintf(`{"client":%d,"n":%d}`, i, n)}
-					order := map[string]any{"op": "sleep", "ms": rand.IntN(300), "output": json.RawMessage(w.output)}
-					operation := "run"
-					switch way {
-					case 1:
-						operation = "runsync"
-					case 2:
-						order["op"], order["n"], order["ms"] = "stream", 5, rand.IntN(100)
-						w.stream = `[{"output":{"n":0}},{"output":{"n":1}},{"output":{"n":2}},{"output":{"n":3}},{"output":{"n":4}}]`
-					}
-					body, _ := json.Marshal(map[string]any{"input": order})
-					status, text, err := o.call(ctx, http.MethodPost, "/v2/"+endpoint+"/"+operation, string(body))
-					var job struct{ ID, Status string }
-					if err != nil || status != http.StatusOK || json.Unmarshal([]byte(text), &job) != nil {
-						sleep(ctx, 50*time.Millisecond)
-						continue
-					}
-					path := "/v2/" + endpoint + "/status/" + job.ID
-					acked.add(path, w)
-					for job.Status != "COMPLETED" && job.Status != "FAILED" && ctx.Err() == nil {
-						sleep(ctx, 20*time.Millisecond)
-						if status, text, err := o.call(ctx, http.MethodGet, path, ""); err == nil && status == http.StatusOK {
-							_ = json.Unmarshal([]byte(text), &job)
-						}
-					}
-					if operation == "runsync" && strings.Contains(text, `"output":`+w.output) { // its result is kept for a minute
-						acked.remove(path)
-					}
-					for _, path := range []string{"/v2/" + endpoint + "/health", "/v1/endpoints", "/v2/serverless/" + endpoint, "/v2/" + endpoint + "/requests"} {
-						_, _, _ = o.call(ctx, http.MethodGet, path, "")
-					}
-				}
-			})
-		}
-	}
-}
-
-// ended checks that each job is COMPLETED with its handler's output and whole stream, and no retry.
-func (o *outage) ended(acked *acknowledged) {
-	o.t.Helper()
-	for path, want := range acked.jobs {
-		var job struct {
-			Status  string
-			Output  json.RawMessage
-			Retries int
-		}
-		for deadline := time.Now().Add(time.Minute); ; {
-			status, text, err := o.call(o.t.Context(), http.MethodGet, path, "")
-			must.Succeed(o.t, err)
-			if status == http.StatusOK {
-				job.Output = nil
-				must.Succeed(o.t, json.Unmarshal([]byte(text), &job))
-			}
-			if status == http.StatusOK && job.Status != "IN_QUEUE" && job.Status != "IN_PROGRESS" || time.Now().After(deadline) {
-				must.Hold(o.t, job.Status == "COMPLETED" && string(job.Output) == want.output && job.Retries == 0, path, status, text, want.output)
-				break
-			}
-			sleep(o.t.Context(), 20*time.Millisecond)
-		}
-		if want.stream == "" {
-			continue
-		}
-		_, text, err := o.call(o.t.Context(), http.MethodGet, strings.Replace(path, "/status/", "/stream/", 1), "")
-		must.Hold(o.t, err == nil && text == want.stream, path, "streamed", text, err, want.stream)
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, leak := range o.leaks[:min(len(o.leaks), 10)] {
-		o.t.Error(leak)
-	}
-}
-
-// few returns a tenth of n in a short run.
-func few(n int) int {
-	if testing.Short() {
-		return max(1, n/10)
-	}
-	return n
-}
-
-// During outages under load each accepted job ends with its handler's output, and no response
-// has text from the database.
-func TestOutagesUnderLoad(t *testing.T) {
-	acctest.LeaveToCI(t, "engine.TestSharedOutage tests an outage")
-	t.Parallel()
-	o := startOutage(t)
-	endpoints := []string{o.endpoint("builtin/conformance", 4), o.endpoint("sdk/worker", 3)}
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	acked := &acknowledged{jobs: map[string]want{}}
-	var clients sync.WaitGroup
-	o.load(ctx, &clients, acked, endpoints...)
-	between := func() { sleep(ctx, time.Duration(200+rand.IntN(400))*time.Millisecond) }
-	var faults []func()
-	for range few(10) {
-		faults = append(faults,
-			func() { o.server.End(syscall.SIGINT); between(); o.server.Start() },
-			func() { o.server.End(syscall.SIGKILL); between(); o.server.Start() },
-			func() { o.server.Terminate() },
-			func() { o.server.Terminate() })
-	}
-	faults = append(faults, func() { give := o.server.TakeConnections(); between(); give() })
-	rand.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
-	for _, fault := range faults {
-		between()
-		fault()
-	}
-	between()
-	stop()
-	clients.Wait()
-	must.Hold(t, len(acked.jobs) >= len(faults), "only", len(acked.jobs), "jobs were acknowledged")
-	o.ended(acked)
-	t.Logf("%d faults, %d jobs acknowledged", len(faults), len(acked.jobs))
 }
 
 // answer of a request that goes on meanwhile.

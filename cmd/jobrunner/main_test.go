@@ -3,20 +3,16 @@ package main_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"maps"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,7 +21,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/serving"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
 // patience bounds the wait for an event that must occur, so that a failing test ends.
@@ -348,158 +343,4 @@ func emptyKey(t *testing.T) string {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "api-key"), "\n")
 	return dir
-}
-
-// sample returns a 25th of n in a short run, but at least one.
-func sample(n int) int {
-	if testing.Short() {
-		return max(n/25, 1)
-	}
-	return n
-}
-
-// After a kill -9 at a random moment under load, all acknowledged objects and jobs exist, and each
-// job completes.
-func TestSurvivesKills(t *testing.T) {
-	for _, fsync := range []string{"full", "normal"} {
-		t.Run(fsync, func(t *testing.T) {
-			if fsync == "normal" {
-				acctest.LeaveToCI(t, "a kill loses no write of the process in either mode: full covers the kill")
-			}
-			t.Parallel()
-			survives(t, sample(50), environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--fsync="+fsync)
-		})
-	}
-}
-
-// Only with --fsync=normal does a jobrunner use a server that may lose acknowledged commits.
-func TestServerThatMayLoseCommits(t *testing.T) {
-	acctest.LeaveToCI(t, "sqldb.TestAsynchronousCommitIsRejected covers the check")
-	t.Parallel()
-	engine := "--engine=" + pgtest.Start(t) + "&options=-c%20synchronous_commit%3Doff"
-	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
-	must.Contain(t, mustFail(t, env, "serve", "--listen=127.0.0.1:0", engine), "synchronous_commit is off", "--fsync=normal")
-	serve(t, env, engine, "--fsync=normal").interrupt()
-}
-
-// On PostgreSQL, running jobs wait until the dead process is noticed.
-func TestSurvivesKillsOnPostgres(t *testing.T) {
-	acctest.LeaveToCI(t, "TestSurvivesKills tests it on SQLite")
-	t.Parallel()
-	survives(t, sample(3), environment(t.TempDir(), "GPUCLOUD_API_KEY=k", "GPUCLOUD_ENGINE="+pgtest.Start(t)))
-}
-
-func survives(t *testing.T, kills int, env []string, args ...string) {
-	t.Helper()
-	args = append(args, "--data="+t.TempDir(), "--limits=off")
-	p := serve(t, env, args...)
-	endpoint := queue(t, p.client("k"), "killed", "builtin/conformance", 8)
-	volumes, all := map[string]int64{}, map[string]string{}
-	for range kills {
-		jobs := map[string]string{}
-		load(t, p, endpoint, volumes, jobs)
-		maps.Copy(all, jobs)
-		p = serve(t, env, args...)
-		c := p.client("k")
-		expectVolumes(t, c, volumes)
-		for id, output := range jobs {
-			awaitOutput(t, c, endpoint, id, output)
-		}
-	}
-	for id, output := range all { // results survive kills, too
-		awaitOutput(t, p.client("k"), endpoint, id, output)
-	}
-	t.Logf("%d volumes and %d jobs were acknowledged", len(volumes), len(all))
-	p.interrupt()
-}
-
-// expectVolumes expects every volume with its acknowledged size, or the size that was requested when
-// the jobrunner died.
-func expectVolumes(t *testing.T, c *api.Client, volumes map[string]int64) {
-	t.Helper()
-	got := must.Do(c.NetworkVolumes.List(t.Context()))(t)
-	sizes := map[string]int64{}
-	for _, v := range got {
-		sizes[v.ID] = v.Size
-	}
-	for id, size := range volumes {
-		must.Hold(t, sizes[id] >= size, "volume", id, "was acknowledged with", size, "GB and has", sizes[id])
-	}
-}
-
-// load sends requests from several clients, and kills the jobrunner after a random number of
-// responses.
-func load(t *testing.T, p *process, endpoint string, volumes map[string]int64, jobs map[string]string) {
-	t.Helper()
-	var mu sync.Mutex
-	left := 1 + rand.IntN(150)
-	ctx, stop := context.WithCancel(t.Context())
-	acknowledged := func(note func()) {
-		mu.Lock()
-		defer mu.Unlock()
-		note()
-		if left--; left == 0 {
-			p.kill()
-			stop()
-		}
-	}
-	var clients sync.WaitGroup
-	for worker := range 4 {
-		c := p.client("k")
-		clients.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				name := fmt.Sprintf("%d-%d", worker, n)
-				switch worker {
-				case 0:
-					id, err := p.volume(ctx, http.MethodPost, "", `{"name": "`+name+`", "size": 10, "dataCenter": "EU-RO-1"}`)
-					if err != nil {
-						return
-					}
-					acknowledged(func() { volumes[id] = 10 })
-					if _, err := p.volume(ctx, http.MethodPatch, "/"+id, `{"size": 20}`); err != nil {
-						return
-					}
-					acknowledged(func() { volumes[id] = 20 })
-				default:
-					// Some run for a while, so that at the kill jobs are in every state.
-					output := fmt.Sprintf(`%q`, name)
-					order := fmt.Sprintf(`{"op":"sleep","ms":%d,"output":%s}`, rand.IntN(20), output)
-					job, err := c.Jobs.Run(ctx, endpoint, api.Submission{Input: []byte(order)})
-					if err != nil {
-						return
-					}
-					acknowledged(func() { jobs[job.ID] = output })
-				}
-			}
-		})
-	}
-	clients.Wait()
-	p.kill()
-}
-
-// volume creates or changes a network volume. It doesn't use the client, which would query a dead
-// jobrunner for a while.
-func (p *process) volume(ctx context.Context, method, path, body string) (id string, err error) {
-	_, text, err := send(ctx, method, p.url+"/v2/network-volumes"+path, "k", body)
-	if err != nil {
-		return "", err
-	}
-	var created struct{ ID string }
-	if err := json.Unmarshal([]byte(text), &created); err != nil || created.ID == "" {
-		return "", fmt.Errorf("%s %s: %s, %w", method, path, text, err)
-	}
-	return created.ID, nil
-}
-
-// awaitOutput waits until a job completes with the output. The job suffered at most one kill, which
-// counts as a retry.
-func awaitOutput(t testing.TB, c *api.Client, endpoint, id, output string) {
-	t.Helper()
-	until(t, "the end of "+id, func() bool {
-		job, err := c.Jobs.Status(t.Context(), endpoint, id)
-		if err != nil || job.Finished() && (job.Status != "COMPLETED" || string(job.Output) != output || job.Retries > 1) {
-			t.Fatalf("job %s is %s with %s after %d retries, %v", id, job.Status, job.Output, job.Retries, err)
-		}
-		return job.Finished()
-	})
 }

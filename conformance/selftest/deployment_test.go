@@ -127,15 +127,9 @@ func forward(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
 // serveInMemory serves a handler until stop is called, without sockets, as a bubble of
 // virtual time requires.
 func serveInMemory(h http.Handler) (client *http.Client, stop func()) {
-	network := pipenet.Listen()
-	server := &http.Server{Handler: h}
-	go server.Serve(network)
-	transport := network.Transport()
+	transport, stop := pipenet.Serve(h)
 	transport.MaxIdleConnsPerHost = 64
-	return &http.Client{Transport: transport}, func() {
-		transport.CloseIdleConnections()
-		server.Close()
-	}
+	return &http.Client{Transport: transport}, stop
 }
 
 // request sends a request with the target's key.

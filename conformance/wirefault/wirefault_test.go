@@ -39,21 +39,18 @@ func TestConnectionsAndCounts(t *testing.T) {
 			f := new(wirefault.Fault)
 			must.Succeed(t, json.Unmarshal([]byte(fault), f))
 			var served atomic.Int32
-			network := pipenet.Listen()
-			server := &http.Server{Handler: wirefault.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			transport, stop := pipenet.Serve(wirefault.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				served.Add(1)
 				_, _ = w.Write(make([]byte, 100))
-			}), wirefault.Deployment{}, f)}
-			go func() { _ = server.Serve(network) }()
-			client := &http.Client{Transport: network.Transport(), Timeout: time.Minute}
+			}), wirefault.Deployment{}, f))
+			defer stop()
+			client := &http.Client{Transport: transport, Timeout: time.Minute}
 			began := time.Now()
 			var got []string
 			for _, path := range []string{"/one", "/other", "/one"} {
 				got = append(got, ask(client, path))
 			}
 			must.Equal(t, fmt.Sprintf("%s in %s, %d served", strings.Join(got, ", "), time.Since(began), served.Load()), want, fault)
-			client.CloseIdleConnections()
-			_ = server.Close()
 		})
 	}
 }

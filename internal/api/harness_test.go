@@ -106,20 +106,9 @@ func runInBubble(t *testing.T, name string, test func(t *testing.T)) {
 // pipe serves a handler inside a synctest bubble.
 func pipe(t *testing.T, handler http.Handler, s api.Settings) *api.Client {
 	t.Helper()
-	network := pipenet.Listen()
-	server := &http.Server{Handler: handler}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		server.Serve(network)
-	}()
-	transport := network.Transport()
+	transport, stop := pipenet.Serve(handler)
+	t.Cleanup(stop)
 	transport.DisableCompression = true
-	t.Cleanup(func() {
-		transport.CloseIdleConnections()
-		server.Close()
-		<-done
-	})
 	s.BaseURL, s.Transport, s.RequestTimeout = "http://deployment", transport, 10*time.Second
 	return client(t, s)
 }

@@ -70,15 +70,10 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 		for _, set := range configure {
 			set(&config)
 		}
-		handler := jobapi.New(config)
-		network := pipenet.Listen()
-		server := &http.Server{Handler: handler}
-		go server.Serve(network)
-		transport := network.Transport()
+		transport, stop := pipenet.Serve(jobapi.New(config))
 		d.client = &http.Client{Transport: transport}
 		defer func() {
-			transport.CloseIdleConnections()
-			server.Close()
+			stop()
 			e.Close()
 			must.Equal(t, db.Close(), nil)
 			// The goroutine of a rejected, overlong body sleeps half a second.

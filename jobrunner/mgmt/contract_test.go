@@ -439,11 +439,7 @@ func (b *bench) checkAnswer(got reply) {
 			}
 		case []any:
 			for _, item := range v {
-				if m, ok := item.(map[string]any); ok {
-					for name, member := range m {
-						walk(member, path+"[]."+name)
-					}
-				}
+				walk(item, path+"[]")
 			}
 		}
 	}

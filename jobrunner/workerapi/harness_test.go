@@ -121,14 +121,10 @@ func runProtocol(t *testing.T, test func(p *protocol)) {
 		p := &protocol{t: t, log: new(bytes.Buffer), fakeWorker: &fakeWorker{
 			jobs: make(chan []engine.Taken), stopIDs: make(chan []string), drain: make(chan struct{}),
 		}}
-		network := pipenet.Listen()
-		server := &http.Server{Handler: workerapi.New(workerapi.Config{Workers: p.fakeWorker, Bodies: httplimit.NewMemory(1 << 30), Logger: slog.New(slog.NewTextHandler(p.log, nil))})}
-		go server.Serve(network)
-		transport := network.Transport()
+		transport, stop := pipenet.Serve(workerapi.New(workerapi.Config{Workers: p.fakeWorker, Bodies: httplimit.NewMemory(1 << 30), Logger: slog.New(slog.NewTextHandler(p.log, nil))}))
 		p.client = &http.Client{Transport: transport}
 		defer func() {
-			transport.CloseIdleConnections()
-			server.Close()
+			stop()
 			synctest.Wait()
 			must.Hold(t, !strings.Contains(p.log.String(), workerKey), "the log contains the worker's key")
 		}()

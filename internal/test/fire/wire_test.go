@@ -35,11 +35,9 @@ type wire struct {
 }
 
 func newWire(t *testing.T, w *wire) *wire {
-	network := pipenet.Listen()
-	server := &http.Server{Handler: http.HandlerFunc(w.serve)}
-	go func() { _ = server.Serve(network) }() // until Close
-	t.Cleanup(func() { _ = server.Close() })
-	w.transport = network.Transport()
+	var stop func()
+	w.transport, stop = pipenet.Serve(http.HandlerFunc(w.serve))
+	t.Cleanup(stop)
 	w.transport.DisableKeepAlives = true // net/http would retry a GET on a reused connection
 	return w
 }

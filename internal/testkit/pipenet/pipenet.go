@@ -21,8 +21,16 @@ func Listen() *Listener {
 	return &Listener{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// Transport returns a transport that reaches the listener under every address.
-func (l *Listener) Transport() *http.Transport { return &http.Transport{DialContext: l.Dial} }
+// Serve serves a handler until stop is called. The transport reaches it under every address.
+func Serve(h http.Handler) (transport *http.Transport, stop func()) {
+	l, server := Listen(), &http.Server{Handler: h}
+	go func() { _ = server.Serve(l) }() // until stop
+	transport = &http.Transport{DialContext: l.Dial}
+	return transport, func() {
+		transport.CloseIdleConnections()
+		_ = server.Close()
+	}
+}
 
 // Dial connects to the listener.
 func (l *Listener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {

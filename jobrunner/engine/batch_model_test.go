@@ -1,0 +1,317 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// testBatchModel applies random operations to batches and to a model of them, and compares the two.
+func testBatchModel(t *testing.T, h harness) {
+	rapid.Check(t, func(r *rapid.T) {
+		var failure any
+		h(t, func(env *tester) {
+			defer func() { failure = recover() }() // rapid needs the panic outside the bubble
+			m := &batchModel{env: env, ctx: env.ctx, now: time.Now()}
+			r.Repeat(map[string]func(*rapid.T){
+				"create": m.create, "add": m.add, "remove": m.remove, "finalize": m.finalize, "cancel": m.cancel,
+				"take": m.take, "report": m.report, "advance": m.advance, "restart": m.restart, "drop": m.drop, "": m.compare,
+			})
+		})
+		if failure != nil {
+			panic(failure)
+		}
+	})
+}
+
+// batchModel has the batches of the endpoint ep.
+type batchModel struct {
+	env     *tester
+	ctx     context.Context
+	now     time.Time
+	batches []*modelBatch
+	running []engine.Taken
+}
+
+type modelBatch struct {
+	id         string
+	final      bool
+	verdict    engine.BatchState
+	ends, gone time.Time
+	requests   []*modelRequest
+}
+
+type modelRequest struct {
+	id     string
+	state  engine.State
+	result string // output and error
+	lost   bool   // its worker died once
+}
+
+func (b *modelBatch) count(states ...engine.State) (n int) {
+	for _, r := range b.requests {
+		for _, s := range states {
+			if r.state == s {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (b *modelBatch) open() int { return b.count(engine.InQueue, engine.InProgress) }
+
+func (b *modelBatch) state() engine.BatchState {
+	switch {
+	case b.verdict != "" && b.open() == 0:
+		return b.verdict
+	case b.final:
+		return engine.BatchFinalized
+	}
+	return engine.BatchDraft
+}
+
+func (b *modelBatch) end(verdict engine.BatchState) {
+	b.verdict = verdict
+	for _, r := range b.requests {
+		if r.state == engine.InQueue {
+			r.state = engine.Cancelled
+		}
+	}
+}
+
+func (m *batchModel) draw(r *rapid.T) *modelBatch {
+	if len(m.batches) == 0 {
+		r.Skip("no batch")
+	}
+	return rapid.SampledFrom(m.batches).Draw(r, "batch")
+}
+
+func (m *batchModel) create(r *rapid.T) {
+	active := 0
+	for _, b := range m.batches {
+		if !b.final && b.verdict == "" || b.open() > 0 {
+			active++
+		}
+	}
+	b, err := m.env.CreateBatch(m.ctx, "ep", nil)
+	if active >= engine.MaxActiveBatches {
+		if refused := new(engine.BatchRefused); !errors.As(err, &refused) || !refused.Active {
+			r.Fatalf("with %d active batches: %v", active, err)
+		}
+		return
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+	m.batches = append(m.batches, &modelBatch{id: b.ID, gone: m.now.Add(7 * 24 * time.Hour)})
+}
+
+// expect checks whether a call was rejected.
+func expect(r *rapid.T, err error, works bool) {
+	r.Helper()
+	if refused := new(engine.BatchRefused); err != nil && !errors.As(err, &refused) || works != (err == nil) {
+		r.Fatalf("got %v, expected success: %v", err, works)
+	}
+}
+
+func (m *batchModel) add(r *rapid.T) {
+	b, n := m.draw(r), rapid.IntRange(0, 3).Draw(r, "requests")
+	_, ids, err := m.env.AddRequests(m.ctx, "ep", b.id, inputs(n))
+	expect(r, err, !b.final && b.verdict == "")
+	for _, id := range ids {
+		b.requests = append(b.requests, &modelRequest{id: id, state: engine.InQueue})
+	}
+}
+
+func (m *batchModel) remove(r *rapid.T) {
+	b := m.draw(r)
+	if len(b.requests) == 0 {
+		r.Skip("no request")
+	}
+	i := rapid.IntRange(0, len(b.requests)-1).Draw(r, "request")
+	remove := func() error { return must.Err(m.env.RemoveRequest(m.ctx, "ep", b.id, b.requests[i].id)) }
+	err := remove()
+	expect(r, err, !b.final && b.verdict == "")
+	if err != nil {
+		return
+	}
+	if err := remove(); !errors.Is(err, engine.ErrNoRequest) {
+		r.Fatalf("removing a request twice: %v", err)
+	}
+	b.requests = slices.Delete(b.requests, i, i+1)
+}
+
+func (m *batchModel) finalize(r *rapid.T) {
+	b := m.draw(r)
+	_, err := m.env.FinalizeBatch(m.ctx, "ep", b.id)
+	expect(r, err, b.verdict == "")
+	if err == nil && !b.final {
+		b.final, b.ends, b.gone = true, m.now.Add(7*24*time.Hour), m.now.Add(8*24*time.Hour)
+	}
+}
+
+func (m *batchModel) cancel(r *rapid.T) {
+	b := m.draw(r)
+	_, err := m.env.CancelBatch(m.ctx, "ep", b.id)
+	expect(r, err, true)
+	if b.verdict == "" && (!b.final || b.open() > 0) {
+		b.end(engine.BatchCancelled)
+	}
+}
+
+// request returns the request of a job, or nil if its batch is deleted.
+func (m *batchModel) request(id string) (*modelBatch, *modelRequest) {
+	for _, b := range m.batches {
+		for _, q := range b.requests {
+			if q.id == id {
+				return b, q
+			}
+		}
+	}
+	return nil, nil
+}
+
+func (m *batchModel) take(r *rapid.T) {
+	waiting := 0
+	for _, b := range m.batches {
+		if b.final {
+			waiting += b.count(engine.InQueue)
+		}
+	}
+	jobs, err := m.env.Take(m.ctx, engine.Take{Endpoint: "ep-batch", Worker: "w", Max: 2, Timeout: 7 * 24 * time.Hour})
+	if err != nil || len(jobs) != min(2, waiting) {
+		r.Fatalf("took %d of %d, %v", len(jobs), waiting, err)
+	}
+	for _, job := range jobs {
+		b, q := m.request(job.ID)
+		if q == nil || !b.final || q.state != engine.InQueue {
+			r.Fatalf("%s was taken", job.ID)
+		}
+		q.state = engine.InProgress
+		m.running = append(m.running, job)
+	}
+}
+
+func (m *batchModel) report(r *rapid.T) {
+	if len(m.running) == 0 {
+		r.Skip("nothing runs")
+	}
+	job := m.running[0]
+	m.running = m.running[1:]
+	kind := rapid.SampledFrom([]string{"done", "fail", "lost"}).Draw(r, "kind")
+	report := map[string]engine.Report{"done": engine.Done([]byte(`1`)), "fail": engine.Fail("no", nil), "lost": engine.Lost()}[kind]
+	want := engine.Stale
+	if _, q := m.request(job.ID); q != nil && q.state == engine.InProgress {
+		want = engine.Accepted
+		switch {
+		case kind == "done":
+			q.state, q.result = engine.Completed, "1"
+		case kind == "fail":
+			q.state, q.result = engine.Failed, "no"
+		case q.lost:
+			q.state, q.result = engine.Failed, "job timed out after 1 retries: its worker died"
+		default:
+			q.state, q.lost = engine.InQueue, true
+		}
+	}
+	if got, err := m.env.Report(m.ctx, job.Ref, report); err != nil || got != want {
+		r.Fatalf("report: %v, %v; want %v", got, err, want)
+	}
+}
+
+func (m *batchModel) advance(r *rapid.T) {
+	d := rapid.SampledFrom([]time.Duration{time.Second, 24 * time.Hour, 3 * 24 * time.Hour}).Draw(r, "time")
+	m.env.advance(d)
+	m.now = m.now.Add(d)
+	var left []*modelBatch
+	for _, b := range m.batches {
+		if !b.gone.After(m.now) {
+			continue
+		}
+		left = append(left, b)
+		if b.final && b.verdict == "" && !b.ends.After(m.now) && b.open() > 0 {
+			b.end(engine.BatchFailed)
+		}
+	}
+	m.batches = left
+	// Jobs that have run for seven days have timed out.
+	for i := 0; i < len(m.running); i++ {
+		if m.running[i].Deadline.After(m.now) {
+			continue
+		}
+		if _, q := m.request(m.running[i].ID); q != nil && q.state == engine.InProgress {
+			q.state = engine.TimedOut
+		}
+	}
+}
+
+// restart restarts the engine, which requeues the requests that ran.
+func (m *batchModel) restart(*rapid.T) {
+	synctest.Wait()
+	m.env.restart()
+	synctest.Wait()
+	for _, job := range m.running {
+		if _, q := m.request(job.ID); q != nil && q.state == engine.InProgress {
+			q.state = engine.InQueue
+		}
+	}
+	m.running = nil
+}
+
+func (m *batchModel) drop(r *rapid.T) {
+	if usually(r) {
+		r.SkipNow()
+	}
+	if err := m.env.DropEndpoint(m.ctx, "ep"); err != nil {
+		r.Fatal(err)
+	}
+	for _, b := range m.batches {
+		if _, err := m.env.Batch(m.ctx, "ep", b.id); !errors.Is(err, engine.ErrNoBatch) {
+			r.Fatalf("a batch of a deleted endpoint: %v", err)
+		}
+	}
+	m.batches = nil
+}
+
+func (m *batchModel) compare(r *rapid.T) {
+	all, total, err := m.env.Batches(m.ctx, "ep", 0, 1000)
+	if err != nil || total != len(m.batches) || len(all) != total {
+		r.Fatalf("%d of %d batches, %v; want %d", len(all), total, err, len(m.batches))
+	}
+	queued, running := 0, 0
+	for i, want := range m.batches {
+		got := all[len(all)-1-i]
+		if got.ID != want.id || got.State != want.state() || got.Total != len(want.requests) || got.InProgress != want.count(engine.InProgress) ||
+			got.Completed != want.count(engine.Completed) || got.Failed != want.count(engine.Failed, engine.TimedOut) {
+			r.Fatalf("batch %d is %+v, want %s %+v", i, got, want.state(), want)
+		}
+		if want.final {
+			queued += want.count(engine.InQueue)
+		}
+		running += want.count(engine.InProgress)
+		requests, total, err := m.env.Requests(m.ctx, "ep", want.id, 0, 1000, 1<<20)
+		if err != nil || total != len(want.requests) || len(requests) != total {
+			r.Fatalf("%d of %d requests, %v; want %d", len(requests), total, err, len(want.requests))
+		}
+		for i, q := range requests {
+			if w := want.requests[i]; q.ID != w.id || q.State != w.state || string(q.Output)+q.Error != w.result {
+				r.Fatalf("request %d is %+v, want %+v", i, q, w)
+			}
+		}
+	}
+	if c := m.env.Counts("ep-batch"); c.InQueue != queued || c.InProgress != running {
+		r.Fatalf("the queue counts %+v, want %d and %d", c, queued, running)
+	}
+	if c := m.env.Counts("ep"); c != (engine.Counts{}) {
+		r.Fatalf("the endpoint counts %+v", c)
+	}
+}

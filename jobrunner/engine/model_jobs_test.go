@@ -1,0 +1,119 @@
+package engine_test
+
+import (
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+type modelJob struct {
+	engine.NewJob
+	engine.Job
+	submitted                 time.Time
+	queued, started, finished time.Time
+	expires, deadline         time.Time
+	turn                      time.Time
+	place                     int // among jobs of the same turn
+	attempt                   int
+	chunks                    []string // unread
+	gone                      bool
+}
+
+func (j *modelJob) id() string { return j.ID }
+
+func (j *modelJob) endpoint() string { return j.Job.Endpoint }
+
+// end returns when a finished job's retention ends.
+func (j *modelJob) end() time.Time {
+	keep := 30 * time.Minute
+	if j.Sync {
+		keep = max(time.Minute, j.Wait)
+	}
+	return j.finished.Add(keep)
+}
+
+func (j *modelJob) finish(s engine.State, at time.Time) {
+	j.State, j.finished = s, at
+	if !j.started.IsZero() {
+		j.Execution = at.Sub(j.started)
+	}
+}
+
+func (j *modelJob) requeue(at time.Time) {
+	j.State, j.queued, j.Worker, j.Delay, j.Output, j.chunks = engine.InQueue, at, "", 0, nil, nil
+	j.started, j.deadline = time.Time{}, time.Time{}
+}
+
+func (m *model) queue(endpoint string) (queue []*modelJob) {
+	for _, j := range m.jobs {
+		if !j.gone && j.endpoint() == endpoint && j.State == engine.InQueue {
+			queue = append(queue, j)
+		}
+	}
+	slices.SortFunc(queue, func(a, b *modelJob) int {
+		if c := a.turn.Compare(b.turn); c != 0 {
+			return c
+		}
+		return a.place - b.place
+	})
+	return queue
+}
+
+func (m *model) existing() (n int) {
+	for _, j := range m.jobs {
+		if !j.gone {
+			n++
+		}
+	}
+	return n
+}
+
+// held returns the refs of the running jobs.
+func (m *model) held() (refs []engine.Ref) {
+	for _, j := range m.jobs {
+		if !j.gone && j.State == engine.InProgress {
+			refs = append(refs, engine.Ref{Endpoint: j.endpoint(), ID: j.id(), Worker: j.Worker, Attempt: j.attempt})
+		}
+	}
+	return refs
+}
+
+// any usually draws an existing job in one of the states, or else any job, including deleted
+// ones, or a job with the same id of another endpoint, which doesn't exist.
+func (m *model) any(r *rapid.T, states ...engine.State) *modelJob {
+	if len(m.jobs) == 0 {
+		r.SkipNow()
+	}
+	preferred := slices.DeleteFunc(slices.Clone(m.jobs), func(j *modelJob) bool { return j.gone || !slices.Contains(states, j.State) })
+	if len(preferred) > 0 && usually(r) {
+		return rapid.SampledFrom(preferred).Draw(r, "job")
+	}
+	j := rapid.SampledFrom(m.jobs).Draw(r, "job")
+	if rapid.IntRange(0, 9).Draw(r, "other endpoint") == 9 {
+		j = &modelJob{Job: engine.Job{Endpoint: "other", ID: j.id()}, gone: true}
+	}
+	return j
+}
+
+// next returns when a job next expires or times out.
+func (j *modelJob) next() time.Time {
+	if j.gone {
+		return time.Time{}
+	}
+	next := j.expires
+	also := func(at time.Time) {
+		if at.Before(next) {
+			next = at
+		}
+	}
+	switch {
+	case j.State == engine.InProgress:
+		also(j.deadline)
+	case j.State.Terminal():
+		also(j.end())
+	}
+	return next
+}

@@ -1,0 +1,194 @@
+package webhook_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
+)
+
+// hanging makes receivers hang if their path is /hangs, and counts the calls in flight to them
+// by owner and endpoint, with which the host must begin.
+type hanging struct {
+	*fixture
+	open, most map[string]int
+}
+
+func hangs(f *fixture) *hanging {
+	h := &hanging{fixture: f, open: map[string]int{}, most: map[string]int{}}
+	f.answer = func(c call) (*http.Response, error) {
+		if c.request.URL.Path != "/hangs" {
+			return status(200), nil
+		}
+		endpoint, _, _ := strings.Cut(c.host, ".")
+		owner, _, _ := strings.Cut(endpoint, "-")
+		counted := []string{owner, endpoint, owner + "@" + c.host, "whole"}
+		h.count(1, counted)
+		defer h.count(-1, counted)
+		return hang(c)
+	}
+	return h
+}
+
+func (h *hanging) count(n int, names []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, name := range names {
+		h.open[name] += n
+		h.most[name] = max(h.most[name], h.open[name])
+	}
+}
+
+// delay submits a job of an owner with a responding receiver, and returns the delay of its call.
+func (h *hanging) delay(owner, endpoint, host string) float64 {
+	h.t.Helper()
+	start, before := time.Since(h.start).Seconds(), len(h.seen())
+	h.run(engine.NewJob{Owner: owner, Endpoint: endpoint, Webhook: "http://" + host + "/answers"}, engine.Done(nil))
+	for range 100 {
+		for _, c := range h.seen()[before:] {
+			if c.host == host && c.request.URL.Path == "/answers" {
+				return c.at - start
+			}
+		}
+		sleep(1)
+	}
+	h.t.Errorf("the call of %s at %s does not come", owner, host)
+	return -1
+}
+
+// If all receivers of an owner hang, at any number of names and endpoints, calls of other
+// owners aren't delayed. Every call is made, within the limits.
+func TestOwnerWithHangingReceivers(t *testing.T) {
+	for name, host := range map[string]func(i int) string{
+		"a name for each call":     func(i int) string { return fmt.Sprintf("bad-%d.host%d.example", i%100, i) },
+		"a name for each endpoint": func(i int) string { return fmt.Sprintf("bad-%d.example", i%100) },
+		"one name":                 func(int) string { return "shared.example" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				h := hangs(f)
+				const calls = 300
+				for i := range calls {
+					h.run(engine.NewJob{Owner: "bad", Endpoint: fmt.Sprint("bad-", i%100), Webhook: "http://" + host(i) + "/hangs"}, engine.Done(nil))
+				}
+				for round := range 20 {
+					// An own name, and the name that hangs for the other owner.
+					for _, good := range []string{"good.example", host(round)} {
+						must.Equal(t, h.delay("good", "good", good), 0, "round", round, "the call at", good, "came after", "s, expected at once")
+					}
+					sleep(7)
+				}
+				sleep(100_000)
+				tries := 0
+				for _, c := range h.seen() {
+					if c.request.URL.Path == "/hangs" {
+						tries++
+					}
+				}
+				must.Equal(t, tries, 3*calls, "calls that hang")
+				for name, n := range h.most {
+					bound := 8
+					switch {
+					case name == "whole", name == "bad", name == "shared" && host(0) == "shared.example":
+						bound = 32
+					case strings.Contains(name, "@"):
+						bound = 4
+					}
+					must.Hold(t, n <= bound, n, "calls under way of", name, bound, "at most")
+				}
+			})
+		})
+	}
+}
+
+// Owners whose receivers all hang use all calls for one timeout. Then they share half of them,
+// and other owners don't wait.
+func TestManyOwnersWithHangingReceivers(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		h := hangs(f)
+		const owners, endpoints, calls = 20, 5, 3
+		for i := range owners * endpoints * calls {
+			owner := fmt.Sprint("bad", i%owners)
+			endpoint := fmt.Sprint(owner, "-", i/owners%endpoints)
+			h.run(engine.NewJob{Owner: owner, Endpoint: endpoint, Webhook: fmt.Sprintf("http://%s.host%d.example/hangs", endpoint, i)}, engine.Done(nil))
+		}
+		for round := range 20 {
+			most := 0.0
+			if round == 0 {
+				most = 10
+			}
+			delay := h.delay("good", "good", "good.example")
+			must.Hold(t, delay <= most, "round", round, "the call came after", delay, "s, expected", most, "at most")
+			sleep(3)
+		}
+		sleep(10_000)
+		tries := map[string]int{}
+		for _, c := range h.seen() {
+			tries[c.host]++
+		}
+		must.Hold(t, len(tries) == owners*endpoints*calls+1 && h.most["whole"] <= 128, len(tries), "receivers were called", h.most["whole"], "at a time")
+		for host, n := range tries {
+			must.Hold(t, host == "good.example" || n == 3, host, "was called", n, "times")
+		}
+	})
+}
+
+// Owners take turns, and so do an owner's endpoints. If more calls are due than the limits
+// allow, each gets the same share, whoever was first.
+func TestTurns(t *testing.T) {
+	for name, c := range map[string]struct{ owners, endpoints int }{
+		"owners":                 {150, 1},
+		"endpoints of one owner": {1, 50},
+		"both":                   {15, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				f.sender.Close()
+				ends := 0
+				f.answer = func(call) (*http.Response, error) {
+					f.mu.Lock()
+					ends++
+					length := 1 + float64(ends%7)/10 // calls end at different times
+					f.mu.Unlock()
+					sleep(length)
+					return status(200), nil
+				}
+				for i := range c.owners {
+					for j := range c.endpoints {
+						for n := range 12 {
+							f.run(engine.NewJob{
+								Owner: fmt.Sprint("owner", i), Endpoint: fmt.Sprint("e", i, "-", j), Webhook: fmt.Sprintf("http://host%d.e%d-%d.owner%d/", n, i, j, i),
+							}, engine.Done(nil))
+						}
+						sleep(0.1)
+					}
+				}
+				began := time.Since(f.start).Seconds()
+				f.sender = webhook.Start(f.config)
+				sleep(5)
+				owners, endpoints := map[string]int{}, map[string]int{}
+				for _, c := range f.seen() {
+					if c.at < began+5 {
+						_, endpoint, _ := strings.Cut(c.host, ".")
+						_, owner, _ := strings.Cut(endpoint, ".")
+						owners[owner]++
+						endpoints[endpoint]++
+					}
+				}
+				for what, calls := range map[string]map[string]int{"owner": owners, "endpoint": endpoints} {
+					all := slices.Sorted(maps.Values(calls))
+					least, most := all[0], all[len(all)-1]
+					must.Hold(t, most <= least*4/3+2, least, "to", most, "calls of each", what, "in five seconds, expected nearly as many of each")
+				}
+				must.Hold(t, len(owners) == c.owners && len(endpoints) == c.owners*c.endpoints, "calls of", len(owners), "owners and", len(endpoints), "endpoints")
+			})
+		})
+	}
+}
