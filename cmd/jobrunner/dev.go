@@ -69,16 +69,10 @@ func (d *dev) run() (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	defer stop()
 	handler, python, err := d.handler(ctx, env)
-	switch {
-	case ctx.Err() != nil:
-		return errors.New("interrupted")
-	case err != nil:
-		return &exitError{exitNotStarted, err.Error()}
+	if err != nil {
+		return err
 	}
-	out := &terminal{minLevel: levelOf(strings.ToUpper(d.LogLevel)), showIDs: d.Workers > 1, w: stdout}
-	if d.Once {
-		out.w = stderr
-	}
+	out := d.terminal()
 	key, generated, err := apiKey("", "")
 	if err != nil {
 		return err
@@ -94,12 +88,8 @@ func (d *dev) run() (err error) {
 		return err
 	}
 	defer inventory.Close()
-	n := len(inventory.Devices())
-	if d.GPUs == nil {
-		d.GPUs = new(min(n, 1))
-	}
-	if *d.GPUs > n {
-		return usageErrorf("invalid --gpus %d: expected at most %d, the number of GPUs (%s); --simulate-gpus simulates more", *d.GPUs, n, gpus)
+	if err := d.setGPUs(len(inventory.Devices()), gpus); err != nil {
+		return err
 	}
 	listener, err := listen(ctx, d.Listen)
 	if err != nil {
@@ -113,23 +103,10 @@ func (d *dev) run() (err error) {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	serveErr := make(chan error, 1)
-	go func() {
-		serveErr <- serveHTTP(ctx, stop, httplimit.Listen(listener, httplimit.Connections{Logger: log}), j, log)
-	}()
-	extraFiles := d.Watch
-	if exists(d.Input) {
-		extraFiles = append(extraFiles, d.Input)
-	}
-	files, watchErr := newWatch(handler.File, extraFiles) // before the worker reads them
-	e := &devEndpoint{url: url, key: key, displayedKey: key, name: strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File))}
-	if !generated { // the user knows the key
-		e.displayedKey = "$" + keyVariable
-	}
-	e.client, err = api.New(api.Settings{BaseURL: url, Version: api.V2, APIKey: key, UserAgent: "jobrunner/" + version})
-	if err == nil {
-		err = e.create(ctx, d, env)
-	}
+	connections, serveErr := httplimit.Listen(listener, httplimit.Connections{Logger: log}), make(chan error, 1)
+	go func() { serveErr <- serveHTTP(ctx, stop, connections, j, log) }()
+	files, watchErr := d.watch(handler.File) // before the worker reads them
+	e, err := d.createEndpoint(ctx, url, key, generated, env)
 	switch {
 	case err != nil:
 	case d.Once:
@@ -144,6 +121,38 @@ func (d *dev) run() (err error) {
 	}
 	stop()
 	return errors.Join(err, <-serveErr, j.Close())
+}
+
+// setGPUs gives a worker one of the machine's GPUs, unless --gpus says how many.
+func (d *dev) setGPUs(n int, description string) error {
+	if d.GPUs == nil {
+		d.GPUs = new(min(n, 1))
+	}
+	if *d.GPUs > n {
+		return usageErrorf("invalid --gpus %d: expected at most %d, the number of GPUs (%s); --simulate-gpus simulates more", *d.GPUs, n, description)
+	}
+	return nil
+}
+
+// watch watches the handler, the files of --watch and the file of --input.
+func (d *dev) watch(handler string) (*watch, error) {
+	extraFiles := d.Watch
+	if exists(d.Input) {
+		extraFiles = append(extraFiles, d.Input)
+	}
+	return newWatch(handler, extraFiles)
+}
+
+func (d *dev) createEndpoint(ctx context.Context, url, key string, generated bool, env map[string]string) (e *devEndpoint, err error) {
+	e = &devEndpoint{url: url, key: key, displayedKey: key, name: strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File))}
+	if !generated { // the user knows the key
+		e.displayedKey = "$" + keyVariable
+	}
+	e.client, err = api.New(api.Settings{BaseURL: url, Version: api.V2, APIKey: key, UserAgent: "jobrunner/" + version})
+	if err == nil {
+		err = e.create(ctx, d, env)
+	}
+	return e, err
 }
 
 // settings checks the flags, sets defaults, and returns the workers' environment.
@@ -178,8 +187,24 @@ func (d *dev) settings() (env map[string]string, err error) {
 	return env, nil
 }
 
+func (d *dev) terminal() *terminal {
+	out := &terminal{minLevel: levelOf(strings.ToUpper(d.LogLevel)), showIDs: d.Workers > 1, w: stdout}
+	if d.Once {
+		out.w = stderr
+	}
+	return out
+}
+
 // handler finds the program that runs the file, and checks it in the workers' environment.
 func (d *dev) handler(ctx context.Context, env map[string]string) (h host.Handler, python *interpreter, err error) {
+	defer func() {
+		switch {
+		case ctx.Err() != nil:
+			err = errors.New("interrupted")
+		case err != nil:
+			err = &exitError{exitNotStarted, err.Error()}
+		}
+	}()
 	if filepath.Ext(d.File) != ".py" {
 		h, err = host.NewHandler(devImage, d.File)
 		return h, nil, err

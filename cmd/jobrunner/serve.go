@@ -68,22 +68,28 @@ Examples:
   jobrunner serve --allow-remote --listen 10.0.0.5:8420 --engine-file /etc/jobrunner/engine`
 }
 
-func (s *serve) Run() (err error) {
+// check checks the flags, and returns the URL of the database, if there is one.
+func (s *serve) check() (engine string, err error) {
 	if err := s.checkListen(); err != nil {
-		return err
+		return "", err
 	}
-	engine, err := s.engineURL()
+	engine, err = s.engineURL()
 	switch {
 	case err != nil:
-		return err
+		return "", err
 	case s.Ephemeral && s.Data != "":
-		return usageErrorf("--ephemeral and --data exclude each other: choose one")
+		return "", usageErrorf("--ephemeral and --data exclude each other: choose one")
 	case s.Ephemeral && engine != "":
-		return usageErrorf("--ephemeral and --engine (or GPUCLOUD_ENGINE, GPUCLOUD_ENGINE_FILE) exclude each other: choose one")
+		return "", usageErrorf("--ephemeral and --engine (or GPUCLOUD_ENGINE, GPUCLOUD_ENGINE_FILE) exclude each other: choose one")
 	case s.Ephemeral && s.Fsync == "normal":
-		return usageErrorf("--ephemeral and --fsync=normal exclude each other: a state in memory isn't flushed")
+		return "", usageErrorf("--ephemeral and --fsync=normal exclude each other: a state in memory isn't flushed")
 	}
-	if err := s.checkNode(); err != nil {
+	return engine, s.checkNode()
+}
+
+func (s *serve) Run() (err error) {
+	engine, err := s.check()
+	if err != nil {
 		return err
 	}
 	connections, err := s.connections()
@@ -95,17 +101,8 @@ func (s *serve) Run() (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	defer stop()
 
-	dir := ""
-	if !s.Ephemeral {
-		if dir, err = dataDir(s.Data); err != nil {
-			return err
-		}
-	}
-	key, generated, err := apiKey(s.APIKeyFile, dir)
+	dir, key, generated, err := s.folderAndKey()
 	if err != nil {
-		return err
-	}
-	if err := s.checkKey(key); err != nil {
 		return err
 	}
 	out := newAsyncWriter(stderr)
@@ -149,6 +146,20 @@ func (s *serve) Run() (err error) {
 	})
 	defer greeting.Wait()
 	return errors.Join(serveHTTP(ctx, stop, listener, j, log), j.Close())
+}
+
+// folderAndKey returns the data folder, "" for a state in memory, and the deployment's API key.
+func (s *serve) folderAndKey() (dir, key string, generated bool, err error) {
+	if !s.Ephemeral {
+		if dir, err = dataDir(s.Data); err != nil {
+			return "", "", false, err
+		}
+	}
+	key, generated, err = apiKey(s.APIKeyFile, dir)
+	if err == nil {
+		err = s.checkKey(key)
+	}
+	return dir, key, generated, err
 }
 
 // stopSignals returns the signals that stop a deployment. A closed terminal sends SIGHUP, unless

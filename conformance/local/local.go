@@ -87,6 +87,16 @@ func findBinary(path string) (string, error) {
 	return found, nil
 }
 
+func (d *Deployment) addKey(ctx context.Context, binary string, environment []string, args ...string) (key string, err error) {
+	cmd := exec.CommandContext(ctx, binary, append([]string{"keys", "add", "--data=" + d.dir}, args...)...)
+	cmd.Env = environment
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("creating a key with %s: %w", binary, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
 func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 	environment := append(os.Environ(), c.Env...)
 	prices := filepath.Join(d.dir, "catalog.yaml")
@@ -96,21 +106,12 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 	// Its files are in d.dir, which Stop removes. With an empty PATH it doesn't look for container
 	// engines, which would dominate its start: the suite uses built-in images.
 	environment = append(environment, "PATH=", "HOME="+d.dir, "XDG_CACHE_HOME=", "TMPDIR="+d.dir, "GPUCLOUD_API_KEY="+d.Target.Key, "GPUCLOUD_ENGINE=", "GPUCLOUD_CATALOG="+prices)
-	addKey := func(args ...string) (key string, err error) {
-		cmd := exec.CommandContext(ctx, binary, append([]string{"keys", "add", "--data=" + d.dir}, args...)...)
-		cmd.Env = environment
-		out, err := cmd.Output()
-		if err != nil {
-			return "", fmt.Errorf("creating a key with %s: %w", binary, err)
-		}
-		return strings.TrimSpace(string(out)), nil
-	}
 	if !c.OneKey {
 		var err error
-		if d.Target.UserKey, err = addKey("user"); err != nil {
+		if d.Target.UserKey, err = d.addKey(ctx, binary, environment, "user"); err != nil {
 			return err
 		}
-		if d.Target.OtherKey, err = addKey("other", "--endpoint=nothingofour"); err != nil {
+		if d.Target.OtherKey, err = d.addKey(ctx, binary, environment, "other", "--endpoint=nothingofour"); err != nil {
 			return err
 		}
 	}
@@ -129,19 +130,7 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 		return fmt.Errorf("starting %s: %w", binary, err)
 	}
 	url := make(chan string, 1)
-	go func() {
-		defer close(d.ended)
-		lines := bufio.NewScanner(out)
-		for lines.Scan() {
-			if u, ok := strings.CutPrefix(lines.Text(), "export GPUCLOUD_BASE_URL="); ok {
-				url <- u
-				break
-			}
-		}
-		close(url)
-		_, _ = io.Copy(io.Discard, out) // drains the pipe
-		_ = d.process.Wait()            // stderr has the reason
-	}()
+	go d.follow(out, url)
 	select {
 	case u, ok := <-url:
 		if ok {
@@ -160,6 +149,21 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 	}
 	d.kill()
 	return errors.Join(fmt.Errorf("%s did not start: %s", binary, d.stderr.text()), ctx.Err())
+}
+
+// follow sends the address that the jobrunner prints, drains its output and waits for its end.
+func (d *Deployment) follow(out io.Reader, url chan<- string) {
+	defer close(d.ended)
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if u, ok := strings.CutPrefix(lines.Text(), "export GPUCLOUD_BASE_URL="); ok {
+			url <- u
+			break
+		}
+	}
+	close(url)
+	_, _ = io.Copy(io.Discard, out)
+	_ = d.process.Wait() // stderr has the reason
 }
 
 // Advance returns a function that advances the clock of a jobrunner with --clock=admin.

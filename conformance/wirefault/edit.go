@@ -111,6 +111,25 @@ func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Repla
 	if d.Decode(&tree) != nil {
 		return body
 	}
+	tree = e.editMembers(tree, placeholders)
+	if e.Wrap != "" {
+		tree = map[string]any{e.Wrap: tree}
+	}
+	if e.Reverse {
+		tree = reverseLists(tree)
+	}
+	if e.Form != "" {
+		return ornate(nil, tree, "\r\n")
+	}
+	edited, err := json.Marshal(tree)
+	if err != nil {
+		return body
+	}
+	return edited
+}
+
+// editMembers changes, adds and removes members of a body, and returns it.
+func (e Edit) editMembers(tree any, placeholders *strings.Replacer) any {
 	edit := func(path string, create bool, replace func(in map[string]any, old any) (any, bool)) {
 		editAt(tree, strings.Split(path, "."), create, replace)
 	}
@@ -153,20 +172,7 @@ func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Repla
 			return old, true
 		})
 	}
-	if e.Wrap != "" {
-		tree = map[string]any{e.Wrap: tree}
-	}
-	if e.Reverse {
-		tree = reverseLists(tree)
-	}
-	if e.Form != "" {
-		return ornate(nil, tree, "\r\n")
-	}
-	edited, err := json.Marshal(tree)
-	if err != nil {
-		return body
-	}
-	return edited
+	return tree
 }
 
 // hasMembers reports whether a body has the members with the same values.
