@@ -163,7 +163,7 @@ func realAdoption(t *testing.T, e *containers.Engine) {
 	must.Require(t, len(before) == 1 && len(over) == 1, "containers", before, over)
 	c.kill()
 	e.Output(t, "stop", "--time", "0", over[0])
-	time.Sleep(200 * time.Millisecond) // the other one continues to write
+	time.Sleep(200 * time.Millisecond) // in real time the other container writes lines, which the next start must find
 	c.start(t)
 	p := c.awaitPodStatus(goes, "RUNNING")
 	must.Hold(t, p.Runtime != nil, p)

@@ -63,7 +63,7 @@ func (m *Meter) Usage(ctx context.Context, kind Kind, w Window, visit func(Usage
 	return nil
 }
 
-// inMemory returns this process's running spans, up to now, and those that aren't written yet.
+// inMemory returns this process's unwritten spans, and its running spans as if they ended now.
 func (m *Meter) inMemory(kind Kind) (spans []span) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -201,7 +201,7 @@ func (f Form) Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err
 	}
 	switch {
 	case refusal != nil:
-	case r.Context().Err() != nil: // nobody reads the answer
+	case r.Context().Err() != nil: // the client has disconnected
 		refusal = Refuse(http.StatusServiceUnavailable, "the client cancelled the request")
 	default:
 		log.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "error", err, "request", SetRequestID(w.Header()))
@@ -241,8 +241,8 @@ func unavailable(retryAfter, text string) *Refusal {
 	return &Refusal{Status: http.StatusServiceUnavailable, Text: text, RetryAfter: retryAfter}
 }
 
-// BodyRefused returns the answer to a request whose body could not be read. If there is no memory for
-// the body, the rest stays unread.
+// BodyRefused returns the answer after reading a request's body has failed. If memory is short, the
+// server doesn't read the rest of the body.
 func BodyRefused(ctx context.Context, err error) *Refusal {
 	tooLarge := new(http.MaxBytesError)
 	switch {

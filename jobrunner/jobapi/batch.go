@@ -60,8 +60,8 @@ func (a *api) createBatch(w http.ResponseWriter, r *http.Request, t target) erro
 	return nil
 }
 
-// dropIfDeleted drops jobs and batches that were added to an endpoint while it was deleted: nobody
-// would look for them.
+// dropIfDeleted deletes an endpoint's jobs and batches if the endpoint is deleted. A request that
+// overlaps the deletion may have added some, and no other call deletes them.
 func (a *api) dropIfDeleted(ctx context.Context, endpoint string) error {
 	_, err := a.Endpoint(ctx, endpoint)
 	if errors.Is(err, ErrNoEndpoint) {

@@ -98,7 +98,8 @@ func newScalingV2(s store.Scaling) scalingV2 {
 	return scalingV2{Type: s.Type, QueueDelay: &s.Value}
 }
 
-// check requires the member of the scaling type, and rejects that of the other type.
+// check requires queueDelay for QUEUE_DELAY and requestCount for REQUEST_COUNT, and rejects them
+// for the other type.
 func (w *scalingV2) check(contract.Use) (faults []string) {
 	for _, m := range []struct {
 		scalingType, name string

@@ -108,7 +108,7 @@ func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Take
 }
 
 var (
-	errRevoked        = errors.New("the job is no longer this worker's")
+	errRevoked        = errors.New("the worker no longer holds the job")
 	errChunkNotStored = errors.New("the deployment could not store a chunk: its log says why")
 )
 

@@ -218,7 +218,8 @@ func TestActionsAreLogged(t *testing.T) {
 	must.Hold(t, strings.Contains(text, "POST /v2/pods/"+pod+"/action\" status=200") && !strings.Contains(text, "/ui/"), "the log has", text)
 }
 
-// A full key sees all keys, any other only its owner's keys. Nobody sees a secret or a hash.
+// A key with all rights lists all keys. Another key lists the keys of its owner. No list contains
+// a secret or a hash.
 func TestKeysShown(t *testing.T) {
 	d := deploy(t)
 	end := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
