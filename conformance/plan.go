@@ -108,7 +108,7 @@ func (r *run) chooseCases(list []*suite.Case, refused string) (toRun []*suite.Ca
 	return toRun, skipped
 }
 
-const preflightRequests = 5
+const preflightRequests = 6
 
 // String describes the plan for people.
 func (p Planned) String() string {

@@ -3,7 +3,9 @@ package conformance
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -19,69 +21,103 @@ import (
 const preflightTime = 4 * time.Second
 
 // preflight sends a few requests to find out whether the target can be judged. refused is
-// why it can't be, or "". notes are oddities, such as clock skew or an unknown endpoint.
+// why it can't be, or "". notes are oddities, such as clock skew or an unknown endpoint. With
+// Target.FindVersions, it excludes the versions of the management API that aren't served.
 func preflight(ctx context.Context, e *env.Env) (refused string, notes []string) {
 	ctx, cancel := context.WithTimeout(ctx, preflightTime)
 	defer cancel()
 	t := e.Target
-	get := func(url, key string) *wire.Exchange {
-		header := http.Header{"Authorization": {"Bearer " + key}}
-		return wire.Do(ctx, t.Client, wire.Request{Method: http.MethodGet, URL: url, Header: header}, time.Now)
+	get := func(url string) *wire.Exchange {
+		return wire.Do(ctx, t.Client, wire.NewRequest(http.MethodGet, url, t.Key, ""), time.Now)
 	}
-	type probe struct {
-		url, what string
-		looks     func(body any) bool
-	}
-	var probes []probe
-	if t.Endpoint != "" {
-		probes = append(probes, probe{t.Queue() + "/v2/" + t.Endpoint + "/health", "the health of the endpoint", isHealth})
-	}
-	if t.HasV2() {
-		probes = append(probes, probe{t.V2() + "/v2/serverless", "a list of version 2", hasArray})
-		probes = append(probes, probe{t.V2() + "/v2/templates", "a list of version 2", hasArray})
-	}
-	if t.HasV1() {
-		probes = append(probes, probe{t.V1() + "/v1/containerregistryauth", "the list of registry auths of version 1", isArray})
-	}
-	var faults []string
-	noHealth := false // the first probe gets 404
-	for i, p := range probes {
-		x := get(p.url, t.Key)
-		noHealth = noHealth || i == 0 && t.Endpoint != "" && x.Status == http.StatusNotFound
-		var body any
-		err := json.Unmarshal(x.Body, &body)
-		switch {
-		case x.Status == 0:
-			return "unreachable: " + e.Secrets.Redact(fmt.Sprintf("GET %s: %v", p.url, unreachableReason(ctx, x.Err))), nil
-		case x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden:
-			faults = append(faults, fmt.Sprintf("GET %s refuses the key of GPUCLOUD_API_KEY: %d", p.url, x.Status))
-		case x.Header.Get("Location") != "":
-			faults = append(faults, fmt.Sprintf("GET %s redirects to %s: name the address that answers", p.url, x.Header.Get("Location")))
-		case x.Status/100 != 2:
-			faults = append(faults, fmt.Sprintf("GET %s returned %d instead of %s", p.url, x.Status, p.what))
-		case x.Err != nil || err != nil:
-			faults = append(faults, fmt.Sprintf("GET %s returned a body that isn't JSON instead of %s", p.url, p.what))
-		case !p.looks(body):
-			faults = append(faults, fmt.Sprintf("GET %s didn't return %s", p.url, p.what))
-		default:
-			unknownURL := cmp.Or(t.V2(), t.Queue(), t.V1()) + "/conf-nothing-is-here"
-			if x := get(unknownURL, t.Key); x.Status/100 == 2 {
-				return e.Secrets.Redact(fmt.Sprintf("not this API: it returns %d even for a path that doesn't exist (GET %s)", x.Status, unknownURL)), nil
-			}
-			// The user may have mistyped the id. Then cases create their own endpoints if the run allows it.
-			if noHealth && t.HasV2() && get(t.V2()+"/v2/serverless/"+t.Endpoint, t.Key).Status == http.StatusNotFound {
-				t.Endpoint = ""
-			}
-			for _, fault := range faults {
-				notes = append(notes, e.Secrets.Redact(fault))
-			}
-			return "", append(notes, noteClockSkew(x)...)
+	var first *wire.Exchange // the first answer without a fault
+	served := map[string]bool{}
+	for _, p := range probesOf(t) {
+		if first != nil && (!t.FindVersions || served[p.api]) {
+			continue
+		}
+		x := get(p.url)
+		if x.Status == 0 && first == nil {
+			return "unreachable: " + e.Secrets.Redact(fmt.Sprintf("GET %s: %s", p.url, unreachableReason(ctx, x.Err))), nil
+		}
+		served[p.api] = served[p.api] || x.Status != http.StatusNotFound && x.Status != http.StatusGone
+		if fault := p.fault(ctx, x); fault != "" {
+			notes = append(notes, e.Secrets.Redact(fault))
+		} else if first == nil {
+			first = x
 		}
 	}
-	return "not this API, or not this key: " + e.Secrets.Redact(faults[0]), nil
+	if first == nil {
+		return "not this API, or not this key: " + notes[0], nil
+	}
+	unknownURL := cmp.Or(t.V2(), t.Queue(), t.V1()) + "/conf-nothing-is-here"
+	if x := get(unknownURL); x.Status/100 == 2 {
+		return e.Secrets.Redact(fmt.Sprintf("not this API: it returns %d even for a path that doesn't exist (GET %s)", x.Status, unknownURL)), nil
+	}
+	isMissing := func(api string) bool {
+		ok, probed := served[api]
+		return probed && !ok
+	}
+	if t.FindVersions {
+		for version, excluded := range map[string]*bool{"1": &t.NoV1, "2": &t.NoV2} {
+			if isMissing("v" + version) {
+				*excluded = true
+				notes = append(notes, fmt.Sprintf("version %s of the management API isn't judged: if the deployment should have it, set --api-version v%[1]s", version))
+			}
+		}
+	}
+	// The user may have mistyped the id. Then cases create their own endpoints if the run allows it.
+	if isMissing("jobs") && t.HasV2() && get(t.V2()+"/v2/serverless/"+t.Endpoint).Status == http.StatusNotFound {
+		t.Endpoint = ""
+	}
+	return "", append(notes, noteClockSkew(first)...)
 }
 
-func unreachableReason(ctx context.Context, err error) any {
+// probe is a request that any deployment answers.
+type probe struct {
+	api, url, what string
+	looks          func(body any) bool
+}
+
+func probesOf(t *Target) (list []probe) {
+	if t.Endpoint != "" {
+		list = append(list, probe{"jobs", t.Queue() + "/v2/" + t.Endpoint + "/health", "the health of the endpoint", isHealth})
+	}
+	if t.HasV2() {
+		list = append(list, probe{"v2", t.V2() + "/v2/serverless", "a list of version 2", hasArray})
+		list = append(list, probe{"v2", t.V2() + "/v2/templates", "a list of version 2", hasArray})
+	}
+	if t.HasV1() {
+		list = append(list, probe{"v1", t.V1() + "/v1/containerregistryauth", "the list of registry auths of version 1", isArray})
+	}
+	return list
+}
+
+// fault says what is wrong with the answer to the probe, or returns "".
+func (p probe) fault(ctx context.Context, x *wire.Exchange) string {
+	var body any
+	err := json.Unmarshal(x.Body, &body)
+	switch {
+	case x.Status == 0:
+		return fmt.Sprintf("GET %s: %s", p.url, unreachableReason(ctx, x.Err))
+	case x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden:
+		return fmt.Sprintf("GET %s refuses the key of GPUCLOUD_API_KEY: %d", p.url, x.Status)
+	case x.Header.Get("Location") != "":
+		return fmt.Sprintf("GET %s redirects to %s: name the address that answers", p.url, x.Header.Get("Location"))
+	case x.Status/100 != 2:
+		return fmt.Sprintf("GET %s returned %d instead of %s", p.url, x.Status, p.what)
+	case x.Err != nil || err != nil:
+		return fmt.Sprintf("GET %s returned a body that isn't JSON instead of %s", p.url, p.what)
+	case !p.looks(body):
+		return fmt.Sprintf("GET %s didn't return %s", p.url, p.what)
+	}
+	return ""
+}
+
+func unreachableReason(ctx context.Context, err error) string {
+	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return fmt.Sprintf("this machine doesn't trust the server's certificate (%v): set SSL_CERT_FILE to a file with the certificate of its authority", untrusted.Err)
+	}
 	if ctx.Err() != nil {
 		return fmt.Sprintf("no answer within %s", preflightTime)
 	}

@@ -168,7 +168,7 @@ func TestRegistry(t *testing.T) {
 		"conformance dev":                                        {"version"},
 		"1 case at http://127.0.0.1:1: up to":                    {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=VER-36"},
 		"1 skipped, safety: it would create and delete objects":  {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=V-05"},
-		"1 case at http://127.0.0.1:1: up to 22 requests, 0 job": {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=V-05", "--allow=create"},
+		"1 case at http://127.0.0.1:1: up to 23 requests, 0 job": {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=V-05", "--allow=create"},
 	} {
 		output := runExpecting(t, command(t, args...), 0)
 		must.Hold(t, strings.Contains(output, want), args, "says", output, "and not", want)

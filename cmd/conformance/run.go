@@ -30,7 +30,7 @@ type run struct {
 	Profile string   `default:"read" enum:"read,jobs,full" help:"Allowed operations: only reads; also objects of its own and small jobs; or all (read, jobs, full)."`
 	Allow   []string `enum:"create,queue,load,spend" placeholder:"WHAT" help:"Additional allowed operations: create, queue, load, spend."`
 	Dialect string   `default:"described" enum:"described,live" help:"Expected dialect of the job API: the service description's, or the public SDKs' (described, live)."`
-	Version []string `name:"api-version" placeholder:"v1|v2" enum:"v1,v2" help:"Versions of the management API to judge. Default: both."`
+	Version []string `name:"api-version" placeholder:"v1|v2" enum:"v1,v2" help:"Versions of the management API to judge. Default: the versions that the deployment serves."`
 
 	DryRun       bool          `help:"Print the plan and its cost without running it."`
 	MaxRequests  int           `default:"400" help:"Send at most this number of requests and skip the other cases. 0 means no limit. Ignored with --local."`
@@ -187,6 +187,7 @@ func (r *run) resolveTarget(ctx context.Context) (t env.Target, stop func(), err
 	if t.Live && t.Local {
 		t.QueueURL = t.BaseURL + "/live"
 	}
+	t.FindVersions = len(r.Version) == 0 && !t.Local
 	if len(r.Version) > 0 {
 		t.NoV1, t.NoV2 = !slices.Contains(r.Version, "v1"), !slices.Contains(r.Version, "v2")
 	}

@@ -94,9 +94,7 @@ func startFront(ctx context.Context, binary string, faults []*wirefault.Fault) (
 }
 
 func (f *front) create(ctx context.Context, path, body string) (id string, err error) {
-	x := wire.Do(ctx, http.DefaultClient, wire.Request{
-		Method: http.MethodPost, URL: f.jobrunner.Target.BaseURL + path, Header: http.Header{"Authorization": {"Bearer " + f.key}, "Content-Type": {"application/json"}}, Body: []byte(body),
-	}, time.Now)
+	x := wire.Do(ctx, http.DefaultClient, wire.NewRequest(http.MethodPost, f.jobrunner.Target.BaseURL+path, f.key, body), time.Now)
 	var created struct{ ID string }
 	if x.Err == nil && (json.Unmarshal(x.Body, &created) != nil || created.ID == "") {
 		x.Err = fmt.Errorf("%d %s", x.Status, x.Body)

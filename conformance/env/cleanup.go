@@ -124,7 +124,7 @@ func isTerminated(object map[string]any) bool {
 }
 
 func (e *Env) ask(ctx context.Context, method, address string) *wire.Exchange {
-	return e.Do(ctx, wire.Request{Method: method, URL: address, Header: http.Header{"Authorization": {"Bearer " + e.Target.Key}}})
+	return e.Do(ctx, wire.NewRequest(method, address, e.Target.Key, ""))
 }
 
 // restoreShown adds an object to the ledger again if a list still shows it after a successful

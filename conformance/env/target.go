@@ -43,6 +43,8 @@ type Target struct {
 	Live bool
 	// NoV1 and NoV2 exclude a version of the management API.
 	NoV1, NoV2 bool
+	// FindVersions excludes a version that the target doesn't serve.
+	FindVersions bool
 	// Local says that the target is on this machine and serves only tests. Cases of every
 	// cost run, and each has endpoints of its own.
 	Local bool

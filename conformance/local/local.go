@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
 // Config configures the jobrunner.
@@ -185,25 +186,12 @@ func Advance(url, key string) func(context.Context, time.Duration) (time.Time, e
 
 // postClock sends a request to /clock and returns the clock's time.
 func postClock(ctx context.Context, client *http.Client, url, key, body string) (time.Time, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/clock", strings.NewReader(body))
-	if err != nil {
-		return time.Time{}, err
-	}
-	req.Header.Set("Authorization", "Bearer "+key)
-	resp, err := client.Do(req)
-	if err != nil {
-		return time.Time{}, err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
-	if err != nil {
-		return time.Time{}, err
-	}
+	x := wire.Do(ctx, client, wire.NewRequest(http.MethodPost, url+"/clock", key, body), time.Now)
 	var answer struct{ Now time.Time }
-	if resp.StatusCode != http.StatusOK || json.Unmarshal(text, &answer) != nil {
-		return time.Time{}, fmt.Errorf("POST /clock returned %d %s", resp.StatusCode, text)
+	if x.Err == nil && (x.Status != http.StatusOK || json.Unmarshal(x.Body, &answer) != nil) {
+		x.Err = fmt.Errorf("POST /clock returned %d %s", x.Status, x.Body)
 	}
-	return answer.Now, nil
+	return answer.Now, x.Err
 }
 
 // Stop kills the jobrunner and removes its files.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -51,6 +52,16 @@ func TestUnknownEndpointIsNoted(t *testing.T) {
 		r.Exit == conformance.ExitConformant, r.Notes, "with exit code", r.Exit)
 }
 
+// A version of the management API that isn't served isn't judged, and a note says so.
+func TestVersionThatIsNotServed(t *testing.T) {
+	for missing, served := range map[string]string{"v1": "VER-38", "v2": "VER-01"} {
+		target := startDeployment(t, replace(func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/"+missing+"/") }, stubHandlers["404"]))
+		target.Local, target.FindVersions = false, true
+		r := judge(t, conformance.Options{Target: target, Select: []string{"VER-01", "VER-38"}})
+		must.Hold(t, verdicts(r)[served] == report.Pass && r.Counts[report.Skip] == 1 && strings.Contains(strings.Join(r.Notes, ""), "set --api-version "+missing), missing, r.Counts, r.Notes)
+	}
+}
+
 // A run against a target that can't be judged ends soon, with the reason in one line.
 func TestTargetIsDown(t *testing.T) {
 	t.Parallel()
@@ -62,8 +73,12 @@ func TestTargetIsDown(t *testing.T) {
 	defer moved.Close()
 	locked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer locked.Close()
+	untrusted := httptest.NewTLSServer(nil)
+	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)
+	defer untrusted.Close()
 	for url, want := range map[string]string{
-		closed.URL: "connection refused", hanging.URL: "no answer within", "http://name.invalid": "unreachable",
+		untrusted.URL: "set SSL_CERT_FILE",
+		closed.URL:    "connection refused", hanging.URL: "no answer within", "http://name.invalid": "unreachable",
 		moved.URL: "redirects to https://elsewhere.example/", locked.URL: "refuses the key of GPUCLOUD_API_KEY: 401",
 	} {
 		start := time.Now()

@@ -179,7 +179,7 @@ func (c *C) Do(method, url string, body any, o ...Option) *Answer {
 }
 
 func (c *C) request(method, url string, body any, o []Option) Request {
-	r := Request{Method: method, URL: url, Header: http.Header{"Authorization": {"Bearer " + c.env.Target.Key}}}
+	r := wire.NewRequest(method, url, c.Key(), "")
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {

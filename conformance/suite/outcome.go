@@ -331,7 +331,7 @@ func (c *C) stepsSoFar() (list []wire.Step) {
 func (c *C) writeScript(steps []wire.Step, failed *wire.Exchange, created []env.Object) string {
 	var cleanup []Request
 	for _, m := range created {
-		cleanup = append(cleanup, Request{Method: m.Method, URL: m.URL, Header: http.Header{"Authorization": {"Bearer " + c.env.Target.Key}}})
+		cleanup = append(cleanup, wire.NewRequest(m.Method, m.URL, c.Key(), ""))
 	}
 	return wire.Script(steps, failed, cleanup, c.env.Secrets)
 }

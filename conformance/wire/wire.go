@@ -40,6 +40,15 @@ type Request struct {
 	Quiet bool
 }
 
+// NewRequest returns a request with a key as bearer token. If body is empty, it has none.
+func NewRequest(method, url, key, body string) Request {
+	r := Request{Method: method, URL: url, Header: http.Header{"Authorization": {"Bearer " + key}}}
+	if body != "" {
+		r.Body, r.Header["Content-Type"] = []byte(body), []string{"application/json"}
+	}
+	return r
+}
+
 // unreadPrefix is how many bytes of an Unread body are read, far fewer than a connection
 // buffers.
 const unreadPrefix = 4 << 10
