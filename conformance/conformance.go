@@ -28,15 +28,15 @@ import (
 // Target is a deployment to judge.
 type Target = env.Target
 
-// Allow is what cases may do to a target beyond reading.
-type Allow = suite.Allow
+// Permission is what cases may do to a target beyond reading.
+type Permission = suite.Permission
 
 // Options configure a run.
 type Options struct {
 	Target Target
 	Select []string // patterns of clauses, see `conformance run --help`; if empty, all clauses
 	// Allow is ignored if the target is local, since there everything is allowed.
-	Allow suite.Allow
+	Allow suite.Permission
 	// MaxWait is how long a case may wait if the clock can't be advanced. Zero is five
 	// minutes.
 	MaxWait time.Duration
@@ -138,7 +138,7 @@ func (r *run) setDefaults() {
 	r.Parallel, r.MaxWait = cmp.Or(r.Parallel, 8), cmp.Or(r.MaxWait, 5*time.Minute)
 	r.Seed = cmp.Or(r.Seed, rand.Uint64()>>11+1) // exact as a number in JSON
 	if r.Target.Local {
-		r.Allow, r.MaxRequests, r.MaxSeconds = ^suite.Allow(0), 0, 0
+		r.Allow, r.MaxRequests, r.MaxSeconds = ^suite.Permission(0), 0, 0
 	}
 }
 

@@ -58,7 +58,7 @@ func Plan(o Options) (Planned, error) {
 // cost returns the most that a case and its fixtures request of the target.
 func (r *run) cost(c *suite.Case) (requests, jobs int, seconds float64) {
 	requests, jobs, seconds = c.Cost()
-	if r.allowNeeded(c)&suite.Create != 0 {
+	if r.neededPermission(c)&suite.Create != 0 {
 		requests += fixtureRequests
 	}
 	return requests, jobs, seconds

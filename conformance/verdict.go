@@ -56,8 +56,8 @@ func (r *run) skipReason(c *suite.Case, refused string) (o suite.Outcome, skippe
 	if c.Needs.Has(suite.Advanced) && r.Defer != nil && r.Target.Advance == nil {
 		return skip(report.SkipFeature, "the case needs a clock that can be advanced, and the run defers cases that wait")
 	}
-	if missing := r.allowNeeded(c) &^ r.Allow; missing != 0 {
-		return skip(report.SkipAllow, "it would "+allowWords(missing)+": --allow "+missing.String())
+	if missing := r.neededPermission(c) &^ r.Allow; missing != 0 {
+		return skip(report.SkipAllow, "it would "+permissionWords(missing)+": --allow "+missing.String())
 	}
 	if !r.Target.SkipsTime() && c.WaitTime > r.MaxWait && !r.deferrable(c) {
 		return skip(report.SkipBudget, fmt.Sprintf("it waits for longer than --max-wait %s: --defer", r.MaxWait))
@@ -65,8 +65,8 @@ func (r *run) skipReason(c *suite.Case, refused string) (o suite.Outcome, skippe
 	return o, false
 }
 
-// allowNeeded returns what a case and its fixtures do to the target.
-func (r *run) allowNeeded(c *suite.Case) suite.Allow {
+// neededPermission returns what a case and its fixtures do to the target.
+func (r *run) neededPermission(c *suite.Case) suite.Permission {
 	a := c.Allow
 	if c.Needs&creatableNeeds != 0 || c.Needs.Has(suite.AnyEndpoint) && r.Target.Endpoint == "" {
 		a |= suite.Create
@@ -74,10 +74,10 @@ func (r *run) allowNeeded(c *suite.Case) suite.Allow {
 	return a
 }
 
-func allowWords(a suite.Allow) string {
+func permissionWords(a suite.Permission) string {
 	var list []string
-	for _, x := range suite.Allows {
-		if a&x.Allow != 0 {
+	for _, x := range suite.Permissions {
+		if a&x.Permission != 0 {
 			list = append(list, x.Words)
 		}
 	}
@@ -88,7 +88,7 @@ func allowWords(a suite.Allow) string {
 // doesn't count if another case has judged the clause.
 func (r *run) resultOf(clause clauses.Clause, cases []*suite.Case, attempts map[string]suite.Attempt) report.Result {
 	res := clause.Result()
-	res.Verdict, res.Code, res.Reason = report.Skip, report.SkipReason, clause.Untestable
+	res.Verdict, res.Code, res.Reason = report.Skip, report.SkipUntestable, clause.Untestable
 	if res.Reason == "" {
 		res.Reason = "the clause has no case"
 	}

@@ -135,7 +135,7 @@ func (b *billing) schema() schema.Schema {
 
 func (b *billing) validate(c diagnostics.Check, m *bill) {
 	oneOf(c, "bucket_size", m.BucketSize, bucketSizes...)
-	fromOne(c, "last_n", m.LastN, 0)
+	checkCount(c, "last_n", m.LastN, 0)
 	for _, f := range b.filters {
 		if f.choices != nil {
 			oneOf(c, f.attribute, m.texts[f.attribute], f.choices...)

@@ -41,7 +41,7 @@ var gpuQueryAttributes = map[string]schema.Attribute{
 
 func (q *gpuQuery) validate(c diagnostics.Check) {
 	eachOf(c, "product", q.Product, "POD", "CLUSTER", "SERVERLESS")
-	fromOne(c, "gpu_count", q.Count, 0)
+	checkCount(c, "gpu_count", q.Count, 0)
 	oneOf(c, "cloud", q.Cloud, "SECURE", "COMMUNITY")
 	matches(c, "country_codes", q.CountryCodes, countryCode, "two capital letters, such as FR")
 	matches(c, "with_cuda_versions", q.CUDAs, cudaVersion, "a CUDA version as major.minor, such as 12.8")
@@ -93,7 +93,7 @@ var gpuTypeAttributes = map[string]schema.Attribute{
 		"secure": number("Of a pod in the secure cloud."), "community": number("Of a pod in the community cloud."),
 		"serverless": number("Of a serverless worker; null for a type in no pool."),
 	}),
-	"max_count": object("GPUs of the largest machine, which is not the stock.", map[string]schema.Attribute{
+	"max_count": object("GPUs of the largest machine, free or not.", map[string]schema.Attribute{
 		"secure": integer("In the secure cloud."), "community": integer("In the community cloud."),
 	}),
 	"availability": optionalText("`NONE`, `LOW`, `MEDIUM` or `HIGH`; null without `product`."),

@@ -97,8 +97,8 @@ func either(values []string) string {
 	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 }
 
-// fromOne rejects a number below 1 or above high. A high of 0 means no limit.
-func fromOne(c diagnostics.Check, attribute string, v types.Int64, high int64) {
+// checkCount rejects a number below 1 or above high. A high of 0 means no limit.
+func checkCount(c diagnostics.Check, attribute string, v types.Int64, high int64) {
 	n := v.ValueInt64()
 	if v.IsNull() || v.IsUnknown() || n >= 1 && (high == 0 || n <= high) {
 		return
@@ -140,14 +140,13 @@ func (t textOrNull) ValueFromTerraform(ctx context.Context, in tftypes.Value) (a
 	return t.StringType.ValueFromTerraform(ctx, in)
 }
 
-// Equal is also true of the plain type, which the values have.
+// Equal also accepts the plain type, which the values have.
 func (t textOrNull) Equal(o attr.Type) bool {
 	_, same := o.(textOrNull)
 	return same || t.StringType.Equal(o)
 }
 
-// decimal is the type of an attribute that is set to the text of a json.Number, of which it
-// keeps all digits.
+// decimal is the type of an attribute that keeps all digits of a json.Number.
 type decimal struct{ basetypes.NumberType }
 
 func (t decimal) ValueFromTerraform(ctx context.Context, in tftypes.Value) (attr.Value, error) {
@@ -159,7 +158,7 @@ func (t decimal) ValueFromTerraform(ctx context.Context, in tftypes.Value) (attr
 	return value.Number(json.Number(text)), err
 }
 
-// Equal is also true of the plain type, which the values have.
+// Equal also accepts the plain type, which the values have.
 func (t decimal) Equal(o attr.Type) bool {
 	_, same := o.(decimal)
 	return same || t.NumberType.Equal(o)

@@ -48,8 +48,8 @@ const logsInState = " The state contains the lines, without the values of enviro
 
 func (l *logs) validate(c diagnostics.Check) {
 	oneOf(c, "source", l.Source, "container", "system")
-	fromOne(c, "tail", l.Tail, maxTail)
-	fromOne(c, "seconds", l.Seconds, maxSeconds)
+	checkCount(c, "tail", l.Tail, maxTail)
+	checkCount(c, "seconds", l.Seconds, maxSeconds)
 	if s := l.Since; !s.IsNull() && !s.IsUnknown() {
 		if _, err := time.Parse(time.RFC3339, s.ValueString()); err != nil {
 			c.Error("since", "Invalid value of since", "Invalid since: expected a time as RFC 3339, such as 2026-06-01T00:00:00Z, got %q.", s.ValueString())

@@ -28,7 +28,7 @@ func containerAttributes(m members, env, envWO string, own attributes) attribute
 		"env":            envAttribute(m, env),
 		"env_wo":         envWOAttribute(m, envWO),
 		"env_wo_version": schema.Int64Attribute{Optional: true, MarkdownDescription: "Required with `env_wo`; change it to send new values."},
-		"env_wo_keys":    schema.SetAttribute{ElementType: types.StringType, Computed: true, MarkdownDescription: "Names in `env_wo` that are as last sent."},
+		"env_wo_keys":    schema.SetAttribute{ElementType: types.StringType, Computed: true, MarkdownDescription: "Names in `env_wo` whose values are unchanged since they were sent."},
 		"ports":          portsAttribute(m),
 		"registry":       m.text("registry", "Id of the registry auth for a private image."),
 	}

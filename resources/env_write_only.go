@@ -56,7 +56,7 @@ func envWOAttribute(m members, more string) schema.MapAttribute {
 		Optional:            true,
 		Sensitive:           true,
 		WriteOnly:           true,
-		MarkdownDescription: describe(m.at("env"), "Secret environment variables, in no state or plan. Sent when `env_wo_version` or a name changes, or one was changed elsewhere; otherwise it may be null. No name may also be in `env`; an import lists them there until the first apply ([secrets](../guides/secrets.md))."+more, nil),
+		MarkdownDescription: describe(m.at("env"), "Secret environment variables, in no state or plan. Sent if `env_wo_version` or a name changes, or a value was changed elsewhere; otherwise null is enough. No name may be in both maps; an import lists all in `env` until the first apply ([secrets](../guides/secrets.md))."+more, nil),
 		Validators:          []validator.Map{noNulls{}, mapvalidator.KeysAre(variableName), mapvalidator.ValueStringsAre(variableValue)},
 	}
 }

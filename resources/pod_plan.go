@@ -80,7 +80,7 @@ func checkPodSize(p *planrule.Plan[pod]) {
 	if text, err := json.Marshal(value.StringMap(p.Plan.Env)); member == "env" && err == nil && len(text) < most/2 {
 		attribute = "env_wo"
 	}
-	p.Error(attribute, "The pod's settings are too large", "API v2 creates a pod from at most %d bytes, and this configuration has %d, of which %s has %d. A template's settings count too: "+
+	p.Error(attribute, "The pod's settings are too large", "API v2 creates a pod from at most %d bytes, and this configuration has %d (%s: %d). A template's settings count too: "+
 		"put the data into the image or a volume.", contract.MaxPodBody, size, attribute, most)
 }
 

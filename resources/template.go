@@ -63,7 +63,7 @@ func (m *template) recordApplied(c *api.Client, got api.Template, err error) err
 
 var templateOneVersion = templateMembers.oneVersion()
 
-const keptOnV1 = " If omitted, an imported template, and any on API v1, keeps its value."
+const keptOnV1 = " If omitted, an imported template keeps its value, and so does every template on API v1."
 
 var templateSchema = schema.Schema{
 	MarkdownDescription: "A template: the container settings of serverless workers (`serverless = true`) or pods. " +

@@ -27,7 +27,7 @@ type run struct {
 	reports   `embed:"" json:"-"`
 
 	Select  []string `short:"s" placeholder:"PATTERN" help:"Clauses to judge: an id, a glob (JOB-*), an area (JOB) or a level (MUST); ! before it excludes them."`
-	Profile string   `default:"read" enum:"read,jobs,full" help:"Allowed operations: only reads; also objects of its own and small jobs; or all (read, jobs, full)."`
+	Profile string   `default:"read" enum:"read,jobs,full" help:"Allowed operations. read: only reads; jobs: also own objects and small jobs; full: all."`
 	Allow   []string `enum:"create,queue,load,spend" placeholder:"WHAT" help:"Additional allowed operations: create, queue, load, spend."`
 	Dialect string   `default:"described" enum:"described,live" help:"Expected dialect of the job API: the service description's, or the public SDKs' (described, live)."`
 	Version []string `name:"api-version" placeholder:"v1|v2" enum:"v1,v2" help:"Versions of the management API to judge. Default: the versions that the deployment serves."`
@@ -63,7 +63,7 @@ type target struct {
 	QueueURL   string `env:"GPUCLOUD_QUEUE_URL" placeholder:"URL" help:"The job API, without /v2. Default: the base URL."`
 	EndpointID string `env:"GPUCLOUD_ENDPOINT_ID" placeholder:"ID" help:"Endpoint whose workers run builtin/conformance."`
 	Image      string `placeholder:"IMAGE" help:"Image with the same handler, for endpoints that the suite creates. Default: builtin/conformance."`
-	Body       string `name:"endpoint-body" type:"existingfile" placeholder:"FILE" help:"JSON object with additional members for every body that creates an endpoint, such as gpu. Version 1 gets the members that are not nested, version 2 those with a name that version 1 doesn't have."`
+	Body       string `name:"endpoint-body" type:"existingfile" placeholder:"FILE" help:"JSON object with additional members for every body that creates an endpoint, such as gpu. Nested members are sent only to version 2, version 1's members only to version 1."`
 	HookURL    string `placeholder:"URL" help:"Address at which the deployment reaches --hook-listen."`
 	HookListen string `placeholder:"HOST:PORT" help:"Address to listen on for calls of the deployment."`
 	Advance    bool   `help:"Advance the clock of the deployment instead of waiting. It must be a jobrunner with --clock=admin that nobody else uses."`
@@ -204,7 +204,7 @@ func pace(t *env.Target) *env.Pace {
 }
 
 // profiles has the allowed operations of each profile.
-var profiles = map[string]suite.Allow{
+var profiles = map[string]suite.Permission{
 	"read": 0,
 	"jobs": suite.Create | suite.Queue,
 	"full": suite.Create | suite.Queue | suite.Load | suite.Spend,
@@ -224,9 +224,9 @@ func (r *run) options() (o conformance.Options, err error) {
 		}
 	}
 	for _, word := range r.Allow {
-		for _, x := range suite.Allows {
+		for _, x := range suite.Permissions {
 			if x.Name == word {
-				o.Allow |= x.Allow
+				o.Allow |= x.Permission
 			}
 		}
 	}

@@ -85,7 +85,7 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of
 				}
 			}
 		}},
-	{ID: "BAT-09", Statement: "Results come in pages by offset and limit, with total and hasMore. All pages have each request once.",
+	{ID: "BAT-09", Statement: "Results come in pages by offset and limit, with total and hasMore. Each request is on exactly one page.",
 		Jobs: 5, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
 			at := newBatch(c, suite.Echo(), suite.Echo(), suite.Echo(), suite.Echo(), suite.Echo())
 			finalize(c, at)

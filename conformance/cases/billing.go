@@ -53,7 +53,7 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 			c.Expect(!start.After(now.AddDate(0, 0, -30)) && start.After(now.AddDate(0, 0, -31).Add(-slack)), "a start 30 days ago", "the start %s at %s", start, now)
 			c.Expect(end.After(now.Add(-slack)) && end.Before(now.AddDate(0, 0, 1).Add(slack)), "an end today", "the end %s at %s", end, now)
 		}},
-	{ID: "BIL-06", Source: "What the service does, 1; the version 1 document, EndpointBilling", Statement: "A running worker is billed to its endpoint for its time. A filter omits the records of other endpoints.",
+	{ID: "BIL-06", Source: "What the service does, 1; the version 1 document, EndpointBilling", Statement: "A running worker is billed to its endpoint while it runs. A filter omits the records of other endpoints.",
 		Needs: suite.V1 | suite.V2 | suite.Advanced | suite.LocalOnly, Allow: suite.Create, Operations: billingOperations, Requests: 30, WaitTime: 3 * time.Hour, Run: func(c *suite.C) {
 			id, other := c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}}), c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}})
 			c.Sleep(2*time.Hour + billingSlack)

@@ -25,7 +25,7 @@ type kind struct {
 	// value fails only in these answers.
 	answered, read, listed, changed, deleted bool
 	// allow is required for a creation, in addition to suite.Create.
-	allow      suite.Allow
+	allow      suite.Permission
 	operations []string
 	// updates are the update operations; the first is preferred.
 	updates []operation

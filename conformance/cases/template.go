@@ -281,7 +281,7 @@ var commandCases = section(suite.Case{Level: suite.Should, Source: "API changes 
 				expectCommand(c, "/serverless", id, own.entrypoint, own.cmd)
 			}
 		}},
-	{ID: "CMD-06", Statement: "Pods, and the pods of a cluster, have the entrypoint and cmd of their creation.",
+	{ID: "CMD-06", Statement: "Pods, and the pods of a cluster, keep the entrypoint and cmd that they were created with.",
 		Needs: podNeeds, Allow: suite.Create | suite.Spend, Operations: append([]string{"POST /v2/clusters"}, podOperations...), Requests: 20, Run: func(c *suite.C) {
 			lists := suite.M{"entrypoint": words("print"), "cmd": words("two words")}
 			expectCommand(c, "/pods", newPod(c, lists), words("print"), words("two words"))

@@ -120,7 +120,7 @@ var withoutCase = []Clause{
 	{
 		ID: "VER-51", Level: suite.Unspec, Source: "Versioning, 12",
 		Statement:  "Whether the versions are compatible.",
-		Untestable: "the description promises none",
+		Untestable: "the description promises no compatibility",
 	},
 	forClients("CLI-01", suite.Must, "Authentication, 1",
 		"A client sends its key as Authorization: Bearer on every call."),

@@ -49,7 +49,7 @@ func TestDirections(t *testing.T) {
 		{should(report.Warn), should(report.Known), other},
 		{should(report.Warn), should(report.Pass), better},
 		{mandatory(report.Pass), skip(report.SkipFeature), worse},
-		{mandatory(report.Pass), skip(report.SkipReason), worse},
+		{mandatory(report.Pass), skip(report.SkipUntestable), worse},
 		{mandatory(report.Pass), skip(report.SkipAllow), other},
 		{mandatory(report.Pass), skip(report.SkipBudget), other},
 		{mandatory(report.Pass), skip(report.SkipDeferred), other},

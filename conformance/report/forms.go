@@ -79,7 +79,7 @@ func WriteCTRF(w io.Writer, r *Report) error {
 const badgeLabel = "conformance"
 
 // badge returns the text of the badge: how many MUST clauses pass and how many of these are
-// partly judged, or why nothing can be escaped.
+// partly judged, or another conclusion.
 func badge(r *Report) (message, colour string) {
 	musts, passed, partly := 0, 0, 0
 	for _, x := range r.Results {

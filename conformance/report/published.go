@@ -27,7 +27,7 @@ type Document struct {
 }
 
 // Sign returns the Ed25519 signature of a file. The private key is PEM (PKCS #8, for
-// example of openssl genpkey -algorithm ed25519).
+// example from openssl genpkey -algorithm ed25519).
 func Sign(file, key []byte) ([]byte, error) {
 	der, err := pemBlock(key, "PRIVATE KEY")
 	if err != nil {
@@ -41,7 +41,7 @@ func Sign(file, key []byte) ([]byte, error) {
 	return ed25519.Sign(private, file), nil
 }
 
-// Verify checks the signature of a file. The public key is PEM (for example of openssl pkey
+// Verify checks the signature of a file. The public key is PEM (for example from openssl pkey
 // -pubout).
 func Verify(file, signature, key []byte) error {
 	der, err := pemBlock(key, "PUBLIC KEY")

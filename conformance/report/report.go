@@ -36,11 +36,11 @@ var Verdicts = []Verdict{Fail, Unexpected, Error, Inconclusive, Warn, Known, Blo
 
 // Codes of a SKIP.
 const (
-	SkipFeature  = "feature"    // the target lacks what the case needs
-	SkipAllow    = "safety"     // --allow doesn't permit the case
-	SkipBudget   = "budget"     // the case takes too long or costs too much
-	SkipReason   = "untestable" // no case can judge the clause
-	SkipDeferred = "deferred"   // resumes with conformance resume
+	SkipFeature    = "feature"    // the target lacks what the case needs
+	SkipAllow      = "safety"     // --allow doesn't permit the case
+	SkipBudget     = "budget"     // the case takes too long or costs too much
+	SkipUntestable = "untestable" // no case can judge the clause
+	SkipDeferred   = "deferred"   // resumes with conformance resume
 )
 
 // Report is the report of a run. It contains no secrets.
@@ -108,7 +108,7 @@ func (r Reruns) Minus(earlier Reruns) Reruns {
 	return Reruns{r.Cases - earlier.Cases, r.Duration - earlier.Duration, r.TargetTime - earlier.TargetTime, r.Requests - earlier.Requests, r.Jobs - earlier.Jobs}
 }
 
-// String returns "" if there was none.
+// String returns "" if there were no reruns.
 func (r *Reruns) String() string {
 	if r == nil {
 		return ""
@@ -319,7 +319,7 @@ func (r *Report) gaps() (list []gap) {
 		}
 		reason := x.Reason
 		switch {
-		case x.Code == SkipReason:
+		case x.Code == SkipUntestable:
 			reason = "no case can judge it, see conformance explain"
 		case x.Verdict == Blocked:
 			reason = "blocked by " + cmp.Or(x.By, "another clause")

@@ -166,7 +166,7 @@ func TestDeferredCases(t *testing.T) {
 			ledger := t.TempDir() + "/ledger"
 			var state conformance.State
 			before := judge(t, conformance.Options{
-				Target: target, Select: []string{"LIM-11", "LIM-12", "JOB-17"}, Allow: ^conformance.Allow(0), Defer: &state, Ledger: ledger,
+				Target: target, Select: []string{"LIM-11", "LIM-12", "JOB-17"}, Allow: ^conformance.Permission(0), Defer: &state, Ledger: ledger,
 			})
 			if got := verdicts(before); got["LIM-11"] != report.Skip || got["LIM-12"] != report.Skip || got["JOB-17"] != report.Pass || before.Exit != 0 {
 				t.Fatalf("%v, exit code %d", got, before.Exit)
@@ -178,7 +178,7 @@ func TestDeferredCases(t *testing.T) {
 			var restored conformance.State
 			must.Succeed(t, json.Unmarshal(text, &restored))
 			after := judge(t, conformance.Options{
-				Target: target, Select: restored.Select(), Allow: ^conformance.Allow(0), Defer: &restored, Ledger: ledger,
+				Target: target, Select: restored.Select(), Allow: ^conformance.Permission(0), Defer: &restored, Ledger: ledger,
 			})
 			conformance.Merge(before, after)
 			want := report.Pass

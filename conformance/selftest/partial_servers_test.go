@@ -111,7 +111,7 @@ func TestRunAgainstHangingServerEnds(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		deployment   func(http.Handler) http.Handler
-		allow        conformance.Allow
+		allow        conformance.Permission
 		selected     string
 		maxDuration  time.Duration
 		inconclusive int // minimum
@@ -119,8 +119,8 @@ func TestRunAgainstHangingServerEnds(t *testing.T) {
 		pass         int // minimum
 	}{
 		"everything hangs, only reads": {everythingHangs, 0, "*", 4 * time.Minute, 30, "3 requests in a row timed out", 0},
-		"everything hangs":             {everythingHangs, ^conformance.Allow(0), "*", 5 * time.Minute, 150, "3 requests in a row timed out", 0},
-		"the job API hangs":            {serveOperations(nil, hang), ^conformance.Allow(0), "JOB,LIM-16,T", 15 * time.Minute, 5, "3 requests in a row timed out", 10},
+		"everything hangs":             {everythingHangs, ^conformance.Permission(0), "*", 5 * time.Minute, 150, "3 requests in a row timed out", 0},
+		"the job API hangs":            {serveOperations(nil, hang), ^conformance.Permission(0), "JOB,LIM-16,T", 15 * time.Minute, 5, "3 requests in a row timed out", 10},
 		"billing hangs":                {replace(pathHas("/v2/billing"), hang), 0, "BIL,VER-3*,AUT-02", 4 * time.Minute, 5, "3 requests in a row timed out in the section BIL", 5},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func remoteInBubble(t *testing.T, wrap func(http.Handler) http.Handler, change f
 		j := must.Do(jobrunner.New(t.Context(), jobrunner.Config{APIKey: target.Key, KeyDir: dir}))(t)
 		client, stop := serveInMemory(wrap(j.Handler()))
 		target.Client = client
-		o := conformance.Options{Target: target, Allow: ^conformance.Allow(0), MaxWait: 30 * 24 * time.Hour, Reruns: 2}
+		o := conformance.Options{Target: target, Allow: ^conformance.Permission(0), MaxWait: 30 * 24 * time.Hour, Reruns: 2}
 		if change != nil {
 			change(&o)
 		}

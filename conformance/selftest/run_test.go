@@ -259,7 +259,7 @@ func createEndpoint(t *testing.T, target conformance.Target) string {
 func TestSupplementaryCasesMaySkip(t *testing.T) {
 	target := startDeployment(t, nil)
 	target.Local, target.Advance, target.ClockStopped = false, nil, false
-	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB-17", "SUB-27", "RAT-06", "RAT-08"}, Allow: ^conformance.Allow(0), Ledger: t.TempDir() + "/ledger"})
+	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB-17", "SUB-27", "RAT-06", "RAT-08"}, Allow: ^conformance.Permission(0), Ledger: t.TempDir() + "/ledger"})
 	got := verdicts(r)
 	must.Hold(t, got["JOB-17"] == report.Pass && got["SUB-27"] == report.Skip && got["RAT-06"] == report.Pass && got["RAT-08"] == report.Pass, got)
 }

@@ -184,7 +184,7 @@ func TestStubServersAfterPreflight(t *testing.T) {
 					if !creates {
 						target.Endpoint = "our-endpoint"
 					}
-					r := judge(t, conformance.Options{Target: target, Allow: ^conformance.Allow(0)})
+					r := judge(t, conformance.Options{Target: target, Allow: ^conformance.Permission(0)})
 					verdict, exit := report.Fail, conformance.ExitFailed
 					if name == "401" && !creates { // the key of a shared deployment may be the reason
 						verdict, exit = report.Inconclusive, conformance.ExitInconclusive

@@ -48,7 +48,7 @@ type Case struct {
 	// the clause fails and blocks the case.
 	GivenClauses []string
 	Needs        Needs
-	Allow        Allow
+	Allow        Permission
 	// WaitTime is how long the case waits in the target's time. If the clock can't be
 	// advanced, cases that wait for longer than --max-wait are skipped or deferred.
 	WaitTime time.Duration
@@ -112,20 +112,20 @@ const (
 // Has reports whether the needs include all of others.
 func (n Needs) Has(others Needs) bool { return n&others == others }
 
-// Allow is what a case does to the target, beyond reading.
-type Allow uint
+// Permission is what a case does to the target, beyond reading.
+type Permission uint
 
 // What a case does. Each is allowed by a word of --allow.
 const (
-	Create Allow = 1 << iota // creates objects of its own, and deletes them
-	Queue                    // runs small jobs
-	Load                     // sends many or large requests
-	Spend                    // costs more than a few cents
+	Create Permission = 1 << iota // creates objects of its own, and deletes them
+	Queue                         // runs small jobs
+	Load                          // sends many or large requests
+	Spend                         // costs more than a few cents
 )
 
-// Allows has the names and descriptions of all Allow values.
-var Allows = []struct {
-	Allow
+// Permissions has the names and descriptions of all permissions.
+var Permissions = []struct {
+	Permission
 	Name, Words string
 }{
 	{Create, "create", "create and delete objects"},
@@ -135,10 +135,10 @@ var Allows = []struct {
 }
 
 // String returns the value of --allow.
-func (a Allow) String() string {
+func (p Permission) String() string {
 	var names []string
-	for _, x := range Allows {
-		if a&x.Allow != 0 {
+	for _, x := range Permissions {
+		if p&x.Permission != 0 {
 			names = append(names, x.Name)
 		}
 	}

@@ -13,22 +13,21 @@ import (
 // implements it.
 func Echo(more ...M) M { return handlerInput("echo", more) }
 
-// Sleep is the input of a job that runs for some time, and returns the member output of
-// more.
+// Sleep is the input of a job that runs for some time, and returns the output given in more.
 func Sleep(d time.Duration, more ...M) M {
 	return handlerInput("sleep", more, M{"ms": d.Milliseconds()})
 }
 
-// Fail is the input of a job that fails. more may have message, the text of the error, or bytes,
-// the length of its text. With times, the job fails that often and then returns its input.
+// Fail is the input of a job that fails. Members of more: message is the text of the error, bytes
+// its length. If times is set, the job fails that often and then returns its input.
 func Fail(more ...M) M { return handlerInput("fail", more) }
 
-// Crash is the input of a job that terminates its worker. With times, it does so that often
+// Crash is the input of a job that terminates its worker. If times is set, it does so that often
 // and then returns its input.
 func Crash(more ...M) M { return handlerInput("crash", more) }
 
 // Stream is the input of a job that yields n chunks, {"n": 0} and so on, with a pause
-// before each. With bytes, they are texts of that length.
+// before each. If bytes is set, the chunks are texts of that length.
 func Stream(n int, pause time.Duration, more ...M) M {
 	return handlerInput("stream", more, M{"n": n, "ms": pause.Milliseconds()})
 }
@@ -41,8 +40,8 @@ func Yield(values ...any) M {
 // Bytes is the input of a job that returns a text of n characters.
 func Bytes(n int) M { return handlerInput("bytes", nil, M{"n": n}) }
 
-// Beacon is the input of a job that calls a box when it begins, and then at intervals while
-// it runs.
+// Beacon is the input of a job that calls the address of a box when it begins, and then at
+// intervals.
 func Beacon(b *env.Box, interval, duration time.Duration) M {
 	return handlerInput("beacon", nil, M{"url": b.URL, "every": interval.Milliseconds(), "ms": duration.Milliseconds()})
 }
@@ -95,7 +94,7 @@ func (c *C) Run(input any, more ...M) (j *Job) {
 }
 
 // RunSync submits a job with POST /runsync as a fixture, and expects its result. The job
-// must need no time of the target.
+// must not wait for the target's clock.
 func (c *C) RunSync(input any, more ...M) (j *Job) {
 	c.Given("JOB-14", func() {
 		j = c.JobOf(c.Post("/runsync", Submission(input, more...)).Is(200).Equal("status", Completed))
@@ -160,7 +159,7 @@ func (j *Job) awaitGiven(status string) (a *Answer) {
 	return a
 }
 
-// Reach is one of these methods by its status. It returns the job.
+// Reach waits like these methods, and returns the job.
 func (j *Job) Reach(status string) *Job {
 	j.awaitGiven(status)
 	return j
@@ -208,8 +207,8 @@ func (j *Job) noteStart(a *Answer, status string) {
 	}
 }
 
-// pauseBetweenPolls pauses after the nth poll. At a local target, effects that need no time
-// of the target come soon, so the first pauses are short and in real time.
+// pauseBetweenPolls pauses after the nth poll. A local target soon shows effects that
+// don't wait for its clock, so the first pauses are short and in real time.
 func (c *C) pauseBetweenPolls(n int) {
 	switch {
 	case !c.Local():

@@ -89,7 +89,7 @@ func (c *C) WaitUntilSent() {
 	c.unsent = nil
 }
 
-// patience is how long, in real time, an effect may take that needs no time of the target.
+// patience is how long, in real time, an effect that doesn't wait for the target's clock may take.
 const patience = 3 * time.Second
 
 // Unanswered reports whether no answer has arrived yet.

@@ -118,7 +118,7 @@ func New(s Settings) (*Client, error) {
 		c.Pods = podsV2(d, pods)
 	}
 	d.verification.probes = []probe{c.Templates.probe(), c.NetworkVolumes.probe(), c.Endpoints.probe(), c.RegistryAuths.probe()}
-	c.Jobs = &Jobs{deployment: d, learn: c.LearnEndpoint}
+	c.Jobs = &Jobs{deployment: d, redactEndpoint: c.RedactEndpoint}
 	return c, nil
 }
 

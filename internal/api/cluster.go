@@ -74,7 +74,7 @@ func clustersV2(d *deployment, cache *listCache) *Clusters {
 		required: []string{"name", "type", "compute", "createdAt"},
 		id:       func(c Cluster) string { return c.ID },
 		name:     func(c Cluster) string { return c.Name },
-		sameFixed: func(got, want Cluster) bool {
+		fixedMembersEqual: func(got, want Cluster) bool {
 			return got.Type == want.Type && got.Compute == want.Compute && got.Template == want.TemplateID
 		},
 		decode: decodePlain[Cluster],

@@ -11,10 +11,10 @@ import (
 func endpoints(d *deployment, cache *listCache) *Collection[Endpoint] {
 	return &Collection[Endpoint]{
 		deployment: d, cache: cache, kind: "endpoint",
-		id:        func(e Endpoint) string { return e.ID },
-		name:      func(e Endpoint) string { return e.Name },
-		sameFixed: sameFixedOfEndpoint,
-		normalize: normalizeEndpoints,
+		id:                func(e Endpoint) string { return e.ID },
+		name:              func(e Endpoint) string { return e.Name },
+		fixedMembersEqual: endpointFixedMembersEqual,
+		normalize:         normalizeEndpoints,
 	}
 }
 
@@ -51,7 +51,7 @@ func endpointsV2(d *deployment, cache *listCache) *Collection[Endpoint] {
 	return r
 }
 
-func sameFixedOfEndpoint(got, want Endpoint) bool {
+func endpointFixedMembersEqual(got, want Endpoint) bool {
 	return (want.Type == "" || got.Type == "" || got.Type == want.Type) &&
 		(got.TemplateID == nil || agrees(got.TemplateID, want.TemplateID)) &&
 		(got.CPU == nil || len(want.CPU) > 0) &&
@@ -63,8 +63,8 @@ func acceptsAnyGPU(got GPU) bool {
 	return len(got.Pools)+len(got.TypeIDs) == 0 && got.Count <= 1
 }
 
-// normalizeEndpoints removes the container if a template sets it, because the copy doesn't
-// contain the template's id.
+// normalizeEndpoints ignores the container if a template sets it: v2 copies the template's settings
+// and doesn't return its id.
 func normalizeEndpoints(got, want Endpoint) (Endpoint, Endpoint) {
 	want.ApplyTemplate = false
 	if want.TemplateID != nil || got.Container == nil {

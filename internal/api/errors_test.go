@@ -60,7 +60,7 @@ func TestErrorTexts(t *testing.T) {
 			"403 Forbidden. The API key from GPUCLOUD_API_KEY lacks the scope account:read, pods:write: add it to the key, or use a key that has it."},
 		"403, no scope": {403, nil, `{"title":"Forbidden","status":403,"scope":"<b>none</b>"}`,
 			"403 Forbidden. The API key from GPUCLOUD_API_KEY has no access to this: use a key that has."},
-		"429":               {429, []string{"Retry-After", "3600"}, ``, "429 Too Many Requests. The rate limit is exceeded, and the deployment asks to wait 1h0m0s; 5m0s is the longest that is waited for. Apply again after that."},
+		"429":               {429, []string{"Retry-After", "3600"}, ``, "429 Too Many Requests. The rate limit is exceeded, and the deployment asks to wait 1h0m0s, but the longest wait is 5m0s. Apply again after that time."},
 		"501":               {501, nil, ``, "501 Not Implemented. The deployment doesn't have this operation."},
 		"unreadable":        {200, nil, `<html>`, "200 OK: the response is not one of this API: invalid character '<' looking for beginning of value." + looksLike("a web site")},
 		"no id":             {200, nil, `{"name":"x"}`, "200 OK: the response is not one of this API: $ has no id." + looksLike("another API")},

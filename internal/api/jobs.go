@@ -15,8 +15,8 @@ import (
 
 // Jobs is the job API of queue-based endpoints, at {queue_url}/v2/{endpoint id}.
 type Jobs struct {
-	deployment *deployment
-	learn      func(ctx context.Context, endpointID string) error
+	deployment     *deployment
+	redactEndpoint func(ctx context.Context, endpointID string) error
 }
 
 type Submission struct {

@@ -50,7 +50,7 @@ func (c *Client) WorkerLog(ctx context.Context, endpointID, workerID string, q L
 	if err := cmp.Or(checkID("endpoint", endpointID), checkID("worker", workerID)); err != nil {
 		return nil, err
 	}
-	if err := c.LearnEndpoint(ctx, endpointID); err != nil {
+	if err := c.RedactEndpoint(ctx, endpointID); err != nil {
 		return nil, err
 	}
 	return c.log(ctx, "/v2/serverless/"+endpointID+"/workers/"+workerID+"/logs", q)
@@ -164,9 +164,9 @@ func redactTexts(secrets *redact.Set, reasons ...*string) {
 	}
 }
 
-// LearnEndpoint adds the environment of an endpoint to the context's redact.Set, because its
+// RedactEndpoint adds the environment of an endpoint to the context's redact.Set, because its
 // workers may print it.
-func (c *Client) LearnEndpoint(ctx context.Context, id string) error {
+func (c *Client) RedactEndpoint(ctx context.Context, id string) error {
 	if redact.FromContext(ctx) == nil {
 		return nil
 	}
@@ -188,7 +188,7 @@ func redactLog(ctx context.Context, lines []LogLine) {
 // that may run jobs need not have access to it.
 func (j *Jobs) redacted(ctx context.Context, endpointID string, job Job, err error) (Job, error) {
 	if secrets := redact.FromContext(ctx); secrets != nil && job.Error != "" {
-		_ = j.learn(ctx, endpointID)
+		_ = j.redactEndpoint(ctx, endpointID)
 		job.Error = secrets.Lines(job.Error)
 	}
 	return job, err

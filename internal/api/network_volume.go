@@ -20,7 +20,7 @@ func networkVolumes[W NetworkVolume | networkVolumeV1](d *deployment, cache *lis
 		deployment: d, cache: cache, kind: "network volume",
 		id:   func(v NetworkVolume) string { return v.ID },
 		name: func(v NetworkVolume) string { return v.Name },
-		sameFixed: func(got, want NetworkVolume) bool {
+		fixedMembersEqual: func(got, want NetworkVolume) bool {
 			return got.DataCenter == want.DataCenter && agrees(got.Type, want.Type)
 		},
 		decode: decodeAs(func(w W) NetworkVolume { return NetworkVolume(w) }),

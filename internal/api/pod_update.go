@@ -15,11 +15,11 @@ import (
 func pods(d *deployment, cache *listCache) *Collection[Pod] {
 	return &Collection[Pod]{
 		deployment: d, cache: cache, kind: "pod",
-		id:        func(p Pod) string { return p.ID },
-		name:      func(p Pod) string { return p.Name },
-		untrusted: func(p *Pod) []*string { return []*string{p.Reason} },
-		sameFixed: sameFixedOfPod,
-		normalize: normalizePods,
+		id:                func(p Pod) string { return p.ID },
+		name:              func(p Pod) string { return p.Name },
+		untrusted:         func(p *Pod) []*string { return []*string{p.Reason} },
+		fixedMembersEqual: podFixedMembersEqual,
+		normalize:         normalizePods,
 	}
 }
 
@@ -67,7 +67,7 @@ func podsV2(d *deployment, cache *listCache) *Pods {
 	}}
 }
 
-func sameFixedOfPod(got, want Pod) bool {
+func podFixedMembersEqual(got, want Pod) bool {
 	switch {
 	case want.GPU != nil && (got.GPU == nil || got.GPU.ID != want.GPU.ID || want.GPU.Count != 0 && got.GPU.Count != want.GPU.Count):
 		return false

@@ -70,12 +70,12 @@ type Delegation struct {
 func delegationsV2(d *deployment, cache *listCache) *Collection[Delegation] {
 	return &Collection[Delegation]{
 		deployment: d, cache: cache, kind: "registry delegation", path: "/v2/registries/delegations", member: "delegations",
-		listOnly:  true,
-		required:  []string{"awsUser", "awsRegion", "repository", "tag"},
-		id:        func(g Delegation) string { return g.ID },
-		name:      func(g Delegation) string { return deref(g.Name) },
-		sameFixed: func(got, want Delegation) bool { return SameRepository(got.Resource, want.Resource) },
-		decode:    decodeAs(Delegation.withResource),
+		listOnly:          true,
+		required:          []string{"awsUser", "awsRegion", "repository", "tag"},
+		id:                func(g Delegation) string { return g.ID },
+		name:              func(g Delegation) string { return deref(g.Name) },
+		fixedMembersEqual: func(got, want Delegation) bool { return SameRepository(got.Resource, want.Resource) },
+		decode:            decodeAs(Delegation.withResource),
 		create: func(want Delegation) (any, error) {
 			return Delegation{Name: want.Name, Resource: want.Resource}, nil
 		},

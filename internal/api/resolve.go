@@ -302,9 +302,9 @@ func (s *listCache) stopMatching() {
 // same reports whether an object is the one that a create asked for: everything that the version
 // returns must be equal. It ignores members that the version never returns or that the caller
 // left to the server, and the order of lists if the order has no meaning. It builds an update to
-// compare the members that an update can change, and uses sameFixed for the others.
+// compare the members that an update can change, and uses fixedMembersEqual for the others.
 func (r *Collection[T]) same(got, want T) bool {
-	if r.name(got) != r.name(want) || r.sameFixed != nil && !r.sameFixed(got, want) {
+	if r.name(got) != r.name(want) || r.fixedMembersEqual != nil && !r.fixedMembersEqual(got, want) {
 		return false
 	}
 	if r.normalize != nil {

@@ -45,10 +45,10 @@ type Collection[T any] struct {
 	// alreadyApplied reports whether the object already has the changes of an update whose
 	// repetition failed: an earlier try succeeded and its answer was lost.
 	alreadyApplied func(got, want T) bool
-	// sameFixed compares the members that an update can't change. normalize removes differences
+	// fixedMembersEqual compares the members that an update can't change. normalize removes differences
 	// that the server may cause by reordering or omitting.
-	sameFixed func(got, want T) bool
-	normalize func(got, want T) (T, T)
+	fixedMembersEqual func(got, want T) bool
+	normalize         func(got, want T) (T, T)
 	// untrusted returns the texts of an object that come from programs or from the deployment,
 	// and may contain secrets.
 	untrusted func(*T) []*string

@@ -48,15 +48,15 @@ type PersistentMount struct {
 func templates(d *deployment, cache *listCache) *Collection[Template] {
 	return &Collection[Template]{
 		deployment: d, cache: cache, kind: "template",
-		id:          func(t Template) string { return t.ID },
-		name:        func(t Template) string { return t.Name },
-		uniqueNames: true,
-		sameFixed:   sameFixedOfTemplate,
-		normalize:   normalizeTemplates,
+		id:                func(t Template) string { return t.ID },
+		name:              func(t Template) string { return t.Name },
+		uniqueNames:       true,
+		fixedMembersEqual: templateFixedMembersEqual,
+		normalize:         normalizeTemplates,
 	}
 }
 
-func sameFixedOfTemplate(got, want Template) bool {
+func templateFixedMembersEqual(got, want Template) bool {
 	return got.Serverless == want.Serverless &&
 		(want.Category == "" || got.Category == want.Category) &&
 		(got.Mounts.Persistent == nil) == (want.Mounts.Persistent == nil)

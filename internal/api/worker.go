@@ -77,7 +77,7 @@ type Releases struct {
 func (c *Client) EndpointWorkers(ctx context.Context, endpointID string) (out EndpointWorkers, err error) {
 	out.Workers, err = listOfEndpoint[Worker](ctx, c, endpointID, "workers", &out)
 	if err == nil && slices.ContainsFunc(out.Workers, func(w Worker) bool { return deref(w.Reason) != "" }) {
-		err = c.LearnEndpoint(ctx, endpointID)
+		err = c.RedactEndpoint(ctx, endpointID)
 	}
 	for _, w := range out.Workers {
 		redactTexts(redact.FromContext(ctx), w.Reason)

@@ -7,7 +7,7 @@ var secretV2 = rows(V2, "secret", documentOfSecrets,
 	f("name", "string", Create|Read, required(Create|Read), between(1, 191), form(SecretName), note("unique and not beginning with RUNPOD, ignoring case; fixed at create")),
 	f("value", "string", sent, required(Create), between(1, 1<<24-1), unit("bytes"), secret, note("never returned")),
 	f("description", "string", sent, atMost(65535), unit("bytes"), clears(`""`)),
-	f("description", "string", Read, nullable, note("null without one")),
+	f("description", "string", Read, nullable, note("null if not set")),
 	f("createdAt", "string", Read, required(Read), note("RFC 3339")),
 	f("valueLastUpdatedAt", "string", Read, nullable, note("a time of RFC 3339; on the jobrunner the creation time until the value changes")),
 )

@@ -10,7 +10,7 @@ var billingV1 = rows(V1, "billing", "v1 document: BillingRecord",
 	f("diskSpaceBilledGb", "integer", Read, unit("GB")),
 	f("endpointId", "string", Read, note("if grouped by it")),
 	f("gpuTypeId", "string", Read, known(GPUTypeIDs), note("if grouped by it")),
-	f("podId", "string", Read, note("if grouped by it; of an endpoint, a worker's")),
+	f("podId", "string", Read, note("if grouped by it; in endpoint billing, the worker's id")),
 	f("time", "string", Read, note("RFC 3339, the start of the bucket")),
 	f("timeBilledMs", "integer", Read, unit("ms")),
 )

@@ -11,7 +11,7 @@ var networkVolumeV1 = rows(V1, "networkVolume", "v1 document: NetworkVolumeCreat
 var networkVolumeV2 = rows(V2, "networkVolume", "v2 document: CreateNetworkVolumeRequest",
 	f("id", "string", Read, required(Read), from("v2 document: NetworkVolume")),
 	f("name", "string", every, required(Create|Read), atLeast(1), note("need not be unique")),
-	f("size", "integer", every, required(Create|Read), between(10, 4096), unit("GB"), note("an update must exceed the current size; below 10 in an answer where v1 made it")),
+	f("size", "integer", every, required(Create|Read), between(10, 4096), unit("GB"), note("an update must exceed the current size; v1 may have created a smaller one")),
 	f("dataCenter", "string", Create|Read, required(Create|Read), atLeast(1), known(DataCenterIDs), note("fixed at create")),
 	f("type", "string", Create|Read, required(Read), oneOf("STANDARD", "HIGH_PERFORMANCE"), note("fixed at create; omitted: the data center's own tier")),
 )

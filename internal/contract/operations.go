@@ -38,7 +38,7 @@ func opNote(text string) detail { return func(o *Operation) { o.Note = text } }
 var operationsJobs = operations(Jobs, []int{401, 403, 404, 429, 500}, append([]Operation{
 	op("POST", "/run", "jobSubmission", 200, "description: Endpoints B", fails(400, 413), opNote("returns id and status IN_QUEUE; body up to 10 MB")),
 	op("POST", "/runsync", "jobSubmission", 200, "description: Endpoints B", query("wait"), fails(400, 413), opNote("returns the job, unfinished after `wait` (1000 to 300000 ms, default 90000); body up to 20 MB")),
-	op("GET", "/status/{job_id}", "job", 200, "description: Endpoints B", query("ttl"), fails(400), opNote("`ttl` sets the job's, in ms")),
+	op("GET", "/status/{job_id}", "job", 200, "description: Endpoints B", query("ttl"), fails(400), opNote("`ttl` sets the job's ttl, in ms")),
 	op("GET", "/stream/{job_id}", "streamChunk", 200, "description: Endpoints B", query("wait"), fails(400), opNote("an array of the unread chunks; waits up to `wait` ms for one; under /live a liveStream object")),
 	op("POST", "/cancel/{job_id}", "job", 200, "description: Endpoints B", opNote("returns id and status CANCELLED; a finished job keeps its status")),
 	op("POST", "/retry/{job_id}", "job", 200, "description: Endpoints B", fails(400), opNote("returns id and status IN_QUEUE; 400 unless FAILED or TIMED_OUT")),

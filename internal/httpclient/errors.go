@@ -129,7 +129,7 @@ func (e *Error) Remedy() string {
 	case e.Status == http.StatusForbidden:
 		return fmt.Sprintf("The API key from %s has no access to this: use a key that has.", e.keySource)
 	case e.Status == http.StatusTooManyRequests && e.RetryAfter > longestWait:
-		return fmt.Sprintf("The rate limit is exceeded, and the deployment asks to wait %s; %s is the longest that is waited for. Apply again after that.", e.RetryAfter, longestWait)
+		return fmt.Sprintf("The rate limit is exceeded, and the deployment asks to wait %s, but the longest wait is %s. Apply again after that time.", e.RetryAfter, longestWait)
 	case e.Status == http.StatusTooManyRequests && e.RetryAfter > 0:
 		return fmt.Sprintf("The rate limit is exceeded: try again in %s, or send fewer requests at a time (terraform or tofu apply -parallelism=2).", e.RetryAfter)
 	case e.Status == http.StatusTooManyRequests:

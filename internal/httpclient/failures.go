@@ -41,7 +41,7 @@ func (c *Client) noAnswer(call Call, tries int, cause error) *Error {
 
 // answerError returns the error of an answer that isn't a success.
 func (c *Client) answerError(call Call, a answer) *Error {
-	e := c.newAnswered(call, a)
+	e := c.newStatusError(call, a)
 	body := parseErrorBody(a.resp.Header.Get("Content-Type"), a.body)
 	if !call.Untracked && c.IsAPIError != nil && !c.IsAPIError(call.URL, a.resp.StatusCode, a.body) {
 		e.OtherServer = c.sanitize(call, describeServer(a.resp, a.body), maxDetail)
@@ -83,7 +83,7 @@ func (c *Client) response(call Call, a answer) *Response {
 
 // Failure returns an error with the detail for a successful answer that can't be accepted.
 func (r *Response) Failure(detail string) *Error {
-	e := r.client.newAnswered(r.call, r.answer)
+	e := r.client.newStatusError(r.call, r.answer)
 	e.Detail = r.client.sanitize(r.call, detail, maxDetail)
 	return e
 }
@@ -104,7 +104,7 @@ func (c *Client) unreadable(call Call, a answer, cause error) *Error {
 	return e
 }
 
-func (c *Client) newAnswered(call Call, a answer) *Error {
+func (c *Client) newStatusError(call Call, a answer) *Error {
 	e := c.newError(call, a.tries)
 	e.Status, e.Title = a.resp.StatusCode, http.StatusText(a.resp.StatusCode)
 	e.RequestID = c.sanitize(call, a.resp.Header.Get("X-Request-Id"), maxExcerpt)

@@ -99,7 +99,7 @@ func withArticle(title string) string {
 func (r *kindResource[M]) ListResourceConfigSchema(_ context.Context, _ list.ListResourceSchemaRequest, resp *list.ListResourceSchemaResponse) {
 	text := "Finds every " + r.kind.Title + " of the account."
 	if r.kind.Single {
-		text = "Finds the " + r.kind.Title + " of the account, which has exactly one."
+		text = "Finds the account's only " + r.kind.Title + "."
 	}
 	resp.Schema = listschema.Schema{
 		MarkdownDescription: text,

@@ -31,7 +31,7 @@ const (
 // The scheduler's counts aren't read atomically, and a goroutine may move from one to another
 // meanwhile. Therefore several consecutive looks must find all goroutines waiting, and no
 // timer, work or goroutine may begin or end during them (Clock.activity). Only a chain of
-// wake-ups that all of twenty looks miss remains undetected.
+// wake-ups that all of these looks miss remains undetected.
 
 // atRest lets the other goroutines run, and reports whether all of them wait and at most
 // inCalls of them are in system calls. calls is the latest number of system calls. It usually

@@ -35,11 +35,11 @@ type Config struct {
 // contain no secret, and the programs that read them send no key by default.
 func New(c Config) http.Handler {
 	ui := page.Local(c.Remote, c.Page)
-	scraped := c.Metrics.Handler()
+	metricsHandler := c.Metrics.Handler()
 	if c.Remote {
-		scraped = withKey(c.Keys, "the metrics show all users", scraped.ServeHTTP)
+		metricsHandler = withKey(c.Keys, "the metrics show all users", metricsHandler.ServeHTTP)
 	}
-	scraped = page.Local(c.Remote, withPattern("GET /metrics", readOnly(scraped)))
+	metricsHandler = page.Local(c.Remote, withPattern("GET /metrics", readOnly(metricsHandler)))
 	probes := map[string]http.Handler{}
 	for path, probe := range map[string]http.HandlerFunc{AliveRoute: alive, readyRoute: ready(c.Ready)} {
 		probes[path] = withPattern("GET "+path, readOnly(probe)) // under any host name, such as a proxy's
@@ -50,7 +50,7 @@ func New(c Config) http.Handler {
 		case page.Owns(r.URL.Path):
 			ui.ServeHTTP(w, r)
 		case r.URL.Path == "/metrics":
-			scraped.ServeHTTP(w, r)
+			metricsHandler.ServeHTTP(w, r)
 		case probes[r.URL.Path] != nil:
 			probes[r.URL.Path].ServeHTTP(w, r)
 		case c.Profile && strings.HasPrefix(r.URL.Path, "/debug/pprof/"):
@@ -141,8 +141,8 @@ const maxAdvance = 8 * 24 * time.Hour
 
 // Clock serves the deployment's clock to clients with an unrestricted key. GET /clock reads it, POST
 // /clock {"advance": milliseconds} advances it, and POST /clock {"stop": true} stops it between
-// advances. The clock can't be advanced while a worker of the endpoint that offClock returns runs a
-// job in real time, because the job would time out early. advanced is called after each step.
+// advances. offClock returns an endpoint whose worker runs a job in real time, or "". The clock can't be
+// advanced during that job, because it would time out early. advanced is called after each step.
 func Clock(c *clock.Clock, keys *apikey.Keys, offClock func() string, advanced func(ctx context.Context), next http.Handler) http.Handler {
 	change := func(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 		var body struct {
@@ -164,7 +164,7 @@ func Clock(c *clock.Clock, keys *apikey.Keys, offClock func() string, advanced f
 		advanced(r.Context())
 		return nil
 	}
-	served := withKey(keys, "all users share the clock", func(w http.ResponseWriter, r *http.Request) {
+	clockHandler := withKey(keys, "all users share the clock", func(w http.ResponseWriter, r *http.Request) {
 		var refusal *httpanswer.Refusal
 		switch r.Method {
 		case http.MethodGet:
@@ -181,7 +181,7 @@ func Clock(c *clock.Clock, keys *apikey.Keys, offClock func() string, advanced f
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/clock" {
-			served(w, r)
+			clockHandler(w, r)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -20,7 +20,7 @@ const (
 	// values.
 	percentileSteps = 6
 
-	maxTimings = 1024 // times kept per endpoint; at least half of it
+	maxTimings = 1024 // per endpoint; the older half is dropped when it's full
 )
 
 // history is the activity of the last ten minutes. Events write it, not a ticking clock: the numbers
@@ -92,8 +92,8 @@ func (l *levels) past(now time.Time) []int32 {
 	return out
 }
 
-// list returns past with the current level as the last one.
-func (l *levels) list(now time.Time) []int32 {
+// untilNow returns the highest level of each past step, and then the current level.
+func (l *levels) untilNow(now time.Time) []int32 {
 	out := l.past(now)
 	out[steps-1] = l.level
 	return out
@@ -106,9 +106,9 @@ func (l *levels) fill(now time.Time, level int) {
 	}
 }
 
-// job records an event. counts are the endpoint's after it, or nil if other processes change jobs too,
-// so that level sets the counts.
-func (h *history) job(e engine.Event, counts *engine.Counts) {
+// recordEvent records an event and the endpoint's counts after it. counts is nil if other processes
+// change jobs too; then recordCounts sets them.
+func (h *history) recordEvent(e engine.Event, counts *engine.Counts) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.now()
@@ -169,7 +169,6 @@ func (s *series) record(now time.Time, e engine.Event) {
 	s.ended[len(s.ended)-1].states[e.To]++
 }
 
-// appendTiming drops the older half of the timings when there are too many.
 func appendTiming(list []timing, t timing) []timing {
 	if len(list) >= maxTimings {
 		list = append(list[:0], list[maxTimings/2:]...)
@@ -189,8 +188,9 @@ func (h *history) begin(endpoint string, now time.Time) (recent *series, isNew b
 	return recent, true
 }
 
-// level records counted jobs of all endpoints, or of one if other processes change its jobs.
-func (h *history) level(endpoint string, counts engine.Counts) {
+// recordCounts records the jobs of an endpoint whose jobs other processes change too, or of all
+// endpoints for "".
+func (h *history) recordCounts(endpoint string, counts engine.Counts) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.now()
@@ -244,7 +244,7 @@ func (h *history) past(endpoint string, counts engine.Counts, others ...events) 
 		}
 	}
 	return past{
-		Queued: recent.queued.list(now), Running: recent.running.list(now),
+		Queued: recent.queued.untilNow(now), Running: recent.running.untilNow(now),
 		Delay: summarize(all.Delays, now), Execution: summarize(all.Executions, now),
 		Ended: all.Ended,
 	}
@@ -286,7 +286,7 @@ func (h *history) queue(endpoint string, counts engine.Counts) []int32 {
 	defer h.mu.Unlock()
 	now := h.now()
 	if recent := h.endpoints[endpoint]; recent != nil {
-		list := recent.queued.list(now)
+		list := recent.queued.untilNow(now)
 		if slices.Min(list) == slices.Max(list) {
 			return list[:1]
 		}
@@ -315,7 +315,7 @@ func summarize(list []timing, now time.Time) percentiles {
 	return p
 }
 
-// percentile returns the smallest of sorted times that percent of them don't exceed.
+// percentile returns the smallest duration that at least percent % of the sorted ones don't exceed.
 func percentile(sorted []time.Duration, percent int) time.Duration {
 	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
 }

@@ -20,7 +20,7 @@ func newTestHistory() (*history, *at) {
 }
 
 func submit(h *history, endpoint string, waiting int) {
-	h.job(engine.Event{Endpoint: endpoint, To: engine.InQueue}, &engine.Counts{InQueue: waiting})
+	h.recordEvent(engine.Event{Endpoint: endpoint, To: engine.InQueue}, &engine.Counts{InQueue: waiting})
 }
 
 // A step shows its highest level, the last step the current level, and a step without events the level
@@ -29,7 +29,7 @@ func TestLevels(t *testing.T) {
 	h, now := newTestHistory()
 	submit(h, "ep", 1)
 	submit(h, "ep", 2)
-	h.job(engine.Event{Endpoint: "ep", From: engine.InQueue, To: engine.InProgress}, &engine.Counts{InQueue: 1, InProgress: 1})
+	h.recordEvent(engine.Event{Endpoint: "ep", From: engine.InQueue, To: engine.InProgress}, &engine.Counts{InQueue: 1, InProgress: 1})
 	got := h.past("ep", engine.Counts{})
 	must.Equal(t, got.Queued[steps-2:], []int32{0, 1}, "at first")
 	now.pass(3 * step)
@@ -48,13 +48,13 @@ func TestLevels(t *testing.T) {
 // The levels of all endpoints together are their sums, including those from before the first event.
 func TestLevelsOfAll(t *testing.T) {
 	h, now := newTestHistory()
-	h.level("", engine.Counts{InQueue: 5, InProgress: 1})
+	h.recordCounts("", engine.Counts{InQueue: 5, InProgress: 1})
 	now.pass(step)
 	submit(h, "a", 3)
 	submit(h, "b", 4)
 	now.pass(step)
-	h.job(engine.Event{Endpoint: "a", From: engine.InProgress, To: engine.Completed, Execution: time.Second}, &engine.Counts{InQueue: 3})
-	h.job(engine.Event{Endpoint: "b", From: engine.InQueue}, &engine.Counts{InQueue: 3}) // purged
+	h.recordEvent(engine.Event{Endpoint: "a", From: engine.InProgress, To: engine.Completed, Execution: time.Second}, &engine.Counts{InQueue: 3})
+	h.recordEvent(engine.Event{Endpoint: "b", From: engine.InQueue}, &engine.Counts{InQueue: 3}) // purged
 	now.pass(step)
 	got := h.past("", engine.Counts{})
 	q, r := got.Queued[steps-5:], got.Running[steps-5:]
@@ -65,10 +65,10 @@ func TestLevelsOfAll(t *testing.T) {
 // If other processes change jobs too, levels are counted, and times are of this process's events.
 func TestShared(t *testing.T) {
 	h, now := newTestHistory()
-	h.level("ep", engine.Counts{InQueue: 9})
-	h.job(engine.Event{Endpoint: "ep", From: engine.InQueue, To: engine.InProgress, Delay: time.Second}, nil)
+	h.recordCounts("ep", engine.Counts{InQueue: 9})
+	h.recordEvent(engine.Event{Endpoint: "ep", From: engine.InQueue, To: engine.InProgress, Delay: time.Second}, nil)
 	now.pass(step)
-	h.level("ep", engine.Counts{InQueue: 4, InProgress: 5})
+	h.recordCounts("ep", engine.Counts{InQueue: 4, InProgress: 5})
 	got := h.past("ep", engine.Counts{})
 	q := got.Queued[steps-3:]
 	must.Hold(t, slices.Equal(q, []int32{9, 9, 4}) && *got.Delay.P50[steps/percentileSteps-1] == 1000, q, "delays", got.Delay)
@@ -77,10 +77,10 @@ func TestShared(t *testing.T) {
 func TestPercentiles(t *testing.T) {
 	h, now := newTestHistory()
 	for i := range 100 {
-		h.job(engine.Event{Endpoint: "ep", From: engine.InQueue, To: engine.InProgress, Delay: time.Duration(100-i) * time.Millisecond}, &engine.Counts{})
+		h.recordEvent(engine.Event{Endpoint: "ep", From: engine.InQueue, To: engine.InProgress, Delay: time.Duration(100-i) * time.Millisecond}, &engine.Counts{})
 	}
 	now.pass(percentileSteps * step)
-	h.job(engine.Event{Endpoint: "ep", From: engine.InProgress, To: engine.Failed, Execution: 7 * time.Millisecond}, &engine.Counts{})
+	h.recordEvent(engine.Event{Endpoint: "ep", From: engine.InProgress, To: engine.Failed, Execution: 7 * time.Millisecond}, &engine.Counts{})
 	got := h.past("ep", engine.Counts{})
 	last := steps/percentileSteps - 1
 	p := got.Delay
@@ -98,8 +98,8 @@ func TestHistoryIsBounded(t *testing.T) {
 	h, now := newTestHistory()
 	for i := range 5000 {
 		submit(h, string(rune('a'+i%7)), 1)
-		h.job(engine.Event{Endpoint: "busy", From: engine.InProgress, To: engine.Completed, Delay: 1, Execution: 1}, &engine.Counts{})
-		h.job(engine.Event{Endpoint: "busy", From: engine.InQueue, To: engine.InProgress, Delay: 1}, &engine.Counts{})
+		h.recordEvent(engine.Event{Endpoint: "busy", From: engine.InProgress, To: engine.Completed, Delay: 1, Execution: 1}, &engine.Counts{})
+		h.recordEvent(engine.Event{Endpoint: "busy", From: engine.InQueue, To: engine.InProgress, Delay: 1}, &engine.Counts{})
 		now.pass(time.Second)
 	}
 	busy := h.endpoints["busy"]

@@ -93,10 +93,10 @@ func (p *Page) Code() string { return p.sessions.newCode() }
 
 func (p *Page) Job(e engine.Event) {
 	if p.Others != nil {
-		p.history.job(e, nil)
+		p.history.recordEvent(e, nil)
 		return
 	}
-	p.history.job(e, &e.Counts)
+	p.history.recordEvent(e, &e.Counts)
 }
 
 // sample records values without events, such as GPU load, in real time: an advanced clock needn't wait
@@ -129,12 +129,12 @@ func (p *Page) count(ctx context.Context) {
 	for _, e := range endpoints {
 		counts := active[e.ID]
 		if p.Others != nil {
-			p.history.level(e.ID, counts)
+			p.history.recordCounts(e.ID, counts)
 		}
 		all.InQueue += counts.InQueue
 		all.InProgress += counts.InProgress
 	}
-	p.history.level("", all)
+	p.history.recordCounts("", all)
 }
 
 // kinds maps suffixes to content types, because systems differ in theirs.

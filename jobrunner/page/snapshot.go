@@ -127,7 +127,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 		}
 	}
 	running := s.sortWorkers()
-	p.history.level("", total)
+	p.history.recordCounts("", total)
 	s.Past = p.history.past(only, counts, others...)
 	if s.Costs, err = p.costs.get(now, costsAge, func() (Costs, error) { return p.Source.Costs(r.Context()) }); err != nil {
 		return p.newRefusal(r, err)

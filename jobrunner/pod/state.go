@@ -48,7 +48,7 @@ var transitions = map[event]map[store.PodStatus]store.PodStatus{
 	restored: {store.PodProvisioning: store.PodProvisioning, store.PodStarting: store.PodProvisioning, store.PodRunning: store.PodProvisioning},
 }
 
-// apply applies an event, and reports whether the state has it.
+// apply applies an event, and reports whether the state allows it.
 func apply(p *store.Pod, e event) bool {
 	next, ok := transitions[e][p.Status]
 	if ok {

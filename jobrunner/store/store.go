@@ -100,7 +100,7 @@ type Tx struct {
 	changes []change
 }
 
-// change is a change of an object, of which listeners are notified after the commit.
+// change is a change of an object. Listeners are notified of it after the commit.
 type change struct {
 	kind kind
 	id   string

@@ -185,7 +185,7 @@ func (m *jobRunModel) compare(ctx context.Context, c *api.Client, job api.Job) e
 			continue // can't fail: validated
 		}
 		if difference := differs("output", output, want, expected.open); difference != "" {
-			_ = c.LearnEndpoint(ctx, m.EndpointID.ValueString()) // an error is ignored: a key that may run jobs need not be able to read the endpoint
+			_ = c.RedactEndpoint(ctx, m.EndpointID.ValueString()) // an error is ignored: a key that may run jobs need not be able to read the endpoint
 			secrets := redact.FromContext(ctx)
 			return &diagnostics.AttributeError{Attribute: expected.attribute, Err: fmt.Errorf("job %s completed, and %s. Its output is %s",
 				job.ID, secrets.Text(difference, 2*longestShown), secrets.Text(show(output), longestShown))}

@@ -3,8 +3,8 @@
 // which clauses detected it. It fails if the clause of a mutant doesn't detect it, or if a
 // MUST fails for a control.
 //
-// By default only a mutant's own clause judges it. With --full every clause does whose
-// cases don't load the deployment with thousands of requests.
+// By default only a mutant's own clause judges it. With --full all clauses do, except clauses
+// with cases that load the deployment with thousands of requests.
 //
 // With --variants the whole suite runs against each variant, and must not fail it.
 package main
@@ -36,7 +36,7 @@ import (
 )
 
 func main() {
-	full := flag.Bool("full", false, "run every clause that does not load the deployment against every mutant, and count those that detect it")
+	full := flag.Bool("full", false, "judge every mutant by all clauses that do not load the deployment, and count the clauses that detect it")
 	only := flag.String("only", "*", "patterns of the mutants or variants to run, by id, separated by commas")
 	parallel := flag.Int("parallel", 2, "mutants or variants that run at the same time")
 	asVariants := flag.Bool("variants", false, "run variants, which the whole suite must not fail, instead of mutants")

@@ -82,7 +82,7 @@ func writeKubernetesModule(ctx context.Context, work string) error {
 		if err != nil {
 			return err
 		}
-		if err := writeFile(work, name, ofRelease(string(text)), 0o600); err != nil {
+		if err := writeFile(work, name, dependentModule(string(text)), 0o600); err != nil {
 			return err
 		}
 	}
@@ -93,8 +93,8 @@ func writeKubernetesModule(ctx context.Context, work string) error {
 	return err
 }
 
-// ofRelease converts a go.mod of Kubernetes to one for a module that requires it.
-func ofRelease(mod string) string {
+// dependentModule converts a go.mod of Kubernetes to one for a module that requires it.
+func dependentModule(mod string) string {
 	_, minor, _ := strings.Cut(kubernetesVersion, ".")
 	var out strings.Builder
 	for line := range strings.Lines(mod) {
