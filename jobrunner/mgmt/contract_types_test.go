@@ -25,29 +25,21 @@ var unansweredMembers = map[string]string{
 
 // answerTypes are the types of answers.
 var answerTypes = map[reflect.Type]contract.Body{
-	reflect.TypeFor[templateV1]():            {API: contract.V1, Resource: "template", Use: contract.Read},
-	reflect.TypeFor[templateV2]():            {API: contract.V2, Resource: "template", Use: contract.Read},
-	reflect.TypeFor[networkVolumeV1]():       {API: contract.V1, Resource: "networkVolume", Use: contract.Read},
-	reflect.TypeFor[networkVolumeV2]():       {API: contract.V2, Resource: "networkVolume", Use: contract.Read},
-	reflect.TypeFor[delegationV2]():          {API: contract.V2, Resource: "delegation", Use: contract.Read},
-	reflect.TypeFor[endpointV1]():            {API: contract.V1, Resource: "endpoint", Use: contract.Read},
-	reflect.TypeFor[endpointV2]():            {API: contract.V2, Resource: "endpoint", Use: contract.Read},
-	reflect.TypeFor[podV1]():                 {API: contract.V1, Resource: "pod", Use: contract.Read},
-	reflect.TypeFor[podV2]():                 {API: contract.V2, Resource: "pod", Use: contract.Read},
-	reflect.TypeFor[clusterV2]():             {API: contract.V2, Resource: "cluster", Use: contract.Read},
-	reflect.TypeFor[gpuTypeV2]():             {API: contract.V2, Resource: "gpuType", Use: contract.Read},
-	reflect.TypeFor[cpuTypeV2]():             {API: contract.V2, Resource: "cpuType", Use: contract.Read},
-	reflect.TypeFor[dataCenterV2]():          {API: contract.V2, Resource: "dataCenter", Use: contract.Read},
-	reflect.TypeFor[billingRecordV1]():       {API: contract.V1, Resource: "billing", Use: contract.Read},
-	reflect.TypeFor[volumeBillingRecordV1](): {API: contract.V1, Resource: "networkVolumeBilling", Use: contract.Read},
-	reflect.TypeFor[billingV2]():             {API: contract.V2, Resource: "billing", Use: contract.Read},
-	reflect.TypeFor[podBillingV2]():          {API: contract.V2, Resource: "podBilling", Use: contract.Read},
-	reflect.TypeFor[serverlessBillingV2]():   {API: contract.V2, Resource: "serverlessBilling", Use: contract.Read},
-	reflect.TypeFor[publicBillingV2]():       {API: contract.V2, Resource: "endpointBilling", Use: contract.Read},
-	reflect.TypeFor[volumeBillingV2]():       {API: contract.V2, Resource: "networkVolumeBilling", Use: contract.Read},
-	reflect.TypeFor[clusterBillingV2]():      {API: contract.V2, Resource: "clusterBilling", Use: contract.Read},
-	reflect.TypeFor[registryAuth]():          {API: contract.V1, Resource: "registryAuth", Use: contract.Read},
-	reflect.TypeFor[sshKeysV2]():             {API: contract.V2, Resource: "sshKeys", Use: contract.Read},
+	reflect.TypeFor[templateV1]():      {API: contract.V1, Resource: "template", Use: contract.Read},
+	reflect.TypeFor[templateV2]():      {API: contract.V2, Resource: "template", Use: contract.Read},
+	reflect.TypeFor[networkVolumeV1](): {API: contract.V1, Resource: "networkVolume", Use: contract.Read},
+	reflect.TypeFor[networkVolumeV2](): {API: contract.V2, Resource: "networkVolume", Use: contract.Read},
+	reflect.TypeFor[delegationV2]():    {API: contract.V2, Resource: "delegation", Use: contract.Read},
+	reflect.TypeFor[endpointV1]():      {API: contract.V1, Resource: "endpoint", Use: contract.Read},
+	reflect.TypeFor[endpointV2]():      {API: contract.V2, Resource: "endpoint", Use: contract.Read},
+	reflect.TypeFor[podV1]():           {API: contract.V1, Resource: "pod", Use: contract.Read},
+	reflect.TypeFor[podV2]():           {API: contract.V2, Resource: "pod", Use: contract.Read},
+	reflect.TypeFor[clusterV2]():       {API: contract.V2, Resource: "cluster", Use: contract.Read},
+	reflect.TypeFor[gpuTypeV2]():       {API: contract.V2, Resource: "gpuType", Use: contract.Read},
+	reflect.TypeFor[cpuTypeV2]():       {API: contract.V2, Resource: "cpuType", Use: contract.Read},
+	reflect.TypeFor[dataCenterV2]():    {API: contract.V2, Resource: "dataCenter", Use: contract.Read},
+	reflect.TypeFor[registryAuth]():    {API: contract.V1, Resource: "registryAuth", Use: contract.Read},
+	reflect.TypeFor[sshKeysV2]():       {API: contract.V2, Resource: "sshKeys", Use: contract.Read},
 }
 
 // A wire type has exactly the members of its rows, with their types.
@@ -83,6 +75,17 @@ func TestWireTypesMatchContract(t *testing.T) {
 	}
 	for unused := range exceptions {
 		t.Errorf("%s is excused without need", unused)
+	}
+}
+
+// A billing answer has all amounts of its rows.
+func TestBillingMatchesContract(t *testing.T) {
+	for _, o := range operations {
+		for _, row := range contract.FieldsOf(contract.API(o.path[1:3]), o.handle.resource, contract.Read) {
+			object, name := row.Path[:strings.LastIndex(row.Path, ".")+1], row.Path[strings.LastIndex(row.Path, ".")+1:]
+			got := string(new(sum).encode(contract.Body{API: row.API, Resource: row.Resource, Use: row.Use}, object, nil))
+			must.Hold(t, row.Unit == "" || strings.Contains(got, `"`+name+`":0`), row.API, row.Resource, "lacks", row.Path, got)
+		}
 	}
 }
 

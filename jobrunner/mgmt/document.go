@@ -126,6 +126,10 @@ func (s *schemas) success(h description) *openapi.Schema {
 		return &openapi.Schema{Type: "object"}
 	case h.media != "":
 		return &openapi.Schema{Type: "string"}
+	case h.resource != "" && h.answer.Kind() == reflect.Slice:
+		return &openapi.Schema{Type: "array", Items: s.rows(h.resource, "")}
+	case h.resource != "":
+		return s.rows(h.resource, "")
 	case h.member != "":
 		out := &openapi.Schema{Type: "object", Required: []string{h.member}, Properties: map[string]*openapi.Schema{h.member: s.answer(h.answer)}}
 		if h.paged {

@@ -119,22 +119,26 @@ func deleteHandler(remove func(*store.Store, context.Context, string) error) han
 
 // description describes the request and the answer of a handler.
 type description struct {
-	body    reflect.Type // nil if the request has none
-	use     contract.Use // operation that the body is for
-	answer  reflect.Type // nil if the answer has none
-	member  string       // name of the member that wraps the answer; "" if it isn't wrapped
-	paged   bool         // the answer also has the member pagination
-	media   string       // content type of the answer; "" for JSON
-	empty   bool         // the answer may also be 204
-	state   bool         // rejected with 409 if the object's state forbids it
-	public  bool         // needs no API key
-	maxBody int64        // limit in bytes, checked before authentication; 0 for none
+	body     reflect.Type // nil if the request has none
+	use      contract.Use // operation that the body is for
+	answer   reflect.Type // nil if the answer has none
+	resource string       // of the contract, whose rows describe the answer; "" if its type does
+	member   string       // name of the member that wraps the answer; "" if it isn't wrapped
+	paged    bool         // the answer also has the member pagination
+	media    string       // content type of the answer; "" for JSON
+	empty    bool         // the answer may also be 204
+	state    bool         // rejected with 409 if the object's state forbids it
+	public   bool         // needs no API key
+	maxBody  int64        // limit in bytes, checked before authentication; 0 for none
 	// readQuery reads the parameters; nil if there are none.
 	readQuery func(*query)
 }
 
 // withMedia describes a handler whose answer isn't JSON.
 func withMedia(media string, h handler) handler { h.media = media; return h }
+
+// fromContract describes a handler whose answer, or each element of it, has the rows of a resource.
+func fromContract(resource string, h handler) handler { h.resource = resource; return h }
 
 // withEmptyAnswer describes a handler whose answer is a W, or noContent for 204.
 func withEmptyAnswer[W any](h handler) handler {

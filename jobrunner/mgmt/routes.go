@@ -147,16 +147,16 @@ var operations = []struct {
 	{"GET", "/v2/catalog/datacenters", 200, memberHandler("dataCenters", queryHandler(readDataCentersQuery, (*call).listDataCenters))},
 	{"GET", "/v2/catalog/datacenters/{id}", 200, queryHandler(readDataCenterInclude, (*call).getDataCenter)},
 
-	{"GET", "/v1/billing/pods", 200, groupedBillingV1(billing.Pod, readPodBillingV1)},
-	{"GET", "/v1/billing/endpoints", 200, groupedBillingV1(billing.Worker, readEndpointBillingV1)},
-	{"GET", "/v1/billing/networkvolumes", 200, queryHandler(readPeriod, (*call).volumeBillingV1)},
+	{"GET", "/v1/billing/pods", 200, billingV1("billing", billing.Pod, readPodBillingV1)},
+	{"GET", "/v1/billing/endpoints", 200, billingV1("billing", billing.Worker, readEndpointBillingV1)},
+	{"GET", "/v1/billing/networkvolumes", 200, billingV1("networkVolumeBilling", billing.Volume, readVolumeBillingV1)},
 
-	{"GET", "/v2/billing", 200, queryHandler(readPeriod, (*call).billing)},
-	{"GET", "/v2/billing/pods", 200, ownerHandler(billing.Pod, "podId", newPodBilling)},
-	{"GET", "/v2/billing/serverless", 200, ownerHandler(billing.Worker, "serverlessId", newServerlessBilling)},
-	{"GET", "/v2/billing/endpoints", 200, queryHandler(readPeriod, (*call).publicBilling)},
-	{"GET", "/v2/billing/network-volumes", 200, ownerHandler(billing.Volume, "networkVolumeId", newVolumeBilling)},
-	{"GET", "/v2/billing/clusters", 200, ownerHandler(billing.Cluster, "clusterId", newClusterBilling)},
+	{"GET", "/v2/billing", 200, billingV2("billing", "", "", billedKinds...)},
+	{"GET", "/v2/billing/pods", 200, billingV2("podBilling", "podId", "uniquePodCount", billing.Pod)},
+	{"GET", "/v2/billing/serverless", 200, billingV2("serverlessBilling", "serverlessId", "uniqueServerlessCount", billing.Worker)},
+	{"GET", "/v2/billing/endpoints", 200, billingV2("endpointBilling", "", "")},
+	{"GET", "/v2/billing/network-volumes", 200, billingV2("networkVolumeBilling", "networkVolumeId", "uniqueNetworkVolumeCount", billing.Volume)},
+	{"GET", "/v2/billing/clusters", 200, billingV2("clusterBilling", "clusterId", "uniqueClusterCount", billing.Cluster)},
 }
 
 func refuseUnserved(c *call) (any, error) {

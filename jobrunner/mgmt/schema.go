@@ -121,6 +121,40 @@ func (s *schemas) answerObject(t reflect.Type) *openapi.Schema {
 	return out
 }
 
+// rows registers the schema of an object in the answer of a resource, and returns a reference to it. The
+// object's path is "" or ends with a dot.
+func (s *schemas) rows(resource, path string) *openapi.Schema {
+	api := map[bool]contract.API{true: contract.V1, false: contract.V2}[s.version3_0]
+	out := &openapi.Schema{Type: "object", Properties: map[string]*openapi.Schema{}}
+	for _, row := range contract.FieldsOf(api, resource, contract.Read) {
+		name, ok := strings.CutPrefix(row.Path, path)
+		if !ok || strings.ContainsAny(name, ".[") {
+			continue
+		}
+		value := &openapi.Schema{Type: row.Type, Format: map[string]string{"integer": "int64", "number": "double"}[row.Type]}
+		switch row.Type {
+		case "object":
+			value = s.rows(resource, row.Path+".")
+		case "array":
+			value.Items = s.rows(resource, row.Path+"[].")
+		}
+		if row.Nullable {
+			value = s.nullable(value)
+		}
+		if row.RequiredIn(contract.Read) {
+			out.Required = append(out.Required, name)
+		}
+		out.Properties[name] = value
+	}
+	slices.Sort(out.Required)
+	name := ""
+	for word := range strings.FieldsFuncSeq(resource+"."+path, func(r rune) bool { return strings.ContainsRune(".[]", r) }) {
+		name += strings.ToUpper(word[:1]) + word[1:]
+	}
+	s.components[name] = out
+	return &openapi.Schema{Ref: "#/components/schemas/" + name}
+}
+
 // body returns the schema of a type in a request's body, as decode reads it.
 func (s *schemas) body(t reflect.Type, m member, at place) *openapi.Schema {
 	if t == reflect.TypeFor[reference]() {

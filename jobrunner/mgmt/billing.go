@@ -1,0 +1,263 @@
+package mgmt
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
+)
+
+// usageQuery selects the usage of resources, and the groups of the records.
+type usageQuery struct {
+	window billing.Window
+	keep   func(billing.Usage) bool
+	group  func(billing.Usage) string // the id of a usage's group
+	member string                     // the record's member with that id; "" if there is one group
+	owner  string                     // version 2: the only owner to show; "" for all
+}
+
+func oneGroup(billing.Usage) string { return "" }
+
+func ownerOf(u billing.Usage) string { return u.Owner }
+
+// groupings are the ids by which version 1 groups.
+var groupings = map[string]func(billing.Usage) string{
+	"endpointId": ownerOf,
+	"podId":      func(u billing.Usage) string { return u.ID },
+	"gpuTypeId":  func(u billing.Usage) string { return u.GPUType },
+}
+
+// group is a group of usages in a bucket.
+type group struct {
+	bucket int
+	id     string
+}
+
+func (g group) compare(other group) int {
+	return cmp.Or(cmp.Compare(g.bucket, other.bucket), cmp.Compare(g.id, other.id))
+}
+
+var billedKinds = []billing.Kind{billing.Pod, billing.Worker, billing.Volume, billing.Cluster}
+
+// sum is the total of some usages.
+type sum struct {
+	costs          [4]billing.Cost // by billedKinds
+	time           time.Duration
+	disk, fastDisk int64 // GB, the largest of each resource; fastDisk is high-performance storage
+}
+
+func (s *sum) add(u billing.Usage) {
+	cost := &s.costs[slices.Index(billedKinds, u.Kind)]
+	*cost = cost.Plus(u.Cost)
+	s.time += u.Time
+}
+
+// encode returns an object of a billing answer: the members that the contract has at a path, and others.
+func (s *sum) encode(at contract.Body, path string, others map[string]any) json.RawMessage {
+	pod, worker, volume, cluster := s.costs[0], s.costs[1], s.costs[2], s.costs[3]
+	all := pod.Plus(worker).Plus(volume).Plus(cluster)
+	out := map[string]any{
+		"amount": all.Total(), "diskSpaceBilledGb": s.disk, "timeBilledMs": s.time.Milliseconds(),
+		"highPerformanceStorageAmount": all.HighPerformance, "highPerformanceStorageDiskSpaceBilledGb": s.fastDisk,
+
+		"totalAmount": all.Total(), "gpuAmount": all.GPU, "cpuAmount": all.CPU, "diskAmount": all.Disk, "networkingAmount": all.Networking,
+		"standardAmount": all.Standard, "highPerformanceAmount": all.HighPerformance,
+		"feeAmount": 0, "serverlessFeeAmount": 0, // deprecated
+		"endpointAmount": 0, // the jobrunner has no public endpoints
+
+		"podGpuAmount": pod.GPU, "podCpuAmount": pod.CPU, "podDiskAmount": pod.Disk,
+		"serverlessGpuAmount": worker.GPU, "serverlessCpuAmount": worker.CPU, "serverlessDiskAmount": worker.Disk,
+		"storageStandardAmount": volume.Standard, "storageHighPerformanceAmount": volume.HighPerformance,
+		"clusterGpuAmount": cluster.GPU, "clusterDiskAmount": cluster.Disk, "clusterNetworkingAmount": cluster.Networking,
+	}
+	maps.DeleteFunc(out, func(name string, _ any) bool { return at.At(path+name) == nil })
+	maps.Copy(out, others)
+	return toJSON(out)
+}
+
+// sums sums the usage of kinds of resources by group.
+func (c *call) sums(q usageQuery, kinds ...billing.Kind) (sums map[group]*sum, total *sum, err error) {
+	type resource struct {
+		group
+		id   string
+		fast bool
+	}
+	sums, total = map[group]*sum{}, new(sum)
+	disks := map[resource]int64{}
+	for _, kind := range kinds {
+		err := c.Meter.Usage(c.ctx(), kind, q.window, func(u billing.Usage) {
+			if !q.keep(u) {
+				return
+			}
+			g := group{u.Bucket, q.group(u)}
+			if sums[g] == nil {
+				sums[g] = new(sum)
+			}
+			s, r := sums[g], resource{g, u.ID, u.HighPerformance}
+			s.add(u)
+			total.add(u)
+			grown := max(0, u.Disk-disks[r])
+			disks[r] += grown
+			s.disk += grown
+			if r.fast {
+				s.fastDisk += grown
+			}
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return sums, total, nil
+}
+
+// billingV1 shows the cost of a kind by group and bucket, without buckets that cost nothing.
+func billingV1(resource string, kind billing.Kind, read func(*query) usageQuery) handler {
+	record := contract.Body{API: contract.V1, Resource: resource, Use: contract.Read}
+	return fromContract(resource, queryHandler(read, func(c *call, q usageQuery) ([]json.RawMessage, error) {
+		sums, _, err := c.sums(q, kind)
+		return convertAll(slices.SortedFunc(maps.Keys(sums), group.compare), func(g group) json.RawMessage {
+			place := map[string]any{"time": billingTime(q.window.Bounds[g.bucket])}
+			if g.id != "" {
+				place[q.member] = g.id
+			}
+			return sums[g].encode(record, "", place)
+		}), err
+	}))
+}
+
+func readPodBillingV1(q *query) (out usageQuery) {
+	out.member = cmp.Or(q.value("grouping", oneOf("podId", "gpuTypeId")), "gpuTypeId")
+	out.group = groupings[out.member]
+	pod, gpu := q.value("podId", anyText), q.value("gpuTypeId", anyText)
+	out.keep = func(u billing.Usage) bool {
+		return (pod == "" || u.ID == pod) && (gpu == "" || u.GPUType == gpu)
+	}
+	out.window = readPeriod(q)
+	return out
+}
+
+func readEndpointBillingV1(q *query) (out usageQuery) {
+	out.member = cmp.Or(q.value("grouping", oneOf("endpointId", "podId", "gpuTypeId")), "endpointId")
+	out.group = groupings[out.member]
+	endpoint, image, template := q.value("endpointId", anyText), q.value("imageName", anyText), q.value("templateId", anyText)
+	gpus, places := q.listParameter("gpuTypeId"), q.listParameter("dataCenterId")
+	out.keep = func(u billing.Usage) bool {
+		return (endpoint == "" || u.Owner == endpoint) && (image == "" || u.Image == image) && (template == "" || u.Template == template) &&
+			(len(gpus) == 0 || slices.Contains(gpus, u.GPUType)) &&
+			(len(places) == 0 || slices.ContainsFunc(u.DataCenters, func(d string) bool { return slices.Contains(places, d) }))
+	}
+	out.window = readPeriod(q)
+	return out
+}
+
+func readVolumeBillingV1(q *query) usageQuery {
+	return usageQuery{window: readPeriod(q), group: oneGroup, keep: func(billing.Usage) bool { return true }}
+}
+
+// listParameter reads values as repeated parameters (document of version 1) or separated by commas.
+func (q *query) listParameter(name string) (out []string) {
+	q.declare(openapi.Parameter{Name: name, In: "query", Schema: &openapi.Schema{Type: "array", Items: &openapi.Schema{Type: "string"}}})
+	for _, value := range q.values[name] {
+		for item := range strings.SplitSeq(value, ",") {
+			if item != "" {
+				out = append(out, item)
+			}
+		}
+	}
+	return out
+}
+
+// maxBillingRecords limits the records of an answer.
+const maxBillingRecords = 100_000
+
+// billingV2 shows the cost of kinds by bucket and, if records have an id, by owner: an endpoint, a pod,
+// a cluster or a volume. id and count are the members with an owner's id and with the number of owners.
+func billingV2(resource, id, count string, kinds ...billing.Kind) handler {
+	read := func(q *query) (out usageQuery) {
+		out.member, out.group = id, oneGroup
+		if id != "" {
+			out.owner, out.group = q.value(id, anyText), ownerOf
+		}
+		out.keep = func(u billing.Usage) bool { return out.owner == "" || u.Owner == out.owner }
+		out.window = readPeriod(q)
+		return out
+	}
+	at := contract.Body{API: contract.V2, Resource: resource, Use: contract.Read}
+	return fromContract(resource, queryHandler(read, func(c *call, q usageQuery) (answer map[string]any, err error) {
+		sums, total, err := c.sums(q, kinds...)
+		if err != nil {
+			return nil, err
+		}
+		owners := map[string]bool{}
+		if id == "" {
+			owners[""] = true
+		}
+		for g := range sums {
+			owners[g.id] = true
+		}
+		buckets := q.window.Len()
+		if n := len(owners) * buckets; n > maxBillingRecords {
+			return nil, httpanswer.Refuse(http.StatusBadRequest, "the answer would have %d records: expected at most %d; choose a larger bucketSize or a shorter period, or set %s", n, maxBillingRecords, id)
+		}
+		records := []json.RawMessage{}
+		for i := range buckets {
+			for _, owner := range slices.Sorted(maps.Keys(owners)) {
+				place := map[string]any{"startTime": billingTime(q.window.Bounds[i]), "endTime": billingTime(q.window.Bounds[i+1])}
+				if id != "" {
+					place[id] = owner
+				}
+				records = append(records, cmp.Or(sums[group{i, owner}], new(sum)).encode(at, "records[].", place))
+			}
+		}
+		resolved := map[string]any{"startTime": billingTime(q.window.Start()), "endTime": billingTime(q.window.End()), "bucketSize": q.window.Bucket}
+		metadata := map[string]any{"query": resolved, "recordCount": len(records), "totals": total.encode(at, "metadata.totals.", nil)}
+		if id != "" {
+			resolved[id], metadata[count] = nilIfEmpty(q.owner), len(owners)
+		}
+		return map[string]any{"records": records, "metadata": metadata}, nil
+	}))
+}
+
+// readPeriod reads startTime, endTime, bucketSize and, in version 2, lastN. It must be called last,
+// because errors about invalid values take precedence.
+func readPeriod(q *query) (w billing.Window) {
+	bucket := billing.Bucket(cmp.Or(q.value("bucketSize", oneOf(billing.Buckets...)), string(billing.Day)))
+	now := q.Clock.Wall()
+	start, end := q.time("startTime", now.Add(-billing.DefaultPeriod)), q.time("endTime", now)
+	last := int64(0)
+	if q.version == 2 {
+		last = q.integer("lastN", 0, positive)
+		q.refuseIf(last > 0 && (q.has("startTime") || q.has("endTime")), "lastN excludes startTime and endTime: set one or the other")
+	}
+	if q.err() != nil {
+		return w
+	}
+	var err error
+	if last > 0 {
+		w, err = billing.Last(bucket, last, now)
+	} else {
+		w, err = billing.Between(bucket, start, end)
+	}
+	q.refuseIf(err != nil, "%s", err)
+	return w
+}
+
+func (q *query) time(name string, defaultValue time.Time) time.Time {
+	t := defaultValue
+	q.value(name, form{"a time in RFC 3339, such as 2026-06-01T00:00:00Z", &openapi.Schema{Type: "string", Format: "date-time"}, func(text string) (valid bool) {
+		var err error
+		t, err = time.Parse(time.RFC3339, text)
+		return err == nil && t.Year() >= 1
+	}})
+	return t
+}
+
+func billingTime(t time.Time) string { return t.Format(time.RFC3339) }
