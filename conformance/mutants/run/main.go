@@ -14,7 +14,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path"
@@ -40,26 +39,13 @@ func main() {
 	only := flag.String("only", "*", "patterns of the mutants or variants to run, by id, separated by commas")
 	parallel := flag.Int("parallel", 2, "mutants or variants that run at the same time")
 	asVariants := flag.Bool("variants", false, "run variants, which the whole suite must not fail, instead of mutants")
-	combine := flag.Int("combine", 1, "variants in one deployment: above 1, they are combined at random")
-	count := flag.Int("count", 5, "number of random combinations")
-	seed := flag.Uint64("seed", 0, "seed of the random combinations; 0: a random seed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := withFaultyJobrunner(ctx, func(binary string) error {
-		if !*asVariants {
-			return runMutants(ctx, binary, *full, *only, *parallel)
+		if *asVariants {
+			return runVariants(ctx, binary, *only, *parallel)
 		}
-		if *seed == 0 {
-			*seed = rand.Uint64()>>32 + 1
-		}
-		if *combine > 1 {
-			fmt.Printf("seed %d\n", *seed)
-		}
-		selected, err := makeGroups(*only, *combine, *count, rand.New(rand.NewPCG(*seed, *seed)).IntN)
-		if err != nil {
-			return err
-		}
-		return runVariants(ctx, binary, selected, *parallel)
+		return runMutants(ctx, binary, *full, *only, *parallel)
 	})
 	stop()
 	if err != nil {
@@ -85,44 +71,52 @@ func withFaultyJobrunner(ctx context.Context, use func(binary string) error) err
 
 func runMutants(ctx context.Context, binary string, full bool, only string, parallel int) error {
 	started := time.Now()
-	var selected []mutants.Mutant
-	for _, m := range mutants.All() {
-		if ok, err := matchesAny(only, m.ID); err != nil {
-			return err
-		} else if ok {
-			selected = append(selected, m)
-		}
+	selected, err := choose(mutants.All(), only, func(m mutants.Mutant) string { return m.ID })
+	if err != nil {
+		return err
 	}
-	outcomes := make([]outcome, len(selected))
-	judge := func(i int) {
-		outcomes[i] = judgeMutant(ctx, binary, selected[i], full)
-		fmt.Println(outcomes[i].line())
-	}
-	var running errgroup.Group
-	running.SetLimit(parallel)
-	for i := range selected {
-		running.Go(func() error {
-			judge(i)
-			return nil
-		})
-	}
-	_ = running.Wait() // the functions return no error
+	judge := func(m mutants.Mutant) outcome { return judgeMutant(ctx, binary, m, full) }
+	outcomes := judgeAll(selected, parallel, judge)
 	for i, v := range outcomes {
 		if !v.ok() && ctx.Err() == nil { // beside another deployment, cases of concurrent requests may miss a fault
-			judge(i)
+			outcomes[i] = judgeAll(selected[i:i+1], 1, judge)[0]
 		}
 	}
 	return summarize(outcomes, full, time.Since(started))
 }
 
-// matchesAny reports whether an id matches one of the patterns, separated by commas.
-func matchesAny(patterns, id string) (bool, error) {
-	for pattern := range strings.SplitSeq(patterns, ",") {
-		if ok, err := path.Match(pattern, id); ok || err != nil {
-			return ok, err
+// judgeAll judges subjects concurrently, and prints the line of each outcome.
+func judgeAll[S any, O interface{ line() string }](subjects []S, parallel int, judge func(S) O) []O {
+	outcomes := make([]O, len(subjects))
+	var running errgroup.Group
+	running.SetLimit(parallel)
+	for i, subject := range subjects {
+		running.Go(func() error {
+			outcomes[i] = judge(subject)
+			fmt.Println(outcomes[i].line())
+			return nil
+		})
+	}
+	_ = running.Wait() // the functions return no error
+	return outcomes
+}
+
+// choose returns the elements of a list whose ids match one of the patterns, separated by commas.
+func choose[T any](list []T, patterns string, id func(T) string) (chosen []T, err error) {
+	for _, x := range list {
+		matches := slices.ContainsFunc(strings.Split(patterns, ","), func(pattern string) bool {
+			ok, invalid := path.Match(pattern, id(x))
+			err = errors.Join(err, invalid)
+			return ok
+		})
+		if matches {
+			chosen = append(chosen, x)
 		}
 	}
-	return false, nil
+	if len(chosen) == 0 && err == nil {
+		err = errors.New("invalid --only: expected the id of a mutant or variant, or a pattern that matches some")
+	}
+	return chosen, err
 }
 
 // faultVariable is the environment variable with a jobrunner's faults.
@@ -161,20 +155,23 @@ func (v outcome) line() string {
 	return line
 }
 
-// mutantTimeout bounds the run of one mutant, since some mutants never answer.
-const mutantTimeout = 10 * time.Minute
+// runTimeout bounds the run of one mutant or variant: some mutants never answer.
+const runTimeout = 10 * time.Minute
+
+// judgeFaulty judges a jobrunner with a fault.
+func judgeFaulty(ctx context.Context, binary, fault string, judge func(ctx context.Context, target conformance.Target) error) error {
+	ctx, cancel := context.WithTimeout(ctx, runTimeout)
+	defer cancel()
+	d, err := local.Start(ctx, local.Config{Binary: binary, Env: []string{faultVariable + "=" + fault}})
+	if err != nil {
+		return err
+	}
+	return errors.Join(judge(ctx, d.Target), d.Stop())
+}
 
 // judgeMutant runs the suite against a jobrunner with the mutant's fault.
 func judgeMutant(ctx context.Context, binary string, m mutants.Mutant, full bool) (result outcome) {
 	result.Mutant = m
-	ctx, cancel := context.WithTimeout(ctx, mutantTimeout)
-	defer cancel()
-	d, err := local.Start(ctx, local.Config{Binary: binary, Env: []string{faultVariable + "=" + m.Fault}})
-	if err != nil {
-		result.err = err
-		return result
-	}
-	defer func() { result.err = errors.Join(result.err, d.Stop()) }()
 	// Its own clause runs first and by itself. A fault of limits would otherwise affect other clauses.
 	var selections [][]string
 	if m.Clause != "" {
@@ -186,22 +183,24 @@ func judgeMutant(ctx context.Context, binary string, m mutants.Mutant, full bool
 	case m.Clause == "":
 		selections = append(selections, nil)
 	}
-	for _, selected := range selections {
-		r, err := conformance.Judge(ctx, conformance.Options{Target: d.Target, Seed: 1, Select: selected})
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			result.err = err
-			return result
-		}
-		if r.Preflight != "" { // a mutant that can't be judged counts as detected
-			result.detectedBy = []string{m.Clause}
-			return result
-		}
-		for _, x := range r.Results {
-			if x.Verdict == report.Fail || x.Verdict == report.Warn && (x.Clause == m.Clause || x.Level == "MUST") {
-				result.detectedBy = append(result.detectedBy, x.Clause)
+	result.err = judgeFaulty(ctx, binary, m.Fault, func(ctx context.Context, target conformance.Target) error {
+		for _, selected := range selections {
+			r, err := conformance.Judge(ctx, conformance.Options{Target: target, Seed: 1, Select: selected})
+			if err = errors.Join(err, ctx.Err()); err != nil {
+				return err
+			}
+			if r.Preflight != "" { // a mutant that can't be judged counts as detected
+				result.detectedBy = []string{m.Clause}
+				return nil
+			}
+			for _, x := range r.Results {
+				if x.Verdict == report.Fail || x.Verdict == report.Warn && (x.Clause == m.Clause || x.Level == "MUST") {
+					result.detectedBy = append(result.detectedBy, x.Clause)
+				}
 			}
 		}
-	}
+		return nil
+	})
 	return result
 }
 
@@ -231,9 +230,6 @@ func summarize(outcomes []outcome, full bool, took time.Duration) error {
 			undetected = append(undetected, v.ID)
 		}
 		counts = append(counts, len(v.detectedBy))
-	}
-	if len(outcomes) == 0 {
-		return errors.New("invalid --only: expected the id of a mutant, or a pattern that matches some")
 	}
 	slices.Sort(counts)
 	fmt.Printf("\n%d of %d mutants had the expected outcome, in %.0f s", len(outcomes)-len(undetected), len(outcomes), took.Seconds())
