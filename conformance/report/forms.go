@@ -1,9 +1,7 @@
 package report
 
 import (
-	"bytes"
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"io"
 	"maps"
@@ -121,30 +119,14 @@ var badgeColours = map[string]string{"brightgreen": "#1a7f37", "red": "#c5281c",
 // WriteBadge writes the badge as an SVG.
 func WriteBadge(w io.Writer, r *Report) error {
 	message, colour := badge(r)
-	left, right := badgeWidth(badgeLabel), badgeWidth(message)
-	var escaped bytes.Buffer
-	if err := xml.EscapeText(&escaped, []byte(message)); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]d" height="20" role="img" aria-label="%[4]s: %[5]s">
-<title>%[4]s: %[5]s</title>
-<clipPath id="r"><rect width="%[1]d" height="20" rx="4"/></clipPath>
-<g clip-path="url(#r)"><path fill="#3b4148" d="M0 0h%[2]dv20H0z"/><path fill="%[6]s" d="M%[2]d 0h%[3]dv20H%[2]dz"/></g>
-<g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,Geneva,sans-serif" font-size="11">
-<text x="%[7]g" y="14" textLength="%[8]d">%[4]s</text>
-<text x="%[9]g" y="14" textLength="%[10]d">%[5]s</text>
-</g>
-</svg>
-`, left+right, left, right, badgeLabel, escaped.String(), badgeColours[colour],
-		float64(left)/2, left-badgePadding, float64(left)+float64(right)/2, right-badgePadding)
-	return err
+	return pageTemplate.ExecuteTemplate(w, "badge.svg", map[string]any{
+		"Label": badgeLabel, "Message": message, "Colour": badgeColours[colour], "Left": badgeWidth(badgeLabel), "Right": badgeWidth(message),
+	})
 }
 
-const badgePadding = 12
-
-// badgeWidth returns the width of a text in pixels. textLength makes the text fit in any
-// font.
-func badgeWidth(text string) int { return utf8.RuneCountInString(text)*67/10 + badgePadding }
+// badgeWidth returns the width of a text in pixels, with its margins. textLength makes the text fit in
+// any font.
+func badgeWidth(text string) int { return utf8.RuneCountInString(text)*67/10 + 12 }
 
 // harObject is an object of an HTTP archive, version 1.2. Unknown sizes are -1.
 type harObject = map[string]any
@@ -198,11 +180,10 @@ func harComment(r *Report) string {
 		return r.Preflight
 	}
 	lines := slices.Clone(r.Failed)
-	for _, g := range r.gaps() {
-		lines = append(lines, "not judged, "+g.String())
-	}
-	for _, g := range r.partGaps() {
-		lines = append(lines, "partly judged, "+g.String())
+	for _, x := range r.gaps() {
+		for _, g := range x.List {
+			lines = append(lines, x.Name+", "+g.String())
+		}
 	}
 	return strings.Join(lines, "\n")
 }

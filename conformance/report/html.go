@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -16,46 +16,29 @@ import (
 	"time"
 )
 
+// assets has a template for each form of report with markup.
+//
+//go:embed assets/*.html assets/report.md.tmpl assets/badge.svg
+var assets embed.FS
+
 var (
-	//go:embed assets/report.html
-	pageText string
 	//go:embed assets/report.css
 	pageStyle string
 	//go:embed assets/report.js
 	pageScript string
 )
 
+// pageTemplate renders a report. Its policy allows only the page's own style and script, and no requests.
 var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
+	"style": func() template.CSS { return template.CSS(pageStyle) }, "script": func() template.JS { return template.JS(pageScript) }, "hash": contentHash,
+	"tone": verdictTone, "headline": headline, "facts": runFacts, "levels": levels, "areas": areas, "tally": func(r *Report) string { return r.tally(false) },
+	"verdicts": func() []Verdict { return Verdicts }, "means": func(v Verdict) string { return verdictMeanings[v] },
 	"slug": verdictClass, "brief": oneLine, "message": formatMessage, "span": formatDuration, "join": func(list []string) string { return strings.Join(list, ", or ") },
 	"count": groupDigits, "leftout": func(x Result) string { return stripControls(x.partsLeftOut()) },
-}).Parse(pageText))
+	"plus": func(a, b int) int { return a + b }, "verdict": verdictText, "title": (*Report).Title, "conclusion": conclusion,
+}).ParseFS(assets, "assets/*.html", "assets/badge.svg"))
 
-// page is the data of the template.
-type page struct {
-	*Report
-	Style  template.CSS
-	Script template.JS
-	// Policy is the content security policy. It allows only the page's own style and
-	// script, and no requests.
-	Policy   string
-	Tone     string
-	Headline string
-	Summary  string
-	When     string
-	Facts    [][2]string
-	Chips    []pageChip
-	Levels   []pageLevel
-	Areas    []pageArea
-	Alerts   []Result
-}
-
-type pageChip struct {
-	Verdict Verdict
-	Count   int
-	Means   string
-}
-
-// pageLevel is a bar of the verdicts of one level, 1000 units wide.
+// pageLevel is a bar of the verdicts of one level.
 type pageLevel struct {
 	Sum
 	Parts []pagePart
@@ -64,8 +47,7 @@ type pageLevel struct {
 
 type pagePart struct {
 	Verdict  Verdict
-	Count    int
-	X, Width float64
+	Count, X int
 }
 
 type pageArea struct {
@@ -83,82 +65,41 @@ var verdictMeanings = map[Verdict]string{
 
 // WriteHTML writes the report as one self-contained page.
 func WriteHTML(w io.Writer, r *Report) error {
-	p := page{
-		Report: r, Style: template.CSS(pageStyle), Script: template.JS(pageScript),
-		Policy: fmt.Sprintf("default-src 'none'; style-src '%s'; script-src '%s'; img-src data:; base-uri 'none'; form-action 'none'", contentHash(pageStyle), contentHash(pageScript)),
-		Tone:   verdictTone(r), Headline: capitalize(conclusion(r)), Summary: summary(r),
-		When: r.Started.UTC().Format("2 January 2006, 15:04 UTC"), Facts: runFacts(r),
-	}
-	if r.Preflight != "" {
-		p.Headline = "Nothing could be judged"
-	}
-	for _, v := range Verdicts {
-		if n := r.Counts[v]; n > 0 {
-			p.Chips = append(p.Chips, pageChip{v, n, verdictMeanings[v]})
-		}
-	}
-	for _, x := range r.Attention() {
-		if x.Verdict != Blocked { // the clause that blocks it is here
-			p.Alerts = append(p.Alerts, x)
-		}
-	}
-	for _, s := range r.Sums() {
-		p.Levels = append(p.Levels, levelOf(s))
-	}
-	for _, x := range r.Results {
-		i := slices.IndexFunc(p.Areas, func(a pageArea) bool { return a.ID == x.Area })
-		if i < 0 {
-			i = len(p.Areas)
-			p.Areas = append(p.Areas, pageArea{ID: x.Area, Title: areaTitle(x.Area)})
-		}
-		p.Areas[i].Results = append(p.Areas[i].Results, x)
-		if x.Verdict == Fail || x.Verdict == Warn {
-			p.Areas[i].Broken++
-		}
-	}
-	return pageTemplate.Execute(w, p)
+	return pageTemplate.ExecuteTemplate(w, "report.html", r)
 }
 
-func contentHash(text string) string {
-	sum := sha256.Sum256([]byte(text))
+func headline(r *Report) string {
+	if r.Preflight != "" {
+		return "Nothing could be judged"
+	}
+	text := conclusion(r)
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// areas groups the results by area.
+func areas(r *Report) (list []pageArea) {
+	for _, x := range r.Results {
+		i := slices.IndexFunc(list, func(a pageArea) bool { return a.ID == x.Area })
+		if i < 0 {
+			i = len(list)
+			list = append(list, pageArea{ID: x.Area, Title: areaTitle(x.Area)})
+		}
+		list[i].Results = append(list[i].Results, x)
+		if x.Verdict == Fail || x.Verdict == Warn {
+			list[i].Broken++
+		}
+	}
+	return list
+}
+
+func contentHash(text any) string {
+	sum := sha256.Sum256(fmt.Append(nil, text))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
 // verdictTone returns good, bad or unsure.
 func verdictTone(r *Report) string {
 	return cmp.Or(map[int]string{0: "good", 1: "bad"}[r.Exit], "unsure")
-}
-
-// summary returns the verdict as a sentence.
-func summary(r *Report) string {
-	if r.Preflight != "" {
-		return r.Preflight
-	}
-	var parts []string
-	for _, x := range []struct {
-		n        int
-		singular string
-		plural   string
-	}{
-		{r.Counts[Fail], "1 MUST clause is broken", "%d MUST clauses are broken"},
-		{r.Counts[Warn], "1 weaker clause is not kept", "%d weaker clauses are not kept"},
-		{r.Counts[Known], "1 is a known deviation", "%d are known deviations"},
-		{r.Counts[Unexpected], "1 is kept although it is a listed deviation", "%d are kept although they are listed deviations"},
-		{r.Counts[Inconclusive] + r.Counts[Error], "1 is inconclusive", "%d are inconclusive"},
-		{r.Counts[Blocked], "1 is blocked by a clause that failed", "%d are blocked by clauses that failed"},
-		{r.Counts[Observed], "1 is observed", "%d are observed"},
-		{r.Counts[Skip], "1 was not judged", "%d were not judged"},
-		{len(r.PartlyJudged), "1 was partly judged", "%d were partly judged"},
-	} {
-		switch {
-		case x.n == 1:
-			parts = append(parts, x.singular)
-		case x.n > 1:
-			parts = append(parts, fmt.Sprintf(x.plural, x.n))
-		}
-	}
-	kept := fmt.Sprintf("%d of %d clauses kept", r.Counts[Pass], len(r.Results))
-	return capitalize(strings.Join(append([]string{kept}, parts...), "; ")) + "."
 }
 
 func runFacts(r *Report) [][2]string {
@@ -206,28 +147,24 @@ func implementationText(i *Implementation) string {
 	return strings.Join(strings.Fields(i.Name+" "+i.Version+" "+i.Contact), " ")
 }
 
-func levelOf(s Sum) pageLevel {
-	l := pageLevel{Sum: s}
-	var words []string
-	x := 0.0
-	for _, v := range slices.Backward(Verdicts) { // passed ones first
-		n := s.Counts[v]
-		if n == 0 {
-			continue
+func levels(r *Report) (list []pageLevel) {
+	for _, s := range r.Sums() {
+		l, words := pageLevel{Sum: s}, []string{}
+		x := 0
+		for _, v := range slices.Backward(Verdicts) { // passed ones first
+			if n := s.Counts[v]; n > 0 {
+				l.Parts, x = append(l.Parts, pagePart{v, n, x}), x+n
+				words = append(words, fmt.Sprintf("%d %s", n, v))
+			}
 		}
-		width := 1000 * float64(n) / float64(s.Total)
-		l.Parts = append(l.Parts, pagePart{v, n, x, width})
-		x += width
-		words = append(words, fmt.Sprintf("%d %s", n, v))
+		l.Words = strings.Join(words, ", ")
+		list = append(list, l)
 	}
-	l.Words = strings.Join(words, ", ")
-	return l
+	return list
 }
 
 // verdictClass returns the CSS class of a verdict.
 func verdictClass(v Verdict) string { return strings.ToLower(string(v)) }
-
-func capitalize(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // groupDigits separates groups of three digits.
 func groupDigits(n int) string {

@@ -7,7 +7,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"html/template"
 	"io"
 	"slices"
 )
@@ -90,27 +89,8 @@ func WriteComparison(w io.Writer, reports []*Report) error {
 		cells := rows[i].Cells
 		rows[i].Differ = slices.ContainsFunc(cells, func(x *Result) bool { return verdictText(x) != verdictText(cells[0]) })
 	}
-	return comparisonTemplate.Execute(w, map[string]any{
-		"Reports": reports, "Rows": rows, "Style": template.CSS(pageStyle + comparisonStyle), "Policy": "default-src 'none'; style-src '" + contentHash(pageStyle+comparisonStyle) + "'; img-src data:",
-	})
+	return pageTemplate.ExecuteTemplate(w, "comparison.html", map[string]any{"Reports": reports, "Rows": rows})
 }
-
-const comparisonStyle = `
-.compare { border-collapse: collapse; margin: 16px; } .compare th, .compare td { text-align: left; vertical-align: top; padding: 4px 10px; border-bottom: 1px solid var(--line); }
-.compare tr.differ { background: var(--sunk); }`
-
-var comparisonTemplate = template.Must(template.New("comparison").Funcs(template.FuncMap{
-	"slug": verdictClass, "headline": conclusion, "verdict": verdictText, "brief": oneLine, "title": (*Report).Title,
-}).Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{{.Policy}}"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Conformance compared</title><link rel="icon" href="data:,"><style>{{.Style}}</style></head><body><table class="compare">
-<thead><tr><th>Clause</th>{{range .Reports}}<th>{{title .}}<br><small>{{.Started.UTC.Format "2006-01-02"}}, suite {{.Version}}<br>{{headline .}}</small></th>{{end}}</tr></thead><tbody>
-{{- range .Rows}}
-<tr{{if .Differ}} class="differ"{{end}}><th>{{if .Link}}<a href="{{.Link}}">{{.Clause}}</a>{{else}}{{.Clause}}{{end}} <small>{{.Level}} {{.Statement}}</small></th>
-{{- range .Cells}}<td>{{with .}}<span class="pill v-{{slug .Verdict}}">{{verdict .}}</span> <small>{{brief .}}</small>{{else}}not in the report{{end}}</td>{{end}}</tr>
-{{- end}}
-</tbody></table></body></html>
-`))
 
 // Title returns the name of the implementation, or the target's address.
 func (r *Report) Title() string {

@@ -124,6 +124,11 @@ func Count[N int | int64](n N, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
+// usage returns the usage of the run, as text.
+func (r *Report) usage() string {
+	return effort(len(r.Results), "clause", r.Duration, r.Requests, r.Jobs)
+}
+
 func effort(n int, noun string, took Duration, requests, jobs int64) string {
 	return fmt.Sprintf("%s in %s, %s, %s", Count(n, noun), time.Duration(took).Round(time.Millisecond), Count(requests, "request"), Count(jobs, "job"))
 }
@@ -286,10 +291,11 @@ func (r *Report) Sums() (list []Sum) {
 	return list
 }
 
-// Attention returns the results that need attention, worst first.
+// Attention returns the results that need attention, worst first, except blocked ones: the clause that
+// blocks them is among the others.
 func (r *Report) Attention() (list []Result) {
 	for _, x := range r.Results {
-		if x.needsAttention() {
+		if x.needsAttention() && x.Verdict != Blocked {
 			list = append(list, x)
 		}
 	}
@@ -311,34 +317,32 @@ type gap struct {
 
 func (g gap) String() string { return g.reason + ": " + strings.Join(g.clauses, ", ") }
 
-// gaps groups the clauses that were not judged by reason.
-func (r *Report) gaps() (list []gap) {
-	for _, x := range r.Results {
-		if !x.notJudged() {
-			continue
-		}
-		reason := x.Reason
-		switch {
-		case x.Code == SkipUntestable:
-			reason = "no case can judge it, see conformance explain"
-		case x.Verdict == Blocked:
-			reason = "blocked by " + cmp.Or(x.By, "another clause")
-		}
-		list = addGap(list, reason, x.Clause)
-	}
-	return list
+// gapList has the clauses that were not judged, or only partly.
+type gapList struct {
+	Name, Title string
+	Clauses     int
+	List        []gap
 }
 
-// partGaps groups the partly judged clauses by reason.
-func (r *Report) partGaps() (list []gap) {
+// gaps groups the clauses that were not judged, and the partly judged ones, by reason.
+func (r *Report) gaps() []gapList {
+	none := gapList{Name: "not judged", Title: "Not judged, so not counted as kept", Clauses: len(r.NotJudged)}
+	some := gapList{Name: "partly judged", Title: "Partly judged, since some cases did not run", Clauses: len(r.PartlyJudged)}
 	for _, x := range r.Results {
-		if x.partlyJudged() {
+		switch {
+		case x.Code == SkipUntestable:
+			none.List = addGap(none.List, "no case can judge it, see conformance explain", x.Clause)
+		case x.Verdict == Blocked:
+			none.List = addGap(none.List, "blocked by "+cmp.Or(x.By, "another clause"), x.Clause)
+		case x.notJudged():
+			none.List = addGap(none.List, x.Reason, x.Clause)
+		case x.partlyJudged():
 			for _, o := range x.LeftOut {
-				list = addGap(list, o.Reason, x.Clause)
+				some.List = addGap(some.List, o.Reason, x.Clause)
 			}
 		}
 	}
-	return list
+	return []gapList{none, some}
 }
 
 func addGap(list []gap, reason, clause string) []gap {

@@ -29,17 +29,26 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 	for _, text := range r.Failed {
 		fmt.Fprintln(w, p.paint(red, "FAILED ")+strings.ReplaceAll(stripControls(text), "\n", "\n  "))
 	}
-	for _, x := range []struct {
-		title string
-		gaps  []gap
-	}{{"Not judged, so not counted as kept:", r.gaps()}, {"Partly judged, since some cases did not run:", r.partGaps()}} {
-		if len(x.gaps) > 0 {
-			fmt.Fprintln(w, p.paint(grey, x.title))
+	for _, x := range r.gaps() {
+		if len(x.List) > 0 {
+			fmt.Fprintln(w, p.paint(grey, x.Title+":"))
 		}
-		for _, g := range x.gaps {
+		for _, g := range x.List {
 			fmt.Fprintf(w, "  %s\n", g)
 		}
 	}
+	fmt.Fprintf(w, "%s: %s", r.tally(p), r.usage())
+	if passed := time.Duration(r.TargetTime); passed > time.Duration(r.Duration)+time.Minute {
+		fmt.Fprintf(w, ", %s of the target's time", passed.Round(time.Second))
+	}
+	if r.Reruns != nil {
+		fmt.Fprintf(w, "; beside that, reruns of %s", r.Reruns)
+	}
+	fmt.Fprintf(w, " (seed %d)\n%s\n", r.Seed, p.paint(bold, conclusion(r)))
+}
+
+// tally returns how many clauses have each verdict.
+func (r *Report) tally(p colourizer) string {
 	var sums []string
 	for _, v := range Verdicts {
 		if n := r.Counts[v]; n > 0 {
@@ -49,14 +58,7 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 	if n := len(r.PartlyJudged); n > 0 {
 		sums = append(sums, p.paint(grey, fmt.Sprintf("%d partly judged", n)))
 	}
-	fmt.Fprintf(w, "%s: %s", strings.Join(sums, ", "), effort(len(r.Results), "clause", r.Duration, r.Requests, r.Jobs))
-	if passed := time.Duration(r.TargetTime); passed > time.Duration(r.Duration)+time.Minute {
-		fmt.Fprintf(w, ", %s of the target's time", passed.Round(time.Second))
-	}
-	if r.Reruns != nil {
-		fmt.Fprintf(w, "; beside that, reruns of %s", r.Reruns)
-	}
-	fmt.Fprintf(w, " (seed %d)\n%s\n", r.Seed, p.paint(bold, conclusion(r)))
+	return strings.Join(sums, ", ")
 }
 
 // conclusion explains the exit code.
