@@ -183,7 +183,7 @@ func TestCatalogIsAskedOnce(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
 	list := read(t, p, "gpucloud_gpu_types", nil).Get("gpu_types")
-	p = p.Walk()
+	p = p.Reconfigure()
 	calls := d.Calls(func() {
 		var group sync.WaitGroup
 		for range 2 {

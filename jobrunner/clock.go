@@ -28,7 +28,7 @@ func (j *Jobrunner) startClock(ctx context.Context) error {
 		return err
 	}
 	if jump != 0 {
-		behind, err := j.db.Behind(ctx, j.clock.Passed)
+		behind, err := j.db.Behind(ctx, j.clock.MachineTime)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (j *Jobrunner) writeJump(ctx context.Context, jump time.Duration) error {
 // correctClock sets the clock by the shared database's clock, because deadlines must mean the
 // same on all nodes.
 func (j *Jobrunner) correctClock(ctx context.Context) error {
-	behind, err := j.db.Behind(ctx, j.clock.Passed)
+	behind, err := j.db.Behind(ctx, j.clock.MachineTime)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (j *Jobrunner) watchClock(ctx context.Context) {
 	for {
 		select {
 		case <-ticker.C:
-			j.logJump(j.clock.Look(), "this machine")
+			j.logJump(j.clock.MeasureJump(), "this machine")
 		case <-ctx.Done():
 			return
 		}

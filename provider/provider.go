@@ -43,10 +43,10 @@ import (
 )
 
 // New returns the constructor of the provider for a release.
-func New(version string) func() provider.Provider { return Through(version, nil) }
+func New(version string) func() provider.Provider { return NewWithTransport(version, nil) }
 
-// Through is New with a custom transport for tests. A nil transport uses the network.
-func Through(version string, transport http.RoundTripper) func() provider.Provider {
+// NewWithTransport is New with a custom transport for tests. A nil transport uses the network.
+func NewWithTransport(version string, transport http.RoundTripper) func() provider.Provider {
 	return func() provider.Provider { return &gpucloud{version: version, transport: transport} }
 }
 

@@ -230,7 +230,7 @@ func TestProviderTitles(t *testing.T) {
 		<-asked
 		p.Stop()
 	}()
-	err := p.Walk().Configured.Err()
+	err := p.Reconfigure().Configured.Err()
 	must.Hold(t, err != nil && strings.HasPrefix(err.Error(), ": The run was interrupted: "), "interrupted", err)
 }
 

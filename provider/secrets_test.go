@@ -191,7 +191,7 @@ func TestNoDiagnosticHasASecret(t *testing.T) {
 		d := acctest.Deploy(t)
 		template := must.Do(d.Client(t, api.V2).Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true}))(t)
 		connection, logged := new(wire), new(log)
-		p := tfdrive.Start(t, provider.Through("test", connection)(), d.Settings(v)).LogTo(logged).Walk()
+		p := tfdrive.Start(t, provider.NewWithTransport("test", connection)(), d.Settings(v)).LogTo(logged).Reconfigure()
 		for _, typeName := range p.Types() {
 			least := maps.Clone(leastConfigs[typeName])
 			if typeName == "gpucloud_endpoint" {
@@ -231,12 +231,12 @@ func live(t *testing.T, p *tfdrive.Provider, connection *wire, name, typeName st
 	has := planted + "-" + attribute // the object's secret
 	failing := func(step string, do func() tfdrive.Diagnostics) {
 		for kind, answer := range answers(has) {
-			p.Walk() // the previous walk has cached its lists
+			p.Reconfigure() // the previous walk has cached its lists
 			connection.set(answer)
 			expectClean(t, name+", "+step+" with "+kind, do())
 			connection.set(nil)
 		}
-		p.Walk()
+		p.Reconfigure()
 	}
 	failing("create", func() tfdrive.Diagnostics { _, diags := p.Apply(planned); return diags })
 	state, diags := p.Apply(planned)
@@ -279,7 +279,7 @@ func TestRequestsAreLogged(t *testing.T) {
 	noVariables(t)
 	d := acctest.Deploy(t)
 	connection, logged := new(wire), new(log)
-	p := tfdrive.Start(t, provider.Through("test", connection)(), d.Settings(api.V2)).LogTo(logged).Walk()
+	p := tfdrive.Start(t, provider.NewWithTransport("test", connection)(), d.Settings(api.V2)).LogTo(logged).Reconfigure()
 	logged.text.Reset()
 	refusals := 1
 	connection.set(func(r *http.Request, _ []byte) (int, string, string) {
@@ -362,7 +362,7 @@ func TestForeignTextIsRedacted(t *testing.T) {
 		}
 		return 0, "", ""
 	}}
-	p := tfdrive.Start(t, provider.Through("test", connection)(), d.Settings(api.V2))
+	p := tfdrive.Start(t, provider.NewWithTransport("test", connection)(), d.Settings(api.V2))
 	for typeName, config := range map[string]map[string]any{
 		"gpucloud_endpoint_workers": {"endpoint_id": endpoint.ID},
 		"gpucloud_worker_logs":      {"endpoint_id": endpoint.ID, "worker_id": "w1"},
@@ -370,13 +370,13 @@ func TestForeignTextIsRedacted(t *testing.T) {
 		"gpucloud_cluster_pods":     {"cluster_id": "c1"},
 		"gpucloud_job":              {"endpoint_id": endpoint.ID, "id": "j1"},
 	} {
-		got := tfdrive.Do(p.Walk().Data(typeName, config))(t)
+		got := tfdrive.Do(p.Reconfigure().Data(typeName, config))(t)
 		encoded, _ := json.Marshal(got.All())
 		clean(t, typeName, strings.ReplaceAll(string(encoded), `\u001b`, "\x1b"))
 	}
 	waiting := map[string]any{"name": "w", "template_id": template.ID, "env": env, "env_wo": map[string]any{"W": planted + "-written"}, "env_wo_version": 1,
 		"workers": map[string]any{"min": 1, "max": 1}, "wait_for": map[string]any{"worker": true}, "timeouts": map[string]any{"create": "300ms"}}
-	state, diags := p.Walk().Apply(p.Plan("gpucloud_endpoint", tfdrive.State{}, waiting))
+	state, diags := p.Reconfigure().Apply(p.Plan("gpucloud_endpoint", tfdrive.State{}, waiting))
 	must.Require(t, diags.Err() != nil, "the wait was not in vain")
 	clean(t, "wait_for", fmt.Sprint(diags.Err()))
 	p.Destroy(state)

@@ -64,7 +64,7 @@ func startService(t *testing.T) *service {
 
 func (s *service) start(t *testing.T, block map[string]any) *tfdrive.Provider {
 	t.Helper()
-	return tfdrive.Start(t, provider.Through("test", s.transport)(), block)
+	return tfdrive.Start(t, provider.NewWithTransport("test", s.transport)(), block)
 }
 
 // hosts returns the hosts that were called since the last call.
@@ -134,7 +134,7 @@ func TestServiceVersionsShareAState(t *testing.T) {
 		plan := c.second.Plan("gpucloud_network_volume", state, config)
 		must.Hold(t, plan.Action == "no-op" && len(plan.Diagnostics) == 0, "the other version plans", plan.Action, plan.Diagnostics)
 		must.Succeed(t, c.first.Destroy(state).Err())
-		gone, diags := c.second.Walk().Read(created)
+		gone, diags := c.second.Reconfigure().Read(created)
 		must.Hold(t, !gone.Exists() && len(diags) == 0, "a deleted volume: exists", gone.Exists(), diags)
 	}
 }

@@ -93,7 +93,7 @@ type finding struct {
 func (f finding) expect(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider) {
 	t.Helper()
 	writes := d.Writes()
-	diags := p.Walk().Plan(f.kind, tfdrive.State{}, f.config).Diagnostics
+	diags := p.Reconfigure().Plan(f.kind, tfdrive.State{}, f.config).Diagnostics
 	found := strings.Join(slices.DeleteFunc(strings.Split(diags.Warnings(), "\n"), func(w string) bool { return strings.Contains(w, "keeps no order") }), "\n")
 	switch err := diags.Err(); {
 	case err != nil && f.accepted:
@@ -294,7 +294,7 @@ func TestPlanChecksOnlyChanges(t *testing.T) {
 	p := drive(t, d, api.V2)
 	expect := func(p *tfdrive.Provider, changes map[string]any, action, says string) {
 		t.Helper()
-		planned := p.Walk().Plan(endpointType, state, with(gone, changes))
+		planned := p.Reconfigure().Plan(endpointType, state, with(gone, changes))
 		got := planned.Diagnostics.String()
 		must.Hold(t, planned.Action == action && (got == says || says != "" && strings.Contains(got, says)), changes, planned.Action, got, action, says)
 	}
@@ -322,7 +322,7 @@ func TestPlanChecksOnlyChanges(t *testing.T) {
 		{gpus(map[string]any{"id": "LAB Big"}), "replace", false},
 		{gpus(map[string]any{"id": "GONE GPU", "count": 2}), "replace", true}, // the replacement is created with the missing type
 	} {
-		planned := p.Walk().Plan(podType, podState, labPod(with(gpus(map[string]any{"id": "GONE GPU"}), c.changes)))
+		planned := p.Reconfigure().Plan(podType, podState, labPod(with(gpus(map[string]any{"id": "GONE GPU"}), c.changes)))
 		err := planned.Diagnostics.Err()
 		must.Hold(t, planned.Action == c.action && c.refused == (err != nil && strings.Contains(err.Error(), `no GPU type "GONE GPU"`)) && (c.refused || err == nil),
 			c.changes, planned.Action, planned.Diagnostics, "expected", c.action)
@@ -348,7 +348,7 @@ func TestUnknownDataCenterIsReportedOnce(t *testing.T) {
 	d := acctest.DeployCatalog(t, lab)
 	p := drive(t, d, api.V2)
 	for _, ids := range [][]any{{"LAB-9"}, {"LAB-3", "LAB-9"}} {
-		diags := p.Walk().Plan(endpointType, tfdrive.State{}, labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"LAB_48"}}, "data_center_ids": ids})).Diagnostics
+		diags := p.Reconfigure().Plan(endpointType, tfdrive.State{}, labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"LAB_48"}}, "data_center_ids": ids})).Diagnostics
 		must.Hold(t, len(diags) == 1 && strings.Contains(diags.Warnings(), `has no data center "LAB-9"`), ids, "the plan says", diags)
 	}
 	off := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"names": "off"}})
@@ -420,7 +420,7 @@ func TestPlanWithoutCatalog(t *testing.T) {
 			w.WriteHeader(status)
 			return w.Result(), nil
 		})
-		p := tfdrive.Start(t, provider.Through("test", transport)(), with(d.Settings(api.V2), map[string]any{"max_hourly_cost": 1}))
+		p := tfdrive.Start(t, provider.NewWithTransport("test", transport)(), with(d.Settings(api.V2), map[string]any{"max_hourly_cost": 1}))
 		must.Succeed(t, p.Configured.Err())
 		var said []string
 		for _, f := range []finding{

@@ -382,7 +382,7 @@ func TestAnotherDeployment(t *testing.T) {
 		read, diags := drive(t, other, v).Read(state)
 		must.Hold(t, !read.Exists() && diags.Err() == nil, read.Value, diags)
 		must.Contain(t, diags.Warnings(), "Another deployment than before", "was seen at "+d.URL, "The provider's address is "+other.URL)
-		_, diags = p.Walk().Read(state)
+		_, diags = p.Reconfigure().Read(state)
 		must.Hold(t, len(diags) == 0, "at its own deployment", diags)
 	})
 }

@@ -61,7 +61,7 @@ func TestCommandForms(t *testing.T) {
 			state = apply(t, p, typeName, state, with(config, same), "update")
 			must.Equal(t, sent(), nil, same, "sent")
 		}
-		if imported, diags := p.Walk().Import(typeName, state.Get("id").(string)); diags.Err() != nil {
+		if imported, diags := p.Reconfigure().Import(typeName, state.Get("id").(string)); diags.Err() != nil {
 			t.Error(diags)
 		} else if got := []any{imported.Get("entrypoint"), imported.Get("cmd"), imported.Get("args")}; !reflect.DeepEqual(got, []any{[]any{"print"}, []any{"two words", ""}, nil}) {
 			t.Errorf("imported %v", got)

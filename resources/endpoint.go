@@ -87,7 +87,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 				return err
 			}
 			want.ApplyTemplate = true
-			inherit(&want, state.expand(), *template)
+			inheritCUDAVersions(&want, state.expand(), *template)
 		default: // the container doesn't change
 			have.TemplateID, have.Container = want.TemplateID, want.Container
 		}

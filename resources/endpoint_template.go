@@ -42,10 +42,10 @@ func (m *endpoint) template(ctx context.Context, c *api.Client) (*api.Template, 
 	return &t, nil
 }
 
-// inherit adds the CUDA versions of the template to an update, because the API takes them from
+// inheritCUDAVersions adds the CUDA versions of the template to an update, because the API takes them from
 // a template only at create. They conflict with a minimum version. v1 doesn't return a
 // template's, so there it only clears the endpoint's own.
-func inherit(want *api.Endpoint, prior api.Endpoint, t api.Template) {
+func inheritCUDAVersions(want *api.Endpoint, prior api.Endpoint, t api.Template) {
 	if want.GPU == nil || len(want.GPU.AllowedCUDAVersions) > 0 {
 		return
 	}

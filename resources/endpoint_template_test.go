@@ -86,7 +86,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 
 	// A scaling change leaves the container alone.
 	config["workers"] = map[string]any{"max": 7}
-	read, _ := p.Walk().Read(state)
+	read, _ := p.Reconfigure().Read(state)
 	planned := p.Plan(state.Type, read, config)
 	must.Hold(t, planned.Action == "update" && reflect.DeepEqual(planned.Get("from_template"), read.Get("from_template")),
 		"a change of workers planned to", planned.Action, "and applies the template", planned.Get("from_template"))
@@ -94,7 +94,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 	// The template is deleted, and the endpoint keeps its settings. The plan only warns, because
 	// a destroy must stay possible. The apply of a change fails.
 	must.Succeed(t, c.Templates.Delete(t.Context(), id))
-	read, _ = p.Walk().Read(state)
+	read, _ = p.Reconfigure().Read(state)
 	planned = expectPlan(t, p, state.Type, read, config, "update", "template_id: The template is gone")
 	must.Fail(t, tfdrive.Err(p.Apply(planned)), "there is no such template to follow")
 	delete(config, "workers")
@@ -169,11 +169,11 @@ func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 			was, want := fmt.Sprint("img:", i), fmt.Sprint("img:", i+1)
 			maps.Copy(config, c.change)
 			templateConfig["image"] = want
-			changed := alias.Walk().Plan("gpucloud_template", template, templateConfig)
-			planned := p.Walk().Plan(state.Type, state, config)
+			changed := alias.Reconfigure().Plan("gpucloud_template", template, templateConfig)
+			planned := p.Reconfigure().Plan(state.Type, state, config)
 			must.Hold(t, planned.Action == c.action && planned.Get("from_template.image") == was,
 				c.what, "planned to", planned.Action, "with", planned.Get("from_template.image"))
-			p.Walk() // lists the templates
+			p.Reconfigure() // lists the templates
 			template = applyPlan(t, alias, changed)
 			if c.listsAgain {
 				serverlessTemplate(t, d, p, map[string]any{"name": d.Name(fmt.Sprint(i))})

@@ -306,12 +306,12 @@ func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
 	must.Hold(t, len(shown) == 2, "from_template.env has only A and S", shown)
 	both := func(template map[string]any, want map[string]string) {
 		t.Helper()
-		p.Walk()
+		p.Reconfigure()
 		planned := p.Plan("gpucloud_template", followed, template)
 		update := p.Plan("gpucloud_endpoint", e, config)
 		must.Require(t, planned.Action == "update" && update.Action == "update",
 			"the template is planned to", planned.Action, "the endpoint to", update.Action)
-		p.Walk()
+		p.Reconfigure()
 		followed = tfdrive.Do(p.Apply(planned))(t)
 		e = tfdrive.Do(p.Apply(update))(t)
 		followed = expectEmptyPlan(t, p, followed, template)

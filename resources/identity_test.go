@@ -96,7 +96,7 @@ func TestIdentityAndImport(t *testing.T) {
 		state, config := k.make(t, p, typeName, d.Name("one"))
 		id := state.Get("id").(string)
 		must.Equal[any](t, p.Identity(state, "id"), id, "the identity", "the id")
-		byID := importState(t, p.Walk(), typeName, id)
+		byID := importState(t, p.Reconfigure(), typeName, id)
 		planned := p.Plan(typeName, byID, config)
 		switch {
 		case planned.Action == "update" && typeName == endpointType: // v2 returns no template
@@ -106,25 +106,25 @@ func TestIdentityAndImport(t *testing.T) {
 		generated := p.Plan(typeName, byID, generatedConfig(p.Schema(typeName).Block.Attributes, byID))
 		v1Endpoint := generated.Action == "update" && typeName == "gpucloud_endpoint" // v1 returns no flashboot
 		must.Hold(t, generated.Diagnostics.Err() == nil && (generated.Action == "no-op" || v1Endpoint), "the generated configuration is planned to", generated.Action, generated.Diagnostics)
-		byIdentity, diags := p.Walk().ImportIdentity(typeName, map[string]any{"id": id})
+		byIdentity, diags := p.Reconfigure().ImportIdentity(typeName, map[string]any{"id": id})
 		must.Hold(t, diags.Err() == nil && byIdentity.Value.Equal(byID.Value) && p.Identity(byIdentity, "id") == id,
 			"by identity", diags, byIdentity.Value, byID.Value)
-		must.Fail(t, tfdrive.Err(p.Walk().Import(typeName, "")), "Invalid import ID")
+		must.Fail(t, tfdrive.Err(p.Reconfigure().Import(typeName, "")), "Invalid import ID")
 		if k.nameless {
 			return
 		}
-		byName, diags := p.Walk().Import(typeName, d.Name("one"))
+		byName, diags := p.Reconfigure().Import(typeName, d.Name("one"))
 		must.Hold(t, diags.Err() == nil && byName.Value.Equal(byID.Value) && p.Identity(byName, "id") == id, "by name", diags, byName.Value, byID.Value)
-		must.Fail(t, tfdrive.Err(p.Walk().Import(typeName, d.Name("no such name "))), "Invalid import ID")
+		must.Fail(t, tfdrive.Err(p.Reconfigure().Import(typeName, d.Name("no such name "))), "Invalid import ID")
 		if !k.unique {
 			second, _ := k.make(t, p, typeName, d.Name("one"))
 			ids := []string{id, second.Get("id").(string)}
 			slices.Sort(ids)
-			must.Fail(t, tfdrive.Err(p.Walk().Import(typeName, d.Name("one"))), strings.Join(ids, ", "))
+			must.Fail(t, tfdrive.Err(p.Reconfigure().Import(typeName, d.Name("one"))), strings.Join(ids, ", "))
 		}
 		gone, _ := k.make(t, p, typeName, d.Name("two"))
 		must.Succeed(t, p.Destroy(gone).Err())
-		absent, diags := p.Walk().Import(typeName, gone.Get("id").(string))
+		absent, diags := p.Reconfigure().Import(typeName, gone.Get("id").(string))
 		must.Hold(t, !absent.Exists() && diags.Err() == nil, "import of a deleted object", absent.Value, diags)
 	})
 }
@@ -134,7 +134,7 @@ func TestDeletedElsewhere(t *testing.T) {
 	eachKind(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindOf) {
 		state, config := k.make(t, p, typeName, d.Name("one"))
 		must.Succeed(t, p.Destroy(state).Err())
-		gone, diags := p.Walk().Read(state)
+		gone, diags := p.Reconfigure().Read(state)
 		if k.nameless { // the account's document is empty, but still exists
 			apply(t, p, typeName, gone, config, "update")
 			return
@@ -181,9 +181,9 @@ func TestLists(t *testing.T) {
 		want := map[any]tfdrive.State{}
 		for _, name := range names {
 			created, _ := k.make(t, p, typeName, name)
-			want[created.Get("id")] = importState(t, p.Walk(), typeName, created.Get("id").(string))
+			want[created.Get("id")] = importState(t, p.Reconfigure(), typeName, created.Get("id").(string))
 		}
-		found, diags := p.Walk().List(typeName, map[string]any{})
+		found, diags := p.Reconfigure().List(typeName, map[string]any{})
 		must.Require(t, diags.Err() == nil && len(found) == len(want), "found", len(found), diags)
 		for _, object := range found {
 			id := p.Identity(object.State, "id")
@@ -193,7 +193,7 @@ func TestLists(t *testing.T) {
 			must.Hold(t, k.nameless || object.Name == object.Get("name"), "it is shown as", object.Name)
 		}
 		if !k.nameless {
-			one, diags := p.Walk().List(typeName, map[string]any{"name": names[1]})
+			one, diags := p.Reconfigure().List(typeName, map[string]any{"name": names[1]})
 			must.Hold(t, diags.Err() == nil && len(one) == 1 && one[0].Name == names[1], "by name", len(one), "found", diags)
 		}
 	})

@@ -69,7 +69,7 @@ func TestLostCreateEndsInTheState(t *testing.T) {
 			if kind == "gpucloud_registry_auth" {
 				expected = 3 // POST, DELETE, POST
 			}
-			apply(t, p.Walk(), kind, tfdrive.State{}, config, "create")
+			apply(t, p.Reconfigure(), kind, tfdrive.State{}, config, "create")
 			must.Equal(t, d.Writes()-writes, expected, kind, "writes")
 		}
 		auths := must.Do(d.Client(t, v).RegistryAuths.List(t.Context()))(t)
@@ -90,7 +90,7 @@ func TestAmbiguousLostCreate(t *testing.T) {
 		must.Require(t, !state.Exists() && diags.Err() != nil, "the create chose an object", state.Value, diags)
 		created, err := d.Client(t, v).NetworkVolumes.List(t.Context())
 		must.Require(t, err == nil && len(created) == 2, len(created), "volumes", err)
-		planned := p.Walk().Plan("gpucloud_network_volume", tfdrive.State{}, config)
+		planned := p.Reconfigure().Plan("gpucloud_network_volume", tfdrive.State{}, config)
 		for _, volume := range created {
 			for _, text := range []string{diags.Err().Error(), planned.Diagnostics.Warnings()} {
 				must.Contain(t, text, "terraform import gpucloud_network_volume.NAME "+volume.ID)
@@ -107,17 +107,17 @@ func TestObjectOfAKilledRun(t *testing.T) {
 		killed, p := drive(t, d, v), drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, p, nil)
 		for kind, config := range everyKind(d, template.Get("id").(string)) {
-			left := tfdrive.Do(killed.Walk().Apply(killed.Plan(kind, tfdrive.State{}, config)))(t)
+			left := tfdrive.Do(killed.Reconfigure().Apply(killed.Plan(kind, tfdrive.State{}, config)))(t)
 			id := left.Get("id").(string)
 			command := "terraform import " + kind + ".NAME " + id
-			planned := expectPlan(t, p.Walk(), kind, tfdrive.State{}, config, "create", command)
+			planned := expectPlan(t, p.Reconfigure(), kind, tfdrive.State{}, config, "create", command)
 			if unique := kind == "gpucloud_template" || kind == "gpucloud_registry_auth"; unique {
 				state, diags := p.Apply(planned)
 				err := diags.Err()
 				must.Hold(t, err != nil && !state.Exists() && strings.Contains(err.Error(), command), kind, state.Value, diags)
 			}
-			must.Hold(t, importState(t, p.Walk(), kind, id).Exists(), kind, "the import finds nothing")
-			must.Succeed(t, killed.Walk().Destroy(left).Err(), kind)
+			must.Hold(t, importState(t, p.Reconfigure(), kind, id).Exists(), kind, "the import finds nothing")
+			must.Succeed(t, killed.Reconfigure().Destroy(left).Err(), kind)
 		}
 	})
 }
@@ -133,8 +133,8 @@ func TestUpdateOfADeletedObject(t *testing.T) {
 		for kind, config := range kinds {
 			state := apply(t, p, kind, tfdrive.State{}, config, "create")
 			planned := p.Plan(kind, state, with(config, map[string]any{"name": d.Name("renamed")}))
-			must.Succeed(t, p.Walk().Destroy(state).Err())
-			must.Fail(t, tfdrive.Err(p.Walk().Apply(planned)), "was deleted after the plan. Plan again to create it")
+			must.Succeed(t, p.Reconfigure().Destroy(state).Err())
+			must.Fail(t, tfdrive.Err(p.Reconfigure().Apply(planned)), "was deleted after the plan. Plan again to create it")
 		}
 	})
 }
@@ -152,17 +152,17 @@ func TestCreateRejectsTakenName(t *testing.T) {
 					config := with(everyKind(d, "")[kind], map[string]any{"name": d.Name(fmt.Sprint(kind, madeAfter, lost))})
 					var planned tfdrive.Planned
 					if madeAfter {
-						planned = p.Walk().Plan(kind, tfdrive.State{}, config)
+						planned = p.Reconfigure().Plan(kind, tfdrive.State{}, config)
 					}
-					theirs := apply(t, other.Walk(), kind, tfdrive.State{}, config, "create")
+					theirs := apply(t, other.Reconfigure(), kind, tfdrive.State{}, config, "create")
 					if !madeAfter {
-						planned = expectPlan(t, p.Walk(), kind, tfdrive.State{}, config, "create", "terraform import "+kind+".NAME")
+						planned = expectPlan(t, p.Reconfigure(), kind, tfdrive.State{}, config, "create", "terraform import "+kind+".NAME")
 					}
 					w.lose.Store(lost)
 					state, diags := p.Apply(planned)
 					err := diags.Err()
 					must.Hold(t, err != nil && !state.Exists() && strings.Contains(err.Error(), "NAME "+theirs.Get("id").(string)), kind, "made", what, lost, "lost", state.Value, diags)
-					read, diags := other.Walk().Read(theirs)
+					read, diags := other.Reconfigure().Read(theirs)
 					must.Hold(t, diags.Err() == nil && read.Exists(), kind, "made", what, lost, "lost: it is gone", diags)
 				}
 			}
@@ -228,7 +228,7 @@ func TestAnswerOtherThanSent(t *testing.T) {
 					if config["name"] != nil {
 						config = with(config, map[string]any{"name": d.Name("lie-" + member)})
 					}
-					planned := p.Walk().Plan(typeName, tfdrive.State{}, config)
+					planned := p.Reconfigure().Plan(typeName, tfdrive.State{}, config)
 					liar.lieAbout(member)
 					state, diags := p.Apply(planned)
 					must.Hold(t, !liar.lied() || slices.Contains(unreported, name) || slices.Contains(unreported, name+"/create") || strings.Contains(diags.Warnings(), "The deployment answered"),
@@ -238,7 +238,7 @@ func TestAnswerOtherThanSent(t *testing.T) {
 					if c.change != nil {
 						liar.checkStale(t, p, state, with(config, c.change), typeName)
 					}
-					must.Succeed(t, p.Walk().Destroy(state).Err())
+					must.Succeed(t, p.Reconfigure().Destroy(state).Err())
 				}
 			})
 		}
@@ -362,7 +362,7 @@ func (l *liar) checkStale(t *testing.T, p *tfdrive.Provider, state tfdrive.State
 	after, diags := p.Apply(planned)
 	must.Hold(t, !l.lied() || diags.Err() != nil && strings.Contains(diags.Err().Error(), "The deployment answered"), "an update that is answered with the old object", diags)
 	checkNoSecret(t, diags)
-	read, diags := p.Walk().Read(after)
+	read, diags := p.Reconfigure().Read(after)
 	again := p.Plan(typeName, read, config)
 	must.Hold(t, diags.Err() == nil && again.Action == "update", "the next plan is to", again.Action, again.Diagnostics)
 }
@@ -388,15 +388,15 @@ func TestResponseAboutAnotherObjectChangesNoState(t *testing.T) {
 		template, _ := serverlessTemplate(t, d, direct, nil)
 		for kind, config := range everyKind(d, template.Get("id").(string)) {
 			state := apply(t, direct, kind, tfdrive.State{}, config, "create")
-			other := apply(t, direct.Walk(), kind, tfdrive.State{}, with(config, map[string]any{"name": d.Name("other")}), "create")
+			other := apply(t, direct.Reconfigure(), kind, tfdrive.State{}, with(config, map[string]any{"name": d.Name("other")}), "create")
 			mine, others = state.Get("id").(string), other.Get("id").(string)
-			read, diags := through.Walk().Read(state)
+			read, diags := through.Reconfigure().Read(state)
 			err := diags.Err()
 			must.Hold(t, err != nil && strings.Contains(err.Error(), `"`+others+`", not `+mine) && read.Value.Equal(state.Value), kind, "the read is", read.Value, err)
 			if kind == "gpucloud_registry_auth" {
 				continue // the type has no update
 			}
-			after, diags := through.Apply(direct.Walk().Plan(kind, state, with(config, map[string]any{"name": d.Name("renamed")})))
+			after, diags := through.Apply(direct.Reconfigure().Plan(kind, state, with(config, map[string]any{"name": d.Name("renamed")})))
 			err = diags.Err()
 			must.Hold(t, err != nil && after.Get("id") == mine && after.Get("name") == state.Get("name"), kind, "the update is", after.Value, err)
 		}

@@ -64,7 +64,7 @@ func expectPlan(t *testing.T, p *tfdrive.Provider, typeName string, prior tfdriv
 // refresh returns the refreshed state.
 func refresh(t *testing.T, p *tfdrive.Provider, state tfdrive.State) tfdrive.State {
 	t.Helper()
-	return tfdrive.Do(p.Walk().Read(state))(t)
+	return tfdrive.Do(p.Reconfigure().Read(state))(t)
 }
 
 // importState imports an object by its id.

@@ -203,7 +203,7 @@ func omits(t *testing.T, d *acctest.Deployment, v api.Version, typeName, attribu
 		return // the version doesn't have the attribute
 	}
 	id := apply(t, p, typeName, tfdrive.State{}, full, "create").Get("id").(string)
-	states := map[string]tfdrive.State{"an import": importState(t, p.Walk(), typeName, id)}
+	states := map[string]tfdrive.State{"an import": importState(t, p.Reconfigure(), typeName, id)}
 	if source, ok := officialTypes[typeName]; ok {
 		moved := tfdrive.Do(p.Move(typeName, "registry.terraform.io/runpod/runpod", source, fmt.Appendf(nil, `{"id": %q, "name": %q}`, id, d.Name("o"))))(t)
 		states["a move"] = tfdrive.Do(p.Read(moved))(t)
@@ -269,7 +269,7 @@ func TestServerDefaultsPlanNothing(t *testing.T) {
 				config["template_id"] = template.Get("id")
 			}
 			path, body, _ := strings.Cut(fmt.Sprintf(text, d.Name("d")), " ")
-			imported := importState(t, p.Walk(), typeName, post(t, d, path, body))
+			imported := importState(t, p.Reconfigure(), typeName, post(t, d, path, body))
 			t.Cleanup(func() { _ = p.Destroy(imported) })
 			planned := p.Plan(typeName, imported, config)
 			changes := changesOf(p, planned, imported)

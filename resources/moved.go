@@ -25,8 +25,8 @@ func text(s string) types.String { return value.KeepString(types.StringNull(), s
 // texts returns null for an empty list.
 func texts(list []string) types.Set { return value.KeepSet(types.SetNull(types.StringType), list) }
 
-// onlyTrue returns null for false, the default of every setting that no answer has.
-func onlyTrue(b bool) types.Bool {
+// nullIfFalse returns null for false, the default of every setting that no answer has.
+func nullIfFalse(b bool) types.Bool {
 	if !b {
 		return types.BoolNull()
 	}
@@ -151,7 +151,7 @@ var movedPod = migrate.Table[pod]{
 	// The states of these two don't show whether the pod or its template set a container setting.
 	// So all settings are read, and the first apply records the template's.
 	migrate.Official1: func(from *migrate.State, m *pod) {
-		m.StartSSH, m.StartJupyter = onlyTrue(from.True("start_ssh")), onlyTrue(from.True("start_jupyter"))
+		m.StartSSH, m.StartJupyter = nullIfFalse(from.True("start_ssh")), nullIfFalse(from.True("start_jupyter"))
 		m.movePlacement(from, from.Text("cloud_type"), from.Text("gpu_type_id"))
 	},
 	migrate.Decentralized: func(from *migrate.State, m *pod) {
@@ -159,14 +159,14 @@ var movedPod = migrate.Table[pod]{
 		m.movePlacement(from, from.Text("cloud_type"), first(from.Texts("gpu_type_ids")))
 	},
 	migrate.Nilenso: func(from *migrate.State, m *pod) {
-		m.StartSSH = onlyTrue(from.True("start_ssh"))
+		m.StartSSH = nullIfFalse(from.True("start_ssh"))
 		if dataCenter := from.Text("data_center_id"); dataCenter != "" {
 			m.DataCenterIDs = texts([]string{dataCenter})
 		}
 		m.movePlacement(from, from.Text("cloud_type"), from.Text("gpu_type_id"))
 	},
 	migrate.Official2: func(from *migrate.State, m *pod) {
-		m.StartSSH, m.StartJupyter = onlyTrue(from.True("start_ssh")), onlyTrue(from.True("start_jupyter"))
+		m.StartSSH, m.StartJupyter = nullIfFalse(from.True("start_ssh")), nullIfFalse(from.True("start_jupyter"))
 		m.DataCenterIDs = texts(from.Texts("data_center_ids"))
 		m.DesiredState = text(from.Text("desired_state"))
 		if from.Text("template_id") != "" {
@@ -221,7 +221,7 @@ func (m *pod) moveMounts(from *migrate.State) {
 var movedCluster = migrate.Table[cluster]{
 	migrate.Official2: func(from *migrate.State, m *cluster) {
 		m.DataCenterIDs = texts(from.Texts("data_center_ids"))
-		m.StartSSH, m.StartJupyter = onlyTrue(from.True("start_ssh")), onlyTrue(from.True("start_jupyter"))
+		m.StartSSH, m.StartJupyter = nullIfFalse(from.True("start_ssh")), nullIfFalse(from.True("start_jupyter"))
 		m.Private.Carried = nonNullNames(map[string]attr.Value{"data_center_ids": m.DataCenterIDs, "start_ssh": m.StartSSH, "start_jupyter": m.StartJupyter})
 	},
 }

@@ -64,7 +64,7 @@ func (f foreign) with(ids map[string]string) []byte {
 // move moves a state and refreshes it, like a plan.
 func (f foreign) move(t *testing.T, p *tfdrive.Provider, typeName string, state []byte) tfdrive.State {
 	t.Helper()
-	moved := tfdrive.Do(p.Walk().Move(typeName, f.Provider, f.Type, state))(t)
+	moved := tfdrive.Do(p.Reconfigure().Move(typeName, f.Provider, f.Type, state))(t)
 	return tfdrive.Do(p.Read(moved))(t)
 }
 
@@ -226,7 +226,7 @@ func (c movedCase) ids(objectIDs map[string]string, id string) map[string]string
 // applyPlan applies a plan and returns the state.
 func applyPlan(t *testing.T, p *tfdrive.Provider, planned tfdrive.Planned) tfdrive.State {
 	t.Helper()
-	return tfdrive.Do(p.Walk().Apply(planned))(t)
+	return tfdrive.Do(p.Reconfigure().Apply(planned))(t)
 }
 
 // makeReferenced creates the objects that endpoints and pods reference, and returns their ids.

@@ -123,7 +123,7 @@ func TestPodEveryAttribute(t *testing.T) {
 // configuration has unreadable attributes, an in-place update that records them.
 func expectImport(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, unreadable bool) {
 	t.Helper()
-	imported := tfdrive.Do(p.Walk().Import(state.Type, state.Get("id").(string)))(t)
+	imported := tfdrive.Do(p.Reconfigure().Import(state.Type, state.Get("id").(string)))(t)
 	planned := p.Plan(state.Type, imported, config)
 	want := map[bool]string{true: "update", false: "no-op"}[unreadable]
 	must.Hold(t, planned.Action == want || planned.Action == "no-op" && unreadable,
@@ -368,7 +368,7 @@ func TestPodImport(t *testing.T) {
 		before := podOf(t, d, apply(t, p, podType, tfdrive.State{}, config, "create"))
 		_, ok := before.Container.Env["PUBLIC_KEY"]
 		must.Require(t, ok == (v == api.V2), "the pod has the variables", before.Container.Env)
-		planned := expectPlan(t, p, podType, importState(t, p.Walk(), podType, before.ID), config, "update", "Settings are recorded, and not sent")
+		planned := expectPlan(t, p, podType, importState(t, p.Reconfigure(), podType, before.ID), config, "update", "Settings are recorded, and not sent")
 		must.Require(t, !strings.Contains(planned.Diagnostics.Warnings(), "will be replaced"), "the plan warns of a replacement", planned.Diagnostics)
 		writes := d.Writes()
 		state := applyPlan(t, p, planned)

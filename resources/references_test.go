@@ -23,7 +23,7 @@ func TestNewReferencesMustExist(t *testing.T) {
 	state = refresh(t, p, refresh(t, p, state)) // a second read finds the same
 	planned := expectPlan(t, p, endpointType, state, config, "update", "The network volume is gone", "The registry auth is gone")
 	must.Hold(t, tfdrive.Err(p.Apply(planned)) != nil, "the apply went on without the volume")
-	p.Walk()
+	p.Reconfigure()
 	calls := d.Calls(func() {
 		for range 20 {
 			p.Plan(endpointType, state, config)

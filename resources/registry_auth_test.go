@@ -98,7 +98,7 @@ func TestRotationWhoseAnswersAreLost(t *testing.T) {
 		state := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
 		rotated := with(config, map[string]any{"password_wo": "new-token", "password_wo_version": 2})
 		w.lose.Store(100)
-		state, diags := p.Apply(p.Walk().Plan(state.Type, state, rotated))
+		state, diags := p.Apply(p.Reconfigure().Plan(state.Type, state, rotated))
 		err := diags.Err()
 		must.Hold(t, err != nil && !strings.Contains(err.Error(), "token"), err)
 		w.lose.Store(0)
@@ -110,7 +110,7 @@ func TestRotationWhoseAnswersAreLost(t *testing.T) {
 		must.Hold(t, len(auths) == 1 && auths[0].ID == state.Get("id") && state.Get("password_wo_version") == 1.0,
 			"the auths are", auths, "and the state has", state.Get("id"), "with version", state.Get("password_wo_version"))
 		before := state.Get("id")
-		state = apply(t, p.Walk(), state.Type, state, rotated, "update")
+		state = apply(t, p.Reconfigure(), state.Type, state, rotated, "update")
 		auths = listAuths()
 		must.Hold(t, len(auths) == 1 && auths[0].ID == state.Get("id") && state.Get("id") != before,
 			"the auths are", auths, "and the state has", state.Get("id"), "after", before)
@@ -156,7 +156,7 @@ func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 		pod := apply(t, p, podType, tfdrive.State{}, cpuPod(map[string]any{"registry": state.Get("id")}), "create")
 		template := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("t"), "image": "builtin/echo", "registry": stored.Get("id")}, "create")
 		copied := apply(t, p, podType, tfdrive.State{}, cpuPod(map[string]any{"name": "q", "image": nil, "disk": nil, "template_id": template.Get("id")}), "create")
-		p.Walk()
+		p.Reconfigure()
 		for at, changes := range map[string]map[string]any{
 			"password_wo_version": {"password_wo": "new-token", "password_wo_version": 2}, "username": {"username": "robot2"}, "name": {"name": d.Name("other")},
 		} {

@@ -62,7 +62,7 @@ func TestSecretIsChecked(t *testing.T) {
 	expectRefusal(t, d, p, state, secretType, with(without, map[string]any{"value_wo_version": 2}), "value_wo", "needs its value")
 	expectRefusal(t, d, p, state, secretType, with(without, map[string]any{"name": "other"}), "value_wo", "needs its value")
 	// Another secret has the same name in lower case, so the apply fails.
-	_, diags := p.Apply(p.Walk().Plan(secretType, tfdrive.State{}, with(config, map[string]any{"name": "TOKEN"})))
+	_, diags := p.Apply(p.Reconfigure().Plan(secretType, tfdrive.State{}, with(config, map[string]any{"name": "TOKEN"})))
 	must.Hold(t, diags.Err() != nil && strings.Contains(diags.String(), "TOKEN") && !strings.Contains(diags.String(), "planted"),
 		"a name that is taken", diags)
 }
@@ -105,7 +105,7 @@ func TestSecretWhoseCreateIsLost(t *testing.T) {
 			if lost == 1 {
 				action = "no-op"
 			}
-			apply(t, p.Walk(), secretType, state, config, action)
+			apply(t, p.Reconfigure(), secretType, state, config, action)
 			all = secretsOf(t, d)
 			must.Hold(t, len(all) == 1 && all[0].ID == state.Get("id"), "there is", all)
 		})
@@ -165,7 +165,7 @@ func TestSSHKeysBesideOthers(t *testing.T) {
 	addKey(t, d, annesKey) // added by somebody else
 	expectEmptyPlan(t, p, state, withOthers(bensKey))
 	must.Do(d.Client(t, api.V2).SSHKeys.Set(t.Context(), []string{othersKey}))(t)
-	removed, diags := p.Walk().Read(state)
+	removed, diags := p.Reconfigure().Read(state)
 	must.Hold(t, diags.Err() == nil && len(removed.Get("keys").([]any)) == 0, "a key that somebody else removed", removed.Get("keys"), diags)
 	state = apply(t, p, typeName, state, map[string]any{"keys": []any{bensKey}}, "update") // the resource now manages all keys
 	keysAre(t, d, bensKey)

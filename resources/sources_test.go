@@ -169,7 +169,7 @@ func TestSourceMasksVariables(t *testing.T) {
 	env := func(variables map[string]any) map[string]any {
 		name := d.Name(fmt.Sprint("t", len(variables), variables["B"]))
 		state := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": name, "image": "i", "env": variables}, "create")
-		return data(t, p.Walk(), "gpucloud_template", map[string]any{"id": state.Get("id")}).Get("env").(map[string]any)
+		return data(t, p.Reconfigure(), "gpucloud_template", map[string]any{"id": state.Get("id")}).Get("env").(map[string]any)
 	}
 	one, other := env(map[string]any{"A": "value", "B": "value"}), env(map[string]any{"A": "value", "B": "another value"})
 	must.Hold(t, one["A"] == other["A"] && one["B"] != other["B"] && one["A"] != one["B"] && strings.HasPrefix(one["A"].(string), "digest:"), one, other)
@@ -186,7 +186,7 @@ func TestSourceFilters(t *testing.T) {
 			want = append(want, s.make(t, d, p, v, typeName, d.Name(name)).Get("name"))
 		}
 		slices.SortFunc(want, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
-		p = p.Walk()
+		p = p.Reconfigure()
 		listed := func(config map[string]any) (names []any) {
 			t.Helper()
 			for _, o := range data(t, p, "gpucloud_"+s.plural, config).Get(s.plural).([]any) {
@@ -213,7 +213,7 @@ func TestSourceNotFound(t *testing.T) {
 	eachVersion(t, func(t *testing.T, _ *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		look := func(config map[string]any, expect ...string) {
 			t.Helper()
-			must.Fail(t, tfdrive.Err(p.Walk().Data("gpucloud_network_volume", config)), expect...)
+			must.Fail(t, tfdrive.Err(p.Reconfigure().Data("gpucloud_network_volume", config)), expect...)
 		}
 		look(map[string]any{"name": "models"}, "name: Could not look up the network volume", `no network volume is named "models"; there are no network volumes`)
 		path := map[api.Version]string{api.V1: "/v1/networkvolumes/nonesuch", api.V2: "/v2/network-volumes/nonesuch"}[v]
@@ -277,7 +277,7 @@ func TestSourcesShareAList(t *testing.T) {
 				}
 				t.Run(string(v), func(t *testing.T) {
 					p, writes := drive(t, d, v), d.Writes()
-					calls := d.Calls(func() { readAll(t, p.Walk(), kind.name, kind.plural, ids) })
+					calls := d.Calls(func() { readAll(t, p.Reconfigure(), kind.name, kind.plural, ids) })
 					must.Equal(t, calls["GET "+path], 1, n+1, "data sources listed", "times", calls)
 					delete(calls, "GET "+path)
 					delete(calls, "GET /"+string(v)+"/templates") // Configure lists them, and endpoints read their template
@@ -315,11 +315,11 @@ func TestPodsByStatus(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		id := post(t, d, "/v2/pods", `{"name":"p","image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2}}`)
 		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-			if data(t, p.Walk(), "gpucloud_pod", map[string]any{"id": id}).Get("status") == "RUNNING" {
+			if data(t, p.Reconfigure(), "gpucloud_pod", map[string]any{"id": id}).Get("status") == "RUNNING" {
 				break
 			}
 		}
-		p.Walk()
+		p.Reconfigure()
 		for status, want := range map[string]int{"RUNNING": 1, "EXITED": 0} {
 			got := data(t, p, "gpucloud_pods", map[string]any{"status": status}).Get("pods").([]any)
 			must.Hold(t, len(got) == want, status, got)
@@ -359,7 +359,7 @@ func TestCatalogTemplates(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		shared := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("shared"), "image": "i", "public": true, "env": map[string]any{"A": "shown"}}, "create")
 		private := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("private"), "image": "i"}, "create")
-		p = p.Walk()
+		p = p.Reconfigure()
 		list := func(config map[string]any) (names []any) {
 			for _, o := range data(t, p, "gpucloud_catalog_templates", config).Get("catalog_templates").([]any) {
 				names = append(names, o.(map[string]any)["name"])
@@ -411,7 +411,7 @@ func TestSSHKeysSource(t *testing.T) {
 	must.Equal(t, data(t, p, "gpucloud_ssh_keys", nil).Get("keys").([]any), nil, "of none")
 	key := "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"
 	apply(t, p, "gpucloud_ssh_keys", tfdrive.State{}, map[string]any{"keys": []any{key}}, "create")
-	got := data(t, p.Walk(), "gpucloud_ssh_keys", nil)
+	got := data(t, p.Reconfigure(), "gpucloud_ssh_keys", nil)
 	keys := got.Get("keys").([]any)
 	must.Hold(t, got.Get("id") == "account" && slices.Equal(keys, []any{key}), got.Value)
 }

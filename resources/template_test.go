@@ -101,7 +101,7 @@ func TestTemplateEveryAttribute(t *testing.T) {
 					state = apply(t, p, state.Type, state, config, remove)
 				}
 				must.Succeed(t, p.Destroy(state).Err())
-				gone, _ := p.Walk().Read(state)
+				gone, _ := p.Reconfigure().Read(state)
 				must.Hold(t, !gone.Exists(), "the template is still there")
 				must.Succeed(t, p.Destroy(state).Err()) // it is gone already
 			})

@@ -348,7 +348,7 @@ func checkShownValue(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.
 		return
 	}
 	byID := map[string]any{"id": state.Get("id")}
-	want, got := data(t, own.Walk(), state.Type, byID).Get(attribute), data(t, beyond.Walk(), state.Type, byID).Get(attribute)
+	want, got := data(t, own.Reconfigure(), state.Type, byID).Get(attribute), data(t, beyond.Reconfigure(), state.Type, byID).Get(attribute)
 	must.Hold(t, got == nil || reflect.DeepEqual(got, want), "a data source on the other version shows", attribute, got, "but the object has", want,
 		": let Read return null for attributes that the version doesn't return, or remove HandledByKind from the attribute's planrule.OneVersion")
 }

@@ -78,7 +78,7 @@ func TestWaitsInVain(t *testing.T) {
 	} {
 		// The first poll may find the pods running shortly before they end.
 		for range 20 {
-			state, diags := c.p.Walk().Apply(c.p.Plan(c.typeName, tfdrive.State{}, c.config))
+			state, diags := c.p.Reconfigure().Apply(c.p.Plan(c.typeName, tfdrive.State{}, c.config))
 			must.Require(t, state.Exists(), name, "the object is not in the state", diags)
 			err := diags.Err()
 			must.Succeed(t, c.p.Destroy(state).Err())
@@ -127,7 +127,7 @@ func TestEndpointWaits(t *testing.T) {
 	ready()
 
 	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, with(config, with(waits(map[string]any{"worker": true}, "300ms"), map[string]any{"name": "no image", "image": "nothing/runs-this"})))
-	failed, diags := p.Walk().Apply(planned)
+	failed, diags := p.Reconfigure().Apply(planned)
 	must.Fail(t, diags.Err(), "to be ready: not reached within 300ms")
 	must.Succeed(t, p.Destroy(failed).Err())
 }
@@ -151,7 +151,7 @@ func TestPodWaitsForItsPort(t *testing.T) {
 	must.Equal(t, state.Get("status"), "RUNNING", "it")
 	listener.Close()
 	// The pod already runs, but its port is closed.
-	must.Fail(t, tfdrive.Err(p.Walk().Apply(p.Plan(podType, state, cpuPod(with(waits(map[string]any{"port": 8000}, "500ms"), map[string]any{"name": "q", "ports": []any{"8000/tcp"}}))))), "does not accept connections")
+	must.Fail(t, tfdrive.Err(p.Reconfigure().Apply(p.Plan(podType, state, cpuPod(with(waits(map[string]any{"port": 8000}, "500ms"), map[string]any{"name": "q", "ports": []any{"8000/tcp"}}))))), "does not accept connections")
 }
 
 // deployPublishing returns a deployment that publishes the ports of its pods, because the built-in
@@ -219,7 +219,7 @@ func TestClusterWaitsForEveryPod(t *testing.T) {
 		return body[:last] + strings.Replace(body[last:], "RUNNING", "STARTING", 1)
 	})
 	p := drive(t, d, api.V2)
-	state, diags := p.Walk().Apply(p.Plan(clusterType, tfdrive.State{}, clusterConfig(waits(map[string]any{"running": true}, "3s"))))
+	state, diags := p.Reconfigure().Apply(p.Plan(clusterType, tfdrive.State{}, clusterConfig(waits(map[string]any{"running": true}, "3s"))))
 	must.Fail(t, diags.Err(), "1 of 2 pods run; pod ", "it is STARTING")
 	must.Succeed(t, p.Destroy(state).Err())
 }
@@ -237,11 +237,11 @@ func (m meddler) RoundTrip(r *http.Request) (*http.Response, error) {
 // createWaiting starts to create an endpoint that waits for a worker, through a transport.
 func createWaiting(t *testing.T, d *acctest.Deployment, image, timeout string, m meddler) (tfdrive.State, error) {
 	t.Helper()
-	p := tfdrive.Start(t, provider.Through("test", m)(), d.Settings(api.V2))
+	p := tfdrive.Start(t, provider.NewWithTransport("test", m)(), d.Settings(api.V2))
 	config := with(map[string]any{"name": "e", "image": image, "workers": map[string]any{"min": 1, "max": 1}}, waits(map[string]any{"worker": true}, timeout))
 	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, config)
 	must.Succeed(t, planned.Diagnostics.Err())
-	state, diags := p.Walk().Apply(planned)
+	state, diags := p.Reconfigure().Apply(planned)
 	return state, diags.Err()
 }
 

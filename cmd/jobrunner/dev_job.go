@@ -164,7 +164,7 @@ func (s *jobLoop) resubmit(ctx context.Context) {
 		if err := s.e.awaitRollout(jobCtx); err != nil {
 			return
 		}
-		job, err := s.finished.own(func() (api.Job, error) { return s.e.submit(jobCtx, s.input) })
+		job, err := s.finished.send(func() (api.Job, error) { return s.e.submit(jobCtx, s.input) })
 		if err == nil {
 			s.out.show("JOB", "", "sent (job "+job.ID+")")
 			job, err = s.e.await(jobCtx, job, false, s.out)
@@ -255,8 +255,8 @@ func (j *finishedJobs) observe(e engine.Event) {
 	}
 }
 
-// own sends a job of dev itself. jobLoop shows its end in full.
-func (j *finishedJobs) own(send func() (api.Job, error)) (api.Job, error) {
+// send sends a job of dev itself. jobLoop shows its end in full.
+func (j *finishedJobs) send(send func() (api.Job, error)) (api.Job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	job, err := send()

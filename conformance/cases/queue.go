@@ -169,7 +169,7 @@ var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 			c.Run(suite.Echo()).Completed() // starts a worker
 			begin := c.Now()
 			p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(time.Minute)))
-			if c.Exact() {
+			if c.ControlsClock() {
 				p.Until(begin.Add(time.Second - c.EarlyMargin(0)))
 			} else {
 				p.Sleep(500 * time.Millisecond)

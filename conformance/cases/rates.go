@@ -252,7 +252,7 @@ func judgeRateLimit(c *suite.C, limit int, method, path string, body any) {
 	begin := c.Now()
 	c.Flood(limit, method, path, body)
 	expectOthersAccepted(c, method, path, body)
-	if c.Exact() {
+	if c.ControlsClock() {
 		c.Given("RAT-10", func() { c.JudgeWindow(begin, limit, method, path, body) })
 	}
 }

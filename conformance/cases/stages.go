@@ -183,7 +183,7 @@ func (p *stagedJob) cancel(clause string) *stagedJob {
 
 func (p *stagedJob) retry(clause string) *stagedJob {
 	p.c.Given(clause, func() { p.lastQueued = intervalOf(p.Retry().Is(200)) })
-	if !p.c.Exact() {
+	if !p.c.ControlsClock() {
 		p.c.Sleep(consistency) // a read that lags would show the previous end
 	}
 	return p

@@ -122,7 +122,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 			c.Until(earliest)
 			awaitCallsUnderWay(c)
 			calls := box.Calls()
-			early := len(calls) >= n && (c.Exact() || calls[n-1].At.Before(earliest)) // the case may be woken late
+			early := len(calls) >= n && (c.ControlsClock() || calls[n-1].At.Before(earliest)) // the case may be woken late
 			c.Expect(!early, "no call before 10 s have passed", "call %d before that", n)
 			c.Until(before.Add(hookGap + c.LateMargin(6*time.Second)))
 			lastCall(c, box, n)

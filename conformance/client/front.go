@@ -88,7 +88,7 @@ func startFront(ctx context.Context, binary string, faults []*wirefault.Fault) (
 	f.server = httptest.NewUnstartedServer(http.HandlerFunc(f.serve))
 	f.url = "http://" + f.server.Listener.Addr().String()
 	webhooks := &wirefault.Fault{Method: http.MethodPost, Path: jobCreation, BodyWith: `"webhook"`, Request: wirefault.Edit{Affix: map[string][2]string{"webhook": {f.url + webhookPath + "?", ""}}}}
-	f.faulty = wirefault.Handler(noteServed(proxy), wirefault.Deployment{Key: f.key}, append(slices.Clone(faults), webhooks)...)
+	f.faulty = wirefault.Handler(recordResponse(proxy), wirefault.Deployment{Key: f.key}, append(slices.Clone(faults), webhooks)...)
 	f.server.Start()
 	return f, nil
 }
@@ -107,8 +107,8 @@ func (f *front) create(ctx context.Context, path, body string) (id string, err e
 
 type exchangeKey struct{}
 
-// noteServed records the deployment's answer in the exchange, since a fault may replace it.
-func noteServed(next http.Handler) http.Handler {
+// recordResponse records the deployment's answer in the exchange, since a fault may replace it.
+func recordResponse(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		recorder := httptest.NewRecorder()
 		next.ServeHTTP(recorder, r.WithContext(context.WithoutCancel(r.Context())))

@@ -58,7 +58,7 @@ func judgeShrink(p *scenarioRun) suite.Outcome {
 		if known.shrinks(x) {
 			return violated(x.line()+" requests a smaller network volume", "no request, and an output that says why")
 		}
-		known.learn(x)
+		known.record(x)
 		seen = seen || volumePath.MatchString(x.path) && x.succeeded()
 	}
 	switch {
@@ -97,8 +97,8 @@ func (v *volumes) shrinks(x *exchange) bool {
 	return body.Size > 0 && body.Size < v.byID[at[1]].Size
 }
 
-// learn records the volumes in an answer, or a deletion.
-func (v *volumes) learn(x *exchange) {
+// record records the volumes in an answer, or a deletion.
+func (v *volumes) record(x *exchange) {
 	at := volumePath.FindStringSubmatch(x.path)
 	if at == nil || !x.succeeded() {
 		return

@@ -51,7 +51,7 @@ func newWorkspace(root, userDir string) (w *workspace, err error) {
 			return w, err
 		}
 	}
-	if w.dir, err = linkParents(work, userDir, topOf(userDir)); err != nil {
+	if w.dir, err = linkParents(work, userDir, repositoryRoot(userDir)); err != nil {
 		return w, err
 	}
 	c := newCopier(userDir, w.dir)
@@ -185,9 +185,9 @@ const (
 // linkedDirs are directories that tools manage. They are never copied.
 var linkedDirs = []string{".git", ".hg", ".svn", "node_modules", ".venv", "venv"}
 
-// topOf returns the top of the repository above dir, or the parent of dir if dir is the top
+// repositoryRoot returns the top of the repository above dir, or the parent of dir if dir is the top
 // or in no repository.
-func topOf(dir string) string {
+func repositoryRoot(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		_, err := os.Lstat(filepath.Join(at, ".git"))
 		switch {

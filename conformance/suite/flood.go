@@ -46,7 +46,7 @@ func (c *C) Flood(limit int, method, path string, body any) {
 // often than every 10 seconds, until one is refused.
 func (c *C) JudgeWindow(begin time.Time, limit int, method, path string, body any) {
 	interval, bursts := 9*time.Second, 11 // 11 intervals of 9 s span fewer than 11 windows of 10 s
-	if c.Exact() {
+	if c.ControlsClock() {
 		interval, bursts = 9600*time.Millisecond, 26
 	}
 	lastAccepted, bucketEmptied := c.Now(), false // lastAccepted is when a request was last accepted

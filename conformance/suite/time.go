@@ -156,9 +156,9 @@ func (p *Pending) Abort() {
 	<-p.answered.Done()
 }
 
-// Exact reports whether only the suite advances the target's clock. Limits are then judged to
+// ControlsClock reports whether only the suite advances the target's clock. Limits are then judged to
 // the second.
-func (c *C) Exact() bool {
+func (c *C) ControlsClock() bool {
 	return (c.env.Target.ClockStopped || c.env.Target.Virtual) && c.env.Target.Lateness == 0
 }
 
@@ -172,7 +172,7 @@ const (
 
 // Grace is how late a timed effect may come.
 func (c *C) Grace() time.Duration {
-	if c.Exact() {
+	if c.ControlsClock() {
 		return exactLate
 	}
 	return c.env.Target.Grace()
@@ -181,7 +181,7 @@ func (c *C) Grace() time.Duration {
 // LateMargin is how long after a limit the effect must have happened: Grace if time is
 // exact, and wide otherwise.
 func (c *C) LateMargin(wide time.Duration) time.Duration {
-	if c.Exact() {
+	if c.ControlsClock() {
 		return exactLate
 	}
 	return wide
@@ -189,7 +189,7 @@ func (c *C) LateMargin(wide time.Duration) time.Duration {
 
 // EarlyMargin is how long before a limit the effect must not have happened.
 func (c *C) EarlyMargin(wide time.Duration) time.Duration {
-	if c.Exact() {
+	if c.ControlsClock() {
 		return exactEarly
 	}
 	return wide
@@ -199,7 +199,7 @@ func (c *C) EarlyMargin(wide time.Duration) time.Duration {
 // may check limits periodically.
 func (c *C) sweepMargin() time.Duration {
 	switch {
-	case c.Exact():
+	case c.ControlsClock():
 		return maxSweepDelay + exactLate
 	case c.env.Target.Lateness > 0:
 		return c.env.Target.Lateness
@@ -215,7 +215,7 @@ func (c *C) UntilEffective(limit time.Time) { c.Until(limit.Add(c.sweepMargin())
 // reads. If time is exact, a late effect is a warning, and an effect later than sweepMargin
 // is a failure.
 func (c *C) JudgeBy(limit time.Time, check func()) {
-	if c.Exact() {
+	if c.ControlsClock() {
 		c.Until(limit.Add(exactLate))
 		failed := catchFailure(check)
 		if failed == nil {

@@ -119,7 +119,7 @@ func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Repla
 		tree = reverseLists(tree)
 	}
 	if e.Form != "" {
-		return ornate(nil, tree, "\r\n")
+		return encodeOrnate(nil, tree, "\r\n")
 	}
 	edited, err := json.Marshal(tree)
 	if err != nil {
@@ -298,16 +298,16 @@ func reverseLists(tree any) any {
 	return tree
 }
 
-// ornate encodes JSON with much white space, members in descending order, and all permitted
+// encodeOrnate encodes JSON with much white space, members in descending order, and all permitted
 // escapes. line is the line break with the current indent.
-func ornate(b []byte, tree any, line string) []byte {
+func encodeOrnate(b []byte, tree any, line string) []byte {
 	inner := line + "\t"
 	switch node := tree.(type) {
 	case map[string]any:
 		b = append(b, '{')
 		for i, name := range slices.Backward(slices.Sorted(maps.Keys(node))) {
 			b = append(append(b, inner...), escapedString(name)...)
-			b = ornate(append(b, " : "...), node[name], inner)
+			b = encodeOrnate(append(b, " : "...), node[name], inner)
 			if i > 0 {
 				b = append(b, " ,"...)
 			}
@@ -316,7 +316,7 @@ func ornate(b []byte, tree any, line string) []byte {
 	case []any:
 		b = append(b, '[')
 		for i, value := range node {
-			b = ornate(append(b, inner...), value, inner)
+			b = encodeOrnate(append(b, inner...), value, inner)
 			if i < len(node)-1 {
 				b = append(b, " ,"...)
 			}

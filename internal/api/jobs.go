@@ -263,7 +263,7 @@ func (j *Jobs) Await(ctx context.Context, endpointID string, job Job, progress f
 				continue
 			}
 		}
-		return job, &JobError{EndpointID: endpointID, Job: job, Err: whyGivenUp(ctx, err)}
+		return job, &JobError{EndpointID: endpointID, Job: job, Err: waitError(ctx, err)}
 	}
 	if job.Status != "COMPLETED" {
 		return job, &JobError{EndpointID: endpointID, Job: job}
@@ -271,7 +271,7 @@ func (j *Jobs) Await(ctx context.Context, endpointID string, job Job, progress f
 	return job, nil
 }
 
-func whyGivenUp(ctx context.Context, err error) error {
+func waitError(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, context.Canceled):
 		return interrupted{}

@@ -265,7 +265,7 @@ func share[V any](ctx context.Context, flight *singleflight.Group, key, doing st
 	})
 	select {
 	case <-ctx.Done():
-		return result, fmt.Errorf("%s: %w", doing, whyGivenUp(ctx, ctx.Err()))
+		return result, fmt.Errorf("%s: %w", doing, waitError(ctx, ctx.Err()))
 	case answer := <-asked:
 		return answer.Val.(V), answer.Err
 	}

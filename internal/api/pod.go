@@ -159,9 +159,9 @@ type PodPort struct {
 	IP      *string `json:"ip" tfsdk:"ip"`
 }
 
-// shown returns the updatable members whose answers are reliable. For global networking an
+// comparableMembers returns the updatable members whose answers are reliable. For global networking an
 // answer has the current state, not the requested one.
-func (p Pod) shown() Pod {
+func (p Pod) comparableMembers() Pod {
 	p.GlobalNetworking = nil
 	return p.mutable()
 }

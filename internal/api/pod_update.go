@@ -37,7 +37,7 @@ func podsV1(d *deployment, cache *listCache) *Pods {
 	}
 	r.update = func(have, want Pod) (patch, error) {
 		want.Container = want.Container.withPortsOf(have.Container)
-		p, after, err := changedV1("pod", newPodV1, have.shown(), want.mutable())
+		p, after, err := changedV1("pod", newPodV1, have.comparableMembers(), want.mutable())
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +54,7 @@ func podsV2(d *deployment, cache *listCache) *Pods {
 	r.create = func(want Pod) (any, error) { return createPodV2(want) }
 	r.update = func(have, want Pod) (patch, error) {
 		want.Container = want.Container.withPortsOf(have.Container)
-		changes, err := changedMembers(clearingValues(contract.V2, "pod"), new(have.shown()), want.mutable())
+		changes, err := changedMembers(clearingValues(contract.V2, "pod"), new(have.comparableMembers()), want.mutable())
 		if err != nil {
 			return nil, err
 		}

@@ -83,7 +83,7 @@ var jsonTypes = map[string]string{
 // shapeText describes a value's type and the expected type.
 func shapeText(wrong *json.UnmarshalTypeError) string {
 	literal, isLiteral := strings.CutPrefix(wrong.Value, "number ")
-	want := wantedType(wrong.Type)
+	want := expectedType(wrong.Type)
 	switch {
 	case !isLiteral:
 		return fmt.Sprintf("is %s, not %s", jsonTypes[wrong.Value], want)
@@ -93,7 +93,7 @@ func shapeText(wrong *json.UnmarshalTypeError) string {
 	return fmt.Sprintf("is %s, which is out of range", literal)
 }
 
-func wantedType(t reflect.Type) string {
+func expectedType(t reflect.Type) string {
 	switch kind := t.Kind(); {
 	case t == reflect.TypeFor[json.Number](), kind == reflect.Float64, kind == reflect.Float32:
 		return "a number"

@@ -96,7 +96,7 @@ func (s *Set) Body(body []byte) string {
 	if decoder.Decode(&root) != nil {
 		return "[not JSON]"
 	}
-	return s.Text(plainJSON(hidden(root, false)), maxBody)
+	return s.Text(plainJSON(maskSecrets(root, false)), maxBody)
 }
 
 // plainJSON returns the JSON of a text or of decoded JSON, without the escapes for HTML.
@@ -108,17 +108,17 @@ func plainJSON(v any) string {
 	return strings.TrimSpace(out.String())
 }
 
-// hidden replaces the values of secret members and payloads. It keeps their names.
-func hidden(v any, secret bool) any {
+// maskSecrets replaces the values of secret members and payloads. It keeps their names.
+func maskSecrets(v any, secret bool) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, member := range v {
-			v[name] = hidden(member, secret || IsSecret(name) || payloadNames[canonical(name)])
+			v[name] = maskSecrets(member, secret || IsSecret(name) || payloadNames[canonical(name)])
 		}
 		return v
 	case []any:
 		for i, element := range v {
-			v[i] = hidden(element, secret)
+			v[i] = maskSecrets(element, secret)
 		}
 		return v
 	case nil:

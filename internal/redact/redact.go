@@ -72,7 +72,7 @@ func (s *Set) evaluate() (whole, tokens []string) {
 	before := len(s.known)
 	for _, collect := range s.sources {
 		for _, secret := range collect() {
-			s.learn(secret)
+			s.addSpellings(secret)
 		}
 	}
 	s.sources = nil
@@ -93,8 +93,8 @@ func (s *Set) evaluate() (whole, tokens []string) {
 // longestFirst orders spellings, because one may contain another.
 func longestFirst(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }
 
-// learn adds the spellings of a secret and of its parts.
-func (s *Set) learn(secret string) {
+// addSpellings adds the spellings of a secret and of its parts.
+func (s *Set) addSpellings(secret string) {
 	if s.known == nil {
 		s.known = map[string]bool{}
 	}

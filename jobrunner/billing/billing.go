@@ -113,8 +113,8 @@ func (r Rate) upTo(passed int64) catalog.USD {
 	return catalog.USD(min(cost, math.MaxInt64/2))
 }
 
-// between returns the cost between two times, in milliseconds since the start of the span.
-func between(r Rates, from, to int64) Cost {
+// costBetween returns the cost between two times, in milliseconds since the start of the span.
+func costBetween(r Rates, from, to int64) Cost {
 	cost := func(r Rate) catalog.USD { return r.upTo(to) - r.upTo(from) }
 	return Cost{cost(r.GPU), cost(r.CPU), cost(r.Disk), cost(r.Networking), cost(r.Standard), cost(r.HighPerformance)}
 }

@@ -98,7 +98,7 @@ func (s span) visit(w Window, visit func(Usage)) {
 		}
 		from, to = max(from, s.started), min(to, s.until)
 		visit(Usage{
-			Resource: s.Resource, Bucket: i, Cost: between(s.Rates, from-s.started, to-s.started), Time: time.Duration(to-from) * time.Millisecond,
+			Resource: s.Resource, Bucket: i, Cost: costBetween(s.Rates, from-s.started, to-s.started), Time: time.Duration(to-from) * time.Millisecond,
 		})
 	}
 }

@@ -35,7 +35,7 @@ type work struct{ begun time.Time } // in real time
 
 // Now returns the time.
 func (c *Clock) Now() time.Time {
-	now := c.Passed()
+	now := c.MachineTime()
 	if at := c.stoppedAt.Load(); at != 0 {
 		now = time.Unix(0, at)
 	}
@@ -47,7 +47,7 @@ func (c *Clock) Now() time.Time {
 func (c *Clock) Stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stoppedAt.CompareAndSwap(0, c.Passed().UnixNano())
+	c.stoppedAt.CompareAndSwap(0, c.MachineTime().UnixNano())
 	for t := range c.pending {
 		t.real.Stop()
 	}

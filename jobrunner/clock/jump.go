@@ -19,8 +19,8 @@ func (c *Clock) timeOfDay() time.Time {
 	return time.Now()
 }
 
-// Passed returns the time of this machine, without offset and correction.
-func (c *Clock) Passed() time.Time {
+// MachineTime returns the time of this machine, without offset and correction.
+func (c *Clock) MachineTime() time.Time {
 	start := c.start.Load()
 	if start == nil {
 		c.start.CompareAndSwap(nil, &reading{c.timeOfDay(), time.Now()})
@@ -39,10 +39,10 @@ func (c *Clock) Ahead() time.Duration { return time.Duration(c.ahead.Load()) }
 // a network cause smaller differences.
 const minJump = 2 * time.Second
 
-// Look compares the time of day with the monotonic clock. It returns by how much the time of
-// day has jumped since the last Look; a negative jump is backward.
-func (c *Clock) Look() (jump time.Duration) {
-	return c.setAhead(c.timeOfDay().Round(0).Sub(c.Passed().Round(0)))
+// MeasureJump compares the time of day with the monotonic clock. It returns by how much the time of
+// day has jumped since the last call; a negative jump is backward.
+func (c *Clock) MeasureJump() (jump time.Duration) {
+	return c.setAhead(c.timeOfDay().Round(0).Sub(c.MachineTime().Round(0)))
 }
 
 // setAhead records by how much the time of day is ahead, if that is a jump.
@@ -56,9 +56,9 @@ func (c *Clock) setAhead(ahead time.Duration) (jump time.Duration) {
 }
 
 // Correct sets Now by the clock of a database that several machines share. behind is how far
-// Passed is behind that clock; it may be negative. The first call always corrects Now. Later
+// MachineTime is behind that clock; it may be negative. The first call always corrects Now. Later
 // calls ignore small differences, which come from the measurement. They treat a large
-// difference as a jump of the database's clock, and return it as Look does. Running timers keep
+// difference as a jump of the database's clock, and return it as MeasureJump does. Running timers keep
 // their durations.
 func (c *Clock) Correct(behind time.Duration) (jump time.Duration) {
 	first, difference := !c.corrected.Swap(true), behind-time.Duration(c.correction.Load())

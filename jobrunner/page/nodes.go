@@ -38,11 +38,11 @@ func (p *Page) node(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal 
 	if err != nil {
 		return p.newRefusal(r, err)
 	}
-	httpanswer.JSON(w, http.StatusOK, p.own(endpoints, r.URL.Query().Get("endpoint")))
+	httpanswer.JSON(w, http.StatusOK, p.ownNode(endpoints, r.URL.Query().Get("endpoint")))
 	return nil
 }
 
-func (p *Page) own(endpoints []store.Endpoint, only string) nodeJSON {
+func (p *Page) ownNode(endpoints []store.Endpoint, only string) nodeJSON {
 	out := nodeJSON{Name: p.Node, States: map[string]map[string]int{}, Events: p.history.events(only)}
 	for _, e := range endpoints {
 		out.States[e.ID] = p.Source.States(e.ID)

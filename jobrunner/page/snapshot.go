@@ -97,7 +97,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 		return p.newRefusal(r, err)
 	}
 	only := r.URL.Query().Get("endpoint")
-	own, now := p.own(endpoints, only), p.Clock.Now()
+	own, now := p.ownNode(endpoints, only), p.Clock.Now()
 	all, silent := p.withOthers(r, own)
 	s := snapshot{
 		Now: now.UnixMilli(), Started: p.started.UnixMilli(), Version: p.Version, Step: step.Milliseconds(), Widen: percentileSteps, States: States,

@@ -62,8 +62,8 @@ func Unicode(text []byte) bool {
 	}
 	for i := bytes.IndexByte(text, '\\'); i >= 0 && i+1 < len(text); {
 		next := i + 2
-		if r := escaped(text[i:]); utf16.IsSurrogate(r) {
-			if utf16.DecodeRune(r, escaped(text[i+6:])) == utf8.RuneError {
+		if r := unicodeEscape(text[i:]); utf16.IsSurrogate(r) {
+			if utf16.DecodeRune(r, unicodeEscape(text[i+6:])) == utf8.RuneError {
 				return false
 			}
 			next = i + 12
@@ -77,8 +77,8 @@ func Unicode(text []byte) bool {
 	return true
 }
 
-// escaped returns the code unit of the \u escape at the start of a text, or -1.
-func escaped(text []byte) rune {
+// unicodeEscape returns the code unit of the \u escape at the start of a text, or -1.
+func unicodeEscape(text []byte) rune {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return -1
 	}
@@ -132,7 +132,7 @@ type scanner struct {
 
 func (s *scanner) at(c byte) bool { return s.i < len(s.text) && s.text[s.i] == c }
 
-func (s *scanner) past(c byte) bool {
+func (s *scanner) skip(c byte) bool {
 	if s.at(c) {
 		s.i++
 		return true
@@ -196,7 +196,7 @@ func (s *scanner) object(visit func(name, value []byte)) bool {
 		}
 		name := s.text[from:s.i]
 		s.space()
-		if !s.past(':') {
+		if !s.skip(':') {
 			return false
 		}
 		s.space()
@@ -215,12 +215,12 @@ func (s *scanner) array() bool { return s.list('[', ']', s.value) }
 
 // list skips elements that are separated by commas.
 func (s *scanner) list(begin, end byte, element func() bool) bool {
-	if s.depth++; s.depth > maxDepth || !s.past(begin) {
+	if s.depth++; s.depth > maxDepth || !s.skip(begin) {
 		return false
 	}
 	s.space()
 	if !s.at(end) {
-		for more := true; more; more = s.past(',') {
+		for more := true; more; more = s.skip(',') {
 			s.space()
 			if !element() {
 				return false
@@ -229,7 +229,7 @@ func (s *scanner) list(begin, end byte, element func() bool) bool {
 		}
 	}
 	s.depth--
-	return s.past(end)
+	return s.skip(end)
 }
 
 // plain are the bytes that need no escape in a string: all but the quote, the backslash and control
@@ -242,7 +242,7 @@ var plain = func() (set [256]bool) {
 }()
 
 func (s *scanner) str() bool {
-	if !s.past('"') {
+	if !s.skip('"') {
 		return false
 	}
 	for {
@@ -252,7 +252,7 @@ func (s *scanner) str() bool {
 			n++
 		}
 		s.i += n
-		if s.past('"') {
+		if s.skip('"') {
 			return true
 		}
 		if !s.escape() {
@@ -262,7 +262,7 @@ func (s *scanner) str() bool {
 }
 
 func (s *scanner) escape() bool {
-	if !s.past('\\') || s.i == len(s.text) {
+	if !s.skip('\\') || s.i == len(s.text) {
 		return false
 	}
 	s.i++
@@ -286,15 +286,15 @@ func isHex(c byte) bool {
 }
 
 func (s *scanner) number() bool {
-	s.past('-')
-	if !s.past('0') && !s.digits() {
+	s.skip('-')
+	if !s.skip('0') && !s.digits() {
 		return false
 	}
-	if s.past('.') && !s.digits() {
+	if s.skip('.') && !s.digits() {
 		return false
 	}
-	if s.past('e') || s.past('E') {
-		_ = s.past('+') || s.past('-')
+	if s.skip('e') || s.skip('E') {
+		_ = s.skip('+') || s.skip('-')
 		return s.digits()
 	}
 	return true

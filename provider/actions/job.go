@@ -106,7 +106,7 @@ var jobRun = &definition[jobRunModel]{
 	failure: "The job did not do what was expected",
 	about: "Runs a job on an endpoint and checks its output: a smoke test. If the job doesn't complete or returns something else, the action fails. " +
 		"If Terraform is interrupted or the job exceeds `timeout`, the job is cancelled. " + jobrun.Costs,
-	attributes: ofJob(jobrun.Attributes, map[string]schema.Attribute{
+	attributes: addJobAttributes(jobrun.Attributes, map[string]schema.Attribute{
 		"expected_output": schema.StringAttribute{
 			Optional:            true,
 			MarkdownDescription: "The whole output, as JSON; default any.",
@@ -137,10 +137,10 @@ var jobRun = &definition[jobRunModel]{
 	},
 }
 
-// ofJob adds attributes of a job to others. The description of a secret says that a plan file contains it,
+// addJobAttributes adds attributes of a job to others. The description of a secret says that a plan file contains it,
 // because an action can have neither sensitive nor (in this release of the framework)
 // write-only attributes.
-func ofJob(added []jobrun.Attribute, out map[string]schema.Attribute) map[string]schema.Attribute {
+func addJobAttributes(added []jobrun.Attribute, out map[string]schema.Attribute) map[string]schema.Attribute {
 	for _, a := range added {
 		description := a.Description
 		if a.Secret {
@@ -154,7 +154,7 @@ func ofJob(added []jobrun.Attribute, out map[string]schema.Attribute) map[string
 		case types.BoolType:
 			out[a.Name] = schema.BoolAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description}
 		default:
-			out[a.Name] = schema.SingleNestedAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description, Attributes: ofJob(a.Members, map[string]schema.Attribute{}), Validators: value.NotEmpty}
+			out[a.Name] = schema.SingleNestedAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description, Attributes: addJobAttributes(a.Members, map[string]schema.Attribute{}), Validators: value.NotEmpty}
 		}
 	}
 	return out

@@ -39,7 +39,7 @@ func (*job) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral
 		MarkdownDescription: "Runs a job on an endpoint and returns its output, which no state or plan contains. Needs Terraform 1.10 or OpenTofu 1.11. A job that doesn't complete is an error. If Terraform is interrupted or the job exceeds `timeout`, the job is cancelled.\n\n" +
 			"**It runs, and costs, in every plan and apply.** " + jobrun.Costs + " " +
 			"To run a job once after a change, use the action `gpucloud_job_run`.",
-		Attributes: arguments(jobrun.Attributes, map[string]schema.Attribute{
+		Attributes: addJobAttributes(jobrun.Attributes, map[string]schema.Attribute{
 			"id":             schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the job."},
 			"output":         schema.StringAttribute{Computed: true, MarkdownDescription: "What the handler returned, as JSON, for `jsondecode()`; null if it returned nothing."},
 			"worker_id":      schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the worker that ran it."},
@@ -49,8 +49,8 @@ func (*job) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral
 	}
 }
 
-// arguments adds attributes of a job to others.
-func arguments(added []jobrun.Attribute, out map[string]schema.Attribute) map[string]schema.Attribute {
+// addJobAttributes adds attributes of a job to others.
+func addJobAttributes(added []jobrun.Attribute, out map[string]schema.Attribute) map[string]schema.Attribute {
 	for _, a := range added {
 		switch a.Type {
 		case types.StringType:
@@ -60,7 +60,7 @@ func arguments(added []jobrun.Attribute, out map[string]schema.Attribute) map[st
 		case types.BoolType:
 			out[a.Name] = schema.BoolAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description}
 		default:
-			out[a.Name] = schema.SingleNestedAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description, Attributes: arguments(a.Members, map[string]schema.Attribute{}), Validators: value.NotEmpty}
+			out[a.Name] = schema.SingleNestedAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description, Attributes: addJobAttributes(a.Members, map[string]schema.Attribute{}), Validators: value.NotEmpty}
 		}
 	}
 	return out

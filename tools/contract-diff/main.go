@@ -34,7 +34,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: contract-diff JOBRUNNER KNOWN DOCUMENT")
 		os.Exit(2)
 	}
-	ours, err := served(os.Args[1])
+	ours, err := downloadDocument(os.Args[1])
 	var breaks bool
 	if err == nil {
 		breaks, err = run(os.Stdout, ours, os.Args[2], os.Args[3])
@@ -162,9 +162,9 @@ func compare(base, revision string) (checker.Changes, error) {
 	return checker.CheckBackwardCompatibilityUntilLevel(checker.NewConfig(checker.GetAllChecks()), report, sources, checker.INFO), nil
 }
 
-// served downloads the document of a jobrunner and returns its file. If the argument is a
+// downloadDocument downloads the document of a jobrunner and returns its file. If the argument is a
 // document, it returns the argument.
-func served(jobrunner string) (file string, err error) {
+func downloadDocument(jobrunner string) (file string, err error) {
 	if filepath.Ext(jobrunner) == ".json" {
 		return jobrunner, nil
 	}

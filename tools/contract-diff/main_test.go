@@ -112,7 +112,7 @@ func TestOurChangesSinceAugust(t *testing.T) {
 	if text, err := exec.Command("go", "build", "-C", "../..", "-o", jobrunner, "./cmd/jobrunner").CombinedOutput(); err != nil {
 		t.Fatalf("%s: %s", err, text)
 	}
-	ours, err := served(jobrunner)
+	ours, err := downloadDocument(jobrunner)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ const document = "docs/reference/licences.md"
 func main() {
 	texts := flag.String("texts", "", "write the licence texts of all modules to this `file` instead of "+document)
 	flag.Parse()
-	modules, err := released()
+	modules, err := releasedModules()
 	if err == nil {
 		var text []byte
 		if *texts == "" {

@@ -27,8 +27,8 @@ type module struct {
 	programs []string
 }
 
-// released returns the modules of the released programs, sorted by name.
-func released() ([]*module, error) {
+// releasedModules returns the modules of the released programs, sorted by name.
+func releasedModules() ([]*module, error) {
 	found := map[string]*module{}
 	for _, p := range programs {
 		name, path, _ := strings.Cut(p, " ")

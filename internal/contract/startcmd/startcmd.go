@@ -87,16 +87,16 @@ func Join(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
 		quoted[i] = shellquote.Join(word)
-		if beyondShellquote(word) {
+		if needsOwnQuoting(word) {
 			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
 	}
 	return strings.Join(quoted, " ")
 }
 
-// beyondShellquote reports whether a word has what shellquote doesn't quote: the beginning
+// needsOwnQuoting reports whether a word has what shellquote doesn't quote: the beginning
 // of a comment, or white space and control characters at which some splitters split.
-func beyondShellquote(word string) bool {
+func needsOwnQuoting(word string) bool {
 	return strings.HasPrefix(word, "#") || strings.ContainsFunc(word, func(r rune) bool {
 		return !strings.ContainsRune(" \t\n", r) && (unicode.IsSpace(r) || unicode.IsControl(r))
 	})

@@ -46,7 +46,7 @@ var basePaths = map[contract.API]string{contract.V1: "/v1", contract.V2: "/v2", 
 
 func operations() (list []operation) {
 	for _, o := range contract.Operations {
-		list = append(list, operation{o.API, o.Method, o.Path, true, known(o.Source)})
+		list = append(list, operation{o.API, o.Method, o.Path, true, basisOf(o.Source)})
 	}
 	for _, o := range contract.UnservedOperations {
 		how := "observed"
@@ -58,8 +58,8 @@ func operations() (list []operation) {
 	return list
 }
 
-// known returns how the behaviour of an operation is known, given its source.
-func known(source string) string {
+// basisOf returns how the behaviour of an operation is known, given its source.
+func basisOf(source string) string {
 	for prefix, how := range map[string]string{"description: ": "described", "v1 document: ": "document", "v2 document: ": "document", "field notes: ": "observed", "changes of ": "observed"} {
 		if strings.HasPrefix(source, prefix) {
 			return how
@@ -124,8 +124,8 @@ func (m mark) common() bool {
 	return slices.Contains([]string{".", "^v1 ", "^v2 ", "^jobs "}, m.operations.String())
 }
 
-// judges returns the sorted clauses of an operation, without common ones.
-func judges(o operation, list []mark) (ids []string) {
+// clausesOf returns the sorted clauses of an operation, without common ones.
+func clausesOf(o operation, list []mark) (ids []string) {
 	if !o.served {
 		return nil
 	}
@@ -235,7 +235,7 @@ func rows(api contract.API, list []mark) (all []row) {
 		if o.api != api {
 			continue
 		}
-		r := row{o.String(), o.path, o.known, short(judges(o, list))}
+		r := row{o.String(), o.path, o.known, short(clausesOf(o, list))}
 		if !o.served {
 			r.known = "not served; " + r.known
 		}

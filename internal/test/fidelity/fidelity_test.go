@@ -42,7 +42,7 @@ func TestMarks(t *testing.T) {
 		}
 	}
 	for _, o := range operations() {
-		for _, id := range judges(o, list) {
+		for _, id := range clausesOf(o, list) {
 			placed[id] = true
 		}
 	}

@@ -78,7 +78,7 @@ func (c *core) startOnce() *process {
 			p.Stop()
 		}
 	}})
-	p.Provider = tfdrive.Start(c.t, provider.Through("test", p.wire)(), map[string]any{
+	p.Provider = tfdrive.Start(c.t, provider.NewWithTransport("test", p.wire)(), map[string]any{
 		"base_url": "http://127.0.0.1:8420", "api_key": key, "api_version": string(c.version), "request_timeout": "20s",
 	})
 	return p

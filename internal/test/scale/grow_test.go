@@ -122,7 +122,7 @@ func TestCallsOfAHugePlan(t *testing.T) {
 			return p.Import(kind, id)
 		}
 		calls := d.countRequests(func() {
-			p.Walk()
+			p.Reconfigure()
 			for kind, ids := range created {
 				for i, id := range ids {
 					state, diags := read(kind, id)

@@ -26,7 +26,7 @@ var allCLIs = sync.OnceValues(func() ([]tfcli.CLI, error) { return tfcli.All(con
 // tfcli.Releases as skipped. With -short, it uses only the first CLI.
 func EachCLI(t *testing.T, test func(t *testing.T, cli tfcli.CLI)) {
 	t.Helper()
-	tfcli.SkipAgain(t)
+	tfcli.SkipRepeated(t)
 	present, err := allCLIs()
 	must.Succeed(t, err)
 	if testing.Short() {

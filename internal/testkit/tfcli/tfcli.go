@@ -172,9 +172,9 @@ func fetch(ctx context.Context, dir string) (string, error) {
 	return path, nil
 }
 
-// SkipAgain skips a test that doesn't depend on the default CLI, if the tests are repeated with
+// SkipRepeated skips a test that doesn't depend on the default CLI, if the tests are repeated with
 // another default (make test-tofu sets TFCLI_AGAIN).
-func SkipAgain(t *testing.T) {
+func SkipRepeated(t *testing.T) {
 	t.Helper()
 	if os.Getenv("TFCLI_AGAIN") != "" {
 		t.Skip("this test is the same with another default CLI")

@@ -50,17 +50,17 @@ var Unknown = unknown{}
 type unknown struct{}
 
 // Start serves the provider and configures it with a provider block. It skips the test if
-// tfcli.SkipAgain does, because no CLI is involved.
+// tfcli.SkipRepeated does, because no CLI is involved.
 func Start(t *testing.T, p provider.Provider, block map[string]any) *Provider {
 	t.Helper()
-	tfcli.SkipAgain(t)
+	tfcli.SkipRepeated(t)
 	d := &Provider{t: t, ctx: context.WithoutCancel(t.Context()), server: pluginserver.New(p)}
 	d.schemas = d.schemasOf(p)
 	config := d.value(d.schema.Provider.ValueType(), block)
 	valid, err := d.server.ValidateProviderConfig(t.Context(), &tfprotov6.ValidateProviderConfigRequest{Config: d.pack(config)})
 	d.must(err)
 	d.block = d.pack(config)
-	d.Walk()
+	d.Reconfigure()
 	d.Configured = append(valid.Diagnostics, d.Configured...)
 	return d
 }
@@ -89,9 +89,9 @@ func (d *Provider) schemasOf(p provider.Provider) *schemas {
 	return s
 }
 
-// Walk configures the provider again, as Terraform does before a refresh and plan, and before
+// Reconfigure configures the provider again, as Terraform does before a refresh and plan, and before
 // an apply.
-func (d *Provider) Walk() *Provider {
+func (d *Provider) Reconfigure() *Provider {
 	d.t.Helper()
 	configured, err := d.server.ConfigureProvider(d.ctx, &tfprotov6.ConfigureProviderRequest{TerraformVersion: "1.11.4", Config: d.block})
 	d.must(err)

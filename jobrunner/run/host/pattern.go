@@ -76,12 +76,12 @@ func class(text string) (form string, n int, err error) {
 }
 
 func (p pattern) matches(image string) bool {
-	return p.form.MatchString(image) || p.bare && p.form.MatchString(bare(image))
+	return p.form.MatchString(image) || p.bare && p.form.MatchString(withoutTag(image))
 }
 
-// bare removes the tag and digest of an image. A colon before the last slash precedes the
+// withoutTag removes the tag and digest of an image. A colon before the last slash precedes the
 // registry's port.
-func bare(image string) string {
+func withoutTag(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
 		image = image[:i]

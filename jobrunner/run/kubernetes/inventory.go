@@ -41,7 +41,7 @@ func (c *Cluster) Inventory(ctx context.Context) (gpu.Inventory, error) {
 	factory := informers.NewSharedInformerFactory(c.client, 0)
 	c.watching.Lock()
 	defer c.watching.Unlock()
-	if synced, err := start(ctx, c, factory, factory.Core().V1().Nodes().Informer(), in.note); err != nil {
+	if synced, err := start(ctx, c, factory, factory.Core().V1().Nodes().Informer(), in.recordNode); err != nil {
 		return nil, err
 	} else if !synced {
 		return nil, fmt.Errorf("the nodes of the Kubernetes cluster can't be listed within %s: may the jobrunner list and watch nodes?", startTimeout)
@@ -50,7 +50,7 @@ func (c *Cluster) Inventory(ctx context.Context) (gpu.Inventory, error) {
 	return in, nil
 }
 
-func (in *inventory) note(node *core.Node, deleted bool) {
+func (in *inventory) recordNode(node *core.Node, deleted bool) {
 	in.mu.Lock()
 	before := in.slots(in.nodes[node.Name])
 	if deleted {

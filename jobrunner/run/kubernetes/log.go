@@ -20,7 +20,7 @@ func (p *process) follow(last time.Time) {
 	ctx, logged := p.life, false
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		pod, gone, changed := p.latest()
-		ended := gone || look(pod).ended
+		ended := gone || viewOf(pod).ended
 		after, err := p.read(ctx, last)
 		if after.After(last) {
 			last, pause = after, 100*time.Millisecond

@@ -24,7 +24,7 @@ func (c *Cluster) Orphans(ctx context.Context, deployment string) (all []run.Orp
 			continue
 		}
 		generation, err := strconv.ParseInt(found.Labels[podRunLabel], 10, 64)
-		if now := look(found); err != nil || !now.started || found.DeletionTimestamp != nil {
+		if now := viewOf(found); err != nil || !now.started || found.DeletionTimestamp != nil {
 			generation = -1 // it never ran, or is being deleted
 		}
 		all = append(all, c.orphan(found, generation))

@@ -132,7 +132,7 @@ func (p *process) latest() (pod *core.Pod, gone bool, changed <-chan struct{}) {
 func (p *process) untilRunning(ctx context.Context) error {
 	for logged := ""; ; {
 		pod, gone, changed := p.latest()
-		now := look(pod)
+		now := viewOf(pod)
 		switch {
 		case gone:
 			return errors.New("its Pod was deleted before it ran")
@@ -156,7 +156,7 @@ func (p *process) untilRunning(ctx context.Context) error {
 func (p *process) supervise() {
 	for {
 		pod, gone, changed := p.latest()
-		if now := look(pod); gone || now.ended {
+		if now := viewOf(pod); gone || now.ended {
 			p.mu.Lock()
 			switch {
 			case p.stopped:
@@ -311,8 +311,8 @@ var startFailures = []string{
 	"StartError", "ContainerCannotRun",
 }
 
-// look summarizes a Pod's status.
-func look(pod *core.Pod) (v view) {
+// viewOf summarizes a Pod's status.
+func viewOf(pod *core.Pod) (v view) {
 	if pod == nil {
 		return v
 	}

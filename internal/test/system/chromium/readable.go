@@ -25,10 +25,10 @@ var axe = sync.OnceValues(func() (script string, err error) {
 	return string(text), err
 })
 
-// Readable checks that nothing is wider than the screen, and checks the page with axe-core against
+// CheckAccessibility checks that nothing is wider than the screen, and checks the page with axe-core against
 // the rules of WCAG 2.2 A and AA and axe-core's best practices. If npm can't install axe-core, CI
 // fails, and other tests go without it.
-func (t *Tab) Readable(where string) {
+func (t *Tab) CheckAccessibility(where string) {
 	t.t.Helper()
 	var wide []string
 	t.Eval(`[...document.querySelectorAll('body *')].filter((e) => {

@@ -119,8 +119,8 @@ func (s settings) labels() map[string]string {
 	return labels
 }
 
-// joined returns the index of all platforms' images.
-func joined(images []built) v1.ImageIndex {
+// imageIndex returns the index of all platforms' images.
+func imageIndex(images []built) v1.ImageIndex {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, b := range images {
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: b.image, Descriptor: v1.Descriptor{Platform: &b.platform}})

@@ -38,7 +38,7 @@ func TestDocker(t *testing.T) {
 	s.root, s.source, s.name, s.platforms = root, "./cmd/jobrunner", "localhost/team/jobrunner", []string{"linux/" + runtime.GOARCH}
 	images := must.Do(s.build(t.Context()))(t)
 	dir := t.TempDir()
-	must.Succeed(t, write(dir, s.tag(), joined(images), images))
+	must.Succeed(t, write(dir, s.tag(), imageIndex(images), images))
 	e.Output(t, "load", "--input", filepath.Join(dir, archiveName(v1.Platform{OS: "linux", Architecture: runtime.GOARCH})))
 	must.Equal(t, e.Output(t, "run", "--rm", "--network=none", s.tag(), "version"), "jobrunner 1.2.3", "version")
 	t.Run("testcontainers", func(t *testing.T) { throughTestcontainers(t, e, s.tag()) })

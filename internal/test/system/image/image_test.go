@@ -55,7 +55,7 @@ func TestReproducible(t *testing.T) {
 		s := tested()
 		change(&s)
 		images := must.Do(s.build(t.Context()))(t)
-		digest := must.Do(joined(images).Digest())(t)
+		digest := must.Do(imageIndex(images).Digest())(t)
 		digests[digest.String()] |= 1 << i
 	}
 	must.Equal(t, slices.Sorted(maps.Values(digests)), []int{3, 4}, "digests, with a bit for each build", digests)
@@ -67,7 +67,7 @@ func TestImage(t *testing.T) {
 	s := tested()
 	images := must.Do(s.build(t.Context()))(t)
 	dir := t.TempDir()
-	must.Succeed(t, write(dir, s.tag(), joined(images), images))
+	must.Succeed(t, write(dir, s.tag(), imageIndex(images), images))
 	written := must.Do(layout.ImageIndexFromPath(filepath.Join(dir, "oci")))(t)
 	must.Succeed(t, validate.Index(written))
 	outer, err := written.IndexManifest()
@@ -136,7 +136,7 @@ func TestPush(t *testing.T) {
 	target := registry.Address + "/team/small:1"
 	s := tested()
 	images := must.Do(s.build(t.Context()))(t)
-	index := joined(images)
+	index := imageIndex(images)
 	must.Fail(t, pushTo(t.Context(), target, index), "401 Unauthorized")
 	login := authn.FromConfig(authn.AuthConfig{Username: containers.Username, Password: containers.Password})
 	encoded := must.Do(login.Authorization())(t)

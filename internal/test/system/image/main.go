@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	index := joined(images)
+	index := imageIndex(images)
 	if err := write(*folder, s.tag(), index, images); err != nil {
 		return err
 	}

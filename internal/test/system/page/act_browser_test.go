@@ -111,7 +111,7 @@ func TestBrowserRefusesReaders(t *testing.T) {
 	tab.Click("#pods [data-op=stop]")
 	tab.Click("#confirm-yes")
 	tab.Shows("#confirm-error", "this API key may only read from the management API: use a key with --management all")
-	tab.Readable("rejection")
+	tab.CheckAccessibility("rejection")
 	tab.Until(`document.querySelector('#confirm').open`)
 	tab.Picture("refused")
 	d.awaitPod(pod, "RUNNING")
@@ -184,7 +184,7 @@ func TestBrowserShowsObjects(t *testing.T) {
 	tab.Shows("#volumes tbody", "30 GB")
 	added := d.addKey(apikey.Key{Name: "ada", Management: apikey.Read, Endpoints: []string{"ep1", "ep2"}})
 	tab.Shows("#keys tbody", "ada", "read", "ep1, ep2", "never", "The deployment’s own")
-	tab.Readable("objects")
+	tab.CheckAccessibility("objects")
 	tab.Picture("objects")
 
 	// A pod's log, and the actions that its state allows.

@@ -355,10 +355,10 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 			var lines int
 			tab.Eval(`[...document.querySelectorAll('#gpus .line')].filter((l) => (l.getAttribute('d') ?? '').split('L').length > 100).length`, &lines)
 			must.Hold(t, lines == 7, lines, "GPUs have a curve")
-			tab.Readable("overview")
+			tab.CheckAccessibility("overview")
 			tab.Click(`[aria-label="Log of worker w1llm-run"]`)
 			tab.Shows("#detail .log", "step 30 of 30", hostile)
-			tab.Readable("log")
+			tab.CheckAccessibility("log")
 			tab.Picture("busy-log-" + screen.name)
 			clean(t, tab, url)
 		})

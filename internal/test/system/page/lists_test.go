@@ -147,7 +147,7 @@ func TestBrowserShowsBatches(t *testing.T) {
 			tab.Until(`document.querySelector('#batches tbody tr').cells[1].textContent.includes(` + quoted(draft) + `)`) // newest first
 			tab.Shows("#batches-count", "3")
 			tab.Shows("#batches tbody", hostile, "ended", "just now")
-			tab.Readable("batches")
+			tab.CheckAccessibility("batches")
 			tab.Picture("batches-" + name)
 
 			press := func(id string) {
@@ -166,7 +166,7 @@ func TestBrowserShowsBatches(t *testing.T) {
 			tab.HasFocus("#main")
 			press(running)
 			tab.Shows("#confirm", "2 requests wait: they never run.", "1 request runs, and ends before the batch is cancelled.")
-			tab.Readable("confirm")
+			tab.CheckAccessibility("confirm")
 			tab.Click("#confirm-yes")
 			tab.Shows("#outcome", "is cancelled as soon as 1 request has ended.")
 			is(running, "finalized", 1, 0, 0, 3, true)
@@ -232,7 +232,7 @@ func TestBrowserOfSeveralNodes(t *testing.T) {
 	}
 	tab.Click(`[aria-label="Log of worker w1llm-run"]`)
 	tab.Shows("#detail .log", "step 30 of 30", hostile)
-	tab.Readable("log")
+	tab.CheckAccessibility("log")
 	tab.Picture("several-nodes")
 	clean(t, tab, url)
 }

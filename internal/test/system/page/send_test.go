@@ -63,7 +63,7 @@ func TestBrowserSendsJobs(t *testing.T) {
 	tab.Until(`document.querySelector('#send-error').textContent !== ''`)
 	send(`{"op": "sleep", "ms": 600000, "again": 1}`, "run")
 	state("IN_PROGRESS")
-	tab.Readable("form")
+	tab.CheckAccessibility("form")
 	tab.Picture("form")
 	tab.Visit(d.url + "/?again#/endpoint/" + work)
 	tab.Until(`document.querySelector('#send-input').value.includes('"again": 1')`)

@@ -65,7 +65,7 @@ func TestBrowser(t *testing.T) {
 			} {
 				tab.Shows(selector, want)
 			}
-			tab.Readable("page")
+			tab.CheckAccessibility("page")
 			tab.Picture("report-" + screen.name)
 
 			tab.Click(".alerts a")
@@ -74,7 +74,7 @@ func TestBrowser(t *testing.T) {
 			tab.Shows("#JOB-02",
 				"Statement JOB-02 holds. (States and transitions, POST /run)", "Bearer $GPUCLOUD_API_KEY", "3/3 times", "200, or 201 </script>", "500 </script>",
 				"\"status\": \"RUNNING\"", "connection reset", "conformance explain JOB-02")
-			tab.Readable("clause")
+			tab.CheckAccessibility("clause")
 			tab.Picture("report-clause-" + screen.name)
 
 			for _, step := range []struct{ do, want string }{
