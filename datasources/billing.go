@@ -41,26 +41,31 @@ type billFilter struct {
 	choices                     []string // of a grouping; the default is the first, which is sent to API v1
 }
 
+// bill has the attributes of all bills.
 type bill struct {
-	StartTime  types.String `tfsdk:"start_time"`
-	EndTime    types.String `tfsdk:"end_time"`
-	LastN      types.Int64  `tfsdk:"last_n"`
-	BucketSize types.String `tfsdk:"bucket_size"`
+	StartTime, EndTime, BucketSize                              types.String
+	LastN                                                       types.Int64
+	PodID, ServerlessID, NetworkVolumeID, ClusterID, TemplateID types.String
+	GPUTypeID, Image, Grouping                                  types.String
+	GPUTypeIDs, DataCenterIDs                                   types.Set
+}
 
-	texts map[string]types.String // filters by attribute
-	lists map[string]types.Set
+// text returns a filter that isn't a list.
+func (m *bill) text(f billFilter) types.String {
+	text, _ := value.Attribute(m, f.attribute).(types.String)
+	return text
 }
 
 type billed struct {
-	Period  *api.BillPeriod `tfsdk:"period"` // nil on API v1
-	Records types.List      `tfsdk:"records"`
-	Totals  types.Object    `tfsdk:"totals"`
+	Period  *api.BillPeriod // nil on API v1
+	Records types.List
+	Totals  types.Object
 }
 
 var bucketSizes = []string{"hour", "day", "week", "month", "year"}
 
 func (b *billing) source() *kit.DataSource[bill, billed] {
-	d := &kit.DataSource[bill, billed]{Name: b.name, Title: b.title, Version: b.version, Schema: b.schema(), Validate: b.validate, Read: b.read, Extra: b.readFilters}
+	d := &kit.DataSource[bill, billed]{Name: b.name, Title: b.title, Version: b.version, Schema: b.schema(), Validate: b.validate, Read: b.read}
 	if b.version == "" {
 		d.Only = append(d.Only, planrule.OneVersion{Version: api.V2, Attribute: "last_n"})
 	}
@@ -70,21 +75,6 @@ func (b *billing) source() *kit.DataSource[bill, billed] {
 		}
 	}
 	return d
-}
-
-func (b *billing) readFilters(m *bill, get func(attribute string, into any)) {
-	m.texts, m.lists = map[string]types.String{}, map[string]types.Set{}
-	for _, f := range b.filters {
-		if f.list {
-			var list types.Set
-			get(f.attribute, &list)
-			m.lists[f.attribute] = list
-			continue
-		}
-		var text types.String
-		get(f.attribute, &text)
-		m.texts[f.attribute] = text
-	}
 }
 
 func (b *billing) schema() schema.Schema {
@@ -138,9 +128,9 @@ func (b *billing) validate(c diagnostics.Check, m *bill) {
 	checkCount(c, "last_n", m.LastN, 0)
 	for _, f := range b.filters {
 		if f.choices != nil {
-			oneOf(c, f.attribute, m.texts[f.attribute], f.choices...)
+			oneOf(c, f.attribute, m.text(f), f.choices...)
 		} else if !f.list {
-			kit.NotEmpty(c, f.attribute, m.texts[f.attribute])
+			kit.NotEmpty(c, f.attribute, m.text(f))
 		}
 	}
 	var times [2]time.Time
@@ -175,9 +165,9 @@ func (b *billing) read(ctx context.Context, c *api.Client, m *bill) (out billed,
 	setInt(query, "lastN", m.LastN)
 	setText(query, "bucketSize", m.BucketSize)
 	for _, f := range b.filters {
-		setText(query, f.parameter, m.texts[f.attribute])
-		if ids := value.Strings(m.lists[f.attribute]); len(ids) > 0 {
-			query[f.parameter] = ids
+		setText(query, f.parameter, m.text(f))
+		if list, ok := value.Attribute(m, f.attribute).(types.Set); ok && len(list.Elements()) > 0 {
+			query[f.parameter] = value.Strings(list)
 		}
 		if f.choices != nil && c.Version == api.V1 && !query.Has(f.parameter) {
 			query.Set(f.parameter, f.choices[0])

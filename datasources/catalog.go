@@ -21,12 +21,9 @@ import (
 
 // gpuQuery is the part of a configuration that isn't about which types to return.
 type gpuQuery struct {
-	Product        types.Set    `tfsdk:"product"`
-	Count          types.Int64  `tfsdk:"gpu_count"`
-	Cloud          types.String `tfsdk:"cloud"`
-	CountryCodes   types.Set    `tfsdk:"country_codes"`
-	CUDAs          types.Set    `tfsdk:"with_cuda_versions"`
-	MinCUDAVersion types.String `tfsdk:"min_cuda_version"`
+	Product, CountryCodes, WithCUDAVersions types.Set
+	GPUCount                                types.Int64
+	Cloud, MinCUDAVersion                   types.String
 }
 
 var gpuQueryAttributes = map[string]schema.Attribute{
@@ -41,19 +38,19 @@ var gpuQueryAttributes = map[string]schema.Attribute{
 
 func (q *gpuQuery) validate(c diagnostics.Check) {
 	eachOf(c, "product", q.Product, "POD", "CLUSTER", "SERVERLESS")
-	checkCount(c, "gpu_count", q.Count, 0)
+	checkCount(c, "gpu_count", q.GPUCount, 0)
 	oneOf(c, "cloud", q.Cloud, "SECURE", "COMMUNITY")
 	matches(c, "country_codes", q.CountryCodes, countryCode, "two capital letters, such as FR")
-	matches(c, "with_cuda_versions", q.CUDAs, cudaVersion, "a CUDA version as major.minor, such as 12.8")
+	matches(c, "with_cuda_versions", q.WithCUDAVersions, cudaVersion, "a CUDA version as major.minor, such as 12.8")
 	if v := q.MinCUDAVersion; !v.IsNull() && !v.IsUnknown() && !minCUDAVersion.MatchString(v.ValueString()) {
 		c.Error("min_cuda_version", "Invalid value of min_cuda_version", "Invalid min_cuda_version: expected a CUDA version, such as 12 or 12.8, got %q.", v.ValueString())
 	}
-	if !q.CUDAs.IsNull() && !q.MinCUDAVersion.IsNull() {
+	if !q.WithCUDAVersions.IsNull() && !q.MinCUDAVersion.IsNull() {
 		c.Error("min_cuda_version", "Two bounds of CUDA versions", "min_cuda_version excludes with_cuda_versions: set one of them.")
 	}
 	needsProduct(c, q.Product, map[string]bool{
-		"gpu_count": !q.Count.IsNull(), "cloud": !q.Cloud.IsNull(), "country_codes": !q.CountryCodes.IsNull(),
-		"with_cuda_versions": !q.CUDAs.IsNull(), "min_cuda_version": !q.MinCUDAVersion.IsNull(),
+		"gpu_count": !q.GPUCount.IsNull(), "cloud": !q.Cloud.IsNull(), "country_codes": !q.CountryCodes.IsNull(),
+		"with_cuda_versions": !q.WithCUDAVersions.IsNull(), "min_cuda_version": !q.MinCUDAVersion.IsNull(),
 	})
 }
 
@@ -73,10 +70,10 @@ func matches(c diagnostics.Check, attribute string, v types.Set, form *regexp.Re
 
 func (q *gpuQuery) values() url.Values {
 	query := availabilityQuery(q.Product)
-	setInt(query, "count", q.Count)
+	setInt(query, "count", q.GPUCount)
 	setText(query, "cloud", q.Cloud)
 	setList(query, "countryCodes", q.CountryCodes)
-	setList(query, "cudaVersions", q.CUDAs)
+	setList(query, "cudaVersions", q.WithCUDAVersions)
 	setText(query, "minCudaVersion", q.MinCUDAVersion)
 	return query
 }
@@ -84,8 +81,8 @@ func (q *gpuQuery) values() url.Values {
 var gpuTypeAttributes = map[string]schema.Attribute{
 	"id":           text("Id of the GPU type, such as `NVIDIA L4`."),
 	"name":         text("Short name, such as `L4`."),
-	"pool":         optionalText("Serverless pool that the type is in; null for none."),
-	"manufacturer": optionalText("`NVIDIA`, `AMD` or `UNKNOWN`."),
+	"pool":         text("Serverless pool that the type is in; null for none."),
+	"manufacturer": text("`NVIDIA`, `AMD` or `UNKNOWN`."),
 	"memory":       integer("Memory in GB."),
 	"secure":       boolean("Whether the secure cloud offers it."),
 	"community":    boolean("Whether the community cloud offers it."),
@@ -96,7 +93,7 @@ var gpuTypeAttributes = map[string]schema.Attribute{
 	"max_count": object("GPUs of the largest machine, free or not.", map[string]schema.Attribute{
 		"secure": integer("In the secure cloud."), "community": integer("In the community cloud."),
 	}),
-	"availability": optionalText("`NONE`, `LOW`, `MEDIUM` or `HIGH`; null without `product`."),
+	"availability": text("`NONE`, `LOW`, `MEDIUM` or `HIGH`; null without `product`."),
 	"data_centers": availableIn("the type", "each data center that has it; null without `product`"),
 	"cuda_versions": objects("CUDA versions of the machines; null without `product`.", map[string]schema.Attribute{
 		"version": text("As `major.minor`."), "available": boolean("Whether a machine with it is available."),
@@ -112,15 +109,11 @@ func (q *gpuQuery) gpuType(t api.GPUType) api.GPUType {
 
 type gpuTypes struct {
 	gpuQuery
-	Pool            types.String `tfsdk:"pool"`
-	Manufacturer    types.String `tfsdk:"manufacturer"`
-	MinMemory       types.Int64  `tfsdk:"min_memory"`
-	MinAvailability types.String `tfsdk:"min_availability"`
+	Pool, Manufacturer, MinAvailability types.String
+	MinMemory                           types.Int64
 }
 
-type gpuTypesFound struct {
-	GPUTypes []api.GPUType `tfsdk:"gpu_types"`
-}
+type gpuTypesFound struct{ GPUTypes []api.GPUType }
 
 var GPUTypes = &kit.DataSource[gpuTypes, gpuTypesFound]{
 	Name:    "gpu_types",
@@ -180,10 +173,7 @@ var GPUType = &kit.DataSource[oneGPUType, api.GPUType]{
 }
 
 // entry is the id or name of a catalog entry in a configuration.
-type entry struct {
-	ID   types.String `tfsdk:"id"`
-	Name types.String `tfsdk:"name"`
-}
+type entry struct{ ID, Name types.String }
 
 func keyAttributes(title, id, name string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
@@ -235,8 +225,8 @@ func with(sets ...map[string]schema.Attribute) map[string]schema.Attribute {
 
 // cpuQuery is the part of a configuration that isn't about which flavors to return.
 type cpuQuery struct {
-	Product   types.Set   `tfsdk:"product"`
-	VCPUCount types.Int64 `tfsdk:"vcpu_count"`
+	Product   types.Set
+	VCPUCount types.Int64
 }
 
 var cpuQueryAttributes = map[string]schema.Attribute{
@@ -261,7 +251,7 @@ func (q *cpuQuery) values() url.Values {
 var cpuTypeAttributes = map[string]schema.Attribute{
 	"id":    text("Id of the CPU flavor, such as `cpu3c`."),
 	"name":  text("Name."),
-	"group": optionalText("Generation."),
+	"group": text("Generation."),
 	"vcpu": object("vCPUs of a machine.", map[string]schema.Attribute{
 		"min": integer("Fewest."), "max": integer("Most."),
 	}),
@@ -269,7 +259,7 @@ var cpuTypeAttributes = map[string]schema.Attribute{
 	"price": object("Price of one vCPU and hour, in USD.", map[string]schema.Attribute{
 		"secure_per_vcpu": number("Of a pod."), "serverless_per_vcpu": number("Of a serverless worker."),
 	}),
-	"availability": optionalText("`NONE`, `LOW`, `MEDIUM` or `HIGH`; null without `product`."),
+	"availability": text("`NONE`, `LOW`, `MEDIUM` or `HIGH`; null without `product`."),
 	"data_centers": availableIn("the flavor", "each data center that has it; null without `product`"),
 }
 
@@ -281,13 +271,10 @@ func (q *cpuQuery) cpuType(t api.CPUType) api.CPUType {
 
 type cpuTypes struct {
 	cpuQuery
-	Group           types.String `tfsdk:"group"`
-	MinAvailability types.String `tfsdk:"min_availability"`
+	Group, MinAvailability types.String
 }
 
-type cpuTypesFound struct {
-	CPUTypes []api.CPUType `tfsdk:"cpu_types"`
-}
+type cpuTypesFound struct{ CPUTypes []api.CPUType }
 
 var CPUTypes = &kit.DataSource[cpuTypes, cpuTypesFound]{
 	Name:    "cpu_types",

@@ -14,34 +14,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
 
-type ofCluster struct {
-	ClusterID types.String `tfsdk:"cluster_id"`
-}
+type ofCluster struct{ ClusterID types.String }
 
-type clusterPods struct {
-	Pods []clusterPod `tfsdk:"pods"`
-}
+type clusterPods struct{ Pods []clusterPod }
 
 type clusterPod struct {
-	ID           string  `tfsdk:"id"`
-	Name         string  `tfsdk:"name"`
-	Rank         *int64  `tfsdk:"rank"`
-	Role         string  `tfsdk:"role"`
-	IP           string  `tfsdk:"ip"`
-	Status       string  `tfsdk:"status"`
-	Reason       *string `tfsdk:"reason"`
-	GPUTypeID    string  `tfsdk:"gpu_type_id"`
-	GPUCount     int64   `tfsdk:"gpu_count"`
-	DataCenterID *string `tfsdk:"data_center_id"`
-	SSH          *podSSH `tfsdk:"ssh"`
-	CreatedAt    string  `tfsdk:"created_at"`
-	StartedAt    *string `tfsdk:"started_at"`
-}
-
-type podSSH struct {
-	Host     string `tfsdk:"host"`
-	Port     int64  `tfsdk:"port"`
-	Username string `tfsdk:"username"`
+	api.Pod
+	Rank                *int64
+	Role, IP, GPUTypeID string
+	GPUCount            int64
+	SSH                 *api.SSHEndpoint
 }
 
 var ClusterPods = &kit.DataSource[ofCluster, clusterPods]{
@@ -56,17 +38,17 @@ var ClusterPods = &kit.DataSource[ofCluster, clusterPods]{
 				"id":             text("Id of the pod, for `gpucloud_pod_logs`."),
 				"name":           text("Name of the pod."),
 				"rank":           integer("Its rank, from 0. The pod of rank 0 is the primary."),
-				"role":           optionalText("Its role, in a cluster of type `SLURM` or `RAY`."),
-				"ip":             optionalText("Its address in the cluster's network, once it has one."),
+				"role":           text("Its role, in a cluster of type `SLURM` or `RAY`."),
+				"ip":             text("Its address in the cluster's network, once it has one."),
 				"status":         text("`PROVISIONING`, `STARTING`, `RUNNING`, `EXITED`, `ERROR` or `TERMINATED`."),
 				"reason":         text("Why it waits, or how it ended."),
-				"gpu_type_id":    optionalText("Id of its GPU type."),
+				"gpu_type_id":    text("Id of its GPU type."),
 				"gpu_count":      integer("Number of its GPUs."),
 				"data_center_id": text("Id of its data center, once it is placed."),
 				"ssh": object("Its SSH server, while it runs and has the port `22/tcp`: the published address or, without one, the proxy.", map[string]schema.Attribute{
 					"host": text("Host name or address."), "port": integer("Port."), "username": text("User."),
 				}),
-				"created_at": optionalText("When it was created, as RFC 3339."),
+				"created_at": text("When it was created, as RFC 3339."),
 				"started_at": text("When it last started, as RFC 3339."),
 			}),
 		},
@@ -95,15 +77,12 @@ func rankOf(p clusterPod) int64 {
 }
 
 func clusterPodOf(p api.Pod) clusterPod {
-	out := clusterPod{ID: p.ID, Name: p.Name, Status: p.Status, Reason: p.Reason, DataCenterID: p.DataCenterID, CreatedAt: p.CreatedAt, StartedAt: p.StartedAt}
+	out := clusterPod{Pod: p, SSH: cmp.Or(p.SSH.Direct, p.SSH.Proxy)}
 	if p.Cluster != nil {
 		out.Rank, out.Role, out.IP = p.Cluster.Rank, p.Cluster.Role, p.Cluster.IP
 	}
 	if p.GPU != nil {
 		out.GPUTypeID, out.GPUCount = p.GPU.ID, p.GPU.Count
-	}
-	if at := cmp.Or(p.SSH.Direct, p.SSH.Proxy); at != nil {
-		out.SSH = &podSSH{at.Host, at.Port, at.Username}
 	}
 	return out
 }

@@ -30,7 +30,7 @@ var (
 var dataCenterAttributes = map[string]schema.Attribute{
 	"id":                   text("Id of the data center, such as `EU-RO-1`."),
 	"name":                 text("Name."),
-	"region":               optionalText("Part of the world, such as `EUROPE`."),
+	"region":               text("Part of the world, such as `EUROPE`."),
 	"global_network":       boolean("Whether it supports the global network."),
 	"network_volume_types": texts("Storage tiers of its network volumes; empty if it offers none."),
 	"compliance":           texts("Certifications, such as `GDPR`."),
@@ -53,16 +53,11 @@ func withEmptyLists(include types.Set) func(api.DataCenter) api.DataCenter {
 }
 
 type dataCenters struct {
-	Include            types.Set  `tfsdk:"include"`
-	Regions            types.Set  `tfsdk:"regions"`
-	NetworkVolumeTypes types.Set  `tfsdk:"network_volume_types"`
-	Compliance         types.Set  `tfsdk:"compliance"`
-	GlobalNetwork      types.Bool `tfsdk:"global_network"`
+	Include, Regions, NetworkVolumeTypes, Compliance types.Set
+	GlobalNetwork                                    types.Bool
 }
 
-type dataCentersFound struct {
-	DataCenters []api.DataCenter `tfsdk:"data_centers"`
-}
+type dataCentersFound struct{ DataCenters []api.DataCenter }
 
 func (m *dataCenters) values() url.Values {
 	query := url.Values{}
@@ -109,7 +104,7 @@ var DataCenters = &kit.DataSource[dataCenters, dataCentersFound]{
 }
 
 type oneDataCenter struct {
-	Include types.Set `tfsdk:"include"`
+	Include types.Set
 	entry
 }
 

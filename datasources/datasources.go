@@ -3,22 +3,16 @@
 package datasources
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
-	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // All lists the constructors of the data sources.
@@ -35,13 +29,9 @@ var All = []func() datasource.DataSource{
 
 // Computed attributes.
 
+// text is null if the answer has no text or an empty one.
 func text(description string) schema.StringAttribute {
 	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
-}
-
-// optionalText is null if the answer has no text or an empty one.
-func optionalText(description string) schema.StringAttribute {
-	return schema.StringAttribute{Computed: true, MarkdownDescription: description, CustomType: textOrNull{}}
 }
 
 func integer(description string) schema.Int64Attribute {
@@ -49,7 +39,7 @@ func integer(description string) schema.Int64Attribute {
 }
 
 func number(description string) schema.NumberAttribute {
-	return schema.NumberAttribute{Computed: true, MarkdownDescription: description, CustomType: decimal{}}
+	return schema.NumberAttribute{Computed: true, MarkdownDescription: description}
 }
 
 func boolean(description string) schema.BoolAttribute {
@@ -128,38 +118,4 @@ func convert[A, B any](list []A, f func(A) B) []B {
 		out[i] = f(a)
 	}
 	return out
-}
-
-// textOrNull is the type of an attribute that is null if the text is empty.
-type textOrNull struct{ basetypes.StringType }
-
-func (t textOrNull) ValueFromTerraform(ctx context.Context, in tftypes.Value) (attr.Value, error) {
-	if in.Equal(tftypes.NewValue(tftypes.String, "")) {
-		in = tftypes.NewValue(tftypes.String, nil)
-	}
-	return t.StringType.ValueFromTerraform(ctx, in)
-}
-
-// Equal also accepts the plain type, which the values have.
-func (t textOrNull) Equal(o attr.Type) bool {
-	_, same := o.(textOrNull)
-	return same || t.StringType.Equal(o)
-}
-
-// decimal is the type of an attribute that keeps all digits of a json.Number.
-type decimal struct{ basetypes.NumberType }
-
-func (t decimal) ValueFromTerraform(ctx context.Context, in tftypes.Value) (attr.Value, error) {
-	if !in.Type().Is(tftypes.String) {
-		return t.NumberType.ValueFromTerraform(ctx, in)
-	}
-	var text string
-	err := in.As(&text)
-	return value.Number(json.Number(text)), err
-}
-
-// Equal also accepts the plain type, which the values have.
-func (t decimal) Equal(o attr.Type) bool {
-	_, same := o.(decimal)
-	return same || t.NumberType.Equal(o)
 }

@@ -55,17 +55,12 @@ var EndpointWorkers = &kit.DataSource[endpointConfig, api.EndpointWorkers]{
 }
 
 // endpointConfig is a configuration that names an endpoint.
-type endpointConfig struct {
-	EndpointID types.String `tfsdk:"endpoint_id"`
-}
+type endpointConfig struct{ EndpointID types.String }
 
 func (m *endpointConfig) validate(c diagnostics.Check) { kit.ValidID(c, "endpoint_id", m.EndpointID) }
 
 // inEndpoint is a configuration that names a job or build of an endpoint.
-type inEndpoint struct {
-	EndpointID types.String `tfsdk:"endpoint_id"`
-	ID         types.String `tfsdk:"id"`
-}
+type inEndpoint struct{ EndpointID, ID types.String }
 
 func (m *inEndpoint) validate(c diagnostics.Check) {
 	kit.ValidID(c, "endpoint_id", m.EndpointID)
@@ -96,9 +91,7 @@ var EndpointHealth = &kit.DataSource[endpointConfig, api.Health]{
 
 var endpointIDAttribute = schema.StringAttribute{Required: true, MarkdownDescription: "Id of the endpoint."}
 
-type endpointBuilds struct {
-	Builds []api.Build `tfsdk:"builds"`
-}
+type endpointBuilds struct{ Builds []api.Build }
 
 // buildAttributes are the attributes of a build. more is added to them.
 func buildAttributes(more map[string]schema.Attribute) map[string]schema.Attribute {
@@ -151,19 +144,19 @@ var EndpointBuild = &kit.DataSource[inEndpoint, api.Build]{
 }
 
 type endpointReleases struct {
-	api.Releases
-	All []release `tfsdk:"releases"`
+	EndpointVersion *int64
+	Rollout         api.Rollout
+	Releases        []release
 }
 
 type release struct {
 	api.Release
-	Diff []releaseChange `tfsdk:"diff"`
+	Diff []releaseChange
 }
 
 type releaseChange struct {
-	Field string  `tfsdk:"field"`
-	Old   *string `tfsdk:"old"`
-	New   *string `tfsdk:"new"`
+	Field    string
+	Old, New *string
 }
 
 var EndpointReleases = &kit.DataSource[endpointConfig, endpointReleases]{
@@ -198,7 +191,7 @@ var EndpointReleases = &kit.DataSource[endpointConfig, endpointReleases]{
 	Validate: func(c diagnostics.Check, m *endpointConfig) { m.validate(c) },
 	Read: func(ctx context.Context, c *api.Client, m *endpointConfig) (endpointReleases, error) {
 		got, err := c.EndpointReleases(ctx, m.EndpointID.ValueString())
-		return endpointReleases{got, convert(got.Releases, func(r api.Release) release {
+		return endpointReleases{got.EndpointVersion, got.Rollout, convert(got.Releases, func(r api.Release) release {
 			return release{r, convert(r.Diff, func(d api.ReleaseChange) releaseChange {
 				return releaseChange{d.Field, changedValue(c, d.Field, d.Old), changedValue(c, d.Field, d.New)}
 			})}
@@ -248,18 +241,8 @@ func maskEnv(c *api.Client, v any, inEnv bool, name string) any {
 	return c.DigestVariable(name, fmt.Sprint(v))
 }
 
-type job struct {
-	Status        string `tfsdk:"status"`
-	Output        string `tfsdk:"output"`
-	Error         string `tfsdk:"error"`
-	WorkerID      string `tfsdk:"worker_id"`
-	DelayTime     int64  `tfsdk:"delay_time"`
-	ExecutionTime int64  `tfsdk:"execution_time"`
-	Retries       int    `tfsdk:"retries"`
-}
-
 // Job is gpucloud_job, the data source: a job that something else has submitted.
-var Job = &kit.DataSource[inEndpoint, job]{
+var Job = &kit.DataSource[inEndpoint, api.Job]{
 	Name:  "job",
 	Title: "job",
 	Schema: schema.Schema{
@@ -270,17 +253,16 @@ var Job = &kit.DataSource[inEndpoint, job]{
 			"endpoint_id":    endpointIDAttribute,
 			"id":             schema.StringAttribute{Required: true, MarkdownDescription: "Id of the job."},
 			"status":         text("`IN_QUEUE`, `IN_PROGRESS`, `COMPLETED`, `FAILED`, `CANCELLED` or `TIMED_OUT`."),
-			"output":         optionalText("What the handler returned, as JSON, for `jsondecode()`. A running job has its latest progress update here. Null without output."),
-			"error":          optionalText("Why the job failed."),
-			"worker_id":      optionalText("Id of the worker that has it, or had it last."),
+			"output":         text("What the handler returned, as JSON, for `jsondecode()`. A running job has its latest progress update here. Null without output."),
+			"error":          text("Why the job failed."),
+			"worker_id":      text("Id of the worker that has it, or had it last."),
 			"delay_time":     integer("Milliseconds in the queue; 0 while it waits."),
 			"execution_time": integer("Milliseconds of execution; 0 before its end."),
 			"retries":        integer("How often it was dispatched again, after a worker was lost."),
 		},
 	},
 	Validate: func(c diagnostics.Check, m *inEndpoint) { m.validate(c) },
-	Read: func(ctx context.Context, c *api.Client, m *inEndpoint) (job, error) {
-		got, err := c.Jobs.Status(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
-		return job{got.Status, string(got.Output), got.Error, got.WorkerID, got.DelayTime, got.ExecutionTime, got.Retries}, err
+	Read: func(ctx context.Context, c *api.Client, m *inEndpoint) (api.Job, error) {
+		return c.Jobs.Status(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
 	},
 }

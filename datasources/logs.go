@@ -14,15 +14,18 @@ import (
 
 // logs is shared by the logs of workers and pods.
 type logs struct {
-	Source  types.String `tfsdk:"source"`
-	Tail    types.Int64  `tfsdk:"tail"`
-	Since   types.String `tfsdk:"since"`
-	Seconds types.Int64  `tfsdk:"seconds"`
+	Source, Since types.String
+	Tail, Seconds types.Int64
 }
 
 type logLines struct {
-	Entries []api.LogLine `tfsdk:"entries"`
-	Lines   []string      `tfsdk:"lines"`
+	Entries []logEntry
+	Lines   []string
+}
+
+type logEntry struct {
+	TS, Source string
+	Line       types.String // may be empty
 }
 
 // Limits when reading a log.
@@ -72,12 +75,12 @@ func orDefault(v types.Int64, value int64) int64 {
 }
 
 func newLogLines(lines []api.LogLine, err error) (logLines, error) {
-	return logLines{listIf(true, lines), convert(lines, func(line api.LogLine) string { return line.Text })}, err
+	entries := convert(lines, func(l api.LogLine) logEntry { return logEntry{l.Time, l.Source, types.StringValue(l.Text)} })
+	return logLines{entries, convert(lines, func(l api.LogLine) string { return l.Text })}, err
 }
 
 type workerLogs struct {
-	EndpointID types.String `tfsdk:"endpoint_id"`
-	WorkerID   types.String `tfsdk:"worker_id"`
+	EndpointID, WorkerID types.String
 	logs
 }
 
@@ -103,7 +106,7 @@ var WorkerLogs = &kit.DataSource[workerLogs, logLines]{
 }
 
 type podLogs struct {
-	PodID types.String `tfsdk:"pod_id"`
+	PodID types.String
 	logs
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
@@ -36,6 +37,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/pluginserver"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/actions"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/ephemerals"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/functions"
@@ -57,15 +59,10 @@ type gpucloud struct {
 
 // settings is the provider block. Each setting except plan_checks has an environment variable.
 type settings struct {
-	Service    types.String `tfsdk:"service"`
-	BaseURL    types.String `tfsdk:"base_url"`
-	QueueURL   types.String `tfsdk:"queue_url"`
-	APIVersion types.String `tfsdk:"api_version"`
-	APIKey     types.String `tfsdk:"api_key"`
-	Timeout    types.String `tfsdk:"request_timeout"`
+	Service, BaseURL, QueueURL, APIVersion, APIKey, RequestTimeout types.String
 
-	MaxHourlyCost types.Number `tfsdk:"max_hourly_cost"`
-	PlanChecks    types.Object `tfsdk:"plan_checks"`
+	MaxHourlyCost types.Number
+	PlanChecks    types.Object
 }
 
 func (p *gpucloud) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
@@ -113,7 +110,7 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 	run := &kit.Run{Provider: "gpucloud"}
 	resp.ResourceData, resp.DataSourceData, resp.ListResourceData, resp.EphemeralResourceData, resp.ActionData = run, run, run, run, run
 	var block settings
-	resp.Diagnostics.Append(req.Config.Get(ctx, &block)...)
+	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Config), &block)...)
 	if resp.Diagnostics.HasError() || block.unknown() {
 		return // without the API, a plan does what it can
 	}
@@ -172,7 +169,7 @@ func reportUnreachable(diags *diag.Diagnostics, err error) {
 }
 
 func (s settings) unknown() bool {
-	return s.Service.IsUnknown() || s.BaseURL.IsUnknown() || s.QueueURL.IsUnknown() || s.APIVersion.IsUnknown() || s.APIKey.IsUnknown() || s.Timeout.IsUnknown()
+	return s.Service.IsUnknown() || s.BaseURL.IsUnknown() || s.QueueURL.IsUnknown() || s.APIVersion.IsUnknown() || s.APIKey.IsUnknown() || s.RequestTimeout.IsUnknown()
 }
 
 // resolve reads each setting from the block, or else from its variable, or else from the
@@ -260,7 +257,7 @@ var timeoutBounds = [2]time.Duration{time.Second, time.Hour}
 
 // requestTimeout returns 0 for the client's default.
 func (s settings) requestTimeout(diags *diag.Diagnostics) time.Duration {
-	text, from := attributeOrEnv(s.Timeout, "GPUCLOUD_REQUEST_TIMEOUT")
+	text, from := attributeOrEnv(s.RequestTimeout, "GPUCLOUD_REQUEST_TIMEOUT")
 	if text == "" {
 		return 0
 	}

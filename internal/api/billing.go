@@ -24,9 +24,9 @@ type Bill struct {
 
 // BillPeriod is the period of the records. API v1 doesn't return it.
 type BillPeriod struct {
-	StartTime  string `json:"startTime" tfsdk:"start_time"`
-	EndTime    string `json:"endTime" tfsdk:"end_time"`
-	BucketSize string `json:"bucketSize" tfsdk:"bucket_size"`
+	StartTime  string `json:"startTime"`
+	EndTime    string `json:"endTime"`
+	BucketSize string `json:"bucketSize"`
 }
 
 // BillRecord is the cost of one object, or of all objects, in one time bucket.

@@ -29,9 +29,9 @@ type Cluster struct {
 
 // ClusterCompute is the machines of a cluster.
 type ClusterCompute struct {
-	GPUTypeID      string `json:"gpuTypeId" tfsdk:"gpu_type_id"`
-	GPUCountPerPod int64  `json:"gpuCountPerPod" tfsdk:"gpu_count_per_pod"`
-	PodCount       int64  `json:"podCount" tfsdk:"pod_count"`
+	GPUTypeID      string `json:"gpuTypeId"`
+	GPUCountPerPod int64  `json:"gpuCountPerPod"`
+	PodCount       int64  `json:"podCount"`
 }
 
 // ClusterState has the members that only answers have.
@@ -45,8 +45,8 @@ type ClusterState struct {
 }
 
 type ClusterPods struct {
-	Total    int64            `json:"total" tfsdk:"total"`
-	ByStatus map[string]int64 `json:"byStatus" tfsdk:"by_status"`
+	Total    int64            `json:"total"`
+	ByStatus map[string]int64 `json:"byStatus"`
 }
 
 type ClusterNetwork struct {

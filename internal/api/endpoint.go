@@ -57,8 +57,8 @@ type GPU struct {
 
 // CPU is a CPU configuration that a worker may get.
 type CPU struct {
-	ID        string `json:"id" tfsdk:"id"`
-	VCPUCount int64  `json:"vcpuCount" tfsdk:"vcpu_count"`
+	ID        string `json:"id"`
+	VCPUCount int64  `json:"vcpuCount"`
 }
 
 // Workers limits the autoscaler. IdleTimeout is nil if it doesn't apply.

@@ -75,20 +75,20 @@ func (j Job) Finished() bool {
 
 type Health struct {
 	Jobs struct {
-		Completed  int `json:"completed" tfsdk:"completed"`
-		Failed     int `json:"failed" tfsdk:"failed"`
-		InProgress int `json:"inProgress" tfsdk:"in_progress"`
-		InQueue    int `json:"inQueue" tfsdk:"in_queue"`
-		Retried    int `json:"retried" tfsdk:"retried"`
-	} `json:"jobs" tfsdk:"jobs"`
+		Completed  int `json:"completed"`
+		Failed     int `json:"failed"`
+		InProgress int `json:"inProgress"`
+		InQueue    int `json:"inQueue"`
+		Retried    int `json:"retried"`
+	} `json:"jobs"`
 	Workers struct {
-		Idle         int `json:"idle" tfsdk:"idle"`
-		Initializing int `json:"initializing" tfsdk:"initializing"`
-		Ready        int `json:"ready" tfsdk:"ready"`
-		Running      int `json:"running" tfsdk:"running"`
-		Throttled    int `json:"throttled" tfsdk:"throttled"`
-		Unhealthy    int `json:"unhealthy" tfsdk:"unhealthy"`
-	} `json:"workers" tfsdk:"workers"`
+		Idle         int `json:"idle"`
+		Initializing int `json:"initializing"`
+		Ready        int `json:"ready"`
+		Running      int `json:"running"`
+		Throttled    int `json:"throttled"`
+		Unhealthy    int `json:"unhealthy"`
+	} `json:"workers"`
 }
 
 // Total is the number of workers.

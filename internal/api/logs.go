@@ -18,11 +18,11 @@ import (
 
 // LogLine is a line of the log of a worker or pod.
 type LogLine struct {
-	Time   string `json:"ts" tfsdk:"ts"`         // RFC 3339
-	Source string `json:"source" tfsdk:"source"` // container or system
-	Text   string `json:"line" tfsdk:"line"`
-	Job    string `json:"jobId,omitempty" tfsdk:"-"` // the job that wrote it, if known; only from a jobrunner
-	ID     string `json:"-" tfsdk:"-"`               // id of its event
+	Time   string `json:"ts"`     // RFC 3339
+	Source string `json:"source"` // container or system
+	Text   string `json:"line"`
+	Job    string `json:"jobId,omitempty"` // the job that wrote it, if known; only from a jobrunner
+	ID     string `json:"-"`               // id of its event
 }
 
 // Number returns a worker's line number, starting at 0, which a jobrunner appends to an id.

@@ -78,13 +78,13 @@ type PodCPU struct {
 
 // PodMounts is the storage of a pod: at most one kind.
 type PodMounts struct {
-	Persistent *PersistentMount `json:"persistent,omitempty" tfsdk:"persistent"` // not for CPU pods
-	Network    []NetworkMount   `json:"network,omitempty" tfsdk:"network"`       // at most one
+	Persistent *PersistentMount `json:"persistent,omitempty"` // not for CPU pods
+	Network    []NetworkMount   `json:"network,omitempty"`    // at most one
 }
 
 type NetworkMount struct {
-	VolumeID string `json:"volumeId" tfsdk:"volume_id"` // fixed at create
-	Path     string `json:"path" tfsdk:"path"`
+	VolumeID string `json:"volumeId"` // fixed at create
+	Path     string `json:"path"`
 }
 
 // GlobalNetworking is a pod's private address across data centers. Requests have only Enabled.
@@ -114,15 +114,15 @@ type PodPlacement struct {
 
 // PodSSH has the addresses of a pod's SSH server.
 type PodSSH struct {
-	Proxy  *SSHEndpoint `json:"proxy" tfsdk:"proxy"`
-	Direct *SSHEndpoint `json:"direct" tfsdk:"direct"`
+	Proxy  *SSHEndpoint `json:"proxy"`
+	Direct *SSHEndpoint `json:"direct"`
 }
 
 type SSHEndpoint struct {
-	Host     string `json:"host" tfsdk:"host"`
-	Port     int64  `json:"port" tfsdk:"port"`
-	Username string `json:"username" tfsdk:"username"`
-	Command  string `json:"command" tfsdk:"command"`
+	Host     string `json:"host"`
+	Port     int64  `json:"port"`
+	Username string `json:"username"`
+	Command  string `json:"command"`
 }
 
 // PodCluster is a pod's place in a cluster.
@@ -153,10 +153,10 @@ type Utilization struct {
 }
 
 type PodPort struct {
-	Private int64   `json:"private" tfsdk:"private"`
-	Public  *int64  `json:"public" tfsdk:"public"` // nil: not published
-	Type    string  `json:"type" tfsdk:"type"`     // http or tcp
-	IP      *string `json:"ip" tfsdk:"ip"`
+	Private int64   `json:"private"`
+	Public  *int64  `json:"public"` // nil: not published
+	Type    string  `json:"type"`   // http or tcp
+	IP      *string `json:"ip"`
 }
 
 // comparableMembers returns the updatable members whose answers are reliable. For global networking an

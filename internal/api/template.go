@@ -40,8 +40,8 @@ type TemplateMounts struct {
 
 // PersistentMount is host-local storage of a template.
 type PersistentMount struct {
-	Size int64  `json:"size" tfsdk:"size"` // GB
-	Path string `json:"path" tfsdk:"path"`
+	Size int64  `json:"size"` // GB
+	Path string `json:"path"`
 }
 
 // templates returns the part of the collection that both versions share.

@@ -12,44 +12,44 @@ import (
 )
 
 type Worker struct {
-	ID            string  `json:"id" tfsdk:"id"`
-	Status        string  `json:"status" tfsdk:"status"`    // RUNNING, IDLE, INITIALIZING, THROTTLED or UNHEALTHY
-	IsStale       bool    `json:"isStale" tfsdk:"is_stale"` // older than the endpoint's release
-	Version       *int64  `json:"version" tfsdk:"version"`
-	GPUCount      int64   `json:"gpuCount" tfsdk:"gpu_count"`
-	Image         *string `json:"image" tfsdk:"image"`
-	UptimeSeconds *int64  `json:"uptimeSeconds" tfsdk:"uptime_seconds"`
-	GPUTypeID     *string `json:"gpuTypeId" tfsdk:"gpu_type_id"`
-	DataCenterID  *string `json:"dataCenterId" tfsdk:"data_center_id"`
-	StartedAt     *string `json:"startedAt" tfsdk:"started_at"` // RFC 3339
-	Reason        *string `json:"reason" tfsdk:"reason"`        // why it is THROTTLED or UNHEALTHY; not in the v2 document
+	ID            string  `json:"id"`
+	Status        string  `json:"status"`  // RUNNING, IDLE, INITIALIZING, THROTTLED or UNHEALTHY
+	IsStale       bool    `json:"isStale"` // older than the endpoint's release
+	Version       *int64  `json:"version"`
+	GPUCount      int64   `json:"gpuCount"`
+	Image         *string `json:"image"`
+	UptimeSeconds *int64  `json:"uptimeSeconds"`
+	GPUTypeID     *string `json:"gpuTypeId"`
+	DataCenterID  *string `json:"dataCenterId"`
+	StartedAt     *string `json:"startedAt"` // RFC 3339
+	Reason        *string `json:"reason"`    // why it is THROTTLED or UNHEALTHY; not in the v2 document
 }
 
 type WorkerSummary struct {
-	Running      int64 `json:"running" tfsdk:"running"`
-	Idle         int64 `json:"idle" tfsdk:"idle"`
-	Initializing int64 `json:"initializing" tfsdk:"initializing"`
-	Throttled    int64 `json:"throttled" tfsdk:"throttled"`
-	Unhealthy    int64 `json:"unhealthy" tfsdk:"unhealthy"`
-	Total        int64 `json:"total" tfsdk:"total"`
+	Running      int64 `json:"running"`
+	Idle         int64 `json:"idle"`
+	Initializing int64 `json:"initializing"`
+	Throttled    int64 `json:"throttled"`
+	Unhealthy    int64 `json:"unhealthy"`
+	Total        int64 `json:"total"`
 }
 
 // EndpointWorkers has the workers of an endpoint with their summary.
 type EndpointWorkers struct {
-	Workers         []Worker      `json:"-" tfsdk:"workers"`
-	Summary         WorkerSummary `json:"summary" tfsdk:"summary"`
-	EndpointVersion *int64        `json:"endpointVersion" tfsdk:"endpoint_version"`
+	Workers         []Worker      `json:"-"`
+	Summary         WorkerSummary `json:"summary"`
+	EndpointVersion *int64        `json:"endpointVersion"`
 }
 
 type Release struct {
-	ID              string          `json:"id" tfsdk:"id"`
-	Version         *int64          `json:"version" tfsdk:"version"`
-	Source          string          `json:"source" tfsdk:"source"` // GIT_BUILD or MANUAL
-	BuildID         *string         `json:"buildId" tfsdk:"build_id"`
-	CreatedByUserID *string         `json:"createdByUserId" tfsdk:"created_by_user_id"`
-	WorkerCount     int64           `json:"workerCount" tfsdk:"worker_count"`
-	CreatedAt       string          `json:"createdAt" tfsdk:"created_at"` // RFC 3339
-	Diff            []ReleaseChange `json:"diff" tfsdk:"-"`
+	ID              string          `json:"id"`
+	Version         *int64          `json:"version"`
+	Source          string          `json:"source"` // GIT_BUILD or MANUAL
+	BuildID         *string         `json:"buildId"`
+	CreatedByUserID *string         `json:"createdByUserId"`
+	WorkerCount     int64           `json:"workerCount"`
+	CreatedAt       string          `json:"createdAt"` // RFC 3339
+	Diff            []ReleaseChange `json:"diff"`
 }
 
 type ReleaseChange struct {
@@ -60,17 +60,17 @@ type ReleaseChange struct {
 
 // Rollout counts the workers with the newest release.
 type Rollout struct {
-	InProgress      bool  `json:"inProgress" tfsdk:"in_progress"`
-	WorkersOnLatest int64 `json:"workersOnLatest" tfsdk:"workers_on_latest"`
-	WorkersTotal    int64 `json:"workersTotal" tfsdk:"workers_total"`
-	PercentOnLatest int64 `json:"percentOnLatest" tfsdk:"percent_on_latest"`
+	InProgress      bool  `json:"inProgress"`
+	WorkersOnLatest int64 `json:"workersOnLatest"`
+	WorkersTotal    int64 `json:"workersTotal"`
+	PercentOnLatest int64 `json:"percentOnLatest"`
 }
 
 // Releases has the releases of an endpoint, newest first.
 type Releases struct {
-	EndpointVersion *int64    `json:"endpointVersion" tfsdk:"endpoint_version"`
-	Rollout         Rollout   `json:"rollout" tfsdk:"rollout"`
-	Releases        []Release `json:"-" tfsdk:"-"`
+	EndpointVersion *int64    `json:"endpointVersion"`
+	Rollout         Rollout   `json:"rollout"`
+	Releases        []Release `json:"-"`
 }
 
 // EndpointWorkers lists the workers of an endpoint (v2 only).
@@ -101,16 +101,16 @@ func listOfEndpoint[W any](ctx context.Context, c *Client, endpointID, name stri
 
 // Build is a build of an endpoint's image from its repository.
 type Build struct {
-	ID            string  `json:"id" tfsdk:"id"`
-	Status        string  `json:"status" tfsdk:"status"`
-	CommitHash    *string `json:"commitHash" tfsdk:"commit_hash"`
-	CommitMessage *string `json:"commitMessage" tfsdk:"commit_message"`
-	Branch        *string `json:"branch" tfsdk:"branch"`
-	CommitDate    *string `json:"commitDate" tfsdk:"commit_date"` // RFC 3339
-	ImageName     *string `json:"imageName" tfsdk:"image_name"`
-	StartedAt     *string `json:"startedAt" tfsdk:"started_at"`     // RFC 3339
-	CompletedAt   *string `json:"completedAt" tfsdk:"completed_at"` // RFC 3339
-	Error         *string `json:"error" tfsdk:"error"`
+	ID            string  `json:"id"`
+	Status        string  `json:"status"`
+	CommitHash    *string `json:"commitHash"`
+	CommitMessage *string `json:"commitMessage"`
+	Branch        *string `json:"branch"`
+	CommitDate    *string `json:"commitDate"` // RFC 3339
+	ImageName     *string `json:"imageName"`
+	StartedAt     *string `json:"startedAt"`   // RFC 3339
+	CompletedAt   *string `json:"completedAt"` // RFC 3339
+	Error         *string `json:"error"`
 }
 
 // EndpointBuilds lists the builds of an endpoint, the newest first (v2 only).

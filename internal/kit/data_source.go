@@ -3,13 +3,11 @@ package kit
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -17,22 +15,21 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/near"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // DataSource is a data source that is not derived from a kind. Config is a struct of the
 // attributes that a configuration sets. Result is a struct of the attributes that Read
-// returns. The tfsdk tags of their fields name the attributes.
+// returns. Their fields are named as the attributes, in Go's spelling.
 type DataSource[Config, Result any] struct {
 	Name    string      // name of the type, without the provider's prefix
 	Title   string      // in messages: "GPU types"
 	Version api.Version // the only version that has it; "" if both have it
 	Schema  schema.Schema
 	Only    []planrule.OneVersion
-	// Validate checks the configuration without the API.
+	// Validate checks the configuration without the API. It may be nil.
 	Validate func(c diagnostics.Check, config *Config)
 	Read     func(ctx context.Context, c *api.Client, config *Config) (Result, error)
-	// Extra reads attributes that no tag of Config names. It may be nil.
-	Extra func(config *Config, get func(attribute string, into any))
 }
 
 // New is the framework's constructor.
@@ -40,13 +37,15 @@ func (d *DataSource[Config, Result]) New() datasource.DataSource {
 	return &dataSource{
 		name: d.Name, title: d.Title, version: d.Version, schema: d.Schema, only: d.Only,
 		validate: func(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) {
-			m := d.readConfig(ctx, config, diags)
+			m := new(Config)
+			diags.Append(value.Load(ctx, tfsdk.State(config), m)...)
 			if d.Validate != nil && !diags.HasError() {
 				d.Validate(diagnostics.Check{Diagnostics: diags}, m)
 			}
 		},
 		read: func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, diags *diag.Diagnostics) error {
-			m := d.readConfig(ctx, config, diags)
+			m := new(Config)
+			diags.Append(value.Load(ctx, tfsdk.State(config), m)...)
 			if diags.HasError() {
 				return nil
 			}
@@ -55,33 +54,8 @@ func (d *DataSource[Config, Result]) New() datasource.DataSource {
 				return err
 			}
 			state.Raw = config.Raw
-			attributes(&got, func(name string, field reflect.Value) {
-				diags.Append(state.SetAttribute(ctx, path.Root(name), field.Interface())...)
-			})
-			return nil
+			return value.Merge(ctx, state, got)
 		},
-	}
-}
-
-func (d *DataSource[Config, Result]) readConfig(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) *Config {
-	m := new(Config)
-	get := func(attribute string, into any) {
-		diags.Append(config.GetAttribute(ctx, path.Root(attribute), into)...)
-	}
-	attributes(m, func(name string, field reflect.Value) { get(name, field.Addr().Interface()) })
-	if d.Extra != nil {
-		d.Extra(m, get)
-	}
-	return m
-}
-
-// attributes calls visit for each field that has a tfsdk tag, including the fields of
-// embedded structs.
-func attributes[T any](of *T, visit func(name string, field reflect.Value)) {
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
-		if name := f.Tag.Get("tfsdk"); name != "" && name != "-" {
-			visit(name, reflect.ValueOf(of).Elem().FieldByIndex(f.Index))
-		}
 	}
 }
 

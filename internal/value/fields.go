@@ -2,6 +2,7 @@ package value
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -129,7 +130,12 @@ func flatten(prior attr.Value, got reflect.Value) attr.Value {
 	got = reflect.Indirect(got)
 	switch prior := prior.(type) {
 	case types.String:
+		if got.Kind() == reflect.Slice { // JSON
+			return KeepString(prior, string(got.Bytes()))
+		}
 		return KeepString(prior, got.String())
+	case types.Number:
+		return Number(json.Number(got.String()))
 	case types.Bool:
 		return types.BoolValue(got.Bool())
 	case types.Int64:
@@ -143,6 +149,9 @@ func flatten(prior attr.Value, got reflect.Value) attr.Value {
 	case types.List:
 		if got.IsNil() {
 			return Null(prior.Type(ctx))
+		}
+		if texts, ok := got.Interface().([]string); ok {
+			return types.ListValueMust(types.StringType, elements(texts))
 		}
 		elements := make([]attr.Value, got.Len())
 		for i := range elements {

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
 // Load sets a resource's model from a state. A configuration or plan converts to a state. Load
@@ -51,6 +52,26 @@ func Store(ctx context.Context, to *tfsdk.State, model any) diag.Diagnostics {
 	}
 	to.Raw = raw
 	return diags
+}
+
+// Merge sets the attributes of a state for which an API object has a field. The others keep their
+// values.
+func Merge(ctx context.Context, to *tfsdk.State, object any) error {
+	var members map[string]tftypes.Value
+	if err := to.Raw.As(&members); err != nil {
+		return err
+	}
+	for name, kind := range to.Schema.Type().(attr.TypeWithAttributeTypes).AttributeTypes() {
+		if got := field(reflect.ValueOf(object), name); got.IsValid() {
+			v, err := flatten(Null(kind), got).ToTerraformValue(ctx)
+			if err != nil {
+				return err
+			}
+			members[name] = v
+		}
+	}
+	to.Raw = tftypes.NewValue(to.Raw.Type(), members)
+	return nil
 }
 
 // Attribute returns a model's value of an attribute, or nil if the model lacks it.

@@ -11,12 +11,14 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/action"
 	"github.com/hashicorp/terraform-plugin-framework/action/schema"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/jobrun"
 )
 
@@ -32,8 +34,8 @@ var All = []func() action.Action{
 	podStop.constructor,
 }
 
-// definition describes an action. M is its model: a struct with a tfsdk tag for every
-// attribute.
+// definition describes an action. M is its model: a struct with a field for every
+// attribute, named as the attribute in Go's spelling.
 type definition[M any] struct {
 	name       string // without the provider's prefix
 	failure    string // summary of an error: "Could not …"
@@ -69,7 +71,7 @@ func (a *configured[M]) Configure(_ context.Context, req action.ConfigureRequest
 
 func (a *configured[M]) ValidateConfig(ctx context.Context, req action.ValidateConfigRequest, resp *action.ValidateConfigResponse) {
 	config := new(M)
-	resp.Diagnostics.Append(req.Config.Get(ctx, config)...)
+	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Config), config)...)
 	if !resp.Diagnostics.HasError() {
 		a.definition.validate(ctx, diagnostics.Check{Diagnostics: &resp.Diagnostics}, config)
 	}
@@ -78,7 +80,7 @@ func (a *configured[M]) ValidateConfig(ctx context.Context, req action.ValidateC
 // Invoke validates the configuration again: all its values are known now.
 func (a *configured[M]) Invoke(ctx context.Context, req action.InvokeRequest, resp *action.InvokeResponse) {
 	c, config := a.run.Client(&resp.Diagnostics), new(M)
-	resp.Diagnostics.Append(req.Config.Get(ctx, config)...)
+	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Config), config)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -97,9 +99,7 @@ func (a *configured[M]) Invoke(ctx context.Context, req action.InvokeRequest, re
 }
 
 // patience holds the timeout of an action. A model embeds it.
-type patience struct {
-	Timeout types.String `tfsdk:"timeout"`
-}
+type patience struct{ Timeout types.String }
 
 func timeoutAttribute(text string) schema.StringAttribute {
 	return schema.StringAttribute{Optional: true, MarkdownDescription: text + ", such as `90s` or `1h`; default `10m`."}

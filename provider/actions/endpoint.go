@@ -31,7 +31,7 @@ var recycleWorkers = &definition[recycleWorkersModel]{
 }
 
 type recycleWorkersModel struct {
-	EndpointID types.String `tfsdk:"endpoint_id"`
+	EndpointID types.String
 	patience
 }
 
@@ -97,6 +97,4 @@ var purgeQueue = &definition[purgeQueueModel]{
 	},
 }
 
-type purgeQueueModel struct {
-	EndpointID types.String `tfsdk:"endpoint_id"`
-}
+type purgeQueueModel struct{ EndpointID types.String }

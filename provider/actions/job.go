@@ -45,10 +45,7 @@ var jobCancel = &definition[jobModel]{
 	},
 }
 
-type jobModel struct {
-	EndpointID types.String `tfsdk:"endpoint_id"`
-	JobID      types.String `tfsdk:"job_id"`
-}
+type jobModel struct{ EndpointID, JobID types.String }
 
 func (m *jobModel) validate(c diagnostics.Check) {
 	kit.ValidID(c, "endpoint_id", m.EndpointID)
@@ -162,8 +159,7 @@ func addJobAttributes(added []jobrun.Attribute, out map[string]schema.Attribute)
 
 type jobRunModel struct {
 	jobrun.Model
-	ExpectedOutput  types.String `tfsdk:"expected_output"`
-	ExpectedMembers types.String `tfsdk:"expected_members"`
+	ExpectedOutput, ExpectedMembers types.String
 }
 
 // compare compares the output with the expected values.

@@ -69,7 +69,7 @@ func podAction(name, failure, about string, act func(ctx context.Context, c *api
 }
 
 type podModel struct {
-	PodID types.String `tfsdk:"pod_id"`
+	PodID types.String
 	patience
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
@@ -24,11 +25,6 @@ var All = []func() ephemeral.EphemeralResource{
 
 // job is gpucloud_job: it runs a job and returns its output.
 type job struct{ run *kit.Run }
-
-type jobModel struct {
-	jobrun.Model
-	jobrun.Outcome
-}
 
 func (*job) Metadata(_ context.Context, req ephemeral.MetadataRequest, resp *ephemeral.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_job"
@@ -71,8 +67,8 @@ func (j *job) Configure(_ context.Context, req ephemeral.ConfigureRequest, _ *ep
 }
 
 func (*job) ValidateConfig(ctx context.Context, req ephemeral.ValidateConfigRequest, resp *ephemeral.ValidateConfigResponse) {
-	var config jobModel
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	var config jobrun.Model
+	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Config), &config)...)
 	if !resp.Diagnostics.HasError() {
 		config.Validate(ctx, diagnostics.Check{Diagnostics: &resp.Diagnostics})
 	}
@@ -80,8 +76,8 @@ func (*job) ValidateConfig(ctx context.Context, req ephemeral.ValidateConfigRequ
 
 func (j *job) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephemeral.OpenResponse) {
 	c := j.run.Client(&resp.Diagnostics)
-	var model jobModel
-	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
+	var model jobrun.Model
+	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Config), &model)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -92,10 +88,11 @@ func (j *job) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephemer
 	done, err := model.Run(ctx, c, func(now api.Job) {
 		tflog.Info(ctx, "waiting for the end of a job", map[string]any{"job": now.ID, "status": now.Status})
 	})
+	if err == nil {
+		resp.Result.Raw = req.Config.Raw
+		err = value.Merge(ctx, (*tfsdk.State)(&resp.Result), done)
+	}
 	if err != nil {
 		resp.Diagnostics.AddError("The job did not complete", err.Error())
-		return
 	}
-	model.Outcome = jobrun.OutcomeOf(done)
-	resp.Diagnostics.Append(resp.Result.Set(ctx, &model)...)
 }

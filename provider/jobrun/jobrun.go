@@ -25,12 +25,8 @@ const Costs = "A job costs what its workers cost while they start, run and idle.
 
 // Model is the part of a model that describes a job.
 type Model struct {
-	EndpointID types.String `tfsdk:"endpoint_id"`
-	Input      types.String `tfsdk:"input"`
-	Timeout    types.String `tfsdk:"timeout"`
-	Policy     types.Object `tfsdk:"policy"`
-	Webhook    types.String `tfsdk:"webhook"`
-	S3Config   types.Object `tfsdk:"s3_config"`
+	EndpointID, Input, Timeout, Webhook types.String
+	Policy, S3Config                    types.Object
 }
 
 // policy has the limits that the deployment applies to the job.
@@ -112,23 +108,6 @@ func (m *Model) Run(ctx context.Context, c *api.Client, progress func(api.Job)) 
 	}
 	submission := api.Submission{Input: json.RawMessage(m.Input.ValueString()), Policy: policy, Webhook: m.Webhook.ValueString(), S3Config: value.As[api.S3Config](m.S3Config)}
 	return c.Jobs.RunToEnd(ctx, m.EndpointID.ValueString(), submission, timeout, progress)
-}
-
-// Outcome is the part of a model that describes a finished job.
-type Outcome struct {
-	ID            types.String `tfsdk:"id"`
-	Output        types.String `tfsdk:"output"`
-	WorkerID      types.String `tfsdk:"worker_id"`
-	DelayTime     types.Int64  `tfsdk:"delay_time"`
-	ExecutionTime types.Int64  `tfsdk:"execution_time"`
-}
-
-// OutcomeOf converts a finished job. A handler may return no output.
-func OutcomeOf(job api.Job) Outcome {
-	return Outcome{
-		ID: types.StringValue(job.ID), Output: value.KeepString(types.StringNull(), string(job.Output)), WorkerID: value.KeepString(types.StringNull(), job.WorkerID),
-		DelayTime: types.Int64Value(job.DelayTime), ExecutionTime: types.Int64Value(job.ExecutionTime),
-	}
 }
 
 // Attribute is an argument of a job. Ephemeral resources and actions have different schema
