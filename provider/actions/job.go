@@ -11,7 +11,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/jobrun"
 )
 
@@ -103,7 +102,7 @@ var jobRun = &definition[jobRunModel]{
 	failure: "The job did not do what was expected",
 	about: "Runs a job on an endpoint and checks its output: a smoke test. If the job doesn't complete or returns something else, the action fails. " +
 		"If Terraform is interrupted or the job exceeds `timeout`, the job is cancelled. " + jobrun.Costs,
-	attributes: addJobAttributes(jobrun.Attributes, map[string]schema.Attribute{
+	attributes: addJobAttributes(map[string]schema.Attribute{
 		"expected_output": schema.StringAttribute{
 			Optional:            true,
 			MarkdownDescription: "The whole output, as JSON; default any.",
@@ -134,27 +133,13 @@ var jobRun = &definition[jobRunModel]{
 	},
 }
 
-// addJobAttributes adds attributes of a job to others. The description of a secret says that a plan file contains it,
-// because an action can have neither sensitive nor (in this release of the framework)
-// write-only attributes.
-func addJobAttributes(added []jobrun.Attribute, out map[string]schema.Attribute) map[string]schema.Attribute {
-	for _, a := range added {
-		description := a.Description
-		if a.Secret {
-			description += " A saved plan contains it in clear text."
-		}
-		switch a.Type {
-		case types.StringType:
-			out[a.Name] = schema.StringAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: description}
-		case types.Int64Type:
-			out[a.Name] = schema.Int64Attribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description}
-		case types.BoolType:
-			out[a.Name] = schema.BoolAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description}
-		default:
-			out[a.Name] = schema.SingleNestedAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description, Attributes: addJobAttributes(a.Members, map[string]schema.Attribute{}), Validators: value.NotEmpty}
-		}
+// addJobAttributes adds the attributes of a job. An action can have neither sensitive nor (in this release of
+// the framework) write-only attributes.
+func addJobAttributes(attributes map[string]schema.Attribute) map[string]schema.Attribute {
+	for name, a := range jobrun.Attributes(" A saved plan contains it in clear text.") {
+		attributes[name] = a
 	}
-	return out
+	return attributes
 }
 
 type jobRunModel struct {

@@ -4,11 +4,11 @@ package ephemerals
 
 import (
 	"context"
+	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -31,35 +31,20 @@ func (*job) Metadata(_ context.Context, req ephemeral.MetadataRequest, resp *eph
 }
 
 func (*job) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
+	attributes := jobrun.Attributes("")
+	maps.Copy(attributes, map[string]schema.Attribute{
+		"id":             schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the job."},
+		"output":         schema.StringAttribute{Computed: true, MarkdownDescription: "What the handler returned, as JSON, for `jsondecode()`; null if it returned nothing."},
+		"worker_id":      schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the worker that ran it."},
+		"delay_time":     schema.Int64Attribute{Computed: true, MarkdownDescription: "Milliseconds in the queue."},
+		"execution_time": schema.Int64Attribute{Computed: true, MarkdownDescription: "Milliseconds of execution."},
+	})
 	resp.Schema = schema.Schema{
+		Attributes: attributes,
 		MarkdownDescription: "Runs a job on an endpoint and returns its output, which no state or plan contains. Needs Terraform 1.10 or OpenTofu 1.11. A job that doesn't complete is an error. If Terraform is interrupted or the job exceeds `timeout`, the job is cancelled.\n\n" +
 			"**It runs, and costs, in every plan and apply.** " + jobrun.Costs + " " +
 			"To run a job once after a change, use the action `gpucloud_job_run`.",
-		Attributes: addJobAttributes(jobrun.Attributes, map[string]schema.Attribute{
-			"id":             schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the job."},
-			"output":         schema.StringAttribute{Computed: true, MarkdownDescription: "What the handler returned, as JSON, for `jsondecode()`; null if it returned nothing."},
-			"worker_id":      schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the worker that ran it."},
-			"delay_time":     schema.Int64Attribute{Computed: true, MarkdownDescription: "Milliseconds in the queue."},
-			"execution_time": schema.Int64Attribute{Computed: true, MarkdownDescription: "Milliseconds of execution."},
-		}),
 	}
-}
-
-// addJobAttributes adds attributes of a job to others.
-func addJobAttributes(added []jobrun.Attribute, out map[string]schema.Attribute) map[string]schema.Attribute {
-	for _, a := range added {
-		switch a.Type {
-		case types.StringType:
-			out[a.Name] = schema.StringAttribute{Required: a.Required, Optional: !a.Required, Sensitive: a.Secret, MarkdownDescription: a.Description}
-		case types.Int64Type:
-			out[a.Name] = schema.Int64Attribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description}
-		case types.BoolType:
-			out[a.Name] = schema.BoolAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description}
-		default:
-			out[a.Name] = schema.SingleNestedAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description, Attributes: addJobAttributes(a.Members, map[string]schema.Attribute{}), Validators: value.NotEmpty}
-		}
-	}
-	return out
 }
 
 func (j *job) Configure(_ context.Context, req ephemeral.ConfigureRequest, _ *ephemeral.ConfigureResponse) {

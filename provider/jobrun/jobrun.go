@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -110,33 +110,30 @@ func (m *Model) Run(ctx context.Context, c *api.Client, progress func(api.Job)) 
 	return c.Jobs.RunToEnd(ctx, m.EndpointID.ValueString(), submission, timeout, progress)
 }
 
-// Attribute is an argument of a job. Ephemeral resources and actions have different schema
-// types, so each converts it.
-type Attribute struct {
-	Name, Description string
-	Type              attr.Type   // unless it is an object
-	Members           []Attribute // of an object
-	Required          bool
-	Secret            bool
-}
-
 // EndpointID describes the id of an endpoint that takes jobs.
 const EndpointID = "Id of an endpoint of type `QUEUE`."
 
-var Attributes = []Attribute{
-	{Name: "endpoint_id", Type: types.StringType, Required: true, Description: EndpointID},
-	{Name: "input", Type: types.StringType, Required: true, Description: "Input of the job, a JSON object: use `jsonencode()`."},
-	{Name: "timeout", Type: types.StringType, Description: "How long to wait for the job, worker starts included; default `10m`. Then the job is cancelled."},
-	{Name: "policy", Description: "Limits that the deployment applies to the job.", Members: []Attribute{
-		{Name: "execution_timeout", Type: types.Int64Type, Description: "Longest execution in milliseconds, 5000 to 604800000; default: the endpoint's."},
-		{Name: "ttl", Type: types.Int64Type, Description: "Milliseconds until the job is deleted in any state, 10000 to 604800000. Default: `timeout` plus one minute."},
-		{Name: "low_priority", Type: types.BoolType, Description: "If true, the job waits for a running worker and starts none. Defaults to false."},
-	}},
-	{Name: "webhook", Type: types.StringType, Secret: true, Description: "URL that is called when the job has ended."},
-	{Name: "s3_config", Description: "Object storage for the handler.", Members: []Attribute{
-		{Name: "access_id", Type: types.StringType, Description: "Id of the access key."},
-		{Name: "access_secret", Type: types.StringType, Secret: true, Description: "The access key itself."},
-		{Name: "bucket_name", Type: types.StringType, Description: "Name of the bucket."},
-		{Name: "endpoint_url", Type: types.StringType, Description: "URL of a storage that is compatible with S3."},
-	}},
+// Attributes returns the arguments of a job. They fit into the schema of an action, too. inPlan
+// ends the descriptions of the secrets if the schema can't mark them as sensitive.
+func Attributes(inPlan string) map[string]schema.Attribute {
+	secret := func(text string) schema.StringAttribute {
+		return schema.StringAttribute{Optional: true, Sensitive: inPlan == "", MarkdownDescription: text + inPlan}
+	}
+	return map[string]schema.Attribute{
+		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: EndpointID},
+		"input":       schema.StringAttribute{Required: true, MarkdownDescription: "Input of the job, a JSON object: use `jsonencode()`."},
+		"timeout":     schema.StringAttribute{Optional: true, MarkdownDescription: "How long to wait for the job, worker starts included; default `10m`. Then the job is cancelled."},
+		"policy": schema.SingleNestedAttribute{Optional: true, Validators: value.NotEmpty, MarkdownDescription: "Limits that the deployment applies to the job.", Attributes: map[string]schema.Attribute{
+			"execution_timeout": schema.Int64Attribute{Optional: true, MarkdownDescription: "Longest execution in milliseconds, 5000 to 604800000; default: the endpoint's."},
+			"ttl":               schema.Int64Attribute{Optional: true, MarkdownDescription: "Milliseconds until the job is deleted in any state, 10000 to 604800000. Default: `timeout` plus one minute."},
+			"low_priority":      schema.BoolAttribute{Optional: true, MarkdownDescription: "If true, the job waits for a running worker and starts none. Defaults to false."},
+		}},
+		"webhook": secret("URL that is called when the job has ended."),
+		"s3_config": schema.SingleNestedAttribute{Optional: true, Validators: value.NotEmpty, MarkdownDescription: "Object storage for the handler.", Attributes: map[string]schema.Attribute{
+			"access_id":     schema.StringAttribute{Optional: true, MarkdownDescription: "Id of the access key."},
+			"access_secret": secret("The access key itself."),
+			"bucket_name":   schema.StringAttribute{Optional: true, MarkdownDescription: "Name of the bucket."},
+			"endpoint_url":  schema.StringAttribute{Optional: true, MarkdownDescription: "URL of a storage that is compatible with S3."},
+		}},
+	}
 }
