@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
@@ -114,93 +116,53 @@ func (r *Collection[T]) createOnce(ctx context.Context, c httpclient.Call, a *pe
 // waits until no other is in flight, and new ones wait until it is resolved. So an object found
 // for one create can't belong to another.
 type createTracker[T any] struct {
+	once sync.Once
+	// turns has one unit for each create in flight. A create that is being resolved has all units.
+	turns *semaphore.Weighted
+
 	mu        sync.Mutex
-	inFlight  int
 	ambiguous []*pendingCreate[T]
-	resolving *pendingCreate[T] // the ambiguous create that is being resolved
-	known     map[string]bool   // ids that this run created, read or deleted
-	changed   chan struct{}     // closed by the next change
+	known     map[string]bool // ids that this run created, read or deleted
 }
 
-// wait blocks until ready returns true. ready runs under the lock and may change the tracker
-// when it returns true.
-func (t *createTracker[T]) wait(ctx context.Context, ready func() bool) error {
-	for {
-		t.mu.Lock()
-		if ready() {
-			t.mu.Unlock()
-			return nil
-		}
-		if t.changed == nil {
-			t.changed = make(chan struct{})
-		}
-		changed := t.changed
-		t.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+const allTurns = 1 << 30
+
+func (t *createTracker[T]) acquire(ctx context.Context, turns int64) error {
+	t.once.Do(func() { t.turns = semaphore.NewWeighted(allTurns) })
+	return t.turns.Acquire(ctx, turns)
 }
 
-func (t *createTracker[T]) change(f func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	f()
-	if t.changed != nil {
-		close(t.changed)
-		t.changed = nil
-	}
-}
-
-func (t *createTracker[T]) begin(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return t.wait(ctx, func() bool {
-		if len(t.ambiguous) > 0 {
-			return false
-		}
-		t.inFlight++
-		return true
-	})
-}
+func (t *createTracker[T]) begin(ctx context.Context) error { return t.acquire(ctx, 1) }
 
 // finish ends an answered create. id is the created object, or "".
 func (t *createTracker[T]) finish(id string) {
-	t.change(func() {
-		t.inFlight--
-		t.add(id)
-	})
+	t.add(id)
+	t.turns.Release(1)
 }
 
-// awaitTurn waits until a create with a lost answer may look for its object.
+// awaitTurn waits until a create with a lost answer may look for its object. Unless it fails, the
+// caller calls resolved.
 func (t *createTracker[T]) awaitTurn(ctx context.Context, a *pendingCreate[T]) error {
-	t.change(func() {
-		t.inFlight--
-		t.ambiguous = append(t.ambiguous, a)
-	})
-	err := t.wait(ctx, func() bool {
-		if t.inFlight > 0 || t.resolving != nil {
-			return false
-		}
-		t.resolving = a
-		return true
-	})
+	t.mu.Lock()
+	t.ambiguous = append(t.ambiguous, a)
+	t.mu.Unlock()
+	t.turns.Release(1)
+	err := t.acquire(ctx, allTurns)
 	if err != nil {
-		t.resolved(a)
+		t.forget(a)
 	}
 	return err
 }
 
 func (t *createTracker[T]) resolved(a *pendingCreate[T]) {
-	t.change(func() {
-		t.ambiguous = slices.DeleteFunc(t.ambiguous, func(b *pendingCreate[T]) bool { return a == b })
-		if t.resolving == a {
-			t.resolving = nil
-		}
-	})
+	t.forget(a)
+	t.turns.Release(allTurns)
+}
+
+func (t *createTracker[T]) forget(a *pendingCreate[T]) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ambiguous = slices.DeleteFunc(t.ambiguous, func(b *pendingCreate[T]) bool { return a == b })
 }
 
 // claims counts the lost creates, including a, that could have made one of the objects in
@@ -218,23 +180,11 @@ func (t *createTracker[T]) claims(a *pendingCreate[T], could func(*pendingCreate
 	return n, alike
 }
 
-// addOwn marks an id as created by this run, or as deleted: a stale list must not show it as
-// new.
-func (t *createTracker[T]) addOwn(id string) { t.change(func() { t.add(id) }) }
-
-// addRead marks an id that was read: the object is managed, so no lost create left it
-// behind.
-func (t *createTracker[T]) addRead(id string) {
+// add marks an id as created, read or deleted by this run: no lost create has left it behind, and a
+// stale list must not show it as new.
+func (t *createTracker[T]) add(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.add(id)
-}
-
-// add marks an id as known, so that no other create claims it.
-func (t *createTracker[T]) add(id string) {
-	if id == "" {
-		return
-	}
 	if t.known == nil {
 		t.known = map[string]bool{}
 	}

@@ -161,7 +161,7 @@ func (r *Collection[T]) Delete(ctx context.Context, id string) error {
 	}
 	if err == nil {
 		r.RecentCreates.Found(c.URL)
-		r.creates.addOwn(id)
+		r.creates.add(id)
 	}
 	return err
 }
