@@ -15,6 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
 var EndpointWorkers = &kit.DataSource[endpointConfig, api.EndpointWorkers]{
@@ -210,13 +211,7 @@ func changedValue(c *api.Client, field string, raw json.RawMessage) *string {
 	segments := strings.Split(field, ".")
 	at := slices.Index(segments, "env")
 	name := segments[len(segments)-1]
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if encoder.Encode(maskEnv(c, v, at >= 0, name)) != nil { // can't fail: v was decoded from JSON
-		return nil
-	}
-	return new(strings.TrimSuffix(out.String(), "\n"))
+	return new(redact.JSON(maskEnv(c, v, at >= 0, name)))
 }
 
 // maskEnv replaces the values of an environment, and of environments inside v.

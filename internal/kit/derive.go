@@ -1,7 +1,7 @@
 package kit
 
 import (
-	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,56 +10,41 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 )
 
-// derive converts a resource's attributes into computed attributes of a data source. It omits
-// attributes that only a configuration has.
-func derive(attributes map[string]schema.Attribute, omit []string) map[string]data.Attribute {
-	out := make(map[string]data.Attribute, len(attributes))
+// derive makes a resource's attributes computed. It omits attributes that only a configuration has.
+func derive(attributes map[string]schema.Attribute, omit []string) map[string]schema.Attribute {
+	out := make(map[string]schema.Attribute, len(attributes))
 	for name, a := range attributes {
-		if !a.IsWriteOnly() && !slices.Contains(omit, name) {
-			out[name] = deriveAttribute(a)
+		if a.IsWriteOnly() || slices.Contains(omit, name) {
+			continue
 		}
+		derived := bare(a, "Computed", derivedDescription(a.GetMarkdownDescription()))
+		derived.FieldByName("Sensitive").SetBool(a.IsSensitive())
+		switch a := a.(type) {
+		case schema.SingleNestedAttribute:
+			derived.FieldByName("Attributes").Set(reflect.ValueOf(derive(a.Attributes, nil)))
+		case schema.ListNestedAttribute:
+			derived.FieldByName("NestedObject").Set(reflect.ValueOf(schema.NestedAttributeObject{Attributes: derive(a.NestedObject.Attributes, nil)}))
+		}
+		out[name] = derived.Interface().(schema.Attribute)
 	}
 	return out
 }
 
-func deriveAttribute(a schema.Attribute) data.Attribute {
-	text, sensitive := derivedDescription(a.GetMarkdownDescription()), a.IsSensitive()
-	switch a := a.(type) {
-	case schema.StringAttribute:
-		return data.StringAttribute{Computed: true, Sensitive: sensitive, MarkdownDescription: text}
-	case schema.BoolAttribute:
-		return data.BoolAttribute{Computed: true, Sensitive: sensitive, MarkdownDescription: text}
-	case schema.Int64Attribute:
-		return data.Int64Attribute{Computed: true, Sensitive: sensitive, MarkdownDescription: text}
-	case schema.Float64Attribute:
-		return data.Float64Attribute{Computed: true, Sensitive: sensitive, MarkdownDescription: text}
-	case schema.ListAttribute:
-		return data.ListAttribute{Computed: true, ElementType: a.ElementType, Sensitive: sensitive, MarkdownDescription: text}
-	case schema.SetAttribute:
-		return data.SetAttribute{Computed: true, ElementType: a.ElementType, Sensitive: sensitive, MarkdownDescription: text}
-	case schema.MapAttribute:
-		return data.MapAttribute{Computed: true, ElementType: a.ElementType, Sensitive: sensitive, MarkdownDescription: text}
-	case schema.SingleNestedAttribute:
-		return data.SingleNestedAttribute{Computed: true, Sensitive: sensitive, MarkdownDescription: text, Attributes: derive(a.Attributes, nil)}
-	case schema.ListNestedAttribute:
-		return data.ListNestedAttribute{Computed: true, Sensitive: sensitive, MarkdownDescription: text,
-			NestedObject: data.NestedAttributeObject{Attributes: derive(a.NestedObject.Attributes, nil)}}
+// bare returns an attribute of the same type with a flag and a description. It fits into the schema of
+// a data source, too.
+func bare(a schema.Attribute, flag, text string) reflect.Value {
+	out := reflect.New(reflect.TypeOf(a)).Elem()
+	out.FieldByName(flag).SetBool(true)
+	out.FieldByName("MarkdownDescription").SetString(text)
+	if kind := out.FieldByName("ElementType"); kind.IsValid() {
+		kind.Set(reflect.ValueOf(a).FieldByName("ElementType"))
 	}
-	panic(fmt.Sprintf("no attribute of a data source is derived from a %T", a)) // a programming error, which every test finds
+	return out
 }
 
 // filterAttribute makes an attribute of a list's configuration that filters by equality.
 func filterAttribute(name string, a schema.Attribute) data.Attribute {
-	text := "Filter by `" + name + "`." + onlyIn(a.GetMarkdownDescription())
-	switch a.(type) {
-	case schema.StringAttribute:
-		return data.StringAttribute{Optional: true, MarkdownDescription: text}
-	case schema.BoolAttribute:
-		return data.BoolAttribute{Optional: true, MarkdownDescription: text}
-	case schema.Int64Attribute:
-		return data.Int64Attribute{Optional: true, MarkdownDescription: text}
-	}
-	panic(fmt.Sprintf("a list can't be filtered by a %T", a))
+	return bare(a, "Optional", "Filter by `"+name+"`."+onlyIn(a.GetMarkdownDescription())).Interface().(data.Attribute)
 }
 
 // derivedDescription returns the first sentence of a description, which defines the attribute,

@@ -40,19 +40,14 @@ func restoreCreateTime(ctx context.Context, c *api.Client, id string, p planrule
 }
 
 // privateState is the kind's part of the private state. Version increases when the form or the
-// meaning of any kind's notes changes.
+// meaning of any kind's notes changes. The first releases wrote the notes alone.
 type privateState struct {
 	Version *int            `json:"version"`
 	Notes   json.RawMessage `json:"notes"`
 }
 
-// privateUpgrades convert notes from the version of their index to the next version.
-var privateUpgrades = []func(kind string, notes json.RawMessage) (json.RawMessage, error){
-	0: func(_ string, notes json.RawMessage) (json.RawMessage, error) { return notes, nil }, // version 0 had no version number, but the same form
-}
-
 // privateVersion is the version that this release writes.
-var privateVersion = len(privateUpgrades)
+var privateVersion = 1
 
 // errNewerPrivate marks a private state from a newer release.
 var errNewerPrivate = errors.New("a newer release of the provider has written it")
@@ -69,7 +64,7 @@ func (k *Kind[M]) loadPrivate(ctx context.Context, m *M, p planrule.Private, dia
 		return
 	}
 	about := fmt.Sprintf("the %s %s", k.Title, k.id(m).ValueString())
-	switch err := readPrivate(k.Name, text, kept); {
+	switch err := readPrivate(text, kept); {
 	case errors.Is(err, errNewerPrivate):
 		diags.AddError("The state is of a newer release of the provider", fmt.Sprintf("The private part of the state of %s can't be read: %s. Use that release.", about, err))
 	case err != nil:
@@ -79,7 +74,7 @@ func (k *Kind[M]) loadPrivate(ctx context.Context, m *M, p planrule.Private, dia
 }
 
 // readPrivate reads a private state of any version.
-func readPrivate(kind string, text []byte, into any) error {
+func readPrivate(text []byte, into any) error {
 	var wrapped privateState
 	if err := json.Unmarshal(text, &wrapped); err != nil {
 		return err
@@ -90,12 +85,6 @@ func readPrivate(kind string, text []byte, into any) error {
 	}
 	if version < 0 || version > privateVersion {
 		return fmt.Errorf("it has version %d, and this release reads 0 to %d: %w", version, privateVersion, errNewerPrivate)
-	}
-	for ; version < privateVersion; version++ {
-		var err error
-		if notes, err = privateUpgrades[version](kind, notes); err != nil {
-			return err
-		}
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(notes, &members); err != nil {

@@ -2,7 +2,6 @@ package kit
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -26,7 +25,7 @@ func (p privateKeys) SetKey(_ context.Context, key string, value []byte) diag.Di
 }
 
 type noted struct {
-	ID      types.String `tfsdk:"id"`
+	ID      types.String
 	Private struct {
 		Digests map[string]string
 		Linked  bool
@@ -81,22 +80,6 @@ func TestPrivateStateIsWrittenWithItsVersion(t *testing.T) {
 	read := new(noted)
 	notedKind.loadPrivate(t.Context(), read, keys, &diags)
 	must.Hold(t, len(diags) == 0 && read.Private.Digests["A"] == "digest:1", "read as", read.Private, diags)
-}
-
-// Each upgrade converts a private state to the next version.
-func TestPrivateUpgrades(t *testing.T) {
-	defer func(upgrades []func(string, json.RawMessage) (json.RawMessage, error), version int) {
-		privateUpgrades, privateVersion = upgrades, version
-	}(privateUpgrades, privateVersion)
-	privateUpgrades = append(privateUpgrades, func(_ string, notes json.RawMessage) (json.RawMessage, error) {
-		return json.RawMessage(strings.Replace(string(notes), `"Hashes"`, `"Digests"`, 1)), nil
-	})
-	privateVersion = len(privateUpgrades)
-	for _, text := range []string{`{"Hashes":{"A":"x"}}`, `{"version":1,"notes":{"Hashes":{"A":"x"}}}`, `{"version":2,"notes":{"Digests":{"A":"x"}}}`} {
-		m := new(noted)
-		err := readPrivate("noted", []byte(text), &m.Private)
-		must.Hold(t, err == nil && m.Private.Digests["A"] == "x", text, "read as", m.Private, err)
-	}
 }
 
 func TestUnreadableKeysOfThePrivateState(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	data "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -38,12 +38,15 @@ type Source[M any] struct {
 	Complete func(m *M)
 
 	deriveOnce sync.Once
-	derived    map[string]data.Attribute
+	derived    map[string]schema.Attribute
 }
 
 // One returns the data source for a single object.
 func (s *Source[M]) One() datasource.DataSource {
-	schema := data.Schema{MarkdownDescription: derivedDescription(s.Kind.Schema.MarkdownDescription), Attributes: s.attributes()}
+	schema := data.Schema{MarkdownDescription: derivedDescription(s.Kind.Schema.MarkdownDescription), Attributes: map[string]data.Attribute{}}
+	for name, a := range s.attributes() {
+		schema.Attributes[name] = a
+	}
 	d := &dataSource{name: s.Kind.Name, title: s.Kind.Title, version: s.Kind.Version}
 	find := func(ctx context.Context, c *api.Client, _ tfsdk.Config, _ *diag.Diagnostics) (map[string]tftypes.Value, error) {
 		return s.read(ctx, c, s.Single)
@@ -69,9 +72,9 @@ func (s *Source[M]) One() datasource.DataSource {
 func (s *Source[M]) All() datasource.DataSource {
 	filters := append([]string{"name"}, s.Filters...)
 	attributes := map[string]data.Attribute{
-		s.plural(): data.ListNestedAttribute{
+		s.plural(): schema.ListNestedAttribute{
 			Computed: true, MarkdownDescription: "The " + s.titles() + ", ordered by name and id.",
-			NestedObject: data.NestedAttributeObject{Attributes: s.attributes()},
+			NestedObject: schema.NestedAttributeObject{Attributes: s.attributes()},
 		},
 	}
 	for _, f := range filters {
@@ -111,16 +114,16 @@ func (s *Source[M]) titles() string { return strings.ReplaceAll(s.plural(), "_",
 
 // attributes returns the attributes of an object, derived once: the framework constructs a data
 // source for each of its calls.
-func (s *Source[M]) attributes() map[string]data.Attribute {
+func (s *Source[M]) attributes() map[string]schema.Attribute {
 	s.deriveOnce.Do(func() {
 		s.derived = derive(s.Kind.Schema.Attributes, s.Omit)
 		for _, name := range s.Masked {
-			values := s.derived[name].(data.MapAttribute)
+			values := s.derived[name].(schema.MapAttribute)
 			values.MarkdownDescription = strings.TrimSuffix(values.MarkdownDescription, ".") + "; digests instead of values."
 			s.derived[name] = values
 		}
 	})
-	return maps.Clone(s.derived)
+	return s.derived
 }
 
 func keys(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) (id, name types.String) {

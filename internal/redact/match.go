@@ -79,7 +79,7 @@ func spellings(secret string) []string {
 	all := []string{
 		secret,
 		unquoted(string(quoted)),
-		unquoted(plainJSON(secret)),
+		unquoted(JSON(secret)),
 		unquoted(strconv.Quote(secret)),
 		unquoted(strconv.QuoteToASCII(secret)),
 		url.QueryEscape(secret),

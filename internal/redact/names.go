@@ -96,11 +96,11 @@ func (s *Set) Body(body []byte) string {
 	if decoder.Decode(&root) != nil {
 		return "[not JSON]"
 	}
-	return s.Text(plainJSON(maskSecrets(root, false)), maxBody)
+	return s.Text(JSON(maskSecrets(root, false)), maxBody)
 }
 
-// plainJSON returns the JSON of a text or of decoded JSON, without the escapes for HTML.
-func plainJSON(v any) string {
+// JSON returns the JSON of a text or of decoded JSON, without the escapes for HTML.
+func JSON(v any) string {
 	var out strings.Builder
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)

@@ -8,9 +8,10 @@ import (
 	"maps"
 	"math/big"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
 // decode parses JSON from a configuration. A null text gives nil.
@@ -43,11 +44,11 @@ func differs(at string, got, want any, open bool) string {
 		if equal(got, want) {
 			return ""
 		}
-		return fmt.Sprintf("%s is %s, expected %s", at, show(got), show(want))
+		return fmt.Sprintf("%s is %s, expected %s", at, redact.JSON(got), redact.JSON(want))
 	}
 	members, ok := got.(map[string]any)
 	if !ok {
-		return fmt.Sprintf("%s is %s, expected an object", at, show(got))
+		return fmt.Sprintf("%s is %s, expected an object", at, redact.JSON(got))
 	}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		member, has := members[name]
@@ -90,14 +91,3 @@ func sameNumber(a, b string) bool {
 }
 
 const longestShown = 500 // characters
-
-// show formats a value as JSON.
-func show(v any) string {
-	var text strings.Builder
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return "not JSON"
-	}
-	return strings.TrimSpace(text.String())
-}
