@@ -5,9 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/near"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
@@ -16,11 +13,11 @@ type text = yamlfile.Text
 
 // file is a catalog file (docs/reference/catalog.md). What it omits stays as built in.
 type file struct {
-	Remove      removals                `yaml:"remove"`
-	DataCenters []entry[fileDataCenter] `yaml:"data_centers"`
-	GPUs        []entry[fileGPU]        `yaml:"gpus"`
-	Pools       []entry[filePool]       `yaml:"pools"`
-	CPUs        []entry[fileCPU]        `yaml:"cpus"`
+	Remove      removals                         `yaml:"remove"`
+	DataCenters []yamlfile.Entry[fileDataCenter] `yaml:"data_centers"`
+	GPUs        []yamlfile.Entry[fileGPU]        `yaml:"gpus"`
+	Pools       []yamlfile.Entry[filePool]       `yaml:"pools"`
+	CPUs        []yamlfile.Entry[fileCPU]        `yaml:"cpus"`
 	Storage     struct {
 		Standard        *text `yaml:"standard"`
 		HighPerformance *text `yaml:"high_performance"`
@@ -30,8 +27,8 @@ type file struct {
 		Serverless *text `yaml:"serverless"`
 		Networking *text `yaml:"networking"`
 	} `yaml:"fees"` // dollars for an hour
-	Stock  []entry[fileStock] `yaml:"stock"`
-	Builds []entry[fileBuild] `yaml:"builds"`
+	Stock  []yamlfile.Entry[fileStock] `yaml:"stock"`
+	Builds []yamlfile.Entry[fileBuild] `yaml:"builds"`
 
 	name string
 }
@@ -101,17 +98,6 @@ type fileStock struct {
 	Products    []text `yaml:"products"`
 	Level       text   `yaml:"level"`
 	After       *text  `yaml:"after"`
-}
-
-// entry is an entry of a list, and its line in the file.
-type entry[T any] struct {
-	value T
-	line  int
-}
-
-func (e *entry[T]) UnmarshalYAML(node ast.Node) error {
-	e.line = yamlfile.LineOf(node)
-	return yaml.NodeToValue(node, &e.value, yaml.Strict())
 }
 
 // schedule is the content of a file: the catalog, and the stock over time.
@@ -206,11 +192,11 @@ type fileBuild struct {
 func (f *file) builds(c *Catalog) error {
 	seen := map[string]int{}
 	for _, entry := range f.Builds {
-		e := entry.value
+		e := entry.Value
 		if e.Endpoint.Missing() {
-			return f.errorf(entry.line, "this build has no endpoint: expected the name of an endpoint")
+			return f.errorf(entry.Line, "this build has no endpoint: expected the name of an endpoint")
 		}
-		if err := f.checkID(e.ID, entry.line, "build", idForm, seen); err != nil {
+		if err := f.checkID(e.ID, entry.Line, "build", idForm, seen); err != nil {
 			return err
 		}
 		if !slices.Contains(BuildStatuses, e.Status.Value) {

@@ -46,7 +46,7 @@ func put[T any](list []T, element T, id func(T) string) []T {
 func (f *file) dataCenters(c *Catalog) error {
 	lines := map[string]int{}
 	for _, entry := range f.DataCenters {
-		e, line := entry.value, entry.line
+		e, line := entry.Value, entry.Line
 		if err := f.checkID(e.ID, line, "data center", idForm, lines); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ const (
 func (f *file) gpus(c *Catalog) error {
 	lines := map[string]int{}
 	for _, entry := range f.GPUs {
-		e, line := entry.value, entry.line
+		e, line := entry.Value, entry.Line
 		if err := f.checkID(e.ID, line, "GPU type", gpuIDForm, lines); err != nil {
 			return err
 		}
@@ -139,12 +139,12 @@ func (f *file) gpus(c *Catalog) error {
 		switch {
 		case e.Memory == nil && !known:
 			return f.errorf(e.ID.Line, "the GPU type %s is not built in, so its memory in GB is needed, such as memory: 24", id)
-		case e.Memory != nil && (*e.Memory < 1 || *e.Memory > maxMemory):
-			return f.errorf(line, "invalid memory of %s: expected 1 to %d GB, got %d", id, maxMemory, *e.Memory)
+		case e.Memory != nil && (e.Memory.Value < 1 || e.Memory.Value > maxMemory):
+			return f.errorf(e.Memory.Line, "invalid memory of %s: expected 1 to %d GB, got %d", id, maxMemory, e.Memory.Value)
 		case e.Memory != nil:
-			g.Memory = int64(*e.Memory)
+			g.Memory = e.Memory.Value
 		}
-		offer, err := f.offer(e, line)
+		offer, err := f.offer(e)
 		if err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func (f *file) gpus(c *Catalog) error {
 	return nil
 }
 
-func (f *file) offer(e fileGPU, line int) (Offer, error) {
+func (f *file) offer(e fileGPU) (Offer, error) {
 	o := Offer{MaxCount: maps.Clone(builtinOffer.MaxCount), Price: GPUPrice{Pod: map[string]USD{}, Spot: map[string]USD{}}}
 	for _, p := range []struct {
 		value *text
@@ -179,18 +179,18 @@ func (f *file) offer(e fileGPU, line int) (Offer, error) {
 	for cloud, n := range map[string]*yamlfile.Number{Secure: e.MaxCount.Secure, Community: e.MaxCount.Community} {
 		switch {
 		case n == nil:
-		case *n < 0 || *n > maxCount:
-			return o, f.errorf(line, "invalid max_count of %s: expected 0 to %d, got %d", e.ID.Value, maxCount, *n)
-		case *n == 0:
+		case n.Value < 0 || n.Value > maxCount:
+			return o, f.errorf(n.Line, "invalid max_count of %s: expected 0 to %d, got %d", e.ID.Value, maxCount, n.Value)
+		case n.Value == 0:
 			delete(o.MaxCount, cloud)
 		default:
-			o.MaxCount[cloud] = int64(*n)
+			o.MaxCount[cloud] = n.Value
 		}
 	}
 	if e.CUDAVersions != nil {
 		for _, v := range *e.CUDAVersions {
 			if !cudaForm.MatchString(v.Value) {
-				return o, f.errorf(cmp.Or(v.Line, line), "invalid CUDA version %q: expected for example 12.8", v.Value)
+				return o, f.errorf(v.Line, "invalid CUDA version %q: expected for example 12.8", v.Value)
 			}
 			o.CUDAVersions = append(o.CUDAVersions, v.Value)
 		}
@@ -216,7 +216,7 @@ func (f *file) setPrice(field *USD, value *text) (err error) {
 func (f *file) pools(c *Catalog) error {
 	lines, members := map[string]int{}, map[string]string{}
 	for _, entry := range f.Pools {
-		e, line := entry.value, entry.line
+		e, line := entry.Value, entry.Line
 		if err := f.checkID(e.ID, line, "pool", idForm, lines); err != nil {
 			return err
 		}
@@ -242,7 +242,7 @@ func (f *file) pools(c *Catalog) error {
 func (f *file) cpus(c *Catalog) error {
 	lines := map[string]int{}
 	for _, entry := range f.CPUs {
-		e, line := entry.value, entry.line
+		e, line := entry.Value, entry.Line
 		if err := f.checkID(e.ID, line, "CPU flavor", idForm, lines); err != nil {
 			return err
 		}
@@ -254,10 +254,10 @@ func (f *file) cpus(c *Catalog) error {
 		setText(&flavor.Name, e.Name)
 		setText(&flavor.Group, e.Group)
 		if v := e.VCPU; v != nil {
-			if v.Min < 1 || v.Min > v.Max || v.Max > maxVCPU {
-				return f.errorf(line, "invalid vcpu of %s: expected min from 1 and max up to %d, got %d and %d", id, maxVCPU, v.Min, v.Max)
+			if v.Min.Value < 1 || v.Min.Value > v.Max.Value || v.Max.Value > maxVCPU {
+				return f.errorf(line, "invalid vcpu of %s: expected min from 1 and max up to %d, got %d and %d", id, maxVCPU, v.Min.Value, v.Max.Value)
 			}
-			flavor.MinVCPU, flavor.MaxVCPU = int64(v.Min), int64(v.Max)
+			flavor.MinVCPU, flavor.MaxVCPU = v.Min.Value, v.Max.Value
 		}
 		if e.RAMGBPerVCPU != nil {
 			ram, ok := parsePrice(e.RAMGBPerVCPU.Value)
@@ -348,7 +348,7 @@ func without[T any](f *file, list []T, remove []text, kind string, id func(T) st
 func (f *file) stock(c *Catalog) ([]stockRule, error) {
 	var rules []stockRule
 	for _, e := range f.Stock {
-		r, err := f.stockRule(c, e.value, e.line)
+		r, err := f.stockRule(c, e.Value, e.Line)
 		if err != nil {
 			return nil, err
 		}

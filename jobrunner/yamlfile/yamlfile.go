@@ -24,7 +24,8 @@ func Decode(name string, text []byte, into any) error {
 	if len(text) > maxSize {
 		return fmt.Errorf("%s: the file has %d bytes, more than a configuration needs (%d)", name, len(text), maxSize)
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))), yaml.Strict())
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	decoder := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
 	err := decoder.Decode(into)
 	var second ast.Node
 	if err == nil && decoder.Decode(&second) == nil && second != nil {
@@ -39,6 +40,22 @@ func Decode(name string, text []byte, into any) error {
 	}
 	if err != nil && !errors.Is(err, io.EOF) { // an empty file
 		return fmt.Errorf("%s: %w", name, err)
+	}
+	return checkItems(name, text)
+}
+
+// checkItems rejects an item of a list that is null. The decoder passes it to no UnmarshalYAML.
+func checkItems(name string, text []byte) error {
+	var content ast.Node
+	if err := yaml.Unmarshal(text, &content); err != nil || content == nil {
+		return nil //nolint:nilerr // the decoder has read it before
+	}
+	for _, list := range ast.Filter(ast.SequenceType, content) {
+		for _, item := range list.(*ast.SequenceNode).Values {
+			if item.Type() == ast.NullType {
+				return At(name, LineOf(item), "invalid item of a list: expected a value, got nothing; write '' for an empty text")
+			}
+		}
 	}
 	return nil
 }
@@ -103,11 +120,17 @@ func (t *Text) UnmarshalYAML(node ast.Node) error {
 	default:
 		t.Value = node.GetToken().Value
 	}
+	if strings.Contains(t.Value, "\x00") { // neither a path, an argument nor a variable can have one
+		return &yaml.SyntaxError{Token: node.GetToken(), Message: "invalid text: it has a NUL character"}
+	}
 	return nil
 }
 
-// Number is a whole number. Into an integer, the decoder would truncate 1.5 to 1.
-type Number int64
+// Number is a whole number, with its line. Into an integer, the decoder would truncate 1.5 to 1.
+type Number struct {
+	Value int64
+	Line  int
+}
 
 func (n *Number) UnmarshalYAML(node ast.Node) error {
 	text := node.GetToken().Value
@@ -115,8 +138,19 @@ func (n *Number) UnmarshalYAML(node ast.Node) error {
 	if err != nil {
 		return &yaml.SyntaxError{Token: node.GetToken(), Message: fmt.Sprintf("expected a whole number, got %q", text)}
 	}
-	*n = Number(whole)
+	n.Value, n.Line = whole, node.GetToken().Position.Line
 	return nil
+}
+
+// Entry is an entry of a list, with its line.
+type Entry[T any] struct {
+	Value T
+	Line  int
+}
+
+func (e *Entry[T]) UnmarshalYAML(node ast.Node) error {
+	e.Line = LineOf(node)
+	return yaml.NodeToValue(node, &e.Value, yaml.Strict())
 }
 
 // Missing reports whether the file has null or nothing there.

@@ -190,7 +190,7 @@ func (l *localSettings) check(r *rule, folder string) error {
 		}
 	}
 	l.Dir.Value = dir
-	if slices.ContainsFunc(slices.Concat(l.Run, l.Inherit, l.TemplateEnv, slices.Collect(maps.Values(l.Env))), text.Missing) {
+	if slices.ContainsFunc(slices.Collect(maps.Values(l.Env)), text.Missing) {
 		return configErrorf(r.line, "invalid value in the rule for %s: expected a string, got nothing; write '' for an empty one", r.text)
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.Env)) {
