@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -301,4 +302,31 @@ func (r Resolver) Env(ctx context.Context, env map[string]string, log *Log) (map
 		}
 	}
 	return resolved, nil
+}
+
+// CopyLines passes on the lines of a stream, each after its time and a blank, that are later than
+// a time. It returns the latest of their times, which is also their mark: lines of stdout and
+// stderr may be out of order. It skips other lines, and a line in which the stream breaks, because
+// the next stream has the whole line.
+func CopyLines(stream io.Reader, after time.Time, log Output) (last time.Time, err error) {
+	lines := bufio.NewReader(stream)
+	mark := ""
+	for last = after; ; {
+		text, err := lines.ReadString('\n')
+		ended := errors.Is(err, io.EOF)
+		if err != nil && !ended {
+			return last, err
+		}
+		stamp, text, found := strings.Cut(text, " ")
+		at, invalid := time.Parse(time.RFC3339Nano, stamp)
+		if found && invalid == nil && at.After(after) {
+			if at.After(last) {
+				last, mark = at, stamp
+			}
+			log.WriteLine(strings.TrimSuffix(text, "\n"), mark)
+		}
+		if ended {
+			return last, nil
+		}
+	}
 }

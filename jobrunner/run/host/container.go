@@ -101,7 +101,7 @@ func (e *Executor) runContainer(ctx context.Context, c *container, s run.Spec) (
 	if s.Pod == nil {
 		c.policy, err = c.engine.startAttached(c.name, s.Log)
 	} else {
-		c.policy, err = detached{s.Log, ""}, c.engine.start(ctx, c.name)
+		c.policy, err = detached{log: s.Log}, c.engine.start(ctx, c.name)
 	}
 	if err != nil {
 		c.remove()
@@ -191,8 +191,8 @@ const statusKilled = 128 + 9
 // detached is the policy of a pod. The container is a child of the engine, so it survives
 // a jobrunner that is killed, and the next run adopts it.
 type detached struct {
-	log  run.Output
-	mark string // output up to this mark is already logged
+	log   run.Output
+	after time.Time // output up to this time is already logged
 }
 
 // followPause is the pause before a detached container is inspected again, in real time as
@@ -200,8 +200,8 @@ type detached struct {
 const followPause = time.Second
 
 func (d detached) wait(c *container) run.Exit {
-	for mark := d.mark; ; {
-		mark = c.follow(d.log, mark)
+	for last := d.after; ; {
+		last = c.follow(d.log, last)
 		s, err := c.inspect(backgroundTimeout)
 		switch {
 		case err == nil && s.running:
@@ -403,7 +403,8 @@ func (e *containerEngine) orphans(ctx context.Context, label string) (all []run.
 			Pod: words[0], Run: generation,
 			Adopt: func(log run.Output, mark string) run.Process {
 				c := newContainer(e, name, log)
-				c.policy = detached{log, mark}
+				after, _ := time.Parse(time.RFC3339Nano, mark) // without a mark it reads all lines
+				c.policy = detached{log, after}
 				go c.supervise()
 				return c
 			},

@@ -20,59 +20,39 @@ type pattern struct {
 	literal bool // without wildcards
 }
 
+var (
+	patternToken = regexp.MustCompile(`(?s)\*\*|\[[^]]*\]?|.`)
+	patternSet   = regexp.MustCompile(`^\[!?[^\\^\[/]+\]$`)
+	wildcards    = map[string]string{"**": `.*`, "*": `[^/]*`, "?": `[^/]`}
+)
+
 func parsePattern(text string) (p pattern, err error) {
 	if text == "" {
 		return p, errors.New("image is empty: name one, such as team/worker, or a pattern, such as team/**")
 	}
-	var form strings.Builder
-	form.WriteString(`\A`)
 	p = pattern{text: text, literal: true, bare: true}
-	for rest := text; rest != ""; {
-		part, n := "", 1
-		switch rest[0] {
-		case '*':
-			part = `[^/]*`
-			if strings.HasPrefix(rest, "**") {
-				part, n = `.*`, 2
-			}
-		case '?':
-			part = `[^/]`
-		case '[':
-			if part, n, err = class(rest); err != nil {
-				return p, fmt.Errorf("the pattern %q: %w", text, err)
-			}
-		case '/':
-			part, p.bare = "/", true
-		case ':', '@':
-			part, p.bare = rest[:1], false
-		default:
-			part = regexp.QuoteMeta(rest[:1])
+	form := patternToken.ReplaceAllStringFunc(text, func(token string) string {
+		wildcard, ok := wildcards[token]
+		switch {
+		case patternSet.MatchString(token):
+			wildcard, ok = strings.Replace(token, "[!", "[^", 1), true
+		case token[0] == '[':
+			err = fmt.Errorf("the pattern %q has an invalid set of characters, or a [ without its ]: expected for example [a-z0-9]", text)
+		case strings.ContainsAny(token, "/:@"):
+			p.bare = token == "/" // a colon before the last slash precedes the registry's port
 		}
-		p.literal = p.literal && !strings.ContainsAny(rest[:1], "*?[")
-		form.WriteString(part)
-		rest = rest[n:]
+		if p.literal = p.literal && !ok; ok {
+			return wildcard
+		}
+		return regexp.QuoteMeta(token)
+	})
+	if err != nil {
+		return p, err
 	}
-	form.WriteString(`\z`)
-	if p.form, err = regexp.Compile(form.String()); err != nil {
+	if p.form, err = regexp.Compile(`\A` + form + `\z`); err != nil {
 		return p, fmt.Errorf("the pattern %q can't be read: %w", text, err)
 	}
 	return p, nil
-}
-
-// class parses a set of characters and returns the length of its text.
-func class(text string) (form string, n int, err error) {
-	end := strings.IndexByte(text, ']')
-	if end < 0 {
-		return "", 0, errors.New("a [ without its ]")
-	}
-	set, not := text[1:end], ""
-	if rest, ok := strings.CutPrefix(set, "!"); ok {
-		set, not = rest, "^"
-	}
-	if set == "" || strings.ContainsAny(set, `\^[/`) {
-		return "", 0, errors.New("invalid set of characters in []: expected for example [a-z0-9]")
-	}
-	return "[" + not + set + "]", end + 1, nil
 }
 
 func (p pattern) matches(image string) bool {

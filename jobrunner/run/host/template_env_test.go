@@ -3,12 +3,12 @@
 package host
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/livelog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
@@ -85,11 +85,10 @@ func TestMarkedLines(t *testing.T) {
 		"2026-06-01T12:00:00.000000002Z": {"three", "2026-06-01T11:00:00.000000000Z is the program's own", "", "cut off"},
 	} {
 		log := new(livelog.Log)
-		m := &markedLines{since: since, last: since, pieces: true, log: log}
-		must.Do(io.Copy(m, iotest.OneByteReader(strings.NewReader(written))))(t)
-		m.flush()
+		after, _ := time.Parse(time.RFC3339Nano, since) // zero without one
+		last := must.Do(run.CopyLines(iotest.OneByteReader(strings.NewReader(written)), after, joined{log}))(t)
 		got := log.String()
-		must.Hold(t, got == strings.Join(want, "\n")+"\n" && m.last == "2026-06-01T12:00:00.000000007Z", "since", since, got, "and then", m.last)
+		must.Hold(t, got == strings.Join(want, "\n")+"\n" && last.Nanosecond() == 7, "since", since, got, "and then", last)
 	}
 }
 

@@ -319,9 +319,9 @@ func TestBrokenLog(t *testing.T) {
 	broken := errors.New("the API server ended")
 	for cut := range len(log) {
 		got := new(lines)
-		last, err := copyLines(io.MultiReader(strings.NewReader(log[:cut]), iotest.ErrReader(broken)), time.Time{}, got)
+		last, err := run.CopyLines(io.MultiReader(strings.NewReader(log[:cut]), iotest.ErrReader(broken)), time.Time{}, got)
 		must.Require(t, errors.Is(err, broken), err)
-		must.Do(copyLines(strings.NewReader(log), last, got))(t)
+		must.Do(run.CopyLines(strings.NewReader(log), last, got))(t)
 		must.Equal(t, got.String(), "first\nthe second line\nno end\n", "cut after", cut, "bytes", got)
 	}
 }
@@ -330,9 +330,9 @@ func TestBrokenLog(t *testing.T) {
 func TestLogOutOfOrder(t *testing.T) {
 	const log = "2026-01-02T03:04:05.000000002Z out\n2026-01-02T03:04:05.000000001Z err\n"
 	got := new(lines)
-	last, err := copyLines(strings.NewReader(log), time.Time{}, got)
+	last, err := run.CopyLines(strings.NewReader(log), time.Time{}, got)
 	must.Require(t, err == nil && len(got.marks) == 2 && got.marks[1] == "2026-01-02T03:04:05.000000002Z", err, "marks", got.marks)
-	_, err = copyLines(strings.NewReader(log), last, got)
+	_, err = run.CopyLines(strings.NewReader(log), last, got)
 	must.Hold(t, err == nil && len(got.marks) == 2, err, "lines", got)
 }
 

@@ -1,11 +1,7 @@
 package kubernetes
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"io"
-	"strings"
 	"time"
 
 	core "k8s.io/api/core/v1"
@@ -53,31 +49,5 @@ func (p *process) read(ctx context.Context, after time.Time) (last time.Time, er
 		return after, err
 	}
 	defer func() { _ = stream.Close() }() // nothing more is read
-	return copyLines(stream, after, p.log)
-}
-
-// copyLines passes on the lines after a time and returns the latest of their times, which is
-// also their mark: lines of stdout and stderr may be out of order. If the stream breaks within
-// a line, that line is skipped, because the next stream has the whole line.
-func copyLines(stream io.Reader, after time.Time, log run.Output) (last time.Time, err error) {
-	lines := bufio.NewReader(stream)
-	mark := ""
-	for last = after; ; {
-		text, err := lines.ReadString('\n')
-		ended := errors.Is(err, io.EOF)
-		if err != nil && !ended {
-			return last, err
-		}
-		stamp, text, found := strings.Cut(text, " ")
-		at, invalid := time.Parse(time.RFC3339Nano, stamp)
-		if found && invalid == nil && at.After(after) {
-			if at.After(last) {
-				last, mark = at, stamp
-			}
-			log.WriteLine(strings.TrimSuffix(text, "\n"), mark)
-		}
-		if ended {
-			return last, nil
-		}
-	}
+	return run.CopyLines(stream, after, p.log)
 }

@@ -43,8 +43,8 @@ type Group struct {
 	mark    string // value of MarkVariable
 	copying sync.WaitGroup
 	outputs []*output
-	stdin   *os.File // may be nil
-	forget  func()   // removes the group from the register
+	stdin   io.WriteCloser // may be nil
+	forget  func()         // removes the group from the register
 	done    chan struct{}
 
 	mu     sync.Mutex
@@ -72,14 +72,11 @@ func Start(c Command) (*Group, error) {
 	g := &Group{mark: c.Register.mark(), done: make(chan struct{}), forget: func() {}}
 	g.cmd = &exec.Cmd{Path: c.Path, Args: c.Args, Env: append(c.Env[:len(c.Env):len(c.Env)], MarkVariable+"="+g.mark), Dir: c.Dir}
 	isolate(g.cmd)
-	childFiles, err := g.connect(c)
-	if err != nil {
-		closeAll(childFiles)
-		g.disconnect()
-		return nil, err
+	if err := g.connect(c); err != nil {
+		return nil, fmt.Errorf("making a pipe: %w", err)
 	}
 	started := make(chan error)
-	go g.supervise(started, childFiles, c)
+	go g.supervise(started, c)
 	if err := <-started; err != nil {
 		return nil, err
 	}
@@ -105,61 +102,37 @@ func startError(err error, c Command) error {
 	return fmt.Errorf("the program %s cannot be started: %w", c.Path, cause)
 }
 
-// connect makes the pipes and returns the ends that the command gets.
-func (g *Group) connect(c Command) (childFiles []*os.File, err error) {
-	pipe := func(to io.Writer) (*os.File, error) {
-		if to == nil {
-			return nil, nil
+// connect makes the pipes. cmd.Start closes the command's ends.
+func (g *Group) connect(c Command) (err error) {
+	pipe := func(open func() (io.ReadCloser, error), to io.Writer) {
+		if to == nil || err != nil {
+			return
 		}
-		r, w, err := os.Pipe()
-		if err != nil {
-			return nil, fmt.Errorf("making a pipe: %w", err)
+		var from io.ReadCloser
+		if from, err = open(); err == nil {
+			g.outputs = append(g.outputs, &output{from: from.(*os.File), to: to})
 		}
-		childFiles = append(childFiles, w)
-		g.outputs = append(g.outputs, &output{from: r, to: to})
-		return w, nil
 	}
-	both, err := pipe(c.Output)
-	if err != nil {
-		return childFiles, err
+	if c.Stdout == nil {
+		pipe(g.cmd.StdoutPipe, c.Output)
+		g.cmd.Stderr = g.cmd.Stdout
+	} else {
+		pipe(g.cmd.StdoutPipe, c.Stdout)
+		pipe(g.cmd.StderrPipe, c.Output)
 	}
-	if both != nil { // a nil *os.File in the interface would not be nil
-		g.cmd.Stdout, g.cmd.Stderr = both, both
+	if c.Stdin != nil && err == nil {
+		g.stdin, err = g.cmd.StdinPipe()
 	}
-	if own, err := pipe(c.Stdout); err != nil {
-		return childFiles, err
-	} else if own != nil {
-		g.cmd.Stdout = own
-	}
-	if c.Stdin != nil {
-		r, w, err := os.Pipe()
-		if err != nil {
-			return childFiles, fmt.Errorf("making a pipe: %w", err)
-		}
-		childFiles, g.stdin, g.cmd.Stdin = append(childFiles, r), w, r
-	}
-	return childFiles, nil
-}
-
-func (g *Group) disconnect() {
-	for _, o := range g.outputs {
-		_ = o.from.Close()
-	}
-	if g.stdin != nil {
-		_ = g.stdin.Close()
-	}
+	return err
 }
 
 // supervise starts the command, waits for its end and kills its children. It locks its
 // thread: Linux kills the command when the thread that started it ends. Waiting takes a
 // thread anyway.
-func (g *Group) supervise(started chan<- error, childFiles []*os.File, c Command) {
+func (g *Group) supervise(started chan<- error, c Command) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	err := g.cmd.Start()
-	closeAll(childFiles)
-	if err != nil {
-		g.disconnect()
+	if err := g.cmd.Start(); err != nil {
 		started <- startError(err, c)
 		return
 	}
@@ -183,7 +156,9 @@ func (g *Group) supervise(started chan<- error, childFiles []*os.File, c Command
 	g.oom[1] = oomKillsOf(g.cmd.Process.Pid) // an unreaped process still has its control group
 	g.measure()
 	sweep(g.cmd.Process.Pid, g.mark)
-	_ = g.cmd.Wait() // the error is in ProcessState
+	if state, err := g.cmd.Process.Wait(); err == nil { // not cmd.Wait, which closes the pipes
+		g.cmd.ProcessState = state
+	}
 	g.reaped = true
 	g.used = Usage{CPU: max(g.used.CPU, g.cmd.ProcessState.UserTime()+g.cmd.ProcessState.SystemTime())}
 	g.mu.Unlock()
@@ -269,12 +244,6 @@ func (g *Group) Usage() Usage {
 func (g *Group) measure() {
 	now := UsageOf(g.cmd.Process.Pid)
 	g.used = Usage{CPU: max(g.used.CPU, now.CPU), Memory: now.Memory}
-}
-
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		_ = f.Close()
-	}
 }
 
 // Limits for reading the pipes after a group's end. A child that survived may hold them
