@@ -69,7 +69,7 @@ func (c *conn) Write(p []byte) (written int, err error) {
 
 // Close lingers if the client may still be sending. A second Close ends the lingering.
 func (c *conn) Close() error {
-	if c.lingers.Swap(false) && !c.listener.stopped() {
+	if c.lingers.Swap(false) && c.listener.life.Err() == nil {
 		linger(c.Conn)
 	}
 	err := c.Conn.Close()

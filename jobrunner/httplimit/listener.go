@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
 type Connections struct {
@@ -49,9 +51,9 @@ const (
 type Listener struct {
 	net.Listener
 	Connections
-	lingering chan struct{} // semaphore of the rejected connections that linger
-	stop      chan struct{}
-	stopOnce  sync.Once
+	lingering chan struct{}   // semaphore of the rejected connections that linger
+	life      context.Context // ends with Close
+	stop      context.CancelFunc
 	spare     *os.File // a descriptor for rejecting connections; only Accept uses it
 
 	mu         sync.Mutex
@@ -69,8 +71,9 @@ func Listen(l net.Listener, c Connections) *Listener {
 	c.Max = min(cmp.Or(c.Max, DefaultConnections), all-reserve(all))
 	c.PerAddress = cmp.Or(c.PerAddress, DefaultPerAddress)
 	spare, _ := os.Open(os.DevNull) // without it, rejecting has to wait for a free descriptor
+	life, stop := context.WithCancel(context.Background())
 	return &Listener{
-		Listener: l, Connections: c, lingering: make(chan struct{}, min(maxRejects, reserve(all)/6)), stop: make(chan struct{}), spare: spare,
+		Listener: l, Connections: c, lingering: make(chan struct{}, min(maxRejects, reserve(all)/6)), life: life, stop: stop, spare: spare,
 		open: map[*conn]struct{}{}, idle: map[*conn]struct{}{}, counts: map[netip.Prefix]int{}, lastLogged: map[string]time.Time{},
 	}
 }
@@ -98,10 +101,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			if exhausted && (l.evict(netip.Prefix{}) || l.rejectWithSpare()) {
 				continue
 			}
-			select {
-			case <-time.After(pause):
-			case <-l.stop:
-			}
+			_ = clock.RealSleep(l.life, pause)
 			pause = min(2*pause, maxPause)
 		}
 	}
@@ -291,17 +291,8 @@ func (l *Listener) warn(text string, args ...any) {
 	}
 }
 
-func (l *Listener) stopped() bool {
-	select {
-	case <-l.stop:
-		return true
-	default:
-		return false
-	}
-}
-
 // Close ends Accept. Open connections stay.
 func (l *Listener) Close() error {
-	l.stopOnce.Do(func() { close(l.stop) })
+	l.stop()
 	return l.Listener.Close()
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
 const memoryWait = 30 * time.Second
@@ -175,6 +178,16 @@ const (
 	maxBodyMemory     = 4 << 30
 	unknownBodyMemory = 256 << 20
 )
+
+// MachineMemory returns the memory available to this process in bytes: the machine's, or its control
+// group's lower limit. 0 means unknown.
+func MachineMemory() int64 {
+	all, _ := memlimit.FromSystem() // 0 on error
+	if limit, err := memlimit.FromCgroup(); err == nil && (all == 0 || limit < all) {
+		all = limit
+	}
+	return int64(min(all, math.MaxInt64)) //nolint:gosec // limited
+}
 
 // DefaultMemory returns the default budget of bodies: a sixteenth of the memory of the machine or
 // container.

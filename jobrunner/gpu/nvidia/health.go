@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
 // report is an error of a device that the driver reported.
@@ -103,7 +105,7 @@ func (r *reader) register(g *physical) {
 // waitEvent waits up to maxEventWait for an event, and reports whether it calls for a refresh.
 func (r *reader) waitEvent() bool {
 	if r.events == nil {
-		r.waitStopped(maxEventWait)
+		_ = clock.RealSleep(r.life, maxEventWait)
 		return false
 	}
 	event, ret := r.events.Wait(uint32(maxEventWait.Milliseconds()))
@@ -113,13 +115,9 @@ func (r *reader) waitEvent() bool {
 		return true
 	case nvml.ERROR_TIMEOUT:
 		return false
-	case nvml.ERROR_GPU_IS_LOST:
-		r.waitStopped(maxEventWait) // the error may come again at once
-		return true
-	default:
-		r.waitStopped(maxEventWait)
-		return false
 	}
+	_ = clock.RealSleep(r.life, maxEventWait) // the error may come again at once
+	return ret == nvml.ERROR_GPU_IS_LOST
 }
 
 // record stores a reported error.

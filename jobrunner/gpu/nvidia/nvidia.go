@@ -3,6 +3,7 @@
 package nvidia
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,8 +30,9 @@ func open(lib nvml.Interface, log *slog.Logger) (*reader, error) {
 	}
 	r := &reader{
 		lib: lib, log: log, functions: availableFunctions(lib),
-		changed: make(chan struct{}, 1), stop: make(chan struct{}),
+		changed: make(chan struct{}, 1),
 	}
+	r.life, r.stop = context.WithCancel(context.Background())
 	r.readDriver()
 	r.listen()
 	r.refresh()
@@ -78,8 +80,8 @@ type reader struct {
 	log       *slog.Logger
 	functions map[string]bool // whether the library has an optional function, by name
 	changed   chan struct{}
-	stop      chan struct{}
-	stopOnce  sync.Once
+	life      context.Context // ends with Close
+	stop      context.CancelFunc
 	watching  sync.WaitGroup
 
 	gpus   []*physical // ordered by index
@@ -120,23 +122,11 @@ func (r *reader) readDriver() {
 
 func (r *reader) watch() {
 	refreshed := time.Now()
-	for !r.waitStopped(0) {
+	for r.life.Err() == nil {
 		if r.waitEvent() || time.Since(refreshed) >= pollInterval {
 			r.refresh()
 			refreshed = time.Now()
 		}
-	}
-}
-
-// waitStopped waits until Close is called or the time is over, and reports whether Close was called.
-func (r *reader) waitStopped(wait time.Duration) bool {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-r.stop:
-		return true
-	case <-timer.C:
-		return false
 	}
 }
 
@@ -193,7 +183,7 @@ func (r *reader) Devices() []gpu.Device {
 func (r *reader) Changed() <-chan struct{} { return r.changed }
 
 func (r *reader) Close() {
-	r.stopOnce.Do(func() { close(r.stop) })
+	r.stop()
 	r.watching.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,11 +28,11 @@ type container struct {
 	name     string
 	log      io.Writer
 	policy   policy
-	address  string        // in a private network; "" otherwise
-	done     chan struct{} // closed when it is removed
-	exit     run.Exit      // once done is closed
-	stopping chan struct{} // closed when the jobrunner stops it
-	stopOnce sync.Once
+	address  string          // in a private network; "" otherwise
+	life     context.Context // ends when it is removed
+	end      context.CancelFunc
+	exit     run.Exit    // after life
+	stopping atomic.Bool // the jobrunner stops it
 
 	mu      sync.Mutex
 	finding bool // findProcess runs
@@ -114,7 +115,8 @@ func (e *Executor) runContainer(ctx context.Context, c *container, s run.Spec) (
 }
 
 func newContainer(engine *containerEngine, name string, log io.Writer) *container {
-	return &container{engine: engine, name: name, log: log, done: make(chan struct{}), stopping: make(chan struct{})}
+	life, end := context.WithCancel(context.Background())
+	return &container{engine: engine, name: name, log: log, life: life, end: end}
 }
 
 // scratchFolder makes a folder that only this user can read.
@@ -133,29 +135,20 @@ var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_.-]+`)
 func (c *container) supervise() {
 	c.exit = c.policy.wait(c)
 	c.remove()
-	close(c.done)
+	c.end()
 }
 
-func (c *container) Done() <-chan struct{} { return c.done }
+func (c *container) Done() <-chan struct{} { return c.life.Done() }
 func (c *container) Exit() run.Exit        { return c.exit }
 func (c *container) Address() string       { return c.address }
 
 func (c *container) Stop(grace time.Duration) {
-	if isClosed(c.done) {
+	if c.life.Err() != nil {
 		return
 	}
-	c.stopOnce.Do(func() { close(c.stopping) })
+	c.stopping.Store(true)
 	c.policy.stop(c, grace)
-	<-c.done
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
+	<-c.Done()
 }
 
 // attached is the policy of a worker. Its output comes from the command that started it,
@@ -205,11 +198,11 @@ func (d detached) wait(c *container) run.Exit {
 		s, err := c.inspect(backgroundTimeout)
 		switch {
 		case err == nil && s.running:
-		case err == nil && !isClosed(c.stopping):
+		case err == nil && !c.stopping.Load():
 			return run.Exit{Text: procgroup.StatusText(s.status, s.oom), OK: s.status == 0}
 		case err == nil:
 			return run.Exit{Text: run.Stopped, OK: s.status == 0}
-		case c.isGone() && isClosed(c.stopping):
+		case c.isGone() && c.stopping.Load():
 			return run.Exit{Text: run.Stopped}
 		case c.isGone():
 			return run.Exit{Text: "its container was removed, but not by the jobrunner"}
@@ -298,7 +291,7 @@ func (c *container) findAddress(ctx context.Context, network string) {
 
 // Usage returns what the container's processes use, if they are processes of this machine.
 func (c *container) Usage() run.Usage {
-	if isClosed(c.done) {
+	if c.life.Err() != nil {
 		return run.Usage{}
 	}
 	c.mu.Lock()
