@@ -98,7 +98,7 @@ func (j *Jobrunner) watchClock(ctx context.Context) {
 
 func (j *Jobrunner) logJump(jump time.Duration, whose string) {
 	if jump != 0 {
-		j.log.Warn("the clock of "+whose+" jumped: until the deployment stops, time-outs, time to live and retention go by the time that passed, as if it had not",
+		j.log.Warn("the clock of "+whose+" jumped: until the deployment stops, time-outs, time to live and retention ignore the jump",
 			"jump", jump.Round(time.Millisecond))
 	}
 }

@@ -147,7 +147,7 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 		return nil, errors.New("a deployment needs an API key")
 	}
 	if c.Profile && c.Remote {
-		return nil, errors.New("profiles tell whoever asks how the process works: they are for this machine alone, and other machines may reach this deployment")
+		return nil, errors.New("profiles show everybody how the process works, and other machines may reach this deployment: turn off the profiles or the remote access")
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

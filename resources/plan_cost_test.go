@@ -32,7 +32,7 @@ func TestPlanCost(t *testing.T) {
 		{podType, labPod(join(gpus(map[string]any{"id": "LAB Small"}), map[string]any{"cloud": "COMMUNITY"}, own(0.05))), "max_hourly_cost", "0.1 USD (community price of a GPU)", false},
 		{podType, labPod(join(podCPU("cpuX", 8), own(0.3))), "max_hourly_cost", "0.32 USD an hour", false},
 		{clusterType, labCluster("LAB Big", 2, 3, nil), "compute.gpu_type_id", "12.6 USD an hour, and max_hourly_cost is 6 USD (max_hourly_cost of the provider block). Computed for LAB Big: 2.1 USD (secure price of a GPU) × 2 (compute.gpu_count_per_pod) × 3 (compute.pod_count).", false},
-		{endpointType, labEndpoint(nil), "", "The cost is not known: max_hourly_cost of 6 USD (max_hourly_cost of the provider block) is not compared: any GPU or CPU will do, which has no price.", true},
+		{endpointType, labEndpoint(nil), "", "The cost is not known: max_hourly_cost of 6 USD (max_hourly_cost of the provider block) is not compared: a configuration that accepts any GPU or CPU has no price.", true},
 		{podType, labPod(join(podCPU("cpuX", 2), map[string]any{"cloud": "COMMUNITY"})), "cpu.id", "the catalog has no price of cpuX with 2 vCPUs for pods of the COMMUNITY cloud.", true},
 
 		{endpointType, labEndpoint(join(big, workers(0))), "", "", false},
@@ -58,7 +58,7 @@ func TestPlanCost(t *testing.T) {
 
 	// If there are no prices, one warning covers all objects.
 	v1 := driveWith(t, d, api.V1, map[string]any{"max_hourly_cost": 6, "plan_checks": map[string]any{"names": "off"}})
-	finding{podType, labPod(nil), "", "API v1 has no catalog, and with it no prices", true}.expect(t, d, v1)
+	finding{podType, labPod(nil), "", "API v1 has no catalog and no prices", true}.expect(t, d, v1)
 	must.Equal(t, v1.Plan(podType, tfdrive.State{}, labPod(nil)).Diagnostics.Warnings(), "", "a second warning")
 }
 
@@ -78,7 +78,7 @@ func TestPlanCostWithZeroPrices(t *testing.T) {
 		return labEndpoint(map[string]any{"name": name, "gpu": map[string]any{"pools": []any{"ADA_24"}}})
 	}
 	p := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 1, "plan_checks": map[string]any{"stock": "off"}})
-	finding{endpointType, of("first"), "gpu.pools", "The catalog has no prices but 0: gpu.pools: max_hourly_cost of 1 USD (max_hourly_cost of the provider block) rejects nothing", true}.expect(t, d, p)
+	finding{endpointType, of("first"), "gpu.pools", "All prices of the catalog are 0: gpu.pools: max_hourly_cost of 1 USD (max_hourly_cost of the provider block) rejects nothing", true}.expect(t, d, p)
 	must.Equal(t, p.Plan(endpointType, tfdrive.State{}, of("second")).Diagnostics, nil, "the second plan repeats the warning")
 	finding{endpointType, of("third"), "", "", false}.expect(t, d, driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off"}}))
 }

@@ -122,7 +122,7 @@ func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Po
 		case api.IsNotFound(err): // the pod keeps its settings
 			template = *have.Container
 		case err != nil:
-			return want, &diagnostics.AttributeError{Attribute: "template_id", Err: fmt.Errorf("could not read the template, whose settings replace the removed ones of the pod: %w", err)}
+			return want, &diagnostics.AttributeError{Attribute: "template_id", Err: fmt.Errorf("could not read the template, from which the pod gets the settings that it no longer has itself: %w", err)}
 		default:
 			template = t.Container()
 		}

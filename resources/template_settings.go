@@ -86,8 +86,8 @@ func (s *templateSettings) restOf(c *api.Client, own command) string {
 	return s.Args
 }
 
-// members returns the members of from_template: the settings without the object's own, which are
-// null there. args is the rest of a start command that is known only by its digest.
+// members returns the members of from_template. Settings that the object sets itself are null. args
+// is the template's part of the start command, for settings that have only its digest.
 func (s *templateSettings) members(own *container, variables map[string]bool, args types.String) map[string]attr.Value {
 	if s.command != nil {
 		args = text(own.command().rest(*s.command).String())

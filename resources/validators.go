@@ -102,8 +102,8 @@ func atLeast[T int64 | float64](low T) rule[T] {
 	return rule[T]{expects: fmt.Sprint("at least ", low), holds: func(n T) bool { return n >= low }}
 }
 
-// notHuge limits a number for which the API documents no maximum. A million is more than any
-// cloud has of the counted things, and a petabyte as a size in GB.
+// notHuge limits a number for which the API documents no maximum. No cloud has a million GPUs or
+// workers, and a million GB is a petabyte.
 func notHuge[T int64 | float64]() rule[T] {
 	const most = 1_000_000
 	return rule[T]{expects: fmt.Sprint("at most ", most), holds: func(n T) bool { return n <= most }}
@@ -145,14 +145,14 @@ func (noNulls) ValidateMap(_ context.Context, req validator.MapRequest, resp *va
 }
 
 func (noNulls) ValidateSet(_ context.Context, req validator.SetRequest, resp *validator.SetResponse) {
-	elementNull(req.Path, req.ConfigValue.Elements(), &resp.Diagnostics)
+	rejectNulls(req.Path, req.ConfigValue.Elements(), &resp.Diagnostics)
 }
 
 func (noNulls) ValidateList(_ context.Context, req validator.ListRequest, resp *validator.ListResponse) {
-	elementNull(req.Path, req.ConfigValue.Elements(), &resp.Diagnostics)
+	rejectNulls(req.Path, req.ConfigValue.Elements(), &resp.Diagnostics)
 }
 
-func elementNull(at tfpath.Path, elements []attr.Value, diags *diag.Diagnostics) {
+func rejectNulls(at tfpath.Path, elements []attr.Value, diags *diag.Diagnostics) {
 	if slices.ContainsFunc(elements, attr.Value.IsNull) {
 		diags.AddAttributeError(at, "Invalid value of "+diagnostics.Name(at), fmt.Sprintf("Invalid %s: an element is null. Leave it out, for example with compact().", diagnostics.Name(at)))
 	}
@@ -162,14 +162,14 @@ func elementNull(at tfpath.Path, elements []attr.Value, diags *diag.Diagnostics)
 type someElements struct{ undescribed }
 
 func (someElements) ValidateSet(_ context.Context, req validator.SetRequest, resp *validator.SetResponse) {
-	noElements(req.Path, req.ConfigValue, len(req.ConfigValue.Elements()), &resp.Diagnostics)
+	rejectEmpty(req.Path, req.ConfigValue, len(req.ConfigValue.Elements()), &resp.Diagnostics)
 }
 
 func (someElements) ValidateList(_ context.Context, req validator.ListRequest, resp *validator.ListResponse) {
-	noElements(req.Path, req.ConfigValue, len(req.ConfigValue.Elements()), &resp.Diagnostics)
+	rejectEmpty(req.Path, req.ConfigValue, len(req.ConfigValue.Elements()), &resp.Diagnostics)
 }
 
-func noElements(at tfpath.Path, configured attr.Value, count int, diags *diag.Diagnostics) {
+func rejectEmpty(at tfpath.Path, configured attr.Value, count int, diags *diag.Diagnostics) {
 	if count == 0 && !configured.IsNull() && !configured.IsUnknown() {
 		refuse(at, "at least one element", "none", diags)
 	}

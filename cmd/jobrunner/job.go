@@ -155,7 +155,7 @@ func decodeSubmission(text []byte) (s api.Submission, err error) {
 		delete(members, known)
 	}
 	if len(members) > 0 {
-		fmt.Fprintf(stderr, "--input has the member input, so it is the whole request: unknown members aren't sent: %s\n", strings.Join(slices.Sorted(maps.Keys(members)), ", "))
+		fmt.Fprintf(stderr, "--input has the member input, so it is the whole request; unknown members aren't sent: %s\n", strings.Join(slices.Sorted(maps.Keys(members)), ", "))
 	}
 	return s, nil
 }
@@ -257,7 +257,7 @@ func endpointID(ctx context.Context, c *api.Client, given string) (string, error
 	if err != nil {
 		if isRefused(err) && api.ValidID(given) {
 			if _, err := c.Jobs.Health(ctx, given); isRefused(err) {
-				return "", fmt.Errorf("no endpoint with the id %q is open to this API key, and if it is a name, the key may not list endpoints to find it: use the endpoint's id: %w", given, err)
+				return "", fmt.Errorf("this API key can't use an endpoint with the id %q, or list endpoints to find one with this name: use the endpoint's id: %w", given, err)
 			}
 			return given, nil
 		}

@@ -139,7 +139,7 @@ line ends
 		expect(errs, "is IN_QUEUE: no worker has taken it: no worker is ready: ", code, 1)
 		j.run("", "cancel", "broken", stuck)
 		out, errs, code = j.run("", "run", "any", "--json", "--input", `{"input": {"op": "sleep"}, "modell": 1, "low": 2}`)
-		expect(errs, "so it is the whole request: unknown members aren't sent: low, modell", code, 0)
+		expect(errs, "so it is the whole request; unknown members aren't sent: low, modell", code, 0)
 		var over api.Job
 		must.Succeed(t, json.Unmarshal([]byte(out), &over))
 		out, errs, code = j.run("", "cancel", "any", over.ID)
@@ -196,7 +196,7 @@ line ends
 		out, errs, code := j.run("", "run", ids["any"], "--input", `{"op":"sleep","output":7}`)
 		must.Hold(t, out == "7\n" && code == 0, "exit status", code, out, errs)
 		for _, unreachable := range []string{"any", ids["logs"]} {
-			if _, errs, code := j.run("", "run", unreachable); !strings.Contains(errs, `no endpoint with the id "`+unreachable+`" is open to this API key`) || code != 2 {
+			if _, errs, code := j.run("", "run", unreachable); !strings.Contains(errs, `this API key can't use an endpoint with the id "`+unreachable) || code != 2 {
 				t.Errorf("%s: exit status %d, %q", unreachable, code, errs)
 			}
 		}

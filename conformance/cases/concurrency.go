@@ -119,7 +119,7 @@ func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.
 	}
 	if n, succeeded = awaitRefusals(open, limit); n == limit && !succeeded {
 		// When the deployment refuses one more request, all earlier requests have arrived
-		// there. After the same time again, all its refusals have arrived here.
+		// there. Waiting as long again lets all its refusals arrive here.
 		open = append(open, c.Start(method, path, body, o...))
 		awaitRefusals(open, limit)
 		time.Sleep(max(time.Since(begin), 20*time.Millisecond))

@@ -151,15 +151,15 @@ func (e *Env) lists(ctx context.Context) func(address string) []map[string]any {
 	known := map[string][]map[string]any{}
 	return func(address string) []map[string]any {
 		if _, ok := known[address]; !ok {
-			known[address] = e.listed(ctx, address)
+			known[address] = e.readList(ctx, address)
 		}
 		return known[address]
 	}
 }
 
-// listed returns the objects on all pages of a list, except terminated ones. It returns nil if the
+// readList returns the objects on all pages of a list, except terminated ones. It returns nil if the
 // list can't be read.
-func (e *Env) listed(ctx context.Context, list string) []map[string]any {
+func (e *Env) readList(ctx context.Context, list string) []map[string]any {
 	objects := []map[string]any{}
 	for range MaxPages {
 		x := e.ask(ctx, http.MethodGet, list)
@@ -193,8 +193,8 @@ func NextPage(header http.Header, body any) string {
 
 var nextLink = regexp.MustCompile(`<[^>?]*(\?[^>]*)>[^,]*rel="?next`)
 
-// ObjectsIn returns the objects of a list: of an array, or of the arrays in an object, by
-// the names of the arrays.
+// ObjectsIn returns the objects of a list: an array, or an object with arrays, which it sorts by
+// name.
 func ObjectsIn(body any) (list []map[string]any) {
 	members, _ := body.(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(members)) {

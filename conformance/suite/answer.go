@@ -239,7 +239,7 @@ func JSONText(v any) string {
 }
 
 // Shape describes the structure of the answer's JSON: the members of objects, sorted by
-// name, with their types. Of the values it shows only a status.
+// name, with their types. It shows no values except a status.
 func (a *Answer) Shape() string {
 	if a.parseErr != nil {
 		if len(a.Body) == 0 {

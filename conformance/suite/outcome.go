@@ -43,8 +43,8 @@ func (c *C) failWith(x *wire.Exchange, actual string, accepted ...string) {
 	c.stop(Outcome{Verdict: report.Fail, Failure: f, Reason: f.Actual})
 }
 
-// expectKeyAccepted ends the case if the account or the rights of the operator's key, which the suite
-// can't know, explain the answer.
+// expectKeyAccepted ends the case as inconclusive if the account or the rights of the operator's key
+// may explain the answer.
 func (c *C) expectKeyAccepted(x *wire.Exchange) {
 	refused := x.Status == http.StatusUnauthorized || x.Status == http.StatusPaymentRequired || x.Status == http.StatusForbidden
 	if refused && !c.Local() && strings.HasSuffix(x.Request.Header.Get("Authorization"), " "+c.Key()) {
@@ -151,8 +151,8 @@ func (c *C) leaveOut(reason string) {
 	}
 }
 
-// Thorough reports whether the case may do something that costs or loads too much at a shared
-// target. If it may not, the report says that the clause is partly judged.
+// Thorough reports whether the target is local. A shared target doesn't get what costs or loads too
+// much; then the report says that the clause is partly judged.
 func (c *C) Thorough(what string) bool {
 	if !c.Local() {
 		c.leaveOut("only a local target gets " + what)

@@ -55,7 +55,7 @@ func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request,
 		return
 	}
 	if c.client.Version == api.V1 {
-		c.warnOnce(to, "Management API v1 has no catalog, and with it no prices: max_hourly_cost is compared with nothing, for all resources. Set api_version = %q for it.", string(api.V2))
+		c.warnOnce(to, "Management API v1 has no catalog and no prices, so max_hourly_cost is not checked for any resource. Set api_version = %q to check it.", string(api.V2))
 		return
 	}
 	prices, ok := c.prices(ctx, to, r)
@@ -73,7 +73,7 @@ func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request,
 		}
 	}
 	if highest.unit != nil && highest.unit.Sign() == 0 && len(missing) == 0 && !c.free.Swap(true) {
-		to.WarnAt(at, "The catalog has no prices but 0", "max_hourly_cost of %s USD (%s) rejects nothing, because the catalog's prices for this object are 0. A jobrunner takes its prices from the file of --catalog.", decimal(ceiling.USD), ceiling.Source)
+		to.WarnAt(at, "All prices of the catalog are 0", "max_hourly_cost of %s USD (%s) rejects nothing, because the catalog's prices for this object are 0. A jobrunner takes its prices from the file of --catalog.", decimal(ceiling.USD), ceiling.Source)
 	}
 	if highest.unit != nil {
 		factor := r.Machines
@@ -96,7 +96,7 @@ func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request,
 		}
 	}
 	if len(missing) > 0 || len(prices) == 0 {
-		what := "any GPU or CPU will do, which has no price"
+		what := "a configuration that accepts any GPU or CPU has no price"
 		if len(missing) > 0 {
 			what = "the catalog has no price of " + strings.Join(missing, ", ") + " for " + r.productName()
 		}

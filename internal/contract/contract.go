@@ -210,8 +210,8 @@ func (s *Setting) Only() API {
 	}
 }
 
-// Of returns the field of a request at a path. It panics if it doesn't exist.
-func Of(api API, resource, path string) *Field {
+// FieldAt returns the field of a request at a path. It panics if it doesn't exist.
+func FieldAt(api API, resource, path string) *Field {
 	for _, use := range []Use{Create, Update} {
 		if f := (Body{api, resource, use}).At(path); f != nil {
 			return f

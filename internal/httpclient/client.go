@@ -160,7 +160,7 @@ func (c *Client) send(ctx context.Context, call Call) (a answer, failure *Error)
 
 	policy := retryPolicy{
 		caller: ctx, cancel: release, repeatable: repeatable[call.Method], unproven: !c.Answered(),
-		recent: func() bool { return c.RecentCreates.concern(call.URL, string(logged.body)) },
+		recent: func() bool { return c.RecentCreates.isNamed(call.URL, string(logged.body)) },
 	}
 	if !call.Untracked {
 		policy.throttle = &c.throttle
@@ -182,7 +182,7 @@ func (c *Client) send(ctx context.Context, call Call) (a answer, failure *Error)
 	switch {
 	case err != nil:
 		failure = c.noAnswer(call, a.tries, err)
-		failure.betweenTries = policy.resume != nil
+		failure.betweenTries = policy.stopWatch != nil
 		failure.callerTimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
 	case a.resp.StatusCode < 200 || a.resp.StatusCode > 299:
 		failure = c.answerError(call, a)

@@ -64,7 +64,7 @@ type retryPolicy struct {
 	waits            int  // waits that the server asked for
 	mayHaveSucceeded bool // an earlier try may have succeeded, although it got no successful answer
 	wait             time.Duration
-	resume           func() bool // ends a wait; nil between waits
+	stopWatch        func() bool // stops watching the caller during a wait; nil between waits
 }
 
 // check is called after each try, and again after reading the body. If a wait would outlast the
@@ -77,7 +77,7 @@ func (p *retryPolicy) check(_ context.Context, resp *http.Response, err error) (
 	}
 	if again {
 		p.mayHaveSucceeded = p.mayHaveSucceeded || err != nil && !neverSent(err) || err == nil && resp.StatusCode >= 500
-		p.resume = context.AfterFunc(p.caller, p.cancel)
+		p.stopWatch = context.AfterFunc(p.caller, p.cancel)
 	}
 	return again, nil
 }
@@ -90,11 +90,11 @@ func (p *retryPolicy) prepare(*http.Request) error {
 		}
 		p.entered = true
 	}
-	if !p.resume() {
+	if !p.stopWatch() {
 		p.releaseThrottle(nil)
 		return p.caller.Err()
 	}
-	p.resume = nil
+	p.stopWatch = nil
 	return nil
 }
 
@@ -262,10 +262,10 @@ func (r *RecentCreates) Found(url string) {
 }
 
 // Has reports whether an object was created recently and not found since.
-func (r *RecentCreates) Has(id string) bool { return r.concern("/"+id, "") }
+func (r *RecentCreates) Has(id string) bool { return r.isNamed("/"+id, "") }
 
-// concern reports whether a request names a recent object in its path or body.
-func (r *RecentCreates) concern(url, body string) bool {
+// isNamed reports whether a request names a recent object in its path or body.
+func (r *RecentCreates) isNamed(url, body string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, at := range r.at {

@@ -31,7 +31,7 @@ func decode(text []byte) (a Attributes, err error) {
 		return nil, errors.New("null")
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more after its end")
+		return nil, errors.New("text after its end")
 	}
 	return a, nil
 }

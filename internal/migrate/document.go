@@ -42,7 +42,7 @@ func readDocument(text []byte) ([]instance, error) {
 		return nil, fmt.Errorf("invalid input: expected what `terraform show -json` or `terraform state pull` prints, got %w", readable(err))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("invalid input: expected one state, got more after its end; run migrate once for each state")
+		return nil, errors.New("invalid input: expected one state, got text after its end; run migrate once for each state")
 	}
 	var instances []instance
 	switch {

@@ -16,8 +16,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// New serves a provider. It rejects fractions for whole numbers at their attribute, which the
-// framework would report as a bug of the provider, without the attribute.
+// New serves a provider. It rejects a fraction at the attribute that must be a whole number. The
+// framework would report it as a bug of the provider, without the attribute.
 func New(p provider.Provider) tfprotov6.ProviderServer {
 	inner, ok := providerserver.NewProtocol6(p)().(protocol)
 	if !ok {
@@ -38,14 +38,14 @@ func New(p provider.Provider) tfprotov6.ProviderServer {
 	return s
 }
 
-// described has the common methods of resources, data sources, ephemeral resources and actions.
-type described[MetadataRequest, MetadataResponse, SchemaRequest, SchemaResponse any] interface {
+// schemaSource has the common methods of resources, data sources, ephemeral resources and actions.
+type schemaSource[MetadataRequest, MetadataResponse, SchemaRequest, SchemaResponse any] interface {
 	Metadata(context.Context, MetadataRequest, *MetadataResponse)
 	Schema(context.Context, SchemaRequest, *SchemaResponse)
 }
 
 // schemas returns the schemas by type name.
-func schemas[T described[MQ, MR, SQ, SR], MQ ~struct{ ProviderTypeName string }, MR, SQ, SR any](constructors []func() T, provider string) map[string]fwSchema {
+func schemas[T schemaSource[MQ, MR, SQ, SR], MQ ~struct{ ProviderTypeName string }, MR, SQ, SR any](constructors []func() T, provider string) map[string]fwSchema {
 	out := map[string]fwSchema{}
 	for _, constructor := range constructors {
 		var name MR

@@ -86,8 +86,8 @@ type Store interface {
 func New(own string) *Keys { return &Keys{own: sum(own)} }
 
 // With adds the keys of a file, which is read again when it changes, or of a table. It fails if the
-// file exists and can't be read. Keys that can't be read later are rejected and logged: all keys of
-// a file, or single keys of a table. now is the clock for the keys' expiry.
+// file exists and can't be read. If a file becomes unreadable later, all its keys are rejected and the
+// error is logged; in a table, this happens to single keys. now is the clock for the keys' expiry.
 func (k *Keys) With(added Store, now func() time.Time, log *slog.Logger) (*Keys, error) {
 	if f, ok := added.(*File); ok {
 		if _, err := f.List(); err != nil {

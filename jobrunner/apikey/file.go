@@ -298,7 +298,7 @@ const movedText = "The deployment's PostgreSQL database has taken over the keys 
 func (f *File) CheckMoved() error {
 	moved, err := exists(f.marker())
 	if moved {
-		err = fmt.Errorf("the API keys of %s are in the deployment's database: name the database with --engine-file, --engine or GPUCLOUD_ENGINE. To use the keys in the file again, also keys that the database no longer has, remove %s", filepath.Dir(f.path), f.marker())
+		err = fmt.Errorf("the API keys of %s are in the deployment's database: name the database with --engine-file, --engine or GPUCLOUD_ENGINE. To use the keys in the file again, including keys that were removed from the database, remove %s", filepath.Dir(f.path), f.marker())
 	}
 	return err
 }
@@ -325,7 +325,7 @@ func (f *File) setMoved() error {
 		return err
 	}
 	if err := os.WriteFile(f.marker(), []byte(movedText), 0o600); err != nil {
-		return fmt.Errorf("noting that the API keys are in the database: %w", err)
+		return fmt.Errorf("recording that the API keys are in the database: %w", err)
 	}
 	return nil
 }

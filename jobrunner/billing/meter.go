@@ -117,7 +117,7 @@ func (m *Meter) Close() {
 	ctx, done := context.WithTimeout(context.Background(), closeTimeout)
 	defer done()
 	if err := m.flush(ctx, false); err != nil {
-		m.Logger.Error("the end of what ran could not be noted for billing", "error", err)
+		m.Logger.Error("the end of billed resources could not be recorded", "error", err)
 	}
 }
 
@@ -217,7 +217,7 @@ func (m *Meter) flushAndLog(ctx context.Context, all bool) {
 	failing := m.failing
 	m.mu.Unlock()
 	if err := m.flush(ctx, all); err != nil && !failing && ctx.Err() == nil && !sqldb.Temporary(err) {
-		m.Logger.ErrorContext(ctx, "what ran could not be noted for billing: trying again", "error", err)
+		m.Logger.ErrorContext(ctx, "usage could not be recorded for billing: trying again", "error", err)
 	}
 }
 
@@ -273,7 +273,7 @@ func (s *span) write(tx *sqldb.Tx, process string, until int64) error {
 	}
 	_, err = tx.Exec(writeSpan, s.id, string(s.Kind), s.ID, s.Owner, process, s.started, until, string(doc))
 	if err != nil {
-		return fmt.Errorf("noting for billing that a %s ran: %w", s.Kind, err)
+		return fmt.Errorf("recording the usage of a %s: %w", s.Kind, err)
 	}
 	return nil
 }

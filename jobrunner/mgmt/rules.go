@@ -122,9 +122,9 @@ func (d *decoder) checkChange(path string, body reflect.Value, at place) {
 }
 
 var (
-	defaultDisk      = contract.Default[int64](contract.Of(contract.V2, "template", "disk"))
-	defaultGPUCount  = contract.Default[int64](contract.Of(contract.V2, "endpoint", "gpu.count"))
-	defaultVCPUCount = contract.Default[int64](contract.Of(contract.V1, "endpoint", "vcpuCount")) // version 2 requires a count
+	defaultDisk      = contract.Default[int64](contract.FieldAt(contract.V2, "template", "disk"))
+	defaultGPUCount  = contract.Default[int64](contract.FieldAt(contract.V2, "endpoint", "gpu.count"))
+	defaultVCPUCount = contract.Default[int64](contract.FieldAt(contract.V1, "endpoint", "vcpuCount")) // version 2 requires a count
 )
 
 // defaultsOf returns a create body with the defaults of the contract.

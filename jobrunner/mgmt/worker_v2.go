@@ -128,7 +128,7 @@ type logStream struct {
 	log       *run.Log
 	firstLine int64     // number of the first line
 	since     time.Time // omits older lines
-	tail      int64     // omits all but the last existing lines; -1 for none
+	tail      int64     // number of existing lines, the last ones; -1 for all
 	source    string    // omits lines of other sources; "" for both sources
 }
 

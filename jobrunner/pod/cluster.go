@@ -26,7 +26,7 @@ func ClusterRole(clusterType string, rank int) string {
 func Placed(p store.Pod) bool { return p.GPUTypeID != "" }
 
 // cluster has the members of a cluster that this deployment runs. They get their GPUs together and
-// share a network: one of the container engine, the machine's loopback for processes, or Kubernetes'
+// share a network: a network of the container engine, the loopback for processes, or Kubernetes'
 // Pod network (primary). A member keeps its GPUs while its start is retried, so that the
 // cluster stays placed.
 type cluster struct {

@@ -37,7 +37,7 @@ func (r *runner) sync(ctx context.Context) {
 	case errors.Is(err, store.ErrNotFound):
 		r.setDesired(nil)
 	default:
-		r.pods.Logger.Error("reading a pod failed: its change is applied with the next one", "pod", r.id, "error", err)
+		r.pods.Logger.Error("reading a pod failed: this change is applied at the pod's next change", "pod", r.id, "error", err)
 	}
 }
 

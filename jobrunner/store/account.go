@@ -195,7 +195,7 @@ func (k *secretKey) mismatch() error {
 	if k.path == "" {
 		return KeyError("the account secrets of this database have another key than this node: give all nodes the same key file with --secrets-key-file")
 	}
-	return KeyError(fmt.Sprintf("the account secrets of this database have another key than %s: put the key there with which they were stored, or delete them all", k.path))
+	return KeyError(fmt.Sprintf("the account secrets of this database have another key than %s: put the key that encrypted them there, or delete them all", k.path))
 }
 
 // load reads the key. If create is true, it creates a missing key.

@@ -18,7 +18,7 @@ var recycleWorkers = &definition[recycleWorkersModel]{
 	name:    "endpoint_recycle_workers",
 	failure: "Could not recycle the workers",
 	about: "Replaces all workers of an endpoint, for example if an image's tag has moved or workers hang.\n\n" +
-		"The action sets `workers` to 0, waits until all workers are gone, and restores it, even after a failure or an interrupt. Jobs wait meanwhile; the deployment may interrupt running ones.",
+		"The action sets `workers` to 0, waits until all workers are gone, and restores the old value, even after a failure or an interrupt. Jobs wait meanwhile; the deployment may interrupt running ones.",
 	attributes: map[string]schema.Attribute{
 		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: "Id of the endpoint."},
 		"timeout":     timeoutAttribute("How long to wait"),
@@ -53,7 +53,7 @@ func recycle(ctx context.Context, c *api.Client, config *recycleWorkersModel, re
 		restoring, done := context.WithTimeout(context.WithoutCancel(ctx), restoreTime)
 		defer done()
 		if _, err := c.Endpoints.Update(restoring, scaledDown, before); err != nil {
-			failure = fmt.Errorf("endpoint %s has workers.min = 0 and workers.max = 0, and its %d and %d could not be restored: apply its configuration again. %w", id, before.Workers.Min, before.Workers.Max, err)
+			failure = fmt.Errorf("endpoint %s has workers.min = 0 and workers.max = 0, and the earlier values %d and %d could not be restored: apply its configuration again. %w", id, before.Workers.Min, before.Workers.Max, err)
 			return
 		}
 		report("Endpoint %s has %d to %d workers again.", id, before.Workers.Min, before.Workers.Max)

@@ -176,7 +176,7 @@ var runURL = &definition{
 		},
 		VariadicParameter: function.StringParameter{
 			Name:                "queue_url",
-			MarkdownDescription: "Address of the job API, before `/v2`; at most one. Defaults to the environment's.",
+			MarkdownDescription: "Address of the job API, before `/v2`; at most one. Default: from the environment.",
 		},
 		Return: function.StringReturn{},
 	},

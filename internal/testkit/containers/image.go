@@ -104,7 +104,7 @@ func findPython() (string, error) {
 	}
 	found, err := exec.LookPath("python3")
 	if err != nil {
-		return "", fmt.Errorf("an image with Python is made of this machine's: %w", err)
+		return "", fmt.Errorf("an image with Python needs this machine's Python: %w", err)
 	}
 	return filepath.EvalSymlinks(found)
 }

@@ -138,7 +138,7 @@ func (c creation) appendEnvironment(args []string, folder string) (_, inherited 
 		case !strings.ContainsAny(value, "\r\n") && len(value) < maxFileLine:
 			file.WriteString(name + "=" + value + "\n")
 		case engineReads(name):
-			return nil, nil, fmt.Errorf("the variable %s can't be given to a container: it means something to the engine's own CLI, and with more than one line a file can't carry it", name)
+			return nil, nil, fmt.Errorf("the variable %s can't be given to a container: the engine's CLI would use it itself, and its value doesn't fit into a line of a file", name)
 		default:
 			inherited = append(inherited, name+"="+value)
 			args = append(args, "--env", name)

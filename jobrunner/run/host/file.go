@@ -155,7 +155,7 @@ func (r *rule) check(folder string) (err error) {
 	}
 	switch {
 	case chosen != 1:
-		return configErrorf(r.line, "the rule for %s needs one of %s, with its settings; container: {} has none", r.text, strings.Join(kinds, ", "))
+		return configErrorf(r.line, "the rule for %s needs one of %s, with its settings (container: {} for no settings)", r.text, strings.Join(kinds, ", "))
 	case r.Process != nil:
 		return r.Process.check(r, folder)
 	case r.Command != nil:
@@ -186,7 +186,7 @@ func (l *localSettings) check(r *rule, folder string) error {
 			dir = filepath.Join(folder, dir)
 		}
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return configErrorf(l.Dir.Line, "there is no folder %s: dir is one on this machine, seen from the folder of this file", dir)
+			return configErrorf(l.Dir.Line, "there is no folder %s: expected a folder of this machine, relative to the folder of this file", dir)
 		}
 	}
 	l.Dir.Value = dir

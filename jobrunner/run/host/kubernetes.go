@@ -20,7 +20,7 @@ type kubernetesSettings struct {
 	GPULabel    text            `yaml:"gpu_label"`
 	GPUTypes    map[string]text `yaml:"gpu_types"`
 	Tolerations []toleration    `yaml:"tolerations"`
-	// StorageClass and VolumeAccess are of the claims of volumes.
+	// StorageClass and VolumeAccess apply to the claims of volumes.
 	StorageClass text `yaml:"storage_class"`
 	VolumeAccess text `yaml:"volume_access"`
 	// Reserve says whether a node needs free CPU, memory and disk for a Pod.
@@ -43,7 +43,7 @@ type toleration struct {
 	Effect   text `yaml:"effect"`
 }
 
-// onKubernetes is the value of executor for a cluster, and a run's note of it in the register.
+// onKubernetes is the value of executor for a cluster. A run that uses one notes it in the register.
 const onKubernetes = "kubernetes"
 
 // checkExecutor checks the choice between an engine and a cluster.
@@ -54,7 +54,7 @@ func (s *settings) checkExecutor(folder string) error {
 	case s.Executor.Value != "" && s.Executor.Value != onKubernetes:
 		return configErrorf(s.Executor.Line, "invalid executor %q: expected %s, or nothing for the engine of this machine", s.Executor.Value, onKubernetes)
 	case s.Executor.Value == "":
-		return configErrorf(1, "the settings of kubernetes count with executor: %s alone: add it, or remove them", onKubernetes)
+		return configErrorf(1, "the settings of kubernetes need executor: %s: add it, or remove them", onKubernetes)
 	case s.Engine.Value != "":
 		return configErrorf(s.Engine.Line, "engine and executor: %s exclude each other: choose one", onKubernetes)
 	case s.Kubernetes == nil || s.Kubernetes.URL.Value == "":
@@ -62,7 +62,7 @@ func (s *settings) checkExecutor(folder string) error {
 	}
 	k := s.Kubernetes
 	if u, err := url.Parse(k.URL.Value); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.User != nil {
-		return configErrorf(k.URL.Line, "invalid url %q: expected http:// or https:// with a host, and a port or none", k.URL.Value)
+		return configErrorf(k.URL.Line, "invalid url %q: expected http:// or https:// with a host and optionally a port", k.URL.Value)
 	}
 	if a := k.VolumeAccess; a.Value != "" && !slices.Contains(volumeAccesses, a.Value) {
 		return configErrorf(a.Line, "invalid volume_access %q: expected %s", a.Value, strings.Join(volumeAccesses, " or "))

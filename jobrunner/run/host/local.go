@@ -91,7 +91,7 @@ func (l *localSettings) argv(c store.Container) (argv []string, err error) {
 	}
 	argv = append(argv, command.Cmd...)
 	if err == nil && len(argv) == 0 {
-		err = fmt.Errorf("there is no command for the image %s: the template has neither entrypoint nor args, and its rule no run", c.Image)
+		err = fmt.Errorf("there is no command for the image %s: the template has neither entrypoint nor args, and the rule has no run", c.Image)
 	}
 	return argv, err
 }
@@ -123,7 +123,7 @@ func (l *localSettings) findProgram(name string) (string, error) {
 			return found, nil
 		}
 	}
-	return "", fmt.Errorf("there is no program %s on PATH: install it, or name it with its folder (./%s is one in dir)", name, name)
+	return "", fmt.Errorf("there is no program %s on PATH: install it, or name it with its folder (./%s if it is in dir)", name, name)
 }
 
 // Limits of the output of one job.
