@@ -126,8 +126,7 @@ type Jobrunner struct {
 	node    *node.Node
 	machine string // the deployment's id
 	log     *slog.Logger
-	limits  *limits.Shared // nil if the database isn't shared
-	added   *apikey.Table  // nil if the added keys are in a file
+	added   *apikey.Table // nil if the added keys are in a file
 	metrics *metrics.Metrics
 	gpus    *gpu.Allocator
 	handler http.Handler
@@ -271,7 +270,7 @@ func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
 	j.onClose(j.volumes.Stop)
 	j.node = node.New(node.Config{
 		DB: j.db, Engine: j.engine, Store: j.store, Pools: j.pools, Pods: j.pods, Machine: j.machine, Key: c.APIKey, URL: cmp.Or(c.NodeURL, c.URL), Logger: c.Logger,
-		Round: j.round, LimitReached: func(key string) { j.limits.ReturnUnused(key) },
+		Round: j.round,
 	})
 	j.onClose(j.node.Close)
 	j.queuedTo.Store(j.pools)
@@ -281,9 +280,6 @@ func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
 // round is called once a second if the database is shared.
 func (j *Jobrunner) round(ctx context.Context, minute bool) error {
 	err := j.added.Reload(ctx)
-	if err == nil {
-		err = j.limits.Sweep(ctx, minute)
-	}
 	if err == nil && minute {
 		err = j.correctClock(ctx)
 	}
@@ -304,10 +300,6 @@ func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, s
 		j.node.Sync(background, id)
 		j.engine.Announce(engine.EndpointChanged, id)
 	})
-	limiter, err := j.limiter(ctx)
-	if err != nil {
-		return err
-	}
 	var quotas *mgmt.SharedQuotas // nil: this process counts its own requests
 	if j.db.Shared() && c.ManagementLimits {
 		if quotas, err = mgmt.NewSharedQuotas(ctx, j.db, j.clock); err != nil {
@@ -321,8 +313,7 @@ func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, s
 		PodPrice: j.bills.PodPrice, Stock: j.gpus.Stock, Workers: j.pools, Pods: j.pods, PodReason: j.node.PodReason, Machine: j.machine, Sample: c.GPUs.Sample,
 	})
 	jobs := jobapi.New(jobapi.Config{
-		Limiter: limiter, Running: j.node.Running,
-		Engine: j.engine, Endpoint: queues.Find, Workers: j.pools.Counts, Queued: j.pools.CheckLoad, Failure: j.node.Failure, Webhook: hooks.Check,
+		Engine: j.engine, Endpoint: queues.Find, Limiter: limits.New(j.clock), Workers: j.pools.Counts, Queued: j.pools.CheckLoad, Failure: j.pools.Failure, Webhook: hooks.Check,
 		Clock: j.clock, Keys: keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
 		Bodies: bodies, Answers: httplimit.NewMemory(memory),
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/limits"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/node"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
@@ -46,7 +47,8 @@ func TestTwoOnOneDatabase(t *testing.T) {
 	must.Hold(t, !strings.Contains(log, "ERROR") && !strings.Contains(log, pgtest.Password), log)
 }
 
-// All nodes have the same metrics of the queue. The metrics of workers are per node.
+// All nodes have the same metrics of the queue. The metrics of workers are per node. A rate limit
+// applies to the requests at all nodes together.
 func TestMetricsOfTwoNodes(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	a, b := deployWith(t, c), deployWith(t, c)
@@ -57,6 +59,14 @@ func TestMetricsOfTwoNodes(t *testing.T) {
 	for _, d := range []*deployment{a, b} {
 		_, _, text := d.do("GET", "/metrics", "")
 		must.Contain(t, text, `gpucloud_jobs{endpoint="`+id+`",state="IN_QUEUE"} 3`, `gpucloud_queue_oldest_age_seconds{endpoint="`+id+`"} `)
+	}
+	for i, d := range []*deployment{a, b, a, b} {
+		want := http.StatusOK
+		if i >= limits.Table[limits.PurgeQueue].Rate {
+			want = http.StatusTooManyRequests
+		}
+		status, header, body := d.do("POST", "/v2/"+id+"/purge-queue", "")
+		must.Hold(t, status == want && len(header.Values("X-Request-Id")) == 1, i, status, header, body)
 	}
 }
 

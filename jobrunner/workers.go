@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/limits"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
@@ -26,19 +24,6 @@ func (j *Jobrunner) workerConfig(c Config) worker.Config {
 		w.Devices = j.gpus
 	}
 	return w
-}
-
-// limiter returns the limiter of the job API, which counts the requests of all processes on
-// a shared database.
-func (j *Jobrunner) limiter(ctx context.Context) (_ jobapi.Limiter, err error) {
-	if !j.db.Shared() {
-		return limits.New(j.clock), nil
-	}
-	j.limits, err = limits.NewShared(ctx, limits.SharedConfig{
-		DB: j.db, Clock: j.clock, Process: j.engine.Process, Nodes: func() int { return len(j.engine.Nodes()) + 1 },
-		Announce: func(key string) { j.engine.Announce(engine.LimitReached, key) },
-	})
-	return j.limits, err
 }
 
 const podsFolder = "pods" // in the data folder

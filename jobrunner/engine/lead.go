@@ -43,7 +43,6 @@ const (
 	EndpointChanged = "endpoint" // an endpoint was created, changed or deleted
 	LeadChanged     = "lead"     // the lead of an endpoint was released
 	PodChanged      = "pod"
-	LimitReached    = "limit" // a rate limit is nearly reached: return reserved requests
 )
 
 // Announce notifies the other processes of a change of an object.

@@ -61,7 +61,6 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 				return jobapi.Endpoint{WorkersMax: d.workersMax}, nil
 			},
 			Workers: func(string) worker.Counts { return worker.Counts{Idle: 1, Running: d.running} },
-			Running: func(string) int { return d.running },
 			Queued:  func(string) { d.queued.Add(1) },
 			Failure: func(string) string { return "" },
 			Webhook: func(*url.URL) error { return nil },

@@ -37,16 +37,9 @@ type Config struct {
 	// Bodies limits the memory of bodies that are being read, Answers the memory of answers being
 	// written.
 	Bodies, Answers *httplimit.Memory
-	// Running counts the workers of all jobrunners that run a job, for the limits that grow with them.
-	Running  func(endpoint string) int
-	Limiter  Limiter
-	NoLimits bool // no limits of rates, open requests and the queue's length; for benchmarks
-	Logger   *slog.Logger
-}
-
-// Limiter admits requests, or returns *limits.Exceeded; see limits.Limiter.
-type Limiter interface {
-	Admit(ctx context.Context, k limits.Key, running func() int) (done func(), err error)
+	Limiter         *limits.Limiter
+	NoLimits        bool // no limits of rates, open requests and the queue's length; for benchmarks
+	Logger          *slog.Logger
 }
 
 // Endpoint has the settings of an endpoint that the API needs.
@@ -165,7 +158,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	if !user.MayUse(t.endpoint, needed) {
 		return httpanswer.Refuse(http.StatusForbidden, "%s", user.Refusal(t.endpoint))
 	}
-	done, err := a.admit(r.Context(), user, op, t, endpoint)
+	done, err := a.admit(user, op, t, endpoint)
 	if err != nil {
 		if r.ContentLength != 0 { // otherwise net/http reads the body before it answers, even if it comes slowly
 			w.Header().Set("Connection", "close")
@@ -211,7 +204,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // admit admits a request until done is called, or rejects it with 429 and the time to retry (service
 // description, Limits; field notes, 429). It must be called before the body is read.
-func (a *api) admit(ctx context.Context, user apikey.Identity, op *operation, t target, e Endpoint) (done func(), err error) {
+func (a *api) admit(user apikey.Identity, op *operation, t target, e Endpoint) (done func(), err error) {
 	if a.NoLimits {
 		return func() {}, nil
 	}
@@ -220,8 +213,8 @@ func (a *api) admit(ctx context.Context, user apikey.Identity, op *operation, t 
 			return nil, rateLimited(time.Second, "the queue of this endpoint is full: %d jobs wait for at most %d workers", waiting, e.WorkersMax)
 		}
 	}
-	done, err = a.Limiter.Admit(ctx, limits.Key{User: user.Owner, Endpoint: t.endpoint, Operation: op.limit},
-		func() int { return a.Running(t.endpoint) })
+	done, err = a.Limiter.Admit(limits.Key{User: user.Owner, Endpoint: t.endpoint, Operation: op.limit},
+		func() int { return a.Workers(t.endpoint).Running })
 	if exceeded, ok := errors.AsType[*limits.Exceeded](err); ok {
 		err = rateLimited(exceeded.RetryAfter, "%s", exceeded)
 	}

@@ -3,7 +3,6 @@
 package limits
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -48,7 +47,7 @@ func New(c *clock.Clock) *Limiter {
 // Admit accepts a request, which is in flight until done is called, or returns an *Exceeded.
 // A rejected request doesn't count. The rate is the higher of the base rate and the rate of
 // the running workers. Admit calls running only if the base rate is used up.
-func (l *Limiter) Admit(_ context.Context, k Key, running func() int) (done func(), err error) {
+func (l *Limiter) Admit(k Key, running func() int) (done func(), err error) {
 	if k.Operation == Unlimited {
 		return func() {}, nil
 	}

@@ -1,7 +1,6 @@
 package limits
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -28,7 +27,7 @@ func workers(n int) func() int { return func() int { return n } }
 // and the time to wait.
 func exhaust(l *Limiter, k Key, running int) (accepted int, after time.Duration) {
 	for {
-		done, err := l.Admit(context.Background(), k, workers(running))
+		done, err := l.Admit(k, workers(running))
 		var exceeded *Exceeded
 		if errors.As(err, &exceeded) {
 			return accepted, exceeded.RetryAfter
@@ -59,7 +58,7 @@ func TestWindowSlides(t *testing.T) {
 	withLimiter(t, func(t *testing.T, l *Limiter) {
 		k := Key{"user", "endpoint", Requests}
 		for range 6 {
-			done := must.Do(l.Admit(context.Background(), k, workers(0)))(t)
+			done := must.Do(l.Admit(k, workers(0)))(t)
 			done()
 		}
 		time.Sleep(4 * time.Second)
@@ -105,7 +104,7 @@ func TestConcurrentRequests(t *testing.T) {
 			k := Key{"user", "endpoint", op}
 			var open []func()
 			for {
-				done, err := l.Admit(context.Background(), k, workers(100))
+				done, err := l.Admit(k, workers(100))
 				if err != nil {
 					break
 				}
@@ -117,17 +116,17 @@ func TestConcurrentRequests(t *testing.T) {
 			}
 			must.Require(t, len(open) == limit, Table[op].Name, len(open), "at a time")
 			for _, other := range []Key{{"other", "endpoint", op}, {"user", "other", op}, {"user", "endpoint", op%Requests + 1}} {
-				if done, err := l.Admit(context.Background(), other, workers(0)); err != nil {
+				if done, err := l.Admit(other, workers(0)); err != nil {
 					t.Errorf("%s: %v is limited too: %s", Table[op].Name, other, err)
 				} else {
 					done()
 				}
 			}
 			time.Sleep(Window) // a request in flight outlasts the window
-			_, err := l.Admit(context.Background(), k, workers(0))
+			_, err := l.Admit(k, workers(0))
 			must.Hold(t, (err != nil) == (want.concurrent > 0), Table[op].Name, "another request after the window:", err)
 			open[0]()
-			must.Equal(t, must.Err(l.Admit(context.Background(), k, workers(0))), nil, Table[op].Name, "after a request has ended")
+			must.Equal(t, must.Err(l.Admit(k, workers(0))), nil, Table[op].Name, "after a request has ended")
 		})
 	}
 }
@@ -135,7 +134,7 @@ func TestConcurrentRequests(t *testing.T) {
 func TestUnlimited(t *testing.T) {
 	withLimiter(t, func(t *testing.T, l *Limiter) {
 		for range 5000 {
-			must.Do(l.Admit(context.Background(), Key{"user", "endpoint", Unlimited}, workers(0)))(t)
+			must.Do(l.Admit(Key{"user", "endpoint", Unlimited}, workers(0)))(t)
 		}
 		must.Equal(t, len(l.buckets), 0, "an unlimited operation is counted")
 	})
@@ -145,7 +144,7 @@ func TestUnlimited(t *testing.T) {
 func TestSweep(t *testing.T) {
 	withLimiter(t, func(t *testing.T, l *Limiter) {
 		inFlight := Key{"user", "in-flight", RunSync}
-		done := must.Do(l.Admit(context.Background(), inFlight, workers(0)))(t)
+		done := must.Do(l.Admit(inFlight, workers(0)))(t)
 		for range 1000 {
 			exhaust(l, Key{"user", time.Now().String(), Requests}, 0)
 			time.Sleep(Window / 10)

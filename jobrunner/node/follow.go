@@ -16,6 +16,8 @@ const (
 	followEvery    = time.Second // interval of rounds
 	minuteEvery    = 60          // rounds in a minute
 	rebalanceEvery = 10          // rounds between two releases of surplus leads
+
+	takeoverPause = 200 * time.Millisecond // between two claims while requests wait for a leader
 )
 
 // Follow applies the changes of other nodes to endpoints, pods and queues, until Close.
@@ -25,10 +27,17 @@ func (n *Node) Follow(ctx context.Context) {
 		ticker := time.NewTicker(followEvery)
 		defer ticker.Stop()
 		known, active := map[string]bool{}, map[string]engine.Counts{}
-		failing := false
-		for round := 1; ; round++ {
+		failing, claimed := false, time.Time{}
+		for round := 0; ; {
 			select {
+			case <-n.leaderless:
+				if time.Since(claimed) > takeoverPause {
+					_, _ = n.setAll(ctx, false) // the next round logs an error
+					claimed = time.Now()
+				}
+				continue
 			case <-ticker.C:
+				round++
 			case <-ctx.Done():
 				return
 			}

@@ -3,11 +3,7 @@ package node
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"net"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"time"
 
@@ -15,147 +11,163 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/front"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // forwardedHeader marks a forwarded request, which must not be forwarded again.
 const forwardedHeader = "X-Gpucloud-Forwarded"
 
-// Timeouts of forwarded requests.
+// forwardedRoute is the route of a request in the metrics of the node that forwards it.
+const forwardedRoute = "forwarded"
+
 const (
-	forwardDialTimeout = 2 * time.Second
-	forwardTimeout     = 5 * time.Second // waiting for a response
+	// leaderWait is how long a request waits for a leader of its endpoint. Another node takes over
+	// within six seconds.
+	leaderWait = 10 * time.Second
+	leaderPoll = 50 * time.Millisecond
+	// forwardedWait is how long a forwarded request waits until this node has applied a lead that
+	// the forwarding node has read in the database.
+	forwardedWait = time.Second
 )
 
-type forwardKey struct{}
-
-// Forward forwards requests to the node that runs their workers or pod. It answers 503 if
-// that node can't be reached, or if a load-balancing endpoint has no leader yet.
+// Forward forwards the requests of an endpoint to its leader, and the requests of a pod to the node
+// that runs it. It answers 503 if that node can't be reached.
 func (n *Node) Forward(next http.Handler) http.Handler {
 	if !n.DB.Shared() {
 		return next
 	}
-	stateProxy, balancedProxy := n.forwarder(forwardTimeout, false), n.forwarder(0, true)
+	toLeader, toPod := n.forwardToLeader(next), n.newForwarder(&http.Transport{ResponseHeaderTimeout: forwardTimeout})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		subject := subjectOf(r)
-		to, elsewhere, err := n.locate(r.Context(), subject)
-		switch {
-		case err != nil:
-			front.FormOf(r.URL.Path).Fail(w, r, n.Logger, err)
-		case !elsewhere:
+		endpoint, pod := subjectOf(r)
+		if endpoint != "" {
+			toLeader(w, r, endpoint)
+			return
+		}
+		n.places.mu.Lock()
+		machine := n.places.pods[pod]
+		n.places.mu.Unlock()
+		if machine == "" || machine == n.Machine {
 			next.ServeHTTP(w, r)
-		case to == "" || r.Header.Get(forwardedHeader) != "":
+			return
+		}
+		if url, alive := n.urlOf(machine); !alive || isForwarded(r) || toPod.send(w, r, url) != answered {
 			refuseUnreachable(w, r)
-		default:
-			r = r.WithContext(context.WithValue(r.Context(), forwardKey{}, to))
-			if subject.needsWorkers {
-				stateProxy.ServeHTTP(w, r)
-				return
-			}
-			httplimit.AllowPauses(r)
-			balancedProxy.ServeHTTP(w, r)
 		}
 	})
 }
 
-// subject is the endpoint or pod of a request, which determines the node that answers it.
-type subject struct {
-	endpoint     string
-	pod          string
-	needsWorkers bool // the response needs the state of workers or of a pod, not only the database
-}
+func isForwarded(r *http.Request) bool { return r.Header.Get(forwardedHeader) != "" }
 
-func subjectOf(r *http.Request) subject {
+// subjectOf returns the endpoint or pod of a request, which determines the node that answers it.
+// Any node can answer a request without either.
+func subjectOf(r *http.Request) (endpoint, pod string) {
 	path := r.URL.Path
-	if endpoint, below := front.EndpointOf(strings.TrimPrefix(path, "/live")); below {
-		_, operation, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, "/live"), "/v2/"), "/")
-		return subject{endpoint: endpoint, needsWorkers: operation == "health"}
+	if queue, _ := front.EndpointOf(strings.TrimPrefix(path, "/live")); queue != "" {
+		return engine.EndpointOf(queue), ""
 	}
 	if rest, ok := strings.CutPrefix(path, "/v2/serverless/"); ok {
 		id, operation, _ := strings.Cut(rest, "/")
 		if operation == "workers" || operation == "releases" && r.Method == http.MethodGet || strings.HasPrefix(operation, "workers/") {
-			return subject{endpoint: id, needsWorkers: true}
+			return id, ""
 		}
 	}
 	if id, ok := strings.CutPrefix(path, "/v1/endpoints/"); ok && r.Method == http.MethodGet && r.URL.Query().Get("includeWorkers") == "true" {
-		return subject{endpoint: id, needsWorkers: true}
+		return id, ""
 	}
 	for _, prefix := range []string{"/v1/pods/", "/v2/pods/"} {
 		if rest, ok := strings.CutPrefix(path, prefix); ok && r.Method == http.MethodGet {
 			id, _, _ := strings.Cut(rest, "/")
-			return subject{pod: id, needsWorkers: true}
+			return "", id
 		}
 	}
-	return subject{}
+	return "", ""
 }
 
-// locate reports whether another node must answer a request, and returns its URL, or "" if
-// it isn't known yet.
-func (n *Node) locate(ctx context.Context, s subject) (url string, elsewhere bool, err error) {
-	switch {
-	case s.endpoint != "":
-		at, known := n.places.endpoint(s.endpoint)
-		if !known && s.needsWorkers { // the endpoint is new or doesn't exist
-			leaders, err := n.Engine.Leaders(ctx)
-			if err != nil {
-				return "", false, err
-			}
-			at.Leader, known = leaders[s.endpoint], true
+// forwardToLeader returns a function that serves a request at the leader of its endpoint: here or at
+// another node. While the endpoint has no leader, the request waits.
+func (n *Node) forwardToLeader(next http.Handler) func(w http.ResponseWriter, r *http.Request, endpoint string) {
+	toQueue := n.newForwarder(new(http.Transport))
+	toBalancer := n.newForwarder(&http.Transport{DisableKeepAlives: true}) // sends a GET once, too
+	toBalancer.proxy.FlushInterval = -1                                    // flush each part of a body with a length, too
+	return func(w http.ResponseWriter, r *http.Request, endpoint string) {
+		begun, silent := time.Now(), "" // silent is a process that did not respond
+		wait := leaderWait
+		if isForwarded(r) {
+			wait = forwardedWait
 		}
-		if !known || !s.needsWorkers && !at.balanced || at.Own {
-			return "", false, nil
-		}
-		// This node can answer for an endpoint without a leader, because it has no workers.
-		return at.URL, at.Process != "" || at.balanced, nil
-	case s.pod != "":
-		n.places.mu.Lock()
-		machine := n.places.pods[s.pod]
-		n.places.mu.Unlock()
-		if machine == "" || machine == n.Machine {
-			return "", false, nil
-		}
-		url, elsewhere = n.urlOf(machine)
-		return url, elsewhere, nil
-	}
-	return "", false, nil
-}
-
-// forwarder returns a proxy to the URL in a request's context. It waits at most timeout for the
-// response's header, or without limit if timeout is 0. With noRetry, it sends a request only once.
-func (n *Node) forwarder(timeout time.Duration, noRetry bool) *httputil.ReverseProxy {
-	return &httputil.ReverseProxy{
-		Rewrite: func(p *httputil.ProxyRequest) {
-			to, err := url.Parse(p.In.Context().Value(forwardKey{}).(string))
-			if err != nil {
-				to = &url.URL{} // the transport rejects it
+		for {
+			at, err := n.leader(r.Context(), endpoint)
+			switch {
+			case errors.Is(err, store.ErrNotFound) || err == nil && at.Own:
+				serveHere(w, r, next)
+				return
+			case err != nil:
+				front.FormOf(r.URL.Path).Fail(w, r, n.Logger, err)
+				return
+			case time.Since(begun) > wait || r.Context().Err() != nil:
+				refuseUnreachable(w, r)
+				return
 			}
-			p.Out.URL.Scheme, p.Out.URL.Host = to.Scheme, to.Host
-			p.Out.Header.Set(forwardedHeader, n.Machine)
-			p.Out.Header["X-Forwarded-Proto"] = p.In.Header["X-Forwarded-Proto"]
-			p.Out.Host = p.In.Host
-		},
-		Transport: &http.Transport{
-			DialContext:           (&net.Dialer{Timeout: forwardDialTimeout}).DialContext,
-			ResponseHeaderTimeout: timeout,
-			DisableKeepAlives:     noRetry, // net/http may retry a request on a reused connection
-			DisableCompression:    true,
-			MaxIdleConnsPerHost:   8,
-			IdleConnTimeout:       time.Minute,
-		},
-		FlushInterval: -1, // forward streams without buffering
-		ErrorLog:      slog.NewLogLogger(n.Logger.Handler(), slog.LevelDebug),
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			if r.Context().Err() != nil || errors.Is(err, context.Canceled) {
-				panic(http.ErrAbortHandler)
+			if at.URL != "" && at.Process != silent && !isForwarded(r) {
+				forwarder := toQueue
+				if at.balanced {
+					forwarder = toBalancer
+				}
+				switch result := forwarder.send(w, r, at.URL); {
+				case result == answered:
+					return
+				case result == unanswered && (at.balanced || r.Method != http.MethodGet || r.ContentLength != 0):
+					refuseUnreachable(w, r) // it may have taken effect, so it isn't repeated
+					return
+				case result == unanswered:
+					silent = at.Process
+				}
 			}
-			n.Logger.DebugContext(r.Context(), "the jobrunner that has the workers does not answer", "path", r.URL.Path, "error", err)
-			refuseUnreachable(w, r)
-		},
+			notify.Signal(n.leaderless)
+			select {
+			case <-time.After(leaderPoll):
+			case <-r.Context().Done():
+			}
+		}
 	}
 }
 
-// refuseUnreachable answers 503 to a request whose workers can't be reached now.
+// leader returns the place of an endpoint, or store.ErrNotFound.
+func (n *Node) leader(ctx context.Context, endpoint string) (place, error) {
+	if at, known := n.places.endpoint(endpoint); known {
+		return at, nil
+	}
+	if _, err := n.Store.Endpoint(ctx, endpoint); err != nil {
+		return place{}, err
+	}
+	n.syncing.Lock() // another node has just created the endpoint
+	defer n.syncing.Unlock()
+	if _, known := n.places.endpoint(endpoint); !known {
+		n.sync(context.WithoutCancel(ctx), endpoint)
+	}
+	at, _ := n.places.endpoint(endpoint)
+	return at, nil
+}
+
+// serveHere serves a request at this node. If another node has forwarded it and stops, the response
+// is sent before the wait for a job is over.
+func serveHere(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	if !isForwarded(r) {
+		next.ServeHTTP(w, r)
+		return
+	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
+	defer cancel(nil)
+	defer context.AfterFunc(r.Context(), func() { cancel(httplimit.ErrStopping) })()
+	inner := r.WithContext(ctx)
+	next.ServeHTTP(w, inner)
+	r.Pattern = inner.Pattern // for the metrics
+}
+
+// refuseUnreachable answers 503 to a request that its node can't answer now.
 func refuseUnreachable(w http.ResponseWriter, r *http.Request) {
-	refusal := httpanswer.Refuse(http.StatusServiceUnavailable, "the jobrunner that has these workers can't be reached, or another one is taking over: try again in a few seconds")
+	refusal := httpanswer.Refuse(http.StatusServiceUnavailable, "the jobrunner that has this endpoint, worker or pod can't be reached, or another one is taking over: try again in a few seconds")
 	refusal.RetryAfter = engine.RetryAfter
 	front.FormOf(r.URL.Path).Refuse(w, refusal)
 }

@@ -23,7 +23,7 @@ func (n *Node) Gather(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, one := strings.CutPrefix(r.URL.Path, "/v1/pods/")
 		includeWorkers := r.Method == http.MethodGet && (one && !strings.Contains(id, "/") || r.URL.Path == "/v1/pods") && r.URL.Query().Get("includeWorkers") == "true"
-		if !includeWorkers || r.Header.Get(forwardedHeader) != "" {
+		if !includeWorkers || isForwarded(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -149,7 +149,7 @@ const maxPeerResponse = 64 << 20
 // peerResponse is another node's response.
 type peerResponse struct {
 	node   engine.Node
-	status int // 200 or 404
+	status int // 200 or 404; 0 without a response
 	body   []byte
 	err    error
 }
@@ -177,6 +177,8 @@ func (n *Node) checkOthers(ctx context.Context) {
 		case sameURL && sameFolder: // it is this node before a crash
 		case sameURL:
 			problem = "has this one's address, so they can't reach each other: set --node-url of both"
+		case other.status == 0:
+			problem = "can't be reached, and requests for the endpoints that it leads fail: check its --node-url"
 		case other.status == http.StatusUnauthorized:
 			problem = "rejects this one's API key: start all with the same key"
 		case other.status == http.StatusOK && sameFolder:

@@ -34,10 +34,8 @@ type Config struct {
 	Key     string // its API key
 	URL     string // where other nodes reach it
 	// Round is called after each round of Follow. minute is true once a minute.
-	Round func(ctx context.Context, minute bool) error
-	// LimitReached is called when another node has reached a rate limit.
-	LimitReached func(key string)
-	Logger       *slog.Logger
+	Round  func(ctx context.Context, minute bool) error
+	Logger *slog.Logger
 }
 
 // Node applies the settings of the endpoints that it leads, or of all if the database isn't
@@ -49,6 +47,8 @@ type Node struct {
 	syncing  sync.Mutex
 	draining atomic.Bool
 	outdated chan struct{}
+	// leaderless is signalled while a request waits for a leader of its endpoint.
+	leaderless chan struct{}
 
 	following sync.WaitGroup
 	cancel    context.CancelFunc // stops Follow; nil if it wasn't called
@@ -56,7 +56,7 @@ type Node struct {
 
 // New creates a node. The caller must call Close.
 func New(c Config) *Node {
-	return &Node{Config: c, places: places{endpoints: map[string]place{}}, outdated: make(chan struct{})}
+	return &Node{Config: c, places: places{endpoints: map[string]place{}, peers: map[string]peer{}}, outdated: make(chan struct{}), leaderless: make(chan struct{}, 1)}
 }
 
 // RefuseWhileOthersRun returns a check for sqldb.DB.BeforeBreaking. The check rejects a breaking
@@ -101,6 +101,11 @@ func (n *Node) Settle(ctx context.Context) error {
 func (n *Node) Sync(ctx context.Context, id string) {
 	n.syncing.Lock()
 	defer n.syncing.Unlock()
+	n.sync(ctx, id)
+}
+
+// sync is Sync for a caller that holds syncing.
+func (n *Node) sync(ctx context.Context, id string) {
 	e, err := n.Store.Endpoint(ctx, id)
 	switch {
 	case err == nil:
@@ -128,18 +133,7 @@ func (n *Node) HandleAnnouncement(ctx context.Context, kind, id string) {
 		n.resyncs.schedule(0, id, func() { n.Sync(ctx, id) })
 	case engine.PodChanged:
 		n.resyncs.schedule(0, "pod "+id, func() { n.Pods.SyncKnown(ctx, id) })
-	case engine.LimitReached:
-		n.LimitReached(id)
 	}
-}
-
-// Running counts an endpoint's workers that run a job. For the workers of another node it
-// returns the number of running jobs.
-func (n *Node) Running(endpoint string) int {
-	if _, here := n.Pools.Leads(endpoint); here || !n.DB.Shared() {
-		return n.Pools.Counts(endpoint).Running
-	}
-	return n.Engine.Counts(endpoint).InProgress
 }
 
 // PodReason returns a pod's reason. If the pod's node is gone, it returns a text which says that

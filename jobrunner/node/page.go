@@ -42,17 +42,19 @@ func (n *Node) ForwardPage(next http.Handler) http.Handler {
 	if !n.DB.Shared() {
 		return next
 	}
-	pass := n.forwarder(forwardTimeout, false)
+	forwarder := n.newForwarder(&http.Transport{ResponseHeaderTimeout: forwardTimeout})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		at := page.SignedInAt(r)
-		if at == "" || at == n.Machine || r.Header.Get(forwardedHeader) != "" {
+		if at == "" || at == n.Machine || isForwarded(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if to, alive := n.urlOf(at); alive {
-			pass.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), forwardKey{}, to)))
-			return
+		to, alive := n.urlOf(at)
+		switch {
+		case !alive:
+			next.ServeHTTP(w, r) // the node and its session are gone
+		case forwarder.send(w, r, to) != answered:
+			refuseUnreachable(w, r)
 		}
-		next.ServeHTTP(w, r) // the node and its session are gone
 	})
 }

@@ -15,6 +15,7 @@ type places struct {
 	mu        sync.Mutex
 	endpoints map[string]place
 	pods      map[string]string // machine by pod
+	peers     map[string]peer   // by URL
 
 	leaderless map[string]bool // endpoints without a leader in the last round; guarded by Node.syncing
 }
@@ -42,6 +43,36 @@ func (p *places) remove(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.endpoints, id)
+}
+
+// peer is another node. alive ends when the node is gone.
+type peer struct {
+	alive context.Context
+	end   context.CancelFunc
+}
+
+// peer returns a context that ends when the node at a URL is gone.
+func (p *places) peer(url string) context.Context {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, known := p.peers[url]
+	if !known {
+		at.alive, at.end = context.WithCancel(context.Background())
+		p.peers[url] = at
+	}
+	return at.alive
+}
+
+// keepPeers ends the contexts of the nodes at other URLs.
+func (p *places) keepPeers(urls map[string]bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for url, at := range p.peers {
+		if !urls[url] {
+			at.end()
+			delete(p.peers, url)
+		}
+	}
 }
 
 // settings returns the settings of an endpoint's workers.
@@ -137,8 +168,15 @@ func (n *Node) placeAll(ctx context.Context, endpoints []store.Endpoint, rebalan
 	if err != nil {
 		return err
 	}
-	nodes := len(n.Engine.Nodes()) + 1
-	p := newPlan(endpoints, leaders, nodes, n.places.leaderless)
+	others, urls := n.Engine.Nodes(), map[string]bool{}
+	for _, other := range others {
+		urls[other.URL] = true
+	}
+	for _, l := range leaders {
+		urls[l.URL] = true
+	}
+	n.places.keepPeers(urls)
+	p := newPlan(endpoints, leaders, len(others)+1, n.places.leaderless)
 	if len(p.claim) > 0 && !n.draining.Load() {
 		leads, err := n.Engine.Claim(ctx, p.claim...)
 		if err != nil {
@@ -147,7 +185,7 @@ func (n *Node) placeAll(ctx context.Context, endpoints []store.Endpoint, rebalan
 		for id, l := range leads {
 			leaders[id] = engine.Leader{Lead: l, Own: true}
 		}
-		p = newPlan(endpoints, leaders, nodes, nil)
+		p = newPlan(endpoints, leaders, len(others)+1, nil)
 	}
 	n.places.leaderless = p.leaderless
 	var ending sync.WaitGroup // stopping workers takes a moment
@@ -160,34 +198,8 @@ func (n *Node) placeAll(ctx context.Context, endpoints []store.Endpoint, rebalan
 		n.placeAt(e, at)
 	}
 	ending.Wait()
-	if err := n.publishFailures(ctx, leaders); err != nil {
-		return err
-	}
 	if rebalance && p.surplus > 0 {
 		return n.releaseLeads(ctx, endpoints, p.surplus)
-	}
-	return nil
-}
-
-// Failure returns why none of an endpoint's workers can run, as known to its leader, or "".
-func (n *Node) Failure(endpoint string) string {
-	if at, known := n.places.endpoint(endpoint); known && !at.Own {
-		return at.Failure
-	}
-	return n.Pools.Failure(endpoint)
-}
-
-// publishFailures stores the failures of the endpoints that this node leads, so that the other
-// nodes can show them.
-func (n *Node) publishFailures(ctx context.Context, leaders map[string]engine.Leader) error {
-	for endpoint, l := range leaders {
-		failure := n.Pools.Failure(endpoint)
-		if !l.Own || failure == l.Failure {
-			continue
-		}
-		if err := n.Engine.SetFailure(ctx, endpoint, l.Lead, failure); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"io"
 	"log/slog"
 	"maps"
@@ -77,7 +76,7 @@ func TestForwardKeepsTheScheme(t *testing.T) {
 			r.Header.Set("X-Forwarded-Proto", proto)
 		}
 		w := httptest.NewRecorder()
-		n.forwarder(forwardTimeout, false).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), forwardKey{}, other.URL)))
+		n.newForwarder(new(http.Transport)).send(w, r, other.URL)
 		must.Equal(t, w.Body.String(), "cloud.example "+proto)
 	}
 }

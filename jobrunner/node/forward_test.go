@@ -1,0 +1,175 @@
+package node
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+)
+
+// pair is a node, and the leader of its endpoint e.
+type pair struct {
+	node   *Node
+	url    string // of the endpoint at the node
+	leader *httptest.Server
+	stop   context.CancelCauseFunc // stops the node
+}
+
+// newPair starts both with the handlers of their own requests.
+func newPair(t *testing.T, leader, own http.HandlerFunc) *pair {
+	t.Helper()
+	other, node := newNode("other"), newNode("this")
+	other.lead(engine.Leader{Own: true})
+	p := &pair{node: node, leader: httptest.NewServer(other.handler(leader))}
+	t.Cleanup(p.leader.Close)
+	node.lead(engine.Leader{Lead: engine.Lead{Process: "other"}, URL: p.leader.URL})
+	server := httptest.NewUnstartedServer(node.handler(own))
+	base, stop := context.WithCancelCause(t.Context())
+	server.Config.BaseContext = func(net.Listener) context.Context { return base }
+	server.Start()
+	t.Cleanup(server.Close)
+	p.url, p.stop = server.URL+"/v2/e/", stop
+	return p
+}
+
+func newNode(machine string) *Node {
+	return New(Config{Machine: machine, Logger: slog.New(slog.DiscardHandler)})
+}
+
+func (n *Node) lead(at engine.Leader) { n.places.set("e", place{Leader: at}) }
+
+func (n *Node) handler(own http.HandlerFunc) http.Handler {
+	toLeader := n.forwardToLeader(own)
+	return httplimit.Bodies(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { toLeader(w, r, "e") }))
+}
+
+func (p *pair) send(t *testing.T, method, path, body string) (status int, text string) {
+	t.Helper()
+	r := must.Do(http.NewRequestWithContext(t.Context(), method, p.url+path, strings.NewReader(body)))(t)
+	r.Header.Set("Idempotency-Key", "1")
+	resp := must.Do(http.DefaultClient.Do(r))(t)
+	defer resp.Body.Close()
+	return resp.StatusCode, string(must.Do(io.ReadAll(resp.Body))(t))
+}
+
+// ownRequest answers a request that a node serves itself.
+func ownRequest(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	fmt.Fprintf(w, "own %s %s", r.Method, body)
+}
+
+// waited calls f once a request waits for a leader.
+func (p *pair) waited(f func()) {
+	go func() { <-p.node.leaderless; f() }()
+}
+
+// If the leader breaks off, a request that may have taken effect isn't repeated. A GET is sent to the
+// next leader.
+func TestForwardedRequestIsSentOnce(t *testing.T) {
+	var tries atomic.Int64
+	p := newPair(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/warm") { // opens a connection that is reused
+			w.Header().Set("X-Request-Id", "of the leader")
+			return
+		}
+		tries.Add(1)
+		conn, _, _ := http.NewResponseController(w).Hijack()
+		conn.Close()
+	}, ownRequest)
+	for _, body := range []string{"", "{}"} {
+		p.send(t, "GET", "warm", "")
+		tries.Store(0)
+		status, text := p.send(t, "POST", "run", body)
+		must.Hold(t, status == http.StatusServiceUnavailable && tries.Load() == 1, status, text, "after", tries.Load(), "tries")
+	}
+	tries.Store(0)
+	p.waited(func() {
+		p.waited(func() { p.node.lead(engine.Leader{Own: true}) }) // it has looked for a leader twice
+	})
+	_, text := p.send(t, "GET", "status/1", "")
+	must.Hold(t, text == "own GET " && tries.Load() == 1, text, "after", tries.Load(), "tries")
+}
+
+// A request waits while its leader can't be reached, until another node takes over.
+func TestRequestWaitsForTakeover(t *testing.T) {
+	next := httptest.NewServer(http.HandlerFunc(ownRequest))
+	defer next.Close()
+	for _, at := range []engine.Leader{{Own: true}, {Lead: engine.Lead{Process: "next"}, URL: next.URL}} {
+		p := newPair(t, nil, ownRequest)
+		p.leader.Close()
+		p.waited(func() { p.node.lead(at) })
+		_, text := p.send(t, "POST", "run", "{}")
+		must.Equal(t, text, "own POST {}")
+	}
+}
+
+// Without a takeover the answer is 503, and sooner for a request that was forwarded already.
+func TestRequestWithoutLeader(t *testing.T) {
+	for forwarded, wait := range map[string]time.Duration{"": leaderWait, "other": forwardedWait} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNode("this")
+			n.lead(engine.Leader{})
+			r, w, begun := httptest.NewRequest("POST", "/v2/e/run", nil), httptest.NewRecorder(), time.Now()
+			r.Header.Set(forwardedHeader, forwarded)
+			n.handler(ownRequest).ServeHTTP(w, r)
+			waited := time.Since(begun)
+			must.Hold(t, w.Code == http.StatusServiceUnavailable && w.Header().Get("Retry-After") != "" && waited >= wait && waited < wait+time.Second, w.Code, "after", waited)
+		})
+	}
+}
+
+// A request ends when its leader is gone, even if the connection to the leader stays open.
+func TestRequestOfDeadLeaderEnds(t *testing.T) {
+	var p *pair
+	p = newPair(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		p.node.places.keepPeers(nil)
+		<-r.Context().Done()
+	}, ownRequest)
+	status, text := p.send(t, "POST", "runsync", "{}")
+	must.Equal(t, status, http.StatusServiceUnavailable, text)
+}
+
+// Parts of a stream arrive at once, and the leader notices when the client disconnects.
+func TestForwardedStream(t *testing.T) {
+	gone := make(chan struct{})
+	p := newPair(t, func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(w, "part")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		close(gone)
+	}, ownRequest)
+	ctx, disconnect := context.WithCancel(t.Context())
+	r := must.Do(http.NewRequestWithContext(ctx, "GET", p.url+"stream/1", nil))(t)
+	resp := must.Do(http.DefaultClient.Do(r))(t)
+	defer resp.Body.Close()
+	must.Equal(t, must.Do(bufio.NewReader(resp.Body).ReadString('\n'))(t), "part\n")
+	disconnect()
+	<-gone
+}
+
+// If the node that forwarded a request stops, the leader answers before the wait is over.
+func TestNodeStopsDuringForwardedRequest(t *testing.T) {
+	var p *pair
+	p = newPair(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		p.stop(httplimit.ErrStopping)
+		<-r.Context().Done()
+		fmt.Fprint(w, "stopping: ", httplimit.Stopping(r.Context()))
+	}, ownRequest)
+	status, text := p.send(t, "POST", "runsync", "{}")
+	must.Hold(t, status == http.StatusOK && text == "stopping: true", status, text)
+}

@@ -1,0 +1,114 @@
+package node
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+)
+
+const (
+	forwardDialTimeout = 2 * time.Second
+	forwardTimeout     = 5 * time.Second // waiting for a response about a pod or of the page
+)
+
+// forwarder sends requests to other nodes and passes their responses on.
+type forwarder struct {
+	proxy httputil.ReverseProxy
+	node  *Node
+}
+
+// newForwarder returns a forwarder with further options of a transport. Only GET requests are ever
+// sent again, on another connection.
+func (n *Node) newForwarder(options *http.Transport) *forwarder {
+	options.DialContext = (&net.Dialer{Timeout: forwardDialTimeout}).DialContext
+	options.DisableCompression = true
+	options.MaxIdleConnsPerHost = 1024
+	options.IdleConnTimeout = time.Minute // less than the server's
+	return &forwarder{node: n, proxy: httputil.ReverseProxy{
+		Transport: options,
+		Rewrite: func(p *httputil.ProxyRequest) {
+			to := attemptOf(p.In).to
+			p.Out.URL.Scheme, p.Out.URL.Host, p.Out.URL.RawQuery = to.Scheme, to.Host, p.In.URL.RawQuery
+			p.Out.Header.Set(forwardedHeader, n.Machine)
+			p.Out.Header["X-Forwarded-Proto"] = p.In.Header["X-Forwarded-Proto"]
+			p.Out.Host = p.In.Host
+			if p.Out.Body == nil && p.Out.Method != http.MethodGet {
+				// Without a body, net/http would repeat a POST that has an Idempotency-Key.
+				p.Out.Body = io.NopCloser(strings.NewReader(""))
+			}
+		},
+		ModifyResponse: func(resp *http.Response) error {
+			attemptOf(resp.Request).w.Header().Del(httpanswer.RequestID) // the response has its own
+			return nil
+		},
+		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) { attemptOf(r).err = err },
+		ErrorLog:     slog.NewLogLogger(n.Logger.Handler(), slog.LevelDebug),
+	}}
+}
+
+// attempt is the sending of a request to a node.
+type attempt struct {
+	to   *url.URL
+	w    http.ResponseWriter
+	conn atomic.Pointer[net.Conn] // nil until there is a connection
+	err  error                    // why there is no response
+}
+
+type attemptKey struct{}
+
+func attemptOf(r *http.Request) *attempt { return r.Context().Value(attemptKey{}).(*attempt) }
+
+// outcome is the result of sending a request.
+type outcome int
+
+const (
+	answered   outcome = iota
+	unanswered         // the node may have received the request; the client has no response yet
+	unreached          // the node has not received the request
+)
+
+// send sends a request to the node at a URL. If this node stops, the other node responds before the
+// wait for a job is over. If the other node is gone, send returns at once.
+func (f *forwarder) send(w http.ResponseWriter, r *http.Request, to string) outcome {
+	r.Pattern = forwardedRoute
+	httplimit.AllowPauses(r) // the other node requires the minimum rate
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer cancel()
+	a := &attempt{w: w}
+	if a.to, a.err = url.Parse(to); a.err != nil {
+		return unreached
+	}
+	defer context.AfterFunc(f.node.places.peer(to), cancel)()
+	defer context.AfterFunc(r.Context(), func() {
+		if conn := a.conn.Load(); conn != nil && httplimit.Stopping(r.Context()) {
+			if half, ok := (*conn).(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+				return // see serveHere
+			}
+		}
+		cancel()
+	})()
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { a.conn.Store(&got.Conn) }})
+	f.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, attemptKey{}, a)))
+	switch {
+	case a.err == nil:
+		return answered
+	case r.Context().Err() != nil && !httplimit.Stopping(r.Context()):
+		panic(http.ErrAbortHandler) // the client has disconnected
+	}
+	f.node.Logger.DebugContext(r.Context(), "forwarding a request failed", "path", r.URL.Path, "to", to, "error", a.err)
+	if a.conn.Load() == nil {
+		return unreached
+	}
+	return unanswered
+}
