@@ -134,8 +134,10 @@ type run struct {
 	running []string
 }
 
+const defaultMaxWait = 5 * time.Minute
+
 func (r *run) setDefaults() {
-	r.Parallel, r.MaxWait = cmp.Or(r.Parallel, 8), cmp.Or(r.MaxWait, 5*time.Minute)
+	r.Parallel, r.MaxWait = cmp.Or(r.Parallel, 8), cmp.Or(r.MaxWait, defaultMaxWait)
 	r.Seed = cmp.Or(r.Seed, rand.Uint64()>>11+1) // exact as a number in JSON
 	if r.Target.Local {
 		r.Allow, r.MaxRequests, r.MaxSeconds = ^suite.Permission(0), 0, 0
@@ -316,9 +318,9 @@ func (s *State) Select() (clauses []string) {
 func (s *State) hasJournal(id string) bool { return s != nil && s.Journals[id] != nil }
 
 // deferrable reports whether a case can be deferred. A case that waits for webhook calls
-// can't.
+// can't, and neither can a case with short waits: it judges states that end before a resume.
 func (r *run) deferrable(c *suite.Case) bool {
-	return r.Defer != nil && r.Target.Advance == nil && c.Needs&suite.Webhooks == 0
+	return r.Defer != nil && r.Target.Advance == nil && c.Needs&suite.Webhooks == 0 && c.WaitTime > max(r.MaxWait, defaultMaxWait)
 }
 
 // journalFor returns the journal of a deferred case, or a new one if the case may be
@@ -332,9 +334,6 @@ func (r *run) journalFor(c *suite.Case) *suite.Journal {
 	if j := r.Defer.Journals[c.ID]; j != nil {
 		j.MaxWait = r.MaxWait
 		return j
-	}
-	if c.WaitTime <= r.MaxWait {
-		return nil
 	}
 	return &suite.Journal{Case: c.ID, MaxWait: r.MaxWait}
 }

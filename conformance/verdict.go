@@ -60,7 +60,7 @@ func (r *run) skipReason(c *suite.Case, refused string) (o suite.Outcome, skippe
 		return skip(report.SkipAllow, "it would "+permissionWords(missing)+": --allow "+missing.String())
 	}
 	if !r.Target.SkipsTime() && c.WaitTime > r.MaxWait && !r.deferrable(c) {
-		return skip(report.SkipBudget, fmt.Sprintf("it waits for longer than --max-wait %s: --defer", r.MaxWait))
+		return skip(report.SkipBudget, fmt.Sprintf("it waits for longer than --max-wait %s", r.MaxWait))
 	}
 	return o, false
 }

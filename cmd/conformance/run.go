@@ -41,7 +41,7 @@ type run struct {
 	Reruns       int           `default:"2" help:"Number of times that a failed case is repeated, for diagnosis."`
 	KnownFailing string        `type:"existingfile" placeholder:"FILE" help:"Known deviations: lines of clause, last day, reason. An entry fails the run if its clause is kept or its last day has passed."`
 	Ledger       string        `default:"conformance-ledger.jsonl" placeholder:"FILE" help:"List of the objects that the run creates at a deployment that is not local, for sweep."`
-	Defer        string        `placeholder:"FILE" help:"Start cases that wait longer than --max-wait, and keep their state in the file, for conformance resume."`
+	Defer        string        `placeholder:"FILE" help:"Start cases that wait longer than --max-wait and five minutes, and keep their state in the file, for conformance resume."`
 }
 
 // Help is printed below the help of the flags.
