@@ -83,15 +83,9 @@ func jobStatusOf(x *wire.Exchange) (id, status string) {
 // describe converts an exchange for Watch. id and status are members of its body.
 func (w *exchangeWatch) describe(x *wire.Exchange, id, status string) *suite.Watched {
 	s := &suite.Watched{Exchange: x}
-	path, _, _ := strings.Cut(x.Request.URL, "?")
-	s.API = w.target.API(path)
-	switch s.API {
-	case "v1":
-		s.Path = path[len(w.target.V1()+"/v1"):]
-	case "v2":
-		s.Path = path[len(w.target.V2()+"/v2"):]
-	case "jobs":
-		endpoint, rest, _ := strings.Cut(path[len(w.target.Queue()+"/v2/"):], "/")
+	s.API, s.Path = w.target.API(x.Request.URL)
+	if s.API == "jobs" {
+		endpoint, rest, _ := strings.Cut(s.Path[1:], "/")
 		s.Path = "/" + rest
 		w.follow(s, endpoint, id, status)
 	}

@@ -45,41 +45,22 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 			expectUnauthorized(c, c.V2("GET", logs, nil, auth), func() *suite.Answer { return c.V2("GET", logs, nil) })
 		}
 	}},
-	// This case sends one operation of each kind and method. AUT-03-every sends all, locally.
-	{ID: "AUT-03-management", Needs: suite.V2, Requests: 25, Run: func(c *suite.C) {
-		c.V2("GET", "/serverless", nil).Is(200)
-		judgeRefusedKey(c, sampleOperations(), suite.WithoutKey())
-	}},
-	{ID: "AUT-03-every", Needs: suite.V2 | suite.LocalOnly, Requests: 90, Run: func(c *suite.C) {
-		c.V2("GET", "/serverless", nil).Is(200)
-		judgeRefusedKey(c, slices.Concat(operationsOfV1, operationsOfV2), suite.WithoutKey())
-	}},
+	// These cases send one operation of each kind and method, or of each method. The next two send all, locally.
+	{ID: "AUT-03-management", Needs: suite.V2, Requests: 25, Run: judgeManagementKey(sampleOperations(), withoutKey)},
+	{ID: "AUT-04-management", Needs: suite.V2, Requests: 10, Run: judgeManagementKey(oneOfEach(sampleOperations(), apiAndMethod), wrongKey)},
+	{ID: "AUT-03-every", Needs: suite.V2 | suite.LocalOnly, Requests: 90, Run: judgeManagementKey(managementOperations, withoutKey)},
+	{ID: "AUT-04-every", Needs: suite.V2 | suite.LocalOnly, Requests: 90, Run: judgeManagementKey(managementOperations, wrongKey)},
 	{ID: "AUT-04", Source: "Authentication, 2", Statement: "Every operation with an unknown key returns 401 and changes nothing.", Requests: 14, Run: func(c *suite.C) {
 		c.Get("/health").Is(200)
 		list := jobOperations
 		if !c.Thorough("all operations with the same method") {
 			list = onePerKind(list)
 		}
-		judgeRefusedKey(c, list, suite.As(strings.Repeat("x", len(c.Key()))))
+		judgeRefusedKey(c, list, wrongKey(c)[0])
 	}},
 	{ID: "AUT-04-jobs", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 75, WaitTime: 20 * time.Second, Seconds: 30, Run: judgeJobAccess(wrongKey, expectUnauthorized)},
 	{ID: "AUT-04-v1", Needs: suite.V1, Allow: suite.Create, Requests: 110, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v1API, wrongKey)},
 	{ID: "AUT-04-v2", Needs: suite.V2, Allow: suite.Create, Requests: 120, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v2API, wrongKey)},
-	{ID: "AUT-04-management", Needs: suite.V2, Requests: 10, Run: func(c *suite.C) {
-		c.V2("GET", "/serverless", nil).Is(200)
-		wrong := suite.As(strings.Repeat("x", len(c.Key())))
-		var methods []contractOperation
-		for _, op := range sampleOperations() {
-			if !slices.ContainsFunc(methods, func(x contractOperation) bool { return x.api == op.api && x.method == op.method }) {
-				methods = append(methods, op)
-			}
-		}
-		judgeRefusedKey(c, methods, wrong)
-	}},
-	{ID: "AUT-04-every", Needs: suite.V2 | suite.LocalOnly, Requests: 90, Run: func(c *suite.C) {
-		c.V2("GET", "/serverless", nil).Is(200)
-		judgeRefusedKey(c, slices.Concat(operationsOfV1, operationsOfV2), suite.As(strings.Repeat("x", len(c.Key()))))
-	}},
 	{ID: "AUT-05", Level: suite.Must, Source: "Authentication, 2",
 		Statement: "Every operation with a valid key for another resource is rejected and changes nothing; the status should be 403.",
 		Live:      suite.Dialect{Level: suite.Should, Why: "the operator answers 401 or 403"},
@@ -150,6 +131,14 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 	}},
 })
 
+// judgeManagementKey sends operations of the management API with a key without access.
+func judgeManagementKey(list []contractOperation, credentials func(*suite.C) []suite.Option) func(*suite.C) {
+	return func(c *suite.C) {
+		c.V2("GET", "/serverless", nil).Is(200)
+		judgeRefusedKey(c, list, credentials(c)[0])
+	}
+}
+
 // judgeRefusedKey sends the operations that the target serves with a key without access.
 // Ids are unknown and bodies empty, so that no request has an effect.
 func judgeRefusedKey(c *suite.C, list []contractOperation, auth suite.Option) {
@@ -175,7 +164,7 @@ func judgeRefusedKey(c *suite.C, list []contractOperation, auth suite.Option) {
 // sampleOperations returns described operations of the management API, one for each kind
 // and method.
 func sampleOperations() []contractOperation {
-	return onePerKind(slices.DeleteFunc(slices.Concat(operationsOfV1, operationsOfV2), func(op contractOperation) bool {
+	return onePerKind(slices.DeleteFunc(slices.Clone(managementOperations), func(op contractOperation) bool {
 		return !op.described || !slices.Contains(objectKinds, op.kind) || op.kind == "delegation" // some deployments have none
 	}))
 }
@@ -345,9 +334,18 @@ func (o *realObjects) sendable() (list []contractOperation) {
 }
 
 // onePerKind returns the first operation of each API, kind and method.
-func onePerKind(list []contractOperation) (selected []contractOperation) {
+func onePerKind(list []contractOperation) []contractOperation {
+	return oneOfEach(list, func(op contractOperation) string { return apiAndMethod(op) + op.kind })
+}
+
+func apiAndMethod(op contractOperation) string { return string(op.api) + op.method }
+
+// oneOfEach returns the first operation of each class.
+func oneOfEach(list []contractOperation, class func(contractOperation) string) (selected []contractOperation) {
+	seen := map[string]bool{}
 	for _, op := range list {
-		if !slices.ContainsFunc(selected, func(x contractOperation) bool { return x.api == op.api && x.kind == op.kind && x.method == op.method }) {
+		if !seen[class(op)] {
+			seen[class(op)] = true
 			selected = append(selected, op)
 		}
 	}

@@ -177,7 +177,7 @@ var podClassCases = []suite.Case{
 		c.Given("VER-57", func() { awaitPod(c, ids["pod"], "RUNNING") })
 		before := readPod(c, ids["pod"])
 		other, word := suite.As(c.OtherKey()), "conf-"+c.Nonce()
-		for _, op := range slices.Concat(operationsOfV1, operationsOfV2) {
+		for _, op := range managementOperations {
 			id, known := ids[op.kind]
 			if !known && op.kind != "billing" {
 				continue

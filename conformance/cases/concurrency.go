@@ -71,23 +71,6 @@ func judgeOpenLists(c *suite.C) {
 	c.Fail(fmt.Sprintf("10 requests at the same moment, %d times, and no 429", tries), "429 above 2 concurrent requests")
 }
 
-// withOpenRuns calls do while as many requests of /run as permitted are in flight.
-func withOpenRuns(c *suite.C, do func()) {
-	var open []*suite.Pending
-	defer func() { abortAll(open) }()
-	for range 201 {
-		open = append(open, c.Start("POST", "/run", nil, suite.Stalled(), suite.Quiet()))
-	}
-	c.Given("RAT-12", func() {
-		n, succeeded := awaitRefusals(open, 200)
-		if succeeded {
-			c.Skip("the deployment answers too fast to hold so many requests open")
-		}
-		c.Expect(n <= 200, "429 to one of 201", "no answer 429")
-	})
-	do()
-}
-
 // refusalPatience is how long, in real time, a deployment with hundreds of requests may
 // take to refuse one.
 const refusalPatience = 15 * time.Second
@@ -205,10 +188,10 @@ func countHeld(all []*suite.Pending) (open int, succeeded bool) {
 
 // openToLimit sends more requests than the limit, and returns the requests in flight. If their
 // number isn't the limit, it skips the case.
-func openToLimit(c *suite.C, clause string, limit int, method, path string, body any) (held []*suite.Pending) {
+func openToLimit(c *suite.C, clause string, limit int, method, path string, body any, o ...suite.Option) (held []*suite.Pending) {
 	var open []*suite.Pending
 	for range limit + 20 {
-		open = append(open, c.Start(method, path, body, suite.Quiet()))
+		open = append(open, c.Start(method, path, body, append(o, suite.Quiet())...))
 	}
 	succeeded := false
 	c.Given(clause, func() { _, succeeded = awaitRefusals(open, limit) })

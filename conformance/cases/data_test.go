@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
@@ -19,12 +20,12 @@ func TestGenerator(t *testing.T) {
 			if seed%3 > 0 {
 				v = g.value(5)
 			}
-			return v, g.encode(v)
+			return v, wire.Encode(g.Rand, v)
 		}
 		v, text := write()
 		_, second := write()
 		must.Require(t, second == text, "seed", seed, "two texts")
-		got, err := suite.Decode([]byte(text))
+		got, err := wire.Decode([]byte(text))
 		must.Require(t, err == nil && utf8.ValidString(text) && json.Valid([]byte(text)), "seed", seed, err, text)
 		d := suite.Difference(v, got)
 		must.Require(t, d == "", "seed", seed, d)
@@ -53,7 +54,7 @@ func TestInputSize(t *testing.T) {
 	g := generator{rand.New(rand.NewPCG(1, 0))}
 	for _, size := range []int{1<<16 - 1, 1 << 16, 1<<16 + 1, 1 << 20} {
 		text, input := inputOfSize(g, size)
-		if got, err := suite.Decode([]byte(text)); err != nil || len(text) != size {
+		if got, err := wire.Decode([]byte(text)); err != nil || len(text) != size {
 			t.Errorf("%d bytes, not %d: %v", len(text), size, err)
 		} else if d := suite.Difference(input, got); d != "" {
 			t.Error(d)

@@ -222,11 +222,7 @@ var effects = []effect{
 	},
 	{
 		name: "retry", clause: byStatus(map[string]string{suite.Completed: "JOB-27", suite.InQueue: "JOB-28", suite.InProgress: "JOB-29", suite.Cancelled: "JOB-30"}),
-		judge: func(_ *suite.C, s stage, p *stagedJob) {
-			before := p.Status().Is(200).Equal("status", s.status)
-			p.Retry().Refused()
-			expectSameResult(before, p.Status())
-		},
+		judge: expectRetryRefused,
 	},
 	// IN_QUEUE, POST /purge-queue → removed; jobs in other states are kept.
 	{

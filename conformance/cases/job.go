@@ -89,8 +89,8 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 				continue // see JOB-09
 			}
 			a := c.Post("/runsync", nil, suite.Raw(submissionText(g, suite.Sleep(0, suite.M{"output": output})))).Is(200)
-			finalAnswer(c, a).EqualLong("output", output)
-			c.Get("/status/"+a.Str("id")).Is(200).EqualLong("output", output)
+			finalAnswer(c, a).Equal("output", output)
+			c.Get("/status/"+a.Str("id")).Is(200).Equal("output", output)
 		}
 	}},
 	{ID: "JOB-10", Level: suite.May, Source: "Job, output", Statement: "An unfinished job has no output, or at least not another job's.",

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
 //go:embed members.tsv
@@ -136,7 +137,7 @@ func columnValues(column string) (v [2]any) {
 		if text == "-" || text == "" {
 			continue
 		}
-		value, err := suite.Decode([]byte(text))
+		value, err := wire.Decode([]byte(text))
 		if err != nil {
 			panic(fmt.Sprintf("members.tsv: %s: %v", text, err))
 		}

@@ -43,7 +43,10 @@ type contractOperation struct {
 
 // contract is the table of operations. Cases about keys, methods, absent objects and
 // refusals iterate over it, so a new operation is one line here.
-var contract = slices.Concat(jobOperations, operationsOfV1, operationsOfV2)
+var (
+	contract             = slices.Concat(jobOperations, managementOperations)
+	managementOperations = slices.Concat(operationsOfV1, operationsOfV2)
+)
 
 // Operations returns all operations in the form "v1 GET /templates/{id}".
 func Operations() (list []string) {

@@ -210,13 +210,11 @@ const podPatience = time.Minute
 // awaitPod waits until a pod has a status.
 func awaitPod(c *suite.C, id, status string) {
 	var last string
-	for waited := time.Duration(0); waited < podPatience; waited += 2 * time.Second {
-		if last = readPod(c, id).Str("status"); last == status {
-			return
-		}
-		c.Sleep(2 * time.Second)
-	}
-	c.Expect(false, "the status "+status, "the status %s for %s", last, podPatience)
+	runs := poll(c, podPatience, 2*time.Second, func() bool {
+		last = readPod(c, id).Str("status")
+		return last == status
+	})
+	c.Expect(runs, "the status "+status, "the status %s for %s", last, podPatience)
 }
 
 // expectPodActions compares the actions of a pod, in any order.

@@ -112,14 +112,12 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 		low := c.Run(suite.Fail(suite.M{"times": 1}), lowPriority)
 		c.Run(suite.Echo()).Completed() // starts a worker, which also runs the other job
 		low.Failed()
-		for n := 0; ; n++ {
-			if a := c.Get("/health").Is(200); a.Int("workers.idle")+a.Int("workers.running") == 0 {
-				break
-			}
-			if n == 20 {
-				c.Skip("the idle worker of the endpoint does not end")
-			}
-			c.Sleep(15 * time.Second)
+		ended := poll(c, 5*time.Minute, 15*time.Second, func() bool {
+			a := c.Get("/health").Is(200)
+			return a.Int("workers.idle")+a.Int("workers.running") == 0
+		})
+		if !ended {
+			c.Skip("the idle worker of the endpoint does not end")
 		}
 		c.Given("JOB-22", func() { low.Retry().Is(200) })
 		c.Should(func() {

@@ -145,12 +145,10 @@ func judgeBusyCount(path string) func(*suite.C) {
 // expectHealth expects a count of /health. Counts may be a little late.
 func expectHealth(c *suite.C, path string, want int64) {
 	var a *suite.Answer
-	for range 5 {
-		if a = c.Get("/health").Is(200); a.Int(path) == want {
-			return
-		}
-		c.Sleep(2 * time.Second)
-	}
+	poll(c, 8*time.Second, 2*time.Second, func() bool {
+		a = c.Get("/health").Is(200)
+		return a.Int(path) == want
+	})
 	a.Equal(path, want)
 }
 

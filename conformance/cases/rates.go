@@ -53,21 +53,21 @@ var rateCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 		purgeQueue(c, c.Endpoint).Is(200)
 		c.Get("/status/x").Refused()
 	}},
-	{ID: "RAT-18-open", Supplementary: true, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 215, Jobs: 2, Run: func(c *suite.C) {
+	{ID: "RAT-18-open", Supplementary: true, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 235, Jobs: 2, Run: func(c *suite.C) {
 		unknownJob := unknownJobID(c)
-		withOpenRuns(c, func() {
-			c.Get("/status/" + unknownJob).Is(404)
-			c.Post("/cancel/"+unknownJob, nil).Is(404)
-			purgeQueue(c, c.Endpoint).Is(200)
-		})
+		defer abortAll(openRuns(c))
+		c.Get("/status/" + unknownJob).Is(404)
+		c.Post("/cancel/"+unknownJob, nil).Is(404)
+		purgeQueue(c, c.Endpoint).Is(200)
 	}},
 	{ID: "RAT-19", Source: "Limits, Rate limits", Statement: "Each endpoint has its own limits.",
 		Needs: suite.OwnEndpoint | suite.SecondEndpoint, Allow: suite.Queue, Requests: 6, Run: func(c *suite.C) {
 			c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
 			purgeQueue(c, c.SecondEndpoint).Is(200)
 		}},
-	{ID: "RAT-19-open", Supplementary: true, Needs: suite.WideEndpoint | suite.SecondEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 215, Jobs: 1, Run: func(c *suite.C) {
-		withOpenRuns(c, func() { c.Job("POST", c.SecondEndpoint, "/run", suite.Submission(suite.Echo())).Success() })
+	{ID: "RAT-19-open", Supplementary: true, Needs: suite.WideEndpoint | suite.SecondEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 235, Jobs: 1, Run: func(c *suite.C) {
+		defer abortAll(openRuns(c))
+		c.Job("POST", c.SecondEndpoint, "/run", suite.Submission(suite.Echo())).Success()
 	}},
 	{ID: "RAT-20", Source: "Limits, Dynamic limit", Statement: "Each user has limits of their own.",
 		Needs: suite.OwnEndpoint | suite.UserKey, Allow: suite.Queue, Requests: 6, Run: func(c *suite.C) {
@@ -259,6 +259,11 @@ func judgeRateLimit(c *suite.C, limit int, method, path string, body any) {
 
 func purgeQueue(c *suite.C, endpoint string) *suite.Answer {
 	return c.Job("POST", endpoint, "/purge-queue", nil)
+}
+
+// openRuns opens as many requests of /run as permitted.
+func openRuns(c *suite.C) []*suite.Pending {
+	return openToLimit(c, "RAT-12", 200, "POST", "/run", nil, suite.Stalled())
 }
 
 // expectNoJobAboveLimit expects that a submission above the limit of concurrent requests

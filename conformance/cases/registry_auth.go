@@ -104,13 +104,18 @@ func newRegistryAuth(c *suite.C) (id, name string) {
 // eventually waits until a condition is true, at most for the grace time, since reads may
 // lag behind a change.
 func eventually(c *suite.C, condition func() bool) bool {
-	for waited := time.Duration(0); waited < c.Grace(); waited += time.Second {
-		if condition() {
-			return true
+	return poll(c, c.Grace(), time.Second, condition)
+}
+
+// poll repeats a check at an interval until it is true, at most for patience.
+func poll(c *suite.C, patience, interval time.Duration, check func() bool) bool {
+	for waited := time.Duration(0); ; waited += interval {
+		ok := check()
+		if ok || waited >= patience {
+			return ok
 		}
-		c.Sleep(time.Second)
+		c.Sleep(interval)
 	}
-	return condition()
 }
 
 // listRegistryAuths returns the registry auths of all pages, since the description leaves

@@ -84,7 +84,7 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 			jobs = append(jobs, c.JobOf(c.Post("/run", nil, suite.Raw(submissionText(g, inputs[len(jobs)]))).Is(200)))
 		}
 		for i, job := range jobs { // each job has its own input
-			job.Await(suite.Completed).EqualLong("output", inputs[i])
+			job.Await(suite.Completed).Equal("output", inputs[i])
 		}
 	}},
 	{ID: "SUB-05-runsync", Clauses: []string{"JOB-09"}, Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
@@ -92,8 +92,8 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		for range countFor(c, 2, 1) {
 			input := echoAll(g)
 			a := c.Post("/runsync", nil, suite.Raw(submissionText(g, input))).Is(200)
-			finalAnswer(c, a).EqualLong("output", input)
-			c.Get("/status/"+a.Str("id")).Is(200).EqualLong("output", input)
+			finalAnswer(c, a).Equal("output", input)
+			c.Get("/status/"+a.Str("id")).Is(200).Equal("output", input)
 		}
 	}},
 	{ID: "SUB-05-sizes", Clauses: []string{"JOB-09"}, Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 7, Seconds: 7, Requests: 40, Run: func(c *suite.C) {
@@ -105,7 +105,7 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		for i, size := range sizes {
 			text, input := inputOfSize(g, size)
 			path := []string{"/run", "/runsync"}[i%2]
-			c.JobOf(c.Post(path, nil, suite.Raw(`{"input":`+text+`}`)).Is(200)).Await(suite.Completed).EqualLong("output", input)
+			c.JobOf(c.Post(path, nil, suite.Raw(`{"input":`+text+`}`)).Is(200)).Await(suite.Completed).Equal("output", input)
 		}
 	}},
 	{ID: "SUB-05-again", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, WaitTime: time.Minute, Requests: 40, Run: func(c *suite.C) {
@@ -120,7 +120,7 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		if a.Shown("status") != suite.Completed {
 			c.Skip("a job whose worker died isn't retried, or not yet")
 		}
-		a.EqualLong("output", input)
+		a.Equal("output", input)
 	}},
 	{ID: "SUB-06", Source: "Job submission body", Statement: "webhook, policy and s3Config are optional.",
 		Needs: suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 4, Seconds: 4, Run: func(c *suite.C) {

@@ -20,7 +20,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		for _, more := range []string{"?job=1&word=two%20words", "/below/it", "/below?a=b&a=c&e=%C3%A9%26", "/?x"} {
 			box := c.Box()
 			c.Run(suite.Echo(), suite.M{"webhook": box.URL + more}).Completed()
-			called := lastCall(c, box, 1).Target
+			called := firstCallAfter(c, box, 0).Target
 			c.Expect(strings.HasSuffix(called, more), "a call of the address with "+more, "a call of %s", called)
 		}
 	}},
@@ -48,7 +48,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 	{ID: "WEB-02", Statement: "The webhook of a /runsync is called, too.", Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 		box := c.Box()
 		c.RunSync(suite.Echo(), suite.M{"webhook": box.URL})
-		lastCall(c, box, 1)
+		firstCallAfter(c, box, 0)
 	}},
 	// The webhook is called without another request.
 	{ID: "WEB-02-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 60 * time.Second, Seconds: 12, Run: func(c *suite.C) {
@@ -109,7 +109,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		c.Run(suite.Echo()).Completed() // starts a worker
 		box := c.Box(500)
 		c.Run(suite.Echo(), suite.M{"webhook": box.URL}, suite.TTL(15*time.Second)).Completed()
-		c.Given("WEB-01", func() { lastCall(c, box, 1) })
+		c.Given("WEB-01", func() { firstCallAfter(c, box, 0) })
 		awaitRetries(c, box, 0)
 		n := len(box.Calls())
 		c.Expect(n <= 3, "3 calls at most", "%d calls", n)
@@ -125,13 +125,13 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 			early := len(calls) >= n && (c.ControlsClock() || calls[n-1].At.Before(earliest)) // the case may be woken late
 			c.Expect(!early, "no call before 10 s have passed", "call %d before that", n)
 			c.Until(before.Add(hookGap + c.LateMargin(6*time.Second)))
-			lastCall(c, box, n)
+			nthCall(c, box, n)
 		}
 	}},
 	{ID: "WEB-07", Statement: "A webhook that fails once and then answers 200 is called twice.", Jobs: 1, WaitTime: 45 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 		box := calledBox(c, 500, 200)
 		c.Sleep(hookGap + c.Grace() + time.Second)
-		lastCall(c, box, 2)
+		nthCall(c, box, 2)
 		c.Sleep(25 * time.Second)
 		expectCalls(c, box, 2)
 	}},
@@ -139,12 +139,12 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		Jobs: 1, WaitTime: 20 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := calledBox(c, 0, 200) // the first connection is closed
 			c.Sleep(hookGap + c.Grace() + time.Second)
-			lastCall(c, box, 2)
+			nthCall(c, box, 2)
 		}},
 	{ID: "WEB-09", Level: suite.Should, Statement: "A failed webhook doesn't change the job.", Jobs: 1, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 		box, nonce := c.Box(500), c.Nonce()
 		j := c.Run(suite.Echo(suite.M{"nonce": nonce}), suite.M{"webhook": box.URL}).Reach(suite.Completed)
-		c.Given("WEB-01", func() { lastCall(c, box, 1) })
+		c.Given("WEB-01", func() { firstCallAfter(c, box, 0) })
 		c.Sleep(35 * time.Second)
 		j.Status().Is(200).Equal("status", suite.Completed).Equal("output.nonce", nonce)
 	}},
@@ -152,7 +152,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
 			j := c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Reach(suite.Completed)
-			call := lastCall(c, box, 1)
+			call := firstCallAfter(c, box, 0)
 			c.Observe("%s, %s", call.Method, call.Header.Get("Content-Type"))
 			c.Observe("the id of the job in the body: %v", bytes.Contains(call.Body, []byte(j.ID)))
 		}},
@@ -160,7 +160,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 	{ID: "WEB-10-times", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		box := c.Box()
 		a, _, _ := endAfterWait(c, suite.Completed, suite.Sleep(runTime), suite.M{"webhook": box.URL})
-		call := lastCall(c, box, 1)
+		call := firstCallAfter(c, box, 0)
 		var shown suite.M
 		_ = json.Unmarshal(call.Body, &shown) // another body has no fields
 		for _, name := range []string{"delayTime", "executionTime"} {
@@ -208,7 +208,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 	{ID: "WEB-13", Level: suite.Should, Statement: "The receiver gets no API key and no secret of s3Config.", Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 		box, s3 := c.Box(), s3Config(c)
 		c.Run(suite.Echo(), suite.M{"webhook": box.URL, "s3Config": s3}).Completed()
-		call := lastCall(c, box, 1)
+		call := firstCallAfter(c, box, 0)
 		sent := fmt.Sprint(call.Header) + string(call.Body)
 		for _, secret := range []string{c.Key(), fmt.Sprint(s3["accessSecret"])} {
 			c.Expect(!bytes.Contains([]byte(sent), []byte(secret)), "a call without secrets", "a call with a secret")
@@ -226,7 +226,7 @@ const callPatience = 300 * time.Millisecond
 func calledBox(c *suite.C, answers ...int) *env.Box {
 	box := c.Box(answers...)
 	c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
-	c.Given("WEB-01", func() { lastCall(c, box, 1) })
+	c.Given("WEB-01", func() { firstCallAfter(c, box, 0) })
 	return box
 }
 
@@ -249,14 +249,7 @@ func expectThreeCalls(c *suite.C, n int) {
 	c.Should(func() { c.Expect(n == 3, "3 calls", "%d calls", n) })
 }
 
-// lastCall expects n calls of a receiver, and returns the last of them.
-func lastCall(c *suite.C, box *env.Box, n int) env.Call {
-	if n == 1 {
-		return firstCallAfter(c, box, 0)
-	}
-	return nthCall(c, box, n)
-}
-
+// nthCall expects n calls of a receiver, and returns the last of them.
 func nthCall(c *suite.C, box *env.Box, n int) env.Call {
 	calls := c.Calls(box, n)
 	c.Expect(len(calls) >= n, fmt.Sprintf("%d calls of the webhook", n), "%d calls", len(calls))
@@ -286,9 +279,7 @@ func awaitRetries(c *suite.C, box *env.Box, before int) {
 // firstCallAfter expects the first call after some earlier ones. The description doesn't
 // say how soon after the job's end it comes.
 func firstCallAfter(c *suite.C, box *env.Box, before int) env.Call {
-	for waited := time.Duration(0); waited < c.Grace() && len(box.Await(before+1, callPatience)) <= before; waited += time.Second {
-		c.Sleep(time.Second)
-	}
+	eventually(c, func() bool { return len(box.Await(before+1, callPatience)) > before })
 	return nthCall(c, box, before+1)
 }
 
@@ -306,6 +297,6 @@ func expectCallBetween(c *suite.C, box *env.Box, earliest, latest time.Time) {
 	earliest = earliest.Add(-c.EarlyMargin(time.Second))
 	c.Until(earliest)
 	c.Until(latest.Add(c.Grace()))
-	early := earliest.Sub(lastCall(c, box, 1).At).Round(time.Millisecond)
+	early := earliest.Sub(firstCallAfter(c, box, 0).At).Round(time.Millisecond)
 	c.Expect(early <= 0, "no call before the job ends", "a call %s before that", early+c.EarlyMargin(time.Second))
 }

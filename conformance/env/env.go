@@ -213,7 +213,8 @@ func (e *Env) NoteAnswer(section string, x *wire.Exchange, timedOut bool) {
 	if e.silence.timeouts == nil {
 		e.silence.timeouts = map[string][]string{}
 	}
-	for _, scope := range []string{section, e.Target.API(x.Request.URL)} {
+	api, _ := e.Target.API(x.Request.URL)
+	for _, scope := range []string{section, api} {
 		switch {
 		case e.silence.isSilent(scope): // it remains silent
 		case timedOut:
@@ -236,7 +237,8 @@ func (e *Env) Silent(section, address string) string {
 	e.silence.mu.Lock()
 	defer e.silence.mu.Unlock()
 	names := map[string]string{section: "the section " + section, "v1": "version 1 of the management API", "v2": "version 2 of the management API", "jobs": "the job API"}
-	for _, scope := range []string{section, e.Target.API(address)} {
+	api, _ := e.Target.API(address)
+	for _, scope := range []string{section, api} {
 		if e.silence.isSilent(scope) {
 			return fmt.Sprintf("%d requests in a row timed out in %s: no more are sent there", maxTimeouts, names[scope])
 		}

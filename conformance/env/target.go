@@ -78,17 +78,15 @@ func (t *Target) Base(version string) string {
 	return map[string]string{"v1": t.V1(), "v2": t.V2()}[version] + "/" + version
 }
 
-// API returns the API of an address: "v1", "v2", "jobs", or "" for none.
-func (t *Target) API(address string) string {
-	switch path := withoutQuery(address); {
-	case strings.HasPrefix(path, t.V1()+"/v1/"):
-		return "v1"
-	case IsManagement(path) && strings.HasPrefix(path, t.V2()+"/v2/"):
-		return "v2"
-	case strings.HasPrefix(path, t.Queue()+"/v2/"):
-		return "jobs"
+// API returns the API of an address, "v1", "v2", "jobs", or "" for none, and the path after the version.
+func (t *Target) API(address string) (api, path string) {
+	address = withoutQuery(address)
+	for _, x := range []struct{ api, base string }{{"v1", t.V1() + "/v1"}, {"v2", t.V2() + "/v2"}, {"jobs", t.Queue() + "/v2"}} {
+		if rest, ok := strings.CutPrefix(address, x.base); ok && strings.HasPrefix(rest, "/") && (x.api != "v2" || IsManagement(address)) {
+			return x.api, rest
+		}
 	}
-	return ""
+	return "", ""
 }
 
 // SkipsTime reports whether waiting in the target's time takes no real time.

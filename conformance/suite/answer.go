@@ -34,10 +34,15 @@ type Answer struct {
 }
 
 func (a *Answer) fail(accepted ...string) {
+	a.failWith(a.c.describeAnswer(a.exchange), accepted...)
+}
+
+// failWith fails the case, unless the answer arrived after its deadline.
+func (a *Answer) failWith(actual string, accepted ...string) {
 	if !a.deadline.IsZero() {
 		a.c.ExpectBefore(a, a.deadline)
 	}
-	a.c.failWith(a.exchange, a.c.describeAnswer(a.exchange), accepted...)
+	a.c.failWith(a.exchange, actual, accepted...)
 }
 
 // Expect fails the case with the answer as the actual behaviour, unless ok.
@@ -201,10 +206,17 @@ func describePath(path string) string {
 	return path
 }
 
-// Equal expects a member to have a value, compared as JSON.
+// Equal expects a member to have a value, compared as JSON. Of a long value, the failure shows only the
+// first difference.
 func (a *Answer) Equal(path string, want any) *Answer {
-	if v, ok := a.Find(path); !ok || !Same(v, want) {
-		a.fail(describePath(path) + " = " + JSONText(want))
+	v, ok := a.Find(path)
+	d, text := Difference(want, v), JSONText(want)
+	switch {
+	case ok && d == "":
+	case ok && len(text) > maxExcerpt:
+		a.failWith(d, describePath(path)+" = "+excerpt(text, 0))
+	default:
+		a.fail(describePath(path) + " = " + excerpt(text, 0))
 	}
 	return a
 }

@@ -42,7 +42,7 @@ type C struct {
 
 	mu             sync.Mutex
 	trace          []*wire.Exchange
-	steps          []*step // in the order in which they began
+	steps          []*wire.Step // in the order in which they began
 	exchangesBegun int
 
 	unsent []<-chan struct{} // by Start; each is closed when its request is written
@@ -292,14 +292,19 @@ func (c *C) answer(x *wire.Exchange) *Answer {
 }
 
 func (c *C) exchange(ctx context.Context, index int, r Request) *wire.Exchange {
-	s := c.beginStep(r)
+	s := &wire.Step{Exchange: &wire.Exchange{Request: r, Sent: c.env.Clock.Now()}, Unanswered: true}
+	c.mu.Lock()
+	c.steps = append(c.steps, s)
+	c.mu.Unlock()
 	x := c.replayOrSend(ctx, index, r)
-	c.endStep(s, x)
-	if !r.Quiet {
-		c.mu.Lock()
-		c.trace = append(c.trace, x)
-		c.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.Quiet { // without the body, since there may be thousands
+		*s = wire.Step{Exchange: &wire.Exchange{Request: r, Status: x.Status, Sent: x.Sent, Received: x.Received, Err: x.Err}}
+		return x
 	}
+	*s = wire.Step{Exchange: x}
+	c.trace = append(c.trace, x)
 	return x
 }
 

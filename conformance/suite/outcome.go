@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -260,44 +259,6 @@ func (c *C) expectNoServerError() {
 	}
 }
 
-// step is a request of a case, or several equal ones, in the script that repeats the case.
-type step struct {
-	request           Request
-	sent              time.Time
-	count, unanswered int
-	first             *wire.Exchange
-	received          time.Time // of the last answer
-}
-
-func (c *C) beginStep(r Request) *step {
-	now := c.env.Clock.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n := len(c.steps) - 1; n >= 0 && r.Quiet && c.steps[n].request.Quiet && sameRequest(c.steps[n].request, r) {
-		c.steps[n].count++
-		c.steps[n].unanswered++
-		return c.steps[n]
-	}
-	c.steps = append(c.steps, &step{request: r, sent: now, count: 1, unanswered: 1})
-	return c.steps[len(c.steps)-1]
-}
-
-func sameRequest(a, b Request) bool {
-	return a.Method == b.Method && a.URL == b.URL && bytes.Equal(a.Body, b.Body)
-}
-
-func (c *C) endStep(s *step, x *wire.Exchange) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s.unanswered--
-	if s.first == nil {
-		s.first = x
-	}
-	if x.Received.After(s.received) {
-		s.received = x.Received
-	}
-}
-
 // scriptTo returns the script of a finished case up to an exchange, or "" if the exchange
 // belongs to another case.
 func (c *C) scriptTo(last *wire.Exchange, created []env.Object) string {
@@ -314,14 +275,7 @@ func (c *C) stepsSoFar() (list []wire.Step) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.steps {
-		x := s.first
-		switch {
-		case x == nil:
-			x = &wire.Exchange{Request: s.request, Sent: s.sent}
-		case s.count > 1: // spans the first and the last request
-			x = &wire.Exchange{Request: s.request, Status: x.Status, Sent: x.Sent, Received: s.received, Err: x.Err}
-		}
-		list = append(list, wire.Step{Exchange: x, Count: s.count, Unanswered: s.unanswered > 0})
+		list = append(list, *s)
 	}
 	return list
 }

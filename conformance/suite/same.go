@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
 // Same compares two values as JSON: 1 equals 1.0, the order of members is irrelevant, and
@@ -39,26 +40,7 @@ func normalize(v any) (out any, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return Decode(text)
-}
-
-// Decode reads a JSON text, with exact numbers.
-func Decode(text []byte) (v any, err error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	return v, d.Decode(&v)
-}
-
-// EqualLong is Equal for long values: the failure shows only the first difference.
-func (a *Answer) EqualLong(path string, want any) *Answer {
-	v, ok := a.Find(path)
-	if !ok {
-		a.fail("a member " + describePath(path))
-	}
-	if d := Difference(want, v); d != "" {
-		a.c.failWith(a.exchange, d, describePath(path)+" as it was sent: "+excerpt(JSONText(want), 0))
-	}
-	return a
+	return wire.Decode(text)
 }
 
 func difference(path string, want, got any) string {
@@ -140,9 +122,12 @@ func excerptOf(v any, from int) string {
 	return excerpt(JSONText(v), 0)
 }
 
+// maxExcerpt is the longest text, in bytes, that a failure shows in full.
+const maxExcerpt = 100
+
 // excerpt returns the part of a text that begins shortly before byte from.
 func excerpt(s string, from int) string {
-	const most, before = 100, 20
+	const before = 20
 	if from > before {
 		from -= before
 		for from < len(s) && !utf8.RuneStart(s[from]) {
@@ -150,10 +135,10 @@ func excerpt(s string, from int) string {
 		}
 		s = "…" + s[min(from, len(s)):]
 	}
-	if len(s) <= most {
+	if len(s) <= maxExcerpt {
 		return s
 	}
-	end := most
+	end := maxExcerpt
 	for !utf8.RuneStart(s[end]) {
 		end--
 	}

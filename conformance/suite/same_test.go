@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
@@ -51,12 +52,12 @@ func TestDifference(t *testing.T) {
 // Every JSON value equals itself, comparisons are symmetric, and differences are described.
 func FuzzSame(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, first, second []byte) {
-		a, err := Decode(first)
+		a, err := wire.Decode(first)
 		if err != nil {
 			return
 		}
 		must.Equal(t, Difference(a, a), "", first, "differs from itself")
-		b, err := Decode(second)
+		b, err := wire.Decode(second)
 		if err != nil {
 			return
 		}

@@ -77,18 +77,27 @@ func Script(steps []Step, failed *Exchange, cleanup []Request, hide *Secrets) st
 func mergeRepeats(steps []Step) (list []Step) {
 	for _, step := range steps {
 		step.Count = max(step.Count, 1)
-		if n := len(list) - 1; n >= 0 && !step.Unanswered && !list[n].Unanswered && sameRequest(list[n].Request, step.Request) && !list[n].Received.After(step.Sent) {
-			joined := &Exchange{Request: step.Request, Status: step.Status, Body: step.Body, Err: step.Err, Sent: list[n].Sent, Received: step.Received}
-			list[n].Exchange, list[n].Count, list[n].failed = joined, list[n].Count+step.Count, step.failed
+		n := len(list) - 1
+		if n < 0 || !list[n].isRepeatedBy(step) {
+			list = append(list, step)
 			continue
 		}
-		list = append(list, step)
+		joined := &Exchange{Request: step.Request, Status: step.Status, Err: step.Err, Sent: list[n].Sent, Received: step.Received}
+		if list[n].Received.After(step.Received) {
+			joined.Received = list[n].Received
+		}
+		list[n] = Step{joined, list[n].Count + step.Count, list[n].Unanswered || step.Unanswered, step.failed}
 	}
 	return list
 }
 
-func sameRequest(a, b Request) bool {
-	return a.Method == http.MethodGet && b.Method == a.Method && a.URL == b.URL && bytes.Equal(a.Body, b.Body) && fmt.Sprint(a.Header) == fmt.Sprint(b.Header)
+// isRepeatedBy reports whether the next step is an equal request: of a load test, or a read after the
+// answer.
+func (s Step) isRepeatedBy(next Step) bool {
+	a, b := s.Request, next.Request
+	equal := a.Method == b.Method && a.URL == b.URL && bytes.Equal(a.Body, b.Body) && maps.EqualFunc(a.Header, b.Header, slices.Equal)
+	read := a.Method == http.MethodGet && !s.Unanswered && !next.Unanswered && !s.Received.After(next.Sent)
+	return equal && (a.Quiet && b.Quiet || read)
 }
 
 type scriptWriter struct {

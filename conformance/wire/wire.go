@@ -78,14 +78,21 @@ func (x *Exchange) JSON() (any, error) {
 		return x.json, x.jsonErr
 	}
 	x.parsed = true
-	d := json.NewDecoder(bytes.NewReader(x.Body))
-	d.UseNumber()
-	if x.jsonErr = d.Decode(&x.json); x.jsonErr == nil {
-		if _, err := d.Token(); !errors.Is(err, io.EOF) {
-			x.json, x.jsonErr = nil, errors.New("more than one JSON value")
-		}
-	}
+	x.json, x.jsonErr = Decode(x.Body)
 	return x.json, x.jsonErr
+}
+
+// Decode returns the value of a JSON text, with numbers as json.Number.
+func Decode(text []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err = d.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one JSON value")
+	}
+	return v, nil
 }
 
 // Forget drops the value that JSON cached, since exchanges are kept until the end of a run.

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf16"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
 // Edit changes a request or an answer. Members are named by path: jobs.inQueue, 0.password.
@@ -105,10 +107,8 @@ func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Repla
 	if e.Set == nil && e.Default == nil && e.Delete == nil && e.Text == nil && e.Rename == nil && e.Recode == nil && e.Wrap == "" && e.Affix == nil && e.Form == "" && !e.Reverse {
 		return body
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	var tree any
-	if d.Decode(&tree) != nil {
+	tree, err := wire.Decode(body)
+	if err != nil {
 		return body
 	}
 	tree = e.editMembers(tree, placeholders)
@@ -119,7 +119,7 @@ func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Repla
 		tree = reverseLists(tree)
 	}
 	if e.Form != "" {
-		return encodeOrnate(nil, tree, "\r\n")
+		return []byte(wire.Encode(rand.New(rand.NewPCG(1, 1)), tree))
 	}
 	edited, err := json.Marshal(tree)
 	if err != nil {
@@ -296,54 +296,4 @@ func reverseLists(tree any) any {
 		}
 	}
 	return tree
-}
-
-// encodeOrnate encodes JSON with much white space, members in descending order, and all permitted
-// escapes. line is the line break with the current indent.
-func encodeOrnate(b []byte, tree any, line string) []byte {
-	inner := line + "\t"
-	switch node := tree.(type) {
-	case map[string]any:
-		b = append(b, '{')
-		for i, name := range slices.Backward(slices.Sorted(maps.Keys(node))) {
-			b = append(append(b, inner...), escapedString(name)...)
-			b = encodeOrnate(append(b, " : "...), node[name], inner)
-			if i > 0 {
-				b = append(b, " ,"...)
-			}
-		}
-		return append(append(b, line...), '}')
-	case []any:
-		b = append(b, '[')
-		for i, value := range node {
-			b = encodeOrnate(append(b, inner...), value, inner)
-			if i < len(node)-1 {
-				b = append(b, " ,"...)
-			}
-		}
-		return append(append(b, line...), ']')
-	case string:
-		return append(b, escapedString(node)...)
-	}
-	text, _ := json.Marshal(tree) // a number, a boolean or null
-	return append(b, text...)
-}
-
-// escapedString encodes a string, with escapes for slashes and for all characters that
-// aren't ASCII.
-func escapedString(s string) string {
-	text, _ := json.Marshal(s)
-	var b strings.Builder
-	for _, r := range strings.ReplaceAll(string(text), "/", `\/`) {
-		switch {
-		case r < 0x80:
-			b.WriteRune(r)
-		case r < 0x10000:
-			fmt.Fprintf(&b, `\u%04X`, r)
-		default:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
-		}
-	}
-	return b.String()
 }

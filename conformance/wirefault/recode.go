@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
 // recodings are changes that a program makes by mistake to JSON that it should preserve.
@@ -157,10 +159,8 @@ func recode(v any, coding string) any {
 
 // Recode applies a recoding to JSON.
 func Recode(text []byte, coding string) []byte {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	var v any
-	if d.Decode(&v) != nil {
+	v, err := wire.Decode(text)
+	if err != nil {
 		return text
 	}
 	var out bytes.Buffer
