@@ -139,7 +139,7 @@ func Clauses(patterns []string) ([]clauses.Clause, error) {
 		}
 	}
 	for _, p := range patterns {
-		p, exclude := strings.CutPrefix(p, "!")
+		p, exclude := strings.CutPrefix(strings.TrimSpace(p), "!")
 		matched := false
 		for _, c := range all {
 			if matches(p, c) {

@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -264,15 +263,13 @@ func Trace(secrets *wire.Secrets, began time.Time, exchanges []*wire.Exchange) (
 		return text
 	}
 	header := func(h http.Header) map[string][]string {
-		out := maps.Clone(map[string][]string(h))
-		for name, values := range out {
-			shown := make([]string, len(values))
-			for i, v := range values {
-				shown[i] = hide(v)
+		shown := map[string][]string{}
+		for name, values := range h {
+			for _, v := range values {
+				shown[name] = append(shown[name], hide(v))
 			}
-			out[name] = shown
 		}
-		return out
+		return shown
 	}
 	for _, x := range exchanges {
 		e := report.Exchange{

@@ -113,16 +113,11 @@ func (r *resume) Run() error {
 		return err
 	}
 	d.Run.reports = r.reports // for the results of both runs
-	o, err := d.Run.options()
+	o, end, err := d.Run.prepare(ctx)
 	if err != nil {
 		return err
 	}
-	var end func()
-	if o.Target, end, err = d.Run.resolveTarget(ctx); err != nil {
-		return err
-	}
 	defer end()
-	o.Pace = pace(&o.Target)
 	o.Defer, o.Select = &d.State, d.State.Select()
 	if len(o.Select) == 0 {
 		return fmt.Errorf("no deferred cases are left in %s", r.File)

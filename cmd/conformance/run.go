@@ -39,7 +39,7 @@ type run struct {
 	Parallel     int           `default:"8" help:"Number of cases that run at once."`
 	Seed         uint64        `help:"Seed for the order of the cases and the values that they send. The report of an earlier run shows its seed."`
 	Reruns       int           `default:"2" help:"Number of times that a failed case is repeated, for diagnosis."`
-	KnownFailing string        `type:"existingfile" placeholder:"FILE" help:"Known deviations: lines of clause, last day, reason. An entry fails the run if its clause is kept or its last day has passed."`
+	KnownFailing []byte        `type:"filecontent" placeholder:"FILE" help:"Known deviations: lines of clause, last day, reason. An entry fails the run if its clause is kept or its last day has passed."`
 	Ledger       string        `default:"conformance-ledger.jsonl" placeholder:"FILE" help:"List of the objects that the run creates at a deployment that is not local, for sweep."`
 	Defer        string        `placeholder:"FILE" help:"Start cases that wait longer than --max-wait and five minutes, and keep their state in the file, for conformance resume."`
 }
@@ -63,7 +63,7 @@ type target struct {
 	QueueURL   string `env:"GPUCLOUD_QUEUE_URL" placeholder:"URL" help:"The job API, without /v2. Default: the base URL."`
 	EndpointID string `env:"GPUCLOUD_ENDPOINT_ID" placeholder:"ID" help:"Endpoint whose workers run builtin/conformance."`
 	Image      string `placeholder:"IMAGE" help:"Image with the same handler, for endpoints that the suite creates. Default: builtin/conformance."`
-	Body       string `name:"endpoint-body" type:"existingfile" placeholder:"FILE" help:"JSON object with additional members for every body that creates an endpoint, such as gpu. Nested members are sent only to version 2, version 1's members only to version 1."`
+	Body       []byte `name:"endpoint-body" type:"filecontent" placeholder:"FILE" help:"JSON object with additional members for every body that creates an endpoint, such as gpu. Nested members are sent only to version 2, version 1's members only to version 1."`
 	HookURL    string `placeholder:"URL" help:"Address at which the deployment reaches --hook-listen."`
 	HookListen string `placeholder:"HOST:PORT" help:"Address to listen on for calls of the deployment."`
 	Advance    bool   `help:"Advance the clock of the deployment instead of waiting. It must be a jobrunner with --clock=admin that nobody else uses."`
@@ -74,9 +74,11 @@ type target struct {
 
 // resolve returns the deployment, and a function that stops it if it was started here.
 func (t *target) resolve(ctx context.Context) (_ env.Target, stop func(), err error) {
-	body, err := t.endpointBody()
-	if err != nil {
-		return env.Target{}, nil, err
+	var body map[string]json.RawMessage
+	if t.Body != nil {
+		if err := json.Unmarshal(t.Body, &body); err != nil {
+			return env.Target{}, nil, fmt.Errorf("--endpoint-body: %w", err)
+		}
 	}
 	if t.Local {
 		d, err := local.Start(ctx, local.Config{Binary: t.Jobrunner})
@@ -115,36 +117,17 @@ func (t *target) resolve(ctx context.Context) (_ env.Target, stop func(), err er
 	return out, func() {}, nil
 }
 
-// endpointBody reads --endpoint-body.
-func (t *target) endpointBody() (body map[string]json.RawMessage, err error) {
-	if t.Body == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(t.Body)
-	if err == nil {
-		err = json.Unmarshal(text, &body)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--endpoint-body %s: %w", t.Body, err)
-	}
-	return body, nil
-}
-
 func (r *run) Run() error {
 	ctx, stop := interruptible()
 	defer stop()
 	if err := errors.Join(r.reports.check(), r.published.check(&r.reports), checkDeferred(r.Defer)); err != nil {
 		return err
 	}
-	o, err := r.options()
+	o, end, err := r.prepare(ctx)
 	if err != nil {
 		return err
 	}
-	if o.Target, stop, err = r.resolveTarget(ctx); err != nil {
-		return err
-	}
-	defer stop()
-	o.Pace = pace(&o.Target)
+	defer end()
 	deferredRun := deferred{Schema: deferredSchema, Run: *r}
 	if r.Defer != "" {
 		o.Defer = &deferredRun.State
@@ -178,11 +161,15 @@ func (r *run) finish(result *report.Report) error {
 	return exit(result.Exit)
 }
 
-// resolveTarget resolves the target and applies the other flags. stop stops it.
-func (r *run) resolveTarget(ctx context.Context) (t env.Target, stop func(), err error) {
-	if t, stop, err = r.resolve(ctx); err != nil {
-		return t, nil, err
+// prepare returns the options of the run, and a function that stops its target.
+func (r *run) prepare(ctx context.Context) (o conformance.Options, stop func(), err error) {
+	if o, err = r.options(); err != nil {
+		return o, nil, err
 	}
+	if o.Target, stop, err = r.resolve(ctx); err != nil {
+		return o, nil, err
+	}
+	t := &o.Target
 	t.Live = r.Dialect == "live"
 	if t.Live && t.Local {
 		t.QueueURL = t.BaseURL + "/live"
@@ -191,16 +178,10 @@ func (r *run) resolveTarget(ctx context.Context) (t env.Target, stop func(), err
 	if len(r.Version) > 0 {
 		t.NoV1, t.NoV2 = !slices.Contains(r.Version, "v1"), !slices.Contains(r.Version, "v2")
 	}
-	return t, stop, nil
-}
-
-// pace limits the rate of requests to a deployment on another machine. The public limit of
-// the management API is 60 a minute.
-func pace(t *env.Target) *env.Pace {
-	if t.OnThisMachine() {
-		return nil
+	if !t.OnThisMachine() { // the public limit of the management API is 60 a minute
+		o.Pace = env.NewPace(45, 10)
 	}
-	return env.NewPace(45, 10)
+	return o, stop, nil
 }
 
 // profiles has the allowed operations of each profile.
@@ -212,7 +193,7 @@ var profiles = map[string]suite.Permission{
 
 func (r *run) options() (o conformance.Options, err error) {
 	o = conformance.Options{
-		Select: split(r.Select), Allow: profiles[r.Profile], MaxWait: r.MaxWait, MaxRequests: r.MaxRequests, MaxSeconds: r.MaxSeconds, Parallel: r.Parallel, Seed: r.Seed, Reruns: r.Reruns,
+		Select: r.Select, Allow: profiles[r.Profile], MaxWait: r.MaxWait, MaxRequests: r.MaxRequests, MaxSeconds: r.MaxSeconds, Parallel: r.Parallel, Seed: r.Seed, Reruns: r.Reruns,
 		Version: version, Implementation: r.implementation(),
 	}
 	for _, f := range []struct {
@@ -230,31 +211,13 @@ func (r *run) options() (o conformance.Options, err error) {
 			}
 		}
 	}
-	if r.KnownFailing != "" {
-		text, err := os.ReadFile(r.KnownFailing)
-		if err != nil {
-			return o, err
-		}
-		if o.Known, err = conformance.ParseKnown(string(text)); err != nil {
-			return o, fmt.Errorf("--known-failing %s: %w", r.KnownFailing, err)
-		}
+	if o.Known, err = conformance.ParseKnown(string(r.KnownFailing)); err != nil {
+		return o, fmt.Errorf("--known-failing: %w", err)
 	}
 	if !r.Local {
 		o.Ledger = r.Ledger
 	}
 	return o, nil
-}
-
-// split splits comma-separated lists.
-func split(patterns []string) (out []string) {
-	for _, p := range patterns {
-		for pattern := range strings.SplitSeq(p, ",") {
-			if pattern = strings.TrimSpace(pattern); pattern != "" {
-				out = append(out, pattern)
-			}
-		}
-	}
-	return out
 }
 
 type sweep struct {

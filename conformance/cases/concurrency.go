@@ -34,13 +34,6 @@ var concurrencyCases = []suite.Case{
 	concurrencyCase(suite.Case{ID: "RAT-17", Needs: suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 97, Jobs: 16, WaitTime: 77 * time.Second}, "/requests", 2, judgeOpenLists),
 }
 
-// concurrencyCase completes a case about the limit of concurrent requests of an operation.
-func concurrencyCase(c suite.Case, operation string, limit int, run func(c *suite.C)) suite.Case {
-	c.Level, c.Source, c.Run = suite.Must, "Limits, Rate limits, "+operation, run
-	c.Statement = fmt.Sprintf("More than %d concurrent requests of %s return 429.", limit, operation)
-	return c
-}
-
 // judgeOpenLists judges the limit of concurrent requests of /requests. The suite doesn't read the
 // responses. They exceed the connection's buffers, so the requests stay open.
 func judgeOpenLists(c *suite.C) {

@@ -209,11 +209,19 @@ var rateCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 
 // rateCase completes a case about the rate limit of an operation.
 func rateCase(c suite.Case, operation string, limit int, run func(c *suite.C)) suite.Case {
-	c.Level, c.Source, c.Run = suite.Must, "Limits, Rate limits, "+operation, run
-	c.Statement = fmt.Sprintf("More than %d requests of %s in 10 seconds return 429.", limit, operation)
 	if c.GivenClauses == nil {
 		c.GivenClauses = []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}
 	}
+	return limitCase(c, operation, fmt.Sprintf("More than %d requests of %s in 10 seconds return 429.", limit, operation), run)
+}
+
+// concurrencyCase completes a case about the limit of concurrent requests of an operation.
+func concurrencyCase(c suite.Case, operation string, limit int, run func(c *suite.C)) suite.Case {
+	return limitCase(c, operation, fmt.Sprintf("More than %d concurrent requests of %s return 429.", limit, operation), run)
+}
+
+func limitCase(c suite.Case, operation, statement string, run func(c *suite.C)) suite.Case {
+	c.Level, c.Source, c.Statement, c.Run = suite.Must, "Limits, Rate limits, "+operation, statement, run
 	return c
 }
 

@@ -317,7 +317,7 @@ func (c *copier) symlink(path string) error {
 }
 
 func (c *copier) link(path string) error {
-	if !slices.Contains(linkedDirs, filepath.Base(path)) && !c.inData(filepath.Dir(path)) {
+	if !slices.Contains(linkedDirs, filepath.Base(path)) && !c.inData(path) {
 		c.linked = append(c.linked, path)
 	}
 	return os.Symlink(filepath.Join(c.from, path), filepath.Join(c.to, path))

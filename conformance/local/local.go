@@ -4,6 +4,7 @@ package local
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -15,7 +16,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
@@ -43,7 +43,6 @@ type Deployment struct {
 
 	dir     string
 	process *exec.Cmd
-	stderr  tail
 	ended   chan struct{}
 }
 
@@ -122,7 +121,12 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 	}
 	// Stop ends it, not ctx: the suite deletes its objects after ctx is cancelled.
 	d.process = exec.CommandContext(context.WithoutCancel(ctx), binary, append(args, c.Args...)...)
-	d.process.Env, d.process.Stderr = environment, &d.stderr
+	stderr, err := os.Create(filepath.Join(d.dir, "stderr"))
+	if err != nil {
+		return err
+	}
+	defer stderr.Close()
+	d.process.Env, d.process.Stderr = environment, stderr
 	out, err := d.process.StdoutPipe()
 	if err != nil {
 		return err
@@ -149,7 +153,8 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 	case <-ctx.Done():
 	}
 	d.kill()
-	return errors.Join(fmt.Errorf("%s did not start: %s", binary, d.stderr.text()), ctx.Err())
+	reason, err := os.ReadFile(stderr.Name())
+	return errors.Join(fmt.Errorf("%s did not start: %s", binary, bytes.TrimSpace(reason)), ctx.Err(), err)
 }
 
 // follow sends the address that the jobrunner prints, drains its output and waits for its end.
@@ -203,28 +208,4 @@ func (d *Deployment) Stop() error {
 func (d *Deployment) kill() {
 	_ = d.process.Process.Kill() // an error says that it has already exited
 	<-d.ended
-}
-
-// tail keeps the last tailBytes that are written to it.
-type tail struct {
-	mu  sync.Mutex
-	end []byte
-}
-
-const tailBytes = 4 << 10
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.end = append(t.end, p...)
-	if n := len(t.end) - tailBytes; n > 0 {
-		t.end = append(t.end[:0], t.end[n:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) text() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(string(t.end))
 }

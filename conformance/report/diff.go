@@ -22,14 +22,17 @@ func Read(from io.Reader) (*Report, error) {
 }
 
 // Direction says whether a change is better or worse.
-type Direction int
+type Direction string
 
-// Directions, most urgent first.
+// Directions.
 const (
-	Worse Direction = iota // broken now, or kept before and not judged now
-	Better
-	Other // for example another observation
+	Worse  Direction = "worse" // broken now, or kept before and not judged now
+	Better Direction = "better"
+	Other  Direction = "other" // for example another observation
 )
+
+// directions has all directions, most urgent first.
+var directions = []Direction{Worse, Better, Other}
 
 // Change is a difference between two reports about a clause.
 type Change struct {
@@ -95,7 +98,9 @@ func Compare(before, after *Report) Diff {
 			d.add(x, nil)
 		}
 	}
-	slices.SortStableFunc(d.Changes, func(a, b Change) int { return cmp.Or(cmp.Compare(a.Direction, b.Direction), b.rank()-a.rank()) })
+	slices.SortStableFunc(d.Changes, func(a, b Change) int {
+		return cmp.Or(slices.Index(directions, a.Direction)-slices.Index(directions, b.Direction), b.rank()-a.rank())
+	})
 	return d
 }
 
@@ -151,9 +156,8 @@ func WriteDiff(w io.Writer, d Diff, colours bool) error {
 	for _, text := range d.After.Failed {
 		fmt.Fprintln(&b, p.paint(red, "FAILED ")+strings.ReplaceAll(stripControls(text), "\n", "\n  "))
 	}
-	heads := []string{Worse: p.paint(red, "WORSE"), Better: p.paint(green, "BETTER"), Other: p.paint(blue, "OTHER")}
 	for _, c := range d.Changes {
-		c.write(&b, heads[c.Direction])
+		c.write(&b, p.paint(map[Direction]string{Worse: red, Better: green, Other: blue}[c.Direction], strings.ToUpper(string(c.Direction))))
 	}
 	fmt.Fprintln(&b, p.paint(bold, fmt.Sprintf("%d worse, %d better, %d otherwise changed, %d as before", d.Count(Worse), d.Count(Better), d.Count(Other), d.Same)))
 	_, err := io.WriteString(w, b.String())
@@ -201,9 +205,6 @@ func (d Diff) otherDifferences() (list []string) {
 	return list
 }
 
-// directions has the names of directions in JSON.
-var directions = []string{Worse: "worse", Better: "better", Other: "other"}
-
 // WriteDiffJSON writes a line of JSON for each change, worse ones first, and a last line
 // with the counts.
 func WriteDiffJSON(w io.Writer, d Diff) error {
@@ -211,12 +212,12 @@ func WriteDiffJSON(w io.Writer, d Diff) error {
 	for _, c := range d.Changes {
 		x := cmp.Or(c.After, c.Before)
 		if err := lines.Encode(struct {
-			Clause    string  `json:"clause"`
-			Level     string  `json:"level"`
-			Direction string  `json:"direction"`
-			Before    *Result `json:"before"`
-			After     *Result `json:"after"`
-		}{x.Clause, x.Level, directions[c.Direction], c.Before, c.After}); err != nil {
+			Clause    string    `json:"clause"`
+			Level     string    `json:"level"`
+			Direction Direction `json:"direction"`
+			Before    *Result   `json:"before"`
+			After     *Result   `json:"after"`
+		}{x.Clause, x.Level, c.Direction, c.Before, c.After}); err != nil {
 			return err
 		}
 	}

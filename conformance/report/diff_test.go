@@ -27,7 +27,7 @@ func TestDirections(t *testing.T) {
 	mandatory := func(v report.Verdict) *x { return &x{Verdict: v} }
 	should := func(v report.Verdict) *x { return &x{Verdict: v, Level: "SHOULD"} }
 	skip := func(code string) *x { return &x{Verdict: report.Skip, Code: code} }
-	const worse, better, other, same = report.Worse, report.Better, report.Other, report.Direction(-1)
+	const worse, better, other, same = report.Worse, report.Better, report.Other, report.Direction("same")
 	for _, c := range []struct {
 		before, after *x
 		want          report.Direction

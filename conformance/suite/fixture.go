@@ -96,46 +96,39 @@ func (c *C) NewEndpoint(workersMax int, more ...M) (id string) {
 		"name": c.Name(), "type": "QUEUE", "image": c.Image(),
 		"workers": M{"min": 0, "max": workersMax}, "scaling": M{"type": "REQUEST_COUNT", "requestCount": 1},
 	}
-	body = Merge(append([]M{body, c.EndpointBody("v2", nil)}, more...)...)
-	c.Given("VER-25", func() { id = c.Create("v2", "/serverless", body).Success().Str("id") })
-	return id
+	return c.newObject("VER-25", "v2", "/serverless", append([]M{body, c.EndpointBody("v2", nil)}, more...)...).Str("id")
 }
 
 func (c *C) newEndpointV1(workersMax int) (id string) {
-	c.Given("T-01", func() {
-		t := c.Create("v1", "/templates", M{"name": c.Name(), "imageName": c.Image(), "isServerless": true})
-		id = t.Success().Str("id")
+	template := c.NewTemplate("v1", M{"isServerless": true}).Str("id")
+	body := M{"name": c.Name(), "templateId": template, "workersMin": 0, "workersMax": workersMax, "scalerType": "REQUEST_COUNT", "scalerValue": 1}
+	return c.newObject("P-01", "v1", "/endpoints", body, c.EndpointBody("v1", nil)).Str("id")
+}
+
+// newObject creates an object as a fixture, and returns the answer.
+func (c *C) newObject(clause, version, path string, bodies ...M) (a *Answer) {
+	c.Given(clause, func() {
+		a = c.Create(version, path, Merge(bodies...)).Success()
+		a.Str("id")
 	})
-	body := M{"name": c.Name(), "templateId": id, "workersMin": 0, "workersMax": workersMax, "scalerType": "REQUEST_COUNT", "scalerValue": 1}
-	body = Merge(body, c.EndpointBody("v1", nil))
-	c.Given("P-01", func() { id = c.Create("v1", "/endpoints", body).Success().Str("id") })
-	return id
+	return a
 }
 
 // NewTemplate creates a template with version 1 or 2 as a fixture, and returns the answer.
-func (c *C) NewTemplate(version string, more ...M) (a *Answer) {
-	body, clause := M{"name": c.Name(), "imageName": c.Image()}, "T-01"
+func (c *C) NewTemplate(version string, more ...M) *Answer {
 	if version == "v2" {
-		body, clause = M{"name": c.Name(), "image": c.Image()}, "VER-27"
+		return c.newObject("VER-27", version, "/templates", append([]M{{"name": c.Name(), "image": c.Image()}}, more...)...)
 	}
-	c.Given(clause, func() {
-		a = c.Create(version, "/templates", Merge(append([]M{body}, more...)...)).Success()
-		a.Str("id")
-	})
-	return a
+	return c.newObject("T-01", version, "/templates", append([]M{{"name": c.Name(), "imageName": c.Image()}}, more...)...)
 }
 
 // NewVolume creates a network volume as a fixture, and returns the answer.
-func (c *C) NewVolume(version string, size int, more ...M) (a *Answer) {
-	path, body := "/networkvolumes", M{"name": c.Name(), "size": size, "dataCenterId": c.DataCenter()}
+func (c *C) NewVolume(version string, size int, more ...M) *Answer {
+	path, dataCenter := "/networkvolumes", "dataCenterId"
 	if version == "v2" {
-		path, body = "/network-volumes", M{"name": c.Name(), "size": size, "dataCenter": c.DataCenter()}
+		path, dataCenter = "/network-volumes", "dataCenter"
 	}
-	c.Given("VER-28", func() {
-		a = c.Create(version, path, Merge(append([]M{body}, more...)...)).Success()
-		a.Str("id")
-	})
-	return a
+	return c.newObject("VER-28", version, path, append([]M{{"name": c.Name(), "size": size, dataCenter: c.DataCenter()}}, more...)...)
 }
 
 // DataCenters returns the ids of the target's data centers. The target must have at least one.

@@ -254,46 +254,34 @@ func longestRun(body []byte) (before, run, after []byte) {
 // quote quotes a text for a POSIX shell. Secrets and ids become variables that the shell
 // expands.
 func (s *scriptWriter) quote(text string) string {
-	var literal strings.Builder
-	var out, plain strings.Builder // each part quoted by itself; the text within one pair of quotes
-	simple, variables := true, false
-	flush := func() {
-		if literal.Len() == 0 {
-			return
-		}
-		part := literal.String()
-		simple = simple && !strings.ContainsAny(part, "$`\\\"!")
-		out.WriteString(quote(part))
-		plain.WriteString(part)
-		literal.Reset()
-	}
+	var values []string // and their variables, between NUL bytes, which no argument contains
 	s.hide.mu.RLock()
-	values := slices.Concat(s.hide.values, s.ids)
-	s.hide.mu.RUnlock()
-next:
-	for i := 0; i < len(text); {
-		for _, v := range values {
-			if strings.HasPrefix(text[i:], v.value) {
-				flush()
-				s.setVariable(v)
-				out.WriteString(`"` + v.shown + `"`)
-				plain.WriteString("${" + v.shown[1:] + "}")
-				variables = true
-				i += len(v.value)
-				continue next
-			}
-		}
-		literal.WriteByte(text[i])
-		i++
+	for _, v := range slices.Concat(s.hide.values, s.ids) {
+		values = append(values, v.value, "\x00"+v.shown[1:]+"\x00")
 	}
-	flush()
-	switch {
-	case !variables:
+	s.hide.mu.RUnlock()
+	parts := strings.Split(strings.NewReplacer(values...).Replace(text), "\x00") // literals and variables in turn
+	if len(parts) == 1 {
 		return quote(text)
-	case simple:
+	}
+	var separate, plain strings.Builder // each part quoted by itself; the text within one pair of quotes
+	simple := true
+	for i, part := range parts {
+		switch {
+		case i%2 == 1:
+			s.setVariable(part)
+			separate.WriteString(`"$` + part + `"`)
+			plain.WriteString("${" + part + "}")
+		case part != "":
+			simple = simple && !strings.ContainsAny(part, "$`\\\"!")
+			separate.WriteString(quote(part))
+			plain.WriteString(part)
+		}
+	}
+	if simple {
 		return `"` + withoutBraces(plain.String()) + `"`
 	}
-	return out.String()
+	return separate.String()
 }
 
 var braces = regexp.MustCompile(`\$\{([A-Z0-9_]+)\}($|[^A-Za-z0-9_])`)
@@ -303,8 +291,7 @@ func withoutBraces(text string) string { return braces.ReplaceAllString(text, "$
 
 // setVariable assigns any value to the variable of a secret, unless it is one of the user's
 // keys.
-func (s *scriptWriter) setVariable(v secret) {
-	name := v.shown[1:]
+func (s *scriptWriter) setVariable(name string) {
 	if s.names[name] || strings.HasPrefix(name, "GPUCLOUD_") {
 		return
 	}

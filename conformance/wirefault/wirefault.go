@@ -162,6 +162,7 @@ func (f *Fault) handler(next http.Handler, d Deployment) http.Handler {
 	if f.Refuse != nil {
 		f.Refuse.apply(f)
 	}
+	f.counts, f.recallByID, f.answers = map[string]int{}, map[string]any{}, map[string]*storedAnswer{}
 	path, except := pattern(f.Path), pattern(cmp.Or(f.Except, "^$"))
 	line := pattern(strings.NewReplacer("$KEY", d.Key, "$HALF", d.Key[:len(d.Key)/2]).Replace(f.Line))
 	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
@@ -209,9 +210,7 @@ func (f *Fault) isDue(r *http.Request) bool {
 	request := r.Method + " " + r.URL.String() + " " + string(readBody(r))
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.counts == nil {
-		f.first, f.counts = request, map[string]int{}
-	}
+	f.first = cmp.Or(f.first, request)
 	if f.First && request != f.first {
 		return false
 	}
@@ -288,16 +287,10 @@ func (f *Fault) serve(next http.Handler, r *http.Request, now func() time.Time) 
 	case input != nil && json.Unmarshal(fresh.body, &members) == nil && members.ID != "":
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if f.recallByID == nil {
-			f.recallByID = map[string]any{}
-		}
 		f.recallByID[members.ID] = input
 	case f.Stale > 0 && (f.Status == 0 || f.Status == fresh.status):
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if f.answers == nil {
-			f.answers = map[string]*storedAnswer{}
-		}
 		f.answers[key] = &storedAnswer{fresh.status, fresh.header.Clone(), fresh.body, fresh.at, fresh.compressed}
 	}
 	return fresh
