@@ -125,7 +125,7 @@ const (
 	// Error is {"error": text}: the job API, the worker protocol and the operator's routes.
 	Error Form = iota
 	// Message is {"message": text}: version 1 of the management API, which answers 400 to every
-	// invalid body.
+	// invalid body and conflict.
 	Message
 	// Problem is version 2 of the management API (RFC 9457).
 	Problem
@@ -178,7 +178,7 @@ func (f Form) Refuse(w http.ResponseWriter, r *Refusal) {
 	case Problem:
 		write(w, status, problemMedia, encode(problem{http.StatusText(status), status, r.Text, r.Faults}))
 	case Message:
-		if status == http.StatusUnprocessableEntity {
+		if status == http.StatusUnprocessableEntity || status == http.StatusConflict {
 			status = http.StatusBadRequest
 		}
 		JSON(w, status, message{r.Error()})

@@ -371,12 +371,8 @@ func checkBodySize(c *call, limit int64) error {
 }
 
 // checkMerged rejects a pod whose request is too large together with its template's settings.
-func (b podBodyV2) checkMerged(tx *store.Tx, body map[string]any) error {
-	t, err := podTemplate(tx, b.FromTemplate)
-	if err != nil || t == nil {
-		return err
-	}
-	if size := len(mergedRequest(body, *t)); size > contract.MaxPodBody {
+func checkMerged(body map[string]any, t store.Template) error {
+	if size := len(mergedRequest(body, t)); size > contract.MaxPodBody {
 		return httpanswer.Refuse(http.StatusRequestEntityTooLarge, "the request has %d bytes with the settings of template %q: at most %d are allowed", size, t.ID, contract.MaxPodBody)
 	}
 	return nil

@@ -99,12 +99,8 @@ func (c *call) getClusterV2() (clusterV2, error) {
 }
 
 func createClusterV2(c *call, body clusterBodyV2) (w clusterV2, err error) {
-	keys, err := c.sshKeys()
-	if err != nil {
-		return w, err
-	}
 	cluster, members, err := c.Store.CreateCluster(c.ctx(), func(tx *store.Tx) (store.Cluster, []store.Pod, error) {
-		cluster, members, err := body.build(tx, c.body, keys)
+		cluster, members, err := body.build(c, tx)
 		cluster.Owner = c.owner
 		for i := range members {
 			members[i].Owner = c.owner
@@ -166,9 +162,9 @@ func (b clusterBodyV2) template(tx *store.Tx, sent map[string]any) (*store.Templ
 }
 
 // build returns a new cluster and its members, by rank.
-func (b clusterBodyV2) build(tx *store.Tx, sent map[string]any, sshKeys string) (store.Cluster, []store.Pod, error) {
+func (b clusterBodyV2) build(c *call, tx *store.Tx) (store.Cluster, []store.Pod, error) {
 	cluster := store.Cluster{Head: store.Head{Name: *b.Name}, Type: *b.Type, Compute: store.ClusterCompute(*b.Compute)}
-	t, err := b.template(tx, sent)
+	t, err := b.template(tx, c.body)
 	switch {
 	case err != nil:
 		return cluster, nil, err
@@ -193,7 +189,11 @@ func (b clusterBodyV2) build(tx *store.Tx, sent map[string]any, sshKeys string) 
 	}
 	setIfPresent(&ssh, b.StartSSH)
 	setIfPresent(&jupyter, b.StartJupyter)
-	injectAccess(&common, ssh, jupyter, sshKeys)
+	keys, err := tx.SSHKeys(c.owner)
+	if err != nil {
+		return cluster, nil, err
+	}
+	injectAccess(&common, ssh, jupyter, keys)
 	members := make([]store.Pod, b.Compute.PodCount)
 	for rank := range members {
 		p := common

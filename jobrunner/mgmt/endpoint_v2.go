@@ -69,7 +69,7 @@ type endpointBody interface {
 // createEndpoint creates an endpoint of the defaults and a body.
 func createEndpoint[B endpointBody](defaults func() store.Endpoint) func(*call, B) (store.Endpoint, error) {
 	return func(c *call, body B) (store.Endpoint, error) {
-		return c.Store.CreateEndpoint(c.ctx(), func(tx *store.Tx) (store.Endpoint, error) {
+		return store.Build(c.ctx(), c.Store, func(tx *store.Tx) (store.Endpoint, error) {
 			e := defaults()
 			err := body.apply(tx, &e)
 			return e, err

@@ -44,7 +44,7 @@ func createNetworkVolume[B any](c *call, body B) (store.NetworkVolume, error) {
 		return v, store.Refusal(err.Error())
 	}
 	v.Type = tier
-	return c.Store.CreateNetworkVolume(c.ctx(), v)
+	return store.Create(c.ctx(), c.Store, v)
 }
 
 func updateNetworkVolume[B any](c *call, body B) (store.NetworkVolume, error) {
@@ -64,7 +64,7 @@ type globalVolumeV2 struct {
 }
 
 func createGlobalVolumeV2(c *call, body globalVolumeBodyV2) (store.GlobalVolume, error) {
-	return c.Store.CreateGlobalVolume(c.ctx(), store.GlobalVolume{Head: store.Head{Name: strings.TrimSpace(*body.Name)}, Owner: c.owner})
+	return store.Create(c.ctx(), c.Store, store.GlobalVolume{Head: store.Head{Name: strings.TrimSpace(*body.Name)}, Owner: c.owner})
 }
 
 func updateGlobalVolumeV2(c *call, body globalVolumeBodyV2) (store.GlobalVolume, error) {

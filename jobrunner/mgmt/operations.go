@@ -1,7 +1,6 @@
 package mgmt
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -113,8 +112,8 @@ func readHandler[R, W any, P store.Record[R]](show func(*call, R) W) handler {
 }
 
 // deleteHandler removes the record that the path names.
-func deleteHandler(remove func(*store.Store, context.Context, string) error) handler {
-	return handler{serve: func(c *call) (any, error) { return nil, remove(c.Store, c.ctx(), c.id) }}
+func deleteHandler[R any, P store.Record[R]]() handler {
+	return handler{serve: func(c *call) (any, error) { return nil, store.Delete[R, P](c.ctx(), c.Store, c.id) }}
 }
 
 // description describes the request and the answer of a handler.

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -18,11 +17,11 @@ const (
 )
 
 // injectAccess sets the variables for SSH and Jupyter. Without keys it doesn't enable SSH.
-func injectAccess(p *store.Pod, ssh, jupyter bool, sshKeys string) {
+func injectAccess(p *store.Pod, ssh, jupyter bool, sshKeys []string) {
 	env := map[string]string{}
 	maps.Copy(env, p.Env)
-	if _, own := env[sshVariable]; ssh && !own && sshKeys != "" {
-		env[sshVariable] = sshKeys
+	if _, own := env[sshVariable]; ssh && !own && len(sshKeys) > 0 {
+		env[sshVariable] = strings.Join(sshKeys, "\n")
 	}
 	if _, own := env[jupyterVariable]; jupyter && !own {
 		env[jupyterVariable] = rand.Text()
@@ -30,18 +29,30 @@ func injectAccess(p *store.Pod, ssh, jupyter bool, sshKeys string) {
 	p.Env = env
 }
 
-// sshKeys returns the owner's public keys, one per line.
-func (c *call) sshKeys() (string, error) {
-	keys, err := c.Store.SSHKeys(c.ctx(), c.owner)
-	return strings.Join(keys, "\n"), err
+// podBody is the body of a create or an update of either version.
+type podBody interface {
+	build(c *call, tx *store.Tx) (store.Pod, error)
+	update(tx *store.Tx, p *store.Pod) error
 }
 
-// replaceChanged replaces a pod's container if the change affects it. It fails if the pod is locked.
-func replaceChanged(p *store.Pod, before store.Pod, now time.Time) error {
-	if reflect.DeepEqual(before.Settings(), p.Settings()) {
-		return nil
-	}
-	return pod.Replace(p, before.Locked && p.Locked, now)
+func createPod[B podBody](c *call, body B) (store.Pod, error) {
+	return store.Build(c.ctx(), c.Store, func(tx *store.Tx) (store.Pod, error) {
+		p, err := body.build(c, tx)
+		p.Owner = c.owner
+		pod.Create(&p, c.Machine, c.Clock.Wall())
+		return p, err
+	})
+}
+
+// updatePod replaces the container if the change affects it. It fails if the pod is locked.
+func updatePod[B podBody](c *call, body B) (store.Pod, error) {
+	return c.Store.UpdatePod(c.ctx(), c.id, func(tx *store.Tx, p *store.Pod) error {
+		before := *p
+		if err := body.update(tx, p); err != nil || reflect.DeepEqual(before.Settings(), p.Settings()) {
+			return err
+		}
+		return pod.Replace(p, before.Locked && p.Locked, c.Clock.Wall())
+	})
 }
 
 func (c *call) hourlyPrice(p store.Pod) float64 {
@@ -51,32 +62,12 @@ func (c *call) hourlyPrice(p store.Pod) float64 {
 	return c.PodPrice(p)
 }
 
-func (c *call) createPod(build func(tx *store.Tx) (store.Pod, error)) (store.Pod, error) {
-	created, err := c.Store.CreatePods(c.ctx(), func(tx *store.Tx) ([]store.Pod, error) {
-		p, err := build(tx)
-		if err != nil {
-			return nil, err
-		}
-		p.Owner = c.owner
-		pod.Create(&p, c.Machine, c.Clock.Wall())
-		return []store.Pod{p}, nil
-	})
-	if err != nil {
-		return store.Pod{}, err
-	}
-	return created[0], nil
-}
-
 // act performs an action on the path's pod, unless skip reports that it isn't needed.
 func (c *call) act(a pod.Action, skip func(store.Pod) bool) (store.Pod, error) {
 	return c.Store.UpdatePod(c.ctx(), c.id, func(_ *store.Tx, p *store.Pod) error {
-		if err := pod.CheckMember(*p); err != nil || skip(*p) {
-			return err
+		if skip(*p) {
+			return nil
 		}
 		return pod.Do(p, a, c.Clock.Wall())
 	})
-}
-
-func (c *call) deletePod() error {
-	return c.Store.DeletePod(c.ctx(), c.id, pod.CheckMember)
 }

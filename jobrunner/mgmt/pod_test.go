@@ -331,18 +331,19 @@ func TestPodActionsV2(t *testing.T) {
 	d.expectRefusal(404, "not found", "DELETE", path, "")
 }
 
-// Several pods are created together or not at all.
-func TestCreatePodsIsAtomic(t *testing.T) {
+// A cluster's pods are created together or not at all.
+func TestCreateClusterIsAtomic(t *testing.T) {
 	var s *store.Store
 	d := deploy(t, func(c *mgmt.Config) { s = c.Store })
-	_, err := s.CreatePods(t.Context(), func(*store.Tx) ([]store.Pod, error) {
-		good := store.Pod{Head: store.Head{Name: "m"}, CPU: &store.PodCPU{FlavorIDs: []string{"cpu3c"}, VCPUCount: 2}}
+	_, _, err := s.CreateCluster(t.Context(), func(*store.Tx) (store.Cluster, []store.Pod, error) {
+		good := store.Pod{Head: store.Head{Name: "m"}, Cluster: new(store.ClusterMember), CPU: &store.PodCPU{FlavorIDs: []string{"cpu3c"}, VCPUCount: 2}}
 		bad := good
 		bad.CPU = nil
-		return []store.Pod{good, bad}, nil
+		return store.Cluster{}, []store.Pod{good, bad}, nil
 	})
 	must.Hold(t, err != nil, "a pod without compute was stored")
-	d.expectMembers(d.mustSend(200, "GET", "/v2/pods", ""), map[string]string{"pods": `[]`})
+	d.expectMembers(d.mustSend(200, "GET", "/v2/pods?includeClusterPods=true", ""), map[string]string{"pods": `[]`})
+	d.expectMembers(d.mustSend(200, "GET", "/v2/clusters", ""), map[string]string{"clusters": `[]`})
 }
 
 // paddedPod returns the body of a pod, padded to a size.

@@ -1,9 +1,9 @@
 package mgmt
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"net/http"
 	"runtime"
 	"slices"
 	"strconv"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -107,25 +106,6 @@ func (c *call) getPodV1(on map[string]bool) (w podV1, err error) {
 	return w, c.include(on, p, &w)
 }
 
-func createPodV1(c *call, body podBodyV1) (store.Pod, error) {
-	return c.createPod(body.build)
-}
-
-func updatePodV1(c *call, body podBodyV1) (store.Pod, error) {
-	p, err := c.Store.UpdatePod(c.ctx(), c.id, func(_ *store.Tx, p *store.Pod) error { return body.update(p, c.Clock.Wall()) })
-	return p, conflictV1(err)
-}
-
-// conflictV1 turns a conflict of version 2 into an invalid request, as version 1 has it.
-func conflictV1(err error) error {
-	if refusal, ok := errors.AsType[*httpanswer.Refusal](err); ok && refusal.Status == http.StatusConflict {
-		return httpanswer.Refuse(http.StatusBadRequest, "%s", refusal.Text)
-	}
-	return err
-}
-
-func deletePodV1(c *call) (any, error) { return nil, conflictV1(c.deletePod()) }
-
 // podActionV1 is a no-op if the pod is in the requested state. An unknown pod is an invalid request.
 func podActionV1(a pod.Action) handler {
 	return plainHandler(func(c *call) (podV1, error) {
@@ -135,7 +115,7 @@ func podActionV1(a pod.Action) handler {
 		if errors.Is(err, store.ErrNotFound) {
 			err = store.Refusal(fmt.Sprintf("pod %q not found", c.id))
 		}
-		return c.newPodV1(p), conflictV1(err)
+		return c.newPodV1(p), err
 	})
 }
 
@@ -147,7 +127,7 @@ func (b *podBodyV1) check(u contract.Use) []string {
 	return nil
 }
 
-func (b podBodyV1) build(tx *store.Tx) (store.Pod, error) {
+func (b podBodyV1) build(_ *call, tx *store.Tx) (store.Pod, error) {
 	p := podDefaultsV1()
 	onCPU := b.ComputeType != nil && *b.ComputeType == "CPU"
 	var cudaVersions []string
@@ -165,8 +145,7 @@ func (b podBodyV1) build(tx *store.Tx) (store.Pod, error) {
 	} else {
 		b.applyGPU(&p, cudaVersions)
 	}
-	b.apply(&p)
-	if err := b.applyPlaces(tx.Catalog(), &p); err != nil {
+	if err := cmp.Or(b.update(tx, &p), b.applyPlaces(tx.Catalog(), &p)); err != nil {
 		return p, err
 	}
 	if b.NetworkVolumeID.Value != "" { // it replaces the pod's own volume
@@ -226,21 +205,13 @@ func (b podBodyV1) applyPlaces(offered *catalog.Catalog, p *store.Pod) error {
 	return nil
 }
 
-// apply applies the members that creates and updates share.
-func (b podBodyV1) apply(p *store.Pod) {
+// update applies the members that creates and updates share.
+func (b podBodyV1) update(_ *store.Tx, p *store.Pod) error {
 	copyFields(p, b)
 	setCommandV1(&p.Container, b.DockerEntrypoint, b.DockerStartCmd)
 	setIfPresent(&p.Volume.Size, b.VolumeInGB)
 	setIfPresent(&p.Volume.Path, b.VolumeMountPath)
-}
-
-func (b podBodyV1) update(p *store.Pod, now time.Time) error {
-	if err := pod.CheckMember(*p); err != nil {
-		return err
-	}
-	before := *p
-	b.apply(p)
-	return replaceChanged(p, before, now)
+	return nil
 }
 
 // maxFilter is the maximum length of the parameters that the document of version 1 limits.

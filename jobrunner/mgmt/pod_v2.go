@@ -140,35 +140,16 @@ func (c *call) listPodsV2(q podsQuery) (out []podV2, next int64, err error) {
 	return out, next, err
 }
 
-func createPodV2(c *call, body podBodyV2) (store.Pod, error) {
-	keys, err := c.sshKeys()
-	if err != nil {
-		return store.Pod{}, err
-	}
-	return c.createPod(func(tx *store.Tx) (store.Pod, error) {
-		if err := body.checkMerged(tx, c.body); err != nil {
-			return store.Pod{}, err
-		}
-		return body.build(tx, keys)
-	})
-}
-
-func updatePodV2(c *call, body podBodyV2) (store.Pod, error) {
-	return c.Store.UpdatePod(c.ctx(), c.id, func(tx *store.Tx, p *store.Pod) error { return body.update(tx, p, c.Clock.Wall()) })
-}
-
 type podActionBodyV2 struct {
 	Action *string `json:"action"`
 }
 
 type noContent struct{}
 
-func deletePodV2(c *call) (any, error) { return nil, c.deletePod() }
-
 func podActionV2(c *call, body podActionBodyV2) (any, error) {
 	action := pod.Action(*body.Action)
 	if action == pod.Terminate {
-		return noContent{}, c.deletePod()
+		return noContent{}, store.Delete[store.Pod](c.ctx(), c.Store, c.id)
 	}
 	p, err := c.act(action, func(store.Pod) bool { return false })
 	return c.newPodV2(p), err
@@ -185,13 +166,16 @@ func (c *call) podLogsV2(q logStream) (stream logStream, err error) {
 	return q.open(log), nil
 }
 
-func (b podBodyV2) build(tx *store.Tx, sshKeys string) (store.Pod, error) {
+func (b podBodyV2) build(c *call, tx *store.Tx) (store.Pod, error) {
 	p := podDefaultsV2()
 	t, err := podTemplate(tx, b.FromTemplate)
 	if err != nil {
 		return p, err
 	}
 	if t != nil {
+		if err := checkMerged(c.body, *t); err != nil {
+			return p, err
+		}
 		p.UseTemplate(*t)
 		b.Env = mergedEnv(t.Env, b.Env)
 	}
@@ -211,8 +195,9 @@ func (b podBodyV2) build(tx *store.Tx, sshKeys string) (store.Pod, error) {
 	ssh, jupyter := t != nil && t.StartSSH, t != nil && t.StartJupyter
 	setIfPresent(&ssh, b.StartSSH)
 	setIfPresent(&jupyter, b.StartJupyter)
-	injectAccess(&p, ssh, jupyter, sshKeys)
-	return p, nil
+	keys, err := tx.SSHKeys(c.owner)
+	injectAccess(&p, ssh, jupyter, keys)
+	return p, err
 }
 
 // podTemplate returns the pod template that a body names, or nil.
@@ -266,11 +251,7 @@ func (m *podMountsV2) applyTo(p *store.Pod) error {
 
 const errBothMounts = store.Refusal("mounts.persistent and mounts.network exclude each other: a pod has at most one of them")
 
-func (b podBodyV2) update(tx *store.Tx, p *store.Pod, now time.Time) error {
-	if err := pod.CheckMember(*p); err != nil {
-		return err
-	}
-	before := *p
+func (b podBodyV2) update(tx *store.Tx, p *store.Pod) error {
 	t, err := podTemplate(tx, b.FromTemplate)
 	if err != nil {
 		return err
@@ -283,10 +264,7 @@ func (b podBodyV2) update(tx *store.Tx, p *store.Pod, now time.Time) error {
 	if err := b.setCommand(&p.Container); err != nil {
 		return err
 	}
-	if err := b.remount(p); err != nil {
-		return err
-	}
-	return replaceChanged(p, before, now)
+	return b.remount(p)
 }
 
 // remount changes the mount. Its kind and network volume are fixed.

@@ -94,5 +94,5 @@ func createDelegationV2(c *call, body delegationBodyV2) (store.Delegation, error
 	if image.Tag == "" {
 		image.Tag = defaultTag
 	}
-	return c.Store.CreateDelegation(c.ctx(), store.Delegation{Head: store.Head{Name: body.Name.Value}, Owner: c.owner, ECRImage: image})
+	return store.Create(c.ctx(), c.Store, store.Delegation{Head: store.Head{Name: body.Name.Value}, Owner: c.owner, ECRImage: image})
 }

@@ -164,7 +164,7 @@ func templateDefaultsV1() store.Template {
 func podDefaultsV1() store.Pod {
 	d := defaultsOf[podBodyV1]()
 	p := store.Pod{Cloud: *d.Cloud}
-	d.apply(&p)
+	_ = d.update(nil, &p) // never fails
 	return p
 }
 

@@ -146,7 +146,7 @@ func createTemplate[B templateBody](defaults func() store.Template) func(*call, 
 		if err := body.apply(&t); err != nil {
 			return t, err
 		}
-		return c.Store.CreateTemplate(c.ctx(), t)
+		return store.Create(c.ctx(), c.Store, t)
 	}
 }
 

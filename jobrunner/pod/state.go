@@ -152,11 +152,3 @@ func list(actions []Action) string {
 	}
 	return words
 }
-
-// CheckMember rejects a call on a cluster's member, which only the cluster may change.
-func CheckMember(p store.Pod) error {
-	if p.Cluster == nil {
-		return nil
-	}
-	return httpanswer.Refuse(http.StatusConflict, "pod %q belongs to the cluster %q, and only the cluster can change it: /v2/clusters/%[2]s", p.ID, p.Cluster.ID)
-}

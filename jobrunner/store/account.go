@@ -22,7 +22,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Secret is an account secret without its value. Its name is unique, ignoring case, and fixed.
+// Secret is an account secret without its value. Its name is unique, ignoring case, and fixed. If it is
+// deleted, its placeholders resolve to "".
 type Secret struct {
 	Head
 	Description  string    `json:"description,omitempty"`
@@ -72,11 +73,6 @@ func (s *Store) UpdateSecret(ctx context.Context, id string, change SecretChange
 		secret.ValueUpdated = tx.now
 		return tx.saveValue(secret, *change.Value)
 	})
-}
-
-// DeleteSecret deletes a secret, even if it is in use: its placeholders then resolve to "".
-func (s *Store) DeleteSecret(ctx context.Context, id string) error {
-	return s.delete(ctx, func(tx *Tx) error { return tx.remove(secrets, id) })
 }
 
 // saveValue encrypts and stores the value of a secret. All values have the same key.
@@ -275,20 +271,28 @@ type sshKeySet struct {
 func (k *sshKeySet) kind() kind { return sshKeySets }
 
 // SSHKeys lists the public keys of an owner, in the order of SetSSHKeys.
-func (s *Store) SSHKeys(ctx context.Context, owner string) ([]string, error) {
-	var set sshKeySet
-	err := s.db.Read(ctx, func(r *sqldb.Reader) error {
-		var doc []byte
-		// Two sets may have been stored at the same time: read the latest.
-		err := r.QueryRow("SELECT doc FROM objects WHERE kind = ? AND name = ? ORDER BY seq DESC LIMIT 1", sshKeySets.key, owner).Scan(&doc)
-		if err != nil {
-			return err
-		}
-		return decode(sshKeySets.label, doc, &set)
+func (s *Store) SSHKeys(ctx context.Context, owner string) (keys []string, err error) {
+	err = s.db.Read(ctx, func(r *sqldb.Reader) error {
+		keys, err = sshKeys(r, owner)
+		return err
 	})
+	return keys, err
+}
+
+func (tx *Tx) SSHKeys(owner string) ([]string, error) { return sshKeys(tx.tx, owner) }
+
+func sshKeys(q sqldb.Querier, owner string) ([]string, error) {
+	var doc []byte
+	// Two sets may have been stored at the same time: read the latest.
+	err := q.QueryRow("SELECT doc FROM objects WHERE kind = ? AND name = ? ORDER BY seq DESC LIMIT 1", sshKeySets.key, owner).Scan(&doc)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
+		return nil, nil
 	}
+	if err != nil {
+		return nil, err
+	}
+	var set sshKeySet
+	err = decode(sshKeySets.label, doc, &set)
 	return set.Keys, err
 }
 

@@ -39,6 +39,13 @@ func (c *Cluster) kind() kind { return clusters }
 
 func (c *Cluster) refs() []string { return []string{c.Template} }
 
+func (c *Cluster) beforeInsert(*Tx) error {
+	if n := c.Compute.GPUCountPerPod; n > catalog.MaxGPUs { // of the catalog's largest machine, as in checkPodGPU
+		return refusef("invalid gpuCountPerPod of a cluster: expected %d at most, got %d", catalog.MaxGPUs, n)
+	}
+	return nil
+}
+
 // ClusterPods lists the members of a cluster by rank.
 func (s *Store) ClusterPods(ctx context.Context, id string) ([]Pod, error) {
 	out, _, err := documents[Pod](ctx, s, pods.label, "SELECT o.doc, o.seq FROM refs r JOIN objects o ON o.id = r.owner WHERE r.target = ? AND o.kind = ? ORDER BY o.seq", id, pods.key)
@@ -52,15 +59,12 @@ func (s *Store) CreateCluster(ctx context.Context, build func(tx *Tx) (Cluster, 
 		if c, members, err = build(tx); err != nil {
 			return err
 		}
-		if n := c.Compute.GPUCountPerPod; n > catalog.MaxGPUs { // of the catalog's largest machine, as in checkPodGPU
-			return refusef("invalid gpuCountPerPod of a cluster: expected %d at most, got %d", catalog.MaxGPUs, n)
-		}
 		if err := tx.insert(&c); err != nil {
 			return err
 		}
 		for i := range members {
 			members[i].Cluster.ID = c.ID
-			if err := tx.InsertPod(&members[i]); err != nil {
+			if err := tx.insert(&members[i]); err != nil {
 				return err
 			}
 		}
@@ -73,18 +77,13 @@ func (s *Store) UpdateCluster(ctx context.Context, id string, change func(c *Clu
 	return update(ctx, s, id, func(_ *Tx, c *Cluster) error { change(c); return nil })
 }
 
-// DeleteCluster deletes a cluster and its members.
-func (s *Store) DeleteCluster(ctx context.Context, id string) error {
-	return s.delete(ctx, func(tx *Tx) error {
-		members, err := tx.referrers(pods, id)
-		if err != nil {
+// beforeDelete deletes the members.
+func (c *Cluster) beforeDelete(tx *Tx) error {
+	members, err := tx.referrers(pods, c.ID)
+	for _, member := range members {
+		if err := tx.remove(pods, member); err != nil {
 			return err
 		}
-		for _, member := range members {
-			if err := tx.RemovePod(member); err != nil {
-				return err
-			}
-		}
-		return tx.remove(clusters, id)
-	})
+	}
+	return err
 }

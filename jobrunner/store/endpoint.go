@@ -105,24 +105,8 @@ func (s *Store) EndpointIDs(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-// CreateEndpoint stores the endpoint that build returns with a new id. build may read
-// templates in tx, and may run more than once.
-func (s *Store) CreateEndpoint(ctx context.Context, build func(tx *Tx) (Endpoint, error)) (e Endpoint, err error) {
-	err = s.write(ctx, func(tx *Tx) error {
-		if e, err = build(tx); err != nil {
-			return err
-		}
-		if err := tx.checkEndpoint(e); err != nil {
-			return err
-		}
-		if err := tx.insert(&e); err != nil {
-			return err
-		}
-		tx.changed(endpoints, e.ID)
-		return tx.release(e, nil)
-	})
-	return e, err
-}
+func (e *Endpoint) beforeInsert(tx *Tx) error { return tx.checkEndpoint(*e) }
+func (e *Endpoint) afterInsert(tx *Tx) error  { return tx.release(*e, nil) }
 
 // UpdateEndpoint changes an endpoint. change may read templates in tx, and may run more than once.
 func (s *Store) UpdateEndpoint(ctx context.Context, id string, change func(tx *Tx, e *Endpoint) error) (out Endpoint, err error) {
@@ -175,14 +159,6 @@ func (tx *Tx) updateUsers(target string, change func(e *Endpoint)) error {
 		}
 	}
 	return err
-}
-
-// DeleteEndpoint deletes an endpoint, but not its template.
-func (s *Store) DeleteEndpoint(ctx context.Context, id string) error {
-	return s.delete(ctx, func(tx *Tx) error {
-		tx.changed(endpoints, id)
-		return tx.remove(endpoints, id)
-	})
 }
 
 // checkEndpoint rejects contradictory members, and references to objects that don't exist.

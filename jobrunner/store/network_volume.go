@@ -18,15 +18,7 @@ type NetworkVolume struct {
 
 func (v *NetworkVolume) kind() kind { return networkVolumes }
 
-func (s *Store) CreateNetworkVolume(ctx context.Context, v NetworkVolume) (NetworkVolume, error) {
-	err := s.write(ctx, func(tx *Tx) error {
-		if err := tx.insert(&v); err != nil {
-			return err
-		}
-		return tx.recordVolumeChange(v.ID, &v)
-	})
-	return v, err
-}
+func (v *NetworkVolume) afterInsert(tx *Tx) error { return tx.callVolumeHook(v.ID, v) }
 
 // VolumeChange is an update of a network volume. A nil member stays unchanged.
 type VolumeChange struct {
@@ -48,29 +40,25 @@ func (s *Store) UpdateNetworkVolume(ctx context.Context, id string, change Volum
 			return refusef("network volume %q has %d GB and can only grow: a size of %d GB is not above that", id, v.Size, *change.Size)
 		}
 		v.Size = *change.Size
-		return tx.recordVolumeChange(id, v)
+		tx.changed(networkVolumes, id)
+		return tx.callVolumeHook(id, v)
 	})
 }
 
-// DeleteNetworkVolume deletes a volume and removes it from endpoints and pods. It doesn't
-// reject the deletion of a used volume, because no source documents that, and a volume must
-// be replaceable without deleting its endpoints.
-func (s *Store) DeleteNetworkVolume(ctx context.Context, id string) error {
-	return s.delete(ctx, func(tx *Tx) error {
-		err := tx.updateUsers(id, func(e *Endpoint) {
-			e.NetworkVolumes = slices.DeleteFunc(slices.Clone(e.NetworkVolumes), func(other string) bool { return other == id })
-		})
-		if err != nil {
-			return err
-		}
-		if err := tx.detachPods(id); err != nil {
-			return err
-		}
-		if err := tx.remove(networkVolumes, id); err != nil {
-			return err
-		}
-		return tx.recordVolumeChange(id, nil)
+// beforeDelete removes the volume from endpoints and pods. It doesn't reject the deletion of
+// a used volume, because no source documents that, and a volume must be replaceable without
+// deleting its endpoints.
+func (v *NetworkVolume) beforeDelete(tx *Tx) error {
+	err := tx.updateUsers(v.ID, func(e *Endpoint) {
+		e.NetworkVolumes = slices.DeleteFunc(slices.Clone(e.NetworkVolumes), func(other string) bool { return other == v.ID })
 	})
+	if err != nil {
+		return err
+	}
+	if err := tx.detachPods(v.ID); err != nil {
+		return err
+	}
+	return tx.callVolumeHook(v.ID, nil)
 }
 
 // VolumeHook is called when a network volume is created, resized or, with a nil volume,
@@ -102,8 +90,7 @@ func (s *Store) WithNetworkVolumes(ctx context.Context, f func(tx *sqldb.Tx, now
 // f must read the volume, because calls can arrive out of order.
 func (s *Store) OnNetworkVolumeChange(f func(id string)) { s.onChange(networkVolumes, f) }
 
-func (tx *Tx) recordVolumeChange(id string, v *NetworkVolume) error {
-	tx.changed(networkVolumes, id)
+func (tx *Tx) callVolumeHook(id string, v *NetworkVolume) error {
 	if tx.store.volumeHook == nil {
 		return nil
 	}
@@ -121,15 +108,6 @@ type GlobalVolume struct {
 
 func (v *GlobalVolume) kind() kind { return globalVolumes }
 
-func (s *Store) CreateGlobalVolume(ctx context.Context, v GlobalVolume) (GlobalVolume, error) {
-	err := s.write(ctx, func(tx *Tx) error { return tx.insert(&v) })
-	return v, err
-}
-
 func (s *Store) RenameGlobalVolume(ctx context.Context, id, name string) (GlobalVolume, error) {
 	return update(ctx, s, id, func(_ *Tx, v *GlobalVolume) error { v.Name = name; return nil })
-}
-
-func (s *Store) DeleteGlobalVolume(ctx context.Context, id string) error {
-	return s.delete(ctx, func(tx *Tx) error { return tx.remove(globalVolumes, id) })
 }

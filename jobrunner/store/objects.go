@@ -36,14 +36,23 @@ type Head struct {
 	Created time.Time `json:"created"` // UTC, whole milliseconds
 }
 
-func (h *Head) head() *Head    { return h }
-func (h *Head) refs() []string { return nil }
+func (h *Head) head() *Head            { return h }
+func (h *Head) refs() []string         { return nil }
+func (h *Head) beforeInsert(*Tx) error { return nil }
+func (h *Head) afterInsert(*Tx) error  { return nil }
+func (h *Head) beforeDelete(*Tx) error { return nil }
 
 // record is implemented by pointers to the stored types, such as *Endpoint.
 type record interface {
 	head() *Head
 	kind() kind
 	refs() []string // ids of the records that it refers to; "" for none
+
+	// The following run in the transaction of the change. An error rolls it back.
+
+	beforeInsert(tx *Tx) error
+	afterInsert(tx *Tx) error
+	beforeDelete(tx *Tx) error
 }
 
 // Record is the pointer to a stored type.
@@ -131,8 +140,45 @@ func documents[T any](ctx context.Context, s *Store, label, query string, args .
 	return out, positions, err
 }
 
+// Create stores a record with a new id.
+func Create[T any, P Record[T]](ctx context.Context, s *Store, r T) (T, error) {
+	return Build[T, P](ctx, s, func(*Tx) (T, error) { return r, nil })
+}
+
+// Build stores the record that build returns with a new id. build may read in tx, and may run more
+// than once.
+func Build[T any, P Record[T]](ctx context.Context, s *Store, build func(tx *Tx) (T, error)) (r T, err error) {
+	err = s.write(ctx, func(tx *Tx) error {
+		if r, err = build(tx); err != nil {
+			return err
+		}
+		return tx.insert(P(&r))
+	})
+	return r, err
+}
+
+// Delete deletes a record.
+func Delete[T any, P Record[T]](ctx context.Context, s *Store, id string) error {
+	if IsOfficial(id) {
+		return ErrOfficial
+	}
+	return s.delete(ctx, func(tx *Tx) error {
+		r := P(new(T))
+		if err := load(tx.tx, r, id); err != nil {
+			return err
+		}
+		if err := r.beforeDelete(tx); err != nil {
+			return err
+		}
+		return tx.remove(r.kind(), id)
+	})
+}
+
 // insert stores a new record and sets its id.
 func (tx *Tx) insert(r record) error {
+	if err := r.beforeInsert(tx); err != nil {
+		return err
+	}
 	h := r.head()
 	h.ID, h.Created = newID(), tx.now
 	doc, err := json.Marshal(r)
@@ -143,7 +189,11 @@ func (tx *Tx) insert(r record) error {
 	if err != nil {
 		return nameConflict(r, err)
 	}
-	return tx.saveRefs(r)
+	tx.changed(r.kind(), h.ID)
+	if err := tx.saveRefs(r); err != nil {
+		return err
+	}
+	return r.afterInsert(tx)
 }
 
 func (tx *Tx) save(r record) error {
@@ -204,10 +254,8 @@ func (tx *Tx) saveRefs(r record) error {
 
 // remove deletes a record and its references.
 func (tx *Tx) remove(k kind, id string) error {
-	n, err := tx.tx.Exec("DELETE FROM objects WHERE id = ? AND kind = ?", id, k.key)
-	if err == nil && n == 0 {
-		return notFound(k, id)
-	}
+	tx.changed(k, id)
+	_, err := tx.tx.Exec("DELETE FROM objects WHERE id = ?", id)
 	return err
 }
 

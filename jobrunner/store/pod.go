@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -138,95 +139,46 @@ func (s *Store) Pod(ctx context.Context, id string) (Pod, error) { return Get[Po
 // Pods lists the pods, the oldest first.
 func (s *Store) Pods(ctx context.Context) ([]Pod, error) { return List[Pod](ctx, s) }
 
-func (tx *Tx) Pod(id string) (p Pod, err error) { return p, load(tx.tx, &p, id) }
-
 // OnPodChange calls f after the commit of a pod's creation, update or deletion. f must read
 // the pod, because calls can arrive out of order.
 func (s *Store) OnPodChange(f func(id string)) { s.onChange(pods, f) }
 
-// CreatePods stores the pods that build returns with new ids, in one transaction. build may
-// read and write in tx, and may run more than once.
-func (s *Store) CreatePods(ctx context.Context, build func(tx *Tx) ([]Pod, error)) (pods []Pod, err error) {
-	err = s.write(ctx, func(tx *Tx) error {
-		if pods, err = build(tx); err != nil {
-			return err
-		}
-		for i := range pods {
-			if err := tx.InsertPod(&pods[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return pods, err
-}
-
-// InsertPod checks a new pod and stores it with a new id.
-func (tx *Tx) InsertPod(p *Pod) error {
+func (p *Pod) beforeInsert(tx *Tx) (err error) {
 	if err := tx.checkPod(*p); err != nil {
 		return err
 	}
-	dataCenter, err := tx.placePod(*p)
-	if err != nil {
-		return err
-	}
-	p.DataCenterID = dataCenter
-	if err := tx.insert(p); err != nil {
-		return err
-	}
-	tx.changed(pods, p.ID)
-	return nil
+	p.DataCenterID, err = tx.placePod(*p)
+	return err
 }
 
-// UpdatePod changes a pod. change may read templates in tx, and may run more than once.
-func (s *Store) UpdatePod(ctx context.Context, id string, change func(tx *Tx, p *Pod) error) (out Pod, err error) {
-	err = s.write(ctx, func(tx *Tx) (err error) {
-		out, err = tx.UpdatePod(id, func(p *Pod) error {
-			if err := change(tx, p); err != nil {
-				return err
-			}
-			return tx.checkPod(*p)
-		})
-		return err
+// UpdatePod changes a pod that isn't the member of a cluster. change may read templates in tx, and
+// may run more than once.
+func (s *Store) UpdatePod(ctx context.Context, id string, change func(tx *Tx, p *Pod) error) (Pod, error) {
+	return update(ctx, s, id, func(tx *Tx, p *Pod) error {
+		if err := p.checkMember(); err != nil {
+			return err
+		}
+		if err := change(tx, p); err != nil {
+			return err
+		}
+		tx.changed(pods, id)
+		return tx.checkPod(*p)
 	})
-	return out, err
 }
+
+// checkMember rejects a call on a cluster's member, which only the cluster may change.
+func (p *Pod) checkMember() error {
+	if p.Cluster == nil {
+		return nil
+	}
+	return Conflict(fmt.Sprintf("pod %q belongs to the cluster %q, and only the cluster can change it: /v2/clusters/%[2]s", p.ID, p.Cluster.ID))
+}
+
+func (p *Pod) beforeDelete(*Tx) error { return p.checkMember() }
 
 // ReportPod changes the actual state of a pod, without calling the listeners of OnPodChange.
 func (s *Store) ReportPod(ctx context.Context, id string, change func(p *Pod) error) (Pod, error) {
 	return update(ctx, s, id, func(_ *Tx, p *Pod) error { return change(p) })
-}
-
-// UpdatePod changes a pod in the transaction. It doesn't check the pod.
-func (tx *Tx) UpdatePod(id string, change func(p *Pod) error) (Pod, error) {
-	p, err := tx.Pod(id)
-	if err != nil {
-		return p, err
-	}
-	if err := change(&p); err != nil {
-		return p, err
-	}
-	tx.changed(pods, id)
-	return p, tx.save(&p)
-}
-
-// DeletePod deletes a pod, unless allow returns an error.
-func (s *Store) DeletePod(ctx context.Context, id string, allow func(p Pod) error) error {
-	return s.delete(ctx, func(tx *Tx) error {
-		p, err := tx.Pod(id)
-		if err != nil {
-			return err
-		}
-		if err := allow(p); err != nil {
-			return err
-		}
-		return tx.RemovePod(id)
-	})
-}
-
-func (tx *Tx) RemovePod(id string) error {
-	tx.changed(pods, id)
-	return tx.remove(pods, id)
 }
 
 // UseTemplate copies a template's settings, except its volume.
@@ -253,7 +205,13 @@ func (tx *Tx) detachPods(volume string) error {
 		return err
 	}
 	for _, user := range users {
-		if _, err := tx.UpdatePod(user, func(p *Pod) error { p.NetworkVolume = ""; return nil }); err != nil {
+		var p Pod
+		if err := load(tx.tx, &p, user); err != nil {
+			return err
+		}
+		p.NetworkVolume = ""
+		tx.changed(pods, user)
+		if err := tx.save(&p); err != nil {
 			return err
 		}
 	}

@@ -33,39 +33,33 @@ func (s *Store) Credentials(ctx context.Context, id string) (Credentials, error)
 }
 
 func (s *Store) CreateRegistryAuth(ctx context.Context, name string, c Credentials) (RegistryAuth, error) {
-	r := registryRecord{RegistryAuth{Head{Name: name}}, c.Username, c.Password}
-	err := s.write(ctx, func(tx *Tx) error { return tx.insert(&r) })
+	r, err := Create(ctx, s, registryRecord{RegistryAuth{Head{Name: name}}, c.Username, c.Password})
 	return r.RegistryAuth, err
 }
 
-// DeleteRegistryAuth deletes a registry auth and removes it from templates and endpoints. It
-// rejects the deletion while a pod uses the registry auth.
-func (s *Store) DeleteRegistryAuth(ctx context.Context, id string) error {
-	return s.delete(ctx, func(tx *Tx) error {
-		if users, err := tx.referrers(pods, id); err != nil {
-			return err
-		} else if len(users) > 0 {
-			return refusef("registry auth %q is in use: delete pod %q first, or give the pod another registry auth", id, users[0])
-		}
-		users, err := tx.referrers(templates, id)
+// beforeDelete removes the registry auth from templates and endpoints. It rejects the deletion
+// while a pod uses the registry auth.
+func (r *RegistryAuth) beforeDelete(tx *Tx) error {
+	if users, err := tx.referrers(pods, r.ID); err != nil {
+		return err
+	} else if len(users) > 0 {
+		return refusef("registry auth %q is in use: delete pod %q first, or give the pod another registry auth", r.ID, users[0])
+	}
+	users, err := tx.referrers(templates, r.ID)
+	if err != nil {
+		return err
+	}
+	for _, user := range users {
+		t, err := tx.Template(user)
 		if err != nil {
 			return err
 		}
-		for _, user := range users {
-			t, err := tx.Template(user)
-			if err != nil {
-				return err
-			}
-			t.Registry = ""
-			if err := tx.save(&t); err != nil {
-				return err
-			}
-		}
-		if err := tx.updateUsers(id, func(e *Endpoint) { e.Registry = "" }); err != nil {
+		t.Registry = ""
+		if err := tx.save(&t); err != nil {
 			return err
 		}
-		return tx.remove(registryAuths, id)
-	})
+	}
+	return tx.updateUsers(r.ID, func(e *Endpoint) { e.Registry = "" })
 }
 
 // Delegation lets a deployment pull an image from a registry of AWS (ECR) without a
@@ -88,12 +82,3 @@ type ECRImage struct {
 }
 
 func (d *Delegation) kind() kind { return delegations }
-
-func (s *Store) CreateDelegation(ctx context.Context, d Delegation) (Delegation, error) {
-	err := s.write(ctx, func(tx *Tx) error { return tx.insert(&d) })
-	return d, err
-}
-
-func (s *Store) DeleteDelegation(ctx context.Context, id string) error {
-	return s.delete(ctx, func(tx *Tx) error { return tx.remove(delegations, id) })
-}

@@ -51,7 +51,7 @@ func TestResolveSecrets(t *testing.T) {
 	must.Hold(t, maps.Equal(got, want) && maps.Equal(env, before), "resolved", got, want)
 	_, values, _ := s.ResolveSecrets(t.Context(), env)
 	must.Hold(t, slices.Contains(values, planted), "the values are", values)
-	must.Succeed(t, s.DeleteSecret(t.Context(), a.ID))
+	must.Succeed(t, store.Delete[store.Secret](t.Context(), s, a.ID))
 	must.Equal(t, resolve(t, s, env)["WHOLE"], "", "a deleted secret resolves to")
 }
 
@@ -110,7 +110,7 @@ func TestSecretsNeedTheirKey(t *testing.T) {
 			expectKeyError(t, err)
 			all := must.Do(store.List[store.Secret](t.Context(), s))(t)
 			must.Hold(t, len(all) == 1, "there are", all)
-			must.Succeed(t, s.DeleteSecret(t.Context(), secret.ID))
+			must.Succeed(t, store.Delete[store.Secret](t.Context(), s, secret.ID))
 		})
 	}
 }

@@ -41,11 +41,11 @@ func endpoint() store.Endpoint {
 }
 
 func create(ctx context.Context, s *store.Store, e store.Endpoint) (store.Endpoint, error) {
-	return s.CreateEndpoint(ctx, func(*store.Tx) (store.Endpoint, error) { return e, nil })
+	return store.Build(ctx, s, func(*store.Tx) (store.Endpoint, error) { return e, nil })
 }
 
 func createLinked(ctx context.Context, s *store.Store, templateID string) (store.Endpoint, error) {
-	return s.CreateEndpoint(ctx, func(tx *store.Tx) (store.Endpoint, error) {
+	return store.Build(ctx, s, func(tx *store.Tx) (store.Endpoint, error) {
 		e := endpoint()
 		from, err := tx.Template(templateID)
 		e.Link(from)
@@ -67,16 +67,16 @@ func expectNotFound(t *testing.T, err error) {
 func TestTemplates(t *testing.T) {
 	s, _ := open(t, "")
 	ctx := t.Context()
-	a := must.Do(s.CreateTemplate(ctx, template("a")))(t)
+	a := must.Do(store.Create(ctx, s, template("a")))(t)
 	must.Hold(t, regexp.MustCompile(`^[a-z0-9]{12}$`).MatchString(a.ID) && time.Since(a.Created) <= time.Minute, "made", a.Head)
-	_, err := s.CreateTemplate(ctx, template("a"))
+	_, err := store.Create(ctx, s, template("a"))
 	expectRefusal(t, err, `the name "a" is taken`)
-	b := must.Do(s.CreateTemplate(ctx, template("b")))(t)
+	b := must.Do(store.Create(ctx, s, template("b")))(t)
 	_, err = s.UpdateTemplate(ctx, b.ID, func(b *store.Template) error { b.Name = "a"; return nil })
 	expectRefusal(t, err, `the name "a" is taken`)
 	renamed := must.Do(s.UpdateTemplate(ctx, b.ID, func(b *store.Template) error { b.Name = "c"; return nil }))(t)
 	must.Hold(t, renamed.Name == "c" && renamed.ID == b.ID, "renamed", renamed.Head)
-	must.Do(s.CreateTemplate(ctx, template("b")))(t) // its name is free again
+	must.Do(store.Create(ctx, s, template("b")))(t) // its name is free again
 	all := must.Do(s.Templates(ctx))(t)
 	must.Hold(t, len(all) == 3 && all[0].Name == "a" && all[1].Name == "c" && all[2].Name == "b", "listed", all)
 
@@ -86,11 +86,11 @@ func TestTemplates(t *testing.T) {
 	must.Hold(t, got.Image == "builtin/echo" && got.Env["A"] == "1", "read", got)
 	unknown := template("d")
 	unknown.Registry = "nothing"
-	_, err = s.CreateTemplate(ctx, unknown)
+	_, err = store.Create(ctx, s, unknown)
 	expectRefusal(t, err, `registry auth "nothing" does not exist`)
 
-	must.Succeed(t, s.DeleteTemplate(ctx, a.ID))
-	expectNotFound(t, s.DeleteTemplate(ctx, a.ID))
+	must.Succeed(t, store.Delete[store.Template](ctx, s, a.ID))
+	expectNotFound(t, store.Delete[store.Template](ctx, s, a.ID))
 	_, err = s.Template(ctx, a.ID)
 	expectNotFound(t, err)
 	_, err = s.UpdateTemplate(ctx, a.ID, func(*store.Template) error { return nil })
@@ -107,7 +107,7 @@ func TestOneOfManyWins(t *testing.T) {
 	)
 	for range 20 {
 		wait.Go(func() {
-			_, err := s.CreateTemplate(t.Context(), template("same"))
+			_, err := store.Create(t.Context(), s, template("same"))
 			_, authErr := s.CreateRegistryAuth(t.Context(), "same", store.Credentials{Username: "u", Password: "p"})
 			mu.Lock()
 			defer mu.Unlock()
@@ -130,8 +130,8 @@ func TestOneOfManyWins(t *testing.T) {
 func TestVolumesGrowOnly(t *testing.T) {
 	s, _ := open(t, "")
 	ctx := t.Context()
-	v := must.Do(s.CreateNetworkVolume(ctx, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20, DataCenter: "EU-RO-1"}))(t)
-	same := must.Do(s.CreateNetworkVolume(ctx, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20}))(t) // not unique
+	v := must.Do(store.Create(ctx, s, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20, DataCenter: "EU-RO-1"}))(t)
+	same := must.Do(store.Create(ctx, s, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20}))(t) // not unique
 	// Concurrent updates: each would shrink the result of a larger one.
 	var wait sync.WaitGroup
 	for size := range int64(50) {
@@ -143,9 +143,9 @@ func TestVolumesGrowOnly(t *testing.T) {
 	e := endpoint()
 	e.NetworkVolumes = []string{v.ID, same.ID}
 	e = must.Do(create(ctx, s, e))(t)
-	must.Succeed(t, s.DeleteNetworkVolume(ctx, v.ID))
+	must.Succeed(t, store.Delete[store.NetworkVolume](ctx, s, v.ID))
 	must.Equal(t, must.Do(s.Endpoint(ctx, e.ID))(t).NetworkVolumes, []string{same.ID}, "after the deletion the endpoint")
-	expectNotFound(t, s.DeleteNetworkVolume(ctx, v.ID))
+	expectNotFound(t, store.Delete[store.NetworkVolume](ctx, s, v.ID))
 }
 
 func TestRegistryAuths(t *testing.T) {
@@ -163,18 +163,18 @@ func TestRegistryAuths(t *testing.T) {
 
 	tmpl := template("t")
 	tmpl.Registry = r.ID
-	tmpl = must.Do(s.CreateTemplate(ctx, tmpl))(t)
+	tmpl = must.Do(store.Create(ctx, s, tmpl))(t)
 	follower := must.Do(createLinked(ctx, s, tmpl.ID))(t)
 	own := endpoint()
 	own.Registry = r.ID
 	own = must.Do(create(ctx, s, own))(t)
-	must.Succeed(t, s.DeleteRegistryAuth(ctx, r.ID))
+	must.Succeed(t, store.Delete[store.RegistryAuth](ctx, s, r.ID))
 	must.Equal(t, must.Do(s.Template(ctx, tmpl.ID))(t).Registry, "", "the template names")
 	for _, id := range []string{follower.ID, own.ID} {
 		got := must.Do(s.Endpoint(ctx, id))(t)
 		must.Hold(t, got.Registry == "" && got.Version == 1, "the endpoint has", got.Container, "in version", got.Version)
 	}
-	expectNotFound(t, s.DeleteRegistryAuth(ctx, r.ID))
+	expectNotFound(t, store.Delete[store.RegistryAuth](ctx, s, r.ID))
 	_, err := s.Credentials(ctx, r.ID)
 	expectNotFound(t, err)
 }
@@ -188,9 +188,9 @@ func TestLinkedEndpointsFollow(t *testing.T) {
 		must.Hold(t, err == nil || errors.Is(err, store.ErrNotFound), err)
 		changed = append(changed, id)
 	})
-	tmpl := must.Do(s.CreateTemplate(ctx, template("t")))(t)
+	tmpl := must.Do(store.Create(ctx, s, template("t")))(t)
 	follower := must.Do(createLinked(ctx, s, tmpl.ID))(t)
-	copied := must.Do(s.CreateEndpoint(ctx, func(tx *store.Tx) (store.Endpoint, error) {
+	copied := must.Do(store.Build(ctx, s, func(tx *store.Tx) (store.Endpoint, error) {
 		e := endpoint()
 		from, err := tx.Template(tmpl.ID)
 		e.Copy(from)
@@ -212,25 +212,25 @@ func TestLinkedEndpointsFollow(t *testing.T) {
 
 	_, err := s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Serverless = false; return nil })
 	expectRefusal(t, err, "must stay a serverless template")
-	expectRefusal(t, s.DeleteTemplate(ctx, tmpl.ID), "is linked to it")
+	expectRefusal(t, store.Delete[store.Template](ctx, s, tmpl.ID), "is linked to it")
 	changed = nil
-	must.Succeed(t, s.DeleteEndpoint(ctx, follower.ID))
+	must.Succeed(t, store.Delete[store.Endpoint](ctx, s, follower.ID))
 	must.Equal(t, changed, []string{follower.ID}, "told of")
-	expectNotFound(t, s.DeleteEndpoint(ctx, follower.ID))
-	must.Equal(t, s.DeleteTemplate(ctx, tmpl.ID), nil) // a copy isn't a link
+	expectNotFound(t, store.Delete[store.Endpoint](ctx, s, follower.ID))
+	must.Equal(t, store.Delete[store.Template](ctx, s, tmpl.ID), nil) // a copy isn't a link
 }
 
 // Operations of a kind reject the ids of other kinds.
 func TestIDsOfAnotherKind(t *testing.T) {
 	s, _ := open(t, "")
 	ctx := t.Context()
-	v := must.Do(s.CreateNetworkVolume(ctx, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20}))(t)
+	v := must.Do(store.Create(ctx, s, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20}))(t)
 	e := endpoint()
 	e.NetworkVolumes = []string{v.ID}
 	must.Do(create(ctx, s, e))(t)
-	expectNotFound(t, s.DeleteTemplate(ctx, v.ID))
-	expectNotFound(t, s.DeleteRegistryAuth(ctx, v.ID))
-	expectNotFound(t, s.DeleteEndpoint(ctx, v.ID))
+	expectNotFound(t, store.Delete[store.Template](ctx, s, v.ID))
+	expectNotFound(t, store.Delete[store.RegistryAuth](ctx, s, v.ID))
+	expectNotFound(t, store.Delete[store.Endpoint](ctx, s, v.ID))
 	_, err := s.Endpoint(ctx, v.ID)
 	expectNotFound(t, err)
 	all := must.Do(s.Endpoints(ctx))(t)
@@ -242,7 +242,7 @@ func TestEndpointRules(t *testing.T) {
 	ctx := t.Context()
 	pod := template("for pods")
 	pod.Serverless = false
-	pod = must.Do(s.CreateTemplate(ctx, pod))(t)
+	pod = must.Do(store.Create(ctx, s, pod))(t)
 	gpu := func(g store.GPU) func(*store.Endpoint) { return func(e *store.Endpoint) { e.GPU = &g } }
 	for _, c := range []struct {
 		refusal string // "": accepted
@@ -289,7 +289,7 @@ func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	s, shut := open(t, dir)
 	ctx := t.Context()
-	tmpl := must.Do(s.CreateTemplate(ctx, template("t")))(t)
+	tmpl := must.Do(store.Create(ctx, s, template("t")))(t)
 	e := must.Do(createLinked(ctx, s, tmpl.ID))(t)
 	r := must.Do(s.CreateRegistryAuth(ctx, "r", store.Credentials{Username: "u", Password: "p"}))(t)
 	shut()
@@ -297,7 +297,7 @@ func TestRestart(t *testing.T) {
 	again := must.Do(s.Endpoint(ctx, e.ID))(t)
 	must.Hold(t, again.TemplateID == tmpl.ID && again.Created.Equal(e.Created) && again.Env["A"] == "1", "made", e, "read", again)
 	must.Equal(t, must.Do(s.Credentials(ctx, r.ID))(t).Password, "p", "the credentials are gone")
-	expectRefusal(t, s.DeleteTemplate(ctx, tmpl.ID), "is linked to it")
+	expectRefusal(t, store.Delete[store.Template](ctx, s, tmpl.ID), "is linked to it")
 }
 
 // Created and revoked delegations survive a restart.
@@ -308,16 +308,16 @@ func TestDelegationsOutliveARestart(t *testing.T) {
 	image := store.ECRImage{Partition: "aws", Region: "us-east-2", Account: "418399314813", Repository: "team/image", Tag: "latest"}
 	var created []store.Delegation
 	for _, name := range []string{"a", "a", ""} { // names need not be unique
-		created = append(created, must.Do(s.CreateDelegation(ctx, store.Delegation{Head: store.Head{Name: name}, Owner: "default", ECRImage: image}))(t))
+		created = append(created, must.Do(store.Create(ctx, s, store.Delegation{Head: store.Head{Name: name}, Owner: "default", ECRImage: image}))(t))
 	}
-	must.Succeed(t, s.DeleteDelegation(ctx, created[1].ID))
+	must.Succeed(t, store.Delete[store.Delegation](ctx, s, created[1].ID))
 	shut()
 	s, _ = open(t, dir)
 	must.Equal(t, must.Do(store.List[store.Delegation](ctx, s))(t), []store.Delegation{created[0], created[2]})
-	expectNotFound(t, s.DeleteDelegation(ctx, created[1].ID))
-	expectNotFound(t, s.DeleteRegistryAuth(ctx, created[0].ID))
-	expectNotFound(t, s.DeleteTemplate(ctx, created[0].ID))
-	must.Succeed(t, s.DeleteDelegation(ctx, created[0].ID))
+	expectNotFound(t, store.Delete[store.Delegation](ctx, s, created[1].ID))
+	expectNotFound(t, store.Delete[store.RegistryAuth](ctx, s, created[0].ID))
+	expectNotFound(t, store.Delete[store.Template](ctx, s, created[0].ID))
+	must.Succeed(t, store.Delete[store.Delegation](ctx, s, created[0].ID))
 }
 
 // BenchmarkEndpointPage reads the first and the last page of 100,000 endpoints, and reports the
@@ -327,7 +327,7 @@ func BenchmarkEndpointPage(b *testing.B) {
 	db := must.Do(sqldb.Open(b.Context(), sqldb.Config{}))(b)
 	defer func() { _ = db.Close() }()
 	s := must.Do(store.Open(b.Context(), db, new(clock.Clock)))(b)
-	must.Do(s.CreateEndpoint(b.Context(), func(*store.Tx) (store.Endpoint, error) { return endpoint(), nil }))(b)
+	must.Do(store.Build(b.Context(), s, func(*store.Tx) (store.Endpoint, error) { return endpoint(), nil }))(b)
 	err := db.Write(b.Context(), func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`INSERT INTO objects (id, kind, name, doc)
 			WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT 'e' || i, kind, name, doc FROM n, objects WHERE objects.seq = 1`, all)

@@ -62,37 +62,22 @@ func (s *Store) BoundTemplates(ctx context.Context) (map[string]bool, error) {
 	return bound, err
 }
 
-func (s *Store) CreateTemplate(ctx context.Context, t Template) (Template, error) {
-	err := s.write(ctx, func(tx *Tx) error {
-		if err := tx.checkRegistry(t.Container); err != nil {
-			return err
-		}
-		return tx.insert(&t)
-	})
-	return t, err
-}
+func (t *Template) beforeInsert(tx *Tx) error { return tx.checkRegistry(t.Container) }
 
 // UpdateTemplate changes a template and its linked endpoints. change may run more than once.
 func (s *Store) UpdateTemplate(ctx context.Context, id string, change func(t *Template) error) (t Template, err error) {
 	if IsOfficial(id) {
 		return t, ErrOfficial
 	}
-	err = s.write(ctx, func(tx *Tx) error {
-		if t, err = tx.Template(id); err != nil {
-			return err
-		}
-		if err := change(&t); err != nil {
+	return update(ctx, s, id, func(tx *Tx, t *Template) error {
+		if err := change(t); err != nil {
 			return err
 		}
 		if err := tx.checkRegistry(t.Container); err != nil {
 			return err
 		}
-		if err := tx.save(&t); err != nil {
-			return err
-		}
-		return tx.updateLinked(t)
+		return tx.updateLinked(*t)
 	})
-	return t, err
 }
 
 // updateLinked applies a template's change to the endpoints that are linked to it.
@@ -107,27 +92,19 @@ func (tx *Tx) updateLinked(t Template) error {
 	return tx.updateUsers(t.ID, func(e *Endpoint) { e.Link(t) })
 }
 
-// DeleteTemplate deletes a template, unless an endpoint, a pod or a cluster refers to it.
-func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
-	if IsOfficial(id) {
-		return ErrOfficial
-	}
-	return s.delete(ctx, func(tx *Tx) error {
-		if _, err := tx.Template(id); err != nil {
+// beforeDelete rejects the deletion if an endpoint, a pod or a cluster refers to the template.
+func (t *Template) beforeDelete(tx *Tx) error {
+	const madeFrom = "%s %q was made from it; delete that first"
+	for kind, text := range map[kind]string{endpoints: "%s %q is linked to it; delete that first, or give it another template", pods: madeFrom, clusters: madeFrom} {
+		users, err := tx.referrers(kind, t.ID)
+		if err != nil {
 			return err
 		}
-		const madeFrom = "%s %q was made from it; delete that first"
-		for kind, text := range map[kind]string{endpoints: "%s %q is linked to it; delete that first, or give it another template", pods: madeFrom, clusters: madeFrom} {
-			users, err := tx.referrers(kind, id)
-			if err != nil {
-				return err
-			}
-			if len(users) > 0 {
-				return refusef("template %q is in use: "+text, id, kind.label, users[0])
-			}
+		if len(users) > 0 {
+			return refusef("template %q is in use: "+text, t.ID, kind.label, users[0])
 		}
-		return tx.remove(templates, id)
-	})
+	}
+	return nil
 }
 
 // officialTemplates are built in. Anybody can use them, but nobody can change them.
