@@ -163,16 +163,9 @@ func readVolumeBillingV1(q *query) usageQuery {
 }
 
 // listParameter reads values as repeated parameters (document of version 1) or separated by commas.
-func (q *query) listParameter(name string) (out []string) {
+func (q *query) listParameter(name string) []string {
 	q.declare(openapi.Parameter{Name: name, In: "query", Schema: &openapi.Schema{Type: "array", Items: &openapi.Schema{Type: "string"}}})
-	for _, value := range q.values[name] {
-		for item := range strings.SplitSeq(value, ",") {
-			if item != "" {
-				out = append(out, item)
-			}
-		}
-	}
-	return out
+	return strings.FieldsFunc(strings.Join(q.values[name], ","), func(r rune) bool { return r == ',' })
 }
 
 // maxBillingRecords limits the records of an answer.

@@ -367,7 +367,7 @@ func (c *call) listCatalogTemplates(source string) ([]templateV2, error) {
 	case "", "official":
 		all = store.OfficialTemplates()
 	case "community":
-		all, err = c.Store.Templates(c.ctx())
+		all, err = store.List[store.Template](c.ctx(), c.Store)
 	}
 	out := []templateV2{}
 	for _, t := range all {

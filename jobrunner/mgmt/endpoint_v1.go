@@ -169,7 +169,7 @@ func (c *call) includedTemplate(id string) (*templateV1, error) {
 	if id == "" {
 		return nil, nil
 	}
-	t, err := c.Store.Template(c.ctx(), id)
+	t, err := store.Get[store.Template](c.ctx(), c.Store, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}

@@ -163,7 +163,7 @@ func TestListPodsV1(t *testing.T) {
 		must.Equal(t, strings.Join(ids, " "), want, query, ids)
 	}
 	for _, query := range []string{"computeType=TPU", "desiredStatus=LOST", "includeMachine=maybe", "includeWorkers=2", "name=" + strings.Repeat("x", 192)} {
-		d.expectRefusal(400, "invalid parameter", "GET", "/v1/pods?"+query, "")
+		d.expectRefusal(400, ", want ", "GET", "/v1/pods?"+query, "")
 	}
 }
 

@@ -214,51 +214,36 @@ func (b podBodyV1) update(_ *store.Tx, p *store.Pod) error {
 	return nil
 }
 
-// maxFilter is the maximum length of the parameters that the document of version 1 limits.
-const maxFilter = 191 // characters
+// shortText is the form of the parameters whose length the document of version 1 limits.
+var shortText = form{"at most 191 characters", &openapi.Schema{Type: "string", MaxLength: new(int64(191))}, func(s string) bool { return utf8.RuneCountInString(s) <= 191 }}
 
-// podFilter is a parameter of the list. It selects the pods that have one of its values.
-type podFilter struct {
-	name      string
-	list      bool     // accepts several values, repeated or separated by commas
-	maxLength int      // maximum number of characters; 0 for no limit
-	known     []string // allowed values; nil for any
-	value     func(podV1, store.Pod) string
-}
-
-var podFilters = []podFilter{
-	{name: "computeType", known: []string{"GPU", "CPU"}, value: func(w podV1, _ store.Pod) string {
+// podFilters are the parameters of the list. Each selects the pods that have one of its values.
+var podFilters = []struct {
+	name  string
+	form  form // of one value; without it, several values are accepted, repeated or separated by commas
+	value func(podV1, store.Pod) string
+}{
+	{name: "computeType", form: oneOf("GPU", "CPU"), value: func(w podV1, _ store.Pod) string {
 		if w.CPUFlavorID != "" {
 			return "CPU"
 		}
 		return "GPU"
 	}},
-	{name: "cpuFlavorId", list: true, value: func(w podV1, _ store.Pod) string { return w.CPUFlavorID }},
-	{name: "dataCenterId", list: true, value: func(_ podV1, p store.Pod) string { return p.DataCenterID }},
-	{name: "desiredStatus", known: []string{"RUNNING", "EXITED", "TERMINATED"}, value: func(w podV1, _ store.Pod) string { return w.DesiredStatus }},
-	{name: "endpointId", maxLength: maxFilter, value: func(w podV1, _ store.Pod) string { return w.EndpointID }},
-	{name: "gpuTypeId", list: true, value: func(w podV1, _ store.Pod) string {
+	{name: "cpuFlavorId", value: func(w podV1, _ store.Pod) string { return w.CPUFlavorID }},
+	{name: "dataCenterId", value: func(_ podV1, p store.Pod) string { return p.DataCenterID }},
+	{name: "desiredStatus", form: oneOf("RUNNING", "EXITED", "TERMINATED"), value: func(w podV1, _ store.Pod) string { return w.DesiredStatus }},
+	{name: "endpointId", form: shortText, value: func(w podV1, _ store.Pod) string { return w.EndpointID }},
+	{name: "gpuTypeId", value: func(w podV1, _ store.Pod) string {
 		if w.GPU == nil {
 			return ""
 		}
 		return w.GPU.ID
 	}},
-	{name: "id", value: func(w podV1, _ store.Pod) string { return w.ID }},
-	{name: "imageName", value: func(w podV1, _ store.Pod) string { return w.Image }},
-	{name: "name", maxLength: maxFilter, value: func(w podV1, _ store.Pod) string { return w.Name }},
-	{name: "networkVolumeId", value: func(_ podV1, p store.Pod) string { return p.NetworkVolume }},
-	{name: "templateId", value: func(w podV1, _ store.Pod) string { return w.TemplateID }},
-}
-
-func (f podFilter) parameter() openapi.Parameter {
-	schema := &openapi.Schema{Type: "string", Enum: anyList(f.known)}
-	if f.maxLength > 0 {
-		schema.MaxLength = new(int64(f.maxLength))
-	}
-	if f.list {
-		schema = &openapi.Schema{Type: "array", Items: schema}
-	}
-	return openapi.Parameter{Name: f.name, In: "query", Schema: schema}
+	{name: "id", form: anyText, value: func(w podV1, _ store.Pod) string { return w.ID }},
+	{name: "imageName", form: anyText, value: func(w podV1, _ store.Pod) string { return w.Image }},
+	{name: "name", form: shortText, value: func(w podV1, _ store.Pod) string { return w.Name }},
+	{name: "networkVolumeId", form: anyText, value: func(_ podV1, p store.Pod) string { return p.NetworkVolume }},
+	{name: "templateId", form: anyText, value: func(w podV1, _ store.Pod) string { return w.TemplateID }},
 }
 
 type podsQueryV1 struct {
@@ -304,26 +289,15 @@ func (c *call) listPodsV1(q podsQueryV1) ([]podV1, error) {
 func readPodMatcher(q *query) func(podV1, store.Pod) bool {
 	allowed := map[string][]string{}
 	for _, f := range podFilters {
-		q.declare(f.parameter())
-		values := slices.DeleteFunc(slices.Clone(q.values[f.name]), func(v string) bool { return v == "" })
-		if f.list {
-			values = strings.FieldsFunc(strings.Join(values, ","), func(r rune) bool { return r == ',' })
-		} else if len(values) > 1 {
-			values = values[:1]
-		}
-		for _, value := range values {
-			q.refuseIf(f.known != nil && !slices.Contains(f.known, value),
-				"invalid parameter %s: expected one of %s, got %q", f.name, strings.Join(f.known, ", "), truncate(value))
-			q.refuseIf(f.maxLength > 0 && utf8.RuneCountInString(value) > f.maxLength,
-				"invalid parameter %s: expected at most %d characters, got %d", f.name, f.maxLength, utf8.RuneCountInString(value))
-		}
-		if len(values) > 0 {
-			allowed[f.name] = values
+		if f.form.valid == nil {
+			allowed[f.name] = q.listParameter(f.name)
+		} else if value := q.value(f.name, f.form); value != "" {
+			allowed[f.name] = []string{value}
 		}
 	}
 	return func(w podV1, p store.Pod) bool {
 		for _, f := range podFilters {
-			if values, ok := allowed[f.name]; ok && !slices.Contains(values, f.value(w, p)) {
+			if values := allowed[f.name]; len(values) > 0 && !slices.Contains(values, f.value(w, p)) {
 				return false
 			}
 		}

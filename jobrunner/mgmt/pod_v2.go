@@ -123,8 +123,7 @@ type podsQuery struct {
 }
 
 func readPodsQuery(q *query) (out podsQuery) {
-	members := q.boolean("includeClusterPods")
-	out.withMembers = members != nil && *members
+	out.withMembers = q.flag("includeClusterPods")
 	out.pageQuery = q.page(fmt.Sprintf("includeClusterPods=%t", out.withMembers), maxPage)
 	return out
 }

@@ -115,6 +115,12 @@ func (q *query) boolean(name string) *bool {
 	return nil
 }
 
+// flag reads true or false. It is false if it is absent.
+func (q *query) flag(name string) bool {
+	value := q.boolean(name)
+	return value != nil && *value
+}
+
 // refuseIf rejects the call if the condition holds. It keeps the first error.
 func (q *query) refuseIf(condition bool, format string, args ...any) {
 	if condition && q.refusal == "" {

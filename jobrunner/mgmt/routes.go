@@ -94,7 +94,7 @@ var operations = []struct {
 
 	{"GET", "/v2/templates", 200, pageHandler("templates", readPageQuery, recordPage(alike(newTemplateV2)))},
 	{"POST", "/v2/templates", 201, writeHandler(contract.Create, createTemplate[templateBodyV2](templateDefaultsV2), newTemplateV2)},
-	{"GET", "/v2/templates/{id}", 200, plainHandler((*call).getTemplateV2)},
+	{"GET", "/v2/templates/{id}", 200, readHandler(alike(newTemplateV2))},
 	{"PATCH", "/v2/templates/{id}", 200, writeHandler(contract.Update, updateTemplate[templateBodyV2], newTemplateV2)},
 	{"DELETE", "/v2/templates/{id}", 204, deleteHandler[store.Template]()},
 

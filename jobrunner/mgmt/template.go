@@ -2,11 +2,9 @@ package mgmt
 
 import (
 	"net/http"
-	"strconv"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -131,11 +129,6 @@ func newTemplateV1(t store.Template) templateV1 {
 	return w
 }
 
-func (c *call) getTemplateV2() (templateV2, error) {
-	t, err := c.Store.Template(c.ctx(), c.id)
-	return newTemplateV2(t), err
-}
-
 // templateBody is the body of a create or an update of either version.
 type templateBody interface{ apply(t *store.Template) error }
 
@@ -157,16 +150,11 @@ func updateTemplate[B templateBody](c *call, body B) (store.Template, error) {
 // flags are the names of include… parameters of an operation of version 1.
 type flags []string
 
-// read returns the flags that a call sets to true. It rejects values other than true and false.
+// read returns the flags that a call sets to true.
 func (f flags) read(q *query) map[string]bool {
 	enabled := map[string]bool{}
 	for _, name := range f {
-		q.declare(openapi.Parameter{Name: name, In: "query", Schema: &openapi.Schema{Type: "boolean"}})
-		if q.has(name) {
-			value, err := strconv.ParseBool(q.values.Get(name))
-			q.refuseIf(err != nil, "invalid parameter %s: expected true or false, got %q", name, truncate(q.values.Get(name)))
-			enabled[name] = value
-		}
+		enabled[name] = q.flag(name)
 	}
 	return enabled
 }
@@ -192,7 +180,7 @@ func (c *call) listTemplatesV1(on map[string]bool) ([]templateV1, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := c.Store.Templates(c.ctx())
+	all, err := store.List[store.Template](c.ctx(), c.Store)
 	if on[includeOfficial] {
 		all = append(all, store.OfficialTemplates()...)
 	}
@@ -213,7 +201,7 @@ func (c *call) getTemplateV1(on map[string]bool) (w templateV1, err error) {
 	if hidden[c.id] {
 		return w, httpanswer.Refuse(http.StatusNotFound, "template %q is bound to an endpoint: request it with includeEndpointBoundTemplates=true", c.id)
 	}
-	t, err := c.Store.Template(c.ctx(), c.id)
+	t, err := store.Get[store.Template](c.ctx(), c.Store, c.id)
 	return newTemplateV1(t), err
 }
 

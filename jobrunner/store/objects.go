@@ -61,7 +61,12 @@ type Record[T any] interface {
 	record
 }
 
+// load reads a record, which may be a built-in template.
 func load(q sqldb.Querier, r record, id string) error {
+	if t, ok := r.(*Template); ok && IsOfficial(id) {
+		*t = OfficialTemplates()[officialIndex(id)]
+		return nil
+	}
 	var doc []byte
 	err := q.QueryRow("SELECT doc FROM objects WHERE id = ? AND kind = ?", id, r.kind().key).Scan(&doc)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -255,7 +260,7 @@ func (tx *Tx) saveRefs(r record) error {
 // remove deletes a record and its references.
 func (tx *Tx) remove(k kind, id string) error {
 	tx.changed(k, id)
-	_, err := tx.tx.Exec("DELETE FROM objects WHERE id = ?", id)
+	_, err := tx.tx.Exec("DELETE FROM objects WHERE id = ? AND kind = ?", id, k.key)
 	return err
 }
 

@@ -77,12 +77,12 @@ func TestTemplates(t *testing.T) {
 	renamed := must.Do(s.UpdateTemplate(ctx, b.ID, func(b *store.Template) error { b.Name = "c"; return nil }))(t)
 	must.Hold(t, renamed.Name == "c" && renamed.ID == b.ID, "renamed", renamed.Head)
 	must.Do(store.Create(ctx, s, template("b")))(t) // its name is free again
-	all := must.Do(s.Templates(ctx))(t)
+	all := must.Do(store.List[store.Template](ctx, s))(t)
 	must.Hold(t, len(all) == 3 && all[0].Name == "a" && all[1].Name == "c" && all[2].Name == "b", "listed", all)
 
 	stop := errors.New("stop")
 	must.FailWith(t, must.Err(s.UpdateTemplate(ctx, a.ID, func(a *store.Template) error { a.Image = "x"; return stop })), stop, "the error of a change became")
-	got := must.Do(s.Template(ctx, a.ID))(t)
+	got := must.Do(store.Get[store.Template](ctx, s, a.ID))(t)
 	must.Hold(t, got.Image == "builtin/echo" && got.Env["A"] == "1", "read", got)
 	unknown := template("d")
 	unknown.Registry = "nothing"
@@ -91,7 +91,7 @@ func TestTemplates(t *testing.T) {
 
 	must.Succeed(t, store.Delete[store.Template](ctx, s, a.ID))
 	expectNotFound(t, store.Delete[store.Template](ctx, s, a.ID))
-	_, err = s.Template(ctx, a.ID)
+	_, err = store.Get[store.Template](ctx, s, a.ID)
 	expectNotFound(t, err)
 	_, err = s.UpdateTemplate(ctx, a.ID, func(*store.Template) error { return nil })
 	expectNotFound(t, err)
@@ -169,7 +169,7 @@ func TestRegistryAuths(t *testing.T) {
 	own.Registry = r.ID
 	own = must.Do(create(ctx, s, own))(t)
 	must.Succeed(t, store.Delete[store.RegistryAuth](ctx, s, r.ID))
-	must.Equal(t, must.Do(s.Template(ctx, tmpl.ID))(t).Registry, "", "the template names")
+	must.Equal(t, must.Do(store.Get[store.Template](ctx, s, tmpl.ID))(t).Registry, "", "the template names")
 	for _, id := range []string{follower.ID, own.ID} {
 		got := must.Do(s.Endpoint(ctx, id))(t)
 		must.Hold(t, got.Registry == "" && got.Version == 1, "the endpoint has", got.Container, "in version", got.Version)

@@ -33,19 +33,10 @@ type LocalVolume struct {
 func (t *Template) kind() kind     { return templates }
 func (t *Template) refs() []string { return []string{t.Registry} }
 
-// Template reads a template. The error wraps ErrNotFound if it doesn't exist.
-func (s *Store) Template(ctx context.Context, id string) (Template, error) {
-	t, err := Get[Template](ctx, s, id)
-	return officialTemplate(id, t, err)
-}
-
 func (tx *Tx) Template(id string) (t Template, err error) {
 	err = load(tx.tx, &t, id)
-	return officialTemplate(id, t, err)
+	return t, err
 }
-
-// Templates lists the templates, the oldest first.
-func (s *Store) Templates(ctx context.Context) ([]Template, error) { return List[Template](ctx, s) }
 
 // BoundTemplates returns the ids of the templates to which endpoints are linked.
 func (s *Store) BoundTemplates(ctx context.Context) (map[string]bool, error) {
@@ -130,21 +121,13 @@ func OfficialTemplates() []Template {
 	return out
 }
 
-// officialTemplate returns the built-in template with an id if err is ErrNotFound.
-func officialTemplate(id string, t Template, err error) (Template, error) {
-	if errors.Is(err, ErrNotFound) {
-		if i := slices.IndexFunc(officialTemplates, func(t Template) bool { return t.ID == id }); i >= 0 {
-			return OfficialTemplates()[i], nil
-		}
-	}
-	return t, err
-}
-
 // ErrOfficial rejects a change of a built-in template: 403.
 var ErrOfficial = errors.New("the template comes with the deployment and can't be changed or deleted: create one of your own")
 
-func IsOfficial(id string) bool {
-	return slices.ContainsFunc(officialTemplates, func(t Template) bool { return t.ID == id })
+func IsOfficial(id string) bool { return officialIndex(id) >= 0 }
+
+func officialIndex(id string) int {
+	return slices.IndexFunc(officialTemplates, func(t Template) bool { return t.ID == id })
 }
 
 // Container configures a container. Templates, endpoints and pods have one. An endpoint has
