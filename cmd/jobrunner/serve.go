@@ -262,7 +262,7 @@ func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool,
 	}
 	switch {
 	case s.Engine != "" || s.EngineFile != "":
-		fmt.Fprintf(w, "Its state is in PostgreSQL, with added keys; its own key and this node's files are in %s\n", dir)
+		fmt.Fprintf(w, "Its state is in PostgreSQL, this node's files are in %s\n", dir)
 	case dir != "":
 		fmt.Fprintf(w, "Its state is in %s\n", dir)
 	}
