@@ -132,10 +132,10 @@ type Jobrunner struct {
 	handler http.Handler
 	closers []func() // called by Close in reverse order
 
-	// Set once events and announcements can be passed on to them.
-	announceTo atomic.Pointer[node.Node]
-	queuedTo   atomic.Pointer[worker.Pools]
-	page       atomic.Pointer[page.Page]
+	// These receive announcements, queued jobs and events. They are nil while the deployment starts.
+	followingNode atomic.Pointer[node.Node]
+	readyPools    atomic.Pointer[worker.Pools]
+	page          atomic.Pointer[page.Page]
 }
 
 func (j *Jobrunner) onClose(f func()) { j.closers = append(j.closers, f) }
@@ -176,16 +176,16 @@ func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) e
 	if err := j.openState(ctx, c); err != nil {
 		return err
 	}
-	shown := &view.View{Store: j.store, Meter: j.bills.Meter, Clock: j.clock, Inventory: c.GPUs, Allocator: j.gpus, PodPrice: j.bills.PodPrice}
-	j.metrics = metrics.New(metrics.Config{Source: shown, Clock: j.clock, Logger: c.Logger, Version: c.Version})
+	source := &view.View{Store: j.store, Meter: j.bills.Meter, Clock: j.clock, Inventory: c.GPUs, Allocator: j.gpus, PodPrice: j.bills.PodPrice}
+	j.metrics = metrics.New(metrics.Config{Source: source, Clock: j.clock, Logger: c.Logger, Version: c.Version})
 	if err := j.openJobs(ctx, c, hooks); err != nil {
 		return err
 	}
 	if err := j.startWork(ctx, c); err != nil {
 		return err
 	}
-	shown.Engine, shown.Pools, shown.Pods, shown.PodReason = j.engine, j.pools, j.pods, j.node.PodReason
-	return j.serve(ctx, c, hooks, shown)
+	source.Engine, source.Pools, source.Pods, source.PodReason = j.engine, j.pools, j.pods, j.node.PodReason
+	return j.serve(ctx, c, hooks, source)
 }
 
 // openState opens the store, the catalog and the billing meter.
@@ -234,7 +234,7 @@ func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
 func (j *Jobrunner) openJobs(ctx context.Context, c Config, hooks webhook.Policy) (err error) {
 	background := context.WithoutCancel(ctx)
 	handleAnnouncement := func(kind, id string) {
-		if n := j.announceTo.Load(); n != nil { // before that, the start reads all changes
+		if n := j.followingNode.Load(); n != nil { // before that, the start reads all changes
 			n.HandleAnnouncement(background, kind, id)
 		}
 	}
@@ -273,7 +273,7 @@ func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
 		Round: j.round,
 	})
 	j.onClose(j.node.Close)
-	j.queuedTo.Store(j.pools)
+	j.readyPools.Store(j.pools)
 	return j.node.Settle(ctx)
 }
 
@@ -287,7 +287,7 @@ func (j *Jobrunner) round(ctx context.Context, minute bool) error {
 }
 
 // serve creates the handler of all requests, and starts to follow the other nodes.
-func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, shown *view.View) error {
+func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, source *view.View) error {
 	keys, added, err := apikey.Open(ctx, c.APIKey, cmp.Or(c.KeyDir, c.DataDir), j.db, j.clock.Now, c.Logger)
 	if err != nil {
 		return err
@@ -320,7 +320,7 @@ func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, s
 	workers := workerapi.New(workerapi.Config{Workers: j.pools, Bodies: bodies, Logger: c.Logger})
 	balance := balancer.New(balancer.Config{Workers: j.pools, Keys: keys, Clock: j.clock, Logger: c.Logger})
 	apis := j.node.Forward(j.node.Gather(front.Route(management, jobs, workers, balance, j.pools.Balanced)))
-	j.openPage(c, keys, shown, apis)
+	j.openPage(c, keys, source, apis)
 	if c.AdminClock {
 		apis = front.Clock(j.clock, keys, j.pools.OffClock, j.bills.Meter.Checkpoint, apis)
 	}
@@ -328,7 +328,7 @@ func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, s
 		APIs: apis, Page: j.node.ForwardPage(j.page.Load()), Metrics: j.metrics, Keys: keys, Ready: j.node.Unready, Remote: c.Remote, Profile: c.Profile, Logger: c.Logger,
 	}))
 	if j.db.Shared() {
-		j.announceTo.Store(j.node)
+		j.followingNode.Store(j.node)
 		j.node.Follow(ctx)
 	} else {
 		j.inBackground(ctx, j.watchClock)
@@ -337,7 +337,7 @@ func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, s
 }
 
 // openPage creates the page. apis handles its requests.
-func (j *Jobrunner) openPage(c Config, keys *apikey.Keys, shown *view.View, apis http.Handler) {
+func (j *Jobrunner) openPage(c Config, keys *apikey.Keys, source *view.View, apis http.Handler) {
 	call := func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "" { // a browser that used the printed link has all rights
 			r.Header.Set("Authorization", "Bearer "+c.APIKey)
@@ -348,7 +348,7 @@ func (j *Jobrunner) openPage(c Config, keys *apikey.Keys, shown *view.View, apis
 		}
 		front.Observe(c.Logger, j.metrics, apis).ServeHTTP(w, r) // log changes
 	}
-	p := page.Config{Source: shown, API: call, Keys: keys, Clock: j.clock, Logger: c.Logger, Version: c.Version}
+	p := page.Config{Source: source, API: call, Keys: keys, Clock: j.clock, Logger: c.Logger, Version: c.Version}
 	if j.db.Shared() {
 		p.Others, p.Node, p.Machine = j.node.AskPages(c.APIKey), cmp.Or(c.NodeURL, c.URL), j.machine
 	}
@@ -366,7 +366,7 @@ func (j *Jobrunner) recordEvent(onJob func(engine.Event)) func(engine.Event) {
 	return func(e engine.Event) {
 		j.metrics.Job(e)
 		if engine.IsBatchQueue(e.Endpoint) {
-			if pools := j.queuedTo.Load(); pools != nil && e.To == engine.InQueue {
+			if pools := j.readyPools.Load(); pools != nil && e.To == engine.InQueue {
 				pools.CheckLoad(e.Endpoint)
 			}
 		} else if p := j.page.Load(); p != nil {
@@ -421,7 +421,7 @@ func (j *Jobrunner) Running() (n int) {
 
 // Close stops the workers and closes the state. Running jobs go back to the queue.
 func (j *Jobrunner) Close() error {
-	j.announceTo.Store(nil)
+	j.followingNode.Store(nil)
 	for _, f := range slices.Backward(j.closers) {
 		f()
 	}

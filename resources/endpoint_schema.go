@@ -74,7 +74,7 @@ var endpointSchema = schema.Schema{
 				"health":      urlAttribute("Counts of jobs and workers (GET)."),
 			},
 		},
-		"from_template": computedObject("Settings that the workers have from the template. A plan shows what changes here, because of the template or because somebody changed the endpoint. API v1 returns only the link and the variables. Null without `template_id`. Refer to a template of the configuration by its resource.", fromTemplateMembers("allowed_cuda_versions")),
+		"from_template": computedObject("Settings that the workers have from the template. A plan shows what changes here, because of the template or because somebody changed the endpoint. API v1 returns only the link and the variables. Null without `template_id`. Set `template_id` from the template's resource, so that its change is planned first.", fromTemplateMembers("allowed_cuda_versions")),
 	}),
 }
 
@@ -100,7 +100,7 @@ var gpuAttribute = optionalObject("GPUs of a worker, chosen by `pools` or by `ty
 		MarkdownDescription: "GPU types in order of priority, such as `NVIDIA L4`. API v2 has pools and exclusions instead: the order is lost there, and a selection that they can't express is an error.",
 	},
 	"count":                 endpointMembers.integer("gpu.count", "GPUs per worker."),
-	"allowed_cuda_versions": endpointMembers.texts("gpu.allowedCudaVersions", "CUDA versions, as `major.minor`, that a machine may have; on API v2 the template's when left out. Not together with `min_cuda_version`."),
+	"allowed_cuda_versions": endpointMembers.texts("gpu.allowedCudaVersions", "CUDA versions, as `major.minor`, that a machine may have; default on API v2: the template's. Not together with `min_cuda_version`."),
 	"min_cuda_version":      endpointMembers.text("gpu.minCudaVersion", "Minimum CUDA version of a machine, as `major.minor`."),
 })
 

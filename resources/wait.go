@@ -148,10 +148,10 @@ type podWait struct {
 }
 
 var podWaitAttribute = nonEmptyObject("What a create or update waits for, within `timeouts`. The error has the end of the pod's log (API v2).", attributes{
-	"running": schema.BoolAttribute{Optional: true, MarkdownDescription: "That the pod is `RUNNING`."},
+	"running": schema.BoolAttribute{Optional: true, MarkdownDescription: "Waits until the pod is `RUNNING`."},
 	"port": schema.Int64Attribute{
 		Optional:            true,
-		MarkdownDescription: "That this port of the container, which `ports` has to list, is published, and accepts connections from here.",
+		MarkdownDescription: "Waits until this port of the container is published and accepts connections from here. `ports` must list it.",
 		Validators:          []validator.Int64{between(1, 65535)},
 	},
 })
@@ -221,8 +221,8 @@ func podProgress(ctx context.Context, got api.Pod, port types.Int64) progress {
 type endpointWait struct{ Rollout, Worker types.Bool }
 
 var endpointWaitAttribute = nonEmptyObject("What a create or update waits for, within `timeouts`. The error has the end of a worker's log (API v2).", attributes{
-	"rollout": schema.BoolAttribute{Optional: true, MarkdownDescription: "That every worker has the newest release. API v2 only."},
-	"worker":  schema.BoolAttribute{Optional: true, MarkdownDescription: "That a worker is ready, which needs `workers.min` of at least 1."},
+	"rollout": schema.BoolAttribute{Optional: true, MarkdownDescription: "Waits until every worker has the newest release. API v2 only."},
+	"worker":  schema.BoolAttribute{Optional: true, MarkdownDescription: "Waits until a worker is ready. Needs `workers.min` of at least 1."},
 })
 
 // awaitEndpoint waits for the model's condition.
@@ -328,7 +328,7 @@ func quoteWorkerLog(ctx context.Context, c *api.Client, id string, shown api.Wor
 type clusterWait struct{ Running types.Bool }
 
 var clusterWaitAttribute = nonEmptyObject("What a create or update waits for, within `timeouts`. The error has the end of a pod's log.", attributes{
-	"running": schema.BoolAttribute{Optional: true, MarkdownDescription: "That every pod of the cluster is `RUNNING`."},
+	"running": schema.BoolAttribute{Optional: true, MarkdownDescription: "Waits until every pod of the cluster is `RUNNING`."},
 })
 
 // awaitCluster waits for the model's condition, and then updates the model.

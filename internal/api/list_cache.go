@@ -37,13 +37,13 @@ type listCache struct {
 	absentMembers map[string]bool // members that a read by id didn't return either
 
 	listFailure        error // after it, objects are read by id; nil for none
-	listError          error // of a list that isn't requested again
+	listRefusal        error // of a list that isn't requested again
 	matchesUnavailable bool  // a list failed during a search for existing matches
 
 	flight singleflight.Group
 }
 
-// beginWrite marks the begin of a write. The returned function marks its end.
+// beginWrite marks the beginning of a write. The returned function marks its end.
 func (s *listCache) beginWrite() (end func()) {
 	s.invalidateAll()
 	return s.invalidateAll
@@ -238,7 +238,7 @@ func (r *Collection[T]) fetchList(ctx context.Context) ([]element, error) {
 func (s *listCache) errors() (failure, refusal error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.listFailure, s.listError
+	return s.listFailure, s.listRefusal
 }
 
 // recordRefusal prevents further requests for a list that was refused.
@@ -246,7 +246,7 @@ func (s *listCache) recordRefusal(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shared && statusOf(err) == http.StatusForbidden {
-		s.listError = err
+		s.listRefusal = err
 	}
 }
 
@@ -273,7 +273,7 @@ func share[V any](ctx context.Context, flight *singleflight.Group, key, doing st
 
 type Named struct{ ID, Name string }
 
-// WithName returns the ids of the objects that have exactly this name, sorted. An empty name has none.
+// WithName returns the ids of the objects that have exactly this name, sorted. An empty name matches none.
 func WithName(all []Named, name string) (ids []string) {
 	for _, o := range all {
 		if o.Name == name && name != "" {

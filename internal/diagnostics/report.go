@@ -24,7 +24,7 @@ func (e *AttributeError) Error() string { return e.Err.Error() }
 
 func (e *AttributeError) Unwrap() error { return e.Err }
 
-// Warning is returned by an operation that succeeded with a reservation.
+// Warning is the error of an operation that succeeded, except for a part that needs attention.
 type Warning struct{ Err error }
 
 func (w *Warning) Error() string { return w.Err.Error() }
@@ -79,9 +79,8 @@ func (r *Run) Report(diags *diag.Diagnostics, about Subject, verb, id string, er
 	diags.AddError(summary, text)
 }
 
-// Repeats reports whether a failure of the whole deployment was reported before, and marks one as
-// reported. A repeated one is a warning: the first error ends the run, and Terraform merges equal
-// warnings.
+// Repeats reports whether this run has reported a failure of the whole deployment before. If so, it
+// adds a warning: the first error ends the run, and Terraform merges equal warnings.
 func (r *Run) Repeats(diags *diag.Diagnostics) bool {
 	repeats := r.outageReported.Swap(true)
 	if repeats {

@@ -150,8 +150,8 @@ func (tx *Tx) updateEndpoint(id string, change func(e *Endpoint) error) (Endpoin
 	return e, tx.release(e, changed)
 }
 
-// updateUsers changes the endpoints that refer to a record.
-func (tx *Tx) updateUsers(target string, change func(e *Endpoint)) error {
+// updateReferrers changes the endpoints that refer to a record.
+func (tx *Tx) updateReferrers(target string, change func(e *Endpoint)) error {
 	users, err := tx.referrers(endpoints, target)
 	for _, user := range users {
 		if _, err := tx.updateEndpoint(user, func(e *Endpoint) error { change(e); return nil }); err != nil {

@@ -49,7 +49,7 @@ func (s *Store) UpdateNetworkVolume(ctx context.Context, id string, change Volum
 // a used volume, because no source documents that, and a volume must be replaceable without
 // deleting its endpoints.
 func (v *NetworkVolume) beforeDelete(tx *Tx) error {
-	err := tx.updateUsers(v.ID, func(e *Endpoint) {
+	err := tx.updateReferrers(v.ID, func(e *Endpoint) {
 		e.NetworkVolumes = slices.DeleteFunc(slices.Clone(e.NetworkVolumes), func(other string) bool { return other == v.ID })
 	})
 	if err != nil {

@@ -59,7 +59,7 @@ func (r *RegistryAuth) beforeDelete(tx *Tx) error {
 			return err
 		}
 	}
-	return tx.updateUsers(r.ID, func(e *Endpoint) { e.Registry = "" })
+	return tx.updateReferrers(r.ID, func(e *Endpoint) { e.Registry = "" })
 }
 
 // Delegation lets a deployment pull an image from a registry of AWS (ECR) without a

@@ -80,7 +80,7 @@ func (tx *Tx) updateLinked(t Template) error {
 	if len(ids) > 0 && !t.Serverless {
 		return refusef("template %q must stay a serverless template: endpoint %q is linked to it", t.ID, ids[0])
 	}
-	return tx.updateUsers(t.ID, func(e *Endpoint) { e.Link(t) })
+	return tx.updateReferrers(t.ID, func(e *Endpoint) { e.Link(t) })
 }
 
 // beforeDelete rejects the deletion if an endpoint, a pod or a cluster refers to the template.
