@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -18,12 +19,11 @@ type Source struct {
 	start time.Time // start of the deployment, from which the file's times count
 	log   *slog.Logger
 
-	mu      sync.Mutex
-	loaded  *schedule
-	changed chan struct{}
-	closed  bool
-	timer   *clock.Timer  // for the next change of stock; nil if none is due
-	stopped chan struct{} // closed to end the wait for timer
+	mu       sync.Mutex
+	loaded   *schedule
+	changed  chan struct{}
+	closed   bool
+	stopWait func() // ends the wait for the next change of stock
 
 	waiting   sync.WaitGroup
 	stopWatch func()
@@ -40,7 +40,7 @@ func Open(name string, c *clock.Clock, log *slog.Logger) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the catalog: %w", err)
 	}
-	s := &Source{name: name, clock: c, start: c.Now(), log: log, changed: make(chan struct{})}
+	s := &Source{name: name, clock: c, start: c.Now(), log: log, changed: make(chan struct{}), stopWait: func() {}}
 	s.set(loaded)
 	s.stopWatch = yamlfile.Watch(name, data, s.reread)
 	return s, nil
@@ -72,7 +72,7 @@ func (s *Source) Close() {
 	s.stopWatch()
 	s.mu.Lock()
 	s.closed = true
-	s.stopTimer()
+	s.stopWait()
 	s.mu.Unlock()
 	s.waiting.Wait()
 }
@@ -103,32 +103,25 @@ func (s *Source) set(loaded *schedule) {
 func (s *Source) announce() {
 	close(s.changed)
 	s.changed = make(chan struct{})
-	s.stopTimer()
+	s.stopWait()
 	passed := s.elapsed()
 	next, ok := s.loaded.next(passed)
 	if !ok || s.closed {
 		return
 	}
-	timer, stopped := s.clock.NewTimer(next-passed), make(chan struct{})
-	s.timer, s.stopped = timer, stopped
+	timer := s.clock.NewTimer(next - passed)
+	ctx, stop := context.WithCancel(context.Background())
+	s.stopWait = stop
 	s.waiting.Go(func() {
+		defer timer.Stop()
 		select {
 		case <-timer.C:
-		case <-stopped:
-			return
+		case <-ctx.Done():
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.timer == timer {
+		if ctx.Err() == nil {
 			s.announce()
 		}
 	})
-}
-
-func (s *Source) stopTimer() {
-	if s.timer != nil {
-		s.timer.Stop()
-		close(s.stopped)
-		s.timer = nil
-	}
 }

@@ -154,12 +154,12 @@ func (c *call) listGPUTypes(q gpuQuery) ([]gpuTypeV2, error) {
 
 func (c *call) getGPUType(q gpuQuery) (w gpuTypeV2, err error) {
 	offered, stock := c.Catalog.Now(), c.Stock()
-	gpus := offered.GPUsWith(stock)
-	i := slices.IndexFunc(gpus, func(g catalog.GPU) bool { return g.ID == c.id })
-	if i < 0 {
-		return w, requireCatalogEntry(false, "GPU type", c.id)
+	for _, g := range offered.GPUsWith(stock) {
+		if g.ID == c.id {
+			return newGPUType(offered, g, stock[g.ID], q), nil
+		}
 	}
-	return newGPUType(offered, gpus[i], stock[c.id], q), nil
+	return w, requireCatalogEntry(false, "GPU type", c.id)
 }
 
 func requireCatalogEntry(found bool, kind, id string) error {

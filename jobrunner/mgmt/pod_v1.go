@@ -206,7 +206,7 @@ func (b podBodyV1) applyPlaces(offered *catalog.Catalog, p *store.Pod) error {
 }
 
 // update applies the members that creates and updates share.
-func (b podBodyV1) update(_ *store.Tx, p *store.Pod) error {
+func (b podBodyV1) update(_ *store.Tx, p *store.Pod) error { //nolint:unparam // a method of podBody
 	copyFields(p, b)
 	setCommandV1(&p.Container, b.DockerEntrypoint, b.DockerStartCmd)
 	setIfPresent(&p.Volume.Size, b.VolumeInGB)

@@ -15,60 +15,60 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// Limits of a pod's log.
+// A pod's log is in two files. If the current one is full, it replaces the previous one.
 const (
 	logFile      = "log.jsonl"
-	logBytes     = 4 << 20
-	maxFileBytes = 4 * logBytes
+	previousFile = "log.previous.jsonl"
+	logBytes     = 4 << 20 // kept in memory
+	maxFileBytes = 2 * logBytes
 )
 
 // fileLog is a log that is also written to a file. The next run of the deployment continues
 // it.
 type fileLog struct {
 	*run.Log
-	path   string
+	folder string
 	logger *slog.Logger
 
-	mu     sync.Mutex // guards the rest. It is locked while run.Log is locked, never the other way round
-	file   *os.File   // nil if it can't be written
-	size   int        // of the file
-	latest []run.Line // for the next rewrite of the file
+	mu   sync.Mutex // guards the rest. It is locked while run.Log is locked, never the other way round
+	file *os.File   // nil if it can't be written
+	size int64      // of the file
 }
 
 // openLog reads the log of an earlier run. It skips a line that is incomplete because the
 // deployment was killed.
 func openLog(folder string, c run.LogConfig, logger *slog.Logger) *fileLog {
-	l := &fileLog{path: filepath.Join(folder, logFile), logger: logger}
-	text, err := os.ReadFile(l.path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		l.warn(err)
-	}
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var line run.Line
-		if json.Unmarshal(lines.Bytes(), &line) == nil {
-			l.latest = append(l.latest, line)
+	l := &fileLog{folder: folder, logger: logger}
+	for _, name := range []string{previousFile, logFile} {
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			l.warn(err)
 		}
+		lines := bufio.NewScanner(bytes.NewReader(text))
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			var line run.Line
+			if json.Unmarshal(lines.Bytes(), &line) == nil {
+				c.Earlier = append(c.Earlier, line)
+			}
+		}
+		l.size = int64(len(text))
 	}
-	l.latest = l.latest[max(0, len(l.latest)-run.MaxLines):]
-	c.Earlier, c.MaxBytes, c.OnLine = slices.Clone(l.latest), logBytes, l.append
+	c.Earlier = slices.Clone(c.Earlier[max(0, len(c.Earlier)-run.MaxLines):])
+	c.MaxBytes, c.OnLine = logBytes, l.append
 	l.Log = run.NewLog(c)
-	l.rewrite()
+	l.openFile()
 	return l
 }
 
 func (l *fileLog) warn(err error) {
-	l.logger.Warn("the log of a pod can't be stored: it will be lost at the next start", "file", l.path, "error", err)
+	l.logger.Warn("the log of a pod can't be stored: it will be lost at the next start", "folder", l.folder, "error", err)
 }
 
-// append writes a line to the file, and rewrites the file if it's too large.
+// append writes a line to the file, and begins a new file if it's full.
 func (l *fileLog) append(line run.Line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.latest = append(l.latest, line); len(l.latest) > 2*run.MaxLines {
-		l.latest = slices.Clone(l.latest[len(l.latest)-run.MaxLines:])
-	}
 	if l.file == nil {
 		return
 	}
@@ -76,40 +76,28 @@ func (l *fileLog) append(line run.Line) {
 	if err == nil {
 		_, err = l.file.Write(append(text, '\n'))
 	}
-	l.size += len(text) + 1
+	l.size += int64(len(text)) + 1
 	if err != nil {
 		l.warn(err)
 		l.closeFile()
 	} else if l.size > maxFileBytes {
-		l.rewrite()
+		l.closeFile()
+		if err := os.Rename(filepath.Join(l.folder, logFile), filepath.Join(l.folder, previousFile)); err != nil {
+			l.warn(err)
+			return
+		}
+		l.size = 0
+		l.openFile()
 	}
 }
 
-// rewrite replaces the file with the latest lines.
-func (l *fileLog) rewrite() {
-	l.closeFile()
-	l.latest = l.latest[max(0, len(l.latest)-run.MaxLines):]
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	size := 0
-	for i := len(l.latest) - 1; i >= 0; i-- {
-		if size += len(l.latest[i].Text); size > logBytes {
-			l.latest = l.latest[i+1:]
-			break
-		}
-	}
-	for _, line := range l.latest {
-		_ = encoder.Encode(line) // never fails
-	}
-	fresh := l.path + ".new"
-	err := os.WriteFile(fresh, text.Bytes(), 0o600)
+// openFile continues the file, after the end of an incomplete line.
+func (l *fileLog) openFile() {
+	file, err := os.OpenFile(filepath.Join(l.folder, logFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err == nil {
-		err = os.Rename(fresh, l.path)
+		_, err = file.WriteString("\n")
+		l.file = file
 	}
-	if err == nil {
-		l.file, err = os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND, 0o600)
-	}
-	l.size = text.Len()
 	if err != nil {
 		l.warn(err)
 	}
