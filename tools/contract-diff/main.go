@@ -3,25 +3,18 @@
 //
 //	contract-diff JOBRUNNER KNOWN DOCUMENT
 //
-// JOBRUNNER is the program or its document. KNOWN is the operator's document that this
-// project follows; differences between it and the jobrunner aren't reported. The exit status
-// is 1 if a change breaks clients or deployments.
+// JOBRUNNER is the jobrunner's document. KNOWN is the operator's document that this project
+// follows; differences between it and the jobrunner aren't reported. The exit status is 1 if a
+// change breaks clients or deployments.
 package main
 
 import (
-	"bufio"
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/oasdiff/oasdiff/checker"
@@ -34,11 +27,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: contract-diff JOBRUNNER KNOWN DOCUMENT")
 		os.Exit(2)
 	}
-	ours, err := downloadDocument(os.Args[1])
-	var breaks bool
-	if err == nil {
-		breaks, err = run(os.Stdout, ours, os.Args[2], os.Args[3])
-	}
+	breaks, err := run(os.Stdout, os.Args[1], os.Args[2], os.Args[3])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "contract-diff:", err)
 		os.Exit(2)
@@ -160,56 +149,4 @@ func compare(base, revision string) (checker.Changes, error) {
 		return nil, fmt.Errorf("comparing %s with %s: %w", base, revision, err)
 	}
 	return checker.CheckBackwardCompatibilityUntilLevel(checker.NewConfig(checker.GetAllChecks()), report, sources, checker.INFO), nil
-}
-
-// downloadDocument downloads the document of a jobrunner and returns its file. If the argument is a
-// document, it returns the argument.
-func downloadDocument(jobrunner string) (file string, err error) {
-	if filepath.Ext(jobrunner) == ".json" {
-		return jobrunner, nil
-	}
-	const key = "contract-diff"
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, jobrunner, "serve", "--ephemeral", "--gpus=off", "--listen=127.0.0.1:0")
-	cmd.Env = append(os.Environ(), "GPUCLOUD_API_KEY="+key)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return "", err
-	}
-	if err := cmd.Start(); err != nil {
-		return "", fmt.Errorf("starting %s: %w", jobrunner, err)
-	}
-	defer func() {
-		cancel()
-		_ = cmd.Wait() // it was killed
-	}()
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if url, ok := strings.CutPrefix(lines.Text(), "export GPUCLOUD_BASE_URL="); ok {
-			return download(ctx, url+"/v2/openapi.json", key)
-		}
-	}
-	return "", fmt.Errorf("%s serve printed no address: run it to see why", jobrunner)
-}
-
-func download(ctx context.Context, url, key string) (file string, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return "", err
-	}
-	request.Header.Set("Authorization", "Bearer "+key)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s answered %s", url, response.Status)
-	}
-	out, err := os.CreateTemp("", "contract-diff-*.json")
-	if err != nil {
-		return "", err
-	}
-	_, err = io.Copy(out, response.Body)
-	return out.Name(), errors.Join(err, out.Close())
 }

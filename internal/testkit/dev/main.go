@@ -19,6 +19,7 @@ const usage = `usage: go run ./internal/testkit/dev COMMAND
   clis           build OpenTofu and a newer Terraform into the user's cache
   cli [NAME]     print the path of the CLI that tests use, or of a built terraform or tofu
   kubernetes     build the programs of a Kubernetes cluster into the user's cache
+  openapi        print the jobrunner's OpenAPI document of API v2
   schema         print all schemas as terraform providers schema -json does`
 
 func main() {
@@ -44,6 +45,8 @@ func run(ctx context.Context, args []string) error {
 			fmt.Println("Kubernetes is present:", folder)
 		}
 		return err
+	case "openapi":
+		return printOpenAPI(ctx)
 	case "schema":
 		return printSchema(ctx)
 	}

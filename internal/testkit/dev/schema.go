@@ -3,11 +3,15 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
@@ -22,6 +26,20 @@ func printSchema(ctx context.Context) error {
 	encoder := json.NewEncoder(os.Stdout)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(document)
+}
+
+// printOpenAPI prints the document that a jobrunner serves.
+func printOpenAPI(ctx context.Context) error {
+	const key = "dev"
+	j, err := jobrunner.New(ctx, jobrunner.Config{APIKey: key})
+	if err != nil {
+		return err
+	}
+	answer, request := httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/v2/openapi.json", nil)
+	request.Header.Set("Authorization", "Bearer "+key)
+	j.Handler().ServeHTTP(answer, request)
+	_, err = os.Stdout.Write(answer.Body.Bytes())
+	return errors.Join(err, j.Close())
 }
 
 // object is a JSON object. Types (tftypes.Type) encode themselves as in Terraform's JSON.
