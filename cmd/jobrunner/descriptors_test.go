@@ -62,6 +62,8 @@ func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
 	limited := &process{t: t, cmd: exec.Command("sh", "-c", `ulimit -n 64 && exec "$0" serve --listen=127.0.0.1:0 --ephemeral --limits=off`, binary)}
 	testFlood(t, limited.start(environment(t.TempDir(), "GPUCLOUD_API_KEY=k")))
+	out, err := exec.Command("sh", "-c", `ulimit -n 20 && exec "$0" serve --listen=127.0.0.1:0 --ephemeral`, binary).CombinedOutput()
+	must.Hold(t, err != nil && strings.Contains(string(out), "only 20 open files"), err, string(out))
 }
 
 // The same if the descriptors run out before the limit of connections is reached.

@@ -186,7 +186,7 @@ func (d *doctor) database(context.Context) finding {
 		return ok("%s has none yet", dir)
 	}
 	if err := sqldb.Check(dir); err != nil {
-		return fail("stop the jobrunner first", "%s", err)
+		return fail("stop the jobrunner before the repair", "%s", err)
 	}
 	return ok("%s has an undamaged one", dir)
 }
@@ -223,12 +223,14 @@ func (d *doctor) images(ctx context.Context) finding {
 	return ok("%s", text)
 }
 
+const raiseDescriptors = "raise the limit, for example with 'ulimit -n 65536' or LimitNOFILE of systemd"
+
 // goodDescriptors is enough for serve's default number of connections, workers and the state.
 const goodDescriptors = 8192
 
 func (d *doctor) openFiles(context.Context) finding {
 	if n := httplimit.Descriptors(); n < goodDescriptors {
-		return warn("raise the limit, for example with 'ulimit -n 65536' or LimitNOFILE of systemd", "at most %d: serve lowers --max-connections accordingly", n)
+		return warn(raiseDescriptors, "at most %d: serve lowers --max-connections accordingly", n)
 	}
 	return ok("enough")
 }

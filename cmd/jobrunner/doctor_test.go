@@ -40,6 +40,8 @@ func TestDoctor(t *testing.T) {
 	put(t, filepath.Join(dir, "good.yaml"), "engine: none\nrules: [{image: a, command: {run: [/bin/cat]}}]\n")
 	put(t, filepath.Join(dir, "rules.yaml"), "rules: [{image: a, command: {run: [/bin/cat]}}]\n")
 	put(t, filepath.Join(dir, "file"), "")
+	must.Succeed(t, os.Mkdir(filepath.Join(dir, "damaged"), 0o700))
+	put(t, filepath.Join(dir, "damaged", "jobrunner.db"), strings.Repeat("damaged", 1000))
 	bare := []string{"PATH=" + dir, "HOME=" + dir}
 	checks := []string{"GPUs", "PostgreSQL", "Python", "Terraform", "address", "clock", "data folder", "database", "images", "open files"}
 	for name, c := range map[string]struct {
@@ -55,6 +57,7 @@ func TestDoctor(t *testing.T) {
 		"no address":        {args: []string{"--listen", "8420"}, check: "address", status: "fail", text: "invalid --listen 8420", code: 1},
 		"a new folder":      {args: []string{"--data", filepath.Join(dir, "new", "er")}, check: "data folder", status: "", text: filepath.Join("new", "er") + " can be written"},
 		"no folder":         {args: []string{"--data", filepath.Join(dir, "file", "in")}, check: "data folder", status: "fail", text: "can't be written", code: 1},
+		"a damaged one":     {args: []string{"--data", filepath.Join(dir, "damaged")}, check: "database", status: "fail", text: "is damaged", remedy: "before the repair", code: 1},
 		"a bad file":        {args: []string{"--config", filepath.Join(dir, "bad.yaml")}, check: "images", status: "fail", text: "bad.yaml:1", code: 1},
 		"a file":            {args: []string{"--config", filepath.Join(dir, "good.yaml")}, check: "images", status: "ok", text: "1 × command"},
 		"no engine":         {check: "images", status: "warn", text: "neither docker nor podman is on PATH", remedy: "or map images to programs"},

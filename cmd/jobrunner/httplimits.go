@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"runtime/debug"
@@ -23,6 +24,9 @@ func (l *httpLimits) connections() (c httplimit.Connections, err error) {
 	if min(l.MaxConnections, l.MaxConnectionsPerAddress) < 1 {
 		return c, usageErrorf("invalid --max-connections or --max-connections-per-address: expected at least 1, got %d", min(l.MaxConnections, l.MaxConnectionsPerAddress))
 	}
+	if n := httplimit.Descriptors(); n < minDescriptors {
+		return c, fmt.Errorf("the process may have only %d open files, and needs %d: %s", n, minDescriptors, raiseDescriptors)
+	}
 	if l.BodyMemory < 0 {
 		return c, usageErrorf("invalid --body-memory: expected MiB, at least 1, got %d", l.BodyMemory)
 	}
@@ -39,6 +43,9 @@ func (l *httpLimits) connections() (c httplimit.Connections, err error) {
 	}
 	return c, nil
 }
+
+// minDescriptors is enough for the database, the listener and some connections.
+const minDescriptors = 64
 
 func parseNetwork(text string) (netip.Prefix, error) {
 	if strings.Contains(text, "/") {

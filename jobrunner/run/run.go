@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -98,6 +99,19 @@ func (s Spec) Deployment() string {
 		return ""
 	}
 	return s.Pod.Deployment
+}
+
+// variableForm is the syntax of the name of a container's variable, as in Kubernetes' Secrets.
+var variableForm = regexp.MustCompile(`^[-._A-Za-z][-._A-Za-z0-9]*$`)
+
+// CheckVariables rejects a name of a variable that a container can't have.
+func (s Spec) CheckVariables() error {
+	for name := range s.Env {
+		if !variableForm.MatchString(name) {
+			return fmt.Errorf("invalid variable %q: expected a name of letters, digits, _, - and ., with no digit first", name)
+		}
+	}
+	return nil
 }
 
 // Pod is the part of a Spec that only pods have.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,6 +119,9 @@ func (c creation) network() string {
 
 // appendEnvironment writes the variables to where the engine reads them.
 func (c creation) appendEnvironment(args []string, folder string) (_, inherited []string, err error) {
+	if err := c.CheckVariables(); err != nil {
+		return nil, nil, err
+	}
 	vars := make(map[string]string, len(c.Env)+1)
 	for name, value := range c.Env {
 		vars[name] = value
@@ -133,8 +135,6 @@ func (c creation) appendEnvironment(args []string, folder string) (_, inherited 
 	var file strings.Builder
 	for name, value := range vars {
 		switch {
-		case !containerNameForm.MatchString(name):
-			return nil, nil, fmt.Errorf("invalid variable %q: expected a name of letters, digits, _, - and ., with no digit first", name)
 		case !strings.ContainsAny(value, "\r\n") && len(value) < maxFileLine:
 			file.WriteString(name + "=" + value + "\n")
 		case engineReads(name):
@@ -150,9 +150,6 @@ func (c creation) appendEnvironment(args []string, folder string) (_, inherited 
 	}
 	return append(args, "--env-file", path), inherited, nil
 }
-
-// containerNameForm is the syntax of a container variable's name, as on Kubernetes.
-var containerNameForm = regexp.MustCompile(`^[-._A-Za-z][-._A-Za-z0-9]*$`)
 
 // maxFileLine is the longest line that engines read from a file of variables.
 const maxFileLine = 60 << 10

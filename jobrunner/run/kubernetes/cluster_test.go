@@ -189,6 +189,9 @@ func TestPodIsRejected(t *testing.T) {
 	})
 	_, err := s.Start(t.Context(), plain())
 	must.Hold(t, err != nil && strings.Contains(err.Error(), "exceeded quota: gpus") && s.left() == 0, err, s.left(), "objects are left")
+	w := plain()
+	w.Env["A B"] = ""
+	must.Fail(t, must.Err(s.build(w)), `invalid variable "A B"`)
 }
 
 // A cancelled start leaves no object, and the log says what it waited for.

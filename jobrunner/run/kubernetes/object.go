@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -55,7 +56,7 @@ type objects struct {
 // build returns the Pod of a worker or pod, and Secrets with its variables and login.
 func (c *Cluster) build(s run.Spec) (objects, error) {
 	command, err := s.Command()
-	if err != nil {
+	if err = errors.Join(err, s.CheckVariables()); err != nil {
 		return objects{}, err
 	}
 	name := "gpucloud-" + strings.ToLower(s.ID) + "-" + uuid.NewString()[:8]
