@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
@@ -114,28 +115,18 @@ func sizeOf(dir string) (size int64) {
 
 // copyAll copies a file or a folder. It ignores files that are removed meanwhile.
 func copyAll(from, to string) error {
-	info, err := os.Stat(from)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case !info.IsDir():
-		return copyFile(from, to)
-	}
-	if err := os.Mkdir(to, 0o700); err != nil {
-		return err
-	}
-	entries, err := os.ReadDir(from)
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		if err := copyAll(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())); err != nil {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		target := to + strings.TrimPrefix(path, from)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
 			return err
+		case entry.IsDir():
+			return os.Mkdir(target, 0o700)
 		}
-	}
-	return nil
+		return copyFile(path, target)
+	})
 }
 
 func copyFile(from, to string) (err error) {

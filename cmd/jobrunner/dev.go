@@ -188,7 +188,7 @@ func (d *dev) settings() (env map[string]string, err error) {
 }
 
 func (d *dev) terminal() *terminal {
-	out := &terminal{minLevel: levelOf(strings.ToUpper(d.LogLevel)), showIDs: d.Workers > 1, w: stdout}
+	out := &terminal{minLevel: levelOf(d.LogLevel), showIDs: d.Workers > 1, w: stdout}
 	if d.Once {
 		out.w = stderr
 	}

@@ -50,30 +50,18 @@ func submissionOf(input string) ([]byte, error) {
 			return nil, fmt.Errorf("invalid --input %s: expected a JSON object or a file: %w", input, err)
 		}
 	}
-	if text = bytes.TrimSpace(text); json.Valid(text) && text[0] != '{' {
-		return nil, fmt.Errorf("invalid --input %s: expected a JSON object such as {\"prompt\": \"hello\"}, or a file that has one; got %s", input, kindOfJSON(text))
-	}
+	text = bytes.TrimSpace(text)
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(text, &members); err != nil {
+	switch err := json.Unmarshal(text, &members); {
+	case json.Valid(text) && text[0] != '{':
+		return nil, fmt.Errorf("invalid --input %s: expected a JSON object such as {\"prompt\": \"hello\"}, or a file that has one", input)
+	case err != nil:
 		return nil, fmt.Errorf("invalid --input %s: expected a JSON object, in UTF-8 without a byte order mark: %w", input, err)
 	}
 	if inner, ok := members["input"]; ok && bytes.HasPrefix(bytes.TrimSpace(inner), []byte("{")) {
 		return text, nil
 	}
 	return json.Marshal(map[string]json.RawMessage{"input": text})
-}
-
-// kindOfJSON names the type of a JSON text that isn't an object.
-func kindOfJSON(text []byte) string {
-	switch text[0] {
-	case '[':
-		return "an array"
-	case '"':
-		return "a string"
-	case 't', 'f', 'n':
-		return string(text)
-	}
-	return "a number"
 }
 
 // submit sends a job.

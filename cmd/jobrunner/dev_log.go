@@ -58,8 +58,9 @@ func (t *terminal) showLine(at, id, text string) {
 	}
 }
 
-func levelOf(name string) slog.Level {
-	return map[string]slog.Level{"DEBUG": slog.LevelDebug, "WARN": slog.LevelWarn, "ERROR": slog.LevelError}[name]
+func levelOf(name string) (level slog.Level) {
+	_ = level.UnmarshalText([]byte(name)) // INFO for any other name
+	return level
 }
 
 // show shows a text with the current time.
@@ -119,8 +120,7 @@ func (h terminalHandler) Handle(_ context.Context, r slog.Record) error {
 		}
 		return true
 	})
-	level := r.Level.String()
-	h.t.show(level, id, text+details)
+	h.t.show(r.Level.String(), id, text+details)
 	return nil
 }
 

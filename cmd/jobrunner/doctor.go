@@ -192,7 +192,7 @@ func (d *doctor) database(context.Context) finding {
 }
 
 func (d *doctor) driver(context.Context) finding {
-	inventory, line := machineInventory(logger(io.Discard, "text"))
+	inventory, line, _ := openInventory("", logger(io.Discard, "text")) // the line has the error
 	defer inventory.Close()
 	if len(inventory.Devices()) == 0 {
 		return warn("with a GPU in this machine, install NVIDIA's driver; --simulate-gpus tests placement without one", "%s", line)

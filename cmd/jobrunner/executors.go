@@ -67,7 +67,8 @@ func (s *serve) gpus(ctx context.Context, programs *host.Executor, log *slog.Log
 	return openInventory(s.SimulateGPUs, log)
 }
 
-// openInventory opens the simulated GPUs, or without --simulate-gpus the machine's.
+// openInventory opens the simulated GPUs, or without --simulate-gpus the machine's, which may have
+// none.
 func openInventory(simulate string, log *slog.Logger) (inventory gpu.Inventory, line string, err error) {
 	if simulate != "" {
 		if inventory, err = gpu.Simulate(simulate, log); err != nil {
@@ -75,17 +76,10 @@ func openInventory(simulate string, log *slog.Logger) (inventory gpu.Inventory, 
 		}
 		return inventory, "simulated: " + gpu.Summary(inventory), nil
 	}
-	inventory, line = machineInventory(log)
-	return inventory, line, nil
-}
-
-// machineInventory opens the GPUs of the machine, which may have none.
-func machineInventory(log *slog.Logger) (gpu.Inventory, string) {
-	inventory, err := nvidia.Open(log)
-	if err != nil {
-		return gpu.None(), "none: " + err.Error() + "; workers run on the CPU"
+	if inventory, err = nvidia.Open(log); err != nil {
+		return gpu.None(), "none: " + err.Error() + "; workers run on the CPU", nil
 	}
-	return inventory, gpu.Summary(inventory)
+	return inventory, gpu.Summary(inventory), nil
 }
 
 // dataDir returns the data folder: the value of the flag, or else a folder in the user's state

@@ -83,7 +83,11 @@ func main() {
 	text := errorText(err)
 	if mistake, ok := errors.AsType[*kong.ParseError](err); ok {
 		status = exitUsage
-		text += fmt.Sprintf("\nSee '%s --help'.", mistake.Context.Model.Name+pathOf(mistake.Context))
+		command := mistake.Context.Model.Node
+		if selected := mistake.Context.Selected(); selected != nil {
+			command = selected
+		}
+		text += fmt.Sprintf("\nSee '%s --help'.", command.FullPath())
 	}
 	fmt.Fprintln(stderr, "jobrunner:", text)
 	os.Exit(status)
@@ -104,14 +108,4 @@ const exitUsage = 2
 // usageErrorf returns an error with exit status exitUsage.
 func usageErrorf(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Sprintf(format, args...)}
-}
-
-// pathOf returns the recognized part of a command.
-func pathOf(ctx *kong.Context) (path string) {
-	for _, part := range ctx.Path {
-		if part.Command != nil {
-			path += " " + part.Command.Name
-		}
-	}
-	return path
 }

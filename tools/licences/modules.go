@@ -2,10 +2,7 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -27,6 +24,9 @@ type module struct {
 	programs []string
 }
 
+// modulesOf lists the modules of a program, with a line for each package.
+const modulesOf = "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}"
+
 // releasedModules returns the modules of the released programs, sorted by name.
 func releasedModules() ([]*module, error) {
 	found := map[string]*module{}
@@ -34,48 +34,26 @@ func releasedModules() ([]*module, error) {
 		name, path, _ := strings.Cut(p, " ")
 		for _, system := range platforms {
 			// A program has all its modules when it is built with cgo.
-			cmd := exec.Command("go", "list", "-deps", "-json=Module", path) //nolint:noctx,gosec // ends by itself; our own packages
+			cmd := exec.Command("go", "list", "-deps", "-f", modulesOf, path) //nolint:noctx,gosec // ends by itself; our own packages
 			cmd.Dir, cmd.Env = root, append(os.Environ(), "GOOS="+system, "GOARCH=amd64", "CGO_ENABLED=1")
 			cmd.Stderr = os.Stderr
 			out, err := cmd.Output()
 			if err != nil {
 				return nil, fmt.Errorf("listing the packages of %s: %w", path, err)
 			}
-			if err := add(found, name, out); err != nil {
-				return nil, err
+			for line := range strings.Lines(string(out)) {
+				fields := strings.Split(strings.TrimSpace(line), "\t")
+				if len(fields) < 3 { // a package of this module or of the standard library
+					continue
+				}
+				m := cmp.Or(found[fields[0]], &module{Path: fields[0], Version: fields[1], Dir: fields[2]})
+				if found[m.Path] = m; !slices.Contains(m.programs, name) {
+					m.programs = append(m.programs, name)
+				}
 			}
 		}
 	}
 	return slices.SortedFunc(maps.Values(found), func(a, b *module) int { return cmp.Compare(a.Path, b.Path) }), nil
-}
-
-func add(found map[string]*module, program string, list []byte) error {
-	decoder := json.NewDecoder(strings.NewReader(string(list)))
-	for {
-		var p struct {
-			Module *struct {
-				module
-
-				Main bool
-			}
-		}
-		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if p.Module == nil || p.Module.Main {
-			continue
-		}
-		m := found[p.Module.Path]
-		if m == nil {
-			m = &p.Module.module
-			found[m.Path] = m
-		}
-		if !slices.Contains(m.programs, program) {
-			m.programs = append(m.programs, program)
-		}
-	}
 }
 
 type file struct {

@@ -173,42 +173,23 @@ func (f *floor) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	list := []chunk{}
-	if j.chunks == nil {
-		answer(w, list)
-		return
-	}
-	for {
-		if len(list) == 0 {
-			c, open := <-j.chunks
-			if !open {
-				break
-			}
+	for open := j.chunks != nil; open && (len(list) == 0 || len(j.chunks) > 0); {
+		var c chunk
+		if c, open = <-j.chunks; open {
 			list = append(list, c)
-			continue
 		}
-		select {
-		case c, open := <-j.chunks:
-			if open {
-				list = append(list, c)
-				continue
-			}
-		default:
-		}
-		break
 	}
 	answer(w, list)
 }
 
 func (f *floor) purge(w http.ResponseWriter, _ *http.Request) {
 	removed := 0
-	for {
+	for range len(f.queue) {
 		select {
 		case <-f.queue:
 			removed++
-			continue
 		default:
 		}
-		break
 	}
 	answer(w, map[string]any{"removed": removed, "status": "completed"})
 }
