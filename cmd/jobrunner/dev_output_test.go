@@ -264,6 +264,7 @@ func TestDevPython(t *testing.T) {
 		"uv by its configuration": {map[string]string{"pyproject.toml": "[tool.uv]\n"}, "uv", "uv", "from uv: ", "uv add runpod", false},
 		"poetry":                  {map[string]string{"poetry.lock": ""}, "poetry", "poetry", "from poetry: ", "poetry add runpod", false},
 		"conda":                   {map[string]string{"environment.yml": "name: vision\n"}, "conda", "conda", "from conda environment vision: ", "conda run -n vision python -m pip install runpod", true},
+		"requirements":            {map[string]string{"requirements.txt": "numpy\n"}, "", "", "from PATH: python3", ".venv/bin/pip install -r requirements.txt runpod", true},
 		"a lock without its tool": {map[string]string{"poetry.lock": ""}, "", "", "from PATH: python3", "/001 && python3 -m venv .venv && .venv/bin/pip install runpod", true},
 	} {
 		t.Run(name, func(t *testing.T) {

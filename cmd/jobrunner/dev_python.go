@@ -123,7 +123,11 @@ func installInNewVenv(folder string) string {
 	if runtime.GOOS == "windows" {
 		pip = `.venv\Scripts\pip`
 	}
-	return fmt.Sprintf("%s && python3 -m venv .venv && %s install %s", commandLine("cd", folder), pip, sdkPackage)
+	packages := sdkPackage
+	if exists(filepath.Join(folder, "requirements.txt")) {
+		packages = "-r requirements.txt " + packages
+	}
+	return fmt.Sprintf("%s && python3 -m venv .venv && %s install %s", commandLine("cd", folder), pip, packages)
 }
 
 var condaName = regexp.MustCompile(`(?m)^name:[ \t]*["']?([\w.-]+)`)

@@ -77,7 +77,7 @@ func openInventory(simulate string, log *slog.Logger) (inventory gpu.Inventory, 
 		return inventory, "simulated: " + gpu.Summary(inventory), nil
 	}
 	if inventory, err = nvidia.Open(log); err != nil {
-		return gpu.None(), "none: " + err.Error() + "; workers run on the CPU", nil
+		return gpu.None(), "none: " + err.Error() + "; workers run on the CPU", nil //nolint:nilerr // the line has the error
 	}
 	return inventory, gpu.Summary(inventory), nil
 }
