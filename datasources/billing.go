@@ -16,6 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -62,8 +63,6 @@ type billed struct {
 	Totals  types.Object
 }
 
-var bucketSizes = []string{"hour", "day", "week", "month", "year"}
-
 func (b *billing) source() *kit.DataSource[bill, billed] {
 	d := &kit.DataSource[bill, billed]{Name: b.name, Title: b.title, Version: b.version, Schema: b.schema(), Validate: b.validate, Read: b.read}
 	if b.version == "" {
@@ -102,18 +101,22 @@ func (b *billing) schema() schema.Schema {
 		if f.only != "" {
 			about += " API " + string(f.only) + " only."
 		}
-		filters[f.attribute] = filter(about)
-		if f.list {
+		switch {
+		case f.list:
 			filters[f.attribute] = filterSet(about)
+		case f.choices != nil:
+			filters[f.attribute] = filter(about, rule.OneOf(f.choices...))
+		default:
+			filters[f.attribute] = filter(about, rule.NonEmpty)
 		}
 	}
 	return schema.Schema{
 		MarkdownDescription: b.about + " Amounts are in USD. The default period is the last 30 days, so plans may differ. A longer `bucket_size` returns fewer records.",
 		Attributes: with(map[string]schema.Attribute{
-			"start_time":  schema.StringAttribute{Optional: true, MarkdownDescription: "Start of the period, as RFC 3339, rounded down to its bucket; default 30 days ago."},
-			"end_time":    schema.StringAttribute{Optional: true, MarkdownDescription: "End of the period, as RFC 3339, rounded up to its bucket; default now."},
-			"last_n":      schema.Int64Attribute{Optional: true, MarkdownDescription: "Number of latest buckets, instead of `start_time` and `end_time`." + onlyV2},
-			"bucket_size": schema.StringAttribute{Optional: true, MarkdownDescription: "Length of a bucket: `hour`, `day` (default), `week`, `month` or `year`."},
+			"start_time":  filter("Start of the period, as RFC 3339, rounded down to its bucket; default 30 days ago.", rfc3339),
+			"end_time":    filter("End of the period, as RFC 3339, rounded up to its bucket; default now.", rfc3339),
+			"last_n":      filterInteger("Number of latest buckets, instead of `start_time` and `end_time`."+onlyV2, fromOne),
+			"bucket_size": filter("Length of a bucket: `hour`, `day` (default), `week`, `month` or `year`.", rule.OneOf("hour", "day", "week", "month", "year")),
 			"period": object("Period of the records."+onlyV2, map[string]schema.Attribute{
 				"start_time": text("Start, as RFC 3339."), "end_time": text("End, exclusive."), "bucket_size": text("Length of a bucket."),
 			}),
@@ -124,15 +127,6 @@ func (b *billing) schema() schema.Schema {
 }
 
 func (b *billing) validate(c diagnostics.Check, m *bill) {
-	oneOf(c, "bucket_size", m.BucketSize, bucketSizes...)
-	checkCount(c, "last_n", m.LastN, 0)
-	for _, f := range b.filters {
-		if f.choices != nil {
-			oneOf(c, f.attribute, m.text(f), f.choices...)
-		} else if !f.list {
-			kit.NotEmpty(c, f.attribute, m.text(f))
-		}
-	}
 	var times [2]time.Time
 	for i, at := range []struct {
 		attribute string
@@ -147,10 +141,7 @@ func (b *billing) validate(c diagnostics.Check, m *bill) {
 		if at.value.IsUnknown() {
 			continue
 		}
-		var err error
-		if times[i], err = time.Parse(time.RFC3339, at.value.ValueString()); err != nil {
-			c.Error(at.attribute, "Invalid value of "+at.attribute, "Invalid %s: expected a time as RFC 3339, such as 2026-06-01T00:00:00Z, got %q.", at.attribute, at.value.ValueString())
-		}
+		times[i], _ = time.Parse(time.RFC3339, at.value.ValueString()) // an attribute's rule
 	}
 	if !times[0].IsZero() && !times[1].IsZero() && !times[0].Before(times[1]) {
 		c.Error("end_time", "Invalid value of end_time", "Invalid end_time: expected a time after start_time, got %s and %s.", m.StartTime.ValueString(), m.EndTime.ValueString())
@@ -285,10 +276,6 @@ func describeCount(member string) string {
 		unit = "disk space of high performance that was billed, in GB"
 	}
 	return strings.ToUpper(unit[:1]) + unit[1:] + ". API v1 only."
-}
-
-func filter(description string) schema.StringAttribute {
-	return schema.StringAttribute{Optional: true, MarkdownDescription: description}
 }
 
 var Billing = (&billing{

@@ -5,17 +5,18 @@ import (
 	"context"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -27,24 +28,15 @@ type gpuQuery struct {
 }
 
 var gpuQueryAttributes = map[string]schema.Attribute{
-	"product":       productAttribute("`POD`, `CLUSTER`, `SERVERLESS`"),
-	"gpu_count":     schema.Int64Attribute{Optional: true, MarkdownDescription: "Availability of machines with this many GPUs; default 1. Needs `product`."},
-	"cloud":         schema.StringAttribute{Optional: true, MarkdownDescription: "Availability in this cloud: `SECURE` (default) or `COMMUNITY`. Needs `product`."},
-	"country_codes": schema.SetAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: "Availability in these countries, such as `FR`. Needs `product`."},
-	"with_cuda_versions": schema.SetAttribute{Optional: true, ElementType: types.StringType,
-		MarkdownDescription: "Availability of machines with one of these CUDA versions, as `major.minor`. Needs `product`; not together with `min_cuda_version`."},
-	"min_cuda_version": schema.StringAttribute{Optional: true, MarkdownDescription: "Availability of machines with at least this CUDA version, as `major` or `major.minor`. Needs `product`."},
+	"product":            productAttribute("`POD`, `CLUSTER`, `SERVERLESS`", "POD", "CLUSTER", "SERVERLESS"),
+	"gpu_count":          filterInteger("Availability of machines with this many GPUs; default 1. Needs `product`.", fromOne),
+	"cloud":              filter("Availability in this cloud: `SECURE` (default) or `COMMUNITY`. Needs `product`.", rule.OneOf("SECURE", "COMMUNITY")),
+	"country_codes":      filterSet("Availability in these countries, such as `FR`. Needs `product`.", rule.Each(matching(`^[A-Z]{2}$`, "two capital letters, such as FR"))...),
+	"with_cuda_versions": filterSet("Availability of machines with one of these CUDA versions, as `major.minor`. Needs `product`; not together with `min_cuda_version`.", rule.Each(matching(`^\d+\.\d+$`, "a CUDA version as major.minor, such as 12.8"))...),
+	"min_cuda_version":   filter("Availability of machines with at least this CUDA version, as `major` or `major.minor`. Needs `product`.", matching(`^\d+(\.\d+)?$`, "a CUDA version, such as 12 or 12.8")),
 }
 
 func (q *gpuQuery) validate(c diagnostics.Check) {
-	eachOf(c, "product", q.Product, "POD", "CLUSTER", "SERVERLESS")
-	checkCount(c, "gpu_count", q.GPUCount, 0)
-	oneOf(c, "cloud", q.Cloud, "SECURE", "COMMUNITY")
-	matches(c, "country_codes", q.CountryCodes, countryCode, "two capital letters, such as FR")
-	matches(c, "with_cuda_versions", q.WithCUDAVersions, cudaVersion, "a CUDA version as major.minor, such as 12.8")
-	if v := q.MinCUDAVersion; !v.IsNull() && !v.IsUnknown() && !minCUDAVersion.MatchString(v.ValueString()) {
-		c.Error("min_cuda_version", "Invalid value of min_cuda_version", "Invalid min_cuda_version: expected a CUDA version, such as 12 or 12.8, got %q.", v.ValueString())
-	}
 	if !q.WithCUDAVersions.IsNull() && !q.MinCUDAVersion.IsNull() {
 		c.Error("min_cuda_version", "Two bounds of CUDA versions", "min_cuda_version excludes with_cuda_versions: set one of them.")
 	}
@@ -52,20 +44,6 @@ func (q *gpuQuery) validate(c diagnostics.Check) {
 		"gpu_count": !q.GPUCount.IsNull(), "cloud": !q.Cloud.IsNull(), "country_codes": !q.CountryCodes.IsNull(),
 		"with_cuda_versions": !q.WithCUDAVersions.IsNull(), "min_cuda_version": !q.MinCUDAVersion.IsNull(),
 	})
-}
-
-var (
-	countryCode    = regexp.MustCompile(`^[A-Z]{2}$`)
-	cudaVersion    = regexp.MustCompile(`^\d+\.\d+$`)
-	minCUDAVersion = regexp.MustCompile(`^\d+(\.\d+)?$`)
-)
-
-func matches(c diagnostics.Check, attribute string, v types.Set, form *regexp.Regexp, expected string) {
-	for _, e := range v.Elements() {
-		if s, ok := e.(types.String); ok && !s.IsUnknown() && !form.MatchString(s.ValueString()) {
-			c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: expected %s, got %q.", attribute, expected, s.ValueString())
-		}
-	}
 }
 
 func (q *gpuQuery) values() url.Values {
@@ -122,16 +100,15 @@ var GPUTypes = &kit.DataSource[gpuTypes, gpuTypesFound]{
 	Schema: schema.Schema{
 		MarkdownDescription: "The GPU types of the catalog, with prices, and with availability if `product` is set. API v2 only.",
 		Attributes: with(gpuQueryAttributes, map[string]schema.Attribute{
-			"pool":             schema.StringAttribute{Optional: true, MarkdownDescription: "Only those in this serverless pool."},
-			"manufacturer":     schema.StringAttribute{Optional: true, MarkdownDescription: "Only types of this manufacturer."},
-			"min_memory":       schema.Int64Attribute{Optional: true, MarkdownDescription: "Only those with at least so many GB of memory."},
-			"min_availability": schema.StringAttribute{Optional: true, MarkdownDescription: minAvailabilityText},
+			"pool":             filter("Only those in this serverless pool."),
+			"manufacturer":     filter("Only types of this manufacturer."),
+			"min_memory":       filterInteger("Only those with at least so many GB of memory."),
+			"min_availability": minAvailabilityAttribute,
 			"gpu_types":        objects("The GPU types, ordered by id.", gpuTypeAttributes),
 		}),
 	},
 	Validate: func(c diagnostics.Check, config *gpuTypes) {
 		config.validate(c)
-		oneOf(c, "min_availability", config.MinAvailability, levels[1:]...)
 		needsProduct(c, config.Product, map[string]bool{"min_availability": !config.MinAvailability.IsNull()})
 	},
 	Read: func(ctx context.Context, c *api.Client, m *gpuTypes) (gpuTypesFound, error) {
@@ -177,8 +154,8 @@ type entry struct{ ID, Name types.String }
 
 func keyAttributes(title, id, name string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"id":   schema.StringAttribute{Optional: true, Computed: true, MarkdownDescription: "Id of the " + title + ", such as `" + id + "`. Either this or `name` is needed."},
-		"name": schema.StringAttribute{Optional: true, Computed: true, MarkdownDescription: "Exact name of the " + title + ", such as `" + name + "`."},
+		"id":   schema.StringAttribute{Optional: true, Computed: true, Validators: []validator.String{rule.NonEmpty}, MarkdownDescription: "Id of the " + title + ", such as `" + id + "`. Either this or `name` is needed."},
+		"name": schema.StringAttribute{Optional: true, Computed: true, Validators: []validator.String{rule.NonEmpty}, MarkdownDescription: "Exact name of the " + title + ", such as `" + name + "`."},
 	}
 }
 
@@ -230,15 +207,11 @@ type cpuQuery struct {
 }
 
 var cpuQueryAttributes = map[string]schema.Attribute{
-	"product":    productAttribute("`POD`, `SERVERLESS`"),
-	"vcpu_count": schema.Int64Attribute{Optional: true, MarkdownDescription: "Availability of machines with this many vCPUs, a power of two from 2. Needs `product`."},
+	"product":    productAttribute("`POD`, `SERVERLESS`", "POD", "SERVERLESS"),
+	"vcpu_count": filterInteger("Availability of machines with this many vCPUs, a power of two from 2. Needs `product`.", rule.PowerOfTwo),
 }
 
 func (q *cpuQuery) validate(c diagnostics.Check) {
-	eachOf(c, "product", q.Product, "POD", "SERVERLESS")
-	if n := q.VCPUCount.ValueInt64(); !q.VCPUCount.IsNull() && !q.VCPUCount.IsUnknown() && (n < 2 || n&(n-1) != 0) {
-		c.Error("vcpu_count", "Invalid value of vcpu_count", "Invalid vcpu_count: expected a power of two from 2 up, got %d.", n)
-	}
 	needsProduct(c, q.Product, map[string]bool{"vcpu_count": !q.VCPUCount.IsNull()})
 }
 
@@ -283,14 +256,13 @@ var CPUTypes = &kit.DataSource[cpuTypes, cpuTypesFound]{
 	Schema: schema.Schema{
 		MarkdownDescription: "The CPU flavors of the catalog, with prices, and with availability if `product` is set. API v2 only.",
 		Attributes: with(cpuQueryAttributes, map[string]schema.Attribute{
-			"group":            schema.StringAttribute{Optional: true, MarkdownDescription: "Only types of this generation."},
-			"min_availability": schema.StringAttribute{Optional: true, MarkdownDescription: minAvailabilityText},
+			"group":            filter("Only types of this generation."),
+			"min_availability": minAvailabilityAttribute,
 			"cpu_types":        objects("The CPU flavors, ordered by id.", cpuTypeAttributes),
 		}),
 	},
 	Validate: func(c diagnostics.Check, config *cpuTypes) {
 		config.validate(c)
-		oneOf(c, "min_availability", config.MinAvailability, levels[1:]...)
 		needsProduct(c, config.Product, map[string]bool{"min_availability": !config.MinAvailability.IsNull()})
 	},
 	Read: func(ctx context.Context, c *api.Client, m *cpuTypes) (cpuTypesFound, error) {
@@ -343,12 +315,11 @@ func availableIn(product, place string) schema.ListNestedAttribute {
 	})
 }
 
-func productAttribute(products string) schema.SetAttribute {
-	return schema.SetAttribute{Optional: true, ElementType: types.StringType,
-		MarkdownDescription: "Products whose availability is returned: " + products + ". Without it, availability is null. If there are several, the lowest availability is returned."}
+func productAttribute(text string, products ...string) schema.SetAttribute {
+	return filterSet("Products whose availability is returned: "+text+". Without it, availability is null. If there are several, the lowest availability is returned.", rule.Each(rule.OneOf(products...))...)
 }
 
-const minAvailabilityText = "Only those with at least this availability: `LOW`, `MEDIUM` or `HIGH`. Needs `product`."
+var minAvailabilityAttribute = filter("Only those with at least this availability: `LOW`, `MEDIUM` or `HIGH`. Needs `product`.", rule.OneOf(levels[1:]...))
 
 // needsProduct rejects filters of the availability without product. configured reports for each filter
 // whether it is set.

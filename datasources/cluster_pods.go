@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
 
@@ -33,7 +32,7 @@ var ClusterPods = &kit.DataSource[ofCluster, clusterPods]{
 	Schema: schema.Schema{
 		MarkdownDescription: "The pods of a cluster with their ranks, at the moment of the plan or apply. `gpucloud_pods` has no pods of clusters. API v2 only.",
 		Attributes: map[string]schema.Attribute{
-			"cluster_id": schema.StringAttribute{Required: true, MarkdownDescription: "Id of the cluster."},
+			"cluster_id": requiredID("Id of the cluster."),
 			"pods": objects("The pods, ordered by rank.", map[string]schema.Attribute{
 				"id":             text("Id of the pod, for `gpucloud_pod_logs`."),
 				"name":           text("Name of the pod."),
@@ -53,7 +52,6 @@ var ClusterPods = &kit.DataSource[ofCluster, clusterPods]{
 			}),
 		},
 	},
-	Validate: func(c diagnostics.Check, m *ofCluster) { kit.ValidID(c, "cluster_id", m.ClusterID) },
 	Read: func(ctx context.Context, c *api.Client, m *ofCluster) (clusterPods, error) {
 		id := m.ClusterID.ValueString()
 		got, err := c.Clusters.Pods(ctx, id)

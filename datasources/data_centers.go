@@ -13,6 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -38,8 +39,7 @@ var dataCenterAttributes = map[string]schema.Attribute{
 	"cpu_availability":     availableIn("each CPU flavor", "the data center; null unless `include` has `CPU_AVAILABILITY`"),
 }
 
-var includeAttribute = schema.SetAttribute{Optional: true, ElementType: types.StringType,
-	MarkdownDescription: "What else to return: `GPU_AVAILABILITY`, `CPU_AVAILABILITY`."}
+var includeAttribute = filterSet("What else to return: `GPU_AVAILABILITY`, `CPU_AVAILABILITY`.", rule.Each(rule.OneOf(gpuAvailability, cpuAvailability))...)
 
 // withEmptyLists replaces requested lists that the answer lacks with empty ones.
 func withEmptyLists(include types.Set) func(api.DataCenter) api.DataCenter {
@@ -71,10 +71,6 @@ func (m *dataCenters) values() url.Values {
 	return query
 }
 
-func filterSet(description string) schema.SetAttribute {
-	return schema.SetAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: description}
-}
-
 var DataCenters = &kit.DataSource[dataCenters, dataCentersFound]{
 	Name:    "data_centers",
 	Title:   "data centers",
@@ -83,18 +79,12 @@ var DataCenters = &kit.DataSource[dataCenters, dataCentersFound]{
 		MarkdownDescription: "The data centers of the catalog that pass all filters, and what is available there. API v2 only.",
 		Attributes: map[string]schema.Attribute{
 			"include":              includeAttribute,
-			"regions":              filterSet("Only those in one of these parts of the world, such as `EUROPE`."),
-			"network_volume_types": filterSet("Only those with all of these storage tiers, `STANDARD` and `HIGH_PERFORMANCE`."),
-			"compliance":           filterSet("Only those with all of these certifications, such as `GDPR`."),
+			"regions":              filterSet("Only those in one of these parts of the world, such as `EUROPE`.", rule.Each(rule.OneOf(regions...))...),
+			"network_volume_types": filterSet("Only those with all of these storage tiers, `STANDARD` and `HIGH_PERFORMANCE`.", rule.Each(rule.OneOf(volumeTypes...))...),
+			"compliance":           filterSet("Only those with all of these certifications, such as `GDPR`.", rule.Each(rule.OneOf(compliances...))...),
 			"global_network":       schema.BoolAttribute{Optional: true, MarkdownDescription: "Only those that support the global network, or only those that do not."},
 			"data_centers":         objects("The data centers, ordered by id.", dataCenterAttributes),
 		},
-	},
-	Validate: func(c diagnostics.Check, config *dataCenters) {
-		eachOf(c, "include", config.Include, gpuAvailability, cpuAvailability)
-		eachOf(c, "regions", config.Regions, regions...)
-		eachOf(c, "network_volume_types", config.NetworkVolumeTypes, volumeTypes...)
-		eachOf(c, "compliance", config.Compliance, compliances...)
 	},
 	Read: func(ctx context.Context, c *api.Client, m *dataCenters) (dataCentersFound, error) {
 		all, err := c.DataCenters.Find(ctx, m.values())
@@ -120,7 +110,6 @@ var DataCenter = &kit.DataSource[oneDataCenter, api.DataCenter]{
 	},
 	Validate: func(c diagnostics.Check, config *oneDataCenter) {
 		dataCenterLookup.Validate(c, config.ID, config.Name)
-		eachOf(c, "include", config.Include, gpuAvailability, cpuAvailability)
 	},
 	Read: func(ctx context.Context, c *api.Client, m *oneDataCenter) (api.DataCenter, error) {
 		query := url.Values{}

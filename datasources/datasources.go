@@ -3,16 +3,15 @@
 package datasources
 
 import (
-	"fmt"
-	"slices"
-	"strconv"
-	"strings"
+	"regexp"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 )
 
 // All lists the constructors of the data sources.
@@ -58,46 +57,34 @@ func objects(description string, members map[string]schema.Attribute) schema.Lis
 	return schema.ListNestedAttribute{Computed: true, MarkdownDescription: description, NestedObject: schema.NestedAttributeObject{Attributes: members}}
 }
 
-// oneOf rejects a value that isn't in a closed list.
-func oneOf(c diagnostics.Check, attribute string, v types.String, values ...string) {
-	if !v.IsNull() && !v.IsUnknown() && !slices.Contains(values, v.ValueString()) {
-		c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: expected %s, got %q.", attribute, either(values), v.ValueString())
-	}
+// Attributes of a configuration.
+
+func filter(description string, rules ...validator.String) schema.StringAttribute {
+	return schema.StringAttribute{Optional: true, MarkdownDescription: description, Validators: rules}
 }
 
-// eachOf rejects elements that aren't in a closed list.
-func eachOf(c diagnostics.Check, attribute string, v types.Set, values ...string) {
-	for _, e := range v.Elements() {
-		if s, ok := e.(types.String); ok {
-			if s.IsNull() {
-				c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: an element is null. Leave it out, for example with compact().", attribute)
-				return
-			}
-			oneOf(c, attribute, s, values...)
-		}
-	}
+func filterSet(description string, rules ...validator.Set) schema.SetAttribute {
+	return schema.SetAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: description, Validators: rules}
 }
 
-func either(values []string) string {
-	quoted := make([]string, len(values))
-	for i, v := range values {
-		quoted[i] = strconv.Quote(v)
-	}
-	last := len(quoted) - 1
-	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
+func filterInteger(description string, rules ...validator.Int64) schema.Int64Attribute {
+	return schema.Int64Attribute{Optional: true, MarkdownDescription: description, Validators: rules}
 }
 
-// checkCount rejects a number below 1 or above high. A high of 0 means no limit.
-func checkCount(c diagnostics.Check, attribute string, v types.Int64, high int64) {
-	n := v.ValueInt64()
-	if v.IsNull() || v.IsUnknown() || n >= 1 && (high == 0 || n <= high) {
-		return
-	}
-	expected := "at least 1"
-	if high > 0 {
-		expected = fmt.Sprintf("1 to %d", high)
-	}
-	c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: expected %s, got %d.", attribute, expected, n)
+// requiredID is the id of an object that the data source is about.
+func requiredID(description string) schema.StringAttribute {
+	return schema.StringAttribute{Required: true, MarkdownDescription: description, Validators: []validator.String{rule.ID}}
+}
+
+var fromOne = rule.AtLeast[int64](1)
+
+var rfc3339 = rule.Of[string]{Expects: "a time as RFC 3339, such as 2026-06-01T00:00:00Z", Holds: func(text string) bool {
+	_, err := time.Parse(time.RFC3339, text)
+	return err == nil
+}}
+
+func matching(form, expected string) rule.Of[string] {
+	return rule.Of[string]{Expects: expected, Holds: regexp.MustCompile(form).MatchString}
 }
 
 // listIf returns nil unless the list was requested. A requested list that the answer lacks

@@ -13,7 +13,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
@@ -46,7 +45,6 @@ var EndpointWorkers = &kit.DataSource[endpointConfig, api.EndpointWorkers]{
 			}),
 		},
 	},
-	Validate: func(c diagnostics.Check, m *endpointConfig) { m.validate(c) },
 	Read: func(ctx context.Context, c *api.Client, m *endpointConfig) (api.EndpointWorkers, error) {
 		got, err := c.EndpointWorkers(ctx, m.EndpointID.ValueString())
 		got.Workers = listIf(true, got.Workers)
@@ -58,15 +56,8 @@ var EndpointWorkers = &kit.DataSource[endpointConfig, api.EndpointWorkers]{
 // endpointConfig is a configuration that names an endpoint.
 type endpointConfig struct{ EndpointID types.String }
 
-func (m *endpointConfig) validate(c diagnostics.Check) { kit.ValidID(c, "endpoint_id", m.EndpointID) }
-
 // inEndpoint is a configuration that names a job or build of an endpoint.
 type inEndpoint struct{ EndpointID, ID types.String }
-
-func (m *inEndpoint) validate(c diagnostics.Check) {
-	kit.ValidID(c, "endpoint_id", m.EndpointID)
-	kit.ValidID(c, "id", m.ID)
-}
 
 var EndpointHealth = &kit.DataSource[endpointConfig, api.Health]{
 	Name:  "endpoint_health",
@@ -84,13 +75,12 @@ var EndpointHealth = &kit.DataSource[endpointConfig, api.Health]{
 			}),
 		},
 	},
-	Validate: func(c diagnostics.Check, m *endpointConfig) { m.validate(c) },
 	Read: func(ctx context.Context, c *api.Client, m *endpointConfig) (api.Health, error) {
 		return c.Jobs.Health(ctx, m.EndpointID.ValueString())
 	},
 }
 
-var endpointIDAttribute = schema.StringAttribute{Required: true, MarkdownDescription: "Id of the endpoint."}
+var endpointIDAttribute = requiredID("Id of the endpoint.")
 
 type endpointBuilds struct{ Builds []api.Build }
 
@@ -120,7 +110,6 @@ var EndpointBuilds = &kit.DataSource[endpointConfig, endpointBuilds]{
 			"builds":      objects("The builds, the newest first.", buildAttributes(map[string]schema.Attribute{"id": text("Id of the build.")})),
 		},
 	},
-	Validate: func(c diagnostics.Check, m *endpointConfig) { m.validate(c) },
 	Read: func(ctx context.Context, c *api.Client, m *endpointConfig) (endpointBuilds, error) {
 		got, err := c.EndpointBuilds(ctx, m.EndpointID.ValueString())
 		return endpointBuilds{listIf(true, got)}, err
@@ -135,10 +124,9 @@ var EndpointBuild = &kit.DataSource[inEndpoint, api.Build]{
 		MarkdownDescription: "A build of an endpoint's image from its repository. API v2 only.",
 		Attributes: buildAttributes(map[string]schema.Attribute{
 			"endpoint_id": endpointIDAttribute,
-			"id":          schema.StringAttribute{Required: true, MarkdownDescription: "Id of the build, such as `build_id` of a release."},
+			"id":          requiredID("Id of the build, such as `build_id` of a release."),
 		}),
 	},
-	Validate: func(c diagnostics.Check, m *inEndpoint) { m.validate(c) },
 	Read: func(ctx context.Context, c *api.Client, m *inEndpoint) (api.Build, error) {
 		return c.EndpointBuild(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
 	},
@@ -189,7 +177,6 @@ var EndpointReleases = &kit.DataSource[endpointConfig, endpointReleases]{
 			}),
 		},
 	},
-	Validate: func(c diagnostics.Check, m *endpointConfig) { m.validate(c) },
 	Read: func(ctx context.Context, c *api.Client, m *endpointConfig) (endpointReleases, error) {
 		got, err := c.EndpointReleases(ctx, m.EndpointID.ValueString())
 		return endpointReleases{got.EndpointVersion, got.Rollout, convert(got.Releases, func(r api.Release) release {
@@ -246,7 +233,7 @@ var Job = &kit.DataSource[inEndpoint, api.Job]{
 			"The state keeps the output: for one that is a secret, and to run a job, use the ephemeral resource of the same name.",
 		Attributes: map[string]schema.Attribute{
 			"endpoint_id":    endpointIDAttribute,
-			"id":             schema.StringAttribute{Required: true, MarkdownDescription: "Id of the job."},
+			"id":             requiredID("Id of the job."),
 			"status":         text("`IN_QUEUE`, `IN_PROGRESS`, `COMPLETED`, `FAILED`, `CANCELLED` or `TIMED_OUT`."),
 			"output":         text("What the handler returned, as JSON, for `jsondecode()`. A running job has its latest progress update here. Null without output."),
 			"error":          text("Why the job failed."),
@@ -256,7 +243,6 @@ var Job = &kit.DataSource[inEndpoint, api.Job]{
 			"retries":        integer("How often it was dispatched again, after a worker was lost."),
 		},
 	},
-	Validate: func(c diagnostics.Check, m *inEndpoint) { m.validate(c) },
 	Read: func(ctx context.Context, c *api.Client, m *inEndpoint) (api.Job, error) {
 		return c.Jobs.Status(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
 	},

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 )
 
 // logs is shared by the logs of workers and pods.
@@ -37,10 +37,10 @@ const (
 )
 
 var logAttributes = map[string]schema.Attribute{
-	"source":  schema.StringAttribute{Optional: true, MarkdownDescription: "Only lines of this source: `container` or `system`."},
-	"tail":    schema.Int64Attribute{Optional: true, MarkdownDescription: "Maximum number of lines, 1 to 5000; default 100. Without `since` the last lines, with it the first lines."},
-	"since":   schema.StringAttribute{Optional: true, MarkdownDescription: "Only lines from this time on, as RFC 3339."},
-	"seconds": schema.Int64Attribute{Optional: true, MarkdownDescription: "Maximum reading time in seconds, 1 to 60; default 10. Reading ends after a second without lines."},
+	"source":  filter("Only lines of this source: `container` or `system`.", rule.OneOf("container", "system")),
+	"tail":    filterInteger("Maximum number of lines, 1 to 5000; default 100. Without `since` the last lines, with it the first lines.", rule.Between(1, maxTail)),
+	"since":   filter("Only lines from this time on, as RFC 3339.", rfc3339),
+	"seconds": filterInteger("Maximum reading time in seconds, 1 to 60; default 10. Reading ends after a second without lines.", rule.Between(1, maxSeconds)),
 	"entries": objects("The lines, the oldest first.", map[string]schema.Attribute{
 		"ts": text("When it was written, as RFC 3339."), "source": text("`container` or `system`."), "line": text("The line."),
 	}),
@@ -48,17 +48,6 @@ var logAttributes = map[string]schema.Attribute{
 }
 
 const logsInState = " The state contains the lines, without the values of environment variables. The lines must not contain other secrets. API v2 only."
-
-func (l *logs) validate(c diagnostics.Check) {
-	oneOf(c, "source", l.Source, "container", "system")
-	checkCount(c, "tail", l.Tail, maxTail)
-	checkCount(c, "seconds", l.Seconds, maxSeconds)
-	if s := l.Since; !s.IsNull() && !s.IsUnknown() {
-		if _, err := time.Parse(time.RFC3339, s.ValueString()); err != nil {
-			c.Error("since", "Invalid value of since", "Invalid since: expected a time as RFC 3339, such as 2026-06-01T00:00:00Z, got %q.", s.ValueString())
-		}
-	}
-}
 
 func (l *logs) query() api.LogQuery {
 	return api.LogQuery{
@@ -92,13 +81,8 @@ var WorkerLogs = &kit.DataSource[workerLogs, logLines]{
 		MarkdownDescription: "The log of an endpoint's worker." + logsInState,
 		Attributes: with(logAttributes, map[string]schema.Attribute{
 			"endpoint_id": endpointIDAttribute,
-			"worker_id":   schema.StringAttribute{Required: true, MarkdownDescription: "Id of a worker from `gpucloud_endpoint_workers`, or of a worker that ended recently."},
+			"worker_id":   requiredID("Id of a worker from `gpucloud_endpoint_workers`, or of a worker that ended recently."),
 		}),
-	},
-	Validate: func(c diagnostics.Check, m *workerLogs) {
-		kit.ValidID(c, "endpoint_id", m.EndpointID)
-		kit.ValidID(c, "worker_id", m.WorkerID)
-		m.validate(c)
 	},
 	Read: func(ctx context.Context, c *api.Client, m *workerLogs) (logLines, error) {
 		return newLogLines(c.WorkerLog(ctx, m.EndpointID.ValueString(), m.WorkerID.ValueString(), m.query()))
@@ -116,11 +100,7 @@ var PodLogs = &kit.DataSource[podLogs, logLines]{
 	Version: api.V2,
 	Schema: schema.Schema{
 		MarkdownDescription: "The log of a pod." + logsInState,
-		Attributes:          with(logAttributes, map[string]schema.Attribute{"pod_id": schema.StringAttribute{Required: true, MarkdownDescription: "Id of the pod."}}),
-	},
-	Validate: func(c diagnostics.Check, m *podLogs) {
-		kit.ValidID(c, "pod_id", m.PodID)
-		m.validate(c)
+		Attributes:          with(logAttributes, map[string]schema.Attribute{"pod_id": requiredID("Id of the pod.")}),
 	},
 	Read: func(ctx context.Context, c *api.Client, m *podLogs) (logLines, error) {
 		return newLogLines(c.PodLog(ctx, m.PodID.ValueString(), m.query()))

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -85,7 +86,7 @@ func keptIfOmitted(a schema.Attribute) schema.Attribute {
 // createDefault is a default that only a create uses. An existing object keeps its value.
 type createDefault struct {
 	value attr.Value
-	undescribed
+	rule.Undescribed
 }
 
 func (d createDefault) PlanModifyString(_ context.Context, req planmodifier.StringRequest, resp *planmodifier.StringResponse) {
@@ -143,10 +144,10 @@ func maxHourlyCostAttribute() schema.NumberAttribute {
 }
 
 // notNegative rejects a number below 0.
-type notNegative struct{ undescribed }
+type notNegative struct{ rule.Undescribed }
 
 func (notNegative) ValidateNumber(_ context.Context, req validator.NumberRequest, resp *validator.NumberResponse) {
 	if n := req.ConfigValue; isSet(n) && n.ValueBigFloat().Cmp(new(big.Float)) < 0 {
-		refuse(req.Path, "at least 0", n.ValueBigFloat().String(), &resp.Diagnostics)
+		rule.Refuse(req.Path, "at least 0", n.ValueBigFloat().String(), &resp.Diagnostics)
 	}
 }

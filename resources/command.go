@@ -9,6 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -37,7 +38,7 @@ func dockerEntrypointAttribute(m members) schema.ListAttribute {
 func (m members) words(path, text string, more ...string) schema.ListAttribute {
 	return schema.ListAttribute{
 		ElementType: types.StringType, Optional: true,
-		MarkdownDescription: describe(m.at(path), text, more), Validators: []validator.List{noNulls{}},
+		MarkdownDescription: describe(m.at(path), text, more), Validators: []validator.List{rule.NoNulls{}},
 	}
 }
 

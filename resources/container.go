@@ -11,6 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -41,7 +42,7 @@ func envAttribute(m members, more string) schema.MapAttribute {
 		ElementType:         types.StringType,
 		Optional:            true,
 		MarkdownDescription: describe(m.at("env"), "Environment variables. The state contains them: put secrets into `env_wo`."+more, nil),
-		Validators:          []validator.Map{noNulls{}, mapvalidator.KeysAre(variableName), mapvalidator.ValueStringsAre(variableValue)},
+		Validators:          []validator.Map{rule.NoNulls{}, mapvalidator.KeysAre(rule.VariableName), mapvalidator.ValueStringsAre(rule.VariableValue)},
 	}
 }
 
@@ -51,7 +52,7 @@ func portsAttribute(m members, more ...string) schema.SetAttribute {
 
 func imageAttribute(m members, text string, more ...string) schema.StringAttribute {
 	a := m.text("image", text, more...)
-	a.Validators = append(a.Validators, imageReference)
+	a.Validators = append(a.Validators, rule.ImageReference)
 	return a
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -96,7 +97,7 @@ var gpuAttribute = optionalObject("GPUs of a worker, chosen by `pools` or by `ty
 	"pools":          endpointMembers.texts("gpu.pools", "GPU pools, such as `ADA_24`."),
 	"excluded_types": endpointMembers.texts("gpu.excludedTypes", "GPU types in the pools that workers must not get."),
 	"type_ids": schema.ListAttribute{
-		ElementType: types.StringType, Optional: true, Validators: []validator.List{noNulls{}, someElements{}, unique{}, listvalidator.ValueStringsAre(nonEmpty)},
+		ElementType: types.StringType, Optional: true, Validators: []validator.List{rule.NoNulls{}, rule.SomeElements{}, rule.Unique{}, listvalidator.ValueStringsAre(rule.NonEmpty)},
 		MarkdownDescription: "GPU types in order of priority, such as `NVIDIA L4`. API v2 has pools and exclusions instead: the order is lost there, and a selection that they can't express is an error.",
 	},
 	"count":                 endpointMembers.integer("gpu.count", "GPUs per worker."),
@@ -108,7 +109,7 @@ var cpuAttribute = schema.ListNestedAttribute{
 	Optional: true,
 	MarkdownDescription: "CPU configurations that a worker may have, in order of preference. On API v1 all have the same `vcpu_count`. " +
 		"Adding or removing the block forces replacement.",
-	Validators: []validator.List{someElements{}, unique{}},
+	Validators: []validator.List{rule.SomeElements{}, rule.Unique{}},
 	NestedObject: schema.NestedAttributeObject{
 		Attributes: map[string]schema.Attribute{
 			"id":         endpointMembers.text("cpu[].id", "CPU flavor, such as `cpu3c`."),

@@ -13,6 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -57,7 +58,7 @@ func envWOAttribute(m members, more string) schema.MapAttribute {
 		Sensitive:           true,
 		WriteOnly:           true,
 		MarkdownDescription: describe(m.at("env"), "Secret environment variables, in no state or plan. Sent if `env_wo_version` or a name changes, or a value was changed elsewhere; otherwise null is enough. No name may be in both maps; an import lists all in `env` until the first apply ([secrets](../guides/secrets.md))."+more, nil),
-		Validators:          []validator.Map{noNulls{}, mapvalidator.KeysAre(variableName), mapvalidator.ValueStringsAre(variableValue)},
+		Validators:          []validator.Map{rule.NoNulls{}, mapvalidator.KeysAre(rule.VariableName), mapvalidator.ValueStringsAre(rule.VariableValue)},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 )
 
 // GlobalVolume is gpucloud_global_volume: storage without a fixed size or location.
@@ -34,7 +35,7 @@ var globalVolumeSchema = schema.Schema{
 }
 
 // trimmed: the API trims names, but a plan must match the result.
-var trimmed = rule[string]{expects: "no white space at either end", holds: func(s string) bool { return strings.TrimSpace(s) == s }}
+var trimmed = rule.Of[string]{Expects: "no white space at either end", Holds: func(s string) bool { return strings.TrimSpace(s) == s }}
 
 type globalVolume struct {
 	ID, Name, CreatedAt, CreatedByUserID types.String

@@ -21,6 +21,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 )
 
 // members makes the attributes of a resource from its settings in the contract: whether they
@@ -65,7 +66,7 @@ func (m members) number(path, text string, more ...string) schema.Float64Attribu
 	minimum, _ := bounds(s)
 	return schema.Float64Attribute{
 		Required: required(s), Optional: !required(s), MarkdownDescription: describe(s, text, more),
-		Validators: []validator.Float64{atLeast(*minimum), notHuge[float64]()},
+		Validators: []validator.Float64{rule.AtLeast(*minimum), rule.NotHuge[float64]()},
 	}
 }
 
@@ -84,9 +85,9 @@ func (m members) texts(path, text string, more ...string) schema.SetAttribute {
 	s := m.at(path)
 	a := schema.SetAttribute{ElementType: types.StringType, Required: required(s), Optional: !required(s), MarkdownDescription: describe(s, text, more)}
 	if s.Field().Min != nil {
-		a.Validators = append(a.Validators, someElements{})
+		a.Validators = append(a.Validators, rule.SomeElements{})
 	}
-	a.Validators = append(a.Validators, noNulls{}, setvalidator.ValueStringsAre(elementRule(s.Field())))
+	a.Validators = append(a.Validators, rule.NoNulls{}, setvalidator.ValueStringsAre(elementRule(s.Field())))
 	return a
 }
 
@@ -246,13 +247,13 @@ func integerRules(s *contract.Setting) []validator.Int64 {
 	minimum, maximum := bounds(s)
 	switch unit := unitNames[s.Field().Unit]; {
 	case s.Field().Power2:
-		return []validator.Int64{powerOfTwo, notHuge[int64]()}
+		return []validator.Int64{rule.PowerOfTwo, rule.NotHuge[int64]()}
 	case minimum == nil:
 		return nil
 	case maximum == nil:
-		return []validator.Int64{atLeast(int64(*minimum)).in(unit), notHuge[int64]()}
+		return []validator.Int64{rule.AtLeast(int64(*minimum)).In(unit), rule.NotHuge[int64]()}
 	default:
-		return []validator.Int64{between(int64(*minimum), int64(*maximum)).in(unit)}
+		return []validator.Int64{rule.Between(int64(*minimum), int64(*maximum)).In(unit)}
 	}
 }
 
@@ -260,7 +261,7 @@ func integerRules(s *contract.Setting) []validator.Int64 {
 func stringRules(s *contract.Setting) []validator.String {
 	f := s.Field()
 	if f.Closed() {
-		return []validator.String{oneOf(f.Enum...)}
+		return []validator.String{rule.OneOf(f.Enum...)}
 	}
 	minimum, maximum := f.Min, f.Max
 	if f.Form != nil && maximum == nil {
@@ -271,26 +272,26 @@ func stringRules(s *contract.Setting) []validator.String {
 	}
 	switch {
 	case f.Unit == "bytes": // an empty text would clear the member, like null
-		return []validator.String{nonEmpty, atMostBytes(int(*maximum))}
+		return []validator.String{rule.NonEmpty, atMostBytes(int(*maximum))}
 	case minimum == nil:
 		return nil
 	case maximum == nil:
-		return []validator.String{nonEmpty}
+		return []validator.String{rule.NonEmpty}
 	case f.Form != nil:
-		return []validator.String{characters(int(*minimum), int(*maximum)), elementRule(f)}
+		return []validator.String{rule.Characters(int(*minimum), int(*maximum)), elementRule(f)}
 	}
-	return []validator.String{characters(int(*minimum), int(*maximum))}
+	return []validator.String{rule.Characters(int(*minimum), int(*maximum))}
 }
 
 // elementRule returns the rule of a string or of a list's elements. Ids aren't checked.
-func elementRule(f *contract.Field) rule[string] {
+func elementRule(f *contract.Field) rule.Of[string] {
 	if f.Form == nil || *f.Form == contract.ID || *f.Form == contract.GPUTypeID {
-		return nonEmpty
+		return rule.NonEmpty
 	}
 	return formRule(*f.Form)
 }
 
 // formRule converts a form of the contract to a rule.
-func formRule(f contract.Form) rule[string] {
-	return rule[string]{expects: f.Words, holds: regexp.MustCompile(f.Pattern).MatchString}
+func formRule(f contract.Form) rule.Of[string] {
+	return rule.Of[string]{Expects: f.Words, Holds: regexp.MustCompile(f.Pattern).MatchString}
 }

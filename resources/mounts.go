@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -28,7 +29,7 @@ func podMountsAttribute(title string) schema.SingleNestedAttribute {
 				"volume_id": schema.StringAttribute{
 					Required:            true,
 					MarkdownDescription: "Id of the network volume. Forces replacement.",
-					Validators:          []validator.String{nonEmpty},
+					Validators:          []validator.String{rule.NonEmpty},
 				},
 				"path": mountPathAttribute,
 			}},
@@ -46,7 +47,7 @@ var (
 	mountPathAttribute = podMembers.text("mounts.persistent.path", "Absolute path in the container.")
 )
 
-var positive = []validator.Int64{atLeast[int64](1), notHuge[int64]()}
+var positive = []validator.Int64{rule.AtLeast[int64](1), rule.NotHuge[int64]()}
 
 type podMounts struct {
 	Persistent types.Object

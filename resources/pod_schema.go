@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -45,7 +46,7 @@ var podSchema = schema.Schema{
 		"locked":              schema.BoolAttribute{Optional: true, Computed: true, Default: booldefault.StaticBool(false), MarkdownDescription: "If true, the pod can't be stopped and its container can't be replaced. A locked pod can be deleted: see `deletion_protection`. Defaults to false."},
 		"start_ssh":           withoutDefault(podMembers.boolean("startSsh", "Whether the pod gets the account's SSH keys (`gpucloud_ssh_keys`) as `PUBLIC_KEY`; default: the template's, or false.", createOnlyNotReturned), false),
 		"start_jupyter":       withoutDefault(podMembers.boolean("startJupyter", "Whether the pod gets a generated `JUPYTER_PASSWORD`; default: the template's, or false.", createOnlyNotReturned), false),
-		"desired_state":       schema.StringAttribute{Optional: true, Validators: []validator.String{oneOf("RUNNING", "EXITED")}, MarkdownDescription: "`RUNNING` or `EXITED`: each apply starts or stops the pod. If omitted, only a create starts it."},
+		"desired_state":       schema.StringAttribute{Optional: true, Validators: []validator.String{rule.OneOf("RUNNING", "EXITED")}, MarkdownDescription: "`RUNNING` or `EXITED`: each apply starts or stops the pod. If omitted, only a create starts it."},
 		"deletion_protection": deletionProtectionAttribute("pod"),
 		"max_hourly_cost":     maxHourlyCostAttribute(),
 		"wait_for":            podWaitAttribute,

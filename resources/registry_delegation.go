@@ -13,6 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -45,7 +46,7 @@ var registryDelegationSchema = schema.Schema{
 			Optional:            true,
 			MarkdownDescription: "Name of the delegation. It need not be unique. Forces replacement.",
 			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
-			Validators:          []validator.String{nonEmpty},
+			Validators:          []validator.String{rule.NonEmpty},
 		},
 		"delegator_user_id":   fixedAttribute("Id of the user that made the delegation."),
 		"aws_user":            fixedAttribute("AWS account, or user, of the repository."),
@@ -58,9 +59,9 @@ var registryDelegationSchema = schema.Schema{
 }
 
 // Source: v2 document, CreateDelegationRequest.
-var repositoryARN = rule[string]{
-	expects: "the ARN of a repository in AWS ECR, such as arn:aws:ecr:us-east-2:123456789012:repository/team/app",
-	holds:   regexp.MustCompile(`^arn:aws[a-z-]*:ecr:[a-z0-9-]+:[0-9]{12}:repository/[a-z0-9][a-z0-9._/-]*(:[A-Za-z0-9_][A-Za-z0-9._-]*)?$`).MatchString,
+var repositoryARN = rule.Of[string]{
+	Expects: "the ARN of a repository in AWS ECR, such as arn:aws:ecr:us-east-2:123456789012:repository/team/app",
+	Holds:   regexp.MustCompile(`^arn:aws[a-z-]*:ecr:[a-z0-9-]+:[0-9]{12}:repository/[a-z0-9][a-z0-9._/-]*(:[A-Za-z0-9_][A-Za-z0-9._-]*)?$`).MatchString,
 }
 
 type registryDelegation struct {

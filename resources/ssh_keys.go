@@ -16,6 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -75,7 +76,7 @@ var sshKeysSchema = schema.Schema{
 			ElementType:         types.StringType,
 			Required:            true,
 			MarkdownDescription: "Public keys, each as `<type> <base64-key> [comment]`, the line of `~/.ssh/id_ed25519.pub` (use `trimspace(file(…))`).",
-			Validators:          []validator.Set{noNulls{}, setvalidator.ValueStringsAre(sshPublicKey)},
+			Validators:          []validator.Set{rule.NoNulls{}, setvalidator.ValueStringsAre(sshPublicKey)},
 		},
 		"keep_others": schema.BoolAttribute{
 			Optional:            true,
@@ -87,10 +88,10 @@ var sshKeysSchema = schema.Schema{
 }
 
 // Source: v2 document, UpdateSshKeysRequest.
-var sshPublicKey = rule[string]{
-	expects: "a public key as <type> <base64-key> [comment], such as ssh-ed25519 AAAA… me@example.com, without line breaks",
-	holds:   formRule(contract.SSHKey).holds,
-	secret:  true, // somebody may paste a private key by mistake
+var sshPublicKey = rule.Of[string]{
+	Expects: "a public key as <type> <base64-key> [comment], such as ssh-ed25519 AAAA… me@example.com, without line breaks",
+	Holds:   formRule(contract.SSHKey).Holds,
+	Secret:  true, // somebody may paste a private key by mistake
 }
 
 type sshKeys struct {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -32,7 +33,7 @@ var timeoutsAttribute = nonEmptyObject("How long `wait_for` waits, such as `90s`
 	"update": schema.StringAttribute{Optional: true, MarkdownDescription: "In an update. Defaults to 10m.", Validators: []validator.String{duration}},
 })
 
-var duration = rule[string]{expects: "a duration above 0 in hours, minutes and seconds, such as 90s, 15m or 24h (days aren't a unit)", holds: func(s string) bool {
+var duration = rule.Of[string]{Expects: "a duration above 0 in hours, minutes and seconds, such as 90s, 15m or 24h (days aren't a unit)", Holds: func(s string) bool {
 	d, err := time.ParseDuration(s)
 	return err == nil && d > 0
 }}
@@ -152,7 +153,7 @@ var podWaitAttribute = nonEmptyObject("What a create or update waits for, within
 	"port": schema.Int64Attribute{
 		Optional:            true,
 		MarkdownDescription: "Waits until this port of the container is published and accepts connections from here. `ports` must list it.",
-		Validators:          []validator.Int64{between(1, 65535)},
+		Validators:          []validator.Int64{rule.Between(1, 65535)},
 	},
 })
 

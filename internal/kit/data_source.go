@@ -123,15 +123,6 @@ func (l Lookup) Validate(c diagnostics.Check, id, name types.String) {
 	case !id.IsNull() && !name.IsNull():
 		c.Error("name", "Both id and name", "Set either id or name to select the %s, not both.", l.Title)
 	}
-	NotEmpty(c, "id", id)
-	NotEmpty(c, "name", name)
-}
-
-// NotEmpty rejects an empty string.
-func NotEmpty(c diagnostics.Check, attribute string, v types.String) {
-	if !v.IsNull() && !v.IsUnknown() && v.ValueString() == "" {
-		c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: expected at least one character, got %q.", attribute, "")
-	}
 }
 
 // ValidID rejects an invalid id. more is appended to the error.

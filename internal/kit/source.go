@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -20,6 +21,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -53,8 +55,8 @@ func (s *Source[M]) One() datasource.DataSource {
 	}
 	if s.Single == "" {
 		schema.MarkdownDescription += "\n\nSet `id` or the exact `name`. If the name is unknown or not unique, the error lists candidates."
-		schema.Attributes["id"] = data.StringAttribute{Optional: true, Computed: true, MarkdownDescription: "Id of the " + s.Kind.Title + ". Either this or `name` is needed."}
-		schema.Attributes["name"] = data.StringAttribute{Optional: true, Computed: true, MarkdownDescription: "Exact name of the " + s.Kind.Title + "."}
+		schema.Attributes["id"] = data.StringAttribute{Optional: true, Computed: true, Validators: []validator.String{rule.NonEmpty}, MarkdownDescription: "Id of the " + s.Kind.Title + ". Either this or `name` is needed."}
+		schema.Attributes["name"] = data.StringAttribute{Optional: true, Computed: true, Validators: []validator.String{rule.NonEmpty}, MarkdownDescription: "Exact name of the " + s.Kind.Title + "."}
 		d.validate, find = s.validateOne, s.find
 	}
 	d.schema = schema

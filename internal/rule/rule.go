@@ -1,0 +1,207 @@
+// Package rule has validators of attributes. Their errors say what is expected.
+package rule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/distribution/reference"
+	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	tfpath "github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+)
+
+// Of is a validator of one known value.
+type Of[T any] struct {
+	Expects string // completes "expected …": "a port such as …"
+	Holds   func(T) bool
+	Show    func(T) string // formats the value for the error; nil shows the value itself
+	Secret  bool           // the error doesn't contain the value
+
+	Undescribed
+}
+
+func (r Of[T]) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
+	r.check(req.Path, req.ConfigValue, req.ConfigValue.ValueString(), &resp.Diagnostics)
+}
+
+func (r Of[T]) ValidateInt64(_ context.Context, req validator.Int64Request, resp *validator.Int64Response) {
+	r.check(req.Path, req.ConfigValue, req.ConfigValue.ValueInt64(), &resp.Diagnostics)
+}
+
+func (r Of[T]) ValidateFloat64(_ context.Context, req validator.Float64Request, resp *validator.Float64Response) {
+	r.check(req.Path, req.ConfigValue, req.ConfigValue.ValueFloat64(), &resp.Diagnostics)
+}
+
+func (r Of[T]) check(at tfpath.Path, configured attr.Value, value any, diags *diag.Diagnostics) {
+	v, ok := value.(T)
+	if !ok || configured.IsNull() || configured.IsUnknown() || r.Holds(v) {
+		return
+	}
+	got := fmt.Sprint(v)
+	switch s, isString := value.(string); {
+	case r.Secret:
+		diags.AddAttributeError(at, "Invalid value of "+diagnostics.Name(at), fmt.Sprintf("Invalid %s: expected %s.", diagnostics.Name(at), r.Expects))
+		return
+	case r.Show != nil:
+		got = r.Show(v)
+	case isString:
+		got = strconv.Quote(s)
+	}
+	Refuse(at, r.Expects, got, diags)
+}
+
+// Refuse reports an invalid value.
+func Refuse(at tfpath.Path, expects, got string, diags *diag.Diagnostics) {
+	diags.AddAttributeError(at, "Invalid value of "+diagnostics.Name(at), fmt.Sprintf("Invalid %s: expected %s, got %s.", diagnostics.Name(at), expects, got))
+}
+
+// NonEmpty rejects an empty text.
+var NonEmpty = Of[string]{Expects: "at least one character", Holds: func(s string) bool { return s != "" }}
+
+// ID is the rule of an object's id.
+var ID = Of[string]{Expects: "letters, digits, - and _ only", Holds: api.ValidID}
+
+// Each returns validators of a set's elements.
+func Each(r Of[string]) []validator.Set {
+	return []validator.Set{NoNulls{}, setvalidator.ValueStringsAre(r)}
+}
+
+// Characters limits the length of a string.
+func Characters(low, high int) Of[string] {
+	count := func(s string) string { return fmt.Sprintf("%d characters", utf8.RuneCountInString(s)) }
+	return Of[string]{Expects: fmt.Sprintf("%d to %d characters", low, high), Show: count, Holds: func(s string) bool {
+		n := utf8.RuneCountInString(s)
+		return low <= n && n <= high
+	}}
+}
+
+// OneOf needs at least two values.
+func OneOf(values ...string) Of[string] {
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = strconv.Quote(v)
+	}
+	last := len(quoted) - 1
+	return Of[string]{
+		Expects: strings.Join(quoted[:last], ", ") + " or " + quoted[last],
+		Holds:   func(s string) bool { return slices.Contains(values, s) },
+	}
+}
+
+// Between limits a number.
+func Between(low, high int64) Of[int64] {
+	return Of[int64]{Expects: fmt.Sprintf("%d to %d", low, high), Holds: func(n int64) bool { return low <= n && n <= high }}
+}
+
+// In adds the unit of a number to the error.
+func (r Of[T]) In(unit string) Of[T] {
+	if unit != "" {
+		r.Expects += " " + unit
+	}
+	return r
+}
+
+// AtLeast limits a number.
+func AtLeast[T int64 | float64](low T) Of[T] {
+	return Of[T]{Expects: fmt.Sprint("at least ", low), Holds: func(n T) bool { return n >= low }}
+}
+
+// NotHuge limits a number for which the API documents no maximum. No cloud has a million GPUs or
+// workers, and a million GB is a petabyte.
+func NotHuge[T int64 | float64]() Of[T] {
+	const most = 1_000_000
+	return Of[T]{Expects: fmt.Sprint("at most ", most), Holds: func(n T) bool { return n <= most }}
+}
+
+// The environment of a process can't contain other names and values.
+var (
+	VariableName  = Of[string]{Expects: "a name of at least one character, without = and NUL", Holds: func(s string) bool { return s != "" && !strings.ContainsAny(s, "=\x00") }}
+	VariableValue = Of[string]{Expects: "a value without NUL characters", Holds: func(s string) bool { return !strings.Contains(s, "\x00") }, Secret: true}
+)
+
+// ImageReference rejects text that no container engine accepts as a reference. It accepts upper
+// case, which the grammar forbids in repositories, and leaves the decision to the deployment.
+var ImageReference = Of[string]{Expects: "the reference of a container image, such as ghcr.io/acme/worker:1.2", Holds: func(s string) bool {
+	_, err := reference.ParseNormalizedNamed(strings.ToLower(s))
+	return !errors.Is(err, reference.ErrReferenceInvalidFormat)
+}}
+
+// PowerOfTwo is the rule of vCPU counts (v2 document, BaseCpuConfig).
+var PowerOfTwo = Of[int64]{Expects: "a power of two from 2 up", Holds: func(n int64) bool { return n >= 2 && n&(n-1) == 0 }}
+
+// Undescribed is a validator or plan modifier without a description, because nothing shows it.
+type Undescribed struct{}
+
+func (Undescribed) Description(context.Context) string         { return "" }
+func (Undescribed) MarkdownDescription(context.Context) string { return "" }
+
+// NoNulls rejects null in a collection: no API accepts it, and Terraform doesn't let a provider
+// remove it from a plan.
+type NoNulls struct{ Undescribed }
+
+func (NoNulls) ValidateMap(_ context.Context, req validator.MapRequest, resp *validator.MapResponse) {
+	for key, v := range req.ConfigValue.Elements() {
+		if v.IsNull() {
+			resp.Diagnostics.AddAttributeError(req.Path.AtMapKey(key), "Invalid value of "+diagnostics.Name(req.Path),
+				fmt.Sprintf("Invalid %s: %q is null. Leave the key out, or give it a value; an empty one is \"\".", diagnostics.Name(req.Path), key))
+		}
+	}
+}
+
+func (NoNulls) ValidateSet(_ context.Context, req validator.SetRequest, resp *validator.SetResponse) {
+	rejectNulls(req.Path, req.ConfigValue.Elements(), &resp.Diagnostics)
+}
+
+func (NoNulls) ValidateList(_ context.Context, req validator.ListRequest, resp *validator.ListResponse) {
+	rejectNulls(req.Path, req.ConfigValue.Elements(), &resp.Diagnostics)
+}
+
+func rejectNulls(at tfpath.Path, elements []attr.Value, diags *diag.Diagnostics) {
+	if slices.ContainsFunc(elements, attr.Value.IsNull) {
+		diags.AddAttributeError(at, "Invalid value of "+diagnostics.Name(at), fmt.Sprintf("Invalid %s: an element is null. Leave it out, for example with compact().", diagnostics.Name(at)))
+	}
+}
+
+// SomeElements rejects an empty list or set.
+type SomeElements struct{ Undescribed }
+
+func (SomeElements) ValidateSet(_ context.Context, req validator.SetRequest, resp *validator.SetResponse) {
+	rejectEmpty(req.Path, req.ConfigValue, len(req.ConfigValue.Elements()), &resp.Diagnostics)
+}
+
+func (SomeElements) ValidateList(_ context.Context, req validator.ListRequest, resp *validator.ListResponse) {
+	rejectEmpty(req.Path, req.ConfigValue, len(req.ConfigValue.Elements()), &resp.Diagnostics)
+}
+
+func rejectEmpty(at tfpath.Path, configured attr.Value, count int, diags *diag.Diagnostics) {
+	if count == 0 && !configured.IsNull() && !configured.IsUnknown() {
+		Refuse(at, "at least one element", "none", diags)
+	}
+}
+
+// Unique rejects repeated elements of a list. Elements that aren't fully known are skipped,
+// because they may become distinct.
+type Unique struct{ Undescribed }
+
+func (Unique) ValidateList(ctx context.Context, req validator.ListRequest, resp *validator.ListResponse) {
+	seen := map[string]int{}
+	for _, e := range req.ConfigValue.Elements() {
+		if v, err := e.ToTerraformValue(ctx); err != nil || e.IsNull() || !v.IsFullyKnown() {
+			continue
+		}
+		if seen[e.String()]++; seen[e.String()] == 2 {
+			Refuse(req.Path, "each element once", e.String()+" more than once", &resp.Diagnostics)
+		}
+	}
+}
