@@ -325,13 +325,9 @@ func (c *compare) Run() error {
 		}
 		list = append(list, r)
 	}
-	file, err := os.Create(c.HTML)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	if err := report.WriteComparison(file, list); err != nil {
+	var page bytes.Buffer
+	if err := report.WriteComparison(&page, list); err != nil {
 		return fmt.Errorf("writing %s: %w", c.HTML, err)
 	}
-	return file.Sync()
+	return os.WriteFile(c.HTML, page.Bytes(), 0o600)
 }

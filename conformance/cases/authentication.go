@@ -15,14 +15,8 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 		c.Get("/health").Is(200).Object("jobs")
 		c.Given("AUT-03", func() { c.Get("/health", suite.WithoutKey()).Is(401) })
 	}},
-	{ID: "AUT-02", Source: "Authentication, 1", Statement: "The management API accepts the key as Authorization: Bearer.", Needs: suite.V2, Run: func(c *suite.C) {
-		c.V2("GET", "/templates", nil).Is(200)
-		c.Given("AUT-03", func() { c.V2("GET", "/templates", nil, suite.WithoutKey()).Is(401) })
-	}},
-	{ID: "AUT-02-v1", Needs: suite.V1, Run: func(c *suite.C) {
-		c.V1("GET", "/containerregistryauth", nil).Is(200)
-		c.Given("AUT-03", func() { c.V1("GET", "/containerregistryauth", nil, suite.WithoutKey()).Is(401) })
-	}},
+	{ID: "AUT-02", Source: "Authentication, 1", Statement: "The management API accepts the key as Authorization: Bearer.", Needs: suite.V2, Run: judgeKey(v2API, "/templates")},
+	{ID: "AUT-02-v1", Needs: suite.V1, Run: judgeKey(v1API, "/containerregistryauth")},
 	{ID: "AUT-03", Source: "Authentication, 2", Statement: "Every operation without a key returns 401 and changes nothing.", Requests: 12, Run: func(c *suite.C) {
 		before := c.Get("/health").Is(200).Object("jobs")
 		judgeRefusedKey(c, jobOperations, suite.WithoutKey())
@@ -100,10 +94,7 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 	{ID: "AUT-09", Source: "Versioning, 3", Statement: "Both versions of the management API accept the same key.",
 		Needs: suite.V2 | suite.AnyEndpoint, Requests: 10, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
-			for _, path := range []string{"/templates", "/serverless", "/network-volumes", "/registries"} {
-				c.V2("GET", path, nil).Is(200)
-				c.Given("AUT-03", func() { c.V2("GET", path, nil, suite.WithoutKey()).Is(401) })
-			}
+			judgeKey(v2API, "/templates", "/serverless", "/network-volumes", "/registries")(c)
 		}},
 	{ID: "AUT-10", Level: suite.Should, Source: "Authentication, 2", Statement: "A 401 and a 403 are JSON and don't contain the request's key.", Run: func(c *suite.C) {
 		wrong := c.Secret("WRONG_KEY")
@@ -130,6 +121,16 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 		}
 	}},
 })
+
+// judgeKey judges that lists are returned with the key only.
+func judgeKey(a api, paths ...string) func(*suite.C) {
+	return func(c *suite.C) {
+		for _, path := range paths {
+			sendTo(c, a, "GET", path, nil).Is(200)
+			c.Given("AUT-03", func() { sendTo(c, a, "GET", path, nil, suite.WithoutKey()).Is(401) })
+		}
+	}
+}
 
 // judgeManagementKey sends operations of the management API with a key without access.
 func judgeManagementKey(list []contractOperation, credentials func(*suite.C) []suite.Option) func(*suite.C) {

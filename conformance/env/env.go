@@ -36,9 +36,11 @@ type Env struct {
 	requests atomic.Int64
 	jobs     atomic.Int64
 
-	hooks     *Receiver
-	hooksOnce sync.Once
-	hooksErr  error
+	boxes       http.ServeMux
+	boxesServer *http.Server
+	boxesURL    string // for the target
+	boxesOnce   sync.Once
+	boxesErr    error
 }
 
 // New returns an Env without a ledger file and pace: set them before use.
@@ -114,8 +116,8 @@ func (e *Env) CountJob() { e.jobs.Add(1) }
 
 // Close shuts down the receiver and closes connections and the ledger.
 func (e *Env) Close() error {
-	if e.hooks != nil {
-		_ = e.hooks.server.Close()
+	if e.boxesServer != nil {
+		_ = e.boxesServer.Close()
 	}
 	e.Target.Client.CloseIdleConnections()
 	return e.Ledger.Close()

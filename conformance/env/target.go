@@ -132,28 +132,19 @@ func newClient() *http.Client {
 	}
 }
 
-// Receiver is a server of the suite that the target calls with webhooks, and that handlers
-// call to signal that they run.
-type Receiver struct {
-	server *http.Server
-	base   string // its address for the target
-	now    func() time.Time
-
-	mu    sync.Mutex
-	boxes map[string]*Box
-}
-
-// Box is one address of the receiver. A case opens one for each purpose.
+// Box is an address of the suite that the target calls with webhooks, and that handlers call to signal
+// that they run. A case opens one for each purpose.
 type Box struct {
 	URL string
 
+	now     func() time.Time
 	mu      sync.Mutex
 	calls   []Call
 	answers []int
 	arrived chan struct{} // closed by the next call
 }
 
-// Call is a request that the receiver got.
+// Call is a request that a box got.
 type Call struct {
 	At     time.Time // by the target's clock
 	Method string
@@ -165,15 +156,14 @@ type Call struct {
 // NewBox opens an address. It answers calls with the status codes in turn and then repeats
 // the last one. Without codes, it answers 200. Code 0 closes the connection.
 func (e *Env) NewBox(answers ...int) (*Box, error) {
-	e.hooksOnce.Do(func() { e.hooks, e.hooksErr = e.startReceiver() })
-	if e.hooksErr != nil {
-		return nil, e.hooksErr
+	e.boxesOnce.Do(func() { e.boxesErr = e.serveBoxes() })
+	if e.boxesErr != nil {
+		return nil, e.boxesErr
 	}
-	name := rand.Text()
-	b := &Box{URL: e.hooks.base + "/" + name, answers: answers, arrived: make(chan struct{})}
-	e.hooks.mu.Lock()
-	defer e.hooks.mu.Unlock()
-	e.hooks.boxes[name] = b
+	path := "/" + rand.Text()
+	b := &Box{URL: e.boxesURL + path, now: e.Clock.Latest, answers: answers, arrived: make(chan struct{})}
+	e.boxes.Handle(path, b)
+	e.boxes.Handle(path+"/", b)
 	return b, nil
 }
 
@@ -194,32 +184,24 @@ func isLoopback(address string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func (e *Env) startReceiver() (*Receiver, error) {
+func (e *Env) serveBoxes() error {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", cmp.Or(e.Target.HookListen, "127.0.0.1:0"))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r := &Receiver{base: strings.TrimRight(cmp.Or(e.Target.HookURL, "http://"+listener.Addr().String()), "/"), now: e.Clock.Latest, boxes: map[string]*Box{}}
-	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = r.server.Serve(listener) }() // ends with Close
-	return r, nil
+	e.boxesURL = strings.TrimRight(cmp.Or(e.Target.HookURL, "http://"+listener.Addr().String()), "/")
+	e.boxesServer = &http.Server{Handler: &e.boxes, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = e.boxesServer.Serve(listener) }() // ends with Close
+	return nil
 }
 
 // ServeHTTP records a call.
-func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	name, _, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
-	r.mu.Lock()
-	b := r.boxes[name]
-	r.mu.Unlock()
-	if b == nil {
-		http.NotFound(w, req)
-		return
-	}
+func (b *Box) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(req.Body, 64<<20))
 	if err != nil {
 		return // the caller has disconnected
 	}
-	status := b.record(Call{At: r.now(), Method: req.Method, Target: req.RequestURI, Header: req.Header, Body: body})
+	status := b.record(Call{At: b.now(), Method: req.Method, Target: req.RequestURI, Header: req.Header, Body: body})
 	if status == 0 {
 		panic(http.ErrAbortHandler)
 	}

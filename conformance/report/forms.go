@@ -190,8 +190,10 @@ func harComment(r *Report) string {
 
 func (x harExchange) entry() harObject {
 	took := float64(time.Duration(x.Took).Microseconds()) / 1000
+	_, raw, _ := strings.Cut(x.URL, "?")
+	query, _ := url.ParseQuery(raw) // without malformed pairs, which only the URL has
 	request := harObject{
-		"method": x.Method, "url": x.URL, "httpVersion": harVersion, "cookies": []any{}, "headers": harPairs(x.Sent), "queryString": harQuery(x.URL),
+		"method": x.Method, "url": x.URL, "httpVersion": harVersion, "cookies": []any{}, "headers": harPairs(x.Sent), "queryString": harPairs(query),
 		"headersSize": -1, "bodySize": x.BodySize,
 	}
 	if x.Body != "" {
@@ -220,27 +222,6 @@ func harPairs(h map[string][]string) []harObject {
 		}
 	}
 	return list
-}
-
-func harQuery(address string) []harObject {
-	list := []harObject{}
-	_, query, _ := strings.Cut(address, "?")
-	for part := range strings.SplitSeq(query, "&") {
-		if part == "" {
-			continue
-		}
-		name, value, _ := strings.Cut(part, "=")
-		list = append(list, harObject{"name": unescapeOrSame(name), "value": unescapeOrSame(value)})
-	}
-	return list
-}
-
-// unescapeOrSame returns an invalid encoding unchanged; some requests have one on purpose.
-func unescapeOrSame(text string) string {
-	if plain, err := url.QueryUnescape(text); err == nil {
-		return plain
-	}
-	return text
 }
 
 func header(h map[string][]string, name string) string { return http.Header(h).Get(name) }

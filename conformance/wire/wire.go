@@ -236,16 +236,17 @@ func (s *Secrets) Add(name, value string) {
 	if len(value) < 4 {
 		return
 	}
-	var quoted, plain strings.Builder // JSON with and without the escapes for HTML
-	e := json.NewEncoder(&quoted)
-	_ = e.Encode(value) // can't fail for a string
-	e = json.NewEncoder(&plain)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(value)
-	inner := func(text string) string { return text[1 : len(text)-len("\"\n")] }
+	forms := []string{value, url.QueryEscape(value)}
+	for _, escapes := range []bool{true, false} { // of HTML in JSON
+		var quoted strings.Builder
+		e := json.NewEncoder(&quoted)
+		e.SetEscapeHTML(escapes)
+		_ = e.Encode(value) // can't fail for a string
+		forms = append(forms, strings.TrimSuffix(quoted.String(), "\"\n")[1:])
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, v := range []string{value, url.QueryEscape(value), inner(quoted.String()), inner(plain.String())} {
+	for _, v := range forms {
 		if !slices.ContainsFunc(s.values, func(x secret) bool { return x.value == v }) {
 			s.values = append(s.values, secret{v, "$" + name})
 		}
