@@ -28,25 +28,9 @@ type clients struct {
 	Command []string `arg:"" passthrough:"" help:"The client, and its arguments."`
 }
 
-// Help is printed below the help of the flags.
-func (*clients) Help() string {
+// scenarios returns a table of all scenarios.
+func scenarios() string {
 	var b strings.Builder
-	b.WriteString("Examples, in a folder with *.tf files or a client's program:\n" +
-		"  conformance client -- terraform apply -auto-approve\n" +
-		"  conformance client --select retry-after --keep-dirs -- python3 client.py {base_url}\n" +
-		"  conformance client --api-version v1 --report junit=report.xml -- tofu apply -auto-approve\n\n" +
-		"The command is run once for each scenario, against a jobrunner of its own, behind a proxy that injects faults. " +
-		"It finds the deployment by GPUCLOUD_BASE_URL, GPUCLOUD_QUEUE_URL, GPUCLOUD_API_KEY, GPUCLOUD_API_VERSION and GPUCLOUD_ENDPOINT_ID, or by placeholders in its arguments: " +
-		"{scenario}, {base_url}, {queue_url}, {endpoint_id}, {volume_id}, {api_version}, {api_key}, {dir}. CONFORMANCE_SCENARIO also contains the scenario's id.\n\n" +
-		"Each scenario runs in a copy of the current directory ({dir}), and has its own home and directory for temporary files, which are removed at the end. " +
-		"The copy has no Terraform state (*.tfstate). These are not copied, but linked: .git, node_modules and virtual environments, files above 1 MiB, " +
-		"other file systems, and everything beyond 1000 files or 32 MiB. Neighbours of the directory are linked next to the copy. " +
-		"The home has links to your Terraform CLI configuration, tools and packages, and nothing else of yours. " +
-		"NO_COLOR and CHECKPOINT_DISABLE are set to 1 unless you set them.\n\n" +
-		"Clauses that could not be judged are listed at the end, and don't count as fulfilled. " +
-		"A client that fails the scenario \"works\" is not conformant, whatever else it fulfils.\n\n" +
-		"Exit codes: 0 no violation was found; 1 the client violates a MUST (with --strict, also a SHOULD) or fails the scenario \"works\"; " +
-		"2 an option is invalid or the command can't be started; 3 inconclusive, or nothing was judged; 130 interrupted.\n\nThe scenarios:\n\n")
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, s := range client.Scenarios {
 		fmt.Fprintf(table, "  %s\t%s\n", s.ID, s.Description)

@@ -3,12 +3,14 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 
@@ -42,17 +44,6 @@ type commands struct {
 	cli.CompletionCommands `embed:""`
 }
 
-// Help has commands to start with.
-func (commands) Help() string {
-	return `Examples:
-  conformance run --local
-  conformance run --base-url https://cloud.example.com --endpoint-id vgu9pmhp1j06
-  conformance explain JOB-17
-  conformance client -- terraform apply -auto-approve
-
-The help of the judging commands explains their exit codes. Other commands exit with 0, or with 2 and an error.`
-}
-
 // interruptible returns a context that ends when the program is interrupted or its terminal is
 // closed. A second signal kills the program.
 func interruptible() (context.Context, context.CancelFunc) {
@@ -66,8 +57,6 @@ func interruptible() (context.Context, context.CancelFunc) {
 }
 
 type versionCommand struct{}
-
-func (versionCommand) Help() string { return "Example:\n  conformance version" }
 
 func (versionCommand) Run() error {
 	_, err := fmt.Println(programversion.Text("conformance", version, commit))
@@ -87,6 +76,24 @@ func exit(code int) error {
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
+//go:embed help.txt
+var helpTexts string
+
+// setHelp sets the texts below the flags of each command's help.
+func setHelp(k *kong.Kong) error {
+	nodes := map[string]*kong.Node{k.Model.Name: k.Model.Node}
+	for _, command := range k.Model.Children {
+		nodes[command.Name] = command
+	}
+	for section := range strings.SplitSeq("\n"+helpTexts, "\n# ") {
+		if name, text, ok := strings.Cut(section, "\n"); ok && nodes[name] != nil {
+			nodes[name].Detail = text
+		}
+	}
+	nodes["client"].Detail += "\n\n" + scenarios()
+	return nil
+}
+
 func newParser() *kong.Kong {
 	return kong.Must(new(commands),
 		kong.Name("conformance"),
@@ -94,6 +101,7 @@ func newParser() *kong.Kong {
 		kong.Description("Judges a deployment of the management API and of the job API, clause by clause."),
 		kong.Vars{"version": programversion.Text("conformance", version, commit)},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.PostBuild(setHelp),
 		kong.Exit(func(code int) {
 			if code != 0 {
 				code = conformance.ExitUsage
@@ -123,11 +131,6 @@ func main() {
 type list struct {
 	Select []string `short:"s" placeholder:"PATTERN" help:"Clauses: an id, a glob (JOB-*), an area (JOB) or a level (MUST); ! before it excludes them."`
 	JSON   bool     `name:"json" help:"Print JSON, a line for each clause."`
-}
-
-// Help is printed below the help of the flags.
-func (*list) Help() string {
-	return "Examples:\n  conformance list\n  conformance list --select 'JOB,!SHOULD'\n  conformance list --json"
 }
 
 func (l *list) Run() error {
@@ -160,11 +163,6 @@ func (l *list) Run() error {
 
 type explain struct {
 	ID string `arg:"" help:"The clause."`
-}
-
-// Help is printed below the help of the flags.
-func (*explain) Help() string {
-	return "Example:\n  conformance explain JOB-17"
 }
 
 func (e *explain) Run() error {

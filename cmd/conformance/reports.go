@@ -151,14 +151,6 @@ type diff struct {
 	JSON   bool   `name:"json" help:"Print JSON, a line for each change and one for the counts."`
 }
 
-// Help is printed below the help of the flags.
-func (*diff) Help() string {
-	return "Examples:\n  conformance diff before.json after.json\n  conformance diff before.json after.json --json > changes.json\n\n" +
-		"The exit code is 1 if something got worse: a clause that was kept or not judged is broken, a clause that was kept isn't judged now, " +
-		"nothing is judged now, or a client now fails in the scenario without faults. Otherwise it is 0. A clause that an option excludes (--select, --profile, --allow, --max-wait) is listed, but isn't worse. Neither is " +
-		"a changed observation of an UNSPEC clause. A list of known deviations makes nothing better or worse."
-}
-
 func (d *diff) Run() error {
 	before, err := readReport(d.Before)
 	if err != nil {
@@ -272,14 +264,6 @@ type verify struct {
 	Signature string `placeholder:"FILE" help:"The signature. Default: REPORT.sig."`
 }
 
-// Help is printed below the help of the flags.
-func (*verify) Help() string {
-	return "Examples:\n  openssl genpkey -algorithm ed25519 -out key.pem && openssl pkey -in key.pem -pubout -out public.pem\n" +
-		"  conformance run --local --json report.json --sign key.pem\n  conformance verify report.json --key public.pem\n" +
-		"  openssl pkeyutl -verify -pubin -inkey public.pem -rawin -in report.json -sigfile report.json.sig\n\n" +
-		"Exit codes: 0 the signature is valid; 2 it isn't, or a file can't be read."
-}
-
 func (v *verify) Run() error {
 	if v.Signature == "" {
 		v.Signature = v.Report + ".sig"
@@ -309,11 +293,6 @@ func (v *verify) Run() error {
 type compare struct {
 	Reports []string `arg:"" type:"existingfile" help:"JSON reports, a column for each."`
 	HTML    string   `name:"html" required:"" placeholder:"FILE" help:"The page to write."`
-}
-
-// Help is printed below the help of the flags.
-func (*compare) Help() string {
-	return "Example:\n  conformance compare one.json other.json --html compared.html"
 }
 
 func (c *compare) Run() error {

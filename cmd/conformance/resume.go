@@ -96,12 +96,6 @@ type resume struct {
 	reports `embed:""`
 }
 
-// Help is printed below the help of the flags.
-func (*resume) Help() string {
-	return "The report has the results of both runs. The exit codes are as for run.\n\n" +
-		"Examples:\n  conformance run --base-url https://cloud.example.com --defer deferred.json\n  conformance resume deferred.json --report html=report.html"
-}
-
 func (r *resume) Run() error {
 	ctx, stop := interruptible()
 	defer stop()

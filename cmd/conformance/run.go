@@ -44,18 +44,6 @@ type run struct {
 	Defer        string        `placeholder:"FILE" help:"Start cases that wait longer than --max-wait and five minutes, and keep their state in the file, for conformance resume."`
 }
 
-// Help is printed below the help of the flags.
-func (*run) Help() string {
-	return "Examples:\n" +
-		"  conformance run --local\n" +
-		"  conformance run --base-url https://cloud.example.com --endpoint-id vgu9pmhp1j06 --dry-run\n" +
-		"  conformance run --base-url https://cloud.example.com --endpoint-id vgu9pmhp1j06 --profile jobs --report html=report.html\n" +
-		"  conformance run --local --select 'JOB-*,!JOB-17' --json report.json\n\n" +
-		"Clauses that were not judged are listed at the end with the reason, and don't count as kept. " +
-		"Exit codes: 0 conformant in the judged clauses; 1 a MUST is not kept, or the list of known deviations is stale; 2 an option is invalid; " +
-		"3 inconclusive, or nothing was judged; 4 an object that the run created was not deleted; 130 interrupted."
-}
-
 // target has the flags of the deployment.
 type target struct {
 	BaseURL    string `env:"GPUCLOUD_BASE_URL" placeholder:"URL" help:"Version 2 of the management API, without /v2."`
@@ -222,13 +210,6 @@ func (r *run) options() (o conformance.Options, err error) {
 
 type sweep struct {
 	Ledger string `default:"conformance-ledger.jsonl" type:"existingfile" placeholder:"FILE" help:"Ledger of the run."`
-}
-
-// Help is printed below the help of the flags.
-func (*sweep) Help() string {
-	return "A run deletes its objects itself; sweep is for a run that was killed. It needs the GPUCLOUD_API_KEY of the run.\n\n" +
-		"Example:\n  conformance sweep --ledger conformance-ledger.jsonl\n\n" +
-		"Exit codes: 0 all objects are deleted; 2 the ledger or the key is missing; 4 some objects remain."
 }
 
 func (s *sweep) Run() error {
