@@ -17,6 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/client"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -142,13 +143,9 @@ func (l *list) Run() error {
 		lines := json.NewEncoder(os.Stdout)
 		for _, c := range selected {
 			if err := lines.Encode(struct {
-				ID         string `json:"id"`
-				Level      string `json:"level"`
-				Statement  string `json:"statement"`
-				Source     string `json:"source"`
-				Link       string `json:"link"`
-				Untestable string `json:"untestable,omitempty"`
-			}{c.ID, string(c.Level), c.Statement, c.Source, c.Link(), c.Untestable}); err != nil {
+				clauses.Clause
+				Link string `json:"link"`
+			}{c, c.Link()}); err != nil {
 				return err
 			}
 		}

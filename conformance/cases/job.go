@@ -25,7 +25,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 				c.Do(op.method, c.QueueURL()+"/"+c.Endpoint+op.pathFor(id), op.validBody(c, nil, c.Nonce())) // the description doesn't say what is at this path
 			}
 		}
-		purgeQueue(c, c.SecondEndpoint).Is(200).Equal("removed", 0) // the queue of another endpoint
+		c.Job("POST", c.SecondEndpoint, "/purge-queue", nil).Is(200).Equal("removed", 0) // the queue of another endpoint
 		s.expectUnchanged()
 	}},
 	{ID: "JOB-02", Source: "What the service does, 3", Statement: "If no worker is free, a job waits in the queue.",

@@ -233,7 +233,7 @@ var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint,
 		c.Blocker(time.Minute)
 		first.Retry().Is(200)
 		second.Status().Is(200).Equal("status", suite.Failed)
-		purgeQueue(c, c.Endpoint).Is(200).Equal("removed", 1)
+		c.Post("/purge-queue", nil).Is(200).Equal("removed", 1)
 	}},
 	{ID: "JOB-23", Source: "States and transitions, POST /retry", Statement: "/retry puts a TIMED_OUT job back IN_QUEUE.",
 		Jobs: 1, WaitTime: 7 * time.Second, Seconds: 12, Run: func(c *suite.C) {

@@ -276,13 +276,13 @@ var payloadCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoin
 				}
 			}
 		}
-		purgeQueue(c, c.Endpoint).Is(200).Equal("removed", accepted)
+		c.Post("/purge-queue", nil).Is(200).Equal("removed", accepted)
 		for _, query := range []string{"wait=soon", "wait=-1"} {
 			if submit(c, "/runsync?"+query, suite.Submission(suite.Echo())).Code/100 == 2 {
 				return // the deployment chose a valid wait, during which the job may have ended
 			}
 		}
-		purgeQueue(c, c.Endpoint).Is(200).Equal("removed", 0)
+		c.Post("/purge-queue", nil).Is(200).Equal("removed", 0)
 	}},
 	{ID: "LIM-08-large", Needs: suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
 		c.Blocker(time.Minute)
@@ -290,7 +290,7 @@ var payloadCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoin
 			expectTooLarge(c, large.path, large.size)
 			expectTooLarge(c, large.path, large.size, suite.Chunked())
 		}
-		purgeQueue(c, c.Endpoint).Is(200).Equal("removed", 0)
+		c.Post("/purge-queue", nil).Is(200).Equal("removed", 0)
 	}},
 	{ID: "LIM-09", Source: "Endpoints B, rule 1", Statement: "A body without Content-Length has the same size limit.",
 		Needs: suite.AnyEndpoint, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {

@@ -28,11 +28,10 @@ var volumeCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: 
 		growVolume(c, v, suite.M{"size": 12}).Refused()
 	}},
 	{ID: "V-05", Source: "States and transitions, Network volume size rule", Statement: "An update to a smaller size is rejected.", Run: func(c *suite.C) {
-		id := c.NewVolume("v1", 12).Str("id")
-		update := "/networkvolumes/" + id + "/update"
-		c.Given("V-03", func() { c.V1("POST", update, suite.M{"size": 13}).Success().Equal("size", 13) })
-		c.V1("POST", update, suite.M{"size": 11}).Is(400, 409, 422)
-		c.V1("POST", update, suite.M{"size": 14}).Success().Equal("size", 14)
+		v := c.NewVolume("v1", 12)
+		c.Given("V-03", func() { growVolume(c, v, suite.M{"size": 13}).Success().Equal("size", 13) })
+		growVolume(c, v, suite.M{"size": 11}).Is(400, 409, 422)
+		growVolume(c, v, suite.M{"size": 14}).Success().Equal("size", 14)
 	}},
 	{ID: "V-06", Source: "Endpoints A, POST /networkvolumes/{id}/update", Statement: "An update with only a name changes the name and keeps the size.", Run: func(c *suite.C) {
 		v, name := c.NewVolume("v1", 10), c.Name()

@@ -50,7 +50,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 		}},
 	{ID: "RAT-18", Source: "Limits, Rate limits", Statement: "Each operation has its own limits.", Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 15, Run: func(c *suite.C) {
 		c.Given("RAT-08", func() { c.Flood(10, "GET", "/requests", nil) })
-		purgeQueue(c, c.Endpoint).Is(200)
+		c.Post("/purge-queue", nil).Is(200)
 		c.Get("/status/x").Refused()
 	}},
 	{ID: "RAT-18-open", Supplementary: true, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 235, Jobs: 2, Run: func(c *suite.C) {
@@ -58,12 +58,12 @@ var rateCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 		defer abortAll(openRuns(c))
 		c.Get("/status/" + unknownJob).Is(404)
 		c.Post("/cancel/"+unknownJob, nil).Is(404)
-		purgeQueue(c, c.Endpoint).Is(200)
+		c.Post("/purge-queue", nil).Is(200)
 	}},
 	{ID: "RAT-19", Source: "Limits, Rate limits", Statement: "Each endpoint has its own limits.",
 		Needs: suite.OwnEndpoint | suite.SecondEndpoint, Allow: suite.Queue, Requests: 6, Run: func(c *suite.C) {
 			c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
-			purgeQueue(c, c.SecondEndpoint).Is(200)
+			c.Job("POST", c.SecondEndpoint, "/purge-queue", nil).Is(200)
 		}},
 	{ID: "RAT-19-open", Supplementary: true, Needs: suite.WideEndpoint | suite.SecondEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 235, Jobs: 1, Run: func(c *suite.C) {
 		defer abortAll(openRuns(c))
@@ -122,10 +122,10 @@ var rateCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 		waiting.Status().Is(200).Equal("status", suite.InQueue)
 	}},
 	{ID: "RAT-22-purge", Needs: suite.IdleEndpoint, Allow: suite.Queue, Requests: 8, Jobs: 1, Run: func(c *suite.C) {
-		purgeQueue(c, c.Endpoint).Is(200)
-		purgeQueue(c, c.Endpoint).Is(200)
+		c.Post("/purge-queue", nil).Is(200)
+		c.Post("/purge-queue", nil).Is(200)
 		waiting := c.Run(suite.Echo())
-		c.Given("RAT-06", func() { purgeQueue(c, c.Endpoint).Is(http.StatusTooManyRequests) })
+		c.Given("RAT-06", func() { c.Post("/purge-queue", nil).Is(http.StatusTooManyRequests) })
 		waiting.Status().Is(200).Equal("status", suite.InQueue)
 	}},
 	{ID: "RAT-22-runsync", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 450, Jobs: 400, Run: func(c *suite.C) {
@@ -151,7 +151,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 	{ID: "RAT-23", Level: suite.Unspec, Source: "Errors, 429", Statement: "The headers of a 429; if it has Retry-After, a request after that time succeeds.",
 		Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 5, WaitTime: 12 * time.Second, Run: func(c *suite.C) {
 			c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
-			retryAfter := purgeQueue(c, c.Endpoint).Header.Get("Retry-After")
+			retryAfter := c.Post("/purge-queue", nil).Header.Get("Retry-After")
 			if retryAfter == "" {
 				c.Observe("no Retry-After")
 				return
@@ -164,7 +164,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 			c.Should(func() {
 				c.Expect(err == nil && seconds >= 1, "Retry-After: seconds, 1 or more", "Retry-After: %s", retryAfter)
 				c.Sleep(time.Duration(seconds) * time.Second)
-				purgeQueue(c, c.Endpoint).Is(200)
+				c.Post("/purge-queue", nil).Is(200)
 			})
 		}},
 	{ID: "RAT-24", Level: suite.Unspec, Source: "Limits, Rate limits", Statement: "The rate limits of the management API.", Needs: suite.V2, Run: func(c *suite.C) {
@@ -263,10 +263,6 @@ func judgeRateLimit(c *suite.C, limit int, method, path string, body any) {
 	if c.ControlsClock() {
 		c.Given("RAT-10", func() { c.JudgeWindow(begin, limit, method, path, body) })
 	}
-}
-
-func purgeQueue(c *suite.C, endpoint string) *suite.Answer {
-	return c.Job("POST", endpoint, "/purge-queue", nil)
 }
 
 // openRuns opens as many requests of /run as permitted.

@@ -24,7 +24,7 @@ func judgeRefusedBodies(bodies ...string) func(*suite.C) {
 				}
 			}
 		}
-		purgeQueue(c, c.Endpoint).Is(200).Equal("removed", 0)
+		c.Post("/purge-queue", nil).Is(200).Equal("removed", 0)
 	}
 }
 

@@ -47,10 +47,11 @@ func (c command) run(ctx context.Context) (commandResult, error) {
 	}
 	killRemaining(cmd)
 	result.output = plainText(stdout.text() + stderr.text())
-	for name, found := range map[string]bool{"its standard output": stdout.found, "its standard error": stderr.found} {
-		if found {
-			result.leakedIn = append(result.leakedIn, name)
-		}
+	if stdout.found {
+		result.leakedIn = append(result.leakedIn, "its standard output")
+	}
+	if stderr.found {
+		result.leakedIn = append(result.leakedIn, "its standard error")
 	}
 	return result, nil
 }

@@ -151,7 +151,7 @@ func (f *front) record(x *exchange) {
 	defer f.mu.Unlock()
 	x.Received = time.Now()
 	f.list = append(f.list, x)
-	if x.posts(jobCreationPath) && x.succeeded() && textIn(x.Request.Body, "webhook") != "" {
+	if x.posts(jobCreation) && x.succeeded() && textIn(x.Request.Body, "webhook") != "" {
 		f.expected++
 	}
 }
@@ -232,12 +232,9 @@ const (
 
 // The last group of volumePath and jobPath is the id.
 var (
-	creationPath    = regexp.MustCompile(creation)
-	jobCreationPath = regexp.MustCompile(jobCreation)
-	uniquePath      = regexp.MustCompile(uniqueNames)
-	volumePath      = regexp.MustCompile(`^/(?:v2/network-volumes|v1/networkvolumes)(?:/([^/]+))?(?:/update)?$`)
-	jobPath         = regexp.MustCompile(`^/v2/[^/]+/(?:status|stream)/([^/]+)$`)
-	jobListPath     = regexp.MustCompile(`^/v2/[^/]+/requests$`)
+	volumePath  = regexp.MustCompile(`^/(?:v2/network-volumes|v1/networkvolumes)(?:/([^/]+))?(?:/update)?$`)
+	jobPath     = regexp.MustCompile(`^/v2/[^/]+/(?:status|stream)/([^/]+)$`)
+	jobListPath = regexp.MustCompile(`^/v2/[^/]+/requests$`)
 )
 
 // isFaulty reports whether a fault replaced the deployment's answer.
@@ -250,7 +247,7 @@ func (x *exchange) sameAs(y *exchange) bool {
 
 // createdID returns the id of the management object that the request created.
 func (x *exchange) createdID() string {
-	if x.posts(jobCreationPath) {
+	if x.posts(jobCreation) {
 		return ""
 	}
 	return textIn(x.served, "id")
@@ -269,9 +266,9 @@ func (x *exchange) isRead() bool {
 	return x.Request.Method == http.MethodGet || x.Request.Method == http.MethodHead
 }
 
-// posts reports whether the request is a POST to a path.
-func (x *exchange) posts(path *regexp.Regexp) bool {
-	return x.Request.Method == http.MethodPost && path.MatchString(x.path)
+// posts reports whether the request is a POST to a path that matches a pattern.
+func (x *exchange) posts(pattern string) bool {
+	return x.Request.Method == http.MethodPost && regexp.MustCompile(pattern).MatchString(x.path)
 }
 
 func (x *exchange) succeeded() bool { return x.Status >= 200 && x.Status < 300 }

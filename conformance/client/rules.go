@@ -123,7 +123,7 @@ func (v *volumes) record(x *exchange) {
 // judgeNameConflictMessage judges CLI-05.
 func judgeNameConflictMessage(p *scenarioRun) suite.Outcome {
 	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool {
-		return x.posts(uniquePath) && (x.Status == http.StatusBadRequest || x.Status == http.StatusConflict)
+		return x.posts(uniqueNames) && (x.Status == http.StatusBadRequest || x.Status == http.StatusConflict)
 	})
 	if i < 0 {
 		return skipped("no template or registry auth was created")
@@ -298,7 +298,7 @@ func formatWaits(waits []time.Duration) string {
 // judgeRepeatedCreation judges CLI-07. A creation may be repeated if a list before it
 // doesn't show the object, or after the object was deleted.
 func judgeRepeatedCreation(p *scenarioRun) suite.Outcome {
-	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return x.posts(creationPath) && x.isFaulty() })
+	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return x.posts(creation) && x.isFaulty() })
 	if i < 0 {
 		return skipped("the client sent no POST that creates an object")
 	}
@@ -333,7 +333,7 @@ func deletesCreated(x, post *exchange) bool {
 
 // listsCreated reports whether x lists the kind of object that post creates.
 func listsCreated(x, post *exchange) bool {
-	return x.isRead() && x.succeeded() && (x.path == post.path || post.posts(jobCreationPath) && jobListPath.MatchString(x.path))
+	return x.isRead() && x.succeeded() && (x.path == post.path || post.posts(jobCreation) && jobListPath.MatchString(x.path))
 }
 
 // judgeRepeatedRefusals judges CLI-08. A client may send a read again for other reasons, so

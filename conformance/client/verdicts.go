@@ -41,7 +41,7 @@ func (j *judge) report(runs []*scenarioRun) {
 		}
 		j.output.Requests += int64(len(p.exchanges))
 		for _, x := range p.exchanges {
-			if x.posts(jobCreationPath) && x.succeeded() {
+			if x.posts(jobCreation) && x.succeeded() {
 				j.output.Jobs++
 			}
 		}

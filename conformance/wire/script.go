@@ -137,7 +137,9 @@ func (s *scriptWriter) step(step Step, concurrent bool, later []Request) {
 		s.line(fmt.Sprintf("for n in $(seq %d); do %s%s; done", step.Count, text, pause))
 		return
 	}
-	if id, ok := capturableID(step.Exchange); ok && !concurrent && s.variableOf(id) == "" && slices.ContainsFunc(later, func(r Request) bool { return mentionsID(r, id) }) {
+	id, ok := capturableID(step.Exchange)
+	known := slices.ContainsFunc(s.ids, func(x secret) bool { return x.value == id })
+	if ok && !concurrent && !known && slices.ContainsFunc(later, func(r Request) bool { return mentionsID(r, id) }) {
 		name := s.variableName(step.Request)
 		s.line(name + "=$(" + s.curl(step.Request, "-i"+limit, extractID) + ")")
 		s.ids = append(s.ids, secret{id, "$" + name})
@@ -167,16 +169,6 @@ func capturableID(x *Exchange) (id string, ok bool) {
 
 func mentionsID(r Request, id string) bool {
 	return strings.Contains(r.URL, id) || bytes.Contains(r.Body, []byte(id))
-}
-
-// variableOf returns the variable that holds an id, or "".
-func (s *scriptWriter) variableOf(id string) string {
-	for _, known := range s.ids {
-		if known.value == id {
-			return known.shown
-		}
-	}
-	return ""
 }
 
 // variableName returns an unused variable name for the id of a created object, made of the

@@ -21,18 +21,18 @@ import (
 // Edit changes a request or an answer. Members are named by path: jobs.inQueue, 0.password.
 // The name * stands for every member.
 type Edit struct {
-	Status  int               `json:"status"`
-	Path    [2]string         `json:"path"` // a regular expression and its replacement
-	Method  string            `json:"method"`
-	Header  map[string]string `json:"header"` // "" deletes a header; $KEY is the deployment's key, $SENT the client's
-	Body    *string           `json:"body"`   // replaces the whole body
-	Set     map[string]any    `json:"set"`
-	Default map[string]any    `json:"default"` // set if they are absent
-	Delete  []string          `json:"delete"`
-	Text    []string          `json:"text"`   // members whose JSON is encoded as a string
-	Rename  map[string]string `json:"rename"` // new names, by path
-	Recode  map[string]string `json:"recode"` // names of recodings, by path; "" is the whole body
-	Wrap    string            `json:"wrap"`   // wraps the body in an object, as this member
+	Status  int                 `json:"status"`
+	Path    [2]string           `json:"path"` // a regular expression and its replacement
+	Method  string              `json:"method"`
+	Header  map[string]string   `json:"header"` // "" deletes a header; $KEY is the deployment's key, $SENT the client's
+	Body    *string             `json:"body"`   // replaces the whole body
+	Set     map[string]any      `json:"set"`
+	Default map[string]any      `json:"default"` // set if they are absent
+	Delete  []string            `json:"delete"`
+	Text    []string            `json:"text"`   // members whose JSON is encoded as a string
+	Rename  map[string]string   `json:"rename"` // new names, by path
+	Recode  map[string]Recoding `json:"recode"` // names of recodings, by path; "" is the whole body
+	Wrap    string              `json:"wrap"`   // wraps the body in an object, as this member
 
 	Query   [2]string            `json:"query"`   // a regular expression and its replacement
 	Affix   map[string][2]string `json:"affix"`   // prefix and suffix of a string, by path; placeholders as in Header

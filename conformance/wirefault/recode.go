@@ -14,7 +14,7 @@ import (
 
 // recodings are changes that a program makes by mistake to JSON that it should preserve.
 // Each is applied to every value, innermost values first.
-var recodings = map[string]func(v any) any{
+var recodings = map[Recoding]func(v any) any{
 	"double": recodeNumbers(func(f float64) string {
 		text, err := json.Marshal(f)
 		if err != nil {
@@ -94,7 +94,7 @@ var recodings = map[string]func(v any) any{
 }
 
 // isDropped reports whether a recoding omits a member with this value.
-func isDropped(v any, coding string) bool {
+func isDropped(v any, coding Recoding) bool {
 	text, err := json.Marshal(v)
 	return coding == "no-empty" && err == nil && slices.Contains([]string{"null", `""`, "{}", "[]", "0"}, string(text))
 }
@@ -143,7 +143,7 @@ func dropMembers(drop func(name string, v any) bool) func(string, any, map[strin
 }
 
 // recode applies a recoding to a value and to all values within it.
-func recode(v any, coding string) any {
+func recode(v any, coding Recoding) any {
 	switch x := v.(type) {
 	case map[string]any:
 		for name := range x {
@@ -158,7 +158,7 @@ func recode(v any, coding string) any {
 }
 
 // Recode applies a recoding to JSON.
-func Recode(text []byte, coding string) []byte {
+func Recode(text []byte, coding Recoding) []byte {
 	v, err := wire.Decode(text)
 	if err != nil {
 		return text
@@ -172,10 +172,13 @@ func Recode(text []byte, coding string) []byte {
 	return bytes.TrimSpace(out.Bytes())
 }
 
-// CheckRecoding returns an error if no recoding has the name.
-func CheckRecoding(coding string) error {
-	if recodings[coding] == nil {
-		return fmt.Errorf("expected a recoding of conformance/wirefault/recode.go, got %q", coding)
+// Recoding is the name of a recoding.
+type Recoding string
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (r *Recoding) UnmarshalText(text []byte) error {
+	if *r = Recoding(text); recodings[*r] == nil {
+		return fmt.Errorf("expected a recoding of conformance/wirefault/recode.go, got %q", text)
 	}
 	return nil
 }

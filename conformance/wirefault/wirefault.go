@@ -64,8 +64,8 @@ type Fault struct {
 
 	// Drop closes the connection. Hold holds the request until the client disconnects or
 	// Gate is closed. The moment is "before" or "after" the deployment serves the request.
-	Drop string `json:"drop"`
-	Hold string `json:"hold"`
+	Drop Moment `json:"drop"`
+	Hold Moment `json:"hold"`
 	// Gate releases held requests when it is closed. Held, if not nil, receives a value for
 	// each held request.
 	Gate <-chan struct{} `json:"-"`
@@ -121,31 +121,21 @@ type storedAnswer struct {
 	compressed bool // whether it must be compressed again
 }
 
-// Check returns an error if the fault has an unknown recoding or moment.
-func (f *Fault) Check() error {
-	for _, edit := range []*Edit{&f.Request, &f.Answer, f.Again} {
-		if edit == nil {
-			continue
-		}
-		for _, coding := range edit.Recode {
-			if err := CheckRecoding(coding); err != nil {
-				return err
-			}
-		}
-	}
-	for _, moment := range []string{f.Drop, f.Hold} {
-		if !slices.Contains([]string{"", beforeServing, afterServing}, moment) {
-			return fmt.Errorf("expected before or after, got %q", moment)
-		}
+// Moment is before or after the deployment serves a request.
+type Moment string
+
+const (
+	beforeServing Moment = "before"
+	afterServing  Moment = "after"
+)
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (m *Moment) UnmarshalText(text []byte) error {
+	if *m = Moment(text); *m != beforeServing && *m != afterServing {
+		return fmt.Errorf("expected before or after, got %q", text)
 	}
 	return nil
 }
-
-// Moments of Drop and Hold.
-const (
-	beforeServing = "before"
-	afterServing  = "after"
-)
 
 // Handler wraps a handler in faults. The first fault is nearest to the client.
 func Handler(next http.Handler, d Deployment, faults ...*Fault) http.Handler {
@@ -347,7 +337,7 @@ func hasLine(r *http.Request, line *regexp.Regexp) bool {
 }
 
 // interrupt holds a request or drops its connection at a moment, see Drop and Hold.
-func (f *Fault) interrupt(moment string, r *http.Request) {
+func (f *Fault) interrupt(moment Moment, r *http.Request) {
 	if f.Hold == moment {
 		_ = readBody(r) // net/http notices a disconnected client only after the body is read
 		if f.Held != nil {
