@@ -44,7 +44,7 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 			g := generator{c.Random()}
 			for _, path := range []string{"/run", "/runsync"} {
 				box, input := c.Box(), suite.Merge(echoAll(g), suite.M{"text": g.longText(30_000)})
-				body := `{"webhook":` + suite.JSONText(box.URL) + `,"input":` + wire.Encode(g.Rand, input) + `}`
+				body := `{"webhook":` + suite.JSONText(box.URL) + `,"input":` + wire.Encode(g.Rand, input, true) + `}`
 				c.JobOf(c.Post(path, nil, suite.Raw(body)).Is(200)).Completed()
 				var call []byte
 				c.Given("WEB-01", func() { call = firstCallAfter(c, box, 0).Body })
@@ -122,7 +122,7 @@ func echoAll(g generator) suite.M {
 }
 
 func submissionText(g generator, input suite.M) string {
-	return wire.Encode(g.Rand, suite.Submission(input))
+	return wire.Encode(g.Rand, suite.Submission(input), true)
 }
 
 // inputOfSize returns an input and its JSON text of size bytes.

@@ -20,7 +20,7 @@ func TestGenerator(t *testing.T) {
 			if seed%3 > 0 {
 				v = g.value(5)
 			}
-			return v, wire.Encode(g.Rand, v)
+			return v, wire.Encode(g.Rand, v, true)
 		}
 		v, text := write()
 		_, second := write()

@@ -10,13 +10,17 @@ import (
 )
 
 // Encode returns a JSON text of a value, with random white space, order of members and escapes.
-func Encode(random *rand.Rand, v any) string {
+// Letters and digits of ASCII are escaped only with escapeASCII: without, ids can be found in the text.
+func Encode(random *rand.Rand, v any, escapeASCII bool) string {
 	var b strings.Builder
-	encoder{random}.encodeTo(&b, v)
+	encoder{random, escapeASCII}.encodeTo(&b, v)
 	return b.String()
 }
 
-type encoder struct{ *rand.Rand }
+type encoder struct {
+	*rand.Rand
+	escapeASCII bool
+}
 
 func (e encoder) encodeTo(b *strings.Builder, v any) {
 	switch x := v.(type) {
@@ -68,7 +72,7 @@ func (e encoder) quote(b *strings.Builder, text string) {
 			b.WriteString(`\/`)
 		case r > 0xffff && e.IntN(4) == 0:
 			fmt.Fprintf(b, `\u%04x\u%04X`, 0xd800+(r-0x10000)>>10, 0xdc00+(r-0x10000)&0x3ff)
-		case must || escaped != "" || r <= 0xffff && e.IntN(20) == 0:
+		case must || escaped != "" || (e.escapeASCII || r > '~') && r <= 0xffff && e.IntN(20) == 0:
 			fmt.Fprintf(b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)

@@ -119,7 +119,7 @@ func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Repla
 		tree = reverseLists(tree)
 	}
 	if e.Form != "" {
-		return []byte(wire.Encode(rand.New(rand.NewPCG(1, 1)), tree))
+		return []byte(wire.Encode(rand.New(rand.NewPCG(1, 1)), tree, false))
 	}
 	edited, err := json.Marshal(tree)
 	if err != nil {
