@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
@@ -69,9 +70,6 @@ func (r *reports) check() error {
 		if dir, err := os.Stat(filepath.Dir(o.path)); err != nil || !dir.IsDir() {
 			return fmt.Errorf("the report %s can't be written: the folder %s doesn't exist", o.path, filepath.Dir(o.path))
 		}
-		if info, err := os.Stat(o.path); err == nil && info.IsDir() {
-			return fmt.Errorf("the report %s can't be written: it is a folder", o.path)
-		}
 		if err := checkWritable(o.path); err != nil {
 			return fmt.Errorf("the report %s can't be written: %w", o.path, err)
 		}
@@ -95,10 +93,8 @@ func checkWritable(path string) error {
 // terminal returns the file for messages: the standard output, unless a report is written
 // there.
 func (r *reports) terminal() *os.File {
-	for _, o := range r.outputs() {
-		if o.path == "-" {
-			return os.Stderr
-		}
+	if slices.ContainsFunc(r.outputs(), func(o output) bool { return o.path == "-" }) {
+		return os.Stderr
 	}
 	return os.Stdout
 }

@@ -133,7 +133,7 @@ func TestReportsThatCannotBeWritten(t *testing.T) {
 		"expected one of json, html, junit, markdown, har, ctrf, badge, shield": {"--report=pdf=x"},
 		"expected FORM=FILE, such as html=report.html":                          {"--report=html"},
 		"the folder /nothing/is/here doesn't exist":                             {"--report=html=/nothing/is/here/r.html"},
-		"it is a folder":                              {"--report=html=" + t.TempDir()},
+		"is a directory":                              {"--report=html=" + t.TempDir()},
 		"rrr can't be written":                        {"--json=" + strings.Repeat("r", 300)}, // the name is too long
 		"of --defer can't be written":                 {"--defer=" + strings.Repeat("r", 300)},
 		"two reports can't be on the standard output": {"--report=html=-", "--json=-"},

@@ -41,12 +41,7 @@ func main() {
 	asVariants := flag.Bool("variants", false, "run variants, which the whole suite must not fail, instead of mutants")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := withFaultyJobrunner(ctx, func(binary string) error {
-		if *asVariants {
-			return runVariants(ctx, binary, *only, *parallel)
-		}
-		return runMutants(ctx, binary, *full, *only, *parallel)
-	})
+	err := run(ctx, *asVariants, *full, *only, *parallel)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -54,9 +49,8 @@ func main() {
 	}
 }
 
-// withFaultyJobrunner builds the jobrunner with its faults, calls use with its path, and
-// deletes it.
-func withFaultyJobrunner(ctx context.Context, use func(binary string) error) error {
+// run builds the jobrunner with its faults, and runs variants or mutants with it.
+func run(ctx context.Context, asVariants, full bool, only string, parallel int) error {
 	dir, err := os.MkdirTemp("", "gpucloud-mutants-")
 	if err != nil {
 		return err
@@ -66,7 +60,10 @@ func withFaultyJobrunner(ctx context.Context, use func(binary string) error) err
 	if err := overlay.Build(ctx, binary); err != nil {
 		return err
 	}
-	return use(binary)
+	if asVariants {
+		return runVariants(ctx, binary, only, parallel)
+	}
+	return runMutants(ctx, binary, full, only, parallel)
 }
 
 func runMutants(ctx context.Context, binary string, full bool, only string, parallel int) error {
