@@ -64,38 +64,30 @@ func (s *listCache) invalidate(own bool) {
 	s.anyWrites, s.complete, s.objects, s.order = true, false, nil, nil
 }
 
+// missing returns the required members that an object lacks.
+func missing(raw json.RawMessage, required []string) []string {
+	var got map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &got) // can't fail: an element is an object
+	return slices.DeleteFunc(slices.Clone(required), func(member string) bool { return got[member] != nil })
+}
+
 // incomplete reports whether a list's element lacks a member that a read by id returns.
 func (s *listCache) incomplete(raw json.RawMessage, required []string) bool {
-	var got map[string]json.RawMessage
-	if json.Unmarshal(raw, &got) != nil {
-		return true
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, member := range required {
-		if _, ok := got[member]; !ok && !s.absentMembers[member] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(missing(raw, required), func(member string) bool { return !s.absentMembers[member] })
 }
 
 // recordAbsentMembers records members that a read by id lacks: a list can't be expected to have
 // them.
 func (s *listCache) recordAbsentMembers(raw json.RawMessage, required []string) {
-	var got map[string]json.RawMessage
-	if json.Unmarshal(raw, &got) != nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, member := range required {
-		if _, ok := got[member]; !ok {
-			if s.absentMembers == nil {
-				s.absentMembers = map[string]bool{}
-			}
-			s.absentMembers[member] = true
+	for _, member := range missing(raw, required) {
+		if s.absentMembers == nil {
+			s.absentMembers = map[string]bool{}
 		}
+		s.absentMembers[member] = true
 	}
 }
 
