@@ -128,7 +128,7 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	if volumeLost { // the apply rejects it
 		changed = slices.DeleteFunc(changed, func(attribute string) bool { return attribute == "mounts" })
 	}
-	planContainerChange(p, changed)
+	planContainerChange(ctx, p, changed)
 	if lost := p.State.Private.Lost; len(lost) > 0 {
 		p.Warn("env", "The pod has lost variables of the deployment", "The environment of pod %s was replaced elsewhere, and no longer has %s, which the deployment had set. Only a new pod gets them again. "+
 			"To set a value yourself, add the variable to env.", p.State.ID.ValueString(), list(lost))
@@ -188,15 +188,15 @@ func isSubset(subset, set types.Map) bool {
 }
 
 // planContainerChange warns about data that a running pod loses, and rejects changes that a
-// lock prevents.
-func planContainerChange(p *planrule.Plan[pod], changed []string) {
+// lock prevents. An unknown value may turn out to be the same.
+func planContainerChange(ctx context.Context, p *planrule.Plan[pod], changed []string) {
 	active := api.PodState{Status: p.State.Status.ValueString()}.Active()
 	stops := p.Plan.DesiredState.ValueString() == api.PodExited && active
 	staysLocked := p.State.Locked.ValueBool() && p.Plan.Locked.ValueBool()
 	switch {
 	case staysLocked && stops:
 		p.ErrorInPlace("locked", "The pod is locked", "A locked pod can't be stopped, and desired_state is EXITED. Set locked = false, or remove desired_state.")
-	case staysLocked && active && len(changed) > 0:
+	case staysLocked && active && slices.ContainsFunc(changed, func(a string) bool { return p.Known(ctx, a) }):
 		p.ErrorInPlace("locked", "The pod is locked", "A change of %s replaces the container of pod %s, which its lock prevents. Set locked = false for this apply, or leave the settings.", list(changed), p.State.ID.ValueString())
 	case active && len(changed) > 0:
 		p.Warn(changed[0], "The container of the pod will be replaced", "A change of %s ends the processes of pod %s, and what is on its container disk is lost. Its mounts stay.", list(changed), p.State.ID.ValueString())

@@ -220,6 +220,7 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 	locked := apply(t, p, podType, state, with(config, map[string]any{"locked": true}), "update")
 	expectRefusal(t, d, p, locked, podType, with(config, map[string]any{"locked": true, "env": map[string]any{"A": "b"}}), "locked", "which its lock prevents")
 	expectRefusal(t, d, p, locked, podType, with(config, map[string]any{"locked": true, "desired_state": "EXITED"}), "locked", "can't be stopped")
+	warns(locked, map[string]any{"locked": true, "env": tfdrive.Unknown}, "env: The container of the pod will be replaced") // or it stays
 	unlocked := apply(t, p, podType, locked, with(config, map[string]any{"env": map[string]any{"A": "b"}, "desired_state": "EXITED"}), "update")
 	stopped := apply(t, p, podType, unlocked, with(config, map[string]any{"locked": true, "env": map[string]any{"A": "c"}, "desired_state": "EXITED"}), "update")
 	warns(stopped, map[string]any{"locked": true, "env": map[string]any{"A": "d"}, "desired_state": "EXITED"}) // no container runs
