@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -63,7 +64,8 @@ func FormOf(path string) httpanswer.Form {
 func Observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, started := httpanswer.SetRequestID(w.Header()), time.Now()
-		answer := &answer{ResponseWriter: w}
+		answer := new(answer)
+		answer.AnswerWriter = httplimit.AnswerWriter{ResponseWriter: w, Begin: func(status int) { answer.status = status }}
 		end := m.Begin()
 		defer func() {
 			p := recover()
@@ -96,22 +98,8 @@ func logRequest(log slog.Handler, r *http.Request, started time.Time, status int
 }
 
 type answer struct {
-	http.ResponseWriter
+	httplimit.AnswerWriter
 	status int
-}
-
-func (a *answer) WriteHeader(status int) {
-	if a.status == 0 {
-		a.status = status
-	}
-	a.ResponseWriter.WriteHeader(status)
-}
-
-func (a *answer) Write(b []byte) (int, error) {
-	if a.status == 0 {
-		a.status = http.StatusOK
-	}
-	return a.ResponseWriter.Write(b)
 }
 
 // Hijack gives the connection to a handler that switches protocols and writes the answer itself, as
@@ -123,9 +111,6 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	return conn, rw, err
 }
-
-// Unwrap lets http.ResponseController reach the connection.
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // importance returns the log level of a request. Requests that clients repeat every few seconds are
 // logged at debug level unless they fail: requests of the page, of scrapers and probes, and of workers

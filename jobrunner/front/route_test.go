@@ -71,3 +71,13 @@ func TestSwitchedProtocol(t *testing.T) {
 	})).ServeHTTP(hijackable{httptest.NewRecorder(), conn}, httptest.NewRequest(http.MethodGet, "/v2/ep/socket", nil))
 	must.Hold(t, strings.Contains(log.String(), "status=101"), "the log has", &log)
 }
+
+// An informational status isn't the status of the answer that follows.
+func TestEarlyHints(t *testing.T) {
+	var log bytes.Buffer
+	front.Observe(slog.New(slog.NewTextHandler(&log, nil)), metrics.New(metrics.Config{}), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusEarlyHints)
+		w.WriteHeader(http.StatusTeapot)
+	})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/v2/ep/hints", nil))
+	must.Contain(t, log.String(), "status=418")
+}

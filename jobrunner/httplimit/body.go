@@ -49,7 +49,7 @@ func Bodies(next http.Handler) http.Handler {
 		}
 		b := &body{ctx: r.Context(), source: r.Body, conn: http.NewResponseController(w), interval: rateInterval, minBytes: rateBytes, expectsContinue: r.Header.Get("Expect") != ""}
 		r.Body = b
-		next.ServeHTTP(&responseWriter{ResponseWriter: w, body: b}, r)
+		next.ServeHTTP(&AnswerWriter{ResponseWriter: w, Begin: func(int) { b.drain(w.Header()) }}, r)
 		b.end(w.Header())
 	})
 }
@@ -154,29 +154,30 @@ func (b *body) end(h http.Header) {
 	b.served.Store(true)
 }
 
-// responseWriter drains the body before the answer begins.
-type responseWriter struct {
+// AnswerWriter calls Begin with the status of an answer before the answer begins. Informational
+// statuses (1xx) precede it.
+type AnswerWriter struct {
 	http.ResponseWriter
-	body    *body
-	started bool
+	Begin func(status int)
+	began bool
 }
 
-func (a *responseWriter) begin(status int) {
-	if !a.started && status >= http.StatusOK {
-		a.started = true
-		a.body.drain(a.Header())
+func (a *AnswerWriter) begin(status int) {
+	if !a.began && status >= http.StatusOK {
+		a.began = true
+		a.Begin(status)
 	}
 }
 
-func (a *responseWriter) WriteHeader(status int) {
+func (a *AnswerWriter) WriteHeader(status int) {
 	a.begin(status)
 	a.ResponseWriter.WriteHeader(status)
 }
 
-func (a *responseWriter) Write(p []byte) (int, error) {
+func (a *AnswerWriter) Write(p []byte) (int, error) {
 	a.begin(http.StatusOK)
 	return a.ResponseWriter.Write(p)
 }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (a *responseWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (a *AnswerWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }
