@@ -102,17 +102,17 @@ func (q *query) integer(name string, defaultValue int64, f form) int64 {
 	return n
 }
 
-// boolean reads true or false, or nil if it is absent.
+// boolean reads true or false, or nil if it is absent. Version 1 also accepts other spellings, such as 1.
 func (q *query) boolean(name string) *bool {
-	f := oneOf("true", "false")
-	f.want, f.schema = "true or false", &openapi.Schema{Type: "boolean"}
-	switch q.value(name, f) {
-	case "true":
-		return new(true)
-	case "false":
-		return new(false)
+	valid := func(s string) bool {
+		_, err := strconv.ParseBool(s)
+		return err == nil && (q.version == 1 || s == "true" || s == "false")
 	}
-	return nil
+	value, err := strconv.ParseBool(q.value(name, form{"true or false", &openapi.Schema{Type: "boolean"}, valid}))
+	if err != nil {
+		return nil
+	}
+	return &value
 }
 
 // flag reads true or false. It is false if it is absent.
