@@ -26,6 +26,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -225,7 +226,10 @@ func startNodes(t *testing.T, n int) conformance.Target {
 	var handlers []http.Handler
 	for range n {
 		var handler atomic.Pointer[http.Handler]
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*handler.Load()).ServeHTTP(w, r) }))
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*handler.Load()).ServeHTTP(w, r) }))
+		listener := httplimit.Listen(server.Listener, httplimit.Connections{})
+		server.Listener, server.Config.ConnContext = listener, listener.Context
+		server.Start()
 		config := config
 		config.URL, config.DataDir = server.URL, t.TempDir()
 		j := must.Do(jobrunner.New(context.Background(), config))(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// forwardedHeader marks a forwarded request, which must not be forwarded again.
+// forwardedHeader has the nodes that have forwarded a request.
 const forwardedHeader = "X-Gpucloud-Forwarded"
 
 // forwardedRoute is the route of a request in the metrics of the node that forwards it.
@@ -26,9 +26,9 @@ const (
 	// within six seconds.
 	leaderWait = 10 * time.Second
 	leaderPoll = 50 * time.Millisecond
-	// forwardedWait is how long a forwarded request waits until this node has applied a lead that
-	// the forwarding node has read in the database.
-	forwardedWait = time.Second
+	// maxHops is how often a request is forwarded: the node that gets it may have just released the
+	// endpoint to another one.
+	maxHops = 2
 )
 
 // Forward forwards the requests of an endpoint to its leader, and the requests of a pod to the node
@@ -92,10 +92,6 @@ func (n *Node) forwardToLeader(next http.Handler) func(w http.ResponseWriter, r 
 	toBalancer.proxy.FlushInterval = -1                                    // flush each part of a body with a length, too
 	return func(w http.ResponseWriter, r *http.Request, endpoint string) {
 		begun, silent := time.Now(), "" // silent is a process that did not respond
-		wait := leaderWait
-		if isForwarded(r) {
-			wait = forwardedWait
-		}
 		for {
 			at, err := n.leader(r.Context(), endpoint)
 			switch {
@@ -105,11 +101,11 @@ func (n *Node) forwardToLeader(next http.Handler) func(w http.ResponseWriter, r 
 			case err != nil:
 				front.FormOf(r.URL.Path).Fail(w, r, n.Logger, err)
 				return
-			case time.Since(begun) > wait || r.Context().Err() != nil:
+			case time.Since(begun) > leaderWait || r.Context().Err() != nil:
 				refuseUnreachable(w, r)
 				return
 			}
-			if at.URL != "" && at.Process != silent && !isForwarded(r) {
+			if at.URL != "" && at.Process != silent && len(r.Header[forwardedHeader]) < maxHops {
 				forwarder := toQueue
 				if at.balanced {
 					forwarder = toBalancer

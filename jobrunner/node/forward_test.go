@@ -33,16 +33,21 @@ func newPair(t *testing.T, leader, own http.HandlerFunc) *pair {
 	t.Helper()
 	other, node := newNode("other"), newNode("this")
 	other.lead(engine.Leader{Own: true})
-	p := &pair{node: node, leader: httptest.NewServer(other.handler(leader))}
-	t.Cleanup(p.leader.Close)
+	p := &pair{node: node, leader: startServer(t.Context(), t, other.handler(leader))}
 	node.lead(engine.Leader{Lead: engine.Lead{Process: "other"}, URL: p.leader.URL})
-	server := httptest.NewUnstartedServer(node.handler(own))
 	base, stop := context.WithCancelCause(t.Context())
+	p.url, p.stop = startServer(base, t, node.handler(own)).URL+"/v2/e/", stop
+	return p
+}
+
+func startServer(base context.Context, t *testing.T, handler http.Handler) *httptest.Server {
+	server := httptest.NewUnstartedServer(handler)
+	listener := httplimit.Listen(server.Listener, httplimit.Connections{})
+	server.Listener, server.Config.ConnContext = listener, listener.Context
 	server.Config.BaseContext = func(net.Listener) context.Context { return base }
 	server.Start()
 	t.Cleanup(server.Close)
-	p.url, p.stop = server.URL+"/v2/e/", stop
-	return p
+	return server
 }
 
 func newNode(machine string) *Node {
@@ -116,18 +121,44 @@ func TestRequestWaitsForTakeover(t *testing.T) {
 	}
 }
 
-// Without a takeover the answer is 503, and sooner for a request that was forwarded already.
+// Without a takeover the answer is 503. A request that was forwarded twice waits here.
 func TestRequestWithoutLeader(t *testing.T) {
-	for forwarded, wait := range map[string]time.Duration{"": leaderWait, "other": forwardedWait} {
+	for _, forwarded := range [][]string{nil, {"a", "b"}} {
 		synctest.Test(t, func(t *testing.T) {
 			n := newNode("this")
-			n.lead(engine.Leader{})
+			if forwarded == nil {
+				n.lead(engine.Leader{})
+			} else {
+				n.lead(engine.Leader{URL: "http://127.0.0.1:1"})
+			}
 			r, w, begun := httptest.NewRequest("POST", "/v2/e/run", nil), httptest.NewRecorder(), time.Now()
-			r.Header.Set(forwardedHeader, forwarded)
+			r.Header[forwardedHeader] = forwarded
 			n.handler(ownRequest).ServeHTTP(w, r)
 			waited := time.Since(begun)
-			must.Hold(t, w.Code == http.StatusServiceUnavailable && w.Header().Get("Retry-After") != "" && waited >= wait && waited < wait+time.Second, w.Code, "after", waited)
+			must.Hold(t, w.Code == http.StatusServiceUnavailable && w.Header().Get("Retry-After") != "" && waited >= leaderWait && waited < leaderWait+time.Second, w.Code, "after", waited)
 		})
+	}
+}
+
+// A node that has just released an endpoint passes a request on to the next leader. The leader's
+// answer to a body that is too large arrives.
+func TestForwardedTwice(t *testing.T) {
+	last := newNode("last")
+	last.lead(engine.Leader{Own: true})
+	leader := startServer(t.Context(), t, last.handler(func(w http.ResponseWriter, r *http.Request) {
+		_, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, 20<<20))
+		if err != nil {
+			w.Header().Set("Connection", "close")
+		}
+		fmt.Fprint(w, err, " by way of ", r.Header[forwardedHeader])
+	}))
+	first, second := newPair(t, nil, nil), newPair(t, nil, nil)
+	second.node.Machine = "second"
+	second.node.lead(engine.Leader{Lead: engine.Lead{Process: "last"}, URL: leader.URL})
+	first.node.lead(engine.Leader{Lead: engine.Lead{Process: "second"}, URL: strings.TrimSuffix(second.url, "/v2/e/")})
+	for size, text := range map[int]string{1: "<nil>", 21 << 20: "http: request body too large"} {
+		_, got := first.send(t, "POST", "runsync", strings.Repeat("x", size))
+		must.Equal(t, got, text+" by way of [this second]")
 	}
 }
 

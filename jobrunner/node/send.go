@@ -40,7 +40,7 @@ func (n *Node) newForwarder(options *http.Transport) *forwarder {
 		Rewrite: func(p *httputil.ProxyRequest) {
 			to := attemptOf(p.In).to
 			p.Out.URL.Scheme, p.Out.URL.Host, p.Out.URL.RawQuery = to.Scheme, to.Host, p.In.URL.RawQuery
-			p.Out.Header.Set(forwardedHeader, n.Machine)
+			p.Out.Header.Add(forwardedHeader, n.Machine)
 			p.Out.Header["X-Forwarded-Proto"] = p.In.Header["X-Forwarded-Proto"]
 			p.Out.Host = p.In.Host
 			if p.Out.Body == nil && p.Out.Method != http.MethodGet {
