@@ -17,6 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
 // newTarget creates the keys of a deployment in a directory.
@@ -86,12 +87,22 @@ func askClock(ctx context.Context, h http.Handler, method, key, body string) (ti
 // startServer serves a handler until the test ends, and returns its URL.
 func startServer(t *testing.T, h http.Handler) string {
 	t.Helper()
-	server := httptest.NewServer(h)
+	server := newServer(h)
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
 	})
 	return server.URL
+}
+
+// newServer starts a server with a jobrunner's listener, which doesn't reset the connection of a
+// client that still sends a body.
+func newServer(h http.Handler) *httptest.Server {
+	server := httptest.NewUnstartedServer(h)
+	listener := httplimit.Listen(server.Listener, httplimit.Connections{})
+	server.Listener, server.Config.ConnContext = listener, listener.Context
+	server.Start()
+	return server
 }
 
 // replace returns a middleware that answers the matching requests itself.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +25,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -226,10 +224,7 @@ func startNodes(t *testing.T, n int) conformance.Target {
 	var handlers []http.Handler
 	for range n {
 		var handler atomic.Pointer[http.Handler]
-		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*handler.Load()).ServeHTTP(w, r) }))
-		listener := httplimit.Listen(server.Listener, httplimit.Connections{})
-		server.Listener, server.Config.ConnContext = listener, listener.Context
-		server.Start()
+		server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*handler.Load()).ServeHTTP(w, r) }))
 		config := config
 		config.URL, config.DataDir = server.URL, t.TempDir()
 		j := must.Do(jobrunner.New(context.Background(), config))(t)
