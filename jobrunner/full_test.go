@@ -111,7 +111,7 @@ func TestWebhookOutcomeOutlivesAnOutage(t *testing.T) {
 	conn := must.Do(pgx.Connect(t.Context(), o.server.URL))(t)
 	defer conn.Close(context.Background())
 	for n := -1; n != 0; sleep(t.Context(), 10*time.Millisecond) {
-		must.Succeed(t, conn.QueryRow(t.Context(), "SELECT COUNT(*) FROM webhooks").Scan(&n))
+		must.Succeed(t, conn.QueryRow(t.Context(), "SELECT COUNT(*) FROM jobs WHERE call_at > 0").Scan(&n))
 	}
 	must.Equal(t, calls.Load(), 1, "the receiver was called", "times")
 }

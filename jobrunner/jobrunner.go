@@ -159,7 +159,7 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 		return nil, err
 	}
 	j := &Jobrunner{clock: new(clock.Clock), log: c.Logger, gpus: gpu.NewAllocator(c.GPUs)}
-	stored := sqldb.Config{Dir: c.DataDir, NoSync: c.NoSync, URL: c.Engine, Connections: c.EngineConnections, Memory: c.StateMemory, Logger: c.Logger}
+	stored := sqldb.Config{Dir: c.DataDir, NoSync: c.NoSync, URL: c.Engine, Connections: c.EngineConnections, Logger: c.Logger}
 	if c.AdminClock {
 		stored.Watch = j.clock.Work
 	}
@@ -239,7 +239,7 @@ func (j *Jobrunner) openJobs(ctx context.Context, c Config, hooks webhook.Policy
 		}
 	}
 	if j.engine, err = engine.Open(ctx, engine.Config{
-		DB: j.db, Clock: j.clock, Logger: c.Logger, Observe: j.recordEvent(c.OnJob), Spool: spoolDir(c.DataDir),
+		DB: j.db, Clock: j.clock, Logger: c.Logger, Memory: c.StateMemory, Observe: j.recordEvent(c.OnJob), Spool: spoolDir(c.DataDir),
 		Node: engine.Node{URL: cmp.Or(c.NodeURL, c.URL), Machine: j.machine}, News: handleAnnouncement,
 	}); err != nil {
 		return err

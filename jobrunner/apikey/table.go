@@ -26,7 +26,7 @@ const (
 	selectKeys  = `SELECT name, content FROM api_keys WHERE removed = 0 ORDER BY k`
 	countKeysOf = `SELECT COUNT(*) FROM api_keys WHERE sha256 = ? OR name = ? AND removed = 0`
 	countHash   = `SELECT COUNT(*) FROM api_keys WHERE sha256 = ?`
-	insertKey   = `INSERT INTO api_keys (sha256, name, content, removed) VALUES (?, ?, ?, 0) {returning k}`
+	insertKey   = `INSERT INTO api_keys (sha256, name, content, removed) VALUES (?, ?, ?, 0)`
 	removeKey   = `UPDATE api_keys SET removed = 1, content = '' WHERE name = ? AND removed = 0`
 )
 
@@ -216,7 +216,7 @@ func insert(tx *sqldb.Tx, k Key) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Insert(insertKey, k.Hash.text(), k.Name, string(content))
+	_, err = tx.Exec(insertKey, k.Hash.text(), k.Name, string(content))
 	return err
 }
 

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,14 +11,15 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // A batch is a row, and each of its requests is a job in the endpoint's second queue
 // (BatchQueue), which has its own workers. Until the batch is FINALIZED, its requests are
 // DRAFT jobs, which no worker takes. Finalizing and cancelling change the requests in
-// several transactions (settleBatch). After a crash any process continues them, because
-// the row records when settleBatch is due.
+// several transactions (queue.settle). After a crash any process continues them, because
+// the row records when queue.settle is due.
 //
 //	DRAFT ──finalize──> FINALIZED ──cancel, and the running requests end──> CANCELLED
 //	  └────────────────cancel────────────────────────────────────────────> CANCELLED
@@ -96,227 +96,252 @@ type BatchRefused struct {
 
 func (e *BatchRefused) Error() string { return e.Reason }
 
-// batchRow has the columns of a batch that its changes depend on. The schema explains them.
-type batchRow struct {
-	k                 int64
-	state, verdict    BatchState
-	ends, gone        int64
-	total, unfinished int // requests
+// batch is a batch in the memory of the process that leads its endpoint. The schema
+// explains its columns.
+type batch struct {
+	k                   int64
+	endpoint, id, name  string
+	state, verdict      BatchState
+	created, ends, gone int64
+	requests            map[State]int
 }
 
-func (b batchRow) checkDraft() error {
+func (b *batch) count(fx effect) {
+	b.requests[fx.from]--
+	b.requests[fx.to]++
+}
+
+// unfinished counts the requests that have not ended.
+func (b *batch) unfinished() int {
+	return b.requests[draft] + b.requests[InQueue] + b.requests[InProgress]
+}
+
+// view returns the batch's state for clients.
+func (b *batch) view() Batch {
+	v := Batch{
+		ID: b.id, Endpoint: b.endpoint, Name: b.name, State: b.state, Created: fromMillis(b.created),
+		InProgress: b.requests[InProgress], Completed: b.requests[Completed], Failed: b.requests[Failed] + b.requests[TimedOut],
+	}
+	v.Total = b.unfinished() + v.Completed + v.Failed + b.requests[Cancelled]
+	if b.verdict != "" && b.unfinished() == 0 {
+		v.State = b.verdict
+	}
+	return v
+}
+
+func (b *batch) checkDraft() error {
 	if b.verdict != "" || b.state != BatchDraft {
 		return &BatchRefused{Reason: fmt.Sprintf("only a batch that is %s can be changed; this one is %s", BatchDraft, cmp.Or(b.verdict, b.state))}
 	}
 	return nil
 }
 
-// CreateBatch creates a DRAFT with a request for each input.
-func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]byte) (Batch, error) {
-	id := uuid.Must(uuid.NewV7()).String()
-	err := e.write(ctx, func(tx *sqldb.Tx) error {
-		now := e.now()
-		if e.db.Shared() { // else concurrent creates could exceed the limit
-			if _, err := tx.Exec(lockLead, endpoint); err != nil {
-				return err
-			}
-		}
-		var active int
-		if err := tx.QueryRow(countActive, endpoint, now).Scan(&active); err != nil {
-			return err
-		}
-		if active >= MaxActiveBatches {
-			return &BatchRefused{Active: true, Reason: fmt.Sprintf("this endpoint has %d active batches, which is the most: finalize or cancel drafts, or wait until the requests of a batch have ended", active)}
-		}
-		gone := now + draftRetention.Milliseconds()
-		k, err := tx.Insert(insertBatch, endpoint, id, now, gone, gone)
-		if err != nil {
-			return err
-		}
-		_, err = e.insertRequests(tx, endpoint, batchRow{k: k, gone: gone}, inputs, now)
+const (
+	upsertBatch = `INSERT INTO batches (k, endpoint, id, name, state, verdict, created, ends, gone) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (k) DO UPDATE SET name = excluded.name, state = excluded.state, verdict = excluded.verdict, ends = excluded.ends, gone = excluded.gone`
+	deleteBatch     = `DELETE FROM batches WHERE k = ?`
+	deleteBatchesOf = `DELETE FROM batches WHERE endpoint = ?`
+	selectBatches   = `SELECT k, endpoint, id, name, state, verdict, created, ends, gone FROM batches WHERE endpoint = ?`
+	countRequests   = `SELECT batch, state, COUNT(*) FROM jobs WHERE batch > 0 AND endpoint = ? GROUP BY batch, state`
+	// Arguments: the maximum size of an output in bytes, the batch's key, and the limit and
+	// offset of the page.
+	selectRequests = selectJob + `jobs.k IN (SELECT k FROM jobs WHERE batch = ? AND batch > 0 ORDER BY k LIMIT ? OFFSET ?) ORDER BY jobs.k`
+)
+
+func (w writes) addBatch(b *batch) {
+	if b.state == "" {
+		w.add(deleteBatch, b.k)
+		return
+	}
+	w[upsertBatch] = slices.DeleteFunc(w[upsertBatch], func(args []any) bool { return args[0] == b.k })
+	w.add(upsertBatch, b.k, b.endpoint, b.id, b.name, b.state, b.verdict, b.created, b.ends, b.gone)
+}
+
+// loadBatches reads the batches of a batch queue.
+func (q *queue) loadBatches(ctx context.Context) error {
+	if !IsBatchQueue(q.name) || q.engine.store == nil {
+		return nil
+	}
+	db := q.engine.db
+	all, err := readAll(ctx, db, func(rows sqldb.Rows) (*batch, error) {
+		b := &batch{requests: map[State]int{}}
+		return b, rows.Scan(&b.k, &b.endpoint, &b.id, &b.name, &b.state, &b.verdict, &b.created, &b.ends, &b.gone)
+	}, selectBatches, EndpointOf(q.name))
+	for _, b := range all {
+		q.batches[b.k] = b
+	}
+	if err != nil {
 		return err
+	}
+	return db.Read(ctx, func(r *sqldb.Reader) error {
+		return each(r, func(rows sqldb.Rows) error {
+			var k int64
+			var s State
+			var n int
+			err := rows.Scan(&k, &s, &n)
+			if b := q.batches[k]; b != nil {
+				b.requests[s] = n
+			}
+			return err
+		}, countRequests, q.name)
 	})
+}
+
+// CreateBatch creates a DRAFT with requests, which have these inputs.
+func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]byte) (Batch, error) {
+	if err := e.commits.refuse(false); err != nil {
+		return Batch{}, err
+	}
+	q, err := e.lock(ctx, BatchQueue(endpoint))
 	if err != nil {
 		return Batch{}, err
 	}
-	return e.Batch(ctx, endpoint, id)
-}
-
-// AddRequests adds requests to a DRAFT and returns their ids. If it fails, it adds none.
-func (e *Engine) AddRequests(ctx context.Context, endpoint, id string, inputs [][]byte) (b Batch, ids []string, err error) {
-	b, err = e.changeBatch(ctx, endpoint, id, func(tx *sqldb.Tx, row batchRow, now int64) (err error) {
-		if err := row.checkDraft(); err != nil {
-			return err
+	active := 0
+	for _, b := range q.batches {
+		if b.state == BatchDraft && b.verdict == "" || b.unfinished() > 0 {
+			active++
 		}
-		ids, err = e.insertRequests(tx, endpoint, row, inputs, now)
-		return err
-	})
-	return b, ids, err
-}
-
-func (e *Engine) insertRequests(tx *sqldb.Tx, endpoint string, b batchRow, inputs [][]byte, now int64) (ids []string, err error) {
-	if n := b.total + len(inputs); n > MaxBatchRequests {
-		return nil, &BatchRefused{Reason: fmt.Sprintf("a batch has at most %d requests: with these it would have %d", MaxBatchRequests, n)}
 	}
-	size := 0
-	for _, input := range inputs {
-		size += len(input)
+	now := e.now()
+	b := &batch{
+		k: e.newKey(), endpoint: endpoint, id: uuid.Must(uuid.NewV7()).String(), state: BatchDraft, created: now, gone: now + draftRetention.Milliseconds(),
+		requests: map[State]int{},
 	}
-	if err := tx.CheckRoom(size, sqldb.ForJobs); err != nil {
-		return nil, err
+	if active >= MaxActiveBatches {
+		err = &BatchRefused{Active: true, Reason: fmt.Sprintf("this endpoint has %d active batches, which is the most: finalize or cancel drafts, or wait until the requests of a batch have ended", active)}
+	} else {
+		_, err = q.addRequests(b, inputs)
 	}
-	queue := BatchQueue(endpoint)
-	var requests, contents [][]any
-	for _, input := range inputs {
-		id := NewJob{}.newID()
-		requests = append(requests, []any{queue, id, batchRetention.Milliseconds(), now, now, now, b.gone, b.gone, b.k})
-		contents = append(contents, []any{queue, id, input, []byte(nil)})
-		ids = append(ids, id)
+	if err != nil {
+		q.unlock()
+		return Batch{}, err
 	}
-	err = tx.LaterEach(insertRequest, requests)
-	return ids, errors.Join(err, tx.LaterEach(insertInput, contents))
-}
-
-// RemoveRequest removes a request from a DRAFT.
-func (e *Engine) RemoveRequest(ctx context.Context, endpoint, id, request string) (Batch, error) {
-	return e.changeBatch(ctx, endpoint, id, func(tx *sqldb.Tx, row batchRow, _ int64) error {
-		if err := row.checkDraft(); err != nil {
-			return err
-		}
-		n, err := tx.Exec(deleteRequest, BatchQueue(endpoint), request, row.k)
-		if err == nil && n == 0 {
-			err = ErrNoRequest
-		}
-		return err
-	})
+	q.batches[b.k] = b
+	return q.stored(ctx, b)
 }
 
 // RenameBatch names a batch, in any state.
 func (e *Engine) RenameBatch(ctx context.Context, endpoint, id, name string) (Batch, error) {
-	return e.changeBatch(ctx, endpoint, id, func(tx *sqldb.Tx, row batchRow, _ int64) error {
-		_, err := tx.Exec(renameBatch, name, row.k)
-		return err
+	return e.changeBatch(ctx, endpoint, id, func(_ *queue, b *batch, _ int64) error {
+		b.name = name
+		return nil
 	})
 }
 
 // FinalizeBatch locks a DRAFT and queues its requests: DRAFT → FINALIZED. It does nothing
 // if the batch is FINALIZED already.
 func (e *Engine) FinalizeBatch(ctx context.Context, endpoint, id string) (Batch, error) {
-	return e.changeBatch(ctx, endpoint, id, func(tx *sqldb.Tx, row batchRow, now int64) error {
-		if row.verdict == "" && row.state == BatchFinalized {
+	return e.changeBatch(ctx, endpoint, id, func(_ *queue, b *batch, now int64) error {
+		if b.verdict == "" && b.state == BatchFinalized {
 			return nil
 		}
-		if err := row.checkDraft(); err != nil {
+		if err := b.checkDraft(); err != nil {
 			return err
 		}
-		_, err := tx.Exec(finalizeBatch, now+batchTimeout.Milliseconds(), now+batchRetention.Milliseconds(), now, row.k)
-		return err
+		b.state, b.ends, b.gone = BatchFinalized, now+batchTimeout.Milliseconds(), now+batchRetention.Milliseconds()
+		return nil
 	})
 }
 
 // CancelBatch cancels the queued requests. When the running requests have ended, the batch
 // is CANCELLED. It does nothing if all requests have ended already.
 func (e *Engine) CancelBatch(ctx context.Context, endpoint, id string) (Batch, error) {
-	return e.changeBatch(ctx, endpoint, id, func(tx *sqldb.Tx, row batchRow, now int64) error {
-		if row.verdict != "" || row.state == BatchFinalized && row.unfinished == 0 {
-			return nil
+	return e.changeBatch(ctx, endpoint, id, func(_ *queue, b *batch, now int64) error {
+		if b.verdict == "" && (b.state == BatchDraft || b.unfinished() > 0) {
+			b.verdict, b.ends = BatchCancelled, now
 		}
-		_, err := tx.Exec(endBatch, BatchCancelled, now, row.k)
-		return err
+		return nil
 	})
 }
 
-// changeBatch locks a batch, changes it, updates its requests, and returns the batch.
-func (e *Engine) changeBatch(ctx context.Context, endpoint, id string, change func(tx *sqldb.Tx, b batchRow, now int64) error) (Batch, error) {
-	var row batchRow
-	err := e.write(ctx, func(tx *sqldb.Tx) (err error) {
-		now := e.now()
-		row, err = lockBatch(tx, batchByID, endpoint, id, now)
-		if errors.Is(err, sql.ErrNoRows) {
-			return ErrNoBatch
-		}
-		if err == nil {
-			err = change(tx, row, now)
-		}
-		return err
-	})
+// changeBatch changes a batch, updates its requests, and returns the batch.
+func (e *Engine) changeBatch(ctx context.Context, endpoint, id string, change func(q *queue, b *batch, now int64) error) (Batch, error) {
+	if err := e.commits.refuse(false); err != nil {
+		return Batch{}, err
+	}
+	q, b, err := e.lockBatch(ctx, endpoint, id)
 	if err != nil {
 		return Batch{}, err
 	}
-	e.wake(e.now()) // the sweeper continues if settleBatch fails
-	if err := e.settleBatch(ctx, row.k); err != nil {
+	if err := change(q, b, e.now()); err != nil {
+		q.unlock()
 		return Batch{}, err
 	}
-	return e.Batch(ctx, endpoint, id)
+	return q.stored(ctx, b)
 }
 
-// lockBatch locks and reads the batch that matches a condition.
-func lockBatch(tx *sqldb.Tx, which string, args ...any) (b batchRow, err error) {
-	if _, err := tx.Exec(lockBatchRow+which+`{lock}`, args...); err != nil {
-		return b, err
+// stored stores a batch that was changed in the locked queue, updates its requests, and
+// returns the batch.
+func (q *queue) stored(ctx context.Context, b *batch) (Batch, error) {
+	q.recordBatch(b)
+	q.engine.wake(q.engine.now()) // the sweeper continues if this fails
+	for {
+		next := q.settle(b)
+		v := b.view()
+		err := q.unlock().wait()
+		if err != nil || next > q.engine.now() || next == 0 || ctx.Err() != nil {
+			return v, err
+		}
+		q.mu.Lock()
 	}
-	err = tx.QueryRow(selectBatchRow+which, args...).Scan(&b.k, &b.state, &b.verdict, &b.ends, &b.gone, &b.total, &b.unfinished)
-	return b, err
+}
+
+// recordBatch adds a batch to the changes that are committed next.
+func (q *queue) recordBatch(b *batch) {
+	c := &q.engine.commits
+	if q.engine.store == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	copied := *b
+	c.open.batches = append(c.open.batches, &copied)
+	q.open = c.open
+	notify.Signal(c.changed)
+}
+
+// lockBatch locks the queue of a batch.
+func (e *Engine) lockBatch(ctx context.Context, endpoint, id string) (*queue, *batch, error) {
+	q, err := e.lock(ctx, BatchQueue(endpoint))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, b := range q.batches {
+		if b.id == id && b.gone > e.now() {
+			return q, b, nil
+		}
+	}
+	q.unlock()
+	return nil, nil, ErrNoBatch
 }
 
 // Batch reads a batch. It returns ErrNoBatch if the batch doesn't exist.
 func (e *Engine) Batch(ctx context.Context, endpoint, id string) (Batch, error) {
-	batches, err := e.readBatches(ctx, selectBatch, endpoint, id, e.now())
-	if err == nil && len(batches) == 0 {
-		err = ErrNoBatch
-	}
+	q, b, err := e.lockBatch(ctx, endpoint, id)
 	if err != nil {
 		return Batch{}, err
 	}
-	return batches[0], nil
+	defer q.unlock()
+	return b.view(), nil
 }
 
 // Batches reads a page of an endpoint's batches, the newest first, and their total number.
 func (e *Engine) Batches(ctx context.Context, endpoint string, offset, limit int) (batches []Batch, total int, err error) {
-	now := e.now()
-	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
-		return r.QueryRow(countBatches, endpoint, now).Scan(&total)
-	})
-	if err == nil {
-		batches, err = e.readBatches(ctx, selectBatches, endpoint, now, limit, offset)
+	q := e.led(BatchQueue(endpoint))
+	if q == nil { // another process leads the endpoint, or it has had no batch
+		q = newQueue(e, BatchQueue(endpoint), 0)
+		if err := q.loadBatches(ctx); err != nil {
+			return nil, 0, err
+		}
 	}
-	return batches, total, err
-}
-
-func (e *Engine) readBatches(ctx context.Context, query string, args ...any) ([]Batch, error) {
-	return readAll(ctx, e.db, func(rows sqldb.Rows) (b Batch, err error) {
-		var verdict BatchState
-		var created int64
-		var left int
-		err = rows.Scan(&b.Endpoint, &b.ID, &b.Name, &b.State, &verdict, &created, &b.Total, &b.InProgress, &b.Completed, &b.Failed, &left)
-		if verdict != "" && left == 0 {
-			b.State = verdict
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, b := range q.batches {
+		if b.gone > e.now() {
+			batches = append(batches, b.view())
 		}
-		b.Created = fromMillis(created)
-		return b, err
-	}, query, args...)
-}
-
-// Requests reads a page of a batch's requests, the oldest first, and their total number.
-// It leaves out outputs of more than maxOutput bytes.
-func (e *Engine) Requests(ctx context.Context, endpoint, id string, offset, limit, maxOutput int) (requests []Request, total int, err error) {
-	b, err := e.Batch(ctx, endpoint, id)
-	if err != nil {
-		return nil, 0, err
 	}
-	requests, err = readAll(ctx, e.db, func(rows sqldb.Rows) (q Request, err error) {
-		var started, finished int64
-		err = rows.Scan(&q.ID, &q.State, &started, &finished, &q.Output, &q.Size, &q.Error)
-		if q.State == draft {
-			q.State = InQueue
-		}
-		if started > 0 {
-			q.Started = fromMillis(started)
-		}
-		if finished > 0 {
-			q.Completed = fromMillis(finished)
-		}
-		return q, err
-	}, selectRequests, maxOutput, endpoint, id, limit, offset)
-	return slices.Clip(requests), b.Total, err
+	slices.SortFunc(batches, func(a, b Batch) int { return cmp.Compare(b.ID, a.ID) })
+	total = len(batches)
+	return page(batches, offset, limit), total, nil
 }

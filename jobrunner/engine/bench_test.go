@@ -5,12 +5,15 @@ package engine
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // BenchmarkJobs measures the processor time of a job with 64 clients, which wait for the
@@ -29,16 +32,14 @@ func benchmarkJobs(b *testing.B, dir string, wait bool) {
 	var workers, clients sync.WaitGroup
 	for range 8 {
 		workers.Go(func() {
-			taker := e.NewTaker()
-			defer taker.Close()
 			next := Take{Endpoint: "ep", Worker: "w", Max: 1}
-			jobs, err := taker.Take(ctx, next)
+			jobs, err := e.TakeOrWait(ctx, next)
 			for err == nil {
 				if len(jobs) == 0 {
-					jobs, err = taker.Take(ctx, next)
+					jobs, err = e.TakeOrWait(ctx, next)
 					continue
 				}
-				jobs = taker.Report(ctx, jobs[0].Ref, Done([]byte(`{"a": 1}`)), next, func(Directive, error) {})
+				jobs = e.ReportAndTake(ctx, jobs[0].Ref, Done([]byte(`{"a": 1}`)), next, func(Directive, error) {})
 			}
 		})
 	}
@@ -86,4 +87,41 @@ func processorTime() time.Duration {
 	var r syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// newBenchEngine returns an engine for a benchmark, in a folder or, for "", in memory.
+func newBenchEngine(b *testing.B, dir string) *Engine {
+	b.Helper()
+	db := must.Do(sqldb.Open(b.Context(), sqldb.Config{Dir: dir}))(b)
+	b.Cleanup(func() { _ = db.Close() })
+	e := must.Do(Open(b.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)}))(b)
+	b.Cleanup(e.Close)
+	return e
+}
+
+// BenchmarkDeepQueue measures a job while the queue is long.
+func BenchmarkDeepQueue(b *testing.B) {
+	e := newBenchEngine(b, b.TempDir())
+	submit := func() { must.Do(e.Submit(context.Background(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(b) }
+	for range 20_000 {
+		submit()
+	}
+	for b.Loop() {
+		submit()
+		jobs, err := e.Take(b.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1})
+		must.Require(b, err == nil && len(jobs) == 1, jobs, err)
+		must.Do(e.Report(b.Context(), jobs[0].Ref, Done([]byte("1"))))(b)
+		must.Do(e.Get(b.Context(), "ep", jobs[0].ID))(b)
+	}
+}
+
+// BenchmarkJob measures a job's submission, take and result in memory.
+func BenchmarkJob(b *testing.B) {
+	e := newBenchEngine(b, "")
+	for b.Loop() {
+		must.Do(e.Submit(b.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(b)
+		jobs, err := e.Take(b.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1})
+		must.Require(b, err == nil && len(jobs) == 1, len(jobs), err)
+		must.Do(e.Report(b.Context(), jobs[0].Ref, Done([]byte("{}"))))(b)
+	}
 }

@@ -22,6 +22,24 @@ func chunks(output, metrics []byte) [][]byte {
 	return all
 }
 
+// numberedChunk is one or more chunks, separated by commas, with the number of the first.
+type numberedChunk struct {
+	seq   int64
+	chunk []byte
+}
+
+// numbered joins small chunks, the last of which has the number last.
+func numbered(chunks [][]byte, last int64) (all []numberedChunk) {
+	for i := 0; i < len(chunks); {
+		n := numberedChunk{last - int64(len(chunks)-1-i), chunks[i]}
+		for i++; i < len(chunks) && len(n.chunk)+len(chunks[i]) < maxChunkRow; i++ {
+			n.chunk = append(append(n.chunk, ','), chunks[i]...)
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
 // split splits a JSON value of more than limit bytes into JSON strings of at most limit
 // bytes, between characters. If the value is a string, the parts concatenate to it, and
 // otherwise to its JSON text.

@@ -1,6 +1,7 @@
-// Package engine implements the job queues of endpoints as a state machine in SQL
-// (machine.go). Each transition is one statement that names the states it leaves: if two
-// callers try conflicting transitions, one succeeds and the other learns that it failed.
+// Package engine implements the job queues of endpoints. One process leads an endpoint: it
+// has the endpoint's active jobs in memory, decides their transitions (row.apply), and
+// stores them in SQLite or PostgreSQL (committer, store). Without a disk or server, all
+// jobs are in memory.
 //
 // The engine neither speaks HTTP nor starts workers. Once a call has returned without an
 // error, its effect is as durable as the database.
@@ -9,7 +10,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -25,9 +25,11 @@ type Config struct {
 	DB     *sqldb.DB
 	Clock  *clock.Clock
 	Logger *slog.Logger
-	// Poll is the interval at which the engine sends its heartbeat and looks for changes
-	// of other processes on a shared database; 0 is half a second. Most changes arrive
-	// earlier, as notifications.
+	// Memory limits the jobs if the database is in memory, in bytes; 0 is MaxMemory, the
+	// maximum.
+	Memory int64
+	// Poll is the interval at which the engine sends its heartbeat on a shared database; 0
+	// is half a second.
 	Poll time.Duration
 	// Node describes this process to the others on the same database.
 	Node Node
@@ -41,25 +43,27 @@ type Config struct {
 	Spool string
 }
 
-// Engine runs the queues of all endpoints. It is safe for concurrent use.
+// Engine runs the queues of endpoints. It is safe for concurrent use.
 type Engine struct {
-	db    *sqldb.DB
-	clock *clock.Clock
-	log   *slog.Logger
-
-	hub      hub
-	counts   counts
-	spool    *spool
-	delivery delivery
-	drained  undeliveredChunks
-
-	handedOut handedOut
-
-	resumePending atomic.Bool // resume failed at the start, because the disk was full
-
+	db       *sqldb.DB
+	clock    *clock.Clock
+	log      *slog.Logger
 	observer func(Event)
 
+	store   *store // nil if all jobs are in memory
+	commits committer
+	memory  memory
+	spool   *spool
+	hub     hub
+	lastKey atomic.Int64
+
+	mu      sync.RWMutex
+	queues  map[string]*queue
+	loading sync.Mutex // held while leads are claimed or released and queues are loaded
+	known   []string   // queues with counts at the start
+
 	node   Node
+	number atomic.Int64              // of this process on a shared database
 	id     atomic.Pointer[string]    // of this process on a shared database
 	beatAt atomic.Pointer[time.Time] // the last heartbeat
 	others atomic.Pointer[[]Node]    // as of the last heartbeat
@@ -71,45 +75,50 @@ type Engine struct {
 	calls      chan struct{} // signals that a webhook call may be due
 	stop       context.CancelFunc
 	background sync.WaitGroup
+	committing sync.WaitGroup
 }
 
+// ErrElsewhere means that another process leads the endpoint. It is a temporary error.
+var ErrElsewhere = fmt.Errorf("%w: another jobrunner leads the endpoint", sqldb.ErrUnavailable)
+
 // Open migrates the tables and requeues the jobs that ran when the jobrunner was killed, as
-// if their workers had died. It leaves the jobs of live processes on the same database
-// alone. Until Close, goroutines expire jobs and watch the other processes.
+// if their workers had died. On a shared database it leaves the jobs of other processes
+// alone. Until Close, goroutines commit changes, expire jobs and watch the other processes.
 func Open(ctx context.Context, c Config) (*Engine, error) {
-	e := &Engine{db: c.DB, clock: c.Clock, log: c.Logger, observer: c.Observe, node: c.Node, news: c.News, sweepNow: make(chan struct{}, 1), calls: make(chan struct{}, 1), poll: cmp.Or(c.Poll, defaultPoll), spool: newSpool(c.Spool, c.Logger), counts: counts{byEndpoint: map[string]*Counts{}},
-		handedOut: handedOut{jobs: map[jobKey]*jobRow{}, taken: map[string]int{}}}
-	if err := e.db.Migrate(ctx, "engine", schema); err != nil {
-		return nil, err
+	e := &Engine{
+		db: c.DB, clock: c.Clock, log: c.Logger, observer: c.Observe, node: c.Node, news: c.News, poll: cmp.Or(c.Poll, defaultPoll),
+		sweepNow: make(chan struct{}, 1), calls: make(chan struct{}, 1), spool: newSpool(c.Spool, c.Logger), queues: map[string]*queue{},
 	}
-	e.db.BeforeCommit(e.beforeCommit)
-	if e.db.Shared() {
-		if err := e.enter(ctx); err != nil {
-			return nil, fmt.Errorf("joining the processes that share the database: %w", err)
+	e.commits = committer{engine: e, changed: make(chan struct{}, 1), retry: make(chan struct{}, 1)}
+	if e.db.InMemory() {
+		e.memory.limit = cmp.Or(c.Memory, sqldb.MaxMemory)
+	} else {
+		e.store = &store{db: e.db, process: e.Process, undelivered: map[int64][]numberedChunk{}}
+		if err := e.prepareStore(ctx); err != nil {
+			return nil, err
 		}
 	}
-	if err := e.spool.load(); err != nil {
-		return nil, err
-	}
-	if err := e.rewind(ctx); err != nil {
-		return nil, fmt.Errorf("comparing the times of the jobs with the clock: %w", err)
-	}
-	// Reports to the last process come before resume, which would requeue their jobs. If
-	// the disk is too full for the reports, the sweeper resumes later.
-	err := e.deliver(ctx)
-	if e.resumePending.Store(sqldb.Classify(err) == sqldb.Full); err == nil {
-		_, err = e.resume(ctx)
-	}
-	if err != nil && !e.resumePending.Load() {
-		return nil, fmt.Errorf("putting interrupted jobs back into the queue: %w", err)
-	}
-	if err := e.loadCounts(ctx); err != nil {
-		return nil, fmt.Errorf("counting the jobs: %w", err)
-	}
+	e.commits.renew()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	e.stop = stop
+	committing, stopCommits := context.WithCancel(context.WithoutCancel(ctx))
+	if e.store != nil {
+		e.committing.Go(func() { e.commits.run(committing) })
+	}
+	e.stop = func() {
+		stop()
+		e.background.Wait()
+		e.leave()
+		stopCommits()
+		e.committing.Wait()
+	}
+	if e.store != nil && !e.db.Shared() {
+		if err := e.loadAll(ctx); err != nil {
+			e.stop()
+			return nil, fmt.Errorf("reading the jobs: %w", err)
+		}
+	}
 	e.background.Go(func() { e.sweep(running) })
-	e.background.Go(func() { e.deliverAll(running) })
 	if e.db.Shared() {
 		e.db.Listen(e.receiveHint)
 		e.background.Go(func() { e.watchOthers(running) })
@@ -117,36 +126,176 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	return e, nil
 }
 
+func (e *Engine) prepareStore(ctx context.Context) error {
+	if err := e.db.Migrate(ctx, "engine", schema); err != nil {
+		return err
+	}
+	if e.db.Shared() {
+		if err := e.enter(ctx); err != nil {
+			return fmt.Errorf("joining the processes that share the database: %w", err)
+		}
+	}
+	if err := e.spool.load(); err != nil {
+		return err
+	}
+	if err := e.rewind(ctx); err != nil {
+		return fmt.Errorf("comparing the times of the jobs with the clock: %w", err)
+	}
+	counts, err := e.store.allCounts(ctx, selectAllCounts)
+	for endpoint := range counts {
+		e.known = append(e.known, endpoint)
+	}
+	if err == nil {
+		err = e.db.Read(ctx, func(r *sqldb.Reader) error {
+			var last int64
+			err := r.QueryRow(`SELECT COALESCE(MAX(k), 0) FROM (SELECT MAX(k) AS k FROM jobs UNION ALL SELECT MAX(k) FROM batches) AS keys`).Scan(&last)
+			e.lastKey.Store(last)
+			return err
+		})
+	}
+	return err
+}
+
 // Close stops the engine's goroutines and requeues the jobs that this process handed out.
 // It neither interrupts calls in progress nor closes the database.
-func (e *Engine) Close() {
-	e.stop()
-	e.background.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
-	defer cancel()
-	err := e.deliver(ctx)
-	if n := e.spool.inMemory(); n > 0 {
-		e.log.Error("what workers reported is lost, for the database is not available: their jobs run again", "reports", n, "error", err)
+func (e *Engine) Close() { e.stop() }
+
+// leave requeues the running jobs and gives up the leads of this process. If it fails,
+// another process or the next start requeues them, and counts a retry.
+func (e *Engine) leave() {
+	for _, q := range e.all() {
+		q.mu.Lock()
+		for _, j := range q.jobs {
+			q.apply(j, event{kind: returned, worker: j.worker, attempt: j.attempt})
+		}
+		q.unlock()
 	}
-	e.leave(ctx)
+	stored := make(chan struct{})
+	go func() {
+		defer close(stored)
+		_ = e.commits.flush() // failure has its error
+	}()
+	select {
+	case <-stored:
+	case <-time.After(leaveTimeout):
+	}
+	if err := e.commits.failure(); err != nil {
+		if n := e.spool.inMemory(); n > 0 {
+			e.log.Error("what workers reported is lost, for the database is not available: their jobs run again", "reports", n, "error", err)
+		}
+		return
+	}
+	if e.db.Shared() {
+		ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+		defer cancel()
+		if _, err := execAlone(ctx, e.db.WriteWithReserve, deleteProcess, e.Process()); err != nil && !sqldb.Temporary(err) {
+			e.log.Error("giving up the leads of this process", "error", err)
+		}
+	}
 }
 
 func (e *Engine) now() int64 { return millis(e.clock.Now()) }
 
-// resume requeues the jobs of dead processes, or fails those without a retry left.
-func (e *Engine) resume(ctx context.Context) (changes []change, err error) {
-	err = e.writeWithReserve(ctx, func(tx *sqldb.Tx) (err error) {
-		now := e.now()
-		requeued, err := update(tx, InQueue, requeueOrphans, now, maxRetries)
-		if err := errors.Join(err, markRequeued(tx, requeued)); err != nil {
-			return err
+// all returns the queues that this process leads.
+func (e *Engine) all() []*queue {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	all := make([]*queue, 0, len(e.queues))
+	for _, q := range e.queues {
+		all = append(all, q)
+	}
+	return all
+}
+
+// led returns a queue if this process leads its endpoint and has loaded it, or nil.
+func (e *Engine) led(name string) *queue {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.queues[name]
+}
+
+// lock locks a queue for one operation, which the caller ends with queue.unlock. On a
+// shared database it claims the lead of the endpoint if no process has it, and returns
+// ErrElsewhere if another process has it.
+func (e *Engine) lock(ctx context.Context, name string) (*queue, error) {
+	for {
+		q := e.led(name)
+		if q == nil {
+			if err := e.lead(ctx, name); err != nil {
+				return nil, err
+			}
+			continue
 		}
-		failed, err := update(tx, Failed, failOrphans, now, now, maxRetries)
-		changes = append(requeued, failed...)
-		tx.Note(tallyOf(changes))
-		return errors.Join(err, setLostError(tx, failed, now, "the jobrunner that ran it was killed"))
-	})
-	return changes, err
+		q.mu.Lock()
+		if !q.closed {
+			return q, nil
+		}
+		q.mu.Unlock()
+	}
+}
+
+// lead makes this process the leader of a queue.
+func (e *Engine) lead(ctx context.Context, name string) error {
+	if !e.db.Shared() {
+		e.loading.Lock()
+		defer e.loading.Unlock()
+		return e.load(ctx, 0, name)
+	}
+	leads, err := e.Claim(ctx, EndpointOf(name))
+	if err == nil && leads[EndpointOf(name)] == (Lead{}) {
+		err = ErrElsewhere
+	}
+	return err
+}
+
+// load loads queues that this process leads. The caller holds loading.
+func (e *Engine) load(ctx context.Context, epoch int64, names ...string) error {
+	for _, name := range names {
+		if e.led(name) != nil {
+			continue
+		}
+		q := newQueue(e, name, epoch)
+		var jobs []*job
+		if e.store != nil {
+			var err error
+			if jobs, q.counts, err = e.store.load(ctx, name); err != nil {
+				return err
+			}
+			if err := q.loadBatches(ctx); err != nil {
+				return err
+			}
+		}
+		q.mu.Lock()
+		for _, j := range jobs {
+			q.add(j)
+			q.place(j)
+		}
+		e.replay(q)
+		for _, j := range jobs {
+			if j.state == InProgress {
+				q.apply(j, event{kind: lost, worker: j.worker, attempt: j.attempt, message: "the jobrunner that ran it was killed"})
+			}
+		}
+		e.mu.Lock()
+		e.queues[name] = q
+		e.mu.Unlock()
+		q.settleAll()
+		q.unlock()
+		e.wake(e.now())
+	}
+	return nil
+}
+
+// loadAll loads all queues.
+func (e *Engine) loadAll(ctx context.Context) error {
+	if err := e.load(ctx, 0, e.known...); err != nil {
+		return err
+	}
+	err := e.commits.flush()
+	if sqldb.Classify(err) == sqldb.Full { // the committer goes on
+		return nil
+	}
+	return err
 }
 
 // RetryAfter is the number of seconds after which a client should retry while the database
@@ -170,4 +319,25 @@ func OutageOf(err error) *Outage {
 		return nil
 	}
 	return &Outage{Public: sqldb.Public(err), Full: class == sqldb.Full}
+}
+
+// memory counts what jobs take in memory, in bytes.
+type memory struct {
+	used  atomic.Int64
+	limit int64 // 0: none
+}
+
+func (m *memory) use(n int) { m.used.Add(int64(n)) }
+
+// check returns an error if there is no room for n more bytes. Submissions may use half of
+// the memory, so that a full deployment rejects jobs first, and results next.
+func (m *memory) check(n int, submission bool) error {
+	limit := m.limit - m.limit/16
+	if submission {
+		limit = m.limit / 2
+	}
+	if m.limit == 0 || m.used.Load()+int64(n) <= limit {
+		return nil
+	}
+	return &sqldb.MemoryFullError{Limit: m.limit}
 }

@@ -142,11 +142,21 @@ func (t *tester) stop() {
 	})
 }
 
-// restart restarts the engine on the same database.
+// restart restarts the engine on the same database. In memory nothing outlives the engine.
 func (t *tester) restart() {
 	t.Helper()
+	if t.db.InMemory() {
+		t.SkipNow()
+	}
 	t.Close()
 	t.start()
+	if t.db.Shared() { // as a node does
+		var led []string
+		for _, queue := range t.Endpoints() {
+			led = append(led, engine.EndpointOf(queue))
+		}
+		must.Do(t.Claim(t.ctx, led...))(t)
+	}
 }
 
 // many returns n. In make test it returns a tenth of n on PostgreSQL, where each commit waits

@@ -1,20 +1,17 @@
 package engine
 
 import (
-	"container/list"
 	"sync"
 	"sync/atomic"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
-// hub wakes goroutines that wait for a change of a job, or for a job to take. It sends
-// only hints: a goroutine that is woken has to check the database, and must start to
-// watch before its first check.
+// hub wakes goroutines that wait for a change of a job. It sends only hints: a goroutine
+// that is woken has to read the job, and must start to watch before its first read.
 type hub struct {
 	mu      sync.Mutex
 	watches map[jobKey]map[*Watch]bool
-	takers  map[string]*list.List // by endpoint, of *waiter, the longest waiting first
 }
 
 type jobKey struct{ endpoint, id string }
@@ -27,7 +24,7 @@ type Watch struct {
 	c       chan struct{}
 	endOnly bool                // ignores submissions and starts
 	job     atomic.Pointer[Job] // the ended job
-	recheck atomic.Bool         // the job may have ended, which only the database knows
+	recheck atomic.Bool         // the job may have ended in another way
 	hub     *hub
 	key     jobKey
 	once    sync.Once
@@ -52,20 +49,19 @@ func (e *Engine) watch(endpoint, id string, endOnly bool) *Watch {
 	return w
 }
 
-// End returns the ended job if this process has recorded its result since the watch began.
-// It reports recheck once after each change by which the job may have ended otherwise: the
+// End returns the ended job if a worker's result has ended it since the watch began. It
+// reports recheck once after each change by which the job may have ended otherwise: the
 // caller then reads the job.
 func (w *Watch) End() (job *Job, recheck bool) {
 	return w.job.Load(), w.recheck.Swap(false)
 }
 
-// changed records a change. Changes may arrive out of order, so a change that arrives after
-// the end is ignored.
-func (w *Watch) changed(c change) {
+// changed records a change. A change that arrives after the end is ignored.
+func (w *Watch) changed(t transition) {
 	switch {
-	case c.job != nil:
-		w.job.CompareAndSwap(nil, c.job)
-	case c.to == InProgress, c.from == absent && c.to == InQueue:
+	case t.ended != nil:
+		w.job.CompareAndSwap(nil, t.ended)
+	case t.To == InProgress, t.From == absent && t.To == InQueue:
 		if w.endOnly {
 			return
 		}
@@ -87,140 +83,11 @@ func (w *Watch) Stop() {
 	})
 }
 
-// changed wakes the watches of the job and, if the job was queued, one taker.
-func (h *hub) changed(c change) {
+// changed wakes the watches of a job.
+func (h *hub) changed(t transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for w := range h.watches[jobKey{c.endpoint, c.id}] {
-		w.changed(c)
-	}
-	if c.to == InQueue && !c.dispatched {
-		h.wakeTaker(c.endpoint)
-	}
-}
-
-// waiting counts the waiting takers by endpoint.
-func (h *hub) waiting() map[string]int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	n := make(map[string]int, len(h.takers))
-	for endpoint, line := range h.takers {
-		n[endpoint] = line.Len()
-	}
-	return n
-}
-
-// recheckAll wakes all watches.
-func (h *hub) recheckAll() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, watches := range h.watches {
-		for w := range watches {
-			w.recheck.Store(true)
-			notify.Signal(w.c)
-		}
-	}
-}
-
-// waiter is a taker in an endpoint's line of waiting takers.
-type waiter struct {
-	take     Take
-	woken    chan struct{} // signals that a job may be queued
-	assigned chan []Taken  // jobs that a submission took for the taker; empty if it failed
-
-	// guarded by hub.mu
-	element *list.Element // nil once it has left the line
-	ready   bool          // the taker found the queue empty
-	claimed bool
-}
-
-// enter adds a taker to the end of its endpoint's line.
-func (h *hub) enter(t Take) *waiter {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.takers == nil {
-		h.takers = map[string]*list.List{}
-	}
-	if h.takers[t.Endpoint] == nil {
-		h.takers[t.Endpoint] = list.New()
-	}
-	w := &waiter{take: t, woken: make(chan struct{}, 1), assigned: make(chan []Taken, 1)}
-	w.element = h.takers[t.Endpoint].PushBack(w)
-	return w
-}
-
-// isWaiting reports whether a taker is still in the line, with the same request.
-func (h *hub) isWaiting(w *waiter, t Take) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return w.element != nil && w.take == t
-}
-
-// setReady lets submissions take a job for a taker that found the queue empty.
-func (h *hub) setReady(w *waiter) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	w.ready = true
-}
-
-// claim removes the longest waiting taker from the line for a submission, which must send
-// to assigned. It returns nil if no taker is ready.
-func (h *hub) claim(endpoint string) *waiter {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	line := h.takers[endpoint]
-	if line == nil {
-		return nil
-	}
-	w := line.Front().Value.(*waiter)
-	if !w.ready {
-		return nil
-	}
-	h.remove(w)
-	w.claimed = true
-	return w
-}
-
-// leave removes a taker from the line. If the taker has been woken without noticing it,
-// leave wakes the next one. If a submission has claimed the taker, the caller must receive
-// from assigned.
-func (h *hub) leave(w *waiter) (claimed bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if w.element != nil {
-		h.remove(w)
-		return false
-	}
-	select {
-	case <-w.woken:
-		h.wakeTaker(w.take.Endpoint)
-	default:
-	}
-	return w.claimed
-}
-
-// wake wakes the longest waiting taker.
-func (h *hub) wake(endpoint string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.wakeTaker(endpoint)
-}
-
-func (h *hub) wakeTaker(endpoint string) {
-	line := h.takers[endpoint]
-	if line == nil {
-		return
-	}
-	w := line.Front().Value.(*waiter)
-	h.remove(w)
-	notify.Signal(w.woken)
-}
-
-func (h *hub) remove(w *waiter) {
-	line := h.takers[w.take.Endpoint]
-	line.Remove(w.element)
-	w.element = nil
-	if line.Len() == 0 {
-		delete(h.takers, w.take.Endpoint)
+	for w := range h.watches[jobKey{t.Endpoint, t.Job}] {
+		w.changed(t)
 	}
 }

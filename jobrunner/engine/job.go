@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -53,21 +55,54 @@ type NewJob struct {
 	Wait time.Duration // the wait that a synchronous client requested, or 0
 }
 
-// newID returns a new id, which shows whether the job is synchronous.
-func (n NewJob) newID() string {
-	id := uuid.Must(uuid.NewV7()).String() + "-q1" // growing ids are appended to their index
+// The key of a job grows with the time of its submission: milliseconds, the number of the
+// process on a shared database, and a number within the millisecond. The job's id is a UUID
+// of version 7 that has the key, so that no index of ids is needed.
+const (
+	processBits = 9
+	withinBits  = 12
+)
+
+// newKey returns the key of a new job.
+func (e *Engine) newKey() int64 {
+	process := e.number.Load() << withinBits
+	for {
+		last := e.lastKey.Load()
+		k := e.now()<<(processBits+withinBits) | process
+		if k <= last {
+			k = last + 1
+		}
+		if k&(1<<withinBits-1) == 0 && k <= last+1 { // the millisecond has no number left
+			k = (last>>(processBits+withinBits)+1)<<(processBits+withinBits) | process
+		}
+		if e.lastKey.CompareAndSwap(last, k) {
+			return k
+		}
+	}
+}
+
+// id returns the job's id, which shows whether the job is synchronous.
+func (n NewJob) id(k int64) string {
+	u := uuid.New()
+	binary.BigEndian.PutUint64(u[:8], uint64(k>>(processBits+withinBits))<<16|7<<12|uint64(k&(1<<withinBits-1)))
+	process := k >> withinBits & (1<<processBits - 1)
+	u[8], u[9] = 0x80|byte(process>>3), byte(process<<5)|u[9]&0x1f
+	id := u.String() + "-q1"
 	if n.Sync {
 		id = "sync-" + id
 	}
 	return id
 }
 
-// webhookOwner returns the owner, or "" if the job has no webhook.
-func (n NewJob) webhookOwner() string {
-	if n.Webhook == "" {
-		return ""
+// keyOf returns the key of the job with an id.
+func keyOf(id string) (k int64, ok bool) {
+	u, err := uuid.Parse(strings.TrimSuffix(strings.TrimPrefix(id, "sync-"), "-q1"))
+	if err != nil {
+		return 0, false
 	}
-	return n.Owner
+	first := binary.BigEndian.Uint64(u[:8])
+	process := int64(u[8]&0x3f)<<3 | int64(u[9]>>5)
+	return int64(first>>16)<<(processBits+withinBits) | process<<withinBits | int64(first&(1<<withinBits-1)), true
 }
 
 func (n NewJob) retention() time.Duration {
@@ -91,6 +126,19 @@ type Job struct {
 
 	Output []byte // JSON, or nil
 	Error  string // why it failed
+}
+
+// setTimes sets Queued, Delay and Execution.
+func (j *Job) setTimes(queued, started, finished int64) {
+	j.Queued = fromMillis(queued)
+	if started == 0 {
+		return
+	}
+	// The clocks of machines that share a database may differ a little.
+	j.Delay = max(0, duration(started-queued))
+	if finished > 0 {
+		j.Execution = max(0, duration(finished-started))
+	}
 }
 
 // millis returns a time as in the tables: milliseconds since 1970, where 0 means never.

@@ -10,12 +10,25 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// One of the processes that share a database leads an endpoint. Only the leader starts
-// workers, so that the maximum number of workers holds for the whole deployment. A lead is
-// a row with the process and an epoch. The epoch is a fencing token: it grows when another
-// process becomes leader, and a worker takes no job if its epoch is out of date. A lead
-// ends when its process is removed because its heartbeat stopped (shared.go); a process
-// that comes back gets a new id.
+// One of the processes that share a database leads an endpoint. Only the leader has the
+// endpoint's queue and starts workers, so that the maximum number of workers holds for the
+// whole deployment. A lead is a row with the process and an epoch, which grows when another
+// process becomes leader. A lead ends when its process is removed because its heartbeat
+// stopped (shared.go): its commits then fail. A process that comes back gets a new id.
+
+const (
+	// claimLead makes a live process the leader of an endpoint, unless another live
+	// process leads it.
+	// Arguments: the endpoint, and the process.
+	claimLead = `INSERT INTO leads (endpoint, process, epoch) SELECT ?, id, 1 FROM processes WHERE id = ?
+		ON CONFLICT (endpoint) DO UPDATE SET process = excluded.process, epoch = leads.epoch + CASE WHEN leads.process = excluded.process THEN 0 ELSE 1 END
+		WHERE leads.process = excluded.process OR leads.process NOT IN (SELECT id FROM processes)
+		RETURNING epoch`
+	// Arguments: the endpoint, the process, and the epoch.
+	releaseLead = `UPDATE leads SET process = '' WHERE endpoint = ? AND process = ? AND epoch = ?`
+	deleteLead  = `DELETE FROM leads WHERE endpoint = ?`
+	selectLeads = `SELECT leads.endpoint, leads.process, leads.epoch, processes.url FROM leads JOIN processes ON processes.id = leads.process`
+)
 
 // Node is one of the processes that share a database.
 type Node struct {
@@ -32,14 +45,12 @@ type Lead struct {
 // Leader is the process that leads an endpoint.
 type Leader struct {
 	Lead
-	URL     string
-	Own     bool   // this process is the leader
-	Failure string // why none of the endpoint's workers can run, or ""
+	URL string
+	Own bool // this process is the leader
 }
 
 // The kinds of announcements between processes.
 const (
-	Queued          = "queued"   // an endpoint has a new job
 	EndpointChanged = "endpoint" // an endpoint was created, changed or deleted
 	LeadChanged     = "lead"     // the lead of an endpoint was released
 	PodChanged      = "pod"
@@ -69,7 +80,9 @@ func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Lea
 	}
 	slices.Sort(endpoints) // one order of locking prevents deadlocks
 	id := e.Process()
-	err := e.writeWithReserve(ctx, func(tx *sqldb.Tx) error {
+	e.loading.Lock() // so that Release is not between the claim and the load
+	defer e.loading.Unlock()
+	err := e.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
 		clear(own)
 		for _, endpoint := range endpoints {
 			var epoch int64
@@ -83,12 +96,36 @@ func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Lea
 		}
 		return nil
 	})
+	for endpoint, l := range own {
+		err = errors.Join(err, e.load(ctx, l.Epoch, endpoint, BatchQueue(endpoint)))
+	}
 	return own, err
+}
+
+// forgetLeads closes all queues, because others have removed this process.
+func (e *Engine) forgetLeads() {
+	for _, q := range e.all() {
+		q.mu.Lock()
+		q.close()
+		q.mu.Unlock()
+	}
 }
 
 // Release releases the lead of an endpoint, which any process can then claim.
 func (e *Engine) Release(ctx context.Context, endpoint string, l Lead) error {
-	_, err := execAlone(ctx, e.write, releaseLead, endpoint, l.Process, l.Epoch)
+	e.loading.Lock()
+	defer e.loading.Unlock()
+	for _, name := range []string{endpoint, BatchQueue(endpoint)} {
+		if q := e.led(name); q != nil {
+			q.mu.Lock()
+			q.close()
+			q.unlock()
+		}
+	}
+	if err := e.commits.flush(); err != nil {
+		return err
+	}
+	_, err := execAlone(ctx, e.db.Write, releaseLead, endpoint, l.Process, l.Epoch)
 	if err == nil {
 		e.Announce(LeadChanged, endpoint)
 	}
@@ -103,19 +140,13 @@ func (e *Engine) Leaders(ctx context.Context) (map[string]Leader, error) {
 		return each(r, func(rows sqldb.Rows) error {
 			var endpoint string
 			var l Leader
-			err := rows.Scan(&endpoint, &l.Process, &l.Epoch, &l.Failure, &l.URL)
+			err := rows.Scan(&endpoint, &l.Process, &l.Epoch, &l.URL)
 			l.Own = l.Process == id
 			leaders[endpoint] = l
 			return err
 		}, selectLeads)
 	})
 	return leaders, err
-}
-
-// SetFailure stores Leader.Failure of an endpoint that this process leads.
-func (e *Engine) SetFailure(ctx context.Context, endpoint string, l Lead, failure string) error {
-	_, err := execAlone(ctx, e.write, setLeadFailure, failure, endpoint, l.Process, l.Epoch)
-	return err
 }
 
 // MayScale reports whether a lead still lets this process start workers, without asking the

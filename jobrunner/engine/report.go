@@ -1,12 +1,9 @@
 package engine
 
 import (
-	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -74,13 +71,7 @@ func LostBecause(reason string) Report { return Report{kind: reportLost, reason:
 func (k reportKind) final() bool { return k == reportDone || k == reportFail || k == reportLost }
 
 // size returns the size of the output and the chunks in bytes.
-func (r Report) size() int {
-	n := len(r.output)
-	for _, c := range r.chunks {
-		n += len(c)
-	}
-	return n
-}
+func (r Report) size() int { return len(r.output) + sizeOf(numbered(r.chunks, 0)) }
 
 // Ends reports whether the worker's run of the job ends with the report.
 func (r Report) Ends() bool { return r.kind.final() }
@@ -119,196 +110,205 @@ const (
 )
 
 // Report records a worker's report: IN_PROGRESS → COMPLETED, FAILED or, if the worker died
-// and the job has a retry left, IN_QUEUE. While the database is unavailable, the report and
-// all later reports on the job are spooled. They are recorded with their original time. An
-// error means that the report was neither recorded nor spooled.
+// and the job has a retry left, IN_QUEUE. While the database is unavailable, the report is
+// spooled. An error means that the report was neither recorded nor spooled.
 func (e *Engine) Report(ctx context.Context, ref Ref, r Report) (Directive, error) {
-	return e.reportAndTake(ctx, ref, r, Take{}, nil)
+	return e.report(ctx, ref, r, nil).result()
 }
 
-// reportAndTake is Report, but also takes the next jobs in the same transaction and sends
-// them to h, unless h is nil.
-func (e *Engine) reportAndTake(ctx context.Context, ref Ref, r Report, next Take, h *handoff) (Directive, error) {
-	at, streamed := e.now(), int64(0)
-	if !e.spool.has(ref) {
-		directive, attempted, err := e.report(ctx, ref, r, at, 0, next, h)
-		if !sqldb.Temporary(err) {
-			return directive, err
-		}
-		streamed = attempted
+// ReportAndTake is Report, but also takes the next jobs, and returns them before the report
+// is recorded. It calls recorded with the result of the report, perhaps later and from
+// another goroutine. If it returns no jobs, it has called recorded.
+func (e *Engine) ReportAndTake(ctx context.Context, ref Ref, r Report, next Take, recorded func(Directive, error)) []Taken {
+	p := e.report(ctx, ref, r, &next)
+	if len(p.next) == 0 || e.store == nil {
+		recorded(p.result())
+	} else {
+		go func() { recorded(p.result()) }()
 	}
-	durable, err := e.spool.add(record{Kind: jobReport, Ref: ref, At: at, Streamed: streamed, Report: r.kind}, reportContent(r))
-	switch {
-	case err != nil:
-		return Stale, err
-	case durable:
-		return Spooled, nil
-	}
-	return SpooledInMemory, nil
-}
-
-// report records a report that was made at the time at. If h isn't nil and canTakeAhead,
-// it also takes the next jobs and sends them to h, as a non-nil slice.
-//
-// If the commit fails, the report may have been recorded anyway. Recording it again is
-// Stale, except for chunks: report then returns in streamed the number of chunks that the
-// job has if the commit succeeded, and the caller passes it as attempted to the next try.
-func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, attempted int64, next Take, h *handoff) (_ Directive, streamed int64, err error) {
-	takes := h != nil && e.canTakeAhead()
-	var jobs []Taken
-	accepted := false
-	_, err = e.transition(ctx, e.db.WriteBehind, func(tx *sqldb.Tx) (changes []change, err error) {
-		jobs = nil
-		if n := r.size(); n > 0 {
-			if err := tx.CheckRoom(n, sqldb.ForResults); err != nil {
-				return nil, err
-			}
-		}
-		if takes {
-			if err := e.prefetch(tx, next); err != nil {
-				return nil, err
-			}
-		}
-		changes, accepted, streamed, err = e.record(tx, ref, r, at, attempted)
-		if err == nil && takes {
-			var more []change
-			jobs, more, err = e.take(tx, next)
-			changes = append(changes, more...)
-			if jobs == nil {
-				jobs = []Taken{}
-			}
-			h.sendAhead(tx, jobs)
-		}
-		return changes, err
-	})
-	if full, ok := errors.AsType[*sqldb.MemoryFullError](err); ok && r.Result() && r.output != nil {
-		// The memory won't get larger, and clients have to learn that the job has ended.
-		return e.report(ctx, ref, Fail(fmt.Sprintf("the result, of %d bytes, could not be stored: %s", len(r.output), full), nil), at, attempted, next, h)
-	}
-	if takes {
-		e.returnUnsent(h, jobs, err)
-	}
-	if err != nil {
-		return Stale, streamed, err
-	}
-	if !accepted {
-		return Stale, 0, nil
-	}
-	return Accepted, 0, nil
-}
-
-// record records a report if the worker still has the job.
-func (e *Engine) record(tx *sqldb.Tx, ref Ref, r Report, at, attempted int64) (changes []change, accepted bool, streamed int64, err error) {
-	now := e.now()
-	u := unwrittenIn(tx)
-	if u != nil && r.Result() && !u.has(ref) {
-		if j := e.handedOut.remove(jobKey{ref.Endpoint, ref.ID}); j.isHeldBy(ref, at) {
-			u.add(j)
-		} else if err := u.load(tx, ref, at); err != nil {
-			return nil, false, 0, err
-		}
-	}
-	row := u.heldBy(ref, at)
-	switch {
-	case row == nil && r.Result() && u.has(ref): // another worker has the job; the table may be out of date
-		return nil, false, 0, nil
-	case row != nil && r.Result() && row.webhook == "":
-		return []change{u.end(tx, row, r, now, at)}, true, 0, nil
-	case row != nil, !r.Result(): // a webhook call refers to the row
-		if err := e.writeOut(tx); err != nil {
-			return nil, false, 0, err
-		}
-	}
-	holder := []any{ref.Endpoint, ref.ID, at, ref.Worker, ref.Attempt, at}
-	switch r.kind {
-	case reportDone:
-		changes, err = endRun(tx, Completed, completeJob, now, at, holder)
-	case reportFail:
-		changes, err = endRun(tx, Failed, failJob, now, at, holder)
-	case reportLost:
-		changes, err = loseJob(tx, now, r.reason, holder)
-	case reportChunk:
-		changes, streamed, err = stream(tx, ref, r.chunks, attempted, holder)
-	default:
-		accepted, err = keepProgress(tx, r.output, holder)
-		return nil, accepted, 0, err
-	}
-	if len(changes) == 0 || err != nil {
-		return nil, false, streamed, err
-	}
-	if r.Result() {
-		c := &changes[0]
-		c.setResult(ref, r, at)
-		err = keepResult(tx, *c, now, r.output, r.err)
-	}
-	return changes, err == nil, streamed, err
-}
-
-// setResult adds the ended job to the change.
-func (c *change) setResult(ref Ref, r Report, at int64) {
-	c.job = &Job{Endpoint: c.endpoint, ID: c.id, State: c.to, Worker: ref.Worker, Retries: c.retries, Output: r.output, Error: r.err}
-	c.job.setTimes(c.queued, c.started, at)
-}
-
-// endRun ends a job with a statement if the worker still has it.
-func endRun(tx *sqldb.Tx, to State, statement string, now, at int64, holder []any) ([]change, error) {
-	changes, err := update(tx, to, lockHeldJob, slices.Concat([]any{now}, holder)...)
-	for _, c := range changes {
-		err = errors.Join(err, tx.Later(statement, at, now, c.k))
-	}
-	return changes, err
-}
-
-// keepResult writes a job's output and error, and adds its webhook call.
-func keepResult(tx *sqldb.Tx, c change, now int64, output []byte, message string) error {
-	if err := tx.Later(upsertOutput, c.k, output, message); err != nil {
-		return err
-	}
-	if c.webhook == "" {
+	jobs, err := e.withInputs(ctx, p.next)
+	if err != nil { // the jobs are in the queue again
 		return nil
 	}
-	return insertCall(tx, c, now)
+	return jobs
 }
 
-// loseJob requeues or fails a job whose worker died.
-func loseJob(tx *sqldb.Tx, now int64, reason string, holder []any) ([]change, error) {
-	requeued, err := update(tx, InQueue, requeueHeld, slices.Concat([]any{now, maxRetries}, holder)...)
-	if err != nil || len(requeued) > 0 {
-		return requeued, errors.Join(err, markRequeued(tx, requeued))
-	}
-	failed, err := update(tx, Failed, failHeld, slices.Concat([]any{now, now, maxRetries}, holder)...)
-	return failed, errors.Join(err, setLostError(tx, failed, now, reason))
+// reported is a report that was applied to the job in memory.
+type reported struct {
+	engine   *Engine
+	ref      Ref
+	report   Report
+	at       int64
+	accepted bool
+	streamed int64 // the job's chunks after the report
+	commit   *commit
+	next     []Taken
+	err      error
 }
 
-// markRequeued marks the changes as retries, and deletes the output and chunks of the
-// lost run.
-func markRequeued(tx *sqldb.Tx, changes []change) error {
-	for i := range changes {
-		changes[i].retry = true
-	}
-	return deleteResults(tx, changes, deleteOutput, deleteChunks)
-}
-
-// setLostError sets the error of failed jobs. The reason "" is that their worker died.
-func setLostError(tx *sqldb.Tx, changes []change, now int64, reason string) error {
-	reason = cmp.Or(reason, "its worker died")
-	for _, c := range changes {
-		if err := keepResult(tx, c, now, nil, fmt.Sprintf("job timed out after %d retries: %s", c.retries, reason)); err != nil {
-			return err
+// report applies a report to the job in memory. It takes the next jobs unless next is nil.
+func (e *Engine) report(ctx context.Context, ref Ref, r Report, next *Take) *reported {
+	p := &reported{engine: e, ref: ref, report: r, at: e.now()}
+	if full := e.memory.check(r.size(), false); full != nil && (r.output != nil || r.chunks != nil) {
+		if !r.Result() {
+			p.err = full
+			return p
 		}
+		// The memory won't get larger, and clients have to learn that the job has ended.
+		r = Fail(fmt.Sprintf("the result, of %d bytes, could not be stored: %s", len(r.output), full), nil)
+	}
+	q, err := e.lock(ctx, ref.Endpoint)
+	if err != nil {
+		p.err = err
+		return p
+	}
+	if j := q.find(ref.ID); j != nil {
+		p.accepted = q.apply(j, r.event(ref)).ok
+		p.streamed = j.streamed
+	}
+	if next != nil && e.commits.failure() == nil {
+		p.next = takenOf(q.next(*next))
+	}
+	p.commit = q.unlock()
+	return p
+}
+
+// event returns the event of a report.
+func (r Report) event(ref Ref) event {
+	ev := event{worker: ref.Worker, attempt: ref.Attempt, output: r.output, message: r.err, chunks: r.chunks}
+	switch r.kind {
+	case reportDone:
+		ev.kind = completed
+	case reportFail:
+		ev.kind = failed
+	case reportLost:
+		ev.kind, ev.message = lost, r.reason
+	default:
+		ev.kind = progressed
+	}
+	return ev
+}
+
+// result waits until the report is stored, or spools it during an outage.
+func (p *reported) result() (Directive, error) {
+	if p.err != nil || !p.accepted {
+		return Stale, p.err
+	}
+	err := p.commit.wait()
+	switch {
+	case err == nil:
+		return Accepted, nil
+	case errors.Is(err, ErrElsewhere): // another process has the job now
+		return Stale, nil
+	}
+	return p.engine.spoolReport(p)
+}
+
+// spoolReport writes a report whose commit has failed to the spool, until the commit
+// succeeds.
+func (e *Engine) spoolReport(p *reported) (Directive, error) {
+	one, err := e.spool.add(record{Kind: jobReport, Ref: p.ref, At: p.at, Streamed: p.streamed, Report: p.report.kind}, reportContent(p.report))
+	if err != nil {
+		return Stale, err
+	}
+	e.commits.obsoletes(p.commit, one)
+	if one.path == "" {
+		return SpooledInMemory, nil
+	}
+	return Spooled, nil
+}
+
+// obsoletes lets a commit remove the entries of the spool that it stores.
+func (c *committer) obsoletes(to *commit, entries ...*entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-to.done:
+		c.engine.spool.remove(entries)
+	default:
+		to.spooled = append(to.spooled, entries...)
+	}
+}
+
+// replay applies the reports to an earlier process that were not stored.
+func (e *Engine) replay(q *queue) {
+	for _, one := range e.spool.of(q.name) {
+		content, err := one.read()
+		j := q.jobs[one.Ref.ID]
+		at := min(one.At, e.now()) // the clock may have been set back
+		switch {
+		case err != nil:
+			e.log.Error("a spooled report can't be read", "job", one.Ref.ID, "endpoint", q.name, "error", err)
+		case j == nil || one.Streamed > 0 && j.streamed >= one.Streamed: // it is stored already
+		default:
+			q.applyAt(j, event{kind: timePasses}, at)
+			ev := content.report(one.Report).event(one.Ref)
+			if one.Kind == jobReturn {
+				ev.kind = returned
+			}
+			q.applyAt(j, ev, at)
+		}
+		if q.open == nil {
+			e.spool.remove([]*entry{one})
+		} else {
+			e.commits.obsoletes(q.open, one)
+		}
+	}
+}
+
+// Return requeues a job that its worker can't continue. It counts no retry.
+func (e *Engine) Return(ctx context.Context, ref Ref) error {
+	q, err := e.lock(ctx, ref.Endpoint)
+	if err != nil {
+		return err
+	}
+	if j := q.find(ref.ID); j != nil {
+		q.apply(j, event{kind: returned, worker: ref.Worker, attempt: ref.Attempt})
+	}
+	if err := q.unlock().wait(); err != nil && !sqldb.Temporary(err) { // later changes of the job wait, too
+		return err
 	}
 	return nil
 }
 
-// keepProgress records the output of Progress.
-func keepProgress(tx *sqldb.Tx, output []byte, holder []any) (accepted bool, err error) {
-	var k int64
-	err = tx.QueryRow(lockHeldKey, holder...).Scan(&k)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
+// Delivered waits until the reports of a job are stored. It returns sqldb.ErrUnavailable
+// if ctx ends first.
+func (e *Engine) Delivered(ctx context.Context, ref Ref) error {
+	c := e.commitOf(ref)
+	if c == nil {
+		return nil
 	}
-	if err == nil {
-		err = tx.Later(upsertOutput, k, output, "")
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w (%w)", sqldb.ErrUnavailable, ctx.Err())
 	}
-	return err == nil, err
+}
+
+// commitOf returns the commit that will store the latest change of a job, or nil.
+func (e *Engine) commitOf(ref Ref) *commit {
+	q := e.led(ref.Endpoint)
+	if q == nil {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if j := q.jobs[ref.ID]; j != nil && j.change != nil {
+		return j.change.commit
+	}
+	return nil
+}
+
+// Holds reports whether a worker still has a job that it took: the job was neither
+// cancelled nor has it timed out or expired.
+func (e *Engine) Holds(ctx context.Context, ref Ref) (held bool, err error) {
+	q, err := e.lock(ctx, ref.Endpoint)
+	if err != nil {
+		return false, err
+	}
+	j := q.find(ref.ID)
+	held = j != nil && j.state == InProgress && j.worker == ref.Worker && j.attempt == ref.Attempt
+	q.unlock()
+	return held, nil
 }

@@ -15,15 +15,14 @@ const (
 	// latestTimes returns the latest times of the newest 1000 jobs and of the running jobs.
 	// Reading all jobs could take long.
 	latestTimes = `SELECT COALESCE(MAX(submitted), 0), COALESCE(MAX(queued), 0), COALESCE(MAX(started), 0), COALESCE(MAX(finished), 0) FROM (
-		SELECT submitted, queued, started, finished FROM jobs WHERE k > (SELECT COALESCE(MAX(k), 0) - 1000 FROM jobs)
-		UNION ALL SELECT submitted, queued, started, finished FROM jobs WHERE state = 'IN_PROGRESS' AND deadline > 0) AS recent_times`
+		SELECT submitted, queued, started, finished FROM (SELECT submitted, queued, started, finished FROM jobs ORDER BY k DESC LIMIT 1000) AS newest
+		UNION ALL SELECT submitted, queued, started, finished FROM jobs WHERE state = 'IN_PROGRESS' AND ` + active + `) AS recent_times`
 	// rewindJobs moves all times of jobs back.
-	// Arguments: the difference in milliseconds, eight times.
+	// Arguments: the difference in milliseconds, nine times.
 	rewindJobs = `UPDATE jobs SET submitted = submitted - ?, turn = turn - ?, queued = queued - ?, expires = expires - ?, gone = gone - ?,
 		started = CASE WHEN started > 0 THEN started - ? ELSE 0 END, deadline = CASE WHEN deadline > 0 THEN deadline - ? ELSE 0 END,
-		finished = CASE WHEN finished > 0 THEN finished - ? ELSE 0 END`
-	rewindWebhooks = `UPDATE webhooks SET next_at = next_at - ?`
-	rewindBatches  = `UPDATE batches SET created = created - ?, ends = CASE WHEN ends > 0 THEN ends - ? ELSE 0 END, gone = gone - ?, due = due - ?`
+		finished = CASE WHEN finished > 0 THEN finished - ? ELSE 0 END, call_at = CASE WHEN call_at > 0 THEN call_at - ? ELSE 0 END`
+	rewindBatches = `UPDATE batches SET created = created - ?, ends = CASE WHEN ends > 0 THEN ends - ? ELSE 0 END, gone = gone - ?`
 )
 
 // rewind moves the times of all jobs back if the clock was set back since they were
@@ -31,7 +30,7 @@ const (
 // alive, because their clocks agree with the times of the jobs.
 func (e *Engine) rewind(ctx context.Context) error {
 	by := int64(0)
-	err := e.writeWithReserve(ctx, func(tx *sqldb.Tx) error {
+	err := e.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
 		by = 0
 		others, err := processesBesides(tx, e.Process())
 		if err != nil || len(others) > 0 {
@@ -46,13 +45,10 @@ func (e *Engine) rewind(ctx context.Context) error {
 			return nil
 		}
 		by = ahead
-		if _, err := tx.Exec(rewindJobs, by, by, by, by, by, by, by, by); err != nil {
+		if _, err := tx.Exec(rewindJobs, by, by, by, by, by, by, by, by, by); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(rewindBatches, by, by, by, by); err != nil {
-			return err
-		}
-		_, err = tx.Exec(rewindWebhooks, by)
+		_, err = tx.Exec(rewindBatches, by, by, by)
 		return err
 	})
 	if err == nil && by > 0 {

@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+
 // schema is the history of the engine's tables, from version 9 on: earlier versions were never
 // released. All times are milliseconds since 1970, 0 for never. What is large lives in tables
 // of its own, because a change of a job's state rewrites the job's row; it goes when the row goes.
@@ -99,8 +101,44 @@ CREATE TABLE batches ( -- see batch.go
 	created  BIGINT NOT NULL,
 	ends     BIGINT NOT NULL, -- when it fails unless all requests have ended; 0 for a draft
 	gone     BIGINT NOT NULL, -- when it is deleted with its requests
-	due      BIGINT NOT NULL -- when settleBatch is needed next
+	due      BIGINT NOT NULL -- when queue.settle is needed next
 );
 CREATE UNIQUE INDEX batches_id ON batches (endpoint, id);
 CREATE INDEX batches_due ON batches (due);
+`, sqldb.Breaking+`
+ALTER TABLE jobs ADD COLUMN call_at BIGINT NOT NULL DEFAULT 0; -- when the webhook is called next; 0: never
+ALTER TABLE jobs ADD COLUMN call_tries BIGINT NOT NULL DEFAULT 0;
+UPDATE jobs SET call_at = (SELECT next_at FROM webhooks WHERE webhooks.k = jobs.k), call_tries = (SELECT attempt FROM webhooks WHERE webhooks.k = jobs.k)
+	WHERE k IN (SELECT k FROM webhooks);
+DROP TABLE webhooks;
+DROP INDEX jobs_id;
+DROP INDEX jobs_queue;
+DROP INDEX jobs_deadline;
+ALTER TABLE jobs DROP COLUMN process;
+{own keys of jobs}
+CREATE INDEX jobs_old_id ON jobs (endpoint, id) WHERE k < 1099511627776; -- newer ids have the key
+CREATE INDEX jobs_endpoint ON jobs (endpoint, k);
+CREATE INDEX jobs_active ON jobs (endpoint) WHERE (state IN ('DRAFT', 'IN_QUEUE', 'IN_PROGRESS') OR call_at > 0);
+DROP INDEX jobs_batch;
+CREATE INDEX jobs_batch ON jobs (batch, k) WHERE batch > 0;
+DROP INDEX batches_due;
+ALTER TABLE batches DROP COLUMN due;
+{own keys of batches}
+CREATE TABLE counts (
+	endpoint    TEXT   PRIMARY KEY,
+	in_queue    BIGINT NOT NULL,
+	waiting     BIGINT NOT NULL, -- those in the queue that start workers
+	in_progress BIGINT NOT NULL,
+	completed   BIGINT NOT NULL, -- these and the next through the endpoint's whole life
+	failed      BIGINT NOT NULL,
+	retried     BIGINT NOT NULL
+);
+INSERT INTO counts SELECT endpoint, SUM(in_queue), SUM(waiting), SUM(in_progress), SUM(completed), SUM(failed), SUM(retried) FROM tallies GROUP BY endpoint;
+DROP TABLE tallies;
+ALTER TABLE leads DROP COLUMN failure;
+DROP TABLE IF EXISTS admitted; -- limits were shared
+DROP TABLE IF EXISTS open_requests;
+DELETE FROM meta WHERE component = 'limits';
+DELETE FROM compatible WHERE component = 'limits';
+ALTER TABLE processes ADD COLUMN number BIGINT NOT NULL DEFAULT 0; -- in the keys of its jobs
 `)

@@ -2,29 +2,40 @@ package engine
 
 import (
 	"context"
-	"errors"
+	"maps"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Several processes can share a PostgreSQL database. A running job records the process
-// that took it. At every poll a process sends a heartbeat: it increments a number in its
-// row. If the number doesn't change during missedBeats polls of another process, the
-// process counts as dead, and its jobs are treated as if their workers had died.
+// Several processes can share a PostgreSQL database. At every poll a process sends a
+// heartbeat: it increments a number in its row. If the number doesn't change during
+// missedBeats polls of another process, the process counts as dead: others take over its
+// endpoints, and its running jobs are treated as if their workers had died.
 //
 // This compares no clocks, and the polls of all processes stop while the database is
-// unavailable. If a process was only slow, its reports are Stale.
+// unavailable. If a process was only slow, it can't commit any more.
 const (
 	defaultPoll = 500 * time.Millisecond
 	missedBeats = 10
 
 	leaveTimeout = 5 * time.Second
+)
+
+const (
+	// insertProcess adds a process with a number that no other process has.
+	// Arguments: the id, the URL and the machine.
+	insertProcess = `INSERT INTO processes (id, beats, url, machine, number)
+		SELECT ?, 1, ?, ?, COALESCE((SELECT MIN(free) FROM generate_series(0, 511) AS free WHERE free NOT IN (SELECT number FROM processes)), 0)`
+	selectNumber       = `SELECT number FROM processes WHERE id = ?`
+	beatProcess        = `UPDATE processes SET beats = beats + 1 WHERE id = ?`
+	otherProcesses     = `SELECT id, beats, url, machine FROM processes WHERE id <> ?`
+	deleteStaleProcess = `DELETE FROM processes WHERE id = ? AND beats = ?`
+	deleteProcess      = `DELETE FROM processes WHERE id = ?`
 )
 
 // process is another process that shares the database.
@@ -63,12 +74,21 @@ func OthersAlive(ctx context.Context, db *sqldb.DB) (alive int, err error) {
 	return alive, nil
 }
 
-// enter adds this process to a shared database with a new id. It loses the jobs and leads of its
+// enter adds this process to a shared database with a new id. It loses the leads of its
 // earlier id.
 func (e *Engine) enter(ctx context.Context) error {
-	id, sent := uuid.NewString(), time.Now()
-	_, err := execAlone(ctx, e.write, insertProcess, id, e.node.URL, e.node.Machine)
+	id, sent, number := uuid.NewString(), time.Now(), int64(0)
+	err := e.db.Write(ctx, func(tx *sqldb.Tx) error {
+		if err := tx.Lock("processes"); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(insertProcess, id, e.node.URL, e.node.Machine); err != nil {
+			return err
+		}
+		return tx.QueryRow(selectNumber, id).Scan(&number)
+	})
 	if err == nil {
+		e.number.Store(number)
 		e.id.Store(&id)
 		e.beatAt.Store(&sent)
 	}
@@ -84,22 +104,7 @@ func (e *Engine) Process() string {
 	return ""
 }
 
-// leave removes this process and requeues its jobs. If it fails, another process or the
-// next start requeues them, and counts a retry.
-func (e *Engine) leave(ctx context.Context) {
-	_, err := e.transition(ctx, e.writeWithReserve, func(tx *sqldb.Tx) ([]change, error) {
-		if _, err := tx.Exec(deleteProcess, e.Process()); err != nil {
-			return nil, err
-		}
-		changes, err := update(tx, InQueue, requeueOwn, e.now(), e.Process())
-		return changes, errors.Join(err, deleteResults(tx, changes, deleteOutput, deleteChunks))
-	})
-	if err != nil && !sqldb.Temporary(err) {
-		e.log.Error("giving the jobs of this process back", "error", err)
-	}
-}
-
-// watchOthers calls checkProcesses at every poll until ctx ends.
+// watchOthers calls beat at every poll until ctx ends.
 func (e *Engine) watchOthers(ctx context.Context) {
 	ticker := time.NewTicker(e.poll)
 	defer ticker.Stop()
@@ -110,7 +115,7 @@ func (e *Engine) watchOthers(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		err := e.checkProcesses(ctx, seen)
+		err := e.beat(ctx, seen)
 		if err != nil && !failing && ctx.Err() == nil && !sqldb.Temporary(err) {
 			e.log.Error("checking the other processes that share the database", "error", err)
 		}
@@ -120,57 +125,11 @@ func (e *Engine) watchOthers(ctx context.Context) {
 	}
 }
 
-// checkProcesses sends a heartbeat, takes over the jobs of dead processes, and wakes
-// everything that waits for changes of other processes.
-func (e *Engine) checkProcesses(ctx context.Context, seen map[string]process) error {
-	gone, err := e.beat(ctx, seen)
-	if err != nil {
-		return err
-	}
-	if gone {
-		if err := e.takeOver(ctx); err != nil {
-			return err
-		}
-	}
-	notify.Signal(e.sweepNow)
-	e.hub.recheckAll()
-	return e.wakeTakers(ctx)
-}
-
-// wakeTakers wakes a waiting taker for each queued job. It runs at most one statement.
-func (e *Engine) wakeTakers(ctx context.Context) error {
-	takers := e.hub.waiting()
-	if len(takers) == 0 {
-		return nil
-	}
-	jobs := map[string]int{}
-	err := e.db.Read(ctx, func(r *sqldb.Reader) error {
-		clear(jobs)
-		return each(r, func(rows sqldb.Rows) error {
-			var endpoint string
-			var n int
-			err := rows.Scan(&endpoint, &n)
-			jobs[endpoint] = n
-			return err
-		}, sumWaiting)
-	})
-	if err != nil {
-		return err
-	}
-	for endpoint, n := range takers {
-		for range min(n, jobs[endpoint]) {
-			e.hub.wake(endpoint)
-		}
-	}
-	return nil
-}
-
-// beat sends this process's heartbeat and removes dead processes. It reports whether any
-// process is gone.
-func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, err error) {
+// beat sends this process's heartbeat and removes dead processes.
+func (e *Engine) beat(ctx context.Context, seen map[string]process) error {
 	var others map[string]process
 	removed, sent := false, time.Now()
-	err = e.write(ctx, func(tx *sqldb.Tx) (err error) {
+	err := e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
 		n, err := tx.Exec(beatProcess, e.Process())
 		removed = n == 0
 		if err != nil {
@@ -180,12 +139,13 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, 
 		return err
 	})
 	if err != nil {
-		return false, err
+		return err
 	}
 	if removed {
 		clear(seen)
 		e.log.Warn("this process did not reach the database for so long that others took over its work: it joins them again")
-		return true, e.enter(ctx) // this may be the only process left to requeue its jobs
+		e.forgetLeads()
+		return e.enter(ctx)
 	}
 	e.beatAt.Store(&sent)
 	nodes := make([]Node, 0, len(others))
@@ -193,12 +153,7 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, 
 		nodes = append(nodes, other.node)
 	}
 	e.others.Store(&nodes)
-	for id := range seen {
-		if _, there := others[id]; !there {
-			delete(seen, id)
-			gone = true // the process that removed it may have stopped before it took over
-		}
-	}
+	maps.DeleteFunc(seen, func(id string, _ process) bool { _, there := others[id]; return !there })
 	for id, other := range others {
 		p, known := seen[id]
 		if known && p.beats == other.beats {
@@ -210,18 +165,16 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, 
 		if p.missed < missedBeats {
 			continue
 		}
-		n, err := execAlone(ctx, e.write, deleteStaleProcess, id, other.beats)
+		n, err := execAlone(ctx, e.db.Write, deleteStaleProcess, id, other.beats)
 		if err != nil {
-			return gone, err
+			return err
 		}
-		if n == 0 { // it is alive, or another process has removed it: the next poll finds out
-			continue
+		if n > 0 {
+			delete(seen, id)
+			e.log.Warn("a process that shares the database died: its jobs are dispatched once more", "process", id)
 		}
-		delete(seen, id)
-		gone = true
-		e.log.Warn("a process that shares the database died: its jobs are dispatched once more", "process", id)
 	}
-	return gone, nil
+	return nil
 }
 
 // processesBesides returns the processes on the database by id, without the one with the id own.
@@ -237,44 +190,9 @@ func processesBesides(q sqldb.Querier, own string) (map[string]process, error) {
 	return others, err
 }
 
-// takeOver requeues the jobs of dead processes and signals webhook calls, which dead
-// processes may have left.
-func (e *Engine) takeOver(ctx context.Context) error {
-	changes, err := e.resume(ctx)
-	if err == nil {
-		e.apply(changes...)
-		notify.Signal(e.calls)
-	}
-	return err
-}
-
-// notifyOthers notifies the other processes of changes, except takes, for which no process
-// waits.
-func (e *Engine) notifyOthers(changes []change) {
-	if !e.db.Shared() {
-		return
-	}
-	for _, c := range changes {
-		if c.from == InQueue && c.to == InProgress {
-			continue
-		}
-		e.db.Notify(strings.Join([]string{c.endpoint, c.id, string(c.to)}, "\t"))
-	}
-}
-
-// receiveHint handles a notification from notifyOthers or Announce of another process.
+// receiveHint handles an announcement of another process.
 func (e *Engine) receiveHint(hint string) {
-	switch parts := strings.Split(hint, "\t"); {
-	case len(parts) == 3:
-		c := change{endpoint: parts[0], id: parts[1], to: State(parts[2])}
-		if c.to != InProgress {
-			e.handedOut.remove(jobKey{c.endpoint, c.id})
-		}
-		e.hub.changed(c)
-		if c.to == InQueue && e.news != nil {
-			e.news(Queued, c.endpoint)
-		}
-	case len(parts) == 2 && e.news != nil:
-		e.news(parts[0], parts[1])
+	if kind, id, ok := strings.Cut(hint, "\t"); ok && e.news != nil {
+		e.news(kind, id)
 	}
 }

@@ -12,25 +12,19 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // maxSpoolMemory bounds the entries of a spool that are only in memory, in bytes.
 const maxSpoolMemory = 64 << 20
 
-// spool is a queue of reports that could not be written to the database. They stay in their
-// order until they are delivered (deliver.go). Each entry is a file in a folder, so that it
-// outlives the process. Without a folder, or if the disk is full, entries are in memory.
+// spool has the reports whose commit has failed, until it succeeds. Each entry is a file in a
+// folder, so that it outlives the process: the next one replays it (Engine.replay). Without a folder,
+// or if the disk is full, entries are in memory.
 type spool struct {
 	dir string // or ""
 	log *slog.Logger
-
-	pending atomic.Int64  // number of entries
-	total   atomic.Int64  // number of entries ever added by this process
-	added   chan struct{} // signals a new entry
 
 	mu          sync.Mutex
 	number      int64 // of the latest entry
@@ -38,22 +32,19 @@ type spool struct {
 	memoryBytes int // size of the entries that are only in memory
 }
 
-// entry is a write that the database has not received yet.
+// entry is a report that the database has not received yet.
 type entry struct {
 	record
 	content *content // nil if it is in the file
 	path    string   // "" if the entry is only in memory
-	done    chan struct{}
 }
 
 // record is the part of an entry that is always in memory.
 type record struct {
-	Kind entryKind
-	Ref  Ref   // the job, except of a callOutcome
-	At   int64 // time of the report
-	// Streamed is set if an attempt to record chunks may have been committed: it is the
-	// number of the job's chunks after that attempt.
-	Streamed int64
+	Kind     entryKind
+	Ref      Ref        // the job
+	At       int64      // time of the report
+	Streamed int64      // the number of the job's chunks after the report, or 0
 	Report   reportKind // of a jobReport
 }
 
@@ -63,16 +54,13 @@ type content struct {
 	Error  string
 	Chunks [][]byte
 	Reason string // why the worker died
-
-	K, Until, Again int64 // of a callOutcome; see recordCall
 }
 
 type entryKind int
 
 const (
-	jobReport   entryKind = iota // a worker's report
-	jobReturn                    // the return of a job that may never have reached its worker
-	callOutcome                  // the outcome of a webhook call
+	jobReport entryKind = iota // a worker's report
+	jobReturn                  // of older versions: the return of a job
 )
 
 // file is the gob encoding of an entry.
@@ -82,7 +70,7 @@ type file struct {
 }
 
 func newSpool(dir string, log *slog.Logger) *spool {
-	return &spool{dir: dir, log: log, added: make(chan struct{}, 1)}
+	return &spool{dir: dir, log: log}
 }
 
 func reportContent(r Report) content {
@@ -101,41 +89,12 @@ func (c content) size() int {
 	return n
 }
 
-// has reports whether the spool has an entry of a job.
-func (s *spool) has(ref Ref) bool {
-	if s.pending.Load() == 0 {
-		return false
-	}
+// add adds an entry. It returns an error if the spool is full.
+func (s *spool) add(r record, c content) (*entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last(ref) != nil
-}
-
-// last returns the latest entry of a job, or nil. The caller has locked the spool.
-func (s *spool) last(ref Ref) *entry {
-	for _, e := range slices.Backward(s.entries) {
-		if e.Kind != callOutcome && e.Ref == ref {
-			return e
-		}
-	}
-	return nil
-}
-
-// add adds an entry, and reports whether it outlives the process. It returns an error if
-// the spool is full.
-func (s *spool) add(r record, c content) (durable bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if last := s.last(r.Ref); last != nil && r.Kind == jobReport && last.Kind == jobReport {
-		switch {
-		case last.Report.final(): // r repeats the final report
-			return last.path != "", nil
-		case last.Report == r.Report && r.Report == reportProgress:
-			s.remove(last)
-		}
-	}
 	s.number++
-	one := &entry{record: r, done: make(chan struct{})}
+	one := &entry{record: r}
 	if path, err := s.write(file{r, c}); err == nil && path != "" {
 		one.path = path
 	} else {
@@ -143,53 +102,45 @@ func (s *spool) add(r record, c content) (durable bool, err error) {
 			s.log.Warn("a report waits for the database in memory, because it could not be written to the data folder", "error", err)
 		}
 		if size := c.size(); size > 0 && s.memoryBytes+size > maxSpoolMemory {
-			return false, fmt.Errorf("%w: at most %d MiB of reports wait for it in memory", sqldb.ErrUnavailable, maxSpoolMemory>>20)
+			return nil, fmt.Errorf("%w: at most %d MiB of reports wait for it in memory", sqldb.ErrUnavailable, maxSpoolMemory>>20)
 		}
 		one.content = &c
 		s.memoryBytes += c.size()
 	}
 	s.entries = append(s.entries, one)
-	s.pending.Store(int64(len(s.entries)))
-	s.total.Add(1)
-	notify.Signal(s.added)
-	return one.path != "", nil
+	return one, nil
 }
 
-// remove removes an entry. The caller has locked the spool.
-func (s *spool) remove(one *entry) {
-	s.entries = slices.DeleteFunc(s.entries, func(e *entry) bool { return e == one })
-	s.pending.Store(int64(len(s.entries)))
-	if one.content != nil {
-		s.memoryBytes -= one.content.size()
-	}
-	if one.path != "" {
-		if err := os.Remove(one.path); err != nil {
-			// Delivering it again is a no-op.
-			s.log.Warn("a report that was delivered could not be removed from the data folder", "error", err)
+// remove removes entries that are stored.
+func (s *spool) remove(entries []*entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range entries {
+		s.entries = slices.DeleteFunc(s.entries, func(e *entry) bool { return e == one })
+		if one.content != nil {
+			s.memoryBytes -= one.content.size()
+		}
+		if one.path != "" {
+			if err := os.Remove(one.path); err != nil {
+				// Replaying it is a no-op.
+				s.log.Warn("a report that was stored could not be removed from the data folder", "error", err)
+			}
 		}
 	}
-	close(one.done)
 }
 
-// finish removes an entry that was delivered, unless it has been replaced.
-func (s *spool) finish(one *entry) {
+// of returns the entries of a queue, the oldest first.
+func (s *spool) of(queue string) []*entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if slices.Contains(s.entries, one) {
-		s.remove(one)
-	}
-}
-
-// all returns the entries, the oldest first.
-func (s *spool) all() []*entry {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.entries)
+	return slices.DeleteFunc(slices.Clone(s.entries), func(e *entry) bool { return e.Ref.Endpoint != queue })
 }
 
 // inMemory counts the entries that are lost if the process stops.
 func (s *spool) inMemory() (n int) {
-	for _, e := range s.all() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.entries {
 		if e.path == "" {
 			n++
 		}
@@ -232,7 +183,7 @@ func writeFile(path string, text []byte) error {
 }
 
 // read returns the content of an entry.
-func (s *spool) read(one *entry) (content, error) {
+func (one *entry) read() (content, error) {
 	if one.content != nil {
 		return *one.content, nil
 	}
@@ -276,8 +227,7 @@ func (s *spool) load() error {
 		if _, err := fmt.Sscanf(name.Name(), "%d", &s.number); err != nil {
 			return fmt.Errorf("the name of %s: %w", path, err)
 		}
-		s.entries = append(s.entries, &entry{record: f.Record, path: path, done: make(chan struct{})})
+		s.entries = append(s.entries, &entry{record: f.Record, path: path})
 	}
-	s.pending.Store(int64(len(s.entries)))
 	return nil
 }

@@ -1,71 +1,56 @@
 package engine
 
 import (
+	"cmp"
 	"context"
-	"slices"
 	"time"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Submit queues a job: (none) → IN_QUEUE. The job is durable when Submit returns. If a
-// taker waits, the same transaction also takes the next job for it.
+// Submit queues a job: (none) → IN_QUEUE. The job is durable when Submit returns.
 func (e *Engine) Submit(ctx context.Context, n NewJob) (Job, error) {
-	return e.submit(ctx, n, n.newID())
+	job, watch, err := e.SubmitAndWatch(ctx, n)
+	if err == nil {
+		watch.Stop()
+	}
+	return job, err
 }
 
 // SubmitAndWatch is Submit with a watch of the job's end, on which the caller must call
 // Stop.
 func (e *Engine) SubmitAndWatch(ctx context.Context, n NewJob) (Job, *Watch, error) {
-	id := n.newID()
-	watch := e.watch(n.Endpoint, id, true)
-	job, err := e.submit(ctx, n, id)
+	if err := ctx.Err(); err != nil {
+		return Job{}, nil, err
+	}
+	j := n.job(e.newKey(), e.now())
+	if err := cmp.Or(e.commits.refuse(false), e.memory.check(j.size(), true)); err != nil {
+		return Job{}, nil, err
+	}
+	q, err := e.lock(ctx, n.Endpoint)
 	if err != nil {
+		return Job{}, nil, err
+	}
+	watch := e.watch(n.Endpoint, j.id, true)
+	v := j.view()
+	q.add(j)
+	q.record(j, event{}, effect{isNew: true, to: InQueue})
+	if err := q.unlock().wait(); err != nil {
 		watch.Stop()
 		return Job{}, nil, err
 	}
-	return job, watch, nil
+	return v, watch, nil
 }
 
-func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
-	row := n.row(id, e.now())
-	var taker *waiter
-	if e.canTakeAhead() {
-		taker = e.hub.claim(n.Endpoint)
+// job returns the submitted job.
+func (n NewJob) job(k, now int64) *job {
+	gone := now + cmp.Or(n.TTL, DefaultTTL).Milliseconds()
+	owner := n.Owner
+	if n.Webhook == "" {
+		owner = ""
 	}
-	var next []Taken
-	var h handoff
-	if taker != nil {
-		h.to, h.committed = taker.assigned, taker.take.committed
-		defer h.send(nil)
-	}
-	_, err := e.transition(ctx, e.db.WriteBehind, func(tx *sqldb.Tx) (changes []change, err error) {
-		next = nil
-		if err := tx.CheckRoom(len(n.Input)+len(n.Rest), sqldb.ForJobs); err != nil {
-			return nil, err
-		}
-		if taker != nil {
-			if err := e.prefetch(tx, taker.take); err != nil {
-				return nil, err
-			}
-		}
-		err = e.insert(tx, row)
-		if err == nil && taker != nil {
-			next, changes, err = e.take(tx, taker.take)
-			h.sendAhead(tx, next)
-		}
-		own := change{endpoint: n.Endpoint, id: id, low: n.Low, from: absent, to: InQueue, due: row.gone,
-			dispatched: slices.ContainsFunc(next, func(j Taken) bool { return j.ID == id })}
-		return append([]change{own}, changes...), err
-	})
-	if err == nil && taker != nil {
-		h.send(next)
-	}
-	e.returnUnsent(&h, next, err)
-	if err != nil {
-		return Job{}, err
-	}
-	return Job{Endpoint: n.Endpoint, ID: id, State: InQueue, Queued: fromMillis(row.submitted)}, nil
+	return &job{input: n.Input, rest: n.Rest, inMemory: true, row: row{
+		k: k, endpoint: n.Endpoint, id: n.id(k), state: InQueue, low: n.Low, webhook: n.Webhook, owner: owner, execution: n.Timeout.Milliseconds(), keep: n.retention().Milliseconds(),
+		submitted: now, turn: now, queued: now, expires: gone, gone: gone,
+	}}
 }
 
 // Take is a request for jobs.
@@ -75,8 +60,6 @@ type Take struct {
 	Max      int           // maximum number of jobs
 	Timeout  time.Duration // the endpoint's execution timeout, for jobs without their own; 0 is DefaultTimeout
 	Lead     Lead          // the lead by which the worker was started: an outdated lead gets no job; zero skips the check
-
-	committed bool // hand out jobs only after the commit
 }
 
 // Taken is a job that was handed to a worker.
@@ -88,6 +71,8 @@ type Taken struct {
 	Retries  int
 	Delay    time.Duration
 	Deadline time.Time // end of the execution timeout
+
+	stored int64 // key of a job whose input is still in the store
 }
 
 // Ref identifies one attempt of a worker to run a job.

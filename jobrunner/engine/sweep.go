@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"math"
 	"time"
 
@@ -13,10 +11,9 @@ import (
 
 const (
 	// The database file keeps this many unused pages of 4 KiB for reuse. After deleting
-	// jobs, the sweeper returns up to maxReclaims × reclaimPages pages to the file system.
+	// jobs, the sweeper returns up to reclaimPages pages to the file system at a time.
 	keepPages    = 8192
 	reclaimPages = 128
-	maxReclaims  = 16
 
 	retryAfterError = time.Second
 	maxSweepPause   = 24 * time.Hour
@@ -56,153 +53,62 @@ func (e *Engine) wake(due int64) {
 	}
 }
 
-// Sweep makes the transitions that are due. It deletes jobs whose ttl or retention is over, and
-// times out jobs after their deadline. It returns the time of the next due transition, or zero.
+// Sweep makes the transitions that are due. It deletes jobs whose ttl or retention is over,
+// and times out jobs after their deadline. It returns the time of the next due transition,
+// or zero.
 //
 // Reads and reports check the times themselves, so their results don't depend on Sweep. It
 // frees space, wakes watches and stops workers.
 func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
-	for limit := e.newTxLimit(); ; {
-		// Spooled reports were in time, so they come first.
-		spooled := e.spool.total.Load()
-		err := e.deliver(ctx)
-		if err == nil && e.resumePending.Load() {
-			if err := e.takeOver(ctx); err != nil {
-				return time.Time{}, err
-			}
-			e.resumePending.Store(false)
-		}
-		if sqldb.Classify(err) == sqldb.Outage {
-			return time.Time{}, err
-		}
-		next, err = e.nextDue(ctx)
-		if err != nil || next.IsZero() || next.After(e.clock.Now()) {
-			return next, err
-		}
-		if err := e.settleBatches(ctx); err != nil {
-			return time.Time{}, err
-		}
-		if err := e.sweepSome(ctx, spooled, &limit); err != nil && !errors.Is(err, errSpooled) {
-			return time.Time{}, err
+	now, earliest := e.now(), int64(0)
+	due := func(at int64) {
+		if at > 0 && (earliest == 0 || at < earliest) {
+			earliest = at
 		}
 	}
-}
-
-// nextDue returns the time of the next due transition, or zero.
-func (e *Engine) nextDue(ctx context.Context) (next time.Time, err error) {
-	earliest := int64(math.MaxInt64)
-	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
-		for _, query := range []string{nextGone, nextDeadline, nextBatch} {
-			var at sql.NullInt64
-			if err := r.QueryRow(query).Scan(&at); err != nil {
-				return err
+	for _, q := range e.all() {
+		for slice := maxSlice; slice == maxSlice; {
+			q.mu.Lock()
+			due(q.settleAll()) // before requests time out
+			for slice = 0; slice < maxSlice && q.timed.Len() > 0 && q.timed.first().due() <= now; slice++ {
+				q.tick(q.timed.first())
 			}
-			if at.Valid {
-				earliest = min(earliest, at.Int64)
+			if first := q.timed.first(); first != nil {
+				due(first.due())
 			}
+			q.unlock()
 		}
-		return nil
-	})
-	if err != nil || earliest == math.MaxInt64 {
-		return time.Time{}, err
+	}
+	if e.store != nil {
+		at, err := e.deleteGone(ctx, now)
+		if err != nil {
+			return time.Time{}, err
+		}
+		due(at)
+	}
+	if earliest == 0 {
+		return time.Time{}, nil
 	}
 	return fromMillis(earliest), nil
 }
 
-// dueSteps are the steps of a sweep, in order. Each changes up to limit jobs.
-var dueSteps = []func(tx *sqldb.Tx, now int64, limit int) ([]change, error){
-	func(tx *sqldb.Tx, now int64, limit int) ([]change, error) {
-		return remove(tx, deleteGone, now, limit)
-	},
-	func(tx *sqldb.Tx, now int64, limit int) ([]change, error) {
-		return update(tx, TimedOut, timeOutDue, now, limit)
-	},
-}
-
-// sweepSome runs each step once. It returns errSpooled if a report was spooled meanwhile.
-func (e *Engine) sweepSome(ctx context.Context, spooled int64, limit *txLimit) error {
-	var took time.Duration
-	changes, err := e.transition(ctx, e.writeWithReserve, func(tx *sqldb.Tx) (changes []change, err error) {
-		if err := e.checkNothingSpooled(spooled); err != nil {
-			return nil, err
+// deleteGone deletes the stored jobs whose time is over, and returns when the next one is due.
+func (e *Engine) deleteGone(ctx context.Context, now int64) (next int64, err error) {
+	if err := e.commits.flush(); err != nil && e.commits.refuse(true) != nil { // a job may have got a later time
+		return 0, err
+	}
+	process := e.Process()
+	for {
+		err := e.db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(nextGone, process, process).Scan(&next) })
+		if err != nil || next == 0 || next > now {
+			return next, err
 		}
-		now, begin := e.now(), time.Now()
-		for _, step := range dueSteps {
-			some, err := step(tx, now, limit.jobs)
-			if err != nil {
-				return nil, err
-			}
-			changes = append(changes, some...)
+		if _, err := execAlone(ctx, e.db.WriteWithReserve, deleteGone, now, process, process, maxSlice); err != nil {
+			return 0, err
 		}
-		took = time.Since(begin)
-		return changes, nil
-	})
-	if err != nil {
-		return err
-	}
-	more := len(changes) >= limit.jobs
-	for i := 0; i < maxReclaims && more && err == nil; i++ {
-		more, err = e.db.Reclaim(ctx, keepPages, reclaimPages)
-	}
-	limit.adapt(len(changes), took)
-	return err
-}
-
-// DropEndpoint deletes the jobs and batches of a deleted endpoint. Workers that run its
-// jobs learn from their next report that they must stop.
-func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
-	for limit := e.newTxLimit(); ; {
-		var gone []change
-		var took time.Duration
-		err := e.writeWithReserve(ctx, func(tx *sqldb.Tx) (err error) {
-			tx.Note(droppedEndpoint(endpoint))
-			begin := time.Now()
-			gone, err = remove(tx, deleteOfEndpoint, endpoint, limit.jobs)
-			took = time.Since(begin)
-			return err
-		})
-		if err != nil {
-			return err
+		e.commits.signal()
+		if _, err := e.db.Reclaim(ctx, keepPages, reclaimPages); err != nil {
+			return 0, err
 		}
-		e.apply(gone...)
-		if len(gone) < limit.jobs {
-			e.counts.forget(endpoint)
-			return e.dropBatches(ctx, endpoint)
-		}
-		limit.adapt(len(gone), took)
 	}
-}
-
-const (
-	minTxJobs = 16
-	maxTxJobs = 500
-
-	txTarget = 3 * time.Millisecond
-	// A sync.Mutex that a goroutine has waited for longer than a millisecond is handed from
-	// waiter to waiter, each of which has to be scheduled first. Transactions in memory stay below that.
-	txTargetInMemory = txTarget / 6
-)
-
-// txLimit limits how many jobs one transaction of a bulk change may change, so that each
-// transaction takes about the target time and other writers don't wait for long.
-type txLimit struct {
-	jobs   int
-	target time.Duration
-}
-
-func (e *Engine) newTxLimit() txLimit {
-	if e.db.InMemory() {
-		return txLimit{minTxJobs, txTargetInMemory}
-	}
-	return txLimit{minTxJobs, txTarget}
-}
-
-// adapt sets the limit of the next transaction, after n jobs took the time took. It at most
-// doubles the limit.
-func (l *txLimit) adapt(n int, took time.Duration) {
-	fit := maxTxJobs
-	if took > 0 {
-		fit = int(min(int64(n)*int64(l.target)/int64(took), maxTxJobs))
-	}
-	l.jobs = max(minTxJobs, min(fit, 2*l.jobs))
 }

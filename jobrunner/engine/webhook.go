@@ -2,56 +2,12 @@ package engine
 
 import (
 	"context"
-	"database/sql"
-	"errors"
+	"math"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
-)
-
-// Webhook calls. The transaction that ends a job adds its call. The job's row stays until
-// the call has been made, even if the job has expired.
-const (
-	insertWebhook = `INSERT INTO webhooks (k, owner, endpoint, url, host, attempt, next_at) VALUES (?, ?, ?, ?, ?, 0, ?)`
-	// deleteWebhook withdraws the call of a job that is retried.
-	deleteWebhook = `DELETE FROM webhooks WHERE k = ?`
-
-	// The calls to hosts that aren't busy.
-	// Arguments: the owner and host of each busy host; see withBusyHosts.
-	hostNotBusy = `(owner, host) NOT IN ({busy})`
-	// callQueues returns the queues of calls, one for each owner and endpoint, with the time
-	// of the first call. It skips from queue to queue in the index without reading every
-	// call.
-	// Arguments: the arguments of hostNotBusy.
-	callQueues = `WITH RECURSIVE queues (k) AS (
-			SELECT (SELECT k FROM webhooks ORDER BY owner, endpoint LIMIT 1)
-			UNION ALL
-			SELECT COALESCE((SELECT k FROM webhooks WHERE owner = previous.owner AND endpoint > previous.endpoint ORDER BY endpoint LIMIT 1),
-					(SELECT k FROM webhooks WHERE owner > previous.owner ORDER BY owner, endpoint LIMIT 1))
-				FROM queues JOIN webhooks AS previous ON previous.k = queues.k)
-		SELECT queue.owner, queue.endpoint,
-				(SELECT next_at FROM webhooks WHERE owner = queue.owner AND endpoint = queue.endpoint AND ` + hostNotBusy + ` ORDER BY next_at LIMIT 1)
-			FROM queues JOIN webhooks AS queue ON queue.k = queues.k`
-	// claimWebhook reserves the first due call of a queue for the caller. At the end of the
-	// claim the call is due again, as the caller counts as dead.
-	// Arguments: the end of the claim, the owner, the endpoint, the current time, and the
-	// arguments of hostNotBusy.
-	claimWebhook = `UPDATE webhooks SET next_at = ? WHERE k {in unlocked (}SELECT k FROM webhooks
-		WHERE owner = ? AND endpoint = ? AND next_at <= ? AND ` + hostNotBusy + ` ORDER BY next_at LIMIT 1{)} RETURNING k, url, host, attempt`
-	// selectCall reads the job of a call.
-	selectCall = `SELECT endpoint, id, state, queued, started, finished, worker, retries, output, COALESCE(error, ''), input
-		FROM jobs JOIN inputs ON inputs.k = jobs.k LEFT JOIN outputs ON outputs.k = jobs.k WHERE jobs.k = ?`
-
-	// deleteCall and rescheduleCall record the outcome of a call, unless another process has
-	// claimed it.
-	// Arguments: the time of the next call, if it is rescheduled, the job's key, and the end
-	// of the claim.
-	deleteCall     = `DELETE FROM webhooks WHERE k = ? AND next_at = ?`
-	rescheduleCall = `UPDATE webhooks SET attempt = attempt + 1, next_at = ? WHERE k = ? AND next_at = ?`
 )
 
 // Call is a due webhook call.
@@ -63,7 +19,7 @@ type Call struct {
 	Job     Job
 	Input   []byte
 
-	k, until int64
+	until int64 // end of the claim
 }
 
 // Calls returns a channel that receives a value when a call may be due. It buffers one
@@ -80,106 +36,93 @@ type CallQueue struct {
 type BusyHost struct{ Owner, Host string }
 
 // CallQueues returns the queues that have calls to hosts that aren't busy.
-func (e *Engine) CallQueues(ctx context.Context, busy []BusyHost) (queues []CallQueue, err error) {
-	if err := e.deliver(ctx); sqldb.Classify(err) == sqldb.Outage {
-		return nil, err
-	}
-	statement, args := withBusyHosts(callQueues, busy)
-	queues, err = readAll(ctx, e.db, func(rows sqldb.Rows) (q CallQueue, err error) {
-		var next sql.NullInt64
-		err = rows.Scan(&q.Owner, &q.Endpoint, &next)
-		if next.Valid {
-			q.Next = fromMillis(next.Int64)
+func (e *Engine) CallQueues(_ context.Context, busy []BusyHost) (queues []CallQueue, err error) {
+	for _, q := range e.all() {
+		q.mu.Lock()
+		owners := map[string]bool{}
+		for l := range q.calls {
+			owners[l.Owner] = true
 		}
-		return q, err
-	}, statement, args...)
-	return slices.DeleteFunc(queues, func(q CallQueue) bool { return q.Next.IsZero() }), err
+		for owner := range owners {
+			if j := q.nextCall(owner, busy); j != nil {
+				queues = append(queues, CallQueue{owner, q.name, fromMillis(j.callAt)})
+			}
+		}
+		q.mu.Unlock()
+	}
+	return queues, nil
+}
+
+// nextCall returns the job of an owner's next call to a host that isn't busy, or nil.
+func (q *queue) nextCall(owner string, busy []BusyHost) (next *job) {
+	for l, calls := range q.calls {
+		j := calls.first()
+		if j == nil {
+			delete(q.calls, l)
+		} else if l.Owner == owner && !slices.Contains(busy, l) && (next == nil || j.callAt < next.callAt) {
+			next = j
+		}
+	}
+	return next
 }
 
 // ClaimCall claims and returns the first due call of a queue to a host that isn't busy.
-// After the claim the call is due again. ClaimCall returns nil if no call is due, another
-// process has claimed it, or a client has retried the job.
-func (e *Engine) ClaimCall(ctx context.Context, q CallQueue, busy []BusyHost, claim time.Duration) (*Call, error) {
-	statement, others := withBusyHosts(claimWebhook, busy)
-	call := Call{Owner: q.Owner}
-	err := e.write(ctx, func(tx *sqldb.Tx) error {
-		now := e.now()
-		call.until = now + claim.Milliseconds()
-		return tx.QueryRow(statement, slices.Concat([]any{call.until, q.Owner, q.Endpoint, now}, others)...).Scan(&call.k, &call.URL, &call.Host, &call.Attempt)
-	})
+// After the claim the call is due again. ClaimCall returns nil if no call is due.
+func (e *Engine) ClaimCall(ctx context.Context, of CallQueue, busy []BusyHost, claim time.Duration) (*Call, error) {
+	if err := e.commits.refuse(false); err != nil {
+		return nil, err
+	}
+	q := e.led(of.Endpoint)
+	if q == nil {
+		return nil, nil
+	}
+	q.mu.Lock()
+	j, now := q.nextCall(of.Owner, busy), e.now()
+	if j == nil || j.callAt > now {
+		q.unlock()
+		return nil, nil
+	}
+	q.applyAt(j, event{kind: called, at: now + claim.Milliseconds()}, now)
+	call := &Call{Owner: j.owner, URL: j.webhook, Host: j.host, Attempt: j.callTries, Job: j.view(), Input: j.input, until: j.callAt}
+	stored := !j.inMemory
+	if err := q.unlock().wait(); err != nil || e.store == nil {
+		return call, err
+	}
+	result, _, err := e.store.job(ctx, of.Endpoint, call.Job.ID, math.MaxInt32, 0)
 	if err == nil {
-		err = e.readCall(ctx, &call)
+		call.Job.Output, call.Job.Error = result.output, result.message
 	}
-	switch {
-	case err == nil:
-		return &call, nil
-	case errors.Is(err, sql.ErrNoRows):
-		err = nil
+	if err == nil && stored {
+		call.Input, _, err = e.store.input(ctx, result.k)
 	}
-	return nil, err
+	return call, err
 }
 
-// readCall reads the job of a call.
-func (e *Engine) readCall(ctx context.Context, c *Call) error {
-	j := &c.Job
-	var queued, started, finished int64
-	err := e.db.Read(ctx, func(r *sqldb.Reader) error {
-		return r.QueryRow(selectCall, c.k).Scan(&j.Endpoint, &j.ID, &j.State, &queued, &started, &finished, &j.Worker, &j.Retries, &j.Output, &j.Error, &c.Input)
-	})
-	j.setTimes(queued, started, finished)
-	if err == nil && !j.State.Terminal() { // a client has just retried the job, which withdrew the call
-		err = sql.ErrNoRows
+// Called records that a call was made. If again is not zero, the call is repeated then.
+func (e *Engine) Called(_ context.Context, c *Call, again time.Time) error {
+	q := e.led(c.Job.Endpoint)
+	if q == nil {
+		return nil
 	}
-	return err
-}
-
-// Called records that a call was made. If again is not zero, the call is repeated then. If
-// the database is unavailable, the outcome is spooled.
-func (e *Engine) Called(ctx context.Context, c *Call, again time.Time) error {
-	next := int64(0)
-	if !again.IsZero() {
-		next = millis(again)
+	q.mu.Lock()
+	if j := q.jobs[c.Job.ID]; j != nil && j.callAt == c.until { // otherwise the claim is over
+		ev := event{kind: called, again: true}
+		if !again.IsZero() {
+			ev.at = millis(again)
+		}
+		q.applyAt(j, ev, e.now())
+		q.tick(j)
 	}
-	err := e.recordCall(ctx, c.k, c.until, next)
-	if sqldb.Temporary(err) {
-		_, err = e.spool.add(record{Kind: callOutcome, At: e.now()}, content{K: c.k, Until: c.until, Again: next})
-	}
-	return err
-}
-
-// recordCall records the outcome of a call that was claimed until a time. The call is due
-// again at the time again, or never if that is 0.
-func (e *Engine) recordCall(ctx context.Context, k, until, again int64) error {
-	statement, args := deleteCall, []any{k, until}
-	if again > 0 {
-		statement, args = rescheduleCall, []any{again, k, until}
-	}
-	if _, err := execAlone(ctx, e.writeWithReserve, statement, args...); err != nil {
-		return err
-	}
-	if again == 0 {
-		notify.Signal(e.sweepNow) // the job may have expired, and can be deleted now
-	} else {
-		notify.Signal(e.calls)
-	}
+	q.unlock()
+	notify.Signal(e.calls)
 	return nil
 }
 
-// withBusyHosts fills in hostNotBusy in a statement, and returns its arguments.
-func withBusyHosts(statement string, busy []BusyHost) (string, []any) {
-	args := []any{"", ""} // no call has an empty host
-	for _, b := range busy {
-		args = append(args, b.Owner, b.Host)
+// hostOf returns the host of a webhook, or "" if the URL can't be called.
+func hostOf(webhook string) string {
+	u, err := url.Parse(webhook)
+	if err != nil {
+		return ""
 	}
-	return strings.Replace(statement, "{busy}", "VALUES (?, ?)"+strings.Repeat(", (?, ?)", len(busy)), 1), args
-}
-
-// insertCall adds the webhook call of an ended job.
-func insertCall(tx *sqldb.Tx, c change, now int64) error {
-	u, err := url.Parse(c.webhook)
-	if err != nil || u.Host == "" {
-		return nil //nolint:nilerr // the URL can't be called
-	}
-	_, err = tx.Exec(insertWebhook, c.k, c.owner, c.endpoint, c.webhook, u.Host, now)
-	return err
+	return u.Host
 }

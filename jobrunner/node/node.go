@@ -127,8 +127,6 @@ func (n *Node) sync(ctx context.Context, id string) {
 // HandleAnnouncement handles another node's announcement. It doesn't block.
 func (n *Node) HandleAnnouncement(ctx context.Context, kind, id string) {
 	switch kind {
-	case engine.Queued:
-		n.Pools.CheckLoad(id)
 	case engine.EndpointChanged, engine.LeadChanged:
 		n.resyncs.schedule(0, id, func() { n.Sync(ctx, id) })
 	case engine.PodChanged:

@@ -12,8 +12,6 @@ import (
 type conn struct {
 	lite     *lite.Conn
 	prepared map[string]*lite.Stmt
-	memory   int64 // limit of a database in memory, in bytes; 0: it is in a file
-	used     int64 // estimate of the used memory; see Room
 }
 
 // maxPrepared limits the prepared statements. The program has far fewer.
@@ -68,15 +66,6 @@ func (c *conn) exec(query string, args ...any) (rows int64, err error) {
 	return c.lite.Changes(), nil
 }
 
-// insert runs a statement that ends in {returning k}, and returns the new row's
-// key.
-func (c *conn) insert(query string, args ...any) (k int64, err error) {
-	if _, err := c.exec(query, args...); err != nil {
-		return 0, err
-	}
-	return c.lite.LastInsertID(), nil // cheaper than RETURNING
-}
-
 func (c *conn) later(query string, args ...any) error {
 	_, err := c.exec(query, args...)
 	return err
@@ -121,12 +110,10 @@ func (c *conn) close() error {
 // session is a connection or transaction of either database.
 type session interface {
 	exec(query string, args ...any) (rows int64, err error)
-	insert(query string, args ...any) (k int64, err error)
 	later(query string, args ...any) error
 	query(query string, args ...any) (Rows, error)
 	script(statements string) error
-	lock(name string) error               // see Tx.Lock
-	checkRoom(bytes int64, use Use) error // see Tx.CheckRoom
+	lock(name string) error // see Tx.Lock
 }
 
 // Querier is a Tx or a Reader.
@@ -176,43 +163,7 @@ func (r Row) Scan(dest ...any) (err error) {
 type Reader struct{ queries }
 
 // Tx is a transaction; see DB.Write.
-type Tx struct {
-	queries
-	notes    []any
-	afterRun func()
-	batch    *Batch
-}
-
-// Batch is shared by the writes that are committed together.
-type Batch struct {
-	// Value has the changes that the hook of DB.BeforeCommit will write. It is nil at first,
-	// and is dropped if the batch is rolled back. If the transaction fails, the hook runs
-	// again with the same Value, so it may replace Value but must not modify it.
-	Value any
-	// Due requests that Value is written now.
-	Due bool
-	// MayDefer lets the hook leave changes in Value for the next batch.
-	MayDefer bool
-}
-
-// Batch returns the batch of the transaction. It is nil if the write shares its transaction
-// with no other, or may have to be undone alone.
-func (tx *Tx) Batch() *Batch { return tx.batch }
-
-// Note adds a note for the hook of DB.BeforeCommit.
-func (tx *Tx) Note(v any) { tx.notes = append(tx.notes, v) }
-
-// AfterRun calls fn when the write has run without an error. If several writes share the
-// commit, AfterRun calls fn before the commit, so that a write that fn causes can join it;
-// otherwise after the commit. Write may still return an error. fn runs on any goroutine,
-// once for all runs of the write, or on PostgreSQL once for each run. It must be quick.
-func (tx *Tx) AfterRun(fn func()) { tx.afterRun = fn }
-
-// Insert runs a statement that inserts a row into a table with a {key} k and ends
-// in {returning k}, and returns the key.
-func (tx *Tx) Insert(query string, args ...any) (k int64, err error) {
-	return tx.conn.insert(query, args...)
-}
+type Tx struct{ queries }
 
 // Exec runs a statement and returns the number of rows that it changed.
 func (tx *Tx) Exec(query string, args ...any) (rows int64, err error) {
@@ -225,10 +176,10 @@ func (tx *Tx) Later(query string, args ...any) error { return tx.conn.later(quer
 
 // LaterEach is Later for each of several argument lists of the same types, which must
 // change different rows. On PostgreSQL they become one statement, so the query must be an
-// INSERT … VALUES or an UPDATE … WHERE.
+// INSERT … VALUES, an UPDATE … WHERE or a DELETE … WHERE.
 func (tx *Tx) LaterEach(query string, rows [][]any) error {
 	if s, ok := tx.conn.(*postgresTx); ok {
-		return s.laterEach(query, rows, false)
+		return s.laterEach(query, rows)
 	}
 	for _, args := range rows {
 		if err := tx.Later(query, args...); err != nil {
@@ -238,20 +189,16 @@ func (tx *Tx) LaterEach(query string, rows [][]any) error {
 	return nil
 }
 
-// UpdateAll is LaterEach for an UPDATE that must change a row for each argument list.
-// Otherwise the transaction fails, and the writes of a batch run again one by one.
-func (tx *Tx) UpdateAll(query string, rows [][]any) error {
+// Require fails the transaction with an error unless a query returns a row. On PostgreSQL
+// it is pipelined as Later.
+func (tx *Tx) Require(query string, otherwise error, args ...any) error {
 	if s, ok := tx.conn.(*postgresTx); ok {
-		return s.laterEach(query, rows, true)
+		s.required = otherwise
+		return tx.Later("SELECT 1 / COUNT(*) FROM ("+query+") AS required", args...)
 	}
-	for _, args := range rows {
-		n, err := tx.Exec(query, args...)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return errors.New("another transaction has changed the row")
-		}
+	err := tx.QueryRow(query, args...).Scan(new(int))
+	if errors.Is(err, sql.ErrNoRows) {
+		return otherwise
 	}
-	return nil
+	return err
 }

@@ -12,7 +12,7 @@ var sqliteWords = strings.NewReplacer(
 	"{key}", "INTEGER PRIMARY KEY AUTOINCREMENT", // increases and is never reused
 	"{same key}", "INTEGER PRIMARY KEY", // the key of another table's row
 	"{blob}", "BLOB",
-	"{returning k}", "",
+	"{own keys of jobs}", "", "{own keys of batches}", "",
 	"{least}", "min",
 	"{lock}", "",
 	"{lock jobs that are free}", "", // SQLite has one writer
@@ -26,7 +26,8 @@ var postgresWords = strings.NewReplacer(
 	"{key}", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 	"{same key}", "BIGINT PRIMARY KEY",
 	"{blob}", "BYTEA",
-	"{returning k}", "RETURNING k",
+	"{own keys of jobs}", "ALTER TABLE jobs ALTER COLUMN k DROP IDENTITY;",
+	"{own keys of batches}", "ALTER TABLE batches ALTER COLUMN k DROP IDENTITY;",
 	"{least}", "least",
 	"{lock}", " FOR UPDATE", // waits for another transaction that changes the row
 	"{lock jobs that are free}", " FOR UPDATE OF jobs SKIP LOCKED", // skips rows that another transaction changes

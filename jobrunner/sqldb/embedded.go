@@ -93,8 +93,8 @@ func (db *embedded) fillReserve(ctx context.Context) error {
 	}, false)
 }
 
-func (db *embedded) write(ctx context.Context, fn func(*Tx) error, kind writeKind) error {
-	return db.writer.submit(ctx, fn, kind == reserved)
+func (db *embedded) write(ctx context.Context, fn func(*Tx) error, reserve bool) error {
+	return db.writer.submit(ctx, fn, reserve)
 }
 
 func (db *embedded) read(ctx context.Context, fn func(*Reader) error) error {
@@ -105,8 +105,6 @@ func (db *embedded) read(ctx context.Context, fn func(*Reader) error) error {
 	defer db.readers.put(c)
 	return classifySQLite(fn(&Reader{queries{c}}))
 }
-
-func (db *embedded) beforeCommit() *hook { return &db.writer.hook }
 
 // unshared is the part of a backend without other processes. Its migrations need nothing special.
 type unshared struct{}

@@ -27,15 +27,12 @@ type group struct {
 
 // write is one caller's write in a group commit.
 type write struct {
-	fn             func(*Tx) error
-	reserve        bool         // may use the space reserved for a full disk
-	state          atomic.Int32 // writeWaiting, then writeStarted or writeWithdrawn
-	err            error        // read after done
-	notes          []any        // see Tx.Note
-	afterRun       func()       // see Tx.AfterRun
-	afterRunCalled bool
-	panic          any
-	done           chan struct{}
+	fn      func(*Tx) error
+	reserve bool         // may use the space reserved for a full disk
+	state   atomic.Int32 // writeWaiting, then writeStarted or writeWithdrawn
+	err     error        // read after done
+	panic   any
+	done    chan struct{}
 }
 
 const (
@@ -137,60 +134,30 @@ func finish(batch []*write) {
 	}
 }
 
-// notesOf returns the notes of the writes that succeeded.
-func notesOf(batch []*write) (notes []any) {
-	for _, op := range batch {
-		if op.err == nil && op.panic == nil {
-			notes = append(notes, op.notes...)
-		}
-	}
-	return notes
-}
-
 // errOneFailed reports that one write failed, so that the batch must run again.
 var errOneFailed = errors.New("a write of the batch failed")
 
-// runAll runs the writes of a batch, and the writes that their AfterRun functions cause, until one
-// fails. It uses no savepoints: few writes fail, and a savepoint costs as much as a
-// statement.
-func (g *group) runAll(s session, batch *[]*write, shared *Batch) error {
-	for next := 0; next < len(*batch); {
-		called := false
-		for ; next < len(*batch); next++ {
-			op := (*batch)[next]
-			op.err, op.panic = nil, nil
-			if op.err = op.run(s, shared); op.err != nil || op.panic != nil {
-				return errOneFailed
-			}
-			called = op.callAfterRun() || called
-		}
-		if called {
-			*batch = g.gather(*batch)
+// runAll runs the writes of a batch until one fails. It uses no savepoints: few writes fail,
+// and a savepoint costs as much as a statement.
+func runAll(s session, batch []*write) error {
+	for _, op := range batch {
+		op.err, op.panic = nil, nil
+		if op.err = op.run(s); op.err != nil || op.panic != nil {
+			return errOneFailed
 		}
 	}
 	return nil
 }
 
 // run calls fn. It stores a panic for the goroutine that submitted the write.
-func (op *write) run(s session, shared *Batch) error {
-	tx := &Tx{queries: queries{s}, batch: shared}
+func (op *write) run(s session) error {
+	tx := &Tx{queries: queries{s}}
 	defer func() {
-		op.notes, op.afterRun = tx.notes, tx.afterRun
 		if p := recover(); p != nil {
 			op.panic = fmt.Sprintf("in a database write: %v\n%s", p, debug.Stack())
 		}
 	}()
 	return op.fn(tx)
-}
-
-// callAfterRun calls the function of Tx.AfterRun once, and reports whether it did.
-func (op *write) callAfterRun() bool {
-	if op.afterRun == nil || op.afterRunCalled {
-		return false
-	}
-	op.afterRunCalled = true
-	op.afterRun()
-	return true
 }
 
 // stop stops the group commit after the current batch.

@@ -67,8 +67,6 @@ type postgres struct {
 	readersMax int
 	hints      *hints
 	lock       *os.File // of the data folder, or nil
-	behind     *group   // group commit of writes behind
-	hook       hook
 	texts      sync.Map // translated statements, by the program's statements
 
 	migrations atomic.Int32 // in progress; responseTimeout doesn't apply
@@ -93,7 +91,6 @@ func openPostgres(ctx context.Context, c Config) (*postgres, error) {
 	p.writers = p.pool(max(1, cmp.Or(c.Connections, DefaultConnections)-p.readersMax), writerSetUp)
 	p.readers = p.pool(p.readersMax, sessionSetUp+"SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
 	p.hints = newHints(c.NoHints)
-	p.behind = startGroup(p.commitTogether, func() error { return nil })
 	if err := p.check(ctx, c.NoSync); err != nil {
 		explained := p.explain(err)
 		if e, ok := errors.AsType[*pgconn.PgError](err); ok && (strings.HasPrefix(e.Code, "28") || e.Code == "3D000") {
@@ -180,16 +177,11 @@ func (p *postgres) enter() error {
 
 // write runs fn in a transaction. If the server rolled it back because of a conflict, or the
 // connection broke before the commit, fn runs again.
-func (p *postgres) write(ctx context.Context, fn func(*Tx) error, kind writeKind) error {
+func (p *postgres) write(ctx context.Context, fn func(*Tx) error, _ bool) error {
 	if err := p.enter(); err != nil {
 		return err
 	}
 	defer p.calls.RUnlock()
-	if kind == behind {
-		if err := p.behind.submit(ctx, fn, false); !errors.Is(err, errOwnTransaction) {
-			return p.explain(err)
-		}
-	}
 	start := time.Now()
 	for try, pause := 1, retryBackoff; ; try, pause = try+1, pause*2 {
 		retry, err := p.transact(ctx, fn)
@@ -231,8 +223,6 @@ func (p *postgres) read(ctx context.Context, fn func(*Reader) error) error {
 	return p.explain(fn(&Reader{queries{s}}))
 }
 
-func (p *postgres) beforeCommit() *hook { return &p.hook }
-
 // migrating suspends responseTimeout, because migrating a large table can take long.
 func (p *postgres) migrating() (done func()) {
 	p.migrations.Add(1)
@@ -248,7 +238,6 @@ func (p *postgres) close() error {
 	p.closed = true
 	p.calls.Unlock()
 	p.hints.close()
-	_ = p.behind.stop() // never fails
 	err := errors.Join(p.writers.Close(), p.readers.Close())
 	if p.lock != nil {
 		err = errors.Join(err, p.lock.Close())
@@ -297,12 +286,10 @@ type postgresReader struct {
 
 var errReader = errors.New("a reader does not write")
 
-func (s *postgresReader) exec(string, ...any) (int64, error)   { return 0, errReader }
-func (s *postgresReader) later(string, ...any) error           { return errReader }
-func (s *postgresReader) insert(string, ...any) (int64, error) { return 0, errReader }
-func (s *postgresReader) script(string) error                  { return errReader }
-func (s *postgresReader) lock(string) error                    { return errReader }
-func (s *postgresReader) checkRoom(int64, Use) error           { return errReader }
+func (s *postgresReader) exec(string, ...any) (int64, error) { return 0, errReader }
+func (s *postgresReader) later(string, ...any) error         { return errReader }
+func (s *postgresReader) script(string) error                { return errReader }
+func (s *postgresReader) lock(string) error                  { return errReader }
 
 // query retries on another connection if the first one is broken.
 func (s *postgresReader) query(query string, args ...any) (Rows, error) {

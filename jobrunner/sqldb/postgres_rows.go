@@ -7,9 +7,8 @@ import (
 )
 
 // laterEach queues one statement for several argument lists, which it sends as one array
-// per column. A statement costs the server and the client more than a row. If all is true,
-// the statement fails unless it changes a row for each list.
-func (s *postgresTx) laterEach(query string, rows [][]any, all bool) error {
+// per column. A statement costs the server and the client more than a row.
+func (s *postgresTx) laterEach(query string, rows [][]any) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -34,18 +33,10 @@ func (s *postgresTx) laterEach(query string, rows [][]any, all bool) error {
 			return fmt.Errorf("argument %d: %T has no array", i+1, rows[0][i])
 		}
 	}
-	key := eachRow + query
-	if all {
-		key = allRows + query
-		columns = append(columns, len(rows))
-	}
+	key := "for each row: " + query
 	text, ok := s.p.texts.Load(key)
 	if !ok {
-		each := forEachRow(s.p.text(query), types)
-		if all {
-			each = fmt.Sprintf("WITH changed AS (%s RETURNING 1) SELECT 1 / (CASE COUNT(*) WHEN $%d::bigint THEN 1 ELSE 0 END) FROM changed", each, len(columns))
-		}
-		text = each
+		text = forEachRow(s.p.text(query), types)
 		s.p.texts.Store(key, text)
 	}
 	s.queueStatement(text.(string), columns...)
@@ -60,11 +51,9 @@ func column[T any](rows [][]any, i int, value func(any) T) []T {
 	return all
 }
 
-const eachRow, allRows = "for each row: ", "for all rows: "
-
 var argument = regexp.MustCompile(`\$(\d+)`)
 
-// forEachRow rewrites an INSERT … VALUES or an UPDATE … WHERE so that its arguments are
+// forEachRow rewrites an INSERT … VALUES, UPDATE … WHERE or DELETE … WHERE so that its arguments are
 // arrays of the given types, with an element for each row.
 func forEachRow(text string, types []string) string {
 	var arrays, names []string
@@ -79,6 +68,9 @@ func forEachRow(text string, types []string) string {
 		return text[:start] + "SELECT " + values[1:end] + from + values[end+1:]
 	}
 	where := strings.LastIndex(text, " WHERE ")
+	if strings.HasPrefix(text, "DELETE") {
+		from = strings.Replace(from, " FROM ", " USING ", 1)
+	}
 	return text[:where] + from + text[where:]
 }
 

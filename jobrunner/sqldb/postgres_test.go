@@ -101,38 +101,30 @@ func TestDeadlock(t *testing.T) {
 // A process that stands still within a transaction blocks no other one. When it goes on, the
 // transaction runs again.
 func TestProcessStandsStill(t *testing.T) {
-	t.Parallel() // each case waits for the server's timeout
+	t.Parallel() // it waits for the server's timeout
 	address := pgtest.Start(t)
-	for name, write := range map[string]func(*sqldb.DB, context.Context, func(*sqldb.Tx) error) error{
-		"alone": (*sqldb.DB).Write, "batch": (*sqldb.DB).WriteBehind,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			stopped, other := open(t, sqldb.Config{URL: address}), open(t, sqldb.Config{URL: address})
-			must.Succeed(t, add(t.Context(), stopped, name, []byte{}))
-			update := func(tx *sqldb.Tx) error {
-				_, err := tx.Exec("UPDATE notes SET body = body || 'x' WHERE name = ?", name)
-				return err
-			}
-			holds, resume, ended := make(chan bool), make(chan bool), make(chan error)
-			runs := 0
-			go func() {
-				ended <- write(stopped, t.Context(), func(tx *sqldb.Tx) error {
-					err := update(tx)
-					if runs++; runs == 1 {
-						close(holds)
-						<-resume
-					}
-					return errors.Join(err, update(tx))
-				})
-			}()
-			<-holds
-			must.Succeed(t, other.Write(t.Context(), update))
-			close(resume)
-			must.Succeed(t, <-ended)
-			must.Equal(t, runs, 2, "runs")
-		})
+	stopped, other := open(t, sqldb.Config{URL: address}), open(t, sqldb.Config{URL: address})
+	must.Succeed(t, add(t.Context(), stopped, "a", []byte{}))
+	update := func(tx *sqldb.Tx) error {
+		return must.Err(tx.Exec("UPDATE notes SET body = body || 'x' WHERE name = 'a'"))
 	}
+	holds, resume, ended := make(chan bool), make(chan bool), make(chan error)
+	runs := 0
+	go func() {
+		ended <- stopped.Write(t.Context(), func(tx *sqldb.Tx) error {
+			err := update(tx)
+			if runs++; runs == 1 {
+				close(holds)
+				<-resume
+			}
+			return errors.Join(err, update(tx))
+		})
+	}()
+	<-holds
+	must.Succeed(t, other.Write(t.Context(), update))
+	close(resume)
+	must.Succeed(t, <-ended)
+	must.Equal(t, runs, 2, "runs")
 }
 
 func TestFullDiskOfServer(t *testing.T) {

@@ -17,6 +17,8 @@ type postgresTx struct {
 	conn    *pgx.Conn
 	pending []statement // not sent yet
 	begun   bool
+
+	required error // see Tx.Require
 }
 
 type statement struct {
@@ -24,7 +26,7 @@ type statement struct {
 	args []any
 }
 
-// run runs fn, the hook and the commit. For retry see transact.
+// run runs fn and the commit. For retry see transact.
 func (s *postgresTx) run(fn func(*Tx) error) (retry bool, err error) {
 	committed := false
 	defer func() {
@@ -34,18 +36,9 @@ func (s *postgresTx) run(fn func(*Tx) error) (retry bool, err error) {
 	}()
 	s.queueStatement("BEGIN ISOLATION LEVEL READ COMMITTED")
 	tx := &Tx{queries: queries{s}}
-	err = fn(tx)
-	if err == nil && len(tx.notes) > 0 {
-		err = s.p.hook.run(tx, tx.notes)
+	if err = fn(tx); err != nil {
+		return isUnavailable(err) || isConflict(err), s.unmet(err)
 	}
-	if err != nil {
-		return isUnavailable(err) || isConflict(err), err
-	}
-	defer func() {
-		if err == nil && tx.afterRun != nil {
-			tx.afterRun()
-		}
-	}()
 	if !s.begun && len(s.pending) == 1 { // only BEGIN
 		return false, nil
 	}
@@ -54,40 +47,16 @@ func (s *postgresTx) run(fn func(*Tx) error) (retry bool, err error) {
 		err = errors.New("the server rolled the transaction back")
 	}
 	committed = err == nil
-	return isConflict(err), err
+	return isConflict(err), s.unmet(err)
 }
 
-// errOwnTransaction tells the callers of a batch that changed nothing to run each write in
-// a transaction of its own.
-var errOwnTransaction = errors.New("the write needs a transaction of its own")
-
-// commitTogether runs a batch in one transaction. If the batch changed nothing, each write
-// gets errOwnTransaction, so that a write that fails or waits for a lock doesn't affect the
-// others. If the reply to the commit is lost, each write gets the commit's error.
-func (p *postgres) commitTogether(batch []*write) {
-	ran := false
-	_, err := p.transact(context.Background(), func(tx *Tx) error {
-		ran = false
-		if err := tx.conn.later(setLockTimeout); err != nil {
-			return err
-		}
-		tx.batch = new(Batch)
-		err := p.behind.runAll(tx.conn, &batch, tx.batch)
-		tx.notes, ran = notesOf(batch), err == nil
-		return err
-	})
-	var rejected *pgconn.PgError
-	if err != nil && (!ran || pgconn.SafeToRetry(err) || errors.As(err, &rejected) && (rejected.Code == lockNotAvailable || !isUnavailable(err))) {
-		err = errOwnTransaction
+// unmet returns the error of Tx.Require if its query has caused err.
+func (s *postgresTx) unmet(err error) error {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == divisionByZero && s.required != nil {
+		return s.required
 	}
-	for _, op := range batch {
-		op.err, op.panic = err, nil
-	}
-	finish(batch)
+	return err
 }
-
-// setLockTimeout limits how long a batch waits for a row that another transaction changes.
-const setLockTimeout = "SET LOCAL lock_timeout = '200ms'"
 
 func (s *postgresTx) queueStatement(text string, args ...any) {
 	s.pending = append(s.pending, statement{text, args})
@@ -135,12 +104,6 @@ func (s *postgresTx) later(query string, args ...any) error {
 	return nil
 }
 
-func (s *postgresTx) insert(query string, args ...any) (k int64, err error) {
-	rows, err := s.query(query, args...)
-	err = Row{rows, err}.Scan(&k)
-	return k, err
-}
-
 func (s *postgresTx) query(query string, args ...any) (Rows, error) {
 	results, err := s.sendBatch(s.p.text(query), storableTexts(args))
 	if err != nil {
@@ -182,6 +145,3 @@ func (s *postgresTx) script(statements string) error {
 func (s *postgresTx) lock(name string) error {
 	return s.later("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' gpucloud ' || ?, 0))", name)
 }
-
-// checkRoom is a no-op, because PostgreSQL manages its own space.
-func (s *postgresTx) checkRoom(int64, Use) error { return nil }

@@ -85,7 +85,7 @@ func (w *writer) withReserve(op *write) (err error) {
 		if err := w.reserve.release(part); err != nil {
 			return err
 		}
-		if err = w.try(&[]*write{op}, (*writer).runEach); err == nil {
+		if err = w.try([]*write{op}, (*writer).runEach); err == nil {
 			err = op.err
 		}
 		if !errors.Is(classifySQLite(err), ErrFull) {

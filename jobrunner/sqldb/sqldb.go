@@ -39,8 +39,6 @@ type Config struct {
 	// Dir is the folder of the database. If it is missing, it is created for its owner
 	// only. If Dir is empty, the database is in memory until Close.
 	Dir string
-	// Memory limits a database in memory, in bytes; 0 is MaxMemory, the maximum.
-	Memory int64
 	// NoSync flushes committed changes only at checkpoints: they survive a crash of the
 	// process, but not of the machine. It also accepts a PostgreSQL server that is
 	// configured in this way.
@@ -69,9 +67,8 @@ type DB struct {
 // backend implements a DB with SQLite in a folder (embedded.go) or in memory (inmemory.go),
 // or with a PostgreSQL server (postgres.go).
 type backend interface {
-	write(ctx context.Context, fn func(*Tx) error, kind writeKind) error
+	write(ctx context.Context, fn func(*Tx) error, reserve bool) error
 	read(ctx context.Context, fn func(*Reader) error) error
-	beforeCommit() *hook
 	migrating() (done func()) // a migration runs until done is called
 	shared() bool
 	notify(hint string)
@@ -117,45 +114,22 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 // transaction, concurrent with others: fn must put its conditions into its statements or
 // call Tx.Lock.
 func (db *DB) Write(ctx context.Context, fn func(tx *Tx) error) error {
-	return db.write(ctx, fn, plain)
+	return db.write(ctx, fn, false)
 }
 
 // WriteWithReserve is a Write that may use the space reserved for a full disk. It is for
 // writes that free space or that the program needs to start.
 func (db *DB) WriteWithReserve(ctx context.Context, fn func(tx *Tx) error) error {
-	return db.write(ctx, fn, reserved)
+	return db.write(ctx, fn, true)
 }
 
-// WriteBehind is a Write that can be batched with others. It depends on the database:
-//
-//   - SQLite in a folder: as Write.
-//   - PostgreSQL: writes behind share commits. If a write fails or waits long for a row,
-//     each write of the commit runs again in its own transaction, without a Batch.
-//   - In memory: fn first runs without a transaction and may put its changes into the
-//     Batch. The hook of BeforeCommit writes the Batch later, before the next Read or Write.
-//     A statement that changes a table fails; fn must return its error, and runs again in a
-//     transaction without a Batch. So fn must not change the Batch before its last call
-//     that can fail.
-func (db *DB) WriteBehind(ctx context.Context, fn func(tx *Tx) error) error {
-	return db.write(ctx, fn, behind)
-}
-
-// writeKind is one of Write, WriteWithReserve and WriteBehind.
-type writeKind int
-
-const (
-	plain writeKind = iota
-	reserved
-	behind
-)
-
-func (db *DB) write(ctx context.Context, fn func(tx *Tx) error, kind writeKind) error {
+func (db *DB) write(ctx context.Context, fn func(tx *Tx) error, reserve bool) error {
 	defer db.watch()()
 	if err := db.checkOutdated(); err != nil {
 		return err
 	}
-	err := db.backend.write(ctx, fn, kind)
-	db.outages.note(err, kind != reserved)
+	err := db.backend.write(ctx, fn, reserve)
+	db.outages.note(err, !reserve)
 	return err
 }
 
@@ -164,27 +138,6 @@ func (db *DB) write(ctx context.Context, fn func(tx *Tx) error, kind writeKind) 
 func (db *DB) InMemory() bool {
 	_, inMemory := db.backend.(*inMemory)
 	return inMemory
-}
-
-// BeforeCommit sets a hook that runs at the end of each transaction with the notes
-// (Tx.Note) of the writes that succeeded, if there are any. It runs once for all writes
-// that share a commit. Its error rolls the transaction back. BeforeCommit must precede the
-// first write with notes.
-func (db *DB) BeforeCommit(hook func(tx *Tx, notes []any) error) {
-	db.backend.beforeCommit().f.Store(&hook)
-}
-
-// hook is the hook of BeforeCommit. It is atomic because other components may already
-// write when it is set.
-type hook struct {
-	f atomic.Pointer[func(*Tx, []any) error]
-}
-
-func (h *hook) run(tx *Tx, notes []any) error {
-	if f := h.f.Load(); f != nil {
-		return (*f)(tx, notes)
-	}
-	return nil
 }
 
 // Read runs fn with a read-only connection. Each statement sees all Writes that returned

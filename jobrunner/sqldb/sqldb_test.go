@@ -62,7 +62,9 @@ func TestLaterEach(t *testing.T) {
 			err := errors.Join(
 				tx.LaterEach(insert, nil),
 				tx.LaterEach(insert, [][]any{{"b", []byte(nil), "a"}, {"c\x00", []byte{}, "a"}, {"a", []byte("2"), ""}}),
-				tx.LaterEach("UPDATE notes SET name = ? WHERE name = ? AND k > ?", [][]any{{"B", "b", 0}, {"A", "a", 1 << 40}}))
+				tx.LaterEach("UPDATE notes SET name = ? WHERE name = ? AND k > ?", [][]any{{"B", "b", 0}, {"A", "a", 1 << 40}}),
+				tx.LaterEach(insert, [][]any{{"d", []byte{}, ""}, {"e", []byte{}, ""}, {"f", []byte("3"), ""}}),
+				tx.LaterEach("DELETE FROM notes WHERE name = ? AND k > ?", [][]any{{"d", 0}, {"e", 0}, {"f", 1 << 40}}))
 			if err != nil {
 				return err
 			}
@@ -82,7 +84,7 @@ func TestLaterEach(t *testing.T) {
 			return rows.Err()
 		})
 		got := strings.Join(all, " ")
-		must.Hold(t, err == nil && got == "B=1 a=2 c=", "got", got, err)
+		must.Hold(t, err == nil && got == "B=1 a=2 c= f=3", "got", got, err)
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 func pragmas(c Config) []string {
 	common := []string{"auto_vacuum=INCREMENTAL", "temp_store=MEMORY", "trusted_schema=OFF", "foreign_keys=ON"}
 	if c.Dir == "" {
-		return append(common, "cache_size=-1024", "journal_mode=MEMORY", "synchronous=OFF", fmt.Sprintf("max_page_count=%d", c.Memory/pageSize))
+		return append(common, "cache_size=-1024", "journal_mode=MEMORY", "synchronous=OFF", fmt.Sprintf("max_page_count=%d", MaxMemory/pageSize))
 	}
 	synchronous := "synchronous=FULL"
 	if c.NoSync {
@@ -90,7 +90,6 @@ func (p *readerPool) close() error {
 // writer owns the writing connection, and uses it for a group commit.
 type writer struct {
 	*group
-	hook    hook
 	conn    *conn
 	reserve *reserve
 }
@@ -106,13 +105,13 @@ func startWriter(c *conn, reserve *reserve) *writer {
 // transaction fails, for example because the disk is full, each write runs in its own
 // transaction, so that the others can succeed.
 func (w *writer) commit(batch []*write) {
-	err := w.try(&batch, (*writer).runAll)
+	err := w.try(batch, (*writer).runAll)
 	if errors.Is(err, errOneFailed) {
-		err = w.try(&batch, (*writer).runEach)
+		err = w.try(batch, (*writer).runEach)
 	}
 	if err != nil {
 		for _, op := range batch {
-			if err := w.try(&[]*write{op}, (*writer).runEach); err != nil {
+			if err := w.try([]*write{op}, (*writer).runEach); err != nil {
 				op.err = classifySQLite(err)
 			}
 		}
@@ -126,9 +125,9 @@ func (w *writer) commit(batch []*write) {
 	finish(batch)
 }
 
-// try runs a batch in a transaction; run may add writes to it. Each write has its own
-// error; an error of try means that nothing was committed.
-func (w *writer) try(batch *[]*write, run func(*writer, *[]*write, *Batch) error) (err error) {
+// try runs a batch in a transaction. Each write has its own error; an error of try means
+// that nothing was committed.
+func (w *writer) try(batch []*write, run func(*writer, []*write) error) (err error) {
 	if _, err := w.conn.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
@@ -137,31 +136,20 @@ func (w *writer) try(batch *[]*write, run func(*writer, *[]*write, *Batch) error
 			_, _ = w.conn.exec("ROLLBACK") // fails if the error has already ended the transaction
 		}
 	}()
-	shared := new(Batch)
-	if err := run(w, batch, shared); err != nil {
+	if err := run(w, batch); err != nil {
 		return err
-	}
-	if notes := notesOf(*batch); len(notes) > 0 {
-		if err := w.hook.run(&Tx{queries: queries{w.conn}, batch: shared}, notes); err != nil {
-			return err
-		}
 	}
 	_, err = w.conn.exec("COMMIT")
 	return err
 }
 
-func (w *writer) runAll(batch *[]*write, shared *Batch) error {
-	return w.group.runAll(w.conn, batch, shared)
-}
+func (w *writer) runAll(batch []*write) error { return runAll(w.conn, batch) }
 
 // runEach runs each write in a savepoint.
-func (w *writer) runEach(batch *[]*write, _ *Batch) error {
-	for _, op := range *batch {
+func (w *writer) runEach(batch []*write) error {
+	for _, op := range batch {
 		if err := w.runInSavepoint(op); err != nil {
 			return err
-		}
-		if op.err == nil && op.panic == nil {
-			op.callAfterRun()
 		}
 	}
 	return nil
@@ -172,7 +160,7 @@ func (w *writer) runInSavepoint(op *write) error {
 	if _, err := w.conn.exec("SAVEPOINT op"); err != nil {
 		return err
 	}
-	if op.err = classifySQLite(op.run(w.conn, nil)); op.err != nil || op.panic != nil {
+	if op.err = classifySQLite(op.run(w.conn)); op.err != nil || op.panic != nil {
 		if _, err := w.conn.exec("ROLLBACK TO op"); err != nil {
 			if op.err != nil {
 				return op.err // it has ended the whole transaction

@@ -16,13 +16,11 @@ func (w *worker) feed(ctx context.Context, handle run.Handler, spec *run.Spec) {
 	w.noteReady()
 	var reports sync.WaitGroup // in flight
 	defer reports.Wait()
-	taker := w.pool.queue.NewTaker()
-	defer taker.Close()
 	var jobs []engine.Taken
 	for w.takesJobs() || len(jobs) > 0 {
 		var err error
 		if len(jobs) == 0 {
-			jobs, err = taker.Take(w.taking, w.pool.take(w, 1))
+			jobs, err = w.pool.queue.TakeOrWait(w.taking, w.pool.take(w, 1))
 		}
 		if err != nil && w.takesJobs() {
 			if !engine.Temporary(err) {
@@ -35,7 +33,7 @@ func (w *worker) feed(ctx context.Context, handle run.Handler, spec *run.Spec) {
 		taken := jobs
 		jobs = nil
 		for _, job := range taken {
-			lives, next := w.runJob(ctx, handle, job, spec, taker, &reports)
+			lives, next := w.runJob(ctx, handle, job, spec, &reports)
 			if !lives {
 				return
 			}
@@ -46,7 +44,7 @@ func (w *worker) feed(ctx context.Context, handle run.Handler, spec *run.Spec) {
 
 // runJob runs a job and reports its result. It returns whether the worker lives on, and the jobs
 // that it took together with the report. These jobs may arrive before the report is recorded.
-func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Taken, spec *run.Spec, taker *engine.Taker, reports *sync.WaitGroup) (lives bool, next []engine.Taken) {
+func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Taken, spec *run.Spec, reports *sync.WaitGroup) (lives bool, next []engine.Taken) {
 	var heldJob *held
 	w.hold([]engine.Taken{job}, func(h *held) { heldJob = h })
 	finish := func(outcome string) {
@@ -98,7 +96,7 @@ func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Take
 		return !crashed, nil
 	}
 	reports.Add(1)
-	return true, taker.Report(context.WithoutCancel(ctx), job.Ref, report, w.pool.take(w, 1), func(got engine.Directive, err error) {
+	return true, w.pool.queue.ReportAndTake(context.WithoutCancel(ctx), job.Ref, report, w.pool.take(w, 1), func(got engine.Directive, err error) {
 		defer reports.Done()
 		if engine.Temporary(err) && w.pool.clock.Sleep(ctx, retryDelay) == nil {
 			got, err = w.report(ctx, job.Ref, report)

@@ -115,9 +115,9 @@ type countingQueue struct {
 	reads atomic.Int64
 }
 
-func (a *countingQueue) Demand(ctx context.Context, endpoint string) (engine.Load, error) {
+func (a *countingQueue) Load(ctx context.Context, endpoint string) (engine.Load, error) {
 	a.reads.Add(1)
-	return a.Queue.Demand(ctx, endpoint)
+	return a.Queue.Load(ctx, endpoint)
 }
 
 // While all workers of a full pool work, jobs don't trigger an evaluation of the load; only idle

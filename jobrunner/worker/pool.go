@@ -219,22 +219,10 @@ func (p *pool) isFull() bool {
 	return len(p.workers) == settings.Max && settings.IdleTimeout > 0
 }
 
-// load returns the demand: jobs, or requests behind a load balancer. It reads how long the oldest job
-// waits only if the number of workers depends on that.
+// load returns the demand: jobs, or requests behind a load balancer.
 func (p *pool) load(ctx context.Context) (engine.Load, error) {
-	settings := p.settings()
-	if settings.Balanced {
+	if p.settings().Balanced {
 		return p.requests(), nil
-	}
-	load, err := p.queue.Demand(ctx, p.id)
-	if err != nil || settings.ByRequests {
-		return load, err
-	}
-	p.mu.Lock()
-	staying, spare := p.countStaying()
-	p.mu.Unlock()
-	if load.Waiting <= spare || staying >= settings.Max {
-		return load, nil
 	}
 	return p.queue.Load(ctx, p.id)
 }

@@ -29,9 +29,9 @@ import (
 
 // sampleByForm has some mutants for each form of fault. make mutants runs all mutants.
 var sampleByForm = map[string][]string{
-	"point": {"any-key", "volume-shrinks", "webhook-again"},
+	"point": {"any-key", "ttl-not-failed", "any-endpoint", "volume-shrinks", "webhook-again"},
 	"value": {"ttl-min-11s", "webhook-4-tries", "wait-default-60s"},
-	"sql":   {"retry-keeps-output", "ttl-not-failed", "any-endpoint", "template-names"},
+	"sql":   {"any-kind", "template-names"},
 	"row":   {"volume-max-4096", "image-optional"},
 	"wire":  {"id-number", "other-key-stream", "registry-password", "registry-delete-nothing", "list-templates-items", "expired-200", "key-echoed"},
 }

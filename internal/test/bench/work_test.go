@@ -199,13 +199,13 @@ func serveCold(b *testing.B, bin string) *subject {
 	return startJobrunner(b, bin, "ephemeral", "--ephemeral", "--config", config)
 }
 
-// finishedJobs inserts n finished jobs and their tally.
+// finishedJobs inserts n finished jobs and their number.
 var finishedJobs = []string{`
-	INSERT INTO jobs (endpoint, id, state, low, webhook, exec_ms, keep_ms, submitted, turn, queued, expires, gone, worker, attempt, started, finished)
+	INSERT INTO jobs (k, endpoint, id, state, low, webhook, exec_ms, keep_ms, submitted, turn, queued, expires, gone, worker, attempt, started, finished)
 	WITH RECURSIVE numbers (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
-	SELECT ?, 'job-' || n, 'COMPLETED', 0, '', 0, 1800000, ?, ?, ?, ? + 86400000, ? + 1800000, 'w', 1, ?, ? FROM numbers`, `
+	SELECT n, ?, 'job-' || n, 'COMPLETED', 0, '', 0, 1800000, ?, ?, ?, ? + 86400000, ? + 1800000, 'w', 1, ?, ? FROM numbers`, `
 	INSERT INTO outputs (k, output, error) SELECT k, '{"a": 1}', '' FROM jobs`, `
-	INSERT INTO tallies (endpoint, slot, in_queue, waiting, in_progress, completed, failed, retried) VALUES (?, 0, 0, 0, 0, ?, 0, 0)`}
+	INSERT INTO counts (endpoint, in_queue, waiting, in_progress, completed, failed, retried) VALUES (?, 0, 0, 0, ?, 0, 0)`}
 
 // benchmarkStart measures a start with finished jobs in the data folder, until the status of
 // one job and the health of its endpoint have been read.

@@ -54,13 +54,13 @@ func (g *gate) await(n int, ps ...*process) {
 }
 
 // hold holds POSTs before or after the deployment processes them, until the gate opens.
-func (g *gate) hold(moment string) *wirefault.Fault {
+func (g *gate) hold(moment wirefault.Moment) *wirefault.Fault {
 	return &wirefault.Fault{Method: http.MethodPost, Hold: moment, Gate: g.opened, Held: g.arrived}
 }
 
 // stages are the moments of the four POSTs at which the apply is interrupted.
 var stages = map[string]struct {
-	hold    string
+	hold    wirefault.Moment
 	opens   bool // the gate opens once Terraform has noticed the interrupt
 	created int  // number of created objects
 }{

@@ -91,9 +91,6 @@ func (c *Conn) failure(rc int32) error {
 // Changes returns the number of rows that the last statement changed.
 func (c *Conn) Changes() int64 { return sqlite3.Xsqlite3_changes64(c.tls, c.db) }
 
-// LastInsertID returns the key of the last inserted row.
-func (c *Conn) LastInsertID() int64 { return sqlite3.Xsqlite3_last_insert_rowid(c.tls, c.db) }
-
 // Script runs one or more statements without arguments.
 func (c *Conn) Script(text string) error {
 	sql, err := libc.CString(text)
@@ -133,9 +130,6 @@ func (c *Conn) Prepare(text string) (*Stmt, error) {
 
 // Close frees the statement.
 func (s *Stmt) Close() { sqlite3.Xsqlite3_finalize(s.c.tls, s.stmt) }
-
-// ReadOnly reports whether the statement changes nothing.
-func (s *Stmt) ReadOnly() bool { return sqlite3.Xsqlite3_stmt_readonly(s.c.tls, s.stmt) != 0 }
 
 // Columns returns the number of columns of the result, or 0 if the statement returns no rows.
 func (s *Stmt) Columns() int { return s.columns }

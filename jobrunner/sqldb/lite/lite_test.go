@@ -81,8 +81,8 @@ func TestErrors(t *testing.T) {
 		s.Reset()
 	}
 	must.Succeed(t, s.Bind([]any{"y"}))
-	if _, err := s.Step(); err != nil || c.Changes() != 1 || c.LastInsertID() != 2 {
-		t.Errorf("after an error: %v, %d rows, key %d", err, c.Changes(), c.LastInsertID())
+	if _, err := s.Step(); err != nil || c.Changes() != 1 {
+		t.Errorf("after an error: %v, %d rows", err, c.Changes())
 	}
 	s.Reset()
 	_, err = lite.Open("file:/no-such-folder/db")

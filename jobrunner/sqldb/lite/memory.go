@@ -60,25 +60,3 @@ func bytesAt(address uintptr, n int) []byte {
 	}
 	return unsafe.Slice(at[byte](address), n)
 }
-
-// Reserve allocates the whole size of a database in memory. Otherwise SQLite would grow it
-// by copying, and the allocator would keep the old copies: together twice the size. The
-// system provides each page when it is first written. If the allocation fails, the database
-// grows by copying.
-func (c *Conn) Reserve(size int64) {
-	name, err := libc.CString("main")
-	if err != nil {
-		return
-	}
-	defer libc.Xfree(c.tls, name)
-	if sqlite3.Xsqlite3_file_control(c.tls, c.db, name, sqlite3.SQLITE_FCNTL_FILE_POINTER, c.out) != sqlite3.SQLITE_OK {
-		return
-	}
-	store := at[sqlite3.TMemStore](at[sqlite3.TMemFile](*at[uintptr](c.out)).FpStore)
-	if store.FszAlloc >= size {
-		return
-	}
-	if data := sqlite3.Xsqlite3_realloc64(c.tls, store.FaData, sqlite3.Tsqlite3_uint64(size)); data != 0 {
-		store.FaData, store.FszAlloc = data, size
-	}
-}

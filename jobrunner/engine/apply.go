@@ -1,0 +1,208 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// row is a job as in the table jobs; the schema explains its columns. Times are
+// milliseconds since 1970, 0 for never.
+type row struct {
+	k              int64
+	endpoint, id   string
+	state          State
+	low            bool
+	webhook, owner string
+	execution      int64 // execution timeout; 0: the endpoint's
+	keep           int64 // retention
+	batch          int64
+
+	submitted, turn, queued, expires, gone int64
+
+	worker                      string
+	attempt, retries            int
+	started, deadline, finished int64
+	streamed                    int64
+	callAt                      int64
+	callTries                   int
+}
+
+// eventKind is something that happens to a job.
+type eventKind int
+
+const (
+	timePasses eventKind = iota
+	released             // the batch of the request was finalized
+	taken
+	completed
+	failed
+	progressed // an intermediate output or chunks
+	lost       // the worker died
+	returned   // the worker can't continue the job, or stops
+	cancelled
+	retried
+	deadlined // the client has set the ttl
+	removal   // purged, or its batch or endpoint was deleted
+	called    // a webhook call was claimed, made or scheduled
+)
+
+type event struct {
+	kind    eventKind
+	worker  string
+	attempt int
+	timeout int64 // of taken: the endpoint's execution timeout
+	ttl     int64 // of deadlined
+	at      int64 // of called: when the next call is due, or 0; of released: the end of the retention
+	again   bool  // of called: a call was made
+
+	output  []byte // JSON or nil; of completed, failed and progressed
+	message string // the error; of failed, and the reason of lost
+	chunks  [][]byte
+}
+
+// effect is what an event does to a job, besides the change of its row.
+type effect struct {
+	ok        bool // the event applies; otherwise the job is unchanged
+	isNew     bool // the job was submitted
+	from, to  State
+	retry     bool // the job is dispatched again because its worker died
+	clear     bool // output and chunks of the last run are deleted
+	result    bool // the job has the output of the event, and message
+	message   string
+	delay     int64 // time in the queue, of a job that starts
+	execution int64 // of a job that ends
+}
+
+// apply decides every transition of a job:
+//
+//	                    ┌──returned, lost (once)──┐
+//	                    ▼                         │
+//	DRAFT ─released─▶ IN_QUEUE ────taken────▶ IN_PROGRESS ─completed──────▶ COMPLETED
+//	  │                 ▲ │                       ├──failed, lost (again)─▶ FAILED
+//	  │                 │ │                       ├──time passes──────────▶ TIMED_OUT
+//	  └──cancelled──────┼─┴──cancelled────────────┴───────────────────────▶ CANCELLED
+//	                    └──retried── FAILED, TIMED_OUT
+//
+// A job in any state goes when its time is over (row.gone) or when it is removed. A report
+// applies only while its worker runs the job by the same attempt. The caller lets the time
+// pass first, by the event timePasses.
+func (r *row) apply(ev event, now int64) (fx effect) {
+	fx.from = r.state
+	running := r.state == InProgress
+	switch ev.kind {
+	case timePasses:
+		fx.ok = r.passTime(now)
+	case released:
+		if fx.ok = r.state == draft; fx.ok {
+			r.state, r.submitted, r.turn, r.queued, r.expires, r.gone = InQueue, now, now, now, ev.at, ev.at
+		}
+	case taken:
+		if fx.ok = r.state == InQueue; fx.ok {
+			r.state, r.worker, r.attempt, r.started = InProgress, ev.worker, r.attempt+1, now
+			r.deadline = now + cmp.Or(r.execution, ev.timeout, DefaultTimeout.Milliseconds())
+			fx.delay = max(0, now-r.queued)
+		}
+	case completed, failed, progressed, lost, returned:
+		if fx.ok = running && r.worker == ev.worker && r.attempt == ev.attempt; fx.ok {
+			r.report(ev, now, &fx)
+		}
+	case cancelled:
+		if fx.ok = running || r.state == InQueue || r.state == draft; fx.ok {
+			r.end(Cancelled, now)
+		}
+	case retried:
+		if fx.ok = r.state == Failed || r.state == TimedOut; fx.ok {
+			fx.clear = true
+			r.turn, r.retries, r.finished, r.gone, r.callAt, r.callTries = now, 0, 0, r.expires, 0, 0
+			r.requeue(now)
+		}
+	case deadlined:
+		fx.ok = true
+		r.expires = r.submitted + ev.ttl
+		r.gone = r.expires
+		if r.finished > 0 {
+			r.gone = min(r.expires, r.finished+r.keep)
+		}
+	case removal:
+		fx.ok, r.state = true, absent
+	case called:
+		fx.ok = r.callAt > 0
+		r.callAt = ev.at
+		if ev.again {
+			r.callTries++
+		}
+	}
+	fx.to = r.state
+	if running && fx.to.Terminal() {
+		fx.execution = max(0, r.finished-r.started)
+	}
+	return fx
+}
+
+// report applies an event from the worker that runs the job.
+func (r *row) report(ev event, now int64, fx *effect) {
+	switch ev.kind {
+	case completed:
+		r.end(Completed, now)
+		fx.result = true
+	case failed:
+		r.end(Failed, now)
+		fx.result, fx.message = true, ev.message
+	case progressed:
+		r.streamed += int64(len(ev.chunks))
+		fx.result = ev.chunks == nil
+	case lost:
+		if r.retries >= maxRetries {
+			r.end(Failed, now)
+			fx.result, fx.message = true, fmt.Sprintf("job timed out after %d retries: %s", r.retries, cmp.Or(ev.message, "its worker died"))
+			return
+		}
+		r.retries++
+		fx.retry = true
+		fallthrough
+	case returned:
+		fx.clear = true
+		r.requeue(now)
+	}
+}
+
+// passTime makes the transition that is due, if any. A job stays until its webhook call
+// has been made, even if it has expired.
+func (r *row) passTime(now int64) (due bool) {
+	switch {
+	case r.gone <= now && r.callAt == 0:
+		r.state = absent
+	case r.state == InProgress && r.deadline <= now:
+		r.end(TimedOut, r.deadline) // the deadline is the end, even if this runs much later
+	default:
+		return false
+	}
+	return true
+}
+
+// visible reports whether clients see the job.
+func (r *row) visible(now int64) bool { return r.state != absent && r.gone > now }
+
+// due returns when the next transition by the time is due, or 0.
+func (r *row) due() int64 {
+	switch {
+	case r.state == InProgress:
+		return min(r.deadline, r.gone)
+	case r.callAt > 0:
+		return 0
+	}
+	return r.gone
+}
+
+// end ends the job. The end of a run with a result is followed by a webhook call.
+func (r *row) end(s State, at int64) {
+	r.state, r.finished, r.gone = s, at, min(r.expires, at+r.keep)
+	if (s == Completed || s == Failed) && r.webhook != "" && hostOf(r.webhook) != "" {
+		r.callAt, r.callTries = at, 0
+	}
+}
+
+// requeue returns the job to its place in the queue.
+func (r *row) requeue(now int64) {
+	r.state, r.queued, r.worker, r.started, r.deadline = InQueue, now, "", 0, 0
+}

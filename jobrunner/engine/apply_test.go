@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+)
+
+// Every event in every state, before, at and after each limit in time: only the table's
+// transitions happen.
+func TestApply(t *testing.T) {
+	const deadline, gone = 100, 200
+	states := []State{draft, InQueue, InProgress, Completed, Failed, Cancelled, TimedOut}
+	// The state after an event that isn't listed here is the state before.
+	table := map[eventKind]map[State]State{
+		released:  {draft: InQueue},
+		taken:     {InQueue: InProgress},
+		completed: {InProgress: Completed},
+		failed:    {InProgress: Failed},
+		lost:      {InProgress: InQueue},
+		returned:  {InProgress: InQueue},
+		cancelled: {draft: Cancelled, InQueue: Cancelled, InProgress: Cancelled},
+		retried:   {Failed: InQueue, TimedOut: InQueue},
+		removal:   {draft: absent, InQueue: absent, InProgress: absent, Completed: absent, Failed: absent, Cancelled: absent, TimedOut: absent},
+	}
+	unchanged := map[eventKind]bool{progressed: true, deadlined: true} // events that apply without a transition
+	for _, from := range states {
+		for kind := timePasses; kind <= called; kind++ {
+			for _, now := range []int64{deadline - 1, deadline, deadline + 1, gone - 1, gone, gone + 1} {
+				for _, stranger := range []bool{false, true} {
+					r := row{state: from, expires: gone, gone: gone, keep: 50, attempt: 1}
+					if from == InProgress {
+						r.worker, r.started, r.deadline = "w", 10, deadline
+					}
+					due := r
+					if due.apply(event{kind: timePasses}, now).ok {
+						want := absent
+						if from == InProgress && now < gone {
+							want = TimedOut
+						}
+						must.Equal(t, due.state, want, from, "at", now)
+						continue
+					}
+					must.Hold(t, now < gone && (from != InProgress || now < deadline), from, "at", now, "isn't due")
+					ev := event{kind: kind, worker: "w", attempt: 1, timeout: 60, ttl: gone, at: gone}
+					if stranger {
+						ev.attempt = 2
+					}
+					want, listed := table[kind][from]
+					if report := kind >= completed && kind <= returned; report && stranger {
+						want, listed = from, false
+					} else if !listed {
+						want, listed = from, unchanged[kind] && (kind == deadlined || from == InProgress)
+					}
+					fx := r.apply(ev, now)
+					must.Hold(t, r.state == want && fx.ok == listed && fx.from == from && fx.to == want, kind, "in", from, "at", now, "by a stranger", stranger, fx, "want", want, listed)
+				}
+			}
+		}
+	}
+}
+
+// A job whose worker dies is dispatched again once.
+func TestApplyLost(t *testing.T) {
+	r := row{state: InQueue, gone: 1000, expires: 1000, keep: 1000, turn: 7}
+	for attempt := 1; attempt <= 2; attempt++ {
+		must.Hold(t, r.apply(event{kind: taken, worker: "w", timeout: 100}, 10).ok, "attempt", attempt, "wasn't taken")
+		fx := r.apply(event{kind: lost, worker: "w", attempt: attempt, message: "it crashed"}, 20)
+		if attempt == 1 {
+			must.Hold(t, fx.retry && fx.clear && r.state == InQueue && r.turn == 7 && r.worker == "", fx, r)
+		} else {
+			must.Hold(t, fx.result && fx.message == "job timed out after 1 retries: it crashed" && r.state == Failed && fx.execution == 10, fx, r)
+		}
+	}
+}
+
+// Keys grow, differ, and are in the ids.
+func TestKeys(t *testing.T) {
+	e := &Engine{clock: new(clock.Clock)}
+	e.clock.Stop()
+	e.number.Store(511)
+	var mu sync.Mutex
+	seen := map[int64]bool{}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			last := int64(0)
+			for range 3000 { // more than one millisecond has numbers
+				k := e.newKey()
+				must.Hold(t, k > last && k>>withinBits&511 == 511, "key", k, "after", last)
+				last = k
+				mu.Lock()
+				seen[k] = true
+				mu.Unlock()
+				id := NewJob{Sync: k%2 == 0}.id(k)
+				got, ok := keyOf(id)
+				must.Hold(t, ok && got == k, id, "has key", got, "of", k)
+			}
+		})
+	}
+	all.Wait()
+	must.Equal(t, len(seen), 12_000, "keys")
+	u := uuid.MustParse(NewJob{}.id(e.newKey())[:36])
+	must.Equal(t, fmt.Sprint(u.Version(), u.Variant()), "VERSION_7 RFC4122", "the id is a UUID of")
+	for _, id := range []string{"", "x", "sync-x-q1"} {
+		_, ok := keyOf(id)
+		must.Hold(t, !ok, id, "has a key")
+	}
+}

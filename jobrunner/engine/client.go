@@ -1,0 +1,361 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Get reads a job. It returns ErrNotFound if the job doesn't exist or has expired.
+func (e *Engine) Get(ctx context.Context, endpoint, id string) (Job, error) {
+	job, _, err := e.GetUpTo(ctx, endpoint, id, math.MaxInt32)
+	return job, err
+}
+
+// GetUpTo is Get, but leaves out an output of more than maxOutput bytes. It returns the
+// size of the output.
+func (e *Engine) GetUpTo(ctx context.Context, endpoint, id string, maxOutput int) (job Job, size int, err error) {
+	job, size, _, err = e.read(ctx, endpoint, id, maxOutput)
+	return job, size, err
+}
+
+// read also returns the job's key. It waits until the job's changes are stored. If they
+// can't be, it reads the stored state.
+func (e *Engine) read(ctx context.Context, endpoint, id string, maxOutput int) (job Job, size int, k int64, err error) {
+	outage := false
+	for {
+		q := e.led(endpoint)
+		if q == nil {
+			break
+		}
+		q.mu.Lock()
+		j := q.find(id)
+		if j == nil {
+			q.unlock()
+			break
+		}
+		ch := j.change
+		if job, k = j.view(), j.k; j.state.Terminal() && e.store != nil && ch == nil {
+			q.unlock() // it has a webhook call to make, and its output isn't in memory
+			break
+		}
+		if q.unlock(); ch == nil {
+			if size = len(job.Output); size > maxOutput {
+				job.Output = nil
+			}
+			return job, size, k, nil
+		}
+		if outage = ch.commit.wait() != nil; outage {
+			break
+		}
+	}
+	if e.store == nil {
+		return Job{}, 0, 0, ErrNotFound
+	}
+	j, size, err := e.store.job(ctx, endpoint, id, maxOutput, e.now())
+	if err != nil {
+		return Job{}, 0, 0, err
+	}
+	if !outage { // otherwise a result in time may wait for its commit
+		j.passTime(e.now())
+	}
+	return j.view(), size, j.k, nil
+}
+
+// Recent reads up to 100 of an endpoint's jobs, the newest first. It leaves out outputs of
+// more than 64 KiB.
+func (e *Engine) Recent(ctx context.Context, endpoint string) ([]Job, error) {
+	if e.store == nil {
+		return e.newest(maxRecent, maxRecentOutput, endpoint), nil
+	}
+	return e.list(ctx, recentJobs, maxRecentOutput, endpoint, e.now(), maxRecent)
+}
+
+// Latest reads the newest n jobs of an endpoint, or of all endpoints for "", the newest
+// first. It leaves out outputs and truncates long errors.
+func (e *Engine) Latest(ctx context.Context, endpoint string, n int) (jobs []Job, err error) {
+	switch {
+	case e.store == nil:
+		jobs = e.newest(n, 0, endpoint)
+	case endpoint == "":
+		jobs, err = e.list(ctx, latestJobs, 0, e.now(), n)
+	default:
+		jobs, err = e.list(ctx, recentJobs, 0, endpoint, e.now(), n)
+	}
+	for i := range jobs {
+		jobs[i].Output = nil
+		if text := []rune(jobs[i].Error); len(text) > maxLatestError {
+			jobs[i].Error = string(text[:maxLatestError])
+		}
+	}
+	return jobs, err
+}
+
+// newest returns the newest jobs of an endpoint, or of all endpoints for "", that are in memory.
+func (e *Engine) newest(n, maxOutput int, endpoint string) (jobs []Job) {
+	var found []*job
+	for _, q := range e.all() {
+		if endpoint == q.name || endpoint == "" && !IsBatchQueue(q.name) {
+			q.mu.Lock()
+			found = q.newest(n, found)
+			q.mu.Unlock()
+		}
+	}
+	for _, j := range found {
+		j.queue.mu.Lock()
+		v := j.view()
+		j.queue.mu.Unlock()
+		if len(v.Output) > maxOutput {
+			v.Output = nil
+		}
+		jobs = append(jobs, v)
+	}
+	return jobs
+}
+
+// list reads stored jobs by a query.
+func (e *Engine) list(ctx context.Context, query string, args ...any) (views []Job, err error) {
+	_ = e.commits.flush() // if it fails, the stored states are listed
+	jobs, err := e.store.list(ctx, query, args...)
+	for _, j := range jobs {
+		j.passTime(e.now())
+		views = append(views, j.view())
+	}
+	return views, err
+}
+
+// SetTTL sets a job's time to live, which counts from its submission. If it is over
+// already, the job expires at once.
+func (e *Engine) SetTTL(ctx context.Context, endpoint, id string, ttl time.Duration) error {
+	_, err := e.change(ctx, endpoint, id, event{kind: deadlined, ttl: ttl.Milliseconds()})
+	return err
+}
+
+// Cancel cancels a job: IN_QUEUE, IN_PROGRESS → CANCELLED. It returns the job, unchanged
+// if it has ended already.
+func (e *Engine) Cancel(ctx context.Context, endpoint, id string) (Job, error) {
+	return e.change(ctx, endpoint, id, event{kind: cancelled})
+}
+
+// NotRetryable rejects the retry of a job that is neither FAILED nor TIMED_OUT.
+type NotRetryable struct{ State State }
+
+func (e *NotRetryable) Error() string {
+	return fmt.Sprintf("only a job that is %s or %s can be retried; this one is %s", Failed, TimedOut, e.State)
+}
+
+// Retry requeues a job with the same id and input until its retention ends:
+// FAILED, TIMED_OUT → IN_QUEUE. It deletes the result and a pending webhook call. If the job
+// has another state, it returns *NotRetryable.
+func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
+	return e.change(ctx, endpoint, id, event{kind: retried})
+}
+
+// change applies a client's event to a job, and returns the job.
+func (e *Engine) change(ctx context.Context, endpoint, id string, ev event) (Job, error) {
+	if err := e.commits.refuse(ev.kind == cancelled); err != nil {
+		return Job{}, err
+	}
+	q, j, err := e.lockJob(ctx, endpoint, id)
+	if err != nil {
+		return Job{}, err
+	}
+	fx := q.apply(j, ev)
+	q.tick(j) // a new ttl may be over already
+	v := j.view()
+	if e.store != nil && j.change == nil {
+		q.evict(j) // it was read from the store, and is unchanged
+	}
+	if err := q.unlock().wait(); err != nil {
+		return Job{}, err
+	}
+	switch {
+	case ev.kind == retried && !fx.ok:
+		return Job{}, &NotRetryable{v.State}
+	case v.State.Terminal():
+		v, err = e.Get(ctx, endpoint, id)                              // with its output
+		if err == nil && ev.kind == cancelled && !v.State.Terminal() { // retried just now
+			return e.change(ctx, endpoint, id, ev)
+		}
+	}
+	return v, err
+}
+
+// lockJob locks the queue of a job. An ended job is read from the store.
+func (e *Engine) lockJob(ctx context.Context, endpoint, id string) (*queue, *job, error) {
+	for {
+		q, err := e.lock(ctx, endpoint)
+		if err != nil {
+			return nil, nil, err
+		}
+		if j := q.find(id); j != nil {
+			return q, j, nil
+		}
+		evicted := q.evicted
+		if _, known := q.jobs[id]; known || e.store == nil {
+			q.unlock()
+			return nil, nil, ErrNotFound
+		}
+		q.unlock()
+		j, _, err := e.store.job(ctx, endpoint, id, 0, e.now())
+		if err != nil {
+			return nil, nil, err
+		}
+		q.mu.Lock()
+		if !q.closed && q.jobs[id] == nil && q.evicted == evicted { // otherwise the row may be out of date
+			if !j.state.Terminal() { // its deletion isn't stored yet
+				q.unlock()
+				return nil, nil, ErrNotFound
+			}
+			q.add(j)
+			return q, j, nil
+		}
+		q.unlock()
+	}
+}
+
+// Purge deletes the jobs in an endpoint's queue and returns how many: IN_QUEUE → (none).
+// It leaves jobs that are queued or taken after its start. If it fails, the remaining jobs stay.
+func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err error) {
+	if err := e.commits.refuse(true); err != nil {
+		return 0, err
+	}
+	last := e.newKey()
+	for more := true; more && err == nil; {
+		q, err := e.lock(ctx, endpoint)
+		if err != nil {
+			return removed, err
+		}
+		waiting := slices.DeleteFunc(slices.Clone(q.ready.jobs), func(j *job) bool { return j.k > last || j.turn > last>>(processBits+withinBits) })
+		if more = len(waiting) > maxSlice; more {
+			waiting = waiting[:maxSlice]
+		}
+		for _, j := range waiting {
+			if q.tick(j); j.state == InQueue {
+				q.applyAt(j, event{kind: removal}, e.now())
+				removed++
+			}
+		}
+		if err := q.unlock().wait(); err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// maxSlice bounds the jobs that one step of a bulk change changes, so that others don't
+// wait for long.
+const maxSlice = 256
+
+// Drain reads a job and removes the unread chunks from its stream, in order. A chunk is
+// {"output": …}, with "metrics" if the handler gave some. An element of chunks may have several
+// small chunks, separated by commas. If more is true, the stream has further chunks, even if
+// the job has ended.
+func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunks [][]byte, more bool, err error) {
+	// Read the state first, so that all chunks are included if the job has ended.
+	job, _, k, err := e.read(ctx, endpoint, id, math.MaxInt32)
+	if err != nil {
+		return Job{}, nil, false, err
+	}
+	var all []numberedChunk
+	if e.store != nil {
+		all, more, err = e.store.drain(ctx, k)
+	} else {
+		all, more = e.drainMemory(endpoint, id)
+	}
+	for _, n := range all {
+		chunks = append(chunks, n.chunk)
+	}
+	return job, chunks, more, err
+}
+
+func (e *Engine) drainMemory(endpoint, id string) (all []numberedChunk, more bool) {
+	q := e.led(endpoint)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	j := q.jobs[id]
+	if j == nil {
+		return nil, false
+	}
+	n, size := 0, 0
+	for n < len(j.chunks) && (n == 0 || size+len(j.chunks[n].chunk) <= maxDrain) {
+		size += len(j.chunks[n].chunk)
+		n++
+	}
+	all, j.chunks = j.chunks[:n], j.chunks[n:]
+	e.memory.use(-size)
+	return all, len(j.chunks) > 0
+}
+
+// Unread counts a job's unread chunks.
+func (e *Engine) Unread(ctx context.Context, endpoint, id string) (int, error) {
+	_, _, k, err := e.read(ctx, endpoint, id, 0)
+	if err != nil {
+		return 0, err
+	}
+	if e.store != nil {
+		return e.store.unread(ctx, k)
+	}
+	q := e.led(endpoint)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if j := q.jobs[id]; j != nil && len(j.chunks) > 0 {
+		return int(j.streamed + 1 - j.chunks[0].seq), nil
+	}
+	return 0, nil
+}
+
+// DropEndpoint deletes the jobs and batches of a deleted endpoint. Workers that run its
+// jobs learn from their next report that they must stop.
+func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
+	for _, name := range []string{endpoint, BatchQueue(endpoint)} {
+		e.mu.Lock()
+		e.known = slices.DeleteFunc(e.known, func(known string) bool { return known == name })
+		e.mu.Unlock()
+		if q := e.led(name); q != nil {
+			q.mu.Lock()
+			for _, j := range q.jobs {
+				q.applyAt(j, event{kind: removal}, e.now())
+			}
+			q.close()
+			q.unlock()
+		}
+		if e.store == nil {
+			continue
+		}
+		if err := e.commits.flush(); err != nil && e.commits.refuse(true) != nil {
+			return err
+		}
+		for rows := int64(maxSlice); rows == maxSlice; {
+			var err error
+			if rows, err = execAlone(ctx, e.db.WriteWithReserve, deleteOfEndpoint, name, maxSlice); err != nil {
+				return err
+			}
+		}
+		for _, statement := range []string{deleteCounts, deleteBatchesOf} {
+			if _, err := execAlone(ctx, e.db.WriteWithReserve, statement, name); err != nil {
+				return err
+			}
+		}
+	}
+	if e.db.Shared() {
+		_, err := execAlone(ctx, e.db.WriteWithReserve, deleteLead, endpoint)
+		return err
+	}
+	return nil
+}
+
+// close closes the locked queue: later operations use a new one, or another process.
+func (q *queue) close() {
+	q.closed = true
+	for q.takers.Len() > 0 {
+		close(q.takers.Remove(q.takers.Front()).(*waiter).jobs)
+	}
+	q.engine.mu.Lock()
+	defer q.engine.mu.Unlock()
+	if q.engine.queues[q.name] == q {
+		delete(q.engine.queues, q.name)
+	}
+}

@@ -1,0 +1,376 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// Operations change jobs in memory and wait for the commit of their changes. All changes
+// that are made during a commit share the next one.
+//
+// If a commit fails, it is tried again until it succeeds. The callers that wait for it get
+// the error, and until then new submissions and takes are refused, and reports are spooled.
+// Submissions of the failed commit are withdrawn, because their clients got an error.
+
+// commit is a set of changes that are stored together.
+type commit struct {
+	changes []*change
+	counts  map[string]Counts // by queue
+	batches []*batch
+	events  []transition
+	spooled []*entry // reports that are obsolete once the changes are stored
+
+	done   chan struct{} // closed once it is stored; nil: state is kept in memory
+	failed chan struct{} // closed once a try has failed
+	err    error         // read after failed
+}
+
+// change is what a commit stores about one job.
+type change struct {
+	job         *job
+	commit      *commit
+	row         row // as it is stored
+	isNew       bool
+	result      bool // output and message are stored
+	clear       bool // output and chunks of earlier commits are deleted
+	output      []byte
+	message     string
+	input, rest []byte
+	chunks      []numberedChunk // new ones
+}
+
+// transition is an effect for watches and observers.
+type transition struct {
+	Event
+	ended *Job // with its result
+	call  bool // a webhook call is due
+}
+
+// wait waits until the changes are stored or a try has failed. A commit that is nil has no
+// changes.
+func (c *commit) wait() error {
+	if c == nil || c.done == nil {
+		return nil
+	}
+	select {
+	case <-c.done:
+	case <-c.failed:
+	}
+	select {
+	case <-c.failed: // even if the rest was stored later
+		return c.err
+	default:
+		return nil
+	}
+}
+
+func (c *commit) empty() bool { return len(c.changes)+len(c.batches) == 0 }
+
+// maxOpen bounds the changes that wait for a commit. Above it, takes wait, because workers
+// could outrun the store.
+const maxOpen = 512
+
+// gatherTurns is how often the committer yields to other goroutines after the last change
+// arrived and before it commits, because a commit costs as much as several jobs.
+const gatherTurns = 3
+
+// Pauses between the tries of a commit. They are real time, because an outage has nothing
+// to do with the engine's clock.
+const (
+	minRetryPause = 50 * time.Millisecond
+	maxRetryPause = time.Second
+)
+
+// patience is how long the callers of a commit don't learn that it fails: a server may only
+// have closed its connections.
+const patience = 250 * time.Millisecond
+
+type committer struct {
+	engine  *Engine
+	mu      sync.Mutex
+	open    *commit
+	changed chan struct{} // signals that open has a change
+	fault   atomic.Pointer[error]
+	retry   chan struct{} // signals that a try may succeed now
+}
+
+// renew opens a new commit and returns the last one. During an outage the callers of the new
+// one don't wait for a try, which can take seconds.
+func (c *committer) renew() *commit {
+	closed := c.open
+	c.open = &commit{counts: map[string]Counts{}}
+	if c.engine.store != nil {
+		c.open.done, c.open.failed = make(chan struct{}), make(chan struct{})
+		if err := c.failure(); sqldb.Classify(err) == sqldb.Outage {
+			c.open.fail(err)
+		}
+	}
+	return closed
+}
+
+// failure returns why commits fail at the moment, or nil.
+func (c *committer) failure() error {
+	if err := c.fault.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// refuse returns an error if an operation has to wait for the end of an outage. One that
+// frees space may run while the disk is full.
+func (c *committer) refuse(freesSpace bool) error {
+	err := c.failure()
+	if freesSpace && sqldb.Classify(err) == sqldb.Full {
+		return nil
+	}
+	return err
+}
+
+// add adds the effect of an event on a job, whose queue the caller has locked, and returns the commit.
+func (c *committer) add(j *job, chunks [][]byte, fx effect) *commit {
+	to := j.queue.open
+	if c.engine.store == nil { // each operation publishes its own changes
+		if to == nil {
+			to = &commit{}
+		}
+	} else {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		to = c.open
+		ch := j.change
+		if ch == nil || ch.commit != to {
+			ch = &change{job: j, commit: to}
+			if fx.isNew {
+				ch.isNew, ch.input, ch.rest = true, j.input, j.rest
+			}
+			j.change = ch
+			to.changes = append(to.changes, ch)
+		}
+		ch.row = j.row
+		if fx.clear {
+			ch.clear, ch.chunks, ch.result = true, nil, false
+		}
+		if fx.result {
+			ch.result, ch.output, ch.message = true, j.output, j.message
+		}
+		ch.chunks = append(ch.chunks, numbered(chunks, j.streamed)...)
+		to.counts[j.queue.name] = j.queue.counts
+		c.signal()
+	}
+	if fx.from != fx.to || len(chunks) > 0 {
+		to.events = append(to.events, newTransition(j, fx))
+	}
+	return to
+}
+
+// signal wakes the committer for a change. If the disk is full, the change may free space.
+func (c *committer) signal() {
+	notify.Signal(c.changed)
+	if sqldb.Classify(c.failure()) == sqldb.Full {
+		notify.Signal(c.retry)
+	}
+}
+
+// size returns the number of changes that wait for a commit, and that commit.
+func (c *committer) size() (int, *commit) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.open.changes), c.open
+}
+
+// flush waits for all changes that have been made. It returns at once while commits fail.
+func (c *committer) flush() error {
+	if err := c.failure(); err != nil || c.engine.store == nil {
+		return err
+	}
+	c.mu.Lock()
+	open := c.open
+	notify.Signal(c.changed)
+	c.mu.Unlock()
+	return open.wait()
+}
+
+// run commits until ctx ends. It then tries to commit the last changes once.
+func (c *committer) run(ctx context.Context) {
+	for {
+		select {
+		case <-c.changed:
+		case <-ctx.Done():
+		}
+		for idle, last := 0, -1; idle < gatherTurns; idle++ {
+			runtime.Gosched()
+			if n, _ := c.size(); n != last {
+				last, idle = n, 0
+			}
+		}
+		c.mu.Lock()
+		closed := c.renew()
+		c.mu.Unlock()
+		if closed.empty() {
+			close(closed.done)
+			if ctx.Err() != nil {
+				return
+			}
+			continue
+		}
+		if !c.store(ctx, []*commit{closed}) || ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// store stores commits. While it fails, it adds the commits that are opened meanwhile. It
+// reports false if ctx ended before it succeeded.
+func (c *committer) store(ctx context.Context, pending []*commit) (stored bool) {
+	begun := time.Now()
+	for pause := minRetryPause; ; pause = min(2*pause, maxRetryPause) {
+		left, err := c.try(pending)
+		for err != nil && sqldb.Classify(err) == sqldb.Outage && c.failure() == nil && !errors.Is(err, ErrElsewhere) &&
+			time.Since(begun) < patience && clock.RealSleep(ctx, minRetryPause/5) == nil {
+			left, err = c.try(pending)
+		}
+		if err == nil {
+			c.mu.Lock()
+			failed, next := c.fault.Swap(nil) != nil, c.open
+			if failed {
+				c.renew() // the callers of next may have got the error
+			}
+			c.mu.Unlock()
+			if c.finish(pending); !failed {
+				return true
+			}
+			for _, q := range c.engine.all() {
+				q.mu.Lock()
+				q.unlock() // serves the takers
+			}
+			pending = []*commit{next}
+			continue
+		}
+		c.finish(without(pending, left))
+		pending = left
+		if errors.Is(err, ErrElsewhere) { // others have taken over
+			for _, one := range pending {
+				one.fail(err)
+			}
+			c.engine.forgetLeads()
+			return true
+		}
+		withdrawn, full := false, sqldb.Classify(err) == sqldb.Full
+		for _, one := range pending {
+			one.fail(err)
+			withdrawn = c.withdraw(one, full) || withdrawn
+		}
+		if withdrawn && full { // the rest may fit on the disk
+			continue
+		}
+		if sqldb.Classify(err) == sqldb.Fault {
+			c.engine.log.Error("changes of jobs can't be stored, and wait", "error", err)
+			err = errors.Join(sqldb.ErrUnavailable, err)
+		}
+		c.fault.Store(&err)
+		select {
+		case <-c.retry:
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return false
+		}
+		c.mu.Lock()
+		if !c.open.empty() {
+			pending = append(pending, c.renew())
+		}
+		c.mu.Unlock()
+	}
+}
+
+// fail tells the callers that wait that a try has failed.
+func (c *commit) fail(err error) {
+	select {
+	case <-c.failed:
+	default:
+		c.err = err
+		close(c.failed)
+	}
+}
+
+// finish ends commits that are stored: it forgets what was only needed until then, and tells
+// the callers, watches and observers.
+func (c *committer) finish(stored []*commit) {
+	for _, one := range stored {
+		close(one.done)
+		for _, ch := range one.changes {
+			j := ch.job
+			j.queue.mu.Lock()
+			if j.change == ch {
+				j.change = nil
+				j.queue.evict(j)
+			}
+			j.queue.mu.Unlock()
+		}
+		c.mu.Lock()
+		spooled := one.spooled
+		c.mu.Unlock()
+		c.engine.spool.remove(spooled)
+		c.engine.publish(one)
+	}
+}
+
+// evict removes what the store has from memory: ended jobs, and inputs beyond a budget.
+func (q *queue) evict(j *job) {
+	if q.jobs[j.id] != j {
+		return
+	}
+	before := j.size()
+	if j.state.Terminal() && j.callAt == 0 {
+		delete(q.jobs, j.id)
+		q.evicted++
+		q.engine.memory.use(-before)
+		return
+	}
+	if j.state.Terminal() {
+		j.output, j.message = nil, ""
+	}
+	if j.inMemory && q.engine.memory.used.Load() > maxInputs {
+		j.input, j.rest, j.inMemory = nil, nil, false
+	}
+	q.engine.memory.use(j.size() - before)
+}
+
+// maxInputs is the budget of the jobs in memory, in bytes. Above it, inputs are read from
+// the store when a worker takes the job.
+const maxInputs = 128 << 20
+
+// publish tells watches, the observer and the senders of webhooks about transitions.
+func (e *Engine) publish(c *commit) {
+	for _, t := range c.events {
+		e.hub.changed(t)
+		if t.call {
+			notify.Signal(e.calls)
+		}
+		if e.observer != nil && t.From != t.To && t.To != draft && (t.From != absent || t.To == InQueue) {
+			e.observer(t.Event)
+		}
+	}
+}
+
+func newTransition(j *job, fx effect) transition {
+	if fx.from == draft {
+		fx.from = absent // a draft isn't a job for others
+	}
+	t := transition{call: j.callAt > 0, Event: Event{
+		Endpoint: j.endpoint, Job: j.id, From: fx.from, To: fx.to, Retry: fx.retry, Counts: j.queue.counts,
+		Delay: duration(fx.delay), Execution: duration(fx.execution),
+	}}
+	if fx.from == InProgress && (fx.to == Completed || fx.to == Failed) {
+		v := j.view()
+		t.ended = &v
+	}
+	return t
+}

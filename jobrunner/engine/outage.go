@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// try tries to store commits, and returns those that were not stored. If the disk is full,
+// what needs little space is stored from the space that is held back.
+func (c *committer) try(pending []*commit) (left []*commit, err error) {
+	all := merged(pending)
+	if all.empty() {
+		return nil, nil
+	}
+	err = c.engine.store.commit(all, false)
+	switch {
+	case sqldb.IsRejected(err):
+		return c.tryEach(pending, all)
+	case sqldb.Classify(err) != sqldb.Full:
+		return pending, err
+	}
+	waits := map[*job]bool{}
+	for some := range slices.Chunk(all.changes, reservedChanges) {
+		small := &commit{counts: all.counts, batches: all.batches}
+		for _, ch := range some {
+			if waits[ch.job] = ch.isNew || len(ch.output)+sizeOf(ch.chunks) > maxSmallChange; !waits[ch.job] {
+				small.changes = append(small.changes, ch)
+			}
+		}
+		if len(small.changes) == 0 {
+			continue
+		}
+		if reserved := c.engine.store.commit(small, true); reserved != nil {
+			return pending, errors.Join(err, reserved)
+		}
+	}
+	for _, one := range pending {
+		if slices.ContainsFunc(one.changes, func(ch *change) bool { return waits[ch.job] }) {
+			left = append(left, one)
+		}
+	}
+	if len(left) == 0 {
+		err = nil
+	}
+	return left, err
+}
+
+// tryEach stores the changes one by one, because the database rejects one of them, such as
+// the output of a job that another process has just deleted with its endpoint. Such a
+// change is dropped.
+func (c *committer) tryEach(pending []*commit, all *commit) (left []*commit, err error) {
+	for _, ch := range all.changes {
+		err := c.engine.store.commit(&commit{changes: []*change{ch}, counts: all.counts, batches: all.batches}, false)
+		switch {
+		case sqldb.IsRejected(err):
+			c.engine.log.Error("a change of a job can't be stored, and is dropped", "endpoint", ch.row.endpoint, "job", ch.row.id, "error", err)
+		case err != nil:
+			return pending, err
+		}
+	}
+	return nil, nil
+}
+
+// merged returns one commit with the changes of several, the oldest first.
+func merged(pending []*commit) *commit {
+	if len(pending) == 1 {
+		return &commit{changes: pending[0].changes, counts: pending[0].counts, batches: pending[0].batches}
+	}
+	all := &commit{counts: map[string]Counts{}}
+	last := map[*job]*change{}
+	for _, one := range pending {
+		maps.Copy(all.counts, one.counts)
+		all.batches = append(all.batches, one.batches...)
+		for _, later := range one.changes {
+			ch := *later
+			if before := last[ch.job]; before != nil {
+				ch.isNew, ch.input, ch.rest = before.isNew, before.input, before.rest
+				if !ch.clear {
+					ch.clear, ch.chunks = before.clear, append(slices.Clone(before.chunks), ch.chunks...)
+					if !ch.result {
+						ch.result, ch.output, ch.message = before.result, before.output, before.message
+					}
+				}
+				*before = ch
+				continue
+			}
+			last[ch.job] = &ch
+			all.changes = append(all.changes, &ch)
+		}
+	}
+	return all
+}
+
+func without(all, some []*commit) []*commit {
+	return slices.DeleteFunc(slices.Clone(all), func(c *commit) bool { return slices.Contains(some, c) })
+}
+
+// withdraw removes the jobs whose submission has failed, and reports whether there are any.
+// Unless the commit was rolled back, they may be stored, and are deleted by the next try.
+func (c *committer) withdraw(of *commit, rolledBack bool) (withdrawn bool) {
+	all := of.changes
+	of.changes = nil
+	for _, ch := range all {
+		if !ch.isNew {
+			of.changes = append(of.changes, ch)
+			continue
+		}
+		withdrawn = true
+		j := ch.job
+		j.queue.mu.Lock()
+		if fx := j.apply(event{kind: removal}, 0); fx.from != absent {
+			j.queue.move(j, fx)
+		}
+		c.mu.Lock()
+		of.events = slices.DeleteFunc(of.events, func(t transition) bool { return t.Job == j.id })
+		of.counts[j.queue.name], c.open.counts[j.queue.name] = j.queue.counts, j.queue.counts
+		for _, gone := range []*change{ch, j.change} {
+			*gone = change{job: j, commit: gone.commit, row: row{k: j.k}}
+		}
+		c.mu.Unlock()
+		j.queue.mu.Unlock()
+		if !rolledBack {
+			of.changes = append(of.changes, ch)
+		}
+	}
+	return withdrawn
+}
+
+// While the disk is full, a change may store this many bytes, and a transaction may have
+// this many changes.
+const (
+	maxSmallChange  = 4 << 10
+	reservedChanges = 16
+)

@@ -1,0 +1,309 @@
+package engine
+
+import (
+	"cmp"
+	"container/heap"
+	"container/list"
+	"slices"
+	"sync"
+)
+
+// queue has the jobs of an endpoint that this process leads: the active ones, the ones
+// with a webhook call to make and the ones with changes that aren't committed yet. If
+// state is kept in memory, it has all jobs.
+type queue struct {
+	engine *Engine
+	name   string
+	epoch  int64 // of the lead, on a shared database
+
+	mu      sync.Mutex
+	closed  bool // the endpoint was deleted, or this process has lost its lead
+	jobs    map[string]*job
+	ready   jobHeap // in the queue
+	timed   jobHeap // by row.due
+	calls   map[lane]*jobHeap
+	takers  list.List // of *waiter, the longest waiting first
+	counts  Counts
+	batches map[int64]*batch // of a batch queue
+	evicted int              // counts the jobs that were evicted
+	open    *commit          // has the changes since lock
+}
+
+// lane is a queue of webhook calls of an owner to a host.
+type lane = BusyHost
+
+// job is a job in memory.
+type job struct {
+	row
+	queue       *queue
+	input, rest []byte
+	inMemory    bool   // input and rest are set
+	output      []byte // JSON or nil, and the error: of a job that is active or not yet committed
+	message     string
+	chunks      []numberedChunk // unread, if state is kept in memory
+	outputSize  int             // of a job that was read without a large output
+	host        string          // of the webhook
+	change      *change         // that isn't committed, or nil
+	places      [3]int          // position in each heap plus 1; 0: not in it
+}
+
+// jobHeap is a heap of jobs, of one of three orders.
+type jobHeap struct {
+	order int
+	jobs  []*job
+}
+
+// The orders of heaps.
+const (
+	byTurn = iota
+	byDue
+	byCall
+)
+
+func (h *jobHeap) Len() int { return len(h.jobs) }
+
+func (h *jobHeap) Less(a, b int) bool {
+	x, y := h.jobs[a], h.jobs[b]
+	switch h.order {
+	case byTurn:
+		return cmp.Or(cmp.Compare(x.turn, y.turn), cmp.Compare(x.k, y.k)) < 0
+	case byDue:
+		return x.due() < y.due()
+	}
+	return x.callAt < y.callAt
+}
+
+func (h *jobHeap) Swap(a, b int) {
+	h.jobs[a], h.jobs[b] = h.jobs[b], h.jobs[a]
+	h.jobs[a].places[h.order], h.jobs[b].places[h.order] = a+1, b+1
+}
+
+func (h *jobHeap) Push(x any) {
+	j := x.(*job)
+	h.jobs = append(h.jobs, j)
+	j.places[h.order] = len(h.jobs)
+}
+
+func (h *jobHeap) Pop() any {
+	last := len(h.jobs) - 1
+	j := h.jobs[last]
+	h.jobs[last] = nil
+	h.jobs = h.jobs[:last]
+	j.places[h.order] = 0
+	return j
+}
+
+// set adds a job, moves it to its place, or removes it.
+func (h *jobHeap) set(j *job, in bool) {
+	switch place := j.places[h.order]; {
+	case in && place == 0:
+		heap.Push(h, j)
+	case in:
+		heap.Fix(h, place-1)
+	case place > 0:
+		heap.Remove(h, place-1)
+	}
+}
+
+// first returns the first job, or nil.
+func (h *jobHeap) first() *job {
+	if len(h.jobs) == 0 {
+		return nil
+	}
+	return h.jobs[0]
+}
+
+func newQueue(e *Engine, name string, epoch int64) *queue {
+	return &queue{engine: e, name: name, epoch: epoch, jobs: map[string]*job{}, calls: map[lane]*jobHeap{}, batches: map[int64]*batch{},
+		ready: jobHeap{order: byTurn}, timed: jobHeap{order: byDue}}
+}
+
+// unlock ends an operation that began with Engine.lock. It returns the commit that has its
+// changes, or nil if there are none.
+func (q *queue) unlock() *commit {
+	q.serve()
+	c := q.open
+	q.open = nil
+	q.mu.Unlock()
+	if c != nil && q.engine.store == nil {
+		q.engine.publish(c)
+	}
+	return c
+}
+
+// find returns a job that clients see, or nil.
+func (q *queue) find(id string) *job {
+	j := q.jobs[id]
+	if j == nil {
+		return nil
+	}
+	q.tick(j)
+	if !j.visible(q.engine.now()) {
+		return nil
+	}
+	return j
+}
+
+// tick makes the transition of a job that is due.
+func (q *queue) tick(j *job) { q.applyAt(j, event{kind: timePasses}, q.engine.now()) }
+
+// apply applies an event now.
+func (q *queue) apply(j *job, ev event) effect {
+	q.tick(j)
+	return q.applyAt(j, ev, q.engine.now())
+}
+
+// applyAt applies an event and records its effect.
+func (q *queue) applyAt(j *job, ev event, now int64) effect {
+	fx := j.apply(ev, now)
+	if !fx.ok {
+		return fx
+	}
+	before := j.size()
+	if fx.clear {
+		j.output, j.message, j.chunks = nil, "", nil
+	}
+	if fx.result {
+		j.output, j.message = ev.output, fx.message
+	}
+	if len(ev.chunks) > 0 && q.engine.store == nil {
+		j.chunks = append(j.chunks, numbered(ev.chunks, j.streamed)...)
+	}
+	q.engine.memory.use(j.size() - before)
+	q.record(j, ev, fx)
+	return fx
+}
+
+// record moves a job, and adds the effect to the changes that are committed next.
+func (q *queue) record(j *job, ev event, fx effect) {
+	q.move(j, fx)
+	q.open = q.engine.commits.add(j, ev.chunks, fx)
+	q.engine.wake(j.due())
+}
+
+// move puts a job where its row belongs, and counts the transition.
+func (q *queue) move(j *job, fx effect) {
+	q.counts.count(fx, j.low)
+	if b := q.batches[j.batch]; b != nil {
+		b.count(fx)
+	}
+	q.place(j)
+	if j.state == absent {
+		delete(q.jobs, j.id)
+		q.engine.memory.use(-j.size())
+	}
+}
+
+// place puts a job into the heaps to which it belongs.
+func (q *queue) place(j *job) {
+	q.ready.set(j, j.state == InQueue)
+	active := j.state == InQueue || j.state == InProgress || j.state == draft
+	q.timed.set(j, j.state != absent && j.due() > 0 && (active || q.engine.store == nil))
+	if j.webhook == "" {
+		return
+	}
+	l := lane{j.owner, j.host}
+	if q.calls[l] == nil {
+		q.calls[l] = &jobHeap{order: byCall}
+	}
+	q.calls[l].set(j, j.state.Terminal() && j.callAt > 0)
+}
+
+// add adds a submitted job, or one that was read from the store.
+func (q *queue) add(j *job) {
+	j.queue = q
+	if j.webhook != "" {
+		j.host = hostOf(j.webhook)
+	}
+	q.jobs[j.id] = j
+	q.engine.memory.use(j.size())
+}
+
+// size is what a job takes in memory, in bytes.
+func (j *job) size() int {
+	return jobSize + len(j.input) + len(j.rest) + len(j.output) + sizeOf(j.chunks)
+}
+
+// jobSize is the size of a job without its input and output.
+const jobSize = 700
+
+func sizeOf(chunks []numberedChunk) (n int) {
+	for _, c := range chunks {
+		n += len(c.chunk)
+	}
+	return n
+}
+
+// next takes jobs for a worker: IN_QUEUE → IN_PROGRESS.
+func (q *queue) next(t Take) (jobs []*job) {
+	if t.Lead.Epoch != 0 && t.Lead.Epoch != q.epoch {
+		return nil
+	}
+	for len(jobs) < t.Max && q.ready.Len() > 0 {
+		j := q.ready.first()
+		if fx := q.apply(j, event{kind: taken, worker: t.Worker, timeout: t.Timeout.Milliseconds()}); fx.ok {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs
+}
+
+// waiter is a taker in the line.
+type waiter struct {
+	take Take
+	jobs chan []Taken // has a buffer of one
+}
+
+// serve gives the queued jobs to the waiting takers.
+func (q *queue) serve() {
+	if q.ready.Len() == 0 || q.engine.commits.failure() != nil {
+		return
+	}
+	for place := q.takers.Front(); place != nil && q.ready.Len() > 0; {
+		w := place.Value.(*waiter)
+		following := place.Next()
+		if jobs := q.next(w.take); len(jobs) > 0 {
+			q.takers.Remove(place)
+			w.jobs <- takenOf(jobs)
+		}
+		place = following
+	}
+}
+
+// takenOf describes jobs for their worker.
+func takenOf(jobs []*job) []Taken {
+	all := make([]Taken, len(jobs))
+	for i, j := range jobs {
+		all[i] = Taken{
+			Ref:   Ref{Endpoint: j.endpoint, ID: j.id, Worker: j.worker, Attempt: j.attempt},
+			Input: j.input, Rest: j.rest, Low: j.low, Retries: j.retries, Delay: max(0, duration(j.started-j.queued)), Deadline: fromMillis(j.deadline),
+		}
+		if !j.inMemory {
+			all[i].stored = j.k
+		}
+	}
+	return all
+}
+
+// view returns the job's state for clients.
+func (j *job) view() Job {
+	v := Job{Endpoint: j.endpoint, ID: j.id, State: j.state, Worker: j.worker, Retries: j.retries, Output: j.output, Error: j.message}
+	v.setTimes(j.queued, j.started, j.finished)
+	return v
+}
+
+// newest returns the newest n of the visible jobs that match, the newest first.
+func (q *queue) newest(n int, found []*job) []*job {
+	now := q.engine.now()
+	for _, j := range q.jobs {
+		if !j.visible(now) || j.state == draft || n == 0 || len(found) == n && found[n-1].k > j.k {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(found, j, func(a, b *job) int { return cmp.Compare(b.k, a.k) })
+		found = slices.Insert(found, at, j)
+		if len(found) > n {
+			found = found[:n]
+		}
+	}
+	return found
+}

@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+)
+
+// AddRequests adds requests to a DRAFT and returns their ids. If it fails, it adds none.
+func (e *Engine) AddRequests(ctx context.Context, endpoint, id string, inputs [][]byte) (b Batch, ids []string, err error) {
+	b, err = e.changeBatch(ctx, endpoint, id, func(q *queue, b *batch, _ int64) error {
+		if err := b.checkDraft(); err != nil {
+			return err
+		}
+		ids, err = q.addRequests(b, inputs)
+		return err
+	})
+	return b, ids, err
+}
+
+func (q *queue) addRequests(b *batch, inputs [][]byte) (ids []string, err error) {
+	if n := b.view().Total + len(inputs); n > MaxBatchRequests {
+		return nil, &BatchRefused{Reason: fmt.Sprintf("a batch has at most %d requests: with these it would have %d", MaxBatchRequests, n)}
+	}
+	e, size := q.engine, 0
+	for _, input := range inputs {
+		size += len(input) + jobSize
+	}
+	if err := e.memory.check(size, true); err != nil {
+		return nil, err
+	}
+	for _, input := range inputs {
+		j := NewJob{Endpoint: q.name, Input: input}.job(e.newKey(), e.now())
+		j.state, j.batch, j.keep, j.expires, j.gone = draft, b.k, batchRetention.Milliseconds(), b.gone, b.gone
+		q.add(j)
+		b.requests[draft]++ // record counts it only if the batch is known
+		q.record(j, event{}, effect{isNew: true, from: draft, to: draft})
+		ids = append(ids, j.id)
+	}
+	return ids, nil
+}
+
+// RemoveRequest removes a request from a DRAFT.
+func (e *Engine) RemoveRequest(ctx context.Context, endpoint, id, request string) (Batch, error) {
+	return e.changeBatch(ctx, endpoint, id, func(q *queue, b *batch, now int64) error {
+		if err := b.checkDraft(); err != nil {
+			return err
+		}
+		j := q.find(request)
+		if j == nil || j.batch != b.k {
+			return ErrNoRequest
+		}
+		q.applyAt(j, event{kind: removal}, now)
+		return nil
+	})
+}
+
+// settleAll settles the batches of a locked queue, and returns when that is needed next, or 0.
+func (q *queue) settleAll() (next int64) {
+	for _, b := range q.batches {
+		if at := q.settle(b); at > 0 && (next == 0 || at < next) {
+			next = at
+		}
+	}
+	return next
+}
+
+// settle queues the requests of a FINALIZED batch, cancels the requests of a batch that ends,
+// and removes an expired batch. It changes at most maxSlice requests, and returns when it
+// is needed next.
+func (q *queue) settle(b *batch) (next int64) {
+	now := q.engine.now()
+	if b.gone <= now {
+		for _, j := range q.jobs {
+			if j.batch == b.k {
+				q.applyAt(j, event{kind: removal}, now)
+			}
+		}
+		delete(q.batches, b.k)
+		b.state = ""
+		q.recordBatch(b)
+		return 0
+	}
+	if b.verdict == "" && b.state == BatchFinalized && b.ends <= now && b.unfinished() > 0 {
+		b.verdict = BatchFailed
+		q.recordBatch(b)
+	}
+	ev, states := event{kind: cancelled}, []State{draft, InQueue}
+	switch {
+	case b.verdict != "" && b.ends > 0:
+	case b.verdict == "" && b.state == BatchFinalized:
+		ev, states = event{kind: released, at: b.gone}, []State{draft}
+	default:
+		return b.gone
+	}
+	waiting := 0
+	for _, s := range states {
+		waiting += b.requests[s]
+	}
+	if waiting > 0 {
+		for i, j := range q.requests(b, states) {
+			if i == maxSlice {
+				return now
+			}
+			q.apply(j, ev)
+		}
+	}
+	if b.verdict == "" && b.ends > now {
+		return b.ends
+	}
+	if b.verdict != "" { // requests that are requeued from now on run again
+		b.ends = 0
+		q.recordBatch(b)
+	}
+	return b.gone
+}
+
+// requests returns the requests of a batch that are in memory and in one of these states, the oldest
+// first.
+func (q *queue) requests(b *batch, states []State) (all []*job) {
+	for _, j := range q.jobs {
+		if j.batch == b.k && (states == nil || slices.Contains(states, j.state)) {
+			all = append(all, j)
+		}
+	}
+	slices.SortFunc(all, func(a, b *job) int { return cmp.Compare(a.k, b.k) })
+	return all
+}
+
+func page[T any](all []T, offset, limit int) []T {
+	all = all[min(offset, len(all)):]
+	return all[:min(limit, len(all))]
+}
+
+// Requests reads a page of a batch's requests, the oldest first, and their total number.
+// It leaves out outputs of more than maxOutput bytes.
+func (e *Engine) Requests(ctx context.Context, endpoint, id string, offset, limit, maxOutput int) (requests []Request, total int, err error) {
+	q, b, err := e.lockBatch(ctx, endpoint, id)
+	if err != nil {
+		return nil, 0, err
+	}
+	jobs, total := page(q.requests(b, nil), offset, limit), b.view().Total
+	q.unlock()
+	if e.store != nil {
+		_ = e.commits.flush() // if it fails, the stored state is returned
+		jobs, err = e.store.list(ctx, selectRequests, maxOutput, b.k, limit, offset)
+	}
+	for _, j := range jobs {
+		r := Request{Job: j.view(), Size: max(j.outputSize, len(j.output))}
+		if r.Size > maxOutput {
+			r.Output = nil
+		}
+		if r.State == draft {
+			r.State = InQueue
+		}
+		if j.started > 0 {
+			r.Started = fromMillis(j.started)
+		}
+		if j.finished > 0 {
+			r.Completed = fromMillis(j.finished)
+		}
+		requests = append(requests, r)
+	}
+	return requests, total, err
+}

@@ -1,0 +1,345 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// store stores jobs in a database. Commits are absolute: they store whole rows, so that a
+// commit whose reply was lost can be repeated.
+type store struct {
+	db      *sqldb.DB
+	process func() string // this process's id on a shared database
+
+	// undelivered has chunks by job that may be deleted although no client got them, because
+	// the reply to the commit was lost. The next drain returns them.
+	mu          sync.Mutex
+	undelivered map[int64][]numberedChunk
+}
+
+// maxUndelivered bounds the jobs in undelivered, which have up to maxDrain bytes each.
+const maxUndelivered = 16
+
+const (
+	// The columns of a job that its submission sets, and those that change.
+	fixedColumns   = `endpoint, id, low, webhook, owner, exec_ms, keep_ms, batch`
+	changedColumns = `state, submitted, turn, queued, expires, gone, worker, attempt, retries, started, deadline, finished, streamed, call_at, call_tries`
+	rowColumns     = `jobs.k, ` + fixedColumns + `, ` + changedColumns
+
+	// The job may be stored already if the reply to its commit was lost.
+	insertJob = `INSERT INTO jobs (k, ` + fixedColumns + `, ` + changedColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (k) DO UPDATE SET state = excluded.state, turn = excluded.turn, queued = excluded.queued, expires = excluded.expires, gone = excluded.gone,
+			worker = excluded.worker, attempt = excluded.attempt, retries = excluded.retries, started = excluded.started, deadline = excluded.deadline,
+			finished = excluded.finished, streamed = excluded.streamed, call_at = excluded.call_at, call_tries = excluded.call_tries`
+	updateJob = `UPDATE jobs SET state = ?, submitted = ?, turn = ?, queued = ?, expires = ?, gone = ?, worker = ?, attempt = ?, retries = ?, started = ?, deadline = ?,
+		finished = ?, streamed = ?, call_at = ?, call_tries = ? WHERE k = ?`
+	deleteJob    = `DELETE FROM jobs WHERE k = ?`
+	insertInput  = `INSERT INTO inputs (k, input, rest) VALUES (?, ?, ?) ON CONFLICT (k) DO NOTHING`
+	upsertOutput = `INSERT INTO outputs (k, output, error) VALUES (?, ?, ?) ON CONFLICT (k) DO UPDATE SET output = excluded.output, error = excluded.error`
+	deleteOutput = `DELETE FROM outputs WHERE k = ?`
+	insertChunk  = `INSERT INTO chunks (k, seq, chunk) VALUES (?, ?, ?) ON CONFLICT (k, seq) DO NOTHING`
+	deleteChunks = `DELETE FROM chunks WHERE k = ?`
+	upsertCounts = `INSERT INTO counts (endpoint, in_queue, waiting, in_progress, completed, failed, retried) VALUES (?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (endpoint) DO UPDATE SET in_queue = excluded.in_queue, waiting = excluded.waiting, in_progress = excluded.in_progress,
+			completed = excluded.completed, failed = excluded.failed, retried = excluded.retried`
+
+	// fence fails the commit of a process that others have removed: they lead its endpoints.
+	fence = `SELECT 1 FROM processes WHERE id = ? FOR SHARE`
+
+	active       = `(state IN ('DRAFT', 'IN_QUEUE', 'IN_PROGRESS') OR call_at > 0)`
+	selectActive = `SELECT ` + rowColumns + `, COALESCE((SELECT error FROM outputs WHERE outputs.k = jobs.k), '') FROM jobs WHERE endpoint = ? AND ` + active
+	selectInput  = `SELECT input, rest FROM inputs WHERE k = ?`
+	// selectJob reads a job, without an output above a size.
+	// Arguments: the maximum size of the output in bytes, and the arguments of a condition.
+	selectJob = `SELECT ` + rowColumns + `, CASE WHEN LENGTH(output) <= ? THEN output END, COALESCE(LENGTH(output), 0), COALESCE(error, '')
+		FROM jobs LEFT JOIN outputs ON outputs.k = jobs.k WHERE `
+	byKey = `jobs.k = ? AND endpoint = ? AND id = ?`
+	// Ids of older versions don't have the key.
+	byOldID = `endpoint = ? AND id = ? AND jobs.k < 1099511627776`
+
+	// deleteGone deletes ended jobs whose time is over. A job stays until its webhook call
+	// has been made.
+	// Arguments: the current time, twice this process or "", and the maximum number of jobs.
+	deleteGone = `DELETE FROM jobs WHERE k {in unlocked (}SELECT k FROM jobs WHERE gone <= ? AND call_at = 0 AND ` + ownEndpoint + ` LIMIT ?{)}`
+	nextGone   = `SELECT COALESCE(MIN(gone), 0) FROM (SELECT gone FROM jobs WHERE call_at = 0 AND ` + ownEndpoint + ` ORDER BY gone LIMIT 1) AS earliest`
+	// Arguments: twice this process, or "" if the database isn't shared.
+	ownEndpoint = `(? = '' OR REPLACE(endpoint, '` + queueSuffix + `', '') IN (SELECT endpoint FROM leads WHERE process = ?))`
+	// Arguments: the endpoint, and the maximum number of jobs.
+	deleteOfEndpoint = `DELETE FROM jobs WHERE k IN (SELECT k FROM jobs WHERE endpoint = ? LIMIT ?)`
+	deleteCounts     = `DELETE FROM counts WHERE endpoint = ?`
+
+	selectCounts    = selectAllCounts + ` WHERE endpoint = ?`
+	selectAllCounts = `SELECT endpoint, in_queue, waiting, in_progress, completed, failed, retried FROM counts`
+
+	// Arguments: the maximum size of an output in bytes, the endpoint, the current time, and
+	// the maximum number of jobs.
+	recentJobs = selectJob + `endpoint = ? AND gone > ? ORDER BY jobs.k DESC LIMIT ?`
+	// Arguments: the maximum size of an output in bytes, the current time, and the maximum
+	// number of jobs. The plus sign keeps SQLite from using the index of gone: it reads the
+	// newest rows until it has enough.
+	latestJobs = selectJob + `+gone > ? AND endpoint NOT LIKE '%` + queueSuffix + `' ORDER BY jobs.k DESC LIMIT ?`
+
+	unreadChunks = `SELECT seq, LENGTH(chunk) FROM chunks WHERE k = ? ORDER BY seq`
+	// Arguments: the job's key, and the number of the last chunk.
+	deleteReadChunks = `DELETE FROM chunks WHERE k = ? AND seq <= ? RETURNING seq, chunk`
+	countUnread      = `SELECT COALESCE((SELECT streamed FROM jobs WHERE k = ?) + 1 - MIN(seq), 0) FROM chunks WHERE k = ?`
+)
+
+func (r *row) fixed() []any {
+	return []any{r.k, r.endpoint, r.id, boolToInt(r.low), r.webhook, r.owner, r.execution, r.keep, r.batch}
+}
+
+func (r *row) changed() []any {
+	return []any{r.state, r.submitted, r.turn, r.queued, r.expires, r.gone, r.worker, r.attempt, r.retries, r.started, r.deadline, r.finished, r.streamed, r.callAt, r.callTries}
+}
+
+// scan reads rowColumns, and then others.
+func (r *row) scan(rows sqldb.Rows, others ...any) error {
+	return rows.Scan(append([]any{&r.k, &r.endpoint, &r.id, &r.low, &r.webhook, &r.owner, &r.execution, &r.keep, &r.batch,
+		&r.state, &r.submitted, &r.turn, &r.queued, &r.expires, &r.gone, &r.worker, &r.attempt, &r.retries, &r.started, &r.deadline, &r.finished, &r.streamed, &r.callAt, &r.callTries}, others...)...)
+}
+
+// commit stores a commit. With reserve it may use the space that is held back for a full
+// disk.
+func (s *store) commit(c *commit, reserve bool) error {
+	write := s.db.Write
+	if reserve {
+		write = s.db.WriteWithReserve
+	}
+	return write(context.Background(), func(tx *sqldb.Tx) error {
+		if s.db.Shared() {
+			if err := tx.Require(fence, ErrElsewhere, s.process()); err != nil {
+				return err
+			}
+		}
+		statements := writes{}
+		for _, ch := range c.changes {
+			statements.addJob(ch)
+		}
+		for _, endpoint := range slices.Sorted(maps.Keys(c.counts)) { // one order of locking prevents deadlocks
+			n := c.counts[endpoint]
+			statements.add(upsertCounts, endpoint, n.InQueue, n.waiting, n.InProgress, n.Completed, n.Failed, n.Retried)
+		}
+		for _, b := range c.batches {
+			statements.addBatch(b)
+		}
+		return statements.run(tx)
+	})
+}
+
+// writes maps statements to their arguments, one list for each job.
+type writes map[string][][]any
+
+func (w writes) add(statement string, args ...any) { w[statement] = append(w[statement], args) }
+
+// addJob adds the statements for a change. A COMPLETED job is stored without its input,
+// which only a rerun or a webhook would need.
+func (w writes) addJob(ch *change) {
+	r := &ch.row
+	switch {
+	case r.state == absent:
+		w.add(deleteJob, r.k)
+		return
+	case !ch.isNew:
+		w.add(updateJob, append(r.changed(), r.k)...)
+	default:
+		w.add(insertJob, append(r.fixed(), r.changed()...)...)
+		if r.state != Completed || r.callAt > 0 {
+			w.add(insertInput, r.k, ch.input, ch.rest)
+		}
+	}
+	if ch.clear {
+		w.add(deleteOutput, r.k)
+		w.add(deleteChunks, r.k)
+	}
+	if ch.result {
+		w.add(upsertOutput, r.k, ch.output, ch.message)
+	}
+	for _, c := range ch.chunks {
+		w.add(insertChunk, r.k, c.seq, c.chunk)
+	}
+}
+
+// run runs each statement for all its rows.
+func (w writes) run(tx *sqldb.Tx) error {
+	for _, statement := range []string{upsertBatch, insertJob, insertInput, updateJob, deleteOutput, deleteChunks, upsertOutput, insertChunk, deleteJob, deleteBatch, upsertCounts} {
+		if err := tx.LaterEach(statement, w[statement]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func boolToInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// job reads a job, without an output above a size, and the size.
+func (s *store) job(ctx context.Context, endpoint, id string, maxOutput int, now int64) (j *job, size int, err error) {
+	j = &job{}
+	err = s.db.Read(ctx, func(r *sqldb.Reader) error {
+		scan := func(which string, args ...any) error {
+			return each(r, func(rows sqldb.Rows) error {
+				return j.scan(rows, &j.output, &size, &j.message)
+			}, selectJob+which, append([]any{maxOutput}, args...)...)
+		}
+		var err error
+		if k, ok := keyOf(id); ok {
+			err = scan(byKey, k, endpoint, id)
+		}
+		if j.k == 0 && err == nil {
+			err = scan(byOldID, endpoint, id)
+		}
+		return err
+	})
+	if err == nil && (j.k == 0 || j.gone <= now) {
+		err = ErrNotFound
+	}
+	return j, size, err
+}
+
+// input reads a job's input.
+func (s *store) input(ctx context.Context, k int64) (input, rest []byte, err error) {
+	err = s.db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(selectInput, k).Scan(&input, &rest) })
+	return input, rest, err
+}
+
+// list reads jobs by a query that begins with selectJob.
+func (s *store) list(ctx context.Context, query string, args ...any) ([]*job, error) {
+	return readAll(ctx, s.db, func(rows sqldb.Rows) (*job, error) {
+		j := &job{}
+		return j, j.scan(rows, &j.output, &j.outputSize, &j.message)
+	}, query, args...)
+}
+
+// load reads the active jobs and the counts of an endpoint.
+func (s *store) load(ctx context.Context, endpoint string) (jobs []*job, counts Counts, err error) {
+	jobs, err = readAll(ctx, s.db, func(rows sqldb.Rows) (*job, error) {
+		j := &job{}
+		return j, j.scan(rows, &j.message)
+	}, selectActive, endpoint)
+	if err == nil {
+		counts, err = s.counts(ctx, endpoint)
+	}
+	return jobs, counts, err
+}
+
+// counts reads an endpoint's counts.
+func (s *store) counts(ctx context.Context, endpoint string) (Counts, error) {
+	all, err := s.allCounts(ctx, selectCounts, endpoint)
+	return all[endpoint], err
+}
+
+func (s *store) allCounts(ctx context.Context, query string, args ...any) (map[string]Counts, error) {
+	all := map[string]Counts{}
+	_, err := readAll(ctx, s.db, func(rows sqldb.Rows) (n Counts, err error) {
+		var endpoint string
+		err = rows.Scan(&endpoint, &n.InQueue, &n.waiting, &n.InProgress, &n.Completed, &n.Failed, &n.Retried)
+		all[endpoint] = n
+		return n, err
+	}, query, args...)
+	return all, err
+}
+
+// drain deletes the chunks up to a total size, and returns them. If more is true, there are others.
+func (s *store) drain(ctx context.Context, k int64) (all []numberedChunk, more bool, err error) {
+	var last int64
+	err = s.db.Read(ctx, func(r *sqldb.Reader) error {
+		last, more = 0, false
+		total := 0
+		return each(r, func(rows sqldb.Rows) error {
+			var seq int64
+			var size int
+			err := rows.Scan(&seq, &size)
+			if total += size; last > 0 && total > maxDrain {
+				more = true
+			}
+			if !more {
+				last = seq
+			}
+			return err
+		}, unreadChunks, k)
+	})
+	s.mu.Lock()
+	before := s.undelivered[k]
+	delete(s.undelivered, k)
+	s.mu.Unlock()
+	if err == nil && last > 0 {
+		err = s.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) (err error) {
+			all, err = collect(tx, func(rows sqldb.Rows) (n numberedChunk, err error) {
+				return n, rows.Scan(&n.seq, &n.chunk)
+			}, deleteReadChunks, k, last)
+			return err
+		})
+	}
+	all = append(before, all...)
+	slices.SortFunc(all, func(a, b numberedChunk) int { return cmp.Compare(a.seq, b.seq) })
+	all = slices.CompactFunc(all, func(a, b numberedChunk) bool { return a.seq == b.seq })
+	if err == nil {
+		return all, more, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(all) > 0 && len(s.undelivered) < maxUndelivered {
+		s.undelivered[k] = all
+	}
+	return nil, more, err
+}
+
+// unread counts a job's unread chunks.
+func (s *store) unread(ctx context.Context, k int64) (n int, err error) {
+	err = s.db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(countUnread, k, k).Scan(&n) })
+	return n, err
+}
+
+// each calls row for each row of a statement.
+func each(q sqldb.Querier, row func(sqldb.Rows) error, statement string, args ...any) (err error) {
+	rows, err := q.Query(statement, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// collect returns the rows of a statement.
+func collect[T any](q sqldb.Querier, scan func(sqldb.Rows) (T, error), statement string, args ...any) (all []T, err error) {
+	err = each(q, func(rows sqldb.Rows) error {
+		one, err := scan(rows)
+		all = append(all, one)
+		return err
+	}, statement, args...)
+	return all, err
+}
+
+// readAll runs a query in its own read transaction, and returns the rows.
+func readAll[T any](ctx context.Context, db *sqldb.DB, scan func(sqldb.Rows) (T, error), query string, args ...any) (all []T, err error) {
+	err = db.Read(ctx, func(r *sqldb.Reader) (err error) {
+		all, err = collect(r, scan, query, args...)
+		return err
+	})
+	return all, err
+}
+
+// execAlone runs a statement in its own transaction, and returns the number of rows that it changed.
+func execAlone(ctx context.Context, write func(context.Context, func(*sqldb.Tx) error) error, statement string, args ...any) (rows int64, err error) {
+	err = write(ctx, func(tx *sqldb.Tx) (err error) {
+		rows, err = tx.Exec(statement, args...)
+		return err
+	})
+	return rows, err
+}
