@@ -27,6 +27,7 @@ type commit struct {
 	batches []*batch
 	events  []transition
 	spooled []*entry // reports that are obsolete once the changes are stored
+	process string   // the id of this process when it led the queues
 
 	done   chan struct{} // closed once it is stored; nil: state is kept in memory
 	failed chan struct{} // closed once a try has failed
@@ -106,7 +107,7 @@ type committer struct {
 // one don't wait for a try, which can take seconds.
 func (c *committer) renew() *commit {
 	closed := c.open
-	c.open = &commit{counts: map[string]Counts{}}
+	c.open = &commit{counts: map[string]Counts{}, process: c.engine.Process()}
 	if c.engine.store != nil {
 		c.open.done, c.open.failed = make(chan struct{}), make(chan struct{})
 		if err := c.failure(); sqldb.Classify(err) == sqldb.Outage {
@@ -259,8 +260,10 @@ func (c *committer) store(ctx context.Context, pending []*commit) (stored bool) 
 		if errors.Is(err, ErrElsewhere) { // others have taken over
 			for _, one := range pending {
 				one.fail(err)
+				c.forgetReports(one)
 			}
 			c.engine.forgetLeads()
+			c.fault.Store(nil)
 			return true
 		}
 		withdrawn, full := false, sqldb.Classify(err) == sqldb.Full
@@ -304,21 +307,32 @@ func (c *commit) fail(err error) {
 // the callers, watches and observers.
 func (c *committer) finish(stored []*commit) {
 	for _, one := range stored {
-		close(one.done)
 		for _, ch := range one.changes {
-			j := ch.job
-			j.queue.mu.Lock()
-			if j.change == ch {
-				j.change = nil
-				j.queue.evict(j)
-			}
-			j.queue.mu.Unlock()
+			ch.stored()
 		}
-		c.mu.Lock()
-		spooled := one.spooled
-		c.mu.Unlock()
-		c.engine.spool.remove(spooled)
+		close(one.done)
+		c.forgetReports(one)
 		c.engine.publish(one)
+	}
+}
+
+// forgetReports removes the spooled reports of a commit that is stored, or that nobody may
+// store any more.
+func (c *committer) forgetReports(of *commit) {
+	c.mu.Lock()
+	spooled := of.spooled
+	c.mu.Unlock()
+	c.engine.spool.remove(spooled)
+}
+
+// stored forgets a change that is stored.
+func (ch *change) stored() {
+	q := ch.job.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if ch.job.change == ch {
+		ch.job.change = nil
+		q.evict(ch.job)
 	}
 }
 

@@ -93,7 +93,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	if e.db.InMemory() {
 		e.memory.limit = cmp.Or(c.Memory, sqldb.MaxMemory)
 	} else {
-		e.store = &store{db: e.db, process: e.Process, undelivered: map[int64][]numberedChunk{}}
+		e.store = &store{db: e.db, undelivered: map[int64][]numberedChunk{}}
 		if err := e.prepareStore(ctx); err != nil {
 			return nil, err
 		}

@@ -102,13 +102,18 @@ func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Lea
 	return own, err
 }
 
-// forgetLeads closes all queues, because others have removed this process.
+// forgetLeads closes all queues and drops their changes, because others have removed this
+// process.
 func (e *Engine) forgetLeads() {
 	for _, q := range e.all() {
 		q.mu.Lock()
 		q.close()
 		q.mu.Unlock()
 	}
+	e.commits.mu.Lock()
+	dropped := e.commits.renew()
+	e.commits.mu.Unlock()
+	dropped.fail(ErrElsewhere)
 }
 
 // Release releases the lead of an endpoint, which any process can then claim.

@@ -11,6 +11,11 @@ import (
 // try tries to store commits, and returns those that were not stored. If the disk is full,
 // what needs little space is stored from the space that is held back.
 func (c *committer) try(pending []*commit) (left []*commit, err error) {
+	for _, one := range pending {
+		if one.process != c.engine.Process() { // it no longer leads the queues, even if it has joined again
+			return pending, ErrElsewhere
+		}
+	}
 	all := merged(pending)
 	if all.empty() {
 		return nil, nil
@@ -24,7 +29,7 @@ func (c *committer) try(pending []*commit) (left []*commit, err error) {
 	}
 	waits := map[*job]bool{}
 	for some := range slices.Chunk(all.changes, reservedChanges) {
-		small := &commit{counts: all.counts, batches: all.batches}
+		small := &commit{counts: all.counts, batches: all.batches, process: all.process}
 		for _, ch := range some {
 			if waits[ch.job] = ch.isNew || len(ch.output)+sizeOf(ch.chunks) > maxSmallChange; !waits[ch.job] {
 				small.changes = append(small.changes, ch)
@@ -38,9 +43,17 @@ func (c *committer) try(pending []*commit) (left []*commit, err error) {
 		}
 	}
 	for _, one := range pending {
-		if slices.ContainsFunc(one.changes, func(ch *change) bool { return waits[ch.job] }) {
-			left = append(left, one)
+		waiting := slices.DeleteFunc(slices.Clone(one.changes), func(ch *change) bool { return !waits[ch.job] })
+		if len(waiting) == 0 {
+			continue
 		}
+		for _, ch := range one.changes {
+			if !waits[ch.job] {
+				ch.stored()
+			}
+		}
+		one.changes = waiting // a later change of another job must not be undone by the next try
+		left = append(left, one)
 	}
 	if len(left) == 0 {
 		err = nil
@@ -53,10 +66,15 @@ func (c *committer) try(pending []*commit) (left []*commit, err error) {
 // change is dropped.
 func (c *committer) tryEach(pending []*commit, all *commit) (left []*commit, err error) {
 	for _, ch := range all.changes {
-		err := c.engine.store.commit(&commit{changes: []*change{ch}, counts: all.counts, batches: all.batches}, false)
+		err := c.engine.store.commit(&commit{changes: []*change{ch}, counts: all.counts, batches: all.batches, process: all.process}, false)
 		switch {
 		case sqldb.IsRejected(err):
 			c.engine.log.Error("a change of a job can't be stored, and is dropped", "endpoint", ch.row.endpoint, "job", ch.row.id, "error", err)
+			for _, one := range pending {
+				if slices.ContainsFunc(one.changes, func(other *change) bool { return other.job == ch.job }) {
+					one.fail(err)
+				}
+			}
 		case err != nil:
 			return pending, err
 		}
@@ -67,9 +85,9 @@ func (c *committer) tryEach(pending []*commit, all *commit) (left []*commit, err
 // merged returns one commit with the changes of several, the oldest first.
 func merged(pending []*commit) *commit {
 	if len(pending) == 1 {
-		return &commit{changes: pending[0].changes, counts: pending[0].counts, batches: pending[0].batches}
+		return &commit{changes: pending[0].changes, counts: pending[0].counts, batches: pending[0].batches, process: pending[0].process}
 	}
-	all := &commit{counts: map[string]Counts{}}
+	all := &commit{counts: map[string]Counts{}, process: pending[0].process}
 	last := map[*job]*change{}
 	for _, one := range pending {
 		maps.Copy(all.counts, one.counts)

@@ -144,8 +144,11 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) error {
 	if removed {
 		clear(seen)
 		e.log.Warn("this process did not reach the database for so long that others took over its work: it joins them again")
-		e.forgetLeads()
-		return e.enter(ctx)
+		if err := e.enter(ctx); err != nil {
+			return err
+		}
+		e.forgetLeads() // after it, so that later changes have the new id
+		return nil
 	}
 	e.beatAt.Store(&sent)
 	nodes := make([]Node, 0, len(others))

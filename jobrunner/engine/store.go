@@ -14,8 +14,7 @@ import (
 // store stores jobs in a database. Commits are absolute: they store whole rows, so that a
 // commit whose reply was lost can be repeated.
 type store struct {
-	db      *sqldb.DB
-	process func() string // this process's id on a shared database
+	db *sqldb.DB
 
 	// undelivered has chunks by job that may be deleted although no client got them, because
 	// the reply to the commit was lost. The next drain returns them.
@@ -114,7 +113,7 @@ func (s *store) commit(c *commit, reserve bool) error {
 	}
 	return write(context.Background(), func(tx *sqldb.Tx) error {
 		if s.db.Shared() {
-			if err := tx.Require(fence, ErrElsewhere, s.process()); err != nil {
+			if err := tx.Require(fence, ErrElsewhere, c.process); err != nil {
 				return err
 			}
 		}
