@@ -73,7 +73,7 @@ type body struct {
 	concurrentReads bool
 	expectsContinue bool // the client waits for 100 Continue
 
-	started  bool
+	started  atomic.Bool
 	waited   time.Duration // waiting time in the current interval
 	received int           // bytes in the current interval
 	readErr  error         // the first error, which every later Read returns
@@ -87,7 +87,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.readErr != nil {
 		return 0, b.readErr
 	}
-	b.started = true
+	b.started.Store(true)
 	start := time.Now()
 	b.setDeadline(start.Add(b.interval - b.waited))
 	n, err := b.source.Read(p)
@@ -128,7 +128,7 @@ func (b *body) setDeadline(at time.Time) {
 // drain discards the part of a body that has arrived before its answer begins. net/http would wait for
 // the rest forever, unless the connection will be closed.
 func (b *body) drain(h http.Header) {
-	if b.complete.Load() || b.expectsContinue && !b.started {
+	if b.complete.Load() || b.expectsContinue && !b.started.Load() {
 		return
 	}
 	if !b.concurrentReads && !b.closed.Load() && b.readErr == nil {
