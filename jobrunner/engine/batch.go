@@ -18,8 +18,8 @@ import (
 // A batch is a row, and each of its requests is a job in the endpoint's second queue
 // (BatchQueue), which has its own workers. Until the batch is FINALIZED, its requests are
 // DRAFT jobs, which no worker takes. Finalizing and cancelling change the requests in
-// several transactions (queue.settle). After a crash any process continues them, because
-// the row records when queue.settle is due.
+// slices (queue.settle). After a crash the next start or leader continues, because the
+// stored batch shows what is left.
 //
 //	DRAFT ──finalize──> FINALIZED ──cancel, and the running requests end──> CANCELLED
 //	  └────────────────cancel────────────────────────────────────────────> CANCELLED
