@@ -152,7 +152,9 @@ func (f *Fault) handler(next http.Handler, d Deployment) http.Handler {
 	if f.Refuse != nil {
 		f.Refuse.apply(f)
 	}
-	f.counts, f.recallByID, f.answers = map[string]int{}, map[string]any{}, map[string]*storedAnswer{}
+	if f.counts == nil { // a fault keeps what it knows when its deployment restarts
+		f.counts, f.recallByID, f.answers = map[string]int{}, map[string]any{}, map[string]*storedAnswer{}
+	}
 	path, except := pattern(f.Path), pattern(cmp.Or(f.Except, "^$"))
 	line := pattern(strings.NewReplacer("$KEY", d.Key, "$HALF", d.Key[:len(d.Key)/2]).Replace(f.Line))
 	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
