@@ -13,7 +13,7 @@ type row struct {
 	state          State
 	low            bool
 	webhook, owner string
-	execution      int64 // execution timeout; 0: the endpoint's
+	execution      int64 // execution timeout; 0 means the timeout of the endpoint
 	keep           int64 // retention
 	batch          int64
 

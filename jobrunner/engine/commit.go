@@ -29,8 +29,8 @@ type commit struct {
 	spooled []*entry // reports that are obsolete once the changes are stored
 	process string   // the id of this process when it led the queues
 
-	done   chan struct{} // closed once it is stored; nil: state is kept in memory
-	failed chan struct{} // closed once a try has failed
+	done   chan struct{} // closed when it is stored; nil if the engine has no store
+	failed chan struct{} // closed when a try has failed
 	err    error         // read after failed
 }
 
@@ -316,8 +316,8 @@ func (c *committer) finish(stored []*commit) {
 	}
 }
 
-// forgetReports removes the spooled reports of a commit that is stored, or that nobody may
-// store any more.
+// forgetReports removes the spooled reports of a commit that is stored, or that this process
+// may not store because it has lost its leads.
 func (c *committer) forgetReports(of *commit) {
 	c.mu.Lock()
 	spooled := of.spooled

@@ -329,7 +329,7 @@ type memory struct {
 
 func (m *memory) use(n int) { m.used.Add(int64(n)) }
 
-// check returns an error if there is no room for n more bytes. Submissions may use half of
+// check returns an error if n more bytes exceed the limit. The limit of submissions is half of
 // the memory, so that a full deployment rejects jobs first, and results next.
 func (m *memory) check(n int, submission bool) error {
 	limit := m.limit - m.limit/16

@@ -8,14 +8,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// try tries to store commits, and returns those that were not stored. If the disk is full,
-// what needs little space is stored from the space that is held back.
+// try stores commits, and returns the commits that it could not store. If the disk is full,
+// it stores small changes in the reserved space.
 func (c *committer) try(pending []*commit) (left []*commit, err error) {
-	for _, one := range pending {
-		if one.process != c.engine.Process() { // it no longer leads the queues, even if it has joined again
-			return pending, ErrElsewhere
-		}
-	}
 	all := merged(pending)
 	if all.empty() {
 		return nil, nil
@@ -82,7 +77,8 @@ func (c *committer) tryEach(pending []*commit, all *commit) (left []*commit, err
 	return nil, nil
 }
 
-// merged returns one commit with the changes of several, the oldest first.
+// merged returns one commit with the changes of several, the oldest first. Its process is the oldest
+// one, so that the store refuses all if this process has lost its leads.
 func merged(pending []*commit) *commit {
 	if len(pending) == 1 {
 		return &commit{changes: pending[0].changes, counts: pending[0].counts, batches: pending[0].batches, process: pending[0].process}

@@ -44,7 +44,7 @@ type job struct {
 	outputSize  int             // of a job that was read without a large output
 	host        string          // of the webhook
 	change      *change         // that isn't committed, or nil
-	places      [3]int          // position in each heap plus 1; 0: not in it
+	places      [3]int          // position in each heap plus 1; 0 if the heap does not have the job
 }
 
 // jobHeap is a heap of jobs, of one of three orders.

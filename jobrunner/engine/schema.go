@@ -106,7 +106,7 @@ CREATE TABLE batches ( -- see batch.go
 CREATE UNIQUE INDEX batches_id ON batches (endpoint, id);
 CREATE INDEX batches_due ON batches (due);
 `, sqldb.Breaking+`
-ALTER TABLE jobs ADD COLUMN call_at BIGINT NOT NULL DEFAULT 0; -- when the webhook is called next; 0: never
+ALTER TABLE jobs ADD COLUMN call_at BIGINT NOT NULL DEFAULT 0; -- time of the next webhook call, or 0
 ALTER TABLE jobs ADD COLUMN call_tries BIGINT NOT NULL DEFAULT 0;
 UPDATE jobs SET call_at = (SELECT next_at FROM webhooks WHERE webhooks.k = jobs.k), call_tries = (SELECT attempt FROM webhooks WHERE webhooks.k = jobs.k)
 	WHERE k IN (SELECT k FROM webhooks);

@@ -131,3 +131,29 @@ func readsAll(plan []string) string {
 	}
 	return ""
 }
+
+// A change that the database rejects is dropped, and the others are stored.
+func TestRejectedChange(t *testing.T) {
+	e, db := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
+	submit := func() string {
+		return must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t).ID
+	}
+	submit()
+	jobs, err := e.Take(t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1})
+	must.Require(t, err == nil && len(jobs) == 1, jobs, err)
+	must.Succeed(t, e.Delivered(t.Context(), jobs[0].Ref))
+	must.Do(execAlone(t.Context(), db.Write, "DELETE FROM jobs"))(t)
+	must.Equal(t, must.Do(e.Report(t.Context(), jobs[0].Ref, Chunk([]byte("1"), nil)))(t), Stale, "a chunk of a deleted job is")
+	id := submit()
+	must.Equal(t, must.Do(e.Get(t.Context(), "ep", id))(t).State, InQueue)
+}
+
+// Changes from before this process lost its leads aren't stored under its new id.
+func TestFormerLeader(t *testing.T) {
+	e, _ := openEmpty(t, sqldb.Config{URL: pgtest.Start(t), NoHints: true})
+	former := &commit{process: "former", changes: []*change{{isNew: true, row: row{k: 1, endpoint: "ep", id: "x", state: InQueue}}}}
+	left, err := e.commits.try([]*commit{former})
+	must.Hold(t, len(left) == 1 && errors.Is(err, ErrElsewhere), left, err)
+	err = e.store.commit(former, false)
+	must.FailWith(t, err, ErrElsewhere, "the database accepted it:")
+}

@@ -26,7 +26,8 @@ type store struct {
 const maxUndelivered = 16
 
 const (
-	// The columns of a job that its submission sets, and those that change.
+	// The submission of a job sets the fixed columns. Each change of the job writes the
+	// changed columns.
 	fixedColumns   = `endpoint, id, low, webhook, owner, exec_ms, keep_ms, batch`
 	changedColumns = `state, submitted, turn, queued, expires, gone, worker, attempt, retries, started, deadline, finished, streamed, call_at, call_tries`
 	rowColumns     = `jobs.k, ` + fixedColumns + `, ` + changedColumns

@@ -17,6 +17,6 @@ func Output(cmd *exec.Cmd) (printed []byte, err error) {
 		return nil, err
 	}
 	defer terminal.Close()
-	printed, _ = io.ReadAll(terminal) // it ends with EIO when nobody has the other end open
+	printed, _ = io.ReadAll(terminal) // EIO is its end: the program has closed the terminal
 	return printed, cmd.Wait()
 }
