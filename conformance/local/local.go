@@ -1,5 +1,5 @@
-// Package local starts a jobrunner for the suite to judge: in memory, on a free port of
-// this machine, with a clock that the suite advances.
+// Package local starts a jobrunner for the suite to judge: on a free port of this machine,
+// with a clock that the suite advances.
 package local
 
 import (
@@ -33,6 +33,9 @@ type Config struct {
 	Args []string
 	// OneKey leaves out the user's key and the restricted key, which cost two processes.
 	OneKey bool
+	// Disk keeps the deployment's data in files. Requests that change a job then take long enough
+	// to be concurrent. In memory the suite is faster.
+	Disk bool
 	// RealClock uses the real-time clock, which can't be advanced.
 	RealClock bool
 }
@@ -97,6 +100,20 @@ func (d *Deployment) addKey(ctx context.Context, binary string, environment []st
 	return strings.TrimSpace(string(out)), nil
 }
 
+// serve returns the arguments of jobrunner serve.
+func (c Config) serve(dir string) []string {
+	args := []string{"serve", "--listen=127.0.0.1:0", "--gpus=off"}
+	if c.Disk {
+		args = append(args, "--data="+dir)
+	} else {
+		args = append(args, "--ephemeral", "--keys="+dir)
+	}
+	if !c.RealClock {
+		args = append(args, "--clock=admin")
+	}
+	return append(args, c.Args...)
+}
+
 func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 	environment := append(os.Environ(), c.Env...)
 	prices := filepath.Join(d.dir, "catalog.yaml")
@@ -115,12 +132,8 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 			return err
 		}
 	}
-	args := []string{"serve", "--listen=127.0.0.1:0", "--ephemeral", "--gpus=off", "--keys=" + d.dir}
-	if !c.RealClock {
-		args = append(args, "--clock=admin")
-	}
 	// Stop ends it, not ctx: the suite deletes its objects after ctx is cancelled.
-	d.process = exec.CommandContext(context.WithoutCancel(ctx), binary, append(args, c.Args...)...)
+	d.process = exec.CommandContext(context.WithoutCancel(ctx), binary, c.serve(d.dir)...)
 	stderr, err := os.Create(filepath.Join(d.dir, "stderr"))
 	if err != nil {
 		return err

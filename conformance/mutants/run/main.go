@@ -156,10 +156,11 @@ func (v outcome) line() string {
 const runTimeout = 10 * time.Minute
 
 // judgeFaulty judges a jobrunner with a fault.
-func judgeFaulty(ctx context.Context, binary, fault string, judge func(ctx context.Context, target conformance.Target) error) error {
+func judgeFaulty(ctx context.Context, c local.Config, fault string, judge func(ctx context.Context, target conformance.Target) error) error {
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
-	d, err := local.Start(ctx, local.Config{Binary: binary, Env: []string{faultVariable + "=" + fault}})
+	c.Env = []string{faultVariable + "=" + fault}
+	d, err := local.Start(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -180,7 +181,7 @@ func judgeMutant(ctx context.Context, binary string, m mutants.Mutant, full bool
 	case m.Clause == "":
 		selections = append(selections, nil)
 	}
-	result.err = judgeFaulty(ctx, binary, m.Fault, func(ctx context.Context, target conformance.Target) error {
+	result.err = judgeFaulty(ctx, local.Config{Binary: binary, Disk: true}, m.Fault, func(ctx context.Context, target conformance.Target) error {
 		for _, selected := range selections {
 			r, err := conformance.Judge(ctx, conformance.Options{Target: target, Seed: 1, Select: selected})
 			if err = errors.Join(err, ctx.Err()); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/local"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/variants"
 )
@@ -74,7 +75,7 @@ const minJudged = 200
 // judgeGroup judges a group with the selected clauses, or with the whole suite.
 func judgeGroup(ctx context.Context, binary string, g group, selected ...string) (result groupOutcome) {
 	result.group = g
-	result.err = judgeFaulty(ctx, binary, g.fault(), func(ctx context.Context, target conformance.Target) error {
+	result.err = judgeFaulty(ctx, local.Config{Binary: binary}, g.fault(), func(ctx context.Context, target conformance.Target) error {
 		target.Lateness = grantedLateness
 		var mayWarn []string
 		for _, v := range g {
