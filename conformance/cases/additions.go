@@ -150,9 +150,8 @@ func secretName(c *suite.C) string { return "conf_" + c.Nonce() }
 
 // newSecret creates a secret. It skips the case if the deployment has no secrets.
 func newSecret(c *suite.C, more suite.M) *suite.Answer {
-	if a := c.V2("GET", secretPath, nil); isMissing(a) {
-		c.Skip("the deployment has no account secrets: %d", a.Code)
-	}
+	list := c.V2("GET", secretPath, nil)
+	c.SkipIf(isMissing(list), "the deployment has no account secrets: %d", list.Code)
 	body := suite.Merge(suite.M{"name": secretName(c), "value": "v"}, more)
 	a := c.Create("v2", secretPath, body).Is(201).Equal("name", body["name"])
 	a.Str("id")
@@ -266,9 +265,7 @@ var buildCases = []suite.Case{{
 	Needs:     suite.V2 | suite.AnyEndpoint, Operations: []string{"GET /v2/serverless/{id}/builds"}, Requests: 8, Run: func(c *suite.C) {
 		path := "/serverless/" + c.Endpoint + "/builds"
 		a := c.V2("GET", path, nil)
-		if a.Code == 404 || a.Code == 501 {
-			c.Skip("the deployment has no builds: %d", a.Code)
-		}
+		c.SkipIf(a.Code == 404 || a.Code == 501, "the deployment has no builds: %d", a.Code)
 		a.Is(200).Array("builds")
 		pageAfter(c, a, "limit=1")
 		for _, limit := range []string{"0", "101", "x"} {
@@ -281,9 +278,7 @@ var buildCases = []suite.Case{{
 // newGlobalVolume creates a global volume. It skips the case if that fails.
 func newGlobalVolume(c *suite.C, name string) *suite.Answer {
 	a := c.Create("v2", globalVolumePath, suite.M{"name": name})
-	if a.Code/100 != 2 {
-		c.Skip("no global volume can be created: %d", a.Code)
-	}
+	c.SkipIf(a.Code/100 != 2, "no global volume can be created: %d", a.Code)
 	a.Str("id")
 	return a
 }

@@ -31,9 +31,7 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 		c.Blocker(time.Minute)
 		path := "/serverless/" + c.Endpoint + "/workers"
 		ids := c.V2("GET", path, nil).Is(200).IDs()
-		if len(ids) == 0 {
-			c.Skip("the list shows no worker of the endpoint")
-		}
+		c.SkipIf(len(ids) == 0, "the list shows no worker of the endpoint")
 		logs := path + "/" + suite.PathSegment(ids[0]) + "/logs"
 		for _, auth := range []suite.Option{suite.WithoutKey(), suite.As(c.Nonce())} {
 			expectUnauthorized(c, c.V2("GET", logs, nil, auth), func() *suite.Answer { return c.V2("GET", logs, nil) })

@@ -167,13 +167,9 @@ func requestsOf(inputs ...any) []any {
 
 // newBatch creates a draft and returns its path.
 func newBatch(c *suite.C, inputs ...any) (path string) {
-	if c.Live() {
-		c.Skip("the dialect of the public SDKs has no batches")
-	}
+	c.SkipIf(c.Live(), "the dialect of the public SDKs has no batches")
 	a := c.Post("/batch", requestsOf(inputs...))
-	if isMissing(a) {
-		c.Skip("the deployment has no batches: %d", a.Code)
-	}
+	c.SkipIf(isMissing(a), "the deployment has no batches: %d", a.Code)
 	return "/batch/" + suite.PathSegment(a.Success().Equal("status", "DRAFT").Str("id"))
 }
 

@@ -233,61 +233,49 @@ var podClassCases = []suite.Case{
 			expectNone(c.V2("GET", list, nil).Is(200), words)
 		}
 	}},
-	{ID: "VER-57-settings", Needs: podNeeds, Allow: suite.Create | suite.Spend, Operations: podActions, Requests: 90, Run: func(c *suite.C) {
+	{ID: "VER-19-each", Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 120, Run: judgeUnsentMembers("endpoint")},
+}
+
+// judgePodActions acts on a pod, and expects the status after each action and unchanged settings.
+func judgePodActions(steps ...[2]string) func(*suite.C) {
+	return func(c *suite.C) {
 		s := newObjects(c, kindV2("pod"))
 		values := s.values()
 		delete(values, "args") // the image doesn't have the command
 		id := s.create(values).id
-		awaitPod(c, id, "RUNNING")
+		c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
 		before := s.read(id)
-		for _, step := range [][2]string{{"stop", "EXITED"}, {"start", "RUNNING"}, {"restart", "RUNNING"}} {
+		for _, step := range steps {
 			actOnPod(c, id, step[0]).Success()
 			awaitPod(c, id, step[1])
 			s.expectUnchangedExcept(id, before, "", "after the action "+step[0])
 		}
-	}},
-	{ID: "VER-65-v1", Needs: podNeeds | suite.V1, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(podOperationsV1), "PATCH /v2/pods/{id}"), Requests: 90, Run: func(c *suite.C) {
-		id := newRunningPod(c)
-		for _, version := range []api{v1API, v2API} {
-			sendTo(c, version, "PATCH", "/pods/"+id, suite.M{"locked": true}).Success()
-			awaitMember(c, "/pods/"+id, "locked", true)
-			c.V1("POST", "/pods/"+id+"/stop", nil).Refused()
-			actOnPod(c, id, "stop").Refused()
-			readPod(c, id).Equal("status", "RUNNING")
-			sendTo(c, version, "PATCH", "/pods/"+id, suite.M{"locked": false}).Success()
-			awaitMember(c, "/pods/"+id, "locked", false)
-		}
-		c.V1("POST", "/pods/"+id+"/stop", nil).Success()
-		awaitPod(c, id, "EXITED")
-	}},
-	{ID: "VER-61-each", Needs: podNeeds, Allow: suite.Create | suite.Spend, Operations: podUpdates, Requests: 120, Run: judgeUnsentMembers("pod")},
-	{ID: "VER-19-each", Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 120, Run: judgeUnsentMembers("endpoint")},
-	{ID: "VER-19-named", Needs: suite.V2, Allow: suite.Create, Requests: 12, Run: func(c *suite.C) {
-		s := newObjects(c, kindV2("endpoint"))
-		id := s.create(s.values()).id
-		before := s.read(id)
-		c.V2("PATCH", s.url(id), suite.M{"name": c.Name()}).Success()
-		s.expectUnchangedExcept(id, before, "name", "after an update of the name")
-	}},
+	}
 }
 
 func kindV2(name string) kind {
 	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name && k.version == "v2" })]
 }
 
-// judgeUnsentMembers updates each member of the table by itself, and expects that all
-// others keep their values. It also compares members that the description lacks.
-func judgeUnsentMembers(name string) func(*suite.C) {
+// judgeUnsentMembers updates members of the table one by one, or all of them, and expects that
+// the others keep their values. It also compares members that the description lacks. The name
+// must be changeable.
+func judgeUnsentMembers(name string, members ...string) func(*suite.C) {
 	return func(c *suite.C) {
 		s := newObjects(c, kindV2(name))
 		o := s.create(s.values())
 		for _, f := range s.changeable(o) {
-			if f.last || f.alone || excludes[f.path] != "" || slices.Contains([]string{"image", "scaling", "gpu"}, firstSegment(f.path)) {
+			if len(members) > 0 && !slices.Contains(members, f.path) || f.last || f.alone || excludes[f.path] != "" || slices.Contains([]string{"image", "scaling", "gpu"}, firstSegment(f.path)) {
 				continue // may change other members
 			}
 			before := s.read(o.id)
 			value, _ := s.placeholders.resolve(f.otherValue)
-			if a := s.ask("PATCH", s.url(o.id), s.body(suite.M{f.path: value})); a.Code/100 == 2 {
+			a := s.ask("PATCH", s.url(o.id), s.body(suite.M{f.path: value}))
+			if f.path == "name" {
+				a.Success().EqualIfShown("name", value)
+				awaitMember(c, s.url(o.id), "name", value)
+			}
+			if a.Code/100 == 2 {
 				s.expectUnchangedExcept(o.id, before, f.path, "after an update of "+f.path)
 			}
 		}

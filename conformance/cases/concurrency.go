@@ -72,9 +72,7 @@ const refusalPatience = 15 * time.Second
 // held; the others get 429.
 func judgeOpenLimit(c *suite.C, limit int, method, path string, body any, o ...suite.Option) {
 	n, succeeded := countOpen(c, limit, method, path, body, o...)
-	if succeeded {
-		c.Skip("the deployment answers too fast to hold so many requests open")
-	}
+	c.SkipIf(succeeded, "the deployment answers too fast to hold so many requests open")
 	expectHeld(c, n, limit)
 }
 

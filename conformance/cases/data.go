@@ -32,9 +32,7 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 				input[fmt.Sprint(i)] = json.Number(n)
 			}
 			echo := suite.Merge(suite.Echo(input), suite.M{"op": "echo"})
-			a := c.Post("/runsync", suite.Submission(echo)).Is(200)
-			finalAnswer(c, a).Equal("output", echo)
-			c.Get("/status/"+a.Str("id")).Is(200).Equal("output", echo)
+			expectOutput(c, suite.JSONText(suite.Submission(echo)), echo)
 			job := c.Run(input).Reach(suite.Failed)
 			c.Given("JOB-22", func() { job.Retry().Is(200) })
 			job.Await(suite.Completed).Equal("output", input)
@@ -50,9 +48,7 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 				c.Given("WEB-01", func() { call = firstCallAfter(c, box, 0).Body })
 				decoded, err := wire.Decode(call)
 				members, _ := decoded.(suite.M)
-				if err != nil || members == nil {
-					c.Skip("the call's body isn't a JSON object; the description leaves its form open")
-				}
+				c.SkipIf(err != nil || members == nil, "the call's body isn't a JSON object; the description leaves its form open")
 				for name, want := range map[string]any{"output": input, "input": input} {
 					if value, ok := members[name]; ok {
 						d := suite.Difference(want, value)
@@ -89,6 +85,18 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 			}
 		}},
 })
+
+// expectOutput expects the output of a submission to /runsync in the answer and in the status.
+func expectOutput(c *suite.C, submission string, want any) {
+	a := c.Post("/runsync", nil, suite.Raw(submission)).Is(200)
+	for _, shown := range []*suite.Answer{finalAnswer(c, a), c.Get("/status/" + a.Str("id")).Is(200)} {
+		if want == nil {
+			shown.Absent("output")
+		} else {
+			shown.Equal("output", want)
+		}
+	}
+}
 
 // finalAnswer returns the answer to a /runsync, or the job's final status if /runsync
 // returned before the job ended.
@@ -149,9 +157,7 @@ func expectYielded(c *suite.C, g generator, outputs []any) {
 	job := c.JobOf(c.Post("/run", nil, suite.Raw(submissionText(g, suite.Yield(outputs...)))).Is(200))
 	job.Await(suite.Completed)
 	chunks := job.Stream().Is(200).Chunks()
-	if len(chunks) > 0 && isChunk(chunks[0], 0) {
-		c.Skip("the handler can't stream given outputs")
-	}
+	c.SkipIf(len(chunks) > 0 && isChunk(chunks[0], 0), "the handler can't stream given outputs")
 	c.Expect(len(chunks) == len(outputs), fmt.Sprint(len(outputs), " chunks"), "%d chunks", len(chunks))
 	for i, output := range outputs {
 		d := suite.Difference(output, chunks[i]["output"])

@@ -53,19 +53,13 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 			c.Expect(len(calls) == 1, "one execution", "%d executions", len(calls))
 		}},
 	{ID: "JOB-17", Source: "States and transitions, POST /cancel", Statement: "A queued job becomes CANCELLED when it is cancelled.",
-		Needs: suite.OwnEndpoint, Jobs: 2, Seconds: 5, Run: func(c *suite.C) {
-			blocker := c.Blocker(30 * time.Second)
+		Needs: suite.OwnEndpoint, Jobs: 5, Requests: 30, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+			others := newScene(c)
 			job := c.Run(suite.Echo()).Reach(suite.InQueue)
 			job.Cancel().Is(200)
 			job.Await(suite.Cancelled)
-			blocker.Cancel()
+			others.expectUnchanged()
 		}},
-	{ID: "JOB-17-one", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 5, Requests: 30, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
-		s := newScene(c)
-		job := c.Run(suite.Echo()).Reach(suite.InQueue)
-		job.Cancel().Is(200)
-		s.expectUnchanged()
-	}},
 	{ID: "JOB-18", Source: "States and transitions, POST /cancel", Statement: "A job that is cancelled in the queue never starts.",
 		Needs: suite.OwnEndpoint | suite.Webhooks, Jobs: 3, WaitTime: 8 * time.Second, Seconds: 6, Run: func(c *suite.C) {
 			c.Blocker(5 * time.Second)
@@ -272,9 +266,7 @@ var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint,
 			j := c.Run(suite.Stream(1, 12*time.Second, suite.M{"output": suite.M{"left": nonce}, "message": "ends " + nonce})).Reach(suite.InProgress)
 			c.Until(j.StartedBefore.Add(12 * time.Second))
 			first := j.Failed()
-			if !showsHandlerOutput(first, nonce) {
-				c.Skip("a FAILED job shows no data of its handler")
-			}
+			c.SkipIf(!showsHandlerOutput(first, nonce), "a FAILED job shows no data of its handler")
 			c.Given("JOB-22", func() { j.Retry().Is(200) })
 			for _, a := range []*suite.Answer{j.Await(suite.InQueue, suite.InProgress), j.Running()} {
 				a.Expect(!showsHandlerOutput(a, nonce), "no data of the previous run")

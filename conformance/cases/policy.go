@@ -60,9 +60,7 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 	{ID: "SUB-15-endpoint", Supplementary: true, Needs: suite.LocalOnly | suite.V2 | suite.Advanced, Allow: suite.Create | suite.Queue, Requests: 90, Jobs: 3, WaitTime: 6 * time.Minute, Seconds: 400, Run: func(c *suite.C) {
 		c.Endpoint = c.NewEndpoint(3, suite.M{"timeout": 60_000})
 		shown := c.V2("GET", "/serverless/"+c.Endpoint, nil)
-		if shown.Code != 200 || !suite.Same(shown.Shown("timeout"), 60_000) {
-			c.Skip("the endpoint shows no time-out")
-		}
+		c.SkipIf(shown.Code != 200 || !suite.Same(shown.Shown("timeout"), 60_000), "the endpoint shows no time-out")
 		for _, limit := range []time.Duration{time.Minute, 20 * time.Second, 3 * time.Minute} {
 			policy := suite.M{}
 			if limit != time.Minute { // a minute is the endpoint's time-out
@@ -116,9 +114,7 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			a := c.Get("/health").Is(200)
 			return a.Int("workers.idle")+a.Int("workers.running") == 0
 		})
-		if !ended {
-			c.Skip("the idle worker of the endpoint does not end")
-		}
+		c.SkipIf(!ended, "the idle worker of the endpoint does not end")
 		c.Given("JOB-22", func() { low.Retry().Is(200) })
 		c.Should(func() {
 			for range 6 {

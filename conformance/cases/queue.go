@@ -258,9 +258,8 @@ func outlastWait(c *suite.C, input any) (j *suite.Job, submitted interval) {
 	p := c.Start("POST", "/runsync?wait=1000", suite.Submission(input))
 	c.Sleep(time.Second + c.Grace())
 	a := p.Answer()
-	if id := a.Shown("id"); a.Code != 200 || id == nil || id == "" {
-		c.Skip("the answer after the wait has no job id")
-	}
+	id := a.Shown("id")
+	c.SkipIf(a.Code != 200 || id == nil || id == "", "the answer after the wait has no job id")
 	return c.JobOf(a), interval{begin, begin}
 }
 

@@ -237,9 +237,7 @@ var usedUp = regexp.MustCompile(`;\s*r=0(\D|$)`)
 // requireQuotas skips the case if the answer has no quotas. The deployment decides which
 // users have any.
 func requireQuotas(c *suite.C, a *suite.Answer) {
-	if a.Header.Get("RateLimit") == "" || a.Header.Get("RateLimit-Policy") == "" {
-		c.Skip("answers show no quotas")
-	}
+	c.SkipIf(a.Header.Get("RateLimit") == "" || a.Header.Get("RateLimit-Policy") == "", "answers show no quotas")
 }
 
 // unknownJobID returns an unused id in the form of a job's.
@@ -250,9 +248,8 @@ func unknownJobID(c *suite.C) string {
 // requireOpenAIRoute skips the case if /openai/v1/x doesn't exist, since the description
 // has no routes below /openai.
 func requireOpenAIRoute(c *suite.C) {
-	if a := c.Post("/openai/v1/x", nil); isMissing(a) {
-		c.Skip("POST /openai/v1/x returned %d; the description has no paths below /openai", a.Code)
-	}
+	a := c.Post("/openai/v1/x", nil)
+	c.SkipIf(isMissing(a), "POST /openai/v1/x returned %d; the description has no paths below /openai", a.Code)
 }
 
 // judgeRateLimit judges a rate limit, and its window if waiting takes no time.

@@ -164,9 +164,7 @@ func valueOfOtherType(value any) any {
 func judgeRefusedCreations(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, a)
-		if len(o.listReads) == 0 {
-			c.Skip("no list would show the objects")
-		}
+		c.SkipIf(len(o.listReads) == 0, "no list would show the objects")
 		for _, op := range operationsOf(a) {
 			list, listed := o.listReads[op.kind]
 			if op.effect != effectCreate || !listed {

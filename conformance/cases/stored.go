@@ -79,9 +79,7 @@ var storedCases = func() (list []suite.Case) {
 func judgeFromTemplate(s *objects) {
 	template := suite.M{"serverless": true, "args": "python -u main.py", "disk": 7, "ports": []any{"8080/http"}, "env": suite.M{"A": "1", "B": "2"}}
 	t := s.c.Create("v2", "/templates", suite.Merge(template, suite.M{"name": s.c.Name(), "image": s.c.Image()}))
-	if t.IsRefusal() {
-		s.c.Skip("version 2 does not accept the case's template: %d", t.Code)
-	}
+	s.c.SkipIf(t.IsRefusal(), "version 2 does not accept the case's template: %d", t.Code)
 	body := s.c.EndpointBody("v2", s.body(suite.M{
 		"name": s.c.Name(), "templateId": t.Str("id"), "type": "QUEUE", "workers.max": 0, "scaling.type": "REQUEST_COUNT", "scaling.value": 3,
 		"disk": 9, "env": suite.M{"B": "3", "C": "4"},
@@ -164,9 +162,7 @@ func (s *objects) updateMember(o object, f field, nth int) {
 		return
 	}
 	value, _ := s.placeholders.resolve(f.otherValue)
-	if !s.update(o, suite.M{f.path: value}, nth, false) {
-		s.c.Skip("version 1 can't update this %s", s.k.name)
-	}
+	s.c.SkipIf(!s.update(o, suite.M{f.path: value}, nth, false), "version 1 can't update this %s", s.k.name)
 }
 
 // partialMembers can be updated without the other members of their object.
@@ -235,9 +231,7 @@ func judgeCleared(s *objects, nth int) {
 		if !known || !o.canHold(f) || f.last && i < len(s.fields) {
 			continue
 		}
-		if !s.update(o, suite.M{f.path: value}, nth, false) {
-			s.c.Skip("version 1 can't update this %s", s.k.name)
-		}
+		s.c.SkipIf(!s.update(o, suite.M{f.path: value}, nth, false), "version 1 can't update this %s", s.k.name)
 	}
 	s.expectListed("after all members were cleared", []object{o})
 }

@@ -67,13 +67,18 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		`{"input": {"op": "echo"}`, ``, `[]`, `[{"input": {}}]`, `nonsense`, `"text"`,
 	)},
 	{ID: "SUB-05", Source: "Job submission body, input", Statement: "The handler gets the input unchanged, whatever the names of its members.",
-		Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			input := suite.Echo(suite.M{
+		Clauses: []string{"JOB-09"}, Allow: suite.Queue, Jobs: 3, Seconds: 3, Run: func(c *suite.C) {
+			g := generator{c.Random()}
+			inputs := []suite.M{suite.Echo(suite.M{
 				"policy": suite.M{"ttl": "not a policy"}, "webhook": 5, "s3Config": "none", "id": "mine", "input": suite.M{"input": suite.M{}}, "output": nil,
 				"": "empty", "ключ": []any{1.5, nil, "\u0000\"\\"}, "status": "FAILED",
-			})
-			a := c.Post("/runsync", suite.Submission(input)).Is(200)
-			c.JobOf(a).Await(suite.Completed).Equal("output", input)
+			})}
+			for range countFor(c, 2, 1) {
+				inputs = append(inputs, echoAll(g))
+			}
+			for _, input := range inputs {
+				expectOutput(c, submissionText(g, input), input)
+			}
 		}},
 	{ID: "SUB-05-run", Clauses: []string{"JOB-09"}, Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 4, Seconds: 4, Requests: 25, Run: func(c *suite.C) {
 		g := generator{c.Random()}
@@ -85,15 +90,6 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		}
 		for i, job := range jobs { // each job has its own input
 			job.Await(suite.Completed).Equal("output", inputs[i])
-		}
-	}},
-	{ID: "SUB-05-runsync", Clauses: []string{"JOB-09"}, Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
-		g := generator{c.Random()}
-		for range countFor(c, 2, 1) {
-			input := echoAll(g)
-			a := c.Post("/runsync", nil, suite.Raw(submissionText(g, input))).Is(200)
-			finalAnswer(c, a).Equal("output", input)
-			c.Get("/status/"+a.Str("id")).Is(200).Equal("output", input)
 		}
 	}},
 	{ID: "SUB-05-sizes", Clauses: []string{"JOB-09"}, Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 7, Seconds: 7, Requests: 40, Run: func(c *suite.C) {
@@ -117,9 +113,7 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 			return status != suite.InQueue && status != suite.InProgress
 		})
 		a := job.Status().Is(200)
-		if a.Shown("status") != suite.Completed {
-			c.Skip("a job whose worker died isn't retried, or not yet")
-		}
+		c.SkipIf(a.Shown("status") != suite.Completed, "a job whose worker died isn't retried, or not yet")
 		a.Equal("output", input)
 	}},
 	{ID: "SUB-06", Source: "Job submission body", Statement: "webhook, policy and s3Config are optional.",

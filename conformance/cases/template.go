@@ -34,9 +34,7 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 	fieldCase("T-06", "containerDiskInGb is an integer; the default is 50.", templateField{name: "containerDiskInGb", initial: 50, kept: words(7), refused: words("7")}),
 	{ID: "T-07", Source: "Template, containerRegistryAuthId", Statement: "The template keeps containerRegistryAuthId.", Run: func(c *suite.C) {
 		a := c.Create("v1", "/containerregistryauth", suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")})
-		if a.Code/100 != 2 {
-			c.Skip("version 1 can't create registry auths: %d", a.Code)
-		}
+		c.SkipIf(a.Code/100 != 2, "version 1 can't create registry auths: %d", a.Code)
 		expectStored(c, "containerRegistryAuthId", a.Str("id"))
 	}},
 	fieldCase("T-08", "dockerEntrypoint is an array of strings, which may be empty.", templateField{name: "dockerEntrypoint", kept: commandLists, refused: words("sh -c true")}),
@@ -73,9 +71,7 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 				marked = true
 			}
 		}
-		if !marked {
-			c.Skip("the answer doesn't mark official templates")
-		}
+		c.SkipIf(!marked, "the answer doesn't mark official templates")
 	}},
 	{ID: "T-20", Source: "Template, runtimeInMin", Statement: "runtimeInMin, if present, is an integer.", Run: func(c *suite.C) {
 		newTemplateShowing(c, "runtimeInMin").Int("runtimeInMin")
@@ -173,9 +169,7 @@ func expectRefused(c *suite.C, field string, value any) {
 // newTemplateShowing creates a template. It skips the case if the answer lacks the field.
 func newTemplateShowing(c *suite.C, field string) *suite.Answer {
 	a := c.NewTemplate("v1")
-	if a.Shown(field) == nil {
-		c.Skip("the answer has no %s", field)
-	}
+	c.SkipIf(a.Shown(field) == nil, "the answer has no %s", field)
 	return a
 }
 
@@ -315,9 +309,7 @@ func commandBody(c *suite.C, path string, more suite.M) suite.M {
 // deployment doesn't support entrypoint.
 func newCommand(c *suite.C, path string, more suite.M) (id string) {
 	a := c.Create("v2", path, commandBody(c, path, more))
-	if a.IsRefusal() && strings.Contains(strings.ToLower(string(a.Body)), "entrypoint") {
-		c.Skip("the deployment has no entrypoint and cmd: %d", a.Code)
-	}
+	c.SkipIf(a.IsRefusal() && strings.Contains(strings.ToLower(string(a.Body)), "entrypoint"), "the deployment has no entrypoint and cmd: %d", a.Code)
 	return a.Success().Str("id")
 }
 

@@ -72,7 +72,7 @@ func TestFailureScriptReproduces(t *testing.T) {
 		cancels.Add(1)
 		stubHandlers["429"](w, r)
 	}))
-	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB-17", "V-11"}})
+	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB-21", "V-11"}})
 	x := r.Results[0]
 	if x.Verdict != report.Fail || cancels.Load() == 0 {
 		t.Fatal(report.Text(x))

@@ -143,6 +143,13 @@ func (c *C) Skip(reason string, args ...any) {
 	c.stop(Outcome{Verdict: report.Skip, Code: report.SkipFeature, Reason: fmt.Sprintf(reason, args...)})
 }
 
+// SkipIf is Skip if a condition is true.
+func (c *C) SkipIf(condition bool, reason string, args ...any) {
+	if condition {
+		c.Skip(reason, args...)
+	}
+}
+
 // leaveOut records a reason why the case judges only a part of the clause.
 func (c *C) leaveOut(reason string) {
 	if !slices.Contains(c.leftOut, reason) {
