@@ -161,7 +161,7 @@ func TestJobThatKillsItsJobrunner(t *testing.T) {
 		got = must.Do(p.client("k").Jobs.Status(t.Context(), endpoint, job.ID))(t)
 		return got.Finished()
 	})
-	must.Hold(t, got.Status == "FAILED" && strings.Contains(got.Error, "the jobrunner that ran it was killed"), got)
+	must.Hold(t, got.Status == "FAILED" && strings.Contains(string(got.Error), "the jobrunner that ran it was killed"), got)
 	p.interrupt()
 }
 

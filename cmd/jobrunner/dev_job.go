@@ -274,7 +274,7 @@ func (j *finishedJobs) show(ctx context.Context, e *devEndpoint, out *terminal) 
 			if err != nil {
 				continue // the job has expired, or the program ends
 			}
-			job.Output, job.Error = nil, logline.Headline(job.Error)
+			job.Output, job.Error = nil, httpclient.FreeText(logline.Headline(string(job.Error)))
 			out.show("JOB", "", describe(job))
 		}
 	}

@@ -150,7 +150,7 @@ func hasRun(j api.Job) bool { return j.WorkerID != "" || j.ExecutionTime > 0 }
 func cause(j api.Job) string {
 	switch {
 	case j.Error != "":
-		return logline.Failure(j.Error)
+		return logline.Failure(string(j.Error))
 	case j.Status != "TIMED_OUT":
 		return ""
 	case hasRun(j):

@@ -186,7 +186,7 @@ func clusterLife(t *testing.T) {
 	must.Contain(t, c.logOf(got.Worker, "container"), "it starts, and")
 	// A dead worker's exit status is reported.
 	job := c.awaitEnd(c.submit(`{"name": "dies", "exit": 3}`))
-	must.Hold(t, job.Status == "FAILED" && strings.Contains(job.Error, "exit status 3"), job)
+	must.Hold(t, job.Status == "FAILED" && strings.Contains(string(job.Error), "exit status 3"), job)
 	// Three concurrent workers have a GPU each.
 	var ids []string
 	for _, name := range []string{"a", "b", "c"} {

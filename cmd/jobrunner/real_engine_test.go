@@ -84,7 +84,7 @@ func realCrashes(t *testing.T, e *containers.Engine) {
 		"memory": {`{"name": "memory", "eat": true}`, "its worker died: exit status 137: killed by SIGKILL, out of memory"},
 	} {
 		job := c.awaitEnd(c.submit(step.input))
-		must.Hold(t, job.Status == "FAILED" && strings.Contains(job.Error, step.reason), name, "the job is", job.Status, job.Error, step.reason)
+		must.Hold(t, job.Status == "FAILED" && strings.Contains(string(job.Error), step.reason), name, "the job is", job.Status, job.Error, step.reason)
 	}
 	c.completes(c.submit(`{"name": "after"}`))
 	begins := c.countStarts()

@@ -21,17 +21,9 @@ type Secret struct {
 	ValueLastUpdatedAt string `json:"valueLastUpdatedAt,omitempty"` // RFC 3339; "" if unknown
 }
 
-// secretUpdate has the members that an update may set. An empty value isn't sent.
-type secretUpdate struct {
-	Value       string `json:"value,omitempty"`
-	Description string `json:"description,omitempty"`
-}
-
 func secretsV2(d *deployment, cache *listCache) *Collection[Secret] {
 	return &Collection[Secret]{
 		deployment: d, cache: cache, kind: "secret", path: "/v2/account/secrets", member: "secrets", required: []string{"name"},
-		id:          func(s Secret) string { return s.ID },
-		name:        func(s Secret) string { return s.Name },
 		uniqueNames: true,
 		writeOnly:   true,
 		decode:      decodePlain[Secret],
@@ -42,7 +34,7 @@ func secretsV2(d *deployment, cache *listCache) *Collection[Secret] {
 			if !strings.EqualFold(have.Name, want.Name) {
 				return nil, errNoUpdate
 			}
-			return changedMembers(clearingValues(contract.V2, "secret"), &secretUpdate{Description: have.Description}, secretUpdate{want.Value, want.Description})
+			return changedMembers(clearingValues(contract.V2, "secret"), &Secret{Description: have.Description}, Secret{Value: want.Value, Description: want.Description})
 		},
 	}
 }
@@ -52,10 +44,6 @@ func secretsV2(d *deployment, cache *listCache) *Collection[Secret] {
 type SSHKeys struct {
 	deployment *deployment
 	editing    sync.Mutex
-}
-
-type sshKeysV2 struct {
-	Keys []string `json:"keys"`
 }
 
 func (s *SSHKeys) Get(ctx context.Context) ([]string, error) {
@@ -79,12 +67,12 @@ func (s *SSHKeys) Edit(ctx context.Context, change func(keys []string) []string)
 }
 
 func (s *SSHKeys) Set(ctx context.Context, keys []string) ([]string, error) {
-	return s.send(ctx, httpclient.Call{Method: http.MethodPut, Body: sshKeysV2{append([]string{}, keys...)}})
+	return s.send(ctx, httpclient.Call{Method: http.MethodPut, Body: map[string][]string{"keys": append([]string{}, keys...)}})
 }
 
 func (s *SSHKeys) send(ctx context.Context, c httpclient.Call) ([]string, error) {
 	c.URL = s.deployment.settings.BaseURL + "/v2/account/ssh-keys"
 	answer := listOf[string]{member: "keys"} // an answer without this member is an error
-	err := s.deployment.Do(ctx, c, &answer)
+	_, err := s.deployment.Do(ctx, c, &answer)
 	return answer.objects, err
 }

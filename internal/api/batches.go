@@ -84,7 +84,8 @@ func (j *Jobs) onBatch(ctx context.Context, method, endpointID, batchID, path st
 		}
 		path = "/" + batchID + path
 	}
-	return j.do(ctx, endpointID, "/batch"+path, httpclient.Call{Method: method, Body: body, Query: query}, out)
+	_, err := j.do(ctx, endpointID, "/batch"+path, httpclient.Call{Method: method, Body: body, Query: query}, out)
+	return err
 }
 
 // batchPage is the page size, as on the operator's own page.

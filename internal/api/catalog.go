@@ -19,14 +19,15 @@ import (
 // CatalogList is a list of the catalog. The catalog belongs to API v2 and is read there with every
 // version of the client.
 type CatalogList[T any] struct {
-	Head func(T) Named // id and name of an entry
-
 	deployment          *deployment
 	path, member, title string
 	decode              func(json.RawMessage) (T, error)
 	found               sync.Map // []T by query; errors aren't cached
 	flight              singleflight.Group
 }
+
+// Head returns the id and the name of an entry.
+func (*CatalogList[T]) Head(entry T) Named { return head(entry) }
 
 // Find returns the entries for a query. Each query is cached for the client's lifetime.
 func (l *CatalogList[T]) Find(ctx context.Context, query url.Values) ([]T, error) {
@@ -53,7 +54,7 @@ func (l *CatalogList[T]) Find(ctx context.Context, query url.Values) ([]T, error
 // Get returns an entry by its id. The list for this query may lack it.
 func (l *CatalogList[T]) Get(ctx context.Context, id string, query url.Values) (T, error) {
 	answer := identified[T]{kind: "catalog entry", want: id, decode: l.decode}
-	err := l.deployment.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: l.deployment.settings.BaseURL + l.path + "/" + url.PathEscape(id), Query: query}, &answer)
+	_, err := l.deployment.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: l.deployment.settings.BaseURL + l.path + "/" + url.PathEscape(id), Query: query}, &answer)
 	return answer.object, err
 }
 

@@ -86,15 +86,15 @@ func New(s Settings) (*Client, error) {
 		Clusters: clustersV2(d, cache()), Delegations: delegationsV2(d, cache()), Secrets: secretsV2(d, cache()), GlobalVolumes: globalVolumesV2(d, cache()),
 		GPUTypes: &CatalogList[GPUType]{
 			deployment: d, path: "/v2/catalog/gpus", member: "gpus", title: "GPU types",
-			decode: decodePlain[GPUType], Head: func(t GPUType) Named { return Named{t.ID, t.Name} },
+			decode: decodePlain[GPUType],
 		},
 		CPUTypes: &CatalogList[CPUType]{
 			deployment: d, path: "/v2/catalog/cpus", member: "cpus", title: "CPU types",
-			decode: decodePlain[CPUType], Head: func(t CPUType) Named { return Named{t.ID, t.Name} },
+			decode: decodePlain[CPUType],
 		},
 		DataCenters: &CatalogList[DataCenter]{
 			deployment: d, path: "/v2/catalog/datacenters", member: "dataCenters", title: "data centers",
-			decode: decodePlain[DataCenter], Head: func(d DataCenter) Named { return Named{d.ID, d.Name} },
+			decode: decodePlain[DataCenter],
 		},
 	}
 	// A write to a collection also changes the answers of collections that refer to it.

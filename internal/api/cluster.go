@@ -72,8 +72,6 @@ func clustersV2(d *deployment, cache *listCache) *Clusters {
 	r := &Collection[Cluster]{
 		deployment: d, cache: cache, kind: "cluster", path: "/v2/clusters", member: "clusters",
 		required: []string{"name", "type", "compute", "createdAt"},
-		id:       func(c Cluster) string { return c.ID },
-		name:     func(c Cluster) string { return c.Name },
 		fixedMembersEqual: func(got, want Cluster) bool {
 			return got.Type == want.Type && got.Compute == want.Compute && got.Template == want.TemplateID
 		},
@@ -83,10 +81,7 @@ func clustersV2(d *deployment, cache *listCache) *Clusters {
 			return want, nil
 		},
 		update: func(have, want Cluster) (patch, error) {
-			type rename struct {
-				Name string `json:"name"`
-			}
-			return changedMembers(nil, &rename{have.Name}, rename{want.Name})
+			return changedMembers(nil, &Cluster{Name: have.Name}, Cluster{Name: want.Name})
 		},
 	}
 	members := podsV2(d, nil)

@@ -81,9 +81,7 @@ func (r *Collection[T]) createOnce(ctx context.Context, c httpclient.Call, a *pe
 		}
 		a.before = before
 	}
-	var response *httpclient.Response
-	c.Succeeded = func(r *httpclient.Response) { response = r }
-	got, err := r.sendForObject(ctx, c, "")
+	got, response, err := r.sendForObject(ctx, c, "")
 	if err == nil && a.before[r.id(got)] {
 		err = response.Unreadable(fmt.Errorf("it describes the %s %s, which existed before", r.kind, r.id(got)))
 	}

@@ -208,12 +208,12 @@ func allPages[W any](ctx context.Context, d *deployment, c httpclient.Call, memb
 }
 
 func walkPages[W any](ctx context.Context, d *deployment, c httpclient.Call, member string, rest any) (all []W, err error) {
-	var from *httpclient.Response
-	c.Method, c.Succeeded = http.MethodGet, func(r *httpclient.Response) { from = r }
+	c.Method = http.MethodGet
 	seen, empty := map[string]bool{}, 0
 	for {
 		page := listOf[W]{member: member, rest: rest}
-		if err := d.Do(ctx, c, &page); err != nil {
+		from, err := d.Do(ctx, c, &page)
+		if err != nil {
 			if len(seen) > 0 && statusOf(err) == http.StatusUnprocessableEntity {
 				err = cursorRefused{err}
 			}

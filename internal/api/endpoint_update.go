@@ -11,8 +11,6 @@ import (
 func endpoints(d *deployment, cache *listCache) *Collection[Endpoint] {
 	return &Collection[Endpoint]{
 		deployment: d, cache: cache, kind: "endpoint",
-		id:                func(e Endpoint) string { return e.ID },
-		name:              func(e Endpoint) string { return e.Name },
 		fixedMembersEqual: endpointFixedMembersEqual,
 		normalize:         normalizeEndpoints,
 	}

@@ -42,26 +42,14 @@ type S3Config struct {
 }
 
 type Job struct {
-	ID            string          `json:"id"`
-	Status        string          `json:"status"` // IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED or TIMED_OUT
-	DelayTime     int64           `json:"delayTime"`
-	ExecutionTime int64           `json:"executionTime"`
-	WorkerID      string          `json:"workerId"`
-	Retries       int             `json:"retries"`
-	Output        json.RawMessage `json:"output,omitempty"` // nil: none, which differs from null
-	Error         string          `json:"error"`
-}
-
-// UnmarshalJSON also accepts an error that isn't text.
-func (j *Job) UnmarshalJSON(data []byte) error {
-	type plain Job
-	wire := struct {
-		*plain
-		Error httpclient.FreeText `json:"error"`
-	}{plain: (*plain)(j)}
-	err := httpclient.Decode(data, &wire)
-	j.Error = string(wire.Error)
-	return err
+	ID            string              `json:"id"`
+	Status        string              `json:"status"` // IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED or TIMED_OUT
+	DelayTime     int64               `json:"delayTime"`
+	ExecutionTime int64               `json:"executionTime"`
+	WorkerID      string              `json:"workerId"`
+	Retries       int                 `json:"retries"`
+	Output        json.RawMessage     `json:"output,omitempty"` // nil: none, which differs from null
+	Error         httpclient.FreeText `json:"error"`
 }
 
 // Finished reports whether the job's status is final.
@@ -119,7 +107,7 @@ func (j *Jobs) RunSync(ctx context.Context, endpointID string, s Submission, wai
 func (j *Jobs) submit(ctx context.Context, endpointID, path string, s Submission, c httpclient.Call) (Job, error) {
 	c.Method, c.Body = http.MethodPost, s
 	answer := identified[Job]{kind: "job", decode: decodePlain[Job]}
-	err := j.do(ctx, endpointID, path, c, &answer)
+	_, err := j.do(ctx, endpointID, path, c, &answer)
 	return j.redacted(ctx, endpointID, answer.object, err)
 }
 
@@ -142,7 +130,7 @@ func (j *Jobs) PurgeQueue(ctx context.Context, endpointID string) (removed int, 
 	var answer struct {
 		Removed *int `json:"removed"`
 	}
-	err = j.do(ctx, endpointID, "/purge-queue", httpclient.Call{Method: http.MethodPost}, &answer)
+	_, err = j.do(ctx, endpointID, "/purge-queue", httpclient.Call{Method: http.MethodPost}, &answer)
 	if err == nil && answer.Removed == nil {
 		err = errors.New("the queue was purged, and the answer does not say how many jobs were removed")
 	}
@@ -154,14 +142,14 @@ func (j *Jobs) job(ctx context.Context, method, endpointID, path, jobID string) 
 		return Job{}, err
 	}
 	answer := identified[Job]{kind: "job", want: jobID, decode: decodePlain[Job]}
-	err := j.do(ctx, endpointID, path+jobID, httpclient.Call{Method: method}, &answer)
+	_, err := j.do(ctx, endpointID, path+jobID, httpclient.Call{Method: method}, &answer)
 	return j.redacted(ctx, endpointID, answer.object, err)
 }
 
 // Health counts the endpoint's jobs and workers.
 func (j *Jobs) Health(ctx context.Context, endpointID string) (Health, error) {
 	var health Health
-	err := j.do(ctx, endpointID, "/health", httpclient.Call{Method: http.MethodGet}, &health)
+	_, err := j.do(ctx, endpointID, "/health", httpclient.Call{Method: http.MethodGet}, &health)
 	return health, err
 }
 
@@ -173,13 +161,13 @@ func (j *Jobs) StartFailure(ctx context.Context, endpointID string) (reason stri
 		Health
 		Reason string `json:"reason"`
 	}
-	err = j.do(ctx, endpointID, "/health", httpclient.Call{Method: http.MethodGet}, &health)
+	_, err = j.do(ctx, endpointID, "/health", httpclient.Call{Method: http.MethodGet}, &health)
 	return health.Reason, health.Workers.Initializing > 0, err
 }
 
-func (j *Jobs) do(ctx context.Context, endpointID, path string, c httpclient.Call, out any) error {
+func (j *Jobs) do(ctx context.Context, endpointID, path string, c httpclient.Call, out any) (*httpclient.Response, error) {
 	if err := checkID("endpoint", endpointID); err != nil {
-		return err
+		return nil, err
 	}
 	c.URL, c.Untracked = j.url(endpointID, path), true
 	return j.deployment.Do(ctx, c, out)
@@ -365,7 +353,7 @@ func (j *Jobs) Stream(ctx context.Context, endpointID, jobID string, progress fu
 }
 
 func (j *Jobs) chunks(ctx context.Context, endpointID, jobID string, wait time.Duration) (chunks []Chunk, err error) {
-	err = j.do(ctx, endpointID, "/stream/"+jobID, httpclient.Call{
+	_, err = j.do(ctx, endpointID, "/stream/"+jobID, httpclient.Call{
 		Method: http.MethodGet, ExtraTime: wait,
 		Query: url.Values{"wait": {strconv.FormatInt(wait.Milliseconds(), 10)}},
 	}, &chunks)
@@ -375,8 +363,9 @@ func (j *Jobs) chunks(ctx context.Context, endpointID, jobID string, wait time.D
 // Unread returns the number of unread chunks that the job's output lacks.
 // Only a jobrunner returns it, in a header that the contract doesn't have. Elsewhere it is 0.
 func (j *Jobs) Unread(ctx context.Context, endpointID, jobID string) (n int, err error) {
-	err = j.do(ctx, endpointID, "/status/"+jobID, httpclient.Call{Method: http.MethodGet, Succeeded: func(r *httpclient.Response) {
+	r, err := j.do(ctx, endpointID, "/status/"+jobID, httpclient.Call{Method: http.MethodGet}, nil)
+	if err == nil {
 		n, _ = strconv.Atoi(r.Header.Get("X-Unread-Chunks")) // 0 without it
-	}}, nil)
+	}
 	return n, err
 }

@@ -78,7 +78,7 @@ func (c *Client) log(ctx context.Context, path string, q LogQuery) (lines []LogL
 		query.Del("tail")
 		query.Set("since", q.Since)
 	}
-	err = c.deployment.Do(ctx, httpclient.Call{
+	_, err = c.deployment.Do(ctx, httpclient.Call{
 		Method: http.MethodGet, URL: c.deployment.settings.BaseURL + path, Query: query, Accept: "text/event-stream", ExtraTime: q.For,
 		Stream: func(answer *http.Response) (err error) {
 			lines, err = readEvents(answer, q)
@@ -189,7 +189,7 @@ func redactLog(ctx context.Context, lines []LogLine) {
 func (j *Jobs) redacted(ctx context.Context, endpointID string, job Job, err error) (Job, error) {
 	if secrets := redact.FromContext(ctx); secrets != nil && job.Error != "" {
 		_ = j.redactEndpoint(ctx, endpointID)
-		job.Error = secrets.Lines(job.Error)
+		job.Error = httpclient.FreeText(secrets.Lines(string(job.Error)))
 	}
 	return job, err
 }

@@ -18,8 +18,6 @@ func networkVolumes[W NetworkVolume | networkVolumeV1](d *deployment, cache *lis
 	}
 	return &Collection[NetworkVolume]{
 		deployment: d, cache: cache, kind: "network volume",
-		id:   func(v NetworkVolume) string { return v.ID },
-		name: func(v NetworkVolume) string { return v.Name },
 		fixedMembersEqual: func(got, want NetworkVolume) bool {
 			return got.DataCenter == want.DataCenter && agrees(got.Type, want.Type)
 		},
@@ -75,17 +73,12 @@ type GlobalVolume struct {
 }
 
 func globalVolumesV2(d *deployment, cache *listCache) *Collection[GlobalVolume] {
-	type body struct {
-		Name string `json:"name"`
-	}
 	return &Collection[GlobalVolume]{
 		deployment: d, cache: cache, kind: "global volume", path: "/v2/global-volumes", member: "globalVolumes", required: []string{"name"},
-		id:     func(v GlobalVolume) string { return v.ID },
-		name:   func(v GlobalVolume) string { return v.Name },
 		decode: decodePlain[GlobalVolume],
-		create: func(want GlobalVolume) (any, error) { return body{want.Name}, nil },
+		create: func(want GlobalVolume) (any, error) { return GlobalVolume{Name: want.Name}, nil },
 		update: func(have, want GlobalVolume) (patch, error) {
-			return changedMembers(nil, &body{have.Name}, body{want.Name})
+			return changedMembers(nil, &GlobalVolume{Name: have.Name}, GlobalVolume{Name: want.Name})
 		},
 	}
 }

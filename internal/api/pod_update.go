@@ -15,8 +15,6 @@ import (
 func pods(d *deployment, cache *listCache) *Collection[Pod] {
 	return &Collection[Pod]{
 		deployment: d, cache: cache, kind: "pod",
-		id:                func(p Pod) string { return p.ID },
-		name:              func(p Pod) string { return p.Name },
 		untrusted:         func(p *Pod) []*string { return []*string{p.Reason} },
 		fixedMembersEqual: podFixedMembersEqual,
 		normalize:         normalizePods,
@@ -156,10 +154,9 @@ func (p *Pods) Act(ctx context.Context, id string, action PodAction) error {
 	}
 	path, body := p.act(action)
 	c.URL, c.Body = c.URL+path, body
-	var response *httpclient.Response
-	c.Succeeded = func(r *httpclient.Response) { response = r }
 	defer p.cache.beginWrite()()
-	if err := p.Do(ctx, c, nil); err != nil {
+	response, err := p.Do(ctx, c, nil)
+	if err != nil {
 		return err
 	}
 	return p.checkSubject(id, response)

@@ -19,8 +19,6 @@ type RegistryAuth struct {
 func registryAuths(d *deployment, cache *listCache) *Collection[RegistryAuth] {
 	return &Collection[RegistryAuth]{
 		deployment: d, cache: cache, kind: "registry auth", required: []string{"name"},
-		id:          func(a RegistryAuth) string { return a.ID },
-		name:        func(a RegistryAuth) string { return a.Name },
 		uniqueNames: true,
 		writeOnly:   true, // answers lack the credentials
 		decode:      decodePlain[RegistryAuth],
@@ -72,8 +70,6 @@ func delegationsV2(d *deployment, cache *listCache) *Collection[Delegation] {
 		deployment: d, cache: cache, kind: "registry delegation", path: "/v2/registries/delegations", member: "delegations",
 		listOnly:          true,
 		required:          []string{"awsUser", "awsRegion", "repository", "tag"},
-		id:                func(g Delegation) string { return g.ID },
-		name:              func(g Delegation) string { return deref(g.Name) },
 		fixedMembersEqual: func(got, want Delegation) bool { return SameRepository(got.Resource, want.Resource) },
 		decode:            decodeAs(Delegation.withResource),
 		create: func(want Delegation) (any, error) {

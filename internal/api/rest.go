@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -32,8 +33,6 @@ type Collection[T any] struct {
 	query    url.Values // of every read
 	required []string   // members of every object; if a list's element lacks one, it is read by id
 
-	id          func(T) string
-	name        func(T) string
 	uniqueNames bool
 	writeOnly   bool // answers return only a part of what a create sends
 	// decode decodes an object of an answer.
@@ -60,6 +59,19 @@ type Collection[T any] struct {
 	cache     *listCache
 	creates   createTracker[T]
 	idsFlight singleflight.Group // of currentIDs
+}
+
+func (*Collection[T]) id(object T) string   { return head(object).ID }
+func (*Collection[T]) name(object T) string { return head(object).Name }
+
+// head returns the fields ID and Name of an object. The name may be optional.
+func head(object any) Named {
+	of := reflect.ValueOf(object)
+	head := Named{ID: of.FieldByName("ID").String()}
+	if name := reflect.Indirect(of.FieldByName("Name")); name.IsValid() {
+		head.Name = name.String()
+	}
+	return head
 }
 
 func (r *Collection[T]) List(ctx context.Context) ([]T, error) {
@@ -130,7 +142,7 @@ func (r *Collection[T]) Update(ctx context.Context, have, want T) (got T, err er
 	}
 	c.Body = changes
 	defer r.cache.beginWrite()()
-	got, err = r.sendForObject(ctx, c, r.id(have))
+	got, _, err = r.sendForObject(ctx, c, r.id(have))
 	if e, ok := errors.AsType[*Error](err); ok && r.alreadyApplied != nil && e.Status == http.StatusBadRequest && e.Tries > 1 {
 		if now, readErr := r.GetFresh(ctx, r.id(have)); readErr == nil && r.alreadyApplied(now, want) {
 			return now, nil
@@ -146,9 +158,8 @@ func (r *Collection[T]) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	defer r.cache.beginWrite()()
-	var response *httpclient.Response
-	c.Succeeded = func(resp *httpclient.Response) { response = resp }
-	err = r.confirmAbsence(ctx, id, false, r.Do(ctx, c, nil))
+	response, err := r.Do(ctx, c, nil)
+	err = r.confirmAbsence(ctx, id, false, err)
 	switch {
 	case err == nil:
 		err = r.confirmDeletion(ctx, id, response)
@@ -169,11 +180,11 @@ func (r *Collection[T]) Delete(ctx context.Context, id string) error {
 // confirmDeletion reads an object after its deletion, unless the answer confirms it. An
 // accepted deletion may take a while.
 func (r *Collection[T]) confirmDeletion(ctx context.Context, id string, response *httpclient.Response) error {
-	if err := r.checkSubject(id, response); err != nil || response.Status == http.StatusNoContent {
+	if err := r.checkSubject(id, response); err != nil || response.StatusCode == http.StatusNoContent {
 		return err
 	}
 	pauses := lookupPauses
-	if response.Status == http.StatusAccepted {
+	if response.StatusCode == http.StatusAccepted {
 		pauses = append(slices.Clone(pauses), 4*time.Second, 8*time.Second, 16*time.Second)
 	}
 	var readErr error
@@ -216,7 +227,7 @@ func (r *Collection[T]) fetch(ctx context.Context, id string, unlisted bool) (el
 	}
 	c.Query = r.query
 	answer := identified[T]{kind: r.kind, want: id, decode: r.decode}
-	if err := r.Do(ctx, c, &answer); err != nil {
+	if _, err := r.Do(ctx, c, &answer); err != nil {
 		return element{}, r.confirmAbsence(ctx, id, unlisted, err)
 	}
 	return answer.element, nil
@@ -292,10 +303,10 @@ func (r *Collection[T]) callByID(method, id string) (httpclient.Call, error) {
 
 // sendForObject sends a call whose answer is one object: the one with the id, or a new one if
 // id is "".
-func (r *Collection[T]) sendForObject(ctx context.Context, c httpclient.Call, id string) (T, error) {
+func (r *Collection[T]) sendForObject(ctx context.Context, c httpclient.Call, id string) (T, *httpclient.Response, error) {
 	answer := identified[T]{kind: r.kind, want: id, decode: r.decoder(ctx)}
-	err := r.Do(ctx, c, &answer)
-	return answer.object, err
+	response, err := r.Do(ctx, c, &answer)
+	return answer.object, response, err
 }
 
 // unsupported returns an error if the client's version lacks the kind. A plan rejects a create;

@@ -48,8 +48,6 @@ type PersistentMount struct {
 func templates(d *deployment, cache *listCache) *Collection[Template] {
 	return &Collection[Template]{
 		deployment: d, cache: cache, kind: "template",
-		id:                func(t Template) string { return t.ID },
-		name:              func(t Template) string { return t.Name },
 		uniqueNames:       true,
 		fixedMembersEqual: templateFixedMembersEqual,
 		normalize:         normalizeTemplates,

@@ -128,7 +128,7 @@ func (c *Client) EndpointBuild(ctx context.Context, endpointID, id string) (Buil
 		return Build{}, err
 	}
 	answer := identified[Build]{kind: "build", want: id, decode: decodePlain[Build]}
-	err := c.deployment.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/v2/serverless/" + endpointID + "/builds/" + id}, &answer)
+	_, err := c.deployment.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/v2/serverless/" + endpointID + "/builds/" + id}, &answer)
 	redactTexts(redact.FromContext(ctx), answer.object.CommitMessage, answer.object.Error)
 	return answer.object, err
 }

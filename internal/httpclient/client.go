@@ -1,4 +1,4 @@
-// Package httpclient sends JSON requests to a deployment. It extends a library's retries:
+// Package httpclient sends JSON requests to a deployment:
 //
 //   - A write is never repeated unless that is safe. An error says whether the server may have
 //     carried it out.
@@ -13,19 +13,17 @@
 package httpclient
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
+	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/hashicorp/go-retryablehttp"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
@@ -66,9 +64,6 @@ type Call struct {
 	Accept string
 	Stream func(*http.Response) error
 
-	// Succeeded is called with a decoded successful answer. It may be nil.
-	Succeeded func(*Response)
-
 	// List marks the URL of a list: a 404 there doesn't mean that an object is gone.
 	List bool
 
@@ -85,56 +80,46 @@ func (c *Client) Answered() bool { return c.answered.Load() }
 
 // Do sends a call and decodes the answer into out, unless out is nil. Every error of the
 // request is an *Error. The secrets of the request are added to the context's redact.Set.
-func (c *Client) Do(ctx context.Context, call Call, out any) error {
+func (c *Client) Do(ctx context.Context, call Call, out any) (*Response, error) {
 	if call.secrets = redact.FromContext(ctx); call.secrets == nil {
 		call.secrets = new(redact.Set)
 	}
 	call.secrets.Add(c.APIKey)
 	if err := ctx.Err(); err != nil {
-		return c.NotSent(call, err)
+		return nil, c.NotSent(call, err)
 	}
 	if !call.Untracked {
 		if cause := c.outage.current(); cause != nil {
-			return duringOutage(call, cause)
+			return nil, duringOutage(call, cause)
 		}
 		if call.Method != http.MethodGet && c.BeforeWrite != nil {
 			if err := c.BeforeWrite(ctx, call.URL); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	a, failure := c.send(ctx, call)
+	r, failure := c.send(ctx, call)
 	switch {
 	case failure != nil:
-		return c.record(call, failure)
-	case out == nil && isHTML(a.resp.Header.Get("Content-Type"), a.body):
-		return c.unreadable(call, a, errors.New("an HTML page"))
-	case call.Stream != nil && a.body != nil:
-		return c.unreadable(call, a, fmt.Errorf("not %s", call.Accept))
+		return nil, c.record(call, failure)
+	case out == nil && isHTML(r.Header.Get("Content-Type"), r.Body):
+		return nil, r.ofAnotherServer(errors.New("an HTML page"))
+	case call.Stream != nil && r.Body != nil:
+		return nil, r.ofAnotherServer(fmt.Errorf("not %s", call.Accept))
 	}
 	if out != nil {
-		if err := Decode(a.body, out); err != nil {
-			return c.unreadable(call, a, err)
+		if err := Decode(r.Body, out); err != nil {
+			return nil, r.ofAnotherServer(err)
 		}
 		if !call.Untracked {
 			c.answered.Store(true)
 		}
 	}
-	if call.Succeeded != nil {
-		call.Succeeded(c.response(call, a))
-	}
-	return nil
-}
-
-// answer is the last answer to a call.
-type answer struct {
-	resp  *http.Response
-	body  []byte
-	tries int
+	return r, nil
 }
 
 // send tries a call until it succeeds or must not be tried again.
-func (c *Client) send(ctx context.Context, call Call) (a answer, failure *Error) {
+func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Error) {
 	// If the caller is interrupted, a write in flight still gets its answer. Waits between
 	// tries end at once.
 	sending, release := ctx, context.CancelFunc(func() {})
@@ -142,85 +127,78 @@ func (c *Client) send(ctx context.Context, call Call) (a answer, failure *Error)
 		sending, release = Grace(ctx, answerAfterInterrupt)
 	}
 	defer release()
-	logged := logged{Client: c, call: call, try: &a.tries}
-	req, err := c.newRequest(sending, call, &logged)
+	req, body, err := c.newRequest(sending, call)
 	if err != nil {
-		return a, c.NotSent(call, err)
+		return nil, c.NotSent(call, err)
 	}
-	req.SetResponseHandler(func(resp *http.Response) (err error) {
-		if call.Stream != nil && resp.StatusCode == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), call.Accept) {
-			a.body = nil
-			return call.Stream(resp)
-		}
-		if a.body, err = read(resp.Body); err == nil {
-			logged.answered(ctx, a.body)
-		}
-		return err
-	})
-
+	r = &Response{client: c, call: call}
+	logged := logged{Client: c, call: call, body: body, try: &r.tries}
+	client := http.Client{Transport: logged, Timeout: c.Timeout + call.ExtraTime, CheckRedirect: redirect}
 	policy := retryPolicy{
-		caller: ctx, cancel: release, repeatable: repeatable[call.Method], unproven: !c.Answered(),
-		recent: func() bool { return c.RecentCreates.isNamed(call.URL, string(logged.body)) },
+		caller: ctx, repeatable: repeatable[call.Method], unproven: !c.Answered(),
+		recent: func() bool { return c.RecentCreates.isNamed(call.URL, string(body)) },
 	}
-	if !call.Untracked {
-		policy.throttle = &c.throttle
-		if err := c.throttle.acquire(ctx); err != nil {
-			return a, c.NotSent(call, err)
+	betweenTries := false
+	for again := true; again; {
+		if err = Sleep(ctx, policy.wait); err == nil && !call.Untracked {
+			err = c.throttle.acquire(ctx)
 		}
-		policy.entered = true
+		if betweenTries = err != nil; betweenTries {
+			break
+		}
+		r.tries++
+		req = req.Clone(sending)
+		req.Body, _ = req.GetBody() // can't fail: it is in memory
+		r.Response, err = client.Do(req)
+		if !call.Untracked {
+			c.throttle.release(r.Response)
+		}
+		if again = policy.check(r.Response, err); err == nil && again {
+			_, _ = io.CopyN(io.Discard, r.Response.Body, maxDiscarded)
+			_ = r.Response.Body.Close()
+		} else if err == nil {
+			r.Body, err = logged.receive(ctx, r.Response)
+			again = err != nil && policy.check(r.Response, err)
+		}
 	}
-	client := retryablehttp.Client{
-		HTTPClient:     &http.Client{Transport: logged, Timeout: c.Timeout + call.ExtraTime, CheckRedirect: redirect},
-		RetryMax:       math.MaxInt, // retryPolicy limits the tries
-		CheckRetry:     policy.check,
-		Backoff:        policy.backoff,
-		PrepareRetry:   policy.prepare,
-		ErrorHandler:   retryablehttp.PassthroughErrorHandler,
-		RequestLogHook: func(_ retryablehttp.Logger, _ *http.Request, n int) { a.tries = n + 1 },
-	}
-	a.resp, err = client.Do(req) //nolint:bodyclose // the response handler has read and closed it
 	switch {
 	case err != nil:
-		failure = c.noAnswer(call, a.tries, err)
-		failure.betweenTries = policy.stopWatch != nil
+		failure = c.noAnswer(call, r.tries, err)
+		failure.betweenTries = betweenTries
 		failure.callerTimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
-	case a.resp.StatusCode < 200 || a.resp.StatusCode > 299:
-		failure = c.answerError(call, a)
+	case r.StatusCode < 200 || r.StatusCode > 299:
+		failure = r.answerError()
 	default:
 		c.RecentCreates.Found(call.URL)
 	}
 	if failure != nil {
 		failure.mayHaveSucceeded = policy.mayHaveSucceeded
 	}
-	return a, failure
+	return r, failure
 }
 
-// newRequest makes the request of a call and gives its body to the log.
-func (c *Client) newRequest(ctx context.Context, call Call, to *logged) (*retryablehttp.Request, error) {
-	var payload any // nil without a body
+// newRequest makes the request of a call.
+func (c *Client) newRequest(ctx context.Context, call Call) (req *http.Request, body []byte, err error) {
 	if call.Body != nil {
-		var err error
-		if to.body, err = json.Marshal(call.Body); err != nil {
-			return nil, fmt.Errorf("encoding the body: %w", err)
+		if body, err = json.Marshal(call.Body); err != nil {
+			return nil, nil, fmt.Errorf("encoding the body: %w", err)
 		}
-		payload = to.body
-		call.secrets.AddJSON(to.body)
+		call.secrets.AddJSON(body)
 	}
 	target := call.URL
 	if len(call.Query) > 0 {
 		target += "?" + call.Query.Encode()
 	}
-	req, err := retryablehttp.NewRequestWithContext(ctx, call.Method, target, payload)
-	if err != nil {
-		return nil, err
+	if req, err = http.NewRequestWithContext(ctx, call.Method, target, bytes.NewReader(body)); err != nil {
+		return nil, nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+c.APIKey)
 	req.Header.Set("User-Agent", c.UserAgent)
 	req.Header.Set("Accept", cmp.Or(call.Accept, "application/json"))
-	if payload != nil {
+	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	return req, nil
+	return req, body, nil
 }
 
 // record updates what the client knows about the deployment after a failure.

@@ -241,23 +241,23 @@ func readText(data []byte, wrapping int) string {
 var pageTitle = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 
 // describeServer describes the server that answered instead of the API.
-func describeServer(resp *http.Response, answer []byte) string {
+func (r *Response) describeServer() string {
 	text := "a server that answers in plain text"
 	switch {
-	case len(bytes.TrimSpace(answer)) == 0:
+	case len(bytes.TrimSpace(r.Body)) == 0:
 		text = "a server that answers without a body"
-	case isHTML(resp.Header.Get("Content-Type"), answer):
+	case isHTML(r.Header.Get("Content-Type"), r.Body):
 		text = "a web site"
-		if m := pageTitle.FindSubmatch(answer); m != nil {
+		if m := pageTitle.FindSubmatch(r.Body); m != nil {
 			text += fmt.Sprintf(" (page title %q)", html.UnescapeString(strings.TrimSpace(string(m[1]))))
 		}
-	case json.Valid(answer):
+	case json.Valid(r.Body):
 		text = "another API"
 	}
-	if server := resp.Header.Get("Server"); server != "" {
+	if server := r.Header.Get("Server"); server != "" {
 		text += ", served by " + server
 	}
-	return text
+	return r.sanitize(text, maxDetail)
 }
 
 func isHTML(contentType string, body []byte) bool {

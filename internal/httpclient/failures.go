@@ -39,53 +39,53 @@ func (c *Client) noAnswer(call Call, tries int, cause error) *Error {
 	return e
 }
 
-// answerError returns the error of an answer that isn't a success.
-func (c *Client) answerError(call Call, a answer) *Error {
-	e := c.newStatusError(call, a)
-	body := parseErrorBody(a.resp.Header.Get("Content-Type"), a.body)
-	if !call.Untracked && c.IsAPIError != nil && !c.IsAPIError(call.URL, a.resp.StatusCode, a.body) {
-		e.OtherServer = c.sanitize(call, describeServer(a.resp, a.body), maxDetail)
-	}
-	if body.title != "" {
-		e.Title = c.sanitize(call, body.title, maxDetail)
-	}
-	e.Detail = c.sanitize(call, body.detail, maxDetail)
-	if body.raw {
-		e.Detail = c.sanitize(call, body.detail, maxExcerpt)
-	}
-	for _, field := range body.fields[:min(len(body.fields), maxFields)] {
-		e.Fields = append(e.Fields, c.sanitize(call, field, maxDetail))
-	}
-	if e.Status == http.StatusForbidden {
-		e.Scope = c.sanitize(call, missingScope(a.resp.Header, a.body), maxExcerpt)
-	}
-	if to, err := a.resp.Location(); err == nil {
-		to.User, to.RawQuery, to.Fragment = nil, "", ""
-		e.Detail = "redirected to " + c.sanitize(call, to.String(), maxDetail)
-	}
-	return e
-}
-
-// Response is a successful answer.
+// Response is the last answer to a call.
 type Response struct {
-	Status int
-	Header http.Header
-	Body   []byte
+	*http.Response
+	Body []byte
 
 	client *Client
 	call   Call
-	answer answer // without the body
+	tries  int
 }
 
-func (c *Client) response(call Call, a answer) *Response {
-	return &Response{Status: a.resp.StatusCode, Header: a.resp.Header, Body: a.body, client: c, call: call, answer: answer{a.resp, nil, a.tries}}
-}
-
-// Failure returns an error with the detail for a successful answer that can't be accepted.
-func (r *Response) Failure(detail string) *Error {
-	e := r.client.newStatusError(r.call, r.answer)
-	e.Detail = r.client.sanitize(r.call, detail, maxDetail)
+// answerError returns the error of an answer that isn't a success.
+func (r *Response) answerError() *Error {
+	body := parseErrorBody(r.Header.Get("Content-Type"), r.Body)
+	e := r.Failure(body.detail)
+	if !r.call.Untracked && r.client.IsAPIError != nil && !r.client.IsAPIError(r.call.URL, r.StatusCode, r.Body) {
+		e.OtherServer = r.describeServer()
+	}
+	if body.title != "" {
+		e.Title = r.sanitize(body.title, maxDetail)
+	}
+	if body.raw {
+		e.Detail = r.sanitize(body.detail, maxExcerpt)
+	}
+	for _, field := range body.fields[:min(len(body.fields), maxFields)] {
+		e.Fields = append(e.Fields, r.sanitize(field, maxDetail))
+	}
+	if e.Status == http.StatusForbidden {
+		e.Scope = r.sanitize(missingScope(r.Header, r.Body), maxExcerpt)
+	}
+	if to, err := r.Location(); err == nil {
+		to.User, to.RawQuery, to.Fragment = nil, "", ""
+		e.Detail = "redirected to " + r.sanitize(to.String(), maxDetail)
+	}
 	return e
+}
+
+// Failure returns an error with the detail for an answer that can't be accepted.
+func (r *Response) Failure(detail string) *Error {
+	e := r.client.newError(r.call, r.tries)
+	e.Status, e.Title, e.Detail = r.StatusCode, http.StatusText(r.StatusCode), r.sanitize(detail, maxDetail)
+	e.RequestID = r.sanitize(r.Header.Get("X-Request-Id"), maxExcerpt)
+	e.RetryAfter, _ = retryAfter(r.Response)
+	return e
+}
+
+func (r *Response) sanitize(text string, limit int) string {
+	return r.client.sanitize(r.call, text, limit)
 }
 
 // Unreadable returns the error of a successful answer that doesn't match the API.
@@ -95,20 +95,12 @@ func (r *Response) Unreadable(cause error) *Error {
 	return e
 }
 
-// unreadable returns the error of an answer that may be another server's.
-func (c *Client) unreadable(call Call, a answer, cause error) *Error {
-	e := c.response(call, a).Unreadable(cause)
-	if !call.Untracked {
-		e.OtherServer = c.sanitize(call, describeServer(a.resp, a.body), maxDetail)
+// ofAnotherServer is Unreadable for an answer that may be another server's.
+func (r *Response) ofAnotherServer(cause error) *Error {
+	e := r.Unreadable(cause)
+	if !r.call.Untracked {
+		e.OtherServer = r.describeServer()
 	}
-	return e
-}
-
-func (c *Client) newStatusError(call Call, a answer) *Error {
-	e := c.newError(call, a.tries)
-	e.Status, e.Title = a.resp.StatusCode, http.StatusText(a.resp.StatusCode)
-	e.RequestID = c.sanitize(call, a.resp.Header.Get("X-Request-Id"), maxExcerpt)
-	e.RetryAfter, _ = retryAfter(a.resp)
 	return e
 }
 

@@ -52,9 +52,6 @@ func backoff(failures int) time.Duration { return min(firstBackoff<<(failures-1)
 // retryPolicy decides whether and when one call is tried again.
 type retryPolicy struct {
 	caller     context.Context
-	cancel     func()    // ends the call's own context
-	throttle   *throttle // may be nil
-	entered    bool      // the throttle counts this try as in flight
 	repeatable bool
 	recent     func() bool // reports whether the call is about a recently created object
 	unproven   bool        // the API hasn't answered at this address yet
@@ -64,50 +61,19 @@ type retryPolicy struct {
 	waits            int  // waits that the server asked for
 	mayHaveSucceeded bool // an earlier try may have succeeded, although it got no successful answer
 	wait             time.Duration
-	stopWatch        func() bool // stops watching the caller during a wait; nil between waits
 }
 
-// check is called after each try, and again after reading the body. If a wait would outlast the
+// check is called after each try, and again if reading the body fails. If a wait would outlast the
 // context, the caller gets the server's answer instead.
-func (p *retryPolicy) check(_ context.Context, resp *http.Response, err error) (bool, error) {
-	p.releaseThrottle(resp)
+func (p *retryPolicy) check(resp *http.Response, err error) bool {
 	again := p.caller.Err() == nil && p.shouldRetry(resp, err)
 	if deadline, ok := p.caller.Deadline(); ok && time.Until(deadline) < p.wait {
 		again = false
 	}
 	if again {
 		p.mayHaveSucceeded = p.mayHaveSucceeded || err != nil && !neverSent(err) || err == nil && resp.StatusCode >= 500
-		p.stopWatch = context.AfterFunc(p.caller, p.cancel)
 	}
-	return again, nil
-}
-
-// prepare ends a wait before the next try.
-func (p *retryPolicy) prepare(*http.Request) error {
-	if p.throttle != nil {
-		if err := p.throttle.acquire(p.caller); err != nil {
-			return err
-		}
-		p.entered = true
-	}
-	if !p.stopWatch() {
-		p.releaseThrottle(nil)
-		return p.caller.Err()
-	}
-	p.stopWatch = nil
-	return nil
-}
-
-// releaseThrottle reports the end of a try to the throttle. resp is nil without an answer.
-func (p *retryPolicy) releaseThrottle(resp *http.Response) {
-	if p.entered {
-		p.throttle.release(resp)
-		p.entered = false
-	}
-}
-
-func (p *retryPolicy) backoff(_, _ time.Duration, _ int, _ *http.Response) time.Duration {
-	return p.wait
+	return again
 }
 
 // shouldRetry decides whether to try again, and sets the wait.

@@ -58,7 +58,8 @@ func newClient(server http.Handler) *httpclient.Client {
 
 func read(ctx context.Context, c *httpclient.Client) error {
 	var object struct{ ID string }
-	return c.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: "http://deployment/a"}, &object)
+	_, err := c.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: "http://deployment/a"}, &object)
+	return err
 }
 
 // stall answers too late.
@@ -216,7 +217,7 @@ func TestOneRefusalHoldsAll(t *testing.T) {
 			group.Go(func() { read(t.Context(), c) })
 		}
 		began := time.Now()
-		err := c.Do(t.Context(), httpclient.Call{Method: http.MethodGet, URL: "http://jobs/v2/e/status/j", Untracked: true}, nil)
+		_, err := c.Do(t.Context(), httpclient.Call{Method: http.MethodGet, URL: "http://jobs/v2/e/status/j", Untracked: true}, nil)
 		must.Hold(t, err == nil && time.Since(began) == 0, "a job", err, "after", time.Since(began))
 		group.Wait()
 		at := server.at

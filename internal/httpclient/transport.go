@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 const (
 	connectTimeout = 10 * time.Second
 	maxAnswer      = 64 << 20 // bytes
+	maxDiscarded   = 4 << 10  // bytes of the body of an answer to a call that is tried again
 	maxRedirects   = 5
 )
 
@@ -121,12 +123,16 @@ func (l logged) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// answered logs the body of an answer.
-func (l logged) answered(ctx context.Context, body []byte) {
-	if l.Log != nil {
+// receive reads and logs the body of an answer, unless the call streams it.
+func (l logged) receive(ctx context.Context, resp *http.Response) (body []byte, err error) {
+	if l.call.Stream != nil && resp.StatusCode == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), l.call.Accept) {
+		return nil, l.call.Stream(resp)
+	}
+	if body, err = read(resp.Body); err == nil && l.Log != nil {
 		l.Log(ctx, true, "response body", map[string]any{"method": l.call.Method, "attempt": *l.try, "body": l.redacted(body),
 			"url": lazy(func() string { return l.sanitize(l.call, l.call.URL, maxDetail) })})
 	}
+	return body, err
 }
 
 func (l logged) redacted(body []byte) lazy {

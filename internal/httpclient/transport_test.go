@@ -62,7 +62,7 @@ func TestFailedConnectionSendsNothing(t *testing.T) {
 				return here, nil
 			}
 			client := &Client{APIKey: "k", Timeout: time.Minute, RoundTripper: transport}
-			err := client.Do(t.Context(), Call{Method: http.MethodPost, URL: "https://deployment/a", Body: map[string]any{}}, nil)
+			_, err := client.Do(t.Context(), Call{Method: http.MethodPost, URL: "https://deployment/a", Body: map[string]any{}}, nil)
 			failure, ok := errors.AsType[*Error](err)
 			if !ok || failure.Ambiguous() || failure.Tries < 2 || !strings.Contains(err.Error(), c.want) ||
 				!strings.Contains(err.Error(), "This request changed nothing.") || strings.Contains(err.Error(), "secret") {
@@ -141,7 +141,7 @@ func FuzzErrorBody(f *testing.F) {
 			call := Call{Method: "POST", URL: "http://deployment/registries", secrets: new(redact.Set)}
 			call.secrets.Add(fuzzedKey, fuzzedSecret)
 			resp := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {header}, "X-Request-Id": {plantSecrets(header)}, "Server": {plantSecrets(header)}, "Location": {plantSecrets(header)}}, Request: &http.Request{URL: &url.URL{Scheme: "http", Host: "deployment"}}}
-			message := client.answerError(call, answer{resp, []byte(plantSecrets(text)), 1}).Error()
+			message := (&Response{resp, []byte(plantSecrets(text)), client, call, 1}).answerError().Error()
 			for _, secret := range []string{fuzzedKey, fuzzedSecret, plantSecrets("$PLAIN"), plantSecrets("$JSON"), plantSecrets("$URL")} {
 				must.Hold(t, !strings.Contains(message, secret), header, text, "the message has a secret", message)
 			}
