@@ -74,7 +74,7 @@ func nonEmptyObject(text string, members attributes) schema.SingleNestedAttribut
 }
 
 // keptIfOmitted is an optional attribute. An imported or moved object keeps its value if the
-// configuration omits it (planrule.KeepOmitted).
+// configuration omits it (planrule.Plan.KeepOmitted).
 func keptIfOmitted(a schema.Attribute) schema.Attribute {
 	kept := reflect.New(reflect.TypeOf(a)).Elem()
 	kept.Set(reflect.ValueOf(a))
@@ -83,20 +83,7 @@ func keptIfOmitted(a schema.Attribute) schema.Attribute {
 	return kept.Interface().(schema.Attribute)
 }
 
-// createDefault is a default that only a create uses. An existing object keeps its value.
-type createDefault struct {
-	value attr.Value
-	rule.Undescribed
-}
-
-func (d createDefault) PlanModifyString(_ context.Context, req planmodifier.StringRequest, resp *planmodifier.StringResponse) {
-	resp.PlanValue = defaultTo(req.ConfigValue, req.StateValue, d.value.(types.String))
-}
-
-func (d createDefault) PlanModifyInt64(_ context.Context, req planmodifier.Int64Request, resp *planmodifier.Int64Response) {
-	resp.PlanValue = defaultTo(req.ConfigValue, req.StateValue, d.value.(types.Int64))
-}
-
+// defaultTo plans a default that only a create uses. An existing object keeps its value.
 func defaultTo[V attr.Value](config, state, otherwise V) V {
 	switch {
 	case !config.IsNull():

@@ -90,7 +90,7 @@ func checkCatalog[M any](ctx context.Context, p *planrule.Plan[M], r catalog.Req
 }
 
 func endpointRequest(ctx context.Context, p *planrule.Plan[endpoint]) catalog.Request {
-	before, after := deref(p.State), p.Plan
+	before, after := p.Prior, p.Plan
 	r := catalog.Request{
 		Product:     catalog.Serverless,
 		DataCenters: refs("data_center_ids", before.DataCenterIDs, after.DataCenterIDs),
@@ -101,7 +101,7 @@ func endpointRequest(ctx context.Context, p *planrule.Plan[endpoint]) catalog.Re
 			!after.DataCenterIDs.Equal(before.DataCenterIDs) || !after.NetworkVolumes.Equal(before.NetworkVolumes),
 	}
 	if r.Changes {
-		r.Volumes = volumesOf(ctx, p, withoutGone(ctx, p, p.State.references(), value.Strings(after.NetworkVolumes)))
+		r.Volumes = volumesOf(ctx, p, withoutGone(ctx, p, p.Prior.references(), value.Strings(after.NetworkVolumes)))
 	}
 	workers := value.As[endpointWorkers](after.Workers)
 	r.ComputeKnown = planrule.Known(ctx, after.GPU, after.CPU) && workers != nil && !workers.Max.IsUnknown()

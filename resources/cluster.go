@@ -82,9 +82,7 @@ var clusterFixed = slices.Concat(
 func planClusterCommand(p *planrule.Plan[cluster]) {
 	p.Config.command().check(p.Check)
 	if p.Config.command().isNull() {
-		planrule.KeepOmitted(p, func(m *cluster) *types.String { return &m.Args })
-		planrule.KeepOmitted(p, func(m *cluster) *types.List { return &m.Entrypoint })
-		planrule.KeepOmitted(p, func(m *cluster) *types.List { return &m.Cmd })
+		p.KeepOmitted("args", "entrypoint", "cmd")
 		return
 	}
 	p.Plan.Args, p.Plan.Entrypoint, p.Plan.Cmd = p.Config.Args, p.Config.Entrypoint, p.Config.Cmd
@@ -95,9 +93,8 @@ func planClusterCommand(p *planrule.Plan[cluster]) {
 
 func planCluster(ctx context.Context, p *planrule.Plan[cluster]) {
 	planClusterCommand(p)
-	planrule.KeepOmitted(p, func(m *cluster) *types.Map { return &m.Env })
-	planrule.KeepOmitted(p, func(m *cluster) *types.Set { return &m.Ports })
-	planrule.KeepOmitted(p, func(m *cluster) *types.Object { return &m.Mounts })
+	p.KeepOmitted("env", "ports", "mounts")
+	p.Plan.Disk = defaultTo(p.Config.Disk, p.Prior.Disk, types.Int64Null())
 	checkPersistentSize(p.Check, p.Version, p.Plan.Mounts)
 	checkCatalog(ctx, p, clusterRequest(ctx, p), p.Plan.MaxHourlyCost)
 	checkPodTemplate(ctx, p, p.Plan.TemplateID)

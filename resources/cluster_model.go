@@ -30,7 +30,7 @@ var clusterSchema = schema.Schema{
 		"args":                keptIfOmitted(argsAttribute(clusterMembers, forcesReplacement)),
 		"entrypoint":          keptIfOmitted(entrypointAttribute(clusterMembers, forcesReplacement)),
 		"cmd":                 keptIfOmitted(cmdAttribute(clusterMembers, forcesReplacement)),
-		"disk":                integerPlan(withoutDefault(clusterMembers.integer("disk", "Container disk of each pod in GB, new at each start. If omitted, a new cluster gets the deployment's default, and an existing one keeps its value.", forcesReplacement), true), createDefault{value: types.Int64Null()}),
+		"disk":                withoutDefault(clusterMembers.integer("disk", "Container disk of each pod in GB, new at each start. If omitted, a new cluster gets the deployment's default, and an existing one keeps its value.", forcesReplacement), true),
 		"env":                 keptIfOmitted(envAttribute(clusterMembers, " The cluster's own variables, such as `NODE_RANK`, take precedence."+forcesReplacement)),
 		"ports":               keptIfOmitted(portsAttribute(clusterMembers, forcesReplacement)),
 		"mounts":              keptIfOmitted(podMountsAttribute("cluster")),

@@ -74,9 +74,9 @@ func scalingType(endpointType, configured types.String) string {
 
 func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 	planContainer(p, (*endpoint).containerParts)
+	p.Plan.Type = defaultTo(p.Config.Type, p.Prior.Type, types.StringValue(queue))
 	p.Plan.Disk = plannedDisk(p.Config.Disk, p.Config.TemplateID, p.Config.Image)
-	planrule.KeepOmitted(p, func(m *endpoint) *types.Object { return &m.GPU })
-	planrule.KeepOmitted(p, func(m *endpoint) *types.List { return &m.CPU })
+	p.KeepOmitted("gpu", "cpu")
 	switch { // a configured one replaces the other
 	case !p.Config.GPU.IsNull():
 		p.Plan.CPU = p.Config.CPU
@@ -95,8 +95,8 @@ func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 	}
 	planFromTemplate(ctx, p)
 	if p.State == nil || p.Updates(ctx) {
-		checkVolumes(ctx, p, "network_volumes", p.State.references(), value.Strings(p.Plan.NetworkVolumes))
-		checkRegistry(ctx, p, p.State.references(), p.Plan.Registry)
+		checkVolumes(ctx, p, "network_volumes", p.Prior.references(), value.Strings(p.Plan.NetworkVolumes))
+		checkRegistry(ctx, p, p.Prior.references(), p.Plan.Registry)
 	}
 	checkPlacement(ctx, p, request, p.Plan.MaxHourlyCost)
 }
@@ -259,7 +259,7 @@ func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 	case p.API == nil:
 	case p.State == nil || p.Updates(ctx):
 		t, err := p.API.Templates.Get(ctx, id)
-		checkTemplate(p, p.State.references(), id, t, err, true)
+		checkTemplate(p, p.Prior.references(), id, t, err, true)
 	case p.State.Private.Template == nil && slices.Contains(p.State.Private.Named, id) && !p.State.FromTemplate.IsNull(): // the state has no copy of the template
 		warnGone(p, "template_id", "template", id)
 	}

@@ -43,7 +43,7 @@ var endpointSchema = schema.Schema{
 	Attributes: containerAttributes(endpointMembers, " With `template_id` they are merged into the template's, and only these keys are compared.", " With `template_id` they are merged into the template's.", attributes{
 		"id":                  idAttribute("endpoint"),
 		"name":                endpointMembers.text("name", "Name of the endpoint, up to {max} characters. It need not be unique."),
-		"type":                defaultOnCreate(endpointMembers.text("type", "`QUEUE` or `LOAD_BALANCER` (API v2 only; scales on `REQUEST_COUNT`). Forces replacement. Default `QUEUE`; an existing endpoint keeps its type.")),
+		"type":                withoutDefault(endpointMembers.text("type", "`QUEUE` or `LOAD_BALANCER` (API v2 only; scales on `REQUEST_COUNT`). Forces replacement. Default `QUEUE`; an existing endpoint keeps its type."), true),
 		"template_id":         endpointMembers.text("templateId", "Id of a serverless template that the endpoint follows. API v1 needs one; on API v2 either this or `image` is needed."),
 		"disk":                withoutDefault(endpointMembers.integer("disk", "Container disk in GB, wiped on restart. Defaults to the template's, or to 50 without a template."), true),
 		"gpu":                 keptIfOmitted(gpuAttribute),

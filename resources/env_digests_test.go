@@ -20,7 +20,7 @@ func TestDigestsUnderANewAPIKey(t *testing.T) {
 	var d envDigests
 	m := &writeOnlyEnv{values: map[string]string{"S": "secret-1", "T": "secret-2", "U": "secret-3"}}
 	m.EnvWOKeys = types.SetValueMust(types.StringType, []attr.Value{types.StringValue("S"), types.StringValue("T"), types.StringValue("U")})
-	d.record(client("old"), m)
+	d.recordAnswer(client("old"), m, m.values)
 	server := map[string]string{"S": "secret-1", "T": "elsewhere", "A": "1"}
 	for _, key := range []string{"old", "new", "new"} {
 		d.compare(client(key), m, server)

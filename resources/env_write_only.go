@@ -85,10 +85,7 @@ func planContainer[M any](p *planrule.Plan[M], parts func(*M) (*container, *envD
 	config, _ := parts(p.Config)
 	plan, digests := parts(p.Plan)
 	config.validate(p.Check) // more values may be known now
-	state, known := new(container), new(envDigests)
-	if p.State != nil {
-		state, known = parts(p.State)
-	}
+	state, known := parts(p.Prior)
 	plan.command().keep(state.command())
 	switch {
 	case config.EnvWO.IsUnknown(), config.EnvWO.IsNull() && config.EnvWOVersion.IsUnknown():
@@ -157,14 +154,9 @@ func (m *writeOnlyEnv) withWriteOnly(env map[string]string) map[string]string {
 	return env
 }
 
-// recordAnswer is record, and compares the sent values with the response.
+// recordAnswer stores digests of the sent values, unless the request repeated the server's, and
+// compares them with the response.
 func (d *envDigests) recordAnswer(c *api.Client, m *writeOnlyEnv, got map[string]string) {
-	d.record(c, m)
-	d.compare(c, m, got)
-}
-
-// record stores digests of the sent values, unless the request repeated the server's.
-func (d *envDigests) record(c *api.Client, m *writeOnlyEnv) {
 	switch {
 	case m.repeats:
 	case len(m.values) == 0:
@@ -172,6 +164,7 @@ func (d *envDigests) record(c *api.Client, m *writeOnlyEnv) {
 	default:
 		*d = envDigests{Key: c.Digest(""), Values: digests(c, m.values)}
 	}
+	d.compare(c, m, got)
 }
 
 // ofAnotherKey reports whether there are digests that this API key can't compare.

@@ -1,7 +1,6 @@
 package resources
 
 import (
-	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/defaults"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
@@ -137,21 +135,6 @@ func describe(s *contract.Setting, text string, more []string) string {
 
 func computedNumber(a schema.Float64Attribute) schema.Float64Attribute { a.Computed = true; return a }
 
-// defaultOnCreate makes the default of an attribute apply only to a create.
-func defaultOnCreate[A schema.Int64Attribute | schema.StringAttribute](a A) A {
-	switch a := any(&a).(type) {
-	case *schema.Int64Attribute:
-		var got defaults.Int64Response
-		a.Default.DefaultInt64(context.Background(), defaults.Int64Request{}, &got)
-		a.Default, a.PlanModifiers = nil, append(a.PlanModifiers, createDefault{value: got.PlanValue})
-	case *schema.StringAttribute:
-		var got defaults.StringResponse
-		a.Default.DefaultString(context.Background(), defaults.StringRequest{}, &got)
-		a.Default, a.PlanModifiers = nil, append(a.PlanModifiers, createDefault{value: got.PlanValue})
-	}
-	return a
-}
-
 // choices lists the values of a closed list.
 func choices(values []string) string {
 	if len(values) < 2 {
@@ -199,11 +182,6 @@ func textPlan(a schema.StringAttribute, modifiers ...planmodifier.String) schema
 
 func textRules(a schema.StringAttribute, rules ...validator.String) schema.StringAttribute {
 	a.Validators = append(a.Validators, rules...)
-	return a
-}
-
-func integerPlan(a schema.Int64Attribute, modifiers ...planmodifier.Int64) schema.Int64Attribute {
-	a.PlanModifiers = append(a.PlanModifiers, modifiers...)
 	return a
 }
 

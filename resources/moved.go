@@ -156,7 +156,7 @@ var movedPod = migrate.Table[pod]{
 	},
 	migrate.Decentralized: func(from *migrate.State, m *pod) {
 		m.DataCenterIDs = texts(from.Texts("data_center_ids"))
-		m.movePlacement(from, from.Text("cloud_type"), first(from.Texts("gpu_type_ids")))
+		m.movePlacement(from, from.Text("cloud_type"), append(from.Texts("gpu_type_ids"), "")[0])
 	},
 	migrate.Nilenso: func(from *migrate.State, m *pod) {
 		m.StartSSH = nullIfFalse(from.True("start_ssh"))
@@ -176,13 +176,6 @@ var movedPod = migrate.Table[pod]{
 		}
 		m.movePlacement(from, from.Text("cloud"), from.Text("gpu_type_id"))
 	},
-}
-
-func first(list []string) string {
-	if len(list) == 0 {
-		return ""
-	}
-	return list[0]
 }
 
 // movePlacement takes over the values that all sources have.

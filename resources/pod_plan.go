@@ -63,8 +63,8 @@ func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 	}
 	checkCatalog(ctx, p, podRequest(ctx, p), p.Plan.MaxHourlyCost)
 	if p.State == nil || p.Updates(ctx) {
-		checkRegistry(ctx, p, p.State.references(), p.Plan.Registry)
-		checkVolumes(ctx, p, "mounts.network", p.State.references(), volumeIDs(p.Plan.Mounts))
+		checkRegistry(ctx, p, p.Prior.references(), p.Plan.Registry)
+		checkVolumes(ctx, p, "mounts.network", p.Prior.references(), volumeIDs(p.Plan.Mounts))
 		checkPodTemplate(ctx, p, p.Plan.TemplateID)
 	}
 }
@@ -87,20 +87,22 @@ func checkPodSize(p *planrule.Plan[pod]) {
 // planOmitted plans the attributes that the configuration omits. With a template, they are the
 // template's.
 func planOmitted(p *planrule.Plan[pod]) {
-	planrule.KeepOmitted(p, func(m *pod) *types.Int64 { return &m.Disk })
-	planrule.KeepOmitted(p, func(m *pod) *types.Set { return &m.Ports })
-	planrule.KeepOmitted(p, func(m *pod) *types.Object { return &m.Mounts })
+	p.KeepOmitted("disk", "ports", "mounts")
 	if !p.Config.TemplateID.IsNull() {
 		p.Plan.Disk, p.Plan.Ports = p.Config.Disk, p.Config.Ports
 	}
 	p.Plan.Disk = plannedDisk(p.Plan.Disk, p.Config.TemplateID, p.Config.Image)
+	p.Plan.Cloud = defaultTo(p.Config.Cloud, p.Prior.Cloud, types.StringValue(contract.Default[string](podMembers.at("cloud").V2)))
+	if gpu := value.As[podGPU](p.Config.GPU); gpu != nil {
+		planned, had := value.As[podGPU](p.Plan.GPU), deref(value.As[podGPU](p.Prior.GPU))
+		planned.Count = defaultTo(gpu.Count, had.Count, types.Int64Value(1))
+		p.Plan.GPU = value.Object(podGPUAttribute, planned)
+	}
 }
 
 // podFixed are the attributes that only a create sets. This provider never updates template_id.
 var podFixed = append(fixedSetting{}.forAttributes("template_id"), podMembers.fixed(
-	"data_center_ids", "gpu.allowed_cuda_versions", "gpu.min_cuda_version", "gpu.min_ram_per_gpu", "gpu.min_vcpu_count_per_gpu",
-	"support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority", "data_center_priority",
-	"min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps")...)
+	append([]string{"data_center_ids", "gpu.allowed_cuda_versions", "gpu.min_cuda_version", "gpu.min_ram_per_gpu", "gpu.min_vcpu_count_per_gpu"}, placement[1:]...)...)...)
 
 // planPodChange separates changes that replace the pod, changes that replace its container, and
 // values of an imported pod that are only recorded in the state, because no response contains them.

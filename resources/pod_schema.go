@@ -36,7 +36,7 @@ var podSchema = schema.Schema{
 		"gpu":               podGPUAttribute,
 		"cpu":               podCPUAttribute,
 		"mounts":            keptIfOmitted(podMountsAttribute("pod")),
-		"cloud":             defaultOnCreate(podMembers.text("cloud", "{choices}. Forces replacement. Default `{default}`; an existing pod keeps its value.")),
+		"cloud":             withoutDefault(podMembers.text("cloud", "{choices}. Forces replacement. Default `{default}`; an existing pod keeps its value."), true),
 		"data_center_ids":   podMembers.texts("dataCenterIds", "Data centers that the pod may be placed in; default any.", createOnlyNotReturned),
 		"global_networking": optionalObject("A private address that pods of other data centers reach. Needs an NVIDIA GPU; takes effect at the next start. Not returned by API v1.", attributes{
 			"enabled":      schema.BoolAttribute{Required: true, MarkdownDescription: "Whether the pod has it."},
@@ -87,16 +87,14 @@ var podSchema = schema.Schema{
 // podOneVersion lists the attributes that only one API version has, with the values that the
 // other version accepts. podFixed checks the attributes that only a create sends.
 var podOneVersion = slices.Concat(
-	handledByKind(api.V1, []string{"false", "0", "0.000000", "[]"}, "interruptible", "support_public_ip", "country_codes",
-		"min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps"),
-	handledByKind(api.V1, []string{"availability"}, "gpu_type_priority", "cpu_flavor_priority", "data_center_priority"),
+	handledByKind(api.V1, []string{"false", "0", "0.000000", "[]", "availability"}, placement...),
 	handledByKind(api.V2, nil, "gpu.min_cuda_version", "gpu.min_ram_per_gpu", "gpu.min_vcpu_count_per_gpu"),
 	handledByKind(api.V2, []string{"false"}, "start_ssh", "start_jupyter"),
 )
 
 var podGPUAttribute = optionalObject("The GPUs of the pod. Either `gpu` or `cpu` is needed.", attributes{
 	"id":                     podMembers.text("gpu.id", "GPU type, such as `NVIDIA L4`. Forces replacement."),
-	"count":                  defaultOnCreate(podMembers.integer("gpu.count", "Number of GPUs. Forces replacement. Default {default}; an existing pod keeps its value.")),
+	"count":                  withoutDefault(podMembers.integer("gpu.count", "Number of GPUs. Forces replacement. Default {default}; an existing pod keeps its value."), true),
 	"allowed_cuda_versions":  podMembers.texts("gpu.allowedCudaVersions", "CUDA versions, as `major.minor`, of the machine; default: the template's, or any. Not with `min_cuda_version`.", createOnlyNotReturned),
 	"min_cuda_version":       podMembers.text("gpu.minCudaVersion", "Minimum CUDA version of the machine, as `major.minor`.", createOnlyNotReturned),
 	"min_ram_per_gpu":        podMembers.integer("gpu.minRamPerGpu", "Minimum memory of the machine for each GPU, in GB: a filter, not an allocation.", createOnlyNotReturned),

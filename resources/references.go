@@ -32,23 +32,14 @@ func (r references) with(ids ...string) references {
 }
 
 func (m *endpoint) references() references {
-	if m == nil {
-		return nil
-	}
 	return m.Private.Named.with(append(value.Strings(m.NetworkVolumes), m.TemplateID.ValueString(), m.Registry.ValueString())...)
 }
 
 func (m *pod) references() references {
-	if m == nil {
-		return nil
-	}
 	return m.Private.Named.with(append(volumeIDs(m.Mounts), m.Registry.ValueString())...)
 }
 
 func (m *template) references() references {
-	if m == nil {
-		return nil
-	}
 	return references{}.with(m.Registry.ValueString())
 }
 
@@ -58,26 +49,22 @@ func checkRegistry[M any](ctx context.Context, p *planrule.Plan[M], previous ref
 	}
 }
 
-// checkVolumes checks the network volumes of an attribute. gone reports whether a previously used
-// volume no longer exists.
-func checkVolumes[M any](ctx context.Context, p *planrule.Plan[M], attribute string, previous references, ids []string) (gone bool) {
-	if p.API == nil {
-		return false
-	}
+// checkVolumes checks the network volumes of an attribute.
+func checkVolumes[M any](ctx context.Context, p *planrule.Plan[M], attribute string, previous references, ids []string) {
 	for _, id := range ids {
-		gone = checkReference(ctx, p, attribute, previous, types.StringValue(id), "network volume", p.API.NetworkVolumes) || gone
+		if p.API != nil {
+			checkReference(ctx, p, attribute, previous, types.StringValue(id), "network volume", p.API.NetworkVolumes)
+		}
 	}
-	return gone
 }
 
-// checkReference reports whether a previously used object no longer exists.
-func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribute string, previous references, id types.String, title string, collection *api.Collection[T]) (gone bool) {
+func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribute string, previous references, id types.String, title string, collection *api.Collection[T]) {
 	if id.ValueString() == "" { // unknown or not set
-		return false
+		return
 	}
 	if slices.Contains(previous, id.ValueString()) && isUnlisted(ctx, collection, id.ValueString()) {
 		warnGone(p, attribute, title, id.ValueString())
-		return true
+		return
 	}
 	switch _, err := collection.Get(ctx, id.ValueString()); {
 	case api.IsNotFound(err):
@@ -85,7 +72,6 @@ func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribut
 	case err != nil:
 		p.Fail(attribute, "Could not read the "+title, err)
 	}
-	return false
 }
 
 func warnGone[M any](p *planrule.Plan[M], attribute, title, id string) {

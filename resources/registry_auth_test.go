@@ -278,7 +278,7 @@ func TestRegistryDelegationPlan(t *testing.T) {
 	d, p := deploy(t)
 	const typeName = "gpucloud_registry_delegation"
 	for _, arn := range []string{"", "team/app", "123456789012.dkr.ecr.us-east-2.amazonaws.com/team/app", "arn:aws:ecr:us-east-2:1234:repository/app", "arn:aws:s3:us-east-2:123456789012:repository/app", repository + ":"} {
-		expectRefusal(t, d, p, tfdrive.State{}, typeName, map[string]any{"resource": arn}, "resource", "expected the ARN of a repository")
+		expectRefusal(t, d, p, tfdrive.State{}, typeName, map[string]any{"resource": arn}, "resource", "expected the ARN of an ECR repository")
 	}
 	expectRefusalOnV1(t, d, typeName, map[string]any{"resource": repository})
 	expectPlan(t, p, typeName, tfdrive.State{}, map[string]any{"resource": tfdrive.Unknown}, "create")

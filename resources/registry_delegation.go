@@ -2,7 +2,6 @@ package resources
 
 import (
 	"context"
-	"regexp"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
@@ -11,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
@@ -40,7 +40,7 @@ var registryDelegationSchema = schema.Schema{
 			Required: true,
 			MarkdownDescription: "ARN of the repository, such as `arn:aws:ecr:us-east-2:123456789012:repository/team/app`. " +
 				"Optionally with `:tag`; default `latest`. Forces replacement. ",
-			Validators: []validator.String{repositoryARN},
+			Validators: []validator.String{formRule(contract.ECRRepository)},
 		},
 		"name": schema.StringAttribute{
 			Optional:            true,
@@ -56,12 +56,6 @@ var registryDelegationSchema = schema.Schema{
 		"docker_registry_uri": fixedAttribute("Host of the registry, for names of images; null where the API returns none."),
 		"created_at":          fixedAttribute("When the delegation was created, as RFC 3339."),
 	},
-}
-
-// Source: v2 document, CreateDelegationRequest.
-var repositoryARN = rule.Of[string]{
-	Expects: "the ARN of a repository in AWS ECR, such as arn:aws:ecr:us-east-2:123456789012:repository/team/app",
-	Holds:   regexp.MustCompile(`^arn:aws[a-z-]*:ecr:[a-z0-9-]+:[0-9]{12}:repository/[a-z0-9][a-z0-9._/-]*(:[A-Za-z0-9_][A-Za-z0-9._-]*)?$`).MatchString,
 }
 
 type registryDelegation struct {

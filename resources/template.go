@@ -107,7 +107,7 @@ type templatePrivate struct {
 func (m *template) containerParts() (*container, *envDigests) { return &m.container, &m.Private.EnvWO }
 
 func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
-	planrule.KeepOmitted(p, func(m *template) *types.Object { return &m.Mounts })
+	p.KeepOmitted("mounts")
 	category := types.StringValue(contract.Default[string](templateMembers.at("category").V2))
 	serverless := types.BoolValue(contract.Default[bool](templateMembers.at("serverless").V2))
 	if p.State != nil && (p.Version != api.V2 || !p.Created) { // otherwise a change replaces it
@@ -121,7 +121,7 @@ func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 		planTemplateChange(ctx, p)
 	}
 	if p.State == nil || p.Updates(ctx) {
-		checkRegistry(ctx, p, p.State.references(), p.Plan.Registry)
+		checkRegistry(ctx, p, p.Prior.references(), p.Plan.Registry)
 	}
 }
 

@@ -33,6 +33,7 @@ type Plan[M any] struct {
 	Templates           *sync.Map       // this run's planned changes of templates, by id
 	Catalog             *catalog.Checks // nil if the provider's settings are unknown
 	Config, State, Plan *M              // State is nil for a create
+	Prior               *M              // State, or an empty model for a create
 	// Created reports whether this provider created the object. The state of an imported or
 	// moved object contains settings that no configuration requested.
 	Created bool
@@ -45,7 +46,7 @@ type Plan[M any] struct {
 // New reads a change.
 func New[M any](ctx context.Context, c *api.Client, templates *sync.Map, run *diagnostics.Run, req *resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) *Plan[M] {
 	p := &Plan[M]{
-		Check: diagnostics.Check{Diagnostics: &resp.Diagnostics}, API: c, Templates: templates, Config: new(M), Plan: new(M),
+		Check: diagnostics.Check{Diagnostics: &resp.Diagnostics}, API: c, Templates: templates, Config: new(M), Plan: new(M), Prior: new(M),
 		run: run, req: req, resp: resp,
 	}
 	if c != nil {
@@ -54,7 +55,7 @@ func New[M any](ctx context.Context, c *api.Client, templates *sync.Map, run *di
 	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Config), p.Config)...)
 	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Plan), p.Plan)...)
 	if !req.State.Raw.IsNull() {
-		p.State = new(M)
+		p.State = p.Prior
 		resp.Diagnostics.Append(value.Load(ctx, req.State, p.State)...)
 		created, _ := req.Private.GetKey(ctx, MadeKey)
 		p.Created = created != nil
@@ -163,16 +164,19 @@ func (p *Plan[M]) value(ctx context.Context, attribute string) (v attr.Value) {
 	return v
 }
 
-// KeepOmitted plans an optional attribute that the configuration omits and no update can clear:
-// an object that this provider didn't create keeps its value, because the server may have
-// chosen it.
-func KeepOmitted[M any, V attr.Value](p *Plan[M], field func(*M) *V) {
-	switch {
-	case !(*field(p.Config)).IsNull():
-	case p.State != nil && !p.Created:
-		*field(p.Plan) = *field(p.State)
-	default:
-		*field(p.Plan) = *field(p.Config)
+// KeepOmitted plans optional attributes that the configuration omits and no update can clear: an
+// object that this provider didn't create keeps its values, because the server may have chosen
+// them.
+func (p *Plan[M]) KeepOmitted(attributes ...string) {
+	for _, a := range attributes {
+		omitted := value.Attribute(p.Config, a)
+		switch {
+		case !omitted.IsNull():
+		case p.State != nil && !p.Created:
+			value.SetAttribute(p.Plan, a, value.Attribute(p.State, a))
+		default:
+			value.SetAttribute(p.Plan, a, omitted)
+		}
 	}
 }
 

@@ -82,6 +82,11 @@ func Attribute(model any, name string) attr.Value {
 	return nil
 }
 
+// SetAttribute sets the field of an attribute, which the model must have.
+func SetAttribute(model any, name string, v attr.Value) {
+	field(reflect.ValueOf(model).Elem(), name).Set(reflect.ValueOf(v))
+}
+
 // Text returns the field of an attribute that is a string. The model must have it.
 func Text(model any, name string) *types.String {
 	return field(reflect.ValueOf(model).Elem(), name).Addr().Interface().(*types.String)
