@@ -297,13 +297,6 @@ type StoragePrices struct {
 	Disk                      USD // disks of workers, pods and clusters, while they run
 }
 
-func (s StoragePrices) Volume(tier string) USD {
-	if tier == HighPerformance {
-		return s.HighPerformance
-	}
-	return s.Standard
-}
-
 // Fees are hourly charges in addition to compute and storage.
 type Fees struct {
 	Serverless USD // per worker

@@ -28,43 +28,60 @@ type Bills struct {
 	Logger  *slog.Logger
 }
 
-// Begin is called when a worker has started.
+// Begin is called when a worker has started. The rate of its GPUs or CPUs includes the serverless fee.
 func (b Bills) Begin(id string, e worker.Endpoint, p worker.Placement) {
-	r := billing.ForWorker(b.Catalog.Now(), id, engine.EndpointOf(e.ID), billing.Compute{
-		GPU: p.GPU, GPUs: int64(p.GPUs), CPU: p.CPU, VCPUs: p.VCPUs, Disk: e.Disk,
-	})
-	r.Image, r.Template = e.Image, e.Template
-	if p.DataCenter != "" {
-		r.DataCenters = []string{p.DataCenter}
+	offered := b.Catalog.Now()
+	r := billing.Resource{
+		Kind: billing.Worker, ID: id, Owner: engine.EndpointOf(e.ID), GPUType: p.GPU, Image: e.Image, Template: e.Template, DataCenters: nonEmpty(p.DataCenter), Disk: e.Disk,
+	}
+	r.Rates.Disk = billing.Monthly(offered.Storage.Disk, e.Disk)
+	fee := billing.Hourly(offered.Fees.Serverless, 1)
+	if p.GPU != "" {
+		r.Rates.GPU = billing.Hourly(offered.OfferOf(p.GPU).Price.Serverless, int64(p.GPUs)) + fee
+	} else {
+		r.Rates.CPU = billing.Hourly(offered.CPUPriceOf(p.CPU).Serverless, p.VCPUs) + fee
 	}
 	b.Meter.Start(r)
+}
+
+// nonEmpty returns the data center, if there is one.
+func nonEmpty(dataCenter string) []string {
+	if dataCenter == "" {
+		return nil
+	}
+	return []string{dataCenter}
 }
 
 // End is called when a worker has stopped.
 func (b Bills) End(id string) { b.Meter.Stop(billing.Worker, id) }
 
-// pod returns a pod's billed resource at the prices of the catalog.
+// pod returns a pod's billed resource at the prices of the catalog. A cluster is billed for the time of each member.
 func (b Bills) pod(p store.Pod) billing.Resource {
-	c := billing.Compute{Disk: p.Disk + p.Volume.Size, Cloud: p.Cloud, Spot: p.Interruptible, GPU: p.GPUTypeID}
+	offered := b.Catalog.Now()
+	r := billing.Resource{
+		Kind: kindOf(p), ID: p.ID, Owner: p.ID, GPUType: p.GPUTypeID, Image: p.Image, Template: p.TemplateID, DataCenters: nonEmpty(p.DataCenterID), Disk: p.Disk + p.Volume.Size,
+	}
+	r.Rates.Disk = billing.Monthly(offered.Storage.Disk, r.Disk)
 	switch {
 	case p.CPU != nil:
-		c.CPU, c.VCPUs = p.CPU.FlavorIDs[0], p.CPU.VCPUCount
+		r.Rates.CPU = billing.Hourly(offered.CPUPriceOf(p.CPU.FlavorIDs[0]).Secure, p.CPU.VCPUCount)
 	case p.GPU != nil:
-		c.GPUs = p.GPU.Count
-		if c.GPU == "" && len(p.GPU.TypeIDs) > 0 { // it has no GPUs yet
-			c.GPU = p.GPU.TypeIDs[0]
+		if r.GPUType == "" && len(p.GPU.TypeIDs) > 0 { // it has no GPUs yet
+			r.GPUType = p.GPU.TypeIDs[0]
 		}
+		r.Rates.GPU = billing.Hourly(offered.OfferOf(r.GPUType).PodPrice(p.Cloud, p.Interruptible), p.GPU.Count)
 	}
-	r := billing.ForPod(b.Catalog.Now(), p.ID, c)
-	if p.Cluster != nil { // the cluster is billed for the time of each member
-		r = billing.ForCluster(b.Catalog.Now(), p.Cluster.ID, 1, c)
-		r.ID = p.ID
-	}
-	r.Image, r.Template = p.Image, p.TemplateID
-	if p.DataCenterID != "" {
-		r.DataCenters = []string{p.DataCenterID}
+	if p.Cluster != nil {
+		r.Owner, r.Rates.Networking = p.Cluster.ID, billing.Hourly(offered.Fees.Networking, 1)
 	}
 	return r
+}
+
+func kindOf(p store.Pod) billing.Kind {
+	if p.Cluster != nil {
+		return billing.Cluster
+	}
+	return billing.Pod
 }
 
 // PodPrice returns a pod's price in dollars per hour.
@@ -80,17 +97,18 @@ func (b Bills) Started(s pod.Span) {
 
 // Stopped is called when a pod has released its compute. A pod that was killed with the
 // deployment is billed until the last checkpoint.
-func (b Bills) Stopped(s pod.Span) {
-	kind := billing.Pod
-	if s.Pod.Cluster != nil {
-		kind = billing.Cluster
-	}
-	b.Meter.Stop(kind, s.Pod.ID)
-}
+func (b Bills) Stopped(s pod.Span) { b.Meter.Stop(kindOf(s.Pod), s.Pod.ID) }
 
 // volume returns a network volume's billed resource at the prices of the catalog.
 func (b Bills) volume(v store.NetworkVolume) billing.Resource {
-	return billing.ForVolume(b.Catalog.Now(), v.ID, v.Type, v.DataCenter, v.Size)
+	prices := b.Catalog.Now().Storage
+	r := billing.Resource{Kind: billing.Volume, ID: v.ID, Owner: v.ID, DataCenters: []string{v.DataCenter}, Disk: v.Size, HighPerformance: v.Type == catalog.HighPerformance}
+	if r.HighPerformance {
+		r.Rates.HighPerformance = billing.Monthly(prices.HighPerformance, v.Size)
+	} else {
+		r.Rates.Standard = billing.Monthly(prices.Standard, v.Size)
+	}
+	return r
 }
 
 // VolumeChanged is called in the transaction that changes a volume. v is nil if it is deleted.
