@@ -50,7 +50,7 @@ func (r *runner) spec(ctx context.Context, p store.Pod, program run.Program) (ru
 			return s, fmt.Errorf("its registry auth %s: %w", p.Registry, err)
 		}
 		r.log.Hide(login.Password)
-		s.Login = &run.Login{Username: login.Username, Password: login.Password}
+		s.Login = &login
 	}
 	for _, text := range p.Ports {
 		port, err := publish(ctx, text, program)

@@ -5,6 +5,7 @@ package run
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -18,6 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
 // Programs resolves images.
@@ -127,7 +129,15 @@ type Pod struct {
 }
 
 // Login is a registry's user name and password.
-type Login struct{ Username, Password string }
+type Login = store.Credentials
+
+// DockerConfig returns a login in the format of Docker's config.json.
+func DockerConfig(registry string, l Login) ([]byte, error) {
+	type auth struct {
+		Auth []byte `json:"auth"` // base64 in JSON
+	}
+	return json.Marshal(map[string]map[string]auth{"auths": {registry: {[]byte(l.Username + ":" + l.Password)}}})
+}
 
 // Mount is a volume. It is a folder of this machine, or storage that a Cluster keeps under
 // Name.
@@ -258,24 +268,41 @@ type VolumeKeeper interface {
 
 // ClusterConfig selects a Kubernetes cluster, and how its Pods are made.
 type ClusterConfig struct {
-	// Kubeconfig is a file. If empty, it's the service account of this process's Pod,
-	// KUBECONFIG or the user's own file.
-	Kubeconfig string
-	Context    string // of the file; "" is its current one
-	Namespace  string // "" is the context's, or else this process's Pod's, or else default
-	URL        string // how Pods reach this jobrunner, without a path
-	// GPULabel is the label of nodes that names their GPU product; "" is the label of
-	// NVIDIA's GPU feature discovery.
-	GPULabel string
-	// GPUTypes maps values of GPULabel to ids of the catalog, if they differ.
-	GPUTypes     map[string]string
-	Tolerations  []Toleration // of every Pod
-	StorageClass string       // of volumes; "" is the cluster's default
-	VolumeAccess string       // access mode of network volumes; "" is ReadWriteMany
-	Overcommit   bool         // limits CPU, memory and disk of Pods, but reserves none
-	Run          string       // id of this run of the jobrunner
-	Logger       *slog.Logger
+	ClusterSettings
+	Run    string // id of this run of the jobrunner
+	Logger *slog.Logger
 }
 
+// ClusterSettings are the settings in a jobrunner.yaml.
+type ClusterSettings struct {
+	// Kubeconfig is a file. If empty, it's the service account of this process's Pod,
+	// KUBECONFIG or the user's own file.
+	Kubeconfig yamlfile.Text `yaml:"kubeconfig"`
+	Context    yamlfile.Text `yaml:"context"`   // of the file; "" is its current one
+	Namespace  yamlfile.Text `yaml:"namespace"` // "" is the context's, or else this process's Pod's, or else default
+	URL        yamlfile.Text `yaml:"url"`       // how Pods reach this jobrunner, without a path
+	// GPULabel is the label of nodes that names their GPU product; "" is the label of
+	// NVIDIA's GPU feature discovery.
+	GPULabel yamlfile.Text `yaml:"gpu_label"`
+	// GPUTypes maps values of GPULabel to ids of the catalog, if they differ.
+	GPUTypes     map[string]yamlfile.Text `yaml:"gpu_types"`
+	Tolerations  []Toleration             `yaml:"tolerations"`   // of every Pod
+	StorageClass yamlfile.Text            `yaml:"storage_class"` // of volumes; "" is the cluster's default
+	VolumeAccess yamlfile.Text            `yaml:"volume_access"` // access mode of network volumes; "" is ReadWriteMany
+	// Reserve says whether a node needs free CPU, memory and disk for a Pod. GPUs are always reserved.
+	Reserve yamlfile.Text `yaml:"reserve"`
+}
+
+// Values of ClusterSettings.Reserve; "" is ReserveAll.
+const (
+	ReserveAll  = "all"
+	ReserveNone = "none"
+)
+
 // Toleration is a Pod's toleration of taints.
-type Toleration struct{ Key, Operator, Value, Effect string }
+type Toleration struct {
+	Key      yamlfile.Text `yaml:"key"`
+	Operator yamlfile.Text `yaml:"operator"`
+	Value    yamlfile.Text `yaml:"value"`
+	Effect   yamlfile.Text `yaml:"effect"`
+}

@@ -51,7 +51,7 @@ func (w *worker) spec(ctx context.Context, program run.Program) (_ *run.Spec, er
 			return nil, fmt.Errorf("its registry auth %s: %w", w.settings.Registry, err)
 		}
 		w.log.Hide(login.Password)
-		s.Login = &run.Login{Username: login.Username, Password: login.Password}
+		s.Login = &login
 	}
 	env, err := c.Secrets.Env(ctx, w.environment(*s, program.Start != nil), w.log)
 	s.Env = env

@@ -83,7 +83,7 @@ func New(ctx context.Context, c Config) (*Executor, error) {
 }
 
 // readRules returns the engine and the cluster that the configuration names.
-func (e *Executor) readRules(c Config) (engine text, cluster *kubernetesSettings, err error) {
+func (e *Executor) readRules(c Config) (engine text, cluster *run.ClusterSettings, err error) {
 	for _, h := range c.Handlers {
 		r, err := h.rule()
 		if err != nil {

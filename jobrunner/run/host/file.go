@@ -18,10 +18,10 @@ import (
 
 // settings is a jobrunner.yaml.
 type settings struct {
-	Engine     text                `yaml:"engine"`
-	Executor   text                `yaml:"executor"`
-	Kubernetes *kubernetesSettings `yaml:"kubernetes"`
-	Rules      []rule              `yaml:"rules"`
+	Engine     text                 `yaml:"engine"`
+	Executor   text                 `yaml:"executor"`
+	Kubernetes *run.ClusterSettings `yaml:"kubernetes"`
+	Rules      []rule               `yaml:"rules"`
 }
 
 // rule configures the images of a pattern. It has exactly one of the three executors.

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -78,12 +77,7 @@ func (e *containerEngine) pullArgs(folder string, s run.Spec) (args, env []strin
 	if s.Login == nil {
 		return args, nil, nil
 	}
-	type auth struct {
-		Auth []byte `json:"auth"` // base64 in JSON
-	}
-	config, err := json.Marshal(map[string]any{
-		"auths": map[string]auth{e.registryOf(s.Image): {[]byte(s.Login.Username + ":" + s.Login.Password)}},
-	})
+	config, err := run.DockerConfig(e.registryOf(s.Image), *s.Login)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,37 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// kubernetesSettings selects the cluster whose Pods run the images.
-type kubernetesSettings struct {
-	Kubeconfig  text            `yaml:"kubeconfig"` // made absolute
-	Context     text            `yaml:"context"`
-	Namespace   text            `yaml:"namespace"`
-	URL         text            `yaml:"url"`
-	GPULabel    text            `yaml:"gpu_label"`
-	GPUTypes    map[string]text `yaml:"gpu_types"`
-	Tolerations []toleration    `yaml:"tolerations"`
-	// StorageClass and VolumeAccess apply to the claims of volumes.
-	StorageClass text `yaml:"storage_class"`
-	VolumeAccess text `yaml:"volume_access"`
-	// Reserve says whether a node needs free CPU, memory and disk for a Pod.
-	Reserve text `yaml:"reserve"`
-}
-
-// Values of reserve. GPUs are always reserved.
-const (
-	reserveAll  = "all"
-	reserveNone = "none"
-)
-
 // volumeAccesses are the valid access modes of claims.
 var volumeAccesses = []string{"ReadWriteMany", "ReadWriteOnce"}
-
-type toleration struct {
-	Key      text `yaml:"key"`
-	Operator text `yaml:"operator"`
-	Value    text `yaml:"value"`
-	Effect   text `yaml:"effect"`
-}
 
 // onKubernetes is the value of executor for a cluster. A run that uses one notes it in the register.
 const onKubernetes = "kubernetes"
@@ -67,8 +38,8 @@ func (s *settings) checkExecutor(folder string) error {
 	if a := k.VolumeAccess; a.Value != "" && !slices.Contains(volumeAccesses, a.Value) {
 		return configErrorf(a.Line, "invalid volume_access %q: expected %s", a.Value, strings.Join(volumeAccesses, " or "))
 	}
-	if r := k.Reserve; r.Value != "" && r.Value != reserveAll && r.Value != reserveNone {
-		return configErrorf(r.Line, "invalid reserve %q: expected %s or %s", r.Value, reserveAll, reserveNone)
+	if r := k.Reserve; r.Value != "" && r.Value != run.ReserveAll && r.Value != run.ReserveNone {
+		return configErrorf(r.Line, "invalid reserve %q: expected %s or %s", r.Value, run.ReserveAll, run.ReserveNone)
 	}
 	if name := k.Kubeconfig.Value; name != "" && !filepath.IsAbs(name) {
 		k.Kubeconfig.Value = filepath.Join(folder, name)
@@ -82,26 +53,15 @@ func (s *settings) checkExecutor(folder string) error {
 }
 
 // openCluster connects to the cluster, if the file names one.
-func (e *Executor) openCluster(ctx context.Context, k *kubernetesSettings, open func(context.Context, run.ClusterConfig) (run.Cluster, error)) error {
+func (e *Executor) openCluster(ctx context.Context, k *run.ClusterSettings, open func(context.Context, run.ClusterConfig) (run.Cluster, error)) error {
 	switch {
 	case k == nil:
 		return nil
 	case open == nil:
 		return fmt.Errorf("executor: %s is for the program jobrunner: this one runs workers on this machine only", onKubernetes)
 	}
-	c := run.ClusterConfig{
-		Kubeconfig: k.Kubeconfig.Value, Context: k.Context.Value, Namespace: k.Namespace.Value, URL: k.URL.Value, GPULabel: k.GPULabel.Value,
-		StorageClass: k.StorageClass.Value, VolumeAccess: k.VolumeAccess.Value, Overcommit: k.Reserve.Value == reserveNone,
-		GPUTypes: map[string]string{}, Run: e.register.Run(), Logger: e.log,
-	}
-	for label, id := range k.GPUTypes {
-		c.GPUTypes[label] = id.Value
-	}
-	for _, t := range k.Tolerations {
-		c.Tolerations = append(c.Tolerations, run.Toleration{Key: t.Key.Value, Operator: t.Operator.Value, Value: t.Value.Value, Effect: t.Effect.Value})
-	}
 	var err error
-	e.cluster, err = open(ctx, c)
+	e.cluster, err = open(ctx, run.ClusterConfig{ClusterSettings: *k, Run: e.register.Run(), Logger: e.log})
 	return err
 }
 

@@ -17,6 +17,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	client "k8s.io/client-go/kubernetes"
+	listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
@@ -46,6 +47,7 @@ const (
 // Cluster is a connection to a cluster.
 type Cluster struct {
 	run.ClusterConfig
+	namespace     string
 	self          string // name of this process's own Pod, or ""
 	client        client.Interface
 	version       string
@@ -57,8 +59,8 @@ type Cluster struct {
 
 	watching       sync.Mutex // guards the next three; held while a watch starts
 	informers      []informers.SharedInformerFactory
-	deployment     string        // whose pods are watched; "" for none
-	deploymentPods cache.Indexer // Pods of the deployment
+	deployment     string                     // whose pods are watched; "" for none
+	deploymentPods listers.PodNamespaceLister // Pods of the deployment
 
 	mu        sync.Mutex
 	processes map[string]*process // by the Pod's name
@@ -73,7 +75,6 @@ func Open(ctx context.Context, c run.ClusterConfig) (run.Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the configuration of the Kubernetes cluster: %w", err)
 	}
-	c.Namespace = namespace
 	settings.UserAgent = manager
 	// A jobrunner starts workers in bursts. The API server limits its rate.
 	settings.QPS, settings.Burst = -1, 0
@@ -81,21 +82,21 @@ func Open(ctx context.Context, c run.ClusterConfig) (run.Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the configuration of the Kubernetes cluster: %w", err)
 	}
-	return open(ctx, c, findSelf(), api)
+	return open(ctx, c, namespace, findSelf(), api)
 }
 
 // load loads the configuration: the named file, the service account of this process's Pod,
 // or the user's file.
 func load(c run.ClusterConfig) (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = c.Kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.Context}
+	rules.ExplicitPath = c.Kubeconfig.Value
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.Context.Value}
 	found := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	settings, err := found.ClientConfig()
 	if err != nil {
 		return nil, "", err
 	}
-	namespace := c.Namespace
+	namespace := c.Namespace.Value
 	if namespace == "" {
 		if namespace, _, err = found.Namespace(); err != nil {
 			return nil, "", err
@@ -104,12 +105,12 @@ func load(c run.ClusterConfig) (*rest.Config, string, error) {
 	return settings, namespace, nil
 }
 
-func open(ctx context.Context, c run.ClusterConfig, self string, api client.Interface) (*Cluster, error) {
+func open(ctx context.Context, c run.ClusterConfig, namespace, self string, api client.Interface) (*Cluster, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	c.GPULabel, c.VolumeAccess = cmp.Or(c.GPULabel, gpuLabel), cmp.Or(c.VolumeAccess, string(core.ReadWriteMany))
-	cluster := &Cluster{ClusterConfig: c, self: self, client: api, processes: map[string]*process{}, removeTimeout: removeTimeout}
+	c.GPULabel.Value, c.VolumeAccess.Value = cmp.Or(c.GPULabel.Value, gpuLabel), cmp.Or(c.VolumeAccess.Value, string(core.ReadWriteMany))
+	cluster := &Cluster{ClusterConfig: c, namespace: namespace, self: self, client: api, processes: map[string]*process{}, removeTimeout: removeTimeout}
 	cluster.life, cluster.stop = context.WithCancel(context.WithoutCancel(ctx))
 	version, err := api.Discovery().ServerVersion()
 	if err != nil {
@@ -127,10 +128,11 @@ func open(ctx context.Context, c run.ClusterConfig, self string, api client.Inte
 }
 
 // watch watches the Pods with a label. It is called with watching held.
-func (c *Cluster) watch(ctx context.Context, label, value string) (cache.Indexer, error) {
-	factory := informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithNamespace(c.Namespace),
+func (c *Cluster) watch(ctx context.Context, label, value string) (listers.PodNamespaceLister, error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithNamespace(c.namespace),
 		informers.WithTweakListOptions(func(o *meta.ListOptions) { o.LabelSelector = label + "=" + value }))
-	informer := factory.Core().V1().Pods().Informer()
+	pods := factory.Core().V1().Pods()
+	informer := pods.Informer()
 	var mu sync.Mutex
 	var lastErr error
 	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
@@ -149,24 +151,24 @@ func (c *Cluster) watch(ctx context.Context, label, value string) (cache.Indexer
 	} else if !synced {
 		mu.Lock()
 		defer mu.Unlock()
-		return nil, fmt.Errorf("the Pods of the namespace %s can't be watched within %s: %w", c.Namespace, startTimeout, errors.Join(lastErr, ctx.Err()))
+		return nil, fmt.Errorf("the Pods of the namespace %s can't be watched within %s: %w", c.namespace, startTimeout, errors.Join(lastErr, ctx.Err()))
 	}
-	return informer.GetIndexer(), nil
+	return pods.Lister().Pods(c.namespace), nil
 }
 
-// start passes each change of the objects to update, and reports whether it has passed the existing
-// objects within startTimeout. It is called with watching held.
-func start[T any](ctx context.Context, c *Cluster, factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, update func(object T, deleted bool)) (synced bool, err error) {
-	pass := func(object any, deleted bool) {
-		if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
-			object = last.Obj
+// start passes each change of the objects to update, and reports whether it has read the existing
+// objects within startTimeout. before or after is nil if the object didn't exist. It is called with watching held.
+func start[T any](ctx context.Context, c *Cluster, factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, update func(before, after *T)) (synced bool, err error) {
+	pass := func(before, after any) {
+		if last, ok := before.(cache.DeletedFinalStateUnknown); ok {
+			before = last.Obj
 		}
-		if o, ok := object.(T); ok {
-			update(o, deleted)
-		}
+		b, _ := before.(*T)
+		a, _ := after.(*T)
+		update(b, a)
 	}
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { pass(o, false) }, UpdateFunc: func(_, o any) { pass(o, false) }, DeleteFunc: func(o any) { pass(o, true) },
+		AddFunc: func(o any) { pass(nil, o) }, UpdateFunc: pass, DeleteFunc: func(o any) { pass(o, nil) },
 	})
 	if err != nil {
 		return false, err
@@ -179,12 +181,13 @@ func start[T any](ctx context.Context, c *Cluster, factory informers.SharedInfor
 }
 
 // update passes a change of a Pod to its process.
-func (c *Cluster) update(pod *core.Pod, deleted bool) {
+func (c *Cluster) update(before, after *core.Pod) {
+	pod := cmp.Or(after, before)
 	c.mu.Lock()
 	p := c.processes[pod.Name]
 	c.mu.Unlock()
 	if p != nil {
-		p.set(pod, deleted)
+		p.set(pod, after == nil)
 	}
 }
 
@@ -200,7 +203,7 @@ func (c *Cluster) Close() {
 
 // String describes the cluster, for people.
 func (c *Cluster) String() string {
-	return fmt.Sprintf("Kubernetes %s, namespace %s", c.version, c.Namespace)
+	return fmt.Sprintf("Kubernetes %s, namespace %s", c.version, c.namespace)
 }
 
 // RemoveRun removes the objects of another run of the jobrunner, and returns the number of
@@ -210,22 +213,22 @@ func (c *Cluster) RemoveRun(ctx context.Context, runID string) (removed int, err
 	defer cancel()
 	selector := meta.ListOptions{LabelSelector: runLabel + "=" + runID}
 	api := c.client.CoreV1()
-	pods, err := api.Pods(c.Namespace).List(ctx, selector)
+	pods, err := api.Pods(c.namespace).List(ctx, selector)
 	if err != nil {
 		return 0, fmt.Errorf("the Pods of the run %s: %w", runID, err)
 	}
 	for _, pod := range pods.Items {
-		if err := api.Pods(c.Namespace).Delete(ctx, pod.Name, meta.DeleteOptions{GracePeriodSeconds: &shortestGrace}); err != nil && !kerrors.IsNotFound(err) {
+		if err := api.Pods(c.namespace).Delete(ctx, pod.Name, meta.DeleteOptions{GracePeriodSeconds: &shortestGrace}); err != nil && !kerrors.IsNotFound(err) {
 			return removed, fmt.Errorf("the Pod %s of the run %s: %w", pod.Name, runID, err)
 		}
 		removed++
 	}
-	secrets, err := api.Secrets(c.Namespace).List(ctx, selector)
+	secrets, err := api.Secrets(c.namespace).List(ctx, selector)
 	if err != nil {
 		return removed, fmt.Errorf("the Secrets of the run %s: %w", runID, err)
 	}
 	for _, secret := range secrets.Items {
-		if err := api.Secrets(c.Namespace).Delete(ctx, secret.Name, meta.DeleteOptions{}); err != nil && !kerrors.IsNotFound(err) {
+		if err := api.Secrets(c.namespace).Delete(ctx, secret.Name, meta.DeleteOptions{}); err != nil && !kerrors.IsNotFound(err) {
 			return removed, fmt.Errorf("the Secret %s of the run %s: %w", secret.Name, runID, err)
 		}
 	}

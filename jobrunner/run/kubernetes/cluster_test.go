@@ -30,6 +30,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
 // TestKubernetes in cmd/jobrunner uses a real cluster. These tests are for responses that it doesn't
@@ -51,7 +52,7 @@ func simulate(t *testing.T, objects ...runtime.Object) *simulated {
 func simulateAs(t *testing.T, self string, objects ...runtime.Object) *simulated {
 	t.Helper()
 	f := fake.NewClientset(objects...)
-	c := must.Do(open(t.Context(), run.ClusterConfig{Namespace: "gpucloud", URL: "http://jobrunner:8420/", Run: "run-1"}, self, f))(t)
+	c := must.Do(open(t.Context(), run.ClusterConfig{ClusterSettings: run.ClusterSettings{URL: yamlfile.Text{Value: "http://jobrunner:8420/"}}, Run: "run-1"}, "gpucloud", self, f))(t)
 	t.Cleanup(c.Close)
 	return &simulated{Cluster: c, t: t, fake: f}
 }
@@ -153,7 +154,7 @@ func TestWorker(t *testing.T) {
 		url := secret.StringData["RUNPOD_WEBHOOK_GET_JOB"]
 		must.Hold(t, url == "" || url == "http://jobrunner:8420/v2/e1/job-take/$ID?gpu=x", url)
 		login := secret.Data[core.DockerConfigJsonKey]
-		must.Hold(t, login == nil || string(login) == `{"auths":{"r.example":{"username":"u","password":"planted-too"}}}`, string(login))
+		must.Hold(t, login == nil || string(login) == `{"auths":{"r.example":{"auth":"dTpwbGFudGVkLXRvbw=="}}}`, string(login))
 	}
 	process.Stop(0)
 	process.Stop(0) // again

@@ -3,14 +3,14 @@ package kubernetes
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
+	listers "k8s.io/client-go/listers/core/v1"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
@@ -30,18 +30,24 @@ const (
 type inventory struct {
 	cluster *Cluster
 	changed chan struct{}
+	lister  listers.NodeLister
+}
 
-	mu    sync.Mutex
-	nodes map[string]*core.Node
+// nodes returns the nodes by name.
+func (in *inventory) nodes() []*core.Node {
+	nodes, _ := in.lister.List(labels.Everything()) // never fails
+	slices.SortFunc(nodes, func(a, b *core.Node) int { return strings.Compare(a.Name, b.Name) })
+	return nodes
 }
 
 // Inventory watches the cluster's nodes.
 func (c *Cluster) Inventory(ctx context.Context) (gpu.Inventory, error) {
-	in := &inventory{cluster: c, changed: make(chan struct{}, 1), nodes: map[string]*core.Node{}}
 	factory := informers.NewSharedInformerFactory(c.client, 0)
+	nodes := factory.Core().V1().Nodes()
+	in := &inventory{cluster: c, changed: make(chan struct{}, 1), lister: nodes.Lister()}
 	c.watching.Lock()
 	defer c.watching.Unlock()
-	if synced, err := start(ctx, c, factory, factory.Core().V1().Nodes().Informer(), in.recordNode); err != nil {
+	if synced, err := start(ctx, c, factory, nodes.Informer(), in.compare); err != nil {
 		return nil, err
 	} else if !synced {
 		return nil, fmt.Errorf("the nodes of the Kubernetes cluster can't be listed within %s: may the jobrunner list and watch nodes?", startTimeout)
@@ -50,17 +56,8 @@ func (c *Cluster) Inventory(ctx context.Context) (gpu.Inventory, error) {
 	return in, nil
 }
 
-func (in *inventory) recordNode(node *core.Node, deleted bool) {
-	in.mu.Lock()
-	before := in.slots(in.nodes[node.Name])
-	if deleted {
-		delete(in.nodes, node.Name)
-	} else {
-		in.nodes[node.Name] = node
-	}
-	differs := before != in.slots(in.nodes[node.Name])
-	in.mu.Unlock()
-	if differs {
+func (in *inventory) compare(before, after *core.Node) {
+	if in.slots(before) != in.slots(after) {
 		notify.Signal(in.changed)
 	}
 }
@@ -77,7 +74,7 @@ func (in *inventory) slots(node *core.Node) (s slots) {
 		return s
 	}
 	quantity := node.Status.Allocatable[gpuResource]
-	s.count, s.label = quantity.Value(), node.Labels[in.cluster.GPULabel]
+	s.count, s.label = quantity.Value(), node.Labels[in.cluster.GPULabel.Value]
 	if node.Spec.Unschedulable {
 		s.fault = "its node " + node.Name + " takes no new Pods (cordoned)"
 	}
@@ -91,15 +88,12 @@ func (in *inventory) slots(node *core.Node) (s slots) {
 
 // Devices returns the devices of all nodes, sorted by node.
 func (in *inventory) Devices() (all []gpu.Device) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(in.nodes)) {
-		node := in.nodes[name]
+	for _, node := range in.nodes() {
 		s := in.slots(node)
 		memory, _ := strconv.ParseInt(node.Labels[memoryLabel], 10, 64) // 0 is unknown
 		for i := range s.count {
 			all = append(all, gpu.Device{
-				UUID: fmt.Sprintf("GPU-%s-%d", name, i), Index: len(all), TypeID: in.cluster.typeOf(s.label), Memory: memory << 20, Fault: s.fault,
+				UUID: fmt.Sprintf("GPU-%s-%d", node.Name, i), Index: len(all), TypeID: in.cluster.typeOf(s.label), Memory: memory << 20, Fault: s.fault,
 			})
 		}
 	}
@@ -108,9 +102,7 @@ func (in *inventory) Devices() (all []gpu.Device) {
 
 // Driver returns the oldest driver of the nodes: a Pod may run on any node.
 func (in *inventory) Driver() (oldest gpu.Driver) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	for _, node := range in.nodes {
+	for _, node := range in.nodes() {
 		d := gpu.Driver{Version: node.Labels[driverLabel], CUDA: node.Labels[cudaLabel]}
 		if d.CUDA != "" && (oldest.CUDA == "" || catalog.CompareCUDA(d.CUDA, oldest.CUDA) < 0) {
 			oldest = d
@@ -130,11 +122,11 @@ func (in *inventory) Close()                   {} // ends with the cluster's con
 // typeOf returns the catalog's id for a label, in which - replaces the spaces of a product's
 // name. A product that the catalog doesn't have is a type of its own.
 func (c *Cluster) typeOf(label string) string {
-	if id := c.GPUTypes[label]; id != "" {
+	if id := c.GPUTypes[label].Value; id != "" {
 		return id
 	}
 	if label == "" {
-		return "unknown GPU (its node has no label " + c.GPULabel + ")"
+		return "unknown GPU (its node has no label " + c.GPULabel.Value + ")"
 	}
 	for _, known := range contract.GPUTypes {
 		if strings.EqualFold(asLabel(known.ID), label) {
@@ -150,15 +142,13 @@ func asLabel(product string) string { return strings.ReplaceAll(product, " ", "-
 func (c *Cluster) products(typeID string) (labels []string) {
 	labels = []string{asLabel(typeID)}
 	for label, id := range c.GPUTypes {
-		if id == typeID {
+		if id.Value == typeID {
 			labels = append(labels, label)
 		}
 	}
 	if c.inventory != nil {
-		c.inventory.mu.Lock()
-		defer c.inventory.mu.Unlock()
-		for _, node := range c.inventory.nodes {
-			if label := node.Labels[c.GPULabel]; label != "" && c.typeOf(label) == typeID {
+		for _, node := range c.inventory.nodes() {
+			if label := node.Labels[c.GPULabel.Value]; label != "" && c.typeOf(label) == typeID {
 				labels = append(labels, label)
 			}
 		}

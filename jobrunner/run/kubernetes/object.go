@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -61,7 +60,7 @@ func (c *Cluster) build(s run.Spec) (objects, error) {
 	}
 	name := "gpucloud-" + strings.ToLower(s.ID) + "-" + uuid.NewString()[:8]
 	metaOf := func(suffix string) meta.ObjectMeta {
-		return meta.ObjectMeta{Name: name + suffix, Namespace: c.Namespace, Labels: c.labels(s)}
+		return meta.ObjectMeta{Name: name + suffix, Namespace: c.namespace, Labels: c.labels(s)}
 	}
 	no, pull := false, core.PullIfNotPresent
 	if s.PullAlways {
@@ -76,7 +75,9 @@ func (c *Cluster) build(s run.Spec) (objects, error) {
 		AutomountServiceAccountToken: &no, EnableServiceLinks: &no, // a worker has no access to the cluster
 	}
 	for _, t := range c.Tolerations {
-		spec.Tolerations = append(spec.Tolerations, core.Toleration{Key: t.Key, Operator: core.TolerationOperator(t.Operator), Value: t.Value, Effect: core.TaintEffect(t.Effect)})
+		spec.Tolerations = append(spec.Tolerations, core.Toleration{
+			Key: t.Key.Value, Operator: core.TolerationOperator(t.Operator.Value), Value: t.Value.Value, Effect: core.TaintEffect(t.Effect.Value),
+		})
 	}
 	for _, port := range listenPorts(s) {
 		container.Ports = append(container.Ports, core.ContainerPort{ContainerPort: int32(port)}) //nolint:gosec // a port
@@ -95,7 +96,7 @@ func (c *Cluster) build(s run.Spec) (objects, error) {
 	}
 	o := objects{secrets: []*core.Secret{{ObjectMeta: metaOf(envSuffix), StringData: c.environment(s)}}}
 	if s.Login != nil {
-		login, err := dockerConfig(s)
+		login, err := run.DockerConfig(run.Registry(s.Image), *s.Login)
 		if err != nil {
 			return objects{}, err
 		}
@@ -136,7 +137,7 @@ func (c *Cluster) environment(s run.Spec) map[string]string {
 	delete(env, addressVariable)
 	for name, v := range env {
 		if _, path, found := strings.Cut(v, "/v2/"+s.Endpoint+"/"); found && strings.HasPrefix(name, "RUNPOD_WEBHOOK_") {
-			env[name] = strings.TrimSuffix(c.URL, "/") + "/v2/" + s.Endpoint + "/" + path
+			env[name] = strings.TrimSuffix(c.URL.Value, "/") + "/v2/" + s.Endpoint + "/" + path
 		}
 	}
 	if len(s.Devices) > 0 {
@@ -149,19 +150,9 @@ func (c *Cluster) environment(s run.Spec) map[string]string {
 func (c *Cluster) affinity(typeID string) *core.Affinity {
 	return &core.Affinity{NodeAffinity: &core.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &core.NodeSelector{
 		NodeSelectorTerms: []core.NodeSelectorTerm{{MatchExpressions: []core.NodeSelectorRequirement{
-			{Key: c.GPULabel, Operator: core.NodeSelectorOpIn, Values: c.products(typeID)},
+			{Key: c.GPULabel.Value, Operator: core.NodeSelectorOpIn, Values: c.products(typeID)},
 		}}},
 	}}}
-}
-
-// dockerConfig returns the login to the image's registry in the format of Docker's
-// config.json.
-func dockerConfig(s run.Spec) ([]byte, error) {
-	type auth struct {
-		Username string `json:"username"`
-		Password string `json:"password"`
-	}
-	return json.Marshal(map[string]map[string]auth{"auths": {run.Registry(s.Image): {s.Login.Username, s.Login.Password}}})
 }
 
 // resources returns the limits of a worker or pod, and what a node reserves for it. Both are the same
@@ -178,7 +169,7 @@ func (c *Cluster) resources(s run.Spec) core.ResourceRequirements {
 	limit(core.ResourceEphemeralStorage, s.Disk, gigabyte)
 	requests := core.ResourceList{}
 	for name, quantity := range limits {
-		if c.Overcommit {
+		if c.Reserve.Value == run.ReserveNone {
 			quantity = resource.Quantity{}
 		}
 		requests[name] = quantity

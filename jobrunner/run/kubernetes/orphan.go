@@ -9,6 +9,7 @@ import (
 
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
@@ -18,9 +19,12 @@ func (c *Cluster) Orphans(ctx context.Context, deployment string) (all []run.Orp
 	if err := c.watchDeployment(ctx, deployment); err != nil {
 		return nil, err
 	}
-	for _, object := range c.deploymentPods.List() {
-		found, ok := object.(*core.Pod)
-		if !ok || c.isFollowed(found.Name) {
+	pods, err := c.deploymentPods.List(labels.Everything())
+	if err != nil {
+		return nil, err
+	}
+	for _, found := range pods {
+		if c.isFollowed(found.Name) {
 			continue
 		}
 		generation, err := strconv.ParseInt(found.Labels[podRunLabel], 10, 64)
@@ -70,7 +74,8 @@ func (c *Cluster) orphan(found *core.Pod, generation int64) run.Orphan {
 	id := found.Labels[podLabel]
 	follow := func(log run.Output) *process {
 		p := c.newProcess(objectsOf(found), run.Spec{ID: id, Log: log, Pod: &run.Pod{Run: generation}})
-		p.setLatest(c.latest(found.Name))
+		latest, _ := c.deploymentPods.Get(found.Name) // nil if it's gone
+		p.setLatest(latest)
 		return p
 	}
 	return run.Orphan{
@@ -83,15 +88,6 @@ func (c *Cluster) orphan(found *core.Pod, generation int64) run.Orphan {
 		},
 		Remove: func() { follow(nil).remove() },
 	}
-}
-
-// latest returns the watch's copy of a Pod; nil if it's gone.
-func (c *Cluster) latest(name string) *core.Pod {
-	object, exists, err := c.deploymentPods.GetByKey(c.Namespace + "/" + name)
-	if found, ok := object.(*core.Pod); err == nil && exists && ok {
-		return found
-	}
-	return nil
 }
 
 // setLatest sets the Pod, unless the watch already did.
@@ -146,12 +142,12 @@ func (c *Cluster) findOwners(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := c.readOwners(ctx); err != nil {
-		c.Logger.WarnContext(ctx, "the jobrunner's own Pod is not known: when its Deployment is deleted, Pods may be left", "pod", c.self, "namespace", c.Namespace, "error", err)
+		c.Logger.WarnContext(ctx, "the jobrunner's own Pod is not known: when its Deployment is deleted, Pods may be left", "pod", c.self, "namespace", c.namespace, "error", err)
 	}
 }
 
 func (c *Cluster) readOwners(ctx context.Context) error {
-	self, err := c.client.CoreV1().Pods(c.Namespace).Get(ctx, c.self, meta.GetOptions{})
+	self, err := c.client.CoreV1().Pods(c.namespace).Get(ctx, c.self, meta.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -162,7 +158,7 @@ func (c *Cluster) readOwners(ctx context.Context) error {
 		return nil
 	}
 	if controller.Kind == "ReplicaSet" {
-		set, err := c.client.AppsV1().ReplicaSets(c.Namespace).Get(ctx, controller.Name, meta.GetOptions{})
+		set, err := c.client.AppsV1().ReplicaSets(c.namespace).Get(ctx, controller.Name, meta.GetOptions{})
 		if err != nil {
 			return fmt.Errorf("its ReplicaSet: %w", err)
 		}

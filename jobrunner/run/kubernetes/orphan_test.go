@@ -78,7 +78,7 @@ func TestOrphans(t *testing.T) {
 	if n, err := s.RemoveRun(t.Context(), "run-1"); n != 0 || err != nil || s.left() != 2 {
 		t.Fatalf("%d, %v; %d objects are left", n, err, s.left())
 	}
-	next := must.Do(open(t.Context(), run.ClusterConfig{Namespace: "gpucloud", Run: "run-2"}, "", s.fake))(t)
+	next := must.Do(open(t.Context(), run.ClusterConfig{Run: "run-2"}, "gpucloud", "", s.fake))(t)
 	t.Cleanup(next.Close)
 	left, err := next.Orphans(t.Context(), "d1")
 	must.Require(t, err == nil && len(left) == 1 && left[0].Pod == "p1" && left[0].Run == 3, left, err)
@@ -89,7 +89,7 @@ func TestOrphans(t *testing.T) {
 	must.Hold(t, adopted.Exit() == (run.Exit{Text: "exit status 0", OK: true}) && s.left() == 0,
 		adopted.Exit(), s.left(), "objects are left")
 	s.beginPod(podSpec("d1"))
-	other := must.Do(open(t.Context(), run.ClusterConfig{Namespace: "gpucloud", Run: "run-3"}, "", s.fake))(t)
+	other := must.Do(open(t.Context(), run.ClusterConfig{Run: "run-3"}, "gpucloud", "", s.fake))(t)
 	t.Cleanup(other.Close)
 	left, err = other.Orphans(t.Context(), "d1")
 	must.Require(t, err == nil && len(left) == 1, left, err)
@@ -116,7 +116,7 @@ func (s *simulated) claims() map[string]string {
 // removal deletes it.
 func TestVolumes(t *testing.T) {
 	s := simulate(t)
-	s.StorageClass = "fast"
+	s.StorageClass.Value = "fast"
 	for _, step := range []struct {
 		mount run.Mount
 		want  string
@@ -162,8 +162,8 @@ func TestResources(t *testing.T) {
 	s := simulate(t)
 	w := plain()
 	w.VCPUs, w.Memory, w.Disk = 2, 4, 50
-	for overcommit, reserved := range map[bool][]string{false: {"2", "4G", "50G"}, true: {"0", "0", "0"}} {
-		s.Overcommit = overcommit
+	for reserve, reserved := range map[string][]string{"": {"2", "4G", "50G"}, run.ReserveNone: {"0", "0", "0"}} {
+		s.Reserve.Value = reserve
 		r := s.resources(w)
 		show := func(l core.ResourceList) []string {
 			return []string{l.Cpu().String(), l.Memory().String(), l.StorageEphemeral().String()}
@@ -171,7 +171,7 @@ func TestResources(t *testing.T) {
 		limits := show(r.Limits)
 		must.Hold(t, slices.Equal(limits, []string{"2", "4G", "50G"}) && len(r.Limits) == 3, "limits", limits)
 		got := show(r.Requests)
-		must.Hold(t, slices.Equal(got, reserved) && len(r.Requests) == 3, "overcommit", overcommit, "reserves", got)
+		must.Hold(t, slices.Equal(got, reserved) && len(r.Requests) == 3, "reserve:", reserve, "reserves", got)
 	}
 }
 

@@ -92,11 +92,11 @@ func (p *process) run(after time.Time) {
 func (p *process) create(ctx context.Context) error {
 	api := p.cluster.client.CoreV1()
 	for _, secret := range p.objects.secrets {
-		if _, err := api.Secrets(p.cluster.Namespace).Create(ctx, secret, meta.CreateOptions{}); err != nil {
+		if _, err := api.Secrets(p.cluster.namespace).Create(ctx, secret, meta.CreateOptions{}); err != nil {
 			return fmt.Errorf("the cluster does not take the %s's Secret: %w", p.kind, err)
 		}
 	}
-	pod, err := api.Pods(p.cluster.Namespace).Create(ctx, p.objects.pod, meta.CreateOptions{})
+	pod, err := api.Pods(p.cluster.namespace).Create(ctx, p.objects.pod, meta.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("the cluster does not take the %s's Pod: %w", p.kind, err)
 	}
@@ -104,7 +104,7 @@ func (p *process) create(ctx context.Context) error {
 	// them.
 	patch := fmt.Appendf(nil, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":%q,"uid":%q}]}}`, pod.Name, pod.UID)
 	for _, secret := range p.objects.secrets {
-		if _, err := api.Secrets(p.cluster.Namespace).Patch(ctx, secret.Name, types.MergePatchType, patch, meta.PatchOptions{}); err != nil {
+		if _, err := api.Secrets(p.cluster.namespace).Patch(ctx, secret.Name, types.MergePatchType, patch, meta.PatchOptions{}); err != nil {
 			return fmt.Errorf("the owner of the %s's Secret: %w", p.kind, err)
 		}
 	}
@@ -195,7 +195,7 @@ func (p *process) remove() {
 // respond.
 func (p *process) removeLater(err error) {
 	p.cluster.Logger.Warn("the objects of a "+p.kind+" can't be removed from the Kubernetes cluster: trying again, also at the next start of the jobrunner",
-		"pod", p.objects.pod.Name, "namespace", p.cluster.Namespace, "error", err)
+		"pod", p.objects.pod.Name, "namespace", p.cluster.namespace, "error", err)
 	go func() {
 		if p.clear(p.cluster.life) == nil {
 			p.cluster.Logger.Info("the objects of a "+p.kind+" have been removed from the Kubernetes cluster now", "pod", p.objects.pod.Name)
@@ -220,7 +220,7 @@ func (p *process) clear(ctx context.Context) error {
 			return errors.New("its node does not answer")
 		}
 	}
-	api := p.cluster.client.CoreV1().Secrets(p.cluster.Namespace)
+	api := p.cluster.client.CoreV1().Secrets(p.cluster.namespace)
 	for _, secret := range p.objects.secrets {
 		err := retry(ctx, func() error { return api.Delete(ctx, secret.Name, meta.DeleteOptions{}) })
 		if err != nil && !kerrors.IsNotFound(err) {
@@ -235,7 +235,7 @@ func (p *process) clear(ctx context.Context) error {
 
 // delete deletes the Pod with seconds of grace. It retries until the cluster responds.
 func (p *process) delete(ctx context.Context, grace int64) error {
-	api := p.cluster.client.CoreV1().Pods(p.cluster.Namespace)
+	api := p.cluster.client.CoreV1().Pods(p.cluster.namespace)
 	err := retry(ctx, func() error {
 		return api.Delete(ctx, p.objects.pod.Name, meta.DeleteOptions{GracePeriodSeconds: &grace})
 	})

@@ -32,19 +32,19 @@ func storage(size int64) resource.Quantity {
 func (c *Cluster) claim(ctx context.Context, m run.Mount) error {
 	access := core.ReadWriteOnce
 	if strings.HasPrefix(m.Name, run.NetworkVolumePrefix) {
-		access = core.PersistentVolumeAccessMode(c.VolumeAccess)
+		access = core.PersistentVolumeAccessMode(c.VolumeAccess.Value)
 	}
 	claim := &core.PersistentVolumeClaim{
-		ObjectMeta: meta.ObjectMeta{Name: claimName(m.Name), Namespace: c.Namespace, Labels: map[string]string{managedBy: manager, volumeLabel: m.Name}},
+		ObjectMeta: meta.ObjectMeta{Name: claimName(m.Name), Namespace: c.namespace, Labels: map[string]string{managedBy: manager, volumeLabel: m.Name}},
 		Spec: core.PersistentVolumeClaimSpec{
 			AccessModes: []core.PersistentVolumeAccessMode{access},
 			Resources:   core.VolumeResourceRequirements{Requests: core.ResourceList{core.ResourceStorage: storage(m.Size)}},
 		},
 	}
-	if c.StorageClass != "" {
-		claim.Spec.StorageClassName = &c.StorageClass
+	if c.StorageClass.Value != "" {
+		claim.Spec.StorageClassName = &c.StorageClass.Value
 	}
-	_, err := c.client.CoreV1().PersistentVolumeClaims(c.Namespace).Create(ctx, claim, meta.CreateOptions{})
+	_, err := c.client.CoreV1().PersistentVolumeClaims(c.namespace).Create(ctx, claim, meta.CreateOptions{})
 	if kerrors.IsAlreadyExists(err) {
 		exists, err := c.resize(ctx, m.Name, m.Size)
 		if err == nil && !exists { // it was being deleted, and is gone now
@@ -66,7 +66,7 @@ func (c *Cluster) ResizeVolume(ctx context.Context, name string, size int64) err
 }
 
 func (c *Cluster) resize(ctx context.Context, name string, size int64) (exists bool, err error) {
-	api := c.client.CoreV1().PersistentVolumeClaims(c.Namespace)
+	api := c.client.CoreV1().PersistentVolumeClaims(c.namespace)
 	found, err := api.Get(ctx, claimName(name), meta.GetOptions{})
 	switch {
 	case kerrors.IsNotFound(err):
@@ -91,7 +91,7 @@ func (c *Cluster) resize(ctx context.Context, name string, size int64) (exists b
 func (c *Cluster) RemoveVolume(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
-	err := c.client.CoreV1().PersistentVolumeClaims(c.Namespace).Delete(ctx, claimName(name), meta.DeleteOptions{})
+	err := c.client.CoreV1().PersistentVolumeClaims(c.namespace).Delete(ctx, claimName(name), meta.DeleteOptions{})
 	if err != nil && !kerrors.IsNotFound(err) {
 		return fmt.Errorf("the claim of the volume %s: %w", name, err)
 	}
