@@ -81,9 +81,8 @@ func NoStock(requested []string, otherwise string, dataCenters []string) string 
 }
 
 // Place returns the data center for compute: of the allowed ones (if empty, of all), the first with
-// the most stock. onMachine reports whether the machine has it, which applies if the file has no rule.
-// It returns "" if no data center has stock.
-func (c *Catalog) Place(p Placement, allowed []string, onMachine bool) (dataCenter string) {
+// the most stock. If the file has no rule, the machine has it. Place returns "" if no data center has stock.
+func (c *Catalog) Place(p Placement, allowed []string) (dataCenter string) {
 	if len(allowed) == 0 {
 		for _, d := range c.DataCenters {
 			allowed = append(allowed, d.ID)
@@ -96,7 +95,7 @@ func (c *Catalog) Place(p Placement, allowed []string, onMachine bool) (dataCent
 		}
 		p.DataCenter = id
 		level, stated := c.LevelOf(p)
-		if !stated && onMachine {
+		if !stated {
 			level = High
 		}
 		if best.Less(level) {

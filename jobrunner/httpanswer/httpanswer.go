@@ -38,7 +38,7 @@ func SetRequestID(h http.Header) string {
 }
 
 // JSON writes a value as JSON.
-func JSON(w http.ResponseWriter, status int, value any) { Bytes(w, status, encode(value)) }
+func JSON(w http.ResponseWriter, status int, value any) { Bytes(w, status, Encode(value)) }
 
 func Bytes(w http.ResponseWriter, status int, body []byte) {
 	write(w, status, "application/json", body)
@@ -52,8 +52,8 @@ func write(w http.ResponseWriter, status int, contentType string, body []byte) {
 	_, _ = w.Write(body) // fails if the client has disconnected
 }
 
-// encode returns JSON with a line break at its end.
-func encode(value any) []byte {
+// Encode returns JSON with a line break at its end.
+func Encode(value any) []byte {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
@@ -176,7 +176,7 @@ func (f Form) Refuse(w http.ResponseWriter, r *Refusal) {
 	}
 	switch status := r.Status; f {
 	case Problem:
-		write(w, status, problemMedia, encode(problem{http.StatusText(status), status, r.Text, r.Faults}))
+		write(w, status, problemMedia, Encode(problem{http.StatusText(status), status, r.Text, r.Faults}))
 	case Message:
 		if status == http.StatusUnprocessableEntity || status == http.StatusConflict {
 			status = http.StatusBadRequest
@@ -189,7 +189,7 @@ func (f Form) Refuse(w http.ResponseWriter, r *Refusal) {
 
 // ErrorBody returns the body of a Refusal in the form Error, on one line.
 func ErrorBody(r *Refusal) []byte {
-	return bytes.TrimSpace(encode(map[string]string{"error": r.Error()}))
+	return bytes.TrimSpace(Encode(map[string]string{"error": r.Error()}))
 }
 
 // Fail writes an error: a Refusal as it is, and a shortage of resources with the time to retry. Any

@@ -405,12 +405,4 @@ func mergedRequest(body map[string]any, t store.Template) []byte {
 	return toJSON(merged)
 }
 
-func toJSON(value any) []byte {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		panic(err) // never: a decoded value has a JSON form
-	}
-	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
-}
+func toJSON(value any) []byte { return bytes.TrimSpace(httpanswer.Encode(value)) }

@@ -16,7 +16,7 @@ func (b endpointBodyV1) apply(tx *store.Tx, e *store.Endpoint) error {
 	if err := b.link(tx, e); err != nil {
 		return err
 	}
-	if e.ID != "" && len(e.CPU) > 0 || e.ID == "" && b.ComputeType != nil && *b.ComputeType == "CPU" {
+	if e.ID != "" && len(e.CPU) > 0 || e.ID == "" && b.onCPU() {
 		b.applyCPU(tx.Catalog(), e)
 	} else {
 		b.applyGPU(e)

@@ -15,26 +15,34 @@ type endpointBodyV2 struct {
 }
 
 type endpointBodyV1 struct {
-	Name                *string   `json:"name"`
-	TemplateID          *string   `json:"templateId"`
+	Name       *string `json:"name"`
+	TemplateID *string `json:"templateId"`
+	computeBodyV1
+	MinCUDAVersion   reference `json:"minCudaVersion"`
+	NetworkVolumeID  reference `json:"networkVolumeId"`
+	NetworkVolumeIDs *[]string `json:"networkVolumeIds"`
+	WorkersMin       *int64    `json:"workersMin"`
+	WorkersMax       *int64    `json:"workersMax"`
+	IdleTimeout      *int64    `json:"idleTimeout"`
+	ScalerType       *string   `json:"scalerType"`
+	ScalerValue      *int64    `json:"scalerValue"`
+	Timeout          *int64    `json:"executionTimeoutMs"`
+	FlashBoot        *bool     `json:"flashboot"`
+}
+
+// computeBodyV1 has the compute in the body of an endpoint or a pod.
+type computeBodyV1 struct {
 	ComputeType         *string   `json:"computeType"`
 	GPUTypeIDs          *[]string `json:"gpuTypeIds"`
 	GPUCount            *int64    `json:"gpuCount"`
 	AllowedCUDAVersions *[]string `json:"allowedCudaVersions"`
-	MinCUDAVersion      reference `json:"minCudaVersion"`
 	CPUFlavorIDs        *[]string `json:"cpuFlavorIds"`
 	VCPUCount           *int64    `json:"vcpuCount"`
 	DataCenterIDs       *[]string `json:"dataCenterIds"`
-	NetworkVolumeID     reference `json:"networkVolumeId"`
-	NetworkVolumeIDs    *[]string `json:"networkVolumeIds"`
-	WorkersMin          *int64    `json:"workersMin"`
-	WorkersMax          *int64    `json:"workersMax"`
-	IdleTimeout         *int64    `json:"idleTimeout"`
-	ScalerType          *string   `json:"scalerType"`
-	ScalerValue         *int64    `json:"scalerValue"`
-	Timeout             *int64    `json:"executionTimeoutMs"`
-	FlashBoot           *bool     `json:"flashboot"`
 }
+
+// onCPU reports whether the body of a create asks for CPUs.
+func (b computeBodyV1) onCPU() bool { return b.ComputeType != nil && *b.ComputeType == "CPU" }
 
 type endpointV2 struct {
 	ID   string `json:"id"`

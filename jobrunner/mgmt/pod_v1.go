@@ -129,7 +129,6 @@ func (b *podBodyV1) check(u contract.Use) []string {
 
 func (b podBodyV1) build(_ *call, tx *store.Tx) (store.Pod, error) {
 	p := podDefaultsV1()
-	onCPU := b.ComputeType != nil && *b.ComputeType == "CPU"
 	var cudaVersions []string
 	if b.TemplateID.Value != "" {
 		t, err := b.template(tx)
@@ -140,7 +139,7 @@ func (b podBodyV1) build(_ *call, tx *store.Tx) (store.Pod, error) {
 		p.TemplateID, p.Volume, cudaVersions = t.ID, t.Volume, t.AllowedCUDAVersions
 		b.Env = mergedEnv(t.Env, b.Env)
 	}
-	if onCPU {
+	if b.onCPU() {
 		b.applyCPU(tx.Catalog(), &p)
 	} else {
 		b.applyGPU(&p, cudaVersions)
@@ -208,9 +207,7 @@ func (b podBodyV1) applyPlaces(offered *catalog.Catalog, p *store.Pod) error {
 // update applies the members that creates and updates share.
 func (b podBodyV1) update(_ *store.Tx, p *store.Pod) error { //nolint:unparam // a method of podBody
 	copyFields(p, b)
-	setCommandV1(&p.Container, b.DockerEntrypoint, b.DockerStartCmd)
-	setIfPresent(&p.Volume.Size, b.VolumeInGB)
-	setIfPresent(&p.Volume.Path, b.VolumeMountPath)
+	b.applyTo(&p.Container, &p.Volume)
 	return nil
 }
 

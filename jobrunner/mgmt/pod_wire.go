@@ -16,35 +16,21 @@ type podBodyV2 struct {
 
 // podBodyV1 has requirements on the machine, which are ignored if it can't measure them.
 type podBodyV1 struct {
-	Name             *string            `json:"name"`
-	Image            *string            `json:"imageName"`
-	TemplateID       reference          `json:"templateId"`
-	Disk             *int64             `json:"containerDiskInGb"`
-	Registry         reference          `json:"containerRegistryAuthId"`
-	DockerEntrypoint *[]string          `json:"dockerEntrypoint"`
-	DockerStartCmd   *[]string          `json:"dockerStartCmd"`
-	Env              *map[string]string `json:"env"`
-	Ports            *[]string          `json:"ports"`
-	Locked           *bool              `json:"locked"`
-	GlobalNetworking *bool              `json:"globalNetworking"`
-	VolumeInGB       *int64             `json:"volumeInGb"`
-	VolumeMountPath  *string            `json:"volumeMountPath"`
-	NetworkVolumeID  reference          `json:"networkVolumeId"`
+	Name       *string   `json:"name"`
+	TemplateID reference `json:"templateId"`
+	containerBodyV1
+	Locked           *bool     `json:"locked"`
+	GlobalNetworking *bool     `json:"globalNetworking"`
+	NetworkVolumeID  reference `json:"networkVolumeId"`
 
-	ComputeType         *string   `json:"computeType"`
-	GPUTypeIDs          *[]string `json:"gpuTypeIds"`
-	GPUTypePriority     *string   `json:"gpuTypePriority"`
-	GPUCount            *int64    `json:"gpuCount"`
-	AllowedCUDAVersions *[]string `json:"allowedCudaVersions"`
-	MinRAMPerGPU        *int64    `json:"minRAMPerGPU"`
-	MinVCPUPerGPU       *int64    `json:"minVCPUPerGPU"`
-	CPUFlavorIDs        *[]string `json:"cpuFlavorIds"`
-	CPUFlavorPriority   *string   `json:"cpuFlavorPriority"`
-	VCPUCount           *int64    `json:"vcpuCount"`
+	computeBodyV1
+	GPUTypePriority   *string `json:"gpuTypePriority"`
+	MinRAMPerGPU      *int64  `json:"minRAMPerGPU"`
+	MinVCPUPerGPU     *int64  `json:"minVCPUPerGPU"`
+	CPUFlavorPriority *string `json:"cpuFlavorPriority"`
 
 	Cloud                *string   `json:"cloudType"`
 	CountryCodes         *[]string `json:"countryCodes"`
-	DataCenterIDs        *[]string `json:"dataCenterIds"`
 	DataCenterPriority   *string   `json:"dataCenterPriority"`
 	Interruptible        *bool     `json:"interruptible"`
 	SupportPublicIP      *bool     `json:"supportPublicIp"`

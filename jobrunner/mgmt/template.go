@@ -28,18 +28,23 @@ type mountsV2 struct {
 type persistentV2 store.LocalVolume
 
 type templateBodyV1 struct {
-	Name             *string            `json:"name"`
+	Name       *string `json:"name"`
+	Category   *string `json:"category"`
+	Public     *bool   `json:"isPublic"`
+	Serverless *bool   `json:"isServerless"`
+	Readme     *string `json:"readme"`
+	containerBodyV1
+}
+
+// containerBodyV1 has the container settings and the volume in the body of a template or a pod.
+type containerBodyV1 struct {
 	Image            *string            `json:"imageName"`
-	Category         *string            `json:"category"`
 	Disk             *int64             `json:"containerDiskInGb"`
 	Registry         reference          `json:"containerRegistryAuthId"`
 	DockerEntrypoint *[]string          `json:"dockerEntrypoint"`
 	DockerStartCmd   *[]string          `json:"dockerStartCmd"`
 	Env              *map[string]string `json:"env"`
-	Public           *bool              `json:"isPublic"`
-	Serverless       *bool              `json:"isServerless"`
 	Ports            *[]string          `json:"ports"`
-	Readme           *string            `json:"readme"`
 	VolumeInGB       *int64             `json:"volumeInGb"`
 	VolumeMountPath  *string            `json:"volumeMountPath"`
 }
@@ -92,18 +97,18 @@ func (b templateBodyV2) apply(t *store.Template) error {
 
 func (b templateBodyV1) apply(t *store.Template) error { //nolint:unparam // a method of templateBody
 	copyFields(t, b)
-	setCommandV1(&t.Container, b.DockerEntrypoint, b.DockerStartCmd)
-	setIfPresent(&t.Volume.Size, b.VolumeInGB)
-	setIfPresent(&t.Volume.Path, b.VolumeMountPath)
+	b.applyTo(&t.Container, &t.Volume)
 	return nil
 }
 
-// setCommandV1 changes the start command. Args of version 2 that mean the same stay unchanged.
-func setCommandV1(c *store.Container, entrypoint, cmd *[]string) {
+// applyTo changes the start command and the volume. Args of version 2 that mean the same stay unchanged.
+func (b containerBodyV1) applyTo(c *store.Container, v *store.LocalVolume) {
+	setIfPresent(&v.Size, b.VolumeInGB)
+	setIfPresent(&v.Path, b.VolumeMountPath)
 	before, _ := c.Command() // args that can't be split are one word
 	command := before
-	setIfPresent(&command.Entrypoint, entrypoint)
-	setIfPresent(&command.Cmd, cmd)
+	setIfPresent(&command.Entrypoint, b.DockerEntrypoint)
+	setIfPresent(&command.Cmd, b.DockerStartCmd)
 	if !command.Equal(before) {
 		c.SetArgs(command.String())
 	}

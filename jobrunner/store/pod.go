@@ -356,7 +356,7 @@ func (tx *Tx) placePod(p Pod) (dataCenter string, err error) {
 			placement.Product = catalog.Cluster
 		}
 		// A type without a stated stock is limited by this machine later.
-		if dataCenter := offered.Place(placement, allowed, true); dataCenter != "" {
+		if dataCenter := offered.Place(placement, allowed); dataCenter != "" {
 			return dataCenter, nil
 		}
 	}

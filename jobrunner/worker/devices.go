@@ -167,7 +167,7 @@ func placeCPU(offered *catalog.Catalog, e Endpoint) (Placement, error) {
 // dataCenterOf returns the data center for a worker of an endpoint, or "" if none has stock.
 func dataCenterOf(offered *catalog.Catalog, compute catalog.Placement, e Endpoint) string {
 	compute.Product = catalog.Serverless
-	return offered.Place(compute, e.DataCenters, true)
+	return offered.Place(compute, e.DataCenters)
 }
 
 func outOfStock(requested []string, otherwise string, e Endpoint) error {
