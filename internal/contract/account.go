@@ -4,7 +4,7 @@ const documentOfSecrets = "changes of November 2026: account secrets"
 
 var secretV2 = rows(V2, "secret", documentOfSecrets,
 	f("id", "string", Read, required(Read)),
-	f("name", "string", Create|Read, required(Create|Read), between(1, 191), form(SecretName), note("unique and not beginning with RUNPOD, ignoring case; fixed at create")),
+	f("name", "string", Create|Read, required(Create|Read), between(1, 191), form(SecretName), not(ReservedName), note("unique and not beginning with RUNPOD, ignoring case; fixed at create")),
 	f("value", "string", sent, required(Create), between(1, 1<<24-1), unit("bytes"), secret, note("never returned")),
 	f("description", "string", sent, atMost(65535), unit("bytes"), clears(`""`)),
 	f("description", "string", Read, nullable, note("null if not set")),

@@ -60,6 +60,10 @@ type Field struct {
 	Enum     []string // values, or an array's elements
 	Open     bool     // values outside Enum are accepted
 	Form     *Form    // of a string, or of an array's elements
+	Not      *Form    // that a string must not have
+	Unless   string   // member of the same object; a create without it must have this one
+	With     string   // member of the same object that an update with this one must have
+	When     string   // value of the member type with which the object must have this one; it must not with another value
 	Nullable bool     // null in a request equals absent, or clears a reference
 	Unique   bool     // an array without duplicates
 	Power2   bool     // a power of two

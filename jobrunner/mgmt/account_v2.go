@@ -4,8 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -19,23 +17,6 @@ type secretBodyV2 struct {
 const maxSecretBody = 32 << 20
 
 func (b *secretBodyV2) maxBody() int64 { return maxSecretBody }
-
-// reservedPrefix starts the names of the deployment's own variables.
-const reservedPrefix = "RUNPOD"
-
-func (b *secretBodyV2) check(contract.Use) []string {
-	if b.Name != nil && strings.HasPrefix(strings.ToUpper(*b.Name), reservedPrefix) {
-		return []string{"invalid 'name': it must not begin with " + reservedPrefix + ", in upper or lower case"}
-	}
-	return nil
-}
-
-func (b *secretBodyV2) describe(u contract.Use, s *openapi.Schema) {
-	if u == contract.Create {
-		s.Not = required("name")
-		s.Not.Properties = map[string]*openapi.Schema{"name": {Type: "string", Pattern: "^[Rr][Uu][Nn][Pp][Oo][Dd]"}}
-	}
-}
 
 // secretV2 never has the value.
 type secretV2 struct {

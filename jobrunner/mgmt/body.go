@@ -36,11 +36,6 @@ type reference struct {
 	Value string
 }
 
-// checker is a wire type with rules that involve several members.
-type checker interface {
-	check(u contract.Use) []string // returns faults without a path
-}
-
 // largeBody is a wire type whose bodies may be larger than maxBody.
 type largeBody interface{ maxBody() int64 }
 
@@ -132,6 +127,9 @@ func (d *decoder) decodeObject(path string, in any, out reflect.Value, at place)
 		case m.row.RequiredIn(at.Use) && !d.partial:
 			d.addFault(path, "missing property '%s'", m.name)
 		}
+		if !d.partial {
+			d.checkSiblings(path, m, tree, at.Use)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
 		if !known[name] {
@@ -144,10 +142,20 @@ func (d *decoder) decodeObject(path string, in any, out reflect.Value, at place)
 	if requiresChange(out.Type(), at.Use) {
 		d.checkChange(path, out, at)
 	}
-	if c, ok := out.Addr().Interface().(checker); ok {
-		for _, fault := range c.check(at.Use) {
-			d.addFault(path, "%s", fault)
-		}
+}
+
+// checkSiblings checks the rules between a member and the other members of its object.
+func (d *decoder) checkSiblings(path string, m member, tree map[string]any, use contract.Use) {
+	missing, r := tree[m.name] == nil, m.row
+	other := tree[r.Unless]
+	kind, _ := tree["type"].(string)
+	switch {
+	case missing && r.Unless != "" && use == contract.Create && (other == nil || other == ""), missing && r.When != "" && r.When == kind:
+		d.addFault(path, "missing property '%s'", m.name)
+	case !missing && r.When != "" && kind != "" && r.When != kind:
+		d.addFault(path, "additional properties '%s' not allowed", m.name)
+	case !missing && r.With != "" && use == contract.Update && tree[r.With] == nil:
+		d.addFault(path, "missing property '%s', which '%s' belongs to", r.With, m.name)
 	}
 }
 
@@ -266,6 +274,8 @@ func (d *decoder) decodeString(path string, in any, out reflect.Value, r *contra
 		d.addFault(path, "got '%s', want one of '%s'", truncate(s), strings.Join(r.Enum, "', '"))
 	case r.Form != nil && !pattern(*r.Form).MatchString(s):
 		d.addFault(path, "got '%s', want %s", truncate(s), r.Form.Words)
+	case r.Not != nil && pattern(*r.Not).MatchString(s):
+		d.addFault(path, "got '%s', but %s", truncate(s), r.Not.Words)
 	}
 }
 

@@ -230,31 +230,3 @@ func TestDocumentsHaveTheRoutes(t *testing.T) {
 		t.Errorf("%s is in a document, and not a route", route)
 	}
 }
-
-// Each checker's rules are in the document, or in the list of rules that no schema can express.
-func TestChecksAreDescribed(t *testing.T) {
-	inexpressible := map[reflect.Type]string{reflect.TypeFor[delegationBodyV2](): "the length of a part of the pattern"}
-	seen := map[reflect.Type]bool{}
-	var visit func(reflect.Type)
-	visit = func(body reflect.Type) {
-		for body.Kind() == reflect.Pointer || body.Kind() == reflect.Slice {
-			body = body.Elem()
-		}
-		if body.Kind() != reflect.Struct || seen[body] {
-			return
-		}
-		seen[body] = true
-		instance := reflect.New(body).Interface()
-		_, checks := instance.(checker)
-		_, describes := instance.(describer)
-		must.Hold(t, !checks || describes || inexpressible[body] != "", body, "checks what its schema does not say: see schema.go")
-		for _, m := range members(body, place{}) {
-			visit(body.FieldByIndex(m.index).Type)
-		}
-	}
-	for _, o := range operations {
-		if o.handle.body != nil {
-			visit(o.handle.body)
-		}
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -98,39 +97,11 @@ func newScalingV2(s store.Scaling) scalingV2 {
 	return scalingV2{Type: s.Type, QueueDelay: &s.Value}
 }
 
-// check requires queueDelay for QUEUE_DELAY and requestCount for REQUEST_COUNT, and rejects them
-// for the other type.
-func (w *scalingV2) check(contract.Use) (faults []string) {
-	for _, m := range []struct {
-		scalingType, name string
-		present           bool
-	}{
-		{store.QueueDelay, "queueDelay", w.QueueDelay != nil},
-		{store.RequestCount, "requestCount", w.RequestCount != nil},
-	} {
-		switch {
-		case w.Type == m.scalingType && !m.present:
-			faults = append(faults, "missing property '"+m.name+"'")
-		case w.Type != m.scalingType && w.Type != "" && m.present:
-			faults = append(faults, "additional properties '"+m.name+"' not allowed")
-		}
-	}
-	return faults
-}
-
 func (w *scalingV2) record() store.Scaling {
 	if w.Type == store.RequestCount {
 		return store.Scaling{Type: w.Type, Value: float64(*w.RequestCount)}
 	}
 	return store.Scaling{Type: w.Type, Value: *w.QueueDelay}
-}
-
-// check rejects exclusions without pools, because the two are one selection.
-func (b *gpuBodyV2) check(u contract.Use) []string {
-	if u == contract.Update && b.ExcludedTypes != nil && b.Pools == nil {
-		return []string{"missing property 'pools', which 'excludedTypes' belongs to"}
-	}
-	return nil
 }
 
 // apply changes e, which is either a new endpoint with the defaults or an existing one.

@@ -11,7 +11,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
@@ -117,14 +116,6 @@ func podActionV1(a pod.Action) handler {
 		}
 		return c.newPodV1(p), err
 	})
-}
-
-// check requires an image, from the body or from a template.
-func (b *podBodyV1) check(u contract.Use) []string {
-	if u == contract.Create && b.Image == nil && b.TemplateID.Value == "" {
-		return []string{"missing property 'imageName'"}
-	}
-	return nil
 }
 
 func (b podBodyV1) build(_ *call, tx *store.Tx) (store.Pod, error) {

@@ -44,20 +44,6 @@ const (
 // defaultTag is the tag that every registry client uses for an image without one.
 const defaultTag = "latest"
 
-func (b *delegationBodyV2) check(contract.Use) []string {
-	if b.Resource == nil {
-		return nil
-	}
-	match := ecrARN.FindStringSubmatch(*b.Resource)
-	if match == nil {
-		return nil // the member's own rule reports it
-	}
-	if n := len(match[4]); n < minRepository || n > maxRepository {
-		return []string{fmt.Sprintf("the repository in 'resource' has %d characters, want %d to %d", n, minRepository, maxRepository)}
-	}
-	return nil
-}
-
 type delegationV2 struct {
 	ID          string    `json:"id"`
 	Name        *string   `json:"name"`
@@ -90,6 +76,9 @@ func registryURI(i store.ECRImage) string {
 
 func createDelegationV2(c *call, body delegationBodyV2) (store.Delegation, error) {
 	arn := ecrARN.FindStringSubmatch(*body.Resource) // the body passed this pattern
+	if n := len(arn[4]); n < minRepository || n > maxRepository {
+		return store.Delegation{}, validationError(fmt.Sprintf("$: the repository in 'resource' has %d characters, want %d to %d", n, minRepository, maxRepository))
+	}
 	image := store.ECRImage{Partition: arn[1], Region: arn[2], Account: arn[3], Repository: arn[4], Tag: arn[5]}
 	if image.Tag == "" {
 		image.Tag = defaultTag

@@ -12,7 +12,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // schemas generates the schemas of a document from wire types and their rules, which decode obeys too.
@@ -203,6 +202,9 @@ func bodyString(r *contract.Field, u contract.Use) *openapi.Schema {
 	if r.Form != nil {
 		out.Pattern, out.Description = r.Form.Pattern, "Expected "+r.Form.Words+"."
 	}
+	if r.Not != nil {
+		out.Not = &openapi.Schema{Pattern: r.Not.Pattern}
+	}
 	if r.Clear == `""` && u == contract.Update {
 		out.MinLength = nil
 		if out.Pattern != "" {
@@ -259,55 +261,30 @@ func (s *schemas) bodyObject(t reflect.Type, at place) *openapi.Schema {
 		if m.row.RequiredIn(at.Use) {
 			out.Required = append(out.Required, m.name)
 		}
+		s.addRules(out, m, at.Use)
 	}
 	if requiresChange(t, at.Use) {
 		out.MinProperties = 1
-	}
-	if c, ok := reflect.New(t).Interface().(describer); ok {
-		c.describe(at.Use, out)
 	}
 	slices.Sort(out.Required)
 	return out
 }
 
-// describer is a checker whose rules a schema can express.
-type describer interface {
-	checker
-	describe(u contract.Use, s *openapi.Schema)
-}
+func required(name string) *openapi.Schema { return &openapi.Schema{Required: []string{name}} }
 
-func required(names ...string) *openapi.Schema { return &openapi.Schema{Required: names} }
-
-// describe is for OpenAPI 3.1.
-func (b *sourceBodyV2) describe(u contract.Use, s *openapi.Schema) {
-	if u == contract.Create {
-		s.If, s.Then = &openapi.Schema{Not: required("templateId")}, required("image")
-	}
-}
-
-// describe is for OpenAPI 3.0. A template's id that is null or empty names none.
-func (b *podBodyV1) describe(u contract.Use, s *openapi.Schema) {
-	if u == contract.Create {
-		named := required("templateId")
-		named.Properties = map[string]*openapi.Schema{"templateId": {Type: "string", MinLength: new(int64(1))}}
-		s.AnyOf = []*openapi.Schema{required("imageName"), named}
-	}
-}
-
-func (b *gpuBodyV2) describe(u contract.Use, s *openapi.Schema) {
-	if u == contract.Update {
-		s.DependentRequired = map[string][]string{"excludedTypes": {"pools"}}
-	}
-}
-
-// describe requires the member of the scaling type, and forbids the other type's.
-func (w *scalingV2) describe(_ contract.Use, s *openapi.Schema) {
-	for _, m := range []struct{ scalingType, own, other string }{
-		{store.QueueDelay, "queueDelay", "requestCount"}, {store.RequestCount, "requestCount", "queueDelay"},
-	} {
-		s.AllOf = append(s.AllOf, &openapi.Schema{
-			If:   &openapi.Schema{Properties: map[string]*openapi.Schema{"type": {Enum: []any{m.scalingType}}}},
-			Then: &openapi.Schema{Required: []string{m.own}, Not: required(m.other)},
-		})
+// addRules adds the rules between a member and the other members of its object.
+func (s *schemas) addRules(out *openapi.Schema, m member, use contract.Use) {
+	switch r := m.row; {
+	case r.Unless != "" && use == contract.Create && s.version3_0: // null or "" doesn't count
+		other := required(r.Unless)
+		other.Properties = map[string]*openapi.Schema{r.Unless: {Type: "string", MinLength: new(int64(1))}}
+		out.AnyOf = []*openapi.Schema{required(m.name), other}
+	case r.Unless != "" && use == contract.Create:
+		out.If, out.Then = &openapi.Schema{Not: required(r.Unless)}, required(m.name)
+	case r.With != "" && use == contract.Update:
+		out.DependentRequired = map[string][]string{m.name: {r.With}}
+	case r.When != "":
+		ofType := &openapi.Schema{Properties: map[string]*openapi.Schema{"type": {Enum: []any{r.When}}}}
+		out.AllOf = append(out.AllOf, &openapi.Schema{If: ofType, Then: required(m.name)}, &openapi.Schema{If: required(m.name), Then: ofType})
 	}
 }

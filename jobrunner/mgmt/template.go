@@ -3,7 +3,6 @@ package mgmt
 import (
 	"net/http"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -224,14 +223,6 @@ type containerBodyV2 struct {
 type sourceBodyV2 struct {
 	FromTemplate *string `json:"templateId"`
 	containerBodyV2
-}
-
-// check requires an image, from the body or from a template.
-func (b *sourceBodyV2) check(u contract.Use) []string {
-	if u == contract.Create && b.Image == nil && b.FromTemplate == nil {
-		return []string{"missing property 'image'"}
-	}
-	return nil
 }
 
 // commandBodyV2 is the start command in a body, as one string or as lists.
