@@ -12,7 +12,7 @@ import (
 // OpenAPI documents have their answers, so all levels are SHOULD.
 var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []suite.Case{
 	{ID: "BIL-01", Source: "Versioning, 10; the version 2 document, BillingStartTime and BillingEndTime", Statement: "The period of a billing history is rounded outwards to whole buckets; the default bucket is a day.",
-		Operations: billingOperations, Requests: 10, Run: func(c *suite.C) {
+		Requests: 10, Run: func(c *suite.C) {
 			for _, history := range sampleHistories(c) {
 				expectWindow(history.read(c, "startTime=2026-05-13T14:15:16Z&endTime=2026-05-14T00:00:01Z"), "day", "2026-05-13T00:00:00Z", "2026-05-15T00:00:00Z")
 			}
@@ -20,7 +20,7 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 			expectWindow(billingHistories[0].read(c, "bucketSize=hour&startTime=2026-05-13T14:15:16%2B02:00&endTime=2026-05-13T13:00:00Z"), "hour", "2026-05-13T12:00:00Z", "2026-05-13T13:00:00Z")
 		}},
 	{ID: "BIL-02", Source: "Versioning, 10; the version 2 document, BillingLastN", Statement: "lastN=N selects the last N buckets, including the current one.",
-		Operations: billingOperations, Requests: 5, Run: func(c *suite.C) {
+		Requests: 5, Run: func(c *suite.C) {
 			for _, history := range sampleHistories(c) {
 				before := c.Now()
 				a := history.read(c, "lastN=3&bucketSize=hour")
@@ -31,20 +31,20 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 			}
 		}},
 	{ID: "BIL-03", Source: "Versioning, 10; the version 2 document, BillingBucketSize and BillingLastN; Errors, 400", Statement: "A malformed parameter, and lastN combined with a start or an end, are rejected.",
-		Operations: billingOperations, Requests: 6, Run: func(c *suite.C) {
+		Requests: 6, Run: func(c *suite.C) {
 			billingHistories[0].read(c, "bucketSize=week&lastN=1") // a well-formed request succeeds
 			for _, query := range []string{"bucketSize=minute", "lastN=0", "startTime=yesterday", "lastN=2&startTime=2026-05-13T00:00:00Z", "lastN=2&endTime=2026-05-13T00:00:00Z"} {
 				c.V2("GET", "/billing?"+query, nil).Refused()
 			}
 		}},
 	{ID: "BIL-04", Source: "Versioning, 10; the version 2 document, BillingMetadata", Statement: "The metadata of a billing history contain the number of records and resources and the sums of the records. Each total is the sum of its components.",
-		Operations: billingOperations, Requests: 5, Run: func(c *suite.C) {
+		Requests: 5, Run: func(c *suite.C) {
 			for _, history := range sampleHistories(c) {
 				history.expectSums(c, history.read(c, "lastN=2&bucketSize=month"))
 			}
 		}},
 	{ID: "BIL-05", Source: "Versioning, 10; the version 2 document, BillingStartTime and BillingEndTime", Statement: "Without parameters, a billing history covers the last 30 days, by day.",
-		Operations: billingOperations, Requests: 1, Run: func(c *suite.C) {
+		Requests: 1, Run: func(c *suite.C) {
 			now := c.Now()
 			a := billingHistories[0].read(c, "")
 			a.Equal("metadata.query.bucketSize", "day")
@@ -54,7 +54,7 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 			c.Expect(end.After(now.Add(-slack)) && end.Before(now.AddDate(0, 0, 1).Add(slack)), "an end today", "the end %s at %s", end, now)
 		}},
 	{ID: "BIL-06", Source: "What the service does, 1; the version 1 document, EndpointBilling", Statement: "A running worker is billed to its endpoint while it runs. A filter omits the records of other endpoints.",
-		Needs: suite.V1 | suite.V2 | suite.Advanced | suite.LocalOnly, Allow: suite.Create, Operations: billingOperations, Requests: 30, WaitTime: 3 * time.Hour, Run: func(c *suite.C) {
+		Needs: suite.V1 | suite.V2 | suite.Advanced | suite.LocalOnly, Allow: suite.Create, Requests: 30, WaitTime: 3 * time.Hour, Run: func(c *suite.C) {
 			id, other := c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}}), c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}})
 			c.Sleep(2*time.Hour + billingSlack)
 			a := c.V1("GET", "/billing/endpoints?bucketSize=hour&endpointId="+id, nil).Is(200)
@@ -93,7 +93,7 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 			}
 		}},
 	{ID: "BIL-08", Source: "API changes of November 2026, 1.7", Statement: "The deprecated members serverlessFeeAmount and feeAmount are in every record and in the totals, and are 0.",
-		Operations: billingOperations, Requests: 2, Run: func(c *suite.C) {
+		Requests: 2, Run: func(c *suite.C) {
 			for path, member := range map[string]string{"/billing": "serverlessFeeAmount", "/billing/serverless": "feeAmount"} {
 				a := c.V2("GET", path+"?lastN=2&bucketSize=month", nil).Is(200)
 				for _, object := range append(a.List("records"), a.Object("metadata.totals")) {
@@ -127,8 +127,6 @@ var billingHistories = []billingHistory{
 	{"/billing/endpoints", "", "", nil},
 	{"/billing/network-volumes", "networkVolumeId", "uniqueNetworkVolumeCount", []string{"standardAmount", "highPerformanceAmount"}},
 }
-
-var billingOperations = []string{"GET /v2/billing", "GET /v2/billing/pods", "GET /v2/billing/serverless", "GET /v2/billing/endpoints", "GET /v2/billing/network-volumes"}
 
 // sampleHistories returns two histories, or all of them at a local target.
 func sampleHistories(c *suite.C) []billingHistory {

@@ -23,9 +23,6 @@ func section(common suite.Case, list []suite.Case) []suite.Case {
 	for i := range list {
 		c := &list[i]
 		c.Needs, c.Allow = cmp.Or(c.Needs, common.Needs), cmp.Or(c.Allow, common.Allow)
-		if c.Operations == nil {
-			c.Operations = common.Operations
-		}
 		if c.Statement != "" { // the case declares the clause
 			c.Level, c.Source = cmp.Or(c.Level, common.Level), cmp.Or(c.Source, common.Source)
 		}

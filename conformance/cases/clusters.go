@@ -9,16 +9,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// The operations on clusters.
-var (
-	clusterOperations = []string{"POST /v2/clusters", "GET /v2/clusters/{id}"}
-	clusterMembers    = append(slices.Clone(clusterOperations), "GET /v2/clusters/{id}/pods")
-)
-
 // clusterCases judge clusters. The description has their path; the OpenAPI document of
 // version 2 has the rest. No case waits for a placement, since a deployment may have too
 // few GPUs.
-var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterMembers}, []suite.Case{
+var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: suite.Create | suite.Spend}, []suite.Case{
 	{ID: "VER-70", Source: "Versioning, 3; v2 document, Cluster and PodCluster", Statement: "A cluster has podCount pods with the cluster's hardware and ranks from 0. Its response has the number of pods in each status.",
 		Requests: 30, Run: func(c *suite.C) {
 			name := c.Name()
@@ -36,7 +30,7 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 			}
 		}},
 	{ID: "VER-71", Source: "Versioning, 3; v2 document, listPods", Statement: "GET /v2/pods omits the pods of clusters unless includeClusterPods=true.",
-		Operations: append(slices.Clone(clusterMembers), "GET /v2/pods"), Requests: 20, Run: func(c *suite.C) {
+		Requests: 20, Run: func(c *suite.C) {
 			member := podOfCluster(c, newCluster(c))
 			c.V2("GET", "/pods/"+member, nil).Is(200).Equal("id", member)
 			for query, want := range map[string]bool{"": false, "?includeClusterPods=false": false, "?includeClusterPods=true": true} {
@@ -45,7 +39,7 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 			}
 		}},
 	{ID: "VER-72", Source: "Versioning, 3; v2 document, updateCluster", Statement: "PATCH renames a cluster and changes nothing else.",
-		Operations: append(slices.Clone(clusterOperations), "PATCH /v2/clusters/{id}"), Requests: 30, Run: func(c *suite.C) {
+		Requests: 30, Run: func(c *suite.C) {
 			id, name := newCluster(c), c.Name()
 			c.V2("PATCH", "/clusters/"+id, suite.M{"name": name}).Success().EqualIfShown("name", name)
 			awaitMember(c, "/clusters/"+id, "name", name)
@@ -59,7 +53,7 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 			c.V2("GET", "/clusters/"+id, nil).Is(200).Equal("name", name).Equal("type", "TRAINING").Equal("compute.podCount", 2)
 		}},
 	{ID: "VER-73", Source: "Versioning, 6; v2 document, updatePod and deletePod", Statement: "A cluster's pod can't be updated or deleted by itself.",
-		Operations: append(slices.Clone(clusterMembers), "GET /v2/pods/{id}", "PATCH /v2/pods/{id}", "DELETE /v2/pods/{id}", "POST /v2/pods/{id}/action"), Requests: 30, Run: func(c *suite.C) {
+		Requests: 30, Run: func(c *suite.C) {
 			id := newCluster(c)
 			member := podOfCluster(c, id)
 			name := readPod(c, member).Str("name")
@@ -70,7 +64,7 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 			c.Expect(summaryOf(c, id) == "2 of 2", "a cluster of 2 of 2 pods", "%s pods", summaryOf(c, id))
 		}},
 	{ID: "VER-74", Source: "Versioning, 3; v2 document, deleteCluster", Statement: "DELETE deletes the cluster and all its pods, and no other cluster.",
-		Operations: append(slices.Clone(clusterMembers), "DELETE /v2/clusters/{id}", "GET /v2/pods/{id}"), Requests: 30, Run: func(c *suite.C) {
+		Requests: 30, Run: func(c *suite.C) {
 			id, other := newCluster(c), newCluster(c)
 			remaining, deletedPaths := podOfCluster(c, other), []string{"/clusters/" + id, "/clusters/" + id + "/pods"}
 			podOfCluster(c, id)
@@ -86,7 +80,7 @@ var clusterCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow:
 			c.Expect(summaryOf(c, other) == "2 of 2", "the other cluster with 2 of 2 pods", "%s pods", summaryOf(c, other))
 		}},
 	{ID: "VER-75", Source: "Versioning, 3; v2 document, CreateClusterRequest and ClusterCompute", Statement: "A cluster needs a name, a known type and a compute of 2 to 250 pods with at least one GPU each. A registry auth is rejected.",
-		Operations: clusterOperations, Requests: 60, Run: func(c *suite.C) {
+		Requests: 60, Run: func(c *suite.C) {
 			newCluster(c)
 			for _, member := range []string{"name", "type", "compute"} {
 				body := clusterBody(c, 2)
@@ -172,7 +166,7 @@ func summaryOf(c *suite.C, id string) string {
 
 // podClassCases apply rules of other sections to pods and clusters, which cost money.
 var podClassCases = []suite.Case{
-	{ID: "AUT-05-compute", Needs: podNeeds | suite.V1 | suite.OtherKey, Allow: suite.Create | suite.Spend, Operations: clusterOperations, Requests: 80, WaitTime: 5 * time.Second, Run: func(c *suite.C) {
+	{ID: "AUT-05-compute", Needs: podNeeds | suite.V1 | suite.OtherKey, Allow: suite.Create | suite.Spend, Requests: 80, WaitTime: 5 * time.Second, Run: func(c *suite.C) {
 		ids := map[string]string{"pod": newPod(c, suite.M{"env": suite.M{"A": "1"}}), "cluster": newCluster(c)}
 		c.Given("VER-57", func() { awaitPod(c, ids["pod"], "RUNNING") })
 		before := readPod(c, ids["pod"])
@@ -208,7 +202,7 @@ var podClassCases = []suite.Case{
 		}
 		c.V2("GET", "/clusters/"+ids["cluster"], nil).Is(200)
 	}},
-	{ID: "ERR-13-compute", Needs: podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterOperations, Requests: 60, WaitTime: 5 * time.Second, Run: func(c *suite.C) {
+	{ID: "ERR-13-compute", Needs: podNeeds, Allow: suite.Create | suite.Spend, Requests: 60, WaitTime: 5 * time.Second, Run: func(c *suite.C) {
 		var words []string
 		refuse := func(path string, body suite.M) {
 			body["name"] = "conf-" + c.Nonce()

@@ -26,8 +26,7 @@ type kind struct {
 	// value fails only in these answers.
 	answered, read, listed, changed, deleted bool
 	// allow is required for a creation, in addition to suite.Create.
-	allow      suite.Permission
-	operations []string
+	allow suite.Permission
 	// updates are the update operations; the first is preferred.
 	updates []operation
 	fields  []field
@@ -83,7 +82,7 @@ var kinds = func() []kind {
 			k.needs = suite.V2
 		}
 		if k.name == "pod" { // pods cost money
-			k.needs, k.allow, k.operations = k.needs|suite.LocalOnly, suite.Spend, podOperations
+			k.needs, k.allow = k.needs|suite.LocalOnly, suite.Spend
 		}
 		k.fields = fieldsOf(k.name, k.version)
 	}

@@ -10,24 +10,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// The operations on pods.
-var (
-	podOperations   = []string{"POST /v2/pods", "GET /v2/pods/{id}"}
-	podActions      = append(slices.Clone(podOperations), "POST /v2/pods/{id}/action")
-	podUpdates      = append(slices.Clone(podOperations), "PATCH /v2/pods/{id}")
-	podDeletions    = append(slices.Clone(podOperations), "DELETE /v2/pods/{id}")
-	podOperationsV1 = append(slices.Clone(podOperations), "POST /v1/pods", "PATCH /v1/pods/{id}", "POST /v1/pods/{id}/update", "POST /v1/pods/{id}/stop")
-)
-
 const podNeeds = suite.V2 | suite.LocalOnly // a pod costs money
 
 // podCases judge actions on pods, and rules of creates and updates. The description has the
 // operations and the members; the OpenAPI document of version 2 has the rest.
-var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations}, []suite.Case{
+var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: suite.Create | suite.Spend}, []suite.Case{
 	{ID: "VER-57", Source: "Versioning, 6; v2 document, podAction", Statement: "The action stop changes a running pod to EXITED, and start makes it run again.",
-		Operations: podActions, Requests: 90, Run: judgePodActions([2]string{"stop", "EXITED"}, [2]string{"start", "RUNNING"})},
+		Requests: 90, Run: judgePodActions([2]string{"stop", "EXITED"}, [2]string{"start", "RUNNING"})},
 	{ID: "VER-58", Source: "Versioning, 6; v2 document, podAction", Statement: "An action that the pod's state doesn't allow returns 409 and changes nothing. The member actions lists the allowed ones.",
-		Operations: podActions, Requests: 80, Run: func(c *suite.C) {
+		Requests: 80, Run: func(c *suite.C) {
 			id := newRunningPod(c)
 			expectPodActions(c, id, "restart", "stop", "terminate")
 			actOnPod(c, id, "start").Exactly(409)
@@ -43,9 +34,9 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 			}
 		}},
 	{ID: "VER-59", Source: "Versioning, 6; v2 document, podAction", Statement: "After the action restart, the pod runs again.",
-		Operations: podActions, Requests: 60, Run: judgePodActions([2]string{"restart", "RUNNING"})},
+		Requests: 60, Run: judgePodActions([2]string{"restart", "RUNNING"})},
 	{ID: "VER-60", Source: "Versioning, 6; v2 document, podAction", Statement: "The action terminate deletes only that pod, like DELETE.",
-		Operations: append(slices.Clone(podActions), "DELETE /v2/pods/{id}", "GET /v2/pods"), Requests: 40, Run: func(c *suite.C) {
+		Requests: 40, Run: func(c *suite.C) {
 			for _, end := range []func(id string) *suite.Answer{
 				func(id string) *suite.Answer { return actOnPod(c, id, "terminate") },
 				func(id string) *suite.Answer { return c.V2("DELETE", "/pods/"+id, nil) },
@@ -58,7 +49,7 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 			}
 		}},
 	{ID: "VER-61", Source: "Versioning, 6", Statement: "PATCH updates a pod in place: omitted members keep their values.",
-		Operations: podUpdates, Requests: 120, Run: judgeUnsentMembers("pod")},
+		Requests: 120, Run: judgeUnsentMembers("pod")},
 	{ID: "VER-62", Source: "Versioning, 7; v2 document, CreatePodRequest", Statement: "A pod created with templateId gets the template's settings. Members of the body override them; env is merged key by key. A serverless template and an unknown one are rejected.",
 		Requests: 30, Run: func(c *suite.C) {
 			var t *suite.Answer
@@ -77,7 +68,7 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 			c.Create("v2", "/pods", suite.Merge(body, suite.M{"templateId": suite.SimilarID(t.Str("id"))})).Refused()
 		}},
 	{ID: "VER-63", Source: "Versioning, 7; v2 document, Mounts", Statement: "A pod has a persistent mount of at least 10 GB or a network mount, not both. A CPU pod can't have a persistent mount. An update can't change the kind of mount or the network volume.",
-		Operations: podUpdates, Requests: 40, Run: func(c *suite.C) {
+		Requests: 40, Run: func(c *suite.C) {
 			volume, other := c.NewVolume("v2", 10).Str("id"), c.NewVolume("v2", 10).Str("id")
 			persistent := func(size int) suite.M { return suite.M{"size": size, "path": "/p"} }
 			network := func(id string) []any { return []any{suite.M{"volumeId": id, "path": "/n"}} }
@@ -105,7 +96,7 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 		readPod(c, newPod(c, nil)).Equal("cpu.vcpuCount", 2)
 	}},
 	{ID: "VER-65", Source: "Versioning, 6; v2 document, UpdatePodRequest", Statement: "A locked pod can't be stopped until it is unlocked.",
-		Operations: append(slices.Clone(podActions), "PATCH /v2/pods/{id}"), Requests: 90, Run: func(c *suite.C) {
+		Requests: 90, Run: func(c *suite.C) {
 			id := newRunningPod(c)
 			for _, version := range []api{v2API, v1API} {
 				if !version.servedBy(c) {
@@ -124,7 +115,7 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 			actOnPod(c, id, "stop").Success()
 		}},
 	{ID: "VER-66", Source: "Versioning, 3; v2 document, deleteRegistry", Statement: "A registry auth can't be deleted while a pod uses it.",
-		Operations: podDeletions, Requests: 30, Run: func(c *suite.C) {
+		Requests: 30, Run: func(c *suite.C) {
 			auth, _ := newRegistryAuth(c)
 			id := newPod(c, suite.M{"registry": auth})
 			c.V2("DELETE", "/registries/"+auth, nil).Refused()
@@ -133,7 +124,7 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 			c.Expect(eventually(c, func() bool { return c.V2("DELETE", "/registries/"+auth, nil).Code/100 == 2 }), "the deletion of a registry auth without a pod", "a refusal")
 		}},
 	{ID: "VER-67", Source: "Versioning, 3 and 6", Statement: "Both versions show and change the same pods.",
-		Needs: podNeeds | suite.V1, Operations: podOperationsV1, Requests: 80, Run: func(c *suite.C) {
+		Needs: podNeeds | suite.V1, Requests: 80, Run: func(c *suite.C) {
 			name := c.Name()
 			id := c.Create("v1", "/pods", suite.M{"name": name, "imageName": c.Image(), "computeType": "CPU", "cpuFlavorIds": []any{podFlavor(c)}, "vcpuCount": 2}).Success().Str("id")
 			readPod(c, id).Equal("name", name).Equal("image", c.Image()).Equal("cpu.vcpuCount", 2)
@@ -224,7 +215,7 @@ func expectPodActions(c *suite.C, id string, want ...string) {
 const maxPodBody = 102_400
 
 // podChangeCases judge what the API changed in November 2026 about pods and clusters.
-var podChangeCases = section(suite.Case{Level: suite.Should, Needs: podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations}, []suite.Case{
+var podChangeCases = section(suite.Case{Level: suite.Should, Needs: podNeeds, Allow: suite.Create | suite.Spend}, []suite.Case{
 	{ID: "VER-79", Source: "API changes of November 2026, 1.3", Statement: "The gpu of a pod contains vcpuCount and memory, numbers of at least 1. A create accepts minRamPerGpu and minVcpuCountPerGpu, integers of at least 1; vcpuCount and memory in a create return 422.",
 		Requests: 40, Run: func(c *suite.C) {
 			body := func(member string, value any) suite.M {
@@ -264,7 +255,7 @@ var podChangeCases = section(suite.Case{Level: suite.Should, Needs: podNeeds, Al
 			}
 		}},
 	{ID: "VER-82", Source: "API changes of November 2026, 1.4", Statement: "A cluster created with templateId has the settings and the registry auth of that pod template; its member template is the template's id. templateId together with image, args, entrypoint, cmd, disk, env, ports or mounts returns 400.",
-		Operations: clusterMembers, Requests: 28, Run: func(c *suite.C) {
+		Requests: 28, Run: func(c *suite.C) {
 			registry, _ := newRegistryAuth(c)
 			t := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": false, "env": suite.M{"A": "1"}, "disk": 7, "registry": registry}).Success()
 			body := suite.Merge(clusterBody(c, 2), suite.M{"templateId": t.Str("id")})

@@ -43,7 +43,6 @@ var storedCases = func() (list []suite.Case) {
 	add := func(template suite.Case, k kind, suffix string, needs suite.Needs, requests int, run func(*objects)) {
 		template.ID += "-" + k.name + "-" + k.version + suffix
 		template.Needs, template.Allow, template.Requests = k.needs|needs, suite.Create|k.allow, requests
-		template.Operations = k.operations
 		template.Run = func(c *suite.C) { run(newObjects(c, k)) }
 		list = append(list, template)
 	}

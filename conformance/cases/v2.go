@@ -2,7 +2,6 @@ package cases
 
 import (
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 // v2Cases judge the section "Versioning": bodies and answers of version 2.
 var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Case{
 	{ID: "VER-16", Source: "Versioning, 6", Statement: "POST /v2/pods/{id}/action accepts start, stop, restart and terminate.",
-		Requests: 8, Operations: []string{"POST /v2/pods/{id}/action"}, Run: func(c *suite.C) {
+		Requests: 8, Run: func(c *suite.C) {
 			// An unknown path also returns 404, but with another detail.
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 			for _, action := range []string{"start", "stop", "restart", "terminate"} {
@@ -21,7 +20,7 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 			expectUnknownID(c, "POST", "/pods/{id}/action", "/pods/{id}/nothing", suite.M{"action": "start"})
 		}},
 	{ID: "VER-17", Source: "Versioning, 6", Statement: "POST /v2/pods/{id}/action rejects every other action, including reset.",
-		Requests: 7, Operations: []string{"POST /v2/pods/{id}/action"}, Run: func(c *suite.C) {
+		Requests: 7, Run: func(c *suite.C) {
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 			for _, body := range []suite.M{{"action": "reset"}, {"action": "dance"}, {}} {
 				c.V2("POST", "/pods/"+c.Nonce()+"/action", body).Refused().Str("detail")
@@ -30,7 +29,7 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 				expectUnknownID(c, "POST", "/pods/{id}/action", "/pods/{id}/nothing", suite.M{"action": "start"})
 			})
 		}},
-	{ID: "VER-18", Source: "Versioning, 6", Statement: "DELETE /v2/pods/{id} exists.", Requests: 4, Operations: []string{"DELETE /v2/pods/{id}"}, Run: func(c *suite.C) {
+	{ID: "VER-18", Source: "Versioning, 6", Statement: "DELETE /v2/pods/{id} exists.", Requests: 4, Run: func(c *suite.C) {
 		c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 		expectUnknownID(c, "DELETE", "/pods/{id}", "/nothings/{id}", nil)
 	}},
@@ -41,19 +40,19 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 		c.V2("POST", "/network-volumes/"+id+"/update", suite.M{"size": 11}).Refused()
 		c.V2("GET", "/network-volumes/"+id, nil).Is(200).Equal("size", 10)
 	}},
-	{ID: "VER-21", Source: "Versioning, 7", Statement: "A pod needs name and image.", Allow: suite.Create, Operations: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
+	{ID: "VER-21", Source: "Versioning, 7", Statement: "A pod needs name and image.", Allow: suite.Create, Run: func(c *suite.C) {
 		c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 		gpu := suite.M{"id": c.GPUs(1)[0], "count": 1}
 		c.Create("v2", "/pods", suite.M{"image": c.Image(), "gpu": gpu}).Refused().Str("detail")
 		c.Create("v2", "/pods", suite.M{"name": c.Name(), "gpu": gpu}).Refused().Str("detail")
 	}},
-	{ID: "VER-22", Source: "Versioning, 7", Statement: "A pod has either gpu or cpu.", Allow: suite.Create, Operations: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
+	{ID: "VER-22", Source: "Versioning, 7", Statement: "A pod has either gpu or cpu.", Allow: suite.Create, Run: func(c *suite.C) {
 		c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 		c.Create("v2", "/pods", suite.M{"name": c.Name(), "image": c.Image()}).Refused().Str("detail")
 		c.Create("v2", "/pods", suite.M{"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1}, "cpu": suite.M{"id": podFlavor(c)}}).Refused().Str("detail")
 	}},
 	{ID: "VER-23", Source: "Versioning, 7", Statement: "A pod has gpu {id, count} and mounts, and its cloud is SECURE by default.",
-		Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create | suite.Spend, Operations: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
+		Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create | suite.Spend, Run: func(c *suite.C) {
 			created := c.Create("v2", "/pods", suite.M{
 				"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1}, "mounts": suite.M{"persistent": suite.M{"size": 20, "path": "/workspace"}},
 			}).Success()
@@ -241,14 +240,14 @@ func catalogItemCase(id, kind, clauseOfList string) suite.Case {
 func existsCase(id, operation string, needs suite.Needs, requests int, run func(c *suite.C)) suite.Case {
 	return suite.Case{
 		ID: id, Level: suite.Must, Source: "Versioning, 10", Statement: operation + " exists.",
-		Needs: needs, Operations: []string{operation}, Requests: requests, Run: run,
+		Needs: needs, Requests: requests, Run: run,
 	}
 }
 
 // existenceCases judge that operations exist by their effect on an object of the case. They
 // are for deployments that answer an unknown id and an unknown path alike.
 var existenceCases = []suite.Case{
-	{ID: "VER-16-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Requests: 130, Operations: podActions, Run: func(c *suite.C) {
+	{ID: "VER-16-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Requests: 130, Run: func(c *suite.C) {
 		id := newPod(c, nil)
 		await := func(status string) { c.Given("VER-57", func() { awaitPod(c, id, status) }) }
 		await("RUNNING")
@@ -260,7 +259,7 @@ var existenceCases = []suite.Case{
 		actOnPod(c, id, "terminate").Success()
 		c.Given("VER-60", func() { expectNotFound(c, "/pods/"+id) })
 	}},
-	{ID: "VER-17-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Requests: 80, Operations: podActions, Run: func(c *suite.C) {
+	{ID: "VER-17-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Requests: 80, Run: func(c *suite.C) {
 		id := newRunningPod(c)
 		for _, body := range []suite.M{{"action": "reset"}, {"action": "dance"}, {}} {
 			c.V2("POST", "/pods/"+id+"/action", body).Refused()
@@ -269,18 +268,18 @@ var existenceCases = []suite.Case{
 		c.Given("VER-16", func() { actOnPod(c, id, "stop").Success() }) // shows that the body was refused, not the path
 		c.Given("VER-57", func() { awaitPod(c, id, "EXITED") })
 	}},
-	{ID: "VER-18-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Operations: podDeletions, Run: func(c *suite.C) {
+	{ID: "VER-18-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Run: func(c *suite.C) {
 		id := newPod(c, nil)
 		c.V2("DELETE", "/nothings/"+id, nil).Refused()
 		c.V2("DELETE", "/pods/"+id, nil).Success()
 		c.Given("VER-60", func() { expectNotFound(c, "/pods/"+id) })
 	}},
-	{ID: "VER-42-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Requests: 60, Operations: append(slices.Clone(podOperations), "GET /v2/pods/{id}/logs"), Run: func(c *suite.C) {
+	{ID: "VER-42-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Requests: 60, Run: func(c *suite.C) {
 		id := newRunningPod(c)
 		expectLogs(c, "/pods/"+id)
 	}},
 	{ID: "VER-44-effect", Supplementary: true, Decides: true, Needs: suite.V2 | suite.OwnEndpoint, Allow: suite.Queue, Requests: 30, Jobs: 1, Seconds: 10,
-		Operations: []string{"GET /v2/serverless/{id}/workers", "GET /v2/serverless/{id}/workers/{workerId}/logs"}, Run: func(c *suite.C) {
+		Run: func(c *suite.C) {
 			c.Blocker(10 * time.Second)
 			path := "/serverless/" + c.Endpoint + "/workers"
 			var ids []string
@@ -290,7 +289,7 @@ var existenceCases = []suite.Case{
 			c.SkipIf(len(ids) == 0, "the list shows no worker of the endpoint")
 			expectLogs(c, path+"/"+suite.PathSegment(ids[0]))
 		}},
-	{ID: "VER-48-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create, Operations: delegationOperations, Run: func(c *suite.C) {
+	{ID: "VER-48-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 		id := newDelegation(c)
 		c.V2("DELETE", "/registries/nothings/"+suite.PathSegment(id), nil).Refused()
 		c.V2("DELETE", delegationPath+"/"+suite.PathSegment(id), nil).Success()

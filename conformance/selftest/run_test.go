@@ -152,32 +152,6 @@ func TestFlakyFailure(t *testing.T) {
 	must.Hold(t, x.Verdict == report.Inconclusive && x.Repeats == "1/3" && r.Exit == conformance.ExitInconclusive, x.Verdict, x.Repeats, "exit code", r.Exit)
 }
 
-// Cases name only operations that the jobrunner serves.
-func TestOperationsAreServed(t *testing.T) {
-	target := startDeployment(t, nil)
-	for _, c := range conformance.Cases() {
-		for _, op := range c.Operations {
-			method, path, ok := strings.Cut(op, " ")
-			path = strings.NewReplacer("{id}", "x", "{workerId}", "y").Replace(path)
-			must.Hold(t, ok && strings.HasPrefix(path, "/") && isServed(t, target, method, path), op, c.ID, "is not served")
-		}
-	}
-}
-
-// isServed reports whether a path has a handler for the method. Without one, the router
-// answers 405, 404 with the text below, or any 404 if another path's pattern has a
-// parameter at the same place.
-func isServed(t *testing.T, target conformance.Target, method, path string) bool {
-	t.Helper()
-	resp := request(t, target, method, path, "{}")
-	var body struct{ Detail string }
-	_ = json.NewDecoder(resp.Body).Decode(&body) // an answer of another shape has no detail
-	if resp.StatusCode == http.StatusNotFound && !strings.Contains(path, "/x") {
-		return false
-	}
-	return resp.StatusCode != http.StatusMethodNotAllowed && resp.StatusCode != http.StatusNotImplemented && !strings.HasPrefix(body.Detail, "there is nothing at")
-}
-
 // A run that doesn't delete an object has its own exit code and names the object, even if
 // version 1 hides it and answers 404.
 func TestHiddenObjectIsReported(t *testing.T) {

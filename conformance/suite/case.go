@@ -56,9 +56,6 @@ type Case struct {
 	// if it only reads), jobs, and seconds of worker time.
 	Requests, Jobs int
 	Seconds        float64
-	// Operations are the operations that the clause is about, such as "GET /v2/pods", for the
-	// fidelity table.
-	Operations []string
 	// Supplementary says that other cases also judge the clause. If this case is skipped,
 	// their verdict is complete.
 	Supplementary bool

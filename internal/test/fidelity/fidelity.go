@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
@@ -140,13 +139,6 @@ func clausesOf(o operation, list []mark) (ids []string) {
 		}
 	}
 	named := o.method + " " + basePaths[o.api] + o.path
-	if o.api != contract.Jobs {
-		for _, c := range conformance.Cases() {
-			if slices.Contains(c.Operations, named) {
-				found[c.Clause()] = true
-			}
-		}
-	}
 	mention := regexp.MustCompile(regexp.QuoteMeta(strings.TrimSuffix(named, "/{job_id}")) + `($|[ ,.:])`)
 	for _, c := range clauses.All() {
 		if c.Untestable == "" && (found[c.ID] || mention.MatchString(c.Statement)) && !required[c.ID] {
