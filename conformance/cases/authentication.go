@@ -20,7 +20,7 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 	{ID: "AUT-03", Source: "Authentication, 2", Statement: "Every operation without a key returns 401 and changes nothing.", Requests: 12, Run: func(c *suite.C) {
 		before := c.Get("/health").Is(200).Object("jobs")
 		judgeRefusedKey(c, jobOperations, suite.WithoutKey())
-		if c.HasOwnEndpoint() {
+		if c.Endpoint != c.Target.Endpoint { // no other case uses it
 			c.Get("/health").Is(200).Equal("jobs", before)
 		}
 	}},
@@ -60,7 +60,7 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 		Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
 			for _, a := range []*suite.Answer{
-				c.Get("/health", suite.As(c.OtherKey())), c.Post("/run", suite.Submission(suite.Echo()), suite.As(c.OtherKey())),
+				c.Get("/health", suite.As(c.Target.OtherKey)), c.Post("/run", suite.Submission(suite.Echo()), suite.As(c.Target.OtherKey)),
 			} {
 				a.Is(403, 401) // "wrong or lacking permission"
 				c.Should(func() { a.Is(403) })
@@ -70,11 +70,11 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 	{ID: "AUT-05-v1", Needs: suite.V1 | suite.OtherKey, Allow: suite.Create, Requests: 110, WaitTime: 5 * time.Second, Run: judgeForeignAccess(v1API)},
 	{ID: "AUT-05-v2", Needs: suite.V2 | suite.OtherKey, Allow: suite.Create, Requests: 120, WaitTime: 5 * time.Second, Run: judgeForeignAccess(v2API)},
 	{ID: "AUT-06", Level: suite.Unspec, Source: "Authentication, 3", Statement: "Whether a key without the scheme Bearer is accepted.", Run: func(c *suite.C) {
-		c.Observe("%d", c.Get("/health", suite.With("Authorization", c.Key())).Code)
+		c.Observe("%d", c.Get("/health", suite.With("Authorization", c.Target.Key)).Code)
 	}},
 	{ID: "AUT-07", Level: suite.Should, Source: "Authentication, 1", Statement: "The scheme Bearer is matched ignoring case (RFC 9110).", Run: func(c *suite.C) {
-		c.Get("/health", suite.With("Authorization", "bearer "+c.Key())).Is(200)
-		c.Get("/health", suite.With("Authorization", "BEARER "+c.Key())).Is(200)
+		c.Get("/health", suite.With("Authorization", "bearer "+c.Target.Key)).Is(200)
+		c.Get("/health", suite.With("Authorization", "BEARER "+c.Target.Key)).Is(200)
 	}},
 	{ID: "AUT-08", Source: "Authentication, 2", Statement: "Only a bearer token is accepted as a key: a key in another scheme, in another header or in the query, and an empty or partial token, return 401.",
 		Requests: 10, Run: func(c *suite.C) {
@@ -113,8 +113,8 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 				continue
 			}
 			expectKeyHidden(op.send(c, c.Nonce(), op.emptyBody(), suite.As(wrong)), 401, wrong)
-			if c.OtherKey() != "" {
-				expectKeyHidden(op.send(c, c.Nonce(), op.emptyBody(), suite.As(c.OtherKey())), 403, c.OtherKey())
+			if c.Target.OtherKey != "" {
+				expectKeyHidden(op.send(c, c.Nonce(), op.emptyBody(), suite.As(c.Target.OtherKey)), 403, c.Target.OtherKey)
 			}
 		}
 	}},
@@ -186,16 +186,16 @@ func (op contractOperation) emptyBody() any {
 func withoutKey(*suite.C) []suite.Option { return []suite.Option{suite.WithoutKey()} }
 
 func wrongKey(c *suite.C) []suite.Option {
-	return []suite.Option{suite.As(strings.Repeat("x", len(c.Key()))), suite.As(c.Nonce())}
+	return []suite.Option{suite.As(strings.Repeat("x", len(c.Target.Key))), suite.As(c.Nonce())}
 }
 
-func otherKey(c *suite.C) []suite.Option { return []suite.Option{suite.As(c.OtherKey())} }
+func otherKey(c *suite.C) []suite.Option { return []suite.Option{suite.As(c.Target.OtherKey)} }
 
 // malformedCredentials returns ways to send the valid key, or most of it, other than as the
 // bearer token that both APIs require. The bare key isn't among them, since the description
 // doesn't say whether it is accepted.
 func malformedCredentials(c *suite.C) (list []suite.Option) {
-	key := c.Key()
+	key := c.Target.Key
 	last := "a"
 	if strings.HasSuffix(key, last) {
 		last = "b"
@@ -357,7 +357,7 @@ func oneOfEach(list []contractOperation, class func(contractOperation) string) (
 func judgeForeignAccess(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, a)
-		other := suite.As(c.OtherKey())
+		other := suite.As(c.Target.OtherKey)
 		var words []string
 		listRefused := map[string]bool{}
 		for _, op := range o.sendable() {

@@ -167,7 +167,7 @@ func requestsOf(inputs ...any) []any {
 
 // newBatch creates a draft and returns its path.
 func newBatch(c *suite.C, inputs ...any) (path string) {
-	c.SkipIf(c.Live(), "the dialect of the public SDKs has no batches")
+	c.SkipIf(c.Target.Live, "the dialect of the public SDKs has no batches")
 	a := c.Post("/batch", requestsOf(inputs...))
 	c.SkipIf(isMissing(a), "the deployment has no batches: %d", a.Code)
 	return "/batch/" + suite.PathSegment(a.Success().Equal("status", "DRAFT").Str("id"))
@@ -189,20 +189,19 @@ func batchDone(c *suite.C, at string) *suite.Answer {
 	})
 }
 
-func awaitBatch(c *suite.C, at, what string, reached func(*suite.Answer) bool) *suite.Answer {
-	for n := 0; ; n++ {
-		a := c.Get(at).Success()
-		if reached(a) {
-			return a
+func awaitBatch(c *suite.C, at, what string, reached func(*suite.Answer) bool) (a *suite.Answer) {
+	pause := time.Millisecond // in real time
+	if !poll(c, batchWait, batchWait/60, func() bool {
+		if a != nil && c.Target.Local {
+			time.Sleep(pause)
+			pause = min(2*pause, 64*time.Millisecond)
 		}
-		if n == 60 {
-			c.Inconclusive("%s did not come within %s", what, batchWait)
-		}
-		if c.Local() {
-			time.Sleep(time.Millisecond << min(n, 6))
-		}
-		c.Sleep(batchWait / 60)
+		a = c.Get(at).Success()
+		return reached(a)
+	}) {
+		c.Inconclusive("%s did not come within %s", what, batchWait)
 	}
+	return a
 }
 
 // idsOf returns the ids of listed requests.

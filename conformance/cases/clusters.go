@@ -170,7 +170,7 @@ var podClassCases = []suite.Case{
 		ids := map[string]string{"pod": newPod(c, suite.M{"env": suite.M{"A": "1"}}), "cluster": newCluster(c)}
 		c.Given("VER-57", func() { awaitPod(c, ids["pod"], "RUNNING") })
 		before := readPod(c, ids["pod"])
-		other, word := suite.As(c.OtherKey()), "conf-"+c.Nonce()
+		other, word := suite.As(c.Target.OtherKey), "conf-"+c.Nonce()
 		for _, op := range managementOperations {
 			id, known := ids[op.kind]
 			if !known && op.kind != "billing" {

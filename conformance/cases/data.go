@@ -110,7 +110,7 @@ func finalAnswer(c *suite.C, a *suite.Answer) *suite.Answer {
 
 // countFor returns local if the target runs on this machine, otherwise remote.
 func countFor(c *suite.C, local, remote int) int {
-	if c.Local() {
+	if c.Target.Local {
 		return local
 	}
 	return remote
@@ -135,21 +135,10 @@ func submissionText(g generator, input suite.M) string {
 
 // inputOfSize returns an input and its JSON text of size bytes.
 func inputOfSize(g generator, size int) (text string, input suite.M) {
-	var long, quoted strings.Builder
-	left := size - len(`{"op":"echo","text":"","pad":""}`)
-	for {
-		part := g.longText(50)
-		text := suite.JSONText(part)
-		if text = text[1 : len(text)-1]; len(text) > left {
-			break
-		}
-		long.WriteString(part)
-		quoted.WriteString(text)
-		left -= len(text)
-	}
-	pad := strings.Repeat("p", left)
-	input = suite.Echo(suite.M{"text": long.String(), "pad": pad})
-	return `{"op":"echo","text":"` + quoted.String() + `","pad":"` + pad + `"}`, input
+	const longest = 6 // bytes of a character, as an escape
+	input = suite.Echo(suite.M{"text": g.longText(size/longest - 100), "pad": ""})
+	input["pad"] = strings.Repeat("p", size-len(suite.JSONText(input)))
+	return suite.JSONText(input), input
 }
 
 // expectYielded expects that a stream has exactly the chunks that its handler yields.

@@ -298,7 +298,7 @@ func (g *placeholders) resolve(v any) (any, bool) {
 func (g *placeholders) lookUp(name string) any {
 	switch name {
 	case "name":
-		if g.c.Local() {
+		if g.c.Target.Local {
 			return g.c.Name() + " \u00e9 e\u0301 漢 'two words' <&>"
 		}
 		return g.c.Name()

@@ -72,7 +72,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 	{ID: "RAT-20", Source: "Limits, Dynamic limit", Statement: "Each user has limits of their own.",
 		Needs: suite.OwnEndpoint | suite.UserKey, Allow: suite.Queue, Requests: 6, Run: func(c *suite.C) {
 			c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
-			c.Post("/purge-queue", nil, suite.As(c.UserKey())).Is(200)
+			c.Post("/purge-queue", nil, suite.As(c.Target.UserKey)).Is(200)
 		}},
 	{ID: "RAT-21", Source: "Limits, Dynamic limit", Statement: "The limit is the higher of the base limit and a limit that grows with the number of running workers.",
 		Needs: suite.LocalOnly | suite.V2, Allow: suite.Create | suite.Queue | suite.Load, Requests: 2500, Jobs: 120, WaitTime: time.Minute, Run: func(c *suite.C) {
@@ -175,7 +175,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 		Needs: suite.V2 | suite.OtherKey, Requests: 4, Run: func(c *suite.C) {
 			requireQuotas(c, c.V2("GET", "/templates", nil).Is(200))
 			for code, a := range map[int]*suite.Answer{
-				403: c.V2("GET", "/templates", nil, suite.As(c.OtherKey())),
+				403: c.V2("GET", "/templates", nil, suite.As(c.Target.OtherKey)),
 				404: c.V2("GET", "/templates/"+c.Nonce(), nil),
 			} {
 				if a.Code == code { // another clause judges other codes
@@ -301,7 +301,7 @@ func expectOthersAccepted(c *suite.C, method, path string, body any) {
 			c.Given("RAT-18", func() { accepted(c.Job(op.method, c.Endpoint, strings.Replace(op.path, "{id}", c.Nonce(), 1), nil)) })
 		}
 	}
-	if c.UserKey() != "" {
-		c.Given("RAT-20", func() { accepted(c.Job(method, c.Endpoint, path, body, suite.As(c.UserKey()))) })
+	if c.Target.UserKey != "" {
+		c.Given("RAT-20", func() { accepted(c.Job(method, c.Endpoint, path, body, suite.As(c.Target.UserKey))) })
 	}
 }

@@ -64,8 +64,8 @@ func judgeRefusals(c *suite.C, a api, judge func(*suite.Answer)) {
 			op.send(c, id, op.validBody(c, o, c.Nonce()), suite.WithoutKey()),
 			op.send(c, id, op.validBody(c, o, c.Nonce()), suite.As(c.Nonce())),
 		}
-		if c.OtherKey() != "" && (op.effect != effectCreate || !o.otherKeyCanList(op)) {
-			answers = append(answers, op.send(c, id, op.validBody(c, o, c.Nonce()), suite.As(c.OtherKey())))
+		if c.Target.OtherKey != "" && (op.effect != effectCreate || !o.otherKeyCanList(op)) {
+			answers = append(answers, op.send(c, id, op.validBody(c, o, c.Nonce()), suite.As(c.Target.OtherKey)))
 		}
 		if op.takesID() {
 			answers = append(answers, op.send(c, c.Nonce(), op.validBody(c, o, c.Nonce())))
@@ -91,7 +91,7 @@ func judgeRefusals(c *suite.C, a api, judge func(*suite.Answer)) {
 // objects of this kind.
 func (o *realObjects) otherKeyCanList(op contractOperation) bool {
 	list, ok := o.listReads[op.kind]
-	return !ok || list.send(o.c, "", nil, suite.As(o.c.OtherKey())).Code/100 == 2
+	return !ok || list.send(o.c, "", nil, suite.As(o.c.Target.OtherKey)).Code/100 == 2
 }
 
 // invalidJobRequests sends requests to an operation of the job API that must be refused.
@@ -103,8 +103,8 @@ func invalidJobRequests(c *suite.C, s *scene, op contractOperation) (answers []*
 	}
 	validBody := op.validBody(c, nil, c.Nonce())
 	answers = append(answers, op.send(c, id, validBody, suite.WithoutKey()), op.send(c, id, validBody, suite.As(c.Nonce())))
-	if c.OtherKey() != "" {
-		answers = append(answers, op.send(c, id, validBody, suite.As(c.OtherKey())))
+	if c.Target.OtherKey != "" {
+		answers = append(answers, op.send(c, id, validBody, suite.As(c.Target.OtherKey)))
 	}
 	answers = append(answers, c.Job(op.method, c.Nonce()[:14], op.pathFor(id), validBody))
 	if op.body != nil {
@@ -329,7 +329,7 @@ func otherMethods(c *suite.C, op contractOperation) (list []string) {
 		_, exists := operationAt(op.api, method, op.path)
 		switch {
 		case exists, isOpenAI(op) && method == http.MethodGet:
-		case c.Live() && op.api == jobAPI && method == http.MethodPost: // the public SDKs read with POST
+		case c.Target.Live && op.api == jobAPI && method == http.MethodPost: // the public SDKs read with POST
 		default:
 			list = append(list, method)
 		}

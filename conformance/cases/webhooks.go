@@ -207,7 +207,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		c.Run(suite.Echo(), suite.M{"webhook": box.URL, "s3Config": s3}).Completed()
 		call := firstCallAfter(c, box, 0)
 		sent := fmt.Sprint(call.Header) + string(call.Body)
-		for _, secret := range []string{c.Key(), fmt.Sprint(s3["accessSecret"])} {
+		for _, secret := range []string{c.Target.Key, fmt.Sprint(s3["accessSecret"])} {
 			c.Expect(!bytes.Contains([]byte(sent), []byte(secret)), "a call without secrets", "a call with a secret")
 		}
 	}},
@@ -282,7 +282,7 @@ func firstCallAfter(c *suite.C, box *env.Box, before int) env.Call {
 
 // awaitCallsUnderWay waits a short time, in real time, for calls in flight.
 func awaitCallsUnderWay(c *suite.C) {
-	if c.Local() {
+	if c.Target.Local {
 		time.Sleep(5 * time.Millisecond)
 	}
 }

@@ -97,7 +97,7 @@ func (a *Answer) Refused() *Answer {
 
 // BadRequest expects 400, or 422 in the dialect of the live service.
 func (a *Answer) BadRequest() *Answer {
-	if a.c.Live() {
+	if a.c.Target.Live {
 		return a.Is(400, 422)
 	}
 	return a.Is(400)
@@ -290,7 +290,7 @@ func shape(v any) string {
 
 // Chunks returns the chunks of a /stream answer, in either dialect.
 func (a *Answer) Chunks() []M {
-	if a.c.Live() {
+	if a.c.Target.Live {
 		return a.List("stream")
 	}
 	return a.List("")

@@ -26,7 +26,8 @@ type M = map[string]any
 // C is the context of a running case. Only the goroutine of the case may call its methods.
 // Requests of Start run concurrently.
 type C struct {
-	Case *Case
+	Case   *Case
+	Target *env.Target
 	// Endpoint and SecondEndpoint are the ids of the endpoints that the case needs.
 	Endpoint, SecondEndpoint string
 
@@ -48,12 +49,9 @@ type C struct {
 	unsent []<-chan struct{} // by Start; each is closed when its request is written
 }
 
-// Local reports whether the target only serves tests.
-func (c *C) Local() bool { return c.env.Target.Local }
-
 // Serves reports whether the target has a version of the management API, "v1" or "v2".
 func (c *C) Serves(version string) bool {
-	return version == "v1" && c.env.Target.HasV1() || version == "v2" && c.env.Target.HasV2()
+	return version == "v1" && c.Target.HasV1() || version == "v2" && c.Target.HasV2()
 }
 
 // HasVersion reports whether a version of the management API, "v1" or "v2", is judged. If it isn't, the
@@ -68,9 +66,6 @@ func (c *C) HasVersion(version string) bool {
 // AllowCrash accepts a 500, which the description names for a crashing worker. In other
 // cases a 500 fails even if the description leaves the answer open.
 func (c *C) AllowCrash() { c.crashAllowed = true }
-
-// Live reports whether the dialect of the public SDKs is judged.
-func (c *C) Live() bool { return c.env.Target.Live }
 
 // Name returns a unique name for an object that the case creates.
 func (c *C) Name() string {
@@ -96,12 +91,6 @@ func (c *C) Secret(name string) string {
 	c.env.Secrets.Add(name, secret)
 	return secret
 }
-
-// Keys of the target. Key has access to everything. OtherKey is valid, but has no access to
-// what the suite uses. UserKey belongs to another user and has access to everything.
-func (c *C) Key() string      { return c.env.Target.Key }
-func (c *C) OtherKey() string { return c.env.Target.OtherKey }
-func (c *C) UserKey() string  { return c.env.Target.UserKey }
 
 // Request is changed by options. By default it has Key as bearer token and the content type
 // of a JSON body.
@@ -156,12 +145,12 @@ func (c *C) Post(path string, body any, o ...Option) *Answer {
 
 // Job sends a request to the job API of an endpoint.
 func (c *C) Job(method, endpoint, path string, body any, o ...Option) *Answer {
-	return c.Do(method, c.env.Target.Queue()+"/v2/"+endpoint+path, body, o...)
+	return c.Do(method, c.Target.Queue()+"/v2/"+endpoint+path, body, o...)
 }
 
 // Manage sends a request to a version of the management API, "v1" or "v2". path follows the version.
 func (c *C) Manage(version, method, path string, body any, o ...Option) *Answer {
-	return c.Do(method, c.env.Target.Base(version)+path, body, o...)
+	return c.Do(method, c.Target.Base(version)+path, body, o...)
 }
 
 // V1 and V2 are Manage for one version.
@@ -179,7 +168,7 @@ func (c *C) Do(method, url string, body any, o ...Option) *Answer {
 }
 
 func (c *C) request(method, url string, body any, o []Option) Request {
-	r := wire.NewRequest(method, url, c.Key(), "")
+	r := wire.NewRequest(method, url, c.Target.Key, "")
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
@@ -213,13 +202,12 @@ func (c *C) send(r Request) *Answer {
 
 // sendInTime waits for the answer, at most for requestTimeout.
 func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
+	timeout := requestTimeout(r)
 	if r.SkipBody {
-		ctx, cancel := context.WithTimeout(c.ctx, streamPatience)
-		defer cancel()
-		return c.exchange(ctx, index, r), false
+		timeout = streamPatience
 	}
-	if c.env.Target.Advance == nil {
-		ctx, cancel := context.WithTimeout(c.ctx, requestTimeout(r))
+	if r.SkipBody || c.Target.Advance == nil {
+		ctx, cancel := context.WithTimeout(c.ctx, timeout)
 		defer cancel()
 		return c.exchange(ctx, index, r), false
 	}
@@ -238,7 +226,7 @@ func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
 			return x, false
 		case <-time.After(wait):
 		}
-		if c.env.Clock.Now().Sub(began) > requestTimeout(r) {
+		if c.env.Clock.Now().Sub(began) > timeout {
 			cancel()
 			return <-done, true
 		}
@@ -281,9 +269,9 @@ func (c *C) answer(x *wire.Exchange) *Answer {
 	c.stopIfInterrupted()
 	switch {
 	case x.Status == 0 && x.Request.MayHangUp, isHeldStream(x):
-	case x.Status == 0 && !c.Local():
+	case x.Status == 0 && !c.Target.Local:
 		c.Inconclusive("%s: %v", c.describeRequest(x), x.Err)
-	case x.Status > http.StatusInternalServerError && a.FromProxy() && !c.Local():
+	case x.Status > http.StatusInternalServerError && a.FromProxy() && !c.Target.Local:
 		c.Inconclusive("%s: a gateway answered %d instead of the deployment", c.describeRequest(x), x.Status)
 	case x.Status == 0:
 		c.failWith(x, c.describeAnswer(x), "an answer")
@@ -337,17 +325,11 @@ func (c *C) Box(answers ...int) *env.Box {
 // Calls waits a short time for n calls of a receiver, and returns the calls so far.
 func (c *C) Calls(b *env.Box, n int) []env.Call {
 	wait := patience
-	if !c.Local() {
+	if !c.Target.Local {
 		wait = 10 * time.Second
 	}
 	return b.Await(n, wait)
 }
-
-// QueueURL returns the address of the job API, without /v2.
-func (c *C) QueueURL() string { return c.env.Target.Queue() }
-
-// HasOwnEndpoint reports whether only this case uses the endpoint.
-func (c *C) HasOwnEndpoint() bool { return c.Endpoint != c.env.Target.Endpoint }
 
 // ExpectBefore makes the case inconclusive if the answer arrived at t or later, when
 // another answer would be correct, too.

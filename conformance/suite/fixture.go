@@ -16,16 +16,16 @@ import (
 )
 
 // Image returns the image with our handler, for endpoints that the suite creates.
-func (c *C) Image() string { return cmp.Or(c.env.Target.Image, "builtin/conformance") }
+func (c *C) Image() string { return cmp.Or(c.Target.Image, "builtin/conformance") }
 
 // NoteObject records an object in the ledger. At the end of the case, it is deleted with DELETE
 // {path}/{id} of the version, "v1" or "v2".
 func (c *C) NoteObject(kind, version, path, id string) {
-	m := env.Object{Kind: kind, ID: id, Method: http.MethodDelete, URL: c.env.Target.Base(version) + path + "/" + id}
+	m := env.Object{Kind: kind, ID: id, Method: http.MethodDelete, URL: c.Target.Base(version) + path + "/" + id}
 	for _, paths := range managementPaths {
 		for i, v := range []string{"v1", "v2"} {
 			if paths[version[1]-'1'] == path && paths[i] != "" && c.Serves(v) {
-				m.Reads = append(m.Reads, c.env.Target.Base(v)+paths[i]+"/"+id+map[string]string{"/templates": includeBound}[paths[i]])
+				m.Reads = append(m.Reads, c.Target.Base(v)+paths[i]+"/"+id+map[string]string{"/templates": includeBound}[paths[i]])
 			}
 		}
 	}
@@ -57,8 +57,8 @@ func (c *C) addToLedger(m env.Object) env.Object {
 // job is cancelled.
 func (c *C) NoteJob(endpoint, id string) {
 	c.env.CountJob()
-	if endpoint == c.env.Target.Endpoint {
-		c.addToLedger(env.Object{Kind: "job", ID: id, Method: http.MethodPost, URL: c.env.Target.Queue() + "/v2/" + endpoint + "/cancel/" + id})
+	if endpoint == c.Target.Endpoint {
+		c.addToLedger(env.Object{Kind: "job", ID: id, Method: http.MethodPost, URL: c.Target.Queue() + "/v2/" + endpoint + "/cancel/" + id})
 	}
 }
 
@@ -66,7 +66,7 @@ func (c *C) NoteJob(endpoint, id string) {
 // should have been refused. version is "v1" or "v2", and path is the path of the kind, such as
 // /templates. If the answer is lost, the cleanup finds the object by its name.
 func (c *C) Create(version, path string, body any, o ...Option) *Answer {
-	url := c.env.Target.Base(version) + path
+	url := c.Target.Base(version) + path
 	members, _ := body.(M)
 	name, _ := members["name"].(string)
 	var pending env.Object
@@ -89,7 +89,7 @@ const namePrefix = "conf"
 // NewEndpoint creates an endpoint of our handler with at most workersMax workers, as a
 // fixture. more has additional members of the body.
 func (c *C) NewEndpoint(workersMax int, more ...M) (id string) {
-	if !c.env.Target.HasV2() {
+	if !c.Target.HasV2() {
 		return c.newEndpointV1(workersMax)
 	}
 	body := M{
@@ -133,7 +133,7 @@ func (c *C) NewVolume(version string, size int, more ...M) *Answer {
 
 // DataCenters returns the ids of the target's data centers. The target must have at least one.
 func (c *C) DataCenters() (ids []string) {
-	if !c.env.Target.HasV2() {
+	if !c.Target.HasV2() {
 		return []string{"EU-RO-1"}
 	}
 	c.Given("VER-40", func() { ids = c.CatalogIDs("datacenters") })
@@ -154,8 +154,8 @@ func (c *C) prepare() {
 	case n.Has(WideEndpoint):
 		c.Endpoint = c.NewEndpoint(5)
 	case n.Has(AnyEndpoint):
-		c.Endpoint = c.env.Target.Endpoint
-		if c.Endpoint == "" || c.Local() {
+		c.Endpoint = c.Target.Endpoint
+		if c.Endpoint == "" || c.Target.Local {
 			c.Endpoint = c.NewEndpoint(3)
 		}
 	}
@@ -216,7 +216,7 @@ func idOf(object M) string {
 // Catalog returns the ids of a list in the target's catalog (gpus, cpus or datacenters), or
 // nil if the target doesn't show it.
 func (c *C) Catalog(kind string) []string {
-	if !c.env.Target.HasV2() {
+	if !c.Target.HasV2() {
 		return nil
 	}
 	a := c.V2("GET", "/catalog/"+kind, nil)
@@ -236,7 +236,7 @@ func (c *C) CatalogIDs(kind string) []string {
 // GPUs returns n GPU types of the target, starting with the types of EndpointBody.
 func (c *C) GPUs(n int) []any {
 	ids := c.Catalog("gpus")
-	if given := c.env.Target.EndpointBody["gpuTypeIds"]; given != nil {
+	if given := c.Target.EndpointBody["gpuTypeIds"]; given != nil {
 		var first []string
 		if json.Unmarshal(given, &first) == nil {
 			ids = append(first, slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(first, id) })...)
@@ -255,7 +255,7 @@ func (c *C) GPUs(n int) []any {
 // GPU returns the member gpu for an endpoint of version 2: the gpu of EndpointBody, or else the
 // first pool of the catalog.
 func (c *C) GPU() (gpu any) {
-	if given := c.env.Target.EndpointBody["gpu"]; given != nil {
+	if given := c.Target.EndpointBody["gpu"]; given != nil {
 		return given
 	}
 	pool := "ADA_24"
@@ -320,7 +320,7 @@ func requestsCPUs(body M) bool {
 // 1, and an endpoint with CPUs no GPUs.
 func (c *C) EndpointBody(version string, members M) M {
 	body := M{}
-	for name, value := range c.env.Target.EndpointBody {
+	for name, value := range c.Target.EndpointBody {
 		nested, flat := strings.HasPrefix(strings.TrimSpace(string(value)), "{"), slices.Contains(v1EndpointMembers, name)
 		if version == "v1" && nested || version == "v2" && flat || strings.HasPrefix(name, "gpu") && requestsCPUs(members) {
 			continue

@@ -171,7 +171,7 @@ func (j *Job) Await(statuses ...string) *Answer {
 	c := j.c
 	accepted := "status = " + strings.Join(statuses, " or ")
 	limit, realLimit := 10*time.Second, patience
-	if !c.Local() {
+	if !c.Target.Local {
 		limit, realLimit = c.env.StartPatience(), 0 // a worker may have to start first
 	}
 	start, began := c.Now(), time.Now()
@@ -211,7 +211,7 @@ func (j *Job) noteStart(a *Answer, status string) {
 // don't wait for its clock, so the first pauses are short and in real time.
 func (c *C) pauseBetweenPolls(n int) {
 	switch {
-	case !c.Local():
+	case !c.Target.Local:
 		c.Sleep(min(time.Duration(n+1)*500*time.Millisecond, 5*time.Second))
 	case n < 8:
 		time.Sleep(time.Millisecond << min(n, 4))

@@ -46,7 +46,7 @@ func (c *C) failWith(x *wire.Exchange, actual string, accepted ...string) {
 // may explain the answer.
 func (c *C) expectKeyAccepted(x *wire.Exchange) {
 	refused := x.Status == http.StatusUnauthorized || x.Status == http.StatusPaymentRequired || x.Status == http.StatusForbidden
-	if refused && !c.Local() && strings.HasSuffix(x.Request.Header.Get("Authorization"), " "+c.Key()) {
+	if refused && !c.Target.Local && strings.HasSuffix(x.Request.Header.Get("Authorization"), " "+c.Target.Key) {
 		c.Inconclusive("%s with the key of GPUCLOUD_API_KEY, which needs access to everything: %s", c.describeRequest(x), c.describeAnswer(x))
 	}
 }
@@ -75,7 +75,7 @@ func (c *C) describeSteps(x *wire.Exchange) string {
 
 func (c *C) describeRequest(x *wire.Exchange) string {
 	path := x.Request.URL
-	for _, base := range []string{c.env.Target.Queue(), c.env.Target.V2(), c.env.Target.V1()} {
+	for _, base := range []string{c.Target.Queue(), c.Target.V2(), c.Target.V1()} {
 		if rest, ok := strings.CutPrefix(path, base+"/"); base != "" && ok {
 			path = "/" + rest
 			break
@@ -160,10 +160,10 @@ func (c *C) leaveOut(reason string) {
 // Thorough reports whether the target is local. A shared target doesn't get what costs or loads too
 // much; then the report says that the clause is partly judged.
 func (c *C) Thorough(what string) bool {
-	if !c.Local() {
+	if !c.Target.Local {
 		c.leaveOut("only a local target gets " + what)
 	}
-	return c.Local()
+	return c.Target.Local
 }
 
 // Inconclusive ends a case whose evidence doesn't suffice.
@@ -207,7 +207,7 @@ func Try(ctx context.Context, e *env.Env, testCase *Case, unspec bool, journal *
 		return a
 	}
 	defer e.Clock.End()
-	c := &C{Case: testCase, ctx: ctx, env: e, startedAt: e.Clock.Now(), journal: journal}
+	c := &C{Case: testCase, Target: e.Target, ctx: ctx, env: e, startedAt: e.Clock.Now(), journal: journal}
 	start := time.Now()
 	a.Outcome = c.run(unspec)
 	a.LeftOut = c.leftOut
@@ -292,7 +292,7 @@ func (c *C) stepsSoFar() (list []wire.Step) {
 func (c *C) writeScript(steps []wire.Step, failed *wire.Exchange, created []env.Object) string {
 	var cleanup []Request
 	for _, m := range created {
-		cleanup = append(cleanup, wire.NewRequest(m.Method, m.URL, c.Key(), ""))
+		cleanup = append(cleanup, wire.NewRequest(m.Method, m.URL, c.Target.Key, ""))
 	}
 	return wire.Script(steps, failed, cleanup, c.env.Secrets)
 }

@@ -59,7 +59,7 @@ func (c *C) Start(method, path string, body any, o ...Option) *Pending {
 	ctx, cancel := context.WithCancel(c.ctx)
 	answered, arrive := context.WithCancel(context.WithoutCancel(c.ctx))
 	p := &Pending{c: c, cancel: cancel, answered: answered}
-	r := c.request(method, c.env.Target.Queue()+"/v2/"+c.Endpoint+path, body, o)
+	r := c.request(method, c.Target.Queue()+"/v2/"+c.Endpoint+path, body, o)
 	index, sent := c.nextExchange(), make(chan struct{})
 	markSent := sync.OnceFunc(func() { close(sent) })
 	if !r.Stalled {
@@ -137,7 +137,7 @@ func (p *Pending) ExpectHeld(until time.Time) {
 // Answer returns the answer, which should have arrived by now.
 func (p *Pending) Answer() *Answer {
 	wait := 10 * time.Second // on a busy machine
-	if !p.c.Local() {
+	if !p.c.Target.Local {
 		wait = 30 * time.Second
 	}
 	select {
@@ -159,7 +159,7 @@ func (p *Pending) Abort() {
 // ControlsClock reports whether only the suite advances the target's clock. Limits are then judged to
 // the second.
 func (c *C) ControlsClock() bool {
-	return (c.env.Target.ClockStopped || c.env.Target.Virtual) && c.env.Target.Lateness == 0
+	return (c.Target.ClockStopped || c.Target.Virtual) && c.Target.Lateness == 0
 }
 
 const (
@@ -175,7 +175,7 @@ func (c *C) Grace() time.Duration {
 	if c.ControlsClock() {
 		return exactLate
 	}
-	return c.env.Target.Grace()
+	return c.Target.Grace()
 }
 
 // LateMargin is how long after a limit the effect must have happened: Grace if time is
@@ -201,10 +201,10 @@ func (c *C) sweepMargin() time.Duration {
 	switch {
 	case c.ControlsClock():
 		return maxSweepDelay + exactLate
-	case c.env.Target.Lateness > 0:
-		return c.env.Target.Lateness
+	case c.Target.Lateness > 0:
+		return c.Target.Lateness
 	}
-	return maxSweepDelay + c.env.Target.Grace()
+	return maxSweepDelay + c.Target.Grace()
 }
 
 // UntilEffective waits until a ttl, a retention or an execution time-out must have taken
