@@ -27,8 +27,7 @@ var allCLIs = sync.OnceValues(func() ([]tfcli.CLI, error) { return tfcli.All(con
 func EachCLI(t *testing.T, test func(t *testing.T, cli tfcli.CLI)) {
 	t.Helper()
 	tfcli.SkipRepeated(t)
-	present, err := allCLIs()
-	must.Succeed(t, err)
+	present := must.Do(allCLIs())(t)
 	if testing.Short() {
 		present = present[:1]
 	}
@@ -130,8 +129,7 @@ func program(source string) (string, error) {
 // Serve adds a provider to the workspace.
 func (w *Workspace) Serve(source string) {
 	w.t.Helper()
-	served, err := program(source)
-	must.Succeed(w.t, err)
+	served := must.Do(program(source))(w.t)
 	must.Succeed(w.t, os.Symlink(served, filepath.Join(w.bin, providerFile(path.Base(source)))))
 	w.served = append(w.served, source)
 	var overrides, required strings.Builder

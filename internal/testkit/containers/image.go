@@ -27,23 +27,19 @@ import (
 // network: the image contains this machine's Python, and is cached for each machine and Python.
 func (e *Engine) Build(t testing.TB, name string, cmd []string, files map[string]string) {
 	t.Helper()
-	base, err := pythonTar()
-	must.Succeed(t, err)
-	system, err := os.Open(base)
-	must.Succeed(t, err)
+	base := must.Do(pythonTar())(t)
+	system := must.Do(os.Open(base))(t)
 	defer func() { _ = system.Close() }()
-	own, err := archive(files)
-	must.Succeed(t, err)
-	words, err := json.Marshal(cmd)
-	must.Succeed(t, err)
+	own := must.Do(archive(files))(t)
+	words := must.Do(json.Marshal(cmd))(t)
 	// Without the end marker, the second archive continues the first.
-	if _, err := e.run(io.MultiReader(own, system), "import", "--change", "CMD "+string(words), "-", name); err != nil {
+	if _, err := e.run(io.MultiReader(bytes.NewReader(own), system), "import", "--change", "CMD "+string(words), "-", name); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // archive returns a tar without an end marker.
-func archive(files map[string]string) (io.Reader, error) {
+func archive(files map[string]string) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	for _, path := range slices.Sorted(maps.Keys(files)) {
@@ -55,7 +51,8 @@ func archive(files map[string]string) (io.Reader, error) {
 			return nil, err
 		}
 	}
-	return &out, w.Flush()
+	err := w.Flush()
+	return out.Bytes(), err
 }
 
 //go:embed testdata/python.py

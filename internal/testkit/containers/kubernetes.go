@@ -59,8 +59,7 @@ func StartKubernetes(t testing.TB) *Kubernetes {
 		skip("Kubernetes %s is absent from %s: run `make kubernetes` to build it, which needs a network once", kubernetesVersion, programs)
 	}
 	if clusterRequired() {
-		k, err := kubernetes()
-		must.Succeed(t, err)
+		k := must.Do(kubernetes())(t)
 		return k
 	}
 	return startOrSkip(t, kubernetes)
@@ -153,24 +152,16 @@ func (k *Kubernetes) loadPause(node int) error {
 	if err != nil {
 		return err
 	}
-	text, err := io.ReadAll(layer)
-	if err != nil {
-		return err
-	}
-	return k.load("localhost/pause:1", []string{"/pause"}, []int{node}, text)
+	return k.load("localhost/pause:1", []string{"/pause"}, []int{node}, layer)
 }
 
 // Build gives each node an image with Python and files, as an engine's Build does.
 func (k *Kubernetes) Build(t testing.TB, name string, cmd []string, files map[string]string) {
 	t.Helper()
-	base, err := pythonTar()
-	must.Succeed(t, err)
+	base := must.Do(pythonTar())(t)
 	system := must.ReadFile(t, base)
-	own, err := archive(files)
-	must.Succeed(t, err)
-	text, err := io.ReadAll(own)
-	must.Succeed(t, err)
-	must.Succeed(t, k.load(name, cmd, k.allNodes(), system, text))
+	own := must.Do(archive(files))(t)
+	must.Succeed(t, k.load(name, cmd, k.allNodes(), system, own))
 }
 
 // load gives nodes an image of layers.

@@ -101,8 +101,7 @@ const (
 func (k *Kubernetes) Kill(t testing.TB, program string) {
 	t.Helper()
 	text := string(must.ReadFile(t, filepath.Join(k.dir, program+".pid")))
-	pid, err := strconv.Atoi(strings.TrimSpace(text))
-	must.Succeed(t, err)
+	pid := must.Do(strconv.Atoi(strings.TrimSpace(text)))(t)
 	process, err := os.FindProcess(pid)
 	if err == nil {
 		err = process.Kill()

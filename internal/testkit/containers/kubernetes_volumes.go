@@ -1,6 +1,7 @@
 package containers
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -60,45 +61,35 @@ func (k *Kubernetes) bindClaims() error {
 	if err := k.request(http.MethodGet, k.claimsPath(), "", "", &list); err != nil {
 		return err
 	}
+	var problems []error
 	for _, c := range list.Items {
 		path := k.claimsPath() + "/" + c.Metadata.Name
 		switch {
 		case c.Metadata.DeletionTimestamp != nil:
-			if err := k.request(http.MethodPatch, path, "merge-patch", `{"metadata": {"finalizers": null}}`, nil); err != nil {
-				return err
-			}
+			problems = append(problems, k.request(http.MethodPatch, path, "merge-patch", `{"metadata": {"finalizers": null}}`, nil))
 		case c.Spec.VolumeName == "":
-			if err := k.bind(c, path); err != nil {
-				return err
-			}
+			problems = append(problems, k.bind(c, path))
 		}
 	}
-	return nil
+	return errors.Join(problems...)
 }
 
 // bind creates the volume of a claim.
 func (k *Kubernetes) bind(c claim, path string) error {
 	name := "folder-" + c.Metadata.UID
 	dir := k.folder(c)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	size, access := c.Spec.Resources.Requests.Storage, c.Spec.AccessModes[0]
 	volume := fmt.Sprintf(`{"metadata": {"name": %q}, "spec": {"capacity": {"storage": %q}, "accessModes": [%q], "storageClassName": %q, "hostPath": {"path": %q},
 		"claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": %q, "name": %q, "uid": %q}}}`,
 		name, size, access, StorageClass, dir, k.Namespace, c.Metadata.Name, c.Metadata.UID)
-	if err := k.request(http.MethodPost, "/api/v1/persistentvolumes", "", volume, nil); err != nil {
-		return err
-	}
-	if err := k.request(http.MethodPatch, "/api/v1/persistentvolumes/"+name+"/status", "merge-patch", `{"status": {"phase": "Bound"}}`, nil); err != nil {
-		return err
-	}
 	bound := fmt.Sprintf(`{"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}, "spec": {"volumeName": %q}}`, name)
-	if err := k.request(http.MethodPatch, path, "merge-patch", bound, nil); err != nil {
-		return err
-	}
 	status := fmt.Sprintf(`{"status": {"phase": "Bound", "accessModes": [%q], "capacity": {"storage": %q}}}`, access, size)
-	return k.request(http.MethodPatch, path+"/status", "merge-patch", status, nil)
+	return errors.Join(
+		os.MkdirAll(dir, 0o755),
+		k.request(http.MethodPost, "/api/v1/persistentvolumes", "", volume, nil),
+		k.request(http.MethodPatch, "/api/v1/persistentvolumes/"+name+"/status", "merge-patch", `{"status": {"phase": "Bound"}}`, nil),
+		k.request(http.MethodPatch, path, "merge-patch", bound, nil),
+		k.request(http.MethodPatch, path+"/status", "merge-patch", status, nil))
 }
 
 func (k *Kubernetes) folder(c claim) string {

@@ -39,8 +39,7 @@ func (d *Provider) Call(name string, arguments ...any) (any, error) {
 		}
 		req.Arguments = append(req.Arguments, d.pack(d.value(ty, argument)))
 	}
-	resp, err := d.server.CallFunction(d.ctx, req)
-	d.must(err)
+	resp := ask(d, d.server.CallFunction, req)
 	if resp.Error != nil {
 		failure := &FunctionError{Argument: -1, Text: resp.Error.Text}
 		if resp.Error.FunctionArgument != nil {
@@ -60,18 +59,12 @@ func (d *Provider) Open(typeName string, config map[string]any) (State, Diagnost
 	}
 	ty := schema.ValueType()
 	packed := d.pack(d.value(ty, config))
-	valid, err := d.server.ValidateEphemeralResourceConfig(d.ctx, &tfprotov6.ValidateEphemeralResourceConfigRequest{TypeName: typeName, Config: packed})
-	d.must(err)
+	valid := ask(d, d.server.ValidateEphemeralResourceConfig, &tfprotov6.ValidateEphemeralResourceConfigRequest{TypeName: typeName, Config: packed})
 	if diags := Diagnostics(valid.Diagnostics); diags.Err() != nil {
 		return State{Type: typeName}, diags
 	}
-	resp, err := d.server.OpenEphemeralResource(d.ctx, &tfprotov6.OpenEphemeralResourceRequest{TypeName: typeName, Config: packed})
-	d.must(err)
-	out := State{Type: typeName, private: resp.Private}
-	if resp.Result != nil {
-		out.Value = d.unpack(resp.Result, ty)
-	}
-	return out, resp.Diagnostics
+	resp := ask(d, d.server.OpenEphemeralResource, &tfprotov6.OpenEphemeralResourceRequest{TypeName: typeName, Config: packed})
+	return State{Type: typeName, Value: d.unpack(resp.Result, ty), private: resp.Private}, resp.Diagnostics
 }
 
 // Invoke validates, plans and runs an action, and returns its messages.
@@ -83,18 +76,15 @@ func (d *Provider) Invoke(actionType string, config map[string]any) (messages []
 		d.t.Fatalf("the provider has no action %s", actionType)
 	}
 	packed := d.pack(d.value(schema.Schema.ValueType(), config))
-	valid, err := server.ValidateActionConfig(d.ctx, &tfprotov6.ValidateActionConfigRequest{ActionType: actionType, Config: packed})
-	d.must(err)
+	valid := ask(d, server.ValidateActionConfig, &tfprotov6.ValidateActionConfigRequest{ActionType: actionType, Config: packed})
 	if diags = valid.Diagnostics; diags.Err() != nil {
 		return nil, diags
 	}
-	planned, err := server.PlanAction(d.ctx, &tfprotov6.PlanActionRequest{ActionType: actionType, Config: packed})
-	d.must(err)
+	planned := ask(d, server.PlanAction, &tfprotov6.PlanActionRequest{ActionType: actionType, Config: packed})
 	if diags = planned.Diagnostics; diags.Err() != nil {
 		return nil, diags
 	}
-	stream, err := server.InvokeAction(d.ctx, &tfprotov6.InvokeActionRequest{ActionType: actionType, Config: packed})
-	d.must(err)
+	stream := ask(d, server.InvokeAction, &tfprotov6.InvokeActionRequest{ActionType: actionType, Config: packed})
 	for event := range stream.Events {
 		switch event := event.Type.(type) {
 		case tfprotov6.ProgressInvokeActionEventType:

@@ -57,8 +57,7 @@ func Start(t *testing.T, p provider.Provider, block map[string]any) *Provider {
 	d := &Provider{t: t, ctx: context.WithoutCancel(t.Context()), server: pluginserver.New(p)}
 	d.schemas = d.schemasOf(p)
 	config := d.value(d.schema.Provider.ValueType(), block)
-	valid, err := d.server.ValidateProviderConfig(t.Context(), &tfprotov6.ValidateProviderConfigRequest{Config: d.pack(config)})
-	d.must(err)
+	valid := ask(d, d.server.ValidateProviderConfig, &tfprotov6.ValidateProviderConfigRequest{Config: d.pack(config)})
 	d.block = d.pack(config)
 	d.Reconfigure()
 	d.Configured = append(valid.Diagnostics, d.Configured...)
@@ -71,13 +70,11 @@ func (d *Provider) schemasOf(p provider.Provider) *schemas {
 	if s, ok := known.Load(reflect.TypeOf(p)); ok {
 		return s.(*schemas)
 	}
-	schema, err := d.server.GetProviderSchema(d.ctx, &tfprotov6.GetProviderSchemaRequest{})
-	d.must(err)
+	schema := ask(d, d.server.GetProviderSchema, &tfprotov6.GetProviderSchemaRequest{})
 	if diags := Diagnostics(schema.Diagnostics); diags.Err() != nil {
 		d.t.Fatalf("the provider's schema does not load: %s", diags)
 	}
-	identities, err := d.server.GetResourceIdentitySchemas(d.ctx, &tfprotov6.GetResourceIdentitySchemasRequest{})
-	d.must(err)
+	identities := ask(d, d.server.GetResourceIdentitySchemas, &tfprotov6.GetResourceIdentitySchemasRequest{})
 	s := &schemas{schema: schema, types: map[string]tftypes.Type{}, ids: map[string]tftypes.Type{}}
 	for name, of := range schema.ResourceSchemas {
 		s.types[name] = of.ValueType()
@@ -93,8 +90,7 @@ func (d *Provider) schemasOf(p provider.Provider) *schemas {
 // an apply.
 func (d *Provider) Reconfigure() *Provider {
 	d.t.Helper()
-	configured, err := d.server.ConfigureProvider(d.ctx, &tfprotov6.ConfigureProviderRequest{TerraformVersion: "1.11.4", Config: d.block})
-	d.must(err)
+	configured := ask(d, d.server.ConfigureProvider, &tfprotov6.ConfigureProviderRequest{TerraformVersion: "1.11.4", Config: d.block})
 	d.Configured = configured.Diagnostics
 	return d
 }
@@ -135,14 +131,12 @@ func (d *Provider) Data(typeName string, config map[string]any) (State, Diagnost
 		d.t.Fatalf("the provider has no data source type %s", typeName)
 	}
 	value := d.value(schema.ValueType(), config)
-	valid, err := d.server.ValidateDataResourceConfig(d.ctx, &tfprotov6.ValidateDataResourceConfigRequest{TypeName: typeName, Config: d.pack(value)})
-	d.must(err)
+	valid := ask(d, d.server.ValidateDataResourceConfig, &tfprotov6.ValidateDataResourceConfigRequest{TypeName: typeName, Config: d.pack(value)})
 	out, diags := State{Type: typeName}, Diagnostics(valid.Diagnostics)
 	if diags.Err() != nil || !value.IsFullyKnown() {
 		return out, diags
 	}
-	resp, err := d.server.ReadDataSource(d.ctx, &tfprotov6.ReadDataSourceRequest{TypeName: typeName, Config: d.pack(value)})
-	d.must(err)
+	resp := ask(d, d.server.ReadDataSource, &tfprotov6.ReadDataSourceRequest{TypeName: typeName, Config: d.pack(value)})
 	diags = append(diags, resp.Diagnostics...)
 	if diags.Err() == nil {
 		out.Value = d.unpack(resp.State, schema.ValueType())
@@ -239,11 +233,10 @@ func (d *Provider) planChange(typeName string, prior State, config map[string]an
 	}
 	ty := d.types[typeName]
 	p := Planned{config: d.value(ty, config), prior: prior}
-	valid, err := d.server.ValidateResourceConfig(d.ctx, &tfprotov6.ValidateResourceConfigRequest{
+	valid := ask(d, d.server.ValidateResourceConfig, &tfprotov6.ValidateResourceConfigRequest{
 		TypeName: typeName, Config: d.pack(p.config),
 		ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
 	})
-	d.must(err)
 	p.Diagnostics = valid.Diagnostics
 	if p.Diagnostics.Err() != nil {
 		return p
@@ -270,16 +263,12 @@ func (d *Provider) planChange(typeName string, prior State, config map[string]an
 
 func (p *Planned) plan(d *Provider, typeName string, schema *tfprotov6.Schema, before tftypes.Value, private []byte) {
 	proposed := propose(schema.Block.Attributes, before, p.config)
-	resp, err := d.server.PlanResourceChange(d.ctx, &tfprotov6.PlanResourceChangeRequest{
+	resp := ask(d, d.server.PlanResourceChange, &tfprotov6.PlanResourceChangeRequest{
 		TypeName: typeName, PriorState: d.pack(before), ProposedNewState: d.pack(proposed), Config: d.pack(p.config), PriorPrivate: private,
 		PriorIdentity: p.prior.identity,
 	})
-	d.must(err)
 	p.Diagnostics = append(p.Diagnostics, resp.Diagnostics...)
-	p.State = State{Type: typeName, private: resp.PlannedPrivate, identity: resp.PlannedIdentity}
-	if resp.PlannedState != nil {
-		p.Value = d.unpack(resp.PlannedState, d.types[typeName])
-	}
+	p.State = State{Type: typeName, Value: d.unpack(resp.PlannedState, d.types[typeName]), private: resp.PlannedPrivate, identity: resp.PlannedIdentity}
 	// Terraform can't show a saved plan with such an identity, and OpenTofu can't save it.
 	if id := resp.PlannedIdentity; id != nil && id.IdentityData != nil && !d.unpack(id.IdentityData, d.ids[typeName]).IsFullyKnown() {
 		d.t.Errorf("%s: the planned identity is not known", typeName)
@@ -314,15 +303,11 @@ func (d *Provider) Apply(p Planned) (State, Diagnostics) {
 			return p.prior, diags
 		}
 	}
-	resp, err := d.server.ApplyResourceChange(d.ctx, &tfprotov6.ApplyResourceChangeRequest{
+	resp := ask(d, d.server.ApplyResourceChange, &tfprotov6.ApplyResourceChangeRequest{
 		TypeName: p.Type, PriorState: d.pack(before), PlannedState: d.pack(p.Value), Config: d.pack(p.config), PlannedPrivate: p.private,
 		PlannedIdentity: p.identity,
 	})
-	d.must(err)
-	state := State{Type: p.Type, private: resp.Private, identity: resp.NewIdentity}
-	if resp.NewState != nil {
-		state.Value = d.unpack(resp.NewState, ty)
-	}
+	state := State{Type: p.Type, Value: d.unpack(resp.NewState, ty), private: resp.Private, identity: resp.NewIdentity}
 	diags := Diagnostics(resp.Diagnostics)
 	if diags.Err() == nil {
 		if diff := inconsistent("", plain(p.Value), plain(state.Value)); diff != "" {
@@ -335,13 +320,8 @@ func (d *Provider) Apply(p Planned) (State, Diagnostics) {
 // Read refreshes a state. If the object is gone, so is the state.
 func (d *Provider) Read(s State) (State, Diagnostics) {
 	d.t.Helper()
-	resp, err := d.server.ReadResource(d.ctx, &tfprotov6.ReadResourceRequest{TypeName: s.Type, CurrentState: d.pack(s.Value), Private: s.private, CurrentIdentity: s.identity})
-	d.must(err)
-	out := State{Type: s.Type, private: resp.Private, identity: resp.NewIdentity}
-	if resp.NewState != nil {
-		out.Value = d.unpack(resp.NewState, d.types[s.Type])
-	}
-	return out, resp.Diagnostics
+	resp := ask(d, d.server.ReadResource, &tfprotov6.ReadResourceRequest{TypeName: s.Type, CurrentState: d.pack(s.Value), Private: s.private, CurrentIdentity: s.identity})
+	return State{Type: s.Type, Value: d.unpack(resp.NewState, d.types[s.Type]), private: resp.Private, identity: resp.NewIdentity}, resp.Diagnostics
 }
 
 // Destroy plans and applies the deletion of an object.
@@ -349,17 +329,15 @@ func (d *Provider) Destroy(s State) Diagnostics {
 	d.t.Helper()
 	ty := d.types[s.Type]
 	null := d.pack(tftypes.NewValue(ty, nil))
-	planned, err := d.server.PlanResourceChange(d.ctx, &tfprotov6.PlanResourceChangeRequest{
+	planned := ask(d, d.server.PlanResourceChange, &tfprotov6.PlanResourceChangeRequest{
 		TypeName: s.Type, PriorState: d.pack(s.Value), ProposedNewState: null, Config: null, PriorPrivate: s.private,
 	})
-	d.must(err)
 	if diags := Diagnostics(planned.Diagnostics); diags.Err() != nil {
 		return diags
 	}
-	resp, err := d.server.ApplyResourceChange(d.ctx, &tfprotov6.ApplyResourceChangeRequest{
+	resp := ask(d, d.server.ApplyResourceChange, &tfprotov6.ApplyResourceChangeRequest{
 		TypeName: s.Type, PriorState: d.pack(s.Value), PlannedState: null, Config: null, PlannedPrivate: planned.PlannedPrivate,
 	})
-	d.must(err)
 	return append(planned.Diagnostics, resp.Diagnostics...)
 }
 
@@ -378,8 +356,7 @@ func (d *Provider) ImportIdentity(typeName string, identity map[string]any) (Sta
 
 func (d *Provider) imported(req *tfprotov6.ImportResourceStateRequest) (State, Diagnostics) {
 	d.t.Helper()
-	resp, err := d.server.ImportResourceState(d.ctx, req)
-	d.must(err)
+	resp := ask(d, d.server.ImportResourceState, req)
 	if diags := Diagnostics(resp.Diagnostics); diags.Err() != nil || len(resp.ImportedResources) == 0 {
 		return State{Type: req.TypeName}, diags
 	}
@@ -391,10 +368,9 @@ func (d *Provider) imported(req *tfprotov6.ImportResourceStateRequest) (State, D
 // form of a state file.
 func (d *Provider) Move(typeName, sourceProvider, sourceType string, state []byte) (State, Diagnostics) {
 	d.t.Helper()
-	resp, err := d.server.MoveResourceState(d.ctx, &tfprotov6.MoveResourceStateRequest{
+	resp := ask(d, d.server.MoveResourceState, &tfprotov6.MoveResourceStateRequest{
 		TargetTypeName: typeName, SourceProviderAddress: sourceProvider, SourceTypeName: sourceType, SourceState: &tfprotov6.RawState{JSON: state},
 	})
-	d.must(err)
 	if diags := Diagnostics(resp.Diagnostics); diags.Err() != nil || resp.TargetState == nil {
 		return State{Type: typeName}, diags
 	}
@@ -418,10 +394,9 @@ func (d *Provider) List(typeName string, config map[string]any) (found []Listed,
 	if !ok {
 		d.t.Fatal("the provider serves no lists")
 	}
-	stream, err := server.ListResource(d.ctx, &tfprotov6.ListResourceRequest{
+	stream := ask(d, server.ListResource, &tfprotov6.ListResourceRequest{
 		TypeName: typeName, Config: d.pack(d.value(schema.ValueType(), config)), IncludeResource: true,
 	})
-	d.must(err)
 	for result := range stream.Results {
 		diags = append(diags, result.Diagnostics...)
 		if Diagnostics(result.Diagnostics).Err() != nil {
@@ -430,6 +405,14 @@ func (d *Provider) List(typeName string, config map[string]any) (found []Listed,
 		found = append(found, Listed{State{Type: typeName, Value: d.unpack(result.Resource, d.types[typeName]), identity: result.Identity}, result.DisplayName})
 	}
 	return found, diags
+}
+
+// ask calls a method of the provider's server.
+func ask[Q, R any](d *Provider, method func(context.Context, *Q) (*R, error), request *Q) *R {
+	d.t.Helper()
+	response, err := method(d.ctx, request)
+	d.must(err)
+	return response
 }
 
 func (d *Provider) must(err error) {

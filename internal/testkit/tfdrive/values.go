@@ -162,6 +162,9 @@ func (d *Provider) pack(v tftypes.Value) *tfprotov6.DynamicValue {
 
 func (d *Provider) unpack(v *tfprotov6.DynamicValue, ty tftypes.Type) tftypes.Value {
 	d.t.Helper()
+	if v == nil {
+		return tftypes.Value{}
+	}
 	out, err := v.Unmarshal(ty)
 	d.must(err)
 	return out
