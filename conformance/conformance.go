@@ -270,20 +270,14 @@ func (r *run) finish(ctx context.Context) {
 
 // ExitCode returns the exit code of the program.
 func ExitCode(r *report.Report) int {
-	count := func(verdicts ...report.Verdict) (n int) {
-		for _, v := range verdicts {
-			n += r.Counts[v]
-		}
-		return n
-	}
 	switch {
 	case r.Preflight != "":
 		return ExitInconclusive
-	case count(report.Fail, report.Unexpected) > 0 || len(r.Stale) > 0 || len(r.Failed) > 0:
+	case r.Counts[report.Fail] > 0 || r.Counts[report.Unexpected] > 0 || len(r.Stale) > 0 || len(r.Failed) > 0:
 		return ExitFailed
 	case len(r.Leaked) > 0:
 		return ExitLeaked
-	case count(report.Inconclusive, report.Error) > 0 || r.Judged() == 0:
+	case r.Counts[report.Inconclusive] > 0 || r.Counts[report.Error] > 0 || r.Judged() == 0:
 		return ExitInconclusive
 	}
 	return ExitConformant

@@ -193,17 +193,21 @@ func NextPage(header http.Header, body any) string {
 
 var nextLink = regexp.MustCompile(`<[^>?]*(\?[^>]*)>[^,]*rel="?next`)
 
-// ObjectsIn returns the objects of a list: an array, or an object with arrays, which it sorts by
+// ItemsIn returns the elements of a list: an array, or an object with arrays, which it sorts by
 // name.
-func ObjectsIn(body any) (list []map[string]any) {
+func ItemsIn(body any) (items []any) {
+	items, _ = body.([]any)
 	members, _ := body.(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if _, ok := members[name].([]any); ok {
-			list = append(list, ObjectsIn(members[name])...)
-		}
+		list, _ := members[name].([]any)
+		items = append(items, list...)
 	}
-	items, _ := body.([]any)
-	for _, item := range items {
+	return items
+}
+
+// ObjectsIn returns the objects among ItemsIn.
+func ObjectsIn(body any) (list []map[string]any) {
+	for _, item := range ItemsIn(body) {
 		if object, ok := item.(map[string]any); ok {
 			list = append(list, object)
 		}

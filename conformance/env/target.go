@@ -107,8 +107,7 @@ func (t *Target) Grace() time.Duration {
 func (t *Target) HasV1() bool { return t.V1() != "" && !t.NoV1 }
 func (t *Target) HasV2() bool { return t.V2() != "" && !t.NoV2 }
 
-// newClient returns a client that keeps many connections open and follows no redirects,
-// since every answer is judged.
+// newClient returns a client that keeps many connections open.
 func newClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -128,8 +127,19 @@ func newClient() *http.Client {
 			// A target that ignores Expect: 100-continue gets the body after this time.
 			ExpectContinueTimeout: time.Second,
 		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		CheckRedirect: followSlash,
 	}
+}
+
+// followSlash follows a redirect that only adds or removes a trailing slash of the path. The answer
+// of any other redirect is judged.
+func followSlash(to *http.Request, via []*http.Request) error {
+	path := func(r *http.Request) string { return strings.TrimSuffix(r.URL.EscapedPath(), "/") }
+	from := via[0]
+	if len(via) > 1 || to.Method != from.Method || to.URL.Scheme != from.URL.Scheme || to.URL.Host != from.URL.Host || to.URL.RawQuery != from.URL.RawQuery || path(to) != path(from) {
+		return http.ErrUseLastResponse
+	}
+	return nil
 }
 
 // Box is an address of the suite that the target calls with webhooks, and that handlers call to signal

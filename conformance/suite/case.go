@@ -3,6 +3,7 @@
 package suite
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -153,26 +154,16 @@ func (c *Case) judgedClauses() []string { return append([]string{c.Clause()}, c.
 
 // Clause returns the clause's ID: JOB-01 for JOB-01 and JOB-01-word.
 func (c *Case) Clause() string {
-	dashes := 0
-	for i, r := range c.ID {
-		if r == '-' {
-			if dashes++; dashes == 2 {
-				return c.ID[:i]
-			}
-		}
-	}
-	return c.ID
+	area, rest, _ := strings.Cut(c.ID, "-")
+	number, _, _ := strings.Cut(rest, "-")
+	return area + "-" + number
 }
 
 // Cost returns the most that the case costs, without its fixtures.
 func (c *Case) Cost() (requests, jobs int, seconds float64) {
 	requests = c.Requests
-	switch {
-	case requests != 0:
-	case c.Allow == 0:
+	if requests == 0 && c.Allow == 0 {
 		requests = 3
-	default:
-		requests = 15
 	}
-	return requests, c.Jobs, c.Seconds
+	return cmp.Or(requests, 15), c.Jobs, c.Seconds
 }

@@ -166,31 +166,14 @@ func (c *C) prepare() {
 
 // IDs returns the ids in a list of the catalog. The description doesn't define its shape, so IDs
 // accepts a list or an object of lists. Their elements are ids or objects with ids.
-func (a *Answer) IDs() []string { return idsIn(a.JSON()) }
-
-func idsIn(v any) (ids []string) {
-	switch x := v.(type) {
-	case []any:
-		for _, element := range x {
-			switch item := element.(type) {
-			case string:
-				ids = append(ids, item)
-			case M:
-				if id := idOf(item); id != "" {
-					ids = append(ids, id)
-				}
-			}
+func (a *Answer) IDs() (ids []string) {
+	for _, item := range env.ItemsIn(a.JSON()) {
+		id, _ := item.(string)
+		if object, ok := item.(M); ok {
+			id = idOf(object)
 		}
-	case M:
-		for _, name := range slices.Sorted(maps.Keys(x)) {
-			if ids = idsIn(x[name]); len(ids) > 0 {
-				return ids
-			}
-		}
-		for _, name := range slices.Sorted(maps.Keys(x)) { // objects keyed by id
-			if _, ok := x[name].(M); ok {
-				ids = append(ids, name)
-			}
+		if id != "" {
+			ids = append(ids, id)
 		}
 	}
 	return ids

@@ -141,13 +141,6 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 	}
 	x.Sent = now()
 	resp, err := client.Do(req)
-	if next := slashRedirect(resp, req); err == nil && next != "" && !r.Stalled {
-		resp.Body.Close()
-		r.URL = next
-		redirected := Do(ctx, client, r, now)
-		x.Status, x.Header, x.Body, x.Received, x.Err = redirected.Status, redirected.Header, redirected.Body, redirected.Received, redirected.Err
-		return x
-	}
 	if err == nil {
 		defer resp.Body.Close()
 		if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") { // a server may send it without an Accept-Encoding
@@ -181,27 +174,6 @@ type stalledBody struct{ ctx context.Context }
 func (s stalledBody) Read([]byte) (int, error) {
 	<-s.ctx.Done()
 	return 0, s.ctx.Err()
-}
-
-// slashRedirect returns the target of a redirect that only adds or removes a trailing slash
-// of the path, or "". Other redirects aren't followed.
-func slashRedirect(resp *http.Response, req *http.Request) string {
-	if resp == nil {
-		return ""
-	}
-	keepsMethod := resp.StatusCode == http.StatusPermanentRedirect || resp.StatusCode == http.StatusTemporaryRedirect
-	mayChangeMethod := resp.StatusCode == http.StatusMovedPermanently || resp.StatusCode == http.StatusFound
-	if !keepsMethod && (!mayChangeMethod || req.Method != http.MethodGet) {
-		return ""
-	}
-	to, err := resp.Location()
-	if err != nil || to.Host != req.URL.Host || to.Scheme != req.URL.Scheme || to.RawQuery != req.URL.RawQuery {
-		return ""
-	}
-	if from := req.URL.Path; to.Path == from || strings.TrimSuffix(to.Path, "/") != strings.TrimSuffix(from, "/") {
-		return ""
-	}
-	return to.String()
 }
 
 // gzipBody decompresses on the first read, since an empty body has no gzip header.
