@@ -41,6 +41,16 @@ func byStatus(clauses map[string]string) func(s stage) string {
 	return func(s stage) string { return clauses[s.status] }
 }
 
+// count returns how many conditions are true.
+func count(conditions ...bool) (n int64) {
+	for _, condition := range conditions {
+		if condition {
+			n++
+		}
+	}
+	return n
+}
+
 // lifetime is a ttl that is longer than the preparation of any stage, and shorter than
 // the retention.
 const lifetime = 25 * time.Minute
@@ -291,15 +301,8 @@ var effects = []effect{
 	{
 		name: "health", clause: byStatus(map[string]string{suite.InQueue: "OPS-24", suite.InProgress: "OPS-25"}),
 		judge: func(c *suite.C, s stage, p *stagedJob) {
-			queued, running := int64(0), int64(1)
-			if s.status == suite.InQueue {
-				queued, running = 1, 0
-			}
-			if p.blocker != nil {
-				running++
-			}
-			expectHealth(c, "jobs.inQueue", queued)
-			expectHealth(c, "jobs.inProgress", running)
+			expectHealth(c, "jobs.inQueue", count(s.status == suite.InQueue))
+			expectHealth(c, "jobs.inProgress", count(s.status == suite.InProgress, p.blocker != nil))
 			c.Given("JOB-19", func() { p.Cancel().Is(200) })
 			p.freeWorker()
 			expectHealth(c, "jobs.inQueue", 0)
@@ -319,22 +322,12 @@ var effects = []effect{
 	{
 		name: "health", clause: finalOnly("OPS-26"),
 		judge: func(c *suite.C, s stage, p *stagedJob) {
-			running := int64(0)
-			if p.blocker != nil {
-				running++
-			}
-			completed := int64(0)
-			if s.status == suite.Completed {
-				completed++
-			}
-			expectHealth(c, "jobs.inProgress", running)
+			completed := count(s.status == suite.Completed)
+			expectHealth(c, "jobs.inProgress", count(p.blocker != nil))
 			expectHealth(c, "jobs.inQueue", 0)
 			expectHealth(c, "jobs.completed", completed)
-			if !s.retried && s.status == suite.Failed {
-				expectHealth(c, "jobs.failed", 1)
-			}
-			if !s.retried && s.status == suite.Completed {
-				expectHealth(c, "jobs.failed", 0)
+			if !s.retried && (s.status == suite.Failed || s.status == suite.Completed) {
+				expectHealth(c, "jobs.failed", count(s.status == suite.Failed))
 			}
 			// A completed job stays counted after its result has expired.
 			c.UntilEffective(p.endedAt.add(retention).to)

@@ -31,21 +31,17 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			j.Status().Before(j.StartedAfter.Add(10*time.Second)).Is(200).Equal("status", suite.InProgress)
 			c.JudgeBy(j.StartedBefore.Add(10*time.Second), func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
 		}},
-	{ID: "SUB-11", Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout of 5 s is accepted.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-		c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.ExecutionTimeout(5*time.Second))).Is(200)).Await(suite.Completed)
-	}},
+	{ID: "SUB-11", Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout of 5 s is accepted.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: judgePolicy("executionTimeout", 5000)},
 	{ID: "SUB-12", Level: suite.Should, Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout below 5 s is rejected.",
-		Requests: 4, Run: judgeInvalidPolicy("executionTimeout", 4999, 0, -1)},
-	{ID: "SUB-13", Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout of 7 days is accepted.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-		c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.ExecutionTimeout(7*day))).Is(200)).Await(suite.Completed)
-	}},
+		Requests: 4, Run: judgePolicy("executionTimeout", 0, 4999, 0, -1)},
+	{ID: "SUB-13", Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout of 7 days is accepted.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: judgePolicy("executionTimeout", 604_800_000)},
 	// A long limit isn't only accepted, but applied.
 	{ID: "SUB-13-kept", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: 7 * day, Seconds: 600_000, Run: func(c *suite.C) {
 		const limit = 6*day + 12*time.Hour
 		j := c.Run(suite.Sleep(7*day), suite.Policy(suite.M{"executionTimeout": limit.Milliseconds(), "ttl": (7 * day).Milliseconds()}))
 		expectRunsFor(c, j, intervalOf(j.Answer), limit)
 	}},
-	{ID: "SUB-14", Level: suite.Should, Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout above 7 days is rejected.", Run: judgeInvalidPolicy("executionTimeout", 604_800_001)},
+	{ID: "SUB-14", Level: suite.Should, Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout above 7 days is rejected.", Run: judgePolicy("executionTimeout", 0, 604_800_001)},
 	{ID: "SUB-15", Source: "Job submission body, policy", Statement: "An executionTimeout applies only to its own job.",
 		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 17 * time.Second, Seconds: 15, Run: func(c *suite.C) {
 			first, next := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)), c.Run(suite.Sleep(8*time.Second))
@@ -146,14 +142,21 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 
 const day = 24 * time.Hour
 
-// judgeInvalidPolicy judges that values outside the limits of a policy's time are refused.
-// Other cases judge values within the limits, which create jobs.
-func judgeInvalidPolicy(name string, values ...int64) func(c *suite.C) {
+// judgePolicy judges that a time of the policy is accepted, unless it is 0, and that others are
+// refused.
+func judgePolicy(name string, accepted int64, refused ...int64) func(c *suite.C) {
+	submission := func(ms int64) suite.M { return suite.Submission(suite.Echo(), suite.Policy(suite.M{name: ms})) }
 	return func(c *suite.C) {
-		requireDistinctErrors(c)
-		for _, value := range values {
-			submit(c, "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{name: value}))).BadRequest()
+		if accepted == 0 {
+			requireDistinctErrors(c)
+		} else {
+			c.JobOf(c.Post("/run", submission(accepted)).Is(200)).Await(suite.Completed)
 		}
+		c.Should(func() {
+			for _, ms := range refused {
+				submit(c, "/run", submission(ms)).BadRequest()
+			}
+		})
 	}
 }
 
@@ -188,12 +191,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 			submit(c, "/run", suite.Submission(suite.Echo(), suite.TTL(9999*time.Millisecond))).BadRequest()
 		})
 	}},
-	{ID: "SUB-21", Source: "Limits, policy.ttl", Statement: "A ttl of 7 days is accepted; a higher one should be rejected.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-		c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.TTL(7*day))).Is(200)).Await(suite.Completed)
-		c.Should(func() {
-			submit(c, "/run", suite.Submission(suite.Echo(), suite.TTL(7*day+time.Millisecond))).BadRequest()
-		})
-	}},
+	{ID: "SUB-21", Source: "Limits, policy.ttl", Statement: "A ttl of 7 days is accepted; a higher one should be rejected.", Jobs: 1, Seconds: 1, Run: judgePolicy("ttl", 604_800_000, 604_800_001)},
 	{ID: "SUB-21-kept", Supplementary: true, Needs: suite.IdleEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 20, Jobs: 1, WaitTime: 7 * day, Run: func(c *suite.C) {
 		j := c.Run(suite.Echo(), suite.TTL(7*day))
 		intervalOf(j.Answer).add(7*day).expectLifetime(c, j, suite.InQueue)

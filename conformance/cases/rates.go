@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,36 +13,7 @@ import (
 )
 
 // rateCases judge the section "Limits", Rate limits: requests in 10 seconds.
-var rateCases = section(suite.Case{Level: suite.Must}, []suite.Case{
-	rateCase(suite.Case{ID: "RAT-01", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, Jobs: 1, WaitTime: 11 * time.Second}, "/runsync", 2000, func(c *suite.C) {
-		c.RunSync(suite.Echo())
-		c.Sleep(11 * time.Second)                        // the window has passed
-		judgeRateLimit(c, 2000, "POST", "/runsync", nil) // malformed requests also count, and cost less
-	}),
-	rateCase(suite.Case{ID: "RAT-02", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1020, Jobs: 1002}, "/run", 1000, func(c *suite.C) {
-		judgeRateLimit(c, 1000, "POST", "/run", lowPrioritySubmission)
-	}),
-	rateCase(suite.Case{ID: "RAT-03", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020}, "/status", 2000, func(c *suite.C) {
-		judgeRateLimit(c, 2000, "GET", "/status/"+unknownJobID(c), nil)
-	}),
-	rateCase(suite.Case{ID: "RAT-04", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020}, "/stream", 2000, func(c *suite.C) {
-		judgeRateLimit(c, 2000, "GET", "/stream/"+unknownJobID(c), nil)
-	}),
-	rateCase(suite.Case{ID: "RAT-05", Needs: suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Requests: 225}, "/cancel", 100, func(c *suite.C) {
-		judgeRateLimit(c, 100, "POST", "/cancel/"+unknownJobID(c), nil)
-	}),
-	rateCase(suite.Case{ID: "RAT-06", GivenClauses: []string{"RAT-09", "RAT-18", "RAT-20"}, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 12}, "/purge-queue", 2, func(c *suite.C) {
-		c.Flood(2, "POST", "/purge-queue", nil) // RAT-10 judges the window
-		expectOthersAccepted(c, "POST", "/purge-queue", nil)
-	}),
-	rateCase(suite.Case{ID: "RAT-07", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, WaitTime: 11 * time.Second}, "/openai/*", 2000, func(c *suite.C) {
-		requireOpenAIRoute(c)
-		c.Sleep(11 * time.Second)                            // the window has passed
-		judgeRateLimit(c, 2000, "POST", "/openai/v1/x", nil) // malformed, as in RAT-01
-	}),
-	rateCase(suite.Case{ID: "RAT-08", Needs: suite.OwnEndpoint, Requests: 45}, "/requests", 10, func(c *suite.C) {
-		judgeRateLimit(c, 10, "GET", "/requests", nil)
-	}),
+var rateCases = section(suite.Case{Level: suite.Must}, slices.Concat(operationRateCases(), []suite.Case{
 	{ID: "RAT-10", Source: "Limits, Rate limits", Statement: "The window of the rates is 10 seconds.",
 		Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 32, WaitTime: 125 * time.Second, Run: func(c *suite.C) {
 			begin := c.Now()
@@ -205,14 +177,31 @@ var rateCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 				c.Burst(op.limit/2, op.method, strings.Replace(op.path, "{id}", id, 1), nil)
 			}
 		}},
-})
+}))
 
-// rateCase completes a case about the rate limit of an operation.
-func rateCase(c suite.Case, operation string, limit int, run func(c *suite.C)) suite.Case {
-	if c.GivenClauses == nil {
-		c.GivenClauses = []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}
+// operationRateCases returns a case for each operation with a rate limit.
+func operationRateCases() (list []suite.Case) {
+	for _, op := range ratedOperations {
+		rated := limitCase(op.Case, op.name, fmt.Sprintf("More than %d requests of %s in 10 seconds return 429.", op.limit, op.name), func(c *suite.C) {
+			path := op.path
+			switch {
+			case strings.HasPrefix(path, "/openai"):
+				requireOpenAIRoute(c)
+			case strings.Contains(path, "{id}"):
+				path = strings.Replace(path, "{id}", unknownJobID(c), 1)
+			}
+			c.Sleep(op.WaitTime) // the window of earlier requests has passed
+			begin := c.Now()
+			c.Flood(op.limit, op.method, path, op.body)
+			expectOthersAccepted(c, op.method, path, op.body)
+			if c.ControlsClock() { // waiting takes no time
+				c.Given("RAT-10", func() { c.JudgeWindow(begin, op.limit, op.method, path, op.body) })
+			}
+		})
+		rated.GivenClauses = []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}
+		list = append(list, rated)
 	}
-	return limitCase(c, operation, fmt.Sprintf("More than %d requests of %s in 10 seconds return 429.", limit, operation), run)
+	return list
 }
 
 // concurrencyCase completes a case about the limit of concurrent requests of an operation.
@@ -252,16 +241,6 @@ func requireOpenAIRoute(c *suite.C) {
 	c.SkipIf(isMissing(a), "POST /openai/v1/x returned %d; the description has no paths below /openai", a.Code)
 }
 
-// judgeRateLimit judges a rate limit, and its window if waiting takes no time.
-func judgeRateLimit(c *suite.C, limit int, method, path string, body any) {
-	begin := c.Now()
-	c.Flood(limit, method, path, body)
-	expectOthersAccepted(c, method, path, body)
-	if c.ControlsClock() {
-		c.Given("RAT-10", func() { c.JudgeWindow(begin, limit, method, path, body) })
-	}
-}
-
 // openRuns opens as many requests of /run as permitted.
 func openRuns(c *suite.C) []*suite.Pending {
 	return openToLimit(c, "RAT-12", 200, "POST", "/run", nil, suite.Stalled())
@@ -279,14 +258,22 @@ func expectNoJobAboveLimit(c *suite.C, clause, path string, body any) {
 	c.Expect(jobs <= len(open), "a job for each open request", "%d jobs of %d requests", jobs, len(open))
 }
 
-// ratedOperations are the operations with a rate limit (requests in 10 seconds), each with
-// a request that has no effect and counts. {id} is an unknown job.
+// ratedOperations are the operations with a rate limit (requests in 10 seconds), each with the case
+// that judges it. Requests without a body are malformed, but count. {id} is an unknown job.
 var ratedOperations = []struct {
-	method, path string
-	limit        int
+	suite.Case
+	name, method, path string
+	limit              int
+	body               any
 }{
-	{"POST", "/purge-queue", 2}, {"GET", "/requests", 10}, {"POST", "/cancel/{id}", 100}, {"POST", "/run", 1000}, {"POST", "/runsync", 2000}, // without a body
-	{"GET", "/status/{id}", 2000}, {"GET", "/stream/{id}", 2000}, {"POST", "/openai/v1/x", 2000},
+	{suite.Case{ID: "RAT-01", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, WaitTime: 11 * time.Second}, "/runsync", "POST", "/runsync", 2000, nil},
+	{suite.Case{ID: "RAT-02", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1020, Jobs: 1002}, "/run", "POST", "/run", 1000, lowPrioritySubmission},
+	{suite.Case{ID: "RAT-03", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020}, "/status", "GET", "/status/{id}", 2000, nil},
+	{suite.Case{ID: "RAT-04", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020}, "/stream", "GET", "/stream/{id}", 2000, nil},
+	{suite.Case{ID: "RAT-05", Needs: suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Requests: 225}, "/cancel", "POST", "/cancel/{id}", 100, nil},
+	{suite.Case{ID: "RAT-06", Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 12}, "/purge-queue", "POST", "/purge-queue", 2, nil},
+	{suite.Case{ID: "RAT-07", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, WaitTime: 11 * time.Second}, "/openai/*", "POST", "/openai/v1/x", 2000, nil},
+	{suite.Case{ID: "RAT-08", Needs: suite.OwnEndpoint, Requests: 45}, "/requests", "GET", "/requests", 10, nil},
 }
 
 // expectOthersAccepted expects, after the limit of an operation is used up, that other
