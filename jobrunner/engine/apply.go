@@ -68,6 +68,7 @@ type effect struct {
 	retry     bool // the job is dispatched again because its worker died
 	clear     bool // output and chunks of the last run are deleted
 	result    bool // the job has the output of the event, and message
+	moved     bool // columns besides those of the run may have changed
 	message   string
 	delay     int64 // time in the queue, of a job that starts
 	execution int64 // of a job that ends
@@ -87,7 +88,7 @@ type effect struct {
 // applies only while its worker runs the job by the same attempt. The caller lets the time
 // pass first, by the event timePasses.
 func (r *row) apply(ev event, now int64) (fx effect) {
-	fx.from = r.state
+	fx.from, fx.moved = r.state, true
 	running := r.state == InProgress
 	switch ev.kind {
 	case timePasses:
@@ -100,7 +101,7 @@ func (r *row) apply(ev event, now int64) (fx effect) {
 		if fx.ok = r.state == InQueue; fx.ok {
 			r.state, r.worker, r.attempt, r.started = InProgress, ev.worker, r.attempt+1, now
 			r.deadline = now + cmp.Or(r.execution, ev.timeout, DefaultTimeout.Milliseconds())
-			fx.delay = max(0, now-r.queued)
+			fx.delay, fx.moved = max(0, now-r.queued), false
 		}
 	case completed, failed, progressed, lost, returned:
 		if fx.ok = running && r.worker == ev.worker && r.attempt == ev.attempt; fx.ok {
@@ -150,7 +151,7 @@ func (r *row) report(ev event, now int64, fx *effect) {
 		fx.result, fx.message = true, ev.message
 	case progressed:
 		r.streamed += int64(len(ev.chunks))
-		fx.result = ev.chunks == nil
+		fx.result, fx.moved = ev.chunks == nil, false
 	case lost:
 		if r.retries >= maxRetries {
 			r.end(Failed, now)
@@ -161,7 +162,7 @@ func (r *row) report(ev event, now int64, fx *effect) {
 		fx.retry = true
 		fallthrough
 	case returned:
-		fx.clear = true
+		fx.clear, fx.moved = true, false
 		r.requeue(now)
 	}
 }
@@ -179,6 +180,9 @@ func (r *row) passTime(now int64) (due bool) {
 	}
 	return true
 }
+
+// done reports whether only a client's request or the end of its time changes the job.
+func (r *row) done() bool { return r.state.Terminal() && r.callAt == 0 }
 
 // visible reports whether clients see the job.
 func (r *row) visible(now int64) bool { return r.state != absent && r.gone > now }

@@ -328,9 +328,9 @@ func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 		if err := e.commits.flush(); err != nil && e.commits.refuse(true) != nil {
 			return err
 		}
-		for rows := int64(maxSlice); rows == maxSlice; {
+		for n := maxSlice; n == maxSlice; {
 			var err error
-			if rows, err = execAlone(ctx, e.db.WriteWithReserve, deleteOfEndpoint, name, maxSlice); err != nil {
+			if n, err = e.store.deleteJobs(ctx, deleteOfEndpoint, name, maxSlice); err != nil {
 				return err
 			}
 		}

@@ -40,6 +40,7 @@ type change struct {
 	commit      *commit
 	row         row // as it is stored
 	isNew       bool
+	moved       bool // all columns are stored, not only those of the run
 	result      bool // output and message are stored
 	clear       bool // output and chunks of earlier commits are deleted
 	output      []byte
@@ -155,7 +156,7 @@ func (c *committer) add(j *job, chunks [][]byte, fx effect) *commit {
 			j.change = ch
 			to.changes = append(to.changes, ch)
 		}
-		ch.row = j.row
+		ch.row, ch.moved = j.row, ch.moved || fx.moved
 		if fx.clear {
 			ch.clear, ch.chunks, ch.result = true, nil, false
 		}
@@ -342,7 +343,7 @@ func (q *queue) evict(j *job) {
 		return
 	}
 	before := j.size()
-	if j.state.Terminal() && j.callAt == 0 {
+	if j.done() {
 		delete(q.jobs, j.id)
 		q.evicted++
 		q.engine.memory.use(-before)

@@ -15,11 +15,10 @@ func (c *committer) try(pending []*commit) (left []*commit, err error) {
 	if all.empty() {
 		return nil, nil
 	}
-	err = c.engine.store.commit(all, false)
-	switch {
-	case sqldb.IsRejected(err):
-		return c.tryEach(pending, all)
-	case sqldb.Classify(err) != sqldb.Full:
+	if err = c.engine.store.commit(all, false); err == nil {
+		return nil, nil
+	}
+	if sqldb.Classify(err) != sqldb.Full {
 		return pending, err
 	}
 	waits := map[*job]bool{}
@@ -56,27 +55,6 @@ func (c *committer) try(pending []*commit) (left []*commit, err error) {
 	return left, err
 }
 
-// tryEach stores the changes one by one, because the database rejects one of them, such as
-// the output of a job that another process has just deleted with its endpoint. Such a
-// change is dropped.
-func (c *committer) tryEach(pending []*commit, all *commit) (left []*commit, err error) {
-	for _, ch := range all.changes {
-		err := c.engine.store.commit(&commit{changes: []*change{ch}, counts: all.counts, batches: all.batches, process: all.process}, false)
-		switch {
-		case sqldb.IsRejected(err):
-			c.engine.log.Error("a change of a job can't be stored, and is dropped", "endpoint", ch.row.endpoint, "job", ch.row.id, "error", err)
-			for _, one := range pending {
-				if slices.ContainsFunc(one.changes, func(other *change) bool { return other.job == ch.job }) {
-					one.fail(err)
-				}
-			}
-		case err != nil:
-			return pending, err
-		}
-	}
-	return nil, nil
-}
-
 // merged returns one commit with the changes of several, the oldest first. Its process is the oldest
 // one, so that the store refuses all if this process has lost its leads.
 func merged(pending []*commit) *commit {
@@ -91,7 +69,7 @@ func merged(pending []*commit) *commit {
 		for _, later := range one.changes {
 			ch := *later
 			if before := last[ch.job]; before != nil {
-				ch.isNew, ch.input, ch.rest = before.isNew, before.input, before.rest
+				ch.isNew, ch.input, ch.rest, ch.moved = before.isNew, before.input, before.rest, before.moved || ch.moved
 				if !ch.clear {
 					ch.clear, ch.chunks = before.clear, append(slices.Clone(before.chunks), ch.chunks...)
 					if !ch.result {

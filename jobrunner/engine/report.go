@@ -198,7 +198,7 @@ func (p *reported) result() (Directive, error) {
 	switch {
 	case err == nil:
 		return Accepted, nil
-	case errors.Is(err, ErrElsewhere), sqldb.IsRejected(err): // another process has the job, or has deleted it
+	case errors.Is(err, ErrElsewhere):
 		return Stale, nil
 	}
 	return p.engine.spoolReport(p)

@@ -16,7 +16,7 @@ const (
 	// Reading all jobs could take long.
 	latestTimes = `SELECT COALESCE(MAX(submitted), 0), COALESCE(MAX(queued), 0), COALESCE(MAX(started), 0), COALESCE(MAX(finished), 0) FROM (
 		SELECT submitted, queued, started, finished FROM (SELECT submitted, queued, started, finished FROM jobs ORDER BY k DESC LIMIT 1000) AS newest
-		UNION ALL SELECT submitted, queued, started, finished FROM jobs WHERE state = 'IN_PROGRESS' AND ` + active + `) AS recent_times`
+		UNION ALL SELECT submitted, queued, started, finished FROM jobs WHERE state = 'IN_PROGRESS' AND done = 0) AS recent_times`
 	// rewindJobs moves all times of jobs back.
 	// Arguments: the difference in milliseconds, nine times.
 	rewindJobs = `UPDATE jobs SET submitted = submitted - ?, turn = turn - ?, queued = queued - ?, expires = expires - ?, gone = gone - ?,

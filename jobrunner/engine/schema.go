@@ -106,24 +106,90 @@ CREATE TABLE batches ( -- see batch.go
 CREATE UNIQUE INDEX batches_id ON batches (endpoint, id);
 CREATE INDEX batches_due ON batches (due);
 `, sqldb.Breaking+`
-ALTER TABLE jobs ADD COLUMN call_at BIGINT NOT NULL DEFAULT 0; -- time of the next webhook call, or 0
-ALTER TABLE jobs ADD COLUMN call_tries BIGINT NOT NULL DEFAULT 0;
-UPDATE jobs SET call_at = (SELECT next_at FROM webhooks WHERE webhooks.k = jobs.k), call_tries = (SELECT attempt FROM webhooks WHERE webhooks.k = jobs.k)
-	WHERE k IN (SELECT k FROM webhooks);
+ALTER TABLE inputs RENAME TO old_inputs; -- foreign keys cost much of a job
+CREATE TABLE inputs (
+	k     {same key},
+	input {blob} NOT NULL,
+	rest  {blob}
+);
+INSERT INTO inputs SELECT k, input, rest FROM old_inputs;
+DROP TABLE old_inputs;
+ALTER TABLE outputs RENAME TO old_outputs;
+CREATE TABLE outputs (
+	k      {same key},
+	output {blob},
+	error  TEXT NOT NULL
+);
+INSERT INTO outputs SELECT k, output, error FROM old_outputs;
+DROP TABLE old_outputs;
+ALTER TABLE chunks RENAME TO old_chunks;
+CREATE TABLE chunks (
+	k     BIGINT NOT NULL,
+	seq   BIGINT NOT NULL,
+	chunk {blob} NOT NULL,
+	PRIMARY KEY (k, seq)
+);
+INSERT INTO chunks SELECT k, seq, chunk FROM old_chunks;
+DROP TABLE old_chunks;
+
+ALTER TABLE jobs RENAME TO old_jobs;
+CREATE TABLE jobs (
+	k          {same key}, -- see newKey
+	endpoint   TEXT   NOT NULL,
+	id         TEXT   NOT NULL,
+	low        BIGINT NOT NULL, -- 1: starts no worker
+	webhook    TEXT   NOT NULL, -- URL, or empty
+	owner      TEXT   NOT NULL, -- of the key that submitted the webhook
+	exec_ms    BIGINT NOT NULL, -- execution timeout, 0: the endpoint's
+	keep_ms    BIGINT NOT NULL, -- retention of the result
+	batch      BIGINT NOT NULL, -- key of the batch that the job is a request of; 0: none
+
+	state      TEXT   NOT NULL,
+	turn       BIGINT NOT NULL, -- place in the queue, which a job keeps when its worker dies
+	queued     BIGINT NOT NULL, -- the last (re)queueing
+	worker     TEXT   NOT NULL,
+	attempt    BIGINT NOT NULL, -- counts the takes: the fence against reports of former ones
+	retries    BIGINT NOT NULL, -- takes that ended with the worker's death, since the last submission or retry
+	started    BIGINT NOT NULL, -- of the last take
+	deadline   BIGINT NOT NULL, -- end of the execution timeout
+	streamed   BIGINT NOT NULL, -- chunks so far, of all takes
+
+	submitted  BIGINT NOT NULL,
+	expires    BIGINT NOT NULL, -- end of the ttl
+	gone       BIGINT NOT NULL, -- when the job ceases to exist: end of the ttl or of the retention
+	finished   BIGINT NOT NULL,
+	call_at    BIGINT NOT NULL, -- time of the next webhook call, or 0
+	call_tries BIGINT NOT NULL,
+	done       BIGINT NOT NULL -- 1: ended, without a call to make
+);
+INSERT INTO jobs SELECT old_jobs.k, old_jobs.endpoint, id, low, webhook, old_jobs.owner, exec_ms, keep_ms, batch,
+	state, turn, queued, worker, old_jobs.attempt, retries, started, deadline, streamed,
+	submitted, expires, gone, finished, COALESCE(next_at, 0), COALESCE(webhooks.attempt, 0),
+	CASE WHEN state IN ('DRAFT', 'IN_QUEUE', 'IN_PROGRESS') OR next_at > 0 THEN 0 ELSE 1 END
+	FROM old_jobs LEFT JOIN webhooks ON webhooks.k = old_jobs.k;
 DROP TABLE webhooks;
-DROP INDEX jobs_id;
-DROP INDEX jobs_queue;
-DROP INDEX jobs_deadline;
-ALTER TABLE jobs DROP COLUMN process;
-{own keys of jobs}
-CREATE INDEX jobs_old_id ON jobs (endpoint, id) WHERE k < 1099511627776; -- newer ids have the key
+DROP TABLE old_jobs;
 CREATE INDEX jobs_endpoint ON jobs (endpoint, k);
-CREATE INDEX jobs_active ON jobs (endpoint) WHERE (state IN ('DRAFT', 'IN_QUEUE', 'IN_PROGRESS') OR call_at > 0);
-DROP INDEX jobs_batch;
+CREATE INDEX jobs_active ON jobs (endpoint) WHERE done = 0;
+CREATE INDEX jobs_gone ON jobs (gone) WHERE done = 1;
 CREATE INDEX jobs_batch ON jobs (batch, k) WHERE batch > 0;
-DROP INDEX batches_due;
-ALTER TABLE batches DROP COLUMN due;
-{own keys of batches}
+
+ALTER TABLE batches RENAME TO old_batches;
+CREATE TABLE batches ( -- see batch.go
+	k        {same key},
+	endpoint TEXT   NOT NULL,
+	id       TEXT   NOT NULL,
+	name     TEXT   NOT NULL,
+	state    TEXT   NOT NULL, -- DRAFT or FINALIZED
+	verdict  TEXT   NOT NULL, -- FAILED or CANCELLED: the state once the running requests have ended
+	created  BIGINT NOT NULL,
+	ends     BIGINT NOT NULL, -- when it fails unless all requests have ended; 0 for a draft
+	gone     BIGINT NOT NULL -- when it is deleted with its requests
+);
+INSERT INTO batches SELECT k, endpoint, id, name, state, verdict, created, ends, gone FROM old_batches;
+DROP TABLE old_batches;
+CREATE UNIQUE INDEX batches_id ON batches (endpoint, id);
+
 CREATE TABLE counts (
 	endpoint    TEXT   PRIMARY KEY,
 	in_queue    BIGINT NOT NULL,

@@ -132,20 +132,22 @@ func readsAll(plan []string) string {
 	return ""
 }
 
-// A change that the database rejects is dropped, and the others are stored.
-func TestRejectedChange(t *testing.T) {
-	e, db := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
-	submit := func() string {
-		return must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t).ID
-	}
-	submit()
+// Nothing remains of a job that another process has deleted with its endpoint while it ran.
+func TestDeletedElsewhere(t *testing.T) {
+	e, db := openEmpty(t, sqldb.Config{URL: pgtest.Start(t)})
+	must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t)
 	jobs, err := e.Take(t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1})
 	must.Require(t, err == nil && len(jobs) == 1, jobs, err)
 	must.Succeed(t, e.Delivered(t.Context(), jobs[0].Ref))
-	must.Do(execAlone(t.Context(), db.Write, "DELETE FROM jobs"))(t)
-	must.Equal(t, must.Do(e.Report(t.Context(), jobs[0].Ref, Chunk([]byte("1"), nil)))(t), Stale, "a chunk of a deleted job is")
-	id := submit()
-	must.Equal(t, must.Do(e.Get(t.Context(), "ep", id))(t).State, InQueue)
+	must.Do(e.store.deleteJobs(t.Context(), deleteOfEndpoint, "ep", 1))(t)
+	for _, r := range []Report{Chunk([]byte("1"), nil), Done([]byte("2"))} {
+		must.Do(e.Report(t.Context(), jobs[0].Ref, r))(t)
+	}
+	for _, table := range []string{"jobs", "inputs", "outputs", "chunks"} {
+		var n int
+		must.Succeed(t, db.Read(t.Context(), func(r *sqldb.Reader) error { return r.QueryRow("SELECT COUNT(*) FROM " + table).Scan(&n) }))
+		must.Equal(t, n, 0, "rows in", table)
+	}
 }
 
 // Changes from before this process lost its leads aren't stored under its new id.

@@ -27,23 +27,28 @@ const maxUndelivered = 16
 
 const (
 	// The submission of a job sets the fixed columns. Each change of the job writes the
-	// changed columns.
-	fixedColumns   = `endpoint, id, low, webhook, owner, exec_ms, keep_ms, batch`
-	changedColumns = `state, submitted, turn, queued, expires, gone, worker, attempt, retries, started, deadline, finished, streamed, call_at, call_tries`
-	rowColumns     = `jobs.k, ` + fixedColumns + `, ` + changedColumns
+	// columns of the run. It writes the others, which cost more because indexes have some of
+	// them, only if they may have changed (effect.moved).
+	fixedColumns = `endpoint, id, low, webhook, owner, exec_ms, keep_ms, batch`
+	runColumns   = `state, turn, queued, worker, attempt, retries, started, deadline, streamed`
+	movedColumns = `submitted, expires, gone, finished, call_at, call_tries`
+	rowColumns   = `jobs.k, ` + fixedColumns + `, ` + runColumns + `, ` + movedColumns
 
 	// The job may be stored already if the reply to its commit was lost.
-	insertJob = `INSERT INTO jobs (k, ` + fixedColumns + `, ` + changedColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (k) DO UPDATE SET state = excluded.state, turn = excluded.turn, queued = excluded.queued, expires = excluded.expires, gone = excluded.gone,
-			worker = excluded.worker, attempt = excluded.attempt, retries = excluded.retries, started = excluded.started, deadline = excluded.deadline,
-			finished = excluded.finished, streamed = excluded.streamed, call_at = excluded.call_at, call_tries = excluded.call_tries`
-	updateJob = `UPDATE jobs SET state = ?, submitted = ?, turn = ?, queued = ?, expires = ?, gone = ?, worker = ?, attempt = ?, retries = ?, started = ?, deadline = ?,
-		finished = ?, streamed = ?, call_at = ?, call_tries = ? WHERE k = ?`
-	deleteJob    = `DELETE FROM jobs WHERE k = ?`
+	insertJob = `INSERT INTO jobs (k, ` + fixedColumns + `, ` + runColumns + `, ` + movedColumns + `, done) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (k) DO UPDATE SET state = excluded.state, turn = excluded.turn, queued = excluded.queued, worker = excluded.worker, attempt = excluded.attempt,
+			retries = excluded.retries, started = excluded.started, deadline = excluded.deadline, streamed = excluded.streamed, expires = excluded.expires,
+			gone = excluded.gone, finished = excluded.finished, call_at = excluded.call_at, call_tries = excluded.call_tries, done = excluded.done`
+	setRun    = `UPDATE jobs SET state = ?, turn = ?, queued = ?, worker = ?, attempt = ?, retries = ?, started = ?, deadline = ?, streamed = ?`
+	updateRun = setRun + ` WHERE k = ?`
+	updateJob = setRun + `, submitted = ?, expires = ?, gone = ?, finished = ?, call_at = ?, call_tries = ?, done = ? WHERE k = ?`
+	deleteJob = `DELETE FROM jobs WHERE k = ?`
+
 	insertInput  = `INSERT INTO inputs (k, input, rest) VALUES (?, ?, ?) ON CONFLICT (k) DO NOTHING`
-	upsertOutput = `INSERT INTO outputs (k, output, error) VALUES (?, ?, ?) ON CONFLICT (k) DO UPDATE SET output = excluded.output, error = excluded.error`
+	deleteInput  = `DELETE FROM inputs WHERE k = ?`
+	upsertOutput = `INSERT INTO outputs (k, output, error) {row of a job (}?, ?, ?{if stored)} ON CONFLICT (k) DO UPDATE SET output = excluded.output, error = excluded.error`
 	deleteOutput = `DELETE FROM outputs WHERE k = ?`
-	insertChunk  = `INSERT INTO chunks (k, seq, chunk) VALUES (?, ?, ?) ON CONFLICT (k, seq) DO NOTHING`
+	insertChunk  = `INSERT INTO chunks (k, seq, chunk) {row of a job (}?, ?, ?{if stored)} ON CONFLICT (k, seq) DO NOTHING`
 	deleteChunks = `DELETE FROM chunks WHERE k = ?`
 	upsertCounts = `INSERT INTO counts (endpoint, in_queue, waiting, in_progress, completed, failed, retried) VALUES (?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (endpoint) DO UPDATE SET in_queue = excluded.in_queue, waiting = excluded.waiting, in_progress = excluded.in_progress,
@@ -52,8 +57,7 @@ const (
 	// fence fails the commit of a process that others have removed: they lead its endpoints.
 	fence = `SELECT 1 FROM processes WHERE id = ? FOR SHARE`
 
-	active       = `(state IN ('DRAFT', 'IN_QUEUE', 'IN_PROGRESS') OR call_at > 0)`
-	selectActive = `SELECT ` + rowColumns + `, COALESCE((SELECT error FROM outputs WHERE outputs.k = jobs.k), '') FROM jobs WHERE endpoint = ? AND ` + active
+	selectActive = `SELECT ` + rowColumns + `, COALESCE((SELECT error FROM outputs WHERE outputs.k = jobs.k), '') FROM jobs WHERE endpoint = ? AND done = 0`
 	selectInput  = `SELECT input, rest FROM inputs WHERE k = ?`
 	// selectJob reads a job, without an output above a size.
 	// Arguments: the maximum size of the output in bytes, and the arguments of a condition.
@@ -63,15 +67,14 @@ const (
 	// Ids of older versions don't have the key.
 	byOldID = `endpoint = ? AND id = ? AND jobs.k < 1099511627776`
 
-	// deleteGone deletes ended jobs whose time is over. A job stays until its webhook call
-	// has been made.
+	// deleteGone deletes ended jobs whose time is over.
 	// Arguments: the current time, twice this process or "", and the maximum number of jobs.
-	deleteGone = `DELETE FROM jobs WHERE k {in unlocked (}SELECT k FROM jobs WHERE gone <= ? AND call_at = 0 AND ` + ownEndpoint + ` LIMIT ?{)}`
-	nextGone   = `SELECT COALESCE(MIN(gone), 0) FROM (SELECT gone FROM jobs WHERE call_at = 0 AND ` + ownEndpoint + ` ORDER BY gone LIMIT 1) AS earliest`
+	deleteGone = `DELETE FROM jobs WHERE k {in unlocked (}SELECT k FROM jobs WHERE gone <= ? AND done = 1 AND ` + ownEndpoint + ` LIMIT ?{)} RETURNING k`
+	nextGone   = `SELECT COALESCE(MIN(gone), 0) FROM (SELECT gone FROM jobs WHERE done = 1 AND ` + ownEndpoint + ` ORDER BY gone LIMIT 1) AS earliest`
 	// Arguments: twice this process, or "" if the database isn't shared.
 	ownEndpoint = `(? = '' OR REPLACE(endpoint, '` + queueSuffix + `', '') IN (SELECT endpoint FROM leads WHERE process = ?))`
 	// Arguments: the endpoint, and the maximum number of jobs.
-	deleteOfEndpoint = `DELETE FROM jobs WHERE k IN (SELECT k FROM jobs WHERE endpoint = ? LIMIT ?)`
+	deleteOfEndpoint = `DELETE FROM jobs WHERE k IN (SELECT k FROM jobs WHERE endpoint = ? LIMIT ?) RETURNING k`
 	deleteCounts     = `DELETE FROM counts WHERE endpoint = ?`
 
 	selectCounts    = selectAllCounts + ` WHERE endpoint = ?`
@@ -91,18 +94,21 @@ const (
 	countUnread      = `SELECT COALESCE((SELECT streamed FROM jobs WHERE k = ?) + 1 - MIN(seq), 0) FROM chunks WHERE k = ?`
 )
 
-func (r *row) fixed() []any {
-	return []any{r.k, r.endpoint, r.id, boolToInt(r.low), r.webhook, r.owner, r.execution, r.keep, r.batch}
+// run returns the columns of the run.
+func (r *row) run() []any {
+	return []any{r.state, r.turn, r.queued, r.worker, r.attempt, r.retries, r.started, r.deadline, r.streamed}
 }
 
-func (r *row) changed() []any {
-	return []any{r.state, r.submitted, r.turn, r.queued, r.expires, r.gone, r.worker, r.attempt, r.retries, r.started, r.deadline, r.finished, r.streamed, r.callAt, r.callTries}
+// moved returns the columns that are written if they may have changed.
+func (r *row) moved() []any {
+	return []any{r.submitted, r.expires, r.gone, r.finished, r.callAt, r.callTries, boolToInt(r.done())}
 }
 
 // scan reads rowColumns, and then others.
 func (r *row) scan(rows sqldb.Rows, others ...any) error {
 	return rows.Scan(append([]any{&r.k, &r.endpoint, &r.id, &r.low, &r.webhook, &r.owner, &r.execution, &r.keep, &r.batch,
-		&r.state, &r.submitted, &r.turn, &r.queued, &r.expires, &r.gone, &r.worker, &r.attempt, &r.retries, &r.started, &r.deadline, &r.finished, &r.streamed, &r.callAt, &r.callTries}, others...)...)
+		&r.state, &r.turn, &r.queued, &r.worker, &r.attempt, &r.retries, &r.started, &r.deadline, &r.streamed,
+		&r.submitted, &r.expires, &r.gone, &r.finished, &r.callAt, &r.callTries}, others...)...)
 }
 
 // commit stores a commit. With reserve it may use the space that is held back for a full
@@ -145,11 +151,15 @@ func (w writes) addJob(ch *change) {
 	switch {
 	case r.state == absent:
 		w.add(deleteJob, r.k)
+		w.delete(r.k)
 		return
+	case !ch.isNew && !ch.moved:
+		w.add(updateRun, append(r.run(), r.k)...)
 	case !ch.isNew:
-		w.add(updateJob, append(r.changed(), r.k)...)
+		w.add(updateJob, append(append(r.run(), r.moved()...), r.k)...)
 	default:
-		w.add(insertJob, append(r.fixed(), r.changed()...)...)
+		fixed := []any{r.k, r.endpoint, r.id, boolToInt(r.low), r.webhook, r.owner, r.execution, r.keep, r.batch}
+		w.add(insertJob, append(append(fixed, r.run()...), r.moved()...)...)
 		if r.state != Completed || r.callAt > 0 {
 			w.add(insertInput, r.k, ch.input, ch.rest)
 		}
@@ -166,9 +176,16 @@ func (w writes) addJob(ch *change) {
 	}
 }
 
+// delete adds the statements that delete what a deleted job leaves in the other tables.
+func (w writes) delete(k int64) {
+	w.add(deleteInput, k)
+	w.add(deleteOutput, k)
+	w.add(deleteChunks, k)
+}
+
 // run runs each statement for all its rows.
 func (w writes) run(tx *sqldb.Tx) error {
-	for _, statement := range []string{upsertBatch, insertJob, insertInput, updateJob, deleteOutput, deleteChunks, upsertOutput, insertChunk, deleteJob, deleteBatch, upsertCounts} {
+	for _, statement := range []string{upsertBatch, insertJob, insertInput, updateRun, updateJob, deleteJob, deleteInput, deleteOutput, deleteChunks, upsertOutput, insertChunk, deleteBatch, upsertCounts} {
 		if err := tx.LaterEach(statement, w[statement]); err != nil {
 			return err
 		}
@@ -181,6 +198,23 @@ func boolToInt(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// deleteJobs deletes jobs by a statement that returns their keys, and returns how many.
+func (s *store) deleteJobs(ctx context.Context, statement string, args ...any) (n int, err error) {
+	err = s.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
+		keys, err := collect(tx, func(rows sqldb.Rows) (k int64, err error) { return k, rows.Scan(&k) }, statement, args...)
+		if err != nil {
+			return err
+		}
+		n = len(keys)
+		statements := writes{}
+		for _, k := range keys {
+			statements.delete(k)
+		}
+		return statements.run(tx)
+	})
+	return n, err
 }
 
 // job reads a job, without an output above a size, and the size.

@@ -103,7 +103,7 @@ func (e *Engine) deleteGone(ctx context.Context, now int64) (next int64, err err
 		if err != nil || next == 0 || next > now {
 			return next, err
 		}
-		if _, err := execAlone(ctx, e.db.WriteWithReserve, deleteGone, now, process, process, maxSlice); err != nil {
+		if _, err := e.store.deleteJobs(ctx, deleteGone, now, process, process, maxSlice); err != nil {
 			return 0, err
 		}
 		e.commits.signal()

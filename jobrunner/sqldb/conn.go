@@ -3,6 +3,8 @@ package sqldb
 import (
 	"database/sql"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
 )
@@ -12,12 +14,13 @@ import (
 type conn struct {
 	lite     *lite.Conn
 	prepared map[string]*lite.Stmt
+	several  map[string]string // by INSERT … VALUES: the same with rowsAtOnce rows
 }
 
 // maxPrepared limits the prepared statements. The program has far fewer.
 const maxPrepared = 500
 
-func newConn(c *lite.Conn) *conn { return &conn{lite: c, prepared: map[string]*lite.Stmt{}} }
+func newConn(c *lite.Conn) *conn { return &conn{c, map[string]*lite.Stmt{}, map[string]string{}} }
 
 // prepare prepares a query once per connection.
 func (c *conn) prepare(query string) (*lite.Stmt, error) {
@@ -71,6 +74,47 @@ func (c *conn) later(query string, args ...any) error {
 	return err
 }
 
+// rowsAtOnce is the number of small rows that one INSERT stores. More would hardly be faster.
+const rowsAtOnce = 8
+
+func (c *conn) laterEach(query string, rows [][]any) error {
+	for len(rows) >= rowsAtOnce && strings.HasPrefix(query, "INSERT") {
+		first := slices.Concat(rows[:rowsAtOnce]...)
+		if slices.ContainsFunc(first, isLarge) {
+			break
+		}
+		text, ok := c.several[query]
+		if !ok {
+			text = withRows(forSQLite(query), rowsAtOnce)
+			c.several[query] = text
+		}
+		if err := c.later(text, first...); err != nil {
+			return err
+		}
+		rows = rows[rowsAtOnce:]
+	}
+	for _, args := range rows {
+		if err := c.later(query, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isLarge reports whether several such arguments would take much memory.
+func isLarge(arg any) bool {
+	blob, _ := arg.([]byte)
+	return len(blob) > 64<<10
+}
+
+// withRows repeats the row of an INSERT … VALUES.
+func withRows(query string, n int) string {
+	const values = "VALUES "
+	start := strings.Index(query, values) + len(values)
+	end := start + closing(query[start:]) + 1
+	return query[:end] + strings.Repeat(", "+query[start:end], n-1) + query[end:]
+}
+
 func (c *conn) query(query string, args ...any) (Rows, error) {
 	s, err := c.statement(query, args)
 	if err != nil {
@@ -107,11 +151,17 @@ func (c *conn) close() error {
 	return c.lite.Close()
 }
 
+// querier is a connection or transaction of either database that may only read.
+type querier interface {
+	query(query string, args ...any) (Rows, error)
+}
+
 // session is a connection or transaction of either database.
 type session interface {
+	querier
 	exec(query string, args ...any) (rows int64, err error)
 	later(query string, args ...any) error
-	query(query string, args ...any) (Rows, error)
+	laterEach(query string, rows [][]any) error
 	script(statements string) error
 	lock(name string) error // see Tx.Lock
 }
@@ -123,7 +173,7 @@ type Querier interface {
 }
 
 // queries has the methods that Tx and Reader share.
-type queries struct{ conn session }
+type queries struct{ conn querier }
 
 // Query runs a statement that returns rows. The arguments replace the question marks. The
 // caller must close the rows before the next statement.
@@ -163,36 +213,31 @@ func (r Row) Scan(dest ...any) (err error) {
 type Reader struct{ queries }
 
 // Tx is a transaction; see DB.Write.
-type Tx struct{ queries }
+type Tx struct {
+	queries
+	session session
+}
 
 // Exec runs a statement and returns the number of rows that it changed.
 func (tx *Tx) Exec(query string, args ...any) (rows int64, err error) {
-	return tx.conn.exec(query, args...)
+	return tx.session.exec(query, args...)
 }
 
 // Later runs a statement whose result the transaction doesn't need. On PostgreSQL it is
 // pipelined with the next statement or the commit, which then returns its error.
-func (tx *Tx) Later(query string, args ...any) error { return tx.conn.later(query, args...) }
+func (tx *Tx) Later(query string, args ...any) error { return tx.session.later(query, args...) }
 
 // LaterEach is Later for each of several argument lists of the same types, which must
-// change different rows. On PostgreSQL they become one statement, so the query must be an
-// INSERT … VALUES, an UPDATE … WHERE or a DELETE … WHERE.
+// change different rows. They become one statement on PostgreSQL, and fewer INSERT
+// statements on SQLite, so the query must be an INSERT … VALUES or have a WHERE.
 func (tx *Tx) LaterEach(query string, rows [][]any) error {
-	if s, ok := tx.conn.(*postgresTx); ok {
-		return s.laterEach(query, rows)
-	}
-	for _, args := range rows {
-		if err := tx.Later(query, args...); err != nil {
-			return err
-		}
-	}
-	return nil
+	return tx.session.laterEach(query, rows)
 }
 
 // Require fails the transaction with an error unless a query returns a row. On PostgreSQL
 // it is pipelined as Later.
 func (tx *Tx) Require(query string, otherwise error, args ...any) error {
-	if s, ok := tx.conn.(*postgresTx); ok {
+	if s, ok := tx.session.(*postgresTx); ok {
 		s.required = otherwise
 		return tx.Later("SELECT 1 / COUNT(*) FROM ("+query+") AS required", args...)
 	}

@@ -12,10 +12,7 @@ var sqliteWords = strings.NewReplacer(
 	"{key}", "INTEGER PRIMARY KEY AUTOINCREMENT", // increases and is never reused
 	"{same key}", "INTEGER PRIMARY KEY", // the key of another table's row
 	"{blob}", "BLOB",
-	"{own keys of jobs}", "", "{own keys of batches}", "",
-	"{least}", "min",
-	"{lock}", "",
-	"{lock jobs that are free}", "", // SQLite has one writer
+	"{row of a job (}", "VALUES (", "{if stored)}", ")",
 	"{in unlocked (}", "IN (", "{)}", ")", // rows that no other transaction changes
 	// SQLite plans by the value of a bare placeholder here, and would parse and plan the
 	// statement again at each run.
@@ -26,11 +23,8 @@ var postgresWords = strings.NewReplacer(
 	"{key}", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 	"{same key}", "BIGINT PRIMARY KEY",
 	"{blob}", "BYTEA",
-	"{own keys of jobs}", "ALTER TABLE jobs ALTER COLUMN k DROP IDENTITY;",
-	"{own keys of batches}", "ALTER TABLE batches ALTER COLUMN k DROP IDENTITY;",
-	"{least}", "least",
-	"{lock}", " FOR UPDATE", // waits for another transaction that changes the row
-	"{lock jobs that are free}", " FOR UPDATE OF jobs SKIP LOCKED", // skips rows that another transaction changes
+	// Another process may have deleted the job.
+	"{row of a job (}", "SELECT ", "{if stored)}", " WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.k = $1)",
 	// An array is selected once. IN may be planned as a join, which selects again and locks
 	// more rows than the LIMIT allows.
 	"{in unlocked (}", "= ANY (ARRAY (", "{)}", " FOR UPDATE SKIP LOCKED))",

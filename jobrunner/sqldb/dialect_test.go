@@ -9,15 +9,15 @@ import (
 // The translation for each database. Only the engine's BenchmarkJob shows that SQLite plans a
 // statement with LIMIT once.
 func TestRewrite(t *testing.T) {
-	const query = `SELECT '?', {least}(?, 1) FROM t -- why?
+	const query = `SELECT '?', max(?, 1) FROM t -- why?
 		WHERE k {in unlocked (}SELECT k FROM t LIMIT ?{)}`
 	for _, c := range []struct {
 		translate func(query string) string
 		want      string
 	}{
-		{forSQLite, `SELECT '?', min(?, 1) FROM t -- why?
+		{forSQLite, `SELECT '?', max(?, 1) FROM t -- why?
 		WHERE k IN (SELECT k FROM t LIMIT +?)`},
-		{forPostgres, `SELECT '?', least($1, 1) FROM t -- why?
+		{forPostgres, `SELECT '?', max($1, 1) FROM t -- why?
 		WHERE k = ANY (ARRAY (SELECT k FROM t LIMIT $2 FOR UPDATE SKIP LOCKED))`},
 	} {
 		must.Equal(t, c.translate(query), c.want)

@@ -128,16 +128,6 @@ func IsUnique(err error) bool {
 	return errors.As(err, &e) && (e.Code == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
 }
 
-// IsRejected reports whether the database rejects the data of a statement, such as a row
-// that refers to a missing one.
-func IsRejected(err error) bool {
-	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return strings.HasPrefix(p.Code, "22") || strings.HasPrefix(p.Code, "23")
-	}
-	var e *lite.Error
-	return errors.As(err, &e) && e.Primary() == sqlite3.SQLITE_CONSTRAINT
-}
-
 // Error codes of PostgreSQL (appendix A of its manual).
 const (
 	divisionByZero       = "22012"

@@ -151,7 +151,7 @@ func runAll(s session, batch []*write) error {
 
 // run calls fn. It stores a panic for the goroutine that submitted the write.
 func (op *write) run(s session) error {
-	tx := &Tx{queries: queries{s}}
+	tx := &Tx{queries{s}, s}
 	defer func() {
 		if p := recover(); p != nil {
 			op.panic = fmt.Sprintf("in a database write: %v\n%s", p, debug.Stack())

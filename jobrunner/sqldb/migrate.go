@@ -74,7 +74,7 @@ func (db *DB) Migrate(ctx context.Context, component string, steps []string) err
 			return fmt.Errorf("the database has version %d, which was never released; this program opens version %d and later: use another database or data folder", version, 1+slices.IndexFunc(steps, func(step string) bool { return step != "" }))
 		}
 		for n, step := range steps[version:] {
-			if err := tx.conn.script(step); err != nil {
+			if err := tx.session.script(step); err != nil {
 				return fmt.Errorf("step %d: %w", version+n+1, err)
 			}
 		}

@@ -284,13 +284,6 @@ type postgresReader struct {
 	conn  *sql.Conn
 }
 
-var errReader = errors.New("a reader does not write")
-
-func (s *postgresReader) exec(string, ...any) (int64, error) { return 0, errReader }
-func (s *postgresReader) later(string, ...any) error         { return errReader }
-func (s *postgresReader) script(string) error                { return errReader }
-func (s *postgresReader) lock(string) error                  { return errReader }
-
 // query retries on another connection if the first one is broken.
 func (s *postgresReader) query(query string, args ...any) (Rows, error) {
 	for try := 1; ; try++ {

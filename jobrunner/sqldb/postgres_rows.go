@@ -53,7 +53,7 @@ func column[T any](rows [][]any, i int, value func(any) T) []T {
 
 var argument = regexp.MustCompile(`\$(\d+)`)
 
-// forEachRow rewrites an INSERT … VALUES, UPDATE … WHERE or DELETE … WHERE so that its arguments are
+// forEachRow rewrites an INSERT … VALUES, or a statement with a WHERE, so that its arguments are
 // arrays of the given types, with an element for each row.
 func forEachRow(text string, types []string) string {
 	var arrays, names []string
@@ -67,7 +67,7 @@ func forEachRow(text string, types []string) string {
 		end := closing(values)
 		return text[:start] + "SELECT " + values[1:end] + from + values[end+1:]
 	}
-	where := strings.LastIndex(text, " WHERE ")
+	where := strings.Index(text, " WHERE ")
 	if strings.HasPrefix(text, "DELETE") {
 		from = strings.Replace(from, " FROM ", " USING ", 1)
 	}

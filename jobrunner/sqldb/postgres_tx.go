@@ -35,7 +35,7 @@ func (s *postgresTx) run(fn func(*Tx) error) (retry bool, err error) {
 		}
 	}()
 	s.queueStatement("BEGIN ISOLATION LEVEL READ COMMITTED")
-	tx := &Tx{queries: queries{s}}
+	tx := &Tx{queries{s}, s}
 	if err = fn(tx); err != nil {
 		return isUnavailable(err) || isConflict(err), s.unmet(err)
 	}

@@ -165,7 +165,7 @@ func (db *DB) Reclaim(ctx context.Context, keep, n int) (more bool, err error) {
 			return err
 		}
 		more = free-keep > n
-		return tx.conn.script(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", min(n, free-keep)))
+		return tx.session.script(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", min(n, free-keep)))
 	})
 	return more, err
 }
@@ -208,7 +208,7 @@ func (db *DB) Behind(ctx context.Context, now func() time.Time) (behind time.Dur
 // processes can hold the lock of a name. It must be the first call of the transaction, whose
 // later statements see the changes of earlier holders. On SQLite it is a no-op, because
 // writes are serialized.
-func (tx *Tx) Lock(name string) error { return tx.conn.lock(name) }
+func (tx *Tx) Lock(name string) error { return tx.session.lock(name) }
 
 // Notify sends a hint of one line to the other processes that Listen. It returns at once.
 // The caller must have committed the change that the hint is about. Hints are sent in

@@ -181,7 +181,9 @@ func judgeMutant(ctx context.Context, binary string, m mutants.Mutant, full bool
 	case m.Clause == "":
 		selections = append(selections, nil)
 	}
-	result.err = judgeFaulty(ctx, local.Config{Binary: binary, Disk: true}, m.Fault, func(ctx context.Context, target conformance.Target) error {
+	// In memory, a request of these operations ends before another begins.
+	disk := m.Clause == "RAT-13" || m.Clause == "RAT-15"
+	result.err = judgeFaulty(ctx, local.Config{Binary: binary, Disk: disk}, m.Fault, func(ctx context.Context, target conformance.Target) error {
 		for _, selected := range selections {
 			r, err := conformance.Judge(ctx, conformance.Options{Target: target, Seed: 1, Select: selected})
 			if err = errors.Join(err, ctx.Err()); err != nil {
