@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 
 	"github.com/alecthomas/kong"
@@ -48,11 +47,7 @@ type commands struct {
 // interruptible returns a context that ends when the program is interrupted or its terminal is
 // closed. A second signal kills the program.
 func interruptible() (context.Context, context.CancelFunc) {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as with nohup
-		signals = append(signals, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }

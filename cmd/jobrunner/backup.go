@@ -56,7 +56,7 @@ func (b *backup) Run() (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(part)) }()
 	total, line := sizeOf(dir), cli.NewProgress(os.Stderr)
-	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
+	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	defer stop()
 	copied := make(chan error, 1)
 	go func() { copied <- copyState(dir, part) }()

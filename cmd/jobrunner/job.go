@@ -72,16 +72,20 @@ func (r *runJob) Run() error {
 			fmt.Fprintln(stdout, sent.ID)
 			return nil
 		}
-		if r.Tail {
-			return r.runAndTail(ctx, c, endpointID, s)
-		}
-		ended, err := c.Jobs.RunToEnd(ctx, endpointID, s, r.Timeout, r.progress(ctx, c, endpointID))
+		ended, err := c.Jobs.RunUntil(ctx, endpointID, s, r.Timeout, func(ctx context.Context, sent api.Job) (api.Job, error) {
+			if r.Tail {
+				return r.tail(ctx, c, endpointID, sent.ID)
+			}
+			return c.Jobs.Await(ctx, endpointID, sent, r.progress(ctx, c, endpointID))
+		})
 		failure, ok := errors.AsType[*api.JobError](err)
 		switch {
 		case ok && failure.Err != nil:
 			return &exitError{exitNoResult, err.Error() + lastReason(ctx, c, endpointID, ended)}
 		case err != nil && !ok:
 			return notStarted(err)
+		case r.Tail:
+			return r.finishTail(ended, nil)
 		}
 		hint := commandLine("jobrunner", "job", "tail", r.Endpoint, ended.ID) + " prints them, and so does job run --tail"
 		if note := unreadNote(ctx, c, endpointID, ended, hint); note != "" {
@@ -89,32 +93,6 @@ func (r *runJob) Run() error {
 		}
 		return r.printEnd(ended)
 	})
-}
-
-// runAndTail prints the job's chunks. Like RunToEnd it cancels the job after the time-out or an
-// interrupt.
-func (r *runJob) runAndTail(ctx context.Context, c *api.Client, endpointID string, s api.Submission) error {
-	sent, err := c.Jobs.Run(ctx, endpointID, s)
-	if err != nil {
-		return notStarted(err)
-	}
-	waiting, done := context.WithTimeoutCause(ctx, r.Timeout, api.NotFinished(r.Timeout))
-	defer done()
-	ended, err := r.tail(waiting, c, endpointID, sent.ID)
-	if waiting.Err() == nil {
-		return r.finishTail(ended, err)
-	}
-	why := context.Cause(waiting).Error()
-	if ctx.Err() != nil {
-		why = "interrupted"
-	}
-	reason := lastReason(ctx, c, endpointID, ended)
-	cancelling, done := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer done()
-	if _, err := c.Jobs.Cancel(cancelling, endpointID, sent.ID); err != nil {
-		return &exitError{exitNoResult, fmt.Sprintf("job %s: %s; cancelling it failed, so it may continue: %s%s", sent.ID, why, err, reason)}
-	}
-	return &exitError{exitNoResult, fmt.Sprintf("job %s: %s; it was cancelled%s", sent.ID, why, reason)}
 }
 
 // submission creates the body of the request.

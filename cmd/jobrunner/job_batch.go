@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
 // jobBatch is a client of batches.
@@ -128,21 +127,19 @@ func readInputs(file string) (inputs []json.RawMessage, err error) {
 // awaitBatch waits for the end of all requests of a batch and prints its progress.
 func awaitBatch(ctx context.Context, c *api.Client, endpointID string, b api.Batch) (api.Batch, error) {
 	printed := ""
-	for wait := 250 * time.Millisecond; !b.Done(); wait = min(wait*3/2, 5*time.Second) {
-		if line := fmt.Sprintf("batch %s: %d of %d requests have ended", b.ID, b.Completed+b.Failed, b.Total); line != printed {
+	err := api.Poll(ctx, func() (done bool, err error) {
+		latest, err := c.Jobs.Batch(ctx, endpointID, b.ID)
+		if err != nil {
+			return false, err
+		}
+		b = latest
+		if line := fmt.Sprintf("batch %s: %d of %d requests have ended", b.ID, b.Completed+b.Failed, b.Total); line != printed && !b.Done() {
 			fmt.Fprintln(stderr, line)
 			printed = line
 		}
-		if err := httpclient.Sleep(ctx, wait); err != nil {
-			return b, errors.New("interrupted")
-		}
-		latest, err := c.Jobs.Batch(ctx, endpointID, b.ID)
-		if err != nil {
-			return b, err
-		}
-		b = latest
-	}
-	return b, nil
+		return b.Done(), nil
+	})
+	return b, err
 }
 
 func printRequests(ctx context.Context, c *api.Client, endpointID, batchID string) error {

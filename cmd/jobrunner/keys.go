@@ -244,15 +244,10 @@ func (c *listKeys) Run() error {
 func printKeys(list []apikey.Key) error {
 	for _, key := range list {
 		if err := printJSON(struct {
-			Name       string       `json:"name"`
-			Owner      string       `json:"owner"`
-			Management apikey.Scope `json:"management"`
-			Jobs       apikey.Scope `json:"jobs"`
-			Endpoints  []string     `json:"endpoints,omitempty"` // absent: all
-			Created    time.Time    `json:"created"`
-			Expires    time.Time    `json:"expires,omitzero"` // absent: never
-			Expired    bool         `json:"expired"`
-		}{key.Name, key.Owner, key.Management, key.Jobs, key.Endpoints, key.Created, key.Expires, key.Expired(time.Now())}); err != nil {
+			apikey.Key
+			Hash    any  `json:"sha256,omitempty"` // hides the key's
+			Expired bool `json:"expired"`
+		}{Key: key, Expired: key.Expired(time.Now())}); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
@@ -98,7 +99,7 @@ func (s *serve) Run() (err error) {
 	}
 	bodies := cmp.Or(int64(s.BodyMemory)<<20, httplimit.DefaultMemory())
 	limitHeap(bodies, s.stateMemory())
-	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
+	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	defer stop()
 
 	dir, key, generated, err := s.folderAndKey()
@@ -162,16 +163,6 @@ func (s *serve) folderAndKey() (dir, key string, generated bool, err error) {
 	return dir, key, generated, err
 }
 
-// stopSignals returns the signals that stop a deployment. A closed terminal sends SIGHUP, unless
-// nohup ignores it.
-func stopSignals() []os.Signal {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		signals = append(signals, syscall.SIGHUP)
-	}
-	return signals
-}
-
 // stateMemory returns the limit of a state in memory in bytes, or 0 for a stored state.
 func (s *serve) stateMemory() int64 {
 	if !s.Ephemeral {
@@ -204,7 +195,7 @@ func serveHTTP(ctx context.Context, stop func(), listener *httplimit.Listener, j
 	case <-j.Outdated():
 		outdated = errors.New("this jobrunner is older than the database: start the version that the other nodes run")
 	}
-	again, stopAgain := signal.NotifyContext(context.WithoutCancel(ctx), stopSignals()...)
+	again, stopAgain := signal.NotifyContext(context.WithoutCancel(ctx), cli.StopSignals()...)
 	defer stopAgain()
 	context.AfterFunc(again, stopAgain)
 	stop()

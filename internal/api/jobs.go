@@ -199,7 +199,7 @@ func (j *Jobs) URLs(endpointID string) RequestURLs {
 	}
 }
 
-// How often Await polls a job, and how long cancelling an abandoned job may take.
+// How often Poll asks, and how long cancelling an abandoned job may take.
 const (
 	firstPoll   = 250 * time.Millisecond
 	longestPoll = 5 * time.Second
@@ -239,24 +239,40 @@ func (e *JobError) Unwrap() error { return e.Err }
 // Await waits until a job has ended, and reports its status before each poll. An error is a
 // *JobError, including for a job that ended without completing.
 func (j *Jobs) Await(ctx context.Context, endpointID string, job Job, progress func(Job)) (Job, error) {
-	wait := firstPoll
-	for !job.Finished() {
-		progress(job)
-		err := httpclient.Sleep(ctx, wait)
-		if err == nil {
-			wait = min(wait*3/2, longestPoll)
-			var now Job
-			if now, err = j.Status(ctx, endpointID, job.ID); err == nil {
-				job = now
-				continue
-			}
+	first := true
+	err := Poll(ctx, func() (done bool, err error) {
+		now := job
+		if !first {
+			now, err = j.Status(ctx, endpointID, job.ID)
 		}
+		if err != nil {
+			return false, err
+		}
+		first, job = false, now
+		if !now.Finished() {
+			progress(now)
+		}
+		return now.Finished(), nil
+	})
+	switch {
+	case err != nil:
 		return job, &JobError{EndpointID: endpointID, Job: job, Err: waitError(ctx, err)}
-	}
-	if job.Status != "COMPLETED" {
+	case job.Status != "COMPLETED":
 		return job, &JobError{EndpointID: endpointID, Job: job}
 	}
 	return job, nil
+}
+
+// Poll calls ask, with growing pauses, until it is done, fails, or the context ends.
+func Poll(ctx context.Context, ask func() (done bool, err error)) error {
+	for wait := firstPoll; ; wait = min(wait*3/2, longestPoll) {
+		if done, err := ask(); done || err != nil {
+			return err
+		}
+		if err := httpclient.Sleep(ctx, wait); err != nil {
+			return waitError(ctx, err)
+		}
+	}
 }
 
 func waitError(ctx context.Context, err error) error {
@@ -277,17 +293,30 @@ type interrupted struct{}
 func (interrupted) Error() string        { return "interrupted" }
 func (interrupted) Is(target error) bool { return target == context.Canceled }
 
-// RunToEnd submits a job and waits for it, at most the timeout. It cancels a job that it stops
+// RunToEnd submits a job and awaits it, at most for the timeout. It cancels a job that it stops
 // waiting for.
 func (j *Jobs) RunToEnd(ctx context.Context, endpointID string, s Submission, timeout time.Duration, progress func(Job)) (Job, error) {
+	return j.RunUntil(ctx, endpointID, s, timeout, func(ctx context.Context, job Job) (Job, error) {
+		return j.Await(ctx, endpointID, job, progress)
+	})
+}
+
+// RunUntil is RunToEnd with another function that waits for the end of the job.
+func (j *Jobs) RunUntil(ctx context.Context, endpointID string, s Submission, timeout time.Duration, wait func(context.Context, Job) (Job, error)) (Job, error) {
 	waiting, done := context.WithTimeoutCause(ctx, timeout, NotFinished(timeout))
 	defer done()
-	job, err := j.Run(waiting, endpointID, s)
+	sent, err := j.Run(waiting, endpointID, s)
 	if err != nil {
-		return job, fmt.Errorf("the job could not be submitted to endpoint %s: %w", endpointID, err)
+		return sent, fmt.Errorf("the job could not be submitted to endpoint %s: %w", endpointID, err)
 	}
-	job, err = j.Await(waiting, endpointID, job, progress)
-	if failure, ok := errors.AsType[*JobError](err); ok && failure.Err != nil && !IsNotFound(failure.Err) {
+	job, err := wait(waiting, sent)
+	failure, ok := errors.AsType[*JobError](err)
+	if err != nil && !ok {
+		job.ID = sent.ID
+		failure = &JobError{EndpointID: endpointID, Job: job, Err: waitError(waiting, err)}
+		err = failure
+	}
+	if err != nil && failure.Err != nil && !IsNotFound(failure.Err) {
 		cancelling, done := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 		defer done()
 		_, failure.CancelErr = j.Cancel(cancelling, endpointID, job.ID)

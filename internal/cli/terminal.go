@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -22,6 +24,16 @@ func Colours(w io.Writer) bool {
 
 // dumb reports whether the terminal doesn't support escape sequences.
 func dumb() bool { return os.Getenv("TERM") == "dumb" }
+
+// StopSignals returns the signals that stop a program. A closed terminal sends SIGHUP, unless nohup
+// ignores it.
+func StopSignals() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
+}
 
 // redrawInterval is the shortest time between two texts of a line.
 const redrawInterval = 50 * time.Millisecond

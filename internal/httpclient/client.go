@@ -148,8 +148,8 @@ func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Err
 		}
 		r.tries++
 		req = req.Clone(sending)
-		req.Body, _ = req.GetBody() // can't fail: it is in memory
-		r.Response, err = client.Do(req)
+		req.Body, _ = req.GetBody()      // can't fail: it is in memory
+		r.Response, err = client.Do(req) //nolint:bodyclose // discarded or read below
 		if !call.Untracked {
 			c.throttle.release(r.Response)
 		}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/action"
 	"github.com/hashicorp/terraform-plugin-framework/action/schema"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/jobrun"
@@ -115,19 +113,4 @@ func (p patience) validate(c diagnostics.Check) {
 func (p patience) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	timeout, _ := jobrun.ParseTimeout(p.Timeout) // can't fail: validated
 	return context.WithTimeoutCause(ctx, timeout, api.NotFinished(timeout))
-}
-
-// poll calls ask until it is done, fails, or the context ends.
-func poll(ctx context.Context, ask func() (done bool, err error)) error {
-	for wait := 250 * time.Millisecond; ; wait = min(wait*3/2, 5*time.Second) {
-		if done, err := ask(); done || err != nil {
-			return err
-		}
-		if httpclient.Sleep(ctx, wait) != nil {
-			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-				return cause
-			}
-			return errors.New("interrupted")
-		}
-	}
 }

@@ -64,7 +64,7 @@ func recycle(ctx context.Context, c *api.Client, config *recycleWorkersModel, re
 	waiting, done := config.bounded(ctx)
 	defer done()
 	last := -1
-	err = poll(waiting, func() (bool, error) {
+	err = api.Poll(waiting, func() (bool, error) {
 		health, err := c.Jobs.Health(waiting, id)
 		if left := health.Total(); err == nil && left != last {
 			report("Endpoint %s has %d workers left.", id, left)

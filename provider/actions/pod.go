@@ -90,7 +90,7 @@ func awaitRunning(ctx context.Context, c *api.Client, id string, report reporter
 // awaitStatus reports each new status of a pod until reached returns true.
 func awaitStatus(ctx context.Context, c *api.Client, id string, report reporter, reached func(api.Pod) (bool, error)) error {
 	last := ""
-	err := poll(ctx, func() (bool, error) {
+	err := api.Poll(ctx, func() (bool, error) {
 		pod, err := c.Pods.GetFresh(ctx, id)
 		if err != nil {
 			return false, err
