@@ -43,11 +43,3 @@ var operationsBatch = []Operation{
 	op("POST", "/batch/{id}/finalize", "batch", 200, pageOfBatches, fails(400), opNote("DRAFT → FINALIZED")),
 	op("POST", "/batch/{id}/cancel", "batch", 200, pageOfBatches, opNote("drops waiting requests; CANCELLED when nothing runs")),
 }
-
-var choicesOnBatches = []Choice{
-	{"Batches", "The page prints the responses of create, summary and results alone.", "All other operations return the summary. PUT `{\"name\": \"…\"}` sets its `name`. Lists have `offset` and `limit` (1 to 1000, default 50), as results do; invalid values are 400."},
-	{"Errors of a batch", "The page prints none.", "404 for an unknown batch or request; 400, without any change, if its state or the limit of 5,000 requests forbids it; 429 for the 11th active batch. Drafts and batches with unfinished requests are active. Finalize and cancel are idempotent; a finished batch stays FINALIZED."},
-	{"Requests of a batch", "The page shows an `input` alone.", "A request with a webhook, policy or s3Config is 400. It is IN_QUEUE until it runs, also in a draft. Dropped requests are CANCELLED; timed-out ones count as failed. `/status`, `/health`, `/requests` and `/purge-queue` exclude batches."},
-	{"Times of a batch", "The page prints none.", "Drafts are deleted after 7 days. Requests may start for 7 days after finalize; then waiting ones are dropped, and the batch is FAILED when nothing runs. It is deleted with its results 8 days after finalize."},
-	{"Workers of a batch", "The page: separate workers, start not guaranteed.", "Up to `workersMax` in addition to the endpoint's own, only while there are requests; health excludes them. They use GPUs that no other worker waits for. If one does, a batch worker is killed and its requests are queued again."},
-}

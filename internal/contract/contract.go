@@ -88,13 +88,6 @@ func (f Field) Element() *Field {
 	return &Field{API: f.API, Resource: f.Resource, Path: f.Path + "[]", Type: f.Items, Use: f.Use, Enum: f.Enum, Open: f.Open, Form: f.Form}
 }
 
-// Choice is what this project does if sources differ or are silent.
-type Choice struct {
-	Topic   string
-	Sources string
-	Chosen  string
-}
-
 // Body is a resource's body of a create, an update or a response.
 type Body struct {
 	API      API

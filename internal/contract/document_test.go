@@ -1,6 +1,7 @@
 package contract
 
 import (
+	_ "embed"
 	"flag"
 	"fmt"
 	"os"
@@ -134,14 +135,28 @@ func writeKnownValues(doc *strings.Builder) {
 	}
 }
 
-func writeChoices(doc *strings.Builder) {
-	doc.WriteString("\n## Choices\n\nWhat this project does if its sources differ or are silent. `internal/contract/choices.go` quotes the sources.\n")
-	for _, group := range choiceGroups {
-		fmt.Fprintf(doc, "\n### %s\n\n| Topic | Chosen |\n|---|---|\n", group.title)
-		for _, c := range group.choices {
-			row(doc, c.Topic, c.Chosen)
+// choices.md says what this project does if its sources differ or are silent, and quotes them.
+//
+//go:embed choices.md
+var choices string
+
+// choiceRows returns the topic, the sources and the choice of each row of the tables.
+func choiceRows() (rows [][]string) {
+	for line := range strings.Lines(choices) {
+		if cells := strings.Split(strings.Trim(line, "| \n"), " | "); len(cells) == 3 {
+			rows = append(rows, cells)
 		}
 	}
+	return rows
+}
+
+// writeChoices writes choices.md without the sources.
+func writeChoices(doc *strings.Builder) {
+	text := choices
+	for _, c := range choiceRows() {
+		text = strings.Replace(text, "| "+c[1]+" | "+c[2], "| "+c[2], 1)
+	}
+	doc.WriteString("\n" + strings.NewReplacer("|---|---|---|", "|---|---|", "(../../docs/reference/", "(").Replace(text))
 }
 
 // openLists are printed once; rows link to them.
@@ -376,7 +391,7 @@ func TestEveryFieldOperationAndChoiceIsPrinted(t *testing.T) {
 		}
 	}
 	legend := 1 + 3
-	want := rest + len(Choices) + operationTables + fieldTables + len(choiceGroups) + legend
+	want := rest + len(choiceRows()) + operationTables + fieldTables + legend
 	must.Equal(t, rows, want, "table lines")
 }
 
