@@ -1,16 +1,16 @@
 package httplimit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"math"
 	"net/http"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
+	"golang.org/x/sync/semaphore"
 )
 
 const memoryWait = 30 * time.Second
@@ -21,22 +21,14 @@ const RetryAfter = "5"
 // ErrMemory means that the budget has no room for a body. The answer is 503.
 var ErrMemory = errors.New("the deployment has no memory left for this body: other bodies are in flight, try again in a few seconds")
 
-// Memory is a budget of bytes that bodies in flight share. A body larger than the
-// whole budget is admitted when it is the only one.
+// Memory is a budget of bytes that bodies in flight share, first come, first served. A body larger than
+// the whole budget takes all of it.
 type Memory struct {
 	limit int64
-
-	mu      sync.Mutex
-	used    int64
-	waiters []*waiter // first come, first served
+	free  *semaphore.Weighted
 }
 
-type waiter struct {
-	bytes   int64
-	granted chan struct{}
-}
-
-func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
+func NewMemory(limit int64) *Memory { return &Memory{limit, semaphore.NewWeighted(limit)} }
 
 // Hold is a reserved part of the budget. A nil Hold reserves nothing.
 type Hold struct {
@@ -46,84 +38,48 @@ type Hold struct {
 
 // Reserve reserves a part of the budget, or returns ErrMemory at once.
 func (m *Memory) Reserve(bytes int64) (*Hold, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.waiters) > 0 || !m.fits(bytes) {
-		return nil, ErrMemory
+	h := &Hold{memory: m}
+	if err := h.grow(bytes); err != nil {
+		return nil, err
 	}
-	m.used += bytes
-	return &Hold{m, bytes}, nil
+	return h, nil
 }
 
 // Wait reserves a part of the budget as soon as it is free. It returns ErrMemory after memoryWait,
 // or the error of ctx.
 func (m *Memory) Wait(ctx context.Context, bytes int64) (*Hold, error) {
-	hold, err := m.Reserve(bytes)
-	if err == nil {
-		return hold, nil
+	patient, cancel := context.WithTimeout(ctx, memoryWait)
+	defer cancel()
+	bytes = min(bytes, m.limit)
+	if m.free.Acquire(patient, bytes) != nil {
+		return nil, cmp.Or(ctx.Err(), ErrMemory)
 	}
-	w := &waiter{bytes, make(chan struct{})}
-	m.mu.Lock()
-	m.waiters = append(m.waiters, w)
-	m.grant() // memory may have been released since
-	m.mu.Unlock()
-	timer := time.NewTimer(memoryWait)
-	defer timer.Stop()
-	select {
-	case <-w.granted:
-		return &Hold{m, bytes}, nil
-	case <-timer.C:
-		err = ErrMemory
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if i := slices.Index(m.waiters, w); i >= 0 {
-		m.waiters = slices.Delete(m.waiters, i, i+1)
-		m.grant()
-		return nil, err
-	}
-	return &Hold{m, bytes}, nil // granted at the last moment
+	return &Hold{m, bytes}, nil
 }
 
-func (m *Memory) fits(bytes int64) bool { return m.used == 0 || m.used+bytes <= m.limit }
-
-// grant serves the waiters in order, as far as the budget allows.
-func (m *Memory) grant() {
-	for len(m.waiters) > 0 && m.fits(m.waiters[0].bytes) {
-		m.used += m.waiters[0].bytes
-		close(m.waiters[0].granted)
-		m.waiters = m.waiters[1:]
-	}
-}
-
-// Resize changes the size of the hold, even beyond the budget.
-func (h *Hold) Resize(bytes int64) {
-	if h == nil {
-		return
-	}
-	h.memory.mu.Lock()
-	defer h.memory.mu.Unlock()
-	h.memory.used += bytes - h.bytes
-	h.bytes = bytes
-	h.memory.grant()
-}
-
-// grow enlarges the hold, or returns ErrMemory if the budget has no room.
+// grow enlarges the hold, or returns ErrMemory at once.
 func (h *Hold) grow(bytes int64) error {
-	h.memory.mu.Lock()
-	defer h.memory.mu.Unlock()
-	if more := bytes - h.bytes; h.memory.used != h.bytes && h.memory.used+more > h.memory.limit {
+	bytes = min(bytes, h.memory.limit)
+	if more := bytes - h.bytes; more > 0 && !h.memory.free.TryAcquire(more) {
 		return ErrMemory
 	}
-	h.memory.used += bytes - h.bytes
 	h.bytes = bytes
 	return nil
 }
 
+// shrink releases a part of the hold.
+func (h *Hold) shrink(bytes int64) {
+	bytes = min(bytes, h.bytes)
+	h.memory.free.Release(h.bytes - bytes)
+	h.bytes = bytes
+}
+
 // Release releases the hold. It may be called again.
-func (h *Hold) Release() { h.Resize(0) }
+func (h *Hold) Release() {
+	if h != nil {
+		h.shrink(0)
+	}
+}
 
 // firstBuffer is the initial buffer size of a body without Content-Length.
 const firstBuffer = 16 << 10
@@ -159,7 +115,7 @@ func (m *Memory) ReadBody(r *http.Request, from io.Reader, limit, multiple int64
 			// Both buffers exist while one is copied to the other.
 			if err = hold.grow((2*multiple + 1) * int64(cap(body))); err == nil {
 				body = append(make([]byte, 0, 2*cap(body)), body...)
-				hold.Resize(multiple * int64(cap(body)))
+				hold.shrink(multiple * int64(cap(body)))
 			}
 		}
 		if err != nil {

@@ -178,19 +178,11 @@ var Reserved = []string{
 	"organization", "pods", "registries", "serverless", "templates",
 }
 
-// newID returns a random id (62 bits) that isn't Reserved.
+// newID returns a random id (60 bits) that isn't Reserved.
 func newID() string {
 	for {
-		id := make([]byte, 0, IDLength)
-		var random [2 * IDLength]byte
-		_, _ = rand.Read(random[:]) // never fails
-		for _, b := range random {
-			if int(b) < 256/len(idAlphabet)*len(idAlphabet) && len(id) < IDLength {
-				id = append(id, idAlphabet[int(b)%len(idAlphabet)])
-			}
-		}
-		if len(id) == IDLength && !slices.Contains(Reserved, string(id)) {
-			return string(id)
+		if id := strings.ToLower(rand.Text()[:IDLength]); !slices.Contains(Reserved, id) {
+			return id
 		}
 	}
 }
