@@ -317,7 +317,7 @@ func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, s
 		Clock: j.clock, Keys: keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
 		Bodies: bodies, Answers: httplimit.NewMemory(memory),
 	})
-	workers := workerapi.New(workerapi.Config{Workers: j.pools, Bodies: bodies, Logger: c.Logger})
+	workers := workerapi.New(workerapi.Config{Authorize: j.pools.Authorize, Bodies: bodies, Logger: c.Logger})
 	balance := balancer.New(balancer.Config{Workers: j.pools, Keys: keys, Clock: j.clock, Logger: c.Logger})
 	apis := j.node.Forward(j.node.Gather(front.Route(management, jobs, workers, balance, j.pools.Balanced)))
 	j.openPage(c, keys, source, apis)

@@ -34,12 +34,13 @@ type fakes struct {
 
 // fake is one simulated worker.
 type fake struct {
-	fakes *fakes
-	spec  run.Spec
-	life  context.Context
-	end   context.CancelCauseFunc
-	done  chan struct{}
-	begun time.Time
+	client worker.Protocol
+	fakes  *fakes
+	spec   run.Spec
+	life   context.Context
+	end    context.CancelCauseFunc
+	done   chan struct{}
+	begun  time.Time
 
 	// guarded by fakes.mu
 	jobs   map[string]context.CancelFunc // held jobs
@@ -91,6 +92,7 @@ func (w *fake) live(broken bool, boot, dying time.Duration, slots int) {
 		w.fakes.mu.Unlock()
 		close(w.done)
 	}()
+	w.client = w.fakes.pools.Client(w.spec.Endpoint, w.spec.ID)
 	running.Go(w.stops)
 	running.Go(w.pings)
 	fmt.Fprintf(w.spec.Log, "starts in %s\n", w.spec.Env["COLOR"])
@@ -114,9 +116,9 @@ func (w *fake) live(broken bool, boot, dying time.Duration, slots int) {
 		}
 		<-free
 		if w.idle() {
-			_ = w.fakes.pools.Idle(w.life, w.spec.Endpoint, w.spec.ID) // it may have ended
+			_ = w.client.Idle(w.life) // it may have ended
 		}
-		jobs, err := w.fakes.pools.Take(w.life, w.spec.Endpoint, w.spec.ID, slots-len(free))
+		jobs, err := w.client.Take(w.life, slots-len(free))
 		if err != nil && w.life.Err() == nil {
 			w.fakes.t.Errorf("a worker can't take jobs: %s", err)
 			return
@@ -163,7 +165,7 @@ func (w *fake) work(ctx context.Context, job engine.Taken) {
 			return
 		}
 		output := fmt.Appendf(nil, `%q`, w.spec.ID+" in "+w.spec.Env["COLOR"])
-		err := w.fakes.pools.Report(w.life, w.spec.Endpoint, w.spec.ID, job.ID, engine.Done(output), false)
+		err := w.client.Report(w.life, job.ID, engine.Done(output), false)
 		must.Hold(w.fakes.t, err == nil || w.life.Err() != nil, "a result is refused:", err)
 	case <-ctx.Done():
 	}
@@ -175,10 +177,7 @@ func (w *fake) work(ctx context.Context, job engine.Taken) {
 // stops stops the jobs that Stops names.
 func (w *fake) stops() {
 	for w.life.Err() == nil {
-		ids, err := w.fakes.pools.Stops(w.life, w.spec.Endpoint, w.spec.ID)
-		if err != nil {
-			return
-		}
+		ids := w.client.Stops(w.life)
 		w.fakes.mu.Lock()
 		for _, id := range ids {
 			if stop := w.jobs[id]; stop != nil {
@@ -198,7 +197,7 @@ func (w *fake) pings() {
 		w.fakes.mu.Lock()
 		has := slices.Collect(maps.Keys(w.jobs))
 		w.fakes.mu.Unlock()
-		_ = w.fakes.pools.Ping(w.life, w.spec.Endpoint, w.spec.ID, has) // it may have ended
+		_ = w.client.Ping(w.life, has) // it may have ended
 	}
 }
 

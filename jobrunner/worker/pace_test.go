@@ -45,10 +45,10 @@ func TestAdviceOnPace(t *testing.T) {
 					f.submit(engine.NewJob{})
 				}
 				for range 12 {
-					jobs, err := f.pools.Take(f.t.Context(), "ep", id, 1)
+					jobs, err := f.pools.Client("ep", id).Take(f.t.Context(), 1)
 					must.Require(f.t, err == nil && len(jobs) == 1, "took", jobs, err)
 					pass(100 * time.Millisecond)
-					must.Succeed(f.t, f.pools.Report(f.t.Context(), "ep", id, jobs[0].ID, engine.Done(nil), false))
+					must.Succeed(f.t, f.pools.Client("ep", id).Report(f.t.Context(), jobs[0].ID, engine.Done(nil), false))
 					if c.queued == 1 { // the next job arrives while the worker requests one
 						go func() {
 							pass(c.pause + time.Second)
@@ -91,7 +91,7 @@ func TestAdviceOnSharedFolder(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("release %s", release), func(t *testing.T) {
 			withMutes(t, func(f *fixture, firstID string, started chan string) {
-				f.pools.SDK("ep", firstID, release)
+				f.pools.Client("ep", firstID).SDK(release)
 				synctest.Wait()
 				must.Hold(f.t, !strings.Contains(f.log.String(), "shares with other workers"), "a worker alone in its folder gets advice", f.log)
 				second := echo
@@ -99,7 +99,7 @@ func TestAdviceOnSharedFolder(t *testing.T) {
 				f.pools.Set(second)
 				secondID := <-started
 				for range 3 { // pings
-					f.pools.SDK("other", secondID, release)
+					f.pools.Client("other", secondID).SDK(release)
 				}
 				must.Equal(f.t, strings.Count(f.log.String(), "shares with other workers"), map[bool]int{true: 1}[want], "the advice is logged", "times", f.log)
 				advice := f.pools.Workers("other")[0].Advice

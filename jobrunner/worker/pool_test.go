@@ -218,7 +218,7 @@ func TestCrashLoopWithSlowExits(t *testing.T) {
 		pass(time.Second)
 		f.counts(worker.Counts{Idle: 2})
 		one := fakes.alive()[0]
-		must.Succeed(t, f.pools.Unhealthy(f.t.Context(), "ep", one.spec.ID, "no model"))
+		one.client.Unhealthy("no model")
 		pass(time.Second)
 		f.counts(worker.Counts{Idle: 1, Unhealthy: 1})
 		pass(2500 * time.Millisecond) // its exit takes 3 s, and the pause 1 s

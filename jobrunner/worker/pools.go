@@ -113,7 +113,7 @@ type Config struct {
 	Clock  *clock.Clock
 	Logger *slog.Logger
 
-	makeRoom func(Endpoint) // preempts a batch worker whose devices the endpoint waits for
+	pools *Pools // all pools; a worker calls it without holding a lock
 }
 
 // Pools manages the workers of all endpoints.
@@ -134,7 +134,7 @@ func New(c Config) *Pools {
 	}
 	c.Programs = programs{c.Programs}
 	p := &Pools{config: c, pools: map[string]*pool{}}
-	p.config.makeRoom = p.makeRoom
+	p.config.pools = p
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	if c.Devices != nil {
 		c.Devices.OnFreed(p.retryThrottled)

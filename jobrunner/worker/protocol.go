@@ -10,39 +10,38 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// This file serves the calls of the worker protocol. Built-in workers don't use it.
-
-// Authorize returns ErrNoWorker if the worker is unknown, or ErrKey if the key isn't the worker's.
-func (p *Pools) Authorize(endpoint, worker, key string) error {
-	w, err := p.find(endpoint, worker)
-	if err != nil {
-		return err
-	}
-	if subtle.ConstantTimeCompare([]byte(key), []byte(w.key)) != 1 {
-		return ErrKey
-	}
-	return nil
+// Protocol has the calls of one worker over the worker protocol. Built-in workers don't use it.
+type Protocol interface {
+	Take(ctx context.Context, max int) ([]engine.Taken, error)
+	Stops(ctx context.Context) []string
+	Report(ctx context.Context, job string, r engine.Report, replace bool) error
+	Posting(job string) (done func())
+	Idle(ctx context.Context) error
+	Ping(ctx context.Context, jobs []string) error
+	SDK(release string)
+	Unhealthy(reason string)
 }
 
-// find returns a worker that uses the worker protocol.
-func (p *Pools) find(endpoint, id string) (*worker, error) {
+// Authorize returns the calls of a worker, ErrNoWorker if it is unknown, or ErrKey if the key isn't the
+// worker's.
+func (p *Pools) Authorize(endpoint, id, key string) (Protocol, error) {
 	pool := p.pool(endpoint)
 	if pool == nil {
 		return nil, ErrNoWorker
 	}
-	if w := pool.find(func(w *worker) bool { return w.id == id && w.view().usesProtocol }); w != nil {
-		return w, nil
+	w := pool.find(func(w *worker) bool { return w.id == id && w.view().usesProtocol })
+	switch {
+	case w == nil:
+		return nil, ErrNoWorker
+	case subtle.ConstantTimeCompare([]byte(key), []byte(w.key)) != 1:
+		return nil, ErrKey
 	}
-	return nil, ErrNoWorker
+	return w, nil
 }
 
 // Take returns at most max jobs. It waits for the first one until ctx ends or the worker is drained,
 // and then returns no jobs and no error.
-func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]engine.Taken, error) {
-	w, err := p.find(endpoint, worker)
-	if err != nil {
-		return nil, err
-	}
+func (w *worker) Take(ctx context.Context, max int) ([]engine.Taken, error) {
 	wasEmpty, ok := w.beginTake()
 	if !ok {
 		// Answer late: after an empty answer, a worker that is about to leave would repeat its
@@ -129,11 +128,7 @@ func (w *worker) wakeStops(h *held) {
 
 // Posting records that the worker posts something about a job, until done is called. Meanwhile Stops
 // doesn't name the job, because the post may be its result.
-func (p *Pools) Posting(endpoint, worker, job string) (done func()) {
-	w, err := p.find(endpoint, worker)
-	if err != nil {
-		return func() {}
-	}
+func (w *worker) Posting(job string) (done func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h := w.jobs[job]
@@ -151,11 +146,7 @@ func (p *Pools) Posting(endpoint, worker, job string) (done func()) {
 
 // Stops returns the ids of jobs that the worker should stop, each once. It waits for the first one as
 // Take does.
-func (p *Pools) Stops(ctx context.Context, endpoint, worker string) ([]string, error) {
-	w, err := p.find(endpoint, worker)
-	if err != nil {
-		return nil, err
-	}
+func (w *worker) Stops(ctx context.Context) []string {
 	var leaves <-chan struct{}
 	if w.takesJobs() {
 		leaves = w.taking.Done()
@@ -163,16 +154,16 @@ func (p *Pools) Stops(ctx context.Context, endpoint, worker string) ([]string, e
 	for {
 		ids, changed := w.jobsToStop()
 		if len(ids) > 0 {
-			return ids, nil
+			return ids
 		}
 		select {
 		case <-changed:
 		case <-leaves:
-			return nil, nil
+			return nil
 		case <-w.gone:
-			return nil, nil
+			return nil
 		case <-ctx.Done():
-			return nil, nil
+			return nil
 		}
 	}
 }
@@ -193,11 +184,7 @@ func (w *worker) jobsToStop() (ids []string, changed <-chan struct{}) {
 
 // Report records the result of a job. It ignores a job that the worker doesn't hold. With replace, a
 // fresh worker replaces this one after the job.
-func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engine.Report, replace bool) error {
-	w, err := p.find(endpoint, worker)
-	if err != nil {
-		return err
-	}
+func (w *worker) Report(ctx context.Context, job string, r engine.Report, replace bool) error {
 	w.mu.Lock()
 	h := w.jobs[job]
 	if h != nil && r.Ends() {
@@ -250,26 +237,22 @@ func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engi
 // process that pings may outlive the one that works. A held job that pings omit for missGrace is
 // lost. A ping with a job that the worker doesn't hold is ignored: releases 1.7.12 to 1.9 of the
 // public SDK name the jobs of all workers started in the same folder.
-func (p *Pools) Ping(ctx context.Context, endpoint, worker string, jobs []string) error {
-	return p.reconcileJobs(ctx, endpoint, worker, jobs, false)
+func (w *worker) Ping(ctx context.Context, jobs []string) error {
+	return w.reconcileJobs(ctx, jobs, false)
 }
 
 // Idle records that the worker requests jobs and says it holds none. If it should hold jobs, it has
 // restarted, or a result didn't arrive. A job given to it within settleTime may not have arrived
 // yet.
-func (p *Pools) Idle(ctx context.Context, endpoint, worker string) error {
-	return p.reconcileJobs(ctx, endpoint, worker, nil, true)
+func (w *worker) Idle(ctx context.Context) error {
+	return w.reconcileJobs(ctx, nil, true)
 }
 
 // reconcileJobs puts the jobs that a worker has lost back into the queue. A job that the worker was
 // told to stop and no longer names has stopped. A ping may have been sent up to settleTime before
 // it arrived. A worker that requests jobs knows all its jobs except those given to it within
 // settleTime.
-func (p *Pools) reconcileJobs(ctx context.Context, endpoint, worker string, named []string, requests bool) error {
-	w, err := p.find(endpoint, worker)
-	if err != nil {
-		return err
-	}
+func (w *worker) reconcileJobs(ctx context.Context, named []string, requests bool) error {
 	w.mu.Lock()
 	if slices.ContainsFunc(named, func(id string) bool { return w.jobs[id] == nil }) {
 		w.mu.Unlock()
@@ -297,7 +280,7 @@ func (p *Pools) reconcileJobs(ctx context.Context, endpoint, worker string, name
 		w.drop(h)
 	}
 	for _, h := range lost {
-		w.pool.logger.WarnContext(ctx, "a worker has lost a job: "+requestWithoutResult, "endpoint", endpoint, "worker", worker, "job", h.ref.ID)
+		w.pool.logger.WarnContext(ctx, "a worker has lost a job: "+requestWithoutResult, "endpoint", w.pool.id, "worker", w.id, "job", h.ref.ID)
 		w.markLost(h, true)
 		if _, err := w.pool.queue.Report(ctx, h.ref, engine.LostBecause("its worker lost it: "+requestWithoutResult)); err != nil {
 			w.markLost(h, false)
@@ -321,15 +304,11 @@ func (w *worker) markLost(h *held, lost bool) {
 
 // Unhealthy records that the worker reports itself unfit, and why. The worker gets no more jobs,
 // and is replaced after a pause.
-func (p *Pools) Unhealthy(_ context.Context, endpoint, worker, reason string) error {
-	w, err := p.find(endpoint, worker)
-	if err != nil {
-		return err
-	}
+func (w *worker) Unhealthy(reason string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.apply(workerFailed) { // already unhealthy, or shutting down
-		return nil
+		return
 	}
 	w.reason = reason
 	w.endTaking()
@@ -338,7 +317,6 @@ func (p *Pools) Unhealthy(_ context.Context, endpoint, worker, reason string) er
 			w.kill()
 		}
 	})
-	return nil
 }
 
 var (

@@ -121,16 +121,12 @@ func protocol(base, endpoint, key, gpu string) map[string]string {
 }
 
 // SDK records which release of the public SDK a worker uses.
-func (p *Pools) SDK(endpoint, worker, release string) {
-	w, err := p.find(endpoint, worker)
-	if err != nil {
-		return
-	}
+func (w *worker) SDK(release string) {
 	w.mu.Lock()
 	unchanged := w.sdk == release
 	w.sdk = release
 	w.mu.Unlock()
-	if unchanged || !keepsJobsInFolder(release) || !p.shared(w) {
+	if unchanged || !keepsJobsInFolder(release) || !w.sharesFolder() {
 		return
 	}
 	w.mu.Lock()
@@ -139,13 +135,10 @@ func (p *Pools) SDK(endpoint, worker, release string) {
 		"they take each other's jobs for their own, and after a while ask for no more. Use release 1.10 or later, one worker, or containers (docs/guides/worker.md)", release))
 }
 
-// shared reports whether another worker runs in this worker's working folder.
-func (p *Pools) shared(w *worker) bool {
+// sharesFolder reports whether another worker runs in this worker's working folder.
+func (w *worker) sharesFolder() bool {
 	folder := w.view().folder
-	if folder == "" {
-		return false
-	}
-	return p.anyWorker(func(other *worker) bool { v := other.view(); return other != w && v.usesProtocol && v.folder == folder }) != nil
+	return folder != "" && w.pool.config.pools.anyWorker(func(other *worker) bool { v := other.view(); return other != w && v.usesProtocol && v.folder == folder }) != nil
 }
 
 // keepsJobsInFolder reports whether a release keeps its jobs in its working folder, as 1.7.12 to 1.9

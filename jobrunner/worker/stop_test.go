@@ -31,8 +31,7 @@ func (q slowReports) Report(ctx context.Context, ref engine.Ref, r engine.Report
 type stopping struct {
 	t      *testing.T
 	engine *engine.Engine
-	pools  *worker.Pools
-	worker string
+	worker worker.Protocol
 	job    string
 	ended  <-chan struct{} // closed when its process has exited
 }
@@ -60,10 +59,10 @@ func withStopping(t *testing.T, pause time.Duration, observe func(*stopping, eng
 		settings := echo
 		settings.Image, settings.Min, settings.Max = "team/worker", 1, 1
 		pools.Set(settings)
-		s.engine, s.pools, s.worker, s.ended = e, pools, <-processes.started, (<-processes.processes).Done()
+		s.engine, s.worker, s.ended = e, pools.Client("ep", <-processes.started), (<-processes.processes).Done()
 		job := must.Do(e.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)}))(t)
 		s.job = job.ID
-		jobs, err := pools.Take(t.Context(), "ep", s.worker, 1)
+		jobs, err := s.worker.Take(t.Context(), 1)
 		must.Require(t, err == nil && len(jobs) == 1, "took", jobs, err)
 		test(s)
 	})
@@ -74,7 +73,7 @@ func (s *stopping) stops(wait time.Duration) []string {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), wait)
 	defer cancel()
-	return must.Do(s.pools.Stops(ctx, "ep", s.worker))(s.t)
+	return s.worker.Stops(ctx)
 }
 
 // Stops doesn't name a job whose result is being recorded, however long that takes.
@@ -84,7 +83,7 @@ func TestStopsOmitsFinishedJob(t *testing.T) {
 			withStopping(t, 3*time.Second, nil, func(s *stopping) {
 				stops := make(chan []string)
 				go func() { stops <- s.stops(time.Minute) }()
-				must.Succeed(s.t, s.pools.Report(s.t.Context(), "ep", s.worker, s.job, report, false))
+				must.Succeed(s.t, s.worker.Report(s.t.Context(), s.job, report, false))
 				must.Equal(s.t, <-stops, nil, "Stops names a finished job")
 			})
 		})
@@ -94,7 +93,7 @@ func TestStopsOmitsFinishedJob(t *testing.T) {
 // A worker is not killed for a job whose result is being recorded.
 func TestWorkerLivesWhileAResultIsRecorded(t *testing.T) {
 	withStopping(t, time.Minute, nil, func(s *stopping) {
-		must.Succeed(s.t, s.pools.Report(s.t.Context(), "ep", s.worker, s.job, engine.Done([]byte(`1`)), false))
+		must.Succeed(s.t, s.worker.Report(s.t.Context(), s.job, engine.Done([]byte(`1`)), false))
 		synctest.Wait()
 		select {
 		case <-s.ended:
@@ -108,7 +107,7 @@ func TestWorkerLivesWhileAResultIsRecorded(t *testing.T) {
 // ends is killed.
 func TestStopsOmitsPostedJob(t *testing.T) {
 	withStopping(t, 0, nil, func(s *stopping) {
-		done := s.pools.Posting("ep", s.worker, s.job)
+		done := s.worker.Posting(s.job)
 		must.Do(s.engine.Cancel(s.t.Context(), "ep", s.job))(s.t)
 		must.Equal(s.t, s.stops(2*time.Second), nil, "Stops names a job with an open post")
 		stops := make(chan []string)
@@ -118,7 +117,7 @@ func TestStopsOmitsPostedJob(t *testing.T) {
 		must.Equal(s.t, <-stops, []string{s.job}, "after the post Stops returns")
 	})
 	withStopping(t, 0, nil, func(s *stopping) {
-		defer s.pools.Posting("ep", s.worker, s.job)()
+		defer s.worker.Posting(s.job)()
 		must.Do(s.engine.Cancel(s.t.Context(), "ep", s.job))(s.t)
 		time.Sleep(7 * time.Second) // until the pool notices, plus the grace
 		select {
@@ -168,8 +167,8 @@ func TestStopsOmitsLostJob(t *testing.T) {
 	}
 	withStopping(t, 0, lost, func(s *stopping) {
 		pass(2 * patience)
-		must.Succeed(s.t, s.pools.Idle(s.t.Context(), "ep", s.worker))
-		jobs, err := s.pools.Take(s.t.Context(), "ep", s.worker, 1)
+		must.Succeed(s.t, s.worker.Idle(s.t.Context()))
+		jobs, err := s.worker.Take(s.t.Context(), 1)
 		must.Require(s.t, err == nil && len(jobs) == 1 && jobs[0].ID == s.job, "took", jobs, "after the loss,", err)
 		stopped = append(stopped, s.stops(patience))
 		must.Hold(s.t, len(stopped) == 2 && len(stopped[0])+len(stopped[1]) == 0, "Stops returned", stopped)

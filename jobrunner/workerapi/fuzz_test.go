@@ -40,25 +40,21 @@ func newFuzzServer(f *testing.F) *fuzzServer {
 		_ = db.Close()
 	})
 	d := &fuzzServer{engine: e, held: map[string]engine.Ref{}}
-	d.Handler = workerapi.New(workerapi.Config{Workers: d, Bodies: httplimit.NewMemory(1 << 30), Logger: log})
+	d.Handler = workerapi.New(workerapi.Config{Authorize: authorize(d), Bodies: httplimit.NewMemory(1 << 30), Logger: log})
 	return d
 }
 
-func (d *fuzzServer) Authorize(endpoint, id, key string) error {
-	return new(fakeWorker).Authorize(endpoint, id, key)
-}
-
-func (d *fuzzServer) Take(ctx context.Context, endpoint, id string, limit int) ([]engine.Taken, error) {
-	jobs, err := d.engine.Take(ctx, engine.Take{Endpoint: endpoint, Worker: id, Max: limit})
+func (d *fuzzServer) Take(ctx context.Context, limit int) ([]engine.Taken, error) {
+	jobs, err := d.engine.Take(ctx, engine.Take{Endpoint: "ep", Worker: "w1", Max: limit})
 	for _, job := range jobs {
 		d.held[job.ID] = job.Ref
 	}
 	return jobs, err
 }
 
-func (d *fuzzServer) Stops(context.Context, string, string) ([]string, error) { return nil, nil }
+func (d *fuzzServer) Stops(context.Context) []string { return nil }
 
-func (d *fuzzServer) Report(ctx context.Context, _, _, job string, r engine.Report, _ bool) error {
+func (d *fuzzServer) Report(ctx context.Context, job string, r engine.Report, _ bool) error {
 	d.reports++
 	ref, ok := d.held[job]
 	if !ok {
@@ -67,25 +63,24 @@ func (d *fuzzServer) Report(ctx context.Context, _, _, job string, r engine.Repo
 	return must.Err(d.engine.Report(ctx, ref, r))
 }
 
-func (d *fuzzServer) Posting(string, string, string) func() { return func() {} }
+func (d *fuzzServer) Posting(string) func() { return func() {} }
 
-func (d *fuzzServer) Idle(context.Context, string, string) error {
+func (d *fuzzServer) Idle(context.Context) error {
 	d.idle++
 	return nil
 }
 
-func (d *fuzzServer) Ping(_ context.Context, _, _ string, jobs []string) error {
+func (d *fuzzServer) Ping(_ context.Context, jobs []string) error {
 	d.notes = append(d.notes, jobs...)
 	return nil
 }
 
-func (d *fuzzServer) SDK(_, _, release string) { d.notes = append(d.notes, release) }
+func (d *fuzzServer) SDK(release string) { d.notes = append(d.notes, release) }
 
-func (d *fuzzServer) Unhealthy(_ context.Context, _, _, reason string) error {
+func (d *fuzzServer) Unhealthy(reason string) {
 	if !utf8.ValidString(reason) || len(reason) > 1100 {
 		d.notes = append(d.notes, "invalid reason: "+reason)
 	}
-	return nil
 }
 
 // send sends a request, and checks the properties of every answer.
@@ -230,5 +225,3 @@ func FuzzTakenJob(f *testing.F) {
 		fuzz.Seed{[]byte(`{"id": "other", "input": {}}`), []byte(`{"id": "other"}`), []byte(`null`)},
 	)
 }
-
-var _ workerapi.Workers = (*fuzzServer)(nil)

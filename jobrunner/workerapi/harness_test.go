@@ -39,14 +39,17 @@ type fakeWorker struct {
 
 const workerKey = "worker-key-3141"
 
-func (f *fakeWorker) Authorize(endpoint, id, key string) error {
-	switch {
-	case endpoint != "ep" || id != "w1":
-		return worker.ErrNoWorker
-	case key != workerKey:
-		return worker.ErrKey
+// authorize returns the only worker.
+func authorize(w worker.Protocol) func(endpoint, id, key string) (worker.Protocol, error) {
+	return func(endpoint, id, key string) (worker.Protocol, error) {
+		switch {
+		case endpoint != "ep" || id != "w1":
+			return nil, worker.ErrNoWorker
+		case key != workerKey:
+			return nil, worker.ErrKey
+		}
+		return w, nil
 	}
-	return nil
 }
 
 func (f *fakeWorker) recordCall(format string, args ...any) error {
@@ -58,8 +61,8 @@ func (f *fakeWorker) recordCall(format string, args ...any) error {
 	return err
 }
 
-func (f *fakeWorker) Take(ctx context.Context, _, id string, limit int) ([]engine.Taken, error) {
-	if err := f.recordCall("take %s %d", id, limit); err != nil {
+func (f *fakeWorker) Take(ctx context.Context, limit int) ([]engine.Taken, error) {
+	if err := f.recordCall("take w1 %d", limit); err != nil {
 		return nil, err
 	}
 	select {
@@ -72,21 +75,19 @@ func (f *fakeWorker) Take(ctx context.Context, _, id string, limit int) ([]engin
 	return nil, nil
 }
 
-func (f *fakeWorker) Stops(ctx context.Context, _, id string) ([]string, error) {
-	if err := f.recordCall("stops %s", id); err != nil {
-		return nil, err
-	}
+func (f *fakeWorker) Stops(ctx context.Context) []string {
+	_ = f.recordCall("stops w1")
 	select {
 	case ids := <-f.stopIDs:
-		return ids, nil
+		return ids
 	case <-f.drain:
 	case <-ctx.Done():
 	}
-	return nil, nil
+	return nil
 }
 
-func (f *fakeWorker) Report(_ context.Context, _, id, job string, r engine.Report, replace bool) error {
-	err := f.recordCall("report %s %s replace=%t", id, job, replace)
+func (f *fakeWorker) Report(_ context.Context, job string, r engine.Report, replace bool) error {
+	err := f.recordCall("report w1 %s replace=%t", job, replace)
 	if err == nil {
 		f.mu.Lock()
 		f.reports = append(f.reports, r)
@@ -95,17 +96,15 @@ func (f *fakeWorker) Report(_ context.Context, _, id, job string, r engine.Repor
 	return err
 }
 
-func (f *fakeWorker) SDK(string, string, string)                 {}
-func (f *fakeWorker) Posting(string, string, string) func()      { return func() {} }
-func (f *fakeWorker) Idle(_ context.Context, _, id string) error { return f.recordCall("idle %s", id) }
+func (f *fakeWorker) SDK(string)                 {}
+func (f *fakeWorker) Posting(string) func()      { return func() {} }
+func (f *fakeWorker) Idle(context.Context) error { return f.recordCall("idle w1") }
 
-func (f *fakeWorker) Ping(_ context.Context, _, id string, jobs []string) error {
-	return f.recordCall("ping %s %q", id, jobs)
+func (f *fakeWorker) Ping(_ context.Context, jobs []string) error {
+	return f.recordCall("ping w1 %q", jobs)
 }
 
-func (f *fakeWorker) Unhealthy(_ context.Context, _, id, reason string) error {
-	return f.recordCall("unhealthy %s %s", id, reason)
-}
+func (f *fakeWorker) Unhealthy(reason string) { _ = f.recordCall("unhealthy w1 %s", reason) }
 
 // protocol is the worker protocol over HTTP in a bubble of virtual time.
 type protocol struct {
@@ -121,7 +120,7 @@ func runProtocol(t *testing.T, test func(p *protocol)) {
 		p := &protocol{t: t, log: new(bytes.Buffer), fakeWorker: &fakeWorker{
 			jobs: make(chan []engine.Taken), stopIDs: make(chan []string), drain: make(chan struct{}),
 		}}
-		transport, stop := pipenet.Serve(workerapi.New(workerapi.Config{Workers: p.fakeWorker, Bodies: httplimit.NewMemory(1 << 30), Logger: slog.New(slog.NewTextHandler(p.log, nil))}))
+		transport, stop := pipenet.Serve(workerapi.New(workerapi.Config{Authorize: authorize(p.fakeWorker), Bodies: httplimit.NewMemory(1 << 30), Logger: slog.New(slog.NewTextHandler(p.log, nil))}))
 		p.client = &http.Client{Transport: transport}
 		defer func() {
 			stop()

@@ -30,12 +30,12 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 // done reports a result or a progress update. A worker doesn't repeat a rejected result, so the job
 // fails with the reason.
 func (a *api) done(w http.ResponseWriter, r *http.Request, t target) error {
-	defer a.Workers.Posting(t.endpoint, t.worker, t.job)()
+	defer t.Posting(t.job)()
 	p, hold, err := a.readPost(r)
 	defer hold.Release()
 	if unusable, ok := errors.AsType[*unusableError](err); ok && !unusable.progress {
 		text := "the worker's result was refused: " + unusable.Error()
-		if err := a.Workers.Report(context.WithoutCancel(r.Context()), t.endpoint, t.worker, t.job, engine.Fail(text, nil), false); err != nil {
+		if err := t.Report(context.WithoutCancel(r.Context()), t.job, engine.Fail(text, nil), false); err != nil {
 			return err
 		}
 	}
@@ -48,7 +48,7 @@ func (a *api) done(w http.ResponseWriter, r *http.Request, t target) error {
 // report answers 200 even if the report changed nothing, because the worker can't
 // correct that. The report counts even if the worker disconnects.
 func (a *api) report(w http.ResponseWriter, r *http.Request, t target, report engine.Report, replace bool) error {
-	err := a.Workers.Report(context.WithoutCancel(r.Context()), t.endpoint, t.worker, t.job, report, replace)
+	err := t.Report(context.WithoutCancel(r.Context()), t.job, report, replace)
 	if err == nil {
 		httpanswer.Bytes(w, http.StatusOK, []byte("{}"))
 	}
@@ -153,12 +153,12 @@ func startsAsProgress(body []byte) bool {
 // ping records a heartbeat, or a worker's report that it is unhealthy.
 func (a *api) ping(w http.ResponseWriter, r *http.Request, t target) (err error) {
 	if t.query.Get("status") == "unhealthy" {
-		err = a.Workers.Unhealthy(r.Context(), t.endpoint, t.worker, unhealthyReason(t.query.Get("check"), t.query.Get("reason")))
+		t.Unhealthy(unhealthyReason(t.query.Get("check"), t.query.Get("reason")))
 	} else {
-		err = a.Workers.Ping(r.Context(), t.endpoint, t.worker, jobIDs(t.query["job_id"]))
+		err = t.Ping(r.Context(), jobIDs(t.query["job_id"]))
 	}
 	if release := t.query.Get("runpod_version"); err == nil && release != "" && len(release) <= maxRelease {
-		a.Workers.SDK(t.endpoint, t.worker, release)
+		t.SDK(release)
 	}
 	if err == nil {
 		httpanswer.Bytes(w, http.StatusOK, []byte("{}"))

@@ -28,7 +28,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
 
@@ -159,7 +158,7 @@ func newSingleWorker(t *testing.T, handler string) *singleWorker {
 	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 	e := must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: new(clock.Clock), Logger: discard}))(t)
 	l := &singleWorker{t: t, engine: e, log: new(livelog.Log), stopIDs: make(chan []string, 1), held: map[string]engine.Ref{}}
-	l.record = newRecord(workerapi.New(workerapi.Config{Workers: l, Bodies: httplimit.NewMemory(1 << 30), Logger: discard}))
+	l.record = newRecord(workerapi.New(workerapi.Config{Authorize: authorize(l), Bodies: httplimit.NewMemory(1 << 30), Logger: discard}))
 	server := httptest.NewServer(l.record)
 	env := protocolEnv(server.URL)
 	setHandler(env, handler)
@@ -179,18 +178,8 @@ func newSingleWorker(t *testing.T, handler string) *singleWorker {
 	return l
 }
 
-func (l *singleWorker) Authorize(_, id, key string) error {
-	if id != "w1" {
-		return worker.ErrNoWorker
-	}
-	if key != workerKey {
-		return worker.ErrKey
-	}
-	return nil
-}
-
-func (l *singleWorker) Take(ctx context.Context, endpoint, id string, limit int) ([]engine.Taken, error) {
-	jobs, err := l.engine.TakeOrWait(ctx, engine.Take{Endpoint: endpoint, Worker: id, Max: limit})
+func (l *singleWorker) Take(ctx context.Context, limit int) ([]engine.Taken, error) {
+	jobs, err := l.engine.TakeOrWait(ctx, engine.Take{Endpoint: "ep", Worker: "w1", Max: limit})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, job := range jobs {
@@ -202,27 +191,27 @@ func (l *singleWorker) Take(ctx context.Context, endpoint, id string, limit int)
 	return jobs, err
 }
 
-func (l *singleWorker) Stops(ctx context.Context, _, _ string) ([]string, error) {
+func (l *singleWorker) Stops(ctx context.Context) []string {
 	select {
 	case ids := <-l.stopIDs:
-		return ids, nil
+		return ids
 	case <-ctx.Done():
-		return nil, nil
+		return nil
 	}
 }
 
-func (l *singleWorker) Report(ctx context.Context, _, _, job string, r engine.Report, _ bool) error {
+func (l *singleWorker) Report(ctx context.Context, job string, r engine.Report, _ bool) error {
 	l.mu.Lock()
 	ref := l.held[job]
 	l.mu.Unlock()
 	return must.Err(l.engine.Report(ctx, ref, r))
 }
 
-func (l *singleWorker) SDK(string, string, string)                              {}
-func (l *singleWorker) Posting(string, string, string) func()                   { return func() {} }
-func (l *singleWorker) Idle(context.Context, string, string) error              { return nil }
-func (l *singleWorker) Ping(context.Context, string, string, []string) error    { return nil }
-func (l *singleWorker) Unhealthy(context.Context, string, string, string) error { return nil }
+func (l *singleWorker) SDK(string)                           {}
+func (l *singleWorker) Posting(string) func()                { return func() {} }
+func (l *singleWorker) Idle(context.Context) error           { return nil }
+func (l *singleWorker) Ping(context.Context, []string) error { return nil }
+func (l *singleWorker) Unhealthy(string)                     {}
 
 // waitForExit waits for the worker to end by itself.
 func (l *singleWorker) waitForExit() {

@@ -24,23 +24,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// Workers is the set of workers that the deployment has started. worker.Pools implements it.
-type Workers interface {
-	Authorize(endpoint, worker, key string) error
-	Take(ctx context.Context, endpoint, worker string, max int) ([]engine.Taken, error)
-	Stops(ctx context.Context, endpoint, worker string) ([]string, error)
-	Report(ctx context.Context, endpoint, worker, job string, r engine.Report, replace bool) error
-	Posting(endpoint, worker, job string) (done func())
-	Idle(ctx context.Context, endpoint, worker string) error
-	Ping(ctx context.Context, endpoint, worker string, jobs []string) error
-	SDK(endpoint, worker, release string)
-	Unhealthy(ctx context.Context, endpoint, worker, reason string) error
-}
-
 type Config struct {
-	Workers Workers
-	Bodies  *httplimit.Memory // memory of the bodies that are being read
-	Logger  *slog.Logger
+	// Authorize returns the calls of a worker, worker.ErrNoWorker or worker.ErrKey.
+	Authorize func(endpoint, worker, key string) (worker.Protocol, error)
+	Bodies    *httplimit.Memory // memory of the bodies that are being read
+	Logger    *slog.Logger
 }
 
 // operation is an operation below /v2/{endpoint_id}.
@@ -51,6 +39,7 @@ type operation struct {
 }
 
 type target struct {
+	worker.Protocol       // nil before the worker is authorized
 	endpoint, worker, job string
 	query                 url.Values
 }
@@ -108,7 +97,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err = a.authorize(r, t); err == nil {
+	if err = a.authorize(r, &t); err == nil {
 		err = op.serve(a, w, r, t)
 	}
 	if err != nil && op.delaysRefusal {
@@ -129,7 +118,7 @@ func findOperation(r *http.Request) (operation, target, error) {
 		return operation{}, target{}, httpanswer.NotAllowed(r, match.Allow...)
 	}
 	r.Pattern = match.Pattern
-	return match.Operation, target{match.Values[0], match.Values[1], match.Values[2], parseQueries(r.URL.RawQuery, appended)}, nil
+	return match.Operation, target{nil, match.Values[0], match.Values[1], match.Values[2], parseQueries(r.URL.RawQuery, appended)}, nil
 }
 
 // parseQueries merges the parameters of several query strings.
@@ -144,12 +133,13 @@ func parseQueries(raws ...string) url.Values {
 	return merged
 }
 
-func (a *api) authorize(r *http.Request, t target) error {
+func (a *api) authorize(r *http.Request, t *target) (err error) {
 	key := apikey.Of(r)
 	if key == "" {
 		return httpanswer.Refuse(http.StatusUnauthorized, "missing worker key: send it in the Authorization header, as <key> or Bearer <key>")
 	}
-	return a.Workers.Authorize(t.endpoint, t.worker, key)
+	t.Protocol, err = a.Authorize(t.endpoint, t.worker, key)
+	return err
 }
 
 // fail writes an error as {"error": text}. A worker repeats a request after a 5xx.
@@ -231,18 +221,18 @@ func (a *api) takeBatch(w http.ResponseWriter, r *http.Request, t target) error 
 // disconnected meanwhile are reported as lost, and go to another worker.
 func (a *api) waitForJobs(r *http.Request, t target, limit int) ([]engine.Taken, error) {
 	if t.query.Get("job_in_progress") == "0" {
-		if err := a.Workers.Idle(r.Context(), t.endpoint, t.worker); err != nil {
+		if err := t.Idle(r.Context()); err != nil {
 			return nil, err
 		}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), pollTimeout)
 	defer cancel()
-	jobs, err := a.Workers.Take(ctx, t.endpoint, t.worker, limit)
+	jobs, err := t.Take(ctx, limit)
 	if err != nil || r.Context().Err() == nil {
 		return jobs, err
 	}
 	for _, job := range jobs {
-		err = errors.Join(err, a.Workers.Report(context.WithoutCancel(ctx), t.endpoint, t.worker, job.ID, engine.Lost(), false))
+		err = errors.Join(err, t.Report(context.WithoutCancel(ctx), job.ID, engine.Lost(), false))
 	}
 	return nil, err
 }
@@ -269,15 +259,12 @@ func appendJob(b []byte, job engine.Taken) []byte {
 func (a *api) stops(w http.ResponseWriter, r *http.Request, t target) error {
 	ctx, cancel := context.WithTimeout(r.Context(), pollTimeout)
 	defer cancel()
-	ids, err := a.Workers.Stops(ctx, t.endpoint, t.worker)
-	switch {
-	case err != nil:
-		return err
-	case len(ids) == 0:
+	ids := t.Stops(ctx)
+	if len(ids) == 0 {
 		w.WriteHeader(http.StatusNoContent)
-	default:
-		body, _ := json.Marshal(map[string][]string{"jobsToStop": ids}) // never fails for strings
-		httpanswer.Bytes(w, http.StatusOK, body)
+		return nil
 	}
+	body, _ := json.Marshal(map[string][]string{"jobsToStop": ids}) // never fails for strings
+	httpanswer.Bytes(w, http.StatusOK, body)
 	return nil
 }

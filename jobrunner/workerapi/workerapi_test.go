@@ -292,7 +292,7 @@ func TestParametersWithoutAQuery(t *testing.T) {
 
 // A temporary failure is a 5xx, which a worker retries; the answer to a poll for jobs is delayed.
 func TestErrors(t *testing.T) {
-	for path, held := range map[string]time.Duration{"/v2/ep/job-take/w1": time.Second, "/v2/ep/job-stop/w1": 0, "/v2/ep/ping/w1": 0} {
+	for path, held := range map[string]time.Duration{"/v2/ep/job-take/w1": time.Second, "/v2/ep/ping/w1": 0} {
 		runProtocol(t, func(p *protocol) {
 			p.err = errBroken
 			start := time.Now()
