@@ -54,12 +54,12 @@ func Simulate(spec string, log *slog.Logger) (Inventory, error) {
 
 // Simulated reports whether an inventory is simulated.
 func Simulated(i Inventory) bool {
-	_, ok := i.(*simulated)
-	return ok
+	s, ok := i.(*simulated)
+	return ok && s.name != ""
 }
 
 type simulated struct {
-	name    string
+	name    string // "" for a machine without GPUs
 	log     *slog.Logger
 	changed chan struct{}
 	stop    func() // stops watching the file

@@ -171,29 +171,15 @@ func (b clusterBodyV2) build(c *call, tx *store.Tx) (store.Cluster, []store.Pod,
 	case t == nil && b.Image == nil:
 		return cluster, nil, store.Refusal("a cluster needs the image of its pods: expected image or templateId")
 	}
-	common := podDefaultsV2()
-	copyFields(&common, b)
-	if err := b.setCommand(&common.Container); err != nil {
-		return cluster, nil, err
-	}
-	common.GPU = &store.PodGPU{TypeIDs: []string{b.Compute.GPUTypeID}, Count: b.Compute.GPUCountPerPod}
-	if err := b.Mounts.applyTo(&common); err != nil {
-		return cluster, nil, err
-	}
-	ssh, jupyter := false, false
 	if t != nil {
 		cluster.Template = t.ID
-		common.UseTemplate(*t)
-		common.Volume, common.GPU.AllowedCUDAVersions = t.Volume, t.AllowedCUDAVersions
-		ssh, jupyter = t.StartSSH, t.StartJupyter
 	}
-	setIfPresent(&ssh, b.StartSSH)
-	setIfPresent(&jupyter, b.StartJupyter)
-	keys, err := tx.SSHKeys(c.owner)
+	body := convert[clusterBodyV2, podBodyV2](b)
+	body.GPU = &podGPUBodyV2{ID: b.Compute.GPUTypeID, Count: &b.Compute.GPUCountPerPod}
+	common, err := body.newPod(c, tx, t)
 	if err != nil {
 		return cluster, nil, err
 	}
-	injectAccess(&common, ssh, jupyter, keys)
 	members := make([]store.Pod, b.Compute.PodCount)
 	for rank := range members {
 		p := common

@@ -165,18 +165,25 @@ func (c *call) podLogsV2(q logStream) (stream logStream, err error) {
 	return q.open(log), nil
 }
 
-func (b podBodyV2) build(c *call, tx *store.Tx) (store.Pod, error) {
-	p := podDefaultsV2()
+func (b podBodyV2) build(c *call, tx *store.Tx) (p store.Pod, err error) {
 	t, err := podTemplate(tx, b.FromTemplate)
+	if err == nil && t != nil {
+		err = checkMerged(c.body, *t)
+	}
 	if err != nil {
 		return p, err
 	}
+	return b.newPod(c, tx, t)
+}
+
+// newPod returns a pod of the defaults, the template, which may be nil, and the body.
+func (b podBodyV2) newPod(c *call, tx *store.Tx, t *store.Template) (store.Pod, error) {
+	p := podDefaultsV2()
+	ssh, jupyter := false, false
 	if t != nil {
-		if err := checkMerged(c.body, *t); err != nil {
-			return p, err
-		}
 		p.UseTemplate(*t)
 		b.Env = mergedEnv(t.Env, b.Env)
+		ssh, jupyter = t.StartSSH, t.StartJupyter
 	}
 	copyFields(&p, b)
 	if err := b.setCommand(&p.Container); err != nil {
@@ -191,7 +198,6 @@ func (b podBodyV2) build(c *call, tx *store.Tx) (store.Pod, error) {
 	if err := b.Mounts.applyTo(&p); err != nil {
 		return p, err
 	}
-	ssh, jupyter := t != nil && t.StartSSH, t != nil && t.StartJupyter
 	setIfPresent(&ssh, b.StartSSH)
 	setIfPresent(&jupyter, b.StartJupyter)
 	keys, err := tx.SSHKeys(c.owner)

@@ -233,12 +233,8 @@ func (tx *Tx) checkTemplate(e Endpoint) error {
 
 func (tx *Tx) checkVolumes(e Endpoint) error {
 	for _, id := range e.NetworkVolumes {
-		ok, err := tx.exists(networkVolumes, id)
-		if err != nil {
+		if err := tx.require(networkVolumes, id); err != nil {
 			return err
-		}
-		if !ok {
-			return refusef("network volume %q does not exist", id)
 		}
 	}
 	return nil

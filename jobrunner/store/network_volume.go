@@ -55,7 +55,8 @@ func (v *NetworkVolume) beforeDelete(tx *Tx) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.detachPods(v.ID); err != nil {
+	// Running containers keep their mounts.
+	if err := changeReferrers(tx, v.ID, func(p *Pod) { p.NetworkVolume = "" }); err != nil {
 		return err
 	}
 	return tx.callVolumeHook(v.ID, nil)

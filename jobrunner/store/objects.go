@@ -264,14 +264,31 @@ func (tx *Tx) remove(k kind, id string) error {
 	return err
 }
 
-// exists reports whether a record of the kind exists.
-func (tx *Tx) exists(k kind, id string) (bool, error) {
+// require rejects a reference to a record that doesn't exist.
+func (tx *Tx) require(k kind, id string) error {
 	var found int
 	err := tx.tx.QueryRow("SELECT 1 FROM objects WHERE id = ? AND kind = ?", id, k.key).Scan(&found)
 	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
+		return refusef("%s %q does not exist", k.label, id)
 	}
-	return err == nil, err
+	return err
+}
+
+// changeReferrers changes the records of a kind that refer to the target, without checks.
+func changeReferrers[T any, P Record[T]](tx *Tx, target string, change func(r P)) error {
+	users, err := tx.referrers(P(nil).kind(), target)
+	for _, user := range users {
+		r := P(new(T))
+		if err := load(tx.tx, r, user); err != nil {
+			return err
+		}
+		change(r)
+		tx.changed(r.kind(), user)
+		if err := tx.save(r); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // referrers returns the ids of a kind's records that refer to the target.

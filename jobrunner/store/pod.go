@@ -198,26 +198,6 @@ func (p *Pod) Settings() Pod {
 	return c
 }
 
-// detachPods removes a network volume from its pods. Running containers keep their mounts.
-func (tx *Tx) detachPods(volume string) error {
-	users, err := tx.referrers(pods, volume)
-	if err != nil {
-		return err
-	}
-	for _, user := range users {
-		var p Pod
-		if err := load(tx.tx, &p, user); err != nil {
-			return err
-		}
-		p.NetworkVolume = ""
-		tx.changed(pods, user)
-		if err := tx.save(&p); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // checkPod rejects contradictory members, and references to objects that don't exist.
 func (tx *Tx) checkPod(p Pod) error {
 	for _, check := range []func(Pod) error{checkPodMembers, tx.checkPodGPU, tx.checkPodCPU, tx.checkPodNetwork, tx.checkPodVolume} {

@@ -45,19 +45,8 @@ func (r *RegistryAuth) beforeDelete(tx *Tx) error {
 	} else if len(users) > 0 {
 		return refusef("registry auth %q is in use: delete pod %q first, or give the pod another registry auth", r.ID, users[0])
 	}
-	users, err := tx.referrers(templates, r.ID)
-	if err != nil {
+	if err := changeReferrers(tx, r.ID, func(t *Template) { t.Registry = "" }); err != nil {
 		return err
-	}
-	for _, user := range users {
-		t, err := tx.Template(user)
-		if err != nil {
-			return err
-		}
-		t.Registry = ""
-		if err := tx.save(&t); err != nil {
-			return err
-		}
 	}
 	return tx.updateReferrers(r.ID, func(e *Endpoint) { e.Registry = "" })
 }

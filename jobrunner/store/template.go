@@ -180,9 +180,5 @@ func (tx *Tx) checkRegistry(c Container) error {
 	if c.Registry == "" {
 		return nil
 	}
-	ok, err := tx.exists(registryAuths, c.Registry)
-	if err == nil && !ok {
-		return refusef("registry auth %q does not exist", c.Registry)
-	}
-	return err
+	return tx.require(registryAuths, c.Registry)
 }

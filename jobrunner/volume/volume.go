@@ -57,17 +57,18 @@ func (v *Volumes) Mount(ctx context.Context, id string) (run.Mount, error) {
 // retryPause is the pause after a keeper's call that failed, in real time.
 const retryPause = time.Second
 
-// follow makes the keeper apply a change of a network volume. It retries until the keeper succeeds or
-// ctx ends.
-func (v *Volumes) follow(ctx context.Context, keeper run.VolumeKeeper, id string) {
+// follow applies a change of a network volume to its storage. It retries until that succeeds or ctx ends.
+func (v *Volumes) follow(ctx context.Context, id string) {
 	name := run.NetworkVolumePrefix + id
 	for logged := false; ; {
 		stored, err := store.Get[store.NetworkVolume](ctx, v.Store, id)
 		switch {
-		case err == nil:
-			err = keeper.ResizeVolume(ctx, name, stored.Size)
+		case err == nil && v.Keeper != nil: // sizes of folders aren't enforced
+			err = v.Keeper.ResizeVolume(ctx, name, stored.Size)
+		case errors.Is(err, store.ErrNotFound) && v.Keeper != nil:
+			err = v.Keeper.RemoveVolume(ctx, name)
 		case errors.Is(err, store.ErrNotFound):
-			err = keeper.RemoveVolume(ctx, name)
+			err = v.removeFolder(id)
 		}
 		if err == nil || ctx.Err() != nil {
 			return
@@ -91,29 +92,24 @@ func (v *Volumes) background(call func()) {
 	}
 }
 
-// Start makes the keeper apply all changes until Stop, and deletes the folders of volumes that were
+// Start applies all changes of network volumes until Stop, and deletes the folders of volumes that were
 // deleted while the deployment didn't run.
 func (v *Volumes) Start(ctx context.Context) error {
-	var deleted, unknown []string
-	keeper := v.Keeper
-	if keeper == nil {
-		keeper = folders{v}
-		var err error
-		if deleted, unknown, err = v.findDeleted(ctx); err != nil {
-			return err
-		}
+	deleted, unknown, err := v.findDeleted(ctx)
+	if err != nil {
+		return err
 	}
 	for _, id := range unknown {
 		v.Logger.WarnContext(ctx, "a folder belongs to no network volume of this deployment: delete it if nobody needs it", "folder", filepath.Join(v.Data, volumesFolder, id))
 	}
 	v.ctx, v.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	follow := func(id string) { v.background(func() { v.follow(v.ctx, keeper, id) }) }
+	follow := func(id string) { v.background(func() { v.follow(v.ctx, id) }) }
 	v.Store.OnNetworkVolumeChange(follow)
 	for _, id := range deleted {
 		follow(id)
 	}
 	if v.Keeper == nil && v.Data != "" {
-		v.background(func() { v.sweep(v.ctx, keeper) })
+		v.background(func() { v.sweep(v.ctx) })
 	}
 	return nil
 }
@@ -130,11 +126,11 @@ func (v *Volumes) Stop() {
 const sweepInterval = time.Minute
 
 // sweep deletes the folders of volumes that were deleted at another node.
-func (v *Volumes) sweep(ctx context.Context, keeper run.VolumeKeeper) {
+func (v *Volumes) sweep(ctx context.Context) {
 	for v.Clock.Sleep(ctx, sweepInterval) == nil {
 		deleted, _, err := v.findDeleted(ctx)
 		for _, id := range deleted {
-			if failure := keeper.RemoveVolume(ctx, run.NetworkVolumePrefix+id); !errors.Is(failure, errMounted) {
+			if failure := v.removeFolder(id); !errors.Is(failure, errMounted) {
 				err = errors.Join(err, failure)
 			}
 		}
@@ -147,7 +143,7 @@ func (v *Volumes) sweep(ctx context.Context, keeper run.VolumeKeeper) {
 // findDeleted returns deleted volumes whose folders still exist. A folder of a volume that this database
 // never had is unknown and isn't deleted: the deployment may use another database than before.
 func (v *Volumes) findDeleted(ctx context.Context) (deleted, unknown []string, err error) {
-	if v.Data == "" {
+	if v.Keeper != nil || v.Data == "" {
 		return nil, nil, nil
 	}
 	folders, err := os.ReadDir(filepath.Join(v.Data, volumesFolder))
@@ -178,20 +174,13 @@ func (v *Volumes) findDeleted(ctx context.Context) (deleted, unknown []string, e
 // errMounted means that a worker or pod still has the volume.
 var errMounted = errors.New("a worker or pod still has the volume")
 
-// folders keep network volumes on this machine.
-type folders struct{ v *Volumes }
-
-// ResizeVolume does nothing: sizes of folders aren't enforced.
-func (folders) ResizeVolume(context.Context, string, int64) error { return nil }
-
-// RemoveVolume deletes a volume's folder once no worker and no pod has it. It deletes a symbolic link
+// removeFolder deletes a volume's folder once no worker and no pod has it. It deletes a symbolic link
 // instead of its target, and nothing while a file system is mounted in the folder.
-func (f folders) RemoveVolume(_ context.Context, name string) error {
-	id := strings.TrimPrefix(name, run.NetworkVolumePrefix)
-	if f.v.Mounted(id) {
+func (v *Volumes) removeFolder(id string) error {
+	if v.Mounted(id) {
 		return errMounted
 	}
-	base, err := f.v.Folder()
+	base, err := v.Folder()
 	if err != nil {
 		return err
 	}
