@@ -222,7 +222,7 @@ func TestListedNamesAreHarmless(t *testing.T) {
 // is empty.
 func TestQueryWritesConfiguration(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
-		if !cli.Has(tfcli.ListResources) {
+		if !cli.HasActions() {
 			t.Skip(cli.String() + " has no query")
 		}
 		for _, typeName := range slices.Sorted(maps.Keys(kindsOf)) {
