@@ -3,8 +3,7 @@
 // which clauses detected it. It fails if the clause of a mutant doesn't detect it, or if a
 // MUST fails for a control.
 //
-// By default only a mutant's own clause judges it. With --full all clauses do, except clauses
-// with cases that load the deployment with thousands of requests.
+// Only a mutant's own clause judges it. All clauses judge a control.
 //
 // With --variants the whole suite runs against each variant, and must not fail it.
 package main
@@ -26,22 +25,19 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
-	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/local"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/mutants"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/mutants/overlay"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
-	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
 func main() {
-	full := flag.Bool("full", false, "judge every mutant by all clauses that do not load the deployment, and count the clauses that detect it")
 	only := flag.String("only", "*", "patterns of the mutants or variants to run, by id, separated by commas")
 	parallel := flag.Int("parallel", 2, "mutants or variants that run at the same time")
 	asVariants := flag.Bool("variants", false, "run variants, which the whole suite must not fail, instead of mutants")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *asVariants, *full, *only, *parallel)
+	err := run(ctx, *asVariants, *only, *parallel)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -50,7 +46,7 @@ func main() {
 }
 
 // run builds the jobrunner with its faults, and runs variants or mutants with it.
-func run(ctx context.Context, asVariants, full bool, only string, parallel int) error {
+func run(ctx context.Context, asVariants bool, only string, parallel int) error {
 	dir, err := os.MkdirTemp("", "gpucloud-mutants-")
 	if err != nil {
 		return err
@@ -63,23 +59,23 @@ func run(ctx context.Context, asVariants, full bool, only string, parallel int) 
 	if asVariants {
 		return runVariants(ctx, binary, only, parallel)
 	}
-	return runMutants(ctx, binary, full, only, parallel)
+	return runMutants(ctx, binary, only, parallel)
 }
 
-func runMutants(ctx context.Context, binary string, full bool, only string, parallel int) error {
+func runMutants(ctx context.Context, binary, only string, parallel int) error {
 	started := time.Now()
 	selected, err := choose(mutants.All(), only, func(m mutants.Mutant) string { return m.ID })
 	if err != nil {
 		return err
 	}
-	judge := func(m mutants.Mutant) outcome { return judgeMutant(ctx, binary, m, full) }
+	judge := func(m mutants.Mutant) outcome { return judgeMutant(ctx, binary, m) }
 	outcomes := judgeAll(selected, parallel, judge)
 	for i, v := range outcomes {
 		if !v.ok() && ctx.Err() == nil { // beside another deployment, cases of concurrent requests may miss a fault
 			outcomes[i] = judgeAll(selected[i:i+1], 1, judge)[0]
 		}
 	}
-	return summarize(outcomes, full, time.Since(started))
+	return summarize(outcomes, time.Since(started))
 }
 
 // judgeAll judges subjects concurrently, and prints the line of each outcome.
@@ -122,7 +118,7 @@ const faultVariable = "GPUCLOUD_FAULT"
 // outcome is the result of the suite for a mutant.
 type outcome struct {
 	mutants.Mutant
-	detectedBy []string // violated MUSTs and SHOULDs, the mutant's own clause first
+	detectedBy []string // violated MUSTs and SHOULDs
 	err        error
 }
 
@@ -168,35 +164,25 @@ func judgeFaulty(ctx context.Context, c local.Config, fault string, judge func(c
 }
 
 // judgeMutant runs the suite against a jobrunner with the mutant's fault.
-func judgeMutant(ctx context.Context, binary string, m mutants.Mutant, full bool) (result outcome) {
+func judgeMutant(ctx context.Context, binary string, m mutants.Mutant) (result outcome) {
 	result.Mutant = m
-	// Its own clause runs first and by itself. A fault of limits would otherwise affect other clauses.
-	var selections [][]string
+	var selected []string // all clauses for a control
 	if m.Clause != "" {
-		selections = append(selections, []string{m.Clause})
-	}
-	switch {
-	case full:
-		selections = append(selections, clausesWithoutLoad(m.Clause))
-	case m.Clause == "":
-		selections = append(selections, nil)
+		selected = []string{m.Clause}
 	}
 	// In memory, a request of these operations ends before another begins.
 	disk := m.Clause == "RAT-13" || m.Clause == "RAT-15"
 	result.err = judgeFaulty(ctx, local.Config{Binary: binary, Disk: disk}, m.Fault, func(ctx context.Context, target conformance.Target) error {
-		for _, selected := range selections {
-			r, err := conformance.Judge(ctx, conformance.Options{Target: target, Seed: 1, Select: selected})
-			if err = errors.Join(err, ctx.Err()); err != nil {
-				return err
-			}
-			if r.Preflight != "" { // a mutant that can't be judged counts as detected
-				result.detectedBy = []string{m.Clause}
-				return nil
-			}
-			for _, x := range r.Results {
-				if x.Verdict == report.Fail || x.Verdict == report.Warn && (x.Clause == m.Clause || x.Level == "MUST") {
-					result.detectedBy = append(result.detectedBy, x.Clause)
-				}
+		r, err := conformance.Judge(ctx, conformance.Options{Target: target, Seed: 1, Select: selected})
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		if r.Preflight != "" { // a mutant that can't be judged counts as detected
+			result.detectedBy = []string{m.Clause}
+		}
+		for _, x := range r.Results {
+			if x.Verdict == report.Fail || x.Verdict == report.Warn && (x.Clause == m.Clause || x.Level == "MUST") {
+				result.detectedBy = append(result.detectedBy, x.Clause)
 			}
 		}
 		return nil
@@ -204,39 +190,15 @@ func judgeMutant(ctx context.Context, binary string, m mutants.Mutant, full bool
 	return result
 }
 
-// clausesWithoutLoad returns the clauses that can fail and whose cases don't load the
-// deployment, except one.
-func clausesWithoutLoad(except string) (ids []string) {
-	excluded := map[string]bool{except: true}
-	for _, c := range conformance.Cases() {
-		for _, id := range c.AllClauses() {
-			excluded[id] = excluded[id] || c.Allow&suite.Load != 0
-		}
-	}
-	for _, c := range clauses.All() {
-		if c.Level != suite.Unspec && c.Untestable == "" && !excluded[c.ID] {
-			ids = append(ids, c.ID)
-		}
-	}
-	return ids
-}
-
 // summarize prints how many mutants had the expected outcome. The error names the others.
-func summarize(outcomes []outcome, full bool, took time.Duration) error {
+func summarize(outcomes []outcome, took time.Duration) error {
 	var undetected []string
-	var counts []int
 	for _, v := range outcomes {
 		if !v.ok() {
 			undetected = append(undetected, v.ID)
 		}
-		counts = append(counts, len(v.detectedBy))
 	}
-	slices.Sort(counts)
-	fmt.Printf("\n%d of %d mutants had the expected outcome, in %.0f s", len(outcomes)-len(undetected), len(outcomes), took.Seconds())
-	if full {
-		fmt.Printf("; the median mutant is detected by %d clauses", counts[len(counts)/2])
-	}
-	fmt.Println()
+	fmt.Printf("\n%d of %d mutants had the expected outcome, in %.0f s\n", len(outcomes)-len(undetected), len(outcomes), took.Seconds())
 	if len(undetected) > 0 {
 		return fmt.Errorf("the suite did not detect mutants as expected: the suite is too weak, or the fault has no effect: %s", strings.Join(undetected, ", "))
 	}

@@ -84,7 +84,7 @@ func TestSampleOfMutants(t *testing.T) {
 				var fault map[string]any
 				err := json.Unmarshal([]byte(m.Fault), &fault)
 				must.Hold(t, err == nil && fault[form] != nil, "invalid fault", id, "expected the form", form, m.Fault, err)
-				v := judgeMutant(t.Context(), binary, m, false)
+				v := judgeMutant(t.Context(), binary, m)
 				must.Hold(t, v.ok(), v.line())
 			})
 		}
@@ -95,7 +95,7 @@ func TestSampleOfMutants(t *testing.T) {
 			t.Skip("TestVariants has deployments that must not fail")
 		}
 		t.Parallel()
-		v := judgeMutant(t.Context(), binary, findMutant(t, "queue-last-first"), true)
+		v := judgeMutant(t.Context(), binary, findMutant(t, "queue-last-first"))
 		must.Hold(t, v.ok(), v.line())
 	})
 	// An invalid fault is rejected, since it would prove nothing.
@@ -117,7 +117,7 @@ func TestNoFaultInTheProduct(t *testing.T) {
 	must.Hold(t, !bytes.Contains(program, []byte(faultVariable)), "the program contains", faultVariable)
 	for _, ids := range sampleByForm {
 		m := findMutant(t, ids[0])
-		v := judgeMutant(t.Context(), binary, m, false)
+		v := judgeMutant(t.Context(), binary, m)
 		must.Hold(t, v.err == nil && len(v.detectedBy) == 0, v.line())
 	}
 	d := must.Do(local.Start(context.WithoutCancel(t.Context()), local.Config{Binary: binary, Env: []string{faultVariable + "={"}}))(t)
