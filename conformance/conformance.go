@@ -101,7 +101,7 @@ func Judge(ctx context.Context, o Options) (*report.Report, error) {
 	if r.Target.Live {
 		r.report.Dialect = "live"
 		for i := range chosen {
-			chosen[i] = chosen[i].InLiveDialect()
+			chosen[i].Level = cmp.Or(chosen[i].Live.Level, chosen[i].Level)
 		}
 	}
 	if err := r.open(ctx); err != nil {

@@ -56,7 +56,8 @@ func (r *run) skipReason(c *suite.Case, refused string) (o suite.Outcome, skippe
 		return skip(report.SkipFeature, "the case needs a clock that can be advanced, and the run defers cases that wait")
 	}
 	if missing := r.neededPermission(c) &^ r.Allow; missing != 0 {
-		return skip(report.SkipAllow, "it would "+permissionWords(missing)+": --allow "+missing.String())
+		_, words := missing.Texts()
+		return skip(report.SkipAllow, "it would "+strings.Join(words, " and ")+": --allow "+missing.String())
 	}
 	if !r.Target.SkipsTime() && c.WaitTime > r.MaxWait && !r.deferrable(c) {
 		return skip(report.SkipBudget, fmt.Sprintf("it waits for longer than --max-wait %s", r.MaxWait))
@@ -71,16 +72,6 @@ func (r *run) neededPermission(c *suite.Case) suite.Permission {
 		a |= suite.Create
 	}
 	return a
-}
-
-func permissionWords(a suite.Permission) string {
-	var list []string
-	for _, x := range suite.Permissions {
-		if a&x.Permission != 0 {
-			list = append(list, x.Words)
-		}
-	}
-	return strings.Join(list, " and ")
 }
 
 // resultOf returns the result of a clause: the worst result of its cases. A skipped case
@@ -245,7 +236,7 @@ func (r *run) rerunFailed(ctx context.Context, attempts map[string]suite.Attempt
 func (r *run) usage() report.Reruns {
 	return report.Reruns{
 		Duration: report.Duration(time.Since(r.started)), TargetTime: report.Duration(r.env.Clock.Now().Sub(r.began)),
-		Requests: r.env.Requests(), Jobs: r.env.Jobs(),
+		Requests: r.env.Requests.Load(), Jobs: r.env.Jobs.Load(),
 	}
 }
 

@@ -219,11 +219,7 @@ func windowOf(a *suite.Answer) (start, end time.Time) {
 }
 
 func expectWindow(a *suite.Answer, bucket, start, end string) {
-	a.Equal("metadata.query.bucketSize", bucket)
-	for path, want := range map[string]string{"metadata.query.startTime": start, "metadata.query.endTime": end} {
-		expected, _ := time.Parse(time.RFC3339, want)
-		if got, err := time.Parse(time.RFC3339, a.Str(path)); err != nil || !got.Equal(expected) {
-			a.Equal(path, want)
-		}
-	}
+	from, to := windowOf(a.Equal("metadata.query.bucketSize", bucket))
+	window := from.UTC().Format(time.RFC3339) + " to " + to.UTC().Format(time.RFC3339)
+	a.Expect(window == start+" to "+end, "the window "+start+" to "+end)
 }

@@ -93,19 +93,24 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 	{ID: "JOB-40", Level: suite.Should, Source: "Errors, 404", Statement: "An unknown job id returns 404.", Requests: 6, Run: func(c *suite.C) {
 		c.Get("/health").Is(200) // the endpoint exists, but not the job
 		id := c.Nonce()
-		eachJobOperation(func(op contractOperation) { op.send(c, id, nil).Is(404, 400) }) // the id may be malformed
+		for _, op := range operationsOnJobs {
+			op.send(c, id, nil).Is(404, 400) // the id may be malformed
+		}
 	}},
 	{ID: "JOB-40-like", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 40, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		s := newScene(c)
 		for _, j := range s.jobs() {
-			id := suite.SimilarID(j.ID)
-			eachJobOperation(func(op contractOperation) { op.send(c, id, nil).Is(404) })
+			for _, op := range operationsOnJobs {
+				op.send(c, suite.SimilarID(j.ID), nil).Is(404)
+			}
 		}
 		s.expectUnchanged()
 	}},
 	{ID: "JOB-40-form", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Requests: 16, Seconds: 1, Run: func(c *suite.C) {
 		j := c.Run(suite.Echo()).Reach(suite.Completed)
-		eachJobOperation(func(op contractOperation) { op.send(c, suite.SimilarID(j.ID), nil).Is(404) })
+		for _, op := range operationsOnJobs {
+			op.send(c, suite.SimilarID(j.ID), nil).Is(404)
+		}
 	}},
 	{ID: "JOB-41", Level: suite.Should, Source: "Errors, 404", Statement: "Another endpoint doesn't return the job.",
 		Needs: suite.AnyEndpoint | suite.SecondEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
@@ -115,12 +120,12 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 		}},
 	{ID: "JOB-41-every", Needs: suite.OwnEndpoint | suite.SecondEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 60, WaitTime: 20 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		s := newScene(c)
-		eachJobOperation(func(op contractOperation) {
+		for _, op := range operationsOnJobs {
 			for _, j := range s.jobs() {
 				a := c.Job(op.method, c.SecondEndpoint, op.pathFor(j.ID), nil)
 				a.Expect(a.IsRefusal() || a.Code == 403, op.String()+" through another endpoint: 404 or 403")
 			}
-		})
+		}
 		s.requestTTL(c.SecondEndpoint)
 		for _, j := range s.jobs() {
 			c.Job("GET", c.SecondEndpoint, "/requests", nil).NotContains(j.ID)

@@ -19,12 +19,15 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 			c.ExpectBefore(shown, due.Add(retention-c.EarlyMargin(time.Second)/2))
 			shown.Is(200).Equal("output.x", "kept")
 		}},
-	{ID: "LIM-11-stream", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: retention, Seconds: 1, Run: func(c *suite.C) {
-		j := c.Run(suite.Stream(3, 0))
-		due := interval{j.Answer.Sent, j.Completed().Received}
-		due.add(retention).untilJustBefore(c)
-		chunks := j.Stream().Is(200).Chunks()
+	// The chunks of a result are kept, and deleted, with it.
+	{ID: "LIM-11-stream", Supplementary: true, Clauses: []string{"LIM-12"}, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: retention + 2*time.Minute, Seconds: 2, Run: func(c *suite.C) {
+		read, unread := c.Run(suite.Stream(3, 0)), c.Run(suite.Stream(3, 0))
+		read.Completed()
+		due := interval{read.Answer.Sent, unread.Completed().Received}.add(retention)
+		due.untilJustBefore(c)
+		chunks := read.Stream().Is(200).Chunks()
 		c.Expect(len(chunks) == 3, "3 chunks", "%d chunks", len(chunks))
+		c.JudgeBy(due.to, func() { expectNoChunks(c, unread) })
 	}},
 	{ID: "LIM-12", Source: "Limits, Result retention (/run)", Statement: "After 30 minutes the result of /run is deleted, and the job can't be retried.",
 		Jobs: 2, Seconds: 1, WaitTime: retention + 2*time.Minute, Run: func(c *suite.C) {
@@ -39,12 +42,6 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 				job.Status().Absent("output")
 			})
 		}},
-	// The chunks of a deleted result or job are deleted, too.
-	{ID: "LIM-12-stream", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: retention + 2*time.Minute, Seconds: 1, Run: func(c *suite.C) {
-		j := c.Run(suite.Stream(3, 0))
-		due := interval{j.Answer.Sent, j.Completed().Received}
-		c.JudgeBy(due.add(retention).to, func() { expectNoChunks(c, j) })
-	}},
 	{ID: "LIM-13", Level: suite.Unspec, Source: "Errors, Missing result", Statement: "The response for a job whose result is deleted.",
 		Jobs: 1, Seconds: 1, WaitTime: retention + 2*time.Minute, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo())

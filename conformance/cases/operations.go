@@ -291,11 +291,5 @@ func isMissing(a *suite.Answer) bool { return isMissingCode(a.Code) }
 
 func isMissingCode(code int) bool { return code == 404 || code == 405 || code == 501 }
 
-// eachJobOperation calls do for each operation on a job.
-func eachJobOperation(do func(op contractOperation)) {
-	for _, op := range jobOperations {
-		if op.takesID() {
-			do(op)
-		}
-	}
-}
+// operationsOnJobs are the operations on a job.
+var operationsOnJobs = slices.DeleteFunc(slices.Clone(jobOperations), func(op contractOperation) bool { return !op.takesID() })

@@ -38,14 +38,6 @@ func (c Clause) Result() report.Result {
 	return report.Result{Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.Source, Statement: c.Statement, Link: c.Link()}
 }
 
-// InLiveDialect returns the clause in the dialect of the public SDKs.
-func (c Clause) InLiveDialect() Clause {
-	if c.Live.Level != "" {
-		c.Level = c.Live.Level
-	}
-	return c
-}
-
 // All returns the clauses in the order of report.Areas and of their numbers.
 func All() []Clause { return slices.Clone(registry()) }
 

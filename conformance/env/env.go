@@ -33,8 +33,8 @@ type Env struct {
 
 	silence silence
 
-	requests atomic.Int64
-	jobs     atomic.Int64
+	// Requests and Jobs count what was sent and submitted so far.
+	Requests, Jobs atomic.Int64
 
 	boxes       http.ServeMux
 	boxesServer *http.Server
@@ -62,7 +62,7 @@ func (e *Env) Do(ctx context.Context, r wire.Request) *wire.Exchange {
 		if err := e.Pace.Wait(ctx, r.URL); err != nil {
 			return &wire.Exchange{Request: r, Err: err}
 		}
-		e.requests.Add(1)
+		e.Requests.Add(1)
 		x := wire.Do(ctx, e.Target.Client, r, e.Clock.Now)
 		if e.OnExchange != nil {
 			e.OnExchange(x)
@@ -86,7 +86,7 @@ func (e *Env) Exhausted() bool {
 	if objects > 0 {
 		objects += listReads
 	}
-	return int(e.Requests())+objects+inFlight+preflight >= e.MaxRequests
+	return int(e.Requests.Load())+objects+inFlight+preflight >= e.MaxRequests
 }
 
 // The most requests that a run sends in addition to its cases' requests.
@@ -107,12 +107,6 @@ func (e *Env) StartPatience() time.Duration {
 
 // NoteStart records whether a job began to run within StartPatience.
 func (e *Env) NoteStart(began bool) { e.neverStarts.Store(!began) }
-
-// Requests and Jobs return how many were sent and submitted so far.
-func (e *Env) Requests() int64 { return e.requests.Load() }
-func (e *Env) Jobs() int64     { return e.jobs.Load() }
-
-func (e *Env) CountJob() { e.jobs.Add(1) }
 
 // Close shuts down the receiver and closes connections and the ledger.
 func (e *Env) Close() error {

@@ -33,7 +33,7 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"style": func() template.CSS { return template.CSS(pageStyle) }, "script": func() template.JS { return template.JS(pageScript) }, "hash": contentHash,
 	"tone": verdictTone, "headline": headline, "facts": runFacts, "levels": levels, "areas": areas, "tally": func(r *Report) string { return r.tally(false) },
 	"verdicts": func() []Verdict { return Verdicts }, "means": func(v Verdict) string { return verdictMeanings[v] },
-	"slug": verdictClass, "brief": oneLine, "message": formatMessage, "span": formatDuration, "join": func(list []string) string { return strings.Join(list, ", or ") },
+	"slug": func(v Verdict) string { return strings.ToLower(string(v)) }, "brief": oneLine, "message": formatMessage, "span": formatDuration, "join": func(list []string) string { return strings.Join(list, ", or ") },
 	"count": groupDigits, "leftout": func(x Result) string { return stripControls(x.partsLeftOut()) },
 	"plus": func(a, b int) int { return a + b }, "verdict": verdictText, "title": (*Report).Title, "conclusion": conclusion,
 }).ParseFS(assets, "assets/*.html", "assets/badge.svg"))
@@ -162,9 +162,6 @@ func levels(r *Report) (list []pageLevel) {
 	}
 	return list
 }
-
-// verdictClass returns the CSS class of a verdict.
-func verdictClass(v Verdict) string { return strings.ToLower(string(v)) }
 
 // groupDigits separates groups of three digits.
 func groupDigits(n int) string {

@@ -134,13 +134,18 @@ var Permissions = []struct {
 
 // String returns the value of --allow.
 func (p Permission) String() string {
-	var names []string
+	names, _ := p.Texts()
+	return strings.Join(names, ",")
+}
+
+// Texts returns the names and the descriptions of permissions.
+func (p Permission) Texts() (names, words []string) {
 	for _, x := range Permissions {
 		if p&x.Permission != 0 {
-			names = append(names, x.Name)
+			names, words = append(names, x.Name), append(words, x.Words)
 		}
 	}
-	return strings.Join(names, ",")
+	return names, words
 }
 
 // AllClauses returns the clauses that the case judges.

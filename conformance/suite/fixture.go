@@ -56,7 +56,7 @@ func (c *C) addToLedger(m env.Object) env.Object {
 // NoteJob records a job in the ledger if other cases use the endpoint. At the end of the case, the
 // job is cancelled.
 func (c *C) NoteJob(endpoint, id string) {
-	c.env.CountJob()
+	c.env.Jobs.Add(1)
 	if endpoint == c.Target.Endpoint {
 		c.addToLedger(env.Object{Kind: "job", ID: id, Method: http.MethodPost, URL: c.Target.Queue() + "/v2/" + endpoint + "/cancel/" + id})
 	}
