@@ -56,7 +56,10 @@ func (w *exchangeWatch) observe(x *wire.Exchange) {
 		return
 	}
 	// Parsing a long body takes a while, so it happens outside of the lock.
-	id, status := jobStatusOf(x)
+	body, _ := x.JSON()
+	members, _ := body.(map[string]any) // the body may be an array, as in an answer to /stream
+	id, _ := members["id"].(string)
+	status, _ := members["status"].(string)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.describe(x, id, status)
@@ -69,15 +72,6 @@ func (w *exchangeWatch) observe(x *wire.Exchange) {
 			w.faults[c.ID] = watchFault{w.hide.Redact(x.Request.Method + " " + x.Request.URL), w.hide.Redact(text + ": " + answer), x}
 		}
 	}
-}
-
-// jobStatusOf returns the id and the status in an answer about a job.
-func jobStatusOf(x *wire.Exchange) (id, status string) {
-	body, _ := x.JSON()
-	members, _ := body.(map[string]any) // the body may be an array, as in an answer to /stream
-	id, _ = members["id"].(string)
-	status, _ = members["status"].(string)
-	return id, status
 }
 
 // describe converts an exchange for Watch. id and status are members of its body.

@@ -50,27 +50,21 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 			c.Observe("%d", j.Status().Code)
 		}},
 	{ID: "LIM-14", Source: "Limits, Result retention (/runsync)", Statement: "The result of /runsync is kept for a minute after the job ends.",
-		Jobs: 1, Seconds: 1, WaitTime: time.Minute, Run: judgeRunSyncKept("/runsync", suite.Echo(suite.M{"x": "kept"}), suite.Completed)},
+		Jobs: 1, Seconds: 1, WaitTime: time.Minute, Run: judgeRunSyncKept(runSync("/runsync", suite.Echo(suite.M{"x": "kept"})), suite.Completed)},
 	// A result of /runsync is kept for the same time however the job ended, and with a wait for at
 	// least a minute.
-	{ID: "LIM-14-failed", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: judgeRunSyncKept("/runsync", suite.Fail(), suite.Failed)},
-	{ID: "LIM-14-wait", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: judgeRunSyncKept("/runsync?wait=1000", suite.Echo(suite.M{"x": "kept"}), suite.Completed)},
-	{ID: "LIM-14-timed-out", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 70 * time.Second, Seconds: 12, Run: func(c *suite.C) {
-		j, ended := timeOutRunSync(c)
-		expectKeptForAMinute(c, j, ended, suite.TimedOut)
-	}},
+	{ID: "LIM-14-failed", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: judgeRunSyncKept(runSync("/runsync", suite.Fail()), suite.Failed)},
+	{ID: "LIM-14-wait", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: judgeRunSyncKept(runSync("/runsync?wait=1000", suite.Echo(suite.M{"x": "kept"})), suite.Completed)},
+	{ID: "LIM-14-timed-out", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 70 * time.Second, Seconds: 12, Run: judgeRunSyncKept(timeOutRunSync, suite.TimedOut)},
 	{ID: "LIM-15", Source: "Limits, Result retention (/runsync)", Statement: "Without a wait setting, the result of /runsync is deleted after a minute.",
-		Jobs: 1, Seconds: 1, WaitTime: 2 * time.Minute, Run: judgeRunSyncExpired("/runsync", suite.Echo(suite.M{"x": "kept"}), time.Minute)},
-	{ID: "LIM-15-failed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired("/runsync", suite.Fail(), time.Minute)},
-	{ID: "LIM-15-timed-out", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 6, Run: func(c *suite.C) {
-		j, ended := timeOutRunSync(c)
-		expectExpired(c, j, ended.to.Add(time.Minute))
-	}},
-	{ID: "LIM-15-streamed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired("/runsync", suite.Stream(3, 0), time.Minute)},
+		Jobs: 1, Seconds: 1, WaitTime: 2 * time.Minute, Run: judgeRunSyncExpired(runSync("/runsync", suite.Echo(suite.M{"x": "kept"})), time.Minute)},
+	{ID: "LIM-15-failed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired(runSync("/runsync", suite.Fail()), time.Minute)},
+	{ID: "LIM-15-timed-out", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 6, Run: judgeRunSyncExpired(timeOutRunSync, time.Minute)},
+	{ID: "LIM-15-streamed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired(runSync("/runsync", suite.Stream(3, 0)), time.Minute)},
 	{ID: "LIM-16", Source: "Limits, Result retention (/runsync)", Statement: "With a wait setting, the result of /runsync is deleted after five minutes at the latest.",
-		Jobs: 1, Seconds: 1, WaitTime: 6 * time.Minute, Run: judgeRunSyncExpired("/runsync?wait=300000", suite.Echo(suite.M{"x": "kept"}), 5*time.Minute)},
-	{ID: "LIM-16-failed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 6 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired("/runsync?wait=300000", suite.Fail(), 5*time.Minute)},
-	{ID: "LIM-16-short-wait", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 6 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired("/runsync?wait=1000", suite.Echo(suite.M{"x": "kept"}), 5*time.Minute)},
+		Jobs: 1, Seconds: 1, WaitTime: 6 * time.Minute, Run: judgeRunSyncExpired(runSync("/runsync?wait=300000", suite.Echo(suite.M{"x": "kept"})), 5*time.Minute)},
+	{ID: "LIM-16-failed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 6 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired(runSync("/runsync?wait=300000", suite.Fail()), 5*time.Minute)},
+	{ID: "LIM-16-short-wait", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 6 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired(runSync("/runsync?wait=1000", suite.Echo(suite.M{"x": "kept"})), 5*time.Minute)},
 	{ID: "LIM-17", Source: "Limits, Result retention (/run)", Statement: "Retention starts when the job ends.",
 		Needs: suite.AnyEndpoint | suite.Advanced, Jobs: 1, Seconds: 1200, WaitTime: time.Hour, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(20*time.Minute, suite.M{"output": "kept"}), suite.ExecutionTimeout(time.Hour)).Reach(suite.InProgress)
@@ -134,25 +128,20 @@ func expectExpired(c *suite.C, j *suite.Job, due time.Time) {
 	j.Retry().Refused()
 }
 
-// judgeRunSyncKept judges that a result is kept for a minute.
-func judgeRunSyncKept(path string, input suite.M, status string) func(*suite.C) {
+// judgeRunSyncKept expects, just before a minute has passed since a job's end, its status, and the
+// output x = kept or that it can be retried.
+func judgeRunSyncKept(runJob func(*suite.C) (j *suite.Job, ended interval), status string) func(*suite.C) {
 	return func(c *suite.C) {
-		j, ended := runSync(c, path, input)
-		expectKeptForAMinute(c, j, ended, status)
-	}
-}
-
-// expectKeptForAMinute expects, just before a minute has passed since a job's end, its status,
-// and the output x = kept or that it can be retried.
-func expectKeptForAMinute(c *suite.C, j *suite.Job, ended interval, status string) {
-	var shown *suite.Answer
-	if !ended.add(time.Minute).judgeJustBefore(c, j, func(a *suite.Answer) { shown = a.Is(200).Equal("status", status) }) {
-		c.Inconclusive("the time of the job's end is too inexact")
-	}
-	if status == suite.Completed {
-		shown.Equal("output.x", "kept")
-	} else {
-		j.Retry().Is(200).Equal("status", suite.InQueue)
+		j, ended := runJob(c)
+		var shown *suite.Answer
+		if !ended.add(time.Minute).judgeJustBefore(c, j, func(a *suite.Answer) { shown = a.Is(200).Equal("status", status) }) {
+			c.Inconclusive("the time of the job's end is too inexact")
+		}
+		if status == suite.Completed {
+			shown.Equal("output.x", "kept")
+		} else {
+			j.Retry().Is(200).Equal("status", suite.InQueue)
+		}
 	}
 }
 
@@ -172,26 +161,26 @@ func timeOutRunSync(c *suite.C) (*suite.Job, interval) {
 }
 
 // judgeRunSyncExpired judges that a result is deleted after its retention.
-func judgeRunSyncExpired(path string, input suite.M, kept time.Duration) func(*suite.C) {
+func judgeRunSyncExpired(runJob func(*suite.C) (j *suite.Job, ended interval), kept time.Duration) func(*suite.C) {
 	return func(c *suite.C) {
-		j, ended := runSync(c, path, input)
+		j, ended := runJob(c)
 		expectExpired(c, j, ended.to.Add(kept))
 		expectNoChunks(c, j)
 	}
 }
 
-// runSync submits a job that ends at once, and waits for its end.
-func runSync(c *suite.C, path string, input suite.M) (*suite.Job, interval) {
-	begin := c.Now()
-	var j *suite.Job
-	c.Given("JOB-13", func() {
-		a := c.Post(path, suite.Submission(input)).Is(200)
-		id := a.Shown("id")
-		c.SkipIf(id == nil || id == "", "the answer after the wait has no job id") // a worker had to start first
-		j = c.JobOf(a)
-	})
-	ended := j.Await(suite.Completed, suite.Failed).Received
-	return j, interval{begin, ended}
+// runSync returns a function that submits a job that ends at once, and waits for its end.
+func runSync(path string, input suite.M) func(*suite.C) (*suite.Job, interval) {
+	return func(c *suite.C) (j *suite.Job, ended interval) {
+		begin := c.Now()
+		c.Given("JOB-13", func() {
+			a := c.Post(path, suite.Submission(input)).Is(200)
+			id := a.Shown("id")
+			c.SkipIf(id == nil || id == "", "the answer after the wait has no job id") // a worker had to start first
+			j = c.JobOf(a)
+		})
+		return j, interval{begin, j.Await(suite.Completed, suite.Failed).Received}
+	}
 }
 
 // expectNoChunks expects that a stream has no chunks. Its status may be any.

@@ -11,18 +11,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// parallelRequests returns how many of n requests are in flight at a time: fewer than any
-// operation allows. Operations with a low rate limit allow few.
-func parallelRequests(n int) int {
-	switch {
-	case n < 100:
-		return 1
-	case n < 1000:
-		return 8
-	}
-	return 48
-}
-
 // Flood sends as many requests as the limit allows and expects no 429. Then it expects a 429 to
 // the next request, or after as many more requests as a token bucket has refilled meanwhile. It
 // sends requests like Post and Get.
@@ -105,7 +93,7 @@ func (c *C) Burst(n int, method, path string, body any) {
 	remaining.Store(int64(n))
 	var unexpected atomic.Pointer[wire.Exchange]
 	var group sync.WaitGroup
-	for range parallelRequests(n) {
+	for range min(1+n/20, 48) { // fewer at a time than any operation allows
 		group.Go(func() {
 			for remaining.Add(-1) >= 0 && c.ctx.Err() == nil {
 				x := c.exchange(c.ctx, c.nextExchange(), r)
