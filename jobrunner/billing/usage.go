@@ -22,12 +22,9 @@ type Usage struct {
 // Usage calls visit with the usage of a kind's resources in each bucket of a window, up to
 // now. It calls visit for each span, so a resource may come several times for a bucket.
 func (m *Meter) Usage(ctx context.Context, kind Kind, w Window, visit func(Usage)) error {
+	m.Checkpoint(ctx) // then the database has this process's spans up to now
 	now := m.Clock.Wall().UnixMilli()
-	spans := m.inMemory(kind)
-	known := map[string]bool{}
-	for _, s := range spans {
-		known[s.id] = true
-	}
+	var spans []span
 	from, to := w.Start().UnixMilli(), w.End().UnixMilli()
 	err := m.DB.Read(ctx, func(r *sqldb.Reader) error {
 		rows, err := r.Query(spansOf, string(kind), from, to)
@@ -40,9 +37,6 @@ func (m *Meter) Usage(ctx context.Context, kind Kind, w Window, visit func(Usage
 			var doc []byte
 			if err := rows.Scan(&s.id, &s.ID, &s.Owner, &s.started, &s.until, &doc); err != nil {
 				return err
-			}
-			if known[s.id] {
-				continue
 			}
 			if err := json.Unmarshal(doc, &s.Resource); err != nil {
 				return err
@@ -61,31 +55,6 @@ func (m *Meter) Usage(ctx context.Context, kind Kind, w Window, visit func(Usage
 		s.visit(w, visit)
 	}
 	return nil
-}
-
-// inMemory returns this process's unwritten spans, and its running spans as if they ended now.
-func (m *Meter) inMemory(kind Kind) (spans []span) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := m.now()
-	add := func(s *span) {
-		if s.Kind == kind {
-			shown := *s
-			if shown.until == endless {
-				shown.until = max(now, s.started)
-			}
-			spans = append(spans, shown)
-		}
-	}
-	for _, s := range m.running {
-		add(s)
-	}
-	for _, s := range m.pending {
-		if s.until != endless { // m.running has the others
-			add(s)
-		}
-	}
-	return spans
 }
 
 // visit splits a span at the bounds of a window, and calls visit for each part.
