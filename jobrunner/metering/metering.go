@@ -84,8 +84,13 @@ func kindOf(p store.Pod) billing.Kind {
 	return billing.Pod
 }
 
-// PodPrice returns a pod's price in dollars per hour.
-func (b Bills) PodPrice(p store.Pod) float64 { return billing.PerHour(b.pod(p).Rates) }
+// PodPrice returns a pod's price in dollars per hour now: 0 for a pod that doesn't hold its compute.
+func (b Bills) PodPrice(p store.Pod) float64 {
+	if !p.Status.Active() {
+		return 0
+	}
+	return billing.PerHour(b.pod(p).Rates)
+}
 
 // Started is called when a pod has started, and when the deployment adopts a pod that kept
 // running after the deployment was killed.

@@ -42,7 +42,7 @@ type Config struct {
 	Machine string // id of the deployment that runs the pods
 	// PodReason returns, for people, why a pod waits, how it ended, or that its state can't be known.
 	PodReason func(store.Pod) string
-	PodPrice  func(store.Pod) float64               // per hour, of a pod that holds its compute
+	PodPrice  func(store.Pod) float64               // per hour now
 	Sample    func(uuid string) (gpu.Sample, error) // measures a worker's GPU
 	Bodies    *httplimit.Memory                     // memory of the bodies that are being read
 	Catalog   *catalog.Source                       // nil for the built-in catalog

@@ -55,13 +55,6 @@ func updatePod[B podBody](c *call, body B) (store.Pod, error) {
 	})
 }
 
-func (c *call) hourlyPrice(p store.Pod) float64 {
-	if !p.Status.Active() {
-		return 0
-	}
-	return c.PodPrice(p)
-}
-
 // act performs an action on the path's pod, unless skip reports that it isn't needed.
 func (c *call) act(a pod.Action, skip func(store.Pod) bool) (store.Pod, error) {
 	return c.Store.UpdatePod(c.ctx(), c.id, func(_ *store.Tx, p *store.Pod) error {

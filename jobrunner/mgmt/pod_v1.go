@@ -19,7 +19,7 @@ import (
 )
 
 func (c *call) newPodV1(p store.Pod) podV1 {
-	price := c.hourlyPrice(p)
+	price := c.PodPrice(p)
 	command, _ := p.Command() // args that can't be split are one word
 	w := podV1{
 		DockerEntrypoint: nonNilList(command.Entrypoint), DockerStartCmd: nonNilList(command.Cmd),

@@ -18,7 +18,7 @@ import (
 func (c *call) newPodV2(p store.Pod) podV2 {
 	var w podV2
 	copyFields(&w, p)
-	w.containerV2, w.Cost, w.Reason, w.SSH.Direct = newContainerV2(p.Container), c.hourlyPrice(p), nilIfEmpty(c.PodReason(p)), directSSH(p)
+	w.containerV2, w.Cost, w.Reason, w.SSH.Direct = newContainerV2(p.Container), c.PodPrice(p), nilIfEmpty(c.PodReason(p)), directSSH(p)
 	w.Actions = convertAll(pod.Actions(p), func(a pod.Action) string { return string(a) })
 	w.GlobalNetworking = globalNetworkingV2{Enabled: p.NetworkIP != "", IP: p.NetworkIP}
 	if p.Volume.Size > 0 {
@@ -84,13 +84,10 @@ func directSSH(p store.Pod) *sshEndpointV2 {
 }
 
 func (c *call) newPodRuntimeV2(p store.Pod) *podRuntimeV2 {
-	live, runs := c.Pods.Live(p.ID)
-	if !runs {
-		live = pod.Live{CPU: -1, Memory: -1}
-	}
+	live := c.Pods.Live(p.ID)
 	w := &podRuntimeV2{
 		Uptime: int64(max(0, c.Clock.Wall().Sub(p.StartedAt)) / time.Second),
-		GPUs:   convertAll(live.GPUs, func(g pod.GPU) podGPUUsageV2 { return podGPUUsageV2{percent(g.Util), percent(g.MemoryUtil)} }),
+		GPUs:   convertAll(live.GPUs, convert[pod.GPU, podGPUUsageV2]),
 		Ports: convertAll(p.OpenPorts, func(o store.PodPort) podPortV2 {
 			port := podPortV2{Private: int64(o.Private), Type: o.Protocol}
 			if o.Public != 0 {
@@ -99,21 +96,13 @@ func (c *call) newPodRuntimeV2(p store.Pod) *podRuntimeV2 {
 			return port
 		}),
 	}
-	if util := percent(live.CPU); util != nil {
-		w.CPU = &utilizationV2{*util}
+	if live.CPU != nil {
+		w.CPU = &utilizationV2{*live.CPU}
 	}
-	if util := percent(live.Memory); util != nil {
-		w.Memory = &utilizationV2{*util}
+	if live.Memory != nil {
+		w.Memory = &utilizationV2{*live.Memory}
 	}
 	return w
-}
-
-// percent returns nil for an unknown value.
-func percent(known int) *int64 {
-	if known < 0 {
-		return nil
-	}
-	return new(int64(min(known, 100)))
 }
 
 // podsQuery is a page of pods, and whether it includes the members of clusters.
@@ -189,9 +178,7 @@ func (b podBodyV2) newPod(c *call, tx *store.Tx, t *store.Template) (store.Pod, 
 	if err := b.setCommand(&p.Container); err != nil {
 		return p, err
 	}
-	if err := b.compute(&p, t); err != nil {
-		return p, err
-	}
+	b.compute(&p, t)
 	if t != nil && p.GPU != nil { // the body's mounts replace the template's; a CPU pod has no persistent mount
 		p.Volume = t.Volume
 	}
@@ -221,20 +208,18 @@ func podTemplate(tx *store.Tx, id *string) (*store.Template, error) {
 }
 
 // compute sets GPUs or CPUs. Either CUDA member of the body replaces the template's constraint.
-func (b podBodyV2) compute(p *store.Pod, t *store.Template) error {
-	switch {
-	case (b.GPU == nil) == (b.CPU == nil):
-		return store.Refusal("a pod has either GPUs or CPUs: expected exactly one of gpu and cpu")
-	case b.CPU != nil:
+func (b podBodyV2) compute(p *store.Pod, t *store.Template) {
+	if b.CPU != nil {
 		p.CPU = &store.PodCPU{FlavorIDs: []string{b.CPU.ID}, VCPUCount: b.CPU.VCPUCount}
-		return nil
+	}
+	if b.GPU == nil {
+		return
 	}
 	p.GPU = &store.PodGPU{TypeIDs: []string{b.GPU.ID}, Count: defaultGPUCount}
 	if t != nil && b.GPU.AllowedCUDAVersions == nil && b.GPU.MinCUDAVersion == nil {
 		p.GPU.AllowedCUDAVersions = t.AllowedCUDAVersions
 	}
 	copyFields(p.GPU, *b.GPU)
-	return nil
 }
 
 func (m *podMountsV2) applyTo(p *store.Pod) error {

@@ -54,7 +54,7 @@ func newNode(machine string) *Node {
 	return New(Config{Machine: machine, Logger: slog.New(slog.DiscardHandler)})
 }
 
-func (n *Node) lead(at engine.Leader) { n.places.set("e", place{Leader: at}) }
+func (n *Node) lead(at engine.Leader) { n.places.endpoints.Store("e", place{Leader: at}) }
 
 func (n *Node) handler(own http.HandlerFunc) http.Handler {
 	toLeader := n.forwardToLeader(own)

@@ -56,7 +56,7 @@ type Node struct {
 
 // New creates a node. The caller must call Close.
 func New(c Config) *Node {
-	return &Node{Config: c, places: places{endpoints: map[string]place{}, peers: map[string]peer{}}, outdated: make(chan struct{}), leaderless: make(chan struct{}, 1)}
+	return &Node{Config: c, places: places{peers: map[string]peer{}}, outdated: make(chan struct{}), leaderless: make(chan struct{}, 1)}
 }
 
 // RefuseWhileOthersRun returns a check for sqldb.DB.BeforeBreaking. The check rejects a breaking
@@ -112,7 +112,7 @@ func (n *Node) sync(ctx context.Context, id string) {
 		err = n.apply(ctx, e)
 	case errors.Is(err, store.ErrNotFound):
 		n.Pools.Remove(id)
-		n.places.remove(id)
+		n.places.endpoints.Delete(id)
 		err = n.Engine.DropEndpoint(ctx, id)
 	}
 	switch {

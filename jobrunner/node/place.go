@@ -12,10 +12,11 @@ import (
 
 // places caches which nodes run the workers of endpoints and the pods.
 type places struct {
-	mu        sync.Mutex
-	endpoints map[string]place
-	pods      map[string]string // machine by pod
-	peers     map[string]peer   // by URL
+	endpoints sync.Map // place by id
+
+	mu    sync.Mutex
+	pods  map[string]string // machine by pod
+	peers map[string]peer   // by URL
 
 	leaderless map[string]bool // endpoints without a leader in the last round; guarded by Node.syncing
 }
@@ -27,22 +28,11 @@ type place struct {
 }
 
 func (p *places) endpoint(id string) (place, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	at, known := p.endpoints[id]
-	return at, known
-}
-
-func (p *places) set(id string, at place) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.endpoints[id] = at
-}
-
-func (p *places) remove(id string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.endpoints, id)
+	at, known := p.endpoints.Load(id)
+	if !known {
+		return place{}, false
+	}
+	return at.(place), true
 }
 
 // peer is another node. alive ends when the node is gone.
@@ -123,7 +113,7 @@ func (n *Node) placeAt(e store.Endpoint, at engine.Leader) {
 		s.Lead = at.Lead
 		n.Pools.Set(s)
 	}
-	n.places.set(e.ID, place{at, e.Type == store.LoadBalancer})
+	n.places.endpoints.Store(e.ID, place{at, e.Type == store.LoadBalancer})
 }
 
 // lostLead reports whether this node runs an endpoint's workers under a lead that it has lost.
@@ -222,7 +212,7 @@ func (n *Node) releaseLeads(ctx context.Context, endpoints []store.Endpoint, lim
 			return nil
 		}
 		n.Pools.Remove(e.ID)
-		n.places.set(e.ID, place{balanced: e.Type == store.LoadBalancer})
+		n.places.endpoints.Store(e.ID, place{balanced: e.Type == store.LoadBalancer})
 		if err := n.Engine.Release(ctx, e.ID, l); err != nil {
 			return err
 		}

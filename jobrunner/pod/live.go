@@ -12,58 +12,57 @@ import (
 // IPOf returns the address where a port is published.
 func IPOf(p store.PodPort) string { return cmp.Or(p.IP, run.PublicIP) }
 
-// Live is the utilization of a running pod, in percent; -1 is unknown.
+// Live is the utilization of a running pod, in percent; nil is unknown.
 type Live struct {
-	CPU    int
-	Memory int
-	GPUs   []GPU
+	CPU, Memory *int64
+	GPUs        []GPU
 }
 
 // GPU is the utilization of a pod's GPU.
 type GPU struct {
-	Util, MemoryUtil int
+	Util, MemoryUtil *int64
 }
 
-// Live returns the utilization of a pod, and false if it doesn't run here.
-func (p *Pods) Live(id string) (Live, bool) {
+// percent returns the part of a whole, or nil if either is unknown.
+func percent(part, whole float64) *int64 {
+	if part < 0 || whole <= 0 {
+		return nil
+	}
+	return new(int64(min(100*part/whole, 100)))
+}
+
+// Live returns the utilization of a pod, which is unknown if the pod doesn't run here. It compares the
+// use of the process since its start with its limits.
+func (p *Pods) Live(id string) (out Live) {
 	r := p.find(id)
 	if r == nil {
-		return Live{}, false
+		return out
 	}
-	return r.live()
-}
-
-// live compares the use of the process since its start with its limits.
-func (r *runner) live() (Live, bool) {
 	r.mu.Lock()
 	process, devices, record, began := r.process, r.devices, r.desired, r.since
 	r.mu.Unlock()
 	if process == nil || record == nil {
-		return Live{}, false
+		return out
 	}
-	out := Live{CPU: -1, Memory: -1, GPUs: []GPU{}}
 	cores := int64(runtime.NumCPU())
 	if record.CPU != nil {
 		cores = min(cores, record.CPU.VCPUCount)
 	}
 	used := process.Usage()
-	if passed := time.Since(began); used.CPU > 0 && passed > 0 { // processes live in real time
-		out.CPU = int(100 * used.CPU / passed / time.Duration(max(1, cores)))
+	if used.CPU > 0 {
+		out.CPU = percent(used.CPU.Seconds(), time.Since(began).Seconds()*float64(max(1, cores))) // processes live in real time
 	}
 	if record.CPU != nil && used.Memory > 0 {
-		out.Memory = int(100 * float64(used.Memory) / (float64(r.pods.Catalog.Now().CPUMemory(record.CPU.FlavorIDs[0], record.CPU.VCPUCount)) * (1 << 30)))
+		out.Memory = percent(float64(used.Memory), float64(r.pods.Catalog.Now().CPUMemory(record.CPU.FlavorIDs[0], record.CPU.VCPUCount))*(1<<30))
 	}
 	for _, d := range devices {
-		g := GPU{-1, -1}
+		g := GPU{}
 		if s, err := r.pods.Sample(d.UUID); err == nil {
-			g.Util = s.Utilization
-			if s.MemoryUsed >= 0 && d.Memory > 0 {
-				g.MemoryUtil = int(100 * s.MemoryUsed / d.Memory)
-			}
+			g = GPU{percent(float64(s.Utilization), 100), percent(float64(s.MemoryUsed), float64(d.Memory))}
 		}
 		out.GPUs = append(out.GPUs, g)
 	}
-	return out, true
+	return out
 }
 
 // Mounts reports whether a running pod mounts a network volume.

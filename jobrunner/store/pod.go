@@ -311,29 +311,26 @@ func (tx *Tx) placePod(p Pod) (dataCenter string, err error) {
 		}
 		return allowed[0], nil
 	}
-	var placements []catalog.Placement
-	var wanted []string // empty: any
+	var wanted []string // empty: any GPU
 	if p.GPU != nil {
 		wanted = p.GPU.TypeIDs
-		types := wanted
-		for _, g := range offered.GPUs {
-			if len(wanted) == 0 {
-				types = append(types, g.ID)
-			}
-		}
-		for _, id := range types {
-			placements = append(placements, catalog.Placement{GPU: id})
-		}
-	} else if p.CPU != nil {
+	} else {
 		wanted = p.CPU.FlavorIDs
-		for _, id := range wanted {
-			placements = append(placements, catalog.Placement{CPU: id})
+	}
+	product := catalog.Pod
+	if p.Cluster != nil {
+		product = catalog.Cluster
+	}
+	ids := wanted
+	for _, g := range offered.GPUs {
+		if len(wanted) == 0 {
+			ids = append(ids, g.ID)
 		}
 	}
-	for _, placement := range placements {
-		placement.Cloud, placement.Product = p.Cloud, catalog.Pod
-		if p.Cluster != nil {
-			placement.Product = catalog.Cluster
+	for _, id := range ids {
+		placement := catalog.Placement{GPU: id, Cloud: p.Cloud, Product: product}
+		if p.CPU != nil {
+			placement.GPU, placement.CPU = "", id
 		}
 		// A type without a stated stock is limited by this machine later.
 		if dataCenter := offered.Place(placement, allowed); dataCenter != "" {

@@ -134,12 +134,9 @@ func (v *View) Objects(ctx context.Context) (out page.Objects, err error) {
 
 func (v *View) pagePod(p store.Pod) page.Pod {
 	out := page.Pod{
-		Head: p.Head, PodState: p.PodState, Image: p.Image, Actions: pod.Actions(p), GPU: p.GPU, CPU: p.CPU, Locked: p.Locked, Cluster: p.Cluster,
+		Head: p.Head, PodState: p.PodState, Image: p.Image, Actions: pod.Actions(p), GPU: p.GPU, CPU: p.CPU, Locked: p.Locked, Cost: v.PodPrice(p), Cluster: p.Cluster,
 	}
 	out.Reason = v.PodReason(p)
-	if p.Status.Active() {
-		out.Cost = v.PodPrice(p)
-	}
 	return out
 }
 
