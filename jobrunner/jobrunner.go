@@ -310,7 +310,8 @@ func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, s
 	bodies := httplimit.NewMemory(memory)
 	management := mgmt.New(mgmt.Config{
 		Bodies: bodies, Store: j.store, Keys: keys, Clock: j.clock, Logger: c.Logger, Limits: c.ManagementLimits, Quotas: quotas, Catalog: j.catalog, Meter: j.bills.Meter,
-		PodPrice: j.bills.PodPrice, Stock: j.gpus.Stock, Workers: j.pools, Pods: j.pods, PodReason: j.node.PodReason, Machine: j.machine, Sample: c.GPUs.Sample,
+		PodPrice: j.bills.PodPrice, Stock: j.gpus.Stock, Workers: j.pools, Pods: j.pods, PodReason: j.node.PodReason, OtherPods: j.node.OtherPods, Machine: j.machine,
+		Sample: c.GPUs.Sample,
 	})
 	jobs := jobapi.New(jobapi.Config{
 		Engine: j.engine, Endpoint: queues.Find, Limiter: limits.New(j.clock), Workers: j.pools.Counts, Queued: j.pools.CheckLoad, Failure: j.pools.Failure, Webhook: hooks.Check,
@@ -319,7 +320,7 @@ func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, s
 	})
 	workers := workerapi.New(workerapi.Config{Authorize: j.pools.Authorize, Bodies: bodies, Logger: c.Logger})
 	balance := balancer.New(balancer.Config{Workers: j.pools, Keys: keys, Clock: j.clock, Logger: c.Logger})
-	apis := j.node.Forward(j.node.Gather(front.Route(management, jobs, workers, balance, j.pools.Balanced)))
+	apis := j.node.Forward(front.Route(management, jobs, workers, balance, j.pools.Balanced))
 	j.openPage(c, keys, source, apis)
 	if c.AdminClock {
 		apis = front.Clock(j.clock, keys, j.pools.OffClock, j.bills.Meter.Checkpoint, apis)

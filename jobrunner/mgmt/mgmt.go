@@ -42,6 +42,8 @@ type Config struct {
 	Machine string // id of the deployment that runs the pods
 	// PodReason returns, for people, why a pod waits, how it ended, or that its state can't be known.
 	PodReason func(store.Pod) string
+	// OtherPods returns the lists of pods and workers of the other nodes on a shared database, as JSON.
+	OtherPods func(*http.Request) ([][]byte, error)
 	PodPrice  func(store.Pod) float64               // per hour now
 	Sample    func(uuid string) (gpu.Sample, error) // measures a worker's GPU
 	Bodies    *httplimit.Memory                     // memory of the bodies that are being read

@@ -2,6 +2,7 @@ package mgmt
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -305,7 +306,15 @@ func (c *call) workerPodsV1() ([]podV1, error) {
 			out = append(out, c.newWorkerPodV1(e, w))
 		}
 	}
-	return out, nil
+	others, err := c.OtherPods(c.http)
+	for _, list := range others {
+		var pods []podV1
+		if err := json.Unmarshal(list, &pods); err != nil {
+			return nil, err
+		}
+		out = append(out, slices.DeleteFunc(pods, func(w podV1) bool { return w.EndpointID == "" })...)
+	}
+	return out, err
 }
 
 func (c *call) newWorkerPodV1(e store.Endpoint, w worker.Info) podV1 {

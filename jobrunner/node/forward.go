@@ -163,7 +163,11 @@ func serveHere(w http.ResponseWriter, r *http.Request, next http.Handler) {
 
 // refuseUnreachable answers 503 to a request that its node can't answer now.
 func refuseUnreachable(w http.ResponseWriter, r *http.Request) {
+	front.FormOf(r.URL.Path).Refuse(w, unreachable())
+}
+
+func unreachable() *httpanswer.Refusal {
 	refusal := httpanswer.Refuse(http.StatusServiceUnavailable, "the jobrunner that has this endpoint, worker or pod can't be reached, or another one is taking over: try again in a few seconds")
 	refusal.RetryAfter = engine.RetryAfter
-	front.FormOf(r.URL.Path).Refuse(w, refusal)
+	return refusal
 }

@@ -1,0 +1,101 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// OtherPods returns the answers of the other nodes to GET /v1/pods?includeWorkers=true, with the authority
+// of a request. A forwarded request gets none, because its sender asks each node itself.
+func (n *Node) OtherPods(r *http.Request) (answers [][]byte, err error) {
+	if !n.DB.Shared() || isForwarded(r) {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), forwardTimeout)
+	defer cancel()
+	for _, one := range n.askOthers(ctx, r.Header, "/v1/pods?includeWorkers=true") {
+		if one.err != nil { // without its workers the list would be incomplete
+			n.Logger.DebugContext(r.Context(), "a jobrunner does not say which workers it has", "error", one.err)
+			return nil, unreachable()
+		}
+		answers = append(answers, one.body)
+	}
+	return answers, nil
+}
+
+// maxPeerResponse limits the body of another node's response, in bytes.
+const maxPeerResponse = 64 << 20
+
+// peerResponse is another node's response.
+type peerResponse struct {
+	node   engine.Node
+	status int // 200 or 404; 0 without a response
+	body   []byte
+	err    error
+}
+
+// askOthers sends a GET request with these headers to all other nodes, and waits for their
+// responses until ctx ends.
+func (n *Node) askOthers(ctx context.Context, header http.Header, target string) []peerResponse {
+	nodes := n.Engine.Nodes()
+	out := make([]peerResponse, len(nodes))
+	var all sync.WaitGroup
+	for i, to := range nodes {
+		all.Go(func() { out[i] = n.askOther(ctx, header, to, target) })
+	}
+	all.Wait()
+	return out
+}
+
+// checkOthers warns of nodes with this node's address, another API key, or a copy of its data folder.
+func (n *Node) checkOthers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
+	defer cancel()
+	for _, other := range n.askOthers(ctx, http.Header{"Authorization": {"Bearer " + n.Key}}, "/ui/node") {
+		problem := ""
+		switch sameURL, sameFolder := other.node.URL == n.URL, other.node.Machine == n.Machine; {
+		case sameURL && sameFolder: // it is this node before a crash
+		case sameURL:
+			problem = "has this one's address, so they can't reach each other: set --node-url of both"
+		case other.status == 0:
+			problem = "can't be reached, and requests for the endpoints that it leads fail: check its --node-url"
+		case other.status == http.StatusUnauthorized:
+			problem = "rejects this one's API key: start all with the same key"
+		case other.status == http.StatusOK && sameFolder:
+			problem = "has a copy of this one's data folder, so both run the same pods: stop it, remove the file " + MachineFile + " from its folder and start it"
+		}
+		if problem != "" {
+			n.Logger.WarnContext(ctx, "another jobrunner on this database "+problem, "url", other.node.URL)
+		}
+	}
+}
+
+func (n *Node) askOther(ctx context.Context, header http.Header, node engine.Node, target string) peerResponse {
+	a := peerResponse{node: node}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(node.URL, "/")+target, nil)
+	if err != nil {
+		a.err = err
+		return a
+	}
+	req.Header = header.Clone()
+	req.Header.Set(forwardedHeader, n.Machine)
+	req.Header.Del("Accept-Encoding") // net/http decompresses only what it has requested itself
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		a.err = err
+		return a
+	}
+	defer resp.Body.Close()
+	if a.status = resp.StatusCode; a.status != http.StatusOK && a.status != http.StatusNotFound {
+		a.err = fmt.Errorf("the jobrunner at %s answered GET %s with %s", node.URL, target, resp.Status)
+		return a
+	}
+	a.body, a.err = io.ReadAll(io.LimitReader(resp.Body, maxPeerResponse))
+	return a
+}
