@@ -295,8 +295,8 @@ func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, s
 	j.added = added
 	background := context.WithoutCancel(ctx)
 	queues := jobapi.NewEndpoints(j.store.Endpoint, j.db.Shared())
-	j.store.OnEndpointChange(queues.Changed)
-	j.store.OnEndpointChange(func(id string) {
+	store.OnChange[store.Endpoint](j.store, queues.Changed)
+	store.OnChange[store.Endpoint](j.store, func(id string) {
 		j.node.Sync(background, id)
 		j.engine.Announce(engine.EndpointChanged, id)
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
@@ -40,7 +41,7 @@ func (j *Jobrunner) startPods(ctx context.Context, c Config) error {
 		Catalog: j.catalog, Meter: j.bills, LogTo: c.LogWorkers, Clock: j.clock, Logger: c.Logger, Keeper: c.Volumes,
 	})
 	j.onClose(j.pods.Close)
-	j.store.OnPodChange(func(id string) {
+	store.OnChange[store.Pod](j.store, func(id string) {
 		j.pods.Sync(context.WithoutCancel(ctx), id)
 		j.engine.Announce(engine.PodChanged, id)
 	})

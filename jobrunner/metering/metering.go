@@ -59,16 +59,13 @@ func (b Bills) End(id string) { b.Meter.Stop(billing.Worker, id) }
 func (b Bills) pod(p store.Pod) billing.Resource {
 	offered := b.Catalog.Now()
 	r := billing.Resource{
-		Kind: kindOf(p), ID: p.ID, Owner: p.ID, GPUType: p.GPUTypeID, Image: p.Image, Template: p.TemplateID, DataCenters: nonEmpty(p.DataCenterID), Disk: p.Disk + p.Volume.Size,
+		Kind: kindOf(p), ID: p.ID, Owner: p.ID, GPUType: p.GPUType(), Image: p.Image, Template: p.TemplateID, DataCenters: nonEmpty(p.DataCenterID), Disk: p.Disk + p.Volume.Size,
 	}
 	r.Rates.Disk = billing.Monthly(offered.Storage.Disk, r.Disk)
 	switch {
 	case p.CPU != nil:
 		r.Rates.CPU = billing.Hourly(offered.CPUPriceOf(p.CPU.FlavorIDs[0]).Secure, p.CPU.VCPUCount)
 	case p.GPU != nil:
-		if r.GPUType == "" && len(p.GPU.TypeIDs) > 0 { // it has no GPUs yet
-			r.GPUType = p.GPU.TypeIDs[0]
-		}
 		r.Rates.GPU = billing.Hourly(offered.OfferOf(r.GPUType).PodPrice(p.Cloud, p.Interruptible), p.GPU.Count)
 	}
 	if p.Cluster != nil {
@@ -145,16 +142,12 @@ func (b Bills) FollowPrices(ctx context.Context, changed <-chan struct{}) {
 			return
 		}
 		changed = b.Catalog.Changed()
-		for {
-			err := b.SettleVolumes(ctx)
-			if err == nil || ctx.Err() != nil {
-				break
-			}
-			if !sqldb.Temporary(err) {
-				b.Logger.ErrorContext(ctx, "network volumes are billed at the old prices until the next start", "error", err)
-				break
-			}
-			_ = clock.RealSleep(ctx, retryPause)
+		err := b.SettleVolumes(ctx)
+		for sqldb.Temporary(err) && clock.RealSleep(ctx, retryPause) == nil {
+			err = b.SettleVolumes(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			b.Logger.ErrorContext(ctx, "network volumes are billed at the old prices until the next start", "error", err)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (c *call) newPodV2(p store.Pod) podV2 {
 // to meet the pod's minimums.
 func newPodGPUV2(p store.Pod) *podGPUV2 {
 	return &podGPUV2{
-		ID: shownType(p), Count: p.GPU.Count,
+		ID: p.GPUType(), Count: p.GPU.Count,
 		VCPUCount: max(float64(runtime.NumCPU()), float64(p.GPU.MinVCPUPerGPU)*float64(p.GPU.Count)),
 		Memory:    max(1, machineMemory(), float64(p.GPU.MinRAMPerGPU)*float64(p.GPU.Count)),
 	}
@@ -60,17 +60,6 @@ func newPodGPUV2(p store.Pod) *podGPUV2 {
 
 // machineMemory is in GB.
 var machineMemory = sync.OnceValue(func() float64 { return math.Round(float64(httplimit.MachineMemory())/1e8) / 10 })
-
-// shownType returns the type of the GPUs that the pod has, had, or requests.
-func shownType(p store.Pod) string {
-	switch {
-	case p.GPUTypeID != "":
-		return p.GPUTypeID
-	case len(p.GPU.TypeIDs) > 0:
-		return p.GPU.TypeIDs[0]
-	}
-	return ""
-}
 
 // directSSH returns the address of a pod that listens on port 22.
 func directSSH(p store.Pod) *sshEndpointV2 {

@@ -87,10 +87,6 @@ func (s *Store) WithNetworkVolumes(ctx context.Context, f func(tx *sqldb.Tx, now
 	})
 }
 
-// OnNetworkVolumeChange calls f after the commit of a change for which VolumeHook is called.
-// f must read the volume, because calls can arrive out of order.
-func (s *Store) OnNetworkVolumeChange(f func(id string)) { s.onChange(networkVolumes, f) }
-
 func (tx *Tx) callVolumeHook(id string, v *NetworkVolume) error {
 	if tx.store.volumeHook == nil {
 		return nil

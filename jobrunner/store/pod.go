@@ -139,10 +139,6 @@ func (s *Store) Pod(ctx context.Context, id string) (Pod, error) { return Get[Po
 // Pods lists the pods, the oldest first.
 func (s *Store) Pods(ctx context.Context) ([]Pod, error) { return List[Pod](ctx, s) }
 
-// OnPodChange calls f after the commit of a pod's creation, update or deletion. f must read
-// the pod, because calls can arrive out of order.
-func (s *Store) OnPodChange(f func(id string)) { s.onChange(pods, f) }
-
 func (p *Pod) beforeInsert(tx *Tx) (err error) {
 	if err := tx.checkPod(*p); err != nil {
 		return err
@@ -176,9 +172,17 @@ func (p *Pod) checkMember() error {
 
 func (p *Pod) beforeDelete(*Tx) error { return p.checkMember() }
 
-// ReportPod changes the actual state of a pod, without calling the listeners of OnPodChange.
+// ReportPod changes the actual state of a pod, without calling the listeners.
 func (s *Store) ReportPod(ctx context.Context, id string, change func(p *Pod) error) (Pod, error) {
 	return update(ctx, s, id, func(_ *Tx, p *Pod) error { return change(p) })
+}
+
+// GPUType returns the type of the GPUs that the pod has, had, or requests, or "".
+func (p *Pod) GPUType() string {
+	if p.GPUTypeID == "" && p.GPU != nil && len(p.GPU.TypeIDs) > 0 {
+		return p.GPU.TypeIDs[0]
+	}
+	return p.GPUTypeID
 }
 
 // UseTemplate copies a template's settings, except its volume.

@@ -82,14 +82,13 @@ func (s *Store) UseCatalog(c *catalog.Source) { s.catalog = c }
 
 func (tx *Tx) Catalog() *catalog.Catalog { return tx.store.catalog.Now() }
 
-// OnEndpointChange calls f after the commit of an endpoint's creation, update or deletion,
-// and of a change of its linked template. Calls may be concurrent and out of order, so f
-// must read the endpoint.
-func (s *Store) OnEndpointChange(f func(id string)) { s.onChange(endpoints, f) }
-
-func (s *Store) onChange(k kind, f func(id string)) {
+// OnChange calls f after the commit of a record's creation or deletion, of an update that affects what
+// runs, and of a change of an endpoint's linked template. Calls may be concurrent and out of order, so f
+// must read the record.
+func OnChange[T any, P Record[T]](s *Store, f func(id string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	k := P(nil).kind()
 	s.listeners[k] = append(s.listeners[k], f)
 }
 

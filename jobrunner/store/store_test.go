@@ -183,7 +183,7 @@ func TestLinkedEndpointsFollow(t *testing.T) {
 	s, _ := open(t, "")
 	ctx := t.Context()
 	var changed []string
-	s.OnEndpointChange(func(id string) {
+	store.OnChange[store.Endpoint](s, func(id string) {
 		_, err := s.Endpoint(ctx, id)
 		must.Hold(t, err == nil || errors.Is(err, store.ErrNotFound), err)
 		changed = append(changed, id)

@@ -104,7 +104,7 @@ func (v *Volumes) Start(ctx context.Context) error {
 	}
 	v.ctx, v.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	follow := func(id string) { v.background(func() { v.follow(v.ctx, id) }) }
-	v.Store.OnNetworkVolumeChange(follow)
+	store.OnChange[store.NetworkVolume](v.Store, follow)
 	for _, id := range deleted {
 		follow(id)
 	}
