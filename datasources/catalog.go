@@ -22,9 +22,10 @@ import (
 
 // gpuQuery is the part of a configuration that isn't about which types to return.
 type gpuQuery struct {
+	entry
 	Product, CountryCodes, WithCUDAVersions types.Set
 	GPUCount                                types.Int64
-	Cloud, MinCUDAVersion                   types.String
+	Cloud, MinCUDAVersion, MinAvailability  types.String
 }
 
 var gpuQueryAttributes = map[string]schema.Attribute{
@@ -42,7 +43,7 @@ func (q *gpuQuery) validate(c diagnostics.Check) {
 	}
 	needsProduct(c, q.Product, map[string]bool{
 		"gpu_count": !q.GPUCount.IsNull(), "cloud": !q.Cloud.IsNull(), "country_codes": !q.CountryCodes.IsNull(),
-		"with_cuda_versions": !q.WithCUDAVersions.IsNull(), "min_cuda_version": !q.MinCUDAVersion.IsNull(),
+		"with_cuda_versions": !q.WithCUDAVersions.IsNull(), "min_cuda_version": !q.MinCUDAVersion.IsNull(), "min_availability": !q.MinAvailability.IsNull(),
 	})
 }
 
@@ -78,8 +79,8 @@ var gpuTypeAttributes = map[string]schema.Attribute{
 	}),
 }
 
-// gpuType completes an entry: requested lists that the answer lacks become empty.
-func (q *gpuQuery) gpuType(t api.GPUType) api.GPUType {
+// complete completes an entry: requested lists that the answer lacks become empty.
+func (q *gpuQuery) complete(t api.GPUType) api.GPUType {
 	asked := !q.Product.IsNull()
 	t.DataCenters, t.CUDAVersions = listIf(asked, t.DataCenters), listIf(asked, t.CUDAVersions)
 	return t
@@ -87,70 +88,85 @@ func (q *gpuQuery) gpuType(t api.GPUType) api.GPUType {
 
 type gpuTypes struct {
 	gpuQuery
-	Pool, Manufacturer, MinAvailability types.String
-	MinMemory                           types.Int64
+	Pool, Manufacturer types.String
+	MinMemory          types.Int64
 }
 
 type gpuTypesFound struct{ GPUTypes []api.GPUType }
 
-var GPUTypes = &kit.DataSource[gpuTypes, gpuTypesFound]{
-	Name:    "gpu_types",
-	Title:   "GPU types",
-	Version: api.V2,
-	Schema: schema.Schema{
-		MarkdownDescription: "The GPU types of the catalog, with prices, and with availability if `product` is set. API v2 only.",
-		Attributes: with(gpuQueryAttributes, map[string]schema.Attribute{
-			"pool":             filter("Only those in this serverless pool."),
-			"manufacturer":     filter("Only types of this manufacturer."),
-			"min_memory":       filterInteger("Only those with at least so many GB of memory."),
-			"min_availability": minAvailabilityAttribute,
-			"gpu_types":        objects("The GPU types, ordered by id.", gpuTypeAttributes),
-		}),
-	},
-	Validate: func(c diagnostics.Check, config *gpuTypes) {
-		config.validate(c)
-		needsProduct(c, config.Product, map[string]bool{"min_availability": !config.MinAvailability.IsNull()})
-	},
-	Read: func(ctx context.Context, c *api.Client, m *gpuTypes) (gpuTypesFound, error) {
-		all, err := c.GPUTypes.Find(ctx, m.values())
-		all = slices.DeleteFunc(all, func(t api.GPUType) bool {
-			return !m.Pool.IsNull() && t.Pool != m.Pool.ValueString() ||
-				!m.Manufacturer.IsNull() && t.Manufacturer != m.Manufacturer.ValueString() ||
-				t.Memory < m.MinMemory.ValueInt64() ||
-				!m.MinAvailability.IsNull() && !atLeast(t.Availability, m.MinAvailability.ValueString())
-		})
-		slices.SortFunc(all, func(a, b api.GPUType) int { return cmp.Compare(a.ID, b.ID) })
-		return gpuTypesFound{convert(all, m.gpuType)}, err
-	},
-}
+var GPUTypes = catalogEntries("GPU types", "The GPU types of the catalog, with prices, and with availability if `product` is set. API v2 only.",
+	with(gpuQueryAttributes, map[string]schema.Attribute{
+		"pool":             filter("Only those in this serverless pool."),
+		"manufacturer":     filter("Only types of this manufacturer."),
+		"min_memory":       filterInteger("Only those with at least so many GB of memory."),
+		"min_availability": minAvailabilityAttribute,
+		"gpu_types":        objects("The GPU types, ordered by id.", gpuTypeAttributes),
+	}),
+	allGPUTypes, func(all []api.GPUType) gpuTypesFound { return gpuTypesFound{all} },
+	func(m *gpuTypes, t api.GPUType) bool {
+		return (m.Pool.IsNull() || t.Pool == m.Pool.ValueString()) &&
+			(m.Manufacturer.IsNull() || t.Manufacturer == m.Manufacturer.ValueString()) &&
+			t.Memory >= m.MinMemory.ValueInt64() && atLeast(t.Availability, m.MinAvailability)
+	})
 
-type oneGPUType struct {
-	gpuQuery
-	entry
-}
+var GPUType = catalogEntry[gpuQuery]("GPU type", "A GPU type of the catalog, by `id` or exact `name`, with prices, and with availability if `product` is set. API v2 only.",
+	with(gpuQueryAttributes, gpuTypeAttributes, keyAttributes("GPU type", "NVIDIA L4", "L4")), allGPUTypes)
 
-var gpuTypeLookup = kit.Lookup{Title: "GPU type", Plural: "GPU types"}
+func allGPUTypes(c *api.Client) *api.CatalogList[api.GPUType] { return c.GPUTypes }
 
-var GPUType = &kit.DataSource[oneGPUType, api.GPUType]{
-	Name:    "gpu_type",
-	Title:   "GPU type",
-	Version: api.V2,
-	Schema: schema.Schema{
-		MarkdownDescription: "A GPU type of the catalog, by `id` or exact `name`, with prices, and with availability if `product` is set. API v2 only.",
-		Attributes:          with(gpuQueryAttributes, gpuTypeAttributes, keyAttributes("GPU type", "NVIDIA L4", "L4")),
-	},
-	Validate: func(c diagnostics.Check, config *oneGPUType) {
-		gpuTypeLookup.Validate(c, config.ID, config.Name)
-		config.validate(c)
-	},
-	Read: func(ctx context.Context, c *api.Client, m *oneGPUType) (api.GPUType, error) {
-		got, err := lookUp(ctx, gpuTypeLookup, m.entry, m.values(), c.GPUTypes)
-		return m.gpuType(got), err
-	},
-}
-
-// entry is the id or name of a catalog entry in a configuration.
+// entry is the id or name of a catalog entry in a configuration. It is null in the configuration of
+// a list.
 type entry struct{ ID, Name types.String }
+
+func (e entry) key() entry { return e }
+
+// catalogQuery is a configuration that selects entries of a catalog list.
+type catalogQuery[M, T any] interface {
+	*M
+	key() entry
+	validate(c diagnostics.Check)
+	values() url.Values
+	complete(got T) T
+}
+
+// catalogEntries is the data source for the entries of a list that keep accepts.
+func catalogEntries[M any, Q catalogQuery[M, T], T, R any](title, about string, attributes map[string]schema.Attribute, list func(*api.Client) *api.CatalogList[T], found func([]T) R, keep func(*M, T) bool) *kit.DataSource[M, R] {
+	return &kit.DataSource[M, R]{
+		Name:     catalogName(title),
+		Title:    title,
+		Version:  api.V2,
+		Schema:   schema.Schema{MarkdownDescription: about, Attributes: attributes},
+		Validate: func(c diagnostics.Check, config *M) { Q(config).validate(c) },
+		Read: func(ctx context.Context, c *api.Client, m *M) (R, error) {
+			all, err := list(c).Find(ctx, Q(m).values())
+			all = slices.DeleteFunc(all, func(t T) bool { return !keep(m, t) })
+			slices.SortFunc(all, func(a, b T) int { return cmp.Compare(list(c).Head(a).ID, list(c).Head(b).ID) })
+			return found(convert(all, Q(m).complete)), err
+		},
+	}
+}
+
+func catalogName(title string) string { return strings.ToLower(strings.ReplaceAll(title, " ", "_")) }
+
+// catalogEntry is the data source for one entry of a list.
+func catalogEntry[M any, Q catalogQuery[M, T], T any](title, about string, attributes map[string]schema.Attribute, list func(*api.Client) *api.CatalogList[T]) *kit.DataSource[M, T] {
+	lookup := kit.Lookup{Title: title, Plural: title + "s"}
+	return &kit.DataSource[M, T]{
+		Name:    catalogName(title),
+		Title:   title,
+		Version: api.V2,
+		Schema:  schema.Schema{MarkdownDescription: about, Attributes: attributes},
+		Validate: func(c diagnostics.Check, config *M) {
+			key := Q(config).key()
+			lookup.Validate(c, key.ID, key.Name)
+			Q(config).validate(c)
+		},
+		Read: func(ctx context.Context, c *api.Client, m *M) (T, error) {
+			got, err := lookUp(ctx, lookup, Q(m).key(), Q(m).values(), list(c))
+			return Q(m).complete(got), err
+		},
+	}
+}
 
 func keyAttributes(title, id, name string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
@@ -202,8 +218,10 @@ func with(sets ...map[string]schema.Attribute) map[string]schema.Attribute {
 
 // cpuQuery is the part of a configuration that isn't about which flavors to return.
 type cpuQuery struct {
-	Product   types.Set
-	VCPUCount types.Int64
+	entry
+	Product         types.Set
+	VCPUCount       types.Int64
+	MinAvailability types.String
 }
 
 var cpuQueryAttributes = map[string]schema.Attribute{
@@ -212,7 +230,7 @@ var cpuQueryAttributes = map[string]schema.Attribute{
 }
 
 func (q *cpuQuery) validate(c diagnostics.Check) {
-	needsProduct(c, q.Product, map[string]bool{"vcpu_count": !q.VCPUCount.IsNull()})
+	needsProduct(c, q.Product, map[string]bool{"vcpu_count": !q.VCPUCount.IsNull(), "min_availability": !q.MinAvailability.IsNull()})
 }
 
 func (q *cpuQuery) values() url.Values {
@@ -236,77 +254,41 @@ var cpuTypeAttributes = map[string]schema.Attribute{
 	"data_centers": availableIn("the flavor", "each data center that has it; null without `product`"),
 }
 
-// cpuType completes an entry: a requested list that the answer lacks becomes empty.
-func (q *cpuQuery) cpuType(t api.CPUType) api.CPUType {
+// complete completes an entry: a requested list that the answer lacks becomes empty.
+func (q *cpuQuery) complete(t api.CPUType) api.CPUType {
 	t.DataCenters = listIf(!q.Product.IsNull(), t.DataCenters)
 	return t
 }
 
 type cpuTypes struct {
 	cpuQuery
-	Group, MinAvailability types.String
+	Group types.String
 }
 
 type cpuTypesFound struct{ CPUTypes []api.CPUType }
 
-var CPUTypes = &kit.DataSource[cpuTypes, cpuTypesFound]{
-	Name:    "cpu_types",
-	Title:   "CPU types",
-	Version: api.V2,
-	Schema: schema.Schema{
-		MarkdownDescription: "The CPU flavors of the catalog, with prices, and with availability if `product` is set. API v2 only.",
-		Attributes: with(cpuQueryAttributes, map[string]schema.Attribute{
-			"group":            filter("Only types of this generation."),
-			"min_availability": minAvailabilityAttribute,
-			"cpu_types":        objects("The CPU flavors, ordered by id.", cpuTypeAttributes),
-		}),
-	},
-	Validate: func(c diagnostics.Check, config *cpuTypes) {
-		config.validate(c)
-		needsProduct(c, config.Product, map[string]bool{"min_availability": !config.MinAvailability.IsNull()})
-	},
-	Read: func(ctx context.Context, c *api.Client, m *cpuTypes) (cpuTypesFound, error) {
-		all, err := c.CPUTypes.Find(ctx, m.values())
-		all = slices.DeleteFunc(all, func(t api.CPUType) bool {
-			return !m.Group.IsNull() && t.Group != m.Group.ValueString() ||
-				!m.MinAvailability.IsNull() && !atLeast(t.Availability, m.MinAvailability.ValueString())
-		})
-		slices.SortFunc(all, func(a, b api.CPUType) int { return cmp.Compare(a.ID, b.ID) })
-		return cpuTypesFound{convert(all, m.cpuType)}, err
-	},
-}
+var CPUTypes = catalogEntries("CPU types", "The CPU flavors of the catalog, with prices, and with availability if `product` is set. API v2 only.",
+	with(cpuQueryAttributes, map[string]schema.Attribute{
+		"group":            filter("Only types of this generation."),
+		"min_availability": minAvailabilityAttribute,
+		"cpu_types":        objects("The CPU flavors, ordered by id.", cpuTypeAttributes),
+	}),
+	allCPUTypes, func(all []api.CPUType) cpuTypesFound { return cpuTypesFound{all} },
+	func(m *cpuTypes, t api.CPUType) bool {
+		return (m.Group.IsNull() || t.Group == m.Group.ValueString()) && atLeast(t.Availability, m.MinAvailability)
+	})
 
-type oneCPUType struct {
-	cpuQuery
-	entry
-}
+var CPUType = catalogEntry[cpuQuery]("CPU type", "A CPU flavor of the catalog, by `id` or exact `name`, with prices, and with availability if `product` is set. API v2 only.",
+	with(cpuQueryAttributes, cpuTypeAttributes, keyAttributes("CPU flavor", "cpu3c", "Compute-Optimized")), allCPUTypes)
 
-var cpuTypeLookup = kit.Lookup{Title: "CPU type", Plural: "CPU types"}
-
-var CPUType = &kit.DataSource[oneCPUType, api.CPUType]{
-	Name:    "cpu_type",
-	Title:   "CPU type",
-	Version: api.V2,
-	Schema: schema.Schema{
-		MarkdownDescription: "A CPU flavor of the catalog, by `id` or exact `name`, with prices, and with availability if `product` is set. API v2 only.",
-		Attributes:          with(cpuQueryAttributes, cpuTypeAttributes, keyAttributes("CPU flavor", "cpu3c", "Compute-Optimized")),
-	},
-	Validate: func(c diagnostics.Check, config *oneCPUType) {
-		cpuTypeLookup.Validate(c, config.ID, config.Name)
-		config.validate(c)
-	},
-	Read: func(ctx context.Context, c *api.Client, m *oneCPUType) (api.CPUType, error) {
-		got, err := lookUp(ctx, cpuTypeLookup, m.entry, m.values(), c.CPUTypes)
-		return m.cpuType(got), err
-	},
-}
+func allCPUTypes(c *api.Client) *api.CatalogList[api.CPUType] { return c.CPUTypes }
 
 // levels are the levels of availability, lowest first.
 var levels = []string{"NONE", "LOW", "MEDIUM", "HIGH"}
 
 // atLeast reports whether a level is minimum or higher. An unknown level is the lowest.
-func atLeast(level, minimum string) bool {
-	return slices.Index(levels, level) >= slices.Index(levels, minimum)
+func atLeast(level string, minimum types.String) bool {
+	return minimum.IsNull() || slices.Index(levels, level) >= slices.Index(levels, minimum.ValueString())
 }
 
 func availableIn(product, place string) schema.ListNestedAttribute {

@@ -1,8 +1,6 @@
 package datasources
 
 import (
-	"cmp"
-	"context"
 	"net/url"
 	"slices"
 	"strconv"
@@ -12,7 +10,6 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
@@ -41,27 +38,39 @@ var dataCenterAttributes = map[string]schema.Attribute{
 
 var includeAttribute = filterSet("What else to return: `GPU_AVAILABILITY`, `CPU_AVAILABILITY`.", rule.Each(rule.OneOf(gpuAvailability, cpuAvailability))...)
 
-// withEmptyLists replaces requested lists that the answer lacks with empty ones.
-func withEmptyLists(include types.Set) func(api.DataCenter) api.DataCenter {
-	asked := value.Strings(include)
-	return func(d api.DataCenter) api.DataCenter {
-		d.NetworkVolumeTypes, d.Compliance = listIf(true, d.NetworkVolumeTypes), listIf(true, d.Compliance)
-		d.GPUAvailability = listIf(slices.Contains(asked, gpuAvailability), d.GPUAvailability)
-		d.CPUAvailability = listIf(slices.Contains(asked, cpuAvailability), d.CPUAvailability)
-		return d
-	}
+// dataCenterQuery is the part of a configuration that isn't about which data centers to return.
+type dataCenterQuery struct {
+	Include types.Set
+	entry
 }
 
 type dataCenters struct {
-	Include, Regions, NetworkVolumeTypes, Compliance types.Set
-	GlobalNetwork                                    types.Bool
+	dataCenterQuery
+	Regions, NetworkVolumeTypes, Compliance types.Set
+	GlobalNetwork                           types.Bool
 }
 
 type dataCentersFound struct{ DataCenters []api.DataCenter }
 
-func (m *dataCenters) values() url.Values {
+func (*dataCenterQuery) validate(diagnostics.Check) {}
+
+// complete replaces requested lists that the answer lacks with empty ones.
+func (m *dataCenterQuery) complete(d api.DataCenter) api.DataCenter {
+	asked := value.Strings(m.Include)
+	d.NetworkVolumeTypes, d.Compliance = listIf(true, d.NetworkVolumeTypes), listIf(true, d.Compliance)
+	d.GPUAvailability = listIf(slices.Contains(asked, gpuAvailability), d.GPUAvailability)
+	d.CPUAvailability = listIf(slices.Contains(asked, cpuAvailability), d.CPUAvailability)
+	return d
+}
+
+func (m *dataCenterQuery) values() url.Values {
 	query := url.Values{}
 	setList(query, "include", m.Include)
+	return query
+}
+
+func (m *dataCenters) values() url.Values {
+	query := m.dataCenterQuery.values()
 	setList(query, "regions", m.Regions)
 	setList(query, "networkVolumeTypes", m.NetworkVolumeTypes)
 	setList(query, "compliance", m.Compliance)
@@ -71,50 +80,20 @@ func (m *dataCenters) values() url.Values {
 	return query
 }
 
-var DataCenters = &kit.DataSource[dataCenters, dataCentersFound]{
-	Name:    "data_centers",
-	Title:   "data centers",
-	Version: api.V2,
-	Schema: schema.Schema{
-		MarkdownDescription: "The data centers of the catalog that pass all filters, and what is available there. API v2 only.",
-		Attributes: map[string]schema.Attribute{
-			"include":              includeAttribute,
-			"regions":              filterSet("Only those in one of these parts of the world, such as `EUROPE`.", rule.Each(rule.OneOf(regions...))...),
-			"network_volume_types": filterSet("Only those with all of these storage tiers, `STANDARD` and `HIGH_PERFORMANCE`.", rule.Each(rule.OneOf(volumeTypes...))...),
-			"compliance":           filterSet("Only those with all of these certifications, such as `GDPR`.", rule.Each(rule.OneOf(compliances...))...),
-			"global_network":       schema.BoolAttribute{Optional: true, MarkdownDescription: "Only those that support the global network, or only those that do not."},
-			"data_centers":         objects("The data centers, ordered by id.", dataCenterAttributes),
-		},
+var DataCenters = catalogEntries("data centers", "The data centers of the catalog that pass all filters, and what is available there. API v2 only.",
+	map[string]schema.Attribute{
+		"include":              includeAttribute,
+		"regions":              filterSet("Only those in one of these parts of the world, such as `EUROPE`.", rule.Each(rule.OneOf(regions...))...),
+		"network_volume_types": filterSet("Only those with all of these storage tiers, `STANDARD` and `HIGH_PERFORMANCE`.", rule.Each(rule.OneOf(volumeTypes...))...),
+		"compliance":           filterSet("Only those with all of these certifications, such as `GDPR`.", rule.Each(rule.OneOf(compliances...))...),
+		"global_network":       schema.BoolAttribute{Optional: true, MarkdownDescription: "Only those that support the global network, or only those that do not."},
+		"data_centers":         objects("The data centers, ordered by id.", dataCenterAttributes),
 	},
-	Read: func(ctx context.Context, c *api.Client, m *dataCenters) (dataCentersFound, error) {
-		all, err := c.DataCenters.Find(ctx, m.values())
-		slices.SortFunc(all, func(a, b api.DataCenter) int { return cmp.Compare(a.ID, b.ID) })
-		return dataCentersFound{convert(all, withEmptyLists(m.Include))}, err
-	},
-}
+	allDataCenters, func(all []api.DataCenter) dataCentersFound { return dataCentersFound{all} },
+	func(*dataCenters, api.DataCenter) bool { return true }) // the API filters
 
-type oneDataCenter struct {
-	Include types.Set
-	entry
-}
+var DataCenter = catalogEntry[dataCenterQuery]("data center", "A data center of the catalog, by `id` or exact `name`, and what is available there. API v2 only.",
+	with(dataCenterAttributes, map[string]schema.Attribute{"include": includeAttribute}, keyAttributes("data center", "EU-RO-1", "EU Romania 1")),
+	allDataCenters)
 
-var dataCenterLookup = kit.Lookup{Title: "data center", Plural: "data centers"}
-
-var DataCenter = &kit.DataSource[oneDataCenter, api.DataCenter]{
-	Name:    "data_center",
-	Title:   "data center",
-	Version: api.V2,
-	Schema: schema.Schema{
-		MarkdownDescription: "A data center of the catalog, by `id` or exact `name`, and what is available there. API v2 only.",
-		Attributes:          with(dataCenterAttributes, map[string]schema.Attribute{"include": includeAttribute}, keyAttributes("data center", "EU-RO-1", "EU Romania 1")),
-	},
-	Validate: func(c diagnostics.Check, config *oneDataCenter) {
-		dataCenterLookup.Validate(c, config.ID, config.Name)
-	},
-	Read: func(ctx context.Context, c *api.Client, m *oneDataCenter) (api.DataCenter, error) {
-		query := url.Values{}
-		setList(query, "include", m.Include)
-		got, err := lookUp(ctx, dataCenterLookup, m.entry, query, c.DataCenters)
-		return withEmptyLists(m.Include)(got), err
-	},
-}
+func allDataCenters(c *api.Client) *api.CatalogList[api.DataCenter] { return c.DataCenters }
