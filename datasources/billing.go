@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
@@ -86,14 +85,14 @@ func (b *billing) schema() schema.Schema {
 		"end_time":   schema.StringAttribute{Computed: true, MarkdownDescription: "End of the bucket, exclusive." + onlyV2},
 	}, map[string]schema.Attribute{}
 	for _, member := range b.ids {
-		records[snake(member)] = schema.StringAttribute{Computed: true, MarkdownDescription: describeID(member)}
+		records[diagnostics.AttributeName(member)] = schema.StringAttribute{Computed: true, MarkdownDescription: describeID(member)}
 	}
 	for _, member := range b.amounts {
-		records[snake(member)] = number(describeAmount(member, onlyV2))
-		totals[snake(member)] = number(describeAmount(member, onlyV2))
+		records[diagnostics.AttributeName(member)] = number(describeAmount(member, onlyV2))
+		totals[diagnostics.AttributeName(member)] = number(describeAmount(member, onlyV2))
 	}
 	for _, member := range b.counts {
-		records[snake(member)] = integer(describeCount(member))
+		records[diagnostics.AttributeName(member)] = integer(describeCount(member))
 	}
 	filters := map[string]schema.Attribute{}
 	for _, f := range b.filters {
@@ -199,15 +198,15 @@ func (b *billing) flatten(got api.Bill) (list types.List, totals types.Object) {
 			"start_time": types.StringValue(r.StartTime), "end_time": value.KeepString(types.StringNull(), r.EndTime),
 		}
 		for _, id := range b.ids {
-			members[snake(id)] = value.KeepString(types.StringNull(), r.IDs[id])
+			members[diagnostics.AttributeName(id)] = value.KeepString(types.StringNull(), r.IDs[id])
 		}
 		for _, amount := range b.amounts {
-			members[snake(amount)] = value.Number(r.Amounts[amount])
+			members[diagnostics.AttributeName(amount)] = value.Number(r.Amounts[amount])
 		}
 		for _, count := range b.counts {
-			members[snake(count)] = types.Int64Null()
+			members[diagnostics.AttributeName(count)] = types.Int64Null()
 			if n, ok := r.Counts[count]; ok {
-				members[snake(count)] = types.Int64Value(n)
+				members[diagnostics.AttributeName(count)] = types.Int64Value(n)
 			}
 		}
 		records[i] = types.ObjectValueMust(element.AttrTypes, members)
@@ -217,7 +216,7 @@ func (b *billing) flatten(got api.Bill) (list types.List, totals types.Object) {
 		rename(got.Totals, old, member)
 	}
 	for _, amount := range b.amounts {
-		sums[snake(amount)] = value.Number(got.Totals[amount])
+		sums[diagnostics.AttributeName(amount)] = value.Number(got.Totals[amount])
 	}
 	return types.ListValueMust(element, records), types.ObjectValueMust(attributes["totals"].GetType().(types.ObjectType).AttrTypes, sums)
 }
@@ -229,16 +228,9 @@ func rename[V string | json.Number | int64](members map[string]V, old, name stri
 	}
 }
 
-var capital = regexp.MustCompile(`[A-Z]`)
-
-// snake returns the attribute name of a member.
-func snake(member string) string {
-	return capital.ReplaceAllStringFunc(member, func(c string) string { return "_" + strings.ToLower(c) })
-}
-
 // words splits a member's name for its description: "gpuAmount" becomes "GPU".
 func words(member, ending string) string {
-	text := strings.ReplaceAll(strings.TrimSuffix(snake(member), ending), "_", " ")
+	text := strings.ReplaceAll(strings.TrimSuffix(diagnostics.AttributeName(member), ending), "_", " ")
 	for _, short := range []string{"gpu", "cpu"} {
 		text = strings.ReplaceAll(text, short, strings.ToUpper(short))
 	}

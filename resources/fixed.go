@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
@@ -34,7 +35,7 @@ func (f fixedSetting) forAttributes(attributes ...string) (out []fixedSetting) {
 func (m members) fixed(constraints ...string) (out []fixedSetting) {
 	for _, s := range contract.Settings(string(m)) {
 		updatable := s.V1 != nil && s.V1.In(contract.Update) || s.V2 != nil && s.V2.In(contract.Update)
-		if name := attributeName(s.Path); !updatable && s.Field().Type != "object" {
+		if name := diagnostics.AttributeName(s.Path); !updatable && s.Field().Type != "object" {
 			out = append(out, fixedSetting{name, api.Version(s.Only()), s.V2 != nil && s.V2.In(contract.Read), slices.Contains(constraints, name)})
 		}
 	}
@@ -73,7 +74,7 @@ func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], kind members,
 		}
 		switch {
 		case before == nil || after == nil || after.Equal(before) || omitted(before) && omitted(after) && (!inherited || after.IsNull()):
-		case omitted(before) && after.IsUnknown() && fixed.only != "" && p.Version != "" && p.Version != fixed.only: // becomes null, or CheckVersion rejects it
+		case omitted(before) && after.IsUnknown() && fixed.only != "" && p.Version != "" && p.Version != fixed.only: // becomes null, or OneVersion.Check rejects it
 		case fixed.constraint && noValue(after) && !slices.Contains(carried, fixed.attribute):
 		case noValue(before) && !fixed.readable && !created, slices.Contains(carried, fixed.attribute):
 			recorded = append(recorded, fixed.attribute)

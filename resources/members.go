@@ -18,6 +18,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 )
@@ -32,7 +33,7 @@ func (m members) at(path string) *contract.Setting { return contract.SettingAt(s
 // defaultOf returns the default of an attribute as JSON, or "".
 func (m members) defaultOf(attribute string) string {
 	for _, s := range contract.Settings(string(m)) {
-		if attributeName(s.Path) == attribute {
+		if diagnostics.AttributeName(s.Path) == attribute {
 			return s.Field().Default
 		}
 	}
@@ -192,7 +193,7 @@ func (m members) oneVersion() (out []planrule.OneVersion) {
 		if s.Only() == "" || s.Field().Type == "object" || s.Field().Items == "object" {
 			continue
 		}
-		o, f := planrule.OneVersion{Version: api.Version(s.Only()), Attribute: attributeName(s.Path)}, s.Field()
+		o, f := planrule.OneVersion{Version: api.Version(s.Only()), Attribute: diagnostics.AttributeName(s.Path)}, s.Field()
 		for _, empty := range []string{f.Default, f.Clear} {
 			if text := strings.Trim(empty, `"`); empty != "" && !slices.Contains(o.Except, text) {
 				o.Except = append(o.Except, text)
@@ -210,13 +211,6 @@ func handledByKind(version api.Version, except []string, attributes ...string) (
 		out = append(out, planrule.OneVersion{Version: version, Attribute: a, Except: except, HandledByKind: true})
 	}
 	return out
-}
-
-var capitals = regexp.MustCompile(`[A-Z]+`)
-
-// attributeName converts a member's path to snake_case.
-func attributeName(path string) string {
-	return strings.ToLower(capitals.ReplaceAllString(strings.ReplaceAll(path, "[]", ""), "_$0"))
 }
 
 var unitNames = map[string]string{"ms": "milliseconds (10 minutes are 600000)", "s": "seconds", "GB": "GB"}

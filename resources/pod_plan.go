@@ -76,7 +76,7 @@ func checkPodSize(p *planrule.Plan[pod]) {
 	if size <= contract.MaxPodBody || p.Version != api.V2 {
 		return
 	}
-	attribute := attributeName(member)
+	attribute := diagnostics.AttributeName(member)
 	if text, err := json.Marshal(value.StringMap(p.Plan.Env)); member == "env" && err == nil && len(text) < most/2 {
 		attribute = "env_wo"
 	}

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"os"
 	"runtime/debug"
-	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
@@ -48,15 +47,11 @@ func (l *httpLimits) connections() (c httplimit.Connections, err error) {
 const minDescriptors = 64
 
 func parseNetwork(text string) (netip.Prefix, error) {
-	if strings.Contains(text, "/") {
-		network, err := netip.ParsePrefix(text)
-		return network.Masked(), err
+	if address, err := netip.ParseAddr(text); err == nil {
+		return address.Unmap().Prefix(address.Unmap().BitLen())
 	}
-	address, err := netip.ParseAddr(text)
-	if err != nil {
-		return netip.Prefix{}, err
-	}
-	return address.Unmap().Prefix(address.Unmap().BitLen())
+	network, err := netip.ParsePrefix(text)
+	return network.Masked(), err
 }
 
 const (

@@ -93,38 +93,34 @@ const batchPage = 50
 
 // Batches lists the batches of an endpoint, newest first.
 func (j *Jobs) Batches(ctx context.Context, endpointID string) (all []Batch, err error) {
-	for more := true; more && err == nil; {
-		var page struct {
-			Batches []Batch `json:"batches"`
-			HasMore bool    `json:"hasMore"`
-		}
-		err = j.onBatch(ctx, http.MethodGet, endpointID, "", "", nil, pageAt(len(all)), &page)
-		all, more = append(all, page.Batches...), page.HasMore && len(page.Batches) > 0
-	}
+	err = eachInPages(ctx, j, endpointID, "", "", "batches", func(b Batch) error {
+		all = append(all, b)
+		return nil
+	})
 	return all, err
 }
 
 // BatchRequests calls each for every request of a batch, in order.
 func (j *Jobs) BatchRequests(ctx context.Context, endpointID, batchID string, each func(BatchRequest) error) error {
-	for offset, more := 0, true; more; {
-		var page struct {
-			Requests []BatchRequest `json:"requests"`
-			HasMore  bool           `json:"hasMore"`
-		}
-		if err := j.onBatch(ctx, http.MethodGet, endpointID, batchID, "/requests", nil, pageAt(offset), &page); err != nil {
+	return eachInPages(ctx, j, endpointID, batchID, "/requests", "requests", each)
+}
+
+// eachInPages calls each for every element of a list, which is the member of each page.
+func eachInPages[T any](ctx context.Context, j *Jobs, endpointID, batchID, path, member string, each func(T) error) error {
+	for offset := 0; ; {
+		var rest struct{ HasMore bool }
+		page := listOf[T]{member: member, rest: &rest}
+		query := url.Values{"offset": {strconv.Itoa(offset)}, "limit": {strconv.Itoa(batchPage)}}
+		if err := j.onBatch(ctx, http.MethodGet, endpointID, batchID, path, nil, query, &page); err != nil {
 			return err
 		}
-		for _, one := range page.Requests {
+		for _, one := range page.objects {
 			if err := each(one); err != nil {
 				return err
 			}
 		}
-		offset += len(page.Requests)
-		more = page.HasMore && len(page.Requests) > 0
+		if offset += len(page.objects); !rest.HasMore || len(page.objects) == 0 {
+			return nil
+		}
 	}
-	return nil
-}
-
-func pageAt(offset int) url.Values {
-	return url.Values{"offset": {strconv.Itoa(offset)}, "limit": {strconv.Itoa(batchPage)}}
 }

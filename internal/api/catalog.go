@@ -87,10 +87,6 @@ func (c *Client) SelectGPUs(ctx context.Context, typeIDs []string) (pools, exclu
 	if err != nil {
 		return nil, nil, err
 	}
-	return selectGPUs(types, typeIDs)
-}
-
-func selectGPUs(types []GPUType, typeIDs []string) (pools, excluded []string, err error) {
 	poolOf := make(map[string]string, len(types))
 	for _, t := range types {
 		poolOf[t.ID] = t.Pool

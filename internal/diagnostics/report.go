@@ -68,8 +68,7 @@ func (r *Run) Report(diags *diag.Diagnostics, about Subject, verb, id string, er
 	}
 	if refused, ok := errors.AsType[*api.Error](err); ok {
 		for _, field := range refused.Fields {
-			name := capitals.ReplaceAllStringFunc(member.FindString(field), func(s string) string { return "_" + strings.ToLower(s) })
-			name = strings.TrimPrefix(name, "$.")
+			name := AttributeName(strings.TrimPrefix(member.FindString(field), "$."))
 			if _, ok := about.Schema.Attributes[name]; ok {
 				diags.AddAttributeError(path.Root(name), summary, text)
 				return
@@ -116,3 +115,8 @@ var (
 	member   = regexp.MustCompile(`^\$\.[A-Za-z]+`)
 	capitals = regexp.MustCompile(`[A-Z]+`)
 )
+
+// AttributeName converts the path of an API's member to snake_case.
+func AttributeName(path string) string {
+	return strings.ToLower(capitals.ReplaceAllString(strings.ReplaceAll(path, "[]", ""), "_$0"))
+}

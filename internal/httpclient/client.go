@@ -48,7 +48,7 @@ type Client struct {
 
 	answered atomic.Bool
 	throttle throttle
-	outage   outage
+	outage   atomic.Pointer[outage] // nil for none
 }
 
 // Call is one request, which Do may send several times.
@@ -89,8 +89,11 @@ func (c *Client) Do(ctx context.Context, call Call, out any) (*Response, error) 
 		return nil, c.NotSent(call, err)
 	}
 	if !call.Untracked {
-		if cause := c.outage.current(); cause != nil {
-			return nil, duringOutage(call, cause)
+		if o := c.outage.Load(); o != nil && time.Now().Before(o.until) {
+			if call.Method == http.MethodGet {
+				return nil, o.cause
+			}
+			return nil, fmt.Errorf("nothing was sent, for the same reason as before: %w", o.cause)
 		}
 		if call.Method != http.MethodGet && c.BeforeWrite != nil {
 			if err := c.BeforeWrite(ctx, call.URL); err != nil {

@@ -44,7 +44,7 @@ type Error struct {
 
 // Error describes the request, the answer and the remedy.
 func (e *Error) Error() string {
-	text, advice := e.Sentence(), e.advice()
+	text, advice := e.Sentence(), strings.TrimSpace(e.outcome()+" "+e.Remedy())
 	if advice == "" {
 		return strings.TrimSuffix(text, ".")
 	}
@@ -81,11 +81,6 @@ func (e *Error) Sentence() string {
 		b.WriteString(".")
 	}
 	return b.String()
-}
-
-// advice returns the outcome and the remedy.
-func (e *Error) advice() string {
-	return strings.TrimSpace(e.outcome() + " " + e.Remedy())
 }
 
 // outcome describes the effect of a failed write.

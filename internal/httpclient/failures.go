@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 )
 
@@ -34,7 +33,10 @@ func (c *Client) noAnswer(call Call, tries int, cause error) *Error {
 	case isTimeout(cause):
 		e.Detail, e.TimedOut = fmt.Sprintf("no answer within %s", e.timeout), true
 	default:
-		e.Detail = c.sanitize(call, innermost(cause).Error(), maxDetail)
+		if wrapped, ok := errors.AsType[*url.Error](cause); ok { // it repeats the method and the URL
+			cause = wrapped.Err
+		}
+		e.Detail = c.sanitize(call, cause.Error(), maxDetail)
 	}
 	return e
 }
@@ -111,14 +113,6 @@ func (c *Client) newError(call Call, tries int) *Error {
 	}
 }
 
-// innermost skips wrapping errors that repeat the method and the URL.
-func innermost(err error) error {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		return wrapped.Err
-	}
-	return err
-}
-
 // outageLength is how long calls fail at once after a failure of the whole deployment.
 const outageLength = 30 * time.Second
 
@@ -126,39 +120,17 @@ const outageLength = 30 * time.Second
 // or another server answers at its address. For a while, further calls fail at once, so that a
 // run with many objects ends within seconds.
 type outage struct {
-	mu    sync.Mutex
 	cause *Error
 	until time.Time
 }
 
 // BeginOutage makes further calls fail with the same cause.
-func (c *Client) BeginOutage(cause *Error) { c.outage.set(cause) }
+func (c *Client) BeginOutage(cause *Error) {
+	c.outage.Store(&outage{cause, time.Now().Add(outageLength)})
+}
 
 // EndOutage lets calls be sent again.
-func (c *Client) EndOutage() { c.outage.set(nil) }
-
-func (o *outage) set(cause *Error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.cause, o.until = cause, time.Now().Add(outageLength)
-}
-
-func (o *outage) current() *Error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.cause == nil || !time.Now().Before(o.until) {
-		return nil
-	}
-	return o.cause
-}
-
-// duringOutage returns the error of a call during an outage.
-func duringOutage(call Call, cause *Error) error {
-	if call.Method == http.MethodGet {
-		return cause
-	}
-	return fmt.Errorf("nothing was sent, for the same reason as before: %w", cause)
-}
+func (c *Client) EndOutage() { c.outage.Store(nil) }
 
 // isDeploymentWide reports whether every call of the run would fail like this one.
 func (c *Client) isDeploymentWide(e *Error) bool {

@@ -212,7 +212,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		return
 	}
 	for _, o := range r.kind.Only {
-		p.CheckVersion(ctx, o)
+		o.Check(ctx, p.Check, p.Version, req.Config)
 	}
 	if r.kind.Plan != nil {
 		r.kind.Plan(ctx, p)

@@ -33,11 +33,6 @@ func (o OneVersion) MissingIn(version api.Version) bool {
 	return version != "" && version != o.Version && !o.HandledByKind
 }
 
-// CheckVersion rejects an attribute that the version can't express.
-func (p *Plan[M]) CheckVersion(ctx context.Context, o OneVersion) {
-	o.Check(ctx, p.Check, p.Version, p.req.Config)
-}
-
 // Check rejects a configured attribute that the version can't express. An empty version is
 // unknown.
 func (o OneVersion) Check(ctx context.Context, c diagnostics.Check, version api.Version, config tfsdk.Config) {
@@ -68,7 +63,7 @@ func (o OneVersion) excepts(v attr.Value) bool {
 
 // Unchangeable returns the attributes that the plan changes and the version can't change: an
 // update would report success without changing them. An unknown value doesn't count as a change
-// if the attribute had none before: it becomes null, or CheckVersion rejects it.
+// if the attribute had none before: it becomes null, or Check rejects it.
 func (p *Plan[M]) Unchangeable(ctx context.Context, only []OneVersion) (attributes []string) {
 	for _, o := range only {
 		if !o.MissingIn(p.Version) || !p.Changes(ctx, o.Attribute) {
