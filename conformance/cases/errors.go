@@ -69,10 +69,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 		c.V2("GET", "/serverless", nil).Is(200).NotContains(c.Endpoint)
 	}},
 	{ID: "ERR-03", Source: "Errors, 404", Statement: "A job whose ttl has ended returns 404.",
-		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 12 * time.Second, Seconds: 15, Run: func(c *suite.C) {
-			c.Blocker(time.Minute)
-			expectGoneAfterTTL(c, c.Run(suite.Echo(), suite.TTL(10*time.Second)), suite.InQueue)
-		}},
+		Needs: suite.IdleEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 12 * time.Second, Run: judgeTTL(suite.InQueue, suite.Echo())},
 	{ID: "ERR-04", Source: "Errors, 429", Statement: "A request above the rate limit returns 429.", Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 4, Run: func(c *suite.C) {
 		c.Given("RAT-09", func() {
 			c.Post("/purge-queue", nil).Is(200)

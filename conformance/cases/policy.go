@@ -199,9 +199,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 	{ID: "SUB-22", Level: suite.Must, Source: "States and transitions, ttl elapsed",
 		Statement: "A queued job is deleted when its ttl ends: 404.",
 		Clauses:   []string{"ERR-03"}, Needs: suite.IdleEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 15 * time.Second,
-		Run: func(c *suite.C) {
-			expectGoneAfterTTL(c, c.Run(suite.Echo(), suite.TTL(10*time.Second)), suite.InQueue)
-		}},
+		Run: judgeTTL(suite.InQueue, suite.Echo())},
 	// A queued job whose ttl has passed never runs, even if it was retried.
 	{ID: "SUB-22-never-runs", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 65 * time.Second, Seconds: 32, Run: func(c *suite.C) {
 		blocker, box := c.Blocker(30*time.Second), c.Box()
@@ -219,9 +217,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 		expectNoResult(c, p, 2*time.Minute)
 	}},
 	{ID: "SUB-23", Source: "States and transitions, ttl elapsed", Statement: "A running job is deleted when its ttl ends: 404.",
-		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 12, Run: func(c *suite.C) {
-			expectGoneAfterTTL(c, c.Run(suite.Sleep(time.Minute), suite.TTL(10*time.Second)).Reach(suite.InProgress), suite.InProgress)
-		}},
+		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 12, Run: judgeTTL(suite.InProgress, suite.Sleep(time.Minute))},
 	{ID: "SUB-23-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 3 * time.Minute, Seconds: 60, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).Completed() // starts a worker
 		p := c.Start("POST", "/runsync?wait=120000", suite.Submission(suite.Sleep(time.Minute, suite.M{"output": "late"}), suite.TTL(10*time.Second)))
@@ -229,17 +225,13 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 		expectNoResult(c, p, 2*time.Minute)
 	}},
 	{ID: "SUB-24", Source: "States and transitions, ttl elapsed", Statement: "A COMPLETED job is deleted when its ttl ends, whatever its retention.",
-		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			expectGoneAfterTTL(c, c.Run(suite.Echo(), suite.TTL(10*time.Second)).Reach(suite.Completed), suite.Completed)
-		}},
+		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 1, Run: judgeTTL(suite.Completed, suite.Echo())},
 	{ID: "SUB-25", Source: "States and transitions, ttl elapsed", Statement: "FAILED, CANCELLED and TIMED_OUT jobs are deleted when their ttl ends.",
-		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			expectGoneAfterTTL(c, c.Run(suite.Fail(), suite.TTL(10*time.Second)).Reach(suite.Failed), suite.Failed)
-		}},
+		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 1, Run: judgeTTL(suite.Failed, suite.Fail())},
 	{ID: "SUB-25-cancelled", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 12 * time.Second, Seconds: 5, Run: func(c *suite.C) {
 		j := c.Run(suite.Sleep(time.Minute), suite.TTL(10*time.Second)).Reach(suite.InProgress)
 		c.Given("JOB-19", func() { j.Cancel().Is(200) })
-		expectGoneAfterTTL(c, j, suite.Cancelled)
+		intervalOf(j.Answer).add(10*time.Second).expectLifetime(c, j, suite.Cancelled)
 	}},
 	{ID: "SUB-25-timed-out", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 32 * time.Second, Seconds: 6, Run: func(c *suite.C) {
 		j := c.Run(suite.Sleep(time.Minute), suite.Policy(suite.M{"ttl": 30_000, "executionTimeout": 5000})).Reach(suite.InProgress)
@@ -284,9 +276,15 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 		}},
 })
 
-// expectGoneAfterTTL expects that a job with a ttl of 10 s exists before that time, and not after it.
-func expectGoneAfterTTL(c *suite.C, j *suite.Job, status string) {
-	intervalOf(j.Answer).add(10*time.Second).expectLifetime(c, j, status)
+// judgeTTL judges that a job with a ttl of 10 s exists with a status before that time, and not after it.
+func judgeTTL(status string, input suite.M) func(*suite.C) {
+	return func(c *suite.C) {
+		j := c.Run(input, suite.TTL(10*time.Second))
+		if status != suite.InQueue {
+			j.Reach(status)
+		}
+		intervalOf(j.Answer).add(10*time.Second).expectLifetime(c, j, status)
+	}
 }
 
 // expectNeverRuns expects that a job whose ttl passes while a blocker runs doesn't exist

@@ -3,11 +3,10 @@ package suite
 import (
 	"context"
 	crypto "crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -80,9 +79,7 @@ func (c *C) Nonce() string {
 // Random returns a source of random values. It is the same in each run with the same seed.
 func (c *C) Random() *rand.Rand {
 	seed := c.randomWord(func() string { return strconv.FormatUint(c.env.Seed, 10) }) // recorded, so that a resumed case keeps its seed
-	h := fnv.New64a()
-	_, _ = io.WriteString(h, seed+c.Case.ID) // a hash never fails
-	return rand.New(rand.NewPCG(h.Sum64(), 0))
+	return rand.New(rand.NewChaCha8(sha256.Sum256([]byte(seed + c.Case.ID))))
 }
 
 // Secret returns a unique word that no output shows.

@@ -218,13 +218,9 @@ func (c *C) CatalogIDs(kind string) []string {
 
 // GPUs returns n GPU types of the target, starting with the types of EndpointBody.
 func (c *C) GPUs(n int) []any {
-	ids := c.Catalog("gpus")
-	if given := c.Target.EndpointBody["gpuTypeIds"]; given != nil {
-		var first []string
-		if json.Unmarshal(given, &first) == nil {
-			ids = append(first, slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(first, id) })...)
-		}
-	}
+	var first []string
+	_ = json.Unmarshal(c.Target.EndpointBody["gpuTypeIds"], &first) // the body may have none
+	ids := slices.Concat(first, slices.DeleteFunc(c.Catalog("gpus"), func(id string) bool { return slices.Contains(first, id) }))
 	if len(ids) == 0 {
 		ids = []string{"NVIDIA L40S", "NVIDIA GeForce RTX 4090"}
 	}

@@ -23,12 +23,18 @@ func (c *C) Now() time.Time {
 func (c *C) Sleep(d time.Duration) { c.Until(c.Now().Add(d)) }
 
 // Until waits until the target's time t.
-func (c *C) Until(t time.Time) {
+func (c *C) Until(t time.Time) { c.untilAnswered(t, context.Background()) }
+
+// untilAnswered waits until the target's time t, or until a context ends.
+func (c *C) untilAnswered(t time.Time, answered context.Context) {
 	if c.deferUntil(t) {
 		return
 	}
 	c.WaitUntilSent()
-	if err := c.env.Clock.Until(c.ctx, t); err != nil {
+	ctx, cancel := context.WithCancel(c.ctx)
+	defer cancel()
+	defer context.AfterFunc(answered, cancel)()
+	if err := c.env.Clock.Until(ctx, t); err != nil && (c.ctx.Err() != nil || answered.Err() == nil) {
 		c.clockStopped(err)
 	}
 }
@@ -104,20 +110,7 @@ func (p *Pending) Unanswered() bool {
 
 // Until waits until the target's time t, or until the answer arrives. Other cases run
 // meanwhile.
-func (p *Pending) Until(t time.Time) {
-	c := p.c
-	if c.deferUntil(t) {
-		return
-	}
-	c.WaitUntilSent()
-	ctx, cancel := context.WithCancel(c.ctx)
-	defer cancel()
-	defer context.AfterFunc(p.answered, cancel)()
-	err := c.env.Clock.Until(ctx, t)
-	if err != nil && (c.ctx.Err() != nil || !p.Answered()) {
-		c.clockStopped(err)
-	}
-}
+func (p *Pending) Until(t time.Time) { p.c.untilAnswered(t, p.answered) }
 
 // Sleep waits for a time of the target, or until the answer arrives.
 func (p *Pending) Sleep(d time.Duration) { p.Until(p.c.Now().Add(d)) }
