@@ -202,7 +202,7 @@ func makeExisting(t *testing.T, d *acctest.Deployment) map[string]string {
 // Every data source has an example, which its page shows.
 func TestEveryDataSourceHasAnExample(t *testing.T) {
 	noVariables(t)
-	for _, name := range start(t, map[string]any{"base_url": "http://127.0.0.1:1", "api_key": "k"}).DataTypes() {
+	for name := range start(t, map[string]any{"base_url": "http://127.0.0.1:1", "api_key": "k"}).DataSchemas() {
 		must.Do(os.Stat(filepath.Join("../examples/data-sources", name, "data-source.tf")))(t)
 	}
 }

@@ -344,7 +344,7 @@ func TestOneVersionTellsNoLie(t *testing.T) {
 func checkShownValue(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.State, attribute string) {
 	t.Helper()
 	name, _, _ := strings.Cut(attribute, ".")
-	if !slices.ContainsFunc(own.DataSchema(state.Type).Block.Attributes, func(a *tfprotov6.SchemaAttribute) bool { return a.Name == name }) {
+	if !slices.ContainsFunc(own.DataSchemas()[state.Type].Block.Attributes, func(a *tfprotov6.SchemaAttribute) bool { return a.Name == name }) {
 		return
 	}
 	byID := map[string]any{"id": state.Get("id")}

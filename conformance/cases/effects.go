@@ -129,12 +129,9 @@ var effects = []effect{
 	// A ttl can also be prolonged, but not beyond the retention of a result.
 	{
 		name: "ttl-longer", policy: suite.M{"ttl": lifetime.Milliseconds()},
-		clause: func(s stage) string {
-			if s.status == suite.InQueue || s.status == suite.InProgress {
-				return "JOB-44"
-			}
-			return "LIM-20"
-		},
+		clause: byStatus(map[string]string{
+			suite.InQueue: "JOB-44", suite.InProgress: "JOB-44", suite.Completed: "LIM-20", suite.Failed: "LIM-20", suite.TimedOut: "LIM-20", suite.Cancelled: "LIM-20",
+		}),
 		judge: func(c *suite.C, s stage, p *stagedJob) {
 			c.Get("/status/"+p.ID+"?ttl=10800000").Is(200).Equal("status", s.status)
 			if suite.IsFinal(s.status) {
@@ -255,15 +252,9 @@ var effects = []effect{
 	},
 	{
 		name: "purge",
-		clause: func(s stage) string {
-			switch s.status {
-			case suite.InQueue:
-				return ""
-			case suite.InProgress:
-				return "OPS-18"
-			}
-			return "OPS-19"
-		},
+		clause: byStatus(map[string]string{
+			suite.InProgress: "OPS-18", suite.Completed: "OPS-19", suite.Failed: "OPS-19", suite.TimedOut: "OPS-19", suite.Cancelled: "OPS-19",
+		}),
 		judge: func(c *suite.C, s stage, p *stagedJob) {
 			before := p.Status().Is(200).Equal("status", s.status)
 			c.Post("/purge-queue", nil).Is(200).Equal("removed", 0).Equal("status", "completed")
@@ -274,13 +265,7 @@ var effects = []effect{
 	{
 		name: "time-out",
 		clause: func(s stage) string {
-			switch s.name {
-			case "timed-out-running":
-				return "SUB-10"
-			case "timed-out-queued":
-				return "SUB-16"
-			}
-			return ""
+			return map[string]string{"timed-out-running": "SUB-10", "timed-out-queued": "SUB-16"}[s.name]
 		},
 		judge: func(c *suite.C, s stage, p *stagedJob) {
 			limit := secondRunTime

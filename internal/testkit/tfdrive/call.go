@@ -2,8 +2,6 @@ package tfdrive
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -95,9 +93,6 @@ func (d *Provider) Invoke(actionType string, config map[string]any) (messages []
 	}
 	return messages, diags
 }
-
-// Actions lists the actions.
-func (d *Provider) Actions() []string { return slices.Sorted(maps.Keys(d.schema.ActionSchemas)) }
 
 // Diagnostics are the diagnostics of the provider.
 type Diagnostics []*tfprotov6.Diagnostic

@@ -114,19 +114,14 @@ func (d *Provider) Schema(typeName string) *tfprotov6.Schema {
 	return d.schema.ResourceSchemas[typeName]
 }
 
-// DataTypes returns the types of data sources.
-func (d *Provider) DataTypes() []string { return slices.Sorted(maps.Keys(d.schema.DataSourceSchemas)) }
-
-// DataSchema returns the schema of a data source's type.
-func (d *Provider) DataSchema(typeName string) *tfprotov6.Schema {
-	return d.schema.DataSourceSchemas[typeName]
-}
+// DataSchemas returns the schemas of the data sources by type.
+func (d *Provider) DataSchemas() map[string]*tfprotov6.Schema { return d.schema.DataSourceSchemas }
 
 // Data validates the configuration of a data source and reads it, as Terraform does during a
 // plan. If the configuration isn't fully known, it reads nothing.
 func (d *Provider) Data(typeName string, config map[string]any) (State, Diagnostics) {
 	d.t.Helper()
-	schema := d.DataSchema(typeName)
+	schema := d.schema.DataSourceSchemas[typeName]
 	if schema == nil {
 		d.t.Fatalf("the provider has no data source type %s", typeName)
 	}
