@@ -2,6 +2,7 @@ package cases
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,12 +119,10 @@ func listRegistryAuths(c *suite.C) (all []any) {
 }
 
 func isListed(c *suite.C, id string) bool {
-	for _, entry := range listRegistryAuths(c) {
-		if auth, _ := entry.(suite.M); auth["id"] == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(listRegistryAuths(c), func(entry any) bool {
+		auth, _ := entry.(suite.M)
+		return auth["id"] == id
+	})
 }
 
 // judgeRegistrySecret judges that no answer about registry auths contains a password, not

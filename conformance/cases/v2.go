@@ -201,13 +201,14 @@ func readBack(c *suite.C, path string) *suite.Answer {
 	return c.V2("GET", path, nil).Is(200)
 }
 
-// awaitMember waits until version 2 shows a member with a value, and returns the answer.
-func awaitMember(c *suite.C, path, member string, want any) (a *suite.Answer) {
+// awaitMember waits until version 2 shows a member with a value.
+func awaitMember(c *suite.C, path, member string, want any) {
+	var a *suite.Answer
 	eventually(c, func() bool {
 		a = c.V2("GET", path, nil)
 		return suite.Same(a.Shown(member), want)
 	})
-	return a.Is(200).Equal(member, want)
+	a.Is(200).Equal(member, want)
 }
 
 // typeWithoutPool returns the first GPU type of the catalog that belongs to no pool, or the

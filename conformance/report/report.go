@@ -254,10 +254,8 @@ var Areas = []Area{
 
 // areaTitle returns the title of an area, or its id if the area is unknown.
 func areaTitle(area string) string {
-	for _, a := range Areas {
-		if a.ID == area {
-			return a.Title
-		}
+	if i := slices.IndexFunc(Areas, func(a Area) bool { return a.ID == area }); i >= 0 {
+		return Areas[i].Title
 	}
 	return area
 }

@@ -23,10 +23,10 @@ func (c *C) Now() time.Time {
 func (c *C) Sleep(d time.Duration) { c.Until(c.Now().Add(d)) }
 
 // Until waits until the target's time t.
-func (c *C) Until(t time.Time) { c.untilAnswered(t, context.Background()) }
+func (c *C) Until(t time.Time) { c.untilAnswered(context.Background(), t) }
 
 // untilAnswered waits until the target's time t, or until a context ends.
-func (c *C) untilAnswered(t time.Time, answered context.Context) {
+func (c *C) untilAnswered(answered context.Context, t time.Time) {
 	if c.deferUntil(t) {
 		return
 	}
@@ -110,7 +110,7 @@ func (p *Pending) Unanswered() bool {
 
 // Until waits until the target's time t, or until the answer arrives. Other cases run
 // meanwhile.
-func (p *Pending) Until(t time.Time) { p.c.untilAnswered(t, p.answered) }
+func (p *Pending) Until(t time.Time) { p.c.untilAnswered(p.answered, t) }
 
 // Sleep waits for a time of the target, or until the answer arrives.
 func (p *Pending) Sleep(d time.Duration) { p.Until(p.c.Now().Add(d)) }

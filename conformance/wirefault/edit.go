@@ -230,9 +230,7 @@ func editAt(tree any, path []string, create bool, replace func(in map[string]any
 
 // writeAnswer sends an answer, compressed or chunked if the edit says so.
 func (e Edit) writeAnswer(out http.ResponseWriter, status int, header http.Header, body []byte) {
-	for name, values := range header {
-		out.Header()[name] = values
-	}
+	maps.Copy(out.Header(), header)
 	out.Header().Del("Content-Length")
 	if e.Gzip && len(body) > 0 {
 		var b bytes.Buffer
