@@ -114,23 +114,24 @@ type Config struct {
 
 // Jobrunner is a running deployment.
 type Jobrunner struct {
-	db      *sqldb.DB
-	clock   *clock.Clock
-	store   *store.Store
-	bills   metering.Bills
-	catalog *catalog.Source // nil: the built-in catalog
-	engine  *engine.Engine
-	pools   *worker.Pools
-	pods    *pod.Pods
-	volumes *volume.Volumes
-	node    *node.Node
-	machine string // the deployment's id
-	log     *slog.Logger
-	added   *apikey.Table // nil if the added keys are in a file
-	metrics *metrics.Metrics
-	gpus    *gpu.Allocator
-	handler http.Handler
-	closers []func() // called by Close in reverse order
+	db        *sqldb.DB
+	clock     *clock.Clock
+	store     *store.Store
+	bills     metering.Bills
+	catalog   *catalog.Source // nil: the built-in catalog
+	engine    *engine.Engine
+	pools     *worker.Pools
+	pods      *pod.Pods
+	volumes   *volume.Volumes
+	node      *node.Node
+	endpoints *jobapi.Endpoints
+	machine   string // the deployment's id
+	log       *slog.Logger
+	added     *apikey.Table // nil if the added keys are in a file
+	metrics   *metrics.Metrics
+	gpus      *gpu.Allocator
+	handler   http.Handler
+	closers   []func() // called by Close in reverse order
 
 	// These receive announcements, queued jobs and events. They are nil while the deployment starts.
 	followingNode atomic.Pointer[node.Node]
@@ -268,9 +269,10 @@ func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
 		return err
 	}
 	j.onClose(j.volumes.Stop)
+	j.endpoints = jobapi.NewEndpoints(j.store.Endpoint, j.engine.Epoch)
 	j.node = node.New(node.Config{
 		DB: j.db, Engine: j.engine, Store: j.store, Pools: j.pools, Pods: j.pods, Machine: j.machine, Key: c.APIKey, URL: cmp.Or(c.NodeURL, c.URL), Logger: c.Logger,
-		Round: j.round,
+		Round: j.round, Changed: j.endpoints.Changed,
 	})
 	j.onClose(j.node.Close)
 	j.readyPools.Store(j.pools)
@@ -294,8 +296,6 @@ func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, s
 	}
 	j.added = added
 	background := context.WithoutCancel(ctx)
-	queues := jobapi.NewEndpoints(j.store.Endpoint, j.db.Shared())
-	store.OnChange[store.Endpoint](j.store, queues.Changed)
 	store.OnChange[store.Endpoint](j.store, func(id string) {
 		j.node.Sync(background, id)
 		j.engine.Announce(engine.EndpointChanged, id)
@@ -314,7 +314,7 @@ func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, s
 		Sample: c.GPUs.Sample,
 	})
 	jobs := jobapi.New(jobapi.Config{
-		Engine: j.engine, Endpoint: queues.Find, Limiter: limits.New(j.clock), Workers: j.pools.Counts, Queued: j.pools.CheckLoad, Failure: j.pools.Failure, Webhook: hooks.Check,
+		Engine: j.engine, Endpoint: j.endpoints.Find, Limiter: limits.New(j.clock), Workers: j.pools.Counts, Queued: j.pools.CheckLoad, Failure: j.pools.Failure, Webhook: hooks.Check,
 		Clock: j.clock, Keys: keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
 		Bodies: bodies, Answers: httplimit.NewMemory(memory),
 	})

@@ -70,6 +70,18 @@ func TestMetricsOfTwoNodes(t *testing.T) {
 	}
 }
 
+// The leader of an endpoint knows at once that it was deleted at another node.
+func TestDeletedAtAnotherNode(t *testing.T) {
+	c := jobrunner.Config{Engine: pgtest.Start(t)}
+	leader, other := deployWith(t, c), deployWith(t, c)
+	for _, path := range []string{"/v1/endpoints/", "/v2/serverless/"} {
+		id := leader.create(withoutWorkers("deleted"))
+		leader.must(200, "POST", "/v2/"+id+"/run", `{"input":{}}`)
+		other.must(204, "DELETE", path+id, "")
+		leader.must(404, "POST", "/v2/"+id+"/run", `{"input":{}}`)
+	}
+}
+
 // A node warns of nodes with its address, another API key, or a copy of its data folder.
 func TestNodesThatDiffer(t *testing.T) {
 	engine := pgtest.Start(t)

@@ -137,6 +137,19 @@ func (e *Engine) Release(ctx context.Context, endpoint string, l Lead) error {
 	return err
 }
 
+// Epoch returns the epoch of this process's lead of an endpoint, if it has the lead. A process
+// that doesn't share its database leads all endpoints.
+func (e *Engine) Epoch(endpoint string) (epoch int64, own bool) {
+	if !e.db.Shared() {
+		return 0, true
+	}
+	q := e.led(endpoint)
+	if q == nil {
+		return 0, false
+	}
+	return q.epoch, true
+}
+
 // Leaders returns the live leaders by endpoint.
 func (e *Engine) Leaders(ctx context.Context) (map[string]Leader, error) {
 	leaders, id := map[string]Leader{}, e.Process()

@@ -66,14 +66,16 @@ func subjectOf(r *http.Request) (endpoint, pod string) {
 	if queue, _ := front.EndpointOf(strings.TrimPrefix(path, "/live")); queue != "" {
 		return engine.EndpointOf(queue), ""
 	}
-	if rest, ok := strings.CutPrefix(path, "/v2/serverless/"); ok {
+	for _, prefix := range []string{"/v1/endpoints/", "/v2/serverless/"} {
+		rest, ok := strings.CutPrefix(path, prefix)
+		if !ok {
+			continue
+		}
 		id, operation, _ := strings.Cut(rest, "/")
-		if operation == "workers" || operation == "releases" && r.Method == http.MethodGet || strings.HasPrefix(operation, "workers/") {
+		changes := r.Method != http.MethodGet && r.Method != http.MethodHead // which end the leader's cache of the endpoint
+		if changes || operation == "releases" || operation == "workers" || strings.HasPrefix(operation, "workers/") || r.URL.Query().Get("includeWorkers") == "true" {
 			return id, ""
 		}
-	}
-	if id, ok := strings.CutPrefix(path, "/v1/endpoints/"); ok && r.Method == http.MethodGet && r.URL.Query().Get("includeWorkers") == "true" {
-		return id, ""
 	}
 	for _, prefix := range []string{"/v1/pods/", "/v2/pods/"} {
 		if rest, ok := strings.CutPrefix(path, prefix); ok && r.Method == http.MethodGet {

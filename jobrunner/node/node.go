@@ -34,8 +34,10 @@ type Config struct {
 	Key     string // its API key
 	URL     string // where other nodes reach it
 	// Round is called after each round of Follow. minute is true once a minute.
-	Round  func(ctx context.Context, minute bool) error
-	Logger *slog.Logger
+	Round func(ctx context.Context, minute bool) error
+	// Changed is called when this node or another one may have changed an endpoint.
+	Changed func(id string)
+	Logger  *slog.Logger
 }
 
 // Node applies the settings of the endpoints that it leads, or of all if the database isn't
@@ -99,6 +101,7 @@ func (n *Node) Settle(ctx context.Context) error {
 // Sync applies the stored settings of an endpoint. Calls are serialized, so that the latest
 // settings are applied last.
 func (n *Node) Sync(ctx context.Context, id string) {
+	n.Changed(id)
 	n.syncing.Lock()
 	defer n.syncing.Unlock()
 	n.sync(ctx, id)

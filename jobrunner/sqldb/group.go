@@ -4,17 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 )
 
 // maxBatch limits the writes that share a commit.
 const maxBatch = 256
-
-// gatherTurns is how often a group commit yields to other goroutines after the last write
-// arrived and before it commits.
-const gatherTurns = 3
 
 // group implements group commit: writes that arrive during a commit share the next one, and
 // so share its flush.
@@ -103,17 +98,14 @@ func (g *group) run(commit func(batch []*write), end func() error) {
 	}
 }
 
-// gather adds the waiting writes to a batch. It also yields, so that the callers of the
-// last batch can submit their next writes, because a commit costs as much as several writes.
+// gather adds the waiting writes to a batch.
 func (g *group) gather(batch []*write) []*write {
-	for idle := 0; idle < gatherTurns && len(batch) < maxBatch; {
+	for len(batch) < maxBatch {
 		select {
 		case op := <-g.queue:
 			batch = add(batch, op)
-			idle = 0
 		default:
-			idle++
-			runtime.Gosched()
+			return batch
 		}
 	}
 	return batch
