@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/smalldisk"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
@@ -158,4 +159,45 @@ func TestFormerLeader(t *testing.T) {
 	must.Hold(t, len(left) == 1 && errors.Is(err, ErrElsewhere), left, err)
 	err = e.store.commit(former, false)
 	must.FailWith(t, err, ErrElsewhere, "the database accepted it:")
+}
+
+// What a full disk could take isn't stored again over later changes.
+func TestPartOfACommitOnAFullDisk(t *testing.T) {
+	e, _ := openEmpty(t, sqldb.Config{Dir: smalldisk.Mount(t, "30m") + "/data"})
+	submit := func(size int) (*job, error) {
+		submitted, err := e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: make([]byte, size)})
+		if err != nil {
+			return nil, err
+		}
+		return e.led("ep").jobs[submitted.ID], nil
+	}
+	small, large := must.Do(submit(1))(t), must.Do(submit(1))(t)
+	for size := 1 << 20; size > 1<<10; size /= 2 {
+		for err := error(nil); err == nil; _, err = submit(size) {
+		}
+	}
+	changed := func(j *job, streamed int64, output []byte) *change {
+		ch := &change{job: j, row: j.row, result: output != nil, output: output}
+		ch.row.streamed = streamed
+		return ch
+	}
+	left, err := e.commits.try([]*commit{{changes: []*change{changed(small, 1, nil), changed(large, 1, make([]byte, 8<<20))}}})
+	must.Require(t, sqldb.Classify(err) == sqldb.Full && len(left) == 1 && len(left[0].changes) == 1 && left[0].changes[0].job == large, left, err)
+	must.Succeed(t, e.store.commit(&commit{changes: []*change{changed(small, 2, nil)}}, true))
+	must.Fail(t, must.Err(e.commits.try(left)), "full")
+	for j, streamed := range map[*job]int64{small: 2, large: 0} {
+		stored, _, err := e.store.job(t.Context(), "ep", j.id, 0, e.now())
+		must.Hold(t, err == nil && stored.streamed == streamed, stored, err, "want", streamed)
+	}
+}
+
+// Merged changes store all that one of them stores.
+func TestMergedChanges(t *testing.T) {
+	j := &job{}
+	first := &change{job: j, row: row{gone: 1, streamed: 1}, moved: true, result: true, output: []byte("1"), chunks: []numberedChunk{{seq: 1}}}
+	second := &change{job: j, row: row{gone: 1, streamed: 2}, chunks: []numberedChunk{{seq: 2}}}
+	all := merged([]*commit{{changes: []*change{first}}, {changes: []*change{second}}}).changes
+	must.Require(t, len(all) == 1, all)
+	ch := all[0]
+	must.Hold(t, ch.row.streamed == 2 && ch.moved && ch.result && string(ch.output) == "1" && len(ch.chunks) == 2, ch)
 }
