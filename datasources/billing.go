@@ -163,9 +163,9 @@ func (b *billing) read(ctx context.Context, c *api.Client, m *bill) (out billed,
 			query.Set(f.parameter, f.choices[0])
 		}
 	}
-	q := api.BillQuery{Path: b.path, Values: query}
+	path := b.path
 	if c.Version == api.V1 {
-		q.Path = b.pathV1
+		path = b.pathV1
 		for old, member := range b.renamed {
 			if v, ok := query[member]; ok {
 				query[old] = v
@@ -173,7 +173,7 @@ func (b *billing) read(ctx context.Context, c *api.Client, m *bill) (out billed,
 			}
 		}
 	}
-	got, err := c.Bill(ctx, q)
+	got, err := c.Bill(ctx, path, query)
 	if err != nil {
 		return out, err
 	}

@@ -38,16 +38,10 @@ type BillRecord struct {
 	Counts    map[string]int64       // by member, of API v1: timeBilledMs, diskSpaceBilledGb, …
 }
 
-// BillQuery selects the period and the objects. The parameter names depend on the API
-// version.
-type BillQuery struct {
-	Path   string // after /v1/billing or /v2/billing: "/pods"
-	Values url.Values
-}
-
-// Bill reads the cost of objects.
-func (c *Client) Bill(ctx context.Context, q BillQuery) (b Bill, err error) {
-	call := httpclient.Call{URL: c.deployment.settings.BaseURL + "/" + string(c.Version) + "/billing" + q.Path, Query: q.Values, List: true}
+// Bill reads the cost of objects. path is relative to /v1/billing or /v2/billing: "/pods". query
+// selects the period and the objects; its parameters depend on the API version.
+func (c *Client) Bill(ctx context.Context, path string, query url.Values) (b Bill, err error) {
+	call := httpclient.Call{URL: c.deployment.settings.BaseURL + "/" + string(c.Version) + "/billing" + path, Query: query, List: true}
 	if c.Version == V1 {
 		if b.Records, err = allPages[BillRecord](ctx, c.deployment, call, "", nil); err == nil {
 			b.Totals, err = sumAmounts(b.Records)

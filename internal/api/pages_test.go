@@ -259,7 +259,7 @@ func TestPagesOfOtherLists(t *testing.T) {
 			return len(got), err
 		}},
 		"bill": {"records", func(ctx context.Context, c *api.Client) (int, error) {
-			got, err := c.Bill(ctx, api.BillQuery{Path: "/pods", Values: map[string][]string{"lastN": {"3"}}})
+			got, err := c.Bill(ctx, "/pods", map[string][]string{"lastN": {"3"}})
 			return len(got.Records), err
 		}},
 	} {

@@ -221,6 +221,7 @@ func TestOperationsAreWellFormed(t *testing.T) {
 	methods := []string{"GET", "POST", "PUT", "PATCH", "DELETE"}
 	path := regexp.MustCompile(`^(/([a-z0-9.-]+|\{[A-Za-z_]+\}))+$`)
 	seen := map[string]bool{}
+	resourcesWithoutFields := []string{"logLine", "release", "worker"} // the table lacks their members
 	var withoutFields []string
 	for _, o := range Operations {
 		must.Hold(t, !seen[o.String()], o, "listed twice")
@@ -233,14 +234,14 @@ func TestOperationsAreWellFormed(t *testing.T) {
 		must.Hold(t, o.API != V2 || !strings.Contains(o.Path, "{") || strings.Contains(o.Path, "{id}"), o, "the first parameter of a v2 path is {id}")
 		must.Hold(t, o.API == V1 || !strings.Contains(o.Path, "{") || slices.Contains(o.Errors, 404), o, "no 404 for an unknown id")
 		hasFields := slices.Contains(Resources(o.API), o.Resource)
-		isListed := slices.Contains(ResourcesWithoutFields, o.Resource)
-		must.Hold(t, o.Resource == "" || hasFields != isListed, o, o.Resource, "has fields", hasFields, "is in ResourcesWithoutFields", isListed)
+		isListed := slices.Contains(resourcesWithoutFields, o.Resource)
+		must.Hold(t, o.Resource == "" || hasFields != isListed, o, o.Resource, "has fields", hasFields, "is in resourcesWithoutFields", isListed)
 		if isListed {
 			withoutFields = append(withoutFields, o.Resource)
 		}
 	}
 	slices.Sort(withoutFields)
-	must.Equal(t, slices.Compact(withoutFields), ResourcesWithoutFields, "ResourcesWithoutFields is", "the operations need")
+	must.Equal(t, slices.Compact(withoutFields), resourcesWithoutFields, "resourcesWithoutFields is", "the operations need")
 }
 
 func checkCodes(t *testing.T, o Operation, codes []int, low, high int) {

@@ -13,9 +13,6 @@ var Fields = slices.Concat(
 	jobSubmission, job, streamChunk, liveStream, health, purge, jobList, batch, batchList, batchResults, errorJobs,
 )
 
-// ResourcesWithoutFields are the resources of Operations whose members the table lacks.
-var ResourcesWithoutFields = []string{"logLine", "release", "worker"}
-
 // The functions below make a row of the table readable as one line:
 //
 //	f("size", "integer", sent, required(Create), between(10, 4096), unit("GB")),
