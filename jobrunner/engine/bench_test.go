@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -97,6 +98,56 @@ func newBenchEngine(b *testing.B, dir string) *Engine {
 	e := must.Do(Open(b.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)}))(b)
 	b.Cleanup(e.Close)
 	return e
+}
+
+// BenchmarkStart measures the start with 100,000 queued and 1,000,000 finished jobs, and the memory
+// of a queued job without its input.
+func BenchmarkStart(b *testing.B) {
+	const queued, finished = 100_000, 1_000_000
+	db := must.Do(sqldb.Open(b.Context(), sqldb.Config{Dir: b.TempDir()}))(b)
+	defer db.Close()
+	config := Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)}
+	must.Do(Open(b.Context(), config))(b).Close()
+	must.Succeed(b, db.Write(b.Context(), func(tx *sqldb.Tx) error {
+		now := time.Now().UnixMilli()
+		for _, some := range []struct {
+			first, n int64
+			state    State
+			done     int
+		}{{0, finished, Completed, 1}, {finished, queued, InQueue, 0}} {
+			const rows = `WITH RECURSIVE n (k) AS (SELECT ?1 + 1 UNION ALL SELECT k + 1 FROM n WHERE k < ?1 + ?2) `
+			if _, err := tx.Exec(rows+`INSERT INTO jobs SELECT k, 'ep', printf('018f0000-0000-7000-8000-%012d-q1', k), 0, '', '', 0, 1800000, 0,
+				?3, k, k, '', 0, 0, 0, 0, 0, ?4, ?4 + 86400000, ?4 + 86400000, 0, 0, 0, ?5 FROM n`, some.first, some.n, string(some.state), now, some.done); err != nil {
+				return err
+			}
+			if some.state != InQueue {
+				continue
+			}
+			if _, err := tx.Exec(rows+`INSERT INTO inputs SELECT k, CAST(printf('%1000c', 'a') AS BLOB), NULL FROM n`, some.first, some.n); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(upsertCounts, "ep", queued, queued, 0, finished, 0, 0)
+		return err
+	}))
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	for b.Loop() {
+		b.StopTimer()
+		before := heap()
+		b.StartTimer()
+		e := must.Do(Open(b.Context(), config))(b)
+		jobs, err := e.Take(b.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1})
+		b.StopTimer()
+		must.Require(b, err == nil && len(jobs) == 1, jobs, err)
+		b.ReportMetric(float64(heap()-before)/queued, "B/job")
+		e.Close()
+		b.StartTimer()
+	}
 }
 
 // BenchmarkDeepQueue measures a job while the queue is long.
