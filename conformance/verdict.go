@@ -22,7 +22,7 @@ var needs = []struct {
 }{
 	{suite.V1, (*Target).HasV1, "version 1 of the management API isn't judged"},
 	{suite.V2, (*Target).HasV2, "version 2 of the management API isn't judged"},
-	{suite.AnyEndpoint, hasEndpoint, "no endpoint is given: set --endpoint-id, or the management API and --allow create"},
+	{suite.AnyEndpoint, func(t *Target) bool { return t.Endpoint != "" || managed(t) }, "no endpoint is given: set --endpoint-id, or the management API and --allow create"},
 	{suite.OwnEndpoint | suite.IdleEndpoint | suite.WideEndpoint, managed, "the case needs an endpoint of its own, and there is no management API to create it"},
 	{suite.SecondEndpoint, managed, "the case needs a second endpoint, and there is no management API to create it"},
 	{suite.OtherKey, func(t *Target) bool { return t.OtherKey != "" }, "the case needs a valid key without access: set GPUCLOUD_OTHER_API_KEY"},
@@ -33,8 +33,7 @@ var needs = []struct {
 	{suite.DescribedDialect, func(t *Target) bool { return !t.Live }, "the case is for the dialect of the description"},
 }
 
-func hasEndpoint(t *Target) bool { return t.Endpoint != "" || managed(t) }
-func managed(t *Target) bool     { return t.HasV1() || t.HasV2() }
+func managed(t *Target) bool { return t.HasV1() || t.HasV2() }
 
 // creatableNeeds are the needs that the suite fulfils by creating endpoints.
 const creatableNeeds = suite.OwnEndpoint | suite.IdleEndpoint | suite.WideEndpoint | suite.SecondEndpoint
