@@ -271,7 +271,7 @@ var ratedOperations = []struct {
 	{suite.Case{ID: "RAT-03", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020}, "/status", "GET", "/status/{id}", 2000, nil},
 	{suite.Case{ID: "RAT-04", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020}, "/stream", "GET", "/stream/{id}", 2000, nil},
 	{suite.Case{ID: "RAT-05", Needs: suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Requests: 225}, "/cancel", "POST", "/cancel/{id}", 100, nil},
-	{suite.Case{ID: "RAT-06", Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 12}, "/purge-queue", "POST", "/purge-queue", 2, nil},
+	{suite.Case{ID: "RAT-06", Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 32}, "/purge-queue", "POST", "/purge-queue", 2, nil},
 	{suite.Case{ID: "RAT-07", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, WaitTime: 11 * time.Second}, "/openai/*", "POST", "/openai/v1/x", 2000, nil},
 	{suite.Case{ID: "RAT-08", Needs: suite.OwnEndpoint, Requests: 45}, "/requests", "GET", "/requests", 10, nil},
 }
