@@ -305,7 +305,9 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 			{"PATCH", "/v2/serverless/" + endpoint, `{"name":"n"}`}, {"POST", "/v2/templates", `{"name":"t","image":"i","category":"CPU"}`},
 		} {
 			status, text, err := o.call(t.Context(), request.method, request.path, request.body)
-			must.Hold(t, err == nil && status == http.StatusServiceUnavailable, request.method, request.path, status, text, err)
+			// The leader has active jobs and counts in memory. It answers until others may take over.
+			known := request.path == path || strings.HasSuffix(request.path, "/health") || strings.HasPrefix(request.path, "/live")
+			must.Hold(t, err == nil && (status == http.StatusServiceUnavailable || known && status == http.StatusOK), request.method, request.path, status, text, err)
 		}
 		status, text, err := o.call(t.Context(), http.MethodGet, "/metrics", "")
 		must.Hold(t, err == nil && status == http.StatusOK && !strings.Contains(text, "127.0.0.1"), "metrics:", status, err)

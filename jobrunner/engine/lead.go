@@ -137,8 +137,8 @@ func (e *Engine) Release(ctx context.Context, endpoint string, l Lead) error {
 	return err
 }
 
-// Epoch returns the epoch of this process's lead of an endpoint, if it has the lead. A process
-// that doesn't share its database leads all endpoints.
+// Epoch returns the epoch of this process's lead of an endpoint. own says that no other process
+// can have taken over. A process that doesn't share its database leads all endpoints.
 func (e *Engine) Epoch(endpoint string) (epoch int64, own bool) {
 	if !e.db.Shared() {
 		return 0, true
@@ -147,7 +147,7 @@ func (e *Engine) Epoch(endpoint string) (epoch int64, own bool) {
 	if q == nil {
 		return 0, false
 	}
-	return q.epoch, true
+	return q.epoch, e.isAlive()
 }
 
 // Leaders returns the live leaders by endpoint.
@@ -168,9 +168,12 @@ func (e *Engine) Leaders(ctx context.Context) (map[string]Leader, error) {
 }
 
 // MayScale reports whether a lead still lets this process start workers, without asking the
-// database. The last heartbeat must be younger than half the time after which other processes
-// take over.
-func (e *Engine) MayScale(l Lead) bool {
+// database.
+func (e *Engine) MayScale(l Lead) bool { return l.Process == e.Process() && e.isAlive() }
+
+// isAlive reports whether the last heartbeat is younger than half the time after which other
+// processes take over.
+func (e *Engine) isAlive() bool {
 	beat := e.beatAt.Load()
-	return beat != nil && l.Process == e.Process() && time.Since(*beat) < missedBeats*e.poll/2
+	return beat != nil && time.Since(*beat) < missedBeats*e.poll/2
 }

@@ -20,13 +20,13 @@ type embedded struct {
 	file    string
 }
 
-func openEmbedded(ctx context.Context, c Config) (*embedded, error) {
+func openEmbedded(c Config) (*embedded, error) {
 	db := new(embedded)
 	source, err := db.prepareFolder(c.Dir)
 	if err != nil {
 		return nil, errors.Join(err, db.close())
 	}
-	if err := db.connect(ctx, source, pragmas(c)); err != nil {
+	if err := db.connect(source, pragmas(c)); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the database %s: %w", c.name(), classifySQLite(err)), db.close())
 	}
 	// The mark goes once the database has content. RemoveAll accepts that it doesn't exist.
@@ -66,7 +66,7 @@ func uriPath(path string) string {
 	return path
 }
 
-func (db *embedded) connect(ctx context.Context, source string, pragmas []string) error {
+func (db *embedded) connect(source string, pragmas []string) error {
 	w, err := openConn(source, pragmas)
 	if err != nil {
 		return err
@@ -76,25 +76,16 @@ func (db *embedded) connect(ctx context.Context, source string, pragmas []string
 			return errors.Join(err, w.close())
 		}
 	}
-	db.writer = startWriter(w, db.reserve)
+	db.writer = newWriter(w, db.reserve, nil)
 	if db.readers, err = openReaders(source, pragmas); err != nil {
 		return err
 	}
-	return db.fillReserve(ctx)
-}
-
-// fillReserve fills the reserve. It does so after the database was opened, because that
-// frees the space of a killed process's log.
-func (db *embedded) fillReserve(ctx context.Context) error {
-	// The writer's goroutine owns the reserve.
-	return db.writer.submit(ctx, func(*Tx) error {
-		db.reserve.fill()
-		return nil
-	}, false)
+	db.reserve.fill() // the database is open, so the space of a killed process's log is free
+	return nil
 }
 
 func (db *embedded) write(ctx context.Context, fn func(*Tx) error, reserve bool) error {
-	return db.writer.submit(ctx, fn, reserve)
+	return db.writer.write(ctx, fn, reserve)
 }
 
 func (db *embedded) read(ctx context.Context, fn func(*Reader) error) error {
@@ -115,11 +106,7 @@ func (unshared) notify(string)            {}
 func (unshared) listen(func(string))      {}
 
 func (db *embedded) close() error {
-	var errs []error
-	if db.writer != nil {
-		errs = append(errs, db.writer.stop())
-	}
-	errs = append(errs, db.readers.close())
+	errs := []error{db.writer.close(), db.readers.close()}
 	if db.reserve != nil {
 		errs = append(errs, db.reserve.file.Close())
 	}

@@ -8,13 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// inMemory is SQLite in memory. Commits are cheap there, so each caller commits its own
-// write, one at a time.
+// inMemory is SQLite in memory.
 type inMemory struct {
 	unshared
 	mu      sync.RWMutex // held for reading by readers; there is no write-ahead log
-	closed  bool
-	writer  writer
+	writer  *writer
 	readers *readerPool
 }
 
@@ -24,7 +22,9 @@ var memories atomic.Int64
 func openInMemory(c Config) (_ *inMemory, err error) {
 	db := new(inMemory)
 	source := fmt.Sprintf("file:/gpucloud-%d?vfs=memdb", memories.Add(1))
-	if db.writer.conn, err = openConn(source, pragmas(c)); err == nil {
+	w, err := openConn(source, pragmas(c))
+	if err == nil {
+		db.writer = newWriter(w, nil, &db.mu)
 		db.readers, err = openReaders(source, pragmas(c))
 	}
 	if err != nil {
@@ -34,23 +34,7 @@ func openInMemory(c Config) (_ *inMemory, err error) {
 }
 
 func (db *inMemory) write(ctx context.Context, fn func(*Tx) error, _ bool) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	if db.closed {
-		return ErrClosed
-	}
-	op := &write{fn: fn}
-	err := db.writer.try([]*write{op}, (*writer).runAll)
-	if op.panic != nil {
-		panic(op.panic)
-	}
-	if errors.Is(err, errOneFailed) {
-		err = op.err
-	}
-	return db.classify(err)
+	return db.classify(db.writer.write(ctx, fn, false))
 }
 
 func (db *inMemory) read(ctx context.Context, fn func(*Reader) error) error {
@@ -71,16 +55,7 @@ func (db *inMemory) classify(err error) error {
 	return err
 }
 
-func (db *inMemory) close() error {
-	db.mu.Lock()
-	db.closed = true
-	db.mu.Unlock()
-	err := db.readers.close()
-	if db.writer.conn != nil {
-		err = errors.Join(err, db.writer.conn.close())
-	}
-	return err
-}
+func (db *inMemory) close() error { return errors.Join(db.writer.close(), db.readers.close()) }
 
 // MaxMemory is the default and maximum size of the jobs, and of all else, in memory, in bytes.
 const MaxMemory = 1 << 30

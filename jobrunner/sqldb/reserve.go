@@ -70,7 +70,7 @@ func (r *reserve) refill() {
 }
 
 // withReserve runs a write that found the disk full again, with the reserve's space.
-func (w *writer) withReserve(op *write) (err error) {
+func (w *writer) withReserve(fn func(*Tx) error) (err error) {
 	// An automatic checkpoint after the commit would use up the space that later writes
 	// need.
 	if err := w.conn.script("PRAGMA wal_autocheckpoint=0"); err != nil {
@@ -85,10 +85,7 @@ func (w *writer) withReserve(op *write) (err error) {
 		if err := w.reserve.release(part); err != nil {
 			return err
 		}
-		if err = w.try([]*write{op}, (*writer).runEach); err == nil {
-			err = op.err
-		}
-		if !errors.Is(classifySQLite(err), ErrFull) {
+		if err = w.transact(fn); !errors.Is(err, ErrFull) {
 			break
 		}
 	}

@@ -93,7 +93,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	case c.Dir == "":
 		db.backend, err = openInMemory(c)
 	default:
-		db.backend, err = openEmbedded(ctx, c)
+		db.backend, err = openEmbedded(c)
 	}
 	if err != nil {
 		return nil, err
@@ -110,9 +110,8 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 // Write returns ErrFull if the disk is full, and ErrUnavailable if the server doesn't
 // respond.
 //
-// On SQLite several writes share a commit. On PostgreSQL each Write is a READ COMMITTED
-// transaction, concurrent with others: fn must put its conditions into its statements or
-// call Tx.Lock.
+// On SQLite one Write runs at a time. On PostgreSQL each Write is a READ COMMITTED transaction,
+// concurrent with others: fn must put its conditions into its statements or call Tx.Lock.
 func (db *DB) Write(ctx context.Context, fn func(tx *Tx) error) error {
 	return db.write(ctx, fn, false)
 }

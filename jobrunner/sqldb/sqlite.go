@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
 )
@@ -87,87 +88,73 @@ func (p *readerPool) close() error {
 	return errors.Join(errs...)
 }
 
-// writer owns the writing connection, and uses it for a group commit.
+// writer owns the writing connection. One write runs at a time: the engine, which writes most, makes
+// group commits itself.
 type writer struct {
-	*group
 	conn    *conn
-	reserve *reserve
+	turn    chan struct{} // has a buffer of one, which the running write fills
+	closed  bool
+	reserve *reserve    // nil in memory
+	readers sync.Locker // is held during a transaction; nil on disk
 }
 
-func startWriter(c *conn, reserve *reserve) *writer {
-	w := &writer{conn: c, reserve: reserve}
-	w.group = startGroup(w.commit, c.close)
-	return w
+func newWriter(c *conn, reserve *reserve, readers sync.Locker) *writer {
+	return &writer{conn: c, turn: make(chan struct{}, 1), reserve: reserve, readers: readers}
 }
 
-// commit runs a batch in one transaction. If a write fails, the batch runs again with a
-// savepoint for each write, so that only the failed write is rolled back. If the whole
-// transaction fails, for example because the disk is full, each write runs in its own
-// transaction, so that the others can succeed.
-func (w *writer) commit(batch []*write) {
-	err := w.try(batch, (*writer).runAll)
-	if errors.Is(err, errOneFailed) {
-		err = w.try(batch, (*writer).runEach)
-	}
-	if err != nil {
-		for _, op := range batch {
-			if err := w.try([]*write{op}, (*writer).runEach); err != nil {
-				op.err = classifySQLite(err)
-			}
-		}
-	}
-	w.reserve.refill()
-	for _, op := range batch {
-		if op.reserve && errors.Is(op.err, ErrFull) {
-			op.err = classifySQLite(w.withReserve(op))
-		}
-	}
-	finish(batch)
-}
-
-// try runs a batch in a transaction. Each write has its own error; an error of try means
-// that nothing was committed.
-func (w *writer) try(batch []*write, run func(*writer, []*write) error) (err error) {
-	if _, err := w.conn.exec("BEGIN IMMEDIATE"); err != nil {
+func (w *writer) write(ctx context.Context, fn func(*Tx) error, reserve bool) error {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
+	select {
+	case w.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-w.turn }()
+	if w.closed {
+		return ErrClosed
+	}
+	err := w.transact(fn)
+	if w.reserve != nil {
+		w.reserve.refill()
+		if reserve && errors.Is(err, ErrFull) {
+			err = w.withReserve(fn)
+		}
+	}
+	return err
+}
+
+// transact runs fn in a transaction.
+func (w *writer) transact(fn func(*Tx) error) error {
+	if w.readers != nil {
+		w.readers.Lock()
+		defer w.readers.Unlock()
+	}
+	if _, err := w.conn.exec("BEGIN IMMEDIATE"); err != nil {
+		return classifySQLite(err)
+	}
+	committed := false
+	defer func() { // after an error or a panic
+		if !committed {
 			_, _ = w.conn.exec("ROLLBACK") // fails if the error has already ended the transaction
 		}
 	}()
-	if err := run(w, batch); err != nil {
-		return err
+	err := fn(&Tx{queries{w.conn}, w.conn})
+	if err == nil {
+		_, err = w.conn.exec("COMMIT")
 	}
-	_, err = w.conn.exec("COMMIT")
-	return err
+	committed = err == nil
+	return classifySQLite(err)
 }
 
-func (w *writer) runAll(batch []*write) error { return runAll(w.conn, batch) }
-
-// runEach runs each write in a savepoint.
-func (w *writer) runEach(batch []*write) error {
-	for _, op := range batch {
-		if err := w.runInSavepoint(op); err != nil {
-			return err
-		}
+// close waits for the running write.
+func (w *writer) close() error {
+	if w == nil {
+		return nil
 	}
-	return nil
-}
-
-func (w *writer) runInSavepoint(op *write) error {
-	op.err, op.panic = nil, nil
-	if _, err := w.conn.exec("SAVEPOINT op"); err != nil {
-		return err
-	}
-	if op.err = classifySQLite(op.run(w.conn)); op.err != nil || op.panic != nil {
-		if _, err := w.conn.exec("ROLLBACK TO op"); err != nil {
-			if op.err != nil {
-				return op.err // it has ended the whole transaction
-			}
-			return err
-		}
-	}
-	_, err := w.conn.exec("RELEASE op")
-	return err
+	w.turn <- struct{}{}
+	defer func() { <-w.turn }()
+	w.closed = true
+	return w.conn.close()
 }
