@@ -116,6 +116,12 @@ func (w *writer) emptyLog() {
 
 const maxVacuums = 1000
 
+// hasRoom reports whether the database has many unused pages.
+func (w *writer) hasRoom() bool {
+	_, unused, err := w.growth()
+	return err == nil && unused*pageSize >= reservePart
+}
+
 // growth returns by how much a checkpoint would grow the database file, and the number of
 // unused pages.
 func (w *writer) growth() (bytes int64, unused int, err error) {

@@ -116,11 +116,17 @@ func (w *writer) write(ctx context.Context, fn func(*Tx) error, reserve bool) er
 		return ErrClosed
 	}
 	err := w.transact(fn)
-	if w.reserve != nil {
-		w.reserve.refill()
-		if reserve && errors.Is(err, ErrFull) {
-			err = w.withReserve(fn)
-		}
+	if w.reserve == nil {
+		return err
+	}
+	w.reserve.refill()
+	switch {
+	case !errors.Is(err, ErrFull):
+	case reserve:
+		err = w.withReserve(fn)
+	case w.hasRoom(): // but the log can't grow
+		w.emptyLog()
+		err = w.transact(fn)
 	}
 	return err
 }
