@@ -253,7 +253,7 @@ func (r *run) finish(ctx context.Context) {
 		left = r.env.CleanUp(cleanupCtx, deferred)
 	}
 	for _, m := range slices.DeleteFunc(left, deferred) {
-		r.report.Leaked = append(r.report.Leaked, fmt.Sprintf("%s %s, made by %s: %s %s", m.Kind, cmp.Or(m.ID, m.Name), m.Case, m.Method, m.URL))
+		r.report.Leaked = append(r.report.Leaked, fmt.Sprintf("%s %s, created by %s: %s %s", m.Kind, cmp.Or(m.ID, m.Name), m.Case, m.Method, m.URL))
 	}
 	used := r.usage()
 	if r.report.Reruns != nil {

@@ -110,7 +110,7 @@ func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	p.KeepOmitted("mounts")
 	category := types.StringValue(contract.Default[string](templateMembers.at("category").V2))
 	serverless := types.BoolValue(contract.Default[bool](templateMembers.at("serverless").V2))
-	if p.State != nil && (p.Version != api.V2 || !p.Created) { // otherwise a change replaces it
+	if p.State != nil && (p.Version != api.V2 || !p.Created) { // omitted attributes keep their values: on API v1 a change would replace the template
 		category, serverless = p.State.Category, p.State.Serverless
 	}
 	p.Plan.Category, p.Plan.Serverless = defaultTo(p.Config.Category, types.StringNull(), category), defaultTo(p.Config.Serverless, types.BoolNull(), serverless)
@@ -183,7 +183,7 @@ func (m *template) flatten(got api.Template) {
 	}
 	got.Env = m.withoutWriteOnly(m.Private.EnvWO, got.Env)
 	for _, b := range []*types.Bool{&m.StartSSH, &m.StartJupyter} {
-		if b.IsNull() || b.IsUnknown() { // after an import, until an answer has it: the schema's default
+		if b.IsNull() || b.IsUnknown() { // after an import: the schema's default, unless the answer has a value
 			*b = types.BoolValue(true)
 		}
 	}

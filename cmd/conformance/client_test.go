@@ -226,7 +226,7 @@ func TestClientThatDoesNothing(t *testing.T) {
 		output)
 }
 
-// Every form with clauses lists the clauses without a verdict, with the reason, and counts
+// Every format with clauses lists the clauses without a verdict, with the reason, and counts
 // none of them as kept.
 func TestClientClausesThatAreNotJudged(t *testing.T) {
 	cmd := client(t, "get /v2/templates")

@@ -18,38 +18,38 @@ import (
 
 // reports has the flags for report files, which are written in addition to the terminal's output.
 type reports struct {
-	Report []output `sep:"none" placeholder:"FORM=FILE" help:"Write the report as html, junit, markdown, har, ctrf, badge (SVG), shield (the badge's JSON) or json; - is the standard output. May be repeated."`
+	Report []output `sep:"none" placeholder:"FORMAT=FILE" help:"Write the report as html, junit, markdown, har, ctrf, badge (SVG), shield (the badge's JSON) or json; - is the standard output. May be repeated."`
 	JSON   string   `name:"json" placeholder:"FILE" help:"Short for --report json=FILE."`
 }
 
-// output is a report file, FORM=FILE.
+// output is a report file, FORMAT=FILE.
 type output struct {
-	form report.Form
-	path string
+	format report.Format
+	path   string
 }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (o *output) UnmarshalText(text []byte) error {
-	form, path, ok := strings.Cut(string(text), "=")
+	format, path, ok := strings.Cut(string(text), "=")
 	if !ok || path == "" {
-		return fmt.Errorf("invalid report %q: expected FORM=FILE, such as html=report.html", text)
+		return fmt.Errorf("invalid report %q: expected FORMAT=FILE, such as html=report.html", text)
 	}
 	var names []string
-	for _, f := range report.Forms {
-		if f.Name == form {
+	for _, f := range report.Formats {
+		if f.Name == format {
 			*o = output{f, path}
 			return nil
 		}
 		names = append(names, f.Name)
 	}
-	return fmt.Errorf("invalid form of a report %q: expected one of %s", form, strings.Join(names, ", "))
+	return fmt.Errorf("invalid report format %q: expected one of %s", format, strings.Join(names, ", "))
 }
 
 func (r *reports) outputs() []output {
 	if r.JSON == "" {
 		return r.Report
 	}
-	return append([]output{{report.Form{Name: "json", Write: report.WriteJSON}, r.JSON}}, r.Report...)
+	return append([]output{{report.Format{Name: "json", Write: report.WriteJSON}, r.JSON}}, r.Report...)
 }
 
 // check rejects reports that can't be written, before the run starts.
@@ -79,12 +79,13 @@ func (r *reports) check() error {
 
 // checkWritable opens a file for writing. It neither changes an existing file nor leaves a new one.
 func checkWritable(path string) error {
-	_, missing := os.Lstat(path)
+	_, err := os.Lstat(path)
+	exists := err == nil
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return errors.Unwrap(err)
 	}
-	if err := file.Close(); err != nil || missing == nil {
+	if err := file.Close(); err != nil || exists {
 		return err
 	}
 	return os.Remove(path)
@@ -113,7 +114,7 @@ func (r *reports) write(result *report.Report) error {
 
 func (o output) write(result *report.Report) error {
 	var text bytes.Buffer
-	err := o.form.Write(&text, result)
+	err := o.format.Write(&text, result)
 	switch {
 	case err != nil:
 	case o.path == "-":
@@ -122,7 +123,7 @@ func (o output) write(result *report.Report) error {
 		err = os.WriteFile(o.path, text.Bytes(), 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("writing the report as %s: %w", o.form.Name, err)
+		return fmt.Errorf("writing the report as %s: %w", o.format.Name, err)
 	}
 	return nil
 }
@@ -222,7 +223,7 @@ func (p *published) check(r *reports) error {
 
 func (p *published) signable(r *reports) (paths []string) {
 	for _, o := range r.outputs() {
-		if o.form.Name == "json" && o.path != "-" {
+		if o.format.Name == "json" && o.path != "-" {
 			paths = append(paths, o.path)
 		}
 	}

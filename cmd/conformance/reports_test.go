@@ -17,13 +17,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// artefacts returns the flags for a report in every form, and the files.
+// artefacts returns the flags for a report in every format, and the files.
 func artefacts(dir string) (flags, files []string) {
-	for form, name := range map[string]string{
+	for format, name := range map[string]string{
 		"html": "r.html", "junit": "r.xml", "markdown": "r.md", "har": "r.har", "badge": "r.svg", "shield": "shield.json", "json": "r.json", "ctrf": "ctrf.json",
 	} {
 		path := filepath.Join(dir, name)
-		flags, files = append(flags, "--report="+form+"="+path), append(files, path)
+		flags, files = append(flags, "--report="+format+"="+path), append(files, path)
 	}
 	return flags, files
 }
@@ -131,7 +131,7 @@ func TestDiff(t *testing.T) {
 func TestReportsThatCannotBeWritten(t *testing.T) {
 	for want, args := range map[string][]string{
 		"expected one of json, html, junit, markdown, har, ctrf, badge, shield": {"--report=pdf=x"},
-		"expected FORM=FILE, such as html=report.html":                          {"--report=html"},
+		"expected FORMAT=FILE, such as html=report.html":                        {"--report=html"},
 		"the folder /nothing/is/here doesn't exist":                             {"--report=html=/nothing/is/here/r.html"},
 		"is a directory":                              {"--report=html=" + t.TempDir()},
 		"rrr can't be written":                        {"--json=" + strings.Repeat("r", 300)}, // the name is too long

@@ -39,9 +39,9 @@ type run struct {
 	Parallel     int           `default:"8" help:"Number of cases that run at once."`
 	Seed         uint64        `help:"Seed for the order of the cases and the values that they send. The report of an earlier run shows its seed."`
 	Reruns       int           `default:"2" help:"Number of times that a failed case is repeated, for diagnosis."`
-	KnownFailing []byte        `type:"filecontent" placeholder:"FILE" help:"Known deviations: lines of clause, last day, reason. An entry fails the run if its clause is kept or its last day has passed."`
+	KnownFailing []byte        `type:"filecontent" placeholder:"FILE" help:"Known deviations: lines of clause, last day, reason. An entry fails the run if its clause passes or its last day is over."`
 	Ledger       string        `default:"conformance-ledger.jsonl" placeholder:"FILE" help:"List of the objects that the run creates at a deployment that is not local, for sweep."`
-	Defer        string        `placeholder:"FILE" help:"Start cases that wait longer than --max-wait and five minutes, and keep their state in the file, for conformance resume."`
+	Defer        string        `placeholder:"FILE" help:"Start cases that wait longer than both --max-wait and five minutes, and store their state in the file, for conformance resume."`
 }
 
 // target has the flags of the deployment.
@@ -229,7 +229,7 @@ func (s *sweep) Run() error {
 	left := e.CleanUp(ctx, func(env.Object) bool { return false })
 	fmt.Printf("%d of %d objects deleted\n", n-len(left), n)
 	for _, m := range left {
-		fmt.Fprintf(os.Stderr, "not deleted: %s %s, made by %s: %s %s\n", m.Kind, cmp.Or(m.ID, m.Name), m.Case, m.Method, m.URL)
+		fmt.Fprintf(os.Stderr, "not deleted: %s %s, created by %s: %s %s\n", m.Kind, cmp.Or(m.ID, m.Name), m.Case, m.Method, m.URL)
 	}
 	if len(left) > 0 {
 		return exit(conformance.ExitLeaked)

@@ -207,7 +207,7 @@ func (e *devEndpoint) noOutput(ctx context.Context, job api.Job, hint string) st
 	if job.Status != "COMPLETED" || hasOutput(job) {
 		return ""
 	}
-	return "\n" + withoutOutput
+	return "\n" + noOutputHint
 }
 
 // finishedJobs shows how clients' jobs ended.

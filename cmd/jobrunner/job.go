@@ -60,7 +60,7 @@ func (r *runJob) Run() error {
 	if err != nil {
 		return notStarted(err)
 	}
-	return r.with(func(ctx context.Context, c *api.Client, endpointID string) error {
+	return r.withEndpoint(func(ctx context.Context, c *api.Client, endpointID string) error {
 		if r.Detach {
 			sent, err := c.Jobs.Run(ctx, endpointID, s)
 			if err != nil {
@@ -141,7 +141,7 @@ func decodeSubmission(text []byte) (s api.Submission, err error) {
 type jobStatus struct{ jobArgs }
 
 func (s *jobStatus) Run() error {
-	return s.with(func(ctx context.Context, c *api.Client, endpointID string) error {
+	return s.withEndpoint(func(ctx context.Context, c *api.Client, endpointID string) error {
 		job, err := c.Jobs.Status(ctx, endpointID, s.Job)
 		if err := s.show(job, err); err != nil {
 			return err
@@ -156,7 +156,7 @@ func (s *jobStatus) Run() error {
 type tailJob struct{ jobArgs }
 
 func (t *tailJob) Run() error {
-	return t.with(func(ctx context.Context, c *api.Client, endpointID string) error {
+	return t.withEndpoint(func(ctx context.Context, c *api.Client, endpointID string) error {
 		ended, err := t.tail(ctx, c, endpointID, t.Job)
 		if ctx.Err() != nil {
 			return &exitError{exitNoResult, fmt.Sprintf("interrupted: the job continues as %s%s", ended.Status, lastReason(ctx, c, endpointID, ended))}
@@ -168,7 +168,7 @@ func (t *tailJob) Run() error {
 type cancelJob struct{ jobArgs }
 
 func (j *cancelJob) Run() error {
-	return j.with(func(ctx context.Context, c *api.Client, endpointID string) error {
+	return j.withEndpoint(func(ctx context.Context, c *api.Client, endpointID string) error {
 		job, err := c.Jobs.Cancel(ctx, endpointID, j.Job)
 		if err == nil && job.Status != "CANCELLED" {
 			fmt.Fprintln(stderr, "the job had already ended")
@@ -180,7 +180,7 @@ func (j *cancelJob) Run() error {
 type retryJob struct{ jobArgs }
 
 func (j *retryJob) Run() error {
-	return j.with(func(ctx context.Context, c *api.Client, endpointID string) error {
+	return j.withEndpoint(func(ctx context.Context, c *api.Client, endpointID string) error {
 		return j.show(c.Jobs.Retry(ctx, endpointID, j.Job))
 	})
 }
@@ -188,7 +188,7 @@ func (j *retryJob) Run() error {
 type purgeJobs struct{ endpointArgs }
 
 func (p *purgeJobs) Run() error {
-	return p.with(func(ctx context.Context, c *api.Client, endpointID string) error {
+	return p.withEndpoint(func(ctx context.Context, c *api.Client, endpointID string) error {
 		removed, err := c.Jobs.PurgeQueue(ctx, endpointID)
 		switch {
 		case err != nil:
@@ -210,8 +210,8 @@ func notStarted(err error) error {
 	return &exitError{exitNotStarted, err.Error()}
 }
 
-// with resolves the endpoint's name and calls a function, whose context ends at Ctrl-C.
-func (e *endpointArgs) with(call func(ctx context.Context, c *api.Client, endpointID string) error) error {
+// withEndpoint resolves the endpoint's name and calls a function, whose context ends at Ctrl-C.
+func (e *endpointArgs) withEndpoint(call func(ctx context.Context, c *api.Client, endpointID string) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	c, err := e.client()

@@ -43,7 +43,7 @@ func (r *runBatch) Run() error {
 	if err != nil {
 		return notStarted(err)
 	}
-	return r.with(func(ctx context.Context, c *api.Client, endpointID string) error {
+	return r.withEndpoint(func(ctx context.Context, c *api.Client, endpointID string) error {
 		b, err := r.create(ctx, c, endpointID, inputs)
 		if err != nil {
 			return notStarted(err)
@@ -171,7 +171,7 @@ func (d *deployment) describeBatch(b api.Batch, err error) error {
 type listBatches struct{ endpointArgs }
 
 func (l *listBatches) Run() error {
-	return l.with(func(ctx context.Context, c *api.Client, endpointID string) error {
+	return l.withEndpoint(func(ctx context.Context, c *api.Client, endpointID string) error {
 		all, err := c.Jobs.Batches(ctx, endpointID)
 		if err != nil {
 			return err
@@ -192,7 +192,7 @@ func (l *listBatches) Run() error {
 type batchStatus struct{ batchArgs }
 
 func (s *batchStatus) Run() error {
-	return s.with(func(ctx context.Context, c *api.Client, endpointID string) error {
+	return s.withEndpoint(func(ctx context.Context, c *api.Client, endpointID string) error {
 		return s.describeBatch(c.Jobs.Batch(ctx, endpointID, s.Batch))
 	})
 }
@@ -200,7 +200,7 @@ func (s *batchStatus) Run() error {
 type batchResults struct{ batchArgs }
 
 func (r *batchResults) Run() error {
-	return r.with(func(ctx context.Context, c *api.Client, endpointID string) error {
+	return r.withEndpoint(func(ctx context.Context, c *api.Client, endpointID string) error {
 		return printRequests(ctx, c, endpointID, r.Batch)
 	})
 }
@@ -208,7 +208,7 @@ func (r *batchResults) Run() error {
 type cancelBatch struct{ batchArgs }
 
 func (b *cancelBatch) Run() error {
-	return b.with(func(ctx context.Context, c *api.Client, endpointID string) error {
+	return b.withEndpoint(func(ctx context.Context, c *api.Client, endpointID string) error {
 		return b.describeBatch(c.Jobs.CancelBatch(ctx, endpointID, b.Batch))
 	})
 }

@@ -11,7 +11,7 @@ of this machine, whose key is read from its data folder unless GPUCLOUD_API_KEY 
 const jobExits = `
 Exit status: 0 the job is COMPLETED, 1 FAILED, 2 it was rejected, 3 TIMED_OUT, 4 anything else.`
 
-// jobDetails are the rest of their help.
+// jobDetails has the rest of the help of the command job and the commands below it, by their paths.
 var jobDetails = map[string]string{
 	"job": `Examples:
   jobrunner job run my-endpoint --input '{"prompt": "hello"}'

@@ -26,7 +26,7 @@ func (l *jobLogs) Run() error {
 	if l.Lines < 1 || l.Lines > maxLogLines {
 		return usageErrorf("invalid --lines: expected 1 to %d, got %d", maxLogLines, l.Lines)
 	}
-	return l.with(func(ctx context.Context, c *api.Client, endpointID string) error {
+	return l.withEndpoint(func(ctx context.Context, c *api.Client, endpointID string) error {
 		j, err := c.Jobs.Status(ctx, endpointID, l.Job)
 		switch {
 		case err != nil:

@@ -59,15 +59,15 @@ func (d *deployment) printEnd(j api.Job) error {
 			return err
 		}
 	case j.Status == "COMPLETED" && !hasOutput(j):
-		fmt.Fprintln(stderr, withoutOutput)
+		fmt.Fprintln(stderr, noOutputHint)
 	case hasOutput(j) && (j.Status == "COMPLETED" || j.Status == "FAILED"): // otherwise it is the last progress update
 		fmt.Fprintln(stdout, prettyOutput(j))
 	}
 	return verdict(j)
 }
 
-// withoutOutput is a hint about a COMPLETED job without output, which is usually a mistake.
-const withoutOutput = "It has no output: a handler on the SDK returns it, any other program prints it as one line of JSON"
+// noOutputHint is a hint about a COMPLETED job without output, which is usually a mistake.
+const noOutputHint = "It has no output: a handler on the SDK returns it, any other program prints it as one line of JSON"
 
 // tail prints the chunks of a job until its end. If it has none, tail prints its output.
 func (d *deployment) tail(ctx context.Context, c *api.Client, endpointID, jobID string) (api.Job, error) {
@@ -84,7 +84,8 @@ func (d *deployment) tail(ctx context.Context, c *api.Client, endpointID, jobID 
 	return j, err
 }
 
-// finishTail prints the job that tail has printed, with --json, and returns its exit status.
+// finishTail ends a command that has called tail. It prints the job if --json is set, and returns
+// the job's exit status.
 func (d *deployment) finishTail(j api.Job, err error) error {
 	if err != nil {
 		return &exitError{exitNoResult, err.Error()}
@@ -221,7 +222,8 @@ func waitReason(ctx context.Context, c *api.Client, endpointID string, now api.J
 // reasonTime limits lastReason.
 const reasonTime = 3 * time.Second
 
-// lastReason returns waitReason as the end of a message, after the wait for the job was given up.
+// lastReason returns the waitReason of a job that the command no longer waits for, as the end of a
+// message.
 func lastReason(ctx context.Context, c *api.Client, endpointID string, last api.Job) string {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), reasonTime)
 	defer done()

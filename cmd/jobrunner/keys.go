@@ -112,8 +112,8 @@ type keyStoreFlags struct {
 	engineFlags `embed:""`
 }
 
-// with calls f with the deployment's keys.
-func (o *keyStoreFlags) with(f func(apikey.Store) error) (err error) {
+// withStore calls f with the deployment's keys.
+func (o *keyStoreFlags) withStore(f func(apikey.Store) error) (err error) {
 	url, err := o.engineURL()
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (o *keyStoreFlags) with(f func(apikey.Store) error) (err error) {
 			return err
 		}
 		if !sqldb.HasDatabase(dir) { // usually the deployment runs on another folder
-			fmt.Fprintf(stderr, "No deployment has its state in %s: only one that is started with this folder accepts its keys. For a running one, name its folder with --data.\n", dir)
+			fmt.Fprintf(stderr, "No deployment has its state in %s: only a deployment that is started with this folder accepts its keys. For a running deployment, name its folder with --data.\n", dir)
 		}
 		return f(file)
 	}
@@ -185,7 +185,7 @@ func (c *addKey) Run() error {
 	if err := added.Check(); err != nil {
 		return usageErrorf("%s", err)
 	}
-	return c.with(func(keys apikey.Store) error {
+	return c.withStore(func(keys apikey.Store) error {
 		key, err := keys.Add(added)
 		if err != nil {
 			return err
@@ -211,7 +211,7 @@ func (listKeys) Help() string {
 
 func (c *listKeys) Run() error {
 	var list []apikey.Key
-	err := c.with(func(keys apikey.Store) (err error) {
+	err := c.withStore(func(keys apikey.Store) (err error) {
 		list, err = keys.List()
 		return err
 	})
@@ -245,7 +245,7 @@ func printKeys(list []apikey.Key) error {
 	for _, key := range list {
 		if err := printJSON(struct {
 			apikey.Key
-			Hash    any  `json:"sha256,omitempty"` // hides the key's
+			Hash    any  `json:"sha256,omitempty"` // omits Key.Hash
 			Expired bool `json:"expired"`
 		}{Key: key, Expired: key.Expired(time.Now())}); err != nil {
 			return err
@@ -267,5 +267,5 @@ func (removeKey) Help() string {
 }
 
 func (c *removeKey) Run() error {
-	return c.with(func(keys apikey.Store) error { return keys.Remove(c.Name) })
+	return c.withStore(func(keys apikey.Store) error { return keys.Remove(c.Name) })
 }

@@ -195,8 +195,8 @@ func replaceWorker(c *suite.C, secret *suite.Answer) {
 
 const globalVolumePath = "/global-volumes"
 
-// globalVolumeCases observe global volumes. They don't judge, since the paths and statuses
-// are inferred from the operator's pages.
+// globalVolumeCases observe global volumes. Deviations are only warnings, since the paths and
+// statuses are inferred from the operator's pages.
 var globalVolumeCases = section(suite.Case{Level: suite.Unspec, Source: "API changes of November 2026, 2.3", Needs: suite.V2, Allow: suite.Create}, []suite.Case{
 	{ID: "GLO-01", Statement: "What the create, read, list and deletion of a global volume return.", Run: func(c *suite.C) {
 		a, other := newGlobalVolume(c, c.Name()), newGlobalVolume(c, c.Name())
@@ -250,7 +250,7 @@ var globalVolumeCases = section(suite.Case{Level: suite.Unspec, Source: "API cha
 	}},
 })
 
-// buildCases observe the builds of an endpoint's image.
+// buildCases judge the builds of an endpoint's image.
 var buildCases = []suite.Case{{
 	ID: "BLD-01", Level: suite.Should, Source: "API changes of November 2026, 2.2",
 	Statement: "GET /v2/serverless/{id}/builds returns an object with builds and pagination. A limit outside 1 to 100 returns 422, and an unknown build 404.",

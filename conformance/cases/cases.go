@@ -18,7 +18,7 @@ func All() []suite.Case {
 	)
 }
 
-// section returns the cases of a section. What a case omits is as in common.
+// section returns the cases of a section. Cases without Needs, Allow, Level or Source get common's.
 func section(common suite.Case, list []suite.Case) []suite.Case {
 	for i := range list {
 		c := &list[i]

@@ -162,7 +162,8 @@ func summaryOf(c *suite.C, id string) string {
 	return fmt.Sprintf("%d of %d", sum, a.Int("pods.total"))
 }
 
-// podClassCases apply rules of other sections to pods and clusters, which cost money.
+// podClassCases apply rules of other sections to pods and clusters, which cost money, and VER-19
+// to each member of an endpoint.
 var podClassCases = []suite.Case{
 	{ID: "AUT-05-compute", Needs: podNeeds | suite.V1 | suite.OtherKey, Allow: suite.Create | suite.Spend, Requests: 80, WaitTime: 5 * time.Second, Run: func(c *suite.C) {
 		ids := map[string]string{"pod": newPod(c, suite.M{"env": suite.M{"A": "1"}}), "cluster": newCluster(c)}
@@ -249,9 +250,9 @@ func kindV2(name string) kind {
 	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name && k.version == "v2" })]
 }
 
-// judgeUnsentMembers updates members of the table one by one, or all of them, and expects that
-// the others keep their values. It also compares members that the description lacks. The name
-// must be changeable.
+// judgeUnsentMembers updates the given members of the table, or all if none is given, one by one.
+// It expects that the other members keep their values, even if the description lacks them. Only an
+// update of the name must succeed.
 func judgeUnsentMembers(name string, members ...string) func(*suite.C) {
 	return func(c *suite.C) {
 		s := newObjects(c, kindV2(name))

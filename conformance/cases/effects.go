@@ -18,7 +18,7 @@ type effect struct {
 }
 
 // combinationCases returns a case for each pair of stage and effect. Most of them wait for
-// half an hour. If the clock can't be advanced, only the other cases judge the clause.
+// half an hour. If the clock can't be advanced, they are skipped, and other cases judge the clause.
 func combinationCases() (all []suite.Case) {
 	for _, e := range effects {
 		for _, s := range stages {
@@ -158,7 +158,7 @@ var effects = []effect{
 					status.Equal("output.x", "kept")
 				}
 			}) {
-				c.Inconclusive("the time of the job's end is too inexact")
+				c.Inconclusive("the time of the job's end isn't known exactly enough")
 			}
 			if s.status == suite.Failed || s.status == suite.TimedOut {
 				p.Retry().Is(200).Equal("status", suite.InQueue)

@@ -177,15 +177,15 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		}},
 })
 
-// expectNotExecuted expects no call of a job's handler after some earlier ones. It runs
-// another job first, to show that handlers are called.
-func expectNotExecuted(c *suite.C, box *env.Box, before int, job string) {
+// expectNotExecuted expects that a job's handler hasn't called its box since the earlier calls. It
+// runs another job first, to show that handlers call their boxes.
+func expectNotExecuted(c *suite.C, box *env.Box, earlier int, job string) {
 	control := c.Box()
 	c.Run(suite.Beacon(control, 0, 0)).Completed()
 	c.Given("JOB-16", func() {
 		c.Expect(len(c.Calls(control, 1)) > 0, "a call of the other job's handler", "no call of its handler")
 	})
-	n := len(box.Calls()) - before
+	n := len(box.Calls()) - earlier
 	c.Expect(n == 0, "no execution of "+job, "%d executions", n)
 }
 

@@ -135,7 +135,7 @@ func judgeRunSyncKept(runJob func(*suite.C) (j *suite.Job, ended interval), stat
 		j, ended := runJob(c)
 		var shown *suite.Answer
 		if !ended.add(time.Minute).judgeJustBefore(c, j, func(a *suite.Answer) { shown = a.Is(200).Equal("status", status) }) {
-			c.Inconclusive("the time of the job's end is too inexact")
+			c.Inconclusive("the time of the job's end isn't known exactly enough")
 		}
 		if status == suite.Completed {
 			shown.Equal("output.x", "kept")

@@ -142,8 +142,8 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 
 const day = 24 * time.Hour
 
-// judgePolicy judges that a time of the policy is accepted, unless it is 0, and that others are
-// refused.
+// judgePolicy judges that a duration of the policy is accepted and that other durations are refused.
+// accepted is 0 if only refusals are judged.
 func judgePolicy(name string, accepted int64, refused ...int64) func(c *suite.C) {
 	submission := func(ms int64) suite.M { return suite.Submission(suite.Echo(), suite.Policy(suite.M{name: ms})) }
 	return func(c *suite.C) {
@@ -169,7 +169,7 @@ func expectRunsFor(c *suite.C, j *suite.Job, queued interval, limit time.Duratio
 	c.JudgeBy(due.to, func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
 }
 
-// ttlCases judge the ttl of "Job submission body", policy, and of "States and transitions".
+// ttlCases judge policy.ttl, by the sections "Job submission body" and "States and transitions".
 var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
 	{ID: "SUB-19", Source: "Limits, policy.ttl", Statement: "Without a policy, a job lives for 24 hours.",
 		Needs: suite.IdleEndpoint | suite.Advanced, Jobs: 1, WaitTime: day, Run: func(c *suite.C) {
@@ -285,8 +285,8 @@ func judgeTTL(status string, input suite.M) func(*suite.C) {
 	}
 }
 
-// expectNeverRuns expects that a job whose ttl passes while a blocker runs doesn't exist
-// then, and doesn't start after the blocker. Its handler calls the box.
+// expectNeverRuns expects that a job whose ttl passes while a blocker occupies the worker is
+// deleted, and doesn't start after the blocker. The job's handler calls the box.
 func expectNeverRuns(c *suite.C, j, blocker *suite.Job, box *env.Box) {
 	before := len(box.Calls())
 	c.Until(blocker.Answer.Received.Add(time.Minute + c.Grace()))

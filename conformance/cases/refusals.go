@@ -64,7 +64,7 @@ func judgeRefusals(c *suite.C, a api, judge func(*suite.Answer)) {
 			op.send(c, id, op.validBody(c, o, c.Nonce()), suite.WithoutKey()),
 			op.send(c, id, op.validBody(c, o, c.Nonce()), suite.As(c.Nonce())),
 		}
-		if c.Target.OtherKey != "" && (op.effect != effectCreate || !o.otherKeyCanList(op)) {
+		if c.Target.OtherKey != "" && (op.effect != effectCreate || !o.otherKeyMayCreate(op)) {
 			answers = append(answers, op.send(c, id, op.validBody(c, o, c.Nonce()), suite.As(c.Target.OtherKey)))
 		}
 		if op.takesID() {
@@ -87,9 +87,9 @@ func judgeRefusals(c *suite.C, a api, judge func(*suite.Answer)) {
 	}
 }
 
-// otherKeyCanList reports whether the other key may list a kind. It may then also create
-// objects of this kind.
-func (o *realObjects) otherKeyCanList(op contractOperation) bool {
+// otherKeyMayCreate reports whether the other key might be able to create objects of a kind: it
+// can list the kind, or the kind has no list.
+func (o *realObjects) otherKeyMayCreate(op contractOperation) bool {
 	list, ok := o.listReads[op.kind]
 	return !ok || list.send(o.c, "", nil, suite.As(o.c.Target.OtherKey)).Code/100 == 2
 }

@@ -85,22 +85,22 @@ func (e *Env) deleteAll(ctx context.Context, list []Object) error {
 
 func (e *Env) deleteObject(ctx context.Context, m Object) error {
 	if m.ID == "" {
-		return fmt.Errorf("%s %s may be left, made by %s: its creation was not answered", m.Kind, m.Name, m.Case)
+		return fmt.Errorf("%s %s, created by %s, may be left: its creation was not answered", m.Kind, m.Name, m.Case)
 	}
 	x := e.ask(ctx, m.Method, m.URL)
 	switch {
 	case x.Err != nil:
-		return fmt.Errorf("%s %s is left, made by %s: %s", m.Kind, m.ID, m.Case, e.Secrets.Redact(x.Err.Error()))
+		return fmt.Errorf("%s %s, created by %s, may be left: %s", m.Kind, m.ID, m.Case, e.Secrets.Redact(x.Err.Error()))
 	case x.Status/100 == 2, m.Kind == "job" && x.Status/100 == 4: // the job has ended
 		return e.Ledger.Remove(m)
 	case !mayMeanMissing(x.Status):
-		return fmt.Errorf("%s %s is left, made by %s: its deletion returned %d", m.Kind, m.ID, m.Case, x.Status)
+		return fmt.Errorf("%s %s, created by %s, may be left: its deletion returned %d", m.Kind, m.ID, m.Case, x.Status)
 	}
 	// A version may hide an object from its reads, such as a template that an endpoint uses.
 	for _, address := range m.reads() {
 		// If objects of a kind can't be read one by one, restoreShown finds it in the list.
 		if read := e.ask(ctx, http.MethodGet, address); !mayMeanMissing(read.Status) && read.Status != http.StatusMethodNotAllowed && !isEnded(read) {
-			return fmt.Errorf("%s %s is left, made by %s: its deletion returned %d, and GET %s %d", m.Kind, m.ID, m.Case, x.Status, address, read.Status)
+			return fmt.Errorf("%s %s, created by %s, may be left: its deletion returned %d, and GET %s %d", m.Kind, m.ID, m.Case, x.Status, address, read.Status)
 		}
 	}
 	return e.Ledger.Remove(m)

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// assets has a template for each form of report with markup.
+// assets has a template for each report format with markup.
 //
 //go:embed assets/*.html assets/report.md.tmpl assets/badge.svg
 var assets embed.FS

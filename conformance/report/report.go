@@ -1,4 +1,4 @@
-// Package report has the report of a run and the forms in which it is written.
+// Package report has the report of a run and the formats in which it is written.
 package report
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Schema is the version of the JSON form. It changes if readers of an older version would
+// Schema is the version of the JSON format. It changes if readers of an older version would
 // misread the report.
 const Schema = "gpucloud-conformance/1"
 

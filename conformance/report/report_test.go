@@ -34,14 +34,14 @@ func sample() *report.Report {
 	return r
 }
 
-// written returns a report in a form, or as "terminal" shows it.
+// written returns a report in a format, or as "terminal" shows it.
 func written(name string, r *report.Report) string {
 	if name == "terminal" {
 		var b strings.Builder
 		report.Terminal(&b, r, false)
 		return b.String()
 	}
-	for _, f := range report.Forms {
+	for _, f := range report.Formats {
 		if f.Name == name {
 			var b strings.Builder
 			if err := f.Write(&b, r); err != nil {
@@ -50,10 +50,10 @@ func written(name string, r *report.Report) string {
 			return b.String()
 		}
 	}
-	return "the form " + name + " doesn't exist"
+	return "the format " + name + " doesn't exist"
 }
 
-// Every form shows the usage of reruns separately from the usage of the run.
+// Every format shows the usage of reruns separately from the usage of the run.
 func TestRerunsAreSeparate(t *testing.T) {
 	r := sample()
 	const reruns = "4 cases in 1.5s, 57 requests, 9 jobs"
@@ -89,7 +89,7 @@ func TestRerunsAddUp(t *testing.T) {
 	must.Hold(t, none.Add(nil) == nil, "the sum of no reruns isn't nil")
 }
 
-// Every form that shows failures has their whole script and a link.
+// Every format that shows failures has their whole script and a link.
 func TestFailuresCanBeRepeated(t *testing.T) {
 	r := sample()
 	for _, name := range []string{"terminal", "markdown", "html", "junit", "json"} {
@@ -167,7 +167,7 @@ func TestCTRF(t *testing.T) {
 		s["passed"]+s["failed"]+s["skipped"]+s["pending"]+s["other"] == s["tests"] && s["failed"] == 3 && s["stop"] > s["start"], got)
 }
 
-// A report that can be read is written in every form, and its JSON is read back unchanged.
+// A report that can be read is written in every format, and its JSON is read back unchanged.
 func FuzzRead(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text []byte) {
 		r, err := report.Read(bytes.NewReader(text))
@@ -183,8 +183,8 @@ func FuzzRead(f *testing.F) {
 		if err := report.WriteJSON(&second, reread); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
 			t.Errorf("%q is written as\n%s\nand then as\n%s, %v", text, first.Bytes(), second.Bytes(), err)
 		}
-		for _, form := range report.Forms {
-			must.Equal(t, form.Write(io.Discard, r), nil, string(text), "in the form", form.Name)
+		for _, format := range report.Formats {
+			must.Equal(t, format.Write(io.Discard, r), nil, string(text), "in the format", format.Name)
 		}
 		clauses := map[string]bool{} // a report of the suite has each clause once
 		for _, x := range r.Results {

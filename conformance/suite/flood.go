@@ -11,9 +11,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// Flood sends as many requests as the limit allows and expects no 429. Then it expects a 429 to
-// the next request, or after as many more requests as a token bucket has refilled meanwhile. It
-// sends requests like Post and Get.
+// Flood sends limit requests and expects no 429. Then it expects a 429, after at most as many
+// further requests as a token bucket has refilled meanwhile. The path is relative to the endpoint,
+// as in Post and Get.
 func (c *C) Flood(limit int, method, path string, body any) {
 	begin := c.Now()
 	c.Given("RAT-09", func() { c.Burst(limit, method, path, body) })
@@ -30,14 +30,14 @@ func (c *C) Flood(limit int, method, path string, body any) {
 
 // JudgeWindow expects that the window of a limit is 10 seconds. begin is when a Flood used
 // up the limit. The description doesn't say whether a window is fixed or slides, or whether
-// a bucket refills. So JudgeWindow sends as many requests as the limit allows a little more
-// often than every 10 seconds, until one is refused.
+// a bucket refills. So JudgeWindow sends limit requests at intervals of slightly less than 10
+// seconds until one is refused. Then it waits for a window and expects no 429.
 func (c *C) JudgeWindow(begin time.Time, limit int, method, path string, body any) {
 	interval, bursts := 9*time.Second, 11 // 11 intervals of 9 s span fewer than 11 windows of 10 s
 	if c.ControlsClock() {
 		interval, bursts = 9600*time.Millisecond, 26
 	}
-	lastAccepted, bucketEmptied := c.Now(), false // lastAccepted is when a request was last accepted
+	lastAcceptedAt, acceptedSome := c.Now(), false // acceptedSome is about the burst with the refusal
 	for n := 1; ; n++ {
 		c.Until(begin.Add(time.Duration(n) * interval))
 		accepted := 0
@@ -46,29 +46,29 @@ func (c *C) JudgeWindow(begin time.Time, limit int, method, path string, body an
 			if a.Code == http.StatusTooManyRequests {
 				break
 			}
-			lastAccepted = a.Received
+			lastAcceptedAt = a.Received
 		}
 		if late := c.Now().Sub(begin.Add(time.Duration(n) * 10 * time.Second)); accepted == limit && late > 0 && n == 1 {
 			c.Inconclusive("%d requests took %s too long to judge the limit", limit, late)
 		}
 		if accepted < limit {
-			bucketEmptied = accepted > 0
+			acceptedSome = accepted > 0
 			break
 		}
 		if n == bursts {
 			c.Fail(fmt.Sprintf("%d requests in each %s, %d times, and no 429", limit, interval, n+1), fmt.Sprintf("429 above %d requests in 10 s", limit))
 		}
 	}
-	c.Until(lastAccepted.Add(rateWindow + c.Grace()/4))
-	if late := c.Now().Sub(lastAccepted) - rateWindow; late > c.Grace() {
+	c.Until(lastAcceptedAt.Add(rateWindow + c.Grace()/4))
+	if late := c.Now().Sub(lastAcceptedAt) - rateWindow; late > c.Grace() {
 		c.Inconclusive("the end of the window was checked %s too late to judge it", late.Round(time.Millisecond))
 	}
 	next := 1
 	switch {
-	case limit > 100: // as many requests again would take too long
-	case bucketEmptied:
+	case limit > 100: // so many requests would take too long
+	case acceptedSome:
 		next = limit
-	default: // if refusals count, too, fewer requests are accepted now
+	default: // the refusal came after lastAcceptedAt and may count against the limit
 		c.expectAccepted(1, method, path, body)
 		c.Sleep(rateWindow + c.Grace()/4)
 		next = limit
@@ -76,7 +76,7 @@ func (c *C) JudgeWindow(begin time.Time, limit int, method, path string, body an
 	c.expectAccepted(next, method, path, body)
 }
 
-// expectAccepted sends n requests, 10 s after others, and expects no 429.
+// expectAccepted sends n requests and expects no 429. The window must have passed since the previous ones.
 func (c *C) expectAccepted(n int, method, path string, body any) {
 	for i := range n {
 		if a := c.Job(method, c.Endpoint, path, body, Quiet()); a.Code == http.StatusTooManyRequests {
@@ -114,13 +114,13 @@ func (c *C) Burst(n int, method, path string, body any) {
 }
 
 // SendSimultaneously sends requests to the paths at the same moment, and counts the answers
-// other than 429. overlapped says that the deployment held all of them at once: after the last
-// was sent, it answered several quick requests, and minimumOverlap passed, before it answered the
-// first accepted request. Time alone proves nothing, because a busy suite may read late.
+// other than 429. overlapped reports whether the deployment held all of them at once: after the
+// last was sent, it answered several quick requests, and minimumOverlap passed, before it answered
+// the first accepted request. Time alone proves nothing, because a busy suite may read late.
 func (c *C) SendSimultaneously(method string, paths []string) (accepted int, overlapped bool) {
 	var mu sync.Mutex
 	var lost *wire.Exchange
-	var firstAnswered time.Time // of the requests that aren't answered 429
+	var firstAnswered time.Time // when the first answer other than 429 began
 	// All connections are open before a request is sent, because opening one may take longer than
 	// an answer.
 	var connecting, sending, group sync.WaitGroup

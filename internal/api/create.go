@@ -21,8 +21,8 @@ import (
 // another create of this run, isn't in its state, and equals want in everything that the API returns.
 //
 //   - If names are unique, the candidate is the object with the name.
-//   - Otherwise there must be at most as many candidates as equal creates of this run whose answers
-//     were lost.
+//   - Otherwise every such object is a candidate. There must not be more candidates than creates of
+//     this run that sent the same body and lost their answers.
 //   - If the kind has secrets, which the API doesn't return, no object is adopted, because its
 //     secrets can't be compared. The object with the name is deleted and created again. If it can't
 //     be deleted now, it is returned with an error, so that the caller doesn't lose it.
@@ -163,14 +163,14 @@ func (t *createTracker[T]) forget(a *pendingCreate[T]) {
 	t.ambiguous = slices.DeleteFunc(t.ambiguous, func(b *pendingCreate[T]) bool { return a == b })
 }
 
-// claims counts the lost creates, including a, that could have made one of the objects in
-// question. alike reports whether all of them asked for the same.
-func (t *createTracker[T]) claims(a *pendingCreate[T], could func(*pendingCreate[T]) bool) (n int, alike bool) {
+// claims counts the creates with lost answers, including a, that could have made one of the
+// candidates. alike reports whether all of them sent the same body.
+func (t *createTracker[T]) claims(a *pendingCreate[T], couldHaveMade func(*pendingCreate[T]) bool) (n int, alike bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	alike = true
 	for _, b := range t.ambiguous {
-		if b == a || could(b) {
+		if b == a || couldHaveMade(b) {
 			n++
 			alike = alike && a.body == b.body
 		}
@@ -178,8 +178,8 @@ func (t *createTracker[T]) claims(a *pendingCreate[T], could func(*pendingCreate
 	return n, alike
 }
 
-// add marks an id as created, read or deleted by this run: no lost create has left it behind, and a
-// stale list must not show it as new.
+// add marks an id as created, read or deleted by this run. A create with a lost answer doesn't adopt
+// the object, even if a stale list showed it only after the POST.
 func (t *createTracker[T]) add(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -102,7 +102,7 @@ func (e *Error) outcome() string {
 func (e *Error) Remedy() string {
 	switch {
 	case e.callerTimedOut:
-		return "The operation's own time was up."
+		return "The operation's own time-out expired."
 	case e.Status == 0 && errors.Is(e.cause, context.Canceled):
 		return ""
 	case e.TimedOut:
@@ -122,7 +122,7 @@ func (e *Error) Remedy() string {
 	case e.Status == http.StatusForbidden && e.Scope != "":
 		return fmt.Sprintf("The API key from %s lacks the scope %s: add it to the key, or use a key that has it.", e.keySource, e.Scope)
 	case e.Status == http.StatusForbidden:
-		return fmt.Sprintf("The API key from %s has no access to this: use a key that has.", e.keySource)
+		return fmt.Sprintf("The API key from %s has no access to this: use a key that has access.", e.keySource)
 	case e.Status == http.StatusTooManyRequests && e.RetryAfter > longestWait:
 		return fmt.Sprintf("The rate limit is exceeded, and the deployment asks to wait %s, but the longest wait is %s. Apply again after that time.", e.RetryAfter, longestWait)
 	case e.Status == http.StatusTooManyRequests && e.RetryAfter > 0:

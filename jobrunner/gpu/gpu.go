@@ -70,8 +70,8 @@ func (request Request) holder() string {
 	return "worker"
 }
 
-// asker names, in errors, the object whose settings request the devices.
-func (request Request) asker() string {
+// requester names, in errors, the object whose settings request the devices.
+func (request Request) requester() string {
 	if request.Members > 0 || request.Pod {
 		return "the " + request.holder()
 	}

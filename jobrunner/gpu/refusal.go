@@ -29,7 +29,7 @@ func checkSatisfiable(request Request, devices []Device, driver Driver) error {
 		return nil
 	case maxOfOneType(request, matching) >= n:
 		return fmt.Errorf("too few healthy GPUs: %s", describeFaults(matching))
-	case maxOfOneType(Request{}, matching) >= n:
+	case maxOfOneType(Request{}, matching) >= n: // if MIG instances could be combined
 		return fmt.Errorf("a %s asks for %d GPUs, and a program can use one MIG instance only; this machine has %s", request.holder(), n, describeDevices(matching))
 	default:
 		return fmt.Errorf("a %s asks for %d GPUs of one type, and this machine has %s", request.holder(), n, describeDevices(matching))
@@ -124,13 +124,13 @@ func (d Driver) supports(request Request) error {
 	case len(request.CUDA) == 0 && request.MinimumCUDA == "":
 		return nil
 	case d.CUDA == "":
-		return fmt.Errorf("the CUDA version of this machine's driver is unknown, and %s asks for %s", request.asker(), cmp.Or(strings.Join(request.CUDA, ", "), "at least "+request.MinimumCUDA))
+		return fmt.Errorf("the CUDA version of this machine's driver is unknown, and %s asks for %s", request.requester(), cmp.Or(strings.Join(request.CUDA, ", "), "at least "+request.MinimumCUDA))
 	case len(request.CUDA) > 0 && !slices.ContainsFunc(request.CUDA, allowed):
 		return fmt.Errorf("this machine's driver %s reports CUDA %s, and %s allows only %s: allow %[2]s, or set a minimum instead",
-			d.Version, d.CUDA, request.asker(), strings.Join(request.CUDA, ", "))
+			d.Version, d.CUDA, request.requester(), strings.Join(request.CUDA, ", "))
 	case request.MinimumCUDA != "" && catalog.CompareCUDA(d.CUDA, request.MinimumCUDA) < 0:
 		return fmt.Errorf("CUDA is too old: this machine's driver %s supports CUDA %s, and %s asks for at least %s: update the driver, or lower the minimum",
-			d.Version, d.CUDA, request.asker(), request.MinimumCUDA)
+			d.Version, d.CUDA, request.requester(), request.MinimumCUDA)
 	}
 	return nil
 }

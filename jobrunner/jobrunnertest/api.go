@@ -75,7 +75,7 @@ const (
 	pollInterval = 20 * time.Millisecond
 	maxWait      = 5 * time.Minute
 	stopsBefore  = 5 * time.Second // before the time limit of the tests
-	// startPatience is how long a wait tolerates that no worker can start for the same reason.
+	// startPatience is how long a wait continues while no worker can start for the same reason.
 	startPatience = 2 * time.Second
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 )
 
-// edition is a version of the API. The versions are those of the operator's documents.
+// edition is a version of the API. openAPI and apiVersion are as in the operator's document.
 type edition struct {
 	version    int
 	openAPI    string
@@ -141,7 +141,7 @@ func (s *schemas) success(h description) *openapi.Schema {
 	return s.answer(h.answer)
 }
 
-// headers returns the headers of every answer to a valid key. Version 1 has no quotas.
+// headers returns the headers of every answer to a request with a valid key. Version 1 has no quotas.
 func (e edition) headers() map[string]openapi.Header {
 	out := map[string]openapi.Header{httpanswer.RequestID: {Description: "The id of the request.", Schema: &openapi.Schema{Type: "string"}}}
 	if e.version == 2 {
@@ -184,7 +184,7 @@ func (e edition) failures(method string, o *openapi.Operation, h description) (o
 	return out
 }
 
-// failureName returns the name of a status's response; 0 stands for any status.
+// failureName returns the name of a status's response; 0 stands for any other status.
 func failureName(status int) string {
 	if status == 0 {
 		return "Failure"

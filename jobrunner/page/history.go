@@ -10,10 +10,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// The charts show this many steps of time. The last one is the current step.
 const (
 	step  = 5 * time.Second
-	steps = 120
+	steps = 120 // in a chart; the last one is the current step
 	span  = steps * step
 
 	// Percentiles of delays and executions are computed over several steps, so that they have enough
@@ -30,7 +29,7 @@ type history struct {
 
 	mu        sync.Mutex
 	all       *series
-	endpoints map[string]*series // those with events in the last ten minutes
+	endpoints map[string]*series // by id
 }
 
 // series is the recent history of an endpoint, or of all.
@@ -113,7 +112,7 @@ func (h *history) recordEvent(e engine.Event, counts *engine.Counts) {
 	defer h.mu.Unlock()
 	now := h.now()
 	queued, running := delta(e)
-	recent, isNew := h.begin(e.Endpoint, now)
+	recent, isNew := h.getOrCreate(e.Endpoint, now)
 	if isNew && counts != nil {
 		recent.fill(now, counts.InQueue-queued, counts.InProgress-running)
 	}
@@ -176,9 +175,9 @@ func appendTiming(list []timing, t timing) []timing {
 	return append(list, t)
 }
 
-// begin returns the history of an endpoint, or of all for "". Before it creates one, it drops
+// getOrCreate returns the history of an endpoint, or of all for "". Before it creates one, it drops
 // endpoints without events in the last ten minutes.
-func (h *history) begin(endpoint string, now time.Time) (recent *series, isNew bool) {
+func (h *history) getOrCreate(endpoint string, now time.Time) (recent *series, isNew bool) {
 	if recent = h.series(endpoint); recent != nil {
 		return recent, false
 	}
@@ -188,13 +187,13 @@ func (h *history) begin(endpoint string, now time.Time) (recent *series, isNew b
 	return recent, true
 }
 
-// recordCounts records the jobs of an endpoint whose jobs other processes change too, or of all
+// recordCounts records the counts of an endpoint whose jobs other processes change too, or of all
 // endpoints for "".
 func (h *history) recordCounts(endpoint string, counts engine.Counts) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.now()
-	recent, _ := h.begin(endpoint, now)
+	recent, _ := h.getOrCreate(endpoint, now)
 	if recent.queued.at == 0 { // the first count
 		recent.fill(now, counts.InQueue, counts.InProgress)
 	}
@@ -260,7 +259,7 @@ func (h *history) events(endpoint string) events {
 	return events{}
 }
 
-// series returns the history of an endpoint, or of all for "". It returns nil if there were no events.
+// series returns the history of an endpoint, or nil if it has none. "" stands for all endpoints.
 func (h *history) series(endpoint string) *series {
 	if endpoint == "" {
 		return h.all
@@ -315,7 +314,7 @@ func summarize(list []timing, now time.Time) percentiles {
 	return p
 }
 
-// percentile returns the smallest duration that at least percent % of the sorted ones don't exceed.
+// percentile returns a percentile of sorted durations, by the nearest-rank method.
 func percentile(sorted []time.Duration, percent int) time.Duration {
 	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
 }

@@ -35,7 +35,7 @@ var checks = []struct{ test, description string }{
 	{"TestWorkerStops", "a cancel stops the handler without ending the worker"},
 	{"TestCrashLosesTheJob", "after a crash the job runs once more, then it is FAILED with the exit status"},
 	{"TestKilledWorkerLosesTheJob", "after a kill of the worker its job runs once more"},
-	{"TestRestartedWorkerLosesTheJob", "after a restart of the worker in its process its job runs once more"},
+	{"TestRestartedWorkerLosesTheJob", "if a worker restarts within its process, its job runs once more"},
 	{"TestWorkerIsReplacedAfterItsJob", "`refresh_worker`"},
 	{"TestReplacedWorkerEndsItsJob", "a new release lets running jobs finish"},
 	{"TestIdleWorkerEnds", "an idle worker ends without losing a job"},

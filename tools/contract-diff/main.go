@@ -93,7 +93,7 @@ var groups = []struct {
 	breaks   bool
 }{
 	{clients, "Breaks clients that follow our document, such as the provider", true},
-	{deployments, "Breaks deployments: the jobrunner lacks this for clients of the document (shown as changes from the document to ours)", true},
+	{deployments, "Breaks deployments: the jobrunner lacks this, and clients of the document need it (shown as changes from the document to ours)", true},
 	{nobody, "Breaks nobody", false},
 }
 

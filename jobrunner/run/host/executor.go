@@ -1,7 +1,7 @@
 // Package host runs images on this machine: as local processes, as one process per job,
-// or as containers of Docker or Podman. A file, jobrunner.yaml, has a rule for each image
-// (docs/reference/jobrunner.md). Images without a rule are containers. The file can name a
-// Kubernetes cluster, which then runs all containers.
+// or as containers of Docker or Podman. The rules of jobrunner.yaml select one of these for an
+// image (docs/reference/jobrunner.md). Images without a rule run as containers. The file can name
+// a Kubernetes cluster, which then runs all containers.
 package host
 
 import (
@@ -24,8 +24,8 @@ type Config struct {
 	// File is the jobrunner.yaml. If it's empty, every image is a container.
 	File     string
 	Handlers []Handler // precede the rules of the file
-	// DataDir is where a later run finds what a killed run left. If it's empty, nothing is
-	// found.
+	// DataDir records the run's processes and containers, so that the next run can end them if
+	// this one is killed. If it's empty, nothing is recorded.
 	DataDir string
 	// OptionalDataDir starts the executor even if DataDir can't be written.
 	OptionalDataDir bool
@@ -43,7 +43,7 @@ type Executor struct {
 	engines  *engines
 	cluster  run.Cluster // nil if containers run on this machine
 	register *procgroup.Register
-	scratch  string // folder for secrets during a start; "" is the system's
+	scratch  string // folder for secrets while a container starts; if empty, the system's temporary folder
 	log      *slog.Logger
 }
 
@@ -164,10 +164,11 @@ func (e *Executor) cleanKilledRuns(ctx context.Context, scratch string) error {
 
 // removeContainers removes the containers and Pods of a killed run.
 func (e *Executor) removeContainers(ctx context.Context, killed procgroup.KilledRun) (removed int, err error) {
+	// Each note is the path of an engine, or onKubernetes.
 	paths := slices.DeleteFunc(slices.Clone(killed.Notes), func(note string) bool { return note == onKubernetes })
 	if len(paths) < len(killed.Notes) {
 		if e.cluster == nil {
-			return 0, fmt.Errorf("they are Pods, and this start has no cluster (executor: %s)", onKubernetes)
+			return 0, fmt.Errorf("they are Pods, and jobrunner.yaml names no cluster (executor: %s)", onKubernetes)
 		}
 		if removed, err = e.cluster.RemoveRun(ctx, killed.ID); err != nil {
 			return removed, err
@@ -260,7 +261,7 @@ func (e *Executor) Describe() []string {
 	return append(local, e.engines.describe()...)
 }
 
-// HasRules reports whether an image has a rule.
+// HasRules reports whether any image has a rule.
 func (e *Executor) HasRules() bool { return len(e.rules) > 0 }
 
 // LacksEngine reports whether containers should run on this machine, but no engine works.

@@ -23,10 +23,10 @@ func show(t *testing.T, tab *chromium.Tab) (address string) {
 	t.Helper()
 	text := must.ReadFile(t, "../../../../conformance/report/testdata/sample.json")
 	sample := must.Do(report.Read(bytes.NewReader(text)))(t)
-	i := slices.IndexFunc(report.Forms, func(f report.Form) bool { return f.Name == "html" })
+	i := slices.IndexFunc(report.Formats, func(f report.Format) bool { return f.Name == "html" })
 	path := filepath.Join(t.TempDir(), "report.html")
 	file := must.Do(os.Create(path))(t)
-	must.Succeed(t, errors.Join(report.Forms[i].Write(file, sample), file.Close()))
+	must.Succeed(t, errors.Join(report.Formats[i].Write(file, sample), file.Close()))
 	address = "file://" + path
 	tab.Visit(address)
 	tab.Do(chromedp.WaitVisible(chromedp.CSS("#tools")))

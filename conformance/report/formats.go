@@ -13,14 +13,14 @@ import (
 	"unicode/utf8"
 )
 
-// Form is a file format of reports.
-type Form struct {
+// Format is a file format of reports.
+type Format struct {
 	Name  string
 	Write func(io.Writer, *Report) error
 }
 
-// Forms has all forms.
-var Forms = []Form{
+// Formats has all formats.
+var Formats = []Format{
 	{"json", WriteJSON},         // the report itself, for programs and for conformance diff
 	{"html", WriteHTML},         // one page for a browser
 	{"junit", WriteJUnit},       // for the test page of a CI server
@@ -31,7 +31,7 @@ var Forms = []Form{
 	{"shield", WriteShield},     // the badge's JSON, for a server that draws badges
 }
 
-// WriteJSON writes the report in the form of Schema.
+// WriteJSON writes the report in the format of Schema.
 func WriteJSON(w io.Writer, r *Report) error { return writeIndented(w, r) }
 
 func writeIndented(w io.Writer, value any) error {

@@ -278,7 +278,7 @@ func TestJSON(t *testing.T) {
 	must.Equal(t, written("json", reread), text, "the report has changed")
 }
 
-// Every form names the partly judged clauses and, except for a badge, the reasons.
+// Every format names the partly judged clauses and, except for a badge, the reasons.
 func TestPartlyJudged(t *testing.T) {
 	left := []report.Omission{{"JOB-01-load", report.SkipAllow, "it would send many requests"}, {"JOB-01-load-again", report.SkipAllow, "it would send many requests"}}
 	r := &report.Report{Results: []report.Result{
@@ -288,7 +288,7 @@ func TestPartlyJudged(t *testing.T) {
 	}}
 	r.Count()
 	must.Equal(t, r.PartlyJudged, []string{"JOB-01"}, "partly judged")
-	for _, f := range report.Forms {
+	for _, f := range report.Formats {
 		text := written(f.Name, r)
 		want := []string{"it would send many requests", "JOB-01", "partly"}
 		if f.Name == "badge" || f.Name == "shield" {
@@ -307,7 +307,7 @@ func TestPartlyJudged(t *testing.T) {
 
 // Errors of writing are returned.
 func TestFullDisk(t *testing.T) {
-	for _, f := range report.Forms {
+	for _, f := range report.Formats {
 		must.FailWith(t, f.Write(full{}, sample()), errFull, f.Name)
 	}
 	must.FailWith(t, report.WriteDiff(full{}, report.Compare(sample(), sample()), false), errFull, "diff")
