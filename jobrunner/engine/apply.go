@@ -41,9 +41,9 @@ const (
 	returned   // the worker can't continue the job, or stops
 	cancelled
 	retried
-	deadlined // the client has set the ttl
+	deadlined // the client changed the ttl
 	removal   // purged, or its batch or endpoint was deleted
-	called    // a webhook call was claimed, made or scheduled
+	called    // a webhook call was claimed or made, or the next try was scheduled
 )
 
 type event struct {
@@ -53,10 +53,10 @@ type event struct {
 	timeout int64 // of taken: the endpoint's execution timeout
 	ttl     int64 // of deadlined
 	at      int64 // of called: when the next call is due, or 0; of released: the end of the retention
-	again   bool  // of called: a call was made
+	again   bool  // of called: a call was made, which counts as a try
 
 	output  []byte // JSON or nil; of completed, failed and progressed
-	message string // the error; of failed, and the reason of lost
+	message string // of failed: the error; of lost: the reason
 	chunks  [][]byte
 }
 
@@ -67,7 +67,7 @@ type effect struct {
 	from, to  State
 	retry     bool // the job is dispatched again because its worker died
 	clear     bool // output and chunks of the last run are deleted
-	result    bool // the job has the output of the event, and message
+	result    bool // the event's output and message become the job's
 	moved     bool // columns besides those of the run may have changed
 	message   string
 	delay     int64 // time in the queue, of a job that starts
@@ -181,13 +181,13 @@ func (r *row) passTime(now int64) (due bool) {
 	return true
 }
 
-// done reports whether only a client's request or the end of its time changes the job.
+// done reports whether the job has ended and has no pending webhook call.
 func (r *row) done() bool { return r.state.Terminal() && r.callAt == 0 }
 
 // visible reports whether clients see the job.
 func (r *row) visible(now int64) bool { return r.state != absent && r.gone > now }
 
-// due returns when the next transition by the time is due, or 0.
+// due returns when timePasses next changes the job, or 0 if another event must come first.
 func (r *row) due() int64 {
 	switch {
 	case r.state == InProgress:

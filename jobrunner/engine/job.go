@@ -141,7 +141,7 @@ func (j *Job) setTimes(queued, started, finished int64) {
 	}
 }
 
-// millis returns a time as in the tables: milliseconds since 1970, where 0 means never.
+// millis returns a time as in the tables: milliseconds since 1970.
 func millis(t time.Time) int64 { return t.UnixMilli() }
 
 func fromMillis(ms int64) time.Time { return time.UnixMilli(ms) }

@@ -16,8 +16,8 @@ import (
 type store struct {
 	db *sqldb.DB
 
-	// undelivered has chunks by job that may be deleted although no client got them, because
-	// the reply to the commit was lost. The next drain returns them.
+	// undelivered has the chunks of failed drains, by job. If the reply to the commit was lost,
+	// the database no longer has them, and no client got them. The next drain returns them.
 	mu          sync.Mutex
 	undelivered map[int64][]numberedChunk
 }
@@ -26,9 +26,8 @@ type store struct {
 const maxUndelivered = 16
 
 const (
-	// The submission of a job sets the fixed columns. Each change of the job writes the
-	// columns of the run. It writes the others, which cost more because indexes have some of
-	// them, only if they may have changed (effect.moved).
+	// The submission of a job writes all columns. Later changes write the run columns. They write
+	// the moved columns only if these may have changed (effect.moved), because some are indexed.
 	fixedColumns = `endpoint, id, low, webhook, owner, exec_ms, keep_ms, batch`
 	runColumns   = `state, turn, queued, worker, attempt, retries, started, deadline, streamed`
 	movedColumns = `submitted, expires, gone, finished, call_at, call_tries`
@@ -54,12 +53,13 @@ const (
 		ON CONFLICT (endpoint) DO UPDATE SET in_queue = excluded.in_queue, waiting = excluded.waiting, in_progress = excluded.in_progress,
 			completed = excluded.completed, failed = excluded.failed, retried = excluded.retried`
 
-	// fence fails the commit of a process that others have removed: they lead its endpoints.
+	// fence returns no row if other processes have removed this one. They lead its endpoints now,
+	// so its commits must fail.
 	fence = `SELECT 1 FROM processes WHERE id = ? FOR SHARE`
 
 	selectActive = `SELECT ` + rowColumns + `, COALESCE((SELECT error FROM outputs WHERE outputs.k = jobs.k), '') FROM jobs WHERE endpoint = ? AND done = 0`
 	selectInput  = `SELECT input, rest FROM inputs WHERE k = ?`
-	// selectJob reads a job, without an output above a size.
+	// selectJob reads a job. It leaves out an output that is larger than a maximum.
 	// Arguments: the maximum size of the output in bytes, and the arguments of a condition.
 	selectJob = `SELECT ` + rowColumns + `, CASE WHEN LENGTH(output) <= ? THEN output END, COALESCE(LENGTH(output), 0), COALESCE(error, '')
 		FROM jobs LEFT JOIN outputs ON outputs.k = jobs.k WHERE `
@@ -67,11 +67,12 @@ const (
 	// Ids of older versions don't have the key.
 	byOldID = `endpoint = ? AND id = ? AND jobs.k < 1099511627776`
 
-	// deleteGone deletes ended jobs whose time is over.
-	// Arguments: the current time, twice this process or "", and the maximum number of jobs.
+	// deleteGone deletes ended jobs that have expired.
+	// Arguments: the current time, the arguments of ownEndpoint, and the maximum number of jobs.
 	deleteGone = `DELETE FROM jobs WHERE k {in unlocked (}SELECT k FROM jobs WHERE gone <= ? AND done = 1 AND ` + ownEndpoint + ` LIMIT ?{)} RETURNING k`
 	nextGone   = `SELECT COALESCE(MIN(gone), 0) FROM (SELECT gone FROM jobs WHERE done = 1 AND ` + ownEndpoint + ` ORDER BY gone LIMIT 1) AS earliest`
-	// Arguments: twice this process, or "" if the database isn't shared.
+	// ownEndpoint is true for the endpoints that this process leads.
+	// Arguments: this process, or "" if the database isn't shared; and the same again.
 	ownEndpoint = `(? = '' OR REPLACE(endpoint, '` + queueSuffix + `', '') IN (SELECT endpoint FROM leads WHERE process = ?))`
 	// Arguments: the endpoint, and the maximum number of jobs.
 	deleteOfEndpoint = `DELETE FROM jobs WHERE k IN (SELECT k FROM jobs WHERE endpoint = ? LIMIT ?) RETURNING k`
@@ -144,8 +145,8 @@ type writes map[string][][]any
 
 func (w writes) add(statement string, args ...any) { w[statement] = append(w[statement], args) }
 
-// addJob adds the statements for a change. A COMPLETED job is stored without its input,
-// which only a rerun or a webhook would need.
+// addJob adds the statements for a change. A job that is COMPLETED at its first commit is stored
+// without its input, unless a webhook call needs it.
 func (w writes) addJob(ch *change) {
 	r := &ch.row
 	switch {
@@ -217,7 +218,7 @@ func (s *store) deleteJobs(ctx context.Context, statement string, args ...any) (
 	return n, err
 }
 
-// job reads a job, without an output above a size, and the size.
+// job reads a job and the size of its output. It leaves out an output that is larger than maxOutput.
 func (s *store) job(ctx context.Context, endpoint, id string, maxOutput int, now int64) (j *job, size int, err error) {
 	j = &job{}
 	err = s.db.Read(ctx, func(r *sqldb.Reader) error {

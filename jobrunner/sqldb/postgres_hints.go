@@ -23,7 +23,7 @@ const (
 	maxRelisten = 4 * time.Second
 )
 
-// hints exchanges hints between the processes on one database. The payload of a notification
+// hints exchanges hints (DB.Notify) between the processes on one database. The payload of a notification
 // is the id of its sender and hints, one per line. Notifications have their own
 // transactions, because the server serializes the commits of transactions that notify.
 type hints struct {
@@ -129,7 +129,7 @@ func (p *postgres) send() {
 func (p *postgres) receiveHints(f func(hint string)) (connected bool) {
 	ctx := p.hints.ctx
 	config := p.config.Copy()
-	config.DialFunc = p.dial // a notification may take any time
+	config.DialFunc = p.dial // without a read time-out, because a notification may take any time
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return false

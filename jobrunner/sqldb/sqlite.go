@@ -88,14 +88,14 @@ func (p *readerPool) close() error {
 	return errors.Join(errs...)
 }
 
-// writer owns the writing connection. One write runs at a time: the engine, which writes most, makes
-// group commits itself.
+// writer owns the writing connection. One write runs at a time. It doesn't group commits, because
+// the engine, which writes most, does.
 type writer struct {
 	conn    *conn
 	turn    chan struct{} // has a buffer of one, which the running write fills
 	closed  bool
-	reserve *reserve    // nil in memory
-	readers sync.Locker // is held during a transaction; nil on disk
+	reserve *reserve    // nil if the database is in memory
+	readers sync.Locker // locked during a transaction to exclude readers; nil if the database is on disk
 }
 
 func newWriter(c *conn, reserve *reserve, readers sync.Locker) *writer {

@@ -41,7 +41,7 @@ const (
 var (
 	once    sync.Once
 	server  string    // URL of its database
-	alive   io.Closer //nolint:unused // keeps the server's standard input open until this process ends
+	alive   io.Closer //nolint:unused // keeps the standard input of script open until this process ends
 	failure error
 	schemas atomic.Int64
 )
@@ -79,8 +79,8 @@ func Exec(t testing.TB, address, statement string) {
 	}
 }
 
-// script starts the server and stops it when its standard input is closed, which is when the
-// tests end.
+// script starts the server. It stops the server when the script's standard input is closed, which
+// happens when the test binary ends.
 const script = `"$1" -D "$2/data" -p "$3" -k "$2" -c listen_addresses=127.0.0.1 -c max_connections=300 -c client_min_messages=warning >"$2/log" 2>&1 </dev/null &
 read -r _
 kill -QUIT $!
@@ -172,7 +172,7 @@ func (c cluster) initData(initdb string, args ...string) error {
 	return nil
 }
 
-// output runs a command, whose error has its output.
+// output runs a command. The error contains the command's output.
 func output(c *exec.Cmd) error {
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", c.Path, err, out)
