@@ -26,7 +26,7 @@ func newerVersion(t *testing.T) (program string) {
 	edited := map[string]string{}
 	for file, edit := range map[string][2]string{
 		"schema.go": {"// schema is", "import \"os\"\nimport \"strings\"\n\nfunc init() { schema = append(schema, strings.Split(os.Getenv(\"" + newerSteps + "\"), \"|\")...) }\n\n// schema is"},
-		"store.go":  {"INSERT INTO jobs (k, ` + fixedColumns + `, ` + changedColumns + `) VALUES (", "INSERT INTO jobs (added, k, ` + fixedColumns + `, ` + changedColumns + `) VALUES ('by the newer version', "},
+		"store.go":  {"INSERT INTO jobs (k, ` + fixedColumns + `, ` + runColumns + `, ` + movedColumns + `, done) VALUES (", "INSERT INTO jobs (added, k, ` + fixedColumns + `, ` + runColumns + `, ` + movedColumns + `, done) VALUES ('by the newer version', "},
 	} {
 		source := must.Do(filepath.Abs(filepath.Join("..", "..", "jobrunner", "engine", file)))(t)
 		text := must.ReadFile(t, source)

@@ -112,7 +112,7 @@ func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id str
 	const (
 		tries    = 26
 		minTimes = 8 // sufficient occurrences of the smallest number
-		moments  = 10
+		moments  = 5
 	)
 	large := submissionOfSize(9_000_000)
 	times, least := 0, n+1
@@ -129,7 +129,7 @@ func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id str
 			c.Start("POST", "/run", nil, suite.Raw(large), suite.Quiet()), c.Start("POST", "/run", nil, suite.Raw(large), suite.Quiet()),
 		}
 		c.WaitUntilSent()
-		time.Sleep(time.Duration(try%moments) * 4 * time.Millisecond) // the deployment reads these first
+		time.Sleep(time.Duration(try%moments) * 8 * time.Millisecond) // the deployment reads these first
 		accepted, overlapped := c.SendSimultaneously(method, paths)
 		for _, w := range writes {
 			w.Answer()

@@ -199,11 +199,13 @@ func serveCold(b *testing.B, bin string) *subject {
 	return startJobrunner(b, bin, "ephemeral", "--ephemeral", "--config", config)
 }
 
-// finishedJobs inserts n finished jobs and their number.
+// finishedJobs inserts n finished jobs and their number. Their ids have their keys (engine's newKey).
 var finishedJobs = []string{`
-	INSERT INTO jobs (k, endpoint, id, state, low, webhook, exec_ms, keep_ms, submitted, turn, queued, expires, gone, worker, attempt, started, finished)
-	WITH RECURSIVE numbers (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
-	SELECT n, ?, 'job-' || n, 'COMPLETED', 0, '', 0, 1800000, ?, ?, ?, ? + 86400000, ? + 1800000, 'w', 1, ?, ? FROM numbers`, `
+	INSERT INTO jobs (k, endpoint, id, low, webhook, owner, exec_ms, keep_ms, batch, state, turn, queued, worker, attempt, retries, started, deadline, streamed,
+		submitted, expires, gone, finished, call_at, call_tries, done)
+	WITH RECURSIVE numbers (n, ms) AS (VALUES (0, ?) UNION ALL SELECT n + 1, ms + (n % 4096 = 4095) FROM numbers WHERE n < ? - 1)
+	SELECT ms << 21 | n % 4096, ?, printf('%08x-%04x-7%03x-8000-000000000000-q1', ms >> 16, ms & 65535, n % 4096), 0, '', '', 0, 1800000, 0,
+		'COMPLETED', ms, ms, 'w', 1, 0, ms, ms + 600000, 0, ms, ms + 86400000, ms + 1800000, ms, 0, 0, 1 FROM numbers`, `
 	INSERT INTO outputs (k, output, error) SELECT k, '{"a": 1}', '' FROM jobs`, `
 	INSERT INTO counts (endpoint, in_queue, waiting, in_progress, completed, failed, retried) VALUES (?, 0, 0, 0, ?, 0, 0)`}
 
@@ -216,12 +218,14 @@ func benchmarkStart(b *testing.B, bin string, jobs int) (all time.Duration) {
 	first.deploy(b, "echo", images["echo"], 0, 1)
 	endpoint := first.endpoints["echo"]
 	must.Succeed(b, syscall.Kill(first.pid, syscall.SIGTERM))
-	fill(b, folder, endpoint, jobs)
+	now := time.Now().UnixMilli()
+	fill(b, folder, endpoint, jobs, now)
+	id := fmt.Sprintf("%08x-%04x-7000-8000-000000000000-q1", now>>16, now&0xffff) // of the first
 	for b.Loop() {
 		begin := time.Now()
 		s := startJobrunner(b, bin, "SQLite", "--data", folder)
 		clients, done := newClients(s, 1)
-		must.Succeed(b, expectCompleted(clients[0].ask(http.MethodGet, fmt.Sprintf("/v2/%s/status/job-%d", endpoint, jobs), nil)))
+		must.Succeed(b, expectCompleted(clients[0].ask(http.MethodGet, "/v2/"+endpoint+"/status/"+id, nil)))
 		text, err := clients[0].ask(http.MethodGet, "/v2/"+endpoint+"/health", nil)
 		must.Require(b, err == nil && strings.Contains(string(text), fmt.Sprintf(`"completed":%d`, jobs)),
 			err, string(text), "expected", jobs, "completed jobs")
@@ -248,11 +252,10 @@ func openWhenReleased(b *testing.B, folder string) *sqldb.DB {
 	}
 }
 
-func fill(b *testing.B, folder, endpoint string, jobs int) {
+func fill(b *testing.B, folder, endpoint string, jobs int, now int64) {
 	b.Helper()
 	db := openWhenReleased(b, folder)
-	now := time.Now().UnixMilli()
-	args := [][]any{{jobs, endpoint, now, now, now, now, now, now, now}, nil, {endpoint, jobs}}
+	args := [][]any{{now, jobs, endpoint}, nil, {endpoint, jobs}}
 	err := db.Write(b.Context(), func(tx *sqldb.Tx) error {
 		for i, statement := range finishedJobs {
 			if _, err := tx.Exec(statement, args[i]...); err != nil {
