@@ -96,9 +96,9 @@ type gpuTypesFound struct{ GPUTypes []api.GPUType }
 
 var GPUTypes = catalogEntries("GPU types", "The GPU types of the catalog, with prices, and with availability if `product` is set. API v2 only.",
 	with(gpuQueryAttributes, map[string]schema.Attribute{
-		"pool":             filter("Only those in this serverless pool."),
+		"pool":             filter("Lists only GPUs in this serverless pool."),
 		"manufacturer":     filter("Only types of this manufacturer."),
-		"min_memory":       filterInteger("Only those with at least so many GB of memory."),
+		"min_memory":       filterInteger("Lists only GPUs with at least this much memory, in GB."),
 		"min_availability": minAvailabilityAttribute,
 		"gpu_types":        objects("The GPU types, ordered by id.", gpuTypeAttributes),
 	}),
@@ -301,7 +301,7 @@ func productAttribute(text string, products ...string) schema.SetAttribute {
 	return filterSet("Products whose availability is returned: "+text+". Without it, availability is null. If there are several, the lowest availability is returned.", rule.Each(rule.OneOf(products...))...)
 }
 
-var minAvailabilityAttribute = filter("Only those with at least this availability: `LOW`, `MEDIUM` or `HIGH`. Needs `product`.", rule.OneOf(levels[1:]...))
+var minAvailabilityAttribute = filter("Lists only entries with at least this availability: `LOW`, `MEDIUM` or `HIGH`. Needs `product`.", rule.OneOf(levels[1:]...))
 
 // needsProduct rejects filters of the availability without product. configured reports for each filter
 // whether it is set.

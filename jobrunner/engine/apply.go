@@ -84,9 +84,8 @@ type effect struct {
 //	  └──cancelled──────┼─┴──cancelled────────────┴───────────────────────▶ CANCELLED
 //	                    └──retried── FAILED, TIMED_OUT
 //
-// A job in any state goes when its time is over (row.gone) or when it is removed. A report
-// applies only while its worker runs the job by the same attempt. The caller lets the time
-// pass first, by the event timePasses.
+// A job in any state is deleted at row.gone or by the event removal. A report applies only to
+// the attempt that its worker runs. The caller applies timePasses before any other event.
 func (r *row) apply(ev event, now int64) (fx effect) {
 	fx.from, fx.moved = r.state, true
 	running := r.state == InProgress

@@ -89,7 +89,7 @@ CREATE TABLE leads ( -- see lead.go
 	epoch    BIGINT NOT NULL, -- counts those that led
 	failure  TEXT   NOT NULL DEFAULT '' -- why no worker can work
 );`, `
-ALTER TABLE jobs ADD COLUMN batch BIGINT NOT NULL DEFAULT 0; -- key of the batch that the job is a request of; 0: none
+ALTER TABLE jobs ADD COLUMN batch BIGINT NOT NULL DEFAULT 0; -- key of the request's batch, or 0
 CREATE INDEX jobs_batch ON jobs (batch, state) WHERE batch > 0;
 CREATE TABLE batches ( -- see batch.go
 	k        {key},
@@ -142,7 +142,7 @@ CREATE TABLE jobs (
 	owner      TEXT   NOT NULL, -- of the key that submitted the webhook
 	exec_ms    BIGINT NOT NULL, -- execution timeout, 0: the endpoint's
 	keep_ms    BIGINT NOT NULL, -- retention of the result
-	batch      BIGINT NOT NULL, -- key of the batch that the job is a request of; 0: none
+	batch      BIGINT NOT NULL, -- key of the request's batch, or 0
 
 	state      TEXT   NOT NULL,
 	turn       BIGINT NOT NULL, -- place in the queue, which a job keeps when its worker dies
