@@ -181,6 +181,7 @@ func TestRemovedProcessJoinsAgain(t *testing.T) {
 	must.Require(t, ok, "no claim")
 	id := n.submit(engine.NewJob{})
 	must.Require(t, n.takeBy(lead), "no job")
+	n.is(id, engine.InProgress) // waits for the commit of the take
 	pgtest.Exec(t, address, "DELETE FROM processes")
 	for deadline := time.Now().Add(time.Minute); n.Process() == lead.Process; time.Sleep(10 * time.Millisecond) {
 		must.Require(t, !time.Now().After(deadline), "the process didn't join again")
