@@ -110,7 +110,7 @@ func (r *run) chooseCases(list []*suite.Case, refused string) (toRun []*suite.Ca
 
 const preflightRequests = 6
 
-// String describes the plan for people.
+// String returns the plan as human-readable text.
 func (p Planned) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s at %s: up to %s, %s, %.0f s of workers", report.Count(len(p.Cases), "case"), p.Target, report.Count(p.Requests, "request"), report.Count(p.Jobs, "job"), p.Seconds)

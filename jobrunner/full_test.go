@@ -89,7 +89,7 @@ func (o *outage) resultOnAFullDisk(image string, end func()) {
 // called again.
 func TestWebhookOutcomeOutlivesAnOutage(t *testing.T) {
 	if testing.Short() {
-		t.Skip("waits until a call is due again whose outcome is not known")
+		t.Skip("waits until a call with an unknown outcome is due again")
 	}
 	o := startOutage(t)
 	endpoint := o.endpoint("builtin/echo", 1)

@@ -156,7 +156,7 @@ func TestLimitsOfADeployment(t *testing.T) {
 		must.Hold(t, (status == 429) == (n == 60), "request", n, "with limits of the management API:", status)
 	}
 	status, _ := d.as(other, "GET", "/v2/templates", "")
-	must.Hold(t, status == 200, "another user suffers:", status)
+	must.Hold(t, status == 200, "another user is limited:", status)
 }
 
 // public reports whether a path needs no key: the page without data, or metrics on loopback.

@@ -156,21 +156,21 @@ func (f command) complete() {
 	}
 }
 
-// owned reports which parts of the command the model sets itself.
-func (f command) owned() (entrypoint, cmd bool) {
+// ownParts reports which parts of the command the model sets itself.
+func (f command) ownParts() (entrypoint, cmd bool) {
 	return !f.args.IsNull() || !f.entrypoint.IsNull() || !f.older.IsNull(), !f.args.IsNull() || !f.cmd.IsNull()
 }
 
-// ownsAs reports whether the model sets the same parts as another model.
-func (f command) ownsAs(other command) bool {
-	entrypoint, cmd := f.owned()
-	otherEntrypoint, otherCmd := other.owned()
+// setsSameParts reports whether the model sets the same parts as another model.
+func (f command) setsSameParts(other command) bool {
+	entrypoint, cmd := f.ownParts()
+	otherEntrypoint, otherCmd := other.ownParts()
 	return entrypoint == otherEntrypoint && cmd == otherCmd
 }
 
 // rest returns the parts that the model leaves to the template.
 func (f command) rest(template startcmd.Command) startcmd.Command {
-	entrypoint, cmd := f.owned()
+	entrypoint, cmd := f.ownParts()
 	if entrypoint {
 		template.Entrypoint = nil
 	}
@@ -183,7 +183,7 @@ func (f command) rest(template startcmd.Command) startcmd.Command {
 // commandAttributes are the attributes of a start command.
 var commandAttributes = []string{"args", "entrypoint", "cmd", "docker_entrypoint"}
 
-// means reports whether two commands are known and have the same meaning.
+// equals reports whether two commands are known and have the same meaning.
 func (f command) equals(other command) bool {
 	a, err := f.expand(false).Meaning()
 	b, otherErr := other.expand(false).Meaning()

@@ -129,7 +129,7 @@ func TestIdentityAndImport(t *testing.T) {
 	})
 }
 
-// A plan creates an object again that was deleted elsewhere.
+// A plan recreates an object that was deleted elsewhere.
 func TestDeletedElsewhere(t *testing.T) {
 	eachKind(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindOf) {
 		state, config := k.make(t, p, typeName, d.Name("one"))
@@ -210,7 +210,7 @@ func TestListOfAKindThatV1Lacks(t *testing.T) {
 	}
 }
 
-// The CLI prints the names of a list, so they can't control a terminal.
+// Listed names have no control characters, because the CLI prints them on a terminal.
 func TestListedNamesAreHarmless(t *testing.T) {
 	d := acctest.Deploy(t)
 	post(t, d, "/v2/templates", `{"name":"a\u001b[31m\nb\u001b]0;c\u0007","image":"i"}`)

@@ -131,8 +131,8 @@ func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Po
 		takeOver(&own.Disk, had.Disk, template.Disk, m.restores(state, "disk"))
 		takeOver(&own.Ports, had.Ports, template.Ports, m.restores(state, "ports"))
 		takeOver(&own.Registry, had.Registry, template.Registry, m.restores(state, "registry"))
-		if m.restores(state, "args") || !m.command().ownsAs(state.command()) {
-			switch entrypoint, cmd := m.command().owned(); {
+		if m.restores(state, "args") || !m.command().setsSameParts(state.command()) {
+			switch entrypoint, cmd := m.command().ownParts(); {
 			case !entrypoint && !cmd:
 				own.Args = template.Args
 			case !entrypoint:

@@ -151,9 +151,9 @@ type podPrivate struct {
 	Imported bool     // and not updated since: the state contains the template's settings
 	Carried  []string // attributes that a moved block took from another provider's state: see fixedChanges
 	EnvWO    envDigests
-	Named    references // ids of other objects that earlier states contained
+	Named    references // earlier references to other objects
 	Copy     podCopy
-	Access   references // variables that the deployment set in the pod
+	Access   references // names of variables that the deployment set in the pod
 	Lost     []string   // the Access variables that the last read didn't find
 }
 
@@ -176,8 +176,8 @@ func (m *pod) expand() (want api.Pod) {
 	return want
 }
 
-// flatten copies an answer into the model. The model doesn't change where the version returns
-// nothing or an equivalent value.
+// flatten copies an answer into the model. An attribute keeps its value if the version returns
+// nothing or an equivalent value for it.
 func (m *pod) flatten(got api.Pod) {
 	imported := m.Name.IsNull()
 	m.Private.Imported = m.Private.Imported || imported
@@ -236,9 +236,9 @@ func withoutAccess(configured types.Map, got map[string]string) map[string]strin
 	return got
 }
 
-// recordApplied copies the answer to a create or update into the model. The status keeps its
-// planned value, although the pod may have ended. So does a network volume on API v1, where only a
-// read returns it. The next refresh reads both.
+// recordApplied copies the answer to a create or update into the model. desired_state keeps its
+// planned value, even if the pod has ended. So does a network volume on API v1, because only a read
+// returns it. The next refresh reads both.
 func (m *pod) recordApplied(c *api.Client, got api.Pod) {
 	m.Private.EnvWO.recordAnswer(c, &m.writeOnlyEnv, got.Container.Env)
 	desired, mounts := m.DesiredState, m.Mounts
@@ -257,19 +257,19 @@ func (m *pod) recordApplied(c *api.Client, got api.Pod) {
 
 // loss describes the data that a deletion destroys.
 func (m *pod) loss() string {
-	text := "What is on its container disk is lost"
+	text := "The data on its container disk is lost"
 	if disk := m.Disk; !disk.IsNull() { // null: the template's
-		text = fmt.Sprintf("What is on its container disk (%d GB) is lost", disk.ValueInt64())
+		text = fmt.Sprintf("The data on its container disk (%d GB) is lost", disk.ValueInt64())
 	}
 	if m.Status.ValueString() == api.PodRunning {
 		text = "It is RUNNING: its processes end. " + text
 	}
 	mounts := expandMounts(m.Mounts)
 	if mount := mounts.Persistent; mount != nil {
-		text += fmt.Sprintf(", so is its persistent mount (%d GB) at %s", mount.Size, mount.Path)
+		text += fmt.Sprintf(", and so is its persistent mount (%d GB) at %s", mount.Size, mount.Path)
 	}
 	if len(mounts.Network) > 0 {
-		text += ", the network volume is not touched by it"
+		text += ". Its network volume is kept"
 	}
 	return text + "."
 }

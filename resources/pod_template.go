@@ -106,7 +106,7 @@ func planPodCopy(ctx context.Context, p *planrule.Plan[pod]) {
 			copied.Unknown = append(copied.Unknown, name)
 		}
 	}
-	if !p.Plan.command().ownsAs(p.State.command()) || p.Plan.command().isUnknown() {
+	if !p.Plan.command().setsSameParts(p.State.command()) || p.Plan.command().isUnknown() {
 		copied.Unknown = append(copied.Unknown, "args")
 	}
 	for name := range p.State.ownVariables() {

@@ -208,7 +208,7 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 		}
 		must.Hold(t, len(want) != 0 || planned.Diagnostics.Warnings() == "", "the plan of", changes, "warns", planned.Diagnostics.Warnings())
 	}
-	warns(state, map[string]any{"cpu": map[string]any{"id": "cpu5c", "vcpu_count": 2}}, "cpu.id: The pod will be replaced", state.Get("id").(string), "RUNNING: its processes end", "container disk (10 GB) is lost", "the network volume is not touched by it")
+	warns(state, map[string]any{"cpu": map[string]any{"id": "cpu5c", "vcpu_count": 2}}, "cpu.id: The pod will be replaced", state.Get("id").(string), "RUNNING: its processes end", "container disk (10 GB) is lost", "Its network volume is kept")
 	warns(state, map[string]any{"env": map[string]any{"A": "b"}}, "env: The container of the pod will be replaced")
 	warns(state, map[string]any{"name": "other"})
 	warns(state, map[string]any{"locked": true})

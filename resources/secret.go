@@ -78,7 +78,7 @@ var secretSchema = schema.Schema{
 		"name": textRules(textPlan(secretMembers.text("name",
 			"Name of the secret: letters, digits, `_`, `.`, `-` and `/`, not beginning with `RUNPOD`. Unique in the account, ignoring case. A change replaces the secret."),
 			stringplanmodifier.RequiresReplace()), notReserved),
-		"description": secretMembers.text("description", "Description for people, at most {max} bytes."),
+		"description": secretMembers.text("description", "Human-readable description, at most {max} bytes."),
 		"value_wo": schema.StringAttribute{
 			Optional:  true,
 			Sensitive: true,

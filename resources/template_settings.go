@@ -75,7 +75,7 @@ func settingsOfContainer(c *api.Client, copied api.Container) templateSettings {
 
 // restOf returns the digest of the command parts that a pod or endpoint leaves to the template.
 func (s *templateSettings) restOf(c *api.Client, own command) string {
-	switch entrypoint, cmd := own.owned(); {
+	switch entrypoint, cmd := own.ownParts(); {
 	case entrypoint && cmd:
 		return c.Digest("")
 	case entrypoint:
@@ -108,7 +108,7 @@ func (s *templateSettings) members(own *container, variables map[string]bool, ar
 	if own.Env.IsUnknown() || slices.Contains(s.Unknown, "env") {
 		members["env"] = types.MapUnknown(types.StringType)
 	}
-	switch entrypoint, cmd := own.command().owned(); {
+	switch entrypoint, cmd := own.command().ownParts(); {
 	case own.Entrypoint.IsUnknown(), own.Cmd.IsUnknown(), own.DockerEntrypoint.IsUnknown():
 		members["args"] = types.StringUnknown()
 	case entrypoint && cmd:

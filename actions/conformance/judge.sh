@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Judges a deployment and writes reports for people and for CI. action.yml runs it in GitHub
+# Judges a deployment and writes human-readable reports and reports for CI. action.yml runs it in GitHub
 # Actions; elsewhere set the variables:
 #
 #   BASE_URL=https://… API_KEY=… PROFILE=jobs actions/conformance/judge.sh

@@ -169,7 +169,7 @@ func realAdoption(t *testing.T, e *containers.Engine) {
 	must.Hold(t, p.Runtime != nil, p)
 	after := c.podContainers(goes)
 	must.Hold(t, len(after) == 1 && after[0] == before[0], "the container was", before, after)
-	c.podLog(goes, "?source=system&tail=5000", "adopted the pod's container, which ran on meanwhile", nil)
+	c.podLog(goes, "?source=system&tail=5000", "adopted the pod's container, which had kept running", nil)
 	n := c.expectNumbers(goes, 0)
 	c.until("further lines", func() bool { return c.expectNumbers(goes, 0) > n+5 })
 	var v1 struct{ LastStatusChange string }

@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// page returns the page's data about workers.
+// pageWorkers are the page's data about workers.
 type pageWorkers struct {
 	Workers []struct{ ID, State, Reason string }
 }
@@ -138,7 +138,7 @@ func TestResultOutlivesOutageAndKill(t *testing.T) {
 	h.expectCleanStop(h.interrupt)
 }
 
-// A job whose jobrunner dies whenever it runs is dispatched only twice.
+// A job that kills its jobrunner each time is dispatched only twice.
 func TestJobThatKillsItsJobrunner(t *testing.T) {
 	acctest.LeaveToCI(t, "TestSurvivesKills kills a jobrunner")
 	t.Parallel()

@@ -15,8 +15,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// terminal shows the output of workers and the log of the jobrunner for people: time,
-// level, text. A bar marks lines that a handler prints.
+// terminal shows the output of workers and the log of the jobrunner as lines of time,
+// level and text. A bar marks lines that a handler prints.
 type terminal struct {
 	minLevel slog.Level // lowest level of log lines to show
 	showIDs  bool       // shows the ids of workers

@@ -129,7 +129,7 @@ func (p *chunks) end() {
 	p.inLine = false
 }
 
-// describe describes a job's end for people.
+// describe returns a job's result as human-readable text.
 func describe(j api.Job) string {
 	text := fmt.Sprintf("%s in %s, after %s in the queue (job %s)", j.Status, milliseconds(j.ExecutionTime), milliseconds(j.DelayTime), j.ID)
 	if !hasRun(j) {

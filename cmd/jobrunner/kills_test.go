@@ -157,7 +157,7 @@ func (p *process) volume(ctx context.Context, method, path, body string) (id str
 	return created.ID, nil
 }
 
-// awaitOutput waits until a job completes with the output. The job suffered at most one kill, which
+// awaitOutput waits until a job completes with the output. At most one kill interrupted the job; it
 // counts as a retry.
 func awaitOutput(t testing.TB, c *api.Client, endpoint, id, output string) {
 	t.Helper()

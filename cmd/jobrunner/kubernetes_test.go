@@ -288,7 +288,7 @@ func clusterPods(t *testing.T) {
 	c.begin()
 	now := c.awaitPodStatus(id, "RUNNING")
 	must.Hold(t, now.Runtime != nil && len(now.Runtime.Ports) == 1 && now.Runtime.Ports[0].IP == p.Runtime.Ports[0].IP, now)
-	c.podLog(id, "?source=system&tail=5000", "adopted the pod's container, which ran on meanwhile", nil)
+	c.podLog(id, "?source=system&tail=5000", "adopted the pod's container, which had kept running", nil)
 	n := c.expectNumbers(id, 0)
 	c.until("further lines", func() bool { return c.expectNumbers(id, 0) > n })
 	if now := c.podsWithLabel("pod", id); len(now) != 1 || now[0].Metadata.Name != before[0].Metadata.Name {

@@ -381,7 +381,7 @@ func TestPodLogs(t *testing.T) {
 	<-lines
 	h.kill()
 	h.start(t)
-	all := h.podLog(id, "?tail=5000", "nothing of the pod ran any more, and it is started again", nil)
+	all := h.podLog(id, "?tail=5000", "starts the pod again because it no longer ran", nil)
 	must.Contain(t, strings.Join(all, "\n"), `"one"`, ids(events)[0])
 }
 
@@ -407,10 +407,10 @@ func TestPodsSurviveAKill(t *testing.T) {
 		h.start(t, "--simulate-gpus=l4x2")
 		h.awaitPodStatus(runs, "RUNNING")
 		h.until("its start", func() bool { return len(h.recordedStarts(runs)) == i+2 })
-		h.podLog(runs, "?source=system&tail=5000", "it is started again", nil)
+		h.podLog(runs, "?source=system&tail=5000", "starts the pod again", nil)
 		var v1 struct{ LastStatusChange string }
 		h.call(http.MethodGet, "/v1/pods/"+runs, "", &v1)
-		must.Hold(t, strings.HasPrefix(v1.LastStatusChange, "Restarted: the jobrunner started anew"), v1)
+		must.Hold(t, strings.HasPrefix(v1.LastStatusChange, "Restarted: the jobrunner restarted"), v1)
 		p := h.podNow(stopped)
 		must.Hold(t, p.Status == "EXITED" && len(h.recordedStarts(stopped)) <= 1, p)
 		p = h.podNow(failed)

@@ -33,7 +33,7 @@ const handlerImage = "team/contained:1"
 
 var built sync.Map // engines that have the image
 
-// image builds the image of the handler once per engine.
+// requireImage builds the image of the handler once per engine.
 func requireImage(t *testing.T, e *containers.Engine) string {
 	t.Helper()
 	once, _ := built.LoadOrStore(e.Name, &sync.Once{})

@@ -335,9 +335,9 @@ func judgeTimesIfShown(status string, input suite.M, more ...suite.M) func(*suit
 	}
 }
 
-// failTwice returns the status of a job that failed after runTime, waited for waitTime, and
-// failed again: with its last run, its time in the queue, both runs together, and the time
-// from its submission to its last run.
+// failTwice returns the status of a job that failed, was retried and failed again, and its times:
+// of the last run, in the queue, of both runs together, and from the submission to the last run.
+// Each run takes runTime.
 func failTwice(c *suite.C) (a *suite.Answer, last, waited, both, since span) {
 	j := c.Run(suite.Stream(1, runTime, suite.M{"message": "failed"})).Reach(suite.InProgress)
 	c.Sleep(runTime + c.Grace())

@@ -287,7 +287,7 @@ func waitError(ctx context.Context, err error) error {
 	return err
 }
 
-// interrupted is context.Canceled in a word for people.
+// interrupted is context.Canceled with a text that users understand.
 type interrupted struct{}
 
 func (interrupted) Error() string        { return "interrupted" }

@@ -184,8 +184,8 @@ func listRefused(err error) bool {
 	return e.Status >= 400 && e.Status < 500 || e.Status == http.StatusNotImplemented
 }
 
-// sharedList returns the cached list, or requests it once for all concurrent callers. Reads
-// don't request a list again that failed for another read.
+// sharedList returns the cached list, or requests it once for all concurrent callers. If the
+// request fails for one read, later reads don't repeat it.
 func (r *Collection[T]) sharedList(ctx context.Context, read bool) ([]element, error) {
 	s := r.cache
 	if !s.shared {

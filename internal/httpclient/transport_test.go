@@ -130,8 +130,8 @@ func plantSecrets(text string) string {
 	return strings.NewReplacer("$KEY", fuzzedKey, "$PLAIN", plain(fuzzedSecret), "$JSON", unquoted(string(escaped)), "$URL", url.QueryEscape(fuzzedKey), "$RAW", fuzzedSecret).Replace(text)
 }
 
-// Whatever a server answers an error with: the message for people is one line of
-// bounded length, without the key and the secrets of the request.
+// For any error response, the message for users is one line of bounded length, without the key and
+// the secrets of the request.
 func FuzzErrorBody(f *testing.F) {
 	client := &Client{APIKey: fuzzedKey}
 	fuzz.Run(f, func(t *testing.T, status int, header, text string) {

@@ -181,7 +181,7 @@ const (
 var VolumeTypes = []string{Standard, HighPerformance}
 
 // VolumeTier returns the tier of a new network volume in a data center. If requested is "", it is the
-// data center's default. The error says, for people, why it is impossible.
+// data center's default. The error tells users why it is impossible.
 func (c *Catalog) VolumeTier(dataCenter, requested string) (tier string, err error) {
 	d, known := c.DataCenterByID(dataCenter)
 	switch {

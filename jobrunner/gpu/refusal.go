@@ -115,7 +115,7 @@ func describeFaults(devices []Device) string {
 	return strings.Join(out, "; ")
 }
 
-// supports returns an error for people if the driver can't serve a request. A machine reports one
+// supports returns a human-readable error if the driver can't serve a request. A machine reports one
 // CUDA version, the newest that its driver supports. This version must be one of the allowed
 // versions (allowedCudaVersions of management API v2), and at least the minimum.
 func (d Driver) supports(request Request) error {

@@ -158,7 +158,7 @@ func (a *api) health(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-// retry queues a job that failed or timed out again (description: POST /retry; B, rule 2).
+// retry requeues a job that failed or timed out (description: POST /retry; B, rule 2).
 func (a *api) retry(w http.ResponseWriter, r *http.Request, t target) error {
 	job, err := a.Engine.Retry(r.Context(), t.endpoint, t.job)
 	if refused, ok := errors.AsType[*engine.NotRetryable](err); ok {

@@ -16,8 +16,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
 )
 
-// limited are requests with a rate limit that end at once.
-var limited = []struct {
+// limitedRequests have a rate limit and end at once.
+var limitedRequests = []struct {
 	method, path, body string
 	rate               int
 }{
@@ -57,10 +57,10 @@ func (d *deployment) countAccepted(method, path, body string) (n int, after stri
 	}
 }
 
-// The limit applies after exactly this many requests to one user, endpoint and operation, until ten
-// seconds after the first.
+// The limit applies after exactly this many requests of one user to an operation of an endpoint, until
+// ten seconds after the first.
 func TestRateLimits(t *testing.T) {
-	for i, op := range limited {
+	for i, op := range limitedRequests {
 		configure, other, _ := users(t)
 		bubble(t, func(t *testing.T, d *deployment) {
 			d.workersMax = 100
@@ -69,15 +69,15 @@ func TestRateLimits(t *testing.T) {
 			must.Require(t, n == op.rate && after == "10", path, n, "were accepted, then Retry-After was", after)
 			before := d.engine.Counts("ep")
 			if a := d.do(op.method, path, strings.Replace(op.body, "1", "{}", 1)); a.status != 429 || d.engine.Counts("ep") != before {
-				t.Errorf("%s: %d, and there were %+v and are %+v", path, a.status, before, d.engine.Counts("ep"))
+				t.Errorf("%s: %d; the counts were %+v and are %+v", path, a.status, before, d.engine.Counts("ep"))
 			}
 			a := d.do(op.method, path, op.body, "Authorization", "Bearer "+other)
-			must.Hold(t, a.status != 429, path, "another user suffers", a.raw)
+			must.Hold(t, a.status != 429, path, "another user is limited", a.raw)
 			a = d.do(op.method, "/v2/short/"+op.path, op.body)
-			must.Hold(t, a.status != 429, path, "another endpoint suffers", a.raw)
-			next := limited[(i+1)%len(limited)]
+			must.Hold(t, a.status != 429, path, "another endpoint is limited", a.raw)
+			next := limitedRequests[(i+1)%len(limitedRequests)]
 			a = d.do(next.method, "/v2/ep/"+next.path, next.body)
-			must.Hold(t, a.status != 429, path, next.path, "suffers", a.raw)
+			must.Hold(t, a.status != 429, path, next.path, "is limited", a.raw)
 			must.Equal(t, d.do("GET", "/v2/ep/health", "").status, 200, path, "health answers")
 			sleep(0.5)
 			_, after = d.countAccepted(op.method, path, op.body)
@@ -133,7 +133,7 @@ func TestOpenRunSyncs(t *testing.T) {
 		last := d.holdRequests(ctx, 1, path, reader)
 		answered := d.holdRequests(t.Context(), 399, path, reader)
 		if n, after := d.countAccepted("POST", path, body); n != 0 || after != "1" || d.engine.Counts("ep").InQueue != 400 {
-			t.Errorf("with 400 open %d were accepted, then Retry-After was %q; %d jobs were made", n, after, d.engine.Counts("ep").InQueue)
+			t.Errorf("with 400 open, %d were accepted, then Retry-After was %q; %d jobs were created", n, after, d.engine.Counts("ep").InQueue)
 		}
 		const quick = "/v2/ep/runsync?wait=1000"
 		for name, a := range map[string]answer{
@@ -141,12 +141,12 @@ func TestOpenRunSyncs(t *testing.T) {
 			"another endpoint":  d.do("POST", "/v2/short/runsync?wait=1000", body),
 			"another operation": d.do("POST", "/v2/ep/run", body),
 		} {
-			must.Equal(t, a.status, 200, name, "suffers", a.raw)
+			must.Equal(t, a.status, 200, name, "is limited", a.raw)
 		}
 		leave() // a disconnecting client frees its place
 		last.Wait()
 		synctest.Wait()
-		d.expect("200 …", "POST", quick, body) // after one has gone
+		d.expect("200 …", "POST", quick, body) // in its place
 		answered.Wait()
 		again := d.holdRequests(t.Context(), 400, path, reader)
 		n, _ := d.countAccepted("POST", path, body)
@@ -194,10 +194,10 @@ func TestQueueFull(t *testing.T) {
 			must.Hold(t, a.status == 429 && strings.Contains(a.raw, "queue"), c.workersMax, "workers: runsync answers", a.status, a.raw)
 			must.Equal(t, d.engine.Counts("ep").InQueue, c.jobs, c.workersMax, "workers", "jobs were made")
 			a = d.do("POST", "/v2/short/run", `{"input": {}}`)
-			must.Hold(t, a.status == 200, c.workersMax, "workers: another endpoint suffers", a.raw)
+			must.Hold(t, a.status == 200, c.workersMax, "workers: another endpoint is limited", a.raw)
 			d.take("ep")
 			n, _ = d.countAccepted("POST", "/v2/ep/run", `{"input": {}}`)
-			must.Hold(t, n == 1, c.workersMax, "workers: in the place of one that runs came", n)
+			must.Hold(t, n == 1, c.workersMax, "workers: after one job was taken, jobs accepted:", n)
 		})
 	}
 }
@@ -205,9 +205,9 @@ func TestQueueFull(t *testing.T) {
 func TestNoLimits(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		d.workersMax = 0
-		for _, op := range limited {
+		for _, op := range limitedRequests {
 			if op.rate > 1000 {
-				continue // no other code, and longer
+				continue // takes long and runs the same code
 			}
 			for n := range op.rate + 1 {
 				a := d.do(op.method, "/v2/ep/"+op.path, op.body)

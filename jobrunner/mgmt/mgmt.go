@@ -40,7 +40,7 @@ type Config struct {
 	Workers *worker.Pools
 	Pods    *pod.Pods
 	Machine string // id of the deployment that runs the pods
-	// PodReason returns, for people, why a pod waits, how it ended, or that its state can't be known.
+	// PodReason returns a human-readable text: why a pod waits, how it ended, or that its state is unknown.
 	PodReason func(store.Pod) string
 	// OtherPods returns the lists of pods and workers of the other nodes on a shared database, as JSON.
 	OtherPods func(*http.Request) ([][]byte, error)

@@ -34,7 +34,7 @@ func (q *query) addFault(name, value, want string) {
 }
 
 type form struct {
-	want   string // for people
+	want   string // human-readable
 	schema *openapi.Schema
 	valid  func(string) bool
 }

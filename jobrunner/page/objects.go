@@ -61,7 +61,7 @@ type (
 	release struct {
 		Version int64     `json:"version"`
 		Created time.Time `json:"created"`
-		Changes []string  `json:"changes"` // for people
+		Changes []string  `json:"changes"` // human-readable
 		Workers int       `json:"workers"`
 	}
 	pods struct {
@@ -165,7 +165,7 @@ func describeChange(c store.Change) string {
 	return fmt.Sprintf("%s: %s → %s", name, logline.Shorten(plain(c.Old), maxShownValue), logline.Shorten(plain(c.New), maxShownValue))
 }
 
-// plain formats a value for people: as JSON, except for text and absent values.
+// plain formats a value for the page: as JSON, except for text and absent values.
 func plain(value json.RawMessage) string {
 	var text string
 	switch err := json.Unmarshal(value, &text); {

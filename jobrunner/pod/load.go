@@ -60,8 +60,8 @@ func (p *Pods) isOurs(record store.Pod) bool {
 }
 
 // removeLeftovers removes the containers of pods that don't run, and the networks of clusters
-// that don't exist. It reads the records after the lists, which may already have new pods. The
-// start of a pod removes its own leftovers.
+// that don't exist. It reads the records last, so that they have every pod whose container is
+// listed. The start of a pod removes its own leftovers.
 func (p *Pods) removeLeftovers() {
 	orphans, networks := p.Programs.Orphans(p.ctx, p.Machine), p.Programs.OrphanNetworks(p.ctx, p.Machine)
 	all, err := p.Store.Pods(p.ctx)
@@ -92,7 +92,7 @@ func (r *runner) adopt(ctx context.Context, record store.Pod, o run.Orphan) {
 	if len(record.Devices) > 0 {
 		devices, err := r.pods.Devices.Claim(record.Devices, r.id)
 		if err != nil {
-			r.log.Note("the pod's container ran on while the jobrunner was down, and can't continue: " + err.Error())
+			r.log.Note("the pod's container kept running while the jobrunner was down, but can't continue: " + err.Error())
 			return
 		}
 		r.devices = devices
@@ -100,7 +100,7 @@ func (r *runner) adopt(ctx context.Context, record store.Pod, o run.Orphan) {
 	if _, err := r.pods.Secrets.Env(ctx, environment(record, run.Spec{Pod: &run.Pod{}}), r.log.Log); err != nil { // hides the secrets in the log
 		r.pods.Logger.WarnContext(ctx, "the log of an adopted pod may show its account secrets", "pod", r.id, "error", err)
 	}
-	const text = "the jobrunner started anew, and adopted the pod's container, which ran on meanwhile"
+	const text = "the jobrunner restarted, and adopted the pod's container, which had kept running"
 	r.log.Note(text)
 	r.pods.Logger.InfoContext(ctx, "a pod is adopted", "pod", r.id)
 	process := o.Adopt(r.log, r.log.Mark())
@@ -110,9 +110,9 @@ func (r *runner) adopt(ctx context.Context, record store.Pod, o run.Orphan) {
 	r.hold(record, process)
 }
 
-// restore starts a pod again whose container no longer exists.
+// restore restarts a pod whose container no longer exists.
 func (r *runner) restore(ctx context.Context, record store.Pod) {
-	const text = "the jobrunner started anew, nothing of the pod ran any more, and it is started again"
+	const text = "the jobrunner restarted, and starts the pod again because it no longer ran"
 	if _, err := r.report(ctx, record.Run, restored, func(p *store.Pod) { r.note(p, "Restarted: "+text, "") }); err == nil {
 		r.log.Note(text)
 		r.pods.Logger.InfoContext(ctx, "a pod is started again", "pod", r.id)

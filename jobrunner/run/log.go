@@ -260,7 +260,7 @@ func (l *Log) Lines(from int64) (lines []Line, more <-chan struct{}) {
 	return slices.Clone(l.lines[i:]), more
 }
 
-// Tail returns the last lines of the process, for people, in at most maxBytes.
+// Tail returns the last lines of the process as human-readable text of at most maxBytes.
 func (l *Log) Tail(maxBytes int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,8 +24,8 @@ import (
 
 // Programs resolves images.
 type Programs interface {
-	// Program returns what runs an image. The error says, for people, why nothing here
-	// runs it.
+	// Program returns the program that runs an image. The error tells users why nothing
+	// here runs it.
 	Program(image string) (Program, error)
 }
 
@@ -59,7 +59,7 @@ type Program struct {
 	// Start starts a pod, or a worker that uses the worker protocol or, on a load-balancing endpoint,
 	// serves HTTP at its PORT. It returns once the process runs; ctx bounds only the start.
 	Start func(ctx context.Context, s Spec) (Process, error)
-	// Check says, for people, why a worker can't be started with a spec. Nil accepts all.
+	// Check tells users why a worker can't be started with a spec. Nil accepts all.
 	Check func(s Spec) error
 	// Folder is the working folder that all processes share; "" if each has its own.
 	Folder string
@@ -169,7 +169,7 @@ type Process interface {
 
 // Exit is the end of a process.
 type Exit struct {
-	Text string // for people, such as "exit status 1"
+	Text string // human-readable, such as "exit status 1"
 	OK   bool   // the exit status was 0
 }
 

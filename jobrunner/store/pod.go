@@ -94,9 +94,9 @@ func (s PodStatus) Active() bool {
 
 type PodState struct {
 	Status PodStatus `json:"status"`
-	// Reason is why the pod waits or how it ended, for people, or "".
+	// Reason tells users why the pod waits or how it ended. It may be "".
 	Reason string `json:"reason,omitempty"`
-	// Changed is the pod's last event, for people.
+	// Changed is the pod's last event as human-readable text.
 	Changed   string    `json:"changed,omitempty"`
 	ChangedAt time.Time `json:"changedAt,omitzero"`
 	StartedAt time.Time `json:"startedAt,omitzero"` // last start; zero: never

@@ -17,7 +17,7 @@ import (
 type Info struct {
 	ID        string       `json:"id"`
 	State     State        `json:"state"`
-	Reason    string       `json:"reason"`  // why it is THROTTLED or UNHEALTHY, for people
+	Reason    string       `json:"reason"`  // human-readable; why it is THROTTLED or UNHEALTHY
 	Advice    string       `json:"advice"`  // for the author of its program; usually ""
 	Version   int64        `json:"version"` // version of the endpoint at its start
 	Stale     bool         `json:"stale"`   // the endpoint has a newer version
@@ -58,8 +58,8 @@ func (p *Pools) Workers(endpoint string) []Info {
 	return infos
 }
 
-// Failure returns one line for people that says why no worker of an endpoint can start. It returns
-// "" if a worker works or is still starting.
+// Failure returns a human-readable line about why no worker of an endpoint can start. It returns ""
+// if a worker works or is still starting.
 func (p *Pools) Failure(endpoint string) string {
 	pool := p.pool(endpoint)
 	if pool == nil {

@@ -43,7 +43,7 @@ type worker struct {
 	hadJob       bool
 	crashed      bool   // during its start
 	preempted    bool   // it was killed to free its devices, not because of its jobs
-	death        string // why its process ended, for people; "" while it runs
+	death        string // human-readable reason why its process ended; "" while it runs
 	devices      []gpu.Device
 	placement    Placement
 	process      run.Process

@@ -166,7 +166,7 @@ func (a *api) ping(w http.ResponseWriter, r *http.Request, t target) (err error)
 	return err
 }
 
-// unhealthyReason describes the failed check of a worker for people.
+// unhealthyReason returns a human-readable text about a worker's failed check.
 func unhealthyReason(check, reason string) string {
 	text := "the worker reports itself unhealthy"
 	if check != "" {

@@ -128,7 +128,7 @@ func withoutForeign(keys []string) (own []string, found bool) {
 	return own, len(own) < len(keys)
 }
 
-// fate is the fault that a request suffers.
+// fate is the fault that is injected into a request.
 type fate string
 
 const (

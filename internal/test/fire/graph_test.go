@@ -53,7 +53,7 @@ type process struct {
 }
 
 // start starts and configures a provider. Configure sends a request, so start retries if that
-// suffers a fault.
+// request gets a fault.
 func (c *core) start() *process {
 	var p *process
 	for range attempts {

@@ -1,4 +1,4 @@
-// Numbers and times for people.
+// Human-readable numbers and times.
 
 export const count = (n) => n.toLocaleString('en');
 

@@ -201,7 +201,7 @@ func (c *Cluster) Close() {
 	}
 }
 
-// String describes the cluster, for people.
+// String returns a human-readable description of the cluster.
 func (c *Cluster) String() string {
 	return fmt.Sprintf("Kubernetes %s, namespace %s", c.version, c.namespace)
 }

@@ -22,7 +22,7 @@ import (
 type process struct {
 	cluster *Cluster
 	objects objects
-	kind    string // for people
+	kind    string // human-readable
 	log     run.Output
 	logRead chan struct{}   // closed when the Pod's log is read
 	life    context.Context // ends when the objects are removed
@@ -297,7 +297,7 @@ func (p *process) Usage() run.Usage { return run.Usage{} }
 
 // view is a summary of a Pod's status.
 type view struct {
-	waits   string // why it isn't scheduled, for people
+	waits   string // human-readable reason why it isn't scheduled
 	failure string // why it can't start; the cluster would retry forever
 	started bool
 	ended   bool

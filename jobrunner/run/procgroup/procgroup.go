@@ -208,7 +208,7 @@ func (g *Group) Succeeded() bool { return g.cmd.ProcessState.Success() }
 // Code returns the exit status, or -1 if a signal ended the command. Call it after Done.
 func (g *Group) Code() int { return g.cmd.ProcessState.ExitCode() }
 
-// Exit describes how the command ended, for people. Call it after Done.
+// Exit returns a human-readable text about the command's end. Call it after Done.
 func (g *Group) Exit() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -30,8 +30,8 @@ func exitText(s *os.ProcessState, before, after oomKills) string {
 	return signalName(int(status.Signal()))
 }
 
-// killedText explains, for people, a SIGKILL that the jobrunner didn't send. It compares the
-// kernel's counters before the start and after the end.
+// killedText returns the human-readable cause of a SIGKILL that the jobrunner didn't send. It
+// compares the kernel's counters before the start and after the end.
 func killedText(before, after oomKills) string {
 	switch {
 	case before.group >= 0 && after.group > before.group:
@@ -44,7 +44,7 @@ func killedText(before, after oomKills) string {
 	return "SIGKILL, not from the jobrunner: often because the machine is out of memory"
 }
 
-// StatusText explains an exit status, for people. Shells and containers use 128 plus the
+// StatusText returns an exit status as human-readable text. Shells and containers use 128 plus the
 // number of the signal that ended the program. oom says that the kernel killed a process for
 // lack of memory.
 func StatusText(status int, oom bool) string {

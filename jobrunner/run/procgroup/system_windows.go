@@ -26,5 +26,5 @@ func (r *Register) add(int) (forget func()) { return func() {} }
 
 func exitText(s *os.ProcessState, _, _ oomKills) string { return StatusText(s.ExitCode(), false) }
 
-// StatusText explains an exit status, for people.
+// StatusText returns an exit status as human-readable text.
 func StatusText(status int, _ bool) string { return fmt.Sprintf("exit status %d", status) }
