@@ -27,7 +27,7 @@ type row struct {
 	callTries                   int
 }
 
-// eventKind is something that happens to a job.
+// eventKind is something that happens to a job. The files of the spool have its number.
 type eventKind int
 
 const (

@@ -87,7 +87,7 @@ var ErrElsewhere = fmt.Errorf("%w: another jobrunner leads the endpoint", sqldb.
 func Open(ctx context.Context, c Config) (*Engine, error) {
 	e := &Engine{
 		db: c.DB, clock: c.Clock, log: c.Logger, observer: c.Observe, node: c.Node, news: c.News, poll: cmp.Or(c.Poll, defaultPoll),
-		sweepNow: make(chan struct{}, 1), calls: make(chan struct{}, 1), spool: newSpool(c.Spool, c.Logger), queues: map[string]*queue{},
+		sweepNow: make(chan struct{}, 1), calls: make(chan struct{}, 1), spool: &spool{dir: c.Spool, log: c.Logger}, queues: map[string]*queue{},
 	}
 	e.commits = committer{engine: e, changed: make(chan struct{}, 1), retry: make(chan struct{}, 1)}
 	if e.db.InMemory() {

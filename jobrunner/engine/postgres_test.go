@@ -114,6 +114,32 @@ func TestSharedOutage(t *testing.T) {
 	})
 }
 
+// Reports that are spooled during an outage outlive their process.
+func TestSpooledReports(t *testing.T) {
+	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
+	spool := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		start := func() *node {
+			return &node{newTester(t, sqldb.Config{URL: proxyURL, NoHints: true}, func(c *engine.Config) { c.Spool, c.Poll = spool, 0 })}
+		}
+		a := start()
+		id, job := a.submit(engine.NewJob{}), a.take()
+		a.report(job.Ref, engine.Chunk([]byte("1"), nil), engine.Accepted)
+		proxy.Cut()
+		a.report(job.Ref, engine.Chunk([]byte("2"), nil), engine.Spooled)
+		a.report(job.Ref, engine.Done([]byte("3")), engine.Spooled)
+		a.stop()
+		proxy.Mend(t)
+		b := start()
+		time.Sleep(10 * time.Second) // until a counts as dead
+		_, ok := b.claim()
+		must.Require(t, ok, "nothing was claimed")
+		must.Equal(t, string(b.is(id, engine.Completed).Output), "3", "output")
+		_, chunks, _, err := b.Drain(t.Context(), "ep", id)
+		must.Equal(t, fmt.Sprintf("%s %v", chunks, err), `[{"output":1} {"output":2}] <nil>`, "the stream")
+	})
+}
+
 // takeBy takes a job under a lead, which may be outdated.
 func (n *node) takeBy(l engine.Lead) (got bool) {
 	n.Helper()

@@ -9,50 +9,32 @@ import (
 )
 
 // Report is a worker's report on a job that it runs, made by Done, Fail, Progress, Chunk,
-// Chunks, Lost or LostBecause.
-type Report struct {
-	kind   reportKind
-	output []byte
-	err    string
-	chunks [][]byte
-	reason string // why the worker died
-}
-
-// reportKind is a kind of report. The spool's files have its number.
-type reportKind int
-
-const (
-	reportDone reportKind = iota
-	reportFail
-	reportProgress
-	reportChunk
-	_ // a heartbeat in older files
-	reportLost
-)
+// Chunks, Lost, LostBecause or Returned.
+type Report event
 
 // Done reports that the handler succeeded. The output is JSON or nil.
 func Done(output []byte) Report {
-	return Report{kind: reportDone, output: output}
+	return Report{kind: completed, output: output}
 }
 
 // Fail reports that the handler failed with an error. The output is JSON or nil.
 func Fail(err string, output []byte) Report {
-	return Report{kind: reportFail, err: err, output: output}
+	return Report{kind: failed, message: err, output: output}
 }
 
 // Progress reports an intermediate output of a running job.
-func Progress(output []byte) Report { return Report{kind: reportProgress, output: output} }
+func Progress(output []byte) Report { return Report{kind: progressed, output: output} }
 
 // Chunk adds a part of a running job's output to the job's stream. The output is JSON, and
 // metrics is a JSON object or nil. An output of more than MaxChunk bytes becomes several
 // chunks (see split), the last of which has the metrics.
 func Chunk(output, metrics []byte) Report {
-	return Report{kind: reportChunk, chunks: chunks(output, metrics)}
+	return Report{kind: progressed, chunks: chunks(output, metrics)}
 }
 
 // Chunks is Chunk for several outputs without metrics.
 func Chunks(outputs [][]byte) Report {
-	r := Report{kind: reportChunk}
+	r := Report{kind: progressed}
 	for _, output := range outputs {
 		r.chunks = append(r.chunks, Chunk(output, nil).chunks...)
 	}
@@ -61,32 +43,38 @@ func Chunks(outputs [][]byte) Report {
 
 // Lost reports that the worker died. The job is dispatched again, or fails if it has no
 // retry left.
-func Lost() Report { return Report{kind: reportLost} }
+func Lost() Report { return Report{kind: lost} }
 
 // LostBecause is Lost with a reason for the error of the job if it fails, such as "its
 // worker died: exit status 3".
-func LostBecause(reason string) Report { return Report{kind: reportLost, reason: reason} }
+func LostBecause(reason string) Report { return Report{kind: lost, message: reason} }
 
-// final reports whether the run ends with the report.
-func (k reportKind) final() bool { return k == reportDone || k == reportFail || k == reportLost }
+// Returned requeues a job that its worker can't continue. It counts no retry.
+func Returned() Report { return Report{kind: returned} }
 
 // size returns the size of the output and the chunks in bytes.
-func (r Report) size() int { return len(r.output) + sizeOf(numbered(r.chunks, 0)) }
+func (r Report) size() int {
+	n := len(r.output)
+	for _, chunk := range r.chunks {
+		n += len(chunk)
+	}
+	return n
+}
 
 // Ends reports whether the worker's run of the job ends with the report.
-func (r Report) Ends() bool { return r.kind.final() }
+func (r Report) Ends() bool { return r.kind != progressed }
 
 // Result reports whether the report has the handler's result, Done or Fail.
-func (r Report) Result() bool { return r.kind == reportDone || r.kind == reportFail }
+func (r Report) Result() bool { return r.kind == completed || r.kind == failed }
 
 // Outcome returns COMPLETED, FAILED or LOST for logs, or "" if the job goes on.
 func (r Report) Outcome() string {
 	switch r.kind {
-	case reportDone:
+	case completed:
 		return string(Completed)
-	case reportFail:
+	case failed:
 		return string(Failed)
-	case reportLost:
+	case lost:
 		return "LOST"
 	}
 	return ""
@@ -163,7 +151,7 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, next *Take) *rep
 		return p
 	}
 	if j := q.find(ref.ID); j != nil {
-		p.accepted = q.apply(j, r.event(ref)).ok
+		p.accepted = q.apply(j, r.by(ref)).ok
 		p.streamed = j.streamed
 	}
 	if next != nil && e.commits.failure() == nil {
@@ -173,20 +161,10 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, next *Take) *rep
 	return p
 }
 
-// event returns the event of a report.
-func (r Report) event(ref Ref) event {
-	ev := event{worker: ref.Worker, attempt: ref.Attempt, output: r.output, message: r.err, chunks: r.chunks}
-	switch r.kind {
-	case reportDone:
-		ev.kind = completed
-	case reportFail:
-		ev.kind = failed
-	case reportLost:
-		ev.kind, ev.message = lost, r.reason
-	default:
-		ev.kind = progressed
-	}
-	return ev
+// by returns the event of a report by an attempt.
+func (r Report) by(ref Ref) event {
+	r.worker, r.attempt = ref.Worker, ref.Attempt
+	return event(r)
 }
 
 // result waits until the report is stored, or spools it during an outage.
@@ -207,8 +185,9 @@ func (p *reported) result() (Directive, error) {
 // spoolReport writes a report whose commit has failed to the spool, until the commit
 // succeeds.
 func (e *Engine) spoolReport(p *reported) (Directive, error) {
-	one, err := e.spool.add(record{Kind: jobReport, Ref: p.ref, At: p.at, Streamed: p.streamed, Report: p.report.kind}, reportContent(p.report))
-	if err != nil {
+	r := p.report
+	one := &entry{Ref: p.ref, At: p.at, Streamed: p.streamed, Kind: r.kind, Output: r.output, Message: r.message, Chunks: r.chunks}
+	if err := e.spool.add(one); err != nil {
 		return Stale, err
 	}
 	e.commits.obsoletes(p.commit, one)
@@ -233,20 +212,16 @@ func (c *committer) obsoletes(to *commit, entries ...*entry) {
 // replay applies the reports to an earlier process that were not stored.
 func (e *Engine) replay(q *queue) {
 	for _, one := range e.spool.of(q.name) {
-		content, err := one.read()
+		full, err := one.read()
 		j := q.jobs[one.Ref.ID]
 		at := min(one.At, e.now()) // the clock may have been set back
 		switch {
 		case err != nil:
 			e.log.Error("a spooled report can't be read", "job", one.Ref.ID, "endpoint", q.name, "error", err)
-		case j == nil || one.Streamed > 0 && j.streamed >= one.Streamed: // it is stored already
+		case j == nil || len(full.Chunks) > 0 && j.streamed >= one.Streamed: // it is stored already
 		default:
 			q.applyAt(j, event{kind: timePasses}, at)
-			ev := content.report(one.Report).event(one.Ref)
-			if one.Kind == jobReturn {
-				ev.kind = returned
-			}
-			q.applyAt(j, ev, at)
+			q.applyAt(j, full.report().by(one.Ref), at)
 		}
 		if q.open == nil {
 			e.spool.remove([]*entry{one})
@@ -256,48 +231,28 @@ func (e *Engine) replay(q *queue) {
 	}
 }
 
-// Return requeues a job that its worker can't continue. It counts no retry.
-func (e *Engine) Return(ctx context.Context, ref Ref) error {
-	q, err := e.lock(ctx, ref.Endpoint)
-	if err != nil {
-		return err
-	}
-	if j := q.find(ref.ID); j != nil {
-		q.apply(j, event{kind: returned, worker: ref.Worker, attempt: ref.Attempt})
-	}
-	if err := q.unlock().wait(); err != nil && !sqldb.Temporary(err) { // later changes of the job wait, too
-		return err
-	}
-	return nil
-}
-
 // Delivered waits until the reports of a job are stored. It returns sqldb.ErrUnavailable
 // if ctx ends first.
 func (e *Engine) Delivered(ctx context.Context, ref Ref) error {
-	c := e.commitOf(ref)
-	if c == nil {
-		return nil
-	}
-	select {
-	case <-c.done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%w (%w)", sqldb.ErrUnavailable, ctx.Err())
-	}
-}
-
-// commitOf returns the commit that will store the latest change of a job, or nil.
-func (e *Engine) commitOf(ref Ref) *commit {
 	q := e.led(ref.Endpoint)
 	if q == nil {
 		return nil
 	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	var stored chan struct{} // nil: it is stored
 	if j := q.jobs[ref.ID]; j != nil && j.change != nil {
-		return j.change.commit
+		stored = j.change.commit.done
 	}
-	return nil
+	q.mu.Unlock()
+	if stored == nil {
+		return nil
+	}
+	select {
+	case <-stored:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w (%w)", sqldb.ErrUnavailable, ctx.Err())
+	}
 }
 
 // Holds reports whether a worker still has a job that it took: the job was neither

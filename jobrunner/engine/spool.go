@@ -26,90 +26,52 @@ type spool struct {
 	dir string // or ""
 	log *slog.Logger
 
-	mu          sync.Mutex
-	number      int64 // of the latest entry
-	entries     []*entry
-	memoryBytes int // size of the entries that are only in memory
+	mu      sync.Mutex
+	number  int64 // of the latest entry
+	entries []*entry
+	memory  int // size of the entries without files, in bytes
 }
 
-// entry is a report that the database has not received yet.
+// entry is a report that the database has not received yet. Its file is its gob encoding. In
+// memory an entry with a file has no content.
 type entry struct {
-	record
-	content *content // nil if it is in the file
-	path    string   // "" if the entry is only in memory
+	Ref      Ref
+	At       int64 // time of the report
+	Streamed int64 // the number of the job's chunks after the report
+	Kind     eventKind
+	Output   []byte
+	Message  string
+	Chunks   [][]byte
+
+	path string // "" if the entry has no file
 }
 
-// record is the part of an entry that is always in memory.
-type record struct {
-	Kind     entryKind
-	Ref      Ref        // the job
-	At       int64      // time of the report
-	Streamed int64      // the number of the job's chunks after the report, or 0
-	Report   reportKind // of a jobReport
-}
-
-// content is the part of an entry that may be large.
-type content struct {
-	Output []byte
-	Error  string
-	Chunks [][]byte
-	Reason string // why the worker died
-}
-
-type entryKind int
-
-const (
-	jobReport entryKind = iota // a worker's report
-	jobReturn                  // of older versions: the return of a job
-)
-
-// file is the gob encoding of an entry.
-type file struct {
-	Record  record
-	Content content
-}
-
-func newSpool(dir string, log *slog.Logger) *spool {
-	return &spool{dir: dir, log: log}
-}
-
-func reportContent(r Report) content {
-	return content{Output: r.output, Error: r.err, Chunks: r.chunks, Reason: r.reason}
-}
-
-func (c content) report(kind reportKind) Report {
-	return Report{kind: kind, output: c.Output, err: c.Error, chunks: c.Chunks, reason: c.Reason}
-}
-
-func (c content) size() int {
-	n := len(c.Output) + len(c.Error)
-	for _, one := range c.Chunks {
-		n += len(one)
-	}
-	return n
+func (one *entry) report() Report {
+	return Report{kind: one.Kind, output: one.Output, message: one.Message, chunks: one.Chunks}
 }
 
 // add adds an entry. It returns an error if the spool is full.
-func (s *spool) add(r record, c content) (*entry, error) {
+func (s *spool) add(one *entry) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.number++
-	one := &entry{record: r}
-	if path, err := s.write(file{r, c}); err == nil && path != "" {
-		one.path = path
-	} else {
-		if err != nil {
-			s.log.Warn("a report waits for the database in memory, because it could not be written to the data folder", "error", err)
-		}
-		if size := c.size(); size > 0 && s.memoryBytes+size > maxSpoolMemory {
-			return nil, fmt.Errorf("%w: at most %d MiB of reports wait for it in memory", sqldb.ErrUnavailable, maxSpoolMemory>>20)
-		}
-		one.content = &c
-		s.memoryBytes += c.size()
+	if one.path, err = s.write(one); err != nil {
+		s.log.Warn("a report waits for the database in memory, because it could not be written to the data folder", "error", err)
 	}
+	if one.path != "" {
+		one.forget()
+	}
+	size := one.report().size()
+	if size > 0 && s.memory+size > maxSpoolMemory {
+		return fmt.Errorf("%w: at most %d MiB of reports wait for it in memory", sqldb.ErrUnavailable, maxSpoolMemory>>20)
+	}
+	s.memory += size
 	s.entries = append(s.entries, one)
-	return one, nil
+	return nil
 }
+
+// forget drops the content.
+func (one *entry) forget() { one.Output, one.Chunks = nil, nil }
 
 // remove removes entries that are stored.
 func (s *spool) remove(entries []*entry) {
@@ -117,9 +79,7 @@ func (s *spool) remove(entries []*entry) {
 	defer s.mu.Unlock()
 	for _, one := range entries {
 		s.entries = slices.DeleteFunc(s.entries, func(e *entry) bool { return e == one })
-		if one.content != nil {
-			s.memoryBytes -= one.content.size()
-		}
+		s.memory -= one.report().size()
 		if one.path != "" {
 			if err := os.Remove(one.path); err != nil {
 				// Replaying it is a no-op.
@@ -152,7 +112,7 @@ const spoolSuffix = ".report"
 
 // write writes an entry to the folder, atomically and durably. It returns "" if the spool
 // has no folder.
-func (s *spool) write(f file) (path string, err error) {
+func (s *spool) write(one *entry) (path string, err error) {
 	if s.dir == "" {
 		return "", nil
 	}
@@ -160,7 +120,7 @@ func (s *spool) write(f file) (path string, err error) {
 		return "", err
 	}
 	var text bytes.Buffer
-	if err := gob.NewEncoder(&text).Encode(f); err != nil {
+	if err := gob.NewEncoder(&text).Encode(one); err != nil {
 		return "", err
 	}
 	path = filepath.Join(s.dir, fmt.Sprintf("%020d%s", s.number, spoolSuffix))
@@ -182,21 +142,21 @@ func writeFile(path string, text []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// read returns the content of an entry.
-func (one *entry) read() (content, error) {
-	if one.content != nil {
-		return *one.content, nil
+// read returns an entry with its content.
+func (one *entry) read() (*entry, error) {
+	if one.path == "" {
+		return one, nil
 	}
-	f, err := readFile(one.path)
-	return f.Content, err
+	return readEntry(one.path)
 }
 
-func readFile(path string) (f file, err error) {
+func readEntry(path string) (*entry, error) {
+	one := &entry{path: path}
 	text, err := os.ReadFile(path)
 	if err == nil {
-		err = gob.NewDecoder(bytes.NewReader(text)).Decode(&f)
+		err = gob.NewDecoder(bytes.NewReader(text)).Decode(one)
 	}
-	return f, err
+	return one, err
 }
 
 // load reads the entries of an earlier process. It renames files that it can't read.
@@ -216,7 +176,7 @@ func (s *spool) load() error {
 		if !strings.HasSuffix(path, spoolSuffix) {
 			continue
 		}
-		f, err := readFile(path)
+		one, err := readEntry(path)
 		if err != nil {
 			s.log.Error("a report that waits for the database can't be read, and is put aside", "file", path, "error", err)
 			if err := os.Rename(path, path+".unreadable"); err != nil {
@@ -227,7 +187,8 @@ func (s *spool) load() error {
 		if _, err := fmt.Sscanf(name.Name(), "%d", &s.number); err != nil {
 			return fmt.Errorf("the name of %s: %w", path, err)
 		}
-		s.entries = append(s.entries, &entry{record: f.Record, path: path})
+		one.forget()
+		s.entries = append(s.entries, one)
 	}
 	return nil
 }

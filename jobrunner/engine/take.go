@@ -39,7 +39,7 @@ func (e *Engine) withInputs(ctx context.Context, jobs []Taken) ([]Taken, error) 
 		var err error
 		if jobs[i].Input, jobs[i].Rest, err = e.store.input(ctx, job.stored); err != nil {
 			for _, job := range jobs {
-				_ = e.Return(ctx, job.Ref) // fails if the job is gone
+				e.report(ctx, job.Ref, Returned(), nil) // fails if the job is gone
 			}
 			return nil, err
 		}

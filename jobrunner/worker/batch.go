@@ -71,9 +71,10 @@ func (w *worker) requeue(ctx context.Context, ref engine.Ref) error {
 	w.mu.Lock()
 	preempted := w.preempted
 	w.mu.Unlock()
+	report := engine.LostBecause(w.lossReason())
 	if preempted {
-		return w.pool.queue.Return(ctx, ref)
+		report = engine.Returned()
 	}
-	_, err := w.pool.queue.Report(ctx, ref, engine.LostBecause(w.lossReason()))
+	_, err := w.pool.queue.Report(ctx, ref, report)
 	return err
 }

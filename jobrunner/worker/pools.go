@@ -51,7 +51,6 @@ type Queue interface {
 	TakeOrWait(ctx context.Context, t engine.Take) ([]engine.Taken, error)
 	Report(ctx context.Context, ref engine.Ref, r engine.Report) (engine.Directive, error)
 	ReportAndTake(ctx context.Context, ref engine.Ref, r engine.Report, next engine.Take, recorded func(engine.Directive, error)) []engine.Taken
-	Return(ctx context.Context, ref engine.Ref) error
 	Delivered(ctx context.Context, ref engine.Ref) error
 	Holds(ctx context.Context, ref engine.Ref) (bool, error)
 	Watch(endpoint, id string) *engine.Watch
