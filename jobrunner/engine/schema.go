@@ -2,137 +2,49 @@ package engine
 
 import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 
-// schema is the history of the engine's tables, from version 9 on: earlier versions were never
-// released. All times are milliseconds since 1970, 0 for never. What is large lives in tables
-// of its own, because a change of a job's state rewrites the job's row; it goes when the row goes.
-var schema = append(make([]string, 8), `
-CREATE TABLE jobs (
-	k         {key},
-	endpoint  TEXT   NOT NULL,
-	id        TEXT   NOT NULL,
-	state     TEXT   NOT NULL,
-	low       BIGINT NOT NULL, -- 1: starts no worker
-	webhook   TEXT   NOT NULL, -- URL, or empty
-	exec_ms   BIGINT NOT NULL, -- execution time-out, 0: the endpoint's
-	keep_ms   BIGINT NOT NULL, -- retention of the result
-
-	submitted BIGINT NOT NULL,
-	turn      BIGINT NOT NULL, -- place in the queue, which a job keeps when its worker dies
-	queued    BIGINT NOT NULL, -- the last (re)queueing
-	expires   BIGINT NOT NULL, -- end of the ttl
-	gone      BIGINT NOT NULL, -- when the job ceases to exist: end of the ttl or of the retention
-
-	worker    TEXT   NOT NULL DEFAULT '',
-	attempt   BIGINT NOT NULL DEFAULT 0, -- counts the takes: the fence against reports of former ones
-	retries   BIGINT NOT NULL DEFAULT 0, -- takes that ended with the worker's death, since the last submission or retry
-	started   BIGINT NOT NULL DEFAULT 0, -- of the last take
-	deadline  BIGINT NOT NULL DEFAULT 0, -- end of the execution time-out
-	finished  BIGINT NOT NULL DEFAULT 0,
-
-	streamed  BIGINT NOT NULL DEFAULT 0, -- chunks so far, of all takes
-	process   TEXT   NOT NULL DEFAULT '', -- through which it was taken
-	owner     TEXT   NOT NULL DEFAULT '' -- of the key that submitted the webhook
-);
-CREATE UNIQUE INDEX jobs_id ON jobs (endpoint, id);
-CREATE INDEX jobs_queue ON jobs (endpoint, turn, k) WHERE state = 'IN_QUEUE';
-CREATE INDEX jobs_deadline ON jobs (deadline) WHERE state = 'IN_PROGRESS';
-CREATE INDEX jobs_gone ON jobs (gone);
-
-CREATE TABLE inputs (
-	k     {same key} REFERENCES jobs (k) ON DELETE CASCADE,
-	input {blob} NOT NULL,
-	rest  {blob}
-);
-CREATE TABLE outputs (
-	k      {same key} REFERENCES jobs (k) ON DELETE CASCADE,
-	output {blob},
-	error  TEXT NOT NULL
-);
-CREATE TABLE chunks (
-	k     BIGINT NOT NULL REFERENCES jobs (k) ON DELETE CASCADE,
-	seq   BIGINT NOT NULL,
-	chunk {blob} NOT NULL,
-	PRIMARY KEY (k, seq)
-);
-CREATE TABLE webhooks ( -- calls still to be made
-	k        {same key} REFERENCES jobs (k) ON DELETE CASCADE,
-	url      TEXT   NOT NULL,
-	attempt  BIGINT NOT NULL,
-	next_at  BIGINT NOT NULL,
-	host     TEXT   NOT NULL DEFAULT '', -- that is called
-	owner    TEXT   NOT NULL DEFAULT '',
-	endpoint TEXT   NOT NULL DEFAULT ''
-);
-CREATE INDEX webhooks_queues ON webhooks (owner, endpoint, next_at, host);
-
-CREATE TABLE tallies ( -- of an endpoint's jobs: the sum of its rows
-	endpoint    TEXT   NOT NULL,
-	slot        BIGINT NOT NULL, -- transactions beside each other use different ones
-	in_queue    BIGINT NOT NULL,
-	waiting     BIGINT NOT NULL, -- those in the queue that start workers
-	in_progress BIGINT NOT NULL,
-	completed   BIGINT NOT NULL, -- these and the next through the endpoint's whole life
-	failed      BIGINT NOT NULL,
-	retried     BIGINT NOT NULL,
-	PRIMARY KEY (endpoint, slot)
-);
-
-CREATE TABLE processes ( -- that share the database; see shared.go
-	id      TEXT PRIMARY KEY,
-	beats   BIGINT NOT NULL,
-	url     TEXT   NOT NULL DEFAULT '', -- at which the others reach it
-	machine TEXT   NOT NULL DEFAULT ''
-);
-CREATE TABLE leads ( -- see lead.go
-	endpoint TEXT PRIMARY KEY,
-	process  TEXT   NOT NULL, -- empty: given up
-	epoch    BIGINT NOT NULL, -- counts those that led
-	failure  TEXT   NOT NULL DEFAULT '' -- why no worker can work
-);`, `
-ALTER TABLE jobs ADD COLUMN batch BIGINT NOT NULL DEFAULT 0; -- key of the request's batch, or 0
-CREATE INDEX jobs_batch ON jobs (batch, state) WHERE batch > 0;
-CREATE TABLE batches ( -- see batch.go
-	k        {key},
-	endpoint TEXT   NOT NULL,
-	id       TEXT   NOT NULL,
-	name     TEXT   NOT NULL,
-	state    TEXT   NOT NULL, -- DRAFT or FINALIZED
-	verdict  TEXT   NOT NULL, -- FAILED or CANCELLED: the state once the running requests have ended
-	created  BIGINT NOT NULL,
-	ends     BIGINT NOT NULL, -- when it fails unless all requests have ended; 0 for a draft
-	gone     BIGINT NOT NULL, -- when it is deleted with its requests
-	due      BIGINT NOT NULL -- when queue.settle is needed next
-);
-CREATE UNIQUE INDEX batches_id ON batches (endpoint, id);
-CREATE INDEX batches_due ON batches (due);
+// schema is the history of the engine's tables. Versions before 9 were never released.
+var schema = append(make([]string, 8), `-- the first released version`, `
+ALTER TABLE jobs ADD COLUMN batch BIGINT NOT NULL DEFAULT 0;
+CREATE TABLE batches (k BIGINT, endpoint TEXT, id TEXT, name TEXT, state TEXT, verdict TEXT, created BIGINT, ends BIGINT, gone BIGINT);
 `, sqldb.Breaking+`
 ALTER TABLE inputs RENAME TO old_inputs; -- foreign keys cost much of a job
-CREATE TABLE inputs (
-	k     {same key},
-	input {blob} NOT NULL,
-	rest  {blob}
-);
-INSERT INTO inputs SELECT k, input, rest FROM old_inputs;
-DROP TABLE old_inputs;
 ALTER TABLE outputs RENAME TO old_outputs;
-CREATE TABLE outputs (
-	k      {same key},
-	output {blob},
-	error  TEXT NOT NULL
-);
-INSERT INTO outputs SELECT k, output, error FROM old_outputs;
-DROP TABLE old_outputs;
 ALTER TABLE chunks RENAME TO old_chunks;
-CREATE TABLE chunks (
-	k     BIGINT NOT NULL,
-	seq   BIGINT NOT NULL,
-	chunk {blob} NOT NULL,
-	PRIMARY KEY (k, seq)
-);
-INSERT INTO chunks SELECT k, seq, chunk FROM old_chunks;
-DROP TABLE old_chunks;
-
 ALTER TABLE jobs RENAME TO old_jobs;
+DROP INDEX jobs_gone;
+DROP INDEX IF EXISTS jobs_batch;
+ALTER TABLE batches RENAME TO old_batches;
+DROP INDEX IF EXISTS batches_id;
+DROP TABLE processes; -- all have ended
+DROP TABLE leads;
+`+sqldb.Whole+tables+sqldb.Whole+`
+INSERT INTO inputs SELECT k, input, rest FROM old_inputs;
+INSERT INTO outputs SELECT k, output, error FROM old_outputs;
+INSERT INTO chunks SELECT k, seq, chunk FROM old_chunks;
+INSERT INTO jobs SELECT old_jobs.k, old_jobs.endpoint, id, low, webhook, old_jobs.owner, exec_ms, keep_ms, batch,
+	state, turn, queued, worker, old_jobs.attempt, retries, started, deadline, streamed,
+	submitted, expires, gone, finished, COALESCE(next_at, 0), COALESCE(webhooks.attempt, 0),
+	CASE WHEN state IN ('DRAFT', 'IN_QUEUE', 'IN_PROGRESS') OR next_at > 0 THEN 0 ELSE 1 END
+	FROM old_jobs LEFT JOIN webhooks ON webhooks.k = old_jobs.k;
+INSERT INTO batches SELECT k, endpoint, id, name, state, verdict, created, ends, gone FROM old_batches;
+INSERT INTO counts SELECT endpoint, SUM(in_queue), SUM(waiting), SUM(in_progress), SUM(completed), SUM(failed), SUM(retried) FROM tallies GROUP BY endpoint;
+DROP TABLE old_inputs;
+DROP TABLE old_outputs;
+DROP TABLE old_chunks;
+DROP TABLE webhooks;
+DROP TABLE old_jobs;
+DROP TABLE old_batches;
+DROP TABLE tallies;
+DROP TABLE IF EXISTS admitted; -- limits were shared
+DROP TABLE IF EXISTS open_requests;
+DELETE FROM meta WHERE component = 'limits';
+DELETE FROM compatible WHERE component = 'limits';
+`)
+
+// tables are the tables of version 11. All times are milliseconds since 1970, 0 for never. What is
+// large lives in tables of its own, because a change of a job's state rewrites the job's row. It goes
+// when the row goes.
+const tables = `
 CREATE TABLE jobs (
 	k          {same key}, -- see newKey
 	endpoint   TEXT   NOT NULL,
@@ -162,19 +74,28 @@ CREATE TABLE jobs (
 	call_tries BIGINT NOT NULL,
 	done       BIGINT NOT NULL -- 1: ended, without a call to make
 );
-INSERT INTO jobs SELECT old_jobs.k, old_jobs.endpoint, id, low, webhook, old_jobs.owner, exec_ms, keep_ms, batch,
-	state, turn, queued, worker, old_jobs.attempt, retries, started, deadline, streamed,
-	submitted, expires, gone, finished, COALESCE(next_at, 0), COALESCE(webhooks.attempt, 0),
-	CASE WHEN state IN ('DRAFT', 'IN_QUEUE', 'IN_PROGRESS') OR next_at > 0 THEN 0 ELSE 1 END
-	FROM old_jobs LEFT JOIN webhooks ON webhooks.k = old_jobs.k;
-DROP TABLE webhooks;
-DROP TABLE old_jobs;
 CREATE INDEX jobs_endpoint ON jobs (endpoint, k);
 CREATE INDEX jobs_active ON jobs (endpoint) WHERE done = 0;
 CREATE INDEX jobs_gone ON jobs (gone) WHERE done = 1;
 CREATE INDEX jobs_batch ON jobs (batch, k) WHERE batch > 0;
 
-ALTER TABLE batches RENAME TO old_batches;
+CREATE TABLE inputs (
+	k     {same key},
+	input {blob} NOT NULL,
+	rest  {blob}
+);
+CREATE TABLE outputs (
+	k      {same key},
+	output {blob},
+	error  TEXT NOT NULL
+);
+CREATE TABLE chunks (
+	k     BIGINT NOT NULL,
+	seq   BIGINT NOT NULL,
+	chunk {blob} NOT NULL,
+	PRIMARY KEY (k, seq)
+);
+
 CREATE TABLE batches ( -- see batch.go
 	k        {same key},
 	endpoint TEXT   NOT NULL,
@@ -186,8 +107,6 @@ CREATE TABLE batches ( -- see batch.go
 	ends     BIGINT NOT NULL, -- when it fails unless all requests have ended; 0 for a draft
 	gone     BIGINT NOT NULL -- when it is deleted with its requests
 );
-INSERT INTO batches SELECT k, endpoint, id, name, state, verdict, created, ends, gone FROM old_batches;
-DROP TABLE old_batches;
 CREATE UNIQUE INDEX batches_id ON batches (endpoint, id);
 
 CREATE TABLE counts (
@@ -199,12 +118,17 @@ CREATE TABLE counts (
 	failed      BIGINT NOT NULL,
 	retried     BIGINT NOT NULL
 );
-INSERT INTO counts SELECT endpoint, SUM(in_queue), SUM(waiting), SUM(in_progress), SUM(completed), SUM(failed), SUM(retried) FROM tallies GROUP BY endpoint;
-DROP TABLE tallies;
-ALTER TABLE leads DROP COLUMN failure;
-DROP TABLE IF EXISTS admitted; -- limits were shared
-DROP TABLE IF EXISTS open_requests;
-DELETE FROM meta WHERE component = 'limits';
-DELETE FROM compatible WHERE component = 'limits';
-ALTER TABLE processes ADD COLUMN number BIGINT NOT NULL DEFAULT 0; -- in the keys of its jobs
-`)
+
+CREATE TABLE processes ( -- that share the database; see shared.go
+	id      TEXT PRIMARY KEY,
+	beats   BIGINT NOT NULL,
+	url     TEXT   NOT NULL, -- at which the others reach it
+	machine TEXT   NOT NULL,
+	number  BIGINT NOT NULL -- in the keys of its jobs
+);
+CREATE TABLE leads ( -- see lead.go
+	endpoint TEXT PRIMARY KEY,
+	process  TEXT   NOT NULL, -- empty: given up
+	epoch    BIGINT NOT NULL -- counts those that led
+);
+`
