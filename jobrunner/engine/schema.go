@@ -39,6 +39,8 @@ DROP TABLE IF EXISTS admitted; -- limits were shared
 DROP TABLE IF EXISTS open_requests;
 DELETE FROM meta WHERE component = 'limits';
 DELETE FROM compatible WHERE component = 'limits';
+`, `
+ALTER TABLE processes ADD COLUMN tries BIGINT NOT NULL DEFAULT 0; -- number of the latest try of a commit
 `)
 
 // tables are the tables of version 11. All times are milliseconds since 1970, 0 for never. What is

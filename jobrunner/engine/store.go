@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -14,7 +15,8 @@ import (
 // store stores jobs in a database. Commits are absolute: they store whole rows, so that a
 // commit whose reply was lost can be repeated.
 type store struct {
-	db *sqldb.DB
+	db    *sqldb.DB
+	tries atomic.Int64 // of commits, on a shared database
 
 	// undelivered has the chunks of failed drains, by job. If the reply to the commit was lost,
 	// the database no longer has them, and no client got them. The next drain returns them.
@@ -53,9 +55,12 @@ const (
 		ON CONFLICT (endpoint) DO UPDATE SET in_queue = excluded.in_queue, waiting = excluded.waiting, in_progress = excluded.in_progress,
 			completed = excluded.completed, failed = excluded.failed, retried = excluded.retried`
 
-	// fence returns no row if other processes have removed this one. They lead its endpoints now,
-	// so its commits must fail.
-	fence = `SELECT 1 FROM processes WHERE id = ? FOR SHARE`
+	// numberTry and fence fail a commit if other processes have removed this one, because they lead
+	// its endpoints now, or if a later try has succeeded: a server or network that stood still may
+	// deliver a commit long after its connection was given up.
+	// Arguments: the number of the try, the process, and the number; the process, and the number.
+	numberTry = `UPDATE processes SET tries = ? WHERE id = ? AND tries < ?`
+	fence     = `SELECT 1 FROM processes WHERE id = ? AND tries = ?`
 
 	selectActive = `SELECT ` + rowColumns + `, COALESCE((SELECT error FROM outputs WHERE outputs.k = jobs.k), '') FROM jobs WHERE endpoint = ? AND done = 0`
 	selectInput  = `SELECT input, rest FROM inputs WHERE k = ?`
@@ -121,7 +126,8 @@ func (s *store) commit(c *commit, reserve bool) error {
 	}
 	return write(context.Background(), func(tx *sqldb.Tx) error {
 		if s.db.Shared() {
-			if err := tx.Require(fence, ErrElsewhere, c.process); err != nil {
+			try := s.tries.Add(1)
+			if err := errors.Join(tx.Later(numberTry, try, c.process, try), tx.Require(fence, ErrElsewhere, c.process, try)); err != nil {
 				return err
 			}
 		}

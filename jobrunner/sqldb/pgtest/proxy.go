@@ -18,7 +18,8 @@ type Proxy struct {
 	addr   string
 	calls  chan func() error
 	done   chan error
-	lose   atomic.Bool // drop the reply to the next commit
+	lose   atomic.Bool                   // drop the reply to the next commit
+	hold   atomic.Pointer[chan struct{}] // delays the next commit until it is closed
 
 	mu       sync.Mutex
 	listener net.Listener // nil after Cut
@@ -114,7 +115,16 @@ func (p *Proxy) pass(l net.Listener, client net.Conn) {
 		return
 	}
 	go func() {
-		_, _ = io.Copy(upstream, client)
+		_, _ = io.Copy(writer(func(b []byte) (int, error) {
+			// pgx sends a prepared statement's name, and a transaction that reads nothing at once.
+			if bytes.Count(b, []byte("stmtcache_")) > 2 {
+				if release := p.hold.Swap(nil); release != nil {
+					_ = client.Close()
+					<-*release
+				}
+			}
+			return upstream.Write(b)
+		}), client)
 		_ = upstream.Close()
 	}()
 	_, _ = io.Copy(writer(func(b []byte) (int, error) {
@@ -132,3 +142,11 @@ func (w writer) Write(b []byte) (int, error) { return w(b) }
 
 // LoseCommit lets the next commit succeed, but breaks the connection before its reply.
 func (p *Proxy) LoseCommit() { p.lose.Store(true) }
+
+// HoldCommit breaks the connection of the next transaction before the server gets it, which is
+// when release is called, as if the network or the server had stood still.
+func (p *Proxy) HoldCommit() (release func()) {
+	held := make(chan struct{})
+	p.hold.Store(&held)
+	return func() { close(held) }
+}

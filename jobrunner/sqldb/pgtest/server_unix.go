@@ -86,6 +86,7 @@ func (s *Server) End(signal syscall.Signal) {
 	s.t.Helper()
 	pids := []int{s.pid()}
 	if signal == syscall.SIGKILL { // the next start fails if a child process is alive
+		_ = syscall.Kill(s.pid(), syscall.SIGSTOP) // it starts no more of them
 		pids = s.Processes()
 	}
 	for _, pid := range pids {

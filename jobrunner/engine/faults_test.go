@@ -1,0 +1,384 @@
+//go:build linux
+
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/smalldisk"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+var faults = flag.Int("faults", 1, "how often TestFaults repeats each fault")
+
+// Whatever happens to the database under load: each acknowledged submission is stored once, a
+// rejected one isn't, each job ends once with the accepted result, no chunk is lost or read
+// twice, each webhook is called, and the counts agree with the rows. -faults=100 repeats each
+// fault a hundred times.
+func TestFaults(t *testing.T) {
+	for name, test := range map[string]func(*load){
+		"lost reply to a commit": lostReplies, "late commit": lateCommits, "cut connections": cutConnections,
+		"PostgreSQL restarted": restarts(syscall.SIGINT), "PostgreSQL killed": restarts(syscall.SIGKILL), "PostgreSQL stalled": stalls,
+		"full disk": fullDisk, "read-only file": readOnlyFile, "damaged pages": damagedPages,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := &load{T: t, jobs: map[string]*loadJob{}}
+			test(l)
+			l.check()
+		})
+	}
+}
+
+func lostReplies(l *load) {
+	proxy, address := pgtest.NewProxy(l, pgtest.Start(l.T))
+	l.run(sqldb.Config{URL: address}, func() { proxy.LoseCommit(); l.progress() })
+}
+
+func lateCommits(l *load) {
+	proxy, address := pgtest.NewProxy(l, pgtest.Start(l.T))
+	l.run(sqldb.Config{URL: address}, func() {
+		release := proxy.HoldCommit()
+		l.progress()
+		release()
+		l.progress()
+	})
+}
+
+func cutConnections(l *load) {
+	proxy, address := pgtest.NewProxy(l, pgtest.Start(l.T))
+	l.run(sqldb.Config{URL: address}, func() {
+		proxy.Cut()
+		if rand.IntN(2) == 0 { // otherwise most callers don't notice it
+			l.outage()
+		}
+		proxy.Mend(l)
+	})
+}
+
+func restarts(signal syscall.Signal) func(*load) {
+	return func(l *load) {
+		server := pgtest.NewServer(l)
+		l.run(sqldb.Config{URL: server.URL}, func() { server.End(signal); l.outage(); server.Start() })
+	}
+}
+
+func stalls(l *load) {
+	server := pgtest.NewServer(l)
+	l.run(sqldb.Config{URL: server.URL}, func() { goOn := server.Hang(); time.Sleep(200 * time.Millisecond); goOn() })
+}
+
+func fullDisk(l *load) {
+	disk := smalldisk.Mount(l, "64m")
+	filler := filepath.Join(disk, "filler")
+	l.run(sqldb.Config{Dir: filepath.Join(disk, "data")}, func() {
+		f := must.Do(os.Create(filler))(l)
+		for block := make([]byte, 64<<10); len(block) > 0; block = block[:len(block)/2] {
+			for _, err := f.Write(block); err == nil; _, err = f.Write(block) {
+			}
+		}
+		f.Close()
+		l.outage()
+		must.Succeed(l, os.Remove(filler))
+	})
+}
+
+func readOnlyFile(l *load) {
+	dir := l.TempDir()
+	change := func(flag string) {
+		out, err := exec.Command("chattr", flag, filepath.Join(dir, "jobrunner.db"), filepath.Join(dir, "jobrunner.db-wal")).CombinedOutput()
+		if err != nil {
+			l.Skipf("files can't be made read-only here: %s %s", err, out)
+		}
+	}
+	l.run(sqldb.Config{Dir: dir}, func() { change("+i"); l.outage(); change("-i") })
+}
+
+// damagedPages overwrites all pages that have left the write-ahead log, but for the first.
+func damagedPages(l *load) {
+	dir := l.TempDir()
+	path := filepath.Join(dir, "jobrunner.db")
+	l.run(sqldb.Config{Dir: dir}, func() {
+		must.Succeed(l, l.e.db.Write(l.Context(), func(tx *sqldb.Tx) error { return must.Err(tx.Exec("PRAGMA cache_size=1")) }))
+		other := must.Do(lite.Open("file:" + path))(l)
+		must.Succeed(l, other.Script("PRAGMA wal_checkpoint(PASSIVE)"))
+		index := must.Do(os.OpenFile(path+"-shm", os.O_RDWR, 0))(l)
+		defer index.Close()
+		// Prevent further checkpoints, which write pages.
+		must.Succeed(l, unix.FcntlFlock(index.Fd(), unix.F_OFD_SETLKW, &unix.Flock_t{Type: unix.F_WRLCK, Start: 121, Len: 1}))
+		file := must.Do(os.OpenFile(path, os.O_RDWR, 0))(l)
+		defer file.Close()
+		text := must.ReadFile(l, path)
+		must.Do(file.WriteAt(bytes.Repeat([]byte{0xff}, len(text)-4096), 4096))(l)
+		l.outage()
+		must.Do(file.WriteAt(text, 0))(l)
+	})
+}
+
+// load has clients and workers of an endpoint, and what they know.
+type load struct {
+	*testing.T
+	e *tester
+
+	mu     sync.Mutex
+	jobs   map[string]*loadJob
+	ids    []string // of acknowledged jobs
+	failed int      // calls of clients that returned an error
+	ended  int
+	lost   int
+	took   time.Duration
+}
+
+// loadJob is what the clients and workers know of a job.
+type loadJob struct {
+	input   string // empty if the submission was rejected after a worker got the job
+	webhook bool
+	want    engine.State // once a worker's result was accepted, or the job was cancelled
+	ends    int          // accepted results
+	chunks  []string     // accepted ones of the last attempt
+	maybe   bool         // the job may be cancelled, because the response to that was an error
+	read    []string     // chunks
+	calls   int
+}
+
+// known calls f for a job; a worker may see it before its client.
+func (l *load) known(id string, f func(j *loadJob)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.jobs[id] == nil {
+		l.jobs[id] = new(loadJob)
+	}
+	f(l.jobs[id])
+}
+
+// progress waits until further jobs have ended.
+func (l *load) progress() {
+	ended := func() int { l.mu.Lock(); defer l.mu.Unlock(); return l.ended }
+	for n, deadline := ended(), time.Now().Add(time.Minute); ended() < n+20; time.Sleep(time.Millisecond) {
+		must.Require(l, time.Now().Before(deadline), "no job ends any more")
+	}
+}
+
+// outage waits until clients get errors.
+func (l *load) outage() {
+	failed := func() int { l.mu.Lock(); defer l.mu.Unlock(); return l.failed }
+	for n, deadline := failed(), time.Now().Add(time.Minute); failed() == n; time.Sleep(time.Millisecond) {
+		must.Require(l, time.Now().Before(deadline), "the fault has no effect")
+	}
+}
+
+// run causes a fault repeatedly under load, and then waits until all jobs have ended.
+func (l *load) run(c sqldb.Config, fault func()) {
+	c.NoHints = true
+	spool := l.TempDir()
+	l.e = newTester(l.T, c, func(c *engine.Config) { c.Spool, c.Poll = spool, 50*time.Millisecond })
+	begun := time.Now()
+	ctx, stop := context.WithCancel(l.Context())
+	working, stopWorking := context.WithCancel(l.Context())
+	defer stopWorking()
+	var clients, workers sync.WaitGroup
+	for client := range 6 {
+		clients.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				l.submit(fmt.Sprintf(`{"n":"%d-%d"}`, client, n))
+			}
+		})
+	}
+	for worker := range 4 {
+		workers.Go(func() { l.work(working, strconv.Itoa(worker)) })
+	}
+	workers.Go(func() { l.call(working) })
+	for range *faults {
+		l.progress()
+		fault()
+	}
+	l.progress()
+	stop()
+	clients.Wait()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		n := l.e.Counts("ep")
+		queues, _ := l.e.CallQueues(l.Context(), nil)
+		if n.InQueue+n.InProgress+len(queues) == 0 {
+			break
+		}
+		must.Require(l, time.Now().Before(deadline), "jobs don't end:", n)
+	}
+	stopWorking()
+	workers.Wait()
+	l.took = time.Since(begun)
+}
+
+func (l *load) submit(input string) {
+	n := engine.NewJob{Endpoint: "ep", Input: []byte(input)}
+	if rand.IntN(4) == 0 {
+		n.Webhook = "http://hooks.example/" + input
+	}
+	job, err := l.e.Submit(l.Context(), n)
+	if err != nil {
+		l.mu.Lock()
+		l.failed++
+		l.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		return
+	}
+	l.known(job.ID, func(j *loadJob) {
+		j.input, j.webhook = input, n.Webhook != ""
+		l.ids = append(l.ids, job.ID)
+	})
+	if rand.IntN(8) == 0 {
+		got, err := l.e.Cancel(l.Context(), "ep", job.ID)
+		l.known(job.ID, func(j *loadJob) {
+			if j.maybe = j.maybe || err != nil; got.State == engine.Cancelled {
+				j.want = engine.Cancelled
+			}
+		})
+	}
+	l.mu.Lock()
+	earlier := l.ids[rand.IntN(len(l.ids))]
+	l.mu.Unlock()
+	l.drain(job.ID)
+	l.drain(earlier)
+}
+
+func (l *load) drain(id string) {
+	_, chunks, _, err := l.e.Drain(l.Context(), "ep", id)
+	must.Hold(l, !errors.Is(err, engine.ErrNotFound), "an acknowledged job is missing")
+	l.known(id, func(j *loadJob) {
+		if err != nil {
+			l.failed++
+		}
+		for _, c := range chunks {
+			j.read = append(j.read, strings.Split(string(c), ",")...)
+		}
+	})
+}
+
+// work runs jobs: it streams chunks, and then the worker reports a result, or dies.
+func (l *load) work(ctx context.Context, worker string) {
+	next := engine.Take{Endpoint: "ep", Worker: worker, Max: 1}
+	for ctx.Err() == nil {
+		jobs, err := l.e.TakeOrWait(ctx, next)
+		for err == nil && len(jobs) > 0 {
+			jobs = l.runJob(ctx, jobs[0], next)
+		}
+		if err != nil {
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+func (l *load) runJob(ctx context.Context, job engine.Taken, next engine.Take) (following []engine.Taken) {
+	ctx = context.WithoutCancel(ctx)
+	accepted := func(d engine.Directive, err error, f func(j *loadJob)) {
+		must.Hold(l, err == nil, "a report returned", err)
+		if err == nil && d != engine.Stale {
+			l.known(job.ID, f)
+		}
+	}
+	l.known(job.ID, func(j *loadJob) { j.chunks = nil })
+	for n := range rand.IntN(4) {
+		text := fmt.Sprintf(`"%s %d %d"`, job.ID, job.Attempt, n)
+		d, err := l.e.Report(ctx, job.Ref, engine.Chunk([]byte(text), nil))
+		accepted(d, err, func(j *loadJob) { j.chunks = append(j.chunks, `{"output":`+text+`}`) })
+	}
+	report, state := engine.Done(job.Input), engine.Completed
+	switch {
+	case rand.IntN(8) == 0:
+		report, state = engine.Fail(string(job.Input), nil), engine.Failed
+	case job.Retries == 0 && rand.IntN(16) == 0:
+		d, err := l.e.Report(ctx, job.Ref, engine.Lost())
+		accepted(d, err, func(*loadJob) { l.lost++ })
+		return nil
+	}
+	var recorded sync.WaitGroup
+	recorded.Add(1)
+	following = l.e.ReportAndTake(ctx, job.Ref, report, next, func(d engine.Directive, err error) {
+		defer recorded.Done()
+		accepted(d, err, func(j *loadJob) {
+			j.want = state
+			j.ends++
+			l.ended++
+		})
+	})
+	recorded.Wait()
+	return following
+}
+
+// call makes the webhook calls.
+func (l *load) call(ctx context.Context) {
+	for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
+		queues, _ := l.e.CallQueues(ctx, nil)
+		for _, q := range queues {
+			call, err := l.e.ClaimCall(l.Context(), q, nil, 50*time.Millisecond)
+			if err == nil && call != nil {
+				l.known(call.Job.ID, func(j *loadJob) { j.calls++ })
+				_ = l.e.Called(l.Context(), call, time.Time{}) // if it fails, the call is repeated
+			}
+		}
+	}
+}
+
+// check compares the engine with what clients and workers know, also after a restart.
+func (l *load) check() {
+	want := engine.Counts{Retried: l.lost}
+	for _, id := range l.ids {
+		l.drain(id)
+	}
+	for restarted := range 2 {
+		if restarted > 0 {
+			l.e.restart()
+		}
+		states := map[engine.State]int{}
+		for id, j := range l.jobs {
+			if j.input == "" {
+				l.e.is(id, "")
+				continue
+			}
+			job := l.e.get(id)
+			states[job.State]++
+			must.Hold(l, job.State == j.want || j.maybe && job.State == engine.Cancelled, "job", id, "is", job.State, "want", j.want, j.maybe)
+			must.Hold(l, string(job.Output)+job.Error == j.input || job.State == engine.Cancelled, "job", id, "has", string(job.Output), job.Error, "want", j.input)
+			must.Hold(l, j.ends <= 1, "job", id, "ended", j.ends, "times")
+			must.Hold(l, !j.webhook || j.calls > 0 || job.State == engine.Cancelled, "the webhook of", id, "wasn't called")
+			slices.Sort(j.read)
+			must.Equal(l, len(slices.Compact(slices.Clone(j.read))), len(j.read), "a chunk was read twice:", j.read)
+			for _, c := range j.chunks {
+				must.Hold(l, slices.Contains(j.read, c), "the chunk", c, "of", job.State, "is lost:", j.read)
+			}
+		}
+		want.Completed, want.Failed = states[engine.Completed], states[engine.Failed]
+		l.e.counts(want)
+		var rows int
+		var stored [6]int
+		must.Succeed(l, l.e.db.Read(l.Context(), func(r *sqldb.Reader) error {
+			return errors.Join(r.QueryRow("SELECT COUNT(*) FROM jobs").Scan(&rows),
+				r.QueryRow("SELECT in_queue, waiting, in_progress, completed, failed, retried FROM counts").Scan(&stored[0], &stored[1], &stored[2], &stored[3], &stored[4], &stored[5]))
+		}))
+		must.Equal(l, rows, len(l.ids), "rows of jobs")
+		must.Equal(l, stored, [6]int{3: want.Completed, 4: want.Failed, 5: want.Retried}, "stored counts")
+		if restarted > 0 {
+			l.Logf("%d faults in %s: %d jobs: %v, %d errors, %d lost workers", *faults, l.took.Round(100*time.Millisecond), len(l.ids), states, l.failed, l.lost)
+		}
+	}
+}
