@@ -3,6 +3,7 @@ package jobrunner_test
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -89,6 +90,15 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 				})
 			}
 		}
+		forwarded := func() string {
+			_, metrics := stays.get("/metrics", "")
+			return regexp.MustCompile(`gpucloud_http_request_duration_seconds_count{code="200",route="forwarded"}.*`).FindString(metrics)
+		}
+		waitFor(t, func() (bool, any) { // until stays knows where the newest pod runs
+			before := forwarded()
+			_, status := pod(stays, pods[1])
+			return forwarded() != before, status
+		})
 	})
 	for _, id := range pods {
 		waitFor(t, func() (bool, any) {

@@ -32,7 +32,7 @@ const (
 )
 
 // Forward forwards the requests of an endpoint to its leader, and the requests of a pod to the node
-// that runs it. It answers 503 if that node can't be reached.
+// that runs it. It answers 503 if that node can't be reached. If no node runs the pod, this one answers.
 func (n *Node) Forward(next http.Handler) http.Handler {
 	if !n.DB.Shared() {
 		return next
@@ -47,11 +47,11 @@ func (n *Node) Forward(next http.Handler) http.Handler {
 		n.places.mu.Lock()
 		machine := n.places.pods[pod]
 		n.places.mu.Unlock()
-		if machine == "" || machine == n.Machine {
+		url, alive := n.urlOf(machine)
+		switch {
+		case machine == n.Machine || !alive: // PodReason says that the pod's node is gone
 			next.ServeHTTP(w, r)
-			return
-		}
-		if url, alive := n.urlOf(machine); !alive || isForwarded(r) || toPod.send(w, r, url) != answered {
+		case isForwarded(r) || toPod.send(w, r, url) != answered:
 			refuseUnreachable(w, r)
 		}
 	})
