@@ -311,9 +311,9 @@ func (c *committer) finish(stored []*commit) {
 		for _, ch := range one.changes {
 			ch.stored()
 		}
-		close(one.done)
 		c.forgetReports(one)
 		c.engine.publish(one)
+		close(one.done)
 	}
 }
 

@@ -102,9 +102,7 @@ func testWaitingTakers(t *tester) {
 }
 
 func testWatch(t *tester) {
-	id := t.submit(engine.NewJob{TTL: time.Hour})
-	synctest.Wait() // the submission is answered before it wakes the watches
-	w, other := t.Watch("ep", id), t.Watch("ep", "another")
+	w, other := t.Watch("ep", t.submit(engine.NewJob{TTL: time.Hour})), t.Watch("ep", "another")
 	defer other.Stop()
 	told := func(what string, want bool) {
 		t.Helper()
