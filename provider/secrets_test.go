@@ -325,8 +325,8 @@ func TestForeignTextIsRedacted(t *testing.T) {
 	noVariables(t)
 	key := []string{"-----BEGIN PRIVATE KEY-----", planted + "AAAABBBBCCCC", planted + "DDDDEEEEFFFF", "-----END PRIVATE KEY-----"}
 	env := map[string]any{"KEY": strings.Join(key, "\n"), "SHORT": "hunter2", "LEVEL": "info", "LETTER": "a"}
-	said := append(slices.Clone(key), "\x1b[31minfo: a model is not there\x1b[0m", "login with hunter2, "+planted+"-template", "\x1b]0;"+planted+"\x07written "+planted+"-written")
-	text, _ := json.Marshal(strings.Join(said, "\n"))
+	lines := append(slices.Clone(key), "\x1b[31minfo: a model is not there\x1b[0m", "login with hunter2, "+planted+"-template", "\x1b]0;"+planted+"\x07written "+planted+"-written")
+	text, _ := json.Marshal(strings.Join(lines, "\n"))
 	clean := func(t *testing.T, what, got string) {
 		t.Helper()
 		must.Hold(t, !strings.Contains(got, planted) && !strings.Contains(got, "hunter2") && !strings.ContainsRune(got, '\x1b') && strings.Contains(got, "info: a model is not there"),
@@ -341,7 +341,7 @@ func TestForeignTextIsRedacted(t *testing.T) {
 	podEnv, _ := json.Marshal(written)
 	pod := fmt.Sprintf(`{"id":"p1","name":"p","image":"i","args":"","disk":5,"env":%s,"ports":[],"mounts":{},"cloud":"SECURE","locked":false,"status":"EXITED","reason":%s}`, podEnv, text)
 	var events strings.Builder
-	for _, line := range said {
+	for _, line := range lines {
 		quoted, _ := json.Marshal(line)
 		fmt.Fprintf(&events, "data: {\"ts\":\"2026-01-01T00:00:00Z\",\"source\":\"container\",\"line\":%s}\n\n", quoted)
 	}

@@ -422,7 +422,7 @@ func TestPlanWithoutCatalog(t *testing.T) {
 		})
 		p := tfdrive.Start(t, provider.NewWithTransport("test", transport)(), with(d.Settings(api.V2), map[string]any{"max_hourly_cost": 1}))
 		must.Succeed(t, p.Configured.Err())
-		var said []string
+		var warnings []string
 		for _, f := range []finding{
 			{kind: podType, config: labPod(nil)}, {kind: podType, config: labPod(podCPU("cpuX", 2))}, {kind: clusterType, config: labCluster("LAB Big", 1, 2, nil)}, {kind: volumeType, config: labVolume("LAB-1", nil)},
 			{kind: endpointType, config: labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}, "excluded_types": []any{"LAB Big"}}))},
@@ -431,12 +431,12 @@ func TestPlanWithoutCatalog(t *testing.T) {
 				diags := p.Plan(f.kind, tfdrive.State{}, f.config).Diagnostics
 				must.Hold(t, diags.Err() == nil, status, diags)
 				if w := diags.Warnings(); w != "" {
-					said = append(said, w)
+					warnings = append(warnings, w)
 				}
 			}
 		}
-		must.Hold(t, len(said) == 1 && strings.Contains(said[0], "The plan is not checked against the catalog") && strings.Contains(said[0], "max_hourly_cost included"),
-			status, "the plans say", said)
+		must.Hold(t, len(warnings) == 1 && strings.Contains(warnings[0], "The plan is not checked against the catalog") && strings.Contains(warnings[0], "max_hourly_cost included"),
+			status, "the plans say", warnings)
 		must.Equal(t, asked.Load(), 1, status, "the catalog was asked", "times")
 	}
 }

@@ -93,24 +93,24 @@ func (f command) checkVersion(c diagnostics.Check, v api.Version) {
 	}
 }
 
-// expand returns the model's own command. If the object follows a template, omitted parts are
-// the template's; otherwise they are empty.
-func (f command) expand(followed bool) (c api.Command) {
+// expand returns the model's own command. If the object follows a template, omitted parts are nil,
+// which means the template's; otherwise they are empty.
+func (f command) expand(follows bool) (c api.Command) {
 	list := func(l types.List) *[]string {
-		if l.IsNull() && followed {
+		if l.IsNull() && follows {
 			return nil
 		}
 		return new(append([]string{}, value.Strings(l)...))
 	}
 	switch {
-	case !f.older.IsNull() && (followed || len(f.older.Elements()) > 0):
+	case !f.older.IsNull() && (follows || len(f.older.Elements()) > 0):
 		c.Entrypoint = list(*f.older)
-		if !followed || !f.args.IsNull() {
+		if !follows || !f.args.IsNull() {
 			c.Cmd = new(append([]string{}, parseArgs(*f.args).Cmd...))
 		}
 	case !f.entrypoint.IsNull() || !f.cmd.IsNull():
 		c.Entrypoint, c.Cmd = list(*f.entrypoint), list(*f.cmd)
-	case !followed || !f.args.IsNull():
+	case !follows || !f.args.IsNull():
 		c.Args = new(f.args.ValueString())
 	}
 	return c

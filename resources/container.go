@@ -100,8 +100,8 @@ func (s *container) checkImage(c diagnostics.Check) {
 	}
 }
 
-// expand returns the model's own settings. If the object follows a template, omitted settings
-// are the template's; otherwise they are empty.
+// expand returns the model's own settings. If the object follows a template, omitted settings are
+// nil, which means the template's; otherwise they are empty.
 func (s *container) expand() *api.Container {
 	followed := !s.TemplateID.IsNull()
 	c := &api.Container{Image: optional(s.Image), Command: s.command().expand(followed), Disk: s.Disk.ValueInt64Pointer()}

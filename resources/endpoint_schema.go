@@ -191,8 +191,8 @@ func (m *endpoint) desired(ctx context.Context, c *api.Client) (api.Endpoint, er
 	return want, err
 }
 
-// flatten copies an answer into the model. The model doesn't change where the version returns
-// nothing or an equivalent value.
+// flatten copies an answer into the model. An attribute keeps its value if the version returns
+// nothing or an equivalent value for it.
 func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint) (err error) {
 	imported := m.Name.IsNull()
 	got.Type = cmp.Or(got.Type, m.Type.ValueString(), queue) // v1 doesn't return it and only has queues

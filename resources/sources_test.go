@@ -144,7 +144,7 @@ func TestSourceShowsTheResource(t *testing.T) {
 				continue
 			}
 			want, got := state.Get(a.Name), byID.Get(a.Name)
-			if got == nil && isUnsupported(only[typeName], a.Name, v) { // TestOneVersionTellsNoLie checks these
+			if got == nil && isUnsupported(only[typeName], a.Name, v) { // TestOneVersionIsHonest checks these
 				want = nil
 			}
 			if slices.Contains(s.differs, a.Name) {

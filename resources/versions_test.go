@@ -67,7 +67,7 @@ func TestSwitchingVersions(t *testing.T) {
 				state := apply(t, by[v], c.typeName, tfdrive.State{}, config, "create")
 				state = expectEmptyPlan(t, by[other[v]], state, config)
 				state = expectEmptyPlan(t, by[v], state, config)
-				// This version reads what the other one then changes.
+				// This version accepts a change by the other one.
 				if c.typeName != "gpucloud_registry_auth" {
 					config["name"] = d.Name("renamed by " + string(other[v]))
 					state = apply(t, by[other[v]], c.typeName, state, config, "update")
@@ -206,8 +206,8 @@ var oneVersionAttributes = map[string]struct {
 	},
 }
 
-// An unknown value of an attribute that the version lacks becomes null, or the plan during the apply
-// rejects it: it never replaces the object.
+// An unknown value of an attribute that the version lacks never replaces the object: it becomes null,
+// or the plan during the apply rejects it.
 func TestOneVersionUnknown(t *testing.T) {
 	for typeName, attributes := range oneVersion(t) {
 		for _, o := range attributes {
@@ -247,8 +247,8 @@ func typeNameOf(t *testing.T, kind interface{ Resource() resource.Resource }) st
 	return named.TypeName
 }
 
-// The description of an attribute of one version names the version, in the words that kit's
-// derivedDescription keeps for data sources.
+// If only one version has an attribute, its description names the version. kit's derivedDescription
+// keeps exactly these words for data sources.
 func TestDescriptionsNameTheVersion(t *testing.T) {
 	for _, kind := range resources.All {
 		var has resource.SchemaResponse
@@ -261,8 +261,8 @@ func TestDescriptionsNameTheVersion(t *testing.T) {
 	}
 }
 
-// On a version without the attribute, its default is equivalent to an omission: it is neither
-// rejected nor a change of a state without the attribute.
+// A version that lacks an attribute accepts the attribute's default like an omission, and plans no
+// change of a state without the attribute.
 func TestDefaultsOfOneVersion(t *testing.T) {
 	found := 0
 	for _, kind := range resources.All {
@@ -312,7 +312,7 @@ func isUnsupported(only []planrule.OneVersion, attribute string, v api.Version) 
 
 // If a version lacks an attribute, a data source shows the true value or null. A plan without the
 // attribute replaces the object, is rejected, or really removes the value.
-func TestOneVersionTellsNoLie(t *testing.T) {
+func TestOneVersionIsHonest(t *testing.T) {
 	acctest.LeaveToCI(t, "TestOneVersionTable covers the attributes")
 	other := map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1}
 	for typeName, attributes := range oneVersion(t) {

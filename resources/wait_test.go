@@ -234,7 +234,7 @@ func (m meddler) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// createWaiting starts to create an endpoint that waits for a worker, through a transport.
+// createWaiting creates an endpoint with wait_for.worker. The provider sends through the meddler.
 func createWaiting(t *testing.T, d *acctest.Deployment, image, timeout string, m meddler) (tfdrive.State, error) {
 	t.Helper()
 	p := tfdrive.Start(t, provider.NewWithTransport("test", m)(), d.Settings(api.V2))
@@ -263,7 +263,7 @@ func TestWaitOutlastsAnOutage(t *testing.T) {
 }
 
 // If an endpoint is deleted elsewhere during a wait, the error doesn't suggest to untaint it.
-func TestWaitForWhatWasDeleted(t *testing.T) {
+func TestWaitForDeletedEndpoint(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
 	var looks atomic.Int64

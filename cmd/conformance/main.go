@@ -33,7 +33,7 @@ type commands struct {
 	Verify  verify         `cmd:"" help:"Check the signature of a report."`
 	Compare compare        `cmd:"" help:"Write a page that compares several reports."`
 	Diff    diff           `cmd:"" help:"Show the changes between two reports."`
-	Client  clients        `cmd:"" help:"Judge a client, by running its command against a jobrunner behind faults."`
+	Client  clients        `cmd:"" help:"Judge a client, by running its command against a jobrunner behind a proxy that injects faults."`
 	Explain explain        `cmd:"" help:"Show a clause, its source, and the cases that judge it."`
 	List    list           `cmd:"" help:"List the clauses."`
 	Sweep   sweep          `cmd:"" help:"Delete the objects in the ledger of a run that was killed."`
@@ -125,7 +125,7 @@ func main() {
 }
 
 type list struct {
-	Select []string `short:"s" placeholder:"PATTERN" help:"Clauses: an id, a glob (JOB-*), an area (JOB) or a level (MUST); ! before it excludes them."`
+	Select []string `short:"s" placeholder:"PATTERN" help:"Clauses: an id, a glob (JOB-*), an area (JOB) or a level (MUST); a leading ! excludes."`
 	JSON   bool     `name:"json" help:"Print JSON, a line for each clause."`
 }
 

@@ -39,8 +39,8 @@ func readFiles(t *testing.T, paths []string) map[string]string {
 	return texts
 }
 
-// No report shows a key, although the deployment shows all keys in every answer, whole and
-// at the place where reports cut.
+// No report shows a key, even if the deployment echoes all keys in every answer, whole and across
+// the offsets at which reports truncate.
 func TestNoSecretInAnyReport(t *testing.T) {
 	secrets := map[string]string{"GPUCLOUD_API_KEY": key, "GPUCLOUD_OTHER_API_KEY": `other"key/<&>+é`, "GPUCLOUD_USER_API_KEY": "the-key-of-another-user"}
 	var all string
@@ -54,7 +54,7 @@ func TestNoSecretInAnyReport(t *testing.T) {
 		w.Header()["X-Echo"] = []string{"Bearer " + key}
 		w.WriteHeader(http.StatusTeapot)
 		if strings.HasSuffix(r.URL.Path, "/cpus") {
-			// A key lies across the 300th and the 4096th byte, where reports cut.
+			// A key lies across the 300th and the 4096th byte, at which reports truncate.
 			fmt.Fprint(w, "1234567"+strings.Repeat(key, 500))
 			return
 		}

@@ -26,7 +26,7 @@ type run struct {
 	published `embed:""`
 	reports   `embed:"" json:"-"`
 
-	Select  []string `short:"s" placeholder:"PATTERN" help:"Clauses to judge: an id, a glob (JOB-*), an area (JOB) or a level (MUST); ! before it excludes them."`
+	Select  []string `short:"s" placeholder:"PATTERN" help:"Clauses to judge: an id, a glob (JOB-*), an area (JOB) or a level (MUST); a leading ! excludes."`
 	Profile string   `default:"read" enum:"read,jobs,full" help:"Allowed operations. read: only reads; jobs: also own objects and small jobs; full: all."`
 	Allow   []string `enum:"create,queue,load,spend" placeholder:"WHAT" help:"Additional allowed operations: create, queue, load, spend."`
 	Dialect string   `default:"described" enum:"described,live" help:"Expected dialect of the job API: the service description's, or the public SDKs' (described, live)."`

@@ -76,7 +76,7 @@ func TestUnspecifiedAddresses(t *testing.T) {
 func TestShortKeys(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"k", "nineteen-characters"} {
-		said := mustFail(t, environment(t.TempDir(), "GPUCLOUD_API_KEY="+key), "serve", "--listen=127.0.0.1:0", "--allow-remote", "--ephemeral")
-		must.Hold(t, strings.Contains(said, "at least 20 random ones") && !strings.Contains(said, "nineteen"), "said", said)
+		output := mustFail(t, environment(t.TempDir(), "GPUCLOUD_API_KEY="+key), "serve", "--listen=127.0.0.1:0", "--allow-remote", "--ephemeral")
+		must.Hold(t, strings.Contains(output, "at least 20 random ones") && !strings.Contains(output, "nineteen"), "said", output)
 	}
 }

@@ -254,7 +254,7 @@ func TestDevPython(t *testing.T) {
 		files   map[string]string // in the handler's folder
 		tool    string            // fake tool on PATH, which sets the variable CHOSEN
 		chosen  string
-		said    string
+		python  string
 		install string
 		short   bool
 	}{
@@ -296,7 +296,7 @@ export CHOSEN=`+c.tool+"\nexec "+program+` "$@"`)
 			file := filepath.Join(dir, "handler.py")
 			put(t, file, "import os, runpod\nrunpod.serverless.start({'handler': lambda job: os.environ.get('CHOSEN', '')})\n")
 			s := startDevWithPath(t, path, file, "--input={}")
-			s.until(`Python \d\S+ ` + regexp.QuoteMeta(c.said))
+			s.until(`Python \d\S+ ` + regexp.QuoteMeta(c.python))
 			s.until(`COMPLETED .*\n +"` + regexp.QuoteMeta(c.chosen) + `"\n`)
 			s.interrupt()
 

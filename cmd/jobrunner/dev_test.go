@@ -186,7 +186,7 @@ runpod.serverless.start({"handler": handler})
 	}
 }
 
-// dev --once uses a free port by default. It exits with 4 if something else than the job fails.
+// dev --once uses a free port by default. It exits with 4 if something other than the job fails.
 func TestDevOnceListens(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "one.sh")
@@ -207,7 +207,7 @@ func TestDevOnceListens(t *testing.T) {
 
 // A stop prints how many jobs it waits for. A second Ctrl-C ends dev, its worker and the worker's
 // children.
-func TestSecondInterruptEndsWhatRuns(t *testing.T) {
+func TestSecondInterruptKillsJobs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file, child := filepath.Join(dir, "blocks.sh"), filepath.Join(dir, "child")

@@ -109,7 +109,7 @@ func TestWatchNames(t *testing.T) {
 	must.Fail(t, checkWatch([]string{named, filepath.Join(dir, "x[")}), "x[: expected a file, folder or pattern")
 }
 
-// A worker that still starts isn't a failure of --once: a large model loads for minutes.
+// A worker that is still starting isn't a failure of --once: a large model loads for minutes.
 func TestOnceWaitsForAWorkerThatLoads(t *testing.T) {
 	t.Parallel()
 	for starting, want := range map[int]string{0: "the handler does not start: it has run for 30s", 1: ""} {

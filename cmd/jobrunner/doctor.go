@@ -34,7 +34,7 @@ type doctor struct {
 	JSON        bool `name:"json" help:"Print JSON, a line for each check."`
 }
 
-// Help says what the words mean.
+// Help lists the checks and explains their results.
 func (doctor) Help() string {
 	return `Checks the address, the data folder and its disk, the clock, open files, the GPU driver, container engines or
 the Kubernetes cluster of jobrunner.yaml, PostgreSQL, Python for handlers, and Terraform.
@@ -183,19 +183,19 @@ func (d *doctor) database(context.Context) finding {
 		return fail("set --data", "%s", err)
 	}
 	if !sqldb.HasDatabase(dir) {
-		return ok("%s has none yet", dir)
+		return ok("%s has no database yet", dir)
 	}
 	if err := sqldb.Check(dir); err != nil {
 		return fail("stop the jobrunner before the repair", "%s", err)
 	}
-	return ok("%s has an undamaged one", dir)
+	return ok("the one in %s is intact", dir)
 }
 
 func (d *doctor) driver(context.Context) finding {
 	inventory, line, _ := openInventory("", logger(io.Discard, "text")) // the line has the error
 	defer inventory.Close()
 	if len(inventory.Devices()) == 0 {
-		return warn("with a GPU in this machine, install NVIDIA's driver; --simulate-gpus tests placement without one", "%s", line)
+		return warn("if this machine has a GPU, install NVIDIA's driver; otherwise --simulate-gpus tests placement", "%s", line)
 	}
 	return ok("%s", line)
 }

@@ -222,8 +222,8 @@ func waitReason(ctx context.Context, c *api.Client, endpointID string, now api.J
 // reasonTime limits lastReason.
 const reasonTime = 3 * time.Second
 
-// lastReason returns the waitReason of a job that the command no longer waits for, as the end of a
-// message.
+// lastReason returns waitReason as the end of a message. The command no longer waits for the job, so
+// it asks only briefly.
 func lastReason(ctx context.Context, c *api.Client, endpointID string, last api.Job) string {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), reasonTime)
 	defer done()

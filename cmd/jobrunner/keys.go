@@ -128,7 +128,7 @@ func (o *keyStoreFlags) withStore(f func(apikey.Store) error) (err error) {
 			return err
 		}
 		if !sqldb.HasDatabase(dir) { // usually the deployment runs on another folder
-			fmt.Fprintf(stderr, "No deployment has its state in %s: only a deployment that is started with this folder accepts its keys. For a running deployment, name its folder with --data.\n", dir)
+			fmt.Fprintf(stderr, "No deployment has its state in %s: running deployments don't accept this folder's keys. To manage their keys, name their folder with --data.\n", dir)
 		}
 		return f(file)
 	}
@@ -179,7 +179,7 @@ func (c *addKey) Run() error {
 	}
 	for _, id := range c.Endpoint {
 		if !store.IsID(id) { // such as a name, which would match nothing
-			return usageErrorf("invalid --endpoint %q: expected the endpoint's id, of %d digits and small letters, such as vgu9pmhp1j06", id, store.IDLength)
+			return usageErrorf("invalid --endpoint %q: expected the endpoint's id, of %d digits and lowercase letters, such as vgu9pmhp1j06", id, store.IDLength)
 		}
 	}
 	if err := added.Check(); err != nil {

@@ -22,19 +22,19 @@ func (p *process) status(key, path string) int {
 func TestKeyOfNoDeployment(t *testing.T) {
 	t.Parallel()
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
-	add := func(name string, args ...string) (said string) {
+	add := func(name string, args ...string) (output string) {
 		t.Helper()
-		_, said, status := execute(t, env, "", append([]string{"keys", "add", name}, args...)...)
-		must.Require(t, status == 0, "exit status", status, said)
-		return said
+		_, output, status := execute(t, env, "", append([]string{"keys", "add", name}, args...)...)
+		must.Require(t, status == 0, "exit status", status, output)
+		return output
 	}
 	must.Contain(t, add("before"), "No deployment has its state in", "with --data")
 	serve(t, env)
-	if said := add("used"); strings.Contains(said, "No deployment") {
-		t.Errorf("while the deployment runs: %s", said)
+	if output := add("used"); strings.Contains(output, "No deployment") {
+		t.Errorf("while the deployment runs: %s", output)
 	}
-	_, said, _ := execute(t, env, "", "keys", "list", "--data", t.TempDir())
-	must.Contain(t, said, "No deployment has its state in")
+	_, output, _ := execute(t, env, "", "keys", "list", "--data", t.TempDir())
+	must.Contain(t, output, "No deployment has its state in")
 }
 
 // Keys can be added, used and removed while the deployment runs. Keys from before its start are
@@ -93,8 +93,8 @@ func TestRefusedKeys(t *testing.T) {
 		"does not exist":                        {"remove", "ci"},
 		"expected \"<name>\"":                   {"add"},
 	} {
-		said := mustFail(t, env, append([]string{"keys"}, args...)...)
-		must.Hold(t, strings.Contains(said, text), args, "said", said, "not", text)
+		output := mustFail(t, env, append([]string{"keys"}, args...)...)
+		must.Hold(t, strings.Contains(output, text), args, "said", output, "not", text)
 	}
 	list := mustPrint(t, env, "keys", "list")
 	must.Hold(t, strings.Count(list, "\n") == 1, "expected no keys, got", list)

@@ -78,7 +78,7 @@ func clusterConforms(t *testing.T) {
 	c.interrupt()
 }
 
-// conformance runs the suite with the keys of a deployment, which can call the suite at an address.
+// conformance runs the suite on a deployment, which calls the suite's webhooks at host.
 type conformance struct {
 	*inCluster
 	binary, host string
@@ -94,10 +94,10 @@ func (s *conformance) judge(selected string, parallel int) (r report.Report) {
 		"--hook-listen="+listen, "--hook-url=http://"+listen, "--allow=create,queue,load,spend", "--max-requests=0", "--max-seconds=1e7", "--max-wait=17s", "--json=-")
 	run.Dir = s.t.TempDir() // for the ledger
 	run.Env = environment(run.Dir, s.keys...)
-	var said bytes.Buffer
-	run.Stderr = &said
+	var stderr bytes.Buffer
+	run.Stderr = &stderr
 	out, err := run.Output()
-	must.Succeed(s.t, json.Unmarshal(out, &r), err, &said)
+	must.Succeed(s.t, json.Unmarshal(out, &r), err, &stderr)
 	must.Equal(s.t, r.Leaked, nil, "leaked objects")
 	return r
 }

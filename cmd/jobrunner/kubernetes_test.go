@@ -321,7 +321,7 @@ func clusterPods(t *testing.T) {
 	must.Hold(t, len(left) == 0, "Pods are left:", left)
 }
 
-// A network volume is a claim, which grows and is deleted with it.
+// A network volume is a claim that grows with the volume and is deleted with it.
 func clusterVolumes(t *testing.T) {
 	c := newInCluster(t)
 	volume := c.createVolume()

@@ -326,14 +326,14 @@ func TestRefusals(t *testing.T) {
 		if strings.Contains(text, "remove the file to get") {
 			env = environment(home)
 		}
-		said := mustFail(t, env, append([]string{"serve"}, args...)...)
-		must.Hold(t, strings.Contains(said, text) && !strings.Contains(said, "planted-password"), args, "said", said, "not", text)
+		output := mustFail(t, env, append([]string{"serve"}, args...)...)
+		must.Hold(t, strings.Contains(output, text) && !strings.Contains(output, "planted-password"), args, "said", output, "not", text)
 	}
 	file := filepath.Join(home, "file")
 	put(t, file, "")
 	for _, args := range [][]string{{"serve", "--listen=127.0.0.1:0"}, {"keys", "list"}, {"backup", filepath.Join(home, "copy")}, {"job", "purge", "any"}} {
-		if said := mustFail(t, environment(home), append(args, "--data="+file)...); !strings.Contains(said, "invalid --data "+file+": expected a folder, got a file") {
-			t.Errorf("%v with a file as the data folder: said %q", args, said)
+		if output := mustFail(t, environment(home), append(args, "--data="+file)...); !strings.Contains(output, "invalid --data "+file+": expected a folder, got a file") {
+			t.Errorf("%v with a file as the data folder: said %q", args, output)
 		}
 	}
 }

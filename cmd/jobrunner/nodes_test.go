@@ -44,7 +44,7 @@ type nodes struct {
 	all []*process
 }
 
-// node is the current or latest process of a node.
+// node returns the current or latest process of a node.
 func (c *nodes) node(i int) *process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,8 +208,8 @@ func (a account) String() string {
 	return fmt.Sprintf("%d jobs acknowledged, %d completed, %d retried; jobs by number of takes: %v", a.acknowledged, a.completed, a.retried, a.takes)
 }
 
-// watchMaximum expects, until stop is called, that never more jobs of an endpoint run than it may
-// have workers.
+// watchMaximum checks, until stop is called, that the running jobs of an endpoint don't exceed its
+// maximum of workers.
 func (c *nodes) watchMaximum(endpoint string, most int) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
@@ -235,28 +235,28 @@ func TestNodesUnderFaults(t *testing.T) {
 	const most = 2
 	rounds := max(1, must.Do(strconv.Atoi(cmp.Or(os.Getenv("NODES_ROUNDS"), "1")))(t))
 	var endpoint string
-	takenOver := func(c *nodes, from int) {
+	awaitTakeover := func(c *nodes, from int) {
 		c.t.Helper()
 		begun := time.Now()
 		until(c.t, "another node to take over", func() bool { return c.leader(endpoint) != from })
 		c.t.Logf("another node leads after %s", time.Since(begun).Round(100*time.Millisecond))
 		time.Sleep(time.Second)
 	}
-	killed := func(c *nodes, node int) {
+	kill := func(c *nodes, node int) {
 		leads := c.leader(endpoint) == node
 		c.all[node].kill()
 		if leads {
-			takenOver(c, node)
+			awaitTakeover(c, node)
 		} else {
 			time.Sleep(7 * time.Second) // the others declare it dead
 		}
 		c.start(node)
 	}
-	stopped := func(c *nodes, node int) {
+	suspend := func(c *nodes, node int) {
 		leads := c.leader(endpoint) == node
 		c.all[node].cmd.Process.Signal(syscall.SIGSTOP)
 		if leads {
-			takenOver(c, node)
+			awaitTakeover(c, node)
 		} else {
 			time.Sleep(8 * time.Second)
 		}
@@ -266,13 +266,13 @@ func TestNodesUnderFaults(t *testing.T) {
 		name  string
 		fault func(c *nodes, leader int)
 	}{
-		{"kill -9 of the leader", killed},
-		{"kill -9 of another node", func(c *nodes, leader int) { killed(c, (leader+1)%len(c.all)) }},
-		{"the leader stands still", stopped},
-		{"another node stands still", func(c *nodes, leader int) { stopped(c, (leader+1)%len(c.all)) }},
+		{"kill -9 of the leader", kill},
+		{"kill -9 of another node", func(c *nodes, leader int) { kill(c, (leader+1)%len(c.all)) }},
+		{"the leader hangs", suspend},
+		{"another node hangs", func(c *nodes, leader int) { suspend(c, (leader+1)%len(c.all)) }},
 		{"kill -9 of PostgreSQL", func(c *nodes, _ int) { c.server.End(syscall.SIGKILL); time.Sleep(time.Second); c.server.Start() }},
-		{"PostgreSQL stands still", func(c *nodes, _ int) { goOn := c.server.Hang(); time.Sleep(5 * time.Second); goOn() }},
-		{"a node stops in good order", func(c *nodes, leader int) { c.all[leader].interrupt(); c.start(leader) }},
+		{"PostgreSQL hangs", func(c *nodes, _ int) { resume := c.server.Hang(); time.Sleep(5 * time.Second); resume() }},
+		{"a node shuts down gracefully", func(c *nodes, leader int) { c.all[leader].interrupt(); c.start(leader) }},
 	}
 	if testing.Short() {
 		faults = faults[:1]
@@ -308,8 +308,8 @@ func TestNodesUnderFaults(t *testing.T) {
 	}
 }
 
-// A database password from a file is neither in the list of processes nor in a log. For one on the
-// command line the log has a warning.
+// A database password from a file is neither in the list of processes nor in a log. The log warns of
+// a password on the command line.
 func TestEnginePassword(t *testing.T) {
 	acctest.LeaveToCI(t, "sqldb.TestInvalidAddresses covers the password of an address")
 	t.Parallel()

@@ -87,9 +87,9 @@ func TestJobShowsProgress(t *testing.T) {
 		cmd.Env = environment(t.TempDir(), "GPUCLOUD_BASE_URL="+server.URL, "GPUCLOUD_API_KEY=k")
 		return cmd
 	}
-	const said = "job j1 is IN_PROGRESS: a third of it"
+	const line = "job j1 is IN_PROGRESS: a third of it"
 	out := must.Do(pty.Output(run()))(t)
-	must.Hold(t, strings.Contains(string(out), said) && strings.Contains(string(out), "7"), "on a terminal", string(out))
+	must.Hold(t, strings.Contains(string(out), line) && strings.Contains(string(out), "7"), "on a terminal", string(out))
 	out = must.Do(pty.Output(run("--json")))(t)
 	must.Hold(t, !strings.Contains(string(out), "a third of it\r\n") && strings.Contains(string(out), `"output":7`), "on a terminal, as JSON", string(out))
 	out = must.Do(run().CombinedOutput())(t)

@@ -95,14 +95,14 @@ func TestInterruptedStart(t *testing.T) {
 	t.Parallel()
 	silent := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer silent.Close()
-	var said strings.Builder
+	var stderr strings.Builder
 	cmd := exec.Command(binary, "serve", "--listen=127.0.0.1:0", "--engine=postgres://u@"+silent.Addr().String()+"/db")
-	cmd.Env, cmd.Stderr = environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), &said
+	cmd.Env, cmd.Stderr = environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), &stderr
 	must.Succeed(t, cmd.Start())
 	defer must.Do(silent.Accept())(t).Close() // waits until the program connects
 	must.Succeed(t, cmd.Process.Signal(syscall.SIGTERM))
 	_ = cmd.Wait() // the exit status is checked below
-	must.Hold(t, cmd.ProcessState.ExitCode() == 1 && strings.HasPrefix(said.String(), "jobrunner: interrupted: "), cmd.ProcessState, said.String())
+	must.Hold(t, cmd.ProcessState.ExitCode() == 1 && strings.HasPrefix(stderr.String(), "jobrunner: interrupted: "), cmd.ProcessState, stderr.String())
 
 	dir := t.TempDir()
 	python := filepath.Join(dir, ".venv", "bin", "python")

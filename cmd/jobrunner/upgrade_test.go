@@ -131,6 +131,6 @@ func TestOutdatedNode(t *testing.T) {
 	var version int
 	must.Succeed(t, c.query(&version, "UPDATE compatible SET version = (SELECT version FROM meta WHERE component = 'engine') + 1 WHERE component = 'engine' RETURNING version"))
 	err := c.all[0].cmd.Wait()
-	said := c.all[0].stderr.String()
-	must.Hold(t, err != nil && strings.Contains(said, "this jobrunner is older than the database"), "it ends with", err, said)
+	output := c.all[0].stderr.String()
+	must.Hold(t, err != nil && strings.Contains(output, "this jobrunner is older than the database"), "it ends with", err, output)
 }

@@ -57,8 +57,8 @@ const (
 )
 
 // standingOf returns the standing that follows from a verdict. A known deviation counts as
-// broken. excluded says that an option excluded the clause, so that nothing can be said
-// about it.
+// broken. excluded reports whether an option excluded the clause; its standing is then
+// unknown.
 func standingOf(x *Result) (s int, excluded bool) {
 	if x == nil {
 		return unjudged, true

@@ -89,7 +89,7 @@ func conclusion(r *Report) string {
 func (r *Report) scope() string {
 	text := "conformant"
 	if n := r.Counts[Known]; n > 0 {
-		text += fmt.Sprintf(" but for known deviations (%d)", n)
+		text += fmt.Sprintf(" except for known deviations (%d)", n)
 	}
 	judged, partly := r.Judged(), len(r.PartlyJudged)
 	if judged < len(r.Results) || partly > 0 {

@@ -211,18 +211,18 @@ func TestBodiesMatchTheContract(t *testing.T) {
 				takes[f.Path] = true
 				maps[f.Path] = f.Type == "map" || f.Path == "input"
 			}
-			said := map[string]bool{}
+			sent := map[string]bool{}
 			for _, body := range bodies {
 				encoded := must.Do(json.Marshal(body))(t)
 				var decoded any
 				must.Succeed(t, json.Unmarshal(encoded, &decoded))
-				walk(decoded, "", maps, said)
+				walk(decoded, "", maps, sent)
 			}
-			for path := range said {
+			for path := range sent {
 				must.Hold(t, takes[path], w.api, w.resource, "use", use, "says", path, "which the operation does not take")
 			}
 			for path := range takes {
-				must.Hold(t, said[path] || leftOut[w.api][w.resource][path] != "", w.api, w.resource, "use", use, "no body of `wires` has", path,
+				must.Hold(t, sent[path] || leftOut[w.api][w.resource][path] != "", w.api, w.resource, "use", use, "no body of `wires` has", path,
 					": set it in the object from which the body is made (above), let the client's create or update carry it, or name it in `leftOut` with the reason")
 			}
 		}

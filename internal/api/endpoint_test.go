@@ -256,7 +256,7 @@ func TestUpdateOfTheTemplate(t *testing.T) {
 			`{"templateId":"t"}`, `{"templateId":"t","image":"j","env":{"B":"2"},` + gpu + `["12.4"]}}`},
 		"again, its CUDA versions cleared": {followed("t", nil, false), cuda(followed("t", nil, true), []string{}),
 			`{"templateId":"t","allowedCudaVersions":[]}`, `{"templateId":"t",` + gpu + `[]}}`},
-		"again, nothing said of CUDA": {followed("t", nil, false), cuda(followed("t", nil, true), nil),
+		"again, without CUDA bounds": {followed("t", nil, false), cuda(followed("t", nil, true), nil),
 			`{"templateId":"t"}`, `{"templateId":"t"}`},
 		"for the first time": {api.Endpoint{ID: "a", Name: "n", GPU: followed("", nil, false).GPU, Container: ownContainer()}, followed("t", nil, false),
 			`{"templateId":"t"}`, `{"templateId":"t",` + gpu + `["12.4"]}}`},
@@ -272,7 +272,7 @@ func TestUpdateOfTheTemplate(t *testing.T) {
 	}
 }
 
-func TestWhatV1CantExpress(t *testing.T) {
+func TestEndpointsThatV1CantExpress(t *testing.T) {
 	for name, c := range map[string]struct {
 		want  api.Endpoint
 		named string

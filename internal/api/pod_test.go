@@ -110,8 +110,8 @@ func TestPodUpdates(t *testing.T) {
 	}
 }
 
-// Both versions' answers about one pod are the same neutral pod, but for what v1 can't
-// tell.
+// Both versions' answers about one pod are decoded into the same neutral pod, except for members
+// that v1 lacks.
 func TestPodAnswers(t *testing.T) {
 	v1 := `{"id":"a","name":"p","image":"i","containerDiskInGb":20,"dockerEntrypoint":["sh"],"dockerStartCmd":["python","a b"],"env":{"A":"b"},"ports":["22/tcp","8000/http"],
 		"containerRegistryAuthId":"r","portMappings":{"22":10022},"publicIp":"1.2.3.4","desiredStatus":"RUNNING","lastStartedAt":"2026-01-01T00:00:00Z","lastStatusChange":"x","locked":true,

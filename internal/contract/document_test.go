@@ -328,7 +328,7 @@ func row(doc *strings.Builder, cells ...string) {
 	doc.WriteString("|\n")
 }
 
-var update = flag.Bool("update", false, "write docs/reference/contract.md anew")
+var update = flag.Bool("update", false, "rewrite docs/reference/contract.md")
 
 const document = "../../docs/reference/contract.md"
 

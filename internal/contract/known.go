@@ -175,7 +175,7 @@ var CUDAVersions = []string{
 	"13.0", "12.9", "12.8", "12.7", "12.6", "12.5", "12.4", "12.3", "12.2", "12.1", "12.0", "11.8",
 }
 
-// jsonList returns strings as a JSON array, the form of a default.
+// jsonList returns strings as a JSON array, for the default of a field.
 func jsonList(values []string) string {
 	text, err := json.Marshal(values)
 	if err != nil {

@@ -124,11 +124,11 @@ func TestTimeoutIsPerTry(t *testing.T) {
 }
 
 // quota is a server that allows a number of requests a minute, in windows that
-// begin with their first request, and tells so.
+// begin with their first request, and announces the quota in headers.
 type quota struct {
 	allows   int
 	enforces bool
-	silent   bool // tells nothing but Retry-After
+	silent   bool // sends only Retry-After
 
 	mu      sync.Mutex
 	start   time.Time
@@ -174,9 +174,9 @@ func TestKeepsToTheServersPace(t *testing.T) {
 		minutes int
 		refused int // at most
 	}{
-		"told and enforced":     {&quota{allows: 60, enforces: true}, 5, 10},
-		"enforced in silence":   {&quota{allows: 60, enforces: true, silent: true}, 5, 60},
-		"told and not enforced": {&quota{allows: 60}, 0, 0},
+		"announced and enforced":     {&quota{allows: 60, enforces: true}, 5, 10},
+		"enforced in silence":        {&quota{allows: 60, enforces: true, silent: true}, 5, 60},
+		"announced and not enforced": {&quota{allows: 60}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

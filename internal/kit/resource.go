@@ -254,8 +254,8 @@ func (r *kindResource[M]) protected(state *M) (id string) {
 	return id
 }
 
-// refuse reports an error if id, of a protected object, isn't empty. The state of a tainted or
-// deposed object keeps the protection.
+// refuse reports an error unless id is empty. id is the id of a protected object, or "". The state
+// of a tainted or deposed object keeps the protection.
 func (r *kindResource[M]) refuse(id, ending string, diags *diag.Diagnostics) bool {
 	if id == "" {
 		return false

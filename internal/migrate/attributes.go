@@ -99,8 +99,8 @@ func (a Attributes) Objects(name string) (out []Attributes) {
 	return out
 }
 
-// Table has a function for each source that reads a model's values, except the id, from a
-// state.
+// Table maps each source to the function that fills a model from its state. The function doesn't
+// set the id.
 type Table[M any] map[Source]func(from *State, m *M)
 
 // Move returns the model of a moved block's source, or nil after an error.

@@ -111,8 +111,8 @@ func TestAddJSON(t *testing.T) {
 	} {
 		var s redact.Set
 		s.AddJSON([]byte(document))
-		said := "visible-1 visible-2 " + secrets
-		must.Equal(t, s.Text(said, 1000), "visible-1 visible-2"+strings.Repeat(" [redacted]", len(strings.Fields(secrets))), document)
+		text := "visible-1 visible-2 " + secrets
+		must.Equal(t, s.Text(text, 1000), "visible-1 visible-2"+strings.Repeat(" [redacted]", len(strings.Fields(secrets))), document)
 	}
 }
 

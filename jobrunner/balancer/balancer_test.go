@@ -98,7 +98,7 @@ func TestAWrongKeyReachesNoWorker(t *testing.T) {
 		"status", resp.StatusCode, "worker reached:", reached.Load())
 }
 
-func TestWhatAWorkerStreamsArrivesAtOnce(t *testing.T) {
+func TestStreamedResponseArrivesAtOnce(t *testing.T) {
 	read := make(chan struct{})
 	base, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "first")

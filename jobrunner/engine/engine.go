@@ -181,7 +181,7 @@ func (e *Engine) leave() {
 	}
 	if err := e.commits.failure(); err != nil {
 		if n := e.spool.inMemory(); n > 0 {
-			e.log.Error("what workers reported is lost, for the database is not available: their jobs run again", "reports", n, "error", err)
+			e.log.Error("reports of workers are lost because the database is unavailable: their jobs run again", "reports", n, "error", err)
 		}
 		return
 	}

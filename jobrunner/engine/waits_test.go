@@ -104,7 +104,7 @@ func testWaitingTakers(t *tester) {
 func testWatch(t *tester) {
 	w, other := t.Watch("ep", t.submit(engine.NewJob{TTL: time.Hour})), t.Watch("ep", "another")
 	defer other.Stop()
-	told := func(what string, want bool) {
+	expectWake := func(what string, want bool) {
 		t.Helper()
 		synctest.Wait() // for the commit
 		got := false
@@ -115,15 +115,15 @@ func testWatch(t *tester) {
 		}
 		must.Equal(t, got, want, what, "woken")
 	}
-	told("nothing", false)
+	expectWake("nothing", false)
 	job := t.take(engine.Take{})
-	told("taken", true)
+	expectWake("taken", true)
 	t.report(job.Ref, engine.Lost(), engine.Accepted)
-	told("lost", true)
+	expectWake("lost", true)
 	job = t.take(engine.Take{})
-	told("taken again", true)
+	expectWake("taken again", true)
 	t.report(job.Ref, engine.Done(nil), engine.Accepted)
-	told("done", true)
+	expectWake("done", true)
 	w.Stop()
 	w.Stop()
 	select {

@@ -63,7 +63,7 @@ func Encode(value any) []byte {
 	return text.Bytes()
 }
 
-// UsesTLS reports whether a request's client used TLS, which a proxy may end.
+// UsesTLS reports whether a request's client used TLS, even if a proxy terminates it.
 func UsesTLS(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }
@@ -241,7 +241,7 @@ func unavailable(retryAfter, text string) *Refusal {
 	return &Refusal{Status: http.StatusServiceUnavailable, Text: text, RetryAfter: retryAfter}
 }
 
-// BodyRefused returns the answer after reading a request's body has failed. If memory is short, the
+// BodyRefused returns the answer to a request whose body couldn't be read. If memory is short, the
 // server doesn't read the rest of the body.
 func BodyRefused(ctx context.Context, err error) *Refusal {
 	tooLarge := new(http.MaxBytesError)

@@ -48,8 +48,8 @@ func (a *api) holdBy(ctx context.Context, watch *engine.Watch, wait time.Duratio
 	}
 }
 
-// answerEnd answers a job when it has ended or the wait is over. If the database isn't available then,
-// it answers the job as it was last read. A client that disconnects doesn't affect the job.
+// answerEnd responds with a job once it has ended or the wait is over. If the database isn't available
+// then, it responds with the job as last read. A client that disconnects doesn't affect the job.
 func (a *api) answerEnd(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job) error {
 	size := 0
 	err := a.hold(r.Context(), t, wait, func() (enough bool, err error) {

@@ -187,7 +187,7 @@ func find(r *http.Request) (*operation, target, error) {
 	return op, t, nil
 }
 
-// fail answers an error as {"error": text}.
+// fail responds with an error as {"error": text}.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if refused, ok := errors.AsType[*engine.BatchRefused](err); ok {
 		status := http.StatusBadRequest

@@ -89,8 +89,8 @@ func (a *api) queue(ctx context.Context, n engine.NewJob) (job engine.Job, watch
 	return job, watch, nil
 }
 
-// status answers a job; ?ttl= sets its time to live, counted from the submission (description: GET
-// /status).
+// status responds with a job. ?ttl= sets its time to live, counted from the submission (description:
+// GET /status).
 func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
 	if err := a.setTTL(r, t); err != nil {
 		return err
@@ -120,8 +120,8 @@ func (a *api) setTTL(r *http.Request, t target) error {
 	return a.Engine.SetTTL(r.Context(), t.endpoint, t.job, ttl)
 }
 
-// cancel ends a job that waits or runs. For a job that has already ended, it answers the status (field
-// notes: cancel of a finished job).
+// cancel ends a job that waits or runs. If the job has already ended, cancel responds with its status
+// (field notes: cancel of a finished job).
 func (a *api) cancel(w http.ResponseWriter, r *http.Request, t target) error {
 	job, err := a.Engine.Cancel(r.Context(), t.endpoint, t.job)
 	if err != nil {
@@ -201,8 +201,8 @@ func (a *api) look(ctx context.Context, t target) (engine.Job, int, error) {
 	return a.Engine.GetUpTo(ctx, t.endpoint, t.job, smallOutput)
 }
 
-// answerJob answers a job whose output has a size. It reads a large output once there is memory for
-// it. If it has to wait for memory, it drops the output and reads it again.
+// answerJob responds with a job. size is the size of its output: a large output is read once there is
+// memory for it. While answerJob waits for memory, it holds no output.
 func (a *api) answerJob(w http.ResponseWriter, r *http.Request, t target, job engine.Job, size int) error {
 	a.explainWait(w, t, job)
 	if size <= smallOutput {

@@ -132,7 +132,7 @@ type jobs struct {
 	delay, execution          *prometheus.HistogramVec
 
 	mu         sync.Mutex
-	byEndpoint map[string]*series // by endpoint
+	byEndpoint map[string]*series
 }
 
 // series are the metrics of an endpoint, cached because a lookup by labels costs more than counting.

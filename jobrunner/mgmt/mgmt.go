@@ -143,7 +143,7 @@ func validationError(faults ...string) error {
 	return &httpanswer.Refusal{Status: http.StatusUnprocessableEntity, Text: "the request is not valid", Faults: faults}
 }
 
-// fail answers an error in the form of the call's version.
+// fail responds with an error in the form of the call's version.
 func (s *server) fail(c *call, err error) {
 	form := httpanswer.Problem
 	if c.version == 1 {

@@ -14,7 +14,7 @@ type podBodyV2 struct {
 	StartSSH         *bool         `json:"startSsh"`
 }
 
-// podBodyV1 has requirements on the machine, which are ignored if it can't measure them.
+// podBodyV1 has requirements on the machine. A requirement that the machine can't measure is ignored.
 type podBodyV1 struct {
 	Name       *string   `json:"name"`
 	TemplateID reference `json:"templateId"`

@@ -273,7 +273,7 @@ func (r *runner) watch(ctx context.Context, p store.Pod, a *actual) {
 	case isPrimary(p, *a.program):
 		r.clusterOf().announce(a.process.Address())
 	case a.program.OwnAddress && p.Cluster != nil && r.primaryMoved(ctx, p, a.process):
-		r.log.Note("the cluster's primary has another address now: the pod starts anew")
+		r.log.Note("the cluster's primary has another address now: the pod restarts")
 		_, _ = r.report(ctx, p.Run, restored, func(*store.Pod) {}) // an outdated record is reconciled next
 		a.process.Stop(gracePeriod)
 		r.drop()

@@ -72,8 +72,8 @@ func TestLogsShareTheirTee(t *testing.T) {
 	must.Equal(t, tee.clashes.Load(), 0, "writes at the same time")
 }
 
-// Linux chooses ports from 32768 for connections, other systems higher ones.
-func TestFreePortIsNotOneOfConnections(t *testing.T) {
+// Ephemeral ports begin at 32768 on Linux and at higher numbers on other systems.
+func TestFreePortIsNotEphemeral(t *testing.T) {
 	for range 100 {
 		port, err := FreePort(t.Context())
 		must.Require(t, err == nil && port >= 20000 && port < 30000, port, err)

@@ -53,8 +53,8 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interv
 const sessionSetUp = "SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;" +
 	"SET enable_seqscan = off; SET jit = off;"
 
-// A process that stands still within a transaction (SIGSTOP, a suspended machine) must not block
-// the others with its locks. When it goes on, its transaction runs again (isConflict).
+// A process that hangs within a transaction (SIGSTOP, a suspended machine) must not block the
+// others with its locks. When it continues, its transaction runs again (isConflict).
 const writerSetUp = sessionSetUp + "SET idle_in_transaction_session_timeout = '5s'"
 
 // postgres is a database on a server that other processes share.

@@ -98,9 +98,9 @@ func TestDeadlock(t *testing.T) {
 	must.Hold(t, err == nil && bodies == "xx xx" && runs.Load() >= 3, "after", runs.Load(), "runs:", bodies, err)
 }
 
-// A process that stands still within a transaction blocks no other one. When it goes on, the
-// transaction runs again.
-func TestProcessStandsStill(t *testing.T) {
+// A process that hangs within a transaction blocks no other one. When it continues, the transaction
+// runs again.
+func TestProcessHangs(t *testing.T) {
 	t.Parallel() // it waits for the server's timeout
 	address := pgtest.Start(t)
 	stopped, other := open(t, sqldb.Config{URL: address}), open(t, sqldb.Config{URL: address})

@@ -208,14 +208,14 @@ func TestLinkedEndpointsFollow(t *testing.T) {
 	must.Hold(t, got.Env["A"] == "2" && got.Version == 1, "the follower has", got.Container, "in version", got.Version)
 	got = must.Do(s.Endpoint(ctx, copied.ID))(t)
 	must.Hold(t, got.Env["A"] == "1" && got.Version == 0, "the copy has", got.Container, "in version", got.Version)
-	must.Hold(t, slices.Contains(changed, follower.ID) && !slices.Contains(changed, copied.ID), "told of", changed)
+	must.Hold(t, slices.Contains(changed, follower.ID) && !slices.Contains(changed, copied.ID), "notified of", changed)
 
 	_, err := s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Serverless = false; return nil })
 	expectRefusal(t, err, "must stay a serverless template")
 	expectRefusal(t, store.Delete[store.Template](ctx, s, tmpl.ID), "is linked to it")
 	changed = nil
 	must.Succeed(t, store.Delete[store.Endpoint](ctx, s, follower.ID))
-	must.Equal(t, changed, []string{follower.ID}, "told of")
+	must.Equal(t, changed, []string{follower.ID}, "notified of")
 	expectNotFound(t, store.Delete[store.Endpoint](ctx, s, follower.ID))
 	must.Equal(t, store.Delete[store.Template](ctx, s, tmpl.ID), nil) // a copy isn't a link
 }

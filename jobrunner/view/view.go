@@ -45,17 +45,17 @@ func (v *View) Endpoints(ctx context.Context) ([]store.Endpoint, error) {
 }
 
 func (v *View) Workers(endpoint string) (out []page.Worker) {
-	died := v.Pools.Died(endpoint)
-	for i := range died {
-		died[i].State, died[i].Advice, died[i].Devices = page.Died, "", nil
+	dead := v.Pools.DeadWorkers(endpoint)
+	for i := range dead {
+		dead[i].State, dead[i].Advice, dead[i].Devices = page.Died, "", nil
 	}
-	for _, w := range append(v.Pools.Workers(endpoint), died...) {
+	for _, w := range append(v.Pools.Workers(endpoint), dead...) {
 		out = append(out, page.Worker{Endpoint: endpoint, Info: w})
 	}
 	return out
 }
 
-// Costs sums the costs since midnight UTC, where the buckets of billing begin.
+// Costs sums the costs since midnight UTC, when a bucket of billing begins.
 func (v *View) Costs(ctx context.Context) (costs page.Costs, err error) {
 	today, err := billing.Last(billing.Day, 1, v.Clock.Wall())
 	if err != nil {

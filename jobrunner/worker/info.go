@@ -73,9 +73,9 @@ func (p *Pools) Failure(endpoint string) string {
 	return strings.TrimSuffix(lines[0], ". The end of its log:") + ": " + lines[len(lines)-1]
 }
 
-// Died returns an endpoint's latest workers that worked and then died, the oldest first, each with its
-// reason.
-func (p *Pools) Died(endpoint string) (infos []Info) {
+// DeadWorkers returns an endpoint's latest workers that worked and then died, the oldest first, each
+// with its reason.
+func (p *Pools) DeadWorkers(endpoint string) (infos []Info) {
 	for _, pool := range p.ofEndpoint(endpoint) {
 		pool.mu.Lock()
 		for _, w := range pool.past {
@@ -111,7 +111,7 @@ func (p *Pools) Counts(endpoint string) (c Counts) {
 	return c
 }
 
-// Log returns what a worker wrote, or false if the worker doesn't exist or ended too long ago.
+// Log returns a worker's log, or false if the worker doesn't exist or ended too long ago.
 func (p *Pools) Log(endpoint, worker string) (*run.Log, bool) {
 	for _, pool := range p.ofEndpoint(endpoint) {
 		if log := pool.logOf(worker); log != nil {
@@ -147,7 +147,7 @@ func (p *Pools) Mounts(volume string) bool {
 	return p.anyWorker(func(w *worker) bool { return len(w.settings.Volumes) > 0 && w.settings.Volumes[0] == volume }) != nil
 }
 
-// outcomeStopped is the outcome of a job that its worker was told to stop, or was killed for.
+// outcomeStopped is the outcome of a job that was stopped, by its worker or by the worker's kill.
 const outcomeStopped = "STOPPED"
 
 // logJobEnd logs that a job left the worker, with current figures of the worker and its GPUs. It

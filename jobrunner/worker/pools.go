@@ -226,7 +226,7 @@ func (p *Pools) anyWorker(test func(w *worker) bool) *worker {
 	return nil
 }
 
-// Drain makes all workers leave once their jobs are done, and starts no more. It waits for them until
+// Drain makes all workers exit once their jobs are done, and starts no more. It waits for them until
 // ctx ends.
 func (p *Pools) Drain(ctx context.Context) {
 	p.mu.Lock()

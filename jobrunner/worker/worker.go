@@ -22,7 +22,7 @@ type worker struct {
 	pool     *poolCore
 	log      *run.Log
 
-	taking    context.Context    // ends when the worker must take no more jobs, and leave once it holds none
+	taking    context.Context    // ends when the worker must take no more jobs; it then exits once it holds none
 	endTaking context.CancelFunc // cancels taking; called by drain
 	life      context.Context    // ends when its process is gone
 	end       context.CancelFunc
@@ -64,8 +64,8 @@ type held struct {
 	lost         bool      // the worker lost it, and may get it again: Stops doesn't name it
 	revoked      bool      // it was taken from the worker
 	stopSentAt   time.Time // when the worker was told to stop it
-	posts        int       // open posts about it, any of which may end it
-	results      int       // results of it that are being recorded
+	posts        int       // open POST requests about it, any of which may end it
+	results      int       // its results that are being recorded
 	endLogged    bool      // its end was logged
 	release      context.CancelFunc
 }
@@ -133,7 +133,7 @@ func (w *worker) run(ctx context.Context) (failure string) {
 // takesJobs reports whether the worker may take more jobs.
 func (w *worker) takesJobs() bool { return w.taking.Err() == nil }
 
-// drain makes the worker take no more jobs, and leave once it holds none.
+// drain stops the worker from taking jobs. It exits once it holds none.
 func (w *worker) drain() {
 	w.mu.Lock() // a concurrent call of Take is either counted already or rejected
 	defer w.mu.Unlock()

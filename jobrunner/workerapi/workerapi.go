@@ -255,7 +255,7 @@ func appendJob(b []byte, job engine.Taken) []byte {
 	return append(b, '}')
 }
 
-// stops answers the jobs that the worker should stop, or 204.
+// stops responds with the jobs that the worker should stop, or with 204.
 func (a *api) stops(w http.ResponseWriter, r *http.Request, t target) error {
 	ctx, cancel := context.WithTimeout(r.Context(), pollTimeout)
 	defer cancel()

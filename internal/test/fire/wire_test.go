@@ -59,7 +59,7 @@ func (w *wire) serve(out http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	operation := operation(r)
-	f, takes := w.schedule.next(operation)
+	f, latency := w.schedule.next(operation)
 	if f != passes {
 		w.schedule.logf("  %s: %s", operation, f)
 	}
@@ -72,9 +72,9 @@ func (w *wire) serve(out http.ResponseWriter, r *http.Request) {
 		f = passes
 	}
 	served := http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		time.Sleep(takes)
+		time.Sleep(latency)
 		w.deployment.ServeHTTP(out, r)
-		time.Sleep(takes)
+		time.Sleep(latency)
 		switch f {
 		case stoppedAfter:
 			w.stop()
@@ -182,7 +182,7 @@ type defect struct {
 	ignoresAdvice bool                    // the user ignores import commands
 }
 
-// repeats repeats creates whose response is lost.
+// repeats returns the defect that a create is sent twice if its response is lost.
 func repeats(operations string) defect {
 	return defect{fault: func() *wirefault.Fault { return &wirefault.Fault{Again: &wirefault.Edit{}} }, repeats: operations}
 }

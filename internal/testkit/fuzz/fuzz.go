@@ -144,20 +144,20 @@ var numbers = []int{0, 1, -1, 2, 7, 99, 100, 1000, 1 << 31, -1 << 31, 1<<63 - 1,
 type varier struct{ *rand.Rand }
 
 // value varies an argument. other is the same argument of another seed.
-func (v varier) value(of, other any) any {
-	switch of := of.(type) {
+func (v varier) value(argument, other any) any {
+	switch a := argument.(type) {
 	case string:
-		return v.text(of, other.(string))
+		return v.text(a, other.(string))
 	case []byte:
-		return []byte(v.text(string(of), string(other.([]byte))))
+		return []byte(v.text(string(a), string(other.([]byte))))
 	case bool:
-		return !of
+		return !a
 	case int:
 		return numbers[v.IntN(len(numbers))]
 	case uint8:
 		return uint8(v.IntN(256))
 	}
-	panic(fmt.Sprintf("a seed has a %T", of))
+	panic(fmt.Sprintf("a seed has a %T", argument))
 }
 
 func (v varier) text(s, other string) string {

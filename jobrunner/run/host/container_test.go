@@ -238,9 +238,9 @@ func TestRegistryLogins(t *testing.T) {
 func TestPullFailures(t *testing.T) {
 	login := &run.Login{Username: "u", Password: "p"}
 	for _, c := range []struct {
-		image, said string
-		login       *run.Login
-		want        string
+		image, message string
+		login          *run.Login
+		want           string
 	}{
 		{"team/x", "pull access denied for team/x, repository does not exist or may require 'docker login': denied: requested access to the resource is denied", nil,
 			"the registry docker.io has no such image, or wants a login"},
@@ -251,13 +251,13 @@ func TestPullFailures(t *testing.T) {
 		{"r.example/x", "unable to retrieve auth token: invalid username/password: unauthorized", login, "the registry r.example refused the login"},
 		{"r.example/x", "no space left on device", login, ""},
 	} {
-		err := explain(run.Spec{Container: store.Container{Image: c.image}, Login: c.login}, errors.New(c.said))
-		want := c.said
+		err := explain(run.Spec{Container: store.Container{Image: c.image}, Login: c.login}, errors.New(c.message))
+		want := c.message
 		if c.want != "" {
-			want = " (" + c.said + ")"
+			want = " (" + c.message + ")"
 		}
 		got := err.Error()
-		must.Hold(t, strings.HasPrefix(got, c.want) && strings.HasSuffix(got, want) && (c.want != "" || got == c.said), c.said, got)
+		must.Hold(t, strings.HasPrefix(got, c.want) && strings.HasSuffix(got, want) && (c.want != "" || got == c.message), c.message, got)
 	}
 }
 

@@ -92,7 +92,7 @@ func TestBrowser(t *testing.T) {
 				must.Equal(t, fmt.Sprint(visible(tab)), step.want, "after", step.do)
 			}
 
-			// An address with a filter, and then of a clause that the filter hides.
+			// Open an address with a filter, then the address of a clause that the filter hides.
 			tab.Visit(address + "#?level=SHOULD&verdict=WARN")
 			tab.Until(`[...document.querySelectorAll('.clause')].filter((c) => c.checkVisibility()).map((c) => c.id).join() === 'JOB-03'`)
 			tab.Visit(address + "#T-01")
