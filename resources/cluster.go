@@ -67,7 +67,7 @@ var Cluster = newCollectionKind(kit.Kind[cluster]{
 	},
 }, func(c *api.Client) *api.Collection[api.Cluster] { return c.Clusters.Collection }, (*cluster).expand, (*cluster).flatten)
 
-const clusterLoss = "The processes of its pods end, and what is on their container disks and persistent mounts is lost. A network volume stays."
+const clusterLoss = "The processes of its pods end, and the data on their container disks and persistent mounts is lost. A network volume is kept."
 
 // clusterFixed are the attributes that only a create sets: all except the name. For an imported
 // cluster, an apply records those that its pods don't show.

@@ -21,11 +21,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// wire is a proxy between provider and deployment. It loses the answers to the next lose POSTs.
-// If twice is set, it sends these POSTs twice.
+// wire is a proxy between provider and deployment. It drops the responses to the next POSTs.
 type wire struct {
-	lose  atomic.Int64
-	twice atomic.Bool
+	lose  atomic.Int64 // number of responses to drop
+	twice atomic.Bool  // sends these POSTs twice
 }
 
 func wireTo(t *testing.T, d *acctest.Deployment) *wire {
@@ -172,8 +171,8 @@ func TestCreateRejectsTakenName(t *testing.T) {
 
 const plantedSecret = "hunter2-planted"
 
-// answering has, by type, the attributes of a create and the changes of an update.
-var answering = map[string]struct{ create, change map[string]any }{
+// writesOfKinds has, by type, the attributes of a create and the changes of an update.
+var writesOfKinds = map[string]struct{ create, change map[string]any }{
 	"gpucloud_network_volume": {map[string]any{"size": 10, "data_center": "EU-RO-1"}, map[string]any{"size": 20}},
 	"gpucloud_template": {
 		map[string]any{"image": "a", "args": plantedSecret, "env": map[string]any{"A": plantedSecret}, "ports": []any{"80/http"}, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}},
@@ -211,7 +210,7 @@ func TestAnswerOtherThanSent(t *testing.T) {
 		liar := lieTo(t, d)
 		p := drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, p, nil)
-		for typeName, c := range answering {
+		for typeName, c := range writesOfKinds {
 			t.Run(typeName, func(t *testing.T) {
 				config := with(map[string]any{"name": d.Name("lie")}, c.create)
 				if typeName == endpointType {

@@ -19,9 +19,9 @@ import (
 )
 
 // minimal has, by type, a configuration without optional attributes and the members that its
-// create sends on each version: configured attributes and those with a default in the schema.
-// Members in brackets are sent without either: the empty container settings of a pod without a
-// template, and ports and volumeInGb of API v1, where the server would set its own values.
+// create sends on each version: configured attributes and attributes with a default in the schema.
+// Members in brackets have neither: the empty container settings of a pod without a template, and
+// ports and volumeInGb of API v1, for which the server would set its own values.
 var minimal = map[string]struct {
 	config map[string]any
 	v2, v1 string
@@ -51,7 +51,7 @@ func TestUnsetIsNotSent(t *testing.T) {
 		typeName := typeNameOf(t, kind)
 		c, ok := minimal[typeName]
 		if !ok {
-			must.Equal(t, typeName, "gpucloud_ssh_keys", "add its minimal configuration to minimal; only one has a single attribute")
+			must.Equal(t, typeName, "gpucloud_ssh_keys", "minimal has no configuration of the kind: add one")
 			continue
 		}
 		for v, want := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
@@ -92,8 +92,8 @@ func expectMembers(t *testing.T, of string, got []string, text string) {
 	want := strings.Fields(strings.NewReplacer("[", "", "]", "").Replace(text))
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		t.Errorf("the %s sends %v, expected %v. An optional attribute that is not set must be no member: `optional(m.X)` in expand, and a `clear` tag in internal/api. "+
-			"One that has a default is in `minimal` (resources/minimal_create_test.go).", of, got, want)
+		t.Errorf("the %s sends %v, expected %v. Omit optional attributes that are not set: use `optional(m.X)` in expand, and a `clear` tag in internal/api. "+
+			"Add an attribute with a default to `minimal` (resources/minimal_create_test.go).", of, got, want)
 	}
 }
 

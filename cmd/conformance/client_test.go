@@ -23,7 +23,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// roles runs this test binary as a client.
+// roles is the main function of this test binary when it runs as a client.
 func roles(args []string) int {
 	switch args[0] {
 	case "get": // reads a path, and prints with escape codes

@@ -195,8 +195,8 @@ func TestFailsAndLeaks(t *testing.T) {
 	must.Contain(t, runExpecting(t, command(t, "sweep", ledger), 0), "0 of 0")
 }
 
-// heedHangups lets programs that the test starts end with SIGHUP, also under nohup.
-func heedHangups(t *testing.T) {
+// endAtHangups lets SIGHUP end the programs that the test starts, even under nohup.
+func endAtHangups(t *testing.T) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	t.Cleanup(func() { signal.Stop(hangups) })
@@ -204,7 +204,7 @@ func heedHangups(t *testing.T) {
 
 // An interrupted run deletes its objects. sweep deletes the objects of a killed run.
 func TestInterruptedAndKilled(t *testing.T) {
-	heedHangups(t)
+	endAtHangups(t)
 	for name, signal := range map[string]os.Signal{"interrupted": os.Interrupt, "terminal closed": syscall.SIGHUP, "killed": os.Kill} {
 		t.Run(name, func(t *testing.T) {
 			status := make(chan struct{}, 100)

@@ -22,7 +22,7 @@ func TestConfiguration(t *testing.T) {
 	expectFlaw(t, "--config", "GPUCLOUD_JOBRUNNER_CONFIG", "rules:\n  - image: a/b\n", ":2: the rule for a/b needs one of")
 }
 
-// expectFlaw expects that a flag and a variable with a flawed file are rejected with its name and the flaw.
+// expectFlaw expects that serve rejects a flawed file, from a flag or a variable, and names file and flaw.
 func expectFlaw(t *testing.T, flag, variable, text, flaw string) {
 	t.Helper()
 	home := t.TempDir()

@@ -147,8 +147,8 @@ func TestRealPods(t *testing.T) {
 }
 
 // A pod's container survives a kill -9 of the jobrunner, and the next start adopts it without losing
-// or duplicating a line. If it ended meanwhile, the pod is over and has its last lines. If the pod
-// was changed, the container is replaced.
+// or duplicating a line. If the container ended meanwhile, the pod ends and its log is complete. If
+// the pod was changed, the container is replaced.
 func realAdoption(t *testing.T, e *containers.Engine) {
 	c := newContainerPods(t, e, "options: [--env=NVIDIA_VISIBLE_DEVICES=void]"+map[string]string{"podman": ", network: host"}[e.Name])
 	cpuPod := func() string {
@@ -185,7 +185,7 @@ func realAdoption(t *testing.T, e *containers.Engine) {
 	must.Equal(t, c.podContainers(goes), nil, "containers are left")
 	c.start(t)
 	c.awaitPodStatus(goes, "RUNNING")
-	c.podLog(goes, "?source=system&tail=5000", "it is started again", nil)
+	c.podLog(goes, "?source=system&tail=5000", "starts the pod again", nil)
 	c.act(goes, "terminate")
 	c.until("the removal", func() bool { return len(c.podContainers(goes)) == 0 })
 	c.interrupt()

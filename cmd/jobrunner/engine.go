@@ -71,8 +71,8 @@ func (s *serve) checkNode() error {
 	return nil
 }
 
-// deployment selects the deployment of a client command. It reads the same variables as the
-// Terraform provider, which serve prints.
+// deployment selects the deployment of a client command. It reads the variables that serve prints,
+// like the Terraform provider.
 type deployment struct {
 	BaseURL    string `name:"base-url" env:"GPUCLOUD_BASE_URL" default:"http://127.0.0.1:8420" placeholder:"URL" help:"Address of the deployment, before /v2."`
 	QueueURL   string `name:"queue-url" env:"GPUCLOUD_QUEUE_URL" placeholder:"URL" help:"Address of its job API, before /v2. Default: the base URL."`

@@ -120,7 +120,7 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 	}},
 })
 
-// judgeKey judges that lists are returned with the key only.
+// judgeKey judges that lists are returned with the key, and not without it.
 func judgeKey(a api, paths ...string) func(*suite.C) {
 	return func(c *suite.C) {
 		for _, path := range paths {

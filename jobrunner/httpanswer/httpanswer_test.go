@@ -47,8 +47,8 @@ func TestForms(t *testing.T) {
 	must.Equal(t, w.Header().Get("WWW-Authenticate"), "Bearer", "a 401 with", w.Header())
 }
 
-// Fail answers a refusal, a shortage with the time to retry, or an internal error. Only the latter is
-// logged, and its text isn't shown.
+// Fail responds with a refusal, a shortage with the time to retry, or an internal error. Only the
+// internal error is logged, and its text isn't shown.
 func TestFail(t *testing.T) {
 	stopping, stop := context.WithCancelCause(t.Context())
 	stop(httplimit.ErrStopping)

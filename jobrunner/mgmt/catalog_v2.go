@@ -331,8 +331,8 @@ func (q cpuQuery) addAvailability(w *cpuTypeV2, offered *catalog.Catalog, f cata
 	}
 }
 
-// gpusIn returns the stock of a data center for pods. It includes types that are sold out, but not
-// those that the data center doesn't offer.
+// gpusIn returns the stock of a data center for pods. It includes types that are sold out, and omits
+// types that the data center doesn't offer.
 func gpusIn(offered *catalog.Catalog, d catalog.DataCenter, stock map[string]catalog.Stock) (out []availabilityV2) {
 	for _, g := range offered.GPUsWith(stock) {
 		level, stated := levelIn(offered, catalog.Placement{GPU: g.ID, DataCenter: d.ID}, []string{catalog.Pod}, stock[g.ID].Count > 0)

@@ -35,8 +35,8 @@ type networkVolumeV2 struct {
 	Type       string `json:"type"`
 }
 
-// createNetworkVolume creates a volume from a body of either version. If it names no tier, it gets the
-// tier of its data center; a tier that the data center doesn't have is rejected.
+// createNetworkVolume creates a volume from a body of either version. A body without a tier gets the
+// default of the data center; a tier that the data center doesn't have is rejected.
 func createNetworkVolume[B any](c *call, body B) (store.NetworkVolume, error) {
 	v := convert[B, store.NetworkVolume](body)
 	tier, err := c.Catalog.Now().VolumeTier(v.DataCenter, v.Type)

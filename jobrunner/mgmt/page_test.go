@@ -62,7 +62,7 @@ func TestPages(t *testing.T) {
 				ids, sizes := d.walk(c.path, c.member, query, nil)
 				must.Hold(t, slices.Equal(ids, newestFirst) && slices.Equal(sizes, want), query, ids, "in pages of", sizes, "want", newestFirst)
 			}
-			// Created and deleted between pages: the last object of the previous page, one of a later page, and a new one.
+			// Between two pages, an object is created, and the last object of the first page and a later one are deleted.
 			ids, _ := d.walk(c.path, c.member, "limit=2", func(page int) {
 				if page == 1 {
 					make("later")

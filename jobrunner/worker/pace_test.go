@@ -27,8 +27,8 @@ func (m mutes) Program(image string) (run.Program, error) {
 	return p, err
 }
 
-// A worker that pauses between jobs although others wait gets the advice to have more slots. A fast
-// or idle worker doesn't.
+// If a worker pauses between jobs while others wait, it gets the advice to run several at a time. A
+// fast or idle worker doesn't.
 func TestAdviceOnPace(t *testing.T) {
 	for name, c := range map[string]struct {
 		pause  time.Duration
@@ -66,8 +66,8 @@ func TestAdviceOnPace(t *testing.T) {
 	}
 }
 
-// withMutes runs a test with an endpoint whose one worker the test plays. started has the ids of later
-// workers.
+// withMutes runs a test with an endpoint of one worker. The test acts as the worker with the id.
+// started has the ids of later workers.
 func withMutes(t *testing.T, test func(f *fixture, id string, started chan string)) {
 	t.Helper()
 	bubbleWith(t, nil, func(c *worker.Config) chan string {

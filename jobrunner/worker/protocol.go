@@ -44,7 +44,7 @@ func (p *Pools) Authorize(endpoint, id, key string) (Protocol, error) {
 func (w *worker) Take(ctx context.Context, max int) ([]engine.Taken, error) {
 	wasEmpty, ok := w.beginTake()
 	if !ok {
-		// Answer late: after an empty answer, a worker that is about to leave would repeat its
+		// Respond late: after an empty response, a worker that is about to exit would repeat its
 		// request at once.
 		select {
 		case <-w.gone:
@@ -81,7 +81,7 @@ func (w *worker) beginTake() (isEmpty, ok bool) {
 	return len(w.jobs) == 0, true
 }
 
-// watch kills the worker if the job is taken from it and it doesn't stop. The caller holds the
+// watch kills the worker if the job is revoked and the worker doesn't stop it. The caller holds the
 // worker's lock.
 func (w *worker) watch(h *held) {
 	own, release := context.WithCancel(w.life)
@@ -118,16 +118,16 @@ func (w *worker) waitRecorded(ctx context.Context, h *held) bool {
 	}
 }
 
-// wakeStops wakes Stops after a post about a job that it may name now. The caller holds the
-// worker's lock.
+// wakeStops wakes Stops if it may name the job, because a POST about the job has ended. The caller
+// holds the worker's lock.
 func (w *worker) wakeStops(h *held) {
 	if h.revoked {
 		w.jobsChanged()
 	}
 }
 
-// Posting records that the worker posts something about a job, until done is called. Meanwhile Stops
-// doesn't name the job, because the post may be its result.
+// Posting records a POST request about a job, until done is called. Meanwhile Stops doesn't name the
+// job, because the request may have its result.
 func (w *worker) Posting(job string) (done func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,9 +147,9 @@ func (w *worker) Posting(job string) (done func()) {
 // Stops returns the ids of jobs that the worker should stop, each once. It waits for the first one as
 // Take does.
 func (w *worker) Stops(ctx context.Context) []string {
-	var leaves <-chan struct{}
+	var drained <-chan struct{}
 	if w.takesJobs() {
-		leaves = w.taking.Done()
+		drained = w.taking.Done()
 	}
 	for {
 		ids, changed := w.jobsToStop()
@@ -158,7 +158,7 @@ func (w *worker) Stops(ctx context.Context) []string {
 		}
 		select {
 		case <-changed:
-		case <-leaves:
+		case <-drained:
 			return nil
 		case <-w.gone:
 			return nil
@@ -321,7 +321,7 @@ func (w *worker) Unhealthy(reason string) {
 
 var (
 	// ErrNoWorker means that no such worker uses the worker protocol here.
-	ErrNoWorker = errors.New("no such worker: it never was, or it has ended")
+	ErrNoWorker = errors.New("no such worker: it never existed, or it has ended")
 	// ErrKey means that a request doesn't carry the worker's own key.
 	ErrKey = errors.New("the key is not this worker's: send the RUNPOD_AI_API_KEY that it was started with")
 )

@@ -36,9 +36,9 @@ func decodeJSON(text []byte) (v any, err error) {
 	return v, decoder.Decode(&v)
 }
 
-// differs describes the first difference between two values, or returns "". If open is true,
+// difference describes the first difference between two values, or returns "". If open is true,
 // objects may have more members than wanted.
-func differs(at string, got, want any, open bool) string {
+func difference(at string, got, want any, open bool) string {
 	wanted, ok := want.(map[string]any)
 	if !ok {
 		if equal(got, want) {
@@ -55,8 +55,8 @@ func differs(at string, got, want any, open bool) string {
 		if !has {
 			return fmt.Sprintf("%s has no member %q", at, name)
 		}
-		if difference := differs(at+"."+name, member, wanted[name], open); difference != "" {
-			return difference
+		if text := difference(at+"."+name, member, wanted[name], open); text != "" {
+			return text
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {

@@ -165,11 +165,11 @@ func (m *jobRunModel) compare(ctx context.Context, c *api.Client, job api.Job) e
 		if err != nil || expected.value.IsNull() {
 			continue // can't fail: validated
 		}
-		if difference := differs("output", output, want, expected.open); difference != "" {
+		if text := difference("output", output, want, expected.open); text != "" {
 			_ = c.RedactEndpoint(ctx, m.EndpointID.ValueString()) // an error is ignored: a key that may run jobs need not be able to read the endpoint
 			secrets := redact.FromContext(ctx)
 			return &diagnostics.AttributeError{Attribute: expected.attribute, Err: fmt.Errorf("job %s completed, and %s. Its output is %s",
-				job.ID, secrets.Text(difference, 2*longestShown), secrets.Text(redact.JSON(output), longestShown))}
+				job.ID, secrets.Text(text, 2*longestShown), secrets.Text(redact.JSON(output), longestShown))}
 		}
 	}
 	return nil

@@ -140,7 +140,7 @@ func TestContainerExit(t *testing.T) {
 	e := f.executor("", "")
 	for code, want := range map[string]string{
 		"0": "exit status 0", "3": "exit status 3", "139": "exit status 139: killed by SIGSEGV",
-		"137": "exit status 137: killed by SIGKILL, often because memory is out",
+		"137": "exit status 137: killed by SIGKILL, often because the machine is out of memory",
 	} {
 		f.write("exit", code)
 		p := start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: new(livelog.Log)})

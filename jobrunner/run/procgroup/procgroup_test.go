@@ -96,7 +96,7 @@ func TestExit(t *testing.T) {
 		"exit 3":               "exit status 3",
 		"kill -SEGV $$":        "SIGSEGV",
 		"kill -KILL $$":        killed,
-		"exit 137":             "exit status 137: killed by SIGKILL, often because memory is out",
+		"exit 137":             "exit status 137: killed by SIGKILL, often because the machine is out of memory",
 		"exit 139":             "exit status 139: killed by SIGSEGV",
 		"exit 255":             "exit status 255",
 		"nosuchcommand-at-all": "exit status 127",

@@ -54,7 +54,7 @@ func StatusText(status int, oom bool) string {
 	case signal == int(syscall.SIGKILL) && oom:
 		return text + ": killed by SIGKILL, out of memory"
 	case signal == int(syscall.SIGKILL):
-		text += ": killed by SIGKILL, often because memory is out"
+		text += ": killed by SIGKILL, often because the machine is out of memory"
 	case signal > 0 && signal <= 64:
 		text += ": killed by " + signalName(signal)
 	}

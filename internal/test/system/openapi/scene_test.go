@@ -101,7 +101,7 @@ func (s *scene) furnish(t *testing.T) {
 
 // request is a request to the jobrunner.
 type request struct {
-	at      string // the part that may be invalid
+	at      string // the part of the request that may be invalid
 	name    string // name of the case
 	method  string
 	path    string
