@@ -185,15 +185,15 @@ func readReport(path string) (*report.Report, error) {
 	return r, nil
 }
 
-// published has the flags for published reports.
-type published struct {
+// publication has the flags for published reports.
+type publication struct {
 	Implementation        string `placeholder:"NAME" help:"Name of the judged implementation, for a published report."`
 	ImplementationVersion string `placeholder:"VERSION" help:"Version of the implementation."`
 	Contact               string `placeholder:"URL" help:"URL or address of the implementation's maker."`
 	Sign                  string `type:"existingfile" placeholder:"FILE" help:"Sign each JSON report with this Ed25519 private key (PEM); the signature is written to REPORT.sig."`
 }
 
-func (p *published) implementation() *report.Implementation {
+func (p *publication) implementation() *report.Implementation {
 	if p.Implementation == "" {
 		return nil
 	}
@@ -201,7 +201,7 @@ func (p *published) implementation() *report.Implementation {
 }
 
 // check rejects conflicting flags and a key that can't sign.
-func (p *published) check(r *reports) error {
+func (p *publication) check(r *reports) error {
 	if p.Implementation == "" && (p.ImplementationVersion != "" || p.Contact != "") {
 		return fmt.Errorf("--implementation-version and --contact require --implementation")
 	}
@@ -221,7 +221,7 @@ func (p *published) check(r *reports) error {
 	return nil
 }
 
-func (p *published) signable(r *reports) (paths []string) {
+func (p *publication) signable(r *reports) (paths []string) {
 	for _, o := range r.outputs() {
 		if o.format.Name == "json" && o.path != "-" {
 			paths = append(paths, o.path)
@@ -231,7 +231,7 @@ func (p *published) signable(r *reports) (paths []string) {
 }
 
 // sign signs the JSON reports, which must have been written.
-func (p *published) sign(r *reports) error {
+func (p *publication) sign(r *reports) error {
 	if p.Sign == "" {
 		return nil
 	}

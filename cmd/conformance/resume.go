@@ -15,20 +15,20 @@ import (
 // deferredSchema is the version of the file's format.
 const deferredSchema = "gpucloud-conformance-deferred/1"
 
-// deferred is the file of a run with deferred cases. It contains no API keys.
-type deferred struct {
+// deferredRun is the file of a run with deferred cases. It contains no API keys.
+type deferredRun struct {
 	Schema string            `json:"schema"`
 	Run    run               `json:"run"`
 	State  conformance.State `json:"state"`
 	Report *report.Report    `json:"report"`
 }
 
-func readDeferred(path string) (*deferred, error) {
+func readDeferred(path string) (*deferredRun, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	d := new(deferred)
+	d := new(deferredRun)
 	if err := json.Unmarshal(text, d); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -39,7 +39,7 @@ func readDeferred(path string) (*deferred, error) {
 }
 
 // write writes the file atomically.
-func (d *deferred) write(path string) error {
+func (d *deferredRun) write(path string) error {
 	text, err := json.Marshal(d)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func checkDeferred(path string) error {
 }
 
 // store writes the deferred cases to a file, and prints when to resume.
-func (d *deferred) store(path string) error {
+func (d *deferredRun) store(path string) error {
 	if path == "" {
 		return nil
 	}

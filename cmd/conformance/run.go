@@ -22,9 +22,9 @@ import (
 )
 
 type run struct {
-	target    `embed:""`
-	published `embed:""`
-	reports   `embed:"" json:"-"`
+	target      `embed:""`
+	publication `embed:""`
+	reports     `embed:"" json:"-"`
 
 	Select  []string `short:"s" placeholder:"PATTERN" help:"Clauses to judge: an id, a glob (JOB-*), an area (JOB) or a level (MUST); a leading ! excludes."`
 	Profile string   `default:"read" enum:"read,jobs,full" help:"Allowed operations. read: only reads; jobs: also own objects and small jobs; full: all."`
@@ -108,7 +108,7 @@ func (t *target) resolve(ctx context.Context) (_ env.Target, stop func(), err er
 func (r *run) Run() error {
 	ctx, stop := interruptible()
 	defer stop()
-	if err := errors.Join(r.reports.check(), r.published.check(&r.reports), checkDeferred(r.Defer)); err != nil {
+	if err := errors.Join(r.reports.check(), r.publication.check(&r.reports), checkDeferred(r.Defer)); err != nil {
 		return err
 	}
 	o, end, err := r.prepare(ctx)
@@ -116,7 +116,7 @@ func (r *run) Run() error {
 		return err
 	}
 	defer end()
-	deferredRun := deferred{Schema: deferredSchema, Run: *r}
+	deferredRun := deferredRun{Schema: deferredSchema, Run: *r}
 	if r.Defer != "" {
 		o.Defer = &deferredRun.State
 	}

@@ -72,7 +72,7 @@ func (j *Jobs) Batch(ctx context.Context, endpointID, batchID string) (Batch, er
 }
 
 func (j *Jobs) batch(ctx context.Context, method, endpointID, batchID, path string, body any) (Batch, error) {
-	answer := identified[Batch]{kind: "batch", want: batchID, decode: decodePlain[Batch]}
+	answer := objectAnswer[Batch]{kind: "batch", want: batchID, decode: decodePlain[Batch]}
 	err := j.onBatch(ctx, method, endpointID, batchID, path, body, nil, &answer)
 	return answer.object, err
 }

@@ -53,7 +53,7 @@ func (l *CatalogList[T]) Find(ctx context.Context, query url.Values) ([]T, error
 
 // Get returns an entry by its id. The list for this query may lack it.
 func (l *CatalogList[T]) Get(ctx context.Context, id string, query url.Values) (T, error) {
-	answer := identified[T]{kind: "catalog entry", want: id, decode: l.decode}
+	answer := objectAnswer[T]{kind: "catalog entry", want: id, decode: l.decode}
 	_, err := l.deployment.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: l.deployment.settings.BaseURL + l.path + "/" + url.PathEscape(id), Query: query}, &answer)
 	return answer.object, err
 }

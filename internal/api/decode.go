@@ -147,9 +147,9 @@ func decodeElements[T any](elements []element, decode func(json.RawMessage) (T, 
 	return out, nil
 }
 
-// identified decodes the answer about one object. It rejects answers without an id or about
+// objectAnswer decodes the answer about one object. It rejects answers without an id or about
 // another object.
-type identified[T any] struct {
+type objectAnswer[T any] struct {
 	kind   string
 	want   string // id in the request; "" for a new object
 	decode func(json.RawMessage) (T, error)
@@ -157,7 +157,7 @@ type identified[T any] struct {
 	element
 }
 
-func (i *identified[T]) UnmarshalJSON(data []byte) (err error) {
+func (i *objectAnswer[T]) UnmarshalJSON(data []byte) (err error) {
 	if err := i.element.UnmarshalJSON(data); err != nil {
 		return err
 	}

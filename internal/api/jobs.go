@@ -106,7 +106,7 @@ func (j *Jobs) RunSync(ctx context.Context, endpointID string, s Submission, wai
 
 func (j *Jobs) submit(ctx context.Context, endpointID, path string, s Submission, c httpclient.Call) (Job, error) {
 	c.Method, c.Body = http.MethodPost, s
-	answer := identified[Job]{kind: "job", decode: decodePlain[Job]}
+	answer := objectAnswer[Job]{kind: "job", decode: decodePlain[Job]}
 	_, err := j.do(ctx, endpointID, path, c, &answer)
 	return j.redacted(ctx, endpointID, answer.object, err)
 }
@@ -141,7 +141,7 @@ func (j *Jobs) job(ctx context.Context, method, endpointID, path, jobID string) 
 	if err := checkID("job", jobID); err != nil {
 		return Job{}, err
 	}
-	answer := identified[Job]{kind: "job", want: jobID, decode: decodePlain[Job]}
+	answer := objectAnswer[Job]{kind: "job", want: jobID, decode: decodePlain[Job]}
 	_, err := j.do(ctx, endpointID, path+jobID, httpclient.Call{Method: method}, &answer)
 	return j.redacted(ctx, endpointID, answer.object, err)
 }

@@ -226,7 +226,7 @@ func (r *Collection[T]) fetch(ctx context.Context, id string, unlisted bool) (el
 		return r.fetchFromList(ctx, id)
 	}
 	c.Query = r.query
-	answer := identified[T]{kind: r.kind, want: id, decode: r.decode}
+	answer := objectAnswer[T]{kind: r.kind, want: id, decode: r.decode}
 	if _, err := r.Do(ctx, c, &answer); err != nil {
 		return element{}, r.confirmAbsence(ctx, id, unlisted, err)
 	}
@@ -304,7 +304,7 @@ func (r *Collection[T]) callByID(method, id string) (httpclient.Call, error) {
 // sendForObject sends a call whose answer is one object: the one with the id, or a new one if
 // id is "".
 func (r *Collection[T]) sendForObject(ctx context.Context, c httpclient.Call, id string) (T, *httpclient.Response, error) {
-	answer := identified[T]{kind: r.kind, want: id, decode: r.decoder(ctx)}
+	answer := objectAnswer[T]{kind: r.kind, want: id, decode: r.decoder(ctx)}
 	response, err := r.Do(ctx, c, &answer)
 	return answer.object, response, err
 }

@@ -127,7 +127,7 @@ func (c *Client) EndpointBuild(ctx context.Context, endpointID, id string) (Buil
 	if err := cmp.Or(checkID("endpoint", endpointID), checkID("build", id)); err != nil {
 		return Build{}, err
 	}
-	answer := identified[Build]{kind: "build", want: id, decode: decodePlain[Build]}
+	answer := objectAnswer[Build]{kind: "build", want: id, decode: decodePlain[Build]}
 	_, err := c.deployment.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/v2/serverless/" + endpointID + "/builds/" + id}, &answer)
 	redactTexts(redact.FromContext(ctx), answer.object.CommitMessage, answer.object.Error)
 	return answer.object, err

@@ -135,8 +135,8 @@ func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Err
 		return nil, c.NotSent(call, err)
 	}
 	r = &Response{client: c, call: call}
-	logged := logged{Client: c, call: call, body: body, try: &r.tries}
-	client := http.Client{Transport: logged, Timeout: c.Timeout + call.ExtraTime, CheckRedirect: redirect}
+	transport := loggingTransport{Client: c, call: call, body: body, try: &r.tries}
+	client := http.Client{Transport: transport, Timeout: c.Timeout + call.ExtraTime, CheckRedirect: redirect}
 	policy := retryPolicy{
 		caller: ctx, repeatable: repeatable[call.Method], unproven: !c.Answered(),
 		recent: func() bool { return c.RecentCreates.isNamed(call.URL, string(body)) },
@@ -160,7 +160,7 @@ func (c *Client) send(ctx context.Context, call Call) (r *Response, failure *Err
 			_, _ = io.CopyN(io.Discard, r.Response.Body, maxDiscarded)
 			_ = r.Response.Body.Close()
 		} else if err == nil {
-			r.Body, err = logged.receive(ctx, r.Response)
+			r.Body, err = transport.receive(ctx, r.Response)
 			again = err != nil && policy.check(r.Response, err)
 		}
 	}

@@ -88,8 +88,8 @@ type lazy func() string
 
 func (l lazy) MarshalText() ([]byte, error) { return []byte(l()), nil }
 
-// logged is a transport that logs the tries of a call.
-type logged struct {
+// loggingTransport is a transport that logs the tries of a call.
+type loggingTransport struct {
 	*Client
 	call Call
 	body []byte
@@ -97,7 +97,7 @@ type logged struct {
 }
 
 // RoundTrip makes one try.
-func (l logged) RoundTrip(r *http.Request) (*http.Response, error) {
+func (l loggingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if l.Log == nil {
 		return l.RoundTripper.RoundTrip(r)
 	}
@@ -124,7 +124,7 @@ func (l logged) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // receive reads and logs the body of an answer, unless the call streams it.
-func (l logged) receive(ctx context.Context, resp *http.Response) (body []byte, err error) {
+func (l loggingTransport) receive(ctx context.Context, resp *http.Response) (body []byte, err error) {
 	if l.call.Stream != nil && resp.StatusCode == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), l.call.Accept) {
 		return nil, l.call.Stream(resp)
 	}
@@ -135,7 +135,7 @@ func (l logged) receive(ctx context.Context, resp *http.Response) (body []byte, 
 	return body, err
 }
 
-func (l logged) redacted(body []byte) lazy {
+func (l loggingTransport) redacted(body []byte) lazy {
 	return func() string { return l.call.secrets.Body(body) }
 }
 

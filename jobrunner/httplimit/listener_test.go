@@ -39,8 +39,8 @@ type remoteConn struct {
 
 func (r remoteConn) RemoteAddr() net.Addr { return r.address }
 
-// bounded is a server with limits, over TCP. Requests to /hold wait until release is closed.
-type bounded struct {
+// boundedServer is a server with limits, over TCP. Requests to /hold wait until release is closed.
+type boundedServer struct {
 	t         *testing.T
 	address   string
 	holding   chan struct{}
@@ -48,10 +48,10 @@ type bounded struct {
 	addresses chan string
 }
 
-func serveBounded(t *testing.T, bounds httplimit.Connections) *bounded {
+func serveBounded(t *testing.T, bounds httplimit.Connections) *boundedServer {
 	t.Helper()
 	inner := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
-	b := &bounded{t: t, address: inner.Addr().String(), holding: make(chan struct{}), release: make(chan struct{}), addresses: make(chan string, 1)}
+	b := &boundedServer{t: t, address: inner.Addr().String(), holding: make(chan struct{}), release: make(chan struct{}), addresses: make(chan string, 1)}
 	listener := httplimit.Listen(remoteListener{inner, b.addresses}, bounds)
 	server := &http.Server{ConnState: listener.State, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/hold" {
@@ -65,7 +65,7 @@ func serveBounded(t *testing.T, bounds httplimit.Connections) *bounded {
 }
 
 // connect opens a connection from an address, and sends a request if path isn't empty.
-func (b *bounded) connect(from, path string) *bufio.Reader {
+func (b *boundedServer) connect(from, path string) *bufio.Reader {
 	b.t.Helper()
 	b.addresses <- from
 	c := must.Do(net.Dial("tcp", b.address))(b.t)
@@ -78,7 +78,7 @@ func (b *bounded) connect(from, path string) *bufio.Reader {
 
 // hold sends a request to /hold from an address. It retries while it is rejected, because the
 // connection to be evicted may not be idle yet.
-func (b *bounded) hold(from string) *bufio.Reader {
+func (b *boundedServer) hold(from string) *bufio.Reader {
 	b.t.Helper()
 	for {
 		r := b.connect(from, "/hold")
@@ -96,7 +96,7 @@ func (b *bounded) hold(from string) *bufio.Reader {
 }
 
 // expectServed retries until a request from an address is answered 200.
-func (b *bounded) expectServed(from string) {
+func (b *boundedServer) expectServed(from string) {
 	b.t.Helper()
 	for {
 		resp, err := http.ReadResponse(b.connect(from, "/"), nil)
@@ -106,7 +106,7 @@ func (b *bounded) expectServed(from string) {
 	}
 }
 
-func (b *bounded) expect(from *bufio.Reader, want int) {
+func (b *boundedServer) expect(from *bufio.Reader, want int) {
 	b.t.Helper()
 	if status, body, _ := readAnswer(b.t, from); status != want || want == 503 && !strings.Contains(body, "too many open connections") {
 		b.t.Errorf("answered %d %s, expected %d", status, body, want)

@@ -19,18 +19,18 @@ type Endpoints struct {
 	lead func(id string) (epoch int64, own bool)
 
 	mu      sync.Mutex
-	cache   map[string]cached
+	cache   map[string]cachedEndpoint
 	changes int
 }
 
-type cached struct {
+type cachedEndpoint struct {
 	Endpoint
 	epoch int64
 }
 
 // NewEndpoints caches what load returns, for as long as this process leads the endpoint.
 func NewEndpoints(load func(ctx context.Context, id string) (store.Endpoint, error), lead func(id string) (epoch int64, own bool)) *Endpoints {
-	return &Endpoints{load: load, lead: lead, cache: map[string]cached{}}
+	return &Endpoints{load: load, lead: lead, cache: map[string]cachedEndpoint{}}
 }
 
 // Find returns ErrNoEndpoint if no endpoint with a queue has the id.
@@ -52,7 +52,7 @@ func (e *Endpoints) Find(ctx context.Context, id string) (Endpoint, error) {
 	case stored.Type == store.LoadBalancer:
 		return Endpoint{}, fmt.Errorf("%w with a queue: %q is a load balancer", ErrNoEndpoint, id)
 	}
-	found = cached{Endpoint{WorkersMax: int(stored.WorkersMax)}, epoch}
+	found = cachedEndpoint{Endpoint{WorkersMax: int(stored.WorkersMax)}, epoch}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	// Don't cache a read that a change may have overtaken.

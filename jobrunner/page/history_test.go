@@ -9,13 +9,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// at is a time that only changes by pass.
-type at struct{ time.Time }
+// testClock is a time that only changes by pass.
+type testClock struct{ time.Time }
 
-func (a *at) pass(d time.Duration) { a.Time = a.Add(d) }
+func (a *testClock) pass(d time.Duration) { a.Time = a.Add(d) }
 
-func newTestHistory() (*history, *at) {
-	now := &at{time.Unix(1_800_000_000, 0)} // the start of a step
+func newTestHistory() (*history, *testClock) {
+	now := &testClock{time.Unix(1_800_000_000, 0)} // the start of a step
 	return newHistory(func() time.Time { return now.Time }), now
 }
 

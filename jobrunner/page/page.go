@@ -62,8 +62,8 @@ type Page struct {
 	sessions *sessions
 	history  *history
 	gpus     gpuHistory
-	costs    cached[Costs]
-	objects  cached[Objects]
+	costs    cachedValue[Costs]
+	objects  cachedValue[Objects]
 	files    map[string]httpanswer.File
 
 	stop     context.CancelFunc
@@ -293,15 +293,15 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal 
 	return nil
 }
 
-// cached is a value that all readers share for a moment, because each reads it every second.
-type cached[T any] struct {
+// cachedValue is a value that all readers share for a moment, because each reads it every second.
+type cachedValue[T any] struct {
 	mu   sync.Mutex
 	read time.Time // zero if never read, or dropped
 	last T
 }
 
 // get returns the value. If it's older than age, it is read again.
-func (c *cached[T]) get(now time.Time, age time.Duration, read func() (T, error)) (T, error) {
+func (c *cachedValue[T]) get(now time.Time, age time.Duration, read func() (T, error)) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if since := now.Sub(c.read); since >= 0 && since < age {
@@ -314,7 +314,7 @@ func (c *cached[T]) get(now time.Time, age time.Duration, read func() (T, error)
 	return value, err
 }
 
-func (c *cached[T]) drop() {
+func (c *cachedValue[T]) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.read = time.Time{}

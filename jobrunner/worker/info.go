@@ -154,7 +154,7 @@ const outcomeStopped = "STOPPED"
 // must be called while the worker still has its GPUs, and without the worker's lock, because a
 // driver may be slow. Jobs without a GPU are logged at debug level, because there are many and
 // their figures say little.
-func (w *worker) logJobEnd(ctx context.Context, h *held, outcome string) {
+func (w *worker) logJobEnd(ctx context.Context, h *heldJob, outcome string) {
 	w.mu.Lock()
 	devices, process, endLogged := w.devices, w.process, h.endLogged
 	h.endLogged = true

@@ -83,7 +83,7 @@ func (w *worker) beginTake() (isEmpty, ok bool) {
 
 // watch kills the worker if the job is revoked and the worker doesn't stop it. The caller holds the
 // worker's lock.
-func (w *worker) watch(h *held) {
+func (w *worker) watch(h *heldJob) {
 	own, release := context.WithCancel(w.life)
 	h.release = release
 	w.watching.Go(func() {
@@ -102,7 +102,7 @@ func (w *worker) watch(h *held) {
 
 // waitRecorded waits until no result of the job is being recorded. It returns false if ctx ends
 // first, as it does when the job leaves the worker.
-func (w *worker) waitRecorded(ctx context.Context, h *held) bool {
+func (w *worker) waitRecorded(ctx context.Context, h *heldJob) bool {
 	for {
 		w.mu.Lock()
 		busy, changed := h.results > 0, w.changed
@@ -120,7 +120,7 @@ func (w *worker) waitRecorded(ctx context.Context, h *held) bool {
 
 // wakeStops wakes Stops if it may name the job, because a POST about the job has ended. The caller
 // holds the worker's lock.
-func (w *worker) wakeStops(h *held) {
+func (w *worker) wakeStops(h *heldJob) {
 	if h.revoked {
 		w.jobsChanged()
 	}
@@ -259,7 +259,7 @@ func (w *worker) reconcileJobs(ctx context.Context, named []string, requests boo
 		return nil
 	}
 	now := w.pool.clock.Now()
-	var lost, stoppedJobs []*held
+	var lost, stoppedJobs []*heldJob
 	for id, h := range w.jobs {
 		if slices.Contains(named, id) {
 			continue
@@ -296,7 +296,7 @@ func (w *worker) reconcileJobs(ctx context.Context, named []string, requests boo
 // send.
 const requestWithoutResult = "it asked for another job and sent no result: it restarted, or could not send the output (its log has why, for example that it is not JSON)"
 
-func (w *worker) markLost(h *held, lost bool) {
+func (w *worker) markLost(h *heldJob, lost bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h.lost = lost

@@ -38,8 +38,8 @@ type worker struct {
 	reason       string
 	idleSince    time.Time
 	started      time.Time
-	jobs         map[string]*held // by job id
-	changed      chan struct{}    // closed and replaced when jobs changes
+	jobs         map[string]*heldJob // by job id
+	changed      chan struct{}       // closed and replaced when jobs changes
 	hadJob       bool
 	crashed      bool   // during its start
 	preempted    bool   // it was killed to free its devices, not because of its jobs
@@ -56,8 +56,8 @@ type worker struct {
 	pace         pace
 }
 
-// held is a job that a worker holds.
-type held struct {
+// heldJob is a job that a worker holds.
+type heldJob struct {
 	ref          engine.Ref
 	takenAt      time.Time
 	missingSince time.Time // when a ping first left it out
@@ -74,7 +74,7 @@ func newWorker(ctx context.Context, p *poolCore, number int64) *worker {
 	w := &worker{
 		id: uuid.NewString()[:13], key: rand.Text(), number: number, settings: p.settings(), pool: p,
 		retry: make(chan struct{}, 1), killed: make(chan struct{}), gone: make(chan struct{}),
-		state: Initializing, idleSince: p.clock.Now(), jobs: map[string]*held{}, changed: make(chan struct{}),
+		state: Initializing, idleSince: p.clock.Now(), jobs: map[string]*heldJob{}, changed: make(chan struct{}),
 	}
 	w.kill = sync.OnceFunc(func() { close(w.killed) })
 	w.log = run.NewLog(run.LogConfig{Clock: p.clock, ID: w.id, Tee: p.config.LogTo})
@@ -143,7 +143,7 @@ func (w *worker) drain() {
 func (w *worker) stale() bool { return w.settings.Version != w.pool.settings().Version }
 
 // hold adds jobs to the worker.
-func (w *worker) hold(jobs []engine.Taken, added func(h *held)) {
+func (w *worker) hold(jobs []engine.Taken, added func(h *heldJob)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, job := range jobs {
@@ -156,22 +156,22 @@ func (w *worker) hold(jobs []engine.Taken, added func(h *held)) {
 }
 
 // add adds one job. The caller holds the worker's lock.
-func (w *worker) add(ref engine.Ref) *held {
-	h := &held{ref: ref, takenAt: w.pool.clock.Now(), release: func() {}}
+func (w *worker) add(ref engine.Ref) *heldJob {
+	h := &heldJob{ref: ref, takenAt: w.pool.clock.Now(), release: func() {}}
 	w.jobs[ref.ID] = h
 	w.hadJob = true
 	return h
 }
 
 // drop removes a job from the worker.
-func (w *worker) drop(h *held) {
+func (w *worker) drop(h *heldJob) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.remove(h)
 }
 
 // remove is drop for callers that hold the worker's lock.
-func (w *worker) remove(h *held) {
+func (w *worker) remove(h *heldJob) {
 	if w.jobs[h.ref.ID] != h {
 		return
 	}

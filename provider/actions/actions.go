@@ -47,27 +47,27 @@ type definition[M any] struct {
 // reporter shows a message to the user while an action runs.
 type reporter func(format string, args ...any)
 
-func (d *definition[M]) constructor() action.Action { return &configured[M]{definition: d} }
+func (d *definition[M]) constructor() action.Action { return &configuredAction[M]{definition: d} }
 
-// configured is an action with the settings of its provider.
-type configured[M any] struct {
+// configuredAction is an action with the settings of its provider.
+type configuredAction[M any] struct {
 	definition *definition[M]
 	run        *kit.Run
 }
 
-func (a *configured[M]) Metadata(_ context.Context, req action.MetadataRequest, resp *action.MetadataResponse) {
+func (a *configuredAction[M]) Metadata(_ context.Context, req action.MetadataRequest, resp *action.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_" + a.definition.name
 }
 
-func (a *configured[M]) Schema(_ context.Context, _ action.SchemaRequest, resp *action.SchemaResponse) {
+func (a *configuredAction[M]) Schema(_ context.Context, _ action.SchemaRequest, resp *action.SchemaResponse) {
 	resp.Schema = schema.Schema{MarkdownDescription: a.definition.about, Attributes: a.definition.attributes}
 }
 
-func (a *configured[M]) Configure(_ context.Context, req action.ConfigureRequest, _ *action.ConfigureResponse) {
+func (a *configuredAction[M]) Configure(_ context.Context, req action.ConfigureRequest, _ *action.ConfigureResponse) {
 	a.run, _ = req.ProviderData.(*kit.Run)
 }
 
-func (a *configured[M]) ValidateConfig(ctx context.Context, req action.ValidateConfigRequest, resp *action.ValidateConfigResponse) {
+func (a *configuredAction[M]) ValidateConfig(ctx context.Context, req action.ValidateConfigRequest, resp *action.ValidateConfigResponse) {
 	config := new(M)
 	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Config), config)...)
 	if !resp.Diagnostics.HasError() {
@@ -76,7 +76,7 @@ func (a *configured[M]) ValidateConfig(ctx context.Context, req action.ValidateC
 }
 
 // Invoke validates the configuration again: all its values are known now.
-func (a *configured[M]) Invoke(ctx context.Context, req action.InvokeRequest, resp *action.InvokeResponse) {
+func (a *configuredAction[M]) Invoke(ctx context.Context, req action.InvokeRequest, resp *action.InvokeResponse) {
 	c, config := a.run.Client(&resp.Diagnostics), new(M)
 	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Config), config)...)
 	if resp.Diagnostics.HasError() {

@@ -102,7 +102,7 @@ func (e *Executor) runContainer(ctx context.Context, c *container, s run.Spec) (
 	if s.Pod == nil {
 		c.policy, err = c.engine.startAttached(c.name, s.Log)
 	} else {
-		c.policy, err = detached{log: s.Log}, c.engine.start(ctx, c.name)
+		c.policy, err = detachedPolicy{log: s.Log}, c.engine.start(ctx, c.name)
 	}
 	if err != nil {
 		c.remove()
@@ -151,20 +151,20 @@ func (c *container) Stop(grace time.Duration) {
 	<-c.Done()
 }
 
-// attached is the policy of a worker. Its output comes from the command that started it,
+// attachedPolicy is the policy of a worker. Its output comes from the command that started it,
 // and it is stopped by killing that command and removing the container.
-type attached struct{ command *procgroup.Group }
+type attachedPolicy struct{ command *procgroup.Group }
 
 func (e *containerEngine) startAttached(name string, log io.Writer) (policy, error) {
 	group, err := procgroup.Start(procgroup.Command{
 		Path: e.path, Args: []string{e.path, "start", "--attach", name}, Env: e.environment(), Output: log, Register: e.register,
 	})
-	return attached{group}, err
+	return attachedPolicy{group}, err
 }
 
-func (a attached) stop(*container, time.Duration) { a.command.Signal() }
+func (a attachedPolicy) stop(*container, time.Duration) { a.command.Signal() }
 
-func (a attached) wait(c *container) run.Exit {
+func (a attachedPolicy) wait(c *container) run.Exit {
 	<-a.command.Done()
 	code := a.command.Code()
 	if code <= 0 {
@@ -181,9 +181,9 @@ func (a attached) wait(c *container) run.Exit {
 // statusKilled is the exit status of a container that was killed by SIGKILL.
 const statusKilled = 128 + 9
 
-// detached is the policy of a pod. The container is a child of the engine, so it survives
+// detachedPolicy is the policy of a pod. The container is a child of the engine, so it survives
 // a jobrunner that is killed, and the next run adopts it.
-type detached struct {
+type detachedPolicy struct {
 	log   run.Output
 	after time.Time // output up to this time is already logged
 }
@@ -192,7 +192,7 @@ type detached struct {
 // engines are.
 const followPause = time.Second
 
-func (d detached) wait(c *container) run.Exit {
+func (d detachedPolicy) wait(c *container) run.Exit {
 	for last := d.after; ; {
 		last = c.follow(d.log, last)
 		s, err := c.inspect(backgroundTimeout)
@@ -212,7 +212,7 @@ func (d detached) wait(c *container) run.Exit {
 }
 
 // stop leaves the grace period to the engine.
-func (d detached) stop(c *container, grace time.Duration) {
+func (d detachedPolicy) stop(c *container, grace time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
 	defer cancel()
 	args := []string{"kill", c.name}
@@ -397,7 +397,7 @@ func (e *containerEngine) orphans(ctx context.Context, label string) (all []run.
 			Adopt: func(log run.Output, mark string) run.Process {
 				c := newContainer(e, name, log)
 				after, _ := time.Parse(time.RFC3339Nano, mark) // without a mark it reads all lines
-				c.policy = detached{log, after}
+				c.policy = detachedPolicy{log, after}
 				go c.supervise()
 				return c
 			},

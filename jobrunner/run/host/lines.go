@@ -141,7 +141,7 @@ func (c *container) follow(log run.Output, after time.Time) (last time.Time) {
 		args = append(args, "--since", after.Format(time.RFC3339Nano))
 	}
 	if c.engine.podman {
-		log = joined{log}
+		log = lineJoiner{log}
 	}
 	r, w := io.Pipe()
 	group, err := procgroup.Start(procgroup.Command{
@@ -158,11 +158,11 @@ func (c *container) follow(log run.Output, after time.Time) (last time.Time) {
 	return last
 }
 
-// joined removes the times that Podman writes before each piece of a line if a program writes the
+// lineJoiner removes the times that Podman writes before each piece of a line if a program writes the
 // line in pieces. These aren't before the time of the line; times that the program itself writes are.
-type joined struct{ run.Output }
+type lineJoiner struct{ run.Output }
 
-func (j joined) WriteLine(text, mark string) {
+func (j lineJoiner) WriteLine(text, mark string) {
 	at, _ := time.Parse(time.RFC3339Nano, mark) // the time of the line
 	j.Output.WriteLine(pieceMark.ReplaceAllStringFunc(text, func(found string) string {
 		if t, err := time.Parse(time.RFC3339Nano, strings.TrimSuffix(found, " ")); err != nil || t.Before(at) || len(found) != len(mark)+1 {

@@ -86,7 +86,7 @@ func TestMarkedLines(t *testing.T) {
 	} {
 		log := new(livelog.Log)
 		after, _ := time.Parse(time.RFC3339Nano, since) // zero without one
-		last := must.Do(run.CopyLines(iotest.OneByteReader(strings.NewReader(written)), after, joined{log}))(t)
+		last := must.Do(run.CopyLines(iotest.OneByteReader(strings.NewReader(written)), after, lineJoiner{log}))(t)
 		got := log.String()
 		must.Hold(t, got == strings.Join(want, "\n")+"\n" && last.Nanosecond() == 7, "since", since, got, "and then", last)
 	}

@@ -27,13 +27,13 @@ type settings struct {
 
 func (s settings) tag() string { return s.name + ":" + s.version }
 
-// built is the image of a platform.
-type built struct {
+// platformImage is the image of a platform.
+type platformImage struct {
 	platform v1.Platform
 	image    v1.Image
 }
 
-func (s settings) build(ctx context.Context) (all []built, err error) {
+func (s settings) build(ctx context.Context) (all []platformImage, err error) {
 	base, err := layer(system())
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (s settings) build(ctx context.Context) (all []built, err error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, built{*platform, image})
+		all = append(all, platformImage{*platform, image})
 	}
 	return all, nil
 }
@@ -120,7 +120,7 @@ func (s settings) labels() map[string]string {
 }
 
 // imageIndex returns the index of all platforms' images.
-func imageIndex(images []built) v1.ImageIndex {
+func imageIndex(images []platformImage) v1.ImageIndex {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, b := range images {
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: b.image, Descriptor: v1.Descriptor{Platform: &b.platform}})

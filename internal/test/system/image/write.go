@@ -15,7 +15,7 @@ import (
 )
 
 // write replaces the layout and the archives of an earlier build in a folder.
-func write(folder, tag string, index v1.ImageIndex, images []built) error {
+func write(folder, tag string, index v1.ImageIndex, images []platformImage) error {
 	reference, err := name.NewTag(tag)
 	if err != nil {
 		return err
