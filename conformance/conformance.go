@@ -28,7 +28,7 @@ import (
 // Target is a deployment to judge.
 type Target = env.Target
 
-// Permission is what cases may do to a target beyond reading.
+// Permission lists the actions that cases may perform on a target besides reading.
 type Permission = suite.Permission
 
 // Options configure a run.

@@ -93,7 +93,7 @@ func probesOf(t *Target) (list []probe) {
 	return list
 }
 
-// fault says what is wrong with the answer to the probe, or returns "".
+// fault returns a fault of the answer to the probe, or "".
 func (p probe) fault(ctx context.Context, x *wire.Exchange) string {
 	var body any
 	err := json.Unmarshal(x.Body, &body)

@@ -197,7 +197,7 @@ func twoNodes(t *testing.T, c jobrunner.Config) []*deployment {
 	return nodes
 }
 
-// waitFor polls a condition, which also returns what it has seen.
+// waitFor polls a condition. If it never holds, the error shows the last value seen.
 func waitFor(t *testing.T, is func() (done bool, seen any)) {
 	t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(5 * time.Millisecond) {

@@ -157,7 +157,7 @@ type attributeCase struct {
 	unreadable bool        // no answer has the value of the last create or update
 }
 
-// test runs the case with a configuration of the other attributes. at is where a version without the attribute rejects it.
+// test runs the case with a configuration of the other attributes. A version without the attribute rejects it at the path at.
 func (c attributeCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName, name, at string, config map[string]any) {
 	t.Helper()
 	config = with(config, map[string]any{name: c.values[0]})

@@ -118,7 +118,7 @@ func actionAfterImport(attribute string, v api.Version) string {
 	return "no-op"
 }
 
-// Other clients may repeat an element of what is a set here.
+// Other clients may repeat an element of a list that is a set in this provider.
 func TestTemplateRepeatsElements(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		created := must.Do(d.Client(t, v).Templates.Create(t.Context(), api.Template{Name: d.Name("repeats"), Image: "i", Disk: 10, Category: "NVIDIA", Ports: []string{"80/http", "80/http"}}))(t)

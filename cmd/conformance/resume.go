@@ -59,8 +59,8 @@ func (d *deferredRun) write(path string) error {
 	return nil
 }
 
-// checkDeferred rejects a file that can't be written. It also rejects an existing file: if it
-// were overwritten, the objects of its run would be forgotten.
+// checkDeferred rejects a file that can't be written. It also rejects an existing file, because
+// overwriting it would forget the objects of its run.
 func checkDeferred(path string) error {
 	if path == "" {
 		return nil

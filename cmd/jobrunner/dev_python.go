@@ -158,8 +158,8 @@ func exists(path string) bool {
 // commandTimeout limits the duration of commandOutput.
 const commandTimeout = 20 * time.Second
 
-// commandOutput runs a command in a folder and returns its stdout, "" if it fails. With a nil env it has
-// the environment of this program.
+// commandOutput runs a command in a folder and returns its stdout, or "" if the command fails. If env is
+// nil, the command has the environment of this program.
 func commandOutput(ctx context.Context, folder string, env []string, command ...string) string {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()

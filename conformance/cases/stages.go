@@ -203,8 +203,8 @@ func (p *stagedJob) freeWorker() {
 	}
 }
 
-// expectStatus expects the status of the stage. For a cancelled job it is a SHOULD: it has no
-// result, so its retention is only derived from the retention of results.
+// expectStatus expects the status of the stage. For a cancelled job this is a SHOULD: the job has
+// no result, so its retention is only derived from the retention of results.
 func (s stage) expectStatus(c *suite.C, a *suite.Answer) {
 	check := func() { a.Is(200).Equal("status", s.status) }
 	if s.status == suite.Cancelled {

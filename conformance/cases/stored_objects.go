@@ -361,9 +361,9 @@ func (s *objects) describes(values suite.M) bool {
 	return !slices.ContainsFunc(s.fields, func(f field) bool { return values[f.path] != nil && !f.described })
 }
 
-// send sends an update with the nth update operation, or with another one that is served.
-// It returns nil if none is. described says that the description has the operation, so it
-// must be served.
+// send sends an update with the nth update operation, or with another one that is served. If no
+// operation is served, it returns nil. described reports whether the description has the
+// operation, which must then be served.
 func (s *objects) send(o object, body suite.M, nth int) (a *suite.Answer, described bool) {
 	for i := range s.k.updates {
 		op := (nth + i) % len(s.k.updates)

@@ -72,7 +72,7 @@ func judgeShrink(p *scenarioRun) suite.Outcome {
 	return passed
 }
 
-// volumes is what a client knows about network volumes.
+// volumes records the network volumes that a client has seen.
 type volumes struct {
 	byID    map[string]volume
 	deleted map[string]float64 // sizes by name

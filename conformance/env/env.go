@@ -33,7 +33,7 @@ type Env struct {
 
 	silence silence
 
-	// Requests and Jobs count what was sent and submitted so far.
+	// Requests and Jobs count the requests sent and the jobs submitted so far.
 	Requests, Jobs atomic.Int64
 
 	boxes       http.ServeMux

@@ -63,8 +63,8 @@ type Case struct {
 	// Decides says that the case judges by an effect. If it passes, an inconclusive case of
 	// the clause doesn't count. If it is skipped, the clause isn't partly judged.
 	Decides bool
-	// Watch is called with every exchange of the run. It returns what is wrong with the
-	// exchange, or "". Run sends requests to watch, and passes unless something else fails.
+	// Watch is called with every exchange of the run. It returns a fault of the exchange,
+	// or "". Run sends requests to watch, and passes unless something else fails.
 	Watch func(*Watched) string
 	Run   func(c *C)
 }
@@ -110,7 +110,7 @@ const (
 // Has reports whether the needs include all of others.
 func (n Needs) Has(others Needs) bool { return n&others == others }
 
-// Permission is what a case does to the target, beyond reading.
+// Permission lists the actions that a case performs on the target besides reading.
 type Permission uint
 
 // What a case does. Each is allowed by a word of --allow.

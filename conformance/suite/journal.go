@@ -11,10 +11,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// Journal records what a deferred case has seen. The case resumes hours later, in another
-// process, by running again from its start. Up to the point where it stopped, times, random
-// words and answers are replayed from the journal. So a case that waits for half an hour needs no
-// code to resume.
+// Journal records the inputs of a deferred case. The case resumes hours later, in another
+// process: it runs again from its start, and the journal replays times, random words and answers
+// up to the point at which it stopped. So a case that waits for half an hour needs no code to
+// resume.
 //
 // The journal records answers, but no requests, so it contains no key.
 type Journal struct {

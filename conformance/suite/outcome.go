@@ -157,8 +157,8 @@ func (c *C) leaveOut(reason string) {
 	}
 }
 
-// Thorough reports whether the target is local. A shared target doesn't get what costs or loads too
-// much; then the report says that the clause is partly judged.
+// Thorough reports whether the target is local. The case spares a shared target requests that cost or
+// load too much; then the report says that the clause is partly judged.
 func (c *C) Thorough(what string) bool {
 	if !c.Target.Local {
 		c.leaveOut("only a local target gets " + what)

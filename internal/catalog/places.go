@@ -110,7 +110,7 @@ func (r Request) places() string {
 }
 
 // placesOffering returns the data centers that offer the requested compute, in stock or not, and the
-// ids of that compute. It returns nil if the catalog doesn't know the location of all of it.
+// ids of that compute. It returns nil if the catalog doesn't know where all the compute is offered.
 func (c *Checks) placesOffering(ctx context.Context, to diagnostics.Check, r Request) (places, ids []string) {
 	dataCenters, ok := c.dataCenters(ctx, to)
 	if !ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// program is what the test binary runs when a shell starts it.
+// program is the command line that the test binary parses when a shell starts it.
 type program struct {
 	Debug bool `help:"A flag of all commands."`
 	Serve struct {

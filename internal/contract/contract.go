@@ -176,7 +176,7 @@ var settings = sync.OnceValue(func() map[string][]*Setting {
 // Settings returns the settings of a resource.
 func Settings(resource string) []*Setting { return settings()[resource] }
 
-// SettingAt returns the setting at a neutral path. It panics if it doesn't exist.
+// SettingAt returns the setting at a neutral path. It panics if the path has none.
 func SettingAt(resource, path string) *Setting {
 	for _, s := range Settings(resource) {
 		if s.Path == path {
@@ -207,7 +207,7 @@ func (s *Setting) Only() API {
 	}
 }
 
-// FieldAt returns the field of a request at a path. It panics if it doesn't exist.
+// FieldAt returns the field of a request at a path. It panics if the path has none.
 func FieldAt(api API, resource, path string) *Field {
 	for _, use := range []Use{Create, Update} {
 		if f := (Body{api, resource, use}).At(path); f != nil {

@@ -115,8 +115,8 @@ const (
 	fuzzedSecret = "planted-<s3cret>&\"pässword\""
 )
 
-// plantSecrets puts the secrets into what a server says, in the ways in which servers
-// write them.
+// plantSecrets puts the secrets into a server's response, in each encoding that servers
+// use.
 func plantSecrets(text string) string {
 	unquoted := func(quoted string) string { return quoted[1 : len(quoted)-1] }
 	plain := func(s string) string {

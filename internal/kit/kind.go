@@ -21,9 +21,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// Kind describes a kind of managed object. M is its model: a struct with a field for every
-// attribute of Schema, named as the attribute in Go's spelling, which has an id. If it has deletion_protection, the kit obeys it. Its field
-// Private, if it has one, is the object's part of the private state: a struct that JSON can encode.
+// Kind describes a kind of managed object. M is its model: a struct with a field for every attribute
+// of Schema, named as the attribute in Go's spelling. Schema has an id; the kit obeys its
+// deletion_protection. The optional field Private is the object's part of the private state: a struct that JSON can encode.
 //
 // Its functions change the model in place; the result becomes the state. Read reports a missing
 // object with an error for which api.IsNotFound is true.

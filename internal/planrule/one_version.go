@@ -62,8 +62,8 @@ func (o OneVersion) excepts(v attr.Value) bool {
 }
 
 // Unchangeable returns the attributes that the plan changes and the version can't change: an
-// update would report success without changing them. An unknown value doesn't count as a change
-// if the attribute had none before: it becomes null, or Check rejects it.
+// update would report success without changing them. If the attribute had no value, an unknown
+// value doesn't count as a change: it becomes null, or Check rejects it.
 func (p *Plan[M]) Unchangeable(ctx context.Context, only []OneVersion) (attributes []string) {
 	for _, o := range only {
 		if !o.MissingIn(p.Version) || !p.Changes(ctx, o.Attribute) {

@@ -81,8 +81,8 @@ func (p *Plan[M]) Fail(attribute, summary string, err error) {
 	p.run.Fail(p.Check, attribute, summary, err)
 }
 
-// ErrorInPlace rejects an in-place change. If the CLI has -replace, the change may become a
-// replacement, so it is only a warning: an update rejects it.
+// ErrorInPlace rejects an in-place change. If the CLI has -replace, it only warns, because the change
+// may become a replacement; the update rejects an in-place change.
 func (p *Plan[M]) ErrorInPlace(attribute, summary, format string, args ...any) {
 	if Replaces() {
 		p.Warn(attribute, summary, format, args...)

@@ -77,8 +77,8 @@ type fwSchema interface {
 	TypeAtTerraformPath(ctx context.Context, at *tftypes.AttributePath) (attr.Type, error)
 }
 
-// fractions reports the numbers of a configuration or state that must be whole and aren't. where
-// is part of the message.
+// fractions reports fractions in a configuration or state if the attribute must be a whole number.
+// where is part of the message.
 func fractions(ctx context.Context, schema fwSchema, of *tfprotov6.DynamicValue, where string) (diags []*tfprotov6.Diagnostic) {
 	if schema == nil || of == nil {
 		return nil

@@ -313,7 +313,7 @@ func sum(costs map[string]map[int]billing.Cost) (all billing.Cost) {
 
 // With random starts, stops and kills in two processes, each bucket of each window costs what
 // the model says, and all partitions of a time have the same total.
-func TestCostsAreThoseOfTheModel(t *testing.T) {
+func TestCostsMatchTheModel(t *testing.T) {
 	checkHistories(t, func(*testing.T) sqldb.Config { return sqldb.Config{} })
 }
 

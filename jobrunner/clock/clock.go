@@ -125,8 +125,8 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// RealSleep is Sleep in real time, for waits on what doesn't follow a Clock, such as processes,
-// databases and other machines.
+// RealSleep is Sleep in real time, for waits on anything that doesn't follow a Clock, such as
+// processes, databases and other machines.
 func RealSleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

@@ -321,7 +321,7 @@ func OutageOf(err error) *Outage {
 	return &Outage{Public: sqldb.Public(err), Full: class == sqldb.Full}
 }
 
-// memory counts what jobs take in memory, in bytes.
+// memory counts the bytes that jobs take in memory.
 type memory struct {
 	used  atomic.Int64
 	limit int64 // 0: none

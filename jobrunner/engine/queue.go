@@ -219,7 +219,7 @@ func (q *queue) add(j *job) {
 	q.engine.memory.use(j.size())
 }
 
-// size is what a job takes in memory, in bytes.
+// size returns the bytes that a job takes in memory.
 func (j *job) size() int {
 	return jobSize + len(j.input) + len(j.rest) + len(j.output) + sizeOf(j.chunks)
 }

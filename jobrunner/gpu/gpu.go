@@ -59,7 +59,7 @@ type Request struct {
 	Accept func(typeID string) bool
 }
 
-// holder names, in errors, what gets the devices.
+// holder names the receiver of the devices, for errors.
 func (request Request) holder() string {
 	switch {
 	case request.Members > 0:

@@ -160,7 +160,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	}
 	done, err := a.admit(user, op, t, endpoint)
 	if err != nil {
-		if r.ContentLength != 0 { // otherwise net/http reads the body before it answers, even if it comes slowly
+		if r.ContentLength != 0 { // otherwise net/http would read the body before it responds, even a slow one
 			w.Header().Set("Connection", "close")
 		}
 		return err

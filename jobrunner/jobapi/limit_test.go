@@ -183,7 +183,7 @@ func TestOpenRuns(t *testing.T) {
 	})
 }
 
-// A queue accepts a job while it holds up to 50, or up to 500 for each worker that it may have.
+// A queue accepts a job while it holds at most 50 jobs, or 500 for each worker that its endpoint may have.
 func TestQueueFull(t *testing.T) {
 	for _, c := range []struct{ workersMax, jobs int }{{0, 51}, {1, 501}} {
 		bubble(t, func(t *testing.T, d *deployment) {

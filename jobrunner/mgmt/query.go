@@ -115,7 +115,7 @@ func (q *query) boolean(name string) *bool {
 	return &value
 }
 
-// flag reads true or false. It is false if it is absent.
+// flag reads true or false. An absent flag is false.
 func (q *query) flag(name string) bool {
 	value := q.boolean(name)
 	return value != nil && *value

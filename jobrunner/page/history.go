@@ -175,8 +175,8 @@ func appendTiming(list []timing, t timing) []timing {
 	return append(list, t)
 }
 
-// getOrCreate returns the history of an endpoint, or of all for "". Before it creates one, it drops
-// endpoints without events in the last ten minutes.
+// getOrCreate returns the history of an endpoint, or of all endpoints if endpoint is "". Before it
+// creates a history, it drops endpoints without events in the last ten minutes.
 func (h *history) getOrCreate(endpoint string, now time.Time) (recent *series, isNew bool) {
 	if recent = h.series(endpoint); recent != nil {
 		return recent, false

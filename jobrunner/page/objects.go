@@ -25,7 +25,7 @@ type Objects struct {
 	Volumes  []store.NetworkVolume
 }
 
-// Pod is what the page shows of a pod: not its variables, which may be secrets.
+// Pod has the members of a pod that the page shows. It omits variables, which may be secrets.
 type Pod struct {
 	store.Head
 	store.PodState

@@ -46,9 +46,9 @@ type Config struct {
 	// rights. If it is nil, the page can't send requests.
 	API http.HandlerFunc
 	// Others sends a GET request for a path of the page to the deployment's other jobrunners, with the
-	// authority of the sender of r. silent are the URLs of those that don't answer. It is nil if there
-	// are no others. If there are, they change jobs too, so that events don't determine how many jobs
-	// there are.
+	// authority of the sender of r. silent has the URLs of the jobrunners that don't answer. Others is
+	// nil for a single jobrunner. Other jobrunners change jobs, too, so the events of this one don't
+	// determine how many jobs there are.
 	Others  func(r *http.Request, path string) (answers []Answer, silent []string)
 	Node    string // this jobrunner's URL for the others; "" without Others
 	Machine string // this jobrunner's id, which is part of its sessions; "" without Others

@@ -50,7 +50,7 @@ type (
 		GPUs      GPUs            `json:"gpus"`
 		Costs     Costs           `json:"costs"`
 		Who       apikey.Identity `json:"who"`    // the signed-in user
-		Nodes     []string        `json:"nodes"`  // if there are several jobrunners, those whose workers and GPUs are shown
+		Nodes     []string        `json:"nodes"`  // the jobrunners whose workers and GPUs are shown, if there are several
 		Silent    []string        `json:"silent"` // jobrunners that don't answer
 
 		// Only in the overview.

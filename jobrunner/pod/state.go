@@ -128,7 +128,7 @@ func Replace(p *store.Pod, locked bool, now time.Time) error {
 	return nil
 }
 
-// change records the latest event in a pod's life, and clears what no longer holds.
+// change records the latest event in a pod's life, and clears outdated members.
 func change(p *store.Pod, what string, now time.Time) {
 	p.Changed, p.ChangedAt, p.Reason = what, now.UTC().Truncate(time.Millisecond), ""
 	if p.Status != store.PodRunning {

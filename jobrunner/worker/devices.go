@@ -105,7 +105,7 @@ func (p *Pools) retryThrottled() {
 	})
 }
 
-// Placement is what a worker runs on, and where, in the catalog's terms. A machine that lacks the GPUs
+// Placement is a worker's hardware and location in the catalog's terms. A machine that lacks the GPUs
 // pretends to have them.
 type Placement struct {
 	GPU        string // type id; "" if the worker runs on CPUs

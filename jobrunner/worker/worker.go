@@ -133,7 +133,7 @@ func (w *worker) run(ctx context.Context) (failure string) {
 // takesJobs reports whether the worker may take more jobs.
 func (w *worker) takesJobs() bool { return w.taking.Err() == nil }
 
-// drain stops the worker from taking jobs. It exits once it holds none.
+// drain stops the worker from taking jobs. The worker exits once it holds none.
 func (w *worker) drain() {
 	w.mu.Lock() // a concurrent call of Take is either counted already or rejected
 	defer w.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// skipIfShort skips a test of ten seconds and more in a short run, where similar shorter tests run.
+// skipIfShort skips a test of ten seconds or more in a short run, which has similar shorter tests.
 func skipIfShort(t *testing.T) {
 	t.Helper()
 	if testing.Short() {

@@ -34,8 +34,8 @@ func Parse(args string) (Command, error) {
 	return Command{Cmd: words}, nil
 }
 
-// ParseJSON returns the command of args in the JSON form. It reports whether they have it:
-// one or both members, each a list of strings or null, and no other member.
+// ParseJSON returns the command of args in the JSON form. ok is false for other args. The form is
+// an object with one or both members, each a list of strings or null, and no other member.
 func ParseJSON(args string) (c Command, ok bool) {
 	var members map[string][]*string
 	if !strings.HasPrefix(strings.TrimSpace(args), "{") || json.Unmarshal([]byte(args), &members) != nil || len(members) == 0 {

@@ -45,7 +45,7 @@ func TestPromisesAreTested(t *testing.T) {
 	must.Hold(t, count >= 30, "found only", count, "promises")
 }
 
-// check returns what is wrong with a test of a folder, or "".
+// check returns a fault of a test of a folder, or "".
 func check(t *testing.T, folder, test string) string {
 	t.Helper()
 	functions := parse(t, folder)

@@ -23,8 +23,8 @@ import (
 const Built = "GPUCLOUD_TEST_PROGRAMS"
 
 // Programs builds packages, whose paths are relative to the test's directory, into dir. It
-// takes programs from the folder Built if they are there, and doesn't link again what the tests
-// of another package have linked.
+// takes programs from the folder Built if they are there, and reuses programs that the tests of
+// another package have linked.
 //
 // It also opens the sources: `go test` caches a pass until a file changes that the test
 // imports or opens, and doesn't count files that only the compiler opened. Call it in a test:

@@ -36,7 +36,7 @@ const (
 	podmanHost = "host.containers.internal"
 )
 
-// creation is what a container is created from.
+// creation has the settings from which a container is created.
 type creation struct {
 	*containerSettings
 	run.Spec

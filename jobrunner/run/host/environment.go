@@ -78,8 +78,8 @@ func uuids(s run.Spec) (all []string) {
 }
 
 // codeVariables are variables that make a loader, shell, language runtime or tool run or load
-// other code. A local command doesn't get them from a template: its author may not be
-// allowed to choose what runs here. * matches any characters.
+// other code. A local command doesn't get them from a template: the template's author may not
+// be allowed to choose the code that runs here. * matches any characters.
 var codeVariables = []string{
 	// Of any program: its folder, options, start-up file, and programs or libraries that it loads.
 	"*HOME", "*_OPTS", "*RC", "*_RC_FILE", "*_EDITOR", "*_PAGER", "*_SHELL", "*_PRELOAD", "*_PLUGIN", "*_PLUGINS", "*_PLUGIN_PATH", "*_PLUGIN_DIR", "*_LIBRARY_PATH",

@@ -60,7 +60,7 @@ type localSettings struct {
 	TemplateEnv []text `yaml:"template_env"`
 }
 
-// Values of template: what a command uses of it apart from the environment.
+// Values of template: the parts that a command uses besides the environment.
 const (
 	templateArgs    = "args"    // appends its args
 	templateCommand = "command" // its entrypoint, if any, also replaces run

@@ -92,9 +92,9 @@ func TestServedDifferencesHaveReasons(t *testing.T) {
 	}
 }
 
-// TestServedDocumentsAreTrue: what the served documents allow the server accepts, what
-// they forbid it refuses, and its answers have the members that they name and no other.
-// testdata/served.tsv has what a schema can't say.
+// The server accepts every request that the served documents allow, and rejects every other
+// request. Its answers have exactly the members that the documents name. testdata/served.tsv
+// has the rules that a schema can't express.
 func TestServedDocumentsAreTrue(t *testing.T) {
 	s := newScene(t, nil)
 	s.furnish(t)
