@@ -201,6 +201,6 @@ func planContainerChange(ctx context.Context, p *planrule.Plan[pod], changed []s
 	case staysLocked && active && slices.ContainsFunc(changed, func(a string) bool { return p.Known(ctx, a) }):
 		p.ErrorInPlace("locked", "The pod is locked", "A change of %s replaces the container of pod %s, which its lock prevents. Set locked = false for this apply, or leave the settings.", list(changed), p.State.ID.ValueString())
 	case active && len(changed) > 0:
-		p.Warn(changed[0], "The container of the pod will be replaced", "A change of %s ends the processes of pod %s, and what is on its container disk is lost. Its mounts stay.", list(changed), p.State.ID.ValueString())
+		p.Warn(changed[0], "The container of the pod will be replaced", "A change of %s ends the processes of pod %s, and the data on its container disk is lost. Its mounts are kept.", list(changed), p.State.ID.ValueString())
 	}
 }

@@ -235,7 +235,7 @@ func endpointID(ctx context.Context, c *api.Client, given string) (string, error
 	if err != nil {
 		if isRefused(err) && api.ValidID(given) {
 			if _, err := c.Jobs.Health(ctx, given); isRefused(err) {
-				return "", fmt.Errorf("this API key can't use an endpoint with the id %q, or list endpoints to find one with this name: use the endpoint's id: %w", given, err)
+				return "", fmt.Errorf("this API key can't use an endpoint with the id %q, and can't list endpoints to find one with this name: use the endpoint's id: %w", given, err)
 			}
 			return given, nil
 		}

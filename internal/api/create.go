@@ -77,7 +77,7 @@ func (r *Collection[T]) createOnce(ctx context.Context, c httpclient.Call, a *pe
 		before, err := r.currentIDs(ctx)
 		if err != nil {
 			r.creates.finish("")
-			return none, fmt.Errorf("nothing was created, because the %ss that exist could not be listed first: %w", r.kind, err)
+			return none, fmt.Errorf("nothing was created, because the existing %ss could not be listed first: %w", r.kind, err)
 		}
 		a.before = before
 	}

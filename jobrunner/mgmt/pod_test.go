@@ -222,7 +222,7 @@ func TestPodRulesV2(t *testing.T) {
 		{422, "is a serverless template", `"templateId":"` + serverless + `"`, `"image":"i"`},
 		{400, `registry auth \"nobody\" does not exist`, `"image":"i","registry":"nobody"`, `"image":"i"`},
 		{400, "globalNetworking needs an NVIDIA GPU", `"image":"i","globalNetworking":true,"cpu"`, `"image":"i","cpu"`},
-		{400, "AMD Instinct MI300X OAM is none", `"image":"i","globalNetworking":true,"gpu":{"id":"AMD Instinct MI300X OAM"}`, `"image":"i","gpu":{"id":"NVIDIA L4"}`},
+		{400, "AMD Instinct MI300X OAM isn't one", `"image":"i","globalNetworking":true,"gpu":{"id":"AMD Instinct MI300X OAM"}`, `"image":"i","gpu":{"id":"NVIDIA L4"}`},
 	} {
 		body := c.body
 		if c.replaces != "" {

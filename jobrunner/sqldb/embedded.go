@@ -152,7 +152,7 @@ func checkFile(dir string) (exists bool, err error) {
 		return false, fmt.Errorf("opening the database: %w", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, newName)); err != nil && info.Size() == 0 {
-		return true, fmt.Errorf("the database %s is empty, and was not when it was made: restore it from a backup, or remove the file to begin with none of its jobs and objects", path)
+		return true, fmt.Errorf("the database %s is empty, but it had tables before: restore it from a backup, or remove the file to begin with none of its jobs and objects", path)
 	}
 	return true, onlyOwnerWrites(path)
 }

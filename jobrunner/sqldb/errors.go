@@ -25,7 +25,7 @@ var (
 	// ErrUnavailable means that the server can't be reached, is starting or has no free
 	// connection, or that the file can't be read or written. If the commit of a Write
 	// returned it, the changes may have been committed.
-	ErrUnavailable = errors.New("the database does not answer: see that it runs and can be reached from here")
+	ErrUnavailable = errors.New("the database does not answer: check that it runs and can be reached from here")
 	// ErrInUse means that another process uses the data folder.
 	ErrInUse = errors.New("another jobrunner uses this data folder: stop it, or name another folder")
 	// ErrNewer means that a newer program has changed the database in an incompatible way.

@@ -271,7 +271,7 @@ func (tx *Tx) checkPodNetwork(p Pod) error {
 	}
 	for _, id := range p.GPU.TypeIDs {
 		if gpu, ok := tx.Catalog().GPUByID(id); ok && gpu.Manufacturer != "NVIDIA" {
-			return refusef("globalNetworking needs an NVIDIA GPU, and %s is none", id)
+			return refusef("globalNetworking needs an NVIDIA GPU, and %s isn't one", id)
 		}
 	}
 	return nil

@@ -86,7 +86,7 @@ var gpuPools = &definition{
 				return nil, function.NewArgumentFuncError(0, fmt.Sprintf("element %d: expected the id of a GPU type, got %q%s",
 					i, id, near.Suggest(id, contract.GPUTypeIDs)))
 			case pool == "":
-				return nil, function.NewArgumentFuncError(0, fmt.Sprintf("element %d: expected a GPU type of a serverless pool, got %q, which is in none", i, id))
+				return nil, function.NewArgumentFuncError(0, fmt.Sprintf("element %d: expected a GPU type of a serverless pool, got %q, which is in no pool", i, id))
 			}
 			pools[pool] = true
 		}

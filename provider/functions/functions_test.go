@@ -110,7 +110,7 @@ func TestGPUPoolsKnowTheContract(t *testing.T) {
 		got, err := p.Call("gpu_pools", []any{id})
 		if want := catalog.Builtin().PoolOf(id); want != "" && !reflect.DeepEqual(got, []any{want}) {
 			t.Errorf("%q is in %s, and the function says %v, %v", id, want, got, err)
-		} else if want == "" && (err == nil || !strings.Contains(err.Error(), "which is in none")) {
+		} else if want == "" && (err == nil || !strings.Contains(err.Error(), "which is in no pool")) {
 			t.Errorf("%q is in no pool, and the function says %v, %v", id, got, err)
 		}
 	}
