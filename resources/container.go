@@ -103,15 +103,15 @@ func (s *container) checkImage(c diagnostics.Check) {
 // expand returns the model's own settings. If the object follows a template, omitted settings are
 // nil, which means the template's; otherwise they are empty.
 func (s *container) expand() *api.Container {
-	followed := !s.TemplateID.IsNull()
-	c := &api.Container{Image: optional(s.Image), Command: s.command().expand(followed), Disk: s.Disk.ValueInt64Pointer()}
-	if !s.Env.IsNull() || len(s.values) > 0 || !followed {
+	follows := !s.TemplateID.IsNull()
+	c := &api.Container{Image: optional(s.Image), Command: s.command().expand(follows), Disk: s.Disk.ValueInt64Pointer()}
+	if !s.Env.IsNull() || len(s.values) > 0 || !follows {
 		c.Env = s.withWriteOnly(value.StringMap(s.Env))
 	}
-	if !s.Ports.IsNull() || !followed {
+	if !s.Ports.IsNull() || !follows {
 		c.Ports = new(sorted(value.Strings(s.Ports)))
 	}
-	if !s.Registry.IsNull() || !followed {
+	if !s.Registry.IsNull() || !follows {
 		c.Registry = new(s.Registry.ValueString())
 	}
 	return c
