@@ -141,7 +141,7 @@ func inBubble(t *testing.T, test func(t *testing.T, target conformance.Target)) 
 		test(t, conformance.Target{BaseURL: "http://jobrunner", Key: "the-key-of-the-suite", Client: client, Virtual: true})
 		stop()
 		must.Succeed(t, j.Close())
-		time.Sleep(time.Second) // lets goroutines end that a refused body left asleep
+		time.Sleep(time.Second) // lets the sleeping goroutines of refused bodies end
 	})
 }
 

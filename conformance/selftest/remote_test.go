@@ -41,7 +41,7 @@ func remoteInBubble(t *testing.T, wrap func(http.Handler) http.Handler, change f
 		r = judge(t, o)
 		stop()
 		must.Succeed(t, j.Close())
-		time.Sleep(time.Minute) // lets goroutines end that a refused body left asleep
+		time.Sleep(time.Minute) // lets the sleeping goroutines of refused bodies end
 	})
 	return r
 }

@@ -82,7 +82,7 @@ func TestCatalogFailureIsNotRemembered(t *testing.T) {
 	same(t, len(d.requests()), 3)
 }
 
-// TestCatalogIsAskedOnce: by many at once, even if the first one gives up.
+// Concurrent readers share one request for the catalog, even if the first reader gives up.
 func TestCatalogIsAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(w http.ResponseWriter, r *http.Request) {

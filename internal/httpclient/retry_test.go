@@ -110,7 +110,7 @@ func TestContextCapsWaits(t *testing.T) {
 	}
 }
 
-// TestTimeoutIsPerTry: four tries of ten seconds each, and three pauses.
+// Each of the four tries has its own timeout of ten seconds. Three pauses separate them.
 func TestTimeoutIsPerTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &script{answers: []http.HandlerFunc{stall}}
@@ -166,8 +166,8 @@ func (q *quota) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(200, `{"id":"a","name":"n"}`)(w, r)
 }
 
-// TestKeepsToTheServersPace: more requests than a minute allows, ten at a time,
-// all succeed in as many minutes as it takes, with few refusals.
+// If the client sends more requests than a minute allows, ten at a time, all succeed in the
+// minutes that the quota needs, with few rejections.
 func TestKeepsToTheServersPace(t *testing.T) {
 	for name, c := range map[string]struct {
 		server  *quota

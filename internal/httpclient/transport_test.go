@@ -156,8 +156,8 @@ func FuzzErrorBody(f *testing.F) {
 	)
 }
 
-// Whatever a server tells of its limits: a wait that is begun has an end that
-// people can wait for, and after it a request is sent.
+// Whatever limits a server announces, each wait that begins is short enough for users,
+// and a request follows.
 func FuzzRateLimit(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, limit, policy, after string) {
 		var p throttle

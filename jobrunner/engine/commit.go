@@ -126,8 +126,8 @@ func (c *committer) failure() error {
 	return nil
 }
 
-// refuse returns an error if an operation has to wait for the end of an outage. One that
-// frees space may run while the disk is full.
+// refuse returns an error if an operation has to wait for the end of an outage. An operation
+// that frees space may run while the disk is full.
 func (c *committer) refuse(freesSpace bool) error {
 	err := c.failure()
 	if freesSpace && sqldb.Classify(err) == sqldb.Full {
@@ -294,7 +294,7 @@ func (c *committer) store(ctx context.Context, pending []*commit) (stored bool) 
 	}
 }
 
-// fail tells the callers that wait that a try has failed.
+// fail notifies the waiting callers of a failed try.
 func (c *commit) fail(err error) {
 	select {
 	case <-c.failed:

@@ -26,9 +26,9 @@ const Built = "GPUCLOUD_TEST_PROGRAMS"
 // takes programs from the folder Built if they are there, and reuses programs that the tests of
 // another package have linked.
 //
-// It also opens the sources: `go test` caches a pass until a file changes that the test
-// imports or opens, and doesn't count files that only the compiler opened. Call it in a test:
-// files that TestMain opens don't count either.
+// It also opens the sources, because `go test` caches a pass until one of the files that the
+// test imports or opens changes; files that only the compiler opens don't count. Call it in a
+// test: files that TestMain opens don't count either.
 func Programs(ctx context.Context, dir string, packages ...string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

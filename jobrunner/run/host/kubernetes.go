@@ -14,7 +14,7 @@ import (
 // volumeAccesses are the valid access modes of claims.
 var volumeAccesses = []string{"ReadWriteMany", "ReadWriteOnce"}
 
-// onKubernetes is the value of executor for a cluster. A run that uses one notes it in the register.
+// onKubernetes is the value of executor for a cluster. A run on a cluster notes this in the register.
 const onKubernetes = "kubernetes"
 
 // checkExecutor checks the choice between an engine and a cluster.
