@@ -90,8 +90,8 @@ func (b *backup) Run() (err error) {
 
 // copyState copies the state in a data folder to another folder.
 func copyState(dir, to string) error {
-	// Reports first, so that a report that reaches the database during the backup is in both,
-	// which is harmless, and never in neither.
+	// Copy the reports first. A report that reaches the database meanwhile is then in both copies,
+	// which is harmless, and can't be missing from both.
 	for _, name := range slices.Concat(jobrunner.StateFiles(), []string{keyFile}) {
 		if err := copyAll(filepath.Join(dir, name), filepath.Join(to, name)); err != nil {
 			return fmt.Errorf("copying %s: %w", name, err)

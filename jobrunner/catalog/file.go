@@ -11,7 +11,7 @@ import (
 
 type text = yamlfile.Text
 
-// file is a catalog file (docs/reference/catalog.md). What it omits stays as built in.
+// file is a catalog file (docs/reference/catalog.md). Entries that it omits stay as built in.
 type file struct {
 	Remove      removals                         `yaml:"remove"`
 	DataCenters []yamlfile.Entry[fileDataCenter] `yaml:"data_centers"`

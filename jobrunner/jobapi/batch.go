@@ -38,7 +38,7 @@ type BatchSummary struct {
 
 func Summarize(b engine.Batch) BatchSummary { return BatchSummary{b, b.Created.UnixMilli(), nil} }
 
-// createBatch answers {id, status} of a DRAFT (page of August 2026: batch jobs).
+// createBatch responds with {id, status} of a DRAFT (page of August 2026: batch jobs).
 func (a *api) createBatch(w http.ResponseWriter, r *http.Request, t target) error {
 	body, hold, err := a.readBody(w, r, maxRun, 3)
 	if err != nil {
@@ -122,7 +122,7 @@ func batchInputs(array json.RawMessage, body []byte, name string) ([][]byte, err
 	return inputs, nil
 }
 
-// answerBatch answers a batch after a change, or the error.
+// answerBatch responds with a batch after a change, or with the error.
 func answerBatch(w http.ResponseWriter, b engine.Batch, err error) error {
 	if err == nil {
 		httpanswer.JSON(w, http.StatusOK, Summarize(b))
@@ -153,7 +153,7 @@ func (a *api) renameBatch(w http.ResponseWriter, r *http.Request, t target) erro
 	return answerBatch(w, b, err)
 }
 
-// batchHandler calls a function for the path's batch and answers the batch.
+// batchHandler calls a function for the path's batch and responds with the batch.
 func batchHandler(call func(e *engine.Engine, ctx context.Context, endpoint, batch string) (engine.Batch, error)) func(*api, http.ResponseWriter, *http.Request, target) error {
 	return func(a *api, w http.ResponseWriter, r *http.Request, t target) error {
 		b, err := call(a.Engine, r.Context(), t.endpoint, t.job)

@@ -28,8 +28,8 @@ type Config struct {
 	Endpoint func(ctx context.Context, id string) (Endpoint, error)
 	Workers  func(endpoint string) worker.Counts
 	Queued   func(endpoint string) // is called when a job was queued
-	// Failure returns, in a line, why no worker of an endpoint can start, or "" if one can or still
-	// starts.
+	// Failure returns a line that says why no worker of an endpoint can start, or "" if a worker
+	// works or is still starting.
 	Failure func(endpoint string) string
 	Webhook func(*url.URL) error // returns an error if a webhook's URL is not allowed
 	Clock   *clock.Clock

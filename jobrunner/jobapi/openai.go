@@ -21,9 +21,9 @@ var openAIWait = engine.MaxWait
 // openAIModels is the route, with all routes below it, that is requested with GET.
 const openAIModels = "/v1/models"
 
-// openAI queues a job for an OpenAI-compatible handler, and answers the handler's output instead of
-// the job (field notes: /openai/{route}). Only this client waits for the job, so it is cancelled when
-// the client disconnects, and when no worker takes it in time.
+// openAI queues a job for an OpenAI-compatible handler, and responds with the handler's output
+// instead of the job (field notes: /openai/{route}). Only this client waits for the job, so the job is
+// cancelled when the client disconnects, and when no worker takes it in time.
 func (a *api) openAI(w http.ResponseWriter, r *http.Request, t target) error {
 	input, hold, err := a.openAIInput(w, r, t.route)
 	if err != nil {
@@ -196,7 +196,7 @@ func textType(text string) string {
 	return "text/plain; charset=utf-8"
 }
 
-// end answers the handler's whole output: its one chunk, the list of its chunks, or its result.
+// end responds with the handler's whole output: its one chunk, the list of its chunks, or its result.
 func (p *relayAnswer) end(output []byte) error {
 	switch {
 	case p.started:

@@ -48,8 +48,8 @@ func (a *api) countUnread(w http.ResponseWriter, r *http.Request, t target, job 
 	}
 }
 
-// stream answers the unread chunks. If there are none, it waits until some come, the job ends, or the
-// wait is over (description: GET /stream). The described dialect answers only the chunks, the live one
+// stream responds with the unread chunks. If there are none, it waits until some come, the job ends, or
+// the wait is over (description: GET /stream). The described dialect has only the chunks, the live one
 // also the status: a terminal status comes with the last chunks.
 func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	wait, err := queryDuration(r, "wait", waitBounds, streamWait)

@@ -18,7 +18,7 @@ type report struct {
 	received time.Time
 }
 
-// remedies describes the driver's recovery actions to people.
+// remedies has a human-readable text for each recovery action of the driver.
 var remedies = map[uint32]string{
 	uint32(nvml.GPU_RECOVERY_ACTION_GPU_RESET):           "it needs a reset (nvidia-smi --gpu-reset)",
 	uint32(nvml.GPU_RECOVERY_ACTION_NODE_REBOOT):         "the machine needs a reboot",
