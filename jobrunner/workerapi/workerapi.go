@@ -177,7 +177,7 @@ const (
 	maxRelease = 40
 )
 
-// take answers one job as an object, or 204.
+// take responds with one job as an object, or with 204.
 func (a *api) take(w http.ResponseWriter, r *http.Request, t target) error {
 	jobs, err := a.waitForJobs(r, t, 1)
 	if err != nil {
@@ -191,7 +191,7 @@ func (a *api) take(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-// takeBatch answers an array of at most batch_size jobs, or 204. An invalid size counts as 1: a worker
+// takeBatch responds with an array of at most batch_size jobs, or 204. An invalid size counts as 1: a worker
 // would treat an error as an empty queue, and poll again at once.
 func (a *api) takeBatch(w http.ResponseWriter, r *http.Request, t target) error {
 	size, err := strconv.Atoi(t.query.Get("batch_size"))
