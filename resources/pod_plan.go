@@ -147,7 +147,7 @@ func mountsForceReplacement(p *planrule.Plan[pod]) bool {
 	case p.Plan.Mounts.IsNull() && !p.Plan.TemplateID.IsNull():
 		return false
 	}
-	return expandMounts(p.State.Mounts).Kind() != expandMounts(p.Plan.Mounts).Kind()
+	return p.State.storage().Kind() != expandMounts(p.Plan.Mounts).Kind()
 }
 
 // podContainer are the attributes whose change replaces the container.

@@ -153,8 +153,9 @@ type podPrivate struct {
 	EnvWO    envDigests
 	Named    references // earlier references to other objects
 	Copy     podCopy
-	Access   references // names of variables that the deployment set in the pod
-	Lost     []string   // the Access variables that the last read didn't find
+	Access   references    // names of variables that the deployment set in the pod
+	Lost     []string      // the Access variables that the last read didn't find
+	Mounts   api.PodMounts // mounts in the last answer: the state has none if they are the template's
 }
 
 type podGPU struct {
@@ -188,6 +189,7 @@ func (m *pod) flatten(got api.Pod) {
 	container := *got.Container
 	container.Env = withoutAccess(m.Env, m.withoutWriteOnly(m.Private.EnvWO, container.Env))
 	m.container.flatten(container, own)
+	m.Private.Mounts = got.Mounts
 	if own || !m.Mounts.IsNull() {
 		m.Mounts = flattenMounts(got.Mounts)
 	}
@@ -255,6 +257,14 @@ func (m *pod) recordApplied(c *api.Client, got api.Pod) {
 	}
 }
 
+// storage returns the mounts that the pod has, its own or its template's.
+func (m *pod) storage() api.PodMounts {
+	if m.Mounts.IsNull() {
+		return m.Private.Mounts
+	}
+	return expandMounts(m.Mounts)
+}
+
 // loss describes the data that a deletion destroys.
 func (m *pod) loss() string {
 	text := "The data on its container disk is lost"
@@ -264,7 +274,7 @@ func (m *pod) loss() string {
 	if m.Status.ValueString() == api.PodRunning {
 		text = "It is RUNNING: its processes end. " + text
 	}
-	mounts := expandMounts(m.Mounts)
+	mounts := m.storage()
 	if mount := mounts.Persistent; mount != nil {
 		text += fmt.Sprintf(", and so is its persistent mount (%d GB) at %s", mount.Size, mount.Path)
 	}

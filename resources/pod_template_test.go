@@ -68,6 +68,23 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 	})
 }
 
+// A pod that names the storage it has from its template, or another size of it, keeps it and its data.
+func TestPodNamesStorageOfItsTemplate(t *testing.T) {
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
+		mounts := func(size int) map[string]any {
+			return map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": size, "path": "/data"}}}
+		}
+		template := apply(t, p, "gpucloud_template", tfdrive.State{}, with(map[string]any{"name": d.Name("t"), "image": "builtin/echo"}, mounts(20)), "create")
+		config := map[string]any{"name": "p", "template_id": template.Get("id"), "gpu": map[string]any{"id": "NVIDIA L4"}}
+		state := apply(t, p, podType, tfdrive.State{}, config, "create")
+		state = apply(t, p, podType, state, with(config, mounts(30)), "update")
+		state = apply(t, p, podType, state, config, "update")
+		must.Equal(t, podOf(t, d, state).Mounts.Persistent.Size, 30, "the size of the mount")
+		expectPlan(t, p, podType, state, with(config, mounts(30)), "update")
+		must.Contain(t, p.Destroy(state).Warnings(), "so is its persistent mount (30 GB) at /data")
+	})
+}
+
 // If another client replaces a pod's environment, the variables of the deployment are lost, and
 // the plan names them. An update by the provider keeps them.
 func TestPodLosesAccessVariables(t *testing.T) {

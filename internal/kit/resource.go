@@ -238,6 +238,7 @@ func (r *kindResource[M]) planDeletion(ctx context.Context, req resource.ModifyP
 	if resp.Diagnostics.HasError() || r.refuse(r.protected(state), "deleted", &resp.Diagnostics) || r.kind.Loss == nil {
 		return
 	}
+	r.kind.loadPrivate(ctx, state, req.Private, new(diag.Diagnostics)) // it only makes the warning more precise
 	if loss := r.kind.Loss(state); loss != "" {
 		resp.Diagnostics.AddWarning(fmt.Sprintf("The %s will be deleted", r.kind.Title), loss)
 	}
