@@ -83,8 +83,8 @@ var gpuPools = &definition{
 			pool := contract.PoolOf(id)
 			switch {
 			case !slices.Contains(contract.GPUTypeIDs, id):
-				return nil, function.NewArgumentFuncError(0, fmt.Sprintf("element %d: expected the id of a GPU type, got %q%s",
-					i, id, near.Suggest(id, contract.GPUTypeIDs)))
+				suggestion := strings.TrimSuffix(near.Suggest(id, contract.GPUTypeIDs), "?") // Terraform ends the sentence
+				return nil, function.NewArgumentFuncError(0, fmt.Sprintf("element %d: expected the id of a GPU type, got %q%s", i, id, suggestion))
 			case pool == "":
 				return nil, function.NewArgumentFuncError(0, fmt.Sprintf("element %d: expected a GPU type of a serverless pool, got %q, which is in no pool", i, id))
 			}
