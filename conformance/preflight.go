@@ -31,7 +31,7 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 		return wire.Do(ctx, t.Client, wire.NewRequest(http.MethodGet, url, t.Key, ""), time.Now)
 	}
 	var first *wire.Exchange // the first answer without a fault
-	served := map[string]bool{}
+	served, isFaulty := map[string]bool{}, map[string]bool{}
 	for _, p := range probesOf(t) {
 		if first != nil && (!t.FindVersions || served[p.api]) {
 			continue
@@ -41,7 +41,8 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 			return "unreachable: " + e.Secrets.Redact(fmt.Sprintf("GET %s: %s", p.url, unreachableReason(ctx, x.Err))), nil
 		}
 		served[p.api] = served[p.api] || x.Status != http.StatusNotFound && x.Status != http.StatusGone
-		if fault := p.fault(ctx, x); fault != "" {
+		fault := p.fault(ctx, x)
+		if isFaulty[p.api] = fault != ""; fault != "" {
 			notes = append(notes, e.Secrets.Redact(fault))
 		} else if first == nil {
 			first = x
@@ -60,9 +61,12 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 	}
 	if t.FindVersions {
 		for version, excluded := range map[string]*bool{"1": &t.NoV1, "2": &t.NoV2} {
-			if isMissing("v" + version) {
+			switch {
+			case isMissing("v" + version):
 				*excluded = true
 				notes = append(notes, fmt.Sprintf("version %s of the management API isn't judged: if the deployment should have it, set --api-version v%[1]s", version))
+			case isFaulty["v"+version]:
+				notes = append(notes, fmt.Sprintf("version %s of the management API is judged: if the deployment doesn't have it, set --api-version to the other one", version))
 			}
 		}
 	}

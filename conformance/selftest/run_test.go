@@ -55,10 +55,15 @@ func TestUnknownEndpointIsNoted(t *testing.T) {
 // A version of the management API that isn't served isn't judged, and a note says so.
 func TestVersionThatIsNotServed(t *testing.T) {
 	for missing, served := range map[string]string{"v1": "VER-38", "v2": "VER-01"} {
-		target := startDeployment(t, replace(func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/"+missing+"/") }, stubHandlers["404"]))
-		target.Local, target.FindVersions = false, true
-		r := judge(t, conformance.Options{Target: target, Select: []string{"VER-01", "VER-38"}})
+		judgeWith := func(stub string) *report.Report {
+			target := startDeployment(t, replace(func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/"+missing+"/") }, stubHandlers[stub]))
+			target.Local, target.FindVersions = false, true
+			return judge(t, conformance.Options{Target: target, Select: []string{"VER-01", "VER-38"}})
+		}
+		r := judgeWith("404")
 		must.Hold(t, verdicts(r)[served] == report.Pass && r.Counts[report.Skip] == 1 && strings.Contains(strings.Join(r.Notes, ""), "set --api-version "+missing), missing, r.Counts, r.Notes)
+		r = judgeWith("200 HTML")
+		must.Hold(t, r.Counts[report.Skip] == 0 && strings.Contains(strings.Join(r.Notes, ""), "if the deployment doesn't have it, set --api-version"), missing, r.Counts, r.Notes)
 	}
 }
 
