@@ -241,7 +241,8 @@ func (a *Answer) NotContains(text string) *Answer {
 
 // Contains reports whether the body or the header contains a text.
 func (a *Answer) Contains(text string) bool {
-	return bytes.Contains(a.Body, []byte(text)) || strings.Contains(fmt.Sprint(a.Header), text)
+	decoded := fmt.Sprint(a.json, a.Header) // the body may have the text with escapes
+	return bytes.Contains(a.Body, []byte(text)) || strings.Contains(decoded, text)
 }
 
 // JSONText returns a value as JSON.
