@@ -115,13 +115,15 @@ func readOnlyFile(l *load) {
 	l.run(sqldb.Config{Dir: dir}, func() { change("+i"); l.outage(); change("-i") })
 }
 
-// damagedPages overwrites all pages that have left the write-ahead log, but for the first.
+// damagedPages overwrites the pages that have left the write-ahead log, but for the first one and the
+// maps of pointers, whose damage SQLite doesn't notice.
 func damagedPages(l *load) {
 	dir := l.TempDir()
 	path := filepath.Join(dir, "jobrunner.db")
 	l.run(sqldb.Config{Dir: dir}, func() {
 		must.Succeed(l, l.e.db.Write(l.Context(), func(tx *sqldb.Tx) error { return must.Err(tx.Exec("PRAGMA cache_size=1")) }))
 		other := must.Do(lite.Open("file:" + path))(l)
+		defer other.Close()
 		must.Succeed(l, other.Script("PRAGMA wal_checkpoint(PASSIVE)"))
 		index := must.Do(os.OpenFile(path+"-shm", os.O_RDWR, 0))(l)
 		defer index.Close()
@@ -130,7 +132,11 @@ func damagedPages(l *load) {
 		file := must.Do(os.OpenFile(path, os.O_RDWR, 0))(l)
 		defer file.Close()
 		text := must.ReadFile(l, path)
-		must.Do(file.WriteAt(bytes.Repeat([]byte{0xff}, len(text)-4096), 4096))(l)
+		for page := 2; page < len(text)/4096; page++ {
+			if page%820 != 1 {
+				must.Do(file.WriteAt(bytes.Repeat([]byte{0xff}, 4096), int64(page)*4096))(l)
+			}
+		}
 		l.outage()
 		must.Do(file.WriteAt(text, 0))(l)
 	})

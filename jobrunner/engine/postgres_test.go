@@ -229,9 +229,11 @@ func TestLostReplyToACommit(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
 	n := startNode(t, sqldb.Config{URL: proxyURL, NoHints: true}, never) // no poll: it would commit in between
 	n.claim()
-	for range 5 {
+	var ids []string
+	for range 17 {
 		proxy.LoseCommit()
 		id := n.submit(engine.NewJob{})
+		ids = append(ids, id)
 		taken := n.take()
 		must.Equal(t, n.Delivered(t.Context(), taken.Ref), nil)
 		report := func(lose bool, r engine.Report) {
@@ -249,6 +251,8 @@ func TestLostReplyToACommit(t *testing.T) {
 		proxy.LoseCommit()
 		_, _, _, err := n.Drain(t.Context(), "ep", id)
 		must.FailWith(t, err, sqldb.ErrUnavailable, "a read of the stream")
+	}
+	for _, id := range ids {
 		_, chunks, _, err := n.Drain(t.Context(), "ep", id)
 		got := fmt.Sprintf("%s", chunks)
 		must.Hold(t, err == nil && got == `[{"output":0} {"output":1} {"output":2} {"output":3}]`, "the stream has", got, err)
@@ -256,7 +260,7 @@ func TestLostReplyToACommit(t *testing.T) {
 			t.Errorf("the stream still has %s, %v", chunks, err)
 		}
 	}
-	n.counts(engine.Counts{Completed: 5})
+	n.counts(engine.Counts{Completed: 17})
 }
 
 // A result that arrived in time counts, even if the job's timeout passed during a database outage.

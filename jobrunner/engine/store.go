@@ -22,10 +22,11 @@ type store struct {
 	// the database no longer has them, and no client got them. The next drain returns them.
 	mu          sync.Mutex
 	undelivered map[int64][]numberedChunk
+	waiting     int // bytes in undelivered
 }
 
-// maxUndelivered bounds the jobs in undelivered, which have up to maxDrain bytes each.
-const maxUndelivered = 16
+// maxUndelivered bounds undelivered, in bytes.
+const maxUndelivered = 64 << 20
 
 const (
 	// The submission of a job writes all columns. Later changes write the run columns. They write
@@ -313,6 +314,7 @@ func (s *store) drain(ctx context.Context, k int64) (all []numberedChunk, more b
 	s.mu.Lock()
 	before := s.undelivered[k]
 	delete(s.undelivered, k)
+	s.waiting -= sizeOf(before)
 	s.mu.Unlock()
 	if err == nil && last > 0 {
 		err = s.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) (err error) {
@@ -330,8 +332,9 @@ func (s *store) drain(ctx context.Context, k int64) (all []numberedChunk, more b
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(all) > 0 && len(s.undelivered) < maxUndelivered {
-		s.undelivered[k] = all
+	if size := sizeOf(all); size > 0 && s.waiting+size <= maxUndelivered {
+		s.undelivered[k] = append(s.undelivered[k], all...) // of a concurrent drain
+		s.waiting += size
 	}
 	return nil, more, err
 }

@@ -116,6 +116,9 @@ func (w *writer) write(ctx context.Context, fn func(*Tx) error, reserve bool) er
 		return ErrClosed
 	}
 	err := w.transact(fn)
+	if errors.Is(err, errDamaged) {
+		_ = w.conn.script("PRAGMA shrink_memory") // don't keep a page that was read wrongly
+	}
 	if w.reserve == nil {
 		return err
 	}

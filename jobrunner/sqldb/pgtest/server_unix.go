@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -96,6 +97,11 @@ func (s *Server) End(signal syscall.Signal) {
 	}
 	if err := s.running.Wait(); err != nil {
 		s.t.Errorf("the supervisor of the server: %v", err)
+	}
+	for _, pid := range pids[1:] { // they detach their shared memory as they exit
+		for tries := 0; tries < 100 && syscall.Kill(pid, 0) == nil; tries++ {
+			time.Sleep(10 * time.Millisecond)
+		}
 	}
 	_ = s.alive.Close()
 	s.running = nil
