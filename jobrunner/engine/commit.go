@@ -66,11 +66,19 @@ func (c *commit) wait() error {
 	case <-c.done:
 	case <-c.failed:
 	}
-	select {
-	case <-c.failed: // even if the rest was stored later
+	if c.hasFailed() { // even if the rest was stored later
 		return c.err
+	}
+	return nil
+}
+
+// hasFailed reports whether the callers got an error.
+func (c *commit) hasFailed() bool {
+	select {
+	case <-c.failed:
+		return true
 	default:
-		return nil
+		return false
 	}
 }
 
@@ -234,6 +242,11 @@ func (c *committer) run(ctx context.Context) {
 func (c *committer) store(ctx context.Context, pending []*commit) (stored bool) {
 	begun := time.Now()
 	for pause := minRetryPause; ; pause = min(2*pause, maxRetryPause) {
+		for _, one := range pending {
+			if one.hasFailed() {
+				c.withdraw(one, true) // submissions that were recorded during the outage
+			}
+		}
 		left, err := c.try(pending)
 		for err != nil && sqldb.Classify(err) == sqldb.Outage && c.failure() == nil && !errors.Is(err, ErrElsewhere) &&
 			time.Since(begun) < patience && clock.RealSleep(ctx, minRetryPause/5) == nil {
@@ -296,9 +309,7 @@ func (c *committer) store(ctx context.Context, pending []*commit) (stored bool) 
 
 // fail notifies the waiting callers of a failed try.
 func (c *commit) fail(err error) {
-	select {
-	case <-c.failed:
-	default:
+	if !c.hasFailed() {
 		c.err = err
 		close(c.failed)
 	}

@@ -201,3 +201,23 @@ func TestMergedChanges(t *testing.T) {
 	ch := all[0]
 	must.Hold(t, ch.row.streamed == 2 && ch.moved && ch.result && string(ch.output) == "1" && len(ch.chunks) == 2, ch)
 }
+
+// A submission that passed the check for outages before one began, and is recorded during it, is
+// rejected at once. It isn't stored when the outage ends.
+func TestSubmissionAtTheStartOfAnOutage(t *testing.T) {
+	e, _ := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
+	q := must.Do(e.lock(t.Context(), "ep"))(t)
+	outage := sqldb.ErrUnavailable
+	e.commits.mu.Lock()
+	e.commits.fault.Store(&outage)
+	e.commits.renew()
+	e.commits.mu.Unlock()
+	j := NewJob{Endpoint: "ep", Input: []byte("{}")}.job(e.newKey(), e.now())
+	q.add(j)
+	q.record(j, event{}, effect{isNew: true, to: InQueue})
+	c := q.unlock()
+	must.FailWith(t, c.wait(), outage)
+	<-c.done
+	must.FailWith(t, must.Err(e.Get(t.Context(), "ep", j.id)), ErrNotFound)
+	must.Equal(t, must.Do(e.store.counts(t.Context(), "ep"))(t), Counts{})
+}
