@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // Get reads a job. It returns ErrNotFound if the job doesn't exist or has expired.
@@ -21,9 +23,9 @@ func (e *Engine) GetUpTo(ctx context.Context, endpoint, id string, maxOutput int
 	return job, size, err
 }
 
-// read also returns the job's key. It waits until the job's changes are stored. If they
+// read also returns the job's row. It waits until the job's changes are stored. If they
 // can't be, it reads the stored state.
-func (e *Engine) read(ctx context.Context, endpoint, id string, maxOutput int) (job Job, size int, k int64, err error) {
+func (e *Engine) read(ctx context.Context, endpoint, id string, maxOutput int) (job Job, size int, r row, err error) {
 	outage := false
 	for {
 		q := e.led(endpoint)
@@ -37,7 +39,7 @@ func (e *Engine) read(ctx context.Context, endpoint, id string, maxOutput int) (
 			break
 		}
 		ch := j.change
-		if job, k = j.view(), j.k; j.state.Terminal() && e.store != nil && ch == nil {
+		if job, r = j.view(), j.row; j.state.Terminal() && e.store != nil && ch == nil {
 			q.unlock() // it has a webhook call to make, and its output isn't in memory
 			break
 		}
@@ -45,23 +47,23 @@ func (e *Engine) read(ctx context.Context, endpoint, id string, maxOutput int) (
 			if size = len(job.Output); size > maxOutput {
 				job.Output = nil
 			}
-			return job, size, k, nil
+			return job, size, r, nil
 		}
 		if outage = ch.commit.wait() != nil; outage {
 			break
 		}
 	}
 	if e.store == nil {
-		return Job{}, 0, 0, ErrNotFound
+		return Job{}, 0, row{}, ErrNotFound
 	}
 	j, size, err := e.store.job(ctx, endpoint, id, maxOutput, e.now())
 	if err != nil {
-		return Job{}, 0, 0, err
+		return Job{}, 0, row{}, err
 	}
 	if !outage { // otherwise a result in time may wait for its commit
 		j.passTime(e.now())
 	}
-	return j.view(), size, j.k, nil
+	return j.view(), size, j.row, nil
 }
 
 // Recent reads up to 100 of an endpoint's jobs, the newest first. It leaves out outputs of
@@ -255,13 +257,16 @@ const maxSlice = 256
 // the job has ended.
 func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunks [][]byte, more bool, err error) {
 	// Read the state first, so that all chunks are included if the job has ended.
-	job, _, k, err := e.read(ctx, endpoint, id, math.MaxInt32)
+	job, _, r, err := e.read(ctx, endpoint, id, math.MaxInt32)
+	if err == nil {
+		err = e.uncertain(endpoint, id)
+	}
 	if err != nil {
 		return Job{}, nil, false, err
 	}
 	var all []numberedChunk
 	if e.store != nil {
-		all, more, err = e.store.drain(ctx, k)
+		all, more, err = e.store.drain(ctx, r.k, r.streamed)
 	} else {
 		all, more = e.drainMemory(endpoint, id)
 	}
@@ -269,6 +274,21 @@ func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunk
 		chunks = append(chunks, n.chunk)
 	}
 	return job, chunks, more, err
+}
+
+// uncertain returns the error of the commit of a job's latest change, if the change may be stored
+// nevertheless. The next try would store chunks again that were read meanwhile.
+func (e *Engine) uncertain(endpoint, id string) error {
+	q := e.led(endpoint)
+	if q == nil {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if j := q.jobs[id]; j != nil && j.change != nil && j.change.commit.hasFailed() && sqldb.Classify(j.change.commit.err) != sqldb.Full {
+		return j.change.commit.err
+	}
+	return nil
 }
 
 func (e *Engine) drainMemory(endpoint, id string) (all []numberedChunk, more bool) {
@@ -291,12 +311,12 @@ func (e *Engine) drainMemory(endpoint, id string) (all []numberedChunk, more boo
 
 // Unread counts a job's unread chunks.
 func (e *Engine) Unread(ctx context.Context, endpoint, id string) (int, error) {
-	_, _, k, err := e.read(ctx, endpoint, id, 0)
+	_, _, r, err := e.read(ctx, endpoint, id, 0)
 	if err != nil {
 		return 0, err
 	}
 	if e.store != nil {
-		return e.store.unread(ctx, k)
+		return e.store.unread(ctx, r.k)
 	}
 	q := e.led(endpoint)
 	q.mu.Lock()

@@ -242,11 +242,6 @@ func (c *committer) run(ctx context.Context) {
 func (c *committer) store(ctx context.Context, pending []*commit) (stored bool) {
 	begun := time.Now()
 	for pause := minRetryPause; ; pause = min(2*pause, maxRetryPause) {
-		for _, one := range pending {
-			if one.hasFailed() {
-				c.withdraw(one, true) // submissions that were recorded during the outage
-			}
-		}
 		left, err := c.try(pending)
 		for err != nil && sqldb.Classify(err) == sqldb.Outage && c.failure() == nil && !errors.Is(err, ErrElsewhere) &&
 			time.Since(begun) < patience && clock.RealSleep(ctx, minRetryPause/5) == nil {

@@ -11,6 +11,11 @@ import (
 // try stores commits, and returns the commits that it could not store. If the disk is full,
 // it stores small changes in the reserved space.
 func (c *committer) try(pending []*commit) (left []*commit, err error) {
+	for _, one := range pending {
+		if one.hasFailed() {
+			c.withdraw(one, true) // submissions that were recorded during the outage
+		}
+	}
 	all := merged(pending)
 	if all.empty() {
 		return nil, nil
@@ -105,9 +110,12 @@ func (c *committer) withdraw(of *commit, rolledBack bool) (withdrawn bool) {
 		j.queue.mu.Lock()
 		if fx := j.apply(event{kind: removal}, 0); fx.from != absent {
 			j.queue.move(j, fx)
+			j.queue.counts.forget(fx.from, j.retries)
 		}
 		c.mu.Lock()
-		of.events = slices.DeleteFunc(of.events, func(t transition) bool { return t.Job == j.id })
+		for _, one := range []*commit{of, c.open} {
+			one.events = slices.DeleteFunc(one.events, func(t transition) bool { return t.Job == j.id })
+		}
 		of.counts[j.queue.name], c.open.counts[j.queue.name] = j.queue.counts, j.queue.counts
 		for _, gone := range []*change{ch, j.change} {
 			*gone = change{job: j, commit: gone.commit, row: row{k: j.k}}

@@ -263,6 +263,21 @@ func TestLostReplyToACommit(t *testing.T) {
 	n.counts(engine.Counts{Completed: 17})
 }
 
+// A chunk that is stored, but whose commit is repeated because the reply was lost, is read once.
+func TestUncertainChunkIsReadOnce(t *testing.T) {
+	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
+	n := startNode(t, sqldb.Config{URL: proxyURL, NoHints: true}, never)
+	id, taken := n.submit(engine.NewJob{}), n.take()
+	must.Succeed(t, n.Delivered(t.Context(), taken.Ref))
+	proxy.CutAtCommit()
+	n.report(taken.Ref, engine.Chunk([]byte("1"), nil), engine.SpooledInMemory)
+	proxy.Mend(t)
+	_, first, _, err := n.Drain(t.Context(), "ep", id)
+	must.Succeed(t, n.Delivered(t.Context(), taken.Ref))
+	_, second, _, again := n.Drain(t.Context(), "ep", id)
+	must.Hold(t, again == nil && len(first)+len(second) == 1, first, err, second, again)
+}
+
 // A result that arrived in time counts, even if the job's timeout passed during a database outage.
 func TestResultIsInTime(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))

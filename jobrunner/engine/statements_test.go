@@ -203,7 +203,7 @@ func TestMergedChanges(t *testing.T) {
 }
 
 // A submission that passed the check for outages before one began, and is recorded during it, is
-// rejected at once. It isn't stored when the outage ends.
+// rejected at once. It isn't stored when the outage ends, nor counted if a worker ran it.
 func TestSubmissionAtTheStartOfAnOutage(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
 	q := must.Do(e.lock(t.Context(), "ep"))(t)
@@ -215,6 +215,9 @@ func TestSubmissionAtTheStartOfAnOutage(t *testing.T) {
 	j := NewJob{Endpoint: "ep", Input: []byte("{}")}.job(e.newKey(), e.now())
 	q.add(j)
 	q.record(j, event{}, effect{isNew: true, to: InQueue})
+	for _, ev := range []event{{kind: taken}, {kind: lost, attempt: 1}, {kind: taken}, {kind: completed, attempt: 2}} {
+		must.Hold(t, q.apply(j, ev).ok, ev)
+	}
 	c := q.unlock()
 	must.FailWith(t, c.wait(), outage)
 	<-c.done

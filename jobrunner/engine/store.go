@@ -95,7 +95,8 @@ const (
 	// newest rows until it has enough.
 	latestJobs = selectJob + `+gone > ? AND endpoint NOT LIKE '%` + queueSuffix + `' ORDER BY jobs.k DESC LIMIT ?`
 
-	unreadChunks = `SELECT seq, LENGTH(chunk) FROM chunks WHERE k = ? ORDER BY seq`
+	// Arguments: the job's key, and the number of the last chunk.
+	unreadChunks = `SELECT seq, LENGTH(chunk) FROM chunks WHERE k = ? AND seq <= ? ORDER BY seq`
 	// Arguments: the job's key, and the number of the last chunk.
 	deleteReadChunks = `DELETE FROM chunks WHERE k = ? AND seq <= ? RETURNING seq, chunk`
 	countUnread      = `SELECT COALESCE((SELECT streamed FROM jobs WHERE k = ?) + 1 - MIN(seq), 0) FROM chunks WHERE k = ?`
@@ -292,8 +293,9 @@ func (s *store) allCounts(ctx context.Context, query string, args ...any) (map[s
 	return all, err
 }
 
-// drain deletes the chunks up to a total size, and returns them. If more is true, there are others.
-func (s *store) drain(ctx context.Context, k int64) (all []numberedChunk, more bool, err error) {
+// drain deletes the chunks up to a total size and the number streamed, and returns them. If more is
+// true, there are others. The commits of later chunks may fail, which would store these again.
+func (s *store) drain(ctx context.Context, k, streamed int64) (all []numberedChunk, more bool, err error) {
 	var last int64
 	err = s.db.Read(ctx, func(r *sqldb.Reader) error {
 		last, more = 0, false
@@ -309,7 +311,7 @@ func (s *store) drain(ctx context.Context, k int64) (all []numberedChunk, more b
 				last = seq
 			}
 			return err
-		}, unreadChunks, k)
+		}, unreadChunks, k, streamed)
 	})
 	s.mu.Lock()
 	before := s.undelivered[k]

@@ -3,6 +3,7 @@ package pgtest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/url"
@@ -14,12 +15,13 @@ import (
 // Proxy is a TCP proxy that can simulate a broken network. Create it outside of a synctest
 // bubble, so that its goroutines don't block the bubble's time.
 type Proxy struct {
-	target string
-	addr   string
-	calls  chan func() error
-	done   chan error
-	lose   atomic.Bool                   // drop the reply to the next commit
-	hold   atomic.Pointer[chan struct{}] // delays the next commit until it is closed
+	target  string
+	addr    string
+	calls   chan func() error
+	done    chan error
+	lose    atomic.Bool                   // drop the reply to the next commit
+	cutNext atomic.Bool                   // Cut instead of the reply to the next commit
+	hold    atomic.Pointer[chan struct{}] // delays the next commit until it is closed
 
 	mu       sync.Mutex
 	listener net.Listener // nil after Cut
@@ -129,8 +131,13 @@ func (p *Proxy) pass(l net.Listener, client net.Conn) {
 	}()
 	_, _ = io.Copy(writer(func(b []byte) (int, error) {
 		// The server's reply to a successful commit.
-		if bytes.Contains(b, []byte("COMMIT\x00")) && p.lose.CompareAndSwap(true, false) {
-			return 0, io.ErrClosedPipe
+		if bytes.Contains(b, []byte("COMMIT\x00")) {
+			if p.cutNext.CompareAndSwap(true, false) {
+				return 0, errors.Join(io.ErrClosedPipe, p.cut())
+			}
+			if p.lose.CompareAndSwap(true, false) {
+				return 0, io.ErrClosedPipe
+			}
 		}
 		return client.Write(b)
 	}), upstream)
@@ -150,3 +157,6 @@ func (p *Proxy) HoldCommit() (release func()) {
 	p.hold.Store(&held)
 	return func() { close(held) }
 }
+
+// CutAtCommit is LoseCommit and Cut.
+func (p *Proxy) CutAtCommit() { p.cutNext.Store(true) }
