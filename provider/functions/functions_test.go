@@ -95,7 +95,7 @@ func TestGPUPools(t *testing.T) {
 	try(t, start(t), "gpu_pools", []call{
 		{arguments: []any{[]any{"NVIDIA L40S", "NVIDIA L4", "NVIDIA L40"}}, want: []any{"ADA_24", "ADA_48_PRO"}},
 		{arguments: []any{[]any{}}, want: []any{}},
-		{arguments: []any{[]any{"NVIDIA L4", "NVIDIA B200"}}, argument: 0, text: `element 1: expected a GPU type of a serverless pool, got "NVIDIA B200", which is in none`},
+		{arguments: []any{[]any{"NVIDIA L4", "NVIDIA B200"}}, argument: 0, text: `element 1: expected a GPU type of a serverless pool, got "NVIDIA B200", which is in no pool`},
 		{arguments: []any{[]any{"RTX 4090"}}, argument: 0, text: `got "RTX 4090"; did you mean "NVIDIA GeForce RTX 4090"`},
 		{arguments: []any{[]any{"NVIDIA L40X"}}, argument: 0, text: `did you mean "NVIDIA L40" or "NVIDIA L40S"`},
 		{arguments: []any{[]any{""}}, argument: 0, text: `got ""`},
