@@ -139,11 +139,10 @@ func TestUsage(t *testing.T) {
 		"isn't a ledger of a run":                             {"sweep", "--ledger=" + file(t, "{\n}")},
 		"invalid --parallel: expected at least 1, got 0":      {"run", "--base-url=" + url, "--parallel=0"},
 		"invalid --max-requests: expected at least 0, got -1": {"run", "--base-url=" + url, "--max-requests=-1"},
-		"starting /nothing-is-here/at-all":                    {"run", "--local", "--jobrunner=/nothing-is-here/at-all"},
+		"nothing-is-here":                                     {"run", "--local", "--jobrunner=/nothing-is-here/at-all"},
+		"(is it the jobrunner?): it printed no key":           {"run", "--local", "--jobrunner=/bin/true"},
+		"keys: No such file":                                  {"run", "--local", "--jobrunner=/bin/sh"},
 	} {
-		if want == "starting /nothing-is-here/at-all" {
-			want = "nothing-is-here"
-		}
 		output := runExpecting(t, command(t, args...), 2)
 		must.Hold(t, strings.Contains(output, want), args, "says", output, "and not", want)
 	}

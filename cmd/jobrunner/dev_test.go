@@ -63,7 +63,7 @@ func TestDevRejectsInvalidHandlers(t *testing.T) {
 	for want, args := range map[string][]string{
 		"chmod +x":                       {filepath.Join(dir, "notes.txt")},
 		"doesn't exist":                  {filepath.Join(dir, "nosuch.py")},
-		"expected a file or one of":      {"/bin/true", "--listen=127.0.0.1:0", "--simulate-gpus=nosuch"},
+		"invalid --simulate-gpus":        {"/bin/true", "--listen=127.0.0.1:0", "--simulate-gpus=nosuch"},
 		"expected at most 2, the number": {"/bin/true", "--listen=127.0.0.1:0", "--simulate-gpus=l4x2", "--gpus=3"},
 		"expected at least 0":            {"/bin/true", "--listen=127.0.0.1:0", "--gpus=-1"},
 		"NAME=VALUE":                     {"/bin/true", "--listen=127.0.0.1:0", "--env=x"},

@@ -72,7 +72,7 @@ func (s *serve) gpus(ctx context.Context, programs *host.Executor, log *slog.Log
 func openInventory(simulate string, log *slog.Logger) (inventory gpu.Inventory, line string, err error) {
 	if simulate != "" {
 		if inventory, err = gpu.Simulate(simulate, log); err != nil {
-			return nil, "", err
+			return nil, "", usageErrorf("invalid --simulate-gpus: %s", err)
 		}
 		return inventory, "simulated: " + gpu.Summary(inventory), nil
 	}

@@ -92,12 +92,16 @@ func findBinary(path string) (string, error) {
 
 func (d *Deployment) addKey(ctx context.Context, binary string, environment []string, args ...string) (key string, err error) {
 	cmd := exec.CommandContext(ctx, binary, append([]string{"keys", "add", "--data=" + d.dir}, args...)...)
-	cmd.Env = environment
+	var stderr strings.Builder
+	cmd.Env, cmd.Stderr = environment, &stderr
 	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("creating a key with %s: %w", binary, err)
+	if key = strings.TrimSpace(string(out)); err == nil && key == "" {
+		err = errors.New("it printed no key")
 	}
-	return strings.TrimSpace(string(out)), nil
+	if err != nil {
+		return "", fmt.Errorf("creating a key with %s (is it the jobrunner?): %w %s", binary, err, strings.TrimSpace(stderr.String()))
+	}
+	return key, nil
 }
 
 // serve returns the arguments of jobrunner serve.

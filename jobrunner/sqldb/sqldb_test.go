@@ -324,7 +324,7 @@ func TestInvalidFolder(t *testing.T) {
 	must.Fail(t, err, dir)
 	folder := t.TempDir()
 	must.Succeed(t, os.Mkdir(filepath.Join(folder, "jobrunner.db"), 0o700))
-	if _, err = sqldb.Open(t.Context(), sqldb.Config{Dir: folder}); !errors.Is(err, sqldb.ErrUnavailable) || !strings.Contains(err.Error(), "check its permissions") {
+	if _, err = sqldb.Open(t.Context(), sqldb.Config{Dir: folder}); !errors.Is(err, sqldb.ErrUnavailable) || !strings.Contains(err.Error(), "whether its disk is read-only") {
 		t.Errorf("a file that can't be opened: %v", err)
 	}
 }
