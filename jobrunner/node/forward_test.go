@@ -43,7 +43,7 @@ func newPair(t *testing.T, leader, own http.HandlerFunc) *pair {
 func startServer(base context.Context, t *testing.T, handler http.Handler) *httptest.Server {
 	server := httptest.NewUnstartedServer(handler)
 	listener := httplimit.Listen(server.Listener, httplimit.Connections{})
-	server.Listener, server.Config.ConnContext = listener, listener.Context
+	server.Listener, server.Config.ConnContext, server.Config.ConnState = listener, listener.Context, listener.State
 	server.Config.BaseContext = func(net.Listener) context.Context { return base }
 	server.Start()
 	t.Cleanup(server.Close)
@@ -107,6 +107,38 @@ func TestForwardedRequestIsSentOnce(t *testing.T) {
 	})
 	_, text := p.send(t, "GET", "status/1", "")
 	must.Hold(t, text == "own GET " && tries.Load() == 1, text, "after", tries.Load(), "tries")
+}
+
+// closedConn is a kept connection that the other node has closed: nothing can be written.
+type closedConn struct {
+	net.Conn
+	closed *atomic.Bool
+}
+
+func (c closedConn) Write(b []byte) (int, error) {
+	if c.closed.CompareAndSwap(true, false) {
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(b)
+}
+
+// A request of which nothing was written to a kept connection is sent on another one.
+func TestUnwrittenRequestIsSentAgain(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(ownRequest))
+	defer other.Close()
+	options, closed := new(http.Transport), new(atomic.Bool)
+	f := newNode("this").newForwarder(options)
+	dial := options.DialContext
+	options.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		return closedConn{c, closed}, err
+	}
+	for _, body := range []string{"", "", "{}"} {
+		w := httptest.NewRecorder()
+		must.Equal(t, f.send(w, httptest.NewRequest("POST", "/v2/e/run", strings.NewReader(body)), other.URL), answered)
+		must.Equal(t, w.Body.String(), "own POST "+body)
+		closed.Store(true)
+	}
 }
 
 // A request waits while its leader can't be reached, until another node takes over.

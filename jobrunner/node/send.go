@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -9,7 +10,6 @@ import (
 	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,13 +28,15 @@ type forwarder struct {
 	node  *Node
 }
 
-// newForwarder returns a forwarder with further options of a transport. Only GET requests are ever
-// sent again, on another connection.
+// newForwarder returns a forwarder with further options of a transport. Only GET requests, and ones of
+// which nothing was written, are ever sent again, on another connection.
 func (n *Node) newForwarder(options *http.Transport) *forwarder {
 	options.DialContext = (&net.Dialer{Timeout: forwardDialTimeout}).DialContext
 	options.DisableCompression = true
 	options.MaxIdleConnsPerHost = 1024
-	options.IdleConnTimeout = time.Minute // less than the server's
+	// Less than the server's timeouts. A connection that was opened for a request which got another
+	// one has never been used, so it has the timeout of a request's header.
+	options.IdleConnTimeout = 5 * time.Second
 	return &forwarder{node: n, proxy: httputil.ReverseProxy{
 		Transport: options,
 		Rewrite: func(p *httputil.ProxyRequest) {
@@ -44,9 +46,8 @@ func (n *Node) newForwarder(options *http.Transport) *forwarder {
 			p.Out.Header.Del("Expect") // the body follows at once
 			p.Out.Header["X-Forwarded-Proto"] = p.In.Header["X-Forwarded-Proto"]
 			p.Out.Host = p.In.Host
-			if p.Out.Body == nil && p.Out.Method != http.MethodGet {
-				// Without a body, net/http would repeat a POST that has an Idempotency-Key.
-				p.Out.Body = io.NopCloser(strings.NewReader(""))
+			if b, ok := p.In.Body.(*buffered); ok {
+				b.setBody(p.Out)
 			}
 		},
 		ModifyResponse: func(resp *http.Response) error {
@@ -56,6 +57,39 @@ func (n *Node) newForwarder(options *http.Transport) *forwarder {
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) { attemptOf(r).err = err },
 		ErrorLog:     slog.NewLogLogger(n.Logger.Handler(), slog.LevelDebug),
 	}}
+}
+
+// maxBuffered is the size of the largest body that is read before its request is sent, in bytes.
+const maxBuffered = 16 << 10
+
+// buffered is a body in memory, which several attempts can send.
+type buffered struct {
+	bytes.Reader // for a handler of this node
+	text         []byte
+}
+
+func (*buffered) Close() error { return nil }
+
+func bufferBody(r *http.Request) {
+	if _, is := r.Body.(*buffered); is || r.Body == nil || r.Method == http.MethodGet || r.ContentLength < 0 || r.ContentLength > maxBuffered {
+		return
+	}
+	if text, err := io.ReadAll(r.Body); err == nil { // otherwise the next read fails, too
+		b := &buffered{text: text}
+		b.Reset(text)
+		r.Body = b
+	}
+}
+
+// setBody lets net/http send a request on another connection if the other node closes the kept one
+// before anything was written. With GetBody, or without a body, net/http would also repeat a POST that
+// has an Idempotency-Key, after it may have taken effect.
+func (b *buffered) setBody(r *http.Request) {
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.text)), nil }
+	r.Body, _ = open()
+	if r.Header["Idempotency-Key"] == nil && r.Header["X-Idempotency-Key"] == nil {
+		r.GetBody = open
+	}
 }
 
 // attempt is the sending of a request to a node.
@@ -84,6 +118,7 @@ const (
 func (f *forwarder) send(w http.ResponseWriter, r *http.Request, to string) outcome {
 	r.Pattern = forwardedRoute
 	httplimit.AllowPauses(r) // the other node requires the minimum rate
+	bufferBody(r)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
 	a := &attempt{w: w}
