@@ -136,7 +136,7 @@ func TestUntrustedCertificateIsNotRepeated(t *testing.T) {
 	defer server.Close()
 	_, err := client(t, api.Settings{BaseURL: server.URL}).Templates.Get(t.Context(), "a")
 	failure, ok := errors.AsType[*api.Error](err)
-	must.Hold(t, ok && failure.Tries == 1 && strings.Contains(err.Error(), "certificate"), err)
+	must.Hold(t, ok && failure.Tries == 1 && strings.Contains(err.Error(), "set SSL_CERT_FILE"), err)
 }
 
 func TestSuccessAfterFailures(t *testing.T) {

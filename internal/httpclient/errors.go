@@ -107,6 +107,8 @@ func (e *Error) Remedy() string {
 		return ""
 	case e.TimedOut:
 		return "If the deployment needs longer, raise request_timeout in the provider block, or GPUCLOUD_REQUEST_TIMEOUT."
+	case e.Status == 0 && isUntrusted(e.cause):
+		return "This machine doesn't trust the server's certificate: set SSL_CERT_FILE to a file with the certificate of its authority."
 	case e.Status == 0:
 		return "Check that the deployment is running and that its address is right."
 	case e.Status >= 300 && e.Status < 400:

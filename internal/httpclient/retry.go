@@ -140,9 +140,14 @@ func neverSent(err error) bool {
 
 // isPermanent reports whether another try would fail the same way.
 func isPermanent(err error) bool {
-	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	name, unresolved := errors.AsType[*net.DNSError](err)
-	return untrusted || unresolved && name.IsNotFound || errors.Is(err, errTooLarge)
+	return isUntrusted(err) || unresolved && name.IsNotFound || errors.Is(err, errTooLarge)
+}
+
+// isUntrusted reports whether this machine doesn't trust the server's certificate.
+func isUntrusted(err error) bool {
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	return untrusted
 }
 
 // retryAfter parses the Retry-After header: seconds, or a date on the server's clock.
