@@ -75,6 +75,14 @@ func survives(t *testing.T, kills int, env []string, args ...string) {
 	for id, output := range all { // results survive kills, too
 		awaitOutput(t, p.client("k"), endpoint, id, output)
 	}
+	var health struct {
+		Jobs struct{ Completed, Failed, InProgress, InQueue int }
+	}
+	until(t, "the end of the jobs that were not acknowledged", func() bool {
+		p.call(http.MethodGet, "/v2/"+endpoint+"/health", "", &health)
+		return health.Jobs.InQueue+health.Jobs.InProgress == 0
+	})
+	must.Hold(t, health.Jobs.Completed >= len(all) && health.Jobs.Failed == 0, health, len(all))
 	t.Logf("%d volumes and %d jobs were acknowledged", len(volumes), len(all))
 	p.interrupt()
 }

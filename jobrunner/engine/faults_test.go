@@ -314,7 +314,7 @@ func (l *load) runJob(ctx context.Context, job engine.Taken, next engine.Take) (
 		report, state = engine.Fail(string(job.Input), nil), engine.Failed
 	case job.Retries == 0 && rand.IntN(16) == 0:
 		d, err := l.e.Report(ctx, job.Ref, engine.Lost())
-		accepted(d, err, func(*loadJob) { l.lost++ })
+		accepted(d, err, func(j *loadJob) { j.chunks, l.lost = nil, l.lost+1 })
 		return nil
 	}
 	var recorded sync.WaitGroup

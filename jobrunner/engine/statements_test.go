@@ -224,3 +224,15 @@ func TestSubmissionAtTheStartOfAnOutage(t *testing.T) {
 	must.FailWith(t, must.Err(e.Get(t.Context(), "ep", j.id)), ErrNotFound)
 	must.Equal(t, must.Do(e.store.counts(t.Context(), "ep"))(t), Counts{})
 }
+
+// If a process is killed while the disk is full, the stored counts may have changes that wait. The
+// next start counts the active jobs.
+func TestActiveJobsAreCounted(t *testing.T) {
+	e, db := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
+	for range 2 {
+		must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t)
+	}
+	must.Do(execAlone(t.Context(), db.Write, upsertCounts, "ep", 0, 0, -1, 5, 6, 7))(t)
+	_, counts, err := e.store.load(t.Context(), "ep")
+	must.Hold(t, err == nil && counts == Counts{InQueue: 2, waiting: 2, Completed: 5, Failed: 6, Retried: 7}, counts, err)
+}

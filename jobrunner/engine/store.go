@@ -264,7 +264,8 @@ func (s *store) list(ctx context.Context, query string, args ...any) ([]*job, er
 	}, query, args...)
 }
 
-// load reads the active jobs and the counts of an endpoint.
+// load reads the active jobs and the counts of an endpoint. The stored numbers of active jobs may have
+// changes that were not stored, if the process was killed while the disk was full.
 func (s *store) load(ctx context.Context, endpoint string) (jobs []*job, counts Counts, err error) {
 	jobs, err = readAll(ctx, s.db, func(rows sqldb.Rows) (*job, error) {
 		j := &job{}
@@ -272,6 +273,12 @@ func (s *store) load(ctx context.Context, endpoint string) (jobs []*job, counts 
 	}, selectActive, endpoint)
 	if err == nil {
 		counts, err = s.counts(ctx, endpoint)
+	}
+	counts.InQueue, counts.waiting, counts.InProgress = 0, 0, 0
+	for _, j := range jobs {
+		if !j.state.Terminal() {
+			counts.add(j.state, j.low, 1)
+		}
 	}
 	return jobs, counts, err
 }
