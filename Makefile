@@ -169,7 +169,8 @@ soak: ## A hundred shuffled runs of the conformance suite, which must have the s
 nodes: ## The whole conformance suite over three jobrunners on one PostgreSQL (RUNS=10: ten times).
 	CONFORMANCE_NODES=1 go test -count=$(or $(RUNS),1) -timeout=60m -run=TestThreeNodesConform -v ./conformance/selftest
 
-nodes-faults: ## Each fault of three jobrunners on one PostgreSQL ten times under load, and a rolling upgrade; every job is checked.
+nodes-faults: ## Each fault of a database a hundred times under load, each of three jobrunners on one PostgreSQL ten times, and a rolling upgrade; every job is checked.
+	go test -count=1 -timeout=60m -run=TestFaults -v ./jobrunner/engine -faults=$(or $(RUNS),10)0
 	NODES_ROUNDS=$(or $(RUNS),10) go test -count=1 -timeout=90m -run='TestNodesUnderFaults|TestRollingUpgrade' -v ./cmd/jobrunner
 
 bench: ## Compare the job API with its floor, on a quiet machine: writes docs/reference/performance.md.
