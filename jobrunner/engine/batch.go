@@ -75,13 +75,6 @@ type Batch struct {
 	Failed     int        `json:"requestFailed"` // or timed out
 }
 
-// Request is the current state of a batch's request.
-type Request struct {
-	Job
-	Size               int       // of the output in bytes, even if Output is left out
-	Started, Completed time.Time // zero: not yet
-}
-
 // Errors of batches.
 var (
 	ErrNoBatch   = errors.New("no such batch: its id is unknown on this endpoint, or it is deleted")

@@ -12,20 +12,18 @@ import (
 
 // Get reads a job. It returns ErrNotFound if the job doesn't exist or has expired.
 func (e *Engine) Get(ctx context.Context, endpoint, id string) (Job, error) {
-	job, _, err := e.GetUpTo(ctx, endpoint, id, math.MaxInt32)
-	return job, err
+	return e.GetUpTo(ctx, endpoint, id, math.MaxInt32)
 }
 
-// GetUpTo is Get, but leaves out an output of more than maxOutput bytes. It returns the
-// size of the output.
-func (e *Engine) GetUpTo(ctx context.Context, endpoint, id string, maxOutput int) (job Job, size int, err error) {
-	job, size, _, err = e.read(ctx, endpoint, id, maxOutput)
-	return job, size, err
+// GetUpTo is Get, but leaves out an output of more than maxOutput bytes.
+func (e *Engine) GetUpTo(ctx context.Context, endpoint, id string, maxOutput int) (Job, error) {
+	job, _, err := e.read(ctx, endpoint, id, maxOutput)
+	return job, err
 }
 
 // read also returns the job's row. It waits until the job's changes are stored. If they
 // can't be, it reads the stored state.
-func (e *Engine) read(ctx context.Context, endpoint, id string, maxOutput int) (job Job, size int, r row, err error) {
+func (e *Engine) read(ctx context.Context, endpoint, id string, maxOutput int) (job Job, r row, err error) {
 	outage := false
 	for {
 		q := e.led(endpoint)
@@ -39,93 +37,52 @@ func (e *Engine) read(ctx context.Context, endpoint, id string, maxOutput int) (
 			break
 		}
 		ch := j.change
-		if job, r = j.view(), j.row; j.state.Terminal() && e.store != nil && ch == nil {
+		if job, r = j.view(maxOutput), j.row; j.state.Terminal() && e.store != nil && ch == nil {
 			q.unlock() // it has a webhook call to make, and its output isn't in memory
 			break
 		}
 		if q.unlock(); ch == nil {
-			if size = len(job.Output); size > maxOutput {
-				job.Output = nil
-			}
-			return job, size, r, nil
+			return job, r, nil
 		}
 		if outage = ch.commit.wait() != nil; outage {
 			break
 		}
 	}
 	if e.store == nil {
-		return Job{}, 0, row{}, ErrNotFound
+		return Job{}, row{}, ErrNotFound
 	}
-	j, size, err := e.store.job(ctx, endpoint, id, maxOutput, e.now())
+	j, err := e.store.job(ctx, endpoint, id, maxOutput, e.now())
 	if err != nil {
-		return Job{}, 0, row{}, err
+		return Job{}, row{}, err
 	}
 	if !outage { // otherwise a result in time may wait for its commit
 		j.passTime(e.now())
 	}
-	return j.view(), size, j.row, nil
+	return j.view(maxOutput), j.row, nil
 }
 
-// Recent reads up to 100 of an endpoint's jobs, the newest first. It leaves out outputs of
-// more than 64 KiB.
-func (e *Engine) Recent(ctx context.Context, endpoint string) ([]Job, error) {
+// Newest reads the newest n jobs of an endpoint, or of all endpoints for "", the newest first.
+// It leaves out outputs of more than maxOutput bytes.
+func (e *Engine) Newest(ctx context.Context, endpoint string, n, maxOutput int) (jobs []Job, err error) {
 	if e.store == nil {
-		return e.newest(maxRecent, maxRecentOutput, endpoint), nil
-	}
-	return e.list(ctx, recentJobs, maxRecentOutput, endpoint, e.now(), maxRecent)
-}
-
-// Latest reads the newest n jobs of an endpoint, or of all endpoints for "", the newest
-// first. It leaves out outputs and truncates long errors.
-func (e *Engine) Latest(ctx context.Context, endpoint string, n int) (jobs []Job, err error) {
-	switch {
-	case e.store == nil:
-		jobs = e.newest(n, 0, endpoint)
-	case endpoint == "":
-		jobs, err = e.list(ctx, latestJobs, 0, e.now(), n)
-	default:
-		jobs, err = e.list(ctx, recentJobs, 0, endpoint, e.now(), n)
-	}
-	for i := range jobs {
-		jobs[i].Output = nil
-		if text := []rune(jobs[i].Error); len(text) > maxLatestError {
-			jobs[i].Error = string(text[:maxLatestError])
+		for _, q := range e.all() {
+			if endpoint == q.name || endpoint == "" && !IsBatchQueue(q.name) {
+				jobs = q.newest(jobs, n, maxOutput)
+			}
 		}
+		return jobs, nil
+	}
+	_ = e.commits.flush() // if it fails, the stored states are listed
+	query, args := latestJobs, []any{maxOutput, e.now(), n}
+	if endpoint != "" {
+		query, args = recentJobs, slices.Insert(args, 1, any(endpoint))
+	}
+	found, err := e.store.list(ctx, query, args...)
+	for _, j := range found {
+		j.passTime(e.now())
+		jobs = append(jobs, j.view(maxOutput))
 	}
 	return jobs, err
-}
-
-// newest returns the newest jobs of an endpoint, or of all endpoints for "", that are in memory.
-func (e *Engine) newest(n, maxOutput int, endpoint string) (jobs []Job) {
-	var found []*job
-	for _, q := range e.all() {
-		if endpoint == q.name || endpoint == "" && !IsBatchQueue(q.name) {
-			q.mu.Lock()
-			found = q.newest(n, found)
-			q.mu.Unlock()
-		}
-	}
-	for _, j := range found {
-		j.queue.mu.Lock()
-		v := j.view()
-		j.queue.mu.Unlock()
-		if len(v.Output) > maxOutput {
-			v.Output = nil
-		}
-		jobs = append(jobs, v)
-	}
-	return jobs
-}
-
-// list reads stored jobs by a query.
-func (e *Engine) list(ctx context.Context, query string, args ...any) (views []Job, err error) {
-	_ = e.commits.flush() // if it fails, the stored states are listed
-	jobs, err := e.store.list(ctx, query, args...)
-	for _, j := range jobs {
-		j.passTime(e.now())
-		views = append(views, j.view())
-	}
-	return views, err
 }
 
 // SetTTL sets a job's time to live, which counts from its submission. If it is over
@@ -166,7 +123,7 @@ func (e *Engine) change(ctx context.Context, endpoint, id string, ev event) (Job
 	}
 	fx := q.apply(j, ev)
 	q.tick(j) // a new ttl may be over already
-	v := j.view()
+	v := j.view(math.MaxInt32)
 	if e.store != nil && j.change == nil {
 		q.evict(j) // it was read from the store, and is unchanged
 	}
@@ -201,7 +158,7 @@ func (e *Engine) lockJob(ctx context.Context, endpoint, id string) (*queue, *job
 			return nil, nil, ErrNotFound
 		}
 		q.unlock()
-		j, _, err := e.store.job(ctx, endpoint, id, 0, e.now())
+		j, err := e.store.job(ctx, endpoint, id, 0, e.now())
 		if err != nil {
 			return nil, nil, err
 		}
@@ -257,7 +214,7 @@ const maxSlice = 256
 // the job has ended.
 func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunks [][]byte, more bool, err error) {
 	// Read the state first, so that all chunks are included if the job has ended.
-	job, _, r, err := e.read(ctx, endpoint, id, math.MaxInt32)
+	job, r, err := e.read(ctx, endpoint, id, math.MaxInt32)
 	if err == nil {
 		err = e.uncertain(endpoint, id)
 	}
@@ -311,7 +268,7 @@ func (e *Engine) drainMemory(endpoint, id string) (all []numberedChunk, more boo
 
 // Unread counts a job's unread chunks.
 func (e *Engine) Unread(ctx context.Context, endpoint, id string) (int, error) {
-	_, _, r, err := e.read(ctx, endpoint, id, 0)
+	_, r, err := e.read(ctx, endpoint, id, 0)
 	if err != nil {
 		return 0, err
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -390,7 +391,7 @@ func newTransition(j *job, fx effect) transition {
 		Delay: duration(fx.delay), Execution: duration(fx.execution),
 	}}
 	if fx.from == InProgress && (fx.to == Completed || fx.to == Failed) {
-		v := j.view()
+		v := j.view(math.MaxInt32)
 		t.ended = &v
 	}
 	return t

@@ -118,24 +118,31 @@ type Job struct {
 	ID       string
 	State    State
 
-	Queued    time.Time     // when it was last queued
-	Worker    string        // the worker that runs it or ran it last, or ""
-	Delay     time.Duration // from Queued to the start; 0 before the start
-	Execution time.Duration // of the last run; 0 before its end
-	Retries   int           // times it was dispatched again because its worker died
+	Queued            time.Time     // when it was last queued
+	Started, Finished time.Time     // zero: not yet
+	Worker            string        // the worker that runs it or ran it last, or ""
+	Delay             time.Duration // from Queued to the start; 0 before the start
+	Execution         time.Duration // of the last run; 0 before its end
+	Retries           int           // times it was dispatched again because its worker died
 
 	Output []byte // JSON, or nil
+	Size   int    // of the output in bytes, even if Output is left out
 	Error  string // why it failed
+
+	key int64
 }
 
-// setTimes sets Queued, Delay and Execution.
+// setTimes sets the times.
 func (j *Job) setTimes(queued, started, finished int64) {
 	j.Queued = fromMillis(queued)
+	if finished > 0 {
+		j.Finished = fromMillis(finished)
+	}
 	if started == 0 {
 		return
 	}
 	// The clocks of machines that share a database may differ a little.
-	j.Delay = max(0, duration(started-queued))
+	j.Started, j.Delay = fromMillis(started), max(0, duration(started-queued))
 	if finished > 0 {
 		j.Execution = max(0, duration(finished-started))
 	}

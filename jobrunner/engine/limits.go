@@ -34,10 +34,3 @@ const maxDrain = 8 << 20
 
 // maxChunkRow bounds a row of several chunks, in bytes.
 const maxChunkRow = 64 << 10
-
-// The limits of lists of jobs.
-const (
-	maxRecent       = 100
-	maxRecentOutput = 64 << 10 // in bytes; larger outputs are left out
-	maxLatestError  = 200      // in characters
-)

@@ -12,14 +12,13 @@ import (
 type modelJob struct {
 	engine.NewJob
 	engine.Job
-	submitted                 time.Time
-	queued, started, finished time.Time
-	expires, deadline         time.Time
-	turn                      time.Time
-	place                     int // among jobs of the same turn
-	attempt                   int
-	chunks                    []string // unread
-	gone                      bool
+	submitted, queued time.Time
+	expires, deadline time.Time
+	turn              time.Time
+	place             int // among jobs of the same turn
+	attempt           int
+	chunks            []string // unread
+	gone              bool
 }
 
 func (j *modelJob) id() string { return j.ID }
@@ -32,19 +31,19 @@ func (j *modelJob) end() time.Time {
 	if j.Sync {
 		keep = max(time.Minute, j.Wait)
 	}
-	return j.finished.Add(keep)
+	return j.Finished.Add(keep)
 }
 
 func (j *modelJob) finish(s engine.State, at time.Time) {
-	j.State, j.finished = s, at
-	if !j.started.IsZero() {
-		j.Execution = at.Sub(j.started)
+	j.State, j.Finished = s, at
+	if !j.Started.IsZero() {
+		j.Execution = at.Sub(j.Started)
 	}
 }
 
 func (j *modelJob) requeue(at time.Time) {
 	j.State, j.queued, j.Worker, j.Delay, j.Output, j.chunks = engine.InQueue, at, "", 0, nil, nil
-	j.started, j.deadline = time.Time{}, time.Time{}
+	j.Started, j.deadline = time.Time{}, time.Time{}
 }
 
 func (m *model) queue(endpoint string) (queue []*modelJob) {

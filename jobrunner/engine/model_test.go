@@ -153,7 +153,7 @@ func (m *model) take(r *rapid.T) {
 			}
 		}
 		j.attempt++
-		j.State, j.Worker, j.started, j.deadline, j.Delay = engine.InProgress, k.Worker, m.now, m.now.Add(timeout), m.now.Sub(j.queued)
+		j.State, j.Worker, j.Started, j.deadline, j.Delay = engine.InProgress, k.Worker, m.now, m.now.Add(timeout), m.now.Sub(j.queued)
 		ref := engine.Ref{Endpoint: k.Endpoint, ID: j.id(), Worker: k.Worker, Attempt: j.attempt}
 		if got[i].Ref != ref || got[i].Delay != j.Delay || got[i].Retries != j.Retries || !got[i].Deadline.Equal(j.deadline) {
 			r.Fatalf("took %+v, want %+v until %s", got[i], ref, j.deadline)
@@ -249,7 +249,7 @@ func (m *model) retry(r *rapid.T) {
 			r.Fatal(err)
 		}
 		j.requeue(m.now)
-		j.turn, j.finished, j.Retries, j.Execution, j.Error = m.now, time.Time{}, 0, 0, ""
+		j.turn, j.Finished, j.Retries, j.Execution, j.Error = m.now, time.Time{}, 0, 0, ""
 		m.same(r, j, got, nil)
 	case !errors.As(err, &refused) || refused.State != j.State:
 		r.Fatalf("the retry of a job in state %s returned %+v, %v", j.State, got, err)
@@ -418,7 +418,12 @@ func (m *model) same(r *rapid.T, j *modelJob, got engine.Job, err error) {
 		return
 	}
 	want := j.Job
-	want.Queued = time.UnixMilli(j.queued.UnixMilli())
+	want.Queued, want.Size = j.queued, len(j.Output)
+	for _, at := range []*time.Time{&want.Queued, &want.Started, &want.Finished} {
+		if !at.IsZero() {
+			*at = time.UnixMilli(at.UnixMilli())
+		}
+	}
 	if err != nil || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 		r.Fatalf("job is %+v, %v; want %+v", got, err, want)
 	}

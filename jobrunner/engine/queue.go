@@ -285,25 +285,28 @@ func takenOf(jobs []*job) []Taken {
 	return all
 }
 
-// view returns the job's state for clients.
-func (j *job) view() Job {
-	v := Job{Endpoint: j.endpoint, ID: j.id, State: j.state, Worker: j.worker, Retries: j.retries, Output: j.output, Error: j.message}
+// view returns the job's state for clients. It leaves out an output of more than maxOutput bytes.
+func (j *job) view(maxOutput int) Job {
+	v := Job{Endpoint: j.endpoint, ID: j.id, State: j.state, Worker: j.worker, Retries: j.retries, Output: j.output, Error: j.message, Size: max(j.outputSize, len(j.output)), key: j.k}
 	v.setTimes(j.queued, j.started, j.finished)
+	if v.Size > maxOutput {
+		v.Output = nil
+	}
 	return v
 }
 
-// newest returns the newest n of the visible jobs that match, the newest first.
-func (q *queue) newest(n int, found []*job) []*job {
+// newest adds visible jobs to the newest ones of other queues, and returns the newest n of all.
+func (q *queue) newest(found []Job, n, maxOutput int) []Job {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	now := q.engine.now()
 	for _, j := range q.jobs {
-		if !j.visible(now) || j.state == draft || n == 0 || len(found) == n && found[n-1].k > j.k {
+		if !j.visible(now) || j.state == draft || n == 0 || len(found) == n && found[n-1].key > j.k {
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(found, j, func(a, b *job) int { return cmp.Compare(b.k, a.k) })
-		found = slices.Insert(found, at, j)
-		if len(found) > n {
-			found = found[:n]
-		}
+		at, _ := slices.BinarySearchFunc(found, j.k, func(a Job, k int64) int { return cmp.Compare(k, a.key) })
+		found = slices.Insert(found, at, j.view(maxOutput))
+		found = found[:min(n, len(found))]
 	}
 	return found
 }

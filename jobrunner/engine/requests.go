@@ -135,7 +135,7 @@ func page[T any](all []T, offset, limit int) []T {
 
 // Requests reads a page of a batch's requests, the oldest first, and their total number.
 // It leaves out outputs of more than maxOutput bytes.
-func (e *Engine) Requests(ctx context.Context, endpoint, id string, offset, limit, maxOutput int) (requests []Request, total int, err error) {
+func (e *Engine) Requests(ctx context.Context, endpoint, id string, offset, limit, maxOutput int) (requests []Job, total int, err error) {
 	q, b, err := e.lockBatch(ctx, endpoint, id)
 	if err != nil {
 		return nil, 0, err
@@ -147,18 +147,9 @@ func (e *Engine) Requests(ctx context.Context, endpoint, id string, offset, limi
 		jobs, err = e.store.list(ctx, selectRequests, maxOutput, b.k, limit, offset)
 	}
 	for _, j := range jobs {
-		r := Request{Job: j.view(), Size: max(j.outputSize, len(j.output))}
-		if r.Size > maxOutput {
-			r.Output = nil
-		}
+		r := j.view(maxOutput)
 		if r.State == draft {
 			r.State = InQueue
-		}
-		if j.started > 0 {
-			r.Started = fromMillis(j.started)
-		}
-		if j.finished > 0 {
-			r.Completed = fromMillis(j.finished)
 		}
 		requests = append(requests, r)
 	}

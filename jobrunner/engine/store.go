@@ -226,13 +226,13 @@ func (s *store) deleteJobs(ctx context.Context, statement string, args ...any) (
 	return n, err
 }
 
-// job reads a job and the size of its output. It leaves out an output that is larger than maxOutput.
-func (s *store) job(ctx context.Context, endpoint, id string, maxOutput int, now int64) (j *job, size int, err error) {
+// job reads a job. It leaves out an output that is larger than maxOutput.
+func (s *store) job(ctx context.Context, endpoint, id string, maxOutput int, now int64) (j *job, err error) {
 	j = &job{}
 	err = s.db.Read(ctx, func(r *sqldb.Reader) error {
 		scan := func(which string, args ...any) error {
 			return each(r, func(rows sqldb.Rows) error {
-				return j.scan(rows, &j.output, &size, &j.message)
+				return j.scan(rows, &j.output, &j.outputSize, &j.message)
 			}, selectJob+which, append([]any{maxOutput}, args...)...)
 		}
 		var err error
@@ -247,7 +247,7 @@ func (s *store) job(ctx context.Context, endpoint, id string, maxOutput int, now
 	if err == nil && (j.k == 0 || j.gone <= now) {
 		err = ErrNotFound
 	}
-	return j, size, err
+	return j, err
 }
 
 // input reads a job's input.

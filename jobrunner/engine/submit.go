@@ -30,7 +30,7 @@ func (e *Engine) SubmitAndWatch(ctx context.Context, n NewJob) (Job, *Watch, err
 		return Job{}, nil, err
 	}
 	watch := e.watch(n.Endpoint, j.id, true)
-	v := j.view()
+	v := j.view(0)
 	q.add(j)
 	q.record(j, event{}, effect{isNew: true, to: InQueue})
 	if err := q.unlock().wait(); err != nil {

@@ -83,14 +83,14 @@ func (e *Engine) ClaimCall(ctx context.Context, of CallQueue, busy []BusyHost, c
 		return nil, nil
 	}
 	q.applyAt(j, event{kind: called, at: now + claim.Milliseconds()}, now)
-	call := &Call{Owner: j.owner, URL: j.webhook, Host: j.host, Attempt: j.callTries, Job: j.view(), Input: j.input, until: j.callAt}
+	call := &Call{Owner: j.owner, URL: j.webhook, Host: j.host, Attempt: j.callTries, Job: j.view(math.MaxInt32), Input: j.input, until: j.callAt}
 	stored := !j.inMemory
 	if err := q.unlock().wait(); err != nil || e.store == nil {
 		return call, err
 	}
-	result, _, err := e.store.job(ctx, of.Endpoint, call.Job.ID, math.MaxInt32, 0)
+	result, err := e.store.job(ctx, of.Endpoint, call.Job.ID, math.MaxInt32, 0)
 	if err == nil {
-		call.Job.Output, call.Job.Error = result.output, result.message
+		call.Job.Output, call.Job.Size, call.Job.Error = result.output, len(result.output), result.message
 	}
 	if err == nil && stored {
 		call.Input, _, err = e.store.input(ctx, result.k)

@@ -220,7 +220,7 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 	if err != nil {
 		return err
 	}
-	read := func(maxOutput int) (requests []engine.Request, total int, err error) {
+	read := func(maxOutput int) (requests []engine.Job, total int, err error) {
 		return a.Engine.Requests(httplimit.Answering(r.Context()), t.endpoint, t.job, p.Offset, p.Limit, maxOutput)
 	}
 	requests, total, err := read(pageOutput)
@@ -248,7 +248,7 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 }
 
 // appendRequest appends a request with its output, or the error of one that failed.
-func appendRequest(b []byte, q engine.Request) []byte {
+func appendRequest(b []byte, q engine.Job) []byte {
 	b = fmt.Appendf(b, `{"id":%q,"status":%q`, q.ID, q.State)
 	switch {
 	case q.Error != "":
@@ -260,8 +260,8 @@ func appendRequest(b []byte, q engine.Request) []byte {
 	if !q.Started.IsZero() {
 		b = q.Started.UTC().AppendFormat(append(b, `,"startedAt":"`...), time.RFC3339Nano+`"`)
 	}
-	if !q.Completed.IsZero() {
-		b = q.Completed.UTC().AppendFormat(append(b, `,"completedAt":"`...), time.RFC3339Nano+`"`)
+	if !q.Finished.IsZero() {
+		b = q.Finished.UTC().AppendFormat(append(b, `,"completedAt":"`...), time.RFC3339Nano+`"`)
 	}
 	return append(b, '}')
 }

@@ -51,36 +51,35 @@ func (a *api) holdBy(ctx context.Context, watch *engine.Watch, wait time.Duratio
 // answerEnd responds with a job once it has ended or the wait is over. If the database isn't available
 // then, it responds with the job as last read. A client that disconnects doesn't affect the job.
 func (a *api) answerEnd(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job) error {
-	size := 0
 	err := a.hold(r.Context(), t, wait, func() (enough bool, err error) {
-		now, bytes, err := a.look(httplimit.Answering(r.Context()), t)
+		now, err := a.look(httplimit.Answering(r.Context()), t)
 		if err == nil || !engine.Temporary(err) {
-			job, size = now, bytes
+			job = now
 		}
 		return job.State.Terminal(), err
 	})
 	if err != nil && (job.State == "" || !engine.Temporary(err)) {
 		return err
 	}
-	return a.answerJob(w, r, t, job, size)
+	return a.answerJob(w, r, t, job)
 }
 
 // answerOwn is answerEnd for a job that the request itself submitted. A result that this process
 // records arrives through the watch and needs no read.
 func (a *api) answerOwn(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job, watch *engine.Watch) error {
 	t.job = job.ID
-	size, unread := 0, false // unread: the job has changed since it was last read
+	unread := false // the job has changed since it was last read
 	read := func() error {
-		now, bytes, err := a.look(httplimit.Answering(r.Context()), t)
+		now, err := a.look(httplimit.Answering(r.Context()), t)
 		if err == nil || !engine.Temporary(err) {
-			job, size, unread = now, bytes, false
+			job, unread = now, false
 		}
 		return err
 	}
 	err := a.holdBy(r.Context(), watch, wait, func() (ended bool, err error) {
 		result, look := watch.End()
 		if result != nil {
-			job, size = *result, len(result.Output)
+			job = *result
 			return true, nil
 		}
 		if unread = unread || look; unread {
@@ -94,5 +93,5 @@ func (a *api) answerOwn(w http.ResponseWriter, r *http.Request, t target, wait t
 	if err != nil && (job.State == "" || !engine.Temporary(err)) {
 		return err
 	}
-	return a.answerJob(w, r, t, job, size)
+	return a.answerJob(w, r, t, job)
 }

@@ -95,12 +95,12 @@ func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
 	if err := a.setTTL(r, t); err != nil {
 		return err
 	}
-	job, size, err := a.look(r.Context(), t)
+	job, err := a.look(r.Context(), t)
 	if err != nil {
 		return err
 	}
 	a.countUnread(w, r, t, job)
-	return a.answerJob(w, r, t, job, size)
+	return a.answerJob(w, r, t, job)
 }
 
 // statusSync, in the live dialect, is status that waits for the job's end (field notes: /status-sync).
@@ -182,9 +182,12 @@ func (a *api) purgeQueue(w http.ResponseWriter, r *http.Request, t target) error
 	return nil
 }
 
-// requests lists the endpoint's newest jobs (field notes: GET /requests).
+// maxRequests is the number of jobs that requests lists.
+const maxRequests = 100
+
+// requests lists the endpoint's newest jobs, without large outputs (field notes: GET /requests).
 func (a *api) requests(w http.ResponseWriter, r *http.Request, t target) error {
-	jobs, err := a.Engine.Recent(r.Context(), t.endpoint)
+	jobs, err := a.Engine.Newest(r.Context(), t.endpoint, maxRequests, smallOutput)
 	if err != nil {
 		return err
 	}
@@ -197,19 +200,19 @@ func (a *api) requests(w http.ResponseWriter, r *http.Request, t target) error {
 const smallOutput = 64 << 10
 
 // look reads a job, without its output if that is large.
-func (a *api) look(ctx context.Context, t target) (engine.Job, int, error) {
+func (a *api) look(ctx context.Context, t target) (engine.Job, error) {
 	return a.Engine.GetUpTo(ctx, t.endpoint, t.job, smallOutput)
 }
 
-// answerJob responds with a job. size is the size of its output: a large output is read once there is
-// memory for it. While answerJob waits for memory, it holds no output.
-func (a *api) answerJob(w http.ResponseWriter, r *http.Request, t target, job engine.Job, size int) error {
+// answerJob responds with a job. A large output is read once there is memory for it. While answerJob
+// waits for memory, it holds no output.
+func (a *api) answerJob(w http.ResponseWriter, r *http.Request, t target, job engine.Job) error {
 	a.explainWait(w, t, job)
-	if size <= smallOutput {
+	if job.Size <= smallOutput {
 		writeJob(w, job)
 		return nil
 	}
-	need := int64(2 * size) // the output and its copy in the answer
+	need := int64(2 * job.Size) // the output and its copy in the answer
 	hold, err := a.Answers.Reserve(need)
 	if err != nil {
 		job.Output = nil

@@ -133,11 +133,12 @@ func TestCut(t *testing.T) {
 	for len(long) <= maxOutput {
 		long = append(long, "é"...)
 	}
-	if text, rest := truncate(long); len(text)+rest != len(long) || rest == 0 || text[len(text)-2:] != "é" {
+	if text, rest := truncate(long, maxOutput); len(text)+rest != len(long) || rest == 0 || text[len(text)-2:] != "é" {
 		t.Errorf("%d bytes of %d, %d omitted", len(text), len(long), rest)
 	}
-	text, rest := truncate([]byte(`{"a":1}`))
+	text, rest := truncate([]byte(`{"a":1}`), maxOutput)
 	must.Hold(t, text == `{"a":1}` && rest == 0, text, rest, "omitted")
+	must.Equal(t, describeJob(engine.Job{Error: string(long)}).Error, string(long[:maxError-1]), "an error in the list")
 }
 
 func TestOwnName(t *testing.T) {

@@ -329,9 +329,9 @@ type Source interface {
 	Counts(endpoint string) engine.Counts
 	// Active counts the waiting and running jobs of all endpoints that have any.
 	Active(ctx context.Context) (map[string]engine.Counts, error)
-	// Latest returns the newest n jobs of an endpoint, or of all for "", the newest first, without
-	// their outputs.
-	Latest(ctx context.Context, endpoint string, n int) ([]engine.Job, error)
+	// Newest returns the newest n jobs of an endpoint, or of all for "", the newest first, without
+	// outputs of more than maxOutput bytes.
+	Newest(ctx context.Context, endpoint string, n, maxOutput int) ([]engine.Job, error)
 	// Get returns a whole job, or engine.ErrNotFound.
 	Get(ctx context.Context, endpoint, id string) (engine.Job, error)
 	Workers(endpoint string) []Worker

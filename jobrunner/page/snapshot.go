@@ -23,6 +23,7 @@ import (
 
 const (
 	maxJobs    = 50
+	maxError   = 200 // bytes of a job's error in the list
 	maxWorkers = 200
 	maxOutput  = 64 << 10 // bytes of a job's output
 )
@@ -141,7 +142,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	if err != nil {
 		return p.newRefusal(r, err)
 	}
-	jobs, err := p.Source.Latest(r.Context(), only, maxJobs)
+	jobs, err := p.Source.Newest(r.Context(), only, maxJobs, 0)
 	if err != nil {
 		return p.newRefusal(r, err)
 	}
@@ -176,7 +177,8 @@ func rank(state worker.State) int {
 }
 
 func describeJob(j engine.Job) jobJSON {
-	out := jobJSON{Endpoint: j.Endpoint, ID: j.ID, State: j.State, Queued: j.Queued.UnixMilli(), Worker: j.Worker, Retries: j.Retries, Error: logline.Headline(j.Error)}
+	failure, _ := truncate([]byte(logline.Headline(j.Error)), maxError)
+	out := jobJSON{Endpoint: j.Endpoint, ID: j.ID, State: j.State, Queued: j.Queued.UnixMilli(), Worker: j.Worker, Retries: j.Retries, Error: failure}
 	if j.Worker != "" {
 		out.Delay = new(j.Delay.Milliseconds())
 		if j.State.Terminal() {
@@ -204,7 +206,7 @@ func (p *Page) job(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	}
 	body.jobJSON = describeJob(j)
 	body.Error = logline.Failure(j.Error)
-	body.Output, body.Cut = truncate(j.Output)
+	body.Output, body.Cut = truncate(j.Output, maxOutput)
 	body.Log = []lineJSON{}
 	if j.Worker != "" {
 		started := j.Queued.Add(j.Delay)
@@ -221,8 +223,8 @@ func (p *Page) job(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 }
 
 // truncate keeps whole characters, and returns the number of omitted bytes.
-func truncate(output []byte) (text string, rest int) {
-	n := min(len(output), maxOutput)
+func truncate(output []byte, limit int) (text string, rest int) {
+	n := min(len(output), limit)
 	for n > 0 && n < len(output) && !utf8.RuneStart(output[n]) {
 		n--
 	}

@@ -166,7 +166,7 @@ func (w *walk) settle() {
 	w.check()
 	got := w.pools.Workers("ep")
 	must.Hold(w.t, len(got) == 1 && got[0].State == worker.Idle && !got[0].Stale, "in the end the workers are", got)
-	all, err := w.engine.Latest(w.t.Context(), "ep", 1000)
+	all, err := w.engine.Newest(w.t.Context(), "ep", 1000, 0)
 	must.Hold(w.t, err == nil && len(all) == len(w.jobs), len(w.jobs), "jobs were accepted, and", len(all), "exist", err)
 	for _, job := range all {
 		runs := w.fakes.runs[job.ID]
