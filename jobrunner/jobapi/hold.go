@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // retryPause is the pause before another try if the database is unavailable, in real time.
@@ -26,7 +27,7 @@ func (a *api) holdBy(ctx context.Context, watch *engine.Watch, wait time.Duratio
 	defer elapsed.Stop()
 	for expired := false; ; {
 		enough, err := look()
-		if err != nil && !engine.Temporary(err) || enough || expired {
+		if err != nil && !sqldb.Temporary(err) || enough || expired {
 			return err
 		}
 		var retry <-chan time.Time
@@ -53,12 +54,12 @@ func (a *api) holdBy(ctx context.Context, watch *engine.Watch, wait time.Duratio
 func (a *api) answerEnd(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job) error {
 	err := a.hold(r.Context(), t, wait, func() (enough bool, err error) {
 		now, err := a.look(httplimit.Answering(r.Context()), t)
-		if err == nil || !engine.Temporary(err) {
+		if err == nil || !sqldb.Temporary(err) {
 			job = now
 		}
 		return job.State.Terminal(), err
 	})
-	if err != nil && (job.State == "" || !engine.Temporary(err)) {
+	if err != nil && (job.State == "" || !sqldb.Temporary(err)) {
 		return err
 	}
 	return a.answerJob(w, r, t, job)
@@ -71,7 +72,7 @@ func (a *api) answerOwn(w http.ResponseWriter, r *http.Request, t target, wait t
 	unread := false // the job has changed since it was last read
 	read := func() error {
 		now, err := a.look(httplimit.Answering(r.Context()), t)
-		if err == nil || !engine.Temporary(err) {
+		if err == nil || !sqldb.Temporary(err) {
 			job, unread = now, false
 		}
 		return err
@@ -90,7 +91,7 @@ func (a *api) answerOwn(w http.ResponseWriter, r *http.Request, t target, wait t
 	if err == nil && !job.State.Terminal() { // the wait is over
 		err = read()
 	}
-	if err != nil && (job.State == "" || !engine.Temporary(err)) {
+	if err != nil && (job.State == "" || !sqldb.Temporary(err)) {
 		return err
 	}
 	return a.answerJob(w, r, t, job)

@@ -14,6 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
@@ -70,7 +71,7 @@ func (n *stateCollector) Collect(out chan<- prometheus.Metric) {
 	defer cancel()
 	endpoints, err := n.source.EndpointLoads(ctx)
 	switch {
-	case engine.Temporary(err): // the counters in memory are still right
+	case sqldb.Temporary(err): // the counters in memory are still right
 		for _, c := range n.jobs.collectors() {
 			c.Collect(out)
 		}

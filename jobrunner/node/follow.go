@@ -45,7 +45,7 @@ func (n *Node) Follow(ctx context.Context) {
 				n.following.Go(func() { n.checkOthers(ctx) })
 			}
 			endpoints, err := n.round(ctx, round, active)
-			if err != nil && !failing && ctx.Err() == nil && !engine.Temporary(err) {
+			if err != nil && !failing && ctx.Err() == nil && !sqldb.Temporary(err) {
 				n.Logger.ErrorContext(ctx, "reading the changes of other processes failed", "error", err)
 			}
 			if failing = err != nil; failing {

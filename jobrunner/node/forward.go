@@ -12,6 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -170,6 +171,6 @@ func refuseUnreachable(w http.ResponseWriter, r *http.Request) {
 
 func unreachable() *httpanswer.Refusal {
 	refusal := httpanswer.Refuse(http.StatusServiceUnavailable, "the jobrunner that has this endpoint, worker or pod can't be reached, or another one is taking over: try again in a few seconds")
-	refusal.RetryAfter = engine.RetryAfter
+	refusal.RetryAfter = sqldb.RetryAfter
 	return refusal
 }

@@ -120,7 +120,7 @@ func (n *Node) sync(ctx context.Context, id string) {
 	}
 	switch {
 	case err == nil:
-	case engine.Temporary(err):
+	case sqldb.Temporary(err):
 		n.resyncs.schedule(resyncPause, id, func() { n.Sync(ctx, id) })
 	default:
 		n.Logger.ErrorContext(ctx, "applying an endpoint's change failed: it takes effect at the next start", "endpoint", id, "error", err)

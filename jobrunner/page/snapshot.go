@@ -17,6 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
@@ -232,7 +233,7 @@ func truncate(output []byte, limit int) (text string, rest int) {
 }
 
 func (p *Page) newRefusal(r *http.Request, err error) *httpanswer.Refusal {
-	if engine.OutageOf(err) != nil {
+	if sqldb.Classify(err) != sqldb.Fault {
 		return httpanswer.Refuse(http.StatusServiceUnavailable, "The deployment's database is not available at the moment.")
 	}
 	if r.Context().Err() == nil {

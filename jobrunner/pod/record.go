@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -98,7 +98,7 @@ func (r *runner) update(ctx context.Context, generation int64, change func(p *st
 			return p, err
 		case errors.Is(err, store.ErrNotFound):
 			return p, errOutdated
-		case !engine.Temporary(err) && !logged:
+		case !sqldb.Temporary(err) && !logged:
 			r.pods.Logger.ErrorContext(ctx, "the state of a pod can't be stored yet", "pod", r.id, "error", err)
 			logged = true
 		}

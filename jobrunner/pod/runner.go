@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -383,7 +383,7 @@ func (r *runner) backOff(ctx context.Context, p store.Pod, a *actual, err error)
 		r.release()
 		a.holds = false
 	}
-	if engine.Temporary(err) { // the database's error, not the pod's
+	if sqldb.Temporary(err) { // the database's error, not the pod's
 		_ = clock.RealSleep(ctx, retryStore)
 		return
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 const (
@@ -108,7 +109,7 @@ func (s *Sender) startDue(ctx context.Context) time.Duration {
 		progress, next, err := s.startSome(ctx)
 		switch {
 		case err != nil:
-			if ctx.Err() == nil && !engine.Temporary(err) {
+			if ctx.Err() == nil && !sqldb.Temporary(err) {
 				s.Logger.Error("looking for webhooks to call", "error", err)
 			}
 			return errorDelay

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // feed passes jobs to a handler, one after the other, until the worker is drained or crashes.
@@ -23,7 +24,7 @@ func (w *worker) feed(ctx context.Context, handle run.Handler, spec *run.Spec) {
 			jobs, err = w.pool.queue.TakeOrWait(w.taking, w.pool.take(w, 1))
 		}
 		if err != nil && w.takesJobs() {
-			if !engine.Temporary(err) {
+			if !sqldb.Temporary(err) {
 				w.pool.logger.Error("a worker could not take a job", "endpoint", w.pool.id, "worker", w.id, "error", err)
 			}
 			if w.pool.clock.Sleep(w.taking, retryDelay) != nil {
@@ -98,7 +99,7 @@ func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Take
 	reports.Add(1)
 	return true, w.pool.queue.ReportAndTake(context.WithoutCancel(ctx), job.Ref, report, w.pool.take(w, 1), func(got engine.Directive, err error) {
 		defer reports.Done()
-		if engine.Temporary(err) && w.pool.clock.Sleep(ctx, retryDelay) == nil {
+		if sqldb.Temporary(err) && w.pool.clock.Sleep(ctx, retryDelay) == nil {
 			got, err = w.report(ctx, job.Ref, report)
 		}
 		recorded(got, err)
@@ -115,7 +116,7 @@ var (
 func (w *worker) report(ctx context.Context, ref engine.Ref, r engine.Report) (engine.Directive, error) {
 	for {
 		got, err := w.pool.queue.Report(context.WithoutCancel(ctx), ref, r)
-		if !engine.Temporary(err) || w.pool.clock.Sleep(ctx, retryDelay) != nil {
+		if !sqldb.Temporary(err) || w.pool.clock.Sleep(ctx, retryDelay) != nil {
 			return got, err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // poolCore is the part of a pool that its workers use. It doesn't know the workers, so a call from a
@@ -161,7 +162,7 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	}
 	load, err := p.load(ctx)
 	if err != nil {
-		if ctx.Err() == nil && !engine.Temporary(err) {
+		if ctx.Err() == nil && !sqldb.Temporary(err) {
 			p.logger.Error("the load of an endpoint could not be read", "endpoint", p.id, "error", err)
 		}
 		return retryDelay

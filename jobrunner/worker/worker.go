@@ -11,6 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // worker is one worker from its start to its end. Its replacement is another worker.
@@ -109,7 +110,7 @@ func (w *worker) run(ctx context.Context) (failure string) {
 		return ""
 	}
 	spec, err := w.spec(ctx, program)
-	for engine.Temporary(err) && w.pool.clock.Sleep(w.taking, retryDelay) == nil {
+	for sqldb.Temporary(err) && w.pool.clock.Sleep(w.taking, retryDelay) == nil {
 		spec, err = w.spec(ctx, program)
 	}
 	switch {
