@@ -64,26 +64,19 @@ func (t *Table) Reload(ctx context.Context) error {
 	start := time.Now()
 	var keys []Key
 	var invalid error
-	err := t.db.Read(ctx, func(r *sqldb.Reader) error {
-		keys, invalid = nil, nil
-		rows, err := r.Query(selectKeys)
-		if err != nil {
+	err := t.db.Each(ctx, func(rows sqldb.Rows) error {
+		var name, content string
+		if err := rows.Scan(&name, &content); err != nil {
 			return err
 		}
-		for rows.Next() {
-			var name, content string
-			if err := rows.Scan(&name, &content); err != nil {
-				return errors.Join(err, rows.Close())
-			}
-			k, err := decodeKey(content)
-			if err != nil {
-				invalid = errors.Join(invalid, fmt.Errorf("reading the API key %q in the database: %w; remove it, and add another one", name, err))
-				continue
-			}
-			keys = append(keys, k)
+		k, err := decodeKey(content)
+		if err != nil {
+			invalid = errors.Join(invalid, fmt.Errorf("reading the API key %q in the database: %w; remove it, and add another one", name, err))
+			return nil
 		}
-		return errors.Join(rows.Err(), rows.Close())
-	})
+		keys = append(keys, k)
+		return nil
+	}, selectKeys)
 	if err != nil {
 		return err
 	}

@@ -321,24 +321,19 @@ func SettleVolumes(tx *sqldb.Tx, at time.Time, volumes []Resource) error {
 
 // openVolumes returns the volumes with running spans, by id.
 func openVolumes(tx *sqldb.Tx) (open map[string]Resource, err error) {
-	rows, err := tx.Query(openSpans, string(Volume), int64(endless))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // Err has the error of reading
 	open = map[string]Resource{}
-	for rows.Next() {
-		var id, doc string
-		if err := rows.Scan(&id, &doc); err != nil {
-			return nil, err
-		}
+	err = tx.Each(func(rows sqldb.Rows) error {
+		var id string
+		var doc []byte
 		var r Resource
-		if err := json.Unmarshal([]byte(doc), &r); err != nil {
-			return nil, err
+		if err := rows.Scan(&id, &doc); err != nil {
+			return err
 		}
+		err := json.Unmarshal(doc, &r)
 		open[id] = r
-	}
-	return open, rows.Err()
+		return err
+	}, openSpans, string(Volume), int64(endless))
+	return open, err
 }
 
 // HasVolume reports whether a network volume exists or existed.

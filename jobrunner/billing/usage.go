@@ -26,25 +26,16 @@ func (m *Meter) Usage(ctx context.Context, kind Kind, w Window, visit func(Usage
 	now := m.Clock.Wall().UnixMilli()
 	var spans []span
 	from, to := w.Start().UnixMilli(), w.End().UnixMilli()
-	err := m.DB.Read(ctx, func(r *sqldb.Reader) error {
-		rows, err := r.Query(spansOf, string(kind), from, to)
-		if err != nil {
+	err := m.DB.Each(ctx, func(rows sqldb.Rows) error {
+		s := span{Resource: Resource{Kind: kind}}
+		var doc []byte
+		if err := rows.Scan(&s.id, &s.ID, &s.Owner, &s.started, &s.until, &doc); err != nil {
 			return err
 		}
-		defer func() { _ = rows.Close() }() // Err has the error of reading
-		for rows.Next() {
-			s := span{Resource: Resource{Kind: kind}}
-			var doc []byte
-			if err := rows.Scan(&s.id, &s.ID, &s.Owner, &s.started, &s.until, &doc); err != nil {
-				return err
-			}
-			if err := json.Unmarshal(doc, &s.Resource); err != nil {
-				return err
-			}
-			spans = append(spans, s)
-		}
-		return rows.Err()
-	})
+		err := json.Unmarshal(doc, &s.Resource)
+		spans = append(spans, s)
+		return err
+	}, spansOf, string(kind), from, to)
 	if err != nil {
 		return err
 	}

@@ -156,28 +156,25 @@ func (q *queue) loadBatches(ctx context.Context) error {
 		return nil
 	}
 	db := q.engine.db
-	all, err := readAll(ctx, db, func(rows sqldb.Rows) (*batch, error) {
+	err := db.Each(ctx, func(rows sqldb.Rows) error {
 		b := &batch{requests: map[State]int{}}
-		return b, rows.Scan(&b.k, &b.endpoint, &b.id, &b.name, &b.state, &b.verdict, &b.created, &b.ends, &b.gone)
-	}, selectBatches, EndpointOf(q.name))
-	for _, b := range all {
+		err := rows.Scan(&b.k, &b.endpoint, &b.id, &b.name, &b.state, &b.verdict, &b.created, &b.ends, &b.gone)
 		q.batches[b.k] = b
-	}
+		return err
+	}, selectBatches, EndpointOf(q.name))
 	if err != nil {
 		return err
 	}
-	return db.Read(ctx, func(r *sqldb.Reader) error {
-		return each(r, func(rows sqldb.Rows) error {
-			var k int64
-			var s State
-			var n int
-			err := rows.Scan(&k, &s, &n)
-			if b := q.batches[k]; b != nil {
-				b.requests[s] = n
-			}
-			return err
-		}, countRequests, q.name)
-	})
+	return db.Each(ctx, func(rows sqldb.Rows) error {
+		var k int64
+		var s State
+		var n int
+		err := rows.Scan(&k, &s, &n)
+		if b := q.batches[k]; b != nil {
+			b.requests[s] = n
+		}
+		return err
+	}, countRequests, q.name)
 }
 
 // CreateBatch creates a DRAFT with requests, which have these inputs.

@@ -212,14 +212,17 @@ func boolToInt(b bool) int {
 // deleteJobs deletes jobs by a statement that returns their keys, and returns how many.
 func (s *store) deleteJobs(ctx context.Context, statement string, args ...any) (n int, err error) {
 	err = s.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
-		keys, err := collect(tx, func(rows sqldb.Rows) (k int64, err error) { return k, rows.Scan(&k) }, statement, args...)
+		statements := writes{}
+		n = 0
+		err := tx.Each(func(rows sqldb.Rows) error {
+			var k int64
+			err := rows.Scan(&k)
+			statements.delete(k)
+			n++
+			return err
+		}, statement, args...)
 		if err != nil {
 			return err
-		}
-		n = len(keys)
-		statements := writes{}
-		for _, k := range keys {
-			statements.delete(k)
 		}
 		return statements.run(tx)
 	})
@@ -231,7 +234,7 @@ func (s *store) job(ctx context.Context, endpoint, id string, maxOutput int, now
 	j = &job{}
 	err = s.db.Read(ctx, func(r *sqldb.Reader) error {
 		scan := func(which string, args ...any) error {
-			return each(r, func(rows sqldb.Rows) error {
+			return r.Each(func(rows sqldb.Rows) error {
 				return j.scan(rows, &j.output, &j.outputSize, &j.message)
 			}, selectJob+which, append([]any{maxOutput}, args...)...)
 		}
@@ -257,19 +260,22 @@ func (s *store) input(ctx context.Context, k int64) (input, rest []byte, err err
 }
 
 // list reads jobs by a query that begins with selectJob.
-func (s *store) list(ctx context.Context, query string, args ...any) ([]*job, error) {
-	return readAll(ctx, s.db, func(rows sqldb.Rows) (*job, error) {
+func (s *store) list(ctx context.Context, query string, args ...any) (jobs []*job, err error) {
+	err = s.db.Each(ctx, func(rows sqldb.Rows) error {
 		j := &job{}
-		return j, j.scan(rows, &j.output, &j.outputSize, &j.message)
+		jobs = append(jobs, j)
+		return j.scan(rows, &j.output, &j.outputSize, &j.message)
 	}, query, args...)
+	return jobs, err
 }
 
 // load reads the active jobs and the counts of an endpoint. The stored numbers of active jobs may have
 // changes that were not stored, if the process was killed while the disk was full.
 func (s *store) load(ctx context.Context, endpoint string) (jobs []*job, counts Counts, err error) {
-	jobs, err = readAll(ctx, s.db, func(rows sqldb.Rows) (*job, error) {
+	err = s.db.Each(ctx, func(rows sqldb.Rows) error {
 		j := &job{}
-		return j, j.scan(rows, &j.message)
+		jobs = append(jobs, j)
+		return j.scan(rows, &j.message)
 	}, selectActive, endpoint)
 	if err == nil {
 		counts, err = s.counts(ctx, endpoint)
@@ -291,11 +297,12 @@ func (s *store) counts(ctx context.Context, endpoint string) (Counts, error) {
 
 func (s *store) allCounts(ctx context.Context, query string, args ...any) (map[string]Counts, error) {
 	all := map[string]Counts{}
-	_, err := readAll(ctx, s.db, func(rows sqldb.Rows) (n Counts, err error) {
+	err := s.db.Each(ctx, func(rows sqldb.Rows) error {
 		var endpoint string
-		err = rows.Scan(&endpoint, &n.InQueue, &n.waiting, &n.InProgress, &n.Completed, &n.Failed, &n.Retried)
+		var n Counts
+		err := rows.Scan(&endpoint, &n.InQueue, &n.waiting, &n.InProgress, &n.Completed, &n.Failed, &n.Retried)
 		all[endpoint] = n
-		return n, err
+		return err
 	}, query, args...)
 	return all, err
 }
@@ -304,33 +311,33 @@ func (s *store) allCounts(ctx context.Context, query string, args ...any) (map[s
 // true, there are others. The commits of later chunks may fail, which would store these again.
 func (s *store) drain(ctx context.Context, k, streamed int64) (all []numberedChunk, more bool, err error) {
 	var last int64
-	err = s.db.Read(ctx, func(r *sqldb.Reader) error {
-		last, more = 0, false
-		total := 0
-		return each(r, func(rows sqldb.Rows) error {
-			var seq int64
-			var size int
-			err := rows.Scan(&seq, &size)
-			if total += size; last > 0 && total > maxDrain {
-				more = true
-			}
-			if !more {
-				last = seq
-			}
-			return err
-		}, unreadChunks, k, streamed)
-	})
+	total := 0
+	err = s.db.Each(ctx, func(rows sqldb.Rows) error {
+		var seq int64
+		var size int
+		err := rows.Scan(&seq, &size)
+		if total += size; last > 0 && total > maxDrain {
+			more = true
+		}
+		if !more {
+			last = seq
+		}
+		return err
+	}, unreadChunks, k, streamed)
 	s.mu.Lock()
 	before := s.undelivered[k]
 	delete(s.undelivered, k)
 	s.waiting -= sizeOf(before)
 	s.mu.Unlock()
 	if err == nil && last > 0 {
-		err = s.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) (err error) {
-			all, err = collect(tx, func(rows sqldb.Rows) (n numberedChunk, err error) {
-				return n, rows.Scan(&n.seq, &n.chunk)
+		err = s.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
+			all = nil
+			return tx.Each(func(rows sqldb.Rows) error {
+				var n numberedChunk
+				err := rows.Scan(&n.seq, &n.chunk)
+				all = append(all, n)
+				return err
 			}, deleteReadChunks, k, last)
-			return err
 		})
 	}
 	all = append(before, all...)
@@ -352,40 +359,6 @@ func (s *store) drain(ctx context.Context, k, streamed int64) (all []numberedChu
 func (s *store) unread(ctx context.Context, k int64) (n int, err error) {
 	err = s.db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(countUnread, k, k).Scan(&n) })
 	return n, err
-}
-
-// each calls row for each row of a statement.
-func each(q sqldb.Querier, row func(sqldb.Rows) error, statement string, args ...any) (err error) {
-	rows, err := q.Query(statement, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		if err := row(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// collect returns the rows of a statement.
-func collect[T any](q sqldb.Querier, scan func(sqldb.Rows) (T, error), statement string, args ...any) (all []T, err error) {
-	err = each(q, func(rows sqldb.Rows) error {
-		one, err := scan(rows)
-		all = append(all, one)
-		return err
-	}, statement, args...)
-	return all, err
-}
-
-// readAll runs a query in its own read transaction, and returns the rows.
-func readAll[T any](ctx context.Context, db *sqldb.DB, scan func(sqldb.Rows) (T, error), query string, args ...any) (all []T, err error) {
-	err = db.Read(ctx, func(r *sqldb.Reader) (err error) {
-		all, err = collect(r, scan, query, args...)
-		return err
-	})
-	return all, err
 }
 
 // execAlone runs a statement in its own transaction, and returns the number of rows that it changed.

@@ -155,22 +155,15 @@ func (q *SharedQuotas) count(ctx context.Context, owner string, h http.Header) (
 }
 
 func (l *limiter) load(tx *sqldb.Tx, owner string) error {
-	rows, err := tx.Query(selectQuotas, owner)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	return tx.Each(func(rows sqldb.Rows) error {
 		var seconds, began int64
 		var n int
-		if err := rows.Scan(&seconds, &began, &n); err != nil {
-			return err
-		}
+		err := rows.Scan(&seconds, &began, &n)
 		for i, w := range windows {
 			if int64(w.length.Seconds()) == seconds {
 				l.windowStart[i], l.counts[i] = time.UnixMilli(began), n
 			}
 		}
-	}
-	return rows.Err()
+		return err
+	}, selectQuotas, owner)
 }

@@ -168,7 +168,7 @@ type session interface {
 
 // Querier is a Tx or a Reader.
 type Querier interface {
-	Query(query string, args ...any) (Rows, error)
+	Each(row func(Rows) error, query string, args ...any) error
 	QueryRow(query string, args ...any) Row
 }
 
@@ -179,6 +179,21 @@ type queries struct{ conn querier }
 // caller must close the rows before the next statement.
 func (q queries) Query(query string, args ...any) (Rows, error) {
 	return q.conn.query(query, args...)
+}
+
+// Each runs a statement, and calls row for each of its rows.
+func (q queries) Each(row func(Rows) error, query string, args ...any) (err error) {
+	rows, err := q.conn.query(query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }
 
 // QueryRow runs a statement that returns at most one row. Row.Scan returns sql.ErrNoRows if

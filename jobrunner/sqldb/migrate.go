@@ -135,26 +135,17 @@ func (db *DB) BeforeBreaking(check func(ctx context.Context) error) { db.mayBrea
 // doesn't know. If so, it returns an error, as all later calls of the database do.
 func (db *DB) CheckVersions(ctx context.Context) error {
 	newer := ""
-	err := db.Read(ctx, func(r *Reader) error {
-		newer = ""
-		rows, err := r.Query(selectAllCompatible)
-		if err != nil {
-			return err
+	err := db.Each(ctx, func(rows Rows) error {
+		var component string
+		var version int
+		err := rows.Scan(&component, &version)
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		if known, ok := db.versions[component]; ok && version > known {
+			newer = component
 		}
-		for rows.Next() {
-			var component string
-			var version int
-			if err := rows.Scan(&component, &version); err != nil {
-				return errors.Join(err, rows.Close())
-			}
-			db.mu.Lock()
-			if known, ok := db.versions[component]; ok && version > known {
-				newer = component
-			}
-			db.mu.Unlock()
-		}
-		return errors.Join(rows.Err(), rows.Close())
-	})
+		return err
+	}, selectAllCompatible)
 	if err != nil || newer == "" {
 		return err
 	}

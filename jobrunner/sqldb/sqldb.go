@@ -152,6 +152,11 @@ func (db *DB) Read(ctx context.Context, fn func(r *Reader) error) error {
 	return err
 }
 
+// Each is a Read that runs a statement, and calls row for each of its rows.
+func (db *DB) Each(ctx context.Context, row func(Rows) error, query string, args ...any) error {
+	return db.Read(ctx, func(r *Reader) error { return r.Each(row, query, args...) })
+}
+
 // Reclaim returns up to n unused pages of the file to the file system, but keeps keep
 // unused pages for reuse. It reports whether there are more. PostgreSQL does this itself.
 func (db *DB) Reclaim(ctx context.Context, keep, n int) (more bool, err error) {

@@ -122,26 +122,17 @@ func readPage[T any](ctx context.Context, s *Store, label string, p Page, query 
 // documents decodes rows of a document and its position. The label is for errors.
 func documents[T any](ctx context.Context, s *Store, label, query string, args ...any) (out []T, positions []int64, err error) {
 	out = []T{}
-	err = s.db.Read(ctx, func(r *sqldb.Reader) error {
-		rows, err := r.Query(query, args...)
-		if err != nil {
+	err = s.db.Each(ctx, func(rows sqldb.Rows) error {
+		var doc sql.RawBytes
+		var position int64
+		if err := rows.Scan(&doc, &position); err != nil {
 			return err
 		}
-		defer func() { _ = rows.Close() }() // Err has the error of reading
-		for rows.Next() {
-			var doc sql.RawBytes
-			var position int64
-			if err := rows.Scan(&doc, &position); err != nil {
-				return err
-			}
-			var one T
-			if err := decode(label, doc, &one); err != nil {
-				return err
-			}
-			out, positions = append(out, one), append(positions, position)
-		}
-		return rows.Err()
-	})
+		var one T
+		err := decode(label, doc, &one)
+		out, positions = append(out, one), append(positions, position)
+		return err
+	}, query, args...)
 	return out, positions, err
 }
 
@@ -293,22 +284,15 @@ func changeReferrers[T any, P Record[T]](tx *Tx, target string, change func(r P)
 
 // referrers returns the ids of a kind's records that refer to the target.
 func (tx *Tx) referrers(k kind, target string) ([]string, error) {
-	rows, err := tx.tx.Query("SELECT o.id FROM refs r JOIN objects o ON o.id = r.owner WHERE r.target = ? AND o.kind = ? ORDER BY o.seq", target, k.key)
-	return column(rows, err)
+	return column(tx.tx, "SELECT o.id FROM refs r JOIN objects o ON o.id = r.owner WHERE r.target = ? AND o.kind = ? ORDER BY o.seq", target, k.key)
 }
 
-func column(rows sqldb.Rows, err error) ([]string, error) {
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // Err has the error of reading
-	var out []string
-	for rows.Next() {
+func column(q sqldb.Querier, query string, args ...any) (out []string, err error) {
+	err = q.Each(func(rows sqldb.Rows) error {
 		var one string
-		if err := rows.Scan(&one); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&one)
 		out = append(out, one)
-	}
-	return out, rows.Err()
+		return err
+	}, query, args...)
+	return out, err
 }

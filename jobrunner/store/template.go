@@ -42,9 +42,8 @@ func (tx *Tx) Template(id string) (t Template, err error) {
 func (s *Store) BoundTemplates(ctx context.Context) (map[string]bool, error) {
 	bound := map[string]bool{}
 	err := s.db.Read(ctx, func(r *sqldb.Reader) error {
-		rows, err := r.Query("SELECT DISTINCT t.id FROM refs r JOIN objects t ON t.id = r.target JOIN objects o ON o.id = r.owner WHERE t.kind = ? AND o.kind = ?",
+		ids, err := column(r, "SELECT DISTINCT t.id FROM refs r JOIN objects t ON t.id = r.target JOIN objects o ON o.id = r.owner WHERE t.kind = ? AND o.kind = ?",
 			templates.key, endpoints.key)
-		ids, err := column(rows, err)
 		for _, id := range ids {
 			bound[id] = true
 		}
