@@ -64,9 +64,9 @@ func (t *Table) Reload(ctx context.Context) error {
 	start := time.Now()
 	var keys []Key
 	var invalid error
-	err := t.db.Each(ctx, func(rows sqldb.Rows) error {
+	err := t.db.Each(ctx, func(row sqldb.Row) error {
 		var name, content string
-		if err := rows.Scan(&name, &content); err != nil {
+		if err := row.Scan(&name, &content); err != nil {
 			return err
 		}
 		k, err := decodeKey(content)

@@ -322,11 +322,11 @@ func SettleVolumes(tx *sqldb.Tx, at time.Time, volumes []Resource) error {
 // openVolumes returns the volumes with running spans, by id.
 func openVolumes(tx *sqldb.Tx) (open map[string]Resource, err error) {
 	open = map[string]Resource{}
-	err = tx.Each(func(rows sqldb.Rows) error {
+	err = tx.Each(func(row sqldb.Row) error {
 		var id string
 		var doc []byte
 		var r Resource
-		if err := rows.Scan(&id, &doc); err != nil {
+		if err := row.Scan(&id, &doc); err != nil {
 			return err
 		}
 		err := json.Unmarshal(doc, &r)

@@ -1,7 +1,6 @@
 package billing
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -60,19 +59,13 @@ func testPlans(t *testing.T, c sqldb.Config, want string, explain func(tx *sqldb
 
 // readPlan reads the last column.
 func readPlan(tx *sqldb.Tx, columns int, query string, arguments ...any) (plan string, err error) {
-	rows, err := tx.Query(query, arguments...)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
+	err = tx.Each(func(row sqldb.Row) error {
 		var numbers [3]int
 		var line string
 		into := []any{&numbers[0], &numbers[1], &numbers[2], &line}
-		if err := rows.Scan(into[len(into)-columns:]...); err != nil {
-			return "", err
-		}
+		err := row.Scan(into[len(into)-columns:]...)
 		plan += line + "\n"
-	}
-	return plan, rows.Err()
+		return err
+	}, query, arguments...)
+	return plan, err
 }

@@ -26,10 +26,10 @@ func (m *Meter) Usage(ctx context.Context, kind Kind, w Window, visit func(Usage
 	now := m.Clock.Wall().UnixMilli()
 	var spans []span
 	from, to := w.Start().UnixMilli(), w.End().UnixMilli()
-	err := m.DB.Each(ctx, func(rows sqldb.Rows) error {
+	err := m.DB.Each(ctx, func(row sqldb.Row) error {
 		s := span{Resource: Resource{Kind: kind}}
 		var doc []byte
-		if err := rows.Scan(&s.id, &s.ID, &s.Owner, &s.started, &s.until, &doc); err != nil {
+		if err := row.Scan(&s.id, &s.ID, &s.Owner, &s.started, &s.until, &doc); err != nil {
 			return err
 		}
 		err := json.Unmarshal(doc, &s.Resource)

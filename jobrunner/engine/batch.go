@@ -156,20 +156,20 @@ func (q *queue) loadBatches(ctx context.Context) error {
 		return nil
 	}
 	db := q.engine.db
-	err := db.Each(ctx, func(rows sqldb.Rows) error {
+	err := db.Each(ctx, func(row sqldb.Row) error {
 		b := &batch{requests: map[State]int{}}
-		err := rows.Scan(&b.k, &b.endpoint, &b.id, &b.name, &b.state, &b.verdict, &b.created, &b.ends, &b.gone)
+		err := row.Scan(&b.k, &b.endpoint, &b.id, &b.name, &b.state, &b.verdict, &b.created, &b.ends, &b.gone)
 		q.batches[b.k] = b
 		return err
 	}, selectBatches, EndpointOf(q.name))
 	if err != nil {
 		return err
 	}
-	return db.Each(ctx, func(rows sqldb.Rows) error {
+	return db.Each(ctx, func(row sqldb.Row) error {
 		var k int64
 		var s State
 		var n int
-		err := rows.Scan(&k, &s, &n)
+		err := row.Scan(&k, &s, &n)
 		if b := q.batches[k]; b != nil {
 			b.requests[s] = n
 		}

@@ -153,10 +153,10 @@ func (e *Engine) Epoch(endpoint string) (epoch int64, own bool) {
 // Leaders returns the live leaders by endpoint.
 func (e *Engine) Leaders(ctx context.Context) (map[string]Leader, error) {
 	leaders, id := map[string]Leader{}, e.Process()
-	err := e.db.Each(ctx, func(rows sqldb.Rows) error {
+	err := e.db.Each(ctx, func(row sqldb.Row) error {
 		var endpoint string
 		var l Leader
-		err := rows.Scan(&endpoint, &l.Process, &l.Epoch, &l.URL)
+		err := row.Scan(&endpoint, &l.Process, &l.Epoch, &l.URL)
 		l.Own = l.Process == id
 		leaders[endpoint] = l
 		return err

@@ -183,10 +183,10 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) error {
 // processesBesides returns the processes on the database by id, without the one with the id own.
 func processesBesides(q sqldb.Querier, own string) (map[string]process, error) {
 	others := map[string]process{}
-	err := q.Each(func(rows sqldb.Rows) error {
+	err := q.Each(func(row sqldb.Row) error {
 		var id string
 		var p process
-		err := rows.Scan(&id, &p.beats, &p.node.URL, &p.node.Machine)
+		err := row.Scan(&id, &p.beats, &p.node.URL, &p.node.Machine)
 		others[id] = p
 		return err
 	}, otherProcesses, own)

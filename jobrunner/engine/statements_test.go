@@ -39,23 +39,16 @@ func TestStatementsUseIndexes(t *testing.T) {
 	_, db := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
 	for _, statement := range byIndex {
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
-			rows, err := tx.Query("EXPLAIN QUERY PLAN "+statement, make([]any, strings.Count(statement, "?"))...)
-			if err != nil {
-				return err
-			}
-			defer rows.Close()
-			for rows.Next() {
+			return tx.Each(func(row sqldb.Row) error {
 				var id, parent, unused int
 				var detail string
-				if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-					return err
-				}
+				err := row.Scan(&id, &parent, &unused, &detail)
 				indexed := strings.HasPrefix(detail, "SEARCH") || strings.Contains(detail, "USING INDEX") || strings.Contains(detail, "USING COVERING INDEX")
 				if strings.Contains(detail, "TEMP B-TREE") || strings.HasPrefix(detail, "SCAN jobs") && !indexed {
 					t.Errorf("%s: %s", statement, detail)
 				}
-			}
-			return rows.Err()
+				return err
+			}, "EXPLAIN QUERY PLAN "+statement, make([]any, strings.Count(statement, "?"))...)
 		})
 		must.Hold(t, err == nil, statement, err)
 	}
@@ -81,21 +74,15 @@ func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 			if n := strings.Count(statement, "?"); n > 0 {
 				execute += "(NULL" + strings.Repeat(", NULL", n-1) + ")"
 			}
-			rows, err := tx.Query("EXPLAIN " + execute)
-			if err != nil {
-				return err
-			}
-			defer rows.Close()
 			var plan []string
-			for rows.Next() {
+			err := tx.Each(func(row sqldb.Row) error {
 				var line string
-				if err := rows.Scan(&line); err != nil {
-					return err
-				}
+				err := row.Scan(&line)
 				plan = append(plan, line)
-			}
+				return err
+			}, "EXPLAIN "+execute)
 			must.Equal(t, readsAll(plan), "", statement, strings.Join(plan, "\n"))
-			if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			if err != nil {
 				return err
 			}
 			return must.Err(tx.Exec("DEALLOCATE planned"))

@@ -113,8 +113,8 @@ func (r *row) moved() []any {
 }
 
 // scan reads rowColumns, and then others.
-func (r *row) scan(rows sqldb.Rows, others ...any) error {
-	return rows.Scan(append([]any{&r.k, &r.endpoint, &r.id, &r.low, &r.webhook, &r.owner, &r.execution, &r.keep, &r.batch,
+func (r *row) scan(row sqldb.Row, others ...any) error {
+	return row.Scan(append([]any{&r.k, &r.endpoint, &r.id, &r.low, &r.webhook, &r.owner, &r.execution, &r.keep, &r.batch,
 		&r.state, &r.turn, &r.queued, &r.worker, &r.attempt, &r.retries, &r.started, &r.deadline, &r.streamed,
 		&r.submitted, &r.expires, &r.gone, &r.finished, &r.callAt, &r.callTries}, others...)...)
 }
@@ -214,9 +214,9 @@ func (s *store) deleteJobs(ctx context.Context, statement string, args ...any) (
 	err = s.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
 		statements := writes{}
 		n = 0
-		err := tx.Each(func(rows sqldb.Rows) error {
+		err := tx.Each(func(row sqldb.Row) error {
 			var k int64
-			err := rows.Scan(&k)
+			err := row.Scan(&k)
 			statements.delete(k)
 			n++
 			return err
@@ -234,8 +234,8 @@ func (s *store) job(ctx context.Context, endpoint, id string, maxOutput int, now
 	j = &job{}
 	err = s.db.Read(ctx, func(r *sqldb.Reader) error {
 		scan := func(which string, args ...any) error {
-			return r.Each(func(rows sqldb.Rows) error {
-				return j.scan(rows, &j.output, &j.outputSize, &j.message)
+			return r.Each(func(row sqldb.Row) error {
+				return j.scan(row, &j.output, &j.outputSize, &j.message)
 			}, selectJob+which, append([]any{maxOutput}, args...)...)
 		}
 		var err error
@@ -261,10 +261,10 @@ func (s *store) input(ctx context.Context, k int64) (input, rest []byte, err err
 
 // list reads jobs by a query that begins with selectJob.
 func (s *store) list(ctx context.Context, query string, args ...any) (jobs []*job, err error) {
-	err = s.db.Each(ctx, func(rows sqldb.Rows) error {
+	err = s.db.Each(ctx, func(row sqldb.Row) error {
 		j := &job{}
 		jobs = append(jobs, j)
-		return j.scan(rows, &j.output, &j.outputSize, &j.message)
+		return j.scan(row, &j.output, &j.outputSize, &j.message)
 	}, query, args...)
 	return jobs, err
 }
@@ -272,10 +272,10 @@ func (s *store) list(ctx context.Context, query string, args ...any) (jobs []*jo
 // load reads the active jobs and the counts of an endpoint. The stored numbers of active jobs may have
 // changes that were not stored, if the process was killed while the disk was full.
 func (s *store) load(ctx context.Context, endpoint string) (jobs []*job, counts Counts, err error) {
-	err = s.db.Each(ctx, func(rows sqldb.Rows) error {
+	err = s.db.Each(ctx, func(row sqldb.Row) error {
 		j := &job{}
 		jobs = append(jobs, j)
-		return j.scan(rows, &j.message)
+		return j.scan(row, &j.message)
 	}, selectActive, endpoint)
 	if err == nil {
 		counts, err = s.counts(ctx, endpoint)
@@ -297,10 +297,10 @@ func (s *store) counts(ctx context.Context, endpoint string) (Counts, error) {
 
 func (s *store) allCounts(ctx context.Context, query string, args ...any) (map[string]Counts, error) {
 	all := map[string]Counts{}
-	err := s.db.Each(ctx, func(rows sqldb.Rows) error {
+	err := s.db.Each(ctx, func(row sqldb.Row) error {
 		var endpoint string
 		var n Counts
-		err := rows.Scan(&endpoint, &n.InQueue, &n.waiting, &n.InProgress, &n.Completed, &n.Failed, &n.Retried)
+		err := row.Scan(&endpoint, &n.InQueue, &n.waiting, &n.InProgress, &n.Completed, &n.Failed, &n.Retried)
 		all[endpoint] = n
 		return err
 	}, query, args...)
@@ -312,10 +312,10 @@ func (s *store) allCounts(ctx context.Context, query string, args ...any) (map[s
 func (s *store) drain(ctx context.Context, k, streamed int64) (all []numberedChunk, more bool, err error) {
 	var last int64
 	total := 0
-	err = s.db.Each(ctx, func(rows sqldb.Rows) error {
+	err = s.db.Each(ctx, func(row sqldb.Row) error {
 		var seq int64
 		var size int
-		err := rows.Scan(&seq, &size)
+		err := row.Scan(&seq, &size)
 		if total += size; last > 0 && total > maxDrain {
 			more = true
 		}
@@ -332,9 +332,9 @@ func (s *store) drain(ctx context.Context, k, streamed int64) (all []numberedChu
 	if err == nil && last > 0 {
 		err = s.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
 			all = nil
-			return tx.Each(func(rows sqldb.Rows) error {
+			return tx.Each(func(row sqldb.Row) error {
 				var n numberedChunk
-				err := rows.Scan(&n.seq, &n.chunk)
+				err := row.Scan(&n.seq, &n.chunk)
 				all = append(all, n)
 				return err
 			}, deleteReadChunks, k, last)

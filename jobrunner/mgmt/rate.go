@@ -155,10 +155,10 @@ func (q *SharedQuotas) count(ctx context.Context, owner string, h http.Header) (
 }
 
 func (l *limiter) load(tx *sqldb.Tx, owner string) error {
-	return tx.Each(func(rows sqldb.Rows) error {
+	return tx.Each(func(row sqldb.Row) error {
 		var seconds, began int64
 		var n int
-		err := rows.Scan(&seconds, &began, &n)
+		err := row.Scan(&seconds, &began, &n)
 		for i, w := range windows {
 			if int64(w.length.Seconds()) == seconds {
 				l.windowStart[i], l.counts[i] = time.UnixMilli(began), n

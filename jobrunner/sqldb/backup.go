@@ -88,9 +88,8 @@ func Check(dir string) (err error) {
 
 // check runs a PRAGMA that checks the database.
 func (c *conn) check(file, pragma string) error {
-	rows, err := c.query("PRAGMA " + pragma + "(1)")
 	var found string
-	err = Row{rows, err}.Scan(&found)
+	err := queries{c}.QueryRow("PRAGMA " + pragma + "(1)").Scan(&found)
 	switch classified := classifySQLite(err); {
 	case Temporary(classified): // the file can't be read now
 		return classified

@@ -115,19 +115,21 @@ func withRows(query string, n int) string {
 	return query[:end] + strings.Repeat(", "+query[start:end], n-1) + query[end:]
 }
 
-func (c *conn) query(query string, args ...any) (Rows, error) {
+func (c *conn) query(row func(Row) error, query string, args ...any) error {
 	s, err := c.statement(query, args)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	rows := &liteRows{stmt: s}
-	rows.first, err = s.Step() // executes the statement, even if the caller reads no row
-	if err != nil {
-		s.Reset()
-		return nil, err
+	defer s.Reset()
+	for {
+		more, err := s.Step()
+		if err != nil || !more {
+			return err
+		}
+		if err := row(liteRow{s}); err != nil {
+			return err
+		}
 	}
-	rows.unread = true
-	return rows, nil
 }
 
 // script runs one or more statements without arguments.
@@ -153,7 +155,7 @@ func (c *conn) close() error {
 
 // querier is a connection or transaction of either database that may only read.
 type querier interface {
-	query(query string, args ...any) (Rows, error)
+	query(row func(Row) error, query string, args ...any) error
 }
 
 // session is a connection or transaction of either database.
@@ -168,60 +170,40 @@ type session interface {
 
 // Querier is a Tx or a Reader.
 type Querier interface {
-	Each(row func(Rows) error, query string, args ...any) error
+	Each(row func(Row) error, query string, args ...any) error
 	QueryRow(query string, args ...any) Row
 }
 
 // queries has the methods that Tx and Reader share.
 type queries struct{ conn querier }
 
-// Query runs a statement that returns rows. The arguments replace the question marks. The
-// caller must close the rows before the next statement.
-func (q queries) Query(query string, args ...any) (Rows, error) {
-	return q.conn.query(query, args...)
+// Each runs a statement, and calls row for each of its rows, which must run no other statement.
+// The arguments replace the question marks.
+func (q queries) Each(row func(Row) error, query string, args ...any) error {
+	return q.conn.query(row, query, args...)
 }
 
-// Each runs a statement, and calls row for each of its rows.
-func (q queries) Each(row func(Rows) error, query string, args ...any) (err error) {
-	rows, err := q.conn.query(query, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		if err := row(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+// QueryRow returns the only row of a statement, which runs when the caller calls Scan. Scan returns
+// sql.ErrNoRows if there is no row.
+func (q queries) QueryRow(query string, args ...any) Row { return onlyRow{q, query, args} }
+
+// onlyRow is the result of QueryRow.
+type onlyRow struct {
+	queries queries
+	query   string
+	args    []any
 }
 
-// QueryRow runs a statement that returns at most one row. Row.Scan returns sql.ErrNoRows if
-// there is no row.
-func (q queries) QueryRow(query string, args ...any) Row {
-	rows, err := q.conn.query(query, args...)
-	return Row{rows, err}
-}
-
-// Row is the result of QueryRow. The caller must call Scan.
-type Row struct {
-	rows Rows
-	err  error
-}
-
-// Scan copies the columns of the row and closes it.
-func (r Row) Scan(dest ...any) (err error) {
-	if r.err != nil {
-		return r.err
-	}
-	defer func() { err = errors.Join(err, r.rows.Close()) }()
-	if !r.rows.Next() {
-		if err := r.rows.Err(); err != nil {
-			return err
-		}
+func (r onlyRow) Scan(dest ...any) error {
+	none := true
+	err := r.queries.Each(func(row Row) error {
+		none = false
+		return row.Scan(dest...)
+	}, r.query, r.args...)
+	if err == nil && none {
 		return sql.ErrNoRows
 	}
-	return r.rows.Scan(dest...)
+	return err
 }
 
 // Reader reads; see DB.Read.

@@ -135,10 +135,10 @@ func (db *DB) BeforeBreaking(check func(ctx context.Context) error) { db.mayBrea
 // doesn't know. If so, it returns an error, as all later calls of the database do.
 func (db *DB) CheckVersions(ctx context.Context) error {
 	newer := ""
-	err := db.Each(ctx, func(rows Rows) error {
+	err := db.Each(ctx, func(row Row) error {
 		var component string
 		var version int
-		err := rows.Scan(&component, &version)
+		err := row.Scan(&component, &version)
 		db.mu.Lock()
 		defer db.mu.Unlock()
 		if known, ok := db.versions[component]; ok && version > known {

@@ -285,14 +285,22 @@ type postgresReader struct {
 }
 
 // query retries on another connection if the first one is broken.
-func (s *postgresReader) query(query string, args ...any) (Rows, error) {
-	for try := 1; ; try++ {
-		rows, err := s.tryQuery(query, args)
-		if err == nil || try == s.p.readersMax+1 || s.ctx.Err() != nil || time.Since(s.start) > retryTimeout || !isUnavailable(err) {
-			return rows, err
+func (s *postgresReader) query(row func(Row) error, query string, args ...any) error {
+	rows, err := s.tryQuery(query, args)
+	for try := 1; err != nil; try++ {
+		if try > s.p.readersMax || s.ctx.Err() != nil || time.Since(s.start) > retryTimeout || !isUnavailable(err) {
+			return err
 		}
 		s.release()
+		rows, err = s.tryQuery(query, args)
 	}
+	defer func() { _ = rows.Close() }() // Err has the error of reading
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }
 
 func (s *postgresReader) tryQuery(query string, args []any) (rows *sql.Rows, err error) {

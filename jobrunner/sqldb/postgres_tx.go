@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -104,28 +105,17 @@ func (s *postgresTx) later(query string, args ...any) error {
 	return nil
 }
 
-func (s *postgresTx) query(query string, args ...any) (Rows, error) {
+func (s *postgresTx) query(row func(Row) error, query string, args ...any) error {
 	results, err := s.sendBatch(s.p.text(query), storableTexts(args))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	rows, err := results.Query()
-	if err != nil {
-		_ = results.Close() // returns the same error
-		return nil, err
+	for err == nil && rows.Next() {
+		err = row(rows)
 	}
-	return batchRows{rows, results}, nil
-}
-
-// batchRows are the rows of a batch's last statement.
-type batchRows struct {
-	pgx.Rows
-	results pgx.BatchResults
-}
-
-func (r batchRows) Close() error {
-	r.Rows.Close()
-	return r.results.Close()
+	rows.Close()
+	return cmp.Or(err, rows.Err(), results.Close())
 }
 
 // script runs one or more statements without arguments.

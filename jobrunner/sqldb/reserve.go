@@ -127,8 +127,7 @@ func (w *writer) hasRoom() bool {
 func (w *writer) growth() (bytes int64, unused int, err error) {
 	var pages, size int64
 	for query, into := range map[string]any{"PRAGMA page_count": &pages, "PRAGMA page_size": &size, "PRAGMA freelist_count": &unused} {
-		rows, err := w.conn.query(query)
-		if err := (Row{rows, err}).Scan(into); err != nil {
+		if err := (queries{w.conn}).QueryRow(query).Scan(into); err != nil {
 			return 0, 0, err
 		}
 	}

@@ -3,58 +3,19 @@ package sqldb
 import (
 	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"reflect"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
 )
 
-// Rows is the result of a query. Its methods are as in sql.Rows.
-type Rows interface {
-	Next() bool
-	Scan(dest ...any) error
-	Err() error
-	Close() error
-}
+// Row is a row of a result. Scan is as in sql.Rows.
+type Row interface{ Scan(dest ...any) error }
 
-// liteRows are the rows of a SQLite statement, which has already made its first step.
-type liteRows struct {
-	stmt    *lite.Stmt
-	first   bool // the first step found a row
-	unread  bool // Next hasn't been called
-	endSeen bool // Next has returned false
-	err     error
-	closed  bool
-}
+// liteRow is the current row of a SQLite statement.
+type liteRow struct{ stmt *lite.Stmt }
 
-func (r *liteRows) Next() bool {
-	if r.closed || r.endSeen {
-		return false
-	}
-	more := r.first
-	if !r.unread {
-		more, r.err = r.stmt.Step()
-	}
-	r.unread = false
-	r.endSeen = !more
-	return more
-}
-
-func (r *liteRows) Err() error { return r.err }
-
-func (r *liteRows) Close() error {
-	if !r.closed {
-		r.closed = true
-		r.stmt.Reset()
-	}
-	return nil
-}
-
-func (r *liteRows) Scan(dest ...any) error {
-	if r.closed || r.endSeen || r.unread {
-		return errors.New("Scan is called without a row")
-	}
+func (r liteRow) Scan(dest ...any) error {
 	if len(dest) != r.stmt.Columns() {
 		return fmt.Errorf("a row of %d columns is read into %d", r.stmt.Columns(), len(dest))
 	}
@@ -66,7 +27,7 @@ func (r *liteRows) Scan(dest ...any) error {
 	return nil
 }
 
-func (r *liteRows) scan(col int, dest any) error {
+func (r liteRow) scan(col int, dest any) error {
 	switch d := dest.(type) {
 	case *[]byte:
 		*d = r.stmt.Bytes(col)
@@ -93,7 +54,7 @@ func (r *liteRows) scan(col int, dest any) error {
 }
 
 // scanKind reads a column into a defined type, such as a string type.
-func (r *liteRows) scanKind(col int, dest any) error {
+func (r liteRow) scanKind(col int, dest any) error {
 	v := reflect.ValueOf(dest)
 	if v.Kind() != reflect.Pointer {
 		return fmt.Errorf("invalid destination %T: expected a pointer", dest)

@@ -153,7 +153,7 @@ func (db *DB) Read(ctx context.Context, fn func(r *Reader) error) error {
 }
 
 // Each is a Read that runs a statement, and calls row for each of its rows.
-func (db *DB) Each(ctx context.Context, row func(Rows) error, query string, args ...any) error {
+func (db *DB) Each(ctx context.Context, row func(Row) error, query string, args ...any) error {
 	return db.Read(ctx, func(r *Reader) error { return r.Each(row, query, args...) })
 }
 

@@ -122,10 +122,10 @@ func readPage[T any](ctx context.Context, s *Store, label string, p Page, query 
 // documents decodes rows of a document and its position. The label is for errors.
 func documents[T any](ctx context.Context, s *Store, label, query string, args ...any) (out []T, positions []int64, err error) {
 	out = []T{}
-	err = s.db.Each(ctx, func(rows sqldb.Rows) error {
+	err = s.db.Each(ctx, func(row sqldb.Row) error {
 		var doc sql.RawBytes
 		var position int64
-		if err := rows.Scan(&doc, &position); err != nil {
+		if err := row.Scan(&doc, &position); err != nil {
 			return err
 		}
 		var one T
@@ -288,9 +288,9 @@ func (tx *Tx) referrers(k kind, target string) ([]string, error) {
 }
 
 func column(q sqldb.Querier, query string, args ...any) (out []string, err error) {
-	err = q.Each(func(rows sqldb.Rows) error {
+	err = q.Each(func(row sqldb.Row) error {
 		var one string
-		err := rows.Scan(&one)
+		err := row.Scan(&one)
 		out = append(out, one)
 		return err
 	}, query, args...)
