@@ -8,27 +8,38 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 )
 
-// embedded is SQLite in a folder, with one writer and a pool of readers.
+// embedded is SQLite in a folder or in memory, with one writer and a pool of readers.
 type embedded struct {
 	unshared
 	writer  *writer
 	readers *readerPool
-	lock    *os.File
+	lock    *os.File // nil in memory, as the reserve
 	reserve *reserve
-	file    string
+	file    string       // "" in memory
+	mu      sync.RWMutex // in memory held by readers and the writer, because there is no write-ahead log
 }
 
-func openEmbedded(c Config) (*embedded, error) {
-	db := new(embedded)
-	source, err := db.prepareFolder(c.Dir)
-	if err != nil {
+// memories numbers the databases in memory of this process.
+var memories atomic.Int64
+
+func openEmbedded(c Config) (_ *embedded, err error) {
+	db, source := new(embedded), ""
+	if c.Dir == "" {
+		source = fmt.Sprintf("file:/gpucloud-%d?vfs=memdb", memories.Add(1))
+	} else if source, err = db.prepareFolder(c.Dir); err != nil {
 		return nil, errors.Join(err, db.close())
 	}
 	if err := db.connect(source, pragmas(c)); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the database %s: %w", c.name(), classifySQLite(err)), db.close())
 	}
+	if c.Dir == "" {
+		return db, nil
+	}
+	db.reserve.fill() // the database is open, so the space of a killed process's log is free
 	// The mark goes once the database has content. RemoveAll accepts that it doesn't exist.
 	if err := os.RemoveAll(filepath.Join(filepath.Dir(db.file), newName)); err != nil {
 		return nil, errors.Join(fmt.Errorf("making the database %s: %w", c.name(), err), db.close())
@@ -76,16 +87,16 @@ func (db *embedded) connect(source string, pragmas []string) error {
 			return errors.Join(err, w.close())
 		}
 	}
-	db.writer = newWriter(w, db.reserve, nil)
-	if db.readers, err = openReaders(source, pragmas); err != nil {
-		return err
+	db.writer = &writer{conn: w, turn: make(chan struct{}, 1), reserve: db.reserve}
+	if db.file == "" {
+		db.writer.readers = &db.mu
 	}
-	db.reserve.fill() // the database is open, so the space of a killed process's log is free
-	return nil
+	db.readers, err = openReaders(source, pragmas)
+	return err
 }
 
 func (db *embedded) write(ctx context.Context, fn func(*Tx) error, reserve bool) error {
-	return db.writer.write(ctx, fn, reserve)
+	return db.classify(db.writer.write(ctx, fn, reserve))
 }
 
 func (db *embedded) read(ctx context.Context, fn func(*Reader) error) error {
@@ -94,7 +105,18 @@ func (db *embedded) read(ctx context.Context, fn func(*Reader) error) error {
 		return err
 	}
 	defer db.readers.put(c)
-	return classifySQLite(fn(&Reader{queries{c}}))
+	if db.file == "" {
+		db.mu.RLock()
+		defer db.mu.RUnlock()
+	}
+	return db.classify(fn(&Reader{queries{c}}))
+}
+
+func (db *embedded) classify(err error) error {
+	if err = classifySQLite(err); errors.Is(err, ErrFull) && db.file == "" {
+		return &MemoryFullError{MaxMemory}
+	}
+	return err
 }
 
 // unshared is the part of a backend without other processes. Its migrations need nothing special.

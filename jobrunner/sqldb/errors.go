@@ -89,6 +89,21 @@ func Public(err error) string {
 	return "the deployment's database is not available at the moment: try again in a few seconds"
 }
 
+// MaxMemory is the default and maximum size of the jobs, and of all else, in memory, in bytes.
+const MaxMemory = 1 << 30
+
+// MemoryFullError means that the state in memory has reached its limit. It is also an
+// ErrFull.
+type MemoryFullError struct{ Limit int64 }
+
+func (e *MemoryFullError) Error() string {
+	return fmt.Sprintf("the memory for this deployment's state is full (--ephemeral-memory %d MiB; half of it is for jobs, the rest for their results): "+
+		"wait until results are past their retention, or keep the state on disk with --data", e.Limit>>20)
+}
+
+// Is implements errors.Is for ErrFull.
+func (e *MemoryFullError) Is(target error) bool { return target == ErrFull }
+
 // RetryAfter is the number of seconds after which a client should retry during an outage.
 const RetryAfter = "2"
 

@@ -64,8 +64,7 @@ type DB struct {
 	outdated atomic.Pointer[error] // set if this program is too old for the database
 }
 
-// backend implements a DB with SQLite in a folder (embedded.go) or in memory (inmemory.go),
-// or with a PostgreSQL server (postgres.go).
+// backend implements a DB with SQLite (embedded.go) or with a PostgreSQL server (postgres.go).
 type backend interface {
 	write(ctx context.Context, fn func(*Tx) error, reserve bool) error
 	read(ctx context.Context, fn func(*Reader) error) error
@@ -90,8 +89,6 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	switch {
 	case c.URL != "":
 		db.backend, err = openPostgres(ctx, c)
-	case c.Dir == "":
-		db.backend, err = openInMemory(c)
 	default:
 		db.backend, err = openEmbedded(c)
 	}
@@ -135,8 +132,8 @@ func (db *DB) write(ctx context.Context, fn func(tx *Tx) error, reserve bool) er
 // InMemory reports whether the database is in memory, so that writes wait for no disk or
 // server.
 func (db *DB) InMemory() bool {
-	_, inMemory := db.backend.(*inMemory)
-	return inMemory
+	sqlite, ok := db.backend.(*embedded)
+	return ok && sqlite.file == ""
 }
 
 // Read runs fn with a read-only connection. Each statement sees all Writes that returned

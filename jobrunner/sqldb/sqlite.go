@@ -98,10 +98,6 @@ type writer struct {
 	readers sync.Locker // locked during a transaction to exclude readers; nil if the database is on disk
 }
 
-func newWriter(c *conn, reserve *reserve, readers sync.Locker) *writer {
-	return &writer{conn: c, turn: make(chan struct{}, 1), reserve: reserve, readers: readers}
-}
-
 func (w *writer) write(ctx context.Context, fn func(*Tx) error, reserve bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
