@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/durable"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -54,7 +55,7 @@ func apiKey(file, dir string) (key string, generated bool, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", false, fmt.Errorf("creating the data folder: %w", err)
 	}
-	if err := store.WriteKey(path, key+"\n"); err != nil {
+	if err := durable.WriteFile(path, []byte(key+"\n")); err != nil {
 		return "", false, fmt.Errorf("keeping the API key: %w", err)
 	}
 	return key, true, nil

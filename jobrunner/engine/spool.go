@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/durable"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -124,22 +125,10 @@ func (s *spool) write(one *entry) (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(s.dir, fmt.Sprintf("%020d%s", s.number, spoolSuffix))
-	if err := writeFile(path+".tmp", text.Bytes()); err != nil {
-		return "", errors.Join(err, os.Remove(path+".tmp"))
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
+	if err := durable.WriteFile(path, text.Bytes()); err != nil {
 		return "", err
 	}
-	return path, syncDir(s.dir)
-}
-
-func writeFile(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Sync(), f.Close())
+	return path, nil
 }
 
 // read returns an entry with its content.

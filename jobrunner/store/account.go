@@ -13,12 +13,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/durable"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -204,7 +204,7 @@ func (k *secretKey) load(create bool) error {
 		key = make([]byte, 32)
 		_, _ = rand.Read(key) // never fails
 		if k.path != "" {
-			err = WriteKey(k.path, base64.StdEncoding.EncodeToString(key)+"\n")
+			err = durable.WriteFile(k.path, []byte(base64.StdEncoding.EncodeToString(key)+"\n"))
 		} else {
 			err = nil
 		}
@@ -240,26 +240,6 @@ func (k *secretKey) read() ([]byte, error) {
 		return nil, fmt.Errorf("%s has no key: expected 32 bytes in base64, as 'openssl rand -base64 32' prints them", k.path)
 	}
 	return key, nil
-}
-
-// WriteKey writes the file of a key atomically and durably.
-func WriteKey(path, text string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-") // 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // fails if the file was renamed
-	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	if dir, err := os.Open(filepath.Dir(path)); err == nil { // make the file name durable
-		_ = errors.Join(dir.Sync(), dir.Close()) // Windows flushes names with the file
-	}
-	return nil
 }
 
 // sshKeySet has the public keys of an owner of API keys. Its name is the owner.
