@@ -181,17 +181,22 @@ func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err e
 	if err := e.commits.refuse(true); err != nil {
 		return 0, err
 	}
-	last := e.newKey()
-	for more := true; more && err == nil; {
-		q, err := e.lock(ctx, endpoint)
-		if err != nil {
-			return removed, err
+	q, err := e.lock(ctx, endpoint)
+	if err != nil {
+		return 0, err
+	}
+	waiting, begun := slices.Clone(q.ready.jobs), e.now()
+	q.unlock()
+	for slice := range slices.Chunk(waiting, maxSlice) {
+		q.mu.Lock()
+		if q.closed {
+			q.mu.Unlock()
+			return removed, ErrElsewhere
 		}
-		waiting := slices.DeleteFunc(slices.Clone(q.ready.jobs), func(j *job) bool { return j.k > last || j.turn > last>>(processBits+withinBits) })
-		if more = len(waiting) > maxSlice; more {
-			waiting = waiting[:maxSlice]
-		}
-		for _, j := range waiting {
+		for _, j := range slice {
+			if j.state != InQueue || j.turn > begun {
+				continue
+			}
 			if q.tick(j); j.state == InQueue {
 				q.applyAt(j, event{kind: removal}, e.now())
 				removed++
@@ -206,7 +211,7 @@ func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err e
 
 // maxSlice bounds the jobs that one step of a bulk change changes, so that others don't
 // wait for long.
-const maxSlice = 256
+const maxSlice = 64
 
 // Drain reads a job and removes the unread chunks from its stream, in order. A chunk is
 // {"output": …}, with "metrics" if the handler gave some. An element of chunks may have several

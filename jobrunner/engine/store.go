@@ -160,7 +160,7 @@ func (w writes) addJob(ch *change) {
 	switch {
 	case r.state == absent:
 		w.add(deleteJob, r.k)
-		w.delete(r.k)
+		w.delete(r.k, r.attempt > 0) // otherwise it has never had output or chunks
 		return
 	case !ch.isNew && !ch.moved:
 		w.add(updateRun, append(r.run(), r.k)...)
@@ -185,11 +185,13 @@ func (w writes) addJob(ch *change) {
 	}
 }
 
-// delete adds the statements that delete what a deleted job leaves in the other tables.
-func (w writes) delete(k int64) {
+// delete adds the statements that delete the rows of a deleted job in the other tables.
+func (w writes) delete(k int64, wasTaken bool) {
 	w.add(deleteInput, k)
-	w.add(deleteOutput, k)
-	w.add(deleteChunks, k)
+	if wasTaken {
+		w.add(deleteOutput, k)
+		w.add(deleteChunks, k)
+	}
 }
 
 // run runs each statement for all its rows.
@@ -217,7 +219,7 @@ func (s *store) deleteJobs(ctx context.Context, statement string, args ...any) (
 		err := tx.Each(func(row sqldb.Row) error {
 			var k int64
 			err := row.Scan(&k)
-			statements.delete(k)
+			statements.delete(k, true)
 			n++
 			return err
 		}, statement, args...)
