@@ -161,7 +161,7 @@ func (q *queue) applyAt(j *job, ev event, now int64) effect {
 	}
 	before := j.size()
 	if fx.clear {
-		j.output, j.message, j.chunks = nil, "", nil
+		j.output, j.outputSize, j.message, j.chunks = nil, 0, "", nil
 	}
 	if fx.result {
 		j.output, j.message = ev.output, fx.message
