@@ -63,18 +63,6 @@ func (c *Counts) add(s State, low bool, n int) {
 	}
 }
 
-// forget subtracts a job from the totals, because its submission was withdrawn. A worker may have
-// run it.
-func (c *Counts) forget(s State, retries int) {
-	switch s {
-	case Completed:
-		c.Completed--
-	case Failed:
-		c.Failed--
-	}
-	c.Retried -= retries
-}
-
 // Counts returns an endpoint's counts. If they can't be read, it returns zeros.
 func (e *Engine) Counts(endpoint string) Counts {
 	c, err := e.CountsNow(context.Background(), endpoint)

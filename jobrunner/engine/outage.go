@@ -110,7 +110,14 @@ func (c *committer) withdraw(of *commit, rolledBack bool) (withdrawn bool) {
 		j.queue.mu.Lock()
 		if fx := j.apply(event{kind: removal}, 0); fx.from != absent {
 			j.queue.move(j, fx)
-			j.queue.counts.forget(fx.from, j.retries)
+			counts := &j.queue.counts // a worker may have run it
+			counts.Retried -= j.retries
+			switch fx.from {
+			case Completed:
+				counts.Completed--
+			case Failed:
+				counts.Failed--
+			}
 		}
 		c.mu.Lock()
 		for _, one := range []*commit{of, c.open} {

@@ -15,13 +15,12 @@ import (
 // Proxy is a TCP proxy that can simulate a broken network. Create it outside of a synctest
 // bubble, so that its goroutines don't block the bubble's time.
 type Proxy struct {
-	target  string
-	addr    string
-	calls   chan func() error
-	done    chan error
-	lose    atomic.Bool                   // drop the reply to the next commit
-	cutNext atomic.Bool                   // Cut instead of the reply to the next commit
-	hold    atomic.Pointer[chan struct{}] // delays the next commit until it is closed
+	target string
+	addr   string
+	calls  chan func() error
+	done   chan error
+	lose   atomic.Pointer[func() error]  // is called instead of sending the reply to the next commit
+	hold   atomic.Pointer[chan struct{}] // delays the next commit until it is closed
 
 	mu       sync.Mutex
 	listener net.Listener // nil after Cut
@@ -132,11 +131,8 @@ func (p *Proxy) pass(l net.Listener, client net.Conn) {
 	_, _ = io.Copy(writer(func(b []byte) (int, error) {
 		// The server's reply to a successful commit.
 		if bytes.Contains(b, []byte("COMMIT\x00")) {
-			if p.cutNext.CompareAndSwap(true, false) {
-				return 0, errors.Join(io.ErrClosedPipe, p.cut())
-			}
-			if p.lose.CompareAndSwap(true, false) {
-				return 0, io.ErrClosedPipe
+			if lose := p.lose.Swap(nil); lose != nil {
+				return 0, errors.Join(io.ErrClosedPipe, (*lose)())
 			}
 		}
 		return client.Write(b)
@@ -148,7 +144,10 @@ type writer func(b []byte) (int, error)
 func (w writer) Write(b []byte) (int, error) { return w(b) }
 
 // LoseCommit lets the next commit succeed, but breaks the connection before its reply.
-func (p *Proxy) LoseCommit() { p.lose.Store(true) }
+func (p *Proxy) LoseCommit() { p.lose.Store(new(func() error { return nil })) }
+
+// CutAtCommit is LoseCommit and Cut.
+func (p *Proxy) CutAtCommit() { p.lose.Store(new(p.cut)) }
 
 // HoldCommit breaks the connection of the next transaction before the server gets it, which is
 // when release is called, as if the network or the server had stood still.
@@ -157,6 +156,3 @@ func (p *Proxy) HoldCommit() (release func()) {
 	p.hold.Store(&held)
 	return func() { close(held) }
 }
-
-// CutAtCommit is LoseCommit and Cut.
-func (p *Proxy) CutAtCommit() { p.cutNext.Store(true) }
