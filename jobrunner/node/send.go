@@ -46,7 +46,7 @@ func (n *Node) newForwarder(options *http.Transport) *forwarder {
 			p.Out.Header.Del("Expect") // the body follows at once
 			p.Out.Header["X-Forwarded-Proto"] = p.In.Header["X-Forwarded-Proto"]
 			p.Out.Host = p.In.Host
-			if b, ok := p.In.Body.(*buffered); ok {
+			if b, ok := p.In.Body.(buffered); ok {
 				b.setBody(p.Out)
 			}
 		},
@@ -62,30 +62,25 @@ func (n *Node) newForwarder(options *http.Transport) *forwarder {
 // maxBuffered is the size of the largest body that is read before its request is sent, in bytes.
 const maxBuffered = 16 << 10
 
-// buffered is a body in memory, which several attempts can send.
-type buffered struct {
-	bytes.Reader // for a handler of this node
-	text         []byte
-}
+// buffered is a body in memory, which several attempts and a handler of this node can read.
+type buffered struct{ *bytes.Buffer }
 
-func (*buffered) Close() error { return nil }
+func (buffered) Close() error { return nil }
 
 func bufferBody(r *http.Request) {
-	if _, is := r.Body.(*buffered); is || r.Body == nil || r.Method == http.MethodGet || r.ContentLength < 0 || r.ContentLength > maxBuffered {
+	if _, is := r.Body.(buffered); is || r.Body == nil || r.Method == http.MethodGet || r.ContentLength < 0 || r.ContentLength > maxBuffered {
 		return
 	}
 	if text, err := io.ReadAll(r.Body); err == nil { // otherwise the next read fails, too
-		b := &buffered{text: text}
-		b.Reset(text)
-		r.Body = b
+		r.Body = buffered{bytes.NewBuffer(text)}
 	}
 }
 
 // setBody lets net/http send a request on another connection if the other node closes the kept one
 // before anything was written. With GetBody, or without a body, net/http would also repeat a POST that
 // has an Idempotency-Key, after it may have taken effect.
-func (b *buffered) setBody(r *http.Request) {
-	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.text)), nil }
+func (b buffered) setBody(r *http.Request) {
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }
 	r.Body, _ = open()
 	if r.Header["Idempotency-Key"] == nil && r.Header["X-Idempotency-Key"] == nil {
 		r.GetBody = open
