@@ -141,17 +141,16 @@ func (e *Engine) Load(ctx context.Context, endpoint string) (Load, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	load := Load{Waiting: q.counts.waiting, Running: q.counts.InProgress}
-	if j := q.ready.first(); j != nil && j.low {
+	next := q.ready.first()
+	if next != nil && next.low {
 		for _, other := range q.ready.jobs {
-			if !other.low && (j.low || other.turn < j.turn) {
-				j = other
+			if !other.low && (next.low || other.turn < next.turn) {
+				next = other
 			}
 		}
-		if !j.low {
-			load.Oldest = fromMillis(j.queued)
-		}
-	} else if j != nil {
-		load.Oldest = fromMillis(j.queued)
+	}
+	if next != nil && !next.low {
+		load.Oldest = fromMillis(next.queued)
 	}
 	return load, nil
 }

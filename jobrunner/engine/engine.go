@@ -88,6 +88,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	e := &Engine{
 		db: c.DB, clock: c.Clock, log: c.Logger, observer: c.Observe, node: c.Node, news: c.News, poll: cmp.Or(c.Poll, defaultPoll),
 		sweepNow: make(chan struct{}, 1), calls: make(chan struct{}, 1), spool: &spool{dir: c.Spool, log: c.Logger}, queues: map[string]*queue{},
+		hub: hub{watches: map[jobKey]map[*Watch]bool{}},
 	}
 	e.commits = committer{engine: e, changed: make(chan struct{}, 1), retry: make(chan struct{}, 1)}
 	if e.db.InMemory() {

@@ -27,21 +27,16 @@ type Watch struct {
 	recheck atomic.Bool         // the job may have ended in another way
 	hub     *hub
 	key     jobKey
-	once    sync.Once
 }
 
 // Watch subscribes to a job, which need not exist. The caller must call Stop.
 func (e *Engine) Watch(endpoint, id string) *Watch { return e.watch(endpoint, id, false) }
 
 func (e *Engine) watch(endpoint, id string, endOnly bool) *Watch {
-	c := make(chan struct{}, 1)
-	w := &Watch{C: c, c: c, endOnly: endOnly, hub: &e.hub, key: jobKey{endpoint, id}}
-	h := &e.hub
+	h, c := &e.hub, make(chan struct{}, 1)
+	w := &Watch{C: c, c: c, endOnly: endOnly, hub: h, key: jobKey{endpoint, id}}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.watches == nil {
-		h.watches = map[jobKey]map[*Watch]bool{}
-	}
 	if h.watches[w.key] == nil {
 		h.watches[w.key] = map[*Watch]bool{}
 	}
@@ -73,14 +68,12 @@ func (w *Watch) changed(t transition) {
 
 // Stop ends the subscription.
 func (w *Watch) Stop() {
-	w.once.Do(func() {
-		w.hub.mu.Lock()
-		defer w.hub.mu.Unlock()
-		delete(w.hub.watches[w.key], w)
-		if len(w.hub.watches[w.key]) == 0 {
-			delete(w.hub.watches, w.key)
-		}
-	})
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	delete(w.hub.watches[w.key], w)
+	if len(w.hub.watches[w.key]) == 0 {
+		delete(w.hub.watches, w.key)
+	}
 }
 
 // changed wakes the watches of a job.
