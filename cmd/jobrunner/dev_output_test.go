@@ -322,6 +322,7 @@ func TestDevChecksTheWorkersEnvironment(t *testing.T) {
 }
 
 // A project tool that fails to create its environment shows why, and doctor doesn't run it.
+// uv finds the project from the handler's folder, which may be a member of a workspace.
 func TestProjectToolCreatesTheEnvironment(t *testing.T) {
 	t.Parallel()
 	dir, path := t.TempDir(), t.TempDir()
@@ -338,7 +339,7 @@ func TestProjectToolCreatesTheEnvironment(t *testing.T) {
 	out := start("doctor", "--listen=127.0.0.1:0")
 	_, err := os.Stat(filepath.Join(path, "ran"))
 	must.Hold(t, err != nil && strings.Contains(out, "from uv, which prepares it when a handler starts"), "it ran the tool, or says", out)
-	if out := start("dev", "handler.py", "--once"); !strings.HasPrefix(out, "no such index\njobrunner: preparing the Python from uv failed: ") || !strings.HasSuffix(out, "exit status 2\n") {
+	if out := start("dev", "handler.py", "--once"); !strings.HasPrefix(out, "no such index\njobrunner: preparing the Python from uv failed: ") || !strings.HasSuffix(out, "/uv run python: exit status 2\n") {
 		t.Errorf("dev says\n%s", out)
 	}
 }

@@ -65,7 +65,7 @@ func projectPython(folder string) interpreter {
 	switch {
 	case uses("uv.lock", "[tool.uv", `"uv_build"`):
 		if uv, err := exec.LookPath("uv"); err == nil {
-			return interpreter{command: []string{uv, "run", "--project", folder, "python"}, creates: true, from: "uv", install: installWith("uv", "add")}
+			return interpreter{command: []string{uv, "run", "python"}, creates: true, from: "uv", install: installWith("uv", "add")}
 		}
 	case uses("poetry.lock", "[tool.poetry", "poetry.core.masonry"):
 		if poetry, err := exec.LookPath("poetry"); err == nil {
