@@ -120,25 +120,35 @@ func readOnlyFile(l *load) {
 func damagedPages(l *load) {
 	dir := l.TempDir()
 	path := filepath.Join(dir, "jobrunner.db")
-	l.run(sqldb.Config{Dir: dir}, func() {
-		must.Succeed(l, l.e.db.Write(l.Context(), func(tx *sqldb.Tx) error { return must.Err(tx.Exec("PRAGMA cache_size=1")) }))
+	damage := func() (effective bool) {
 		other := must.Do(lite.Open("file:" + path))(l)
 		defer other.Close()
-		must.Succeed(l, other.Script("PRAGMA wal_checkpoint(PASSIVE)"))
 		index := must.Do(os.OpenFile(path+"-shm", os.O_RDWR, 0))(l)
 		defer index.Close()
-		// Prevent further checkpoints, which write pages.
-		must.Succeed(l, unix.FcntlFlock(index.Fd(), unix.F_OFD_SETLKW, &unix.Flock_t{Type: unix.F_WRLCK, Start: 121, Len: 1}))
 		file := must.Do(os.OpenFile(path, os.O_RDWR, 0))(l)
 		defer file.Close()
-		text := must.ReadFile(l, path)
-		for page := 2; page < len(text)/4096; page++ {
-			if page%820 != 1 {
-				must.Do(file.WriteAt(bytes.Repeat([]byte{0xff}, 4096), int64(page)*4096))(l)
+		var text []byte
+		must.Succeed(l, l.e.db.Write(l.Context(), func(tx *sqldb.Tx) error { // no write may be between the checkpoint and the damage
+			must.Do(tx.Exec("PRAGMA cache_size=1"))(l)
+			must.Succeed(l, other.Script("PRAGMA wal_checkpoint(PASSIVE)"))
+			// Prevent further checkpoints, which write pages.
+			must.Succeed(l, unix.FcntlFlock(index.Fd(), unix.F_OFD_SETLKW, &unix.Flock_t{Type: unix.F_WRLCK, Start: 121, Len: 1}))
+			text = must.ReadFile(l, path)
+			for page := 2; page < len(text)/4096; page++ {
+				if page%820 != 1 {
+					must.Do(file.WriteAt(bytes.Repeat([]byte{0xff}, 4096), int64(page)*4096))(l)
+				}
 			}
-		}
-		l.outage()
+			return nil
+		}))
+		effective = l.failsWithin(time.Second)
 		must.Do(file.WriteAt(text, 0))(l)
+		return effective
+	}
+	l.run(sqldb.Config{Dir: dir}, func() {
+		for deadline := time.Now().Add(time.Minute); !damage(); { // all pages in use may be in the log or cached
+			must.Require(l, time.Now().Before(deadline), "no damage has an effect")
+		}
 	})
 }
 
@@ -187,11 +197,14 @@ func (l *load) progress() {
 }
 
 // outage waits until clients get errors.
-func (l *load) outage() {
+func (l *load) outage() { must.Require(l, l.failsWithin(time.Minute), "the fault has no effect") }
+
+func (l *load) failsWithin(limit time.Duration) bool {
 	failed := func() int { l.mu.Lock(); defer l.mu.Unlock(); return l.failed }
-	for n, deadline := failed(), time.Now().Add(time.Minute); failed() == n; time.Sleep(time.Millisecond) {
-		must.Require(l, time.Now().Before(deadline), "the fault has no effect")
+	n := failed()
+	for deadline := time.Now().Add(limit); failed() == n && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 	}
+	return failed() > n
 }
 
 // run causes a fault repeatedly under load, and then waits until all jobs have ended.

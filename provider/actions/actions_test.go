@@ -71,12 +71,12 @@ func (d *driver) until(what string, holds func() bool) {
 // does invokes an action that succeeds. Its messages include these, in this order.
 func (d *driver) does(action string, config map[string]any, messages ...string) {
 	d.Helper()
-	messages, diags := d.p.Invoke("gpucloud_"+action, config)
+	got, diags := d.p.Invoke("gpucloud_"+action, config)
 	must.Require(d, diags.Err() == nil, action, diags)
-	rest := messages
+	rest := got
 	for _, want := range messages {
 		i := slices.IndexFunc(rest, func(m string) bool { return strings.Contains(m, want) })
-		must.Require(d, i >= 0, action, "expected the message", want, "got", messages)
+		must.Require(d, i >= 0, action, "expected the message", want, "got", got)
 		rest = rest[i+1:]
 	}
 }

@@ -72,7 +72,7 @@ func (b *busyMachine) Counts(endpoint string) engine.Counts {
 	return *b.counts[endpoint]
 }
 
-func (b *busyMachine) Latest(_ context.Context, endpoint string, n int) ([]engine.Job, error) {
+func (b *busyMachine) Newest(_ context.Context, endpoint string, n, _ int) ([]engine.Job, error) {
 	var out []engine.Job
 	for _, j := range slices.Backward(b.jobs) {
 		if endpoint == "" || endpoint == j.Endpoint {
