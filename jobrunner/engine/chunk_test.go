@@ -100,7 +100,7 @@ func TestWatchOfTheEnd(t *testing.T) {
 		{"timed out", []transition{queued, running, move(InProgress, TimedOut), running}, false, true, true},
 		{"purged", []transition{move(InQueue, absent)}, false, true, true},
 	} {
-		e := new(Engine)
+		e := &Engine{hub: hub{watches: map[jobKey]map[*Watch]bool{}}}
 		w := e.watch("ep", "j", true)
 		for _, change := range c.changes {
 			e.hub.changed(change)
