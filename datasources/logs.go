@@ -47,7 +47,7 @@ var logAttributes = map[string]schema.Attribute{
 	"lines": texts("The lines alone."),
 }
 
-const logsInState = " The state contains the lines, without the values of environment variables. The lines must not contain other secrets. API v2 only."
+const logsInState = " The state contains the lines, without the values of environment variables: don't use it if workers log other secrets. API v2 only."
 
 func (l *logs) query() api.LogQuery {
 	return api.LogQuery{

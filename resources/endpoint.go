@@ -71,7 +71,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 		}
 		plan.setWriteOnlyEnv(&config.writeOnlyEnv, &state.writeOnlyEnv, state.Private.EnvWO, deref(have.Container).Env)
 		if plan.sends(&state.writeOnlyEnv) {
-			plan.Private.EnvWO = envDigests{} // the template's value replaces a variable that env_wo gives up
+			plan.Private.EnvWO = envDigests{} // a variable that was removed from env_wo gets the template's value
 		}
 		want, err := plan.desired(ctx, c)
 		if err != nil {
@@ -88,7 +88,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 			}
 			want.ApplyTemplate = true
 			inheritCUDAVersions(&want, state.expand(), *template)
-		default: // the container doesn't change
+		default: // the update must not change the container
 			have.TemplateID, have.Container = want.TemplateID, want.Container
 		}
 		got, err := c.Endpoints.Update(ctx, have, want)
@@ -99,7 +99,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 		if err := plan.recordApplied(ctx, c, template, got); err != nil {
 			return err
 		}
-		if !want.ApplyTemplate { // with a link, the endpoint gets a template that changed after the plan
+		if !want.ApplyTemplate { // a linked endpoint also gets changes of the template after the plan
 			plan.FromTemplate = planned
 		}
 		return plan.awaitEndpoint(ctx, c, false)

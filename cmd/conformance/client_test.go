@@ -164,7 +164,7 @@ func TestClientKeepsTheDirectories(t *testing.T) {
 	must.Equal(t, fileNames(t, roots[0]), []string{"retired", "works"})
 }
 
-// A client that fails, sends no request or gets no answer in the scenario without faults
+// A client that fails, sends no request or gets only errors in the scenario without faults
 // isn't conformant, whatever its other results.
 func TestClientThatFailsWithoutFaults(t *testing.T) {
 	acctest.LeaveToCI(t, "TestClientThatDoesNothing covers the judgement of a script")

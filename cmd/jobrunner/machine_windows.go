@@ -8,5 +8,6 @@ func freeBytes(dir string) (free uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return free, windows.GetDiskFreeSpaceEx(path, &free, nil, nil)
+	err = windows.GetDiskFreeSpaceEx(path, &free, nil, nil)
+	return free, err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
-// Forms of ids, so that they fit into paths and lists.
+// Syntax of ids, which then fit into paths and comma-separated lists, of countries and of CUDA versions.
 var (
 	idForm      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 	gpuIDForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ()+_.-]{0,99}$`)
@@ -18,8 +18,8 @@ var (
 	cudaForm    = regexp.MustCompile(`^\d{1,4}\.\d{1,4}$`)
 )
 
-// checkID rejects an entry whose id is missing, invalid or a duplicate. lines has the lines of the
-// earlier ids.
+// checkID rejects an entry whose id is missing, invalid or a duplicate. lines maps each
+// earlier id to its line.
 func (f *file) checkID(id text, line int, kind string, form *regexp.Regexp, lines map[string]int) error {
 	switch {
 	case id.Missing():

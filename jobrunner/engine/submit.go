@@ -59,14 +59,14 @@ type Take struct {
 	Worker   string        // unique among the workers of the endpoint
 	Max      int           // maximum number of jobs
 	Timeout  time.Duration // the endpoint's execution timeout, for jobs without their own; 0 is DefaultTimeout
-	Lead     Lead          // the lead by which the worker was started: an outdated lead gets no job; zero skips the check
+	Lead     Lead          // the lead of the node when it started the worker: a former lead gets no job; zero skips the check
 }
 
 // Taken is a job that was handed to a worker.
 type Taken struct {
 	Ref
 	Input    []byte
-	Rest     []byte // nil if the submission had no other members
+	Rest     []byte // the other members of the submission, or nil
 	Low      bool
 	Retries  int
 	Delay    time.Duration

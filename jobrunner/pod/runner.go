@@ -61,7 +61,7 @@ func newRunner(p *Pods, id string) *runner {
 func (r *runner) folder() string { return filepath.Join(r.pods.Folder, r.id) }
 func (r *runner) volume() string { return filepath.Join(r.folder(), "volume") }
 
-// actual is what exists of a pod. Only serve changes it.
+// actual is the actual state of a pod. Only serve changes it.
 type actual struct {
 	generation int64        // generation of the fields below
 	holds      bool         // GPUs, or a place in the queue for them
@@ -71,7 +71,7 @@ type actual struct {
 	process    run.Process  // nil if nothing runs
 }
 
-// step is one difference between the record and what exists.
+// step is an action against one difference between the record and the actual state.
 type step int
 
 // The steps of a runner.
@@ -147,7 +147,7 @@ func (r *runner) serve(ctx context.Context) {
 	}
 }
 
-// attempt performs a step that a change of the record interrupts. If the step fails, the start
+// attempt performs a step. A change of the record interrupts it. If the step fails, the start
 // is retried after a pause.
 func (r *runner) attempt(ctx context.Context, next step, p store.Pod, a *actual) {
 	ctx, end := r.begin(ctx, p)

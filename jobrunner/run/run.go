@@ -1,5 +1,5 @@
-// Package run describes what runs images: the Spec of a worker or a pod, the Process that
-// it becomes, and its Log. Packages host and kubernetes start processes; packages worker
+// Package run defines how images run: the Spec of a worker or a pod, the Process that runs
+// it, and its Log. Packages host and kubernetes start processes; packages worker
 // and pod decide which.
 package run
 
@@ -54,7 +54,7 @@ func (NoPrograms) RemoveNetwork(context.Context, string) error     { return nil 
 
 // Program runs an image. Either Handle or Start is set.
 type Program struct {
-	// Handle runs one job of a worker that the jobrunner feeds itself.
+	// Handle runs one job in this process, without the worker protocol.
 	Handle Handler
 	// Start starts a pod, or a worker that uses the worker protocol or, on a load-balancing endpoint,
 	// serves HTTP at its PORT. It returns once the process runs; ctx bounds only the start.
@@ -63,7 +63,7 @@ type Program struct {
 	Check func(s Spec) error
 	// Folder is the working folder that all processes share; "" if each has its own.
 	Folder string
-	// FollowsClock means that the program waits only by the deployment's clock, which may then be
+	// FollowsClock means that the program uses only the deployment's clock, which may then be
 	// advanced while a job runs.
 	FollowsClock bool
 	// Bare means that the program needs no GPU and no volume, whatever its endpoint has.
@@ -183,8 +183,8 @@ type Usage = procgroup.Usage
 type Orphan struct {
 	Pod string
 	Run int64 // generation of the pod; -1 if it never ran
-	// Adopt follows the container as if this run had started it. Its lines after a mark go
-	// to log; "" takes all lines.
+	// Adopt follows the container as if this run had started it. Its lines after a mark are
+	// copied to log; "" copies all lines.
 	Adopt  func(log Output, mark string) Process
 	Remove func()
 }
@@ -219,7 +219,7 @@ const PublicIP = "127.0.0.1"
 func InternalName(podID string) string { return podID + ".runpod.internal" }
 
 // FreePort returns a free TCP port of the loopback interface, on which a program listens later.
-// Until then no connection gets the port, because systems choose higher ones for connections.
+// Until then no outgoing connection gets the port, because systems choose higher ports for these.
 func FreePort(ctx context.Context) (port int, err error) {
 	for range 100 {
 		port = 20000 + rand.IntN(10000) //nolint:gosec // a port isn't a secret

@@ -36,7 +36,7 @@ func TestMigrateAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// Transactions that are Alone by one name see each other's changes.
+// Transactions that lock the same name run one after the other, and see each other's changes.
 func TestLock(t *testing.T) {
 	modes(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)

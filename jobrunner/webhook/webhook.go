@@ -51,8 +51,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Transport makes the calls. If it is nil, Start uses the transport of the policy.
 	Transport http.RoundTripper
-	// Observe is called with the outcome of each call, unless it is nil. last is true if the
-	// job has no further call.
+	// Observe is called with the outcome of each call, unless it is nil. If last is true, the
+	// call is not repeated even if it failed.
 	Observe func(err error, last bool)
 }
 

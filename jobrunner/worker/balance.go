@@ -85,7 +85,7 @@ func (p *Pools) Pick(ctx context.Context, endpoint string) (address string, done
 // open counts a request for the ready worker with the fewest open requests. done is nil if no
 // worker is ready.
 func (p *pool) open() (address string, done func()) {
-	p.mu.Lock() // one request at a time: the next one counts this one
+	p.mu.Lock() // one request at a time: the next one sees this one in the load
 	defer p.mu.Unlock()
 	var idlest *worker
 	fewest := 0
@@ -159,7 +159,7 @@ func (w *worker) probe(ctx context.Context, address string) {
 			}
 		case !ready:
 			kind := answer
-			if _, err := strconv.Atoi(answer); err != nil { // not a status, but an error, which may name ports
+			if _, err := strconv.Atoi(answer); err != nil { // an error, whose port numbers differ
 				kind = signature(answer)
 			}
 			if kind != reported && w.pool.clock.Now().Sub(begun) >= unreadyAfter {

@@ -25,7 +25,7 @@ import (
 )
 
 type Config struct {
-	// Authorize returns the calls of a worker, worker.ErrNoWorker or worker.ErrKey.
+	// Authorize returns the protocol of an authorized worker, worker.ErrNoWorker or worker.ErrKey.
 	Authorize func(endpoint, worker, key string) (worker.Protocol, error)
 	Bodies    *httplimit.Memory // memory of the bodies that are being read
 	Logger    *slog.Logger
@@ -44,7 +44,7 @@ type target struct {
 	query                 url.Values
 }
 
-// routes are the paths of the protocol. A ping with status=unhealthy is the seventh operation.
+// routes are the paths of the protocol. A ping with status=unhealthy reports a broken worker.
 var routes = func() (t httproute.Table[operation]) {
 	t.Add("GET", "/v2/{endpoint_id}/job-take/{worker_id}", operation{true, (*api).take})
 	t.Add("GET", "/v2/{endpoint_id}/job-take-batch/{worker_id}", operation{true, (*api).takeBatch})

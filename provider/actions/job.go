@@ -33,13 +33,15 @@ var jobCancel = &definition[jobModel]{
 			report("Job %s has ended already, as %s.", id, job.Status)
 			return nil
 		}
-		if _, err = c.Jobs.Cancel(ctx, endpointID, id); err != nil {
-			// The job may have ended since the status was read.
-			if now, reading := c.Jobs.Status(ctx, endpointID, id); reading != nil || !now.Finished() {
-				return fmt.Errorf("job %s is %s: %w", id, job.Status, err)
-			}
+		if _, err = c.Jobs.Cancel(ctx, endpointID, id); err == nil {
+			report("Job %s, which was %s, is cancelled.", id, job.Status)
+			return nil
 		}
-		report("Job %s, which was %s, is cancelled.", id, job.Status)
+		now, reading := c.Jobs.Status(ctx, endpointID, id) // the job may have ended meanwhile
+		if reading != nil || !now.Finished() {
+			return fmt.Errorf("job %s is %s: %w", id, job.Status, err)
+		}
+		report("Job %s has ended already, as %s.", id, now.Status)
 		return nil
 	},
 }
@@ -55,7 +57,7 @@ var jobRetry = &definition[jobRetryModel]{
 	name:    "job_retry",
 	failure: "Could not retry the job",
 	about: "Runs a job that is `FAILED` or `TIMED_OUT` again, under its id and with its input, and waits for its end. Its previous output is removed. " +
-		"A job that does not complete is an error; one that takes longer than `timeout` goes on. The service keeps the result of a job for 30 minutes (1 minute if it was submitted to `/runsync`), after which it can't be retried. " + jobrun.Costs,
+		"A job that does not complete is an error; one that takes longer than `timeout`, too, but continues. The service keeps the result of a job for 30 minutes (1 minute if it was submitted to `/runsync`), after which it can't be retried. " + jobrun.Costs,
 	attributes: map[string]schema.Attribute{
 		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointID},
 		"job_id":      schema.StringAttribute{Required: true, MarkdownDescription: "Id of the job."},

@@ -119,7 +119,7 @@ func stream(c *client, _ int) (func(*client) error, error) {
 func BenchmarkCold(b *testing.B) {
 	bin := b.TempDir()
 	must.Succeed(b, gobuild.Programs(b.Context(), bin, "../../../cmd/jobrunner", "../../../cmd/conformance"))
-	table := "\n| from | to | time | part of it |\n|---|---|---:|---|\n"
+	table := "\n| from | to | time | for comparison |\n|---|---|---:|---|\n"
 	line := func(from, to string, all time.Duration, part string) {
 		table += fmt.Sprintf("| %s | %s | %s ms | %s |\n", from, to, milliseconds(all), part)
 	}

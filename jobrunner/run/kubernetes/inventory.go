@@ -50,7 +50,7 @@ func (c *Cluster) Inventory(ctx context.Context) (gpu.Inventory, error) {
 	if synced, err := start(ctx, c, factory, nodes.Informer(), in.compare); err != nil {
 		return nil, err
 	} else if !synced {
-		return nil, fmt.Errorf("the nodes of the Kubernetes cluster can't be listed within %s: may the jobrunner list and watch nodes?", startTimeout)
+		return nil, fmt.Errorf("the nodes of the Kubernetes cluster can't be listed within %s: check that its role allows list and watch on nodes", startTimeout)
 	}
 	c.inventory = in
 	return in, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 )
 
-// process is a worker or a pod of the management API in a Pod.
+// process is a worker, or a pod of the management API, that runs as a Pod.
 type process struct {
 	cluster *Cluster
 	objects objects
@@ -79,7 +79,7 @@ func (c *Cluster) newProcess(o objects, s run.Spec) *process {
 	return p
 }
 
-// run follows the container until it ends, and its log from a time on.
+// run starts to follow the container until it ends, and its log from a time on.
 func (p *process) run(after time.Time) {
 	go func() {
 		defer close(p.logRead)
@@ -105,7 +105,7 @@ func (p *process) create(ctx context.Context) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":%q,"uid":%q}]}}`, pod.Name, pod.UID)
 	for _, secret := range p.objects.secrets {
 		if _, err := api.Secrets(p.cluster.namespace).Patch(ctx, secret.Name, types.MergePatchType, patch, meta.PatchOptions{}); err != nil {
-			return fmt.Errorf("the owner of the %s's Secret: %w", p.kind, err)
+			return fmt.Errorf("setting the owner of the %s's Secret: %w", p.kind, err)
 		}
 	}
 	return nil
@@ -233,7 +233,7 @@ func (p *process) clear(ctx context.Context) error {
 	return nil
 }
 
-// delete deletes the Pod with seconds of grace. It retries until the cluster responds.
+// delete deletes the Pod with a grace period in seconds. It retries until that succeeds.
 func (p *process) delete(ctx context.Context, grace int64) error {
 	api := p.cluster.client.CoreV1().Pods(p.cluster.namespace)
 	err := retry(ctx, func() error {
@@ -246,7 +246,7 @@ func (p *process) delete(ctx context.Context, grace int64) error {
 	return err
 }
 
-// retry retries until the cluster responds, even if it responds that nothing exists.
+// retry retries until a try succeeds or finds that the object does not exist, or ctx ends.
 func retry(ctx context.Context, try func() error) error {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := try()

@@ -62,7 +62,7 @@ func sweepAll(kill func() (found int)) {
 	}
 }
 
-// add is a no-op: marks are enough.
+// add starts the guard. It finds processes by their marks.
 func (r *Register) add(int) (forget func()) {
 	if r != nil {
 		r.guarded.Do(r.startGuard)
