@@ -178,8 +178,7 @@ func (m *template) expand() (t api.Template) {
 }
 
 func (m *template) flatten(got api.Template) {
-	importedFromV2 := m.Name.IsNull() && got.StartSSH != nil
-	if len(m.Ports.Elements()) == 0 && areDefaultPorts(got.Ports) && !importedFromV2 { // API v1 adds them
+	if len(m.Ports.Elements()) == 0 && areDefaultPorts(got.Ports) { // API v1 adds them
 		got.Ports = nil
 	}
 	got.Env = m.withoutWriteOnly(m.Private.EnvWO, got.Env)

@@ -44,7 +44,7 @@ func TestTemplateEveryAttribute(t *testing.T) {
 		{"docker_entrypoint", []any{"/bin/sh", "-c"}, []any{"/init"}},
 		{"disk", 20, 60},
 		{"env", map[string]any{"A": "1", "EMPTY": ""}, map[string]any{"B": "2"}},
-		{"ports", []any{"1/tcp", "65535/http"}, []any{"8888/http", "22/tcp"}},
+		{"ports", []any{"8000/http", "22/tcp"}, []any{"1/tcp", "65535/http"}},
 		{"mounts", map[string]any{"persistent": map[string]any{"size": 10, "path": "/a"}}, map[string]any{"persistent": map[string]any{"size": 12, "path": "/b"}}},
 		{"public", true, false},
 		{"serverless", true, false},
@@ -110,10 +110,9 @@ func TestTemplateEveryAttribute(t *testing.T) {
 }
 
 // actionAfterImport returns the planned action after an import. An import reads only one form of
-// the start command, so an update records the other form. It sends nothing. On v1 it reads the
-// default ports as omitted.
+// the start command, so an update records the other form. It sends nothing.
 func actionAfterImport(attribute string, v api.Version) string {
-	if attribute == "docker_entrypoint" || v == api.V1 && (attribute == "cmd" || attribute == "ports") {
+	if attribute == "docker_entrypoint" || attribute == "cmd" && v == api.V1 {
 		return "update"
 	}
 	return "no-op"
