@@ -115,8 +115,8 @@ func readOnlyFile(l *load) {
 	l.run(sqldb.Config{Dir: dir}, func() { change("+i"); l.outage(); change("-i") })
 }
 
-// damagedPages overwrites the pages that have left the write-ahead log, but for the first one and the
-// maps of pointers, whose damage SQLite doesn't notice.
+// damagedPages copies the write-ahead log to the database file and then overwrites the pages of the
+// file. It spares the first page and the pointer maps, because SQLite doesn't notice damage to them.
 func damagedPages(l *load) {
 	dir := l.TempDir()
 	path := filepath.Join(dir, "jobrunner.db")

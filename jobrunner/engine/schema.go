@@ -131,6 +131,6 @@ CREATE TABLE processes ( -- that share the database; see shared.go
 CREATE TABLE leads ( -- see lead.go
 	endpoint TEXT PRIMARY KEY,
 	process  TEXT   NOT NULL, -- empty: given up
-	epoch    BIGINT NOT NULL -- counts those that led
+	epoch    BIGINT NOT NULL -- grows by one for each new leader
 );
 `

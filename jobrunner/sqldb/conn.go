@@ -183,8 +183,8 @@ func (q queries) Each(row func(Row) error, query string, args ...any) error {
 	return q.conn.query(row, query, args...)
 }
 
-// QueryRow returns the only row of a statement, which runs when the caller calls Scan. Scan returns
-// sql.ErrNoRows if there is no row.
+// QueryRow returns the only row of a statement. The statement runs when the caller calls Scan. If it
+// returns no row, Scan returns sql.ErrNoRows.
 func (q queries) QueryRow(query string, args ...any) Row { return onlyRow{q, query, args} }
 
 // onlyRow is the result of QueryRow.

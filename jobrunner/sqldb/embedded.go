@@ -19,8 +19,10 @@ type embedded struct {
 	readers *readerPool
 	lock    *os.File // nil in memory, as the reserve
 	reserve *reserve
-	file    string       // "" in memory
-	mu      sync.RWMutex // in memory held by readers and the writer, because there is no write-ahead log
+	file    string // "" in memory
+	// mu keeps readers and the writer apart if the database is in memory. In a folder the
+	// write-ahead log does this.
+	mu sync.RWMutex
 }
 
 // memories numbers the databases in memory of this process.
