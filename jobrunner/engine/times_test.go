@@ -316,3 +316,21 @@ func TestClockJumpsBackward(t *testing.T) {
 		t.is(late, "")
 	})
 }
+
+// A running job whose ttl ends leaves no output and no chunks.
+func TestDeletedJobLeavesNoRows(t *testing.T) {
+	c := sqldb.Config{Dir: t.TempDir()}
+	synctest.Test(t, func(t *testing.T) {
+		s := newTester(t, c, nil)
+		s.submit(engine.NewJob{TTL: time.Minute})
+		ref := s.take(engine.Take{}).Ref
+		s.report(ref, engine.Chunk([]byte("1"), nil), engine.Accepted)
+		s.report(ref, engine.Progress([]byte("2")), engine.Accepted)
+		s.advance(time.Hour)
+		var rows int
+		must.Succeed(t, s.db.Read(s.ctx, func(r *sqldb.Reader) error {
+			return r.QueryRow("SELECT (SELECT COUNT(*) FROM jobs) + (SELECT COUNT(*) FROM inputs) + (SELECT COUNT(*) FROM outputs) + (SELECT COUNT(*) FROM chunks)").Scan(&rows)
+		}))
+		must.Equal(t, rows, 0, "rows")
+	})
+}
