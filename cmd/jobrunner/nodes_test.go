@@ -231,7 +231,7 @@ func (c *nodes) watchMaximum(endpoint string, most int) (stop func()) {
 // at most once, and no endpoint exceeds its maximum of workers. NODES_ROUNDS=10 repeats each fault
 // ten times (make nodes-faults).
 func TestNodesUnderFaults(t *testing.T) {
-	acctest.LeaveToCI(t, "engine.TestLead and the tests of node test its parts")
+	acctest.LeaveToCI(t, "engine.TestLeadership and the tests of node test its parts")
 	const most = 2
 	rounds := max(1, must.Do(strconv.Atoi(cmp.Or(os.Getenv("NODES_ROUNDS"), "1")))(t))
 	var endpoint string

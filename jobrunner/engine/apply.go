@@ -41,9 +41,9 @@ const (
 	returned   // the worker can't continue the job, or stops
 	cancelled
 	retried
-	deadlined // the client changed the ttl
-	removal   // purged, or its batch or endpoint was deleted
-	called    // a webhook call was claimed or made, or the next try was scheduled
+	ttlChanged // the client changed the ttl
+	removal    // purged, or its batch or endpoint was deleted
+	called     // a webhook call was claimed or made, or the next try was scheduled
 )
 
 type event struct {
@@ -51,7 +51,7 @@ type event struct {
 	worker  string
 	attempt int
 	timeout int64 // of taken: the endpoint's execution timeout
-	ttl     int64 // of deadlined
+	ttl     int64 // of ttlChanged
 	at      int64 // of called: when the next call is due, or 0; of released: the end of the retention
 	again   bool  // of called: a call was made, which counts as a try
 
@@ -116,7 +116,7 @@ func (r *row) apply(ev event, now int64) (fx effect) {
 			r.turn, r.retries, r.finished, r.gone, r.callAt, r.callTries = now, 0, 0, r.expires, 0, 0
 			r.requeue(now)
 		}
-	case deadlined:
+	case ttlChanged:
 		fx.ok = true
 		r.expires = r.submitted + ev.ttl
 		r.gone = r.expires

@@ -28,7 +28,7 @@ func TestApply(t *testing.T) {
 		retried:   {Failed: InQueue, TimedOut: InQueue},
 		removal:   {draft: absent, InQueue: absent, InProgress: absent, Completed: absent, Failed: absent, Cancelled: absent, TimedOut: absent},
 	}
-	unchanged := map[eventKind]bool{progressed: true, deadlined: true} // events that apply without a transition
+	unchanged := map[eventKind]bool{progressed: true, ttlChanged: true} // events that apply without a transition
 	for _, from := range states {
 		for kind := timePasses; kind <= called; kind++ {
 			for _, now := range []int64{deadline - 1, deadline, deadline + 1, gone - 1, gone, gone + 1} {
@@ -55,7 +55,7 @@ func TestApply(t *testing.T) {
 					if report := kind >= completed && kind <= returned; report && stranger {
 						want, listed = from, false
 					} else if !listed {
-						want, listed = from, unchanged[kind] && (kind == deadlined || from == InProgress)
+						want, listed = from, unchanged[kind] && (kind == ttlChanged || from == InProgress)
 					}
 					fx := r.apply(ev, now)
 					must.Hold(t, r.state == want && fx.ok == listed && fx.from == from && fx.to == want, kind, "in", from, "at", now, "by a stranger", stranger, fx, "want", want, listed)

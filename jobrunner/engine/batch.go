@@ -317,7 +317,7 @@ func (e *Engine) Batch(ctx context.Context, endpoint, id string) (Batch, error) 
 
 // Batches reads a page of an endpoint's batches, the newest first, and their total number.
 func (e *Engine) Batches(ctx context.Context, endpoint string, offset, limit int) (batches []Batch, total int, err error) {
-	q := e.led(BatchQueue(endpoint))
+	q := e.loadedQueue(BatchQueue(endpoint))
 	if q == nil { // another process leads the endpoint, or it has had no batch
 		q = newQueue(e, BatchQueue(endpoint), 0)
 		if err := q.loadBatches(ctx); err != nil {

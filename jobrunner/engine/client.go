@@ -26,7 +26,7 @@ func (e *Engine) GetUpTo(ctx context.Context, endpoint, id string, maxOutput int
 func (e *Engine) read(ctx context.Context, endpoint, id string, maxOutput int) (job Job, r row, err error) {
 	outage := false
 	for {
-		q := e.led(endpoint)
+		q := e.loadedQueue(endpoint)
 		if q == nil {
 			break
 		}
@@ -88,7 +88,7 @@ func (e *Engine) Newest(ctx context.Context, endpoint string, n, maxOutput int) 
 // SetTTL sets a job's time to live, which counts from its submission. If it is over
 // already, the job expires at once.
 func (e *Engine) SetTTL(ctx context.Context, endpoint, id string, ttl time.Duration) error {
-	_, err := e.change(ctx, endpoint, id, event{kind: deadlined, ttl: ttl.Milliseconds()})
+	_, err := e.change(ctx, endpoint, id, event{kind: ttlChanged, ttl: ttl.Milliseconds()})
 	return err
 }
 
@@ -191,7 +191,7 @@ func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err e
 		q.mu.Lock()
 		if q.closed {
 			q.mu.Unlock()
-			return removed, ErrElsewhere
+			return removed, ErrNotLeader
 		}
 		for _, j := range slice {
 			if j.state != InQueue || j.turn > begun {
@@ -241,7 +241,7 @@ func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunk
 // uncertain returns the error of the commit of a job's latest change, if the change may be stored
 // nevertheless. The next try would store chunks again that were read meanwhile.
 func (e *Engine) uncertain(endpoint, id string) error {
-	q := e.led(endpoint)
+	q := e.loadedQueue(endpoint)
 	if q == nil {
 		return nil
 	}
@@ -254,7 +254,7 @@ func (e *Engine) uncertain(endpoint, id string) error {
 }
 
 func (e *Engine) drainMemory(endpoint, id string) (all []numberedChunk, more bool) {
-	q := e.led(endpoint)
+	q := e.loadedQueue(endpoint)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	j := q.jobs[id]
@@ -280,7 +280,7 @@ func (e *Engine) Unread(ctx context.Context, endpoint, id string) (int, error) {
 	if e.store != nil {
 		return e.store.unread(ctx, r.k)
 	}
-	q := e.led(endpoint)
+	q := e.loadedQueue(endpoint)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if j := q.jobs[id]; j != nil && len(j.chunks) > 0 {
@@ -296,7 +296,7 @@ func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 		e.mu.Lock()
 		e.known = slices.DeleteFunc(e.known, func(known string) bool { return known == name })
 		e.mu.Unlock()
-		if q := e.led(name); q != nil {
+		if q := e.loadedQueue(name); q != nil {
 			q.mu.Lock()
 			for _, j := range q.jobs {
 				q.applyAt(j, event{kind: removal}, e.now())
@@ -323,7 +323,7 @@ func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 		}
 	}
 	if e.db.Shared() {
-		_, err := execAlone(ctx, e.db.WriteWithReserve, deleteLead, endpoint)
+		_, err := execAlone(ctx, e.db.WriteWithReserve, deleteLeadership, endpoint)
 		return err
 	}
 	return nil

@@ -244,7 +244,7 @@ func (c *committer) store(ctx context.Context, pending []*commit) (stored bool) 
 	begun := time.Now()
 	for pause := minRetryPause; ; pause = min(2*pause, maxRetryPause) {
 		left, err := c.try(pending)
-		for err != nil && sqldb.Classify(err) == sqldb.Outage && c.failure() == nil && !errors.Is(err, ErrElsewhere) &&
+		for err != nil && sqldb.Classify(err) == sqldb.Outage && c.failure() == nil && !errors.Is(err, ErrNotLeader) &&
 			time.Since(begun) < patience && clock.RealSleep(ctx, minRetryPause/5) == nil {
 			left, err = c.try(pending)
 		}
@@ -267,12 +267,12 @@ func (c *committer) store(ctx context.Context, pending []*commit) (stored bool) 
 		}
 		c.finish(without(pending, left))
 		pending = left
-		if errors.Is(err, ErrElsewhere) { // others have taken over
+		if errors.Is(err, ErrNotLeader) { // others have taken over
 			for _, one := range pending {
 				one.fail(err)
 				c.forgetReports(one)
 			}
-			c.engine.forgetLeads()
+			c.engine.dropLeadership()
 			c.fault.Store(nil)
 			return true
 		}
@@ -325,7 +325,7 @@ func (c *committer) finish(stored []*commit) {
 }
 
 // forgetReports removes the spooled reports of a commit that is stored, or that this process
-// may not store because it has lost its leads.
+// may not store because it has lost its leadership.
 func (c *committer) forgetReports(of *commit) {
 	c.mu.Lock()
 	spooled := of.spooled

@@ -74,7 +74,7 @@ func (e *Engine) Counts(endpoint string) Counts {
 
 // CountsNow is Counts, but returns an error if the counts can't be read.
 func (e *Engine) CountsNow(ctx context.Context, endpoint string) (Counts, error) {
-	if q := e.led(endpoint); q != nil {
+	if q := e.loadedQueue(endpoint); q != nil {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		return q.counts, nil
@@ -133,7 +133,7 @@ type Load struct {
 // Load returns an endpoint's demand for workers. Only the process that leads the endpoint
 // knows Oldest.
 func (e *Engine) Load(ctx context.Context, endpoint string) (Load, error) {
-	q := e.led(endpoint)
+	q := e.loadedQueue(endpoint)
 	if q == nil {
 		c, err := e.CountsNow(ctx, endpoint)
 		return Load{Waiting: c.waiting, Running: c.InProgress}, err

@@ -59,7 +59,7 @@ type Engine struct {
 
 	mu      sync.RWMutex
 	queues  map[string]*queue
-	loading sync.Mutex // held while leads are claimed or released and queues are loaded
+	loading sync.Mutex // held while endpoints are claimed or released and queues are loaded
 	known   []string   // queues with counts at the start
 
 	node   Node
@@ -78,8 +78,8 @@ type Engine struct {
 	committing sync.WaitGroup
 }
 
-// ErrElsewhere means that another process leads the endpoint. It is a temporary error.
-var ErrElsewhere = fmt.Errorf("%w: another jobrunner leads the endpoint", sqldb.ErrUnavailable)
+// ErrNotLeader means that another process leads the endpoint. It is a temporary error.
+var ErrNotLeader = fmt.Errorf("%w: another jobrunner leads the endpoint", sqldb.ErrUnavailable)
 
 // Open migrates the tables and requeues the jobs that ran when the jobrunner was killed, as
 // if their workers had died. On a shared database it leaves the jobs of other processes
@@ -161,7 +161,7 @@ func (e *Engine) prepareStore(ctx context.Context) error {
 // It neither interrupts calls in progress nor closes the database.
 func (e *Engine) Close() { e.stop() }
 
-// leave requeues the running jobs and gives up the leads of this process. If it fails,
+// leave requeues the running jobs and gives up the leadership of this process. If it fails,
 // another process or the next start requeues them, and counts a retry.
 func (e *Engine) leave() {
 	for _, q := range e.all() {
@@ -190,7 +190,7 @@ func (e *Engine) leave() {
 		ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 		defer cancel()
 		if _, err := execAlone(ctx, e.db.WriteWithReserve, deleteProcess, e.Process()); err != nil && !sqldb.Temporary(err) {
-			e.log.Error("giving up the leads of this process", "error", err)
+			e.log.Error("giving up the leadership of this process", "error", err)
 		}
 	}
 }
@@ -208,19 +208,19 @@ func (e *Engine) all() []*queue {
 	return all
 }
 
-// led returns a queue if this process leads its endpoint and has loaded it, or nil.
-func (e *Engine) led(name string) *queue {
+// loadedQueue returns a queue if this process leads its endpoint and has loaded it, or nil.
+func (e *Engine) loadedQueue(name string) *queue {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	return e.queues[name]
 }
 
 // lock locks a queue for one operation, which the caller ends with queue.unlock. On a
-// shared database it claims the lead of the endpoint if no process has it, and returns
-// ErrElsewhere if another process has it.
+// shared database it claims the endpoint if no process leads it, and returns
+// ErrNotLeader if another process does.
 func (e *Engine) lock(ctx context.Context, name string) (*queue, error) {
 	for {
-		q := e.led(name)
+		q := e.loadedQueue(name)
 		if q == nil {
 			if err := e.lead(ctx, name); err != nil {
 				return nil, err
@@ -242,9 +242,9 @@ func (e *Engine) lead(ctx context.Context, name string) error {
 		defer e.loading.Unlock()
 		return e.load(ctx, 0, name)
 	}
-	leads, err := e.Claim(ctx, EndpointOf(name))
-	if err == nil && leads[EndpointOf(name)] == (Lead{}) {
-		err = ErrElsewhere
+	claimed, err := e.Claim(ctx, EndpointOf(name))
+	if err == nil && claimed[EndpointOf(name)] == (Leadership{}) {
+		err = ErrNotLeader
 	}
 	return err
 }
@@ -252,7 +252,7 @@ func (e *Engine) lead(ctx context.Context, name string) error {
 // load loads queues that this process leads. The caller holds loading.
 func (e *Engine) load(ctx context.Context, epoch int64, names ...string) error {
 	for _, name := range names {
-		if e.led(name) != nil {
+		if e.loadedQueue(name) != nil {
 			continue
 		}
 		q := newQueue(e, name, epoch)

@@ -12,22 +12,22 @@ import (
 
 // One of the processes that share a database leads an endpoint. Only the leader has the
 // endpoint's queue and starts workers, so that the maximum number of workers holds for the
-// whole deployment. A lead is a row with the process and an epoch, which grows when another
-// process becomes leader. A lead ends when its process is removed because its heartbeat
+// whole deployment. The leadership is a row with the process and an epoch, which grows when
+// another process becomes leader. It ends when its process is removed because its heartbeat
 // stopped (shared.go): its commits then fail. A process that comes back gets a new id.
 
 const (
-	// claimLead makes a live process the leader of an endpoint, unless another live
+	// claimLeadership makes a live process the leader of an endpoint, unless another live
 	// process leads it.
 	// Arguments: the endpoint, and the process.
-	claimLead = `INSERT INTO leads (endpoint, process, epoch) SELECT ?, id, 1 FROM processes WHERE id = ?
+	claimLeadership = `INSERT INTO leads (endpoint, process, epoch) SELECT ?, id, 1 FROM processes WHERE id = ?
 		ON CONFLICT (endpoint) DO UPDATE SET process = excluded.process, epoch = leads.epoch + CASE WHEN leads.process = excluded.process THEN 0 ELSE 1 END
 		WHERE leads.process = excluded.process OR leads.process NOT IN (SELECT id FROM processes)
 		RETURNING epoch`
 	// Arguments: the endpoint, the process, and the epoch.
-	releaseLead = `UPDATE leads SET process = '' WHERE endpoint = ? AND process = ? AND epoch = ?`
-	deleteLead  = `DELETE FROM leads WHERE endpoint = ?`
-	selectLeads = `SELECT leads.endpoint, leads.process, leads.epoch, processes.url FROM leads JOIN processes ON processes.id = leads.process`
+	releaseLeadership = `UPDATE leads SET process = '' WHERE endpoint = ? AND process = ? AND epoch = ?`
+	deleteLeadership  = `DELETE FROM leads WHERE endpoint = ?`
+	selectLeaders     = `SELECT leads.endpoint, leads.process, leads.epoch, processes.url FROM leads JOIN processes ON processes.id = leads.process`
 )
 
 // Node is one of the processes that share a database.
@@ -36,24 +36,24 @@ type Node struct {
 	Machine string // the id of its data folder
 }
 
-// Lead is a process's right to scale an endpoint.
-type Lead struct {
+// Leadership is a process's right to run an endpoint. Its epoch is the fencing token.
+type Leadership struct {
 	Process string
 	Epoch   int64
 }
 
 // Leader is the process that leads an endpoint.
 type Leader struct {
-	Lead
+	Leadership
 	URL string
 	Own bool // this process is the leader
 }
 
 // The kinds of announcements between processes.
 const (
-	EndpointChanged = "endpoint" // an endpoint was created, changed or deleted
-	LeadChanged     = "lead"     // the lead of an endpoint was released
-	PodChanged      = "pod"
+	EndpointChanged   = "endpoint" // an endpoint was created, changed or deleted
+	LeadershipChanged = "lead"     // the leadership of an endpoint was released
+	PodChanged        = "pod"
 )
 
 // Announce notifies the other processes of a change of an object.
@@ -72,9 +72,9 @@ func (e *Engine) Nodes() []Node {
 }
 
 // Claim makes this process the leader of the endpoints that no live process leads. It
-// returns this process's leads of the given endpoints.
-func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Lead, error) {
-	own := map[string]Lead{}
+// returns the given endpoints that this process leads.
+func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Leadership, error) {
+	own := map[string]Leadership{}
 	if len(endpoints) == 0 {
 		return own, nil
 	}
@@ -86,10 +86,10 @@ func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Lea
 		clear(own)
 		for _, endpoint := range endpoints {
 			var epoch int64
-			err := tx.QueryRow(claimLead, endpoint, id).Scan(&epoch)
+			err := tx.QueryRow(claimLeadership, endpoint, id).Scan(&epoch)
 			switch {
 			case err == nil:
-				own[endpoint] = Lead{id, epoch}
+				own[endpoint] = Leadership{id, epoch}
 			case !errors.Is(err, sql.ErrNoRows):
 				return err
 			}
@@ -102,9 +102,9 @@ func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Lea
 	return own, err
 }
 
-// forgetLeads closes all queues and drops their changes, because others have removed this
+// dropLeadership closes all queues and drops their changes, because others have removed this
 // process.
-func (e *Engine) forgetLeads() {
+func (e *Engine) dropLeadership() {
 	for _, q := range e.all() {
 		q.mu.Lock()
 		q.close()
@@ -113,15 +113,15 @@ func (e *Engine) forgetLeads() {
 	e.commits.mu.Lock()
 	dropped := e.commits.renew()
 	e.commits.mu.Unlock()
-	dropped.fail(ErrElsewhere)
+	dropped.fail(ErrNotLeader)
 }
 
-// Release releases the lead of an endpoint, which any process can then claim.
-func (e *Engine) Release(ctx context.Context, endpoint string, l Lead) error {
+// Release ends the leadership of an endpoint, which any process can then claim.
+func (e *Engine) Release(ctx context.Context, endpoint string, l Leadership) error {
 	e.loading.Lock()
 	defer e.loading.Unlock()
 	for _, name := range []string{endpoint, BatchQueue(endpoint)} {
-		if q := e.led(name); q != nil {
+		if q := e.loadedQueue(name); q != nil {
 			q.mu.Lock()
 			q.close()
 			q.unlock()
@@ -130,20 +130,20 @@ func (e *Engine) Release(ctx context.Context, endpoint string, l Lead) error {
 	if err := e.commits.flush(); err != nil {
 		return err
 	}
-	_, err := execAlone(ctx, e.db.Write, releaseLead, endpoint, l.Process, l.Epoch)
+	_, err := execAlone(ctx, e.db.Write, releaseLeadership, endpoint, l.Process, l.Epoch)
 	if err == nil {
-		e.Announce(LeadChanged, endpoint)
+		e.Announce(LeadershipChanged, endpoint)
 	}
 	return err
 }
 
-// Epoch returns the epoch of this process's lead of an endpoint. own says that no other process
+// Epoch returns the epoch of this process's leadership of an endpoint. own says that no other process
 // can have taken over. A process that doesn't share its database leads all endpoints.
 func (e *Engine) Epoch(endpoint string) (epoch int64, own bool) {
 	if !e.db.Shared() {
 		return 0, true
 	}
-	q := e.led(endpoint)
+	q := e.loadedQueue(endpoint)
 	if q == nil {
 		return 0, false
 	}
@@ -160,13 +160,13 @@ func (e *Engine) Leaders(ctx context.Context) (map[string]Leader, error) {
 		l.Own = l.Process == id
 		leaders[endpoint] = l
 		return err
-	}, selectLeads)
+	}, selectLeaders)
 	return leaders, err
 }
 
-// MayScale reports whether a lead still lets this process start workers, without asking the
+// MayScale reports whether a leadership still lets this process start workers, without asking the
 // database.
-func (e *Engine) MayScale(l Lead) bool { return l.Process == e.Process() && e.isAlive() }
+func (e *Engine) MayScale(l Leadership) bool { return l.Process == e.Process() && e.isAlive() }
 
 // isAlive reports whether the last heartbeat is younger than half the time after which other
 // processes take over.

@@ -61,7 +61,7 @@ func (c *committer) try(pending []*commit) (left []*commit, err error) {
 }
 
 // merged returns one commit with the changes of several, the oldest first. Its process is the oldest
-// one, so that the store refuses all if this process has lost its leads.
+// one, so that the store refuses all if this process has lost its leadership.
 func merged(pending []*commit) *commit {
 	if len(pending) == 1 {
 		return &commit{changes: pending[0].changes, counts: pending[0].counts, batches: pending[0].batches, process: pending[0].process}

@@ -48,7 +48,7 @@ func TestLedElsewhere(t *testing.T) {
 			"a purge":      must.Err(b.Purge(b.ctx, "ep")),
 			"a batch":      must.Err(b.CreateBatch(b.ctx, "ep", nil)),
 		} {
-			must.FailWith(t, err, engine.ErrElsewhere, what)
+			must.FailWith(t, err, engine.ErrNotLeader, what)
 		}
 		must.Do(a.CreateBatch(a.ctx, "ep", nil))(t)
 		_, n, err := b.Batches(b.ctx, "ep", 0, 10)
@@ -82,7 +82,7 @@ func TestSharedStops(t *testing.T) {
 		proxy.Mend(t)
 		time.Sleep(10 * time.Second)
 		b.is(id, engine.InProgress) // the result of the former leader isn't stored under its new id
-		must.FailWith(t, must.Err(a.Submit(a.ctx, engine.NewJob{Endpoint: "ep", Input: []byte("{}")})), engine.ErrElsewhere)
+		must.FailWith(t, must.Err(a.Submit(a.ctx, engine.NewJob{Endpoint: "ep", Input: []byte("{}")})), engine.ErrNotLeader)
 		b.is(id, engine.InProgress)
 		b.stop()
 		third := startNode(t, c, 0)
@@ -140,23 +140,23 @@ func TestSpooledReports(t *testing.T) {
 	})
 }
 
-// takeBy takes a job under a lead, which may be outdated.
-func (n *node) takeBy(l engine.Lead) (got bool) {
+// takeBy takes a job with a leadership, which may be outdated.
+func (n *node) takeBy(l engine.Leadership) (got bool) {
 	n.Helper()
-	jobs, err := n.Take(n.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1, Lead: l})
-	must.Hold(n, err == nil || errors.Is(err, engine.ErrElsewhere), err)
+	jobs, err := n.Take(n.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1, Leadership: l})
+	must.Hold(n, err == nil || errors.Is(err, engine.ErrNotLeader), err)
 	return len(jobs) > 0
 }
 
-func (n *node) claim() (l engine.Lead, ok bool) {
+func (n *node) claim() (l engine.Leadership, ok bool) {
 	n.Helper()
 	l, ok = must.Do(n.Claim(n.ctx, "ep"))(n)["ep"]
 	return l, ok
 }
 
-// One process leads an endpoint. If it releases the lead or dies, another process can claim
-// the endpoint with a higher epoch, and the old lead takes no jobs.
-func TestLead(t *testing.T) {
+// One process leads an endpoint. If it releases the endpoint or dies, another process can claim
+// the endpoint with a higher epoch, and the old leadership takes no jobs.
+func TestLeadership(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Start(t)
 	// A process without a heartbeat for ten polls is removed. With shorter polls a busy machine
@@ -174,14 +174,14 @@ func TestLead(t *testing.T) {
 	}
 	b.submit(engine.NewJob{})
 	must.Hold(t, b.takeBy(first), "the leader took no job")
-	var second engine.Lead
+	var second engine.Leadership
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if second, ok = a.claim(); ok {
 			break
 		}
 		must.Require(t, !time.Now().After(deadline), "no process took over from one without a heartbeat")
 	}
-	must.Hold(t, second.Epoch == 2 && !a.MayScale(first), "the second lead is", second, "and MayScale accepts the first")
+	must.Hold(t, second.Epoch == 2 && !a.MayScale(first), "the second leadership is", second, "and MayScale accepts the first")
 	for deadline := time.Now().Add(time.Minute); !a.MayScale(second); time.Sleep(10 * time.Millisecond) { // needs a recent heartbeat
 		must.Require(t, !time.Now().After(deadline), "the new leader may not scale")
 	}
@@ -203,16 +203,16 @@ func TestRemovedProcessJoinsAgain(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Start(t)
 	n := startNode(t, sqldb.Config{URL: address}, 20*time.Millisecond)
-	lead, ok := n.claim()
+	l, ok := n.claim()
 	must.Require(t, ok, "no claim")
 	id := n.submit(engine.NewJob{})
-	must.Require(t, n.takeBy(lead), "no job")
+	must.Require(t, n.takeBy(l), "no job")
 	n.is(id, engine.InProgress) // waits for the commit of the take
 	pgtest.Exec(t, address, "DELETE FROM processes")
-	for deadline := time.Now().Add(time.Minute); n.Process() == lead.Process; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); n.Process() == l.Process; time.Sleep(10 * time.Millisecond) {
 		must.Require(t, !time.Now().After(deadline), "the process didn't join again")
 	}
-	must.Hold(t, !n.MayScale(lead) && !n.takeBy(lead), "the lead from before the removal is still valid")
+	must.Hold(t, !n.MayScale(l) && !n.takeBy(l), "the leadership from before the removal is still valid")
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if job, err := n.Get(t.Context(), "ep", id); err == nil && job.State == engine.InQueue && job.Retries == 1 {
 			break

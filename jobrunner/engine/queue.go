@@ -14,10 +14,10 @@ import (
 type queue struct {
 	engine *Engine
 	name   string
-	epoch  int64 // of the lead, on a shared database
+	epoch  int64 // of the leadership, on a shared database
 
 	mu      sync.Mutex
-	closed  bool // the endpoint was deleted, or this process has lost its lead
+	closed  bool // the endpoint was deleted, or this process has lost its leadership
 	jobs    map[string]*job
 	ready   jobHeap // in the queue
 	timed   jobHeap // by row.due
@@ -236,7 +236,7 @@ func sizeOf(chunks []numberedChunk) (n int) {
 
 // next takes jobs for a worker: IN_QUEUE → IN_PROGRESS.
 func (q *queue) next(t Take) (jobs []*job) {
-	if t.Lead.Epoch != 0 && t.Lead.Epoch != q.epoch {
+	if t.Leadership.Epoch != 0 && t.Leadership.Epoch != q.epoch {
 		return nil
 	}
 	for len(jobs) < t.Max && q.ready.Len() > 0 {

@@ -176,7 +176,7 @@ func (p *reported) result() (Directive, error) {
 	switch {
 	case err == nil:
 		return Accepted, nil
-	case errors.Is(err, ErrElsewhere):
+	case errors.Is(err, ErrNotLeader):
 		return Stale, nil
 	}
 	return p.engine.spoolReport(p)
@@ -234,7 +234,7 @@ func (e *Engine) replay(q *queue) {
 // Delivered waits until the reports of a job are stored. It returns sqldb.ErrUnavailable
 // if ctx ends first.
 func (e *Engine) Delivered(ctx context.Context, ref Ref) error {
-	q := e.led(ref.Endpoint)
+	q := e.loadedQueue(ref.Endpoint)
 	if q == nil {
 		return nil
 	}

@@ -74,7 +74,7 @@ func OthersAlive(ctx context.Context, db *sqldb.DB) (alive int, err error) {
 	return alive, nil
 }
 
-// enter adds this process to a shared database with a new id. It loses the leads of its
+// enter adds this process to a shared database with a new id. It loses the leadership of its
 // earlier id.
 func (e *Engine) enter(ctx context.Context) error {
 	id, sent, number := uuid.NewString(), time.Now(), int64(0)
@@ -147,7 +147,7 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) error {
 		if err := e.enter(ctx); err != nil {
 			return err
 		}
-		e.forgetLeads() // after it, so that later changes have the new id
+		e.dropLeadership() // after it, so that later changes have the new id
 		return nil
 	}
 	e.beatAt.Store(&sent)

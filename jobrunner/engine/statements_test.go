@@ -29,7 +29,7 @@ func openEmpty(t *testing.T, config sqldb.Config) (*Engine, *sqldb.DB) {
 var byIndex = []string{
 	insertJob, insertInput, updateJob, deleteJob, upsertOutput, deleteOutput, insertChunk, deleteChunks, upsertCounts,
 	selectActive, selectInput, selectJob + byKey, selectJob + byOldID, selectCounts, deleteCounts, recentJobs,
-	deleteGone, nextGone, deleteOfEndpoint, unreadChunks, deleteReadChunks, countUnread, claimLead, releaseLead,
+	deleteGone, nextGone, deleteOfEndpoint, unreadChunks, deleteReadChunks, countUnread, claimLeadership, releaseLeadership,
 	upsertBatch, deleteBatch, deleteBatchesOf, selectBatches, selectRequests,
 }
 
@@ -138,14 +138,14 @@ func TestDeletedElsewhere(t *testing.T) {
 	}
 }
 
-// Changes from before this process lost its leads aren't stored under its new id.
+// Changes from before this process lost its leadership aren't stored under its new id.
 func TestFormerLeader(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{URL: pgtest.Start(t), NoHints: true})
 	former := &commit{process: "former", changes: []*change{{isNew: true, row: row{k: 1, endpoint: "ep", id: "x", state: InQueue}}}}
 	left, err := e.commits.try([]*commit{former})
-	must.Hold(t, len(left) == 1 && errors.Is(err, ErrElsewhere), left, err)
+	must.Hold(t, len(left) == 1 && errors.Is(err, ErrNotLeader), left, err)
 	err = e.store.commit(former, false)
-	must.FailWith(t, err, ErrElsewhere, "the database accepted it:")
+	must.FailWith(t, err, ErrNotLeader, "the database accepted it:")
 }
 
 // What a full disk could take isn't stored again over later changes.
@@ -156,7 +156,7 @@ func TestPartOfACommitOnAFullDisk(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return e.led("ep").jobs[submitted.ID], nil
+		return e.loadedQueue("ep").jobs[submitted.ID], nil
 	}
 	small, large := must.Do(submit(1))(t), must.Do(submit(1))(t)
 	for size := 1 << 20; size > 1<<10; size /= 2 {

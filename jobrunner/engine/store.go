@@ -129,7 +129,7 @@ func (s *store) commit(c *commit, reserve bool) error {
 	return write(context.Background(), func(tx *sqldb.Tx) error {
 		if s.db.Shared() {
 			try := s.tries.Add(1)
-			if err := errors.Join(tx.Later(numberTry, try, c.process, try), tx.Require(fence, ErrElsewhere, c.process, try)); err != nil {
+			if err := errors.Join(tx.Later(numberTry, try, c.process, try), tx.Require(fence, ErrNotLeader, c.process, try)); err != nil {
 				return err
 			}
 		}

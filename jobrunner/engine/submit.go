@@ -55,11 +55,11 @@ func (n NewJob) job(k, now int64) *job {
 
 // Take is a request for jobs.
 type Take struct {
-	Endpoint string
-	Worker   string        // unique among the workers of the endpoint
-	Max      int           // maximum number of jobs
-	Timeout  time.Duration // the endpoint's execution timeout, for jobs without their own; 0 is DefaultTimeout
-	Lead     Lead          // the lead of the node when it started the worker: a former lead gets no job; zero skips the check
+	Endpoint   string
+	Worker     string        // unique among the workers of the endpoint
+	Max        int           // maximum number of jobs
+	Timeout    time.Duration // the endpoint's execution timeout, for jobs without their own; 0 is DefaultTimeout
+	Leadership Leadership    // of the node when it started the worker: a former leader gets no job; zero skips the check
 }
 
 // Taken is a job that was handed to a worker.

@@ -75,7 +75,7 @@ func (e *Engine) TakeOrWait(ctx context.Context, t Take) ([]Taken, error) {
 		}
 	}
 	if jobs == nil { // the queue was closed
-		return nil, ErrElsewhere
+		return nil, ErrNotLeader
 	}
 	return e.withInputs(context.WithoutCancel(ctx), jobs)
 }

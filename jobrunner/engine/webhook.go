@@ -72,7 +72,7 @@ func (e *Engine) ClaimCall(ctx context.Context, of CallQueue, busy []BusyHost, c
 	if err := e.commits.refuse(false); err != nil {
 		return nil, err
 	}
-	q := e.led(of.Endpoint)
+	q := e.loadedQueue(of.Endpoint)
 	if q == nil {
 		return nil, nil
 	}
@@ -100,7 +100,7 @@ func (e *Engine) ClaimCall(ctx context.Context, of CallQueue, busy []BusyHost, c
 
 // Called records that a call was made. If again is not zero, the call is repeated then.
 func (e *Engine) Called(_ context.Context, c *Call, again time.Time) error {
-	q := e.led(c.Job.Endpoint)
+	q := e.loadedQueue(c.Job.Endpoint)
 	if q == nil {
 		return nil
 	}

@@ -14,9 +14,9 @@ import (
 // PostgreSQL.
 type Endpoints struct {
 	load func(ctx context.Context, id string) (store.Endpoint, error)
-	// lead returns the epoch of this process's lead of an endpoint. The changes of an endpoint are
-	// made by the process that leads it, so its cache is valid for as long as it has the lead.
-	lead func(id string) (epoch int64, own bool)
+	// epoch returns the epoch of this process's leadership of an endpoint. Only the leader
+	// changes an endpoint, so its cache is valid while it leads.
+	epoch func(id string) (epoch int64, own bool)
 
 	mu      sync.Mutex
 	cache   map[string]cachedEndpoint
@@ -29,13 +29,13 @@ type cachedEndpoint struct {
 }
 
 // NewEndpoints caches what load returns, for as long as this process leads the endpoint.
-func NewEndpoints(load func(ctx context.Context, id string) (store.Endpoint, error), lead func(id string) (epoch int64, own bool)) *Endpoints {
-	return &Endpoints{load: load, lead: lead, cache: map[string]cachedEndpoint{}}
+func NewEndpoints(load func(ctx context.Context, id string) (store.Endpoint, error), epoch func(id string) (epoch int64, own bool)) *Endpoints {
+	return &Endpoints{load: load, epoch: epoch, cache: map[string]cachedEndpoint{}}
 }
 
 // Find returns ErrNoEndpoint if no endpoint with a queue has the id.
 func (e *Endpoints) Find(ctx context.Context, id string) (Endpoint, error) {
-	epoch, own := e.lead(id)
+	epoch, own := e.epoch(id)
 	e.mu.Lock()
 	found, ok := e.cache[id]
 	before := e.changes

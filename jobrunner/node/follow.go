@@ -15,7 +15,7 @@ import (
 const (
 	followEvery    = time.Second // interval of rounds
 	minuteEvery    = 60          // rounds in a minute
-	rebalanceEvery = 10          // rounds between two releases of surplus leads
+	rebalanceEvery = 10          // rounds between two releases of surplus endpoints
 
 	takeoverPause = 200 * time.Millisecond // between two claims while requests wait for a leader
 )

@@ -34,7 +34,7 @@ func newPair(t *testing.T, leader, own http.HandlerFunc) *pair {
 	other, node := newNode("other"), newNode("this")
 	other.lead(engine.Leader{Own: true})
 	p := &pair{node: node, leader: startServer(t.Context(), t, other.handler(leader))}
-	node.lead(engine.Leader{Lead: engine.Lead{Process: "other"}, URL: p.leader.URL})
+	node.lead(engine.Leader{Leadership: engine.Leadership{Process: "other"}, URL: p.leader.URL})
 	base, stop := context.WithCancelCause(t.Context())
 	p.url, p.stop = startServer(base, t, node.handler(own)).URL+"/v2/e/", stop
 	return p
@@ -145,7 +145,7 @@ func TestUnwrittenRequestIsSentAgain(t *testing.T) {
 func TestRequestWaitsForTakeover(t *testing.T) {
 	next := httptest.NewServer(http.HandlerFunc(ownRequest))
 	defer next.Close()
-	for _, at := range []engine.Leader{{Own: true}, {Lead: engine.Lead{Process: "next"}, URL: next.URL}} {
+	for _, at := range []engine.Leader{{Own: true}, {Leadership: engine.Leadership{Process: "next"}, URL: next.URL}} {
 		p := newPair(t, nil, ownRequest)
 		p.leader.Close()
 		p.waited(func() { p.node.lead(at) })
@@ -183,8 +183,8 @@ func TestForwardedTwice(t *testing.T) {
 	}))
 	first, second := newPair(t, nil, nil), newPair(t, nil, nil)
 	second.node.Machine = "second"
-	second.node.lead(engine.Leader{Lead: engine.Lead{Process: "last"}, URL: leader.URL})
-	first.node.lead(engine.Leader{Lead: engine.Lead{Process: "second"}, URL: strings.TrimSuffix(second.url, "/v2/e/")})
+	second.node.lead(engine.Leader{Leadership: engine.Leadership{Process: "last"}, URL: leader.URL})
+	first.node.lead(engine.Leader{Leadership: engine.Leadership{Process: "second"}, URL: strings.TrimSuffix(second.url, "/v2/e/")})
 	for _, size := range []int{1, 21 << 20} {
 		_, got := first.send(t, "POST", "runsync", strings.Repeat("x", size))
 		must.Equal(t, got, fmt.Sprint(size, " bytes by way of [this second]"))

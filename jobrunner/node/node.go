@@ -130,7 +130,7 @@ func (n *Node) sync(ctx context.Context, id string) {
 // HandleAnnouncement handles another node's announcement. It doesn't block.
 func (n *Node) HandleAnnouncement(ctx context.Context, kind, id string) {
 	switch kind {
-	case engine.EndpointChanged, engine.LeadChanged:
+	case engine.EndpointChanged, engine.LeadershipChanged:
 		n.resyncs.schedule(0, id, func() { n.Sync(ctx, id) })
 	case engine.PodChanged:
 		n.resyncs.schedule(0, "pod "+id, func() { n.Pods.SyncKnown(ctx, id) })

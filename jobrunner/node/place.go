@@ -91,7 +91,7 @@ func (n *Node) apply(ctx context.Context, e store.Endpoint) error {
 			return err
 		}
 		if l, ok := own[e.ID]; ok {
-			n.placeAt(e, engine.Leader{Lead: l, Own: true})
+			n.placeAt(e, engine.Leader{Leadership: l, Own: true})
 			return nil
 		}
 	}
@@ -102,34 +102,34 @@ func (n *Node) apply(ctx context.Context, e store.Endpoint) error {
 	return err
 }
 
-// placeAt records an endpoint's leader. It stops the workers of a lost lead, and starts workers
-// if this node is the leader.
+// placeAt records an endpoint's leader. If this node is the leader, it starts workers; if it no
+// longer is, it stops them.
 func (n *Node) placeAt(e store.Endpoint, at engine.Leader) {
-	if n.lostLead(e.ID, at) {
+	if n.lostLeadership(e.ID, at) {
 		n.Pools.Remove(e.ID)
 	}
 	if at.Own {
 		s := settings(e)
-		s.Lead = at.Lead
+		s.Leadership = at.Leadership
 		n.Pools.Set(s)
 	}
 	n.places.endpoints.Store(e.ID, place{at, e.Type == store.LoadBalancer})
 }
 
-// lostLead reports whether this node runs an endpoint's workers under a lead that it has lost.
-func (n *Node) lostLead(endpoint string, at engine.Leader) bool {
-	before, here := n.Pools.Leads(endpoint)
-	return here && (!at.Own || before != at.Lead)
+// lostLeadership reports whether this node runs an endpoint's workers under a leadership that it has lost.
+func (n *Node) lostLeadership(endpoint string, at engine.Leader) bool {
+	before, here := n.Pools.Leadership(endpoint)
+	return here && (!at.Own || before != at.Leadership)
 }
 
-// plan is how a node changes its leads.
+// plan is how a node changes which endpoints it leads.
 type plan struct {
 	claim      []string        // endpoints to claim
 	leaderless map[string]bool // endpoints without a leader
-	surplus    int             // number of leads above this node's share
+	surplus    int             // number of led endpoints above this node's share
 }
 
-// newPlan plans the leads of one of several nodes. Beyond its share a node claims only
+// newPlan plans which endpoints one of several nodes leads. Beyond its share it claims only
 // endpoints that had no leader in the last round either, so that other nodes can claim them
 // first.
 func newPlan(endpoints []store.Endpoint, leaders map[string]engine.Leader, nodes int, leaderlessBefore map[string]bool) plan {
@@ -168,12 +168,12 @@ func (n *Node) placeAll(ctx context.Context, endpoints []store.Endpoint, rebalan
 	n.places.keepPeers(urls)
 	p := newPlan(endpoints, leaders, len(others)+1, n.places.leaderless)
 	if len(p.claim) > 0 && !n.draining.Load() {
-		leads, err := n.Engine.Claim(ctx, p.claim...)
+		claimed, err := n.Engine.Claim(ctx, p.claim...)
 		if err != nil {
 			return err
 		}
-		for id, l := range leads {
-			leaders[id] = engine.Leader{Lead: l, Own: true}
+		for id, l := range claimed {
+			leaders[id] = engine.Leader{Leadership: l, Own: true}
 		}
 		p = newPlan(endpoints, leaders, len(others)+1, nil)
 	}
@@ -181,7 +181,7 @@ func (n *Node) placeAll(ctx context.Context, endpoints []store.Endpoint, rebalan
 	var ending sync.WaitGroup // stopping workers takes a moment
 	for _, e := range endpoints {
 		at := leaders[e.ID]
-		if n.lostLead(e.ID, at) {
+		if n.lostLeadership(e.ID, at) {
 			ending.Go(func() { n.placeAt(e, at) })
 			continue
 		}
@@ -189,20 +189,20 @@ func (n *Node) placeAll(ctx context.Context, endpoints []store.Endpoint, rebalan
 	}
 	ending.Wait()
 	if rebalance && p.surplus > 0 {
-		return n.releaseLeads(ctx, endpoints, p.surplus)
+		return n.releaseEndpoints(ctx, endpoints, p.surplus)
 	}
 	return nil
 }
 
-// releaseLeads releases up to limit leads of endpoints without workers and jobs, so that
-// nodes with fewer leads can claim them.
-func (n *Node) releaseLeads(ctx context.Context, endpoints []store.Endpoint, limit int) error {
+// releaseEndpoints releases the leadership of up to limit endpoints without workers and jobs,
+// so that nodes that lead fewer can claim them.
+func (n *Node) releaseEndpoints(ctx context.Context, endpoints []store.Endpoint, limit int) error {
 	active, err := n.Engine.Active(ctx)
 	if err != nil {
 		return err
 	}
 	for _, e := range endpoints {
-		l, here := n.Pools.Leads(e.ID)
+		l, here := n.Pools.Leadership(e.ID)
 		_, busy := active[e.ID]
 		_, batch := active[engine.BatchQueue(e.ID)]
 		if !here || busy || batch || e.WorkersMin > 0 || !n.Pools.Vacant(e.ID) {

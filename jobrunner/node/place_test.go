@@ -15,7 +15,7 @@ import (
 )
 
 func TestPlan(t *testing.T) {
-	own, other := engine.Leader{Lead: engine.Lead{Process: "this"}, Own: true}, engine.Leader{Lead: engine.Lead{Process: "other"}}
+	own, other := engine.Leader{Leadership: engine.Leadership{Process: "this"}, Own: true}, engine.Leader{Leadership: engine.Leadership{Process: "other"}}
 	for name, c := range map[string]struct {
 		leaders    string // a letter per endpoint a, b, …: o is led by this node, x by another, . by none
 		nodes      int
@@ -24,16 +24,16 @@ func TestPlan(t *testing.T) {
 		leaderless string // endpoints without a leader, before the node claims any
 		surplus    int
 	}{
-		"nothing":                 {"", 1, "", "", "", 0},
-		"alone":                   {"...", 1, "", "abc", "abc", -3},
-		"its share":               {"....", 2, "", "ab", "abcd", -2},
-		"a share is rounded up":   {"...", 2, "", "ab", "abc", -2},
-		"beside others' leads":    {"x.x.", 2, "", "bd", "bd", -2},
-		"share reached":           {"oox.", 2, "", "", "d", 0},
-		"still unclaimed":         {"oox.", 2, "d", "d", "d", 0},
-		"one still unclaimed":     {"oox..", 3, "e", "e", "de", 0},
-		"above its share":         {"ooox", 2, "", "", "", 1},
-		"far above, others start": {"oooo", 4, "", "", "", 3},
+		"nothing":                  {"", 1, "", "", "", 0},
+		"alone":                    {"...", 1, "", "abc", "abc", -3},
+		"its share":                {"....", 2, "", "ab", "abcd", -2},
+		"a share is rounded up":    {"...", 2, "", "ab", "abc", -2},
+		"beside others' endpoints": {"x.x.", 2, "", "bd", "bd", -2},
+		"share reached":            {"oox.", 2, "", "", "d", 0},
+		"still unclaimed":          {"oox.", 2, "d", "d", "d", 0},
+		"one still unclaimed":      {"oox..", 3, "e", "e", "de", 0},
+		"above its share":          {"ooox", 2, "", "", "", 1},
+		"far above, others start":  {"oooo", 4, "", "", "", 3},
 	} {
 		leaders, endpoints, before := map[string]engine.Leader{}, []store.Endpoint{}, map[string]bool{}
 		for i, l := range c.leaders {

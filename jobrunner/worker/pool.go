@@ -54,7 +54,7 @@ func (p *poolCore) jobsChanged() {
 // take returns the parameters with which a worker takes jobs.
 func (p *poolCore) take(w *worker, limit int) engine.Take {
 	settings := p.latest.Load()
-	return engine.Take{Endpoint: p.id, Worker: w.id, Max: limit, Timeout: settings.Timeout, Lead: settings.Lead}
+	return engine.Take{Endpoint: p.id, Worker: w.id, Max: limit, Timeout: settings.Timeout, Leadership: settings.Leadership}
 }
 
 // pool manages the workers of one endpoint. One goroutine decides how many there are; mu guards the
@@ -157,7 +157,7 @@ func (p *pool) blockedBecause() (reason string) {
 
 // evaluate starts missing workers, drains surplus workers, and returns when to evaluate again.
 func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Duration {
-	if p.config.MayScale != nil && !p.config.MayScale(p.settings().Lead) {
+	if p.config.MayScale != nil && !p.config.MayScale(p.settings().Leadership) {
 		return retryDelay
 	}
 	load, err := p.load(ctx)

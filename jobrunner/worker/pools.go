@@ -77,11 +77,11 @@ type Endpoint struct {
 	Template    string   // id of the endpoint's template, or ""
 
 	Min, Max    int
-	IdleTimeout time.Duration // before an idle worker ends
-	Timeout     time.Duration // of an execution; 0 if never set
-	Lead        engine.Lead   // this process's lead if several share the endpoints; otherwise zero
-	ByRequests  bool          // scale by REQUEST_COUNT, otherwise by QUEUE_DELAY
-	ScalerValue float64       // requests per worker, or seconds that a job may wait
+	IdleTimeout time.Duration     // before an idle worker ends
+	Timeout     time.Duration     // of an execution; 0 if never set
+	Leadership  engine.Leadership // of this process, if several share the endpoints; otherwise zero
+	ByRequests  bool              // scale by REQUEST_COUNT, otherwise by QUEUE_DELAY
+	ScalerValue float64           // requests per worker, or seconds that a job may wait
 }
 
 // Config configures Pools.
@@ -96,8 +96,8 @@ type Config struct {
 	// Catalog has stock and data centers. Nil means the built-in catalog, which doesn't limit
 	// stock.
 	Catalog *catalog.Source
-	// MayScale reports whether a lead may start workers. Nil means always.
-	MayScale func(engine.Lead) bool
+	// MayScale reports whether a process with a leadership may start workers. Nil means always.
+	MayScale func(engine.Leadership) bool
 	// Meter may be nil.
 	Meter Meter
 	// Sample measures a device, for the log of a job's end. It may be nil.
@@ -174,13 +174,13 @@ func (p *Pools) Remove(endpoint string) {
 	}
 }
 
-// Leads returns the lead under which this process runs an endpoint's workers, or false if it doesn't.
-func (p *Pools) Leads(endpoint string) (engine.Lead, bool) {
+// Leadership returns the leadership under which this process runs an endpoint's workers, if it does.
+func (p *Pools) Leadership(endpoint string) (engine.Leadership, bool) {
 	pool := p.pool(endpoint)
 	if pool == nil {
-		return engine.Lead{}, false
+		return engine.Leadership{}, false
 	}
-	return pool.settings().Lead, true
+	return pool.settings().Leadership, true
 }
 
 // Vacant reports whether an endpoint has no worker in this process, not even one that is shutting
