@@ -232,7 +232,7 @@ var podClassCases = []suite.Case{
 // judgePodActions acts on a pod, and expects the status after each action and unchanged settings.
 func judgePodActions(steps ...[2]string) func(*suite.C) {
 	return func(c *suite.C) {
-		s := newObjects(c, kindV2("pod"))
+		s := newObjects(c, kindOf("pod", "v2"))
 		values := s.values()
 		delete(values, "args") // the image doesn't have the command
 		id := s.create(values).id
@@ -246,8 +246,8 @@ func judgePodActions(steps ...[2]string) func(*suite.C) {
 	}
 }
 
-func kindV2(name string) kind {
-	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name && k.version == "v2" })]
+func kindOf(name, version string) kind {
+	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name && k.version == version })]
 }
 
 // judgeUnsentMembers updates the given members of the table, or all if none is given, one by one.
@@ -255,7 +255,7 @@ func kindV2(name string) kind {
 // update of the name must succeed.
 func judgeUnsentMembers(name string, members ...string) func(*suite.C) {
 	return func(c *suite.C) {
-		s := newObjects(c, kindV2(name))
+		s := newObjects(c, kindOf(name, "v2"))
 		o := s.create(s.values())
 		for _, f := range s.changeable(o) {
 			if len(members) > 0 && !slices.Contains(members, f.path) || f.last || f.alone || excludes[f.path] != "" || slices.Contains([]string{"image", "scaling", "gpu"}, firstSegment(f.path)) {

@@ -56,7 +56,7 @@ var storedCases = func() (list []suite.Case) {
 				add(updatedCase, k, "-all-"+strings.ToLower(op.method), suite.LocalOnly, 110, func(s *objects) { judgeAllUpdates(s, nth) })
 			}
 		}
-		add(othersCase, k, "", 0, 24, judgeOthersUnchanged)
+		add(othersCase, k, "", 0, 30, judgeOthersUnchanged)
 		if anyField(func(f field) bool { return f.clearedValue != any(noValue{}) }) {
 			for nth, op := range k.updates {
 				add(clearedCase, k, "-"+strings.ToLower(op.method), suite.LocalOnly, 60, func(s *objects) { judgeCleared(s, nth) })
@@ -69,7 +69,7 @@ var storedCases = func() (list []suite.Case) {
 			add(versionsCase, k, "", suite.V1|suite.V2, 24, judgeOtherVersion)
 		}
 	}
-	add(createdCase, kindV2("endpoint"), "-template", 0, 12, judgeFromTemplate)
+	add(createdCase, kindOf("endpoint", "v2"), "-template", 0, 12, judgeFromTemplate)
 	return list
 }()
 
@@ -179,6 +179,12 @@ func (s *objects) judgePartialObjects(o object) {
 // judgeOthersUnchanged updates and deletes one of three objects, and judges the others.
 func judgeOthersUnchanged(s *objects) {
 	first, second, third := s.create(s.values()), s.create(s.values()), s.create(s.otherValues())
+	otherKind := "template"
+	if s.k.name == otherKind {
+		otherKind = "networkVolume"
+	}
+	other := newObjects(s.c, kindOf(otherKind, s.k.version))
+	otherObject := other.create(other.values())
 	s.updateAllMembers(second)
 	s.expectListed("after the update of another one", []object{first, second, third})
 	a := s.ask("DELETE", s.url(second.id), nil)
@@ -189,6 +195,7 @@ func judgeOthersUnchanged(s *objects) {
 	s.expectListed("after the deletion of another one", []object{first, third}, second)
 	s.expectDeleted(second)
 	s.expectShown("after the deletion of another one", first, third)
+	other.expectShown("after the deletion of an object of another kind", otherObject)
 }
 
 // updateAllMembers updates all members of an object that one request can set. It returns
