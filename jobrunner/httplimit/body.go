@@ -128,10 +128,11 @@ func (b *body) setDeadline(at time.Time) {
 // drain discards the part of a body that has arrived before its answer begins. net/http would wait for
 // the rest forever, unless the connection will be closed.
 func (b *body) drain(h http.Header) {
-	if b.complete.Load() || b.expectsContinue && !b.started.Load() {
+	if b.complete.Load() {
 		return
 	}
-	if !b.concurrentReads && !b.closed.Load() && b.readErr == nil {
+	awaitsContinue := b.expectsContinue && !b.started.Load() // a read would ask for the body
+	if !awaitsContinue && !b.concurrentReads && !b.closed.Load() && b.readErr == nil {
 		b.setDeadline(time.Now().Add(drainTime))
 		if _, err := io.CopyN(io.Discard, b.source, drainBytes); errors.Is(err, io.EOF) {
 			b.readErr = io.EOF
