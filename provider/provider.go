@@ -36,11 +36,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/pluginserver"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/actions"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/ephemerals"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/functions"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider/pluginserver"
 	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
 

@@ -21,8 +21,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflogtest"
 	"github.com/hashicorp/terraform-plugin-log/tfsdklogtest"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/pluginserver"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider/pluginserver"
 )
 
 // Provider is a configured provider process.

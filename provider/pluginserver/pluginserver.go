@@ -16,8 +16,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// New serves a provider. It rejects a fraction at the attribute that must be a whole number. The
-// framework would report it as a bug of the provider, without the attribute.
+// New returns a server for a provider. It rejects a fraction at the attribute that must be a whole
+// number. The framework would report that as a bug of the provider, without the attribute.
 func New(p provider.Provider) tfprotov6.ProviderServer {
 	inner, ok := providerserver.NewProtocol6(p)().(protocol)
 	if !ok {
@@ -77,9 +77,9 @@ type fwSchema interface {
 	TypeAtTerraformPath(ctx context.Context, at *tftypes.AttributePath) (attr.Type, error)
 }
 
-// fractions reports fractions in a configuration or state if the attribute must be a whole number.
+// fractionErrors rejects fractions in a configuration or state if the attribute must be a whole number.
 // where is part of the message.
-func fractions(ctx context.Context, schema fwSchema, of *tfprotov6.DynamicValue, where string) (diags []*tfprotov6.Diagnostic) {
+func fractionErrors(ctx context.Context, schema fwSchema, of *tfprotov6.DynamicValue, where string) (diags []*tfprotov6.Diagnostic) {
 	if schema == nil || of == nil {
 		return nil
 	}

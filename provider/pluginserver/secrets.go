@@ -21,7 +21,7 @@ func guard[Q, R any](ctx context.Context, schema fwSchema, call func(context.Con
 	var config *tfprotov6.DynamicValue
 	if field := reflect.ValueOf(req).Elem().FieldByName("Config"); field.IsValid() {
 		config = field.Interface().(*tfprotov6.DynamicValue)
-		if diags := fractions(ctx, schema, config, ""); len(diags) > 0 {
+		if diags := fractionErrors(ctx, schema, config, ""); len(diags) > 0 {
 			resp := new(R)
 			reflect.ValueOf(resp).Elem().FieldByName("Diagnostics").Set(reflect.ValueOf(diags))
 			return resp, nil
@@ -103,7 +103,7 @@ func (s *server) UpgradeResourceState(ctx context.Context, req *tfprotov6.Upgrad
 	schema := s.resources[req.TypeName]
 	resp, err := guard(withState(ctx, req.RawState), schema, s.protocol.UpgradeResourceState, req)
 	if err == nil {
-		resp.Diagnostics = append(resp.Diagnostics, fractions(ctx, schema, resp.UpgradedState, " in the state")...)
+		resp.Diagnostics = append(resp.Diagnostics, fractionErrors(ctx, schema, resp.UpgradedState, " in the state")...)
 	}
 	return resp, err
 }
@@ -151,7 +151,7 @@ func (s *server) PlanAction(ctx context.Context, req *tfprotov6.PlanActionReques
 
 // InvokeAction also redacts the progress messages of the action.
 func (s *server) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRequest) (*tfprotov6.InvokeActionServerStream, error) {
-	if diags := fractions(ctx, s.actions[req.ActionType], req.Config, ""); len(diags) > 0 {
+	if diags := fractionErrors(ctx, s.actions[req.ActionType], req.Config, ""); len(diags) > 0 {
 		return &tfprotov6.InvokeActionServerStream{Events: func(yield func(tfprotov6.InvokeActionEvent) bool) {
 			yield(tfprotov6.InvokeActionEvent{Type: tfprotov6.CompletedInvokeActionEventType{Diagnostics: diags}})
 		}}, nil
@@ -180,7 +180,7 @@ func (s *server) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRe
 	return stream, nil
 }
 
-// ListResource also cleans the names that the CLI prints.
+// ListResource also redacts the display names, which the CLI prints.
 func (s *server) ListResource(ctx context.Context, req *tfprotov6.ListResourceRequest) (*tfprotov6.ListResourceServerStream, error) {
 	ctx, secrets := redact.NewContext(ctx)
 	stream, err := s.protocol.ListResource(ctx, req)
