@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// row is a job as in the table jobs; the schema explains its columns. Times are
-// milliseconds since 1970, 0 for never.
+// row is a job as in the table jobs; the schema explains its columns. deleteAt is the column
+// gone. Times are milliseconds since 1970, 0 for never.
 type row struct {
 	k              int64
 	endpoint, id   string
@@ -17,7 +17,7 @@ type row struct {
 	keep           int64 // retention
 	batch          int64
 
-	submitted, turn, queued, expires, gone int64
+	submitted, turn, queued, expires, deleteAt int64
 
 	worker                      string
 	attempt, retries            int
@@ -84,7 +84,7 @@ type effect struct {
 //	  └──cancelled──────┼─┴──cancelled────────────┴───────────────────────▶ CANCELLED
 //	                    └──retried── FAILED, TIMED_OUT
 //
-// A job in any state is deleted at row.gone or by the event removal. A report applies only to
+// A job in any state is deleted at row.deleteAt or by the event removal. A report applies only to
 // the attempt that its worker runs. The caller applies timePasses before any other event.
 func (r *row) apply(ev event, now int64) (fx effect) {
 	fx.from, fx.moved = r.state, true
@@ -94,7 +94,7 @@ func (r *row) apply(ev event, now int64) (fx effect) {
 		fx.ok = r.passTime(now)
 	case released:
 		if fx.ok = r.state == draft; fx.ok {
-			r.state, r.submitted, r.turn, r.queued, r.expires, r.gone = InQueue, now, now, now, ev.at, ev.at
+			r.state, r.submitted, r.turn, r.queued, r.expires, r.deleteAt = InQueue, now, now, now, ev.at, ev.at
 		}
 	case taken:
 		if fx.ok = r.state == InQueue; fx.ok {
@@ -113,15 +113,15 @@ func (r *row) apply(ev event, now int64) (fx effect) {
 	case retried:
 		if fx.ok = r.state == Failed || r.state == TimedOut; fx.ok {
 			fx.clear = true
-			r.turn, r.retries, r.finished, r.gone, r.callAt, r.callTries = now, 0, 0, r.expires, 0, 0
+			r.turn, r.retries, r.finished, r.deleteAt, r.callAt, r.callTries = now, 0, 0, r.expires, 0, 0
 			r.requeue(now)
 		}
 	case ttlChanged:
 		fx.ok = true
 		r.expires = r.submitted + ev.ttl
-		r.gone = r.expires
+		r.deleteAt = r.expires
 		if r.finished > 0 {
-			r.gone = min(r.expires, r.finished+r.keep)
+			r.deleteAt = min(r.expires, r.finished+r.keep)
 		}
 	case removal:
 		fx.ok, r.state = true, absent
@@ -170,7 +170,7 @@ func (r *row) report(ev event, now int64, fx *effect) {
 // has been made, even if it has expired.
 func (r *row) passTime(now int64) (due bool) {
 	switch {
-	case r.gone <= now && r.callAt == 0:
+	case r.deleteAt <= now && r.callAt == 0:
 		r.state = absent
 	case r.state == InProgress && r.deadline <= now:
 		r.end(TimedOut, r.deadline) // the deadline is the end, even if this runs much later
@@ -184,22 +184,22 @@ func (r *row) passTime(now int64) (due bool) {
 func (r *row) done() bool { return r.state.Terminal() && r.callAt == 0 }
 
 // visible reports whether clients see the job.
-func (r *row) visible(now int64) bool { return r.state != absent && r.gone > now }
+func (r *row) visible(now int64) bool { return r.state != absent && r.deleteAt > now }
 
 // due returns when timePasses next changes the job, or 0 if another event must come first.
 func (r *row) due() int64 {
 	switch {
 	case r.state == InProgress:
-		return min(r.deadline, r.gone)
+		return min(r.deadline, r.deleteAt)
 	case r.callAt > 0:
 		return 0
 	}
-	return r.gone
+	return r.deleteAt
 }
 
 // end ends the job. The end of a run with a result is followed by a webhook call.
 func (r *row) end(s State, at int64) {
-	r.state, r.finished, r.gone = s, at, min(r.expires, at+r.keep)
+	r.state, r.finished, r.deleteAt = s, at, min(r.expires, at+r.keep)
 	if (s == Completed || s == Failed) && r.webhook != "" && hostOf(r.webhook) != "" {
 		r.callAt, r.callTries = at, 0
 	}

@@ -14,7 +14,7 @@ import (
 // Every event in every state, before, at and after each limit in time: only the table's
 // transitions happen.
 func TestApply(t *testing.T) {
-	const deadline, gone = 100, 200
+	const deadline, deleteAt = 100, 200
 	states := []State{draft, InQueue, InProgress, Completed, Failed, Cancelled, TimedOut}
 	// The state after an event that isn't listed here is the state before.
 	table := map[eventKind]map[State]State{
@@ -31,23 +31,23 @@ func TestApply(t *testing.T) {
 	unchanged := map[eventKind]bool{progressed: true, ttlChanged: true} // events that apply without a transition
 	for _, from := range states {
 		for kind := timePasses; kind <= called; kind++ {
-			for _, now := range []int64{deadline - 1, deadline, deadline + 1, gone - 1, gone, gone + 1} {
+			for _, now := range []int64{deadline - 1, deadline, deadline + 1, deleteAt - 1, deleteAt, deleteAt + 1} {
 				for _, stranger := range []bool{false, true} {
-					r := row{state: from, expires: gone, gone: gone, keep: 50, attempt: 1}
+					r := row{state: from, expires: deleteAt, deleteAt: deleteAt, keep: 50, attempt: 1}
 					if from == InProgress {
 						r.worker, r.started, r.deadline = "w", 10, deadline
 					}
 					due := r
 					if due.apply(event{kind: timePasses}, now).ok {
 						want := absent
-						if from == InProgress && now < gone {
+						if from == InProgress && now < deleteAt {
 							want = TimedOut
 						}
 						must.Equal(t, due.state, want, from, "at", now)
 						continue
 					}
-					must.Hold(t, now < gone && (from != InProgress || now < deadline), from, "at", now, "isn't due")
-					ev := event{kind: kind, worker: "w", attempt: 1, timeout: 60, ttl: gone, at: gone}
+					must.Hold(t, now < deleteAt && (from != InProgress || now < deadline), from, "at", now, "isn't due")
+					ev := event{kind: kind, worker: "w", attempt: 1, timeout: 60, ttl: deleteAt, at: deleteAt}
 					if stranger {
 						ev.attempt = 2
 					}
@@ -67,7 +67,7 @@ func TestApply(t *testing.T) {
 
 // A job whose worker dies is dispatched again once.
 func TestApplyLost(t *testing.T) {
-	r := row{state: InQueue, gone: 1000, expires: 1000, keep: 1000, turn: 7}
+	r := row{state: InQueue, deleteAt: 1000, expires: 1000, keep: 1000, turn: 7}
 	for attempt := 1; attempt <= 2; attempt++ {
 		must.Hold(t, r.apply(event{kind: taken, worker: "w", timeout: 100}, 10).ok, "attempt", attempt, "wasn't taken")
 		fx := r.apply(event{kind: lost, worker: "w", attempt: attempt, message: "it crashed"}, 20)

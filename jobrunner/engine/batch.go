@@ -90,13 +90,13 @@ type BatchRefused struct {
 func (e *BatchRefused) Error() string { return e.Reason }
 
 // batch is a batch in the memory of the process that leads its endpoint. The schema
-// explains its columns.
+// explains its columns; deleteAt is gone.
 type batch struct {
-	k                   int64
-	endpoint, id, name  string
-	state, verdict      BatchState
-	created, ends, gone int64
-	requests            map[State]int
+	k                       int64
+	endpoint, id, name      string
+	state, verdict          BatchState
+	created, ends, deleteAt int64
+	requests                map[State]int
 }
 
 func (b *batch) count(fx effect) {
@@ -147,7 +147,7 @@ func (w writes) addBatch(b *batch) {
 		return
 	}
 	w[upsertBatch] = slices.DeleteFunc(w[upsertBatch], func(args []any) bool { return args[0] == b.k })
-	w.add(upsertBatch, b.k, b.endpoint, b.id, b.name, b.state, b.verdict, b.created, b.ends, b.gone)
+	w.add(upsertBatch, b.k, b.endpoint, b.id, b.name, b.state, b.verdict, b.created, b.ends, b.deleteAt)
 }
 
 // loadBatches reads the batches of a batch queue.
@@ -158,7 +158,7 @@ func (q *queue) loadBatches(ctx context.Context) error {
 	db := q.engine.db
 	err := db.Each(ctx, func(row sqldb.Row) error {
 		b := &batch{requests: map[State]int{}}
-		err := row.Scan(&b.k, &b.endpoint, &b.id, &b.name, &b.state, &b.verdict, &b.created, &b.ends, &b.gone)
+		err := row.Scan(&b.k, &b.endpoint, &b.id, &b.name, &b.state, &b.verdict, &b.created, &b.ends, &b.deleteAt)
 		q.batches[b.k] = b
 		return err
 	}, selectBatches, EndpointOf(q.name))
@@ -179,7 +179,7 @@ func (q *queue) loadBatches(ctx context.Context) error {
 
 // CreateBatch creates a DRAFT with requests, which have these inputs.
 func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]byte) (Batch, error) {
-	if err := e.commits.refuse(false); err != nil {
+	if err := e.commits.failure(); err != nil {
 		return Batch{}, err
 	}
 	q, err := e.lock(ctx, BatchQueue(endpoint))
@@ -194,7 +194,7 @@ func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]by
 	}
 	now := e.now()
 	b := &batch{
-		k: e.newKey(), endpoint: endpoint, id: uuid.Must(uuid.NewV7()).String(), state: BatchDraft, created: now, gone: now + draftRetention.Milliseconds(),
+		k: e.newKey(), endpoint: endpoint, id: uuid.Must(uuid.NewV7()).String(), state: BatchDraft, created: now, deleteAt: now + draftRetention.Milliseconds(),
 		requests: map[State]int{},
 	}
 	if active >= MaxActiveBatches {
@@ -228,7 +228,7 @@ func (e *Engine) FinalizeBatch(ctx context.Context, endpoint, id string) (Batch,
 		if err := b.checkDraft(); err != nil {
 			return err
 		}
-		b.state, b.ends, b.gone = BatchFinalized, now+batchTimeout.Milliseconds(), now+batchRetention.Milliseconds()
+		b.state, b.ends, b.deleteAt = BatchFinalized, now+batchTimeout.Milliseconds(), now+batchRetention.Milliseconds()
 		return nil
 	})
 }
@@ -246,7 +246,7 @@ func (e *Engine) CancelBatch(ctx context.Context, endpoint, id string) (Batch, e
 
 // changeBatch changes a batch, updates its requests, and returns the batch.
 func (e *Engine) changeBatch(ctx context.Context, endpoint, id string, change func(q *queue, b *batch, now int64) error) (Batch, error) {
-	if err := e.commits.refuse(false); err != nil {
+	if err := e.commits.failure(); err != nil {
 		return Batch{}, err
 	}
 	q, b, err := e.lockBatch(ctx, endpoint, id)
@@ -297,7 +297,7 @@ func (e *Engine) lockBatch(ctx context.Context, endpoint, id string) (*queue, *b
 		return nil, nil, err
 	}
 	for _, b := range q.batches {
-		if b.id == id && b.gone > e.now() {
+		if b.id == id && b.deleteAt > e.now() {
 			return q, b, nil
 		}
 	}
@@ -327,7 +327,7 @@ func (e *Engine) Batches(ctx context.Context, endpoint string, offset, limit int
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, b := range q.batches {
-		if b.gone > e.now() {
+		if b.deleteAt > e.now() {
 			batches = append(batches, b.view())
 		}
 	}

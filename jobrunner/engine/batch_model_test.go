@@ -42,11 +42,11 @@ type batchModel struct {
 }
 
 type modelBatch struct {
-	id         string
-	final      bool
-	verdict    engine.BatchState
-	ends, gone time.Time
-	requests   []*modelRequest
+	id             string
+	final          bool
+	verdict        engine.BatchState
+	ends, deleteAt time.Time
+	requests       []*modelRequest
 }
 
 type modelRequest struct {
@@ -112,7 +112,7 @@ func (m *batchModel) create(r *rapid.T) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	m.batches = append(m.batches, &modelBatch{id: b.ID, gone: m.now.Add(7 * 24 * time.Hour)})
+	m.batches = append(m.batches, &modelBatch{id: b.ID, deleteAt: m.now.Add(7 * 24 * time.Hour)})
 }
 
 // expect checks whether a call was rejected.
@@ -155,7 +155,7 @@ func (m *batchModel) finalize(r *rapid.T) {
 	_, err := m.env.FinalizeBatch(m.ctx, "ep", b.id)
 	expect(r, err, b.verdict == "")
 	if err == nil && !b.final {
-		b.final, b.ends, b.gone = true, m.now.Add(7*24*time.Hour), m.now.Add(8*24*time.Hour)
+		b.final, b.ends, b.deleteAt = true, m.now.Add(7*24*time.Hour), m.now.Add(8*24*time.Hour)
 	}
 }
 
@@ -234,7 +234,7 @@ func (m *batchModel) advance(r *rapid.T) {
 	m.now = m.now.Add(d)
 	var left []*modelBatch
 	for _, b := range m.batches {
-		if !b.gone.After(m.now) {
+		if !b.deleteAt.After(m.now) {
 			continue
 		}
 		left = append(left, b)

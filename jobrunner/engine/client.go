@@ -114,7 +114,11 @@ func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
 
 // change applies a client's event to a job, and returns the job.
 func (e *Engine) change(ctx context.Context, endpoint, id string, ev event) (Job, error) {
-	if err := e.commits.refuse(ev.kind == cancelled); err != nil {
+	failure := e.commits.failure
+	if ev.kind == cancelled { // frees space
+		failure = e.commits.failureUnlessFull
+	}
+	if err := failure(); err != nil {
 		return Job{}, err
 	}
 	q, j, err := e.lockJob(ctx, endpoint, id)
@@ -178,7 +182,7 @@ func (e *Engine) lockJob(ctx context.Context, endpoint, id string) (*queue, *job
 // Purge deletes the jobs in an endpoint's queue and returns how many: IN_QUEUE → (none).
 // It leaves jobs that are queued or taken after its start. If it fails, the remaining jobs stay.
 func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err error) {
-	if err := e.commits.refuse(true); err != nil {
+	if err := e.commits.failureUnlessFull(); err != nil {
 		return 0, err
 	}
 	q, err := e.lock(ctx, endpoint)
@@ -307,7 +311,7 @@ func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 		if e.store == nil {
 			continue
 		}
-		if err := e.commits.flush(); err != nil && e.commits.refuse(true) != nil {
+		if err := e.commits.flush(); err != nil && e.commits.failureUnlessFull() != nil {
 			return err
 		}
 		for n := maxSlice; n == maxSlice; {

@@ -127,7 +127,7 @@ func (c *committer) renew() *commit {
 	return closed
 }
 
-// failure returns why commits fail at the moment, or nil.
+// failure returns why commits fail at the moment, or nil. Operations that need a commit return it.
 func (c *committer) failure() error {
 	if err := c.fault.Load(); err != nil {
 		return *err
@@ -135,14 +135,12 @@ func (c *committer) failure() error {
 	return nil
 }
 
-// refuse returns an error if an operation has to wait for the end of an outage. An operation
-// that frees space may run while the disk is full.
-func (c *committer) refuse(freesSpace bool) error {
-	err := c.failure()
-	if freesSpace && sqldb.Classify(err) == sqldb.Full {
-		return nil
+// failureUnlessFull is failure for operations that free space: nil while the disk is full.
+func (c *committer) failureUnlessFull() error {
+	if err := c.failure(); sqldb.Classify(err) != sqldb.Full {
+		return err
 	}
-	return err
+	return nil
 }
 
 // add adds the effect of an event on a job, whose queue the caller has locked, and returns the commit.

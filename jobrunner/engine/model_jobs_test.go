@@ -18,7 +18,7 @@ type modelJob struct {
 	place             int // among jobs of the same turn
 	attempt           int
 	chunks            []string // unread
-	gone              bool
+	deleted           bool
 }
 
 func (j *modelJob) id() string { return j.ID }
@@ -48,7 +48,7 @@ func (j *modelJob) requeue(at time.Time) {
 
 func (m *model) queue(endpoint string) (queue []*modelJob) {
 	for _, j := range m.jobs {
-		if !j.gone && j.endpoint() == endpoint && j.State == engine.InQueue {
+		if !j.deleted && j.endpoint() == endpoint && j.State == engine.InQueue {
 			queue = append(queue, j)
 		}
 	}
@@ -63,7 +63,7 @@ func (m *model) queue(endpoint string) (queue []*modelJob) {
 
 func (m *model) existing() (n int) {
 	for _, j := range m.jobs {
-		if !j.gone {
+		if !j.deleted {
 			n++
 		}
 	}
@@ -73,7 +73,7 @@ func (m *model) existing() (n int) {
 // held returns the refs of the running jobs.
 func (m *model) held() (refs []engine.Ref) {
 	for _, j := range m.jobs {
-		if !j.gone && j.State == engine.InProgress {
+		if !j.deleted && j.State == engine.InProgress {
 			refs = append(refs, engine.Ref{Endpoint: j.endpoint(), ID: j.id(), Worker: j.Worker, Attempt: j.attempt})
 		}
 	}
@@ -86,20 +86,20 @@ func (m *model) any(r *rapid.T, states ...engine.State) *modelJob {
 	if len(m.jobs) == 0 {
 		r.SkipNow()
 	}
-	preferred := slices.DeleteFunc(slices.Clone(m.jobs), func(j *modelJob) bool { return j.gone || !slices.Contains(states, j.State) })
+	preferred := slices.DeleteFunc(slices.Clone(m.jobs), func(j *modelJob) bool { return j.deleted || !slices.Contains(states, j.State) })
 	if len(preferred) > 0 && usually(r) {
 		return rapid.SampledFrom(preferred).Draw(r, "job")
 	}
 	j := rapid.SampledFrom(m.jobs).Draw(r, "job")
 	if rapid.IntRange(0, 9).Draw(r, "other endpoint") == 9 {
-		j = &modelJob{Job: engine.Job{Endpoint: "other", ID: j.id()}, gone: true}
+		j = &modelJob{Job: engine.Job{Endpoint: "other", ID: j.id()}, deleted: true}
 	}
 	return j
 }
 
 // next returns when a job next expires or times out.
 func (j *modelJob) next() time.Time {
-	if j.gone {
+	if j.deleted {
 		return time.Time{}
 	}
 	next := j.expires

@@ -231,7 +231,7 @@ func usually(r *rapid.T) bool { return rapid.IntRange(0, 3).Draw(r, "usually") >
 func (m *model) cancel(r *rapid.T) {
 	j := m.any(r, engine.InQueue, engine.InProgress)
 	got, err := m.env.Cancel(m.ctx, j.endpoint(), j.id())
-	if !j.gone && !j.State.Terminal() {
+	if !j.deleted && !j.State.Terminal() {
 		j.finish(engine.Cancelled, m.now)
 	}
 	m.same(r, j, got, err)
@@ -242,7 +242,7 @@ func (m *model) retry(r *rapid.T) {
 	got, err := m.env.Retry(m.ctx, j.endpoint(), j.id())
 	var refused *engine.NotRetryable
 	switch {
-	case j.gone:
+	case j.deleted:
 		m.same(r, j, got, err)
 	case j.State == engine.Failed || j.State == engine.TimedOut:
 		if err != nil {
@@ -263,7 +263,7 @@ func (m *model) purge(r *rapid.T) {
 	endpoint := rapid.SampledFrom(endpoints).Draw(r, "endpoint")
 	waiting := m.queue(endpoint)
 	for _, j := range waiting {
-		j.gone = true
+		j.deleted = true
 	}
 	if n, err := m.env.Purge(m.ctx, endpoint); err != nil || n != len(waiting) {
 		r.Fatalf("purged %d, %v; want %d", n, err, len(waiting))
@@ -274,7 +274,7 @@ func (m *model) drain(r *rapid.T) {
 	j := m.any(r, engine.InQueue, engine.InProgress, engine.Completed, engine.Failed)
 	got, chunks, more, err := m.env.Drain(m.ctx, j.endpoint(), j.id())
 	m.same(r, j, got, err)
-	if j.gone {
+	if j.deleted {
 		return
 	}
 	if fmt.Sprintf("%s", chunks) != fmt.Sprintf("%s", j.chunks) || more {
@@ -287,7 +287,7 @@ func (m *model) setTTL(r *rapid.T) {
 	j := m.any(r, engine.InQueue, engine.InProgress, engine.Completed)
 	ttl := rapid.SampledFrom(ttls[1:]).Draw(r, "ttl")
 	err := m.env.SetTTL(m.ctx, j.endpoint(), j.id(), ttl)
-	if j.gone {
+	if j.deleted {
 		if !errors.Is(err, engine.ErrNotFound) {
 			r.Fatalf("setting the ttl of a deleted job: %v", err)
 		}
@@ -334,9 +334,9 @@ func (m *model) due() {
 	passed := func(t time.Time) bool { return !t.IsZero() && !t.After(m.now) }
 	for _, j := range m.jobs {
 		switch {
-		case j.gone:
+		case j.deleted:
 		case passed(j.expires) || j.State.Terminal() && passed(j.end()):
-			j.gone = true
+			j.deleted = true
 		case j.State == engine.InProgress && passed(j.deadline):
 			j.finish(engine.TimedOut, j.deadline)
 		}
@@ -349,7 +349,7 @@ func (m *model) restart(r *rapid.T) {
 	}
 	m.env.restart()
 	for _, j := range m.jobs {
-		if !j.gone && j.State == engine.InProgress {
+		if !j.deleted && j.State == engine.InProgress {
 			j.requeue(m.now)
 		}
 	}
@@ -364,7 +364,7 @@ func (m *model) drop(r *rapid.T) {
 		r.Fatal(err)
 	}
 	for _, j := range m.jobs {
-		j.gone = j.gone || j.endpoint() == endpoint
+		j.deleted = j.deleted || j.endpoint() == endpoint
 	}
 	m.totals[endpoint] = nil
 }
@@ -379,7 +379,7 @@ func (m *model) compare(r *rapid.T) {
 		want := *m.total(endpoint)
 		load := engine.Load{}
 		for _, j := range m.jobs {
-			if j.gone || j.endpoint() != endpoint {
+			if j.deleted || j.endpoint() != endpoint {
 				continue
 			}
 			switch j.State {
@@ -411,7 +411,7 @@ func (m *model) compare(r *rapid.T) {
 
 func (m *model) same(r *rapid.T, j *modelJob, got engine.Job, err error) {
 	r.Helper()
-	if j.gone {
+	if j.deleted {
 		if !errors.Is(err, engine.ErrNotFound) {
 			r.Fatalf("%s is %+v, %v; want none", j.id(), got, err)
 		}

@@ -70,8 +70,8 @@ func testPurgeAgainstTakers(t *tester) {
 		})
 	}
 	wg.Wait()
-	ran, gone := taken[0]+taken[1]+taken[2], removed[0]+removed[1]
-	must.Equal(t, ran+gone, many, "jobs", ran, "were taken and", gone, "removed")
+	ran, deleted := taken[0]+taken[1]+taken[2], removed[0]+removed[1]
+	must.Equal(t, ran+deleted, many, "jobs", ran, "were taken and", deleted, "removed")
 	t.counts(engine.Counts{InProgress: ran})
 }
 

@@ -124,8 +124,8 @@ func (c *committer) withdraw(of *commit, rolledBack bool) (withdrawn bool) {
 			one.events = slices.DeleteFunc(one.events, func(t transition) bool { return t.Job == j.id })
 		}
 		of.counts[j.queue.name], c.open.counts[j.queue.name] = j.queue.counts, j.queue.counts
-		for _, gone := range []*change{ch, j.change} {
-			*gone = change{job: j, commit: gone.commit, row: row{k: j.k}}
+		for _, unstored := range []*change{ch, j.change} {
+			*unstored = change{job: j, commit: unstored.commit, row: row{k: j.k}}
 		}
 		c.mu.Unlock()
 		j.queue.mu.Unlock()

@@ -32,7 +32,7 @@ func (q *queue) addRequests(b *batch, inputs [][]byte) (ids []string, err error)
 	}
 	for _, input := range inputs {
 		j := NewJob{Endpoint: q.name, Input: input}.job(e.newKey(), e.now())
-		j.state, j.batch, j.keep, j.expires, j.gone = draft, b.k, batchRetention.Milliseconds(), b.gone, b.gone
+		j.state, j.batch, j.keep, j.expires, j.deleteAt = draft, b.k, batchRetention.Milliseconds(), b.deleteAt, b.deleteAt
 		q.add(j)
 		b.requests[draft]++ // record counts it only if the batch is known
 		q.record(j, event{}, effect{isNew: true, from: draft, to: draft})
@@ -71,7 +71,7 @@ func (q *queue) settleAll() (next int64) {
 // is needed next.
 func (q *queue) settle(b *batch) (next int64) {
 	now := q.engine.now()
-	if b.gone <= now {
+	if b.deleteAt <= now {
 		for _, j := range q.jobs {
 			if j.batch == b.k {
 				q.applyAt(j, event{kind: removal}, now)
@@ -90,9 +90,9 @@ func (q *queue) settle(b *batch) (next int64) {
 	switch {
 	case b.verdict != "" && b.ends > 0:
 	case b.verdict == "" && b.state == BatchFinalized:
-		ev, states = event{kind: released, at: b.gone}, []State{draft}
+		ev, states = event{kind: released, at: b.deleteAt}, []State{draft}
 	default:
-		return b.gone
+		return b.deleteAt
 	}
 	waiting := 0
 	for _, s := range states {
@@ -113,7 +113,7 @@ func (q *queue) settle(b *batch) (next int64) {
 		b.ends = 0
 		q.recordBatch(b)
 	}
-	return b.gone
+	return b.deleteAt
 }
 
 // requests returns the requests of a batch that are in memory and in one of these states, the oldest

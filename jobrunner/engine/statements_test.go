@@ -29,7 +29,7 @@ func openEmpty(t *testing.T, config sqldb.Config) (*Engine, *sqldb.DB) {
 var byIndex = []string{
 	insertJob, insertInput, updateJob, deleteJob, upsertOutput, deleteOutput, insertChunk, deleteChunks, upsertCounts,
 	selectActive, selectInput, selectJob + byKey, selectJob + byOldID, selectCounts, deleteCounts, recentJobs,
-	deleteGone, nextGone, deleteOfEndpoint, unreadChunks, deleteReadChunks, countUnread, claimLeadership, releaseLeadership,
+	deleteExpired, nextExpiry, deleteOfEndpoint, unreadChunks, deleteReadChunks, countUnread, claimLeadership, releaseLeadership,
 	upsertBatch, deleteBatch, deleteBatchesOf, selectBatches, selectRequests,
 }
 
@@ -181,8 +181,8 @@ func TestPartOfACommitOnAFullDisk(t *testing.T) {
 // Merged changes store all that one of them stores.
 func TestMergedChanges(t *testing.T) {
 	j := &job{}
-	first := &change{job: j, row: row{gone: 1, streamed: 1}, moved: true, result: true, output: []byte("1"), chunks: []numberedChunk{{seq: 1}}}
-	second := &change{job: j, row: row{gone: 1, streamed: 2}, chunks: []numberedChunk{{seq: 2}}}
+	first := &change{job: j, row: row{deleteAt: 1, streamed: 1}, moved: true, result: true, output: []byte("1"), chunks: []numberedChunk{{seq: 1}}}
+	second := &change{job: j, row: row{deleteAt: 1, streamed: 2}, chunks: []numberedChunk{{seq: 2}}}
 	all := merged([]*commit{{changes: []*change{first}}, {changes: []*change{second}}}).changes
 	must.Require(t, len(all) == 1, all)
 	ch := all[0]

@@ -73,10 +73,10 @@ const (
 	// Ids of older versions don't have the key.
 	byOldID = `endpoint = ? AND id = ? AND jobs.k < 1099511627776`
 
-	// deleteGone deletes ended jobs that have expired.
+	// deleteExpired deletes ended jobs that have expired.
 	// Arguments: the current time, the arguments of ownEndpoint, and the maximum number of jobs.
-	deleteGone = `DELETE FROM jobs WHERE k {in unlocked (}SELECT k FROM jobs WHERE gone <= ? AND done = 1 AND ` + ownEndpoint + ` LIMIT ?{)} RETURNING k`
-	nextGone   = `SELECT COALESCE(MIN(gone), 0) FROM (SELECT gone FROM jobs WHERE done = 1 AND ` + ownEndpoint + ` ORDER BY gone LIMIT 1) AS earliest`
+	deleteExpired = `DELETE FROM jobs WHERE k {in unlocked (}SELECT k FROM jobs WHERE gone <= ? AND done = 1 AND ` + ownEndpoint + ` LIMIT ?{)} RETURNING k`
+	nextExpiry    = `SELECT COALESCE(MIN(gone), 0) FROM (SELECT gone FROM jobs WHERE done = 1 AND ` + ownEndpoint + ` ORDER BY gone LIMIT 1) AS earliest`
 	// ownEndpoint is true for the endpoints that this process leads.
 	// Arguments: this process, or "" if the database isn't shared; and the same again.
 	ownEndpoint = `(? = '' OR REPLACE(endpoint, '` + queueSuffix + `', '') IN (SELECT endpoint FROM leads WHERE process = ?))`
@@ -109,14 +109,14 @@ func (r *row) run() []any {
 
 // moved returns the columns that are written if they may have changed.
 func (r *row) moved() []any {
-	return []any{r.submitted, r.expires, r.gone, r.finished, r.callAt, r.callTries, boolToInt(r.done())}
+	return []any{r.submitted, r.expires, r.deleteAt, r.finished, r.callAt, r.callTries, boolToInt(r.done())}
 }
 
 // scan reads rowColumns, and then others.
 func (r *row) scan(row sqldb.Row, others ...any) error {
 	return row.Scan(append([]any{&r.k, &r.endpoint, &r.id, &r.low, &r.webhook, &r.owner, &r.execution, &r.keep, &r.batch,
 		&r.state, &r.turn, &r.queued, &r.worker, &r.attempt, &r.retries, &r.started, &r.deadline, &r.streamed,
-		&r.submitted, &r.expires, &r.gone, &r.finished, &r.callAt, &r.callTries}, others...)...)
+		&r.submitted, &r.expires, &r.deleteAt, &r.finished, &r.callAt, &r.callTries}, others...)...)
 }
 
 // commit stores a commit. With reserve it may use the space that is held back for a full
@@ -249,7 +249,7 @@ func (s *store) job(ctx context.Context, endpoint, id string, maxOutput int, now
 		}
 		return err
 	})
-	if err == nil && (j.k == 0 || j.gone <= now) {
+	if err == nil && (j.k == 0 || j.deleteAt <= now) {
 		err = ErrNotFound
 	}
 	return j, err

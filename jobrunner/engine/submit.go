@@ -22,7 +22,7 @@ func (e *Engine) SubmitAndWatch(ctx context.Context, n NewJob) (Job, *Watch, err
 		return Job{}, nil, err
 	}
 	j := n.job(e.newKey(), e.now())
-	if err := cmp.Or(e.commits.refuse(false), e.memory.check(j.size(), true)); err != nil {
+	if err := cmp.Or(e.commits.failure(), e.memory.check(j.size(), true)); err != nil {
 		return Job{}, nil, err
 	}
 	q, err := e.lock(ctx, n.Endpoint)
@@ -42,14 +42,14 @@ func (e *Engine) SubmitAndWatch(ctx context.Context, n NewJob) (Job, *Watch, err
 
 // job returns the submitted job.
 func (n NewJob) job(k, now int64) *job {
-	gone := now + cmp.Or(n.TTL, DefaultTTL).Milliseconds()
+	end := now + cmp.Or(n.TTL, DefaultTTL).Milliseconds()
 	owner := n.Owner
 	if n.Webhook == "" {
 		owner = ""
 	}
 	return &job{input: n.Input, rest: n.Rest, inMemory: true, row: row{
 		k: k, endpoint: n.Endpoint, id: n.id(k), state: InQueue, low: n.Low, webhook: n.Webhook, owner: owner, execution: n.Timeout.Milliseconds(), keep: n.retention().Milliseconds(),
-		submitted: now, turn: now, queued: now, expires: gone, gone: gone,
+		submitted: now, turn: now, queued: now, expires: end, deleteAt: end,
 	}}
 }
 

@@ -80,7 +80,7 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 		}
 	}
 	if e.store != nil {
-		at, err := e.deleteGone(ctx, now)
+		at, err := e.deleteExpired(ctx, now)
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -92,18 +92,18 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 	return fromMillis(earliest), nil
 }
 
-// deleteGone deletes the stored jobs whose time is over, and returns when the next one is due.
-func (e *Engine) deleteGone(ctx context.Context, now int64) (next int64, err error) {
-	if err := e.commits.flush(); err != nil && e.commits.refuse(true) != nil { // a job may have got a later time
+// deleteExpired deletes the stored jobs whose time is over, and returns when the next one is due.
+func (e *Engine) deleteExpired(ctx context.Context, now int64) (next int64, err error) {
+	if err := e.commits.flush(); err != nil && e.commits.failureUnlessFull() != nil { // a job may have got a later time
 		return 0, err
 	}
 	process := e.Process()
 	for {
-		err := e.db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(nextGone, process, process).Scan(&next) })
+		err := e.db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(nextExpiry, process, process).Scan(&next) })
 		if err != nil || next == 0 || next > now {
 			return next, err
 		}
-		if _, err := e.store.deleteJobs(ctx, deleteGone, now, process, process, maxSlice); err != nil {
+		if _, err := e.store.deleteJobs(ctx, deleteExpired, now, process, process, maxSlice); err != nil {
 			return 0, err
 		}
 		e.commits.signal()

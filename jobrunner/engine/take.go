@@ -23,7 +23,7 @@ func (e *Engine) lockForTake(ctx context.Context, endpoint string) (*queue, erro
 			return nil, err
 		}
 	}
-	if err := e.commits.refuse(false); err != nil {
+	if err := e.commits.failure(); err != nil {
 		return nil, err
 	}
 	return e.lock(ctx, endpoint)

@@ -69,7 +69,7 @@ func (q *queue) nextCall(owner string, busy []BusyHost) (next *job) {
 // ClaimCall claims and returns the first due call of a queue to a host that isn't busy.
 // After the claim the call is due again. ClaimCall returns nil if no call is due.
 func (e *Engine) ClaimCall(ctx context.Context, of CallQueue, busy []BusyHost, claim time.Duration) (*Call, error) {
-	if err := e.commits.refuse(false); err != nil {
+	if err := e.commits.failure(); err != nil {
 		return nil, err
 	}
 	q := e.loadedQueue(of.Endpoint)
