@@ -318,6 +318,7 @@ func TestRefusals(t *testing.T) {
 		"for tests on this machine":                 {"--listen=127.0.0.1:0", "--clock=admin", "--allow-remote"},
 		"unknown flag --port":                       {"--port=1"},
 		"--limits must be one of":                   {"--limits=maybe"},
+		"--webhook-allow: invalid webhook host":     {"--webhook-allow=http://example.com"},
 		"--management-limits must be one":           {"--management-limits=maybe"},
 		"remove the file to get a new key":          {"--listen=127.0.0.1:0", "--data=" + emptyKey(t)},
 		"characters; remove the file to get":        {"--listen=127.0.0.1:0", "--data=" + twoKeys},

@@ -23,6 +23,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
 )
 
 type serve struct {
@@ -73,6 +74,9 @@ Examples:
 func (s *serve) check() (engine string, err error) {
 	if err := s.checkListen(); err != nil {
 		return "", err
+	}
+	if _, err := webhook.NewPolicy(s.WebhookAllow, s.AllowRemote); err != nil {
+		return "", usageErrorf("--webhook-allow: %s", err)
 	}
 	engine, err = s.engineURL()
 	switch {
