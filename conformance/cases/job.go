@@ -249,6 +249,11 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 	// A job has an execution time, whatever its end.
 	{ID: "JOB-07-failed", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: judgeTimesIfShown(suite.Failed, suite.Stream(1, runTime, suite.M{"message": "failed"}))},
 	{ID: "JOB-07-timed-out", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: judgeTimesIfShown(suite.TimedOut, suite.Sleep(time.Hour), suite.ExecutionTimeout(runTime))},
+	{ID: "JOB-07-cancelled", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+		a, delay, execution := endAfterWait(c, suite.Cancelled, suite.Sleep(time.Hour))
+		expectTimeIfShown(c, a, "executionTime", span{0, execution.max}) // a cancelled job may have no times
+		expectTimeIfShown(c, a, "delayTime", span{0, delay.max})
+	}},
 	{ID: "JOB-07-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
 		j, last, _, both, _ := failTwice(c)
 		expectMilliseconds(c, j, "executionTime", last, both)
@@ -321,6 +326,9 @@ func endAfterWait(c *suite.C, status string, input suite.M, more ...suite.M) (a 
 	free := occupyWorker(c, func() { j = c.Run(input, more...) })
 	running := j.Await(suite.InProgress, status)
 	c.Sleep(runTime + c.Grace())
+	if status == suite.Cancelled {
+		j.Cancel()
+	}
 	c.Given("JOB-16", func() { a = j.Await(status) })
 	return a, span{free.Sub(j.Answer.Received), running.Received.Sub(j.Answer.Sent)}, span{runTime, a.Received.Sub(free)}
 }
@@ -376,7 +384,7 @@ func expectTime(c *suite.C, a *suite.Answer, name string, spans ...span) (millis
 	fits := func(unit time.Duration) bool {
 		for _, s := range spans {
 			length := time.Duration(value * float64(unit))
-			if length >= s.min-c.EarlyMargin(time.Second)-unit && length <= s.max+c.Grace()+unit {
+			if value >= 0 && length >= s.min-c.EarlyMargin(time.Second)-unit && length <= s.max+c.Grace()+unit {
 				return true
 			}
 		}
