@@ -8,10 +8,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 func testBytes(t *tester) {
@@ -73,6 +76,30 @@ func testPurgeAgainstTakers(t *tester) {
 	ran, deleted := taken[0]+taken[1]+taken[2], removed[0]+removed[1]
 	must.Equal(t, ran+deleted, many, "jobs", ran, "were taken and", deleted, "removed")
 	t.counts(engine.Counts{InProgress: ran})
+}
+
+// A job that is taken, fails and is retried during a purge stays.
+func TestPurgeLeavesRetriedJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e *tester
+		var retried string
+		e = newTester(t, sqldb.Config{}, func(c *engine.Config) {
+			c.Observe = func(ev engine.Event) {
+				if ev.To == "" && retried == "" { // between two steps of the purge
+					time.Sleep(ms)
+					job := e.take(engine.Take{})
+					retried = job.ID
+					e.report(job.Ref, engine.Fail("x", nil), engine.Accepted)
+					must.Do(e.Retry(e.ctx, "ep", retried))(t)
+				}
+			}
+		})
+		for range 100 {
+			e.submit(engine.NewJob{})
+		}
+		must.Equal(t, must.Do(e.Purge(e.ctx, "ep"))(t), 99, "removed")
+		e.is(retried, engine.InQueue)
+	})
 }
 
 func testStream(t *tester) {

@@ -2,6 +2,9 @@ package actions_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -115,6 +118,26 @@ func TestJobCancel(t *testing.T) {
 		d.fails("job_cancel", map[string]any{"endpoint_id": id, "job_id": "none"}, "Could not cancel the job", "404")
 		d.fails("job_cancel", map[string]any{"endpoint_id": id, "job_id": "../x"}, "job_id: Invalid job_id")
 	})
+}
+
+// A job that ends before its cancel isn't reported as cancelled, whether the deployment responds
+// with its status or with an error.
+func TestJobEndsBeforeCancel(t *testing.T) {
+	for _, code := range []int{http.StatusOK, http.StatusConflict} {
+		reads := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			status := "COMPLETED"
+			if r.Method == http.MethodPost {
+				w.WriteHeader(code)
+			} else if reads++; reads <= 2 { // the provider's check of the address, and the action's first read
+				status = "IN_PROGRESS"
+			}
+			fmt.Fprintf(w, `{"id": "job", "status": %q, "templates": []}`, status)
+		}))
+		defer server.Close()
+		d := &driver{T: t, p: tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": server.URL, "api_key": "key"})}
+		d.does("job_cancel", map[string]any{"endpoint_id": "ep", "job_id": "job"}, "Job job has ended already, as COMPLETED.")
+	}
 }
 
 func TestJobRetry(t *testing.T) {

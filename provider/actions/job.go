@@ -25,23 +25,25 @@ var jobCancel = &definition[jobModel]{
 	validate: func(_ context.Context, c diagnostics.Check, config *jobModel) { config.validate(c) },
 	invoke: func(ctx context.Context, c *api.Client, config *jobModel, report reporter) error {
 		endpointID, id := config.EndpointID.ValueString(), config.JobID.ValueString()
-		job, err := c.Jobs.Status(ctx, endpointID, id)
-		switch {
-		case err != nil:
+		before, err := c.Jobs.Status(ctx, endpointID, id)
+		if err != nil {
 			return err
-		case job.Finished():
+		}
+		job := before
+		if !before.Finished() {
+			job, err = c.Jobs.Cancel(ctx, endpointID, id) // the job may have ended meanwhile
+		}
+		if err != nil {
+			var reading error
+			if job, reading = c.Jobs.Status(ctx, endpointID, id); reading != nil || !job.Finished() {
+				return fmt.Errorf("job %s is %s: %w", id, before.Status, err)
+			}
+		}
+		if before.Finished() || job.Finished() && job.Status != "CANCELLED" {
 			report("Job %s has ended already, as %s.", id, job.Status)
-			return nil
+		} else {
+			report("Job %s, which was %s, is cancelled.", id, before.Status)
 		}
-		if _, err = c.Jobs.Cancel(ctx, endpointID, id); err == nil {
-			report("Job %s, which was %s, is cancelled.", id, job.Status)
-			return nil
-		}
-		now, reading := c.Jobs.Status(ctx, endpointID, id) // the job may have ended meanwhile
-		if reading != nil || !now.Finished() {
-			return fmt.Errorf("job %s is %s: %w", id, job.Status, err)
-		}
-		report("Job %s has ended already, as %s.", id, now.Status)
 		return nil
 	},
 }
