@@ -117,27 +117,26 @@ const (
 )
 
 // Failure makes a job's error readable: the public SDK sends a handler's exception as JSON with a
-// traceback. Other errors are returned unchanged.
+// traceback, and a generator's as text. Other errors are returned unchanged.
 func Failure(text string) string {
-	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
-		return text
+	if m := generatorForm.FindStringSubmatch(text); m != nil {
+		return m[1]
 	}
 	var raised struct {
-		Type      string `json:"error_type"`
-		Message   string `json:"error_message"`
 		Traceback string `json:"error_traceback"`
 	}
-	if json.Unmarshal([]byte(text), &raised) != nil {
+	switch err := json.Unmarshal([]byte(text), &raised); {
+	case err != nil:
 		return text
-	}
-	switch {
 	case raised.Traceback != "":
 		return strings.TrimRight(raised.Traceback, "\n")
-	case raised.Message != "":
-		return strings.Trim(raised.Type+": "+raised.Message, ": ")
 	}
-	return text
+	return Headline(text)
 }
+
+// generatorForm matches the text in which the public SDK reports a generator's exception. Its groups are the
+// traceback, and the type and message below the traceback's last frame.
+var generatorForm = regexp.MustCompile(`(?s)^handler: .* \ntraceback: (Traceback .*\n  File [^\n]*(?:\n [^\n]*)*\n(\S.*?))\n*$`)
 
 // raisedForm matches the beginning of the JSON in which the public SDK reports a handler's exception.
 var raisedForm = regexp.MustCompile(`^\s*\{\s*"error_type": "(?:<class ')?([^'"]*)'?>?",\s*"error_message": "((?:[^"\\]|\\.)*)`)
@@ -145,6 +144,9 @@ var raisedForm = regexp.MustCompile(`^\s*\{\s*"error_type": "(?:<class ')?([^'"]
 // Headline returns a job's error in one line, such as "ValueError: it is bad", even if its JSON was
 // truncated. Other errors are returned unchanged.
 func Headline(text string) string {
+	if m := generatorForm.FindStringSubmatch(text); m != nil {
+		return m[2]
+	}
 	m := raisedForm.FindStringSubmatch(text)
 	if m == nil {
 		return text

@@ -47,13 +47,18 @@ func TestUnquoteList(t *testing.T) {
 	}
 }
 
+// generatorFailure is an error of the public SDK about a generator.
+const generatorFailure = "handler: two\nlines \ntraceback: Traceback (most recent call last):\n  File \"w.py\", line 2, in run\n    async for x in y:\n" +
+	"  File \"h.py\", line 6, in handler\n    raise ValueError(\"two\\nlines\")\n    ^^^^^\nValueError: two\nlines\n"
+
 func TestFailure(t *testing.T) {
 	for text, want := range map[string]string{
 		"no":       "no",
 		`{"a": 1}`: `{"a": 1}`,
-		`{"error_type": "<class 'ValueError'>", "error_message": "no"}`:   `<class 'ValueError'>: no`,
+		`{"error_type": "<class 'ValueError'>", "error_message": "no"}`:   "ValueError: no",
 		`{"error_message": "no", "error_traceback": "Traceback\n  no\n"}`: "Traceback\n  no",
-		`{broken`: `{broken`,
+		`{broken`:        `{broken`,
+		generatorFailure: strings.TrimSpace(generatorFailure[strings.Index(generatorFailure, "Traceback"):]),
 	} {
 		must.Equal(t, Failure(text), want, text)
 	}
@@ -86,9 +91,10 @@ func TestHeadline(t *testing.T) {
 		`{"error_type": "<class 'ValueError'>", "error_message": "it is \"bad\"", "error_traceback": "Trace`: `ValueError: it is "bad"`,
 		`{"error_type": "<class 'a.B'>", "error_message": "", "x": 1}`:                                       "a.B",
 		`{"error_type": "<class 'ValueError'>", "error_message": "cut in its mid`:                            "ValueError: cut in its mid",
-		"out of memory": "out of memory",
-		`{"a": 1}`:      `{"a": 1}`,
-		"":              "",
+		generatorFailure: "ValueError: two\nlines",
+		"out of memory":  "out of memory",
+		`{"a": 1}`:       `{"a": 1}`,
+		"":               "",
 	} {
 		must.Equal(t, Headline(text), want, text)
 	}
@@ -117,6 +123,7 @@ func FuzzParse(f *testing.F) {
 		fuzz.Seed{`WARNING:root:low memory`},
 		fuzz.Seed{`{"requestId": null, "message": "Uncaught exception | ['Traceback:\\n', '  File \"a\"\\n', \"KeyError: '\\u00fc'\\n\"]", "level": "ERROR"}`},
 		fuzz.Seed{`{"error_type": "<class 'ValueError'>", "error_message": "it is \"bad\"", "error_traceback": "Trace"}`},
+		fuzz.Seed{generatorFailure},
 	)
 }
 
