@@ -55,9 +55,7 @@ func (d *deployment) show(j api.Job, err error) error {
 func (d *deployment) printEnd(j api.Job) error {
 	switch {
 	case d.JSON:
-		if err := printJSON(j); err != nil {
-			return err
-		}
+		_ = printJSON(j) // verdict reports a failed write
 	case j.Status == "COMPLETED" && !hasOutput(j):
 		fmt.Fprintln(stderr, noOutputHint)
 	case hasOutput(j) && (j.Status == "COMPLETED" || j.Status == "FAILED"): // otherwise it is the last progress update
@@ -67,7 +65,7 @@ func (d *deployment) printEnd(j api.Job) error {
 }
 
 // noOutputHint is a hint about a COMPLETED job without output, which is usually a mistake.
-const noOutputHint = "It has no output: a handler on the SDK returns it, any other program prints it as one line of JSON"
+const noOutputHint = "It has no output: a handler on the SDK returns it, any other program prints it as one line of JSON, which has no NaN"
 
 // tail prints the chunks of a job until its end. If it has none, tail prints its output.
 func (d *deployment) tail(ctx context.Context, c *api.Client, endpointID, jobID string) (api.Job, error) {
@@ -91,9 +89,7 @@ func (d *deployment) finishTail(j api.Job, err error) error {
 		return &exitError{exitNoResult, err.Error()}
 	}
 	if d.JSON {
-		if err := printJSON(j); err != nil {
-			return err
-		}
+		_ = printJSON(j) // verdict reports a failed write
 	}
 	return verdict(j)
 }
@@ -172,11 +168,14 @@ func prettyOutput(j api.Job) string {
 	return out.String()
 }
 
-// verdict returns a job's exit status as an error, or nil if it is COMPLETED.
+// verdict returns a job's exit status as an error, or nil if it is COMPLETED and its output was written.
 func verdict(j api.Job) error {
 	status := map[string]int{"FAILED": exitFailed, "TIMED_OUT": exitTimedOut}[j.Status]
 	switch {
 	case j.Status == "COMPLETED":
+		if err := stdout.failure(); err != nil {
+			return &exitError{exitNoResult, err.Error()}
+		}
 		return nil
 	case status == 0:
 		status = exitNoResult

@@ -74,11 +74,13 @@ func TestOutputIsLost(t *testing.T) {
 		t.Skip(err)
 	}
 	defer full.Close()
-	for _, args := range [][]string{{"version"}, {"keys", "add", "ci"}} {
-		cmd := exec.Command(binary, args...)
+	file := filepath.Join(t.TempDir(), "prints.sh")
+	put(t, file, "echo 1")
+	for command, want := range map[string]int{"version": 1, "keys add ci": 1, "dev --once " + file: 4} {
+		cmd := exec.Command(binary, strings.Fields(command)...)
 		cmd.Env, cmd.Stdout = environment(t.TempDir()), full
 		_ = cmd.Run() // the exit status is checked below
-		must.Equal(t, cmd.ProcessState.ExitCode(), 1, args)
+		must.Equal(t, cmd.ProcessState.ExitCode(), want, command)
 	}
 }
 
