@@ -48,8 +48,11 @@ func TestUnquoteList(t *testing.T) {
 }
 
 // generatorFailure is an error of the public SDK about a generator.
-const generatorFailure = "handler: two\nlines \ntraceback: Traceback (most recent call last):\n  File \"w.py\", line 2, in run\n    async for x in y:\n" +
-	"  File \"h.py\", line 6, in handler\n    raise ValueError(\"two\\nlines\")\n    ^^^^^\nValueError: two\nlines\n"
+const (
+	generatorFailure   = "handler: two\nlines \ntraceback: " + generatorTraceback + "\n"
+	generatorTraceback = "Traceback (most recent call last):\n  File \"w.py\", line 2, in run\n    async for x in y:\n" +
+		"  File \"h.py\", line 6, in handler\n    raise ValueError(\"two\\nlines\")\n    ^^^^^\nValueError: two\nlines"
+)
 
 func TestFailure(t *testing.T) {
 	for text, want := range map[string]string{
@@ -58,7 +61,7 @@ func TestFailure(t *testing.T) {
 		`{"error_type": "<class 'ValueError'>", "error_message": "no"}`:   "ValueError: no",
 		`{"error_message": "no", "error_traceback": "Traceback\n  no\n"}`: "Traceback\n  no",
 		`{broken`:        `{broken`,
-		generatorFailure: strings.TrimSpace(generatorFailure[strings.Index(generatorFailure, "Traceback"):]),
+		generatorFailure: generatorTraceback,
 	} {
 		must.Equal(t, Failure(text), want, text)
 	}
