@@ -4,12 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
-	"time"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
 )
 
 // HasDatabase reports whether a folder has a database file.
@@ -37,29 +33,24 @@ func Backup(dir, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, source.Close()) }()
+	defer func() { err = errors.Join(err, source.close()) }()
 	copied, err := openFile(target)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(source.CopyTo(copied), copied.Close()); err != nil {
+	if err := errors.Join(source.lite.CopyTo(copied.lite), copied.close()); err != nil {
 		return fmt.Errorf("copying the database to %s: %w", to, classifySQLite(err))
 	}
 	// If the copy is copied over another database's folder, the empty log replaces its log.
 	return errors.Join(file.Sync(), os.WriteFile(target+"-wal", nil, 0o600))
 }
 
-func openFile(path string) (*lite.Conn, error) {
-	path, err := filepath.Abs(path)
+func openFile(path string) (*conn, error) {
+	source, err := fileURI(path)
 	if err != nil {
 		return nil, err
 	}
-	c, err := lite.Open((&url.URL{Scheme: "file", Path: uriPath(path)}).String())
-	if err != nil {
-		return nil, err
-	}
-	c.SetBusyTimeout(10 * time.Second)
-	return c, nil
+	return openConn(source, []string{busyTimeout})
 }
 
 // maxCheckedSize is the maximum size, in bytes, of a database that is checked whenever it
@@ -77,11 +68,10 @@ func Check(dir string) (err error) {
 		return err
 	}
 	path := filepath.Join(dir, fileName)
-	l, err := openFile(path)
+	c, err := openFile(path)
 	if err != nil {
 		return err
 	}
-	c := newConn(l)
 	defer func() { err = errors.Join(err, c.close()) }()
 	return c.check(path, "integrity_check")
 }
@@ -89,7 +79,7 @@ func Check(dir string) (err error) {
 // check runs a PRAGMA that checks the database.
 func (c *conn) check(file, pragma string) error {
 	var found string
-	err := queries{c}.QueryRow("PRAGMA " + pragma + "(1)").Scan(&found)
+	err := Reader{c}.QueryRow("PRAGMA " + pragma + "(1)").Scan(&found)
 	switch classified := classifySQLite(err); {
 	case Temporary(classified): // the file can't be read now
 		return classified

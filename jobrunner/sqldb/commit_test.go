@@ -91,24 +91,22 @@ func TestLostReplyToAGroupCommit(t *testing.T) {
 // A transaction whose requirement isn't met changes nothing, whether or not it reads after
 // the requirement.
 func TestRequire(t *testing.T) {
-	modes(t, func(t *testing.T, c sqldb.Config) {
-		db := open(t, c)
-		errUnmet := errors.New("unmet")
-		must.Succeed(t, add(t.Context(), db, "a", nil))
-		for name, want := range map[string]error{"a": nil, "absent": errUnmet} {
-			for _, reads := range []bool{false, true} {
-				err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
-					err := errors.Join(
-						tx.Later("INSERT INTO notes (name) VALUES (?)", fmt.Sprint(name, reads)),
-						tx.Require("SELECT 1 FROM notes WHERE name = ?", errUnmet, name))
-					if err == nil && reads {
-						err = tx.QueryRow("SELECT COUNT(*) FROM notes").Scan(new(int))
-					}
-					return err
-				})
-				must.FailWith(t, err, want, name, reads)
-			}
+	db := open(t, sqldb.Config{URL: pgtest.Start(t)})
+	errUnmet := errors.New("unmet")
+	must.Succeed(t, add(t.Context(), db, "a", nil))
+	for name, want := range map[string]error{"a": nil, "absent": errUnmet} {
+		for _, reads := range []bool{false, true} {
+			err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
+				err := errors.Join(
+					tx.Later("INSERT INTO notes (name) VALUES (?)", fmt.Sprint(name, reads)),
+					tx.Require("SELECT 1 FROM notes WHERE name = ?", errUnmet, name))
+				if err == nil && reads {
+					err = tx.QueryRow("SELECT COUNT(*) FROM notes").Scan(new(int))
+				}
+				return err
+			})
+			must.FailWith(t, err, want, name, reads)
 		}
-		must.Equal(t, count(t, db), 3, "rows")
-	})
+	}
+	must.Equal(t, count(t, db), 3, "rows")
 }

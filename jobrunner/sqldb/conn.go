@@ -2,7 +2,6 @@ package sqldb
 
 import (
 	"database/sql"
-	"errors"
 	"slices"
 	"strings"
 
@@ -17,19 +16,11 @@ type conn struct {
 	several  map[string]string // by INSERT … VALUES: the same with rowsAtOnce rows
 }
 
-// maxPrepared limits the prepared statements. The program has far fewer.
-const maxPrepared = 500
-
-func newConn(c *lite.Conn) *conn { return &conn{c, map[string]*lite.Stmt{}, map[string]string{}} }
-
-// prepare prepares a query once per connection.
+// prepare prepares a query once per connection. The program has few queries, which are constants.
 func (c *conn) prepare(query string) (*lite.Stmt, error) {
 	s, ok := c.prepared[query]
 	if ok {
 		return s, nil
-	}
-	if len(c.prepared) >= maxPrepared {
-		c.forget()
 	}
 	s, err := c.lite.Prepare(forSQLite(query))
 	if err == nil {
@@ -140,16 +131,10 @@ func (c *conn) script(statements string) error {
 // lock is a no-op, because SQLite has one writer.
 func (c *conn) lock(string) error { return nil }
 
-// forget closes all prepared statements.
-func (c *conn) forget() {
-	for query, s := range c.prepared {
-		s.Close()
-		delete(c.prepared, query)
-	}
-}
-
 func (c *conn) close() error {
-	c.forget()
+	for _, s := range c.prepared {
+		s.Close()
+	}
 	return c.lite.Close()
 }
 
@@ -174,44 +159,39 @@ type Querier interface {
 	QueryRow(query string, args ...any) Row
 }
 
-// queries has the methods that Tx and Reader share.
-type queries struct{ conn querier }
+// Reader reads; see DB.Read.
+type Reader struct{ conn querier }
 
 // Each runs a statement, and calls row for each of its rows, which must run no other statement.
 // The arguments replace the question marks.
-func (q queries) Each(row func(Row) error, query string, args ...any) error {
-	return q.conn.query(row, query, args...)
+func (r Reader) Each(row func(Row) error, query string, args ...any) error {
+	return r.conn.query(row, query, args...)
 }
 
 // QueryRow returns the only row of a statement. The statement runs when the caller calls Scan. If it
 // returns no row, Scan returns sql.ErrNoRows.
-func (q queries) QueryRow(query string, args ...any) Row { return onlyRow{q, query, args} }
+func (r Reader) QueryRow(query string, args ...any) Row {
+	return onlyRow(func(dest ...any) error {
+		none := true
+		err := r.Each(func(row Row) error {
+			none = false
+			return row.Scan(dest...)
+		}, query, args...)
+		if err == nil && none {
+			return sql.ErrNoRows
+		}
+		return err
+	})
+}
 
 // onlyRow is the result of QueryRow.
-type onlyRow struct {
-	queries queries
-	query   string
-	args    []any
-}
+type onlyRow func(dest ...any) error
 
-func (r onlyRow) Scan(dest ...any) error {
-	none := true
-	err := r.queries.Each(func(row Row) error {
-		none = false
-		return row.Scan(dest...)
-	}, r.query, r.args...)
-	if err == nil && none {
-		return sql.ErrNoRows
-	}
-	return err
-}
-
-// Reader reads; see DB.Read.
-type Reader struct{ queries }
+func (scan onlyRow) Scan(dest ...any) error { return scan(dest...) }
 
 // Tx is a transaction; see DB.Write.
 type Tx struct {
-	queries
+	Reader
 	session session
 }
 
@@ -231,16 +211,9 @@ func (tx *Tx) LaterEach(query string, rows [][]any) error {
 	return tx.session.laterEach(query, rows)
 }
 
-// Require fails the transaction with an error unless a query returns a row. On PostgreSQL
-// it is pipelined as Later.
+// Require fails the transaction with an error unless a query returns a row. It is pipelined as
+// Later. The database must be shared.
 func (tx *Tx) Require(query string, otherwise error, args ...any) error {
-	if s, ok := tx.session.(*postgresTx); ok {
-		s.required = otherwise
-		return tx.Later("SELECT 1 / COUNT(*) FROM ("+query+") AS required", args...)
-	}
-	err := tx.QueryRow(query, args...).Scan(new(int))
-	if errors.Is(err, sql.ErrNoRows) {
-		return otherwise
-	}
-	return err
+	tx.session.(*postgresTx).required = otherwise
+	return tx.Later("SELECT 1 / COUNT(*) FROM ("+query+") AS required", args...)
 }

@@ -33,39 +33,15 @@ var postgresWords = strings.NewReplacer(
 func forSQLite(query string) string   { return sqliteWords.Replace(query) }
 func forPostgres(query string) string { return number(postgresWords.Replace(query)) }
 
-// number replaces question marks with numbered placeholders, except in texts and comments.
+// number replaces question marks with numbered placeholders. Statements have no others, not even in
+// texts and comments.
 func number(query string) string {
 	var out strings.Builder
-	n := 0
-	for query != "" {
-		i := strings.IndexAny(query, "?'-")
-		if i < 0 {
-			break
-		}
-		out.WriteString(query[:i])
-		query = query[i:]
-		end := 1
-		switch {
-		case query[0] == '?':
-			n++
+	for n, part := range strings.Split(query, "?") {
+		if n > 0 {
 			out.WriteString("$" + strconv.Itoa(n))
-			query = query[1:]
-			continue
-		case query[0] == '\'': // a text with a doubled quote is scanned as two texts
-			end = past(query, 1, "'")
-		case strings.HasPrefix(query, "--"):
-			end = past(query, 2, "\n")
 		}
-		out.WriteString(query[:end])
-		query = query[end:]
+		out.WriteString(part)
 	}
-	return out.String() + query
-}
-
-// past returns the index after the next mark, or the length of the text.
-func past(text string, from int, mark string) int {
-	if i := strings.Index(text[from:], mark); i >= 0 {
-		return from + i + len(mark)
-	}
-	return len(text)
+	return out.String()
 }

@@ -9,15 +9,15 @@ import (
 // The translation for each database. Only the engine's BenchmarkJob shows that SQLite plans a
 // statement with LIMIT once.
 func TestRewrite(t *testing.T) {
-	const query = `SELECT '?', max(?, 1) FROM t -- why?
+	const query = `SELECT 'it''s', max(?, 1) FROM t -- it's
 		WHERE k {in unlocked (}SELECT k FROM t LIMIT ?{)}`
 	for _, c := range []struct {
 		translate func(query string) string
 		want      string
 	}{
-		{forSQLite, `SELECT '?', max(?, 1) FROM t -- why?
+		{forSQLite, `SELECT 'it''s', max(?, 1) FROM t -- it's
 		WHERE k IN (SELECT k FROM t LIMIT +?)`},
-		{forPostgres, `SELECT '?', max($1, 1) FROM t -- why?
+		{forPostgres, `SELECT 'it''s', max($1, 1) FROM t -- it's
 		WHERE k = ANY (ARRAY (SELECT k FROM t LIMIT $2 FOR UPDATE SKIP LOCKED))`},
 	} {
 		must.Equal(t, c.translate(query), c.want)

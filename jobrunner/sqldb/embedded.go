@@ -8,18 +8,17 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
 
 // embedded is SQLite in a folder or in memory, with one writer and a pool of readers.
 type embedded struct {
-	unshared
 	writer  *writer
 	readers *readerPool
-	lock    *os.File // nil in memory, as the reserve
-	reserve *reserve
-	file    string // "" in memory
+	reserve *reserve // nil in memory
+	file    string   // "" in memory
 	// mu keeps readers and the writer apart if the database is in memory. In a folder the
 	// write-ahead log does this.
 	mu sync.RWMutex
@@ -49,34 +48,26 @@ func openEmbedded(c Config) (_ *embedded, err error) {
 	return db, nil
 }
 
-// prepareFolder creates and locks the folder, and creates the file so that only its owner
-// can read it (SQLite gives its log the same mode). It returns the URI of the file.
+// prepareFolder creates the file so that only its owner can read it (SQLite gives its log the
+// same mode). It returns the URI of the file.
 func (db *embedded) prepareFolder(dir string) (source string, err error) {
-	dir, err = filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	if db.lock, err = lockFolder(dir); err != nil {
-		return "", err
-	}
 	if db.reserve, err = openReserve(dir); err != nil {
 		return "", fmt.Errorf("opening the file that holds space back: %w", err)
 	}
-	path, err := makeFile(dir)
-	if err != nil {
+	if db.file, err = makeFile(dir); err != nil {
 		return "", err
 	}
-	db.file = path
-	return (&url.URL{Scheme: "file", Path: uriPath(path)}).String(), nil
+	return fileURI(db.file)
 }
 
-// uriPath returns an absolute path for a URI of SQLite.
-func uriPath(path string) string {
+// fileURI returns SQLite's URI of a file.
+func fileURI(path string) (string, error) {
+	path, err := filepath.Abs(path)
 	path = filepath.ToSlash(path)
-	if path[0] != '/' { // C:/…
+	if !strings.HasPrefix(path, "/") { // C:/…
 		path = "/" + path
 	}
-	return path
+	return (&url.URL{Scheme: "file", Path: path}).String(), err
 }
 
 func (db *embedded) connect(source string, pragmas []string) error {
@@ -111,7 +102,7 @@ func (db *embedded) read(ctx context.Context, fn func(*Reader) error) error {
 		db.mu.RLock()
 		defer db.mu.RUnlock()
 	}
-	return db.classify(fn(&Reader{queries{c}}))
+	return db.classify(fn(&Reader{c}))
 }
 
 func (db *embedded) classify(err error) error {
@@ -121,21 +112,15 @@ func (db *embedded) classify(err error) error {
 	return err
 }
 
-// unshared is the part of a backend without other processes. Its migrations need nothing special.
-type unshared struct{}
-
-func (unshared) migrating() (done func()) { return func() {} }
-func (unshared) shared() bool             { return false }
-func (unshared) notify(string)            {}
-func (unshared) listen(func(string))      {}
+func (db *embedded) migrating() (done func()) { return func() {} }
+func (db *embedded) shared() bool             { return false }
+func (db *embedded) notify(string)            {}
+func (db *embedded) listen(func(string))      {}
 
 func (db *embedded) close() error {
 	errs := []error{db.writer.close(), db.readers.close()}
 	if db.reserve != nil {
 		errs = append(errs, db.reserve.file.Close())
-	}
-	if db.lock != nil {
-		errs = append(errs, unlockDir(db.lock))
 	}
 	return errors.Join(errs...)
 }

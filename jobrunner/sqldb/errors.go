@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"slices"
 	"strings"
 
@@ -186,8 +185,7 @@ func isUnavailable(err error) bool {
 		network    net.Error
 	)
 	return pgconn.SafeToRetry(err) || errors.As(err, &connecting) || errors.As(err, &network) && !errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, driver.ErrBadConn) ||
-		errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, errBusy)
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, errBusy)
 }
 
 // explain wraps an error in ErrFull or ErrUnavailable if it has that cause.

@@ -18,8 +18,7 @@ type outages struct {
 	active atomic.Bool // any outage
 
 	mu          sync.Mutex
-	outage      [Closed]bool
-	begun, last [Closed]time.Time // by class
+	begun, last [Closed]time.Time // by class; begun is zero if there is no outage
 }
 
 var outageTexts = map[Class]struct{ begins, ends string }{
@@ -42,8 +41,8 @@ func (o *outages) note(err error, wrote bool) {
 	now := time.Now()
 	if err != nil {
 		o.last[class] = now
-		if !o.outage[class] {
-			o.outage[class], o.begun[class] = true, now
+		if o.begun[class].IsZero() {
+			o.begun[class] = now
 			o.active.Store(true)
 			o.log.Error(outageTexts[class].begins, "error", err)
 		}
@@ -51,11 +50,11 @@ func (o *outages) note(err error, wrote bool) {
 	}
 	active := false
 	for class, text := range outageTexts {
-		if o.outage[class] && (wrote || class != Full) && now.Sub(o.last[class]) > outageEnd {
-			o.outage[class] = false
+		if !o.begun[class].IsZero() && (wrote || class != Full) && now.Sub(o.last[class]) > outageEnd {
 			o.log.Info(text.ends, "after", now.Sub(o.begun[class]).Round(time.Millisecond))
+			o.begun[class] = time.Time{}
 		}
-		active = active || o.outage[class]
+		active = active || !o.begun[class].IsZero()
 	}
 	o.active.Store(active)
 }

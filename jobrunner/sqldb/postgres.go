@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -66,7 +65,6 @@ type postgres struct {
 	readers    *sql.DB
 	readersMax int
 	hints      *hints
-	lock       *os.File // of the data folder, or nil
 	texts      sync.Map // translated statements, by the program's statements
 
 	migrations atomic.Int32 // in progress; responseTimeout doesn't apply
@@ -81,11 +79,6 @@ func openPostgres(ctx context.Context, c Config) (*postgres, error) {
 		return nil, err
 	}
 	p := &postgres{config: config, name: name}
-	if c.Dir != "" {
-		if p.lock, err = lockFolder(c.Dir); err != nil {
-			return nil, err
-		}
-	}
 	p.limitResponseTime()
 	p.readersMax = max(1, cmp.Or(c.Connections, DefaultConnections)/3)
 	p.writers = p.pool(max(1, cmp.Or(c.Connections, DefaultConnections)-p.readersMax), writerSetUp)
@@ -218,9 +211,7 @@ func (p *postgres) read(ctx context.Context, fn func(*Reader) error) error {
 		return err
 	}
 	defer p.calls.RUnlock()
-	s := &postgresReader{p: p, ctx: ctx, start: time.Now()}
-	defer s.release()
-	return p.explain(fn(&Reader{queries{s}}))
+	return p.explain(fn(&Reader{postgresReader{p, ctx}}))
 }
 
 // migrating suspends responseTimeout, because migrating a large table can take long.
@@ -238,19 +229,7 @@ func (p *postgres) close() error {
 	p.closed = true
 	p.calls.Unlock()
 	p.hints.close()
-	err := errors.Join(p.writers.Close(), p.readers.Close())
-	if p.lock != nil {
-		err = errors.Join(err, p.lock.Close())
-	}
-	return err
-}
-
-// lockFolder creates and locks the folder of a process's own files.
-func lockFolder(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the data folder: %w", err)
-	}
-	return lockDir(dir)
+	return errors.Join(p.writers.Close(), p.readers.Close())
 }
 
 // text translates a statement for the server, once.
@@ -275,49 +254,40 @@ func storableTexts(args []any) []any {
 	return args
 }
 
-// postgresReader is the session of a Reader. It acquires a connection at the first
-// statement.
+// postgresReader is the session of a Reader.
 type postgresReader struct {
-	p     *postgres
-	ctx   context.Context // limits the wait for the connection
-	start time.Time
-	conn  *sql.Conn
+	p   *postgres
+	ctx context.Context // limits the wait for a connection
 }
 
 // query retries on another connection if the first one is broken.
-func (s *postgresReader) query(row func(Row) error, query string, args ...any) error {
-	rows, err := s.tryQuery(query, args)
-	for try := 1; err != nil; try++ {
-		if try > s.p.readersMax || s.ctx.Err() != nil || time.Since(s.start) > retryTimeout || !isUnavailable(err) {
-			return err
-		}
-		s.release()
-		rows, err = s.tryQuery(query, args)
+func (s postgresReader) query(row func(Row) error, query string, args ...any) error {
+	start := time.Now()
+	begun, err := s.tryQuery(row, query, args)
+	for try := 1; err != nil && !begun && try <= s.p.readersMax && s.ctx.Err() == nil && time.Since(start) <= retryTimeout && isUnavailable(err); try++ {
+		begun, err = s.tryQuery(row, query, args)
+	}
+	return err
+}
+
+// tryQuery reports begun if another try could call row again.
+func (s postgresReader) tryQuery(row func(Row) error, query string, args []any) (begun bool, err error) {
+	conn, err := acquire(s.ctx, s.p.readers)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = conn.Close() }() // back to the pool
+	rows, err := conn.QueryContext(context.WithoutCancel(s.ctx), s.p.text(query), storableTexts(args)...)
+	if err != nil {
+		return false, err
 	}
 	defer func() { _ = rows.Close() }() // Err has the error of reading
 	for rows.Next() {
 		if err := row(rows); err != nil {
-			return err
+			return true, err
 		}
 	}
-	return rows.Err()
-}
-
-func (s *postgresReader) tryQuery(query string, args []any) (rows *sql.Rows, err error) {
-	if s.conn == nil {
-		if s.conn, err = acquire(s.ctx, s.p.readers); err != nil {
-			s.conn = nil
-			return nil, err
-		}
-	}
-	return s.conn.QueryContext(context.WithoutCancel(s.ctx), s.p.text(query), storableTexts(args)...)
-}
-
-func (s *postgresReader) release() {
-	if s.conn != nil {
-		_ = s.conn.Close() // back to the pool
-		s.conn = nil
-	}
+	return true, rows.Err()
 }
 
 // acquire acquires a connection of the pool. It returns errBusy after acquireTimeout.

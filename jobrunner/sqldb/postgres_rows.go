@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // laterEach queues one statement for several argument lists, which it sends as one array
@@ -20,17 +22,16 @@ func (s *postgresTx) laterEach(query string, rows [][]any) error {
 		rows[i] = storableTexts(args)
 	}
 	for i := range columns {
+		column := make(pgtype.FlatArray[any], len(rows))
+		for n, args := range rows {
+			column[n] = args[i]
+		}
+		columns[i], types[i] = column, "bigint[]"
 		switch rows[0][i].(type) {
 		case string:
-			columns[i], types[i] = column(rows, i, func(v any) string { return v.(string) }), "text[]"
+			types[i] = "text[]"
 		case []byte:
-			columns[i], types[i] = column(rows, i, func(v any) []byte { return v.([]byte) }), "bytea[]"
-		case int:
-			columns[i], types[i] = column(rows, i, func(v any) int { return v.(int) }), "bigint[]"
-		case int64:
-			columns[i], types[i] = column(rows, i, func(v any) int64 { return v.(int64) }), "bigint[]"
-		default:
-			return fmt.Errorf("argument %d: %T has no array", i+1, rows[0][i])
+			types[i] = "bytea[]"
 		}
 	}
 	key := "for each row: " + query
@@ -41,14 +42,6 @@ func (s *postgresTx) laterEach(query string, rows [][]any) error {
 	}
 	s.queueStatement(text.(string), columns...)
 	return nil
-}
-
-func column[T any](rows [][]any, i int, value func(any) T) []T {
-	all := make([]T, len(rows))
-	for n, args := range rows {
-		all[n] = value(args[i])
-	}
-	return all
 }
 
 var argument = regexp.MustCompile(`\$(\d+)`)

@@ -36,12 +36,9 @@ func (s *postgresTx) run(fn func(*Tx) error) (retry bool, err error) {
 		}
 	}()
 	s.queueStatement("BEGIN ISOLATION LEVEL READ COMMITTED")
-	tx := &Tx{queries{s}, s}
+	tx := &Tx{Reader{s}, s}
 	if err = fn(tx); err != nil {
 		return isUnavailable(err) || isConflict(err), s.unmet(err)
-	}
-	if !s.begun && len(s.pending) == 1 { // only BEGIN
-		return false, nil
 	}
 	tag, err := s.send("COMMIT")
 	if err == nil && tag.String() == "ROLLBACK" {
@@ -118,13 +115,8 @@ func (s *postgresTx) query(row func(Row) error, query string, args ...any) error
 	return cmp.Or(err, rows.Err(), results.Close())
 }
 
-// script runs one or more statements without arguments.
+// script runs one or more statements without arguments, after another statement with a result.
 func (s *postgresTx) script(statements string) error {
-	if len(s.pending) > 0 {
-		if _, err := s.send("SELECT 1"); err != nil {
-			return err
-		}
-	}
 	_, err := s.conn.Exec(context.Background(), forPostgres(statements))
 	return err
 }

@@ -125,9 +125,9 @@ func (w *writer) hasRoom() bool {
 // growth returns by how much a checkpoint would grow the database file, and the number of
 // unused pages.
 func (w *writer) growth() (bytes int64, unused int, err error) {
-	var pages, size int64
-	for query, into := range map[string]any{"PRAGMA page_count": &pages, "PRAGMA page_size": &size, "PRAGMA freelist_count": &unused} {
-		if err := (queries{w.conn}).QueryRow(query).Scan(into); err != nil {
+	var pages int64
+	for query, into := range map[string]any{"PRAGMA page_count": &pages, "PRAGMA freelist_count": &unused} {
+		if err := (Reader{w.conn}).QueryRow(query).Scan(into); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -135,5 +135,5 @@ func (w *writer) growth() (bytes int64, unused int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	return pages*size - info.Size(), unused, nil
+	return pages*pageSize - info.Size(), unused, nil
 }

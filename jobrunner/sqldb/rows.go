@@ -1,7 +1,6 @@
 package sqldb
 
 import (
-	"database/sql"
 	"database/sql/driver"
 	"fmt"
 	"reflect"
@@ -28,12 +27,9 @@ func (r liteRow) Scan(dest ...any) error {
 }
 
 func (r liteRow) scan(col int, dest any) error {
-	switch d := dest.(type) {
-	case *[]byte:
+	if d, ok := dest.(*[]byte); ok {
 		*d = r.stmt.Bytes(col)
 		return nil
-	case sql.Scanner:
-		return d.Scan(r.stmt.Value(col))
 	}
 	if r.stmt.IsNull(col) {
 		return fmt.Errorf("it is NULL, and goes into %T", dest)

@@ -9,8 +9,10 @@ package sqldb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -55,6 +57,7 @@ type DB struct {
 	watch   func() (end func())
 	outages outages
 	backend backend
+	lock    *os.File // of the data folder, or nil
 	closing sync.Once
 	closed  error
 
@@ -85,17 +88,41 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	db := &DB{watch: c.Watch, outages: outages{log: c.Logger}}
+	if err := db.lockFolder(&c); err != nil {
+		return nil, err
+	}
 	var err error
-	switch {
-	case c.URL != "":
+	if c.URL != "" {
 		db.backend, err = openPostgres(ctx, c)
-	default:
+	} else {
 		db.backend, err = openEmbedded(c)
 	}
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, db.unlockFolder())
 	}
 	return db, nil
+}
+
+// lockFolder creates and locks the folder, and makes its path absolute.
+func (db *DB) lockFolder(c *Config) (err error) {
+	if c.Dir == "" {
+		return nil
+	}
+	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return fmt.Errorf("making the data folder: %w", err)
+	}
+	db.lock, err = lockDir(c.Dir)
+	return err
+}
+
+func (db *DB) unlockFolder() error {
+	if db.lock == nil {
+		return nil
+	}
+	return unlockDir(db.lock)
 }
 
 // Write runs fn in a transaction and returns when its changes are durable. An error of fn
@@ -174,7 +201,7 @@ func (db *DB) Reclaim(ctx context.Context, keep, n int) (more bool, err error) {
 // Close waits for the calls in progress and unlocks the folder. Later calls return
 // ErrClosed.
 func (db *DB) Close() error {
-	db.closing.Do(func() { db.closed = db.backend.close() })
+	db.closing.Do(func() { db.closed = errors.Join(db.backend.close(), db.unlockFolder()) })
 	return db.closed
 }
 

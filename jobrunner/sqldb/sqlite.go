@@ -21,15 +21,18 @@ func pragmas(c Config) []string {
 	if c.NoSync {
 		synchronous = "synchronous=NORMAL"
 	}
-	return append(common, "cache_size=-4096", "journal_mode=WAL", synchronous, "journal_size_limit=67108864", "busy_timeout=10000")
+	return append(common, "cache_size=-4096", "journal_mode=WAL", synchronous, "journal_size_limit=67108864", busyTimeout)
 }
+
+// busyTimeout is how long statements wait for a lock of another process, in milliseconds.
+const busyTimeout = "busy_timeout=10000"
 
 func openConn(source string, pragmas []string) (*conn, error) {
 	l, err := lite.Open(source)
 	if err != nil {
 		return nil, err
 	}
-	c := newConn(l)
+	c := &conn{l, map[string]*lite.Stmt{}, map[string]string{}}
 	for _, p := range pragmas {
 		if err := c.script("PRAGMA " + p); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", p, err), c.close())
@@ -60,12 +63,8 @@ func openReaders(source string, pragmas []string) (*readerPool, error) {
 func (p *readerPool) get(ctx context.Context) (c *conn, err error) {
 	select {
 	case c = <-p.free:
-	default:
-		select {
-		case c = <-p.free:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	if c == nil {
 		return nil, ErrClosed
@@ -145,7 +144,7 @@ func (w *writer) transact(fn func(*Tx) error) error {
 			_, _ = w.conn.exec("ROLLBACK") // fails if the error has already ended the transaction
 		}
 	}()
-	err := fn(&Tx{queries{w.conn}, w.conn})
+	err := fn(&Tx{Reader{w.conn}, w.conn})
 	if err == nil {
 		_, err = w.conn.exec("COMMIT")
 	}

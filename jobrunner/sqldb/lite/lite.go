@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 	"unsafe"
 
 	"modernc.org/libc"
@@ -58,11 +57,6 @@ func Open(uri string) (*Conn, error) {
 	}
 	sqlite3.Xsqlite3_extended_result_codes(c.tls, c.db, 1)
 	return c, nil
-}
-
-// SetBusyTimeout sets how long statements wait for a lock of another process.
-func (c *Conn) SetBusyTimeout(d time.Duration) {
-	sqlite3.Xsqlite3_busy_timeout(c.tls, c.db, int32(d.Milliseconds()))
 }
 
 // Close closes the connection. The caller has closed its statements.
@@ -247,21 +241,6 @@ func (s *Stmt) Bytes(col int) []byte {
 	blob := sqlite3.Xsqlite3_column_blob(s.c.tls, s.stmt, int32(col))
 	n := sqlite3.Xsqlite3_column_bytes(s.c.tls, s.stmt, int32(col))
 	return append([]byte{}, bytesAt(blob, int(n))...)
-}
-
-// Value returns a column of the row as nil, int64, float64, string or []byte.
-func (s *Stmt) Value(col int) any {
-	switch sqlite3.Xsqlite3_column_type(s.c.tls, s.stmt, int32(col)) {
-	case sqlite3.SQLITE_NULL:
-		return nil
-	case sqlite3.SQLITE_INTEGER:
-		return s.Int64(col)
-	case sqlite3.SQLITE_FLOAT:
-		return sqlite3.Xsqlite3_column_double(s.c.tls, s.stmt, int32(col))
-	case sqlite3.SQLITE_TEXT:
-		return s.Text(col)
-	}
-	return s.Bytes(col)
 }
 
 // CopyTo replaces the content of another database with a consistent snapshot of this one.
