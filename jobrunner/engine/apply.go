@@ -113,16 +113,14 @@ func (r *row) apply(ev event, now int64) (fx effect) {
 	case retried:
 		if fx.ok = r.state == Failed || r.state == TimedOut; fx.ok {
 			fx.clear = true
-			r.turn, r.retries, r.finished, r.deleteAt, r.callAt, r.callTries = now, 0, 0, r.expires, 0, 0
+			r.turn, r.retries, r.finished, r.callAt, r.callTries = now, 0, 0, 0, 0
+			r.setDeleteAt()
 			r.requeue(now)
 		}
 	case ttlChanged:
 		fx.ok = true
 		r.expires = r.submitted + ev.ttl
-		r.deleteAt = r.expires
-		if r.finished > 0 {
-			r.deleteAt = min(r.expires, r.finished+r.keep)
-		}
+		r.setDeleteAt()
 	case removal:
 		fx.ok, r.state = true, absent
 	case called:
@@ -199,9 +197,18 @@ func (r *row) due() int64 {
 
 // end ends the job. The end of a run with a result is followed by a webhook call.
 func (r *row) end(s State, at int64) {
-	r.state, r.finished, r.deleteAt = s, at, min(r.expires, at+r.keep)
+	r.state, r.finished = s, at
+	r.setDeleteAt()
 	if (s == Completed || s == Failed) && r.webhook != "" && hostOf(r.webhook) != "" {
 		r.callAt, r.callTries = at, 0
+	}
+}
+
+// setDeleteAt sets when the job ceases to exist: at the end of its ttl, or of its retention.
+func (r *row) setDeleteAt() {
+	r.deleteAt = r.expires
+	if r.finished > 0 {
+		r.deleteAt = min(r.deleteAt, r.finished+r.keep)
 	}
 }
 

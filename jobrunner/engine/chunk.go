@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"unicode/utf8"
 )
 
@@ -48,11 +49,10 @@ func split(value []byte, limit int) [][]byte {
 		return [][]byte{value}
 	}
 	text := value
-	if value[0] == '"' {
-		text = value[1 : len(value)-1]
-	} else {
-		text = escape(text)
+	if value[0] != '"' {
+		text, _ = json.Marshal(string(value)) // never fails for a string
 	}
+	text = text[1 : len(text)-1]
 	var parts [][]byte
 	for start := 0; start < len(text); {
 		end := start
@@ -74,42 +74,16 @@ func split(value []byte, limit int) [][]byte {
 // character returns the length of the first character of a JSON string's text. An escape
 // sequence counts as one character, and so does an escaped surrogate pair.
 func character(text []byte) int {
-	if n := escaped(text); n > 0 {
-		if n == 6 && (text[2]|0x20) == 'd' && text[3]|0x20 >= '8' && text[3]|0x20 <= 'b' && isUnicode(text[n:]) { // \ud800 to \udbff
-			n += 6
-		}
-		return min(n, len(text))
-	}
-	_, n := utf8.DecodeRune(text)
-	return n
-}
-
-// escaped returns the length of the escape sequence at the start of text, or 0.
-func escaped(text []byte) int {
 	switch {
 	case text[0] != '\\':
-		return 0
-	case isUnicode(text):
-		return 6
+		_, n := utf8.DecodeRune(text)
+		return n
+	case !isUnicode(text):
+		return min(2, len(text))
+	case (text[2]|0x20) == 'd' && text[3]|0x20 >= '8' && text[3]|0x20 <= 'b' && isUnicode(text[6:]): // \ud800 to \udbff
+		return 12
 	}
-	return 2
+	return 6
 }
 
 func isUnicode(text []byte) bool { return len(text) >= 6 && text[0] == '\\' && text[1] == 'u' }
-
-// escape returns the JSON text of a string.
-func escape(b []byte) []byte {
-	const hex = "0123456789abcdef"
-	text := make([]byte, 0, len(b)+len(b)/8)
-	for _, c := range b {
-		switch {
-		case c == '"' || c == '\\':
-			text = append(text, '\\', c)
-		case c < ' ':
-			text = append(text, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		default:
-			text = append(text, c)
-		}
-	}
-	return text
-}

@@ -296,7 +296,7 @@ func (e *Engine) Unread(ctx context.Context, endpoint, id string) (int, error) {
 // DropEndpoint deletes the jobs and batches of a deleted endpoint. Workers that run its
 // jobs learn from their next report that they must stop.
 func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
-	for _, name := range []string{endpoint, BatchQueue(endpoint)} {
+	for _, name := range []string{BatchQueue(endpoint), endpoint} {
 		e.mu.Lock()
 		e.known = slices.DeleteFunc(e.known, func(known string) bool { return known == name })
 		e.mu.Unlock()
@@ -320,15 +320,11 @@ func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 				return err
 			}
 		}
-		for _, statement := range []string{deleteCounts, deleteBatchesOf} {
+		for _, statement := range []string{deleteCounts, deleteBatchesOf, deleteLeadership} {
 			if _, err := execAlone(ctx, e.db.WriteWithReserve, statement, name); err != nil {
 				return err
 			}
 		}
-	}
-	if e.db.Shared() {
-		_, err := execAlone(ctx, e.db.WriteWithReserve, deleteLeadership, endpoint)
-		return err
 	}
 	return nil
 }

@@ -239,39 +239,18 @@ func (c *committer) run(ctx context.Context) {
 // store stores commits. While it fails, it adds the commits that are opened meanwhile. It
 // reports false if ctx ended before it succeeded.
 func (c *committer) store(ctx context.Context, pending []*commit) (stored bool) {
-	begun := time.Now()
 	for pause := minRetryPause; ; pause = min(2*pause, maxRetryPause) {
-		left, err := c.try(pending)
-		for err != nil && sqldb.Classify(err) == sqldb.Outage && c.failure() == nil && !errors.Is(err, ErrNotLeader) &&
-			time.Since(begun) < patience && clock.RealSleep(ctx, minRetryPause/5) == nil {
-			left, err = c.try(pending)
-		}
+		left, err := c.tryPatiently(ctx, pending)
 		if err == nil {
-			c.mu.Lock()
-			failed, next := c.fault.Swap(nil) != nil, c.open
-			if failed {
-				c.renew() // the callers of next may have got the error
-			}
-			c.mu.Unlock()
-			if c.finish(pending); !failed {
+			if pending = c.succeed(pending); pending == nil {
 				return true
 			}
-			for _, q := range c.engine.all() {
-				q.mu.Lock()
-				q.unlock() // serves the takers
-			}
-			pending = []*commit{next}
 			continue
 		}
 		c.finish(without(pending, left))
 		pending = left
-		if errors.Is(err, ErrNotLeader) { // others have taken over
-			for _, one := range pending {
-				one.fail(err)
-				c.forgetReports(one)
-			}
-			c.engine.dropLeadership()
-			c.fault.Store(nil)
+		if errors.Is(err, ErrNotLeader) {
+			c.drop(pending, err)
 			return true
 		}
 		withdrawn, full := false, sqldb.Classify(err) == sqldb.Full
@@ -299,6 +278,45 @@ func (c *committer) store(ctx context.Context, pending []*commit) (stored bool) 
 		}
 		c.mu.Unlock()
 	}
+}
+
+// tryPatiently is try, but at the start of an outage it tries again during patience.
+func (c *committer) tryPatiently(ctx context.Context, pending []*commit) (left []*commit, err error) {
+	for begun := time.Now(); ; {
+		left, err = c.try(pending)
+		if sqldb.Classify(err) != sqldb.Outage || errors.Is(err, ErrNotLeader) || c.failure() != nil ||
+			time.Since(begun) >= patience || clock.RealSleep(ctx, minRetryPause/5) != nil {
+			return left, err
+		}
+	}
+}
+
+// succeed finishes commits that are stored. If an outage ends with them, it returns the open
+// commit, whose callers may have got the error.
+func (c *committer) succeed(stored []*commit) (next []*commit) {
+	c.mu.Lock()
+	if c.fault.Swap(nil) != nil {
+		next = []*commit{c.renew()}
+	}
+	c.mu.Unlock()
+	c.finish(stored)
+	if next != nil {
+		for _, q := range c.engine.all() {
+			q.mu.Lock()
+			q.unlock() // serves the takers
+		}
+	}
+	return next
+}
+
+// drop drops commits and all leads, because others have taken over.
+func (c *committer) drop(pending []*commit, err error) {
+	for _, one := range pending {
+		one.fail(err)
+		c.forgetReports(one)
+	}
+	c.engine.dropLeadership()
+	c.fault.Store(nil)
 }
 
 // fail notifies the waiting callers of a failed try.

@@ -12,6 +12,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,7 +75,7 @@ type Engine struct {
 	wakeAt     atomic.Int64  // the sweeper's next run, in milliseconds
 	sweepNow   chan struct{} // wakes the sweeper
 	calls      chan struct{} // signals that a webhook call may be due
-	stop       context.CancelFunc
+	stop       func()
 	background sync.WaitGroup
 	committing sync.WaitGroup
 }
@@ -101,7 +103,6 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	}
 	e.commits.renew()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	e.stop = stop
 	committing, stopCommits := context.WithCancel(context.WithoutCancel(ctx))
 	if e.store != nil {
 		e.committing.Go(func() { e.commits.run(committing) })
@@ -143,10 +144,7 @@ func (e *Engine) prepareStore(ctx context.Context) error {
 		return fmt.Errorf("comparing the times of the jobs with the clock: %w", err)
 	}
 	counts, err := e.store.allCounts(ctx, selectAllCounts)
-	for endpoint := range counts {
-		e.known = append(e.known, endpoint)
-	}
-	if err == nil {
+	if e.known = slices.Collect(maps.Keys(counts)); err == nil {
 		err = e.db.Read(ctx, func(r *sqldb.Reader) error {
 			var last int64
 			err := r.QueryRow(`SELECT COALESCE(MAX(k), 0) FROM (SELECT MAX(k) AS k FROM jobs UNION ALL SELECT MAX(k) FROM batches) AS keys`).Scan(&last)
@@ -201,11 +199,7 @@ func (e *Engine) now() int64 { return millis(e.clock.Now()) }
 func (e *Engine) all() []*queue {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	all := make([]*queue, 0, len(e.queues))
-	for _, q := range e.queues {
-		all = append(all, q)
-	}
-	return all
+	return slices.Collect(maps.Values(e.queues))
 }
 
 // loadedQueue returns a queue if this process leads its endpoint and has loaded it, or nil.

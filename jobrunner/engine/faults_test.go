@@ -237,7 +237,7 @@ func (l *load) run(c sqldb.Config, fault func()) {
 	clients.Wait()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		n := l.e.Counts("ep")
-		queues, _ := l.e.CallQueues(l.Context(), nil)
+		queues := l.e.CallQueues(nil)
 		if n.InQueue+n.InProgress+len(queues) == 0 {
 			break
 		}
@@ -347,12 +347,12 @@ func (l *load) runJob(ctx context.Context, job engine.Taken, next engine.Take) (
 // call makes the webhook calls.
 func (l *load) call(ctx context.Context) {
 	for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
-		queues, _ := l.e.CallQueues(ctx, nil)
+		queues := l.e.CallQueues(nil)
 		for _, q := range queues {
 			call, err := l.e.ClaimCall(l.Context(), q, nil, 50*time.Millisecond)
 			if err == nil && call != nil {
 				l.known(call.Job.ID, func(j *loadJob) { j.calls++ })
-				_ = l.e.Called(l.Context(), call, time.Time{}) // if it fails, the call is repeated
+				l.e.Called(call, time.Time{})
 			}
 		}
 	}

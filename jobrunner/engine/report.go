@@ -167,7 +167,8 @@ func (r Report) by(ref Ref) event {
 	return event(r)
 }
 
-// result waits until the report is stored, or spools it during an outage.
+// result waits until the report is stored. If the commit fails, the report is in the spool until it
+// succeeds.
 func (p *reported) result() (Directive, error) {
 	if p.err != nil || !p.accepted {
 		return Stale, p.err
@@ -179,18 +180,12 @@ func (p *reported) result() (Directive, error) {
 	case errors.Is(err, ErrNotLeader):
 		return Stale, nil
 	}
-	return p.engine.spoolReport(p)
-}
-
-// spoolReport writes a report whose commit has failed to the spool, until the commit
-// succeeds.
-func (e *Engine) spoolReport(p *reported) (Directive, error) {
 	r := p.report
 	one := &entry{Ref: p.ref, At: p.at, Streamed: p.streamed, Kind: r.kind, Output: r.output, Message: r.message, Chunks: r.chunks}
-	if err := e.spool.add(one); err != nil {
+	if err := p.engine.spool.add(one); err != nil {
 		return Stale, err
 	}
-	e.commits.obsoletes(p.commit, one)
+	p.engine.commits.obsoletes(p.commit, one)
 	if one.path == "" {
 		return SpooledInMemory, nil
 	}

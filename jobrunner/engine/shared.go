@@ -27,11 +27,10 @@ const (
 )
 
 const (
-	// insertProcess adds a process with a number that no other process has.
+	// insertProcess adds a process with a number that no other process has, and returns the number.
 	// Arguments: the id, the URL and the machine.
 	insertProcess = `INSERT INTO processes (id, beats, url, machine, number)
-		SELECT ?, 1, ?, ?, COALESCE((SELECT MIN(free) FROM generate_series(0, 511) AS free WHERE free NOT IN (SELECT number FROM processes)), 0)`
-	selectNumber       = `SELECT number FROM processes WHERE id = ?`
+		SELECT ?, 1, ?, ?, COALESCE((SELECT MIN(free) FROM generate_series(0, 511) AS free WHERE free NOT IN (SELECT number FROM processes)), 0) RETURNING number`
 	beatProcess        = `UPDATE processes SET beats = beats + 1 WHERE id = ?`
 	otherProcesses     = `SELECT id, beats, url, machine FROM processes WHERE id <> ?`
 	deleteStaleProcess = `DELETE FROM processes WHERE id = ? AND beats = ?`
@@ -48,30 +47,27 @@ type process struct {
 // OthersAlive counts the live processes on a database that this process hasn't joined. To
 // see whether their heartbeats change, it waits for the time of missedBeats polls.
 func OthersAlive(ctx context.Context, db *sqldb.DB) (alive int, err error) {
-	var before map[string]process
-	for attempt := range 2 {
-		var now map[string]process
-		err := db.Read(ctx, func(r *sqldb.Reader) (err error) {
-			now, err = processesBesides(r, "")
+	poll := func() (all map[string]process, err error) {
+		err = db.Read(ctx, func(r *sqldb.Reader) (err error) {
+			all, err = processesBesides(r, "")
 			return err
 		})
-		if err != nil {
-			return 0, err
-		}
-		if attempt > 0 || len(now) == 0 {
-			for id, p := range now {
-				if old, known := before[id]; !known || p.beats != old.beats {
-					alive++
-				}
-			}
-			return alive, nil
-		}
-		before = now
-		if err := clock.RealSleep(ctx, missedBeats*defaultPoll); err != nil {
-			return 0, err
+		return all, err
+	}
+	before, err := poll()
+	if err != nil || len(before) == 0 {
+		return 0, err
+	}
+	if err := clock.RealSleep(ctx, missedBeats*defaultPoll); err != nil {
+		return 0, err
+	}
+	now, err := poll()
+	for id, p := range now {
+		if old, known := before[id]; !known || p.beats != old.beats {
+			alive++
 		}
 	}
-	return alive, nil
+	return alive, err
 }
 
 // enter adds this process to a shared database with a new id. It loses the leadership of its
@@ -82,10 +78,7 @@ func (e *Engine) enter(ctx context.Context) error {
 		if err := tx.Lock("processes"); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(insertProcess, id, e.node.URL, e.node.Machine); err != nil {
-			return err
-		}
-		return tx.QueryRow(selectNumber, id).Scan(&number)
+		return tx.QueryRow(insertProcess, id, e.node.URL, e.node.Machine).Scan(&number)
 	})
 	if err == nil {
 		e.number.Store(number)
@@ -125,7 +118,7 @@ func (e *Engine) watchOthers(ctx context.Context) {
 	}
 }
 
-// beat sends this process's heartbeat and removes dead processes.
+// beat sends this process's heartbeat, and removes dead processes.
 func (e *Engine) beat(ctx context.Context, seen map[string]process) error {
 	var others map[string]process
 	removed, sent := false, time.Now()
@@ -156,6 +149,12 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) error {
 		nodes = append(nodes, other.node)
 	}
 	e.others.Store(&nodes)
+	return e.removeDead(ctx, others, seen)
+}
+
+// removeDead removes the processes whose heartbeats have stopped. seen has the others as of the last
+// poll, with their missed beats.
+func (e *Engine) removeDead(ctx context.Context, others, seen map[string]process) error {
 	maps.DeleteFunc(seen, func(id string, _ process) bool { _, there := others[id]; return !there })
 	for id, other := range others {
 		p, known := seen[id]

@@ -136,16 +136,12 @@ func (one *entry) read() (*entry, error) {
 	if one.path == "" {
 		return one, nil
 	}
-	return readEntry(one.path)
-}
-
-func readEntry(path string) (*entry, error) {
-	one := &entry{path: path}
-	text, err := os.ReadFile(path)
+	full := &entry{path: one.path}
+	text, err := os.ReadFile(one.path)
 	if err == nil {
-		err = gob.NewDecoder(bytes.NewReader(text)).Decode(one)
+		err = gob.NewDecoder(bytes.NewReader(text)).Decode(full)
 	}
-	return one, err
+	return full, err
 }
 
 // load reads the entries of an earlier process. It renames files that it can't read.
@@ -165,7 +161,7 @@ func (s *spool) load() error {
 		if !strings.HasSuffix(path, spoolSuffix) {
 			continue
 		}
-		one, err := readEntry(path)
+		one, err := (&entry{path: path}).read()
 		if err != nil {
 			s.log.Error("a report that waits for the database can't be read, and is put aside", "file", path, "error", err)
 			if err := os.Rename(path, path+".unreadable"); err != nil {

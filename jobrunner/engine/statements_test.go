@@ -28,7 +28,7 @@ func openEmpty(t *testing.T, config sqldb.Config) (*Engine, *sqldb.DB) {
 // byIndex has the statements for one job or endpoint, and the sweeper's.
 var byIndex = []string{
 	insertJob, insertInput, updateJob, deleteJob, upsertOutput, deleteOutput, insertChunk, deleteChunks, upsertCounts,
-	selectActive, selectInput, selectJob + byKey, selectJob + byOldID, selectCounts, deleteCounts, recentJobs,
+	selectActive, selectInput, jobByKey, jobByOldID, selectCounts, deleteCounts, recentJobs,
 	deleteExpired, nextExpiry, deleteOfEndpoint, unreadChunks, deleteReadChunks, countUnread, claimLeadership, releaseLeadership,
 	upsertBatch, deleteBatch, deleteBatchesOf, selectBatches, selectRequests,
 }

@@ -69,9 +69,9 @@ const (
 	// Arguments: the maximum size of the output in bytes, and the arguments of a condition.
 	selectJob = `SELECT ` + rowColumns + `, CASE WHEN LENGTH(output) <= ? THEN output END, COALESCE(LENGTH(output), 0), COALESCE(error, '')
 		FROM jobs LEFT JOIN outputs ON outputs.k = jobs.k WHERE `
-	byKey = `jobs.k = ? AND endpoint = ? AND id = ?`
+	jobByKey = selectJob + `jobs.k = ? AND endpoint = ? AND id = ?`
 	// Ids of older versions don't have the key.
-	byOldID = `endpoint = ? AND id = ? AND jobs.k < 1099511627776`
+	jobByOldID = selectJob + `endpoint = ? AND id = ? AND jobs.k < 1099511627776`
 
 	// deleteExpired deletes ended jobs that have expired.
 	// Arguments: the current time, the arguments of ownEndpoint, and the maximum number of jobs.
@@ -232,27 +232,22 @@ func (s *store) deleteJobs(ctx context.Context, statement string, args ...any) (
 }
 
 // job reads a job. It leaves out an output that is larger than maxOutput.
-func (s *store) job(ctx context.Context, endpoint, id string, maxOutput int, now int64) (j *job, err error) {
-	j = &job{}
-	err = s.db.Read(ctx, func(r *sqldb.Reader) error {
-		scan := func(which string, args ...any) error {
-			return r.Each(func(row sqldb.Row) error {
-				return j.scan(row, &j.output, &j.outputSize, &j.message)
-			}, selectJob+which, append([]any{maxOutput}, args...)...)
-		}
-		var err error
-		if k, ok := keyOf(id); ok {
-			err = scan(byKey, k, endpoint, id)
-		}
-		if j.k == 0 && err == nil {
-			err = scan(byOldID, endpoint, id)
-		}
-		return err
-	})
-	if err == nil && (j.k == 0 || j.deleteAt <= now) {
-		err = ErrNotFound
+func (s *store) job(ctx context.Context, endpoint, id string, maxOutput int, now int64) (*job, error) {
+	var found []*job
+	var err error
+	if k, ok := keyOf(id); ok {
+		found, err = s.list(ctx, jobByKey, maxOutput, k, endpoint, id)
 	}
-	return j, err
+	if found == nil && err == nil {
+		found, err = s.list(ctx, jobByOldID, maxOutput, endpoint, id)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case found == nil || found[0].deleteAt <= now:
+		return nil, ErrNotFound
+	}
+	return found[0], nil
 }
 
 // input reads a job's input.

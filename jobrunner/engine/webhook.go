@@ -36,7 +36,7 @@ type CallQueue struct {
 type BusyHost struct{ Owner, Host string }
 
 // CallQueues returns the queues that have calls to hosts that aren't busy.
-func (e *Engine) CallQueues(_ context.Context, busy []BusyHost) (queues []CallQueue, err error) {
+func (e *Engine) CallQueues(busy []BusyHost) (queues []CallQueue) {
 	for _, q := range e.all() {
 		q.mu.Lock()
 		owners := map[string]bool{}
@@ -50,7 +50,7 @@ func (e *Engine) CallQueues(_ context.Context, busy []BusyHost) (queues []CallQu
 		}
 		q.mu.Unlock()
 	}
-	return queues, nil
+	return queues
 }
 
 // nextCall returns the job of an owner's next call to a host that isn't busy, or nil.
@@ -99,10 +99,10 @@ func (e *Engine) ClaimCall(ctx context.Context, of CallQueue, busy []BusyHost, c
 }
 
 // Called records that a call was made. If again is not zero, the call is repeated then.
-func (e *Engine) Called(_ context.Context, c *Call, again time.Time) error {
+func (e *Engine) Called(c *Call, again time.Time) {
 	q := e.loadedQueue(c.Job.Endpoint)
 	if q == nil {
-		return nil
+		return
 	}
 	q.mu.Lock()
 	if j := q.jobs[c.Job.ID]; j != nil && j.callAt == c.until { // otherwise the claim is over
@@ -115,7 +115,6 @@ func (e *Engine) Called(_ context.Context, c *Call, again time.Time) error {
 	}
 	q.unlock()
 	notify.Signal(e.calls)
-	return nil
 }
 
 // hostOf returns the host of a webhook, or "" if the URL can't be called.

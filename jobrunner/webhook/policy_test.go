@@ -117,23 +117,22 @@ type one struct {
 
 func (o one) Calls() <-chan struct{} { return nil }
 
-func (o one) CallQueues(context.Context, []engine.BusyHost) ([]engine.CallQueue, error) {
+func (o one) CallQueues([]engine.BusyHost) []engine.CallQueue {
 	if o.url == "" {
-		return nil, nil
+		return nil
 	}
-	return []engine.CallQueue{{Endpoint: "ep", Next: time.Unix(1, 0)}}, nil
+	return []engine.CallQueue{{Endpoint: "ep", Next: time.Unix(1, 0)}}
 }
 
 func (o one) ClaimCall(context.Context, engine.CallQueue, []engine.BusyHost, time.Duration) (*engine.Call, error) {
 	return &engine.Call{URL: o.url, Host: "h", Job: engine.Job{State: engine.Completed}, Input: []byte(`{}`)}, nil
 }
 
-func (o one) Called(_ context.Context, _ *engine.Call, again time.Time) error {
+func (o one) Called(_ *engine.Call, again time.Time) {
 	select {
 	case o.done <- again:
 	default:
 	}
-	return nil
 }
 
 // deliver makes a call over the network, and reports whether it was delivered.

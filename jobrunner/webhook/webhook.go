@@ -39,9 +39,9 @@ const (
 // Queue is the part of the engine that a Sender uses.
 type Queue interface {
 	Calls() <-chan struct{}
-	CallQueues(ctx context.Context, busy []engine.BusyHost) ([]engine.CallQueue, error)
+	CallQueues(busy []engine.BusyHost) []engine.CallQueue
 	ClaimCall(ctx context.Context, q engine.CallQueue, busy []engine.BusyHost, claim time.Duration) (*engine.Call, error)
-	Called(ctx context.Context, c *engine.Call, again time.Time) error
+	Called(c *engine.Call, again time.Time)
 }
 
 type Config struct {
@@ -126,10 +126,7 @@ func (s *Sender) startDue(ctx context.Context) time.Duration {
 // or another process claimed one. Otherwise next is the time of the next due call.
 func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, err error) {
 	busy := s.share.busyHosts()
-	queues, err := s.Queue.CallQueues(ctx, busy)
-	if err != nil {
-		return false, time.Time{}, err
-	}
+	queues := s.Queue.CallQueues(busy)
 	s.share.prune(queues)
 	for len(s.share.busyHosts()) <= len(busy) { // if more hosts are busy now, the queues are out of date
 		i, due := s.share.choose(queues, s.Clock.Now())
@@ -179,9 +176,7 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	case err != nil:
 		log.Info("a webhook is called again", "calls", c.Attempt+1, "error", err)
 	}
-	if err := s.Queue.Called(ctx, c, again); err != nil && ctx.Err() == nil {
-		log.Error("the outcome of a webhook could not be stored, so the webhook is called again", "error", err)
-	}
+	s.Queue.Called(c, again)
 }
 
 // notInRequestLine matches characters that net/url accepts in a query, but that a request line can't have.
