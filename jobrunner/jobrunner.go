@@ -9,13 +9,11 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/balancer"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
@@ -39,9 +37,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
-
-// MaxStateMemory is the maximum size of a state in memory, in bytes.
-const MaxStateMemory = sqldb.MaxMemory
 
 // Config configures a deployment.
 type Config struct {
@@ -77,7 +72,7 @@ type Config struct {
 	// BodyMemory limits the memory of request bodies and of job outputs in flight, in bytes,
 	// half each; 0 is httplimit.DefaultMemory.
 	BodyMemory int64
-	// StateMemory limits a state in memory, in bytes; 0 is MaxStateMemory.
+	// StateMemory limits a state in memory, in bytes; 0 is sqldb.MaxMemory.
 	StateMemory int64
 	// AdminClock lets clients advance the deployment's clock at /clock, for tests.
 	AdminClock bool
@@ -114,29 +109,29 @@ type Config struct {
 
 // Jobrunner is a running deployment.
 type Jobrunner struct {
-	db        *sqldb.DB
-	clock     *clock.Clock
-	store     *store.Store
-	bills     metering.Bills
-	catalog   *catalog.Source // nil: the built-in catalog
-	engine    *engine.Engine
-	pools     *worker.Pools
-	pods      *pod.Pods
-	volumes   *volume.Volumes
-	node      *node.Node
-	endpoints *jobapi.Endpoints
-	machine   string // the deployment's id
-	log       *slog.Logger
-	added     *apikey.Table // nil if the added keys are in a file
-	metrics   *metrics.Metrics
-	gpus      *gpu.Allocator
-	handler   http.Handler
-	closers   []func() // called by Close in reverse order
+	db         *sqldb.DB
+	clock      *clock.Clock
+	timekeeper *node.Timekeeper
+	machine    string // the deployment's id
+	keys       *apikey.Keys
+	added      *apikey.Table   // nil if the added keys are in a file
+	catalog    *catalog.Source // nil: the built-in catalog
+	store      *store.Store
+	bills      *metering.Bills
+	gpus       *gpu.Allocator
+	metrics    *metrics.Metrics
+	engine     *engine.Engine
+	volumes    *volume.Volumes
+	pools      *worker.Pools
+	pods       *pod.Pods
+	endpoints  *jobapi.Endpoints
+	node       *node.Node
+	handler    http.Handler
+	closers    []func() // called by Close in reverse order
 
-	// These receive announcements, queued jobs and events. They are nil while the deployment starts.
-	followingNode atomic.Pointer[node.Node]
-	readyPools    atomic.Pointer[worker.Pools]
-	page          atomic.Pointer[page.Page]
+	// These receive events of jobs. They are nil while the deployment starts.
+	readyPools atomic.Pointer[worker.Pools]
+	page       atomic.Pointer[page.Page]
 }
 
 func (j *Jobrunner) onClose(f func()) { j.closers = append(j.closers, f) }
@@ -155,11 +150,12 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 	if c.GPUs == nil {
 		c.GPUs = gpu.None()
 	}
+	c.KeyDir, c.NodeURL = cmp.Or(c.KeyDir, c.DataDir), cmp.Or(c.NodeURL, c.URL)
 	hooks, err := webhook.NewPolicy(c.WebhookAllow, c.Remote)
 	if err != nil {
 		return nil, err
 	}
-	j := &Jobrunner{clock: new(clock.Clock), log: c.Logger, gpus: gpu.NewAllocator(c.GPUs)}
+	j := &Jobrunner{clock: new(clock.Clock), gpus: gpu.NewAllocator(c.GPUs)}
 	stored := sqldb.Config{Dir: c.DataDir, NoSync: c.NoSync, URL: c.Engine, Connections: c.EngineConnections, Logger: c.Logger}
 	if c.AdminClock {
 		stored.Watch = j.clock.Work
@@ -186,62 +182,51 @@ func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) e
 		return err
 	}
 	source.Engine, source.Pools, source.Pods, source.PodReason = j.engine, j.pools, j.pods, j.node.PodReason
-	return j.serve(ctx, c, hooks, source)
-}
-
-// openState opens the store, the catalog and the billing meter.
-func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
-	j.db.BeforeBreaking(node.RefuseWhileOthersRun(j.db))
-	if err := j.startClock(ctx); err != nil {
+	if err := j.openAPIs(ctx, c, hooks, source); err != nil {
 		return err
 	}
-	if c.Catalog != "" {
-		if j.catalog, err = catalog.Open(c.Catalog, j.clock, c.Logger); err != nil {
-			return err
-		}
-		j.onClose(j.catalog.Close)
+	if j.db.Shared() {
+		j.node.Follow(ctx)
 	}
+	return nil
+}
+
+// openState opens the clock, the API keys, the catalog, the store and the billing meter.
+func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
+	j.db.BeforeBreaking(node.RefuseWhileOthersRun(j.db))
+	if j.timekeeper, err = node.KeepTime(ctx, j.db, j.clock, c.Logger); err != nil {
+		return err
+	}
+	j.onClose(j.timekeeper.Close)
+	if j.machine, err = node.MachineID(c.DataDir); err != nil {
+		return err
+	}
+	if j.keys, j.added, err = apikey.Open(ctx, c.APIKey, c.KeyDir, j.db, j.clock.Now, c.Logger); err != nil {
+		return err
+	}
+	if j.catalog, err = catalog.Open(c.Catalog, j.clock, c.Logger); err != nil {
+		return err
+	}
+	j.onClose(j.catalog.Close)
 	if j.store, err = store.Open(ctx, j.db, j.clock); err != nil {
 		return err
 	}
 	j.store.UseCatalog(j.catalog)
-	secretKey := c.SecretKey
-	if secretKey == "" && c.DataDir != "" {
-		secretKey = filepath.Join(c.DataDir, store.SecretKeyFile)
-	}
-	// A damaged key in the data folder shows at the first use of a secret. Secrets can be deleted then.
-	if err := j.store.SecretKey(secretKey); err != nil && c.SecretKey != "" {
+	if err := j.store.SecretKey(c.SecretKey, c.DataDir); err != nil {
 		return err
 	}
-	meter, err := billing.Open(ctx, billing.Config{DB: j.db, Clock: j.clock, Logger: c.Logger})
-	if err != nil {
+	if j.bills, err = metering.Open(ctx, metering.Config{DB: j.db, Clock: j.clock, Store: j.store, Catalog: j.catalog, Logger: c.Logger}); err != nil {
 		return err
 	}
-	j.onClose(meter.Close)
-	j.bills = metering.Bills{Meter: meter, Store: j.store, Catalog: j.catalog, Logger: c.Logger}
-	j.store.SetVolumeHook(j.bills.VolumeChanged)
-	changed := j.catalog.Changed()
-	if err := j.bills.SettleVolumes(ctx); err != nil {
-		return err
-	}
-	if j.catalog != nil {
-		j.inBackground(ctx, func(ctx context.Context) { j.bills.FollowPrices(ctx, changed) })
-	}
-	j.machine, err = node.MachineID(c.DataDir)
-	return err
+	j.onClose(j.bills.Close)
+	return nil
 }
 
 // openJobs opens the job engine and starts calling webhooks.
 func (j *Jobrunner) openJobs(ctx context.Context, c Config, hooks webhook.Policy) (err error) {
-	background := context.WithoutCancel(ctx)
-	handleAnnouncement := func(kind, id string) {
-		if n := j.followingNode.Load(); n != nil { // before that, the start reads all changes
-			n.HandleAnnouncement(background, kind, id)
-		}
-	}
 	if j.engine, err = engine.Open(ctx, engine.Config{
-		DB: j.db, Clock: j.clock, Logger: c.Logger, Memory: c.StateMemory, Observe: j.recordEvent(c.OnJob), Spool: spoolDir(c.DataDir),
-		Node: engine.Node{URL: cmp.Or(c.NodeURL, c.URL), Machine: j.machine}, News: handleAnnouncement,
+		DB: j.db, Clock: j.clock, Logger: c.Logger, Memory: c.StateMemory, Observe: j.recordEvent(c.OnJob), DataDir: c.DataDir,
+		Node: engine.Node{URL: c.NodeURL, Machine: j.machine},
 	}); err != nil {
 		return err
 	}
@@ -249,117 +234,6 @@ func (j *Jobrunner) openJobs(ctx context.Context, c Config, hooks webhook.Policy
 	j.onClose(webhook.Start(webhook.Config{Queue: j.engine, Clock: j.clock, Policy: hooks, Logger: c.Logger, Observe: j.metrics.Webhook}).Close)
 	return nil
 }
-
-// startWork starts pods, and the workers of the endpoints that this node leads.
-func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
-	mounted := func(id string) bool { return j.pools.Mounts(id) || j.pods.Mounts(id) }
-	j.volumes = volume.New(volume.Config{Data: c.DataDir, Store: j.store, Keeper: c.Volumes, Known: j.bills.Meter.HasVolume, Mounted: mounted, Clock: j.clock, Logger: c.Logger})
-	j.onClose(func() {
-		if err := j.volumes.Close(); err != nil {
-			j.log.Error("removing the folders of network volumes failed", "error", err)
-		}
-	})
-	j.onClose(j.gpus.Close)
-	j.pools = worker.New(j.workerConfig(c))
-	j.onClose(j.pools.Close)
-	if err := j.startPods(ctx, c); err != nil { // before workers take their GPUs
-		return err
-	}
-	if err := j.volumes.Start(ctx); err != nil { // before Settle starts workers that mount them
-		return err
-	}
-	j.onClose(j.volumes.Stop)
-	j.endpoints = jobapi.NewEndpoints(j.store.Endpoint, j.engine.Epoch)
-	j.node = node.New(node.Config{
-		DB: j.db, Engine: j.engine, Store: j.store, Pools: j.pools, Pods: j.pods, Machine: j.machine, Key: c.APIKey, URL: cmp.Or(c.NodeURL, c.URL), Logger: c.Logger,
-		Round: j.round, Changed: j.endpoints.Changed,
-	})
-	j.onClose(j.node.Close)
-	j.readyPools.Store(j.pools)
-	return j.node.Settle(ctx)
-}
-
-// round is called once a second if the database is shared.
-func (j *Jobrunner) round(ctx context.Context, minute bool) error {
-	err := j.added.Reload(ctx)
-	if err == nil && minute {
-		err = j.correctClock(ctx)
-	}
-	return err
-}
-
-// serve creates the handler of all requests, and starts to follow the other nodes.
-func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, source *view.View) error {
-	keys, added, err := apikey.Open(ctx, c.APIKey, cmp.Or(c.KeyDir, c.DataDir), j.db, j.clock.Now, c.Logger)
-	if err != nil {
-		return err
-	}
-	j.added = added
-	background := context.WithoutCancel(ctx)
-	store.OnChange[store.Endpoint](j.store, func(id string) {
-		j.node.Sync(background, id)
-		j.engine.Announce(engine.EndpointChanged, id)
-	})
-	var quotas *mgmt.SharedQuotas // nil: this process counts its own requests
-	if j.db.Shared() && c.ManagementLimits {
-		if quotas, err = mgmt.NewSharedQuotas(ctx, j.db, j.clock); err != nil {
-			return err
-		}
-	}
-	memory := cmp.Or(c.BodyMemory, httplimit.DefaultMemory()) / 2
-	bodies := httplimit.NewMemory(memory)
-	management := mgmt.New(mgmt.Config{
-		Bodies: bodies, Store: j.store, Keys: keys, Clock: j.clock, Logger: c.Logger, Limits: c.ManagementLimits, Quotas: quotas, Catalog: j.catalog, Meter: j.bills.Meter,
-		PodPrice: j.bills.PodPrice, Stock: j.gpus.Stock, Workers: j.pools, Pods: j.pods, PodReason: j.node.PodReason, OtherPods: j.node.OtherPods, Machine: j.machine,
-		Sample: c.GPUs.Sample,
-	})
-	jobs := jobapi.New(jobapi.Config{
-		Engine: j.engine, Endpoint: j.endpoints.Find, Limiter: limits.New(j.clock), Workers: j.pools.Counts, Queued: j.pools.CheckLoad, Failure: j.pools.Failure, Webhook: hooks.Check,
-		Clock: j.clock, Keys: keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
-		Bodies: bodies, Answers: httplimit.NewMemory(memory),
-	})
-	workers := workerapi.New(workerapi.Config{Authorize: j.pools.Authorize, Bodies: bodies, Logger: c.Logger})
-	balance := balancer.New(balancer.Config{Workers: j.pools, Keys: keys, Clock: j.clock, Logger: c.Logger})
-	apis := j.node.Forward(front.Route(management, jobs, workers, balance, j.pools.Balanced))
-	j.openPage(c, keys, source, apis)
-	if c.AdminClock {
-		apis = front.Clock(j.clock, keys, j.pools.OffClock, j.bills.Meter.Checkpoint, apis)
-	}
-	j.handler = httplimit.Bodies(front.New(front.Config{
-		APIs: apis, Page: j.node.ForwardPage(j.page.Load()), Metrics: j.metrics, Keys: keys, Ready: j.node.Unready, Remote: c.Remote, Profile: c.Profile, Logger: c.Logger,
-	}))
-	if j.db.Shared() {
-		j.followingNode.Store(j.node)
-		j.node.Follow(ctx)
-	} else {
-		j.inBackground(ctx, j.watchClock)
-	}
-	return nil
-}
-
-// openPage creates the page. apis handles its requests.
-func (j *Jobrunner) openPage(c Config, keys *apikey.Keys, source *view.View, apis http.Handler) {
-	call := func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") == "" { // a browser that used the printed link has all rights
-			r.Header.Set("Authorization", "Bearer "+c.APIKey)
-		}
-		if r.Method == http.MethodGet {
-			apis.ServeHTTP(w, r)
-			return
-		}
-		front.Observe(c.Logger, j.metrics, apis).ServeHTTP(w, r) // log changes
-	}
-	p := page.Config{Source: source, API: call, Keys: keys, Clock: j.clock, Logger: c.Logger, Version: c.Version}
-	if j.db.Shared() {
-		p.Others, p.Node, p.Machine = j.node.AskPages(c.APIKey), cmp.Or(c.NodeURL, c.URL), j.machine
-	}
-	j.page.Store(page.New(p))
-	j.onClose(j.page.Load().Close)
-}
-
-// PageCode returns a code for a link to the page, /#code=…. One browser can use it once,
-// within an hour.
-func (j *Jobrunner) PageCode() string { return j.page.Load().Code() }
 
 // recordEvent returns a function that passes events of jobs to the metrics, the page, and
 // onJob if it isn't nil. The page's charts exclude requests of batches.
@@ -379,22 +253,94 @@ func (j *Jobrunner) recordEvent(onJob func(engine.Event)) func(engine.Event) {
 	}
 }
 
-// AliveRoute is the path of the liveness probe, which needs no key.
-const AliveRoute = front.AliveRoute
-
-const reportsFolder = "reports" // of the data folder
-
-// StateFiles returns the names of the data folder's files besides the database that belong
-// to the state: spooled reports, the deployment's id and its added keys.
-func StateFiles() []string { return []string{reportsFolder, node.MachineFile, apikey.FileName} }
-
-// spoolDir returns the folder of reports that wait for the database.
-func spoolDir(data string) string {
-	if data == "" {
-		return ""
+// startWork starts pods, and the workers of the endpoints that this node leads.
+func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
+	mounted := func(id string) bool { return j.pools.Mounts(id) || j.pods.Mounts(id) }
+	j.volumes = volume.New(volume.Config{Data: c.DataDir, Store: j.store, Keeper: c.Volumes, Known: j.bills.Meter.HasVolume, Mounted: mounted, Clock: j.clock, Logger: c.Logger})
+	j.onClose(j.volumes.Close)
+	j.onClose(j.gpus.Close)
+	j.pools = worker.New(worker.Config{
+		Queue: j.engine, MayScale: j.engine.MayScale, Programs: c.Programs, URL: c.URL, Devices: j.gpus, Volume: j.volumes.Mount, Credentials: j.store.Credentials,
+		Secrets: j.store.ResolveSecrets, Sample: c.GPUs.Sample, LogTo: c.LogWorkers, Catalog: j.catalog, Meter: j.bills, Clock: j.clock, Logger: c.Logger,
+	})
+	j.onClose(j.pools.Close)
+	if err := j.startPods(ctx, c); err != nil { // before workers take their GPUs
+		return err
 	}
-	return filepath.Join(data, reportsFolder)
+	if err := j.volumes.Start(ctx); err != nil { // before Settle starts workers that mount them
+		return err
+	}
+	j.onClose(j.volumes.Stop)
+	j.endpoints = jobapi.NewEndpoints(j.store.Endpoint, j.engine.Epoch)
+	j.node = node.New(node.Config{
+		DB: j.db, Engine: j.engine, Store: j.store, Pools: j.pools, Pods: j.pods, Added: j.added, Timekeeper: j.timekeeper, Machine: j.machine, Key: c.APIKey, URL: c.NodeURL,
+		Changed: j.endpoints.Changed, Logger: c.Logger,
+	})
+	j.onClose(j.node.Close)
+	j.readyPools.Store(j.pools)
+	return j.node.Settle(ctx)
 }
+
+// startPods starts the pods. It adopts the pods of an earlier run with their GPUs.
+func (j *Jobrunner) startPods(ctx context.Context, c Config) error {
+	folder, err := j.volumes.PodsFolder()
+	if err != nil {
+		return err
+	}
+	j.pods = pod.New(pod.Config{
+		Store: j.store, Programs: c.Pods, Devices: j.gpus, Driver: c.GPUs.Driver, Sample: c.GPUs.Sample, Volume: j.volumes.Mount, Keeper: c.Volumes,
+		Credentials: j.store.Credentials, Secrets: j.store.ResolveSecrets, Folder: folder, Machine: j.machine, Persistent: c.DataDir != "",
+		Catalog: j.catalog, Meter: j.bills, LogTo: c.LogWorkers, Clock: j.clock, Logger: c.Logger,
+	})
+	j.onClose(j.pods.Close)
+	return j.pods.Load(ctx)
+}
+
+// openAPIs creates the handler of all requests.
+func (j *Jobrunner) openAPIs(ctx context.Context, c Config, hooks webhook.Policy, source *view.View) error {
+	memory := cmp.Or(c.BodyMemory, httplimit.DefaultMemory()) / 2
+	bodies := httplimit.NewMemory(memory)
+	management, err := mgmt.New(ctx, mgmt.Config{
+		Bodies: bodies, DB: j.db, Store: j.store, Keys: j.keys, Clock: j.clock, Logger: c.Logger, Limits: c.ManagementLimits, Catalog: j.catalog, Meter: j.bills.Meter,
+		PodPrice: j.bills.PodPrice, Stock: j.gpus.Stock, Workers: j.pools, Pods: j.pods, PodReason: j.node.PodReason, OtherPods: j.node.OtherPods, Machine: j.machine,
+		Sample: c.GPUs.Sample,
+	})
+	if err != nil {
+		return err
+	}
+	jobs := jobapi.New(jobapi.Config{
+		Engine: j.engine, Endpoint: j.endpoints.Find, Limiter: limits.New(j.clock), Workers: j.pools.Counts, Queued: j.pools.CheckLoad, Failure: j.pools.Failure, Webhook: hooks.Check,
+		Clock: j.clock, Keys: j.keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
+		Bodies: bodies, Answers: httplimit.NewMemory(memory),
+	})
+	workers := workerapi.New(workerapi.Config{Authorize: j.pools.Authorize, Bodies: bodies, Logger: c.Logger})
+	balance := balancer.New(balancer.Config{Workers: j.pools, Keys: j.keys, Clock: j.clock, Logger: c.Logger})
+	apis := j.node.Forward(front.Route(management, jobs, workers, balance, j.pools.Balanced))
+	j.openPage(c, source, apis)
+	if c.AdminClock {
+		apis = front.Clock(j.clock, j.keys, j.pools.OffClock, j.bills.Meter.Checkpoint, apis)
+	}
+	j.handler = httplimit.Bodies(front.New(front.Config{
+		APIs: apis, Page: j.node.ForwardPage(j.page.Load()), Metrics: j.metrics, Keys: j.keys, Ready: j.node.Unready, Remote: c.Remote, Profile: c.Profile, Logger: c.Logger,
+	}))
+	return nil
+}
+
+// openPage creates the page. apis handles its requests.
+func (j *Jobrunner) openPage(c Config, source *view.View, apis http.Handler) {
+	p := page.Config{
+		Source: source, Keys: j.keys, Key: c.APIKey, Clock: j.clock, Logger: c.Logger, API: front.ObserveChanges(c.Logger, j.metrics, apis), Version: c.Version,
+	}
+	if j.db.Shared() {
+		p.Others, p.Node, p.Machine = j.node.AskPages, c.NodeURL, j.machine
+	}
+	j.page.Store(page.New(p))
+	j.onClose(j.page.Load().Close)
+}
+
+// PageCode returns a code for a link to the page, /#code=…. One browser can use it once,
+// within an hour.
+func (j *Jobrunner) PageCode() string { return j.page.Load().Code() }
 
 // Outdated is closed once another jobrunner has made a breaking migration of the shared
 // database. The deployment then answers 503, and the caller should close it.
@@ -422,7 +368,6 @@ func (j *Jobrunner) Running() (n int) {
 
 // Close stops the workers and closes the state. Running jobs go back to the queue.
 func (j *Jobrunner) Close() error {
-	j.followingNode.Store(nil)
 	for _, f := range slices.Backward(j.closers) {
 		f()
 	}

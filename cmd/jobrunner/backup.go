@@ -9,12 +9,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/node"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -92,7 +93,7 @@ func (b *backup) Run() (err error) {
 func copyState(dir, to string) error {
 	// Copy the reports first. A report that reaches the database meanwhile is then in both copies,
 	// which is harmless, and can't be missing from both.
-	for _, name := range slices.Concat(jobrunner.StateFiles(), []string{keyFile}) {
+	for _, name := range []string{engine.SpoolFolder, node.MachineFile, apikey.FileName, keyFile} {
 		if err := copyAll(filepath.Join(dir, name), filepath.Join(to, name)); err != nil {
 			return fmt.Errorf("copying %s: %w", name, err)
 		}

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/front"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/host"
@@ -131,7 +131,7 @@ func (d *doctor) address(ctx context.Context) finding {
 func isJobrunner(ctx context.Context, address string) bool {
 	ctx, done := context.WithTimeout(ctx, 2*time.Second)
 	defer done()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+jobrunner.AliveRoute, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+front.AliveRoute, nil)
 	if err != nil {
 		return false
 	}

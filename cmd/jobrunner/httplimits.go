@@ -6,8 +6,8 @@ import (
 	"os"
 	"runtime/debug"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // httpLimits limits the resources that clients can use.
@@ -29,7 +29,7 @@ func (l *httpLimits) connections() (c httplimit.Connections, err error) {
 	if l.BodyMemory < 0 {
 		return c, usageErrorf("invalid --body-memory: expected MiB, at least 1, got %d", l.BodyMemory)
 	}
-	if maxMemory := jobrunner.MaxStateMemory >> 20; l.EphemeralMemory < 16 || l.EphemeralMemory > maxMemory {
+	if maxMemory := sqldb.MaxMemory >> 20; l.EphemeralMemory < 16 || l.EphemeralMemory > maxMemory {
 		return c, usageErrorf("invalid --ephemeral-memory: expected from 16 to %d MiB, got %d: --data keeps more, on disk", maxMemory, l.EphemeralMemory)
 	}
 	c.Max, c.PerAddress = l.MaxConnections, l.MaxConnectionsPerAddress

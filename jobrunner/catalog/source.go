@@ -31,7 +31,11 @@ type Source struct {
 
 // Open loads a catalog file, and loads it again whenever it changes. If that fails, the error is
 // logged and the catalog stays. An error begins with name:line. The caller must close the Source.
+// Without a name, Open returns nil.
 func Open(name string, c *clock.Clock, log *slog.Logger) (*Source, error) {
+	if name == "" {
+		return nil, nil
+	}
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("the catalog: %w", err)

@@ -35,14 +35,11 @@ type Config struct {
 	Poll time.Duration
 	// Node describes this process to the others on the same database.
 	Node Node
-	// News is called for each announcement of another process, unless it is nil. It must
-	// not block.
-	News func(kind, id string)
 	// Observe is called for each transition that this process makes, unless it is nil.
 	Observe func(Event)
-	// Spool is a folder for reports that arrive while the database is unavailable. No
-	// other engine may use it. If it is empty, the reports are kept in memory.
-	Spool string
+	// DataDir is the data folder, which no other engine may use. Reports that arrive while the
+	// database is unavailable are in its SpoolFolder. If it is empty, they are in memory.
+	DataDir string
 }
 
 // Engine runs the queues of endpoints. It is safe for concurrent use.
@@ -69,7 +66,6 @@ type Engine struct {
 	id     atomic.Pointer[string]    // of this process on a shared database
 	beatAt atomic.Pointer[time.Time] // the last heartbeat
 	others atomic.Pointer[[]Node]    // as of the last heartbeat
-	news   func(kind, id string)
 	poll   time.Duration
 
 	wakeAt     atomic.Int64  // the sweeper's next run, in milliseconds
@@ -88,8 +84,8 @@ var ErrNotLeader = fmt.Errorf("%w: another jobrunner leads the endpoint", sqldb.
 // alone. Until Close, goroutines commit changes, expire jobs and watch the other processes.
 func Open(ctx context.Context, c Config) (*Engine, error) {
 	e := &Engine{
-		db: c.DB, clock: c.Clock, log: c.Logger, observer: c.Observe, node: c.Node, news: c.News, poll: cmp.Or(c.Poll, defaultPoll),
-		sweepNow: make(chan struct{}, 1), calls: make(chan struct{}, 1), spool: &spool{dir: c.Spool, log: c.Logger}, queues: map[string]*queue{},
+		db: c.DB, clock: c.Clock, log: c.Logger, observer: c.Observe, node: c.Node, poll: cmp.Or(c.Poll, defaultPoll),
+		sweepNow: make(chan struct{}, 1), calls: make(chan struct{}, 1), spool: newSpool(c.DataDir, c.Logger), queues: map[string]*queue{},
 		hub: hub{watches: map[jobKey]map[*Watch]bool{}},
 	}
 	e.commits = committer{engine: e, changed: make(chan struct{}, 1), retry: make(chan struct{}, 1)}
@@ -122,7 +118,6 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	}
 	e.background.Go(func() { e.sweep(running) })
 	if e.db.Shared() {
-		e.db.Listen(e.receiveHint)
 		e.background.Go(func() { e.watchOthers(running) })
 	}
 	return e, nil

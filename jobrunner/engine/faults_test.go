@@ -210,8 +210,8 @@ func (l *load) failsWithin(limit time.Duration) bool {
 // run causes a fault repeatedly under load, and then waits until all jobs have ended.
 func (l *load) run(c sqldb.Config, fault func()) {
 	c.NoHints = true
-	spool := l.TempDir()
-	l.e = newTester(l.T, c, func(c *engine.Config) { c.Spool, c.Poll = spool, 50*time.Millisecond })
+	dir := l.TempDir()
+	l.e = newTester(l.T, c, func(c *engine.Config) { c.DataDir, c.Poll = dir, 50*time.Millisecond })
 	begun := time.Now()
 	ctx, stop := context.WithCancel(l.Context())
 	working, stopWorking := context.WithCancel(l.Context())

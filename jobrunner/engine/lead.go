@@ -165,8 +165,10 @@ func (e *Engine) Leaders(ctx context.Context) (map[string]Leader, error) {
 }
 
 // MayScale reports whether a leadership still lets this process start workers, without asking the
-// database.
-func (e *Engine) MayScale(l Leadership) bool { return l.Process == e.Process() && e.isAlive() }
+// database. A process that doesn't share its database may always start some.
+func (e *Engine) MayScale(l Leadership) bool {
+	return !e.db.Shared() || l.Process == e.Process() && e.isAlive()
+}
 
 // isAlive reports whether the last heartbeat is younger than half the time after which other
 // processes take over.

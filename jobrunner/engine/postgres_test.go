@@ -117,10 +117,10 @@ func TestSharedOutage(t *testing.T) {
 // Reports that are spooled during an outage outlive their process.
 func TestSpooledReports(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
-	spool := t.TempDir()
+	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		start := func() *node {
-			return &node{newTester(t, sqldb.Config{URL: proxyURL, NoHints: true}, func(c *engine.Config) { c.Spool, c.Poll = spool, 0 })}
+			return &node{newTester(t, sqldb.Config{URL: proxyURL, NoHints: true}, func(c *engine.Config) { c.DataDir, c.Poll = dir, 0 })}
 		}
 		a := start()
 		id, job := a.submit(engine.NewJob{}), a.take()
@@ -282,7 +282,7 @@ func TestUncertainChunkIsReadOnce(t *testing.T) {
 func TestResultIsInTime(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
 	now := new(clock.Clock)
-	e := newTester(t, sqldb.Config{URL: proxyURL, NoHints: true}, func(c *engine.Config) { c.Clock, c.Spool = now, t.TempDir() })
+	e := newTester(t, sqldb.Config{URL: proxyURL, NoHints: true}, func(c *engine.Config) { c.Clock, c.DataDir = now, t.TempDir() })
 	for round := range 6 {
 		e.submit(engine.NewJob{})
 		job := e.take(engine.Take{})

@@ -192,9 +192,12 @@ func processesBesides(q sqldb.Querier, own string) (map[string]process, error) {
 	return others, err
 }
 
-// receiveHint handles an announcement of another process.
-func (e *Engine) receiveHint(hint string) {
-	if kind, id, ok := strings.Cut(hint, "\t"); ok && e.news != nil {
-		e.news(kind, id)
-	}
+// Listen calls f for each announcement of another process until the database is closed. f must
+// not block. Listen may be called once.
+func (e *Engine) Listen(f func(kind, id string)) {
+	e.db.Listen(func(hint string) {
+		if kind, id, ok := strings.Cut(hint, "\t"); ok {
+			f(kind, id)
+		}
+	})
 }

@@ -33,6 +33,17 @@ type spool struct {
 	memory  int // size of the entries without files, in bytes
 }
 
+// SpoolFolder is the folder of the spool in the data folder.
+const SpoolFolder = "reports"
+
+func newSpool(data string, log *slog.Logger) *spool {
+	s := &spool{log: log}
+	if data != "" {
+		s.dir = filepath.Join(data, SpoolFolder)
+	}
+	return s
+}
+
 // entry is a report that the database has not received yet. Its file is its gob encoding. In
 // memory an entry with a file has no content.
 type entry struct {

@@ -85,6 +85,18 @@ func Observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handl
 	})
 }
 
+// ObserveChanges is Observe without GET requests, for the page, which repeats them every second.
+func ObserveChanges(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.HandlerFunc {
+	observed := Observe(log, m, next)
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			next.ServeHTTP(w, r)
+			return
+		}
+		observed.ServeHTTP(w, r)
+	}
+}
+
 // logRequest logs a request. It omits the place in the source, which would cost more than the rest of
 // the line.
 func logRequest(log slog.Handler, r *http.Request, started time.Time, status int, id string) {

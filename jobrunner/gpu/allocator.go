@@ -71,6 +71,11 @@ func (a *Allocator) Close() {
 	a.stopped.Wait()
 }
 
+// HasGPUs reports whether the machine has GPUs, or a driver that may report some later.
+func (a *Allocator) HasGPUs() bool {
+	return a != nil && (len(a.inventory.Devices()) > 0 || a.inventory.Driver().Version != "")
+}
+
 // OnFreed calls f, in a goroutine of the allocator, whenever a rejected request may succeed now.
 func (a *Allocator) OnFreed(f func()) {
 	a.mu.Lock()

@@ -5,6 +5,7 @@ package metering
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
@@ -20,16 +21,50 @@ import (
 // retryPause is the pause after an unavailable database, in real time.
 const retryPause = time.Second
 
-// Bills implements the Meter of worker.Config and pod.Config.
-type Bills struct {
-	Meter   *billing.Meter
+// Config configures Bills.
+type Config struct {
+	DB      *sqldb.DB
+	Clock   *clock.Clock
 	Store   *store.Store
 	Catalog *catalog.Source // nil: the built-in catalog
 	Logger  *slog.Logger
 }
 
+// Bills implements the Meter of worker.Config and pod.Config.
+type Bills struct {
+	Config
+	Meter     *billing.Meter
+	stop      context.CancelFunc
+	following sync.WaitGroup
+}
+
+// Open opens the meter and bills all volumes at the current prices. The caller must call Close.
+func Open(ctx context.Context, c Config) (*Bills, error) {
+	meter, err := billing.Open(ctx, billing.Config{DB: c.DB, Clock: c.Clock, Logger: c.Logger})
+	if err != nil {
+		return nil, err
+	}
+	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	b := &Bills{Config: c, Meter: meter, stop: stop}
+	c.Store.SetVolumeHook(b.volumeChanged)
+	changed := c.Catalog.Changed()
+	if err := b.settleVolumes(ctx); err != nil {
+		b.Close()
+		return nil, err
+	}
+	b.following.Go(func() { b.followPrices(following, changed) })
+	return b, nil
+}
+
+// Close closes the meter.
+func (b *Bills) Close() {
+	b.stop()
+	b.following.Wait()
+	b.Meter.Close()
+}
+
 // Begin is called when a worker has started. The rate of its GPUs or CPUs includes the serverless fee.
-func (b Bills) Begin(id string, e worker.Endpoint, p worker.Placement) {
+func (b *Bills) Begin(id string, e worker.Endpoint, p worker.Placement) {
 	offered := b.Catalog.Now()
 	r := billing.Resource{
 		Kind: billing.Worker, ID: id, Owner: engine.EndpointOf(e.ID), GPUType: p.GPU, Image: e.Image, Template: e.Template, DataCenters: nonEmpty(p.DataCenter), Disk: e.Disk,
@@ -53,10 +88,10 @@ func nonEmpty(dataCenter string) []string {
 }
 
 // End is called when a worker has stopped.
-func (b Bills) End(id string) { b.Meter.Stop(billing.Worker, id) }
+func (b *Bills) End(id string) { b.Meter.Stop(billing.Worker, id) }
 
 // pod returns a pod's billed resource at the prices of the catalog. A cluster is billed for the time of each member.
-func (b Bills) pod(p store.Pod) billing.Resource {
+func (b *Bills) pod(p store.Pod) billing.Resource {
 	offered := b.Catalog.Now()
 	r := billing.Resource{
 		Kind: kindOf(p), ID: p.ID, Owner: p.ID, GPUType: p.GPUType(), Image: p.Image, Template: p.TemplateID, DataCenters: nonEmpty(p.DataCenterID), Disk: p.Disk + p.Volume.Size,
@@ -82,7 +117,7 @@ func kindOf(p store.Pod) billing.Kind {
 }
 
 // PodPrice returns a pod's price in dollars per hour now: 0 for a pod that doesn't hold its compute.
-func (b Bills) PodPrice(p store.Pod) float64 {
+func (b *Bills) PodPrice(p store.Pod) float64 {
 	if !p.Status.Active() {
 		return 0
 	}
@@ -91,7 +126,7 @@ func (b Bills) PodPrice(p store.Pod) float64 {
 
 // Started is called when a pod has started, and when the deployment adopts a pod that kept
 // running after the deployment was killed.
-func (b Bills) Started(s pod.Span) {
+func (b *Bills) Started(s pod.Span) {
 	if err := b.Meter.Continue(context.Background(), b.pod(s.Pod), s.From); err != nil && !sqldb.Temporary(err) {
 		b.Logger.Error("the earlier rates of a running pod could not be read: it is billed at the current rates", "pod", s.Pod.ID, "error", err)
 	}
@@ -99,10 +134,10 @@ func (b Bills) Started(s pod.Span) {
 
 // Stopped is called when a pod has released its compute. A pod that was killed with the
 // deployment is billed until the last checkpoint.
-func (b Bills) Stopped(s pod.Span) { b.Meter.Stop(kindOf(s.Pod), s.Pod.ID) }
+func (b *Bills) Stopped(s pod.Span) { b.Meter.Stop(kindOf(s.Pod), s.Pod.ID) }
 
 // volume returns a network volume's billed resource at the prices of the catalog.
-func (b Bills) volume(v store.NetworkVolume) billing.Resource {
+func (b *Bills) volume(v store.NetworkVolume) billing.Resource {
 	prices := b.Catalog.Now().Storage
 	r := billing.Resource{Kind: billing.Volume, ID: v.ID, Owner: v.ID, DataCenters: []string{v.DataCenter}, Disk: v.Size, HighPerformance: v.Type == catalog.HighPerformance}
 	if r.HighPerformance {
@@ -113,16 +148,16 @@ func (b Bills) volume(v store.NetworkVolume) billing.Resource {
 	return r
 }
 
-// VolumeChanged is called in the transaction that changes a volume. v is nil if it is deleted.
-func (b Bills) VolumeChanged(tx *sqldb.Tx, now time.Time, id string, v *store.NetworkVolume) error {
+// volumeChanged is called in the transaction that changes a volume. v is nil if it is deleted.
+func (b *Bills) volumeChanged(tx *sqldb.Tx, now time.Time, id string, v *store.NetworkVolume) error {
 	if err := billing.StopVolume(tx, now, id); err != nil || v == nil {
 		return err
 	}
 	return billing.StartVolume(tx, now, b.volume(*v))
 }
 
-// SettleVolumes bills all volumes at the current prices.
-func (b Bills) SettleVolumes(ctx context.Context) error {
+// settleVolumes bills all volumes at the current prices.
+func (b *Bills) settleVolumes(ctx context.Context) error {
 	return b.Store.WithNetworkVolumes(ctx, func(tx *sqldb.Tx, now time.Time, all []store.NetworkVolume) error {
 		volumes := make([]billing.Resource, len(all))
 		for i, v := range all {
@@ -132,9 +167,9 @@ func (b Bills) SettleVolumes(ctx context.Context) error {
 	})
 }
 
-// FollowPrices bills volumes at new prices whenever the catalog changes, until ctx ends.
+// followPrices bills volumes at new prices whenever the catalog changes, until ctx ends.
 // Running workers keep the prices of their start. changed is closed at the next change.
-func (b Bills) FollowPrices(ctx context.Context, changed <-chan struct{}) {
+func (b *Bills) followPrices(ctx context.Context, changed <-chan struct{}) {
 	for {
 		select {
 		case <-changed:
@@ -142,9 +177,9 @@ func (b Bills) FollowPrices(ctx context.Context, changed <-chan struct{}) {
 			return
 		}
 		changed = b.Catalog.Changed()
-		err := b.SettleVolumes(ctx)
+		err := b.settleVolumes(ctx)
 		for sqldb.Temporary(err) && clock.RealSleep(ctx, retryPause) == nil {
-			err = b.SettleVolumes(ctx)
+			err = b.settleVolumes(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
 			b.Logger.ErrorContext(ctx, "network volumes are billed at the old prices until the next start", "error", err)

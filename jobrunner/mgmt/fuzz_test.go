@@ -21,7 +21,7 @@ type fuzzServer struct{ http.Handler }
 
 func newFuzzServer(f *testing.F) fuzzServer {
 	f.Helper()
-	return fuzzServer{mgmt.New(newConfig(f))}
+	return fuzzServer{must.Do(mgmt.New(f.Context(), newConfig(f)))(f)}
 }
 
 // send sends a request, and checks every answer: it is JSON in the form of its

@@ -52,7 +52,7 @@ func newConfig(t testing.TB) mgmt.Config {
 	meter := must.Do(billing.Open(t.Context(), billing.Config{DB: db, Clock: c, Logger: log}))(t)
 	t.Cleanup(meter.Close)
 	return mgmt.Config{
-		Store: must.Do(store.Open(t.Context(), db, c))(t), Keys: apikey.New(testKey), Clock: c, Logger: log, Workers: new(worker.Pools), Pods: new(pod.Pods),
+		DB: db, Store: must.Do(store.Open(t.Context(), db, c))(t), Keys: apikey.New(testKey), Clock: c, Logger: log, Workers: new(worker.Pools), Pods: new(pod.Pods),
 		PodReason: func(p store.Pod) string { return p.Reason }, OtherPods: func(*http.Request) ([][]byte, error) { return nil, nil }, PodPrice: func(store.Pod) float64 { return 0 }, Meter: meter,
 		Bodies: httplimit.NewMemory(1 << 30), Stock: func() map[string]catalog.Stock { return nil },
 	}
@@ -65,7 +65,7 @@ func deploy(t *testing.T, configure ...func(*mgmt.Config)) *deployment {
 		set(&config)
 	}
 	config.Store.UseCatalog(config.Catalog)
-	server := httptest.NewServer(mgmt.New(config))
+	server := httptest.NewServer(must.Do(mgmt.New(t.Context(), config))(t))
 	t.Cleanup(server.Close)
 	return &deployment{T: t, url: server.URL}
 }

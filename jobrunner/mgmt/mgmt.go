@@ -22,21 +22,21 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 type Config struct {
+	DB     *sqldb.DB
 	Store  *store.Store
 	Keys   *apikey.Keys
 	Clock  *clock.Clock
 	Logger *slog.Logger // logs internal errors
 
 	// Limits enforces the rate limits of version 2. Otherwise answers always show full quotas.
-	Limits bool
-	// Quotas counts the requests of all deployments on a shared database. If it's nil, only this
-	// deployment's requests count.
-	Quotas  *SharedQuotas
+	// The deployments on a shared database have common limits.
+	Limits  bool
 	Workers *worker.Pools
 	Pods    *pod.Pods
 	Machine string // id of the deployment that runs the pods
@@ -53,12 +53,18 @@ type Config struct {
 }
 
 // New serves /v1/… and the paths of /v2/… whose first segment is in store.Reserved.
-func New(c Config) http.Handler {
-	return &server{Config: c, documents: sync.OnceValue(describeAPI)}
+func New(ctx context.Context, c Config) (http.Handler, error) {
+	s := &server{Config: c, documents: sync.OnceValue(describeAPI)}
+	if c.Limits && c.DB.Shared() {
+		s.quotas = &sharedQuotas{c.DB, c.Clock}
+		return s, c.DB.Migrate(ctx, "management quotas", quotasSchema)
+	}
+	return s, nil
 }
 
 type server struct {
 	Config
+	quotas    *sharedQuotas       // nil: this process counts its own requests
 	limiters  sync.Map            // *limiter by the owner of a key
 	documents func() descriptions // generated on the first call
 }

@@ -33,8 +33,8 @@ func (s *server) limit(ctx context.Context, owner string, h http.Header) error {
 		l.writeHeaders(h, l.resetElapsed())
 		return nil
 	}
-	if s.Quotas != nil {
-		return s.Quotas.count(ctx, owner, h)
+	if s.quotas != nil {
+		return s.quotas.count(ctx, owner, h)
 	}
 	l, _ := s.limiters.LoadOrStore(owner, &limiter{clock: s.Clock}) // one per owner
 	return l.(*limiter).count(h)
@@ -101,7 +101,7 @@ func (l *limiter) secondsLeft(i int, now time.Time) int64 {
 	return int64((d + time.Second - 1) / time.Second)
 }
 
-// quotasSchema is the migration history of the table of SharedQuotas. The table is unlogged: commits
+// quotasSchema is the migration history of the table of sharedQuotas. The table is unlogged: commits
 // don't wait for the disk, and a crash of the database server empties it.
 var quotasSchema = []string{`
 CREATE UNLOGGED TABLE management_quotas (
@@ -118,19 +118,14 @@ const (
 		ON CONFLICT (owner, seconds) DO UPDATE SET began = excluded.began, n = excluded.n`
 )
 
-// SharedQuotas counts requests for all nodes of a deployment in their common database.
-type SharedQuotas struct {
+// sharedQuotas counts requests for all nodes of a deployment in their common database.
+type sharedQuotas struct {
 	db    *sqldb.DB
 	clock *clock.Clock
 }
 
-// NewSharedQuotas prepares the table.
-func NewSharedQuotas(ctx context.Context, db *sqldb.DB, c *clock.Clock) (*SharedQuotas, error) {
-	return &SharedQuotas{db, c}, db.Migrate(ctx, "management quotas", quotasSchema)
-}
-
 // count does the same as limiter.count.
-func (q *SharedQuotas) count(ctx context.Context, owner string, h http.Header) (err error) {
+func (q *sharedQuotas) count(ctx context.Context, owner string, h http.Header) (err error) {
 	var refused error
 	err = q.db.Write(ctx, func(tx *sqldb.Tx) error {
 		if err := tx.Lock("management quota " + owner); err != nil {

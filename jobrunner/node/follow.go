@@ -22,7 +22,9 @@ const (
 
 // Follow applies the changes of other nodes to endpoints, pods and queues, until Close.
 func (n *Node) Follow(ctx context.Context) {
-	ctx, n.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	background := context.WithoutCancel(ctx)
+	n.Engine.Listen(func(kind, id string) { n.handleAnnouncement(background, kind, id) })
+	ctx, n.cancel = context.WithCancel(background)
 	n.following.Go(func() {
 		ticker := time.NewTicker(followEvery)
 		defer ticker.Stop()
@@ -79,7 +81,10 @@ func (n *Node) round(ctx context.Context, number int, active map[string]engine.C
 	if err := n.wakeActive(ctx, active); err != nil {
 		return nil, err
 	}
-	return endpoints, n.Round(ctx, number%minuteEvery == 0)
+	if err := n.Added.Reload(ctx); err != nil || number%minuteEvery != 0 {
+		return endpoints, err
+	}
+	return endpoints, n.Timekeeper.correct(ctx)
 }
 
 // checkVersions closes Outdated if another node has made a breaking migration.

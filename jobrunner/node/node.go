@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -25,16 +26,16 @@ import (
 
 // Config configures a node.
 type Config struct {
-	DB      *sqldb.DB
-	Engine  *engine.Engine
-	Store   *store.Store
-	Pools   *worker.Pools
-	Pods    *pod.Pods
-	Machine string // the deployment's id
-	Key     string // its API key
-	URL     string // where other nodes reach it
-	// Round is called after each round of Follow. minute is true once a minute.
-	Round func(ctx context.Context, minute bool) error
+	DB         *sqldb.DB
+	Engine     *engine.Engine
+	Store      *store.Store
+	Pools      *worker.Pools
+	Pods       *pod.Pods
+	Added      *apikey.Table // the added keys; nil if the database isn't shared
+	Timekeeper *Timekeeper
+	Machine    string // the deployment's id
+	Key        string // its API key
+	URL        string // where other nodes reach it
 	// Changed is called when this node or another one may have changed an endpoint.
 	Changed func(id string)
 	Logger  *slog.Logger
@@ -76,8 +77,18 @@ func RefuseWhileOthersRun(db *sqldb.DB) func(context.Context) error {
 	}
 }
 
-// Settle starts the pools of all endpoints, and finishes interrupted deletions of endpoints.
+// Settle starts the pools of all endpoints, and finishes interrupted deletions of endpoints. From
+// then on, this node's changes of endpoints and pods are applied and announced to the other nodes.
 func (n *Node) Settle(ctx context.Context) error {
+	background := context.WithoutCancel(ctx)
+	store.OnChange[store.Endpoint](n.Store, func(id string) {
+		n.Sync(background, id)
+		n.Engine.Announce(engine.EndpointChanged, id)
+	})
+	store.OnChange[store.Pod](n.Store, func(id string) {
+		n.Pods.Sync(background, id)
+		n.Engine.Announce(engine.PodChanged, id)
+	})
 	if _, err := n.setAll(ctx, false); err != nil {
 		return err
 	}
@@ -127,8 +138,8 @@ func (n *Node) sync(ctx context.Context, id string) {
 	}
 }
 
-// HandleAnnouncement handles another node's announcement. It doesn't block.
-func (n *Node) HandleAnnouncement(ctx context.Context, kind, id string) {
+// handleAnnouncement handles another node's announcement. It doesn't block.
+func (n *Node) handleAnnouncement(ctx context.Context, kind, id string) {
 	switch kind {
 	case engine.EndpointChanged, engine.LeadershipChanged:
 		n.resyncs.schedule(0, id, func() { n.Sync(ctx, id) })
@@ -186,7 +197,7 @@ func (n *Node) Unready(ctx context.Context) string {
 // version can't work with.
 func (n *Node) Outdated() <-chan struct{} { return n.outdated }
 
-// Close stops Follow and the pending work of HandleAnnouncement and Sync.
+// Close stops Follow and the pending work of Sync.
 func (n *Node) Close() {
 	if n.cancel != nil {
 		n.cancel()

@@ -11,29 +11,22 @@ import (
 // pageWait limits how long a page waits for the other nodes. The page is drawn every second.
 const pageWait = time.Second
 
-// AskPages returns a function that requests a path of the page from all other nodes. A request
-// without a key comes from a browser that signed in with the printed link. It is sent with key,
-// the deployment's own key, which all nodes share.
-func (n *Node) AskPages(key string) func(*http.Request, string) ([]page.Answer, []string) {
-	return func(r *http.Request, path string) (answers []page.Answer, silent []string) {
-		ctx, cancel := context.WithTimeout(r.Context(), pageWait)
-		defer cancel()
-		authorization := r.Header.Get("Authorization")
-		if authorization == "" {
-			authorization = "Bearer " + key
+// AskPages requests a path of the page from all other nodes, with the key of r, which must be
+// valid at all nodes. silent has the URLs of the nodes that don't answer.
+func (n *Node) AskPages(r *http.Request, path string) (answers []page.Answer, silent []string) {
+	ctx, cancel := context.WithTimeout(r.Context(), pageWait)
+	defer cancel()
+	for _, one := range n.askOthers(ctx, http.Header{"Authorization": r.Header["Authorization"]}, path) {
+		switch {
+		case one.err != nil:
+			silent = append(silent, one.node.URL)
+		case one.status == http.StatusNotFound:
+			answers = append(answers, page.Answer{Node: one.node.URL})
+		default:
+			answers = append(answers, page.Answer{Node: one.node.URL, Body: one.body})
 		}
-		for _, one := range n.askOthers(ctx, http.Header{"Authorization": {authorization}}, path) {
-			switch {
-			case one.err != nil:
-				silent = append(silent, one.node.URL)
-			case one.status == http.StatusNotFound:
-				answers = append(answers, page.Answer{Node: one.node.URL})
-			default:
-				answers = append(answers, page.Answer{Node: one.node.URL, Body: one.body})
-			}
-		}
-		return answers, silent
 	}
+	return answers, silent
 }
 
 // ForwardPage forwards a browser's requests to the node at which it has signed in, because a

@@ -207,12 +207,8 @@ type (
 	}
 )
 
-// caller returns the identity of a request's sender. Without a key, the sender used the printed link,
-// and has all rights.
+// caller returns the identity of a request's sender.
 func (p *Page) caller(r *http.Request) apikey.Identity {
-	if r.Header.Get("Authorization") == "" {
-		return apikey.Own
-	}
 	caller, err := p.Keys.Authorize(r)
 	if err != nil {
 		return apikey.Identity{} // the key was just revoked: no rights

@@ -40,10 +40,11 @@ var embedded embed.FS
 type Config struct {
 	Source Source
 	Keys   *apikey.Keys
+	Key    string // the deployment's own key, which a browser uses that signs in with a code
 	Clock  *clock.Clock
 	Logger *slog.Logger // for failed reads
-	// API answers a request to the job API or the management API. A request without a key has all
-	// rights. If it is nil, the page can't send requests.
+	// API answers a request to the job API or the management API. If it is nil, the page can't send
+	// requests.
 	API http.HandlerFunc
 	// Others sends a GET request for a path of the page to the deployment's other jobrunners, with the
 	// authority of the sender of r. silent has the URLs of the jobrunners that don't answer. Others is
@@ -72,7 +73,7 @@ type Page struct {
 
 // New starts recording. The caller must call Close.
 func New(c Config) *Page {
-	p := &Page{Config: c, started: c.Clock.Now(), sessions: &sessions{keys: c.Keys, now: c.Clock.Now, machine: c.Machine}, history: newHistory(c.Clock.Now), files: files()}
+	p := &Page{Config: c, started: c.Clock.Now(), sessions: &sessions{keys: c.Keys, own: c.Key, now: c.Clock.Now, machine: c.Machine}, history: newHistory(c.Clock.Now), files: files()}
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	p.count(ctx)

@@ -29,6 +29,7 @@ const (
 // token in a cookie that scripts can't read and other sites can't send.
 type sessions struct {
 	keys    *apikey.Keys
+	own     string // the deployment's own key
 	now     func() time.Time
 	machine string // this jobrunner's id if there are several, otherwise ""
 
@@ -40,7 +41,7 @@ type sessions struct {
 
 type session struct {
 	token string
-	key   string // checked again at each request, because it may be revoked; "" for a code
+	key   string // checked again at each request, because it may be revoked
 	until time.Time
 }
 
@@ -66,7 +67,7 @@ func (s *sessions) signIn(key, code string) (token string, refused *httpanswer.R
 		if s.code == "" || now.After(s.until) || subtle.ConstantTimeCompare([]byte(code), []byte(s.code)) != 1 {
 			return "", httpanswer.Refuse(http.StatusUnauthorized, "This link was used already, or is too old. Sign in with the API key.")
 		}
-		s.code, key = "", ""
+		s.code, key = "", s.own
 	}
 	if len(s.all) >= maxSessions {
 		s.all = s.all[1:]
@@ -96,7 +97,7 @@ func opens(caller apikey.Identity) bool {
 }
 
 // authorize accepts a request from a signed-in browser or with a key. It returns the Authorization
-// header for the APIs, "" for the deployment's own key.
+// header for the APIs.
 func (s *sessions) authorize(r *http.Request) (authorization string, refused *httpanswer.Refusal) {
 	if header := r.Header.Get("Authorization"); header != "" {
 		if caller, err := s.keys.Authorize(r); err == nil && opens(caller) {
@@ -110,16 +111,13 @@ func (s *sessions) authorize(r *http.Request) (authorization string, refused *ht
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = slices.DeleteFunc(s.all, func(one session) bool {
-		return s.now().After(one.until) || one.has(cookie) && one.key != "" && s.check(one.key) != nil
+		return s.now().After(one.until) || one.has(cookie) && s.check(one.key) != nil
 	})
-	switch i := slices.IndexFunc(s.all, func(one session) bool { return one.has(cookie) }); {
-	case i < 0:
+	i := slices.IndexFunc(s.all, func(one session) bool { return one.has(cookie) })
+	if i < 0 {
 		return "", httpanswer.Refuse(http.StatusUnauthorized, "The session is over. Sign in with the API key.")
-	case s.all[i].key == "":
-		return "", nil
-	default:
-		return "Bearer " + s.all[i].key, nil
 	}
+	return "Bearer " + s.all[i].key, nil
 }
 
 func (s session) has(cookie *http.Cookie) bool {

@@ -16,7 +16,7 @@ import (
 // The printed link is valid for an hour, a session for a day.
 func TestSessionsEnd(t *testing.T) {
 	now := &testClock{time.Unix(1_800_000_000, 0)}
-	s := &sessions{keys: apikey.New("the-key"), now: func() time.Time { return now.Time }}
+	s := &sessions{keys: apikey.New("the-key"), own: "the-key", now: func() time.Time { return now.Time }}
 	code := s.newCode()
 	now.pass(time.Hour + time.Second)
 	if _, refused := s.signIn("", code); refused == nil {

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -33,11 +34,15 @@ type Secret struct {
 func (s *Secret) kind() kind { return secrets }
 
 // SecretKey sets the file of the key that encrypts the values of secrets. The first secret
-// creates the file. If the path is empty, the key is in memory. SecretKey must precede the
-// first write. The error says why an existing file has no key.
-func (s *Store) SecretKey(path string) error {
+// creates the file. If path is empty, the file is in the folder data or, without a folder, the
+// key is in memory. SecretKey must precede the first write. The error says why an existing file
+// at path has no key. If the folder's file is damaged, secrets can still be deleted.
+func (s *Store) SecretKey(path, data string) error {
 	s.key.path = path
-	if _, err := s.key.read(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if path == "" && data != "" {
+		s.key.path = filepath.Join(data, SecretKeyFile)
+	}
+	if _, err := s.key.read(); err != nil && path != "" && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the key of account secrets: %w", err)
 	}
 	return nil

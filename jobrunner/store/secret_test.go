@@ -24,7 +24,7 @@ const planted = "planted-value-of-a-secret"
 func openSecrets(t *testing.T, dir string) (*store.Store, func()) {
 	t.Helper()
 	s, shut := open(t, dir)
-	_ = s.SecretKey(filepath.Join(dir, store.SecretKeyFile)) // a test may have damaged the file
+	must.Succeed(t, s.SecretKey("", dir))
 	return s, shut
 }
 
@@ -111,6 +111,9 @@ func TestSecretsNeedTheirKey(t *testing.T) {
 			all := must.Do(store.List[store.Secret](t.Context(), s))(t)
 			must.Hold(t, len(all) == 1, "there are", all)
 			must.Succeed(t, store.Delete[store.Secret](t.Context(), s, secret.ID))
+			if name == "unreadable" {
+				must.Hold(t, s.SecretKey(filepath.Join(dir, store.SecretKeyFile), dir) != nil, "a key file without a key is accepted")
+			}
 		})
 	}
 }
@@ -128,7 +131,7 @@ func TestSecretsOfSeveralNodes(t *testing.T) {
 		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: url}))(t)
 		t.Cleanup(func() { _ = db.Close() }) // nothing is lost with it
 		s := must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t)
-		must.Succeed(t, s.SecretKey(key))
+		must.Succeed(t, s.SecretKey(key, ""))
 		return s
 	}
 	path := filepath.Join(t.TempDir(), store.SecretKeyFile)

@@ -180,7 +180,7 @@ func (v *Volumes) removeFolder(id string) error {
 	if v.Mounted(id) {
 		return errMounted
 	}
-	base, err := v.Folder()
+	base, err := v.folder()
 	if err != nil {
 		return err
 	}
@@ -216,12 +216,15 @@ func mountPoint(dir string) string {
 // mountEscapes are the escapes of paths in mountinfo.
 var mountEscapes = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
-// volumesFolder is in the data folder.
-const volumesFolder = "volumes"
+// The folders in the data folder.
+const (
+	volumesFolder = "volumes"
+	podsFolder    = "pods"
+)
 
 // dir returns the folder of a network volume, which it creates on demand.
 func (v *Volumes) dir(id string) (string, error) {
-	base, err := v.Folder()
+	base, err := v.folder()
 	if err != nil {
 		return "", err
 	}
@@ -229,8 +232,14 @@ func (v *Volumes) dir(id string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-// Folder returns the folder of all volumes and of pods' files.
-func (v *Volumes) Folder() (string, error) {
+// PodsFolder returns the folder that has a folder for each pod. It may not exist yet.
+func (v *Volumes) PodsFolder() (string, error) {
+	base, err := v.folder()
+	return filepath.Join(base, podsFolder), err
+}
+
+// folder returns the folder of all volumes and of pods' files.
+func (v *Volumes) folder() (string, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.Data != "" {
@@ -247,11 +256,13 @@ func (v *Volumes) Folder() (string, error) {
 }
 
 // Close deletes a temporary folder.
-func (v *Volumes) Close() error {
+func (v *Volumes) Close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.temp == "" {
-		return nil
+		return
 	}
-	return os.RemoveAll(v.temp)
+	if err := os.RemoveAll(v.temp); err != nil {
+		v.Logger.Error("removing the folders of network volumes failed", "error", err)
+	}
 }

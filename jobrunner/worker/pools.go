@@ -91,7 +91,8 @@ type Config struct {
 	Programs run.Programs
 	// URL is the deployment's address for workers. If it is empty, workers can't be processes.
 	URL string
-	// Devices allocates GPUs. Nil means a machine without GPUs: all workers run on its CPU.
+	// Devices allocates GPUs. Without a driver and GPUs, or if it is nil, the workers of endpoints
+	// with GPUs run on the CPU. With a driver, they wait until it reports GPUs.
 	Devices *gpu.Allocator
 	// Catalog has stock and data centers. Nil means the built-in catalog, which doesn't limit
 	// stock.
@@ -135,8 +136,10 @@ func New(c Config) *Pools {
 	p := &Pools{config: c, pools: map[string]*pool{}}
 	p.config.pools = p
 	p.ctx, p.stop = context.WithCancel(context.Background())
-	if c.Devices != nil {
+	if c.Devices.HasGPUs() {
 		c.Devices.OnFreed(p.retryThrottled)
+	} else {
+		p.config.Devices = nil
 	}
 	return p
 }

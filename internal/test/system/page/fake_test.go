@@ -214,7 +214,7 @@ func newBusyPage(t *testing.T) (*busyMachine, *page.Page) {
 	t.Helper()
 	c := new(clock.Clock)
 	b := newBusyMachine(c)
-	p := page.New(page.Config{Source: b, Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3"})
+	p := page.New(page.Config{Source: b, Keys: apikey.New(key), Key: key, Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3"})
 	t.Cleanup(p.Close)
 	return b, p
 }

@@ -194,7 +194,7 @@ func (d *deployment) cancelledBatch(endpoint, name string) {
 // don't answer.
 func TestBrowserOfSeveralNodes(t *testing.T) {
 	c := new(clock.Clock)
-	config := page.Config{Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3"}
+	config := page.Config{Keys: apikey.New(key), Key: key, Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3"}
 	_, other := newBusyPage(t)
 	here := newBusyMachine(c)
 	for id := range here.states {

@@ -1,10 +1,14 @@
-package jobrunner
+package node
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -15,17 +19,27 @@ func TestNodesIgnoreTheSameJump(t *testing.T) {
 	address := pgtest.Start(t) + ",pg_catalog" // so that the function below replaces PostgreSQL's
 	pgtest.Exec(t, address, "CREATE TABLE machine AS SELECT interval '0' AS jump")
 	pgtest.Exec(t, address, "CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS 'SELECT pg_catalog.clock_timestamp() + jump FROM machine'")
-	start := func() *Jobrunner { return must.Do(New(t.Context(), Config{APIKey: "k", Engine: address}))(t) }
-	first := start()
+	start := func() (node *Timekeeper, stop func()) {
+		log := slog.New(slog.NewTextHandler(t.Output(), nil))
+		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: address}))(t)
+		node = must.Do(KeepTime(t.Context(), db, new(clock.Clock), log))(t)
+		joined := must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: node.clock, Logger: log}))(t)
+		return node, func() {
+			joined.Close()
+			node.Close()
+			must.Succeed(t, db.Close())
+		}
+	}
+	first, stopFirst := start()
 	pgtest.Exec(t, address, "UPDATE machine SET jump = interval '2 hours'")
-	must.Succeed(t, first.correctClock(t.Context()))
-	second := start()
+	must.Succeed(t, first.correct(t.Context()))
+	second, stopSecond := start()
 	ahead := second.clock.Now().Sub(first.clock.Now())
 	must.Hold(t, ahead.Abs() <= time.Minute, "the second node is ahead by", ahead)
-	must.Succeed(t, first.Close())
-	must.Succeed(t, second.Close())
-	third := start()
+	stopFirst()
+	stopSecond()
+	third, stopThird := start()
+	defer stopThird()
 	ahead = time.Until(third.clock.Now())
 	must.Hold(t, ahead >= time.Hour, "a node that starts alone is ahead by", ahead)
-	must.Succeed(t, third.Close())
 }
