@@ -19,7 +19,8 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 		shown := secretAt(c, "GET", a.Str("id"), nil).Is(200).Equal("id", a.Str("id")).Equal("name", a.Str("name")).Equal("description", "d")
 		list := listSecrets(c, "")
 		c.Expect(list.Contains(a.Str("id")), "the secret in the list", "a list without %s", a.Str("id"))
-		for _, answer := range []*suite.Answer{a, shown, list} {
+		taken := c.Create("v2", secretPath, suite.M{"name": a.Str("name"), "value": value}).Refused()
+		for _, answer := range []*suite.Answer{a, shown, list, taken} {
 			answer.NotContains(value)
 		}
 	}},

@@ -1,7 +1,9 @@
 package cases
 
 import (
+	"bytes"
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -94,27 +96,29 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 			c.Get("/health").Is(200)
 			judgeKey(v2API, "/templates", "/serverless", "/network-volumes", "/registries")(c)
 		}},
-	{ID: "AUT-10", Level: suite.Should, Source: "Authentication, 2", Statement: "A 401 and a 403 are JSON and don't contain the request's key.", Run: func(c *suite.C) {
+	{ID: "AUT-10", Level: suite.Should, Source: "Authentication, 2", Statement: "A 401 and a 403 are JSON. No response contains the request's key.", Watch: showsKey, Run: func(c *suite.C) {
 		wrong := c.Secret("WRONG_KEY")
-		a := c.Get("/health", suite.As("Bearer "+wrong)).Is(401).NotContains(wrong)
-		a.JSON()
+		c.Get("/health", suite.As(wrong)).Is(401).JSON()
 		if c.HasVersion("v2") {
-			c.V2("GET", "/templates", nil, suite.As("Bearer "+wrong)).Is(401).NotContains(wrong).JSON()
+			c.V2("GET", "/templates", nil, suite.As(wrong)).Is(401).JSON()
+			c.V2("GET", "/serverless", nil).Is(200)
+			c.V2("GET", "/templates/"+c.Nonce(), nil).Refused()
 		}
 		if c.HasVersion("v1") {
-			c.V1("GET", "/containerregistryauth", nil, suite.As("Bearer "+wrong)).Is(401).NotContains(wrong).JSON()
+			c.V1("GET", "/containerregistryauth", nil, suite.As(wrong)).Is(401).JSON()
 		}
 	}},
 	{ID: "AUT-10-every", Needs: suite.AnyEndpoint | suite.LocalOnly, Requests: 250, Run: func(c *suite.C) {
 		c.Get("/health").Is(200)
 		wrong := c.Secret("WRONG_KEY")
 		for _, op := range contract {
-			if !op.api.servedBy(c) {
-				continue
-			}
-			expectKeyHidden(op.send(c, c.Nonce(), op.emptyBody(), suite.As(wrong)), 401, wrong)
-			if c.Target.OtherKey != "" {
-				expectKeyHidden(op.send(c, c.Nonce(), op.emptyBody(), suite.As(c.Target.OtherKey)), 403, c.Target.OtherKey)
+			for _, key := range []string{wrong, c.Target.OtherKey} {
+				if key == "" || !op.api.servedBy(c) {
+					continue
+				}
+				if a := op.send(c, c.Nonce(), op.emptyBody(), suite.As(key)); a.Code == 401 || a.Code == 403 {
+					a.JSON()
+				}
 			}
 		}
 	}},
@@ -168,11 +172,13 @@ func sampleOperations() []contractOperation {
 	}))
 }
 
-// expectKeyHidden expects that a refusal with the code is JSON without the key.
-func expectKeyHidden(a *suite.Answer, code int, key string) {
-	if a.Code == code {
-		a.NotContains(key).JSON()
+// showsKey reports an answer with the key of its request.
+func showsKey(w *suite.Watched) string {
+	_, key, _ := strings.Cut(w.Request.Header.Get("Authorization"), " ")
+	if len(key) < 16 || !strings.Contains(fmt.Sprint(w.Header), key) && !bytes.Contains(w.Body, []byte(key)) {
+		return ""
 	}
+	return "the request's key in the answer"
 }
 
 // emptyBody returns an object without members, or nil if the operation has no body.

@@ -49,7 +49,7 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 				decoded, err := wire.Decode(call)
 				members, _ := decoded.(suite.M)
 				c.SkipIf(err != nil || members == nil, "the call's body isn't a JSON object; the description leaves its form open")
-				for name, want := range map[string]any{"output": input, "input": input} {
+				for name, want := range map[string]any{"output": input, "input": input, "status": suite.Completed} {
 					if value, ok := members[name]; ok {
 						d := suite.Difference(want, value)
 						c.Expect(d == "", "the job's "+name+" in the webhook call", "another %s: %s", name, d)

@@ -20,6 +20,11 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 		c.Create("v1", "/templates", suite.M{"name": name, "imageName": "another/image"}).Refused()
 		c.Create("v1", "/templates", suite.M{"name": name + "-2", "imageName": "another/image"}).Success()
 	}},
+	{ID: "T-02-update", Supplementary: true, Needs: suite.V2, Run: func(c *suite.C) {
+		first, second := c.NewTemplate("v2"), c.NewTemplate("v2")
+		c.Given("VER-19", func() { c.V2("PATCH", "/templates/"+second.Str("id"), suite.M{"name": c.Name()}).Success() })
+		c.V2("PATCH", "/templates/"+second.Str("id"), suite.M{"name": first.Str("name")}).Refused()
+	}},
 	{ID: "T-03", Source: "Template, imageName", Statement: "A template without imageName returns 400.", Run: func(c *suite.C) {
 		c.NewTemplate("v1")
 		c.Create("v1", "/templates", suite.M{"name": c.Name()}).BadRequest()
@@ -31,7 +36,7 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 	fieldCase("T-05", "category is NVIDIA, AMD or CPU; the default is NVIDIA.", templateField{
 		name: "category", initial: "NVIDIA", kept: words("NVIDIA", "AMD", "CPU"), refused: words("TPU"),
 	}),
-	fieldCase("T-06", "containerDiskInGb is an integer; the default is 50.", templateField{name: "containerDiskInGb", initial: 50, kept: words(7), refused: words("7")}),
+	fieldCase("T-06", "containerDiskInGb is an integer; the default is 50.", templateField{name: "containerDiskInGb", initial: 50, kept: words(7), refused: words("7", 7.5)}),
 	{ID: "T-07", Source: "Template, containerRegistryAuthId", Statement: "The template keeps containerRegistryAuthId.", Run: func(c *suite.C) {
 		a := c.Create("v1", "/containerregistryauth", suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")})
 		c.SkipIf(a.Code/100 != 2, "version 1 can't create registry auths: %d", a.Code)
@@ -50,7 +55,7 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 		name: "ports", kept: words(words("8888/http", "22/tcp")), dubious: words(words("80/udp"), words("x/http"), words("80")),
 	}),
 	fieldCase("T-14", "The default of readme is the empty string.", templateField{name: "readme", initial: "", kept: words("# Title\n\ntext")}),
-	fieldCase("T-15", "volumeInGb is an integer; the default is 20.", templateField{name: "volumeInGb", initial: 20, kept: words(11)}),
+	fieldCase("T-15", "volumeInGb is an integer; the default is 20.", templateField{name: "volumeInGb", initial: 20, kept: words(11), refused: words(11.5)}),
 	fieldCase("T-16", "The default of volumeMountPath is /workspace.", templateField{
 		name: "volumeMountPath", initial: "/workspace", kept: words("/data"), dubious: words("relative"),
 	}),

@@ -172,14 +172,15 @@ var v1Cases = section(suite.Case{Needs: suite.V1}, []suite.Case{
 // pageCases judge lists with pages. The description has none, so a deployment without pages
 // is skipped.
 var pageCases = section(suite.Case{Level: suite.Should, Source: "API changes of November 2026, 1.1", Needs: suite.V2}, []suite.Case{
-	{ID: "VER-77", Statement: "A page of a list has at most limit objects, and no object is on two pages. nextCursor leads to the next page and is null on the last one.",
+	{ID: "VER-77", Statement: "A page of a list has at most limit objects, and each object is on one page. nextCursor leads to the next page and is null on the last one.",
 		Allow: suite.Create, Requests: 30, Run: func(c *suite.C) {
+			var created []string
 			for range 3 {
-				c.NewTemplate("v2")
+				created = append(created, c.NewTemplate("v2").Str("id"))
 			}
 			firstPage(c, "/templates")
 			seen, query := map[string]bool{}, "limit=2"
-			for page := 1; query != "" && page <= 20; page++ { // an account may have thousands
+			for page := 1; query != "" && page <= countFor(c, 500, 20); page++ { // an account may have thousands
 				a := c.V2("GET", "/templates?"+query, nil).Is(200)
 				c.Expect(len(a.Array("templates")) <= 2, "at most 2 templates with limit=2", "%d templates", len(a.Array("templates")))
 				for i := range a.Array("templates") {
@@ -189,8 +190,18 @@ var pageCases = section(suite.Case{Level: suite.Should, Source: "API changes of 
 				}
 				query = pageAfter(c, a, "limit=2")
 			}
-			c.Expect(len(seen) >= 3, "the 3 templates of this case among all pages", "%d templates", len(seen))
+			for _, id := range created {
+				c.Expect(seen[id] || query != "", "the 3 templates of this case on the pages", "%d templates without %s", len(seen), id)
+			}
 		}},
+	{ID: "VER-77-order", Supplementary: true, Allow: suite.Create, Requests: 12, WaitTime: 2 * time.Second, Run: func(c *suite.C) {
+		first := c.NewEndpoint(1)
+		c.Sleep(2 * time.Second)
+		second := c.NewEndpoint(1)
+		firstPage(c, "/serverless")
+		list := suite.JSONText(c.V2("GET", "/serverless", nil).Is(200).Array("endpoints"))
+		c.Expect(strings.Index(list, second) < strings.Index(list, first), "endpoints with the newest first", "a list with the older endpoint first")
+	}},
 	{ID: "VER-78", Statement: "A limit outside 1 to 1000, and a cursor that no page of the list returned, return 422.", Requests: 24, Run: func(c *suite.C) {
 		for _, path := range []string{"/templates", "/serverless", "/pods"} {
 			firstPage(c, path)
