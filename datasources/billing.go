@@ -65,11 +65,11 @@ type billed struct {
 func (b *billing) source() *kit.DataSource[bill, billed] {
 	d := &kit.DataSource[bill, billed]{Name: b.name, Title: b.title, Version: b.version, Schema: b.schema(), Validate: b.validate, Read: b.read}
 	if b.version == "" {
-		d.Only = append(d.Only, planrule.OneVersion{Version: api.V2, Attribute: "last_n"})
+		d.OneVersionOnly = append(d.OneVersionOnly, planrule.OneVersion{Version: api.V2, Attribute: "last_n"})
 	}
 	for _, f := range b.filters {
 		if f.only != "" {
-			d.Only = append(d.Only, planrule.OneVersion{Version: f.only, Attribute: f.attribute})
+			d.OneVersionOnly = append(d.OneVersionOnly, planrule.OneVersion{Version: f.only, Attribute: f.attribute})
 		}
 	}
 	return d

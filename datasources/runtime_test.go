@@ -55,16 +55,16 @@ func TestJobAndHealth(t *testing.T) {
 			return send(t, d, "POST", "/v2/"+endpoint+"/run", `{"input":`+input+`}`)["id"].(string)
 		}
 		ended := func(s tfdrive.State) bool { return !strings.HasPrefix(s.Get("status").(string), "IN_") }
-		of := func(id string) map[string]any { return map[string]any{"endpoint_id": endpoint, "id": id} }
+		configOf := func(id string) map[string]any { return map[string]any{"endpoint_id": endpoint, "id": id} }
 
-		done := until(t, p, "gpucloud_job", of(run(`{"op":"echo","big":12345678901234567890.125,"s":"<ü>"}`)), ended)
+		done := until(t, p, "gpucloud_job", configOf(run(`{"op":"echo","big":12345678901234567890.125,"s":"<ü>"}`)), ended)
 		must.Hold(t, done.Get("status") == "COMPLETED" && done.Get("output") == `{"op":"echo","big":12345678901234567890.125,"s":"<ü>"}` && done.Get("error") == nil && done.Get("worker_id") != nil && done.Get("retries") == 0.0,
 			"completed", done.Value)
-		failed := until(t, p, "gpucloud_job", of(run(`{"op":"fail","message":"as ordered"}`)), ended)
+		failed := until(t, p, "gpucloud_job", configOf(run(`{"op":"fail","message":"as ordered"}`)), ended)
 		must.Hold(t, failed.Get("status") == "FAILED" && failed.Get("error") == "as ordered" && failed.Get("output") == nil, "failed", failed.Value)
 		sleeping := run(`{"op":"sleep","ms":600000}`)
-		until(t, p, "gpucloud_job", of(sleeping), func(s tfdrive.State) bool { return s.Get("status") == "IN_PROGRESS" })
-		waiting := read(t, p, "gpucloud_job", of(run(`{"op":"echo"}`)))
+		until(t, p, "gpucloud_job", configOf(sleeping), func(s tfdrive.State) bool { return s.Get("status") == "IN_PROGRESS" })
+		waiting := read(t, p, "gpucloud_job", configOf(run(`{"op":"echo"}`)))
 		must.Hold(t, waiting.Get("status") == "IN_QUEUE" && waiting.Get("output") == nil && waiting.Get("delay_time") == 0.0 && waiting.Get("worker_id") == nil,
 			"waiting", waiting.Value)
 		health := read(t, p, "gpucloud_endpoint_health", map[string]any{"endpoint_id": endpoint})
@@ -72,8 +72,8 @@ func TestJobAndHealth(t *testing.T) {
 		must.Equal[any](t, health.Get("jobs"), want, "jobs")
 		must.Equal(t, health.Get("workers.running"), 1.0, "workers", health.Get("workers"))
 		writes := d.Writes()
-		expectErrors(t, p, "gpucloud_job", of("nonesuch"), "Could not look up the job", "GET", "/v2/"+endpoint+"/status/nonesuch", "404", "request id")
-		expectErrors(t, p, "gpucloud_job", of("a/b"), "id: Invalid value of id", `got "a/b"`)
+		expectErrors(t, p, "gpucloud_job", configOf("nonesuch"), "Could not look up the job", "GET", "/v2/"+endpoint+"/status/nonesuch", "404", "request id")
+		expectErrors(t, p, "gpucloud_job", configOf("a/b"), "id: Invalid value of id", `got "a/b"`)
 		expectErrors(t, p, "gpucloud_endpoint_health", map[string]any{"endpoint_id": "nonesuch"}, "GET", "/v2/nonesuch/health: 404")
 		expectErrors(t, p, "gpucloud_endpoint_health", map[string]any{"endpoint_id": ""}, "endpoint_id: Invalid value of endpoint_id")
 		tfdrive.Do(p.Data("gpucloud_job", map[string]any{"endpoint_id": tfdrive.Unknown, "id": tfdrive.Unknown}))(t)
@@ -117,23 +117,23 @@ func TestBuilds(t *testing.T) {
 	d := acctest.DeployCatalog(t, "builds:\n  - {endpoint: e, id: b2, status: PENDING}\n  - {endpoint: e, id: b1, status: FAILED, commit_hash: abc, commit_message: \"fix: it\", branch: main, "+
 		"commit_date: 2026-11-01T10:00:00Z, image_name: \"r/i:1\", started_at: 2026-11-01T11:00:00Z, completed_at: 2026-11-01T12:00:00Z, error: exit 1}\n")
 	p, endpoint := drive(t, d, api.V2), makeEndpoint(t, d)
-	of := func(id string) map[string]any { return map[string]any{"endpoint_id": endpoint, "id": id} }
+	configOf := func(id string) map[string]any { return map[string]any{"endpoint_id": endpoint, "id": id} }
 	builds := read(t, p, "gpucloud_endpoint_builds", map[string]any{"endpoint_id": endpoint}).Get("builds")
 	for i, want := range []map[string]any{
 		{"id": "b2", "status": "PENDING", "commit_hash": nil, "commit_message": nil, "branch": nil, "commit_date": nil, "image_name": nil, "started_at": nil, "completed_at": nil, "error": nil},
 		{"id": "b1", "status": "FAILED", "commit_hash": "abc", "commit_message": "fix: it", "branch": "main", "commit_date": "2026-11-01T10:00:00Z",
 			"image_name": "r/i:1", "started_at": "2026-11-01T11:00:00Z", "completed_at": "2026-11-01T12:00:00Z", "error": "exit 1"},
 	} {
-		one := read(t, p, "gpucloud_endpoint_build", of(want["id"].(string)))
+		one := read(t, p, "gpucloud_endpoint_build", configOf(want["id"].(string)))
 		for name, value := range want {
 			listed, alone := member(builds, i, name), one.Get(name)
 			must.Hold(t, listed == value && alone == value, name, "of", want["id"], "is", listed, "in the list and", alone, "alone, expected", value)
 		}
 	}
 	must.Equal(t, len(builds.([]any)), 2, "builds")
-	expectErrors(t, p, "gpucloud_endpoint_build", of("nonesuch"), "GET", "/v2/serverless/"+endpoint+"/builds/nonesuch: 404", "request id")
-	expectErrors(t, p, "gpucloud_endpoint_build", of("a/b"), "id: Invalid value of id", `got "a/b"`)
-	expectErrors(t, drive(t, d, api.V1), "gpucloud_endpoint_build", of("b1"), "gpucloud_endpoint_build exists in management API v2 only")
+	expectErrors(t, p, "gpucloud_endpoint_build", configOf("nonesuch"), "GET", "/v2/serverless/"+endpoint+"/builds/nonesuch: 404", "request id")
+	expectErrors(t, p, "gpucloud_endpoint_build", configOf("a/b"), "id: Invalid value of id", `got "a/b"`)
+	expectErrors(t, drive(t, d, api.V1), "gpucloud_endpoint_build", configOf("b1"), "gpucloud_endpoint_build exists in management API v2 only")
 }
 
 // The existing lines of a log are read, within its limits.
@@ -145,18 +145,18 @@ func TestLogs(t *testing.T) {
 		fmt.Fprintf(&args, "print line-%d ", i)
 	}
 	pod := send(t, d, "POST", "/v2/pods", fmt.Sprintf(`{"name":"p","image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2},"args":%q}`, args.String()))["id"].(string)
-	of := func(config map[string]any) map[string]any { return with(map[string]any{"pod_id": pod}, config) }
-	all := until(t, p, "gpucloud_pod_logs", of(map[string]any{"source": "container"}), func(s tfdrive.State) bool { return len(s.Get("lines").([]any)) == 20 })
+	configOf := func(config map[string]any) map[string]any { return with(map[string]any{"pod_id": pod}, config) }
+	all := until(t, p, "gpucloud_pod_logs", configOf(map[string]any{"source": "container"}), func(s tfdrive.State) bool { return len(s.Get("lines").([]any)) == 20 })
 	got := member(all.Get("entries"), 3, "line")
 	must.Hold(t, got == "line-3" && member(all.Get("entries"), 3, "source") == "container" && all.Get("lines").([]any)[3] == "line-3", all.Value)
-	last := read(t, p, "gpucloud_pod_logs", of(map[string]any{"source": "container", "tail": 2}))
+	last := read(t, p, "gpucloud_pod_logs", configOf(map[string]any{"source": "container", "tail": 2}))
 	must.Equal[any](t, last.Get("lines"), []any{"line-18", "line-19"}, "the last lines")
-	since := read(t, p, "gpucloud_pod_logs", of(map[string]any{"source": "container", "tail": 3, "since": "2001-01-01T00:00:00Z"}))
+	since := read(t, p, "gpucloud_pod_logs", configOf(map[string]any{"source": "container", "tail": 3, "since": "2001-01-01T00:00:00Z"}))
 	must.Equal[any](t, since.Get("lines"), []any{"line-0", "line-1", "line-2"}, "the first lines since a time")
 	begin := time.Now()
-	got = read(t, p, "gpucloud_pod_logs", of(map[string]any{"since": "2999-01-01T00:00:00Z"})).Get("lines")
+	got = read(t, p, "gpucloud_pod_logs", configOf(map[string]any{"since": "2999-01-01T00:00:00Z"})).Get("lines")
 	must.Hold(t, len(got.([]any)) == 0 && time.Since(begin) <= 3*time.Minute, "lines", got, "after", time.Since(begin)) // the read ends, although the API keeps the log open
-	got = read(t, p, "gpucloud_pod_logs", of(map[string]any{"source": "system"})).Get("entries")
+	got = read(t, p, "gpucloud_pod_logs", configOf(map[string]any{"source": "system"})).Get("entries")
 	must.Hold(t, !slices.Contains(column(got, "source"), any("container")), "of the system", got)
 
 	endpoint := makeEndpoint(t, d)
@@ -170,17 +170,17 @@ func TestLogs(t *testing.T) {
 	}{
 		{map[string]any{"pod_id": "nonesuch"}, []string{"Could not look up the log of the pod", "GET", "/v2/pods/nonesuch: 404", "request id"}},
 		{map[string]any{"pod_id": "a b"}, []string{"pod_id: Invalid value of pod_id"}},
-		{of(map[string]any{"tail": 0}), []string{"tail: ", "expected 1 to 5000, got 0"}},
-		{of(map[string]any{"tail": 5001}), []string{"expected 1 to 5000, got 5001"}},
-		{of(map[string]any{"seconds": 61}), []string{"seconds: ", "expected 1 to 60, got 61"}},
-		{of(map[string]any{"source": "kernel"}), []string{`expected "container" or "system", got "kernel"`}},
-		{of(map[string]any{"since": "yesterday"}), []string{"since: ", `such as 2026-06-01T00:00:00Z, got "yesterday"`}},
+		{configOf(map[string]any{"tail": 0}), []string{"tail: ", "expected 1 to 5000, got 0"}},
+		{configOf(map[string]any{"tail": 5001}), []string{"expected 1 to 5000, got 5001"}},
+		{configOf(map[string]any{"seconds": 61}), []string{"seconds: ", "expected 1 to 60, got 61"}},
+		{configOf(map[string]any{"source": "kernel"}), []string{`expected "container" or "system", got "kernel"`}},
+		{configOf(map[string]any{"since": "yesterday"}), []string{"since: ", `such as 2026-06-01T00:00:00Z, got "yesterday"`}},
 	} {
 		expectErrors(t, p, "gpucloud_pod_logs", c.config, c.says...)
 	}
 	expectErrors(t, p, "gpucloud_worker_logs", map[string]any{"endpoint_id": endpoint, "worker_id": "nonesuch"}, "404", "/workers/nonesuch/logs")
 	v1 := drive(t, d, api.V1)
-	expectErrors(t, v1, "gpucloud_pod_logs", of(nil), "gpucloud_pod_logs exists in management API v2 only")
+	expectErrors(t, v1, "gpucloud_pod_logs", configOf(nil), "gpucloud_pod_logs exists in management API v2 only")
 	expectErrors(t, v1, "gpucloud_worker_logs", map[string]any{"endpoint_id": endpoint, "worker_id": "w"}, "gpucloud_worker_logs exists in management API v2 only")
 }
 

@@ -34,8 +34,8 @@ func start(t *testing.T, block map[string]any) *tfdrive.Provider {
 	return tfdrive.Start(t, provider.New("test")(), block)
 }
 
-// leastConfigs has a minimal configuration of each type. An endpoint also needs a template.
-var leastConfigs = map[string]map[string]any{
+// minimalConfigs has a minimal configuration of each type. An endpoint also needs a template.
+var minimalConfigs = map[string]map[string]any{
 	"gpucloud_cluster":             {"name": "c", "type": "TRAINING", "image": "i", "compute": map[string]any{"gpu_type_id": "NVIDIA H100 80GB HBM3", "gpu_count_per_pod": 8, "pod_count": 2}},
 	"gpucloud_endpoint":            {"name": "e"},
 	"gpucloud_global_volume":       {"name": "g"},
@@ -50,7 +50,7 @@ var leastConfigs = map[string]map[string]any{
 
 // The schema loads, the provider can be configured, and each type can be planned.
 func TestProviderLoads(t *testing.T) {
-	least := maps.Clone(leastConfigs)
+	least := maps.Clone(minimalConfigs)
 	onV2Alone := []string{"gpucloud_cluster", "gpucloud_global_volume", "gpucloud_secret", "gpucloud_registry_delegation", "gpucloud_ssh_keys"}
 	d := acctest.Deploy(t)
 	template := must.Do(d.Client(t, api.V2).Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true}))(t)
@@ -60,7 +60,7 @@ func TestProviderLoads(t *testing.T) {
 		must.Succeed(t, p.Configured.Err())
 		for _, typeName := range p.Types() {
 			config, ok := least[typeName]
-			must.Require(t, ok, typeName, "has no configuration: add its minimal configuration to leastConfigs")
+			must.Require(t, ok, typeName, "has no configuration: add its minimal configuration to minimalConfigs")
 			got := p.Plan(typeName, tfdrive.State{}, config)
 			if v == api.V1 && slices.Contains(onV2Alone, typeName) {
 				must.Fail(t, got.Diagnostics.Err(), "exists in management API v2 only")

@@ -50,7 +50,7 @@ func TestSchemaVersions(t *testing.T) {
 			checkRecord(t, name, schema.Version, current)
 			for version := range schema.Version + 1 {
 				if recorded, ok := readRecord(t, name, version); ok {
-					upgrades(t, server, name, version, recorded, schema, identity)
+					checkUpgrades(t, server, name, version, recorded, schema, identity)
 				}
 			}
 		})
@@ -66,7 +66,7 @@ func checkRecord(t *testing.T, name string, version int64, current recordedSchem
 	recorded, ok := readRecord(t, name, version)
 	broken, added := schemaChanges("", recorded.Attributes, current.Attributes)
 	if ok && recorded.IdentityVersion != current.IdentityVersion {
-		broken = append(broken, fmt.Sprintf("the identity had version %d and has %d: with another version of the schema the record of the former stays", recorded.IdentityVersion, current.IdentityVersion))
+		broken = append(broken, fmt.Sprintf("the identity had version %d and has %d: raise the schema's version, too, so that the old record stays", recorded.IdentityVersion, current.IdentityVersion))
 	} else if ok {
 		brokenIdentity, addedIdentity := schemaChanges("identity", recorded.Identity, current.Identity)
 		broken, added = append(broken, brokenIdentity...), append(added, addedIdentity...)
@@ -84,9 +84,9 @@ func checkRecord(t *testing.T, name string, version int64, current recordedSchem
 	}
 }
 
-// upgrades reads states of a version: complete, with an attribute of another release, and with
+// checkUpgrades reads states of a version: complete, with an attribute of another release, and with
 // empty objects.
-func upgrades(t *testing.T, server tfprotov6.ProviderServer, name string, version int64, recorded recordedSchema, schema *tfprotov6.Schema, identity *tfprotov6.ResourceIdentitySchema) {
+func checkUpgrades(t *testing.T, server tfprotov6.ProviderServer, name string, version int64, recorded recordedSchema, schema *tfprotov6.Schema, identity *tfprotov6.ResourceIdentitySchema) {
 	t.Helper()
 	for what, change := range map[string]func(object map[string]any){
 		"as it is":                             func(map[string]any) {},
@@ -137,7 +137,7 @@ func schemaChanges(path string, recorded, current any) (broken, added []string) 
 	case was != nil && is != nil:
 		for _, name := range slices.Sorted(maps.Keys(was)) {
 			at := strings.TrimPrefix(path+"."+name, ".")
-			if _, there := is[name]; !there {
+			if _, ok := is[name]; !ok {
 				broken = append(broken, at+" is removed")
 				continue
 			}
@@ -145,7 +145,7 @@ func schemaChanges(path string, recorded, current any) (broken, added []string) 
 			broken, added = append(broken, more...), append(added, new...)
 		}
 		for _, name := range slices.Sorted(maps.Keys(is)) {
-			if _, there := was[name]; !there {
+			if _, ok := was[name]; !ok {
 				added = append(added, strings.TrimPrefix(path+"."+name, "."))
 			}
 		}

@@ -136,8 +136,8 @@ func brokenSecrets(ty tftypes.Type) (out []any) {
 	return out
 }
 
-// beside has the attributes that a secret attribute requires, and nil for excluded ones.
-var beside = map[string]map[string]any{
+// requiredWith has the attributes that a secret attribute requires, and nil for excluded ones.
+var requiredWith = map[string]map[string]any{
 	"env_wo":      {"env_wo_version": 1},
 	"password_wo": {"password_wo_version": 1, "password": nil},
 }
@@ -153,7 +153,7 @@ func secretConfigs(schema *tfprotov6.Schema, least map[string]any) map[string]ma
 		}
 		config := maps.Clone(least)
 		config[a.Name] = value
-		maps.Copy(config, beside[a.Name])
+		maps.Copy(config, requiredWith[a.Name])
 		out[a.Name] = config
 	}
 	return out
@@ -171,13 +171,15 @@ func TestSensitiveAttributesAreSecrets(t *testing.T) {
 }
 
 // answers returns failures that repeat the request and the object's secret.
-func answers(has string) map[string]func(r *http.Request, body []byte) (int, string, string) {
+func answers(secret string) map[string]func(r *http.Request, body []byte) (int, string, string) {
 	return map[string]func(r *http.Request, body []byte) (int, string, string){
 		"400 that repeats the request": func(r *http.Request, body []byte) (int, string, string) {
-			text, _ := json.Marshal(fmt.Sprintf("\x1b[31mrefused: %s %s %s", r.Header.Get("Authorization"), body, has))
+			text, _ := json.Marshal(fmt.Sprintf("\x1b[31mrefused: %s %s %s", r.Header.Get("Authorization"), body, secret))
 			return 400, "application/problem+json", fmt.Sprintf(`{"title":%s,"status":400,"detail":%[1]s,"message":%[1]s,"errors":[%[1]s]}`, text)
 		},
-		"403 in plain text": func(_ *http.Request, body []byte) (int, string, string) { return 403, "text/plain", string(body) + has },
+		"403 in plain text": func(_ *http.Request, body []byte) (int, string, string) {
+			return 403, "text/plain", string(body) + secret
+		},
 	}
 }
 
@@ -193,7 +195,7 @@ func TestNoDiagnosticHasASecret(t *testing.T) {
 		connection, logged := new(wire), new(log)
 		p := tfdrive.Start(t, provider.NewWithTransport("test", connection)(), d.Settings(v)).LogTo(logged).Reconfigure()
 		for _, typeName := range p.Types() {
-			least := maps.Clone(leastConfigs[typeName])
+			least := maps.Clone(minimalConfigs[typeName])
 			if typeName == "gpucloud_endpoint" {
 				least["template_id"] = template.ID
 			}
@@ -214,23 +216,23 @@ func TestNoDiagnosticHasASecret(t *testing.T) {
 						expectClean(t, fmt.Sprintf("%s, planned with %s = %.40v", name, a.Name, value), p.Plan(typeName, tfdrive.State{}, changed).Diagnostics)
 					}
 				}
-				live(t, p, connection, name, typeName, config, attribute)
+				testLifecycle(t, p, connection, name, typeName, config, attribute)
 				logged.expectClean(t, name)
 			}
 		}
 	}
 }
 
-// live creates, reads, updates and deletes an object. Each step first fails in several ways.
-func live(t *testing.T, p *tfdrive.Provider, connection *wire, name, typeName string, config map[string]any, attribute string) {
+// testLifecycle creates, reads, updates and deletes an object. Each step first fails in several ways.
+func testLifecycle(t *testing.T, p *tfdrive.Provider, connection *wire, name, typeName string, config map[string]any, attribute string) {
 	planned := p.Plan(typeName, tfdrive.State{}, config)
 	expectClean(t, name+", planned", planned.Diagnostics)
 	if planned.Diagnostics.Err() != nil {
 		return
 	}
-	has := planted + "-" + attribute // the object's secret
-	failing := func(step string, do func() tfdrive.Diagnostics) {
-		for kind, answer := range answers(has) {
+	secret := planted + "-" + attribute // the object's secret
+	expectCleanFailures := func(step string, do func() tfdrive.Diagnostics) {
+		for kind, answer := range answers(secret) {
 			p.Reconfigure() // the previous walk has cached its lists
 			connection.set(answer)
 			expectClean(t, name+", "+step+" with "+kind, do())
@@ -238,14 +240,14 @@ func live(t *testing.T, p *tfdrive.Provider, connection *wire, name, typeName st
 		}
 		p.Reconfigure()
 	}
-	failing("create", func() tfdrive.Diagnostics { _, diags := p.Apply(planned); return diags })
+	expectCleanFailures("create", func() tfdrive.Diagnostics { _, diags := p.Apply(planned); return diags })
 	state, diags := p.Apply(planned)
 	expectClean(t, name+", created", diags)
 	must.Require(t, diags.Err() == nil, name, diags)
 	if strings.Contains(attribute, "_wo") {
-		has = "" // the provider doesn't know it any more, so it can't redact it
+		secret = "" // the provider doesn't know it any more, so it can't redact it
 	}
-	failing("read", func() tfdrive.Diagnostics { _, diags := p.Read(state); return diags })
+	expectCleanFailures("read", func() tfdrive.Diagnostics { _, diags := p.Read(state); return diags })
 	state, diags = p.Read(state)
 	must.Hold(t, diags.Err() == nil, name, diags)
 	changed := maps.Clone(config)
@@ -260,7 +262,7 @@ func live(t *testing.T, p *tfdrive.Provider, connection *wire, name, typeName st
 	update := p.Plan(typeName, state, changed)
 	expectClean(t, name+", planned again", update.Diagnostics)
 	if update.Diagnostics.Err() == nil && update.Action == "update" {
-		failing("update", func() tfdrive.Diagnostics { _, diags := p.Apply(update); return diags })
+		expectCleanFailures("update", func() tfdrive.Diagnostics { _, diags := p.Apply(update); return diags })
 		after, diags := p.Apply(update)
 		expectClean(t, name+", updated", diags)
 		if diags.Err() == nil {
@@ -268,9 +270,9 @@ func live(t *testing.T, p *tfdrive.Provider, connection *wire, name, typeName st
 		}
 	}
 	if state.Holds(planted + "-again") {
-		has = planted + "-again"
+		secret = planted + "-again"
 	}
-	failing("delete", func() tfdrive.Diagnostics { return p.Destroy(state) })
+	expectCleanFailures("delete", func() tfdrive.Diagnostics { return p.Destroy(state) })
 	expectClean(t, name+", deleted", p.Destroy(state))
 }
 
@@ -327,7 +329,7 @@ func TestForeignTextIsRedacted(t *testing.T) {
 	env := map[string]any{"KEY": strings.Join(key, "\n"), "SHORT": "hunter2", "LEVEL": "info", "LETTER": "a"}
 	lines := append(slices.Clone(key), "\x1b[31minfo: a model is not there\x1b[0m", "login with hunter2, "+planted+"-template", "\x1b]0;"+planted+"\x07written "+planted+"-written")
 	text, _ := json.Marshal(strings.Join(lines, "\n"))
-	clean := func(t *testing.T, what, got string) {
+	expectRedacted := func(t *testing.T, what, got string) {
 		t.Helper()
 		must.Hold(t, !strings.Contains(got, planted) && !strings.Contains(got, "hunter2") && !strings.ContainsRune(got, '\x1b') && strings.Contains(got, "info: a model is not there"),
 			what, got)
@@ -372,12 +374,12 @@ func TestForeignTextIsRedacted(t *testing.T) {
 	} {
 		got := tfdrive.Do(p.Reconfigure().Data(typeName, config))(t)
 		encoded, _ := json.Marshal(got.All())
-		clean(t, typeName, strings.ReplaceAll(string(encoded), `\u001b`, "\x1b"))
+		expectRedacted(t, typeName, strings.ReplaceAll(string(encoded), `\u001b`, "\x1b"))
 	}
 	waiting := map[string]any{"name": "w", "template_id": template.ID, "env": env, "env_wo": map[string]any{"W": planted + "-written"}, "env_wo_version": 1,
 		"workers": map[string]any{"min": 1, "max": 1}, "wait_for": map[string]any{"worker": true}, "timeouts": map[string]any{"create": "300ms"}}
 	state, diags := p.Reconfigure().Apply(p.Plan("gpucloud_endpoint", tfdrive.State{}, waiting))
-	must.Require(t, diags.Err() != nil, "the wait was not in vain")
-	clean(t, "wait_for", fmt.Sprint(diags.Err()))
+	must.Require(t, diags.Err() != nil, "the wait succeeded")
+	expectRedacted(t, "wait_for", fmt.Sprint(diags.Err()))
 	p.Destroy(state)
 }

@@ -410,7 +410,7 @@ func TestPlanWithoutCatalog(t *testing.T) {
 	d := acctest.DeployCatalog(t, lab)
 	for _, status := range []int{http.StatusForbidden, http.StatusNotFound} {
 		var asked atomic.Int64
-		transport := meddler(func(r *http.Request) (*http.Response, error) {
+		transport := interceptor(func(r *http.Request) (*http.Response, error) {
 			if !strings.HasPrefix(r.URL.Path, "/v2/catalog/") {
 				return nil, nil
 			}

@@ -350,7 +350,7 @@ resource "gpucloud_network_volume" "v" {
   data_center = "EU-RO-1"
 }
 `)
-		once := func(commands ...[]string) {
+		expectErrors := func(commands ...[]string) {
 			t.Helper()
 			for variable, says := range map[string]string{
 				"GPUCLOUD_API_KEY=wrong":           "The API key from GPUCLOUD_API_KEY is wrong or was revoked",
@@ -364,10 +364,10 @@ resource "gpucloud_network_volume" "v" {
 				}
 			}
 		}
-		once([]string{"plan"})
+		expectErrors([]string{"plan"})
 		w.MustRun("apply", "-auto-approve")
 		state := w.MustRun("state", "pull")
-		once([]string{"plan"}, []string{"destroy", "-auto-approve"}, []string{"apply", "-auto-approve", "-refresh=false", "-replace=gpucloud_template.t[0]"})
+		expectErrors([]string{"plan"}, []string{"destroy", "-auto-approve"}, []string{"apply", "-auto-approve", "-refresh=false", "-replace=gpucloud_template.t[0]"})
 		must.Equal(t, w.MustRun("state", "pull"), state, "the state was")
 		w.MustRun("destroy", "-auto-approve")
 	})

@@ -42,20 +42,20 @@ func (m members) words(path, text string, more ...string) schema.ListAttribute {
 	}
 }
 
-// command is the start command in a model. older is docker_entrypoint.
+// command is the start command in a model.
 type command struct {
-	args                   *types.String
-	entrypoint, cmd, older *types.List
+	args                              *types.String
+	entrypoint, cmd, dockerEntrypoint *types.List
 }
 
 // isNull reports whether the model doesn't set the start command.
 func (f command) isNull() bool {
-	return f.args.IsNull() && f.entrypoint.IsNull() && f.cmd.IsNull() && f.older.IsNull()
+	return f.args.IsNull() && f.entrypoint.IsNull() && f.cmd.IsNull() && f.dockerEntrypoint.IsNull()
 }
 
 // isUnknown reports whether a part is unknown until apply.
 func (f command) isUnknown() bool {
-	return f.args.IsUnknown() || !allKnown(*f.entrypoint) || !allKnown(*f.cmd) || !allKnown(*f.older)
+	return f.args.IsUnknown() || !allKnown(*f.entrypoint) || !allKnown(*f.cmd) || !allKnown(*f.dockerEntrypoint)
 }
 
 func allKnown(l types.List) bool {
@@ -70,13 +70,13 @@ func allKnown(l types.List) bool {
 // check rejects a configuration with two forms of the command.
 func (f command) check(c diagnostics.Check) {
 	for attribute, list := range map[string]types.List{"entrypoint": *f.entrypoint, "cmd": *f.cmd} {
-		for other, v := range map[string]attr.Value{"args": *f.args, "docker_entrypoint": *f.older} {
+		for other, v := range map[string]attr.Value{"args": *f.args, "docker_entrypoint": *f.dockerEntrypoint} {
 			if isSet(list) && isSet(v) {
 				c.Error(attribute, "Two start commands", "%s conflicts with %s: remove %[2]s, and set entrypoint and cmd alone.", attribute, other)
 			}
 		}
 	}
-	if _, isJSON := startcmd.ParseJSON(f.args.ValueString()); isJSON && isSet(*f.older) {
+	if _, isJSON := startcmd.ParseJSON(f.args.ValueString()); isJSON && isSet(*f.dockerEntrypoint) {
 		c.Error("docker_entrypoint", "Two start commands", "docker_entrypoint conflicts with args in the JSON form: remove docker_entrypoint.")
 	}
 }
@@ -88,7 +88,7 @@ func (f command) checkVersion(c diagnostics.Check, v api.Version) {
 	case err == nil:
 	case v == api.V1:
 		c.Error("args", "API v1 can't express these arguments", "API v1 takes a list of arguments, but args can't be split: %s. Fix the quotes, or set api_version = %q.", err, string(api.V2))
-	case len(f.older.Elements()) > 0:
+	case len(f.dockerEntrypoint.Elements()) > 0:
 		c.Error("args", "Arguments that can't be split", "With docker_entrypoint, args are sent as a list, but they can't be split: %s. Fix the quotes.", err)
 	}
 }
@@ -103,8 +103,8 @@ func (f command) expand(follows bool) (c api.Command) {
 		return new(append([]string{}, value.Strings(l)...))
 	}
 	switch {
-	case !f.older.IsNull() && (follows || len(f.older.Elements()) > 0):
-		c.Entrypoint = list(*f.older)
+	case !f.dockerEntrypoint.IsNull() && (follows || len(f.dockerEntrypoint.Elements()) > 0):
+		c.Entrypoint = list(*f.dockerEntrypoint)
 		if !follows || !f.args.IsNull() {
 			c.Cmd = new(append([]string{}, parseArgs(*f.args).Cmd...))
 		}
@@ -125,8 +125,8 @@ func (f command) flatten(got api.Command, own bool) {
 	}
 	_, isJSON := startcmd.ParseJSON(*got.Args)
 	switch {
-	case !f.older.IsNull():
-		*f.older = value.KeepList(*f.older, *got.Entrypoint)
+	case !f.dockerEntrypoint.IsNull():
+		*f.dockerEntrypoint = value.KeepList(*f.dockerEntrypoint, *got.Entrypoint)
 		if own || !f.args.IsNull() {
 			*f.args = keepArgs(*f.args, value.KeepString(*f.args, startcmd.Join(*got.Cmd)))
 		}
@@ -150,7 +150,7 @@ func (f command) complete() {
 	words, _ := shown.Meaning() // text that can't be split is one word
 	none := types.ListNull(types.StringType)
 	*f.entrypoint, *f.cmd = value.KeepList(none, words.Entrypoint), value.KeepList(none, words.Cmd)
-	*f.older = *f.entrypoint
+	*f.dockerEntrypoint = *f.entrypoint
 	if shown.Args == nil {
 		*f.args = value.KeepString(types.StringNull(), words.JSON())
 	}
@@ -158,7 +158,7 @@ func (f command) complete() {
 
 // ownParts reports which parts of the command the model sets itself.
 func (f command) ownParts() (entrypoint, cmd bool) {
-	return !f.args.IsNull() || !f.entrypoint.IsNull() || !f.older.IsNull(), !f.args.IsNull() || !f.cmd.IsNull()
+	return !f.args.IsNull() || !f.entrypoint.IsNull() || !f.dockerEntrypoint.IsNull(), !f.args.IsNull() || !f.cmd.IsNull()
 }
 
 // setsSameParts reports whether the model sets the same parts as another model.

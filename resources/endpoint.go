@@ -10,12 +10,12 @@ import (
 // Endpoint is gpucloud_endpoint: a serverless endpoint. It may follow a template (see
 // endpoint_template.go) or have its own container settings.
 var Endpoint = newCollectionKind(kit.Kind[endpoint]{
-	Name:     "endpoint",
-	Schema:   endpointSchema,
-	Only:     endpointOneVersion,
-	Moved:    movedEndpoint,
-	Validate: validateEndpoint,
-	Plan:     planEndpoint,
+	Name:           "endpoint",
+	Schema:         endpointSchema,
+	OneVersionOnly: endpointOneVersion,
+	Moved:          movedEndpoint,
+	Validate:       validateEndpoint,
+	Plan:           planEndpoint,
 	ExistingMatches: func(ctx context.Context, c *api.Client, plan *endpoint) []api.ExistingMatch {
 		want, err := plan.desired(ctx, c)
 		if err != nil {
@@ -49,7 +49,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 		if err != nil {
 			return err
 		}
-		state.Private.Named = state.references()
+		state.Private.References = state.references()
 		if got.Container != nil {
 			state.Private.EnvWO.compare(c, &state.writeOnlyEnv, got.Container.Env)
 		}

@@ -260,7 +260,7 @@ func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 	case p.State == nil || p.Updates(ctx):
 		t, err := p.API.Templates.Get(ctx, id)
 		checkTemplate(p, p.Prior.references(), id, t, err, true)
-	case p.State.Private.Template == nil && slices.Contains(p.State.Private.Named, id) && !p.State.FromTemplate.IsNull(): // the state has no copy of the template
+	case p.State.Private.Template == nil && slices.Contains(p.State.Private.References, id) && !p.State.FromTemplate.IsNull(): // the state has no copy of the template
 		warnGone(p, "template_id", "template", id)
 	}
 }

@@ -21,10 +21,10 @@ import (
 // both plans must be equal.
 
 type endpointPrivate struct {
-	Template *templateSettings // as last read or applied; nil without a template
-	Linked   bool              // API v1 has returned the link to the template
-	EnvWO    envDigests
-	Named    references
+	Template   *templateSettings // as last read or applied; nil without a template
+	Linked     bool              // API v1 has returned the link to the template
+	EnvWO      envDigests
+	References references `json:"Named"` // earlier references to other objects
 }
 
 // template reads the endpoint's template. It returns nil without one.
@@ -106,7 +106,7 @@ func (m *endpoint) recordRead(ctx context.Context, c *api.Client, got api.Endpoi
 		m.TemplateID = types.StringNull() // somebody changed the copy through API v2, which removed the link
 	}
 	if m.TemplateID.IsNull() {
-		m.FromTemplate, m.Private = types.ObjectNull(fromTemplateTypes), endpointPrivate{EnvWO: m.Private.EnvWO, Named: m.Private.Named}
+		m.FromTemplate, m.Private = types.ObjectNull(fromTemplateTypes), endpointPrivate{EnvWO: m.Private.EnvWO, References: m.Private.References}
 		return nil
 	}
 	m.Private.Linked = m.Private.Linked || linked

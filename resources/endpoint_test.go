@@ -20,25 +20,25 @@ func TestEndpoint(t *testing.T) {
 		p, client := drive(t, d, v), d.Client(t, v)
 		template, _ := serverlessTemplate(t, d, p, nil)
 		volume := apply(t, p, volumeType, tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}, "create")
-		least := map[string]any{"name": "least", "template_id": template.Get("id")}
-		most := with(least, map[string]any{
+		minimal := map[string]any{"name": "least", "template_id": template.Get("id")}
+		full := with(minimal, map[string]any{
 			"name": "most", "workers": map[string]any{"min": 1, "max": 5, "idle_timeout": 60}, "scaling": map[string]any{"type": "QUEUE_DELAY", "queue_delay": 7},
 			"data_center_ids": []any{"EU-RO-1", "EU-CZ-1"}, "network_volumes": []any{volume.Get("id")}, "timeout": 60000, "flashboot": "FLASHBOOT",
 		})
-		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, least, "create")
+		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, minimal, "create")
 		expectState(t, state, map[string]any{
 			"workers.max": 3.0, "workers.idle_timeout": 10.0, "scaling.type": "QUEUE_DELAY", "scaling.queue_delay": 4.0,
 			"request_urls.run": d.URL + "/v2/" + state.Get("id").(string) + "/run",
 		})
-		expectImport(t, p, state, least, true)
-		state = apply(t, p, state.Type, state, most, "update")
+		expectImport(t, p, state, minimal, true)
+		state = apply(t, p, state.Type, state, full, "update")
 		cpu := []any{map[string]any{"id": "cpu3c", "vcpu_count": 4}, map[string]any{"id": "cpu5c", "vcpu_count": 4}}
-		most = with(most, map[string]any{"cpu": cpu})
-		state = apply(t, p, state.Type, state, most, "replace")
-		expectImport(t, p, state, most, true)
-		apply(t, p, state.Type, state, with(most, map[string]any{"data_center_ids": []any{"EU-CZ-1", "EU-RO-1"}}), "no-op")
+		full = with(full, map[string]any{"cpu": cpu})
+		state = apply(t, p, state.Type, state, full, "replace")
+		expectImport(t, p, state, full, true)
+		apply(t, p, state.Type, state, with(full, map[string]any{"data_center_ids": []any{"EU-CZ-1", "EU-RO-1"}}), "no-op")
 		edit(t, client.Endpoints, state.Get("id"), func(e *api.Endpoint) { e.Workers.Max = 9 })
-		expectState(t, applyRestore(t, p, state, most), map[string]any{"workers.max": 5.0})
+		expectState(t, applyRestore(t, p, state, full), map[string]any{"workers.max": 5.0})
 	})
 }
 
@@ -85,7 +85,7 @@ func TestEndpointEveryAttribute(t *testing.T) {
 		replaced(attribute{"cuda floor to set", map[string]any{"gpu": gpu(map[string]any{"min_cuda_version": "12.4"})}, map[string]any{"gpu": gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}})}, "update", "update"}),
 		replaced(one("cpu", []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}}, []any{map[string]any{"id": "cpu5g", "vcpu_count": 8}, map[string]any{"id": "cpu3c", "vcpu_count": 8}})),
 	}
-	only := map[api.Version][]attribute{
+	byVersion := map[api.Version][]attribute{
 		api.V1: {
 			{"idle with requests", map[string]any{"scaling": map[string]any{"type": "REQUEST_COUNT"}, "workers": workers(0, 3, 30)}, map[string]any{"scaling": map[string]any{"type": "REQUEST_COUNT"}}, "update", "update"},
 		},
@@ -106,23 +106,23 @@ func TestEndpointEveryAttribute(t *testing.T) {
 		},
 	}
 	var tested []string
-	for _, a := range slices.Concat(both, only[api.V1], only[api.V2]) {
+	for _, a := range slices.Concat(both, byVersion[api.V1], byVersion[api.V2]) {
 		tested = slices.AppendSeq(tested, maps.Keys(a.value))
 	}
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		expectAll(t, p, "gpucloud_endpoint", tested)
 		template, _ := serverlessTemplate(t, d, p, nil)
-		for _, a := range append(both[:len(both):len(both)], only[v]...) {
+		for _, a := range append(both[:len(both):len(both)], byVersion[v]...) {
 			t.Run(a.name, func(t *testing.T) {
-				least := map[string]any{"name": "e", "template_id": template.Get("id")}
-				state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, with(least, a.value), "create")
-				state = apply(t, p, state.Type, state, with(least, a.change), a.changeAction)
+				minimal := map[string]any{"name": "e", "template_id": template.Get("id")}
+				state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, with(minimal, a.value), "create")
+				state = apply(t, p, state.Type, state, with(minimal, a.change), a.changeAction)
 				if a.name != "flashboot" { // OFF is the default
-					state = apply(t, p, state.Type, state, least, a.removeAction)
+					state = apply(t, p, state.Type, state, minimal, a.removeAction)
 				}
 				if a.removeAction == "update" {
-					apply(t, p, state.Type, state, with(least, a.value), "update")
-				} else if again := p.Plan(state.Type, state, with(least, a.value)); again.Action != "replace" { // its create was the first step
+					apply(t, p, state.Type, state, with(minimal, a.value), "update")
+				} else if again := p.Plan(state.Type, state, with(minimal, a.value)); again.Action != "replace" { // its create was the first step
 					t.Errorf("setting it again is planned to %s: %s", again.Action, again.Diagnostics)
 				}
 			})
@@ -134,20 +134,20 @@ func TestEndpointEveryAttribute(t *testing.T) {
 func TestEndpointOwnContainer(t *testing.T) {
 	d, p := deploy(t)
 	auth := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create")
-	least := map[string]any{"name": "e", "image": "builtin/echo"}
-	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, least, "create")
+	minimal := map[string]any{"name": "e", "image": "builtin/echo"}
+	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, minimal, "create")
 	must.Hold(t, state.Get("disk") == 50.0 && state.Get("template_applied") == nil,
 		"disk", state.Get("disk"), "template_applied", state.Get("template_applied"))
 	for name, value := range map[string]any{
 		"args": "--x", "disk": 20, "env": map[string]any{"A": ""}, "ports": []any{"80/http", "22/tcp"}, "registry": auth.Get("id"),
 	} {
-		state = apply(t, p, state.Type, state, with(least, map[string]any{name: value}), "update")
+		state = apply(t, p, state.Type, state, with(minimal, map[string]any{name: value}), "update")
 		imported := importState(t, p, state.Type, state.Get("id").(string))
-		apply(t, p, state.Type, imported, with(least, map[string]any{name: value}), "no-op")
-		state = apply(t, p, state.Type, state, least, "update")
+		apply(t, p, state.Type, imported, with(minimal, map[string]any{name: value}), "no-op")
+		state = apply(t, p, state.Type, state, minimal, "update")
 		must.Hold(t, name == "disk" || state.Get(name) == nil, name, "is", state.Get(name), "after it was removed")
 	}
-	balancer := with(least, map[string]any{"type": "LOAD_BALANCER"})
+	balancer := with(minimal, map[string]any{"type": "LOAD_BALANCER"})
 	must.Contain(t, p.Plan(state.Type, state, balancer).Diagnostics.Warnings(), "type: The endpoint will be replaced", "with its queue, jobs and results")
 	apply(t, p, state.Type, state, balancer, "replace")
 }
@@ -237,10 +237,10 @@ func TestEndpointRules(t *testing.T) {
 	}
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		template, _ := serverlessTemplate(t, d, p, nil)
-		least := map[string]any{"name": "e", "template_id": template.Get("id")}
-		expectRefusals(t, d, p, "gpucloud_endpoint", least, slices.Concat(always, byVersion[v])...)
+		minimal := map[string]any{"name": "e", "template_id": template.Get("id")}
+		expectRefusals(t, d, p, "gpucloud_endpoint", minimal, slices.Concat(always, byVersion[v])...)
 		forPods := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("pods"), "image": "i"}, "create")
-		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_endpoint", with(least, map[string]any{"template_id": forPods.Get("id")}), "template_id", "is for pods")
+		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_endpoint", with(minimal, map[string]any{"template_id": forPods.Get("id")}), "template_id", "is for pods")
 	})
 }
 
@@ -328,7 +328,7 @@ func TestEndpointUnknownTurnsKnown(t *testing.T) {
 		"no timeout":        {map[string]any{"timeout": tfdrive.Unknown}, nil},
 		"the same template": {map[string]any{"template_id": tfdrive.Unknown}, map[string]any{}},
 	}
-	only := map[string]turn{
+	v2Only := map[string]turn{
 		"no template": {map[string]any{"image": "i", "template_id": tfdrive.Unknown}, map[string]any{"image": "i", "template_id": nil}},
 		"no image":    {map[string]any{"image": tfdrive.Unknown}, nil},
 		"no disk":     {map[string]any{"disk": tfdrive.Unknown}, nil},
@@ -338,16 +338,16 @@ func TestEndpointUnknownTurnsKnown(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		turns := maps.Clone(both)
 		if v == api.V2 {
-			maps.Copy(turns, only)
+			maps.Copy(turns, v2Only)
 		}
 		p := drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, p, nil)
-		least := with(gpu(nil), map[string]any{"name": "e", "template_id": template.Get("id")})
-		created := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, least, "create")
+		minimal := with(gpu(nil), map[string]any{"name": "e", "template_id": template.Get("id")})
+		created := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, minimal, "create")
 		for name, turn := range turns {
 			for what, prior := range map[string]tfdrive.State{"create": {}, "update": created} {
-				unknown := p.Plan("gpucloud_endpoint", prior, with(least, turn.unknown))
-				known := p.Plan("gpucloud_endpoint", prior, with(least, turn.known))
+				unknown := p.Plan("gpucloud_endpoint", prior, with(minimal, turn.unknown))
+				known := p.Plan("gpucloud_endpoint", prior, with(minimal, turn.known))
 				must.Require(t, unknown.Diagnostics.Err() == nil && known.Diagnostics.Err() == nil, name, what, unknown.Diagnostics, known.Diagnostics)
 				must.Hold(t, known.Action == "no-op" || known.Action == unknown.Action || unknown.Action == "replace", name, "the", unknown.Action, "became a", known.Action)
 				expectAgreement(t, name+", "+what, unknown, known)
@@ -380,16 +380,16 @@ func TestEndpointRemovesCUDAVersions(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		template, _ := serverlessTemplate(t, d, p, nil)
 		gpu := map[string]any{"type_ids": []any{"NVIDIA L4"}}
-		least := map[string]any{"name": "e", "template_id": template.Get("id"), "gpu": gpu}
-		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, with(least, map[string]any{"gpu": with(gpu, map[string]any{"allowed_cuda_versions": []any{"12.8"}})}), "create")
-		state = apply(t, p, state.Type, state, least, "update")
+		minimal := map[string]any{"name": "e", "template_id": template.Get("id"), "gpu": gpu}
+		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, with(minimal, map[string]any{"gpu": with(gpu, map[string]any{"allowed_cuda_versions": []any{"12.8"}})}), "create")
+		state = apply(t, p, state.Type, state, minimal, "update")
 		got := must.Do(d.Client(t, v).Endpoints.Get(t.Context(), state.Get("id").(string)))(t)
 		must.Equal(t, got.GPU.AllowedCUDAVersions, nil, "still", got.GPU)
 	})
 }
 
-// On v1, whose answers show CPU configurations in another form, they are imported and a change
-// is found.
+// CPU configurations are imported, and a change of one is detected, although answers of v1 show
+// them in another form.
 func TestEndpointImportsCPU(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		template, _ := serverlessTemplate(t, d, p, nil)

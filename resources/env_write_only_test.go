@@ -20,7 +20,7 @@ type envOwner struct {
 	d        *acctest.Deployment
 	p        *tfdrive.Provider
 	typeName string
-	least    map[string]any // the minimal configuration
+	minimal  map[string]any // the minimal configuration
 	get      func(id string) map[string]string
 	set      func(id string, env map[string]string) // changes the variables without Terraform
 	state    tfdrive.State
@@ -31,8 +31,8 @@ func templateOwner(t *testing.T, d *acctest.Deployment, v api.Version) *envOwner
 	c := d.Client(t, v)
 	return &envOwner{
 		T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_template",
-		least: map[string]any{"name": d.Name("wo"), "image": "i", "serverless": true},
-		get:   func(id string) map[string]string { return must.Do(c.Templates.Get(t.Context(), id))(t).Env },
+		minimal: map[string]any{"name": d.Name("wo"), "image": "i", "serverless": true},
+		get:     func(id string) map[string]string { return must.Do(c.Templates.Get(t.Context(), id))(t).Env },
 		set: func(id string, env map[string]string) {
 			edit(t, c.Templates, id, func(template *api.Template) { template.Env = env })
 		},
@@ -49,8 +49,8 @@ func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
 		t.Run("pod", func(t *testing.T) {
 			test(t, &envOwner{
 				T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_pod",
-				least: map[string]any{"name": d.Name("wo"), "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "start_ssh": false, "start_jupyter": false},
-				get:   func(id string) map[string]string { return must.Do(c.Pods.GetFresh(t.Context(), id))(t).Container.Env },
+				minimal: map[string]any{"name": d.Name("wo"), "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "start_ssh": false, "start_jupyter": false},
+				get:     func(id string) map[string]string { return must.Do(c.Pods.GetFresh(t.Context(), id))(t).Container.Env },
 				set: func(id string, env map[string]string) {
 					edit(t, c.Pods.Collection, id, func(p *api.Pod) { p.Container.Env, p.GlobalNetworking = env, nil })
 				},
@@ -63,13 +63,13 @@ func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
 		if d.Remote {
 			t.Cleanup(func() { _ = c.Templates.Delete(t.Context(), followed.ID) })
 		}
-		for name, least := range map[string]map[string]any{
+		for name, minimal := range map[string]map[string]any{
 			"endpoint":             {"name": d.Name("wo"), "image": "i"},
 			"endpoint of template": {"name": d.Name("wo"), "template_id": followed.ID},
 		} {
 			t.Run(name, func(t *testing.T) {
 				test(t, &envOwner{
-					T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_endpoint", least: least,
+					T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_endpoint", minimal: minimal,
 					get: func(id string) map[string]string { return must.Do(c.Endpoints.Get(t.Context(), id))(t).Container.Env },
 					set: func(id string, env map[string]string) {
 						edit(t, c.Endpoints, id, func(e *api.Endpoint) { e.Container.Env = env })
@@ -84,7 +84,7 @@ type env = map[string]any
 
 // config returns the minimal configuration with env, env_wo and env_wo_version. Nil omits one.
 func (o *envOwner) config(plain, writeOnly, version any) map[string]any {
-	return with(o.least, map[string]any{"env": plain, "env_wo": writeOnly, "env_wo_version": version})
+	return with(o.minimal, map[string]any{"env": plain, "env_wo": writeOnly, "env_wo_version": version})
 }
 
 // apply applies a configuration. It expects the variables on the server, a state without
@@ -279,7 +279,7 @@ func TestEnvWriteOnlyImport(t *testing.T) {
 		want := map[string]string{"A": "1", "S": "secret-1"}
 		o.apply(config, "create", want)
 		imported := importState(t, o.p, o.typeName, o.state.Get("id").(string))
-		if o.least["template_id"] != nil { // an import finds no link to a template
+		if o.minimal["template_id"] != nil { // an import finds no link to a template
 			return
 		}
 		o.state = imported
@@ -304,7 +304,7 @@ func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
 	expectEnv(map[string]string{"A": "1", "S": "secret-1", "T": "secret-own"})
 	shown := e.Get("from_template.env").(map[string]any)
 	must.Hold(t, len(shown) == 2, "from_template.env has only A and S", shown)
-	both := func(template map[string]any, want map[string]string) {
+	applyBoth := func(template map[string]any, want map[string]string) {
 		t.Helper()
 		p.Reconfigure()
 		planned := p.Plan("gpucloud_template", followed, template)
@@ -319,11 +319,11 @@ func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
 		expectEnv(want)
 	}
 	template = with(template, map[string]any{"env_wo": env{"S": "secret-3", "T": "secret-3"}, "env_wo_version": 2})
-	both(template, map[string]string{"A": "1", "S": "secret-3", "T": "secret-own"})
+	applyBoth(template, map[string]string{"A": "1", "S": "secret-3", "T": "secret-own"})
 	template = with(template, map[string]any{"env_wo": nil, "image": "j"}) // the configuration has no values
-	both(template, map[string]string{"A": "1", "S": "secret-3", "T": "secret-own"})
+	applyBoth(template, map[string]string{"A": "1", "S": "secret-3", "T": "secret-own"})
 	template = with(template, map[string]any{"env_wo_version": nil, "env": env{"A": "2"}})
-	both(template, map[string]string{"A": "2", "T": "secret-own"})
+	applyBoth(template, map[string]string{"A": "2", "T": "secret-own"})
 }
 
 // A variable of env_wo hides the template's. The update that gives it up restores the template's.
@@ -355,7 +355,7 @@ func TestWriteOnlyVariableHidesTheTemplates(t *testing.T) {
 // Moving a variable from env to env_wo with the same value doesn't replace the container.
 func TestVariableBecomesWriteOnly(t *testing.T) {
 	_, p := deploy(t)
-	config := cpuPod(with(waits(map[string]any{"running": true}, "5m"), map[string]any{"env": map[string]any{"A": "a", "B": "b"}}))
+	config := cpuPod(with(waitFor(map[string]any{"running": true}, "5m"), map[string]any{"env": map[string]any{"A": "a", "B": "b"}}))
 	state := apply(t, p, podType, tfdrive.State{}, config, "create")
 	for value, warns := range map[string]bool{"b": false, "c": true} {
 		for _, env := range []map[string]any{{"A": "a"}, nil} {

@@ -36,7 +36,7 @@ func (m members) fixed(constraints ...string) (out []fixedSetting) {
 	for _, s := range contract.Settings(string(m)) {
 		updatable := s.V1 != nil && s.V1.In(contract.Update) || s.V2 != nil && s.V2.In(contract.Update)
 		if name := diagnostics.AttributeName(s.Path); !updatable && s.Field().Type != "object" {
-			out = append(out, fixedSetting{name, api.Version(s.Only()), s.V2 != nil && s.V2.In(contract.Read), slices.Contains(constraints, name)})
+			out = append(out, fixedSetting{name, api.Version(s.OnlyVersion()), s.V2 != nil && s.V2.In(contract.Read), slices.Contains(constraints, name)})
 		}
 	}
 	return out

@@ -91,7 +91,7 @@ func (m members) texts(path, text string, more ...string) schema.SetAttribute {
 }
 
 func required(s *contract.Setting) bool {
-	return s.Only() == "" && s.Field().RequiredIn(contract.Create)
+	return s.OnlyVersion() == "" && s.Field().RequiredIn(contract.Create)
 }
 
 // The kinds whose attributes the contract describes.
@@ -128,7 +128,7 @@ func describe(s *contract.Setting, text string, more []string) string {
 			text += " Defaults to " + f.Default + "."
 		}
 	}
-	if only := s.Only(); only != "" && !strings.Contains(text, "API v") {
+	if only := s.OnlyVersion(); only != "" && !strings.Contains(text, "API v") {
 		text += fmt.Sprintf(" API %s only.", only)
 	}
 	return text + strings.Join(more, "")
@@ -190,10 +190,10 @@ func textRules(a schema.StringAttribute, rules ...validator.String) schema.Strin
 // attribute (the default and the clearing value) are excepted.
 func (m members) oneVersion() (out []planrule.OneVersion) {
 	for _, s := range contract.Settings(string(m)) {
-		if s.Only() == "" || s.Field().Type == "object" || s.Field().Items == "object" {
+		if s.OnlyVersion() == "" || s.Field().Type == "object" || s.Field().Items == "object" {
 			continue
 		}
-		o, f := planrule.OneVersion{Version: api.Version(s.Only()), Attribute: diagnostics.AttributeName(s.Path)}, s.Field()
+		o, f := planrule.OneVersion{Version: api.Version(s.OnlyVersion()), Attribute: diagnostics.AttributeName(s.Path)}, s.Field()
 		for _, empty := range []string{f.Default, f.Clear} {
 			if text := strings.Trim(empty, `"`); empty != "" && !slices.Contains(o.Except, text) {
 				o.Except = append(o.Except, text)

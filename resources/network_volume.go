@@ -19,10 +19,10 @@ import (
 // NetworkVolume is gpucloud_network_volume: storage that outlives the workers that mount it. It
 // can only grow.
 var NetworkVolume = newCollectionKind(kit.Kind[networkVolume]{
-	Name:   "network_volume",
-	Schema: networkVolumeSchema,
-	Only:   volumeMembers.oneVersion(),
-	Plan:   planNetworkVolume,
+	Name:           "network_volume",
+	Schema:         networkVolumeSchema,
+	OneVersionOnly: volumeMembers.oneVersion(),
+	Plan:           planNetworkVolume,
 
 	Loss: func(m *networkVolume) string {
 		return fmt.Sprintf("The apply deletes network volume %s (%s, %d GB) with everything on it. %s", m.ID.ValueString(), m.Name.ValueString(), m.Size.ValueInt64(), volumeUsers)

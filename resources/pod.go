@@ -16,13 +16,13 @@ import (
 // Pod is gpucloud_pod: a container on a GPU or CPU machine. See pod_plan.go for its fixed
 // attributes.
 var Pod = newCollectionKind(kit.Kind[pod]{
-	Name:     "pod",
-	Schema:   podSchema,
-	Only:     podOneVersion,
-	Moved:    movedPod,
-	Validate: validatePod,
-	Plan:     planPod,
-	Volatile: []string{"status", "data_center_id", "cost", "ssh", "runtime", "gpu.vcpu_count", "gpu.memory", "global_networking.ip", "global_networking.internal_dns"},
+	Name:           "pod",
+	Schema:         podSchema,
+	OneVersionOnly: podOneVersion,
+	Moved:          movedPod,
+	Validate:       validatePod,
+	Plan:           planPod,
+	Volatile:       []string{"status", "data_center_id", "cost", "ssh", "runtime", "gpu.vcpu_count", "gpu.memory", "global_networking.ip", "global_networking.internal_dns"},
 	Loss: func(m *pod) string {
 		return fmt.Sprintf("The apply deletes pod %s (%s). %s", m.ID.ValueString(), m.Name.ValueString(), m.loss())
 	},
@@ -59,7 +59,7 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 		if err != nil {
 			return err
 		}
-		state.Private.Named = state.references()
+		state.Private.References = state.references()
 		state.Private.EnvWO.compare(c, &state.writeOnlyEnv, got.Container.Env)
 		state.flatten(got)
 		state.readAccess(got)
@@ -82,7 +82,7 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 		if err != nil {
 			return err
 		}
-		plan.Private.Imported, plan.Private.Carried, plan.Private.Named = false, nil, nil
+		plan.Private.Imported, plan.Private.Carried, plan.Private.References = false, nil, nil
 		plan.recordApplied(c, got)
 		return plan.awaitPod(ctx, c, false)
 	},

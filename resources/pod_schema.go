@@ -148,14 +148,14 @@ type pod struct {
 func (m *pod) containerParts() (*container, *envDigests) { return &m.container, &m.Private.EnvWO }
 
 type podPrivate struct {
-	Imported bool     // and not updated since: the state contains the template's settings
-	Carried  []string // attributes that a moved block took from another provider's state: see fixedChanges
-	EnvWO    envDigests
-	Named    references // earlier references to other objects
-	Copy     podCopy
-	Access   references    // names of variables that the deployment set in the pod
-	Lost     []string      // the Access variables that the last read didn't find
-	Mounts   api.PodMounts // mounts in the last answer: the state has none if they are the template's
+	Imported   bool     // and not updated since: the state contains the template's settings
+	Carried    []string // attributes that a moved block took from another provider's state: see fixedChanges
+	EnvWO      envDigests
+	References references `json:"Named"` // earlier references to other objects
+	Copy       podCopy
+	Access     references    // names of variables that the deployment set in the pod
+	Lost       []string      // the Access variables that the last read didn't find
+	Mounts     api.PodMounts // mounts in the last answer: the state has none if they are the template's
 }
 
 type podGPU struct {

@@ -199,7 +199,7 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 	state := apply(t, p, podType, tfdrive.State{}, config, "create")
 	state = awaitStatus(t, d, p, state, "RUNNING")
 
-	warns := func(state tfdrive.State, changes map[string]any, want ...string) {
+	expectWarnings := func(state tfdrive.State, changes map[string]any, want ...string) {
 		t.Helper()
 		planned := p.Plan(podType, state, with(config, changes))
 		for _, text := range want {
@@ -208,10 +208,10 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 		}
 		must.Hold(t, len(want) != 0 || planned.Diagnostics.Warnings() == "", "the plan of", changes, "warns", planned.Diagnostics.Warnings())
 	}
-	warns(state, map[string]any{"cpu": map[string]any{"id": "cpu5c", "vcpu_count": 2}}, "cpu.id: The pod will be replaced", state.Get("id").(string), "RUNNING: its processes end", "container disk (10 GB) is lost", "Its network volume is kept")
-	warns(state, map[string]any{"env": map[string]any{"A": "b"}}, "env: The container of the pod will be replaced")
-	warns(state, map[string]any{"name": "other"})
-	warns(state, map[string]any{"locked": true})
+	expectWarnings(state, map[string]any{"cpu": map[string]any{"id": "cpu5c", "vcpu_count": 2}}, "cpu.id: The pod will be replaced", state.Get("id").(string), "RUNNING: its processes end", "container disk (10 GB) is lost", "Its network volume is kept")
+	expectWarnings(state, map[string]any{"env": map[string]any{"A": "b"}}, "env: The container of the pod will be replaced")
+	expectWarnings(state, map[string]any{"name": "other"})
+	expectWarnings(state, map[string]any{"locked": true})
 
 	gpu := apply(t, p, podType, tfdrive.State{}, gpuPod(map[string]any{"name": "g", "mounts": map[string]any{"persistent": map[string]any{"size": 30, "path": "/data"}}}), "create")
 	must.Contain(t, p.Plan(podType, gpu, gpuPod(map[string]any{"name": "g"})).Diagnostics.Warnings(), "persistent mount (30 GB) at /data")
@@ -220,10 +220,10 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 	locked := apply(t, p, podType, state, with(config, map[string]any{"locked": true}), "update")
 	expectRefusal(t, d, p, locked, podType, with(config, map[string]any{"locked": true, "env": map[string]any{"A": "b"}}), "locked", "which its lock prevents")
 	expectRefusal(t, d, p, locked, podType, with(config, map[string]any{"locked": true, "desired_state": "EXITED"}), "locked", "can't be stopped")
-	warns(locked, map[string]any{"locked": true, "env": tfdrive.Unknown}, "env: The container of the pod will be replaced") // or it stays
+	expectWarnings(locked, map[string]any{"locked": true, "env": tfdrive.Unknown}, "env: The container of the pod will be replaced") // or it stays
 	unlocked := apply(t, p, podType, locked, with(config, map[string]any{"env": map[string]any{"A": "b"}, "desired_state": "EXITED"}), "update")
 	stopped := apply(t, p, podType, unlocked, with(config, map[string]any{"locked": true, "env": map[string]any{"A": "c"}, "desired_state": "EXITED"}), "update")
-	warns(stopped, map[string]any{"locked": true, "env": map[string]any{"A": "d"}, "desired_state": "EXITED"}) // no container runs
+	expectWarnings(stopped, map[string]any{"locked": true, "env": map[string]any{"A": "d"}, "desired_state": "EXITED"}) // no container runs
 }
 
 // A pod keeps its network volume when it is created, changed and read.
@@ -395,7 +395,7 @@ func TestPodSettingThatWasNotThere(t *testing.T) {
 		must.Equal(t, p.Plan(podType, state, gpuPod(map[string]any{attribute: value})).Action, "replace", attribute, "is planned to")
 	}
 	expectPlan(t, p, podType, state, gpuPod(map[string]any{"start_ssh": false}), "update")
-	template := apply(t, p, "gpucloud_template", tfdrive.State{}, with(least, map[string]any{"name": d.Name("t")}), "create")
+	template := apply(t, p, "gpucloud_template", tfdrive.State{}, with(minimalTemplate, map[string]any{"name": d.Name("t")}), "create")
 	config := gpuPod(map[string]any{"template_id": template.Get("id")})
 	state = apply(t, p, podType, tfdrive.State{}, config, "create")
 	expectPlan(t, p, podType, state, with(config, map[string]any{"start_ssh": false}), "replace")

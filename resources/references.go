@@ -32,11 +32,11 @@ func (r references) with(ids ...string) references {
 }
 
 func (m *endpoint) references() references {
-	return m.Private.Named.with(append(value.Strings(m.NetworkVolumes), m.TemplateID.ValueString(), m.Registry.ValueString())...)
+	return m.Private.References.with(append(value.Strings(m.NetworkVolumes), m.TemplateID.ValueString(), m.Registry.ValueString())...)
 }
 
 func (m *pod) references() references {
-	return m.Private.Named.with(append(volumeIDs(m.Mounts), m.Registry.ValueString())...)
+	return m.Private.References.with(append(volumeIDs(m.Mounts), m.Registry.ValueString())...)
 }
 
 func (m *template) references() references {
@@ -116,8 +116,8 @@ func checkTemplate[M any](p *planrule.Plan[M], previous references, id string, t
 // isUnlisted reports whether an object is missing from the run's list, which needs no request
 // per reference. If the list can't be read, it returns false.
 func isUnlisted[T any](ctx context.Context, collection *api.Collection[T], id string) bool {
-	all, err := collection.Named(ctx)
-	return err == nil && !slices.ContainsFunc(all, func(other api.Named) bool { return other.ID == id })
+	all, err := collection.ListNames(ctx)
+	return err == nil && !slices.ContainsFunc(all, func(other api.NamedObject) bool { return other.ID == id })
 }
 
 // withoutGone omits the network volumes that were used before and no longer exist.

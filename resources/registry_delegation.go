@@ -53,7 +53,7 @@ var registryDelegationSchema = schema.Schema{
 		"aws_region":          fixedAttribute("AWS region of the repository."),
 		"repository":          fixedAttribute("Name of the repository."),
 		"tag":                 fixedAttribute("Tag of the images."),
-		"docker_registry_uri": fixedAttribute("Host of the registry, for names of images; null where the API returns none."),
+		"docker_registry_uri": fixedAttribute("Host of the registry, for names of images; null if the API returns none."),
 		"created_at":          fixedAttribute("When the delegation was created, as RFC 3339."),
 	},
 }

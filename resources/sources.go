@@ -60,21 +60,21 @@ var clusters = &kit.Source[cluster]{
 }
 
 var pods = &kit.Source[pod]{
-	Complete: func(m *pod) { m.command().complete() },
-	Kind:     Pod,
-	Omit:     slices.Concat([]string{"desired_state", "from_template"}, createOnly, placement, configurationOnly),
-	Masked:   []string{"env"},
-	Filters:  []string{"status", "cloud", "image"},
-	Only:     []planrule.OneVersion{{Version: api.V2, Attribute: "status", Except: []string{api.PodRunning, api.PodExited}, HandledByKind: true}}, // API v1 returns these
+	Complete:       func(m *pod) { m.command().complete() },
+	Kind:           Pod,
+	Omit:           slices.Concat([]string{"desired_state", "from_template"}, createOnly, placement, configurationOnly),
+	Masked:         []string{"env"},
+	Filters:        []string{"status", "cloud", "image"},
+	OneVersionOnly: []planrule.OneVersion{{Version: api.V2, Attribute: "status", Except: []string{api.PodRunning, api.PodExited}, HandledByKind: true}}, // API v1 returns these
 }
 
 var endpoints = &kit.Source[endpoint]{
-	Complete: func(m *endpoint) { m.command().complete() },
-	Kind:     Endpoint,
-	Omit:     append([]string{"from_template"}, configurationOnly...), // only for endpoints that the provider manages
-	Masked:   []string{"env"},
-	Filters:  []string{"type"},
-	Only:     []planrule.OneVersion{{Version: api.V2, Attribute: "type"}}, // on API v1 a load balancer looks like a queue
+	Complete:       func(m *endpoint) { m.command().complete() },
+	Kind:           Endpoint,
+	Omit:           append([]string{"from_template"}, configurationOnly...), // only for endpoints that the provider manages
+	Masked:         []string{"env"},
+	Filters:        []string{"type"},
+	OneVersionOnly: []planrule.OneVersion{{Version: api.V2, Attribute: "type"}}, // on API v1 a load balancer looks like a queue
 }
 
 var networkVolumes = &kit.Source[networkVolume]{
@@ -136,7 +136,9 @@ func newCollectionKind[M, T any](k kit.Kind[M], collection func(*api.Client) *ap
 		}
 		return err
 	}
-	k.Objects = func(ctx context.Context, c *api.Client) ([]api.Named, error) { return collection(c).Named(ctx) }
+	k.Objects = func(ctx context.Context, c *api.Client) ([]api.NamedObject, error) {
+		return collection(c).ListNames(ctx)
+	}
 	k.Delete = func(ctx context.Context, c *api.Client, state *M) error { return collection(c).Delete(ctx, id(state)) }
 	if k.ExistingMatches == nil {
 		k.ExistingMatches = func(ctx context.Context, c *api.Client, plan *M) []api.ExistingMatch {
@@ -175,15 +177,15 @@ var catalogTemplates = &kit.Source[catalogTemplate]{
 		Name:   "catalog_template",
 		Title:  "public template",
 		Schema: catalogTemplateSchema,
-		Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) {
+		Objects: func(ctx context.Context, c *api.Client) ([]api.NamedObject, error) {
 			all, err := c.CatalogTemplates(ctx)
-			out := make([]api.Named, len(all))
+			out := make([]api.NamedObject, len(all))
 			for i, t := range all {
-				out[i] = api.Named{ID: t.ID, Name: t.Name}
+				out[i] = api.NamedObject{ID: t.ID, Name: t.Name}
 			}
 			return out, err
 		},
-		Only: append([]planrule.OneVersion{{Version: api.V2, Attribute: "source", Except: []string{"official", "community"}, HandledByKind: true}}, templateOneVersion...),
+		OneVersionOnly: append([]planrule.OneVersion{{Version: api.V2, Attribute: "source", Except: []string{"official", "community"}, HandledByKind: true}}, templateOneVersion...),
 		Read: func(ctx context.Context, c *api.Client, state *catalogTemplate) error {
 			got, err := c.CatalogTemplate(ctx, state.ID.ValueString())
 			if err != nil {

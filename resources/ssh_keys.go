@@ -28,8 +28,8 @@ var SSHKeys = &kit.Kind[sshKeys]{
 	Schema:  sshKeysSchema,
 	Version: api.V2,
 	Plan:    planSSHKeys,
-	Objects: func(context.Context, *api.Client) ([]api.Named, error) {
-		return []api.Named{{ID: account, Name: "SSH keys"}}, nil
+	Objects: func(context.Context, *api.Client) ([]api.NamedObject, error) {
+		return []api.NamedObject{{ID: account, Name: "SSH keys"}}, nil
 	},
 
 	Create: func(ctx context.Context, c *api.Client, _, plan *sshKeys) error {

@@ -17,9 +17,9 @@ import (
 
 // Template is gpucloud_template: the container settings of pods or serverless workers.
 var Template = newCollectionKind(kit.Kind[template]{
-	Name:   "template",
-	Schema: templateSchema,
-	Only:   templateOneVersion,
+	Name:           "template",
+	Schema:         templateSchema,
+	OneVersionOnly: templateOneVersion,
 	Validate: func(_ context.Context, c diagnostics.Check, config *template) {
 		config.validate(c)
 	},

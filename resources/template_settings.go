@@ -181,11 +181,7 @@ func areDefaultPorts(ports []string) bool {
 }
 
 func withoutKeys(env map[string]string, keys map[string]bool) map[string]string {
-	out := map[string]string{}
-	for name, v := range env {
-		if !keys[name] {
-			out[name] = v
-		}
-	}
+	out := maps.Clone(env)
+	maps.DeleteFunc(out, func(name, _ string) bool { return keys[name] })
 	return out
 }

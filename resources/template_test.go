@@ -12,23 +12,23 @@ import (
 
 func TestTemplate(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
-		least := map[string]any{"name": d.Name("least"), "image": "python:3.12-slim"}
-		most := map[string]any{
+		minimal := map[string]any{"name": d.Name("least"), "image": "python:3.12-slim"}
+		full := map[string]any{
 			"name": d.Name("most"), "image": "python:3.12", "args": "python -u 'my handler.py'", "disk": 30, "env": map[string]any{"TOKEN": "s3cret", "EMPTY": "", "GRÜSSE": "äöü"},
 			"ports": []any{"22/tcp", "8000/http"}, "public": true, "category": "NVIDIA", "mounts": map[string]any{"persistent": map[string]any{"size": 15, "path": "/data"}},
 		}
-		state := apply(t, p, "gpucloud_template", tfdrive.State{}, least, "create")
+		state := apply(t, p, "gpucloud_template", tfdrive.State{}, minimal, "create")
 		expectState(t, state, map[string]any{"disk": 50.0, "category": "NVIDIA", "serverless": false, "ports": nil})
-		expectImport(t, p, state, least, false)
-		state = apply(t, p, state.Type, state, most, "update")
-		expectImport(t, p, state, most, false)
-		apply(t, p, state.Type, state, with(most, map[string]any{"ports": []any{"8000/http", "22/tcp"}}), "no-op")
+		expectImport(t, p, state, minimal, false)
+		state = apply(t, p, state.Type, state, full, "update")
+		expectImport(t, p, state, full, false)
+		apply(t, p, state.Type, state, with(full, map[string]any{"ports": []any{"8000/http", "22/tcp"}}), "no-op")
 		edit(t, d.Client(t, v).Templates, state.Get("id"), func(template *api.Template) { template.Image = "other" })
-		expectState(t, applyRestore(t, p, state, most), map[string]any{"image": "python:3.12"})
+		expectState(t, applyRestore(t, p, state, full), map[string]any{"image": "python:3.12"})
 	})
 }
 
-var least = map[string]any{"name": "t", "image": "img"}
+var minimalTemplate = map[string]any{"name": "t", "image": "img"}
 
 // Each attribute is set, changed and removed. After each step the next plan is empty.
 func TestTemplateEveryAttribute(t *testing.T) {
@@ -73,7 +73,7 @@ func TestTemplateEveryAttribute(t *testing.T) {
 		expectAll(t, p, "gpucloud_template", tested)
 		for _, c := range append(both[:len(both):len(both)], only[v]...) {
 			t.Run(c.name, func(t *testing.T) {
-				config := with(least, map[string]any{"name": d.Name("every-" + c.name)})
+				config := with(minimalTemplate, map[string]any{"name": d.Name("every-" + c.name)})
 				if c.name == "name" {
 					c.a, c.b = d.Name("t1"), d.Name("t2")
 				}
@@ -131,15 +131,15 @@ func TestTemplateRepeatsElements(t *testing.T) {
 // null, "" and [] are equivalent in the state and in the configuration.
 func TestTemplateEmptyIsNull(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
-		least := with(least, map[string]any{"name": d.Name("t")})
+		minimal := with(minimalTemplate, map[string]any{"name": d.Name("t")})
 		empty := map[string]any{"args": "", "env": map[string]any{}, "ports": []any{}, "registry": ""}
-		state := apply(t, p, "gpucloud_template", tfdrive.State{}, with(least, empty), "create")
+		state := apply(t, p, "gpucloud_template", tfdrive.State{}, with(minimal, empty), "create")
 		if v == api.V1 {
 			empty = with(empty, map[string]any{"readme": "", "docker_entrypoint": []any{}})
-			state = apply(t, p, "gpucloud_template", state, with(least, empty), "update")
+			state = apply(t, p, "gpucloud_template", state, with(minimal, empty), "update")
 		}
-		state = apply(t, p, "gpucloud_template", state, least, "update")
-		apply(t, p, "gpucloud_template", state, with(least, empty), "update")
+		state = apply(t, p, "gpucloud_template", state, minimal, "update")
+		apply(t, p, "gpucloud_template", state, with(minimal, empty), "update")
 	})
 }
 
@@ -183,10 +183,10 @@ func TestTemplateRules(t *testing.T) {
 		},
 	}
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
-		least := with(least, map[string]any{"name": d.Name("t")})
-		expectRefusals(t, d, p, "gpucloud_template", least, slices.Concat(always, byVersion[v])...)
+		minimal := with(minimalTemplate, map[string]any{"name": d.Name("t")})
+		expectRefusals(t, d, p, "gpucloud_template", minimal, slices.Concat(always, byVersion[v])...)
 		// Values that are equivalent to an omission are valid on both versions.
-		apply(t, p, "gpucloud_template", tfdrive.State{}, with(least, map[string]any{"start_ssh": true, "start_jupyter": true, "allowed_cuda_versions": []any{}, "docker_entrypoint": []any{}, "readme": ""}), "create")
+		apply(t, p, "gpucloud_template", tfdrive.State{}, with(minimal, map[string]any{"start_ssh": true, "start_jupyter": true, "allowed_cuda_versions": []any{}, "docker_entrypoint": []any{}, "readme": ""}), "create")
 	})
 }
 
@@ -195,7 +195,7 @@ func TestTemplateRules(t *testing.T) {
 func TestTemplateInUse(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V1)
-	config := with(least, map[string]any{"name": d.Name("t"), "serverless": true})
+	config := with(minimalTemplate, map[string]any{"name": d.Name("t"), "serverless": true})
 	template := apply(t, p, "gpucloud_template", tfdrive.State{}, config, "create")
 	endpoint := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "e", "template_id": template.Get("id")}, "create")
 	expectRefusal(t, d, p, template, template.Type, with(config, map[string]any{"category": "CPU"}), "category", "an endpoint is linked to (e ("+endpoint.Get("id").(string)+"))")

@@ -26,14 +26,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-func waits(what map[string]any, timeout string) map[string]any {
+func waitFor(what map[string]any, timeout string) map[string]any {
 	return map[string]any{"wait_for": what, "timeouts": map[string]any{"create": timeout, "update": timeout}}
 }
 
 // The apply of a pod returns when the pod runs.
 func TestPodWaitsUntilItRuns(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
-		config := cpuPod(waits(map[string]any{"running": true}, "5m"))
+		config := cpuPod(waitFor(map[string]any{"running": true}, "5m"))
 		state := apply(t, p, podType, tfdrive.State{}, config, "create")
 		got := podOf(t, d, state)
 		must.Hold(t, got.Status == "RUNNING" && state.Get("status") == "RUNNING" && state.Get("runtime") != nil,
@@ -46,12 +46,12 @@ func TestPodWaitsUntilItRuns(t *testing.T) {
 // If a wait fails, the error has the reason and the last lines of the pod's log, with advice and
 // without the values of its environment. A cluster's error has the number of running pods, and
 // one failed pod. The object is in the state.
-func TestWaitsInVain(t *testing.T) {
+func TestFailedWaits(t *testing.T) {
 	t.Parallel()
 	_, pods := deploy(t)
 	clusters := drive(t, deployWithGPUs(t), api.V2)
 	running := func(timeout string, changes map[string]any) map[string]any {
-		return with(waits(map[string]any{"running": true}, timeout), changes)
+		return with(waitFor(map[string]any{"running": true}, timeout), changes)
 	}
 	for name, c := range map[string]struct {
 		p        *tfdrive.Provider
@@ -65,7 +65,7 @@ func TestWaitsInVain(t *testing.T) {
 			[]string{"more time would not help: it is ERROR", "The last lines of the pod:", "the model is not there", "[redacted]"},
 		},
 		"its port is not published": {
-			pods, podType, cpuPod(with(waits(map[string]any{"port": 8000}, "300ms"), map[string]any{"ports": []any{"8000/tcp"}})), []string{"port 8000", "not reached within 300ms"},
+			pods, podType, cpuPod(with(waitFor(map[string]any{"port": 8000}, "300ms"), map[string]any{"ports": []any{"8000/tcp"}})), []string{"port 8000", "not reached within 300ms"},
 		},
 		"a GPU is missing": {
 			clusters, clusterType, clusterConfig(running("2s", map[string]any{"compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 3}})),
@@ -100,12 +100,12 @@ func TestWaitPlan(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
 	none := tfdrive.State{}
-	expectRefusal(t, d, p, none, podType, cpuPod(with(waits(map[string]any{"running": true}, "1m"), map[string]any{"desired_state": "EXITED"})), "wait_for", "conflicts with desired_state")
-	expectRefusal(t, d, p, none, podType, cpuPod(waits(map[string]any{"port": 80}, "1m")), "wait_for.port", `such as "80/tcp"`)
+	expectRefusal(t, d, p, none, podType, cpuPod(with(waitFor(map[string]any{"running": true}, "1m"), map[string]any{"desired_state": "EXITED"})), "wait_for", "conflicts with desired_state")
+	expectRefusal(t, d, p, none, podType, cpuPod(waitFor(map[string]any{"port": 80}, "1m")), "wait_for.port", `such as "80/tcp"`)
 	expectRefusal(t, d, p, none, podType, cpuPod(map[string]any{"timeouts": map[string]any{"create": "soon"}}), "timeouts.create", "expected a duration")
 	endpoint := map[string]any{"name": "e", "image": "i"}
-	expectRefusal(t, d, p, none, "gpucloud_endpoint", with(endpoint, waits(map[string]any{"worker": true}, "1m")), "wait_for.worker", "workers.min of at least 1")
-	expectRefusal(t, d, drive(t, d, api.V1), none, "gpucloud_endpoint", with(map[string]any{"name": "e", "template_id": "t"}, waits(map[string]any{"rollout": true}, "1m")), "wait_for.rollout", "API v2 only")
+	expectRefusal(t, d, p, none, "gpucloud_endpoint", with(endpoint, waitFor(map[string]any{"worker": true}, "1m")), "wait_for.worker", "workers.min of at least 1")
+	expectRefusal(t, d, drive(t, d, api.V1), none, "gpucloud_endpoint", with(map[string]any{"name": "e", "template_id": "t"}, waitFor(map[string]any{"rollout": true}, "1m")), "wait_for.rollout", "API v2 only")
 }
 
 // The apply of an endpoint waits for a ready worker and for the rollout of the newest release. If
@@ -113,20 +113,20 @@ func TestWaitPlan(t *testing.T) {
 func TestEndpointWaits(t *testing.T) {
 	t.Parallel()
 	d, p := deploy(t)
-	config := with(map[string]any{"name": "e", "image": "builtin/echo", "workers": map[string]any{"min": 1, "max": 1}}, waits(map[string]any{"rollout": true, "worker": true}, "5m"))
+	config := with(map[string]any{"name": "e", "image": "builtin/echo", "workers": map[string]any{"min": 1, "max": 1}}, waitFor(map[string]any{"rollout": true, "worker": true}, "5m"))
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
-	ready := func() {
+	expectReady := func() {
 		t.Helper()
 		got, err := d.Client(t, api.V2).EndpointReleases(t.Context(), state.Get("id").(string))
 		must.Hold(t, err == nil && !got.Rollout.InProgress, "the rollout goes on", got.Rollout, err)
 		workers, err := d.Client(t, api.V2).EndpointWorkers(t.Context(), state.Get("id").(string))
 		must.Hold(t, err == nil && workers.Summary.Idle+workers.Summary.Running != 0, "no worker is ready", workers.Summary, err)
 	}
-	ready()
+	expectReady()
 	state = apply(t, p, "gpucloud_endpoint", state, with(config, map[string]any{"env": map[string]any{"A": "b"}}), "update")
-	ready()
+	expectReady()
 
-	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, with(config, with(waits(map[string]any{"worker": true}, "300ms"), map[string]any{"name": "no image", "image": "nothing/runs-this"})))
+	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, with(config, with(waitFor(map[string]any{"worker": true}, "300ms"), map[string]any{"name": "no image", "image": "nothing/runs-this"})))
 	failed, diags := p.Reconfigure().Apply(planned)
 	must.Fail(t, diags.Err(), "to be ready: not reached within 300ms")
 	must.Succeed(t, p.Destroy(failed).Err())
@@ -147,15 +147,15 @@ func TestPodWaitsForItsPort(t *testing.T) {
 	listener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	p := drive(t, deployPublishing(t, listener.Addr().(*net.TCPAddr).Port), api.V2)
-	state := apply(t, p, podType, tfdrive.State{}, cpuPod(with(waits(map[string]any{"port": 8000}, "5m"), map[string]any{"ports": []any{"8000/tcp"}})), "create")
+	state := apply(t, p, podType, tfdrive.State{}, cpuPod(with(waitFor(map[string]any{"port": 8000}, "5m"), map[string]any{"ports": []any{"8000/tcp"}})), "create")
 	must.Equal(t, state.Get("status"), "RUNNING", "it")
 	listener.Close()
 	// The pod already runs, but its port is closed.
-	must.Fail(t, tfdrive.Err(p.Reconfigure().Apply(p.Plan(podType, state, cpuPod(with(waits(map[string]any{"port": 8000}, "500ms"), map[string]any{"name": "q", "ports": []any{"8000/tcp"}}))))), "does not accept connections")
+	must.Fail(t, tfdrive.Err(p.Reconfigure().Apply(p.Plan(podType, state, cpuPod(with(waitFor(map[string]any{"port": 8000}, "500ms"), map[string]any{"name": "q", "ports": []any{"8000/tcp"}}))))), "does not accept connections")
 }
 
 // deployPublishing returns a deployment that publishes the ports of its pods, because the built-in
-// images of the jobrunner listen at none.
+// images of the jobrunner don't listen on ports.
 func deployPublishing(t *testing.T, port int) *acctest.Deployment {
 	t.Helper()
 	return rewriteAnswers(t, acctest.Deploy(t), func(_, body string) string {
@@ -199,7 +199,7 @@ func deployWithGPUs(t *testing.T) *acctest.Deployment {
 func TestClusterWaits(t *testing.T) {
 	t.Parallel()
 	p := drive(t, deployWithGPUs(t), api.V2)
-	config := clusterConfig(waits(map[string]any{"running": true}, "5m"))
+	config := clusterConfig(waitFor(map[string]any{"running": true}, "5m"))
 	state := apply(t, p, clusterType, tfdrive.State{}, config, "create")
 	got := state.Get("pods.by_status")
 	must.Hold(t, reflect.DeepEqual(got, map[string]any{"RUNNING": 2.0}) && state.Get("primary.status") == "RUNNING",
@@ -219,26 +219,26 @@ func TestClusterWaitsForEveryPod(t *testing.T) {
 		return body[:last] + strings.Replace(body[last:], "RUNNING", "STARTING", 1)
 	})
 	p := drive(t, d, api.V2)
-	state, diags := p.Reconfigure().Apply(p.Plan(clusterType, tfdrive.State{}, clusterConfig(waits(map[string]any{"running": true}, "3s"))))
+	state, diags := p.Reconfigure().Apply(p.Plan(clusterType, tfdrive.State{}, clusterConfig(waitFor(map[string]any{"running": true}, "3s"))))
 	must.Fail(t, diags.Err(), "1 of 2 pods run; pod ", "it is STARTING")
 	must.Succeed(t, p.Destroy(state).Err())
 }
 
-// meddler is a transport that may answer a request itself.
-type meddler func(*http.Request) (*http.Response, error)
+// interceptor is a transport that may answer a request itself.
+type interceptor func(*http.Request) (*http.Response, error)
 
-func (m meddler) RoundTrip(r *http.Request) (*http.Response, error) {
+func (m interceptor) RoundTrip(r *http.Request) (*http.Response, error) {
 	if resp, err := m(r); resp != nil || err != nil {
 		return resp, err
 	}
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// createWaiting creates an endpoint with wait_for.worker. The provider sends through the meddler.
-func createWaiting(t *testing.T, d *acctest.Deployment, image, timeout string, m meddler) (tfdrive.State, error) {
+// createWaiting creates an endpoint with wait_for.worker. The provider sends through the interceptor.
+func createWaiting(t *testing.T, d *acctest.Deployment, image, timeout string, m interceptor) (tfdrive.State, error) {
 	t.Helper()
 	p := tfdrive.Start(t, provider.NewWithTransport("test", m)(), d.Settings(api.V2))
-	config := with(map[string]any{"name": "e", "image": image, "workers": map[string]any{"min": 1, "max": 1}}, waits(map[string]any{"worker": true}, timeout))
+	config := with(map[string]any{"name": "e", "image": image, "workers": map[string]any{"min": 1, "max": 1}}, waitFor(map[string]any{"worker": true}, timeout))
 	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, config)
 	must.Succeed(t, planned.Diagnostics.Err())
 	state, diags := p.Reconfigure().Apply(planned)

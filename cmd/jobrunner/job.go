@@ -231,7 +231,7 @@ func (e *endpointArgs) withEndpoint(call func(ctx context.Context, c *api.Client
 // endpointID finds an endpoint by its id or name. A key that may not list endpoints
 // needs the id.
 func endpointID(ctx context.Context, c *api.Client, given string) (string, error) {
-	all, err := c.Endpoints.Named(ctx)
+	all, err := c.Endpoints.ListNames(ctx)
 	if err != nil {
 		if isRefused(err) && api.ValidID(given) {
 			if _, err := c.Jobs.Health(ctx, given); isRefused(err) {
@@ -264,7 +264,7 @@ func isRefused(err error) bool {
 }
 
 // listSome lists the first endpoints, for an error.
-func listSome(all []api.Named) string {
+func listSome(all []api.NamedObject) string {
 	if len(all) == 0 {
 		return "the deployment has none"
 	}

@@ -27,7 +27,7 @@ type CatalogList[T any] struct {
 }
 
 // Head returns the id and the name of an entry.
-func (*CatalogList[T]) Head(entry T) Named { return head(entry) }
+func (*CatalogList[T]) Head(entry T) NamedObject { return head(entry) }
 
 // Find returns the entries for a query. Each query is cached for the client's lifetime.
 func (l *CatalogList[T]) Find(ctx context.Context, query url.Values) ([]T, error) {

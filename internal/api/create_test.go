@@ -276,7 +276,7 @@ func TestConcurrentEqualCreates(t *testing.T) {
 // An existing object with the name is never adopted, even if it is equal or the answer to the POST
 // was lost. The error names it.
 func TestTakenName(t *testing.T) {
-	theirs := func(image string) map[string]any {
+	defaultAnswer := func(image string) map[string]any {
 		return map[string]any{"name": "t", "image": image, "args": "", "disk": 50, "env": map[string]any{}, "ports": []string{},
 			"registry": nil, "public": false, "serverless": false, "category": "NVIDIA"}
 	}
@@ -299,12 +299,12 @@ func TestTakenName(t *testing.T) {
 			}
 			run := s.open(t)
 			if c.before {
-				s.add(theirs(c.image))
+				s.add(defaultAnswer(c.image))
 			}
 			matches := run.Templates.ExistingMatches(t.Context(), want)
 			must.Equal(t, c.before, len(matches) == 1 && matches[0].NameTaken && matches[0].Equal == (c.image == "i"), "matches", matches)
 			if !c.before {
-				s.add(theirs(c.image))
+				s.add(defaultAnswer(c.image))
 			}
 			got, err := run.Templates.Create(t.Context(), want)
 			unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)

@@ -57,7 +57,7 @@ func (s *writeCounter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.rest(w, r)
 }
 
-func (s *writeCounter) arrived() []string {
+func (s *writeCounter) receivedWrites() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.writes
@@ -97,7 +97,7 @@ func TestNoWriteWithoutAList(t *testing.T) {
 				runInBubble(t, strings.Join([]string{name, string(version), call}, "/"), func(t *testing.T) {
 					d := &writeCounter{list: s.list, rest: s.rest}
 					err := write(t.Context(), pipe(t, d, api.Settings{Version: version, SharedReads: true}))
-					got := d.arrived()
+					got := d.receivedWrites()
 					must.Hold(t, len(got) > 0 == s.written && (err != nil || s.written), got, "arrived", err)
 				})
 			}
@@ -131,7 +131,7 @@ func TestRefusalThatProvesTheAPI(t *testing.T) {
 			err := client.Verify(t.Context())
 			must.Hold(t, (err == nil) == c.proves, "the proof", err)
 			err = writes["create template"](t.Context(), client)
-			got := d.arrived()
+			got := d.receivedWrites()
 			must.Hold(t, len(got) > 0 == c.proves && (err == nil) == c.proves, got, "arrived", err)
 		})
 	}

@@ -146,7 +146,7 @@ func TestRunSyncTimeout(t *testing.T) {
 func TestRunToEnd(t *testing.T) {
 	queued, running := answer(200, `{"id":"j","status":"IN_QUEUE"}`), answer(200, `{"id":"j","status":"IN_PROGRESS"}`)
 	cancelled := answer(200, `{"id":"j","status":"CANCELLED"}`)
-	forever := func(a http.HandlerFunc) http.HandlerFunc {
+	answerAlways := func(a http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.URL.Path, "/cancel/") {
 				a = cancelled
@@ -168,9 +168,9 @@ func TestRunToEnd(t *testing.T) {
 			want: "job j of endpoint e ended as FAILED: boom", last: "GET /v2/e/status/j", takes: 250 * time.Millisecond, progress: "IN_QUEUE"},
 		"cancelled elsewhere": {answers: []http.HandlerFunc{cancelled},
 			want: "job j of endpoint e ended as CANCELLED", last: "POST /v2/e/run"},
-		"too slow": {answers: []http.HandlerFunc{queued, forever(running)},
+		"too slow": {answers: []http.HandlerFunc{queued, answerAlways(running)},
 			want: "the wait for job j of endpoint e ended while it was IN_PROGRESS: not finished after 1m0s; it was cancelled", last: "POST /v2/e/cancel/j", takes: time.Minute},
-		"interrupted": {answers: []http.HandlerFunc{forever(queued)}, interrupt: 3 * time.Second,
+		"interrupted": {answers: []http.HandlerFunc{answerAlways(queued)}, interrupt: 3 * time.Second,
 			want: "the wait for job j of endpoint e ended while it was IN_QUEUE: interrupted; it was cancelled", last: "POST /v2/e/cancel/j", takes: 3 * time.Second},
 		"not to be cancelled": {answers: []http.HandlerFunc{queued, running, answer(403, `{"title":"no"}`)},
 			want: "it could not be cancelled, and may go on", last: "POST /v2/e/cancel/j", takes: 625 * time.Millisecond},

@@ -263,10 +263,10 @@ func share[V any](ctx context.Context, flight *singleflight.Group, key, doing st
 	}
 }
 
-type Named struct{ ID, Name string }
+type NamedObject struct{ ID, Name string }
 
 // WithName returns the ids of the objects that have exactly this name, sorted. An empty name matches none.
-func WithName(all []Named, name string) (ids []string) {
+func WithName(all []NamedObject, name string) (ids []string) {
 	for _, o := range all {
 		if o.Name == name && name != "" {
 			ids = append(ids, o.ID)
@@ -276,12 +276,12 @@ func WithName(all []Named, name string) (ids []string) {
 	return ids
 }
 
-// Named is List, with only ids and names.
-func (r *Collection[T]) Named(ctx context.Context) (named []Named, err error) {
+// ListNames is List, with only ids and names.
+func (r *Collection[T]) ListNames(ctx context.Context) (named []NamedObject, err error) {
 	elements, err := r.sharedList(ctx, false)
 	for _, e := range elements {
 		if !e.terminated {
-			named = append(named, Named{e.id, e.name})
+			named = append(named, NamedObject{e.id, e.name})
 		}
 	}
 	return named, err

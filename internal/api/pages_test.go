@@ -120,7 +120,7 @@ func (s *pager) open(t *testing.T) *api.Client {
 type pagedKind struct {
 	member string
 	object string // an object's members after id and name
-	named  func(context.Context, *api.Client) ([]api.Named, error)
+	named  func(context.Context, *api.Client) ([]api.NamedObject, error)
 	get    func(ctx context.Context, c *api.Client, id string) error
 	create func(context.Context, *api.Client) (id string, err error) // creates an object "new"
 }
@@ -128,8 +128,10 @@ type pagedKind struct {
 func newPagedKind[T any](member string, collection func(*api.Client) *api.Collection[T], created T, id func(T) string, object string) pagedKind {
 	return pagedKind{
 		member: member, object: object,
-		named: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return collection(c).Named(ctx) },
-		get:   func(ctx context.Context, c *api.Client, id string) error { return must.Err(collection(c).Get(ctx, id)) },
+		named: func(ctx context.Context, c *api.Client) ([]api.NamedObject, error) {
+			return collection(c).ListNames(ctx)
+		},
+		get: func(ctx context.Context, c *api.Client, id string) error { return must.Err(collection(c).Get(ctx, id)) },
 		create: func(ctx context.Context, c *api.Client) (string, error) {
 			got, err := collection(c).Create(ctx, created)
 			return id(got), err
@@ -181,7 +183,7 @@ func eachPaged(t *testing.T, paths []string, check func(t *testing.T, path strin
 }
 
 func TestEmptyNameFindsNothing(t *testing.T) {
-	must.Equal(t, api.WithName([]api.Named{{ID: "nameless"}, {ID: "id", Name: "name"}}, ""), nil)
+	must.Equal(t, api.WithName([]api.NamedObject{{ID: "nameless"}, {ID: "id", Name: "name"}}, ""), nil)
 }
 
 // A list has the objects of all pages: lookups by name, reads, and creates whose answer was lost

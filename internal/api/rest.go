@@ -65,9 +65,9 @@ func (*Collection[T]) id(object T) string   { return head(object).ID }
 func (*Collection[T]) name(object T) string { return head(object).Name }
 
 // head returns the fields ID and Name of an object. The name may be optional.
-func head(object any) Named {
+func head(object any) NamedObject {
 	of := reflect.ValueOf(object)
-	head := Named{ID: of.FieldByName("ID").String()}
+	head := NamedObject{ID: of.FieldByName("ID").String()}
 	if name := reflect.Indirect(of.FieldByName("Name")); name.IsValid() {
 		head.Name = name.String()
 	}

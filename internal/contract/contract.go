@@ -194,9 +194,9 @@ func (s *Setting) Field() *Field {
 	return s.V1
 }
 
-// Only returns the version that has the setting, or "" if both have it or only one version
+// OnlyVersion returns the version that has the setting, or "" if both have it or only one version
 // has the resource.
-func (s *Setting) Only() API {
+func (s *Setting) OnlyVersion() API {
 	f := s.Field()
 	both := (Body{V1, f.Resource, Create}).Exists() && (Body{V2, f.Resource, Create}).Exists()
 	switch {

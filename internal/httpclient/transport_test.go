@@ -57,9 +57,9 @@ func TestFailedConnectionSendsNothing(t *testing.T) {
 				return nil, nil
 			}
 			under.DialContext = func(context.Context, string, string) (net.Conn, error) {
-				here, there := net.Pipe()
-				go c.serve(there)
-				return here, nil
+				client, server := net.Pipe()
+				go c.serve(server)
+				return client, nil
 			}
 			client := &Client{APIKey: "k", Timeout: time.Minute, RoundTripper: transport}
 			_, err := client.Do(t.Context(), Call{Method: http.MethodPost, URL: "https://deployment/a", Body: map[string]any{}}, nil)

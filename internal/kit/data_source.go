@@ -22,11 +22,11 @@ import (
 // attributes that a configuration sets. Result is a struct of the attributes that Read
 // returns. Their fields are named as the attributes, in Go's spelling.
 type DataSource[Config, Result any] struct {
-	Name    string      // name of the type, without the provider's prefix
-	Title   string      // in messages: "GPU types"
-	Version api.Version // the only version that has it; "" if both have it
-	Schema  schema.Schema
-	Only    []planrule.OneVersion
+	Name           string      // name of the type, without the provider's prefix
+	Title          string      // in messages: "GPU types"
+	Version        api.Version // the only version that has it; "" if both have it
+	Schema         schema.Schema
+	OneVersionOnly []planrule.OneVersion
 	// Validate checks the configuration without the API. It may be nil.
 	Validate func(c diagnostics.Check, config *Config)
 	Read     func(ctx context.Context, c *api.Client, config *Config) (Result, error)
@@ -35,7 +35,7 @@ type DataSource[Config, Result any] struct {
 // New is the framework's constructor.
 func (d *DataSource[Config, Result]) New() datasource.DataSource {
 	return &dataSource{
-		name: d.Name, title: d.Title, version: d.Version, schema: d.Schema, only: d.Only,
+		name: d.Name, title: d.Title, version: d.Version, schema: d.Schema, oneVersionOnly: d.OneVersionOnly,
 		validate: func(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) {
 			m := new(Config)
 			diags.Append(value.Load(ctx, tfsdk.State(config), m)...)
@@ -61,13 +61,13 @@ func (d *DataSource[Config, Result]) New() datasource.DataSource {
 
 // dataSource implements the framework's interface for every data source.
 type dataSource struct {
-	name, title string
-	version     api.Version
-	schema      schema.Schema
-	only        []planrule.OneVersion
-	validate    func(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) // may be nil
-	read        func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, diags *diag.Diagnostics) error
-	run         *Run
+	name, title    string
+	version        api.Version
+	schema         schema.Schema
+	oneVersionOnly []planrule.OneVersion
+	validate       func(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) // may be nil
+	read           func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, diags *diag.Diagnostics) error
+	run            *Run
 }
 
 func (d *dataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
@@ -100,7 +100,7 @@ func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 				d.run.Provider, d.name, d.version, string(d.version)))
 		return
 	}
-	for _, o := range d.only {
+	for _, o := range d.oneVersionOnly {
 		o.Check(ctx, diagnostics.Check{Diagnostics: &resp.Diagnostics}, c.Version, req.Config)
 	}
 	if resp.Diagnostics.HasError() {
@@ -133,7 +133,7 @@ func ValidID(c diagnostics.Check, attribute string, id types.String, more ...str
 }
 
 // ByName returns the id of the only object with the name.
-func (l Lookup) ByName(listed []api.Named, name string) (id string, err error) {
+func (l Lookup) ByName(listed []api.NamedObject, name string) (id string, err error) {
 	matches := api.WithName(listed, name)
 	switch len(matches) {
 	case 1:
@@ -147,7 +147,7 @@ func (l Lookup) ByName(listed []api.Named, name string) (id string, err error) {
 }
 
 // nearNames lists existing objects with similar names.
-func (l Lookup) nearNames(listed []api.Named, name string) string {
+func (l Lookup) nearNames(listed []api.NamedObject, name string) string {
 	if len(listed) == 0 {
 		return fmt.Sprintf("there are no %s", l.Plural)
 	}
@@ -177,7 +177,7 @@ func (l Lookup) nearNames(listed []api.Named, name string) string {
 }
 
 // UnknownID returns the error for an id that doesn't exist. absent is the API's answer.
-func (l Lookup) UnknownID(listed []api.Named, id string, absent error) error {
+func (l Lookup) UnknownID(listed []api.NamedObject, id string, absent error) error {
 	hint := ""
 	var ids []string
 	for _, o := range listed {

@@ -72,7 +72,7 @@ func (r *kindResource[M]) find(ctx context.Context, c *api.Client, idOrName stri
 	all, err := r.kind.Objects(ctx, c)
 	ids := api.WithName(all, idOrName)
 	switch {
-	case slices.ContainsFunc(all, func(o api.Named) bool { return o.ID == idOrName }):
+	case slices.ContainsFunc(all, func(o api.NamedObject) bool { return o.ID == idOrName }):
 		return idOrName
 	case len(ids) > 1:
 		diags.AddError("Several objects have this name", fmt.Sprintf("%d objects have the name %q. Import one of these ids: %s.", len(ids), idOrName, strings.Join(ids, ", ")))
@@ -115,7 +115,7 @@ func (r *kindResource[M]) List(ctx context.Context, req list.ListRequest, stream
 	var name types.String
 	diags.Append(req.Config.GetAttribute(ctx, path.Root("name"), &name)...)
 	c := r.client(&diags)
-	var all []api.Named
+	var all []api.NamedObject
 	if c != nil {
 		var err error
 		if all, err = r.kind.Objects(ctx, c); err != nil {
@@ -126,7 +126,7 @@ func (r *kindResource[M]) List(ctx context.Context, req list.ListRequest, stream
 		stream.Results = list.ListResultsStreamDiagnostics(diags)
 		return
 	}
-	all = slices.DeleteFunc(all, func(o api.Named) bool { return !name.IsNull() && o.Name != name.ValueString() })
+	all = slices.DeleteFunc(all, func(o api.NamedObject) bool { return !name.IsNull() && o.Name != name.ValueString() })
 	stream.Results = func(push func(list.ListResult) bool) {
 		for _, object := range all {
 			if result, found := r.newListResult(ctx, c, req, object); found && !push(result) {
@@ -138,7 +138,7 @@ func (r *kindResource[M]) List(ctx context.Context, req list.ListRequest, stream
 
 // newListResult returns an object of a list, with its attributes if the request asks for them. found
 // is false if the object has been deleted since.
-func (r *kindResource[M]) newListResult(ctx context.Context, c *api.Client, req list.ListRequest, object api.Named) (result list.ListResult, found bool) {
+func (r *kindResource[M]) newListResult(ctx context.Context, c *api.Client, req list.ListRequest, object api.NamedObject) (result list.ListResult, found bool) {
 	result = req.NewListResult(ctx)
 	result.DisplayName = cmp.Or(object.Name, object.ID)
 	result.Diagnostics.Append(result.Identity.SetAttribute(ctx, idPath, object.ID)...)

@@ -28,20 +28,20 @@ import (
 // Its functions change the model in place; the result becomes the state. Read reports a missing
 // object with an error for which api.IsNotFound is true.
 type Kind[M any] struct {
-	Name     string // name of the type, without the provider's prefix
-	Title    string // in messages: "network volume"
-	Schema   schema.Schema
-	NewIDs   bool                                                      // an update may give the object a new id
-	Single   bool                                                      // an account has exactly one object
-	Version  api.Version                                               // the only version that has the kind; "" if both have it
-	Only     []planrule.OneVersion                                     // attributes of one API version
-	Validate func(ctx context.Context, c diagnostics.Check, config *M) // checks the configuration without the API
-	Plan     func(ctx context.Context, p *planrule.Plan[M])
+	Name           string // name of the type, without the provider's prefix
+	Title          string // in messages: "network volume"
+	Schema         schema.Schema
+	NewIDs         bool                                                      // an update may give the object a new id
+	Single         bool                                                      // an account has exactly one object
+	Version        api.Version                                               // the only version that has the kind; "" if both have it
+	OneVersionOnly []planrule.OneVersion                                     // attributes of one API version
+	Validate       func(ctx context.Context, c diagnostics.Check, config *M) // checks the configuration without the API
+	Plan           func(ctx context.Context, p *planrule.Plan[M])
 	// ExistingMatches returns existing objects that equal a planned one or have its unique
 	// name. The plan warns about them.
 	ExistingMatches func(ctx context.Context, c *api.Client, plan *M) []api.ExistingMatch
 	// Objects lists the ids and names of the kind, for list blocks and imports by name.
-	Objects func(ctx context.Context, c *api.Client) ([]api.Named, error)
+	Objects func(ctx context.Context, c *api.Client) ([]api.NamedObject, error)
 	// Volatile are the computed attributes, as dotted paths, that the server may change with any
 	// update. They are unknown in a plan that changes anything else.
 	Volatile []string
@@ -100,7 +100,7 @@ type Managed interface {
 func (k *Kind[M]) Resource() resource.Resource { return &kindResource[M]{kind: k} }
 
 // OneVersion returns the attributes that only one API version has.
-func (k *Kind[M]) OneVersion() []planrule.OneVersion { return k.Only }
+func (k *Kind[M]) OneVersion() []planrule.OneVersion { return k.OneVersionOnly }
 
 // ListResource returns the framework's list resource for the kind.
 func (k *Kind[M]) ListResource() list.ListResource { return &kindResource[M]{kind: k} }

@@ -211,7 +211,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 			fmt.Sprintf("The %s exists in management API %s only. Remove the resource, or set api_version = %q in the provider block.", r.kind.Title, v, string(v)))
 		return
 	}
-	for _, o := range r.kind.Only {
+	for _, o := range r.kind.OneVersionOnly {
 		o.Check(ctx, p.Check, p.Version, req.Config)
 	}
 	if r.kind.Plan != nil {
@@ -219,7 +219,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		resp.Diagnostics.Append(value.Store(ctx, (*tfsdk.State)(&resp.Plan), p.Plan)...)
 	}
 	p.SettleUnknowns(r.kind.Volatile)
-	p.ReplaceUnchangeable(ctx, r.kind.Only, r.kind.Title, r.kind.id, r.kind.Loss)
+	p.ReplaceUnchangeable(ctx, r.kind.OneVersionOnly, r.kind.Title, r.kind.id, r.kind.Loss)
 	if !r.kind.id(p.Plan).IsUnknown() { // no CLI can show or store a plan with an unknown identity
 		r.kind.identify(ctx, p.Plan, resp.Identity, &resp.Diagnostics)
 	}

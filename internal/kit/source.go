@@ -28,12 +28,12 @@ import (
 // Source derives two data sources from a kind's schema and its Read: one for a single object,
 // by id or exact name, and one for all objects, with filters.
 type Source[M any] struct {
-	Kind    *Kind[M]
-	Single  string                // fixed id of an account's only object; "" for kinds with many objects
-	Omit    []string              // attributes that no API returns
-	Masked  []string              // maps whose values may be secrets: the state has their digests
-	Filters []string              // attributes to filter by, in addition to name; every version that has them returns them
-	Only    []planrule.OneVersion // overrides the kind's own entries where a version returns less
+	Kind           *Kind[M]
+	Single         string                // fixed id of an account's only object; "" for kinds with many objects
+	Omit           []string              // attributes that no API returns
+	Masked         []string              // maps whose values may be secrets: the state has their digests
+	Filters        []string              // attributes to filter by, in addition to name; every version that has them returns them
+	OneVersionOnly []planrule.OneVersion // overrides the kind's own entries where a version returns less
 	// Read defaults to the kind's Read.
 	Read func(ctx context.Context, c *api.Client, m *M) error
 	// Complete adds attributes after Read. It may be nil.
@@ -87,7 +87,7 @@ func (s *Source[M]) All() datasource.DataSource {
 		Attributes:          attributes,
 	}
 	return &dataSource{
-		name: s.plural(), title: "list of " + s.titles(), version: s.Kind.Version, schema: schema, only: s.oneVersion(),
+		name: s.plural(), title: "list of " + s.titles(), version: s.Kind.Version, schema: schema, oneVersionOnly: s.oneVersion(),
 		read: func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, _ *diag.Diagnostics) error {
 			var chosen map[string]tftypes.Value
 			if err := config.Raw.As(&chosen); err != nil {
@@ -172,7 +172,7 @@ func (s *Source[M]) choose(ctx context.Context, c *api.Client, filters []string,
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(listed, func(a, b api.Named) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(listed, func(a, b api.NamedObject) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 	for _, l := range listed {
 		object, err := s.read(ctx, c, l.ID)
 		switch {
@@ -235,9 +235,9 @@ func (s *Source[M]) read(ctx context.Context, c *api.Client, id string) (object 
 
 // oneVersion returns the attributes that only one version returns.
 func (s *Source[M]) oneVersion() []planrule.OneVersion {
-	out := slices.Clone(s.Only)
-	for _, o := range s.Kind.Only {
-		if !slices.ContainsFunc(s.Only, func(own planrule.OneVersion) bool { return own.Attribute == o.Attribute }) {
+	out := slices.Clone(s.OneVersionOnly)
+	for _, o := range s.Kind.OneVersionOnly {
+		if !slices.ContainsFunc(s.OneVersionOnly, func(own planrule.OneVersion) bool { return own.Attribute == o.Attribute }) {
 			out = append(out, o)
 		}
 	}

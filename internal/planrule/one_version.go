@@ -64,8 +64,8 @@ func (o OneVersion) excepts(v attr.Value) bool {
 // Unchangeable returns the attributes that the plan changes and the version can't change: an
 // update would report success without changing them. If the attribute had no value, an unknown
 // value doesn't count as a change: it becomes null, or Check rejects it.
-func (p *Plan[M]) Unchangeable(ctx context.Context, only []OneVersion) (attributes []string) {
-	for _, o := range only {
+func (p *Plan[M]) Unchangeable(ctx context.Context, oneVersion []OneVersion) (attributes []string) {
+	for _, o := range oneVersion {
 		if !o.MissingIn(p.Version) || !p.Changes(ctx, o.Attribute) {
 			continue
 		}
@@ -80,12 +80,12 @@ func (p *Plan[M]) Unchangeable(ctx context.Context, only []OneVersion) (attribut
 
 // ReplaceUnchangeable makes a change of an unchangeable attribute replace the object and warns about
 // it, unless the plan has errors. loss describes the data that a deletion destroys; it may be nil.
-func (p *Plan[M]) ReplaceUnchangeable(ctx context.Context, only []OneVersion, title string, id func(*M) *types.String, loss func(*M) string) {
+func (p *Plan[M]) ReplaceUnchangeable(ctx context.Context, oneVersion []OneVersion, title string, id func(*M) *types.String, loss func(*M) string) {
 	if p.Diagnostics.HasError() {
 		return
 	}
-	for _, attribute := range p.Unchangeable(ctx, only) {
-		version, lost := only[slices.IndexFunc(only, func(o OneVersion) bool { return o.Attribute == attribute })].Version, ""
+	for _, attribute := range p.Unchangeable(ctx, oneVersion) {
+		version, lost := oneVersion[slices.IndexFunc(oneVersion, func(o OneVersion) bool { return o.Attribute == attribute })].Version, ""
 		if loss != nil {
 			lost = strings.TrimRight(" "+loss(p.State), " ")
 		}

@@ -215,7 +215,7 @@ func TestPodActions(t *testing.T) {
 	onEachVersion(t, func(d *driver) {
 		created := must.Do(d.c.Pods.Create(d.Context(), api.Pod{Name: "p", Container: &api.Container{Image: new("builtin/echo"), Disk: new(int64(5))}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}, Cloud: "SECURE"}))(d)
 		config := map[string]any{"pod_id": created.ID}
-		is := func(status string) {
+		awaitStatus := func(status string) {
 			d.Helper()
 			reached := func() bool {
 				got, err := d.c.Pods.GetFresh(d.Context(), created.ID)
@@ -229,13 +229,13 @@ func TestPodActions(t *testing.T) {
 		}
 		d.does("pod_start", config, "Pod "+created.ID+" is RUNNING.") // it already starts
 		d.does("pod_restart", config, "Pod "+created.ID+" restarts.", "is RUNNING.")
-		is("RUNNING")
+		awaitStatus("RUNNING")
 		d.does("pod_stop", config, "is EXITED.")
-		is("EXITED")
+		awaitStatus("EXITED")
 		d.does("pod_stop", config, "is EXITED.")
 		d.fails("pod_restart", config, "Could not restart the pod", "is EXITED: only a pod that is RUNNING can be restarted")
 		d.does("pod_start", config, "is RUNNING.")
-		is("RUNNING")
+		awaitStatus("RUNNING")
 		d.fails("pod_start", map[string]any{"pod_id": "none"}, "Could not start the pod", "404")
 		d.fails("pod_stop", map[string]any{"pod_id": "a b"}, "pod_id: Invalid pod_id")
 		d.fails("pod_stop", map[string]any{"pod_id": created.ID, "timeout": "0s"}, "timeout: Invalid timeout")

@@ -99,8 +99,8 @@ var parseImage = &definition{
 	name: "parse_image",
 	definition: function.Definition{
 		Summary: "Registry, repository, tag and digest of a container image",
-		MarkdownDescription: "Returns the parts of a reference to a container image, as container engines read it: an object with `registry` (`docker.io` where the reference names none), " +
-			"`repository` (`library/nginx` for `nginx`), `tag` and `digest`. The last two are null where the reference has none.",
+		MarkdownDescription: "Returns the parts of a reference to a container image, as container engines read it: an object with `registry` (`docker.io` if the reference names none), " +
+			"`repository` (`library/nginx` for `nginx`), `tag` and `digest`. The last two are null if the reference has none.",
 		Parameters: []function.Parameter{
 			function.StringParameter{Name: "ref", MarkdownDescription: "Reference of the image, such as `ghcr.io/acme/worker:1.2`."},
 		},

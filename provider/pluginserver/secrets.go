@@ -13,8 +13,8 @@ import (
 // Each call with a configuration or a state gets a redact.Set with its secrets. Every
 // diagnostic, including the framework's, passes through that set before it leaves the server.
 
-// guard makes a call with a redact.Set, unless the configuration has fractions. Values that were
-// unknown during validation are checked in later calls.
+// guard makes a call with a redact.Set, unless fractionErrors rejects the configuration. Values
+// that were unknown during validation are checked in later calls.
 func guard[Q, R any](ctx context.Context, schema fwSchema, call func(context.Context, *Q) (*R, error), req *Q) (*R, error) {
 	ctx, secrets := redact.NewContext(ctx)
 	secrets.AddLater(func() []string { return secretsOf(ctx, schema, req) })

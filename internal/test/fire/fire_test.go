@@ -193,13 +193,13 @@ func (c *core) client() *api.Client {
 func (c *core) objects() map[string]string {
 	client, out := c.client(), map[string]string{}
 	ctx := context.WithoutCancel(c.t.Context())
-	kinds := map[string]func(context.Context) ([]api.Named, error){
-		"template": client.Templates.Named, "network volume": client.NetworkVolumes.Named, "registry auth": client.RegistryAuths.Named,
-		"endpoint": client.Endpoints.Named, "pod": client.Pods.Named,
+	kinds := map[string]func(context.Context) ([]api.NamedObject, error){
+		"template": client.Templates.ListNames, "network volume": client.NetworkVolumes.ListNames, "registry auth": client.RegistryAuths.ListNames,
+		"endpoint": client.Endpoints.ListNames, "pod": client.Pods.ListNames,
 	}
 	if c.version == api.V2 {
-		kinds["cluster"], kinds["registry delegation"] = client.Clusters.Named, client.Delegations.Named
-		kinds["secret"], kinds["global volume"] = client.Secrets.Named, client.GlobalVolumes.Named
+		kinds["cluster"], kinds["registry delegation"] = client.Clusters.ListNames, client.Delegations.ListNames
+		kinds["secret"], kinds["global volume"] = client.Secrets.ListNames, client.GlobalVolumes.ListNames
 		if own, _ := withoutForeign(c.keys()); len(own) > 0 {
 			out["account"] = "SSH keys"
 		}

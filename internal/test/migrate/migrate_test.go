@@ -220,7 +220,7 @@ func foreignState(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) str
 	resources := must.Do(readResources(document))(t)
 	c := d.Client(t, api.V2)
 	ids := map[string]string{}
-	for _, list := range []func(context.Context) ([]api.Named, error){c.Templates.Named, c.NetworkVolumes.Named, c.RegistryAuths.Named, c.Endpoints.Named, c.Pods.Named} {
+	for _, list := range []func(context.Context) ([]api.NamedObject, error){c.Templates.ListNames, c.NetworkVolumes.ListNames, c.RegistryAuths.ListNames, c.Endpoints.ListNames, c.Pods.ListNames} {
 		for _, o := range must.Do(list(t.Context()))(t) {
 			ids[o.Name] = o.ID
 		}

@@ -200,8 +200,8 @@ func (d *deployment) names(t testing.TB, v api.Version) map[string]string {
 	defer server.Close()
 	c := must.Do(api.New(api.Settings{BaseURL: server.URL, APIKey: d.key, Version: v}))(t)
 	out := map[string]string{}
-	for kind, list := range map[string]func(context.Context) ([]api.Named, error){
-		"gpucloud_template": c.Templates.Named, "gpucloud_network_volume": c.NetworkVolumes.Named, "gpucloud_registry_auth": c.RegistryAuths.Named, "gpucloud_endpoint": c.Endpoints.Named,
+	for kind, list := range map[string]func(context.Context) ([]api.NamedObject, error){
+		"gpucloud_template": c.Templates.ListNames, "gpucloud_network_volume": c.NetworkVolumes.ListNames, "gpucloud_registry_auth": c.RegistryAuths.ListNames, "gpucloud_endpoint": c.Endpoints.ListNames,
 	} {
 		for _, o := range must.Do(list(t.Context()))(t) {
 			out[kind+" "+o.ID] = o.Name

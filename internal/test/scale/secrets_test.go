@@ -164,7 +164,7 @@ func TestSecretsStayOut(t *testing.T) {
 			d.serve(t, jobrunner.Config{})
 			return d, newTracedWorkspace(t, d, pkg, v)
 		}
-		succeeds := func(t *testing.T) {
+		testSuccess := func(t *testing.T) {
 			_, tf := start(t, ours)
 			printed := tf.run("plan", "-out=saved.tfplan") + tf.run("apply", "saved.tfplan") + tf.run("plan", "-detailed-exitcode")
 			tf.expectNoSecrets(printed)
@@ -200,7 +200,7 @@ func TestSecretsStayOut(t *testing.T) {
 			tf.expectNoSecrets(printed)
 		}
 		sideBySide(t, map[string]func(*testing.T){
-			"success":                        succeeds,
+			"success":                        testSuccess,
 			"panic":                          panics,
 			"errors that repeat the request": repeated,
 		})

@@ -134,15 +134,15 @@ func TestBrowserShowsBatches(t *testing.T) {
 			row := func(id string) string {
 				return `[...document.querySelectorAll('#batches tbody tr')].find((tr) => tr.cells[1].textContent.includes(` + quoted(id) + `))`
 			}
-			is := func(id, state string, running, completed, failed, total int, mayCancel bool) {
+			expectBatch := func(id, state string, running, completed, failed, total int, mayCancel bool) {
 				t.Helper()
 				tab.Until(fmt.Sprintf(`[...(%s?.cells ?? [])].map((c, i) => i === 0 || i > 1 && i < 6 ? c.textContent : i === 7 ? !c.firstChild.hidden : '').join() === '%s,,%d,%d,%d,%d,,%t'`, row(id), state, running, completed, failed, total, mayCancel))
 			}
-			is(ended, "finalized", 0, 1, 1, 2, false)
+			expectBatch(ended, "finalized", 0, 1, 1, 2, false)
 			running := d.createBatch(work, hostile, `{"op": "sleep", "ms": 600000}`, `{}`, `{}`)
-			is(running, "draft", 0, 0, 0, 3, true)
+			expectBatch(running, "draft", 0, 0, 0, 3, true)
 			must.Do(d.Jobs.FinalizeBatch(t.Context(), work, running))(t)
-			is(running, "finalized", 1, 0, 0, 3, true)
+			expectBatch(running, "finalized", 1, 0, 0, 3, true)
 			draft := d.createBatch(work, "a draft", `{}`)
 			tab.Until(`document.querySelector('#batches tbody tr').cells[1].textContent.includes(` + quoted(draft) + `)`) // newest first
 			tab.Shows("#batches-count", "3")
@@ -158,18 +158,18 @@ func TestBrowserShowsBatches(t *testing.T) {
 			tab.Shows("#confirm", "Cancel batch a draft?", "1 request waits: it never runs.", "No request runs.")
 			tab.Press(kb.Escape)
 			tab.Until(`!document.querySelector('#confirm').open`)
-			is(draft, "draft", 0, 0, 0, 1, true)
+			expectBatch(draft, "draft", 0, 0, 0, 1, true)
 			press(draft)
 			tab.Click("#confirm-yes")
 			tab.Shows("#outcome", "Batch a draft is cancelled.")
-			is(draft, "cancelled", 0, 0, 0, 1, false)
+			expectBatch(draft, "cancelled", 0, 0, 0, 1, false)
 			tab.HasFocus("#main")
 			press(running)
 			tab.Shows("#confirm", "2 requests wait: they never run.", "1 request runs, and ends before the batch is cancelled.")
 			tab.CheckAccessibility("confirm")
 			tab.Click("#confirm-yes")
 			tab.Shows("#outcome", "is cancelled as soon as 1 request has ended.")
-			is(running, "finalized", 1, 0, 0, 3, true)
+			expectBatch(running, "finalized", 1, 0, 0, 3, true)
 
 			for i := range 60 {
 				d.cancelledBatch(work, fmt.Sprint("b", i))
