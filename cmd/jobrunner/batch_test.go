@@ -34,22 +34,22 @@ func TestBatchSurvivesKill(t *testing.T) {
 		_, err = c.Jobs.AddRequests(t.Context(), endpoint, b.ID, inputs)
 	}
 	must.Succeed(t, err)
-	again := func() {
+	restart := func() {
 		p.kill()
 		p = serve(t, env)
 		c = p.client("k")
 	}
-	again()
+	restart()
 	b, err = c.Jobs.Batch(t.Context(), endpoint, b.ID)
 	must.Require(t, err == nil && b.Status == "DRAFT" && b.Total == n, "after the kill the draft is", b, err)
 	must.Do(c.Jobs.FinalizeBatch(t.Context(), endpoint, b.ID))(t)
-	again()
+	restart()
 	idle := must.Do(c.Endpoints.Get(t.Context(), endpoint))(t)
 	busy := idle
 	busy.Workers.Max = 2
 	must.Succeed(t, must.Err(c.Endpoints.Update(t.Context(), idle, busy)))
 	awaitBatch(t, c, endpoint, b.ID, func(b api.Batch) bool { return b.Completed > 0 })
-	again()
+	restart()
 	b = awaitBatch(t, c, endpoint, b.ID, api.Batch.Done)
 	must.Hold(t, b.Completed == n && b.Status == "FINALIZED", "the batch ended as", b)
 	file := filepath.Join(home, "inputs.jsonl")

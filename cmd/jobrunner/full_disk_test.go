@@ -45,32 +45,32 @@ func TestFullDisk(t *testing.T) {
 	if err := fill(c); !strings.Contains(err.Error(), "the disk that holds the database is full") || !strings.Contains(err.Error(), fmt.Sprint(http.StatusInsufficientStorage)) {
 		t.Fatalf("after %d jobs: %v", len(jobs), err)
 	}
-	there := func(c *api.Client) {
+	expectQueued := func(c *api.Client) {
 		t.Helper()
 		for _, id := range jobs {
 			job, err := c.Jobs.Status(t.Context(), endpoint, id)
 			must.Require(t, err == nil && job.Status == "IN_QUEUE", "job", id, "of", len(jobs), job.Status, err)
 		}
 	}
-	there(c)
+	expectQueued(c)
 	p.kill()
 	// The jobrunner starts on the full disk, and operations that free space work.
 	p = serve(t, env, data, "--limits=off")
 	c = p.client("k")
-	there(c)
+	expectQueued(c)
 	// The start may move the write-ahead log into the database, which frees space for a few jobs.
 	fill(c)
 	cancelled := jobs[0]
 	must.Equal(t, must.Err(c.Jobs.Cancel(t.Context(), endpoint, cancelled)), nil, "cancelling on a full disk")
 	jobs = jobs[1:]
-	there(c)
+	expectQueued(c)
 	p.kill()
 	if out, err := exec.Command("mount", "-o", "remount,size=24m", disk).CombinedOutput(); err != nil {
 		t.Fatalf("freeing space: %s %s", err, out)
 	}
 	p = serve(t, env, data, "--limits=off")
 	c = p.client("k")
-	there(c)
+	expectQueued(c)
 	must.Equal(t, must.Err(submit(c)), nil, "with free space again")
 	fill(c)
 	var purged struct{ Removed int }

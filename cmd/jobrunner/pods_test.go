@@ -269,39 +269,39 @@ func TestPodsVolumeAndActions(t *testing.T) {
 	h.start(t, "--simulate-gpus=l4x2")
 	h.awaitPodStatus(id, "RUNNING")
 	n := 0
-	begins := func(want int) {
+	expectStart := func(want int) {
 		t.Helper()
 		n = want
 		h.until(fmt.Sprintf("start %d", want), func() bool { return len(h.recordedStarts(id)) == want })
 		h.awaitPodStatus(id, "RUNNING")
 	}
-	begins(1)
+	expectStart(1)
 	h.act(id, "restart")
-	begins(2)
+	expectStart(2)
 	h.act(id, "stop")
 	h.awaitPodStatus(id, "EXITED")
 	h.podLog(id, "", "asked to end", nil)
 	p := h.podNow(id)
 	must.Hold(t, slices.Equal(p.Actions, []string{"start", "terminate"}) && p.Runtime == nil && p.SSH.Direct == nil, p)
 	h.act(id, "start")
-	begins(3)
+	expectStart(3)
 	// A change of the container replaces it; a change of the name doesn't.
 	h.call(http.MethodPatch, "/v2/pods/"+id, `{"name":"q","locked":true}`, nil)
 	h.call(http.MethodPatch, "/v2/pods/"+id, `{"locked":false}`, nil)
 	h.call(http.MethodPatch, "/v2/pods/"+id, `{"env":{"COLOR":"blue"}}`, nil)
-	begins(4)
+	expectStart(4)
 	if last := h.recordedStarts(id)[n-1]; !strings.Contains(last, "blue") {
 		t.Errorf("%q", h.recordedStarts(id))
 	}
 	h.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
-	begins(1) // with an empty volume
+	expectStart(1) // with an empty volume
 	h.call(http.MethodPost, "/v1/pods/"+id+"/stop", "", nil)
 	h.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
 	h.until("the wiped volume", func() bool { return len(h.recordedStarts(id)) == 0 })
 	p = h.podNow(id)
 	must.Hold(t, p.Status == "EXITED", "a reset started the pod", p)
 	h.act(id, "start")
-	begins(1)
+	expectStart(1)
 	h.call(http.MethodDelete, "/v2/pods/"+id, "", nil)
 	h.until("the removal of its folder", func() bool {
 		_, err := os.Stat(filepath.Dir(h.volumeOf(id)))
@@ -391,31 +391,31 @@ func TestPodsSurviveAKill(t *testing.T) {
 	t.Parallel()
 	h := newPods(t, "--simulate-gpus=l4x2")
 	volume := `"mounts":{"persistent":{"size":10,"path":"/w"}}`
-	runs := h.createPod(`{"name":"r","image":"team/pod","gpu":{"id":"NVIDIA L4"},` + volume + `}`)
+	running := h.createPod(`{"name":"r","image":"team/pod","gpu":{"id":"NVIDIA L4"},` + volume + `}`)
 	stopped := h.createPod(`{"name":"s","image":"team/pod","gpu":{"id":"NVIDIA L4"},` + volume + `}`)
 	failed := h.createPod(`{"name":"f","image":"builtin/echo","args":"exit 1",` + cpu + `}`)
-	waits := h.createPod(`{"name":"w","image":"team/unknown",` + cpu + `}`)
-	h.awaitPodStatus(runs, "RUNNING")
+	waiting := h.createPod(`{"name":"w","image":"team/unknown",` + cpu + `}`)
+	h.awaitPodStatus(running, "RUNNING")
 	h.awaitPodStatus(stopped, "RUNNING")
 	h.act(stopped, "stop")
 	h.awaitPodStatus(failed, "ERROR")
-	h.awaitReason(waits, "nothing on this machine")
-	h.until("its start", func() bool { return len(h.recordedStarts(runs)) == 1 })
+	h.awaitReason(waiting, "nothing on this machine")
+	h.until("its start", func() bool { return len(h.recordedStarts(running)) == 1 })
 	for i, end := range []func(){func() { h.kill() }, func() { h.interrupt() }} {
-		pid := strings.Fields(h.recordedStarts(runs)[i])[0]
+		pid := strings.Fields(h.recordedStarts(running)[i])[0]
 		end()
 		h.start(t, "--simulate-gpus=l4x2")
-		h.awaitPodStatus(runs, "RUNNING")
-		h.until("its start", func() bool { return len(h.recordedStarts(runs)) == i+2 })
-		h.podLog(runs, "?source=system&tail=5000", "starts the pod again", nil)
+		h.awaitPodStatus(running, "RUNNING")
+		h.until("its start", func() bool { return len(h.recordedStarts(running)) == i+2 })
+		h.podLog(running, "?source=system&tail=5000", "starts the pod again", nil)
 		var v1 struct{ LastStatusChange string }
-		h.call(http.MethodGet, "/v1/pods/"+runs, "", &v1)
+		h.call(http.MethodGet, "/v1/pods/"+running, "", &v1)
 		must.Hold(t, strings.HasPrefix(v1.LastStatusChange, "Restarted: the jobrunner restarted"), v1)
 		p := h.podNow(stopped)
 		must.Hold(t, p.Status == "EXITED" && len(h.recordedStarts(stopped)) <= 1, p)
 		p = h.podNow(failed)
 		must.Hold(t, p.Status == "ERROR" && *p.Reason == "it ended with exit status 1", p)
-		h.awaitReason(waits, "nothing on this machine")
+		h.awaitReason(waiting, "nothing on this machine")
 		text, _ := os.ReadFile("/proc/" + pid + "/cmdline")
 		must.Hold(t, !strings.Contains(string(text), "pod.sh"), "the pod's process", pid, "survived its jobrunner")
 	}

@@ -25,7 +25,7 @@ var Formats = []Format{
 	{"html", WriteHTML},         // one page for a browser
 	{"junit", WriteJUnit},       // for the test page of a CI server
 	{"markdown", WriteMarkdown}, // for the summary of a CI job
-	{"har", WriteHAR},           // the requests of clauses that are not kept, for a browser's network panel
+	{"har", WriteHAR},           // the requests of clauses that failed or are inconclusive, for a browser's network panel
 	{"ctrf", WriteCTRF},         // JSON in the Common Test Report Format, for tools that read it
 	{"badge", WriteBadge},       // an SVG
 	{"shield", WriteShield},     // the badge's JSON, for a server that draws badges

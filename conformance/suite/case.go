@@ -80,14 +80,13 @@ type Watched struct {
 	Path string
 	// Status is the status of the job that the exchange is about, in the answer.
 	Status string
-	// PreviousStatus is the job's status that was last seen before, or "". RetriedSince
-	// says that /retry has been sent since then.
+	// PreviousStatus is the job's last status in an earlier exchange, or "". RetriedSince says
+	// that /retry has been sent since then.
 	PreviousStatus string
 	RetriedSince   bool
 }
 
-// Needs are what a case requires of the target. If something is missing, the case is
-// skipped.
+// Needs are a case's requirements on the target. If one isn't met, the case is skipped.
 type Needs uint
 
 // Needs of a case. On a local target each case gets endpoints of its own.
@@ -151,7 +150,7 @@ func (p Permission) Texts() (names, words []string) {
 // AllClauses returns the clauses that the case judges.
 func (c *Case) AllClauses() []string { return slices.Concat(c.judgedClauses(), c.GivenClauses) }
 
-// Judges reports whether the case's verdict is about a clause, as opposed to Given.
+// Judges reports whether the case's verdict is about a clause. It isn't about GivenClauses.
 func (c *Case) Judges(clause string) bool { return slices.Contains(c.judgedClauses(), clause) }
 
 // judgedClauses returns the clauses that the case's verdict is about.

@@ -281,16 +281,16 @@ func TestTableTakesOver(t *testing.T) {
 		r.Header.Set("Authorization", key)
 		return all.Authorize(r)
 	}
-	taken := func(table *apikey.Table, f *apikey.File, want int, conflicts ...string) {
+	takeOver := func(table *apikey.Table, f *apikey.File, want int, conflicts ...string) {
 		t.Helper()
 		n, got, err := table.TakeOver(f)
 		must.Hold(t, err == nil && n == want && slices.Equal(got, conflicts), "took over", n, "conflicts", got, err, "want", want, conflicts)
 	}
-	taken(one, folders[0], 2)
-	taken(two, folders[1], 1, "shared-name")
+	takeOver(one, folders[0], 2)
+	takeOver(two, folders[1], 1, "shared-name")
 	must.Succeed(t, two.Remove("a"))
-	taken(one, folders[0], 0)
-	taken(two, folders[0], 0)
+	takeOver(one, folders[0], 0)
+	takeOver(two, folders[0], 0)
 	must.Hold(t, must.Err(authorize(one, keys["a0"])) != nil, "a removed key is taken over again")
 	who := must.Do(authorize(one, keys["b1"]))(t)
 	must.Hold(t, who.Owner == "b" && who.Jobs == apikey.Read, "a key of the other folder", who)

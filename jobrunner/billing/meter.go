@@ -309,7 +309,7 @@ func SettleVolumes(tx *sqldb.Tx, at time.Time, volumes []Resource) error {
 		delete(open, id)
 	}
 	for _, v := range volumes {
-		if _, there := open[v.ID]; there {
+		if _, ok := open[v.ID]; ok {
 			continue
 		}
 		if err := StartVolume(tx, at, v); err != nil {

@@ -233,17 +233,17 @@ func (u USD) String() string {
 // MarshalJSON encodes the amount as a number of dollars.
 func (u USD) MarshalJSON() ([]byte, error) { return []byte(u.String()), nil }
 
-// priceForm matches up to six digits before the point and nine after it.
-var priceForm = regexp.MustCompile(`^(\d{1,6})(?:\.(\d{1,9}))?$`)
+// decimalForm matches up to six digits before the point and nine after it.
+var decimalForm = regexp.MustCompile(`^(\d{1,6})(?:\.(\d{1,9}))?$`)
 
-// parsePrice parses an exact amount in dollars.
-func parsePrice(text string) (USD, bool) {
-	form := priceForm.FindStringSubmatch(text)
+// parseDecimal parses a number and returns it in billionths, the unit of USD.
+func parseDecimal(text string) (billionths int64, ok bool) {
+	form := decimalForm.FindStringSubmatch(text)
 	if form == nil {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(form[1]+(form[2] + "000000000")[:9], 10, 64)
-	return USD(n), err == nil
+	return n, err == nil
 }
 
 const (

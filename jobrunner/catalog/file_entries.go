@@ -199,11 +199,11 @@ func (f *file) offer(e fileGPU) (Offer, error) {
 }
 
 func (f *file) price(value text) (USD, error) {
-	price, ok := parsePrice(value.Value)
+	price, ok := parseDecimal(value.Value)
 	if !ok {
 		return 0, f.errorf(value.Line, "invalid price %q: expected dollars, such as 0.44, with at most nine decimals", value.Value)
 	}
-	return price, nil
+	return USD(price), nil
 }
 
 func (f *file) setPrice(field *USD, value *text) (err error) {
@@ -260,7 +260,7 @@ func (f *file) cpus(c *Catalog) error {
 			flavor.MinVCPU, flavor.MaxVCPU = v.Min.Value, v.Max.Value
 		}
 		if e.RAMGBPerVCPU != nil {
-			ram, ok := parsePrice(e.RAMGBPerVCPU.Value)
+			ram, ok := parseDecimal(e.RAMGBPerVCPU.Value)
 			if !ok || ram == 0 || ram > maxVCPU*perDollar {
 				return f.errorf(e.RAMGBPerVCPU.Line, "invalid ram_gb_per_vcpu of %s: expected a number of GB, such as 2.5, got %q", id, e.RAMGBPerVCPU.Value)
 			}

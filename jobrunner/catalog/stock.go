@@ -81,7 +81,7 @@ func NoStock(requested []string, otherwise string, dataCenters []string) string 
 }
 
 // Place returns the data center for compute: of the allowed ones (if empty, of all), the first with
-// the most stock. If the file has no rule, the machine has it. Place returns "" if no data center has stock.
+// the most stock. Without a rule in the file, the stock is HIGH. Place returns "" if no data center has stock.
 func (c *Catalog) Place(p Placement, allowed []string) (dataCenter string) {
 	if len(allowed) == 0 {
 		for _, d := range c.DataCenters {

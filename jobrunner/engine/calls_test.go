@@ -25,7 +25,7 @@ func testCalls(t *tester) {
 		first := slices.MinFunc(queues, func(a, b engine.CallQueue) int { return a.Next.Compare(b.Next) })
 		return must.Do(t.ClaimCall(t.ctx, first, hosts, claim))(t), first.Next
 	}
-	none := func(want time.Duration, busy ...string) {
+	expectNone := func(want time.Duration, busy ...string) {
 		t.Helper()
 		call, at := next(busy...)
 		must.Hold(t, call == nil && at.IsZero() == (want == 0) && (want <= 0 || time.Until(at) == want), call, "and another at", at, "want none before", want, "from now")
@@ -40,10 +40,10 @@ func testCalls(t *tester) {
 		t.Helper()
 		t.Called(c, again)
 	}
-	none(0)
+	expectNone(0)
 	a := t.submit(engine.NewJob{Webhook: "http://a.example:8080/x", Input: []byte(`{"n":  1}`), TTL: time.Minute})
 	b := t.submit(engine.NewJob{Webhook: "http://b.example/x"})
-	none(0)
+	expectNone(0)
 	t.report(t.take(engine.Take{}).Ref, engine.Done([]byte(`"out"`)), engine.Accepted)
 	select {
 	case <-t.Calls():
@@ -58,30 +58,30 @@ func testCalls(t *tester) {
 	call = expect(a, 0)
 	must.Equal(t, fmt.Sprintf("%+v", call.Job), fmt.Sprintf("%+v", t.get(a)), "the job of the call")
 	must.Hold(t, string(call.Input) == `{"n":  1}` && call.URL == "http://a.example:8080/x" && call.Host == "a.example:8080", "the call is", call)
-	none(claim)
-	none(0, "a.example:8080")
+	expectNone(claim)
+	expectNone(0, "a.example:8080")
 	note(call, time.Now().Add(10*time.Second))
-	none(10 * time.Second)
+	expectNone(10 * time.Second)
 	t.advance(10 * time.Second)
 	call = expect(a, 1)
 	t.advance(claim) // without an outcome
 	expect(a, 1)
 	note(call, time.Time{}) // after the claim has expired
-	none(claim)
+	expectNone(claim)
 	t.advance(time.Minute) // the job has expired, but the call is still due
 	t.is(a, "")
 	again := expect(a, 1)
 	t.restart()
-	none(claim)
+	expectNone(claim)
 	note(again, time.Time{})
-	none(0)
+	expectNone(0)
 
 	// A retry withdraws the call, and the next end adds a new one.
 	c := t.submit(engine.NewJob{Webhook: "http://a.example/x"})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("no", nil), engine.Accepted)
 	call = expect(c, 0)
 	must.Do(t.Retry(t.ctx, "ep", c))(t)
-	none(0)
+	expectNone(0)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
 	note(call, time.Now().Add(time.Hour)) // the outcome of the withdrawn call
@@ -89,7 +89,7 @@ func testCalls(t *tester) {
 	must.Hold(t, call.Job.State == engine.Failed && call.Job.Retries == 1, "the call is about", call.Job)
 	must.Succeed(t, t.DropEndpoint(t.ctx, "ep"))
 	note(call, time.Now())
-	none(0)
+	expectNone(0)
 }
 
 // Each owner and endpoint has a queue of calls. A host can be busy for one owner only.

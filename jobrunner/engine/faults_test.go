@@ -309,7 +309,7 @@ func (l *load) work(ctx context.Context, worker string) {
 
 func (l *load) runJob(ctx context.Context, job engine.Taken, next engine.Take) (following []engine.Taken) {
 	ctx = context.WithoutCancel(ctx)
-	accepted := func(d engine.Directive, err error, f func(j *loadJob)) {
+	recordAccepted := func(d engine.Directive, err error, f func(j *loadJob)) {
 		must.Hold(l, err == nil, "a report returned", err)
 		if err == nil && d != engine.Stale {
 			l.known(job.ID, f)
@@ -319,7 +319,7 @@ func (l *load) runJob(ctx context.Context, job engine.Taken, next engine.Take) (
 	for n := range rand.IntN(4) {
 		text := fmt.Sprintf(`"%s %d %d"`, job.ID, job.Attempt, n)
 		d, err := l.e.Report(ctx, job.Ref, engine.Chunk([]byte(text), nil))
-		accepted(d, err, func(j *loadJob) { j.chunks = append(j.chunks, `{"output":`+text+`}`) })
+		recordAccepted(d, err, func(j *loadJob) { j.chunks = append(j.chunks, `{"output":`+text+`}`) })
 	}
 	report, state := engine.Done(job.Input), engine.Completed
 	switch {
@@ -327,14 +327,14 @@ func (l *load) runJob(ctx context.Context, job engine.Taken, next engine.Take) (
 		report, state = engine.Fail(string(job.Input), nil), engine.Failed
 	case job.Retries == 0 && rand.IntN(16) == 0:
 		d, err := l.e.Report(ctx, job.Ref, engine.Lost())
-		accepted(d, err, func(j *loadJob) { j.chunks, l.lost = nil, l.lost+1 })
+		recordAccepted(d, err, func(j *loadJob) { j.chunks, l.lost = nil, l.lost+1 })
 		return nil
 	}
 	var recorded sync.WaitGroup
 	recorded.Add(1)
 	following = l.e.ReportAndTake(ctx, job.Ref, report, next, func(d engine.Directive, err error) {
 		defer recorded.Done()
-		accepted(d, err, func(j *loadJob) {
+		recordAccepted(d, err, func(j *loadJob) {
 			j.want = state
 			j.ends++
 			l.ended++

@@ -25,19 +25,19 @@ func TestDataOfVersion9(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for start := range 2 {
 			e := newTester(t, sqldb.Config{Dir: dir}, nil)
-			is := func(id, want string) engine.Job {
+			expectJob := func(id, want string) engine.Job {
 				t.Helper()
 				j, err := e.Get(t.Context(), ep, id)
 				got := fmt.Sprintf("%s %s %s %q", j.State, j.Worker, j.Output, j.Error)
 				must.Hold(t, err == nil && got == want, "start", start, id, got, err, want)
 				return j
 			}
-			is("01a20dd3-5e4e-74bc-adbf-64ded1709694-q1", `COMPLETED w-recorded {"answer":42} ""`)
-			is("sync-01a20dd3-5e5a-7bdd-a81f-81d3401d85b4-q1", `FAILED w-recorded "partial" "handler raised"`)
-			is("01a20dd3-5e77-75b2-b964-0ffec001c929-q1", `CANCELLED   ""`)
-			is("01a20dd3-5e70-763a-8c7d-bcefb5efdfdc-q1", `COMPLETED w-recorded "hooked" ""`)
-			is("01a20dd3-5e5f-7e03-9c89-2cf85bfca001-q1", `COMPLETED w-recorded ["chunk 0"] ""`)
-			is("01a20dd3-5e93-7632-9aee-b6979d3af20f-q1", `FAILED w-recorded  "job timed out after 1 retries: the jobrunner that ran it was killed"`)
+			expectJob("01a20dd3-5e4e-74bc-adbf-64ded1709694-q1", `COMPLETED w-recorded {"answer":42} ""`)
+			expectJob("sync-01a20dd3-5e5a-7bdd-a81f-81d3401d85b4-q1", `FAILED w-recorded "partial" "handler raised"`)
+			expectJob("01a20dd3-5e77-75b2-b964-0ffec001c929-q1", `CANCELLED   ""`)
+			expectJob("01a20dd3-5e70-763a-8c7d-bcefb5efdfdc-q1", `COMPLETED w-recorded "hooked" ""`)
+			expectJob("01a20dd3-5e5f-7e03-9c89-2cf85bfca001-q1", `COMPLETED w-recorded ["chunk 0"] ""`)
+			expectJob("01a20dd3-5e93-7632-9aee-b6979d3af20f-q1", `FAILED w-recorded  "job timed out after 1 retries: the jobrunner that ran it was killed"`)
 			if start == 0 {
 				checkFirstStart(t, e.Engine, ep)
 			} else if c := e.Counts(ep); c.InQueue != 2 || c.InProgress != 0 || c.Completed != 5 || c.Failed != 2 || c.Retried != 2 {

@@ -103,16 +103,16 @@ func (j *modelJob) next() time.Time {
 		return time.Time{}
 	}
 	next := j.expires
-	also := func(at time.Time) {
+	consider := func(at time.Time) {
 		if at.Before(next) {
 			next = at
 		}
 	}
 	switch {
 	case j.State == engine.InProgress:
-		also(j.deadline)
+		consider(j.deadline)
 	case j.State.Terminal():
-		also(j.end())
+		consider(j.end())
 	}
 	return next
 }

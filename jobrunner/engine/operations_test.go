@@ -227,7 +227,7 @@ func testRecent(t *tester) {
 }
 
 func testLatest(t *tester) {
-	latest := func(endpoint string, n int, want ...string) (jobs []engine.Job) {
+	expectNewest := func(endpoint string, n int, want ...string) (jobs []engine.Job) {
 		t.Helper()
 		jobs = must.Do(t.Newest(t.ctx, endpoint, n, 0))(t)
 		var got []string
@@ -237,23 +237,23 @@ func testLatest(t *tester) {
 		must.Equal(t, fmt.Sprint(got), fmt.Sprint(want), "the latest are", got, want)
 		return jobs
 	}
-	latest("", 5)
+	expectNewest("", 5)
 	a, b := t.submit(engine.NewJob{}), t.submit(engine.NewJob{Endpoint: "other"})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("no", []byte(`1`)), engine.Accepted)
 	c := t.submit(engine.NewJob{Timeout: 5 * time.Second})
 	t.take(engine.Take{})
 	t.submit(engine.NewJob{Endpoint: engine.BatchQueue("ep")})
-	latest("", 2, "ep "+c, "other "+b)
-	latest("nowhere", 2)
-	jobs := latest("ep", 5, "ep "+c, "ep "+a)
+	expectNewest("", 2, "ep "+c, "other "+b)
+	expectNewest("nowhere", 2)
+	jobs := expectNewest("ep", 5, "ep "+c, "ep "+a)
 	if got, want := jobs[1], t.get(a); got.Error != "no" || got.Output != nil || got.State != want.State || got.Queued != want.Queued || got.Worker != want.Worker {
 		t.Errorf("listed as %+v, read as %+v", got, want)
 	}
 	t.advance(5 * time.Second)
-	got := latest("", 1, "ep "+c)[0]
+	got := expectNewest("", 1, "ep "+c)[0]
 	must.Hold(t, got.State == engine.TimedOut && got.Execution == 5*time.Second, "the expired job", got)
 	t.advance(30 * time.Minute)
-	latest("", 5, "other "+b)
+	expectNewest("", 5, "other "+b)
 }
 
 // The newest jobs include synchronous and asynchronous ones, in the order of their submission.

@@ -206,7 +206,7 @@ func (c *committer) obsoletes(to *commit, entries ...*entry) {
 
 // replay applies the reports to an earlier process that were not stored.
 func (e *Engine) replay(q *queue) {
-	for _, one := range e.spool.of(q.name) {
+	for _, one := range e.spool.forQueue(q.name) {
 		full, err := one.read()
 		j := q.jobs[one.Ref.ID]
 		at := min(one.At, e.now()) // the clock may have been set back

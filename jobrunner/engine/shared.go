@@ -155,7 +155,7 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) error {
 // removeDead removes the processes whose heartbeats have stopped. seen has the others as of the last
 // poll, with their missed beats.
 func (e *Engine) removeDead(ctx context.Context, others, seen map[string]process) error {
-	maps.DeleteFunc(seen, func(id string, _ process) bool { _, there := others[id]; return !there })
+	maps.DeleteFunc(seen, func(id string, _ process) bool { _, alive := others[id]; return !alive })
 	for id, other := range others {
 		p, known := seen[id]
 		if known && p.beats == other.beats {

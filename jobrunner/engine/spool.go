@@ -58,42 +58,42 @@ type entry struct {
 	path string // "" if the entry has no file
 }
 
-func (one *entry) report() Report {
-	return Report{kind: one.Kind, output: one.Output, message: one.Message, chunks: one.Chunks}
+func (e *entry) report() Report {
+	return Report{kind: e.Kind, output: e.Output, message: e.Message, chunks: e.Chunks}
 }
 
 // add adds an entry. It returns an error if the spool is full.
-func (s *spool) add(one *entry) (err error) {
+func (s *spool) add(e *entry) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.number++
-	if one.path, err = s.write(one); err != nil {
+	if e.path, err = s.write(e); err != nil {
 		s.log.Warn("a report waits for the database in memory, because it could not be written to the data folder", "error", err)
 	}
-	if one.path != "" {
-		one.forget()
+	if e.path != "" {
+		e.forget()
 	}
-	size := one.report().size()
+	size := e.report().size()
 	if size > 0 && s.memory+size > maxSpoolMemory {
 		return fmt.Errorf("%w: at most %d MiB of reports wait for it in memory", sqldb.ErrUnavailable, maxSpoolMemory>>20)
 	}
 	s.memory += size
-	s.entries = append(s.entries, one)
+	s.entries = append(s.entries, e)
 	return nil
 }
 
 // forget drops the content.
-func (one *entry) forget() { one.Output, one.Chunks = nil, nil }
+func (e *entry) forget() { e.Output, e.Chunks = nil, nil }
 
 // remove removes entries that are stored.
 func (s *spool) remove(entries []*entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, one := range entries {
-		s.entries = slices.DeleteFunc(s.entries, func(e *entry) bool { return e == one })
-		s.memory -= one.report().size()
-		if one.path != "" {
-			if err := os.Remove(one.path); err != nil {
+	for _, e := range entries {
+		s.entries = slices.DeleteFunc(s.entries, func(other *entry) bool { return other == e })
+		s.memory -= e.report().size()
+		if e.path != "" {
+			if err := os.Remove(e.path); err != nil {
 				// Replaying it is a no-op.
 				s.log.Warn("a report that was stored could not be removed from the data folder", "error", err)
 			}
@@ -101,8 +101,8 @@ func (s *spool) remove(entries []*entry) {
 	}
 }
 
-// of returns the entries of a queue, the oldest first.
-func (s *spool) of(queue string) []*entry {
+// forQueue returns the entries of a queue, the oldest first.
+func (s *spool) forQueue(queue string) []*entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(s.entries), func(e *entry) bool { return e.Ref.Endpoint != queue })
@@ -124,7 +124,7 @@ const spoolSuffix = ".report"
 
 // write writes an entry to the folder, atomically and durably. It returns "" if the spool
 // has no folder.
-func (s *spool) write(one *entry) (path string, err error) {
+func (s *spool) write(e *entry) (path string, err error) {
 	if s.dir == "" {
 		return "", nil
 	}
@@ -132,7 +132,7 @@ func (s *spool) write(one *entry) (path string, err error) {
 		return "", err
 	}
 	var text bytes.Buffer
-	if err := gob.NewEncoder(&text).Encode(one); err != nil {
+	if err := gob.NewEncoder(&text).Encode(e); err != nil {
 		return "", err
 	}
 	path = filepath.Join(s.dir, fmt.Sprintf("%020d%s", s.number, spoolSuffix))
@@ -143,12 +143,12 @@ func (s *spool) write(one *entry) (path string, err error) {
 }
 
 // read returns an entry with its content.
-func (one *entry) read() (*entry, error) {
-	if one.path == "" {
-		return one, nil
+func (e *entry) read() (*entry, error) {
+	if e.path == "" {
+		return e, nil
 	}
-	full := &entry{path: one.path}
-	text, err := os.ReadFile(one.path)
+	full := &entry{path: e.path}
+	text, err := os.ReadFile(e.path)
 	if err == nil {
 		err = gob.NewDecoder(bytes.NewReader(text)).Decode(full)
 	}
@@ -172,7 +172,7 @@ func (s *spool) load() error {
 		if !strings.HasSuffix(path, spoolSuffix) {
 			continue
 		}
-		one, err := (&entry{path: path}).read()
+		e, err := (&entry{path: path}).read()
 		if err != nil {
 			s.log.Error("a report that waits for the database can't be read, and is put aside", "file", path, "error", err)
 			if err := os.Rename(path, path+".unreadable"); err != nil {
@@ -183,8 +183,8 @@ func (s *spool) load() error {
 		if _, err := fmt.Sscanf(name.Name(), "%d", &s.number); err != nil {
 			return fmt.Errorf("the name of %s: %w", path, err)
 		}
-		one.forget()
-		s.entries = append(s.entries, one)
+		e.forget()
+		s.entries = append(s.entries, e)
 	}
 	return nil
 }

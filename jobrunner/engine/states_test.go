@@ -109,7 +109,7 @@ func testFence(t *tester) {
 		"done": engine.Done([]byte(`"late"`)), "fail": engine.Fail("late", nil), "progress": engine.Progress([]byte(`"late"`)),
 		"lost": engine.Lost(),
 	}
-	all := func(what, id string, ref engine.Ref) {
+	expectStale := func(what, id string, ref engine.Ref) {
 		t.Helper()
 		before, err := t.Get(t.ctx, "ep", id)
 		for name, r := range reports {
@@ -129,24 +129,24 @@ func testFence(t *tester) {
 	} {
 		ref := job.Ref
 		change(&ref)
-		all(what, id, ref)
+		expectStale(what, id, ref)
 	}
 	t.report(job.Ref, engine.Lost(), engine.Accepted)
-	all("given back", id, job.Ref)
+	expectStale("given back", id, job.Ref)
 	again := t.take(engine.Take{Worker: "w1"})
-	all("taken again", id, job.Ref)
+	expectStale("taken again", id, job.Ref)
 	t.report(again.Ref, engine.Done([]byte(`"good"`)), engine.Accepted)
-	all("completed", id, again.Ref)
+	expectStale("completed", id, again.Ref)
 
 	id = t.submit(engine.NewJob{Timeout: 5 * time.Second})
 	job = t.take(engine.Take{})
 	t.advance(5 * time.Second)
-	all("timed out", id, job.Ref)
+	expectStale("timed out", id, job.Ref)
 
 	id = t.submit(engine.NewJob{TTL: 10 * time.Second})
 	job = t.take(engine.Take{})
 	t.advance(10 * time.Second)
-	all("gone", id, job.Ref)
+	expectStale("gone", id, job.Ref)
 }
 
 func (t *tester) retry(id string) {

@@ -27,7 +27,7 @@ func testWaitingTakers(t *tester) {
 		})
 		synctest.Wait()
 	}
-	nobody := func() {
+	expectNone := func() {
 		t.Helper()
 		synctest.Wait()
 		select {
@@ -41,9 +41,9 @@ func testWaitingTakers(t *tester) {
 	wait(t.ctx, 1)
 	wait(t.ctx, 2)
 	t.advance(time.Hour)
-	nobody()
+	expectNone()
 	t.submit(engine.NewJob{Endpoint: "other"})
-	nobody()
+	expectNone()
 
 	// A taker that has stopped waiting gets no job.
 	leave()
@@ -53,13 +53,13 @@ func testWaitingTakers(t *tester) {
 		id := t.submit(engine.NewJob{})
 		one := <-got
 		must.Hold(t, one.err == nil && one.worker == worker && len(one.jobs) == 1 && one.jobs[0].ID == id, one, "want worker", worker, id)
-		nobody()
+		expectNone()
 	}
 	// A requeued job also wakes a taker.
 	id := t.submit(engine.NewJob{})
 	job := t.take(engine.Take{})
 	wait(t.ctx, 3)
-	nobody()
+	expectNone()
 	t.report(job.Ref, engine.Lost(), engine.Accepted)
 	one = <-got
 	must.Hold(t, len(one.jobs) == 1 && one.jobs[0].ID == id && one.jobs[0].Attempt == job.Attempt+1, one, "want the lost job")

@@ -11,7 +11,7 @@ import (
 
 func TestRetry(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
-		refused := func(id, status string) {
+		expectRefusal := func(id, status string) {
 			t.Helper()
 			before := d.status(id)
 			must.Require(t, before.body["status"] == status, "the job is", before.raw)
@@ -20,9 +20,9 @@ func TestRetry(t *testing.T) {
 			must.Equal(t, d.status(id).raw, before.raw, "a rejected retry changed the job to", "from")
 		}
 		id := d.submit(`{"input": {"n": 1}}`)
-		refused(id, "IN_QUEUE")
+		expectRefusal(id, "IN_QUEUE")
 		job := d.take("ep")
-		refused(id, "IN_PROGRESS")
+		expectRefusal(id, "IN_PROGRESS")
 		d.report(job, engine.Fail("no luck", []byte(`"old"`)))
 		sleep(1800 - 0.001) // just before the end of the retention
 		before := d.queued.Load()
@@ -37,11 +37,11 @@ func TestRetry(t *testing.T) {
 		d.report(job, engine.Done([]byte(`"new"`)))
 		got := d.status(id)
 		must.Hold(t, got.body["status"] == "COMPLETED" && got.body["delayTime"] == 2000.0 && got.body["output"] == "new" && got.body["error"] == nil, "done again", got.raw)
-		refused(id, "COMPLETED")
+		expectRefusal(id, "COMPLETED")
 
 		id = d.submit(`{"input": {}}`)
 		d.do("POST", "/v2/ep/cancel/"+id, "")
-		refused(id, "CANCELLED")
+		expectRefusal(id, "CANCELLED")
 
 		id = d.submit(`{"input": {}, "policy": {"executionTimeout": 5000, "ttl": 60000}}`)
 		d.take("ep")

@@ -124,7 +124,7 @@ func TestCommandOfTemplate(t *testing.T) {
 	}
 }
 
-// Args with the same meaning replace no container, despite a lock, and create no release.
+// Args with the same meaning don't replace a container, even of a locked pod, and don't create a release.
 func TestSameCommandReplacesNothing(t *testing.T) {
 	d := deploy(t)
 	pod := "/v2/pods/" + d.create("/v2/pods", kindsWithCommands["pods"]+`,"args":"a 'b'"}`)

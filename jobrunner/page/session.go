@@ -33,23 +33,23 @@ type sessions struct {
 	now     func() time.Time
 	machine string // this jobrunner's id if there are several, otherwise ""
 
-	mu    sync.Mutex
-	all   []session // the oldest first
-	code  string    // of the printed link; "" once used
-	until time.Time // the code's expiry
+	mu         sync.Mutex
+	all        []session // the oldest first
+	code       string    // of the printed link; "" once used
+	codeExpiry time.Time
 }
 
 type session struct {
-	token string
-	key   string // checked again at each request, because it may be revoked
-	until time.Time
+	token  string
+	key    string // checked again at each request, because it may be revoked
+	expiry time.Time
 }
 
 // newCode returns a code that signs one browser in, once, for a limited time.
 func (s *sessions) newCode() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.code, s.until = rand.Text(), s.now().Add(codeTime)
+	s.code, s.codeExpiry = rand.Text(), s.now().Add(codeTime)
 	return s.code
 }
 
@@ -64,7 +64,7 @@ func (s *sessions) signIn(key, code string) (token string, refused *httpanswer.R
 	defer s.mu.Unlock()
 	now := s.now()
 	if code != "" {
-		if s.code == "" || now.After(s.until) || subtle.ConstantTimeCompare([]byte(code), []byte(s.code)) != 1 {
+		if s.code == "" || now.After(s.codeExpiry) || subtle.ConstantTimeCompare([]byte(code), []byte(s.code)) != 1 {
 			return "", httpanswer.Refuse(http.StatusUnauthorized, "This link was used already, or is too old. Sign in with the API key.")
 		}
 		s.code, key = "", s.own
@@ -111,7 +111,7 @@ func (s *sessions) authorize(r *http.Request) (authorization string, refused *ht
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = slices.DeleteFunc(s.all, func(one session) bool {
-		return s.now().After(one.until) || one.has(cookie) && s.check(one.key) != nil
+		return s.now().After(one.expiry) || one.has(cookie) && s.check(one.key) != nil
 	})
 	i := slices.IndexFunc(s.all, func(one session) bool { return one.has(cookie) })
 	if i < 0 {

@@ -98,15 +98,15 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	if err != nil {
 		return p.newRefusal(r, err)
 	}
-	only := r.URL.Query().Get("endpoint")
-	own, now := p.ownNode(endpoints, only), p.Clock.Now()
+	selected := r.URL.Query().Get("endpoint")
+	own, now := p.ownNode(endpoints, selected), p.Clock.Now()
 	all, silent := p.withOthers(r, own)
 	s := snapshot{
 		Now: now.UnixMilli(), Started: p.started.UnixMilli(), Version: p.Version, Step: step.Milliseconds(), Widen: percentileSteps, States: States,
-		Endpoint: only, Endpoints: []endpoint{}, Jobs: []jobJSON{}, Workers: []Worker{}, Nodes: []string{}, Silent: silent,
+		Endpoint: selected, Endpoints: []endpoint{}, Jobs: []jobJSON{}, Workers: []Worker{}, Nodes: []string{}, Silent: silent,
 	}
 	var total, counts engine.Counts
-	found := only == ""
+	found := selected == ""
 	for _, e := range endpoints {
 		c := p.Source.Counts(e.ID)
 		s.Endpoints = append(s.Endpoints, endpoint{
@@ -115,7 +115,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 		})
 		total.InQueue += c.InQueue
 		total.InProgress += c.InProgress
-		if only == e.ID {
+		if selected == e.ID {
 			found, counts = true, c
 		}
 	}
@@ -130,20 +130,20 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	}
 	running := s.sortWorkers()
 	p.history.recordCounts("", total)
-	s.Past = p.history.past(only, counts, others...)
+	s.Past = p.history.past(selected, counts, others...)
 	if s.Costs, err = p.costs.get(now, costsAge, func() (Costs, error) { return p.Source.Costs(r.Context()) }); err != nil {
 		return p.newRefusal(r, err)
 	}
 	s.Who = p.caller(r)
-	if only == "" {
+	if selected == "" {
 		err = p.addObjects(&s, r)
-	} else if s.Releases, err = p.releases(r.Context(), only, running); err == nil {
-		s.Batches, err = p.batches(r.Context(), only)
+	} else if s.Releases, err = p.releases(r.Context(), selected, running); err == nil {
+		s.Batches, err = p.batches(r.Context(), selected)
 	}
 	if err != nil {
 		return p.newRefusal(r, err)
 	}
-	jobs, err := p.Source.Newest(r.Context(), only, maxJobs, 0)
+	jobs, err := p.Source.Newest(r.Context(), selected, maxJobs, 0)
 	if err != nil {
 		return p.newRefusal(r, err)
 	}
@@ -189,7 +189,7 @@ func describeJob(j engine.Job) jobJSON {
 	return out
 }
 
-// job serves GET /ui/job?endpoint=ID&id=ID: a job, its output, and its worker's log meanwhile.
+// job serves GET /ui/job?endpoint=ID&id=ID: a job, its output, and its worker's log during the run.
 func (p *Page) job(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	endpoint, id := r.URL.Query().Get("endpoint"), r.URL.Query().Get("id")
 	j, err := p.Source.Get(r.Context(), endpoint, id)
@@ -250,7 +250,7 @@ type (
 	}
 	lineJSON struct {
 		Time   int64  `json:"time"`
-		Level  string `json:"level"` // "" for what no logger wrote
+		Level  string `json:"level"` // "" if no logger wrote the line
 		Text   string `json:"text"`
 		System bool   `json:"system"`
 	}

@@ -381,15 +381,15 @@ func (r *runner) joinPrimary(ctx context.Context, c *cluster, p store.Pod) error
 	_, err := r.report(ctx, p.Run, placed, func(p *store.Pod) {
 		p.Cluster.Network, p.Cluster.IP = "", ""
 		p.HiddenEnv = rankEnvironment(*p, address, "", primaryPort)
-		for name := range ownAddress(*p) {
+		for name := range addressVariables(*p) {
 			delete(p.HiddenEnv, name)
 		}
 	})
 	return err
 }
 
-// ownAddress maps the variables with a member's own address to their suffix.
-func ownAddress(p store.Pod) map[string]string {
+// addressVariables maps the variables with a member's own address to their suffix.
+func addressVariables(p store.Pod) map[string]string {
 	own := map[string]string{"NODE_ADDR": ""}
 	if *p.Cluster.Rank == 0 {
 		own["PRIMARY_ADDR"], own["MASTER_ADDR"], own["HOST_NODE_ADDR"] = "", "", ":"+strconv.Itoa(primaryPort)

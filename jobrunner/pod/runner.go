@@ -198,7 +198,7 @@ func (r *runner) adoptedState() actual {
 	if process == nil {
 		return actual{holds: true}
 	}
-	program, _ := r.resolve(span.Pod) // after an error the process continues all the same
+	program, _ := r.resolve(span.Pod) // after an error the process continues, too
 	return actual{generation: span.Pod.Run, holds: true, program: program, allocated: true, joined: true, process: process}
 }
 

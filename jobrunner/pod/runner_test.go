@@ -227,17 +227,17 @@ func TestPrimaryMoves(t *testing.T) {
 	})
 }
 
-// A cluster member with its own address gets the variables with that address only from ownAddress;
+// A cluster member with its own address gets the variables with that address only from addressVariables;
 // together with the others they are complete.
 func TestOwnAddress(t *testing.T) {
 	for rank, want := range []map[string]string{
 		{"NODE_ADDR": "", "PRIMARY_ADDR": "", "MASTER_ADDR": "", "HOST_NODE_ADDR": ":29400"},
 		{"NODE_ADDR": ""},
 	} {
-		must.Equal(t, ownAddress(member(int64(rank))), want, "rank", rank)
-		for name := range ownAddress(member(int64(rank))) {
-			_, there := rankEnvironment(member(int64(rank)), "", "", primaryPort)[name]
-			must.Hold(t, there, "rank", rank, "no member has", name)
+		must.Equal(t, addressVariables(member(int64(rank))), want, "rank", rank)
+		for name := range addressVariables(member(int64(rank))) {
+			_, ok := rankEnvironment(member(int64(rank)), "", "", primaryPort)[name]
+			must.Hold(t, ok, "rank", rank, "no member has", name)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func (r *runner) spec(ctx context.Context, p store.Pod, program run.Program) (ru
 	case p.Cluster != nil && p.Cluster.Network != "":
 		s.Pod.Network, s.Pod.IP = p.Cluster.Network, p.Cluster.IP
 	case p.Cluster != nil && program.OwnAddress:
-		s.Pod.OwnAddress = ownAddress(p)
+		s.Pod.AddressVariables = addressVariables(p)
 	case p.GlobalNetworking:
 		s.Pod.Network = globalNetwork
 	}

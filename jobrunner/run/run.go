@@ -123,9 +123,9 @@ type Pod struct {
 	Ports      []store.PodPort
 	Network    string // private network shared with other pods; "" for none
 	IP         string // address in Network; "" for any
-	// OwnAddress maps variables to a suffix. Their value is the pod's own address, known
+	// AddressVariables maps variables to a suffix. Their value is the pod's own address, known
 	// once it starts, followed by the suffix.
-	OwnAddress map[string]string
+	AddressVariables map[string]string
 }
 
 // Login is a registry's user name and password.

@@ -13,7 +13,7 @@ import (
 type conn struct {
 	lite     *lite.Conn
 	prepared map[string]*lite.Stmt
-	several  map[string]string // by INSERT … VALUES: the same with rowsAtOnce rows
+	multiRow map[string]string // by INSERT … VALUES: the same statement with rowsAtOnce rows
 }
 
 // prepare prepares a query once per connection. The program has few queries, which are constants.
@@ -74,10 +74,10 @@ func (c *conn) laterEach(query string, rows [][]any) error {
 		if slices.ContainsFunc(first, isLarge) {
 			break
 		}
-		text, ok := c.several[query]
+		text, ok := c.multiRow[query]
 		if !ok {
 			text = withRows(forSQLite(query), rowsAtOnce)
-			c.several[query] = text
+			c.multiRow[query] = text
 		}
 		if err := c.later(text, first...); err != nil {
 			return err
@@ -211,7 +211,7 @@ func (tx *Tx) LaterEach(query string, rows [][]any) error {
 	return tx.session.laterEach(query, rows)
 }
 
-// Require fails the transaction with an error unless a query returns a row. It is pipelined as
+// Require fails the transaction with an error unless a query returns a row. It is pipelined like
 // Later. The database must be shared.
 func (tx *Tx) Require(query string, otherwise error, args ...any) error {
 	tx.session.(*postgresTx).required = otherwise

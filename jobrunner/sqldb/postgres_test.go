@@ -98,7 +98,7 @@ func TestDeadlock(t *testing.T) {
 	must.Hold(t, err == nil && bodies == "xx xx" && runs.Load() >= 3, "after", runs.Load(), "runs:", bodies, err)
 }
 
-// A process that hangs within a transaction blocks no other one. When it continues, the transaction
+// A process that hangs within a transaction doesn't block others. When it continues, the transaction
 // runs again.
 func TestProcessHangs(t *testing.T) {
 	t.Parallel() // it waits for the server's timeout
@@ -160,22 +160,22 @@ func TestAsynchronousCommitIsRejected(t *testing.T) {
 }
 
 // The error of an unavailable server names it without the password. Later the server is used again.
-func TestServerAway(t *testing.T) {
+func TestUnavailableServer(t *testing.T) {
 	proxy, address := pgtest.NewProxy(t, pgtest.Start(t))
 	db := open(t, sqldb.Config{URL: address})
 	u := must.Do(url.Parse(address))(t)
 	for round := range 3 {
 		must.Succeed(t, add(t.Context(), db, fmt.Sprint("before ", round), nil))
 		proxy.Cut()
-		away := func(err error) {
+		expectUnavailable := func(err error) {
 			t.Helper()
 			must.Hold(t, errors.Is(err, sqldb.ErrUnavailable) && strings.Contains(err.Error(), u.Port()) &&
 				!strings.Contains(err.Error(), pgtest.Password), "an unavailable server:", err)
 		}
-		away(add(t.Context(), db, "lost", nil))
-		away(db.Read(t.Context(), func(r *sqldb.Reader) error { return r.QueryRow("SELECT 1").Scan(new(int)) }))
+		expectUnavailable(add(t.Context(), db, "lost", nil))
+		expectUnavailable(db.Read(t.Context(), func(r *sqldb.Reader) error { return r.QueryRow("SELECT 1").Scan(new(int)) }))
 		_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
-		away(err)
+		expectUnavailable(err)
 		proxy.Mend(t)
 		must.Equal(t, count(t, db), round+1, "rows")
 	}
@@ -242,7 +242,7 @@ func TestCancelledWriteOnPostgres(t *testing.T) {
 	must.Hold(t, err == nil && n == 1, n, "rows", err)
 }
 
-// A caller that leaves while a connection is established isn't an outage.
+// A call that is cancelled while it connects isn't an outage.
 func TestCancelledConnect(t *testing.T) {
 	proxy, address := pgtest.NewProxy(t, pgtest.Start(t))
 	db := open(t, sqldb.Config{URL: address})

@@ -38,18 +38,18 @@ func (s *postgresTx) run(fn func(*Tx) error) (retry bool, err error) {
 	s.queueStatement("BEGIN ISOLATION LEVEL READ COMMITTED")
 	tx := &Tx{Reader{s}, s}
 	if err = fn(tx); err != nil {
-		return isUnavailable(err) || isConflict(err), s.unmet(err)
+		return isUnavailable(err) || isConflict(err), s.requireError(err)
 	}
 	tag, err := s.send("COMMIT")
 	if err == nil && tag.String() == "ROLLBACK" {
 		err = errors.New("the server rolled the transaction back")
 	}
 	committed = err == nil
-	return isConflict(err), s.unmet(err)
+	return isConflict(err), s.requireError(err)
 }
 
-// unmet returns the error of Tx.Require if its query has caused err.
-func (s *postgresTx) unmet(err error) error {
+// requireError returns the error of Tx.Require if its query has caused err.
+func (s *postgresTx) requireError(err error) error {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == divisionByZero && s.required != nil {
 		return s.required
 	}

@@ -32,7 +32,7 @@ func (r liteRow) scan(col int, dest any) error {
 		return nil
 	}
 	if r.stmt.IsNull(col) {
-		return fmt.Errorf("it is NULL, and goes into %T", dest)
+		return fmt.Errorf("NULL can't be read into %T", dest)
 	}
 	switch d := dest.(type) {
 	case *string:
@@ -61,7 +61,7 @@ func (r liteRow) scanKind(col int, dest any) error {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		n := r.stmt.Int64(col)
 		if v.OverflowInt(n) {
-			return fmt.Errorf("%d does not go into %T", n, dest)
+			return fmt.Errorf("%d overflows %T", n, dest)
 		}
 		v.SetInt(n)
 	default:

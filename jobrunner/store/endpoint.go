@@ -280,7 +280,7 @@ func (e *Endpoint) workerSpec() workerSpec {
 // changes returns the fields that differ, sorted by name.
 func changes(before, after map[string]json.RawMessage) (out []Change) {
 	valueIn := func(all map[string]json.RawMessage, name string) json.RawMessage {
-		if value, there := all[name]; there {
+		if value, ok := all[name]; ok {
 			return value
 		}
 		return json.RawMessage("null")

@@ -91,7 +91,7 @@ func (e *Executor) createContainer(ctx context.Context, engine *containerEngine,
 		}
 	}
 	if _, err := engine.cliWith(ctx, env, nil, args...); err != nil {
-		c.remove() // it may exist all the same
+		c.remove() // it may exist in spite of the error
 		return nil, fmt.Errorf("creating a container of %s: %w", s.Image, err)
 	}
 	return c, nil
@@ -278,7 +278,7 @@ func (c *container) find(ctx context.Context) (bool, error) {
 	return strings.TrimSpace(id) != "", err
 }
 
-// findAddress sets the address in a network. A pod without one runs all the same.
+// findAddress sets the address in a network. A pod without one runs, too.
 func (c *container) findAddress(ctx context.Context, network string) {
 	if network == "" {
 		return

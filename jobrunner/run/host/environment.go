@@ -149,8 +149,8 @@ func runsCode(name string) bool {
 // some tools do.
 func matchVariable(pattern, name string) bool {
 	pattern, name = strings.ToUpper(pattern), strings.ToUpper(name)
-	start, end, any := strings.Cut(pattern, "*")
-	if !any {
+	start, end, hasWildcard := strings.Cut(pattern, "*")
+	if !hasWildcard {
 		return pattern == name
 	}
 	return len(name) >= len(start)+len(end) && strings.HasPrefix(name, start) && strings.HasSuffix(name, end)

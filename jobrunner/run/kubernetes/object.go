@@ -84,8 +84,8 @@ func (c *Cluster) build(s run.Spec) (objects, error) {
 	}
 	if s.Pod != nil {
 		container.Env = []core.EnvVar{{Name: addressVariable, ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: "status.podIP"}}}}
-		for _, variable := range slices.Sorted(maps.Keys(s.Pod.OwnAddress)) {
-			container.Env = append(container.Env, core.EnvVar{Name: variable, Value: "$(" + addressVariable + ")" + s.Pod.OwnAddress[variable]})
+		for _, variable := range slices.Sorted(maps.Keys(s.Pod.AddressVariables)) {
+			container.Env = append(container.Env, core.EnvVar{Name: variable, Value: "$(" + addressVariable + ")" + s.Pod.AddressVariables[variable]})
 		}
 	}
 	container.Resources = c.resources(s)

@@ -60,7 +60,7 @@ func TestPod(t *testing.T) {
 func TestMember(t *testing.T) {
 	s := simulate(t)
 	w := podSpec("d1")
-	w.Pod.OwnAddress = map[string]string{"NODE_ADDR": "", "HOST_NODE_ADDR": ":29400"}
+	w.Pod.AddressVariables = map[string]string{"NODE_ADDR": "", "HOST_NODE_ADDR": ":29400"}
 	created, _ := s.beginPod(w)
 	var variables []string
 	for _, v := range created.Spec.Containers[0].Env {

@@ -162,7 +162,7 @@ func (s *Stmt) Bind(args []any) error {
 			size += len(v)
 		}
 	}
-	room, err := s.c.args.room(s.c.tls, size)
+	room, err := s.c.args.grow(s.c.tls, size)
 	if err != nil {
 		return err
 	}

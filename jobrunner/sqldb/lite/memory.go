@@ -20,8 +20,8 @@ const (
 	minBuffer = 4 << 10
 )
 
-// room grows the buffer to at least size bytes and returns its address.
-func (b *buffer) room(tls *libc.TLS, size int) (uintptr, error) {
+// grow grows the buffer to at least size bytes and returns its address.
+func (b *buffer) grow(tls *libc.TLS, size int) (uintptr, error) {
 	if size <= b.size && b.at != 0 {
 		return b.at, nil
 	}

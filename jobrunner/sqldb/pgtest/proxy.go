@@ -117,7 +117,7 @@ func (p *Proxy) pass(l net.Listener, client net.Conn) {
 	}
 	go func() {
 		_, _ = io.Copy(writer(func(b []byte) (int, error) {
-			// pgx sends a prepared statement's name, and a transaction that reads nothing at once.
+			// pgx sends the names of prepared statements. A transaction without results is sent as one batch.
 			if bytes.Count(b, []byte("stmtcache_")) > 2 {
 				if release := p.hold.Swap(nil); release != nil {
 					_ = client.Close()
@@ -149,8 +149,8 @@ func (p *Proxy) LoseCommit() { p.lose.Store(new(func() error { return nil })) }
 // CutAtCommit is LoseCommit and Cut.
 func (p *Proxy) CutAtCommit() { p.lose.Store(new(p.cut)) }
 
-// HoldCommit breaks the connection of the next transaction before the server gets it, which is
-// when release is called, as if the network or the server had stood still.
+// HoldCommit breaks the client's connection at the next transaction, which the server gets when
+// release is called, as if the network or the server had paused.
 func (p *Proxy) HoldCommit() (release func()) {
 	held := make(chan struct{})
 	p.hold.Store(&held)

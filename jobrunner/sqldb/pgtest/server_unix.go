@@ -35,8 +35,8 @@ wait $server
 kill $! 2>/dev/null
 true`
 
-// NewServer starts a server, which stops with the test. It skips the test if the function
-// Start would.
+// NewServer starts a server, which stops with the test. Like the function
+// Start, it skips the test if PostgreSQL isn't installed.
 func NewServer(t testing.TB) *Server {
 	t.Helper()
 	c, err := initCluster()
@@ -122,8 +122,8 @@ func (s *Server) Hang() (resume func()) {
 	return func() { send(syscall.SIGCONT) }
 }
 
-// TakeConnections takes every connection that the server allows, also by terminating those
-// of others, until release is called.
+// TakeConnections terminates the sessions of other clients, and takes every connection that
+// the server allows until release is called.
 func (s *Server) TakeConnections() (release func()) {
 	s.t.Helper()
 	ctx := context.Background()
