@@ -31,7 +31,7 @@ var clusterSchema = schema.Schema{
 		"entrypoint":          keptIfOmitted(entrypointAttribute(clusterMembers, forcesReplacement)),
 		"cmd":                 keptIfOmitted(cmdAttribute(clusterMembers, forcesReplacement)),
 		"disk":                withoutDefault(clusterMembers.integer("disk", "Container disk of each pod in GB, new at each start. If omitted, a new cluster gets the deployment's default, and an existing one keeps its value.", forcesReplacement), true),
-		"env":                 keptIfOmitted(envAttribute(clusterMembers, " The cluster's own variables, such as `NODE_RANK`, take precedence."+forcesReplacement)),
+		"env":                 keptIfOmitted(envAttribute(clusterMembers, ": put secrets into the `env_wo` of a template. The cluster's own variables, such as `NODE_RANK`, take precedence."+forcesReplacement)),
 		"ports":               keptIfOmitted(portsAttribute(clusterMembers, forcesReplacement)),
 		"mounts":              keptIfOmitted(podMountsAttribute("cluster")),
 		"data_center_ids":     clusterMembers.texts("dataCenterIds", "Data centers that the cluster may be placed in; default any.", forcesReplacement),

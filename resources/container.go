@@ -26,7 +26,7 @@ func containerAttributes(m members, env, envWO string, own attributes) attribute
 		"args":           argsAttribute(m),
 		"entrypoint":     entrypointAttribute(m),
 		"cmd":            cmdAttribute(m),
-		"env":            envAttribute(m, env),
+		"env":            envAttribute(m, ": put secrets into `env_wo`."+env),
 		"env_wo":         envWOAttribute(m, envWO),
 		"env_wo_version": schema.Int64Attribute{Optional: true, MarkdownDescription: "Required with `env_wo`; change it to send new values."},
 		"env_wo_keys":    schema.SetAttribute{ElementType: types.StringType, Computed: true, MarkdownDescription: "Names in `env_wo` whose values are unchanged since they were sent."},
@@ -41,7 +41,7 @@ func envAttribute(m members, more string) schema.MapAttribute {
 	return schema.MapAttribute{
 		ElementType:         types.StringType,
 		Optional:            true,
-		MarkdownDescription: describe(m.at("env"), "Environment variables. The state contains them: put secrets into `env_wo`."+more, nil),
+		MarkdownDescription: describe(m.at("env"), "Environment variables. The state contains them"+more, nil),
 		Validators:          []validator.Map{rule.NoNulls{}, mapvalidator.KeysAre(rule.VariableName), mapvalidator.ValueStringsAre(rule.VariableValue)},
 	}
 }
@@ -52,7 +52,7 @@ func portsAttribute(m members, more ...string) schema.SetAttribute {
 
 func imageAttribute(m members, text string, more ...string) schema.StringAttribute {
 	a := m.text("image", text, more...)
-	a.Validators = append(a.Validators, rule.ImageReference)
+	a.Validators = []validator.String{rule.ImageReference} // which an empty text violates, too
 	return a
 }
 

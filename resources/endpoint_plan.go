@@ -39,13 +39,15 @@ func validateEndpoint(_ context.Context, c diagnostics.Check, config *endpoint) 
 	if wait != nil && wait.Worker.ValueBool() && !config.Workers.IsUnknown() && (workers == nil || !workers.Min.IsUnknown() && workers.Min.ValueInt64() == 0) {
 		c.Error("wait_for.worker", "Waiting for a worker that does not start", "wait_for.worker needs workers.min of at least 1: without it no worker runs before there are jobs.")
 	}
-	scaling := value.As[endpointScaling](config.Scaling)
-	if scaling == nil || config.Type.IsUnknown() || scaling.Type.IsUnknown() {
-		return
+	if scaling := value.As[endpointScaling](config.Scaling); scaling != nil && isSet(config.Type) && !scaling.Type.IsUnknown() {
+		checkScaling(c, config.Type, *scaling)
 	}
-	kind := scalingType(config.Type, scaling.Type)
-	switch {
-	case config.Type.ValueString() == loadBalancer && kind != requestCount:
+}
+
+// checkScaling rejects settings that don't belong to the type of scaling.
+func checkScaling(c diagnostics.Check, endpointType types.String, scaling endpointScaling) {
+	switch kind := scalingType(endpointType, scaling.Type); {
+	case endpointType.ValueString() == loadBalancer && kind != requestCount:
 		c.Error("scaling.type", "A load balancer has no queue", "An endpoint of type LOAD_BALANCER scales on REQUEST_COUNT only.")
 	case kind == requestCount && !scaling.QueueDelay.IsNull():
 		c.Error("scaling.queue_delay", "Not of this scaling type", "REQUEST_COUNT takes request_count, not queue_delay.")
@@ -109,6 +111,7 @@ func planScaling(p *planrule.Plan[endpoint]) {
 	if scaling.Type.IsUnknown() || p.Plan.Type.IsUnknown() {
 		return
 	}
+	checkScaling(p.Check, p.Plan.Type, scaling)
 	scaling.Type = types.StringValue(scalingType(p.Plan.Type, scaling.Type))
 	if scaling.Type.ValueString() == requestCount {
 		if scaling.RequestCount.IsNull() {

@@ -149,7 +149,8 @@ func TestEndpointOwnContainer(t *testing.T) {
 	}
 	balancer := with(minimal, map[string]any{"type": "LOAD_BALANCER"})
 	must.Contain(t, p.Plan(state.Type, state, balancer).Diagnostics.Warnings(), "type: The endpoint will be replaced", "with its queue, jobs and results")
-	apply(t, p, state.Type, state, balancer, "replace")
+	state = apply(t, p, state.Type, state, balancer, "replace")
+	expectRefusal(t, d, p, state, state.Type, with(minimal, map[string]any{"scaling": map[string]any{"queue_delay": 4}}), "scaling.queue_delay", "REQUEST_COUNT takes request_count")
 }
 
 func TestEndpointRules(t *testing.T) {

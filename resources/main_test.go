@@ -114,7 +114,7 @@ func expectRefusal(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, pri
 	switch {
 	case err == nil:
 		t.Errorf("the plan was accepted; expected %s: … %s", at, text)
-	case !strings.HasPrefix(err.Error(), at+":") || !strings.Contains(err.Error(), text):
+	case !strings.HasPrefix(err.Error(), at+":") || !strings.Contains(err.Error(), text) || strings.Contains(err.Error(), "\n"+at+": Invalid value"):
 		t.Errorf("got the error\n  %s\nexpected at %s: … %s", err, at, text)
 	}
 	must.Equal(t, d.Writes(), writes, "the plan sent a write")

@@ -250,7 +250,7 @@ func stringRules(s *contract.Setting) []validator.String {
 	case maximum == nil:
 		return []validator.String{rule.NonEmpty}
 	case f.Form != nil:
-		return []validator.String{rule.Characters(int(*minimum), int(*maximum)), elementRule(f)}
+		return []validator.String{rule.Characters(0, int(*maximum)), elementRule(f)} // the form rejects an empty text
 	}
 	return []validator.String{rule.Characters(int(*minimum), int(*maximum))}
 }

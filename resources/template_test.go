@@ -149,7 +149,7 @@ func TestTemplateRules(t *testing.T) {
 	}
 	always := []refusal{
 		{map[string]any{"name": ""}, "name", `Invalid name: expected at least one character, got "".`},
-		{map[string]any{"image": ""}, "image", `Invalid image: expected at least one character, got "".`},
+		{map[string]any{"image": ""}, "image", `Invalid image: expected the reference of a container image, such as ghcr.io/acme/worker:1.2, got "".`},
 		{map[string]any{"disk": 0}, "disk", "Invalid disk: expected at least 1 GB, got 0."},
 		{map[string]any{"category": "TPU"}, "category", `Invalid category: expected "NVIDIA", "AMD" or "CPU", got "TPU".`},
 		{map[string]any{"env": map[string]any{"": "x"}}, "env.", "at least one character"},

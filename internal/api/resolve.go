@@ -231,12 +231,12 @@ func ExistingWarning(matches []ExistingMatch, title, typeName string) (summary, 
 	m := matches[0]
 	command := importCommand(typeName, m.ID)
 	if m.NameTaken {
-		settings := "other settings"
+		settings := "" // an auth that differs may have the same credentials, which the API doesn't return
 		if m.Equal {
-			settings = "the same settings in all that the API shows"
+			settings = ", with the same settings in all that the API shows"
 		}
 		return fmt.Sprintf("The name of the %s is taken: %s", title, m.ID),
-			fmt.Sprintf("%s has this name, which is unique, with %s. The apply fails unless it removes or renames %s first: an object that was there before is never taken over. "+
+			fmt.Sprintf("%s has this name, which is unique%s. The apply fails unless it removes or renames %s first: an object that was there before is never taken over. "+
 				"If an interrupted apply left it, import it before you apply (with terraform or tofu): %s\nIf it is managed elsewhere, or create_before_destroy replaces it, choose another name.", m.ID, settings, m.ID, command)
 	}
 	var ids, commands []string

@@ -77,10 +77,10 @@ func Each(r Of[string]) []validator.Set {
 	return []validator.Set{NoNulls{}, setvalidator.ValueStringsAre(r)}
 }
 
-// Characters limits the length of a string.
+// Characters limits the length of a string. With low 0, another rule rejects an empty one.
 func Characters(low, high int) Of[string] {
 	count := func(s string) string { return fmt.Sprintf("%d characters", utf8.RuneCountInString(s)) }
-	return Of[string]{Expects: fmt.Sprintf("%d to %d characters", low, high), Show: count, Holds: func(s string) bool {
+	return Of[string]{Expects: fmt.Sprintf("%d to %d characters", max(low, 1), high), Show: count, Holds: func(s string) bool {
 		n := utf8.RuneCountInString(s)
 		return low <= n && n <= high
 	}}
