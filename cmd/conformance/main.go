@@ -29,7 +29,7 @@ var version, commit = "dev", ""
 
 type commands struct {
 	Run     run            `cmd:"" help:"Judge a deployment."`
-	Resume  resume         `cmd:"" help:"Continue the cases that run --defer has deferred."`
+	Resume  resume         `cmd:"" help:"Continue the deferred cases of a run with --defer."`
 	Verify  verify         `cmd:"" help:"Check the signature of a report."`
 	Compare compare        `cmd:"" help:"Write a page that compares several reports."`
 	Diff    diff           `cmd:"" help:"Show the changes between two reports."`
@@ -75,7 +75,7 @@ func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 //go:embed help.txt
 var helpTexts string
 
-// setHelp sets the texts below the flags of each command's help.
+// setHelp adds the sections of help.txt to the help of the commands, below the flags.
 func setHelp(k *kong.Kong) error {
 	nodes := map[string]*kong.Node{k.Model.Name: k.Model.Node}
 	for _, command := range k.Model.Children {
@@ -172,7 +172,7 @@ func (e *explain) Run() error {
 				continue
 			}
 			requests, jobs, seconds := testCase.Cost()
-			fmt.Printf("case    %s: up to %s, %s, %g s of a worker", testCase.ID, report.Count(requests, "request"), report.Count(jobs, "job"), seconds)
+			fmt.Printf("case    %s: up to %s, %s, %g s of worker time", testCase.ID, report.Count(requests, "request"), report.Count(jobs, "job"), seconds)
 			if testCase.WaitTime > 0 {
 				fmt.Printf(", %s of waiting", testCase.WaitTime)
 			}

@@ -134,7 +134,7 @@ func TestUsage(t *testing.T) {
 		"the clause X-01 doesn't exist":                       {"run", "--base-url=" + url, "--known-failing=" + file(t, "X-01 2999-01-01 why")},
 		"no clause matches":                                   {"explain", "X-01"},
 		"--allow":                                             {"run", "--allow=everything"},
-		"expected one of `conformance run --defer`":           {"resume", file(t, "{}")},
+		"a file that `conformance run --defer` of the same":   {"resume", file(t, "{}")},
 		"cannot unmarshal":                                    {"run", "--base-url=" + url, "--endpoint-body=" + file(t, "[]")},
 		"isn't a ledger of a run":                             {"sweep", "--ledger=" + file(t, "{\n}")},
 		"invalid --parallel: expected at least 1, got 0":      {"run", "--base-url=" + url, "--parallel=0"},

@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// deferredSchema is the version of the file's format.
+// deferredSchema is the format version of the file that run --defer writes.
 const deferredSchema = "gpucloud-conformance-deferred/1"
 
 // deferredRun is the file of a run with deferred cases. It contains no API keys.
@@ -33,7 +33,7 @@ func readDeferred(path string) (*deferredRun, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if d.Schema != deferredSchema || d.Report == nil {
-		return nil, fmt.Errorf("invalid file %s: expected one of `conformance run --defer` of the same version", path)
+		return nil, fmt.Errorf("invalid file %s: expected a file that `conformance run --defer` of the same version wrote", path)
 	}
 	return d, nil
 }
@@ -60,7 +60,7 @@ func (d *deferredRun) write(path string) error {
 }
 
 // checkDeferred rejects a file that can't be written. It also rejects an existing file, because
-// overwriting it would forget the objects of its run.
+// it may be the only record of the deferred cases of another run.
 func checkDeferred(path string) error {
 	if path == "" {
 		return nil
@@ -68,7 +68,7 @@ func checkDeferred(path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return fmt.Errorf("the file %s of --defer exists already: resume its run or remove it first", path)
 	}
-	if err := checkWritable(path + "-"); err != nil { // write renames a new file
+	if err := checkWritable(path + "-"); err != nil { // write creates a file with this prefix, then renames it
 		return fmt.Errorf("the file %s of --defer can't be written: %w", path, err)
 	}
 	return nil
@@ -91,7 +91,7 @@ func (d *deferredRun) store(path string) error {
 }
 
 type resume struct {
-	File string `arg:"" type:"existingfile" help:"The file of run --defer."`
+	File string `arg:"" type:"existingfile" help:"The file that run --defer wrote."`
 
 	reports `embed:""`
 }
@@ -106,7 +106,7 @@ func (r *resume) Run() error {
 	if err != nil {
 		return err
 	}
-	d.Run.reports = r.reports // for the results of both runs
+	d.Run.reports = r.reports // the flags of resume decide where the merged report is written
 	o, end, err := d.Run.prepare(ctx)
 	if err != nil {
 		return err
@@ -116,14 +116,14 @@ func (r *resume) Run() error {
 	if len(o.Select) == 0 {
 		return fmt.Errorf("no deferred cases are left in %s", r.File)
 	}
-	after, err := judge(ctx, o)
+	resumed, err := judge(ctx, o)
 	if err != nil {
 		return err
 	}
-	if after.Preflight != "" { // the deferred cases can still be resumed
-		return d.Run.finish(after)
+	if resumed.Preflight != "" { // the deferred cases can still be resumed
+		return d.Run.finish(resumed)
 	}
-	conformance.Merge(d.Report, after)
+	conformance.Merge(d.Report, resumed)
 	if len(d.State.Journals) > 0 {
 		err = d.store(r.File)
 	} else {

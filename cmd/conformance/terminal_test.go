@@ -37,7 +37,7 @@ func TestTerminal(t *testing.T) {
 				cmd.Env = append(cmd.Env, c.env...)
 				var output string
 				if name == "no console" {
-					out, _ := cmd.CombinedOutput() // a client that does nothing fails
+					out, _ := cmd.CombinedOutput() // conformance client fails, because true sends no request
 					output = string(out)
 				} else {
 					out, err := pty.Output(cmd)

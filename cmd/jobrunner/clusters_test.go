@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// clusterFacts are the members of a cluster that tests read.
+// clusterFacts are the fields of a cluster that tests read.
 type clusterFacts struct {
 	ID, Name, Type, DataCenterID string
 	Pods                         struct {
@@ -27,7 +27,7 @@ type clusterFacts struct {
 	Primary *struct{ PodID, Status, SSHEndpoint string }
 }
 
-// memberFacts are the members of a cluster's pod that tests read.
+// memberFacts are the fields of a cluster's pod that tests read.
 type memberFacts struct {
 	podFacts
 	Cluster *struct {
@@ -39,8 +39,8 @@ type memberFacts struct {
 	GlobalNetworking struct{ Enabled bool }
 }
 
-// clusterProgram is a cluster member: all others greet the primary, which answers, and all log the
-// messages.
+// clusterProgram runs in each pod of a cluster. The primary answers the greetings of the other pods.
+// All pods log what they receive.
 const clusterProgram = `import os, socket, sys, time
 def env(name): return os.environ[name]
 print("member " + " ".join(env(name) for name in ["NODE_RANK", "NUM_NODES", "NUM_TRAINERS", "WORLD_SIZE", "NODE_ADDR", "MASTER_ADDR", "MASTER_PORT"]), flush=True)
@@ -70,34 +70,34 @@ while not os.path.exists(os.path.join(os.environ.get("GPUCLOUD_VOLUME", "/volume
     time.sleep(0.02)
 `
 
-// newClusters starts a deployment whose machine has L4s.
-func newClusters(t *testing.T, gpus int) *handlers {
+// startL4Deployment starts a deployment on a machine with simulated L4 GPUs.
+func startL4Deployment(t *testing.T, gpus int) *testDeployment {
 	t.Helper()
 	h := preparePods(t)
-	put(t, h.machine(), fmt.Sprintf("gpus: [{type: NVIDIA L4, count: %d}]\n", gpus))
-	h.start(t, "--simulate-gpus="+h.machine())
+	put(t, h.gpuFile(), fmt.Sprintf("gpus: [{type: NVIDIA L4, count: %d}]\n", gpus))
+	h.start(t, "--simulate-gpus="+h.gpuFile())
 	return h
 }
 
-// machine returns the file of the simulated GPUs.
-func (h *handlers) machine() string { return filepath.Join(h.home, "gpus.yaml") }
+// gpuFile returns the path of the file that describes the simulated GPUs.
+func (h *testDeployment) gpuFile() string { return filepath.Join(h.home, "gpus.yaml") }
 
 // createCluster creates a cluster with L4s and returns its id.
-func (h *handlers) createCluster(name, image string, pods, gpus int, more string) string {
+func (h *testDeployment) createCluster(name, image string, pods, gpus int, more string) string {
 	h.t.Helper()
 	var c clusterFacts
 	h.call(http.MethodPost, "/v2/clusters", fmt.Sprintf(`{"name":%q,"type":"TRAINING","image":%q,"compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":%d,"podCount":%d}%s}`, name, image, gpus, pods, more), &c)
 	return c.ID
 }
 
-func (h *handlers) getCluster(id string) (c clusterFacts) {
+func (h *testDeployment) getCluster(id string) (c clusterFacts) {
 	h.t.Helper()
 	h.call(http.MethodGet, "/v2/clusters/"+id, "", &c)
 	return c
 }
 
 // members returns the pods of a cluster by rank.
-func (h *handlers) members(id string) []memberFacts {
+func (h *testDeployment) members(id string) []memberFacts {
 	h.t.Helper()
 	var list struct{ Pods []memberFacts }
 	h.call(http.MethodGet, "/v2/clusters/"+id+"/pods", "", &list)
@@ -105,7 +105,7 @@ func (h *handlers) members(id string) []memberFacts {
 }
 
 // awaitClusterStatus waits until all members of a cluster have the status.
-func (h *handlers) awaitClusterStatus(id, status string) (c clusterFacts) {
+func (h *testDeployment) awaitClusterStatus(id, status string) (c clusterFacts) {
 	h.t.Helper()
 	defer func() {
 		if h.t.Failed() {
@@ -118,7 +118,7 @@ func (h *handlers) awaitClusterStatus(id, status string) (c clusterFacts) {
 }
 
 // logLinesAfter returns the lines of a pod's log that begin with a word, without the word.
-func (h *handlers) logLinesAfter(id, word string) (lines []string) {
+func (h *testDeployment) logLinesAfter(id, word string) (lines []string) {
 	text, _ := os.ReadFile(filepath.Join(h.home, "data", "pods", id, "log.jsonl")) // empty before the first line
 	for line := range strings.Lines(string(text)) {
 		if _, text, ok := strings.Cut(line, `"x":"`+word+" "); ok {
@@ -129,9 +129,9 @@ func (h *handlers) logLinesAfter(id, word string) (lines []string) {
 	return lines
 }
 
-// awaitGreetings waits until all members of a cluster have greeted each other for the nth time, and
+// awaitGreetings waits until each member has exchanged greetings with the primary n times, and
 // returns each member's variables.
-func (h *handlers) awaitGreetings(members []memberFacts, color string, nth int) (variables [][]string) {
+func (h *testDeployment) awaitGreetings(members []memberFacts, color string, n int) (variables [][]string) {
 	h.t.Helper()
 	defer func() {
 		for _, m := range members {
@@ -143,8 +143,8 @@ func (h *handlers) awaitGreetings(members []memberFacts, color string, nth int) 
 	}()
 	others := map[string]int{}
 	for rank, m := range members[1:] {
-		others[fmt.Sprint(rank+1)] = nth
-		want := slices.Repeat([]string{fmt.Sprintf("welcome %d of %s", rank+1, color)}, nth)
+		others[fmt.Sprint(rank+1)] = n
+		want := slices.Repeat([]string{fmt.Sprintf("welcome %d of %s", rank+1, color)}, n)
 		h.until("the primary's answer", func() bool { return slices.Equal(h.logLinesAfter(m.ID, "heard"), want) })
 	}
 	h.until("the greetings", func() bool {
@@ -166,7 +166,7 @@ func (h *handlers) awaitGreetings(members []memberFacts, color string, nth int) 
 func TestClusterExchangesMessages(t *testing.T) {
 	acctest.LeaveToCI(t, "package pod tests a cluster's addresses")
 	t.Parallel()
-	h := newClusters(t, 8)
+	h := startL4Deployment(t, 8)
 	id := h.createCluster("c", "team/member", 2, 2, `,"env":{"COLOR":"red","NODE_RANK":"7"},"ports":["22/tcp"],"dataCenterIds":["EU-RO-1"]`)
 	other := h.createCluster("o", "team/member", 3, 1, `,"env":{"COLOR":"blue"}`)
 	for n := range 2 {
@@ -188,7 +188,7 @@ func TestClusterExchangesMessages(t *testing.T) {
 		}
 		if n == 0 {
 			h.kill()
-			h.start(t, "--simulate-gpus="+h.machine())
+			h.start(t, "--simulate-gpus="+h.gpuFile())
 		}
 	}
 	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
@@ -200,7 +200,7 @@ func TestClusterExchangesMessages(t *testing.T) {
 // Either all pods of a cluster get their GPUs, or none. A waiting cluster reports the reason.
 func TestClustersArePlacedWhole(t *testing.T) {
 	t.Parallel()
-	h := newClusters(t, 4)
+	h := startL4Deployment(t, 4)
 	single := h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":1}}`)
 	h.awaitPodStatus(single, "RUNNING")
 	id := h.createCluster("c", "team/pod", 2, 2, "")
@@ -236,7 +236,7 @@ func TestClustersArePlacedWhole(t *testing.T) {
 // A member that ends by itself releases its GPUs and isn't restarted. The others continue.
 func TestClusterMembersEnd(t *testing.T) {
 	t.Parallel()
-	h := newClusters(t, 4)
+	h := startL4Deployment(t, 4)
 	id := h.createCluster("c", "team/pod", 3, 1, `,"mounts":{"persistent":{"size":10,"path":"/w"}}`)
 	h.awaitClusterStatus(id, "RUNNING")
 	members := h.members(id)
@@ -250,7 +250,7 @@ func TestClusterMembersEnd(t *testing.T) {
 	single := h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":3}}`)
 	h.awaitPodStatus(single, "RUNNING")
 	h.kill()
-	h.start(t, "--simulate-gpus="+h.machine())
+	h.start(t, "--simulate-gpus="+h.gpuFile())
 	h.awaitPodStatus(single, "RUNNING")
 	h.awaitPodStatus(members[2].ID, "RUNNING")
 	c := h.getCluster(id)

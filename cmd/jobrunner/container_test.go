@@ -294,8 +294,8 @@ func newContainerClusters(t *testing.T, e *containers.Engine, settings string, g
 	put(t, engine, fmt.Sprintf(withoutGPUs, e.Path))
 	must.Succeed(t, os.Chmod(engine, 0o700)) //nolint:gosec // a program
 	c := prepareContainers(t, e, engine, settings)
-	put(t, c.machine(), fmt.Sprintf("gpus: [{type: NVIDIA L4, count: %d}]\n", gpus))
-	c.start(t, append([]string{"--simulate-gpus=" + c.machine()}, args...)...)
+	put(t, c.gpuFile(), fmt.Sprintf("gpus: [{type: NVIDIA L4, count: %d}]\n", gpus))
+	c.start(t, append([]string{"--simulate-gpus=" + c.gpuFile()}, args...)...)
 	return c
 }
 
@@ -353,14 +353,14 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 	before := c.getCluster(red)
 	containersBefore := c.podContainers(c.members(red)[1].ID)
 	c.kill()
-	c.start(t, "--simulate-gpus="+c.machine())
+	c.start(t, "--simulate-gpus="+c.gpuFile())
 	after := c.awaitClusterStatus(red, "RUNNING")
 	must.Hold(t, *after.Network == *before.Network && slices.Equal(c.podContainers(c.members(red)[1].ID), containersBefore), "the cluster was", before, after)
 	// The jobrunner is killed before it removes the network.
 	removed := c.members(blue)
 	c.call(http.MethodDelete, "/v2/clusters/"+blue, "", nil)
 	c.kill()
-	c.start(t, "--simulate-gpus="+c.machine())
+	c.start(t, "--simulate-gpus="+c.gpuFile())
 	c.until("the removal", func() bool {
 		return len(c.networksOf(label+blue)) == 0 && len(c.podContainers(removed[0].ID)) == 0 && len(c.podContainers(removed[1].ID)) == 0
 	})
@@ -371,7 +371,7 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 	before = c.awaitClusterStatus(green, "RUNNING")
 	c.interrupt()
 	must.Equal(t, c.networksOf("gpucloud.cluster"), nil, "a stopped jobrunner left the networks")
-	c.start(t, "--simulate-gpus="+c.machine())
+	c.start(t, "--simulate-gpus="+c.gpuFile())
 	after = c.awaitClusterStatus(green, "RUNNING")
 	must.Hold(t, *after.Network == *before.Network, "the network was", before.Network, after.Network)
 	c.awaitGreetings(c.members(green), "green", 2)

@@ -22,7 +22,7 @@ type pageWorkers struct {
 }
 
 // logOf returns a worker's log by source.
-func (h *handlers) logOf(worker, source string) string {
+func (h *testDeployment) logOf(worker, source string) string {
 	h.t.Helper()
 	var text string
 	h.call(http.MethodGet, "/v2/serverless/"+h.endpoint+"/workers/"+worker+"/logs?source="+source, "", &text)
@@ -41,7 +41,7 @@ func TestDeathLeavesATrace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHandlers(t)
+			h := startDeployment(t)
 			put(t, filepath.Join(h.dir, "handler.py"), "import os, runpod\ndef handler(job):\n    print('about to die', flush=True)\n    "+c.death+"\nrunpod.serverless.start({'handler': handler})\n")
 			h.createEndpoint("/v2/serverless", `{"name": "dies", "image": "team/handler", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 0, "max": 1}}`)
 			id := h.run("x", "")
@@ -115,7 +115,7 @@ func TestResultOutlivesOutageAndKill(t *testing.T) {
 	t.Parallel()
 	server := pgtest.NewServer(t)
 	engine := "--engine=" + server.URL
-	h := serveHandlers(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 2, "max": 2}`, engine)
+	h := startEndpoint(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 2, "max": 2}`, engine)
 	first, second := h.run("first", "go"), h.run("second", "go")
 	h.until("two jobs", func() bool { return len(h.lines("begins")) == 2 })
 	server.End(syscall.SIGINT)
@@ -166,9 +166,9 @@ func TestJobThatKillsItsJobrunner(t *testing.T) {
 }
 
 // serveBroken serves an endpoint with at least one worker. text is its handler's source.
-func serveBroken(t *testing.T, text string) *handlers {
+func serveBroken(t *testing.T, text string) *testDeployment {
 	t.Helper()
-	h := newHandlers(t)
+	h := startDeployment(t)
 	put(t, filepath.Join(h.dir, "handler.py"), text)
 	h.createEndpoint("/v2/serverless", `{"name": "broken", "image": "team/handler", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
 	return h
@@ -176,7 +176,7 @@ func serveBroken(t *testing.T, text string) *handlers {
 
 // awaitHealthReason waits until the reason why an endpoint's workers can't start contains a part. The
 // end of a worker's log joins the reason shortly after the worker exits.
-func (h *handlers) awaitHealthReason(part string) (reason string) {
+func (h *testDeployment) awaitHealthReason(part string) (reason string) {
 	h.t.Helper()
 	h.until("a reason with "+part, func() bool {
 		var health struct{ Reason string }
@@ -215,7 +215,7 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 // The log of serve has requests and results, but no polls of workers.
 func TestPollsAreNotLogged(t *testing.T) {
 	t.Parallel()
-	h := serveHandlers(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}`)
+	h := startEndpoint(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}`)
 	id := h.run("x", "")
 	h.awaitResult(id)
 	h.interrupt()

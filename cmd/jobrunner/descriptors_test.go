@@ -68,7 +68,7 @@ func TestFewDescriptors(t *testing.T) {
 
 // The same if the descriptors run out before the limit of connections is reached.
 func TestNoDescriptors(t *testing.T) {
-	acctest.LeaveToCI(t, "TestFewDescriptors floods the same process")
+	acctest.LeaveToCI(t, "TestFewDescriptors tests the same flood")
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off")
 	if out, err := exec.Command("prlimit", "--nofile=40", "--pid", strconv.Itoa(p.cmd.Process.Pid)).CombinedOutput(); err != nil {
@@ -91,10 +91,10 @@ func testFlood(t *testing.T, p *process) {
 		}
 		return all
 	}
-	// Connections without a complete request are closed for new ones.
+	// New connections replace connections that have sent no complete request.
 	silent := append(flood("", 200), flood("GET /v2/templates HTTP/1.1\r\n", 200)...)
 	must.Equal(t, must.Err(c.NetworkVolumes.List(t.Context())), nil, "among silent connections")
-	// Connections of waiting requests aren't.
+	// Connections whose requests wait for a response aren't replaced: further requests get 503.
 	body := `{"input":{}}`
 	held := flood(fmt.Sprintf("POST /v2/%s/runsync?wait=300000 HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\nContent-Length: %d\r\n\r\n%s", id, len(body), body), 200)
 	refused := make(chan struct{}, len(held))

@@ -96,10 +96,10 @@ func (d *dev) run() (err error) {
 	if err != nil {
 		return err
 	}
-	url, finished := "http://"+listener.Addr().String(), newFinishedJobs()
+	url, observer := "http://"+listener.Addr().String(), newJobObserver()
 	j, err := jobrunner.New(ctx, jobrunner.Config{
 		APIKey: key, Logger: log, GPUs: inventory, NoJobLimits: true, Version: version,
-		URL: url, Programs: programs, LogWorkers: out, OnJob: finished.observe,
+		URL: url, Programs: programs, LogWorkers: out, OnJob: observer.observe,
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -114,11 +114,11 @@ func (d *dev) run() (err error) {
 		err = e.runOnce(ctx, d.Input, handler.PerJob, out)
 	default:
 		d.greet(stdout, e, handler, python, j.PageCode(), gpus)
-		go finished.show(ctx, e, out)
+		go observer.show(ctx, e, out)
 		if watchErr != nil {
 			out.show("WARN", "", watchErr.Error())
 		}
-		err = d.follow(ctx, e, handler, python, out, finished, files)
+		err = d.follow(ctx, e, handler, python, out, observer, files)
 	}
 	stop()
 	return errors.Join(err, <-serveErr, j.Close())
@@ -270,8 +270,8 @@ func testInput(handler string) string {
 const watchInterval = 300 * time.Millisecond
 
 // follow applies each change of the files, and sends the job again.
-func (d *dev) follow(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, out *terminal, finished *finishedJobs, files *watch) error {
-	loop := &jobLoop{e: e, input: d.Input, out: out, finished: finished}
+func (d *dev) follow(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, out *terminal, observer *jobObserver, files *watch) error {
+	loop := &jobLoop{e: e, input: d.Input, out: out, observer: observer}
 	if d.Input != "" {
 		loop.resubmit(ctx)
 		defer func() { <-loop.done }()

@@ -80,16 +80,16 @@ func (e *devEndpoint) submit(ctx context.Context, input string) (job api.Job, er
 	return job, nil
 }
 
-// await polls a job at this interval. After a number of polls it explains why a job still waits.
+// await polls a job at pollInterval. After pollsBeforeHint polls of a queued job it explains the wait.
 const (
-	pollInterval = 25 * time.Millisecond
-	patience     = 400
+	pollInterval    = 25 * time.Millisecond
+	pollsBeforeHint = 400
 )
 
 // await waits for the end of a job and shows its progress. With once it returns an error if no
 // worker can start.
 func (e *devEndpoint) await(ctx context.Context, job api.Job, once bool, out *terminal) (api.Job, error) {
-	shown, waits := "", 0
+	shown, polls := "", 0
 	for !job.Finished() {
 		if err := httpclient.Sleep(ctx, pollInterval); err != nil {
 			return job, err
@@ -104,11 +104,11 @@ func (e *devEndpoint) await(ctx context.Context, job api.Job, once bool, out *te
 			shown = update
 		}
 		if once && job.Status == "IN_QUEUE" {
-			// A large model may load for minutes.
+			// While another worker starts, await waits: loading a large model may take minutes.
 			if reason, starting, err := e.client.Jobs.StartFailure(ctx, e.id); err == nil && reason != "" && !starting {
 				return job, &exitError{exitNotStarted, "the handler does not start: " + reason}
 			}
-			if waits++; waits == patience {
+			if polls++; polls == pollsBeforeHint {
 				out.show("DEV", "", "the job waits: the worker hasn't requested a job yet, so it may still be starting")
 			}
 		}
@@ -135,7 +135,7 @@ type jobLoop struct {
 	e        *devEndpoint
 	input    string
 	out      *terminal
-	finished *finishedJobs
+	observer *jobObserver
 	stop     context.CancelFunc // cancels the job in flight
 	done     chan struct{}
 }
@@ -152,7 +152,7 @@ func (s *jobLoop) resubmit(ctx context.Context) {
 		if err := s.e.awaitRollout(jobCtx); err != nil {
 			return
 		}
-		job, err := s.finished.send(func() (api.Job, error) { return s.e.submit(jobCtx, s.input) })
+		job, err := s.observer.sendOwn(func() (api.Job, error) { return s.e.submit(jobCtx, s.input) })
 		if err == nil {
 			s.out.show("JOB", "", "sent (job "+job.ID+")")
 			job, err = s.e.await(jobCtx, job, false, s.out)
@@ -169,13 +169,13 @@ func (s *jobLoop) resubmit(ctx context.Context) {
 		case err != nil:
 			s.out.show("ERROR", "", err.Error())
 		default:
-			s.out.show("JOB", "", describe(job)+s.e.noOutput(ctx, job, "jobrunner job run --tail shows them"))
+			s.out.show("JOB", "", describe(job)+s.e.outputHint(ctx, job, "jobrunner job run --tail shows them"))
 		}
 	}()
 }
 
 // runOnce sends one job and returns its verdict as the exit status. A program that runs per job
-// must print an output, because a program that only defines a handler exits with 0, too.
+// fails if it prints no output: the file may only define a handler and still exit with 0.
 func (e *devEndpoint) runOnce(ctx context.Context, input string, perJob bool, out *terminal) error {
 	job, err := e.submit(ctx, input)
 	if err == nil {
@@ -190,7 +190,7 @@ func (e *devEndpoint) runOnce(ctx context.Context, input string, perJob bool, ou
 		}
 		return &exitError{exitNoResult, err.Error()}
 	}
-	out.show("JOB", "", fmt.Sprintf("%s in %s", job.Status, milliseconds(job.ExecutionTime))+e.noOutput(ctx, job, "send the job to jobrunner dev without --once, with jobrunner job run --tail"))
+	out.show("JOB", "", fmt.Sprintf("%s in %s", job.Status, milliseconds(job.ExecutionTime))+e.outputHint(ctx, job, "to see them, start jobrunner dev without --once and send the job with jobrunner job run --tail"))
 	if hasOutput(job) {
 		fmt.Fprintln(stdout, prettyOutput(job))
 	} else if perJob && job.Status == "COMPLETED" {
@@ -199,9 +199,9 @@ func (e *devEndpoint) runOnce(ctx context.Context, input string, perJob bool, ou
 	return verdict(job)
 }
 
-// noOutput returns a hint about a COMPLETED job without output, or whose output lacks its chunks.
-func (e *devEndpoint) noOutput(ctx context.Context, job api.Job, hint string) string {
-	if note := unreadNote(ctx, e.client, e.id, job, hint); note != "" {
+// outputHint returns a hint if a COMPLETED job's output is missing or, with chunksHint, lacks chunks.
+func (e *devEndpoint) outputHint(ctx context.Context, job api.Job, chunksHint string) string {
+	if note := unreadNote(ctx, e.client, e.id, job, chunksHint); note != "" {
 		return "\n" + note
 	}
 	if job.Status != "COMPLETED" || hasOutput(job) {
@@ -210,24 +210,24 @@ func (e *devEndpoint) noOutput(ctx context.Context, job api.Job, hint string) st
 	return "\n" + noOutputHint
 }
 
-// finishedJobs shows how clients' jobs ended.
-type finishedJobs struct {
+// jobObserver shows how clients' jobs end.
+type jobObserver struct {
 	ended   chan engine.Event
 	running chan struct{} // signals that a job runs
 
-	mu   sync.Mutex      // held while dev sends a job
-	sent map[string]bool // ids of dev's own jobs
+	mu  sync.Mutex      // held while dev sends a job
+	own map[string]bool // ids of the jobs that dev has sent
 }
 
 // maxEnds limits the queued events. Further ones are dropped.
 const maxEnds = 1000
 
-func newFinishedJobs() *finishedJobs {
-	return &finishedJobs{ended: make(chan engine.Event, maxEnds), running: make(chan struct{}, 1), sent: map[string]bool{}}
+func newJobObserver() *jobObserver {
+	return &jobObserver{ended: make(chan engine.Event, maxEnds), running: make(chan struct{}, 1), own: map[string]bool{}}
 }
 
-// observe queues the end of a job.
-func (j *finishedJobs) observe(e engine.Event) {
+// observe signals that a job runs, or queues its end for show.
+func (j *jobObserver) observe(e engine.Event) {
 	if e.To == engine.InProgress {
 		select {
 		case j.running <- struct{}{}:
@@ -243,23 +243,23 @@ func (j *finishedJobs) observe(e engine.Event) {
 	}
 }
 
-// send sends a job of dev itself. jobLoop shows its end in full.
-func (j *finishedJobs) send(send func() (api.Job, error)) (api.Job, error) {
+// sendOwn sends a job of dev itself. show leaves out its end, because jobLoop shows its whole result.
+func (j *jobObserver) sendOwn(send func() (api.Job, error)) (api.Job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	job, err := send()
-	j.sent[job.ID] = true
+	j.own[job.ID] = true
 	return job, err
 }
 
-func (j *finishedJobs) isOwn(id string) bool {
+func (j *jobObserver) isOwn(id string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.sent[id]
+	return j.own[id]
 }
 
-// show shows ended jobs without output until ctx ends.
-func (j *finishedJobs) show(ctx context.Context, e *devEndpoint, out *terminal) {
+// show shows the ends of clients' jobs until ctx ends. It leaves out the jobs' outputs.
+func (j *jobObserver) show(ctx context.Context, e *devEndpoint, out *terminal) {
 	for {
 		select {
 		case <-ctx.Done():

@@ -54,7 +54,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	expectQueued(c)
 	p.kill()
-	// The jobrunner starts on the full disk, and operations that free space work.
+	// The jobrunner starts on the full disk, and operations that free space still succeed.
 	p = serve(t, env, data, "--limits=off")
 	c = p.client("k")
 	expectQueued(c)

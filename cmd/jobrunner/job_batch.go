@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// jobBatch is a client of batches.
+// jobBatch is the group of the commands for batches.
 type jobBatch struct {
 	Run     runBatch     `cmd:"" help:"Create a batch from the inputs in a file, run it, and print its results."`
 	List    listBatches  `cmd:"" help:"List the batches of an endpoint, newest first."`
@@ -53,7 +53,7 @@ func (r *runBatch) Run() error {
 		}
 		fmt.Fprintf(stderr, "batch %s has %d requests\n", b.ID, b.Total)
 		if b, err = awaitBatch(ctx, c, endpointID, b); err != nil {
-			return &exitError{exitNoResult, fmt.Sprintf("batch %s continues: %s; %s prints its results", b.ID, err, commandLine("jobrunner", "job", "batch", "results", r.Endpoint, b.ID))}
+			return &exitError{exitNoResult, fmt.Sprintf("the wait for batch %s ended: %s; the batch continues; to print its results: %s", b.ID, err, commandLine("jobrunner", "job", "batch", "results", r.Endpoint, b.ID))}
 		}
 		if err := printRequests(ctx, c, endpointID, b.ID); err != nil {
 			return &exitError{exitNoResult, err.Error()}

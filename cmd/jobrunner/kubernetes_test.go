@@ -48,7 +48,7 @@ func newInCluster(t *testing.T, env ...string) *inCluster {
 func prepareInCluster(t *testing.T, env ...string) *inCluster {
 	t.Helper()
 	k := containers.StartKubernetes(t)
-	c := &inCluster{test: t, cluster: k, gateway: k.NewGateway(t), containerDeployment: &containerDeployment{handlers: &handlers{home: t.TempDir(), env: env}}}
+	c := &inCluster{test: t, cluster: k, gateway: k.NewGateway(t), containerDeployment: &containerDeployment{testDeployment: &testDeployment{home: t.TempDir(), env: env}}}
 	put(t, filepath.Join(c.home, "jobrunner.yaml"), fmt.Sprintf(`executor: kubernetes
 kubernetes:
   kubeconfig: %s

@@ -43,9 +43,9 @@ func (p *process) hitsRateLimit(n int, method, path, body string) (refused bool)
 	return refused
 }
 
-// writers are clients with popular libraries, which POST the file $2 to the URL $1 with the key k and
-// print the status.
-var writers = map[string][]string{
+// postCommands POST a file with the key k and print the status. Their last arguments are the URL and
+// the file, but for curl @ and the file, and the URL.
+var postCommands = map[string][]string{
 	"curl":     {"curl", "-s", "-o", os.DevNull, "-w", "%{http_code}", "-H", "Authorization: Bearer k", "-H", "Expect:", "--data-binary"},
 	"urllib":   {"python3", "-c", "import sys, urllib.request, urllib.error\ntry: urllib.request.urlopen(urllib.request.Request(sys.argv[1], data=open(sys.argv[2], 'rb').read(), headers={'Authorization': 'Bearer k'}))\nexcept urllib.error.HTTPError as e: print(e.code)"},
 	"requests": {"python3", "-c", "import sys, requests\nprint(requests.post(sys.argv[1], data=open(sys.argv[2], 'rb'), headers={'Authorization': 'Bearer k'}).status_code)"},
@@ -58,8 +58,8 @@ func TestRefusalsOfLargeBodiesReachClients(t *testing.T) {
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=64")
 	id := p.endpoint("builtin/echo")
-	holder := p.ask("POST", "/v2/"+id+"/runsync", 20<<20, make([]byte, 1)) // reserves the memory
-	go func() {                                                            // sends slowly, because a silent client would be disconnected
+	holder := p.startRequest("POST", "/v2/"+id+"/runsync", 20<<20, make([]byte, 1)) // reserves the memory
+	go func() {                                                                     // sends slowly, because a silent client would be disconnected
 		for piece := make([]byte, 32<<10); ; time.Sleep(time.Second) {
 			if _, err := holder.Write(piece); err != nil {
 				return
@@ -75,7 +75,7 @@ func TestRefusalsOfLargeBodiesReachClients(t *testing.T) {
 	}{{"/v2/" + id + "/run", 30 << 20, "413"}, {"/v2/" + id + "/runsync", 20 << 20, "503"}, {"/v1/templates", 20 << 20, "413"}, {"/v2/templates", 20 << 20, "413"}, {"/v2/absent000000/run", 10 << 20, "404"}} {
 		os.WriteFile(file, nil, 0o600)
 		must.Succeed(t, os.Truncate(file, c.size))
-		for name, command := range writers {
+		for name, command := range postCommands {
 			if testing.Short() && c.status != "503" && name != "curl" {
 				continue // starting Python and Node takes most of the time
 			}

@@ -41,7 +41,7 @@ func TestLines(t *testing.T) {
 		close(to.tokens)
 		l.Close()
 		fmt.Fprintln(l, 3)
-		must.Equal(t, strings.Join(to.writes, "|"), "0\n|1\n2\n|3\n", "got writes", "expected the lines that arrived during a write in one write, and a line after the end at once")
+		must.Equal(t, strings.Join(to.writes, "|"), "0\n|1\n2\n|3\n", "got writes", "expected one write for the lines that arrived during a write, and a write without delay after Close")
 	})
 }
 
@@ -59,7 +59,7 @@ func TestLinesAreBounded(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		must.Hold(t, written <= 2*maxPending+1, written, "lines were accepted without a write, expected the pending ones and one write")
+		must.Hold(t, written <= 2*maxPending+1, written, "lines were accepted while the first write was blocked")
 		close(to.tokens)
 		writers.Wait()
 		l.Close()
@@ -67,20 +67,20 @@ func TestLinesAreBounded(t *testing.T) {
 	})
 }
 
-// A line is "second text". A trailing + marks a line of the job "mine".
+// Each line is "SECOND TEXT" or "SECOND JOB:TEXT". A trailing + marks the lines of the job "mine".
 func TestFindJobLines(t *testing.T) {
 	died := []string{"1 INFO   | other | Started.", "2 noise", "3 mine starts+", "4 step+", "5 Traceback+", "6 killed+", "9 idle", "10 idle"}
 	for name, c := range map[string]struct {
 		lines  []string
 		status string
 	}{
-		"a worker that dies":          {died, "FAILED"},
-		"the next job":                {[]string{"1 mine starts+", "2 print+", "3 mine ends+", "3.5 late+", "4 {\"message\":\"\",\"level\":\"INFO\",\"requestId\":\"b\"}", "4.1 the next one's"}, "COMPLETED"},
-		"another job at a time":       {[]string{"1 mine starts+", "2 {\"message\":\"\",\"level\":\"INFO\",\"requestId\":\"b\"}", "3 print+", "9 idle"}, "FAILED"},
-		"while it runs":               {[]string{"0 before", "1 mine starts+", "50 print+"}, "IN_PROGRESS"},
-		"a deployment that knows":     {[]string{"1 other:print", "2 mine:before+", "3 mine:after+", "3 other:print"}, "COMPLETED"},
-		"what another prints of mine": {[]string{"1 other:mine", "2 mine:other+"}, "COMPLETED"},
-		"lines without it":            {[]string{"1 print"}, "COMPLETED"},
+		"a worker that dies":         {died, "FAILED"},
+		"the next job":               {[]string{"1 mine starts+", "2 print+", "3 mine ends+", "3.5 late+", "4 {\"message\":\"\",\"level\":\"INFO\",\"requestId\":\"b\"}", "4.1 the next one's"}, "COMPLETED"},
+		"a concurrent job":           {[]string{"1 mine starts+", "2 {\"message\":\"\",\"level\":\"INFO\",\"requestId\":\"b\"}", "3 print+", "9 idle"}, "FAILED"},
+		"a running job":              {[]string{"0 before", "1 mine starts+", "50 print+"}, "IN_PROGRESS"},
+		"lines that name their jobs": {[]string{"1 other:print", "2 mine:before+", "3 mine:after+", "3 other:print"}, "COMPLETED"},
+		"another job prints the id":  {[]string{"1 other:mine", "2 mine:other+"}, "COMPLETED"},
+		"no line of the job":         {[]string{"1 print"}, "COMPLETED"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var lines, want []api.LogLine
@@ -107,13 +107,13 @@ func TestFindJobLines(t *testing.T) {
 
 // Control characters are escaped, and any other text is printed unchanged.
 func FuzzEscapeControls(f *testing.F) {
-	obeyed := func(r rune) bool {
+	isControl := func(r rune) bool {
 		return r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 	}
 	fuzz.Run(f, func(t *testing.T, text string) {
 		got := string(escapeControls([]byte(text)))
-		must.Hold(t, utf8.ValidString(got) && !strings.ContainsFunc(got, obeyed), text, "is printed as", got)
-		must.Hold(t, !utf8.ValidString(text) || strings.ContainsFunc(text, obeyed) || got == text, text, "is printed as", got)
+		must.Hold(t, utf8.ValidString(got) && !strings.ContainsFunc(got, isControl), text, "is printed as", got)
+		must.Hold(t, !utf8.ValidString(text) || strings.ContainsFunc(text, isControl) || got == text, text, "is printed as", got)
 		must.Hold(t, len(got) <= 6*len(text), len(text), "bytes are printed as", len(got))
 	}, fuzz.Seed{"INFO\tone\ntwo\r\x1b[2Jthree"}, fuzz.Seed{"\x9b31mé\u202eabc\u2028"}, fuzz.Seed{"\xff\xfe😀\U000e0001"})
 }

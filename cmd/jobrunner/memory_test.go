@@ -43,8 +43,8 @@ func (p *process) checkPeak(bodies, state int) (peak, promised int) {
 	return peak, promised
 }
 
-// ask sends the beginning of a request on a new connection.
-func (p *process) ask(method, path string, length int, body []byte) net.Conn {
+// startRequest sends the header and the beginning of the body of a request on a new connection.
+func (p *process) startRequest(method, path string, length int, body []byte) net.Conn {
 	p.t.Helper()
 	conn := must.Do(net.Dial("tcp", strings.TrimPrefix(p.url, "http://")))(p.t)
 	p.t.Cleanup(func() { conn.Close() })
@@ -64,7 +64,7 @@ func TestBodiesShareMemory(t *testing.T) {
 	var conns []net.Conn
 	var sending sync.WaitGroup
 	for range 5 { // these reserve the memory
-		conn := p.ask("POST", path, len(body), nil)
+		conn := p.startRequest("POST", path, len(body), nil)
 		conns = append(conns, conn)
 		sending.Go(func() { conn.Write(body[:len(body)-1]) })
 	}
@@ -81,7 +81,7 @@ func TestBodiesShareMemory(t *testing.T) {
 		if i%20 < 3 && i%20 > 0 {
 			length = 1 << 20
 		}
-		conn := p.ask("POST", at, length, nil)
+		conn := p.startRequest("POST", at, length, nil)
 		go conn.Write(body[:length-1])
 		conns = append(conns, conn)
 		conn.SetReadDeadline(time.Now().Add(patience))
@@ -123,7 +123,7 @@ func TestOutputsShareMemory(t *testing.T) {
 		return size > 0
 	})
 	for range 100 {
-		p.ask("GET", "/v2/"+id+"/status/"+job.ID, 0, nil).(*net.TCPConn).SetReadBuffer(4 << 10)
+		p.startRequest("GET", "/v2/"+id+"/status/"+job.ID, 0, nil).(*net.TCPConn).SetReadBuffer(4 << 10)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

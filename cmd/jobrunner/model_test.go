@@ -21,7 +21,7 @@ import (
 
 // history is a deployment with a log of a test's random operations.
 type history struct {
-	*handlers
+	*testDeployment
 	random *rand.Rand
 	gpus   string // value of --simulate-gpus
 	steps  []string
@@ -149,7 +149,7 @@ func TestObjectsFollowTheModel(t *testing.T) {
 		steps = 40
 	}
 	eachHistory(t, 6, func(t *testing.T, h *history) {
-		h.handlers = newPods(t, "--simulate-gpus=l4x2")
+		h.testDeployment = newPods(t, "--simulate-gpus=l4x2")
 		h.gpus = "l4x2"
 		m := &objectModels{history: h, objects: map[string]map[string]map[string]any{}, keys: []any{}, n: 100}
 		for _, k := range objectKinds {

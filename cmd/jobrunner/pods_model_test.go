@@ -56,8 +56,8 @@ func TestPodsFollowTheModel(t *testing.T) {
 		steps = 40
 	}
 	eachHistory(t, 6, func(t *testing.T, h *history) {
-		h.handlers = newClusters(t, machineGPUs)
-		h.gpus = h.machine()
+		h.testDeployment = startL4Deployment(t, machineGPUs)
+		h.gpus = h.gpuFile()
 		m := &podModels{history: h}
 		for range steps {
 			m.step()
@@ -152,7 +152,7 @@ func (m *podModels) createCluster() {
 	m.t.Helper()
 	c := &clusterModel{name: fmt.Sprintf("c%d", len(m.steps))}
 	gpus := 1 + m.random.IntN(2)
-	c.id = m.handlers.createCluster(c.name, "team/pod", 2+m.random.IntN(3), gpus, `,"mounts":{"persistent":{"size":10,"path":"/w"}},"env":{"COLOR":"red"}`)
+	c.id = m.testDeployment.createCluster(c.name, "team/pod", 2+m.random.IntN(3), gpus, `,"mounts":{"persistent":{"size":10,"path":"/w"}},"env":{"COLOR":"red"}`)
 	for rank, member := range m.members(c.id) {
 		must.Require(m.t, member.Cluster != nil && member.Cluster.Rank == rank,
 			"pod", rank, "of", c.name, "has another rank:", member.Cluster)

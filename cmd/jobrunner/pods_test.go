@@ -19,7 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// podFacts are the members of a pod that tests read.
+// podFacts are the fields of a pod that tests read.
 type podFacts struct {
 	ID, Name, Image, Status string
 	Actions                 []string
@@ -63,7 +63,7 @@ http.server.HTTPServer((os.environ["RUNPOD_PUBLIC_IP"], int(os.environ["RUNPOD_T
 `
 
 // newPods starts a deployment whose pods are processes.
-func newPods(t *testing.T, args ...string) *handlers {
+func newPods(t *testing.T, args ...string) *testDeployment {
 	t.Helper()
 	h := preparePods(t)
 	h.start(t, args...)
@@ -71,9 +71,9 @@ func newPods(t *testing.T, args ...string) *handlers {
 }
 
 // preparePods writes the pods' programs and the configuration.
-func preparePods(t *testing.T) *handlers {
+func preparePods(t *testing.T) *testDeployment {
 	t.Helper()
-	h := &handlers{home: t.TempDir(), dir: t.TempDir()}
+	h := &testDeployment{home: t.TempDir(), dir: t.TempDir()}
 	put(t, filepath.Join(h.dir, "pod.sh"), podScript)
 	put(t, filepath.Join(h.dir, "server.py"), podServer)
 	put(t, filepath.Join(h.dir, "member.py"), clusterProgram)
@@ -92,21 +92,21 @@ rules:
 }
 
 // createPod creates a pod and returns its id.
-func (h *handlers) createPod(body string) string {
+func (h *testDeployment) createPod(body string) string {
 	h.t.Helper()
 	var p podFacts
 	h.call(http.MethodPost, "/v2/pods", body, &p)
 	return p.ID
 }
 
-func (h *handlers) podNow(id string) (p podFacts) {
+func (h *testDeployment) podNow(id string) (p podFacts) {
 	h.t.Helper()
 	h.call(http.MethodGet, "/v2/pods/"+id, "", &p)
 	return p
 }
 
 // awaitPodStatus waits until a pod has the status.
-func (h *handlers) awaitPodStatus(id, status string) (p podFacts) {
+func (h *testDeployment) awaitPodStatus(id, status string) (p podFacts) {
 	h.t.Helper()
 	defer func() {
 		if h.t.Failed() {
@@ -119,7 +119,7 @@ func (h *handlers) awaitPodStatus(id, status string) (p podFacts) {
 }
 
 // awaitReason waits until a pod's reason contains a text.
-func (h *handlers) awaitReason(id, part string) {
+func (h *testDeployment) awaitReason(id, part string) {
 	h.t.Helper()
 	h.until("the reason "+part, func() bool {
 		p := h.podNow(id)
@@ -127,24 +127,24 @@ func (h *handlers) awaitReason(id, part string) {
 	})
 }
 
-func (h *handlers) act(id, action string) {
+func (h *testDeployment) act(id, action string) {
 	h.t.Helper()
 	h.call(http.MethodPost, "/v2/pods/"+id+"/action", `{"action":"`+action+`"}`, nil)
 }
 
 // volumeOf returns the folder of a pod's volume.
-func (h *handlers) volumeOf(id string) string {
+func (h *testDeployment) volumeOf(id string) string {
 	return filepath.Join(h.home, "data", "pods", id, "volume")
 }
 
 // recordedStarts returns the starts that a pod's volume records.
-func (h *handlers) recordedStarts(id string) []string {
+func (h *testDeployment) recordedStarts(id string) []string {
 	text, _ := os.ReadFile(filepath.Join(h.volumeOf(id), "starts")) // may not exist yet
 	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
 }
 
 // podLog reads a log until a line contains a text.
-func (h *handlers) podLog(id, query, until string, header http.Header) (events []string) {
+func (h *testDeployment) podLog(id, query, until string, header http.Header) (events []string) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	defer cancel()

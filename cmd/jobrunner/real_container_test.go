@@ -24,7 +24,7 @@ import (
 // containerDeployment is a deployment whose workers are containers of a real engine. Their
 // handler records its jobs on a network volume.
 type containerDeployment struct {
-	*handlers
+	*testDeployment
 	engine *containers.Engine
 	volume string // id of the network volume
 }
@@ -64,7 +64,7 @@ func buildImage(t *testing.T, e builder, name, handler string, more map[string]s
 func prepareContainers(t *testing.T, e *containers.Engine, program, settings string) *containerDeployment {
 	t.Helper()
 	requireImage(t, e)
-	c := &containerDeployment{handlers: &handlers{home: t.TempDir(), dir: t.TempDir(), env: e.Env}, engine: e}
+	c := &containerDeployment{testDeployment: &testDeployment{home: t.TempDir(), dir: t.TempDir(), env: e.Env}, engine: e}
 	put(t, filepath.Join(c.home, "jobrunner.yaml"), "engine: "+program+"\nrules:\n  - image: '**'\n    container: {"+settings+"}\n")
 	return c
 }

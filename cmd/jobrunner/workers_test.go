@@ -34,9 +34,9 @@ func sdk(t *testing.T) (dir string) {
 	return dir
 }
 
-// handlers is a deployment with one endpoint, whose workers run a Python handler that writes files
-// into dir.
-type handlers struct {
+// testDeployment is a deployment whose data is in home. If it has an endpoint, workers run a Python
+// handler that writes files into dir.
+type testDeployment struct {
 	*process
 	home, dir string
 	endpoint  string   // id of the endpoint
@@ -60,32 +60,32 @@ def handler(job):
 runpod.serverless.start({"handler": handler})
 `
 
-// newHandlers starts a deployment without the endpoint.
-func newHandlers(t *testing.T, args ...string) *handlers {
+// startDeployment starts a deployment without an endpoint.
+func startDeployment(t *testing.T, args ...string) *testDeployment {
 	t.Helper()
-	h := &handlers{home: t.TempDir(), dir: sdk(t)}
+	h := &testDeployment{home: t.TempDir(), dir: sdk(t)}
 	put(t, filepath.Join(h.dir, "handler.py"), trace)
 	put(t, filepath.Join(h.home, "jobrunner.yaml"), "engine: none\nrules:\n  - image: team/handler\n    process: {run: [python3, "+filepath.Join(h.dir, "handler.py")+"]}\n")
 	h.start(t, args...)
 	return h
 }
 
-// serveHandlers starts a deployment and creates the endpoint with further members.
-func serveHandlers(t *testing.T, more string, args ...string) *handlers {
+// startEndpoint starts a deployment and creates the endpoint. more has further fields of its request.
+func startEndpoint(t *testing.T, more string, args ...string) *testDeployment {
 	t.Helper()
-	h := newHandlers(t, args...)
+	h := startDeployment(t, args...)
 	h.createEndpoint("/v2/serverless", `{"name": "handlers", "image": "team/handler", `+more+`}`)
 	return h
 }
 
 // createEndpoint creates the endpoint.
-func (h *handlers) createEndpoint(path, body string) {
+func (h *testDeployment) createEndpoint(path, body string) {
 	h.t.Helper()
 	h.endpoint = h.create(path, body)
 }
 
 // start starts the deployment with its current data folder.
-func (h *handlers) start(t testing.TB, args ...string) {
+func (h *testDeployment) start(t testing.TB, args ...string) {
 	t.Helper()
 	h.process = serve(t, environment(h.home, append(h.env, "GPUCLOUD_API_KEY=k")...),
 		append([]string{"--data=" + filepath.Join(h.home, "data"), "--config=" + filepath.Join(h.home, "jobrunner.yaml"), "--limits=off"}, args...)...)
@@ -132,17 +132,17 @@ func (p *process) try(method, path, body string, into any) error {
 }
 
 // run queues a job that waits for release of a name. With "" it doesn't wait.
-func (h *handlers) run(name, wait string) (id string) {
+func (h *testDeployment) run(name, wait string) (id string) {
 	h.t.Helper()
 	job := must.Do(h.client("k").Jobs.Run(h.t.Context(), h.endpoint, api.Submission{Input: fmt.Appendf(nil, `{"name": %q, "wait": %q}`, name, wait)}))(h.t)
 	return job.ID
 }
 
 // release lets all jobs that wait for a name continue.
-func (h *handlers) release(name string) { put(h.t, filepath.Join(h.dir, name+".go"), "") }
+func (h *testDeployment) release(name string) { put(h.t, filepath.Join(h.dir, name+".go"), "") }
 
 // lines returns the lines that handlers have written to a file.
-func (h *handlers) lines(kind string) [][]string {
+func (h *testDeployment) lines(kind string) [][]string {
 	text, _ := os.ReadFile(filepath.Join(h.dir, kind)) // may not exist yet
 	var out [][]string
 	for line := range bytes.Lines(text) {
@@ -157,7 +157,7 @@ func (h *handlers) lines(kind string) [][]string {
 // and processes.
 func TestFiguresOfAWorker(t *testing.T) {
 	t.Parallel()
-	h := serveHandlers(t, `"gpu": {"pools": ["HOPPER_141"], "count": 2}, "workers": {"min": 0, "max": 1}`, "--simulate-gpus=h200x8")
+	h := startEndpoint(t, `"gpu": {"pools": ["HOPPER_141"], "count": 2}, "workers": {"min": 0, "max": 1}`, "--simulate-gpus=h200x8")
 	id := h.run("one", "go")
 	h.until("the job", func() bool { return len(h.lines("begins")) > 0 })
 	type device struct {
@@ -216,7 +216,7 @@ func TestFiguresOfAWorker(t *testing.T) {
 }
 
 // awaitResult waits for the end of a job and returns its output: the worker's process and color.
-func (h *handlers) awaitResult(id string) (color string, pid, retries int) {
+func (h *testDeployment) awaitResult(id string) (color string, pid, retries int) {
 	h.t.Helper()
 	var job api.Job
 	h.until("the end of "+id, func() bool {
@@ -233,7 +233,7 @@ func (h *handlers) awaitResult(id string) (color string, pid, retries int) {
 }
 
 // countStarts counts the starts of each job.
-func (h *handlers) countStarts() map[string]int {
+func (h *testDeployment) countStarts() map[string]int {
 	all := map[string]int{}
 	for _, words := range h.lines("begins") {
 		all[words[0]]++
@@ -242,7 +242,7 @@ func (h *handlers) countStarts() map[string]int {
 }
 
 // expectCleanStop stops the deployment and expects that no worker is left.
-func (h *handlers) expectCleanStop(stop func()) {
+func (h *testDeployment) expectCleanStop(stop func()) {
 	h.t.Helper()
 	stop()
 	for _, words := range h.lines("starts") {
@@ -256,18 +256,18 @@ func (h *handlers) expectCleanStop(stop func()) {
 func TestAStopAmongJobs(t *testing.T) {
 	acctest.LeaveToCI(t, "TestSurvivesKills and TestStopsWhileRequestsWait test its parts")
 	t.Parallel()
-	for name, stop := range map[string]func(h *handlers){
-		"SIGTERM": func(h *handlers) {
+	for name, stop := range map[string]func(h *testDeployment){
+		"SIGTERM": func(h *testDeployment) {
 			h.expectCleanStop(func() {
 				h.cmd.Process.Signal(syscall.SIGTERM)
 				must.Equal(h.t, h.cmd.Wait(), nil, "the jobrunner ended with", &h.stderr)
 			})
 		},
-		"SIGKILL": func(h *handlers) { h.kill() },
+		"SIGKILL": func(h *testDeployment) { h.kill() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := serveHandlers(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 2, "max": 2}`)
+			h := startEndpoint(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 2, "max": 2}`)
 			done := h.run("done", "")
 			h.awaitResult(done)
 			running := []string{h.run("first", "go"), h.run("second", "go")}
