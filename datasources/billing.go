@@ -117,7 +117,7 @@ func (b *billing) schema() schema.Schema {
 			"last_n":      filterInteger("Number of latest buckets, instead of `start_time` and `end_time`."+onlyV2, fromOne),
 			"bucket_size": filter("Length of a bucket: `hour`, `day` (default), `week`, `month` or `year`.", rule.OneOf("hour", "day", "week", "month", "year")),
 			"period": object("Period of the records."+onlyV2, map[string]schema.Attribute{
-				"start_time": text("Start, as RFC 3339."), "end_time": text("End, exclusive."), "bucket_size": text("Length of a bucket."),
+				"start_time": text("Start of the period, as RFC 3339."), "end_time": text("End of the period, exclusive."), "bucket_size": text("Length of a bucket."),
 			}),
 			"records": objects("What was billed, by bucket and id.", records),
 			"totals":  object("Sum of each amount over all records.", totals),
@@ -240,7 +240,7 @@ func words(member, ending string) string {
 func describeAmount(member, onlyV2 string) string {
 	switch member {
 	case "totalAmount":
-		return "All together, in USD."
+		return "Total, in USD."
 	case "highPerformanceAmount": // both versions have it
 		onlyV2 = ""
 	}

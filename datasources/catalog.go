@@ -30,11 +30,11 @@ type gpuQuery struct {
 
 var gpuQueryAttributes = map[string]schema.Attribute{
 	"product":            productAttribute("`POD`, `CLUSTER`, `SERVERLESS`", "POD", "CLUSTER", "SERVERLESS"),
-	"gpu_count":          filterInteger("Availability of machines with this many GPUs; default 1. Needs `product`.", fromOne),
-	"cloud":              filter("Availability in this cloud: `SECURE` (default) or `COMMUNITY`. Needs `product`.", rule.OneOf("SECURE", "COMMUNITY")),
-	"country_codes":      filterSet("Availability in these countries, such as `FR`. Needs `product`.", rule.Each(matching(`^[A-Z]{2}$`, "two capital letters, such as FR"))...),
-	"with_cuda_versions": filterSet("Availability of machines with one of these CUDA versions, as `major.minor`. Needs `product`; not together with `min_cuda_version`.", rule.Each(matching(`^\d+\.\d+$`, "a CUDA version as major.minor, such as 12.8"))...),
-	"min_cuda_version":   filter("Availability of machines with at least this CUDA version, as `major` or `major.minor`. Needs `product`.", matching(`^\d+(\.\d+)?$`, "a CUDA version, such as 12 or 12.8")),
+	"gpu_count":          filterInteger("Returns the availability of machines with this many GPUs; default 1. Needs `product`.", fromOne),
+	"cloud":              filter("Returns the availability in this cloud: `SECURE` (default) or `COMMUNITY`. Needs `product`.", rule.OneOf("SECURE", "COMMUNITY")),
+	"country_codes":      filterSet("Returns the availability in these countries, such as `FR`. Needs `product`.", rule.Each(matching(`^[A-Z]{2}$`, "two capital letters, such as FR"))...),
+	"with_cuda_versions": filterSet("Returns the availability of machines with one of these CUDA versions, as `major.minor`. Needs `product`; not together with `min_cuda_version`.", rule.Each(matching(`^\d+\.\d+$`, "a CUDA version as major.minor, such as 12.8"))...),
+	"min_cuda_version":   filter("Returns the availability of machines with at least this CUDA version, as `major` or `major.minor`. Needs `product`.", matching(`^\d+(\.\d+)?$`, "a CUDA version, such as 12 or 12.8")),
 }
 
 func (q *gpuQuery) validate(c diagnostics.Check) {
@@ -66,16 +66,16 @@ var gpuTypeAttributes = map[string]schema.Attribute{
 	"secure":       boolean("Whether the secure cloud offers it."),
 	"community":    boolean("Whether the community cloud offers it."),
 	"price": object("Price of one GPU and hour, in USD.", map[string]schema.Attribute{
-		"secure": number("Of a pod in the secure cloud."), "community": number("Of a pod in the community cloud."),
-		"serverless": number("Of a serverless worker; null for a type in no pool."),
+		"secure": number("Price for a pod in the secure cloud."), "community": number("Price for a pod in the community cloud."),
+		"serverless": number("Price for a serverless worker; null for a type in no pool."),
 	}),
-	"max_count": object("GPUs of the largest machine, free or not.", map[string]schema.Attribute{
-		"secure": integer("In the secure cloud."), "community": integer("In the community cloud."),
+	"max_count": object("Number of GPUs of the largest machine, free or not.", map[string]schema.Attribute{
+		"secure": integer("Maximum in the secure cloud."), "community": integer("Maximum in the community cloud."),
 	}),
 	"availability": text("`NONE`, `LOW`, `MEDIUM` or `HIGH`; null without `product`."),
-	"data_centers": availableIn("the type", "each data center that has it; null without `product`"),
+	"data_centers": availableIn("the type", "each data center that has it; null without `product`", "data center"),
 	"cuda_versions": objects("CUDA versions of the machines; null without `product`.", map[string]schema.Attribute{
-		"version": text("As `major.minor`."), "available": boolean("Whether a machine with it is available."),
+		"version": text("CUDA version, as `major.minor`."), "available": boolean("Whether a machine with this version is available."),
 	}),
 }
 
@@ -97,7 +97,7 @@ type gpuTypesFound struct{ GPUTypes []api.GPUType }
 var GPUTypes = catalogEntries("GPU types", "The GPU types of the catalog, with prices, and with availability if `product` is set. API v2 only.",
 	with(gpuQueryAttributes, map[string]schema.Attribute{
 		"pool":             filter("Lists only GPUs in this serverless pool."),
-		"manufacturer":     filter("Only types of this manufacturer."),
+		"manufacturer":     filter("Lists only types of this manufacturer."),
 		"min_memory":       filterInteger("Lists only GPUs with at least this much memory, in GB."),
 		"min_availability": minAvailabilityAttribute,
 		"gpu_types":        objects("The GPU types, ordered by id.", gpuTypeAttributes),
@@ -226,7 +226,7 @@ type cpuQuery struct {
 
 var cpuQueryAttributes = map[string]schema.Attribute{
 	"product":    productAttribute("`POD`, `SERVERLESS`", "POD", "SERVERLESS"),
-	"vcpu_count": filterInteger("Availability of machines with this many vCPUs, a power of two from 2. Needs `product`.", rule.PowerOfTwo),
+	"vcpu_count": filterInteger("Returns the availability of machines with this many vCPUs: a power of two, at least 2. Needs `product`.", rule.PowerOfTwo),
 }
 
 func (q *cpuQuery) validate(c diagnostics.Check) {
@@ -241,17 +241,17 @@ func (q *cpuQuery) values() url.Values {
 
 var cpuTypeAttributes = map[string]schema.Attribute{
 	"id":    text("Id of the CPU flavor, such as `cpu3c`."),
-	"name":  text("Name."),
-	"group": text("Generation."),
-	"vcpu": object("vCPUs of a machine.", map[string]schema.Attribute{
-		"min": integer("Fewest."), "max": integer("Most."),
+	"name":  text("Name of the CPU flavor."),
+	"group": text("Generation of the flavor."),
+	"vcpu": object("How many vCPUs a machine can have.", map[string]schema.Attribute{
+		"min": integer("Minimum."), "max": integer("Maximum."),
 	}),
 	"ram_gb_per_vcpu": number("Memory of one vCPU in GB."),
 	"price": object("Price of one vCPU and hour, in USD.", map[string]schema.Attribute{
-		"secure_per_vcpu": number("Of a pod."), "serverless_per_vcpu": number("Of a serverless worker."),
+		"secure_per_vcpu": number("Price for a pod."), "serverless_per_vcpu": number("Price for a serverless worker."),
 	}),
 	"availability": text("`NONE`, `LOW`, `MEDIUM` or `HIGH`; null without `product`."),
-	"data_centers": availableIn("the flavor", "each data center that has it; null without `product`"),
+	"data_centers": availableIn("the flavor", "each data center that has it; null without `product`", "data center"),
 }
 
 // complete completes an entry: a requested list that the answer lacks becomes empty.
@@ -269,7 +269,7 @@ type cpuTypesFound struct{ CPUTypes []api.CPUType }
 
 var CPUTypes = catalogEntries("CPU types", "The CPU flavors of the catalog, with prices, and with availability if `product` is set. API v2 only.",
 	with(cpuQueryAttributes, map[string]schema.Attribute{
-		"group":            filter("Only types of this generation."),
+		"group":            filter("Lists only flavors of this generation."),
 		"min_availability": minAvailabilityAttribute,
 		"cpu_types":        objects("The CPU flavors, ordered by id.", cpuTypeAttributes),
 	}),
@@ -291,9 +291,9 @@ func atLeast(level string, minimum types.String) bool {
 	return minimum.IsNull() || slices.Index(levels, level) >= slices.Index(levels, minimum.ValueString())
 }
 
-func availableIn(product, place string) schema.ListNestedAttribute {
+func availableIn(product, place, entry string) schema.ListNestedAttribute {
 	return objects("Availability of "+product+" in "+place+".", map[string]schema.Attribute{
-		"id": text("Id."), "name": text("Name."), "availability": text("`NONE`, `LOW`, `MEDIUM` or `HIGH`."),
+		"id": text("Id of the " + entry + "."), "name": text("Name of the " + entry + "."), "availability": text("`NONE`, `LOW`, `MEDIUM` or `HIGH`."),
 	})
 }
 

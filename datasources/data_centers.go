@@ -27,16 +27,16 @@ var (
 
 var dataCenterAttributes = map[string]schema.Attribute{
 	"id":                   text("Id of the data center, such as `EU-RO-1`."),
-	"name":                 text("Name."),
+	"name":                 text("Name of the data center."),
 	"region":               text("Part of the world, such as `EUROPE`."),
-	"global_network":       boolean("Whether it supports the global network."),
-	"network_volume_types": texts("Storage tiers of its network volumes; empty if it offers none."),
+	"global_network":       boolean("Whether the data center supports the global network."),
+	"network_volume_types": texts("Storage tiers of network volumes in the data center; empty if it offers none."),
 	"compliance":           texts("Certifications, such as `GDPR`."),
-	"gpu_availability":     availableIn("each GPU type", "the data center; null unless `include` has `GPU_AVAILABILITY`"),
-	"cpu_availability":     availableIn("each CPU flavor", "the data center; null unless `include` has `CPU_AVAILABILITY`"),
+	"gpu_availability":     availableIn("each GPU type", "the data center; null unless `include` has `GPU_AVAILABILITY`", "GPU type"),
+	"cpu_availability":     availableIn("each CPU flavor", "the data center; null unless `include` has `CPU_AVAILABILITY`", "CPU flavor"),
 }
 
-var includeAttribute = filterSet("What else to return: `GPU_AVAILABILITY`, `CPU_AVAILABILITY`.", rule.Each(rule.OneOf(gpuAvailability, cpuAvailability))...)
+var includeAttribute = filterSet("What to return in addition: `GPU_AVAILABILITY`, `CPU_AVAILABILITY`.", rule.Each(rule.OneOf(gpuAvailability, cpuAvailability))...)
 
 // dataCenterQuery is the part of a configuration that isn't about which data centers to return.
 type dataCenterQuery struct {

@@ -42,12 +42,12 @@ var logAttributes = map[string]schema.Attribute{
 	"since":   filter("Only lines from this time on, as RFC 3339.", rfc3339),
 	"seconds": filterInteger("Maximum reading time in seconds, 1 to 60; default 10. Reading ends after a second without lines.", rule.Between(1, maxSeconds)),
 	"entries": objects("The lines, the oldest first.", map[string]schema.Attribute{
-		"ts": text("When it was written, as RFC 3339."), "source": text("`container` or `system`."), "line": text("The line."),
+		"ts": text("When the line was written, as RFC 3339."), "source": text("`container` or `system`."), "line": text("The line."),
 	}),
-	"lines": texts("The lines alone."),
+	"lines": texts("The texts of the lines."),
 }
 
-const logsInState = " The state contains the lines, without the values of environment variables: don't use it if workers log other secrets. API v2 only."
+const logsInState = " The state contains the lines. Values of environment variables are masked, but other secrets in the log aren't. API v2 only."
 
 func (l *logs) query() api.LogQuery {
 	return api.LogQuery{

@@ -23,7 +23,7 @@ var clusterSchema = schema.Schema{
 		"compute": requiredObject("The machines of the cluster, which are equal."+forcesReplacement, attributes{
 			"gpu_type_id":       clusterMembers.text("compute.gpuTypeId", "GPU type, such as `NVIDIA L4`."),
 			"gpu_count_per_pod": clusterMembers.integer("compute.gpuCountPerPod", "GPUs of each pod."),
-			"pod_count":         clusterMembers.integer("compute.podCount", "Pods, {min} to {max}."),
+			"pod_count":         clusterMembers.integer("compute.podCount", "Number of pods, {min} to {max}."),
 		}),
 		"template_id":         clusterMembers.text("templateId", "Id of a template for pods (`serverless = false`), from which the pods get all settings of their containers and the registry auth. Conflicts with `image`, `args`, `entrypoint`, `cmd`, `disk`, `env`, `ports` and `mounts`.", forcesReplacement),
 		"image":               imageAttribute(clusterMembers, "Container image of the pods. A create needs it or `template_id`.", forcesReplacement),
@@ -45,18 +45,18 @@ var clusterSchema = schema.Schema{
 		"template":       schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the template that the pods were made from, if any."},
 		"data_center_id": schema.StringAttribute{Computed: true, MarkdownDescription: "Data center of the cluster, once a pod is placed."},
 		"pods": computedObject("Counts of the cluster's pods.", attributes{
-			"total":     schema.Int64Attribute{Computed: true, MarkdownDescription: "All of them."},
-			"by_status": schema.MapAttribute{Computed: true, ElementType: types.Int64Type, MarkdownDescription: "By status, such as `RUNNING`."},
+			"total":     schema.Int64Attribute{Computed: true, MarkdownDescription: "Number of all pods."},
+			"by_status": schema.MapAttribute{Computed: true, ElementType: types.Int64Type, MarkdownDescription: "Number of pods by status, such as `RUNNING`."},
 		}),
 		"network": computedObject("The network of the pods, once it is provisioned.", attributes{
-			"cidr":       schema.StringAttribute{Computed: true, MarkdownDescription: "Its addresses."},
+			"cidr":       schema.StringAttribute{Computed: true, MarkdownDescription: "Addresses of the network, in CIDR notation."},
 			"vxlan_id":   schema.Int64Attribute{Computed: true, MarkdownDescription: "Id of the overlay, if any."},
 			"vxlan_port": schema.Int64Attribute{Computed: true, MarkdownDescription: "Port of the overlay, if any."},
 		}),
 		"primary": computedObject("The pod of rank 0, once it is placed.", attributes{
-			"pod_id":       schema.StringAttribute{Computed: true, MarkdownDescription: "Its id."},
-			"status":       schema.StringAttribute{Computed: true, MarkdownDescription: "Its status: `PROVISIONING`, `STARTING`, `RUNNING`, `EXITED`, `ERROR` or `TERMINATED`."},
-			"ssh_endpoint": schema.StringAttribute{Computed: true, MarkdownDescription: "`host:port` of its SSH server, while it runs with `22/tcp`."},
+			"pod_id":       schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the pod."},
+			"status":       schema.StringAttribute{Computed: true, MarkdownDescription: "Status of the pod: `PROVISIONING`, `STARTING`, `RUNNING`, `EXITED`, `ERROR` or `TERMINATED`."},
+			"ssh_endpoint": schema.StringAttribute{Computed: true, MarkdownDescription: "`host:port` of the pod's SSH server, while it runs with `22/tcp`."},
 		}),
 		"created_at": fixedAttribute("When the cluster was created, in RFC 3339."),
 	},

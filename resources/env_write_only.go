@@ -57,7 +57,7 @@ func envWOAttribute(m members, more string) schema.MapAttribute {
 		Optional:            true,
 		Sensitive:           true,
 		WriteOnly:           true,
-		MarkdownDescription: describe(m.at("env"), "Secret environment variables, in no state or plan. Sent if `env_wo_version` or a name changes, or a value was changed elsewhere; otherwise null is enough. No name may be in both maps; an import lists all in `env` until the first apply ([secrets](../guides/secrets.md))."+more, nil),
+		MarkdownDescription: describe(m.at("env"), "Secret environment variables, which neither the state nor a plan contains. They are sent if `env_wo_version` or a name changes, or if somebody changed a value elsewhere. In any other run, `env_wo` may be null. A variable can't be in both `env` and `env_wo`. After an import, `env` lists all variables until the first apply ([secrets](../guides/secrets.md))."+more, nil),
 		Validators:          []validator.Map{rule.NoNulls{}, mapvalidator.KeysAre(rule.VariableName), mapvalidator.ValueStringsAre(rule.VariableValue)},
 	}
 }

@@ -40,8 +40,8 @@ var podSchema = schema.Schema{
 		"data_center_ids":   podMembers.texts("dataCenterIds", "Data centers that the pod may be placed in; default any.", createOnlyNotReturned),
 		"global_networking": optionalObject("A private address that pods of other data centers reach. Needs an NVIDIA GPU; takes effect at the next start. Not returned by API v1.", attributes{
 			"enabled":      schema.BoolAttribute{Required: true, MarkdownDescription: "Whether the pod has it."},
-			"ip":           schema.StringAttribute{Computed: true, MarkdownDescription: "Its address, once it has one. API v2 only."},
-			"internal_dns": schema.StringAttribute{Computed: true, MarkdownDescription: "Its DNS name, once it has one. API v2 only."},
+			"ip":           schema.StringAttribute{Computed: true, MarkdownDescription: "Private address of the pod, once it has one. API v2 only."},
+			"internal_dns": schema.StringAttribute{Computed: true, MarkdownDescription: "Private DNS name of the pod, once it has one. API v2 only."},
 		}),
 		"locked":              schema.BoolAttribute{Optional: true, Computed: true, Default: booldefault.StaticBool(false), MarkdownDescription: "If true, the pod can't be stopped and its container can't be replaced. A locked pod can be deleted: see `deletion_protection`. Defaults to false."},
 		"start_ssh":           withoutDefault(podMembers.boolean("startSsh", "Whether the pod gets the account's SSH keys (`gpucloud_ssh_keys`) as `PUBLIC_KEY`; default: the template's, or false.", createOnlyNotReturned), false),
@@ -70,8 +70,8 @@ var podSchema = schema.Schema{
 		"cost":           schema.Float64Attribute{Computed: true, MarkdownDescription: "Price per hour; 0 if the pod has ended."},
 		"created_at":     fixedAttribute("When the pod was created, in RFC 3339. API v2 only."),
 		"ssh": computedObject("How to reach the SSH server of the pod, while it runs.", attributes{
-			"proxy":  sshEndpointAttribute("Through the deployment's proxy; null without one. API v2 only."),
-			"direct": sshEndpointAttribute("Where `22/tcp` is published; null if it isn't."),
+			"proxy":  sshEndpointAttribute("Address at the deployment's proxy; null without one. API v2 only."),
+			"direct": sshEndpointAttribute("Address at which `22/tcp` is published; null if it isn't."),
 		}),
 		"runtime": computedObject("The running pod; null if the pod does not run.", attributes{
 			"ports": schema.ListNestedAttribute{Computed: true, MarkdownDescription: "The ports of the pod, and where they are published.", NestedObject: schema.NestedAttributeObject{Attributes: attributes{

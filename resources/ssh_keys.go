@@ -71,11 +71,11 @@ var sshKeysSchema = schema.Schema{
 	MarkdownDescription: "The SSH public keys of the account, which pods with `start_ssh` get when they are created; pods that exist keep what they have. " +
 		"The API has them as one document: this resource holds the whole of it, unless `keep_others` is true. A deletion removes the keys that the resource holds. API v2 only.",
 	Attributes: map[string]schema.Attribute{
-		"id": idAttribute("document, `account`"),
+		"id": fixedAttribute("Always `account`."),
 		"keys": schema.SetAttribute{
 			ElementType:         types.StringType,
 			Required:            true,
-			MarkdownDescription: "Public keys, each as `<type> <base64-key> [comment]`, the line of `~/.ssh/id_ed25519.pub` (use `trimspace(file(…))`).",
+			MarkdownDescription: "Public keys, each as `<type> <base64-key> [comment]`, as in `~/.ssh/id_ed25519.pub`. Read such a file with `trimspace(file(…))`.",
 			Validators:          []validator.Set{rule.NoNulls{}, setvalidator.ValueStringsAre(sshPublicKey)},
 		},
 		"keep_others": schema.BoolAttribute{

@@ -63,12 +63,12 @@ func (m *template) recordApplied(c *api.Client, got api.Template, err error) err
 
 var templateOneVersion = templateMembers.oneVersion()
 
-const keptOnV1 = " If omitted, an imported template keeps its value, and so does every template on API v1."
+const keptOnV1 = " The default doesn't apply to an imported template, nor to an existing one on API v1: they keep their value."
 
 var templateSchema = schema.Schema{
 	MarkdownDescription: "A template: the container settings of serverless workers (`serverless = true`) or pods. " +
 		"Endpoints that name it in `template_id` follow its changes on both API versions, in the same apply. " +
-		"Endpoints of another provider configuration (an `alias`) follow on API v2 in the next apply, because a plan doesn't know what another one changes.",
+		"On API v2, endpoints of another provider configuration (an `alias`) follow in the next apply, because their plan doesn't see the planned change.",
 	Attributes: containerAttributes(templateMembers, "", "", attributes{
 		"id":                idAttribute("template"),
 		"name":              templateMembers.text("name", "Name of the template, unique in the account. A replacement with `create_before_destroy` needs a new name."),

@@ -51,7 +51,7 @@ var podRestart = podAction("pod_restart", "Could not restart the pod",
 func podAction(name, failure, about string, act func(ctx context.Context, c *api.Client, id string, report reporter) error) *definition[podModel] {
 	return &definition[podModel]{
 		name: name, failure: failure,
-		about: about + " If `desired_state` of a `gpucloud_pod` says otherwise, the next plan reverts it.",
+		about: about + " If a `gpucloud_pod` manages the pod and has another `desired_state`, the next apply restores that state.",
 		attributes: map[string]schema.Attribute{
 			"pod_id":  schema.StringAttribute{Required: true, MarkdownDescription: "Id of the pod."},
 			"timeout": timeoutAttribute("How long to wait for the pod"),
