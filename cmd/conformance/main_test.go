@@ -114,7 +114,7 @@ func replace(matches func(*http.Request) bool, answer http.HandlerFunc) func(htt
 // --local judges the jobrunner next to the program.
 func TestLocal(t *testing.T) {
 	r, minResults := runLocal(t), 295
-	if acctest.IsSample() {
+	if acctest.InMakeTest() {
 		minResults = 120
 	}
 	must.Hold(t, r.Schema == "gpucloud-conformance/1" && len(r.Results) >= minResults && r.Counts[report.Pass] >= 100, r.Schema, len(r.Results), "results", r.Counts)

@@ -25,7 +25,7 @@ func runLocal(t *testing.T) *report.Report {
 	t.Helper()
 	localReport.once.Do(func() {
 		selected := "*"
-		if acctest.IsSample() {
+		if acctest.InMakeTest() {
 			selected = acctest.SampledAreas
 		}
 		cmd := command(t, "run", "--local", "--json=report.json", "--select="+selected)

@@ -292,7 +292,7 @@ func newContainerClusters(t *testing.T, e *containers.Engine, settings string, g
 	t.Helper()
 	engine := filepath.Join(t.TempDir(), e.Name)
 	put(t, engine, fmt.Sprintf(withoutGPUs, e.Path))
-	must.Succeed(t, os.Chmod(engine, 0o700)) //nolint:gosec // a program
+	must.Succeed(t, os.Chmod(engine, 0o700)) //nolint:gosec // an executable file
 	c := prepareContainers(t, e, engine, settings)
 	put(t, c.gpuFile(), fmt.Sprintf("gpus: [{type: NVIDIA L4, count: %d}]\n", gpus))
 	c.start(t, append([]string{"--simulate-gpus=" + c.gpuFile()}, args...)...)

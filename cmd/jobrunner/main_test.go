@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := m.Run()
-	acctest.RemoveBuilt()
+	acctest.RemoveBuiltProvider()
 	os.RemoveAll(dir)
 	os.Exit(code)
 }
@@ -140,7 +140,7 @@ func (p *process) until(what string, done func() bool) {
 func (p *process) untilAnswers(url, want string) {
 	p.t.Helper()
 	p.until("an answer of "+url, func() bool {
-		resp, err := http.Get(url) //nolint:noctx // it is ended by its server
+		resp, err := http.Get(url) //nolint:noctx // the server ends the response
 		if err != nil {
 			return false
 		}

@@ -71,7 +71,7 @@ func TestEachClauseAlone(t *testing.T) {
 	}
 	step := 1
 	switch {
-	case acctest.IsSample():
+	case acctest.InMakeTest():
 		step = 64
 	case testing.Short():
 		step = 16
@@ -97,7 +97,7 @@ func TestJobrunnerConformsInProcess(t *testing.T) {
 	var selected []string
 	for i, c := range conformance.Cases() {
 		area, _, _ := strings.Cut(c.ID, "-")
-		sampled := !acctest.IsSample() || i%5 == 0 && !slices.Contains(elsewhere, area)
+		sampled := !acctest.InMakeTest() || i%5 == 0 && !slices.Contains(elsewhere, area)
 		if c.Allow&suite.Load == 0 && sampled {
 			selected = append(selected, c.AllClauses()...)
 		}

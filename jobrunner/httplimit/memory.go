@@ -142,7 +142,7 @@ func MachineMemory() int64 {
 	if limit, err := memlimit.FromCgroup(); err == nil && (all == 0 || limit < all) {
 		all = limit
 	}
-	return int64(min(all, math.MaxInt64)) //nolint:gosec // limited
+	return int64(min(all, math.MaxInt64)) //nolint:gosec // min keeps it in range
 }
 
 // DefaultMemory returns the default budget of bodies: a sixteenth of the memory of the machine or

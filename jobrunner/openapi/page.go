@@ -32,7 +32,7 @@ func Page(d Document) []byte {
 // page is a document with the methods that the template calls.
 type page struct{ Document }
 
-func (page) Style() template.CSS { return template.CSS(PageStyle) } //nolint:gosec // it is embedded
+func (page) Style() template.CSS { return template.CSS(PageStyle) } //nolint:gosec // the embedded style sheet
 
 // Methods are all methods in the order of the page.
 func (page) Methods() []string { return []string{"GET", "POST", "PUT", "PATCH", "DELETE"} }

@@ -82,8 +82,8 @@ func run(out io.Writer, ours, known, document string) (breaks bool, err error) {
 type audience int
 
 const (
-	clients     audience = iota // written for the jobrunner's document, used with the operator
-	deployments                 // the jobrunner, used by clients written for the operator's document
+	clients     audience = iota // clients of the operator that follow the jobrunner's document
+	deployments                 // jobrunners whose clients follow the operator's document
 	nobody
 )
 
@@ -93,7 +93,7 @@ var groups = []struct {
 	breaks   bool
 }{
 	{clients, "Breaks clients that follow our document, such as the provider", true},
-	{deployments, "Breaks deployments: the jobrunner lacks this, and clients of the document need it (shown as changes from the document to ours)", true},
+	{deployments, "Breaks deployments: clients that follow the operator's document need this, but the jobrunner lacks it (shown as changes from the operator's document to ours)", true},
 	{nobody, "Breaks nobody", false},
 }
 

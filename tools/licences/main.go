@@ -45,7 +45,7 @@ func write(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, text, 0o644) //nolint:gosec // public
+	return os.WriteFile(path, text, 0o644) //nolint:gosec // a public file
 }
 
 // table returns the document. It has no versions, so that an update of a module changes it

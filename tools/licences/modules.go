@@ -24,8 +24,8 @@ type module struct {
 	programs []string
 }
 
-// modulesOf lists the modules of a program, with a line for each package.
-const modulesOf = "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}"
+// moduleTemplate makes go list print the module of each package of a program.
+const moduleTemplate = "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}"
 
 // releasedModules returns the modules of the released programs, sorted by name.
 func releasedModules() ([]*module, error) {
@@ -33,8 +33,8 @@ func releasedModules() ([]*module, error) {
 	for _, p := range programs {
 		name, path, _ := strings.Cut(p, " ")
 		for _, system := range platforms {
-			// A program has all its modules when it is built with cgo.
-			cmd := exec.Command("go", "list", "-deps", "-f", modulesOf, path) //nolint:noctx,gosec // ends by itself; our own packages
+			// Some modules, such as go-nvml, are used only with cgo.
+			cmd := exec.Command("go", "list", "-deps", "-f", moduleTemplate, path) //nolint:noctx,gosec // ends by itself; our own packages
 			cmd.Dir, cmd.Env = root, append(os.Environ(), "GOOS="+system, "GOARCH=amd64", "CGO_ENABLED=1")
 			cmd.Stderr = os.Stderr
 			out, err := cmd.Output()

@@ -78,7 +78,7 @@ func patchedFiles(patch string) (files []string, err error) {
 	return files, nil
 }
 
-// copyFile copies a source file. If from doesn't exist, a patch adds the file, and only the folder is created.
+// copyFile copies a source file. If a patch adds the file, copyFile only creates its folder.
 func copyFile(from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
@@ -109,7 +109,7 @@ func Build(ctx context.Context, binary string) error {
 		return err
 	}
 	const program = "github.com/gpucloud/terraform-provider-gpucloud/cmd/jobrunner"
-	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", binary, program) //nolint:gosec // of this module
+	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", binary, program) //nolint:gosec // builds this module's program
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("can't build the jobrunner with its faults: %w: %s", err, out)
 	}

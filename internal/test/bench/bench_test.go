@@ -165,7 +165,7 @@ func startJobrunner(b *testing.B, bin, name string, args ...string) *subject {
 // it.
 func (s *subject) run(b *testing.B, program string, env []string, beginning string, args ...string) string {
 	b.Helper()
-	cmd := exec.CommandContext(context.Background(), program, args...) //nolint:gosec // built above
+	cmd := exec.CommandContext(context.Background(), program, args...) //nolint:gosec // runs a program that the benchmark built
 	cmd.Env = append(os.Environ(), env...)
 	log := must.Do(os.Create(filepath.Join(b.TempDir(), s.name+".log")))(b)
 	cmd.Stderr = log
@@ -195,7 +195,7 @@ func (s *subject) run(b *testing.B, program string, env []string, beginning stri
 func (s *subject) workers(b *testing.B) {
 	b.Helper()
 	for i := range workers {
-		cmd := exec.CommandContext(context.Background(), s.program, "worker") //nolint:gosec // built above
+		cmd := exec.CommandContext(context.Background(), s.program, "worker") //nolint:gosec // runs a program that the benchmark built
 		at := s.url + "/v2/http/"
 		cmd.Env = append(os.Environ(), "RUNPOD_POD_ID=w"+strconv.Itoa(i), "RUNPOD_WEBHOOK_GET_JOB="+at+"job-take/$ID?gpu=none",
 			"RUNPOD_WEBHOOK_POST_OUTPUT="+at+"job-done/$RUNPOD_POD_ID/$ID?gpu=none")

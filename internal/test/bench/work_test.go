@@ -172,7 +172,7 @@ func BenchmarkCold(b *testing.B) {
 		var all, judging time.Duration
 		for b.Loop() {
 			begin := time.Now()
-			cmd := exec.CommandContext(b.Context(), filepath.Join(bin, "conformance"), "run", "--local") //nolint:gosec // built above
+			cmd := exec.CommandContext(b.Context(), filepath.Join(bin, "conformance"), "run", "--local") //nolint:gosec // runs a program that the benchmark built
 			out, err := cmd.CombinedOutput()
 			must.Require(b, err == nil, err, string(out))
 			all = time.Since(begin)

@@ -146,7 +146,7 @@ func TestInstalledProvider(t *testing.T) {
 	m := newMachine(t, "examples/ci/shell")
 	script := filepath.Join(m.tree, "actions/program.sh")
 	other := filepath.Join(m.repo, "other")
-	must.Succeed(t, os.WriteFile(other, []byte("other"), 0o700)) //nolint:gosec // a program
+	must.Succeed(t, os.WriteFile(other, []byte("other"), 0o700)) //nolint:gosec // an executable file
 	built := must.Do(os.Stat(filepath.Join(programs, "terraform-provider-gpucloud")))(t)
 	for _, c := range []struct {
 		env, want string
@@ -179,7 +179,7 @@ func TestInputsOfActions(t *testing.T) {
 	m := newMachine(t, "examples/ci/shell")
 	fake := filepath.Join(m.repo, "fake")
 	const program = "#!/bin/sh\nprintf '[%s]' \"$@\" >&2\necho \"endpoint $GPUCLOUD_ENDPOINT_ID\" >&2\nexit 3\n"
-	must.Succeed(t, os.WriteFile(fake, []byte(program), 0o700)) //nolint:gosec // a program
+	must.Succeed(t, os.WriteFile(fake, []byte(program), 0o700)) //nolint:gosec // an executable file
 	output, err := m.bash(`"$GPUCLOUD_SOURCE/actions/jobrunner/start.sh"`, "JOBRUNNER="+fake, "PROVIDER=none", "RUNNER_TEMP="+m.repo,
 		"CONFIG=a rule.yaml", "SIMULATE_GPUS=l4x2", "CATALOG=a catalog.yaml", "FLAGS=--clock=admin  --limits=off")
 	must.Hold(t, err != nil && strings.Contains(output, "[--config=a rule.yaml][--simulate-gpus=l4x2][--catalog=a catalog.yaml][--clock=admin][--limits=off]"),

@@ -16,8 +16,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// The first endpoint, the secrets guide and the module's tests work with every other installed CLI.
-func TestOtherCommandLines(t *testing.T) {
+// The first two guides and the tests of examples/module work with each installed CLI besides the default.
+func TestOtherCLIs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a short run uses only the default CLI")
 	}
@@ -47,7 +47,7 @@ type check func(s *session, b block)
 
 // checks are the checks of each document by language of the block.
 var checks = map[string]map[string]check{
-	"README.md":                          {"console": runInClone},
+	"README.md":                          {"console": runWithoutClone},
 	"docs/start/tools.md":                {"console": runCommands},
 	"conformance/README.md":              {"go": goSnippet("var cases = []suite.Case{", "}", "conformance/suite")},
 	"docs/reference/architecture.md":     {"mermaid": diagram},
@@ -65,8 +65,8 @@ var checks = map[string]map[string]check{
 	"docs/reference/plan-performance.md": {"console": goTest},
 }
 
-// Each block is part of a guide, which TestDocuments follows, equals a file of examples/, which
-// other tests apply, or has a check.
+// Each block has a check, is in a guide (TestDocuments follows guides), or equals a file of examples/
+// (other tests apply these).
 func TestEveryBlockHasACheck(t *testing.T) {
 	examples := exampleTexts(t)
 	unused := map[string]bool{}
@@ -110,7 +110,7 @@ func exampleTexts(t *testing.T) map[string]bool {
 	return texts
 }
 
-// runCommands runs commands in a clone.
+// runCommands runs commands.
 func runCommands(s *session, b block) { s.typeAll(b) }
 
 // afterInstall runs commands after make install.
@@ -169,8 +169,8 @@ func dockerfile(s *session, b block) {
 	}
 }
 
-// runInClone runs commands in a clone, and skips git clone.
-func runInClone(s *session, b block) {
+// runWithoutClone runs commands except git clone, because a session starts in a clone.
+func runWithoutClone(s *session, b block) {
 	s.t.Helper()
 	first, rest, _ := strings.Cut(b.text, "\n")
 	if !strings.HasPrefix(first, "$ git clone ") {
@@ -234,7 +234,7 @@ func unchecked(*session, block) {}
 func servedWith(flag string) check {
 	return func(s *session, b block) {
 		s.t.Helper()
-		file := filepath.Join("examples", strings.TrimLeft(flag, "-")+".yaml") // the rules name folders relative to it
+		file := filepath.Join("examples", strings.TrimLeft(flag, "-")+".yaml") // its rules name folders relative to examples/
 		must.Succeed(s.t, os.WriteFile(filepath.Join(s.dir, file), []byte(b.text), 0o600))
 		s.serve("jobrunner serve --ephemeral " + flag + " " + file)
 	}
@@ -301,8 +301,8 @@ func goSnippet(before, after, folder string) check {
 
 var selected = regexp.MustCompile(`-(run|bench)[ =]'?(\w+)`)
 
-// goTest checks that the selected tests or benchmarks exist, because they are too long or need
-// another machine.
+// goTest checks that the selected tests or benchmarks exist. It doesn't run them, because they take
+// long or need another machine.
 func goTest(s *session, b block) {
 	s.t.Helper()
 	for line := range strings.Lines(b.text) {

@@ -170,7 +170,7 @@ func (d dist) checkPrograms(t *testing.T) {
 				continue
 			}
 			path := filepath.Join(dir, file)
-			must.Succeed(t, os.WriteFile(path, text, 0o700)) //nolint:gosec // a program
+			must.Succeed(t, os.WriteFile(path, text, 0o700)) //nolint:gosec // an executable file
 			d.checkBuild(t, name, a, path)
 			if !a.here() {
 				continue

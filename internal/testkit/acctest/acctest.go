@@ -28,7 +28,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-// Versions are the API versions that EachVersion uses: both, or only the first in make test.
+// Versions are the API versions that EachVersion uses: both, but only the first in make test.
 var Versions = []api.Version{api.V2, api.V1}
 
 const providerName = "gpucloud"
@@ -44,11 +44,11 @@ func Main(m *testing.M) {
 		os.Exit(0)
 	}
 	flag.Parse() // for testing.Short
-	if IsSample() {
+	if InMakeTest() {
 		Versions = Versions[:1]
 	}
 	code := m.Run()
-	RemoveBuilt()
+	RemoveBuiltProvider()
 	os.Exit(code)
 }
 
@@ -70,7 +70,7 @@ func Deploy(t *testing.T) *Deployment {
 	return DeployWith(t, func(*jobrunner.Config) {})
 }
 
-// DeployLocal is Deploy. With a remote deployment, the test is skipped for the reason.
+// DeployLocal starts a jobrunner for the test. If tests use a remote deployment, it skips the test.
 func DeployLocal(t *testing.T, reason string) *Deployment {
 	t.Helper()
 	d := Deploy(t)
@@ -80,7 +80,7 @@ func DeployLocal(t *testing.T, reason string) *Deployment {
 	return d
 }
 
-// DeployWith is Deploy with changed settings. A remote deployment keeps its own.
+// DeployWith is like Deploy, but configure changes the jobrunner's settings.
 func DeployWith(t *testing.T, configure func(*jobrunner.Config)) *Deployment {
 	t.Helper()
 	suffix := "-" + strings.ToLower(rand.Text()[:8])

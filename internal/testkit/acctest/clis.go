@@ -42,8 +42,8 @@ func EachCLI(t *testing.T, test func(t *testing.T, cli tfcli.CLI)) {
 	}
 }
 
-// IsSample reports whether make test runs, which leaves combinations to .ci/run.
-func IsSample() bool { return testing.Short() && os.Getenv("CI") == "" }
+// InMakeTest reports whether make test runs, which leaves combinations to .ci/run.
+func InMakeTest() bool { return testing.Short() && os.Getenv("CI") == "" }
 
 // SampledAreas are the areas of clauses that make test judges with the conformance program. They
 // cover each API, webhooks, waits, and cases for test deployments.
@@ -53,7 +53,7 @@ const SampledAreas = "OPS,WEB,AUT,V,VER"
 // .ci/run and make test-all run it.
 func LeaveToCI(t *testing.T, others string) {
 	t.Helper()
-	if IsSample() {
+	if InMakeTest() {
 		t.Skipf("left to .ci/run: %s", others)
 	}
 }
@@ -70,7 +70,7 @@ type Workspace struct {
 }
 
 // builtProvider returns the folder of the provider program, which is built once per package.
-// RemoveBuilt removes it. The program has no race detector, with which each command would need
+// RemoveBuiltProvider removes it. The program has no race detector, with which each command would need
 // three times the processor time; tests with Run and tfdrive have it.
 var builtProvider = sync.OnceValues(func() (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "provider"); err != nil {
@@ -82,8 +82,8 @@ var builtProvider = sync.OnceValues(func() (dir string, err error) {
 
 var providerBuilt atomic.Bool // builtProvider has a folder
 
-// RemoveBuilt removes the provider program of the workspaces, after a package's tests.
-func RemoveBuilt() {
+// RemoveBuiltProvider removes the provider program of the workspaces, after a package's tests.
+func RemoveBuiltProvider() {
 	if providerBuilt.Load() {
 		if dir, _ := builtProvider(); dir != "" {
 			_ = os.RemoveAll(dir)

@@ -158,7 +158,7 @@ func await(try func() error, logs ...string) error {
 		case <-ctx.Done():
 			err = fmt.Errorf("the daemon did not start within %s: %w", startTimeout, err)
 			for _, log := range logs {
-				text, _ := os.ReadFile(log)                                                             //nolint:gosec // of a daemon for tests
+				text, _ := os.ReadFile(log)                                                             //nolint:gosec // the log of a test daemon
 				err = fmt.Errorf("%w\n%s:\n%s", err, filepath.Base(log), text[max(0, len(text)-8000):]) // the end of the log has the cause
 			}
 			return err

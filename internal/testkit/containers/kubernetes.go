@@ -109,7 +109,7 @@ func startKubernetes() (*Kubernetes, error) {
 // freePorts returns ports of loopback that are free now.
 func freePorts(n int) (ports []string, err error) {
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed below
+		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed below
 		if err != nil {
 			return nil, err
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// tool is a module like Terraform's: it replaces a required module by a folder that its archive
-// lacks.
+// tool is a module like Terraform's: its go.mod replaces a required module with a folder that isn't
+// in the module's archive.
 var tool = map[string]string{
 	"go.mod": `module example.com/tool
 
@@ -57,7 +57,7 @@ func String() string {
 `,
 }
 
-// publish serves a module to the go command from a folder, and gives the command empty caches.
+// publish serves a module to the go command from a folder. The module cache and the home are empty.
 func publish(t *testing.T, files map[string]string) Release {
 	t.Helper()
 	proxy := t.TempDir()
@@ -121,18 +121,18 @@ func leftovers(t *testing.T, r Release) (left []string) {
 func TestBuild(t *testing.T) {
 	r := publish(t, tool)
 	path := must.Do(r.Path())(t)
-	// This is left of a killed build.
+	// A killed build leaves such a folder.
 	stale := filepath.Join(filepath.Dir(path), workPrefix+"stale")
 	must.Succeed(t, os.MkdirAll(stale, 0o755))
 	old := time.Now().Add(-48 * time.Hour)
 	must.Succeed(t, os.Chtimes(stale, old, old))
-	for range 2 { // it can be built again
+	for range 2 { // the second build replaces the program
 		must.Succeed(t, r.Build(t.Context()))
 	}
 	c, err := Inspect(t.Context(), path)
 	must.Require(t, err == nil && c.String() == "Terraform 1.2.3", "built", c, err)
 	out, _ := exec.Command(path).Output()
-	must.Hold(t, strings.HasSuffix(string(out), "\n1\n"), "the line of the absent module is still there", string(out))
+	must.Hold(t, strings.HasSuffix(string(out), "\n1\n"), "the build kept the line that uses the absent module:", string(out))
 	left := leftovers(t, r)
 	must.Hold(t, left == nil, "left beside the program", left)
 }

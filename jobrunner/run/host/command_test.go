@@ -69,17 +69,17 @@ func TestCommandOutput(t *testing.T) {
 		chunks              []string
 	}{
 		"the input":            {"cat", `{"a":[1]}`, "", []string{`{"a":[1]}`}},
-		"a line of it":         {"read -r line; echo \"[$line]\"", `[{"a":[1]}]`, "", []string{`[{"a":[1]}]`}},
-		"nothing":              {"cat >/dev/null", "", "", nil},
+		"a line of the input":  {"read -r line; echo \"[$line]\"", `[{"a":[1]}]`, "", []string{`[{"a":[1]}]`}},
+		"no output":            {"cat >/dev/null", "", "", nil},
 		"lines":                {"echo 1; echo '\"two\"'; echo; echo '  {\"n\": 3} '", `{"n": 3}`, "", []string{"1", `"two"`, `{"n": 3}`}},
 		"the last without \\n": {"echo 1; printf null", "null", "", []string{"1", "null"}},
-		"words between":        {"echo loading model; echo 1; echo '{half'; echo 2; echo bye", "2", "loading model\n{half\nbye\n", []string{"1", "2"}},
+		"text between":         {"echo loading model; echo 1; echo '{half'; echo 2; echo bye", "2", "loading model\n{half\nbye\n", []string{"1", "2"}},
 		"indented":             {`printf '{\n  "a": [\n    1\n  ]\n}\n[\r\n\t2\r\n]\r\n{\n  "half"\nbye\n'`, `[2]`, "{\n  \"half\"\nbye\n", []string{`{"a":[1]}`, `[2]`}},
 		"stderr":               {"echo warning >&2; echo 1", "1", "warning\n", []string{"1"}},
 		"carriage returns":     {`printf '1\r\n2\r\n'`, "2", "", []string{"1", "2"}},
-		"no UTF-8":             {`printf '"\377"\n'`, "\"\uFFFD\"", "", []string{"\"\uFFFD\""}},
-		"its id":               {`echo "\"$GPUCLOUD_JOB_ID\""`, `"job-1"`, "", []string{`"job-1"`}},
-		"one that stays":       {`sleep 1000 & echo 1`, "1", "", []string{"1"}},
+		"invalid UTF-8":        {`printf '"\377"\n'`, "\"\uFFFD\"", "", []string{"\"\uFFFD\""}},
+		"the job's id":         {`echo "\"$GPUCLOUD_JOB_ID\""`, `"job-1"`, "", []string{`"job-1"`}},
+		"a background process": {`sleep 1000 & echo 1`, "1", "", []string{"1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := newJob(`{"a":[1]}`)
@@ -92,11 +92,11 @@ func TestCommandOutput(t *testing.T) {
 func TestCommandFailure(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	for name, c := range map[string]struct{ script, starts, ends string }{
-		"with words":      {"echo 1; echo no such model >&2; exit 3", "no such model\n", "(exit status 3)"},
+		"stderr":          {"echo 1; echo no such model >&2; exit 3", "no such model\n", "(exit status 3)"},
 		"a progress bar":  {`printf ' 50%%|\r100%%|\r\nno memory\n' >&2; exit 3`, "100%|\nno memory\n", "(exit status 3)"},
-		"without":         {"exit 3", "the command ended with exit status 3", "nothing to stderr"},
+		"no stderr":       {"exit 3", "the command ended with exit status 3", "nothing to stderr"},
 		"by a signal":     {"echo oops >&2; kill -SEGV $$", "oops\n", "(SIGSEGV)"},
-		"the end of many": {"i=0; while [ $i -lt 100 ]; do echo $i " + long + " >&2; i=$((i+1)); done; exit 1", "61 " + long, "99 " + long + "\n(exit status 1)"},
+		"the last lines":  {"i=0; while [ $i -lt 100 ]; do echo $i " + long + " >&2; i=$((i+1)); done; exit 1", "61 " + long, "99 " + long + "\n(exit status 1)"},
 		"on the SDK":      {"echo '--- Starting Serverless Worker |  Version 1.12.0 ---'; echo 1", "the program starts a worker on the SDK, which needs process", "the file itself"},
 		"a line too long": {"head -c 21000000 /dev/zero | tr '\\0' 1", "the command wrote a line of more than 20 MB", "stdout"},
 	} {
@@ -118,18 +118,18 @@ func TestLongLineIsKept(t *testing.T) {
 }
 
 // A client that streams gets a line before the command ends.
-func TestChunksComeAtOnce(t *testing.T) {
-	go_ := filepath.Join(t.TempDir(), "go")
-	must.Succeed(t, syscall.Mkfifo(go_, 0o600))
+func TestChunksArriveBeforeEnd(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	must.Succeed(t, syscall.Mkfifo(fifo, 0o600))
 	j := newJob(`{}`)
 	j.Chunk = func(output []byte) error {
 		j.chunks = append(j.chunks, string(output))
-		if len(j.chunks) == 1 { // only now the command goes on
-			return os.WriteFile(go_, []byte("\n"), 0o600)
+		if len(j.chunks) == 1 { // let the command continue
+			return os.WriteFile(fifo, []byte("\n"), 0o600)
 		}
 		return nil
 	}
-	output, err := handle(t, "echo 1; read -r x < "+go_+"; echo 2", j)
+	output, err := handle(t, "echo 1; read -r x < "+fifo+"; echo 2", j)
 	must.Hold(t, err == nil && output == "2" && len(j.chunks) == 2, "output", output, "chunks", j.chunks, err)
 }
 
@@ -213,31 +213,31 @@ func TestCommandEnvironment(t *testing.T) {
 
 func TestCommandWords(t *testing.T) {
 	for _, c := range []store.Container{
-		{Image: "x", Entrypoint: []string{"sh", "-c"}, Args: `'echo "$0"' "two words"`}, // of an older version
+		{Image: "x", Entrypoint: []string{"sh", "-c"}, Args: `'echo "$0"' "two words"`}, // as an older version stored it
 		{Image: "x", Args: `{"entrypoint":["sh","-c"],"cmd":["echo \"$0\"","two words"]}`},
 	} {
 		checkWords(t, c)
 	}
-	l := &local(t, "    process: {template: command}\n").rules[0]
+	rule := &local(t, "    process: {template: command}\n").rules[0]
 	for _, c := range []store.Container{{Image: "x"}, {Image: "x", Args: "'"}, {Image: "x", Args: `{"entrypoint":[],"cmd":[]}`}} {
-		must.Hold(t, must.Err(l.Process.argv(c)) != nil, c, "has a command")
+		must.Hold(t, must.Err(rule.Process.argv(c)) != nil, c, "has a command")
 	}
 }
 
 func checkWords(t *testing.T, c store.Container) {
 	t.Helper()
-	for name, want := range map[string]string{
+	for process, want := range map[string]string{
 		"run: [echo, a]":                     "echo|a",
 		"{run: [echo, a], template: args}":   `echo|a|echo "$0"|two words`,
 		"{run: [echo], template: command}":   `sh|-c|echo "$0"|two words`,
 		"template: command":                  `sh|-c|echo "$0"|two words`,
 		"{dir: /, run: [./bin/sh, ' a  b']}": "./bin/sh| a  b",
 	} {
-		if !strings.HasPrefix(name, "{") {
-			name = "{" + name + "}"
+		if !strings.HasPrefix(process, "{") {
+			process = "{" + process + "}"
 		}
-		argv := must.Do(local(t, "    process: "+name+"\n").rules[0].Process.argv(c))(t)
-		must.Equal(t, strings.Join(argv, "|"), want, name, argv)
+		argv := must.Do(local(t, "    process: "+process+"\n").rules[0].Process.argv(c))(t)
+		must.Equal(t, strings.Join(argv, "|"), want, process, argv)
 	}
 }
 

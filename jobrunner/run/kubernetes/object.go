@@ -80,7 +80,7 @@ func (c *Cluster) build(s run.Spec) (objects, error) {
 		})
 	}
 	for _, port := range listenPorts(s) {
-		container.Ports = append(container.Ports, core.ContainerPort{ContainerPort: int32(port)}) //nolint:gosec // a port
+		container.Ports = append(container.Ports, core.ContainerPort{ContainerPort: int32(port)}) //nolint:gosec // a port fits in an int32
 	}
 	if s.Pod != nil {
 		container.Env = []core.EnvVar{{Name: addressVariable, ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: "status.podIP"}}}}

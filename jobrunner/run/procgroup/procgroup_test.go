@@ -113,7 +113,7 @@ func TestNothingToStart(t *testing.T) {
 	dir := t.TempDir()
 	script := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		must.Succeed(t, os.WriteFile(path, []byte(text), 0o700)) //nolint:gosec // it is started
+		must.Succeed(t, os.WriteFile(path, []byte(text), 0o700)) //nolint:gosec // an executable file
 		return path
 	}
 	for want, c := range map[string]procgroup.Command{

@@ -131,7 +131,7 @@ func initCluster() (c cluster, err error) {
 		c.as = []string{"setpriv", fmt.Sprint("--reuid=", nobody), fmt.Sprint("--regid=", nobody), "--clear-groups"}
 	}
 	password := filepath.Join(c.dir, "password")
-	if err := os.WriteFile(password, []byte(Password), 0o644); err != nil { //nolint:gosec // of a server for tests, on this machine
+	if err := os.WriteFile(password, []byte(Password), 0o644); err != nil { //nolint:gosec // the password of a local test server
 		return c, err
 	}
 	if err := c.initData(initdb, "-U", user, "--pwfile="+password, "-A", "password", "--no-locale", "-E", "UTF8", "--no-sync"); err != nil {
@@ -216,7 +216,7 @@ func (c cluster) await() error {
 		if err == nil {
 			return conn.Close(ctx)
 		}
-		text, _ := os.ReadFile(filepath.Join(c.dir, "log")) //nolint:gosec // of the server for tests
+		text, _ := os.ReadFile(filepath.Join(c.dir, "log")) //nolint:gosec // the log of the test server
 		if ctx.Err() != nil || bytes.Contains(text, []byte("FATAL:  could not")) {
 			return fmt.Errorf("PostgreSQL did not start: %w\n%s", err, text)
 		}

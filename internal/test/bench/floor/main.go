@@ -26,7 +26,7 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Printf("http://%s\n", listener.Addr())
-	log.Fatal(http.Serve(listener, newFloor().routes())) //nolint:gosec // for one client, on this machine
+	log.Fatal(http.Serve(listener, newFloor().routes())) //nolint:gosec // serves one local client, so it needs no time-outs
 }
 
 // workers is the number of goroutines that run jobs, equal to the workers of the jobrunner's

@@ -154,7 +154,7 @@ func startProcess(t *testing.T) *scene {
 	dir := t.TempDir()
 	must.Succeed(t, gobuild.Programs(t.Context(), dir, "../../../../cmd/jobrunner"))
 	s := &scene{keys: map[string]string{own: "the-key-of-the-deployment"}, http: http.DefaultClient}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "jobrunner"), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--simulate-gpus=h200x8", "--catalog="+catalogOfBuilds(t, dir)) //nolint:gosec // built above
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "jobrunner"), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--simulate-gpus=h200x8", "--catalog="+catalogOfBuilds(t, dir)) //nolint:gosec // runs a program that the benchmark built
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "GPUCLOUD_API_KEY="+s.keys[own])
 	out := must.Do(cmd.StdoutPipe())(t)
 	must.Succeed(t, cmd.Start())
