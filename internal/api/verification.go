@@ -87,7 +87,7 @@ func (d *deployment) unverifiedError(first error) error {
 }
 
 // isAPIError reports whether an error has the form of the management API that was called: RFC
-// 9457 on v2 (description: Versioning, 9), a message or an error on v1 (description: Errors;
+// 9457 on v2 (service description: Versioning, 9), a message or an error on v1 (service description: Errors;
 // field notes: Management v1).
 func (d *deployment) isAPIError(url string, status int, answer []byte) bool {
 	var doc struct {

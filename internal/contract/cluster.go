@@ -2,11 +2,11 @@ package contract
 
 var clusterV2 = rows(V2, "cluster", "v2 document: CreateClusterRequest",
 	f("id", "string", Read, required(Read), from("v2 document: Cluster")),
-	f("name", "string", every, required(Create|Read), atLeast(1), note("need not be unique; only the name can be updated")),
+	f("name", "string", readWrite, required(Create|Read), atLeast(1), note("need not be unique; only the name can be updated")),
 	f("type", "string", Create|Read, required(Create|Read), oneOf("APPLICATION", "TRAINING", "SLURM", "RAY"), note("SLURM and RAY give the pods roles")),
 
 	f("compute", "object", Create|Read, required(Create|Read), note("the same for all pods")),
-	f("compute.gpuTypeId", "string", Create|Read, required(Create|Read), atLeast(1), known(GPUTypeIDs), form(ID), from("v2 document: ClusterCompute")),
+	f("compute.gpuTypeId", "string", Create|Read, required(Create|Read), atLeast(1), openEnum(GPUTypeIDs), form(ID), from("v2 document: ClusterCompute")),
 	f("compute.gpuCountPerPod", "integer", Create|Read, required(Create|Read), atLeast(1), from("v2 document: ClusterCompute"), note("above the catalog's maxCount: rejected with 400")),
 	f("compute.podCount", "integer", Create|Read, required(Create|Read), atLeast(2), atMost(250), from("v2 document: ClusterCompute")),
 
@@ -27,7 +27,7 @@ var clusterV2 = rows(V2, "cluster", "v2 document: CreateClusterRequest",
 	f("mounts.network[].volumeId", "string", Create, required(Create), from("v2 document: NetworkMount")),
 	f("mounts.network[].path", "string", Create, required(Create), form(AbsolutePath), from("v2 document: NetworkMount")),
 
-	f("dataCenterIds", "[]string", Create, known(DataCenterIDs), form(ID), note("empty: any")),
+	f("dataCenterIds", "[]string", Create, openEnum(DataCenterIDs), form(ID), note("empty: any")),
 	f("startJupyter", "boolean", Create, defaultTo(`false`), note("as for a pod, with one password for all")),
 	f("startSsh", "boolean", Create, defaultTo(`false`), note("as for a pod")),
 

@@ -29,7 +29,7 @@ type Operation struct {
 	Resource string // Field.Resource of its bodies, or ""
 	Success  []int
 	Errors   []int
-	Source   string // section of the description, or document and schema
+	Source   string // section of the service description, or document and schema
 	Note     string // the choice if sources differ or are silent
 }
 

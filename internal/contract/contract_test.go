@@ -27,7 +27,7 @@ func pattern(f Field) string {
 
 func (o Operation) String() string { return fmt.Sprintf("%s %s %s", o.API, o.Method, o.Path) }
 
-var sourceForm = regexp.MustCompile(`^(description|v1 document|v2 document|changes of November 2026|field notes): \S`)
+var sourceForm = regexp.MustCompile(`^(service description|v1 document|v2 document|changes of November 2026|field notes): \S`)
 
 func TestNoMemberIsListedTwiceForABody(t *testing.T) {
 	seen := map[string]Use{}
@@ -165,10 +165,10 @@ func accepts(f Field, value any) string {
 }
 
 func TestAccepts(t *testing.T) {
-	timeout := f("timeout", "integer", every, between(5000, 604800000), orZero)
-	ports := f("ports", "[]string", every, form(Port))
-	name := f("name", "string", every, between(1, 3))
-	category := f("category", "string", every, oneOf("CPU"))
+	timeout := f("timeout", "integer", readWrite, between(5000, 604800000), orZero)
+	ports := f("ports", "[]string", readWrite, form(Port))
+	name := f("name", "string", readWrite, between(1, 3))
+	category := f("category", "string", readWrite, oneOf("CPU"))
 	for _, c := range []struct {
 		field Field
 		json  string
@@ -281,7 +281,7 @@ func TestOperationsAndFieldsBelongTogether(t *testing.T) {
 
 func TestFieldsOf(t *testing.T) {
 	table := append(
-		rows(V2, "shelf", "", f("id", "string", Read), f("name", "string", every), f("size", "integer", every), f("room", "string", Create|Read)),
+		rows(V2, "shelf", "", f("id", "string", Read), f("name", "string", readWrite), f("size", "integer", readWrite), f("room", "string", Create|Read)),
 		rows(V1, "shelf", "", f("id", "string", Read))...)
 	paths := func(fields []Field) (names []string) {
 		for _, f := range fields {
@@ -299,7 +299,7 @@ func TestFieldsOf(t *testing.T) {
 		{V2, "shelf", Create, []string{"name", "size", "room"}},
 		{V1, "shelf", Read, []string{"id"}},
 		{V1, "shelf", Update, nil},
-		{V2, "nothing", every, nil},
+		{V2, "nothing", readWrite, nil},
 	} {
 		must.Equal(t, paths(fieldsOf(table, c.api, c.resource, c.use)), c.want, c.api, c.resource, c.use)
 	}

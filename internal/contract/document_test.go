@@ -52,7 +52,7 @@ func Markdown() string {
 // isPrinted reports whether a resource has a section: v1 and v2 leave out read-only ones, except errors.
 func isPrinted(api API, resource string) bool {
 	return api == Jobs || resource == "error" || slices.ContainsFunc(Fields, func(f Field) bool {
-		return f.API == api && f.Resource == resource && f.Use&sent != 0
+		return f.API == api && f.Resource == resource && f.Use&writeOnly != 0
 	})
 }
 
@@ -397,20 +397,20 @@ func TestEveryFieldOperationAndChoiceIsPrinted(t *testing.T) {
 
 func TestCells(t *testing.T) {
 	for _, c := range []struct{ name, got, want string }{
-		{"bounds", values(f("a", "integer", every, between(10, 4096), unit("GB"))), "10 to 4096 GB"},
-		{"bounds or zero", values(f("a", "integer", every, between(5000, 604800000), orZero, unit("ms"))), "0, or 5000 to 604800000 ms"},
-		{"fraction", values(f("a", "number", every, atLeast(0.5), unit("s"))), "at least 0.5 s"},
-		{"length", values(f("a", "string", every, atMost(191))), "at most 191 characters"},
-		{"open list", values(f("a", "[]string", every, atLeast(1), known(GPUPools))), "not empty; [GPU pools](#gpu-pools)"},
-		{"values", values(f("a", "string", every, oneOf("X", "Y"))), "`X`, `Y`"},
-		{"form", values(f("a", "[]string", every, form(Port))), `\<port>/\<http|tcp> with a port from 1 to 65535, such as 8000/http`},
-		{"clearing value", values(f("a", "string", every, clears(`""`))), "cleared by `\"\"`"},
+		{"bounds", values(f("a", "integer", readWrite, between(10, 4096), unit("GB"))), "10 to 4096 GB"},
+		{"bounds or zero", values(f("a", "integer", readWrite, between(5000, 604800000), orZero, unit("ms"))), "0, or 5000 to 604800000 ms"},
+		{"fraction", values(f("a", "number", readWrite, atLeast(0.5), unit("s"))), "at least 0.5 s"},
+		{"length", values(f("a", "string", readWrite, atMost(191))), "at most 191 characters"},
+		{"open list", values(f("a", "[]string", readWrite, atLeast(1), openEnum(GPUPools))), "not empty; [GPU pools](#gpu-pools)"},
+		{"values", values(f("a", "string", readWrite, oneOf("X", "Y"))), "`X`, `Y`"},
+		{"form", values(f("a", "[]string", readWrite, form(Port))), `\<port>/\<http|tcp> with a port from 1 to 65535, such as 8000/http`},
+		{"clearing value", values(f("a", "string", readWrite, clearedBy(`""`))), "cleared by `\"\"`"},
 		{"common failures", numbers(commonErrors(Jobs)), "401, 403, 404, 429, 500"},
 		{"unit alone", values(f("a", "integer", Read, unit("ms"))), "ms"},
-		{"bodies", usesOf(f("a", "string", every, required(Create|Read))), `C\*UR\*`},
-		{"type", typeOf(f("a", "[]string", every, nullable)), "array of string or null"},
-		{"default", defaultOf(f("a", "string", every, defaultTo(`""`))), "`\"\"`"},
-		{"default of all", defaultOf(f("a", "[]string", every, defaultTo(jsonList(DataCenterIDs)))), "all [Data centers](#data-centers)"},
+		{"bodies", usesOf(f("a", "string", readWrite, required(Create|Read))), `C\*UR\*`},
+		{"type", typeOf(f("a", "[]string", readWrite, nullable)), "array of string or null"},
+		{"default", defaultOf(f("a", "string", readWrite, defaultTo(`""`))), "`\"\"`"},
+		{"default of all", defaultOf(f("a", "[]string", readWrite, defaultTo(jsonList(DataCenterIDs)))), "all [Data centers](#data-centers)"},
 	} {
 		must.Equal(t, c.got, c.want, c.name)
 	}

@@ -1,6 +1,6 @@
 package contract
 
-var jobSubmission = rows(Jobs, "jobSubmission", "description: Job submission body",
+var jobSubmission = rows(Jobs, "jobSubmission", "service description: Job submission body",
 	f("input", "object", Create, required(Create), note("for the worker's handler; may be empty")),
 	f("webhook", "string", Create, note("URL, called when the job completes")),
 	f("policy", "object", Create),
@@ -14,7 +14,7 @@ var jobSubmission = rows(Jobs, "jobSubmission", "description: Job submission bod
 	f("s3Config.endpointUrl", "string", Create),
 )
 
-var job = rows(Jobs, "job", "description: Job",
+var job = rows(Jobs, "job", "service description: Job",
 	f("id", "string", Read, required(Read)),
 	f("status", "string", Read, required(Read), oneOf("IN_QUEUE", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT")),
 	f("delayTime", "integer", Read, unit("ms"), note("from IN_PROGRESS on; time from the last queueing to the last start")),
@@ -25,7 +25,7 @@ var job = rows(Jobs, "job", "description: Job",
 	f("retries", "integer", Read, atLeast(1), from("field notes: Job API"), note("absent if 0; how often a lost job was dispatched again")),
 )
 
-var streamChunk = rows(Jobs, "streamChunk", "description: Stream chunk",
+var streamChunk = rows(Jobs, "streamChunk", "service description: Stream chunk",
 	f("output", "any", Read, required(Read), note("at most 1 MB; the description says object, handlers also yield text")),
 	f("metrics", "object", Read, note("defined by the handler; the listed members were observed")),
 	f("metrics.avg_gen_throughput", "number", Read),
@@ -47,7 +47,7 @@ var liveStream = rows(Jobs, "liveStream", "field notes: Job API",
 	f("stream", "[]object", Read, required(Read), note("unread stream chunks")),
 )
 
-var health = rows(Jobs, "health", "description: Health response",
+var health = rows(Jobs, "health", "service description: Health response",
 	f("jobs", "object", Read, required(Read)),
 	f("jobs.completed", "integer", Read, required(Read), atLeast(0)),
 	f("jobs.failed", "integer", Read, required(Read), atLeast(0)),
@@ -63,7 +63,7 @@ var health = rows(Jobs, "health", "description: Health response",
 	f("workers.unhealthy", "integer", Read, atLeast(0), from("field notes: Job API")),
 )
 
-var purge = rows(Jobs, "purge", "description: Purge response",
+var purge = rows(Jobs, "purge", "service description: Purge response",
 	f("removed", "integer", Read, required(Read), atLeast(0), note("jobs removed")),
 	f("status", "string", Read, required(Read), oneOf("completed")),
 )

@@ -36,16 +36,16 @@ func opNote(text string) detail { return func(o *Operation) { o.Note = text } }
 // All operations may return the description's failures (Errors): 404 for an unknown
 // endpoint or a job that no longer exists.
 var operationsJobs = operations(Jobs, []int{401, 403, 404, 429, 500}, append([]Operation{
-	op("POST", "/run", "jobSubmission", 200, "description: Endpoints B", fails(400, 413), opNote("returns id and status IN_QUEUE; body up to 10 MB")),
-	op("POST", "/runsync", "jobSubmission", 200, "description: Endpoints B", query("wait"), fails(400, 413), opNote("returns the job, unfinished after `wait` (1000 to 300000 ms, default 90000); body up to 20 MB")),
-	op("GET", "/status/{job_id}", "job", 200, "description: Endpoints B", query("ttl"), fails(400), opNote("`ttl` sets the job's ttl, in ms")),
-	op("GET", "/stream/{job_id}", "streamChunk", 200, "description: Endpoints B", query("wait"), fails(400), opNote("an array of the unread chunks; waits up to `wait` ms for one; under /live a liveStream object")),
-	op("POST", "/cancel/{job_id}", "job", 200, "description: Endpoints B", opNote("returns id and status CANCELLED; a finished job keeps its status")),
-	op("POST", "/retry/{job_id}", "job", 200, "description: Endpoints B", fails(400), opNote("returns id and status IN_QUEUE; 400 unless FAILED or TIMED_OUT")),
-	op("POST", "/purge-queue", "purge", 200, "description: Endpoints B"),
-	op("GET", "/health", "health", 200, "description: Endpoints B"),
-	op("GET", "/requests", "jobList", 200, "description: Endpoints B, rule 5"),
-	op("POST", "/openai/{route}", "", 200, "description: Endpoints B, rule 5", fails(400, 413), opNote("the job's input has the body as openai_input and the path as openai_route; returns the handler's output")),
+	op("POST", "/run", "jobSubmission", 200, "service description: Endpoints, section B", fails(400, 413), opNote("returns id and status IN_QUEUE; body up to 10 MB")),
+	op("POST", "/runsync", "jobSubmission", 200, "service description: Endpoints, section B", query("wait"), fails(400, 413), opNote("returns the job, unfinished after `wait` (1000 to 300000 ms, default 90000); body up to 20 MB")),
+	op("GET", "/status/{job_id}", "job", 200, "service description: Endpoints, section B", query("ttl"), fails(400), opNote("`ttl` sets the job's ttl, in ms")),
+	op("GET", "/stream/{job_id}", "streamChunk", 200, "service description: Endpoints, section B", query("wait"), fails(400), opNote("an array of the unread chunks; waits up to `wait` ms for one; under /live a liveStream object")),
+	op("POST", "/cancel/{job_id}", "job", 200, "service description: Endpoints, section B", opNote("returns id and status CANCELLED; a finished job keeps its status")),
+	op("POST", "/retry/{job_id}", "job", 200, "service description: Endpoints, section B", fails(400), opNote("returns id and status IN_QUEUE; 400 unless FAILED or TIMED_OUT")),
+	op("POST", "/purge-queue", "purge", 200, "service description: Endpoints, section B"),
+	op("GET", "/health", "health", 200, "service description: Endpoints, section B"),
+	op("GET", "/requests", "jobList", 200, "service description: Endpoints, section B, rule 5"),
+	op("POST", "/openai/{route}", "", 200, "service description: Endpoints, section B, rule 5", fails(400, 413), opNote("the job's input has the body as openai_input and the path as openai_route; returns the handler's output")),
 	op("GET", "/openai/v1/models", "", 200, "field notes: Job API", opNote("a job whose input has only openai_route, /v1/models")),
 
 	op("GET", "/status-sync/{job_id}", "job", 200, "field notes: Job API", query("wait"), fails(400), opNote("only under /live; as status, but waits up to `wait` ms for the job's end")),

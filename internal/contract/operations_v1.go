@@ -1,7 +1,7 @@
 package contract
 
-// All operations may return the description's failures (Errors, Authentication); the v1
-// document lists only some of them.
+// All operations may return the failures of the service description (sections Errors and
+// Authentication). The v1 document lists only some of them.
 var operationsV1 = operations(V1, []int{401, 403, 429, 500},
 	op("GET", "/openapi.json", "", 200, "v1 document: GetOpenAPI"),
 	op("GET", "/docs", "", 200, "v1 document: GetDocs", fails(400)),
@@ -17,14 +17,14 @@ var operationsV1 = operations(V1, []int{401, 403, 429, 500},
 	op("POST", "/pods/{podId}/reset", "pod", 200, "v1 document: ResetPod", fails(400), opNote("v2 has no such operation")),
 	op("POST", "/pods/{podId}/restart", "pod", 200, "v1 document: RestartPod", fails(400), opNote("the document lists no success; 200 like the other actions")),
 
-	op("POST", "/endpoints", "endpoint", 200, "description: Endpoints A", orStatus(201), fails(400)),
+	op("POST", "/endpoints", "endpoint", 200, "service description: Endpoints, section A", orStatus(201), fails(400)),
 	op("GET", "/endpoints", "endpoint", 200, "v1 document: ListEndpoints", query("includeTemplate", "includeWorkers"), fails(400, 404), opNote("a bare array")),
 	op("GET", "/endpoints/{endpointId}", "endpoint", 200, "v1 document: GetEndpoint", query("includeTemplate", "includeWorkers"), fails(400, 404)),
 	op("PATCH", "/endpoints/{endpointId}", "endpoint", 200, "v1 document: UpdateEndpoint", fails(400, 404)),
 	op("DELETE", "/endpoints/{endpointId}", "endpoint", 204, "v1 document: DeleteEndpoint", fails(400), opNote("400 for an unknown id")),
 	op("POST", "/endpoints/{endpointId}/update", "endpoint", 200, "v1 document: UpdateEndpoint", fails(400, 404)),
 
-	op("POST", "/templates", "template", 200, "description: Endpoints A", orStatus(201), fails(400)),
+	op("POST", "/templates", "template", 200, "service description: Endpoints, section A", orStatus(201), fails(400)),
 	op("GET", "/templates", "template", 200, "v1 document: ListTemplates", query("includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates"), fails(400, 404), opNote("a bare array; templates bound to an endpoint only with includeEndpointBoundTemplates=true")),
 	op("GET", "/templates/{templateId}", "template", 200, "v1 document: GetTemplate", query("includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates"), fails(400, 404), opNote("templates bound to an endpoint only with includeEndpointBoundTemplates=true")),
 	op("PATCH", "/templates/{templateId}", "template", 200, "v1 document: UpdateTemplate", fails(400, 404)),
@@ -36,12 +36,12 @@ var operationsV1 = operations(V1, []int{401, 403, 429, 500},
 	op("GET", "/networkvolumes/{networkVolumeId}", "networkVolume", 200, "v1 document: GetNetworkVolume", fails(400, 404)),
 	op("PATCH", "/networkvolumes/{networkVolumeId}", "networkVolume", 200, "v1 document: UpdateNetworkVolume", fails(400, 404), opNote("400 for a size that does not exceed the current one")),
 	op("DELETE", "/networkvolumes/{networkVolumeId}", "networkVolume", 204, "v1 document: DeleteNetworkVolume", fails(400), opNote("400 for an unknown id")),
-	op("POST", "/networkvolumes/{networkVolumeId}/update", "networkVolume", 200, "description: Endpoints A", fails(400, 404), opNote("400 for a size that does not exceed the current one")),
+	op("POST", "/networkvolumes/{networkVolumeId}/update", "networkVolume", 200, "service description: Endpoints, section A", fails(400, 404), opNote("400 for a size that does not exceed the current one")),
 
 	op("POST", "/containerregistryauth", "registryAuth", 200, "v1 document: CreateContainerRegistryAuth", orStatus(201), fails(400)),
-	op("GET", "/containerregistryauth", "registryAuth", 200, "description: Endpoints A", fails(400, 404), opNote("a bare array")),
+	op("GET", "/containerregistryauth", "registryAuth", 200, "service description: Endpoints, section A", fails(400, 404), opNote("a bare array")),
 	op("GET", "/containerregistryauth/{containerRegistryAuthId}", "registryAuth", 200, "v1 document: GetContainerRegistryAuth", fails(400, 404)),
-	op("DELETE", "/containerregistryauth/{containerRegistryAuthId}", "registryAuth", 204, "description: Endpoints A", fails(400), opNote("400 for an unknown id")),
+	op("DELETE", "/containerregistryauth/{containerRegistryAuthId}", "registryAuth", 204, "service description: Endpoints, section A", fails(400), opNote("400 for an unknown id")),
 
 	op("GET", "/billing/pods", "billing", 200, "v1 document: PodBilling", query("bucketSize", "endTime", "gpuTypeId", "grouping", "podId", "startTime"), fails(400), opNote("a bare array")),
 	op("GET", "/billing/endpoints", "billing", 200, "v1 document: EndpointBilling", query("bucketSize", "dataCenterId", "endpointId", "endTime", "gpuTypeId", "grouping", "imageName", "startTime", "templateId"), fails(400), opNote("a bare array")),

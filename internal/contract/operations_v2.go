@@ -3,7 +3,7 @@ package contract
 // All operations may return the failures of the description (Errors, Authentication) and
 // of the v2 document, whose default response covers the rest.
 var operationsV2 = operations(V2, []int{401, 403, 429, 500},
-	op("GET", "/openapi.json", "", 200, "description: Versioning 3"),
+	op("GET", "/openapi.json", "", 200, "service description: Versioning 3"),
 
 	op("GET", "/account/ssh-keys", "sshKeys", 200, "v2 document: GetSshKeys"),
 	op("PUT", "/account/ssh-keys", "sshKeys", 200, "v2 document: UpdateSshKeys", fails(422)),

@@ -1,7 +1,7 @@
 package contract
 
 var registryAuthV1 = rows(V1, "registryAuth", "v1 document: ContainerRegistryAuthCreateInput",
-	f("id", "string", Read, required(Read), from("description: Container registry auth")),
+	f("id", "string", Read, required(Read), from("service description: Container registry auth")),
 	f("name", "string", Create|Read, required(Create|Read), atLeast(1), note("unique among registry auths; no update exists")),
 	f("username", "string", Create, required(Create), note("never returned")),
 	f("password", "string", Create, required(Create), secret, note("never returned")),

@@ -15,11 +15,11 @@ var Fields = slices.Concat(
 
 // The functions below make a row of the table readable as one line:
 //
-//	f("size", "integer", sent, required(Create), between(10, 4096), unit("GB")),
+//	f("size", "integer", writeOnly, required(Create), between(10, 4096), unit("GB")),
 
 const (
-	sent  = Create | Update
-	every = Create | Update | Read
+	writeOnly = Create | Update
+	readWrite = Create | Update | Read
 )
 
 type fact func(*Field)
@@ -56,13 +56,13 @@ func atLeast(low float64) fact       { return func(f *Field) { f.Min = &low } }
 func atMost(high float64) fact       { return func(f *Field) { f.Max = &high } }
 func between(low, high float64) fact { return func(f *Field) { f.Min, f.Max = &low, &high } }
 func oneOf(values ...string) fact    { return func(f *Field) { f.Enum = values } }
-func known(values []string) fact     { return func(f *Field) { f.Enum, f.Open = values, true } }
+func openEnum(values []string) fact  { return func(f *Field) { f.Enum, f.Open = values, true } }
 func form(form Form) fact            { return func(f *Field) { f.Form = &form } }
 func not(form Form) fact             { return func(f *Field) { f.Not = &form } }
 func unless(name string) fact        { return func(f *Field) { f.Unless = name } }
 func with(name string) fact          { return func(f *Field) { f.With = name } }
 func when(typ string) fact           { return func(f *Field) { f.When = typ } }
-func clears(json string) fact        { return func(f *Field) { f.Clear = json } }
+func clearedBy(json string) fact     { return func(f *Field) { f.Clear = json } }
 func sameAs(paths ...string) fact    { return func(f *Field) { f.Same = paths } }
 func unit(name string) fact          { return func(f *Field) { f.Unit = name } }
 func from(source string) fact        { return func(f *Field) { f.Source = source } }
@@ -74,13 +74,13 @@ func unique(f *Field)     { f.Unique = true }
 func powerOfTwo(f *Field) { f.Power2 = true }
 func secret(f *Field)     { f.Secret = true }
 
-var errorV1 = rows(V1, "error", "description: Errors",
+var errorV1 = rows(V1, "error", "service description: Errors",
 	f("message", "string", Read, required(Read)),
 	f("error", "string", Read, from("field notes: Management v1"), note("some live deployments return it instead of message; read, never sent")),
 	f("status", "integer", Read, from("field notes: Management v1"), note("beside error")),
 )
 
-var errorV2 = rows(V2, "error", "description: Versioning 9",
+var errorV2 = rows(V2, "error", "service description: Versioning 9",
 	f("title", "string", Read, required(Read)),
 	f("status", "integer", Read, required(Read), note("the HTTP status")),
 	f("detail", "string", Read, required(Read)),
@@ -88,5 +88,5 @@ var errorV2 = rows(V2, "error", "description: Versioning 9",
 )
 
 var errorJobs = rows(Jobs, "error", "field notes: Job API",
-	f("error", "string", Read, required(Read), note("the description shows no body")),
+	f("error", "string", Read, required(Read), note("the service description shows no body")),
 )

@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// run queues a job and answers at once (description: POST /run).
+// run queues a job and answers at once (service description: POST /run).
 func (a *api) run(w http.ResponseWriter, r *http.Request, t target) error {
 	n, hold, err := a.submission(w, r, t, maxRun)
 	if err != nil {
@@ -31,7 +31,7 @@ func (a *api) run(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-// runSync queues a job and answers when it has ended or the wait is over (description: POST /runsync;
+// runSync queues a job and answers when it has ended or the wait is over (service description: POST /runsync;
 // field notes: runsync, wait elapsed).
 func (a *api) runSync(w http.ResponseWriter, r *http.Request, t target) error {
 	wait, err := queryDuration(r, "wait", waitBounds, 0)
@@ -89,7 +89,7 @@ func (a *api) queue(ctx context.Context, n engine.NewJob) (job engine.Job, watch
 	return job, watch, nil
 }
 
-// status responds with a job. ?ttl= sets its time to live, counted from the submission (description:
+// status responds with a job. ?ttl= sets its time to live, counted from the submission (service description:
 // GET /status).
 func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
 	if err := a.setTTL(r, t); err != nil {
@@ -131,7 +131,7 @@ func (a *api) cancel(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-// health counts jobs and workers (description: Health response; field notes: health).
+// health counts jobs and workers (service description: Health response; field notes: health).
 func (a *api) health(w http.ResponseWriter, r *http.Request, t target) error {
 	jobs, err := a.Engine.CountsNow(r.Context(), t.endpoint)
 	if err != nil {
@@ -158,7 +158,7 @@ func (a *api) health(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-// retry requeues a job that failed or timed out (description: POST /retry; B, rule 2).
+// retry requeues a job that failed or timed out (service description: Endpoints, section B, rule 2).
 func (a *api) retry(w http.ResponseWriter, r *http.Request, t target) error {
 	job, err := a.Engine.Retry(r.Context(), t.endpoint, t.job)
 	if refused, ok := errors.AsType[*engine.NotRetryable](err); ok {
@@ -172,7 +172,7 @@ func (a *api) retry(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-// purgeQueue removes the waiting jobs (description: POST /purge-queue; B, rule 3).
+// purgeQueue removes the waiting jobs (service description: Endpoints, section B, rule 3).
 func (a *api) purgeQueue(w http.ResponseWriter, r *http.Request, t target) error {
 	removed, err := a.Engine.Purge(r.Context(), t.endpoint)
 	if err != nil {

@@ -49,7 +49,7 @@ func (a *api) countUnread(w http.ResponseWriter, r *http.Request, t target, job 
 }
 
 // stream responds with the unread chunks. If there are none, it waits until some come, the job ends, or
-// the wait is over (description: GET /stream). The described dialect has only the chunks, the live one
+// the wait is over (service description: GET /stream). The described dialect has only the chunks, the live one
 // also the status: a terminal status comes with the last chunks.
 func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	wait, err := queryDuration(r, "wait", waitBounds, streamWait)

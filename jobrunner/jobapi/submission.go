@@ -26,7 +26,7 @@ var (
 	waitBounds      = bounds{engine.MinWait, engine.MaxWait}
 )
 
-// Limits of bodies in bytes (description, B, rule 1; MB is 2^20 here).
+// Limits of bodies in bytes (service description: Endpoints, section B, rule 1; MB is 2^20 here).
 const (
 	maxRun     = 10 << 20
 	maxRunSync = 20 << 20
@@ -151,7 +151,7 @@ func (a *api) checkWebhook(text string) error {
 	return nil
 }
 
-// s3Members are the members of s3Config, all strings (description: s3Config).
+// s3Members are the members of s3Config, all strings (service description: s3Config).
 var s3Members = []string{"accessId", "accessSecret", "bucketName", "endpointUrl"}
 
 func checkS3Config(raw json.RawMessage) error {

@@ -59,7 +59,7 @@ func operations() (list []operation) {
 
 // basisOf returns how the behaviour of an operation is known, given its source.
 func basisOf(source string) string {
-	for prefix, how := range map[string]string{"description: ": "described", "v1 document: ": "document", "v2 document: ": "document", "field notes: ": "observed", "changes of ": "observed"} {
+	for prefix, how := range map[string]string{"service description: ": "described", "v1 document: ": "document", "v2 document: ": "document", "field notes: ": "observed", "changes of ": "observed"} {
 		if strings.HasPrefix(source, prefix) {
 			return how
 		}
