@@ -48,7 +48,7 @@ func (b *backup) Run() (err error) {
 		return err
 	}
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(usageErrorf("invalid folder %s: expected one that does not exist", b.Folder), err)
+		return errors.Join(usageErrorf("invalid folder %s: expected a folder that does not exist", b.Folder), err)
 	}
 	// The copy gets its final name when it is complete.
 	part, err := os.MkdirTemp(filepath.Dir(to), "."+filepath.Base(to)+"-") // 0700

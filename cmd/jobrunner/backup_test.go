@@ -85,7 +85,7 @@ func TestBackup(t *testing.T) {
 	endpoint, jobs := backUpUnderLoad(t, p, func() {
 		must.Equal(t, mustPrint(t, env, "backup", "--data="+data, restored), restored+"\n", "backup printed")
 	})
-	must.Contain(t, mustFail(t, env, "backup", "--data="+data, restored), "expected one that does not exist")
+	must.Contain(t, mustFail(t, env, "backup", "--data="+data, restored), "expected a folder that does not exist")
 	must.Equal(t, must.Do(filepath.Glob(filepath.Join(home, ".restored-*")))(t), nil, "parts of a copy are left")
 	info := must.Do(os.Stat(restored))(t)
 	must.Hold(t, info.Mode().Perm() == 0o700, "the copy", info)

@@ -154,40 +154,40 @@ func realAdoption(t *testing.T, e *containers.Engine) {
 	cpuPod := func() string {
 		return c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s}`, handlerImage, pythonArgs(podProgram), cpu))
 	}
-	goes, ends := cpuPod(), cpuPod()
-	for _, id := range []string{goes, ends} {
+	runningPod, endedPod := cpuPod(), cpuPod()
+	for _, id := range []string{runningPod, endedPod} {
 		c.awaitPodStatus(id, "RUNNING")
 		c.until("lines", func() bool { return len(c.logLinesAfter(id, "count")) > 5 })
 	}
-	before, over := c.podContainers(goes), c.podContainers(ends)
-	must.Require(t, len(before) == 1 && len(over) == 1, "containers", before, over)
+	before, ended := c.podContainers(runningPod), c.podContainers(endedPod)
+	must.Require(t, len(before) == 1 && len(ended) == 1, "containers", before, ended)
 	c.kill()
-	e.Output(t, "stop", "--time", "0", over[0])
+	e.Output(t, "stop", "--time", "0", ended[0])
 	time.Sleep(200 * time.Millisecond) // in real time the other container writes lines, which the next start must find
 	c.start(t)
-	p := c.awaitPodStatus(goes, "RUNNING")
+	p := c.awaitPodStatus(runningPod, "RUNNING")
 	must.Hold(t, p.Runtime != nil, p)
-	after := c.podContainers(goes)
+	after := c.podContainers(runningPod)
 	must.Hold(t, len(after) == 1 && after[0] == before[0], "the container was", before, after)
-	c.podLog(goes, "?source=system&tail=5000", "adopted the pod's container, which had kept running", nil)
-	n := c.expectNumbers(goes, 0)
-	c.until("further lines", func() bool { return c.expectNumbers(goes, 0) > n+5 })
+	c.podLog(runningPod, "?source=system&tail=5000", "adopted the pod's container, which had kept running", nil)
+	n := c.expectNumbers(runningPod, 0)
+	c.until("further lines", func() bool { return c.expectNumbers(runningPod, 0) > n+5 })
 	var v1 struct{ LastStatusChange string }
-	c.call(http.MethodGet, "/v1/pods/"+goes, "", &v1)
+	c.call(http.MethodGet, "/v1/pods/"+runningPod, "", &v1)
 	must.Hold(t, strings.HasPrefix(v1.LastStatusChange, "Adopted: "), v1)
-	p = c.awaitPodStatus(ends, "ERROR")
+	p = c.awaitPodStatus(endedPod, "ERROR")
 	must.Hold(t, p.Reason != nil && strings.Contains(*p.Reason, "exit status 137"), p)
-	c.until("the removal", func() bool { return len(c.podContainers(ends)) == 0 })
-	c.expectNumbers(ends, 0)
+	c.until("the removal", func() bool { return len(c.podContainers(endedPod)) == 0 })
+	c.expectNumbers(endedPod, 0)
 
 	// A stop of the jobrunner stops its pods, and the next start starts them.
 	c.interrupt()
-	must.Equal(t, c.podContainers(goes), nil, "containers are left")
+	must.Equal(t, c.podContainers(runningPod), nil, "containers are left")
 	c.start(t)
-	c.awaitPodStatus(goes, "RUNNING")
-	c.podLog(goes, "?source=system&tail=5000", "starts the pod again", nil)
-	c.act(goes, "terminate")
-	c.until("the removal", func() bool { return len(c.podContainers(goes)) == 0 })
+	c.awaitPodStatus(runningPod, "RUNNING")
+	c.podLog(runningPod, "?source=system&tail=5000", "starts the pod again", nil)
+	c.act(runningPod, "terminate")
+	c.until("the removal", func() bool { return len(c.podContainers(runningPod)) == 0 })
 	c.interrupt()
 }
 

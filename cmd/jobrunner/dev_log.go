@@ -127,9 +127,9 @@ func (h terminalHandler) Handle(_ context.Context, r slog.Record) error {
 func (h terminalHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h terminalHandler) WithGroup(string) slog.Handler      { return h }
 
-// repeats shows the log of a failed worker only once: a further worker that fails with the same
-// lines gets one line. It holds back the lines of a worker while they equal the lines of the failed
-// one, until the worker writes a different line or ends, or a job runs.
+// repeats shows the log of a failed worker only once: if a later worker fails with the same lines,
+// repeats shows one line for it. It holds back the lines of a worker while they equal the failed
+// worker's, until the worker writes a different line or ends, or a job runs.
 type repeats struct {
 	mu     sync.Mutex
 	failed []string // log of the worker that failed last

@@ -175,15 +175,15 @@ func TestRepeatedFailureLineByLine(t *testing.T) {
 		job   int      // number of lines before a job runs; 0 for no job
 		want  string
 	}{
-		"the same":       {[]string{"loads", "no model", "here", failed}, 0, run.SystemPrefix + "the same error again"},
-		"out of memory":  {[]string{"loads", "no model", "here", failed + " (meanwhile the kernel killed one of its processes or one next to it, out of memory)"}, 0, run.SystemPrefix + "the same error again"},
-		"a slow start":   {[]string{"loads", silent, "no model", "here", failed}, 0, silent + "|" + run.SystemPrefix + "the same error again"},
-		"another status": {[]string{"loads", "no model", "here", failed + "1"}, 0, "loads|no model|here|" + failed + "1"},
-		"another error":  {[]string{"loads", "no disk", failed}, 0, "loads|no disk|" + failed},
-		"a longer one":   {[]string{"loads", "no model", "here", "at all", failed}, 0, "loads|no model|here|at all|" + failed},
-		"no error":       {[]string{"loads", "no model", stopped}, 0, "loads|no model|" + stopped},
-		"a job runs":     {[]string{"loads", "no model"}, 1, "loads"},
-		"after a job":    {[]string{"loads", "no model", "here", failed}, 1, "loads|" + run.SystemPrefix + "the same error again"},
+		"the same failure": {[]string{"loads", "no model", "here", failed}, 0, run.SystemPrefix + "the same error again"},
+		"out of memory":    {[]string{"loads", "no model", "here", failed + " (meanwhile the kernel killed one of its processes or one next to it, out of memory)"}, 0, run.SystemPrefix + "the same error again"},
+		"a slow start":     {[]string{"loads", silent, "no model", "here", failed}, 0, silent + "|" + run.SystemPrefix + "the same error again"},
+		"another status":   {[]string{"loads", "no model", "here", failed + "1"}, 0, "loads|no model|here|" + failed + "1"},
+		"another error":    {[]string{"loads", "no disk", failed}, 0, "loads|no disk|" + failed},
+		"a longer error":   {[]string{"loads", "no model", "here", "at all", failed}, 0, "loads|no model|here|at all|" + failed},
+		"no error":         {[]string{"loads", "no model", stopped}, 0, "loads|no model|" + stopped},
+		"a job runs":       {[]string{"loads", "no model"}, 1, "loads"},
+		"after a job":      {[]string{"loads", "no model", "here", failed}, 1, "loads|" + run.SystemPrefix + "the same error again"},
 	} {
 		for _, pause := range []time.Duration{0, time.Hour} {
 			t.Run(name+" with pauses of "+pause.String(), func(t *testing.T) {

@@ -218,11 +218,10 @@ func waitReason(ctx context.Context, c *api.Client, endpointID string, now api.J
 	return "no worker is ready: " + reason
 }
 
-// reasonTime limits lastReason.
+// reasonTime limits lastReason, whose command no longer waits for the job.
 const reasonTime = 3 * time.Second
 
-// lastReason returns waitReason as the end of a message. The command no longer waits for the job, so
-// it asks only briefly.
+// lastReason returns waitReason as the end of a message.
 func lastReason(ctx context.Context, c *api.Client, endpointID string, last api.Job) string {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), reasonTime)
 	defer done()

@@ -73,10 +73,10 @@ line ends
 			err   string // pattern for stderr
 			code  int
 		}{
-			"its output":          {args: []string{"run", "any", "--input", `{"op":"echo","a":[1]}`}, out: `^\{\n  "op": "echo",\n  "a": \[\n    1\n  \]\n\}\n$`, err: `job \S+ is IN_`},
+			"the output":          {args: []string{"run", "any", "--input", `{"op":"echo","a":[1]}`}, out: `^\{\n  "op": "echo",\n  "a": \[\n    1\n  \]\n\}\n$`, err: `job \S+ is IN_`},
 			"by id":               {args: []string{"run", ids["any"], "--input", `{"op":"sleep","output":7}`}, out: "^7\n$"},
-			"of a file":           {args: []string{"run", "any", "--input", file}, out: `"from": "file"`},
-			"of stdin":            {stdin: `{"op":"echo","from":"stdin"}`, args: []string{"run", "any", "--input", "-"}, out: `"from": "stdin"`},
+			"input from a file":   {args: []string{"run", "any", "--input", file}, out: `"from": "file"`},
+			"input from stdin":    {stdin: `{"op":"echo","from":"stdin"}`, args: []string{"run", "any", "--input", "-"}, out: `"from": "stdin"`},
 			"as JSON":             {args: []string{"run", "any", "--json", "--input", `{"op":"sleep","output":7}`}, out: `^\{"id":"\S+","status":"COMPLETED",.*"output":7.*\}\n$`},
 			"fails":               {args: []string{"run", "any", "--input", `{"op":"fail","message":"boom"}`}, out: "^$", err: "the job is FAILED: boom", code: 1},
 			"fails, as JSON":      {args: []string{"run", "any", "--json", "--input", `{"op":"fail","message":"boom"}`}, out: `"status":"FAILED".*"retries":0,"error":"boom"\}\n$`, err: "boom", code: 1},

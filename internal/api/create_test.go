@@ -210,10 +210,10 @@ func TestAmbiguousCreateAdoptsNothing(t *testing.T) {
 		candidates []string
 		says       string
 	}{
-		"another equal one appears":    {[]map[string]any{equal()}, nil, []string{"id1", "id2"}, "several new network volumes"},
-		"one of its name, larger":      {[]map[string]any{{"name": "v", "size": 20, "dataCenter": "EU-RO-1", "type": "STANDARD"}}, nil, nil, ""},
-		"one of its name, elsewhere":   {[]map[string]any{{"name": "v", "size": 10, "dataCenter": "X", "type": "STANDARD"}}, nil, nil, ""},
-		"one of another name":          {[]map[string]any{{"name": "w", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}}, nil, nil, ""},
+		"another equal object appears": {[]map[string]any{equal()}, nil, []string{"id1", "id2"}, "several new network volumes"},
+		"the same name, larger":        {[]map[string]any{{"name": "v", "size": 20, "dataCenter": "EU-RO-1", "type": "STANDARD"}}, nil, nil, ""},
+		"the same name, elsewhere":     {[]map[string]any{{"name": "v", "size": 10, "dataCenter": "X", "type": "STANDARD"}}, nil, nil, ""},
+		"another name":                 {[]map[string]any{{"name": "w", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}}, nil, nil, ""},
 		"the list is refused with 403": {nil, answer(403, `{"title":"Forbidden","status":403}`), nil, "the list of network volumes is refused"},
 	} {
 		runInBubble(t, name, func(t *testing.T) {

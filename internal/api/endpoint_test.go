@@ -125,8 +125,8 @@ func TestUpdateEndpoint(t *testing.T) {
 		change func(*api.Endpoint) // of gpuEndpoint
 		v1, v2 string
 	}{
-		"nothing": {func(*api.Endpoint) {}, `null`, `null`},
-		"name":    {func(e *api.Endpoint) { e.Name = "m" }, `{"name":"m"}`, `{"name":"m"}`},
+		"no change": {func(*api.Endpoint) {}, `null`, `null`},
+		"name":      {func(e *api.Endpoint) { e.Name = "m" }, `{"name":"m"}`, `{"name":"m"}`},
 		"pools": {func(e *api.Endpoint) { e.GPU.Pools = []string{"P3"} }, `null`,
 			`{"gpu":{"pools":["P3"],"excludedTypes":["X"]}}`},
 		"exclusions": {func(e *api.Endpoint) { e.GPU.ExcludedTypes = nil }, `null`,
@@ -204,7 +204,7 @@ func TestUpdateContainer(t *testing.T) {
 		change func(*api.Container)
 		body   string
 	}{
-		"nothing":     {func(*api.Container) {}, `null`},
+		"no change":   {func(*api.Container) {}, `null`},
 		"other order": {func(c *api.Container) { c.Ports = new([]string{"22/tcp", "80/http"}) }, `null`},
 		"open":        {func(c *api.Container) { *c = api.Container{} }, `null`},
 		"all": {func(c *api.Container) {
@@ -213,9 +213,9 @@ func TestUpdateContainer(t *testing.T) {
 		"clear": {func(c *api.Container) {
 			*c = api.Container{Command: api.Command{Args: new("")}, Env: map[string]string{}, Ports: new([]string{}), Registry: new("")}
 		}, `{"args":"","env":{},"ports":[],"registry":null}`},
-		"lists":    {func(c *api.Container) { c.Command = api.Command{Entrypoint: new([]string{"e"}), Cmd: new([]string{})} }, `{"entrypoint":["e"],"cmd":[]}`},
-		"the same": {func(c *api.Container) { c.Command = api.Command{Entrypoint: new([]string{}), Cmd: new([]string{"x"})} }, `null`},
-		"one":      {func(c *api.Container) { c.Args = new("y") }, `{"args":"y"}`},
+		"lists":            {func(c *api.Container) { c.Command = api.Command{Entrypoint: new([]string{"e"}), Cmd: new([]string{})} }, `{"entrypoint":["e"],"cmd":[]}`},
+		"the same command": {func(c *api.Container) { c.Command = api.Command{Entrypoint: new([]string{}), Cmd: new([]string{"x"})} }, `null`},
+		"one":              {func(c *api.Container) { c.Args = new("y") }, `{"args":"y"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := api.Endpoint{ID: "a", Name: "n", Container: ownContainer()}
@@ -245,8 +245,8 @@ func TestUpdateOfTheTemplate(t *testing.T) {
 		have, want api.Endpoint
 		v1, v2     string
 	}{
-		"the same": {followed("t", ownContainer(), false), followed("t", override, false), `null`, `null`},
-		"another": {followed("t", ownContainer(), false), followed("u", override, false),
+		"the same template": {followed("t", ownContainer(), false), followed("t", override, false), `null`, `null`},
+		"another template": {followed("t", ownContainer(), false), followed("u", override, false),
 			`{"templateId":"u"}`, `{"templateId":"u","image":"j","env":{"B":"2"},` + gpu + `["12.4"]}}`},
 		"again": {followed("t", ownContainer(), false), followed("t", override, true),
 			`{"templateId":"t"}`, `{"templateId":"t","image":"j","env":{"B":"2"},` + gpu + `["12.4"]}}`},

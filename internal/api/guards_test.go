@@ -82,7 +82,7 @@ func TestNoWriteWithoutAList(t *testing.T) {
 		"a web page for everything":          {page, page, false},
 		"a web page for lists":               {page, object, false},
 		"another API's object":               {answer(200, `{}`), object, false},
-		"nothing":                            {answer(200, ``), object, false},
+		"an empty body":                      {answer(200, ``), object, false},
 		"404 as a web page":                  {answer(404, `<html>`), object, false},
 		"404 in the form of API v2 and v1":   {answer(404, `{"title":"Not Found","status":404,"message":"none"}`), object, false},
 		"403 as a web page":                  {answer(403, `<html>`), object, false},

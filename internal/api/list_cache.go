@@ -276,7 +276,7 @@ func WithName(all []NamedObject, name string) (ids []string) {
 	return ids
 }
 
-// ListNames is List, with only ids and names.
+// ListNames lists the ids and names of the objects.
 func (r *Collection[T]) ListNames(ctx context.Context) (named []NamedObject, err error) {
 	elements, err := r.sharedList(ctx, false)
 	for _, e := range elements {

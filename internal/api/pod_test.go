@@ -49,7 +49,7 @@ func TestPodBodies(t *testing.T) {
 				"networkVolumeId":"v","volumeMountPath":"/net","computeType":"CPU","cpuFlavorIds":["cpu3c"],"vcpuCount":4,"cloudType":"SECURE","dataCenterIds":["EU-RO-1"]}`,
 			`{"name":"p","image":"i","args":"python 'a b'","disk":20,"env":{"A":"b"},"ports":["8000/http"],"registry":null,
 				"cpu":{"id":"cpu3c","vcpuCount":4},"mounts":{"network":[{"volumeId":"v","path":"/net"}]},"cloud":"SECURE","dataCenterIds":["EU-RO-1"]}`},
-		"of a template, which is asked for the rest": {ofTemplate,
+		"from a template, without own settings": {ofTemplate,
 			`{"name":"p","templateId":"t","env":{"A":"b"},"computeType":"GPU","gpuTypeIds":["NVIDIA L4"],"gpuCount":1}`,
 			`{"name":"p","templateId":"t","env":{"A":"b"},"gpu":{"id":"NVIDIA L4","count":1}}`},
 		"without a mount, which v1 would add": {bare,
@@ -72,9 +72,9 @@ func TestPodUpdates(t *testing.T) {
 		change func(*api.Pod)
 		v1, v2 string // "" where nothing is sent
 	}{
-		"nothing":            {func(*api.Pod) {}, ``, ``},
+		"no change":          {func(*api.Pod) {}, ``, ``},
 		"the order of ports": {func(p *api.Pod) { p.Container.Ports = new([]string{"22/tcp", "8000/http"}) }, ``, ``},
-		"what is fixed":      {func(p *api.Pod) { p.GPU, p.DataCenterIDs, p.Cloud, p.TemplateID = nil, nil, "", new("t") }, ``, ``},
+		"fixed attributes":   {func(p *api.Pod) { p.GPU, p.DataCenterIDs, p.Cloud, p.TemplateID = nil, nil, "", new("t") }, ``, ``},
 		"the name":           {func(p *api.Pod) { p.Name = "q" }, `{"name":"q"}`, `{"name":"q"}`},
 		"the image":          {func(p *api.Pod) { p.Container.Image = new("j") }, `{"imageName":"j"}`, `{"image":"j"}`},
 		"no arguments":       {func(p *api.Pod) { p.Container.Args = new("") }, `{"dockerStartCmd":[]}`, `{"args":""}`},
@@ -86,7 +86,7 @@ func TestPodUpdates(t *testing.T) {
 		"no ports":                            {func(p *api.Pod) { p.Container.Ports = new([]string{}) }, `{"ports":[]}`, `{"ports":[]}`},
 		"no registry auth":                    {func(p *api.Pod) { p.Container.Registry = new("") }, `{"containerRegistryAuthId":""}`, `{"registry":null}`},
 		"the environment":                     {func(p *api.Pod) { p.Container.Env = map[string]string{} }, `{"env":{}}`, `{"env":{}}`},
-		"what is left open":                   {func(p *api.Pod) { p.Container = &api.Container{} }, ``, ``},
+		"open attributes":                     {func(p *api.Pod) { p.Container = &api.Container{} }, ``, ``},
 		"the size of the mount":               {func(p *api.Pod) { p.Mounts.Persistent.Size = 50 }, `{"volumeInGb":50,"volumeMountPath":"/data"}`, `{"mounts":{"persistent":{"size":50,"path":"/data"}}}`},
 		"no mount, which is kept":             {func(p *api.Pod) { p.Mounts = api.PodMounts{} }, ``, ``},
 		"a lock":                              {func(p *api.Pod) { p.Locked = new(true) }, `{"locked":true}`, `{"locked":true}`},
@@ -154,14 +154,14 @@ func TestPodOfALostCreate(t *testing.T) {
 		change map[string]any
 		taken  bool
 	}{
-		"as it was asked for":    {nil, true},
+		"as requested":           {nil, true},
 		"with SSH":               {map[string]any{"env": map[string]any{"A": "b", "PUBLIC_KEY": "ssh-rsa x"}}, true},
 		"with another variable":  {map[string]any{"env": map[string]any{"A": "b", "C": "d"}}, false},
 		"on another GPU":         {map[string]any{"gpu": map[string]any{"id": "NVIDIA A40", "count": 2}}, false},
 		"with one GPU":           {map[string]any{"gpu": map[string]any{"id": "NVIDIA L4", "count": 1}}, false},
 		"in another data center": {map[string]any{"dataCenterId": "US-CA-2"}, false},
 		"in the other cloud":     {map[string]any{"cloud": "COMMUNITY"}, false},
-		"of another image":       {map[string]any{"image": "other"}, false},
+		"with another image":     {map[string]any{"image": "other"}, false},
 		"with a mount":           {map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": 30, "path": "/x"}}}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {

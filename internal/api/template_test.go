@@ -96,11 +96,11 @@ func TestUpdateTemplate(t *testing.T) {
 		change func(*api.Template) // of the mixed template
 		v1, v2 string
 	}{
-		"nothing": {func(*api.Template) {}, `null`, `null`},
-		"name":    {func(t *api.Template) { t.Name = "m" }, `{"name":"m"}`, `{"name":"m"}`},
-		"image":   {func(t *api.Template) { t.Image = "j" }, `{"imageName":"j"}`, `{"image":"j"}`},
-		"args":    {func(t *api.Template) { t.Command = api.Command{Args: new("run 'a b'")} }, `{"dockerEntrypoint":[],"dockerStartCmd":["run","a b"]}`, `{"args":"run 'a b'"}`},
-		"cmd":     {func(t *api.Template) { t.Cmd = new([]string{"x"}) }, `{"dockerStartCmd":["x"]}`, `{"cmd":["x"]}`},
+		"no change": {func(*api.Template) {}, `null`, `null`},
+		"name":      {func(t *api.Template) { t.Name = "m" }, `{"name":"m"}`, `{"name":"m"}`},
+		"image":     {func(t *api.Template) { t.Image = "j" }, `{"imageName":"j"}`, `{"image":"j"}`},
+		"args":      {func(t *api.Template) { t.Command = api.Command{Args: new("run 'a b'")} }, `{"dockerEntrypoint":[],"dockerStartCmd":["run","a b"]}`, `{"args":"run 'a b'"}`},
+		"cmd":       {func(t *api.Template) { t.Cmd = new([]string{"x"}) }, `{"dockerStartCmd":["x"]}`, `{"cmd":["x"]}`},
 		// The same words in another form.
 		"JSON": {func(t *api.Template) {
 			t.Command = api.Command{Args: new(`{"cmd":["serve","--name","my model"],"entrypoint":["/bin/sh","-c"]}`)}

@@ -34,7 +34,7 @@ type probe struct {
 // the error of the first.
 func (c *Client) Verify(ctx context.Context) error { return c.deployment.ensureVerified(ctx, "") }
 
-// ensureVerified is Verify, starting with the list of the kind that the URL belongs to.
+// ensureVerified is like Verify, but lists the kind of the URL first.
 func (d *deployment) ensureVerified(ctx context.Context, url string) error {
 	if !d.settings.SharedReads { // each answer is checked individually
 		return nil

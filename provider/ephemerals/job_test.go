@@ -47,7 +47,7 @@ func TestJob(t *testing.T) {
 	err := json.Unmarshal([]byte(opened.Get("output").(string)), &output)
 	must.Hold(t, err == nil && reflect.DeepEqual(output, map[string]any{"op": "echo", "a": []any{1.0, nil}}), "output", opened.Get("output"), err)
 	must.Hold(t, opened.Get("id") != "" && opened.Get("worker_id") != nil && opened.Get("delay_time") != nil && opened.Get("execution_time") != nil,
-		"what the job was is missing", opened.Value)
+		"an attribute of the job is missing", opened.Value)
 }
 
 // Every setting of a job is sent. An error that repeats the settings shows no secret.

@@ -89,7 +89,7 @@ func mustRun(t *testing.T, dir, program string, args ...string) {
 
 func run(t *testing.T, dir, program string, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program, args...) //nolint:gosec // programs of this file
+	cmd := exec.CommandContext(t.Context(), program, args...) //nolint:gosec // runs a program that this file names
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 	out, err := cmd.CombinedOutput()
@@ -154,7 +154,7 @@ func startProcess(t *testing.T) *scene {
 	dir := t.TempDir()
 	must.Succeed(t, gobuild.Programs(t.Context(), dir, "../../../../cmd/jobrunner"))
 	s := &scene{keys: map[string]string{own: "the-key-of-the-deployment"}, http: http.DefaultClient}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "jobrunner"), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--simulate-gpus=h200x8", "--catalog="+catalogOfBuilds(t, dir)) //nolint:gosec // runs a program that the benchmark built
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "jobrunner"), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--simulate-gpus=h200x8", "--catalog="+catalogOfBuilds(t, dir)) //nolint:gosec // runs a program that the test built
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "GPUCLOUD_API_KEY="+s.keys[own])
 	out := must.Do(cmd.StdoutPipe())(t)
 	must.Succeed(t, cmd.Start())
