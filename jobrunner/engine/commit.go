@@ -280,15 +280,19 @@ func (c *committer) store(ctx context.Context, pending []*commit) (stored bool) 
 	}
 }
 
-// tryPatiently is try, but at the start of an outage it tries again during patience.
+// tryPatiently is try, but at the start of an outage it tries again during patience, unless the
+// server stands still.
 func (c *committer) tryPatiently(ctx context.Context, pending []*commit) (left []*commit, err error) {
-	for begun := time.Now(); ; {
-		left, err = c.try(pending)
-		if sqldb.Classify(err) != sqldb.Outage || errors.Is(err, ErrNotLeader) || c.failure() != nil ||
-			time.Since(begun) >= patience || clock.RealSleep(ctx, minRetryPause/5) != nil {
-			return left, err
-		}
+	begun := time.Now()
+	left, err = c.try(pending)
+	if time.Since(begun) > maxRetryPause {
+		return left, err
 	}
+	for failed := time.Now(); sqldb.Classify(err) == sqldb.Outage && !errors.Is(err, ErrNotLeader) && c.failure() == nil &&
+		time.Since(failed) < patience && clock.RealSleep(ctx, minRetryPause/5) == nil; {
+		left, err = c.try(pending)
+	}
+	return left, err
 }
 
 // succeed finishes commits that are stored. If an outage ends with them, it returns the open

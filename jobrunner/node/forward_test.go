@@ -174,7 +174,7 @@ func TestRequestWithoutLeader(t *testing.T) {
 }
 
 // A node that has just released an endpoint passes a request on to the next leader. An answer
-// that doesn't wait for the body arrives.
+// that doesn't wait for the body arrives, even if the body never does.
 func TestForwardedTwice(t *testing.T) {
 	last := newNode("last")
 	last.lead(engine.Leader{Own: true})
@@ -189,6 +189,12 @@ func TestForwardedTwice(t *testing.T) {
 		_, got := first.send(t, "POST", "runsync", strings.Repeat("x", size))
 		must.Equal(t, got, fmt.Sprint(size, " bytes by way of [this second]"))
 	}
+	stalled, _ := io.Pipe()
+	r := must.Do(http.NewRequestWithContext(t.Context(), "POST", first.url+"run", stalled))(t)
+	r.ContentLength = 2
+	resp := must.Do(http.DefaultClient.Do(r))(t)
+	defer resp.Body.Close()
+	must.Equal(t, resp.StatusCode, http.StatusOK)
 }
 
 // A request ends when its leader is gone, even if the connection to the leader stays open.

@@ -46,7 +46,7 @@ func (n *Node) newForwarder(options *http.Transport) *forwarder {
 			p.Out.Header.Del("Expect") // the body follows at once
 			p.Out.Header["X-Forwarded-Proto"] = p.In.Header["X-Forwarded-Proto"]
 			p.Out.Host = p.In.Host
-			if b, ok := p.In.Body.(buffered); ok {
+			if b, ok := p.In.Body.(*replayable); ok {
 				b.setBody(p.Out)
 			}
 		},
@@ -59,31 +59,44 @@ func (n *Node) newForwarder(options *http.Transport) *forwarder {
 	}}
 }
 
-// maxBuffered is the size of the largest body that is read before its request is sent, in bytes.
-const maxBuffered = 16 << 10
+// maxReplayed is the size of the largest body that can be sent again, in bytes.
+const maxReplayed = 16 << 10
 
-// buffered is a body in memory, which several attempts and a handler of this node can read.
-type buffered struct{ *bytes.Buffer }
+// replayable is a small body that several attempts and a handler of this node can read. Nothing is read
+// in advance, because the leader has to count a request whose body is slow.
+type replayable struct {
+	rest io.Reader
+	read bytes.Buffer // what was read before
+	own  io.Reader    // for a handler of this node
+}
 
-func (buffered) Close() error { return nil }
-
-func bufferBody(r *http.Request) {
-	if _, is := r.Body.(buffered); is || r.Body == nil || r.Method == http.MethodGet || r.ContentLength < 0 || r.ContentLength > maxBuffered {
-		return
-	}
-	if text, err := io.ReadAll(r.Body); err == nil { // otherwise the next read fails, too
-		r.Body = buffered{bytes.NewBuffer(text)}
+func makeReplayable(r *http.Request) {
+	if _, is := r.Body.(*replayable); !is && r.Body != nil && r.Method != http.MethodGet && r.ContentLength >= 0 && r.ContentLength <= maxReplayed {
+		r.Body = &replayable{rest: r.Body}
 	}
 }
+
+// open returns a reader of the whole body. The readers before it must have ended.
+func (b *replayable) open() (io.ReadCloser, error) {
+	return io.NopCloser(io.MultiReader(bytes.NewReader(b.read.Bytes()), io.TeeReader(b.rest, &b.read))), nil
+}
+
+func (b *replayable) Read(p []byte) (int, error) {
+	if b.own == nil {
+		b.own, _ = b.open()
+	}
+	return b.own.Read(p)
+}
+
+func (*replayable) Close() error { return nil }
 
 // setBody lets net/http send a request on another connection if the other node closes the kept one
 // before anything was written. With GetBody, or without a body, net/http would also repeat a POST that
 // has an Idempotency-Key, after it may have taken effect.
-func (b buffered) setBody(r *http.Request) {
-	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }
-	r.Body, _ = open()
+func (b *replayable) setBody(r *http.Request) {
+	r.Body, _ = b.open()
 	if r.Header["Idempotency-Key"] == nil && r.Header["X-Idempotency-Key"] == nil {
-		r.GetBody = open
+		r.GetBody = b.open
 	}
 }
 
@@ -113,7 +126,7 @@ const (
 func (f *forwarder) send(w http.ResponseWriter, r *http.Request, to string) outcome {
 	r.Pattern = forwardedRoute
 	httplimit.AllowPauses(r) // the other node requires the minimum rate
-	bufferBody(r)
+	makeReplayable(r)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
 	a := &attempt{w: w}
