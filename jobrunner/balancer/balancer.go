@@ -92,7 +92,7 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	address, done, err := b.pick(r.Context(), endpoint)
 	if err != nil {
 		if httplimit.Stopping(r.Context()) {
-			httpanswer.Error.Fail(w, r, b.Logger, err)
+			httpanswer.ErrorForm.Fail(w, r, b.Logger, err)
 			return
 		}
 		if r.Context().Err() != nil {
@@ -173,5 +173,5 @@ func (b *balancer) answerError(w http.ResponseWriter, r *http.Request, err error
 func abortConnection() { panic(http.ErrAbortHandler) }
 
 func refuse(w http.ResponseWriter, status int, format string, args ...any) {
-	httpanswer.Error.Refuse(w, httpanswer.Refuse(status, format, args...))
+	httpanswer.ErrorForm.WriteRefusal(w, httpanswer.Refuse(status, format, args...))
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
-func TestPoolsHoldKnownTypesOnce(t *testing.T) {
+func TestTypesAreInAtMostOnePool(t *testing.T) {
 	poolOfType := map[string]string{}
 	for _, p := range contract.Pools {
 		for _, id := range p.Types {
 			_, ok := catalog.Builtin().GPUByID(id)
-			must.Hold(t, ok, p.ID, "holds", id, "which is not known")
-			must.Equal(t, poolOfType[id], "", id, "is in", "and in", p.ID)
+			must.Hold(t, ok, p.ID, "has the unknown type", id)
+			must.Equal(t, poolOfType[id], "", id, "is in pool", p.ID, "and also in pool")
 			poolOfType[id] = p.ID
-			must.Equal(t, catalog.Builtin().PoolOf(id), p.ID, "the pool of", id)
+			must.Equal(t, catalog.Builtin().PoolOf(id), p.ID, "the catalog's pool of", id, "is")
 		}
 	}
-	must.Equal(t, catalog.Builtin().PoolOf("NVIDIA H100 PCIe"), "", "a type in no pool is in")
+	must.Equal(t, catalog.Builtin().PoolOf("NVIDIA H100 PCIe"), "", "PoolOf a type that no pool has returns")
 }
 
 func TestSelection(t *testing.T) {
@@ -35,11 +35,11 @@ func TestSelection(t *testing.T) {
 		{[]string{"NVIDIA H100 PCIe", "NVIDIA H200"}, []string{"HOPPER_141"}, nil, []string{"NVIDIA H200"}},
 	} {
 		pools, excluded := catalog.Builtin().Select(c.types)
-		must.Hold(t, slices.Equal(pools, c.pools) && slices.Equal(excluded, c.excluded), c.types, "pools", pools, "less", excluded)
-		must.Equal(t, catalog.Builtin().TypesIn(pools, excluded), c.selected, c.types, "pools select")
+		must.Hold(t, slices.Equal(pools, c.pools) && slices.Equal(excluded, c.excluded), "for", c.types, "Select returns the pools", pools, "and exclusions", excluded)
+		must.Equal(t, catalog.Builtin().TypesIn(pools, excluded), c.selected, "for", c.types, "the selected pools and exclusions have types")
 	}
 	got := catalog.Builtin().TypesIn([]string{"NO_POOL", "ADA_24", "ADA_24"}, nil)
-	must.Hold(t, len(got) == 2, "unknown and repeated pools", got)
+	must.Hold(t, len(got) == 2, "unknown and repeated pools have types", got)
 }
 
 func TestCPUMemory(t *testing.T) {
@@ -48,6 +48,6 @@ func TestCPUMemory(t *testing.T) {
 		vcpus  int64
 		want   int64
 	}{{"cpu3c", 2, 4}, {"cpu5g", 8, 32}, {"not known", 4, 8}, {"cpu3g", 1 << 62, 1 << 53}} {
-		must.Equal(t, catalog.Builtin().CPUMemory(c.flavor, c.vcpus), c.want, c.flavor, c.vcpus, "vCPUs", "GB")
+		must.Equal(t, catalog.Builtin().CPUMemory(c.flavor, c.vcpus), c.want, "GB of memory with", c.vcpus, "vCPUs of", c.flavor)
 	}
 }

@@ -72,7 +72,7 @@ func withPattern(pattern string, next http.Handler) http.Handler {
 func readOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			httpanswer.Error.Refuse(w, httpanswer.NotAllowed(r, http.MethodGet, http.MethodHead))
+			httpanswer.ErrorForm.WriteRefusal(w, httpanswer.NotAllowed(r, http.MethodGet, http.MethodHead))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -86,9 +86,9 @@ func withKey(keys *apikey.Keys, reason string, next http.HandlerFunc) http.Handl
 		caller, err := keys.Authorize(r)
 		switch {
 		case err != nil:
-			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusUnauthorized, "%s", err))
+			httpanswer.ErrorForm.WriteRefusal(w, httpanswer.Refuse(http.StatusUnauthorized, "%s", err))
 		case !caller.MayRead() || r.Method != http.MethodGet && r.Method != http.MethodHead && !caller.MayManage():
-			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusForbidden, "this API key's scope for the management API is %s, which isn't enough: %s", caller.Management, reason))
+			httpanswer.ErrorForm.WriteRefusal(w, httpanswer.Refuse(http.StatusForbidden, "this API key's scope for the management API is %s, which isn't enough: %s", caller.Management, reason))
 		default:
 			next(w, r)
 		}
@@ -129,7 +129,7 @@ func ready(unready func(context.Context) string) http.HandlerFunc {
 		defer cancel()
 		if reason := unready(ctx); reason != "" {
 			w.Header().Set("Retry-After", "1")
-			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusServiceUnavailable, "%s", reason))
+			httpanswer.ErrorForm.WriteRefusal(w, httpanswer.Refuse(http.StatusServiceUnavailable, "%s", reason))
 			return
 		}
 		alive(w, r)
@@ -174,7 +174,7 @@ func Clock(c *clock.Clock, keys *apikey.Keys, offClock func() string, advanced f
 			refusal = httpanswer.NotAllowed(r, http.MethodGet, http.MethodPost)
 		}
 		if refusal != nil {
-			httpanswer.Error.Refuse(w, refusal)
+			httpanswer.ErrorForm.WriteRefusal(w, refusal)
 			return
 		}
 		httpanswer.JSON(w, http.StatusOK, map[string]string{"now": c.Now().UTC().Format(time.RFC3339Nano)})

@@ -53,11 +53,11 @@ func EndpointOf(path string) (id string, below bool) {
 func FormOf(path string) httpanswer.Form {
 	switch endpoint, _ := EndpointOf(path); {
 	case strings.HasPrefix(path, "/v1/"):
-		return httpanswer.Message
+		return httpanswer.MessageForm
 	case strings.HasPrefix(path, "/v2/") && endpoint == "":
-		return httpanswer.Problem
+		return httpanswer.ProblemForm
 	}
-	return httpanswer.Error
+	return httpanswer.ErrorForm
 }
 
 // Observe assigns an id to every request, counts and logs it, and turns a panic into an answer.
@@ -75,7 +75,7 @@ func Observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handl
 				log.ErrorContext(r.Context(), "a handler panicked", "request", id, "panic", p, "stack", string(debug.Stack()))
 				if answer.status == 0 {
 					form := FormOf(r.URL.Path)
-					form.Refuse(answer, form.Internal(w.Header()))
+					form.WriteRefusal(answer, form.Internal(w.Header()))
 				}
 			}
 			end(r, answer.status)

@@ -122,13 +122,13 @@ func (r *Refusal) Error() string {
 type Form int
 
 const (
-	// Error is {"error": text}: the job API, the worker protocol and the operator's routes.
-	Error Form = iota
-	// Message is {"message": text}: version 1 of the management API, which answers 400 to every
+	// ErrorForm is {"error": text}: the job API, the worker protocol and the operator's routes.
+	ErrorForm Form = iota
+	// MessageForm is {"message": text}: version 1 of the management API, which answers 400 to every
 	// invalid body and conflict.
-	Message
-	// Problem is version 2 of the management API (RFC 9457).
-	Problem
+	MessageForm
+	// ProblemForm is version 2 of the management API (RFC 9457).
+	ProblemForm
 )
 
 type problem struct {
@@ -142,9 +142,9 @@ type message struct {
 	Message string `json:"message"`
 }
 
-// BodyType returns the wire type of the forms Message and Problem.
+// BodyType returns the wire type of the forms MessageForm and ProblemForm.
 func (f Form) BodyType() reflect.Type {
-	if f == Problem {
+	if f == ProblemForm {
 		return reflect.TypeFor[problem]()
 	}
 	return reflect.TypeFor[message]()
@@ -152,7 +152,7 @@ func (f Form) BodyType() reflect.Type {
 
 // BodyMedia returns the content type of an error.
 func (f Form) BodyMedia() string {
-	if f == Problem {
+	if f == ProblemForm {
 		return problemMedia
 	}
 	return "application/json"
@@ -160,7 +160,7 @@ func (f Form) BodyMedia() string {
 
 const problemMedia = "application/problem+json"
 
-func (f Form) Refuse(w http.ResponseWriter, r *Refusal) {
+func (f Form) WriteRefusal(w http.ResponseWriter, r *Refusal) {
 	h := w.Header()
 	if r.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
@@ -175,9 +175,9 @@ func (f Form) Refuse(w http.ResponseWriter, r *Refusal) {
 		h.Set("Connection", "close")
 	}
 	switch status := r.Status; f {
-	case Problem:
+	case ProblemForm:
 		write(w, status, problemMedia, Encode(problem{http.StatusText(status), status, r.Text, r.Faults}))
-	case Message:
+	case MessageForm:
 		if status == http.StatusUnprocessableEntity || status == http.StatusConflict {
 			status = http.StatusBadRequest
 		}
@@ -187,7 +187,7 @@ func (f Form) Refuse(w http.ResponseWriter, r *Refusal) {
 	}
 }
 
-// ErrorBody returns the body of a Refusal in the form Error, on one line.
+// ErrorBody returns the body of a Refusal in ErrorForm, on one line.
 func ErrorBody(r *Refusal) []byte {
 	return bytes.TrimSpace(Encode(map[string]string{"error": r.Error()}))
 }
@@ -207,13 +207,13 @@ func (f Form) Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err
 		log.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "error", err, "request", SetRequestID(w.Header()))
 		refusal = f.Internal(w.Header())
 	}
-	f.Refuse(w, refusal)
+	f.WriteRefusal(w, refusal)
 }
 
 // Internal returns the answer for an internal error. It has the request id of the log entry.
 func (f Form) Internal(h http.Header) *Refusal {
 	const text = "the deployment failed to answer: its log says why"
-	if f == Error {
+	if f == ErrorForm {
 		return Refuse(http.StatusInternalServerError, text)
 	}
 	return Refuse(http.StatusInternalServerError, text+", under the request id %s", SetRequestID(h))

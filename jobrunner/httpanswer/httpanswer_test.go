@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Each form has its own error body and the headers of the status.
+// Each form has its own error body. Headers depend only on the refusal.
 func TestForms(t *testing.T) {
 	full := &Refusal{Status: 422, Text: "the request is not valid", Faults: []string{"a: <b>", "c"}, Allow: []string{"GET", "POST"}, RetryAfter: "7", Close: true}
 	for _, c := range []struct {
@@ -25,15 +25,15 @@ func TestForms(t *testing.T) {
 		status            int
 		contentType, body string
 	}{
-		{Error, Refuse(404, "no %s", "job"), 404, "application/json", `{"error":"no job"}`},
-		{Error, full, 422, "application/json", `{"error":"the request is not valid: a: <b>; c"}`},
-		{Message, Refuse(404, "no job"), 404, "application/json", `{"message":"no job"}` + "\n"},
-		{Message, full, 400, "application/json", `{"message":"the request is not valid: a: <b>; c"}` + "\n"},
-		{Problem, Refuse(404, "no job"), 404, "application/problem+json", `{"title":"Not Found","status":404,"detail":"no job"}` + "\n"},
-		{Problem, full, 422, "application/problem+json", `{"title":"Unprocessable Entity","status":422,"detail":"the request is not valid","errors":["a: <b>","c"]}` + "\n"},
+		{ErrorForm, Refuse(404, "no %s", "job"), 404, "application/json", `{"error":"no job"}`},
+		{ErrorForm, full, 422, "application/json", `{"error":"the request is not valid: a: <b>; c"}`},
+		{MessageForm, Refuse(404, "no job"), 404, "application/json", `{"message":"no job"}` + "\n"},
+		{MessageForm, full, 400, "application/json", `{"message":"the request is not valid: a: <b>; c"}` + "\n"},
+		{ProblemForm, Refuse(404, "no job"), 404, "application/problem+json", `{"title":"Not Found","status":404,"detail":"no job"}` + "\n"},
+		{ProblemForm, full, 422, "application/problem+json", `{"title":"Unprocessable Entity","status":422,"detail":"the request is not valid","errors":["a: <b>","c"]}` + "\n"},
 	} {
 		w := httptest.NewRecorder()
-		c.form.Refuse(w, c.refusal)
+		c.form.WriteRefusal(w, c.refusal)
 		h := w.Header()
 		must.Hold(t, w.Code == c.status && w.Body.String() == c.body && h.Get("Content-Type") == c.contentType &&
 			h.Get("Content-Length") == fmt.Sprint(len(c.body)), w.Code, h, w.Body)
@@ -43,17 +43,17 @@ func TestForms(t *testing.T) {
 		}
 	}
 	w := httptest.NewRecorder()
-	Error.Refuse(w, Refuse(http.StatusUnauthorized, "no key"))
+	ErrorForm.WriteRefusal(w, Refuse(http.StatusUnauthorized, "no key"))
 	must.Equal(t, w.Header().Get("WWW-Authenticate"), "Bearer", "a 401 with", w.Header())
 }
 
-// Fail responds with a refusal, a shortage with the time to retry, or an internal error. Only the
-// internal error is logged, and its text isn't shown.
+// Fail answers a refusal with its status, a shortage with 503 or 507, and any other error with 500. It
+// logs only errors of the last kind, and never shows their text.
 func TestFail(t *testing.T) {
 	stopping, stop := context.WithCancelCause(t.Context())
 	stop(httplimit.ErrStopping)
-	gone, leave := context.WithCancel(t.Context())
-	leave()
+	disconnected, disconnect := context.WithCancel(t.Context())
+	disconnect()
 	for name, c := range map[string]struct {
 		ctx    context.Context
 		err    error
@@ -67,12 +67,12 @@ func TestFail(t *testing.T) {
 		"no database":         {t.Context(), fmt.Errorf("secret: %w", sqldb.ErrUnavailable), 503, "2"},
 		"the database closes": {t.Context(), fmt.Errorf("secret: %w", sqldb.ErrClosed), 503, "2"},
 		"a stop":              {stopping, context.Canceled, 503, "5"},
-		"client is gone":      {gone, errors.New("secret"), 503, ""},
+		"client is gone":      {disconnected, errors.New("secret"), 503, ""},
 		"a defect":            {t.Context(), errors.New("secret"), 500, ""},
 	} {
 		var log bytes.Buffer
 		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(c.ctx, "GET", "/v2/templates", nil)
-		Problem.Fail(w, r, slog.New(slog.NewTextHandler(&log, nil)), c.err)
+		ProblemForm.Fail(w, r, slog.New(slog.NewTextHandler(&log, nil)), c.err)
 		must.Hold(t, w.Code == c.status && w.Header().Get("Retry-After") == c.after && !strings.Contains(w.Body.String(), "secret"),
 			name, w.Code, w.Header(), w.Body)
 		id := w.Header().Get(RequestID)

@@ -199,7 +199,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if refusal := new(httpanswer.Refusal); !errors.As(err, &refusal) && (errors.Is(err, ErrNoEndpoint) || errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrNoBatch) || errors.Is(err, engine.ErrNoRequest)) {
 		err = httpanswer.Refuse(http.StatusNotFound, "%s", err)
 	}
-	httpanswer.Error.Fail(w, r, a.Logger, err)
+	httpanswer.ErrorForm.Fail(w, r, a.Logger, err)
 }
 
 // admit admits a request until done is called, or rejects it with 429 and the time to retry (service

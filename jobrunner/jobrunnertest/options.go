@@ -23,8 +23,8 @@ type settings struct {
 	showLogs   bool
 }
 
-// ConfigFile uses the rules of a jobrunner.yaml for images: processes, commands or containers on this
-// machine. Only the program jobrunner supports Kubernetes.
+// ConfigFile reads rules for images from a jobrunner.yaml: each rule runs its images as processes,
+// commands or containers on this machine. Only the program jobrunner supports Kubernetes.
 func ConfigFile(path string) Option { return func(s *settings) { s.configFile = path } }
 
 // Catalog sets the catalog file: data centers, GPU types, prices and stock.

@@ -26,8 +26,8 @@ type edition struct {
 }
 
 var editions = []edition{
-	{1, "3.0.3", "0.1.0", "/v1", httpanswer.Message},
-	{2, "3.1.0", "2.0.0", "/", httpanswer.Problem},
+	{1, "3.0.3", "0.1.0", "/v1", httpanswer.MessageForm},
+	{2, "3.1.0", "2.0.0", "/", httpanswer.ProblemForm},
 }
 
 // descriptions are the documents of both versions, and the page of version 1.

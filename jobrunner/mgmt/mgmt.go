@@ -151,9 +151,9 @@ func validationError(faults ...string) error {
 
 // fail responds with an error in the form of the call's version.
 func (s *server) fail(c *call, err error) {
-	form := httpanswer.Problem
+	form := httpanswer.ProblemForm
 	if c.version == 1 {
-		form = httpanswer.Message
+		form = httpanswer.MessageForm
 	}
 	var rule store.Refusal
 	var conflict store.Conflict

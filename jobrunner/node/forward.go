@@ -166,7 +166,7 @@ func serveHere(w http.ResponseWriter, r *http.Request, next http.Handler) {
 
 // refuseUnreachable answers 503 to a request that its node can't answer now.
 func refuseUnreachable(w http.ResponseWriter, r *http.Request) {
-	front.FormOf(r.URL.Path).Refuse(w, unreachable())
+	front.FormOf(r.URL.Path).WriteRefusal(w, unreachable())
 }
 
 func unreachable() *httpanswer.Refusal {

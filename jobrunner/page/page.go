@@ -194,7 +194,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(name, value)
 	}
 	if refused := p.serve(w, r); refused != nil {
-		httpanswer.Error.Refuse(w, refused)
+		httpanswer.ErrorForm.WriteRefusal(w, refused)
 	}
 }
 

@@ -194,7 +194,7 @@ func Local(remote bool, next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !ownName(r.Host) {
-			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusMisdirectedRequest, "This deployment only serves this machine: open it as http://127.0.0.1 or http://localhost, with its port."))
+			httpanswer.ErrorForm.WriteRefusal(w, httpanswer.Refuse(http.StatusMisdirectedRequest, "This deployment only serves this machine: open it as http://127.0.0.1 or http://localhost, with its port."))
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -37,7 +37,7 @@ func (r *runner) spec(ctx context.Context, p store.Pod, program run.Program) (ru
 	if p.NetworkVolume != "" {
 		volume, err := r.pods.Volume(ctx, p.NetworkVolume)
 		if err != nil {
-			return s, fmt.Errorf("its network volume %s: %w", p.NetworkVolume, err)
+			return s, fmt.Errorf("can't mount the network volume %s: %w", p.NetworkVolume, err)
 		}
 		volume.Path = p.Volume.Path
 		s.Mounts = []run.Mount{volume}
@@ -47,7 +47,7 @@ func (r *runner) spec(ctx context.Context, p store.Pod, program run.Program) (ru
 	if p.Registry != "" {
 		login, err := r.pods.Credentials(ctx, p.Registry)
 		if err != nil {
-			return s, fmt.Errorf("its registry auth %s: %w", p.Registry, err)
+			return s, fmt.Errorf("can't use the registry auth %s: %w", p.Registry, err)
 		}
 		r.log.Hide(login.Password)
 		s.Login = &login

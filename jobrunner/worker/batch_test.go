@@ -32,7 +32,7 @@ func (f *fixture) batch(n int, seconds float64) engine.Batch {
 	return b
 }
 
-func (f *fixture) batchIs(b engine.Batch, running, completed int) {
+func (f *fixture) expectBatch(b engine.Batch, running, completed int) {
 	f.t.Helper()
 	synctest.Wait()
 	got, err := f.engine.Batch(f.t.Context(), "ep", b.ID)
@@ -42,34 +42,34 @@ func (f *fixture) batchIs(b engine.Batch, running, completed int) {
 
 // A batch doesn't delay jobs, and the endpoint's health doesn't count the batch's workers.
 func TestBatchHasItsOwnWorkers(t *testing.T) {
-	bubbleOf(t, newFakes(4), func(f *fixture) {
+	bubbleWithFakes(t, newFakes(4), func(f *fixture) {
 		f.pools.Set(newColoredEndpoint(1, 2))
 		b := f.batch(5, 100)
-		f.batchIs(b, 2, 0)
-		f.counts(worker.Counts{})
-		f.workers("RUNNING 1", "RUNNING 1")
-		job := f.work(1)
-		pass(time.Second)
-		f.completed(job, 1)
+		f.expectBatch(b, 2, 0)
+		f.expectCounts(worker.Counts{})
+		f.expectWorkers("RUNNING 1", "RUNNING 1")
+		job := f.submitSleep(1)
+		time.Sleep(time.Second)
+		f.expectCompleted(job, 1)
 		must.Equal(t, f.state(job).Delay, 0, "the job waited for")
-		f.counts(worker.Counts{Idle: 1})
+		f.expectCounts(worker.Counts{Idle: 1})
 		f.pools.Set(newColoredEndpoint(2, 2)) // waiting requests run in the new version
-		pass(400 * time.Second)
-		f.batchIs(b, 0, 5)
+		time.Sleep(400 * time.Second)
+		f.expectBatch(b, 0, 5)
 		requests, _, err := f.engine.Requests(t.Context(), "ep", b.ID, 4, 1, 100)
 		got := string(requests[0].Output)
 		must.Hold(t, err == nil && got[len(got)-9:] == ` color-2"`[:9], "the last output is", got, err)
-		f.workers()
+		f.expectWorkers()
 		f.batch(1, 100)
-		f.workers("RUNNING 2")
+		f.expectWorkers("RUNNING 2")
 		f.pools.Remove("ep")
-		f.workers()
+		f.expectWorkers()
 	})
 }
 
 // A batch worker gives its GPU to a job that needs it. The batch worker's request runs again later.
 func TestBatchWorkerIsPreempted(t *testing.T) {
-	bubbleWith(t, newFakes(1), func(c *worker.Config) *gpu.Allocator {
+	bubbleWithConfig(t, newFakes(1), func(c *worker.Config) *gpu.Allocator {
 		a := gpu.NewAllocator(must.Do(gpu.Simulate("l4x2", slog.New(slog.DiscardHandler)))(t))
 		c.Devices = a
 		return a
@@ -80,20 +80,20 @@ func TestBatchWorkerIsPreempted(t *testing.T) {
 		e.GPU = &store.GPU{TypeIDs: []string{"NVIDIA L4"}, Count: 2}
 		f.pools.Set(e)
 		b := f.batch(2, 100)
-		f.batchIs(b, 1, 0)
+		f.expectBatch(b, 1, 0)
 		for range 3 {
-			job := f.work(5)
-			pass(5 * time.Second)
-			f.completed(job, 1)
+			job := f.submitSleep(5)
+			time.Sleep(5 * time.Second)
+			f.expectCompleted(job, 1)
 			got := f.state(job)
 			must.Hold(t, got.Delay <= time.Second, "the job waited for", got.Delay)
-			f.batchIs(b, 0, 0)
-			pass(11 * time.Second) // the job's worker passes its idle time-out
-			f.batchIs(b, 1, 0)
+			f.expectBatch(b, 0, 0)
+			time.Sleep(11 * time.Second) // the job's worker passes its idle time-out
+			f.expectBatch(b, 1, 0)
 		}
-		pass(time.Minute)
-		f.batchIs(b, 1, 0)
-		pass(200 * time.Second)
-		f.batchIs(b, 0, 2)
+		time.Sleep(time.Minute)
+		f.expectBatch(b, 1, 0)
+		time.Sleep(200 * time.Second)
+		f.expectBatch(b, 0, 2)
 	})
 }

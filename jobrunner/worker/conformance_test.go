@@ -55,7 +55,7 @@ func TestConformanceHandler(t *testing.T) {
 		bubble(t, func(f *fixture) {
 			f.pools.Set(conformanceEndpoint)
 			job := f.order("%s", input)
-			pass(time.Minute)
+			time.Sleep(time.Minute)
 			full := f.state(job)
 			got := engine.Job{State: full.State, Execution: full.Execution, Retries: full.Retries, Output: full.Output, Error: full.Error}
 			must.Equal(f.t, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want), input, got, want)
@@ -69,7 +69,7 @@ func TestConformanceStream(t *testing.T) {
 		job := f.order(`{"op": "stream", "n": 3, "ms": 1000, "output": "all"}`)
 		for i := range 3 {
 			must.Equal(f.t, f.chunks(job), nil, "too early")
-			pass(time.Second)
+			time.Sleep(time.Second)
 			synctest.Wait()
 			got := f.chunks(job)
 			must.Hold(f.t, len(got) == 1 && got[0] == fmt.Sprintf(`{"output":{"n":%d}}`, i), "chunk", i, got)
@@ -98,21 +98,21 @@ func TestStopsRunningJob(t *testing.T) {
 		}, engine.Cancelled},
 		"ttl": {func(f *fixture, job engine.Job) {
 			must.Equal(f.t, f.engine.SetTTL(f.t.Context(), "ep", job.ID, 10*time.Second), nil)
-			pass(5 * time.Second)
+			time.Sleep(5 * time.Second)
 		}, ""},
-		"timed out": {func(*fixture, engine.Job) { pass(time.Hour - 5*time.Second) }, engine.TimedOut},
+		"timed out": {func(*fixture, engine.Job) { time.Sleep(time.Hour - 5*time.Second) }, engine.TimedOut},
 	} {
 		for _, op := range []string{`"sleep", "ms": 7000000`, `"stream", "n": 100000, "ms": 2000`} {
 			bubble(t, func(f *fixture) {
 				f.pools.Set(conformanceEndpoint)
 				job := f.order(`{"op": %s}`, op)
 				next := f.order(`{"op": "echo"}`)
-				pass(5 * time.Second)
-				f.counts(worker.Counts{Running: 1})
+				time.Sleep(5 * time.Second)
+				f.expectCounts(worker.Counts{Running: 1})
 				before := time.Now()
 				c.take(f, job)
 				synctest.Wait()
-				f.counts(worker.Counts{Idle: 1})
+				f.expectCounts(worker.Counts{Idle: 1})
 				got := f.state(next)
 				must.Hold(f.t, got.State == engine.Completed && got.Delay == time.Since(before)+5*time.Second, name, "the next job is", got)
 				if c.state == "" {
@@ -136,7 +136,7 @@ func TestCrash(t *testing.T) {
 		if got := f.engine.Counts("ep"); got.Failed != 1 || got.Retried != 1 {
 			f.t.Errorf("counts are %+v", got)
 		}
-		f.counts(worker.Counts{Idle: 1})
+		f.expectCounts(worker.Counts{Idle: 1})
 	})
 }
 

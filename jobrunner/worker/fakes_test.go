@@ -22,25 +22,25 @@ type fakes struct {
 	t     *testing.T
 	pools *worker.Pools
 
-	mu     sync.Mutex
-	max    int  // allowed number of workers
-	broken bool // new workers exit at once
-	boot   time.Duration
-	dying  time.Duration // time that a worker's end takes
-	slots  int           // concurrent jobs of a worker; 0 means 1
-	all    []*fake
-	runs   map[string]int // starts of each job
+	mu         sync.Mutex
+	maxWorkers int           // the test fails if more workers run
+	broken     bool          // new workers exit at once
+	boot       time.Duration // time from a worker's start to its first request for a job
+	exitDelay  time.Duration // time that a worker takes to exit
+	slots      int           // concurrent jobs of a worker; 0 means 1
+	all        []*fake
+	runs       map[string]int // starts of each job
 }
 
 // fake is one simulated worker.
 type fake struct {
-	client worker.Protocol
-	fakes  *fakes
-	spec   run.Spec
-	life   context.Context
-	end    context.CancelCauseFunc
-	done   chan struct{}
-	begun  time.Time
+	client    worker.Protocol
+	fakes     *fakes
+	spec      run.Spec
+	life      context.Context
+	end       context.CancelCauseFunc
+	done      chan struct{}
+	startedAt time.Time
 
 	// guarded by fakes.mu
 	jobs   map[string]context.CancelFunc // held jobs
@@ -57,7 +57,7 @@ type order struct {
 
 var errKilled = errors.New("killed")
 
-func newFakes(max int) *fakes { return &fakes{max: max, runs: map[string]int{}} }
+func newFakes(maxWorkers int) *fakes { return &fakes{maxWorkers: maxWorkers, runs: map[string]int{}} }
 
 // Program runs every image as a simulated worker.
 func (f *fakes) Program(string) (run.Program, error) { return run.Program{Start: f.start}, nil }
@@ -71,22 +71,22 @@ func (f *fakes) start(_ context.Context, spec run.Spec) (run.Process, error) {
 			n++
 		}
 	}
-	must.Hold(f.t, n <= f.max, n, "workers run, more than the maximum of", f.max)
+	must.Hold(f.t, n <= f.maxWorkers, n, "workers run, more than the maximum of", f.maxWorkers)
 	if env := spec.Env; env["RUNPOD_SKIP_AUTO_SYSTEM_CHECKS"] != "true" || (env["RUNPOD_SKIP_GPU_CHECK"] == "true") != (len(spec.Devices) == 0) {
 		f.t.Errorf("a worker on %d GPUs would check its machine: %v", len(spec.Devices), env)
 	}
-	w := &fake{fakes: f, spec: spec, done: make(chan struct{}), jobs: map[string]context.CancelFunc{}, alive: true, begun: time.Now()}
+	w := &fake{fakes: f, spec: spec, done: make(chan struct{}), jobs: map[string]context.CancelFunc{}, alive: true, startedAt: time.Now()}
 	w.life, w.end = context.WithCancelCause(context.Background())
 	f.all = append(f.all, w)
-	go w.live(f.broken, f.boot, f.dying, max(1, f.slots))
+	go w.live(f.broken, f.boot, f.exitDelay, max(1, f.slots))
 	return w, nil
 }
 
-func (w *fake) live(broken bool, boot, dying time.Duration, slots int) {
+func (w *fake) live(broken bool, boot, exitDelay time.Duration, slots int) {
 	var running sync.WaitGroup
 	defer func() {
 		running.Wait()
-		time.Sleep(dying)
+		time.Sleep(exitDelay)
 		w.fakes.mu.Lock()
 		w.alive = false
 		w.fakes.mu.Unlock()

@@ -47,20 +47,20 @@ func TestAdviceOnPace(t *testing.T) {
 				for range 12 {
 					jobs, err := f.pools.Client("ep", id).Take(f.t.Context(), 1)
 					must.Require(f.t, err == nil && len(jobs) == 1, "took", jobs, err)
-					pass(100 * time.Millisecond)
+					time.Sleep(100 * time.Millisecond)
 					must.Succeed(f.t, f.pools.Client("ep", id).Report(f.t.Context(), jobs[0].ID, engine.Done(nil), false))
 					if c.queued == 1 { // the next job arrives while the worker requests one
 						go func() {
-							pass(c.pause + time.Second)
+							time.Sleep(c.pause + time.Second)
 							_, _ = f.engine.Submit(context.WithoutCancel(f.t.Context()), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)})
 						}()
 					}
-					pass(c.pause)
+					time.Sleep(c.pause)
 				}
 				advice := f.pools.Workers("ep")[0].Advice
 				must.Equal(f.t, strings.Contains(advice, "concurrency_modifier"), c.advice, "the advice is", advice)
-				must.Equal(f.t, strings.Count(f.log.String(), "concurrency_modifier"), map[bool]int{true: 1}[c.advice], "the advice is logged", "times", f.log)
-				pass(time.Second)
+				must.Equal(f.t, strings.Count(f.log.String(), "concurrency_modifier"), map[bool]int{true: 1}[c.advice], "times that the advice is logged:", f.log)
+				time.Sleep(time.Second)
 			})
 		})
 	}
@@ -70,7 +70,7 @@ func TestAdviceOnPace(t *testing.T) {
 // started has the ids of later workers.
 func withMutes(t *testing.T, test func(f *fixture, id string, started chan string)) {
 	t.Helper()
-	bubbleWith(t, nil, func(c *worker.Config) chan string {
+	bubbleWithConfig(t, nil, func(c *worker.Config) chan string {
 		processes := mutes{silent{started: make(chan string, 10)}, "/handlers"}
 		c.Programs = processes
 		return processes.started
@@ -93,7 +93,7 @@ func TestAdviceOnSharedFolder(t *testing.T) {
 			withMutes(t, func(f *fixture, firstID string, started chan string) {
 				f.pools.Client("ep", firstID).SDK(release)
 				synctest.Wait()
-				must.Hold(f.t, !strings.Contains(f.log.String(), "shares with other workers"), "a worker alone in its folder gets advice", f.log)
+				must.Hold(f.t, !strings.Contains(f.log.String(), "other workers share this folder"), "a worker alone in its folder gets advice", f.log)
 				second := echo
 				second.ID, second.Image, second.Min, second.Max = "other", "team/worker", 1, 1
 				f.pools.Set(second)
@@ -101,7 +101,7 @@ func TestAdviceOnSharedFolder(t *testing.T) {
 				for range 3 { // pings
 					f.pools.Client("other", secondID).SDK(release)
 				}
-				must.Equal(f.t, strings.Count(f.log.String(), "shares with other workers"), map[bool]int{true: 1}[want], "the advice is logged", "times", f.log)
+				must.Equal(f.t, strings.Count(f.log.String(), "other workers share this folder"), map[bool]int{true: 1}[want], "times that the advice is logged:", f.log)
 				advice := f.pools.Workers("other")[0].Advice
 				must.Equal(f.t, strings.Contains(advice, release+" of the public SDK"), want, "the advice is", advice)
 			})
@@ -123,7 +123,7 @@ func (a *countingQueue) Load(ctx context.Context, endpoint string) (engine.Load,
 // While all workers of a full pool work, jobs don't trigger an evaluation of the load; only idle
 // time-outs do. New settings apply at once.
 func TestFullPoolIsNotEvaluatedForEachJob(t *testing.T) {
-	bubbleWith(t, nil, func(c *worker.Config) *countingQueue {
+	bubbleWithConfig(t, nil, func(c *worker.Config) *countingQueue {
 		a := &countingQueue{Queue: c.Queue}
 		c.Queue = a
 		return a
@@ -136,35 +136,35 @@ func TestFullPoolIsNotEvaluatedForEachJob(t *testing.T) {
 		}
 		sleep("1000")
 		sleep("1000")
-		f.counts(worker.Counts{Running: 2})
-		pass(3 * time.Second)
-		f.counts(worker.Counts{Idle: 2})
+		f.expectCounts(worker.Counts{Running: 2})
+		time.Sleep(3 * time.Second)
+		f.expectCounts(worker.Counts{Idle: 2})
 		before := load.reads.Load()
 		const jobs = 50
 		for range jobs {
 			sleep("100")
-			pass(100 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond)
 		}
 		n := load.reads.Load() - before
 		must.Hold(t, n < jobs, "the load was read", n, "times while", jobs, "jobs ran one after the other")
-		pass(10*time.Second + time.Millisecond)
-		f.counts(worker.Counts{})
+		time.Sleep(10*time.Second + time.Millisecond)
+		f.expectCounts(worker.Counts{})
 		sleep("36000000")
 		sleep("36000000")
-		f.counts(worker.Counts{Running: 2})
+		f.expectCounts(worker.Counts{Running: 2})
 		before = load.reads.Load()
-		pass(10 * time.Hour)
+		time.Sleep(10 * time.Hour)
 		n = load.reads.Load() - before
 		must.Hold(t, n <= 20, "the load was read", n, "times while two jobs ran for ten hours")
-		pass(10*time.Second + time.Millisecond)
-		f.counts(worker.Counts{})
+		time.Sleep(10*time.Second + time.Millisecond)
+		f.expectCounts(worker.Counts{})
 		sleep("1000")
 		sleep("1000")
 		synctest.Wait()
-		f.counts(worker.Counts{Running: 2})
+		f.expectCounts(worker.Counts{Running: 2})
 		settings.Max = 1
 		f.pools.Set(settings)
-		pass(2 * time.Second)
-		f.counts(worker.Counts{Idle: 1})
+		time.Sleep(2 * time.Second)
+		f.expectCounts(worker.Counts{Idle: 1})
 	})
 }

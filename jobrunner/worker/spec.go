@@ -40,7 +40,7 @@ func (w *worker) spec(ctx context.Context, program run.Program) (_ *run.Spec, er
 	if len(w.settings.Volumes) > 0 && c.Volume != nil && !program.Bare {
 		volume, err := c.Volume(ctx, w.settings.Volumes[0])
 		if err != nil {
-			return nil, fmt.Errorf("its network volume %s: %w", w.settings.Volumes[0], err)
+			return nil, fmt.Errorf("can't mount the network volume %s: %w", w.settings.Volumes[0], err)
 		}
 		volume.Path = volumePath
 		s.Mounts = []run.Mount{volume}
@@ -48,7 +48,7 @@ func (w *worker) spec(ctx context.Context, program run.Program) (_ *run.Spec, er
 	if w.settings.Registry != "" && c.Credentials != nil && program.Start != nil {
 		login, err := c.Credentials(ctx, w.settings.Registry)
 		if err != nil {
-			return nil, fmt.Errorf("its registry auth %s: %w", w.settings.Registry, err)
+			return nil, fmt.Errorf("can't use the registry auth %s: %w", w.settings.Registry, err)
 		}
 		w.log.Hide(login.Password)
 		s.Login = &login
@@ -73,12 +73,12 @@ func httpPort(c store.Container) int {
 	return defaultPort
 }
 
-// environment returns the environment of a worker: the template's variables, and the variables of
-// the worker protocol, which a template can't override (worker protocol, Environment that the
-// worker reads).
+// environment returns the environment of a worker: the template's variables, and the variables that the
+// worker protocol requires, which a template can't override (section "Environment that the worker
+// reads" of the worker protocol's description).
 func (w *worker) environment(s run.Spec, usesProtocol bool) map[string]string {
-	// The SDK's checks would end a worker without internet, a tenth of the disk, or a GPU. A template
-	// may turn them on again.
+	// The SDK checks its machine and exits without internet access, enough free disk or a GPU. These
+	// variables skip its checks. A template may turn them on again.
 	env := map[string]string{"RUNPOD_SKIP_AUTO_SYSTEM_CHECKS": "true"}
 	kind := "CPU"
 	if len(s.Devices) == 0 {
@@ -131,8 +131,8 @@ func (w *worker) SDK(release string) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.advise(adviceOnFolder, fmt.Sprintf("release %s of the public SDK keeps which jobs it runs in a file of its working folder, which it shares with other workers here: "+
-		"they take each other's jobs for their own, and after a while ask for no more. Use release 1.10 or later, one worker, or containers (docs/guides/worker.md)", release))
+	w.advise(adviceOnFolder, fmt.Sprintf("release %s of the public SDK lists its running jobs in a file in the working folder, and other workers share this folder: "+
+		"they take each other's jobs for their own, and after a while request no more jobs. Use release 1.10 or later, one worker, or containers (docs/guides/worker.md)", release))
 }
 
 // sharesFolder reports whether another worker runs in this worker's working folder.
@@ -141,8 +141,8 @@ func (w *worker) sharesFolder() bool {
 	return folder != "" && w.pool.config.pools.anyWorker(func(other *worker) bool { v := other.view(); return other != w && v.usesProtocol && v.folder == folder }) != nil
 }
 
-// keepsJobsInFolder reports whether a release keeps its jobs in its working folder, as 1.7.12 to 1.9
-// do.
+// keepsJobsInFolder reports whether a release lists its jobs in a file in the working folder, as 1.7.12
+// to 1.9 do.
 func keepsJobsInFolder(release string) bool {
 	var n []int
 	for part := range strings.SplitSeq(strings.TrimPrefix(release, "v"), ".") {

@@ -18,7 +18,7 @@ import (
 // bubbleWithCatalog runs a test with a catalog file.
 func bubbleWithCatalog(t *testing.T, text string, test func(f *fixture, file string)) {
 	t.Helper()
-	bubbleWith(t, nil, func(c *worker.Config) string {
+	bubbleWithConfig(t, nil, func(c *worker.Config) string {
 		file := filepath.Join(t.TempDir(), "catalog.yaml")
 		must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 		c.Catalog = must.Do(catalog.Open(file, c.Clock, c.Logger))(t)
@@ -68,7 +68,7 @@ func TestWorkersWaitForStock(t *testing.T) {
 				job := f.submit(engine.NewJob{})
 				if c.starts > 0 {
 					time.Sleep(c.starts - time.Second)
-					f.counts(worker.Counts{Throttled: 1})
+					f.expectCounts(worker.Counts{Throttled: 1})
 					reason := f.pools.Workers("ep")[0].Reason
 					must.Hold(t, strings.Contains(reason, c.reason), "the reason is", reason, c.reason)
 					must.Equal(t, f.pools.Failure("ep"), reason, "the endpoint's reason")
@@ -86,7 +86,7 @@ func TestStockComesWithChangedFile(t *testing.T) {
 		e.GPU = &store.GPU{Count: 1}
 		f.pools.Set(e)
 		job := f.submit(engine.NewJob{})
-		f.counts(worker.Counts{Throttled: 1})
+		f.expectCounts(worker.Counts{Throttled: 1})
 		must.Succeed(t, os.WriteFile(file, []byte(`stock: [{gpus: ["*"], level: LOW}]`), 0o600))
 		time.Sleep(time.Second + time.Millisecond)
 		synctest.Wait()

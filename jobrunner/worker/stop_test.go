@@ -166,7 +166,7 @@ func TestStopsOmitsLostJob(t *testing.T) {
 		}
 	}
 	withStopping(t, 0, lost, func(s *stopping) {
-		pass(2 * patience)
+		time.Sleep(2 * patience)
 		must.Succeed(s.t, s.worker.Idle(s.t.Context()))
 		jobs, err := s.worker.Take(s.t.Context(), 1)
 		must.Require(s.t, err == nil && len(jobs) == 1 && jobs[0].ID == s.job, "took", jobs, "after the loss,", err)

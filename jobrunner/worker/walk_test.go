@@ -29,8 +29,8 @@ func TestWalk(t *testing.T) {
 func walkFrom(t *testing.T, seed uint64) {
 	dice := rand.New(rand.NewPCG(seed, 0))
 	fakes := newFakes(3)
-	fakes.boot, fakes.dying, fakes.slots = time.Duration(dice.IntN(3))*time.Second, time.Duration(dice.IntN(2))*time.Second, 1+dice.IntN(2)
-	bubbleOf(t, fakes, func(f *fixture) {
+	fakes.boot, fakes.exitDelay, fakes.slots = time.Duration(dice.IntN(3))*time.Second, time.Duration(dice.IntN(2))*time.Second, 1+dice.IntN(2)
+	bubbleWithFakes(t, fakes, func(f *fixture) {
 		w := &walk{fixture: f, fakes: fakes, dice: dice, settings: newColoredEndpoint(1, 3), jobs: map[string]bool{}, cancelled: map[string]bool{}}
 		f.pools.Set(w.settings)
 		for range 60 {
@@ -95,7 +95,7 @@ func (w *walk) step() {
 		w.settings.Min = w.dice.IntN(w.settings.Max + 1)
 		w.settings.ByRequests = w.dice.IntN(2) == 0
 		what = fmt.Sprintf("from %d to %d, by requests %t", w.settings.Min, w.settings.Max, w.settings.ByRequests)
-		w.fakes.set(func() { w.fakes.max = w.settings.Max })
+		w.fakes.set(func() { w.fakes.maxWorkers = w.settings.Max })
 		w.pools.Set(w.settings)
 	case n < 15:
 		w.fakes.set(func() { w.fakes.broken = !w.fakes.broken })
@@ -103,7 +103,7 @@ func (w *walk) step() {
 	default:
 		d := time.Duration(w.dice.IntN(15000)) * time.Millisecond
 		what = fmt.Sprint("pass ", d)
-		pass(d)
+		time.Sleep(d)
 	}
 	w.past = append(w.past, what)
 	synctest.Wait()
@@ -158,10 +158,10 @@ func (w *walk) check() {
 // settle makes all workers work, and checks the jobs at the end.
 func (w *walk) settle() {
 	w.t.Helper()
-	w.fakes.set(func() { w.fakes.broken, w.fakes.max = false, 2 })
+	w.fakes.set(func() { w.fakes.broken, w.fakes.maxWorkers = false, 2 })
 	w.settings.Min, w.settings.Max = 1, 2
 	w.pools.Set(w.settings)
-	pass(15 * time.Minute)
+	time.Sleep(15 * time.Minute)
 	synctest.Wait()
 	w.check()
 	got := w.pools.Workers("ep")

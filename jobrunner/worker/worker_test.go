@@ -28,17 +28,17 @@ type fixture struct {
 // bubble runs a test with an engine and pools in memory, in virtual time.
 func bubble(t *testing.T, test func(f *fixture)) {
 	t.Helper()
-	bubbleOf(t, nil, test)
+	bubbleWithFakes(t, nil, test)
 }
 
-// bubbleOf is bubble with the programs of fakes in addition to the built-in ones.
-func bubbleOf(t *testing.T, programs *fakes, test func(f *fixture)) {
+// bubbleWithFakes is bubble with the programs of fakes in addition to the built-in ones.
+func bubbleWithFakes(t *testing.T, programs *fakes, test func(f *fixture)) {
 	t.Helper()
-	bubbleWith(t, programs, func(*worker.Config) struct{} { return struct{}{} }, func(f *fixture, _ struct{}) { test(f) })
+	bubbleWithConfig(t, programs, func(*worker.Config) struct{} { return struct{}{} }, func(f *fixture, _ struct{}) { test(f) })
 }
 
-// bubbleWith is bubbleOf, but calls configure inside the bubble, and passes its result to the test.
-func bubbleWith[T any](t *testing.T, programs *fakes, configure func(c *worker.Config) T, test func(f *fixture, more T)) {
+// bubbleWithConfig is bubbleWithFakes, but calls configure inside the bubble, and passes its result to the test.
+func bubbleWithConfig[T any](t *testing.T, programs *fakes, configure func(c *worker.Config) T, test func(f *fixture, more T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fixture{t: t, log: new(livelog.Log)}
@@ -86,29 +86,27 @@ func (f *fixture) state(job engine.Job) engine.Job {
 	return must.Do(f.engine.Get(f.t.Context(), "ep", job.ID))(f.t)
 }
 
-func (f *fixture) counts(want worker.Counts) {
+func (f *fixture) expectCounts(want worker.Counts) {
 	f.t.Helper()
 	synctest.Wait()
 	must.Equal(f.t, f.pools.Counts("ep"), want, "the workers")
 }
 
-func pass(d time.Duration) { time.Sleep(d) }
-
 // The first job starts a worker at once. An idle worker ends after its time-out.
 func TestScalesFromZeroToZero(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		f.pools.Set(echo)
-		f.counts(worker.Counts{})
+		f.expectCounts(worker.Counts{})
 		job := f.submit(engine.NewJob{Input: []byte(`{"say":  "hi"}`)})
 		got := f.state(job)
 		must.Require(f.t, got.State == engine.Completed && string(got.Output) == `{"say":  "hi"}` && got.Delay == 0, "the job is", got)
-		f.counts(worker.Counts{Idle: 1})
-		pass(9 * time.Second)
+		f.expectCounts(worker.Counts{Idle: 1})
+		time.Sleep(9 * time.Second)
 		f.submit(engine.NewJob{}) // restarts the idle time-out
-		pass(9 * time.Second)
-		f.counts(worker.Counts{Idle: 1})
-		pass(2 * time.Second)
-		f.counts(worker.Counts{})
+		time.Sleep(9 * time.Second)
+		f.expectCounts(worker.Counts{Idle: 1})
+		time.Sleep(2 * time.Second)
+		f.expectCounts(worker.Counts{})
 		must.Equal(f.t, f.state(f.submit(engine.NewJob{})).State, engine.Completed, "after scaling to zero a job")
 	})
 }
@@ -118,12 +116,12 @@ func TestKeepsTheMinimum(t *testing.T) {
 		two := echo
 		two.Min = 2
 		f.pools.Set(two)
-		f.counts(worker.Counts{Idle: 2})
-		pass(time.Hour)
-		f.counts(worker.Counts{Idle: 2})
+		f.expectCounts(worker.Counts{Idle: 2})
+		time.Sleep(time.Hour)
+		f.expectCounts(worker.Counts{Idle: 2})
 		f.pools.Set(echo) // without a minimum the workers end after their idle time-out
-		pass(21 * time.Second)
-		f.counts(worker.Counts{})
+		time.Sleep(21 * time.Second)
+		f.expectCounts(worker.Counts{})
 	})
 }
 
@@ -133,7 +131,7 @@ func TestMaximumOfZero(t *testing.T) {
 		withoutWorkers.Max = 0
 		f.pools.Set(withoutWorkers)
 		job := f.submit(engine.NewJob{})
-		pass(time.Hour)
+		time.Sleep(time.Hour)
 		must.Equal(f.t, f.state(job).State, engine.InQueue, "the job")
 		f.pools.Set(echo)
 		synctest.Wait()
@@ -146,8 +144,8 @@ func TestLowPriority(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		f.pools.Set(echo)
 		low := f.submit(engine.NewJob{Low: true})
-		pass(time.Minute)
-		f.counts(worker.Counts{})
+		time.Sleep(time.Minute)
+		f.expectCounts(worker.Counts{})
 		must.Equal(f.t, f.state(low).State, engine.InQueue, "the job")
 		f.submit(engine.NewJob{})
 		must.Equal(f.t, f.state(low).State, engine.Completed, "while a worker runs, the job")
@@ -160,15 +158,15 @@ func TestUnknownImage(t *testing.T) {
 		foreign := echo
 		foreign.Version, foreign.Image = 1, "registry.example.com/sdxl"
 		f.pools.Set(foreign)
-		f.counts(worker.Counts{})
+		f.expectCounts(worker.Counts{})
 		job := f.submit(engine.NewJob{})
 		f.submit(engine.NewJob{})
-		pass(10 * time.Minute)
-		f.counts(worker.Counts{Unhealthy: 1})
+		time.Sleep(10 * time.Minute)
+		f.expectCounts(worker.Counts{Unhealthy: 1})
 		must.Equal(f.t, f.state(job).State, engine.InQueue, "the job")
 		must.Equal(f.t, strings.Count(f.log.String(), "registry.example.com/sdxl"), 1, "the failure is logged", "times", f.log)
 		f.pools.Set(echo)
-		f.counts(worker.Counts{Idle: 1})
+		f.expectCounts(worker.Counts{Idle: 1})
 		must.Equal(f.t, f.state(job).State, engine.Completed, "with a known image, the job")
 	})
 }
@@ -202,9 +200,9 @@ func TestRemove(t *testing.T) {
 		f.submit(engine.NewJob{})
 		f.pools.Remove("ep")
 		f.pools.Remove("ep")
-		f.counts(worker.Counts{})
+		f.expectCounts(worker.Counts{})
 		job := f.submit(engine.NewJob{})
-		pass(time.Minute)
+		time.Sleep(time.Minute)
 		must.Equal(f.t, f.state(job).State, engine.InQueue, "without an endpoint a job")
 	})
 }

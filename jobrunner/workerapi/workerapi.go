@@ -150,7 +150,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, worker.ErrKey):
 		err = httpanswer.Refuse(http.StatusUnauthorized, "%s", err)
 	}
-	httpanswer.Error.Fail(w, r, a.Logger, err)
+	httpanswer.ErrorForm.Fail(w, r, a.Logger, err)
 }
 
 const (
