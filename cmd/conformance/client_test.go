@@ -307,7 +307,7 @@ func TestClientIsTerraform(t *testing.T) {
 	write(t, home, map[string]string{".terraformrc": rc, ".tofurc": rc})
 	quickstart := must.Do(filepath.Abs("../../examples/quickstart"))(t)
 	before := fileNames(t, quickstart)
-	runs := 2 // the second run finds nothing of the first
+	runs := 2 // the first run leaves nothing that breaks the second
 	if testing.Short() {
 		runs = 1
 	}
@@ -320,7 +320,7 @@ func TestClientIsTerraform(t *testing.T) {
 		must.Hold(t, lastLine(output) == "conformant in the judged clauses: 7 of 11 clauses" && !strings.Contains(output, "\x1b"),
 			output)
 		got := fileNames(t, envValue(cmd, "TMPDIR"))
-		must.Hold(t, len(got) == 0, got, "remains")
+		must.Hold(t, len(got) == 0, "files remain:", got)
 	}
 	// A missing variable fails every scenario. The error has no colours.
 	cmd := command(t, "client", "--", cli, "apply", "-auto-approve")

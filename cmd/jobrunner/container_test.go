@@ -299,7 +299,7 @@ func newContainerClusters(t *testing.T, e *containers.Engine, settings string, g
 	return c
 }
 
-// greetingCluster creates a cluster whose members greet each other.
+// greetingCluster creates a cluster whose pods run clusterProgram.
 func (c *containerDeployment) greetingCluster(name string, pods int) string {
 	c.t.Helper()
 	return c.createCluster(name, handlerImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))

@@ -30,7 +30,7 @@ func examine(t *testing.T, env []string, args ...string) (found map[string]struc
 	return found, status
 }
 
-// Each check fails with the reason on a machine that lacks what it checks.
+// If the machine doesn't meet a check's condition, the check fails with the reason.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	taken := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)

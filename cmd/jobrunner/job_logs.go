@@ -142,9 +142,9 @@ func findJobLines(j api.Job, lines []api.LogLine, whole bool) (found []api.LogLi
 	return found, hasStart
 }
 
-// untilEnd returns the lines before the end of a job, which it computes from the time of its first
-// line, because a handler that dies logs no end. Late lines count, unless another job was named
-// before.
+// untilEnd returns the lines before the end of a job. A handler that dies logs no end, so untilEnd
+// computes it from the time of the job's first line. Late lines count, unless they follow a line of
+// another job.
 func untilEnd(j api.Job, first string, lines []api.LogLine, beforeOther int) []api.LogLine {
 	began, err := time.Parse(time.RFC3339Nano, first)
 	if err != nil {

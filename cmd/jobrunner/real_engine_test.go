@@ -172,8 +172,8 @@ func realStop(t *testing.T, e *containers.Engine) {
 	c.end()
 }
 
-// Workers behind a load balancer listen at different ports. Without requests they are killed at
-// once, because an engine would wait for one that ignores the stop signal.
+// Workers behind a load balancer listen at different ports. Workers without requests are
+// killed immediately: an engine would wait for a worker that ignores the stop signal.
 func realLoadBalancer(t *testing.T, e *containers.Engine) {
 	c := newContainerDeployment(t, e, "")
 	c.createBalancer()

@@ -109,8 +109,8 @@ func TestCatalogIsAskedOnce(t *testing.T) {
 	})
 }
 
-// Callers that come one after the other, while the answer comes: one that looked before
-// it was kept does not ask again.
+// Callers request the catalog while the first answer arrives. A caller that looked for the stored
+// answer too early doesn't send another request.
 func TestCatalogIsAskedOnceWhileItAnswers(t *testing.T) {
 	for range 200 {
 		c, d := deploy(t, api.V2, answer(200, gpus))

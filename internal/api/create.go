@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
-// Create sends a POST and finds out what it made. If the answer is lost (no answer, a 5xx, a
+// Create sends a POST and returns the created object. If the answer is lost (no answer, a 5xx, a
 // broken body), it adopts an object only if the object didn't exist before the POST, isn't from
 // another create of this run, isn't in its state, and equals want in everything that the API returns.
 //

@@ -260,7 +260,7 @@ func TestUpdateOfTheTemplate(t *testing.T) {
 			`{"templateId":"t"}`, `{"templateId":"t"}`},
 		"for the first time": {api.Endpoint{ID: "a", Name: "n", GPU: followed("", nil, false).GPU, Container: ownContainer()}, followed("t", nil, false),
 			`{"templateId":"t"}`, `{"templateId":"t",` + gpu + `["12.4"]}}`},
-		"no more": {followed("t", override, false), api.Endpoint{Name: "n", Container: ownContainer()},
+		"no template": {followed("t", override, false), api.Endpoint{Name: "n", Container: ownContainer()},
 			`null`, `{"image":"i","args":"x","disk":30,"env":{"A":"1"},"ports":["80/http","22/tcp"],"registry":"r"}`},
 		"apply nothing": {api.Endpoint{ID: "a", Name: "n"}, api.Endpoint{Name: "n", ApplyTemplate: true}, `null`, `null`},
 	} {

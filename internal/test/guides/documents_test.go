@@ -27,10 +27,10 @@ var guides = []string{
 	"examples/README.md",
 }
 
-// short are the documents of a -short run.
+// short are the documents that a run with -short follows.
 var short = []string{"docs/start/first-endpoint.md", "docs/reference/catalog.md", "docs/reference/architecture.md", "CONTRIBUTING.md"}
 
-// The files and commands of each document work in their order and print what it shows.
+// The commands of each document succeed in their order and print the output that it shows.
 func TestDocuments(t *testing.T) {
 	python.Need(t)
 	bin := must.Do(filepath.EvalSymlinks(t.TempDir()))(t)

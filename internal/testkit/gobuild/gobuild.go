@@ -125,8 +125,8 @@ func takeBuilt(dir, pkg string) error {
 	return errors.Join(err, to.Close())
 }
 
-// program builds one program. It uses `go run` if it can: the go command caches what it links
-// for that, not for `go build`.
+// program builds one program. It uses `go run` if it can, because the go command caches programs
+// that it linked for `go run`, but not for `go build`.
 func program(ctx context.Context, root, dir, pkg string) error {
 	args := []string{"-C", root, "build", "-o", dir + string(filepath.Separator), pkg}
 	if copier, err := exec.LookPath("cp"); err == nil && runtime.GOOS != "windows" {
@@ -138,8 +138,8 @@ func program(ctx context.Context, root, dir, pkg string) error {
 	return nil
 }
 
-// Tool runs the go command in a folder, unaware of this project's workspace and flags,
-// and without cgo. The error has the last lines of what it wrote.
+// Tool runs the go command in a folder, without this project's workspace and flags and without cgo.
+// The error has the last lines of the command's output.
 func Tool(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
