@@ -82,17 +82,17 @@ func TestClientGetsSIGTERM(t *testing.T) {
 func TestClientLeavesNothingRunning(t *testing.T) {
 	t.Parallel()
 	t.Run("a process in the background", func(t *testing.T) {
-		leavesNothingRunning(t, "hold %s >/dev/null 2>&1 & get /v2/templates; read line < ready", "1m", 0)
+		expectNothingRunning(t, "hold %s >/dev/null 2>&1 & get /v2/templates; read line < ready", "1m", 0)
 	})
 	t.Run("a process that ignores SIGTERM", func(t *testing.T) {
 		acctest.LeaveToCI(t, "package procgroup tests processes that ignore signals")
 		const timeout = "20s" // the client needs some seconds to start
-		leavesNothingRunning(t, "get /v2/templates; STUBBORN=1; export STUBBORN; hold %s", timeout, 1)
+		expectNothingRunning(t, "get /v2/templates; STUBBORN=1; export STUBBORN; hold %s", timeout, 1)
 	})
 }
 
-// leavesNothingRunning runs a client whose process, and that process's child, hold a connection.
-func leavesNothingRunning(t *testing.T, script, timeout string, exit int) {
+// expectNothingRunning runs a client with two processes that hold a connection, and expects that both end.
+func expectNothingRunning(t *testing.T, script, timeout string, exit int) {
 	t.Helper()
 	listener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()

@@ -23,8 +23,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// roles is the main function of this test binary when it runs as a client.
-func roles(args []string) int {
+// runAsClient is the main function of this test binary when it runs as a client.
+func runAsClient(args []string) int {
 	switch args[0] {
 	case "get": // reads a path, and prints with escape codes
 		r, err := http.NewRequest(http.MethodGet, os.Getenv("GPUCLOUD_BASE_URL")+args[1], nil)

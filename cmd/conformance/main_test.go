@@ -31,7 +31,7 @@ var binary string
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "as" {
-		os.Exit(roles(os.Args[2:]))
+		os.Exit(runAsClient(os.Args[2:]))
 	}
 	dir, err := os.MkdirTemp("", "conformance-test-")
 	if err != nil {
@@ -131,12 +131,12 @@ func TestUsage(t *testing.T) {
 		"invalid --queue-url: expected an http or https URL":  {"run", "--base-url=" + url, "--queue-url=nonsense"},
 		"invalid --base-url: remove /v2 from its end":         {"run", "--base-url=" + url + "/v2/"},
 		"nothing to judge: give --base-url":                   {"run", "--dry-run"},
-		"the clause X-01 doesn't exist":                       {"run", "--base-url=" + url, "--known-failing=" + file(t, "X-01 2999-01-01 why")},
+		"the clause X-01 doesn't exist":                       {"run", "--base-url=" + url, "--known-failing=" + tempFile(t, "X-01 2999-01-01 why")},
 		"no clause matches":                                   {"explain", "X-01"},
 		"--allow":                                             {"run", "--allow=everything"},
-		"a file that `conformance run --defer` of the same":   {"resume", file(t, "{}")},
-		"cannot unmarshal":                                    {"run", "--base-url=" + url, "--endpoint-body=" + file(t, "[]")},
-		"isn't a ledger of a run":                             {"sweep", "--ledger=" + file(t, "{\n}")},
+		"a file that `conformance run --defer` of the same":   {"resume", tempFile(t, "{}")},
+		"cannot unmarshal":                                    {"run", "--base-url=" + url, "--endpoint-body=" + tempFile(t, "[]")},
+		"isn't a ledger of a run":                             {"sweep", "--ledger=" + tempFile(t, "{\n}")},
 		"invalid --parallel: expected at least 1, got 0":      {"run", "--base-url=" + url, "--parallel=0"},
 		"invalid --max-requests: expected at least 0, got -1": {"run", "--base-url=" + url, "--max-requests=-1"},
 		"nothing-is-here":                                     {"run", "--local", "--jobrunner=/nothing-is-here/at-all"},
@@ -151,7 +151,7 @@ func TestUsage(t *testing.T) {
 	must.Contain(t, runExpecting(t, cmd, 2), "set GPUCLOUD_API_KEY")
 }
 
-func file(t *testing.T, text string) string {
+func tempFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
 	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
@@ -228,12 +228,12 @@ func TestInterruptedAndKilled(t *testing.T) {
 				want = "1 of 1 objects"
 			}
 			must.Contain(t, runExpecting(t, command(t, "sweep", "--ledger="+filepath.Join(cmd.Dir, "conformance-ledger.jsonl")), 0), want)
-			must.Equal(t, endpoints(t, url), 0, "endpoints remain")
+			must.Equal(t, countEndpoints(t, url), 0, "endpoints remain")
 		})
 	}
 }
 
-func endpoints(t *testing.T, url string) int {
+func countEndpoints(t *testing.T, url string) int {
 	t.Helper()
 	req := must.Do(http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v2/serverless", nil))(t)
 	req.Header.Set("Authorization", "Bearer "+key)
@@ -251,7 +251,7 @@ func TestDefer(t *testing.T) {
 	must.Contain(t, runExpecting(t, cmd, 3), "1 case deferred: conformance resume later.json", "nothing was judged; 1 deferred")
 	text, err := os.ReadFile(filepath.Join(cmd.Dir, "later.json"))
 	must.Hold(t, err == nil && !strings.Contains(string(text), key), "the file is", string(text), err)
-	must.Equal(t, endpoints(t, url), 1, "endpoints remain for the deferred case")
+	must.Equal(t, countEndpoints(t, url), 1, "endpoints remain for the deferred case")
 	// Another run doesn't overwrite the file, and without deferred cases it leaves none.
 	again := command(t, "run", "--base-url="+url, "--select=VER-38", "--defer=later.json")
 	again.Dir = cmd.Dir

@@ -124,7 +124,7 @@ func TestDiff(t *testing.T) {
 	must.Hold(t, change.Clause == "VER-38" && change.Direction == "worse" && change.Before.Verdict == "PASS" &&
 		change.After.Verdict == "FAIL" && counts.Worse == 1 && counts.GotWorse, "got", lines)
 	must.Contain(t, runExpecting(t, command(t, "diff", bad, bad), 0), "0 worse, 0 better, 0 otherwise changed")
-	must.Contain(t, runExpecting(t, command(t, "diff", good, file(t, "{}")), 2), "can't be compared")
+	must.Contain(t, runExpecting(t, command(t, "diff", good, tempFile(t, "{}")), 2), "can't be compared")
 }
 
 // A report that can't be written is rejected before a request is sent.

@@ -87,7 +87,7 @@ func TestBatchAcrossNodes(t *testing.T) {
 	// have ended.
 	begin := func(ended, ms int) (lead, other int, b api.Batch, want map[string]string) {
 		t.Helper()
-		status, text := c.ask(t.Context(), 0, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"echo"}}`)
+		status, text := c.send(t.Context(), 0, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"echo"}}`)
 		must.Require(t, status == 200, "runsync:", status, text)
 		lead = c.leader(endpoint)
 		other = 1 - lead

@@ -36,7 +36,7 @@ func (s *transcript) until(pattern string) string {
 	return found
 }
 
-func (s *transcript) lacks(text string) {
+func (s *transcript) expectAbsent(text string) {
 	s.t.Helper()
 	all := s.String()
 	must.Hold(s.t, !strings.Contains(all, text), text, "is shown", all)
@@ -86,7 +86,7 @@ func devOnce(t *testing.T, file string, args ...string) (stdout, stderr string, 
 // dev --once prints a job's output on stdout and exits with the job's status.
 func TestDevOnce(t *testing.T) {
 	t.Parallel()
-	dir := sdk(t)
+	dir := sdkFolder(t)
 	file, input := filepath.Join(dir, "handler.py"), filepath.Join(dir, "input.json")
 	put(t, file, `import os, runpod
 def handler(job):
@@ -132,7 +132,7 @@ runpod.serverless.start({"handler": handler})
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file := filepath.Join(sdk(t), "handler.py")
+			file := filepath.Join(sdkFolder(t), "handler.py")
 			put(t, file, c.text)
 			if stdout, stderr, status := devOnce(t, file); status != 2 || stdout != "" || !strings.Contains(stderr, c.want) {
 				t.Errorf("it ended with %d, and wrote\n%s\nand to stderr\n%s", status, stdout, stderr)
@@ -173,7 +173,7 @@ runpod.serverless.start({"handler": handler})
 // and printed lines are distinguished.
 func TestDevSendsAJobAfterEachChange(t *testing.T) {
 	t.Parallel()
-	dir := sdk(t)
+	dir := sdkFolder(t)
 	file, helper := filepath.Join(dir, "handler.py"), filepath.Join(dir, "pkg", "helper.py")
 	must.Succeed(t, os.Mkdir(filepath.Dir(helper), 0o700))
 	put(t, helper, "VERSION = 1\n")
@@ -206,22 +206,22 @@ runpod.serverless.start({"handler": handler})
 	pids := regexp.MustCompile(`pid (\d+)\n`).FindAllStringSubmatch(s.String(), -1)
 	put(t, file, "import runpod\nraise SystemExit('no model here')\n")
 	s.until(`WARN  all workers of an endpoint fail to start, and its jobs wait\n {15}it ended right after its start, with exit status 1( \(meanwhile .*\))?\n`)
-	s.lacks("heartbeat")
-	s.lacks("\x1b")
-	s.lacks(`"requestId"`)
+	s.expectAbsent("heartbeat")
+	s.expectAbsent("\x1b")
+	s.expectAbsent(`"requestId"`)
 	s.interrupt()
 	if len(pids) != 3 || pids[0][1] == pids[1][1] || pids[1][1] != pids[2][1] {
 		t.Errorf("only a changed program replaces the worker: %q", pids)
 	}
 	for _, found := range pids {
 		pid, _ := strconv.Atoi(found[1])
-		must.Hold(t, !runs(pid), "the worker", pid, "outlives its jobrunner")
+		must.Hold(t, !isRunning(pid), "the worker", pid, "outlives its jobrunner")
 	}
 }
 
 func TestDevLogLevel(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(sdk(t), "handler.py")
+	file := filepath.Join(sdkFolder(t), "handler.py")
 	put(t, file, `import json, os, runpod
 print(json.dumps({"message": "a heartbeat", "level": "DEBUG"}), flush=True)
 print(json.dumps({"message": "a warning", "level": "WARN"}), flush=True)
@@ -234,7 +234,7 @@ runpod.serverless.start({"handler": lambda job: 1})
 	s.interrupt()
 	s = startDev(t, file, "--log-level=error")
 	s.until(`│     level ERROR\n`)
-	s.lacks("a warning")
+	s.expectAbsent("a warning")
 	s.interrupt()
 }
 
@@ -272,7 +272,7 @@ func TestDevPython(t *testing.T) {
 				t.Skip("a short run tests one case of each kind")
 			}
 			t.Parallel()
-			dir, path := sdk(t), t.TempDir()
+			dir, path := sdkFolder(t), t.TempDir()
 			for file, text := range c.files {
 				must.Succeed(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o700))
 				put(t, filepath.Join(dir, file), text)
@@ -311,7 +311,7 @@ export CHOSEN=`+c.tool+"\nexec "+program+` "$@"`)
 // The handler's Python is checked with the variables of the workers.
 func TestDevChecksTheWorkersEnvironment(t *testing.T) {
 	t.Parallel()
-	modules, file := sdk(t), filepath.Join(t.TempDir(), "handler.py")
+	modules, file := sdkFolder(t), filepath.Join(t.TempDir(), "handler.py")
 	put(t, file, "import runpod\nrunpod.serverless.start({'handler': lambda job: 1})\n")
 	stdout, stderr, status := devOnce(t, file, "--env=PYTHONPATH="+modules)
 	must.Hold(t, status == 0 && stdout == "1\n", "with a variable of the workers, it ended with", status, stdout, stderr)

@@ -43,7 +43,7 @@ func TestDevRunsCommand(t *testing.T) {
 	status, output, _ := job(t, url, `{"a":"b"}`)
 	must.Hold(t, status == "COMPLETED" && output == `{"A":"B"}`, status, output)
 	s.until("a process for each job")
-	s.lacks("Bearer k")
+	s.expectAbsent("Bearer k")
 	put(t, file, `echo "\"$CUDA_VISIBLE_DEVICES\""`)
 	status, output, _ = job(t, url, `{}`)
 	must.Hold(t, status == "COMPLETED" && strings.Contains(output, "GPU-") && !strings.Contains(output, ","), status, output) // one GPU by default
@@ -103,13 +103,13 @@ func TestWorkersOfAKilledDeployment(t *testing.T) {
 	p.kill()
 	p = serve(t, environment(home, "GPUCLOUD_API_KEY=k"), "--data="+data, "--config="+config)
 	second := child(2)
-	must.Hold(t, !runs(first), first, "lives on")
+	must.Hold(t, !isRunning(first), first, "lives on")
 	p.interrupt()
-	must.Hold(t, !runs(second), second, "outlives its deployment")
+	must.Hold(t, !isRunning(second), second, "outlives its deployment")
 }
 
-// runs reports whether a process runs. A zombie doesn't.
-func runs(pid int) bool {
+// isRunning reports whether a process runs. A zombie doesn't.
+func isRunning(pid int) bool {
 	state, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
 	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(state)), "Z")
 }
@@ -138,7 +138,7 @@ func TestDevPrintsResults(t *testing.T) {
 // dev prints a handler's progress updates, and that it cancels the job when the file changes.
 func TestDevPrintsProgress(t *testing.T) {
 	t.Parallel()
-	dir := sdk(t)
+	dir := sdkFolder(t)
 	file := filepath.Join(dir, "handler.py")
 	const handler = `import runpod, time
 def handler(job):
@@ -157,7 +157,7 @@ runpod.serverless.start({"handler": handler})
 // A handler that can't start is explained once.
 func TestDevShowsAnErrorOnce(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(sdk(t), "handler.py")
+	file := filepath.Join(sdkFolder(t), "handler.py")
 	put(t, file, "import runpod\nprint('loads', flush=True)\nraise SystemExit('no model here')\n")
 	s := startDev(t, file)
 	s.until(`(?s)no model here\n.*the same error again\n.*the same error again\n`)
@@ -173,7 +173,7 @@ func TestDevShowsAnErrorOnce(t *testing.T) {
 // If a generator's output is empty, dev says that it streamed chunks.
 func TestDevPrintsChunkHint(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(sdk(t), "handler.py")
+	file := filepath.Join(sdkFolder(t), "handler.py")
 	put(t, file, `import runpod
 def handler(job):
     yield {"a": 1}
@@ -222,5 +222,5 @@ func TestSecondInterruptKillsJobs(t *testing.T) {
 	must.Succeed(t, s.cmd.Process.Signal(os.Interrupt))
 	s.until(`stopping: running jobs \(1\) have 3s to end, .*; Ctrl-C again ends them at once\n`)
 	s.interrupt()
-	must.Hold(t, !runs(pid), "the child", pid, "outlives jobrunner dev")
+	must.Hold(t, !isRunning(pid), "the child", pid, "outlives jobrunner dev")
 }

@@ -35,7 +35,7 @@ func TestSurvivesKills(t *testing.T) {
 				acctest.LeaveToCI(t, "a kill loses no write of the process in either mode: full covers the kill")
 			}
 			t.Parallel()
-			survives(t, sample(50), environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--fsync="+fsync)
+			testKills(t, sample(50), environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--fsync="+fsync)
 		})
 	}
 }
@@ -54,10 +54,10 @@ func TestServerThatMayLoseCommits(t *testing.T) {
 func TestSurvivesKillsOnPostgres(t *testing.T) {
 	acctest.LeaveToCI(t, "TestSurvivesKills tests it on SQLite")
 	t.Parallel()
-	survives(t, sample(3), environment(t.TempDir(), "GPUCLOUD_API_KEY=k", "GPUCLOUD_ENGINE="+pgtest.Start(t)))
+	testKills(t, sample(3), environment(t.TempDir(), "GPUCLOUD_API_KEY=k", "GPUCLOUD_ENGINE="+pgtest.Start(t)))
 }
 
-func survives(t *testing.T, kills int, env []string, args ...string) {
+func testKills(t *testing.T, kills int, env []string, args ...string) {
 	t.Helper()
 	args = append(args, "--data="+t.TempDir(), "--limits=off")
 	p := serve(t, env, args...)
@@ -65,7 +65,7 @@ func survives(t *testing.T, kills int, env []string, args ...string) {
 	volumes, all := map[string]int64{}, map[string]string{}
 	for range kills {
 		jobs := map[string]string{}
-		load(t, p, endpoint, volumes, jobs)
+		loadAndKill(t, p, endpoint, volumes, jobs)
 		maps.Copy(all, jobs)
 		p = serve(t, env, args...)
 		c := p.client("k")
@@ -103,9 +103,9 @@ func expectVolumes(t *testing.T, c *api.Client, volumes map[string]int64) {
 	}
 }
 
-// load sends requests from several clients, and kills the jobrunner after a random number of
+// loadAndKill sends requests from several clients, and kills the jobrunner after a random number of
 // responses.
-func load(t *testing.T, p *process, endpoint string, volumes map[string]int64, jobs map[string]string) {
+func loadAndKill(t *testing.T, p *process, endpoint string, volumes map[string]int64, jobs map[string]string) {
 	t.Helper()
 	var mu sync.Mutex
 	left := 1 + rand.IntN(150)
@@ -127,12 +127,12 @@ func load(t *testing.T, p *process, endpoint string, volumes map[string]int64, j
 				name := fmt.Sprintf("%d-%d", worker, n)
 				switch worker {
 				case 0:
-					id, err := p.volume(ctx, http.MethodPost, "", `{"name": "`+name+`", "size": 10, "dataCenter": "EU-RO-1"}`)
+					id, err := p.writeVolume(ctx, http.MethodPost, "", `{"name": "`+name+`", "size": 10, "dataCenter": "EU-RO-1"}`)
 					if err != nil {
 						return
 					}
 					acknowledged(func() { volumes[id] = 10 })
-					if _, err := p.volume(ctx, http.MethodPatch, "/"+id, `{"size": 20}`); err != nil {
+					if _, err := p.writeVolume(ctx, http.MethodPatch, "/"+id, `{"size": 20}`); err != nil {
 						return
 					}
 					acknowledged(func() { volumes[id] = 20 })
@@ -153,9 +153,9 @@ func load(t *testing.T, p *process, endpoint string, volumes map[string]int64, j
 	p.kill()
 }
 
-// volume creates or changes a network volume. It doesn't use the client, which would query a dead
+// writeVolume creates or changes a network volume. It doesn't use the client, which would query a dead
 // jobrunner for a while.
-func (p *process) volume(ctx context.Context, method, path, body string) (id string, err error) {
+func (p *process) writeVolume(ctx context.Context, method, path, body string) (id string, err error) {
 	_, text, err := send(ctx, method, p.url+"/v2/network-volumes"+path, "k", body)
 	if err != nil {
 		return "", err

@@ -173,7 +173,7 @@ func clusterLife(t *testing.T) {
 	cli := must.Do(tfcli.Default(t.Context()))(t)
 	w := (&acctest.Deployment{URL: c.url, Key: "k"}).Workspace(t, cli, api.V2)
 	c.terraform(w, "planted-token")
-	got := c.completes(c.submit(`{"name": "one", "env": ["TOKEN", "CUDA_VISIBLE_DEVICES"]}`))
+	got := c.awaitCompletion(c.submit(`{"name": "one", "env": ["TOKEN", "CUDA_VISIBLE_DEVICES"]}`))
 	must.Equal(t, got.Args, []string{"two words", "$(PATH)"}, "arguments")
 	token := got.Env["TOKEN"]
 	must.Hold(t, token != nil && *token == "planted-token" && got.Env["CUDA_VISIBLE_DEVICES"] == nil, "variables", got.Env)
@@ -207,10 +207,10 @@ func clusterLife(t *testing.T) {
 	endpoint := c.endpoint
 	c.terraform(w, "another-token")
 	must.Equal(t, c.endpoint, endpoint, "the endpoint was")
-	after := c.completes(c.submit(`{"name": "after", "env": ["TOKEN"]}`))
+	after := c.awaitCompletion(c.submit(`{"name": "after", "env": ["TOKEN"]}`))
 	token = after.Env["TOKEN"]
 	must.Hold(t, token != nil && *token == "another-token", "variables of the new release", after.Env)
-	old := c.completes(before)
+	old := c.awaitCompletion(before)
 	must.Hold(t, old.Worker != after.Worker && *old.Env["TOKEN"] == "planted-token", "before", old, "after", after)
 	c.awaitEmpty() // no jobs: no workers
 	w.MustRun("destroy", "-auto-approve")
@@ -253,7 +253,7 @@ func clusterKill(t *testing.T) {
 	containers.StartKubernetes(t).MakePod(t, "jobrunner-0")
 	c := newInCluster(t, "POD_NAME=jobrunner-0")
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
-	c.completes(c.submit(`{"name": "one"}`))
+	c.awaitCompletion(c.submit(`{"name": "one"}`))
 	before := c.pods()
 	c.kill()
 	left := c.pods()
@@ -261,7 +261,7 @@ func clusterKill(t *testing.T) {
 	owners := before[0].Metadata.OwnerReferences
 	must.Hold(t, len(owners) == 1 && owners[0].Kind == "Pod" && owners[0].Name == "jobrunner-0", "owners", owners)
 	c.begin()
-	c.completes(c.submit(`{"name": "two"}`))
+	c.awaitCompletion(c.submit(`{"name": "two"}`))
 	c.until("one Pod", func() bool { now := c.pods(); return len(now) == 1 && now[0].Metadata.Name != before[0].Metadata.Name })
 	c.interrupt()
 	c.awaitEmpty()
@@ -326,7 +326,7 @@ func clusterVolumes(t *testing.T) {
 	c := newInCluster(t)
 	volume := c.createVolume()
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "networkVolumes": ["`+volume+`"], "workers": {"min": 0, "max": 1, "idleTimeout": 1}}`)
-	c.completes(c.submit(`{"name": "one"}`))
+	c.awaitCompletion(c.submit(`{"name": "one"}`))
 	for _, pod := range c.pods() {
 		for _, part := range []string{`"cpu":"2"`, `"memory":"4G"`, `"ephemeral-storage":"`} {
 			must.Hold(t, strings.Contains(string(pod.Spec), part), "the Pod lacks the limit", part, string(pod.Spec))

@@ -77,8 +77,8 @@ func (c *nodes) start(i int) {
 	c.all[i] = p
 }
 
-// ask sends a request to a node. The status is 0 without a response.
-func (c *nodes) ask(ctx context.Context, node int, method, path, body string) (status int, text string) {
+// send sends a request to a node. The status is 0 without a response.
+func (c *nodes) send(ctx context.Context, node int, method, path, body string) (status int, text string) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	resp, text, err := send(ctx, method, c.node(node).url+path, "k", body)
@@ -112,9 +112,9 @@ func (c *nodes) leader(endpoint string) (leader int) {
 	return leader
 }
 
-// load submits jobs to all nodes in turn until ctx ends, and returns the acknowledged ones with
+// submitJobs submits jobs to all nodes in turn until ctx ends, and returns the acknowledged ones with
 // their expected outputs.
-func (c *nodes) load(ctx context.Context, endpoint string, clients int) (wait func() map[string]string) {
+func (c *nodes) submitJobs(ctx context.Context, endpoint string, clients int) (wait func() map[string]string) {
 	var mu sync.Mutex
 	acked := map[string]string{}
 	var busy sync.WaitGroup
@@ -126,7 +126,7 @@ func (c *nodes) load(ctx context.Context, endpoint string, clients int) (wait fu
 				output := fmt.Sprintf(`{"n":%d}`, n)
 				operation := []string{"run", "runsync"}[rand.IntN(2)]
 				body := fmt.Sprintf(`{"input":{"op":"sleep","ms":%d,"output":%s}}`, rand.IntN(150), output)
-				status, text := c.ask(ctx, int(n)%len(c.all), http.MethodPost, "/v2/"+endpoint+"/"+operation, body)
+				status, text := c.send(ctx, int(n)%len(c.all), http.MethodPost, "/v2/"+endpoint+"/"+operation, body)
 				var job struct {
 					ID     string
 					Output json.RawMessage
@@ -160,7 +160,7 @@ func (c *nodes) awaitAll(endpoint string, acked map[string]string) account {
 			Retries int
 		}
 		for deadline, n := time.Now().Add(patience), 0; ; n++ {
-			status, text := c.ask(c.t.Context(), n%len(c.all), http.MethodGet, "/v2/"+endpoint+"/status/"+id, "")
+			status, text := c.send(c.t.Context(), n%len(c.all), http.MethodGet, "/v2/"+endpoint+"/status/"+id, "")
 			if status == http.StatusOK {
 				job.Output = nil
 				must.Succeed(c.t, json.Unmarshal([]byte(text), &job))
@@ -283,7 +283,7 @@ func TestNodesUnderFaults(t *testing.T) {
 		endpoint = queue(t, c.all[0].client("k"), "faults", "builtin/conformance", most)
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
-		wait, stop := c.load(ctx, endpoint, 6), c.watchMaximum(endpoint, most)
+		wait, stop := c.submitJobs(ctx, endpoint, 6), c.watchMaximum(endpoint, most)
 		time.Sleep(time.Second)
 		fault(c, c.leader(endpoint))
 		time.Sleep(2 * time.Second)

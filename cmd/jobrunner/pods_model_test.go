@@ -86,7 +86,7 @@ func (m *podModels) step() {
 		m.stepOfCluster(p)
 		return
 	}
-	now := m.podNow(p.id)
+	now := m.getPod(p.id)
 	switch m.random.IntN(8) {
 	case 0, 1, 2:
 		m.actOn(p, now.Status, []string{"start", "stop", "restart", "terminate"}[m.random.IntN(4)])
@@ -113,7 +113,7 @@ func (m *podModels) step() {
 // end lets the program of a running pod end by itself.
 func (m *podModels) end(p *podModel) {
 	m.t.Helper()
-	if m.podNow(p.id).Status != "RUNNING" {
+	if m.getPod(p.id).Status != "RUNNING" {
 		return
 	}
 	p.shouldRun, p.ended = false, strconv.Itoa(m.random.IntN(2)*7)
@@ -254,7 +254,7 @@ func (m *podModels) settle() {
 	for _, p := range m.pods {
 		_, err := os.Stat(filepath.Join(p.volume, "mark"))
 		must.Require(m.t, (err == nil) == p.marked, "the volume of", p.name, "has the mark:", err == nil, "want", p.marked)
-		if p.shouldRun && !p.marked && m.podNow(p.id).Status == "RUNNING" {
+		if p.shouldRun && !p.marked && m.getPod(p.id).Status == "RUNNING" {
 			put(m.t, filepath.Join(p.volume, "mark"), "")
 			p.marked = true
 		}

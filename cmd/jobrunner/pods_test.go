@@ -99,7 +99,7 @@ func (h *testDeployment) createPod(body string) string {
 	return p.ID
 }
 
-func (h *testDeployment) podNow(id string) (p podFacts) {
+func (h *testDeployment) getPod(id string) (p podFacts) {
 	h.t.Helper()
 	h.call(http.MethodGet, "/v2/pods/"+id, "", &p)
 	return p
@@ -114,7 +114,7 @@ func (h *testDeployment) awaitPodStatus(id, status string) (p podFacts) {
 			h.t.Logf("the pod was last %s", text)
 		}
 	}()
-	h.until(status+" of the pod "+id, func() bool { p = h.podNow(id); return p.Status == status })
+	h.until(status+" of the pod "+id, func() bool { p = h.getPod(id); return p.Status == status })
 	return p
 }
 
@@ -122,7 +122,7 @@ func (h *testDeployment) awaitPodStatus(id, status string) (p podFacts) {
 func (h *testDeployment) awaitReason(id, part string) {
 	h.t.Helper()
 	h.until("the reason "+part, func() bool {
-		p := h.podNow(id)
+		p := h.getPod(id)
 		return p.Status == "PROVISIONING" && p.Reason != nil && strings.Contains(*p.Reason, part)
 	})
 }
@@ -182,7 +182,7 @@ func TestPodIsAProcess(t *testing.T) {
 	p := h.awaitPodStatus(id, "RUNNING")
 	h.until("its start", func() bool { return len(h.recordedStarts(id)) == 1 })
 	h.until("the utilization of its GPUs", func() bool { // is sampled after the start
-		p = h.podNow(id)
+		p = h.getPod(id)
 		return p.Runtime != nil && len(p.Runtime.GPUs) == 2 && p.Runtime.GPUs[0].Util >= 50
 	})
 	words := strings.Fields(h.recordedStarts(id)[0])
@@ -281,7 +281,7 @@ func TestPodsVolumeAndActions(t *testing.T) {
 	h.act(id, "stop")
 	h.awaitPodStatus(id, "EXITED")
 	h.podLog(id, "", "asked to end", nil)
-	p := h.podNow(id)
+	p := h.getPod(id)
 	must.Hold(t, slices.Equal(p.Actions, []string{"start", "terminate"}) && p.Runtime == nil && p.SSH.Direct == nil, p)
 	h.act(id, "start")
 	expectStart(3)
@@ -298,7 +298,7 @@ func TestPodsVolumeAndActions(t *testing.T) {
 	h.call(http.MethodPost, "/v1/pods/"+id+"/stop", "", nil)
 	h.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
 	h.until("the wiped volume", func() bool { return len(h.recordedStarts(id)) == 0 })
-	p = h.podNow(id)
+	p = h.getPod(id)
 	must.Hold(t, p.Status == "EXITED", "a reset started the pod", p)
 	h.act(id, "start")
 	expectStart(1)
@@ -411,9 +411,9 @@ func TestPodsSurviveAKill(t *testing.T) {
 		var v1 struct{ LastStatusChange string }
 		h.call(http.MethodGet, "/v1/pods/"+running, "", &v1)
 		must.Hold(t, strings.HasPrefix(v1.LastStatusChange, "Restarted: the jobrunner restarted"), v1)
-		p := h.podNow(stopped)
+		p := h.getPod(stopped)
 		must.Hold(t, p.Status == "EXITED" && len(h.recordedStarts(stopped)) <= 1, p)
-		p = h.podNow(failed)
+		p = h.getPod(failed)
 		must.Hold(t, p.Status == "ERROR" && *p.Reason == "it ended with exit status 1", p)
 		h.awaitReason(waiting, "nothing on this machine")
 		text, _ := os.ReadFile("/proc/" + pid + "/cmdline")

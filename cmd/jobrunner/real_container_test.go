@@ -117,7 +117,7 @@ type answer struct {
 	Env          map[string]*string
 }
 
-func (c *containerDeployment) completes(id string) (got answer) {
+func (c *containerDeployment) awaitCompletion(id string) (got answer) {
 	c.t.Helper()
 	job := c.awaitEnd(id)
 	if err := json.Unmarshal(job.Output, &got); err != nil || job.Status != "COMPLETED" {
@@ -191,8 +191,8 @@ func realContainer(t *testing.T, e *containers.Engine) {
 	asked := must.Do(json.Marshal(map[string]any{"name": "one", "env": names}))(t)
 	seen := arguments("planted-token", "planted-second")
 	c.createEndpointOf(handlerImage, `"args": "python3 -u /worker/contained.py serve 'two words' '$HOME' '\"' ''", "env": `+string(members)+`, "workers": {"min": 1, "max": 1}`)
-	got := c.completes(c.submit(string(asked)))
-	again := c.completes(c.submit(`{"name": "two"}`))
+	got := c.awaitCompletion(c.submit(string(asked)))
+	again := c.awaitCompletion(c.submit(`{"name": "two"}`))
 	must.Equal(t, got.Args, []string{"serve", "two words", "$HOME", `"`, ""}, "arguments")
 	for name, want := range env {
 		if got.Env[name] == nil || *got.Env[name] != want {
@@ -218,7 +218,7 @@ func realContainer(t *testing.T, e *containers.Engine) {
 	begins := c.lines("begins")
 	must.Hold(t, len(begins) == 2, "the network volume has", begins)
 	c.start(t)
-	c.completes(c.submit(`{"name": "three"}`))
+	c.awaitCompletion(c.submit(`{"name": "three"}`))
 	if begins := c.countStarts(); begins["one"] != 1 || begins["three"] != 1 {
 		t.Errorf("the network volume of the next deployment has %v", begins)
 	}

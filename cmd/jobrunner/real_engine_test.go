@@ -14,8 +14,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// reason waits until the endpoint's reason contains a text.
-func (c *containerDeployment) reason(part string) (reason string) {
+// awaitStartFailure waits until the endpoint's reason contains a text.
+func (c *containerDeployment) awaitStartFailure(part string) (reason string) {
 	c.t.Helper()
 	defer func() {
 		if c.t.Failed() {
@@ -54,7 +54,7 @@ func realPrivateRegistry(t *testing.T, e *containers.Engine) {
 		}
 		c.createEndpointOf(step.image, auth)
 		waits := c.submit(`{"name": "waits"}`)
-		reason := c.reason(step.reason)
+		reason := c.awaitStartFailure(step.reason)
 		t.Logf("%s: %s", step.name, reason)
 		must.Hold(t, !strings.Contains(c.workerList(), "planted") && len(reason) <= 500,
 			step.name, "the answers have a password, or a long reason:", c.workerList())
@@ -65,7 +65,7 @@ func realPrivateRegistry(t *testing.T, e *containers.Engine) {
 		}
 		// With the right login the same job runs.
 		c.call(http.MethodPatch, "/v2/serverless/"+c.endpoint, `{"registry": "`+right+`"}`, nil)
-		c.completes(waits)
+		c.awaitCompletion(waits)
 		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
 	}
 	c.end()
@@ -86,7 +86,7 @@ func realCrashes(t *testing.T, e *containers.Engine) {
 		job := c.awaitEnd(c.submit(step.input))
 		must.Hold(t, job.Status == "FAILED" && strings.Contains(string(job.Error), step.reason), name, "the job is", job.Status, job.Error, step.reason)
 	}
-	c.completes(c.submit(`{"name": "after"}`))
+	c.awaitCompletion(c.submit(`{"name": "after"}`))
 	begins := c.countStarts()
 	must.Hold(t, begins["exit"] == 2 && begins["memory"] == 2 && begins["after"] == 1, "starts of jobs", begins)
 	all := c.containers()
@@ -108,7 +108,7 @@ func realStartsThatFail(t *testing.T, e *containers.Engine) {
 	} {
 		words := must.Do(json.Marshal(args))(t)
 		c.createEndpointOf(handlerImage, `"args": `+string(words)+`, "workers": {"min": 1, "max": 1}`)
-		t.Logf("%s: %s", args, c.reason(reason))
+		t.Logf("%s: %s", args, c.awaitStartFailure(reason))
 		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
 		c.until("the end of the container", func() bool { return len(c.containers()) == 0 })
 	}
@@ -139,13 +139,13 @@ func realKills(t *testing.T, e *containers.Engine) {
 	after := c.containers()
 	must.Hold(t, len(after) == 1 && after[0] != before[0], "containers", after, "before the kill", before)
 	c.release("go")
-	c.completes(id)
+	c.awaitCompletion(id)
 	must.Equal(t, c.countStarts()["killed"], 2, "the job started", "times")
 	now := other.containers()
 	must.Hold(t, len(now) == 1 && now[0] == theirs[0], "the other jobrunner had", theirs, "and now", now)
 	c.end()
 	other.release("go")
-	other.completes(beside)
+	other.awaitCompletion(beside)
 	must.Equal(t, other.countStarts()["beside"], 1, "the other job started", "times")
 	other.end()
 }
@@ -225,7 +225,7 @@ func realEphemeralKills(t *testing.T, e *containers.Engine) {
 	c := prepareContainers(t, e, e.Path, "")
 	c.startEphemeral(t)
 	c.createEndpoint("/v2/serverless", `{"name": "contained", "image": "`+handlerImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
-	c.completes(c.submit(`{"name": "one"}`))
+	c.awaitCompletion(c.submit(`{"name": "one"}`))
 	c.kill()
 	c.startEphemeral(t)
 	c.end()

@@ -69,7 +69,7 @@ func TestRollingUpgrade(t *testing.T) {
 	endpoint := queue(t, c.all[0].client("k"), "upgraded", "builtin/conformance", maxWorkers)
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
-	wait, stop := c.load(ctx, endpoint, 6), c.watchMaximum(endpoint, maxWorkers)
+	wait, stop := c.submitJobs(ctx, endpoint, 6), c.watchMaximum(endpoint, maxWorkers)
 	version := func() (n int) {
 		must.Equal(t, c.query(&n, "SELECT version FROM meta WHERE component = 'engine'"), nil)
 		return n
@@ -119,7 +119,7 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	c.startVersion(0, newer, breakingChange)
 	expectRefusal(binary, "newer version of this program")
-	status, text := c.ask(t.Context(), 0, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"echo"}}`)
+	status, text := c.send(t.Context(), 0, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"echo"}}`)
 	must.Hold(t, status == 200 && strings.Contains(text, `"COMPLETED"`), "the breaking version:", status, text)
 }
 

@@ -22,8 +22,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 )
 
-// sdk returns a folder with the stand-in for the public SDK. Handlers in it can import the SDK.
-func sdk(t *testing.T) (dir string) {
+// sdkFolder returns a folder with the stand-in for the public SDK. Handlers in it can import the SDK.
+func sdkFolder(t *testing.T) (dir string) {
 	t.Helper()
 	python.Need(t)
 	dir = t.TempDir()
@@ -63,7 +63,7 @@ runpod.serverless.start({"handler": handler})
 // startDeployment starts a deployment without an endpoint.
 func startDeployment(t *testing.T, args ...string) *testDeployment {
 	t.Helper()
-	h := &testDeployment{home: t.TempDir(), dir: sdk(t)}
+	h := &testDeployment{home: t.TempDir(), dir: sdkFolder(t)}
 	put(t, filepath.Join(h.dir, "handler.py"), trace)
 	put(t, filepath.Join(h.home, "jobrunner.yaml"), "engine: none\nrules:\n  - image: team/handler\n    process: {run: [python3, "+filepath.Join(h.dir, "handler.py")+"]}\n")
 	h.start(t, args...)
@@ -247,7 +247,7 @@ func (h *testDeployment) expectCleanStop(stop func()) {
 	stop()
 	for _, words := range h.lines("starts") {
 		pid, _ := strconv.Atoi(words[0])
-		must.Hold(h.t, !runs(pid), "the worker", pid, "survived its deployment")
+		must.Hold(h.t, !isRunning(pid), "the worker", pid, "survived its deployment")
 	}
 }
 
@@ -282,7 +282,7 @@ func TestAStopAmongJobs(t *testing.T) {
 			h.until("the jobs that ran", func() bool { return len(h.lines("begins")) >= 5 })
 			for _, words := range before {
 				pid, _ := strconv.Atoi(words[0])
-				must.Hold(t, !runs(pid), "the worker", pid, "of the first deployment still runs")
+				must.Hold(t, !isRunning(pid), "the worker", pid, "of the first deployment still runs")
 			}
 			h.release("go")
 			for _, id := range slices.Concat([]string{done}, running, queued) {
