@@ -41,8 +41,8 @@ type writeOnlyEnv struct {
 	EnvWOVersion types.Int64
 	EnvWOKeys    types.Set
 
-	values  map[string]string // for a request
-	repeats bool              // the request has the server's values, not the configuration's
+	values            map[string]string // for a request
+	keepsServerValues bool              // the request sends the server's values back, not the configuration's
 }
 
 // envDigests is the part of the private state about write-only variables.
@@ -85,7 +85,7 @@ func planContainer[M any](p *planrule.Plan[M], parts func(*M) (*container, *envD
 	config, _ := parts(p.Config)
 	plan, digests := parts(p.Plan)
 	config.validate(p.Check) // more values may be known now
-	state, known := parts(p.Prior)
+	state, priorDigests := parts(p.Prior)
 	plan.command().keep(state.command())
 	switch {
 	case config.EnvWO.IsUnknown(), config.EnvWO.IsNull() && config.EnvWOVersion.IsUnknown():
@@ -98,18 +98,18 @@ func planContainer[M any](p *planrule.Plan[M], parts func(*M) (*container, *envD
 		p.Error("env_wo_version", "Missing env_wo", "env_wo_version goes from %d to %d, which sends env_wo, but env_wo is null. Keep %[1]d to send nothing, or give env_wo a value for this run.",
 			state.EnvWOVersion.ValueInt64(), config.EnvWOVersion.ValueInt64())
 	case !state.EnvWOVersion.Equal(config.EnvWOVersion):
-		p.Error("env_wo", "Missing env_wo", "env_wo_version is new, which sends env_wo, but env_wo is null. Give env_wo a value for this run, or remove both.")
+		p.Error("env_wo", "Missing env_wo", "A new or raised env_wo_version sends env_wo, but env_wo is null. Give env_wo a value for this run, or undo the change of env_wo_version.")
 	default:
 		plan.EnvWOKeys = state.EnvWOKeys
-		if state.changedElsewhere(*known) {
+		if state.changedElsewhere(*priorDigests) {
 			p.Warn("env_wo", "Write-only variables were changed elsewhere", "A variable of env_wo was changed or removed elsewhere. This plan doesn't restore it, because env_wo is null. Give env_wo a value to send it again.")
 		}
 	}
 	if p.State == nil || plan.sends(&state.writeOnlyEnv) {
 		return
 	}
-	*digests = *known // the update sends these variables again, even if another client changed them
-	if p.API != nil && known.ofAnotherKey(p.API, &state.writeOnlyEnv) {
+	*digests = *priorDigests // an update sends the server's values back, even changed ones, and keeps their digests
+	if p.API != nil && priorDigests.ofAnotherKey(p.API, &state.writeOnlyEnv) {
 		p.Warn("env_wo", "Write-only variables can't be compared", "The values of env_wo were sent with another API key, and only a plan with that key can detect changes made elsewhere. Plan with that key, or raise env_wo_version and give env_wo a value, which sends it again and lets this key compare it.")
 	}
 }
@@ -125,8 +125,8 @@ func (m *writeOnlyEnv) sends(state *writeOnlyEnv) bool {
 }
 
 // setWriteOnlyEnv sets the values for a request. state is nil for a create. Because an environment is
-// written as a whole, an update that doesn't send the configuration's values repeats the
-// server's.
+// written as a whole, an update that doesn't send the configuration's values sends
+// the server's back.
 func (m *writeOnlyEnv) setWriteOnlyEnv(config, state *writeOnlyEnv, d envDigests, current map[string]string) {
 	if m.EnvWOKeys.IsUnknown() {
 		m.EnvWOKeys = config.names()
@@ -135,7 +135,7 @@ func (m *writeOnlyEnv) setWriteOnlyEnv(config, state *writeOnlyEnv, d envDigests
 	if state == nil || m.sends(state) {
 		return
 	}
-	m.repeats = true
+	m.keepsServerValues = true
 	for name := range state.owned(d) {
 		if v, ok := current[name]; ok {
 			m.values[name] = v
@@ -154,11 +154,11 @@ func (m *writeOnlyEnv) withWriteOnly(env map[string]string) map[string]string {
 	return env
 }
 
-// recordAnswer stores digests of the sent values, unless the request repeated the server's, and
+// recordAnswer stores digests of the sent values, unless the request sent the server's back, and
 // compares them with the response.
 func (d *envDigests) recordAnswer(c *api.Client, m *writeOnlyEnv, got map[string]string) {
 	switch {
-	case m.repeats:
+	case m.keepsServerValues:
 	case len(m.values) == 0:
 		*d = envDigests{}
 	default:

@@ -156,11 +156,11 @@ func plannedSettings(ctx context.Context, p *planrule.Plan[template]) templateSe
 		}
 	}
 	// A write-only value may differ at apply.
-	switch known := p.State.Private.EnvWO; {
-	case p.Plan.sends(&p.State.writeOnlyEnv), p.State.changedElsewhere(known), len(known.Values) > 0 && known.Key != p.API.Digest(""):
+	switch prior := p.State.Private.EnvWO; {
+	case p.Plan.sends(&p.State.writeOnlyEnv), p.State.changedElsewhere(prior), len(prior.Values) > 0 && prior.Key != p.API.Digest(""):
 		s.Unknown = append(s.Unknown, "env")
 	default:
-		maps.Copy(s.Env, known.Values)
+		maps.Copy(s.Env, prior.Values)
 	}
 	return s
 }

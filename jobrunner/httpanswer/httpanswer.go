@@ -105,8 +105,7 @@ func Refuse(status int, format string, args ...any) *Refusal {
 }
 
 func NotAllowed(r *http.Request, allow ...string) *Refusal {
-	methods := strings.Join(allow, ", ")
-	refusal := Refuse(http.StatusMethodNotAllowed, "%s allows %s, not %s", r.URL.Path, methods, r.Method)
+	refusal := Refuse(http.StatusMethodNotAllowed, "%s allows %s, not %s", r.URL.Path, strings.Join(allow, ", "), r.Method)
 	refusal.Allow = allow
 	return refusal
 }
@@ -153,12 +152,10 @@ func (f Form) BodyType() reflect.Type {
 // BodyMedia returns the content type of an error.
 func (f Form) BodyMedia() string {
 	if f == ProblemForm {
-		return problemMedia
+		return "application/problem+json"
 	}
 	return "application/json"
 }
-
-const problemMedia = "application/problem+json"
 
 func (f Form) WriteRefusal(w http.ResponseWriter, r *Refusal) {
 	h := w.Header()
@@ -176,7 +173,7 @@ func (f Form) WriteRefusal(w http.ResponseWriter, r *Refusal) {
 	}
 	switch status := r.Status; f {
 	case ProblemForm:
-		write(w, status, problemMedia, Encode(problem{http.StatusText(status), status, r.Text, r.Faults}))
+		write(w, status, f.BodyMedia(), Encode(problem{http.StatusText(status), status, r.Text, r.Faults}))
 	case MessageForm:
 		if status == http.StatusUnprocessableEntity || status == http.StatusConflict {
 			status = http.StatusBadRequest

@@ -94,9 +94,12 @@ func (h Handler) rule() (r rule, err error) {
 	return r, nil
 }
 
-// pythonImport matches the imports of a Python file. Its groups are the module and the names
-// of "from a import b, c", or the modules of "import a, b". A byte order mark may precede the first.
-var pythonImport = regexp.MustCompile(`(?m)^\x{FEFF}?(?:[^#'"\n]*[;:])?[ \t]*(?:from[ \t]+([\w\pL.]+)[ \t]+import[ \t]*(?:\(([^)]*)\)|([\w\pL., \t]*))|import[ \t]+([\w\pL., \t]+))`)
+// pythonText matches the comments and strings of a Python file.
+var pythonText = regexp.MustCompile(`(?s)#[^\n]*|"""(?:\\.|[^\\])*?"""|'''(?:\\.|[^\\])*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'`)
+
+// pythonImport matches the imports of a Python file without comments and strings. Its groups are the
+// module and names of "from a import b, c", or the modules of "import a, b". A byte order mark may precede.
+var pythonImport = regexp.MustCompile(`(?m)^\x{FEFF}?(?:[^\n]*[;:])?[ \t]*(?:from[ \t]+([\w\pL.]+)[ \t]+import[ \t]*(?:\(([^)]*)\)|([\w\pL., \t]*))|import[ \t]+([\w\pL., \t]+))`)
 
 // maxModules limits the files of a handler that are read.
 const maxModules = 200
@@ -141,7 +144,7 @@ func importsSDK(file string, text []byte) bool {
 // importedModules returns the modules that a file imports. "from a import b" also yields
 // a.b, which may be a module.
 func importedModules(text []byte) (modules []string) {
-	for _, m := range pythonImport.FindAllStringSubmatch(string(text), -1) {
+	for _, m := range pythonImport.FindAllStringSubmatch(pythonText.ReplaceAllLiteralString(string(text), ""), -1) {
 		modules = append(modules, splitNames(m[4])...)
 		if m[1] == "" {
 			continue
