@@ -30,7 +30,7 @@ var bucketSizes = []string{"hour", "day", "week", "month", "year"}
 func billingFields(resource, record, id, unique string, amounts ...string) []Field {
 	source := "v2 document: " + record
 	fields := []Field{
-		f("records", "[]object", Read, required(Read), from("v2 document: List"+record+"Response"), note("by time")),
+		f("records", "[]object", Read, required(Read), from("v2 document: List"+record+"Response"), note("ordered by time")),
 		f("records[].startTime", "string", Read, required(Read), note("RFC 3339, inclusive")),
 		f("records[].endTime", "string", Read, required(Read), note("RFC 3339, exclusive")),
 	}
@@ -40,12 +40,12 @@ func billingFields(resource, record, id, unique string, amounts ...string) []Fie
 		f("metadata.query.startTime", "string", Read, required(Read)),
 		f("metadata.query.endTime", "string", Read, required(Read)),
 		f("metadata.query.bucketSize", "string", Read, required(Read), oneOf(bucketSizes...)),
-		f("metadata.recordCount", "integer", Read, required(Read), note("buckets times resources")),
-		f("metadata.totals", "object", Read, required(Read), note("of all records")),
+		f("metadata.recordCount", "integer", Read, required(Read), note("number of buckets times number of resources")),
+		f("metadata.totals", "object", Read, required(Read), note("sums over all records")),
 	}
 	if id != "" {
 		fields = append(fields, f("records[]."+id, "string", Read, required(Read)))
-		metadata = append(metadata, f("metadata.query."+id, "string", Read, nullable, note("the filter, if any")), f("metadata."+unique, "integer", Read, required(Read)))
+		metadata = append(metadata, f("metadata.query."+id, "string", Read, nullable, note("the value of this filter, or null")), f("metadata."+unique, "integer", Read, required(Read)))
 	}
 	for _, amount := range amounts {
 		facts := []fact{required(Read), unit("USD")}

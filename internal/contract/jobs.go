@@ -6,7 +6,7 @@ var jobSubmission = rows(Jobs, "jobSubmission", "service description: Job submis
 	f("policy", "object", Create),
 	f("policy.executionTimeout", "integer", Create, defaultTo(`600000`), between(5000, 604800000), unit("ms"), note("counts only while the job runs; an endpoint's timeout overrides the default")),
 	f("policy.lowPriority", "boolean", Create, defaultTo(`false`), note("true: the job triggers no scaling")),
-	f("policy.ttl", "integer", Create, defaultTo(`86400000`), between(10000, 604800000), unit("ms"), note("from submission; then the job is deleted in any state")),
+	f("policy.ttl", "integer", Create, defaultTo(`86400000`), between(10000, 604800000), unit("ms"), note("counted from the submission; at its end the job is deleted in any state")),
 	f("s3Config", "object", Create, note("passed to the worker, never returned")),
 	f("s3Config.accessId", "string", Create),
 	f("s3Config.accessSecret", "string", Create),
@@ -17,16 +17,16 @@ var jobSubmission = rows(Jobs, "jobSubmission", "service description: Job submis
 var job = rows(Jobs, "job", "service description: Job",
 	f("id", "string", Read, required(Read)),
 	f("status", "string", Read, required(Read), oneOf("IN_QUEUE", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT")),
-	f("delayTime", "integer", Read, unit("ms"), note("from IN_PROGRESS on; time from the last queueing to the last start")),
-	f("executionTime", "integer", Read, unit("ms"), note("from COMPLETED or FAILED on")),
+	f("delayTime", "integer", Read, unit("ms"), note("once the job is IN_PROGRESS; time from the last queueing to the last start")),
+	f("executionTime", "integer", Read, unit("ms"), note("once the job is COMPLETED or FAILED")),
 	f("output", "any", Read, note("after a progress report or a result")),
 	f("error", "string", Read, from("field notes: Job API"), note("FAILED only")),
-	f("workerId", "string", Read, from("field notes: Job API"), note("from IN_PROGRESS on")),
+	f("workerId", "string", Read, from("field notes: Job API"), note("once the job is IN_PROGRESS")),
 	f("retries", "integer", Read, atLeast(1), from("field notes: Job API"), note("absent if 0; how often a lost job was dispatched again")),
 )
 
 var streamChunk = rows(Jobs, "streamChunk", "service description: Stream chunk",
-	f("output", "any", Read, required(Read), note("at most 1 MB; the description says object, handlers also yield text")),
+	f("output", "any", Read, required(Read), note("at most 1 MB; the service description says object, handlers also yield text")),
 	f("metrics", "object", Read, note("defined by the handler; the listed members were observed")),
 	f("metrics.avg_gen_throughput", "number", Read),
 	f("metrics.avg_prompt_throughput", "number", Read),
@@ -43,7 +43,7 @@ var streamChunk = rows(Jobs, "streamChunk", "service description: Stream chunk",
 
 // liveStream is the response of /stream under /live, which the public SDKs read.
 var liveStream = rows(Jobs, "liveStream", "field notes: Job API",
-	f("status", "string", Read, required(Read), note("the job's")),
+	f("status", "string", Read, required(Read), note("status of the job")),
 	f("stream", "[]object", Read, required(Read), note("unread stream chunks")),
 )
 
@@ -58,13 +58,13 @@ var health = rows(Jobs, "health", "service description: Health response",
 	f("workers.idle", "integer", Read, required(Read), atLeast(0)),
 	f("workers.running", "integer", Read, required(Read), atLeast(0)),
 	f("workers.initializing", "integer", Read, atLeast(0), from("field notes: Job API")),
-	f("workers.ready", "integer", Read, atLeast(0), from("field notes: Job API"), note("includes idle")),
+	f("workers.ready", "integer", Read, atLeast(0), from("field notes: Job API"), note("includes idle workers")),
 	f("workers.throttled", "integer", Read, atLeast(0), from("field notes: Job API")),
 	f("workers.unhealthy", "integer", Read, atLeast(0), from("field notes: Job API")),
 )
 
 var purge = rows(Jobs, "purge", "service description: Purge response",
-	f("removed", "integer", Read, required(Read), atLeast(0), note("jobs removed")),
+	f("removed", "integer", Read, required(Read), atLeast(0), note("number of removed jobs")),
 	f("status", "string", Read, required(Read), oneOf("completed")),
 )
 

@@ -77,7 +77,7 @@ func secret(f *Field)     { f.Secret = true }
 var errorV1 = rows(V1, "error", "service description: Errors",
 	f("message", "string", Read, required(Read)),
 	f("error", "string", Read, from("field notes: Management v1"), note("some live deployments return it instead of message; read, never sent")),
-	f("status", "integer", Read, from("field notes: Management v1"), note("beside error")),
+	f("status", "integer", Read, from("field notes: Management v1"), note("sent together with error")),
 )
 
 var errorV2 = rows(V2, "error", "service description: Versioning 9",
