@@ -96,7 +96,7 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 			c.Get("/health").Is(200)
 			judgeKey(v2API, "/templates", "/serverless", "/network-volumes", "/registries")(c)
 		}},
-	{ID: "AUT-10", Level: suite.Should, Source: "Authentication, 2", Statement: "A 401 and a 403 are JSON. No response contains the request's key.", Watch: showsKey, Run: func(c *suite.C) {
+	{ID: "AUT-10", Level: suite.Should, Source: "Authentication, 2", Statement: "A 401 and a 403 are JSON. No response contains the request's key.", Requests: 5, Watch: showsKey, Run: func(c *suite.C) {
 		wrong := c.Secret("WRONG_KEY")
 		c.Get("/health", suite.As(wrong)).Is(401).JSON()
 		if c.HasVersion("v2") {

@@ -313,7 +313,7 @@ func (c *committer) succeed(stored []*commit) (next []*commit) {
 	return next
 }
 
-// drop drops commits and all leads, because others have taken over.
+// drop drops commits and the leadership of all endpoints, because others have taken over.
 func (c *committer) drop(pending []*commit, err error) {
 	for _, one := range pending {
 		one.fail(err)

@@ -35,6 +35,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
 // Jobrunner is a deployment that runs until its test ends.
@@ -119,7 +120,9 @@ func (j *Jobrunner) start(s *settings) (err error) {
 		j.t.Cleanup(func() { inventory.Close() })
 	}
 	server := httptest.NewUnstartedServer(nil)
-	c.URL = "http://" + server.Listener.Addr().String()
+	listener := httplimit.Listen(server.Listener, httplimit.Connections{}) // a refused client may still send its body
+	server.Listener, server.Config.ConnContext, server.Config.ConnState = listener, listener.Context, listener.State
+	c.URL = "http://" + listener.Addr().String()
 	closeServer := func() {
 		server.CloseClientConnections() // a request that waits for a job must not delay the end
 		server.Close()

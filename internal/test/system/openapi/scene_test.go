@@ -21,6 +21,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
 // scene is a jobrunner with an object of each kind.
@@ -59,7 +60,10 @@ func newScene(t *testing.T, configure func(*jobrunner.Config)) *scene {
 		configure(&config)
 	}
 	j := must.Do(jobrunner.New(t.Context(), config))(t)
-	server := httptest.NewServer(j.Handler())
+	server := httptest.NewUnstartedServer(j.Handler())
+	listener := httplimit.Listen(server.Listener, httplimit.Connections{}) // a refused client may still send its body
+	server.Listener, server.Config.ConnContext, server.Config.ConnState = listener, listener.Context, listener.State
+	server.Start()
 	t.Cleanup(func() {
 		server.Close()
 		must.Succeed(t, j.Close())
