@@ -162,7 +162,6 @@ type load struct {
 	ids    []string // of acknowledged jobs
 	failed int      // calls of clients that returned an error
 	ended  int
-	lost   int
 	took   time.Duration
 }
 
@@ -172,6 +171,7 @@ type loadJob struct {
 	webhook bool
 	want    engine.State // once a worker's result was accepted, or the job was cancelled
 	ends    int          // accepted results
+	lost    int          // accepted deaths of its workers
 	chunks  []string     // accepted ones of the last attempt
 	maybe   bool         // the job may be cancelled, because the response to that was an error
 	read    []string     // chunks
@@ -327,7 +327,7 @@ func (l *load) runJob(ctx context.Context, job engine.Taken, next engine.Take) (
 		report, state = engine.Fail(string(job.Input), nil), engine.Failed
 	case job.Retries == 0 && rand.IntN(16) == 0:
 		d, err := l.e.Report(ctx, job.Ref, engine.Lost())
-		recordAccepted(d, err, func(j *loadJob) { j.chunks, l.lost = nil, l.lost+1 })
+		recordAccepted(d, err, func(j *loadJob) { j.chunks, j.lost = nil, j.lost+1 })
 		return nil
 	}
 	var recorded sync.WaitGroup
@@ -360,7 +360,7 @@ func (l *load) call(ctx context.Context) {
 
 // check compares the engine with what clients and workers know, also after a restart.
 func (l *load) check() {
-	want := engine.Counts{Retried: l.lost}
+	var want engine.Counts
 	for _, id := range l.ids {
 		l.drain(id)
 	}
@@ -368,6 +368,7 @@ func (l *load) check() {
 		if restarted > 0 {
 			l.e.restart()
 		}
+		want.Retried = 0
 		states := map[engine.State]int{}
 		for id, j := range l.jobs {
 			if j.input == "" {
@@ -376,6 +377,7 @@ func (l *load) check() {
 			}
 			job := l.e.get(id)
 			states[job.State]++
+			want.Retried += j.lost
 			must.Hold(l, job.State == j.want || j.maybe && job.State == engine.Cancelled, "job", id, "is", job.State, "want", j.want, j.maybe)
 			must.Hold(l, string(job.Output)+job.Error == j.input || job.State == engine.Cancelled, "job", id, "has", string(job.Output), job.Error, "want", j.input)
 			must.Hold(l, j.ends <= 1, "job", id, "ended", j.ends, "times")
@@ -397,7 +399,7 @@ func (l *load) check() {
 		must.Equal(l, rows, len(l.ids), "rows of jobs")
 		must.Equal(l, stored, [6]int{3: want.Completed, 4: want.Failed, 5: want.Retried}, "stored counts")
 		if restarted > 0 {
-			l.Logf("%d faults in %s: %d jobs: %v, %d errors, %d lost workers", *faults, l.took.Round(100*time.Millisecond), len(l.ids), states, l.failed, l.lost)
+			l.Logf("%d faults in %s: %d jobs: %v, %d errors, %d lost workers", *faults, l.took.Round(100*time.Millisecond), len(l.ids), states, l.failed, want.Retried)
 		}
 	}
 }
