@@ -17,8 +17,10 @@ type outages struct {
 	log    *slog.Logger
 	active atomic.Bool // any outage
 
-	mu          sync.Mutex
-	begun, last [Closed]time.Time // by class; begun is zero if there is no outage
+	mu sync.Mutex
+	// The times of the first and the last error of an outage, by class. The first is zero
+	// unless the outage continues.
+	begun, last [Closed]time.Time
 }
 
 var outageTexts = map[Class]struct{ begins, ends string }{
