@@ -390,3 +390,12 @@ func TestClaim(t *testing.T) {
 	got := must.Do(a.Acquire(gpu.Request{Count: 2}, "w"))(t)
 	must.Hold(t, len(got) == 2, got)
 }
+
+// Without a driver, workers run on the CPU. With one, they wait until it reports GPUs.
+func TestHasGPUs(t *testing.T) {
+	for want, inventory := range map[bool]gpu.Inventory{false: gpu.None(), true: newFakeInventory()} {
+		a := gpu.NewAllocator(inventory)
+		defer a.Close()
+		must.Equal(t, a.HasGPUs(), want, "GPUs")
+	}
+}
