@@ -138,7 +138,7 @@ const (
 	countRequests   = `SELECT batch, state, COUNT(*) FROM jobs WHERE batch > 0 AND endpoint = ? GROUP BY batch, state`
 	// Arguments: the maximum size of an output in bytes, the batch's key, and the limit and
 	// offset of the page.
-	selectRequests = selectJob + `jobs.k IN (SELECT k FROM jobs WHERE batch = ? AND batch > 0 ORDER BY k LIMIT ? OFFSET ?) ORDER BY jobs.k`
+	selectRequests = selectJob + `jobs.k {in (}SELECT k FROM jobs WHERE batch = ? AND batch > 0 ORDER BY k LIMIT ? OFFSET ?{)} ORDER BY jobs.k`
 )
 
 func (w writes) addBatch(b *batch) {

@@ -282,7 +282,7 @@ func (e *Engine) Unread(ctx context.Context, endpoint, id string) (int, error) {
 		return 0, err
 	}
 	if e.store != nil {
-		return e.store.unread(ctx, r.k)
+		return e.store.unread(ctx, endpoint, r.k)
 	}
 	q := e.loadedQueue(endpoint)
 	q.mu.Lock()

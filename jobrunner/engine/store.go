@@ -68,20 +68,20 @@ const (
 	// selectJob reads a job. It leaves out an output that is larger than a maximum.
 	// Arguments: the maximum size of the output in bytes, and the arguments of a condition.
 	selectJob = `SELECT ` + rowColumns + `, CASE WHEN LENGTH(output) <= ? THEN output END, COALESCE(LENGTH(output), 0), COALESCE(error, '')
-		FROM jobs LEFT JOIN outputs ON outputs.k = jobs.k WHERE `
+		FROM jobs {left join outputs} WHERE `
 	jobByKey = selectJob + `jobs.k = ? AND endpoint = ? AND id = ?`
 	// Ids of older versions don't have the key.
 	jobByOldID = selectJob + `endpoint = ? AND id = ? AND jobs.k < 1099511627776`
 
 	// deleteExpired deletes ended jobs that have expired.
 	// Arguments: the current time, the arguments of ownEndpoint, and the maximum number of jobs.
-	deleteExpired = `DELETE FROM jobs WHERE k {in unlocked (}SELECT k FROM jobs WHERE gone <= ? AND done = 1 AND ` + ownEndpoint + ` LIMIT ?{)} RETURNING k`
+	deleteExpired = `DELETE FROM jobs WHERE {row} {in (}SELECT {row} FROM jobs WHERE gone <= ? AND done = 1 AND ` + ownEndpoint + ` LIMIT ?{for update}{skip locked}{)} RETURNING k`
 	nextExpiry    = `SELECT COALESCE(MIN(gone), 0) FROM (SELECT gone FROM jobs WHERE done = 1 AND ` + ownEndpoint + ` ORDER BY gone LIMIT 1) AS earliest`
 	// ownEndpoint is true for the endpoints that this process leads.
 	// Arguments: this process, or "" if the database isn't shared; and the same again.
 	ownEndpoint = `(? = '' OR REPLACE(endpoint, '` + queueSuffix + `', '') IN (SELECT endpoint FROM leads WHERE process = ?))`
 	// Arguments: the endpoint, and the maximum number of jobs.
-	deleteOfEndpoint = `DELETE FROM jobs WHERE k IN (SELECT k FROM jobs WHERE endpoint = ? LIMIT ?) RETURNING k`
+	deleteOfEndpoint = `DELETE FROM jobs WHERE {row} {in (}SELECT {row} FROM jobs WHERE endpoint = ? LIMIT ?{for update}{)} RETURNING k`
 	deleteCounts     = `DELETE FROM counts WHERE endpoint = ?`
 
 	selectCounts    = selectAllCounts + ` WHERE endpoint = ?`
@@ -99,7 +99,7 @@ const (
 	unreadChunks = `SELECT seq, LENGTH(chunk) FROM chunks WHERE k = ? AND seq <= ? ORDER BY seq`
 	// Arguments: the job's key, and the number of the last chunk.
 	deleteReadChunks = `DELETE FROM chunks WHERE k = ? AND seq <= ? RETURNING seq, chunk`
-	countUnread      = `SELECT COALESCE((SELECT streamed FROM jobs WHERE k = ?) + 1 - MIN(seq), 0) FROM chunks WHERE k = ?`
+	countUnread      = `SELECT COALESCE((SELECT streamed FROM jobs WHERE k = ? AND endpoint = ?) + 1 - MIN(seq), 0) FROM chunks WHERE k = ?`
 )
 
 // run returns the columns of the run.
@@ -353,8 +353,8 @@ func (s *store) drain(ctx context.Context, k, streamed int64) (all []numberedChu
 }
 
 // unread counts a job's unread chunks.
-func (s *store) unread(ctx context.Context, k int64) (n int, err error) {
-	err = s.db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(countUnread, k, k).Scan(&n) })
+func (s *store) unread(ctx context.Context, endpoint string, k int64) (n int, err error) {
+	err = s.db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(countUnread, k, endpoint, k).Scan(&n) })
 	return n, err
 }
 

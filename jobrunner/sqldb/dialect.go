@@ -13,21 +13,32 @@ var sqliteWords = strings.NewReplacer(
 	"{same key}", "INTEGER PRIMARY KEY", // the key of another table's row
 	"{blob}", "BLOB",
 	"{row of a job (}", "VALUES (", "{if stored)}", ")",
-	"{in unlocked (}", "IN (", "{)}", ")", // rows that no other transaction changes
+	"{in (}", "IN (", "{)}", ")",
+	"{row}", "k", // the place of a row until the statement ends
+	"{for update}", "", "{skip locked}", "",
+	"{left join outputs}", "LEFT JOIN outputs ON outputs.k = jobs.k",
 	// SQLite plans by the value of a bare placeholder here, and would parse and plan the
 	// statement again at each run.
 	"LIMIT ?", "LIMIT +?",
 )
 
+// The server caches the plans of prepared statements. It makes them while the tables are small, and to
+// read a small table is as cheap as to look up a row. So each statement is written such that its only
+// plan looks up rows by an index.
 var postgresWords = strings.NewReplacer(
 	"{key}", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 	"{same key}", "BIGINT PRIMARY KEY",
 	"{blob}", "BYTEA",
-	// Another process may have deleted the job.
-	"{row of a job (}", "SELECT ", "{if stored)}", " WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.k = $1)",
+	// Another process may have deleted the job. The condition on state rules out the plan that reads
+	// all of the index of endpoint and k.
+	"{row of a job (}", "SELECT ", "{if stored)}", " WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.k = $1 AND state <> '')",
 	// An array is selected once. IN may be planned as a join, which selects again and locks
 	// more rows than the LIMIT allows.
-	"{in unlocked (}", "= ANY (ARRAY (", "{)}", " FOR UPDATE SKIP LOCKED))",
+	"{in (}", "= ANY (ARRAY (", "{)}", "))",
+	"{row}", "ctid",
+	"{for update}", " FOR UPDATE", "{skip locked}", " SKIP LOCKED",
+	// OFFSET keeps the planner from turning this into a join of the whole tables.
+	"{left join outputs}", "LEFT JOIN LATERAL (SELECT output, error FROM outputs WHERE outputs.k = jobs.k OFFSET 0) AS outputs ON TRUE",
 )
 
 func forSQLite(query string) string   { return sqliteWords.Replace(query) }

@@ -10,7 +10,7 @@ import (
 // statement with LIMIT once.
 func TestRewrite(t *testing.T) {
 	const query = `SELECT 'it''s', max(?, 1) FROM t -- it's
-		WHERE k {in unlocked (}SELECT k FROM t LIMIT ?{)}`
+		WHERE {row} {in (}SELECT {row} FROM t LIMIT ?{for update}{skip locked}{)}`
 	for _, c := range []struct {
 		translate func(query string) string
 		want      string
@@ -18,7 +18,7 @@ func TestRewrite(t *testing.T) {
 		{forSQLite, `SELECT 'it''s', max(?, 1) FROM t -- it's
 		WHERE k IN (SELECT k FROM t LIMIT +?)`},
 		{forPostgres, `SELECT 'it''s', max($1, 1) FROM t -- it's
-		WHERE k = ANY (ARRAY (SELECT k FROM t LIMIT $2 FOR UPDATE SKIP LOCKED))`},
+		WHERE ctid = ANY (ARRAY (SELECT ctid FROM t LIMIT $2 FOR UPDATE SKIP LOCKED))`},
 	} {
 		must.Equal(t, c.translate(query), c.want)
 	}

@@ -3,6 +3,7 @@ package sqldb
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -44,10 +45,14 @@ func (s *postgresTx) laterEach(query string, rows [][]any) error {
 	return nil
 }
 
-var argument = regexp.MustCompile(`\$(\d+)`)
+var (
+	argument = regexp.MustCompile(`\$(\d+)`)
+	keyIs    = regexp.MustCompile(`WHERE ([\w.]+) = row\.a(\d+)`)
+)
 
 // forEachRow rewrites an INSERT … VALUES, or a statement with a WHERE, so that its arguments are
-// arrays of the given types, with an element for each row.
+// arrays of the given types, with an element for each row. The array of keys is a condition, too:
+// otherwise the plan for a small table reads all of it and compares each row with each argument.
 func forEachRow(text string, types []string) string {
 	var arrays, names []string
 	for i, t := range types {
@@ -55,6 +60,10 @@ func forEachRow(text string, types []string) string {
 	}
 	from := fmt.Sprintf(" FROM unnest(%s) AS row (%s) ", strings.Join(arrays, ", "), strings.Join(names, ", "))
 	text = argument.ReplaceAllString(text, "row.a$1")
+	if key := keyIs.FindStringSubmatch(text); key != nil {
+		n, _ := strconv.Atoi(key[2])
+		text = strings.Replace(text, key[0], fmt.Sprintf("%s AND %s = ANY (%s)", key[0], key[1], arrays[n-1]), 1)
+	}
 	if start := strings.Index(text, "VALUES ("); start >= 0 {
 		values := text[start+len("VALUES "):]
 		end := closing(values)
