@@ -354,7 +354,7 @@ func post(t *testing.T, d *acctest.Deployment, path, body string) (id string) {
 	return created.ID
 }
 
-// Public templates belong to the operator or are shared by a user.
+// Public templates belong to RunPod or are shared by a user.
 func TestCatalogTemplates(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		shared := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("shared"), "image": "i", "public": true, "env": map[string]any{"A": "shown"}}, "create")

@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// batchCases judge batch jobs. They judge only what the operator's page prints.
+// batchCases judge batch jobs. They judge only what RunPod's page prints.
 var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of November 2026, 3.1", Needs: suite.OwnEndpoint, Allow: suite.Queue}, []suite.Case{
 	{ID: "BAT-01", Statement: "POST /batch takes an array of requests, which may be empty, and returns id and the status DRAFT.", Jobs: 1, Run: func(c *suite.C) {
 		first, second := newBatch(c), newBatch(c, suite.Echo())
@@ -182,7 +182,7 @@ func finalize(c *suite.C, at string) {
 	c.Get(at).Success().Equal("status", "FINALIZED")
 }
 
-// batchDone waits until all requests have ended. The operator promises no maximum time.
+// batchDone waits until all requests have ended. RunPod promises no maximum time.
 func batchDone(c *suite.C, at string) *suite.Answer {
 	return awaitBatch(c, at, "the end of all requests", func(a *suite.Answer) bool {
 		return a.Int("requestCompleted")+a.Int("requestFailed") >= a.Int("requestTotal")

@@ -53,7 +53,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 	}},
 	{ID: "JOB-05", Level: suite.Must, Source: "States and transitions",
 		Statement: "A status is one of IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED and TIMED_OUT.",
-		Live:      suite.Dialect{Level: suite.Should, Why: "the operator's documentation of job states lists RUNNING too"},
+		Live:      suite.Dialect{Level: suite.Should, Why: "RunPod's documentation of job states lists RUNNING too"},
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 8, WaitTime: 8 * time.Second,
 		Watch: func(w *suite.Watched) string {
 			if w.Status != "" && !slices.Contains(suite.Statuses, w.Status) {
@@ -153,7 +153,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 		}},
 	{ID: "JOB-44", Level: suite.Must, Source: "Endpoints B, GET /status",
 		Statement: "?ttl= of /status sets the time to live of the job.",
-		Live:      suite.Dialect{Level: suite.Unspec, Why: "the operator's documentation shows ?ttl=6000"},
+		Live:      suite.Dialect{Level: suite.Unspec, Why: "RunPod's documentation shows ?ttl=6000"},
 		Needs:     suite.IdleEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 17 * time.Second, Run: func(c *suite.C) {
 			j, other := c.Run(suite.Echo()), c.Run(suite.Echo())
 			set := c.Get("/status/" + j.ID + "?ttl=10000").Is(200)

@@ -71,7 +71,7 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 	{ID: "T-19", Source: "Template, isPlatform", Statement: "isRunpod or isPlatform, which marks an official template, is a boolean if present, and false for a user's own template.", Run: func(c *suite.C) {
 		a, marked := c.NewTemplate("v1"), false
 		for name := range a.Object("") {
-			// The operator's name replaces the description's "Platform".
+			// RunPod's name replaces the description's "Platform".
 			if slices.Contains([]string{"isPlatform", "isRunpod"}, name) && a.Shown(name) != nil {
 				a.Bool(name)
 				a.Equal(name, false)

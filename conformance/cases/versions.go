@@ -20,7 +20,7 @@ var versionCases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []sui
 		Needs: suite.V1, Run: func(c *suite.C) {
 			a := c.V1("GET", "/containerregistryauth", nil)
 			c.Observe("%d", a.Code)
-			c.SkipIf(!c.Target.Local && a.Code != 200 && !c.Now().Before(retirement), "version 1 is retired and returned %d", a.Code) // it may be the operator's own deployment
+			c.SkipIf(!c.Target.Local && a.Code != 200 && !c.Now().Before(retirement), "version 1 is retired and returned %d", a.Code) // it may be RunPod's own deployment
 			a.Is(200)
 			c.Given("VER-01", func() { expectNothingAtUnknownPath(c) })
 		}},

@@ -321,7 +321,7 @@ func checkHidden(t *testing.T, name string, err error, secret string) {
 	}
 }
 
-// X-Team-Id selects a team for sessions of the operator's console: an API key acts for the
+// X-Team-Id selects a team for sessions of RunPod's console: an API key acts for the
 // team that it was made in.
 func TestRequestsHaveNoOtherHeaders(t *testing.T) {
 	known := []string{"Accept", "Accept-Encoding", "Authorization", "Content-Length", "Content-Type", "User-Agent"}

@@ -87,15 +87,15 @@ func pages(list string) string {
 	return "pages of " + list + ", newest first: `limit` is 1 to 1000, 1000 by default"
 }
 
-// Unserved is an operation of the operator that the jobrunner answers with 501.
+// Unserved is an operation of RunPod that the jobrunner answers with 501.
 type Unserved struct {
 	API          API
 	Method, Path string // below the API's base path
-	Guess        bool   // the path is a guess: the operator's pages print none
+	Guess        bool   // the path is a guess: RunPod's pages print none
 	Source       string
 }
 
-// UnservedOperations lists the operator's operations that the jobrunner doesn't serve.
+// UnservedOperations lists RunPod's operations that the jobrunner doesn't serve.
 var UnservedOperations = []Unserved{
 	{V2, "GET", "/account", true, "page of November 2026: account/get-your-account"},
 	{V2, "GET", "/account/limits", true, "page of 18 November 2026: account/get-account-limits"},

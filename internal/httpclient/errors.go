@@ -265,7 +265,7 @@ func isHTML(contentType string, body []byte) bool {
 }
 
 // A missing scope is in a challenge (RFC 6750) or in a member of the error document. No source
-// documents the operator's form.
+// documents RunPod's form.
 var (
 	scopeInChallenge = regexp.MustCompile(`(?i)\bscope="?([^",]+)`)
 	scopeName        = regexp.MustCompile(`^[\w.:*/-]{1,64}$`)

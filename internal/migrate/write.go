@@ -90,7 +90,7 @@ var alternatives = map[string]string{
 	"runpod_endpoint_job":    "the action gpucloud_job_run, or the ephemeral resource gpucloud_job",
 	"runpod_endpoint_worker": "the data source gpucloud_endpoint_workers",
 	"runpod_global_volume":   "gpucloud_global_volume, with an import block",
-	"runpod_machine":         "a tool of the operator, as machines are not part of the management API",
+	"runpod_machine":         "a tool of RunPod, because the management API has no machines",
 }
 
 // isKnownProvider reports whether a provider has types with a counterpart.

@@ -161,7 +161,7 @@ func (c *Catalog) describe() string {
 	return fmt.Sprintf("%d GPU types, %d pools, %d CPU flavors, %d data centers", len(c.GPUs), len(c.Pools), len(c.CPUs), len(c.DataCenters))
 }
 
-// Build is a build of an endpoint's image by the operator, listed in a catalog file.
+// Build is a build of an endpoint's image from its repository, as a catalog file lists it.
 type Build struct {
 	ID, Status, CommitHash, CommitMessage, Branch, ImageName, Error string
 	CommitDate, StartedAt, CompletedAt                              *time.Time

@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 )
 
-// edition is a version of the API. openAPI and apiVersion are as in the operator's document.
+// edition is a version of the API. openAPI and apiVersion are as in RunPod's document.
 type edition struct {
 	version    int
 	openAPI    string

@@ -294,7 +294,7 @@ func TestContractIsServed(t *testing.T) {
 		}
 		path := "/v2" + parameter.ReplaceAllString(o.Path, "x")
 		got := d.send(o.Method, path, "")
-		if got.status != 501 || got.header.Get("Content-Type") != "application/problem+json" || !strings.Contains(got.text, "the jobrunner doesn't serve it") || !strings.Contains(got.text, o.Method+" /v2"+o.Path) {
+		if got.status != 501 || got.header.Get("Content-Type") != "application/problem+json" || !strings.Contains(got.text, "the jobrunner doesn't serve it (docs/reference/fidelity.md)") || !strings.Contains(got.text, o.Method+" /v2"+o.Path) {
 			t.Errorf("%s %s, which the jobrunner lacks: %d %s", o.Method, path, got.status, got.text)
 		}
 		got = d.send("PUT", path, "{}")

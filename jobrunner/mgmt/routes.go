@@ -160,7 +160,7 @@ var operations = []struct {
 }
 
 func refuseUnserved(c *call) (any, error) {
-	return nil, httpanswer.Refuse(http.StatusNotImplemented, "the operator has %s, and the jobrunner doesn't serve it (docs/reference/contract.md, Operations that the jobrunner lacks)", c.http.Pattern)
+	return nil, httpanswer.Refuse(http.StatusNotImplemented, "RunPod has %s, and the jobrunner doesn't serve it (docs/reference/fidelity.md)", c.http.Pattern)
 }
 
 // findOperation looks up the operation and its pattern, and stores the path's parameters in c.

@@ -94,7 +94,7 @@ func (tx *Tx) callVolumeHook(id string, v *NetworkVolume) error {
 }
 
 // GlobalVolume is storage without a size or data center. Its name need not be unique. It
-// can't be mounted yet, because the operator hasn't documented how.
+// can't be mounted yet, because RunPod hasn't documented how.
 type GlobalVolume struct {
 	Head
 

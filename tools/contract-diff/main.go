@@ -1,9 +1,9 @@
-// Command contract-diff compares an operator's newer OpenAPI document of API v2 with the
+// Command contract-diff compares RunPod's newer OpenAPI document of API v2 with the
 // document that the jobrunner serves:
 //
 //	contract-diff JOBRUNNER KNOWN DOCUMENT
 //
-// JOBRUNNER is the jobrunner's document. KNOWN is the operator's document that this project
+// JOBRUNNER is the jobrunner's document. KNOWN is RunPod's document that this project
 // follows; differences between it and the jobrunner aren't reported. The exit status is 1 if a
 // change breaks clients or deployments.
 package main
@@ -82,8 +82,8 @@ func run(out io.Writer, ours, known, document string) (breaks bool, err error) {
 type audience int
 
 const (
-	clients     audience = iota // clients of the operator that follow the jobrunner's document
-	deployments                 // jobrunners whose clients follow the operator's document
+	clients     audience = iota // clients of RunPod that follow the jobrunner's document
+	deployments                 // jobrunners whose clients follow RunPod's document
 	nobody
 )
 
@@ -93,7 +93,7 @@ var groups = []struct {
 	breaks   bool
 }{
 	{clients, "Breaks clients that follow our document, such as the provider", true},
-	{deployments, "Breaks deployments: clients that follow the operator's document need this, but the jobrunner lacks it (shown as changes from the operator's document to ours)", true},
+	{deployments, "Breaks deployments: clients that follow RunPod's document need this, but the jobrunner lacks it (shown as changes from RunPod's document to ours)", true},
 	{nobody, "Breaks nobody", false},
 }
 

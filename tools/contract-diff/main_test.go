@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// known is the operator's document of August 2026.
+// known is RunPod's document of August 2026.
 const known = "../../internal/test/system/openapi/testdata/v2.json"
 
 type object = map[string]any
@@ -106,7 +106,7 @@ func TestChangesAreGroupedByWhoBreaks(t *testing.T) {
 	}
 }
 
-// The jobrunner's document differs from the operator's of August 2026, in paging for example.
+// The jobrunner's document differs from RunPod's of August 2026, in paging for example.
 func TestOurChangesSinceAugust(t *testing.T) {
 	ours := filepath.Join(t.TempDir(), "ours.json")
 	document, err := exec.Command("go", "run", "-C", "../..", "./internal/testkit/dev", "openapi").Output()

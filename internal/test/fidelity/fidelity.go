@@ -178,14 +178,14 @@ const introduction = `# Fidelity
 
 Every operation of the three APIs: whether the jobrunner serves it, how its behaviour is known, and which [clauses](clauses.md) of the conformance suite judge it.
 
-| Known | Meaning |
+| Source | Meaning |
 |---|---|
-| described | the service description, which takes precedence |
-| document | the operator's OpenAPI documents of August 2026 |
-| observed | the operator's later documentation, public clients and servers ([contract](contract.md)) |
+| described | the [service description](contract.md), which takes precedence |
+| document | RunPod's OpenAPI documents of August 2026 |
+| observed | RunPod's later documentation, public clients and servers ([contract](contract.md)) |
 | chosen | this project's choice, because all sources are silent ([choices](contract.md#choices)) |
 
-Operations marked *not served* answer 501. The clauses %s judge all operations and aren't repeated. Operations that are served but have no clause are tested against the operator's documents or with public clients.
+Operations marked *not served* answer 501. The clauses %s judge all operations and aren't repeated. Operations that are served but have no clause are tested against RunPod's documents or with public clients.
 `
 
 // Markdown returns the page.

@@ -25,7 +25,7 @@ type document struct {
 	version string // v1 or v2
 	prefix  string // of its paths
 	title   string
-	source  string // file name at the operator
+	source  string // file name at RunPod
 }
 
 var documents = []document{
@@ -142,7 +142,7 @@ func TestDocumentsHaveNoProse(t *testing.T) {
 		text := must.ReadFile(t, path)
 		var tree map[string]any
 		must.Succeed(t, json.Unmarshal(text, &tree))
-		delete(tree, "servers") // the operator's addresses; documents has the prefix
+		delete(tree, "servers") // RunPod's addresses; documents has the prefix
 		tree["info"] = map[string]any{"title": d.title, "version": tree["info"].(map[string]any)["version"]}
 		var want bytes.Buffer
 		encoder := json.NewEncoder(&want)

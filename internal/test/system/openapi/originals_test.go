@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-var originals = flag.String("originals", "", "compare the served documents with the operator's in this `folder`")
+var originals = flag.String("originals", "", "compare the served documents with RunPod's in this `folder`")
 
 var pathParameter = regexp.MustCompile(`\{[^}]*\}`)
 
@@ -187,7 +187,7 @@ func mergeKeys[V any](a, b map[string]V) map[string]V {
 	return out
 }
 
-// testdata/originals.tsv explains each difference of the served documents from the operator's.
+// testdata/originals.tsv explains each difference of the served documents from RunPod's.
 func TestServedAgainstOriginals(t *testing.T) {
 	served := factsOf(servedOperations(t, newScene(t, nil)))
 	t.Run("testdata", func(t *testing.T) { compareOriginals(t, served, "testdata", false) })
@@ -199,7 +199,7 @@ func TestServedAgainstOriginals(t *testing.T) {
 	})
 }
 
-// originalOperations returns the operations of the operator's documents in a folder.
+// originalOperations returns the operations of RunPod's documents in a folder.
 func originalOperations(t *testing.T, folder string, asPublished bool) (list []operation) {
 	t.Helper()
 	for _, d := range documents {
@@ -231,10 +231,10 @@ func explain(t *testing.T, lines []string, file, table string) {
 		must.Hold(t, len(lines) != before, "testdata/", file, "the line matches no difference, or only differences that earlier lines match", a.what, a.in)
 	}
 	for _, line := range lines {
-		t.Errorf("a difference from the operator's document: %s", line)
+		t.Errorf("a difference from RunPod's document: %s", line)
 	}
 	if len(lines) > 0 {
-		t.Logf("If the operator's current documents have it, update testdata/v1.json and v2.json (testdata/README.md). "+
+		t.Logf("If RunPod's current documents have it, update testdata/v1.json and v2.json (testdata/README.md). "+
 			"If the difference is intended, add a line with the reason to testdata/%s.", file)
 	}
 }

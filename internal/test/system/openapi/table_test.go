@@ -113,7 +113,7 @@ func (s operationFacts) onlyMembers() operationFacts {
 	return out
 }
 
-// testdata/table.tsv explains each difference of the contract's table from the operator's
+// testdata/table.tsv explains each difference of the contract's table from RunPod's
 // documents.
 func TestTableAgainstOriginals(t *testing.T) {
 	ours, theirs := tableFacts(), factsOf(originalOperations(t, "testdata", false)).onlyMembers()
