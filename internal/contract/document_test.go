@@ -32,11 +32,11 @@ func Markdown() string {
 			writeOperations(&doc, api.api)
 		}
 		if api.api == V1 {
-			doc.WriteString("\nA jobrunner's `/v1/openapi.json` and `/v1/docs`, generated from the same table, have its operations and members.\n")
+			doc.WriteString("\nThis page omits the tables of v1: a jobrunner serves them at `/v1/openapi.json` and `/v1/docs`.\n")
 			continue
 		}
 		if api.api == V2 {
-			doc.WriteString("\nA jobrunner's `/v2/openapi.json` and `/v2/docs`, generated from the same table, also have read-only kinds such as billing records and the catalog.\n")
+			doc.WriteString("\nThis page omits read-only objects, such as billing records and the catalog: a jobrunner's `/v2/openapi.json` has them.\n")
 		}
 		for _, resource := range inTableOrder(api.api) {
 			if isPrinted(api.api, resource) {
@@ -63,21 +63,22 @@ const introduction = `# The contract
 What the management APIs and the job API accept and return. The client, the jobrunner and the provider are
 tested against this table, field by field.
 
-Its sources, in this order: the *service description*, the *v1 document* and *v2 document* (the OpenAPI
-descriptions), and *field notes* on real deployments and clients. ` + "`internal/contract`" + ` names the source of each row.
+Its sources, in order of precedence: the *service description*, in prose; the *v1 document* and *v2 document*,
+RunPod's OpenAPI files; and *field notes*, observations of real servers and clients. Only the OpenAPI
+files are in this repository, without their prose. ` + "`internal/contract`" + ` names the source of each row.
 If they differ or are silent, [Choices](#choices) says what this project does.
 
 | Column | Meaning |
 |---|---|
 | Member | Path in the body; ` + "`a[].b`" + ` is member b of each object in the list a. |
 | Bodies | C create, U update, R response. A star: required if the object around it is present. |
-| Rules | Default in a create body, bounds (of a string's or list's length), accepted values, notes. An update keeps omitted members. |
+| Type and rules | Default in a create body, bounds (of a string's or list's length), accepted values, notes. An update keeps omitted members. |
 `
 
 func writeOperations(doc *strings.Builder, api API) {
 	common := commonErrors(api)
 	fmt.Fprintf(doc, "\n### Operations\n\nEach operation may also return %s.\n", numbers(common))
-	doc.WriteString("\n| Operation | Members | Status | Query and notes |\n|---|---|---|---|\n")
+	doc.WriteString("\n| Operation | Body | Status | Query and notes |\n|---|---|---|---|\n")
 	for _, o := range Operations {
 		if o.API == api {
 			own := slices.DeleteFunc(slices.Clone(o.Errors), func(code int) bool { return slices.Contains(common, code) })

@@ -31,7 +31,7 @@ var endpointV1 = rows(V1, "endpoint", "v1 document: EndpointCreateInput",
 )
 
 // timeoutBounds is the note on an endpoint's time-out.
-const timeoutBounds = "0 if never set; the default of policy.executionTimeout, with the same bounds"
+const timeoutBounds = "0 if never set; jobs without policy.executionTimeout use it"
 
 var endpointV2 = rows(V2, "endpoint", "v2 document: CreateEndpointRequest",
 	f("id", "string", Read, required(Read), from("v2 document: Endpoint")),
@@ -65,7 +65,7 @@ var endpointV2 = rows(V2, "endpoint", "v2 document: CreateEndpointRequest",
 	f("workers", "object", readWrite, required(Read), from("v2 document: EndpointWorkers")),
 	f("workers.min", "integer", readWrite, required(Read), defaultTo(`0`), atLeast(0)),
 	f("workers.max", "integer", readWrite, required(Read), defaultTo(`3`), atLeast(0)),
-	f("workers.idleTimeout", "integer", readWrite, defaultTo(`10`), between(1, 3600), unit("s"), note("rejected and omitted on a QUEUE endpoint with REQUEST_COUNT")),
+	f("workers.idleTimeout", "integer", readWrite, defaultTo(`10`), between(1, 3600), unit("s"), note("on a QUEUE endpoint with REQUEST_COUNT: rejected in requests, absent from responses")),
 
 	f("scaling", "object", readWrite, required(Read), defaultTo(`{"type":"QUEUE_DELAY","queueDelay":4}`), from("v2 document: EndpointScaling"), note("the document requires it; clients always send it")),
 	f("scaling.type", "string", readWrite, required(readWrite), oneOf("QUEUE_DELAY", "REQUEST_COUNT"), from("v2 document: EndpointScaling"), note("REQUEST_COUNT on a LOAD_BALANCER endpoint")),

@@ -131,7 +131,7 @@ var podV2 = rows(V2, "pod", "v2 document: CreatePodRequest",
 	f("globalNetworking.enabled", "boolean", Read, required(Read), from("v2 document: PodGlobalNetworking")),
 	f("globalNetworking.ip", "string", Read, from("v2 document: PodGlobalNetworking")),
 	f("globalNetworking.internalDns", "string", Read, from("v2 document: PodGlobalNetworking")),
-	f("locked", "boolean", Update|Read, required(Read), from("v2 document: UpdatePodRequest"), note("true prevents stop and reset")),
+	f("locked", "boolean", Update|Read, required(Read), from("v2 document: UpdatePodRequest"), note("true prevents stop and updates that replace the container")),
 	f("startJupyter", "boolean", Create, defaultTo(`false`), note("sets JUPYTER_PASSWORD, unless env has it")),
 	f("startSsh", "boolean", Create, defaultTo(`false`), note("sets PUBLIC_KEY to the registered keys, unless env has it")),
 
