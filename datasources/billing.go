@@ -84,8 +84,8 @@ func (b *billing) schema() schema.Schema {
 		"start_time": schema.StringAttribute{Computed: true, MarkdownDescription: "Start of the bucket, as RFC 3339."},
 		"end_time":   schema.StringAttribute{Computed: true, MarkdownDescription: "End of the bucket, exclusive." + onlyV2},
 	}, map[string]schema.Attribute{}
-	for _, member := range b.ids {
-		records[diagnostics.AttributeName(member)] = schema.StringAttribute{Computed: true, MarkdownDescription: describeID(member)}
+	for i, member := range b.ids {
+		records[diagnostics.AttributeName(member)] = schema.StringAttribute{Computed: true, MarkdownDescription: describeID(member, i == 0)}
 	}
 	for _, member := range b.amounts {
 		records[diagnostics.AttributeName(member)] = number(describeAmount(member, onlyV2))
@@ -110,7 +110,7 @@ func (b *billing) schema() schema.Schema {
 		}
 	}
 	return schema.Schema{
-		MarkdownDescription: b.about + " Amounts are in USD. The default period is the last 30 days, so the records change from plan to plan. A longer `bucket_size` returns fewer records.",
+		MarkdownDescription: b.about + " The default period is the last 30 days, so the records change from plan to plan. A longer `bucket_size` returns fewer records.",
 		Attributes: with(map[string]schema.Attribute{
 			"start_time":  filter("Start of the period, as RFC 3339, rounded down to its bucket; default 30 days ago.", rfc3339),
 			"end_time":    filter("End of the period, as RFC 3339, rounded up to its bucket; default now.", rfc3339),
@@ -251,10 +251,10 @@ func describeAmount(member, onlyV2 string) string {
 	return strings.ToUpper(text[:1]) + text[1:] + ", in USD." + onlyV2
 }
 
-func describeID(member string) string {
+func describeID(member string, first bool) string {
 	text := "Id of the " + strings.Replace(words(member, "_id"), "serverless", "endpoint", 1) + "."
-	if member == "gpuTypeId" {
-		text += " API v1 only, if grouped by it."
+	if !first { // a pod is a worker here
+		text = strings.Replace(text, "pod", "worker", 1) + " API v1 only, if grouped by it."
 	}
 	return text
 }
@@ -306,7 +306,7 @@ var ServerlessBilling = (&billing{
 
 var PublicEndpointBilling = (&billing{
 	name: "public_endpoint_billing", title: "bill of public endpoints", version: api.V2,
-	about: "What the use of the operator's public endpoints cost (`/v2/billing/endpoints`). The account's own endpoints are in `gpucloud_serverless_billing`. API v2 only.",
+	about: "What the use of RunPod's public endpoints cost (`/v2/billing/endpoints`). The account's own endpoints are in `gpucloud_serverless_billing`. API v2 only.",
 	path:  "/endpoints", amounts: []string{"totalAmount"},
 }).source()
 

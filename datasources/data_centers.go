@@ -84,8 +84,8 @@ var DataCenters = catalogEntries("data centers", "The data centers of the catalo
 	map[string]schema.Attribute{
 		"include":              includeAttribute,
 		"regions":              filterSet("Lists only data centers in one of these parts of the world, such as `EUROPE`.", rule.Each(rule.OneOf(regions...))...),
-		"network_volume_types": filterSet("Lists only data centers with all of these storage tiers, `STANDARD` and `HIGH_PERFORMANCE`.", rule.Each(rule.OneOf(volumeTypes...))...),
-		"compliance":           filterSet("Lists only data centers with all of these certifications, such as `GDPR`.", rule.Each(rule.OneOf(compliances...))...),
+		"network_volume_types": filterSet("Lists only data centers that have every storage tier given here. Each is `STANDARD` or `HIGH_PERFORMANCE`.", rule.Each(rule.OneOf(volumeTypes...))...),
+		"compliance":           filterSet("Lists only data centers that have every certification given here, such as `GDPR`.", rule.Each(rule.OneOf(compliances...))...),
 		"global_network":       schema.BoolAttribute{Optional: true, MarkdownDescription: "If true, lists only data centers that support the global network. If false, lists only data centers that do not support it."},
 		"data_centers":         objects("The data centers, ordered by id.", dataCenterAttributes),
 	},

@@ -25,7 +25,7 @@ var EndpointWorkers = &kit.DataSource[endpointConfig, api.EndpointWorkers]{
 		MarkdownDescription: "The active workers of an endpoint, at the moment of the plan or apply. API v2 only; `gpucloud_endpoint_health` counts them on both versions.",
 		Attributes: map[string]schema.Attribute{
 			"endpoint_id":      endpointIDAttribute,
-			"endpoint_version": integer("Number of the endpoint's newest release."),
+			"endpoint_version": integer("Version of the endpoint: the number of its newest release."),
 			"summary": object("Workers by status.", map[string]schema.Attribute{
 				"running": integer("Workers with a job."), "idle": integer("Ready workers without a job."), "initializing": integer("Workers that are starting."),
 				"throttled": integer("Workers that wait for a GPU or CPU."), "unhealthy": integer("Workers that fail to start."), "total": integer("All workers."),

@@ -50,7 +50,7 @@ func fixedAttribute(text string) schema.StringAttribute {
 func deletionProtectionAttribute(title string) schema.BoolAttribute {
 	return schema.BoolAttribute{
 		Optional:            true,
-		MarkdownDescription: "Whether a plan that would delete or replace the " + title + " is rejected. Kept only in the state. Apply false first.",
+		MarkdownDescription: "If true, plans that would delete or replace the " + title + " are rejected until `false` is applied. Kept only in the state.",
 	}
 }
 

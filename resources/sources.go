@@ -65,6 +65,7 @@ var pods = &kit.Source[pod]{
 	Omit:           slices.Concat([]string{"desired_state", "from_template"}, createOnly, placement, configurationOnly),
 	Masked:         []string{"env"},
 	Filters:        []string{"status", "cloud", "image"},
+	Except:         "members of clusters",
 	OneVersionOnly: []planrule.OneVersion{{Version: api.V2, Attribute: "status", Except: []string{api.PodRunning, api.PodExited}, HandledByKind: true}}, // API v1 returns these
 }
 
@@ -212,7 +213,7 @@ var catalogTemplateSchema = func() schema.Schema {
 		Computed: true, MarkdownDescription: "`official`, `verified` or `community`; API v1 shows `verified` ones as `community`.",
 	}
 	return schema.Schema{
-		MarkdownDescription: "A public template, made by the operator or shared by a user; the catalog lists a hundred of each source at most. Only its owner can change it.",
+		MarkdownDescription: "A public template, made by RunPod or shared by a user; the catalog lists a hundred of each source at most. Only its owner can change it.",
 		Attributes:          attributes,
 	}
 }()

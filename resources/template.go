@@ -86,7 +86,7 @@ var templateSchema = schema.Schema{
 		"readme":                templateMembers.text("readme", "Description in Markdown."),
 		"start_ssh":             templateMembers.boolean("startSsh", "Whether pods of this template get SSH access."),
 		"start_jupyter":         templateMembers.boolean("startJupyter", "Whether pods of this template start JupyterLab."),
-		"allowed_cuda_versions": templateMembers.texts("allowedCudaVersions", "CUDA versions of a machine, as `major.minor`; default any."),
+		"allowed_cuda_versions": templateMembers.texts("allowedCudaVersions", "CUDA versions, as `major.minor`, of which a machine must have one; default any."),
 	}),
 }
 

@@ -33,6 +33,7 @@ type Source[M any] struct {
 	Omit           []string              // attributes that no API returns
 	Masked         []string              // maps whose values may be secrets: the state has their digests
 	Filters        []string              // attributes to filter by, in addition to name; every version that has them returns them
+	Except         string                // objects that the API's list omits
 	OneVersionOnly []planrule.OneVersion // overrides the kind's own entries where a version returns less
 	// Read defaults to the kind's Read.
 	Read func(ctx context.Context, c *api.Client, m *M) error
@@ -55,7 +56,7 @@ func (s *Source[M]) One() datasource.DataSource {
 	}
 	if s.Single == "" {
 		schema.MarkdownDescription += "\n\nSet `id` or the exact `name`. If the name is unknown or not unique, the error lists candidates."
-		schema.Attributes["id"] = data.StringAttribute{Optional: true, Computed: true, Validators: []validator.String{rule.NonEmpty}, MarkdownDescription: "Id of the " + s.Kind.Title + ". Either this or `name` is needed."}
+		schema.Attributes["id"] = data.StringAttribute{Optional: true, Computed: true, Validators: []validator.String{rule.NonEmpty}, MarkdownDescription: "Id of the " + s.Kind.Title + "."}
 		schema.Attributes["name"] = data.StringAttribute{Optional: true, Computed: true, Validators: []validator.String{rule.NonEmpty}, MarkdownDescription: "Exact name of the " + s.Kind.Title + "."}
 		d.validate, find = s.validateOne, s.find
 	}
@@ -82,8 +83,12 @@ func (s *Source[M]) All() datasource.DataSource {
 	for _, f := range filters {
 		attributes[f] = filterAttribute(f, s.Kind.Schema.Attributes[f])
 	}
+	except := ""
+	if s.Except != "" {
+		except = ", except " + s.Except + ","
+	}
 	schema := data.Schema{
-		MarkdownDescription: "All " + s.titles() + " of the account that match all filters exactly.",
+		MarkdownDescription: "All " + s.titles() + " of the account" + except + " that match all filters exactly.",
 		Attributes:          attributes,
 	}
 	return &dataSource{

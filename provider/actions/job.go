@@ -59,7 +59,7 @@ var jobRetry = &definition[jobRetryModel]{
 	name:    "job_retry",
 	failure: "Could not retry the job",
 	about: "Runs a job that is `FAILED` or `TIMED_OUT` again, under its id and with its input, and waits for its end. Its previous output is removed. " +
-		"A job that does not complete is an error; one that takes longer than `timeout`, too, but continues. The service keeps the result of a job for 30 minutes (1 minute if it was submitted to `/runsync`), after which it can't be retried. " + jobrun.Costs,
+		"If the job doesn't complete, the action fails. If it takes longer than `timeout`, the action fails too, and the job continues to run. The service keeps the result of a job for 30 minutes (1 minute if it was submitted to `/runsync`), after which it can't be retried. " + jobrun.Costs,
 	attributes: map[string]schema.Attribute{
 		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointID},
 		"job_id":      schema.StringAttribute{Required: true, MarkdownDescription: "Id of the job."},
@@ -104,7 +104,7 @@ func reportStatus(report reporter) func(api.Job) {
 var jobRun = &definition[jobRunModel]{
 	name:    "job_run",
 	failure: "The job did not do what was expected",
-	about: "Runs a job on an endpoint and checks its output: a smoke test. If the job doesn't complete or returns something else, the action fails. " +
+	about: "Runs a job on an endpoint and checks its output: a smoke test. If the job doesn't complete, or its output isn't the expected one, the action fails. " +
 		"If Terraform is interrupted or the job exceeds `timeout`, the job is cancelled. " + jobrun.Costs,
 	attributes: addJobAttributes(map[string]schema.Attribute{
 		"expected_output": schema.StringAttribute{
