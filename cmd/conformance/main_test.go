@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
@@ -231,6 +233,27 @@ func TestInterruptedAndKilled(t *testing.T) {
 			must.Equal(t, countEndpoints(t, url), 0, "endpoints remain")
 		})
 	}
+}
+
+// The jobrunner of a killed run --local stops.
+func TestKilledLocal(t *testing.T) {
+	dir := t.TempDir()
+	running, script := filepath.Join(dir, "running"), filepath.Join(dir, "jobrunner.sh")
+	fifo(t, running)
+	// The jobrunner holds the pipe open while it runs.
+	must.Succeed(t, os.WriteFile(script, []byte("#!/bin/sh\n[ \"$1\" = keys ] || exec 9>'"+running+"'\nexec '"+filepath.Join(filepath.Dir(binary), "jobrunner")+"' \"$@\"\n"), 0o700))
+	cmd := command(t, "run", "--local", "--jobrunner="+script)
+	stderr := must.Do(cmd.StderrPipe())(t)
+	must.Succeed(t, cmd.Start())
+	pipe := must.Do(os.Open(running))(t)
+	defer pipe.Close()
+	must.Succeed(t, must.Err(stderr.Read(make([]byte, 1)))) // the plan: the jobrunner listens
+	must.Succeed(t, cmd.Process.Kill())
+	_ = cmd.Wait() // the kill is its error
+	must.Succeed(t, pipe.SetReadDeadline(time.Now().Add(time.Minute)))
+	must.Succeed(t, must.Err(io.ReadAll(pipe)), "the jobrunner is still running")
+	must.Succeed(t, os.RemoveAll(envValue(cmd, "TMPDIR"))) // the killed run couldn't remove its files
+	must.Succeed(t, os.Mkdir(envValue(cmd, "TMPDIR"), 0o700))
 }
 
 func countEndpoints(t *testing.T, url string) int {

@@ -50,6 +50,7 @@ type serve struct {
 	Logs              bool     `help:"Show the output of workers, after their ids."`
 	httpLimits        `embed:""`
 	LogFormat         string `default:"text" enum:"text,json" help:"Format of the log on stderr (text, json)."`
+	StopWithStdin     bool   `hidden:"" env:"GPUCLOUD_STOP_WITH_STDIN" help:"Stop when stdin ends, so that the jobrunner doesn't outlive a killed program that started it."`
 }
 
 // A stop waits for running jobs, and then for requests in flight. Together the times are shorter
@@ -105,6 +106,12 @@ func (s *serve) Run() (err error) {
 	limitHeap(bodies, s.stateMemory())
 	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	defer stop()
+	if s.StopWithStdin {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin) // an error is an end, too
+			stop()
+		}()
+	}
 
 	dir, key, generated, err := s.folderAndKey()
 	if err != nil {

@@ -52,6 +52,10 @@ type Deployment struct {
 // catalog prices what the suite creates, so that bills aren't all 0.
 const catalog = "cpus: [{id: cpu3c, price: {serverless: 0.0317}}]\nstorage: {standard: 0.07, high_performance: 0.14, disk: 0.1}\nfees: {serverless: 0.011}\n"
 
+// stopWithStdin makes the jobrunner stop when its stdin ends. The system closes the pipe when this
+// program ends, even if it is killed. An older jobrunner ignores the variable.
+const stopWithStdin = "GPUCLOUD_STOP_WITH_STDIN=1"
+
 // startTime bounds how long a start may take.
 const startTime = 20 * time.Second
 
@@ -143,7 +147,10 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 		return err
 	}
 	defer stderr.Close()
-	d.process.Env, d.process.Stderr = environment, stderr
+	d.process.Env, d.process.Stderr = append(environment, stopWithStdin), stderr
+	if _, err = d.process.StdinPipe(); err != nil {
+		return err
+	}
 	out, err := d.process.StdoutPipe()
 	if err != nil {
 		return err
