@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
@@ -39,7 +40,7 @@ func (e *exitError) Error() string { return e.text }
 func submissionOf(input string) ([]byte, error) {
 	text := []byte(strings.TrimSpace(input))
 	if !bytes.HasPrefix(text, []byte("{")) {
-		content, err := os.ReadFile(input)
+		content, err := flagfile.Read(input)
 		if input == "-" {
 			content, err = io.ReadAll(os.Stdin)
 		}

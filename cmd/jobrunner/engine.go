@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,9 +9,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -31,9 +34,9 @@ func (s *engineFlags) engineURL() (string, error) {
 	if s.Engine != "" {
 		return "", usageErrorf("--engine and --engine-file (or GPUCLOUD_ENGINE and GPUCLOUD_ENGINE_FILE) exclude each other: choose one")
 	}
-	text, err := os.ReadFile(s.EngineFile)
+	text, err := flagfile.Read(s.EngineFile)
 	if err != nil {
-		return "", fmt.Errorf("reading --engine-file: %w", err)
+		return "", usageErrorf("reading --engine-file: %s", err)
 	}
 	engine := strings.TrimSpace(string(text))
 	if engine == "" || strings.ContainsAny(engine, "\r\n") {
@@ -65,6 +68,9 @@ func (s *serve) checkNode() error {
 		return nil
 	}
 	u, err := url.Parse(s.NodeURL)
+	if err == nil {
+		_, err = strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16)
+	}
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
 		return usageErrorf("invalid --node-url: expected a URL without a path, such as http://10.0.0.5:8420")
 	}

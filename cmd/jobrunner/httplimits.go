@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"os"
 	"runtime/debug"
@@ -26,8 +27,8 @@ func (l *httpLimits) connections() (c httplimit.Connections, err error) {
 	if n := httplimit.Descriptors(); n < minDescriptors {
 		return c, fmt.Errorf("the process may have only %d open files, and needs %d: %s", n, minDescriptors, raiseDescriptors)
 	}
-	if l.BodyMemory < 0 {
-		return c, usageErrorf("invalid --body-memory: expected MiB, at least 1, got %d", l.BodyMemory)
+	if l.BodyMemory < 0 || l.BodyMemory > math.MaxInt32 {
+		return c, usageErrorf("invalid --body-memory: expected from 1 to %d MiB, got %d", math.MaxInt32, l.BodyMemory)
 	}
 	if maxMemory := sqldb.MaxMemory >> 20; l.EphemeralMemory < 16 || l.EphemeralMemory > maxMemory {
 		return c, usageErrorf("invalid --ephemeral-memory: expected from 16 to %d MiB, got %d: --data keeps more, on disk", maxMemory, l.EphemeralMemory)

@@ -38,6 +38,9 @@ type runBatch struct {
 // maxBatchCall is the maximum size of the inputs in a call, below the API's limit of 10 MiB.
 const maxBatchCall = 8 << 20
 
+// maxInput is the maximum size of an input: the API's limit.
+const maxInput = 10 << 20
+
 func (r *runBatch) Run() error {
 	inputs, err := readInputs(r.Inputs)
 	if err != nil {
@@ -104,14 +107,17 @@ func readInputs(file string) (inputs []json.RawMessage, err error) {
 		defer func() { _ = f.Close() }()
 		from = f
 	}
-	lines := bufio.NewReader(from)
+	lines := bufio.NewReaderSize(from, maxInput)
 	for n := 1; ; n++ {
-		line, readErr := lines.ReadBytes('\n')
+		line, readErr := lines.ReadSlice('\n')
+		if errors.Is(readErr, bufio.ErrBufferFull) {
+			return nil, fmt.Errorf("%s: line %d is longer than %d MiB, the limit of the API: send a URL instead", file, n, maxInput>>20)
+		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			if line[0] != '{' || !json.Valid(line) {
 				return nil, fmt.Errorf("%s: line %d isn't a JSON object in UTF-8, such as {\"text\": \"hello\"}", file, n)
 			}
-			inputs = append(inputs, line)
+			inputs = append(inputs, bytes.Clone(line))
 		}
 		switch {
 		case errors.Is(readErr, io.EOF) && len(inputs) == 0:

@@ -5,6 +5,7 @@ package main_test
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -65,6 +66,9 @@ line ends
 	file := filepath.Join(home, "input.json")
 	put(t, file, `{"input": {"op": "echo", "from": "file"}, "policy": {"lowPriority": false}}`)
 
+	endless := filepath.Join(home, "endless")
+	put(t, endless, "")
+	must.Succeed(t, os.Truncate(endless, 65<<20))
 	t.Run("one command", func(t *testing.T) {
 		for name, c := range map[string]struct {
 			stdin string
@@ -101,6 +105,8 @@ line ends
 			"nothing to tail":            {args: []string{"run", "any", "--detach", "--tail"}, out: "^$", err: "--detach and --tail can't be used together", code: 2},
 			"no time":                    {args: []string{"run", "any", "--timeout=-1s"}, out: "^$", err: "invalid --timeout -1s: expected a positive duration", code: 2},
 			"a ttl that is too short":    {args: []string{"run", "any", "--ttl", "1s"}, out: "^$", err: "400", code: 2},
+			"a batch without lines":      {args: []string{"batch", "run", "any", endless}, out: "^$", err: "line 1 is longer than 10 MiB", code: 2},
+			"an endless input":           {args: []string{"run", "any", "--input", endless}, out: "^$", err: "is larger than 64 MiB", code: 2},
 			"no such flag":               {args: []string{"run", "any", "--nope"}, out: "^$", err: "unknown flag --nope\nSee 'jobrunner job run --help'.", code: 2},
 			"no lines":                   {args: []string{"logs", "any", "none", "--lines", "0"}, out: "^$", err: "invalid --lines: expected 1 to 5000, got 0", code: 2},
 			"too many lines":             {args: []string{"logs", "any", "none", "--lines", "5001"}, out: "^$", err: "invalid --lines: expected 1 to 5000, got 5001", code: 2},

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/durable"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -63,9 +64,9 @@ func apiKey(file, dir string) (key string, generated bool, err error) {
 
 // keyFromFile returns the key in a file of one line.
 func keyFromFile(file string) (string, error) {
-	content, err := os.ReadFile(file)
+	content, err := flagfile.Read(file)
 	if err != nil {
-		return "", fmt.Errorf("reading --api-key-file: %w", err)
+		return "", usageErrorf("reading --api-key-file: %s", err)
 	}
 	return parseKey("--api-key-file "+file, string(content))
 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -202,7 +203,7 @@ func execute(t *testing.T, env []string, stdin string, args ...string) (stdout, 
 }
 
 // invalidFlag matches errors about the command line.
-var invalidFlag = regexp.MustCompile(`(?m)^jobrunner: (invalid |.* exclude each other)`)
+var invalidFlag = regexp.MustCompile(`(?m)^jobrunner: (invalid |reading --|.* exclude each other)`)
 
 // mustFail runs the program, which must fail, and returns its error. If the command line is invalid, the
 // exit status must say so.
@@ -271,14 +272,17 @@ func TestKeyFromAFile(t *testing.T) {
 	}
 	must.FailWith(t, must.Err(os.Stat(filepath.Join(data, "api-key"))), os.ErrNotExist, "the key is in the data folder")
 	put(t, file, "two words\n")
+	put(t, file+"-endless", "")
+	must.Succeed(t, os.Truncate(file+"-endless", 65<<20))
 	for reason, env := range map[string][]string{
 		"expected one line with the key": environment(home),
+		"is larger than 64 MiB":          environment(home, "GPUCLOUD_API_KEY_FILE="+file+"-endless"),
 		"no such file":                   environment(home, "GPUCLOUD_API_KEY_FILE="+file+"-absent"),
 		"exclude each other":             environment(home, "GPUCLOUD_API_KEY=k"),
 		"invalid GPUCLOUD_API_KEY":       environment(home, "GPUCLOUD_API_KEY=two words"),
 	} {
 		args := []string{"serve", "--ephemeral", "--listen=127.0.0.1:0"}
-		if reason != "no such file" && reason != "invalid GPUCLOUD_API_KEY" {
+		if !slices.Contains([]string{"no such file", "is larger than 64 MiB", "invalid GPUCLOUD_API_KEY"}, reason) {
 			args = append(args, "--api-key-file="+file)
 		}
 		must.Contain(t, mustFail(t, env, args...), reason)
@@ -318,6 +322,9 @@ func TestRefusals(t *testing.T) {
 		"for tests on this machine":                 {"--listen=127.0.0.1:0", "--clock=admin", "--allow-remote"},
 		"unknown flag --port":                       {"--port=1"},
 		"--limits must be one of":                   {"--limits=maybe"},
+		`invalid webhook host "*.com:99999"`:        {"--webhook-allow=*.com:99999"},
+		"invalid --body-memory":                     {"--listen=127.0.0.1:0", "--ephemeral", "--body-memory=9999999999"},
+		"invalid --node-url: expected a URL":        {"--listen=127.0.0.1:0", "--node-url=http://10.0.0.5:99999"},
 		"--webhook-allow: invalid webhook host":     {"--webhook-allow=http://example.com"},
 		"--management-limits must be one":           {"--management-limits=maybe"},
 		"remove the file to get a new key":          {"--listen=127.0.0.1:0", "--data=" + emptyKey(t)},

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
@@ -36,7 +36,7 @@ func Open(name string, c *clock.Clock, log *slog.Logger) (*Source, error) {
 	if name == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(name)
+	data, err := flagfile.Read(name)
 	if err != nil {
 		return nil, fmt.Errorf("the catalog: %w", err)
 	}

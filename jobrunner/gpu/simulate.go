@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
@@ -37,7 +37,7 @@ func Simulate(spec string, log *slog.Logger) (Inventory, error) {
 	text, err := presets.ReadFile(path.Join("presets", spec+".yaml"))
 	preset := err == nil && fs.ValidPath(spec)
 	if !preset {
-		if text, err = os.ReadFile(spec); errors.Is(err, fs.ErrNotExist) {
+		if text, err = flagfile.Read(spec); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("simulated GPUs: file %s not found, and it is not a preset: expected a file or one of %s", spec, strings.Join(Presets(), ", "))
 		} else if err != nil {
 			return nil, fmt.Errorf("simulated GPUs: %w", err)

@@ -12,13 +12,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/durable"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -236,7 +236,7 @@ func (k *secretKey) read() ([]byte, error) {
 	if k.path == "" {
 		return nil, fs.ErrNotExist
 	}
-	text, err := os.ReadFile(k.path)
+	text, err := flagfile.Read(k.path)
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,14 @@
 package webhook
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -32,6 +34,9 @@ func NewPolicy(hosts []string, remote bool) (Policy, error) {
 	for _, text := range hosts {
 		name, below := strings.CutPrefix(strings.ToLower(strings.TrimSpace(text)), "*.")
 		u, err := url.Parse("http://" + name)
+		if err == nil {
+			_, err = strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16)
+		}
 		if err != nil || u.Host != name || u.Hostname() == "" || strings.HasSuffix(name, ":") || strings.ContainsAny(u.Hostname(), "*[]") {
 			return Policy{}, fmt.Errorf("invalid webhook host %q: expected for example example.com, *.example.com, 192.0.2.1 or example.com:8080", text)
 		}

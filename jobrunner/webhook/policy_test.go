@@ -50,7 +50,7 @@ func TestPolicy(t *testing.T) {
 		var forbidden *webhook.ForbiddenError
 		must.Hold(t, c.allowed == (err == nil) && (err == nil || errors.As(err, &forbidden)), "allowing", c.allow, c.url, err)
 	}
-	for _, bad := range []string{"", "http://example.com", "example.com/x", "a@b", "*.*.com", "a b", "example.com:port"} {
+	for _, bad := range []string{"", "http://example.com", "example.com/x", "a@b", "*.*.com", "a b", "example.com:port", "*.com:99999"} {
 		must.Hold(t, must.Err(webhook.NewPolicy([]string{bad}, false)) != nil, bad, "is taken for a host")
 	}
 }

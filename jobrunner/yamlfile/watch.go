@@ -2,9 +2,10 @@ package yamlfile
 
 import (
 	"bytes"
-	"os"
 	"sync"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
 )
 
 // pollInterval is how often a file is checked, in real time, because people edit it.
@@ -24,7 +25,7 @@ func Watch(name string, text []byte, changed func(text []byte, err error)) (stop
 			case <-done:
 				return
 			}
-			now, err := os.ReadFile(name)
+			now, err := flagfile.Read(name)
 			if err == nil && text != nil && bytes.Equal(now, text) || err != nil && text == nil {
 				continue
 			}

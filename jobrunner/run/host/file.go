@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
@@ -96,7 +97,7 @@ func configErrorf(line int, format string, args ...any) error {
 
 // readFile reads and checks a jobrunner.yaml. An error begins with name:line.
 func readFile(name string) (s settings, err error) {
-	data, err := os.ReadFile(name)
+	data, err := flagfile.Read(name)
 	if err != nil {
 		return s, fmt.Errorf("the jobrunner's configuration: %w", err)
 	}
