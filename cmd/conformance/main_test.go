@@ -125,25 +125,44 @@ func TestLocal(t *testing.T) {
 // An invalid option exits with 2, and the message says what to do.
 func TestUsage(t *testing.T) {
 	url := serve(t, nil)
+	endless := tempFile(t, "")
+	must.Succeed(t, os.Truncate(endless, 65<<20))
 	for want, args := range map[string][]string{
 		"unknown flag --prot": {"run", "--prot=1"},
 		"conformance list":    {"run", "--base-url=" + url, "--select=JOB-999"},
 		"selects no clause":   {"run", "--base-url=" + url, "--select=JOB,!JOB"},
-		"invalid --base-url: expected an http or https URL":   {"run", "--base-url=localhost:8420"},
-		"invalid --queue-url: expected an http or https URL":  {"run", "--base-url=" + url, "--queue-url=nonsense"},
-		"invalid --base-url: remove /v2 from its end":         {"run", "--base-url=" + url + "/v2/"},
-		"nothing to judge: give --base-url":                   {"run", "--dry-run"},
-		"the clause X-01 doesn't exist":                       {"run", "--base-url=" + url, "--known-failing=" + tempFile(t, "X-01 2999-01-01 why")},
-		"no clause matches":                                   {"explain", "X-01"},
-		"--allow":                                             {"run", "--allow=everything"},
-		"a file that `conformance run --defer` of the same":   {"resume", tempFile(t, "{}")},
-		"cannot unmarshal":                                    {"run", "--base-url=" + url, "--endpoint-body=" + tempFile(t, "[]")},
-		"isn't a ledger of a run":                             {"sweep", "--ledger=" + tempFile(t, "{\n}")},
-		"invalid --parallel: expected at least 1, got 0":      {"run", "--base-url=" + url, "--parallel=0"},
-		"invalid --max-requests: expected at least 0, got -1": {"run", "--base-url=" + url, "--max-requests=-1"},
-		"nothing-is-here":                                     {"run", "--local", "--jobrunner=/nothing-is-here/at-all"},
-		"(is it the jobrunner?): it printed no key":           {"run", "--local", "--jobrunner=/bin/true"},
-		"keys: No such file":                                  {"run", "--local", "--jobrunner=/bin/sh"},
+		"invalid --base-url: expected an http or https URL":      {"run", "--base-url=localhost:8420"},
+		"invalid --queue-url: expected an http or https URL":     {"run", "--base-url=" + url, "--queue-url=nonsense"},
+		"invalid --base-url: remove /v2 from its end":            {"run", "--base-url=" + url + "/v2/"},
+		"nothing to judge: give --base-url":                      {"run", "--dry-run"},
+		"the clause X-01 doesn't exist":                          {"run", "--base-url=" + url, "--known-failing=" + tempFile(t, "X-01 2999-01-01 why")},
+		"no clause matches":                                      {"explain", "X-01"},
+		"--allow":                                                {"run", "--allow=everything"},
+		"a file that `conformance run --defer` of the same":      {"resume", tempFile(t, "{}")},
+		"cannot unmarshal":                                       {"run", "--base-url=" + url, "--endpoint-body=" + tempFile(t, "[]")},
+		"isn't a ledger of a run":                                {"sweep", "--ledger=" + tempFile(t, "{\n}")},
+		"invalid --parallel: expected at least 1, got 0":         {"run", "--base-url=" + url, "--parallel=0"},
+		"invalid --max-requests: expected at least 0, got -1":    {"run", "--base-url=" + url, "--max-requests=-1"},
+		"invalid --max-requests: expected at least 0, got -2":    {"run", "--dry-run", "--local", "--max-requests=-2"},
+		"invalid --reruns: expected at least 0, got -1":          {"run", "--base-url=" + url, "--reruns=-1"},
+		"invalid --max-seconds: expected at least 0, got NaN":    {"run", "--base-url=" + url, "--max-seconds=NaN"},
+		"invalid --max-wait: expected at least 0s, got -5s":      {"run", "--dry-run", "--base-url=" + url, "--max-wait=-5s"},
+		"invalid --endpoint-id \"a/b\": expected":                {"run", "--dry-run", "--base-url=" + url, "--endpoint-id=a/b"},
+		"invalid --hook-url: expected an http or https URL":      {"run", "--dry-run", "--base-url=" + url, "--hook-url=nonsense", "--hook-listen=127.0.0.1:0"},
+		"--hook-url requires --hook-listen":                      {"run", "--dry-run", "--base-url=" + url, "--hook-url=" + url},
+		"invalid --hook-listen \"8080\": expected HOST:PORT":     {"run", "--dry-run", "--base-url=" + url, "--hook-listen=8080"},
+		"invalid --hook-listen \"a:99999\": expected HOST:POR":   {"run", "--dry-run", "--base-url=" + url, "--hook-listen=a:99999"},
+		"invalid --base-url: expected an http or https URL, s":   {"run", "--dry-run", "--base-url=http://127.0.0.1:99999"},
+		"invalid timeout -5s: expected more than 0":              {"client", "--timeout=-5s", "true"},
+		"invalid number of parallel scenarios -1":                {"client", "--parallel=-1", "true"},
+		"--known-failing: " + endless + " is larger than 64 MiB": {"run", "--base-url=" + url, "--known-failing=" + endless},
+		"--endpoint-body: " + endless + " is larger than 64 MiB": {"run", "--base-url=" + url, "--endpoint-body=" + endless},
+		"--sign " + endless + ": " + endless + " is larger than": {"run", "--base-url=" + url, "--json=r.json", "--sign=" + endless},
+		endless + " is larger than 64 MiB: choose another file":  {"resume", endless},
+		"choose a regular file":                                  {"run", "--base-url=" + url, "--ledger=/dev/null"},
+		"nothing-is-here":                                        {"run", "--local", "--jobrunner=/nothing-is-here/at-all"},
+		"(is it the jobrunner?): it printed no key":              {"run", "--local", "--jobrunner=/bin/true"},
+		"keys: No such file":                                     {"run", "--local", "--jobrunner=/bin/sh"},
 	} {
 		output := runExpecting(t, command(t, args...), 2)
 		must.Hold(t, strings.Contains(output, want), args, "says", output, "and not", want)
@@ -186,14 +205,27 @@ func TestFailsAndLeaks(t *testing.T) {
 	var refusesDeletes atomic.Bool
 	refusesDeletes.Store(true)
 	undeletable := serve(t, replace(func(r *http.Request) bool { return refusesDeletes.Load() && r.Method == http.MethodDelete },
-		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
+		func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Request-Id", "r-1")
+			http.Error(w, "no, "+key, http.StatusInternalServerError)
+		}))
 	run := command(t, "run", "--base-url="+undeletable, "--select=V-05", "--allow=create")
 	must.Contain(t, runExpecting(t, run, 4), "NOT DELETED networkvolumes")
 	ledger := "--ledger=" + filepath.Join(run.Dir, "conformance-ledger.jsonl")
-	runExpecting(t, command(t, "sweep", ledger), 4)
+	must.Contain(t, runExpecting(t, command(t, "sweep", ledger), 4), "not deleted: networkvolumes ", " returned 500, request id r-1: no, $GPUCLOUD_API_KEY")
 	refusesDeletes.Store(false)
 	must.Contain(t, runExpecting(t, command(t, "sweep", ledger), 0), "1 of 1 objects deleted")
 	must.Contain(t, runExpecting(t, command(t, "sweep", ledger), 0), "0 of 0")
+}
+
+// A management request with the answer 429 is sent again after its Retry-After, also at a deployment on this machine.
+func TestManagementRateLimit(t *testing.T) {
+	var requests atomic.Int64
+	url := serve(t, replace(func(r *http.Request) bool { return r.URL.Path == "/v2/catalog/cpus" && requests.Add(1) <= 2 }, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "0")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-38"), 0)
 }
 
 // endAtHangups lets SIGHUP end the programs that the test starts, even under nohup.

@@ -14,6 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
 )
 
 // reports has the flags for report files, which are written in addition to the terminal's output.
@@ -211,7 +212,7 @@ func (p *publication) check(r *reports) error {
 	if len(p.signable(r)) == 0 {
 		return fmt.Errorf("--sign requires a JSON report: --json FILE")
 	}
-	key, err := os.ReadFile(p.Sign)
+	key, err := flagfile.Read(p.Sign)
 	if err == nil {
 		_, err = report.Sign(nil, key)
 	}
@@ -235,7 +236,7 @@ func (p *publication) sign(r *reports) error {
 	if p.Sign == "" {
 		return nil
 	}
-	key, err := os.ReadFile(p.Sign)
+	key, err := flagfile.Read(p.Sign)
 	if err != nil {
 		return err
 	}
@@ -268,7 +269,7 @@ func (v *verify) Run() error {
 	var files [3][]byte
 	for i, path := range []string{v.Report, v.Signature, v.Key} {
 		var err error
-		files[i], err = os.ReadFile(path)
+		files[i], err = flagfile.Read(path)
 		switch {
 		case path == v.Signature && errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("%w: name the file of the signature with --signature, or sign the report with run --sign", err)

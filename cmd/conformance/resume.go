@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
 )
 
 // deferredSchema is the format version of the file that run --defer writes.
@@ -24,7 +25,7 @@ type deferredRun struct {
 }
 
 func readDeferred(path string) (*deferredRun, error) {
-	text, err := os.ReadFile(path)
+	text, err := flagfile.Read(path)
 	if err != nil {
 		return nil, err
 	}

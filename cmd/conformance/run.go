@@ -6,19 +6,25 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/local"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
 )
 
 type run struct {
@@ -39,22 +45,22 @@ type run struct {
 	Parallel     int           `default:"8" help:"Number of cases that run at once."`
 	Seed         uint64        `help:"Seed for the order of the cases and the values that they send. The report of an earlier run shows its seed."`
 	Reruns       int           `default:"2" help:"Number of times that a failed case is repeated, for diagnosis."`
-	KnownFailing []byte        `type:"filecontent" placeholder:"FILE" help:"Known deviations: lines of clause, last day, reason. An entry fails the run if its clause passes or its last day is over."`
+	KnownFailing fileContent   `placeholder:"FILE" help:"Known deviations: lines of clause, last day, reason. An entry fails the run if its clause passes or its last day is over."`
 	Ledger       string        `default:"conformance-ledger.jsonl" placeholder:"FILE" help:"List of the objects that the run creates at a deployment that is not local, for sweep."`
 	Defer        string        `placeholder:"FILE" help:"Start cases that wait longer than both --max-wait and five minutes, and store their state in the file, for conformance resume."`
 }
 
 // target has the flags of the deployment.
 type target struct {
-	BaseURL    string `env:"GPUCLOUD_BASE_URL" placeholder:"URL" help:"Version 2 of the management API, without /v2."`
-	BaseURLV1  string `name:"base-url-v1" env:"GPUCLOUD_BASE_URL_V1" placeholder:"URL" help:"Version 1, without /v1. Default: the base URL."`
-	QueueURL   string `env:"GPUCLOUD_QUEUE_URL" placeholder:"URL" help:"The job API, without /v2. Default: the base URL."`
-	EndpointID string `env:"GPUCLOUD_ENDPOINT_ID" placeholder:"ID" help:"Endpoint whose workers run builtin/conformance."`
-	Image      string `placeholder:"IMAGE" help:"Image with the same handler, for endpoints that the suite creates. Default: builtin/conformance."`
-	Body       []byte `name:"endpoint-body" type:"filecontent" placeholder:"FILE" help:"JSON object with additional members for every body that creates an endpoint, such as gpu. Nested members are sent only to version 2, version 1's members only to version 1."`
-	HookURL    string `placeholder:"URL" help:"Address at which the deployment reaches --hook-listen."`
-	HookListen string `placeholder:"HOST:PORT" help:"Address to listen on for calls of the deployment."`
-	Advance    bool   `help:"Advance the clock of the deployment instead of waiting. It must be a jobrunner with --clock=admin that nobody else uses."`
+	BaseURL    string      `env:"GPUCLOUD_BASE_URL" placeholder:"URL" help:"Version 2 of the management API, without /v2."`
+	BaseURLV1  string      `name:"base-url-v1" env:"GPUCLOUD_BASE_URL_V1" placeholder:"URL" help:"Version 1, without /v1. Default: the base URL."`
+	QueueURL   string      `env:"GPUCLOUD_QUEUE_URL" placeholder:"URL" help:"The job API, without /v2. Default: the base URL."`
+	EndpointID string      `env:"GPUCLOUD_ENDPOINT_ID" placeholder:"ID" help:"Endpoint whose workers run builtin/conformance."`
+	Image      string      `placeholder:"IMAGE" help:"Image with the same handler, for endpoints that the suite creates. Default: builtin/conformance."`
+	Body       fileContent `name:"endpoint-body" placeholder:"FILE" help:"JSON object with additional members for every body that creates an endpoint, such as gpu. Nested members are sent only to version 2, version 1's members only to version 1."`
+	HookURL    string      `placeholder:"URL" help:"Address at which the deployment reaches --hook-listen."`
+	HookListen string      `placeholder:"HOST:PORT" help:"Address to listen on for calls of the deployment."`
+	Advance    bool        `help:"Advance the clock of the deployment instead of waiting. It must be a jobrunner with --clock=admin that nobody else uses."`
 
 	Local     bool   `help:"Judge the jobrunner: start it, advance its clock, and stop it."`
 	Jobrunner string `type:"existingfile" placeholder:"FILE" help:"The jobrunner for --local. Default: next to this program, or on PATH."`
@@ -67,6 +73,9 @@ func (t *target) resolve(ctx context.Context) (_ env.Target, stop func(), err er
 		if err := json.Unmarshal(t.Body, &body); err != nil {
 			return env.Target{}, nil, fmt.Errorf("--endpoint-body: %w", err)
 		}
+	}
+	if err := t.check(); err != nil {
+		return env.Target{}, nil, err
 	}
 	if t.Local {
 		d, err := local.Start(ctx, local.Config{Binary: t.Jobrunner})
@@ -81,16 +90,6 @@ func (t *target) resolve(ctx context.Context) (_ env.Target, stop func(), err er
 			}
 		}, nil
 	}
-	for flag, address := range map[string]string{"--base-url": t.BaseURL, "--base-url-v1": t.BaseURLV1, "--queue-url": t.QueueURL} {
-		u, err := url.Parse(address)
-		switch {
-		case address == "":
-		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-			return env.Target{}, nil, fmt.Errorf("invalid %s: expected an http or https URL, such as https://api.example.com", flag)
-		case path.Base(u.Path) == "v1" || path.Base(u.Path) == "v2":
-			return env.Target{}, nil, fmt.Errorf("invalid %s: remove /%s from its end", flag, path.Base(u.Path))
-		}
-	}
 	out := env.Target{
 		BaseURL: t.BaseURL, BaseURLV1: t.BaseURLV1, QueueURL: t.QueueURL, Endpoint: t.EndpointID, Image: t.Image,
 		HookURL: t.HookURL, HookListen: t.HookListen, EndpointBody: body,
@@ -103,6 +102,47 @@ func (t *target) resolve(ctx context.Context) (_ env.Target, stop func(), err er
 		out.Advance = local.Advance(out.V2(), out.Key)
 	}
 	return out, func() {}, nil
+}
+
+// check rejects invalid addresses.
+func (t *target) check() error {
+	for flag, address := range map[string]string{"--base-url": t.BaseURL, "--base-url-v1": t.BaseURLV1, "--queue-url": t.QueueURL, "--hook-url": t.HookURL} {
+		u, err := url.Parse(address)
+		switch {
+		case address == "":
+		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !isPort(cmp.Or(u.Port(), "80")):
+			return fmt.Errorf("invalid %s: expected an http or https URL, such as https://api.example.com", flag)
+		case flag != "--hook-url" && (path.Base(u.Path) == "v1" || path.Base(u.Path) == "v2"):
+			return fmt.Errorf("invalid %s: remove /%s from its end", flag, path.Base(u.Path))
+		}
+	}
+	if _, port, err := net.SplitHostPort(t.HookListen); t.HookListen != "" && (err != nil || !isPort(port)) {
+		return fmt.Errorf("invalid --hook-listen %q: expected HOST:PORT, such as 0.0.0.0:8080", t.HookListen)
+	}
+	if t.HookURL != "" && t.HookListen == "" {
+		return errors.New("--hook-url requires --hook-listen, the address behind it")
+	}
+	if url.PathEscape(t.EndpointID) != t.EndpointID {
+		return fmt.Errorf("invalid --endpoint-id %q: expected the id of an endpoint, without its URL", t.EndpointID)
+	}
+	return nil
+}
+
+func isPort(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 16)
+	return err == nil
+}
+
+// fileContent is the content of the file that a flag names.
+type fileContent []byte
+
+// Decode reads the file.
+func (c *fileContent) Decode(ctx *kong.DecodeContext) (err error) {
+	var name string
+	if err = ctx.Scan.PopValueInto("file", &name); err == nil {
+		*c, err = flagfile.Read(kong.ExpandPath(name))
+	}
+	return err
 }
 
 func (r *run) Run() error {
@@ -166,7 +206,11 @@ func (r *run) prepare(ctx context.Context) (o conformance.Options, stop func(), 
 	if len(r.Version) > 0 {
 		t.NoV1, t.NoV2 = !slices.Contains(r.Version, "v1"), !slices.Contains(r.Version, "v2")
 	}
-	if !t.OnThisMachine() { // the public limit of the management API is 60 a minute
+	switch {
+	case t.Local: // RAT-26 judges a 429
+	case t.OnThisMachine():
+		o.Pace = env.NewPace(0, 0) // repeats a request after a 429
+	default: // the public limit of the management API is 60 a minute
 		o.Pace = env.NewPace(45, 10)
 	}
 	return o, stop, nil
@@ -188,9 +232,15 @@ func (r *run) options() (o conformance.Options, err error) {
 		flag           string
 		value, minimum float64
 	}{{"parallel", float64(r.Parallel), 1}, {"reruns", float64(r.Reruns), 0}, {"max-requests", float64(r.MaxRequests), 0}, {"max-seconds", r.MaxSeconds, 0}} {
-		if f.value < f.minimum {
+		if !(f.value >= f.minimum) { // NaN is invalid, too
 			return o, fmt.Errorf("invalid --%s: expected at least %g, got %g", f.flag, f.minimum, f.value)
 		}
+	}
+	if r.MaxWait < 0 {
+		return o, fmt.Errorf("invalid --max-wait: expected at least 0s, got %s", r.MaxWait)
+	}
+	if _, err := conformance.Clauses(r.Select); err != nil {
+		return o, err
 	}
 	for _, word := range r.Allow {
 		for _, x := range suite.Permissions {
@@ -225,16 +275,37 @@ func (s *sweep) Run() error {
 	}
 	e := env.New(&env.Target{Key: key}, env.NewClock(1))
 	e.Ledger = ledger
+	last := map[string]*wire.Exchange{} // by method and URL
+	e.OnExchange = func(x *wire.Exchange) { last[x.Request.Method+" "+x.Request.URL] = x }
 	n := len(ledger.Remaining(""))
 	left := e.CleanUp(ctx, func(env.Object) bool { return false })
 	fmt.Printf("%d of %d objects deleted\n", n-len(left), n)
 	for _, m := range left {
-		fmt.Fprintf(os.Stderr, "not deleted: %s %s, created by %s: %s %s\n", m.Kind, cmp.Or(m.ID, m.Name), m.Case, m.Method, m.URL)
+		request := m.Method + " " + m.URL
+		fmt.Fprintf(os.Stderr, "not deleted: %s %s, created by %s: %s%s\n", m.Kind, cmp.Or(m.ID, m.Name), m.Case, request, e.Secrets.Redact(answerText(last[request])))
 	}
 	if len(left) > 0 {
 		return exit(conformance.ExitLeaked)
 	}
 	return e.Close()
+}
+
+// answerText describes the answer to a request of the cleanup.
+func answerText(x *wire.Exchange) string {
+	switch {
+	case x == nil:
+		return ""
+	case x.Status == 0:
+		return fmt.Sprintf(" failed: %s", x.Err)
+	}
+	text := fmt.Sprintf(" returned %d", x.Status)
+	if id := x.Header.Get("X-Request-Id"); id != "" {
+		text += ", request id " + id
+	}
+	if body := strings.Join(strings.Fields(string(x.Body)), " "); body != "" {
+		text += ": " + body[:min(len(body), 200)]
+	}
+	return strings.ToValidUTF8(text, "")
 }
 
 // judge judges a deployment and shows the progress.

@@ -104,14 +104,8 @@ func (s *serve) Run() (err error) {
 	}
 	bodies := cmp.Or(int64(s.BodyMemory)<<20, httplimit.DefaultMemory())
 	limitHeap(bodies, s.stateMemory())
-	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
+	ctx, stop := s.untilStopped()
 	defer stop()
-	if s.StopWithStdin {
-		go func() {
-			_, _ = io.Copy(io.Discard, os.Stdin) // an error is an end, too
-			stop()
-		}()
-	}
 
 	dir, key, generated, err := s.folderAndKey()
 	if err != nil {
@@ -158,6 +152,18 @@ func (s *serve) Run() (err error) {
 	})
 	defer greeting.Wait()
 	return errors.Join(serveHTTP(ctx, stop, listener, j, log), j.Close())
+}
+
+// untilStopped returns a context that ends with a signal, or with stdin if --stop-with-stdin is set.
+func (s *serve) untilStopped() (ctx context.Context, stop context.CancelFunc) {
+	ctx, stop = signal.NotifyContext(context.Background(), cli.StopSignals()...)
+	if s.StopWithStdin {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin) // an error is an end, too
+			stop()
+		}()
+	}
+	return ctx, stop
 }
 
 // folderAndKey returns the data folder, "" for a state in memory, and the deployment's API key.

@@ -126,13 +126,16 @@ type Pace struct {
 	jobs       time.Duration
 }
 
-// NewPace returns a Pace with a limit for each API.
+// NewPace returns a Pace with a limit for each API. 0 means no limit except the waits after a 429.
 func NewPace(managementPerMinute, jobsPerSecond int) *Pace {
-	return &Pace{
-		next:       map[string]time.Time{},
-		management: time.Minute / time.Duration(max(managementPerMinute, 1)),
-		jobs:       time.Second / time.Duration(max(jobsPerSecond, 1)),
+	p := &Pace{next: map[string]time.Time{}}
+	if managementPerMinute > 0 {
+		p.management = time.Minute / time.Duration(managementPerMinute)
 	}
+	if jobsPerSecond > 0 {
+		p.jobs = time.Second / time.Duration(jobsPerSecond)
+	}
+	return p
 }
 
 // IsManagement reports whether an address belongs to the management API, by the reserved first
