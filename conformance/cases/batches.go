@@ -15,7 +15,7 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of
 		first, second := newBatch(c), newBatch(c, suite.Echo())
 		c.Expect(first != second, "two ids", "the same id twice")
 	}},
-	{ID: "BAT-02", Statement: "The summary of a batch has id, endpointId, status, the numbers of requests, and createdAt in milliseconds since 1970.", Jobs: 2, Run: func(c *suite.C) {
+	{ID: "BAT-02", Statement: "The summary of a batch has id, endpointId, status, the numbers of requests, and createdAt in milliseconds since 1970. GET /batch lists the batches newest first.", Jobs: 2, Run: func(c *suite.C) {
 		at := newBatch(c, suite.Echo(), suite.Echo())
 		a := c.Get(at).Success().Equal("id", strings.TrimPrefix(at, "/batch/")).Equal("endpointId", c.Endpoint).Equal("status", "DRAFT")
 		for member, want := range map[string]int64{"requestTotal": 2, "requestInProgress": 0, "requestCompleted": 0, "requestFailed": 0} {
@@ -23,6 +23,14 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of
 		}
 		created := time.UnixMilli(a.Int("createdAt"))
 		c.Expect(created.Sub(c.Now()).Abs() < 10*time.Minute, "createdAt near now", "createdAt %s", created)
+	}},
+	{ID: "BAT-02-list", Supplementary: true, WaitTime: 2 * time.Second, Run: func(c *suite.C) {
+		older := newBatch(c)
+		c.Sleep(2 * time.Second)
+		newer := newBatch(c)
+		list := suite.JSONText(c.Get("/batch").Success().JSON())
+		position := func(path string) int { return strings.Index(list, strings.TrimPrefix(path, "/batch/")) }
+		c.Expect(position(newer) >= 0 && position(newer) < position(older), "both batches, with the newest first", "the newer one at byte %d, the older one at %d", position(newer), position(older))
 	}},
 	{ID: "BAT-03", Statement: "POST /batch/{id}/requests adds requests to a draft, again and again.", Jobs: 4, Run: func(c *suite.C) {
 		at := newBatch(c, suite.Echo())

@@ -172,6 +172,18 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 		expectUnknownID(c, "DELETE", "/registries/delegations/{id}", "/registries/nothings/{id}", nil)
 	}),
 	existsCase("VER-49", "GET /v2/billing", suite.V2, 0, func(c *suite.C) { expectObjectAt(c, "/billing") }),
+	{ID: "VER-83", Level: suite.Should, Source: "Versioning, 6 and 7; the version 2 document", Statement: "A create returns 201, a read and an update return 200, with the type application/json; a deletion returns 204 without a body.",
+		Allow: suite.Create, Requests: 16, Run: func(c *suite.C) {
+			for path, created := range map[string]*suite.Answer{"/templates": c.NewTemplate("v2"), "/network-volumes": c.NewVolume("v2", 10)} {
+				created.Is(201).ContentType("application/json")
+				c.V2("GET", path, nil).Is(200).ContentType("application/json")
+				path += "/" + suite.PathSegment(created.Str("id"))
+				readBack(c, path).ContentType("application/json")
+				c.V2("PATCH", path, suite.M{"name": c.Name()}).Is(200).ContentType("application/json")
+				deleted := c.V2("DELETE", path, nil).Is(204)
+				deleted.Expect(len(deleted.Body) == 0, "no body")
+			}
+		}},
 	{ID: "VER-54", Level: suite.Should, Source: "Versioning, 7", Statement: "If version 1 created an endpoint, PATCH accepts the gpu object that version 2 returns for it, even if its GPUs are in no pool.",
 		Needs: suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			template := c.NewTemplate("v1", suite.M{"isServerless": true}).Str("id")

@@ -172,7 +172,7 @@ var v1Cases = section(suite.Case{Needs: suite.V1}, []suite.Case{
 // pageCases judge lists with pages. The description has none, so a deployment without pages
 // is skipped.
 var pageCases = section(suite.Case{Level: suite.Should, Source: "API changes of November 2026, 1.1", Needs: suite.V2}, []suite.Case{
-	{ID: "VER-77", Statement: "A page of a list has at most limit objects, and each object is on one page. nextCursor leads to the next page and is null on the last one.",
+	{ID: "VER-77", Statement: "A page of a list has at most limit objects, and each object is on one page. nextCursor leads to the next page and is null on the last one. Endpoints and releases are listed newest first.",
 		Allow: suite.Create, Requests: 30, Run: func(c *suite.C) {
 			var created []string
 			for range 3 {
@@ -201,6 +201,23 @@ var pageCases = section(suite.Case{Level: suite.Should, Source: "API changes of 
 		firstPage(c, "/serverless")
 		list := suite.JSONText(c.V2("GET", "/serverless", nil).Is(200).Array("endpoints"))
 		c.Expect(strings.Index(list, second) < strings.Index(list, first), "endpoints with the newest first", "a list with the older endpoint first")
+	}},
+	{ID: "VER-77-releases", Supplementary: true, Allow: suite.Create, WaitTime: 2 * time.Second, Run: func(c *suite.C) {
+		path := "/serverless/" + c.NewEndpoint(0)
+		c.Sleep(2 * time.Second)
+		c.V2("PATCH", path, suite.M{"env": suite.M{"A": c.Nonce()}}).Success()
+		var a *suite.Answer
+		var list []any
+		eventually(c, func() bool {
+			a = c.V2("GET", path+"/releases", nil)
+			list, _ = a.Shown("releases").([]any)
+			return len(list) >= 2
+		})
+		c.SkipIf(list == nil, "the response has no releases: %d", a.Code) // VER-45 judges the operation
+		n := len(list)
+		c.Expect(n >= 2, "a release of the create and one of the update", "%d releases", n)
+		newest, oldest := expectRFC3339(c, a, "releases.0.createdAt"), expectRFC3339(c, a, fmt.Sprintf("releases.%d.createdAt", n-1))
+		c.Expect(newest.After(oldest), "the newest release first", "the first release at %s, the last one at %s", newest, oldest)
 	}},
 	{ID: "VER-78", Statement: "A limit outside 1 to 1000, and a cursor that no page of the list returned, return 422.", Requests: 24, Run: func(c *suite.C) {
 		for _, path := range []string{"/templates", "/serverless", "/pods"} {
