@@ -42,7 +42,7 @@ func TestWebhook(t *testing.T) {
 	must.Hold(t, must.Err(jobrunner.New(t.Context(), jobrunner.Config{APIKey: "k", WebhookAllow: []string{"http://x"}})) != nil, "a URL is taken for a host")
 }
 
-// A worker's chunks reach the client in the form of the described dialect and of the SDK dialect.
+// A worker's chunks reach the client in the form of the service description at /v2, and of the SDK dialect at /live/v2.
 func TestBothDialects(t *testing.T) {
 	d := deploy(t, "")
 	id := d.handler()

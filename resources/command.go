@@ -93,7 +93,7 @@ func (f command) checkVersion(c diagnostics.Check, v api.Version) {
 	}
 }
 
-// expand returns the model's own command. If the object follows a template, omitted parts are nil,
+// expand returns the command of the model. If the object follows a template, omitted parts are nil,
 // which means the template's; otherwise they are empty.
 func (f command) expand(follows bool) (c api.Command) {
 	list := func(l types.List) *[]string {
@@ -116,10 +116,10 @@ func (f command) expand(follows bool) (c api.Command) {
 	return c
 }
 
-// flatten copies an answer into the model. If own is false, it copies only the parts that the model
-// sets. The model keeps its form of the command. A model without a form gets lists if the answer
+// flatten copies an answer into the model. Unless everything is set, it copies only the parts that
+// the model sets. The model keeps its form of the command. A model without a form gets lists if the answer
 // has an entrypoint or args in the JSON form.
-func (f command) flatten(got api.Command, own bool) {
+func (f command) flatten(got api.Command, everything bool) {
 	if got.Args == nil || got.Entrypoint == nil || got.Cmd == nil {
 		return
 	}
@@ -127,19 +127,19 @@ func (f command) flatten(got api.Command, own bool) {
 	switch {
 	case !f.dockerEntrypoint.IsNull():
 		*f.dockerEntrypoint = value.KeepList(*f.dockerEntrypoint, *got.Entrypoint)
-		if own || !f.args.IsNull() {
+		if everything || !f.args.IsNull() {
 			*f.args = keepArgs(*f.args, value.KeepString(*f.args, startcmd.Join(*got.Cmd)))
 		}
 	case !f.args.IsNull():
 		*f.args = keepArgs(*f.args, value.KeepString(*f.args, *got.Args))
-	case !f.entrypoint.IsNull() || !f.cmd.IsNull() || own && isJSON:
-		if own || !f.entrypoint.IsNull() {
+	case !f.entrypoint.IsNull() || !f.cmd.IsNull() || everything && isJSON:
+		if everything || !f.entrypoint.IsNull() {
 			*f.entrypoint = value.KeepList(*f.entrypoint, *got.Entrypoint)
 		}
-		if own || !f.cmd.IsNull() {
+		if everything || !f.cmd.IsNull() {
 			*f.cmd = value.KeepList(*f.cmd, *got.Cmd)
 		}
-	case own:
+	case everything:
 		*f.args = value.KeepString(*f.args, *got.Args)
 	}
 }

@@ -18,9 +18,9 @@ import (
 // The container settings that templates, endpoints and pods share (v2 document:
 // ContainerConfig).
 
-// containerAttributes are the attributes of these settings and own, a kind's other attributes, which
-// win. env and envWO are appended to the descriptions of env and env_wo.
-func containerAttributes(m members, env, envWO string, own attributes) attributes {
+// containerAttributes merges the attributes of these settings with a kind's other attributes, which
+// take precedence. env and envWO are appended to the descriptions of env and env_wo.
+func containerAttributes(m members, env, envWO string, others attributes) attributes {
 	all := attributes{
 		"image":          imageAttribute(m, "Container image."),
 		"args":           argsAttribute(m),
@@ -33,7 +33,7 @@ func containerAttributes(m members, env, envWO string, own attributes) attribute
 		"ports":          portsAttribute(m),
 		"registry":       m.text("registry", "Id of the registry auth for a private image."),
 	}
-	maps.Copy(all, own)
+	maps.Copy(all, others)
 	return all
 }
 
@@ -100,7 +100,7 @@ func (s *container) checkImage(c diagnostics.Check) {
 	}
 }
 
-// expand returns the model's own settings. If the object follows a template, omitted settings are
+// expand returns the settings of the model. If the object follows a template, omitted settings are
 // nil, which means the template's; otherwise they are empty.
 func (s *container) expand() *api.Container {
 	follows := !s.TemplateID.IsNull()
@@ -119,19 +119,18 @@ func (s *container) expand() *api.Container {
 
 // ownVariables returns the names of the variables that the model sets, in env and env_wo.
 func (s *container) ownVariables(d envDigests) map[string]bool {
-	own := s.owned(d)
+	names := s.owned(d)
 	for name := range s.Env.Elements() {
-		own[name] = true
+		names[name] = true
 	}
-	return own
+	return names
 }
 
-// flatten copies an answer into the model: all of it if own is true, otherwise only the
-// settings that the model sets.
-func (s *container) flatten(got api.Container, own bool) {
-	s.command().flatten(got.Command, own)
+// flatten copies an answer into the model: everything, or only the settings that the model sets.
+func (s *container) flatten(got api.Container, everything bool) {
+	s.command().flatten(got.Command, everything)
 	var except []string
-	if !own {
+	if !everything {
 		for _, name := range []string{"Image", "Disk", "Env", "Ports", "Registry"} {
 			if value.Attribute(s, name).IsNull() {
 				except = append(except, name)

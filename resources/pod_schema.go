@@ -185,12 +185,12 @@ func (m *pod) flatten(got api.Pod) {
 	if id := cmp.Or(deref(got.TemplateID), deref(got.Template)); imported && id != "" {
 		m.TemplateID = types.StringValue(id)
 	}
-	own := imported || m.TemplateID.IsNull()
+	everything := imported || m.TemplateID.IsNull()
 	container := *got.Container
 	container.Env = withoutAccess(m.Env, m.withoutWriteOnly(m.Private.EnvWO, container.Env))
-	m.container.flatten(container, own)
+	m.container.flatten(container, everything)
 	m.Private.Mounts = got.Mounts
-	if own || !m.Mounts.IsNull() {
+	if everything || !m.Mounts.IsNull() {
 		m.Mounts = flattenMounts(got.Mounts)
 	}
 	m.flattenCompute(got)

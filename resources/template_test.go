@@ -128,7 +128,8 @@ func TestTemplateRepeatsElements(t *testing.T) {
 	})
 }
 
-// null, "" and [] are equivalent in the state and in the configuration.
+// null, "" and [] have the same effect. A change from one to another is an update, after which the
+// next plan is empty.
 func TestTemplateEmptyIsNull(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		minimal := with(minimalTemplate, map[string]any{"name": d.Name("t")})

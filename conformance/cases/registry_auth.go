@@ -25,7 +25,7 @@ var registryCases = section(suite.Case{Level: suite.Must, Needs: suite.V1}, []su
 			}
 			c.Expect(found, "the registry auth "+name+" in the list", "a list without that name")
 		}},
-	{ID: "R-02", Level: suite.Should, Source: "Container registry auth", Statement: "The list contains no credentials.", Allow: suite.Create, Requests: 40, Run: judgeRegistrySecret(v1API)},
+	{ID: "R-02", Level: suite.Should, Source: "Container registry auth", Statement: "No response contains the password: neither the list nor a read, the answer to a create or an error.", Allow: suite.Create, Requests: 40, Run: judgeRegistrySecret(v1API)},
 	{ID: "R-02-v2", Needs: suite.V2, Allow: suite.Create, Requests: 40, Run: judgeRegistrySecret(v2API)},
 	{ID: "R-03", Source: "Endpoints A, DELETE /containerregistryauth", Statement: "A deletion returns 204 without a body.", Allow: suite.Create, Run: func(c *suite.C) {
 		id, _ := newRegistryAuth(c)
@@ -150,9 +150,9 @@ func judgeRegistrySecret(a api) func(*suite.C) {
 }
 
 // delegationCases judge the registry delegations of version 2. The description has the
-// operations, but no schemas, so the cases are skipped unless a delegation can be created.
+// operations, but no schemas, so VER-55 is skipped unless a delegation can be created.
 var delegationCases = section(suite.Case{Needs: suite.V2, Allow: suite.Create}, []suite.Case{
-	{ID: "VER-55", Level: suite.Must, Source: "Versioning, 10", Statement: "DELETE /v2/registries/delegations/{id} deletes only that registry delegation. The list no longer contains it, and a second deletion returns 404.",
+	{ID: "VER-55", Level: suite.Must, Source: "Versioning, 10", Statement: "DELETE /v2/registries/delegations/{id} deletes only that registry delegation. The list no longer contains it, and a second deletion returns 404 or 410.",
 		Requests: 12, Run: func(c *suite.C) {
 			id, other := newDelegation(c), newDelegation(c)
 			c.Expect(id != other, "an id of its own for each delegation", "the id %s twice", id)

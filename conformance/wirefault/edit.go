@@ -27,7 +27,7 @@ type Edit struct {
 	Header  map[string]string   `json:"header"` // "" deletes a header; $KEY is the deployment's key, $SENT the client's
 	Body    *string             `json:"body"`   // replaces the whole body
 	Set     map[string]any      `json:"set"`
-	Default map[string]any      `json:"default"` // set if they are absent
+	Default map[string]any      `json:"default"` // set if they are absent or null
 	Delete  []string            `json:"delete"`
 	Text    []string            `json:"text"`   // members whose JSON is encoded as a string
 	Rename  map[string]string   `json:"rename"` // new names, by path
@@ -189,8 +189,8 @@ func hasMembers(body []byte, members map[string]any) bool {
 	return true
 }
 
-// editAt replaces the value at a path by the result of replace, or deletes it if replace
-// returns false. With create, replace is also called for an absent member.
+// editAt replaces the value at a path by the result of replace. If replace returns false, it
+// deletes a member of an object, and keeps an element of a list. With create, replace is also called for an absent member.
 func editAt(tree any, path []string, create bool, replace func(in map[string]any, old any) (any, bool)) {
 	first, rest := path[0], path[1:]
 	switch node := tree.(type) {

@@ -120,7 +120,7 @@ type createTracker[T any] struct {
 
 	mu        sync.Mutex
 	ambiguous []*pendingCreate[T]
-	known     map[string]bool // ids that this run created, read or deleted
+	handled   map[string]bool // ids that this run created, read or deleted
 }
 
 const allTurns = 1 << 30
@@ -183,14 +183,14 @@ func (t *createTracker[T]) claims(a *pendingCreate[T], couldHaveMade func(*pendi
 func (t *createTracker[T]) add(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.known == nil {
-		t.known = map[string]bool{}
+	if t.handled == nil {
+		t.handled = map[string]bool{}
 	}
-	t.known[id] = true
+	t.handled[id] = true
 }
 
-func (t *createTracker[T]) isKnown(id string) bool {
+func (t *createTracker[T]) isHandled(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.known[id]
+	return t.handled[id]
 }

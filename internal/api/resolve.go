@@ -92,12 +92,12 @@ func (r *Collection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreat
 	return none, unseen
 }
 
-// lookUp lists until it finds an object that fits and isn't known. If patient, it lists
-// several times, because a new object may take a moment to appear.
+// lookUp returns the objects that fit and that this run hasn't created, read or deleted. If patient,
+// it lists several times, because a new object may take a moment to appear, unless names are unique.
 func (r *Collection[T]) lookUp(ctx context.Context, fits func(T) bool, patient bool) ([]T, error) {
 	for n, wait := range lookupPauses {
 		if n > 0 && (!patient || r.uniqueNames) {
-			break // another POST would be harmless, or nothing was just created
+			break // nothing was just created, or a unique name makes another POST harmless
 		}
 		if err := httpclient.Sleep(ctx, wait); err != nil {
 			return nil, interrupted{}
@@ -108,7 +108,7 @@ func (r *Collection[T]) lookUp(ctx context.Context, fits func(T) bool, patient b
 		}
 		var found []T
 		for _, e := range elements {
-			if r.creates.isKnown(e.id) {
+			if r.creates.isHandled(e.id) {
 				continue
 			}
 			o, err := r.decode(e.raw)
@@ -256,7 +256,8 @@ func ExistingWarning(matches []ExistingMatch, title, typeName string) (summary, 
 // which an interrupted run may have left, and the one with the same unique name. It uses the
 // list that all reads share. It returns nothing if the list fails, or once this run has
 // written an object of the kind, because the list then contains the run's own objects.
-// It returns an equal object once: instances of a count may be planned before others are read.
+// Only the first caller gets an equal object. Otherwise each new instance of a count would get it,
+// although an instance that is read later may manage it.
 func (r *Collection[T]) ExistingMatches(ctx context.Context, want T) (matches []ExistingMatch) {
 	if !r.cache.canMatch() {
 		return nil
@@ -268,7 +269,7 @@ func (r *Collection[T]) ExistingMatches(ctx context.Context, want T) (matches []
 	}
 	for _, e := range elements {
 		o, err := r.decode(e.raw)
-		if err != nil || r.name(o) != r.name(want) || r.creates.isKnown(e.id) {
+		if err != nil || r.name(o) != r.name(want) || r.creates.isHandled(e.id) {
 			continue
 		}
 		if equal := !r.writeOnly && r.same(o, want); equal || r.uniqueNames {
@@ -284,7 +285,8 @@ func (r *Collection[T]) ExistingMatches(ctx context.Context, want T) (matches []
 	return matches
 }
 
-// canMatch reports whether the list can contain only objects of earlier runs.
+// canMatch reports whether the shared list is usable: it has no objects of this run, and hasn't
+// failed.
 func (s *listCache) canMatch() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -317,7 +319,8 @@ func (r *Collection[T]) same(got, want T) bool {
 // errNoUpdate marks a kind that can't be changed.
 var errNoUpdate = errors.New("this kind of object can't be changed: create a new one, and delete the old one")
 
-// agrees reports whether the server's value is the requested one, or none was requested.
+// agrees reports whether the server's value is the requested one. It is also true if none was
+// requested or the server returned none.
 func agrees(got, want *string) bool {
 	return want == nil || got == nil || *got == *want
 }

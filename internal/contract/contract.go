@@ -56,14 +56,14 @@ type Field struct {
 	Required Use      // bodies that must have it if they have the object around it
 	Default  string   // value in a create body that omits it, as JSON text, or ""
 	Min, Max *float64 // of a number, or of a string's or array's length
-	OrZero   bool     // 0 is accepted although it is out of bounds; it means never set
+	OrZero   bool     // 0 is also accepted, and means: not set
 	Enum     []string // values, or an array's elements
 	Open     bool     // values outside Enum are accepted
 	Form     *Form    // of a string, or of an array's elements
 	Not      *Form    // that a string must not have
 	Unless   string   // member of the same object; a create without it must have this one
 	With     string   // member of the same object that an update with this one must have
-	When     string   // value of the member type with which the object must have this one; it must not with another value
+	When     string   // required if the sibling member `type` has this value, forbidden otherwise
 	Nullable bool     // null in a request equals absent, or clears a reference
 	Unique   bool     // an array without duplicates
 	Power2   bool     // a power of two

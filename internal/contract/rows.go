@@ -76,8 +76,8 @@ func secret(f *Field)     { f.Secret = true }
 
 var errorV1 = rows(V1, "error", "service description: Errors",
 	f("message", "string", Read, required(Read)),
-	f("error", "string", Read, from("field notes: Management v1"), note("some live deployments return it instead of message; read, never sent")),
-	f("status", "integer", Read, from("field notes: Management v1"), note("sent together with error")),
+	f("error", "string", Read, from("field notes: Management v1"), note("some live deployments return it instead of message; clients read it, the jobrunner doesn't return it")),
+	f("status", "integer", Read, from("field notes: Management v1"), note("deployments that return error return it too")),
 )
 
 var errorV2 = rows(V2, "error", "service description: Versioning 9",

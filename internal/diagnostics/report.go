@@ -97,8 +97,8 @@ func (r *Run) Fail(c Check, attribute, summary string, err error) {
 	c.Error(attribute, summary, "%s", err)
 }
 
-// alreadyReported reports whether err is a failure of the whole deployment that was reported
-// before. It marks err as reported.
+// alreadyReported reports whether err concerns the whole deployment and this run has already reported
+// such a failure. The next call with such an error returns true.
 func (r *Run) alreadyReported(err error) bool {
 	return api.IsDeploymentWide(err) && r.outageReported.Swap(true)
 }

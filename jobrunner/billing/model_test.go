@@ -238,10 +238,10 @@ func (h *history) lastNoted(t *rapid.T, v *interval) (until int64) {
 func (h *history) check(t *rapid.T) {
 	synctest.Wait()
 	kind := rapid.SampledFrom([]billing.Kind{billing.Worker, billing.Pod, billing.Cluster, billing.Volume}).Draw(t, "kind")
-	bucket := billing.Bucket(rapid.SampledFrom(billing.Buckets).Draw(t, "bucket"))
+	size := billing.BucketSize(rapid.SampledFrom(billing.BucketSizes).Draw(t, "bucket"))
 	now := h.now()
 	end := time.UnixMilli(now).Add(time.Duration(rapid.Int64Range(-100, 100).Draw(t, "end")) * time.Hour)
-	w, err := billing.Between(bucket, end.Add(-time.Duration(rapid.Int64Range(1, 1500).Draw(t, "length"))*time.Hour), end)
+	w, err := billing.Between(size, end.Add(-time.Duration(rapid.Int64Range(1, 1500).Draw(t, "length"))*time.Hour), end)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func (h *history) check(t *rapid.T) {
 				}
 			}
 			if got != want {
-				t.Fatalf("%s %s in the %s from %s: %+v, want %+v", kind, owner, bucket, w.Bounds[i], got, want)
+				t.Fatalf("%s %s in the %s from %s: %+v, want %+v", kind, owner, size, w.Bounds[i], got, want)
 			}
 		}
 	}
@@ -271,11 +271,11 @@ func (h *history) check(t *rapid.T) {
 	if err != nil {
 		t.Skip("too many days")
 	}
-	if bucket == billing.Hour {
-		finer = billing.Window{Bucket: bucket, Bounds: []time.Time{w.Start(), w.End()}} // one bucket
+	if size == billing.Hour {
+		finer = billing.Window{Size: size, Bounds: []time.Time{w.Start(), w.End()}} // one bucket
 	}
 	if a, b := sum(costs), sum(h.usage(t, reader, kind, finer)); a != b {
-		t.Fatalf("by %s %+v, otherwise %+v", bucket, a, b)
+		t.Fatalf("by %s %+v, otherwise %+v", size, a, b)
 	}
 }
 
@@ -285,7 +285,7 @@ func (h *history) usage(t *rapid.T, reader int, kind billing.Kind, w billing.Win
 		if costs[u.Owner] == nil {
 			costs[u.Owner] = map[int]billing.Cost{}
 		}
-		costs[u.Owner][u.Bucket] = costs[u.Owner][u.Bucket].Plus(u.Cost)
+		costs[u.Owner][u.Index] = costs[u.Owner][u.Index].Plus(u.Cost)
 	})
 	if err != nil {
 		t.Fatal(err)

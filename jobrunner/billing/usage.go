@@ -14,9 +14,9 @@ import (
 // Usage is the cost and the billed time of a resource in a bucket.
 type Usage struct {
 	Resource
-	Bucket int // index in the window
-	Cost   Cost
-	Time   time.Duration
+	Index int // of the bucket in the window
+	Cost  Cost
+	Time  time.Duration
 }
 
 // Usage calls visit with the usage of a kind's resources in each bucket of a window, up to
@@ -58,36 +58,36 @@ func (s span) visit(w Window, visit func(Usage)) {
 		}
 		from, to = max(from, s.started), min(to, s.until)
 		visit(Usage{
-			Resource: s.Resource, Bucket: i, Cost: costBetween(s.Rates, from-s.started, to-s.started), Time: time.Duration(to-from) * time.Millisecond,
+			Resource: s.Resource, Index: i, Cost: costBetween(s.Rates, from-s.started, to-s.started), Time: time.Duration(to-from) * time.Millisecond,
 		})
 	}
 }
 
-// Bucket is the length of the intervals by which costs are summed. In UTC, buckets begin on
+// BucketSize is the length of the intervals by which costs are summed. In UTC, buckets begin on
 // the hour, at midnight, on Monday, or on the first day of a month or year.
-type Bucket string
+type BucketSize string
 
 const (
-	Hour  Bucket = "hour"
-	Day   Bucket = "day"
-	Week  Bucket = "week"
-	Month Bucket = "month"
-	Year  Bucket = "year"
+	Hour  BucketSize = "hour"
+	Day   BucketSize = "day"
+	Week  BucketSize = "week"
+	Month BucketSize = "month"
+	Year  BucketSize = "year"
 )
 
-// Buckets lists the names of the lengths, the shortest first.
-var Buckets = []string{string(Hour), string(Day), string(Week), string(Month), string(Year)}
+// BucketSizes lists the names of the lengths, the shortest first.
+var BucketSizes = []string{string(Hour), string(Day), string(Week), string(Month), string(Year)}
 
 const MaxBuckets = 10_000
 
 // DefaultPeriod is the length of a window without a start.
 const DefaultPeriod = 30 * 24 * time.Hour
 
-// fixed has the buckets of constant length. They start at multiples of it since the zero time, a Monday.
-var fixed = map[Bucket]time.Duration{Hour: time.Hour, Day: 24 * time.Hour, Week: 7 * 24 * time.Hour}
+// fixed has the sizes of constant length. Their buckets start at multiples of it since the zero time, a Monday.
+var fixed = map[BucketSize]time.Duration{Hour: time.Hour, Day: 24 * time.Hour, Week: 7 * 24 * time.Hour}
 
 // floor returns the start of the bucket that contains t.
-func (b Bucket) floor(t time.Time) time.Time {
+func (b BucketSize) floor(t time.Time) time.Time {
 	t = t.UTC()
 	switch length := fixed[b]; {
 	case length > 0:
@@ -99,7 +99,7 @@ func (b Bucket) floor(t time.Time) time.Time {
 }
 
 // step returns the start of the nth bucket after the one that starts at start.
-func (b Bucket) step(start time.Time, n int) time.Time {
+func (b BucketSize) step(start time.Time, n int) time.Time {
 	switch length := fixed[b]; {
 	case length > 0:
 		return start.Add(time.Duration(n) * length)
@@ -110,7 +110,7 @@ func (b Bucket) step(start time.Time, n int) time.Time {
 }
 
 // ceil returns the first start of a bucket that isn't before t.
-func (b Bucket) ceil(t time.Time) time.Time {
+func (b BucketSize) ceil(t time.Time) time.Time {
 	if start := b.floor(t); start.Before(t) {
 		return b.step(start, 1)
 	}
@@ -118,7 +118,7 @@ func (b Bucket) ceil(t time.Time) time.Time {
 }
 
 type Window struct {
-	Bucket Bucket
+	Size   BucketSize
 	Bounds []time.Time // start of each bucket, and end of the last one
 }
 
@@ -131,7 +131,7 @@ func (w Window) Len() int { return len(w.Bounds) - 1 }
 
 // Between returns the window of all buckets that overlap the time from start to end. Its
 // errors are for clients.
-func Between(b Bucket, start, end time.Time) (Window, error) {
+func Between(b BucketSize, start, end time.Time) (Window, error) {
 	if !start.Before(end) {
 		return Window{}, fmt.Errorf("startTime (%s) is not before endTime (%s): without them a period begins 30 days ago and ends now", start.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339))
 	}
@@ -146,12 +146,12 @@ func Between(b Bucket, start, end time.Time) (Window, error) {
 }
 
 // Last returns the window of the last n buckets, including the current one.
-func Last(b Bucket, n int64, now time.Time) (Window, error) {
+func Last(b BucketSize, n int64, now time.Time) (Window, error) {
 	if n > MaxBuckets {
 		return Window{}, tooMany(b)
 	}
 	current := b.floor(now)
-	w := Window{Bucket: b}
+	w := Window{Size: b}
 	for i := -int(n) + 1; i <= 1; i++ {
 		w.Bounds = append(w.Bounds, b.step(current, i))
 	}
@@ -161,6 +161,6 @@ func Last(b Bucket, n int64, now time.Time) (Window, error) {
 	return w, nil
 }
 
-func tooMany(b Bucket) error {
+func tooMany(b BucketSize) error {
 	return fmt.Errorf("the period has too many buckets of the size %s: expected %d at most; choose a larger bucketSize or a shorter period", b, MaxBuckets)
 }

@@ -7,7 +7,7 @@ var schema = append(make([]string, 8), `-- the first released version`, `
 ALTER TABLE jobs ADD COLUMN batch BIGINT NOT NULL DEFAULT 0;
 CREATE TABLE batches (k BIGINT, endpoint TEXT, id TEXT, name TEXT, state TEXT, verdict TEXT, created BIGINT, ends BIGINT, gone BIGINT);
 `, sqldb.Breaking+`
-ALTER TABLE inputs RENAME TO old_inputs; -- foreign keys cost much of a job
+ALTER TABLE inputs RENAME TO old_inputs; -- the new tables have no foreign keys: checking them took much of the time per job
 ALTER TABLE outputs RENAME TO old_outputs;
 ALTER TABLE chunks RENAME TO old_chunks;
 ALTER TABLE jobs RENAME TO old_jobs;
@@ -43,9 +43,9 @@ DELETE FROM compatible WHERE component = 'limits';
 ALTER TABLE processes ADD COLUMN tries BIGINT NOT NULL DEFAULT 0; -- number of the latest try of a commit
 `)
 
-// tables are the tables of version 11. All times are milliseconds since 1970, 0 for never. What is
-// large lives in tables of its own, because a change of a job's state rewrites the job's row. It goes
-// when the row goes.
+// tables are the tables of version 11. All times are milliseconds since 1970, 0 for never. Inputs,
+// outputs and chunks have tables of their own, because a change of a job's state rewrites the job's
+// row. They are deleted with that row.
 const tables = `
 CREATE TABLE jobs (
 	k          {same key}, -- see newKey
@@ -116,7 +116,7 @@ CREATE TABLE counts (
 	in_queue    BIGINT NOT NULL,
 	waiting     BIGINT NOT NULL, -- those in the queue that start workers
 	in_progress BIGINT NOT NULL,
-	completed   BIGINT NOT NULL, -- these and the next through the endpoint's whole life
+	completed   BIGINT NOT NULL, -- this and the two below: totals since the endpoint was created
 	failed      BIGINT NOT NULL,
 	retried     BIGINT NOT NULL
 );

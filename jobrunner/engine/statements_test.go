@@ -179,7 +179,8 @@ func TestFormerLeader(t *testing.T) {
 	must.FailWith(t, err, ErrNotLeader, "the database accepted it:")
 }
 
-// What a full disk could take isn't stored again over later changes.
+// Changes of a commit that still fitted on a full disk aren't stored again with the rest, which would
+// overwrite later changes.
 func TestPartOfACommitOnAFullDisk(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{Dir: smalldisk.Mount(t, "30m") + "/data"})
 	submit := func(size int) (*job, error) {
@@ -243,8 +244,8 @@ func TestSubmissionAtTheStartOfAnOutage(t *testing.T) {
 	must.Equal(t, must.Do(e.store.counts(t.Context(), "ep"))(t), Counts{})
 }
 
-// If a process is killed while the disk is full, the stored counts may have changes that wait. The
-// next start counts the active jobs.
+// If a process is killed while the disk is full, the stored counts may include changes of jobs that were
+// never stored. The next start counts the active jobs.
 func TestActiveJobsAreCounted(t *testing.T) {
 	e, db := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
 	for range 2 {

@@ -266,8 +266,8 @@ func (s *store) list(ctx context.Context, query string, args ...any) (jobs []*jo
 	return jobs, err
 }
 
-// load reads the active jobs and the counts of an endpoint. The stored numbers of active jobs may have
-// changes that were not stored, if the process was killed while the disk was full.
+// load reads the active jobs and the counts of an endpoint. The stored numbers of active jobs may include
+// changes of jobs that were never stored, if the process was killed while the disk was full.
 func (s *store) load(ctx context.Context, endpoint string) (jobs []*job, counts Counts, err error) {
 	err = s.db.Each(ctx, func(row sqldb.Row) error {
 		j := &job{}

@@ -5,7 +5,7 @@ import (
 )
 
 // Take takes the next jobs for a worker: IN_QUEUE → IN_PROGRESS. If the queue is empty, it
-// returns no jobs at once. The take is committed soon after.
+// immediately returns none. The take is committed soon after.
 func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) {
 	q, err := e.lockForTake(ctx, t.Endpoint)
 	if err != nil {

@@ -75,14 +75,14 @@ var (
 	getOrPost = []string{http.MethodGet, http.MethodPost}
 )
 
-// operations are the operations of both dialects. Without a method in a dialect, the operation isn't
-// served there.
+// operations are the operations of both dialects. Without a method at /v2 or /live/v2, the operation
+// isn't served there.
 var operations = []struct {
-	path            string // below the endpoint
-	described, live []string
-	limit           limits.Operation
-	scope           apikey.Scope // scope that the key needs; reading a stream removes chunks
-	serve           func(*api, http.ResponseWriter, *http.Request, target) error
+	path     string   // below the endpoint
+	v2, live []string // methods
+	limit    limits.Operation
+	scope    apikey.Scope // scope that the key needs; reading a stream removes chunks
+	serve    func(*api, http.ResponseWriter, *http.Request, target) error
 }{
 	{"/run", post, post, limits.Run, apikey.All, (*api).run},
 	{"/runsync", post, post, limits.RunSync, apikey.All, (*api).runSync},
@@ -111,7 +111,7 @@ const openAIPath = "/openai/{route...}"
 
 var routes = func() (t httproute.Table[*operation]) {
 	for _, o := range operations {
-		for _, method := range o.described {
+		for _, method := range o.v2 {
 			t.Add(method, "/v2/{endpoint_id}"+o.path, &operation{o.limit, false, o.path != openAIPath, o.scope, o.serve})
 		}
 		for _, method := range o.live {

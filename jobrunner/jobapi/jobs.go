@@ -103,7 +103,7 @@ func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
 	return a.answerJob(w, r, t, job)
 }
 
-// statusSync, in the live dialect, is status that waits for the job's end (field notes: /status-sync).
+// statusSync, in the SDK dialect, is status that waits for the job's end (field notes: /status-sync).
 func (a *api) statusSync(w http.ResponseWriter, r *http.Request, t target) error {
 	wait, err := queryDuration(r, "wait", waitBounds, engine.DefaultWait)
 	if err != nil {

@@ -17,11 +17,11 @@ const streamWait = 10 * time.Second
 // streamShape is the header that names the form of a stream, and where the other form is served.
 const streamShape = "X-Stream-Shape"
 
-// publicSDKs begins the User-Agent of the public SDKs.
+// publicSDKs is part of the User-Agent of the public SDKs, in lower case.
 const publicSDKs = "runpod"
 
-// explainStream explains the described dialect, because the public SDKs expect an object and fail with
-// an error that doesn't say why.
+// explainStream explains the form of a stream at /v2, the service description's, in a header and for a
+// public SDK in the log. These SDKs expect an object, and fail with an error that doesn't say why.
 func (a *api) explainStream(w http.ResponseWriter, r *http.Request, t target) {
 	w.Header().Set(streamShape, "array of chunks; {status, stream} is at /live"+r.URL.Path)
 	if !strings.Contains(strings.ToLower(r.UserAgent()), publicSDKs) {
@@ -49,8 +49,8 @@ func (a *api) countUnread(w http.ResponseWriter, r *http.Request, t target, job 
 }
 
 // stream responds with the unread chunks. If there are none, it waits until some come, the job ends, or
-// the wait is over (service description: GET /stream). The described dialect has only the chunks, the live one
-// also the status: a terminal status comes with the last chunks.
+// the wait is over (service description: GET /stream). At /v2 the answer has only the chunks. In the SDK
+// dialect it also has the status: a terminal status comes with the last chunks.
 func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	wait, err := queryDuration(r, "wait", waitBounds, streamWait)
 	if err != nil {

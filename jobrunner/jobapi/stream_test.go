@@ -22,7 +22,7 @@ func (d *deployment) text(method, path, body string) (status int, header http.He
 	return resp.StatusCode, resp.Header, string(raw)
 }
 
-// stream reads a job's stream in the described dialect.
+// stream reads a job's stream at /v2.
 func (d *deployment) stream(id, want string) {
 	d.t.Helper()
 	status, header, text := d.text("GET", "/v2/ep/stream/"+id, "")
@@ -179,7 +179,7 @@ func TestStatusSync(t *testing.T) {
 }
 
 // The routes of the SDK dialect serve every operation by the same rules, and also with the methods of
-// the public SDKs, which the described routes reject.
+// the public SDKs, which the routes at /v2 reject.
 func TestLiveRoutes(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		id := d.do("POST", "/live/v2/ep/run", `{"input": {}}`).body["id"].(string)
@@ -202,7 +202,7 @@ func TestLiveRoutes(t *testing.T) {
 			d.expect("404 …", "GET", path, "")
 		}
 		a := d.do("POST", "/v2/ep/stream/"+id, "")
-		must.Hold(t, a.status == 405 && a.header.Get("Allow") == "GET", "POST to /stream in the described dialect", a.status, a.raw)
+		must.Hold(t, a.status == 405 && a.header.Get("Allow") == "GET", "POST to /stream at /v2", a.status, a.raw)
 		for _, path := range []string{"/live/v2/ep/status/" + id, "/v2/ep/retry/" + id, "/v2/ep/stream/" + id, "/v2/ep/purge-queue", "/v2/ep/requests", "/v2/ep/openai/v1/models"} {
 			must.Equal(t, d.do("GET", path, "", "Authorization", "").status, 401, path, "without a key")
 		}

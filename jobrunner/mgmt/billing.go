@@ -97,7 +97,7 @@ func (c *call) sums(q usageQuery, kinds ...billing.Kind) (sums map[group]*sum, t
 			if !q.keep(u) {
 				return
 			}
-			g := group{u.Bucket, q.group(u)}
+			g := group{u.Index, q.group(u)}
 			if sums[g] == nil {
 				sums[g] = new(sum)
 			}
@@ -210,7 +210,7 @@ func billingV2(resource, id, count string, kinds ...billing.Kind) handler {
 				records = append(records, cmp.Or(sums[group{i, owner}], new(sum)).encode(at, "records[].", place))
 			}
 		}
-		resolved := map[string]any{"startTime": billingTime(q.window.Start()), "endTime": billingTime(q.window.End()), "bucketSize": q.window.Bucket}
+		resolved := map[string]any{"startTime": billingTime(q.window.Start()), "endTime": billingTime(q.window.End()), "bucketSize": q.window.Size}
 		metadata := map[string]any{"query": resolved, "recordCount": len(records), "totals": total.encode(at, "metadata.totals.", nil)}
 		if id != "" {
 			resolved[id], metadata[count] = nilIfEmpty(q.owner), len(owners)
@@ -222,7 +222,7 @@ func billingV2(resource, id, count string, kinds ...billing.Kind) handler {
 // readPeriod reads startTime, endTime, bucketSize and, in version 2, lastN. It must be called last,
 // because errors about invalid values take precedence.
 func readPeriod(q *query) (w billing.Window) {
-	bucket := billing.Bucket(cmp.Or(q.value("bucketSize", oneOf(billing.Buckets...)), string(billing.Day)))
+	bucket := billing.BucketSize(cmp.Or(q.value("bucketSize", oneOf(billing.BucketSizes...)), string(billing.Day)))
 	now := q.Clock.Wall()
 	start, end := q.time("startTime", now.Add(-billing.DefaultPeriod)), q.time("endTime", now)
 	last := int64(0)

@@ -156,7 +156,7 @@ func TestDelegationsModel(t *testing.T) {
 		revoked := "nothing"
 		r.Repeat(map[string]func(*rapid.T){
 			"make": func(r *rapid.T) {
-				name, repository := rapid.SampledFrom([]string{"", "a", "ä ö", "a"}).Draw(r, "name"), rapid.StringMatching(`[a-z]{2,9}(/[a-z0-9]{1,9})?`).Draw(r, "repository")
+				name, repository := rapid.SampledFrom([]string{"", "a", "ä ö"}).Draw(r, "name"), rapid.StringMatching(`[a-z]{2,9}(/[a-z0-9]{1,9})?`).Draw(r, "repository")
 				answer := d.mustSend(201, "POST", delegations, map[string]string{"name": name, "resource": "arn:aws:ecr:us-east-2:418399314813:repository/" + repository})
 				if answeredName, _ := answer.get("name").(string); answeredName != name || answer.get("repository") != repository {
 					r.Errorf("%q %q became %s", name, repository, answer.text)
@@ -174,7 +174,7 @@ func TestDelegationsModel(t *testing.T) {
 				model = slices.Delete(model, i, i+1)
 			},
 			"revoke again": func(*rapid.T) { d.expectRefusal(404, revoked, "DELETE", delegations+"/"+revoked, "") },
-			"": func(r *rapid.T) {
+			"": func(r *rapid.T) { // after each action
 				listed, _ := d.mustSend(200, "GET", delegations, "").get("delegations").([]any)
 				if len(listed) != len(model) || len(model) > 0 && !reflect.DeepEqual(listed, model) {
 					r.Fatalf("listed %v, want %v", listed, model)

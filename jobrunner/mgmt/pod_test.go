@@ -90,7 +90,7 @@ func TestPodFromTemplateV1(t *testing.T) {
 	})
 	d.expectMembers(d.mustSend(200, "GET", "/v2"+path, ""), map[string]string{"template": `"` + template + `"`})
 	d.expectMembers(d.mustSend(200, "GET", "/v1"+path+"?includeTemplate=true", ""), map[string]string{"template.id": `"` + template + `"`})
-	// A pod doesn't bind its template: version 1 still shows it.
+	// Version 1 hides templates of endpoints, not of pods.
 	d.mustSend(200, "GET", "/v1/templates/"+template, "")
 	d.mustSend(200, "PATCH", "/v2/templates/"+template, `{"image":"changed"}`)
 	d.expectMembers(d.mustSend(200, "GET", "/v1"+path, ""), map[string]string{"image": `"from/template"`})
@@ -238,8 +238,8 @@ func TestPodRulesV2(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "GET", "/v2/pods", ""), map[string]string{"pods": `[]`})
 }
 
-// A template is resolved once: the body overrides it, env is merged, and the flags set variables that
-// neither sets.
+// A template is resolved once: the body overrides it, env is merged, and startSsh and startJupyter
+// set variables that neither body nor template has.
 func TestPodFromTemplateV2(t *testing.T) {
 	d := deploy(t)
 	d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":["ssh-ed25519 AAAA one","ssh-rsa BBBB"]}`)

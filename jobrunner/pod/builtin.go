@@ -37,10 +37,11 @@ func (p programs) Program(image string) (program run.Program, err error) {
 type builtin struct {
 	stop context.CancelFunc
 	done chan struct{}
-	exit run.Exit // once done is closed
+	exit run.Exit // set once done is closed
 }
 
-// startBuiltin executes the words of the start command in order, and then waits until it is stopped:
+// startBuiltin returns a function that starts a built-in pod. The pod executes the words of its start
+// command in order, and then waits until it is stopped:
 //
 //	print TEXT   writes a line
 //	env NAME     writes the value of a variable
@@ -68,7 +69,7 @@ func startBuiltin(c *clock.Clock) func(context.Context, run.Spec) (run.Process, 
 	}
 }
 
-// execute returns the exit status. The error means that the program was stopped.
+// execute returns the exit status of a start command. The error means that the pod was stopped.
 func execute(ctx context.Context, c *clock.Clock, s run.Spec, words []string) (status int, err error) {
 	for ; len(words) > 1; words = words[2:] {
 		command, value := words[0], words[1]

@@ -397,9 +397,9 @@ func addressVariables(p store.Pod) map[string]string {
 	return own
 }
 
-// primaryMoved waits until the primary has another address than a member knows. It returns false
-// if the process or ctx ends before.
-func (r *runner) primaryMoved(ctx context.Context, p store.Pod, process run.Process) bool {
+// awaitPrimaryMove waits until the primary has another address than a member knows. It returns
+// false if the process or ctx ends before.
+func (r *runner) awaitPrimaryMove(ctx context.Context, p store.Pod, process run.Process) bool {
 	for {
 		address, changed := r.clusterOf().primaryNow()
 		if address != "" && address != p.HiddenEnv["PRIMARY_ADDR"] {

@@ -107,7 +107,7 @@ func (r *runner) adopt(ctx context.Context, record store.Pod, o run.Orphan) {
 	if p, err := r.report(ctx, record.Run, up, func(p *store.Pod) { change(p, "Adopted: "+text, r.pods.Clock.Wall()) }); err == nil {
 		record = p
 	}
-	r.hold(record, process)
+	r.publish(record, process)
 }
 
 // restore restarts a pod whose container no longer exists.

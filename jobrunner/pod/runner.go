@@ -22,8 +22,8 @@ const gracePeriod = 5 * time.Second
 // The pause before a failed start is retried, by the deployment's clock. It doubles at each
 // further failure.
 const (
-	firstRetry = time.Second
-	lastRetry  = time.Minute
+	minRetryPause = time.Second
+	maxRetryPause = time.Minute
 )
 
 // runner reconciles what runs with a pod's record.
@@ -64,7 +64,7 @@ func (r *runner) volume() string { return filepath.Join(r.folder(), "volume") }
 // actual is the actual state of a pod. Only serve changes it.
 type actual struct {
 	generation int64        // generation of the fields below
-	holds      bool         // GPUs, or a place in the queue for them
+	hasGPUs    bool         // or a place in the queue for them
 	program    *run.Program // nil before it is resolved
 	allocated  bool         // the record has the GPUs
 	joined     bool         // the record has the address in the cluster
@@ -100,7 +100,7 @@ func nextStep(desired *store.Pod, a actual, closing bool) step {
 		return stopProcess
 	case closing:
 		return exit
-	case !active && a.holds:
+	case !active && a.hasGPUs:
 		return release
 	case desired == nil:
 		return remove
@@ -122,7 +122,7 @@ func nextStep(desired *store.Pod, a actual, closing bool) step {
 func (r *runner) serve(ctx context.Context) {
 	defer r.log.close()
 	defer r.release()
-	a := r.adoptedState()
+	a := r.initialState()
 	for {
 		desired := r.desiredNow()
 		next := nextStep(desired, a, ctx.Err() != nil)
@@ -138,7 +138,7 @@ func (r *runner) serve(ctx context.Context) {
 			r.stopProcess(ctx, &a)
 		case release:
 			r.release()
-			a.holds = false
+			a.hasGPUs = false
 		case idle:
 			r.waitForChange(ctx)
 		default:
@@ -175,7 +175,7 @@ func (r *runner) perform(ctx context.Context, next step, p store.Pod, a *actual)
 		a.reset()
 		a.program, err = r.resolve(p)
 	case allocate:
-		a.holds = true
+		a.hasGPUs = true
 		err = r.acquire(ctx, p)
 		a.allocated = err == nil
 	case join:
@@ -188,18 +188,19 @@ func (r *runner) perform(ctx context.Context, next step, p store.Pod, a *actual)
 }
 
 // reset starts over: only the GPUs and the generation stay.
-func (a *actual) reset() { *a = actual{generation: a.generation, holds: a.holds} }
+func (a *actual) reset() { *a = actual{generation: a.generation, hasGPUs: a.hasGPUs} }
 
-// adoptedState returns the state of a process that Load adopted.
-func (r *runner) adoptedState() actual {
+// initialState returns the state of a process that Load adopted. Without one, it assumes that the
+// pod has GPUs, so that they are released.
+func (r *runner) initialState() actual {
 	r.mu.Lock()
 	process, span := r.process, r.span
 	r.mu.Unlock()
 	if process == nil {
-		return actual{holds: true}
+		return actual{hasGPUs: true}
 	}
 	program, _ := r.resolve(span.Pod) // after an error the process continues, too
-	return actual{generation: span.Pod.Run, holds: true, program: program, allocated: true, joined: true, process: process}
+	return actual{generation: span.Pod.Run, hasGPUs: true, program: program, allocated: true, joined: true, process: process}
 }
 
 func (r *runner) resolve(p store.Pod) (*run.Program, error) {
@@ -262,23 +263,25 @@ func (r *runner) start(ctx context.Context, p store.Pod, a *actual) error {
 		return err
 	}
 	r.log.Note("the pod runs")
-	r.hold(p, process)
+	r.publish(p, process)
 	a.process = process
 	return nil
 }
 
-// watch waits until the process exits or the record changes.
+// watch waits until the process exits or ctx ends, as described at begin. If the primary of its
+// cluster moves, it stops the process, which then starts again.
 func (r *runner) watch(ctx context.Context, p store.Pod, a *actual) {
-	switch {
-	case isPrimary(p, *a.program):
+	if isPrimary(p, *a.program) {
 		r.clusterOf().announce(a.process.Address())
-	case a.program.OwnAddress && p.Cluster != nil && r.primaryMoved(ctx, p, a.process):
-		r.log.Note("the cluster's primary has another address now: the pod restarts")
-		_, _ = r.report(ctx, p.Run, restored, func(*store.Pod) {}) // an outdated record is reconciled next
-		a.process.Stop(gracePeriod)
-		r.drop()
-		a.reset()
-		return
+	} else if a.program.OwnAddress && p.Cluster != nil {
+		if moved := r.awaitPrimaryMove(ctx, p, a.process); moved {
+			r.log.Note("the cluster's primary has another address now: the pod restarts")
+			_, _ = r.report(ctx, p.Run, restored, func(*store.Pod) {}) // an outdated record is reconciled next
+			a.process.Stop(gracePeriod)
+			r.withdraw()
+			a.reset()
+			return
+		}
 	}
 	select {
 	case <-a.process.Done():
@@ -299,8 +302,8 @@ func (r *runner) reportEnd(ctx context.Context, p store.Pod, a *actual) {
 		r.pods.Logger.WarnContext(ctx, "a pod failed", "pod", r.id, "exit", end.Text)
 	}
 	_, _ = r.report(ctx, p.Run, e, func(p *store.Pod) { r.note(p, prefix+end.Text, "it ended with "+end.Text) })
-	r.drop()
-	a.holds = false
+	r.withdraw()
+	a.hasGPUs = false
 	a.reset()
 }
 
@@ -311,12 +314,12 @@ func (r *runner) stopProcess(ctx context.Context, a *actual) {
 	}
 	a.process.Stop(gracePeriod)
 	r.log.Note("the pod's container ended: " + a.process.Exit().Text)
-	r.drop()
+	r.withdraw()
 	a.reset()
 }
 
-// hold publishes the running process, and reports it to the meter.
-func (r *runner) hold(p store.Pod, process run.Process) {
+// publish makes the running process visible to requests, and reports it to the meter.
+func (r *runner) publish(p store.Pod, process run.Process) {
 	span := Span{Pod: p, From: p.StartedAt}
 	r.mu.Lock()
 	r.process, r.since, r.span, r.failures = process, time.Now(), &span, 0
@@ -324,8 +327,8 @@ func (r *runner) hold(p store.Pod, process run.Process) {
 	r.pods.Meter.Started(span)
 }
 
-// drop is the opposite of hold.
-func (r *runner) drop() {
+// withdraw is the opposite of publish.
+func (r *runner) withdraw() {
 	r.mu.Lock()
 	span := *r.span
 	r.process, r.span = nil, nil
@@ -381,7 +384,7 @@ func (r *runner) release() {
 func (r *runner) backOff(ctx context.Context, p store.Pod, a *actual, err error) {
 	if p.Cluster == nil {
 		r.release()
-		a.holds = false
+		a.hasGPUs = false
 	}
 	if sqldb.Temporary(err) { // the database's error, not the pod's
 		_ = clock.RealSleep(ctx, retryStore)
@@ -389,7 +392,7 @@ func (r *runner) backOff(ctx context.Context, p store.Pod, a *actual, err error)
 	}
 	r.reportWait(ctx, p, slog.LevelWarn, "a pod can't start", err.Error())
 	r.mu.Lock()
-	pause := min(firstRetry<<min(r.failures, 10), lastRetry)
+	pause := min(minRetryPause<<min(r.failures, 10), maxRetryPause)
 	r.failures++
 	r.mu.Unlock()
 	_ = r.pods.Clock.Sleep(ctx, pause)

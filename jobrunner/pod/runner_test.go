@@ -29,7 +29,7 @@ func newDesiredPod(status store.PodStatus, generation int64) *store.Pod {
 func TestNextStep(t *testing.T) {
 	wiped := func(p *store.Pod) *store.Pod { p.WipeVolume = true; return p }
 	program := &run.Program{}
-	running := actual{generation: 1, holds: true, program: program, allocated: true, joined: true, process: runs}
+	running := actual{generation: 1, hasGPUs: true, program: program, allocated: true, joined: true, process: runs}
 	for name, c := range map[string]struct {
 		desired *store.Pod
 		actual  actual
@@ -38,26 +38,26 @@ func TestNextStep(t *testing.T) {
 	}{
 		"new":                                 {newDesiredPod(store.PodProvisioning, 1), actual{}, false, resolve},
 		"image resolved":                      {newDesiredPod(store.PodProvisioning, 1), actual{generation: 1, program: program}, false, allocate},
-		"GPUs allocated":                      {newDesiredPod(store.PodStarting, 1), actual{generation: 1, program: program, holds: true, allocated: true}, false, join},
-		"network joined":                      {newDesiredPod(store.PodStarting, 1), actual{generation: 1, program: program, holds: true, allocated: true, joined: true}, false, startProcess},
+		"GPUs allocated":                      {newDesiredPod(store.PodStarting, 1), actual{generation: 1, program: program, hasGPUs: true, allocated: true}, false, join},
+		"network joined":                      {newDesiredPod(store.PodStarting, 1), actual{generation: 1, program: program, hasGPUs: true, allocated: true, joined: true}, false, startProcess},
 		"running":                             {newDesiredPod(store.PodRunning, 1), running, false, watch},
 		"running, the record lags":            {newDesiredPod(store.PodStarting, 1), running, false, watch},
 		"restarted":                           {newDesiredPod(store.PodStarting, 2), running, false, stopProcess},
-		"restarted, process stopped":          {newDesiredPod(store.PodStarting, 2), actual{generation: 1, holds: true}, false, resolve},
-		"restarted during a start":            {newDesiredPod(store.PodStarting, 2), actual{generation: 1, holds: true, program: program, allocated: true}, false, resolve},
+		"restarted, process stopped":          {newDesiredPod(store.PodStarting, 2), actual{generation: 1, hasGPUs: true}, false, resolve},
+		"restarted during a start":            {newDesiredPod(store.PodStarting, 2), actual{generation: 1, hasGPUs: true, program: program, allocated: true}, false, resolve},
 		"reset while running":                 {wiped(newDesiredPod(store.PodStarting, 2)), running, false, stopProcess},
-		"reset, process stopped":              {wiped(newDesiredPod(store.PodStarting, 2)), actual{generation: 1, holds: true}, false, wipe},
+		"reset, process stopped":              {wiped(newDesiredPod(store.PodStarting, 2)), actual{generation: 1, hasGPUs: true}, false, wipe},
 		"stopped while running":               {newDesiredPod(store.PodExited, 2), running, false, stopProcess},
-		"stopped, process stopped":            {newDesiredPod(store.PodExited, 2), actual{generation: 1, holds: true}, false, release},
+		"stopped, process stopped":            {newDesiredPod(store.PodExited, 2), actual{generation: 1, hasGPUs: true}, false, release},
 		"stopped":                             {newDesiredPod(store.PodExited, 2), actual{generation: 1}, false, idle},
-		"stopped and reset, GPUs still held":  {wiped(newDesiredPod(store.PodExited, 2)), actual{generation: 1, holds: true}, false, release},
+		"stopped and reset, GPUs still held":  {wiped(newDesiredPod(store.PodExited, 2)), actual{generation: 1, hasGPUs: true}, false, release},
 		"stopped and reset":                   {wiped(newDesiredPod(store.PodExited, 2)), actual{generation: 1}, false, wipe},
 		"failed":                              {newDesiredPod(store.PodError, 1), actual{generation: 1}, false, idle},
 		"deleted while running":               {nil, running, false, stopProcess},
-		"deleted, process stopped":            {nil, actual{generation: 1, holds: true}, false, release},
+		"deleted, process stopped":            {nil, actual{generation: 1, hasGPUs: true}, false, release},
 		"deleted":                             {nil, actual{generation: 1}, false, remove},
 		"deployment ends while running":       {newDesiredPod(store.PodRunning, 1), running, true, stopProcess},
-		"deployment ends during a start":      {newDesiredPod(store.PodStarting, 1), actual{generation: 1, holds: true, program: program}, true, exit},
+		"deployment ends during a start":      {newDesiredPod(store.PodStarting, 1), actual{generation: 1, hasGPUs: true, program: program}, true, exit},
 		"deployment ends, deleted":            {nil, actual{}, true, exit},
 		"deployment ends, the volume remains": {wiped(newDesiredPod(store.PodExited, 1)), actual{}, true, exit},
 	} {
@@ -78,7 +78,7 @@ func TestStepsConverge(t *testing.T) {
 	}
 	for _, want := range states {
 		for bits := range 1 << 6 {
-			a := actual{generation: int64(1 + bits&1), holds: bits&2 != 0, allocated: bits&4 != 0, joined: bits&8 != 0}
+			a := actual{generation: int64(1 + bits&1), hasGPUs: bits&2 != 0, allocated: bits&4 != 0, joined: bits&8 != 0}
 			if bits&16 != 0 {
 				a.program = &run.Program{}
 			}
@@ -107,7 +107,7 @@ func converge(desired *store.Pod, a actual, closing bool) error {
 		taken[next] = true
 		switch next {
 		case idle, remove:
-			if a.process != nil || a.holds {
+			if a.process != nil || a.hasGPUs {
 				return fmt.Errorf("step %d leaves a process or GPUs", next)
 			}
 			return nil
@@ -120,7 +120,7 @@ func converge(desired *store.Pod, a actual, closing bool) error {
 			a.process = nil
 			a.reset()
 		case release:
-			a.holds = false
+			a.hasGPUs = false
 		case wipe:
 			desired.WipeVolume = false
 		case resolve:
@@ -128,11 +128,11 @@ func converge(desired *store.Pod, a actual, closing bool) error {
 			a.reset()
 			a.program = &run.Program{}
 		case allocate:
-			a.holds, a.allocated = true, true
+			a.hasGPUs, a.allocated = true, true
 		case join:
 			a.joined = true
 		case startProcess:
-			if a.process != nil || !a.holds && !a.allocated {
+			if a.process != nil || !a.hasGPUs && !a.allocated {
 				return fmt.Errorf("a process is started with %+v", a)
 			}
 			a.process = runs
@@ -210,7 +210,7 @@ func TestPrimaryMoves(t *testing.T) {
 		for _, end := range []string{"moved", "ended"} {
 			process := fakeProcess{done: make(chan struct{})}
 			moved := make(chan bool, 1)
-			go func() { moved <- r.primaryMoved(t.Context(), p, process) }()
+			go func() { moved <- r.awaitPrimaryMove(t.Context(), p, process) }()
 			for _, address := range []string{"10.0.0.1", "", "10.0.0.1"} {
 				c.announce(address)
 				synctest.Wait()

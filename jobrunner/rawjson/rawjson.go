@@ -22,8 +22,8 @@ func Valid(text []byte) bool {
 	return s.value() && s.end()
 }
 
-// Members returns the members of an object that have one of the names; of duplicates the last one.
-// They are slices of the text, and other members cost no memory. ok is false if the text isn't a JSON
+// Members returns the members of an object that have one of the names. If members have the same name, it
+// returns the last one. They are slices of the text, and other members cost no memory. ok is false if the text isn't a JSON
 // object.
 func Members(text []byte, names ...string) (members map[string]json.RawMessage, ok bool) {
 	members = make(map[string]json.RawMessage, len(names))
@@ -89,8 +89,8 @@ func unicodeEscape(text []byte) rune {
 	return rune(unit)
 }
 
-// Count returns the number of values in a text, up to its first syntax error, and at most limit. Each
-// value would cost memory in a tree.
+// Count returns the number of elements and members in a text, up to its first syntax error, and at most
+// limit. An empty array or object counts as if it had one. Each would cost memory in a tree.
 func Count(text []byte, limit int) (n int) {
 	inString, escaped := false, false
 	for _, c := range text {

@@ -36,7 +36,8 @@ func (s *Secret) kind() kind { return secrets }
 // SecretKey sets the file of the key that encrypts the values of secrets. The first secret
 // creates the file. If path is empty, the file is in the folder data or, without a folder, the
 // key is in memory. SecretKey must precede the first write. The error says why an existing file
-// at path has no key. If the folder's file is damaged, secrets can still be deleted.
+// at path has no key. A fault of the folder's file isn't an error here, so that secrets can still be
+// deleted.
 func (s *Store) SecretKey(path, data string) error {
 	s.key.path = path
 	if path == "" && data != "" {
@@ -80,7 +81,8 @@ func (s *Store) UpdateSecret(ctx context.Context, id string, change SecretChange
 	})
 }
 
-// saveValue encrypts and stores the value of a secret. All values have the same key.
+// saveValue encrypts and stores the value of a secret. All values are encrypted with the
+// same key.
 func (tx *Tx) saveValue(secret *Secret, value string) error {
 	var other string
 	err := tx.tx.QueryRow("SELECT key_id FROM secret_values LIMIT 1").Scan(&other)

@@ -132,7 +132,7 @@ func TestVolumesGrowOnly(t *testing.T) {
 	ctx := t.Context()
 	v := must.Do(store.Create(ctx, s, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20, DataCenter: "EU-RO-1"}))(t)
 	same := must.Do(store.Create(ctx, s, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20}))(t) // not unique
-	// Concurrent updates: each would shrink the result of a larger one.
+	// Concurrent updates: each must fail once a larger one has succeeded.
 	var wait sync.WaitGroup
 	for size := range int64(50) {
 		wait.Go(func() { _, _ = s.UpdateNetworkVolume(ctx, v.ID, store.VolumeChange{Size: new(size + 1)}) })

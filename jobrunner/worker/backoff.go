@@ -36,9 +36,9 @@ func (b *backoff) fail(version int64, failure string, now time.Time) (isNew bool
 	if !b.retryAt.IsZero() {
 		return isNew
 	}
-	pause := lastRetry
+	pause := maxRetryPause
 	if b.failures < 10 {
-		pause = min(firstRetry<<b.failures, lastRetry)
+		pause = min(minRetryPause<<b.failures, maxRetryPause)
 	}
 	b.failures++
 	b.retryAt = now.Add(pause)

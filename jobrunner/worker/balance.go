@@ -19,7 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// balance replaces the queue of an endpoint behind a load balancer. It has its own lock, and calls
+// balance is what an endpoint behind a load balancer has instead of a queue. It has its own lock, and calls
 // no other code while it holds the lock.
 type balance struct {
 	mu      sync.Mutex
@@ -56,7 +56,7 @@ func (p *Pools) Balanced(endpoint string) bool {
 
 // Pick returns the address, host:port, of the ready worker with the fewest open requests, and counts a
 // request for it until done is called. It waits for a worker until ctx ends, and then returns the
-// error of ctx.
+// error of ctx. If the endpoint has no pool, it immediately returns ErrNoWorker.
 func (p *Pools) Pick(ctx context.Context, endpoint string) (address string, done func(), err error) {
 	pool := p.pool(endpoint)
 	if pool == nil {

@@ -27,8 +27,8 @@ const (
 
 // The back-off of an endpoint whose workers exit right after their start.
 const (
-	firstRetry = time.Second // doubled after each further failure
-	lastRetry  = time.Minute
+	minRetryPause = time.Second // doubled after each further failure
+	maxRetryPause = time.Minute
 	// startWindow is how soon after its start the exit of a worker that had no job counts as a failed
 	// start.
 	startWindow = time.Minute

@@ -84,24 +84,24 @@ func (w *worker) beginTake() (isEmpty, ok bool) {
 // watch kills the worker if the job is revoked and the worker doesn't stop it. The caller holds the
 // worker's lock.
 func (w *worker) watch(h *heldJob) {
-	own, release := context.WithCancel(w.life)
+	held, release := context.WithCancel(w.life) // ends when the job leaves the worker
 	h.release = release
 	w.watching.Go(func() {
-		if !w.waitUntilRevoked(own, h.ref) {
+		if !w.waitUntilRevoked(held, h.ref) {
 			return
 		}
 		w.mu.Lock()
 		h.revoked = true
 		w.jobsChanged()
 		w.mu.Unlock()
-		if w.pool.clock.Sleep(own, stopGrace) == nil && w.waitRecorded(own, h) {
+		if w.pool.clock.Sleep(held, stopGrace) == nil && w.waitRecorded(held, h) {
 			w.killUnresponsive(h.ref.ID)
 		}
 	})
 }
 
 // waitRecorded waits until no result of the job is being recorded. It returns false if ctx ends
-// first, as it does when the job leaves the worker.
+// first.
 func (w *worker) waitRecorded(ctx context.Context, h *heldJob) bool {
 	for {
 		w.mu.Lock()
@@ -252,7 +252,7 @@ func (w *worker) Idle(ctx context.Context) error {
 // told to stop and no longer names has stopped. A ping may have been sent up to settleTime before
 // it arrived. A worker that requests jobs knows all its jobs except those given to it within
 // settleTime.
-func (w *worker) reconcileJobs(ctx context.Context, named []string, requests bool) error {
+func (w *worker) reconcileJobs(ctx context.Context, named []string, requestsJobs bool) error {
 	w.mu.Lock()
 	if slices.ContainsFunc(named, func(id string) bool { return w.jobs[id] == nil }) {
 		w.mu.Unlock()
@@ -268,9 +268,9 @@ func (w *worker) reconcileJobs(ctx context.Context, named []string, requests boo
 			h.missingSince = now
 		}
 		switch {
-		case !h.stopSentAt.IsZero() && (requests || now.Sub(h.stopSentAt) >= settleTime):
+		case !h.stopSentAt.IsZero() && (requestsJobs || now.Sub(h.stopSentAt) >= settleTime):
 			stoppedJobs = append(stoppedJobs, h)
-		case now.Sub(h.missingSince) >= missGrace, requests && now.Sub(h.takenAt) >= settleTime:
+		case now.Sub(h.missingSince) >= missGrace, requestsJobs && now.Sub(h.takenAt) >= settleTime:
 			lost = append(lost, h)
 		}
 	}
@@ -320,7 +320,8 @@ func (w *worker) Unhealthy(reason string) {
 }
 
 var (
-	// ErrNoWorker means that no such worker uses the worker protocol here.
+	// ErrNoWorker means that this deployment has no such worker that uses the worker protocol, or
+	// no workers of the endpoint.
 	ErrNoWorker = errors.New("no such worker: it never existed, or it has ended")
 	// ErrKey means that a request doesn't carry the worker's own key.
 	ErrKey = errors.New("the key is not this worker's: send the RUNPOD_AI_API_KEY that it was started with")

@@ -24,7 +24,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
 
-// fakeWorker is worker w1 of endpoint ep, and records calls. The test supplies jobs and stops.
+// fakeWorker is worker w1 of endpoint ep, and records calls. The test supplies jobs, and ids of jobs to stop.
 type fakeWorker struct {
 	jobs     chan []engine.Taken
 	stopIDs  chan []string
@@ -182,7 +182,7 @@ func (p *protocol) expectCalls(want ...string) {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	must.Equal(p.t, strings.Join(p.calls, "\n"), strings.Join(want, "\n"), "the worker was told")
+	must.Equal(p.t, strings.Join(p.calls, "\n"), strings.Join(want, "\n"), "the worker's calls")
 	p.calls = nil
 }
 
@@ -190,7 +190,7 @@ var errBroken = errors.New("the engine is broken")
 
 func sleep(seconds float64) { time.Sleep(time.Duration(seconds * float64(time.Second))) }
 
-// Tests with a real process mostly wait for it, so more of them than processors run at a time.
+// Tests with a real process mostly wait for it, so more of them run at a time than there are processors.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if folder := os.Getenv("WORKER_SDK_PATH"); len(listReleases(folder)) > 0 {

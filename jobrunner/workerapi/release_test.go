@@ -24,7 +24,7 @@ var checks = []struct{ test, description string }{
 	{"TestWorkerStreams", "generators stream, with and without aggregation"},
 	{"TestProcessStreams", "a client reads the stream"},
 	{"TestGeneratorThatRaises", "if a generator raises, its job is FAILED with the error"},
-	{"TestWorkerTellsProgress", "progress updates"},
+	{"TestWorkerReportsProgress", "progress updates"},
 	{"TestLateProgressChangesNothing", "progress after the result is ignored"},
 	{"TestWorkerTakesBatches", "several jobs per request, with `concurrency_modifier`"},
 	{"TestSlotsOfAWorker", "cancelling one of a worker's jobs doesn't affect the others"},

@@ -117,8 +117,8 @@ func TestGeneratorThatRaises(t *testing.T) {
 	}
 }
 
-// expectLostResult checks that a worker of release 1.3 requests its next job without posting this
-// one's result, and still names it in its pings.
+// expectLostResult checks that a worker of a release before 1.6.2 requests its next job without posting
+// this one's result, and still names it in its pings.
 func (l *singleWorker) expectLostResult(id string) {
 	l.t.Helper()
 	l.waitForAnswered(l.t, 1, "job-stream/w1", id)
@@ -136,7 +136,7 @@ func TestGeneratorThatRaisesUnderRelease13(t *testing.T) {
 	l.expectLostResult(l.submit(`{"chunks": [1], "op": "raise", "text": "it is Friday"}`))
 }
 
-func TestWorkerTellsProgress(t *testing.T) {
+func TestWorkerReportsProgress(t *testing.T) {
 	t.Parallel()
 	l := newSingleWorker(t, "awaiting")
 	id := l.submit(`{"op": "progress", "values": [{"done": 0.5}], "every": 1}`)
@@ -151,7 +151,7 @@ func TestWorkerTellsProgress(t *testing.T) {
 func TestWorkerTakesBatches(t *testing.T) {
 	t.Parallel()
 	l := newSingleWorker(t, "two at a time")
-	l.requireRelease(t, 1, 7, 1) // earlier releases ask for one job at a time
+	l.requireRelease(t, 1, 7, 1) // earlier releases request one job at a time
 	var ids []string
 	for range 3 {
 		ids = append(ids, l.submit(`{"op": "sleep", "seconds": 0.5}`))
@@ -176,7 +176,7 @@ func TestWorkerPings(t *testing.T) {
 }
 
 // A busy worker with one slot requests its next job only once a second.
-func TestWorkerAsksOnceASecond(t *testing.T) {
+func TestWorkerRequestsJobsOnceASecond(t *testing.T) {
 	t.Parallel()
 	l := newSingleWorker(t, "awaiting")
 	first, second := l.submit(`{"op": "sleep", "seconds": 0.3}`), l.submit(`{}`)
@@ -184,7 +184,7 @@ func TestWorkerAsksOnceASecond(t *testing.T) {
 	l.waitForResult(second)
 	takes := l.answeredRequests("job-take", "")
 	pause := takes[1].received.Sub(takes[0].answeredAt)
-	must.Hold(t, pause >= 700*time.Millisecond, "the worker asked again after", pause)
+	must.Hold(t, pause >= 700*time.Millisecond, "the worker requested again after", pause)
 }
 
 // A handler that awaits can be stopped, one that blocks can't. Neither sends a result.
@@ -213,7 +213,7 @@ func TestWorkerStops(t *testing.T) {
 }
 
 // After SIGTERM the open poll continues, and the job that it returns is lost.
-func TestWorkerSwallowsAJobAfterSIGTERM(t *testing.T) {
+func TestWorkerLosesAJobAfterSIGTERM(t *testing.T) {
 	t.Parallel()
 	l := newSingleWorker(t, "awaiting")
 	l.waitForReceived(t, 1, "job-take", "")
@@ -229,7 +229,7 @@ func TestWorkerSwallowsAJobAfterSIGTERM(t *testing.T) {
 }
 
 // A worker whose fitness check fails reports itself unhealthy, and ends.
-func TestWorkerSaysThatItIsUnfit(t *testing.T) {
+func TestUnfitWorkerReportsItself(t *testing.T) {
 	t.Parallel()
 	l := newSingleWorker(t, "unfit")
 	l.requireRelease(t, 1, 10) // the first release that reports it
@@ -238,8 +238,8 @@ func TestWorkerSaysThatItIsUnfit(t *testing.T) {
 	must.Equal(t, l.answeredRequests("job-take", ""), nil, "it took jobs nevertheless")
 }
 
-// A worker asks for its replacement with its result.
-func TestWorkerAsksForAFreshOne(t *testing.T) {
+// A worker requests its replacement together with its result.
+func TestWorkerRequestsItsReplacement(t *testing.T) {
 	t.Parallel()
 	for input, handler := range map[string]string{`{}`: "fresh for each", `{"op": "return", "value": {"refresh_worker": true, "a": 1}}`: "awaiting"} {
 		l := newSingleWorker(t, handler)

@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// The first two guides and the tests of examples/module work with each installed CLI besides the default.
+// The first two followed documents and the tests of examples/module work with each installed CLI besides the default.
 func TestOtherCLIs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a short run uses only the default CLI")
@@ -26,7 +26,7 @@ func TestOtherCLIs(t *testing.T) {
 	must.Succeed(t, gobuild.Programs(t.Context(), bin, root, root+"/cmd/jobrunner"))
 	for _, cli := range must.Do(tfcli.All(t.Context()))(t)[1:] {
 		t.Run(strings.ReplaceAll(cli.String(), " ", "-"), func(t *testing.T) {
-			for _, guide := range guides[:2] {
+			for _, guide := range followed[:2] {
 				s := newSession(t, bin, cli)
 				s.must("make install")
 				for _, b := range readBlocks(t, guide) {
@@ -41,7 +41,7 @@ func TestOtherCLIs(t *testing.T) {
 	}
 }
 
-// check checks a block of a document that isn't a guide. The blocks of a document share a
+// check checks a block of a document that isn't followed from top to bottom. The blocks of a document share a
 // session.
 type check func(s *session, b block)
 
@@ -65,7 +65,7 @@ var checks = map[string]map[string]check{
 	"docs/reference/plan-performance.md": {"console": goTest},
 }
 
-// Each block has a check, is in a guide (TestDocuments follows guides), or equals a file of examples/
+// Each block has a check, is in a document of followed, or equals a file of examples/
 // (other tests apply these).
 func TestEveryBlockHasACheck(t *testing.T) {
 	examples := exampleTexts(t)
@@ -79,7 +79,7 @@ func TestEveryBlockHasACheck(t *testing.T) {
 		for _, b := range readBlocks(t, document) {
 			delete(unused, document+" "+b.language)
 			switch {
-			case slices.Contains(guides, document), checks[document][b.language] != nil:
+			case slices.Contains(followed, document), checks[document][b.language] != nil:
 			case b.language == "text" && strings.HasPrefix(document, "docs/functions/"): // the signature
 			case !examples[strings.TrimSpace(b.text)]:
 				t.Errorf("%s: this block of %q has no check: it isn't in a guide, doesn't equal a file of examples/ and isn't in the table of checks", b, b.language)
@@ -133,7 +133,7 @@ func onLaptopAndServer(s *session, b block) {
 	s.preparedHello = true
 	home := s.dir
 	s.must("make install && mkdir ~/hello && cd ~/hello") // as the first guide does
-	for _, before := range readBlocks(s.t, guides[0]) {
+	for _, before := range readBlocks(s.t, followed[0]) {
 		if first, _, _ := strings.Cut(before.text, "\n"); before.language != "console" && fileName.MatchString(first) {
 			s.write(before)
 		}
@@ -234,7 +234,7 @@ func unchecked(*session, block) {}
 func servedWith(flag string) check {
 	return func(s *session, b block) {
 		s.t.Helper()
-		file := filepath.Join("examples", strings.TrimLeft(flag, "-")+".yaml") // its rules name folders relative to examples/
+		file := filepath.Join("examples", strings.TrimLeft(flag, "-")+".yaml") // the `rules` of a configuration name folders relative to examples/
 		must.Succeed(s.t, os.WriteFile(filepath.Join(s.dir, file), []byte(b.text), 0o600))
 		s.serve("jobrunner serve --ephemeral " + flag + " " + file)
 	}

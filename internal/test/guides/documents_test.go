@@ -16,8 +16,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// guides are the documents that TestDocuments follows from top to bottom.
-var guides = []string{
+// followed are the documents that TestDocuments follows from top to bottom.
+var followed = []string{
 	"docs/start/first-endpoint.md",
 	"docs/guides/secrets.md",
 	"docs/guides/batch.md",
@@ -38,14 +38,14 @@ func TestDocuments(t *testing.T) {
 	cli := must.Do(tfcli.Default(t.Context()))(t)
 	t.Run("each", func(t *testing.T) { // ends before bin is removed
 		for _, document := range documents(t) {
-			if !slices.Contains(guides, document) && checks[document] == nil || testing.Short() && !slices.Contains(short, document) {
+			if !slices.Contains(followed, document) && checks[document] == nil || testing.Short() && !slices.Contains(short, document) {
 				continue
 			}
 			t.Run(strings.ReplaceAll(strings.TrimSuffix(document, ".md"), "/", "-"), func(t *testing.T) {
 				t.Parallel()
 				s := newSession(t, bin, cli)
 				s.runsConformance = document == "docs/start/conformance.md"
-				if slices.Contains(guides[1:], document) { // they require the first guide's installation
+				if slices.Contains(followed[1:], document) { // they require the installation of the first one
 					s.must("make install")
 				}
 				for _, b := range readBlocks(t, document) {

@@ -71,7 +71,8 @@ func check(t *testing.T, folder, test string) string {
 	return ""
 }
 
-// skips reports whether a function may skip the test although CI is set, also in a short run.
+// skips reports whether a function may skip the test in CI. A skip counts unless its condition checks
+// CI; a check of testing.Short doesn't excuse it.
 func skips(f *ast.FuncDecl) (found bool) {
 	var guarded []token.Pos // starts and ends of if statements that check CI
 	ast.Inspect(f, func(n ast.Node) bool {

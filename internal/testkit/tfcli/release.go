@@ -136,9 +136,9 @@ func (r Release) download(ctx context.Context, dir string) (string, error) {
 	return module.Dir, err
 }
 
-// dropAbsentModules removes nested modules that a module replaces by folders, because its
-// archive lacks them. In Terraform these are the backends for remote state, which our tests
-// don't use.
+// dropAbsentModules removes from go.mod and the sources each module that is replaced by a folder which
+// the downloaded archive lacks. In Terraform these are the backends for remote state, which our
+// tests don't use.
 func dropAbsentModules(ctx context.Context, tree string) error {
 	out, err := gobuild.Tool(ctx, tree, "mod", "edit", "-json")
 	if err != nil {

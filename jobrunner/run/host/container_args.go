@@ -24,9 +24,9 @@ const (
 	podRunLabel     = "gpucloud.pod.run"
 )
 
-// Networks with a meaning of their own.
+// Networks that have a meaning to the engines.
 const (
-	hostNetwork = "host" // this machine's: on Linux it reaches a deployment at the loopback
+	hostNetwork = "host" // the network of this machine: on Linux it reaches a deployment at the loopback
 	noNetwork   = "none"
 )
 
@@ -62,7 +62,7 @@ func (c creation) args(folder string) (args, env []string, err error) {
 	args = c.appendNetwork(args)
 	args = append(args, c.devices()...)
 	for _, m := range c.Mounts {
-		mount, err := fields("type=bind", "source="+m.Dir, "target="+m.Path)
+		mount, err := csvLine("type=bind", "source="+m.Dir, "target="+m.Path)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -117,7 +117,8 @@ func (c creation) network() string {
 	return "" // engines of other systems run in a virtual machine
 }
 
-// appendEnvironment writes the variables to where the engine reads them.
+// appendEnvironment writes the variables to a file in the folder, and appends the options for them.
+// inherited are the variables that don't fit into a file: the engine passes them on from its own.
 func (c creation) appendEnvironment(args []string, folder string) (_, inherited []string, err error) {
 	if err := c.CheckVariables(); err != nil {
 		return nil, nil, err
@@ -130,7 +131,7 @@ func (c creation) appendEnvironment(args []string, folder string) (_, inherited 
 		}
 	}
 	if len(c.Devices) == 0 {
-		vars["NVIDIA_VISIBLE_DEVICES"] = "void" // an image may ask for all
+		vars["NVIDIA_VISIBLE_DEVICES"] = "void" // an image may set it to all
 	}
 	var file strings.Builder
 	for name, value := range vars {
@@ -164,8 +165,8 @@ func engineReads(name string) bool {
 	}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// appendNetwork lets the container and the deployment reach each other. Ports are published
-// to this machine only.
+// appendNetwork appends the options that let the container and the deployment reach each other. Ports
+// are published to this machine only.
 func (c creation) appendNetwork(args []string) []string {
 	network := c.network()
 	if network != "" {
@@ -226,7 +227,7 @@ func (c creation) urlInContainer(url string) string {
 	return url
 }
 
-// devices lets the container see its own GPUs only.
+// devices returns the options that let the container see only its own GPUs.
 func (c creation) devices() (args []string) {
 	all := uuids(c.Spec)
 	switch {
@@ -241,8 +242,8 @@ func (c creation) devices() (args []string) {
 	return []string{"--gpus", `"device=` + strings.Join(all, ",") + `"`} // quoted: the option is a CSV line
 }
 
-// fields formats an option whose value is a CSV line.
-func fields(all ...string) (string, error) {
+// csvLine formats the value of an option that is a CSV line.
+func csvLine(all ...string) (string, error) {
 	var line strings.Builder
 	w := csv.NewWriter(&line)
 	if err := w.Write(all); err != nil {

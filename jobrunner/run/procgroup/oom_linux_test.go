@@ -9,7 +9,7 @@ import (
 )
 
 // The counters are found with control groups of version 1 and 2, on a machine and in a container.
-// Missing ones are unknown.
+// A missing counter is -1.
 func TestOOMKills(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string

@@ -28,11 +28,12 @@ func awaitExit(cmd *exec.Cmd) {
 	}
 }
 
-// sweepTime is how long sweepAll waits for killed processes. A busy kernel needs a while.
 const (
+	// sweepTime is how long sweepAll waits for killed processes. A busy kernel needs a while.
 	sweepTime = 5 * time.Second
-	sweepMin  = time.Millisecond
-	sweepMax  = 50 * time.Millisecond
+	// minSweepPause is the pause after the first scan. It doubles after each further one.
+	minSweepPause = time.Millisecond
+	maxSweepPause = 50 * time.Millisecond
 )
 
 // sweep kills the rest of a group whose command has ended, including children that left it.
@@ -56,13 +57,13 @@ func (k KilledRun) Kill() int {
 // sweepAll repeats until no process is found: between a scan and a kill a process may have
 // started another.
 func sweepAll(kill func() (found int)) {
-	pause := sweepMin
-	for end := time.Now().Add(sweepTime); kill() > 0 && time.Now().Before(end); pause = min(2*pause, sweepMax) {
+	pause := minSweepPause
+	for end := time.Now().Add(sweepTime); kill() > 0 && time.Now().Before(end); pause = min(2*pause, maxSweepPause) {
 		time.Sleep(pause)
 	}
 }
 
-// add starts the guard. It finds processes by their marks.
+// add starts the guard, which finds processes by their marks.
 func (r *Register) add(int) (forget func()) {
 	if r != nil {
 		r.guarded.Do(r.startGuard)

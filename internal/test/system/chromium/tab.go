@@ -99,8 +99,8 @@ func (t *Tab) Visit(url string) {
 	do(t, "visit of "+url, chromedp.Navigate(url))
 }
 
-// evaluate returns the value of an expression in the page as JSON. The page treats its effects as
-// user gestures.
+// evaluate returns an action that yields the value of an expression in the page as JSON. The page
+// treats the expression's effects as user gestures.
 func evaluate(expression string) chromedp.Action[[]byte] {
 	return chromedp.Evaluate[[]byte](expression, chromedp.EvalAwaitPromise, func(p *runtime.EvaluateParams) {
 		gesture := true

@@ -69,8 +69,8 @@ func TestUnitServesFromPostgres(t *testing.T) {
 	}
 }
 
-// systemd accepts every setting of the unit and its drop-in, and rates the unit's exposure as
-// "OK", which is at most 2.0.
+// systemd accepts every setting of the unit and its drop-in, and rates the unit's exposure at 2.0
+// of 10 or less.
 func TestUnitIsValid(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {

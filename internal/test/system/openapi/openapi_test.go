@@ -99,7 +99,7 @@ func TestRefusedMethods(t *testing.T) {
 				continue
 			}
 			for key, status := range map[string]int{own: 405, scoped: 403, "none": 401} {
-				r := request{method: method, path: w.at("x"), key: key, body: "{}"}
+				r := request{method: method, path: w.pathOf("x"), key: key, body: "{}"}
 				a := s.send(t, r)
 				must.Equal(t, a.status, status, r)
 				for other := range o.item.Operations() {
@@ -133,7 +133,7 @@ func TestHeadIsGet(t *testing.T) {
 			continue
 		}
 		w := &walker{T: t, scene: s, judge: new(judge), operation: o}
-		r := request{method: "GET", path: w.at("x")}
+		r := request{method: "GET", path: w.pathOf("x")}
 		get := s.send(t, r)
 		r.method = "HEAD"
 		head := s.send(t, r)
@@ -152,7 +152,7 @@ func TestExhaustedQuotas(t *testing.T) {
 		}
 		for _, o := range operations(t) {
 			w := &walker{T: t, scene: s, judge: new(judge), operation: o}
-			r := request{method: o.method, path: w.at("x"), key: key}
+			r := request{method: o.method, path: w.pathOf("x"), key: key}
 			a := s.send(t, r)
 			must.Equal(t, a.status == 429, o.version == "v2", r, a.status)
 			if o.version == "v2" {

@@ -105,7 +105,7 @@ func (s *scene) furnish(t *testing.T) {
 
 // request is a request to the jobrunner.
 type request struct {
-	at      string // the part of the request that may be invalid
+	part    string // of the request, which may be invalid
 	name    string // name of the case
 	method  string
 	path    string
@@ -122,7 +122,7 @@ func (r request) String() string {
 	if len(body) > 300 {
 		body = body[:300] + "…"
 	}
-	return fmt.Sprintf("%s %s: %s %s?%s %s %v, key %q", r.at, r.name, r.method, r.path, r.query.Encode(), body, r.header, r.key)
+	return fmt.Sprintf("%s %s: %s %s?%s %s %v, key %q", r.part, r.name, r.method, r.path, r.query.Encode(), body, r.header, r.key)
 }
 
 // make returns the request as an http.Request.

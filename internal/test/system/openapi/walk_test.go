@@ -31,7 +31,7 @@ var sampleValues = map[string]any{
 	"countryCodes": []any{"US"}, "cudaVersions": []any{"12.8"}, "since": "2026-06-01T12:05:04Z", "Last-Event-ID": "2026-06-01T12:05:04Z",
 }
 
-// absent removes a member that a schema requires only if another is missing.
+// absent removes a member from a body: its schema requires it only in the absence of another one.
 const absent = "%absent%"
 
 // bases are members of valid bodies in addition to required ones. Several bases together cover
@@ -139,8 +139,8 @@ func (w *walker) object() string {
 	return w.id
 }
 
-// at returns the path with ids instead of parameters.
-func (w *walker) at(id string) string {
+// pathOf returns the operation's path with ids instead of parameters.
+func (w *walker) pathOf(id string) string {
 	path := strings.NewReplacer("{workerId}", cmp.Or(w.worker, "x"), "{buildId}", buildID).Replace(w.path)
 	if before, rest, ok := strings.Cut(path, "{"); ok {
 		_, after, _ := strings.Cut(rest, "}")
@@ -158,24 +158,24 @@ func (w *walker) ask(r request) answer {
 	if r.path == "" {
 		r.path = w.path
 		if strings.Contains(w.path, "{") {
-			r.path = w.at(w.object())
+			r.path = w.pathOf(w.object())
 		}
 	}
 	r = w.prepared(r)
 	a := w.sendJudged(r)
 	if !a.success() {
 		if w.bothWays && invalid(a) && !outOfFormat(r) && len(w.faults(r)) == 0 {
-			w.differ(w.operation, "refuses "+r.at+": "+complaint(a), r, a)
+			w.differ(w.operation, "refuses "+r.part+": "+complaint(a), r, a)
 		}
 		return a
 	}
 	faults := w.faults(r)
 	switch {
 	case r.whole && len(faults) > 0, r.invalid:
-		w.differ(w.operation, "accepts "+r.at, r, a)
+		w.differ(w.operation, "accepts "+r.part, r, a)
 	default:
 		for _, fault := range faults {
-			w.differ(w.operation, "accepts "+r.at+": "+fault, r, a)
+			w.differ(w.operation, "accepts "+r.part+": "+fault, r, a)
 		}
 	}
 	collection, _, inside := strings.Cut(w.path, "/{")
@@ -204,7 +204,7 @@ var twins = [][2]string{
 	{"/v1/containerregistryauth", "/v2/registries"}, {"/v1/endpoints", "/v2/serverless"}, {"/v1/pods", "/v2/pods"},
 }
 
-// readBack reads an object that a request created or changed through both versions, and sends
+// readBack reads, through both versions, an object that a request created or changed, and sends
 // each response as an update, which must be accepted.
 func (w *walker) readBack(cause request, collection, id string) {
 	for _, pair := range twins {
@@ -218,8 +218,11 @@ func (w *walker) readBack(cause request, collection, id string) {
 			r := request{name: "after " + cause.String(), method: "GET", path: twin + "/" + id}
 			a := other.sendJudged(r)
 			update := w.find("PATCH", twin)
-			if !a.success() || update == nil || w.bothWays {
-				continue // version 1 doesn't return an endpoint's own template
+			if !a.success() { // version 1 doesn't show a template that is bound to an endpoint
+				continue
+			}
+			if update == nil || w.bothWays {
+				continue
 			}
 			var body any
 			must.Equal(w, json.Unmarshal(a.body, &body), nil, r)
@@ -319,7 +322,7 @@ func (w *walker) walk() {
 	if strings.Contains(w.path, "{") {
 		for _, id := range []string{"nothing", "a/b", "..", "ä ö", strings.Repeat("x", 2000), "%00", "\x00"} {
 			r := plain
-			r.name, r.path = "of an absent object", w.at(id)
+			r.name, r.path = "of an absent object", w.pathOf(id)
 			w.askWithBothKeys(r)
 		}
 	}
@@ -329,9 +332,9 @@ func (w *walker) walk() {
 	for _, p := range w.parameters("header") {
 		for _, c := range flatten(p.Schema).changes() {
 			if value, ok := parameter(c.value); ok && !strings.ContainsAny(value, "\x00") {
-				r := request{at: "header " + p.Name, name: c.name, header: http.Header{http.CanonicalHeaderKey(p.Name): {value}}}
+				r := request{part: "header " + p.Name, name: c.name, header: http.Header{http.CanonicalHeaderKey(p.Name): {value}}}
 				if strings.TrimSpace(value) == "" {
-					r.at, r.whole = "an empty header", true
+					r.part, r.whole = "an empty header", true
 				}
 				w.askWithBothKeys(r)
 			}
@@ -405,9 +408,9 @@ func (w *walker) queries(name string) {
 		for _, query := range []url.Values{{}, with} {
 			query = maps.Clone(query)
 			query.Set(name, strings.ReplaceAll(value, "%N%", "x"))
-			r := request{at: "parameter " + name, name: c.name, query: query}
+			r := request{part: "parameter " + name, name: c.name, query: query}
 			if value == "" {
-				r.at, r.whole = "an empty parameter", true
+				r.part, r.whole = "an empty parameter", true
 			}
 			w.askWithBothKeys(r)
 		}
@@ -423,7 +426,7 @@ func (w *walker) bodies(bases []any) {
 			if testing.Short() && (i+n)%shortOf != 0 {
 				continue
 			}
-			w.askWithBothKeys(request{at: m.at, name: m.name, body: text(m.body)})
+			w.askWithBothKeys(request{part: m.at, name: m.name, body: text(m.body)})
 		}
 	}
 	plain := text(bases[0])
@@ -435,10 +438,10 @@ func (w *walker) bodies(bases []any) {
 		if w.String() == "POST /v2/pods" && len(body) > 102_400 {
 			continue // 413, before authentication
 		}
-		w.askWithBothKeys(request{at: "a body that is not JSON", body: body, invalid: true})
+		w.askWithBothKeys(request{part: "a body that is not JSON", body: body, invalid: true})
 	}
 	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/xml", "application/json-patch+json", "/"} {
-		w.askWithBothKeys(request{at: "another content type", whole: true, name: kind, body: plain, header: http.Header{"Content-Type": {kind}}})
+		w.askWithBothKeys(request{part: "another content type", whole: true, name: kind, body: plain, header: http.Header{"Content-Type": {kind}}})
 	}
 	for _, kind := range []string{"application/json; charset=utf-8", "application/json"} {
 		w.askWithBothKeys(request{name: "good", body: plain, header: http.Header{"Content-Type": {kind}}})
