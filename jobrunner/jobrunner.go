@@ -260,7 +260,7 @@ func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
 	j.onClose(j.volumes.Close)
 	j.onClose(j.gpus.Close)
 	j.pools = worker.New(worker.Config{
-		Queue: j.engine, MayScale: j.engine.MayScale, Programs: c.Programs, URL: c.URL, Devices: j.gpus, Volume: j.volumes.Mount, Credentials: j.store.Credentials,
+		Queue: j.engine, MayScale: j.engine.MayScale, Programs: c.Programs, URL: c.URL, Devices: j.gpus, Volume: j.volumes.MountOf, Credentials: j.store.Credentials,
 		Secrets: j.store.ResolveSecrets, Sample: c.GPUs.Sample, LogTo: c.LogWorkers, Catalog: j.catalog, Meter: j.bills, Clock: j.clock, Logger: c.Logger,
 	})
 	j.onClose(j.pools.Close)
@@ -288,7 +288,7 @@ func (j *Jobrunner) startPods(ctx context.Context, c Config) error {
 		return err
 	}
 	j.pods = pod.New(pod.Config{
-		Store: j.store, Programs: c.Pods, Devices: j.gpus, Driver: c.GPUs.Driver, Sample: c.GPUs.Sample, Volume: j.volumes.Mount, Keeper: c.Volumes,
+		Store: j.store, Programs: c.Pods, Devices: j.gpus, Driver: c.GPUs.Driver, Sample: c.GPUs.Sample, Volume: j.volumes.MountOf, Keeper: c.Volumes,
 		Credentials: j.store.Credentials, Secrets: j.store.ResolveSecrets, Folder: folder, Machine: j.machine, Persistent: c.DataDir != "",
 		Catalog: j.catalog, Meter: j.bills, LogTo: c.LogWorkers, Clock: j.clock, Logger: c.Logger,
 	})

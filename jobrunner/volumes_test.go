@@ -118,3 +118,10 @@ func TestFoldersOfVolumesAtStart(t *testing.T) {
 	log := d.log.String()
 	must.Hold(t, strings.Count(log, "belongs to no network volume") == 1 && strings.Contains(log, "strange"), log)
 }
+
+// A start fails if the folders of volumes can't be read, because those of deleted volumes would stay.
+func TestUnreadableFoldersOfVolumes(t *testing.T) {
+	dir := t.TempDir()
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "volumes"), nil, 0o600))
+	must.Fail(t, must.Err(jobrunner.New(t.Context(), jobrunner.Config{DataDir: dir, APIKey: "k"})), "the folders of network volumes can't be read")
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -44,17 +45,17 @@ type Volumes struct {
 // New returns Volumes. The caller must call Start.
 func New(c Config) *Volumes { return &Volumes{Config: c} }
 
-// Mount returns a network volume without a mount path.
-func (v *Volumes) Mount(ctx context.Context, id string) (run.Mount, error) {
+// MountOf returns the mount of a network volume, and creates its folder. The caller sets Path.
+func (v *Volumes) MountOf(ctx context.Context, id string) (run.Mount, error) {
 	stored, err := store.Get[store.NetworkVolume](ctx, v.Store, id)
 	if err != nil {
 		return run.Mount{}, err
 	}
-	dir, err := v.dir(id)
+	dir, err := v.volumeFolder(id)
 	return run.Mount{Dir: dir, Name: run.NetworkVolumePrefix + id, Size: stored.Size}, err
 }
 
-// retryPause is the pause after a keeper's call that failed, in real time.
+// retryPause is the pause after a failed try to apply a change, in real time.
 const retryPause = time.Second
 
 // follow applies a change of a network volume to its storage. It retries until that succeeds or ctx ends.
@@ -147,8 +148,11 @@ func (v *Volumes) findDeleted(ctx context.Context) (deleted, unknown []string, e
 		return nil, nil, nil
 	}
 	folders, err := os.ReadDir(filepath.Join(v.Data, volumesFolder))
-	if err != nil || len(folders) == 0 {
-		return nil, nil, nil //nolint:nilerr // the folder doesn't exist yet
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("the folders of network volumes can't be read: %w", err)
+	}
+	if len(folders) == 0 {
+		return nil, nil, nil
 	}
 	volumes, err := store.List[store.NetworkVolume](ctx, v.Store)
 	if err != nil {
@@ -174,13 +178,13 @@ func (v *Volumes) findDeleted(ctx context.Context) (deleted, unknown []string, e
 // errMounted means that a worker or pod still has the volume.
 var errMounted = errors.New("a worker or pod still has the volume")
 
-// removeFolder deletes a volume's folder once no worker and no pod has it. It deletes a symbolic link
-// instead of its target, and nothing while a file system is mounted in the folder.
+// removeFolder deletes a volume's folder, or returns errMounted while a worker or pod has it. It deletes
+// a symbolic link instead of its target, and nothing while a file system is mounted in the folder.
 func (v *Volumes) removeFolder(id string) error {
 	if v.Mounted(id) {
 		return errMounted
 	}
-	base, err := v.folder()
+	base, err := v.dataFolder()
 	if err != nil {
 		return err
 	}
@@ -222,9 +226,9 @@ const (
 	podsFolder    = "pods"
 )
 
-// dir returns the folder of a network volume, which it creates on demand.
-func (v *Volumes) dir(id string) (string, error) {
-	base, err := v.folder()
+// volumeFolder returns the folder of a network volume, which it creates on demand.
+func (v *Volumes) volumeFolder(id string) (string, error) {
+	base, err := v.dataFolder()
 	if err != nil {
 		return "", err
 	}
@@ -234,12 +238,12 @@ func (v *Volumes) dir(id string) (string, error) {
 
 // PodsFolder returns the folder that has a folder for each pod. It may not exist yet.
 func (v *Volumes) PodsFolder() (string, error) {
-	base, err := v.folder()
+	base, err := v.dataFolder()
 	return filepath.Join(base, podsFolder), err
 }
 
-// folder returns the folder of all volumes and of pods' files.
-func (v *Volumes) folder() (string, error) {
+// dataFolder returns the folder that has the folders of volumes and pods.
+func (v *Volumes) dataFolder() (string, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.Data != "" {
