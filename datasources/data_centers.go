@@ -38,7 +38,8 @@ var dataCenterAttributes = map[string]schema.Attribute{
 
 var includeAttribute = filterSet("What to return in addition: `GPU_AVAILABILITY`, `CPU_AVAILABILITY`.", rule.Each(rule.OneOf(gpuAvailability, cpuAvailability))...)
 
-// dataCenterQuery is the part of a configuration that isn't about which data centers to return.
+// dataCenterQuery is the configuration of the single data source: the key and include. dataCenters
+// adds the filters.
 type dataCenterQuery struct {
 	Include types.Set
 	entry

@@ -111,7 +111,7 @@ action "gpucloud_job_run" "smoke" {
 }
 `)
 		out, err := w.Run("apply", "-auto-approve")
-		must.Equal(t, w.CLI.HasActions(), err == nil, "HasActions")
+		must.Equal(t, w.CLI.HasActionsAndQueries(), err == nil, "HasActionsAndQueries")
 		if err != nil {
 			return refusal(t, out, "Blocks of type \"action\" are not expected here")
 		}
@@ -164,7 +164,7 @@ action "gpucloud_job_run" "smoke" {
 		makeVolume(t, d)
 		w.Write("all.tfquery.hcl", "list \"gpucloud_network_volume\" \"all\" {\n  provider = gpucloud\n}\n")
 		out, err := w.Run("query", "-generate-config-out=generated.tf")
-		must.Equal(t, w.CLI.HasActions(), err == nil, "HasActions")
+		must.Equal(t, w.CLI.HasActionsAndQueries(), err == nil, "HasActionsAndQueries")
 		if err != nil {
 			return refusal(t, out, "no command named \"query\"")
 		}

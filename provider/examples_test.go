@@ -119,7 +119,7 @@ func TestActionExamples(t *testing.T) {
 	files, err := filepath.Glob("../examples/actions/*/action.tf")
 	must.Require(t, err == nil && len(files) != 0, "no examples", err)
 	clis := must.Do(tfcli.All(t.Context()))(t)
-	i := slices.IndexFunc(clis, tfcli.CLI.HasActions)
+	i := slices.IndexFunc(clis, tfcli.CLI.HasActionsAndQueries)
 	if i < 0 {
 		t.Skip("no CLI on this machine knows actions: make clis builds one")
 	}

@@ -18,11 +18,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-// The tests in cli_*.go run the provider as a process of each CLI of this machine.
+// Most tests in this file run the provider as a process of each CLI of this machine; the others drive it
+// over the protocol.
 
 // eachCLIAndVersion runs a test with the default CLI on each API version, and with every other
-// CLI on one version in turn, since CLIs don't depend on it. With -short only the default CLI
-// runs.
+// CLI on one of the versions, in turn: how a CLI behaves doesn't depend on the API version. With
+// -short, only the default CLI runs, on the first version.
 func eachCLIAndVersion(t *testing.T, test func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version)) {
 	t.Helper()
 	number := -1
@@ -62,7 +63,8 @@ func document(out string) []byte {
 	return []byte("{" + rest)
 }
 
-// lifecycleOnV2 configures the kinds that v1 lacks. Replacing NAME is an in-place update.
+// lifecycleOnV2 configures kinds that only v2 has, except secrets: not every CLI has their write-only
+// attributes. Replacing NAME is an in-place update.
 const lifecycleOnV2 = `
 resource "gpucloud_cluster" "o" {
   name    = "NAME"
@@ -76,6 +78,9 @@ resource "gpucloud_registry_delegation" "o" {
 }
 resource "gpucloud_ssh_keys" "o" {
   keys = ["ssh-ed25519 AAAAC3Nza NAME"]
+}
+resource "gpucloud_global_volume" "o" {
+  name = "NAME"
 }
 `
 
@@ -111,14 +116,14 @@ resource "gpucloud_pod" "o" {
 }
 `
 
-// Terraform creates, changes, imports and destroys an object of each kind, and finds that it was
-// deleted elsewhere. Tests with the protocol driver cover every attribute on each version.
+// Terraform creates, changes, imports and destroys an object of each kind except secrets, and finds
+// that a pod was deleted elsewhere. Tests with the protocol driver cover every attribute on each version.
 func TestLifecycleThroughTerraform(t *testing.T) {
 	t.Parallel()
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
 		config, total := lifecycleConfig, 5
 		if v == api.V2 {
-			config, total = config+lifecycleOnV2, 8
+			config, total = config+lifecycleOnV2, 9
 		}
 		write := func(name, more string) {
 			w.Write("main.tf", strings.NewReplacer("NAME", name, "PREFIX", d.Name("p")).Replace(config)+more)
@@ -298,8 +303,8 @@ var foreignServers = map[string]struct {
 	"a page for all":    {page(200, "text/html", "<html><title>Welcome</title></html>"), `a web site (page title "Welcome")`},
 }
 
-// A 404 from a server that isn't the API doesn't mean that the object is gone. A refresh, a plan,
-// a create and a delete fail, the state stays, and the message describes the server.
+// A 404 from a server that isn't the API doesn't mean that the object is gone. A read, the
+// plan of a create, and a delete fail, the state stays, and the message describes the server.
 func TestForeignAddress(t *testing.T) {
 	d := acctest.Deploy(t)
 	config := map[string]any{"name": d.Name("v"), "size": 10, "data_center": "EU-RO-1"}
@@ -311,7 +316,7 @@ func TestForeignAddress(t *testing.T) {
 			for what, call := range map[string]func(*tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics){
 				"read":   func(p *tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics) { return p.Read(state) },
 				"delete": func(p *tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics) { return state, p.Destroy(state) },
-				"replace": func(p *tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics) {
+				"plan of a create": func(p *tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics) {
 					return state, p.Plan(volumeType, tfdrive.State{}, config).Diagnostics
 				},
 			} {

@@ -121,8 +121,8 @@ func TestEnvWriteOnly(t *testing.T) {
 		o.apply(o.config(env{"A": "1"}, env{"S": "secret-3", "T": "secret-2"}, 1), "no-op", map[string]string{"A": "1", "S": "secret-1", "T": "secret-2"})
 		o.apply(o.config(env{"A": "1"}, env{"S": "secret-3", "T": "secret-2"}, 2), "update", map[string]string{"A": "1", "S": "secret-3", "T": "secret-2"})
 
-		// A change of env repeats the server's write-only values, whether or not the
-		// configuration has them.
+		// An update of env sends the server's current write-only values back, not the
+		// configured ones, even if the configuration has none.
 		o.apply(o.config(env{"A": "2"}, env{"S": "secret-4", "T": "secret-4"}, 2), "update", map[string]string{"A": "2", "S": "secret-3", "T": "secret-2"})
 		o.apply(o.config(env{"A": "3", "B": ""}, nil, 2), "update", map[string]string{"A": "3", "B": "", "S": "secret-3", "T": "secret-2"})
 
@@ -140,8 +140,8 @@ func TestEnvWriteOnly(t *testing.T) {
 	})
 }
 
-// A variable that was changed or removed elsewhere is not written to env, and the
-// next plan sends it again.
+// If a write-only variable was changed or removed elsewhere, a refresh doesn't show it in the attribute
+// env, and the next apply sends its configured value again.
 func TestEnvWriteOnlyDrift(t *testing.T) {
 	t.Parallel()
 	onEachOwner(t, func(t *testing.T, o *envOwner) {

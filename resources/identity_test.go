@@ -19,8 +19,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// kindOf describes how tests of all kinds create an object of a kind.
-type kindOf struct {
+// kindFixture is the configuration with which the tests in this file create an object of one kind.
+type kindFixture struct {
 	config   map[string]any // minimal configuration, without the name
 	unique   bool           // names are unique
 	nameless bool           // an account has one object, without a name
@@ -29,7 +29,7 @@ type kindOf struct {
 	full     map[string]any // every attribute that an import reads, for API v2
 }
 
-var kindsOf = map[string]kindOf{
+var kindFixtures = map[string]kindFixture{
 	"gpucloud_cluster": {config: clusterConfig(map[string]any{"disk": 50}), v2: true, full: clusterConfig(map[string]any{
 		"name": "full", "type": "RAY", "args": "print 'a b'", "disk": 30, "env": map[string]any{"A": "b"}, "ports": []any{"22/tcp", "8000/http"},
 		"mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/data"}}, "data_center_ids": []any{"EU-RO-1"}, "start_ssh": true, "start_jupyter": true,
@@ -57,7 +57,7 @@ var kindsOf = map[string]kindOf{
 }
 
 // make creates an object of the kind.
-func (k kindOf) make(t *testing.T, p *tfdrive.Provider, typeName, name string) (tfdrive.State, map[string]any) {
+func (k kindFixture) make(t *testing.T, p *tfdrive.Provider, typeName, name string) (tfdrive.State, map[string]any) {
 	t.Helper()
 	config := with(k.config, map[string]any{"name": name})
 	if k.nameless {
@@ -71,11 +71,11 @@ func (k kindOf) make(t *testing.T, p *tfdrive.Provider, typeName, name string) (
 }
 
 // eachKind runs a test for every kind of each version, each on its own deployment.
-func eachKind(t *testing.T, test func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindOf)) {
+func eachKind(t *testing.T, test func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindFixture)) {
 	t.Helper()
 	for _, v := range acctest.Versions {
-		for _, typeName := range slices.Sorted(maps.Keys(kindsOf)) {
-			if k := kindsOf[typeName]; !k.v2 || v == api.V2 {
+		for _, typeName := range slices.Sorted(maps.Keys(kindFixtures)) {
+			if k := kindFixtures[typeName]; !k.v2 || v == api.V2 {
 				t.Run(string(v)+"/"+typeName, func(t *testing.T) {
 					t.Parallel()
 					d := acctest.Deploy(t)
@@ -87,12 +87,12 @@ func eachKind(t *testing.T, test func(t *testing.T, d *acctest.Deployment, p *tf
 }
 
 func TestEveryKindIsInTheTable(t *testing.T) {
-	must.Equal(t, slices.Sorted(maps.Keys(kindsOf)), drive(t, acctest.Deploy(t), api.V2).Types(), "the table", "the provider")
+	must.Equal(t, slices.Sorted(maps.Keys(kindFixtures)), drive(t, acctest.Deploy(t), api.V2).Types(), "the table", "the provider")
 }
 
 // An object's identity is its id. Imports by identity, by id and by name give the same state.
 func TestIdentityAndImport(t *testing.T) {
-	eachKind(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindOf) {
+	eachKind(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindFixture) {
 		state, config := k.make(t, p, typeName, d.Name("one"))
 		id := state.Get("id").(string)
 		must.Equal[any](t, p.Identity(state, "id"), id, "the identity", "the id")
@@ -104,8 +104,8 @@ func TestIdentityAndImport(t *testing.T) {
 			t.Errorf("after an import it is planned to %s: %s\n%s\n%s", planned.Action, planned.Diagnostics, byID.Value, planned.Value)
 		}
 		generated := p.Plan(typeName, byID, generatedConfig(p.Schema(typeName).Block.Attributes, byID))
-		v1Endpoint := generated.Action == "update" && typeName == "gpucloud_endpoint" // v1 returns no flashboot
-		must.Hold(t, generated.Diagnostics.Err() == nil && (generated.Action == "no-op" || v1Endpoint), "the generated configuration is planned to", generated.Action, generated.Diagnostics)
+		flashboot := generated.Action == "update" && typeName == endpointType // v1 returns none, so the update records it
+		must.Hold(t, generated.Diagnostics.Err() == nil && (generated.Action == "no-op" || flashboot), "the generated configuration is planned to", generated.Action, generated.Diagnostics)
 		byIdentity, diags := p.Reconfigure().ImportIdentity(typeName, map[string]any{"id": id})
 		must.Hold(t, diags.Err() == nil && byIdentity.Value.Equal(byID.Value) && p.Identity(byIdentity, "id") == id,
 			"by identity", diags, byIdentity.Value, byID.Value)
@@ -131,7 +131,7 @@ func TestIdentityAndImport(t *testing.T) {
 
 // A plan recreates an object that was deleted elsewhere.
 func TestDeletedElsewhere(t *testing.T) {
-	eachKind(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindOf) {
+	eachKind(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindFixture) {
 		state, config := k.make(t, p, typeName, d.Name("one"))
 		must.Succeed(t, p.Destroy(state).Err())
 		gone, diags := p.Reconfigure().Read(state)
@@ -173,7 +173,7 @@ func configurablePart(a *tfprotov6.SchemaAttribute, value any) any {
 
 // A list block finds every object of the kind, with its identity and the state of an import.
 func TestLists(t *testing.T) {
-	eachKind(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindOf) {
+	eachKind(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindFixture) {
 		names := []string{d.Name("a"), d.Name("b"), d.Name("c")}
 		if k.nameless {
 			names = names[:1]
@@ -201,7 +201,7 @@ func TestLists(t *testing.T) {
 
 func TestListOfAKindThatV1Lacks(t *testing.T) {
 	p := drive(t, acctest.Deploy(t), api.V1)
-	for typeName, k := range kindsOf {
+	for typeName, k := range kindFixtures {
 		if !k.v2 || k.nameless {
 			continue
 		}
@@ -222,11 +222,11 @@ func TestListedNamesAreHarmless(t *testing.T) {
 // is empty.
 func TestQueryWritesConfiguration(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
-		if !cli.HasActions() {
+		if !cli.HasActionsAndQueries() {
 			t.Skip(cli.String() + " has no query")
 		}
-		for _, typeName := range slices.Sorted(maps.Keys(kindsOf)) {
-			k := kindsOf[typeName]
+		for _, typeName := range slices.Sorted(maps.Keys(kindFixtures)) {
+			k := kindFixtures[typeName]
 			t.Run(typeName, func(t *testing.T) {
 				t.Parallel()
 				d, p := deploy(t)

@@ -122,7 +122,7 @@ func movedCases() []movedCase {
 		}
 	}
 	workspace := map[string]any{"persistent": map[string]any{"size": 20, "path": "/workspace"}}
-	listed := map[string]any{"MODE": "lab", "URL": "https://x.example.com/?a=b"}
+	envFromList := map[string]any{"MODE": "lab", "URL": "https://x.example.com/?a=b"}
 	templated := pod(map[string]any{"name": "templated", "template_id": "made", "image": nil, "disk": nil, "ports": nil, "env": nil, "start_ssh": true})
 	return []movedCase{
 		{file: "official-1.0.8", address: "runpod_template.worker", id: "tpl108", kind: "template", config: worker("tpl108")},
@@ -131,8 +131,8 @@ func movedCases() []movedCase {
 		{file: "official-1.0.8", address: "runpod_endpoint.api", id: "ep108", kind: "endpoint", config: endpoint(map[string]any{"gpu": l4, "flashboot": "FLASHBOOT", "network_volumes": "made"})},
 		{file: "official-1.0.8", address: `module.batch["eu"].runpod_endpoint.cpu[0]`, id: "epcpu108", kind: "endpoint",
 			config: endpoint(map[string]any{"name": "cpu", "cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 4}}, "data_center_ids": nil})},
-		{file: "official-1.0.8", address: "runpod_pod.lab", id: "pod108", kind: "pod", only: api.V2, config: pod(map[string]any{"mounts": workspace, "env": listed, "start_ssh": true})},
-		{file: "official-1.0.8", address: "runpod_pod.lab", id: "pod108", kind: "pod", only: api.V1, config: pod(map[string]any{"mounts": workspace, "env": listed}), action: "update"},
+		{file: "official-1.0.8", address: "runpod_pod.lab", id: "pod108", kind: "pod", only: api.V2, config: pod(map[string]any{"mounts": workspace, "env": envFromList, "start_ssh": true})},
+		{file: "official-1.0.8", address: "runpod_pod.lab", id: "pod108", kind: "pod", only: api.V1, config: pod(map[string]any{"mounts": workspace, "env": envFromList}), action: "update"},
 
 		{file: "official-1.0.9", address: "runpod_template.worker", id: "tpl109", kind: "template", config: worker("tpl109")},
 		{file: "official-1.0.9", address: "runpod_network_volume.models", id: "vol109", kind: "network_volume", config: volume},
@@ -140,7 +140,7 @@ func movedCases() []movedCase {
 		{file: "official-1.0.9", address: "runpod_endpoint.api", id: "ep109", kind: "endpoint", config: endpoint(map[string]any{"gpu": l4, "network_volumes": "made"})},
 		{file: "official-1.0.9", address: "runpod_endpoint.inline", id: "epin109", kind: "endpoint", only: api.V2,
 			config: endpoint(map[string]any{"name": "inline", "template_id": nil, "image": "builtin/echo", "disk": 20, "env": map[string]any{"MODE": "prod"}, "gpu": l4})},
-		{file: "official-1.0.9", address: "runpod_pod.lab", id: "pod109", kind: "pod", only: api.V2, config: pod(map[string]any{"mounts": workspace, "env": listed, "start_ssh": true})},
+		{file: "official-1.0.9", address: "runpod_pod.lab", id: "pod109", kind: "pod", only: api.V2, config: pod(map[string]any{"mounts": workspace, "env": envFromList, "start_ssh": true})},
 		{file: "official-1.0.9", address: "runpod_pod.templated", id: "podt109", kind: "pod", only: api.V2, config: templated, action: "update"},
 		{file: "official-1.0.9", address: "runpod_ecr_delegation.app", id: "del109", kind: "registry_delegation", only: api.V2,
 			config: same(map[string]any{"name": "app", "resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app"})},
@@ -183,8 +183,8 @@ func movedCases() []movedCase {
 	}
 }
 
-// After a move from each type of each source, the equivalent configuration plans no change,
-// nothing is written, and the state has no secret.
+// After a move from each type of each source, the equivalent configuration plans no change, or an
+// update that only records settings. Nothing is written, and the state has no secret.
 func TestMoved(t *testing.T) {
 	t.Parallel()
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {

@@ -107,7 +107,7 @@ var podFixed = append(fixedSetting{}.forAttributes("template_id"), podMembers.fi
 // planPodChange separates changes that replace the pod, changes that replace its container, and
 // values of an imported pod that are only recorded in the state, because no response contains them.
 func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
-	replaced, recorded := fixedChanges(ctx, p, podMembers, podFixed, p.Created, p.State.Private.Carried)
+	replaced, recorded := fixedChanges(ctx, p, podMembers, podFixed, p.CreatedHere, p.State.Private.Carried)
 	if p.Plan.GPU.IsNull() != p.State.GPU.IsNull() || p.Plan.CPU.IsNull() != p.State.CPU.IsNull() {
 		replaced = slices.DeleteFunc(replaced, func(a string) bool { return strings.HasPrefix(a, "gpu.") || strings.HasPrefix(a, "cpu.") })
 		replaced = append([]string{"gpu"}, replaced...)

@@ -29,8 +29,9 @@ func TestRegistryAuth(t *testing.T) {
 	})
 }
 
-// An import returns no credentials. The version of password_wo is only recorded, and the plan says
-// so. A password is sent, and the plan says that the auth is created again.
+// An import returns no credentials. If the configuration has password_wo, the next apply only records
+// its version. If it has password, the apply sends it, which creates the auth again. The plan warns of
+// either.
 func TestRegistryAuthImport(t *testing.T) {
 	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
 		for name, c := range map[string]struct {

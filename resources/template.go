@@ -110,7 +110,7 @@ func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	p.KeepOmitted("mounts")
 	category := types.StringValue(contract.Default[string](templateMembers.at("category").V2))
 	serverless := types.BoolValue(contract.Default[bool](templateMembers.at("serverless").V2))
-	if p.State != nil && (p.Version != api.V2 || !p.Created) { // omitted attributes keep their values: on API v1 a change would replace the template
+	if p.State != nil && (p.Version != api.V2 || !p.CreatedHere) { // omitted attributes keep their values on API v1, where a change would replace the template, and after an import
 		category, serverless = p.State.Category, p.State.Serverless
 	}
 	p.Plan.Category, p.Plan.Serverless = defaultTo(p.Config.Category, types.StringNull(), category), defaultTo(p.Config.Serverless, types.BoolNull(), serverless)
@@ -155,8 +155,8 @@ func immutableOf(ctx context.Context, p *planrule.Plan[template]) []string {
 	return out
 }
 
-// linkedEndpoints names the endpoints that are linked to the template. Only v1 has links: on v2
-// an endpoint is a copy, and the list is empty.
+// linkedEndpoints names the endpoints that are linked to the template. On v2 an endpoint has a copy of
+// the template's settings and no link, so the result is empty.
 func linkedEndpoints(ctx context.Context, p *planrule.Plan[template], attribute string) (names []string) {
 	endpoints, err := p.API.Endpoints.List(ctx)
 	if err != nil {

@@ -22,9 +22,9 @@ type kind struct {
 	list           string // the list's key in an answer of version 2
 	creationClause string // the clause about creations
 	needs          suite.Needs
-	// The operations whose answers the description has; of updates, only the first counts. A wrong
-	// value fails only in these answers.
-	answered, read, listed, changed, deleted bool
+	// Whether the service description documents the answer of the operation (of updates, the first).
+	// A wrong value in a documented answer is a FAIL, in any other a WARN.
+	created, read, listed, updated, deleted bool
 	// allow is required for a creation, in addition to suite.Create.
 	allow suite.Permission
 	// updates are the update operations; the first is preferred.
@@ -62,18 +62,18 @@ type noValue struct{}
 // kinds has the kinds that can be created and read.
 var kinds = func() []kind {
 	list := []kind{
-		{name: "template", version: "v1", path: "/templates", creationClause: "T-01", answered: true, updates: []operation{patch, postUpdate}},
-		{name: "template", version: "v2", path: "/templates", list: "templates", creationClause: "VER-27", answered: true, read: true, listed: true, updates: []operation{patch}},
-		{name: "networkVolume", version: "v1", path: "/networkvolumes", creationClause: "VER-28", changed: true, updates: []operation{postUpdate, patch}},
-		{name: "networkVolume", version: "v2", path: "/network-volumes", list: "networkVolumes", creationClause: "VER-28", answered: true, read: true, listed: true, changed: true, updates: []operation{patch}},
+		{name: "template", version: "v1", path: "/templates", creationClause: "T-01", created: true, updates: []operation{patch, postUpdate}},
+		{name: "template", version: "v2", path: "/templates", list: "templates", creationClause: "VER-27", created: true, read: true, listed: true, updates: []operation{patch}},
+		{name: "networkVolume", version: "v1", path: "/networkvolumes", creationClause: "VER-28", updated: true, updates: []operation{postUpdate, patch}},
+		{name: "networkVolume", version: "v2", path: "/network-volumes", list: "networkVolumes", creationClause: "VER-28", created: true, read: true, listed: true, updated: true, updates: []operation{patch}},
 		{name: "registryAuth", version: "v1", path: "/containerregistryauth", creationClause: "R-01", listed: true, deleted: true},
-		{name: "registryAuth", version: "v2", path: "/registries", list: "registries", creationClause: "VER-34", answered: true, read: true, listed: true},
+		{name: "registryAuth", version: "v2", path: "/registries", list: "registries", creationClause: "VER-34", created: true, read: true, listed: true},
 		{name: "endpoint", version: "v1", path: "/endpoints", creationClause: "P-01", updates: []operation{patch, postUpdate}},
-		{name: "endpoint", version: "v2", path: "/serverless", list: "endpoints", creationClause: "VER-25", answered: true, read: true, listed: true, changed: true, updates: []operation{patch}},
+		{name: "endpoint", version: "v2", path: "/serverless", list: "endpoints", creationClause: "VER-25", created: true, read: true, listed: true, updated: true, updates: []operation{patch}},
 		{name: "cpuEndpoint", version: "v1", path: "/endpoints", creationClause: "P-01", updates: []operation{patch, postUpdate}},
-		{name: "cpuEndpoint", version: "v2", path: "/serverless", list: "endpoints", creationClause: "VER-25", answered: true, read: true, listed: true, changed: true, updates: []operation{patch}},
+		{name: "cpuEndpoint", version: "v2", path: "/serverless", list: "endpoints", creationClause: "VER-25", created: true, read: true, listed: true, updated: true, updates: []operation{patch}},
 		{name: "pod", version: "v1", path: "/pods", creationClause: "VER-67", updates: []operation{patch, postUpdate}},
-		{name: "pod", version: "v2", path: "/pods", list: "pods", creationClause: "VER-22", answered: true, read: true, listed: true, changed: true, updates: []operation{patch}},
+		{name: "pod", version: "v2", path: "/pods", list: "pods", creationClause: "VER-22", created: true, read: true, listed: true, updated: true, updates: []operation{patch}},
 	}
 	for i := range list {
 		k := &list[i]
@@ -176,7 +176,7 @@ func (f field) difference(want, got any) string {
 func (f field) normalize(v, want any) any {
 	switch x := v.(type) {
 	case string:
-		// args that also have the entrypoint: compares only cmd.
+		// If args is the JSON form with an entrypoint, compare only its cmd.
 		var command struct{ Cmd []string }
 		if (f.path == "args" || f.mappedPath == "args") && json.Unmarshal([]byte(x), &command) == nil && command.Cmd != nil {
 			return strings.Join(command.Cmd, " ")
@@ -195,7 +195,7 @@ func (f field) normalize(v, want any) any {
 		return list
 	case suite.M:
 		wants, ok := want.(suite.M)
-		if !ok && firstSegment(f.path) == "registry" { // nested, as the description has it
+		if !ok && firstSegment(f.path) == "registry" { // the answer may nest the registry as an object: compare its id
 			return x["id"]
 		}
 		if !ok || f.isMap {
@@ -352,7 +352,7 @@ func (g *placeholders) make(name string) any {
 			return pools[n]["pool"]
 		}
 	case "excluded":
-		// A type of the first pool, which has more types.
+		// A type of the largest pool, if that pool has at least two: excluding one leaves others.
 		if pools, types := g.pools(); len(pools) > 0 && types[0] > 1 {
 			return pools[0]["id"]
 		}

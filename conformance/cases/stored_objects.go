@@ -161,7 +161,7 @@ func (s *objects) create(values suite.M) object {
 	s.c.SkipIf(s.k.name == "registryAuth" && s.k.version == "v1" && a.Code/100 != 2, "version 1 can't create registry auths: %d", a.Code)
 	o := object{expected: values}
 	s.c.Given(s.k.creationClause, func() { o.id = a.Success().Str("id") })
-	s.reportGravest(s.compare(o, a.Object(""), s.k.answered, "the answer to the creation"))
+	s.reportGravest(s.compare(o, a.Object(""), s.k.created, "the answer to the creation"))
 	return o
 }
 
@@ -367,7 +367,7 @@ func (s *objects) describes(values suite.M) bool {
 func (s *objects) send(o object, body suite.M, nth int) (a *suite.Answer, described bool) {
 	for i := range s.k.updates {
 		op := (nth + i) % len(s.k.updates)
-		described = s.k.changed && op == 0
+		described = s.k.updated && op == 0
 		a = s.ask(s.k.updates[op].method, s.url(o.id)+s.k.updates[op].suffix, body)
 		if described || !isMissing(a) {
 			return a, described

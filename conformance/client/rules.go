@@ -171,13 +171,13 @@ func judgeCancelledJob(p *scenarioRun) suite.Outcome {
 		furtherReads, "cancel", "about the cancellation")
 }
 
-// furtherReads is how many reads don't count as polling. A client may fetch the output of a
-// finished job, or read it again for another reason.
+// furtherReads is the number of reads that don't count as polling. A client may fetch the output of
+// a finished job, or read it again for another reason.
 const furtherReads = 2
 
 // judgeEndOfWait judges that a client stops waiting for a job after an answer that ends the
-// wait, and that it fails or prints a message. It may read the job a few more times.
-func judgeEndOfWait(p *scenarioRun, answer string, ends func(*exchange) bool, furtherReads int, words, message string) suite.Outcome {
+// wait, and that it fails or prints a message. It may read the job allowed more times.
+func judgeEndOfWait(p *scenarioRun, answer string, ends func(*exchange) bool, allowed int, words, message string) suite.Outcome {
 	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return x.jobID() != "" && ends(x) })
 	if i < 0 {
 		return skipped("no client waited for a job")
@@ -189,7 +189,7 @@ func judgeEndOfWait(p *scenarioRun, answer string, ends func(*exchange) bool, fu
 		}
 	}
 	switch {
-	case reads > furtherReads:
+	case reads > allowed:
 		return violated(fmt.Sprintf("after %s, the job was requested %d more times", answer, reads), "no further request for the job")
 	case p.result.timeout:
 		return violated(p.describeEnd(), "an exit soon after "+answer)
@@ -219,7 +219,7 @@ func judgeSecretOutput(p *scenarioRun) suite.Outcome {
 
 // Thresholds for waits between retries.
 const (
-	noWait     = 50 * time.Millisecond // shorter waits don't count
+	noWait     = 50 * time.Millisecond // a client whose median wait is shorter doesn't back off
 	growth     = 1.5                   // minimum ratio of the last to the first wait if waits grow, despite jitter
 	constant   = 1.25                  // maximum ratio of the longest to the shortest wait if waits are constant, on a busy machine
 	clockError = 10 * time.Millisecond // the error of a clock per second
@@ -302,22 +302,23 @@ func judgeRepeatedCreation(p *scenarioRun) suite.Outcome {
 	if i < 0 {
 		return skipped("the client sent no POST that creates an object")
 	}
-	first, created := p.exchanges[i], p.exchanges[i].Status == 0
-	listed := false
+	first := p.exchanges[i]
+	created := first.Status == 0 // the object was created, and the connection dropped; a 500 created nothing
+	checked := false             // the client has looked since: it read a list or deleted the object
 	for _, x := range p.exchanges[i+1:] {
-		listed = listed || listsCreated(x, first)
+		checked = checked || readsListOf(x, first)
 		if deletesCreated(x, first) {
-			created, listed = false, true
+			created, checked = false, true
 		}
 		switch {
 		case !x.sameAs(first):
-		case created && listed:
+		case created && checked:
 			accepted := []string{"no second " + x.line()}
 			if id := first.createdID(); id != "" {
 				accepted = append(accepted, "a DELETE of "+id+" before it, answered with success")
 			}
 			return violated(x.line()+" was sent again, although the list shows that the first one created the object", accepted...)
-		case !listed:
+		case !checked:
 			return violated(fmt.Sprintf("%s was sent again after %s, without a request in between that shows whether the first one created the object", x.line(), formatWaits([]time.Duration{x.Sent.Sub(first.Received)})),
 				"no second "+x.line(), "a list before it that doesn't have the object")
 		}
@@ -331,8 +332,8 @@ func deletesCreated(x, post *exchange) bool {
 	return x.Request.Method == http.MethodDelete && x.succeeded() && post.createdID() != "" && x.path == post.path+"/"+post.createdID()
 }
 
-// listsCreated reports whether x lists the kind of object that post creates.
-func listsCreated(x, post *exchange) bool {
+// readsListOf reports whether x reads a list of the kind that post creates.
+func readsListOf(x, post *exchange) bool {
 	return x.isRead() && x.succeeded() && (x.path == post.path || post.posts(jobCreation) && jobListPath.MatchString(x.path))
 }
 

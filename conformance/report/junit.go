@@ -166,7 +166,7 @@ func oneLine(x Result) string {
 	case x.Verdict == Blocked && x.By != "":
 		text = "by " + x.By + ": " + x.Reason
 	case x.Verdict == Unexpected && text == "":
-		text = "it is kept, but listed as a known deviation"
+		text = "the deployment conforms to the clause, which is listed as a known deviation"
 	case x.Failure != nil && x.Verdict != Known && x.Verdict != Unexpected:
 		text = x.Failure.Actual
 		if len(x.Failure.Accepted) > 0 {

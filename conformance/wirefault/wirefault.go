@@ -21,7 +21,8 @@ import (
 
 // Fault changes matching requests and their answers.
 type Fault struct {
-	// The conditions. A fault applies if all conditions that are set hold.
+	// The conditions. A fault applies if all conditions that are set hold. Conditions on the answer
+	// restrict only its edit, and Status also Again and Stale.
 	Method string `json:"method"`
 	Path   string `json:"path"`   // a regular expression
 	Except string `json:"except"` // a regular expression for exempt paths
@@ -38,7 +39,8 @@ type Fault struct {
 	Line string `json:"sent"`
 	// First restricts the fault to the first matching request and its repetitions.
 	First bool `json:"first"`
-	// Of equal requests, the first Skip are exempt. The fault applies to the next Times; 0 means all.
+	// Of requests with equal method, URL and body, the first Skip are exempt. The fault applies to the
+	// next Times; 0 means all.
 	Skip  int `json:"skip"`
 	Times int `json:"times"`
 
@@ -58,8 +60,8 @@ type Fault struct {
 	// Stub answers without calling the deployment. $PATH is replaced by the request's path,
 	// $QUERY by its query with the question mark.
 	Stub bool `json:"stub"`
-	// Stale is how many seconds, in the deployment's time, an answer is repeated for equal
-	// requests.
+	// Stale is how many seconds, in the deployment's time, an answer is repeated for requests with equal
+	// method, URL and key.
 	Stale int `json:"stale"`
 
 	// Drop closes the connection. Hold holds the request until the client disconnects or
@@ -70,7 +72,7 @@ type Fault struct {
 	// each held request.
 	Gate <-chan struct{} `json:"-"`
 	Held chan<- struct{} `json:"-"`
-	// The body is sent in pieces of 32 bytes, with pauses of Drip seconds between them.
+	// If Drip is set, the body is sent in pieces of 32 bytes, each after Drip seconds.
 	// After Cut bytes the connection is closed. After Stall bytes nothing more is sent, and
 	// the connection stays open.
 	Delay float64 `json:"delay"` // seconds before the answer
@@ -194,7 +196,7 @@ func (f *Fault) handler(next http.Handler, d Deployment) http.Handler {
 	})
 }
 
-// isDue counts equal requests, and applies First, Skip and Times.
+// isDue counts requests with equal method, URL and body, and applies First, Skip and Times.
 func (f *Fault) isDue(r *http.Request) bool {
 	if !f.First && f.Skip == 0 && f.Times == 0 {
 		return true
@@ -249,7 +251,7 @@ func readBody(r *http.Request) []byte {
 	return body
 }
 
-// serve returns the deployment's answer, or an earlier answer if Stale is set.
+// serve returns the deployment's answer, an earlier one if Stale is set, or an empty one if Stub is set.
 func (f *Fault) serve(next http.Handler, r *http.Request, now func() time.Time) *storedAnswer {
 	if f.Stub {
 		return &storedAnswer{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}}

@@ -38,8 +38,8 @@ type Settings struct {
 	// minute.
 	RequestTimeout time.Duration
 
-	// SharedReads makes the first read of a kind fetch the list and answer later reads from it,
-	// until this client writes. It is meant for one run of Terraform, which reads every object
+	// With SharedReads, the first read of a kind fetches its list, and the client answers later reads
+	// from that list, until it writes. It is meant for one run of Terraform, which reads every object
 	// once.
 	SharedReads bool
 

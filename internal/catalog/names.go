@@ -56,9 +56,9 @@ func (c *Checks) checkListed(ctx context.Context, to diagnostics.Check, r Reques
 	}
 }
 
-// CheckNewDataCenters reports unknown data centers of an object that would be replaced as errors,
-// because the API would reject them only after the object is deleted. If it can't check them (API
-// v1, or an unreadable catalog), CheckNames still warns in the plan of the create.
+// CheckNewDataCenters reports, as errors, the unknown data centers of an object that the plan
+// replaces: the API would reject the replacement only after the object is deleted. It doesn't check
+// on API v1, whose documented list is incomplete.
 func (c *Checks) CheckNewDataCenters(ctx context.Context, to diagnostics.Check, refs []Ref) {
 	if c == nil || c.Names != Error || c.client.Version == api.V1 || !anyNew(refs) {
 		return

@@ -34,9 +34,9 @@ type Plan[M any] struct {
 	Catalog             *catalog.Checks // nil if the provider's settings are unknown
 	Config, State, Plan *M              // State is nil for a create
 	Prior               *M              // State, or an empty model for a create
-	// Created reports whether this provider created the object. The state of an imported or
+	// CreatedHere reports whether this provider created the object. The state of an imported or
 	// moved object contains settings that no configuration requested.
-	Created bool
+	CreatedHere bool
 
 	run  *diagnostics.Run
 	req  *resource.ModifyPlanRequest
@@ -58,7 +58,7 @@ func New[M any](ctx context.Context, c *api.Client, templates *sync.Map, run *di
 		p.State = p.Prior
 		resp.Diagnostics.Append(value.Load(ctx, req.State, p.State)...)
 		created, _ := req.Private.GetKey(ctx, MadeKey)
-		p.Created = created != nil
+		p.CreatedHere = created != nil
 		if seen, _ := req.Private.GetKey(ctx, SeenKey); string(seen) == NotSeen {
 			resp.Diagnostics.AddError("The moved object has not been read", "Its state comes from another provider and has little more than the id, so this plan would replace the object. "+
 				"Plan with a refresh: without -refresh=false.")
@@ -172,7 +172,7 @@ func (p *Plan[M]) KeepOmitted(attributes ...string) {
 		omitted := value.Attribute(p.Config, a)
 		switch {
 		case !omitted.IsNull():
-		case p.State != nil && !p.Created:
+		case p.State != nil && !p.CreatedHere:
 			value.SetAttribute(p.Plan, a, value.Attribute(p.State, a))
 		default:
 			value.SetAttribute(p.Plan, a, omitted)

@@ -30,7 +30,7 @@ func Example() {
 	// Output: COMPLETED "HELLO"
 }
 
-// A job that takes longer than its time-out ends at once, by the deployment's clock.
+// Advance moves the deployment's clock past the job's time-out, so the test doesn't wait for it.
 func ExampleJobrunner_Advance() {
 	run(func(t testing.TB) {
 		j := jobrunnertest.Start(t, jobrunnertest.Handle("team/slow", func(ctx context.Context, job jobrunnertest.Job) (any, error) {

@@ -21,8 +21,8 @@ import (
 // Output receives what a process writes to stdout and stderr.
 type Output interface {
 	io.Writer // in pieces of any size
-	// WriteLine receives a whole line. mark identifies the line: the log of an adopted process
-	// continues after it.
+	// WriteLine receives a whole line. mark identifies it: the log of a process that outlived a
+	// restart of the jobrunner continues after this line.
 	WriteLine(text, mark string)
 }
 
@@ -34,7 +34,7 @@ const (
 	defaultBytes = 1 << 20
 	maxLine      = 8 << 10  // bytes; a longer line is cut
 	maxRead      = 64 << 10 // bytes of a line that are examined before it is cut
-	tailLines    = 20       // minimum in Tail; a traceback is always whole
+	tailLines    = 20       // in Tail; its first message may add lines
 )
 
 // Line is a line of a process, or of the jobrunner about the process. The JSON is for the files of
@@ -151,7 +151,7 @@ func (l *Log) endLine() {
 		text = strings.ReplaceAll(text, secret, "(secret)")
 	}
 	text = logline.Visible(text)
-	// The SDK's line continues the handler's if that has no newline, like print(token, end="").
+	// If the handler printed without a newline, the SDK's line follows on the same line: split them.
 	if i := strings.Index(text, `{"requestId": `); i > 0 && !logline.Parse(text[i:]).Printed() {
 		l.add(cutLine(text[:i], 0), false)
 		text = text[i:]
@@ -304,10 +304,10 @@ func (r Resolver) Env(ctx context.Context, env map[string]string, log *Log) (map
 	return resolved, nil
 }
 
-// CopyLines passes on the lines of a stream, each after its time and a blank, that are later than
-// a time. It returns the latest of their times, which is also their mark: lines of stdout and
-// stderr may be out of order. It skips other lines, and a line in which the stream breaks, because
-// the next stream has the whole line.
+// CopyLines reads lines of the form "TIME TEXT" and passes on the texts of those later than after.
+// Their mark is the latest time so far, which it also returns: lines of stdout and stderr may be out
+// of order. It skips other lines, and a line in which the stream breaks, because the next stream has
+// the whole line.
 func CopyLines(stream io.Reader, after time.Time, log Output) (last time.Time, err error) {
 	lines := bufio.NewReader(stream)
 	mark := ""

@@ -13,6 +13,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
+// These tests run workers with the public SDK or its stand-in, and check what a simple server gets
+// wrong.
+
 // skipIfShort skips a test of ten seconds or more in a short run, which has similar shorter tests.
 func skipIfShort(t *testing.T) {
 	t.Helper()
@@ -34,7 +37,7 @@ func TestProcessServesAnEndpoint(t *testing.T) {
 	must.Hold(t, h.Workers.Idle+h.Workers.Running == 1 && h.Jobs.Completed == 2 && h.Jobs.Failed == 1, "health is", h)
 }
 
-// Trap 1: progress that is reported after the result changes nothing.
+// Progress that is reported after the result changes nothing.
 func TestLateProgressChangesNothing(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)
@@ -79,8 +82,8 @@ func TestStrayResultsChangeNothing(t *testing.T) {
 	d.expectJob(busy, "COMPLETED", input, 0)
 }
 
-// Trap 2: cancel frees the slot. A handler that stops keeps its worker; one that
-// blocks is killed with it, after a grace.
+// Cancelling a job frees its slot. If the handler stops, its worker survives; if it blocks, the
+// worker is killed after a grace period.
 func TestCancelFreesTheSlot(t *testing.T) {
 	for handler, workerSurvives := range map[string]bool{"awaiting": true, "blocking": false} {
 		t.Run(handler, func(t *testing.T) {
@@ -103,8 +106,9 @@ func TestCancelFreesTheSlot(t *testing.T) {
 	}
 }
 
-// Trap 2: a ping sent before the worker got a job doesn't mean that the job has stopped.
-func TestPingOfBeforeTheJobIsNoSign(t *testing.T) {
+// A ping that names no job doesn't mean that a cancelled job has stopped: the worker may have composed
+// it before it got the job.
+func TestPingWithoutJobsDoesNotFreeTheSlot(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "blocking", 1)
 	id := d.submit(`{"op": "sleep", "seconds": 600}`)
@@ -119,7 +123,7 @@ func TestPingOfBeforeTheJobIsNoSign(t *testing.T) {
 	must.Hold(t, job.WorkerID != w.id, "a worker whose handler blocks took a job")
 }
 
-// Trap 2: the execution time-out frees the slot, too.
+// The execution time-out frees the slot, too.
 func TestTimeOutFreesTheSlot(t *testing.T) {
 	skipIfShort(t)
 	t.Parallel()
@@ -133,8 +137,8 @@ func TestTimeOutFreesTheSlot(t *testing.T) {
 	d.expectSilence(w, d.nextWorker())
 }
 
-// Trap 3: a worker that crashes loses its job at once, although its ping process
-// still reports the job; the job is dispatched once more.
+// A worker that crashes loses its job at once, although its ping process still reports the job. The
+// job is dispatched once more.
 func TestCrashLosesTheJob(t *testing.T) {
 	skipIfShort(t)
 	t.Parallel()
@@ -155,7 +159,7 @@ func TestCrashLosesTheJob(t *testing.T) {
 	d.expectSilence(second, third)
 }
 
-// Trap 3: a worker that is killed loses its job, too.
+// A worker that is killed loses its job, too.
 func TestKilledWorkerLosesTheJob(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)
@@ -174,8 +178,8 @@ func TestKilledWorkerLosesTheJob(t *testing.T) {
 	}
 }
 
-// Trap 3: a worker that restarts under its id has lost its job, although its old ping
-// process still reports the job.
+// A worker that restarts under its id has lost its job, although its old ping process still reports
+// the job.
 func TestRestartedWorkerLosesTheJob(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)
@@ -184,7 +188,7 @@ func TestRestartedWorkerLosesTheJob(t *testing.T) {
 	d.expectJob(id, "COMPLETED", `"restarted"`, 1)
 }
 
-// Trap 3: pings that name jobs of other workers do not affect the worker's own job.
+// Pings that name jobs of other workers don't affect the worker's own job.
 func TestPingOfOthersLosesNoJob(t *testing.T) {
 	skipIfShort(t)
 	t.Parallel()
@@ -193,17 +197,17 @@ func TestPingOfOthersLosesNoJob(t *testing.T) {
 	id := d.submit(input)
 	w := d.nextWorker()
 	d.waitForAnswered(t, 1, "ping/"+w.id, id)
-	for _, seconds := range []int{6, 0} { // longer than the grace
+	for _, morePings := range []int{6, 0} { // 6 pings outlast the grace period
 		status := d.sendAs(w, http.MethodGet, "ping/"+w.id+"?job_id=another-q1&", "")
 		must.Require(t, status == 200, "a ping was answered", status)
-		d.waitForAnswered(t, len(d.answeredRequests("ping/"+w.id, id))+seconds, "ping/"+w.id, id)
+		d.waitForAnswered(t, len(d.answeredRequests("ping/"+w.id, id))+morePings, "ping/"+w.id, id)
 	}
 	release()
 	d.expectJob(id, "COMPLETED", input, 0)
 }
 
-// Trap 4: an idle worker gets no SIGTERM, after which it could swallow a job: its
-// polls end, and then it is killed.
+// An idle worker isn't sent SIGTERM, because after one it could take a job and never run it. Its polls
+// end, and then it is killed.
 func TestIdleWorkerEnds(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)
@@ -221,7 +225,7 @@ func TestIdleWorkerEnds(t *testing.T) {
 	}
 }
 
-// Trap 4: after a change of the endpoint the old worker finishes its job.
+// After a change of the endpoint, the old worker finishes its job.
 func TestReplacedWorkerEndsItsJob(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)
@@ -239,8 +243,8 @@ func TestReplacedWorkerEndsItsJob(t *testing.T) {
 	must.Hold(t, d.waitForExit(old), "the worker ended by itself:", old.Exit().Text)
 }
 
-// Trap 5: a worker with one slot is healthy although it does not poll while it is
-// busy and for a second afterwards.
+// A worker with one slot is healthy, although it doesn't poll while it is busy and for a second
+// afterwards.
 func TestBusyWorkerIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)
@@ -303,7 +307,7 @@ func TestUnfitWorkerIsUnhealthy(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "unfit", 1)
 	id := d.submit(`{}`)
-	ticker := time.NewTicker(50 * time.Millisecond) // real processes send no signal
+	ticker := time.NewTicker(50 * time.Millisecond) // nothing notifies of a change of health
 	defer ticker.Stop()
 	for deadline := time.Now().Add(waitTimeout); ; <-ticker.C {
 		h, err := d.client.Jobs.Health(t.Context(), d.endpoint.ID)
@@ -319,7 +323,7 @@ func TestUnfitWorkerIsUnhealthy(t *testing.T) {
 	must.Equal(t, d.status(id).Status, "IN_QUEUE", "the job")
 }
 
-// A worker with many slots does all its jobs, and is told to stop none.
+// A worker with many slots runs all its jobs, and is not told to stop any.
 func TestManySlots(t *testing.T) {
 	skipIfShort(t)
 	t.Parallel()

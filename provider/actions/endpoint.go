@@ -83,7 +83,7 @@ var purgeQueue = &definition[purgeQueueModel]{
 	failure: "Could not purge the queue",
 	about:   "Removes the jobs that wait in the queue of an endpoint, for good. Jobs in progress go on.",
 	attributes: map[string]schema.Attribute{
-		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointID},
+		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointIDDescription},
 	},
 	validate: func(_ context.Context, c diagnostics.Check, config *purgeQueueModel) {
 		kit.ValidID(c, "endpoint_id", config.EndpointID)

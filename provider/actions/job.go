@@ -19,7 +19,7 @@ var jobCancel = &definition[jobModel]{
 	failure: "Could not cancel the job",
 	about:   "Cancels a job. A job that has ended isn't an error.",
 	attributes: map[string]schema.Attribute{
-		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointID},
+		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointIDDescription},
 		"job_id":      schema.StringAttribute{Required: true, MarkdownDescription: "Id of the job."},
 	},
 	validate: func(_ context.Context, c diagnostics.Check, config *jobModel) { config.validate(c) },
@@ -59,9 +59,9 @@ var jobRetry = &definition[jobRetryModel]{
 	name:    "job_retry",
 	failure: "Could not retry the job",
 	about: "Runs a job that is `FAILED` or `TIMED_OUT` again, under its id and with its input, and waits for its end. Its previous output is removed. " +
-		"If the job doesn't complete, the action fails. If it takes longer than `timeout`, the action fails too, and the job continues to run. The service keeps the result of a job for 30 minutes (1 minute if it was submitted to `/runsync`), after which it can't be retried. " + jobrun.Costs,
+		"If the job doesn't complete, the action fails. If it takes longer than `timeout`, the action fails too, and the job continues to run. The service keeps the result of a job for 30 minutes (1 minute if it was submitted to `/runsync`), after which it can't be retried. " + jobrun.CostsWarning,
 	attributes: map[string]schema.Attribute{
-		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointID},
+		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointIDDescription},
 		"job_id":      schema.StringAttribute{Required: true, MarkdownDescription: "Id of the job."},
 		"timeout":     timeoutAttribute("How long to wait for the end of the job"),
 	},
@@ -105,7 +105,7 @@ var jobRun = &definition[jobRunModel]{
 	name:    "job_run",
 	failure: "The job did not do what was expected",
 	about: "Runs a job on an endpoint and checks its output: a smoke test. If the job doesn't complete, or its output isn't the expected one, the action fails. " +
-		"If Terraform is interrupted or the job exceeds `timeout`, the job is cancelled. " + jobrun.Costs,
+		"If Terraform is interrupted or the job exceeds `timeout`, the job is cancelled. " + jobrun.CostsWarning,
 	attributes: addJobAttributes(map[string]schema.Attribute{
 		"expected_output": schema.StringAttribute{
 			Optional:            true,

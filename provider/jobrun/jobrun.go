@@ -20,8 +20,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// Costs is the warning that each description contains.
-const Costs = "A job costs what its workers cost while they start, run and idle."
+// CostsWarning is a sentence for the description of everything that runs a job.
+const CostsWarning = "A job costs what its workers cost while they start, run and idle."
 
 // Model is the part of a model that describes a job.
 type Model struct {
@@ -110,17 +110,18 @@ func (m *Model) Run(ctx context.Context, c *api.Client, progress func(api.Job)) 
 	return c.Jobs.RunToEnd(ctx, m.EndpointID.ValueString(), submission, timeout, progress)
 }
 
-// EndpointID describes the id of an endpoint that takes jobs.
-const EndpointID = "Id of an endpoint of type `QUEUE`."
+// EndpointIDDescription describes the id of an endpoint that takes jobs.
+const EndpointIDDescription = "Id of an endpoint of type `QUEUE`."
 
-// Attributes returns the arguments of a job. They fit into the schema of an action, too. inPlan
-// ends the descriptions of the secrets if the schema can't mark them as sensitive.
-func Attributes(inPlan string) map[string]schema.Attribute {
+// Attributes returns the arguments of a job. They fit into the schema of an action, too. secretNote is
+// appended to the descriptions of secrets, for a schema without sensitive attributes. If it is empty,
+// the attributes are sensitive.
+func Attributes(secretNote string) map[string]schema.Attribute {
 	secret := func(text string) schema.StringAttribute {
-		return schema.StringAttribute{Optional: true, Sensitive: inPlan == "", MarkdownDescription: text + inPlan}
+		return schema.StringAttribute{Optional: true, Sensitive: secretNote == "", MarkdownDescription: text + secretNote}
 	}
 	return map[string]schema.Attribute{
-		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: EndpointID},
+		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: EndpointIDDescription},
 		"input":       schema.StringAttribute{Required: true, MarkdownDescription: "Input of the job, a JSON object: use `jsonencode()`."},
 		"timeout":     schema.StringAttribute{Optional: true, MarkdownDescription: "How long to wait for the job, worker starts included; default `10m`. Then the job is cancelled."},
 		"policy": schema.SingleNestedAttribute{Optional: true, Validators: value.NotEmpty, MarkdownDescription: "Limits that the deployment applies to the job.", Attributes: map[string]schema.Attribute{

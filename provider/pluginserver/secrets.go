@@ -10,8 +10,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
-// Each call with a configuration or a state gets a redact.Set with its secrets. Every
-// diagnostic, including the framework's, passes through that set before it leaves the server.
+// Each call with a configuration or a state gets a redact.Set with its secrets, to which the API
+// client adds the secrets of its requests and answers. Every diagnostic, including the framework's,
+// passes through that set before it leaves the server. A list block has no secrets: ListResource
+// starts with an empty set, and ValidateListResourceConfig has none.
 
 // guard makes a call with a redact.Set, unless fractionErrors rejects the configuration. Values
 // that were unknown during validation are checked in later calls.

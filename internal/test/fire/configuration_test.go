@@ -16,8 +16,9 @@ import (
 // nodeSource returns the nodes of a configuration, or of its changed form.
 type nodeSource func(v api.Version, changed bool) []node
 
-// configurations are the configurations that the schedules apply. Kinds without unique names
-// occur twice with equal settings. The changed form has other settings and names.
+// configurations are the configurations that the schedules apply. Most kinds without unique names
+// occur twice with equal settings, so that a provider could confuse the objects. The changed form has
+// other settings and names.
 var configurations = []struct {
 	name  string
 	nodes nodeSource
@@ -66,8 +67,8 @@ func serverless(_ api.Version, changed bool) []node {
 	}
 }
 
-// pods is a configuration of pods on CPUs, which run at once. The auth keeps its name, because
-// the API can't delete an auth that a pod uses.
+// pods is a configuration of CPU pods, which start without waiting for GPUs, and on v2 of the kinds
+// that only v2 has. The auth keeps its name, because the API can't delete an auth that a pod uses.
 func pods(v api.Version, changed bool) []node {
 	pod := func(address string, differs map[string]any) node {
 		return node{address, "gpucloud_pod", []string{"auth", "volume_a"}, func(id func(string) any) map[string]any {

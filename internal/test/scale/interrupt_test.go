@@ -80,7 +80,7 @@ func TestInterruptedApply(t *testing.T) {
 				tf := workspace(t, d, ours, v)
 				tf.configure(base)
 				tf.apply()
-				tf.configure(count(1))
+				tf.configure(configOf(1))
 
 				g := newGate()
 				defer g.open()
@@ -92,7 +92,7 @@ func TestInterruptedApply(t *testing.T) {
 					p.awaitOutput("Gracefully shutting down")
 					g.open()
 				}
-				out, _ := p.end(patience)
+				out, _ := p.waitForExit(patience)
 				created := d.ids(t, v)
 				must.Equal(t, len(created), 1+stage.created, "the number of objects", lines(created))
 				kept := tf.ids()
@@ -167,8 +167,8 @@ func together(t *testing.T, d *deployment, both [2]*terraform, n int, more ...*w
 	one, other := both[0].start("apply", "-auto-approve"), both[1].start("apply", "-auto-approve")
 	g.await(n, one, other)
 	g.open()
-	output[0], errs[0] = one.end(patience)
-	output[1], errs[1] = other.end(patience)
+	output[0], errs[0] = one.waitForExit(patience)
+	output[1], errs[1] = other.waitForExit(patience)
 	return output, errs
 }
 

@@ -76,14 +76,14 @@ func TestCallsOfAPlan(t *testing.T) {
 		d := deploy(t)
 		tf := workspace(t, d, ours, v)
 		var before map[string]int
-		tf.configure(count(1))
+		tf.configure(configOf(1))
 		tf.apply()
 		sizes := []int{10, 100}
 		if testing.Short() {
 			sizes = []int{3, 10}
 		}
 		for _, n := range sizes {
-			tf.configure(count(n))
+			tf.configure(configOf(n))
 			tf.grow(d, n)
 			calls := d.countRequests(tf.expectEmptyPlan)
 			for call, times := range calls {

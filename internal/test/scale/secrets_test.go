@@ -176,7 +176,7 @@ func TestSecretsStayOut(t *testing.T) {
 		}
 		panics := func(t *testing.T) {
 			_, tf := start(t, panicProvider)
-			printed, err := tf.start("apply", "-auto-approve").end(patience)
+			printed, err := tf.start("apply", "-auto-approve").waitForExit(patience)
 			must.Require(t, err != nil && strings.Contains(printed, "nil pointer dereference"), "the provider didn't panic", err, printed)
 			tf.expectNoSecrets(printed)
 		}
@@ -195,7 +195,7 @@ func TestSecretsStayOut(t *testing.T) {
 				w.WriteHeader(http.StatusBadRequest)
 				fmt.Fprintf(w, `{"title":"Bad Request","status":400,"detail":%q,"message":%q}`, whole.String(), whole.String())
 			})
-			printed, err := tf.start("apply", "-auto-approve").end(patience)
+			printed, err := tf.start("apply", "-auto-approve").waitForExit(patience)
 			must.Require(t, err != nil && strings.Contains(printed, "redacted"), "the errors aren't shown", err)
 			tf.expectNoSecrets(printed)
 		}

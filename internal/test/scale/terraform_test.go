@@ -21,13 +21,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// terraform is a workspace: a folder with a configuration and a state.
+// terraform runs a CLI in a working directory, which has a configuration and a state.
 type terraform struct {
 	t   testing.TB
 	cli tfcli.CLI
 	dir string
 	env []string
-	cpu time.Duration // processor time of commands of run, with their providers
+	cpu time.Duration // processor time of the commands that the method run ran, providers included
 }
 
 // patience bounds one command.
@@ -40,7 +40,7 @@ const required = `terraform {
 }
 `
 
-// workspace creates a workspace whose Terraform runs a provider binary against the deployment.
+// workspace creates a working directory whose CLI runs a provider binary against the deployment.
 func workspace(t testing.TB, d *deployment, pkg string, v api.Version) *terraform {
 	t.Helper()
 	cli := must.Do(findCLI())(t)
@@ -131,8 +131,8 @@ func (p *process) interrupt() {
 	must.Succeed(p.t, syscall.Kill(-p.Process.Pid, syscall.SIGINT))
 }
 
-// end waits for the process and returns its output.
-func (p *process) end(within time.Duration) (string, error) {
+// waitForExit waits for the process and returns its output.
+func (p *process) waitForExit(within time.Duration) (string, error) {
 	p.t.Helper()
 	late := time.NewTimer(within)
 	defer late.Stop()
@@ -169,7 +169,7 @@ func (p *process) awaitOutput(text string) {
 func (tf *terraform) run(args ...string) string {
 	tf.t.Helper()
 	p := tf.start(args...)
-	out, err := p.end(patience)
+	out, err := p.waitForExit(patience)
 	must.Require(tf.t, err == nil, "terraform", strings.Join(args, " "), err, out)
 	tf.cpu += p.ProcessState.UserTime() + p.ProcessState.SystemTime()
 	return out
@@ -215,8 +215,8 @@ func (tf *terraform) ids() (out []string) {
 	return out
 }
 
-// count returns a configuration with n objects of each kind, and the endpoints' template.
-func count(n int) string {
+// configOf returns a configuration with n objects of each of four kinds, and the endpoints' template.
+func configOf(n int) string {
 	return base + fmt.Sprintf(`
 resource "gpucloud_template" "t" {
   count = %[1]d

@@ -182,7 +182,7 @@ func (v varier) text(s, other string) string {
 		}
 	case 7: // swap two parts
 		return s[to:] + s[from:to] + s[:from]
-	case 8: // replace the text between two quotes or braces
+	case 8: // replace the text between two delimiters
 		if i, j := v.between(s); i < j {
 			return s[:i] + v.token() + s[j:]
 		}
@@ -197,16 +197,16 @@ func (v varier) span(length int) (from, to int) {
 	return from, from + v.IntN(min(length-from, 40)+1)
 }
 
-// between returns the range from one of JSON's delimiters to the next.
+// between returns the range from one delimiter of JSON or of a URL to the next.
 func (v varier) between(s string) (from, to int) {
-	const marks = `":,[]{}/?&=`
+	const delimiters = `":,[]{}/?&=`
 	at := v.IntN(len(s) + 1)
-	i := strings.IndexAny(s[at:], marks)
+	i := strings.IndexAny(s[at:], delimiters)
 	if i < 0 {
 		return 0, 0
 	}
 	from = at + i + 1
-	j := strings.IndexAny(s[from:], marks)
+	j := strings.IndexAny(s[from:], delimiters)
 	if j < 0 {
 		return from, len(s)
 	}

@@ -181,8 +181,8 @@ func SkipRepeated(t *testing.T) {
 	}
 }
 
-// HasActions reports whether a CLI has actions and list resources. OpenTofu has none.
-func (c CLI) HasActions() bool {
+// HasActionsAndQueries reports whether a CLI has actions and queries. OpenTofu has neither.
+func (c CLI) HasActionsAndQueries() bool {
 	first := version.Must(version.NewVersion("1.14"))
 	return c.Name == Terraform && c.Version.Core().GreaterThanOrEqual(first)
 }

@@ -4,7 +4,8 @@ package procgroup
 
 import "os/exec"
 
-// awaitExit waits for the command. On Unix its id isn't reused as long as its group has members.
+// awaitExit waits for the command and reaps it. Its group can still be killed: a Unix doesn't reuse a
+// process id while a group with that id has members.
 func awaitExit(cmd *exec.Cmd) { cmd.ProcessState, _ = cmd.Process.Wait() }
 
 // oomKillsOf is unknown on these systems.

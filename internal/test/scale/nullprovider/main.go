@@ -1,5 +1,5 @@
 // Command nullprovider serves the schemas of the gpucloud provider with resources that do
-// nothing. The time of a run with it is the floor: the time of Terraform and the framework.
+// nothing. The time of a run with it is the baseline: the time of Terraform and the framework.
 package main
 
 import (
@@ -29,30 +29,31 @@ func main() {
 	}
 }
 
-// idle is the provider without its functions.
+// idle has the provider's schema and data sources, stub resources, and no functions, actions,
+// ephemeral resources or list resources.
 type idle struct{ provider.Provider }
 
 func (*idle) Configure(context.Context, provider.ConfigureRequest, *provider.ConfigureResponse) {}
 
 func (*idle) Resources(context.Context) (out []func() resource.Resource) {
 	for _, kind := range resources.All {
-		out = append(out, func() resource.Resource { return &nothing{kind.Resource()} })
+		out = append(out, func() resource.Resource { return &stub{kind.Resource()} })
 	}
 	return out
 }
 
-// nothing has the name and the schema of a kind. A read doesn't change the state.
-type nothing struct{ kind resource.Resource }
+// stub has the name and the schema of a kind. A read doesn't change the state.
+type stub struct{ kind resource.Resource }
 
-func (n *nothing) Metadata(ctx context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
-	n.kind.Metadata(ctx, req, resp)
+func (s *stub) Metadata(ctx context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	s.kind.Metadata(ctx, req, resp)
 }
 
-func (n *nothing) Schema(ctx context.Context, req resource.SchemaRequest, resp *resource.SchemaResponse) {
-	n.kind.Schema(ctx, req, resp)
+func (s *stub) Schema(ctx context.Context, req resource.SchemaRequest, resp *resource.SchemaResponse) {
+	s.kind.Schema(ctx, req, resp)
 }
 
-func (*nothing) Create(context.Context, resource.CreateRequest, *resource.CreateResponse) {}
-func (*nothing) Read(context.Context, resource.ReadRequest, *resource.ReadResponse)       {}
-func (*nothing) Update(context.Context, resource.UpdateRequest, *resource.UpdateResponse) {}
-func (*nothing) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse) {}
+func (*stub) Create(context.Context, resource.CreateRequest, *resource.CreateResponse) {}
+func (*stub) Read(context.Context, resource.ReadRequest, *resource.ReadResponse)       {}
+func (*stub) Update(context.Context, resource.UpdateRequest, *resource.UpdateResponse) {}
+func (*stub) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse) {}

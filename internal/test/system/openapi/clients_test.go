@@ -53,7 +53,7 @@ func TestGeneratedClients(t *testing.T) {
 		}
 		prepare(t, dir, "go", "mod", "download")
 		mustRun(t, dir, "go", "vet", "./...")
-		mustRun(t, dir, "go", "run", ".", s.savePlan(t, dir, all))
+		mustRun(t, dir, "go", "run", ".", s.saveScript(t, dir, all))
 	})
 	t.Run("TypeScript", func(t *testing.T) {
 		dir := copied(t, "testdata/clients/typescript")
@@ -62,7 +62,7 @@ func TestGeneratedClients(t *testing.T) {
 			mustRun(t, dir, "npx", "--no-install", "openapi-typescript", s.saveDocument(t, dir, d), "--output="+d.version+".ts")
 		}
 		mustRun(t, dir, "npx", "--no-install", "tsc") // fails if a type is wrong
-		mustRun(t, dir, "node", filepath.Join("out", "round.js"), s.savePlan(t, dir, all))
+		mustRun(t, dir, "node", filepath.Join("out", "round.js"), s.saveScript(t, dir, all))
 	})
 }
 
@@ -112,9 +112,9 @@ func (s *scene) saveDocument(t *testing.T, dir string, d document) string {
 	return path
 }
 
-// savePlan writes a plan with a call of each operation. A call that changes an object has its
+// saveScript writes a script with a call of each operation. A call that changes an object has its
 // own object.
-func (s *scene) savePlan(t *testing.T, dir string, all []operation) string {
+func (s *scene) saveScript(t *testing.T, dir string, all []operation) string {
 	t.Helper()
 	var steps []step
 	for _, o := range all {
@@ -142,9 +142,9 @@ func (s *scene) savePlan(t *testing.T, dir string, all []operation) string {
 		steps = append(steps, out)
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return strings.Compare(a.Version, b.Version) })
-	plan := must.Do(json.Marshal(map[string]any{"URL": s.url, "Key": s.keys[own], "Steps": steps}))(t)
-	path := filepath.Join(dir, "plan.json")
-	must.Succeed(t, os.WriteFile(path, plan, 0o600))
+	script := must.Do(json.Marshal(map[string]any{"URL": s.url, "Key": s.keys[own], "Steps": steps}))(t)
+	path := filepath.Join(dir, "script.json")
+	must.Succeed(t, os.WriteFile(path, script, 0o600))
 	return path
 }
 

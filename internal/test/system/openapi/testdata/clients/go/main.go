@@ -1,5 +1,5 @@
-// Command clients executes a plan with generated clients: it calls the method of each operation
-// with the body as the generated type.
+// Command clients calls, with generated clients, the operations that a file lists, each with the body
+// as the generated type.
 package main
 
 import (
@@ -16,8 +16,8 @@ import (
 	"clients/v2"
 )
 
-// plan is the plan that the test writes.
-type plan struct {
+// script is the file, which the test writes.
+type script struct {
 	URL, Key string
 	Steps    []step
 }
@@ -42,24 +42,24 @@ func run(path string) error {
 	if err != nil {
 		return err
 	}
-	var p plan
-	if err := json.Unmarshal(text, &p); err != nil {
+	var calls script
+	if err := json.Unmarshal(text, &calls); err != nil {
 		return err
 	}
 	authorize := func(_ context.Context, r *http.Request) error {
-		r.Header.Set("Authorization", "Bearer "+p.Key)
+		r.Header.Set("Authorization", "Bearer "+calls.Key)
 		return nil
 	}
-	first, err := v1.NewClientWithResponses(p.URL+"/v1", v1.WithRequestEditorFn(authorize))
+	first, err := v1.NewClientWithResponses(calls.URL+"/v1", v1.WithRequestEditorFn(authorize))
 	if err != nil {
 		return err
 	}
-	second, err := v2.NewClientWithResponses(p.URL, v2.WithRequestEditorFn(authorize))
+	second, err := v2.NewClientWithResponses(calls.URL, v2.WithRequestEditorFn(authorize))
 	if err != nil {
 		return err
 	}
 	var problems []error
-	for _, s := range p.Steps {
+	for _, s := range calls.Steps {
 		var client any = first
 		if s.Version == "v2" {
 			client = second
@@ -68,8 +68,8 @@ func run(path string) error {
 			problems = append(problems, fmt.Errorf("%s %s: %w", s.Version, s.Operation, err))
 		}
 	}
-	fmt.Println(len(p.Steps)-len(problems), "operations passed")
-	return errors.Join(append(problems, typed(p, second))...)
+	fmt.Println(len(calls.Steps)-len(problems), "operations passed")
+	return errors.Join(append(problems, typed(second))...)
 }
 
 func (s step) call(client reflect.Value) error {
@@ -127,7 +127,7 @@ func (s step) check(status int, body []byte) error {
 }
 
 // typed calls operations with typed arguments and results, like a user of the client.
-func typed(_ plan, client *v2.ClientWithResponses) error {
+func typed(client *v2.ClientWithResponses) error {
 	size := int64(10)
 	made, err := client.CreateNetworkVolumeWithResponse(context.Background(), v2.NetworkVolumeCreate{Name: "typed", Size: size, DataCenter: "EU-RO-1"})
 	if err != nil {

@@ -1,4 +1,4 @@
-// Executes a plan with a client whose types are generated.
+// Calls the operations that a file lists with a client whose types are generated.
 import { readFileSync } from "node:fs";
 import createClient from "openapi-fetch";
 import type { paths as V1 } from "./v1.js";
@@ -15,13 +15,13 @@ interface Step {
   Status: number;
 }
 
-const plan: { URL: string; Key: string; Steps: Step[] } = JSON.parse(readFileSync(process.argv[2]!, "utf8"));
-const headers = { Authorization: `Bearer ${plan.Key}` };
-const v1 = createClient<V1>({ baseUrl: plan.URL + "/v1", headers });
-const v2 = createClient<V2>({ baseUrl: plan.URL, headers });
+const script: { URL: string; Key: string; Steps: Step[] } = JSON.parse(readFileSync(process.argv[2]!, "utf8"));
+const headers = { Authorization: `Bearer ${script.Key}` };
+const v1 = createClient<V1>({ baseUrl: script.URL + "/v1", headers });
+const v2 = createClient<V2>({ baseUrl: script.URL, headers });
 
 const problems: string[] = [];
-for (const step of plan.Steps) {
+for (const step of script.Steps) {
   const client = (step.Version === "v2" ? v2 : v1) as unknown as {
     request(method: string, path: string, init: object): Promise<{ data?: unknown; error?: unknown; response: Response }>;
   };
@@ -44,7 +44,7 @@ if (made.data?.size !== body.size) problems.push(`expected a volume of ${body.si
 const refused = await v2.POST("/v2/network-volumes", { body: { ...body, size: 1 } });
 if (refused.error?.status !== 422) problems.push(`expected a refusal of 1 GB, got ${JSON.stringify(refused)}`);
 
-console.log(`${plan.Steps.length - problems.length} operations passed`);
+console.log(`${script.Steps.length - problems.length} operations passed`);
 if (problems.length > 0) {
   console.error(problems.join("\n"));
   process.exit(1);
