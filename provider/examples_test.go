@@ -33,7 +33,7 @@ func exampleFiles(t *testing.T, patterns ...string) map[string]string {
 		must.Require(t, err == nil && len(found) != 0, "no examples at", pattern, err)
 		for _, file := range found {
 			text := string(must.ReadFile(t, file))
-			// The secret of an example comes from the user.
+			// Users set the secret; the test needs a default.
 			examples[filepath.Base(filepath.Dir(file))] = ephemeral.ReplaceAllString(text, "${1}  default = \"token\"\n}")
 		}
 	}
@@ -177,25 +177,25 @@ func failedJob(t *testing.T, d *acctest.Deployment, endpointID string) (id strin
 func makeExisting(t *testing.T, d *acctest.Deployment) map[string]string {
 	t.Helper()
 	c, ctx := d.Client(t, api.V2), t.Context()
-	_, failedVolume := c.NetworkVolumes.Create(ctx, api.NetworkVolume{Name: "models", Size: 10, DataCenter: "EU-RO-1"})
-	_, failedGlobal := c.GlobalVolumes.Create(ctx, api.GlobalVolume{Name: "models"})
-	_, failedSecret := c.Secrets.Create(ctx, api.Secret{Name: "hub_token", Value: "token"})
-	_, failedAuth := c.RegistryAuths.Create(ctx, api.RegistryAuth{Name: "ci", Username: "u", Password: "p"})
-	_, failedTemplate := c.Templates.Create(ctx, api.Template{Name: "worker", Image: "builtin/echo", Disk: 5, Serverless: true})
-	endpoint, failedEndpoint := c.Endpoints.Create(ctx, api.Endpoint{
+	_, volumeErr := c.NetworkVolumes.Create(ctx, api.NetworkVolume{Name: "models", Size: 10, DataCenter: "EU-RO-1"})
+	_, globalErr := c.GlobalVolumes.Create(ctx, api.GlobalVolume{Name: "models"})
+	_, secretErr := c.Secrets.Create(ctx, api.Secret{Name: "hub_token", Value: "token"})
+	_, authErr := c.RegistryAuths.Create(ctx, api.RegistryAuth{Name: "ci", Username: "u", Password: "p"})
+	_, templateErr := c.Templates.Create(ctx, api.Template{Name: "worker", Image: "builtin/echo", Disk: 5, Serverless: true})
+	endpoint, endpointErr := c.Endpoints.Create(ctx, api.Endpoint{
 		Name: "inference", Type: "QUEUE", Container: &api.Container{Image: new("builtin/echo")},
 		Workers: api.Workers{Min: 1, Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
 	})
-	_, failedDelegation := c.Delegations.Create(ctx, api.Delegation{Name: new("app"), Resource: "arn:aws:ecr:us-east-2:123456789012:repository/team/app"})
-	_, failedKeys := c.SSHKeys.Edit(ctx, func([]string) []string {
+	_, delegationErr := c.Delegations.Create(ctx, api.Delegation{Name: new("app"), Resource: "arn:aws:ecr:us-east-2:123456789012:repository/team/app"})
+	_, keysErr := c.SSHKeys.Edit(ctx, func([]string) []string {
 		return []string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"}
 	})
-	_, failedCluster := c.Clusters.Create(ctx, api.Cluster{
+	_, clusterErr := c.Clusters.Create(ctx, api.Cluster{
 		Name: "training", Type: "TRAINING", Image: "builtin/echo", Compute: api.ClusterCompute{GPUTypeID: "NVIDIA L4", GPUCountPerPod: 1, PodCount: 2},
 	})
-	_, failedPod := c.Pods.Create(ctx, api.Pod{Name: "notebook", Container: &api.Container{Image: new("builtin/echo"), Command: api.Command{Args: new("print hello")}}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}})
-	job, failedJob := c.Jobs.RunSync(ctx, endpoint.ID, api.Submission{Input: json.RawMessage(`{}`)}, 0)
-	must.Succeed(t, errors.Join(failedCluster, failedPod, failedJob, failedDelegation, failedKeys, failedVolume, failedGlobal, failedSecret, failedAuth, failedTemplate, failedEndpoint))
+	_, podErr := c.Pods.Create(ctx, api.Pod{Name: "notebook", Container: &api.Container{Image: new("builtin/echo"), Command: api.Command{Args: new("print hello")}}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}})
+	job, jobErr := c.Jobs.RunSync(ctx, endpoint.ID, api.Submission{Input: json.RawMessage(`{}`)}, 0)
+	must.Succeed(t, errors.Join(clusterErr, podErr, jobErr, delegationErr, keysErr, volumeErr, globalErr, secretErr, authErr, templateErr, endpointErr))
 	return map[string]string{"job_id": job.ID, "build_id": "b1"}
 }
 

@@ -213,7 +213,7 @@ var catalogTemplateSchema = func() schema.Schema {
 		Computed: true, MarkdownDescription: "`official`, `verified` or `community`; API v1 shows `verified` ones as `community`.",
 	}
 	return schema.Schema{
-		MarkdownDescription: "A public template, made by RunPod or shared by a user; the catalog lists a hundred of each source at most. Only its owner can change it.",
+		MarkdownDescription: "A public template, made by RunPod or shared by a user; the catalog lists at most a hundred of each source. Only its owner can change it.",
 		Attributes:          attributes,
 	}
 }()

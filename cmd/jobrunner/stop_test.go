@@ -24,7 +24,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
 	c := p.client("k")
-	waits, runs := p.endpoint("unknown/image"), p.endpoint("builtin/conformance")
+	queueing, working := p.endpoint("unknown/image"), p.endpoint("builtin/conformance") // an unknown image starts no worker
 	type answer struct {
 		status int
 		body   string
@@ -41,20 +41,20 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 		}()
 		return got
 	}
-	queued := ask("POST", "/v2/"+waits+"/runsync?wait=300000", `{"input": {}}`)
-	running := ask("POST", "/v2/"+runs+"/runsync?wait=300000", `{"input": {"op": "sleep", "ms": 200000}}`)
+	queued := ask("POST", "/v2/"+queueing+"/runsync?wait=300000", `{"input": {}}`)
+	running := ask("POST", "/v2/"+working+"/runsync?wait=300000", `{"input": {"op": "sleep", "ms": 200000}}`)
 	health := func(endpoint string) api.Health {
 		return must.Do(c.Jobs.Health(t.Context(), endpoint))(t)
 	}
-	p.until("both jobs", func() bool { return health(waits).Jobs.InQueue == 1 && health(runs).Jobs.InProgress == 1 })
+	p.until("both jobs", func() bool { return health(queueing).Jobs.InQueue == 1 && health(working).Jobs.InProgress == 1 })
 	list := struct{ Requests []struct{ ID string } }{}
-	_, body := p.get("/v2/" + runs + "/requests")
+	_, body := p.get("/v2/" + working + "/requests")
 	must.Require(t, json.Unmarshal([]byte(body), &list) == nil && len(list.Requests) == 1, "the jobs are", body)
 	id := list.Requests[0].ID
-	held := ask("GET", "/live/v2/"+runs+"/status-sync/"+id+"?wait=300000", "")
-	stream := ask("GET", "/live/v2/"+runs+"/stream/"+id+"?wait=300000", "")
-	openAI := ask("POST", "/v2/"+waits+"/openai/v1/chat/completions", `{}`)
-	p.until("the second request", func() bool { return health(waits).Jobs.InQueue == 2 })
+	held := ask("GET", "/live/v2/"+working+"/status-sync/"+id+"?wait=300000", "")
+	stream := ask("GET", "/live/v2/"+working+"/stream/"+id+"?wait=300000", "")
+	openAI := ask("POST", "/v2/"+queueing+"/openai/v1/chat/completions", `{}`)
+	p.until("the second request", func() bool { return health(queueing).Jobs.InQueue == 2 })
 
 	started := time.Now()
 	p.cmd.Process.Signal(syscall.SIGTERM)
@@ -83,7 +83,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 func TestStopsOnHangup(t *testing.T) {
 	t.Parallel()
 	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP) // under nohup, the jobrunner would ignore it
+	signal.Notify(hangups, syscall.SIGHUP) // otherwise the jobrunner would inherit nohup's setting to ignore it
 	defer signal.Stop(hangups)
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
 	p.cmd.Process.Signal(syscall.SIGHUP)
@@ -104,6 +104,7 @@ func TestInterruptedStart(t *testing.T) {
 	_ = cmd.Wait() // the exit status is checked below
 	must.Hold(t, cmd.ProcessState.ExitCode() == 1 && strings.HasPrefix(stderr.String(), "jobrunner: interrupted: "), cmd.ProcessState, stderr.String())
 
+	// dev runs the Python of the project, which interrupts it.
 	dir := t.TempDir()
 	python := filepath.Join(dir, ".venv", "bin", "python")
 	must.Succeed(t, os.MkdirAll(filepath.Dir(python), 0o700))

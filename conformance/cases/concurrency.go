@@ -112,7 +112,7 @@ func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id str
 	const (
 		tries    = 26
 		minTimes = 8 // sufficient occurrences of the smallest number
-		moments  = 5
+		pauses   = 5 // different pauses before the requests
 	)
 	large := submissionOfSize(9_000_000)
 	times, least := 0, n+1
@@ -129,7 +129,7 @@ func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id str
 			c.Start("POST", "/run", nil, suite.Raw(large), suite.Quiet()), c.Start("POST", "/run", nil, suite.Raw(large), suite.Quiet()),
 		}
 		c.WaitUntilSent()
-		time.Sleep(time.Duration(try%moments) * 8 * time.Millisecond) // the deployment reads these first
+		time.Sleep(time.Duration(try%pauses) * 8 * time.Millisecond) // the deployment reads the large submissions first
 		accepted, overlapped := c.SendSimultaneously(method, paths)
 		for _, w := range writes {
 			w.Answer()
@@ -148,8 +148,8 @@ func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id str
 		if times == minTimes {
 			c.Fail(fmt.Sprintf("%d concurrent requests are accepted, %d times", least, times), "429 above "+strconv.Itoa(limit)+" concurrent requests")
 		}
-		if try == moments-1 && times == 0 {
-			break // no moment held the requests
+		if try == pauses-1 && times == 0 {
+			break // the requests waited after none of the pauses
 		}
 		c.Sleep(11 * time.Second) // the next window
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // Encode returns a JSON text of a value, with random white space, order of members and escapes.
-// Letters and digits of ASCII are escaped only with escapeASCII: without, ids can be found in the text.
+// ASCII letters and digits are escaped only if escapeASCII is set. Otherwise a search finds ids in the
+// text.
 func Encode(random *rand.Rand, v any, escapeASCII bool) string {
 	var b strings.Builder
 	encoder{random, escapeASCII}.encodeTo(&b, v)

@@ -3,7 +3,7 @@ package contract
 // Form is what a string must look like.
 type Form struct {
 	Pattern string // a regular expression
-	Words   string // what an error expects
+	Words   string // the same for people, in errors and documents
 }
 
 // The forms of the strings of the contract.

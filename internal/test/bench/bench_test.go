@@ -42,14 +42,14 @@ var (
 func BenchmarkJobAPI(b *testing.B) {
 	all := start(b)
 	var rows []row
-	for _, w := range works {
-		for _, size := range w.sizes {
-			for _, clients := range w.clients {
-				if *brief && (size != w.sizes[0] || clients != w.clients[len(w.clients)-1]) {
+	for _, o := range operations {
+		for _, size := range o.sizes {
+			for _, clients := range o.clients {
+				if *brief && (size != o.sizes[0] || clients != o.clients[len(o.clients)-1]) {
 					continue
 				}
-				b.Run(fmt.Sprintf("%s/size=%s/clients=%d", w.name, bytesName(size), clients), func(b *testing.B) {
-					r := measure(b, all, w, size, clients)
+				b.Run(fmt.Sprintf("%s/size=%s/clients=%d", o.name, bytesName(size), clients), func(b *testing.B) {
+					r := measure(b, all, o, size, clients)
 					r.metrics(b)
 					rows = append(rows, r)
 				})
@@ -59,15 +59,15 @@ func BenchmarkJobAPI(b *testing.B) {
 	}
 }
 
-// measure lets each process serve the work in turn.
-func measure(b *testing.B, all []*subject, w work, size, clients int) row {
+// measure lets each process perform the operation in turn.
+func measure(b *testing.B, all []*subject, o operation, size, clients int) row {
 	b.Helper()
-	r := row{work: w, size: size, clients: clients, results: map[string][]result{}}
+	r := row{operation: o, size: size, clients: clients, results: map[string][]result{}}
 	first := 0
 	for b.Loop() {
 		for i := range all {
 			s := all[(first+i)%len(all)]
-			r.results[s.name] = append(r.results[s.name], serve(b, s, w, size, clients))
+			r.results[s.name] = append(r.results[s.name], serve(b, s, o, size, clients))
 		}
 		first++
 	}

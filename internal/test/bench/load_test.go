@@ -19,7 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// result is the result of one process and one work in one round.
+// result is the result of one process and one operation in one round.
 type result struct {
 	rate     float64 // requests per second
 	p50, p99 time.Duration
@@ -77,29 +77,29 @@ func (c *client) ask(method, path string, body []byte) ([]byte, error) {
 	return c.buf.Bytes(), err
 }
 
-// serve lets a process serve a work for a moment, after a warm-up of a quarter, and drains it.
-func serve(b *testing.B, s *subject, w work, size, n int) result {
+// serve lets a process serve an operation for a moment, after a warm-up of a quarter, and drains it.
+func serve(b *testing.B, s *subject, o operation, size, n int) result {
 	b.Helper()
 	clients, done := newClients(s, n)
 	defer done()
-	once, err := w.prepare(clients[0], size)
+	once, err := o.prepare(clients[0], size)
 	must.Require(b, err == nil, s.name, err)
 	during := *moment
 	if size >= 1<<20 {
 		during /= 4 // state in memory has no space for more
 	}
 	load(clients, during/4, once)
-	profiled := s.profile(fmt.Sprintf("%s-%s-%d-%s", w.name, bytesName(size), n, s.name))
+	profiled := s.profile(fmt.Sprintf("%s-%s-%d-%s", o.name, bytesName(size), n, s.name))
 	before := s.cpuTime()
 	r := load(clients, during, once)
 	if n := r.rate * during.Seconds(); n > 0 {
 		r.cpu = time.Duration(float64(s.cpuTime()-before) / n)
 	}
 	profiled()
-	err = s.drain(clients[0], w.handler)
+	err = s.drain(clients[0], o.handler)
 	must.Require(b, err == nil || errors.Is(err, io.EOF), s.name, err)
 	r.resident = s.residentMemory()
-	s.renew(b, w.handler)
+	s.renew(b, o.handler)
 	return r
 }
 

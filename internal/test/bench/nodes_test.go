@@ -16,8 +16,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// costWorks are the works whose cost per job is measured.
-var costWorks = []string{"run", "runsync"}
+// costOperations are the operations whose cost per job is measured.
+var costOperations = []string{"run", "runsync"}
 
 // costClients is the number of concurrent clients, spread over the nodes.
 const costClients = 64
@@ -42,12 +42,12 @@ func BenchmarkNodes(b *testing.B) {
 	}{{"ephemeral", 1}, {"SQLite", 1}, {"PostgreSQL", 1}, {"PostgreSQL", 2}, {"PostgreSQL", 3}} {
 		b.Run(fmt.Sprintf("%s/nodes=%d", d.name, d.nodes), func(b *testing.B) {
 			all, server := startNodes(b, bin, d.name, d.nodes)
-			for _, name := range costWorks {
-				w := works[slices.IndexFunc(works, func(w work) bool { return w.name == name })]
+			for _, name := range costOperations {
+				o := operations[slices.IndexFunc(operations, func(o operation) bool { return o.name == name })]
 				b.Run(name, func(b *testing.B) {
 					var measured []cost
 					for b.Loop() {
-						measured = append(measured, costOf(b, all, server, w))
+						measured = append(measured, costOf(b, all, server, o))
 					}
 					slices.SortFunc(measured, func(a, b cost) int { return cmp.Compare(a.nodes+a.database, b.nodes+b.database) })
 					c := measured[len(measured)/2]
@@ -85,21 +85,21 @@ func startNodes(b *testing.B, bin, state string, n int) (all []*subject, server 
 }
 
 // costOf lets clients load all nodes for a moment, and waits until all jobs are done.
-func costOf(b *testing.B, all []*subject, server *pgtest.Server, w work) (c cost) {
+func costOf(b *testing.B, all []*subject, server *pgtest.Server, o operation) (c cost) {
 	b.Helper()
-	all[0].deploy(b, w.handler, images[w.handler], workers, workers)
-	id := all[0].endpoints[w.handler]
+	all[0].deploy(b, o.handler, images[o.handler], workers, workers)
+	id := all[0].endpoints[o.handler]
 	defer func() {
 		_ = must.Do(http.DefaultClient.Do(all[0].request(b, http.MethodDelete, "/v2/serverless/"+id, nil)))(b).Body.Close()
 	}()
 	var clients []*client
 	for _, s := range all {
-		s.endpoints[w.handler] = id
+		s.endpoints[o.handler] = id
 		own, done := newClients(s, costClients/len(all))
 		defer done()
 		clients = append(clients, own...)
 	}
-	once := must.Do(w.prepare(clients[0], 1<<10))(b)
+	once := must.Do(o.prepare(clients[0], 1<<10))(b)
 	load(clients, *moment/4, once)
 	awaitIdle(b, clients[0], id)
 	began, nodesBefore, databaseBefore := time.Now(), nodesTime(all), databaseTime(server)

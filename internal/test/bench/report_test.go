@@ -17,9 +17,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// row has the results of all processes for one work, size and number of clients.
+// row has the results of all processes for one operation, size and number of clients.
 type row struct {
-	work          work
+	operation     operation
 	size, clients int
 	subjects      []string
 	results       map[string][]result // per subject and round
@@ -114,9 +114,9 @@ func tables(rows []row, picture string) string {
 	last := ""
 	var large row
 	for _, r := range rows {
-		if r.work.name != last {
-			last = r.work.name
-			fmt.Fprintf(&t, "\n### %s\n\n| size | clients |", r.work.words)
+		if r.operation.name != last {
+			last = r.operation.name
+			fmt.Fprintf(&t, "\n### %s\n\n| size | clients |", r.operation.description)
 			for _, n := range names {
 				fmt.Fprintf(&t, " %s |", n)
 			}
@@ -243,7 +243,7 @@ func plot(rows []row) string {
 	y := plotTop
 	for _, r := range rows {
 		middle := y + len(names)*(barHigh+barGap)/2
-		fmt.Fprintf(&body, `<text x="%d" y="%d" text-anchor="end" dominant-baseline="middle">%s %s, %d clients</text>`+"\n", plotLeft-8, middle, r.work.name, bytesName(r.size), r.clients)
+		fmt.Fprintf(&body, `<text x="%d" y="%d" text-anchor="end" dominant-baseline="middle">%s %s, %d clients</text>`+"\n", plotLeft-8, middle, r.operation.name, bytesName(r.size), r.clients)
 		for i, n := range names {
 			ratio := r.ratio(n)
 			fmt.Fprintf(&body, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"><title>%s: %.2f</title></rect>`+"\n", plotLeft, y, x(ratio)-plotLeft, barHigh, colours[i%len(colours)], n, ratio)

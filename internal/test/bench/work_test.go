@@ -23,12 +23,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// work is an operation that clients repeat.
-type work struct {
-	name, words string
-	handler     string // echo, stream or http
-	sizes       []int
-	clients     []int
+// operation is what clients repeat.
+type operation struct {
+	name, description string
+	handler           string // echo, stream or http
+	sizes             []int
+	clients           []int
 	// prepare returns a function that performs the operation once.
 	prepare func(c *client, size int) (once func(*client) error, err error)
 }
@@ -38,7 +38,7 @@ var (
 	clients = []int{1, 8, 64}
 )
 
-var works = []work{
+var operations = []operation{
 	{"runsync", "`POST /runsync` of an echo job", "echo", sizes, clients, runSync("echo")},
 	{"run", "`POST /run` of an echo job, while workers run the jobs", "echo", sizes, clients, run},
 	{"status", "`GET /status` of a finished job", "echo", sizes, clients, status},
@@ -291,7 +291,7 @@ func BenchmarkMixed(b *testing.B) {
 			s.deploy(b, "idle", "builtin/echo", 0, 0)
 			clients, done := newClients(s, 64)
 			defer done()
-			once := must.Do(works[0].prepare(clients[0], 1<<10))(b)
+			once := must.Do(operations[0].prepare(clients[0], 1<<10))(b)
 			var r result
 			for b.Loop() {
 				s.fill(b, queued)

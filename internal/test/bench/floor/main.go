@@ -47,7 +47,7 @@ type job struct {
 	input     json.RawMessage
 	queued    time.Time
 	startedAt time.Time
-	order     order
+	stream    streamInput
 	done      chan struct{}
 	chunks    chan chunk // only of streaming jobs
 }
@@ -56,8 +56,8 @@ type chunk struct {
 	Output json.RawMessage `json:"output"`
 }
 
-// order is the part of an input that the stream handler reads.
-type order struct {
+// streamInput is the part of an input that the stream handler reads.
+type streamInput struct {
 	Op string
 	N  int
 }
@@ -111,8 +111,8 @@ func (f *floor) submit(w http.ResponseWriter, r *http.Request) *job {
 		return nil
 	}
 	j := &job{Status: "IN_QUEUE", input: body.Input, queued: time.Now(), done: make(chan struct{})}
-	if err := json.Unmarshal(j.input, &j.order); err == nil && j.order.Op == "stream" {
-		j.chunks = make(chan chunk, j.order.N)
+	if err := json.Unmarshal(j.input, &j.stream); err == nil && j.stream.Op == "stream" {
+		j.chunks = make(chan chunk, j.stream.N)
 	}
 	f.mu.Lock()
 	f.last++
@@ -166,7 +166,7 @@ func (f *floor) status(w http.ResponseWriter, r *http.Request) {
 	answer(w, &shown)
 }
 
-// stream returns the chunks so far. Without any it waits for the first.
+// stream returns the chunks so far. If there are none, it waits for the first.
 func (f *floor) stream(w http.ResponseWriter, r *http.Request) {
 	j := f.find(w, r)
 	if j == nil {
@@ -227,7 +227,7 @@ func (j *job) handle() json.RawMessage {
 	if j.chunks == nil {
 		return j.input
 	}
-	for i := range j.order.N {
+	for i := range j.stream.N {
 		j.chunks <- chunk{json.RawMessage(`{"n":` + strconv.Itoa(i) + `}`)}
 	}
 	return nil
