@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli/flagfile"
 )
 
 // reports has the flags for report files, which are written in addition to the terminal's output.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli/flagfile"
 )
 
 // deferredSchema is the format version of the file that run --defer writes.

@@ -24,7 +24,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli/flagfile"
 )
 
 type run struct {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli/flagfile"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"

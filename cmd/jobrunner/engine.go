@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli/flagfile"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 

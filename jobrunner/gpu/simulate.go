@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli/flagfile"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )

@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli/flagfile"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/durable"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli/flagfile"
 )
 
 // pollInterval is how often a file is checked, in real time, because people edit it.

@@ -12,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/flagfile"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli/flagfile"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
