@@ -6,7 +6,6 @@ import (
 	"math/big"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
@@ -14,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -42,7 +42,7 @@ func levelAttribute(text string) schema.StringAttribute {
 	return schema.StringAttribute{
 		Optional:            true,
 		MarkdownDescription: text,
-		Validators:          []validator.String{stringvalidator.OneOf(string(catalog.Error), string(catalog.Warning), string(catalog.Off))},
+		Validators:          []validator.String{rule.OneOf(string(catalog.Error), string(catalog.Warning), string(catalog.Off))},
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/action"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -36,6 +35,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/actions"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/ephemerals"
@@ -77,7 +77,7 @@ func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			"service": schema.StringAttribute{
 				Optional:            true,
 				MarkdownDescription: "`runpod` selects RunPod's addresses and reads the key from `RUNPOD_API_KEY`. `base_url` and `queue_url` override one address each. Environment variable: `GPUCLOUD_SERVICE`.",
-				Validators:          []validator.String{stringvalidator.OneOf(slices.Sorted(maps.Keys(api.Services))...)},
+				Validators:          []validator.String{rule.OneOf(slices.Sorted(maps.Keys(api.Services))...)},
 			},
 			"base_url": schema.StringAttribute{
 				Optional:            true,
@@ -90,7 +90,7 @@ func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			"api_version": schema.StringAttribute{
 				Optional:            true,
 				MarkdownDescription: "Version of the management API, `v2` (default) or `v1` (retired on 15 November 2026). Environment variable: `GPUCLOUD_API_VERSION`.",
-				Validators:          []validator.String{stringvalidator.OneOf(string(api.V2), string(api.V1))},
+				Validators:          []validator.String{rule.OneOf(string(api.V2), string(api.V1))},
 			},
 			"api_key": schema.StringAttribute{
 				Optional:            true,

@@ -198,7 +198,7 @@ func TestMessagesNameTheirAttribute(t *testing.T) {
 			{endpointWith(`workers = { max = 2.5 }`), "Invalid workers.max: expected a whole number, got 2.5."},
 			{endpointWith(`cpu = [{ id = "cpu3c", vcpu_count = 4.5 }]`), "Invalid cpu[0].vcpu_count: expected a whole number, got 4.5."},
 			{endpointWith(`cpu = [{ id = "cpu3c", vcpu_count = 3 }]`), "Invalid cpu[0].vcpu_count: expected a power of two from 2 up, got 3."},
-			{endpointWith(`gpu = { pool = ["ADA_24"] }`), "gpu needs gpu.pools (API v2) or gpu.type_ids. Terraform drops a misspelt attribute"},
+			{endpointWith(`gpu = { pool = ["ADA_24"] }`), "gpu needs gpu.pools (API v2) or gpu.type_ids. Terraform drops a misspelled attribute"},
 			{endpointWith(`gpu = { pools = ["ADA_24"], type_ids = ["NVIDIA L4"] }`), "gpu.pools conflicts with gpu.type_ids"},
 			{endpointWith(`gpu = { type_ids = ["NVIDIA L4"], excluded_types = ["NVIDIA L4"] }`), "gpu.excluded_types needs gpu.pools"},
 			{endpointWith(`gpu = { pools = ["ADA_24"], excluded_types = ["NVIDIA B200"] }`), "Invalid gpu.excluded_types: expected GPU types of the pools ADA_24"},

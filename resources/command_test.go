@@ -217,9 +217,9 @@ func TestImageReferences(t *testing.T) {
 	}
 }
 
-// Terraform drops a misspelt attribute of an object. If this empties the object, the plan warns.
+// Terraform drops a misspelled attribute of an object. If this empties the object, the plan warns.
 // It doesn't warn if the attributes are set to null, as modules do on purpose.
-func TestMisspeltAttributesOfObjects(t *testing.T) {
+func TestMisspelledAttributesOfObjects(t *testing.T) {
 	d := acctest.Deploy(t)
 	w := d.Workspace(t, must.Do(tfcli.Default(t.Context()))(t), api.V2)
 	config := ""
@@ -228,7 +228,7 @@ func TestMisspeltAttributesOfObjects(t *testing.T) {
 	}
 	w.Write("main.tf", config)
 	plan := unwrap(w.MustRun("plan"))
-	must.Hold(t, strings.Count(plan, "drops a misspelt attribute") == 4 && strings.Contains(plan, "4 to add"), plan)
+	must.Hold(t, strings.Count(plan, "drops a misspelled attribute") == 4 && strings.Contains(plan, "4 to add"), plan)
 
 	// This holds for every object whose attributes are all optional.
 	p := drive(t, d, api.V2)
@@ -241,7 +241,7 @@ func TestMisspeltAttributesOfObjects(t *testing.T) {
 			}
 			found++
 			diags := p.Plan(kind, tfdrive.State{}, map[string]any{a.Name: map[string]any{}}).Diagnostics
-			must.Hold(t, strings.Contains(diags.String(), "drops a misspelt attribute"), kind, "no warning about an empty", a.Name, diags)
+			must.Hold(t, strings.Contains(diags.String(), "drops a misspelled attribute"), kind, "no warning about an empty", a.Name, diags)
 		}
 	}
 	must.Hold(t, found >= 10, found, "objects are tested")

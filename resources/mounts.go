@@ -1,7 +1,6 @@
 package resources
 
 import (
-	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -24,7 +23,7 @@ func podMountsAttribute(title string) schema.SingleNestedAttribute {
 		"network": schema.ListNestedAttribute{
 			Optional:            true,
 			MarkdownDescription: "The network volume: a list of one.",
-			Validators:          []validator.List{listvalidator.SizeBetween(1, 1)},
+			Validators:          []validator.List{rule.OneElement{}},
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"volume_id": schema.StringAttribute{
 					Required:            true,
@@ -61,7 +60,7 @@ func validateMounts(c diagnostics.Check, from types.Object) {
 	case isSet(mounts.Persistent) && isSet(mounts.Network):
 		c.Error("mounts.network", "Two kinds of mounts", "mounts.network conflicts with mounts.persistent: keep one of them.")
 	case mounts.Persistent.IsNull() && mounts.Network.IsNull():
-		c.Error("mounts", "No mount", "mounts needs persistent or network. "+value.Misspelt+" Leave mounts out for none.")
+		c.Error("mounts", "No mount", "mounts needs persistent or network. "+value.Misspelled+" Leave mounts out for none.")
 	}
 }
 

@@ -262,7 +262,7 @@ func (r *kindResource[M]) refuse(id, ending string, diags *diag.Diagnostics) boo
 		return false
 	}
 	diags.AddAttributeError(path.Root("deletion_protection"), fmt.Sprintf("The %s is protected", r.kind.Title),
-		fmt.Sprintf("%s %s would be %s, and deletion_protection is true. Nothing was sent. To end it on purpose, set deletion_protection = false and apply that first. "+
+		fmt.Sprintf("The %s %s would be %s, and deletion_protection is true. Nothing was sent. To end it on purpose, set deletion_protection = false and apply that first. "+
 			"If it is tainted, untaint it before that; if it is deposed, delete it in the deployment.", r.kind.Title, id, ending))
 	return true
 }

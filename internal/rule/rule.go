@@ -86,7 +86,7 @@ func Characters(low, high int) Of[string] {
 	}}
 }
 
-// OneOf needs at least two values.
+// OneOf accepts only these values.
 func OneOf(values ...string) Of[string] {
 	quoted := make([]string, len(values))
 	for i, v := range values {
@@ -94,7 +94,7 @@ func OneOf(values ...string) Of[string] {
 	}
 	last := len(quoted) - 1
 	return Of[string]{
-		Expects: strings.Join(quoted[:last], ", ") + " or " + quoted[last],
+		Expects: strings.TrimPrefix(strings.Join(quoted[:last], ", ")+" or "+quoted[last], " or "),
 		Holds:   func(s string) bool { return slices.Contains(values, s) },
 	}
 }
@@ -187,6 +187,15 @@ func (SomeElements) ValidateList(_ context.Context, req validator.ListRequest, r
 func rejectEmpty(at tfpath.Path, configured attr.Value, count int, diags *diag.Diagnostics) {
 	if count == 0 && !configured.IsNull() && !configured.IsUnknown() {
 		Refuse(at, "at least one element", "none", diags)
+	}
+}
+
+// OneElement requires exactly one element of a list.
+type OneElement struct{ Undescribed }
+
+func (OneElement) ValidateList(_ context.Context, req validator.ListRequest, resp *validator.ListResponse) {
+	if n := len(req.ConfigValue.Elements()); n != 1 && !req.ConfigValue.IsNull() && !req.ConfigValue.IsUnknown() {
+		Refuse(req.Path, "exactly one element", fmt.Sprint(n), &resp.Diagnostics)
 	}
 }
 

@@ -123,9 +123,9 @@ func elements(values []string) []attr.Value {
 	return out
 }
 
-// Misspelt ends a message about an object without attributes. Terraform drops unknown
+// Misspelled ends a message about an object without attributes. Terraform drops unknown
 // attributes during conversion, so a provider never sees a misspelled name.
-const Misspelt = "Terraform drops a misspelt attribute of an object before the provider sees it: check the names."
+const Misspelled = "Terraform drops a misspelled attribute of an object before the provider sees it: check the names."
 
 // NotEmpty warns about an object without attributes. This may be intended: a module that passes
 // variables on has such an object if all are null.
@@ -143,5 +143,5 @@ func (notEmpty) ValidateObject(_ context.Context, req validator.ObjectRequest, r
 	}
 	name := diagnostics.Name(req.Path)
 	resp.Diagnostics.AddAttributeWarning(req.Path, "No attribute of "+name+" is set", fmt.Sprintf("%s has none of %s, and is as if it were left out. %s",
-		name, strings.Join(slices.Sorted(maps.Keys(members)), ", "), Misspelt))
+		name, strings.Join(slices.Sorted(maps.Keys(members)), ", "), Misspelled))
 }

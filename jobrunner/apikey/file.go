@@ -132,7 +132,7 @@ func (f *File) read() (info os.FileInfo, keys []Key, err error) {
 	return info, stored.Keys, nil
 }
 
-// decodeStrict decodes JSON. A restriction that is misspelt, or unknown to this version, must not be ignored.
+// decodeStrict decodes JSON. A restriction that is misspelled, or unknown to this version, must not be ignored.
 func decodeStrict(text []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()

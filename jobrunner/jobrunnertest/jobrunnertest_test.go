@@ -202,7 +202,7 @@ func TestWaitsAreBounded(t *testing.T) {
 	loads := filepath.Join(t.TempDir(), "loads.py")
 	write(t, loads, "import runpod\n")
 	for want, run := range map[string]func(j *jobrunnertest.Jobrunner){
-		"no worker can start: ": func(j *jobrunnertest.Jobrunner) { j.Run(j.Endpoint("team/misspelt:1"), nil) },
+		"no worker can start: ": func(j *jobrunnertest.Jobrunner) { j.Run(j.Endpoint("team/misspelled:1"), nil) },
 		"is still IN_PROGRESS":  func(j *jobrunnertest.Jobrunner) { j.Run(j.Endpoint("team/hangs:1"), nil) },
 		"is still IN_QUEUE": func(j *jobrunnertest.Jobrunner) {
 			id := j.Endpoint("team/hangs:1")
