@@ -24,6 +24,7 @@ var podFromTemplateTypes = objectType(podFromTemplate)
 type podCopy struct {
 	Key     string            // identifies the API key of the digests
 	Applied map[string]string // digests of the members of from_template, by name
+	Mounts  api.PodMounts     // as last applied
 	// Template has the settings of the template if the copy has changed since; the next apply
 	// restores them. It is nil if the template can't be read.
 	Template *templateSettings
@@ -52,7 +53,7 @@ func (m *pod) recordCopy(c *api.Client, got api.Pod, applied bool) {
 	}
 	m.FromTemplate = types.ObjectValueMust(podFromTemplateTypes, m.inheritedSettings(settingsOfContainer(c, *got.Container)))
 	if key := c.Digest(""); applied || m.Private.Copy.Key != key {
-		m.Private.Copy = podCopy{Key: key, Applied: map[string]string{}}
+		m.Private.Copy = podCopy{Key: key, Applied: map[string]string{}, Mounts: got.Mounts}
 		for name, member := range m.FromTemplate.Attributes() {
 			m.Private.Copy.Applied[name] = c.Digest(member.String())
 		}
@@ -129,6 +130,11 @@ func planPodCopy(ctx context.Context, p *planrule.Plan[pod]) {
 		}
 	}
 	p.Plan.FromTemplate = types.ObjectValueMust(podFromTemplateTypes, members)
+	had, has := p.State.Private.Copy.Mounts.Persistent, p.State.Private.Mounts.Persistent
+	if p.Plan.Mounts.IsNull() && had != nil && has != nil && *had != *has {
+		p.Warn("mounts", "The pod's storage was changed elsewhere", "Pod %s had %d GB at %s, from its template, and has %d GB at %s. No apply reverts this, because it holds data. To manage the storage, set mounts in the pod.",
+			p.State.ID.ValueString(), had.Size, had.Path, has.Size, has.Path)
+	}
 }
 
 // readAccess records which variables the deployment has set for SSH and Jupyter. Replacing the

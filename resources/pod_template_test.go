@@ -70,7 +70,7 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 
 // A pod that names the storage it has from its template, or another size of it, keeps it and its data.
 func TestPodNamesStorageOfItsTemplate(t *testing.T) {
-	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
+	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		mounts := func(size int) map[string]any {
 			return map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": size, "path": "/data"}}}
 		}
@@ -81,6 +81,10 @@ func TestPodNamesStorageOfItsTemplate(t *testing.T) {
 		state = apply(t, p, podType, state, config, "update")
 		must.Equal(t, podOf(t, d, state).Mounts.Persistent.Size, 30, "the size of the mount")
 		expectPlan(t, p, podType, state, with(config, mounts(30)), "update")
+		must.Equal(t, p.Plan(podType, refresh(t, p, state), config).Diagnostics.Warnings(), "", "the storage is as applied")
+		edit(t, d.Client(t, v).Pods.Collection, state.Get("id"), func(p *api.Pod) { p.Mounts.Persistent.Path = "/b" })
+		expectPlan(t, p, podType, refresh(t, p, state), config, "no-op", "had 30 GB at /data, from its template, and has 30 GB at /b")
+		edit(t, d.Client(t, v).Pods.Collection, state.Get("id"), func(p *api.Pod) { p.Mounts.Persistent.Path = "/data" })
 		must.Contain(t, p.Destroy(state).Warnings(), "so is its persistent mount (30 GB) at /data")
 	})
 }
