@@ -56,8 +56,11 @@ func TestCLIDestroyDespiteRules(t *testing.T) {
 		endpoint := func(gpu string) string {
 			return "resource \"gpucloud_endpoint\" \"e\" {\n  name = \"e\"\n  template_id = gpucloud_template.t.id\n  gpu = { type_ids = [\"" + gpu + "\"] }\n}\n"
 		}
-		w.Write("main.tf", volume("a", 20)+volume("b", 20)+template+endpoint("NVIDIA L4"))
+		used := "resource \"gpucloud_registry_auth\" \"r\" {\n  name = \"" + d.Name("r") + "\"\n  username = \"u\"\n  password = \"p\"\n}\n" +
+			"resource \"gpucloud_pod\" \"p\" {\n  name = \"p\"\n  image = \"i\"\n  cpu = { id = \"cpu3c\", vcpu_count = 2 }\n  registry = gpucloud_registry_auth.r.id\n}\n"
+		w.Write("main.tf", used+volume("a", 20)+volume("b", 20)+template+endpoint("NVIDIA L4"))
 		w.MustRun("apply", "-auto-approve")
+		expectOutput(t, w.MustRun("plan", "-replace=gpucloud_registry_auth.r"), "A pod uses the registry auth")
 
 		w.Write("main.tf", volume("a", 12)+volume("b", 20)+template+endpoint("NVIDIA L4"))
 		out, err := w.Run("plan")

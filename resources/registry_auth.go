@@ -136,6 +136,9 @@ func validateRegistryAuth(_ context.Context, c diagnostics.Check, config *regist
 // state has no credentials. The first password_wo_version is then only recorded. A password is
 // sent, because the state would otherwise contain an unchecked value.
 func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
+	if p.State == nil || planrule.Replaces() {
+		warnWhilePodsUse(ctx, p)
+	}
 	imported := p.State != nil && p.State.Username.IsNull()
 	switch {
 	case p.Config.withoutCredentials():
@@ -181,16 +184,10 @@ func refuseWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
 			break
 		}
 	}
-	pods, err := p.API.Pods.List(ctx)
+	users, err := podsUsing(ctx, p.API, p.State.ID.ValueString())
 	if err != nil {
 		p.Fail(attribute, "Could not see which pods use the registry auth", err)
 		return
-	}
-	var users []string
-	for _, pod := range pods {
-		if deref(deref(pod.Container).Registry) == p.State.ID.ValueString() {
-			users = append(users, pod.Name+" ("+pod.ID+")")
-		}
 	}
 	keep := ""
 	if p.State.Username.IsNull() {
@@ -201,4 +198,32 @@ func refuseWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
 			"Create a second gpucloud_registry_auth with the new credentials, under another name, and let the pods' registry name that one. Remove this one in a later apply.%s",
 			p.State.ID.ValueString(), list(users), keep)
 	}
+}
+
+// warnWhilePodsUse warns that a tainted auth can't be replaced while a pod uses it. Terraform plans
+// the replacement as a create, without the id of the auth, and -replace as an update first.
+func warnWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
+	if p.API == nil || p.Plan.Name.ValueString() == "" {
+		return
+	}
+	auths, _ := p.API.RegistryAuths.ListNames(ctx) // without a list, there is only no warning
+	for _, auth := range auths {
+		if auth.Name != p.Plan.Name.ValueString() {
+			continue
+		}
+		if users, err := podsUsing(ctx, p.API, auth.ID); err == nil && len(users) > 0 {
+			p.Warn("", "A pod uses the registry auth", "The API refuses to delete auth %s while a pod has it: %s. If this plan replaces the auth, the apply fails: run terraform untaint if it is tainted, or leave out -replace.", auth.ID, list(users))
+		}
+	}
+}
+
+// podsUsing names the pods that use an auth.
+func podsUsing(ctx context.Context, c *api.Client, id string) (users []string, err error) {
+	pods, err := c.Pods.List(ctx)
+	for _, pod := range pods {
+		if deref(deref(pod.Container).Registry) == id {
+			users = append(users, pod.Name+" ("+pod.ID+")")
+		}
+	}
+	return users, err
 }

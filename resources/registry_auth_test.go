@@ -165,6 +165,7 @@ func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 		} {
 			expectRefusal(t, d, p, state, state.Type, with(config, changes), at, "p ("+pod.Get("id").(string)+"). Create a second gpucloud_registry_auth")
 		}
+		expectPlan(t, p, state.Type, tfdrive.State{}, plain, "create", copied.Get("id").(string)+"). If this plan replaces the auth, the apply fails: run terraform untaint") // as of a tainted auth
 		expectRefusal(t, d, p, stored, state.Type, with(plain, map[string]any{"password": "new-token"}), "password", copied.Get("id").(string))
 		imported := importState(t, p, stored.Type, stored.Get("id").(string))
 		expectRefusal(t, d, p, imported, state.Type, plain, "username", "set password_wo and password_wo_version instead of password")
