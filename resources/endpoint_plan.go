@@ -175,6 +175,8 @@ func planCompute(ctx context.Context, p *planrule.Plan[endpoint], reported bool)
 				"jobs and results, and creates a new one with another id and other addresses.", p.State.ID.ValueString())
 		}
 	}
+	warnOfUnknown(p, "gpu", p.Plan.GPU, p.Prior.GPU)
+	warnOfUnknown(p, "cpu", p.Plan.CPU, p.Prior.CPU)
 	cpu := slices.DeleteFunc(p.Plan.expand().CPU, func(c api.CPU) bool { return c.VCPUCount == 0 }) // 0 is unknown
 	if p.Version == api.V1 && slices.ContainsFunc(cpu, func(c api.CPU) bool { return c.VCPUCount != cpu[0].VCPUCount }) {
 		p.Error("cpu", "API v1 can't express this", "On management API v1 all CPU configurations have the same vcpu_count. Make them equal, or set api_version = %q in the provider block.", string(api.V2))

@@ -59,6 +59,16 @@ func planReplacement[M any](ctx context.Context, p *planrule.Plan[M], attributes
 	}
 }
 
+// warnOfUnknown warns about an unknown value of an attribute whose removal replaces the object. The
+// plan doesn't replace it, because the value is usually the same or changes in place. If it becomes
+// null, Terraform rejects the replacement that it didn't plan.
+func warnOfUnknown[M any](p *planrule.Plan[M], attribute string, planned, before attr.Value) {
+	if p.CreatedHere && planned.IsUnknown() && !before.IsNull() {
+		p.Warn(attribute, "Known only after the plan", "%s is unknown until the apply, and without it the object would be replaced. If it becomes null, the apply ends with \"Provider produced inconsistent final plan\" and "+
+			"changes nothing of this object: plan again, which shows the replacement.", attribute)
+	}
+}
+
 // fixedChanges separates changes that replace the object from changes that are only recorded. The
 // state of an imported object lacks the settings that no response contains. Recording these in the
 // state needs no replacement. If this provider created the object, its state is complete. carried are

@@ -152,6 +152,9 @@ func immutableOf(ctx context.Context, p *planrule.Plan[template]) []string {
 	if p.Version == api.V2 && p.Plan.Mounts.IsNull() && !p.State.Mounts.IsNull() {
 		out = append(out, "mounts")
 	}
+	if p.Version == api.V2 {
+		warnOfUnknown(p, "mounts", p.Plan.Mounts, p.State.Mounts)
+	}
 	return out
 }
 

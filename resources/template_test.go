@@ -204,3 +204,26 @@ func TestTemplateInUse(t *testing.T) {
 	must.Succeed(t, p.Destroy(endpoint).Err())
 	apply(t, p, template.Type, template, with(config, map[string]any{"category": "CPU"}), "replace")
 }
+
+// An unknown value that becomes null may need a replacement, which the plan can only warn about.
+func TestUnknownMayBecomeNull(t *testing.T) {
+	t.Parallel()
+	d, p := deploy(t)
+	endpoint := map[string]any{"name": "e", "image": "i"}
+	for attribute, c := range map[string]struct {
+		typeName string
+		config   map[string]any
+		value    any
+	}{
+		"gpu":    {endpointType, endpoint, map[string]any{"pools": []any{"ADA_24"}}},
+		"cpu":    {endpointType, endpoint, []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}}},
+		"mounts": {"gpucloud_template", with(minimalTemplate, map[string]any{"name": d.Name("t")}), map[string]any{"persistent": map[string]any{"size": 10, "path": "/a"}}},
+	} {
+		state := apply(t, p, c.typeName, tfdrive.State{}, with(c.config, map[string]any{attribute: c.value}), "create")
+		unknown := with(c.config, map[string]any{attribute: tfdrive.Unknown})
+		expectPlan(t, p, c.typeName, state, unknown, "update", attribute+": Known only after the plan: "+attribute+" is unknown")
+		expectPlan(t, p, c.typeName, state, c.config, "replace")
+		imported := expectPlan(t, p, c.typeName, importState(t, p, c.typeName, state.Get("id").(string)), unknown, "update")
+		must.Equal(t, imported.Diagnostics.Warnings(), "", "an imported object keeps its", attribute)
+	}
+}
