@@ -78,7 +78,7 @@ func TestPlanCostWithZeroPrices(t *testing.T) {
 		return labEndpoint(map[string]any{"name": name, "gpu": map[string]any{"pools": []any{"ADA_24"}}})
 	}
 	p := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 1, "plan_checks": map[string]any{"stock": "off"}})
-	finding{endpointType, newEndpoint("first"), "gpu.pools", "All prices of the catalog are 0: gpu.pools: max_hourly_cost of 1 USD (max_hourly_cost of the provider block) rejects nothing", true}.expect(t, d, p)
+	finding{endpointType, newEndpoint("first"), "gpu.pools", "All prices of this object are 0: gpu.pools: max_hourly_cost of 1 USD (max_hourly_cost of the provider block) rejects nothing", true}.expect(t, d, p)
 	must.Equal(t, p.Plan(endpointType, tfdrive.State{}, newEndpoint("second")).Diagnostics, nil, "the second plan repeats the warning")
 	finding{endpointType, newEndpoint("third"), "", "", false}.expect(t, d, driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off"}}))
 }

@@ -73,7 +73,7 @@ func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request,
 		}
 	}
 	if highest.unit != nil && highest.unit.Sign() == 0 && len(missing) == 0 && !c.free.Swap(true) {
-		to.WarnAt(at, "All prices of the catalog are 0", "max_hourly_cost of %s USD (%s) rejects nothing, because the catalog's prices for this object are 0. A jobrunner takes its prices from the file of --catalog.", decimal(ceiling.USD), ceiling.Source)
+		to.WarnAt(at, "All prices of this object are 0", "max_hourly_cost of %s USD (%s) rejects nothing, because the catalog's prices for this object are 0. A jobrunner takes its prices from the file of --catalog.", decimal(ceiling.USD), ceiling.Source)
 	}
 	if highest.unit != nil {
 		factor := r.Machines
