@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // Get reads a job. It returns ErrNotFound if the job doesn't exist or has expired.
@@ -224,15 +222,12 @@ const maxSlice = 64
 func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunks [][]byte, more bool, err error) {
 	// Read the state first, so that all chunks are included if the job has ended.
 	job, r, err := e.read(ctx, endpoint, id, math.MaxInt32)
-	if err == nil {
-		err = e.uncertain(endpoint, id)
-	}
 	if err != nil {
 		return Job{}, nil, false, err
 	}
 	var all []numberedChunk
 	if e.store != nil {
-		all, more, err = e.store.drain(ctx, r.k, r.streamed)
+		all, more, err = e.store.drain(ctx, r.k)
 	} else {
 		all, more = e.drainMemory(endpoint, id)
 	}
@@ -240,21 +235,6 @@ func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunk
 		chunks = append(chunks, n.chunk)
 	}
 	return job, chunks, more, err
-}
-
-// uncertain returns the error of the commit of a job's latest change, if the change may be stored
-// nevertheless. The next try would store chunks again that were read meanwhile.
-func (e *Engine) uncertain(endpoint, id string) error {
-	q := e.loadedQueue(endpoint)
-	if q == nil {
-		return nil
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if j := q.jobs[id]; j != nil && j.change != nil && j.change.commit.hasFailed() && sqldb.Classify(j.change.commit.err) != sqldb.Full {
-		return j.change.commit.err
-	}
-	return nil
 }
 
 func (e *Engine) drainMemory(endpoint, id string) (all []numberedChunk, more bool) {

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ func openEmpty(t *testing.T, config sqldb.Config) (*Engine, *sqldb.DB) {
 // The statements for one job or endpoint, and the sweeper's. On PostgreSQL those of forEachJob run
 // for several jobs at once: see TestCommitsReadTheirRows.
 var (
-	forEachJob = []string{insertJob, insertInput, updateRun, updateJob, deleteJob, upsertOutput, deleteOutput, insertChunk, deleteChunks, upsertCounts, upsertBatch, deleteBatch}
+	forEachJob = []string{insertJob, insertInput, updateRun, updateJob, deleteJob, upsertOutput, deleteOutput, insertChunk, insertNewChunk, deleteChunks, upsertCounts, upsertBatch, deleteBatch}
 	byIndex    = []string{
 		selectActive, selectInput, jobByKey, jobByOldID, selectCounts, deleteCounts, recentJobs,
 		deleteExpired, nextExpiry, deleteOfEndpoint, unreadChunks, deleteReadChunks, countUnread, claimLeadership, releaseLeadership,
@@ -149,6 +150,47 @@ func TestCommitsReadTheirRows(t *testing.T) {
 		return r.QueryRow("SELECT SUM(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE schemaname = current_schema()").Scan(&read)
 	}))
 	must.Hold(t, read > jobs && read < 40*jobs, read, "rows were read for", jobs, "jobs")
+}
+
+// The reply to a commit may be lost. When it is repeated, alone or merged with the next one, chunks
+// that were read meanwhile aren't stored again, and no other chunk is lost.
+func TestRepeatedCommit(t *testing.T) {
+	e, _ := openEmpty(t, sqldb.Config{URL: pgtest.Start(t), NoHints: true})
+	j := NewJob{Endpoint: "ep"}.job(e.newKey(), e.now())
+	stream := func(seqs ...int64) *commit {
+		ch := &change{job: j, row: j.row}
+		for _, seq := range seqs {
+			ch.chunks, ch.row.streamed = append(ch.chunks, numberedChunk{seq, []byte(strconv.FormatInt(seq, 10))}), seq
+		}
+		return &commit{changes: []*change{ch}, process: e.Process()}
+	}
+	submission, next, cleared, last := stream(1), stream(2, 3), stream(4), stream(5)
+	submission.changes[0].isNew, submission.changes[0].input = true, []byte("{}")
+	cleared.changes[0].clear = true
+	for _, step := range []struct {
+		commits []*commit
+		want    string
+	}{
+		{[]*commit{submission}, "1"},
+		{[]*commit{submission}, ""},
+		{[]*commit{submission, next}, "23"},
+		{[]*commit{submission, next}, ""},
+		{[]*commit{next}, ""},
+		{[]*commit{cleared}, "4"},
+		{[]*commit{cleared, last}, "5"},
+	} {
+		must.Do(e.commits.try(step.commits))(t)
+		all, more, err := e.store.drain(t.Context(), j.k)
+		var read strings.Builder
+		for _, n := range all {
+			read.Write(n.chunk)
+		}
+		must.Hold(t, err == nil && !more && read.String() == step.want, err, more, read.String(), "want", step.want)
+	}
+	must.Do(e.commits.try([]*commit{cleared, stream(6)}))(t)
+	must.Do(e.commits.try([]*commit{cleared, stream(6)}))(t)
+	all, _, err := e.store.drain(t.Context(), j.k)
+	must.Hold(t, err == nil && len(all) == 1 && all[0].seq == 6, all, err)
 }
 
 // Nothing remains of a job that another process has deleted with its endpoint while it ran.

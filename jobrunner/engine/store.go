@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -50,9 +51,11 @@ const (
 	deleteInput  = `DELETE FROM inputs WHERE k = ?`
 	upsertOutput = `INSERT INTO outputs (k, output, error) {row of a job (}?, ?, ?{if stored)} ON CONFLICT (k) DO UPDATE SET output = excluded.output, error = excluded.error`
 	deleteOutput = `DELETE FROM outputs WHERE k = ?`
-	insertChunk  = `INSERT INTO chunks (k, seq, chunk) {row of a job (}?, ?, ?{if stored)} ON CONFLICT (k, seq) DO NOTHING`
-	deleteChunks = `DELETE FROM chunks WHERE k = ?`
-	upsertCounts = `INSERT INTO counts (endpoint, in_queue, waiting, in_progress, completed, failed, retried) VALUES (?, ?, ?, ?, ?, ?, ?)
+	// These run before the statements that write the job's row.
+	insertChunk    = `INSERT INTO chunks (k, seq, chunk) {row of a job (}?, ?, ?{if streamed)} ON CONFLICT (k, seq) DO NOTHING`
+	insertNewChunk = `INSERT INTO chunks (k, seq, chunk) {row of a job (}?, ?, ?{if streamed first)} ON CONFLICT (k, seq) DO NOTHING` // of a new job
+	deleteChunks   = `DELETE FROM chunks WHERE k = ? AND seq <= ?`
+	upsertCounts   = `INSERT INTO counts (endpoint, in_queue, waiting, in_progress, completed, failed, retried) VALUES (?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (endpoint) DO UPDATE SET in_queue = excluded.in_queue, waiting = excluded.waiting, in_progress = excluded.in_progress,
 			completed = excluded.completed, failed = excluded.failed, retried = excluded.retried`
 
@@ -95,8 +98,7 @@ const (
 	// newest rows until it has enough.
 	latestJobs = selectJob + `+gone > ? AND endpoint NOT LIKE '%` + queueSuffix + `' ORDER BY jobs.k DESC LIMIT ?`
 
-	// Arguments: the job's key, and the number of the last chunk.
-	unreadChunks = `SELECT seq, LENGTH(chunk) FROM chunks WHERE k = ? AND seq <= ? ORDER BY seq`
+	unreadChunks = `SELECT seq, LENGTH(chunk) FROM chunks WHERE k = ? ORDER BY seq`
 	// Arguments: the job's key, and the number of the last chunk.
 	deleteReadChunks = `DELETE FROM chunks WHERE k = ? AND seq <= ? RETURNING seq, chunk`
 	countUnread      = `SELECT COALESCE((SELECT streamed FROM jobs WHERE k = ? AND endpoint = ?) + 1 - MIN(seq), 0) FROM chunks WHERE k = ?`
@@ -175,13 +177,21 @@ func (w writes) addJob(ch *change) {
 	}
 	if ch.clear {
 		w.add(deleteOutput, r.k)
-		w.add(deleteChunks, r.k)
+		last := r.streamed
+		if len(ch.chunks) > 0 {
+			last = ch.chunks[0].seq - 1
+		}
+		w.add(deleteChunks, r.k, last)
 	}
 	if ch.result {
 		w.add(upsertOutput, r.k, ch.output, ch.message)
 	}
+	insert := insertChunk
+	if ch.isNew {
+		insert = insertNewChunk
+	}
 	for _, c := range ch.chunks {
-		w.add(insertChunk, r.k, c.seq, c.chunk)
+		w.add(insert, r.k, c.seq, c.chunk)
 	}
 }
 
@@ -190,13 +200,13 @@ func (w writes) delete(k int64, wasTaken bool) {
 	w.add(deleteInput, k)
 	if wasTaken {
 		w.add(deleteOutput, k)
-		w.add(deleteChunks, k)
+		w.add(deleteChunks, k, math.MaxInt64)
 	}
 }
 
 // run runs each statement for all its rows.
 func (w writes) run(tx *sqldb.Tx) error {
-	for _, statement := range []string{upsertBatch, insertJob, insertInput, updateRun, updateJob, deleteJob, deleteInput, deleteOutput, deleteChunks, upsertOutput, insertChunk, deleteBatch, upsertCounts} {
+	for _, statement := range []string{upsertBatch, deleteChunks, insertChunk, insertNewChunk, insertJob, insertInput, updateRun, updateJob, deleteJob, deleteInput, deleteOutput, upsertOutput, deleteBatch, upsertCounts} {
 		if err := tx.LaterEach(statement, w[statement]); err != nil {
 			return err
 		}
@@ -304,9 +314,8 @@ func (s *store) allCounts(ctx context.Context, query string, args ...any) (map[s
 	return all, err
 }
 
-// drain deletes the chunks up to a total size and the number streamed, and returns them. If more is
-// true, there are others. The commits of later chunks may fail, which would store these again.
-func (s *store) drain(ctx context.Context, k, streamed int64) (all []numberedChunk, more bool, err error) {
+// drain deletes the chunks up to a total size, and returns them. If more is true, there are others.
+func (s *store) drain(ctx context.Context, k int64) (all []numberedChunk, more bool, err error) {
 	var last int64
 	total := 0
 	err = s.db.Each(ctx, func(row sqldb.Row) error {
@@ -320,7 +329,7 @@ func (s *store) drain(ctx context.Context, k, streamed int64) (all []numberedChu
 			last = seq
 		}
 		return err
-	}, unreadChunks, k, streamed)
+	}, unreadChunks, k)
 	s.mu.Lock()
 	before := s.undelivered[k]
 	delete(s.undelivered, k)
