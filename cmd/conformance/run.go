@@ -282,7 +282,7 @@ func (s *sweep) Run() error {
 	fmt.Printf("%d of %d objects deleted\n", n-len(left), n)
 	for _, m := range left {
 		request := m.Method + " " + m.URL
-		fmt.Fprintf(os.Stderr, "not deleted: %s %s, created by %s: %s%s\n", m.Kind, cmp.Or(m.ID, m.Name), m.Case, request, e.Secrets.Redact(answerText(last[request])))
+		fmt.Fprintf(os.Stderr, "not deleted: %s %s, created by %s: %s%s\n", m.Kind, cmp.Or(m.ID, m.Name), m.Case, request, answerText(last[request], e.Secrets))
 	}
 	if len(left) > 0 {
 		return exit(conformance.ExitLeaked)
@@ -290,19 +290,19 @@ func (s *sweep) Run() error {
 	return e.Close()
 }
 
-// answerText describes the answer to a request of the cleanup.
-func answerText(x *wire.Exchange) string {
+// answerText describes the answer to a request of the cleanup, without secrets.
+func answerText(x *wire.Exchange, secrets *wire.Secrets) string {
 	switch {
 	case x == nil:
 		return ""
 	case x.Status == 0:
-		return fmt.Sprintf(" failed: %s", x.Err)
+		return " failed: " + secrets.Redact(fmt.Sprint(x.Err))
 	}
 	text := fmt.Sprintf(" returned %d", x.Status)
 	if id := x.Header.Get("X-Request-Id"); id != "" {
-		text += ", request id " + id
+		text += ", request id " + secrets.Redact(id)
 	}
-	if body := strings.Join(strings.Fields(string(x.Body)), " "); body != "" {
+	if body := secrets.Redact(strings.Join(strings.Fields(string(x.Body)), " ")); body != "" {
 		text += ": " + body[:min(len(body), 200)]
 	}
 	return strings.ToValidUTF8(text, "")
