@@ -60,7 +60,7 @@ type target struct {
 	Body       fileContent `name:"endpoint-body" placeholder:"FILE" help:"JSON object with additional members for every body that creates an endpoint, such as gpu. Nested members are sent only to version 2, version 1's members only to version 1."`
 	HookURL    string      `placeholder:"URL" help:"Address at which the deployment reaches --hook-listen."`
 	HookListen string      `placeholder:"HOST:PORT" help:"Address to listen on for calls of the deployment."`
-	Advance    bool        `help:"Advance the clock of the deployment instead of waiting. It must be a jobrunner with --clock=admin that nobody else uses."`
+	Advance    bool        `help:"Advance the clock of the deployment instead of waiting. The deployment must be a jobrunner with --clock=admin, and have no other users."`
 
 	Local     bool   `help:"Judge the jobrunner: start it, advance its clock, and stop it."`
 	Jobrunner string `type:"existingfile" placeholder:"FILE" help:"The jobrunner for --local. Default: next to this program, or on PATH."`

@@ -52,8 +52,8 @@ const (
 	upsertOutput = `INSERT INTO outputs (k, output, error) {row of a job (}?, ?, ?{if stored)} ON CONFLICT (k) DO UPDATE SET output = excluded.output, error = excluded.error`
 	deleteOutput = `DELETE FROM outputs WHERE k = ?`
 	// These run before the statements that write the job's row.
-	insertChunk    = `INSERT INTO chunks (k, seq, chunk) {row of a job (}?, ?, ?{if streamed)} ON CONFLICT (k, seq) DO NOTHING`
-	insertNewChunk = `INSERT INTO chunks (k, seq, chunk) {row of a job (}?, ?, ?{if streamed first)} ON CONFLICT (k, seq) DO NOTHING` // of a new job
+	insertChunk    = `INSERT INTO chunks (k, seq, chunk) {row of a job (}?, ?, ?{unless streamed)} ON CONFLICT (k, seq) DO NOTHING`
+	insertNewChunk = `INSERT INTO chunks (k, seq, chunk) {row of a job (}?, ?, ?{unless stored)} ON CONFLICT (k, seq) DO NOTHING` // of a new job
 	deleteChunks   = `DELETE FROM chunks WHERE k = ? AND seq <= ?`
 	upsertCounts   = `INSERT INTO counts (endpoint, in_queue, waiting, in_progress, completed, failed, retried) VALUES (?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (endpoint) DO UPDATE SET in_queue = excluded.in_queue, waiting = excluded.waiting, in_progress = excluded.in_progress,

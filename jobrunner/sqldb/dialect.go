@@ -12,7 +12,7 @@ var sqliteWords = strings.NewReplacer(
 	"{key}", "INTEGER PRIMARY KEY AUTOINCREMENT", // increases and is never reused
 	"{same key}", "INTEGER PRIMARY KEY", // the key of another table's row
 	"{blob}", "BLOB",
-	"{row of a job (}", "VALUES (", "{if stored)}", ")", "{if streamed)}", ")", "{if streamed first)}", ")",
+	"{row of a job (}", "VALUES (", "{if stored)}", ")", "{unless streamed)}", ")", "{unless stored)}", ")",
 	"{in (}", "IN (", "{)}", ")",
 	"{row}", "k", // the place of a row until the statement ends
 	"{for update}", "", "{skip locked}", "",
@@ -30,11 +30,12 @@ var postgresWords = strings.NewReplacer(
 	"{same key}", "BIGINT PRIMARY KEY",
 	"{blob}", "BYTEA",
 	// Another process may have deleted the job. The condition on state rules out the plan that reads
-	// all of the index of endpoint and k. The reply to the commit of a chunk may have been lost, and a
-	// client may have read the chunk since: the job's row has the number of its last stored chunk.
+	// all of the index of endpoint and k.
 	"{row of a job (}", "SELECT ", "{if stored)}", " WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.k = $1 AND state <> '')",
-	"{if streamed)}", " WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.k = $1 AND streamed < $2)",
-	"{if streamed first)}", " WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.k = $1 AND streamed >= $2)",
+	// If the reply to a commit was lost, a client may have read its chunks before the commit is
+	// repeated. The job's row has the number of its last stored chunk.
+	"{unless streamed)}", " WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.k = $1 AND streamed < $2)",
+	"{unless stored)}", " WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.k = $1 AND streamed >= $2)",
 	// An array is selected once. IN may be planned as a join, which selects again and locks
 	// more rows than the LIMIT allows.
 	"{in (}", "= ANY (ARRAY (", "{)}", "))",
