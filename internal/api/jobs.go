@@ -312,7 +312,9 @@ func (j *Jobs) RunUntil(ctx context.Context, endpointID string, s Submission, ti
 	job, err := wait(waiting, sent)
 	failure, ok := errors.AsType[*JobError](err)
 	if err != nil && !ok {
-		job.ID = sent.ID
+		if job.ID == "" {
+			job = sent
+		}
 		failure = &JobError{EndpointID: endpointID, Job: job, Err: waitError(waiting, err)}
 		err = failure
 	}
@@ -375,7 +377,10 @@ func (j *Jobs) Stream(ctx context.Context, endpointID, jobID string, progress fu
 		}
 		if err = httpclient.Sleep(ctx, pause); err == nil {
 			pause = min(pause*3/2, longestPoll)
-			job, err = j.Status(ctx, endpointID, jobID)
+			var now Job
+			if now, err = j.Status(ctx, endpointID, jobID); err == nil {
+				job = now
+			}
 		}
 	}
 	return job, err

@@ -200,6 +200,24 @@ func TestRunToEnd(t *testing.T) {
 	}
 }
 
+// The error of a stream that failed names the job's last known status.
+func TestStreamThatFails(t *testing.T) {
+	queued, running := answer(200, `{"id":"j","status":"IN_QUEUE"}`), answer(200, `{"id":"j","status":"IN_PROGRESS"}`)
+	forbidden := answer(403, `{"title":"no"}`)
+	for want, answers := range map[string][]http.HandlerFunc{
+		"IN_QUEUE":    {queued, forbidden},
+		"IN_PROGRESS": {queued, running, answer(200, `[]`), forbidden},
+	} {
+		runInBubble(t, want, func(t *testing.T) {
+			client, _ := deployPiped(t, api.V2, answers...)
+			_, err := client.Jobs.RunUntil(t.Context(), "e", api.Submission{Input: json.RawMessage(`{}`)}, time.Minute, func(ctx context.Context, job api.Job) (api.Job, error) {
+				return client.Jobs.Stream(ctx, "e", job.ID, func(api.Job) {}, func(api.Chunk) error { return nil })
+			})
+			must.Fail(t, err, "the wait for job j of endpoint e ended while it was "+want+": ")
+		})
+	}
+}
+
 // stream answers with events, and waits after each; it then stays open for an hour.
 func stream(pause time.Duration, events ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -292,7 +310,7 @@ func TestLogQuery(t *testing.T) {
 	}
 }
 
-// An answer without a log is an error. So is a log whose transfer breaks off each time.
+// An answer without a log is an error.
 func TestLogThatFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
