@@ -128,12 +128,15 @@ func clausesOf(o operation, list []mark) (ids []string) {
 	if !o.served {
 		return nil
 	}
-	found, required := map[string]bool{}, map[string]bool{}
+	found, common := map[string]bool{}, map[string]bool{}
 	for _, m := range list {
+		if !m.operations.MatchString(o.full()) {
+			continue
+		}
 		for _, id := range m.clauses {
 			if m.common() {
-				required[id] = true
-			} else if m.operations.MatchString(o.full()) {
+				common[id] = true
+			} else {
 				found[id] = true
 			}
 		}
@@ -141,7 +144,7 @@ func clausesOf(o operation, list []mark) (ids []string) {
 	named := o.method + " " + basePaths[o.api] + o.path
 	mention := regexp.MustCompile(regexp.QuoteMeta(strings.TrimSuffix(named, "/{job_id}")) + `($|[ ,.:])`)
 	for _, c := range clauses.All() {
-		if c.Untestable == "" && (found[c.ID] || mention.MatchString(c.Statement)) && !required[c.ID] {
+		if c.Untestable == "" && (found[c.ID] || mention.MatchString(c.Statement)) && !common[c.ID] {
 			ids = append(ids, c.ID)
 		}
 	}

@@ -30,8 +30,11 @@ func work() error {
 			return fmt.Errorf("job-take answered %.100q: %w", text, err)
 		}
 		result := append(append([]byte(`{"output": `), job.Input...), '}')
-		if _, status, err = ask(http.MethodPost, strings.ReplaceAll(done, "$ID", job.ID)+"&isStream=false", result); err != nil || status != http.StatusOK {
-			return fmt.Errorf("job-done answered %d: %w", status, err)
+		if _, status, err = ask(http.MethodPost, strings.ReplaceAll(done, "$ID", job.ID)+"&isStream=false", result); err != nil {
+			return err
+		}
+		if status != http.StatusOK {
+			return fmt.Errorf("job-done answered %d", status)
 		}
 	}
 }
