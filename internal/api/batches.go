@@ -88,7 +88,7 @@ func (j *Jobs) onBatch(ctx context.Context, method, endpointID, batchID, path st
 	return err
 }
 
-// batchPage is the page size, as on RunPod's own page.
+// batchPage is the page size, as on RunPod's web page.
 const batchPage = 50
 
 // Batches lists the batches of an endpoint, newest first.

@@ -18,7 +18,7 @@ import (
 
 // Create sends a POST and returns the created object. If the answer is lost (no answer, a 5xx, a
 // broken body), it adopts an object only if the object didn't exist before the POST, isn't from
-// another create of this run, isn't in its state, and equals want in everything that the API returns.
+// another create of this run, isn't in the run's state, and equals want in everything that the API returns.
 //
 //   - If names are unique, the candidate is the object with the name.
 //   - Otherwise every such object is a candidate. If several creates of this run sent the same body

@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// writes has a call for each writing operation of each kind, except updates and deletions: kinds has these.
+// writes has writing operations of each form. Updates and deletions are in kinds.
 var writes = map[string]func(context.Context, *api.Client) error{
 	"create template": func(ctx context.Context, c *api.Client) error {
 		return must.Err(c.Templates.Create(ctx, api.Template{Name: "n", Image: "i"}))

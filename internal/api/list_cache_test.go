@@ -119,8 +119,7 @@ func TestAbsenceNeedsAReadByID(t *testing.T) {
 	})
 }
 
-// After a write of the same run, reads of the kind, and of kinds that its writes change, aren't
-// served from older lists.
+// After a write of the same run, reads of the kind aren't served from older lists.
 func TestNeverStaleAfterAWrite(t *testing.T) {
 	change := func(s *shop, size int) { // by another client
 		s.mu.Lock()

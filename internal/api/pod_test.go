@@ -146,7 +146,7 @@ func TestTerminatedPodIsGone(t *testing.T) {
 }
 
 // A pod whose create was answered with an error is found, also with the variables that
-// the deployment adds; an equal one of other settings is not taken for it.
+// the deployment adds. A pod with other settings isn't adopted.
 func TestPodOfALostCreate(t *testing.T) {
 	want := gpuPod()
 	want.Mounts, want.StartSSH = api.PodMounts{}, new(true)
@@ -216,7 +216,7 @@ func (p *restless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(200, `{"id":"a"}`)(w, r)
 }
 
-func TestReach(t *testing.T) {
+func TestSetActive(t *testing.T) {
 	for name, c := range map[string]struct {
 		status  string
 		active  bool

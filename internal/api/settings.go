@@ -49,7 +49,8 @@ type Settings struct {
 	Log httpclient.Log // may be nil
 }
 
-// SettingError describes an invalid setting and the fix. It never contains the setting's value.
+// SettingError describes an invalid setting and the fix. It never contains a key, user
+// name or password.
 type SettingError struct {
 	Setting string // base_url, queue_url, api_key or api_version
 	Problem string

@@ -21,17 +21,18 @@ import (
 // is gone, and nothing is written, because the server may be a proxy or any web server.
 type verification struct {
 	inFlight singleflight.Group
-	probes   []probe // the list of each kind
+	probes   []probe
 }
 
+// probe is the list of a kind.
 type probe struct {
 	url  string
 	list func(context.Context) error
 }
 
 // Verify makes sure that the server at the base URL is this API, unless an earlier answer has
-// shown it. It lists one kind after the other until a list succeeds. If all fail, it returns
-// the error of the first.
+// shown it. It lists one kind after the other until the API answers, or an error shows that every
+// list would fail. If none was the API's answer, it returns the error of the first.
 func (c *Client) Verify(ctx context.Context) error { return c.deployment.ensureVerified(ctx, "") }
 
 // ensureVerified is like Verify, but lists the kind of the URL first.

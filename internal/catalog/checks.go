@@ -39,7 +39,7 @@ type Checks struct {
 
 	client *api.Client
 	failed atomic.Bool // a list couldn't be read: no other is requested
-	warned atomic.Bool // the warning about that was reported
+	warned atomic.Bool // the warning that checks are skipped was reported
 	free   atomic.Bool // the warning about prices of 0 was reported
 }
 
@@ -109,10 +109,9 @@ func (l Level) report(to diagnostics.Check, at path.Path, summary, format string
 	}
 }
 
-// atMost reduces a level to at most another one.
-func (l Level) atMost(most Level) Level {
+func (l Level) atMostWarning() Level {
 	if l == Error {
-		return most
+		return Warning
 	}
 	return l
 }
@@ -142,8 +141,9 @@ type Request struct {
 	Machines    int64  // maximum number of running machines
 	MachinesIn  string // attribute with that number; "" for one machine
 
-	ComputeKnown, PlacesKnown bool // if false, only names are checked
-	Changes                   bool // compute or places change, or the object is new
+	ComputeKnown bool // else GPU counts, stock, cost and the places of compute aren't checked
+	PlacesKnown  bool // else stock and places aren't checked
+	Changes      bool // compute or places change, or the object is new
 }
 
 // Ref is an id in a configuration.

@@ -51,7 +51,7 @@ func (c *Checks) checkListed(ctx context.Context, to diagnostics.Check, r Reques
 	}
 	if anyNew(r.DataCenters) {
 		if all, ok := c.dataCenters(ctx, to); ok {
-			c.Names.atMost(Warning).unknown(to, notListed, "data center", r.DataCenters, column(all, dataCenterID))
+			c.Names.atMostWarning().unknown(to, notListed, "data center", r.DataCenters, column(all, dataCenterID))
 		}
 	}
 }
@@ -71,7 +71,7 @@ func (c *Checks) CheckNewDataCenters(ctx context.Context, to diagnostics.Check, 
 
 func (c *Checks) checkDocumented(to diagnostics.Check, r Request) {
 	const unknown = "The %s %q is not documented for management API v1, which has no catalog%s"
-	level := c.Names.atMost(Warning)
+	level := c.Names.atMostWarning()
 	if r.GPU != nil {
 		level.unknown(to, unknown, "GPU type", r.GPU.Types, contract.GPUTypeIDs)
 	}

@@ -73,7 +73,7 @@ func (c *Checks) CheckVolume(ctx context.Context, to diagnostics.Check, dataCent
 	}
 	switch {
 	case len(tiers) == 0:
-		c.DataCenters.report(to, path.Root("data_center"), "No network volumes in the data center", "The data center %s has no network volumes. Data centers that have: %s.", dataCenter, orNone(others))
+		c.DataCenters.report(to, path.Root("data_center"), "No network volumes in the data center", "The data center %s has no network volumes. Data centers with them: %s.", dataCenter, orNone(others))
 	case tier != "" && !slices.Contains(tiers, tier):
 		c.DataCenters.report(to, path.Root("type"), "No such storage tier in the data center", "The data center %s has network volumes of type %s, not %s. Data centers with %[3]s: %s.",
 			dataCenter, strings.Join(tiers, ", "), tier, orNone(others))

@@ -26,11 +26,11 @@ type Operation struct {
 	Method   string
 	Path     string // with {name} parameters
 	Query    []string
-	Resource string // Field.Resource of its bodies, or ""
+	Resource string // Field.Resource of its bodies; "" for OpenAPI documents and OpenAI routes
 	Success  []int
 	Errors   []int
 	Source   string // section of the service description, or document and schema
-	Note     string // the choice if sources differ or are silent
+	Note     string // remark, or the choice if sources differ or are silent
 }
 
 // Use is a set of bodies.
@@ -64,7 +64,7 @@ type Field struct {
 	Unless   string   // member of the same object; a create without it must have this one
 	With     string   // member of the same object that an update with this one must have
 	When     string   // required if the sibling member `type` has this value, forbidden otherwise
-	Nullable bool     // null in a request equals absent, or clears a reference
+	Nullable bool     // may be null; in a request that equals absent, or clears a reference
 	Unique   bool     // an array without duplicates
 	Power2   bool     // a power of two
 	Secret   bool     // responses and logs never show it

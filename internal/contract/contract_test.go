@@ -304,7 +304,7 @@ func TestFieldsOf(t *testing.T) {
 		must.Equal(t, paths(fieldsOf(table, c.api, c.resource, c.use)), c.want, c.api, c.resource, c.use)
 	}
 	want := []string{"batch", "batchList", "batchResults", "error", "health", "job", "jobList", "jobSubmission", "liveStream", "purge", "streamChunk"}
-	must.Equal(t, Resources(Jobs), want, "Resources(Jobs")
+	must.Equal(t, Resources(Jobs), want, "Resources(Jobs)")
 }
 
 func TestChoicesAreComplete(t *testing.T) {
@@ -320,5 +320,5 @@ func TestChoicesAreComplete(t *testing.T) {
 			must.Hold(t, strings.HasSuffix(text, ".") && strings.Count(text, "`")%2 == 0, c[0], "invalid text", text, "expected a whole sentence")
 		}
 	}
-	must.Hold(t, len(seen) > 0 && len(choiceRows()) == strings.Count(choices, "\n| "), "a row of choices.md has not three cells")
+	must.Hold(t, len(seen) > 0 && len(choiceRows()) == strings.Count(choices, "\n| "), "a row of choices.md doesn't have three cells")
 }

@@ -17,7 +17,6 @@ func operations(api API, common []int, ops ...Operation) []Operation {
 
 type detail func(*Operation)
 
-// op returns an operation. Its resource is "" if its bodies have no members in the table.
 func op(method, path, resource string, success int, source string, details ...detail) Operation {
 	row := Operation{Method: method, Path: path, Resource: resource, Success: []int{success}, Source: source}
 	for _, set := range details {
