@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	schedules = flag.Int("fire.n", 15, "schedules per API version, with seeds from 1")
+	schedules = flag.Int("fire.n", 15, "schedules per API version and configuration, with seeds from 1; of the one with pods a third")
 	fresh     = flag.Int("fire.fresh", 3, "further schedules with random seeds")
 	only      = flag.Uint64("fire.seed", 0, "only the schedule of this seed, with its log")
 )

@@ -117,7 +117,7 @@ func (c *core) apply(nodes []node) (trouble []string) {
 	}
 	// Objects that are no longer configured are destroyed first.
 	for _, address := range c.staleAddresses(nodes) {
-		if !p.hasEnded() && !recordErrors(address, c.destroyOne(p, address)) && !p.wire.killed() {
+		if !p.hasEnded() && !recordErrors(address, p.Destroy(c.state[address].State)) && !p.wire.killed() {
 			delete(c.state, address)
 		}
 	}
@@ -329,10 +329,6 @@ func (c *core) staleAddresses(nodes []node) (addresses []string) {
 		}
 	}
 	return addresses
-}
-
-func (c *core) destroyOne(p *process, address string) tfdrive.Diagnostics {
-	return p.Destroy(c.state[address].State)
 }
 
 // levels sorts the nodes by dependencies. Nodes of one level are independent.

@@ -242,7 +242,7 @@ var (
 
 // Each error in the reference occurs in the source; `…` stands for inserted text. No error has
 // two rows.
-func TestTroubleshootingTexts(t *testing.T) {
+func TestErrorReference(t *testing.T) {
 	source := literals(t)
 	page := string(must.ReadFile(t, filepath.Join(root, "docs/reference/errors.md")))
 	entries := map[string]bool{}

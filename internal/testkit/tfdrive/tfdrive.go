@@ -25,7 +25,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/pluginserver"
 )
 
-// Provider is a configured provider process.
+// Provider is a configured provider, served in this process.
 type Provider struct {
 	t      *testing.T
 	ctx    context.Context // outlives the test's own, for clean-ups
@@ -142,7 +142,7 @@ func (d *Provider) Data(typeName string, config map[string]any) (State, Diagnost
 	return out, diags
 }
 
-// State is an object's state. Value is nil before the object exists.
+// State is an object's state. Value is the zero Value before the object exists.
 type State struct {
 	Type     string
 	Value    tftypes.Value

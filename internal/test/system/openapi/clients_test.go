@@ -1,9 +1,7 @@
 package openapi
 
 import (
-	"bufio"
 	"encoding/json"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/serving"
 )
 
 // goGenerator generates Go clients. package.json has the generator of TypeScript.
@@ -156,17 +155,6 @@ func startProcess(t *testing.T) *scene {
 	s := &scene{keys: map[string]string{own: "the-key-of-the-deployment"}, http: http.DefaultClient}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "jobrunner"), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--simulate-gpus=h200x8", "--catalog="+catalogOfBuilds(t, dir)) //nolint:gosec // runs a program that the test built
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "GPUCLOUD_API_KEY="+s.keys[own])
-	out := must.Do(cmd.StdoutPipe())(t)
-	must.Succeed(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Wait() }) // the test's context kills it
-	const line = "export GPUCLOUD_BASE_URL="
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if url, ok := strings.CutPrefix(lines.Text(), line); ok {
-			go func() { _, _ = io.Copy(io.Discard, out) }()
-			s.url = url
-			return s
-		}
-	}
-	t.Fatal("the jobrunner didn't start")
-	return nil
+	s.url = serving.Exported(serving.Start(t, cmd), "GPUCLOUD_BASE_URL")
+	return s
 }

@@ -1,11 +1,11 @@
-# A cluster on this machine, of one node until another one is asked for: $1 is the folder of
-# the programs, $2 a number that no other cluster of this machine has, $3 to $6 are the ports
-# of the API server, of etcd (clients, peers) and the scheduler. It runs in a folder of its
-# own until its input ends; each line of that is a node to add, `node 2`, or a program to
-# begin anew after it was killed, `begin kubelet1`. NAME.pid has the process of a program.
+# Runs a cluster with one node on this machine, in the current folder, until its input ends.
+# Then it deletes the folder. $1 is the folder of the programs, $2 a number that no other cluster
+# of this machine has, $3 to $6 are the ports of the API server, of etcd (clients, peers) and the
+# scheduler. A line of input adds a node (`node 2`) or starts a program that was killed
+# (`begin kubelet1`). NAME.pid contains the process id of a program.
 programs=$1 number=$2 api_port=$3 etcd_port=$4 peer_port=$5 scheduler_port=$6 here=$PWD
-# Nodes, and the jobrunner, have addresses that this machine and its Pods alone reach.
-# Another subnet for each cluster: the routes of one that was killed stay.
+# Only this machine and its Pods reach the addresses of nodes and of the jobrunner.
+# Each cluster has its own subnet, because the routes of a killed cluster stay.
 nodes=198.19.$number pods=198.18.$number added=
 
 cat >kubeconfig <<end
@@ -37,8 +37,8 @@ begin() {
   esac
 }
 
-# node adds a node with containers of its own, whose Pods have half of the subnet. Its logs
-# are its own, too: a kubelet removes those of Pods that it does not know.
+# node adds a node with its own containers, whose Pods have half of the subnet. It also has its
+# own folder of logs, because a kubelet removes logs of Pods that it does not know.
 node() {
   added="$added $1"
   cat >"kubelet$1.json" <<end
@@ -70,7 +70,7 @@ end
 }
 
 begin etcd
-# The API server ends where etcd does not answer within 20 s, on a busy machine too.
+# The API server exits if etcd does not answer within 20 s, which happens on a busy machine.
 while kill -0 "$etcd" && [ -z "$(ss -Hltn "sport = :$etcd_port")" ]; do sleep 0.1; done
 begin apiserver
 begin scheduler
