@@ -140,7 +140,7 @@ schemathesis: ## Test a jobrunner with schemathesis against its OpenAPI document
 	python3 -m venv bin/schemathesis && bin/schemathesis/bin/pip install -q schemathesis==4.32.5
 	bin/schemathesis/bin/python tools/schemathesis/run.py bin/jobrunner
 
-# Exit status 2 if a change breaks clients or deployments.
+# Fails if a change breaks clients or deployments.
 contract-diff: ## DOC=openapi.json, RunPod's v2 document: what it changes compared with the jobrunner's, and whether clients or deployments break.
 	@test -f "$(DOC)" || { echo "usage: make contract-diff DOC=openapi.json"; exit 1; }
 	@mkdir -p bin && go run ./internal/testkit/dev openapi >bin/openapi-v2.json
