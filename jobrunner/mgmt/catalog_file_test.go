@@ -49,6 +49,7 @@ data_centers:
 gpus:
   - {id: NVIDIA L40S, price: {secure: 0.86, community: 0.79, serverless: 1.9}, max_count: {secure: 4, community: 0}}
   - {id: Lab X, memory: 64, price: {serverless: 2}, cuda_versions: ["12.8"]}
+  - {id: Lab Y, memory: 80, max_count: {secure: 16}}
 pools: [{id: LAB, types: [Lab X]}]
 cpus: [{id: cpu5c, price: {secure: 0.04, serverless: 0.03}}]
 stock:
@@ -105,6 +106,13 @@ stock:
 	d.expectMembers(d.mustSend(201, "POST", "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"LAB-1"}`), map[string]string{"type": `"HIGH_PERFORMANCE"`})
 	d.expectRefusal(400, "no network volumes of the type STANDARD", "POST", "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"LAB-1","type":"STANDARD"}`)
 	d.expectRefusal(400, "is not offered", "POST", "/v1/networkvolumes", `{"name":"v","size":10,"dataCenterId":"EU-RO-1"}`)
+
+	// The file's max_count limits pods and the members of clusters.
+	cluster := func(gpus int) string {
+		return fmt.Sprintf(`{"name":"c","type":"TRAINING","image":"i","compute":{"gpuTypeId":"Lab Y","gpuCountPerPod":%d,"podCount":2}}`, gpus)
+	}
+	d.create("/v2/clusters", cluster(16))
+	d.expectRefusal(400, "expected 16 at most, got 17", "POST", "/v2/clusters", cluster(17))
 
 	// The stock changes with the deployment's clock.
 	c.Advance(time.Hour)

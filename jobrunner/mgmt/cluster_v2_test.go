@@ -90,7 +90,7 @@ func TestInvalidClustersV2(t *testing.T) {
 		status   int
 		text     string
 	}{
-		{`"gpuCountPerPod":2`, `"gpuCountPerPod":9`, 400, "invalid gpuCountPerPod of a cluster: expected 8 at most, got 9"},
+		{`"gpuCountPerPod":2`, `"gpuCountPerPod":9`, 400, "invalid number of GPUs of a pod: expected 8 at most, got 9"},
 		{`"podCount":3`, `"podCount":3,"cpu":2`, 422, "$.compute: additional properties 'cpu' not allowed"},
 		{`"image":"i",`, ``, 400, "expected image"},
 		{`"image":"i"`, `"templateId":"nowhere"`, 404, "not found"},

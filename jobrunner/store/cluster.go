@@ -1,13 +1,9 @@
 package store
 
-import (
-	"context"
+import "context"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
-)
-
-// Cluster is a set of identical pods with ranks and a shared network. Only its name,
-// which need not be unique, can change.
+// Cluster is a set of identical pods with ranks and a shared network. Users can change only
+// its name, which need not be unique.
 type Cluster struct {
 	Head
 
@@ -38,13 +34,6 @@ type ClusterNetwork struct {
 func (c *Cluster) kind() kind { return clusters }
 
 func (c *Cluster) refs() []string { return []string{c.Template} }
-
-func (c *Cluster) beforeInsert(*Tx) error {
-	if n := c.Compute.GPUCountPerPod; n > catalog.MaxGPUs { // of the catalog's largest machine, as in checkPodGPU
-		return refusef("invalid gpuCountPerPod of a cluster: expected %d at most, got %d", catalog.MaxGPUs, n)
-	}
-	return nil
-}
 
 // ClusterPods lists the members of a cluster by rank.
 func (s *Store) ClusterPods(ctx context.Context, id string) ([]Pod, error) {

@@ -188,8 +188,8 @@ func (p *Pod) GPUType() string {
 // UseTemplate copies a template's settings, except its volume.
 func (p *Pod) UseTemplate(t Template) { p.Container = t.clone() }
 
-// Settings returns the settings that define the pod's container. If they change, a new
-// container replaces the running one.
+// Settings returns the settings that define the pod's container. An update that changes them
+// replaces the running container.
 func (p *Pod) Settings() Pod {
 	c := Pod{Container: p.clone(), GPU: p.GPU, CPU: p.CPU, Volume: p.Volume, NetworkVolume: p.NetworkVolume, HiddenEnv: maps.Clone(p.HiddenEnv)}
 	if len(c.Env) == 0 {
@@ -224,8 +224,8 @@ func checkPodMembers(p Pod) error {
 	return nil
 }
 
-// checkPodGPU checks against the catalog's largest machine, not against this one. If this
-// machine can't run a pod, the pod waits.
+// checkPodGPU checks against the catalog's largest machine with one of the types, not against this
+// one. If this machine can't run a pod, the pod waits.
 func (tx *Tx) checkPodGPU(p Pod) error {
 	if p.GPU == nil {
 		return nil
@@ -297,8 +297,8 @@ func (tx *Tx) checkPodVolume(p Pod) error {
 }
 
 // placePod returns the data center of a new pod. If the catalog's file restricts stock, it is
-// one with stock, or the pod is rejected. Otherwise it is the network volume's data center
-// or the first requested one, because this machine represents all of them.
+// one with stock, or the pod is rejected. Otherwise this machine represents all data centers, and
+// it is the network volume's, the first requested one, or "" if neither is set.
 func (tx *Tx) placePod(p Pod) (dataCenter string, err error) {
 	allowed := p.DataCenterIDs
 	if p.NetworkVolume != "" {
