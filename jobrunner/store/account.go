@@ -207,19 +207,17 @@ func (k *secretKey) load(create bool) error {
 		return nil
 	}
 	key, err := k.read()
-	if errors.Is(err, fs.ErrNotExist) && create {
-		key = make([]byte, 32)
+	if errors.Is(err, fs.ErrNotExist) {
+		if !create {
+			return k.mismatch()
+		}
+		key, err = make([]byte, 32), nil
 		_, _ = rand.Read(key) // never fails
 		if k.path != "" {
 			err = durable.WriteFile(k.path, []byte(base64.StdEncoding.EncodeToString(key)+"\n"))
-		} else {
-			err = nil
 		}
 	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return k.mismatch()
-	case err != nil:
+	if err != nil {
 		return KeyError("the key of account secrets: " + err.Error())
 	}
 	block, err := aes.NewCipher(key)
@@ -270,8 +268,7 @@ func (tx *Tx) SSHKeys(owner string) ([]string, error) { return sshKeys(tx.tx, ow
 
 func sshKeys(q sqldb.Querier, owner string) ([]string, error) {
 	var doc []byte
-	// Two sets may have been stored at the same time: read the latest.
-	err := q.QueryRow("SELECT doc FROM objects WHERE kind = ? AND name = ? ORDER BY seq DESC LIMIT 1", sshKeySets.key, owner).Scan(&doc)
+	err := q.QueryRow("SELECT doc FROM objects WHERE kind = ? AND name = ?", sshKeySets.key, owner).Scan(&doc)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

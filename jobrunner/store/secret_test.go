@@ -124,6 +124,15 @@ func expectKeyError(t *testing.T, err error) {
 	must.Hold(t, errors.As(err, &key) && strings.Contains(err.Error(), store.SecretKeyFile) && !strings.Contains(err.Error(), planted), err)
 }
 
+// If the key's folder doesn't exist, the error says so, instead of naming another key.
+func TestSecretKeyWithoutFolder(t *testing.T) {
+	s, _ := open(t, t.TempDir())
+	must.Succeed(t, s.SecretKey(filepath.Join(t.TempDir(), "missing", store.SecretKeyFile), ""))
+	_, err := s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, planted)
+	expectKeyError(t, err)
+	must.Hold(t, !strings.Contains(err.Error(), "another key"), err)
+}
+
 // Nodes on one database read each other's secrets if they have the same key.
 func TestSecretsOfSeveralNodes(t *testing.T) {
 	url := pgtest.Start(t)
