@@ -238,14 +238,14 @@ func unavailable(retryAfter, text string) *Refusal {
 	return &Refusal{Status: http.StatusServiceUnavailable, Text: text, RetryAfter: retryAfter}
 }
 
-// BodyRefused returns the answer to a request whose body couldn't be read. If memory is short, the
-// server doesn't read the rest of the body.
+// BodyRefused returns the answer to a request whose body couldn't be read. If memory is short or the
+// deployment stops, the server doesn't read the rest of the body.
 func BodyRefused(ctx context.Context, err error) *Refusal {
 	tooLarge := new(http.MaxBytesError)
 	switch {
 	case errors.As(err, &tooLarge):
 		return Refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", tooLarge.Limit)
-	case errors.Is(err, httplimit.ErrMemory):
+	case errors.Is(err, httplimit.ErrMemory), httplimit.Stopping(ctx):
 		refusal := shortage(ctx, err)
 		refusal.Close = true
 		return refusal

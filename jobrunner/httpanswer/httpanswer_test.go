@@ -81,3 +81,11 @@ func TestFail(t *testing.T) {
 		}
 	}
 }
+
+// A body that couldn't be read because the deployment stops isn't the client's fault.
+func TestBodyRefusedAtStop(t *testing.T) {
+	stopping, stop := context.WithCancelCause(t.Context())
+	stop(httplimit.ErrStopping)
+	refusal := BodyRefused(stopping, stopping.Err())
+	must.Hold(t, refusal.Status == 503 && refusal.RetryAfter == "5" && refusal.Close, refusal)
+}
