@@ -128,7 +128,7 @@ func (s *schedule) next(passed time.Duration) (at time.Duration, ok bool) {
 	return s.stock[i].after, true
 }
 
-// parse reads a catalog file. An error begins with name:line.
+// parse reads a catalog file.
 func parse(name string, data []byte) (*schedule, error) {
 	f := file{name: name}
 	if err := yamlfile.Decode(name, data, &f); err != nil {
@@ -167,9 +167,10 @@ type Build struct {
 	CommitDate, StartedAt, CompletedAt                              *time.Time
 }
 
-var BuildStatuses = []string{"PENDING", "BUILDING", "UPLOADING", "TESTING", "COMPLETED", "FAILED", "CANCELLED", "TEST_FAILED"}
+var buildStatuses = []string{"PENDING", "BUILDING", "UPLOADING", "TESTING", "COMPLETED", "FAILED", "CANCELLED", "TEST_FAILED"}
 
-// BuildsOf returns the builds of the endpoints with a name, the newest first.
+// BuildsOf returns the builds of the endpoints with a name, followed by those of all endpoints, each in the
+// file's order.
 func (c *Catalog) BuildsOf(endpoint string) []Build {
 	return slices.Concat(c.builds[endpoint], c.builds[every])
 }
@@ -199,8 +200,11 @@ func (f *file) builds(c *Catalog) error {
 		if err := f.checkID(e.ID, entry.Line, "build", idForm, seen); err != nil {
 			return err
 		}
-		if !slices.Contains(BuildStatuses, e.Status.Value) {
-			return f.unknown(e.Status, "status of a build", BuildStatuses)
+		if e.Status.Missing() {
+			return f.errorf(entry.Line, "the build %s has no status: expected one of %v", e.ID.Value, buildStatuses)
+		}
+		if !slices.Contains(buildStatuses, e.Status.Value) {
+			return f.unknown(e.Status, "status of a build", buildStatuses)
 		}
 		b := Build{
 			ID: e.ID.Value, Status: e.Status.Value, CommitHash: e.CommitHash.Value, CommitMessage: e.CommitMessage.Value,

@@ -10,22 +10,27 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
-// Syntax of ids, which then fit into paths and comma-separated lists, of countries and of CUDA versions.
+// form is the syntax of ids, which then fit into paths and comma-separated lists.
+type form struct {
+	*regexp.Regexp
+	words string
+}
+
 var (
-	idForm      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
-	gpuIDForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ()+_.-]{0,99}$`)
+	idForm      = form{regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`), "up to 64 letters, digits and . _ -"}
+	gpuIDForm   = form{regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ()+_.-]{0,99}$`), "up to 100 letters, digits, spaces and ( ) + . _ -"}
 	countryForm = regexp.MustCompile(`^[A-Z]{2}$`)
 	cudaForm    = regexp.MustCompile(`^\d{1,4}\.\d{1,4}$`)
 )
 
 // checkID rejects an entry whose id is missing, invalid or a duplicate. lines maps each
 // earlier id to its line.
-func (f *file) checkID(id text, line int, kind string, form *regexp.Regexp, lines map[string]int) error {
+func (f *file) checkID(id text, line int, kind string, form form, lines map[string]int) error {
 	switch {
 	case id.Missing():
 		return f.errorf(line, "this %s has no id", kind)
 	case !form.MatchString(id.Value):
-		return f.errorf(id.Line, "invalid id %q of a %s: expected letters, digits and . _ -, beginning with a letter or digit", id.Value, kind)
+		return f.errorf(id.Line, "invalid id %q of a %s: expected %s, beginning with a letter or digit", id.Value, kind, form.words)
 	case lines[id.Value] != 0:
 		return f.errorf(id.Line, "the %s %s appears twice, first in line %d", kind, id.Value, lines[id.Value])
 	}
@@ -201,7 +206,7 @@ func (f *file) offer(e fileGPU) (Offer, error) {
 func (f *file) price(value text) (USD, error) {
 	price, ok := parseDecimal(value.Value)
 	if !ok {
-		return 0, f.errorf(value.Line, "invalid price %q: expected dollars, such as 0.44, with at most nine decimals", value.Value)
+		return 0, f.errorf(value.Line, "invalid price %q: expected dollars, such as 0.44, with at most six digits before the point and nine after it", value.Value)
 	}
 	return USD(price), nil
 }
@@ -255,14 +260,14 @@ func (f *file) cpus(c *Catalog) error {
 		setText(&flavor.Group, e.Group)
 		if v := e.VCPU; v != nil {
 			if v.Min.Value < 1 || v.Min.Value > v.Max.Value || v.Max.Value > maxVCPU {
-				return f.errorf(line, "invalid vcpu of %s: expected min from 1 and max up to %d, got %d and %d", id, maxVCPU, v.Min.Value, v.Max.Value)
+				return f.errorf(line, "invalid vcpu of %s: expected min from 1 and max from min to %d, got min %d and max %d", id, maxVCPU, v.Min.Value, v.Max.Value)
 			}
 			flavor.MinVCPU, flavor.MaxVCPU = v.Min.Value, v.Max.Value
 		}
 		if e.RAMGBPerVCPU != nil {
 			ram, ok := parseDecimal(e.RAMGBPerVCPU.Value)
 			if !ok || ram == 0 || ram > maxVCPU*perDollar {
-				return f.errorf(e.RAMGBPerVCPU.Line, "invalid ram_gb_per_vcpu of %s: expected a number of GB, such as 2.5, got %q", id, e.RAMGBPerVCPU.Value)
+				return f.errorf(e.RAMGBPerVCPU.Line, "invalid ram_gb_per_vcpu of %s: expected GB above 0 and up to %d, such as 2.5, got %q", id, maxVCPU, e.RAMGBPerVCPU.Value)
 			}
 			flavor.RAMGBPerVCPU = float64(ram) / perDollar
 		}
@@ -393,7 +398,7 @@ func (f *file) stockRule(c *Catalog, e fileStock, line int) (r stockRule, err er
 		return r, nil
 	}
 	if r.after, err = time.ParseDuration(e.After.Value); err != nil || r.after < 0 || r.after > maxAfter {
-		return r, f.errorf(cmp.Or(e.After.Line, line), "invalid after %q: expected a duration, such as 90s or 1h30m", e.After.Value)
+		return r, f.errorf(cmp.Or(e.After.Line, line), "invalid after %q: expected a duration from 0 to 10 years, such as 90s or 1h30m", e.After.Value)
 	}
 	return r, nil
 }

@@ -148,7 +148,7 @@ func TestInvalidFile(t *testing.T) {
 		"gpu: []":                                                               `c.yaml:1: unknown field "gpu"; did you mean "gpus"?`,
 		"\ngpus:\n  - id: X\n    memroy: 3":                                     `c.yaml:4: unknown field "memroy"; did you mean "memory"?`,
 		"gpus:\n  - memory: 3":                                                  "c.yaml:2: this GPU type has no id",
-		"gpus:\n  - id: X/Y\n    memory: 3":                                     `c.yaml:2: invalid id "X/Y" of a GPU type`,
+		"gpus:\n  - id: X/Y\n    memory: 3":                                     `c.yaml:2: invalid id "X/Y" of a GPU type: expected up to 100 letters, digits, spaces and ( ) + . _ -, beginning`,
 		"gpus:\n  - id: X":                                                      "c.yaml:2: the GPU type X is not built in, so its memory in GB is needed",
 		"gpus:\n  - {id: X, memory: 0}":                                         "c.yaml:2: invalid memory of X: expected 1 to",
 		"gpus:\n  - {id: NVIDIA L4}\n  - {id: NVIDIA L4}":                       "c.yaml:3: the GPU type NVIDIA L4 appears twice, first in line 2",
@@ -168,8 +168,8 @@ func TestInvalidFile(t *testing.T) {
 		"pools: [{id: P}]":                                                      "the pool P has no types",
 		"pools: [{id: P, types: [NVIDIA]}]":                                     `unknown GPU type "NVIDIA"`,
 		"pools: [{id: P, types: [NVIDIA L4]}, {id: Q, types: [NVIDIA L4]}]":     "the GPU type NVIDIA L4 is in the pool P already",
-		"cpus: [{id: cpu5c, vcpu: {min: 4, max: 2}}]":                           "invalid vcpu of cpu5c",
-		"cpus: [{id: cpu5c, ram_gb_per_vcpu: 0}]":                               "invalid ram_gb_per_vcpu of cpu5c",
+		"cpus: [{id: cpu5c, vcpu: {min: 4, max: 2}}]":                           "invalid vcpu of cpu5c: expected min from 1 and max from min to 4096, got min 4 and max 2",
+		"cpus: [{id: cpu5c, ram_gb_per_vcpu: 0}]":                               `invalid ram_gb_per_vcpu of cpu5c: expected GB above 0 and up to 4096, such as 2.5, got "0"`,
 		"cpus: [{id: cpu5c, price: {secure: x}}]":                               "invalid price",
 		"storage: {standard: x}":                                                "invalid price",
 		"fees: {serverless: []}":                                                "expected a single value",
@@ -181,7 +181,7 @@ func TestInvalidFile(t *testing.T) {
 		"stock: [{gpus: [NVIDIA L4], level: LOW, data_centers: [X]}]":           "unknown data center",
 		"stock: [{gpus: [NVIDIA L4], level: LOW, clouds: [DARK]}]":              "unknown cloud",
 		"stock: [{gpus: [NVIDIA L4], level: LOW, products: [PODS]}]":            `unknown product "PODS"; did you mean "POD"?`,
-		"stock: [{gpus: [NVIDIA L4], level: LOW, after: soon}]":                 `invalid after "soon": expected a duration, such as 90s or 1h30m`,
+		"stock: [{gpus: [NVIDIA L4], level: LOW, after: soon}]":                 `invalid after "soon": expected a duration from 0 to 10 years, such as 90s or 1h30m`,
 		"stock: [{gpus: [NVIDIA L4], level: LOW, after: -1s}]":                  "invalid after",
 		"remove: {gpus: [NVIDIA L4]}\nstock: [{gpus: [NVIDIA L4], level: LOW}]": "c.yaml:2: unknown GPU type",
 		"gpus: 3":                              "c.yaml:1: ",
@@ -189,6 +189,7 @@ func TestInvalidFile(t *testing.T) {
 		"gpus:\n  - {id: X, memory: 1.5}":      `c.yaml:2: expected a whole number, got "1.5"`,
 		"cpus: [{id: c, vcpu: {max: 1e99}}]":   "c.yaml:1: expected a whole number",
 		"data_centers: [{global_network: no}]": "c.yaml:1: expected true or false",
+		"builds:\n  - {endpoint: e, id: b}":    "c.yaml:2: the build b has no status: expected one of [PENDING",
 		"fees: {disk: 1}":                      "unknown field \"disk\"\n", // not: did you mean "disk"?
 	} {
 		_, err := parse("c.yaml", []byte(text))

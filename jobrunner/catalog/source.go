@@ -29,9 +29,8 @@ type Source struct {
 	stopWatch func()
 }
 
-// Open loads a catalog file, and loads it again whenever it changes. If that fails, the error is
-// logged and the catalog stays. An error begins with name:line. The caller must close the Source.
-// Without a name, Open returns nil.
+// Open loads a catalog file, and loads it again whenever it changes. If loading it again fails, the error
+// is logged and the catalog stays. The caller must close the Source. Without a name, Open returns nil.
 func Open(name string, c *clock.Clock, log *slog.Logger) (*Source, error) {
 	if name == "" {
 		return nil, nil

@@ -74,7 +74,7 @@ func (c *Catalog) LevelOf(p Placement) (level Level, stated bool) {
 
 func (c *Catalog) Restricts() bool { return len(c.stock)+len(c.closed) > 0 }
 
-// NoStock tells users which types lack stock in which data centers. otherwise replaces an empty list.
+// NoStock tells users which types lack stock in which data centers. otherwise replaces an empty list of types.
 func NoStock(requested []string, otherwise string, dataCenters []string) string {
 	compute, places := strings.Join(requested, ", "), strings.Join(dataCenters, ", ")
 	return fmt.Sprintf("no stock of %s in %s", cmp.Or(compute, otherwise), cmp.Or(places, "any data center"))
