@@ -29,7 +29,7 @@ const Default = "default"
 // description, Authentication, rule 2).
 var ErrUnknown = errors.New("the API key is missing or unknown: send it as Authorization: Bearer <key>")
 
-// Identity is an authenticated caller, in the page's JSON.
+// Identity is an authenticated caller. Its JSON is for the page.
 type Identity struct {
 	Owner      string   `json:"owner"`
 	Management Scope    `json:"management"`

@@ -121,6 +121,5 @@ func costBetween(r Rates, from, to int64) Cost {
 
 // PerHour returns the total of rates in dollars per hour.
 func PerHour(c Rates) float64 {
-	const perDollar = 1_000_000_000
-	return float64(c.Total()) / monthHours / perDollar
+	return float64(c.Total()) / monthHours / 1e9
 }

@@ -28,7 +28,6 @@ type interval struct {
 	start, end int64 // end is 0 while it runs
 	process    int   // the process that runs it
 	lasts      bool  // survives the kill of its process
-	told       billing.Rates
 }
 
 // cost returns the cost of a rate up to a time.
@@ -177,7 +176,7 @@ func (h *history) operations() map[string]func(*rapid.T) {
 			h.meters[p].Kill()
 			for _, v := range h.running(false) {
 				if v.process == p {
-					v.end = h.lastNoted(t, v)
+					v.end = h.lastCheckpoint(t, v)
 					if lost := h.now() - v.end; lost < 0 || lost > billing.CheckpointEvery.Milliseconds() {
 						t.Fatalf("a kill loses %d ms", lost)
 					}
@@ -185,7 +184,7 @@ func (h *history) operations() map[string]func(*rapid.T) {
 			}
 			h.open(p)
 		},
-		"start what may outlive its process": func(t *rapid.T) {
+		"start a pod that may outlive its process": func(t *rapid.T) {
 			v := &interval{
 				Resource: billing.Resource{Kind: billing.Pod, ID: fmt.Sprintf("p%d", len(h.all)), Owner: "p", Rates: h.rates()},
 				start:    h.now(), process: rapid.IntRange(0, 1).Draw(t, "process"), lasts: true,
@@ -193,22 +192,23 @@ func (h *history) operations() map[string]func(*rapid.T) {
 			h.resume(t, v)
 			h.all = append(h.all, v)
 		},
-		"kill, while some goes on": func(t *rapid.T) {
+		"kill a process whose pods go on": func(t *rapid.T) {
 			p := rapid.IntRange(0, 1).Draw(t, "process")
 			synctest.Wait()
 			h.meters[p].Kill()
 			for _, v := range h.running(false) {
 				if v.process == p && !v.lasts {
-					v.end = h.lastNoted(t, v)
+					v.end = h.lastCheckpoint(t, v)
 				}
 			}
 			time.Sleep(time.Duration(rapid.Int64Range(0, 20_000).Draw(t, "ms")) * time.Millisecond)
 			h.open(p)
 			for _, v := range h.running(false) {
 				if v.process == p {
-					v.Rates, v.told = h.rates(), v.Rates // new prices, which don't apply
+					before := v.Rates
+					v.Rates = h.rates() // new prices, which don't apply
 					h.resume(t, v)
-					v.Rates = v.told
+					v.Rates = before
 				}
 			}
 		},
@@ -222,8 +222,8 @@ func (h *history) resume(t *rapid.T, v *interval) {
 	}
 }
 
-// lastNoted returns the last checkpoint of a killed process's resource.
-func (h *history) lastNoted(t *rapid.T, v *interval) (until int64) {
+// lastCheckpoint returns the last checkpoint of a killed process's resource.
+func (h *history) lastCheckpoint(t *rapid.T, v *interval) (until int64) {
 	err := h.db.Read(h.ctx, func(r *sqldb.Reader) error {
 		return r.QueryRow("SELECT max(until) FROM billing_spans WHERE kind = ? AND resource = ? AND started = ?", string(v.Kind), v.ID, v.start).Scan(&until)
 	})
@@ -259,7 +259,7 @@ func (h *history) check(t *rapid.T) {
 			got := costs[owner][i]
 			for _, v := range h.all {
 				if v.Kind == kind && v.Owner == owner && v.Kind != billing.Volume && v.end == 0 && v.process != reader {
-					want = want.Plus(v.between(w.Bounds[i].UnixMilli(), w.Bounds[i+1].UnixMilli(), h.lastNoted(t, v)))
+					want = want.Plus(v.between(w.Bounds[i].UnixMilli(), w.Bounds[i+1].UnixMilli(), h.lastCheckpoint(t, v)))
 				}
 			}
 			if got != want {

@@ -78,7 +78,7 @@ const (
 // BucketSizes lists the names of the lengths, the shortest first.
 var BucketSizes = []string{string(Hour), string(Day), string(Week), string(Month), string(Year)}
 
-const MaxBuckets = 10_000
+const maxBuckets = 10_000
 
 // DefaultPeriod is the length of a window without a start.
 const DefaultPeriod = 30 * 24 * time.Hour
@@ -137,7 +137,7 @@ func Between(b BucketSize, start, end time.Time) (Window, error) {
 	}
 	w := Window{b, []time.Time{b.floor(start)}}
 	for last := b.ceil(end); w.End().Before(last); {
-		if w.Len() == MaxBuckets {
+		if w.Len() == maxBuckets {
 			return w, tooMany(b)
 		}
 		w.Bounds = append(w.Bounds, b.step(w.Start(), w.Len()+1))
@@ -147,7 +147,7 @@ func Between(b BucketSize, start, end time.Time) (Window, error) {
 
 // Last returns the window of the last n buckets, including the current one.
 func Last(b BucketSize, n int64, now time.Time) (Window, error) {
-	if n > MaxBuckets {
+	if n > maxBuckets {
 		return Window{}, tooMany(b)
 	}
 	current := b.floor(now)
@@ -162,5 +162,5 @@ func Last(b BucketSize, n int64, now time.Time) (Window, error) {
 }
 
 func tooMany(b BucketSize) error {
-	return fmt.Errorf("the period has too many buckets of the size %s: expected %d at most; choose a larger bucketSize or a shorter period", b, MaxBuckets)
+	return fmt.Errorf("the period has too many buckets of the size %s: expected %d at most; choose a larger bucketSize or a shorter period", b, maxBuckets)
 }

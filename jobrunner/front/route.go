@@ -125,7 +125,7 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 // importance returns the log level of a request. Requests that clients repeat every few seconds are
-// logged at debug level unless they fail: requests of the page, of scrapers and probes, and of workers
+// logged at debug level: requests of the page, of scrapers and probes, and, unless they fail, of workers
 // that poll and ping.
 func importance(path string, status int) slog.Level {
 	switch {

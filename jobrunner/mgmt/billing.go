@@ -118,7 +118,7 @@ func (c *call) sums(q usageQuery, kinds ...billing.Kind) (sums map[group]*sum, t
 	return sums, total, nil
 }
 
-// billingV1 shows the cost of a kind by group and bucket, without buckets that cost nothing.
+// billingV1 shows the cost of a kind by group and bucket. It omits buckets without usage.
 func billingV1(resource string, kind billing.Kind, read func(*query) usageQuery) handler {
 	record := contract.Body{API: contract.V1, Resource: resource, Use: contract.Read}
 	return fromContract(resource, queryHandler(read, func(c *call, q usageQuery) ([]json.RawMessage, error) {

@@ -67,7 +67,7 @@ func decode[T any](c *call, u contract.Use) (T, error) {
 	var d decoder
 	d.decodeObject("$", tree, reflect.ValueOf(&body).Elem(), placeOf(reflect.TypeFor[T](), u))
 	if len(d.faults) > 0 {
-		return body, validationError(d.faults[:min(len(d.faults), maxFaults)]...)
+		return body, validationError(d.faults...)
 	}
 	return body, nil
 }
@@ -101,7 +101,7 @@ type decoder struct {
 }
 
 func (d *decoder) addFault(path, format string, args ...any) {
-	if len(d.faults) <= maxFaults {
+	if len(d.faults) < maxFaults {
 		d.faults = append(d.faults, path+": "+fmt.Sprintf(format, args...))
 	}
 }

@@ -46,7 +46,7 @@ func TestCatalogLists(t *testing.T) {
 	})
 	withoutPool := d.mustSend(200, "GET", "/v2/catalog/gpus/AMD%20Instinct%20MI300X%20OAM", "")
 	d.expectMembers(withoutPool, map[string]string{"manufacturer": `"AMD"`, "pool": `null`, "price": `{"secure":0,"community":0}`})
-	must.Hold(t, withoutPool.has("pool"), "no pool is null, not absent")
+	must.Hold(t, withoutPool.has("pool"), "without a pool the member must be null, not absent")
 	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/cpus/cpu3g", ""), map[string]string{
 		"name": `"General Purpose"`, "group": `"Gen 3"`, "vcpu": `{"min":2,"max":32}`, "ramGbPerVcpu": `4`, "price": `{"securePerVcpu":0,"serverlessPerVcpu":0}`, "availability": "",
 	})

@@ -163,7 +163,7 @@ func (e edition) failures(method string, o *openapi.Operation, h description) (o
 		inputs = inputs || p.In != "path"
 	}
 	namesTemplate := h.body != nil && placeOf(h.body, h.use).row("templateId") != nil
-	if h.state {
+	if h.conflict {
 		out = append(out, http.StatusConflict)
 	}
 	if h.maxBody > 0 {

@@ -71,15 +71,12 @@ func (b endpointBodyV1) applyCPU(offered *catalog.Catalog, e *store.Endpoint) {
 	case b.VCPUCount == nil:
 		b.VCPUCount = new(defaultVCPUCount)
 	}
-	cpu := make([]store.CPU, 0, len(flavors))
-	listed := map[string]bool{}
+	e.CPU = nil
 	for _, id := range flavors {
-		if !listed[id] {
-			cpu = append(cpu, store.CPU{FlavorID: id, VCPUCount: *b.VCPUCount})
+		if cpu := (store.CPU{FlavorID: id, VCPUCount: *b.VCPUCount}); !slices.Contains(e.CPU, cpu) {
+			e.CPU = append(e.CPU, cpu)
 		}
-		listed[id] = true
 	}
-	e.CPU = cpu
 }
 
 // applyGPU ignores the CPU members. Without GPU members, the endpoint may get any compute.

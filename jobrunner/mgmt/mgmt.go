@@ -84,10 +84,10 @@ type call struct {
 
 func (c *call) ctx() context.Context { return c.http.Context() }
 
-// ServeHTTP answers in the form of the version in the path. It authenticates, counts the request
-// against the quotas, authorizes it and then serves it, so that every answer of version 2 to a valid
-// key shows its quotas, even a 403. For a read-only key, a method that the path doesn't have is 405
-// rather than 403.
+// ServeHTTP answers in the form of the version in the path. It checks the limit of the operation's body,
+// authenticates, counts the request against the quotas, authorizes it and then serves it. So every answer
+// of version 2 to a valid key shows its quotas, even a 403, but not the 413 of that check. For a read-only
+// key, a method that the path doesn't have is 405 rather than 403.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{server: s, http: r, writer: w, version: 2}
 	if r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/") {

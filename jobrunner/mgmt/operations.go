@@ -55,14 +55,14 @@ func bodyHandler[B, R, W any](u contract.Use, write func(*call, B) (R, error), s
 	return h
 }
 
-// alike converts a record that is shown alike in every call.
-func alike[R, W any](convert func(R) W) func(*call, R) W {
+// ignoreCall adapts a conversion that needs only the record.
+func ignoreCall[R, W any](convert func(R) W) func(*call, R) W {
 	return func(_ *call, r R) W { return convert(r) }
 }
 
-// writeHandler is bodyHandler for records that are shown alike in every call.
+// writeHandler is bodyHandler with a conversion that needs only the record.
 func writeHandler[B, R, W any](u contract.Use, write func(*call, B) (R, error), convert func(R) W) handler {
-	return bodyHandler(u, write, alike(convert))
+	return bodyHandler(u, write, ignoreCall(convert))
 }
 
 // listHandler shows all records of a kind.
@@ -126,7 +126,7 @@ type description struct {
 	paged    bool         // the answer also has the member pagination
 	media    string       // content type of the answer; "" for JSON
 	empty    bool         // the answer may also be 204
-	state    bool         // rejected with 409 if the object's state forbids it
+	conflict bool         // may be rejected with 409
 	public   bool         // needs no API key
 	maxBody  int64        // limit in bytes, checked before authentication; 0 for none
 	// readQuery reads the parameters; nil if there are none.
@@ -145,8 +145,8 @@ func withEmptyAnswer[W any](h handler) handler {
 	return h
 }
 
-// conflicts describes a handler that rejects requests which the object's state forbids.
-func conflicts(h handler) handler { h.state = true; return h }
+// conflicts describes a handler that may answer 409.
+func conflicts(h handler) handler { h.conflict = true; return h }
 
 // limitsBody rejects larger bodies before authentication.
 func limitsBody(bytes int64, h handler) handler { h.maxBody = bytes; return h }

@@ -44,7 +44,8 @@ func createPod[B podBody](c *call, body B) (store.Pod, error) {
 	})
 }
 
-// updatePod replaces the container if the change affects it. It fails if the pod is locked.
+// updatePod replaces the container if the change affects it. A locked pod that runs rejects such a change,
+// unless the same update unlocks it.
 func updatePod[B podBody](c *call, body B) (store.Pod, error) {
 	return c.Store.UpdatePod(c.ctx(), c.id, func(tx *store.Tx, p *store.Pod) error {
 		before := *p

@@ -319,7 +319,7 @@ func (c *call) workerPodsV1() ([]podV1, error) {
 
 func (c *call) newWorkerPodV1(e store.Endpoint, w worker.Info) podV1 {
 	p := store.Pod{
-		Head: store.Head{ID: w.ID, Name: e.Name}, Container: e.Container, TemplateID: e.TemplateID, Owner: "", Cloud: "SECURE",
+		Head: store.Head{ID: w.ID, Name: e.Name}, Container: e.Container, TemplateID: e.TemplateID, Cloud: "SECURE",
 		PodState: store.PodState{Status: store.PodRunning, StartedAt: w.StartedAt, Changed: "Worker " + string(w.State), ChangedAt: c.Clock.Wall().Truncate(time.Millisecond), Machine: c.Machine},
 	}
 	p.Image = w.Image

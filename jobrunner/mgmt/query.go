@@ -93,7 +93,7 @@ func integers(want string, schema *openapi.Schema, valid func(int64) bool) form 
 
 var positive = integers("an integer of at least 1", &openapi.Schema{Minimum: new(1.0)}, func(n int64) bool { return n >= 1 })
 
-// integer reads an integer, which must be in the form integers.
+// integer reads an integer in a form that integers returned.
 func (q *query) integer(name string, defaultValue int64, f form) int64 {
 	n, err := strconv.ParseInt(q.value(name, f), 10, 64)
 	if err != nil {

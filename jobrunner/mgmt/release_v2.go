@@ -93,13 +93,13 @@ type buildV2 struct {
 
 func readBuildsQuery(q *query) pageQuery { return q.page("", maxBuildPage) }
 
-// builds lists the builds of the path's endpoint, the newest first.
+// builds lists the builds of the path's endpoint. A catalog file lists the newest first.
 func (c *call) builds() ([]catalog.Build, error) {
 	e, err := c.Store.Endpoint(c.ctx(), c.id)
 	return c.Catalog.Now().BuildsOf(e.Name), err
 }
 
-// listBuildsV2 shows a page of builds. A build's position counts from the oldest one, which is 1.
+// listBuildsV2 shows a page of builds. A build's position counts from the end of the list, whose last build is 1.
 func (c *call) listBuildsV2(p pageQuery) (part []buildV2, next int64, err error) {
 	all, err := c.builds()
 	first := 0

@@ -146,7 +146,6 @@ func defaultVolume() store.LocalVolume {
 	return store.LocalVolume{Path: *defaultsOf[templateBodyV1]().VolumeMountPath}
 }
 
-// A template of version 1 has the defaults of version 2 for the members that version 1 lacks.
 func templateDefaultsV2() store.Template {
 	t := store.Template{Volume: defaultVolume()}
 	if err := defaultsOf[templateBodyV2]().apply(&t); err != nil {
@@ -155,6 +154,7 @@ func templateDefaultsV2() store.Template {
 	return t
 }
 
+// templateDefaultsV1 has the defaults of version 2 for the members that version 1 lacks.
 func templateDefaultsV1() store.Template {
 	t := templateDefaultsV2()
 	_ = defaultsOf[templateBodyV1]().apply(&t) // never fails

@@ -16,7 +16,7 @@ func TestTemplateV2(t *testing.T) {
 		"name": `"t"`, "image": `"i"`, "args": `""`, "disk": `50`, "env": `{}`, "ports": `[]`, "registry": `null`, "mounts": `{}`,
 		"public": `false`, "serverless": `false`, "category": `"NVIDIA"`, "startSsh": `true`, "startJupyter": `true`, "allowedCudaVersions": `[]`,
 	})
-	must.Hold(t, answer.has("registry"), "no registry is null, not absent")
+	must.Hold(t, answer.has("registry"), "without a registry auth the member must be null, not absent")
 	auth := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`)
 	full := d.mustSend(201, "POST", "/v2/templates", `{"name":"full","image":"i","args":"a 'b c'","disk":1,"env":{"A":"1"},"ports":["80/http"],"registry":"`+auth+`",
 		"mounts":{"persistent":{"size":10,"path":"/x"}},"public":true,"serverless":true,"category":"AMD","startSsh":false,"startJupyter":false,"allowedCudaVersions":["12.8"]}`)

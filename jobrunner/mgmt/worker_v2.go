@@ -25,7 +25,7 @@ type workerV2 struct {
 	Image         string     `json:"image"`
 	UptimeSeconds *int64     `json:"uptimeSeconds"`
 	GPUTypeID     *string    `json:"gpuTypeId"`
-	DataCenterID  *string    `json:"dataCenterId"` // null without a catalog
+	DataCenterID  *string    `json:"dataCenterId"` // null without a catalog file
 	StartedAt     *time.Time `json:"startedAt"`
 
 	// The v2 document doesn't have the following members.
@@ -62,7 +62,7 @@ func (c *call) newWorkerV2(w worker.Info) workerV2 {
 		ID: w.ID, Status: string(w.State), IsStale: w.Stale, Version: w.Version, GPUCount: len(w.Devices), Image: w.Image,
 		Reason: nilIfEmpty(w.Reason), GPUs: convertAll(w.Devices, c.newWorkerGPUV2),
 	}
-	if c.Catalog != nil { // it has data centers
+	if c.Catalog != nil {
 		out.DataCenterID = nilIfEmpty(w.Placement.DataCenter)
 	}
 	if len(w.Devices) > 0 {

@@ -89,8 +89,8 @@ func unicodeEscape(text []byte) rune {
 	return rune(unit)
 }
 
-// Count returns the number of elements and members in a text, up to its first syntax error, and at most
-// limit. An empty array or object counts as if it had one. Each would cost memory in a tree.
+// Count returns the number of elements and members in a JSON text, at most limit. An empty array or object
+// counts as if it had one. Each would cost memory in a tree. It doesn't check the syntax.
 func Count(text []byte, limit int) (n int) {
 	inString, escaped := false, false
 	for _, c := range text {

@@ -26,8 +26,8 @@ var texts = []string{
 	strings.Repeat("[[],", 9_999) + "1" + strings.Repeat("]", 9_999),
 }
 
-// The package accepts exactly the texts that encoding/json accepts, and counts the same number of
-// values. Any other text has a fault at one of its bytes.
+// The package accepts exactly the texts that encoding/json accepts, and Count returns at least the number
+// of their values, without the outermost one. Any other text has a fault.
 func FuzzLikeEncodingJSON(f *testing.F) {
 	var seeds []fuzz.Seed
 	for _, text := range texts {

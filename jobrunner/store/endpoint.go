@@ -172,13 +172,13 @@ func (tx *Tx) checkEndpoint(e Endpoint) error {
 	return tx.checkRegistry(e.Container)
 }
 
-// MaxWorkers limits an endpoint's workers, because even idle ones use resources.
-const MaxWorkers = 1000
+// maxWorkers limits an endpoint's workers, because even idle ones use resources.
+const maxWorkers = 1000
 
 func checkMembers(e Endpoint) error {
 	switch {
-	case e.WorkersMin > MaxWorkers || e.WorkersMax > MaxWorkers:
-		return refusef("invalid number of workers: expected %d at most on this machine, got at least %d and at most %d", MaxWorkers, e.WorkersMin, e.WorkersMax)
+	case e.WorkersMin > maxWorkers || e.WorkersMax > maxWorkers:
+		return refusef("invalid number of workers: expected %d at most on this machine, got at least %d and at most %d", maxWorkers, e.WorkersMin, e.WorkersMax)
 	case e.WorkersMin > e.WorkersMax:
 		return refusef("at least %d workers and at most %d contradict each other", e.WorkersMin, e.WorkersMax)
 	case e.Type == LoadBalancer && e.Scaling.Type != RequestCount:

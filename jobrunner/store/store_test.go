@@ -300,26 +300,6 @@ func TestRestart(t *testing.T) {
 	expectRefusal(t, store.Delete[store.Template](ctx, s, tmpl.ID), "is linked to it")
 }
 
-// Created and revoked delegations survive a restart.
-func TestDelegationsOutliveARestart(t *testing.T) {
-	dir := t.TempDir()
-	s, shut := open(t, dir)
-	ctx := t.Context()
-	image := store.ECRImage{Partition: "aws", Region: "us-east-2", Account: "418399314813", Repository: "team/image", Tag: "latest"}
-	var created []store.Delegation
-	for _, name := range []string{"a", "a", ""} { // names need not be unique
-		created = append(created, must.Do(store.Create(ctx, s, store.Delegation{Head: store.Head{Name: name}, Owner: "default", ECRImage: image}))(t))
-	}
-	must.Succeed(t, store.Delete[store.Delegation](ctx, s, created[1].ID))
-	shut()
-	s, _ = open(t, dir)
-	must.Equal(t, must.Do(store.List[store.Delegation](ctx, s))(t), []store.Delegation{created[0], created[2]})
-	expectNotFound(t, store.Delete[store.Delegation](ctx, s, created[1].ID))
-	expectNotFound(t, store.Delete[store.RegistryAuth](ctx, s, created[0].ID))
-	expectNotFound(t, store.Delete[store.Template](ctx, s, created[0].ID))
-	must.Succeed(t, store.Delete[store.Delegation](ctx, s, created[0].ID))
-}
-
 // BenchmarkEndpointPage reads the first and the last page of 100,000 endpoints, and reports the
 // ratio of their times. The goal is at most 3.
 func BenchmarkEndpointPage(b *testing.B) {

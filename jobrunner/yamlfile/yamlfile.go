@@ -1,5 +1,5 @@
 // Package yamlfile reads the jobrunner's configuration files strictly: an unknown key is an error that
-// suggests the nearest known one. Errors begin with the file's name and the line.
+// suggests the nearest known one. Errors begin with the file's name and, if it is known, the line.
 package yamlfile
 
 import (
