@@ -9,25 +9,49 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+// maxArguments bounds the arguments of a statement for several rows, in bytes: the server accepts
+// no array of a gigabyte, and must answer within responseTimeout.
+const maxArguments = 16 << 20
+
 // laterEach queues one statement for several argument lists, which it sends as one array
-// per column. A statement costs the server and the client more than a row.
+// per column. A statement costs the server and the client more than a row. All rows but the
+// last maxArguments are sent now, in as many statements as they need.
 func (s *postgresTx) laterEach(query string, rows [][]any) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	columns, types := make([]any, len(rows[0])), make([]string, len(rows[0]))
-	for i, args := range rows {
-		if err := arguments(args); err != nil {
+	for len(rows) > 0 {
+		size, n := 0, 0
+		for ; n < len(rows) && (n == 0 || size < maxArguments); n++ {
+			if err := arguments(rows[n]); err != nil {
+				return err
+			}
+			rows[n] = storableTexts(rows[n])
+			for _, argument := range rows[n] {
+				switch a := argument.(type) {
+				case string:
+					size += len(a)
+				case []byte:
+					size += len(a)
+				}
+			}
+		}
+		text, columns := s.forRows(query, rows[:n])
+		if rows = rows[n:]; len(rows) == 0 {
+			s.queueStatement(text, columns...)
+		} else if _, err := s.send(text, columns...); err != nil {
 			return err
 		}
-		rows[i] = storableTexts(args)
 	}
-	for i := range columns {
+	return nil
+}
+
+// forRows returns a statement for all rows, and its arguments.
+func (s *postgresTx) forRows(query string, rows [][]any) (text string, columns []any) {
+	types := make([]string, len(rows[0]))
+	for i := range types {
 		column := make(pgtype.FlatArray[any], len(rows))
 		for n, args := range rows {
 			column[n] = args[i]
 		}
-		columns[i], types[i] = column, "bigint[]"
+		columns, types[i] = append(columns, column), "bigint[]"
 		switch rows[0][i].(type) {
 		case string:
 			types[i] = "text[]"
@@ -36,13 +60,12 @@ func (s *postgresTx) laterEach(query string, rows [][]any) error {
 		}
 	}
 	key := "for each row: " + query
-	text, ok := s.p.texts.Load(key)
+	known, ok := s.p.texts.Load(key)
 	if !ok {
-		text = forEachRow(s.p.text(query), types)
-		s.p.texts.Store(key, text)
+		known = forEachRow(s.p.text(query), types)
+		s.p.texts.Store(key, known)
 	}
-	s.queueStatement(text.(string), columns...)
-	return nil
+	return known.(string), columns
 }
 
 var (

@@ -137,6 +137,23 @@ func TestFullDiskOfServer(t *testing.T) {
 	must.Succeed(t, add(t.Context(), db, "small", nil))
 }
 
+// Rows of many bytes are sent in parts, because the server refuses an array of a gigabyte.
+func TestManyBytes(t *testing.T) {
+	address := pgtest.Start(t)
+	db := open(t, sqldb.Config{URL: address})
+	pgtest.Exec(t, address, `CREATE TABLE statements (at timestamptz DEFAULT clock_timestamp())`)
+	pgtest.Exec(t, address, `CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO statements DEFAULT VALUES; RETURN NULL; END $$`)
+	pgtest.Exec(t, address, `CREATE TRIGGER note AFTER INSERT ON notes FOR EACH STATEMENT EXECUTE FUNCTION note()`)
+	var statements int
+	err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
+		big := make([]byte, 9<<20)
+		err := tx.LaterEach("INSERT INTO notes (name, body) VALUES (?, ?)", [][]any{{"a", big}, {"b", big}, {"c", []byte{}}, {"d", big}, {"e", big}, {"f", []byte{}}})
+		return errors.Join(err, tx.QueryRow("SELECT count(*) FROM statements").Scan(&statements))
+	})
+	must.Hold(t, err == nil && statements == 3, "got", statements, "statements", err)
+	must.Equal(t, count(t, db), 6, "rows")
+}
+
 // Texts that PostgreSQL can't store are replaced.
 func TestTexts(t *testing.T) {
 	modes(t, func(t *testing.T, c sqldb.Config) {
