@@ -79,11 +79,13 @@ func TestApplyLost(t *testing.T) {
 	}
 }
 
-// Keys grow, differ, and are in the ids.
+// Keys grow, differ, are in the ids, and have the process's number, even if another process has the
+// latest key, because the clock was set back.
 func TestKeys(t *testing.T) {
 	e := &Engine{clock: new(clock.Clock)}
 	e.clock.Stop()
 	e.number.Store(511)
+	e.lastKey.Store((e.now()+1)<<(processBits+withinBits) | 510<<withinBits)
 	var mu sync.Mutex
 	seen := map[int64]bool{}
 	var all sync.WaitGroup

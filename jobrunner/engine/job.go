@@ -65,15 +65,15 @@ const (
 
 // newKey returns the key of a new job.
 func (e *Engine) newKey() int64 {
-	process := e.number.Load() << withinBits
+	process := e.number.Load()
 	for {
 		last := e.lastKey.Load()
-		k := e.now()<<(processBits+withinBits) | process
+		k := e.now()<<(processBits+withinBits) | process<<withinBits
 		if k <= last {
 			k = last + 1
 		}
-		if k&(1<<withinBits-1) == 0 && k <= last+1 { // the millisecond has no number left
-			k = (last>>(processBits+withinBits)+1)<<(processBits+withinBits) | process
+		if k>>withinBits&(1<<processBits-1) != process { // the millisecond has no number left, or another process has the last key
+			k = (last>>(processBits+withinBits)+1)<<(processBits+withinBits) | process<<withinBits
 		}
 		if e.lastKey.CompareAndSwap(last, k) {
 			return k
