@@ -106,7 +106,7 @@ func (e *Engine) Report(ctx context.Context, ref Ref, r Report) (Directive, erro
 
 // ReportAndTake is Report, but also takes the next jobs, and returns them before the report
 // is recorded. It calls recorded with the result of the report, perhaps later and from
-// another goroutine. If it returns no jobs, it has called recorded.
+// another goroutine.
 func (e *Engine) ReportAndTake(ctx context.Context, ref Ref, r Report, next Take, recorded func(Directive, error)) []Taken {
 	p := e.report(ctx, ref, r, &next)
 	if len(p.next) == 0 || e.store == nil {
@@ -212,7 +212,8 @@ func (e *Engine) replay(q *queue) {
 		at := min(one.At, e.now()) // the clock may have been set back
 		switch {
 		case err != nil:
-			e.log.Error("a spooled report can't be read", "job", one.Ref.ID, "endpoint", q.name, "error", err)
+			e.log.Error("a spooled report can't be read, and stays in the data folder", "job", one.Ref.ID, "endpoint", q.name, "error", err)
+			continue
 		case j == nil || len(full.Chunks) > 0 && j.streamed >= one.Streamed: // it is stored already
 		default:
 			q.applyAt(j, event{kind: timePasses}, at)
