@@ -360,8 +360,8 @@ func (j *Jobrunner) Drain(ctx context.Context) {
 
 // Running counts the jobs that this process's workers run.
 func (j *Jobrunner) Running() (n int) {
-	for _, endpoint := range j.engine.Endpoints() {
-		n += min(j.engine.Counts(endpoint).InProgress, j.pools.Counts(endpoint).Running)
+	for _, queue := range j.engine.Queues() {
+		n += min(j.engine.Counts(queue).InProgress, j.pools.Counts(queue).Running)
 	}
 	return n
 }

@@ -27,7 +27,7 @@ type row struct {
 	callTries                   int
 }
 
-// eventKind is something that happens to a job. The files of the spool have its number.
+// eventKind is something that happens to a job. Files of the spool have its number, so it never changes.
 type eventKind int
 
 const (

@@ -23,7 +23,7 @@ import (
 //
 //	DRAFT ──finalize──> FINALIZED ──cancel, and the running requests end──> CANCELLED
 //	  └────────────────cancel────────────────────────────────────────────> CANCELLED
-//	                    FINALIZED ──its time is over──────────────────────> FAILED
+//	                    FINALIZED ──its time is over, and they end────────> FAILED
 //
 // A FINALIZED batch is done when all its requests have ended in any state.
 
@@ -97,11 +97,6 @@ type batch struct {
 	state, verdict          BatchState
 	created, ends, deleteAt int64
 	requests                map[State]int
-}
-
-func (b *batch) count(fx effect) {
-	b.requests[fx.from]--
-	b.requests[fx.to]++
 }
 
 // unfinished counts the requests that have not ended.

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // Each part of a split value is a string within the limit, and the joined parts are the value
@@ -74,6 +75,13 @@ func TestChunks(t *testing.T) {
 	got := chunks([]byte(`"`+strings.Repeat("x", MaxChunk-1)+`"`), []byte(`{"a":1}`))
 	must.Hold(t, len(got) == 2 && !strings.Contains(string(got[0]), "metrics") && strings.HasSuffix(string(got[1]), `,"metrics":{"a":1}}`),
 		"a value one byte above the limit makes", len(got), "chunks")
+}
+
+// A stream in memory can be read while its endpoint is deleted.
+func TestStreamOfDeletedEndpoint(t *testing.T) {
+	e, _ := openEmpty(t, sqldb.Config{})
+	_, _, err := e.drainMemory(t.Context(), "ep", "x")
+	must.FailWith(t, err, ErrNotFound)
 }
 
 // Changes arrive after their commits and in any order: a watch sees the end even if the

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // Get reads a job. It returns ErrNotFound if the job doesn't exist or has expired.
@@ -229,7 +231,7 @@ func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunk
 	if e.store != nil {
 		all, more, err = e.store.drain(ctx, r.k)
 	} else {
-		all, more = e.drainMemory(endpoint, id)
+		all, more, err = e.drainMemory(ctx, endpoint, id)
 	}
 	for _, n := range all {
 		chunks = append(chunks, n.chunk)
@@ -237,14 +239,12 @@ func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunk
 	return job, chunks, more, err
 }
 
-func (e *Engine) drainMemory(endpoint, id string) (all []numberedChunk, more bool) {
-	q := e.loadedQueue(endpoint)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	j := q.jobs[id]
-	if j == nil {
-		return nil, false
+func (e *Engine) drainMemory(ctx context.Context, endpoint, id string) (all []numberedChunk, more bool, err error) {
+	q, j, err := e.lockJob(ctx, endpoint, id)
+	if err != nil {
+		return nil, false, err
 	}
+	defer q.unlock()
 	n, size := 0, 0
 	for n < len(j.chunks) && (n == 0 || size+len(j.chunks[n].chunk) <= maxDrain) {
 		size += len(j.chunks[n].chunk)
@@ -252,25 +252,27 @@ func (e *Engine) drainMemory(endpoint, id string) (all []numberedChunk, more boo
 	}
 	all, j.chunks = j.chunks[:n], j.chunks[n:]
 	e.memory.use(-size)
-	return all, len(j.chunks) > 0
+	return all, len(j.chunks) > 0, nil
 }
 
 // Unread counts a job's unread chunks.
-func (e *Engine) Unread(ctx context.Context, endpoint, id string) (int, error) {
-	_, r, err := e.read(ctx, endpoint, id, 0)
+func (e *Engine) Unread(ctx context.Context, endpoint, id string) (n int, err error) {
+	if e.store != nil {
+		_, stored, err := e.read(ctx, endpoint, id, 0)
+		if err == nil {
+			err = e.db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(countUnread, stored.k, endpoint, stored.k).Scan(&n) })
+		}
+		return n, err
+	}
+	q, j, err := e.lockJob(ctx, endpoint, id)
 	if err != nil {
 		return 0, err
 	}
-	if e.store != nil {
-		return e.store.unread(ctx, endpoint, r.k)
+	defer q.unlock()
+	if len(j.chunks) > 0 {
+		n = int(j.streamed + 1 - j.chunks[0].seq)
 	}
-	q := e.loadedQueue(endpoint)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if j := q.jobs[id]; j != nil && len(j.chunks) > 0 {
-		return int(j.streamed + 1 - j.chunks[0].seq), nil
-	}
-	return 0, nil
+	return n, nil
 }
 
 // DropEndpoint deletes the jobs and batches of a deleted endpoint. Workers that run its

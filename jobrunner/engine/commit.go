@@ -28,7 +28,7 @@ type commit struct {
 	batches []*batch
 	events  []transition
 	spooled []*entry // reports that are obsolete once the changes are stored
-	process string   // the id of this process when it led the queues
+	process string   // the id of this process when the commit was opened
 
 	done   chan struct{} // closed when it is stored; nil if the engine has no store
 	failed chan struct{} // closed when a try has failed
@@ -85,8 +85,8 @@ func (c *commit) hasFailed() bool {
 
 func (c *commit) empty() bool { return len(c.changes)+len(c.batches) == 0 }
 
-// maxOpen bounds the changes that wait for a commit. Above it, takes wait, because workers
-// could outrun the store.
+// maxOpen is how many changes may wait for a commit before takes wait, because workers could
+// outrun the store.
 const maxOpen = 512
 
 // gatherTurns is how often the committer yields to other goroutines after the last change

@@ -89,9 +89,9 @@ func (e *Engine) CountsNow(ctx context.Context, endpoint string) (Counts, error)
 
 const countTimeout = 5 * time.Second
 
-// Endpoints returns the queues that have or had jobs. On a shared database it lacks the queues of
-// other processes that are newer than this one.
-func (e *Engine) Endpoints() []string {
+// Queues returns the names of the queues that have or had jobs. On a shared database it lacks those
+// that other processes have created since this process started.
+func (e *Engine) Queues() []string {
 	e.mu.RLock()
 	names := slices.Clone(e.known)
 	e.mu.RUnlock()

@@ -4,7 +4,7 @@
 // jobs are in memory.
 //
 // The engine neither speaks HTTP nor starts workers. Once a call has returned without an
-// error, its effect is as durable as the database.
+// error, its effect is as durable as the database, unless it is a take.
 package engine
 
 import (

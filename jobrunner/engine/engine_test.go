@@ -152,7 +152,7 @@ func (t *tester) restart() {
 	t.start()
 	if t.db.Shared() { // as a node does
 		var led []string
-		for _, queue := range t.Endpoints() {
+		for _, queue := range t.Queues() {
 			led = append(led, engine.EndpointOf(queue))
 		}
 		must.Do(t.Claim(t.ctx, led...))(t)
@@ -233,7 +233,7 @@ func (t *tester) counts(want engine.Counts) {
 }
 
 // Each transition is observed once, with the job's time in the queue or of execution. Chunks
-// and heartbeats aren't observed.
+// aren't observed.
 func TestObserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []engine.Event

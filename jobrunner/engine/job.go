@@ -161,35 +161,25 @@ func duration(ms int64) time.Duration { return time.Duration(ms) * time.Millisec
 func (j Job) AppendJSON(b []byte) []byte {
 	b = append(b, '{')
 	if j.Worker != "" {
-		b = append(b, `"delayTime":`...)
-		b = strconv.AppendInt(b, j.Delay.Milliseconds(), 10)
+		b = strconv.AppendInt(append(b, `"delayTime":`...), j.Delay.Milliseconds(), 10)
+		if j.State.Terminal() {
+			b = strconv.AppendInt(append(b, `,"executionTime":`...), j.Execution.Milliseconds(), 10)
+		}
 		b = append(b, ',')
 	}
-	if j.Worker != "" && j.State.Terminal() {
-		b = append(b, `"executionTime":`...)
-		b = strconv.AppendInt(b, j.Execution.Milliseconds(), 10)
-		b = append(b, ',')
-	}
-	b = append(b, `"id":`...)
-	b = appendString(b, j.ID)
+	b = appendString(append(b, `"id":`...), j.ID)
 	if j.Error != "" {
-		b = append(b, `,"error":`...)
-		b = appendString(b, j.Error)
+		b = appendString(append(b, `,"error":`...), j.Error)
 	}
 	if j.Output != nil {
-		b = append(b, `,"output":`...)
-		b = append(b, j.Output...)
+		b = append(append(b, `,"output":`...), j.Output...)
 	}
 	if j.Retries > 0 {
-		b = append(b, `,"retries":`...)
-		b = strconv.AppendInt(b, int64(j.Retries), 10)
+		b = strconv.AppendInt(append(b, `,"retries":`...), int64(j.Retries), 10)
 	}
-	b = append(b, `,"status":"`...)
-	b = append(b, j.State...)
-	b = append(b, '"')
+	b = append(append(append(b, `,"status":"`...), j.State...), '"')
 	if j.Worker != "" {
-		b = append(b, `,"workerId":`...)
-		b = appendString(b, j.Worker)
+		b = appendString(append(b, `,"workerId":`...), j.Worker)
 	}
 	return append(b, '}')
 }

@@ -302,8 +302,8 @@ func testDrop(t *tester) {
 	}
 	t.report(job.Ref, engine.Progress(nil), engine.Stale)
 	must.Equal(t, must.Err(t.Get(context.Background(), "other", other)), nil, "the other endpoint's job")
-	ids := t.Endpoints()
-	must.Hold(t, len(ids) == 1 && ids[0] == "other", "endpoints are", ids)
+	queues := t.Queues()
+	must.Hold(t, len(queues) == 1 && queues[0] == "other", "queues are", queues)
 	t.restart()
 	t.counts(engine.Counts{})
 }

@@ -185,7 +185,8 @@ func (q *queue) record(j *job, ev event, fx effect) {
 func (q *queue) move(j *job, fx effect) {
 	q.counts.count(fx, j.low)
 	if b := q.batches[j.batch]; b != nil {
-		b.count(fx)
+		b.requests[fx.from]--
+		b.requests[fx.to]++
 	}
 	q.place(j)
 	if j.state == absent {
@@ -197,8 +198,7 @@ func (q *queue) move(j *job, fx effect) {
 // place puts a job into the heaps to which it belongs.
 func (q *queue) place(j *job) {
 	q.ready.set(j, j.state == InQueue)
-	active := j.state == InQueue || j.state == InProgress || j.state == draft
-	q.timed.set(j, j.state != absent && j.due() > 0 && (active || q.engine.store == nil))
+	q.timed.set(j, j.state != absent && j.due() > 0 && (!j.state.Terminal() || q.engine.store == nil))
 	if j.webhook == "" {
 		return
 	}

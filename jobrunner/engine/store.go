@@ -13,8 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// store stores jobs in a database. Commits are absolute: they store whole rows, so that a
-// commit whose reply was lost can be repeated.
+// store stores jobs in a database. Commits are absolute: they store values, not differences,
+// so that a commit whose reply was lost can be repeated.
 type store struct {
 	db    *sqldb.DB
 	tries atomic.Int64 // of commits, on a shared database
@@ -66,13 +66,13 @@ const (
 	numberTry = `UPDATE processes SET tries = ? WHERE id = ? AND tries < ?`
 	fence     = `SELECT 1 FROM processes WHERE id = ? AND tries = ?`
 
-	selectActive = `SELECT ` + rowColumns + `, COALESCE((SELECT error FROM outputs WHERE outputs.k = jobs.k), '') FROM jobs WHERE endpoint = ? AND done = 0`
-	selectInput  = `SELECT input, rest FROM inputs WHERE k = ?`
+	selectInput = `SELECT input, rest FROM inputs WHERE k = ?`
 	// selectJob reads a job. It leaves out an output that is larger than a maximum.
 	// Arguments: the maximum size of the output in bytes, and the arguments of a condition.
 	selectJob = `SELECT ` + rowColumns + `, CASE WHEN LENGTH(output) <= ? THEN output END, COALESCE(LENGTH(output), 0), COALESCE(error, '')
 		FROM jobs {left join outputs} WHERE `
-	jobByKey = selectJob + `jobs.k = ? AND endpoint = ? AND id = ?`
+	selectActive = selectJob + `endpoint = ? AND done = 0`
+	jobByKey     = selectJob + `jobs.k = ? AND endpoint = ? AND id = ?`
 	// Ids of older versions don't have the key.
 	jobByOldID = selectJob + `endpoint = ? AND id = ? AND jobs.k < 1099511627776`
 
@@ -112,13 +112,6 @@ func (r *row) run() []any {
 // moved returns the columns that are written if they may have changed.
 func (r *row) moved() []any {
 	return []any{r.submitted, r.expires, r.deleteAt, r.finished, r.callAt, r.callTries, boolToInt(r.done())}
-}
-
-// scan reads rowColumns, and then others.
-func (r *row) scan(row sqldb.Row, others ...any) error {
-	return row.Scan(append([]any{&r.k, &r.endpoint, &r.id, &r.low, &r.webhook, &r.owner, &r.execution, &r.keep, &r.batch,
-		&r.state, &r.turn, &r.queued, &r.worker, &r.attempt, &r.retries, &r.started, &r.deadline, &r.streamed,
-		&r.submitted, &r.expires, &r.deleteAt, &r.finished, &r.callAt, &r.callTries}, others...)...)
 }
 
 // commit stores a commit. With reserve it may use the space that is held back for a full
@@ -271,7 +264,9 @@ func (s *store) list(ctx context.Context, query string, args ...any) (jobs []*jo
 	err = s.db.Each(ctx, func(row sqldb.Row) error {
 		j := &job{}
 		jobs = append(jobs, j)
-		return j.scan(row, &j.output, &j.outputSize, &j.message)
+		return row.Scan(&j.k, &j.endpoint, &j.id, &j.low, &j.webhook, &j.owner, &j.execution, &j.keep, &j.batch,
+			&j.state, &j.turn, &j.queued, &j.worker, &j.attempt, &j.retries, &j.started, &j.deadline, &j.streamed,
+			&j.submitted, &j.expires, &j.deleteAt, &j.finished, &j.callAt, &j.callTries, &j.output, &j.outputSize, &j.message)
 	}, query, args...)
 	return jobs, err
 }
@@ -279,12 +274,7 @@ func (s *store) list(ctx context.Context, query string, args ...any) (jobs []*jo
 // load reads the active jobs and the counts of an endpoint. The stored numbers of active jobs may include
 // changes of jobs that were never stored, if the process was killed while the disk was full.
 func (s *store) load(ctx context.Context, endpoint string) (jobs []*job, counts Counts, err error) {
-	err = s.db.Each(ctx, func(row sqldb.Row) error {
-		j := &job{}
-		jobs = append(jobs, j)
-		return j.scan(row, &j.message)
-	}, selectActive, endpoint)
-	if err == nil {
+	if jobs, err = s.list(ctx, selectActive, -1, endpoint); err == nil {
 		counts, err = s.counts(ctx, endpoint)
 	}
 	counts.InQueue, counts.waiting, counts.InProgress = 0, 0, 0
@@ -359,12 +349,6 @@ func (s *store) drain(ctx context.Context, k int64) (all []numberedChunk, more b
 		s.waiting += size
 	}
 	return nil, more, err
-}
-
-// unread counts a job's unread chunks.
-func (s *store) unread(ctx context.Context, endpoint string, k int64) (n int, err error) {
-	err = s.db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(countUnread, k, endpoint, k).Scan(&n) })
-	return n, err
 }
 
 // execAlone runs a statement in its own transaction, and returns the number of rows that it changed.

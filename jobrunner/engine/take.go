@@ -1,32 +1,15 @@
 package engine
 
-import (
-	"context"
-)
+import "context"
 
 // Take takes the next jobs for a worker: IN_QUEUE → IN_PROGRESS. If the queue is empty, it
 // immediately returns none. The take is committed soon after.
-func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) {
-	q, err := e.lockForTake(ctx, t.Endpoint)
-	if err != nil {
-		return nil, err
-	}
-	jobs := takenOf(q.next(t))
-	q.unlock()
-	return e.withInputs(ctx, jobs)
-}
+func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) { return e.take(ctx, t, false) }
 
-// lockForTake locks a queue for a take. It waits while too many changes wait for a commit.
-func (e *Engine) lockForTake(ctx context.Context, endpoint string) (*queue, error) {
-	for n, open := e.commits.size(); n > maxOpen; n, open = e.commits.size() {
-		if err := open.wait(); err != nil {
-			return nil, err
-		}
-	}
-	if err := e.commits.failure(); err != nil {
-		return nil, err
-	}
-	return e.lock(ctx, endpoint)
+// TakeOrWait is Take, but waits for a job until ctx ends. The longest waiting caller gets
+// the next job.
+func (e *Engine) TakeOrWait(ctx context.Context, t Take) ([]Taken, error) {
+	return e.take(ctx, t, true)
 }
 
 // withInputs reads the inputs that aren't in memory. If it fails, it returns the jobs to
@@ -47,15 +30,21 @@ func (e *Engine) withInputs(ctx context.Context, jobs []Taken) ([]Taken, error) 
 	return jobs, nil
 }
 
-// TakeOrWait is Take, but waits for a job until ctx ends. The longest waiting caller gets
-// the next job.
-func (e *Engine) TakeOrWait(ctx context.Context, t Take) ([]Taken, error) {
-	q, err := e.lockForTake(ctx, t.Endpoint)
+func (e *Engine) take(ctx context.Context, t Take, wait bool) ([]Taken, error) {
+	for n, open := e.commits.size(); n > maxOpen; n, open = e.commits.size() {
+		if err := open.wait(); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.commits.failure(); err != nil {
+		return nil, err
+	}
+	q, err := e.lock(ctx, t.Endpoint)
 	if err != nil {
 		return nil, err
 	}
 	jobs := takenOf(q.next(t))
-	if len(jobs) > 0 {
+	if len(jobs) > 0 || !wait {
 		q.unlock()
 		return e.withInputs(ctx, jobs)
 	}

@@ -92,7 +92,7 @@ func (n *Node) Settle(ctx context.Context) error {
 	if _, err := n.setAll(ctx, false); err != nil {
 		return err
 	}
-	for _, queue := range n.Engine.Endpoints() {
+	for _, queue := range n.Engine.Queues() {
 		id := engine.EndpointOf(queue)
 		// Read each endpoint again: another node may have created it since setAll.
 		_, err := n.Store.Endpoint(ctx, id)
