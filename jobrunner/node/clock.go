@@ -22,7 +22,8 @@ type Timekeeper struct {
 	watching sync.WaitGroup
 }
 
-// KeepTime sets the clock for the first time. The caller must call Close.
+// KeepTime starts a Timekeeper. If the database is shared, it has set the clock when it returns. The
+// caller must call Close.
 func KeepTime(ctx context.Context, db *sqldb.DB, c *clock.Clock, log *slog.Logger) (*Timekeeper, error) {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &Timekeeper{db: db, clock: c, log: log, stop: stop}

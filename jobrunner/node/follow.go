@@ -159,27 +159,27 @@ const resyncPause = time.Second
 // unavailable.
 type resyncs struct {
 	mu     sync.Mutex
-	timers map[string]*time.Timer // by endpoint
+	timers map[string]*time.Timer // by object
 	closed bool
 	active sync.WaitGroup
 }
 
-// schedule calls resync in a new goroutine, after a pause. Further calls for the same endpoint are
+// schedule calls resync in a new goroutine, after a pause. Further calls for the same object are
 // ignored until then.
-func (r *resyncs) schedule(pause time.Duration, endpoint string, resync func()) {
+func (r *resyncs) schedule(pause time.Duration, object string, resync func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed || r.timers[endpoint] != nil {
+	if r.closed || r.timers[object] != nil {
 		return
 	}
 	if r.timers == nil {
 		r.timers = map[string]*time.Timer{}
 	}
 	r.active.Add(1)
-	r.timers[endpoint] = time.AfterFunc(pause, func() {
+	r.timers[object] = time.AfterFunc(pause, func() {
 		defer r.active.Done()
 		r.mu.Lock()
-		delete(r.timers, endpoint)
+		delete(r.timers, object)
 		r.mu.Unlock()
 		resync()
 	})

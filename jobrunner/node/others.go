@@ -11,8 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// OtherPods returns the answers of the other nodes to GET /v1/pods?includeWorkers=true, with the authority
-// of a request. A forwarded request gets none, because its sender asks each node itself.
+// OtherPods sends GET /v1/pods?includeWorkers=true with the header of r to the other nodes, and returns
+// their answers. It returns none if r was forwarded, because its sender asks each node itself.
 func (n *Node) OtherPods(r *http.Request) (answers [][]byte, err error) {
 	if !n.DB.Shared() || isForwarded(r) {
 		return nil, nil
@@ -35,9 +35,9 @@ const maxPeerResponse = 64 << 20
 // peerResponse is another node's response.
 type peerResponse struct {
 	node   engine.Node
-	status int // 200 or 404; 0 without a response
+	status int // 0 without a response
 	body   []byte
-	err    error
+	err    error // why there is no response, or the status if it is neither 200 nor 404
 }
 
 // askOthers sends a GET request with these headers to all other nodes, and waits for their

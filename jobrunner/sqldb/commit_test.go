@@ -39,7 +39,7 @@ func numberedNames(prefix string, n int) (names []string) {
 }
 
 // A write that waits for another process's transaction doesn't delay other writes for long.
-func TestWaitingWriteOfACommit(t *testing.T) {
+func TestWriteWaitsForALock(t *testing.T) {
 	address := pgtest.Start(t)
 	db, other := open(t, sqldb.Config{URL: address}), open(t, sqldb.Config{URL: address})
 	must.Succeed(t, add(t.Context(), db, "locked", nil))
@@ -64,8 +64,8 @@ func TestWaitingWriteOfACommit(t *testing.T) {
 	all.Wait()
 }
 
-// If the reply to a commit is lost, each write returns an error, and was done once or not at all.
-func TestLostReplyToAGroupCommit(t *testing.T) {
+// If the reply to a commit is lost, the write returns ErrUnavailable, and was done once or not at all.
+func TestLostReplyToACommit(t *testing.T) {
 	proxy, proxyURL := pgtest.NewProxy(t, pgtest.Start(t))
 	db := open(t, sqldb.Config{URL: proxyURL, NoHints: true})
 	failed := 0

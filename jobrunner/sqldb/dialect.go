@@ -10,7 +10,7 @@ import (
 
 var sqliteWords = strings.NewReplacer(
 	"{key}", "INTEGER PRIMARY KEY AUTOINCREMENT", // increases and is never reused
-	"{same key}", "INTEGER PRIMARY KEY", // the key of another table's row
+	"{same key}", "INTEGER PRIMARY KEY", // assigned by the program
 	"{blob}", "BLOB",
 	"{row of a job (}", "VALUES (", "{if stored)}", ")", "{unless streamed)}", ")", "{unless stored)}", ")",
 	"{in (}", "IN (", "{)}", ")",

@@ -88,7 +88,7 @@ func Public(err error) string {
 	return "the deployment's database is not available at the moment: try again in a few seconds"
 }
 
-// MaxMemory is the default and maximum size of the jobs, and of all else, in memory, in bytes.
+// MaxMemory bounds the jobs in memory, and separately a database in memory, in bytes.
 const MaxMemory = 1 << 30
 
 // MemoryFullError means that the state in memory has reached its limit. It is also an

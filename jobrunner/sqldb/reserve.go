@@ -69,7 +69,7 @@ func (r *reserve) refill() {
 	}
 }
 
-// withReserve runs a write that found the disk full again, with the reserve's space.
+// withReserve repeats a write that found the disk full, with the reserve's space.
 func (w *writer) withReserve(fn func(*Tx) error) (err error) {
 	// An automatic checkpoint after the commit would use up the space that later writes
 	// need.

@@ -137,14 +137,14 @@ func testQuery(t *testing.T, c sqldb.Config) {
 	must.Hold(t, err != nil && count(t, db) == 2, "a reader changed a table:", err)
 }
 
-// A failed write is rolled back without the other writes of its commit.
+// A failed write is rolled back without the writes that run at the same time.
 func TestFailedWriteIsRolledBackAlone(t *testing.T) {
 	modes(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
 		boom := errors.New("boom")
 		hold := make(chan struct{})
 		var all sync.WaitGroup
-		all.Go(func() { // while this write runs, the others gather
+		all.Go(func() { // while this write runs, the others wait on SQLite
 			_ = db.Write(t.Context(), func(*sqldb.Tx) error { <-hold; return nil })
 		})
 		for i := range 60 {
@@ -234,7 +234,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	must.Require(t, errors.Is(full, sqldb.ErrFull), "a full disk:", full)
-	// Only the write that doesn't fit is rejected, not the others of its commit.
+	// Only the write that doesn't fit is rejected, not those that run at the same time.
 	hold := make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() { _ = db.Write(t.Context(), func(*sqldb.Tx) error { <-hold; return nil }) })
