@@ -296,6 +296,7 @@ func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 		if err := e.commits.flush(); err != nil && e.commits.failureUnlessFull() != nil {
 			return err
 		}
+		e.spool.remove(e.spool.forQueue(name))
 		for n := maxSlice; n == maxSlice; {
 			var err error
 			if n, err = e.store.deleteJobs(ctx, deleteOfEndpoint, name, maxSlice); err != nil {

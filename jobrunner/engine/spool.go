@@ -85,17 +85,21 @@ func (s *spool) add(e *entry) (err error) {
 // forget drops the content.
 func (e *entry) forget() { e.Output, e.Chunks = nil, nil }
 
-// remove removes entries that are stored.
+// remove removes entries that are stored or of no use, unless they were removed before.
 func (s *spool) remove(entries []*entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range entries {
-		s.entries = slices.DeleteFunc(s.entries, func(other *entry) bool { return other == e })
+		at := slices.Index(s.entries, e)
+		if at < 0 {
+			continue
+		}
+		s.entries = slices.Delete(s.entries, at, at+1)
 		s.memory -= e.report().size()
 		if e.path != "" {
 			if err := os.Remove(e.path); err != nil {
 				// Replaying it is a no-op.
-				s.log.Warn("a report that was stored could not be removed from the data folder", "error", err)
+				s.log.Warn("a report that was stored or is of no use could not be removed from the data folder", "error", err)
 			}
 		}
 	}

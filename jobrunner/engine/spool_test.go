@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,7 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// A spooled report that can't be read when its queue is loaded stays in the data folder.
+// A spooled report that can't be read when its queue is loaded stays in the data folder, until its
+// endpoint is deleted.
 func TestUnreadableReportIsKept(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
 	path := filepath.Join(t.TempDir(), "1"+spoolSuffix)
@@ -17,4 +19,6 @@ func TestUnreadableReportIsKept(t *testing.T) {
 	e.spool.entries = []*entry{{Ref: Ref{Endpoint: "ep", ID: "x"}, path: path}}
 	must.Do(e.lock(t.Context(), "ep"))(t).unlock()
 	must.Equal(t, string(must.ReadFile(t, path)), "damaged", "the file has")
+	must.Succeed(t, e.DropEndpoint(t.Context(), "ep"))
+	must.FailWith(t, must.Err(os.Stat(path)), fs.ErrNotExist)
 }

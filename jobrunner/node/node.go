@@ -33,8 +33,8 @@ type Config struct {
 	Pods       *pod.Pods
 	Added      *apikey.Table // the added keys; nil if the database isn't shared
 	Timekeeper *Timekeeper
-	Machine    string // the deployment's id
-	Key        string // its API key
+	Machine    string // id of the data folder
+	Key        string // the deployment's API key
 	URL        string // where other nodes reach it
 	// Changed is called when this node or another one may have changed an endpoint.
 	Changed func(id string)
@@ -206,10 +206,10 @@ func (n *Node) Close() {
 	n.resyncs.close()
 }
 
-// MachineFile is the file in the data folder that has the deployment's id.
+// MachineFile is the file in the data folder that has the folder's id.
 const MachineFile = "machine"
 
-// MachineID returns a deployment's id, which it stores in the data folder. Without a folder
+// MachineID returns the id of a data folder, which it stores in the folder. Without a folder
 // it returns a new id.
 func MachineID(folder string) (string, error) {
 	newID := strings.ToLower(rand.Text()[:12])
@@ -222,10 +222,10 @@ func MachineID(folder string) (string, error) {
 		return id, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("the id of the deployment: %w", err)
+		return "", fmt.Errorf("the id of the data folder: %w", err)
 	}
 	if err := os.WriteFile(path, []byte(newID+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("the id of the deployment: %w", err)
+		return "", fmt.Errorf("the id of the data folder: %w", err)
 	}
 	return newID, nil
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"unsafe"
 
 	"modernc.org/libc"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -29,18 +28,16 @@ func (e *Error) Primary() int { return e.Code & 0xff }
 type Conn struct {
 	tls *libc.TLS
 	db  uintptr
-	// out is memory for SQLite's output parameters, up to two addresses.
+	// out is memory for the address that a call of SQLite returns.
 	out uintptr
 	// args has the texts and blobs of the current statement, which SQLite doesn't copy.
 	args buffer
 }
 
-const word = unsafe.Sizeof(uintptr(0))
-
 // Open opens a database by its URI, and creates it if it is missing.
 func Open(uri string) (*Conn, error) {
 	c := &Conn{tls: libc.NewTLS()}
-	c.out = libc.Xmalloc(c.tls, 2*libcSize(word))
+	c.out = libc.Xmalloc(c.tls, 8)
 	name, err := libc.CString(uri)
 	if err != nil || c.out == 0 {
 		c.tls.Close()

@@ -27,7 +27,7 @@ func (b *buffer) grow(tls *libc.TLS, size int) (uintptr, error) {
 	}
 	b.free(tls)
 	size = max(size, minBuffer)
-	if b.at = libc.Xmalloc(tls, libcSize(uintptr(size))); b.at == 0 {
+	if b.at = libc.Xmalloc(tls, types.Size_t(size)); b.at == 0 {
 		return 0, &Error{sqlite3.SQLITE_NOMEM, "out of memory"}
 	}
 	b.size = size
@@ -47,8 +47,6 @@ func (b *buffer) free(tls *libc.TLS) {
 	}
 	b.at, b.size = 0, 0
 }
-
-func libcSize(n uintptr) types.Size_t { return types.Size_t(n) }
 
 // at converts an address of the library's memory to a pointer.
 func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
