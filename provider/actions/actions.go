@@ -39,7 +39,7 @@ type definition[M any] struct {
 	failure    string // summary of an error: "Could not …"
 	about      string
 	attributes map[string]schema.Attribute
-	validate   func(ctx context.Context, c diagnostics.Check, config *M) // checks the known values of the configuration
+	validate   func(c diagnostics.Check, config *M) // checks the known values of the configuration
 	// invoke runs the action and reports its progress.
 	invoke func(ctx context.Context, c *api.Client, config *M, report reporter) error
 }
@@ -71,7 +71,7 @@ func (a *configuredAction[M]) ValidateConfig(ctx context.Context, req action.Val
 	config := new(M)
 	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Config), config)...)
 	if !resp.Diagnostics.HasError() {
-		a.definition.validate(ctx, diagnostics.Check{Diagnostics: &resp.Diagnostics}, config)
+		a.definition.validate(diagnostics.Check{Diagnostics: &resp.Diagnostics}, config)
 	}
 }
 
@@ -83,7 +83,7 @@ func (a *configuredAction[M]) Invoke(ctx context.Context, req action.InvokeReque
 		return
 	}
 	check := diagnostics.Check{Diagnostics: &resp.Diagnostics}
-	if a.definition.validate(ctx, check, config); resp.Diagnostics.HasError() {
+	if a.definition.validate(check, config); resp.Diagnostics.HasError() {
 		return
 	}
 	err := a.definition.invoke(ctx, c, config, func(format string, args ...any) {

@@ -176,9 +176,11 @@ func TestJobRun(t *testing.T) {
 		d.fails("job_run", run("input", `{"op":"sleep","ms":600000}`, "timeout", "1s"), "not finished after 1s; it was cancelled")
 		d.does("job_run", run("input", `{"op":"sleep","ms":1}`, "expected_output", "null"), "COMPLETED")
 		d.does("job_run", run("webhook", "http://127.0.0.1:9/called", "s3_config", map[string]any{"access_secret": "a-planted-secret", "bucket_name": "results"}), "COMPLETED")
-		d.fails("job_run", run("webhook", "called"), "webhook: Invalid webhook", "expected an http or https URL")
 		d.fails("job_run", run("expected_output", `{`), "expected_output: Invalid expected_output")
-		d.fails("job_run", run("expected_members", `[]`), "expected_members: Invalid expected_members")
+		d.fails("job_run", run("expected_output", ""), "expected_output: Invalid expected_output")
+		for _, members := range []string{`[]`, `null`, ``} {
+			d.fails("job_run", run("expected_members", members), "expected_members: Invalid expected_members")
+		}
 		d.fails("job_run", run("input", `[]`), "input: Invalid input")
 		d.fails("job_run", run("policy", map[string]any{"ttl": 60000.5}), "Invalid policy.ttl: expected a whole number, got 60000.5.")
 		health := must.Do(d.c.Jobs.Health(d.Context(), id))(d)
@@ -203,6 +205,20 @@ func TestRecycleWorkers(t *testing.T) {
 		must.Hold(d, err == nil && got.Workers.Min == 2 && got.Workers.Max == 3, "the endpoint has the workers", got.Workers, err)
 		d.fails("endpoint_recycle_workers", map[string]any{"endpoint_id": "none"}, "Could not recycle the workers", "404")
 	})
+}
+
+// If the worker limits can't be restored, the error also has the reason why the action failed.
+func TestRecycleCannotRestore(t *testing.T) {
+	failing := false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if failing = failing || strings.HasSuffix(r.URL.Path, "/health"); failing {
+			w.WriteHeader(http.StatusForbidden)
+		}
+		fmt.Fprint(w, `{"templates": [], "id": "ep", "name": "e", "type": "QUEUE", "workers": {"min": 1, "max": 2}, "scaling": {"type": "QUEUE_DELAY", "queueDelay": 4}}`)
+	}))
+	defer server.Close()
+	d := &driver{T: t, p: tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": server.URL, "api_key": "key"})}
+	d.fails("endpoint_recycle_workers", map[string]any{"endpoint_id": "ep"}, "workers of endpoint ep are left", "/health", "may have workers.min = 0", "the earlier values 1 and 2 could not be restored")
 }
 
 // worker returns the id of a worker that runs a job.

@@ -1,13 +1,13 @@
 package actions
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math/big"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -19,27 +19,23 @@ func decode(text types.String) (any, error) {
 	if text.IsNull() || text.IsUnknown() {
 		return nil, nil
 	}
-	return decodeJSON([]byte(text.ValueString()))
+	return decodeJSON(text.ValueString())
 }
 
-// decodeJSON parses JSON and keeps numbers as text. An empty text gives nil, because a handler
-// may return nothing.
-func decodeJSON(text []byte) (v any, err error) {
-	if len(text) == 0 {
-		return nil, nil
-	}
-	if !json.Valid(text) {
+// decodeJSON parses JSON and keeps numbers as text.
+func decodeJSON(text string) (v any, err error) {
+	if !json.Valid([]byte(text)) {
 		return nil, errors.New("it is not valid JSON")
 	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
 	return v, decoder.Decode(&v)
 }
 
 // difference describes the first difference between two values, or returns "". If open is true,
-// objects may have more members than wanted.
+// objects may have more members than want.
 func difference(at string, got, want any, open bool) string {
-	wanted, ok := want.(map[string]any)
+	expected, ok := want.(map[string]any)
 	if !ok {
 		if equal(got, want) {
 			return ""
@@ -50,17 +46,17 @@ func difference(at string, got, want any, open bool) string {
 	if !ok {
 		return fmt.Sprintf("%s is %s, expected an object", at, redact.JSON(got))
 	}
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+	for _, name := range slices.Sorted(maps.Keys(expected)) {
 		member, has := members[name]
 		if !has {
 			return fmt.Sprintf("%s has no member %q", at, name)
 		}
-		if text := difference(at+"."+name, member, wanted[name], open); text != "" {
+		if text := difference(at+"."+name, member, expected[name], open); text != "" {
 			return text
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if _, expected := wanted[name]; !expected && !open {
+		if _, ok := expected[name]; !ok && !open {
 			return fmt.Sprintf("%s has a member %q, expected none", at, name)
 		}
 	}

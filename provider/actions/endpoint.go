@@ -2,6 +2,7 @@ package actions
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,7 +24,7 @@ var recycleWorkers = &definition[recycleWorkersModel]{
 		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: "Id of the endpoint."},
 		"timeout":     timeoutAttribute("How long to wait"),
 	},
-	validate: func(_ context.Context, c diagnostics.Check, config *recycleWorkersModel) {
+	validate: func(c diagnostics.Check, config *recycleWorkersModel) {
 		kit.ValidID(c, "endpoint_id", config.EndpointID)
 		config.validate(c)
 	},
@@ -53,7 +54,7 @@ func recycle(ctx context.Context, c *api.Client, config *recycleWorkersModel, re
 		restoring, done := context.WithTimeout(context.WithoutCancel(ctx), restoreTime)
 		defer done()
 		if _, err := c.Endpoints.Update(restoring, scaledDown, before); err != nil {
-			failure = fmt.Errorf("endpoint %s has workers.min = 0 and workers.max = 0, and the earlier values %d and %d could not be restored: apply its configuration again. %w", id, before.Workers.Min, before.Workers.Max, err)
+			failure = errors.Join(failure, fmt.Errorf("endpoint %s may have workers.min = 0 and workers.max = 0, because the earlier values %d and %d could not be restored: apply its configuration again. %w", id, before.Workers.Min, before.Workers.Max, err))
 			return
 		}
 		report("Endpoint %s has %d to %d workers again.", id, before.Workers.Min, before.Workers.Max)
@@ -85,7 +86,7 @@ var purgeQueue = &definition[purgeQueueModel]{
 	attributes: map[string]schema.Attribute{
 		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointIDDescription},
 	},
-	validate: func(_ context.Context, c diagnostics.Check, config *purgeQueueModel) {
+	validate: func(c diagnostics.Check, config *purgeQueueModel) {
 		kit.ValidID(c, "endpoint_id", config.EndpointID)
 	},
 	invoke: func(ctx context.Context, c *api.Client, config *purgeQueueModel, report reporter) error {

@@ -1,6 +1,7 @@
 package actions
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -22,7 +23,7 @@ var jobCancel = &definition[jobModel]{
 		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointIDDescription},
 		"job_id":      schema.StringAttribute{Required: true, MarkdownDescription: "Id of the job."},
 	},
-	validate: func(_ context.Context, c diagnostics.Check, config *jobModel) { config.validate(c) },
+	validate: func(c diagnostics.Check, config *jobModel) { config.validate(c) },
 	invoke: func(ctx context.Context, c *api.Client, config *jobModel, report reporter) error {
 		endpointID, id := config.EndpointID.ValueString(), config.JobID.ValueString()
 		before, err := c.Jobs.Status(ctx, endpointID, id)
@@ -65,7 +66,7 @@ var jobRetry = &definition[jobRetryModel]{
 		"job_id":      schema.StringAttribute{Required: true, MarkdownDescription: "Id of the job."},
 		"timeout":     timeoutAttribute("How long to wait for the end of the job"),
 	},
-	validate: func(_ context.Context, c diagnostics.Check, config *jobRetryModel) {
+	validate: func(c diagnostics.Check, config *jobRetryModel) {
 		config.jobModel.validate(c)
 		config.patience.validate(c)
 	},
@@ -117,13 +118,13 @@ var jobRun = &definition[jobRunModel]{
 				"`jsonencode({ model = { name = \"sdxl\" } })`.",
 		},
 	}),
-	validate: func(ctx context.Context, c diagnostics.Check, config *jobRunModel) {
-		config.Validate(ctx, c)
+	validate: func(c diagnostics.Check, config *jobRunModel) {
+		config.Validate(c)
 		if _, err := decode(config.ExpectedOutput); err != nil {
 			c.Error("expected_output", "Invalid expected_output", "Invalid expected_output: expected JSON, such as jsonencode({ done = true }): %s.", err)
 		}
 		members, err := decode(config.ExpectedMembers)
-		if _, isObject := members.(map[string]any); members != nil && !isObject || err != nil {
+		if _, isObject := members.(map[string]any); err != nil || !isObject && !config.ExpectedMembers.IsNull() && !config.ExpectedMembers.IsUnknown() {
 			c.Error("expected_members", "Invalid expected_members", "Invalid expected_members: expected a JSON object, such as jsonencode({ done = true }).")
 		}
 	},
@@ -153,7 +154,7 @@ type jobRunModel struct {
 
 // compare compares the output with the expected values.
 func (m *jobRunModel) compare(ctx context.Context, c *api.Client, job api.Job) error {
-	output, err := decodeJSON(job.Output)
+	output, err := decodeJSON(cmp.Or(string(job.Output), "null")) // a handler may return nothing
 	if err != nil {
 		return fmt.Errorf("the output of job %s is not JSON: %w", job.ID, err)
 	}

@@ -56,7 +56,7 @@ func podAction(name, failure, about string, act func(ctx context.Context, c *api
 			"pod_id":  schema.StringAttribute{Required: true, MarkdownDescription: "Id of the pod."},
 			"timeout": timeoutAttribute("How long to wait for the pod"),
 		},
-		validate: func(_ context.Context, c diagnostics.Check, config *podModel) {
+		validate: func(c diagnostics.Check, config *podModel) {
 			kit.ValidID(c, "pod_id", config.PodID)
 			config.validate(c)
 		},

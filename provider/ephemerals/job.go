@@ -55,7 +55,7 @@ func (*job) ValidateConfig(ctx context.Context, req ephemeral.ValidateConfigRequ
 	var config jobrun.Model
 	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Config), &config)...)
 	if !resp.Diagnostics.HasError() {
-		config.Validate(ctx, diagnostics.Check{Diagnostics: &resp.Diagnostics})
+		config.Validate(diagnostics.Check{Diagnostics: &resp.Diagnostics})
 	}
 }
 
@@ -67,7 +67,7 @@ func (j *job) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephemer
 		return
 	}
 	// Validate the values that were unknown during validation.
-	if model.Validate(ctx, diagnostics.Check{Diagnostics: &resp.Diagnostics}); resp.Diagnostics.HasError() {
+	if model.Validate(diagnostics.Check{Diagnostics: &resp.Diagnostics}); resp.Diagnostics.HasError() {
 		return
 	}
 	done, err := model.Run(ctx, c, func(now api.Job) {

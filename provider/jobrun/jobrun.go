@@ -45,7 +45,7 @@ const (
 )
 
 // Validate checks the known values of a configuration.
-func (m *Model) Validate(_ context.Context, c diagnostics.Check) {
+func (m *Model) Validate(c diagnostics.Check) {
 	kit.ValidID(c, "endpoint_id", m.EndpointID)
 	if v := m.Input; !v.IsNull() && !v.IsUnknown() && !isObject(v.ValueString()) {
 		c.Error("input", "Invalid input", "Invalid input: expected a JSON object, such as jsonencode({ prompt = \"…\" }).")
