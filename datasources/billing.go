@@ -41,8 +41,8 @@ type billFilter struct {
 	choices                     []string // of a grouping; the default is the first, which is sent to API v1
 }
 
-// bill has the attributes of all bills.
-type bill struct {
+// billConfig has the configurable attributes of all bills.
+type billConfig struct {
 	StartTime, EndTime, BucketSize                              types.String
 	LastN                                                       types.Int64
 	PodID, ServerlessID, NetworkVolumeID, ClusterID, TemplateID types.String
@@ -51,19 +51,19 @@ type bill struct {
 }
 
 // text returns a filter that isn't a list.
-func (m *bill) text(f billFilter) types.String {
+func (m *billConfig) text(f billFilter) types.String {
 	text, _ := value.Attribute(m, f.attribute).(types.String)
 	return text
 }
 
-type billed struct {
+type billResult struct {
 	Period  *api.BillPeriod // nil on API v1
 	Records types.List
 	Totals  types.Object
 }
 
-func (b *billing) source() *kit.DataSource[bill, billed] {
-	d := &kit.DataSource[bill, billed]{Name: b.name, Title: b.title, Version: b.version, Schema: b.schema(), Validate: b.validate, Read: b.read}
+func (b *billing) source() *kit.DataSource[billConfig, billResult] {
+	d := &kit.DataSource[billConfig, billResult]{Name: b.name, Title: b.title, Version: b.version, Schema: b.schema(), Validate: b.validate, Read: b.read}
 	if b.version == "" {
 		d.OneVersionOnly = append(d.OneVersionOnly, planrule.OneVersion{Version: api.V2, Attribute: "last_n"})
 	}
@@ -102,7 +102,7 @@ func (b *billing) schema() schema.Schema {
 		}
 		switch {
 		case f.list:
-			filters[f.attribute] = filterSet(about)
+			filters[f.attribute] = filterSet(about, rule.Each(rule.NonEmpty)...)
 		case f.choices != nil:
 			filters[f.attribute] = filter(about, rule.OneOf(f.choices...))
 		default:
@@ -125,7 +125,7 @@ func (b *billing) schema() schema.Schema {
 	}
 }
 
-func (b *billing) validate(c diagnostics.Check, m *bill) {
+func (b *billing) validate(c diagnostics.Check, m *billConfig) {
 	var times [2]time.Time
 	for i, at := range []struct {
 		attribute string
@@ -148,7 +148,7 @@ func (b *billing) validate(c diagnostics.Check, m *bill) {
 }
 
 // read requests the bill with the parameters of the client's version.
-func (b *billing) read(ctx context.Context, c *api.Client, m *bill) (out billed, err error) {
+func (b *billing) read(ctx context.Context, c *api.Client, m *billConfig) (out billResult, err error) {
 	query := url.Values{}
 	setText(query, "startTime", m.StartTime)
 	setText(query, "endTime", m.EndTime)

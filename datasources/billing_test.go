@@ -255,6 +255,7 @@ func TestBillingRules(t *testing.T) {
 		expectErrors(t, v2, "gpucloud_"+c.name, map[string]any{c.attribute: c.value}, c.attribute+": API v2 can't express this", `api_version = "v1"`)
 	}
 	expectErrors(t, v1, "gpucloud_pod_billing", map[string]any{"last_n": 2}, "last_n: API v1 can't express this", `api_version = "v2"`)
+	expectErrors(t, v1, "gpucloud_serverless_billing", map[string]any{"gpu_type_ids": []any{nil}}, "gpu_type_ids: ", "an element is null")
 	expectErrors(t, v1, "gpucloud_network_volume_billing", map[string]any{"network_volume_id": "v"}, "network_volume_id: API v1 can't express this")
 	for _, name := range []string{"billing", "public_endpoint_billing", "cluster_billing"} {
 		expectErrors(t, v1, "gpucloud_"+name, nil, "gpucloud_"+name+" exists in management API v2 only")
