@@ -57,13 +57,14 @@ func TestBlocks(t *testing.T) {
 func TestStateFile(t *testing.T) {
 	const state = `{"version": 4, "terraform_version": "1.9.8", "resources": [
   {"module": "module.a[\"x.y[0]\"]", "mode": "managed", "type": "runpod_pod", "name": "p", "provider": "module.a.provider[\"registry.terraform.io/runpod/runpod\"].eu", "instances": [
+    {"index_key": 3, "attributes": {"id": null, "image_name": "i", "name": null}},
     {"index_key": "k\"${v}'", "attributes": {"id": null, "image_name": "i", "name": "lab"}},
     {"index_key": 1, "attributes": {"id": "p1", "image_name": "i"}},
-    {"index_key": 2, "deposed": "1a2b3c4d", "attributes": {"id": null, "image_name": "i", "name": "old"}},
-    {"index_key": 3, "attributes": {"id": null, "image_name": "i", "name": null}}
+    {"index_key": 2, "deposed": "1a2b3c4d", "attributes": {"id": null, "image_name": "i", "name": "old"}}
   ]},
   {"mode": "data", "type": "runpod_pod", "name": "d", "provider": "provider[\"registry.terraform.io/runpod/runpod\"]", "instances": [{"attributes": {"id": "p1"}}]},
-  {"mode": "managed", "type": "runpod_pod", "name": "other", "provider": "provider[\"registry.terraform.io/acme/runpod\"]", "instances": [{"attributes": {"id": "p1"}}]}
+  {"mode": "managed", "type": "runpod_pod", "name": "other", "provider": "provider[\"registry.terraform.io/acme/runpod\"]", "instances": [{"attributes": {"id": "p1"}}]},
+  {"mode": "managed", "type": "runpod_machine", "name": "other", "provider": "provider[\"registry.terraform.io/acme/runpod\"]", "instances": [{"attributes": {"id": "m1"}}]}
 ]}`
 	const want = `# module.a["x.y[0]"].runpod_pod.p has a deposed object, which the first apply deletes. To keep it, use the blocks of migrate -import.
 
@@ -72,16 +73,16 @@ moved {
   to   = module.a["x.y[0]"].gpucloud_pod.p
 }
 
+# The state has no valid id of module.a["x.y[0]"].runpod_pod.p[3].
+# Before the plan: terraform state rm 'module.a["x.y[0]"].runpod_pod.p[3]'
+# It has no name either: import it by the id that the API's list shows.
+
 # The state has no valid id of module.a["x.y[0]"].runpod_pod.p["k\"$${v}'"].
 # Before the plan: terraform state rm 'module.a["x.y[0]"].runpod_pod.p["k\"$${v}'\''"]'
 import {
   to = module.a["x.y[0]"].gpucloud_pod.p["k\"$${v}'"]
   id = "lab"
 }
-
-# The state has no valid id of module.a["x.y[0]"].runpod_pod.p[3].
-# Before the plan: terraform state rm 'module.a["x.y[0]"].runpod_pod.p[3]'
-# It has no name either: import it by the id that the API's list shows.
 `
 	must.Equal(t, must.Do(migrate.Blocks([]byte(state), false))(t), want)
 }

@@ -28,7 +28,7 @@ type Origin struct {
 	Type     string
 	Kind     string // in this provider, without its prefix
 	Source   Source
-	Has      string // attribute that only this source's states have, even if null; "" if the type is unique
+	Has      string // attribute that this source's states have, even if null, and those of the type's next entry lack; "" matches any state
 	Single   string // id of the object if an account has exactly one; else ""
 }
 
@@ -106,31 +106,20 @@ func (o Origin) is(provider, typeName string) bool {
 	return o.Type == typeName && (provider == o.Provider || strings.HasSuffix(provider, "/"+o.Provider))
 }
 
-// MissingIDError reports a state without the id of its object. The official provider 1.x loses
-// the id in each update.
-type MissingIDError struct {
-	Origin
-	ID   string // from the state
-	Name string // of the object; "" if the state has none
-}
-
-func (e *MissingIDError) Error() string {
-	what := "no id (version 1 of its provider loses the id in an update)"
-	if e.ID != "" {
-		what = fmt.Sprintf("the id %q (expected only letters, digits, - and _)", e.ID)
-	}
-	by := "its id, which the API's list shows"
-	if e.Name != "" {
-		by = fmt.Sprintf("its id, or by its name %q if the name is unique", e.Name)
-	}
-	return fmt.Sprintf("The state of the %s has %s, so the %s can't be found. Nothing was changed. "+
-		"Remove the moved block, remove the old resource from the state with `terraform state rm` (or `tofu state rm`), and import the object by %s: "+
-		"see the import section of gpucloud_%s in the documentation.", e.Type, what, e.Kind, by, e.Kind)
-}
-
+// checkID rejects a state without a valid id. The official provider 1.x loses the id in each update.
 func (s *State) checkID() error {
 	if api.ValidID(s.ID) {
 		return nil
 	}
-	return &MissingIDError{Origin: s.Origin, ID: s.ID, Name: s.Text("name")}
+	what := "no id (version 1 of its provider loses the id in an update)"
+	if s.ID != "" {
+		what = fmt.Sprintf("the id %q (expected only letters, digits, - and _)", s.ID)
+	}
+	by := "its id, which the API's list shows"
+	if name := s.Text("name"); name != "" {
+		by = fmt.Sprintf("its id, or by its name %q if the name is unique", name)
+	}
+	return fmt.Errorf("The state of the %s has %s, so the %s can't be found. Nothing was changed. "+ //nolint:revive,staticcheck // sentences of a diagnostic
+		"Remove the moved block, remove the old resource from the state with `terraform state rm` (or `tofu state rm`), and import the object by %s: "+
+		"see the import section of gpucloud_%s in the documentation.", s.Type, what, s.Kind, by, s.Kind)
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Usage is printed after invalid arguments.
+// Usage is the help text.
 const Usage = `Usage: terraform show -json | terraform-provider-gpucloud migrate [-import] > migrate.tf
 
 Reads the output of "terraform show -json" or "terraform state pull". Writes a moved block for
@@ -93,16 +93,14 @@ var alternatives = map[string]string{
 	"runpod_machine":         "a tool of RunPod, because the management API has no machines",
 }
 
-// isKnownProvider reports whether a provider has types with a counterpart.
-func isKnownProvider(provider string) bool {
-	return slices.ContainsFunc(Origins, func(o Origin) bool { return o.is(provider, o.Type) })
-}
-
-// withoutCounterpart explains that a resource isn't taken over.
+// withoutCounterpart explains that a resource isn't taken over, unless its provider is unrelated.
 func (w *writer) withoutCounterpart(address string, i instance) {
+	if !slices.ContainsFunc(Origins, func(o Origin) bool { return o.is(i.provider, o.Type) }) {
+		return
+	}
 	if instead, ok := alternatives[i.typeName]; ok {
 		w.comment("%s can't be moved: use %s.", address, instead)
-	} else if isKnownProvider(i.provider) {
+	} else {
 		w.comment("%s has no counterpart: it stays with the old provider. Keep that provider, or run terraform state rm to leave the object unmanaged.", address)
 	}
 	w.commented = false // the next block is about another resource
@@ -199,6 +197,7 @@ func (w *writer) resource(instances []instance) {
 		switch {
 		case id == "":
 			w.comment("It has no name either: import it by the id that the API's list shows.")
+			w.commented = false
 		case w.imports || invalid:
 			w.block("import", "to = "+i.address(typeName), "id = "+quoted(id))
 		}
