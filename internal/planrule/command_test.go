@@ -23,6 +23,7 @@ func TestParse(t *testing.T) {
 		"terraform":                                         {},
 		"":                                                  {},
 		"TF_CLI_ARGS=-destroy terraform plan":               {destroys: true},
+		"TF_CLI_ARGS='-destroy' terraform plan":             {destroys: true},
 		"TF_CLI_ARGS_apply=-replace=a.b terraform apply":    {replaces: true},
 		"TF_CLI_ARGS_apply=-replace=a.b terraform plan":     {},
 		"terraform apply -var=x=-destroy -var-file=destroy": {},

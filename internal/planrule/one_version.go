@@ -42,7 +42,7 @@ func (o OneVersion) Check(ctx context.Context, c diagnostics.Check, version api.
 		return
 	}
 	what := o.Attribute
-	if closed := len(o.Except) > 0 && o.Except[0] != ""; closed && !redact.IsSecret(o.Attribute) {
+	if isFreeText := len(o.Except) == 0 || o.Except[0] == ""; !isFreeText && !redact.IsSecret(o.Attribute) {
 		switch v.(type) {
 		case types.String, types.Bool:
 			what += " = " + v.String()

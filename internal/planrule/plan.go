@@ -21,6 +21,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
@@ -285,7 +286,8 @@ func parse(arguments []string, env func(string) string) (o options) {
 	if name != "plan" && name != "apply" && !o.destroys {
 		return options{}
 	}
-	for _, a := range append(arguments, strings.Fields(env("TF_CLI_ARGS")+" "+env("TF_CLI_ARGS_"+name))...) {
+	extra, _ := startcmd.Parse(env("TF_CLI_ARGS") + " " + env("TF_CLI_ARGS_"+name)) // the CLI rejects text that can't be split
+	for _, a := range append(arguments, extra.Cmd...) {
 		option, value, given := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(a, "-"), "-"), "=")
 		switch {
 		case !strings.HasPrefix(a, "-"):
