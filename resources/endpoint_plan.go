@@ -159,19 +159,21 @@ func planWorkers(p *planrule.Plan[endpoint]) {
 // reported.
 func planCompute(ctx context.Context, p *planrule.Plan[endpoint], reported bool) {
 	if p.State != nil {
-		replaced := ""
-		for attribute, changes := range map[string]bool{
-			"type": p.Changes(ctx, "type") && (p.Version != api.V1 || !p.Plan.Type.IsUnknown()), // API v1 only has queues
-			"gpu":  p.Plan.GPU.IsNull() != p.State.GPU.IsNull(),
-			"cpu":  p.Plan.CPU.IsNull() != p.State.CPU.IsNull(),
-		} {
-			if changes {
-				p.Replace(attribute)
-				replaced = attribute
-			}
+		var replaced []string
+		if p.Changes(ctx, "type") && (p.Version != api.V1 || !p.Plan.Type.IsUnknown()) { // API v1 only has queues
+			replaced = append(replaced, "type")
 		}
-		if replaced != "" {
-			p.Warn(replaced, "The endpoint will be replaced", "An endpoint can't change its type, or switch between GPUs and CPUs. The apply deletes endpoint %s with its queue, "+
+		if p.Plan.GPU.IsNull() != p.State.GPU.IsNull() {
+			replaced = append(replaced, "gpu")
+		}
+		if p.Plan.CPU.IsNull() != p.State.CPU.IsNull() {
+			replaced = append(replaced, "cpu")
+		}
+		for _, attribute := range replaced {
+			p.Replace(attribute)
+		}
+		if len(replaced) > 0 {
+			p.Warn(replaced[0], "The endpoint will be replaced", "An endpoint can't change its type, or switch between GPUs and CPUs. The apply deletes endpoint %s with its queue, "+
 				"jobs and results, and creates a new one with another id and other addresses.", p.State.ID.ValueString())
 		}
 	}

@@ -136,8 +136,7 @@ func TestEndpointOwnContainer(t *testing.T) {
 	auth := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create")
 	minimal := map[string]any{"name": "e", "image": "builtin/echo"}
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, minimal, "create")
-	must.Hold(t, state.Get("disk") == 50.0 && state.Get("template_applied") == nil,
-		"disk", state.Get("disk"), "template_applied", state.Get("template_applied"))
+	expectState(t, state, map[string]any{"disk": 50.0, "from_template": nil})
 	for name, value := range map[string]any{
 		"args": "--x", "disk": 20, "env": map[string]any{"A": ""}, "ports": []any{"80/http", "22/tcp"}, "registry": auth.Get("id"),
 	} {
@@ -200,7 +199,7 @@ func TestEndpointRules(t *testing.T) {
 		{map[string]any{"data_center_ids": []any{"EU-RO-1", nil}}, "data_center_ids", "an element is null"},
 		{map[string]any{"network_volumes": []any{nil}}, "network_volumes", "an element is null"},
 		{map[string]any{"network_volumes": []any{"nosuchvolume"}}, "network_volumes", "which does not exist"},
-		{map[string]any{"template_id": "nosuchtemplate"}, "template_id", "The template does not exist"},
+		{map[string]any{"template_id": "nosuchtemplate"}, "template_id", "Set template_id to the id of one that exists"},
 	}
 	byVersion := map[api.Version][]refusal{
 		api.V1: {
@@ -399,6 +398,10 @@ func TestEndpointImportsCPU(t *testing.T) {
 		created := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 		imported := importState(t, p, created.Type, created.Get("id").(string))
 		expectPlan(t, p, created.Type, imported, config, map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v]) // the update records the template
+		gpus := with(config, map[string]any{"cpu": nil, "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}})
+		for range 10 { // always at the same attribute
+			must.Contain(t, p.Plan(created.Type, created, gpus).Diagnostics.Warnings(), "gpu: The endpoint will be replaced")
+		}
 		edit(t, d.Client(t, v).Endpoints, created.Get("id"), func(e *api.Endpoint) {
 			must.Require(t, len(e.CPU) == 2, "CPU configurations", e.CPU)
 			e.CPU = e.CPU[:1]
