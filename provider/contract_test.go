@@ -77,7 +77,7 @@ var leftOut = map[string]string{
 	"v1 pod.gpu.communityPrice":         noSetting,
 	"v1 pod.machine":                    noSetting,
 	"v2 pod.actions":                    "follows from status",
-	"v2 pod.reason":                     "changes while the pod waits: the data source of pods has it",
+	"v2 pod.reason":                     "changes while the pod waits",
 	"v2 pod.cudaVersion":                noSetting,
 	"v2 pod.template":                   "template_id of an imported pod",
 	"v2 pod.cluster":                    "the cluster manages its pods",

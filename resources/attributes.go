@@ -38,7 +38,7 @@ func idAttribute(title string) schema.StringAttribute {
 	return fixedAttribute("Id of the " + title + ", given by the API.")
 }
 
-// fixedAttribute is a computed text that never changes during an object's life.
+// fixedAttribute is a computed text that a plan keeps, unless the kind's plan rule makes it unknown.
 func fixedAttribute(text string) schema.StringAttribute {
 	return schema.StringAttribute{
 		Computed:            true,

@@ -71,7 +71,7 @@ func volumesOf[M any](ctx context.Context, p *planrule.Plan[M], ids []string) (o
 	return out
 }
 
-// checkPlacement checks the location and the cost of a new or changed object's machines.
+// checkPlacement checks the location, stock and cost of a new or changed object's machines.
 func checkPlacement[M any](ctx context.Context, p *planrule.Plan[M], r catalog.Request, ceiling types.Number) {
 	if p.State == nil || p.Updates(ctx) {
 		p.Catalog.CheckPlaces(ctx, p.Check, r)
@@ -81,7 +81,7 @@ func checkPlacement[M any](ctx context.Context, p *planrule.Plan[M], r catalog.R
 }
 
 // checkCatalog is for kinds whose machines never change after the create. A replacement is
-// planned as a create, too. An update that only records settings after an import isn't checked.
+// planned as a create, too. Of an update, only the cost is checked.
 func checkCatalog[M any](ctx context.Context, p *planrule.Plan[M], r catalog.Request, ceiling types.Number) {
 	if p.State == nil {
 		p.Catalog.CheckNames(ctx, p.Check, r)

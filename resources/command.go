@@ -116,8 +116,8 @@ func (f command) expand(follows bool) (c api.Command) {
 	return c
 }
 
-// flatten copies an answer into the model. Unless everything is set, it copies only the parts that
-// the model sets. The model keeps its form of the command. A model without a form gets lists if the answer
+// flatten copies an answer into the model: everything, or only the parts that the model sets. The model
+// keeps its form of the command. A model without a form gets lists if the answer
 // has an entrypoint or args in the JSON form.
 func (f command) flatten(got api.Command, everything bool) {
 	if got.Args == nil || got.Entrypoint == nil || got.Cmd == nil {

@@ -25,7 +25,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 	},
 
 	Create: func(ctx context.Context, c *api.Client, config, plan *endpoint) error {
-		// Read the template first, so that nothing can fail after the endpoint exists.
+		// Read the template first, so that a failure creates no endpoint.
 		template, err := plan.template(ctx, c)
 		if err != nil {
 			return err

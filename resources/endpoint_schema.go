@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
@@ -87,7 +86,7 @@ var endpointOneVersion = slices.Concat(
 	handledByKind(api.V2, []string{"false"}, "wait_for.rollout"), handledByKind(api.V2, []string{"OFF", "FLASHBOOT"}, "flashboot"),
 )
 
-var fromTemplateTypes = endpointSchema.Attributes["from_template"].GetType().(attr.TypeWithAttributeTypes).AttributeTypes()
+var fromTemplateTypes = objectType(endpointSchema.Attributes["from_template"])
 
 func urlAttribute(text string) schema.StringAttribute {
 	return schema.StringAttribute{Computed: true, MarkdownDescription: text}

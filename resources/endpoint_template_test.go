@@ -278,13 +278,6 @@ func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 	})
 }
 
-// A missing template is an error at template_id, and nothing is created.
-func TestEndpointWithoutItsTemplate(t *testing.T) {
-	eachVersion(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, _ api.Version) {
-		expectRefusal(t, d, p, tfdrive.State{}, endpointType, map[string]any{"name": "e", "template_id": "nosuchtemplate"}, "template_id", "Set template_id to the id of one that exists")
-	})
-}
-
 // On API v1, a plan reverts changes of variables that were made with API v2. It detects them in an
 // endpoint that API v1 created by the missing link to the template, and otherwise by the variables.
 func TestDriftOfVariablesOnV1(t *testing.T) {

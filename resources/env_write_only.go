@@ -17,7 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// Every kind with env also has env_wo, for values that neither the state nor a plan contains.
+// Templates, endpoints and pods have env_wo for values that neither the state nor a plan contains.
 // The API has one environment and returns it in full, so the provider remembers which variables
 // are write-only: env_wo_keys has their names, and the private state a digest of each value. A
 // read removes these variables from env. If the server lacks one or has another value, the read
@@ -27,7 +27,7 @@ import (
 // until values are sent: recomputing them from the server's values would hide a change made
 // elsewhere.
 //
-// A kind embeds container in its model, adds the three attributes to its schema, has an
+// Such a kind embeds container in its model, adds the three attributes to its schema, has an
 // envDigests in its private state, and calls
 //
 //   - validate in its Validate, and planContainer in its plan rule;

@@ -26,7 +26,7 @@ type kindFixture struct {
 	nameless bool           // an account has one object, without a name
 	v2       bool           // only API v2 has the kind
 	recorded bool           // after an import, an update records settings
-	full     map[string]any // every attribute that an import reads, for API v2
+	full     map[string]any // configuration of another object, for API v2
 }
 
 var kindFixtures = map[string]kindFixture{

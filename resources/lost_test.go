@@ -44,8 +44,8 @@ func wireTo(t *testing.T, d *acctest.Deployment) *wire {
 	return w
 }
 
-// everyKind returns a minimal configuration of each kind.
-func everyKind(d *acctest.Deployment, template string) map[string]map[string]any {
+// configsOfKinds returns a configuration of each of four kinds.
+func configsOfKinds(d *acctest.Deployment, template string) map[string]map[string]any {
 	return map[string]map[string]any{
 		"gpucloud_template":       {"name": d.Name("tt"), "image": "i:1", "env": map[string]any{"A": "1"}, "ports": []any{"80/http", "22/tcp"}},
 		"gpucloud_network_volume": {"name": d.Name("v"), "size": 10, "data_center": "EU-RO-1"},
@@ -62,7 +62,7 @@ func TestLostCreateEndsInTheState(t *testing.T) {
 		w := wireTo(t, d)
 		p := drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, p, nil)
-		for kind, config := range everyKind(d, template.Get("id").(string)) {
+		for kind, config := range configsOfKinds(d, template.Get("id").(string)) {
 			w.lose.Store(1)
 			writes, expected := d.Writes(), int64(1)
 			if kind == "gpucloud_registry_auth" {
@@ -82,7 +82,7 @@ func TestAmbiguousLostCreate(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		w := wireTo(t, d)
 		p := drive(t, d, v)
-		config := everyKind(d, "")["gpucloud_network_volume"]
+		config := configsOfKinds(d, "")["gpucloud_network_volume"]
 		w.lose.Store(1)
 		w.twice.Store(true)
 		state, diags := p.Apply(p.Plan("gpucloud_network_volume", tfdrive.State{}, config))
@@ -105,7 +105,7 @@ func TestObjectOfAKilledRun(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		killed, p := drive(t, d, v), drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, p, nil)
-		for kind, config := range everyKind(d, template.Get("id").(string)) {
+		for kind, config := range configsOfKinds(d, template.Get("id").(string)) {
 			left := tfdrive.Do(killed.Reconfigure().Apply(killed.Plan(kind, tfdrive.State{}, config)))(t)
 			id := left.Get("id").(string)
 			command := "terraform import " + kind + ".NAME " + id
@@ -127,8 +127,8 @@ func TestUpdateOfADeletedObject(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, p, nil)
-		kinds := everyKind(d, template.Get("id").(string))
-		delete(kinds, "gpucloud_registry_auth") // an update creates it
+		kinds := configsOfKinds(d, template.Get("id").(string))
+		delete(kinds, "gpucloud_registry_auth") // a new name replaces it
 		for kind, config := range kinds {
 			state := apply(t, p, kind, tfdrive.State{}, config, "create")
 			planned := p.Plan(kind, state, with(config, map[string]any{"name": d.Name("renamed")}))
@@ -148,7 +148,7 @@ func TestCreateRejectsTakenName(t *testing.T) {
 		for _, kind := range []string{"gpucloud_template", "gpucloud_registry_auth"} {
 			for what, madeAfter := range map[string]bool{"before the plan": false, "after the plan": true} {
 				for _, lost := range []int64{0, 1} {
-					config := with(everyKind(d, "")[kind], map[string]any{"name": d.Name(fmt.Sprint(kind, madeAfter, lost))})
+					config := with(configsOfKinds(d, "")[kind], map[string]any{"name": d.Name(fmt.Sprint(kind, madeAfter, lost))})
 					var planned tfdrive.Planned
 					if madeAfter {
 						planned = p.Reconfigure().Plan(kind, tfdrive.State{}, config)
@@ -385,7 +385,7 @@ func TestResponseAboutAnotherObjectChangesNoState(t *testing.T) {
 		})
 		through := drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, direct, nil)
-		for kind, config := range everyKind(d, template.Get("id").(string)) {
+		for kind, config := range configsOfKinds(d, template.Get("id").(string)) {
 			state := apply(t, direct, kind, tfdrive.State{}, config, "create")
 			other := apply(t, direct.Reconfigure(), kind, tfdrive.State{}, with(config, map[string]any{"name": d.Name("other")}), "create")
 			mine, others = state.Get("id").(string), other.Get("id").(string)
@@ -393,7 +393,7 @@ func TestResponseAboutAnotherObjectChangesNoState(t *testing.T) {
 			err := diags.Err()
 			must.Hold(t, err != nil && strings.Contains(err.Error(), `"`+others+`", not `+mine) && read.Value.Equal(state.Value), kind, "the read is", read.Value, err)
 			if kind == "gpucloud_registry_auth" {
-				continue // the type has no update
+				continue // a new name replaces it
 			}
 			after, diags := through.Apply(direct.Reconfigure().Plan(kind, state, with(config, map[string]any{"name": d.Name("renamed")})))
 			err = diags.Err()

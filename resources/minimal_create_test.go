@@ -92,7 +92,7 @@ func expectMembers(t *testing.T, of string, got []string, text string) {
 	want := strings.Fields(strings.NewReplacer("[", "", "]", "").Replace(text))
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		t.Errorf("the %s sends %v, expected %v. Omit optional attributes that are not set: use `optional(m.X)` in expand, and a `clear` tag in internal/api. "+
+		t.Errorf("the %s sends %v, expected %v. Omit optional attributes that are not set: use `optional(m.X)` in expand, and `clearedBy` in the contract. "+
 			"Add an attribute with a default to `minimal` (resources/minimal_create_test.go).", of, got, want)
 	}
 }

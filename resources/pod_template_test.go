@@ -185,7 +185,6 @@ func TestClusterOfATemplate(t *testing.T) {
 	} {
 		expectRefusal(t, d, p, tfdrive.State{}, clusterType, with(config(one), map[string]any{attribute: v}), attribute, "conflicts with template_id")
 	}
-	expectRefusal(t, d, p, tfdrive.State{}, clusterType, clusterConfig(map[string]any{"image": nil}), "image", "set template_id or image")
 	expectRefusal(t, d, p, tfdrive.State{}, clusterType, config("nowhere"), "template_id", "does not exist")
 	expectRefusal(t, d, p, tfdrive.State{}, clusterType, config(serverless), "template_id", "serverless")
 	state = apply(t, p, clusterType, state, config(other), "replace")

@@ -409,9 +409,8 @@ func TestSourcesOfV2Alone(t *testing.T) {
 func TestSSHKeysSource(t *testing.T) {
 	_, p := deploy(t)
 	must.Equal(t, data(t, p, "gpucloud_ssh_keys", nil).Get("keys").([]any), nil, "of none")
-	key := "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"
-	apply(t, p, "gpucloud_ssh_keys", tfdrive.State{}, map[string]any{"keys": []any{key}}, "create")
+	apply(t, p, "gpucloud_ssh_keys", tfdrive.State{}, map[string]any{"keys": []any{annesKey}}, "create")
 	got := data(t, p.Reconfigure(), "gpucloud_ssh_keys", nil)
 	keys := got.Get("keys").([]any)
-	must.Hold(t, got.Get("id") == "account" && slices.Equal(keys, []any{key}), got.Value)
+	must.Hold(t, got.Get("id") == "account" && slices.Equal(keys, []any{annesKey}), got.Value)
 }

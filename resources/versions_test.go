@@ -274,7 +274,7 @@ func TestDefaultsOfOneVersion(t *testing.T) {
 				continue
 			}
 			found++
-			must.Hold(t, slices.Contains(o.Except, value), o.Attribute, "has the default", value, "which the other version rejects: add it as Except to its line of Only")
+			must.Hold(t, slices.Contains(o.Except, value), o.Attribute, "has the default", value, "which the other version rejects: add it to Except of its planrule.OneVersion")
 		}
 	}
 	must.Hold(t, found >= 2, found, "attributes of one version have a default")

@@ -79,7 +79,7 @@ func await(ctx context.Context, c *api.Client, what string, limit time.Duration,
 		switch {
 		case api.IsNotFound(err):
 			return fmt.Errorf("waiting for %s: it was deleted meanwhile, and not by this apply. The next plan creates it again. %w", what, err)
-		case isDeploymentWide(err):
+		case rejectsEveryRequest(err):
 			return fmt.Errorf("waiting for %s: %w", what, err)
 		case err != nil && bounded.Err() != nil && previous != "": // the limit interrupted the poll
 			found.text = previous
@@ -110,9 +110,9 @@ func await(ctx context.Context, c *api.Client, what string, limit time.Duration,
 	}
 }
 
-// isDeploymentWide reports whether the deployment rejects every request with the same error, such
-// as 401.
-func isDeploymentWide(err error) bool {
+// rejectsEveryRequest reports whether the deployment rejects every request with the same error, such
+// as 401. An outage isn't a rejection.
+func rejectsEveryRequest(err error) bool {
 	e, ok := errors.AsType[*api.Error](err)
 	return ok && e.DeploymentWide && e.Status != 0
 }
@@ -339,21 +339,21 @@ func (m *cluster) awaitCluster(ctx context.Context, c *api.Client, creating bool
 		return nil
 	}
 	id, want := m.ID.ValueString(), value.As[clusterCompute](m.Compute).PodCount.ValueInt64()
-	var behind api.Pod // a pod that doesn't run
+	var unready api.Pod // a pod that doesn't run
 	err := await(ctx, c, "the pods of cluster "+id+" to run", waitTime(m.Timeouts, creating), func(ctx context.Context) (progress, error) {
 		members, err := c.Clusters.Pods(ctx, id)
 		if err != nil {
 			return progress{}, err
 		}
 		var found progress
-		found, behind = clusterProgress(ctx, members, want)
+		found, unready = clusterProgress(ctx, members, want)
 		return found, nil
 	}, func(ctx context.Context) string {
-		if behind.ID == "" {
+		if unready.ID == "" {
 			return ""
 		}
-		lines, err := c.PodLog(ctx, behind.ID, api.LogQuery{Tail: lastLines, For: 5 * time.Second})
-		return quoteLog(lines, err, "pod "+behind.ID)
+		lines, err := c.PodLog(ctx, unready.ID, api.LogQuery{Tail: lastLines, For: 5 * time.Second})
+		return quoteLog(lines, err, "pod "+unready.ID)
 	})
 	if err != nil {
 		return err
@@ -367,7 +367,7 @@ func (m *cluster) awaitCluster(ctx context.Context, c *api.Client, creating bool
 
 // clusterProgress returns the progress of a cluster's pods and one pod that doesn't run,
 // preferably one that has ended.
-func clusterProgress(ctx context.Context, members []api.Pod, want int64) (found progress, behind api.Pod) {
+func clusterProgress(ctx context.Context, members []api.Pod, want int64) (found progress, unready api.Pod) {
 	running := int64(0)
 	for _, member := range members {
 		at := podProgress(ctx, member, types.Int64Null())
@@ -375,14 +375,14 @@ func clusterProgress(ctx context.Context, members []api.Pod, want int64) (found 
 		case at.done:
 			running++
 			continue
-		case behind.ID != "" && (found.hopeless || !at.hopeless):
+		case unready.ID != "" && (found.hopeless || !at.hopeless):
 			continue
 		}
-		behind, found.hopeless, found.text = member, at.hopeless, fmt.Sprintf("; pod %s%s: %s", member.ID, rankOf(member), at.text)
+		unready, found.hopeless, found.text = member, at.hopeless, fmt.Sprintf("; pod %s%s: %s", member.ID, rankOf(member), at.text)
 	}
 	found.done = running == want
 	found.text = fmt.Sprintf("%d of %d pods run%s", running, want, found.text)
-	return found, behind
+	return found, unready
 }
 
 func rankOf(member api.Pod) string {

@@ -79,7 +79,8 @@ func (r *Run) Report(diags *diag.Diagnostics, about Subject, verb, id string, er
 }
 
 // Repeats reports whether this run has reported a failure of the whole deployment before. If so, it
-// adds a warning: the first error ends the run, and Terraform merges equal warnings.
+// adds a warning: the first error ends the run, and Terraform merges equal warnings. If not, the caller
+// reports the failure, and the next call returns true.
 func (r *Run) Repeats(diags *diag.Diagnostics) bool {
 	repeats := r.outageReported.Swap(true)
 	if repeats {

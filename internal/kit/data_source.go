@@ -176,8 +176,8 @@ func (l Lookup) nearNames(listed []api.NamedObject, name string) string {
 	return "these " + is + ": " + strings.Join(known, ", ")
 }
 
-// UnknownID returns the error for an id that doesn't exist. absent is the API's answer.
-func (l Lookup) UnknownID(listed []api.NamedObject, id string, absent error) error {
+// UnknownID returns the error for an id that doesn't exist. notFound is the API's error.
+func (l Lookup) UnknownID(listed []api.NamedObject, id string, notFound error) error {
 	hint := ""
 	var ids []string
 	for _, o := range listed {
@@ -189,5 +189,5 @@ func (l Lookup) UnknownID(listed []api.NamedObject, id string, absent error) err
 	if found := near.Matches(id, ids); hint == "" && len(found) > 0 {
 		hint = "; similar: " + strings.Join(found, ", ")
 	}
-	return &diagnostics.AttributeError{Attribute: "id", Err: fmt.Errorf("there is no %s with the id %s%s: %w", l.Title, id, hint, absent)}
+	return &diagnostics.AttributeError{Attribute: "id", Err: fmt.Errorf("there is no %s with the id %s%s: %w", l.Title, id, hint, notFound)}
 }

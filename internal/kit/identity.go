@@ -88,9 +88,9 @@ func (r *kindResource[M]) find(ctx context.Context, c *api.Client, idOrName stri
 	return ""
 }
 
-// withArticle returns "a pod", "an endpoint" or "an SSH key".
+// withArticle returns "a pod" or "an endpoint".
 func withArticle(title string) string {
-	if strings.HasPrefix(title, "SSH") || strings.ContainsRune("aeio", rune(title[0])) {
+	if strings.ContainsRune("aeio", rune(title[0])) {
 		return "an " + title
 	}
 	return "a " + title

@@ -68,7 +68,7 @@ func (k *Kind[M]) private(m *M) any {
 	return nil
 }
 
-// Run is shared by all resources during a run of the provider.
+// Run is shared by everything that a run of the provider plans, reads or applies.
 type Run struct {
 	Provider string // the prefix of its types: "gpucloud"
 	API      *api.Client

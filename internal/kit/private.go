@@ -55,8 +55,8 @@ var errNewerPrivate = errors.New("a newer release of the provider has written it
 // loadPrivate fills the model's private part from the private state. Imported and moved objects
 // have none.
 func (k *Kind[M]) loadPrivate(ctx context.Context, m *M, p planrule.Private, diags *diag.Diagnostics) {
-	kept := k.private(m)
-	if kept == nil {
+	part := k.private(m)
+	if part == nil {
 		return
 	}
 	text := planrule.GetKey(ctx, p, kindKey, diags)
@@ -64,11 +64,11 @@ func (k *Kind[M]) loadPrivate(ctx context.Context, m *M, p planrule.Private, dia
 		return
 	}
 	about := fmt.Sprintf("the %s %s", k.Title, k.id(m).ValueString())
-	switch err := readPrivate(text, kept); {
+	switch err := readPrivate(text, part); {
 	case errors.Is(err, errNewerPrivate):
 		diags.AddError("The state is of a newer release of the provider", fmt.Sprintf("The private part of the state of %s can't be read: %s. Use that release.", about, err))
 	case err != nil:
-		reflect.ValueOf(kept).Elem().SetZero()
+		reflect.ValueOf(part).Elem().SetZero()
 		planrule.WarnOfUnreadable(diags, about, err)
 	}
 }
@@ -97,11 +97,11 @@ func readPrivate(text []byte, into any) error {
 }
 
 func (k *Kind[M]) savePrivate(ctx context.Context, m *M, p planrule.Private, diags *diag.Diagnostics) {
-	kept := k.private(m)
-	if kept == nil {
+	part := k.private(m)
+	if part == nil {
 		return
 	}
-	notes, err := json.Marshal(kept)
+	notes, err := json.Marshal(part)
 	if err == nil {
 		notes, err = json.Marshal(privateState{&privateVersion, notes})
 	}

@@ -255,14 +255,14 @@ func (r *kindResource[M]) protected(state *M) (id string) {
 	return id
 }
 
-// refuse reports an error unless id is empty. id is the id of a protected object, or "". The state
-// of a tainted or deposed object keeps the protection.
-func (r *kindResource[M]) refuse(id, ending string, diags *diag.Diagnostics) bool {
+// refuse reports an error unless id is empty. id is the id of a protected object, or ""; change is
+// "deleted" or "replaced". The state of a tainted or deposed object keeps the protection.
+func (r *kindResource[M]) refuse(id, change string, diags *diag.Diagnostics) bool {
 	if id == "" {
 		return false
 	}
 	diags.AddAttributeError(path.Root("deletion_protection"), fmt.Sprintf("The %s is protected", r.kind.Title),
-		fmt.Sprintf("The %s %s would be %s, and deletion_protection is true. Nothing was sent. To end it on purpose, set deletion_protection = false and apply that first. "+
-			"If it is tainted, untaint it before that; if it is deposed, delete it in the deployment.", r.kind.Title, id, ending))
+		fmt.Sprintf("The %s %s would be %s, and deletion_protection is true. Nothing was sent. To allow it, set deletion_protection = false and apply that first. "+
+			"If it is tainted, untaint it before that; if it is deposed, delete it in the deployment.", r.kind.Title, id, change))
 	return true
 }

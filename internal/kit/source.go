@@ -94,11 +94,11 @@ func (s *Source[M]) All() datasource.DataSource {
 	return &dataSource{
 		name: s.plural(), title: "list of " + s.titles(), version: s.Kind.Version, schema: schema, oneVersionOnly: s.oneVersion(),
 		read: func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, _ *diag.Diagnostics) error {
-			var chosen map[string]tftypes.Value
-			if err := config.Raw.As(&chosen); err != nil {
+			var attributes map[string]tftypes.Value
+			if err := config.Raw.As(&attributes); err != nil {
 				return err
 			}
-			objects, err := s.choose(ctx, c, filters, chosen)
+			objects, err := s.choose(ctx, c, filters, attributes)
 			if err != nil {
 				return err
 			}
@@ -107,8 +107,8 @@ func (s *Source[M]) All() datasource.DataSource {
 			for i, o := range objects {
 				elements[i] = tftypes.NewValue(list.(tftypes.List).ElementType, o)
 			}
-			chosen[s.plural()] = tftypes.NewValue(list, elements)
-			state.Raw = tftypes.NewValue(schema.Type().TerraformType(ctx), chosen)
+			attributes[s.plural()] = tftypes.NewValue(list, elements)
+			state.Raw = tftypes.NewValue(schema.Type().TerraformType(ctx), attributes)
 			return nil
 		},
 	}
@@ -172,7 +172,7 @@ func (s *Source[M]) find(ctx context.Context, c *api.Client, config tfsdk.Config
 }
 
 // choose returns the objects that match the filters, ordered by name and id.
-func (s *Source[M]) choose(ctx context.Context, c *api.Client, filters []string, chosen map[string]tftypes.Value) (objects []map[string]tftypes.Value, err error) {
+func (s *Source[M]) choose(ctx context.Context, c *api.Client, filters []string, config map[string]tftypes.Value) (objects []map[string]tftypes.Value, err error) {
 	listed, err := s.Kind.Objects(ctx, c)
 	if err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func (s *Source[M]) choose(ctx context.Context, c *api.Client, filters []string,
 		case api.IsNotFound(err): // deleted after the list was read
 		case err != nil:
 			return nil, err
-		case !slices.ContainsFunc(filters, func(f string) bool { return !chosen[f].IsNull() && !chosen[f].Equal(object[f]) }):
+		case !slices.ContainsFunc(filters, func(f string) bool { return !config[f].IsNull() && !config[f].Equal(object[f]) }):
 			objects = append(objects, object)
 		}
 	}
@@ -223,8 +223,7 @@ func (s *Source[M]) read(ctx context.Context, c *api.Client, id string) (object 
 			delete(object, name)
 		}
 	}
-	// Read sets a default for an attribute that the version doesn't return. Here its value is
-	// unknown.
+	// Read sets a default for an attribute that the version doesn't return. A data source has null.
 	for _, o := range s.oneVersion() {
 		if v, ok := object[o.Attribute]; ok && o.MissingIn(c.Version) {
 			object[o.Attribute] = tftypes.NewValue(v.Type(), nil)

@@ -16,8 +16,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// New returns a server for a provider. It rejects a fraction at the attribute that must be a whole
-// number. The framework would report that as a bug of the provider, without the attribute.
+// New returns a server for a provider. It removes secrets from diagnostics, and rejects a fraction at
+// the attribute that must be a whole number. The framework would report that as a bug of the provider,
+// without the attribute.
 func New(p provider.Provider) tfprotov6.ProviderServer {
 	inner, ok := providerserver.NewProtocol6(p)().(protocol)
 	if !ok {
