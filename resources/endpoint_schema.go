@@ -78,8 +78,8 @@ var endpointSchema = schema.Schema{
 	}),
 }
 
-// endpointOneVersion lists the attributes of one API version. endpoint_plan.go checks most of
-// them, because API v1 has them through a template or under other names.
+// endpointOneVersion lists the attributes of one API version. An update on API v1 handles changes of
+// most of them, because API v1 has them through a template or under other names.
 var endpointOneVersion = slices.Concat(
 	handledByKind(api.V2, nil, "image", "args", "entrypoint", "cmd", "disk", "env_wo", "ports", "registry", "gpu.pools"),
 	handledByKind(api.V2, []string{"QUEUE"}, "type"), handledByKind(api.V2, []string{"{}"}, "env"), handledByKind(api.V2, []string{"[]"}, "gpu.excluded_types"),

@@ -148,7 +148,7 @@ func (m *writeOnlyEnv) changedElsewhere(d envDigests) bool {
 	return len(m.owned(d)) > len(m.EnvWOKeys.Elements())
 }
 
-// withWriteOnly returns env with the write-only variables.
+// withWriteOnly adds the write-only variables to env, and returns env.
 func (m *writeOnlyEnv) withWriteOnly(env map[string]string) map[string]string {
 	maps.Copy(env, m.values)
 	return env

@@ -229,7 +229,7 @@ func integerRules(s *contract.Setting) []validator.Int64 {
 	}
 }
 
-// stringRules limit the length by the stricter version, so that both accept the value.
+// stringRules apply a maximum length that only one version has to both, so that both accept the value.
 func stringRules(s *contract.Setting) []validator.String {
 	f := s.Field()
 	if f.Closed() {

@@ -85,7 +85,7 @@ var podSchema = schema.Schema{
 }
 
 // podOneVersion lists the attributes that only one API version has, with the values that the
-// other version accepts. podFixed checks the attributes that only a create sends.
+// other version accepts. podFixed has the rules for their changes.
 var podOneVersion = slices.Concat(
 	handledByKind(api.V1, []string{"false", "0", "0.000000", "[]", "availability"}, placement...),
 	handledByKind(api.V2, nil, "gpu.min_cuda_version", "gpu.min_ram_per_gpu", "gpu.min_vcpu_count_per_gpu"),
@@ -228,8 +228,8 @@ func (m *pod) flattenCompute(got api.Pod) {
 	}
 }
 
-// withoutAccess returns an answer's environment without the variables that the deployment sets on
-// its own, unless the configured environment has them.
+// withoutAccess removes from got the variables that the deployment sets on its own, unless the
+// configured environment has them, and returns got.
 func withoutAccess(configured types.Map, got map[string]string) map[string]string {
 	maps.DeleteFunc(got, func(name, _ string) bool {
 		_, own := configured.Elements()[name]

@@ -64,8 +64,8 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// await polls until the object is done. It repeats a failed poll, even if the deployment can't
-// be reached. Its error contains the text of the last complete poll and the result of logTail.
+// await polls until the object is done. It repeats a failed poll, even if the deployment can't be
+// reached, unless the object is gone or every request is rejected. Its error contains the text of the last complete poll and the result of logTail.
 // The limit doesn't interrupt the first poll.
 func await(ctx context.Context, c *api.Client, what string, limit time.Duration, poll func(context.Context) (progress, error), logTail func(context.Context) string) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)

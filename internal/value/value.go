@@ -123,7 +123,7 @@ func elements(values []string) []attr.Value {
 	return out
 }
 
-// Misspelled ends a message about an object without attributes. Terraform drops unknown
+// Misspelled is a hint in a message about an object without attributes. Terraform drops unknown
 // attributes during conversion, so a provider never sees a misspelled name.
 const Misspelled = "Terraform drops a misspelled attribute of an object before the provider sees it: check the names."
 
