@@ -207,8 +207,14 @@ func (c *committer) flush() error {
 	return open.wait()
 }
 
-// run commits until ctx ends. It then tries to commit the last changes once.
+// run commits until ctx ends. It then tries to commit the last changes once. Later changes fail.
 func (c *committer) run(ctx context.Context) {
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.fault.Store(&sqldb.ErrClosed)
+		c.open.fail(sqldb.ErrClosed)
+	}()
 	for {
 		select {
 		case <-c.changed:

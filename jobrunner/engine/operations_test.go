@@ -78,6 +78,18 @@ func testPurgeAgainstTakers(t *tester) {
 	t.counts(engine.Counts{InProgress: ran})
 }
 
+// A call that is in progress while the engine closes, or comes later, returns an error and changes nothing.
+func TestCallAfterClose(t *testing.T) {
+	c := sqldb.Config{Dir: t.TempDir()}
+	synctest.Test(t, func(t *testing.T) {
+		e := newTester(t, c, nil)
+		e.Close()
+		must.FailWith(t, must.Err(e.Submit(e.ctx, engine.NewJob{Endpoint: "ep", Input: []byte("{}")})), sqldb.ErrClosed)
+		e.restart()
+		e.counts(engine.Counts{})
+	})
+}
+
 // A job that is taken, fails and is retried during a purge stays.
 func TestPurgeLeavesRetriedJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
