@@ -88,6 +88,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 		sweepNow: make(chan struct{}, 1), calls: make(chan struct{}, 1), spool: newSpool(c.DataDir, c.Logger), queues: map[string]*queue{},
 		hub: hub{watches: map[jobKey]map[*Watch]bool{}},
 	}
+	e.id.Store(new(string))
 	e.commits = committer{engine: e, changed: make(chan struct{}, 1), retry: make(chan struct{}, 1)}
 	if e.db.InMemory() {
 		e.memory.limit = cmp.Or(c.Memory, sqldb.MaxMemory)

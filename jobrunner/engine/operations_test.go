@@ -281,9 +281,6 @@ func testNewestOfBothKinds(t *tester) {
 		got := jobIDs(jobs)
 		must.Hold(t, err == nil && slices.Equal(got, want[:min(n, len(want))]), "the newest", n, "jobs are", got, err, "expected the newest of", want)
 	}
-	jobs, err := t.Newest(t.ctx, "ep", 100, 64<<10)
-	got := jobIDs(jobs)
-	must.Hold(t, err == nil && slices.Equal(got, want), "the newest are", got, err, want)
 }
 
 func jobIDs(jobs []engine.Job) (ids []string) {

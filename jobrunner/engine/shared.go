@@ -90,12 +90,7 @@ func (e *Engine) enter(ctx context.Context) error {
 
 // Process returns the id of this process on a shared database, or "". It changes if the other
 // processes have removed this one.
-func (e *Engine) Process() string {
-	if id := e.id.Load(); id != nil {
-		return *id
-	}
-	return ""
-}
+func (e *Engine) Process() string { return *e.id.Load() }
 
 // watchOthers calls beat at every poll until ctx ends.
 func (e *Engine) watchOthers(ctx context.Context) {
