@@ -51,7 +51,7 @@ func (w *Watch) End() (job *Job, recheck bool) {
 	return w.job.Load(), w.recheck.Swap(false)
 }
 
-// changed records a change. A change that arrives after the end is ignored.
+// changed records a change. The first end stays, whatever arrives later.
 func (w *Watch) changed(t transition) {
 	switch {
 	case t.ended != nil:
