@@ -152,7 +152,7 @@ func (e *Engine) prepareStore(ctx context.Context) error {
 }
 
 // Close stops the engine's goroutines and requeues the jobs that this process handed out.
-// It neither interrupts calls in progress nor closes the database.
+// Changes that come too late for its last commit fail. It doesn't close the database.
 func (e *Engine) Close() { e.stop() }
 
 // leave requeues the running jobs and gives up the leadership of this process. If it fails,
