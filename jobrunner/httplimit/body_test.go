@@ -339,8 +339,3 @@ func TestReadBody(t *testing.T) {
 	must.Hold(t, errors.Is(err, broken), err)
 	reserve(t, m, 100_000)
 }
-
-func TestMachineMemory(t *testing.T) {
-	budget := httplimit.DefaultMemory()
-	must.Hold(t, budget >= 64<<20 && budget <= 4<<30, "the default budget is", budget)
-}

@@ -113,6 +113,8 @@ stock:
 	}
 	d.create("/v2/clusters", cluster(16))
 	d.expectRefusal(400, "expected 16 at most, got 17", "POST", "/v2/clusters", cluster(17))
+	d.podV1(`{"imageName":"any GPU","gpuCount":16}`)
+	d.expectRefusal(400, "expected 16 at most, got 17", "POST", "/v1/pods", `{"imageName":"any GPU","gpuCount":17}`)
 
 	// The stock changes with the deployment's clock.
 	c.Advance(time.Hour)

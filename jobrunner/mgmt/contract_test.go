@@ -13,8 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// bench tests a resource of one version against the contract's table, field by field, over HTTP.
-type bench struct {
+// resourceTest tests a resource of one version against the contract's table, field by field, over HTTP.
+type resourceTest struct {
 	*deployment
 	api      contract.API
 	resource string
@@ -25,9 +25,9 @@ type bench struct {
 	volume   string         // id of a network volume
 }
 
-func benches(d *deployment) []*bench {
+func resourceTests(d *deployment) []*resourceTest {
 	template := d.workerTemplateV1("of the endpoints")
-	return []*bench{
+	return []*resourceTest{
 		{d, contract.V1, "template", "/v1/templates", map[string]any{"name": "t", "imageName": "i"}, true, 0, ""},
 		{d, contract.V1, "networkVolume", "/v1/networkvolumes", map[string]any{"name": "v", "size": 1, "dataCenterId": "X"}, false, 0, ""},
 		{d, contract.V1, "registryAuth", "/v1/containerregistryauth", map[string]any{"name": "r", "username": "u", "password": "p"}, true, 0, ""},
@@ -68,11 +68,11 @@ var siblings = []struct {
 	{contract.V2, "pod", "", `{"gpu":{"id":"NVIDIA L4"}}`},
 }
 
-func (b *bench) siblingMembers(path string) map[string]any {
+func (r *resourceTest) siblingMembers(path string) map[string]any {
 	out := map[string]any{}
 	for _, s := range siblings {
-		if s.api == b.api && s.resource == b.resource && strings.HasPrefix(path, s.path) {
-			must.Succeed(b, json.Unmarshal([]byte(strings.ReplaceAll(s.members, "%volume%", b.volume)), &out))
+		if s.api == r.api && s.resource == r.resource && strings.HasPrefix(path, s.path) {
+			must.Succeed(r, json.Unmarshal([]byte(strings.ReplaceAll(s.members, "%volume%", r.volume)), &out))
 			break
 		}
 	}
@@ -80,11 +80,11 @@ func (b *bench) siblingMembers(path string) map[string]any {
 }
 
 // minimalBody returns the smallest body of a create, with the siblings of a member.
-func (b *bench) minimalBody(path string) map[string]any {
-	out := b.siblingMembers(path)
-	maps.Copy(out, b.minimal)
-	if b.created++; b.unique {
-		out["name"] = fmt.Sprintf("%s %s %d", b.api, b.resource, b.created)
+func (r *resourceTest) minimalBody(path string) map[string]any {
+	out := r.siblingMembers(path)
+	maps.Copy(out, r.minimal)
+	if r.created++; r.unique {
+		out["name"] = fmt.Sprintf("%s %s %d", r.api, r.resource, r.created)
 	}
 	return out
 }
@@ -108,48 +108,48 @@ func setMember(object map[string]any, path []string, value any) {
 }
 
 // sendMember sends the member in a create, or in an update of a new object.
-func (b *bench) sendMember(use contract.Use, path string, value any) reply {
-	b.Helper()
-	create := b.minimalBody(path)
+func (r *resourceTest) sendMember(use contract.Use, path string, value any) reply {
+	r.Helper()
+	create := r.minimalBody(path)
 	if use == contract.Create {
 		setMember(create, strings.Split(path, "."), value)
-		return b.send("POST", b.path, create)
+		return r.send("POST", r.path, create)
 	}
-	id := b.create(b.path, create)
-	update := b.siblingMembers(path)
-	if b.resource == "pod" { // its compute is fixed
+	id := r.create(r.path, create)
+	update := r.siblingMembers(path)
+	if r.resource == "pod" { // its compute is fixed
 		delete(update, "gpu")
 		delete(update, "cpu")
 	}
 	delete(update, "computeType") // fixed
 	delete(update, "compute")     // fixed
 	setMember(update, strings.Split(path, "."), value)
-	return b.send("PATCH", b.path+"/"+id, update)
+	return r.send("PATCH", r.path+"/"+id, update)
 }
 
-func (b *bench) expectAccepted(use contract.Use, path string, value any) {
-	b.Helper()
-	if got := b.sendMember(use, path, value); got.status/100 != 2 {
-		b.Errorf("%s %s, use %b: %s %v is rejected: %d %s", b.api, b.resource, use, path, value, got.status, got.text)
+func (r *resourceTest) expectAccepted(use contract.Use, path string, value any) {
+	r.Helper()
+	if got := r.sendMember(use, path, value); got.status/100 != 2 {
+		r.Errorf("%s %s, use %b: %s %v is rejected: %d %s", r.api, r.resource, use, path, value, got.status, got.text)
 	}
 }
 
-func (b *bench) expectRefused(use contract.Use, path string, value any) {
-	b.Helper()
+func (r *resourceTest) expectRefused(use contract.Use, path string, value any) {
+	r.Helper()
 	want := 422
-	if b.api == contract.V1 {
+	if r.api == contract.V1 {
 		want = 400
 	}
 	name := strings.TrimSuffix(path[strings.LastIndex(path, ".")+1:], "[]")
-	if got := b.sendMember(use, path, value); got.status != want || !strings.Contains(got.text, name) {
-		b.Errorf("%s %s, use %b: %s %v got %d %s", b.api, b.resource, use, path, value, got.status, got.text)
+	if got := r.sendMember(use, path, value); got.status != want || !strings.Contains(got.text, name) {
+		r.Errorf("%s %s, use %b: %s %v got %d %s", r.api, r.resource, use, path, value, got.status, got.text)
 	}
 }
 
 // eachField visits the fields of creates, then the fields of updates.
-func (b *bench) eachField(visit func(f contract.Field, use contract.Use)) {
+func (r *resourceTest) eachField(visit func(f contract.Field, use contract.Use)) {
 	for _, use := range []contract.Use{contract.Create, contract.Update} {
-		for _, f := range contract.FieldsOf(b.api, b.resource, use) {
+		for _, f := range contract.FieldsOf(r.api, r.resource, use) {
 			visit(f, use)
 		}
 	}
@@ -158,53 +158,53 @@ func (b *bench) eachField(visit func(f contract.Field, use contract.Use)) {
 // TestBoundsMatchContract tests values on both sides of every bound, that powers of two are required,
 // every value of an enum, and that only an open enum accepts other values.
 func TestBoundsMatchContract(t *testing.T) {
-	for _, b := range benches(deploy(t)) {
-		b.eachField(func(f contract.Field, use contract.Use) {
+	for _, r := range resourceTests(deploy(t)) {
+		r.eachField(func(f contract.Field, use contract.Use) {
 			if f.Min != nil {
-				b.checkBound(f, use, *f.Min, -1)
+				r.checkBound(f, use, *f.Min, -1)
 			}
 			if f.Max != nil {
-				b.checkBound(f, use, *f.Max, +1)
+				r.checkBound(f, use, *f.Max, +1)
 			}
 			if f.OrZero {
-				b.expectAccepted(use, f.Path, 0)
+				r.expectAccepted(use, f.Path, 0)
 			}
 			if f.Power2 {
-				b.expectRefused(use, f.Path, *f.Min+1)
+				r.expectRefused(use, f.Path, *f.Min+1)
 			}
-			b.checkEnum(f, use)
+			r.checkEnum(f, use)
 		})
 	}
 }
 
 // checkBound tests a bound and a value beyond it.
-func (b *bench) checkBound(f contract.Field, use contract.Use, bound, step float64) {
-	b.Helper()
+func (r *resourceTest) checkBound(f contract.Field, use contract.Use, bound, step float64) {
+	r.Helper()
 	// The volume has the size of the lower bound, and an update must grow it.
-	mustGrow := b.resource == "networkVolume" && f.Path == "size" && use == contract.Update && step < 0
+	mustGrow := r.resource == "networkVolume" && f.Path == "size" && use == contract.Update && step < 0
 	switch f.Type {
 	case "integer":
 		if !mustGrow {
-			b.expectAccepted(use, f.Path, bound)
+			r.expectAccepted(use, f.Path, bound)
 		}
-		b.expectRefused(use, f.Path, bound+step)
+		r.expectRefused(use, f.Path, bound+step)
 	case "number":
-		b.expectAccepted(use, f.Path, bound)
-		b.expectRefused(use, f.Path, bound+step/100)
+		r.expectAccepted(use, f.Path, bound)
+		r.expectRefused(use, f.Path, bound+step/100)
 	case "string":
 		if step > 0 {
-			b.expectAccepted(use, f.Path, strings.Repeat("x", int(bound)))
+			r.expectAccepted(use, f.Path, strings.Repeat("x", int(bound)))
 		}
-		b.expectRefused(use, f.Path, strings.Repeat("x", int(bound+step)))
+		r.expectRefused(use, f.Path, strings.Repeat("x", int(bound+step)))
 	case "array":
-		b.expectRefused(use, f.Path, make([]any, int(bound+step)))
+		r.expectRefused(use, f.Path, make([]any, int(bound+step)))
 	default:
-		b.Errorf("%s %s: the test has no case for the bound of %s", b.api, b.resource, f.Path)
+		r.Errorf("%s %s: the test has no case for the bound of %s", r.api, r.resource, f.Path)
 	}
 }
 
-func (b *bench) checkEnum(f contract.Field, use contract.Use) {
-	b.Helper()
+func (r *resourceTest) checkEnum(f contract.Field, use contract.Use) {
+	r.Helper()
 	if f.Enum == nil || strings.HasPrefix(f.Path, "scaling") {
 		return // each type of scaling has its own members, which other tests cover
 	}
@@ -219,57 +219,57 @@ func (b *bench) checkEnum(f contract.Field, use contract.Use) {
 		if f.Form != nil && strings.Contains(f.Form.Pattern, `\d+`) || strings.Contains(f.Path, "Cuda") {
 			unknown = "99.1"
 		}
-		b.expectAccepted(use, f.Path, value(unknown))
-		b.expectAccepted(use, f.Path, value(f.Enum[0]))
+		r.expectAccepted(use, f.Path, value(unknown))
+		r.expectAccepted(use, f.Path, value(f.Enum[0]))
 		return
 	}
 	for _, known := range f.Enum {
-		b.expectAccepted(use, f.Path, value(known))
+		r.expectAccepted(use, f.Path, value(known))
 	}
-	b.expectRefused(use, f.Path, value("NOT_KNOWN"))
+	r.expectRefused(use, f.Path, value("NOT_KNOWN"))
 }
 
 // Members reject values of another type or form, and an operation rejects members that it lacks.
 func TestTypesMatchContract(t *testing.T) {
 	mistyped := map[string]any{"string": 1, "integer": "1", "number": "1", "boolean": "true", "array": "x", "map": []any{}, "object": "x"}
-	for _, b := range benches(deploy(t)) {
-		b.eachField(func(f contract.Field, use contract.Use) {
+	for _, r := range resourceTests(deploy(t)) {
+		r.eachField(func(f contract.Field, use contract.Use) {
 			must.Require(t, mistyped[f.Type] != nil, "no wrong value for", f.Type)
-			b.expectRefused(use, f.Path, mistyped[f.Type])
+			r.expectRefused(use, f.Path, mistyped[f.Type])
 			if f.Type == "integer" {
-				b.expectRefused(use, f.Path, math.Pi)
+				r.expectRefused(use, f.Path, math.Pi)
 			}
-			if !f.Nullable && !slices.Contains(references, fmt.Sprint(b.api, " ", b.resource, " ", f.Path)) {
-				b.expectRefused(use, f.Path, nil)
+			if !f.Nullable && !slices.Contains(references, fmt.Sprint(r.api, " ", r.resource, " ", f.Path)) {
+				r.expectRefused(use, f.Path, nil)
 			}
 			if f.Type == "map" {
 				for _, name := range []string{"", "A=B", "A\x00"} {
-					b.expectRefused(use, f.Path, map[string]string{name: "x"})
+					r.expectRefused(use, f.Path, map[string]string{name: "x"})
 				}
-				b.expectRefused(use, f.Path, map[string]string{"A": "\x00"})
+				r.expectRefused(use, f.Path, map[string]string{"A": "\x00"})
 			}
-			b.checkForm(f, use)
+			r.checkForm(f, use)
 			switch f.Items {
 			case "string":
 				items := any([]any{1})
 				if f.Type == "map" {
 					items = map[string]any{"A": 1}
 				}
-				b.expectRefused(use, f.Path, items)
+				r.expectRefused(use, f.Path, items)
 			case "object":
-				b.expectRefused(use, f.Path, []any{"x"})
+				r.expectRefused(use, f.Path, []any{"x"})
 			}
 		})
 		for _, use := range []contract.Use{contract.Create, contract.Update} {
-			accepted := contract.FieldsOf(b.api, b.resource, use)
+			accepted := contract.FieldsOf(r.api, r.resource, use)
 			if len(accepted) == 0 {
 				continue
 			}
-			b.expectRefused(use, "bogus", "x")
+			r.expectRefused(use, "bogus", "x")
 			for _, f := range contract.Fields {
 				known := slices.ContainsFunc(accepted, func(t contract.Field) bool { return t.Path == f.Path })
-				if f.API == b.api && f.Resource == b.resource && !known && !strings.ContainsAny(f.Path, ".[") {
-					b.expectRefused(use, f.Path, "x")
+				if f.API == r.api && f.Resource == r.resource && !known && !strings.ContainsAny(f.Path, ".[") {
+					r.expectRefused(use, f.Path, "x")
 				}
 			}
 		}
@@ -291,16 +291,16 @@ var malformed = map[contract.Form][]string{
 	contract.ID:           {" "},
 }
 
-func (b *bench) checkForm(f contract.Field, use contract.Use) {
-	b.Helper()
+func (r *resourceTest) checkForm(f contract.Field, use contract.Use) {
+	r.Helper()
 	if f.Form == nil {
 		return
 	}
 	for _, value := range malformed[*f.Form] {
 		if f.Type == "array" {
-			b.expectRefused(use, f.Path, []string{value})
+			r.expectRefused(use, f.Path, []string{value})
 		} else {
-			b.expectRefused(use, f.Path, value)
+			r.expectRefused(use, f.Path, value)
 		}
 	}
 }
@@ -311,29 +311,29 @@ var notAlone = []string{"templateId", "containerRegistryAuthId", "networkVolumeI
 
 // Each member can be updated alone, and the answer shows the new value.
 func TestUpdateOfEachMember(t *testing.T) {
-	for _, b := range benches(deploy(t)) {
-		for _, f := range contract.FieldsOf(b.api, b.resource, contract.Update) {
+	for _, r := range resourceTests(deploy(t)) {
+		for _, f := range contract.FieldsOf(r.api, r.resource, contract.Update) {
 			if strings.ContainsAny(f.Path, ".[") || slices.Contains(notAlone, f.Path) {
 				continue
 			}
-			value, shown := b.otherValue(f)
-			got := b.send("PATCH", b.path+"/"+b.create(b.path, b.minimalBody("")), map[string]any{f.Path: value})
+			value, shown := r.otherValue(f)
+			got := r.send("PATCH", r.path+"/"+r.create(r.path, r.minimalBody("")), map[string]any{f.Path: value})
 			switch {
 			case got.status/100 != 2:
-				t.Errorf("%s %s: an update of %s alone is rejected: %d %s", b.api, b.resource, f.Path, got.status, got.text)
+				t.Errorf("%s %s: an update of %s alone is rejected: %d %s", r.api, r.resource, f.Path, got.status, got.text)
 			case shown && fmt.Sprint(got.get(f.Path)) != fmt.Sprint(value):
-				t.Errorf("%s %s: after an update to %s = %v the answer has %v: carry it in the mapper of the update (jobrunner/mgmt) and in the object or its change (jobrunner/store)", b.api, b.resource, f.Path, value, got.get(f.Path))
+				t.Errorf("%s %s: after an update to %s = %v the answer has %v: carry it in the mapper of the update (jobrunner/mgmt) and in the object or its change (jobrunner/store)", r.api, r.resource, f.Path, value, got.get(f.Path))
 			}
 		}
 	}
 }
 
 // otherValue returns a value of a member other than its default, and whether answers show it as sent.
-func (b *bench) otherValue(f contract.Field) (value any, shown bool) {
-	if whole, ok := b.siblingMembers(f.Path)[f.Path]; ok {
+func (r *resourceTest) otherValue(f contract.Field) (value any, shown bool) {
+	if whole, ok := r.siblingMembers(f.Path)[f.Path]; ok {
 		return whole, false
 	}
-	shown = slices.ContainsFunc(contract.FieldsOf(b.api, b.resource, contract.Read), func(r contract.Field) bool { return r.Path == f.Path && r.Type == f.Type })
+	shown = slices.ContainsFunc(contract.FieldsOf(r.api, r.resource, contract.Read), func(read contract.Field) bool { return read.Path == f.Path && read.Type == f.Type })
 	switch f.Type {
 	case "boolean":
 		return f.Default != "true", shown
@@ -354,36 +354,36 @@ func (b *bench) otherValue(f contract.Field) (value any, shown bool) {
 	case len(f.Enum) > 0:
 		return f.Enum[len(f.Enum)-1], shown
 	}
-	return fmt.Sprint("/x of ", b.api), shown // a new name, and a path
+	return fmt.Sprint("/x of ", r.api), shown // a new name, and a path
 }
 
 // A create without a required member is refused, and the minimal body has no other members.
 func TestRequiredMembersMatchContract(t *testing.T) {
-	for _, b := range benches(deploy(t)) {
-		for _, f := range contract.FieldsOf(b.api, b.resource, contract.Create) {
+	for _, r := range resourceTests(deploy(t)) {
+		for _, f := range contract.FieldsOf(r.api, r.resource, contract.Create) {
 			path := strings.Split(f.Path, ".")
 			parent := strings.Join(path[:len(path)-1], ".")
 			if !f.RequiredIn(contract.Create) || strings.Contains(f.Path, "[") {
 				continue
 			}
-			body := b.minimalBody(f.Path)
+			body := r.minimalBody(f.Path)
 			object := body
 			for _, name := range path[:len(path)-1] {
 				object = object[name].(map[string]any)
 			}
 			delete(object, path[len(path)-1])
-			got := b.send("POST", b.path, body)
+			got := r.send("POST", r.path, body)
 			want := fmt.Sprintf("%s: missing property '%s'", strings.TrimSuffix("$."+parent, "."), path[len(path)-1])
-			must.Hold(t, got.status/100 == 4 && strings.Contains(got.text, want), b.api, b.resource, "without", f.Path, got.status, got.text)
+			must.Hold(t, got.status/100 == 4 && strings.Contains(got.text, want), r.api, r.resource, "without", f.Path, got.status, got.text)
 		}
 	}
 }
 
 // The members that a minimal create omits have the contract's defaults.
 func TestDefaultsMatchContract(t *testing.T) {
-	for _, b := range benches(deploy(t)) {
-		for _, f := range contract.FieldsOf(b.api, b.resource, contract.Create) {
-			readable := slices.ContainsFunc(contract.FieldsOf(b.api, b.resource, contract.Read), func(r contract.Field) bool { return r.Path == f.Path })
+	for _, r := range resourceTests(deploy(t)) {
+		for _, f := range contract.FieldsOf(r.api, r.resource, contract.Create) {
+			readable := slices.ContainsFunc(contract.FieldsOf(r.api, r.resource, contract.Read), func(read contract.Field) bool { return read.Path == f.Path })
 			if f.Default == "" || !readable {
 				continue
 			}
@@ -391,10 +391,10 @@ func TestDefaultsMatchContract(t *testing.T) {
 			if strings.HasPrefix(f.Path, "gpu.") {
 				sibling = f.Path
 			}
-			got := b.send("POST", b.path, b.minimalBody(sibling))
+			got := r.send("POST", r.path, r.minimalBody(sibling))
 			var want any
 			must.Succeed(t, json.Unmarshal([]byte(f.Default), &want))
-			must.Equal(t, got.get(f.Path), want, b.api, b.resource, f.Path, "by default, want", f.Default)
+			must.Equal(t, got.get(f.Path), want, r.api, r.resource, f.Path, "by default, want", f.Default)
 		}
 	}
 }
@@ -402,9 +402,9 @@ func TestDefaultsMatchContract(t *testing.T) {
 // An answer has all required members, and only members of the contract.
 func TestAnswersMatchContract(t *testing.T) {
 	d := deploy(t)
-	for _, b := range benches(d) {
+	for _, r := range resourceTests(d) {
 		for _, compute := range []string{"", "gpu", "cpu", "vcpuCount"} { // kinds of compute
-			b.checkAnswer(b.send("POST", b.path, b.minimalBody(compute)))
+			r.checkAnswer(r.send("POST", r.path, r.minimalBody(compute)))
 		}
 	}
 	for _, c := range []struct{ path, resource string }{
@@ -413,22 +413,22 @@ func TestAnswersMatchContract(t *testing.T) {
 		{"/v2/catalog/datacenters/EU-RO-1?include=GPU_AVAILABILITY,CPU_AVAILABILITY", "dataCenter"},
 	} {
 		withGPUs := deploy(t, withL40S)
-		b := &bench{deployment: withGPUs, api: contract.V2, resource: c.resource}
-		b.checkAnswer(withGPUs.mustSend(200, "GET", c.path, ""))
+		r := &resourceTest{deployment: withGPUs, api: contract.V2, resource: c.resource}
+		r.checkAnswer(withGPUs.mustSend(200, "GET", c.path, ""))
 	}
 }
 
-func (b *bench) checkAnswer(got reply) {
-	b.Helper()
+func (r *resourceTest) checkAnswer(got reply) {
+	r.Helper()
 	known := map[string]contract.Field{}
-	for _, f := range contract.FieldsOf(b.api, b.resource, contract.Read) {
+	for _, f := range contract.FieldsOf(r.api, r.resource, contract.Read) {
 		known[f.Path] = f
-		must.Hold(b, !f.RequiredIn(contract.Read) || strings.ContainsAny(f.Path, ".[") || got.has(f.Path), b.api, b.resource, "lacks", f.Path, got.text)
+		must.Hold(r, !f.RequiredIn(contract.Read) || strings.ContainsAny(f.Path, ".[") || got.has(f.Path), r.api, r.resource, "lacks", f.Path, got.text)
 	}
 	var walk func(v any, path string)
 	walk = func(v any, path string) {
 		if f, ok := known[path]; path != "" && !strings.HasSuffix(path, "[]") && !ok {
-			b.Errorf("%s %s has %s, which the contract does not know", b.api, b.resource, path)
+			r.Errorf("%s %s has %s, which the contract does not know", r.api, r.resource, path)
 		} else if f.Type == "map" || v == nil && f.Nullable {
 			return
 		}

@@ -231,11 +231,11 @@ func (tx *Tx) checkPodGPU(p Pod) error {
 		return nil
 	}
 	most := int64(0)
-	for _, id := range p.GPU.TypeIDs {
-		most = max(most, tx.Catalog().OfferOf(id).MaxCount[p.Cloud])
-	}
-	if len(p.GPU.TypeIDs) == 0 {
+	if len(p.GPU.TypeIDs) == 0 { // the pod may get a type that only the machine has
 		most = catalog.MaxGPUs
+	}
+	for _, id := range tx.gpuTypes(p) {
+		most = max(most, tx.Catalog().OfferOf(id).MaxCount[p.Cloud])
 	}
 	switch {
 	case most == 0:
@@ -246,6 +246,17 @@ func (tx *Tx) checkPodGPU(p Pod) error {
 		return errTwoCUDA
 	}
 	return nil
+}
+
+// gpuTypes returns the types that a pod requests, or the catalog's if it requests any.
+func (tx *Tx) gpuTypes(p Pod) []string {
+	types := p.GPU.TypeIDs
+	for _, g := range tx.Catalog().GPUs {
+		if len(p.GPU.TypeIDs) == 0 {
+			types = append(types, g.ID)
+		}
+	}
+	return types
 }
 
 // checkPodCPU checks the count if the catalog has the flavor.
@@ -315,21 +326,15 @@ func (tx *Tx) placePod(p Pod) (dataCenter string, err error) {
 		}
 		return allowed[0], nil
 	}
-	var wanted []string // empty: any GPU
+	var requested, ids []string
 	if p.GPU != nil {
-		wanted = p.GPU.TypeIDs
+		requested, ids = p.GPU.TypeIDs, tx.gpuTypes(p)
 	} else {
-		wanted = p.CPU.FlavorIDs
+		requested, ids = p.CPU.FlavorIDs, p.CPU.FlavorIDs
 	}
 	product := catalog.Pod
 	if p.Cluster != nil {
 		product = catalog.Cluster
-	}
-	ids := wanted
-	for _, g := range offered.GPUs {
-		if len(wanted) == 0 {
-			ids = append(ids, g.ID)
-		}
 	}
 	for _, id := range ids {
 		placement := catalog.Placement{GPU: id, Cloud: p.Cloud, Product: product}
@@ -341,5 +346,5 @@ func (tx *Tx) placePod(p Pod) (dataCenter string, err error) {
 			return dataCenter, nil
 		}
 	}
-	return "", refusef("%s (%s cloud): try other data centers or another type", catalog.NoStock(wanted, "any GPU", allowed), p.Cloud)
+	return "", refusef("%s (%s cloud): try other data centers or another type", catalog.NoStock(requested, "any GPU", allowed), p.Cloud)
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// View reads a deployment for the page and for each scrape of the metrics.
 type View struct {
 	*engine.Engine
 	*store.Store
