@@ -56,7 +56,7 @@ func testMetrics(t *testing.T, c jobrunner.Config) {
 	must.Hold(t, !strings.Contains(text, id), "a deleted endpoint has series")
 }
 
-// With Remote, metrics need a key with all rights, the page accepts any host, and profiles are off.
+// With Remote, metrics need a key that reads the management API, the page accepts any host, and profiles are off.
 func TestRemote(t *testing.T) {
 	dir := t.TempDir()
 	some := must.Do(apikey.At(dir).Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}}))(t)

@@ -46,7 +46,7 @@ type Config struct {
 	// the process, but not of the machine.
 	NoSync bool
 	// Engine is the URL of a PostgreSQL database for the state instead of the data folder.
-	// Several deployments may share it. The database imports the folder's added keys.
+	// Several nodes of a deployment may share it. The database imports the folder's added keys.
 	Engine string
 	// EngineConnections limits the connections to the database; 0 is
 	// sqldb.DefaultConnections.
@@ -90,7 +90,7 @@ type Config struct {
 	// URL is where worker processes reach the deployment, such as http://127.0.0.1:8420. If
 	// it is empty, the deployment starts no worker processes.
 	URL string
-	// NodeURL is where other deployments on the same database reach this one; "" is URL.
+	// NodeURL is where other nodes on the same database reach this one; "" is URL.
 	NodeURL string
 	// Programs resolves images that aren't built in. Nil resolves none.
 	Programs run.Programs
@@ -112,7 +112,7 @@ type Jobrunner struct {
 	db         *sqldb.DB
 	clock      *clock.Clock
 	timekeeper *node.Timekeeper
-	machine    string // the deployment's id
+	machine    string // the node's id
 	keys       *apikey.Keys
 	added      *apikey.Table   // nil if the added keys are in a file
 	catalog    *catalog.Source // nil: the built-in catalog
@@ -235,8 +235,8 @@ func (j *Jobrunner) openJobs(ctx context.Context, c Config, hooks webhook.Policy
 	return nil
 }
 
-// recordEvent returns a function that passes events of jobs to the metrics, the page, and
-// onJob if it isn't nil. The page's charts exclude requests of batches.
+// recordEvent returns a function that passes events of jobs to the metrics, the page, and onJob if it
+// isn't nil. The page's charts exclude requests of batches, which it reports to the pools.
 func (j *Jobrunner) recordEvent(onJob func(engine.Event)) func(engine.Event) {
 	return func(e engine.Event) {
 		j.metrics.Job(e)

@@ -23,7 +23,7 @@ func (d *deployment) awaitPod(id, status string) {
 
 const onCPU = `"cpu":{"id":"cpu3c","vcpuCount":2}`
 
-// On a shared database a pod's creator runs it, and any deployment can show and stop it.
+// On a shared database a pod's creator runs it, and any node can show and stop it.
 func TestPodsOfSharedDatabases(t *testing.T) {
 	acctest.LeaveToCI(t, "TestPodsOfANodeThatIsGone tests pods of two nodes")
 	url := pgtest.Start(t)

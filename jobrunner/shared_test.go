@@ -21,7 +21,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// Two deployments on one database act as one: they share all objects and finish each other's work.
+// Two nodes on one database act as one deployment: they share all objects and finish each other's work.
 func TestTwoOnOneDatabase(t *testing.T) {
 	acctest.LeaveToCI(t, "the tests of node and TestMetricsOfTwoNodes test two nodes")
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
@@ -40,7 +40,7 @@ func TestTwoOnOneDatabase(t *testing.T) {
 		_, err = a.client(api.V2).Templates.Create(t.Context(), api.Template{Name: "one", Image: "i", Disk: 5, Category: "CPU", Serverless: true})
 		must.Fail(t, err, "unique")
 	})
-	// The deployment that created the endpoint is gone.
+	// The node that created the endpoint is gone.
 	submitted := must.Do(b.client(api.V2).Jobs.Run(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":2}`)}))(t)
 	b.awaitCompleted(endpoint, submitted.ID)
 	log := b.log.String()

@@ -19,18 +19,27 @@ func TestConfiguration(t *testing.T) {
 	put(t, file, "engine: none\nrules:\n  - image: a/b\n    process: {run: [go, version]}\n")
 	p := serve(t, environment(home), "--data="+data)
 	must.Contain(t, strings.Join(p.greeted, "\n"), "Images: "+file+": 1 × process\nImages: containers: off\n")
-	expectFlaw(t, "--config", "GPUCLOUD_JOBRUNNER_CONFIG", "rules:\n  - image: a/b\n", ":2: the rule for a/b needs one of")
 }
 
-// expectFlaw expects that serve rejects a flawed file, from a flag or a variable, and names file and flaw.
-func expectFlaw(t *testing.T, flag, variable, text, flaw string) {
-	t.Helper()
-	home := t.TempDir()
-	file := filepath.Join(home, "flawed.yaml")
-	put(t, file, text)
-	serve := []string{"serve", "--listen=127.0.0.1:0", "--ephemeral"}
-	must.Contain(t, mustFail(t, environment(home), append(serve, flag+"="+file)...), file+flaw)
-	must.Contain(t, mustFail(t, environment(home, variable+"="+file), serve...), file+flaw)
+// A flawed file, from a flag or a variable, is a usage error, and nothing is created.
+func TestFlawedFiles(t *testing.T) {
+	t.Parallel()
+	for flag, c := range map[string]struct{ variable, text, flaw string }{
+		"--config":           {"GPUCLOUD_JOBRUNNER_CONFIG", "rules:\n  - image: a/b\n", ":2: the rule for a/b needs one of"},
+		"--catalog":          {"GPUCLOUD_CATALOG", "gpus:\n  - id: NVIDIA L4\n    price: {secured: 1}\n", `:3: unknown field "secured"; did you mean "secure"?`},
+		"--secrets-key-file": {"GPUCLOUD_SECRETS_KEY_FILE", "short", " has no key: expected 32 bytes in base64"},
+		"--simulate-gpus":    {"", "devices: 1\n", ":1: "},
+	} {
+		home := t.TempDir()
+		file, data := filepath.Join(home, "flawed"), filepath.Join(home, "data")
+		put(t, file, c.text)
+		serve := []string{"serve", "--listen=127.0.0.1:0", "--data=" + data}
+		must.Contain(t, mustFail(t, environment(home), append(serve, flag+"="+file)...), "invalid "+flag+": ", file+c.flaw)
+		if c.variable != "" {
+			must.Contain(t, mustFail(t, environment(home, c.variable+"="+file), serve...), "invalid "+flag+": ", file+c.flaw)
+		}
+		must.FailWith(t, must.Err(os.Stat(data)), os.ErrNotExist, flag, "the data folder was created")
+	}
 }
 
 func TestCatalog(t *testing.T) {
@@ -39,7 +48,6 @@ func TestCatalog(t *testing.T) {
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--catalog="+example)
 	_, text := p.get("/v2/catalog/gpus/LAB%20Accelerator%20X")
 	must.Hold(t, strings.Contains(text, `"price":{"secure":1.25,"community":0,"serverless":2}`), "the example's price is missing:", text)
-	expectFlaw(t, "--catalog", "GPUCLOUD_CATALOG", "gpus:\n  - id: NVIDIA L4\n    price: {secured: 1}\n", `:3: unknown field "secured"; did you mean "secure"?`)
 }
 
 const longKey = "0123456789-long-enough-key"
@@ -47,12 +55,15 @@ const longKey = "0123456789-long-enough-key"
 // An unspecified address listens only on its own family, and the printed URL works.
 func TestUnspecifiedAddresses(t *testing.T) {
 	t.Parallel()
+	other := must.Do(net.Listen("tcp4", "127.0.0.1:0"))(t) // another program with the same port
+	defer other.Close()
+	_, taken, _ := net.SplitHostPort(other.Addr().String())
 	for listen, c := range map[string]struct{ wantURL, unreachable string }{
-		"0.0.0.0:0": {"http://127.0.0.1:", "[::1]"}, "[::]:0": {"http://[::1]:", "127.0.0.1"}, ":0": {"http://127.0.0.1:", ""},
+		"0.0.0.0:0": {"http://127.0.0.1:", "[::1]"}, "[::]:0": {"http://[::1]:", "127.0.0.1"}, "[::]:" + taken: {"http://[::1]:", ""}, ":0": {"http://127.0.0.1:", ""},
 	} {
 		if probe, err := net.Listen("tcp6", "[::1]:0"); err == nil {
 			probe.Close()
-		} else if listen == "[::]:0" {
+		} else if strings.HasPrefix(listen, "[::]") {
 			t.Log("[::]: not tested, because this machine has no IPv6")
 			continue
 		}

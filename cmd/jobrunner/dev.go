@@ -16,6 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/host"
 )
@@ -96,7 +97,7 @@ func (d *dev) run() (err error) {
 	if err != nil {
 		return err
 	}
-	url, observer := "http://"+listener.Addr().String(), newJobObserver()
+	url, observer := "http://"+listener.Addr().String(), &jobObserver{ended: make(chan engine.Event, maxEnds), running: make(chan struct{}, 1), own: map[string]bool{}}
 	j, err := jobrunner.New(ctx, jobrunner.Config{
 		APIKey: key, Logger: log, GPUs: inventory, NoJobLimits: true, Version: version,
 		URL: url, Programs: programs, LogWorkers: out, OnJob: observer.observe,

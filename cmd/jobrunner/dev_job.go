@@ -20,7 +20,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 )
 
-// The exit statuses of dev --once.
+// The exit statuses of dev --once and job.
 const (
 	exitFailed     = 1 // the job FAILED
 	exitNotStarted = 2 // no worker can start, or the input is invalid
@@ -67,11 +67,7 @@ func submissionOf(input string) ([]byte, error) {
 
 // submit sends a job.
 func (e *devEndpoint) submit(ctx context.Context, input string) (job api.Job, err error) {
-	text, err := submissionOf(input)
-	if err != nil {
-		return job, notStarted(err)
-	}
-	s, err := decodeSubmission(text)
+	s, err := decodeSubmission(input)
 	if err != nil {
 		return job, notStarted(err)
 	}
@@ -222,10 +218,6 @@ type jobObserver struct {
 
 // maxEnds limits the queued events. Further ones are dropped.
 const maxEnds = 1000
-
-func newJobObserver() *jobObserver {
-	return &jobObserver{ended: make(chan engine.Event, maxEnds), running: make(chan struct{}, 1), own: map[string]bool{}}
-}
 
 // observe signals that a job runs, or queues its end for show.
 func (j *jobObserver) observe(e engine.Event) {

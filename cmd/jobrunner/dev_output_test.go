@@ -113,7 +113,6 @@ runpod.serverless.start({"handler": handler})
 		"raised":       {[]string{`--input={"op": "raise"}`}, 1, "", "\nValueError: it is Saturday\n"},
 		"died":         {[]string{`--input={"op": "die"}`}, 1, "", "its worker died: exit status 3"},
 		"not an input": {[]string{"--input=[1]"}, 2, "", "invalid --input [1]: expected a JSON object such as {\"prompt\": \"hello\"}, or a file that has one"},
-		"nor this":     {[]string{"--input=5"}, 2, "", "invalid --input 5: expected a JSON object"},
 		"nor a file":   {[]string{"--input=absent"}, 2, "", "expected a JSON object or a file: open absent"},
 		"not local":    {[]string{"--listen=:0"}, 2, "", "allow this with jobrunner serve --allow-remote"},
 		"no object":    {[]string{"--input=" + file}, 2, "", "expected a JSON object"},

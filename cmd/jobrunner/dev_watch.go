@@ -117,7 +117,7 @@ func matches(pattern string) []string {
 	return found
 }
 
-// checkWatch rejects a name that neither exists nor is a pattern.
+// checkWatch rejects a name that neither exists nor is a valid pattern.
 func checkWatch(patterns []string) error {
 	for _, pattern := range patterns {
 		if _, err := filepath.Match(pattern, ""); err != nil && !exists(pattern) {

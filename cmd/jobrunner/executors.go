@@ -10,10 +10,13 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu/nvidia"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/host"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/kubernetes"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // configFile is the default configuration file in the data folder.
@@ -41,6 +44,40 @@ func (s *serve) configFile(dir string) string {
 	return file
 }
 
+// checkFiles rejects flawed files of flags, before anything is created. The deployment reads them again,
+// so checkFiles skips pipes.
+func (s *serve) checkFiles() error {
+	log := slog.New(slog.DiscardHandler)
+	for _, flag := range []struct {
+		name, file string
+		check      func(file string) error
+	}{
+		{"--config", s.Config, host.CheckFile},
+		{"--catalog", s.Catalog, func(file string) error {
+			source, err := catalog.Open(file, new(clock.Clock), log)
+			source.Close()
+			return err
+		}},
+		{"--secrets-key-file", s.SecretsKeyFile, func(file string) error { return new(store.Store).SecretKey(file, "") }},
+		{"--simulate-gpus", s.SimulateGPUs, func(file string) error {
+			inventory, err := gpu.Simulate(file, log)
+			if err == nil {
+				inventory.Close()
+			}
+			return err
+		}},
+	} {
+		info, err := os.Stat(flag.file)
+		if isPipe := err == nil && !info.Mode().IsRegular() && !info.IsDir(); flag.file == "" || isPipe {
+			continue
+		}
+		if err := flag.check(flag.file); err != nil {
+			return usageErrorf("invalid %s: %s", flag.name, err)
+		}
+	}
+	return nil
+}
+
 // containerRecordDir returns the folder in which this user's ephemeral jobrunners record their
 // containers, so that a later one can remove the containers of a killed one. It returns "" if the user has
 // no cache directory.
@@ -56,8 +93,6 @@ func containerRecordDir() string {
 // describes them or says why there are none.
 func (s *serve) gpus(ctx context.Context, programs *host.Executor, log *slog.Logger) (inventory gpu.Inventory, line string, err error) {
 	switch {
-	case s.SimulateGPUs != "" && s.GPUs == "off":
-		return nil, "", usageErrorf("--gpus=off and --simulate-gpus exclude each other: choose one")
 	case s.GPUs == "off":
 		return gpu.None(), "off", nil
 	case s.SimulateGPUs == "" && programs.Cluster() != nil:

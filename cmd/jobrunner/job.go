@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 )
 
 // job is a client of the job API of any deployment.
@@ -97,11 +96,7 @@ func (r *runJob) Run() error {
 
 // submission creates the body of the request.
 func (r *runJob) submission() (s api.Submission, err error) {
-	text, err := submissionOf(r.Input)
-	if err != nil {
-		return s, err
-	}
-	if s, err = decodeSubmission(text); err != nil {
+	if s, err = decodeSubmission(r.Input); err != nil {
 		return s, err
 	}
 	if r.Webhook != "" {
@@ -122,8 +117,12 @@ func (r *runJob) submission() (s api.Submission, err error) {
 	return s, nil
 }
 
-// decodeSubmission decodes a submission, and warns about members that the API doesn't have.
-func decodeSubmission(text []byte) (s api.Submission, err error) {
+// decodeSubmission decodes --input, and warns about members that the API doesn't have.
+func decodeSubmission(input string) (s api.Submission, err error) {
+	text, err := submissionOf(input)
+	if err != nil {
+		return s, err
+	}
 	if err := json.Unmarshal(text, &s); err != nil {
 		return s, fmt.Errorf("invalid --input: %w", err)
 	}
@@ -210,9 +209,9 @@ func notStarted(err error) error {
 	return &exitError{exitNotStarted, err.Error()}
 }
 
-// withEndpoint resolves the endpoint's name and calls a function, whose context ends at Ctrl-C.
+// withEndpoint resolves the endpoint's name and calls a function, whose context ends at Ctrl-C or when the terminal closes.
 func (e *endpointArgs) withEndpoint(call func(ctx context.Context, c *api.Client, endpointID string) error) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	defer stop()
 	c, err := e.client()
 	if err != nil {
@@ -241,10 +240,8 @@ func endpointID(ctx context.Context, c *api.Client, given string) (string, error
 		}
 		return "", err
 	}
-	for _, e := range all {
-		if e.ID == given {
-			return given, nil
-		}
+	if slices.ContainsFunc(all, func(e api.NamedObject) bool { return e.ID == given }) {
+		return given, nil
 	}
 	switch ids := api.WithName(all, given); len(ids) {
 	case 1:

@@ -36,10 +36,8 @@ Example:
 
 Example:
   jobrunner job logs my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1`,
-	"job cancel": `Example:
-  jobrunner job cancel my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1`,
-	"job retry": `Example:
-  jobrunner job retry my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1`,
+	"job cancel": "Example:\n  jobrunner job cancel my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1",
+	"job retry":  "Example:\n  jobrunner job retry my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1",
 	"job purge": `Running jobs continue.
 
 Example:
@@ -55,14 +53,10 @@ Examples:
   jobrunner job batch run my-endpoint inputs.jsonl --name nightly --detach
 
 Exit status: 0 all requests are COMPLETED, 1 some aren't, 2 the batch was rejected, 4 anything else.`,
-	"job batch list": `Example:
-  jobrunner job batch list my-endpoint`,
-	"job batch status": `Example:
-  jobrunner job batch status my-endpoint 01a20ee2-b476-7200-b70b-92030390656b`,
-	"job batch results": `Example:
-  jobrunner job batch results my-endpoint 01a20ee2-b476-7200-b70b-92030390656b`,
-	"job batch cancel": `Example:
-  jobrunner job batch cancel my-endpoint 01a20ee2-b476-7200-b70b-92030390656b`,
+	"job batch list":    "Example:\n  jobrunner job batch list my-endpoint",
+	"job batch status":  "Example:\n  jobrunner job batch status my-endpoint 01a20ee2-b476-7200-b70b-92030390656b",
+	"job batch results": "Example:\n  jobrunner job batch results my-endpoint 01a20ee2-b476-7200-b70b-92030390656b",
+	"job batch cancel":  "Example:\n  jobrunner job batch cancel my-endpoint 01a20ee2-b476-7200-b70b-92030390656b",
 }
 
 // addJobHelp sets the help of the commands below job.

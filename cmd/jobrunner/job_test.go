@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -208,8 +209,11 @@ line ends
 		}
 	})
 
-	t.Run("Ctrl-C cancels the job", func(t *testing.T) {
-		for _, more := range []string{"--no-tail", "--tail"} {
+	t.Run("Ctrl-C, or closing the terminal, cancels the job", func(t *testing.T) {
+		hangups := make(chan os.Signal, 1)
+		signal.Notify(hangups, syscall.SIGHUP) // otherwise the program would inherit nohup's setting to ignore it
+		defer signal.Stop(hangups)
+		for more, sent := range map[string]syscall.Signal{"--no-tail": syscall.SIGINT, "--tail": syscall.SIGHUP} {
 			cmd := exec.CommandContext(t.Context(), binary, "job", "run", "any", "--input", `{"op":"stream","n":2,"ms":3600000}`)
 			if more == "--tail" {
 				cmd.Args = append(cmd.Args, more)
@@ -221,7 +225,7 @@ line ends
 				h, err := c.Jobs.Health(t.Context(), ids["any"])
 				return err == nil && h.Jobs.InProgress == 1
 			})
-			cmd.Process.Signal(syscall.SIGINT)
+			cmd.Process.Signal(sent)
 			cmd.Wait()
 			must.Hold(t, cmd.ProcessState.ExitCode() == 4 && strings.Contains(errs.String(), "it was cancelled"),
 				more, "exit status", cmd.ProcessState.ExitCode(), &errs)

@@ -89,8 +89,10 @@ func (s *serve) check() (engine string, err error) {
 		return "", usageErrorf("--ephemeral and --engine (or GPUCLOUD_ENGINE, GPUCLOUD_ENGINE_FILE) exclude each other: choose one")
 	case s.Ephemeral && s.Fsync == "normal":
 		return "", usageErrorf("--ephemeral and --fsync=normal exclude each other: a state in memory isn't flushed")
+	case s.SimulateGPUs != "" && s.GPUs == "off":
+		return "", usageErrorf("--gpus=off and --simulate-gpus exclude each other: choose one")
 	}
-	return engine, s.checkNode()
+	return engine, cmp.Or(s.checkNode(), s.checkFiles())
 }
 
 func (s *serve) Run() (err error) {
@@ -130,7 +132,7 @@ func (s *serve) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	listener := httplimit.Listen(tcp, connections)
+	listener, url := httplimit.Listen(tcp, connections), localURL(s.Listen, tcp.Addr())
 	var workerLogs io.Writer
 	if s.Logs {
 		workerLogs = stderr
@@ -141,14 +143,14 @@ func (s *serve) Run() (err error) {
 		Catalog: s.Catalog, Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
 		WebhookAllow: s.WebhookAllow,
 		BodyMemory:   bodies, StateMemory: s.stateMemory(),
-		URL: localURL(listener.Addr()), Programs: programs, Pods: programs, Volumes: programs.Cluster(), LogWorkers: workerLogs,
+		URL: url, Programs: programs, Pods: programs, Volumes: programs.Cluster(), LogWorkers: workerLogs,
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	var greeting sync.WaitGroup
 	greeting.Go(func() { // waits until the container engines are probed
-		s.greet(stdout, localURL(listener.Addr()), remoteURL(listener.Addr()), dir, key, generated, j.PageCode(), gpus, programs.Describe)
+		s.greet(stdout, url, remoteURL(listener.Addr()), dir, key, generated, j.PageCode(), gpus, programs.Describe)
 	})
 	defer greeting.Wait()
 	return errors.Join(serveHTTP(ctx, stop, listener, j, log), j.Close())
@@ -226,19 +228,18 @@ func serveHTTP(ctx context.Context, stop func(), listener *httplimit.Listener, j
 	time.AfterFunc(shutdownTime/2, func() { cancel(httplimit.ErrStopping) }) // ends held requests
 	shutdownCtx, cancelShutdown := context.WithTimeout(again, shutdownTime)
 	defer cancelShutdown()
-	if err := server.Shutdown(shutdownCtx); shutdownCtx.Err() != nil && errors.Is(err, shutdownCtx.Err()) {
-		return errors.Join(outdated, server.Close())
-	} else if err != nil {
-		return errors.Join(outdated, err)
+	err := server.Shutdown(shutdownCtx)
+	if shutdownCtx.Err() != nil && errors.Is(err, shutdownCtx.Err()) {
+		err = server.Close()
 	}
-	return outdated
+	return errors.Join(outdated, err)
 }
 
 // checkListen rejects an address that other machines can reach without --allow-remote, because
 // anyone with the key can run code on this machine.
 func (s *serve) checkListen() error {
 	host, port, err := net.SplitHostPort(s.Listen)
-	if number, named := strconv.Atoi(port); err != nil || named == nil && (number < 0 || number > math.MaxUint16) {
+	if number, isName := strconv.Atoi(port); err != nil || isName == nil && (number < 0 || number > math.MaxUint16) {
 		return usageErrorf("invalid --listen %s: expected an address such as 127.0.0.1:8420", s.Listen)
 	}
 	if s.AllowRemote && s.Clock == "admin" {
@@ -325,15 +326,15 @@ func listenNetwork(listen string) string {
 	return "tcp6"
 }
 
-// localURL returns the URL at which this machine reaches a listener.
-func localURL(address net.Addr) string {
+// localURL returns the URL at which this machine reaches a listener on the address of --listen.
+func localURL(listen string, address net.Addr) string {
 	tcp, ok := address.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
 		return "http://" + address.String()
 	}
 	for _, loopback := range []string{"127.0.0.1", "::1"} {
 		hostPort := net.JoinHostPort(loopback, fmt.Sprint(tcp.Port))
-		if c, err := net.DialTimeout("tcp", hostPort, time.Second); err == nil { //nolint:noctx // local, at most a second
+		if c, err := net.DialTimeout(listenNetwork(listen), hostPort, time.Second); err == nil { //nolint:noctx // local, at most a second
 			_ = c.Close()
 			return "http://" + hostPort
 		}

@@ -28,8 +28,8 @@ type Config struct {
 	Endpoint func(ctx context.Context, id string) (Endpoint, error)
 	Workers  func(endpoint string) worker.Counts
 	Queued   func(endpoint string) // is called when a job was queued
-	// Failure returns a line that says why no worker of an endpoint can start, or "" if a worker
-	// works or is still starting.
+	// Failure returns a line that says why no worker of an endpoint works, or "" if one works or no
+	// reason is known.
 	Failure func(endpoint string) string
 	Webhook func(*url.URL) error // returns an error if a webhook's URL is not allowed
 	Clock   *clock.Clock
@@ -51,7 +51,6 @@ var ErrNoEndpoint = errors.New("no such endpoint")
 type operation struct {
 	limit limits.Operation // kind of request for the limits
 	live  bool
-	job   bool // its path names a job
 	scope apikey.Scope
 	serve func(*api, http.ResponseWriter, *http.Request, target) error
 }
@@ -63,8 +62,8 @@ type target struct {
 	endpoint string
 	job      string // id of the job or batch
 	request  string // id of a request of the batch
-	route    string
-	live     bool
+	route    string // of /openai
+	live     bool   // the public SDKs' dialect
 }
 
 var (
@@ -103,19 +102,16 @@ var operations = []struct {
 	{"/batch/{id}/requests/{requestId}", remove, nil, limits.Unlimited, apikey.All, (*api).removeRequest},
 	{"/batch/{id}/finalize", post, nil, limits.Unlimited, apikey.All, batchHandler((*engine.Engine).FinalizeBatch)},
 	{"/batch/{id}/cancel", post, nil, limits.Unlimited, apikey.All, batchHandler((*engine.Engine).CancelBatch)},
-	{openAIPath, getOrPost, getOrPost, limits.OpenAI, apikey.All, (*api).openAI},
+	{"/openai/{route...}", getOrPost, getOrPost, limits.OpenAI, apikey.All, (*api).openAI}, // the handler decides which routes exist
 }
-
-// openAIPath matches any route, because the handler decides which ones exist.
-const openAIPath = "/openai/{route...}"
 
 var routes = func() (t httproute.Table[*operation]) {
 	for _, o := range operations {
 		for _, method := range o.v2 {
-			t.Add(method, "/v2/{endpoint_id}"+o.path, &operation{o.limit, false, o.path != openAIPath, o.scope, o.serve})
+			t.Add(method, "/v2/{endpoint_id}"+o.path, &operation{o.limit, false, o.scope, o.serve})
 		}
 		for _, method := range o.live {
-			t.Add(method, "/live/v2/{endpoint_id}"+o.path, &operation{o.limit, true, o.path != openAIPath, o.scope, o.serve})
+			t.Add(method, "/live/v2/{endpoint_id}"+o.path, &operation{o.limit, true, o.scope, o.serve})
 		}
 	}
 	return t
@@ -136,7 +132,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // route answers 401 before anything else, then 404 for the path, 405 for the method, 404 for the
-// endpoint, 403 for a key of other endpoints, and 429.
+// endpoint, 403 for a key without the right, and 429.
 func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	user, err := a.Keys.Authorize(r)
 	if err != nil {
@@ -179,10 +175,10 @@ func find(r *http.Request) (*operation, target, error) {
 	}
 	r.Pattern = found.Pattern
 	op, t := found.Operation, target{endpoint: found.Values[0], live: found.Operation.live}
-	if op.job {
-		t.job, t.request = found.Values[1], found.Values[2]
-	} else {
+	if op.limit == limits.OpenAI {
 		t.route = "/" + found.Values[1]
+	} else {
+		t.job, t.request = found.Values[1], found.Values[2]
 	}
 	return op, t, nil
 }

@@ -57,10 +57,7 @@ func (a *api) submission(w http.ResponseWriter, r *http.Request, t target, limit
 	if err != nil {
 		return engine.NewJob{}, nil, err
 	}
-	n, err := parseSubmission(body)
-	if err == nil {
-		err = a.checkWebhook(n.Webhook)
-	}
+	n, err := a.parseSubmission(body)
 	if err != nil {
 		hold.Release()
 		return engine.NewJob{}, nil, err
@@ -250,7 +247,7 @@ func write(w http.ResponseWriter, body []byte) { httpanswer.Bytes(w, http.Status
 // body has no member for it.
 const queueReason = "X-Queue-Reason"
 
-// explainWait sets queueReason if the job waits and no worker can work.
+// explainWait sets queueReason if the job waits and no worker works.
 func (a *api) explainWait(w http.ResponseWriter, t target, job engine.Job) {
 	if job.State != engine.InQueue {
 		return

@@ -202,23 +202,6 @@ func TestQueueFull(t *testing.T) {
 	}
 }
 
-func TestNoLimits(t *testing.T) {
-	bubble(t, func(t *testing.T, d *deployment) {
-		d.workersMax = 0
-		for _, op := range limitedRequests {
-			if op.rate > 1000 {
-				continue // takes long and runs the same code
-			}
-			for n := range op.rate + 1 {
-				a := d.do(op.method, "/v2/ep/"+op.path, op.body)
-				must.Require(t, a.status != 429, op.path, "request", n, a.raw)
-			}
-		}
-		d.holdRequests(t.Context(), 401, "/v2/ep/runsync?wait=1000", func() io.Reader { return strings.NewReader(`{"input": {}}`) }).Wait()
-		must.Equal(t, d.engine.Counts("ep").InQueue, 1001+401, "jobs were made")
-	}, func(c *jobapi.Config) { c.NoLimits = true })
-}
-
 // A key for one endpoint is valid only there. It reveals whether another endpoint exists: 403 if it
 // does, otherwise 404.
 func TestKeysOfEndpoints(t *testing.T) {

@@ -54,25 +54,22 @@ func (a *api) openAIInput(w http.ResponseWriter, r *http.Request, route string) 
 	if err != nil {
 		return nil, nil, err
 	}
-	if r.Method == http.MethodGet {
-		if route != openAIModels && !strings.HasPrefix(route, openAIModels+"/") {
-			return nil, nil, httpanswer.NotAllowed(r, http.MethodPost)
+	var hold *httplimit.Hold // of the body
+	if r.Method == http.MethodPost {
+		var body []byte
+		if body, hold, err = a.readBody(w, r, maxRunSync, 2); err != nil {
+			return nil, nil, err
 		}
-		appendMember(&input, "openai_route", named)
-		input.WriteByte('}')
-		return input.Bytes(), nil, nil
+		body = bytes.TrimSpace(body)
+		if !rawjson.Valid(body) || !isObject(body) {
+			hold.Release()
+			return nil, nil, httpanswer.Refuse(http.StatusBadRequest, "the body must be a JSON object")
+		}
+		input.Grow(len(body) + len(named) + len(`{"openai_input":,"openai_route":}`))
+		appendMember(&input, "openai_input", body)
+	} else if route != openAIModels && !strings.HasPrefix(route, openAIModels+"/") {
+		return nil, nil, httpanswer.NotAllowed(r, http.MethodPost)
 	}
-	body, hold, err := a.readBody(w, r, maxRunSync, 2)
-	if err != nil {
-		return nil, nil, err
-	}
-	body = bytes.TrimSpace(body)
-	if !rawjson.Valid(body) || !isObject(body) {
-		hold.Release()
-		return nil, nil, httpanswer.Refuse(http.StatusBadRequest, "the body must be a JSON object")
-	}
-	input.Grow(len(body) + len(named) + len(`{"openai_input":,"openai_route":}`))
-	appendMember(&input, "openai_input", body)
 	appendMember(&input, "openai_route", named)
 	input.WriteByte('}')
 	return input.Bytes(), hold, nil

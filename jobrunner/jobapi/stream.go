@@ -40,7 +40,7 @@ const unreadHeader = "X-Unread-Chunks"
 // countUnread sets unreadHeader if the job has chunks which its output doesn't include: its handler
 // yields, without an aggregate.
 func (a *api) countUnread(w http.ResponseWriter, r *http.Request, t target, job engine.Job) {
-	if output := string(job.Output); job.State != engine.Completed || output != "" && output != "[]" {
+	if output := string(job.Output); job.State != engine.Completed || job.Size > smallOutput || output != "" && output != "[]" {
 		return
 	}
 	if n, err := a.Engine.Unread(r.Context(), t.endpoint, t.job); err == nil && n > 0 {

@@ -93,6 +93,19 @@ func TestStreamWithoutChunks(t *testing.T) {
 	})
 }
 
+// A status counts unread chunks unless the output, which may be large, has them.
+func TestUnreadChunks(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		for output, want := range map[string]string{`[]`: "1", `["a"]`: "", `["` + strings.Repeat("a", 64<<10) + `"]`: ""} {
+			id := d.submit(`{"input": {}}`)
+			job := d.take("ep")
+			d.report(job, engine.Chunk([]byte(`"a"`), nil))
+			d.report(job, engine.Done([]byte(output)))
+			must.Equal(t, d.status(id).header.Get("X-Unread-Chunks"), want, len(output), "bytes of output: unread chunks")
+		}
+	})
+}
+
 // 2.5 MB arrive in three chunks of at most 1 MB, which together are the text.
 func TestStreamSplits(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {

@@ -53,7 +53,7 @@ func (a *api) readBody(w http.ResponseWriter, r *http.Request, limit, multiple i
 	return body, hold, nil
 }
 
-func parseSubmission(body []byte) (job engine.NewJob, err error) {
+func (a *api) parseSubmission(body []byte) (job engine.NewJob, err error) {
 	members, ok := rawjson.Members(body, "input", "webhook", "policy", "s3Config")
 	if !ok {
 		return job, explainMalformed(body, `{"input": {…}}`)
@@ -66,7 +66,7 @@ func parseSubmission(body []byte) (job engine.NewJob, err error) {
 		return job, httpanswer.Refuse(http.StatusBadRequest, "input must be a JSON object")
 	}
 	job.Input = input
-	if job.Webhook, err = webhook(members["webhook"]); err != nil {
+	if job.Webhook, err = a.webhook(members["webhook"]); err != nil {
 		return job, err
 	}
 	if err := checkS3Config(members["s3Config"]); err != nil {
@@ -116,7 +116,8 @@ func explainMalformed(body []byte, example string) error {
 	return httpanswer.Refuse(http.StatusBadRequest, "the body must be a JSON object: %s", example)
 }
 
-func webhook(raw json.RawMessage) (string, error) {
+// webhook returns a webhook's URL, if this deployment may call it.
+func (a *api) webhook(raw json.RawMessage) (string, error) {
 	if absent(raw) {
 		return "", nil
 	}
@@ -133,22 +134,10 @@ func webhook(raw json.RawMessage) (string, error) {
 			return "", httpanswer.Refuse(http.StatusBadRequest, "webhook has the port %s: expected 1 to 65535", port)
 		}
 	}
+	if err := a.Webhook(u); err != nil {
+		return "", httpanswer.Refuse(http.StatusBadRequest, "%s", err)
+	}
 	return text, nil
-}
-
-// checkWebhook rejects a webhook that this deployment would not call.
-func (a *api) checkWebhook(text string) error {
-	if text == "" {
-		return nil
-	}
-	u, err := url.Parse(text)
-	if err == nil {
-		err = a.Webhook(u)
-	}
-	if err != nil {
-		return httpanswer.Refuse(http.StatusBadRequest, "%s", err)
-	}
-	return nil
 }
 
 // s3Members are the members of s3Config, all strings (service description: s3Config).

@@ -37,22 +37,6 @@ func exhaust(l *Limiter, k Key, running int) (accepted int, after time.Duration)
 	}
 }
 
-func TestRates(t *testing.T) {
-	for op, want := range contract {
-		withLimiter(t, func(t *testing.T, l *Limiter) {
-			k := Key{"user", "endpoint", op}
-			for range 3 {
-				n, after := exhaust(l, k, 0)
-				must.Hold(t, n == want.rate && after == Window, Table[op].Name, n, "at once, then a wait of", after)
-				time.Sleep(Window - time.Nanosecond)
-				n, after = exhaust(l, k, 0)
-				must.Hold(t, n == 0 && after == time.Nanosecond, Table[op].Name, n, "just before the window is over, then a wait of", after)
-				time.Sleep(time.Nanosecond)
-			}
-		})
-	}
-}
-
 // No window of ten seconds exceeds the limit, wherever it begins.
 func TestWindowSlides(t *testing.T) {
 	withLimiter(t, func(t *testing.T, l *Limiter) {
@@ -129,15 +113,6 @@ func TestConcurrentRequests(t *testing.T) {
 			must.Equal(t, must.Err(l.Admit(k, workers(0))), nil, Table[op].Name, "after a request has ended")
 		})
 	}
-}
-
-func TestUnlimited(t *testing.T) {
-	withLimiter(t, func(t *testing.T, l *Limiter) {
-		for range 5000 {
-			must.Do(l.Admit(Key{"user", "endpoint", Unlimited}, workers(0)))(t)
-		}
-		must.Equal(t, len(l.buckets), 0, "an unlimited operation is counted")
-	})
 }
 
 // Empty buckets are dropped; requests in flight are kept.

@@ -5,6 +5,7 @@ package logline
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -161,9 +162,9 @@ func Headline(text string) string {
 	return m[1] + ": " + message
 }
 
-// Tail returns the end of a text, at most maxBytes: whole lines, unless the last line is longer. An
+// tail returns the end of a text, at most maxBytes: whole lines, unless the last line is longer. An
 // ellipsis marks the omission.
-func Tail(text string, maxBytes int) string {
+func tail(text string, maxBytes int) string {
 	if len(text) <= maxBytes {
 		return text
 	}
@@ -183,17 +184,17 @@ func Shorten(text string, maxBytes int) string {
 	if len(text) <= maxBytes {
 		return text
 	}
-	head := text[:maxBytes/4]
-	for len(head) > 0 && !utf8.ValidString(head) {
-		head = head[:len(head)-1]
+	n := maxBytes / 4
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
 	}
-	return head + Tail(text[len(head):], maxBytes-len(head))
+	return text[:n] + tail(text[n:], maxBytes-n)
 }
 
 const ellipsis = "…"
 
-// End returns the end of a log in at most maxLines and maxBytes: without debug lines, JSON as text,
-// truncated at the front.
+// End returns the last messages of a log, until they have maxLines lines: without debug lines, JSON as
+// text, truncated to maxBytes at the front.
 func End(lines []string, maxLines, maxBytes int) string {
 	var messages []string
 	for i := len(lines) - 1; i >= 0 && maxLines > 0; i-- {
@@ -201,18 +202,11 @@ func End(lines []string, maxLines, maxBytes int) string {
 		if l.Level == "DEBUG" || strings.TrimSpace(l.Text) == "" {
 			continue
 		}
-		messageLines := strings.Split(l.Text, "\n")
-		maxLines -= len(messageLines)
+		maxLines -= strings.Count(l.Text, "\n") + 1
 		messages = append(messages, l.Text)
 	}
-	var b strings.Builder
-	for i := len(messages) - 1; i >= 0; i-- {
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(messages[i])
-	}
-	return Tail(b.String(), maxBytes)
+	slices.Reverse(messages)
+	return tail(strings.Join(messages, "\n"), maxBytes)
 }
 
 // unquoteList joins the strings of a list in Python's syntax: ['a\n', "b's\n"]. It reads a truncated

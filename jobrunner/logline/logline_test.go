@@ -79,7 +79,7 @@ func TestEnd(t *testing.T) {
 func TestShorten(t *testing.T) {
 	for _, text := range []string{strings.Repeat("a", 5000), strings.Repeat("ü", 3000), strings.Repeat("words and lines\n", 400) + "the cause"} {
 		for most := 8; most < 200; most++ {
-			for _, got := range []string{Tail(text, most), Shorten(text, most)} {
+			for _, got := range []string{tail(text, most), Shorten(text, most)} {
 				must.Require(t, len(got) <= most && utf8.ValidString(got) && strings.Contains(got, "…"), most, got)
 			}
 		}
@@ -87,6 +87,7 @@ func TestShorten(t *testing.T) {
 	got := Shorten(strings.Repeat("x", 3000)+"\nKeyError", 100)
 	must.Hold(t, strings.HasPrefix(got, "xxx") && strings.HasSuffix(got, "…\nKeyError"), got)
 	must.Equal(t, Shorten("short", 100), "short")
+	must.Equal(t, Shorten("\xff names "+strings.Repeat("x", 100), 32), "\xff names …"+strings.Repeat("x", 21), "with an invalid byte")
 }
 
 func TestHeadline(t *testing.T) {
@@ -130,11 +131,11 @@ func FuzzParse(f *testing.F) {
 	)
 }
 
-// End, Tail and Shorten respect their limits.
+// End, tail and Shorten respect their limits.
 func FuzzEnd(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, log string, most int) {
 		most = min(max(most, 8), 1<<16)
-		for name, got := range map[string]string{"the end": End(strings.Split(log, "\n"), 20, most), "the tail": Tail(log, most), "the short form": Shorten(log, most)} {
+		for name, got := range map[string]string{"the end": End(strings.Split(log, "\n"), 20, most), "the tail": tail(log, most), "the short form": Shorten(log, most)} {
 			must.Hold(t, len(got) <= most, name, log, "has", len(got), "bytes, expected at most", most)
 			must.Hold(t, !utf8.ValidString(log) || utf8.ValidString(got), name, log, "cut to", most, "is not UTF-8", got)
 		}

@@ -74,12 +74,8 @@ func New(c Config) *Metrics {
 
 // Handler serves the metrics to Prometheus. A metric that can't be read is omitted and logged.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: scrapeLog{m.log}, ErrorHandling: promhttp.ContinueOnError})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelError), ErrorHandling: promhttp.ContinueOnError})
 }
-
-type scrapeLog struct{ log *slog.Logger }
-
-func (f scrapeLog) Println(v ...any) { f.log.Error("reading metrics failed", "error", v) }
 
 const (
 	delivered = "delivered"
@@ -159,7 +155,11 @@ func newJobs() *jobs {
 	}
 }
 
+// Job counts an event, unless it is of a batch's request.
 func (m *Metrics) Job(e engine.Event) {
+	if engine.IsBatchQueue(e.Endpoint) {
+		return
+	}
 	j := m.jobs
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -21,6 +21,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
@@ -167,4 +168,10 @@ func TestUnreadable(t *testing.T) {
 	s.err = errors.New("planted")
 	text := scrape(t, newMetrics(s, &log))
 	must.Hold(t, !strings.Contains(text, `endpoint="ep"`) && strings.Contains(text, "gpucloud_gpu_healthy") && strings.Contains(log.String(), "planted"), text, "log", &log)
+	s.err = sqldb.ErrUnavailable // the counters are still right; batches have none
+	m := newMetrics(s, &log)
+	m.Job(engine.Event{Endpoint: "ep", To: engine.InQueue})
+	m.Job(engine.Event{Endpoint: engine.BatchQueue("ep"), To: engine.InQueue})
+	text = scrape(t, m)
+	must.Hold(t, strings.Contains(text, `jobs_submitted_total{endpoint="ep"} 1`) && !strings.Contains(text, "ep-batch"), "during an outage", text)
 }

@@ -27,7 +27,7 @@ type Source interface {
 type Endpoint struct {
 	ID      string
 	Jobs    engine.Counts
-	Oldest  time.Time      // when the next job was queued; zero if no waiting job starts a worker
+	Oldest  time.Time      // when the next job without low priority was queued; zero if there is none
 	Workers map[string]int // counts by state; it has every state
 	Each    []worker.Info
 }
@@ -40,14 +40,14 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	jobsNow   = desc("jobs", "Jobs that wait or run, by state.", "endpoint", "state")
-	oldestAge = desc("queue_oldest_age_seconds", "Age of the oldest queued job; 0 for an empty queue.", "endpoint")
+	oldestAge = desc("queue_oldest_age_seconds", "Age of the oldest queued job without low priority; 0 if there is none.", "endpoint")
 	workers   = desc("workers", "Workers, by state.", "endpoint", "state")
 	workerCPU = desc("worker_cpu_seconds_total", "Processor time that a worker has used.", "endpoint", "worker")
 	workerRAM = desc("worker_memory_bytes", "Resident memory of a worker.", "endpoint", "worker")
 
 	gpuInfo        = desc("gpu_info", "A GPU of this machine; always 1.", "gpu", "index", "type", "mig")
 	gpuHealthy     = desc("gpu_healthy", "Whether a GPU can be used.", "gpu")
-	gpuHeld        = desc("gpu_held", "Whether a worker has the GPU.", "gpu")
+	gpuHeld        = desc("gpu_held", "Whether a worker or pod has the GPU.", "gpu")
 	gpuMemory      = desc("gpu_memory_bytes", "Size of a GPU's memory.", "gpu")
 	gpuUtilization = desc("gpu_utilization_ratio", "Fraction of time that a GPU was busy.", "gpu")
 	gpuMemoryUsed  = desc("gpu_memory_used_bytes", "Memory of a GPU in use.", "gpu")

@@ -70,10 +70,7 @@ func (p *Page) withOthers(r *http.Request, own nodeJSON) (all []nodeJSON, unreac
 		}
 		all = append(all, node)
 	}
-	if unreachable == nil {
-		unreachable = []string{}
-	}
-	return all, unreachable
+	return all, append([]string{}, unreachable...)
 }
 
 // ask sends a request to the other jobrunners, with the caller's authority.

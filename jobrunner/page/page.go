@@ -138,8 +138,8 @@ func (p *Page) count(ctx context.Context) {
 	p.history.recordCounts("", all)
 }
 
-// kinds maps suffixes to content types, because systems differ in theirs.
-var kinds = map[string]string{
+// contentTypes maps suffixes to content types, because systems differ in theirs.
+var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }
 
@@ -149,7 +149,7 @@ func files() map[string]httpanswer.File {
 	for _, name := range names {
 		content, readErr := embedded.ReadFile(name)
 		err = errors.Join(err, readErr)
-		all[path.Base(name)] = httpanswer.NewFile(kinds[path.Ext(name)], content)
+		all[path.Base(name)] = httpanswer.NewFile(contentTypes[path.Ext(name)], content)
 	}
 	if err != nil {
 		panic(err) // never: the files are embedded

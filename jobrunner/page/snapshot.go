@@ -29,8 +29,8 @@ const (
 	maxOutput  = 64 << 10 // bytes of a job's output
 )
 
-// States are the states of workers in the order of the page.
-var States = []string{"RUNNING", "IDLE", "INITIALIZING", "THROTTLED", "UNHEALTHY"}
+// workerStates are the states of workers in the order of the page.
+var workerStates = []string{"RUNNING", "IDLE", "INITIALIZING", "THROTTLED", "UNHEALTHY"}
 
 // Died is the state of a worker that ended unexpectedly.
 const Died worker.State = "DIED"
@@ -102,7 +102,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	own, now := p.ownNode(endpoints, selected), p.Clock.Now()
 	all, silent := p.withOthers(r, own)
 	s := snapshot{
-		Now: now.UnixMilli(), Started: p.started.UnixMilli(), Version: p.Version, Step: step.Milliseconds(), Widen: percentileSteps, States: States,
+		Now: now.UnixMilli(), Started: p.started.UnixMilli(), Version: p.Version, Step: step.Milliseconds(), Widen: percentileSteps, States: workerStates,
 		Endpoint: selected, Endpoints: []endpoint{}, Jobs: []jobJSON{}, Workers: []Worker{}, Nodes: []string{}, Silent: silent,
 	}
 	var total, counts engine.Counts
@@ -128,7 +128,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 			others = append(others, node.Events)
 		}
 	}
-	running := s.sortWorkers()
+	byVersion := s.sortWorkers()
 	p.history.recordCounts("", total)
 	s.Past = p.history.past(selected, counts, others...)
 	if s.Costs, err = p.costs.get(now, costsAge, func() (Costs, error) { return p.Source.Costs(r.Context()) }); err != nil {
@@ -137,7 +137,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	s.Who = p.caller(r)
 	if selected == "" {
 		err = p.addObjects(&s, r)
-	} else if s.Releases, err = p.releases(r.Context(), selected, running); err == nil {
+	} else if s.Releases, err = p.releases(r.Context(), selected, byVersion); err == nil {
 		s.Batches, err = p.batches(r.Context(), selected)
 	}
 	if err != nil {
@@ -154,27 +154,27 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	return nil
 }
 
-// sortWorkers sorts the workers by state, truncates the list, and counts running ones by version.
-func (s *snapshot) sortWorkers() map[int64]int {
+// sortWorkers sorts the workers by state, truncates the list, and counts those that haven't died.
+func (s *snapshot) sortWorkers() (byVersion map[int64]int) {
 	slices.SortStableFunc(s.Workers, func(a, b Worker) int {
 		return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), a.StartedAt.Compare(b.StartedAt))
 	})
-	running := map[int64]int{}
+	byVersion = map[int64]int{}
 	for _, w := range s.Workers {
 		if w.State != Died {
-			running[w.Version]++
+			byVersion[w.Version]++
 		}
 	}
 	s.Workers = s.Workers[:min(len(s.Workers), maxWorkers)]
-	return running
+	return byVersion
 }
 
-// rank returns the position of a state: ended workers come last.
+// rank returns the position of a state: dead workers come last.
 func rank(state worker.State) int {
 	if state == Died {
-		return len(States)
+		return len(workerStates)
 	}
-	return slices.Index(States, string(state))
+	return slices.Index(workerStates, string(state))
 }
 
 func describeJob(j engine.Job) jobJSON {
@@ -260,7 +260,7 @@ type (
 func (p *Page) log(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	lines, ok := p.readLog(r, r.URL.Query())
 	if !ok {
-		return httpanswer.Refuse(http.StatusNotFound, "This log does not exist, was removed, or is another deployment's.")
+		return httpanswer.Refuse(http.StatusNotFound, "This log does not exist, was removed, or is on a jobrunner that does not answer.")
 	}
 	httpanswer.JSON(w, http.StatusOK, logJSON{lines})
 	return nil

@@ -143,8 +143,8 @@ export function ranges(figure, title, entries) {
   };
 }
 
-// spark is a small line chart without words, next to a number that has them. Values below zero are
-// gaps.
+// spark is a small line chart without words, next to a number that has them. It omits values below
+// zero, which aren't known.
 export function spark(key) {
   const area = s('path', { class: 'area' }), line = s('path', { class: 'line' });
   const svg = s('svg', { class: 'spark', viewBox: `0 0 ${W} ${H}`, preserveAspectRatio: 'none', 'aria-hidden': 'true', 'data-series': key }, area, line);

@@ -101,7 +101,7 @@ $('signin-form').addEventListener('submit', async (e) => {
 $('signout').addEventListener('click', async () => {
   clearTimeout(timer);
   asking?.abort(); // its answer would be shown after the sign-out
-  await fetch('/ui/session', { method: 'DELETE' });
+  if (!await fetch('/ui/session', { method: 'DELETE' }).catch(() => null)) return loop(); // the session is still valid
   signedIn(false);
   $('key').focus();
 });

@@ -15,7 +15,7 @@ const link = (id) => '#/endpoint/' + encodeURIComponent(id);
 const sum = (list, of) => list.reduce((n, x) => n + of(x), 0);
 
 // command is a line for a shell, with a button to copy it.
-export function command(text) {
+function command(text) {
   const done = h('span', { class: 'hidden', role: 'status' });
   const copy = navigator.clipboard && h('button', {
     type: 'button', class: 'quiet', onclick: async (e) => {
@@ -224,8 +224,8 @@ function showActions(one) {
 // otherAction gets the focus if the action that had it is no longer offered.
 const otherAction = () => [$('endpoint-stop'), $('endpoint-purge')].find((b) => !b.hidden) ?? $('main');
 
-// view binds the parts to the document, and returns a function that shows a snapshot. open is called
-// with the job or worker that the reader selects.
+// view binds the parts to the document, and returns a function that shows a snapshot. open.job,
+// open.worker and open.pod are called with what the reader selects.
 export function view(open) {
   const load = levels($('chart-load'), 'Queue and running', [{ key: 'queued', name: 'In queue' }, { key: 'running', name: 'Running' }]);
   const times = ranges($('chart-times'), 'Delay and execution', [{ key: 'delay', name: 'Delay' }, { key: 'execution', name: 'Execution' }]);

@@ -78,17 +78,12 @@ async function send(op) {
     localStorage.setItem(remembered(endpoint), $('send-input').value);
   } catch { /* the browser may not allow storage */ }
   clear();
-  if (op === 'runsync') {
-    const mine = turn;
-    setText($('send-state'), 'Waiting for the end …');
-    const reply = await call(op, { endpoint }, body);
-    if (mine === turn) showEnd(reply);
-    if (mine === turn && !over(reply.status)) await follow(reply.id);
-    return;
-  }
+  const mine = turn;
+  if (op === 'runsync') setText($('send-state'), 'Waiting for the end …');
   const reply = await call(op, { endpoint }, body);
-  showState(reply);
-  await follow(reply.id);
+  if (mine !== turn) return;
+  showEnd(reply);
+  if (!over(reply.status)) await follow(reply.id);
 }
 
 // show updates the form. one is the endpoint, or undefined for all.

@@ -95,6 +95,12 @@ func configErrorf(line int, format string, args ...any) error {
 	return fmt.Errorf("%d: %s", line, fmt.Sprintf(format, args...))
 }
 
+// CheckFile returns what is wrong with a jobrunner.yaml, or nil. It starts and creates nothing.
+func CheckFile(name string) error {
+	_, err := readFile(name)
+	return err
+}
+
 // readFile reads and checks a jobrunner.yaml. An error begins with name:line.
 func readFile(name string) (s settings, err error) {
 	data, err := flagfile.Read(name)

@@ -79,6 +79,23 @@ func TestBrowserSendsJobs(t *testing.T) {
 	var title string
 	tab.Eval("document.title", &title)
 	must.Hold(t, title == "work · gpucloud jobrunner", "the title is", title)
+
+	// A late answer isn't shown in the form of another endpoint. If the sign-out fails, the page goes on.
+	other := d.createEndpoint("other", "builtin/echo", 1)
+	tab.Eval(`{ const real = fetch; window.fetch = (url, o) => {
+		if (String(url).includes('/snapshot')) window.snapshots++;
+		if (String(url).includes('op=run')) return new Promise((done) => { window.answer = () => done(new Response('{"id":"late","status":"IN_QUEUE"}')); });
+		return o?.method === 'DELETE' ? Promise.reject(new TypeError('planted')) : real(url, o);
+	}; document.querySelector('#detail').close(); }`, nil)
+	awaitSnapshots := func() { tab.Eval(`window.snapshots = 0`, nil); tab.Until(`window.snapshots > 2`) }
+	send(`{}`, "run")
+	tab.Eval(`location.hash = '#/endpoint/`+other+`'`, nil)
+	tab.Until(`window.answer && document.querySelector('#title').textContent === 'other'`)
+	tab.Eval(`window.answer()`, nil)
+	awaitSnapshots()
+	tab.Until(`document.querySelector('#send-state').textContent + document.querySelector('#send-error').textContent === ''`)
+	tab.Click("#signout")
+	awaitSnapshots()
 	clean(t, tab, d.url)
 }
 
