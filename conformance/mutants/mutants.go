@@ -29,7 +29,7 @@ var files embed.FS
 var All = sync.OnceValue(func() (all []Mutant) {
 	for _, fields := range Rows(files) {
 		if len(fields) != 4 {
-			continue
+			panic("a mutant without four columns: " + strings.Join(fields, "\t"))
 		}
 		if fields[1] == "-" {
 			fields[1] = ""
@@ -40,7 +40,7 @@ var All = sync.OnceValue(func() (all []Mutant) {
 })
 
 // Rows returns the rows of all embedded files, in the order of the files' names. Lines that
-// begin with # are comments.
+// begin with # are comments, and empty lines are skipped.
 func Rows(files embed.FS) (rows [][]string) {
 	names, _ := fs.Glob(files, "*.tsv") // the pattern is valid
 	for _, name := range names {
@@ -49,8 +49,8 @@ func Rows(files embed.FS) (rows [][]string) {
 			panic(err) // embedded
 		}
 		for line := range strings.Lines(string(text)) {
-			if !strings.HasPrefix(line, "#") {
-				rows = append(rows, strings.Split(strings.TrimRight(line, "\r\n"), "\t"))
+			if line = strings.TrimRight(line, "\r\n"); line != "" && !strings.HasPrefix(line, "#") {
+				rows = append(rows, strings.Split(line, "\t"))
 			}
 		}
 	}

@@ -32,8 +32,11 @@ func Write(ctx context.Context, root, dir string) (overlay string, err error) {
 		return "", err
 	}
 	patches, err := filepath.Glob(filepath.Join(root, patchFolder, "*.patch"))
-	if err != nil || len(patches) == 0 {
-		return "", fmt.Errorf("can't find patches in %s (%w)", patchFolder, err)
+	if err != nil {
+		return "", err
+	}
+	if len(patches) == 0 {
+		return "", fmt.Errorf("can't find patches in %s", filepath.Join(root, patchFolder))
 	}
 	slices.Sort(patches)
 	replace := map[string]string{}

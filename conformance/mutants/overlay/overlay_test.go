@@ -25,6 +25,11 @@ func TestPatchesApply(t *testing.T) {
 	must.Do(Write(t.Context(), module, t.TempDir()))(t)
 }
 
+func TestFolderWithoutPatches(t *testing.T) {
+	_, err := Write(t.Context(), t.TempDir(), t.TempDir())
+	must.Require(t, err != nil && !strings.Contains(err.Error(), "%!"), err)
+}
+
 // renewPatches applies each patch with less context, and rewrites it with the current
 // context.
 func renewPatches(t *testing.T) {

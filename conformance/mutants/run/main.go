@@ -1,7 +1,7 @@
 // Command run is `make mutants` and `make variants`. It builds the jobrunner with its
 // faults, runs the conformance suite against each mutant in its own process, and prints
 // which clauses detected it. It fails if the clause of a mutant doesn't detect it, or if a
-// MUST fails for a control.
+// MUST fails or warns for a control.
 //
 // Only a mutant's own clause judges it. All clauses judge a control.
 //
@@ -99,7 +99,9 @@ func choose[T any](list []T, patterns string, id func(T) string) (chosen []T, er
 	for _, x := range list {
 		matches := slices.ContainsFunc(strings.Split(patterns, ","), func(pattern string) bool {
 			ok, invalid := path.Match(pattern, id(x))
-			err = errors.Join(err, invalid)
+			if invalid != nil {
+				err = fmt.Errorf("invalid --only: %w %q", invalid, pattern)
+			}
 			return ok
 		})
 		if matches {
@@ -118,7 +120,7 @@ const faultVariable = "GPUCLOUD_FAULT"
 // outcome is the result of the suite for a mutant.
 type outcome struct {
 	mutants.Mutant
-	detectedBy []string // violated MUSTs and SHOULDs
+	detectedBy []string // the clauses that failed, and the MUSTs and the own clause that warned
 	err        error
 }
 
@@ -138,6 +140,8 @@ func (v outcome) line() string {
 		state = "ERROR   "
 	case v.Clause == "" && v.ok():
 		state = "control "
+	case v.Clause == "":
+		state = "FAILED  "
 	case !v.ok():
 		state = "SURVIVED"
 	}
@@ -200,7 +204,7 @@ func summarize(outcomes []outcome, took time.Duration) error {
 	}
 	fmt.Printf("\n%d of %d mutants had the expected outcome, in %.0f s\n", len(outcomes)-len(undetected), len(outcomes), took.Seconds())
 	if len(undetected) > 0 {
-		return fmt.Errorf("the suite did not detect mutants as expected: the suite is too weak, or the fault has no effect: %s", strings.Join(undetected, ", "))
+		return fmt.Errorf("mutants without the expected outcome: the suite is too weak, or the fault has no effect; for a control, the suite is too strict: %s", strings.Join(undetected, ", "))
 	}
 	return nil
 }

@@ -107,6 +107,11 @@ func TestSampleOfMutants(t *testing.T) {
 	}
 }
 
+func TestInvalidPattern(t *testing.T) {
+	_, err := choose(mutants.All(), "[", func(m mutants.Mutant) string { return m.ID })
+	must.Hold(t, err != nil && !strings.Contains(err.Error(), "\n"), err)
+}
+
 // The product has no faults: it doesn't contain the variable's name, and keeps the clauses
 // that mutants violate.
 func TestNoFaultInTheProduct(t *testing.T) {
