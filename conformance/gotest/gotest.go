@@ -13,7 +13,8 @@ import (
 // or with Target.Virtual in a testing/synctest bubble, half an hour takes no time. Without
 // them, cases that wait for more than five minutes are skipped.
 //
-// Only a violated MUST fails its subtest. Other clauses log the actual behaviour.
+// A violated MUST, an inconclusive verdict and an error of the suite fail their subtest.
+// Other deviations are only logged.
 func Run(t *testing.T, target conformance.Target, configure ...func(*conformance.Options)) *report.Report {
 	t.Helper()
 	target.Local = true

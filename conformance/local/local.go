@@ -56,8 +56,8 @@ const catalog = "cpus: [{id: cpu3c, price: {serverless: 0.0317}}]\nstorage: {sta
 // program ends, even if it is killed. An older jobrunner ignores the variable.
 const stopWithStdin = "GPUCLOUD_STOP_WITH_STDIN=1"
 
-// startTime bounds how long a start may take.
-const startTime = 20 * time.Second
+// startTimeout bounds how long a start may take.
+const startTimeout = 20 * time.Second
 
 // Start starts a jobrunner and waits until it listens. The caller stops it.
 func Start(ctx context.Context, c Config) (*Deployment, error) {
@@ -108,8 +108,8 @@ func (d *Deployment) addKey(ctx context.Context, binary string, environment []st
 	return key, nil
 }
 
-// serve returns the arguments of jobrunner serve.
-func (c Config) serve(dir string) []string {
+// serveArguments returns the arguments of jobrunner serve.
+func (c Config) serveArguments(dir string) []string {
 	args := []string{"serve", "--listen=127.0.0.1:0", "--gpus=off"}
 	if c.Disk {
 		args = append(args, "--data="+dir)
@@ -141,7 +141,7 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 		}
 	}
 	// Stop ends it, not ctx: the suite deletes its objects after ctx is cancelled.
-	d.process = exec.CommandContext(context.WithoutCancel(ctx), binary, c.serve(d.dir)...)
+	d.process = exec.CommandContext(context.WithoutCancel(ctx), binary, c.serveArguments(d.dir)...)
 	stderr, err := os.Create(filepath.Join(d.dir, "stderr"))
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 			d.Target.ClockStopped = err == nil
 			return nil
 		}
-	case <-time.After(startTime):
+	case <-time.After(startTimeout):
 	case <-ctx.Done():
 	}
 	d.kill()
