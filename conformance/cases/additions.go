@@ -50,6 +50,7 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 		}},
 	{ID: "SEC-05", Statement: "A secret's value has at least 1 byte, and its description at most 65,535 bytes of UTF-8. Anything else returns 422.", Run: func(c *suite.C) {
 		a := newSecret(c, suite.M{"description": strings.Repeat("d", 65535)})
+		c.Create("v2", secretPath, suite.M{"name": secretName(c)}).Is(422)
 		for _, wrong := range []suite.M{{"value": ""}, {"value": nil}, {"value": 1}, {"description": strings.Repeat("é", 32768)}} {
 			c.Create("v2", secretPath, suite.Merge(suite.M{"name": secretName(c), "value": "v"}, wrong)).Is(422)
 			secretAt(c, "PATCH", a.Str("id"), wrong).Is(422)
@@ -58,7 +59,6 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 	{ID: "SEC-06", Statement: "A body with an unknown member, an empty update and an update of the name return 422.", Run: func(c *suite.C) {
 		a := newSecret(c, nil)
 		c.Create("v2", secretPath, suite.M{"name": secretName(c), "value": "v", "kind": "x"}).Is(422)
-		c.Create("v2", secretPath, suite.M{"name": secretName(c)}).Is(422)
 		for _, body := range []suite.M{{}, {"name": secretName(c)}, {"value": "v", "kind": "x"}} {
 			secretAt(c, "PATCH", a.Str("id"), body).Is(422)
 		}
@@ -67,11 +67,11 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 	{ID: "SEC-07", Statement: "An update changes the value, the description, or both, and returns 200 with the secret but not its value. An empty description clears it.", Run: func(c *suite.C) {
 		a, value := newSecret(c, suite.M{"description": "before"}), c.Nonce()
 		id := a.Str("id")
-		both := secretAt(c, "PATCH", id, suite.M{"value": value, "description": "after"}).Is(200).Equal("id", id).Equal("description", "after")
-		valueOnly := secretAt(c, "PATCH", id, suite.M{"value": value + "2"}).Is(200).Equal("description", "after")
+		both := secretAt(c, "PATCH", id, suite.M{"value": value, "description": "after"}).Exactly(200).Equal("id", id).Equal("description", "after")
+		valueOnly := secretAt(c, "PATCH", id, suite.M{"value": value + "2"}).Exactly(200).Equal("description", "after")
 		both.NotContains(value)
 		valueOnly.NotContains(value)
-		secretAt(c, "PATCH", id, suite.M{"description": ""}).Is(200)
+		secretAt(c, "PATCH", id, suite.M{"description": ""}).Exactly(200)
 		cleared := secretAt(c, "GET", id, nil).Is(200)
 		description := cleared.Shown("description")
 		c.Expect(description == nil || description == "", "no description", "the description %s", suite.JSONText(description))

@@ -143,7 +143,7 @@ func judgeManagementKey(list []contractOperation, credentials func(*suite.C) []s
 }
 
 // judgeRefusedKey sends the operations that the target serves with a key without access.
-// Ids are unknown and bodies empty, so that no request has an effect.
+// Ids are unknown and bodies of the management API empty, so that an accepted request changes no object.
 func judgeRefusedKey(c *suite.C, list []contractOperation, auth suite.Option) {
 	for _, op := range list {
 		if !op.api.servedBy(c) {
@@ -209,6 +209,9 @@ func malformedCredentials(c *suite.C) (list []suite.Option) {
 	otherCase := strings.ToUpper(key)
 	if otherCase == key {
 		otherCase = strings.ToLower(key)
+	}
+	if otherCase == key { // it has no letters
+		otherCase = "x"
 	}
 	basic := func(user, password string) string {
 		return "Basic " + c.HideSecret("BASIC", base64.StdEncoding.EncodeToString([]byte(user+":"+password)))

@@ -76,7 +76,7 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 			c.Expect(own.Int("metadata.uniqueServerlessCount") == 1, "one endpoint", "%d endpoints", own.Int("metadata.uniqueServerlessCount"))
 		}},
 	{ID: "BIL-07", Source: "What the service does, 1; the version 1 document, BillingRecord", Statement: "The sum over a period doesn't depend on the bucket size.",
-		Needs: suite.V1 | suite.Advanced | suite.LocalOnly, Allow: suite.Create, Requests: 20, WaitTime: 6 * time.Hour, Run: func(c *suite.C) {
+		Needs: suite.V1 | suite.V2 | suite.Advanced | suite.LocalOnly, Allow: suite.Create, Requests: 20, WaitTime: 6 * time.Hour, Run: func(c *suite.C) {
 			id := c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}})
 			c.Sleep(5 * time.Hour)
 			read := func(bucket string) (time.Duration, *big.Rat) {

@@ -165,8 +165,8 @@ var preciseNumbers = []string{
 	"12345678901234567890123456789012345678901", "0.1234567890123456789", "3.14159265358979323846264338327950288", "1.0000000000000000001e-7",
 }
 
-// notJSON has texts that resemble a submission, but aren't JSON.
-var notJSON = []string{
+// notObjects has texts that resemble a submission, but aren't a JSON object.
+var notObjects = []string{
 	`{"input":{"op":"echo"}} x`, `{"input":{"op":"echo"}}{"input":{"op":"echo"}}`, `{"input":{"op":"echo"}},`, `{"input":{"op":"echo"}}}`, `{"input":{"op":"echo"}}]`,
 	`x{"input":{"op":"echo"}}`, `{"input":{"op":"echo",}}`, `{"input":{"op":"echo"},}`, `{"input":{"op":"echo" "x":1}}`, `{"input":{'op':'echo'}}`, `{input:{"op":"echo"}}`,
 	`{"input":{"op":"echo","x":01}}`, `{"input":{"op":"echo","x":.5}}`, `{"input":{"op":"echo","x":1.}}`, `{"input":{"op":"echo","x":+1}}`, `{"input":{"op":"echo","x":0x1F}}`,

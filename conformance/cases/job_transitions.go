@@ -145,7 +145,7 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 			c.Observe("%d, status %v", a.Code, a.Shown("status"))
 			c.Should(func() { j.Status().Is(200).Equal("status", suite.Completed) })
 		}},
-	{ID: "JOB-35", Level: suite.Unspec, Source: "States and transitions", Statement: "Whether a job can be COMPLETED without the success of its handler.",
+	{ID: "JOB-35", Level: suite.Unspec, Source: "States and transitions", Statement: "The status of a job whose handler succeeds; it should be COMPLETED.",
 		Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo())
 			c.Observe("a handler that returns: %s", j.Await(suite.Completed, suite.Failed).Str("status"))

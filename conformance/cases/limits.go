@@ -13,10 +13,10 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 	{ID: "LIM-11", Source: "Limits, Result retention (/run)", Statement: "The result of /run is kept for 30 minutes after the job ends.",
 		Jobs: 1, Seconds: 1, WaitTime: retention, Run: func(c *suite.C) {
 			job := c.Run(suite.Echo(suite.M{"x": "kept"})).Reach(suite.Completed)
-			due := job.Answer.Sent // the earliest time
-			c.Until(due.Add(retention - c.EarlyMargin(time.Minute)))
+			ended := job.Answer.Sent // the earliest time
+			c.Until(ended.Add(retention - c.EarlyMargin(time.Minute)))
 			shown := job.Status()
-			c.ExpectBefore(shown, due.Add(retention-c.EarlyMargin(time.Second)/2))
+			c.ExpectBefore(shown, ended.Add(retention-c.EarlyMargin(time.Second)/2))
 			shown.Is(200).Equal("output.x", "kept")
 		}},
 	// The chunks of a result are kept, and deleted, with it.
@@ -34,8 +34,8 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 			// A retry changes a job, so each check uses another job.
 			jobs := []*suite.Job{c.Run(suite.Fail()), c.Run(suite.Fail())}
 			jobs[0].Failed()
-			due := jobs[1].Failed().Received
-			c.JudgeBy(due.Add(retention), func() {
+			ended := jobs[1].Failed().Received
+			c.JudgeBy(ended.Add(retention), func() {
 				job := jobs[0]
 				jobs = jobs[1:]
 				job.Retry().Refused()
@@ -45,8 +45,8 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 	{ID: "LIM-13", Level: suite.Unspec, Source: "Errors, Missing result", Statement: "The response for a job whose result is deleted.",
 		Jobs: 1, Seconds: 1, WaitTime: retention + 2*time.Minute, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo())
-			due := j.Completed().Received
-			c.Until(due.Add(retention + time.Minute))
+			ended := j.Completed().Received
+			c.Until(ended.Add(retention + time.Minute))
 			c.Observe("%d", j.Status().Code)
 		}},
 	{ID: "LIM-14", Source: "Limits, Result retention (/runsync)", Statement: "The result of /runsync is kept for a minute after the job ends.",
@@ -70,11 +70,11 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 			j := c.Run(suite.Sleep(20*time.Minute, suite.M{"output": "kept"}), suite.ExecutionTimeout(time.Hour)).Reach(suite.InProgress)
 			c.Sleep(20 * time.Minute)
 			j.Completed()
-			due := j.Answer.Sent.Add(20 * time.Minute) // the earliest time
-			c.Until(due.Add(retention - c.EarlyMargin(time.Minute)))
+			ended := j.Answer.Sent.Add(20 * time.Minute) // the earliest time
+			c.Until(ended.Add(retention - c.EarlyMargin(time.Minute)))
 			j.Status().Is(200).Equal("output", "kept")
 		}},
-	// Its retention counts from its end, not from the submission or the answer.
+	// The retention of a /runsync whose wait has elapsed counts from the job's end, too.
 	{ID: "LIM-17-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 5 * time.Minute, Seconds: 125, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).Completed() // starts a worker
 		j, submitted := outlastWait(c, suite.Sleep(2*time.Minute, suite.M{"output": "kept"}))
@@ -84,18 +84,18 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 	{ID: "LIM-18", Level: suite.Should, Source: "Limits, Result retention (/run)", Statement: "Reading a result doesn't extend its retention.",
 		Jobs: 1, Seconds: 1, Requests: 40, WaitTime: retention + time.Minute, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo(suite.M{"x": "kept"}))
-			due := j.Completed().Received
+			ended := j.Completed().Received
 			for i := 1; i < 30; i++ {
-				c.Until(due.Add(time.Duration(i) * time.Minute))
+				c.Until(ended.Add(time.Duration(i) * time.Minute))
 				j.Status().Before(j.Answer.Sent.Add(retention)).Is(200)
 			}
-			expectExpired(c, j, due.Add(retention))
+			expectExpired(c, j, ended.Add(retention))
 		}},
 	{ID: "LIM-19", Level: suite.Should, Source: "Limits, Result retention (/run)", Statement: "Retention starts anew for a retried job.",
 		Jobs: 1, Seconds: 1, WaitTime: time.Hour, Run: func(c *suite.C) {
 			j := c.Run(suite.Fail(suite.M{"times": 1, "x": "kept"}))
-			due := j.Failed().Sent
-			c.Until(due.Add(29 * time.Minute))
+			failed := j.Failed().Sent
+			c.Until(failed.Add(29 * time.Minute))
 			var retriedAt time.Time // the earliest time
 			c.Given("JOB-22", func() { retriedAt = j.Retry().Is(200).Sent })
 			j.Completed()
@@ -106,10 +106,10 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 		Jobs: 2, Seconds: 1, WaitTime: retention + time.Minute, Run: func(c *suite.C) {
 			short, long := c.Run(suite.Echo(), suite.TTL(time.Minute)), c.Run(suite.Echo(), suite.TTL(2*time.Hour))
 			short.Completed()
-			due := long.Completed().Received
+			ended := long.Completed().Received
 			c.JudgeBy(short.Answer.Received.Add(time.Minute), func() { short.Status().Is(404) })
 			long.Status().Before(long.Answer.Sent.Add(retention)).Is(200)
-			expectExpired(c, long, due.Add(retention))
+			expectExpired(c, long, ended.Add(retention))
 		}},
 })
 
@@ -232,7 +232,7 @@ var payloadCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoin
 		expectTooLarge(c, "/run", 15_000_000)
 	}},
 	{ID: "LIM-08", Source: "States and transitions, POST /run", Statement: "A rejected submission creates no job.", Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
-		c.Blocker(time.Minute)
+		c.BusyWorker()
 		for _, large := range largeBodies {
 			expectTooLarge(c, large.path, large.size)
 			expectTooLarge(c, large.path, large.size, suite.Chunked())
@@ -240,7 +240,7 @@ var payloadCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoin
 		c.Post("/purge-queue", nil).Is(200).Equal("removed", 0)
 	}},
 	{ID: "LIM-08-bodies", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 30, Requests: 90, Seconds: 30, Run: func(c *suite.C) {
-		c.Blocker(time.Minute)
+		c.BusyWorker()
 		accepted := 0
 		for _, path := range []string{"/run", "/runsync?wait=1000"} {
 			for _, body := range wrongBodies {
@@ -307,7 +307,7 @@ func expectTooLarge(c *suite.C, path string, n int, o ...suite.Option) {
 // characters, and members other than the input.
 func judgeFormsTooLarge(path string, n int) func(*suite.C) {
 	return func(c *suite.C) {
-		c.Blocker(time.Minute)
+		c.BusyWorker()
 		const submission = `{"input":{"op":"echo"}`
 		pad := func(before, unit, after string) []byte {
 			return []byte(before + strings.Repeat(unit, (n-len(before)-len(after))/len(unit)+1) + after)

@@ -8,7 +8,7 @@ import (
 var volumeCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: suite.Create}, []suite.Case{
 	{ID: "V-01", Source: "Endpoints A, POST /networkvolumes/{id}/update", Statement: "An update returns dataCenterId, id, name and size with the documented types.", Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 10)
-		a := growVolume(c, v, suite.M{"size": 11}).Success().Equal("id", v.Str("id"))
+		a := updateVolume(c, v, suite.M{"size": 11}).Success().Equal("id", v.Str("id"))
 		a.Str("dataCenterId")
 		a.Str("name")
 		a.Int("size")
@@ -20,66 +20,66 @@ var volumeCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: 
 	}},
 	{ID: "V-03", Source: "States and transitions, Network volume size rule", Statement: "A larger size is accepted.", Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 10)
-		growVolume(c, v, suite.M{"size": 11}).Success().Equal("id", v.Str("id")).Equal("size", 11)
+		updateVolume(c, v, suite.M{"size": 11}).Success().Equal("id", v.Str("id")).Equal("size", 11)
 	}},
 	{ID: "V-04", Source: "States and transitions, Network volume size rule", Statement: "An update to the current size is rejected.", Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 10)
-		c.Given("V-03", func() { growVolume(c, v, suite.M{"size": 12}).Success().Equal("size", 12) })
-		growVolume(c, v, suite.M{"size": 12}).Refused()
+		c.Given("V-03", func() { updateVolume(c, v, suite.M{"size": 12}).Success().Equal("size", 12) })
+		updateVolume(c, v, suite.M{"size": 12}).Refused()
 	}},
 	{ID: "V-05", Source: "States and transitions, Network volume size rule", Statement: "An update to a smaller size is rejected.", Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 12)
-		c.Given("V-03", func() { growVolume(c, v, suite.M{"size": 13}).Success().Equal("size", 13) })
-		growVolume(c, v, suite.M{"size": 11}).Is(400, 409, 422)
-		growVolume(c, v, suite.M{"size": 14}).Success().Equal("size", 14)
+		c.Given("V-03", func() { updateVolume(c, v, suite.M{"size": 13}).Success().Equal("size", 13) })
+		updateVolume(c, v, suite.M{"size": 11}).Is(400, 409, 422)
+		updateVolume(c, v, suite.M{"size": 14}).Success().Equal("size", 14)
 	}},
 	{ID: "V-06", Source: "Endpoints A, POST /networkvolumes/{id}/update", Statement: "An update with only a name changes the name and keeps the size.", Run: func(c *suite.C) {
 		v, name := c.NewVolume("v1", 10), c.Name()
-		growVolume(c, v, suite.M{"name": name}).Success().Equal("name", name).Equal("size", 10)
+		updateVolume(c, v, suite.M{"name": name}).Success().Equal("name", name).Equal("size", 10)
 	}},
 	{ID: "V-07", Source: "Limits, Network volume size", Statement: "The size is at most 4000 GB.", Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 10)
-		growVolume(c, v, suite.M{"size": 4001}).Is(400, 409, 422)
+		updateVolume(c, v, suite.M{"size": 4001}).Is(400, 409, 422)
 		if c.Thorough("a volume of 4000 GB, which costs") {
-			growVolume(c, v, suite.M{"size": 4000}).Success().Equal("size", 4000)
+			updateVolume(c, v, suite.M{"size": 4000}).Success().Equal("size", 4000)
 		}
 	}},
 	{ID: "V-08", Source: "Limits, Network volume size", Statement: "The size is at least 0 GB.", Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 10)
 		for _, size := range []int{-1, 0} {
-			growVolume(c, v, suite.M{"size": size}).Refused()
+			updateVolume(c, v, suite.M{"size": size}).Refused()
 		}
 		c.Create("v1", "/networkvolumes", suite.M{"name": c.Name(), "size": -1, "dataCenterId": c.DataCenter()}).Refused()
-		growVolume(c, v, suite.M{"size": 11}).Success()
+		updateVolume(c, v, suite.M{"size": 11}).Success()
 	}},
 	{ID: "V-09", Level: suite.Should, Source: "Endpoints A, POST /networkvolumes/{id}/update", Statement: "The size is an integer.", Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 10)
 		for _, size := range []any{10.5, "11", true} {
-			growVolume(c, v, suite.M{"size": size}).Is(400, 409, 422)
+			updateVolume(c, v, suite.M{"size": size}).Is(400, 409, 422)
 		}
 	}},
 	{ID: "V-10", Source: "Endpoints A, POST /networkvolumes/{id}/update", Statement: "Name and size can be changed together.", Run: func(c *suite.C) {
 		v, name := c.NewVolume("v1", 10), c.Name()
-		growVolume(c, v, suite.M{"name": name, "size": 11}).Success().Equal("id", v.Str("id")).Equal("name", name).Equal("size", 11)
+		updateVolume(c, v, suite.M{"name": name, "size": 11}).Success().Equal("id", v.Str("id")).Equal("name", name).Equal("size", 11)
 	}},
 	{ID: "V-11", Level: suite.Should, Source: "Endpoints A, POST /networkvolumes/{id}/update", Statement: "A rejected update changes nothing.", Run: func(c *suite.C) {
 		v, name := c.NewVolume("v1", 10), c.Name()
-		growVolume(c, v, suite.M{"name": name, "size": 5}).Refused()
-		a := growVolume(c, v, suite.M{"size": 11}).Success()
+		updateVolume(c, v, suite.M{"name": name, "size": 5}).Refused()
+		a := updateVolume(c, v, suite.M{"size": 11}).Success()
 		c.Expect(!suite.Same(a.Value("name"), name), "the previous name", "name = %s", suite.JSONText(a.Value("name")))
 	}},
 	{ID: "V-12", Level: suite.Should, Source: "Network volume, dataCenterId", Statement: "An update doesn't change the data center.", Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 10)
-		growVolume(c, v, suite.M{"size": 11}).Success().Equal("dataCenterId", v.Value("dataCenterId"))
+		updateVolume(c, v, suite.M{"size": 11}).Success().Equal("dataCenterId", v.Value("dataCenterId"))
 	}},
 	{ID: "V-13", Level: suite.Unspec, Source: "Endpoints A, POST /networkvolumes/{id}/update", Statement: "The response to an update of an unknown volume, and to an empty update.", Run: func(c *suite.C) {
 		unknown := c.V1("POST", "/networkvolumes/"+c.Nonce()+"/update", suite.M{"size": 11})
 		c.Observe("unknown: %d", unknown.Code)
-		c.Observe("empty body: %d", growVolume(c, c.NewVolume("v1", 10), suite.M{}).Code)
+		c.Observe("empty body: %d", updateVolume(c, c.NewVolume("v1", 10), suite.M{}).Code)
 		c.Should(func() { unknown.Refused() })
 	}},
 })
 
-func growVolume(c *suite.C, volume *suite.Answer, body suite.M) *suite.Answer {
+func updateVolume(c *suite.C, volume *suite.Answer, body suite.M) *suite.Answer {
 	return c.V1("POST", "/networkvolumes/"+volume.Str("id")+"/update", body)
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
@@ -15,7 +14,7 @@ import (
 // 411 if the deployment requires it, and that they create no job.
 func judgeRefusedBodies(bodies ...string) func(*suite.C) {
 	return func(c *suite.C) {
-		c.Blocker(time.Minute)
+		c.BusyWorker()
 		for _, path := range []string{"/run", "/runsync"} {
 			for _, body := range bodies {
 				a := c.Post(path, nil, suite.Raw(body), suite.Chunked())

@@ -72,7 +72,7 @@ func (i interval) expectLifetime(c *suite.C, j *suite.Job, status string) {
 
 const (
 	longRunTime   = 6 * time.Hour    // a run that doesn't end during the case
-	secondRunTime = 15 * time.Minute // a run that ends with success, an error or a time-out
+	secondRunTime = 15 * time.Minute // a run that ends with an error or a time-out
 	shortLimit    = 5 * time.Second
 )
 

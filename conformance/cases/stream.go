@@ -112,7 +112,7 @@ var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			a := c.RunSync(suite.Echo()).Stream()
 			c.Observe("%d with %s", a.Code, a.Shape())
 		}},
-	{ID: "OPS-16", Level: suite.Unspec, Source: "Endpoints B, GET /stream", Statement: "What /stream returns for a queued or finished job; an unknown job should return 404.",
+	{ID: "OPS-16", Level: suite.Unspec, Source: "Endpoints B, GET /stream", Statement: "What /stream returns for a queued, a finished or an unknown job.",
 		Needs: suite.OwnEndpoint, Jobs: 3, WaitTime: 30 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 			finished := c.RunSync(suite.Stream(2, 0))
 			c.Observe("finished: %d", finished.Stream().Code)

@@ -1,7 +1,6 @@
 package cases
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -70,13 +69,9 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 	}},
 	{ID: "T-19", Source: "Template, isPlatform", Statement: "isRunpod or isPlatform, which marks an official template, is a boolean if present, and false for a user's own template.", Run: func(c *suite.C) {
 		a, marked := c.NewTemplate("v1"), false
-		for name := range a.Object("") {
-			// RunPod's name replaces the description's "Platform".
-			if slices.Contains([]string{"isPlatform", "isRunpod"}, name) && a.Shown(name) != nil {
-				a.Bool(name)
-				a.Equal(name, false)
-				marked = true
-			}
+		for _, name := range []string{"isPlatform", "isRunpod"} { // RunPod's name replaces the description's "Platform"
+			a.EqualIfShown(name, false)
+			marked = marked || a.Shown(name) != nil
 		}
 		c.SkipIf(!marked, "the answer doesn't mark official templates")
 	}},
@@ -85,7 +80,7 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 		c.SkipIf(a.Shown("runtimeInMin") == nil, "the answer has no runtimeInMin")
 		a.Int("runtimeInMin")
 	}},
-	{ID: "T-21", Source: "Template", Statement: "The response has the required fields and every field that the create set.", Run: func(c *suite.C) {
+	{ID: "T-21", Source: "Template", Statement: "The response has the id, the name and imageName.", Run: func(c *suite.C) {
 		a := c.NewTemplate("v1")
 		a.Str("id")
 		a.Str("name")

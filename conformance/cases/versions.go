@@ -16,7 +16,7 @@ var versionCases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []sui
 		c.V1("GET", "/containerregistryauth", nil).Is(200).Array("")
 		expectNothingAtUnknownPath(c)
 	}},
-	{ID: "VER-02", Source: "Versioning, 1", Statement: "Version 1 works until its retirement on 15 November 2026. After that, its behaviour is recorded, not judged.",
+	{ID: "VER-02", Source: "Versioning, 1", Statement: "Version 1 works until its retirement on 15 November 2026. After that, a remote deployment may reject requests.",
 		Needs: suite.V1, Run: func(c *suite.C) {
 			a := c.V1("GET", "/containerregistryauth", nil)
 			c.Observe("%d", a.Code)

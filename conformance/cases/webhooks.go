@@ -98,7 +98,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		c.Expect(n <= 3, "3 calls at most", "%d calls", n)
 		c.Should(func() { c.Expect(n == 3, "3 calls", "%d calls", n) })
 	}},
-	// The calls belong to the end of a job, and continue after the result has expired.
+	// The end of the job's ttl causes no further calls.
 	{ID: "WEB-05-short-ttl", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: time.Minute, Seconds: 2, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).Completed() // starts a worker
 		box := c.Box(500)
@@ -129,7 +129,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		c.Sleep(25 * time.Second)
 		expectCalls(c, box, 2)
 	}},
-	{ID: "WEB-08", Level: suite.Should, Statement: "A webhook that refuses the connection or doesn't respond counts as failed.",
+	{ID: "WEB-08", Level: suite.Should, Statement: "A webhook that closes the connection without a response counts as failed.",
 		Jobs: 1, WaitTime: 20 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := calledBox(c, 0, 200) // the first connection is closed
 			c.Sleep(hookGap + c.Grace() + time.Second)
@@ -142,7 +142,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		c.Sleep(35 * time.Second)
 		j.Status().Is(200).Equal("status", suite.Completed).Equal("output.nonce", nonce)
 	}},
-	{ID: "WEB-10", Level: suite.Unspec, Source: "Events, 2", Statement: "The method and body of the call; the body contains the job's id.",
+	{ID: "WEB-10", Level: suite.Unspec, Source: "Events, 2", Statement: "The method and body of the call, and whether the body contains the job's id.",
 		Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
 			j := c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Reach(suite.Completed)
@@ -205,7 +205,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		call := firstCallAfter(c, box, 0)
 		sent := fmt.Sprint(call.Header) + string(call.Body)
 		for _, secret := range []string{c.Target.Key, fmt.Sprint(s3["accessSecret"])} {
-			c.Expect(!bytes.Contains([]byte(sent), []byte(secret)), "a call without secrets", "a call with a secret")
+			c.Expect(!strings.Contains(sent, secret), "a call without secrets", "a call with a secret")
 		}
 	}},
 })
