@@ -142,13 +142,3 @@ func serveInMemory(h http.Handler) (client *http.Client, stop func()) {
 	transport.MaxIdleConnsPerHost = 64
 	return &http.Client{Transport: transport}, stop
 }
-
-// request sends a request with the target's key.
-func request(t *testing.T, target conformance.Target, method, path, body string) *http.Response {
-	t.Helper()
-	req := must.Do(http.NewRequestWithContext(t.Context(), method, target.BaseURL+path, strings.NewReader(body)))(t)
-	req.Header.Set("Authorization", "Bearer "+target.Key)
-	resp := must.Do(http.DefaultClient.Do(req))(t)
-	t.Cleanup(func() { resp.Body.Close() })
-	return resp
-}

@@ -2,7 +2,6 @@
 package selftest_test
 
 import (
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -81,28 +80,6 @@ func TestMustsHaveMutants(t *testing.T) {
 	for _, c := range clauses.All() {
 		must.Hold(t, c.Level != suite.Must || c.Untestable != "" || len(conformance.Mutants(c.ID)) != 0, c.ID, "has no mutant")
 	}
-}
-
-// The median case is short.
-func TestCasesAreShort(t *testing.T) {
-	var lengths []int
-	files := must.Do(os.ReadDir("../cases"))(t)
-	for _, f := range files {
-		text := string(must.ReadFile(t, "../cases/"+f.Name()))
-		length, inside := 0, false
-		for line := range strings.Lines(text) {
-			switch {
-			case strings.HasPrefix(line, "\t{"):
-				length, inside = 0, true
-			case inside && (strings.HasPrefix(line, "\t}},") || strings.HasPrefix(line, "\t\t}},")):
-				lengths, inside = append(lengths, length), false
-			default:
-				length++
-			}
-		}
-	}
-	slices.Sort(lengths)
-	must.Hold(t, len(lengths) != 0 && lengths[len(lengths)/2] <= 25, "the lengths of", len(lengths), "cases are", lengths)
 }
 
 func TestSelection(t *testing.T) {

@@ -173,6 +173,17 @@ func TestRemoteRunToleratesDelays(t *testing.T) {
 	}
 }
 
+// A deployment that accepts some unusual submissions keeps LIM-08, however slowly it answers.
+func TestSlowLenientDeployment(t *testing.T) {
+	lenient := replace(func(r *http.Request) bool {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(bytes.Replace(body, []byte(`"policy":"soon"`), []byte(`"policy":{}`), 1)))
+		return false
+	}, nil)
+	r := remoteInBubble(t, func(h http.Handler) http.Handler { return withLatency(2 * time.Second)(lenient(h)) }, func(o *conformance.Options) { o.Select = []string{"LIM-08"} })
+	must.Equal(t, r.Results[0].Verdict, report.Pass, report.Text(r.Results[0]))
+}
+
 // A run caches no answers: as many requests arrive as it counts.
 func TestRemoteRunCachesNoAnswer(t *testing.T) {
 	var arrived atomic.Int64

@@ -187,12 +187,13 @@ func TestDefaultRunOnlyReads(t *testing.T) {
 	var settingUp atomic.Bool
 	target := startDeployment(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			recorder := &statusRecorder{ResponseWriter: w, status: 200}
-			h.ServeHTTP(recorder, r)
+			answer := httptest.NewRecorder()
+			h.ServeHTTP(answer, r)
 			requests.Add(1)
-			if r.Method != http.MethodGet && recorder.status/100 == 2 && !settingUp.Load() {
-				t.Errorf("%s %s is answered %d", r.Method, r.URL.Path, recorder.status)
+			if r.Method != http.MethodGet && answer.Code/100 == 2 && !settingUp.Load() {
+				t.Errorf("%s %s is answered %d", r.Method, r.URL.Path, answer.Code)
 			}
+			forward(w, answer)
 		})
 	})
 	settingUp.Store(true)
@@ -212,25 +213,38 @@ func TestDefaultRunOnlyReads(t *testing.T) {
 	}
 }
 
-// statusRecorder records the status of an answer.
-type statusRecorder struct {
-	http.ResponseWriter
-	status int
-}
-
-func (w *statusRecorder) WriteHeader(status int) {
-	w.status = status
-	w.ResponseWriter.WriteHeader(status)
-}
-
 // createEndpoint creates an endpoint of the suite's handler, and returns its id.
 func createEndpoint(t *testing.T, target conformance.Target) string {
 	t.Helper()
-	resp := request(t, target, http.MethodPost, "/v2/serverless", `{"name":"e","image":"builtin/conformance"}`)
+	req := must.Do(http.NewRequestWithContext(t.Context(), http.MethodPost, target.BaseURL+"/v2/serverless", strings.NewReader(`{"name":"e","image":"builtin/conformance"}`)))(t)
+	req.Header.Set("Authorization", "Bearer "+target.Key)
+	resp := must.Do(http.DefaultClient.Do(req))(t)
+	defer resp.Body.Close()
 	var body struct{ ID string }
 	err := json.NewDecoder(resp.Body).Decode(&body)
 	must.Require(t, err == nil && body.ID != "", "can't create an endpoint:", resp.StatusCode, err)
 	return body.ID
+}
+
+// A clause isn't violated because of the dialect, the served versions or the form of the key.
+func TestConformingTargets(t *testing.T) {
+	const key = "1234567890123456" // has no letters
+	digits := startDeployment(t, replace(func(r *http.Request) bool {
+		if r.Header.Get("Authorization") == "Bearer "+key {
+			r.Header.Set("Authorization", "Bearer the-key-of-the-suite")
+		}
+		return false
+	}, nil))
+	digits.Key = key
+	live, onlyV1 := startDeployment(t, nil), startDeployment(t, nil)
+	live.Live, live.QueueURL, onlyV1.NoV2 = true, live.BaseURL+"/live", true
+	for clause, c := range map[string]struct {
+		target conformance.Target
+		want   report.Verdict
+	}{"AUT-08": {digits, report.Pass}, "JOB-46": {live, report.Pass}, "BIL-07": {onlyV1, report.Skip}} {
+		r := judge(t, conformance.Options{Target: c.target, Select: []string{clause}})
+		must.Equal(t, verdicts(r)[clause], c.want, report.Text(r.Results[0]))
+	}
 }
 
 // A clause is judged if at least one of its cases can run, for example without a clock that
