@@ -15,6 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/near"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/rule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -128,7 +129,7 @@ func (l Lookup) Validate(c diagnostics.Check, id, name types.String) {
 // ValidID rejects an invalid id. more is appended to the error.
 func ValidID(c diagnostics.Check, attribute string, id types.String, more ...string) {
 	if !id.IsNull() && !id.IsUnknown() && !api.ValidID(id.ValueString()) {
-		c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: expected letters, digits, - and _ only, got %q.%s", attribute, id.ValueString(), strings.Join(more, ""))
+		c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: expected %s, got %q.%s", attribute, rule.ID.Expects, id.ValueString(), strings.Join(more, ""))
 	}
 }
 

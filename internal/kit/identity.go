@@ -83,7 +83,7 @@ func (r *kindResource[M]) find(ctx context.Context, c *api.Client, idOrName stri
 	case err != nil:
 		r.report(diags, "list", "", err)
 	default:
-		diags.AddError("Invalid import ID", fmt.Sprintf("%.100q is neither an id nor the name of an existing object. Pass the id or the exact name of %s. An id has only letters, digits, - and _.", idOrName, withArticle(r.kind.Title)))
+		diags.AddError("Invalid import ID", fmt.Sprintf("%.100q is neither an id nor the name of an existing object. Pass the id or the exact name of %s. An id has 1 to 128 letters, digits, - and _.", idOrName, withArticle(r.kind.Title)))
 	}
 	return ""
 }

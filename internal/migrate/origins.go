@@ -113,7 +113,7 @@ func (s *State) checkID() error {
 	}
 	what := "no id (version 1 of its provider loses the id in an update)"
 	if s.ID != "" {
-		what = fmt.Sprintf("the id %q (expected only letters, digits, - and _)", s.ID)
+		what = fmt.Sprintf("the id %q (expected 1 to 128 letters, digits, - and _)", s.ID)
 	}
 	by := "its id, which the API's list shows"
 	if name := s.Text("name"); name != "" {

@@ -70,7 +70,7 @@ func Refuse(at tfpath.Path, expects, got string, diags *diag.Diagnostics) {
 var NonEmpty = Of[string]{Expects: "at least one character", Holds: func(s string) bool { return s != "" }}
 
 // ID is the rule of an object's id.
-var ID = Of[string]{Expects: "letters, digits, - and _ only", Holds: api.ValidID}
+var ID = Of[string]{Expects: "1 to 128 letters, digits, - and _", Holds: api.ValidID}
 
 // Each returns validators of a set's elements.
 func Each(r Of[string]) []validator.Set {

@@ -187,7 +187,7 @@ var runURL = &definition{
 			return nil, err
 		}
 		if !api.ValidID(id) {
-			return nil, function.NewArgumentFuncError(0, fmt.Sprintf("expected letters, digits, - and _ only, got %q", id))
+			return nil, function.NewArgumentFuncError(0, fmt.Sprintf("expected 1 to 128 letters, digits, - and _, got %q", id))
 		}
 		if len(given) > 1 {
 			return nil, function.NewArgumentFuncError(2, fmt.Sprintf("expected an endpoint_id and at most one queue_url, got %d arguments", 1+len(given)))

@@ -68,6 +68,7 @@ func TestRunURL(t *testing.T) {
 	try(t, p, "run_url", []call{
 		{arguments: []any{"e1", "https://queue.example.com"}, want: "https://queue.example.com/v2/e1/run"},
 		{arguments: []any{"e1", "http://127.0.0.1:8420/live/"}, want: "http://127.0.0.1:8420/live/v2/e1/run"},
+		{arguments: []any{strings.Repeat("e", 129), "https://queue.example.com"}, argument: 0, text: "expected 1 to 128 letters"},
 		{arguments: []any{"e1/../x", "https://queue.example.com"}, argument: 0, text: `got "e1/../x"`},
 		{arguments: []any{"", "https://queue.example.com"}, argument: 0, text: `got ""`},
 		{arguments: []any{"e1", "queue.example.com"}, argument: 1, text: "queue_url must begin"},
