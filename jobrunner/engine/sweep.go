@@ -107,7 +107,7 @@ func (e *Engine) deleteExpired(ctx context.Context, now int64) (next int64, err 
 			return 0, err
 		}
 		e.commits.signal()
-		if _, err := e.db.Reclaim(ctx, keepPages, reclaimPages); err != nil {
+		if err := e.db.Reclaim(ctx, keepPages, reclaimPages); err != nil {
 			return 0, err
 		}
 	}

@@ -182,20 +182,18 @@ func (db *DB) Each(ctx context.Context, row func(Row) error, query string, args 
 }
 
 // Reclaim returns up to n unused pages of the file to the file system, but keeps keep
-// unused pages for reuse. It reports whether there are more. PostgreSQL does this itself.
-func (db *DB) Reclaim(ctx context.Context, keep, n int) (more bool, err error) {
+// unused pages for reuse. PostgreSQL does this itself.
+func (db *DB) Reclaim(ctx context.Context, keep, n int) error {
 	if db.Shared() {
-		return false, nil
+		return nil
 	}
-	err = db.Write(ctx, func(tx *Tx) error {
+	return db.Write(ctx, func(tx *Tx) error {
 		var free int
 		if err := tx.QueryRow("PRAGMA freelist_count").Scan(&free); err != nil || free <= keep {
 			return err
 		}
-		more = free-keep > n
 		return tx.session.script(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", min(n, free-keep)))
 	})
-	return more, err
 }
 
 // Close waits for the calls in progress and unlocks the folder. Later calls return
