@@ -211,6 +211,16 @@ func TestDeletedElsewhere(t *testing.T) {
 	}
 }
 
+// Chunks of a failed read are kept until the next read or the end of the job.
+func TestUndeliveredChunksAreFreed(t *testing.T) {
+	e, _ := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
+	j := must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t)
+	must.Do(e.Cancel(t.Context(), "ep", j.ID))(t)
+	e.store.undelivered[j.key], e.store.waiting = []numberedChunk{{1, []byte("12345")}}, 5
+	must.Succeed(t, e.DropEndpoint(t.Context(), "ep"))
+	must.Equal(t, len(e.store.undelivered)+e.store.waiting, 0)
+}
+
 // Changes from before this process lost its leadership aren't stored under its new id.
 func TestFormerLeader(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{URL: pgtest.Start(t), NoHints: true})

@@ -19,8 +19,8 @@ type store struct {
 	db    *sqldb.DB
 	tries atomic.Int64 // of commits, on a shared database
 
-	// undelivered has the chunks of failed drains, by job. If the reply to the commit was lost,
-	// the database no longer has them, and no client got them. The next drain returns them.
+	// undelivered has the chunks of failed drains, by job, until its deletion. If the reply to the commit
+	// was lost, the database no longer has them, and no client got them. The next drain returns them.
 	mu          sync.Mutex
 	undelivered map[int64][]numberedChunk
 	waiting     int // bytes in undelivered
@@ -216,14 +216,15 @@ func boolToInt(b bool) int {
 
 // deleteJobs deletes jobs by a statement that returns their keys, and returns how many.
 func (s *store) deleteJobs(ctx context.Context, statement string, args ...any) (n int, err error) {
+	var keys []int64
 	err = s.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
 		statements := writes{}
-		n = 0
+		keys = nil
 		err := tx.Each(func(row sqldb.Row) error {
 			var k int64
 			err := row.Scan(&k)
 			statements.delete(k, true)
-			n++
+			keys = append(keys, k)
 			return err
 		}, statement, args...)
 		if err != nil {
@@ -231,7 +232,16 @@ func (s *store) deleteJobs(ctx context.Context, statement string, args ...any) (
 		}
 		return statements.run(tx)
 	})
-	return n, err
+	if err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range keys {
+		s.waiting -= sizeOf(s.undelivered[k])
+		delete(s.undelivered, k)
+	}
+	return len(keys), nil
 }
 
 // job reads a job. It leaves out an output that is larger than maxOutput.
