@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -253,7 +254,7 @@ func (c *committer) store(ctx context.Context, pending []*commit) (stored bool) 
 			}
 			continue
 		}
-		c.finish(without(pending, left))
+		c.finish(slices.DeleteFunc(slices.Clone(pending), func(one *commit) bool { return slices.Contains(left, one) }))
 		pending = left
 		if errors.Is(err, ErrNotLeader) {
 			c.drop(pending, err)

@@ -35,16 +35,6 @@ type Counts struct {
 	waiting int // queued jobs that start workers, so without low priority
 }
 
-func (c *Counts) count(fx effect, low bool) {
-	if fx.from != fx.to {
-		c.add(fx.from, low, -1)
-		c.add(fx.to, low, +1)
-	}
-	if fx.retry {
-		c.Retried++
-	}
-}
-
 // add adds n to the number of jobs in a state. The numbers of terminal states never
 // decrease.
 func (c *Counts) add(s State, low bool, n int) {

@@ -91,10 +91,6 @@ func merged(pending []*commit) *commit {
 	return all
 }
 
-func without(all, some []*commit) []*commit {
-	return slices.DeleteFunc(slices.Clone(all), func(c *commit) bool { return slices.Contains(some, c) })
-}
-
 // withdraw removes the jobs whose submission has failed, and reports whether there are any.
 // Unless the commit was rolled back, they may be stored, and are deleted by the next try.
 func (c *committer) withdraw(of *commit, rolledBack bool) (withdrawn bool) {

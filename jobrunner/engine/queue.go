@@ -183,7 +183,13 @@ func (q *queue) record(j *job, ev event, fx effect) {
 
 // move puts a job where its row belongs, and counts the transition.
 func (q *queue) move(j *job, fx effect) {
-	q.counts.count(fx, j.low)
+	if fx.from != fx.to {
+		q.counts.add(fx.from, j.low, -1)
+		q.counts.add(fx.to, j.low, +1)
+	}
+	if fx.retry {
+		q.counts.Retried++
+	}
 	if b := q.batches[j.batch]; b != nil {
 		b.requests[fx.from]--
 		b.requests[fx.to]++
