@@ -39,7 +39,7 @@ type Config struct {
 	Limits  bool
 	Workers *worker.Pools
 	Pods    *pod.Pods
-	Machine string // id of the deployment that runs the pods
+	Machine string // id of the data folder of this node, which runs the pods that it creates
 	// PodReason returns a human-readable text: why a pod waits, how it ended, or that its state is unknown.
 	PodReason func(store.Pod) string
 	// OtherPods returns the lists of pods and workers of the other nodes on a shared database, as JSON.

@@ -138,7 +138,7 @@ func (c *call) podLogsV2(q logStream) (stream logStream, err error) {
 	}
 	log, ok := c.Pods.Log(c.id)
 	if !ok {
-		return stream, httpanswer.Refuse(http.StatusNotFound, "the log of pod %q is not here: another deployment runs it", c.id)
+		return stream, httpanswer.Refuse(http.StatusNotFound, "the log of pod %q is not here: another node runs it", c.id)
 	}
 	return q.open(log), nil
 }

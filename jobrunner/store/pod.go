@@ -106,7 +106,7 @@ type PodState struct {
 	// WipeVolume requests that the volume is emptied before the next start.
 	WipeVolume bool `json:"wipeVolume,omitempty"`
 
-	// Machine is the deployment that runs the pod, or "".
+	// Machine is the id of the data folder of the node that runs the pod, or "".
 	Machine      string    `json:"machine,omitempty"`
 	DataCenterID string    `json:"dataCenterId,omitempty"`
 	CUDAVersion  string    `json:"cudaVersion,omitempty"` // of the machine's driver
