@@ -17,7 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// preflightTime bounds the preflight, and each of its requests.
+// preflightTime bounds the preflight, and the first request to the target's clock.
 const preflightTime = 4 * time.Second
 
 // preflight sends a few requests to find out whether the target can be judged. refused is
@@ -122,7 +122,7 @@ func unreachableReason(ctx context.Context, err error) string {
 	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Sprintf("this machine doesn't trust the server's certificate (%v): set SSL_CERT_FILE to a file with the certificate of its authority", untrusted.Err)
 	}
-	if ctx.Err() != nil {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Sprintf("no answer within %s", preflightTime)
 	}
 	text := err.Error()

@@ -184,7 +184,7 @@ func (r *run) settleVerdicts(repeats map[string]string) {
 	}
 	for i := range r.report.Results {
 		x := &r.report.Results[i]
-		if x.Repeats = repeats[x.Case]; strings.HasPrefix(x.Repeats, "1/") && x.Repeats != "1/1" && x.Level == string(suite.Must) {
+		if x.Repeats = repeats[x.Case]; strings.HasPrefix(x.Repeats, "1/") && x.Repeats != "1/1" && x.Verdict == report.Fail {
 			x.Verdict = report.Inconclusive
 			x.Reason = "it failed once and then passed: " + x.Reason
 		}
@@ -192,8 +192,8 @@ func (r *run) settleVerdicts(repeats map[string]string) {
 	r.report.Stale = r.Known.mark(r.report.Results, time.Now())
 }
 
-// rerunFailed runs failed cases again. It returns how often each case failed, as
-// "failures/runs".
+// rerunFailed runs failed cases again. It returns how many runs of each case did not pass,
+// such as "2/3".
 func (r *run) rerunFailed(ctx context.Context, attempts map[string]suite.Attempt) map[string]string {
 	if r.Reruns == 0 {
 		return nil

@@ -159,7 +159,7 @@ type Result struct {
 	// LeftOut has the parts of the clause that were not judged.
 	LeftOut []Omission `json:"left_out,omitempty"`
 	Failure *Failure   `json:"failure,omitempty"`
-	// Repeats is how many runs of the case failed, such as "3/3", or "" without reruns.
+	// Repeats is how many runs of the case did not pass, such as "3/3", or "" without reruns.
 	Repeats  string   `json:"repeats,omitempty"`
 	Duration Duration `json:"took_ms"`
 	// Requests is the number of requests, except requests for fixtures.
