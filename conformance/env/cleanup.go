@@ -163,8 +163,8 @@ func (e *Env) readList(ctx context.Context, list string) []map[string]any {
 	objects := []map[string]any{}
 	for range MaxPages {
 		x := e.ask(ctx, http.MethodGet, list)
-		body, _ := x.JSON()
-		if x.Status/100 != 2 {
+		body, err := x.JSON()
+		if x.Status/100 != 2 || err != nil {
 			return nil
 		}
 		objects = append(objects, slices.DeleteFunc(ObjectsIn(body), isTerminated)...)

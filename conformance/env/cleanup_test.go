@@ -93,6 +93,17 @@ func TestCleanUp(t *testing.T) {
 	}
 }
 
+// If the creation of an object wasn't answered and the list is cut off, the object may exist.
+func TestCleanUpWithoutList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		serve := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"templates":[`) }
+		e := env.New(&env.Target{Client: &http.Client{Transport: roundTripper(serve)}}, env.NewClock(1))
+		must.Do(e.Ledger.Add(env.Object{Kind: "templates", Name: "conf-x", Method: "GET", URL: "http://h/v2/templates"}))(t)
+		left := e.CleanUp(t.Context(), func(env.Object) bool { return false })
+		must.Equal(t, len(left), 1, "remaining objects")
+	})
+}
+
 // roundTripper serves requests in memory.
 type roundTripper http.HandlerFunc
 

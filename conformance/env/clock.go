@@ -43,8 +43,8 @@ type sleeper struct {
 // woken together.
 const wakeSlack = 50 * time.Millisecond
 
-// NewClock returns a real-time clock that lets parallel cases run at a time. It also is for targets
-// that run in a testing/synctest bubble together with the suite.
+// NewClock returns a real-time clock on which at most parallel cases begin at a time. It is also for
+// targets that run in a testing/synctest bubble together with the suite.
 func NewClock(parallel int) *Clock {
 	return &Clock{limit: max(parallel, 1), lastTime: time.Now(), readAt: time.Now(), sleepers: map[*sleeper]bool{}}
 }
@@ -170,6 +170,9 @@ func (c *Clock) Until(ctx context.Context, t time.Time) error {
 	return ctx.Err()
 }
 
+// advanceTime is how long, in real time, the target may take to advance its clock.
+const advanceTime = 5 * time.Minute
+
 // advanceToNext advances the clock to the earliest sleepers and wakes them.
 func (c *Clock) advanceToNext() {
 	c.mu.Lock()
@@ -181,7 +184,9 @@ func (c *Clock) advanceToNext() {
 	if d := c.nextTarget().Sub(c.now()); d > 0 {
 		c.step = d
 		c.mu.Unlock()
-		now, err := c.advance(context.Background(), d)
+		ctx, cancel := context.WithTimeout(context.Background(), advanceTime)
+		now, err := c.advance(ctx, d)
+		cancel()
 		c.mu.Lock()
 		if err != nil {
 			c.broken = err

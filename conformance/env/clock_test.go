@@ -22,12 +22,16 @@ type deployment struct {
 	busy              atomic.Int64 // running cases
 	advancedWhileBusy atomic.Bool
 	broken            error
-	stopped           bool
+	stopped, hangs    bool
 	began             time.Time
 	during            func(time.Duration) // called within an advance
 }
 
-func (d *deployment) advance(_ context.Context, by time.Duration) (time.Time, error) {
+func (d *deployment) advance(ctx context.Context, by time.Duration) (time.Time, error) {
+	if d.hangs {
+		<-ctx.Done()
+		return time.Time{}, ctx.Err()
+	}
 	if d.busy.Load() > 0 {
 		d.advancedWhileBusy.Store(true)
 	}
@@ -153,7 +157,7 @@ func TestClockMergesSteps(t *testing.T) {
 	})
 }
 
-// A cancelled case stops waiting, and a clock that can't be advanced ends every wait.
+// A cancelled case stops waiting, and a clock that can't be advanced or doesn't answer ends every wait.
 func TestClockEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(deployment)
@@ -177,6 +181,10 @@ func TestClockEnds(t *testing.T) {
 			must.FailWith(t, clock.Until(t.Context(), clock.Now().Add(time.Minute)), d.broken, "returned")
 			clock.End()
 		}
+		d.broken = nil
+		clock, d.hangs = newClock(t, 1, d, true), true
+		_ = clock.Begin(t.Context())
+		must.FailWith(t, clock.Until(t.Context(), clock.Now().Add(time.Minute)), context.DeadlineExceeded, "returned")
 	})
 }
 

@@ -70,13 +70,13 @@ func (e *Env) Do(ctx context.Context, r wire.Request) *wire.Exchange {
 		if r.Method == http.MethodDelete && x.Status/100 == 2 {
 			e.noteDeleted(r.URL)
 		}
-		if x.Status != http.StatusTooManyRequests || !e.Pace.WaitAfter429(x, try) {
+		if x.Status != http.StatusTooManyRequests || !e.Pace.waitAfter429(x, try) {
 			return x
 		}
 	}
 }
 
-// Exhausted reports whether cases may send no further request. The rest of MaxRequests is for
+// Exhausted reports whether cases must stop sending requests. The rest of MaxRequests is for
 // the cleanup, for requests in flight, and for the preflight, which isn't counted.
 func (e *Env) Exhausted() bool {
 	if e.MaxRequests == 0 {
@@ -166,9 +166,9 @@ func (p *Pace) Wait(ctx context.Context, url string) error {
 	return pause(ctx, time.Until(at))
 }
 
-// WaitAfter429 delays further requests by the Retry-After of a 429 of the management API.
+// waitAfter429 delays further requests by the Retry-After of a 429 of the management API.
 // It reports whether to send the request again.
-func (p *Pace) WaitAfter429(x *wire.Exchange, try int) bool {
+func (p *Pace) waitAfter429(x *wire.Exchange, try int) bool {
 	if p == nil || try >= 2 || !IsManagement(x.Request.URL) {
 		return false
 	}

@@ -52,7 +52,7 @@ type Target struct {
 	// the clock can't be advanced.
 	Advance func(ctx context.Context, d time.Duration) (time.Time, error)
 	// Lateness is how late a timed effect may come. The default is 2 s if waiting takes no
-	// real time, and 5 s otherwise. The effects of a ttl, a retention and an execution
+	// real time, and 5 s otherwise; then the effects of a ttl, a retention and an execution
 	// time-out may come another 5 s later, with a warning if the clock is stopped.
 	Lateness time.Duration
 	// ClockStopped says that only Advance moves the target's clock.
@@ -61,7 +61,7 @@ type Target struct {
 	// so that waiting takes no time. Client then reaches the target in memory.
 	Virtual bool
 	// HookListen is the address on this machine that receives webhooks, and HookURL is its
-	// URL for the target. If it is empty, webhooks are judged only if the target is on this
+	// URL for the target. Without HookURL, webhooks are judged only if the target is on this
 	// machine.
 	HookURL, HookListen string
 	// Client sends the requests. If it is nil, the suite makes one.
