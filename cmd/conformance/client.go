@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -47,6 +48,9 @@ func (c *clients) Run() error {
 	}
 	if err := c.check(); err != nil {
 		return err
+	}
+	if c.Timeout == 0 {
+		return errors.New("invalid --timeout: expected more than 0s, got 0s")
 	}
 	display := cli.NewProgress(os.Stderr)
 	result, err := client.Judge(ctx, client.Options{

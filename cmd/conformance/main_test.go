@@ -146,14 +146,14 @@ func TestUsage(t *testing.T) {
 		"invalid --max-requests: expected at least 0, got -2":    {"run", "--dry-run", "--local", "--max-requests=-2"},
 		"invalid --reruns: expected at least 0, got -1":          {"run", "--base-url=" + url, "--reruns=-1"},
 		"invalid --max-seconds: expected at least 0, got NaN":    {"run", "--base-url=" + url, "--max-seconds=NaN"},
-		"invalid --max-wait: expected at least 0s, got -5s":      {"run", "--dry-run", "--base-url=" + url, "--max-wait=-5s"},
+		"invalid --max-wait: expected more than 0s, got 0s":      {"run", "--dry-run", "--base-url=" + url, "--max-wait=0s"},
 		"invalid --endpoint-id \"a/b\": expected":                {"run", "--dry-run", "--base-url=" + url, "--endpoint-id=a/b"},
 		"invalid --hook-url: expected an http or https URL":      {"run", "--dry-run", "--base-url=" + url, "--hook-url=nonsense", "--hook-listen=127.0.0.1:0"},
 		"--hook-url requires --hook-listen":                      {"run", "--dry-run", "--base-url=" + url, "--hook-url=" + url},
 		"invalid --hook-listen \"8080\": expected HOST:PORT":     {"run", "--dry-run", "--base-url=" + url, "--hook-listen=8080"},
 		"invalid --hook-listen \"a:99999\": expected HOST:POR":   {"run", "--dry-run", "--base-url=" + url, "--hook-listen=a:99999"},
 		"invalid --base-url: expected an http or https URL, s":   {"run", "--dry-run", "--base-url=http://127.0.0.1:99999"},
-		"invalid timeout -5s: expected more than 0":              {"client", "--timeout=-5s", "true"},
+		"invalid --timeout: expected more than 0s, got 0s":       {"client", "--timeout=0", "true"},
 		"invalid number of parallel scenarios -1":                {"client", "--parallel=-1", "true"},
 		"--known-failing: " + endless + " is larger than 64 MiB": {"run", "--base-url=" + url, "--known-failing=" + endless},
 		"--endpoint-body: " + endless + " is larger than 64 MiB": {"run", "--base-url=" + url, "--endpoint-body=" + endless},
@@ -318,6 +318,12 @@ func TestDefer(t *testing.T) {
 	resumed := command(t, "resume", "later.json")
 	resumed.Dir = cmd.Dir
 	must.Contain(t, runExpecting(t, resumed, 3), "1 case deferred")
+	// If the file can't be stored, the results are still shown.
+	dir := filepath.Join(t.TempDir(), "dir")
+	must.Succeed(t, os.Mkdir(dir, 0o700))
+	url = serve(t, replace(func(*http.Request) bool { return os.RemoveAll(dir) != nil }, nil))
+	cmd = command(t, "run", "--base-url="+url, "--select=LIM-12", "--allow=create,queue", "--defer="+filepath.Join(dir, "later.json"))
+	must.Contain(t, runExpecting(t, cmd, 2), "nothing was judged; 1 deferred", "storing the deferred cases")
 }
 
 // list --json prints each clause as JSON.

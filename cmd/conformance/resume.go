@@ -122,7 +122,7 @@ func (r *resume) Run() error {
 		return err
 	}
 	if resumed.Preflight != "" { // the deferred cases can still be resumed
-		return d.Run.finish(resumed)
+		return d.Run.finish(resumed, nil)
 	}
 	conformance.Merge(d.Report, resumed)
 	if len(d.State.Journals) > 0 {
@@ -130,5 +130,5 @@ func (r *resume) Run() error {
 	} else {
 		err = os.Remove(r.File)
 	}
-	return errors.Join(err, d.Run.finish(d.Report))
+	return d.Run.finish(d.Report, err)
 }

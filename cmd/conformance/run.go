@@ -173,17 +173,15 @@ func (r *run) Run() error {
 		return err
 	}
 	deferredRun.Report = result
-	if err := deferredRun.store(r.Defer); err != nil {
-		return err
-	}
-	return r.finish(result)
+	return r.finish(result, deferredRun.store(r.Defer))
 }
 
-// finish writes the reports and returns the exit code as an error.
-func (r *run) finish(result *report.Report) error {
+// finish writes the reports. It returns the error of storing deferred cases and its own errors, or
+// else the exit code.
+func (r *run) finish(result *report.Report, storeErr error) error {
 	out := r.terminal()
 	report.Terminal(out, result, cli.Colours(out))
-	if err := errors.Join(r.write(result), r.sign(&r.reports)); err != nil {
+	if err := errors.Join(storeErr, r.write(result), r.sign(&r.reports)); err != nil {
 		return err
 	}
 	return exit(result.Exit)
@@ -236,8 +234,8 @@ func (r *run) options() (o conformance.Options, err error) {
 			return o, fmt.Errorf("invalid --%s: expected at least %g, got %g", f.flag, f.minimum, f.value)
 		}
 	}
-	if r.MaxWait < 0 {
-		return o, fmt.Errorf("invalid --max-wait: expected at least 0s, got %s", r.MaxWait)
+	if r.MaxWait <= 0 {
+		return o, fmt.Errorf("invalid --max-wait: expected more than 0s, got %s", r.MaxWait)
 	}
 	if _, err := conformance.Clauses(r.Select); err != nil {
 		return o, err
