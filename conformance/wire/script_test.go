@@ -45,7 +45,7 @@ func (m *recorder) take() []string {
 // A script sends the requests of the suite in the same order, with the ids of the new
 // objects, and contains no secret.
 func TestScriptRepeats(t *testing.T) {
-	for _, program := range []string{"curl", "grep", "sed", "seq"} {
+	for _, program := range []string{"curl", "grep", "seq"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip(program + " isn't installed")
 		}

@@ -107,11 +107,11 @@ func (x *Exchange) Forget() {
 // its answer is read.
 const largeBody = 1 << 20
 
-// MaxBody is how many bytes of an answer are read.
-const MaxBody = 64 << 20
+// maxBody is how many bytes of an answer are read.
+const maxBody = 64 << 20
 
-// ErrTooLong says that an answer was longer than MaxBody.
-var ErrTooLong = errors.New("the answer is longer than 64 MiB")
+// errTooLong says that an answer was longer than maxBody.
+var errTooLong = errors.New("the answer is longer than 64 MiB")
 
 // Do sends a request. now is the clock for Sent and Received.
 func Do(ctx context.Context, client *http.Client, r Request, now func() time.Time) *Exchange {
@@ -147,7 +147,7 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 			resp.Body = &gzipBody{raw: resp.Body}
 		}
 		x.Status, x.Header = resp.StatusCode, resp.Header
-		limit := int64(MaxBody + 1)
+		limit := int64(maxBody + 1)
 		switch {
 		case x.Status/100 != 2:
 		case r.SkipBody:
@@ -160,8 +160,8 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 			<-ctx.Done()
 			err = ctx.Err()
 		}
-		if err == nil && len(x.Body) > MaxBody {
-			err = ErrTooLong
+		if err == nil && len(x.Body) > maxBody {
+			err = errTooLong
 		}
 	}
 	x.Received, x.Err = now(), err
@@ -208,7 +208,7 @@ func (s *Secrets) Add(name, value string) {
 	if len(value) < 4 {
 		return
 	}
-	forms := []string{value, url.QueryEscape(value)}
+	forms := []string{value, url.QueryEscape(value), url.PathEscape(value)}
 	for _, escapes := range []bool{true, false} { // of HTML in JSON
 		var quoted strings.Builder
 		e := json.NewEncoder(&quoted)

@@ -23,7 +23,7 @@ func TestSecretsAreHiddenByValue(t *testing.T) {
 	s.Add("LONG", `a"b/c+d-and-more`)
 	s.Add("NOTHING", "abc")
 	for text, want := range map[string]string{
-		`x a"b/c+d y`: `x $KEY y`, `{"k":"a\"b/c+d"}`: `{"k":"$KEY"}`, "?key=a%22b%2Fc%2Bd": "?key=$KEY",
+		`x a"b/c+d y`: `x $KEY y`, `{"k":"a\"b/c+d"}`: `{"k":"$KEY"}`, "?key=a%22b%2Fc%2Bd": "?key=$KEY", "/x/a%22b%2Fc+d": "/x/$KEY",
 		`a"b/c+d-and-more`: "$LONG", "abcabc": "abcabc",
 	} {
 		must.Equal(t, s.Redact(text), want, text)
