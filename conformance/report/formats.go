@@ -22,13 +22,13 @@ type Format struct {
 // Formats has all formats.
 var Formats = []Format{
 	{"json", WriteJSON},         // the report itself, for programs and for conformance diff
-	{"html", WriteHTML},         // one page for a browser
-	{"junit", WriteJUnit},       // for the test page of a CI server
+	{"html", writeHTML},         // one page for a browser
+	{"junit", writeJUnit},       // for the test page of a CI server
 	{"markdown", WriteMarkdown}, // for the summary of a CI job
-	{"har", WriteHAR},           // the requests of clauses that failed or are inconclusive, for a browser's network panel
-	{"ctrf", WriteCTRF},         // JSON in the Common Test Report Format, for tools that read it
-	{"badge", WriteBadge},       // an SVG
-	{"shield", WriteShield},     // the badge's JSON, for a server that draws badges
+	{"har", writeHAR},           // the requests of clauses that failed or are inconclusive, for a browser's network panel
+	{"ctrf", writeCTRF},         // JSON in the Common Test Report Format, for tools that read it
+	{"badge", writeBadge},       // an SVG
+	{"shield", writeShield},     // the badge's JSON, for a server that draws badges
 }
 
 // WriteJSON writes the report in the format of Schema.
@@ -41,9 +41,9 @@ func writeIndented(w io.Writer, value any) error {
 	return e.Encode(value)
 }
 
-// WriteCTRF writes the report in the Common Test Report Format. A clause is a test, and its
+// writeCTRF writes the report in the Common Test Report Format. A clause is a test, and its
 // area the test's suite.
-func WriteCTRF(w io.Writer, r *Report) error {
+func writeCTRF(w io.Writer, r *Report) error {
 	statuses := map[Verdict]string{Pass: "passed", Observed: "passed", Fail: "failed", Unexpected: "failed", Error: "failed", Inconclusive: "other", Warn: "other", Known: "other", Skip: "skipped", Blocked: "skipped"}
 	summary := map[string]int64{"tests": int64(len(r.Results)), "passed": 0, "failed": 0, "pending": 0, "skipped": 0, "other": 0}
 	tests := []map[string]any{}
@@ -70,7 +70,7 @@ func WriteCTRF(w io.Writer, r *Report) error {
 
 const badgeLabel = "conformance"
 
-// badge returns the text of the badge: how many MUST clauses pass and how many of these are
+// badge returns the text of the badge: how many MUST clauses pass, and how many more pass but are
 // partly judged, or another conclusion.
 func badge(r *Report) (message, colour string) {
 	musts, passed, partly := 0, 0, 0
@@ -101,8 +101,8 @@ func badge(r *Report) (message, colour string) {
 	return "inconclusive", "yellow"
 }
 
-// WriteShield writes the badge as the JSON that servers like shields.io read.
-func WriteShield(w io.Writer, r *Report) error {
+// writeShield writes the badge as the JSON that servers like shields.io read.
+func writeShield(w io.Writer, r *Report) error {
 	message, colour := badge(r)
 	return writeIndented(w, map[string]any{"schemaVersion": 1, "label": badgeLabel, "message": message, "color": colour, "isError": r.Exit != 0})
 }
@@ -110,8 +110,8 @@ func WriteShield(w io.Writer, r *Report) error {
 // badgeColours are the colours in the SVG, dark enough for white text.
 var badgeColours = map[string]string{"brightgreen": "#1a7f37", "red": "#c5281c", "yellow": "#8a6100", "lightgrey": "#6b7280"}
 
-// WriteBadge writes the badge as an SVG.
-func WriteBadge(w io.Writer, r *Report) error {
+// writeBadge writes the badge as an SVG.
+func writeBadge(w io.Writer, r *Report) error {
 	message, colour := badge(r)
 	return pageTemplate.ExecuteTemplate(w, "badge.svg", map[string]any{
 		"Label": badgeLabel, "Message": message, "Colour": badgeColours[colour], "Left": badgeWidth(badgeLabel), "Right": badgeWidth(message),
@@ -131,9 +131,9 @@ const harVersion = "HTTP/1.1"
 // harTime is the time format of the archive, with milliseconds and a zone.
 const harTime = "2006-01-02T15:04:05.000Z07:00"
 
-// WriteHAR writes the requests of clauses that failed or are inconclusive as an HTTP
+// writeHAR writes the requests of clauses that failed or are inconclusive as an HTTP
 // archive. A clause is a page. Bodies are cut as in the report.
-func WriteHAR(w io.Writer, r *Report) error {
+func writeHAR(w io.Writer, r *Report) error {
 	pages, exchanges := []harObject{}, []harExchange{}
 	for _, x := range r.Results {
 		switch x.Verdict {

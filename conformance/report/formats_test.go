@@ -350,6 +350,12 @@ func TestPreflightPage(t *testing.T) {
 	must.Contain(t, text, "Nothing could be judged", "connection refused")
 }
 
+// The page shows the status of an answer whose body was cut off.
+func TestPageOfCutAnswer(t *testing.T) {
+	text := written("html", &report.Report{Results: []report.Result{{Trace: []report.Exchange{{Status: 207, Failed: "unexpected EOF"}}}}})
+	must.Hold(t, strings.Contains(text, `s2">207<`) && !strings.Contains(text, "no answer"), text)
+}
+
 // Every area of the registry has a title.
 func TestAreas(t *testing.T) {
 	for _, c := range clauses.All() {

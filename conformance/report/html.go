@@ -63,8 +63,8 @@ var verdictMeanings = map[Verdict]string{
 	Blocked: "blocked by a clause that failed", Observed: "the description leaves it open", Skip: "not judged", Pass: "kept",
 }
 
-// WriteHTML writes the report as one self-contained page.
-func WriteHTML(w io.Writer, r *Report) error {
+// writeHTML writes the report as one self-contained page.
+func writeHTML(w io.Writer, r *Report) error {
 	return pageTemplate.ExecuteTemplate(w, "report.html", r)
 }
 

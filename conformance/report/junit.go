@@ -57,11 +57,11 @@ type (
 // junitRun is the suite of problems that belong to no clause.
 const junitRun = "run"
 
-// WriteJUnit writes the report for CI servers. An area is a suite, and a clause a test.
+// writeJUnit writes the report for CI servers. An area is a suite, and a clause a test.
 // FAIL and UNEXPECTED-PASS are failures. ERROR and INCONCLUSIVE are errors, since they also
 // set the exit code. SKIP, BLOCKED and KNOWN are skipped. Other reasons for an exit code
 // are tests of the suite "run".
-func WriteJUnit(w io.Writer, r *Report) error {
+func writeJUnit(w io.Writer, r *Report) error {
 	all := junitSuites{Name: "conformance", Time: seconds(time.Duration(r.Duration))}
 	index := map[string]int{}
 	add := func(area string, c junitCase, took time.Duration) {
