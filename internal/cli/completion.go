@@ -145,7 +145,7 @@ func flags(node *kong.Node) (all []*kong.Flag) {
 func flagOf(node *kong.Node, word string) *kong.Flag {
 	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
 	for _, f := range flags(node) {
-		if f.Name == name {
+		if f.Name == name || f.Short != 0 && string(f.Short) == name {
 			return f
 		}
 	}

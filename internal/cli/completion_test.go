@@ -19,7 +19,7 @@ import (
 type program struct {
 	Debug bool `help:"A flag of all commands."`
 	Serve struct {
-		Limits string `enum:"on,off" default:"on"`
+		Limits string `short:"l" enum:"on,off" default:"on"`
 		Data   string
 		Name   []string
 		Secret string `hidden:""`
@@ -73,6 +73,7 @@ func TestShells(t *testing.T) {
 				"tool job r":                  "run",
 				"tool serve --l":              "--limits",
 				"tool serve --limits ":        "off on",
+				"tool serve -l ":              "off on",
 				"tool serve --limits=o":       "--limits=off --limits=on",
 				"tool --debug job st":         "status",
 				"tool serve --data x --lim":   "--limits",
