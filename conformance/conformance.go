@@ -228,7 +228,6 @@ func (r *run) tryCase(ctx context.Context, c *suite.Case, total int) suite.Attem
 		r.done++
 		r.keepJournal(journal, a)
 		r.running = slices.DeleteFunc(r.running, func(id string) bool { return id == c.ID })
-		r.report.Leaked = append(r.report.Leaked, a.Leaks...)
 	}, total, &report.Result{Clause: clause.ID, Case: c.ID, Verdict: a.Verdict, Reason: a.Reason})
 	return a
 }
@@ -246,7 +245,6 @@ func (r *run) reportProgress(change func(), total int, result *report.Result) {
 func (r *run) finish(ctx context.Context) {
 	cleanupCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	r.report.Leaked = nil
 	left := r.env.Ledger.Remaining("")
 	deferred := func(m env.Object) bool { return r.Defer.hasJournal(m.Case) }
 	if r.report.Preflight == "" {

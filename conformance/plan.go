@@ -65,8 +65,8 @@ func (r *run) cost(c *suite.Case) (requests, jobs int, seconds float64) {
 }
 
 // chooseCases returns the cases that run, and why the others are skipped. If not all fit
-// into the bounds of the run, cases that state a clause come first, and MUSTs before them
-// all.
+// into the bounds of the run, the strongest level comes first, and the further cases of
+// clauses last; within a level, the cheapest case comes first.
 func (r *run) chooseCases(list []*suite.Case, refused string) (toRun []*suite.Case, skipped map[string]suite.Outcome) {
 	skipped = map[string]suite.Outcome{}
 	var possible []*suite.Case

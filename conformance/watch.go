@@ -34,8 +34,8 @@ type jobSighting struct {
 	status  string
 	at      time.Time
 	retried bool
-	// acknowledged says that the status is the answer to /cancel, which reads may show a
-	// little later, at the latest at at.
+	// acknowledged says that the status is the answer to /cancel. Reads may show the
+	// previous status until the time at.
 	acknowledged bool
 }
 

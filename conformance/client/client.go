@@ -43,7 +43,7 @@ type Options struct {
 	// this program, then on PATH.
 	Jobrunner string
 	Select    []string      // scenarios or clauses; if empty, all scenarios
-	Timeout   time.Duration // limit of one scenario; 0 means one minute
+	Timeout   time.Duration // limit of the command in one scenario; 0 means one minute
 	// Parallel is how many scenarios run at a time. Zero is the number of CPUs, or one if
 	// the scenarios share a directory.
 	Parallel int
@@ -61,8 +61,8 @@ type Options struct {
 	Progress func(scenario string, done, total int) // called at the end of each scenario
 }
 
-// Judge judges a client. It returns an error for invalid options and for a command that
-// can't be started. Everything else is in the report.
+// Judge judges a client. It returns an error if an option is invalid or a scenario can't be run,
+// for example because the command can't be started. Everything else is in the report.
 func Judge(ctx context.Context, o Options) (*report.Report, error) {
 	j := &judge{Options: o, started: time.Now()}
 	if err := j.open(); err != nil {
@@ -169,8 +169,8 @@ func (j *judge) selectScenarios() error {
 	return nil
 }
 
-// runAll runs the command once for each scenario. If the command can't be started, the
-// other scenarios are cancelled.
+// runAll runs the command once for each scenario. If a scenario returns an error, the others
+// are cancelled.
 func (j *judge) runAll(ctx context.Context) ([]*scenarioRun, error) {
 	group, runCtx := errgroup.WithContext(ctx)
 	group.SetLimit(j.Parallel)

@@ -176,8 +176,8 @@ func judgeCancelledJob(p *scenarioRun) suite.Outcome {
 const furtherReads = 2
 
 // judgeEndOfWait judges that a client stops waiting for a job after an answer that ends the
-// wait, and that it fails or prints a message. It may read the job allowed more times.
-func judgeEndOfWait(p *scenarioRun, answer string, ends func(*exchange) bool, allowed int, words, message string) suite.Outcome {
+// wait, and that it fails or prints a message. It may read the job maxReads more times.
+func judgeEndOfWait(p *scenarioRun, answer string, ends func(*exchange) bool, maxReads int, words, message string) suite.Outcome {
 	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return x.jobID() != "" && ends(x) })
 	if i < 0 {
 		return skipped("no client waited for a job")
@@ -189,7 +189,7 @@ func judgeEndOfWait(p *scenarioRun, answer string, ends func(*exchange) bool, al
 		}
 	}
 	switch {
-	case reads > allowed:
+	case reads > maxReads:
 		return violated(fmt.Sprintf("after %s, the job was requested %d more times", answer, reads), "no further request for the job")
 	case p.result.timeout:
 		return violated(p.describeEnd(), "an exit soon after "+answer)

@@ -343,7 +343,7 @@ const maxNoted = 5
 
 func (c *copier) notes() (notes []string) {
 	if len(c.linked) > 0 {
-		notes = append(notes, "linked instead of copied into each scenario's directory because of size or number: "+joinPaths(c.linked))
+		notes = append(notes, "linked instead of copied into each scenario's directory: "+joinPaths(c.linked))
 	}
 	if len(c.states) > 0 {
 		notes = append(notes, "each scenario starts without a Terraform state; not copied: "+joinPaths(c.states))

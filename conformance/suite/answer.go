@@ -302,7 +302,7 @@ func (a *Answer) Chunks() []M {
 func (a *Answer) FromProxy() bool { return FromProxy(a.Code, a.parseErr == nil) }
 
 // FromProxy reports whether a proxy sent a response without asking the deployment: only proxies send
-// some status codes, and others without JSON.
+// 502 and 504, or 413, 431 and 503 without JSON.
 func FromProxy(code int, isJSON bool) bool {
 	return code == 502 || code == 504 || !isJSON && (code == 413 || code == 431 || code == 503)
 }

@@ -106,7 +106,7 @@ func (c *C) RunSync(input any, more ...M) (j *Job) {
 func (c *C) JobOf(a *Answer) *Job {
 	j := &Job{ID: a.Str("id"), Answer: a, c: c, endpoint: c.Endpoint}
 	c.Expect(j.ID != "", "an id", "an empty id")
-	c.NoteJob(c.Endpoint, j.ID)
+	c.noteJob(c.Endpoint, j.ID)
 	return j
 }
 
@@ -159,14 +159,14 @@ func (j *Job) awaitGiven(status string) (a *Answer) {
 	return a
 }
 
-// Reach waits like these methods, and returns the job.
+// Reach waits for a status as InQueue does, and returns the job.
 func (j *Job) Reach(status string) *Job {
 	j.awaitGiven(status)
 	return j
 }
 
-// Await waits a short time for one of the statuses. If the job ends with another status or
-// doesn't exist, the case fails.
+// Await waits for one of the statuses: 10 s on a local target, and StartPatience on others. If
+// the time passes, or the job ends with another status or doesn't exist, the case fails.
 func (j *Job) Await(statuses ...string) *Answer {
 	c := j.c
 	accepted := "status = " + strings.Join(statuses, " or ")

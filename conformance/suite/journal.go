@@ -16,7 +16,7 @@ import (
 // up to the point at which it stopped. So a case that waits for half an hour needs no code to
 // resume.
 //
-// The journal records answers, but no requests, so it contains no key.
+// The journal records answers, but no header and body of a request, so it contains no key.
 type Journal struct {
 	Case string `json:"case"`
 	// Due is when the case resumes.
@@ -24,15 +24,15 @@ type Journal struct {
 	Slept     int              `json:"slept"` // finished waits
 	Times     []time.Time      `json:"times"`
 	Words     []string         `json:"words"`
-	Exchanges []RecordedAnswer `json:"exchanges"`
+	Exchanges []recordedAnswer `json:"exchanges"`
 	// MaxWait is the longest wait that doesn't defer the case.
 	MaxWait time.Duration `json:"-"`
 
 	timesReplayed, wordsReplayed, waitsReplayed int // how many of each were replayed
 }
 
-// RecordedAnswer is an answer in a journal.
-type RecordedAnswer struct {
+// recordedAnswer is an answer in a journal.
+type recordedAnswer struct {
 	Request  string      `json:"request"` // method and address, to check that the resumed case sends the same
 	Status   int         `json:"status"`
 	Header   http.Header `json:"header,omitempty"`
@@ -84,7 +84,7 @@ func (c *C) nextExchange() int {
 	defer c.mu.Unlock()
 	c.exchangesBegun++
 	if c.journal != nil && len(c.journal.Exchanges) < c.exchangesBegun {
-		c.journal.Exchanges = append(c.journal.Exchanges, RecordedAnswer{})
+		c.journal.Exchanges = append(c.journal.Exchanges, recordedAnswer{})
 	}
 	return c.exchangesBegun - 1
 }
@@ -113,7 +113,7 @@ func (c *C) replayOrSend(ctx context.Context, index int, r Request) *wire.Exchan
 	if ctx.Err() != nil {
 		return x
 	}
-	answer := RecordedAnswer{Request: requestLine, Status: x.Status, Header: x.Header, Body: x.Body, Sent: x.Sent, Received: x.Received}
+	answer := recordedAnswer{Request: requestLine, Status: x.Status, Header: x.Header, Body: x.Body, Sent: x.Sent, Received: x.Received}
 	if x.Err != nil {
 		answer.Error = c.env.Secrets.Redact(x.Err.Error())
 	}

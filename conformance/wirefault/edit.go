@@ -274,7 +274,7 @@ func (e Edit) paginate(body []byte, header http.Header, requestURL *url.URL) []b
 	if to < len(list) {
 		header.Set("Link", fmt.Sprintf(`<%s?from=%d>; rel="next"`, requestURL.Path, to))
 	}
-	text, err := json.Marshal(slices.Clip(list[from:to]))
+	text, err := json.Marshal(list[from:to])
 	if err != nil {
 		return body
 	}

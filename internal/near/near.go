@@ -10,23 +10,23 @@ import (
 	"github.com/agext/levenshtein"
 )
 
-// most limits the words in a message.
-const most = 5
+// maxWords is the maximum number of suggested words.
+const maxWords = 5
 
 // Matches returns the known words that are similar to a word, the most similar first.
 func Matches(word string, known []string) []string {
 	matches := rank(word, known)
-	out := make([]string, 0, most)
-	for _, m := range matches[:min(most, len(matches))] {
+	out := make([]string, 0, maxWords)
+	for _, m := range matches[:min(maxWords, len(matches))] {
 		out = append(out, m.word)
 	}
-	return slices.Compact(out)
+	return out
 }
 
 type match struct {
 	word     string
-	model    bool // has the same model number: H100 isn't H200
-	contains bool // contains all words
+	model    bool // has the same model number (H100 isn't H200), and other differences
+	contains bool // contains the word, and other characters
 	distance int
 }
 
@@ -103,7 +103,7 @@ func isBetween(r rune) bool { return r == ' ' || r == '-' || r == '_' }
 // similar words. It returns "" if there are none.
 func Suggest(word string, known []string) string {
 	var words []string
-	for i, matches := 0, rank(word, known); i < min(most, len(matches)); i++ {
+	for i, matches := 0, rank(word, known); i < min(maxWords, len(matches)); i++ {
 		if m, first := matches[i], matches[0]; m.tier() != first.tier() || !first.contains && m.distance != first.distance {
 			break
 		}
@@ -119,8 +119,8 @@ func Suggest(word string, known []string) string {
 	return "; did you mean " + strings.Join(words[:last], ", ") + " or " + words[last] + "?"
 }
 
-// First returns the beginning of the known words, for a message without similar ones.
+// First returns the first known words by alphabet, for a message without similar ones.
 func First(known []string) []string {
 	sorted := slices.Compact(slices.Sorted(slices.Values(known)))
-	return sorted[:min(most, len(sorted))]
+	return sorted[:min(maxWords, len(sorted))]
 }

@@ -52,7 +52,7 @@ func (s *Set) AddJSON(document []byte) {
 	s.AddLater(func() []string { return secretsIn(document) })
 }
 
-// AddLater adds secrets that are collected when a text is redacted for the first time.
+// AddLater adds secrets that are collected when the next text is redacted.
 func (s *Set) AddLater(collect func() []string) {
 	if s == nil {
 		return
