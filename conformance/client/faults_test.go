@@ -101,7 +101,7 @@ func TestFaults(t *testing.T) {
 			must.Equal(t, r.Exit, want, "exit")
 			for _, x := range r.Results {
 				if x.Clause == f.clause && (x.Failure == nil || x.Failure.Actual == "" || len(x.Failure.Accepted) == 0 || x.Case != f.scenario || len(x.Trace) == 0) {
-					t.Errorf("%+v lacks the actual request, the steps or what was accepted", x)
+					t.Errorf("%+v lacks the actual behaviour, what was accepted, the scenario or the trace", x)
 				}
 			}
 		})

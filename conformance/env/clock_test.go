@@ -59,8 +59,8 @@ func newClock(t *testing.T, parallel int, d *deployment, stopped bool) *env.Cloc
 	return clock
 }
 
-// Many cases sleep and run. No case is woken early or late, the clock isn't advanced while
-// a case runs, and no more than limit cases run at a time.
+// Many cases sleep and run. No case is woken early or late, and the clock isn't advanced while
+// a case runs. If the clock is stopped, no more than limit cases run at a time.
 func TestClock(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
