@@ -64,9 +64,9 @@ func (r *run) cost(c *suite.Case) (requests, jobs int, seconds float64) {
 	return requests, jobs, seconds
 }
 
-// chooseCases returns the cases that run, and why the others are skipped. If not all fit
-// into the bounds of the run, the strongest level comes first, and the further cases of
-// clauses last; within a level, the cheapest case comes first.
+// chooseCases returns the cases that run, and why the others are skipped. If not all fit into
+// the bounds of the run, the strongest level comes first, then the cheapest case. Further cases
+// of clauses come last.
 func (r *run) chooseCases(list []*suite.Case, refused string) (toRun []*suite.Case, skipped map[string]suite.Outcome) {
 	skipped = map[string]suite.Outcome{}
 	var possible []*suite.Case

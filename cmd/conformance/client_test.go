@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"io"
 	"net"
@@ -226,47 +224,6 @@ func TestClientThatDoesNothing(t *testing.T) {
 		output)
 }
 
-// Every format with clauses lists the clauses without a verdict, with the reason, and counts
-// none of them as kept.
-func TestClientClausesThatAreNotJudged(t *testing.T) {
-	cmd := client(t, "get /v2/templates")
-	flags, files := artefacts(cmd.Dir)
-	cmd.Args = slices.Insert(cmd.Args, 2, flags...)
-	output := runExpecting(t, cmd, 0)
-	texts := readFiles(t, files)
-	var report struct {
-		NotJudged []string `json:"not_judged"`
-		Counts    map[string]int
-		Results   []struct{ Clause, Verdict, Reason string }
-	}
-	var junit struct {
-		Skipped []struct {
-			Message string `xml:"message,attr"`
-		} `xml:"testsuite>testcase>skipped"`
-	}
-	must.Succeed(t, json.Unmarshal([]byte(texts["r.json"]), &report))
-	must.Succeed(t, xml.Unmarshal([]byte(texts["r.xml"]), &junit))
-	if want := []string{"CLI-03", "CLI-04", "CLI-05", "CLI-06", "CLI-07", "CLI-09", "CLI-10"}; !slices.Equal(report.NotJudged, want) || len(junit.Skipped) != len(want) {
-		t.Errorf("JSON names %v, JUnit %v", report.NotJudged, junit.Skipped)
-	}
-	want := fmt.Sprintf("conformant in the judged clauses: %d of 11 clauses", 11-len(report.NotJudged))
-	must.Hold(t, strings.HasPrefix(lastLine(output), want), "it ends with", lastLine(output), "not", want)
-	_, end, _ := strings.Cut(output, "Not judged, so not counted as kept:")
-	lists := map[string]string{"the terminal's end": end, "Markdown": texts["r.md"], "HTML": texts["r.html"], "HAR": texts["r.har"]}
-	for _, x := range report.Results {
-		if !slices.Contains(report.NotJudged, x.Clause) {
-			continue
-		}
-		for where, text := range lists {
-			must.Hold(t, strings.Contains(text, x.Clause) && x.Reason != "" && strings.Contains(text, x.Reason),
-				where, "does not say of", x.Clause, x.Reason, text)
-		}
-	}
-	for _, name := range []string{"r.svg", "shield.json"} {
-		must.Hold(t, strings.Contains(texts[name], "1 of 4 MUST"), name, texts[name])
-	}
-}
-
 // If the command can't be started or an option is invalid, the program exits at once with
 // one line of explanation.
 func TestClientThatCannotStart(t *testing.T) {
@@ -281,7 +238,6 @@ func TestClientThatCannotStart(t *testing.T) {
 		{map[string]string{"client": "#!/no/such/interpreter\n"}, nil, []string{"./client"}, "no such file"},
 		{map[string]string{"client": "neither a script nor a program"}, nil, []string{"./client"}, "exec format error"},
 		{nil, nil, nil, "the client's command is missing"},
-		{nil, []string{"--parallel=-1"}, []string{"true"}, "invalid number of parallel scenarios -1"},
 		{nil, []string{"--timeout=-1s"}, []string{"true"}, "invalid timeout -1s"},
 		{map[string]string{".terraform/terraform.tfstate": `{"backend":{"type":"s3"}}`}, nil, []string{"true"}, `in a backend of the type "s3"`},
 	} {

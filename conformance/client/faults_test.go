@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
@@ -187,11 +186,4 @@ func TestStrict(t *testing.T) {
 	t.Parallel()
 	r := judgeClient(t, Options{Command: as(t, "sample", "repeats 403"), Select: []string{"forbidden"}, Strict: true})
 	must.Hold(t, r.Exit == 1 && slices.Equal(clausesWith(r, report.Fail), []string{"CLI-08"}), r)
-}
-
-// A client that hangs is stopped, and judged by its requests until then.
-func TestTimeout(t *testing.T) {
-	t.Parallel()
-	r := judgeClient(t, Options{Command: []string{"sleep", "60"}, Select: []string{"shrink"}, Timeout: 50 * time.Millisecond})
-	must.Hold(t, r.Exit == 3 && strings.Contains(r.Preflight, "did not end in time"), r)
 }

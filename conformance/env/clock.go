@@ -170,9 +170,6 @@ func (c *Clock) Until(ctx context.Context, t time.Time) error {
 	return ctx.Err()
 }
 
-// advanceTime is how long, in real time, the target may take to advance its clock.
-const advanceTime = 5 * time.Minute
-
 // advanceToNext advances the clock to the earliest sleepers and wakes them.
 func (c *Clock) advanceToNext() {
 	c.mu.Lock()
@@ -184,7 +181,7 @@ func (c *Clock) advanceToNext() {
 	if d := c.nextTarget().Sub(c.now()); d > 0 {
 		c.step = d
 		c.mu.Unlock()
-		ctx, cancel := context.WithTimeout(context.Background(), advanceTime)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // the target may never answer
 		now, err := c.advance(ctx, d)
 		cancel()
 		c.mu.Lock()

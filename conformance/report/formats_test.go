@@ -278,7 +278,7 @@ func TestJSON(t *testing.T) {
 	must.Equal(t, written("json", reread), text, "the report has changed")
 }
 
-// Every format names the partly judged clauses and, except for a badge, the reasons.
+// Every format names the clauses that are not or partly judged and, except for a badge, the reasons.
 func TestPartlyJudged(t *testing.T) {
 	left := []report.Omission{{"JOB-01-load", report.SkipAllow, "it would send many requests"}, {"JOB-01-load-again", report.SkipAllow, "it would send many requests"}}
 	r := &report.Report{Results: []report.Result{
@@ -290,7 +290,7 @@ func TestPartlyJudged(t *testing.T) {
 	must.Equal(t, r.PartlyJudged, []string{"JOB-01"}, "partly judged")
 	for _, f := range report.Formats {
 		text := written(f.Name, r)
-		want := []string{"it would send many requests", "JOB-01", "partly"}
+		want := []string{"it would send many requests", "JOB-01", "partly", "not allowed", "JOB-03"}
 		if f.Name == "badge" || f.Name == "shield" {
 			want = []string{"1 of 3 MUST, 1 partly"}
 		}
