@@ -381,7 +381,7 @@ func TestPodLogs(t *testing.T) {
 	<-lines
 	h.kill()
 	h.start(t)
-	all := h.podLog(id, "?tail=5000", "starts the pod again because it no longer ran", nil)
+	all := h.podLog(id, "?tail=5000", "starts the pod again", nil)
 	must.Contain(t, strings.Join(all, "\n"), `"one"`, ids(events)[0])
 }
 

@@ -99,7 +99,7 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			abortConnection()
 		}
 		w.Header().Set("Retry-After", "5")
-		refuse(w, http.StatusBadRequest, "no worker of endpoint %s is ready, after %s: its workers and their logs say why; with all workers busy, raise the maximum", endpoint, readyTimeout)
+		refuse(w, http.StatusBadRequest, "no worker of endpoint %s is ready, after %s: its workers and their logs say why", endpoint, readyTimeout)
 		return
 	}
 	defer done()

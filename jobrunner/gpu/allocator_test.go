@@ -80,6 +80,7 @@ func TestPlacement(t *testing.T) {
 		"a type that the machine lacks": {"gpus: [{type: NVIDIA H200, count: 2}]", []step{
 			{request(1, l40s), "this machine has no NVIDIA L40S; it has 2 × NVIDIA H200"},
 			{request(1, l40s, l4, "Voodoo"), "this machine has no NVIDIA L40S, NVIDIA L4 or Voodoo; it has 2 × NVIDIA H200"},
+			{gpu.Request{Accept: func(string) bool { return false }}, "the catalog has no stock of this machine's GPUs: 2 × NVIDIA H200"},
 		}},
 		"a machine without GPUs": {"gpus: []", []step{{request(1), "this machine has no GPU"}, {request(1, l4), "this machine has no GPU"}}},
 		"too few are free": {"gpus: [{type: NVIDIA L4, count: 2}]", []step{
@@ -151,12 +152,12 @@ func TestFirstInQueueIsNotStarved(t *testing.T) {
 		expect(fmt.Sprint(i), indexes(a.Acquire(request(1, h200), fmt.Sprint("small", i))))
 	}
 	expect("a worker asks for 4 GPUs of one type, and only 1 is free (this machine has 4 × NVIDIA H200)", indexes(a.Acquire(request(4, h200), "large")))
-	expect("the free GPUs of this machine's 4 × NVIDIA H200 are reserved for a worker that has waited longer", indexes(a.Acquire(request(1, h200), "late")))
+	expect("the free GPUs of this machine's 4 × NVIDIA H200 are reserved for a request that has waited longer", indexes(a.Acquire(request(1, h200), "late")))
 	expect("4", indexes(a.Acquire(request(1, h200, l4), "flexible"))) // the large request can't use this type
 	expect("large late", strings.Join(a.Queue(), " "))
 	for i := range 3 {
 		a.Release(fmt.Sprint("small", i))
-		expect("the free GPUs of this machine's 4 × NVIDIA H200 are reserved for a worker that has waited longer", indexes(a.Acquire(request(1, h200), "late")))
+		expect("the free GPUs of this machine's 4 × NVIDIA H200 are reserved for a request that has waited longer", indexes(a.Acquire(request(1, h200), "late")))
 	}
 	expect("0,1,2,3", indexes(a.Acquire(request(4, h200), "large")))
 	expect("all of this machine's 4 × NVIDIA H200 are in use", indexes(a.Acquire(request(1, h200), "late")))

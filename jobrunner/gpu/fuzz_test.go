@@ -27,6 +27,6 @@ func FuzzMachine(f *testing.F) {
 			must.Hold(t, d.UUID != "" && !ids[d.UUID], string(text), "two devices have the UUID", d.UUID)
 			ids[d.UUID] = true
 		}
-		must.Hold(t, len(devices) <= 100*maxGPUs, string(text), len(devices), "devices")
+		must.Hold(t, len(devices) <= maxSlices*maxGPUs, string(text), len(devices), "devices")
 	}, seeds...)
 }

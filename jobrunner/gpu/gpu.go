@@ -99,7 +99,7 @@ func Summary(inventory Inventory) string {
 	return summary
 }
 
-// Canonical maps a product name to the catalog's type id. It ignores spaces, case, and a missing
+// Canonical maps a product name to the catalog's type id. It ignores repeated spaces, case, and a missing
 // manufacturer (older drivers). If the catalog has several types for a card, it returns the first.
 // A name that isn't in the catalog is a type of its own.
 func Canonical(product string) string {

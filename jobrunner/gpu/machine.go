@@ -44,7 +44,7 @@ const (
 
 var (
 	cudaPattern    = regexp.MustCompile(`^\d{1,4}\.\d{1,4}$`)
-	profilePattern = regexp.MustCompile(`^(?:\dc\.)?(\d)g\.(\d{1,4})gb(?:[+-][a-z.]+)?$`)
+	profilePattern = regexp.MustCompile(`^(?:\dc\.)?([1-7])g\.(\d{1,4})gb(?:[+-][a-z.]+)?$`)
 )
 
 // readMachine reads a simulated machine from YAML or JSON. The error starts with name:line.

@@ -16,6 +16,9 @@ func checkSatisfiable(request Request, devices []Device, driver Driver) error {
 		return errors.New("this machine has no GPU")
 	}
 	types := acceptedTypes(request, devices)
+	if len(types) == 0 {
+		return fmt.Errorf("the catalog has no stock of this machine's GPUs: %s", describeDevices(devices))
+	}
 	matching := slices.DeleteFunc(slices.Clone(devices), func(d Device) bool { return !slices.Contains(types, d.TypeID) })
 	if len(matching) == 0 {
 		return fmt.Errorf("this machine has no %s; it has %s", enumerate(types, "or"), describeDevices(devices))
@@ -59,7 +62,7 @@ func busyError(request Request, devices, free, available []Device) error {
 			request.holder(), request.total(), describeFree(free), describeDevices(all))
 	}
 	if len(available) < len(free) && maxOfOneType(request, free) >= request.total() {
-		message = fmt.Sprintf("the free GPUs of this machine's %s are reserved for a worker that has waited longer", describeDevices(all))
+		message = fmt.Sprintf("the free GPUs of this machine's %s are reserved for a request that has waited longer", describeDevices(all))
 	}
 	if slices.ContainsFunc(all, func(d Device) bool { return d.Fault != "" }) {
 		message += "; " + describeFaults(all)

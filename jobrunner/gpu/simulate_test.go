@@ -80,6 +80,7 @@ func TestInvalidSimulatedMachine(t *testing.T) {
 		"gpus:\n  - type: NVIDIA L4\n  - type: Voodoo 2":                           `:3: missing memory: the catalog has no GPU type "Voodoo 2", so set its memory in GB`,
 		"gpus:\n  - type: Voodoo 2\n    memory: -1":                                ":3: invalid memory: expected 1 to 1048576 GB, got -1",
 		"gpus:\n  - type: NVIDIA H200\n    mig: [1g.18gb,\n    big]":               `:4: invalid MIG profile "big"`,
+		"gpus:\n  - type: NVIDIA H200\n    mig: [0g.1gb]":                          `:3: invalid MIG profile "0g.1gb"`,
 		"gpus:\n  - type: NVIDIA H200\n    mig: [4g.71gb, 4g.71gb]":                ":3: too many MIG instances: expected at most 7 slices, got 8",
 		"driver:\n  cuda: [12]":                                                    ":2: expected a single value",
 		"driver:\n  cuda: new":                                                     `:2: invalid CUDA version "new"`,

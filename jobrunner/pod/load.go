@@ -110,9 +110,9 @@ func (r *runner) adopt(ctx context.Context, record store.Pod, o run.Orphan) {
 	r.publish(record, process)
 }
 
-// restore restarts a pod whose container no longer exists.
+// restore restarts a pod that wasn't adopted.
 func (r *runner) restore(ctx context.Context, record store.Pod) {
-	const text = "the jobrunner restarted, and starts the pod again because it no longer ran"
+	const text = "the jobrunner restarted, and starts the pod again"
 	if _, err := r.report(ctx, record.Run, restored, func(p *store.Pod) { r.note(p, "Restarted: "+text, "") }); err == nil {
 		r.log.Note(text)
 		r.pods.Logger.InfoContext(ctx, "a pod is started again", "pod", r.id)

@@ -89,7 +89,7 @@ func (r *runner) report(ctx context.Context, generation int64, e event, set func
 }
 
 // update changes the record. If the generation is outdated or change returns false, the error
-// is errOutdated. It retries while the database doesn't respond.
+// is errOutdated. It retries after any other error, until ctx ends.
 func (r *runner) update(ctx context.Context, generation int64, change func(p *store.Pod) bool) (store.Pod, error) {
 	for logged := false; ; {
 		p, err := r.tryUpdate(ctx, generation, change)

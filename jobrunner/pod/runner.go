@@ -37,7 +37,7 @@ type runner struct {
 	syncing sync.Mutex // see Locking in the package's documentation
 
 	mu         sync.Mutex // guards the rest
-	read       *store.Pod // the record as last read; nil if it didn't exist
+	read       *store.Pod // the record as last read; nil if it was never found
 	desired    *store.Pod // the record to reconcile; nil if it is deleted
 	generation int64      // the one being reconciled
 	interrupt  func()     // cancels the steps of that generation
@@ -322,7 +322,7 @@ func (r *runner) stopProcess(ctx context.Context, a *actual) {
 func (r *runner) publish(p store.Pod, process run.Process) {
 	span := Span{Pod: p, From: p.StartedAt}
 	r.mu.Lock()
-	r.process, r.since, r.span, r.failures = process, time.Now(), &span, 0
+	r.process, r.since, r.span, r.failures = process, time.Now().Add(-r.pods.Clock.Wall().Sub(p.StartedAt)), &span, 0
 	r.mu.Unlock()
 	r.pods.Meter.Started(span)
 }

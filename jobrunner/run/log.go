@@ -146,17 +146,21 @@ func (l *Log) write(b []byte) {
 
 // endLine adds the partial line. It is called with mu held.
 func (l *Log) endLine() {
-	text := strings.ToValidUTF8(string(l.partial), "\uFFFD")
+	text, cut := string(l.partial), l.cut
 	for _, secret := range l.secrets {
 		text = strings.ReplaceAll(text, secret, "(secret)")
 	}
-	text = logline.Visible(text)
+	if cut > 0 && len(l.secrets) > 0 { // the end may be a part of a secret
+		kept := max(0, len(text)-len(l.secrets[0]))
+		text, cut = text[:kept], cut+len(text)-kept
+	}
+	text = logline.Visible(strings.ToValidUTF8(text, "\uFFFD"))
 	// If the handler printed without a newline, the SDK's line follows on the same line: split them.
 	if i := strings.Index(text, `{"requestId": `); i > 0 && !logline.Parse(text[i:]).Printed() {
 		l.add(cutLine(text[:i], 0), false)
 		text = text[i:]
 	}
-	l.add(cutLine(text, l.cut), false)
+	l.add(cutLine(text, cut), false)
 	l.partial, l.cut = l.partial[:0], 0
 }
 

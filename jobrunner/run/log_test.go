@@ -21,22 +21,24 @@ func TestLongLines(t *testing.T) {
 	line := must.Do(json.Marshal(map[string]string{"message": message, "level": "ERROR"}))(t)
 	_, _ = log.Write(append(line, '\n'))
 	_, _ = log.Write([]byte(strings.Repeat("x", 3*maxRead) + "\n"))
+	_, _ = log.Write([]byte("ERROR | " + strings.Repeat("x", maxRead) + "planted-secret" + strings.Repeat("x", maxRead) + "\n"))
 	_, _ = log.Write([]byte("loading\r  0%|    |\r100%|█planted-secret█|\r\r\n"))
 	_, _ = log.Write([]byte(`two tokens{"requestId": "j", "message": "Finished.", "level": "INFO"}` + "\n"))
 	_, _ = log.Write([]byte(`half a line: with "quotes" with \"quotes\"`))
 	log.Note("it ended")
 	lines, _ := log.Lines(0)
-	must.Require(t, len(lines) == 7, "there are", len(lines), "lines")
+	must.Require(t, len(lines) == 8, "there are", len(lines), "lines")
 	if text := lines[0].Text; !strings.HasPrefix(text, "ERROR | Traceback:\n") || !strings.HasSuffix(text, "\nKeyError: 'the cause'") || len(text) > maxLine+20 || strings.Contains(text, "planted") {
 		t.Errorf("the line of a logger has %d bytes: %.100s … %s", len(text), text, text[len(text)-100:])
 	}
 	if text := lines[1].Text; !strings.HasSuffix(text, "x… (188416 bytes more)") {
 		t.Errorf("the other one ends in %s", text[len(text)-100:])
 	}
-	must.Equal(t, lines[2].Text, "100%|█(secret)█|", "the progress bar")
-	must.Hold(t, lines[3].Text == "two tokens" && strings.HasPrefix(lines[4].Text, "{"), "the SDK's line isn't separate", lines[3:5])
-	if lines[5].Text != "half a line: (secret) (secret)" || lines[5].System || lines[6].Text != "it ended" || !lines[6].System {
-		t.Errorf("the last lines are %+v", lines[5:])
+	must.Hold(t, !strings.Contains(lines[2].Text, "planted"), "a line that is cut in a secret shows a part of it")
+	must.Equal(t, lines[3].Text, "100%|█(secret)█|", "the progress bar")
+	must.Hold(t, lines[4].Text == "two tokens" && strings.HasPrefix(lines[5].Text, "{"), "the SDK's line isn't separate", lines[4:6])
+	if lines[6].Text != "half a line: (secret) (secret)" || lines[6].System || lines[7].Text != "it ended" || !lines[7].System {
+		t.Errorf("the last lines are %+v", lines[6:])
 	}
 	tail := log.Tail(1000)
 	must.Hold(t, strings.HasSuffix(tail, "\nhalf a line: (secret) (secret)") && !strings.Contains(tail, "it ended") && len(tail) <= 1000, "the end is", tail)

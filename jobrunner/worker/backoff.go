@@ -36,12 +36,8 @@ func (b *backoff) fail(version int64, failure string, now time.Time) (isNew bool
 	if !b.retryAt.IsZero() {
 		return isNew
 	}
-	pause := maxRetryPause
-	if b.failures < 10 {
-		pause = min(minRetryPause<<b.failures, maxRetryPause)
-	}
+	b.retryAt = now.Add(min(minRetryPause<<min(b.failures, 10), maxRetryPause))
 	b.failures++
-	b.retryAt = now.Add(pause)
 	return isNew
 }
 

@@ -123,7 +123,7 @@ func (p *pool) requests() (load engine.Load) {
 // healthPath names the variable with the path of a worker's health check (v2 document, EndpointType).
 const healthPath = "HEALTH_CHECK_PATH"
 
-// probe checks a worker's health until ctx ends: status 200 means ready, 204 means not yet. It
+// probe checks a worker's health until ctx ends: status 200 means ready, any other not yet. It
 // kills a worker that was ready and then fails maxMissedProbes times in a row. It also kills a
 // worker that isn't ready yet if its address can't be reached.
 func (w *worker) probe(ctx context.Context, address string) {

@@ -1,6 +1,8 @@
 package worker_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
@@ -53,7 +56,8 @@ func TestBatchHasItsOwnWorkers(t *testing.T) {
 		f.expectCompleted(job, 1)
 		must.Equal(t, f.state(job).Delay, 0, "the job waited for")
 		f.expectCounts(worker.Counts{Idle: 1})
-		f.pools.Set(newColoredEndpoint(2, 2)) // waiting requests run in the new version
+		f.expectWorkers("RUNNING 1", "RUNNING 1", "IDLE 1") // the oldest first
+		f.pools.Set(newColoredEndpoint(2, 2))               // waiting requests run in the new version
 		time.Sleep(400 * time.Second)
 		f.expectBatch(b, 0, 5)
 		requests, _, err := f.engine.Requests(t.Context(), "ep", b.ID, 4, 1, 100)
@@ -67,11 +71,32 @@ func TestBatchHasItsOwnWorkers(t *testing.T) {
 	})
 }
 
+// sleeper runs each job in the jobrunner, as a command per job does.
+type sleeper struct{}
+
+func (sleeper) Program(string) (run.Program, error) {
+	return run.Program{Handle: func(ctx context.Context, job run.Job) ([]byte, error) {
+		var o order
+		_ = json.Unmarshal(job.Input, &o) // the test wrote it
+		return []byte(`" in color-1"`), job.Clock.Sleep(ctx, time.Duration(o.Seconds*float64(time.Second)))
+	}}, nil
+}
+
 // A batch worker gives its GPU to a job that needs it. The batch worker's request runs again later.
 func TestBatchWorkerIsPreempted(t *testing.T) {
+	for _, programs := range []run.Programs{nil, sleeper{}} {
+		testPreemption(t, programs)
+	}
+}
+
+// testPreemption runs the workers with programs, or as fake processes if it is nil.
+func testPreemption(t *testing.T, programs run.Programs) {
 	bubbleWithConfig(t, newFakes(1), func(c *worker.Config) *gpu.Allocator {
 		a := gpu.NewAllocator(must.Do(gpu.Simulate("l4x2", slog.New(slog.DiscardHandler)))(t))
 		c.Devices = a
+		if programs != nil {
+			c.Programs = programs
+		}
 		return a
 	}, func(f *fixture, a *gpu.Allocator) {
 		defer a.Close()

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -53,6 +54,7 @@ func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Take
 		w.drop(own)
 	}
 	running, stop := context.WithCancel(ctx)
+	defer context.AfterFunc(w.killed, stop)()
 	endWatch := w.watchSoon(running, job.Ref, stop)
 	streamed := w.chunksOf(running, job)
 	w.log.SetJob(job.ID)
@@ -69,18 +71,14 @@ func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Take
 	stopping := running.Err() != nil
 	stop()
 	endWatch()
-	report, crashed := engine.Done(output), errors.Is(failure, ErrCrashed)
-	switch {
-	case crashed:
-		report = engine.Lost()
-	case failure != nil && stopping: // the code that stopped the job records its end
+	killed, crashed := w.killed.Err() != nil, errors.Is(failure, ErrCrashed)
+	if failure != nil && stopping && !killed && !crashed { // the code that stopped the job records its end
 		finish(outcomeStopped)
 		return true, nil
-	case failure != nil:
-		report = engine.Fail(failure.Error(), output)
 	}
+	report := resultOf(output, failure, killed)
 	recorded := func(got engine.Directive, err error) {
-		outcome := report.Outcome()
+		outcome := cmp.Or(report.Outcome(), outcomeStopped)
 		switch {
 		case err != nil:
 			w.pool.logger.Error("a result could not be stored; the job runs again after a restart", "endpoint", w.pool.id, "job", job.ID, "error", err)
@@ -104,6 +102,19 @@ func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Take
 		}
 		recorded(got, err)
 	})
+}
+
+// resultOf returns the report on a job that its handler has ended.
+func resultOf(output []byte, failure error, killed bool) engine.Report {
+	switch {
+	case failure == nil:
+		return engine.Done(output)
+	case errors.Is(failure, ErrCrashed):
+		return engine.Lost()
+	case killed:
+		return engine.Returned()
+	}
+	return engine.Fail(failure.Error(), output)
 }
 
 var (

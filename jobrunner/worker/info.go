@@ -17,7 +17,7 @@ import (
 type Info struct {
 	ID        string       `json:"id"`
 	State     State        `json:"state"`
-	Reason    string       `json:"reason"`  // human-readable; why it is THROTTLED or UNHEALTHY
+	Reason    string       `json:"reason"`  // human-readable; why it doesn't work
 	Advice    string       `json:"advice"`  // for the author of its program; usually ""
 	Version   int64        `json:"version"` // version of the endpoint at its start
 	Stale     bool         `json:"stale"`   // the endpoint has a newer version
@@ -79,13 +79,20 @@ func (p *Pools) DeadWorkers(endpoint string) (infos []Info) {
 	for _, pool := range p.ofEndpoint(endpoint) {
 		pool.mu.Lock()
 		for _, w := range pool.past {
-			if info, _ := w.info(); info.Reason != "" && info.State != Unhealthy {
+			if info, _ := w.info(); w.died() {
 				infos = append(infos, info)
 			}
 		}
 		pool.mu.Unlock()
 	}
 	return infos
+}
+
+// died reports whether the worker worked, and then its process exited unexpectedly.
+func (w *worker) died() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.death != "" && w.reason != "" && w.state != Unhealthy
 }
 
 func (w *worker) info() (Info, run.Process) {
@@ -97,7 +104,7 @@ func (w *worker) info() (Info, run.Process) {
 	}, w.process
 }
 
-// Counts counts an endpoint's workers.
+// Counts counts an endpoint's workers, except those for batches.
 func (p *Pools) Counts(endpoint string) (c Counts) {
 	pool := p.pool(endpoint)
 	if pool == nil {

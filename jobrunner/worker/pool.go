@@ -69,7 +69,6 @@ type pool struct {
 	failed  []*worker        // UNHEALTHY until they are replaced
 	past    []*worker        // ended, the latest last
 	drained bool             // no more workers may start
-	number  int64            // workers started so far
 	added   time.Time        // when the latest worker was started
 }
 
@@ -196,8 +195,7 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 		return min(next, settings.IdleTimeout) // the earliest idle time-out
 	}
 	for ; staying < want && len(p.workers) < settings.Max; staying++ {
-		p.number++
-		w := newWorker(ctx, &p.poolCore, p.number)
+		w := newWorker(ctx, &p.poolCore)
 		p.workers[w] = true
 		p.added = now
 		workers.Go(func() {
@@ -290,7 +288,7 @@ func (p *pool) recordEnd(w *worker, failure string) {
 		failure = logline.Shorten(failure, maxReason)
 		w.fail(failure)
 		if p.backoff.fail(w.settings.Version, failure, p.clock.Now()) {
-			p.logger.Warn("all workers of an endpoint fail to start, and its jobs wait", "endpoint", p.id, "worker", w.id, "reason", failure)
+			p.logger.Warn("a worker failed: the endpoint's next worker starts after a pause", "endpoint", p.id, "worker", w.id, "reason", failure)
 		}
 	}
 	p.mu.Lock()

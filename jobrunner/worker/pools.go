@@ -1,5 +1,5 @@
 // Package worker runs the workers of endpoints: it starts, feeds, watches, scales and
-// ends them. Workers use the queue only through Take and Report.
+// ends them.
 //
 // # The life of a worker
 //
@@ -19,7 +19,7 @@
 //
 //	takes jobs  until drain: its pool doesn't need it, or it can't work any more
 //	drains      until its last job ends, it is killed, or its process exits
-//	ends        its process is killed and its jobs are requeued (end)
+//	ends        its process is killed and its jobs are requeued (serve)
 //	is gone     its pool keeps its log for a while (recordEnd)
 //
 // # Locks
@@ -36,6 +36,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
@@ -125,6 +126,8 @@ type Pools struct {
 	mu      sync.Mutex
 	pools   map[string]*pool
 	drained bool // no more workers may start
+
+	started atomic.Int64 // workers so far
 }
 
 // New returns Pools without endpoints.

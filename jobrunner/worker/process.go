@@ -109,7 +109,7 @@ func (w *worker) wait(ctx context.Context, process run.Process) (ended bool) {
 	select {
 	case <-done:
 		return true
-	case <-w.killed:
+	case <-w.killed.Done():
 		return false
 	case <-w.taking.Done():
 	}
@@ -131,7 +131,7 @@ func (w *worker) wait(ctx context.Context, process run.Process) (ended bool) {
 		case <-changed:
 		case <-done:
 			return true
-		case <-w.killed:
+		case <-w.killed.Done():
 			return false
 		case <-late:
 			return false
@@ -180,7 +180,7 @@ func (w *worker) noteExit(end run.Exit) {
 	jobs := slices.Sorted(maps.Keys(w.jobs))
 	requested, unfit := w.state != Initializing, w.state == Unhealthy
 	leaves := !w.takesJobs() && len(jobs) == 0 && end.OK // as intended
-	if w.death == "" {
+	if w.death == "" && !leaves {
 		w.death = exit
 	}
 	starts := !w.hadJob && w.state != Unhealthy && (!requested || w.pool.clock.Now().Sub(w.started) <= startWindow)

@@ -280,9 +280,9 @@ func (w *worker) reconcileJobs(ctx context.Context, named []string, requestsJobs
 		w.drop(h)
 	}
 	for _, h := range lost {
-		w.pool.logger.WarnContext(ctx, "a worker has lost a job: "+requestWithoutResult, "endpoint", w.pool.id, "worker", w.id, "job", h.ref.ID)
+		w.pool.logger.WarnContext(ctx, "a worker has lost a job: "+lossWithoutResult, "endpoint", w.pool.id, "worker", w.id, "job", h.ref.ID)
 		w.markLost(h, true)
-		if _, err := w.pool.queue.Report(ctx, h.ref, engine.LostBecause("its worker lost it: "+requestWithoutResult)); err != nil {
+		if _, err := w.pool.queue.Report(ctx, h.ref, engine.LostBecause("its worker lost it: "+lossWithoutResult)); err != nil {
 			w.markLost(h, false)
 			return err
 		}
@@ -292,9 +292,9 @@ func (w *worker) reconcileJobs(ctx context.Context, named []string, requestsJobs
 	return nil
 }
 
-// requestWithoutResult explains why a worker's job is gone. SDKs swallow an output that they can't
+// lossWithoutResult explains why a worker's job is gone. SDKs swallow an output that they can't
 // send.
-const requestWithoutResult = "it asked for another job and sent no result: it restarted, or could not send the output (its log has why, for example that it is not JSON)"
+const lossWithoutResult = "it no longer runs the job and sent no result: it restarted, or could not send the output (its log has why, for example that it is not JSON)"
 
 func (w *worker) markLost(h *heldJob, lost bool) {
 	w.mu.Lock()

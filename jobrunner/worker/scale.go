@@ -36,17 +36,17 @@ func (e Endpoint) desiredCount(load engine.Load, have, spare int, now, added tim
 }
 
 // rollOut replaces workers of older versions. It drains idle workers at once, and busy workers one
-// at a time: once a new worker is ready or, if the pool is at its maximum, before the new worker
+// at a time: once a new worker is idle or, if the pool is at its maximum, before the new worker
 // starts. surge is the number of workers to start in addition to those that the load needs.
 func (p *pool) rollOut() (surge int) {
 	var busy *worker // oldest stale worker with a job
-	var starting, ready, leaving bool
+	var starting, idle, leaving bool
 	for w := range p.workers {
 		switch v := w.view(); {
 		case !v.takesJobs:
 			leaving = leaving || v.stale
 		case !v.stale:
-			ready = ready || v.State == Idle
+			idle = idle || v.State == Idle
 			starting = starting || v.State == Initializing || v.State == Throttled
 		case v.jobs == 0:
 			w.drain()
@@ -57,7 +57,7 @@ func (p *pool) rollOut() (surge int) {
 	switch {
 	case busy == nil, leaving, starting:
 		return 0
-	case ready || len(p.workers) >= p.settings().Max:
+	case idle || len(p.workers) >= p.settings().Max:
 		busy.drain()
 		return 0
 	}

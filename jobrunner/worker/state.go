@@ -26,7 +26,7 @@ const (
 	jobTaken
 	lastJobGone
 	workerFailed // it can't work any more, or never could
-	shutdown     // it isn't needed any more
+	shutdown     // it ends
 )
 
 // transitions lists all transitions; the package's documentation has them as a table. A state
@@ -77,7 +77,7 @@ func (w *worker) fail(reason string) {
 type view struct {
 	State
 	reason       string    // why it can't work
-	since        time.Time // when it last became idle
+	since        time.Time // when it last became idle, or was created
 	jobs         int
 	ready        bool   // it works and may take more jobs
 	offClock     bool   // it runs a job and ignores the deployment's clock

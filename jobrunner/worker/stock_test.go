@@ -93,3 +93,17 @@ func TestStockComesWithChangedFile(t *testing.T) {
 		must.Equal(t, f.state(job).State, engine.Completed, "the job")
 	})
 }
+
+// A worker that leaves before it gets a GPU didn't die.
+func TestWaitingWorkerDoesNotDie(t *testing.T) {
+	bubbleWithCatalog(t, `stock: [{gpus: ["*"], level: NONE}]`, func(f *fixture, _ string) {
+		e := echo
+		e.GPU, e.Min = &store.GPU{Count: 1}, 1
+		f.pools.Set(e)
+		f.expectCounts(worker.Counts{Throttled: 1})
+		e.Min, e.Max = 0, 0
+		f.pools.Set(e)
+		f.expectCounts(worker.Counts{})
+		must.Equal(t, len(f.pools.DeadWorkers("ep")), 0, "dead workers")
+	})
+}

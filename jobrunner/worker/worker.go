@@ -18,7 +18,7 @@ import (
 type worker struct {
 	id       string
 	key      string // its API key for the worker protocol
-	number   int64  // counts the pool's workers
+	number   int64  // order of the starts of all workers
 	settings Endpoint
 	pool     *poolCore
 	log      *run.Log
@@ -27,11 +27,11 @@ type worker struct {
 	endTaking context.CancelFunc // cancels taking; called by drain
 	life      context.Context    // ends when its process is gone
 	end       context.CancelFunc
+	killed    context.Context // ends when it must end at once
+	kill      context.CancelFunc
 	takers    sync.WaitGroup // calls of Take in flight
 	retry     chan struct{}  // hints that devices may be free
-	killed    chan struct{}  // closed to end it at once
 	gone      chan struct{}  // closed after its end
-	kill      func()         // closes killed
 	watching  sync.WaitGroup // goroutines that watch its jobs and health
 
 	mu           sync.Mutex // guards the fields below; a pool's lock must not be taken while it is held
@@ -71,13 +71,13 @@ type heldJob struct {
 	release      context.CancelFunc
 }
 
-func newWorker(ctx context.Context, p *poolCore, number int64) *worker {
+func newWorker(ctx context.Context, p *poolCore) *worker {
 	w := &worker{
-		id: uuid.NewString()[:13], key: rand.Text(), number: number, settings: p.settings(), pool: p,
-		retry: make(chan struct{}, 1), killed: make(chan struct{}), gone: make(chan struct{}),
+		id: uuid.NewString()[:13], key: rand.Text(), number: p.config.pools.started.Add(1), settings: p.settings(), pool: p,
+		retry: make(chan struct{}, 1), gone: make(chan struct{}),
 		state: Initializing, idleSince: p.clock.Now(), jobs: map[string]*heldJob{}, changed: make(chan struct{}),
 	}
-	w.kill = sync.OnceFunc(func() { close(w.killed) })
+	w.killed, w.kill = context.WithCancel(context.WithoutCancel(ctx))
 	w.log = run.NewLog(run.LogConfig{Clock: p.clock, ID: w.id, Tee: p.config.LogTo})
 	w.log.Hide(w.key)
 	w.taking, w.endTaking = context.WithCancel(ctx)

@@ -120,12 +120,14 @@ func runProtocol(t *testing.T, test func(p *protocol)) {
 		p := &protocol{t: t, log: new(bytes.Buffer), fakeWorker: &fakeWorker{
 			jobs: make(chan []engine.Taken), stopIDs: make(chan []string), drain: make(chan struct{}),
 		}}
-		transport, stop := pipenet.Serve(workerapi.New(workerapi.Config{Authorize: authorize(p.fakeWorker), Bodies: httplimit.NewMemory(1 << 30), Logger: slog.New(slog.NewTextHandler(p.log, nil))}))
+		bodies := httplimit.NewMemory(1 << 30)
+		transport, stop := pipenet.Serve(workerapi.New(workerapi.Config{Authorize: authorize(p.fakeWorker), Bodies: bodies, Logger: slog.New(slog.NewTextHandler(p.log, nil))}))
 		p.client = &http.Client{Transport: transport}
 		defer func() {
 			stop()
 			synctest.Wait()
 			must.Hold(t, !strings.Contains(p.log.String(), workerKey), "the log contains the worker's key")
+			must.Succeed(t, must.Err(bodies.Reserve(1<<30)), "after all requests their memory isn't free")
 		}()
 		test(p)
 	})

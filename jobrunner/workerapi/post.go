@@ -17,10 +17,10 @@ import (
 
 func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	p, hold, err := a.readPost(r)
+	defer hold.Release()
 	if err != nil {
 		return err
 	}
-	defer hold.Release()
 	if p.output == nil {
 		return httpanswer.Refuse(http.StatusBadRequest, "the chunk has no output: post {\"output\": …}")
 	}
@@ -87,7 +87,7 @@ func newUnusableError(body []byte, format string, args ...any) error {
 }
 
 // readPost returns an *unusableError for an invalid body, but not for an incomplete one, which the worker
-// posts again.
+// posts again. The caller must release the hold, also after an error.
 func (a *api) readPost(r *http.Request) (p post, hold *httplimit.Hold, err error) {
 	if r.ContentLength > maxBody { // only the start of the body is read
 		r.ContentLength = maxBody

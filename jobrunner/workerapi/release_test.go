@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-var updateReleases = flag.Bool("releases.update", false, "write the table of releases of the public SDK into the guide")
+var updateReleases = flag.Bool("releases.update", false, "write the table of releases of the public SDK into the page")
 
 // checks are the tests that run with each release of the public SDK.
 var checks = []struct{ test, description string }{
@@ -145,7 +145,7 @@ func releaseTable(releases []string, verdicts map[string]map[string]string) stri
 	return b.String()
 }
 
-// The table is between these lines of the guide.
+// The table is between these lines of the page.
 const (
 	tableStart = "<!-- releases: WORKER_SDK_PATH=DIR go test ./jobrunner/workerapi -releases.update -timeout=60m -->\n"
 	tableEnd   = "<!-- end of releases -->\n"
@@ -161,5 +161,5 @@ func writeTable(file, table string) error {
 	if !ok || !hasEnd {
 		return fmt.Errorf("updating the table in %s: expected the lines\n%s%s", file, tableStart, tableEnd)
 	}
-	return os.WriteFile(file, []byte(before+tableStart+table+tableEnd+after), 0o644) //nolint:gosec // a guide is for everybody
+	return os.WriteFile(file, []byte(before+tableStart+table+tableEnd+after), 0o644) //nolint:gosec // the page is public
 }

@@ -156,7 +156,7 @@ func migInstanceID(d allocatable) (id uint32, ok bool) {
 	return uint32(n), ret == nvml.SUCCESS
 }
 
-// restart initializes NVML again after the driver was reloaded.
+// restart initializes NVML again, because the driver may have been reloaded.
 func (r *reader) restart() {
 	r.mu.Lock()
 	r.shutdown()

@@ -60,7 +60,7 @@ func unavailable(ret nvml.Return) error {
 }
 
 // optionalFunctions are functions of NVML that older drivers lack. Calling a missing one ends the
-// process.
+// process. The last three are for MIG.
 var optionalFunctions = []string{
 	"nvmlSystemGetCudaDriverVersion", "nvmlDeviceGetFieldValues", "nvmlDeviceGetRemappedRows",
 	"nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex",

@@ -160,7 +160,7 @@ func TestContainerStartFails(t *testing.T) {
 	f := newFake(t, "docker")
 	e := f.executor("", "rules:\n  - image: team/limited\n    container:\n      disk_limit: true\n")
 	for want, c := range map[string]store.Container{
-		"private/x can't be fetched: its endpoint has no registry auth, and the registry docker.io wants a login": {Image: "private/x"},
+		"private/x can't be fetched: it has no registry auth, and the registry docker.io wants a login": {Image: "private/x"},
 		"--storage-opt is not supported": {Image: "team/limited", Disk: 5},
 		"can't be split":                 {Image: "team/x", Args: "'"},
 		"invalid variable":               {Image: "team/x", Env: map[string]string{"A B": "x"}},

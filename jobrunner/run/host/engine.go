@@ -102,7 +102,7 @@ func newEngine(life context.Context, path string, register *procgroup.Register) 
 
 var errNoEngine = errors.New("there is no container engine: neither docker nor podman is on PATH")
 
-// usable returns the first engine that works. It waits for the first probe alone, and probes
+// usable returns the first engine that works. It waits only for the first probe, and probes
 // an engine that didn't work in the background, for the next call.
 func (es *engines) usable() (*containerEngine, error) {
 	switch {

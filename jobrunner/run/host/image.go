@@ -39,7 +39,7 @@ var pullFailures = []struct {
 	{[]string{"unauthorized", "authentication required", "no basic auth credentials", "invalid username/password", "incorrect username or password", "status: 401"}, loginRequired, loginRefused},
 	{[]string{"manifest unknown", "name unknown", "repository name not known", "no such image"}, noSuchImage, noSuchImage},
 	// Docker's own registry doesn't distinguish a missing image from a private one.
-	{[]string{"denied", "forbidden", "status: 403"}, "the registry %s has no such image, or wants a login: check its name, or add a registry auth to the template or endpoint", loginRefused},
+	{[]string{"denied", "forbidden", "status: 403"}, "the registry %s has no such image, or wants a login: check its name, or add a registry auth to the template, endpoint or pod", loginRefused},
 	{[]string{"not found"}, noSuchImage, noSuchImage},
 	{[]string{
 		"connection refused", "no such host", "i/o timeout", "network is unreachable", "no route to host", "context deadline exceeded", "server misbehaving",
@@ -48,8 +48,8 @@ var pullFailures = []struct {
 }
 
 const (
-	loginRequired = "its endpoint has no registry auth, and the registry %s wants a login: add a registry auth to the template or endpoint"
-	loginRefused  = "the registry %s refused the login of the endpoint's registry auth: check its username and password, and that it may read the image"
+	loginRequired = "it has no registry auth, and the registry %s wants a login: add a registry auth to the template, endpoint or pod"
+	loginRefused  = "the registry %s refused the login of the registry auth: check its username and password, and that it may read the image"
 	noSuchImage   = "the registry %s has no such image: check its name and tag"
 	unreachable   = "the registry %s can't be reached from this machine"
 )

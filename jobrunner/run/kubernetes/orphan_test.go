@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// podSpec is the pod p1 of a deployment in its third run.
+// podSpec is the pod p1 of a deployment, in its third generation.
 func podSpec(deployment string) run.Spec {
 	return run.Spec{
 		ID: "p1", Log: new(lines), Container: store.Container{Image: "i", Env: map[string]string{"RUNPOD_PUBLIC_IP": "127.0.0.1"}},
