@@ -1,6 +1,6 @@
 // Package balancer forwards the requests of load-balancing endpoints, HTTP and WebSocket, to
-// the ready worker with the fewest open requests. It neither queues nor retries requests
-// (service description, What the service does, 4).
+// the ready worker with the fewest open requests. It doesn't retry requests, and holds one only
+// until a worker is ready (service description, What the service does, 4).
 package balancer
 
 import (

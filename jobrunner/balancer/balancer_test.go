@@ -187,7 +187,7 @@ func TestAnUpgradedConnectionPassesBothWays(t *testing.T) {
 	pool.open.Wait()
 }
 
-func TestARequestWaitsForAWorkerOnlySoLong(t *testing.T) {
+func TestReadyTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := httptest.NewRequest("GET", "/v2/ep1/x", nil)
 		r.Header.Set("Authorization", "Bearer "+key)
@@ -199,7 +199,7 @@ func TestARequestWaitsForAWorkerOnlySoLong(t *testing.T) {
 }
 
 // Balancer and worker agree where a request ends, so a body can't smuggle a request past the key.
-func TestNoRequestInARequest(t *testing.T) {
+func TestRequestSmuggling(t *testing.T) {
 	const hidden = "GET /v2/ep1/hidden HTTP/1.1\r\nHost: x\r\n\r\n"
 	const body = "0\r\n\r\n" + hidden
 	all := fmt.Sprintf("Content-Length: %d\r\n", len(body))
@@ -250,7 +250,7 @@ func TestNoRequestInARequest(t *testing.T) {
 }
 
 // A client that closes its side for writing before the worker has responded doesn't get a 200.
-func TestEndOfASideIsNoAnswer(t *testing.T) {
+func TestHalfClosedConnectionGetsNoResponse(t *testing.T) {
 	base, _ := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	address, _, _ := strings.Cut(strings.TrimPrefix(base, "http://"), "/")
 	c := must.Do(net.Dial("tcp", address))(t)

@@ -308,7 +308,7 @@ func (a *Allocator) Stock() map[string]catalog.Stock {
 	driver := a.inventory.Driver()
 	for _, d := range a.inventory.Devices() {
 		s := out[d.TypeID]
-		s.Memory = max(s.Memory, gigabytes(d.Memory))
+		s.Memory = max(s.Memory, (d.Memory+gigabyte-1)/gigabyte) // rounded up to the catalog's size: drivers report a little less
 		if driver.CUDA != "" {
 			s.CUDAVersions = []string{driver.CUDA}
 		}
@@ -319,6 +319,3 @@ func (a *Allocator) Stock() map[string]catalog.Stock {
 	}
 	return out
 }
-
-// gigabytes rounds up to the nominal size in the catalog, because the driver reports a little less.
-func gigabytes(bytes int64) int64 { return (bytes + 1<<30 - 1) >> 30 }

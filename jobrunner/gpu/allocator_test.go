@@ -267,10 +267,7 @@ func (f *fakeInventory) setFault(i int, fault string) {
 	f.mu.Lock()
 	f.devices[i].Fault = fault
 	f.mu.Unlock()
-	select {
-	case f.changed <- struct{}{}:
-	default:
-	}
+	notify.Signal(f.changed)
 }
 
 // TestDevicesHaveOneOwner tests random requests, releases and faults: no device has two owners, no

@@ -55,7 +55,7 @@ type Request struct {
 	Pod         bool     // for a pod instead of a worker; used in errors
 	Members     int      // members of a cluster: either each gets Count devices, or none does; 0 if not for a cluster
 	Background  bool     // gets only devices that no other request waits for, and is never queued
-	// Accept reports whether a type may be assigned now. Nil accepts all.
+	// Accept reports whether the catalog has stock of a type now. Nil accepts all.
 	Accept func(typeID string) bool
 }
 

@@ -24,27 +24,20 @@ const (
 func (r *runner) sync(ctx context.Context) {
 	r.syncing.Lock()
 	defer r.syncing.Unlock()
-	p, err := r.pods.Store.Pod(ctx, r.id)
+	read, err := r.pods.Store.Pod(ctx, r.id)
+	p := read
 	switch {
 	case err == nil && r.pods.isOurs(p):
-		r.setRead(p)
-		r.setDesired(&p)
+		r.setDesired(&read, &p)
 		r.pods.join(r, p)
 	case err == nil: // another deployment runs it, in its own folder
-		r.setRead(p)
 		p.Status, p.WipeVolume = store.PodExited, false
-		r.setDesired(&p)
+		r.setDesired(&read, &p)
 	case errors.Is(err, store.ErrNotFound):
-		r.setDesired(nil)
+		r.setDesired(nil, nil)
 	default:
 		r.pods.Logger.Error("reading a pod failed: this change is applied at the pod's next change", "pod", r.id, "error", err)
 	}
-}
-
-func (r *runner) setRead(p store.Pod) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.read = &p
 }
 
 // isUpToDate reports whether a record equals the one that was last read; nil means deleted.
@@ -57,10 +50,10 @@ func (r *runner) isUpToDate(p *store.Pod) bool {
 	return r.read != nil && reflect.DeepEqual(*r.read, *p)
 }
 
-func (r *runner) setDesired(p *store.Pod) {
+func (r *runner) setDesired(read, p *store.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.desired = p
+	r.read, r.desired = read, p
 	if p == nil || !p.Status.Active() || p.Run != r.generation {
 		r.interrupt()
 	}

@@ -37,7 +37,7 @@ type runner struct {
 	syncing sync.Mutex // see Locking in the package's documentation
 
 	mu         sync.Mutex // guards the rest
-	read       *store.Pod // the record as last read; nil if it was never found
+	read       *store.Pod // the record as last read; nil if it didn't exist
 	desired    *store.Pod // the record to reconcile; nil if it is deleted
 	generation int64      // the one being reconciled
 	interrupt  func()     // cancels the steps of that generation

@@ -282,19 +282,19 @@ func TestLogIsKept(t *testing.T) {
 	}
 }
 
-// busyProcess has used half an hour of CPU time.
-type busyProcess struct{ run.Process }
+// busyProcess has used half an hour of CPU time, and isn't metered.
+type busyProcess struct {
+	run.Process
+	Meter
+}
 
 func (busyProcess) Usage() run.Usage { return run.Usage{CPU: 30 * time.Minute} }
-
-type noMeter struct{ Meter }
-
-func (noMeter) Started(Span) {}
+func (busyProcess) Started(Span)     {}
 
 // The CPU utilization of an adopted pod is the average since its start, not since its adoption.
 func TestLiveOfAdoptedPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := New(Config{Devices: new(gpu.Allocator), Meter: noMeter{}, Folder: t.TempDir(), Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
+		pods := New(Config{Devices: new(gpu.Allocator), Meter: busyProcess{}, Folder: t.TempDir(), Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
 		record := store.Pod{CPU: &store.PodCPU{VCPUCount: 1}, PodState: store.PodState{StartedAt: time.Now().Add(-time.Hour)}}
 		r := newRunner(pods, "p")
 		r.desired, pods.runners["p"] = &record, r

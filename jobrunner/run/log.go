@@ -98,7 +98,7 @@ func (l *Log) Hide(secrets ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range secrets {
-		if s == "" {
+		if s == "" || slices.Contains(l.secrets, s) {
 			continue
 		}
 		l.secrets = append(l.secrets, s)

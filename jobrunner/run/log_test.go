@@ -16,7 +16,10 @@ import (
 // Any other long line keeps its start.
 func TestLongLines(t *testing.T) {
 	log := NewLog(LogConfig{Clock: new(clock.Clock), ID: "w"})
-	log.Hide("planted-secret", `with "quotes"`)
+	for range 2 { // the second time is a no-op
+		log.Hide("planted-secret", `with "quotes"`)
+	}
+	must.Equal(t, len(log.secrets), 3, "secrets, one of them also with escapes")
 	message := "Traceback:\n" + strings.Repeat("  a frame of planted-secret\n", 1000) + "KeyError: 'the cause'"
 	line := must.Do(json.Marshal(map[string]string{"message": message, "level": "ERROR"}))(t)
 	_, _ = log.Write(append(line, '\n'))

@@ -87,13 +87,7 @@ func (a allowedHost) matches(u *url.URL) bool {
 }
 
 func port(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Port()
-	case u.Scheme == "https":
-		return "443"
-	}
-	return "80"
+	return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 }
 
 // special lists networks that netip takes for global unicast but that aren't public:

@@ -274,7 +274,7 @@ func TestNothingIsLost(t *testing.T) {
 }
 
 // A retry of the job withdraws its call.
-func TestRetryWithdraws(t *testing.T) {
+func TestRetryCancelsTheCall(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.answer = func(call) (*http.Response, error) { return status(500), nil }
 		job := f.run(engine.NewJob{}, engine.Fail("x", nil))
@@ -375,7 +375,7 @@ func TestForbiddenTarget(t *testing.T) {
 }
 
 // Rows of expired jobs are deleted once their calls are done.
-func TestRowsGo(t *testing.T) {
+func TestExpiredJobsAreDeletedAfterTheirCalls(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.answer = func(call) (*http.Response, error) { return status(500), nil }
 		for range 5 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
@@ -138,16 +139,7 @@ func (w *fake) live(broken bool, boot, exitDelay time.Duration, slots int) {
 	}
 }
 
-func (w *fake) sleep(d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-w.life.Done():
-		return w.life.Err()
-	}
-}
+func (w *fake) sleep(d time.Duration) error { return clock.RealSleep(w.life, d) }
 
 // work runs a job, and reports its result unless it was stopped.
 func (w *fake) work(ctx context.Context, job engine.Taken) {
@@ -156,10 +148,7 @@ func (w *fake) work(ctx context.Context, job engine.Taken) {
 	if o.Deaf {
 		ctx = w.life
 	}
-	timer := time.NewTimer(time.Duration(o.Seconds * float64(time.Second)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
+	if clock.RealSleep(ctx, time.Duration(o.Seconds*float64(time.Second))) == nil {
 		if o.Crash {
 			w.end(errors.New("signal: segmentation fault"))
 			return
@@ -167,7 +156,6 @@ func (w *fake) work(ctx context.Context, job engine.Taken) {
 		output := fmt.Appendf(nil, `%q`, w.spec.ID+" in "+w.spec.Env["COLOR"])
 		err := w.client.Report(w.life, job.ID, engine.Done(output), false)
 		must.Hold(w.fakes.t, err == nil || w.life.Err() != nil, "a result is refused:", err)
-	case <-ctx.Done():
 	}
 	w.fakes.mu.Lock()
 	defer w.fakes.mu.Unlock()

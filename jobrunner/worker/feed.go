@@ -15,7 +15,9 @@ import (
 // feed passes jobs to a handler, one after the other, until the worker is drained or crashes.
 func (w *worker) feed(ctx context.Context, handle run.Handler, spec *run.Spec) {
 	w.noteStart(nil)
-	w.noteReady()
+	w.mu.Lock()
+	w.apply(jobRequested)
+	w.mu.Unlock()
 	var reports sync.WaitGroup // in flight
 	defer reports.Wait()
 	var jobs []engine.Taken
@@ -72,7 +74,7 @@ func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Take
 	stop()
 	endWatch()
 	killed, crashed := w.killed.Err() != nil, errors.Is(failure, ErrCrashed)
-	if failure != nil && stopping && !killed && !crashed { // the code that stopped the job records its end
+	if failure != nil && stopping && !killed && !crashed { // what stopped the job also ends or requeues it
 		finish(outcomeStopped)
 		return true, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
@@ -144,7 +145,7 @@ func (p *pool) logOf(worker string) *run.Log {
 // "".
 func (p *Pools) OffClock() (endpoint string) {
 	if w := p.anyWorker(func(w *worker) bool { return w.view().offClock }); w != nil {
-		return w.pool.id
+		return engine.EndpointOf(w.pool.id)
 	}
 	return ""
 }

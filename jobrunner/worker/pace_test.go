@@ -11,21 +11,8 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
-
-// mutes starts processes that do nothing, in one folder.
-type mutes struct {
-	silent
-	folder string
-}
-
-func (m mutes) Program(image string) (run.Program, error) {
-	p, err := m.silent.Program(image)
-	p.Folder = m.folder
-	return p, err
-}
 
 // If a worker pauses between jobs while others wait, it gets the advice to run several at a time. A
 // fast or idle worker doesn't.
@@ -71,7 +58,7 @@ func TestAdviceOnPace(t *testing.T) {
 func withMutes(t *testing.T, test func(f *fixture, id string, started chan string)) {
 	t.Helper()
 	bubbleWithConfig(t, nil, func(c *worker.Config) chan string {
-		processes := mutes{silent{started: make(chan string, 10)}, "/handlers"}
+		processes := silent{started: make(chan string, 10), folder: "/handlers"}
 		c.Programs = processes
 		return processes.started
 	}, func(f *fixture, started chan string) {

@@ -34,13 +34,6 @@ func (w *worker) meterEnd() {
 	}
 }
 
-// noteReady records that the worker requested a job.
-func (w *worker) noteReady() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.apply(jobRequested)
-}
-
 // serve runs a process that takes its jobs over the worker protocol, until it exits or is killed, and
 // returns why it couldn't work.
 func (w *worker) serve(ctx context.Context, start func(context.Context, run.Spec) (run.Process, error), spec *run.Spec) (failure string) {

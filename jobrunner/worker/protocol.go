@@ -118,14 +118,6 @@ func (w *worker) waitRecorded(ctx context.Context, h *heldJob) bool {
 	}
 }
 
-// wakeStops wakes Stops if it may name the job, because a POST about the job has ended. The caller
-// holds the worker's lock.
-func (w *worker) wakeStops(h *heldJob) {
-	if h.revoked {
-		w.jobsChanged()
-	}
-}
-
 // Posting records a POST request about a job, until done is called. Meanwhile Stops doesn't name the
 // job, because the request may have its result.
 func (w *worker) Posting(job string) (done func()) {
@@ -139,8 +131,9 @@ func (w *worker) Posting(job string) (done func()) {
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		h.posts--
-		w.wakeStops(h)
+		if h.posts--; h.revoked {
+			w.jobsChanged() // Stops may name it now
+		}
 	}
 }
 
@@ -206,8 +199,9 @@ func (w *worker) Report(ctx context.Context, job string, r engine.Report, replac
 		if r.Ends() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			h.results--
-			w.wakeStops(h)
+			if h.results--; h.revoked {
+				w.jobsChanged() // Stops may name it now
+			}
 		}
 		return err
 	}

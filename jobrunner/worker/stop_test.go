@@ -49,7 +49,7 @@ func withStopping(t *testing.T, pause time.Duration, observe func(*stopping, eng
 			config.Observe = func(event engine.Event) { observe(s, event) }
 		}
 		e := must.Do(engine.Open(t.Context(), config))(t)
-		processes := silent{make(chan string, 2), make(chan *mute, 2)}
+		processes := silent{started: make(chan string, 2), processes: make(chan *mute, 2)}
 		pools := worker.New(worker.Config{Queue: slowReports{e, pause}, Clock: now, Logger: log, URL: "http://deployment", Programs: processes})
 		defer func() {
 			pools.Close()
@@ -132,10 +132,11 @@ func TestStopsOmitsPostedJob(t *testing.T) {
 type silent struct {
 	started   chan string
 	processes chan *mute // nil if the test doesn't need them
+	folder    string     // shared by the processes, or ""
 }
 
 func (s silent) Program(string) (run.Program, error) {
-	return run.Program{Start: func(_ context.Context, spec run.Spec) (run.Process, error) {
+	return run.Program{Folder: s.folder, Start: func(_ context.Context, spec run.Spec) (run.Process, error) {
 		s.started <- spec.ID
 		p := &mute{}
 		p.Context, p.end = context.WithCancel(context.Background())

@@ -116,19 +116,9 @@ func (w *walk) check() {
 	infos := map[string]worker.Info{}
 	for _, info := range w.pools.Workers("ep") {
 		infos[info.ID] = info
-		switch info.State {
-		case worker.Idle:
-			counts.Idle++
-		case worker.Initializing:
-			counts.Initializing++
-		case worker.Running:
-			counts.Running++
-		case worker.Unhealthy:
-			counts.Unhealthy++
-			must.Hold(w.t, info.Reason != "", info.ID, "is UNHEALTHY without a reason")
-		default:
-			w.t.Errorf("%s is %s", info.ID, info.State)
-		}
+		counts.Add(info.State)
+		must.Hold(w.t, info.State != worker.Unhealthy || info.Reason != "", info.ID, "is UNHEALTHY without a reason")
+		must.Hold(w.t, info.State != worker.Throttled, info.ID, "is THROTTLED")
 		must.Hold(w.t, (info.State == worker.Running) == (info.Jobs > 0) || info.State == worker.Unhealthy, info.ID, info.State, info.Jobs, "jobs")
 		must.Equal(w.t, info.Stale, info.Version != w.settings.Version, info.ID, "of version", info.Version, "is stale", "at version", w.settings.Version)
 	}

@@ -61,7 +61,7 @@ type worker struct {
 type heldJob struct {
 	ref          engine.Ref
 	takenAt      time.Time
-	missingSince time.Time // when a ping first left it out
+	missingSince time.Time // when a ping, or a request for jobs, first left it out
 	lost         bool      // the worker lost it, and may get it again: Stops doesn't name it
 	revoked      bool      // it was taken from the worker
 	stopSentAt   time.Time // when the worker was told to stop it

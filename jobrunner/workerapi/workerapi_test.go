@@ -68,22 +68,6 @@ func TestPollsAreHeld(t *testing.T) {
 	}
 }
 
-func TestStops(t *testing.T) {
-	runProtocol(t, func(p *protocol) {
-		go func() { sleep(3); p.stopIDs <- []string{"j1", "j2"} }()
-		p.expect(p.mustSend("GET", "/v2/ep/job-stop/w1?gpu=x", ""), 200, `{"jobsToStop":["j1","j2"]}`)
-	})
-}
-
-// A worker that already runs a job is not idle.
-func TestTakeOfABusyWorker(t *testing.T) {
-	runProtocol(t, func(p *protocol) {
-		go func() { p.jobs <- []engine.Taken{takenJob("j1", `{}`, "")} }()
-		p.expect(p.mustSend("GET", "/v2/ep/job-take-batch/w1?gpu=x&batch_size=2&job_in_progress=1", ""), 200, `[{"id":"j1","input":{}}]`)
-		p.expectCalls("take w1 2")
-	})
-}
-
 // A job that is taken at the end of a poll reaches the worker, or goes back to the queue if the worker
 // has disconnected.
 func TestTakeAtTheEnd(t *testing.T) {

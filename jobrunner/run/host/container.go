@@ -57,7 +57,7 @@ func (e *Executor) startContainer(engine *containerEngine, settings *containerSe
 			err = e.runContainer(ctx, c, s)
 		}
 		if err != nil {
-			engine.markUnusable()
+			engine.reprobe()
 			return nil, err
 		}
 		go c.supervise()
@@ -162,7 +162,7 @@ func (e *containerEngine) startAttached(name string, log io.Writer) (policy, err
 	return attachedPolicy{group}, err
 }
 
-func (a attachedPolicy) stop(*container, time.Duration) { a.command.Signal() }
+func (a attachedPolicy) stop(*container, time.Duration) { a.command.KillNoWait() }
 
 func (a attachedPolicy) wait(c *container) run.Exit {
 	<-a.command.Done()

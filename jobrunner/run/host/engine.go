@@ -197,8 +197,8 @@ func (e *containerEngine) probe(ctx context.Context, timeout time.Duration) {
 	e.probing, e.next = false, time.Now().Add(reprobeAfter)
 }
 
-// markUnusable probes the engine: it may no longer work.
-func (e *containerEngine) markUnusable() {
+// reprobe probes an engine that worked: it may no longer work.
+func (e *containerEngine) reprobe() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.err == nil {
@@ -232,7 +232,7 @@ func (e *containerEngine) cliWith(ctx context.Context, env []string, log io.Writ
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", e.name(), err)
 	}
-	stop := context.AfterFunc(ctx, group.Signal)
+	stop := context.AfterFunc(ctx, group.KillNoWait)
 	<-group.Done()
 	stop()
 	switch {

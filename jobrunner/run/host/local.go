@@ -156,7 +156,7 @@ func (e *Executor) handler(l *localSettings) run.Handler {
 			<-group.Done()
 			_ = w.Close()
 		}()
-		stop := context.AfterFunc(ctx, group.Signal)
+		stop := context.AfterFunc(ctx, group.KillNoWait)
 		defer stop()
 
 		output, err = readOutput(stdout, job)

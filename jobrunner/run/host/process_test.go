@@ -50,17 +50,6 @@ func TestProcessFindsNoJobsOfKilledWorker(t *testing.T) {
 	must.Equal(t, log.String(), "model.bin\n", "it finds", log)
 }
 
-func TestProcessStartFails(t *testing.T) {
-	dir := t.TempDir()
-	tool := filepath.Join(dir, "tool")
-	must.Succeed(t, os.WriteFile(tool, []byte("#!/nosuchinterpreter\n"), 0o700))
-	e := local(t, "    process:\n      dir: "+dir+"\n      run: [./tool]\n")
-	if p, err := program(t, e, "x").Start(t.Context(), run.Spec{Log: new(livelog.Log)}); err == nil {
-		p.Stop(0)
-		t.Error("it started")
-	}
-}
-
 func TestUnknownImages(t *testing.T) {
 	e := local(t, "    process: {run: [sh]}\n")
 	_, err := e.Program("acme/model:2")

@@ -178,12 +178,12 @@ func (g *Group) Done() <-chan struct{} { return g.done }
 
 // Kill kills the group and waits until it is gone. It may be called again.
 func (g *Group) Kill() {
-	g.Signal()
+	g.KillNoWait()
 	<-g.done
 }
 
-// Signal kills the group without waiting.
-func (g *Group) Signal() {
+// KillNoWait kills the group without waiting.
+func (g *Group) KillNoWait() {
 	g.mu.Lock()
 	if !g.reaped {
 		g.killed = true
