@@ -202,7 +202,7 @@ func (d detachedPolicy) wait(c *container) run.Exit {
 			return run.Exit{Text: procgroup.StatusText(s.status, s.oom), OK: s.status == 0}
 		case err == nil:
 			return run.Exit{Text: run.Stopped, OK: s.status == 0}
-		case c.isGone() && c.stopping.Load():
+		case c.stopping.Load(): // it is gone, or supervise removes it by force
 			return run.Exit{Text: run.Stopped}
 		case c.isGone():
 			return run.Exit{Text: "its container was removed, but not by the jobrunner"}

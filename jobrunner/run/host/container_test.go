@@ -349,3 +349,14 @@ func TestUnwritableDataFolder(t *testing.T) {
 	start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: new(livelog.Log)}).Stop(0)
 	must.Succeed(t, e.Close())
 }
+
+// A pod can be stopped even if its engine doesn't respond any more.
+func TestStopWithoutEngine(t *testing.T) {
+	f, log := newFake(t, "docker"), new(livelog.Log)
+	f.write("down", "")
+	c := newContainer(newEngine(t.Context(), f.path, nil), "gpucloud-p", log)
+	c.policy = detachedPolicy{log: log}
+	go c.supervise()
+	c.Stop(time.Second)
+	must.Hold(t, c.Exit().Text == run.Stopped && strings.Contains(log.String(), "could not be removed"), c.Exit(), log)
+}
