@@ -217,11 +217,11 @@ func warnWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
 	}
 }
 
-// podsUsing names the pods that use an auth.
+// podsUsing names the pods that use an auth. A list may have pods that are deleted.
 func podsUsing(ctx context.Context, c *api.Client, id string) (users []string, err error) {
 	pods, err := c.Pods.List(ctx)
 	for _, pod := range pods {
-		if deref(deref(pod.Container).Registry) == id {
+		if deref(deref(pod.Container).Registry) == id && pod.Status != api.PodTerminated {
 			users = append(users, pod.Name+" ("+pod.ID+")")
 		}
 	}

@@ -6,8 +6,10 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -175,6 +177,31 @@ func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 		apply(t, p, podType, pod, cpuPod(nil), "update")
 		state = apply(t, p, state.Type, state, with(config, map[string]any{"password_wo": "new-token", "password_wo_version": 2}), "update")
 		must.Equal(t, passwords()[state.Get("id").(string)], "new-token", "the deployment was given the password")
+	})
+}
+
+// A list may have a deleted pod, which doesn't use its auth.
+func TestRotationAfterAPodHadTheAuth(t *testing.T) {
+	status := regexp.MustCompile(`("(?:status|desiredStatus)":)"[A-Z]+"`)
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		var deleted atomic.Bool
+		d.Intercept(t, func(w http.ResponseWriter, r *http.Request, _ []byte, forward http.Handler) {
+			answer := httptest.NewRecorder()
+			forward.ServeHTTP(answer, r)
+			w.WriteHeader(answer.Code)
+			text := answer.Body.Bytes()
+			if deleted.Load() {
+				text = status.ReplaceAll(text, []byte(`$1"TERMINATED"`))
+			}
+			_, _ = w.Write(text)
+		})
+		p := drive(t, d, v)
+		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password": "old-token"}
+		auth := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
+		apply(t, p, podType, tfdrive.State{}, cpuPod(map[string]any{"registry": auth.Get("id")}), "create")
+		deleted.Store(true)
+		p.Reconfigure()
+		expectPlan(t, p, auth.Type, auth, with(config, map[string]any{"password": "new-token"}), "update")
 	})
 }
 
