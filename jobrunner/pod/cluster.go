@@ -25,7 +25,7 @@ func ClusterRole(clusterType string, rank int) string {
 // Placed reports whether a pod has had GPUs.
 func Placed(p store.Pod) bool { return p.GPUTypeID != "" }
 
-// cluster has the members of a cluster that this deployment runs. They get their GPUs together and
+// cluster has the members of a cluster that this node runs. They get their GPUs together and
 // share a network: a network of the container engine, the loopback for processes, or Kubernetes'
 // Pod network (primary). A member keeps its GPUs while its start is retried, so that the
 // cluster stays placed.
@@ -316,7 +316,7 @@ func (c *cluster) makeNetwork(ctx context.Context, program run.Program) (network
 	network.Name, c.engineNetwork = networkName(c.id), true
 	config := run.Network{Name: network.Name, Cluster: c.id}
 	if c.pods.Persistent {
-		config.Deployment = c.pods.Machine
+		config.Machine = c.pods.Machine
 	}
 	if record.Network != nil && record.Network.Name != "" {
 		config.CIDR = record.Network.CIDR

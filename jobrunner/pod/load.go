@@ -54,7 +54,7 @@ func (p *Pods) Load(ctx context.Context) error {
 	return nil
 }
 
-// isOurs reports whether this deployment runs a pod.
+// isOurs reports whether this node runs a pod.
 func (p *Pods) isOurs(record store.Pod) bool {
 	return record.Machine == "" || record.Machine == p.Machine
 }

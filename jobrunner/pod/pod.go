@@ -60,7 +60,7 @@ type Config struct {
 	Secrets     run.Resolver
 	// Folder has a folder for each pod, with its volume and log.
 	Folder string
-	// Machine is the deployment's id. Other deployments may share the store; each runs its own
+	// Machine is the id of this node's data folder. Other nodes may share the store; each runs its own
 	// pods.
 	Machine string
 	// Persistent says that a later run has the same Folder and Machine.
@@ -73,7 +73,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Pods runs the pods of this deployment.
+// Pods runs the pods of this node.
 type Pods struct {
 	Config
 	ctx     context.Context // ends with Stop
@@ -135,7 +135,7 @@ func (p *Pods) SyncKnown(ctx context.Context, id string) {
 	}
 }
 
-// SyncAll syncs the pods that other deployments on the same store changed. all are all pods of
+// SyncAll syncs the pods that other nodes on the same store changed. all are all pods of
 // the store.
 func (p *Pods) SyncAll(ctx context.Context, all []store.Pod) {
 	records := make(map[string]*store.Pod, len(all))

@@ -30,7 +30,7 @@ func (r *runner) sync(ctx context.Context) {
 	case err == nil && r.pods.isOurs(p):
 		r.setDesired(&read, &p)
 		r.pods.join(r, p)
-	case err == nil: // another deployment runs it, in its own folder
+	case err == nil: // another node runs it, in its own folder
 		p.Status, p.WipeVolume = store.PodExited, false
 		r.setDesired(&read, &p)
 	case errors.Is(err, store.ErrNotFound):

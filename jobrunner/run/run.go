@@ -94,13 +94,13 @@ type Spec struct {
 	Pod             *Pod // nil for a worker
 }
 
-// Deployment returns the id of the deployment whose next run adopts the process. "" means
+// Machine returns the id of the data folder whose next run adopts the process. "" means
 // that the process ends with this run.
-func (s Spec) Deployment() string {
+func (s Spec) Machine() string {
 	if s.Pod == nil {
 		return ""
 	}
-	return s.Pod.Deployment
+	return s.Pod.Machine
 }
 
 // variableForm is the syntax of the name of a container's variable, as in Kubernetes' Secrets.
@@ -118,11 +118,11 @@ func (s Spec) CheckVariables() error {
 
 // Pod is the part of a Spec that only pods have.
 type Pod struct {
-	Run        int64  // generation of the pod
-	Deployment string // see Spec.Deployment
-	Ports      []store.PodPort
-	Network    string // private network shared with other pods; "" for none
-	IP         string // address in Network; "" for any
+	Run     int64  // generation of the pod
+	Machine string // see Spec.Machine
+	Ports   []store.PodPort
+	Network string // private network shared with other pods; "" for none
+	IP      string // address in Network; "" for any
 	// AddressVariables maps variables to a suffix. Their value is the pod's own address, known
 	// once it starts, followed by the suffix.
 	AddressVariables map[string]string
@@ -192,7 +192,7 @@ type Orphan struct {
 // Network is a private network of a cluster's containers.
 type Network struct {
 	Name, Cluster string
-	Deployment    string // as in Pod
+	Machine       string // as in Pod
 	CIDR          string // block that it had before; "" for any
 }
 

@@ -14,8 +14,8 @@ import (
 const maxArguments = 16 << 20
 
 // laterEach queues one statement for several argument lists, which it sends as one array
-// per column. A statement costs the server and the client more than a row. All rows but the
-// last maxArguments are sent now, in as many statements as they need.
+// per column. A statement costs the server and the client more than a row. If the rows have more
+// than maxArguments, each statement has a part of them, and all but the last are sent now.
 func (s *postgresTx) laterEach(query string, rows [][]any) error {
 	for len(rows) > 0 {
 		size, n := 0, 0

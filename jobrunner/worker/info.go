@@ -59,8 +59,8 @@ func (p *Pools) Workers(endpoint string) []Info {
 	return infos
 }
 
-// Failure returns a human-readable line about why no worker of an endpoint can start. It returns ""
-// if a worker works or is still starting.
+// Failure returns a human-readable line about why no worker of an endpoint works. It returns ""
+// if one works, or if no reason is known.
 func (p *Pools) Failure(endpoint string) string {
 	pool := p.pool(endpoint)
 	if pool == nil {

@@ -91,7 +91,7 @@ func (c creation) labels() (labels []string) {
 	} else {
 		labels = []string{podLabel + "=" + c.ID, podRunLabel + "=" + strconv.FormatInt(c.Pod.Run, 10)}
 	}
-	return append(labels, ownerLabel(c.Deployment(), c.run))
+	return append(labels, ownerLabel(c.Machine(), c.run))
 }
 
 // ownerLabel is the label of a deployment, or of a run if the deployment is "".

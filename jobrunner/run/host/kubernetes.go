@@ -75,7 +75,7 @@ func (e *Executor) startInCluster(settings *containerSettings) func(context.Cont
 		if _, err := s.Command(); err != nil {
 			return nil, err
 		}
-		if s.Deployment() == "" { // the next run removes it
+		if s.Machine() == "" { // the next run removes it
 			if err := e.register.Note(onKubernetes); err != nil {
 				return nil, err
 			}

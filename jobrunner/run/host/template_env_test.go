@@ -107,7 +107,7 @@ func TestPodCreation(t *testing.T) {
 		s := run.Spec{
 			ID: "id", Container: store.Container{Image: "x", Args: "a"}, Devices: []gpu.Device{{UUID: "GPU-a"}}, Mounts: []run.Mount{{Dir: "/v", Path: "/w"}},
 			Pod: &run.Pod{
-				Run: 7, Network: c.network, Deployment: c.deployment, Ports: []store.PodPort{{Private: 22, Public: 4001, Protocol: "tcp"}, {Private: 8080, Public: 4002, Protocol: "http"}, {Private: 1}},
+				Run: 7, Network: c.network, Machine: c.deployment, Ports: []store.PodPort{{Private: 22, Public: 4001, Protocol: "tcp"}, {Private: 8080, Public: 4002, Protocol: "http"}, {Private: 1}},
 			},
 		}
 		dir := t.TempDir()

@@ -38,7 +38,7 @@ func (c *Cluster) Orphans(ctx context.Context, deployment string) (all []run.Orp
 
 // removeOrphans removes the orphans of a pod.
 func (c *Cluster) removeOrphans(ctx context.Context, s run.Spec) error {
-	orphans, err := c.Orphans(ctx, s.Deployment())
+	orphans, err := c.Orphans(ctx, s.Machine())
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (c *Cluster) readOwners(ctx context.Context) error {
 
 // ownersOf returns the owners of a worker's or pod's objects.
 func (c *Cluster) ownersOf(s run.Spec) []meta.OwnerReference {
-	if s.Deployment() != "" {
+	if s.Machine() != "" {
 		return c.owners.controller
 	}
 	return c.owners.pod
