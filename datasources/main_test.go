@@ -30,7 +30,7 @@ func read(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]
 // expectErrors expects these texts in the errors of a data source.
 func expectErrors(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]any, texts ...string) {
 	t.Helper()
-	must.Fail(t, tfdrive.Err(p.Data(typeName, config)), texts...)
+	must.ErrorContains(t, tfdrive.Err(p.Data(typeName, config)), texts...)
 }
 
 // with returns config with changed attributes.

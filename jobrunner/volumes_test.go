@@ -123,5 +123,5 @@ func TestFoldersOfVolumesAtStart(t *testing.T) {
 func TestUnreadableFoldersOfVolumes(t *testing.T) {
 	dir := t.TempDir()
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "volumes"), nil, 0o600))
-	must.Fail(t, must.Err(jobrunner.New(t.Context(), jobrunner.Config{DataDir: dir, APIKey: "k"})), "the folders of network volumes can't be read")
+	must.ErrorContains(t, must.Err(jobrunner.New(t.Context(), jobrunner.Config{DataDir: dir, APIKey: "k"})), "the folders of network volumes can't be read")
 }

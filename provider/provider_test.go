@@ -63,7 +63,7 @@ func TestProviderLoads(t *testing.T) {
 			must.Require(t, ok, typeName, "has no configuration: add its minimal configuration to minimalConfigs")
 			got := p.Plan(typeName, tfdrive.State{}, config)
 			if v == api.V1 && slices.Contains(onV2Alone, typeName) {
-				must.Fail(t, got.Diagnostics.Err(), "exists in management API v2 only")
+				must.ErrorContains(t, got.Diagnostics.Err(), "exists in management API v2 only")
 				continue
 			}
 			must.Hold(t, got.Action == "create" && got.Get("id") == tfdrive.Unknown, typeName, "on", v, "planned to", got.Action, got.Diagnostics)
@@ -154,8 +154,8 @@ func TestProviderUnknownSettings(t *testing.T) {
 	p := start(t, map[string]any{"base_url": tfdrive.Unknown, "api_key": "k"})
 	planned := p.Plan("gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"})
 	must.Require(t, planned.Action == "create", "planned to", planned.Action, planned.Diagnostics)
-	must.Fail(t, tfdrive.Err(p.Apply(planned)), "settings are not known yet")
-	must.Fail(t, tfdrive.Err(p.Read(planned.State)), "settings are not known yet")
+	must.ErrorContains(t, tfdrive.Err(p.Apply(planned)), "settings are not known yet")
+	must.ErrorContains(t, tfdrive.Err(p.Read(planned.State)), "settings are not known yet")
 	kept, again := p.Read(planned.State)
 	must.Hold(t, again.Err() == nil && kept.Exists(), "the next read reports", again)
 	must.Contain(t, again.Warnings(), "Not tried, for the same reason")

@@ -1,5 +1,5 @@
-// Package resources holds the managed resources. Each kind has a file with its schema, model,
-// functions, mappers and plan rule.
+// Package resources holds the managed resources. The files that begin with the name of a kind have its
+// schema, model, functions, mappers and plan rule.
 package resources
 
 import (

@@ -186,9 +186,9 @@ func TestNumbersHaveBounds(t *testing.T) {
 				if path == "timeout" && huge < 1e9 { // milliseconds
 					continue
 				}
-				must.Fail(t, p.Plan(typeName, tfdrive.State{}, config(huge)).Diagnostics.Err(), "Invalid "+path+": expected ")
+				must.ErrorContains(t, p.Plan(typeName, tfdrive.State{}, config(huge)).Diagnostics.Err(), "Invalid "+path+": expected ")
 			}
-			must.Fail(t, p.Plan(typeName, tfdrive.State{}, config(-1)).Diagnostics.Err(), "Invalid "+path+": expected ")
+			must.ErrorContains(t, p.Plan(typeName, tfdrive.State{}, config(-1)).Diagnostics.Err(), "Invalid "+path+": expected ")
 		})
 	}
 	must.Hold(t, count >= 25, "found", count, "numbers")

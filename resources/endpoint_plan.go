@@ -29,7 +29,7 @@ func validateEndpoint(_ context.Context, c diagnostics.Check, config *endpoint) 
 		case isSet(gpu.Pools) && isSet(gpu.TypeIDs):
 			c.Error("gpu.pools", "Two GPU selections", "gpu.pools conflicts with gpu.type_ids: choose GPUs by pool or by type.")
 		case gpu.Pools.IsNull() && gpu.TypeIDs.IsNull():
-			c.Error("gpu.pools", "No GPU selection", "gpu needs gpu.pools (API v2) or gpu.type_ids. "+value.Misspelled+" Omit gpu if any GPU will do.")
+			c.Error("gpu.pools", "No GPU selection", "gpu needs gpu.pools (API v2) or gpu.type_ids. "+value.Misspelled+" Omit gpu and cpu if any machine will do.")
 		case len(gpu.ExcludedTypes.Elements()) > 0 && gpu.Pools.IsNull():
 			c.Error("gpu.excluded_types", "Exclusions without pools", "gpu.excluded_types needs gpu.pools: it names types of the pools that workers must not get.")
 		}
@@ -253,7 +253,7 @@ func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 		switch {
 		case planned != nil:
 			desired = planned
-		case desired != nil && p.State.Private.Linked: // a linked endpoint keeps its CUDA versions
+		case desired != nil && p.State.Private.Linked: // the template may have other CUDA versions now: the state's stay
 			desired.OpenCUDA = true
 		}
 		p.Plan.FromTemplate = p.State.FromTemplate

@@ -71,7 +71,7 @@ func TestEndpointEveryAttribute(t *testing.T) {
 	one := func(name string, a, b any) attribute {
 		return attribute{name, map[string]any{name: a}, map[string]any{name: b}, "update", "update"}
 	}
-	replaced := func(a attribute) attribute { a.removeAction = "replace"; return a }
+	removalReplaces := func(a attribute) attribute { a.removeAction = "replace"; return a }
 	both := []attribute{
 		one("name", "e1", "e2"),
 		one("workers", workers(0, 5, 30), workers(1, 2, 1)),
@@ -79,11 +79,11 @@ func TestEndpointEveryAttribute(t *testing.T) {
 		one("data_center_ids", []any{"EU-RO-1", "US-TX-3"}, []any{"EU-CZ-1"}),
 		one("timeout", 5000, 604800000),
 		one("flashboot", "FLASHBOOT", "OFF"),
-		replaced(one("gpu", gpu(nil), gpu(map[string]any{"type_ids": []any{"NVIDIA L40S"}, "count": 2}))),
-		replaced(attribute{"cuda set", map[string]any{"gpu": gpu(map[string]any{"allowed_cuda_versions": []any{"12.8", "12.4"}})}, map[string]any{"gpu": gpu(nil)}, "update", "update"}),
-		replaced(attribute{"cuda floor", map[string]any{"gpu": gpu(map[string]any{"min_cuda_version": "12.4"})}, map[string]any{"gpu": gpu(nil)}, "update", "update"}),
-		replaced(attribute{"cuda floor to set", map[string]any{"gpu": gpu(map[string]any{"min_cuda_version": "12.4"})}, map[string]any{"gpu": gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}})}, "update", "update"}),
-		replaced(one("cpu", []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}}, []any{map[string]any{"id": "cpu5g", "vcpu_count": 8}, map[string]any{"id": "cpu3c", "vcpu_count": 8}})),
+		removalReplaces(one("gpu", gpu(nil), gpu(map[string]any{"type_ids": []any{"NVIDIA L40S"}, "count": 2}))),
+		removalReplaces(attribute{"cuda set", map[string]any{"gpu": gpu(map[string]any{"allowed_cuda_versions": []any{"12.8", "12.4"}})}, map[string]any{"gpu": gpu(nil)}, "update", "update"}),
+		removalReplaces(attribute{"cuda floor", map[string]any{"gpu": gpu(map[string]any{"min_cuda_version": "12.4"})}, map[string]any{"gpu": gpu(nil)}, "update", "update"}),
+		removalReplaces(attribute{"cuda from floor to set", map[string]any{"gpu": gpu(map[string]any{"min_cuda_version": "12.4"})}, map[string]any{"gpu": gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}})}, "update", "update"}),
+		removalReplaces(one("cpu", []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}}, []any{map[string]any{"id": "cpu5g", "vcpu_count": 8}, map[string]any{"id": "cpu3c", "vcpu_count": 8}})),
 	}
 	byVersion := map[api.Version][]attribute{
 		api.V1: {
@@ -98,9 +98,9 @@ func TestEndpointEveryAttribute(t *testing.T) {
 			one("env", map[string]any{"A": "1"}, map[string]any{"B": "2"}),
 			one("ports", []any{"80/http"}, []any{"81/tcp", "82/http"}),
 			one("flashboot", "PRIORITY_FLASHBOOT", "OFF"),
-			replaced(attribute{"pools", map[string]any{"gpu": pools(nil)}, map[string]any{"gpu": map[string]any{"pools": []any{"ADA_24", "AMPERE_80"}, "count": 4}}, "update", "replace"}),
-			replaced(attribute{"excluded", map[string]any{"gpu": pools(map[string]any{"excluded_types": []any{"NVIDIA L4"}})}, map[string]any{"gpu": pools(nil)}, "update", "replace"}),
-			replaced(attribute{"types to pools", map[string]any{"gpu": gpu(nil)}, map[string]any{"gpu": pools(nil)}, "update", "replace"}),
+			removalReplaces(attribute{"pools", map[string]any{"gpu": pools(nil)}, map[string]any{"gpu": map[string]any{"pools": []any{"ADA_24", "AMPERE_80"}, "count": 4}}, "update", "replace"}),
+			removalReplaces(attribute{"excluded", map[string]any{"gpu": pools(map[string]any{"excluded_types": []any{"NVIDIA L4"}})}, map[string]any{"gpu": pools(nil)}, "update", "replace"}),
+			removalReplaces(attribute{"types to pools", map[string]any{"gpu": gpu(nil)}, map[string]any{"gpu": pools(nil)}, "update", "replace"}),
 			{"load balancer", map[string]any{"type": "LOAD_BALANCER", "scaling": map[string]any{"request_count": 8}}, map[string]any{"type": "LOAD_BALANCER", "scaling": map[string]any{"request_count": 9}, "workers": workers(0, 3, 30)}, "update", "update"},
 			{"half a second", map[string]any{"scaling": map[string]any{"queue_delay": 0.5}}, map[string]any{"scaling": map[string]any{"queue_delay": 2.5}}, "update", "update"},
 		},

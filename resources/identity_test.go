@@ -109,18 +109,18 @@ func TestIdentityAndImport(t *testing.T) {
 		byIdentity, diags := p.Reconfigure().ImportIdentity(typeName, map[string]any{"id": id})
 		must.Hold(t, diags.Err() == nil && byIdentity.Value.Equal(byID.Value) && p.Identity(byIdentity, "id") == id,
 			"by identity", diags, byIdentity.Value, byID.Value)
-		must.Fail(t, tfdrive.Err(p.Reconfigure().Import(typeName, "")), "Invalid import ID")
+		must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Import(typeName, "")), "Invalid import ID")
 		if k.nameless {
 			return
 		}
 		byName, diags := p.Reconfigure().Import(typeName, d.Name("one"))
 		must.Hold(t, diags.Err() == nil && byName.Value.Equal(byID.Value) && p.Identity(byName, "id") == id, "by name", diags, byName.Value, byID.Value)
-		must.Fail(t, tfdrive.Err(p.Reconfigure().Import(typeName, d.Name("no such name "))), "Invalid import ID")
+		must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Import(typeName, d.Name("no such name "))), "Invalid import ID")
 		if !k.unique {
 			second, _ := k.make(t, p, typeName, d.Name("one"))
 			ids := []string{id, second.Get("id").(string)}
 			slices.Sort(ids)
-			must.Fail(t, tfdrive.Err(p.Reconfigure().Import(typeName, d.Name("one"))), strings.Join(ids, ", "))
+			must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Import(typeName, d.Name("one"))), strings.Join(ids, ", "))
 		}
 		gone, _ := k.make(t, p, typeName, d.Name("two"))
 		must.Succeed(t, p.Destroy(gone).Err())
@@ -206,7 +206,7 @@ func TestListOfAKindThatV1Lacks(t *testing.T) {
 			continue
 		}
 		title := strings.ReplaceAll(strings.TrimPrefix(typeName, "gpucloud_"), "_", " ")
-		must.Fail(t, tfdrive.Err(p.List(typeName, map[string]any{})), "Could not list the "+title+"s: management API v1 has no "+title+"s: set api_version or GPUCLOUD_API_VERSION to v2")
+		must.ErrorContains(t, tfdrive.Err(p.List(typeName, map[string]any{})), "Could not list the "+title+"s: management API v1 has no "+title+"s: set api_version or GPUCLOUD_API_VERSION to v2")
 	}
 }
 

@@ -133,7 +133,7 @@ func TestUpdateOfADeletedObject(t *testing.T) {
 			state := apply(t, p, kind, tfdrive.State{}, config, "create")
 			planned := p.Plan(kind, state, with(config, map[string]any{"name": d.Name("renamed")}))
 			must.Succeed(t, p.Reconfigure().Destroy(state).Err())
-			must.Fail(t, tfdrive.Err(p.Reconfigure().Apply(planned)), "was deleted after the plan. Plan again to create it")
+			must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Apply(planned)), "was deleted after the plan. Plan again to create it")
 		}
 	})
 }

@@ -301,7 +301,7 @@ func TestMovedRefusals(t *testing.T) {
 		{"pod", "registry.terraform.io/runpod/runpod", "runpod_machine", `{"id": "p"}`, "It takes over runpod_pod of runpod/runpod"},
 		{"pod", "registry.terraform.io/runpod/runpod", "runpod_template", `{"id": "p"}`, "a gpucloud_pod can't take over a runpod_template of"},
 	} {
-		must.Fail(t, tfdrive.Err(p.Move("gpucloud_"+c.kind, c.provider, c.typeName, []byte(c.state))), c.says)
+		must.ErrorContains(t, tfdrive.Err(p.Move("gpucloud_"+c.kind, c.provider, c.typeName, []byte(c.state))), c.says)
 	}
 	for _, provider := range []string{"registry.opentofu.org/runpod/runpod", "mirror.example.com/runpod/runpod", "registry.terraform.io/rafstef/runpod"} {
 		moved, diags := p.Move("gpucloud_pod", provider, "runpod_pod", []byte(`{"id": "p1", "image_name": "i"}`))
@@ -318,7 +318,7 @@ func TestMovedNeedsRead(t *testing.T) {
 	config := map[string]any{"name": "models", "size": 20, "data_center": "EU-RO-1"}
 	created := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, config, "create")
 	moved, _ := p.Move(created.Type, source.Provider, source.Type, source.with(map[string]string{"vol108": created.Get("id").(string)}))
-	must.Fail(t, p.Plan(created.Type, moved, config).Diagnostics.Err(), "without -refresh=false")
+	must.ErrorContains(t, p.Plan(created.Type, moved, config).Diagnostics.Err(), "without -refresh=false")
 	read, _ := p.Read(moved)
 	apply(t, p, created.Type, read, config, "no-op")
 }

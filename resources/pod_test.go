@@ -240,7 +240,7 @@ func TestPodOnNetworkVolume(t *testing.T) {
 		// If the volume is deleted, no plan replaces the pod, which couldn't be created again.
 		must.Succeed(t, d.Client(t, v).NetworkVolumes.Delete(t.Context(), volume.Get("id").(string)))
 		planned := expectPlan(t, p, podType, refresh(t, p, state), config, "update", "The network volume is gone")
-		must.Fail(t, tfdrive.Err(p.Apply(planned)), "does not exist any more, and the pod runs without it")
+		must.ErrorContains(t, tfdrive.Err(p.Apply(planned)), "does not exist any more, and the pod runs without it")
 	})
 }
 
@@ -420,9 +420,9 @@ func expectProtection(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, 
 	state := apply(t, p, typeName, apply(t, p, typeName, tfdrive.State{}, config, "create"), on, "update")
 	expectRefusal(t, d, p, state, typeName, with(on, replacing), "deletion_protection", "would be replaced")
 	expectRefusal(t, d, p, state, typeName, with(config, replacing), "deletion_protection", "set deletion_protection = false and apply that first")
-	must.Fail(t, p.PlanReplace(typeName, state, on).Diagnostics.Err(), "would be replaced, and deletion_protection is true")
+	must.ErrorContains(t, p.PlanReplace(typeName, state, on).Diagnostics.Err(), "would be replaced, and deletion_protection is true")
 	writes := d.Writes()
-	must.Fail(t, p.Destroy(state).Err(), "would be deleted, and deletion_protection is true")
+	must.ErrorContains(t, p.Destroy(state).Err(), "would be deleted, and deletion_protection is true")
 	must.Equal(t, d.Writes(), writes, "a write was sent")
 	state = apply(t, p, typeName, state, config, "update")
 	must.Equal(t, d.Writes(), writes, "only the state has the protection, but a write was sent")

@@ -208,5 +208,5 @@ func TestSSHKeysPlan(t *testing.T) {
 func expectRefusalOnV1(t *testing.T, d *acctest.Deployment, typeName string, config map[string]any) {
 	t.Helper()
 	err := drive(t, d, api.V1).Plan(typeName, tfdrive.State{}, config).Diagnostics.Err()
-	must.Fail(t, err, `in management API v2 only. Remove the resource, or set api_version = "v2"`)
+	must.ErrorContains(t, err, `in management API v2 only. Remove the resource, or set api_version = "v2"`)
 }

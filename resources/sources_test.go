@@ -163,7 +163,7 @@ func TestSourceShowsTheResource(t *testing.T) {
 	})
 }
 
-// A masked variable has the digest of its name and value: equal values have equal digests.
+// A masked variable has the digest of its name and value: equal values of the same variable have equal digests.
 func TestSourceMasksVariables(t *testing.T) {
 	d, p := deploy(t)
 	env := func(variables map[string]any) map[string]any {
@@ -199,7 +199,7 @@ func TestSourceFilters(t *testing.T) {
 		must.Equal(t, listed(map[string]any{"name": strings.ToUpper(want[1].(string))}), nil, "filtered by a name in capitals")
 		for filter, value := range s.filters {
 			if filter == "type" && v == api.V1 {
-				must.Fail(t, tfdrive.Err(p.Data("gpucloud_"+s.plural, map[string]any{filter: value})), "type: API v1 can't express this", `api_version = "v2"`)
+				must.ErrorContains(t, tfdrive.Err(p.Data("gpucloud_"+s.plural, map[string]any{filter: value})), "type: API v1 can't express this", `api_version = "v2"`)
 				continue
 			}
 			must.Equal(t, listed(map[string]any{filter: value, "name": want[0]}), want[:1], filter, value, "and a name")
@@ -213,7 +213,7 @@ func TestSourceNotFound(t *testing.T) {
 	eachVersion(t, func(t *testing.T, _ *acctest.Deployment, p *tfdrive.Provider, v api.Version) {
 		look := func(config map[string]any, expect ...string) {
 			t.Helper()
-			must.Fail(t, tfdrive.Err(p.Reconfigure().Data("gpucloud_network_volume", config)), expect...)
+			must.ErrorContains(t, tfdrive.Err(p.Reconfigure().Data("gpucloud_network_volume", config)), expect...)
 		}
 		look(map[string]any{"name": "models"}, "name: Could not look up the network volume", `no network volume is named "models"; there are no network volumes`)
 		path := map[api.Version]string{api.V1: "/v1/networkvolumes/nonesuch", api.V2: "/v2/network-volumes/nonesuch"}[v]
@@ -235,7 +235,7 @@ func TestSourceNotFound(t *testing.T) {
 		look(map[string]any{"id": "a", "name": "b"}, "name: Both id and name")
 		look(map[string]any{"id": "a b"}, "id: Invalid value of id", `got "a b"`)
 		look(map[string]any{"name": ""}, "name: Invalid value of name")
-		must.Fail(t, tfdrive.Err(p.Data("gpucloud_network_volumes", map[string]any{"size": 10.5})), "size:", "expected a whole number, got 10.5")
+		must.ErrorContains(t, tfdrive.Err(p.Data("gpucloud_network_volumes", map[string]any{"size": 10.5})), "size:", "expected a whole number, got 10.5")
 		tfdrive.Do(p.Data("gpucloud_network_volume", map[string]any{"id": tfdrive.Unknown}))(t) // not known yet
 	})
 }
@@ -326,7 +326,7 @@ func TestPodsByStatus(t *testing.T) {
 		}
 		_, diags := p.Data("gpucloud_pods", map[string]any{"status": "ERROR"})
 		if v == api.V1 {
-			must.Fail(t, diags.Err(), "status: API v1 can't express this", "exists in management API v2 only")
+			must.ErrorContains(t, diags.Err(), "status: API v1 can't express this", "exists in management API v2 only")
 		} else if diags.Err() != nil {
 			t.Error(diags)
 		}
@@ -379,15 +379,15 @@ func TestCatalogTemplates(t *testing.T) {
 		})
 		want := map[api.Version]map[string]int{api.V1: {"GET /v1/templates": 1}, api.V2: {"GET /v2/catalog/templates": 3}}[v]
 		must.Equal(t, calls, want, "calls")
-		must.Fail(t, tfdrive.Err(p.Data("gpucloud_catalog_template", map[string]any{"id": private.Get("id")})), "is not public")
-		must.Fail(t, tfdrive.Err(p.Data("gpucloud_catalog_template", map[string]any{"name": official[0].(string) + "x"})), "these are similar", official[0].(string))
-		must.Fail(t, tfdrive.Err(p.Data("gpucloud_catalog_template", map[string]any{"id": "nonesuch"})), "id: Could not look up the public template", "404", "/templates/nonesuch")
+		must.ErrorContains(t, tfdrive.Err(p.Data("gpucloud_catalog_template", map[string]any{"id": private.Get("id")})), "is not public")
+		must.ErrorContains(t, tfdrive.Err(p.Data("gpucloud_catalog_template", map[string]any{"name": official[0].(string) + "x"})), "these are similar", official[0].(string))
+		must.ErrorContains(t, tfdrive.Err(p.Data("gpucloud_catalog_template", map[string]any{"id": "nonesuch"})), "id: Could not look up the public template", "404", "/templates/nonesuch")
 		err := tfdrive.Err(p.Data("gpucloud_catalog_templates", map[string]any{"source": "verified"}))
 		if v == api.V2 {
 			must.Succeed(t, err)
 			return
 		}
-		must.Fail(t, err, "source: API v1 can't express this", "exists in management API v2 only")
+		must.ErrorContains(t, err, "source: API v1 can't express this", "exists in management API v2 only")
 	})
 }
 
@@ -400,7 +400,7 @@ func TestSourcesOfV2Alone(t *testing.T) {
 			"gpucloud_registry_delegation": {"id": "x"}, "gpucloud_registry_delegations": {}, "gpucloud_ssh_keys": {},
 			"gpucloud_secret": {"id": "x"}, "gpucloud_secrets": {}, "gpucloud_global_volume": {"id": "x"}, "gpucloud_global_volumes": {},
 		} {
-			must.Fail(t, tfdrive.Err(p.Data(name, config)), name+" exists in management API v2 only", `api_version = "v2"`)
+			must.ErrorContains(t, tfdrive.Err(p.Data(name, config)), name+" exists in management API v2 only", `api_version = "v2"`)
 		}
 	})
 	must.Equal(t, calls, nil, "calls")

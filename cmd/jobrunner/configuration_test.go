@@ -38,7 +38,7 @@ func TestFlawedFiles(t *testing.T) {
 		if c.variable != "" {
 			must.Contain(t, mustFail(t, environment(home, c.variable+"="+file), serve...), "invalid "+flag+": ", file+c.flaw)
 		}
-		must.FailWith(t, must.Err(os.Stat(data)), os.ErrNotExist, flag, "the data folder was created")
+		must.ErrorIs(t, must.Err(os.Stat(data)), os.ErrNotExist, flag, "the data folder was created")
 	}
 }
 

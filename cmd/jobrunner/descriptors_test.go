@@ -50,7 +50,7 @@ func TestSlowBodiesWithoutKey(t *testing.T) {
 				must.Hold(t, resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusRequestTimeout &&
 					strings.Contains(string(body), want) && resp.Close && err == nil, resp.StatusCode, string(body), "closing:", resp.Close, err)
 				_, err = from.ReadByte()
-				must.FailWith(t, err, io.EOF, "the connection stays open")
+				must.ErrorIs(t, err, io.EOF, "the connection stays open")
 			})
 		}
 	}

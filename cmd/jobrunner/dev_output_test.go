@@ -283,7 +283,7 @@ func TestDevPython(t *testing.T) {
 				chosen := filepath.Join(path, "python-of-tool")
 				script(chosen, "export CHOSEN="+c.tool+"\nexec "+program+` "$@"`)
 				tool := ""
-				if c.tool != "conda" { // it needs the user's variables, which a worker doesn't get
+				if c.tool != "conda" { // the others print their Python, with the user's variables, which a worker doesn't get
 					tool = `[ "$UV_PROJECT_ENVIRONMENT" ] && echo ` + chosen + "\nexit"
 				}
 				script(filepath.Join(path, c.tool), tool+`

@@ -71,7 +71,7 @@ func TestWatch(t *testing.T) {
 		write(t, in(fmt.Sprintf("many/%d.py", n)), "")
 	}
 	w, err = newWatch(in("handler.py"), []string{in("many"), in("config/model.yaml")})
-	must.Fail(t, err, "only the file itself and the files of --watch are watched", "the rest of this folder")
+	must.ErrorContains(t, err, "only the file itself and the files of --watch are watched", "the rest of this folder")
 	write(t, in("helper.py"), "4444")
 	write(t, in("handler.py"), "4444")
 	write(t, in("config/model.yaml"), "4444")
@@ -106,7 +106,7 @@ func TestWatchNames(t *testing.T) {
 	write(t, named, "22")
 	got := w.changed()
 	must.Hold(t, len(got) == 1, got, "changed")
-	must.Fail(t, checkWatch([]string{named, filepath.Join(dir, "x[")}), "x[: expected a file, folder or pattern")
+	must.ErrorContains(t, checkWatch([]string{named, filepath.Join(dir, "x[")}), "x[: expected a file, folder or pattern")
 }
 
 // A worker that is still starting isn't a failure of --once: a large model loads for minutes.
@@ -159,11 +159,11 @@ func TestUncalledHandler(t *testing.T) {
 func TestNoPython(t *testing.T) {
 	t.Parallel()
 	err := (&interpreter{command: []string{"no-python"}, from: "PATH"}).check(t.Context(), nil, t.TempDir(), "", false)
-	must.Fail(t, err, "no-python isn't on PATH: install Python")
+	must.ErrorContains(t, err, "no-python isn't on PATH: install Python")
 	copied := t.TempDir() // an environment whose Python is missing, such as one of another machine
 	write(t, filepath.Join(copied, ".venv", "pyvenv.cfg"), "")
 	found := findPython(copied)
-	must.Fail(t, found.check(t.Context(), nil, copied, "", true), "running the Python from .venv failed: "+found.command[0]+": repair this environment")
+	must.ErrorContains(t, found.check(t.Context(), nil, copied, "", true), "running the Python from .venv failed: "+found.command[0]+": repair this environment")
 }
 
 // A repeated failure is shown in one line, regardless of timing.

@@ -161,7 +161,7 @@ func (d *deployment) showBatch(b api.Batch, text string) error {
 	return err
 }
 
-// describeBatch prints all of a batch, unless the request for it failed.
+// describeBatch prints a batch's fields, without its requests, unless the request for it failed.
 func (d *deployment) describeBatch(b api.Batch, err error) error {
 	if err != nil {
 		return err

@@ -121,7 +121,7 @@ func (c *inCluster) underLoad(fault func(), volume string) (all account) {
 		}
 		all.completed++
 		all.retried += job.Retries
-		begun := c.countStarts()[names[id]]
+		begun := c.countTakes()[names[id]]
 		must.Hold(c.t, begun >= 1 && begun <= 1+job.Retries, id, "began", begun, "times, and was retried", job.Retries, "times")
 		all.takes[begun]++
 	}

@@ -270,7 +270,7 @@ func TestKeyFromAFile(t *testing.T) {
 	if text := strings.Join(p.greeted, "\n"); strings.Contains(text, "mine") || !strings.Contains(text, "$(cat '"+file+"')") {
 		t.Errorf("the greeting prints the key, or lacks the file:\n%s", text)
 	}
-	must.FailWith(t, must.Err(os.Stat(filepath.Join(data, "api-key"))), os.ErrNotExist, "the key is in the data folder")
+	must.ErrorIs(t, must.Err(os.Stat(filepath.Join(data, "api-key"))), os.ErrNotExist, "the key is in the data folder")
 	put(t, file, "two words\n")
 	put(t, file+"-endless", "")
 	must.Succeed(t, os.Truncate(file+"-endless", 65<<20))

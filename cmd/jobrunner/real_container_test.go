@@ -219,7 +219,7 @@ func realContainer(t *testing.T, e *containers.Engine) {
 	must.Hold(t, len(begins) == 2, "the network volume has", begins)
 	c.start(t)
 	c.awaitCompletion(c.submit(`{"name": "three"}`))
-	if begins := c.countStarts(); begins["one"] != 1 || begins["three"] != 1 {
+	if begins := c.countTakes(); begins["one"] != 1 || begins["three"] != 1 {
 		t.Errorf("the network volume of the next deployment has %v", begins)
 	}
 	c.end()

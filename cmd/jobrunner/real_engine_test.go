@@ -87,7 +87,7 @@ func realCrashes(t *testing.T, e *containers.Engine) {
 		must.Hold(t, job.Status == "FAILED" && strings.Contains(string(job.Error), step.reason), name, "the job is", job.Status, job.Error, step.reason)
 	}
 	c.awaitCompletion(c.submit(`{"name": "after"}`))
-	begins := c.countStarts()
+	begins := c.countTakes()
 	must.Hold(t, begins["exit"] == 2 && begins["memory"] == 2 && begins["after"] == 1, "starts of jobs", begins)
 	all := c.containers()
 	must.Hold(t, len(all) == 1, "containers", all)
@@ -140,13 +140,13 @@ func realKills(t *testing.T, e *containers.Engine) {
 	must.Hold(t, len(after) == 1 && after[0] != before[0], "containers", after, "before the kill", before)
 	c.release("go")
 	c.awaitCompletion(id)
-	must.Equal(t, c.countStarts()["killed"], 2, "the job started", "times")
+	must.Equal(t, c.countTakes()["killed"], 2, "the job started", "times")
 	now := other.containers()
 	must.Hold(t, len(now) == 1 && now[0] == theirs[0], "the other jobrunner had", theirs, "and now", now)
 	c.end()
 	other.release("go")
 	other.awaitCompletion(beside)
-	must.Equal(t, other.countStarts()["beside"], 1, "the other job started", "times")
+	must.Equal(t, other.countTakes()["beside"], 1, "the other job started", "times")
 	other.end()
 }
 
@@ -167,7 +167,7 @@ func realStop(t *testing.T, e *containers.Engine) {
 	must.Hold(t, got.Status == "COMPLETED" && got.Retries == 0, "the job that was nearly done is", got.Status, "after", got.Retries, "retries")
 	got = c.awaitEnd(late)
 	must.Hold(t, got.Status == "COMPLETED" && got.Retries == 0, "the longer job is", got.Status, "after", got.Retries, "retries")
-	begins := c.countStarts()
+	begins := c.countTakes()
 	must.Hold(t, begins["soon"] == 1 && begins["late"] == 2, "jobs began so often", begins)
 	c.end()
 }

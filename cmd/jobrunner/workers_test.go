@@ -43,8 +43,8 @@ type testDeployment struct {
 	env       []string // additional variables of the jobrunner
 }
 
-// trace is the start of a handler: it records the job and the worker's process, and waits until the
-// test creates NAME.go in its folder.
+// trace is a worker that records its process and its jobs. A job whose input has wait ends once the
+// test creates the file WAIT.go in the worker's folder.
 const trace = `import os, runpod, time
 here = os.path.dirname(os.path.abspath(__file__))
 def note(kind, text):
@@ -232,8 +232,8 @@ func (h *testDeployment) awaitResult(id string) (color string, pid, retries int)
 	return output.Color, output.PID, job.Retries
 }
 
-// countStarts counts the starts of each job.
-func (h *testDeployment) countStarts() map[string]int {
+// countTakes counts how often each job began.
+func (h *testDeployment) countTakes() map[string]int {
 	all := map[string]int{}
 	for _, words := range h.lines("begins") {
 		all[words[0]]++
@@ -297,7 +297,7 @@ func TestAStopAmongJobs(t *testing.T) {
 			for n := range 10 {
 				want[fmt.Sprint("queued-", n)] = 1
 			}
-			must.Equal(t, h.countStarts(), want, "starts of jobs")
+			must.Equal(t, h.countTakes(), want, "starts of jobs")
 			h.expectCleanStop(h.interrupt)
 		})
 	}

@@ -131,7 +131,7 @@ var secretCases = section(suite.Case{Level: suite.Should, Source: "API changes o
 				"BLANKS": "{{RUNPOD_SECRET_" + name + "}}", "CASE": "{{ RUNPOD_SECRET_" + strings.ToUpper(name) + " }}", "PART": "a" + placeholderOf(a) + "b",
 			}})
 			j := c.Run(suite.M{"op": "env", "names": []string{"BLANKS", "CASE", "PART"}})
-			c.Observe("%s", suite.JSONText(j.Completed().Value("output")))
+			c.Observe("%s", suite.JSONText(j.AwaitCompleted().Value("output")))
 		}},
 })
 
@@ -177,7 +177,7 @@ func newSecretEndpoint(c *suite.C, secret *suite.Answer) string {
 // environment returns the output of a job with the variables TOKEN and RELEASE of its
 // worker.
 func environment(c *suite.C) *suite.Answer {
-	return c.Run(suite.M{"op": "env", "names": []string{"TOKEN", "RELEASE"}}).Completed()
+	return c.Run(suite.M{"op": "env", "names": []string{"TOKEN", "RELEASE"}}).AwaitCompleted()
 }
 
 // expectEnvironment expects the value of TOKEN in a worker of the endpoint.

@@ -154,9 +154,9 @@ var batchCases = section(suite.Case{Level: suite.Should, Source: "API changes of
 	}},
 	{ID: "BAT-14", Statement: "Batches have workers of their own: their requests don't delay jobs of /run.", Jobs: 5, Seconds: 24, WaitTime: batchWait, Run: func(c *suite.C) {
 		at := newBatch(c, suite.Sleep(8*time.Second), suite.Sleep(8*time.Second), suite.Sleep(8*time.Second))
-		c.Run(suite.Echo()).Completed() // starts a worker
+		c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 		finalize(c, at)
-		c.Run(suite.Echo()).Completed()
+		c.Run(suite.Echo()).AwaitCompleted()
 		a := c.Get(at).Success()
 		c.Expect(a.Int("requestCompleted") == 0, "the job to end before the requests of the batch", "%d completed requests", a.Int("requestCompleted"))
 	}},

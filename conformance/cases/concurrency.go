@@ -41,7 +41,7 @@ func judgeOpenLists(c *suite.C) {
 	for range 16 {
 		last = c.Run(suite.Fail(suite.M{"bytes": 1_000_000}))
 	}
-	last.Failed() // the earlier jobs have failed, too, since there is one worker
+	last.AwaitFailed() // the earlier jobs have failed, too, since there is one worker
 	n, succeeded := countOpen(c, 2, "GET", "/requests", nil, suite.Unread())
 	if n > 2 && !succeeded { // one list may have fit into the buffers
 		c.Sleep(11 * time.Second) // the next window
@@ -149,7 +149,7 @@ func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id str
 			c.Fail(fmt.Sprintf("%d concurrent requests are accepted, %d times", least, times), "429 above "+strconv.Itoa(limit)+" concurrent requests")
 		}
 		if try == pauses-1 && times == 0 {
-			break // the requests waited after none of the pauses
+			break // after none of the pauses did the requests overlap
 		}
 		c.Sleep(11 * time.Second) // the next window
 	}

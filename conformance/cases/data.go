@@ -43,7 +43,7 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 			for _, path := range []string{"/run", "/runsync"} {
 				box, input := c.Box(), suite.Merge(echoAll(g), suite.M{"text": g.longText(30_000)})
 				body := `{"webhook":` + suite.JSONText(box.URL) + `,"input":` + wire.Encode(g.Rand, input, true) + `}`
-				c.JobOf(c.Post(path, nil, suite.Raw(body)).Is(200)).Completed()
+				c.JobOf(c.Post(path, nil, suite.Raw(body)).Is(200)).AwaitCompleted()
 				var call []byte
 				c.Given("WEB-01", func() { call = firstCallAfter(c, box, 0).Body })
 				decoded, err := wire.Decode(call)
@@ -159,7 +159,7 @@ func submitText(c *suite.C, path, text string) *suite.Answer {
 	return submit(c, path, nil, suite.Raw(text))
 }
 
-// preciseNumbers has numbers that a double can't represent.
+// preciseNumbers has numbers that a double can't represent, and powers of two beside them.
 var preciseNumbers = []string{
 	"9007199254740993", "-9007199254740993", "9223372036854775807", "-9223372036854775808", "18446744073709551615", "18446744073709551616", "1000000000000000000001",
 	"12345678901234567890123456789012345678901", "0.1234567890123456789", "3.14159265358979323846264338327950288", "1.0000000000000000001e-7",

@@ -198,7 +198,7 @@ var effects = []effect{
 			p.Cancel().Is(200).Equal("id", p.ID).Equal("status", suite.Cancelled)
 			p.Await(suite.Cancelled)
 			p.freeWorker()
-			c.Run(suite.Echo()).Completed() // earlier jobs in the queue have begun
+			c.Run(suite.Echo()).AwaitCompleted() // earlier jobs in the queue have begun
 			c.Sleep(secondRunTime)
 			p.Status().Is(200).Equal("status", suite.Cancelled)
 		},
@@ -240,7 +240,7 @@ var effects = []effect{
 		judge: func(c *suite.C, _ stage, p *stagedJob) {
 			c.Given("OPS-17", func() { c.Post("/purge-queue", nil).Is(200) })
 			p.freeWorker()
-			c.Run(suite.Echo()).Completed() // earlier jobs in the queue have begun
+			c.Run(suite.Echo()).AwaitCompleted() // earlier jobs in the queue have begun
 			a := p.Status()
 			status := a.Shown("status")
 			c.Expect(a.Code/100 != 2 || slices.Contains([]any{suite.InQueue, suite.Cancelled, nil}, status), "no run of a purged job", "status %v", status)

@@ -86,7 +86,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 30, Run: func(c *suite.C) {
 			first := c.RunSync(suite.Echo()).Answer.Value("output")
 			c.Blocker(30 * time.Second)
-			output := c.Run(suite.Echo(suite.M{"nonce": c.Nonce()})).InQueue().Shown("output")
+			output := c.Run(suite.Echo(suite.M{"nonce": c.Nonce()})).AwaitInQueue().Shown("output")
 			c.Expect(output == nil || !suite.Same(output, first), "no output of another job", "the output %s", suite.JSONText(output))
 		}},
 	{ID: "JOB-40", Level: suite.Should, Source: "Errors, 404", Statement: "An unknown job id returns 404.", Requests: 6, Run: func(c *suite.C) {
@@ -135,7 +135,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 	{ID: "JOB-42", Level: suite.Should, Source: "Endpoints B, GET /status", Statement: "Reading a status doesn't change the job.",
 		Allow: suite.Queue, Jobs: 1, Requests: 25, Seconds: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo(suite.M{"nonce": c.Nonce()}))
-			first := j.Completed()
+			first := j.AwaitCompleted()
 			for range 20 {
 				second := j.Status().Is(200)
 				for _, field := range []string{"id", "status", "output", "delayTime", "executionTime"} {
@@ -146,7 +146,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 	{ID: "JOB-43", Source: "Endpoints B, GET /status", Statement: "The status of a COMPLETED job has delayTime, executionTime, id and status.",
 		Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo())
-			a := j.Completed().Equal("id", j.ID)
+			a := j.AwaitCompleted().Equal("id", j.ID)
 			a.Int("delayTime")
 			a.Int("executionTime")
 		}},
@@ -157,7 +157,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 			j, other := c.Run(suite.Echo()), c.Run(suite.Echo())
 			set := c.Get("/status/" + j.ID + "?ttl=10000").Is(200)
 			c.Until(j.Answer.Sent.Add(9 * time.Second))
-			j.Status().Before(j.Answer.Sent.Add(10 * time.Second)).Is(200)
+			j.Status().IfBefore(j.Answer.Sent.Add(10 * time.Second)).Is(200)
 			intervalOf(set).add(10*time.Second).expectDeleted(c, j) // the description doesn't say from when the ttl counts
 			other.Status().Is(200).Equal("status", suite.InQueue)
 		}},
@@ -204,11 +204,11 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 		c.Expect(delay >= 0, "a time that is not negative", "delayTime = %d", delay)
 	}},
 	{ID: "JOB-06-at-once", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 45 * time.Second, Seconds: 35, Run: func(c *suite.C) {
-		c.Run(suite.Echo()).Completed() // starts a worker
+		c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 		j := c.Run(suite.Sleep(runTime))
-		started := j.Running().Received
+		started := j.AwaitRunning().Received
 		c.Sleep(runTime + c.Grace())
-		expectMilliseconds(c, j.Completed(), "delayTime", span{0, started.Sub(j.Answer.Sent)})
+		expectMilliseconds(c, j.AwaitCompleted(), "delayTime", span{0, started.Sub(j.Answer.Sent)})
 	}},
 	// The times of a retried job may cover its last run or all runs.
 	{ID: "JOB-06-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
@@ -219,7 +219,7 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 	{ID: "JOB-06-running", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		var j *suite.Job
 		free := occupyWorker(c, func() { j = c.Run(suite.Sleep(runTime)) })
-		a := j.Running()
+		a := j.AwaitRunning()
 		expectTimeIfShown(c, a, "delayTime", span{free.Sub(j.Answer.Received), a.Received.Sub(j.Answer.Sent)})
 		j.Cancel()
 	}},
@@ -232,8 +232,8 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 		blocker := c.Blocker(waitTime)
 		j := c.Run(suite.Echo())
 		c.Sleep(waitTime + c.Grace())
-		blocker.Completed()
-		ended := j.Completed()
+		blocker.AwaitCompleted()
+		ended := j.AwaitCompleted()
 		// The job's wait may have any length.
 		expectMilliseconds(c, ended, "executionTime", span{0, c.Grace() + ended.Received.Sub(blocker.Answer.Received.Add(waitTime))})
 	}},
@@ -253,7 +253,7 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 		Jobs: 1, WaitTime: 2 * time.Second, Seconds: 2, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(2 * time.Second)).Reach(suite.InProgress)
 			c.Sleep(2 * time.Second)
-			switch took := j.Completed().Number("executionTime"); {
+			switch took := j.AwaitCompleted().Number("executionTime"); {
 			case took >= 2000 && took < 60_000:
 				c.Observe("milliseconds")
 			case took >= 2 && took < 60:
@@ -303,10 +303,10 @@ type span struct{ min, max time.Duration }
 // earliest time at which the worker was free again.
 func occupyWorker(c *suite.C, submit func()) (free time.Time) {
 	blocker := c.Run(suite.Sleep(waitTime))
-	started := blocker.Running()
+	started := blocker.AwaitRunning()
 	submit()
 	c.Until(started.Received.Add(waitTime + c.Grace()))
-	blocker.Completed()
+	blocker.AwaitCompleted()
 	return blocker.Answer.Sent.Add(waitTime)
 }
 
@@ -340,12 +340,12 @@ func judgeTimesIfShown(status string, input suite.M, more ...suite.M) func(*suit
 func failTwice(c *suite.C) (a *suite.Answer, last, waited, both, since span) {
 	j := c.Run(suite.Stream(1, runTime, suite.M{"message": "failed"})).Reach(suite.InProgress)
 	c.Sleep(runTime + c.Grace())
-	first := j.Failed()
+	first := j.AwaitFailed()
 	var retried *suite.Answer
 	free := occupyWorker(c, func() { c.Given("JOB-22", func() { retried = j.Retry().Is(200) }) })
 	running := j.Await(suite.InProgress, suite.Failed)
 	c.Sleep(runTime + c.Grace())
-	a = j.Failed()
+	a = j.AwaitFailed()
 	last = span{runTime, a.Received.Sub(free)}
 	both = span{2 * runTime, a.Received.Sub(free) + first.Received.Sub(j.Answer.Sent)}
 	waited = span{free.Sub(retried.Received), running.Received.Sub(retried.Sent) + first.Received.Sub(j.Answer.Sent) - runTime}

@@ -26,7 +26,7 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		}},
 	{ID: "JOB-13", Source: "States and transitions, POST /runsync", Statement: "POST /runsync waits until the job ends.",
 		Jobs: 2, WaitTime: 4 * time.Second, Seconds: 4, Run: func(c *suite.C) {
-			c.Run(suite.Echo()).Completed() // starts a worker
+			c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 			begin := c.Now()
 			p := c.Start("POST", "/runsync", suite.Submission(suite.Sleep(3*time.Second)))
 			p.Until(begin.Add(2 * time.Second))
@@ -39,7 +39,7 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 			blocker := c.Blocker(5 * time.Second)
 			j := c.Run(suite.Sleep(time.Minute))
 			c.Given("JOB-02", func() {
-				j.Status().Before(blocker.StartedAfter.Add(5*time.Second)).Is(200).Equal("status", suite.InQueue)
+				j.Status().IfBefore(blocker.StartedAfter.Add(5*time.Second)).Is(200).Equal("status", suite.InQueue)
 			})
 			c.Sleep(6 * time.Second)
 			j.Await(suite.InProgress)
@@ -101,12 +101,12 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		Jobs: 4, Requests: 40, WaitTime: 12 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			done, failed := c.Run(suite.Echo()), c.Run(suite.Fail())
 			late, stopped := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)), c.Run(suite.Sleep(time.Minute))
-			done.Completed()
-			failed.Failed()
-			stopped.Running()
+			done.AwaitCompleted()
+			failed.AwaitFailed()
+			stopped.AwaitRunning()
 			c.Given("JOB-19", func() { stopped.Cancel().Is(200) })
 			c.Sleep(7 * time.Second)
-			late.TimedOut()
+			late.AwaitTimedOut()
 			for range 5 {
 				c.Sleep(time.Second)
 				done.Status().Is(200).Equal("status", suite.Completed)
@@ -123,7 +123,7 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 			c.Given("JOB-19", func() { stopped.Cancel().Is(200) })
 			failed := c.Run(suite.Fail(suite.M{"times": 1})).Reach(suite.Failed)
 			c.Given("JOB-22", func() { failed.Retry().Is(200) })
-			failed.Completed()
+			failed.AwaitCompleted()
 			for range 5 {
 				c.Sleep(time.Second)
 				for _, j := range []*suite.Job{stopped, waited, failed} {
@@ -152,7 +152,7 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 			c.Should(func() { j.Status().Is(200).Equal("status", suite.Completed) })
 		}},
 	{ID: "JOB-36", Source: "Errors, Failed job", Statement: "A job becomes FAILED if its handler raises an error.", Jobs: 2, Seconds: 1, Run: func(c *suite.C) {
-		c.Run(suite.Echo()).Completed() // jobs can succeed
+		c.Run(suite.Echo()).AwaitCompleted() // jobs can succeed
 		c.Run(suite.Fail()).Await(suite.Failed)
 	}},
 	{ID: "JOB-37", Source: "Errors, Failed job", Statement: "A job becomes FAILED if its handler rejects the input.", Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
@@ -181,7 +181,7 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 // runs another job first, to show that handlers call their boxes.
 func expectNotExecuted(c *suite.C, box *env.Box, earlier int, job string) {
 	control := c.Box()
-	c.Run(suite.Beacon(control, 0, 0)).Completed()
+	c.Run(suite.Beacon(control, 0, 0)).AwaitCompleted()
 	c.Given("JOB-16", func() {
 		c.Expect(len(c.Calls(control, 1)) > 0, "a call of the other job's handler", "no call of its handler")
 	})
@@ -222,8 +222,8 @@ var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint,
 		}},
 	{ID: "JOB-22-one", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Requests: 25, Seconds: 30, Run: func(c *suite.C) {
 		first, second := c.Run(suite.Fail()), c.Run(suite.Fail())
-		first.Failed()
-		second.Failed()
+		first.AwaitFailed()
+		second.AwaitFailed()
 		c.Blocker(time.Minute)
 		first.Retry().Is(200)
 		second.Status().Is(200).Equal("status", suite.Failed)
@@ -233,7 +233,7 @@ var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint,
 		Jobs: 1, WaitTime: 7 * time.Second, Seconds: 12, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)).Reach(suite.InProgress)
 			c.Sleep(7 * time.Second)
-			j.TimedOut()
+			j.AwaitTimedOut()
 			j.Retry().Is(200).Equal("status", suite.InQueue)
 			j.Await(suite.InQueue, suite.InProgress)
 		}},
@@ -265,10 +265,10 @@ var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint,
 			nonce := c.Nonce()
 			j := c.Run(suite.Stream(1, 12*time.Second, suite.M{"output": suite.M{"left": nonce}, "message": "ends " + nonce})).Reach(suite.InProgress)
 			c.Until(j.StartedBefore.Add(12 * time.Second))
-			first := j.Failed()
+			first := j.AwaitFailed()
 			c.SkipIf(!showsHandlerOutput(first, nonce), "a FAILED job shows no data of its handler")
 			c.Given("JOB-22", func() { j.Retry().Is(200) })
-			for _, a := range []*suite.Answer{j.Await(suite.InQueue, suite.InProgress), j.Running()} {
+			for _, a := range []*suite.Answer{j.Await(suite.InQueue, suite.InProgress), j.AwaitRunning()} {
 				a.Expect(!showsHandlerOutput(a, nonce), "no data of the previous run")
 			}
 		}},
@@ -276,11 +276,11 @@ var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint,
 	{ID: "JOB-26-chunks", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 70 * time.Second, Seconds: 35, Run: func(c *suite.C) {
 		j := c.Run(suite.Stream(3, 5*time.Second, suite.M{"message": "failed"})).Reach(suite.InProgress)
 		c.Sleep(15*time.Second + c.Grace())
-		j.Failed()
+		j.AwaitFailed()
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
-		j.Running()
+		j.AwaitRunning()
 		c.Sleep(15*time.Second + c.Grace())
-		j.Failed()
+		j.AwaitFailed()
 		chunks := j.Stream().Is(200).Chunks()
 		c.Expect(len(chunks) == 3, "the 3 chunks of the last run", "%d chunks", len(chunks))
 		for i, chunk := range chunks {
@@ -291,7 +291,7 @@ var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint,
 		j := c.Run(suite.Stream(3, 0, suite.M{"message": "failed"})).Reach(suite.Failed)
 		c.BusyWorker()
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
-		j.InQueue()
+		j.AwaitInQueue()
 		p := c.Start("GET", "/stream/"+j.ID, nil)
 		p.Sleep(30 * time.Second)
 		if !p.Unanswered() {
@@ -313,7 +313,7 @@ func judgeRefusedRetry(name string) func(*suite.C) {
 	}
 }
 
-// expectRetryRefused is the effect of /retry on a job that can't be retried.
+// expectRetryRefused retries a job that can't be retried, and expects a refusal and no change.
 func expectRetryRefused(_ *suite.C, s stage, p *stagedJob) {
 	before := p.Status().Is(200).Equal("status", s.status)
 	p.Retry().Refused()

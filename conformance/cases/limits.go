@@ -22,8 +22,8 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 	// The chunks of a result are kept, and deleted, with it.
 	{ID: "LIM-11-stream", Supplementary: true, Clauses: []string{"LIM-12"}, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: retention + 2*time.Minute, Seconds: 2, Run: func(c *suite.C) {
 		read, unread := c.Run(suite.Stream(3, 0)), c.Run(suite.Stream(3, 0))
-		read.Completed()
-		due := interval{read.Answer.Sent, unread.Completed().Received}.add(retention)
+		read.AwaitCompleted()
+		due := interval{read.Answer.Sent, unread.AwaitCompleted().Received}.add(retention)
 		due.untilJustBefore(c)
 		chunks := read.Stream().Is(200).Chunks()
 		c.Expect(len(chunks) == 3, "3 chunks", "%d chunks", len(chunks))
@@ -33,8 +33,8 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 		Jobs: 2, Seconds: 1, WaitTime: retention + 2*time.Minute, Run: func(c *suite.C) {
 			// A retry changes a job, so each check uses another job.
 			jobs := []*suite.Job{c.Run(suite.Fail()), c.Run(suite.Fail())}
-			jobs[0].Failed()
-			ended := jobs[1].Failed().Received
+			jobs[0].AwaitFailed()
+			ended := jobs[1].AwaitFailed().Received
 			c.JudgeBy(ended.Add(retention), func() {
 				job := jobs[0]
 				jobs = jobs[1:]
@@ -45,7 +45,7 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 	{ID: "LIM-13", Level: suite.Unspec, Source: "Errors, Missing result", Statement: "The response for a job whose result is deleted.",
 		Jobs: 1, Seconds: 1, WaitTime: retention + 2*time.Minute, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo())
-			ended := j.Completed().Received
+			ended := j.AwaitCompleted().Received
 			c.Until(ended.Add(retention + time.Minute))
 			c.Observe("%d", j.Status().Code)
 		}},
@@ -69,14 +69,14 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 		Needs: suite.AnyEndpoint | suite.Advanced, Jobs: 1, Seconds: 1200, WaitTime: time.Hour, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(20*time.Minute, suite.M{"output": "kept"}), suite.ExecutionTimeout(time.Hour)).Reach(suite.InProgress)
 			c.Sleep(20 * time.Minute)
-			j.Completed()
+			j.AwaitCompleted()
 			ended := j.Answer.Sent.Add(20 * time.Minute) // the earliest time
 			c.Until(ended.Add(retention - c.EarlyMargin(time.Minute)))
 			j.Status().Is(200).Equal("output", "kept")
 		}},
 	// The retention of a /runsync whose wait has elapsed counts from the job's end, too.
 	{ID: "LIM-17-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 5 * time.Minute, Seconds: 125, Run: func(c *suite.C) {
-		c.Run(suite.Echo()).Completed() // starts a worker
+		c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 		j, submitted := outlastWait(c, suite.Sleep(2*time.Minute, suite.M{"output": "kept"}))
 		submitted.add(3 * time.Minute).untilJustBefore(c)
 		j.Status().Is(200).Equal("output", "kept")
@@ -84,31 +84,31 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 	{ID: "LIM-18", Level: suite.Should, Source: "Limits, Result retention (/run)", Statement: "Reading a result doesn't extend its retention.",
 		Jobs: 1, Seconds: 1, Requests: 40, WaitTime: retention + time.Minute, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo(suite.M{"x": "kept"}))
-			ended := j.Completed().Received
+			ended := j.AwaitCompleted().Received
 			for i := 1; i < 30; i++ {
 				c.Until(ended.Add(time.Duration(i) * time.Minute))
-				j.Status().Before(j.Answer.Sent.Add(retention)).Is(200)
+				j.Status().IfBefore(j.Answer.Sent.Add(retention)).Is(200)
 			}
 			expectExpired(c, j, ended.Add(retention))
 		}},
 	{ID: "LIM-19", Level: suite.Should, Source: "Limits, Result retention (/run)", Statement: "Retention starts anew for a retried job.",
 		Jobs: 1, Seconds: 1, WaitTime: time.Hour, Run: func(c *suite.C) {
 			j := c.Run(suite.Fail(suite.M{"times": 1, "x": "kept"}))
-			failed := j.Failed().Sent
+			failed := j.AwaitFailed().Sent
 			c.Until(failed.Add(29 * time.Minute))
 			var retriedAt time.Time // the earliest time
 			c.Given("JOB-22", func() { retriedAt = j.Retry().Is(200).Sent })
-			j.Completed()
+			j.AwaitCompleted()
 			c.Until(retriedAt.Add(retention - c.EarlyMargin(time.Minute)))
 			j.Status().Is(200).Equal("output.x", "kept")
 		}},
 	{ID: "LIM-20", Level: suite.Should, Source: "Limits", Statement: "A result is deleted when its ttl or its retention ends, whichever is first.",
 		Jobs: 2, Seconds: 1, WaitTime: retention + time.Minute, Run: func(c *suite.C) {
 			short, long := c.Run(suite.Echo(), suite.TTL(time.Minute)), c.Run(suite.Echo(), suite.TTL(2*time.Hour))
-			short.Completed()
-			ended := long.Completed().Received
+			short.AwaitCompleted()
+			ended := long.AwaitCompleted().Received
 			c.JudgeBy(short.Answer.Received.Add(time.Minute), func() { short.Status().Is(404) })
-			long.Status().Before(long.Answer.Sent.Add(retention)).Is(200)
+			long.Status().IfBefore(long.Answer.Sent.Add(retention)).Is(200)
 			expectExpired(c, long, ended.Add(retention))
 		}},
 })
@@ -157,7 +157,7 @@ func timeOutRunSync(c *suite.C) (*suite.Job, interval) {
 	}
 	var j *suite.Job
 	c.Given("JOB-13", func() { j = c.JobOf(p.Answer().Is(200)) })
-	return j, interval{begin.Add(shortLimit), j.TimedOut().Received}
+	return j, interval{begin.Add(shortLimit), j.AwaitTimedOut().Received}
 }
 
 // judgeRunSyncExpired judges that a result is deleted after its retention.

@@ -12,15 +12,15 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 	{ID: "SUB-09", Source: "Limits, policy.executionTimeout", Statement: "Without a policy, executionTimeout is 600,000 ms.",
 		Allow: suite.Queue | suite.Spend, Jobs: 2, WaitTime: 11 * time.Minute, Seconds: 1200, Run: func(c *suite.C) {
 			withinLimit, beyondLimit := c.Run(suite.Sleep(595*time.Second)), c.Run(suite.Sleep(2*time.Hour))
-			withinLimit.Running()
-			beyondLimit.Running()
+			withinLimit.AwaitRunning()
+			beyondLimit.AwaitRunning()
 			c.Until(beyondLimit.StartedAfter.Add(600*time.Second - c.EarlyMargin(2*time.Second)))
-			beyondLimit.Status().Before(beyondLimit.StartedAfter.Add(600*time.Second)).Is(200).Equal("status", suite.InProgress)
+			beyondLimit.Status().IfBefore(beyondLimit.StartedAfter.Add(600*time.Second)).Is(200).Equal("status", suite.InProgress)
 			withinLimit.Await(suite.Completed)
 			c.JudgeBy(beyondLimit.StartedBefore.Add(600*time.Second), func() { beyondLimit.Status().Is(200).Equal("status", suite.TimedOut) })
 		}},
 	{ID: "SUB-09-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue | suite.Spend, Requests: 60, Jobs: 2, WaitTime: 11 * time.Minute, Seconds: 600, Run: func(c *suite.C) {
-		c.Run(suite.Echo()).Completed() // starts a worker
+		c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 		j, submitted := outlastWait(c, suite.Sleep(time.Hour))
 		expectRunsFor(c, j, submitted, 10*time.Minute)
 	}},
@@ -28,7 +28,7 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 		Allow: suite.Queue, Jobs: 1, WaitTime: 17 * time.Second, Seconds: 17, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(10*time.Second)).Reach(suite.InProgress)
 			c.Until(j.StartedAfter.Add(10*time.Second - c.EarlyMargin(time.Second)))
-			j.Status().Before(j.StartedAfter.Add(10*time.Second)).Is(200).Equal("status", suite.InProgress)
+			j.Status().IfBefore(j.StartedAfter.Add(10*time.Second)).Is(200).Equal("status", suite.InProgress)
 			c.JudgeBy(j.StartedBefore.Add(10*time.Second), func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
 		}},
 	{ID: "SUB-11", Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout of 5 s is accepted.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: judgePolicy("executionTimeout", 5000)},
@@ -45,9 +45,9 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 	{ID: "SUB-15", Source: "Job submission body, policy", Statement: "An executionTimeout applies only to its own job.",
 		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 17 * time.Second, Seconds: 15, Run: func(c *suite.C) {
 			first, next := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)), c.Run(suite.Sleep(8*time.Second))
-			first.Running()
+			first.AwaitRunning()
 			c.Sleep(5*time.Second + c.Grace())
-			first.TimedOut()
+			first.AwaitTimedOut()
 			next.Await(suite.InProgress, suite.Completed)
 			c.Sleep(9 * time.Second)
 			next.Await(suite.Completed)
@@ -75,7 +75,7 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			j := c.Run(suite.Sleep(2*time.Second), suite.ExecutionTimeout(5*time.Second))
 			c.Until(blocker.StartedAfter.Add(7 * time.Second))
 			c.Given("JOB-02", func() {
-				j.Status().Before(blocker.StartedAfter.Add(8*time.Second)).Is(200).Equal("status", suite.InQueue)
+				j.Status().IfBefore(blocker.StartedAfter.Add(8*time.Second)).Is(200).Equal("status", suite.InQueue)
 			})
 			c.Sleep(2 * time.Second)
 			j.Await(suite.InProgress, suite.Completed)
@@ -98,14 +98,14 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 				c.Sleep(10 * time.Second)
 				low.Status().Is(200).Equal("status", suite.InQueue)
 			}
-			c.Run(suite.Echo()).Completed() // starts a worker
+			c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 			low.Await(suite.Completed)
 		}},
 	// A lowPriority job keeps its priority when it is retried.
 	{ID: "SUB-18-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 150, Jobs: 3, WaitTime: 10 * time.Minute, Seconds: 5, Run: func(c *suite.C) {
 		low := c.Run(suite.Fail(suite.M{"times": 1}), lowPriority)
-		c.Run(suite.Echo()).Completed() // starts a worker, which also runs the other job
-		low.Failed()
+		c.Run(suite.Echo()).AwaitCompleted() // starts a worker, which also runs the other job
+		low.AwaitFailed()
 		ended := poll(c, 5*time.Minute, 15*time.Second, func() bool {
 			a := c.Get("/health").Is(200)
 			return a.Int("workers.idle")+a.Int("workers.running") == 0
@@ -118,7 +118,7 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 				low.Status().Is(200).Equal("status", suite.InQueue)
 			}
 		})
-		c.Run(suite.Echo()).Completed()
+		c.Run(suite.Echo()).AwaitCompleted()
 		low.Await(suite.Completed)
 	}},
 	{ID: "SUB-18-runsync", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 65 * time.Second, Seconds: 2, Run: func(c *suite.C) {
@@ -127,7 +127,7 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			p.Sleep(10 * time.Second)
 			c.Expect(p.Unanswered(), "no answer before a worker starts", "an answer")
 		}
-		c.Run(suite.Echo()).Completed() // starts a worker
+		c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 		p.Answer().Is(200).Equal("status", suite.Completed)
 	}},
 	{ID: "SUB-31", Level: suite.Should, Source: "Job submission body, policy", Statement: "A duration that isn't an integer is rejected.", Requests: 8, Run: func(c *suite.C) {
@@ -163,7 +163,7 @@ func judgePolicy(name string, accepted int64, refused ...int64) func(c *suite.C)
 // expectRunsFor expects that a job becomes TIMED_OUT at the limit after its start, and not
 // earlier. queued is when it entered the queue.
 func expectRunsFor(c *suite.C, j *suite.Job, queued interval, limit time.Duration) {
-	started := interval{queued.from, j.Running().Received}
+	started := interval{queued.from, j.AwaitRunning().Received}
 	due := started.add(limit)
 	due.judgeJustBefore(c, j, func(status *suite.Answer) { status.Is(200).Equal("status", suite.InProgress) })
 	c.JudgeBy(due.to, func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
@@ -210,14 +210,14 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 		p := c.Start("POST", "/runsync?wait=120000", suite.Submission(suite.Beacon(box, 0, 0), suite.TTL(10*time.Second)))
 		c.Sleep(10*time.Second + c.Grace())
 		c.Sleep(25 * time.Second)
-		blocker.Completed()
+		blocker.AwaitCompleted()
 		expectNotExecuted(c, box, 0, "a job whose ttl has passed")
 		expectNoResult(c, p, 2*time.Minute)
 	}},
 	{ID: "SUB-23", Source: "States and transitions, ttl elapsed", Statement: "A running job is deleted when its ttl ends: 404.",
 		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 12, Run: judgeTTL(suite.InProgress, suite.Sleep(time.Minute))},
 	{ID: "SUB-23-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 3 * time.Minute, Seconds: 60, Run: func(c *suite.C) {
-		c.Run(suite.Echo()).Completed() // starts a worker
+		c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 		p := c.Start("POST", "/runsync?wait=120000", suite.Submission(suite.Sleep(time.Minute, suite.M{"output": "late"}), suite.TTL(10*time.Second)))
 		c.Sleep(10*time.Second + c.Grace())
 		expectNoResult(c, p, 2*time.Minute)
@@ -234,7 +234,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 	{ID: "SUB-25-timed-out", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 32 * time.Second, Seconds: 6, Run: func(c *suite.C) {
 		j := c.Run(suite.Sleep(time.Minute), suite.Policy(suite.M{"ttl": 30_000, "executionTimeout": 5000})).Reach(suite.InProgress)
 		c.Sleep(5*time.Second + c.Grace())
-		j.TimedOut()
+		j.AwaitTimedOut()
 		intervalOf(j.Answer).add(30*time.Second).expectDeleted(c, j)
 	}},
 	{ID: "SUB-26", Source: "Limits, policy.ttl", Statement: "The ttl starts at the submission and covers both queue and execution.",
@@ -242,24 +242,24 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 			c.Blocker(14 * time.Second)
 			j := c.Run(suite.Sleep(time.Minute), suite.TTL(20*time.Second))
 			c.Sleep(16 * time.Second)
-			j.Running()
+			j.AwaitRunning()
 			intervalOf(j.Answer).add(20*time.Second).expectLifetime(c, j, suite.InProgress)
 		}},
 	{ID: "SUB-26-never-runs", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 100 * time.Second, Seconds: 100, Run: func(c *suite.C) {
 		box := c.Box()
 		j := c.Run(suite.Beacon(box, 0, time.Hour), suite.Policy(suite.M{"ttl": 45_000, "executionTimeout": 5000})).Reach(suite.InProgress)
 		c.Sleep(5*time.Second + c.Grace())
-		j.TimedOut()
+		j.AwaitTimedOut()
 		blocker := c.Blocker(60 * time.Second)
 		c.Given("JOB-23", func() { j.Retry().Is(200) })
 		expectNeverRuns(c, j, blocker, box)
 	}},
 	{ID: "SUB-27", Source: "Limits", Statement: "With a ttl of 7 days, 2 days in the queue leave 5 for the execution.",
 		Needs: suite.OwnEndpoint | suite.Advanced, Jobs: 2, WaitTime: 7 * day, Seconds: 1, Run: func(c *suite.C) {
-			c.JobOf(c.Post("/run", suite.Submission(suite.Sleep(2*day-time.Hour), suite.Policy(suite.M{"executionTimeout": (2 * day).Milliseconds(), "ttl": (3 * day).Milliseconds()}))).Is(200)).Running()
+			c.JobOf(c.Post("/run", suite.Submission(suite.Sleep(2*day-time.Hour), suite.Policy(suite.M{"executionTimeout": (2 * day).Milliseconds(), "ttl": (3 * day).Milliseconds()}))).Is(200)).AwaitRunning()
 			j := c.Run(suite.Sleep(6*day), suite.Policy(suite.M{"executionTimeout": (7 * day).Milliseconds(), "ttl": (7 * day).Milliseconds()}))
 			c.Sleep(2 * day)
-			j.Running()
+			j.AwaitRunning()
 			intervalOf(j.Answer).add(7*day).expectLifetime(c, j, suite.InProgress)
 		}},
 	{ID: "SUB-28", Source: "Errors, 404", Statement: "A deleted job can't be cancelled, retried or streamed.",

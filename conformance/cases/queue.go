@@ -35,7 +35,7 @@ var queueCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoint}
 			running := c.Blocker(5 * time.Second)
 			c.Run(suite.Echo())
 			c.Given("OPS-17", func() { c.Post("/purge-queue", nil).Is(200) })
-			running.Status().Before(running.StartedAfter.Add(5*time.Second)).Is(200).Equal("status", suite.InProgress)
+			running.Status().IfBefore(running.StartedAfter.Add(5*time.Second)).Is(200).Equal("status", suite.InProgress)
 			c.Sleep(6 * time.Second)
 			running.Await(suite.Completed)
 		}},
@@ -100,8 +100,8 @@ var queueCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoint}
 		Allow: suite.Queue, Jobs: 3, WaitTime: 10 * time.Second, Seconds: 3, Run: func(c *suite.C) {
 			before := c.Get("/health").Is(200)
 			c.RunSync(suite.Echo())
-			c.Run(suite.Fail()).Failed()
-			c.Run(suite.Fail()).Failed()
+			c.Run(suite.Fail()).AwaitFailed()
+			c.Run(suite.Fail()).AwaitFailed()
 			expectHealth(c, "jobs.completed", before.Int("jobs.completed")+1)
 			expectHealth(c, "jobs.failed", before.Int("jobs.failed")+2)
 		}},
@@ -110,7 +110,7 @@ var queueCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoint}
 			before := c.Get("/health").Is(200).Int("jobs.retried")
 			j := c.Run(suite.Fail(suite.M{"times": 1})).Reach(suite.Failed)
 			c.Given("JOB-22", func() { j.Retry().Is(200) })
-			j.Completed()
+			j.AwaitCompleted()
 			retries := c.Get("/health").Is(200).Int("jobs.retried") - before
 			c.Run(suite.Crash(suite.M{"times": 1}))
 			for range 5 {
@@ -163,7 +163,7 @@ var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 	}},
 	{ID: "OPS-02", Source: "Endpoints B, POST /runsync", Statement: "A wait of 1,000 ms is accepted, and /runsync waits no longer.",
 		Jobs: 2, WaitTime: 6 * time.Second, Seconds: 6, Run: func(c *suite.C) {
-			c.Run(suite.Echo()).Completed() // starts a worker
+			c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 			begin := c.Now()
 			p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(time.Minute)))
 			if c.ControlsClock() {
@@ -181,7 +181,7 @@ var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 	{ID: "OPS-02-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 25 * time.Second, Seconds: 40, Run: judgeWait(20 * time.Second)},
 	{ID: "OPS-03", Source: "Endpoints B, POST /runsync", Statement: "A wait of 300,000 ms is accepted, and the result of a job that ends earlier is returned.",
 		Jobs: 2, WaitTime: 205 * time.Second, Seconds: 200, Run: func(c *suite.C) {
-			c.Run(suite.Echo()).Completed() // starts a worker
+			c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 			p := c.Start("POST", "/runsync?wait=300000", suite.Submission(suite.Sleep(200*time.Second, suite.M{"output": "late"})))
 			p.Sleep(200*time.Second + c.Grace())
 			c.JobOf(p.Answer().Is(200)).Answer.Equal("status", suite.Completed).Equal("output", "late")
@@ -207,7 +207,7 @@ var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 		}},
 	{ID: "OPS-06", Level: suite.Should, Source: "Endpoints B, rule 6", Statement: "A job continues when the wait ends.",
 		Needs: suite.OwnEndpoint, Jobs: 2, WaitTime: 22 * time.Second, Seconds: 8, Run: func(c *suite.C) {
-			c.Run(suite.Echo()).Completed() // starts a worker
+			c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 			expectHealth(c, "jobs.completed", 1)
 			p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(8*time.Second, suite.M{"output": "went on"})))
 			p.Sleep(time.Second + c.Grace())
@@ -233,7 +233,7 @@ var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 	}},
 	{ID: "OPS-07", Source: "Endpoints B, POST /runsync", Statement: "/runsync returns when the job ends, not when the wait does.",
 		Jobs: 2, WaitTime: 5 * time.Second, Seconds: 3, Run: func(c *suite.C) {
-			c.Run(suite.Echo()).Completed() // starts a worker
+			c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 			begin := c.Now()
 			p := c.Start("POST", "/runsync?wait=300000", suite.Submission(suite.Sleep(2*time.Second)))
 			p.Until(begin.Add(2*time.Second + c.LateMargin(10*time.Second)))
@@ -273,7 +273,7 @@ func cancelRunSync(c *suite.C, a *suite.Answer) {
 // expectAnswerAtEnd expects that /runsync answers when a job fails or times out, after ten
 // seconds.
 func expectAnswerAtEnd(c *suite.C, status string, submission suite.M) {
-	c.Run(suite.Echo()).Completed() // starts a worker
+	c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 	begin := c.Now()
 	p := c.Start("POST", "/runsync?wait=300000", submission)
 	ends := begin.Add(10 * time.Second)

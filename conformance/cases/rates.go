@@ -58,7 +58,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, slices.Concat(operationRa
 					jobs = append(jobs, c.Run(suite.Sleep(time.Hour)))
 				}
 				for _, j := range jobs {
-					j.Running()
+					j.AwaitRunning()
 				}
 				c.Sleep(11 * time.Second) // the window has passed
 				unknownJob := "/cancel/" + suite.SimilarID(jobs[0].ID)
@@ -190,7 +190,7 @@ func operationRateCases() (list []suite.Case) {
 			case strings.Contains(path, "{id}"):
 				path = strings.Replace(path, "{id}", unknownJobID(c), 1)
 			}
-			c.Sleep(op.WaitTime) // the window of earlier requests has passed
+			c.Sleep(op.WaitTime) // if earlier requests of the case count, until their window has passed
 			begin := c.Now()
 			c.Flood(op.limit, op.method, path, op.body)
 			expectOthersAccepted(c, op.method, path, op.body)

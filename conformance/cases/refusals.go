@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// judgeRefusedBodies expects that submissions without Content-Length are refused with 400, or
-// 411 if the deployment requires it, and that they create no job.
+// judgeRefusedBodies sends invalid submissions without Content-Length. It expects that they are refused
+// with 400, or 411 if the deployment requires Content-Length, and that they create no job.
 func judgeRefusedBodies(bodies ...string) func(*suite.C) {
 	return func(c *suite.C) {
 		c.BusyWorker()
@@ -93,7 +93,8 @@ func (o *realObjects) otherKeyMayCreate(op contractOperation) bool {
 	return !ok || list.send(o.c, "", nil, suite.As(o.c.Target.OtherKey)).Code/100 == 2
 }
 
-// invalidJobRequests sends requests to an operation of the job API that must be refused.
+// invalidJobRequests sends requests to an operation of the job API that a deployment may refuse, most of
+// them invalid.
 func invalidJobRequests(c *suite.C, s *scene, op contractOperation) (answers []*suite.Answer) {
 	id := ""
 	if op.takesID() {
@@ -128,7 +129,7 @@ func invalidJobRequests(c *suite.C, s *scene, op contractOperation) (answers []*
 	return answers
 }
 
-// malformedVariants are variants of a body with one fault each.
+// malformedVariants are variants of a body with one difference each, most of which is a fault.
 func malformedVariants(body suite.M) (list []string) {
 	text := suite.JSONText(body)
 	list = append(list, text[:len(text)-1], "["+text+"]", text+text)
@@ -170,9 +171,9 @@ func judgeRefusedCreations(a api) func(*suite.C) {
 				continue
 			}
 			var words []string
-			for _, template := range o.malformedBodies(op) {
+			for _, pattern := range o.malformedBodies(op) {
 				word := c.Nonce()
-				body := strings.ReplaceAll(template, wordPlaceholder, word)
+				body := strings.ReplaceAll(pattern, wordPlaceholder, word)
 				if answer := op.send(c, "", nil, suite.Raw(body)); answer.Code/100 == 4 {
 					words = append(words, word)
 				}
@@ -226,10 +227,10 @@ func judgeRefusedChanges(a api) func(*suite.C) {
 			if op.effect != effectUpdate || id == "" || !readable {
 				continue
 			}
-			for _, template := range o.malformedBodies(op) {
+			for _, pattern := range o.malformedBodies(op) {
 				before := item.send(c, id, nil).Is(200)
 				word := c.Nonce()
-				answer := op.send(c, id, nil, suite.Raw(strings.ReplaceAll(template, wordPlaceholder, word)))
+				answer := op.send(c, id, nil, suite.Raw(strings.ReplaceAll(pattern, wordPlaceholder, word)))
 				if answer.Code/100 != 4 {
 					c.Sleep(consistency) // the update was accepted
 					continue

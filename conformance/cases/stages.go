@@ -66,7 +66,7 @@ func (i interval) expectDeleted(c *suite.C, j *suite.Job) {
 // doesn't exist afterwards.
 func (i interval) expectLifetime(c *suite.C, j *suite.Job, status string) {
 	c.Until(i.from.Add(-c.EarlyMargin(2 * time.Second)))
-	j.Status().Before(i.from).Is(200).Equal("status", status)
+	j.Status().IfBefore(i.from).Is(200).Equal("status", status)
 	i.expectDeleted(c, j)
 }
 
@@ -81,14 +81,14 @@ var stages = []stage{
 	{"queued", suite.InQueue, false, 2, queueEcho},
 	{"low-priority", suite.InQueue, false, 1, func(c *suite.C, policy suite.M) *stagedJob {
 		p := submitStaged(c, suite.Echo(), policy, suite.M{"lowPriority": true})
-		p.InQueue()
+		p.AwaitInQueue()
 		return p
 	}},
 	{"running", suite.InProgress, false, 1, func(c *suite.C, policy suite.M) *stagedJob {
 		return submitStaged(c, suite.Sleep(longRunTime), policy, suite.M{"executionTimeout": (7 * time.Hour).Milliseconds()}).awaitStart()
 	}},
 	{"completed", suite.Completed, false, 1, func(c *suite.C, policy suite.M) *stagedJob {
-		return submitStaged(c, suite.Echo(suite.M{"x": "kept"}), policy).awaitEnd((*suite.Job).Completed)
+		return submitStaged(c, suite.Echo(suite.M{"x": "kept"}), policy).awaitEnd((*suite.Job).AwaitCompleted)
 	}},
 	{"failed", suite.Failed, false, 1, failOnce},
 	{"timed-out", suite.TimedOut, false, 1, timeOutOnce},
@@ -104,14 +104,14 @@ var stages = []stage{
 		return p.awaitStart().awaitTimeout(secondRunTime).retry("JOB-23").awaitStart()
 	}},
 	{"failed-completed", suite.Completed, true, 1, func(c *suite.C, policy suite.M) *stagedJob {
-		p := submitStaged(c, suite.Fail(suite.M{"times": 1, "x": "kept"}), policy).awaitEnd((*suite.Job).Failed)
+		p := submitStaged(c, suite.Fail(suite.M{"times": 1, "x": "kept"}), policy).awaitEnd((*suite.Job).AwaitFailed)
 		c.Sleep(2 * time.Minute)
-		return p.retry("JOB-22").awaitEnd((*suite.Job).Completed)
+		return p.retry("JOB-22").awaitEnd((*suite.Job).AwaitCompleted)
 	}},
 	{"failed-failed", suite.Failed, true, 1, func(c *suite.C, policy suite.M) *stagedJob {
 		p := failOnce(c, policy)
 		c.Sleep(2 * time.Minute)
-		return p.retry("JOB-22").awaitEnd((*suite.Job).Failed)
+		return p.retry("JOB-22").awaitEnd((*suite.Job).AwaitFailed)
 	}},
 	{"timed-out-timed-out", suite.TimedOut, true, 1, func(c *suite.C, policy suite.M) *stagedJob {
 		return timeOutOnce(c, policy).retry("JOB-23").awaitStart().awaitTimeout(shortLimit)
@@ -127,12 +127,12 @@ func queueEcho(c *suite.C, policy suite.M) *stagedJob {
 	blocker := c.BusyWorker()
 	p := submitStaged(c, suite.Echo(), policy)
 	p.blocker = blocker
-	p.InQueue()
+	p.AwaitInQueue()
 	return p
 }
 
 func failOnce(c *suite.C, policy suite.M) *stagedJob {
-	return submitStaged(c, suite.Fail(suite.M{"output": "left", "message": "failed"}), policy).awaitEnd((*suite.Job).Failed)
+	return submitStaged(c, suite.Fail(suite.M{"output": "left", "message": "failed"}), policy).awaitEnd((*suite.Job).AwaitFailed)
 }
 
 func timeOutOnce(c *suite.C, policy suite.M) *stagedJob {
@@ -143,7 +143,7 @@ func timeOutOnce(c *suite.C, policy suite.M) *stagedJob {
 func rerunAfterFailure(c *suite.C, policy suite.M) *stagedJob {
 	p := submitStaged(c, suite.Stream(1, secondRunTime, suite.M{"message": "failed"}), policy, suite.M{"executionTimeout": (7 * time.Hour).Milliseconds()}).awaitStart()
 	c.Sleep(secondRunTime + c.Grace())
-	p.awaitEnd((*suite.Job).Failed)
+	p.awaitEnd((*suite.Job).AwaitFailed)
 	p.endedAt.from = p.startedAt.from.Add(secondRunTime)
 	return p.retry("JOB-22").awaitStart()
 }
@@ -156,7 +156,7 @@ func submitStaged(c *suite.C, input any, policies ...suite.M) *stagedJob {
 
 // awaitStart waits until the job runs.
 func (p *stagedJob) awaitStart() *stagedJob {
-	p.startedAt = interval{p.lastQueued.from, p.Running().Received}
+	p.startedAt = interval{p.lastQueued.from, p.AwaitRunning().Received}
 	return p
 }
 
@@ -169,7 +169,7 @@ func (p *stagedJob) awaitEnd(await func(*suite.Job) *suite.Answer) *stagedJob {
 func (p *stagedJob) awaitTimeout(limit time.Duration) *stagedJob {
 	due := p.startedAt.add(limit)
 	p.c.Until(due.to.Add(p.c.Grace()))
-	p.endedAt = interval{due.from, p.TimedOut().Received}
+	p.endedAt = interval{due.from, p.AwaitTimedOut().Received}
 	return p
 }
 
@@ -192,7 +192,7 @@ func (p *stagedJob) retry(clause string) *stagedJob {
 // requeue retries the job while another one keeps the worker busy.
 func (p *stagedJob) requeue(clause string) *stagedJob {
 	p.blocker = p.c.BusyWorker()
-	p.retry(clause).InQueue()
+	p.retry(clause).AwaitInQueue()
 	return p
 }
 

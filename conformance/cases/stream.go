@@ -19,7 +19,7 @@ var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 	{ID: "OPS-09", Source: "Stream chunk", Statement: "Each chunk has an output.", Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 		jobs := map[int]*suite.Job{2: c.Run(suite.Stream(2, 0)), 5: c.Run(suite.Stream(5, 0))}
 		for _, job := range jobs {
-			job.Completed()
+			job.AwaitCompleted()
 		}
 		for n, job := range jobs {
 			chunks := job.Stream().Is(200).Chunks()
@@ -104,7 +104,7 @@ var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			j := c.Run(suite.Stream(10, time.Second)).Reach(suite.InProgress)
 			c.Sleep(4 * time.Second)
 			chunks := j.Stream().Is(200).Chunks()
-			j.Status().Before(j.StartedAfter.Add(10*time.Second)).Is(200).Equal("status", suite.InProgress)
+			j.Status().IfBefore(j.StartedAfter.Add(10*time.Second)).Is(200).Equal("status", suite.InProgress)
 			c.Expect(len(chunks) > 0, "chunks of a job that is IN_PROGRESS", "no chunk")
 		}},
 	{ID: "OPS-15", Level: suite.Unspec, Source: "Endpoints B, GET /stream", Statement: "What /stream returns for a job whose handler doesn't stream.",

@@ -143,7 +143,7 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 			j := c.Run(suite.Stream(2, 0), suite.M{"s3Config": s3})
 			secret, _ := s3["accessSecret"].(string)
 			j.Answer.NotContains(secret)
-			j.Completed().NotContains(secret)
+			j.AwaitCompleted().NotContains(secret)
 			j.Stream().NotContains(secret)
 			c.Get("/requests").NotContains(secret)
 		}},

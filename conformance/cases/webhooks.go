@@ -16,7 +16,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 	{ID: "WEB-01", Statement: "The webhook of a /run is called when the job ends.", Jobs: 5, WaitTime: 5 * time.Second, Seconds: 5, Run: func(c *suite.C) {
 		for _, more := range []string{"", "?job=1&word=two%20words", "/below/it", "/below?a=b&a=c&e=%C3%A9%26", "/?x"} {
 			box := c.Box()
-			c.Run(suite.Echo(), suite.M{"webhook": box.URL + more}).Completed()
+			c.Run(suite.Echo(), suite.M{"webhook": box.URL + more}).AwaitCompleted()
 			called := firstCallAfter(c, box, 0).Target
 			c.Expect(strings.HasSuffix(called, more), "a call of the address with "+more, "a call of %s", called)
 		}
@@ -29,7 +29,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		c.Until(blocker.StartedBefore.Add(12*time.Second + c.Grace()))
 		j.Await(suite.InProgress, suite.Completed)
 		expectCallBetween(c, box, blocker.StartedAfter.Add(32*time.Second), blocker.StartedBefore.Add(32*time.Second))
-		j.Completed()
+		j.AwaitCompleted()
 	}},
 	{ID: "WEB-01-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 2 * time.Minute, Seconds: 2, Run: func(c *suite.C) {
 		box := c.Box()
@@ -37,7 +37,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		c.Sleep(40 * time.Second) // the description leaves open which ends call the webhook
 		before := countCalls(c, box)
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
-		j.Completed()
+		j.AwaitCompleted()
 		firstCallAfter(c, box, before)
 		c.Sleep(40 * time.Second)
 		expectCalls(c, box, before+1)
@@ -49,7 +49,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 	}},
 	// The webhook is called without another request.
 	{ID: "WEB-02-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 60 * time.Second, Seconds: 12, Run: func(c *suite.C) {
-		c.Run(suite.Echo()).Completed() // starts a worker
+		c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 		box, begin := c.Box(), c.Now()
 		p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(10*time.Second), suite.M{"webhook": box.URL}))
 		c.Sleep(time.Second + c.Grace())
@@ -61,7 +61,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 	{ID: "WEB-03", Statement: "A job without a webhook causes no call.",
 		Needs: suite.OwnEndpoint | suite.Webhooks, Jobs: 2, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := calledBox(c)
-			c.Run(suite.Echo()).Completed()
+			c.Run(suite.Echo()).AwaitCompleted()
 			c.Sleep(35 * time.Second)
 			expectCalls(c, box, 1)
 		}},
@@ -76,7 +76,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		boxes := map[int]*env.Box{}
 		for _, code := range []int{400, 401, 404, 409, 410, 429, 500, 502, 503} {
 			boxes[code] = c.Box(code)
-			c.Run(suite.Echo(), suite.M{"webhook": boxes[code].URL}).Completed()
+			c.Run(suite.Echo(), suite.M{"webhook": boxes[code].URL}).AwaitCompleted()
 		}
 		awaitCalls(c, 4)
 		for code, box := range boxes {
@@ -91,7 +91,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		awaitCalls(c, 4)
 		before := len(box.Calls())
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
-		j.Completed()
+		j.AwaitCompleted()
 		c.Given("WEB-01", func() { firstCallAfter(c, box, before) })
 		awaitRetries(c, box, before)
 		n := len(box.Calls()) - before
@@ -100,9 +100,9 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 	}},
 	// The end of the job's ttl causes no further calls.
 	{ID: "WEB-05-short-ttl", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: time.Minute, Seconds: 2, Run: func(c *suite.C) {
-		c.Run(suite.Echo()).Completed() // starts a worker
+		c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 		box := c.Box(500)
-		c.Run(suite.Echo(), suite.M{"webhook": box.URL}, suite.TTL(15*time.Second)).Completed()
+		c.Run(suite.Echo(), suite.M{"webhook": box.URL}, suite.TTL(15*time.Second)).AwaitCompleted()
 		c.Given("WEB-01", func() { firstCallAfter(c, box, 0) })
 		awaitRetries(c, box, 0)
 		n := len(box.Calls())
@@ -168,10 +168,10 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 	{ID: "WEB-11", Level: suite.Unspec, Source: "Events, 2", Statement: "Which final states call the webhook.",
 		Needs: suite.OwnEndpoint | suite.Webhooks, Requests: 40, Jobs: 3, WaitTime: 30 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			failed, stopped, late := c.Box(), c.Box(), c.Box()
-			c.Run(suite.Fail(), suite.M{"webhook": failed.URL}).Failed()
+			c.Run(suite.Fail(), suite.M{"webhook": failed.URL}).AwaitFailed()
 			j := c.Run(suite.Sleep(time.Minute), suite.M{"webhook": stopped.URL}).Reach(suite.InProgress)
 			j.Cancel()
-			c.Run(suite.Sleep(time.Minute), suite.M{"webhook": late.URL}, suite.ExecutionTimeout(5*time.Second)).Running()
+			c.Run(suite.Sleep(time.Minute), suite.M{"webhook": late.URL}, suite.ExecutionTimeout(5*time.Second)).AwaitRunning()
 			c.Sleep(10 * time.Second)
 			awaitCallsUnderWay(c)
 			c.Observe("FAILED: %d, CANCELLED: %d, TIMED_OUT: %d", len(failed.Calls()), len(stopped.Calls()), len(late.Calls()))
@@ -186,7 +186,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		c.Run(suite.Echo(), suite.M{"webhook": purged.URL})
 		c.Given("OPS-17", func() { c.Post("/purge-queue", nil).Is(200) })
 		blocker.Cancel()
-		c.Run(suite.Sleep(time.Minute), suite.M{"webhook": deleted.URL}, suite.TTL(10*time.Second)).Running()
+		c.Run(suite.Sleep(time.Minute), suite.M{"webhook": deleted.URL}, suite.TTL(10*time.Second)).AwaitRunning()
 		c.Sleep(20 * time.Second)
 		awaitCallsUnderWay(c)
 		c.Observe("ttl passed in the queue: %d, while running: %d, cancelled in the queue: %d, purged: %d", len(late.Calls()), len(deleted.Calls()), len(stopped.Calls()), len(purged.Calls()))
@@ -194,14 +194,14 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 	{ID: "WEB-12", Level: suite.Unspec, Statement: "Whether another 2xx or a redirect ends the calls.", Jobs: 2, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 		noContent, redirect := c.Box(204), c.Box(302)
 		for _, box := range []*env.Box{noContent, redirect} {
-			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
+			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).AwaitCompleted()
 		}
 		awaitCalls(c, 3)
 		c.Observe("204: %d calls; 302: %d calls", len(noContent.Calls()), len(redirect.Calls()))
 	}},
 	{ID: "WEB-13", Level: suite.Should, Statement: "The receiver gets no API key and no secret of s3Config.", Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 		box, s3 := c.Box(), s3Config(c)
-		c.Run(suite.Echo(), suite.M{"webhook": box.URL, "s3Config": s3}).Completed()
+		c.Run(suite.Echo(), suite.M{"webhook": box.URL, "s3Config": s3}).AwaitCompleted()
 		call := firstCallAfter(c, box, 0)
 		sent := fmt.Sprint(call.Header) + string(call.Body)
 		for _, secret := range []string{c.Target.Key, fmt.Sprint(s3["accessSecret"])} {
@@ -219,7 +219,7 @@ const callPatience = 300 * time.Millisecond
 // answers with the status codes in turn, or with 200.
 func calledBox(c *suite.C, answers ...int) *env.Box {
 	box := c.Box(answers...)
-	c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
+	c.Run(suite.Echo(), suite.M{"webhook": box.URL}).AwaitCompleted()
 	c.Given("WEB-01", func() { firstCallAfter(c, box, 0) })
 	return box
 }

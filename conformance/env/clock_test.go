@@ -178,13 +178,13 @@ func TestClockEnds(t *testing.T) {
 		d.broken = errors.New("no clock")
 		for range 2 {
 			_ = clock.Begin(t.Context())
-			must.FailWith(t, clock.Until(t.Context(), clock.Now().Add(time.Minute)), d.broken, "returned")
+			must.ErrorIs(t, clock.Until(t.Context(), clock.Now().Add(time.Minute)), d.broken, "returned")
 			clock.End()
 		}
 		d.broken = nil
 		clock, d.hangs = newClock(t, 1, d, true), true
 		_ = clock.Begin(t.Context())
-		must.FailWith(t, clock.Until(t.Context(), clock.Now().Add(time.Minute)), context.DeadlineExceeded, "returned")
+		must.ErrorIs(t, clock.Until(t.Context(), clock.Now().Add(time.Minute)), context.DeadlineExceeded, "returned")
 	})
 }
 

@@ -308,9 +308,9 @@ func TestPartlyJudged(t *testing.T) {
 // Errors of writing are returned.
 func TestFullDisk(t *testing.T) {
 	for _, f := range report.Formats {
-		must.FailWith(t, f.Write(full{}, sample()), errFull, f.Name)
+		must.ErrorIs(t, f.Write(full{}, sample()), errFull, f.Name)
 	}
-	must.FailWith(t, report.WriteDiff(full{}, report.Compare(sample(), sample()), false), errFull, "diff")
+	must.ErrorIs(t, report.WriteDiff(full{}, report.Compare(sample(), sample()), false), errFull, "diff")
 }
 
 var errFull = errors.New("no space is left")

@@ -53,9 +53,9 @@ func (a *Answer) Expect(ok bool, accepted string) *Answer {
 	return a
 }
 
-// Before sets a deadline for the following expectations. If the answer arrived later and fails an
+// IfBefore sets a deadline for the following expectations. If the answer arrived later and fails an
 // expectation, the case is inconclusive.
-func (a *Answer) Before(t time.Time) *Answer {
+func (a *Answer) IfBefore(t time.Time) *Answer {
 	a.deadline = t
 	return a
 }

@@ -144,13 +144,13 @@ func IsFinal(status string) bool {
 	return slices.Contains([]string{Completed, Failed, Cancelled, TimedOut}, status)
 }
 
-// InQueue, Running, Completed, Failed and TimedOut wait for a status that the case needs,
+// AwaitInQueue and the others like it wait for a status that the case needs,
 // but doesn't judge.
-func (j *Job) InQueue() *Answer   { return j.awaitGiven(InQueue) }
-func (j *Job) Running() *Answer   { return j.awaitGiven(InProgress) }
-func (j *Job) Completed() *Answer { return j.awaitGiven(Completed) }
-func (j *Job) Failed() *Answer    { return j.awaitGiven(Failed) }
-func (j *Job) TimedOut() *Answer  { return j.awaitGiven(TimedOut) }
+func (j *Job) AwaitInQueue() *Answer   { return j.awaitGiven(InQueue) }
+func (j *Job) AwaitRunning() *Answer   { return j.awaitGiven(InProgress) }
+func (j *Job) AwaitCompleted() *Answer { return j.awaitGiven(Completed) }
+func (j *Job) AwaitFailed() *Answer    { return j.awaitGiven(Failed) }
+func (j *Job) AwaitTimedOut() *Answer  { return j.awaitGiven(TimedOut) }
 
 var statusClauses = map[string]string{InQueue: "JOB-02", InProgress: "JOB-15", Completed: "JOB-16", Failed: "JOB-36", TimedOut: "SUB-10"}
 
@@ -159,7 +159,7 @@ func (j *Job) awaitGiven(status string) (a *Answer) {
 	return a
 }
 
-// Reach waits for a status as InQueue does, and returns the job.
+// Reach waits for a status as AwaitInQueue does, and returns the job.
 func (j *Job) Reach(status string) *Job {
 	j.awaitGiven(status)
 	return j

@@ -22,9 +22,9 @@ type Variant struct {
 	// EndpointBody is a JSON object with the members that the variant requires in the body
 	// that creates an endpoint.
 	EndpointBody string
-	// Exact says that the suite controls the variant's clock and grants it no lateness.
+	// NoLateness says that the suite controls the variant's clock and grants it no lateness.
 	// Clauses of any level may then warn that an effect is late.
-	Exact bool
+	NoLateness bool
 }
 
 // files have a variant on each line. The variants of blind.tsv were written from the contract,
@@ -46,7 +46,7 @@ var All = sync.OnceValue(func() (all []Variant) {
 		if len(fields) > 5 {
 			v.EndpointBody = fields[5]
 		}
-		v.Exact = len(fields) > 6 && fields[6] == "exact"
+		v.NoLateness = len(fields) > 6 && fields[6] == "exact"
 		all = append(all, v)
 	}
 	return all

@@ -17,7 +17,7 @@ import (
 )
 
 // CatalogList is a list of the catalog. The catalog belongs to API v2 and is read there with every
-// version of the client.
+// version of the client, except for its templates (NewClient).
 type CatalogList[T any] struct {
 	deployment          *deployment
 	path, member, title string

@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// kind has the operations of a kind on the object "a", without its type.
+// kind has the operations of a kind on the object "a". It hides the type parameter of api.Collection.
 type kind struct {
 	name     string
 	path     map[api.Version]string
@@ -25,7 +25,7 @@ type kind struct {
 	update   func(context.Context, *api.Client) error // sends a PATCH; nil if the kind has no update
 }
 
-// newKind returns the operations of a kind, whose update changes have to want.
+// newKind returns the operations of a kind. Its update turns the object have into want.
 func newKind[T any](k kind, collection func(*api.Client) *api.Collection[T], have, want T) kind {
 	k.list = func(ctx context.Context, c *api.Client) (int, error) {
 		l, err := collection(c).List(ctx)
@@ -189,7 +189,7 @@ func TestDelete(t *testing.T) {
 		{"404 from a proxy", api.V2, foreign, nil, 404, 1},
 		{"in the form of v1", api.V2, answer(404, `{"message":"none"}`), nil, 404, 1},
 		{"in the form of v2, of another status", api.V2, answer(404, `{"title":"none","status":400}`), nil, 404, 1},
-		{"in the form of v1 by error", api.V1, answer(404, `{"error":"none","status":404}`), nil, 0, 1},
+		{"in the form of v1, with the member error", api.V1, answer(404, `{"error":"none","status":404}`), nil, 0, 1},
 		{"unknown by 400, and a proxy's 404", api.V1, answer(400, ``), foreign, 400, 2},
 		{"unknown by 400", api.V1, answer(400, ``), gone, 0, 2},
 		{"in use", api.V1, answer(400, `{"message":"in use"}`), there, 400, 2},

@@ -19,9 +19,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// shop is a deployment of API v2 that stores objects. faults[n] answers the n-th POST: it may call
+// fakeAPI is a deployment of API v2 that stores objects. faults[n] answers the n-th POST: it may call
 // make, which creates the object and returns the answer.
-type shop struct {
+type fakeAPI struct {
 	member string // "networkVolumes", "templates", "registries" or "endpoints"
 	unique bool
 	faults []fault
@@ -39,12 +39,12 @@ type shop struct {
 
 type fault = func(w http.ResponseWriter, r *http.Request, make func() string)
 
-// equal is an object of the shop that equals volume("v").
-func equal() map[string]any {
+// equalVolume is an object of a fakeAPI that equals volume("v").
+func equalVolume() map[string]any {
 	return map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}
 }
 
-func (s *shop) add(object map[string]any) string {
+func (s *fakeAPI) add(object map[string]any) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.n++
@@ -53,7 +53,7 @@ func (s *shop) add(object map[string]any) string {
 	return object["id"].(string)
 }
 
-func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	segments := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
@@ -122,8 +122,8 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open returns a client of the shop for one run.
-func (s *shop) open(t *testing.T) *api.Client {
+// open returns a client of a fakeAPI for one run.
+func (s *fakeAPI) open(t *testing.T) *api.Client {
 	t.Helper()
 	if s.member == "" {
 		s.member = "networkVolumes"
@@ -170,7 +170,7 @@ func TestLostCreate(t *testing.T) {
 				if name == "an older id" {
 					return
 				}
-				s = &shop{member: "templates", unique: true, faults: []fault{loseAnswer(done, loss), loseAnswer(done, loss)}}
+				s = &fakeAPI{member: "templates", unique: true, faults: []fault{loseAnswer(done, loss), loseAnswer(done, loss)}}
 				template, err := s.open(t).Templates.Create(t.Context(), api.Template{Name: "t", Image: "i", Env: map[string]string{"A": "1"}})
 				must.Hold(t, err == nil && template.ID == "id1" && template.Image == "i" && s.posts == map[bool]int{true: 1, false: 3}[done], template, err, "after", s.posts, "POSTs")
 			})
@@ -183,10 +183,10 @@ func TestLostCreate(t *testing.T) {
 func TestInvalidIDInTheList(t *testing.T) {
 	for _, id := range []string{"../../pods/x", "a%2fb", "$(reboot)", "a b", "a\x1b[31m", strings.Repeat("a", 5000)} {
 		synctest.Test(t, func(t *testing.T) {
-			created := equal()
+			created := equalVolume()
 			created["id"] = id
 			text, _ := json.Marshal(created)
-			s := &shop{}
+			s := &fakeAPI{}
 			s.faults = []fault{func(w http.ResponseWriter, r *http.Request, _ func() string) {
 				s.add(created)
 				created["id"] = id
@@ -210,14 +210,14 @@ func TestAmbiguousCreateAdoptsNothing(t *testing.T) {
 		candidates []string
 		says       string
 	}{
-		"another equal object appears": {[]map[string]any{equal()}, nil, []string{"id1", "id2"}, "several new network volumes"},
+		"another equal object appears": {[]map[string]any{equalVolume()}, nil, []string{"id1", "id2"}, "several new network volumes"},
 		"the same name, larger":        {[]map[string]any{{"name": "v", "size": 20, "dataCenter": "EU-RO-1", "type": "STANDARD"}}, nil, nil, ""},
 		"the same name, elsewhere":     {[]map[string]any{{"name": "v", "size": 10, "dataCenter": "X", "type": "STANDARD"}}, nil, nil, ""},
 		"another name":                 {[]map[string]any{{"name": "w", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}}, nil, nil, ""},
 		"the list is refused with 403": {nil, answer(403, `{"title":"Forbidden","status":403}`), nil, "the list of network volumes is refused"},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
-			s := &shop{list: c.list}
+			s := &fakeAPI{list: c.list}
 			s.faults = []fault{func(w http.ResponseWriter, r *http.Request, make func() string) {
 				for _, o := range c.meanwhile {
 					s.add(o)
@@ -242,7 +242,7 @@ func TestConcurrentEqualCreates(t *testing.T) {
 	const n = 6
 	for mask := range 1 << n { // the POSTs whose answers are lost
 		synctest.Test(t, func(t *testing.T) {
-			s := &shop{}
+			s := &fakeAPI{}
 			for i := range n {
 				slow := time.Duration(i*37%n) * time.Second
 				s.faults = append(s.faults, func(w http.ResponseWriter, r *http.Request, make func() string) {
@@ -262,7 +262,7 @@ func TestConcurrentEqualCreates(t *testing.T) {
 			for i := range n {
 				group.Go(func() {
 					got, err := c.NetworkVolumes.Create(t.Context(), volume("v"))
-					must.FailWith(t, err, nil, "mask", mask)
+					must.ErrorIs(t, err, nil, "mask", mask)
 					ids[i] = got.ID
 				})
 			}
@@ -293,7 +293,7 @@ func TestTakenName(t *testing.T) {
 		"other settings, made while this run went on": {"j", false, false},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
-			s := &shop{member: "templates", unique: true}
+			s := &fakeAPI{member: "templates", unique: true}
 			if c.lost {
 				s.faults = []fault{loseAnswer(false, hangUp)}
 			}
@@ -330,7 +330,7 @@ func TestLostSecret(t *testing.T) {
 		"another was there, forever": {true, 9, "", false},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
-			s := &shop{member: "registries", unique: true}
+			s := &fakeAPI{member: "registries", unique: true}
 			for range c.losses {
 				s.faults = append(s.faults, func(w http.ResponseWriter, r *http.Request, make func() string) {
 					if !c.theirs {
@@ -370,7 +370,7 @@ func TestInterruptedCreate(t *testing.T) {
 		}, false},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
-			s := &shop{faults: []fault{c.fault}}
+			s := &fakeAPI{faults: []fault{c.fault}}
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel)
 			client, began := s.open(t), time.Now()
@@ -382,7 +382,7 @@ func TestInterruptedCreate(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := &shop{}
+		s := &fakeAPI{}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := s.open(t).NetworkVolumes.Create(ctx, volume("v"))
@@ -405,7 +405,7 @@ func TestRecentCreateToleratesNotFound(t *testing.T) {
 	} {
 		for _, age := range []time.Duration{0, 2 * time.Minute} {
 			runInBubble(t, fmt.Sprint(name, age), func(t *testing.T) {
-				s := &shop{}
+				s := &fakeAPI{}
 				c := s.open(t)
 				created := must.Do(c.NetworkVolumes.Create(t.Context(), volume("v")))(t)
 				time.Sleep(age)
@@ -418,7 +418,7 @@ func TestRecentCreateToleratesNotFound(t *testing.T) {
 	}
 	// A later run gets the time of the create from the state.
 	synctest.Test(t, func(t *testing.T) {
-		s := &shop{young: 2, hidden: 1}
+		s := &fakeAPI{young: 2, hidden: 1}
 		id := s.add(map[string]any{"name": "v"})
 		c := s.open(t)
 		c.RestoreCreateTime(id, time.Now().Add(-10*time.Second))

@@ -142,8 +142,8 @@ func TestRefusalThatProvesTheAPI(t *testing.T) {
 func TestObjectThatWasReadIsNotTakenOver(t *testing.T) {
 	for _, reads := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &shop{hidden: 2, faults: []fault{loseAnswer(false, hangUp)}}
-			id := s.add(equal())
+			s := &fakeAPI{hidden: 2, faults: []fault{loseAnswer(false, hangUp)}}
+			id := s.add(equalVolume())
 			c := s.open(t)
 			if reads {
 				must.Do(c.NetworkVolumes.Get(t.Context(), id))(t)
@@ -157,8 +157,8 @@ func TestObjectThatWasReadIsNotTakenOver(t *testing.T) {
 			must.Hold(t, reads || err == nil && got.ID == id, "not read before: got", got, err) // without the read, the result differs
 		})
 		synctest.Test(t, func(t *testing.T) {
-			s := &shop{}
-			id := s.add(equal())
+			s := &fakeAPI{}
+			id := s.add(equalVolume())
 			c := s.open(t)
 			if reads {
 				must.Do(c.NetworkVolumes.Get(t.Context(), id))(t)

@@ -213,7 +213,7 @@ func TestStreamThatFails(t *testing.T) {
 			_, err := client.Jobs.RunUntil(t.Context(), "e", api.Submission{Input: json.RawMessage(`{}`)}, time.Minute, func(ctx context.Context, job api.Job) (api.Job, error) {
 				return client.Jobs.Stream(ctx, "e", job.ID, func(api.Job) {}, func(api.Chunk) error { return nil })
 			})
-			must.Fail(t, err, "the wait for job j of endpoint e ended while it was "+want+": ")
+			must.ErrorContains(t, err, "the wait for job j of endpoint e ended while it was "+want+": ")
 		})
 	}
 }
@@ -306,7 +306,7 @@ func TestLogQuery(t *testing.T) {
 		same(t, d.last(t).query, test.want)
 	}
 	for _, id := range []string{"", "a/b"} {
-		must.Fail(t, must.Err(c.PodLog(t.Context(), id, api.LogQuery{})), "can't be the id")
+		must.ErrorContains(t, must.Err(c.PodLog(t.Context(), id, api.LogQuery{})), "can't be the id")
 	}
 }
 
@@ -323,7 +323,7 @@ func TestLogThatFails(t *testing.T) {
 	} {
 		runInBubble(t, name, func(t *testing.T) {
 			client, _ := deployPiped(t, api.V2, c.answer)
-			must.Fail(t, must.Err(client.PodLog(t.Context(), "p", api.LogQuery{Tail: 5, For: time.Second})), c.says, "/v2/pods/p/logs")
+			must.ErrorContains(t, must.Err(client.PodLog(t.Context(), "p", api.LogQuery{Tail: 5, For: time.Second})), c.says, "/v2/pods/p/logs")
 		})
 	}
 }

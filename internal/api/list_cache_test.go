@@ -15,15 +15,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-func volumes(n int) *shop {
-	s := &shop{}
+func volumes(n int) *fakeAPI {
+	s := &fakeAPI{}
 	for range n {
-		s.add(equal())
+		s.add(equalVolume())
 	}
 	return s
 }
 
-// readAll reads all objects of the shop concurrently.
+// readAll reads all objects of a fakeAPI concurrently.
 func readAll(t *testing.T, c *api.Client, n int) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -92,7 +92,7 @@ func TestIncompleteLists(t *testing.T) {
 // If a read by id lacks a member, too, the list is used for the next objects.
 func TestMemberThatNoAnswerHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &shop{}
+		s := &fakeAPI{}
 		for range 20 {
 			s.add(map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1"})
 		}
@@ -121,7 +121,7 @@ func TestAbsenceNeedsAReadByID(t *testing.T) {
 
 // After a write of the same run, reads of the kind aren't served from older lists.
 func TestNeverStaleAfterAWrite(t *testing.T) {
-	change := func(s *shop, size int) { // by another client
+	change := func(s *fakeAPI, size int) { // by another client
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, o := range s.objects {
@@ -175,7 +175,7 @@ func TestListDuringAWrite(t *testing.T) {
 		c := pipe(t, mux, api.Settings{SharedReads: true})
 		var group sync.WaitGroup
 		group.Go(func() { // began before the write: both answers are valid
-			must.FailWith(t, must.Err(c.NetworkVolumes.Get(t.Context(), "id1")), nil)
+			must.Do(c.NetworkVolumes.Get(t.Context(), "id1"))(t)
 		})
 		time.Sleep(time.Second)
 		must.Do(c.NetworkVolumes.Update(t.Context(), api.NetworkVolume{ID: "id1", Name: "v"}, api.NetworkVolume{Name: "new"}))(t)
@@ -212,7 +212,7 @@ func TestInterruptedReader(t *testing.T) {
 		time.Sleep(time.Second)
 		cancel()
 		group.Wait()
-		must.Fail(t, errs["id1"], "listing the network volumes: interrupted")
+		must.ErrorContains(t, errs["id1"], "listing the network volumes: interrupted")
 		must.Hold(t, errs["id2"] == nil && s.lists == 1, "got", errs["id2"], "after", s.lists, "lists")
 	})
 }

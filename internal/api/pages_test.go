@@ -18,7 +18,7 @@ import (
 )
 
 // pager serves a list of API v2 in pages, newest object first, and objects by id. A cursor is the
-// id of the last object of the previous page.
+// number in the id of the last object of the previous page, and has a + after an empty page.
 type pager struct {
 	path, member string
 	limit        int
@@ -116,7 +116,7 @@ func (s *pager) open(t *testing.T) *api.Client {
 	return pipe(t, handler, api.Settings{SharedReads: true})
 }
 
-// pagedKind has the operations of a kind with pages, without its type.
+// pagedKind has the operations of a kind with pages. It hides the type parameter of api.Collection.
 type pagedKind struct {
 	member string
 	object string // an object's members after id and name
@@ -162,7 +162,7 @@ var pagedKinds = map[string]pagedKind{
 		`,"awsUser":"1","awsRegion":"us-east-2","repository":"app","tag":"latest","resource":"arn:aws:ecr:us-east-2:1:repository/app"}`),
 }
 
-// eachPaged runs a check with 2,500 objects of each kind, in pages of every size.
+// eachPaged runs a check with 2,500 objects of each kind, in pages of 50 and of 1,000.
 func eachPaged(t *testing.T, paths []string, check func(t *testing.T, path string, s *pager)) {
 	for i, path := range paths {
 		kind, limits := pagedKinds[path], []int{50, 1000}

@@ -165,7 +165,7 @@ func TestPodOfALostCreate(t *testing.T) {
 		"with a mount":           {map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": 30, "path": "/x"}}}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &shop{member: "pods"}
+			s := &fakeAPI{member: "pods"}
 			s.faults = []fault{func(w http.ResponseWriter, r *http.Request, _ func() string) {
 				object := map[string]any{
 					"name": "p", "image": "i", "args": "python 'a b'", "disk": 20, "env": map[string]any{"A": "b"}, "ports": []string{"8000/http"}, "mounts": map[string]any{},

@@ -1,9 +1,10 @@
 package contract
 
-const pageOfBatches = "changes of November 2026: batch jobs"
+// aboutBatches is the page of RunPod's documentation.
+const aboutBatches = "changes of November 2026: batch jobs"
 
 // batch is the summary of a batch.
-var batch = rows(Jobs, "batch", pageOfBatches,
+var batch = rows(Jobs, "batch", aboutBatches,
 	f("id", "string", Read, required(Read)),
 	f("endpointId", "string", Read),
 	f("name", "string", Read, note("chosen by this project; only if set")),
@@ -28,18 +29,18 @@ func batchPage(list, text string) []Field {
 }
 
 var (
-	batchList    = rows(Jobs, "batchList", pageOfBatches, batchPage("batches", "chosen by us; summaries, newest first")...)
-	batchResults = rows(Jobs, "batchResults", pageOfBatches, batchPage("requests", "id, status, output or error, startedAt, completedAt (RFC 3339)")...)
+	batchList    = rows(Jobs, "batchList", aboutBatches, batchPage("batches", "chosen by us; summaries, newest first")...)
+	batchResults = rows(Jobs, "batchResults", aboutBatches, batchPage("requests", "id, status, output or error, startedAt, completedAt (RFC 3339)")...)
 )
 
 var operationsBatch = []Operation{
-	op("POST", "/batch", "batch", 200, pageOfBatches, fails(400, 413), opNote("a JSON array of requests, possibly empty; returns id and status DRAFT")),
-	op("GET", "/batch", "batchList", 200, pageOfBatches, query("offset", "limit"), fails(400)),
-	op("GET", "/batch/{id}", "batch", 200, pageOfBatches),
-	op("PUT", "/batch/{id}", "batch", 200, pageOfBatches, fails(400, 413), opNote("the name, a string of at most 255 characters")),
-	op("POST", "/batch/{id}/requests", "batch", 200, pageOfBatches, fails(400, 413), opNote("`{\"requests\": [{\"input\": {…}}]}`, only to a DRAFT; body up to 10 MiB")),
-	op("GET", "/batch/{id}/requests", "batchResults", 200, pageOfBatches, query("offset", "limit"), fails(400)),
-	op("DELETE", "/batch/{id}/requests/{requestId}", "batch", 200, pageOfBatches, fails(400), opNote("only of a DRAFT")),
-	op("POST", "/batch/{id}/finalize", "batch", 200, pageOfBatches, fails(400), opNote("DRAFT → FINALIZED")),
-	op("POST", "/batch/{id}/cancel", "batch", 200, pageOfBatches, opNote("drops waiting requests; CANCELLED when nothing runs")),
+	op("POST", "/batch", "batch", 200, aboutBatches, fails(400, 413), opNote("a JSON array of requests, possibly empty; returns id and status DRAFT")),
+	op("GET", "/batch", "batchList", 200, aboutBatches, query("offset", "limit"), fails(400)),
+	op("GET", "/batch/{id}", "batch", 200, aboutBatches),
+	op("PUT", "/batch/{id}", "batch", 200, aboutBatches, fails(400, 413), opNote("the name, a string of at most 255 characters")),
+	op("POST", "/batch/{id}/requests", "batch", 200, aboutBatches, fails(400, 413), opNote("`{\"requests\": [{\"input\": {…}}]}`, only to a DRAFT; body up to 10 MiB")),
+	op("GET", "/batch/{id}/requests", "batchResults", 200, aboutBatches, query("offset", "limit"), fails(400)),
+	op("DELETE", "/batch/{id}/requests/{requestId}", "batch", 200, aboutBatches, fails(400), opNote("only of a DRAFT")),
+	op("POST", "/batch/{id}/finalize", "batch", 200, aboutBatches, fails(400), opNote("DRAFT → FINALIZED")),
+	op("POST", "/batch/{id}/cancel", "batch", 200, aboutBatches, opNote("drops waiting requests; CANCELLED when nothing runs")),
 }

@@ -99,7 +99,7 @@ func TestInvalidInput(t *testing.T) {
 		`{"version":3}`:                        "got format 3",
 		`{"planned_values":{}, "values":null}`: "got a plan",
 	} {
-		must.Fail(t, must.Err(migrate.Blocks([]byte(input), false)), says)
+		must.ErrorContains(t, must.Err(migrate.Blocks([]byte(input), false)), says)
 	}
 	for _, args := range [][]string{{"-imports"}, {"file.json"}} {
 		err := migrate.Main(args, strings.NewReader(""), os.Stdout)

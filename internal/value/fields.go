@@ -26,7 +26,8 @@ func Expand(model, object any) {
 
 // Flatten sets a model's fields from an API object's fields of the same names. If both values are
 // empty, the model keeps its value; also if the object has a nil pointer, because the version
-// doesn't return the field. A nil pointer to an object becomes null.
+// doesn't return the field. A nil pointer to an object becomes null. Flatten skips the
+// fields in except.
 func Flatten(object, model any, except ...string) {
 	o, m := reflect.ValueOf(object), reflect.ValueOf(model).Elem()
 	for i := range o.NumField() {

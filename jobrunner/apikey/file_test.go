@@ -139,7 +139,7 @@ func TestExpiredKey(t *testing.T) {
 	if who, err := keys.Authorize(requestWith(key)); !errors.Is(err, apikey.ErrUnknown) || !strings.Contains(fmt.Sprint(err), "the API key expired at ") || who.Owner != "" {
 		t.Errorf("at its expiry: %+v, %v", who, err)
 	}
-	must.Fail(t, must.Err(apikey.At(dir).Add(apikey.Key{Name: "late", Expires: time.Now()})), "invalid expiry")
+	must.ErrorContains(t, must.Err(apikey.At(dir).Add(apikey.Key{Name: "late", Expires: time.Now()})), "invalid expiry")
 }
 
 // Keys from releases without scopes keep their rights.
@@ -187,7 +187,7 @@ func TestInvalidChanges(t *testing.T) {
 		must.Hold(t, err != nil && key == "", "endpoint", id, key, err)
 	}
 	must.Hold(t, f.Remove("new") != nil, "an unknown key was removed")
-	must.Fail(t, apikey.At(filepath.Join(dir, "nowhere")).Remove("ci"), "does not exist")
+	must.ErrorContains(t, apikey.At(filepath.Join(dir, "nowhere")).Remove("ci"), "does not exist")
 	keys := must.Do(f.List())(t)
 	must.Hold(t, len(keys) == 1 && keys[0].Name == "ci", "there is", keys)
 	entries := must.Do(os.ReadDir(dir))(t)
@@ -327,7 +327,7 @@ func TestAddedKeyIsAcceptedAtOnce(t *testing.T) {
 	for range 8 {
 		flood.Go(func() {
 			for ctx.Err() == nil {
-				must.FailWith(t, authorize("unknown"), apikey.ErrUnknown, "an unknown key")
+				must.ErrorIs(t, authorize("unknown"), apikey.ErrUnknown, "an unknown key")
 			}
 		})
 	}

@@ -153,7 +153,7 @@ func TestAClientThatGoesAwayEndsTheRequest(t *testing.T) {
 	if err == nil {
 		resp.Body.Close()
 	}
-	must.FailWith(t, err, context.Canceled)
+	must.ErrorIs(t, err, context.Canceled)
 	<-ended
 }
 

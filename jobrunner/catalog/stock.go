@@ -57,7 +57,7 @@ type Placement struct {
 	Product    string
 }
 
-// LevelOf returns the stock according to the file: the latest rule applies. stated is false if no rule
+// LevelOf returns the stock according to the file: of the rules in force, the one that began last applies. stated is false if no rule
 // does, so that the machine's own stock applies.
 func (c *Catalog) LevelOf(p Placement) (level Level, stated bool) {
 	if p.Cloud == "" {

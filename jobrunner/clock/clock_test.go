@@ -25,7 +25,7 @@ func TestClock(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		must.FailWith(t, c.Sleep(ctx, time.Hour), context.DeadlineExceeded, "a cancelled sleep")
+		must.ErrorIs(t, c.Sleep(ctx, time.Hour), context.DeadlineExceeded, "a cancelled sleep")
 
 		short, long := c.NewTimer(time.Minute), c.NewTimer(time.Hour)
 		at := <-short.C
@@ -83,7 +83,8 @@ func TestAdvance(t *testing.T) {
 	})
 }
 
-// Correct corrects differences above the tolerance, and running timers keep their durations.
+// Correct corrects differences above the tolerance, and running timers keep their durations. behind is
+// how far the clock would be behind without any correction.
 func TestCorrect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock
@@ -248,7 +249,7 @@ func TestJump(t *testing.T) {
 }
 
 // The first Correct sets the clock by the shared database. Later small differences are
-// corrected, and a jump is reported but not applied.
+// corrected. A jump is reported and changes Wall, but not Now.
 func TestJumpOfAnotherClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(clock.Clock)

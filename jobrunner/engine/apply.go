@@ -68,7 +68,7 @@ type effect struct {
 	retry     bool // the job is dispatched again because its worker died
 	clear     bool // output and chunks of the last run are deleted
 	result    bool // the event's output and message become the job's
-	moved     bool // columns besides those of the run may have changed
+	wholeRow  bool // columns besides those of the run may have changed
 	message   string
 	delay     int64 // time in the queue, of a job that starts
 	execution int64 // of a job that ends
@@ -87,7 +87,7 @@ type effect struct {
 // A job in any state is deleted at row.deleteAt or by the event removal. A report applies only to
 // the attempt that its worker runs. The caller applies timePasses before any other event.
 func (r *row) apply(ev event, now int64) (fx effect) {
-	fx.from, fx.moved = r.state, true
+	fx.from, fx.wholeRow = r.state, true
 	running := r.state == InProgress
 	switch ev.kind {
 	case timePasses:
@@ -100,7 +100,7 @@ func (r *row) apply(ev event, now int64) (fx effect) {
 		if fx.ok = r.state == InQueue; fx.ok {
 			r.state, r.worker, r.attempt, r.started = InProgress, ev.worker, r.attempt+1, now
 			r.deadline = now + cmp.Or(r.execution, ev.timeout, DefaultTimeout.Milliseconds())
-			fx.delay, fx.moved = max(0, now-r.queued), false
+			fx.delay, fx.wholeRow = max(0, now-r.queued), false
 		}
 	case completed, failed, progressed, lost, returned:
 		if fx.ok = running && r.worker == ev.worker && r.attempt == ev.attempt; fx.ok {
@@ -148,7 +148,7 @@ func (r *row) report(ev event, now int64, fx *effect) {
 		fx.result, fx.message = true, ev.message
 	case progressed:
 		r.streamed += int64(len(ev.chunks))
-		fx.result, fx.moved = ev.chunks == nil, false
+		fx.result, fx.wholeRow = ev.chunks == nil, false
 	case lost:
 		if r.retries >= maxRetries {
 			r.end(Failed, now)
@@ -159,7 +159,7 @@ func (r *row) report(ev event, now int64, fx *effect) {
 		fx.retry = true
 		fallthrough
 	case returned:
-		fx.clear, fx.moved = true, false
+		fx.clear, fx.wholeRow = true, false
 		r.requeue(now)
 	}
 }

@@ -41,7 +41,7 @@ func testBatches(t *tester) {
 	_, added, err := t.AddRequests(t.ctx, "ep", b.ID, inputs(3))
 	must.Require(t, err == nil && len(added) == 3, "added", added, err)
 	must.Do(t.RemoveRequest(t.ctx, "ep", b.ID, added[1]))(t)
-	must.FailWith(t, must.Err(t.RemoveRequest(t.ctx, "ep", b.ID, added[1])), engine.ErrNoRequest, "the same call again")
+	must.ErrorIs(t, must.Err(t.RemoveRequest(t.ctx, "ep", b.ID, added[1])), engine.ErrNoRequest, "the same call again")
 	t.batchIs(b.ID, "DRAFT 4 0 0 0")
 	t.takeNoneOf(takeFromBatch)
 	t.restart()
@@ -72,7 +72,7 @@ func testBatches(t *tester) {
 	t.advance(24 * time.Hour)
 	t.batchIs(b.ID, "FINALIZED 4 0 2 2") // results are kept
 	t.advance(7 * 24 * time.Hour)
-	must.FailWith(t, must.Err(t.Batch(t.ctx, "ep", b.ID)), engine.ErrNoBatch, "after its retention")
+	must.ErrorIs(t, must.Err(t.Batch(t.ctx, "ep", b.ID)), engine.ErrNoBatch, "after its retention")
 }
 
 // Queued requests are cancelled. Once the running requests have ended, the batch has ended.
@@ -106,7 +106,7 @@ func testBatchDrains(t *tester) {
 		t.batchIs(b.ID, string(verdict)+" 3 0 1 0")
 		t.requestsAre(b.ID, "COMPLETED 1", "CANCELLED", "CANCELLED")
 		must.Succeed(t, t.DropEndpoint(t.ctx, "ep"))
-		must.FailWith(t, must.Err(t.Batch(t.ctx, "ep", b.ID)), engine.ErrNoBatch, "a batch of a deleted endpoint")
+		must.ErrorIs(t, must.Err(t.Batch(t.ctx, "ep", b.ID)), engine.ErrNoBatch, "a batch of a deleted endpoint")
 	}
 	draft, err := t.CreateBatch(t.ctx, "ep", inputs(1))
 	if err == nil {

@@ -81,7 +81,7 @@ func TestChunks(t *testing.T) {
 func TestStreamOfDeletedEndpoint(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{})
 	_, _, err := e.drainMemory(t.Context(), "ep", "x")
-	must.FailWith(t, err, ErrNotFound)
+	must.ErrorIs(t, err, ErrNotFound)
 }
 
 // Changes arrive after their commits and in any order: a watch sees the end even if the

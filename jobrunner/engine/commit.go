@@ -42,7 +42,7 @@ type change struct {
 	commit      *commit
 	row         row // as it is stored
 	isNew       bool
-	moved       bool // all columns are stored, not only those of the run
+	wholeRow    bool // all columns are stored, not only those of the run
 	result      bool // output and message are stored
 	clear       bool // output and chunks of earlier commits are deleted
 	output      []byte
@@ -164,7 +164,7 @@ func (c *committer) add(j *job, chunks [][]byte, fx effect) *commit {
 			j.change = ch
 			to.changes = append(to.changes, ch)
 		}
-		ch.row, ch.moved = j.row, ch.moved || fx.moved
+		ch.row, ch.wholeRow = j.row, ch.wholeRow || fx.wholeRow
 		if fx.clear {
 			ch.clear, ch.chunks, ch.result = true, nil, false
 		}

@@ -117,7 +117,7 @@ func (e *Engine) Active(ctx context.Context) (all map[string]Counts, err error) 
 type Load struct {
 	Waiting int
 	Running int
-	Oldest  time.Time // when the next job was queued; zero if no job waits
+	Oldest  time.Time // when the job that is next was queued, usually the oldest one; zero if no job waits
 }
 
 // Load returns an endpoint's demand for workers. Only the process that leads the endpoint

@@ -218,7 +218,7 @@ func (t *tester) is(id string, want engine.State) engine.Job {
 	t.Helper()
 	job, err := t.Get(t.ctx, "ep", id)
 	if want == "" {
-		must.FailWith(t, err, engine.ErrNotFound, "job", id, job.State, "want none")
+		must.ErrorIs(t, err, engine.ErrNotFound, "job", id, job.State, "want none")
 		return engine.Job{}
 	}
 	must.Hold(t, err == nil && job.State == want && job.Delay >= 0 && job.Execution >= 0, "job", id, job, err, want)

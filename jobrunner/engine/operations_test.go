@@ -84,7 +84,7 @@ func TestCallAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newTester(t, c, nil)
 		e.Close()
-		must.FailWith(t, must.Err(e.Submit(e.ctx, engine.NewJob{Endpoint: "ep", Input: []byte("{}")})), sqldb.ErrClosed)
+		must.ErrorIs(t, must.Err(e.Submit(e.ctx, engine.NewJob{Endpoint: "ep", Input: []byte("{}")})), sqldb.ErrClosed)
 		e.restart()
 		e.counts(engine.Counts{})
 	})

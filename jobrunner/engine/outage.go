@@ -74,7 +74,7 @@ func merged(pending []*commit) *commit {
 		for _, later := range one.changes {
 			ch := *later
 			if before := last[ch.job]; before != nil {
-				ch.isNew, ch.input, ch.rest, ch.moved = before.isNew, before.input, before.rest, before.moved || ch.moved
+				ch.isNew, ch.input, ch.rest, ch.wholeRow = before.isNew, before.input, before.rest, before.wholeRow || ch.wholeRow
 				if !ch.clear {
 					ch.clear, ch.chunks = before.clear, append(slices.Clone(before.chunks), ch.chunks...)
 					if !ch.result {

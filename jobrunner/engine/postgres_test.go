@@ -48,7 +48,7 @@ func TestLedElsewhere(t *testing.T) {
 			"a purge":      must.Err(b.Purge(b.ctx, "ep")),
 			"a batch":      must.Err(b.CreateBatch(b.ctx, "ep", nil)),
 		} {
-			must.FailWith(t, err, engine.ErrNotLeader, what)
+			must.ErrorIs(t, err, engine.ErrNotLeader, what)
 		}
 		must.Do(a.CreateBatch(a.ctx, "ep", nil))(t)
 		_, n, err := b.Batches(b.ctx, "ep", 0, 10)
@@ -82,7 +82,7 @@ func TestSharedStops(t *testing.T) {
 		proxy.Mend(t)
 		time.Sleep(10 * time.Second)
 		b.is(id, engine.InProgress) // the result of the former leader isn't stored under its new id
-		must.FailWith(t, must.Err(a.Submit(a.ctx, engine.NewJob{Endpoint: "ep", Input: []byte("{}")})), engine.ErrNotLeader)
+		must.ErrorIs(t, must.Err(a.Submit(a.ctx, engine.NewJob{Endpoint: "ep", Input: []byte("{}")})), engine.ErrNotLeader)
 		b.is(id, engine.InProgress)
 		b.stop()
 		third := startNode(t, c, 0)
@@ -102,7 +102,7 @@ func TestSharedOutage(t *testing.T) {
 		for range 3 {
 			time.Sleep(3 * time.Second)
 			proxy.Cut()
-			must.FailWith(t, must.Err(a.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte("{}")})), sqldb.ErrUnavailable, "a submission during an outage of the database")
+			must.ErrorIs(t, must.Err(a.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte("{}")})), sqldb.ErrUnavailable, "a submission during an outage of the database")
 			time.Sleep(time.Minute)
 			proxy.Mend(t)
 		}
@@ -250,7 +250,7 @@ func TestLostReplyToACommit(t *testing.T) {
 		must.Equal(t, string(n.is(id, engine.Completed).Output), `"output"`, "output")
 		proxy.LoseCommit()
 		_, _, _, err := n.Drain(t.Context(), "ep", id)
-		must.FailWith(t, err, sqldb.ErrUnavailable, "a read of the stream")
+		must.ErrorIs(t, err, sqldb.ErrUnavailable, "a read of the stream")
 	}
 	for _, id := range ids {
 		_, chunks, _, err := n.Drain(t.Context(), "ep", id)

@@ -20,5 +20,5 @@ func TestUnreadableReportIsKept(t *testing.T) {
 	must.Do(e.lock(t.Context(), "ep"))(t).unlock()
 	must.Equal(t, string(must.ReadFile(t, path)), "damaged", "the file has")
 	must.Succeed(t, e.DropEndpoint(t.Context(), "ep"))
-	must.FailWith(t, must.Err(os.Stat(path)), fs.ErrNotExist)
+	must.ErrorIs(t, must.Err(os.Stat(path)), fs.ErrNotExist)
 }

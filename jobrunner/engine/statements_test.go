@@ -216,9 +216,9 @@ func TestUndeliveredChunksAreFreed(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
 	j := must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t)
 	must.Do(e.Cancel(t.Context(), "ep", j.ID))(t)
-	e.store.undelivered[j.key], e.store.waiting = []numberedChunk{{1, []byte("12345")}}, 5
+	e.store.undelivered[j.key], e.store.undeliveredSize = []numberedChunk{{1, []byte("12345")}}, 5
 	must.Succeed(t, e.DropEndpoint(t.Context(), "ep"))
-	must.Equal(t, len(e.store.undelivered)+e.store.waiting, 0)
+	must.Equal(t, len(e.store.undelivered)+e.store.undeliveredSize, 0)
 }
 
 // Changes from before this process lost its leadership aren't stored under its new id.
@@ -228,7 +228,7 @@ func TestFormerLeader(t *testing.T) {
 	left, err := e.commits.try([]*commit{former})
 	must.Hold(t, len(left) == 1 && errors.Is(err, ErrNotLeader), left, err)
 	err = e.store.commit(former, false)
-	must.FailWith(t, err, ErrNotLeader, "the database accepted it:")
+	must.ErrorIs(t, err, ErrNotLeader, "the database accepted it:")
 }
 
 // Changes of a commit that still fitted on a full disk aren't stored again with the rest, which would
@@ -255,7 +255,7 @@ func TestPartOfACommitOnAFullDisk(t *testing.T) {
 	left, err := e.commits.try([]*commit{{changes: []*change{changed(small, 1, nil), changed(large, 1, make([]byte, 8<<20))}}})
 	must.Require(t, sqldb.Classify(err) == sqldb.Full && len(left) == 1 && len(left[0].changes) == 1 && left[0].changes[0].job == large, left, err)
 	must.Succeed(t, e.store.commit(&commit{changes: []*change{changed(small, 2, nil)}}, true))
-	must.Fail(t, must.Err(e.commits.try(left)), "full")
+	must.ErrorContains(t, must.Err(e.commits.try(left)), "full")
 	for j, streamed := range map[*job]int64{small: 2, large: 0} {
 		stored, err := e.store.job(t.Context(), "ep", j.id, 0, e.now())
 		must.Hold(t, err == nil && stored.streamed == streamed, stored, err, "want", streamed)
@@ -265,12 +265,12 @@ func TestPartOfACommitOnAFullDisk(t *testing.T) {
 // Merged changes store all that one of them stores.
 func TestMergedChanges(t *testing.T) {
 	j := &job{}
-	first := &change{job: j, row: row{deleteAt: 1, streamed: 1}, moved: true, result: true, output: []byte("1"), chunks: []numberedChunk{{seq: 1}}}
+	first := &change{job: j, row: row{deleteAt: 1, streamed: 1}, wholeRow: true, result: true, output: []byte("1"), chunks: []numberedChunk{{seq: 1}}}
 	second := &change{job: j, row: row{deleteAt: 1, streamed: 2}, chunks: []numberedChunk{{seq: 2}}}
 	all := merged([]*commit{{changes: []*change{first}}, {changes: []*change{second}}}).changes
 	must.Require(t, len(all) == 1, all)
 	ch := all[0]
-	must.Hold(t, ch.row.streamed == 2 && ch.moved && ch.result && string(ch.output) == "1" && len(ch.chunks) == 2, ch)
+	must.Hold(t, ch.row.streamed == 2 && ch.wholeRow && ch.result && string(ch.output) == "1" && len(ch.chunks) == 2, ch)
 }
 
 // A submission that passed the check for outages before one began, and is recorded during it, is
@@ -290,9 +290,9 @@ func TestSubmissionAtTheStartOfAnOutage(t *testing.T) {
 		must.Hold(t, q.apply(j, ev).ok, ev)
 	}
 	c := q.unlock()
-	must.FailWith(t, c.wait(), outage)
+	must.ErrorIs(t, c.wait(), outage)
 	<-c.done
-	must.FailWith(t, must.Err(e.Get(t.Context(), "ep", j.id)), ErrNotFound)
+	must.ErrorIs(t, must.Err(e.Get(t.Context(), "ep", j.id)), ErrNotFound)
 	must.Equal(t, must.Do(e.store.counts(t.Context(), "ep"))(t), Counts{})
 }
 

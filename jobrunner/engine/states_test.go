@@ -33,7 +33,7 @@ func testSuccess(t *tester) {
 			string(done.Output) == `"whole"` && done.Retries == 0 && done.Error == "", "completed:", done)
 		t.advance(time.Second)
 	}
-	must.FailWith(t, must.Err(t.Get(t.ctx, "other", id)), engine.ErrNotFound, "read through another endpoint")
+	must.ErrorIs(t, must.Err(t.Get(t.ctx, "other", id)), engine.ErrNotFound, "read through another endpoint")
 
 	id = t.submit(engine.NewJob{})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("no luck", []byte(`1`)), engine.Accepted)
@@ -98,9 +98,9 @@ func testCancel(t *tester) {
 	cancel(late, engine.TimedOut)
 
 	for _, id := range []string{"unknown", ""} {
-		must.FailWith(t, must.Err(t.Cancel(t.ctx, "ep", id)), engine.ErrNotFound, "cancel of", id)
+		must.ErrorIs(t, must.Err(t.Cancel(t.ctx, "ep", id)), engine.ErrNotFound, "cancel of", id)
 	}
-	must.FailWith(t, must.Err(t.Cancel(t.ctx, "other", t.submit(engine.NewJob{}))), engine.ErrNotFound, "cancel through another endpoint")
+	must.ErrorIs(t, must.Err(t.Cancel(t.ctx, "other", t.submit(engine.NewJob{}))), engine.ErrNotFound, "cancel through another endpoint")
 }
 
 // A report counts only for its own take, and only while that runs.
@@ -218,15 +218,15 @@ func testRetry(t *tester) {
 	t.advance(50*time.Second - ms)
 	t.is(id, engine.InQueue)
 	t.advance(ms)
-	must.FailWith(t, must.Err(t.Retry(t.ctx, "ep", id)), engine.ErrNotFound, "retry after the ttl")
+	must.ErrorIs(t, must.Err(t.Retry(t.ctx, "ep", id)), engine.ErrNotFound, "retry after the ttl")
 	id = t.submit(engine.NewJob{})
-	must.FailWith(t, must.Err(t.Retry(t.ctx, "other", id)), engine.ErrNotFound, "a retry through another endpoint")
+	must.ErrorIs(t, must.Err(t.Retry(t.ctx, "other", id)), engine.ErrNotFound, "a retry through another endpoint")
 	must.Do(t.Cancel(t.ctx, "ep", id))(t)
 	t.noRetry(id, engine.Cancelled)
 	id = t.submit(engine.NewJob{})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("x", nil), engine.Accepted)
 	t.advance(30 * time.Minute)
-	must.FailWith(t, must.Err(t.Retry(t.ctx, "ep", id)), engine.ErrNotFound, "retry after the retention")
+	must.ErrorIs(t, must.Err(t.Retry(t.ctx, "ep", id)), engine.ErrNotFound, "retry after the retention")
 }
 
 func testPurge(t *tester) {

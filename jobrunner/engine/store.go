@@ -19,11 +19,11 @@ type store struct {
 	db    *sqldb.DB
 	tries atomic.Int64 // of commits, on a shared database
 
-	// undelivered has the chunks of failed drains, by job, until its deletion. If the reply to the commit
+	// undelivered has the chunks of failed drains, by job, until the next drain or the job's deletion. If the reply to the commit
 	// was lost, the database no longer has them, and no client got them. The next drain returns them.
-	mu          sync.Mutex
-	undelivered map[int64][]numberedChunk
-	waiting     int // bytes in undelivered
+	mu              sync.Mutex
+	undelivered     map[int64][]numberedChunk
+	undeliveredSize int // in bytes
 }
 
 // maxUndelivered bounds undelivered, in bytes.
@@ -31,14 +31,14 @@ const maxUndelivered = 64 << 20
 
 const (
 	// The submission of a job writes all columns. Later changes write the run columns. They write
-	// the moved columns only if these may have changed (effect.moved), because some are indexed.
+	// the other columns only if these may have changed (effect.wholeRow), because some are indexed.
 	fixedColumns = `endpoint, id, low, webhook, owner, exec_ms, keep_ms, batch`
 	runColumns   = `state, turn, queued, worker, attempt, retries, started, deadline, streamed`
-	movedColumns = `submitted, expires, gone, finished, call_at, call_tries`
-	rowColumns   = `jobs.k, ` + fixedColumns + `, ` + runColumns + `, ` + movedColumns
+	otherColumns = `submitted, expires, gone, finished, call_at, call_tries`
+	rowColumns   = `jobs.k, ` + fixedColumns + `, ` + runColumns + `, ` + otherColumns
 
 	// The job may be stored already if the reply to its commit was lost.
-	insertJob = `INSERT INTO jobs (k, ` + fixedColumns + `, ` + runColumns + `, ` + movedColumns + `, done) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	insertJob = `INSERT INTO jobs (k, ` + fixedColumns + `, ` + runColumns + `, ` + otherColumns + `, done) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (k) DO UPDATE SET state = excluded.state, turn = excluded.turn, queued = excluded.queued, worker = excluded.worker, attempt = excluded.attempt,
 			retries = excluded.retries, started = excluded.started, deadline = excluded.deadline, streamed = excluded.streamed, expires = excluded.expires,
 			gone = excluded.gone, finished = excluded.finished, call_at = excluded.call_at, call_tries = excluded.call_tries, done = excluded.done`
@@ -109,8 +109,8 @@ func (r *row) run() []any {
 	return []any{r.state, r.turn, r.queued, r.worker, r.attempt, r.retries, r.started, r.deadline, r.streamed}
 }
 
-// moved returns the columns that are written if they may have changed.
-func (r *row) moved() []any {
+// others returns the columns that are written if they may have changed.
+func (r *row) others() []any {
 	return []any{r.submitted, r.expires, r.deleteAt, r.finished, r.callAt, r.callTries, boolToInt(r.done())}
 }
 
@@ -143,7 +143,7 @@ func (s *store) commit(c *commit, reserve bool) error {
 	})
 }
 
-// writes maps statements to their arguments, one list for each job.
+// writes maps statements to their arguments, one list for each row.
 type writes map[string][][]any
 
 func (w writes) add(statement string, args ...any) { w[statement] = append(w[statement], args) }
@@ -157,13 +157,13 @@ func (w writes) addJob(ch *change) {
 		w.add(deleteJob, r.k)
 		w.delete(r.k, r.attempt > 0) // otherwise it has never had output or chunks
 		return
-	case !ch.isNew && !ch.moved:
+	case !ch.isNew && !ch.wholeRow:
 		w.add(updateRun, append(r.run(), r.k)...)
 	case !ch.isNew:
-		w.add(updateJob, append(append(r.run(), r.moved()...), r.k)...)
+		w.add(updateJob, append(append(r.run(), r.others()...), r.k)...)
 	default:
 		fixed := []any{r.k, r.endpoint, r.id, boolToInt(r.low), r.webhook, r.owner, r.execution, r.keep, r.batch}
-		w.add(insertJob, append(append(fixed, r.run()...), r.moved()...)...)
+		w.add(insertJob, append(append(fixed, r.run()...), r.others()...)...)
 		if r.state != Completed || r.callAt > 0 {
 			w.add(insertInput, r.k, ch.input, ch.rest)
 		}
@@ -238,7 +238,7 @@ func (s *store) deleteJobs(ctx context.Context, statement string, args ...any) (
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range keys {
-		s.waiting -= sizeOf(s.undelivered[k])
+		s.undeliveredSize -= sizeOf(s.undelivered[k])
 		delete(s.undelivered, k)
 	}
 	return len(keys), nil
@@ -333,7 +333,7 @@ func (s *store) drain(ctx context.Context, k int64) (all []numberedChunk, more b
 	s.mu.Lock()
 	before := s.undelivered[k]
 	delete(s.undelivered, k)
-	s.waiting -= sizeOf(before)
+	s.undeliveredSize -= sizeOf(before)
 	s.mu.Unlock()
 	if err == nil && last > 0 {
 		err = s.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
@@ -354,9 +354,9 @@ func (s *store) drain(ctx context.Context, k int64) (all []numberedChunk, more b
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if size := sizeOf(all); size > 0 && s.waiting+size <= maxUndelivered {
-		s.undelivered[k] = append(s.undelivered[k], all...) // of a concurrent drain
-		s.waiting += size
+	if size := sizeOf(all); size > 0 && s.undeliveredSize+size <= maxUndelivered {
+		s.undelivered[k] = append(s.undelivered[k], all...) // after those of a concurrent drain
+		s.undeliveredSize += size
 	}
 	return nil, more, err
 }

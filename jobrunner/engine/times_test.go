@@ -38,7 +38,7 @@ func testTTL(t *tester) {
 			rest -= 5 * time.Second
 		}
 		t.at(id, rest, state, "")
-		must.FailWith(t, must.Err(t.Cancel(t.ctx, "ep", id)), engine.ErrNotFound, "cancel of a job whose ttl passed")
+		must.ErrorIs(t, must.Err(t.Cancel(t.ctx, "ep", id)), engine.ErrNotFound, "cancel of a job whose ttl passed")
 		t.takeNone()
 	}
 	t.counts(engine.Counts{Completed: 1, Failed: 1})
@@ -71,7 +71,7 @@ func testSetTTL(t *tester) {
 	t.advance(4 * time.Second)
 	set(id, 10*time.Second)
 	t.at(id, 6*time.Second, engine.InQueue, "")
-	must.FailWith(t, t.SetTTL(t.ctx, "ep", id, time.Hour), engine.ErrNotFound, "setting the ttl of a deleted job")
+	must.ErrorIs(t, t.SetTTL(t.ctx, "ep", id, time.Hour), engine.ErrNotFound, "setting the ttl of a deleted job")
 
 	// A longer ttl, and one that is over already.
 	id = t.submit(engine.NewJob{TTL: 10 * time.Second})

@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Each form has its own error body. Headers depend only on the refusal.
+// Each form has its own error body and content type. The other headers depend only on the refusal.
 func TestForms(t *testing.T) {
 	full := &Refusal{Status: 422, Text: "the request is not valid", Faults: []string{"a: <b>", "c"}, Allow: []string{"GET", "POST"}, RetryAfter: "7", Close: true}
 	for _, c := range []struct {
@@ -47,8 +47,8 @@ func TestForms(t *testing.T) {
 	must.Equal(t, w.Header().Get("WWW-Authenticate"), "Bearer", "a 401 with", w.Header())
 }
 
-// Fail answers a refusal with its status, a shortage with 503 or 507, and any other error with 500. It
-// logs only errors of the last kind, and never shows their text.
+// Fail answers a refusal with its status, a shortage or an error of a client that has gone with 503 or 507,
+// and any other error with 500. It logs only errors of the last kind, and never shows their text.
 func TestFail(t *testing.T) {
 	stopping, stop := context.WithCancelCause(t.Context())
 	stop(httplimit.ErrStopping)

@@ -242,7 +242,7 @@ func reserve(t *testing.T, m *httplimit.Memory, bytes int64) *httplimit.Hold {
 
 func expectFull(t *testing.T, m *httplimit.Memory, bytes int64) {
 	t.Helper()
-	must.FailWith(t, must.Err(m.Reserve(bytes)), httplimit.ErrMemory, "reserving", bytes, "expected ErrMemory")
+	must.ErrorIs(t, must.Err(m.Reserve(bytes)), httplimit.ErrMemory, "reserving", bytes, "expected ErrMemory")
 }
 
 func TestMemory(t *testing.T) {
@@ -292,7 +292,7 @@ func TestMemoryWait(t *testing.T) {
 		must.Hold(t, errors.Is(err, httplimit.ErrMemory) && time.Since(start) == 30*time.Second, "after", time.Since(start), err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		must.FailWith(t, must.Err(m.Wait(ctx, 1)), context.DeadlineExceeded)
+		must.ErrorIs(t, must.Err(m.Wait(ctx, 1)), context.DeadlineExceeded)
 		a.Release()
 		reserve(t, m, 100) // waiters that gave up reserve nothing
 	})

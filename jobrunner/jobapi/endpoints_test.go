@@ -46,7 +46,7 @@ func TestEndpointsAreInvalidated(t *testing.T) {
 	expect(4, 6)
 	q.Changed("ep")
 	e.Type = store.LoadBalancer
-	must.FailWith(t, must.Err(q.Find(t.Context(), "ep")), ErrNoEndpoint, "a load balancer")
+	must.ErrorIs(t, must.Err(q.Find(t.Context(), "ep")), ErrNoEndpoint, "a load balancer")
 	missing = store.ErrNotFound
-	must.FailWith(t, must.Err(q.Find(t.Context(), "ep")), ErrNoEndpoint, "no endpoint")
+	must.ErrorIs(t, must.Err(q.Find(t.Context(), "ep")), ErrNoEndpoint, "no endpoint")
 }

@@ -71,7 +71,7 @@ func TestAdvance(t *testing.T) {
 	must.Hold(t, now.Sub(before) >= timeOut, "from", before, "to", now)
 	r := j.Wait(id, job)
 	must.Hold(t, r.Status == "TIMED_OUT", r)
-	must.FailWith(t, <-ended, context.Canceled, "expected the handler's context to end")
+	must.ErrorIs(t, <-ended, context.Canceled, "expected the handler's context to end")
 }
 
 // Programs of files and of a jobrunner.yaml's rules are workers too.

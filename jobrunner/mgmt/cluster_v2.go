@@ -28,7 +28,7 @@ type clusterPodsV2 struct {
 	ByStatus map[string]int64 `json:"byStatus"`
 }
 
-// clusterNetworkV2 has no VXLAN, because there is only one machine.
+// clusterNetworkV2 never has the members about VXLAN, because there is only one machine.
 type clusterNetworkV2 struct {
 	CIDR      string `json:"cidr"`
 	VXLANID   int64  `json:"vxlanId,omitempty"`
@@ -41,7 +41,7 @@ type primaryV2 struct {
 	SSHEndpoint string `json:"sshEndpoint,omitempty"`
 }
 
-// newClusterV2 shows a cluster with its members, which must be sorted by rank.
+// newClusterV2 shows a cluster with its members.
 func newClusterV2(c store.Cluster, members []store.Pod) clusterV2 {
 	w := clusterV2{Compute: clusterComputeV2(c.Compute), Pods: clusterPodsV2{int64(len(members)), map[string]int64{}}}
 	copyFields(&w, c)

@@ -105,7 +105,7 @@ func TestRequire(t *testing.T) {
 				}
 				return err
 			})
-			must.FailWith(t, err, want, name, reads)
+			must.ErrorIs(t, err, want, name, reads)
 		}
 	}
 	must.Equal(t, count(t, db), 3, "rows")

@@ -108,5 +108,5 @@ func TestDamageIsNoticed(t *testing.T) {
 		}
 	}
 	must.Succeed(t, os.WriteFile(file, garbage, 0o600))
-	must.Fail(t, sqldb.Backup(dir, t.TempDir()), "is damaged")
+	must.ErrorContains(t, sqldb.Backup(dir, t.TempDir()), "is damaged")
 }

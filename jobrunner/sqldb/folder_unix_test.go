@@ -25,8 +25,8 @@ func TestFolderOfOthers(t *testing.T) {
 	}
 	rejected := func(want string) {
 		t.Helper()
-		must.Fail(t, reopen(), want)
-		must.Fail(t, sqldb.Check(dir), want)
+		must.ErrorContains(t, reopen(), want)
+		must.ErrorContains(t, sqldb.Check(dir), want)
 	}
 	must.Succeed(t, reopen())
 	for path, mode := range map[string]os.FileMode{dir: 0o700, database: 0o600} {

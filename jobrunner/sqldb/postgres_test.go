@@ -133,7 +133,7 @@ func TestFullDiskOfServer(t *testing.T) {
 	pgtest.Exec(t, address, `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
 		$$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$`)
 	pgtest.Exec(t, address, `CREATE TRIGGER full_disk BEFORE INSERT ON notes FOR EACH ROW WHEN (NEW.name = 'big') EXECUTE FUNCTION full_disk()`)
-	must.FailWith(t, add(t.Context(), db, "big", nil), sqldb.ErrFull, "a full disk")
+	must.ErrorIs(t, add(t.Context(), db, "big", nil), sqldb.ErrFull, "a full disk")
 	must.Succeed(t, add(t.Context(), db, "small", nil))
 }
 
@@ -172,7 +172,7 @@ func TestTexts(t *testing.T) {
 func TestAsynchronousCommitIsRejected(t *testing.T) {
 	address := pgtest.Start(t) + "&options=-c%20synchronous_commit%3Doff"
 	_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
-	must.Fail(t, err, "synchronous_commit is off")
+	must.ErrorContains(t, err, "synchronous_commit is off")
 	must.Succeed(t, must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: address, NoSync: true}))(t).Close())
 }
 
@@ -226,7 +226,7 @@ func TestInvalidAddresses(t *testing.T) {
 		"can't create tables":           "sslmode=disable&search_path=absent",
 	} {
 		_, err := sqldb.Open(t.Context(), sqldb.Config{URL: server + "?" + setting})
-		must.Fail(t, err, reason)
+		must.ErrorContains(t, err, reason)
 	}
 	address = strings.Replace(address, url.PathEscape(pgtest.Password), "another-secret", 1)
 	_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
@@ -241,15 +241,15 @@ func TestClosedServer(t *testing.T) {
 		must.Equal(t, db.Close(), nil)
 	}
 	db.Notify("nobody")
-	must.FailWith(t, add(t.Context(), db, "late", nil), sqldb.ErrClosed, "write after close")
-	must.FailWith(t, db.Read(t.Context(), func(*sqldb.Reader) error { return nil }), sqldb.ErrClosed, "read after close")
+	must.ErrorIs(t, add(t.Context(), db, "late", nil), sqldb.ErrClosed, "write after close")
+	must.ErrorIs(t, db.Read(t.Context(), func(*sqldb.Reader) error { return nil }), sqldb.ErrClosed, "read after close")
 }
 
 func TestCancelledWriteOnPostgres(t *testing.T) {
 	db := open(t, sqldb.Config{URL: pgtest.Start(t)})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	must.FailWith(t, add(ctx, db, "withdrawn", nil), context.Canceled, "a write with a cancelled context")
+	must.ErrorIs(t, add(ctx, db, "withdrawn", nil), context.Canceled, "a write with a cancelled context")
 	ctx, cancel = context.WithCancel(t.Context())
 	err := db.Write(ctx, func(tx *sqldb.Tx) error {
 		cancel() // too late: the write has started

@@ -132,7 +132,7 @@ func testQuery(t *testing.T, c sqldb.Config) {
 	err = db.Read(t.Context(), func(r *sqldb.Reader) error {
 		return r.QueryRow("SELECT name FROM notes WHERE name = 'c'").Scan(new(string))
 	})
-	must.FailWith(t, err, sql.ErrNoRows, "an absent row")
+	must.ErrorIs(t, err, sql.ErrNoRows, "an absent row")
 	err = db.Each(t.Context(), func(sqldb.Row) error { return nil }, "DELETE FROM notes RETURNING k")
 	must.Hold(t, err != nil && count(t, db) == 2, "a reader changed a table:", err)
 }
@@ -156,7 +156,7 @@ func TestFailedWriteIsRolledBackAlone(t *testing.T) {
 						}
 						return boom
 					})
-					must.FailWith(t, err, boom)
+					must.ErrorIs(t, err, boom)
 				case 2:
 					err := db.Write(t.Context(), func(tx *sqldb.Tx) error { return must.Err(tx.Exec("INSERT INTO nothing (name) VALUES (?)", name)) })
 					must.Hold(t, err != nil, "a write to a missing table succeeded")
@@ -206,7 +206,7 @@ func TestWithdrawn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	all.Go(func() {
-		must.FailWith(t, add(ctx, db, "second", nil), context.Canceled, "withdrawn")
+		must.ErrorIs(t, add(ctx, db, "second", nil), context.Canceled, "withdrawn")
 		close(hold)
 	})
 	all.Wait()
@@ -249,8 +249,8 @@ func TestFolder(t *testing.T) {
 	_, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
 	must.Hold(t, errors.Is(err, sqldb.ErrInUse) && strings.Contains(err.Error(), dir), "a second one:", err)
 	must.Succeed(t, db.Close())
-	must.FailWith(t, add(t.Context(), db, "late", nil), sqldb.ErrClosed, "write after close")
-	must.FailWith(t, db.Read(t.Context(), func(*sqldb.Reader) error { return nil }), sqldb.ErrClosed, "read after close")
+	must.ErrorIs(t, add(t.Context(), db, "late", nil), sqldb.ErrClosed, "write after close")
+	must.ErrorIs(t, db.Read(t.Context(), func(*sqldb.Reader) error { return nil }), sqldb.ErrClosed, "read after close")
 	must.Equal(t, db.Close(), nil, "closed twice")
 	db = open(t, sqldb.Config{Dir: dir})
 	must.Equal(t, count(t, db), 1, "rows after opening again")
@@ -273,7 +273,7 @@ func TestBackupOverFolder(t *testing.T) {
 func TestBackupOnFullDisk(t *testing.T) {
 	dir, to := t.TempDir(), smalldisk.Mount(t, "1m")
 	must.Succeed(t, add(t.Context(), open(t, sqldb.Config{Dir: dir}), "big", make([]byte, 2<<20)))
-	must.Fail(t, sqldb.Backup(dir, to), "to "+to+": the disk")
+	must.ErrorContains(t, sqldb.Backup(dir, to), "to "+to+": the disk")
 }
 
 func TestInvalidFolder(t *testing.T) {
@@ -283,7 +283,7 @@ func TestInvalidFolder(t *testing.T) {
 	dir := t.TempDir()
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "jobrunner.db"), []byte(strings.Repeat("not a database ", 100)), 0o600))
 	_, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
-	must.Fail(t, err, dir)
+	must.ErrorContains(t, err, dir)
 	folder := t.TempDir()
 	must.Succeed(t, os.Mkdir(filepath.Join(folder, "jobrunner.db"), 0o700))
 	if _, err = sqldb.Open(t.Context(), sqldb.Config{Dir: folder}); !errors.Is(err, sqldb.ErrUnavailable) || !strings.Contains(err.Error(), "whether its disk is read-only") {
@@ -321,16 +321,16 @@ func testMigrate(t *testing.T, c sqldb.Config) {
 	}
 	renamed := append(newer[:2:2], sqldb.Breaking+"ALTER TABLE notes RENAME COLUMN colour TO shade", "CREATE TABLE shades (x BIGINT)")
 	db.BeforeBreaking(func(context.Context) error { return errors.New("not now") })
-	must.Fail(t, db.Migrate(t.Context(), "notes", renamed), "not now")
+	must.ErrorContains(t, db.Migrate(t.Context(), "notes", renamed), "not now")
 	db.BeforeBreaking(func(context.Context) error { return nil })
 	for _, steps := range [][]string{newer, renamed, renamed[:3]} {
 		must.Equal(t, db.Migrate(t.Context(), "notes", steps), nil)
 	}
 	for range 2 {
-		must.FailWith(t, db.Migrate(t.Context(), "notes", newer), sqldb.ErrNewer, "Migrate of an older program")
+		must.ErrorIs(t, db.Migrate(t.Context(), "notes", newer), sqldb.ErrNewer, "Migrate of an older program")
 	}
-	must.FailWith(t, db.CheckVersions(t.Context()), sqldb.ErrNewer, "CheckVersions of an older program")
-	must.FailWith(t, add(t.Context(), db, "too late", nil), sqldb.ErrClosed, "a write of an older program")
+	must.ErrorIs(t, db.CheckVersions(t.Context()), sqldb.ErrNewer, "CheckVersions of an older program")
+	must.ErrorIs(t, add(t.Context(), db, "too late", nil), sqldb.ErrClosed, "a write of an older program")
 }
 
 func TestReclaim(t *testing.T) {

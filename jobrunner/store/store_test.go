@@ -61,7 +61,7 @@ func expectRefusal(t *testing.T, err error, text string) {
 
 func expectNotFound(t *testing.T, err error) {
 	t.Helper()
-	must.FailWith(t, err, store.ErrNotFound, "want it not found")
+	must.ErrorIs(t, err, store.ErrNotFound, "want it not found")
 }
 
 func TestTemplates(t *testing.T) {
@@ -81,7 +81,7 @@ func TestTemplates(t *testing.T) {
 	must.Hold(t, len(all) == 3 && all[0].Name == "a" && all[1].Name == "c" && all[2].Name == "b", "listed", all)
 
 	stop := errors.New("stop")
-	must.FailWith(t, must.Err(s.UpdateTemplate(ctx, a.ID, func(a *store.Template) error { a.Image = "x"; return stop })), stop, "the error of a change became")
+	must.ErrorIs(t, must.Err(s.UpdateTemplate(ctx, a.ID, func(a *store.Template) error { a.Image = "x"; return stop })), stop, "the error of a change became")
 	got := must.Do(store.Get[store.Template](ctx, s, a.ID))(t)
 	must.Hold(t, got.Image == "builtin/echo" && got.Env["A"] == "1", "read", got)
 	unknown := template("d")

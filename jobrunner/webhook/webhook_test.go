@@ -98,8 +98,8 @@ func (f *fixture) seen() []call {
 	return f.calls
 }
 
-// times returns when the calls began.
-func (f *fixture) times(want ...float64) {
+// expectCallsAt expects that the calls began at these times, in seconds.
+func (f *fixture) expectCallsAt(want ...float64) {
 	f.t.Helper()
 	var got []float64
 	for _, c := range f.seen() {
@@ -155,7 +155,7 @@ func TestCall(t *testing.T) {
 			want := fmt.Sprintf(c.want, job.ID)
 			must.Hold(t, calls[0].body == want && json.Valid([]byte(want)), name, "the body is", calls[0].body)
 			sleep(3600)
-			f.times(0)
+			f.expectCallsAt(0)
 		})
 	}
 }
@@ -175,7 +175,7 @@ func TestNoCall(t *testing.T) {
 		jobs, err := f.engine.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
 		must.Require(t, err == nil && len(jobs) == 1, jobs, err)
 		sleep(3600)
-		f.times()
+		f.expectCallsAt()
 	})
 }
 
@@ -215,7 +215,7 @@ func TestTries(t *testing.T) {
 			job := f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
 			before := must.Do(f.engine.Get(t.Context(), "ep", job.ID))(t)
 			sleep(1000)
-			f.times(c.want...)
+			f.expectCallsAt(c.want...)
 			after := must.Do(f.engine.Get(t.Context(), "ep", job.ID))(t)
 			must.Hold(t, fmt.Sprintf("%+v", after) == fmt.Sprintf("%+v", before), name, "the job is", after)
 			log := f.log.String()
@@ -248,28 +248,28 @@ func TestNothingIsLost(t *testing.T) {
 		f.answer = func(call) (*http.Response, error) { return status(500), nil }
 		job := f.run(engine.NewJob{TTL: 10 * time.Second}, engine.Done([]byte(`1`)))
 		sleep(11)
-		must.FailWith(t, must.Err(f.engine.Get(t.Context(), "ep", job.ID)), engine.ErrNotFound, "the job whose ttl is over")
+		must.ErrorIs(t, must.Err(f.engine.Get(t.Context(), "ep", job.ID)), engine.ErrNotFound, "the job whose ttl is over")
 		sleep(600)
-		f.times(0, 10, 20)
+		f.expectCallsAt(0, 10, 20)
 		must.Contain(t, f.seen()[2].body, job.ID)
 	})
 	bubble(t, func(_ *testing.T, f *fixture) {
 		f.answer = hang
 		f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
-		f.times(0)
+		f.expectCallsAt(0)
 		sleep(1)
 		f.sender.Close() // during the first call, which doesn't count then
 		f.answer = func(call) (*http.Response, error) { return status(500), nil }
 		f.sender = webhook.Start(f.config)
 		sleep(600)
-		f.times(0, 15, 25, 35)
+		f.expectCallsAt(0, 15, 25, 35)
 	})
 	bubble(t, func(_ *testing.T, f *fixture) {
 		f.sender.Close()
 		f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
 		sleep(100)
 		f.sender = webhook.Start(f.config)
-		f.times(100)
+		f.expectCallsAt(100)
 	})
 }
 
@@ -281,12 +281,12 @@ func TestRetryCancelsTheCall(t *testing.T) {
 		sleep(5)
 		must.Do(f.engine.Retry(t.Context(), "ep", job.ID))(t)
 		sleep(100)
-		f.times(0)
+		f.expectCallsAt(0)
 		jobs, err := f.engine.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w1", Max: 1})
 		must.Require(t, err == nil && len(jobs) == 1, jobs, err)
 		must.Do(f.engine.Report(t.Context(), jobs[0].Ref, engine.Done(nil)))(t)
 		sleep(100)
-		f.times(0, 105, 115, 125)
+		f.expectCallsAt(0, 105, 115, 125)
 	})
 }
 
@@ -309,7 +309,7 @@ func TestSlowReceiver(t *testing.T) {
 		f.run(engine.NewJob{Webhook: "http://quick.example/"}, engine.Done(nil))
 		calls := f.seen()
 		n := slices.IndexFunc(calls, func(c call) bool { return c.host == "quick.example" })
-		must.Hold(t, len(calls) == 5 && n >= 0 && calls[n].at == 0, len(calls), "calls at once, that at the quick one in place", n)
+		must.Hold(t, len(calls) == 5 && n >= 0 && calls[n].at == 0, len(calls), "calls began at once, want 5; the call to the quick receiver is number", n)
 		sleep(3600)
 		n = len(f.seen())
 		must.Hold(t, n == 30*3+1 && most == 4, n, "calls", most, "at a time")
@@ -365,11 +365,11 @@ func TestForbiddenTarget(t *testing.T) {
 		f.run(engine.NewJob{Webhook: "http://192.168.0.1/x?planted-token"}, engine.Done(nil))
 		f.run(engine.NewJob{Webhook: "file:///etc/passwd"}, engine.Done(nil))
 		sleep(100)
-		f.times()
+		f.expectCallsAt()
 		log := f.log.String()
 		must.Hold(t, strings.Count(log, "could not be delivered") == 1 && !strings.Contains(log, "planted"), "the log says", log)
 		job := f.run(engine.NewJob{Webhook: target}, engine.Done(nil))
-		f.times(100)
+		f.expectCallsAt(100)
 		must.Succeed(t, f.engine.DropEndpoint(t.Context(), job.Endpoint))
 	})
 }

@@ -66,7 +66,8 @@ func (w *worker) preempt() {
 	w.kill()
 }
 
-// requeue returns a job to the queue after its worker has ended.
+// requeue reports a job as lost after its worker has ended, or returns it to the queue if the worker was
+// preempted.
 func (w *worker) requeue(ctx context.Context, ref engine.Ref) error {
 	w.mu.Lock()
 	preempted := w.preempted

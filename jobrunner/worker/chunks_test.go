@@ -87,7 +87,7 @@ func TestChunkFailure(t *testing.T) {
 		tries := 0
 		c := newChunks(func([][]byte) error { tries++; return errRevoked })
 		must.Succeed(t, c.add([]byte("1")))
-		must.FailWith(t, c.flush(), errRevoked, "at the end")
+		must.ErrorIs(t, c.flush(), errRevoked, "at the end")
 		err := c.add([]byte("2"))
 		must.Hold(t, errors.Is(err, errRevoked) && tries == 1, "the next", err, "after", tries, "tries, expected", errRevoked, "after one")
 	})

@@ -87,7 +87,7 @@ func (d *driver) does(action string, config map[string]any, messages ...string) 
 // fails invokes an action whose error has these texts.
 func (d *driver) fails(action string, config map[string]any, texts ...string) {
 	d.Helper()
-	must.Fail(d, tfdrive.Err(d.p.Invoke("gpucloud_"+action, config)), texts...)
+	must.ErrorContains(d, tfdrive.Err(d.p.Invoke("gpucloud_"+action, config)), texts...)
 }
 
 func TestPurgeQueue(t *testing.T) {
@@ -267,7 +267,7 @@ func TestActionsAreInterrupted(t *testing.T) {
 			go func() { ended <- tfdrive.Err(d.p.Invoke("gpucloud_"+action, config)) }()
 			d.until("the action has begun", begun)
 			d.p.Stop()
-			must.Fail(d, <-ended, want)
+			must.ErrorContains(d, <-ended, want)
 		}
 		inProgress := func() bool {
 			health, err := d.c.Jobs.Health(d.Context(), id)

@@ -24,21 +24,21 @@ func TestVariants(t *testing.T) {
 	for i := range bundleCount {
 		var g group
 		for n, v := range variants.All() {
-			if n%bundleCount == i && !v.Exact {
+			if n%bundleCount == i && !v.NoLateness {
 				g = append(g, v)
 			}
 		}
 		list = append(list, g)
 	}
 	for _, v := range variants.All() {
-		if v.Exact {
+		if v.NoLateness {
 			list = append(list, group{v})
 		}
 	}
-	random, inexact := rand.New(rand.NewPCG(1, 1)), slices.Clone(slices.Concat(list[:bundleCount]...))
+	random, withLateness := rand.New(rand.NewPCG(1, 1)), slices.Clone(slices.Concat(list[:bundleCount]...))
 	for range 5 {
-		random.Shuffle(len(inexact), func(i, j int) { inexact[i], inexact[j] = inexact[j], inexact[i] })
-		list = append(list, slices.Clone(inexact[:5]))
+		random.Shuffle(len(withLateness), func(i, j int) { withLateness[i], withLateness[j] = withLateness[j], withLateness[i] })
+		list = append(list, slices.Clone(withLateness[:5]))
 	}
 	var selected []string
 	if testing.Short() {
@@ -53,7 +53,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// Every variant has a statement that leaves the choice, and only SHOULDs may warn.
+// Every variant has a statement that leaves the choice, and only SHOULDs may warn, unless the variant gets no lateness.
 func TestVariantsAreReasoned(t *testing.T) {
 	seen := map[string]bool{}
 	for _, v := range variants.All() {
@@ -62,7 +62,7 @@ func TestVariantsAreReasoned(t *testing.T) {
 		text := (group{v}).fault()
 		must.Hold(t, text != "[]" && json.Valid([]byte(text)), "variant", v.ID, "has no difference", text)
 		for _, id := range v.MayWarn {
-			if c, ok := clauses.Find(id); !ok || !v.Exact && c.Level != suite.Should && !strings.Contains(c.Statement, "should") {
+			if c, ok := clauses.Find(id); !ok || !v.NoLateness && c.Level != suite.Should && !strings.Contains(c.Statement, "should") {
 				t.Errorf("%s may warn for variant %s: expected a SHOULD, got %s", id, v.ID, c.Level)
 			}
 		}

@@ -14,7 +14,7 @@ func TestRead(t *testing.T) {
 	must.Succeed(t, os.WriteFile(file, []byte("text"), 0o600))
 	must.Equal(t, string(must.Do(flagfile.Read(file))(t)), "text")
 	must.Hold(t, must.Do(flagfile.Read(os.DevNull))(t) != nil, "no content isn't the same as no file")
-	must.FailWith(t, must.Err(flagfile.Read(file+"-absent")), os.ErrNotExist)
+	must.ErrorIs(t, must.Err(flagfile.Read(file+"-absent")), os.ErrNotExist)
 	must.Succeed(t, os.Truncate(file, 64<<20))
 	must.Equal(t, len(must.Do(flagfile.Read(file))(t)), 64<<20)
 	must.Succeed(t, os.Truncate(file, 64<<20+1))

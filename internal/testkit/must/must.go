@@ -27,11 +27,11 @@ func Do[T any](value T, err error) func(testing.TB) T {
 	}
 }
 
-// Err returns the error of a call: must.Fail(t, must.Err(create()), "in use").
+// Err returns the error of a call: must.ErrorContains(t, must.Err(create()), "in use").
 func Err[T any](_ T, err error) error { return err }
 
-// Fail reports an error that is nil or lacks one of the texts.
-func Fail(t testing.TB, err error, texts ...string) {
+// ErrorContains reports an error that is nil or lacks one of the texts.
+func ErrorContains(t testing.TB, err error, texts ...string) {
 	t.Helper()
 	if err == nil {
 		t.Errorf("no error, want one with %q", texts)
@@ -40,8 +40,8 @@ func Fail(t testing.TB, err error, texts ...string) {
 	Contain(t, err.Error(), texts...)
 }
 
-// FailWith reports an error that isn't the wanted one. The report starts with about.
-func FailWith(t testing.TB, err, want error, about ...any) {
+// ErrorIs reports an error that isn't the wanted one. The report starts with about.
+func ErrorIs(t testing.TB, err, want error, about ...any) {
 	if !errors.Is(err, want) {
 		t.Helper()
 		t.Errorf("%s\n got %v\nwant %v", words(about), err, want)

@@ -157,9 +157,9 @@ func TestBuildFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := publish(t, c.files)
-			must.Fail(t, r.Build(c.prepare(t)), c.want)
+			must.ErrorContains(t, r.Build(c.prepare(t)), c.want)
 			path, _ := r.Path()
-			must.FailWith(t, must.Err(os.Stat(path)), fs.ErrNotExist, "a program exists")
+			must.ErrorIs(t, must.Err(os.Stat(path)), fs.ErrNotExist, "a program exists")
 			left := leftovers(t, r)
 			must.Hold(t, left == nil, "left", left)
 		})

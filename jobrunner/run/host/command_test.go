@@ -169,7 +169,7 @@ func TestCancelledJobKillsCommand(t *testing.T) {
 	}()
 	j.log.Await(t, "\n", 1)
 	cancel()
-	must.FailWith(t, <-ended, context.Canceled)
+	must.ErrorIs(t, <-ended, context.Canceled)
 	pid := must.Do(strconv.Atoi(strings.TrimSpace(j.log.String())))(t)
 	must.Hold(t, !alive(pid), "the process", pid, "still runs")
 }
@@ -247,5 +247,5 @@ func TestMissingProgram(t *testing.T) {
 	must.Succeed(t, os.WriteFile(tool, []byte("#!/bin/sh\n"), 0o700))
 	e := local(t, "    command:\n      dir: "+dir+"\n      run: [./tool]\n")
 	must.Succeed(t, os.Remove(tool))
-	must.Fail(t, must.Err(program(t, e, "x").Handle(t.Context(), newJob("{}").Job)), tool)
+	must.ErrorContains(t, must.Err(program(t, e, "x").Handle(t.Context(), newJob("{}").Job)), tool)
 }

@@ -161,7 +161,7 @@ func TestContainerStartFails(t *testing.T) {
 		if err == nil {
 			p.Stop(0)
 		}
-		must.Fail(t, err, want)
+		must.ErrorContains(t, err, want)
 	}
 	must.Equal(t, f.containers(), nil, "containers are left")
 }

@@ -97,7 +97,7 @@ func TestHandlers(t *testing.T) {
 			}
 			h, err := NewHandler("dev/handler", file)
 			if c.fault != "" {
-				must.Fail(t, err, c.fault)
+				must.ErrorContains(t, err, c.fault)
 				return
 			}
 			must.Require(t, err == nil && h.PerJob == c.perJob, h, err)

@@ -192,7 +192,7 @@ func TestPodIsRejected(t *testing.T) {
 	must.Hold(t, err != nil && strings.Contains(err.Error(), "exceeded quota: gpus") && s.left() == 0, err, s.left(), "objects are left")
 	w := plain()
 	w.Env["A B"] = ""
-	must.Fail(t, must.Err(s.build(w)), `invalid variable "A B"`)
+	must.ErrorContains(t, must.Err(s.build(w)), `invalid variable "A B"`)
 }
 
 // A cancelled start leaves no object, and the log says what it waited for.

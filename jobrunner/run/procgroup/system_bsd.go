@@ -36,7 +36,7 @@ func startTime(pid int) string {
 	return strings.TrimSpace(string(text))
 }
 
-// Kill kills the run's processes and returns their number.
+// Kill kills the processes that the run left, and returns the number of their groups.
 func (k KilledRun) Kill() (killed int) {
 	folder := strings.TrimSuffix(k.path, runFile) + pidFolder
 	files, _ := os.ReadDir(folder) // no folder: it had no groups

@@ -26,8 +26,8 @@ var axe = sync.OnceValues(func() (script string, err error) {
 })
 
 // CheckAccessibility checks that nothing is wider than the screen, and checks the page with axe-core against
-// the rules of WCAG 2.2 A and AA and axe-core's best practices. If npm can't install axe-core, CI
-// fails, and other tests go without it.
+// the rules of WCAG 2.2 A and AA and axe-core's best practices. If npm can't install axe-core, the
+// test fails in CI; elsewhere it leaves out that check.
 func (t *Tab) CheckAccessibility(where string) {
 	t.t.Helper()
 	var wide []string
