@@ -40,6 +40,9 @@ func TestFlawedFiles(t *testing.T) {
 		}
 		must.ErrorIs(t, must.Err(os.Stat(data)), os.ErrNotExist, flag, "the data folder was created")
 	}
+	data := filepath.Join(t.TempDir(), "data")
+	mustFail(t, environment(t.TempDir()), "serve", "--listen=127.0.0.1:0", "--data="+data, "--engine=postgres://u:planted-password/@127.0.0.1:1/db")
+	must.ErrorIs(t, must.Err(os.Stat(data)), os.ErrNotExist, "--engine: the data folder was created")
 }
 
 func TestCatalog(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
 )
 
@@ -91,6 +92,11 @@ func (s *serve) check() (engine string, err error) {
 		return "", usageErrorf("--ephemeral and --fsync=normal exclude each other: a state in memory isn't flushed")
 	case s.SimulateGPUs != "" && s.GPUs == "off":
 		return "", usageErrorf("--gpus=off and --simulate-gpus exclude each other: choose one")
+	}
+	if engine != "" {
+		if err := sqldb.CheckURL(engine); err != nil {
+			return "", usageErrorf("invalid --engine or --engine-file: %s", err)
+		}
 	}
 	return engine, cmp.Or(s.checkNode(), s.checkFiles())
 }

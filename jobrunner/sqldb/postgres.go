@@ -94,6 +94,12 @@ func openPostgres(ctx context.Context, c Config) (*postgres, error) {
 	return p, nil
 }
 
+// CheckURL returns what is wrong with the URL of a database, or nil. It doesn't connect.
+func CheckURL(address string) error {
+	_, _, err := parsePostgres(address)
+	return err
+}
+
 // parsePostgres parses the URL. Its errors don't quote the invalid part, which may be the
 // password.
 func parsePostgres(address string) (config *pgx.ConnConfig, name string, err error) {
