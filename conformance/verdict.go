@@ -160,7 +160,7 @@ func givenOutcome(o suite.Outcome, clause string) suite.Outcome {
 }
 
 // settleVerdicts applies the rules that need all results. A clause that is blocked by a
-// passing clause becomes inconclusive, and so does a MUST that is blocked by a warning,
+// clause that passes or is skipped becomes inconclusive, and so does a MUST that is blocked by a warning,
 // which fails no run. Results of reruns are added, and known deviations marked.
 func (r *run) settleVerdicts(repeats map[string]string) {
 	verdicts := map[string]report.Verdict{}
@@ -242,7 +242,7 @@ func (r *run) usage() report.Reruns {
 // maxTrace is the number of bytes of a body that a report shows.
 const maxTrace = 4096
 
-// Trace converts exchanges for a report and removes secrets. Times are relative to began.
+// Trace converts exchanges for a report and removes secrets. At is relative to began.
 func Trace(secrets *wire.Secrets, began time.Time, exchanges []*wire.Exchange) (list []report.Exchange) {
 	hide := secrets.Redact
 	cut := func(b []byte) string {

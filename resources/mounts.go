@@ -15,7 +15,7 @@ import (
 
 // podMountsAttribute is the storage of a pod, or of a cluster's pods.
 func podMountsAttribute(title string) schema.SingleNestedAttribute {
-	return optionalObject("Storage that survives restarts of the container: either `persistent` or `network`. Another kind forces replacement.", attributes{
+	return optionalObject("Storage that survives restarts of the container: either `persistent` or `network`. A change from one to the other forces replacement.", attributes{
 		"persistent": optionalObject("Storage on the host, which is deleted with the "+title+". Not for CPU pods.", attributes{
 			"size": persistentSizeAttribute,
 			"path": mountPathAttribute,
@@ -36,7 +36,7 @@ func podMountsAttribute(title string) schema.SingleNestedAttribute {
 	})
 }
 
-// A size of 0, which API v1 accepts, means none.
+// The size is at least 1, although API v1 accepts 0, which means no storage.
 var (
 	persistentSizeAttribute = func() schema.Int64Attribute {
 		a := podMembers.integer("mounts.persistent.size", "Size in GB, at least {min} on API v2.")

@@ -25,7 +25,7 @@ var NetworkVolume = newCollectionKind(kit.Kind[networkVolume]{
 	Plan:           planNetworkVolume,
 
 	Loss: func(m *networkVolume) string {
-		return fmt.Sprintf("The apply deletes network volume %s (%s, %d GB) with everything on it. %s", m.ID.ValueString(), m.Name.ValueString(), m.Size.ValueInt64(), volumeUsers)
+		return fmt.Sprintf("The apply deletes network volume %s (%s, %d GB) with everything on it. %s", m.ID.ValueString(), m.Name.ValueString(), m.Size.ValueInt64(), unseenUsers)
 	},
 	Update: func(ctx context.Context, c *api.Client, _, state, plan *networkVolume) error {
 		// Compare with the current volume, which may have changed since the plan.
@@ -46,8 +46,8 @@ var NetworkVolume = newCollectionKind(kit.Kind[networkVolume]{
 	},
 }, func(c *api.Client) *api.Collection[api.NetworkVolume] { return c.NetworkVolumes }, nil, nil)
 
-// volumeUsers warns that a plan doesn't look for a volume's users: it would send a request per volume.
-const volumeUsers = "Endpoints and pods that use it, of this configuration or of others, lose it: the plan doesn't look for them."
+// unseenUsers warns that a plan doesn't look for a volume's users: it would send a request per volume.
+const unseenUsers = "Endpoints and pods that use it, of this configuration or of others, lose it: the plan doesn't look for them."
 
 var networkVolumeSchema = schema.Schema{
 	MarkdownDescription: "A network volume: storage in one data center that workers and pods of that data center mount. " +
@@ -79,15 +79,15 @@ func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
 			p.Error("size", "Size out of bounds", "A network volume has %d to %d GB on API %s, not %d.", bounds[0], bounds[1], p.Version, size)
 		}
 	}
-	isPlaced, dataCenter := p.State == nil, refs("data_center", nil, p.Plan.DataCenter)
+	choosesPlace, dataCenter := p.State == nil, refs("data_center", nil, p.Plan.DataCenter)
 	switch {
-	case isPlaced:
+	case choosesPlace:
 		p.Catalog.CheckNames(ctx, p.Check, catalog.Request{DataCenters: dataCenter})
 	case p.Changes(ctx, "data_center"):
-		isPlaced = true
+		choosesPlace = true
 		p.Catalog.CheckNewDataCenters(ctx, p.Check, dataCenter)
 	}
-	if isPlaced || isSet(p.Plan.Type) && p.Changes(ctx, "type") {
+	if choosesPlace || isSet(p.Plan.Type) && p.Changes(ctx, "type") {
 		p.Catalog.CheckVolume(ctx, p.Check, p.Plan.DataCenter.ValueString(), p.Plan.Type.ValueString())
 	}
 	if p.State == nil {
@@ -105,7 +105,7 @@ func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
 			p.Replace(attribute)
 			p.Warn(attribute, "The network volume will be replaced",
 				"A volume can't change its %s. The apply deletes volume %s with everything on it and creates an empty one. %s",
-				attribute, p.State.ID.ValueString(), volumeUsers)
+				attribute, p.State.ID.ValueString(), unseenUsers)
 			return
 		}
 	}

@@ -41,7 +41,7 @@ func runAsClient(args []string) int {
 		if resp.StatusCode != http.StatusOK {
 			return 1
 		}
-	case "hold": // starts a child; both keep a connection open until they are killed
+	case "hold": // starts a child; both keep a connection open until they are killed or the test closes it
 		if os.Getenv("STUBBORN") != "" {
 			signal.Ignore(syscall.SIGTERM)
 		}
@@ -210,7 +210,7 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// A client that sends no request isn't judged, whatever its exit status.
+// A client that sends no request in any scenario isn't judged, whatever its exit status.
 func TestClientThatDoesNothing(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]string{"true": "exit code 0 and printed nothing", "echo conformant; exit 7": "exit code 7; its last output:\nconformant"} {

@@ -112,8 +112,8 @@ func (c *nodes) leader(endpoint string) (leader int) {
 	return leader
 }
 
-// submitJobs submits jobs to all nodes in turn until ctx ends, and returns the acknowledged ones with
-// their expected outputs.
+// submitJobs submits jobs to all nodes in turn until ctx ends, and returns those that it acknowledged
+// without an output, with their expected outputs.
 func (c *nodes) submitJobs(ctx context.Context, endpoint string, clients int) (wait func() map[string]string) {
 	var mu sync.Mutex
 	acked := map[string]string{}
@@ -133,7 +133,7 @@ func (c *nodes) submitJobs(ctx context.Context, endpoint string, clients int) (w
 				}
 				switch {
 				case status == http.StatusOK && json.Unmarshal([]byte(text), &job) == nil && job.ID != "":
-					if job.Output == nil || string(job.Output) != output { // checked now, because it is kept for only a minute
+					if job.Output == nil || string(job.Output) != output { // an output is checked now, because it is kept for only a minute
 						mu.Lock()
 						acked[job.ID] = output
 						mu.Unlock()
@@ -355,7 +355,7 @@ func TestKeysOfNodes(t *testing.T) {
 	added := strings.TrimSpace(mustPrint(t, c.env, "keys", "add", "ci", "--engine", engine))
 	c.dirs, c.all = append(c.dirs, dir), append(c.all, nil)
 	c.start(1)
-	// A new key is accepted at once, also by a node that has just rejected it.
+	// A new key is accepted soon, also by a node that has just rejected it.
 	expect := func(key string, want int) {
 		t.Helper()
 		for i := range c.all {

@@ -25,7 +25,7 @@ var Formats = []Format{
 	{"html", writeHTML},         // one page for a browser
 	{"junit", writeJUnit},       // for the test page of a CI server
 	{"markdown", WriteMarkdown}, // for the summary of a CI job
-	{"har", writeHAR},           // the requests of clauses that failed or are inconclusive, for a browser's network panel
+	{"har", writeHAR},           // the requests of clauses with a deviation or an error, for a browser's network panel
 	{"ctrf", writeCTRF},         // JSON in the Common Test Report Format, for tools that read it
 	{"badge", writeBadge},       // an SVG
 	{"shield", writeShield},     // the badge's JSON, for a server that draws badges
@@ -118,8 +118,8 @@ func writeBadge(w io.Writer, r *Report) error {
 	})
 }
 
-// badgeWidth returns the width of a text in pixels, with its margins. textLength makes the text fit in
-// any font.
+// badgeWidth returns the width of a text in pixels, with its margins. The SVG's attribute textLength makes
+// the text fit in any font.
 func badgeWidth(text string) int { return utf8.RuneCountInString(text)*67/10 + 12 }
 
 // harObject is an object of an HTTP archive, version 1.2. Unknown sizes are -1.
@@ -131,7 +131,7 @@ const harVersion = "HTTP/1.1"
 // harTime is the time format of the archive, with milliseconds and a zone.
 const harTime = "2006-01-02T15:04:05.000Z07:00"
 
-// writeHAR writes the requests of clauses that failed or are inconclusive as an HTTP
+// writeHAR writes the requests of clauses with a deviation or an error as an HTTP
 // archive. A clause is a page. Bodies are cut as in the report.
 func writeHAR(w io.Writer, r *Report) error {
 	pages, exchanges := []harObject{}, []harExchange{}

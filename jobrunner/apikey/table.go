@@ -33,8 +33,8 @@ const (
 // reloadAfter is the shortest interval between reloads of the table for unknown keys.
 const reloadAfter = 100 * time.Millisecond
 
-// Table stores the keys that `jobrunner keys add` created, in a database that several deployments
-// share. Each deployment has a copy in memory, which Reload updates.
+// Table stores the keys that `jobrunner keys add` created, in a database that several nodes
+// share. Each node has a copy in memory, which Reload updates.
 type Table struct {
 	db *sqldb.DB
 
@@ -213,7 +213,7 @@ func insert(tx *sqldb.Tx, k Key) error {
 	return err
 }
 
-// change changes the table. Across all deployments, one change runs at a time.
+// change changes the table. Across all nodes, one change runs at a time.
 func (t *Table) change(edit func(tx *sqldb.Tx) error) error {
 	ctx := context.Background()
 	err := t.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {

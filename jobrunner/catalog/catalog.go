@@ -218,7 +218,8 @@ func numbers(version string) (out [2]uint64) {
 // USD is an amount in billionths of a US dollar, so that sums are exact.
 type USD int64
 
-const perDollar = 1_000_000_000
+// decimalScale is the scale of USD and of other decimals of a catalog file.
+const decimalScale = 1_000_000_000
 
 // String formats the amount in dollars, with as many decimals as it needs.
 func (u USD) String() string {
@@ -226,7 +227,7 @@ func (u USD) String() string {
 	if u < 0 {
 		sign, n = "-", -n
 	}
-	text := fmt.Sprintf("%s%d.%09d", sign, n/perDollar, n%perDollar)
+	text := fmt.Sprintf("%s%d.%09d", sign, n/decimalScale, n%decimalScale)
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 

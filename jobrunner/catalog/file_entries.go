@@ -266,10 +266,10 @@ func (f *file) cpus(c *Catalog) error {
 		}
 		if e.RAMGBPerVCPU != nil {
 			ram, ok := parseDecimal(e.RAMGBPerVCPU.Value)
-			if !ok || ram == 0 || ram > maxVCPU*perDollar {
+			if !ok || ram == 0 || ram > maxVCPU*decimalScale {
 				return f.errorf(e.RAMGBPerVCPU.Line, "invalid ram_gb_per_vcpu of %s: expected GB above 0 and up to %d, such as 2.5, got %q", id, maxVCPU, e.RAMGBPerVCPU.Value)
 			}
-			flavor.RAMGBPerVCPU = float64(ram) / perDollar
+			flavor.RAMGBPerVCPU = float64(ram) / decimalScale
 		}
 		var price CPUPrice
 		if err := cmp.Or(f.setPrice(&price.Secure, e.Price.Secure), f.setPrice(&price.Serverless, e.Price.Serverless)); err != nil {

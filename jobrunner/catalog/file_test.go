@@ -203,7 +203,7 @@ func TestExampleIsRead(t *testing.T) {
 }
 
 func TestUSD(t *testing.T) {
-	for text, want := range map[string]USD{"0": 0, "0.000000001": 1, "1": perDollar, "999999.999999999": 999999999999999, "0.44": 440_000_000} {
+	for text, want := range map[string]USD{"0": 0, "0.000000001": 1, "1": decimalScale, "999999.999999999": 999999999999999, "0.44": 440_000_000} {
 		n, ok := parseDecimal(text)
 		must.Hold(t, ok && USD(n) == want && want.String() == text, text, "is read as", n, "and written as", want)
 	}

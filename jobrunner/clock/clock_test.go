@@ -41,8 +41,8 @@ func TestClock(t *testing.T) {
 }
 
 // During an advance, due timers fire in order, each at its own time, and so do the timers that
-// they start. Later timers are due earlier by the length of the advance. The clock runs here, so
-// the advance itself takes a fraction of a second.
+// they start. Later timers are due earlier by the length of the advance. The clock isn't stopped
+// here, so the time that the advance takes adds to its time.
 func TestAdvance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock
@@ -201,7 +201,7 @@ func TestAdvanceWaitsForTheNetwork(t *testing.T) {
 		}
 	}()
 	defer listener.Close()
-	c.Advance(time.Second) // learns the number of permanent system calls
+	c.Advance(time.Second) // learns how many goroutines stay in a system call
 	for i := range 500 {
 		conn := must.Do(net.Dial("tcp", listener.Addr().String()))(t)
 		must.Do(conn.Write([]byte{0}))(t)

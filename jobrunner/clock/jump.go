@@ -3,7 +3,7 @@ package clock
 import "time"
 
 // Durations follow the monotonic clock, so that timeouts don't depend on jumps of the time
-// of day, as when a machine wakes up or its clock is set. Now ignores jumps until the
+// of day, as when a machine wakes up or its clock is set. The method Now ignores jumps until the
 // process ends. Wall returns the time of day, for timestamps that people read.
 
 // reading is a simultaneous reading of the time of day and the monotonic clock.
@@ -19,7 +19,8 @@ func (c *Clock) timeOfDay() time.Time {
 	return time.Now()
 }
 
-// MachineTime returns the time of this machine, without offset and correction.
+// MachineTime returns this machine's time of day at the first call, plus the monotonic time since then,
+// without offset and correction.
 func (c *Clock) MachineTime() time.Time {
 	start := c.start.Load()
 	if start == nil {
@@ -68,7 +69,7 @@ func (c *Clock) Correct(behind time.Duration) (jump time.Duration) {
 	if difference.Abs() > tolerance {
 		c.correction.Store(int64(behind))
 	}
-	return c.setAhead(0) // the database's clock may have jumped back
+	return c.setAhead(0) // a jump of the database's clock may have been undone
 }
 
 const tolerance = 100 * time.Millisecond

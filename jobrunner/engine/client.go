@@ -55,7 +55,7 @@ func (e *Engine) read(ctx context.Context, endpoint, id string, maxOutput int) (
 	if err != nil {
 		return Job{}, row{}, err
 	}
-	if !outage { // otherwise a result in time may wait for its commit
+	if !outage { // during an outage, a result that came before the time-out may wait for its commit
 		j.passTime(e.now())
 	}
 	return j.view(maxOutput), j.row, nil
@@ -105,7 +105,7 @@ func (e *NotRetryable) Error() string {
 	return fmt.Sprintf("only a job that is %s or %s can be retried; this one is %s", Failed, TimedOut, e.State)
 }
 
-// Retry requeues a job with the same id and input until its retention ends:
+// Retry requeues a job whose retention hasn't ended, with the same id and input:
 // FAILED, TIMED_OUT → IN_QUEUE. It deletes the result and a pending webhook call. If the job
 // has another state, it returns *NotRetryable.
 func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {

@@ -1,5 +1,5 @@
-// Package metering reports the workers, pods and network volumes that run to the billing
-// meter, with the prices of the catalog.
+// Package metering tells the billing meter which workers, pods and network volumes exist, with the prices
+// of the catalog.
 package metering
 
 import (
@@ -30,7 +30,7 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
-// Bills implements the Meter of worker.Config and pod.Config.
+// Bills starts and ends the billing of objects. It implements the Meter of worker.Config and pod.Config.
 type Bills struct {
 	Config
 	Meter     *billing.Meter
@@ -38,7 +38,7 @@ type Bills struct {
 	following sync.WaitGroup
 }
 
-// Open opens the meter and bills all volumes at the current prices. The caller must call Close.
+// Open opens the meter and bills all volumes at the current prices from now on. The caller must call Close.
 func Open(ctx context.Context, c Config) (*Bills, error) {
 	meter, err := billing.Open(ctx, billing.Config{DB: c.DB, Clock: c.Clock, Logger: c.Logger})
 	if err != nil {
@@ -156,7 +156,7 @@ func (b *Bills) volumeChanged(tx *sqldb.Tx, now time.Time, id string, v *store.N
 	return billing.StartVolume(tx, now, b.volume(*v))
 }
 
-// settleVolumes bills all volumes at the current prices.
+// settleVolumes bills all volumes at the current prices from now on.
 func (b *Bills) settleVolumes(ctx context.Context) error {
 	return b.Store.WithNetworkVolumes(ctx, func(tx *sqldb.Tx, now time.Time, all []store.NetworkVolume) error {
 		volumes := make([]billing.Resource, len(all))

@@ -14,7 +14,7 @@ var commands = []struct{ body, args, entrypoint, cmd string }{
 	{`"entrypoint":["sh","-c"],"cmd":["a b",""]`, `"{\"entrypoint\":[\"sh\",\"-c\"],\"cmd\":[\"a b\",\"\"]}"`, `["sh","-c"]`, `["a b",""]`},
 	{`"args":"{\"cmd\":[\"x\"]}"`, `"{\"cmd\":[\"x\"]}"`, `[]`, `["x"]`},
 	{`"cmd":["<&>"],"entrypoint":[]`, `"{\"entrypoint\":[],\"cmd\":[\"<&>\"]}"`, `[]`, `["<&>"]`},
-	{`"args":"a b","entrypoint":[],"cmd":["a","b"]`, `"a b"`, `[]`, `["a","b"]`}, // a client that changes an answer sends this
+	{`"args":"a b","entrypoint":[],"cmd":["a","b"]`, `"a b"`, `[]`, `["a","b"]`}, // sent by a client that edits an object and sends all members back
 	{`"args":"{\"entrypoint\":[\"e\"],\"cmd\":[\"c\"]}","entrypoint":["e"]`, `"{\"entrypoint\":[\"e\"],\"cmd\":[\"c\"]}"`, `["e"]`, `["c"]`},
 	{`"args":"it's","cmd":["it's"]`, `"it's"`, `[]`, `["it's"]`}, // a shell can't parse that
 	{`"args":"","entrypoint":[],"cmd":[]`, `""`, `[]`, `[]`},
@@ -124,7 +124,8 @@ func TestCommandOfTemplate(t *testing.T) {
 	}
 }
 
-// Args with the same meaning don't replace a container, even of a locked pod, and don't create a release.
+// Args with the same meaning don't replace a container, so that a locked pod accepts them, and don't create
+// a release.
 func TestSameCommandReplacesNothing(t *testing.T) {
 	d := deploy(t)
 	pod := "/v2/pods/" + d.create("/v2/pods", kindsWithCommands["pods"]+`,"args":"a 'b'"}`)

@@ -47,7 +47,7 @@ const primaryPort = 29400
 
 // The network of processes.
 const (
-	loopback     = run.PublicIP
+	loopback     = run.PublishIP
 	loopbackCIDR = "127.0.0.0/8"
 )
 
@@ -316,7 +316,7 @@ func (c *cluster) makeNetwork(ctx context.Context, program run.Program) (network
 	network.Name, c.engineNetwork = networkName(c.id), true
 	config := run.Network{Name: network.Name, Cluster: c.id}
 	if c.pods.Persistent {
-		config.Machine = c.pods.Machine
+		config.FolderID = c.pods.Machine
 	}
 	if record.Network != nil && record.Network.Name != "" {
 		config.CIDR = record.Network.CIDR

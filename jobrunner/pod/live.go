@@ -10,7 +10,7 @@ import (
 )
 
 // IPOf returns the address where a port is published.
-func IPOf(p store.PodPort) string { return cmp.Or(p.IP, run.PublicIP) }
+func IPOf(p store.PodPort) string { return cmp.Or(p.IP, run.PublishIP) }
 
 // Live is the utilization of a running pod, in percent; nil is unknown.
 type Live struct {

@@ -21,7 +21,7 @@ func (r *runner) spec(ctx context.Context, p store.Pod, program run.Program) (ru
 	r.mu.Unlock()
 	s := run.Spec{ID: r.id, Container: p.Container, Devices: devices, Log: r.log, Pod: &run.Pod{Run: p.Run}}
 	if r.pods.Persistent {
-		s.Pod.Machine = r.pods.Machine
+		s.Pod.FolderID = r.pods.Machine
 	}
 	if p.CPU != nil {
 		s.VCPUs, s.Memory = p.CPU.VCPUCount, r.pods.Catalog.Now().CPUMemory(p.CPU.FlavorIDs[0], p.CPU.VCPUCount)
@@ -88,7 +88,7 @@ func environment(p store.Pod, s run.Spec) map[string]string {
 	maps.Copy(env, p.HiddenEnv)
 	env["RUNPOD_POD_ID"] = p.ID
 	env["RUNPOD_GPU_COUNT"] = strconv.Itoa(len(s.Devices))
-	env["RUNPOD_PUBLIC_IP"] = run.PublicIP
+	env["RUNPOD_PUBLIC_IP"] = run.PublishIP
 	if p.CPU != nil {
 		env["RUNPOD_CPU_COUNT"] = strconv.FormatInt(p.CPU.VCPUCount, 10)
 	}

@@ -69,7 +69,7 @@ type Program struct {
 	// Bare means that the program needs no GPU and no volume, whatever its endpoint has.
 	Bare bool
 	// OwnAddress means that each process has its own address, where its ports and the other members of
-	// a cluster are reached. Otherwise they are at PublicIP.
+	// a cluster are reached. Otherwise they are at PublishIP.
 	OwnAddress bool
 	// Publish chooses the public port for a pod's port. Nil publishes none.
 	Publish func(ctx context.Context, private int) (public int, err error)
@@ -94,13 +94,13 @@ type Spec struct {
 	Pod             *Pod // nil for a worker
 }
 
-// Machine returns the id of the data folder whose next run adopts the process. "" means
+// FolderID returns the id of the data folder whose next run adopts the process. "" means
 // that the process ends with this run.
-func (s Spec) Machine() string {
+func (s Spec) FolderID() string {
 	if s.Pod == nil {
 		return ""
 	}
-	return s.Pod.Machine
+	return s.Pod.FolderID
 }
 
 // variableForm is the syntax of the name of a container's variable, as in Kubernetes' Secrets.
@@ -118,11 +118,11 @@ func (s Spec) CheckVariables() error {
 
 // Pod is the part of a Spec that only pods have.
 type Pod struct {
-	Run     int64  // generation of the pod
-	Machine string // see Spec.Machine
-	Ports   []store.PodPort
-	Network string // private network shared with other pods; "" for none
-	IP      string // address in Network; "" for any
+	Run      int64  // generation of the pod
+	FolderID string // see Spec.FolderID
+	Ports    []store.PodPort
+	Network  string // private network shared with other pods; "" for none
+	IP       string // address in Network; "" for any
 	// AddressVariables maps variables to a suffix. Their value is the pod's own address, known
 	// once it starts, followed by the suffix.
 	AddressVariables map[string]string
@@ -173,7 +173,7 @@ type Exit struct {
 	OK   bool   // the exit status was 0
 }
 
-// Stopped is the Exit of a process that the jobrunner stopped.
+// Stopped is the Text of the Exit of a process that the jobrunner stopped.
 const Stopped = "stopped by the jobrunner"
 
 // Usage is the resource usage of a process and its children.
@@ -192,7 +192,7 @@ type Orphan struct {
 // Network is a private network of a cluster's containers.
 type Network struct {
 	Name, Cluster string
-	Machine       string // as in Pod
+	FolderID      string // as in Pod
 	CIDR          string // block that it had before; "" for any
 }
 
@@ -211,15 +211,15 @@ type Job struct {
 	Chunk func(output []byte) error
 }
 
-// PublicIP is where ports are published if their process has no address of its own: only
+// PublishIP is where ports are published if their process has no address of its own: only
 // this machine reaches them.
-const PublicIP = "127.0.0.1"
+const PublishIP = "127.0.0.1"
 
 // InternalName returns the host name of a pod in the global network.
 func InternalName(podID string) string { return podID + ".runpod.internal" }
 
 // FreePort returns a free TCP port of the loopback interface, on which a program listens later.
-// Until then no outgoing connection gets the port, because systems choose higher ports for these.
+// Until then no outgoing connection gets the port, because Linux, macOS and Windows choose higher ports for these.
 func FreePort(ctx context.Context) (port int, err error) {
 	for range 100 {
 		port = 20000 + rand.IntN(10000) //nolint:gosec // a port isn't a secret

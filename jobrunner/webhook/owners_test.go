@@ -15,7 +15,7 @@ import (
 )
 
 // hanging makes receivers hang if their path is /hangs, and counts the calls in flight to them
-// by owner and endpoint, with which the host must begin.
+// by owner and endpoint. A host begins with the endpoint and a dot, and an endpoint with the owner and -.
 type hanging struct {
 	*fixture
 	open, most map[string]int
@@ -108,7 +108,7 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 	}
 }
 
-// Owners whose receivers all hang use all calls for one timeout. Then they share half of them,
+// Owners whose receivers all hang occupy all concurrent calls until the first timeout. Then they share half of them,
 // and other owners don't wait.
 func TestManyOwnersWithHangingReceivers(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {

@@ -142,7 +142,7 @@ func (w *worker) probe(ctx context.Context, address string) {
 	for ready, missed := false, 0; ; {
 		answer, reached := checkHealth(ctx, client, url)
 		switch {
-		case reached || ready || strings.HasPrefix(address, run.PublicIP+":"):
+		case reached || ready || strings.HasPrefix(address, run.PublishIP+":"):
 			unreachableSince = time.Time{}
 		case unreachableSince.IsZero():
 			unreachableSince = w.pool.clock.Now()

@@ -46,7 +46,7 @@ func (w *worker) serve(ctx context.Context, start func(context.Context, run.Spec
 	}
 	w.noteStart(process)
 	if w.settings.Balanced {
-		address := net.JoinHostPort(cmp.Or(process.Address(), run.PublicIP), strconv.Itoa(spec.Port))
+		address := net.JoinHostPort(cmp.Or(process.Address(), run.PublishIP), strconv.Itoa(spec.Port))
 		w.watching.Go(func() { w.probe(w.life, address) })
 	} else {
 		w.watching.Go(func() { w.watchStart(w.life) })

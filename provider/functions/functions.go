@@ -1,5 +1,5 @@
-// Package functions holds the provider's functions. A function sees only its
-// arguments, neither the provider block nor the API, so that Terraform can call it whenever it
+// Package functions holds the provider's functions. A function sees its
+// arguments and the environment, neither the provider block nor the API, so that Terraform can call it whenever it
 // evaluates an expression.
 package functions
 

@@ -101,7 +101,7 @@ func (m *machine) expectStopped(state string) {
 	left, _ := filepath.Glob(filepath.Join(state, "pid"))
 	must.Hold(m.t, left == nil, "the jobrunner was not stopped", left)
 	left, _ = filepath.Glob(filepath.Join(state, "greeting"))
-	must.Hold(m.t, left == nil, "the key is left in", left)
+	must.Hold(m.t, left == nil, "the output of the start, with the key, is left in", left)
 }
 
 const passed = "Success! 2 passed, 0 failed."
@@ -201,7 +201,7 @@ func TestShellConformance(t *testing.T) {
 func TestEmptyMachine(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("builds both programs; in a short run they are on PATH")
+		t.Skip("builds jobrunner and provider")
 	}
 	m := newMachine(t, "examples/ci/shell")
 	env := []string{"RUNNER_TEMP=" + m.repo + "/temp", "PATH=" + m.tools + ":" + os.Getenv("PATH")}

@@ -49,8 +49,8 @@ var Unknown = unknown{}
 
 type unknown struct{}
 
-// Start serves the provider and configures it with a provider block. It skips the test if
-// tfcli.SkipRepeated does, because no CLI is involved.
+// Start serves the provider and configures it with a provider block. It skips the test
+// if the tests are repeated with another CLI (tfcli.SkipRepeated), because it involves none.
 func Start(t *testing.T, p provider.Provider, block map[string]any) *Provider {
 	t.Helper()
 	tfcli.SkipRepeated(t)

@@ -85,7 +85,7 @@ func (e *Executor) createContainer(ctx context.Context, engine *containerEngine,
 	if err != nil {
 		return nil, err
 	}
-	if s.Machine() == "" { // the next start of the jobrunner removes it
+	if s.FolderID() == "" { // the next start of the jobrunner removes it
 		if err := e.register.Note(engine.path); err != nil {
 			return nil, err
 		}
@@ -366,7 +366,7 @@ func (e *containerEngine) prepareForPod(ctx context.Context, s run.Spec) error {
 			return err
 		}
 	}
-	if s.Machine() != "" {
+	if s.FolderID() != "" {
 		for _, orphan := range e.orphans(ctx, podLabel+"="+s.ID) {
 			orphan.Remove()
 		}

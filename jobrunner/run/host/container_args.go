@@ -91,7 +91,7 @@ func (c creation) labels() (labels []string) {
 	} else {
 		labels = []string{podLabel + "=" + c.ID, podRunLabel + "=" + strconv.FormatInt(c.Pod.Run, 10)}
 	}
-	return append(labels, ownerLabel(c.Machine(), c.run))
+	return append(labels, ownerLabel(c.FolderID(), c.run))
 }
 
 // ownerLabel is the label of a deployment, or of a run if the deployment is "".
@@ -193,7 +193,7 @@ func (c creation) appendPodPorts(args []string, network string) []string {
 	}
 	for _, port := range c.Pod.Ports {
 		if port.Public != 0 {
-			args = append(args, "--publish", fmt.Sprintf("%s:%d:%d", run.PublicIP, port.Public, port.Private))
+			args = append(args, "--publish", fmt.Sprintf("%s:%d:%d", run.PublishIP, port.Public, port.Private))
 		}
 	}
 	return args
@@ -204,12 +204,12 @@ func (c creation) appendWorkerPorts(args []string) []string {
 		args = append(args, "--add-host", dockerHost+":host-gateway")
 	}
 	if c.Port > 0 {
-		args = append(args, "--publish", fmt.Sprintf("%s:%d:%d", run.PublicIP, c.Port, c.Port))
+		args = append(args, "--publish", fmt.Sprintf("%s:%d:%d", run.PublishIP, c.Port, c.Port))
 	}
 	for _, port := range c.Ports {
 		number, _, _ := strings.Cut(port, "/")
 		if number != strconv.Itoa(c.Port) {
-			args = append(args, "--publish", run.PublicIP+"::"+number)
+			args = append(args, "--publish", run.PublishIP+"::"+number)
 		}
 	}
 	return args

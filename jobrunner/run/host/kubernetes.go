@@ -14,7 +14,7 @@ import (
 // volumeAccesses are the valid access modes of claims.
 var volumeAccesses = []string{"ReadWriteMany", "ReadWriteOnce"}
 
-// onKubernetes is the value of executor for a cluster. A run on a cluster notes this in the register.
+// onKubernetes is the value of executor for a cluster, and the register's note of a jobrunner that started Pods.
 const onKubernetes = "kubernetes"
 
 // checkExecutor checks the choice between an engine and a cluster.
@@ -75,7 +75,7 @@ func (e *Executor) startInCluster(settings *containerSettings) func(context.Cont
 		if _, err := s.Command(); err != nil {
 			return nil, err
 		}
-		if s.Machine() == "" { // the next run removes it
+		if s.FolderID() == "" { // if this jobrunner is killed, the next run removes the Pod
 			if err := e.register.Note(onKubernetes); err != nil {
 				return nil, err
 			}

@@ -24,12 +24,12 @@ func refuseNetwork(context.Context, run.Network) (string, error) {
 // clusterNetwork creates the networks of clusters.
 func (e *Executor) clusterNetwork(engine *containerEngine) func(context.Context, run.Network) (string, error) {
 	return func(ctx context.Context, n run.Network) (string, error) {
-		if n.Machine == "" { // a temporary network: the next run removes it
+		if n.FolderID == "" { // a temporary network: the next run removes it
 			if err := e.register.Note(engine.path); err != nil {
 				return "", err
 			}
 		}
-		return engine.makeClusterNetwork(ctx, n, []string{"--label", clusterLabel + "=" + n.Cluster, "--label", ownerLabel(n.Machine, e.register.Run())})
+		return engine.makeClusterNetwork(ctx, n, []string{"--label", clusterLabel + "=" + n.Cluster, "--label", ownerLabel(n.FolderID, e.register.Run())})
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// With any kind of rule, a template's variables can't run other code. The error names the variable and
+// With rules for local programs, a template's variables can't run other code. The error names the variable and
 // the fix.
 func TestTemplateRunsNoCode(t *testing.T) {
 	refused := strings.Fields(`BASH_ENV ENV BASH_FUNC_x%% SHELLOPTS PS4 NODE_OPTIONS NODE_PATH npm_config_script_shell PYTHONWARNINGS BROWSER LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT
@@ -71,8 +71,8 @@ func TestTemplateEnvAllowed(t *testing.T) {
 	}
 }
 
-// Lines of an engine are passed on without their times, and without the times that Podman inserts,
-// after the last line of the previous run.
+// The lines of an engine after the last line of the previous run are passed on, without their times and
+// without the times that Podman inserts.
 func TestMarkedLines(t *testing.T) {
 	const written = "2026-06-01T12:00:00.000000001Z one\n" + "2026-06-01T12:00:00.000000002Z two\n" +
 		"2026-06-01T12:00:00.000000003Z thr2026-06-01T12:00:00.000000004Z ee\n" +
@@ -92,8 +92,8 @@ func TestMarkedLines(t *testing.T) {
 	}
 }
 
-// A pod joins the engine's default network, its rule's, or one shared with other pods. Only in its own
-// networks it has a name and published ports.
+// A pod joins the engine's default network, its rule's, or one shared with other pods. It has a name
+// only in a network of pods, and no published ports in the host's network.
 func TestPodCreation(t *testing.T) {
 	const name = "--network-alias id.runpod.internal"
 	for _, c := range []struct{ network, rule, deployment, want, lacks string }{
@@ -107,7 +107,7 @@ func TestPodCreation(t *testing.T) {
 		s := run.Spec{
 			ID: "id", Container: store.Container{Image: "x", Args: "a"}, Devices: []gpu.Device{{UUID: "GPU-a"}}, Mounts: []run.Mount{{Dir: "/v", Path: "/w"}},
 			Pod: &run.Pod{
-				Run: 7, Network: c.network, Machine: c.deployment, Ports: []store.PodPort{{Private: 22, Public: 4001, Protocol: "tcp"}, {Private: 8080, Public: 4002, Protocol: "http"}, {Private: 1}},
+				Run: 7, Network: c.network, FolderID: c.deployment, Ports: []store.PodPort{{Private: 22, Public: 4001, Protocol: "tcp"}, {Private: 8080, Public: 4002, Protocol: "http"}, {Private: 1}},
 			},
 		}
 		dir := t.TempDir()

@@ -42,7 +42,7 @@ func (p *process) read(ctx context.Context, after time.Time) (last time.Time, er
 	options := &core.PodLogOptions{Container: containerName, Follow: true, Timestamps: true}
 	if !after.IsZero() {
 		since := meta.NewTime(after)
-		options.SinceTime = &since // in whole seconds, so some lines are repeated
+		options.SinceTime = &since // in whole seconds: the cluster sends some lines again, which CopyLines skips
 	}
 	stream, err := p.cluster.client.CoreV1().Pods(p.cluster.namespace).GetLogs(p.objects.pod.Name, options).Stream(ctx)
 	if err != nil {

@@ -38,7 +38,7 @@ func (c *Cluster) labels(s run.Spec) map[string]string {
 	} else {
 		labels[podLabel], labels[podRunLabel] = s.ID, strconv.FormatInt(s.Pod.Run, 10)
 	}
-	if id := s.Machine(); id != "" {
+	if id := s.FolderID(); id != "" {
 		labels[deploymentLabel] = id
 	} else {
 		labels[runLabel] = c.Run

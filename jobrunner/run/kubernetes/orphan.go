@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// Orphans returns the Pods of a deployment's pods that no process follows.
+// Orphans returns the Pods of a node's pods that no process of this Cluster follows.
 func (c *Cluster) Orphans(ctx context.Context, deployment string) (all []run.Orphan, err error) {
 	if err := c.watchDeployment(ctx, deployment); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (c *Cluster) Orphans(ctx context.Context, deployment string) (all []run.Orp
 
 // removeOrphans removes the orphans of a pod.
 func (c *Cluster) removeOrphans(ctx context.Context, s run.Spec) error {
-	orphans, err := c.Orphans(ctx, s.Machine())
+	orphans, err := c.Orphans(ctx, s.FolderID())
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,8 @@ type owners struct {
 	pod, controller []meta.OwnerReference
 }
 
-// findOwners sets the owners. If it lacks permissions, objects have no owner.
+// findOwners sets the owners. Without the right to read the jobrunner's Pod, objects have no owner; without
+// the right to read its controller, the Pod owns them all.
 func (c *Cluster) findOwners(ctx context.Context) {
 	if c.self == "" {
 		return
@@ -172,7 +173,7 @@ func (c *Cluster) readOwners(ctx context.Context) error {
 
 // ownersOf returns the owners of a worker's or pod's objects.
 func (c *Cluster) ownersOf(s run.Spec) []meta.OwnerReference {
-	if s.Machine() != "" {
+	if s.FolderID() != "" {
 		return c.owners.controller
 	}
 	return c.owners.pod

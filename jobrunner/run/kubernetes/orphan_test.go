@@ -20,7 +20,7 @@ import (
 func podSpec(deployment string) run.Spec {
 	return run.Spec{
 		ID: "p1", Log: new(lines), Container: store.Container{Image: "i", Env: map[string]string{"RUNPOD_PUBLIC_IP": "127.0.0.1"}},
-		Pod: &run.Pod{Run: 3, Ports: []store.PodPort{{Private: 8080, Public: 8080, Protocol: "http"}}, Machine: deployment},
+		Pod: &run.Pod{Run: 3, Ports: []store.PodPort{{Private: 8080, Public: 8080, Protocol: "http"}}, FolderID: deployment},
 	}
 }
 

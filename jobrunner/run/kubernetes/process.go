@@ -40,7 +40,7 @@ type process struct {
 // Start creates a Pod and waits until it runs, however long the cluster needs to schedule it. The
 // error says what the cluster rejected, or why the container can't start. ctx bounds only the start.
 func (c *Cluster) Start(ctx context.Context, s run.Spec) (run.Process, error) {
-	if s.Machine() != "" {
+	if s.FolderID() != "" {
 		if err := c.removeOrphans(ctx, s); err != nil {
 			return nil, err
 		}

@@ -145,7 +145,7 @@ func (s *Stmt) Reset() {
 	s.c.args.shrink(s.c.tls)
 }
 
-// Bind binds the arguments until Reset: nil, integers, bool, float64, string or []byte.
+// Bind binds the arguments until Reset: nil, int, int64, bool, float64, string or []byte.
 func (s *Stmt) Bind(args []any) error {
 	if len(args) != s.params {
 		return fmt.Errorf("a statement with %d arguments got %d", s.params, len(args))

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// work runs an echo worker with one slot that uses the worker protocol, for floor and jobrunner.
+// work runs an echo worker with one slot that uses the worker protocol, under this program or a jobrunner.
 func work() error {
 	take := strings.ReplaceAll(os.Getenv("RUNPOD_WEBHOOK_GET_JOB"), "$ID", os.Getenv("RUNPOD_POD_ID")) + "&job_in_progress=0"
 	done := strings.ReplaceAll(os.Getenv("RUNPOD_WEBHOOK_POST_OUTPUT"), "$RUNPOD_POD_ID", os.Getenv("RUNPOD_POD_ID"))

@@ -42,7 +42,7 @@ func tableFacts() operationFacts {
 	return out
 }
 
-// members adds the facts of each row of a body.
+// members adds the facts of each row of a body. message begins the facts' keys, such as "answer $".
 func members(facts map[string]string, message string, o contract.Operation, use contract.Use) {
 	fields := contract.FieldsOf(o.API, o.Resource, use)
 	if len(fields) > 0 {
@@ -181,7 +181,7 @@ func operationAt(api contract.API, method, path string) (found contract.Operatio
 
 func memberFaults(rows map[string]contract.Field, use contract.Use, at string, value any, report func(string)) {
 	object, ok := value.(map[string]any)
-	if !ok || !hasRows(rows, at) { // the rows belong to another kind
+	if !ok || !hasRows(rows, at) { // no row is about members of this value
 		return
 	}
 	for name, inner := range object {
@@ -258,7 +258,7 @@ func TestJobBodiesFollowTheTable(t *testing.T) {
 		prefix := "/v2/" + s.endpoint
 		path := r.path
 		r.path = prefix + path
-		if r.key == "live" {
+		if r.key == "live" { // not a key: the request goes to the SDK dialect
 			r.path, r.key = "/live"+prefix+path, ""
 		}
 		a := s.send(t, r)

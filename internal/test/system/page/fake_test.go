@@ -99,7 +99,7 @@ func (b *busyMachine) Log(_, worker string) ([]run.Line, bool) {
 
 func (b *busyMachine) PodLog(pod string) ([]run.Line, bool) { return b.Log("", pod) }
 
-// Objects returns pods in every state, and a cluster with a waiting member.
+// Objects returns pods in most states, and a cluster with a waiting member.
 func (b *busyMachine) Objects(context.Context) (all page.Objects, err error) {
 	now := b.clock.Now()
 	gpus := func(n int64) *store.PodGPU { return &store.PodGPU{TypeIDs: []string{"NVIDIA H200"}, Count: n} }
@@ -219,7 +219,8 @@ func newBusyPage(t *testing.T) (*busyMachine, *page.Page) {
 	return b, p
 }
 
-// serveLocally serves a page until the test's end. A tab that is opened later, and may hold a request, closes before.
+// serveLocally serves a page until the test's end. A tab that is opened after this call is closed before the
+// server, which waits for its requests.
 func serveLocally(t *testing.T, p *page.Page) (url string) {
 	t.Helper()
 	server := httptest.NewServer(page.Local(false, p))
