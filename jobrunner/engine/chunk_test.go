@@ -2,8 +2,10 @@ package engine
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
@@ -82,6 +84,22 @@ func TestStreamOfDeletedEndpoint(t *testing.T) {
 	e, _ := openEmpty(t, sqldb.Config{})
 	_, _, err := e.drainMemory(t.Context(), "ep", "x")
 	must.ErrorIs(t, err, ErrNotFound)
+}
+
+// A job that expires during a call is answered like one that doesn't exist. The time is real, because
+// virtual time doesn't pass during a call.
+func TestChangeOfExpiringJob(t *testing.T) {
+	e, _ := openEmpty(t, sqldb.Config{})
+	for range 100 {
+		job := must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("1"), TTL: time.Millisecond}))(t)
+		for id, err := job.ID, error(nil); err == nil; {
+			job, err = e.Cancel(t.Context(), "ep", id)
+			must.Require(t, err != nil || job.State != absent, "it was cancelled without a state")
+			_, refusal := e.Retry(t.Context(), "ep", id)
+			refused, ok := errors.AsType[*NotRetryable](refusal)
+			must.Require(t, !ok || refused.State != absent, "the refusal to retry it has no state")
+		}
+	}
 }
 
 // Changes arrive after their commits and in any order: a watch sees the end even if the

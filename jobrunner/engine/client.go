@@ -135,6 +135,8 @@ func (e *Engine) change(ctx context.Context, endpoint, id string, ev event) (Job
 		return Job{}, err
 	}
 	switch {
+	case v.State == absent && ev.kind != ttlChanged: // it has expired just now
+		return Job{}, ErrNotFound
 	case ev.kind == retried && !fx.ok:
 		return Job{}, &NotRetryable{v.State}
 	case v.State.Terminal():
