@@ -49,11 +49,8 @@ func (c *call) newPodV1(p store.Pod) podV1 {
 }
 
 func desiredStatus(s store.PodStatus) string {
-	switch {
-	case s.Active():
+	if s.Active() {
 		return string(store.PodRunning)
-	case s == store.PodTerminated:
-		return string(s)
 	}
 	return string(store.PodExited)
 }

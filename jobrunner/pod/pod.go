@@ -11,7 +11,6 @@
 //	RUNNING                     EXITED  STARTING  STARTING      STARTING                              RUNNING  EXITED  ERROR   PROVISIONING
 //	EXITED        PROVISIONING                    EXITED
 //	ERROR         PROVISIONING                    EXITED
-//	TERMINATED
 //
 // A user's event changes the record in one transaction (Do). The pod's runner then reconciles
 // what runs with the record. Each such event starts another Run (generation) of the pod. An

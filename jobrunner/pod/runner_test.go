@@ -69,7 +69,7 @@ func TestNextStep(t *testing.T) {
 // second process.
 func TestStepsConverge(t *testing.T) {
 	states := []*store.Pod{nil}
-	for _, status := range []store.PodStatus{store.PodProvisioning, store.PodStarting, store.PodRunning, store.PodExited, store.PodError, store.PodTerminated} {
+	for _, status := range []store.PodStatus{store.PodProvisioning, store.PodStarting, store.PodRunning, store.PodExited, store.PodError} {
 		for _, wipeVolume := range []bool{false, true} {
 			p := newDesiredPod(status, 2)
 			p.WipeVolume = wipeVolume

@@ -85,10 +85,7 @@ func Actions(p store.Pod) (allowed []Action) {
 			allowed = append(allowed, a)
 		}
 	}
-	if p.Status != store.PodTerminated {
-		allowed = append(allowed, Terminate)
-	}
-	return allowed
+	return append(allowed, Terminate)
 }
 
 // Do applies an action to the record of a pod; its runner then follows. Call it in UpdatePod. The

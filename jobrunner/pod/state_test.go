@@ -45,7 +45,7 @@ func TestLifecycleIsDocumented(t *testing.T) {
 func TestActions(t *testing.T) {
 	for status, want := range map[store.PodStatus][]Action{
 		store.PodProvisioning: {Stop, Terminate}, store.PodStarting: {Stop, Terminate}, store.PodRunning: {Stop, Restart, Terminate},
-		store.PodExited: {Start, Terminate}, store.PodError: {Start, Terminate}, store.PodTerminated: nil,
+		store.PodExited: {Start, Terminate}, store.PodError: {Start, Terminate},
 	} {
 		p := store.Pod{PodState: store.PodState{Status: status}}
 		must.Equal(t, Actions(p), want, status, "allows")

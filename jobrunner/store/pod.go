@@ -75,7 +75,8 @@ type ClusterMember struct {
 	Network string `json:"network,omitempty"`
 }
 
-// PodStatus is the state of a pod, as in API v2. Package pod has its transitions.
+// PodStatus is the state of a pod, as in API v2, which also has TERMINATED. Here, that pod is deleted.
+// Package pod has the transitions.
 type PodStatus string
 
 const (
@@ -84,7 +85,6 @@ const (
 	PodRunning      PodStatus = "RUNNING"
 	PodExited       PodStatus = "EXITED"
 	PodError        PodStatus = "ERROR"
-	PodTerminated   PodStatus = "TERMINATED"
 )
 
 // Active reports whether the pod runs or will run.
