@@ -96,7 +96,7 @@ function updateCluster(li, c, s, open) {
   setText(li.rest, rest > 0 ? `and ${rest} more pods` : '');
 }
 
-const order = ['RUNNING', 'STARTING', 'PROVISIONING', 'EXITED', 'ERROR', 'TERMINATED'];
+const order = ['RUNNING', 'STARTING', 'PROVISIONING', 'EXITED', 'ERROR'];
 const few = 12; // rows until the reader wants more
 
 // showPods updates both sections; empty shows a hint if there are no pods.
