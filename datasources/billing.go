@@ -119,7 +119,7 @@ func (b *billing) schema() schema.Schema {
 			"period": object("Period of the records."+onlyV2, map[string]schema.Attribute{
 				"start_time": text("Start of the period, as RFC 3339."), "end_time": text("End of the period, exclusive."), "bucket_size": text("Length of a bucket."),
 			}),
-			"records": objects("What was billed, by bucket and id.", records),
+			"records": objects("What was billed, ordered by bucket.", records),
 			"totals":  object("Sum of each amount over all records.", totals),
 		}, filters),
 	}

@@ -35,7 +35,7 @@ func TestCluster(t *testing.T) {
 	must.Equal(t, must.Do(d.Client(t, api.V2).Clusters.List(t.Context()))(t), nil, "left")
 }
 
-// A change of any setting except the name replaces the cluster; a removal may not. After an import, the
+// A change of any setting except the name replaces the cluster; a removal doesn't always. After an import, the
 // setting is read from the pods, or the next apply records it. Then the plan is empty.
 func TestClusterEveryAttribute(t *testing.T) {
 	t.Parallel()

@@ -106,7 +106,7 @@ line ends
 			"nothing to tail":            {args: []string{"run", "any", "--detach", "--tail"}, out: "^$", err: "--detach and --tail can't be used together", code: 2},
 			"no time":                    {args: []string{"run", "any", "--timeout=-1s"}, out: "^$", err: "invalid --timeout -1s: expected a positive duration", code: 2},
 			"a ttl that is too short":    {args: []string{"run", "any", "--ttl", "1s"}, out: "^$", err: "400", code: 2},
-			"a batch without lines":      {args: []string{"batch", "run", "any", endless}, out: "^$", err: "line 1 is longer than 10 MiB", code: 2},
+			"a batch without a line end": {args: []string{"batch", "run", "any", endless}, out: "^$", err: "line 1 is longer than 10 MiB", code: 2},
 			"an endless input":           {args: []string{"run", "any", "--input", endless}, out: "^$", err: "is larger than 64 MiB", code: 2},
 			"no such flag":               {args: []string{"run", "any", "--nope"}, out: "^$", err: "unknown flag --nope\nSee 'jobrunner job run --help'.", code: 2},
 			"no lines":                   {args: []string{"logs", "any", "none", "--lines", "0"}, out: "^$", err: "invalid --lines: expected 1 to 5000, got 0", code: 2},
@@ -179,7 +179,7 @@ line ends
 		expect(out, "before", code, 0)
 		must.Equal(t, errs, "", "the log is complete, but stderr")
 
-		// A job may be named anywhere in a line. While it runs, its log continues to the end.
+		// The id of a job may be anywhere in a line. While it runs, its log continues to the end.
 		lasting, _, _ := j.run("", "run", "lingers", "--detach")
 		lasting = strings.TrimSpace(lasting)
 		p.until("the job has logged", func() bool {

@@ -23,7 +23,7 @@ import (
 )
 
 // If a part of the cluster fails under load, each acknowledged job completes, was retried at most
-// once, and ran as often as its retries say. The workers need the GPUs of both nodes.
+// once, and ran at most once more than its retries say. The workers need the GPUs of both nodes.
 // KUBERNETES_ROUNDS=10 repeats each fault ten times.
 func clusterFaults(t *testing.T) {
 	k := containers.StartKubernetes(t)

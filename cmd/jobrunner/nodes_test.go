@@ -112,7 +112,7 @@ func (c *nodes) leader(endpoint string) (leader int) {
 	return leader
 }
 
-// submitJobs submits jobs to all nodes in turn until ctx ends, and returns those that it acknowledged
+// submitJobs submits jobs to all nodes in turn until ctx ends, and returns those that a node acknowledged
 // without an output, with their expected outputs.
 func (c *nodes) submitJobs(ctx context.Context, endpoint string, clients int) (wait func() map[string]string) {
 	var mu sync.Mutex
@@ -187,7 +187,7 @@ func (c *nodes) awaitAll(endpoint string, acked map[string]string) account {
 	return all
 }
 
-// account counts the outcomes of acknowledged jobs.
+// account has numbers of outcomes of acknowledged jobs.
 type account struct {
 	acknowledged, completed int
 	retried                 int         // jobs that ran again, because their node or worker died

@@ -44,7 +44,7 @@ type testDeployment struct {
 }
 
 // trace is a worker that records its process and its jobs. A job whose input has wait ends once the
-// test creates the file WAIT.go in the worker's folder.
+// test creates the file that wait names, with the suffix .go in the worker's folder.
 const trace = `import os, runpod, time
 here = os.path.dirname(os.path.abspath(__file__))
 def note(kind, text):
@@ -105,7 +105,7 @@ func (p *process) createVolume() string {
 	return p.create("/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`)
 }
 
-// call sends a request and decodes the response into a value that isn't nil.
+// call sends a request and decodes the response, unless into is nil.
 func (p *process) call(method, path, body string, into any) {
 	p.t.Helper()
 	must.Succeed(p.t, p.try(method, path, body, into))

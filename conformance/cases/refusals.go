@@ -185,7 +185,8 @@ func judgeRefusedCreations(a api) func(*suite.C) {
 	}
 }
 
-// invalidMembers has members, by kind, that violate a rule. The rest of the body is valid.
+// invalidMembers has members, by kind, that violate a rule in a create or an update. The rest of the body
+// is valid.
 var invalidMembers = map[string][]suite.M{
 	"template": {
 		{"category": "TPU"}, {"ports": []any{"80/udp"}}, {"env": suite.M{"NUMBER": 5}}, {"volumeMountPath": "relative"}, {"containerDiskInGb": -5}, {"disk": -5},

@@ -17,7 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// leftOut lists the members of the contract that the client doesn't use.
+// leftOut lists the members of the contract that the client doesn't use, or uses in another form.
 var leftOut = map[contract.API]map[string]map[string]string{ // by API, resource and path: the reason
 	contract.V1: {
 		"template": {"earned": "a statistic", "runtimeInMin": "a statistic", "isRunpod": "no setting of the user's templates", "isPlatform": "no setting of the user's templates"},
@@ -48,7 +48,7 @@ var leftOut = map[contract.API]map[string]map[string]string{ // by API, resource
 }
 
 // wires lists the types that the client encodes and decodes, with the bodies that it makes from
-// objects in which every field is set.
+// objects that together set every field.
 var wires = []struct {
 	api             contract.API
 	resource        string
@@ -133,7 +133,8 @@ func patches[T any](c *Collection[T], objects ...T) (out []any) {
 	return out
 }
 
-// bodyOr returns the error, if there is one, which no operation takes as a body.
+// bodyOr returns the body or, if there is one, the error, with which the test fails: no operation has such
+// a body.
 func bodyOr(body any, err error) any {
 	if err != nil {
 		return err
@@ -285,7 +286,7 @@ func walk(v any, path string, maps, into map[string]bool) {
 
 const fuzzedKey = "planted-k3y/of+the=<client>&"
 
-// Any successful answer is either decoded, or the error says that it isn't an answer of the API.
+// Any successful answer is either decoded, or causes an error without the key.
 func FuzzAnswer(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, v1 bool, text string) {
 		version := V2

@@ -15,7 +15,7 @@ type RegistryAuth struct {
 }
 
 // registryAuths returns the part of the collection that both versions share: all except the
-// path and the form of the list.
+// path, the form of the list and the status for an unknown id.
 func registryAuths(d *deployment, cache *listCache) *Collection[RegistryAuth] {
 	return &Collection[RegistryAuth]{
 		deployment: d, cache: cache, kind: "registry auth", required: []string{"name"},
@@ -53,7 +53,7 @@ func registryAuthsV2(d *deployment, cache *listCache) *Collection[RegistryAuth] 
 type Delegation struct {
 	ID       string  `json:"id,omitempty"`
 	Name     *string `json:"name,omitempty"` // need not be unique
-	Resource string  `json:"resource"`       // ARN; assembled from its parts in an answer
+	Resource string  `json:"resource"`       // ARN; an answer has only its parts
 
 	DelegatorUserID   string `json:"delegatorUserId,omitempty"`
 	AWSUser           string `json:"awsUser,omitempty"`

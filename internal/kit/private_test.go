@@ -34,7 +34,7 @@ type noted struct {
 
 var notedKind = &Kind[noted]{Name: "noted", Title: "noted object"}
 
-// The private state of every release can be read. If a part is dropped, a diagnostic says so.
+// The private state of every release can be read. If a part that this release knows is dropped, a diagnostic says so.
 func TestPrivateState(t *testing.T) {
 	const bare = `{"Digests":{"A":"digest:1"},"Linked":true}`
 	for text, want := range map[string]string{

@@ -88,7 +88,7 @@ func (s *Source[M]) All() datasource.DataSource {
 		except = ", except " + s.Except + ","
 	}
 	schema := data.Schema{
-		MarkdownDescription: "All " + s.titles() + " of the account" + except + " that match all filters exactly.",
+		MarkdownDescription: "All " + s.titles() + except + " that match all filters exactly.",
 		Attributes:          attributes,
 	}
 	return &dataSource{

@@ -92,7 +92,7 @@ func testCalls(t *tester) {
 	expectNone(0)
 }
 
-// Each owner and endpoint has a queue of calls. A host can be busy for one owner only.
+// Each owner and endpoint has a queue of calls. A host can be busy for one owner and free for others.
 func testCallQueues(t *tester) {
 	const claim = 15 * time.Second
 	end := func(owner, endpoint, host string) (id string) {

@@ -7,7 +7,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
-// hub wakes goroutines that wait for a change of a job. It sends only hints: a goroutine
+// hub wakes goroutines that wait for a change of a job. Except for the end, it sends only hints: a goroutine
 // that is woken has to read the job, and must start to watch before its first read.
 type hub struct {
 	mu      sync.Mutex

@@ -139,8 +139,8 @@ func ready(unready func(context.Context) string) http.HandlerFunc {
 // maxAdvance is the longest step of the clock, slightly more than a job's longest time to live.
 const maxAdvance = 8 * 24 * time.Hour
 
-// Clock serves the deployment's clock to clients with an unrestricted key. GET /clock reads it, POST
-// /clock {"advance": milliseconds} advances it, and POST /clock {"stop": true} stops it between
+// Clock serves the deployment's clock. GET /clock reads it, with a key that may read the management API.
+// With a key for all of it, POST /clock {"advance": milliseconds} advances it, and POST /clock {"stop": true} stops it between
 // advances. offClock returns an endpoint whose worker runs a job in real time, or "". The clock can't be
 // advanced during that job, because it would time out early. advanced is called after each step.
 func Clock(c *clock.Clock, keys *apikey.Keys, offClock func() string, advanced func(ctx context.Context), next http.Handler) http.Handler {

@@ -28,7 +28,7 @@ type clusterPodsV2 struct {
 	ByStatus map[string]int64 `json:"byStatus"`
 }
 
-// clusterNetworkV2 never has the members about VXLAN, because there is only one machine.
+// clusterNetworkV2 never has the members about VXLAN, because the jobrunner creates none.
 type clusterNetworkV2 struct {
 	CIDR      string `json:"cidr"`
 	VXLANID   int64  `json:"vxlanId,omitempty"`

@@ -22,7 +22,7 @@ type operation struct{ method, path string }
 
 var parameter = regexp.MustCompile(`\{[^}]*\}`)
 
-// paths has the operations that need a key, with ids that don't exist.
+// paths has the operations of the management API that need a key, with ids that don't exist.
 var paths = func() (all []operation) {
 	for _, op := range contract.Operations {
 		prefix := map[contract.API]string{contract.V1: "/v1", contract.V2: "/v2"}[op.API]
@@ -135,16 +135,16 @@ func TestAnswerHeaders(t *testing.T) {
 func TestBodies(t *testing.T) {
 	d := deploy(t)
 	for _, path := range []string{"/v1/templates", "/v2/templates"} {
-		schema := 422
+		mismatch := 422 // status if the body does not match the schema
 		if strings.HasPrefix(path, "/v1") {
-			schema = 400
+			mismatch = 400
 		}
 		d.expectRefusal(400, "no body", "POST", path, "")
 		d.expectRefusal(400, "not valid JSON", "POST", path, "{")
 		d.expectRefusal(400, "unexpected data after the JSON value", "POST", path, "{} {}")
 		d.expectRefusal(400, "not valid JSON", "POST", path, "{} x")
-		d.expectRefusal(schema, "$: got array, want object", "POST", path, "[]")
-		d.expectRefusal(schema, "$: got null, want object", "POST", path, "null")
+		d.expectRefusal(mismatch, "$: got array, want object", "POST", path, "[]")
+		d.expectRefusal(mismatch, "$: got null, want object", "POST", path, "null")
 		d.expectRefusal(400, "not valid JSON", "POST", path, strings.Repeat("[", 20000))
 		for _, text := range []string{"x\xff", "\xc3", "\xed\xa0\x80", `\ud800`, `\udc00`, `\ud83d x`, `\ud83d\u0041`, `\\\ud800`} {
 			for _, body := range []string{`{"name":"` + text + `","image":"i"}`, `{"` + text + `":1}`, `{"name":"n","env":{"A":["` + text + `"]}}`} {

@@ -268,7 +268,7 @@ func TestPodFromTemplateV2(t *testing.T) {
 	on := d.mustSend(201, "POST", "/v2/pods", `{"name":"p","templateId":"`+other+`","cpu":{"id":"cpu3c","vcpuCount":2},"startSsh":false}`)
 	must.Hold(t, on.get("env.JUPYTER_PASSWORD") != nil && on.get("env.PUBLIC_KEY") == nil, on.text)
 
-	// Later changes of the template don't affect the pod, and it can be deleted.
+	// Later changes of the template don't affect the pod, and the template can be deleted.
 	d.mustSend(200, "PATCH", "/v2/templates/"+template, `{"image":"changed"}`)
 	d.expectMembers(d.mustSend(200, "GET", "/v2/pods/"+gpu.get("id").(string), ""), map[string]string{"image": `"from/template"`})
 	d.mustSend(204, "DELETE", "/v2/templates/"+template, "")

@@ -231,7 +231,7 @@ func (w *worker) noteKill(reason string) {
 	w.log.Note("the worker is killed: " + reason)
 }
 
-// lossReason returns why the worker's jobs are lost, or "" if its process hasn't exited.
+// lossReason returns why the worker's jobs are lost, or "" if it is neither killed nor dead.
 func (w *worker) lossReason() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

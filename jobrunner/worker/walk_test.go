@@ -145,7 +145,7 @@ func (w *walk) check() {
 	must.Hold(w.t, counts.Unhealthy != 0 || len(alive) >= w.settings.Min, len(alive), "workers live, fewer than", w.settings.Min, "and none is UNHEALTHY")
 }
 
-// settle makes all workers work, and checks the jobs at the end.
+// settle ends the faults of workers, waits until all jobs have ended, and checks them.
 func (w *walk) settle() {
 	w.t.Helper()
 	w.fakes.set(func() { w.fakes.broken, w.fakes.maxWorkers = false, 2 })

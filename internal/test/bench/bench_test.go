@@ -1,11 +1,11 @@
 //go:build unix
 
-// Package bench_test compares the job API with its floor (floor/main.go). Jobrunner and floor
+// Package bench_test compares the job API with its floor, a server that does the least (floor/main.go). Jobrunner and floor
 // are processes that take turns in one run, under load from the same HTTP clients.
 //
 //	go test -run '^$' -bench . -benchtime 3x ./internal/test/bench
 //
-// Each iteration is a round, in which every process serves each operation for a moment. The
+// Each iteration is a round, in which every process serves the operation for a moment. The
 // median round counts. Slow results don't fail.
 package bench_test
 
@@ -161,8 +161,8 @@ func startJobrunner(b *testing.B, bin, name string, args ...string) *subject {
 	return s
 }
 
-// run starts a program and returns the first line with a prefix. The end of the benchmark kills
-// it.
+// run starts a program and returns the first line with a prefix. The end of the benchmark
+// stops it.
 func (s *subject) run(b *testing.B, program string, env []string, beginning string, args ...string) string {
 	b.Helper()
 	cmd := exec.CommandContext(context.Background(), program, args...) //nolint:gosec // runs a program that the benchmark built

@@ -81,7 +81,7 @@ func (r *reader) poll(index int) *physical {
 	i := slices.IndexFunc(r.gpus, func(g *physical) bool { return g.uuid == uuid })
 	if i < 0 {
 		i = len(r.gpus)
-		r.gpus = append(r.gpus, &physical{uuid: uuid, lostReason: "new"})
+		r.gpus = append(r.gpus, &physical{uuid: uuid, lostReason: "new"}) // it is registered below
 	}
 	g := r.gpus[i]
 	g.index, g.handle = index, device

@@ -117,7 +117,7 @@ func TestHandlers(t *testing.T) {
 	}
 }
 
-// The documentation's example is valid, and its rules that need only Python run.
+// The documentation's example is valid. Those of its rules that need only Python are run.
 func TestDocumentationExample(t *testing.T) {
 	python.Need(t)
 	const file = "../../../examples/jobrunner.yaml"

@@ -180,7 +180,7 @@ func output(c *exec.Cmd) error {
 	return nil
 }
 
-// findInstalled finds the newest installed version.
+// findInstalled finds the version in PATH, or else the newest one of Debian.
 func findInstalled() (initdb, postgres string, err error) {
 	if initdb, err = exec.LookPath("initdb"); err == nil {
 		if postgres, err = exec.LookPath("postgres"); err == nil {

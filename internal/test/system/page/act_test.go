@@ -93,7 +93,7 @@ func (d *deployment) addKey(k apikey.Key) string {
 	return must.Do(apikey.At(d.dir).Add(k))(d.t)
 }
 
-// The page permits a key the same actions as the API. A rejected action changes nothing.
+// The page permits a key with a scope in both APIs the same actions as they do. A rejected action changes nothing.
 func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 	d := deploy(t)
 	work := d.createEndpoint("work", "example/unmapped", 1)
@@ -169,7 +169,7 @@ func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 	}
 }
 
-// Requests that other sites trigger in a browser, and requests without a session, can't act.
+// Requests that other sites trigger in a browser, and requests without a session or key, can't act.
 func TestOnlyThePageCanAct(t *testing.T) {
 	d := deploy(t)
 	pod, work := d.createPod("p"), d.createEndpoint("work", "example/unmapped", 1)
@@ -266,7 +266,7 @@ func TestUnreadableKeys(t *testing.T) {
 	must.Hold(t, data.Keys.Total == 1 && strings.Contains(data.Keys.Fault, "Until that is repaired"), data.Keys)
 }
 
-// A release lists its changes, and only the names of variables.
+// A release of an endpoint lists its changes, and only the names of variables.
 func TestReleasesShown(t *testing.T) {
 	d := deploy(t)
 	id := d.createObject("/v2/serverless", `{"name":"e","image":"builtin/echo","env":{"KEPT":"k","TOKEN":"secret-before","GONE":"secret-gone"},"workers":{"min":0,"max":1}}`)
