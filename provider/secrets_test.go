@@ -23,7 +23,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-const planted = "Pl4nted0a1b2c3d" // a part of every secret in these tests
+const planted = "Pl4nted0a1b2c3d" // a part of most secrets in these tests
 
 // wire is a transport whose answers a test can replace.
 type wire struct {
@@ -321,8 +321,8 @@ func TestRequestsAreLogged(t *testing.T) {
 	logged.expectClean(t, "a create")
 }
 
-// If workers, pods and jobs print the variables of env, env_wo and the template, a key line by line
-// and terminal escapes, states and diagnostics contain only the rest of the text.
+// Workers, pods and jobs may print the variables of env, env_wo and the template, a key line by line, and
+// terminal escapes. States and diagnostics contain only the rest of the text.
 func TestForeignTextIsRedacted(t *testing.T) {
 	noVariables(t)
 	key := []string{"-----BEGIN PRIVATE KEY-----", planted + "AAAABBBBCCCC", planted + "DDDDEEEEFFFF", "-----END PRIVATE KEY-----"}

@@ -65,7 +65,8 @@ const (
 )
 
 // await polls until the object is done. It repeats a failed poll, even if the deployment can't be
-// reached, unless the object is gone or every request is rejected. Its error contains the text of the last complete poll and the result of logTail.
+// reached, unless the object is gone or the error shows that the deployment rejects all requests, such as 401.
+// When the time is up, its error contains the text of the last complete poll and the result of logTail.
 // The limit doesn't interrupt the first poll.
 func await(ctx context.Context, c *api.Client, what string, limit time.Duration, poll func(context.Context) (progress, error), logTail func(context.Context) string) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)

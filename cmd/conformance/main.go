@@ -75,7 +75,7 @@ func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 //go:embed help.txt
 var helpTexts string
 
-// setHelp adds the sections of help.txt to the help of the commands, below the flags.
+// setHelp adds the sections of help.txt to the help of the commands.
 func setHelp(k *kong.Kong) error {
 	nodes := map[string]*kong.Node{k.Model.Name: k.Model.Node}
 	for _, command := range k.Model.Children {

@@ -109,7 +109,7 @@ const lateLines = time.Second
 
 // findJobLines returns the lines of a job, from the first line that names it until its end. It
 // includes lines that name no job, because handlers print such lines, and skips lines that name
-// another job. If the job started before the first line, hasStart is false and it starts there.
+// another job. hasStart is false if the job started before the first line, with which found then begins.
 func findJobLines(j api.Job, lines []api.LogLine, whole bool) (found []api.LogLine, hasStart bool) {
 	hasStart = whole || !beganBefore(j, lines)
 	var withoutJob []api.LogLine // lines that name no job, since the last line that names this one

@@ -46,7 +46,7 @@ type builder interface {
 	Build(t testing.TB, name string, cmd []string, files map[string]string)
 }
 
-// buildImage builds an image with a handler, testdata/HANDLER.py, and more files in its own layer.
+// buildImage builds an image with a handler, testdata/HANDLER.py, and more files.
 func buildImage(t *testing.T, e builder, name, handler string, more map[string]string) {
 	t.Helper()
 	files := map[string]string{"/worker/runpod/__init__.py": "from . import serverless\n", "/worker/name": name}
@@ -110,7 +110,7 @@ func (c *containerDeployment) awaitEnd(id string) (job api.Job) {
 	return job
 }
 
-// answer returns the output of a job of the handler.
+// answer is the output of a job of the handler.
 type answer struct {
 	Name, Worker string
 	Args         []string
@@ -174,7 +174,7 @@ func arguments(words ...string) (seen func() []string) {
 	}
 }
 
-// A worker in a Python image runs jobs with the template's unchanged variables and arguments, and is
+// A worker in a Python image runs jobs with the endpoint's unchanged variables and arguments, and is
 // removed with the deployment. Its files on the network volume stay for the next deployment.
 func realContainer(t *testing.T, e *containers.Engine) {
 	c := newContainerDeployment(t, e, "options: [--memory=200m, --cpus=0.5, --label=mine=yes]")

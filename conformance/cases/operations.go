@@ -36,12 +36,13 @@ type contractOperation struct {
 	effect operationEffect
 	// body returns a valid body in which every free text contains the word.
 	body func(c *suite.C, o *realObjects, word string) suite.M
-	// described says that the service description has the operation. A deployment may not
-	// serve others.
+	// described says that the service description has the operation. Others may be
+	// missing.
 	described bool
 }
 
-// contract is the table of operations. Cases about keys, methods, absent objects and
+// contract is the table of the operations that the cases below know; others, such as those of clusters, have
+// cases of their own. Cases about keys, methods, absent objects and
 // refusals iterate over it, so a new operation is one line here.
 var (
 	contract             = slices.Concat(jobOperations, managementOperations)
@@ -286,7 +287,7 @@ func pathMatches(pattern, path string) bool {
 	})
 }
 
-// isMissing reports whether the deployment may not serve the path.
+// isMissing reports whether the answer means that the deployment perhaps lacks the path.
 func isMissing(a *suite.Answer) bool { return isMissingCode(a.Code) }
 
 func isMissingCode(code int) bool { return code == 404 || code == 405 || code == 501 }

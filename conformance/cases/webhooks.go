@@ -47,7 +47,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		c.RunSync(suite.Echo(), suite.M{"webhook": box.URL})
 		firstCallAfter(c, box, 0)
 	}},
-	// The webhook is called without another request.
+	// The webhook is called, although the client sends no further request.
 	{ID: "WEB-02-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 60 * time.Second, Seconds: 12, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 		box, begin := c.Box(), c.Now()
@@ -176,7 +176,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 			awaitCallsUnderWay(c)
 			c.Observe("FAILED: %d, CANCELLED: %d, TIMED_OUT: %d", len(failed.Calls()), len(stopped.Calls()), len(late.Calls()))
 		}},
-	// Observes whether the webhook is called for a job that never ran.
+	// Observes whether the webhook is called for a job that never ran, or whose time to live ends while it runs.
 	{ID: "WEB-11-without-run", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 5, WaitTime: time.Minute, Seconds: 30, Run: func(c *suite.C) {
 		blocker := c.Blocker(time.Hour)
 		late, stopped, purged, deleted := c.Box(), c.Box(), c.Box(), c.Box()
@@ -216,7 +216,7 @@ const hookGap = 10 * time.Second // between two calls of a webhook (Events, 1)
 const callPatience = 300 * time.Millisecond
 
 // calledBox runs a job with a webhook, and returns the receiver after its first call. The receiver
-// answers with the status codes in turn, or with 200.
+// answers with the status codes in turn and then with the last one, or without codes always with 200.
 func calledBox(c *suite.C, answers ...int) *env.Box {
 	box := c.Box(answers...)
 	c.Run(suite.Echo(), suite.M{"webhook": box.URL}).AwaitCompleted()

@@ -237,7 +237,7 @@ var (
 	jobListPath = regexp.MustCompile(`^/v2/[^/]+/requests$`)
 )
 
-// isFaulty reports whether a fault replaced the deployment's answer.
+// isFaulty reports whether a fault replaced the status of the deployment's answer.
 func (x *exchange) isFaulty() bool { return x.Status != x.servedStatus }
 
 // sameAs reports whether two requests are equal.

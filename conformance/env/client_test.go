@@ -24,3 +24,13 @@ func TestProxyThatRefuses(t *testing.T) {
 	}
 	must.Hold(t, err != nil && strings.Contains(err.Error(), "the proxy "+proxy.Host+" answered 403 Forbidden") && !strings.Contains(err.Error(), "secret"), err)
 }
+
+// A 429 of the management API delays all its requests, but none of the job API.
+func TestManagementPaths(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/v1/endpoints/x": true, "/v2/pods": true, "/v2/global-volumes?limit=1": true, "/gateway/v2/account/secrets": true, "/openapi.json": true,
+		"/v2/x/run": false, "/v2/x/openai/v1/models": false, "/live/v2/x/openai/v1/chat/completions": false, "/v2/pods7/status/pods": false,
+	} {
+		must.Equal(t, IsManagement("https://deployment.example"+path), want, path)
+	}
+}

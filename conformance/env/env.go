@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -36,7 +37,7 @@ type Env struct {
 	// Requests and Jobs count the requests sent and the jobs submitted so far.
 	Requests, Jobs atomic.Int64
 
-	boxes       http.ServeMux
+	boxes       http.ServeMux // receivers of webhooks
 	boxesServer *http.Server
 	boxesURL    string // for the target
 	boxesOnce   sync.Once
@@ -138,13 +139,16 @@ func NewPace(managementPerMinute, jobsPerSecond int) *Pace {
 	return p
 }
 
-// IsManagement reports whether an address belongs to the management API, by the reserved first
-// segments of its paths.
+var (
+	apiPath = regexp.MustCompile(`/(v1|v2)/([^/?]*)`)
+	// managementSegments begin the management API's paths of version 2. The job API's begin with an endpoint's id.
+	managementSegments = strings.Fields("pods serverless templates network-volumes global-volumes registries catalog billing clusters account")
+)
+
+// IsManagement reports whether an address belongs to the management API.
 func IsManagement(url string) bool {
-	return slices.ContainsFunc([]string{
-		"/v1/", "/v2/pods", "/v2/serverless", "/v2/templates", "/v2/network-volumes", "/v2/registries", "/v2/catalog", "/v2/billing",
-		"/v2/clusters", "/v2/account", "/openapi.json",
-	}, func(part string) bool { return strings.Contains(url, part) })
+	part := apiPath.FindStringSubmatch(url)
+	return strings.HasSuffix(url, "/openapi.json") || part != nil && (part[1] == "v1" || slices.Contains(managementSegments, part[2]))
 }
 
 // Wait waits until a request may be sent.

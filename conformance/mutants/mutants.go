@@ -19,7 +19,7 @@ type Mutant struct {
 	Fault       string // the fault as the value of GPUCLOUD_FAULT
 }
 
-// files have a mutant on each line. mutants.tsv has the first mutant of each clause; the other
+// files have a mutant on each line. mutants.tsv has at least one mutant of each clause; the other
 // files have one class of faults each.
 //
 //go:embed *.tsv

@@ -116,7 +116,7 @@ func runFacts(r *Report) [][2]string {
 		{"Time of the target", passed},
 		{"Requests", groupDigits(int(r.Requests))},
 		{"Jobs", groupDigits(int(r.Jobs))},
-		{"Reruns, beside that", r.Reruns.String()},
+		{"Reruns, not counted above", r.Reruns.String()},
 		{"Dialect", r.Dialect},
 		{"Endpoint", r.Target.Endpoint},
 		{"Seed", seed},

@@ -60,7 +60,7 @@ func TestRerunsAreSeparate(t *testing.T) {
 	for name, want := range map[string]string{
 		"terminal": "13510 requests, 308 jobs, 26h0m0s of the target's time; beside that, reruns of " + reruns,
 		"markdown": "13510 requests, 308 jobs; beside that, reruns of " + reruns,
-		"html":     "<dt>Reruns, beside that</dt><dd>" + reruns,
+		"html":     "<dt>Reruns, not counted above</dt><dd>" + reruns,
 		"junit":    `<property name="reruns" value="` + reruns,
 	} {
 		text := written(name, r)

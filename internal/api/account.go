@@ -50,7 +50,7 @@ func (s *SSHKeys) Get(ctx context.Context) ([]string, error) {
 	return s.send(ctx, httpclient.Call{Method: http.MethodGet})
 }
 
-// Edit replaces the document by the result of change. If nothing changes, it sends nothing. The
+// Edit replaces the list of keys by the result of change. If nothing changes, it sends nothing. The
 // edits of one client run one after the other.
 func (s *SSHKeys) Edit(ctx context.Context, change func(keys []string) []string) ([]string, error) {
 	s.editing.Lock()

@@ -172,8 +172,8 @@ func endpointPatchV2(have, want Endpoint) (patch, error) {
 }
 
 // patchGPUV2 reduces a change of gpu to its differences. Pools and exclusions are one selection
-// and are sent together. Applying a template doesn't set its CUDA versions: withCUDA sends
-// them.
+// and are sent together. Applying a template doesn't set CUDA versions: withCUDA sends the wanted
+// ones.
 func patchGPUV2(p patch, have, want *GPU, withCUDA bool) error {
 	if _, differs := p["gpu"]; !differs && !withCUDA {
 		return nil
@@ -195,7 +195,7 @@ func patchGPUV2(p patch, have, want *GPU, withCUDA bool) error {
 	return err
 }
 
-// withChangedCommand removes the command from both containers if it is equal.
+// withChangedCommand returns copies of the containers, of whose commands only the changes are left.
 func withChangedCommand(have, want *Container) (before, after *Container) {
 	if have == nil || want == nil {
 		return have, want

@@ -104,7 +104,7 @@ func (r *kindResource[M]) ListResourceConfigSchema(_ context.Context, _ list.Lis
 	resp.Schema = listschema.Schema{
 		MarkdownDescription: text,
 		Attributes: map[string]listschema.Attribute{
-			"name": listschema.StringAttribute{Optional: true, MarkdownDescription: "Only the " + r.kind.Title + " with exactly this name."},
+			"name": listschema.StringAttribute{Optional: true, MarkdownDescription: "Only objects with exactly this name."},
 		},
 	}
 }

@@ -72,7 +72,7 @@ func (c *call) newWorkerV2(w worker.Info) workerV2 {
 		started, seconds := w.StartedAt.UTC(), int64(c.Clock.Now().Sub(w.StartedAt)/time.Second)
 		out.StartedAt, out.UptimeSeconds = &started, &seconds
 	}
-	if w.Usage != (run.Usage{}) { // the worker is a process
+	if w.Usage != (run.Usage{}) { // the worker is a process or container
 		out.CPUSeconds, out.MemoryBytes = new(w.Usage.CPU.Seconds()), &w.Usage.Memory
 	}
 	return out

@@ -69,7 +69,7 @@ func publish(ctx context.Context, text string, program run.Program) (port store.
 	number, protocol, _ := strings.Cut(text, "/")
 	port.Protocol = protocol
 	if port.Private, err = strconv.Atoi(number); err != nil {
-		return port, fmt.Errorf("invalid port %s", text) // the API rejects it
+		return port, fmt.Errorf("invalid port %s", text) // not reached: the API rejects such a port
 	}
 	if program.Publish != nil {
 		if port.Public, err = program.Publish(ctx, port.Private); err != nil {

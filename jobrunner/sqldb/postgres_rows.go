@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// maxArguments bounds the arguments of a statement for several rows, in bytes: the server accepts
+// maxArguments is how many bytes of arguments a statement for several rows has before its last row: the server accepts
 // no array of a gigabyte, and must answer within responseTimeout.
 const maxArguments = 16 << 20
 

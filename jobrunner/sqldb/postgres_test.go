@@ -18,7 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// Processes that start at once migrate the tables once.
+// Processes that start at the same time migrate the tables once.
 func TestMigrateAtOnce(t *testing.T) {
 	address := pgtest.Start(t)
 	var all sync.WaitGroup
@@ -331,7 +331,7 @@ func TestHints(t *testing.T) {
 	c.Notify("never")
 	until(b, "hello a again", atA)
 	for _, at := range []chan string{atC, atD} {
-		must.Hold(t, len(at) == 0, "hints to a process that isn't on these tables")
+		must.Hold(t, len(at) == 0, "hints to a process that gets none, or isn't on these tables")
 	}
 	for len(atA) > 0 {
 		if hint := <-atA; !strings.HasPrefix(hint, "hello a") {

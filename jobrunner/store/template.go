@@ -133,7 +133,7 @@ func officialIndex(id string) int {
 // its own, a copy of its template's, or one that follows later changes of the template.
 type Container struct {
 	Image      string            `json:"image"`
-	Entrypoint []string          `json:"entrypoint,omitempty"` // only in old documents; now part of Args
+	Entrypoint []string          `json:"entrypoint,omitempty"` // only in objects that older versions stored; now part of Args
 	Args       string            `json:"args,omitempty"`       // see startcmd; empty: the image's command
 	Disk       int64             `json:"disk"`                 // GB
 	Env        map[string]string `json:"env,omitempty"`

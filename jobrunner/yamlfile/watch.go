@@ -31,7 +31,7 @@ func Watch(name string, text []byte, changed func(text []byte, err error)) (stop
 			}
 			text = now
 			if err != nil {
-				text = nil // report the error once
+				text = nil // unreadable: the error is reported once
 			} else if text == nil {
 				text = []byte{}
 			}

@@ -63,7 +63,7 @@ func (r *reader) checkHealth(g *physical) {
 	}
 }
 
-// recoveryAction returns the driver's recovery action; ok is false if the driver reports none.
+// recoveryAction returns the driver's recovery action; ok is false if the driver can't report one.
 func (r *reader) recoveryAction(device nvml.Device) (action uint32, ok bool) {
 	if !r.functions["nvmlDeviceGetFieldValues"] {
 		return 0, false

@@ -45,7 +45,7 @@ func sweep(pid int, mark string) {
 	})
 }
 
-// Kill kills the run's processes and returns their number.
+// Kill kills the processes that the killed jobrunner left, and returns their number.
 func (k KilledRun) Kill() int {
 	killed := map[identity]bool{}
 	sweepAll(func() int {
