@@ -35,7 +35,7 @@ func (m *endpoint) template(ctx context.Context, c *api.Client) (*api.Template, 
 	t, err := c.Templates.Get(ctx, m.TemplateID.ValueString())
 	switch {
 	case api.IsNotFound(err):
-		return nil, &diagnostics.AttributeError{Attribute: "template_id", Err: fmt.Errorf("there is no such template to follow. Set template_id to the id of one that exists: %w", err)}
+		return nil, &diagnostics.AttributeError{Attribute: "template_id", Err: fmt.Errorf("template_id names a template that does not exist. Set it to the id of an existing template: %w", err)}
 	case err != nil:
 		return nil, &diagnostics.AttributeError{Attribute: "template_id", Err: fmt.Errorf("the template could not be read: %w", err)}
 	}

@@ -96,7 +96,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 	must.Succeed(t, c.Templates.Delete(t.Context(), id))
 	read, _ = p.Reconfigure().Read(state)
 	planned = expectPlan(t, p, state.Type, read, config, "update", "template_id: The template is gone")
-	must.ErrorContains(t, tfdrive.Err(p.Apply(planned)), "there is no such template to follow")
+	must.ErrorContains(t, tfdrive.Err(p.Apply(planned)), "template_id names a template that does not exist")
 	delete(config, "workers")
 	expectPlan(t, p, state.Type, read, config, "no-op", "The template is gone")
 	read = tfdrive.State{Type: read.Type, Value: read.Value}

@@ -199,7 +199,7 @@ func TestEndpointRules(t *testing.T) {
 		{map[string]any{"data_center_ids": []any{"EU-RO-1", nil}}, "data_center_ids", "an element is null"},
 		{map[string]any{"network_volumes": []any{nil}}, "network_volumes", "an element is null"},
 		{map[string]any{"network_volumes": []any{"nosuchvolume"}}, "network_volumes", "which does not exist"},
-		{map[string]any{"template_id": "nosuchtemplate"}, "template_id", "Set template_id to the id of one that exists"},
+		{map[string]any{"template_id": "nosuchtemplate"}, "template_id", "Set template_id to the id of an existing template"},
 	}
 	byVersion := map[api.Version][]refusal{
 		api.V1: {

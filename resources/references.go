@@ -105,7 +105,7 @@ func checkTemplate[M any](p *planrule.Plan[M], previous references, id string, t
 	case api.IsNotFound(err) && slices.Contains(previous, id):
 		warnGone(p, "template_id", "template", id)
 	case api.IsNotFound(err):
-		p.Error("template_id", "The template does not exist", "template_id names the template %s, which does not exist in this account. Set template_id to the id of one that exists. %s", id, err)
+		p.Error("template_id", "The template does not exist", "template_id names the template %s, which does not exist in this account. Set template_id to the id of an existing template. %s", id, err)
 	case err != nil:
 		p.Fail("template_id", "Could not read the template", err)
 	case known && t.Serverless != serverless:

@@ -112,8 +112,8 @@ func (c *nodes) leader(endpoint string) (leader int) {
 	return leader
 }
 
-// submitJobs submits jobs to all nodes in turn until ctx ends, and returns those that a node acknowledged
-// without an output, with their expected outputs.
+// submitJobs submits jobs to all nodes in turn until ctx ends. Some jobs are accepted, but their output
+// isn't returned at once: wait returns the expected outputs of these, by id.
 func (c *nodes) submitJobs(ctx context.Context, endpoint string, clients int) (wait func() map[string]string) {
 	var mu sync.Mutex
 	acked := map[string]string{}

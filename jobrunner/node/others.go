@@ -37,7 +37,7 @@ type peerResponse struct {
 	node   engine.Node
 	status int // 0 without a response
 	body   []byte
-	err    error // why there is no response, or the status if it is neither 200 nor 404
+	err    error // of a failed request, or of a status other than 200 and 404
 }
 
 // askOthers sends a GET request with these headers to all other nodes, and waits for their

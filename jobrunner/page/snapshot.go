@@ -154,7 +154,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	return nil
 }
 
-// sortWorkers sorts the workers by state, truncates the list, and counts those that haven't died.
+// sortWorkers sorts the workers by state and truncates the list. byVersion counts the live workers.
 func (s *snapshot) sortWorkers() (byVersion map[int64]int) {
 	slices.SortStableFunc(s.Workers, func(a, b Worker) int {
 		return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), a.StartedAt.Compare(b.StartedAt))
