@@ -28,7 +28,7 @@ var operationsV1 = operations(V1, []int{401, 403, 429, 500},
 	op("GET", "/templates", "template", 200, "v1 document: ListTemplates", query("includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates"), fails(400, 404), opNote("a bare array; templates bound to an endpoint only with includeEndpointBoundTemplates=true")),
 	op("GET", "/templates/{templateId}", "template", 200, "v1 document: GetTemplate", query("includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates"), fails(400, 404), opNote("templates bound to an endpoint only with includeEndpointBoundTemplates=true")),
 	op("PATCH", "/templates/{templateId}", "template", 200, "v1 document: UpdateTemplate", fails(400, 404)),
-	op("DELETE", "/templates/{templateId}", "template", 204, "v1 document: DeleteTemplate", fails(400), opNote("400 for an unknown id, and while a pod or a linked endpoint uses it")),
+	op("DELETE", "/templates/{templateId}", "template", 204, "v1 document: DeleteTemplate", fails(400), opNote("400 for an unknown id, and while a pod, a cluster or a linked endpoint uses it")),
 	op("POST", "/templates/{templateId}/update", "template", 200, "v1 document: UpdateTemplate", fails(400, 404)),
 
 	op("POST", "/networkvolumes", "networkVolume", 200, "v1 document: CreateNetworkVolume", orStatus(201), fails(400)),

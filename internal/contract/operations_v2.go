@@ -44,7 +44,7 @@ var operationsV2 = operations(V2, []int{401, 403, 429, 500},
 	op("POST", "/templates", "template", 201, "v2 document: CreateTemplate", fails(400, 422)),
 	op("GET", "/templates/{id}", "template", 200, "v2 document: GetTemplate", fails(404)),
 	op("PATCH", "/templates/{id}", "template", 200, "v2 document: UpdateTemplate", fails(400, 404, 422)),
-	op("DELETE", "/templates/{id}", "template", 204, "v2 document: DeleteTemplate", fails(400, 404), opNote("400 while a pod or a linked endpoint uses it")),
+	op("DELETE", "/templates/{id}", "template", 204, "v2 document: DeleteTemplate", fails(400, 404), opNote("400 while a pod, a cluster or a linked endpoint uses it")),
 
 	op("GET", "/network-volumes", "networkVolume", 200, "v2 document: ListNetworkVolumes", opNote("object with the list networkVolumes")),
 	op("POST", "/network-volumes", "networkVolume", 201, "v2 document: CreateNetworkVolume", fails(400, 422)),

@@ -304,6 +304,23 @@ func TestTableTakesOver(t *testing.T) {
 	must.Equal(t, must.Err(authorize(two, keys["b1"])), nil, "a table that has not reloaded")
 }
 
+// If the table can't be read again after an addition, the caller still gets the key, which is stored.
+func TestAddedKeyIsReturnedWithoutReload(t *testing.T) {
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
+	defer db.Close()
+	table := must.Do(apikey.OpenTable(t.Context(), db))(t)
+	rename := func(from, to string) {
+		must.Succeed(t, db.Write(t.Context(), func(tx *sqldb.Tx) error {
+			return must.Err(tx.Exec("ALTER TABLE api_keys RENAME COLUMN " + from + " TO " + to))
+		}))
+	}
+	rename("k", "hidden") // only reading needs it
+	key := must.Do(table.Add(apikey.Key{Name: "a"}))(t)
+	rename("hidden", "k")
+	must.Succeed(t, table.Reload(t.Context()))
+	must.Hold(t, key != "" && len(must.Do(table.List())(t)) == 1, "the key", key, "isn't stored")
+}
+
 // A key is accepted as soon as it is added, even right after another unknown key caused a reload. Many
 // unknown keys cause few reloads.
 func TestAddedKeyIsAcceptedAtOnce(t *testing.T) {
