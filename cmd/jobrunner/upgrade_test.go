@@ -18,15 +18,15 @@ import (
 // newerSteps is the variable with the additional schema steps of newerVersion.
 const newerSteps = "TEST_NEWER_STEPS"
 
-// newerVersion builds a jobrunner that reads additional schema steps from a variable and submits
-// jobs with the added column.
-func newerVersion(t *testing.T) (program string) {
+// newerVersion returns an overlay for go build that makes the jobrunner read additional schema steps
+// from a variable, and submit jobs with the added column.
+func newerVersion(t *testing.T) (overlay string) {
 	t.Helper()
 	dir := t.TempDir()
 	edited := map[string]string{}
 	for file, edit := range map[string][2]string{
 		"schema.go": {"// schema is", "import \"os\"\nimport \"strings\"\n\nfunc init() { schema = append(schema, strings.Split(os.Getenv(\"" + newerSteps + "\"), \"|\")...) }\n\n// schema is"},
-		"store.go":  {"INSERT INTO jobs (k, ` + fixedColumns + `, ` + runColumns + `, ` + movedColumns + `, done) VALUES (", "INSERT INTO jobs (added, k, ` + fixedColumns + `, ` + runColumns + `, ` + movedColumns + `, done) VALUES ('by the newer version', "},
+		"store.go":  {"INSERT INTO jobs (k, ` + fixedColumns + `, ` + runColumns + `, ` + otherColumns + `, done) VALUES (", "INSERT INTO jobs (added, k, ` + fixedColumns + `, ` + runColumns + `, ` + otherColumns + `, done) VALUES ('by the newer version', "},
 	} {
 		source := must.Do(filepath.Abs(filepath.Join("..", "..", "jobrunner", "engine", file)))(t)
 		text := must.ReadFile(t, source)
@@ -34,14 +34,9 @@ func newerVersion(t *testing.T) (program string) {
 		edited[source] = filepath.Join(dir, file)
 		put(t, edited[source], strings.Replace(string(text), edit[0], edit[1], 1))
 	}
-	overlay := must.Do(json.Marshal(map[string]any{"Replace": edited}))(t)
-	path := filepath.Join(dir, "overlay.json")
-	put(t, path, string(overlay))
-	program = filepath.Join(dir, "jobrunner")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", path, "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return program
+	overlay = filepath.Join(dir, "overlay.json")
+	put(t, overlay, string(must.Do(json.Marshal(map[string]any{"Replace": edited}))(t)))
+	return overlay
 }
 
 // startVersion starts a node with a newer program and its additional schema steps.
@@ -59,12 +54,15 @@ func (c *nodes) startVersion(i int, program, steps string) {
 // retry. A version with a breaking schema doesn't start while older nodes run, and older nodes don't
 // start after it.
 func TestRollingUpgrade(t *testing.T) {
+	overlay, newer := newerVersion(t), filepath.Join(t.TempDir(), "jobrunner")
 	if testing.Short() {
 		t.Skip("builds another version of the program")
 	}
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "-o", newer, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	const maxWorkers, addColumn = 2, "ALTER TABLE jobs ADD COLUMN added TEXT NOT NULL DEFAULT ''"
 	const breakingChange = addColumn + "|" + sqldb.Breaking + "CREATE TABLE unknown_to_older (k BIGINT)"
-	newer := newerVersion(t)
 	c := startNodes(t, 3)
 	endpoint := queue(t, c.all[0].client("k"), "upgraded", "builtin/conformance", maxWorkers)
 	ctx, end := context.WithCancel(t.Context())
