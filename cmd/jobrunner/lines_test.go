@@ -51,19 +51,19 @@ func TestLinesAreBounded(t *testing.T) {
 		to := &slow{tokens: make(chan struct{})}
 		l := newAsyncWriter(to)
 		var writers sync.WaitGroup
-		written := 0
+		line, written := strings.Repeat("x", 1023)+"\n", 0
 		writers.Go(func() {
-			for range 4 * maxPending {
-				fmt.Fprintln(l, "x")
-				written++
+			for written < 4*maxPending {
+				fmt.Fprint(l, line)
+				written += len(line)
 			}
 		})
 		synctest.Wait()
-		must.Hold(t, written <= 2*maxPending+1, written, "lines were accepted while the first write was blocked")
+		must.Hold(t, written <= 2*(maxPending+len(line)), written, "bytes were accepted while the first write was blocked")
 		close(to.tokens)
 		writers.Wait()
 		l.Close()
-		must.Equal(t, len(strings.Join(to.writes, "")), 4*maxPending*len("x\n"), "bytes arrived")
+		must.Equal(t, len(strings.Join(to.writes, "")), 4*maxPending, "bytes arrived")
 	})
 }
 

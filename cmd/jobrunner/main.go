@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+	"github.com/google/uuid"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli/programversion"
@@ -66,6 +67,7 @@ func newParser() *kong.Kong {
 
 func main() {
 	version = programversion.Number(version)
+	uuid.EnableRandPool() // requests and jobs have ids, and each would be a system call
 	ctx, err := newParser().Parse(os.Args[1:])
 	if err == nil {
 		err = ctx.Run()

@@ -1,14 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"sync"
+	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
 // The program prints only through these filters, because its output contains data of workers,
@@ -75,41 +77,58 @@ func escapeControls(p []byte) []byte {
 	return out
 }
 
-// maxPending limits the pending lines. Write blocks while it is exceeded.
-const maxPending = 256
+// maxPending limits the pending lines in bytes. Write blocks while it is exceeded.
+const maxPending = 64 << 10
 
-// asyncWriter writes lines to w in the background, in order. Lines that arrive during a write are
-// combined into the next write. Close writes the rest.
+// writePause is the pause after each write, because a write costs more than many lines.
+const writePause = time.Millisecond
+
+// asyncWriter writes lines to w in the background, in order. Lines that arrive during a write and the
+// pause after it are combined into the next write. Close writes the rest.
 type asyncWriter struct {
 	w       io.Writer
-	pending chan []byte
+	arrived chan struct{} // signals that lines are pending
 	done    chan struct{}
 
-	mu     sync.RWMutex
-	closed bool
+	mu      sync.Mutex
+	written sync.Cond // the pending lines are being written
+	pending []byte
+	closed  bool
 }
 
 func newAsyncWriter(w io.Writer) *asyncWriter {
-	l := &asyncWriter{w: w, pending: make(chan []byte, maxPending), done: make(chan struct{})}
+	l := &asyncWriter{w: w, arrived: make(chan struct{}, 1), done: make(chan struct{})}
+	l.written.L = &l.mu
 	go func() {
 		defer close(l.done)
-		for lines := range l.pending {
-			for range len(l.pending) {
-				lines = append(lines, <-l.pending...)
-			}
+		var lines []byte
+		for range l.arrived {
+			l.mu.Lock()
+			lines, l.pending = l.pending, lines[:0]
+			l.written.Broadcast()
+			l.mu.Unlock()
 			_, _ = w.Write(lines) // slog ignores errors of writing, too
+			time.Sleep(writePause)
 		}
 	}()
 	return l
 }
 
 func (l *asyncWriter) Write(line []byte) (int, error) {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if l.closed {
+	l.mu.Lock()
+	for len(l.pending) > maxPending {
+		l.written.Wait()
+	}
+	closed := l.closed
+	if !closed {
+		l.pending = append(l.pending, line...)
+		notify.Signal(l.arrived)
+	}
+	l.mu.Unlock()
+	if closed {
+		<-l.done
 		return l.w.Write(line)
 	}
-	l.pending <- bytes.Clone(line)
 	return len(line), nil
 }
 
@@ -118,6 +137,6 @@ func (l *asyncWriter) Close() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
-	close(l.pending)
+	close(l.arrived)
 	<-l.done
 }

@@ -149,7 +149,7 @@ func (c *committer) add(j *job, chunks [][]byte, fx effect) *commit {
 	to := j.queue.open
 	if c.engine.store == nil { // each operation publishes its own changes
 		if to == nil {
-			to = &commit{}
+			to = &commit{events: make([]transition, 0, 2)}
 		}
 	} else {
 		c.mu.Lock()

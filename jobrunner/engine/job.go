@@ -185,6 +185,9 @@ func (j Job) AppendJSON(b []byte) []byte {
 }
 
 func appendString(b []byte, s string) []byte {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r < '-' || r > 'z' || r == '\\' }) { // needs no escape
+		return append(append(append(b, '"'), s...), '"')
+	}
 	text, _ := json.Marshal(s) // never fails for a string
 	return append(b, text...)
 }

@@ -20,6 +20,51 @@ type conn struct {
 	evictableFrom time.Time    // while it waits for a request; guarded by Listener.mu
 	lingers       atomic.Bool  // a response was sent before the whole request arrived
 	closeOnce     sync.Once
+
+	mu             sync.Mutex
+	reads          int       // in progress
+	until, applied time.Time // the read deadline, and the one that Conn has
+}
+
+// SetReadDeadline changes the deadline of Conn only when a Read is in progress or begins: net/http and
+// Bodies replace most of the deadlines of a request before a Read, and each change costs a timer.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = t
+	if c.reads == 0 {
+		return nil
+	}
+	return c.applyDeadline()
+}
+
+// SetDeadline sets both deadlines.
+func (c *conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+func (c *conn) applyDeadline() error {
+	if c.until.Equal(c.applied) {
+		return nil
+	}
+	c.applied = c.until
+	return c.Conn.SetReadDeadline(c.until)
+}
+
+func (c *conn) Read(p []byte) (int, error) {
+	c.mu.Lock()
+	err := c.applyDeadline()
+	c.reads++
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		c.reads--
+		c.mu.Unlock()
+	}()
+	if err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(p)
 }
 
 // Limits of a lingering close: a client that sends at least rateBytes in each lingerWindow is read for

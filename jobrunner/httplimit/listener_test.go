@@ -10,11 +10,14 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
@@ -246,4 +249,34 @@ func TestTwoLengthsEndTheConnection(t *testing.T) {
 		text, _ := io.ReadAll(conn)
 		must.Hold(t, strings.Contains(string(text), "GET ;") != closes && strings.Contains(string(text), "POST "), head, string(text))
 	}
+}
+
+// A read deadline holds for the Read in progress and for later ones.
+func TestReadDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network, accepted := pipenet.Listen(), make(chan net.Conn)
+		go func() { accepted <- must.Do(httplimit.Listen(network, httplimit.Connections{}).Accept())(t) }()
+		client := must.Do(network.Dial(t.Context(), "", ""))(t)
+		defer client.Close()
+		conn := <-accepted
+		defer conn.Close()
+		readUntil := func(want time.Duration, wantErr error) {
+			t.Helper()
+			begun := time.Now()
+			_, err := conn.Read(make([]byte, 1))
+			must.ErrorIs(t, err, wantErr)
+			must.Equal(t, time.Since(begun), want, "duration of the Read")
+		}
+		conn.SetReadDeadline(time.Now().Add(time.Second))
+		readUntil(time.Second, os.ErrDeadlineExceeded)
+		readUntil(0, os.ErrDeadlineExceeded)
+		for _, want := range []time.Duration{2 * time.Second, 4 * time.Second} {
+			conn.SetReadDeadline(time.Now().Add(3 * time.Second))
+			time.AfterFunc(time.Second, func() { conn.SetDeadline(time.Now().Add(want - time.Second)) })
+			readUntil(want, os.ErrDeadlineExceeded)
+		}
+		conn.SetReadDeadline(time.Time{})
+		time.AfterFunc(time.Hour, func() { client.Write([]byte("x")) })
+		readUntil(time.Hour, nil)
+	})
 }
