@@ -56,7 +56,14 @@ func apiKey(file, dir string) (key string, generated bool, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", false, fmt.Errorf("creating the data folder: %w", err)
 	}
-	if err := durable.WriteFile(path, []byte(key+"\n")); err != nil {
+	err = durable.CreateFile(path, []byte(key+"\n"))
+	if errors.Is(err, os.ErrExist) { // another start has created it meanwhile
+		if content, err = os.ReadFile(path); err == nil {
+			key, err = parseKey(path, string(content))
+			return key, false, err
+		}
+	}
+	if err != nil {
 		return "", false, fmt.Errorf("keeping the API key: %w", err)
 	}
 	return key, true, nil

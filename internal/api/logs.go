@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -123,7 +124,7 @@ func readEvents(answer *http.Response, q LogQuery) (lines []LogLine, err error) 
 	return lines, nil
 }
 
-// maxLogLine limits a line, in bytes.
+// maxLogLine limits a line of an event, in bytes.
 const maxLogLine = 1 << 20
 
 func scanEvents(body io.Reader, events chan<- LogLine, done <-chan struct{}) error {
@@ -148,7 +149,10 @@ func scanEvents(body io.Reader, events chan<- LogLine, done <-chan struct{}) err
 			return nil
 		}
 	}
-	return scanner.Err()
+	if err := scanner.Err(); !errors.Is(err, bufio.ErrTooLong) {
+		return err
+	}
+	return fmt.Errorf("an event of the log is larger than %d MiB: read only lines after it", maxLogLine>>20)
 }
 
 // Texts that programs write are redacted on arrival if the context has a redact.Set, because

@@ -8,7 +8,20 @@ import (
 )
 
 // WriteFile writes a file, which only its owner can read, atomically and durably.
-func WriteFile(path string, content []byte) error {
+func WriteFile(path string, content []byte) error { return write(path, content, os.Rename) }
+
+// CreateFile is WriteFile for a new file. If the file exists, it returns os.ErrExist, unless the file
+// system has no links: then it replaces the file.
+func CreateFile(path string, content []byte) error {
+	return write(path, content, func(from, to string) error {
+		if err := os.Link(from, to); err == nil || errors.Is(err, os.ErrExist) {
+			return err
+		}
+		return os.Rename(from, to)
+	})
+}
+
+func write(path string, content []byte, place func(from, to string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-") // 0600
 	if err != nil {
 		return err
@@ -18,7 +31,7 @@ func WriteFile(path string, content []byte) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := place(f.Name(), path); err != nil {
 		return err
 	}
 	if dir, err := os.Open(filepath.Dir(path)); err == nil { // make the file name durable
