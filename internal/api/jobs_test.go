@@ -319,8 +319,8 @@ func TestLogThatFails(t *testing.T) {
 		"JSON":          {answer(200, `{"lines":[]}`, "Content-Type", "application/json"), "text/event-stream"},
 		"an HTML page":  {answer(200, `<html></html>`, "Content-Type", "text/html"), "HTML"},
 		"404":           {answer(404, `{"title":"Not Found","status":404,"detail":"no such pod"}`, "X-Request-Id", "req-3"), "404 Not Found: no such pod (request id req-3)"},
-		"a long line":   {answer(200, "data: "+strings.Repeat("x", 1<<20)+"\n\n", "Content-Type", "text/event-stream"), "larger than 1 MiB"},
-		"no JSON in it": {answer(200, "data: line\n\n", "Content-Type", "text/event-stream"), "not JSON"},
+		"a long line":   {answer(200, "data: "+strings.Repeat("x", 1<<20)+"\n\n", "Content-Type", "text/event-stream"), "/v2/pods/p/logs?tail=5: an event of the log is larger than 1 MiB"},
+		"no JSON in it": {answer(200, "data: line\n\n", "Content-Type", "text/event-stream"), "/v2/pods/p/logs?tail=5: an event of the log is not JSON"},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
 			client, _ := deployPiped(t, api.V2, c.answer)

@@ -79,16 +79,22 @@ func (c *Client) log(ctx context.Context, path string, q LogQuery) (lines []LogL
 		query.Del("tail")
 		query.Set("since", q.Since)
 	}
+	var malformed error // another try would get the same event
 	_, err = c.deployment.Do(ctx, httpclient.Call{
 		Method: http.MethodGet, URL: c.deployment.settings.BaseURL + path, Query: query, Accept: "text/event-stream", ExtraTime: q.For,
 		Stream: func(answer *http.Response) (err error) {
-			lines, err = readEvents(answer, q)
+			if lines, err = readEvents(answer, q); errors.Is(err, errEvent) {
+				malformed, err = fmt.Errorf("GET %s: %w", answer.Request.URL, err), nil
+			}
 			return err
 		},
 	}, nil)
 	redactLog(ctx, lines)
-	return lines, err
+	return lines, cmp.Or(err, malformed)
 }
+
+// errEvent begins the errors of malformed events.
+var errEvent = errors.New("an event of the log")
 
 // readEvents reads server-sent events until the requested number is reached, the log ends or is
 // silent for a while, or the time is up. A jobrunner announces the id of the last existing
@@ -141,7 +147,7 @@ func scanEvents(body io.Reader, events chan<- LogLine, done <-chan struct{}) err
 		}
 		line := LogLine{ID: id}
 		if err := httpclient.Decode([]byte(data), &line); err != nil {
-			return fmt.Errorf("an event of the log is not JSON: %w", err)
+			return fmt.Errorf("%w is not JSON: %w", errEvent, err)
 		}
 		select {
 		case events <- line:
@@ -152,7 +158,7 @@ func scanEvents(body io.Reader, events chan<- LogLine, done <-chan struct{}) err
 	if err := scanner.Err(); !errors.Is(err, bufio.ErrTooLong) {
 		return err
 	}
-	return fmt.Errorf("an event of the log is larger than %d MiB: read only lines after it", maxLogLine>>20)
+	return fmt.Errorf("%w is larger than %d MiB: read only lines after it", errEvent, maxLogLine>>20)
 }
 
 // Texts that programs write are redacted on arrival if the context has a redact.Set, because
