@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,11 +81,12 @@ func realCrashes(t *testing.T, e *containers.Engine) {
 	c := newContainerDeployment(t, e, "options: [--memory=64m, --memory-swap=64m]")
 	c.createEndpointOf(handlerImage, "")
 	for name, step := range map[string]struct{ input, reason string }{
-		"exit":   {`{"name": "exit", "exit": 3}`, "its worker died: exit status 3"},
-		"memory": {`{"name": "memory", "eat": true}`, "its worker died: exit status 137: killed by SIGKILL, out of memory"},
+		"exit": {`{"name": "exit", "exit": 3}`, "its worker died: exit status 3"},
+		// Podman doesn't always report the reason; the jobrunner then infers it.
+		"memory": {`{"name": "memory", "eat": true}`, "its worker died: exit status 137: killed by SIGKILL, .*memory"},
 	} {
 		job := c.awaitEnd(c.submit(step.input))
-		must.Hold(t, job.Status == "FAILED" && strings.Contains(string(job.Error), step.reason), name, "the job is", job.Status, job.Error, step.reason)
+		must.Hold(t, job.Status == "FAILED" && regexp.MustCompile(step.reason).MatchString(string(job.Error)), name, "the job is", job.Status, job.Error, step.reason)
 	}
 	c.awaitCompletion(c.submit(`{"name": "after"}`))
 	begins := c.countTakes()
