@@ -74,7 +74,6 @@ func (c *C) deferUntil(t time.Time) (waited bool) {
 		j.Due = t
 		c.stop(Outcome{Verdict: report.Skip, Code: report.SkipDeferred, Reason: fmt.Sprintf("it resumes at %s", t.Format(time.RFC3339))})
 	}
-	j.Slept = j.waitsReplayed
 	return false
 }
 

@@ -202,7 +202,7 @@ func Try(ctx context.Context, e *env.Env, testCase *Case, unspec bool, journal *
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := e.Clock.Begin(ctx); err != nil {
-		a.Outcome = Outcome{Verdict: report.Error, Reason: "interrupted"}
+		a.Outcome = interrupted(journal)
 		return a
 	}
 	defer e.Clock.End()

@@ -37,6 +37,9 @@ func (c *C) untilAnswered(answered context.Context, t time.Time) {
 	if err := c.env.Clock.Until(ctx, t); err != nil && (c.ctx.Err() != nil || answered.Err() == nil) {
 		c.clockStopped(err)
 	}
+	if c.journal != nil {
+		c.journal.Slept = c.journal.waitsReplayed
+	}
 }
 
 func (c *C) clockStopped(err error) {
@@ -46,8 +49,16 @@ func (c *C) clockStopped(err error) {
 
 func (c *C) stopIfInterrupted() {
 	if c.ctx.Err() != nil {
-		c.stop(Outcome{Verdict: report.Error, Reason: "interrupted"})
+		c.stop(interrupted(c.journal))
 	}
+}
+
+// interrupted is the outcome of an interrupted case. A resumed case stays deferred.
+func interrupted(j *Journal) Outcome {
+	if j != nil && !j.Due.IsZero() {
+		return Outcome{Verdict: report.Skip, Code: report.SkipDeferred, Reason: "interrupted: resume it again"}
+	}
+	return Outcome{Verdict: report.Error, Reason: "interrupted"}
 }
 
 // Pending is a request in flight.
