@@ -43,30 +43,23 @@ func apiKey(file, dir string) (key string, generated bool, err error) {
 	}
 	path := filepath.Join(dir, keyFile)
 	content, err := os.ReadFile(path)
-	switch {
-	case err == nil:
-		if key, err = parseKey(path, string(content)); err != nil {
-			err = fmt.Errorf("%w; remove the file to get a new key", err)
+	if errors.Is(err, os.ErrNotExist) {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return "", false, fmt.Errorf("creating the data folder: %w", err)
 		}
-		return key, false, err
-	case !errors.Is(err, os.ErrNotExist):
-		return "", false, fmt.Errorf("reading the API key: %w", err)
-	}
-	key = rand.Text()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", false, fmt.Errorf("creating the data folder: %w", err)
-	}
-	err = durable.CreateFile(path, []byte(key+"\n"))
-	if errors.Is(err, os.ErrExist) { // another start has created it meanwhile
-		if content, err = os.ReadFile(path); err == nil {
-			key, err = parseKey(path, string(content))
-			return key, false, err
+		err = durable.CreateFile(path, []byte(rand.Text()+"\n"))
+		if generated = err == nil; err != nil && !errors.Is(err, os.ErrExist) { // another start may have created it meanwhile
+			return "", false, fmt.Errorf("keeping the API key: %w", err)
 		}
+		content, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return "", false, fmt.Errorf("keeping the API key: %w", err)
+		return "", false, fmt.Errorf("reading the API key: %w", err)
 	}
-	return key, true, nil
+	if key, err = parseKey(path, string(content)); err != nil {
+		err = fmt.Errorf("%w; remove the file to get a new key", err)
+	}
+	return key, generated, err
 }
 
 // keyFromFile returns the key in a file of one line.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -26,7 +27,7 @@ func (s *slow) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Lines keep their order, and lines that arrive during a write are combined.
+// Lines keep their order, and lines that arrive during a write or the pause after it are combined.
 func TestLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &slow{tokens: make(chan struct{}, 10)}
@@ -39,9 +40,14 @@ func TestLines(t *testing.T) {
 		synctest.Wait()
 		must.Equal(t, fmt.Sprint(to.writes), "[0\n]", to.writes, "expected only the first line")
 		close(to.tokens)
+		time.Sleep(10 * writePause)
+		for i := range 3 {
+			fmt.Fprintln(l, 3+i)
+			synctest.Wait()
+		}
 		l.Close()
-		fmt.Fprintln(l, 3)
-		must.Equal(t, strings.Join(to.writes, "|"), "0\n|1\n2\n|3\n", "got writes", "expected one write for the lines that arrived during a write, and a write without delay after Close")
+		fmt.Fprintln(l, 6)
+		must.Equal(t, strings.Join(to.writes, "|"), "0\n|1\n2\n|3\n|4\n5\n|6\n", "got writes", "expected one write for the lines that arrived during a write or a pause, and a write without delay after Close")
 	})
 }
 

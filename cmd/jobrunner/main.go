@@ -67,7 +67,7 @@ func newParser() *kong.Kong {
 
 func main() {
 	version = programversion.Number(version)
-	uuid.EnableRandPool() // requests and jobs have ids, and each would be a system call
+	uuid.EnableRandPool() // each job and request has an id: this reads random bytes for several at a time
 	ctx, err := newParser().Parse(os.Args[1:])
 	if err == nil {
 		err = ctx.Run()

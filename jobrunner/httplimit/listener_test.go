@@ -275,7 +275,8 @@ func TestReadDeadline(t *testing.T) {
 			time.AfterFunc(time.Second, func() { conn.SetDeadline(time.Now().Add(want - time.Second)) })
 			readUntil(want, os.ErrDeadlineExceeded)
 		}
-		conn.SetReadDeadline(time.Time{})
+		conn.SetReadDeadline(time.Now().Add(time.Second))
+		conn.SetDeadline(time.Time{})
 		time.AfterFunc(time.Hour, func() { client.Write([]byte("x")) })
 		readUntil(time.Hour, nil)
 	})
