@@ -30,6 +30,7 @@ type commit struct {
 	events  []transition
 	spooled []*entry // reports that are obsolete once the changes are stored
 	process string   // the id of this process when the commit was opened
+	tried   bool     // its changes may be stored already, because a reply was lost
 
 	done   chan struct{} // closed when it is stored; nil if the engine has no store
 	failed chan struct{} // closed when a try has failed

@@ -64,9 +64,9 @@ func (c *committer) try(pending []*commit) (left []*commit, err error) {
 // one, so that the store refuses all if this process has lost its leadership.
 func merged(pending []*commit) *commit {
 	if len(pending) == 1 {
-		return &commit{changes: pending[0].changes, counts: pending[0].counts, batches: pending[0].batches, process: pending[0].process}
+		return pending[0]
 	}
-	all := &commit{counts: map[string]Counts{}, process: pending[0].process}
+	all := &commit{counts: map[string]Counts{}, process: pending[0].process, tried: true}
 	last := map[*job]*change{}
 	for _, one := range pending {
 		maps.Copy(all.counts, one.counts)

@@ -3,13 +3,18 @@ package engine
 import (
 	"errors"
 	"log/slog"
+	"math"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/smalldisk"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
@@ -29,7 +34,7 @@ func openEmpty(t *testing.T, config sqldb.Config) (*Engine, *sqldb.DB) {
 // The statements for one job or endpoint, and the sweeper's. On PostgreSQL those of forEachJob run
 // for several jobs at once: see TestCommitsReadTheirRows.
 var (
-	forEachJob = []string{insertJob, insertInput, updateRun, updateJob, deleteJob, upsertOutput, deleteOutput, insertChunk, insertNewChunk, deleteChunks, upsertCounts, upsertBatch, deleteBatch}
+	forEachJob = []string{insertJob, upsertJob, insertInput, upsertInput, updateRun, updateJob, deleteJob, insertOutput, upsertOutput, deleteOutput, insertChunk, insertNewChunk, deleteChunks, upsertCounts, upsertBatch, deleteBatch}
 	byIndex    = []string{
 		selectActive, selectInput, jobByKey, jobByOldID, selectCounts, deleteCounts, recentJobs,
 		deleteExpired, nextExpiry, deleteOfEndpoint, unreadChunks, deleteReadChunks, countUnread, claimLeadership, releaseLeadership,
@@ -306,4 +311,28 @@ func TestActiveJobsAreCounted(t *testing.T) {
 	must.Do(execAlone(t.Context(), db.Write, upsertCounts, "ep", 0, 0, -1, 5, 6, 7))(t)
 	_, counts, err := e.store.load(t.Context(), "ep")
 	must.Hold(t, err == nil && counts == Counts{InQueue: 2, waiting: 2, Completed: 5, Failed: 6, Retried: 7}, counts, err)
+}
+
+// A job that becomes due during a sweep changes the time of the next one, but doesn't start another
+// at once: under load, sweeps would never pause.
+func TestWakeDuringASweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := openEmpty(t, sqldb.Config{})
+		q := must.Do(e.lock(t.Context(), "ep"))(t)
+		q.unlock()
+		synctest.Wait()
+		q.mu.Lock()
+		notify.Signal(e.sweepNow)
+		for e.wakeAt.Load() != math.MaxInt64 { // until the sweep waits for the queue
+			runtime.Gosched()
+		}
+		due := e.now() + 1000
+		e.wake(due)
+		q.unlock()
+		synctest.Wait()
+		must.Equal(t, e.wakeAt.Load(), due)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		must.Hold(t, e.wakeAt.Load() > due, "no sweep at the new time")
+	})
 }

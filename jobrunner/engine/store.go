@@ -37,9 +37,8 @@ const (
 	otherColumns = `submitted, expires, gone, finished, call_at, call_tries`
 	rowColumns   = `jobs.k, ` + fixedColumns + `, ` + runColumns + `, ` + otherColumns
 
-	// The job may be stored already if the reply to its commit was lost.
-	insertJob = `INSERT INTO jobs (k, ` + fixedColumns + `, ` + runColumns + `, ` + otherColumns + `, done) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (k) DO UPDATE SET state = excluded.state, turn = excluded.turn, queued = excluded.queued, worker = excluded.worker, attempt = excluded.attempt,
+	insertJob = `INSERT INTO jobs (k, ` + fixedColumns + `, ` + runColumns + `, ` + otherColumns + `, done) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	upsertJob = insertJob + ` ON CONFLICT (k) DO UPDATE SET state = excluded.state, turn = excluded.turn, queued = excluded.queued, worker = excluded.worker, attempt = excluded.attempt,
 			retries = excluded.retries, started = excluded.started, deadline = excluded.deadline, streamed = excluded.streamed, expires = excluded.expires,
 			gone = excluded.gone, finished = excluded.finished, call_at = excluded.call_at, call_tries = excluded.call_tries, done = excluded.done`
 	setRun    = `UPDATE jobs SET state = ?, turn = ?, queued = ?, worker = ?, attempt = ?, retries = ?, started = ?, deadline = ?, streamed = ?`
@@ -47,8 +46,10 @@ const (
 	updateJob = setRun + `, submitted = ?, expires = ?, gone = ?, finished = ?, call_at = ?, call_tries = ?, done = ? WHERE k = ?`
 	deleteJob = `DELETE FROM jobs WHERE k = ?`
 
-	insertInput  = `INSERT INTO inputs (k, input, rest) VALUES (?, ?, ?) ON CONFLICT (k) DO NOTHING`
+	insertInput  = `INSERT INTO inputs (k, input, rest) VALUES (?, ?, ?)`
+	upsertInput  = insertInput + ` ON CONFLICT (k) DO NOTHING`
 	deleteInput  = `DELETE FROM inputs WHERE k = ?`
+	insertOutput = `INSERT INTO outputs (k, output, error) VALUES (?, ?, ?)`
 	upsertOutput = `INSERT INTO outputs (k, output, error) {row of a job (}?, ?, ?{if stored)} ON CONFLICT (k) DO UPDATE SET output = excluded.output, error = excluded.error`
 	deleteOutput = `DELETE FROM outputs WHERE k = ?`
 	// These run before the statements that write the job's row.
@@ -130,8 +131,9 @@ func (s *store) commit(c *commit, reserve bool) error {
 		}
 		statements := writes{}
 		for _, ch := range c.changes {
-			statements.addJob(ch)
+			statements.addJob(ch, c.tried)
 		}
+		c.tried = true
 		for _, endpoint := range slices.Sorted(maps.Keys(c.counts)) { // one order of locking prevents deadlocks
 			n := c.counts[endpoint]
 			statements.add(upsertCounts, endpoint, n.InQueue, n.waiting, n.InProgress, n.Completed, n.Failed, n.Retried)
@@ -149,9 +151,17 @@ type writes map[string][][]any
 func (w writes) add(statement string, args ...any) { w[statement] = append(w[statement], args) }
 
 // addJob adds the statements for a change. A job that is COMPLETED at its first commit is stored
-// without its input, unless a webhook call needs it.
-func (w writes) addJob(ch *change) {
+// without its input, unless a webhook call needs it. A new job may be stored already if the commit
+// was tried before, because the reply may have been lost. At the first try, plain inserts are faster.
+func (w writes) addJob(ch *change, tried bool) {
 	r := &ch.row
+	job, input, output, chunk := upsertJob, upsertInput, upsertOutput, insertChunk
+	if ch.isNew {
+		chunk = insertNewChunk
+		if !tried {
+			job, input, output = insertJob, insertInput, insertOutput
+		}
+	}
 	switch {
 	case r.state == absent:
 		w.add(deleteJob, r.k)
@@ -163,9 +173,9 @@ func (w writes) addJob(ch *change) {
 		w.add(updateJob, append(append(r.run(), r.others()...), r.k)...)
 	default:
 		fixed := []any{r.k, r.endpoint, r.id, boolToInt(r.low), r.webhook, r.owner, r.execution, r.keep, r.batch}
-		w.add(insertJob, append(append(fixed, r.run()...), r.others()...)...)
+		w.add(job, append(append(fixed, r.run()...), r.others()...)...)
 		if r.state != Completed || r.callAt > 0 {
-			w.add(insertInput, r.k, ch.input, ch.rest)
+			w.add(input, r.k, ch.input, ch.rest)
 		}
 	}
 	if ch.clear {
@@ -177,14 +187,10 @@ func (w writes) addJob(ch *change) {
 		w.add(deleteChunks, r.k, last)
 	}
 	if ch.result {
-		w.add(upsertOutput, r.k, ch.output, ch.message)
-	}
-	insert := insertChunk
-	if ch.isNew {
-		insert = insertNewChunk
+		w.add(output, r.k, ch.output, ch.message)
 	}
 	for _, c := range ch.chunks {
-		w.add(insert, r.k, c.seq, c.chunk)
+		w.add(chunk, r.k, c.seq, c.chunk)
 	}
 }
 
@@ -199,7 +205,7 @@ func (w writes) delete(k int64, wasTaken bool) {
 
 // run runs each statement for all its rows.
 func (w writes) run(tx *sqldb.Tx) error {
-	for _, statement := range []string{upsertBatch, deleteChunks, insertChunk, insertNewChunk, insertJob, insertInput, updateRun, updateJob, deleteJob, deleteInput, deleteOutput, upsertOutput, deleteBatch, upsertCounts} {
+	for _, statement := range []string{upsertBatch, deleteChunks, insertChunk, insertNewChunk, insertJob, upsertJob, insertInput, upsertInput, updateRun, updateJob, deleteJob, deleteInput, deleteOutput, insertOutput, upsertOutput, deleteBatch, upsertCounts} {
 		if err := tx.LaterEach(statement, w[statement]); err != nil {
 			return err
 		}

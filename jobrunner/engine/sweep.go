@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
@@ -22,7 +23,7 @@ const (
 // sweep calls Sweep whenever a job is due, until ctx ends.
 func (e *Engine) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
-		// Until the next time is known, every due job wakes the sweeper.
+		// wake lowers this during Sweep. Its signals until then are obsolete.
 		e.wakeAt.Store(math.MaxInt64)
 		next, err := e.Sweep(ctx)
 		now := e.clock.Now()
@@ -35,8 +36,12 @@ func (e *Engine) sweep(ctx context.Context) {
 		case next.IsZero() || next.Sub(now) > maxSweepPause:
 			next = now.Add(maxSweepPause)
 		}
-		e.wakeAt.Store(millis(next))
-		timer := e.clock.NewTimer(next.Sub(now))
+		select {
+		case <-e.sweepNow:
+		default:
+		}
+		lower(&e.wakeAt, millis(next))
+		timer := e.clock.NewTimer(fromMillis(e.wakeAt.Load()).Sub(now))
 		select {
 		case <-timer.C:
 		case <-e.sweepNow:
@@ -48,8 +53,17 @@ func (e *Engine) sweep(ctx context.Context) {
 
 // wake wakes the sweeper if its next run is later than due.
 func (e *Engine) wake(due int64) {
-	if due > 0 && due < e.wakeAt.Load() {
+	if due > 0 && lower(&e.wakeAt, due) {
 		notify.Signal(e.sweepNow)
+	}
+}
+
+// lower lowers a value, and reports whether it was higher.
+func lower(value *atomic.Int64, to int64) bool {
+	for {
+		if now := value.Load(); now <= to || value.CompareAndSwap(now, to) {
+			return now > to
+		}
 	}
 }
 
