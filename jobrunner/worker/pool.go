@@ -140,14 +140,14 @@ func (p *pool) all() []*worker { return append(slices.Collect(maps.Keys(p.worker
 // blockedBecause returns why no worker of the endpoint can work, or "" if one does. After a failure it
 // returns the old reason until a new worker is ready, or fails too.
 func (p *pool) blockedBecause() (reason string) {
+	if p.find(func(w *worker) bool { s := w.view().State; return s == Idle || s == Running }) != nil {
+		return ""
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	unready := ""
-	for _, w := range p.all() {
-		switch v := w.view(); v.State {
-		case Idle, Running:
-			return ""
-		case Initializing, Throttled:
+	for w := range p.workers {
+		if v := w.view(); v.State == Initializing || v.State == Throttled {
 			unready = cmp.Or(v.reason, unready)
 		}
 	}
