@@ -41,9 +41,10 @@ func WriteMarkdown(w io.Writer, r *Report) error { return markdownTemplate.Execu
 func markdownDetails(r *Report) (list []Result) {
 	bytes := 0
 	for _, x := range r.Attention() {
-		if bytes += len(markdownFence(Text(x))); len(list) < markdownResults && bytes < markdownBytes {
-			list = append(list, x)
+		if bytes += len(markdownFence(Text(x))); len(list) == markdownResults || bytes >= markdownBytes {
+			break
 		}
+		list = append(list, x)
 	}
 	return list
 }
