@@ -76,8 +76,8 @@ SHORT = $(filter $(SMALL),$(TESTED)) $(filter-out $(SMALL) $(LARGE),$(TESTED)) $
 JUDGES := conformance/selftest internal/test/fire
 UNRACED := $(JUDGES) conformance/mutants/run
 # Packages without the race detector in .ci/run: their tests mostly run programs, which are built
-# without it, or, in resources, make so many plans that it would take five minutes.
-RACED_AT_NIGHT := cmd/conformance cmd/jobrunner conformance/client internal/test/ci internal/test/guides internal/test/migrate internal/test/scale resources
+# without it, or make so many plans or numbers in one goroutine that it would take minutes.
+RACED_AT_NIGHT := cmd/conformance cmd/jobrunner conformance/cases conformance/client internal/test/ci internal/test/guides internal/test/migrate internal/test/scale provider resources
 
 # Packages that make test leaves to .ci/run, which sets CI: each runs programs or browsers for a
 # minute, and a cheaper package tests a part of it.
