@@ -42,6 +42,9 @@ import (
 type Config struct {
 	// DataDir is the folder of the state. If it is empty, the state is in memory until Close.
 	DataDir string
+	// MakeTemp makes the folder of volumes if DataDir is empty; nil makes it in the system's
+	// temporary folder. Close deletes it.
+	MakeTemp func() (string, error)
 	// NoSync acknowledges commits before they are flushed to disk. They survive a crash of
 	// the process, but not of the machine.
 	NoSync bool
@@ -256,7 +259,7 @@ func (j *Jobrunner) recordEvent(onJob func(engine.Event)) func(engine.Event) {
 // startWork starts pods, and the workers of the endpoints that this node leads.
 func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
 	mounted := func(id string) bool { return j.pools.Mounts(id) || j.pods.Mounts(id) }
-	j.volumes = volume.New(volume.Config{Data: c.DataDir, Store: j.store, Keeper: c.Volumes, Known: j.bills.Meter.HasVolume, Mounted: mounted, Clock: j.clock, Logger: c.Logger})
+	j.volumes = volume.New(volume.Config{Data: c.DataDir, MakeTemp: c.MakeTemp, Store: j.store, Keeper: c.Volumes, Known: j.bills.Meter.HasVolume, Mounted: mounted, Clock: j.clock, Logger: c.Logger})
 	j.onClose(j.volumes.Close)
 	j.onClose(j.gpus.Close)
 	j.pools = worker.New(worker.Config{

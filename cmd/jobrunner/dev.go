@@ -100,7 +100,7 @@ func (d *dev) run() (err error) {
 	url, observer := "http://"+listener.Addr().String(), &jobObserver{ended: make(chan engine.Event, maxEnds), running: make(chan struct{}, 1), own: map[string]bool{}}
 	j, err := jobrunner.New(ctx, jobrunner.Config{
 		APIKey: key, Logger: log, GPUs: inventory, NoJobLimits: true, Version: version,
-		URL: url, Programs: programs, LogWorkers: out, OnJob: observer.observe,
+		URL: url, MakeTemp: programs.ScratchFolder, Programs: programs, LogWorkers: out, OnJob: observer.observe,
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())

@@ -108,6 +108,24 @@ func TestWorkersOfAKilledDeployment(t *testing.T) {
 	must.Hold(t, !isRunning(second), second, "outlives its deployment")
 }
 
+// The next ephemeral jobrunner removes the network volumes of a killed one.
+func TestVolumesOfAKilledDeployment(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	env := environment(home, "GPUCLOUD_API_KEY=k", "TMPDIR="+home)
+	volumes := func() bool { return len(must.Do(exec.Command("find", home, "-name", "volumes").Output())(t)) > 0 }
+	config := filepath.Join(t.TempDir(), "jobrunner.yaml")
+	put(t, config, "engine: none\nrules:\n  - image: team/worker\n    process: {run: [sleep, '1000']}\n")
+	p := serve(t, env, "--ephemeral", "--config="+config)
+	var volume struct{ ID string }
+	p.call(http.MethodPost, "/v2/network-volumes", `{"name": "v", "size": 10, "dataCenter": "EU-RO-1"}`, &volume)
+	p.call(http.MethodPost, "/v2/serverless", `{"name": "x", "image": "team/worker", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}, "networkVolumes": ["`+volume.ID+`"]}`, nil)
+	p.until("the volume's folder", volumes)
+	p.kill()
+	serve(t, env, "--ephemeral").interrupt()
+	must.Hold(t, !volumes(), "the volumes are left")
+}
+
 // isRunning reports whether a process runs. A zombie doesn't.
 func isRunning(pid int) bool {
 	state, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()

@@ -149,7 +149,7 @@ func (s *serve) Run() (err error) {
 		Catalog: s.Catalog, Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
 		WebhookAllow: s.WebhookAllow,
 		BodyMemory:   bodies, StateMemory: s.stateMemory(),
-		URL: url, Programs: programs, Pods: programs, Volumes: programs.Cluster(), LogWorkers: workerLogs,
+		URL: url, MakeTemp: programs.ScratchFolder, Programs: programs, Pods: programs, Volumes: programs.Cluster(), LogWorkers: workerLogs,
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())

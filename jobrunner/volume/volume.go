@@ -22,13 +22,14 @@ import (
 
 // Config configures Volumes.
 type Config struct {
-	Data    string // data folder; if "", a temporary folder that Close deletes
-	Store   *store.Store
-	Keeper  run.VolumeKeeper                                   // nil if volumes are folders of this machine
-	Known   func(ctx context.Context, id string) (bool, error) // reports whether this deployment ever had a volume
-	Mounted func(id string) bool                               // reports whether a worker or pod has it
-	Clock   *clock.Clock
-	Logger  *slog.Logger
+	Data     string                 // data folder; if "", a temporary folder that Close deletes
+	MakeTemp func() (string, error) // makes the temporary folder
+	Store    *store.Store
+	Keeper   run.VolumeKeeper                                   // nil if volumes are folders of this machine
+	Known    func(ctx context.Context, id string) (bool, error) // reports whether this deployment ever had a volume
+	Mounted  func(id string) bool                               // reports whether a worker or pod has it
+	Clock    *clock.Clock
+	Logger   *slog.Logger
 }
 
 // Volumes are the folders of network volumes and of pods.
@@ -43,7 +44,12 @@ type Volumes struct {
 }
 
 // New returns Volumes. The caller must call Start.
-func New(c Config) *Volumes { return &Volumes{Config: c} }
+func New(c Config) *Volumes {
+	if c.MakeTemp == nil {
+		c.MakeTemp = func() (string, error) { return os.MkdirTemp("", "gpucloud-volumes-") }
+	}
+	return &Volumes{Config: c}
+}
 
 // MountOf returns the mount of a network volume, and creates its folder. The caller sets Path.
 func (v *Volumes) MountOf(ctx context.Context, id string) (run.Mount, error) {
@@ -250,7 +256,7 @@ func (v *Volumes) dataFolder() (string, error) {
 		return filepath.Abs(v.Data)
 	}
 	if v.temp == "" {
-		temp, err := os.MkdirTemp("", "gpucloud-volumes-")
+		temp, err := v.MakeTemp()
 		if err != nil {
 			return "", fmt.Errorf("creating a temporary folder for volumes: %w", err)
 		}
@@ -263,9 +269,6 @@ func (v *Volumes) dataFolder() (string, error) {
 func (v *Volumes) Close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.temp == "" {
-		return
-	}
 	if err := os.RemoveAll(v.temp); err != nil {
 		v.Logger.Error("removing the folders of network volumes failed", "error", err)
 	}

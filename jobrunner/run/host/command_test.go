@@ -103,9 +103,7 @@ func TestCommandFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			output, err := handle(t, c.script, newJob("{}"))
 			must.Hold(t, err != nil && output == "" && strings.HasPrefix(err.Error(), c.starts) && strings.HasSuffix(err.Error(), c.ends), "output", output, err)
-			if len(err.Error()) > maxTail+100 {
-				t.Errorf("an error of %d bytes", len(err.Error()))
-			}
+			must.Hold(t, len(err.Error()) <= maxTail+100, "an error of", len(err.Error()), "bytes")
 		})
 	}
 }
@@ -205,9 +203,8 @@ func TestCommandEnvironment(t *testing.T) {
 		must.Equal(t, seen[name], want, name)
 	}
 	for _, name := range []string{"GPUCLOUD_API_KEY", "OTHER", "NOSUCHVARIABLE"} {
-		if value, ok := seen[name]; ok {
-			t.Errorf("it sees %s=%s", name, value)
-		}
+		value, ok := seen[name]
+		must.Hold(t, !ok, "it sees", name, value)
 	}
 }
 

@@ -66,7 +66,7 @@ func (e *Executor) startContainer(engine *containerEngine, settings *containerSe
 }
 
 func (e *Executor) createContainer(ctx context.Context, engine *containerEngine, settings *containerSettings, s run.Spec) (*container, error) {
-	scratch, err := e.scratchFolder()
+	scratch, err := e.ScratchFolder()
 	if err != nil {
 		return nil, err
 	}
@@ -97,12 +97,13 @@ func (e *Executor) createContainer(ctx context.Context, engine *containerEngine,
 	return c, nil
 }
 
-// runContainer starts a container, and removes it if that fails.
+// runContainer starts a container, and removes it if that fails. The container's monitor, a child of
+// Podman, creates a file in its working folder if the container runs out of memory.
 func (e *Executor) runContainer(ctx context.Context, c *container, s run.Spec) (err error) {
 	if s.Pod == nil {
-		c.policy, err = c.engine.startAttached(c.name, s.Log)
+		c.policy, err = c.engine.startAttached(e.scratch, c.name, s.Log)
 	} else {
-		c.policy, err = detachedPolicy{log: s.Log}, c.engine.start(ctx, c.name)
+		c.policy, err = detachedPolicy{log: s.Log}, c.engine.start(ctx, e.scratch, c.name)
 	}
 	if err != nil {
 		c.remove()
@@ -119,11 +120,12 @@ func newContainer(engine *containerEngine, name string, log io.Writer) *containe
 	return &container{engine: engine, name: name, log: log, life: life, end: end}
 }
 
-// scratchFolder makes a folder that only this user can read.
-func (e *Executor) scratchFolder() (string, error) {
+// ScratchFolder makes a folder that only this user can read. If this run is killed, the next one
+// removes it, except on Windows.
+func (e *Executor) ScratchFolder() (string, error) {
 	if e.scratch != "" {
 		if err := os.MkdirAll(e.scratch, 0o700); err != nil {
-			return "", fmt.Errorf("a folder for the start of a container: %w", err)
+			return "", fmt.Errorf("creating a temporary folder: %w", err)
 		}
 	}
 	return os.MkdirTemp(e.scratch, "gpucloud-")
@@ -155,9 +157,9 @@ func (c *container) Stop(grace time.Duration) {
 // and it is stopped by killing that command and removing the container.
 type attachedPolicy struct{ command *procgroup.Group }
 
-func (e *containerEngine) startAttached(name string, log io.Writer) (policy, error) {
+func (e *containerEngine) startAttached(dir, name string, log io.Writer) (policy, error) {
 	group, err := procgroup.Start(procgroup.Command{
-		Path: e.path, Args: []string{e.path, "start", "--attach", name}, Env: e.environment(), Output: log, Register: e.register,
+		Path: e.path, Args: []string{e.path, "start", "--attach", name}, Env: e.environment(), Dir: dir, Output: log, Register: e.register,
 	})
 	return attachedPolicy{group}, err
 }
@@ -226,7 +228,7 @@ func (d detachedPolicy) stop(c *container, grace time.Duration) {
 
 // start starts a container that isn't in a process group of the jobrunner: everything that
 // a command starts in its group ends with the group.
-func (e *containerEngine) start(ctx context.Context, name string) error {
+func (e *containerEngine) start(ctx context.Context, dir, name string) error {
 	stderr, err := os.CreateTemp("", "gpucloud-")
 	if err != nil {
 		return err
@@ -236,7 +238,7 @@ func (e *containerEngine) start(ctx context.Context, name string) error {
 		_ = os.Remove(stderr.Name())
 	}()
 	cmd := exec.CommandContext(ctx, e.path, "start", name)
-	cmd.Env, cmd.Stderr = e.environment(), stderr // a pipe would stay open with the container
+	cmd.Dir, cmd.Env, cmd.Stderr = dir, e.environment(), stderr // a pipe would stay open with the container
 	if err := cmd.Run(); err != nil {
 		text, _ := os.ReadFile(stderr.Name())
 		if cause, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n"); cause != "" { // the next line repeats the name

@@ -108,6 +108,7 @@ func TestContainer(t *testing.T) {
 	must.Equal(t, f.read("env.inherited"), "LINES=a\nthe-secret\n", "inherited")
 	login := `{"auths":{"registry.example:5000":{"auth":"` + base64.StdEncoding.EncodeToString([]byte("robot:the-secret")) + `"}}}`
 	must.Equal(t, f.read("login"), "600\n"+login+"\nhost unix:///run/fake.sock\n", "login")
+	must.Equal(t, f.read("start.dir"), e.scratch+"\n", "folder in which Podman's monitor leaves files")
 	files, _ := os.ReadDir(e.scratch)
 	must.Hold(t, len(files) == 0, "secrets stay on the disk:", files)
 	must.Hold(t, strings.Contains(log.String(), "pulling registry.example:5000/private/model:2\n"), "log", log)
@@ -198,9 +199,8 @@ func TestContainerSettings(t *testing.T) {
 	}
 	// A worker without devices sees none, whatever its image asks for.
 	dir := t.TempDir()
-	if _, _, err := (creation{&containerSettings{}, run.Spec{}, "n", "r", false, "linux"}).args(dir); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := creation{&containerSettings{}, run.Spec{}, "n", "r", false, "linux"}.args(dir)
+	must.Succeed(t, err)
 	file, _ := os.ReadFile(filepath.Join(dir, "env"))
 	must.Hold(t, string(file) == "NVIDIA_VISIBLE_DEVICES=void\n", string(file))
 }
@@ -341,9 +341,7 @@ func TestContainersOfKilledRun(t *testing.T) {
 func TestUnwritableDataFolder(t *testing.T) {
 	f := newFake(t, "docker")
 	c := Config{File: write(t, "engine: "+f.path+"\n"), DataDir: filepath.Join(f.path, "no-folder")}
-	if e, err := New(t.Context(), c); err == nil {
-		t.Errorf("it starts without its data folder: %v", e.Close())
-	}
+	must.Require(t, must.Err(New(t.Context(), c)) != nil, "it starts without its data folder")
 	c.OptionalDataDir = true
 	e := must.Do(New(t.Context(), c))(t)
 	start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: new(livelog.Log)}).Stop(0)

@@ -275,9 +275,7 @@ func FuzzOutput(f *testing.F) {
 				want++
 			}
 		}
-		if len(chunks) != want || want > 0 && !bytes.Equal(output, chunks[want-1]) || want == 0 && output != nil {
-			t.Errorf("%q: %d chunks, expected %d; the output is %q", stdout, len(chunks), want, output)
-		}
+		must.Hold(t, len(chunks) == want && (want == 0 && output == nil || want > 0 && bytes.Equal(output, chunks[want-1])), string(stdout), len(chunks), "chunks, expected", want, "the output is", string(output))
 		tail := &tail{maxBytes: 100}
 		for part := range slices.Chunk(stdout, 7) {
 			_, _ = tail.Write(part) // never fails

@@ -60,6 +60,7 @@ create)
 start)
 	shift
 	[ -e "containers/$1" ] || { echo "No such container: $1" >&2; exit 1; }
+	echo "$OLDPWD" >start.dir
 	echo "hello from $1"
 	echo $$ >"containers/$1.pid"
 	[ -e exit ] && exit "$(cat exit)"
