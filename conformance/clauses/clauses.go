@@ -153,16 +153,11 @@ var page string
 func Markdown() string {
 	functions := template.FuncMap{
 		"areas": func() []report.Area { return report.Areas }, "clauses": All,
-		"anchor": func(title string) string { return strings.ReplaceAll(strings.ToLower(title), " ", "-") }, "plain": escapeMarkup,
+		"anchor": func(title string) string { return strings.ReplaceAll(strings.ToLower(title), " ", "-") }, "plain": strings.NewReplacer(`\`, `\\`, "<", "&lt;", "*", `\*`, "[", `\[`, "`", "\\`").Replace, // escapes markup
 	}
 	var b strings.Builder
 	if err := template.Must(template.New("clauses").Funcs(functions).Parse(page)).Execute(&b, nil); err != nil {
 		panic(err) // a test prints the page
 	}
 	return b.String()
-}
-
-// escapeMarkup escapes a text so that none of it is markup.
-func escapeMarkup(text string) string {
-	return strings.NewReplacer(`\`, `\\`, "<", "&lt;", "*", `\*`, "[", `\[`, "`", "\\`").Replace(text)
 }

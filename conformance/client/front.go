@@ -237,9 +237,6 @@ var (
 	jobListPath = regexp.MustCompile(`^/v2/[^/]+/requests$`)
 )
 
-// isFaulty reports whether a fault replaced the status of the deployment's answer.
-func (x *exchange) isFaulty() bool { return x.Status != x.servedStatus }
-
 // sameAs reports whether two requests are equal.
 func (x *exchange) sameAs(y *exchange) bool {
 	return x.Request.Method == y.Request.Method && x.Request.URL == y.Request.URL && bytes.Equal(x.Request.Body, y.Request.Body)

@@ -168,4 +168,7 @@ func TestRepeatAfterDelete(t *testing.T) {
 		got := judgeRepeatedCreation(&scenarioRun{exchanges: append([]*exchange{post}, c.following...)})
 		must.Equal(t, got.Verdict, c.want, c.name, got.Reason)
 	}
+	post.servedStatus = 400
+	got := judgeRepeatedCreation(&scenarioRun{exchanges: []*exchange{post, list, repeated}})
+	must.Equal(t, got.Verdict, report.Pass, "a creation that was refused", got.Reason)
 }

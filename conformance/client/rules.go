@@ -298,13 +298,13 @@ func formatWaits(waits []time.Duration) string {
 // judgeRepeatedCreation judges CLI-07. A creation may be repeated if a list before it
 // doesn't show the object, or after the object was deleted.
 func judgeRepeatedCreation(p *scenarioRun) suite.Outcome {
-	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return x.posts(creation) && x.isFaulty() })
+	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return x.posts(creation) && x.Status != x.servedStatus })
 	if i < 0 {
 		return skipped("the client sent no POST that creates an object")
 	}
 	first := p.exchanges[i]
-	created := first.Status == 0 // the object was created, and the connection dropped; a 500 created nothing
-	checked := false             // the client has looked since: it read a list or deleted the object
+	created := first.Status == 0 && first.servedStatus/100 == 2 // the connection dropped; a 500 created nothing
+	checked := false                                            // the client has looked since: it read a list or deleted the object
 	for _, x := range p.exchanges[i+1:] {
 		checked = checked || readsListOf(x, first)
 		if deletesCreated(x, first) {

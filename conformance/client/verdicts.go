@@ -187,10 +187,10 @@ func (p *scenarioRun) trace(hide *wire.Secrets) []report.Exchange {
 	return conformance.Trace(hide, list[0].Sent, list)
 }
 
-// refusedRequests returns the requests that the deployment refused.
+// refusedRequests returns the requests that the deployment refused, of a scenario without faults.
 func (p *scenarioRun) refusedRequests() (list []string) {
 	for _, x := range p.exchanges {
-		if x.Status >= http.StatusBadRequest && !x.isFaulty() {
+		if x.Status >= http.StatusBadRequest {
 			list = append(list, fmt.Sprintf("%s (%d)", x.line(), x.Status))
 		}
 	}

@@ -239,3 +239,12 @@ func TestNodeStopsDuringForwardedRequest(t *testing.T) {
 	status, text := p.send(t, "POST", "runsync", "{}")
 	must.Hold(t, status == http.StatusOK && text == "stopping: true", status, text)
 }
+
+// An answer that is too long is an error. It isn't cut.
+func TestLongAnswerOfAnotherNode(t *testing.T) {
+	for size, fails := range map[int]bool{maxPeerResponse: false, maxPeerResponse + 1: true} {
+		other := startServer(t.Context(), t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, size)) }))
+		got := newNode("this").askOther(t.Context(), http.Header{}, engine.Node{URL: other.URL}, "/long")
+		must.Hold(t, (got.err != nil) == fails && len(got.body) == maxPeerResponse, size, len(got.body), got.err)
+	}
+}

@@ -35,9 +35,9 @@ const maxPeerResponse = 64 << 20
 // peerResponse is another node's response.
 type peerResponse struct {
 	node   engine.Node
-	status int // 0 without a response
-	body   []byte
-	err    error // of a failed request, or of a status other than 200 and 404
+	status int    // 0 without a response
+	body   []byte // of a response with status 200
+	err    error  // of a failed request, or of a status other than 200 and 404
 }
 
 // askOthers sends a GET request with these headers to all other nodes, and waits for their
@@ -92,10 +92,14 @@ func (n *Node) askOther(ctx context.Context, header http.Header, node engine.Nod
 		return a
 	}
 	defer resp.Body.Close()
-	if a.status = resp.StatusCode; a.status != http.StatusOK && a.status != http.StatusNotFound {
+	switch a.status = resp.StatusCode; a.status {
+	case http.StatusOK:
+		if a.body, a.err = io.ReadAll(http.MaxBytesReader(nil, resp.Body, maxPeerResponse)); a.err != nil {
+			a.err = fmt.Errorf("reading the answer of the jobrunner at %s to GET %s: %w", node.URL, target, a.err)
+		}
+	case http.StatusNotFound:
+	default:
 		a.err = fmt.Errorf("the jobrunner at %s answered GET %s with %s", node.URL, target, resp.Status)
-		return a
 	}
-	a.body, a.err = io.ReadAll(io.LimitReader(resp.Body, maxPeerResponse))
 	return a
 }

@@ -17,14 +17,11 @@ func (n *Node) AskPages(r *http.Request, path string) (answers []page.Answer, si
 	ctx, cancel := context.WithTimeout(r.Context(), pageWait)
 	defer cancel()
 	for _, one := range n.askOthers(ctx, http.Header{"Authorization": r.Header["Authorization"]}, path) {
-		switch {
-		case one.err != nil:
+		if one.err != nil {
 			silent = append(silent, one.node.URL)
-		case one.status == http.StatusNotFound:
-			answers = append(answers, page.Answer{Node: one.node.URL})
-		default:
-			answers = append(answers, page.Answer{Node: one.node.URL, Body: one.body})
+			continue
 		}
+		answers = append(answers, page.Answer{Node: one.node.URL, Body: one.body})
 	}
 	return answers, silent
 }

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -68,4 +69,17 @@ func FuzzSame(f *testing.F) {
 		fuzz.Seed{[]byte(`{"a":[1,2.50,{"b":"ü"}]}`), []byte(`{"a":[1.0,2.5,{"b":"ü"}]}`)}, fuzz.Seed{[]byte(`1e400`), []byte(`10e399`)}, fuzz.Seed{[]byte(`9007199254740993`), []byte(`9007199254740992`)},
 		fuzz.Seed{[]byte(`"\ud800` + `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"`), []byte(`null`)}, fuzz.Seed{[]byte(`-0`), []byte(`0.0e999999999999999999999`)},
 	)
+}
+
+func TestContainsDecodesEscapes(t *testing.T) {
+	a := Answer{Body: []byte(`{"a":"\u0073ecret"}`), json: map[string]any{"a": "secret"}}
+	must.Hold(t, a.Contains("secret") && a.Contains("u0073ecret") && !a.Contains("other"), "the decoded or the raw body isn't searched")
+}
+
+// A case whose wait ends because the run is interrupted says so.
+func TestInterruptedWait(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	defer func() { must.Equal(t, recover().(stop).Reason, "interrupted", "the reason") }()
+	(&C{ctx: ctx}).clockStopped(ctx.Err())
 }
