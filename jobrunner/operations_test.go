@@ -75,8 +75,7 @@ func TestOpenAI(t *testing.T) {
 		status, _, text := d.do("POST", "/live/v2/"+id+"/openai/v1/completions", c.order)
 		must.Hold(t, status == c.status && text == c.want, c.order, status, text)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/v2/"+id+"/openai/v1/completions", strings.NewReader(`{"op": "stream", "n": 2, "bytes": 3, "message": "broke"}`))
-	must.Succeed(t, err)
+	req := must.Do(http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/v2/"+id+"/openai/v1/completions", strings.NewReader(`{"op": "stream", "n": 2, "bytes": 3, "message": "broke"}`)))(t)
 	req.Header.Set("Authorization", "Bearer planted-key")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

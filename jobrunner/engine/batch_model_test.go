@@ -187,7 +187,7 @@ func (m *batchModel) take(r *rapid.T) {
 			waiting += b.count(engine.InQueue)
 		}
 	}
-	jobs, err := m.env.Take(m.ctx, engine.Take{Endpoint: "ep-batch", Worker: "w", Max: 2, Timeout: 7 * 24 * time.Hour})
+	jobs, err := m.env.TakeQueued(m.ctx, engine.Take{Endpoint: "ep-batch", Worker: "w", Max: 2, Timeout: 7 * 24 * time.Hour})
 	if err != nil || len(jobs) != min(2, waiting) {
 		r.Fatalf("took %d of %d, %v", len(jobs), waiting, err)
 	}

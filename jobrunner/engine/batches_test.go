@@ -31,7 +31,7 @@ func (t *tester) requestsAre(id string, want ...string) {
 func (t *tester) takeNoneOf(k engine.Take) {
 	t.Helper()
 	k.Worker, k.Max = "w", 1
-	jobs, err := t.Take(t.ctx, k)
+	jobs, err := t.TakeQueued(t.ctx, k)
 	must.Hold(t, err == nil && len(jobs) == 0, "took", jobs, err, "expected none")
 }
 
@@ -145,9 +145,8 @@ func testBatchLimits(t *tester) {
 		t.Errorf("too many requests: %v", err)
 	}
 	t.batchIs(ids[0], "DRAFT 1 0 0 0") // nothing was added
-	if _, _, err := t.AddRequests(t.ctx, "ep", ids[0], inputs(engine.MaxBatchRequests-1)); err != nil {
-		t.Error(err)
-	}
+	_, _, err = t.AddRequests(t.ctx, "ep", ids[0], inputs(engine.MaxBatchRequests-1))
+	must.Succeed(t, err)
 	t.batchIs(ids[0], "DRAFT 5000 0 0 0")
 	must.Do(t.FinalizeBatch(t.ctx, "ep", ids[1]))(t)
 	full()

@@ -98,8 +98,7 @@ func testCallQueues(t *tester) {
 	end := func(owner, endpoint, host string) (id string) {
 		t.Helper()
 		id = t.submit(engine.NewJob{Owner: owner, Endpoint: endpoint, Webhook: "http://" + host + "/x"})
-		jobs, err := t.Take(t.ctx, engine.Take{Endpoint: endpoint, Worker: "w", Max: 1})
-		must.Require(t, err == nil && len(jobs) == 1, jobs, err)
+		jobs := must.Do(t.Take(t.ctx, engine.Take{Endpoint: endpoint, Worker: "w", Max: 1}))(t)
 		t.report(jobs[0].Ref, engine.Done(nil), engine.Accepted)
 		t.advance(ms)
 		return id

@@ -30,9 +30,6 @@ type Config struct {
 	// Memory limits the jobs if the database is in memory, in bytes; 0 is MaxMemory, the
 	// maximum.
 	Memory int64
-	// Poll is the interval at which the engine sends its heartbeat on a shared database; 0
-	// is half a second.
-	Poll time.Duration
 	// Node describes this process to the others on the same database.
 	Node Node
 	// Observe is called for each transition that this process makes, unless it is nil.
@@ -40,6 +37,8 @@ type Config struct {
 	// DataDir is the data folder, which no other engine may use. Reports that arrive while the
 	// database is unavailable are in its SpoolFolder. If it is empty, they are in memory.
 	DataDir string
+
+	poll time.Duration // instead of defaultPoll, in tests
 }
 
 // Engine runs the queues of endpoints. It is safe for concurrent use.
@@ -84,7 +83,7 @@ var ErrNotLeader = fmt.Errorf("%w: another jobrunner leads the endpoint", sqldb.
 // alone. Until Close, goroutines commit changes, expire jobs and watch the other processes.
 func Open(ctx context.Context, c Config) (*Engine, error) {
 	e := &Engine{
-		db: c.DB, clock: c.Clock, log: c.Logger, observer: c.Observe, node: c.Node, poll: cmp.Or(c.Poll, defaultPoll),
+		db: c.DB, clock: c.Clock, log: c.Logger, observer: c.Observe, node: c.Node, poll: cmp.Or(c.poll, defaultPoll),
 		sweepNow: make(chan struct{}, 1), calls: make(chan struct{}, 1), spool: newSpool(c.DataDir, c.Logger), queues: map[string]*queue{},
 		hub: hub{watches: map[jobKey]map[*Watch]bool{}},
 	}

@@ -126,7 +126,8 @@ func newTester(t *testing.T, c sqldb.Config, set func(*engine.Config)) *tester {
 
 func (t *tester) start() {
 	t.Helper()
-	c := engine.Config{DB: t.db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Poll: never}
+	c := engine.Config{DB: t.db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	c.SetPoll(never)
 	if t.set != nil {
 		t.set(&c)
 	}
@@ -195,7 +196,7 @@ func (t *tester) take(k engine.Take) engine.Taken {
 		k.Worker = "w"
 	}
 	k.Max = 1
-	jobs, err := t.Take(t.ctx, k)
+	jobs, err := t.TakeQueued(t.ctx, k)
 	must.Require(t, err == nil && len(jobs) == 1, "took", len(jobs), "jobs,", err, "want 1")
 	return jobs[0]
 }

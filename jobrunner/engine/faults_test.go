@@ -211,7 +211,7 @@ func (l *load) failsWithin(limit time.Duration) bool {
 func (l *load) run(c sqldb.Config, fault func()) {
 	c.NoHints = true
 	dir := l.TempDir()
-	l.e = newTester(l.T, c, func(c *engine.Config) { c.DataDir, c.Poll = dir, 50*time.Millisecond })
+	l.e = newTester(l.T, c, func(c *engine.Config) { c.DataDir = dir; c.SetPoll(50 * time.Millisecond) })
 	begun := time.Now()
 	ctx, stop := context.WithCancel(l.Context())
 	working, stopWorking := context.WithCancel(l.Context())
@@ -297,7 +297,7 @@ func (l *load) drain(id string) {
 func (l *load) work(ctx context.Context, worker string) {
 	next := engine.Take{Endpoint: "ep", Worker: worker, Max: 1}
 	for ctx.Err() == nil {
-		jobs, err := l.e.TakeOrWait(ctx, next)
+		jobs, err := l.e.Take(ctx, next)
 		for err == nil && len(jobs) > 0 {
 			jobs = l.runJob(ctx, jobs[0], next)
 		}

@@ -182,7 +182,7 @@ func perform(ctx context.Context, e *engine.Engine, endpoint, op, id string, ref
 		c.gotID = job.ID
 		return c, err
 	case "take":
-		jobs, err := e.Take(ctx, engine.Take{Endpoint: endpoint, Worker: "w", Max: 1})
+		jobs, err := e.TakeQueued(ctx, engine.Take{Endpoint: endpoint, Worker: "w", Max: 1})
 		if len(jobs) > 0 {
 			c.gotID, c.gotAttempt = jobs[0].ID, jobs[0].Attempt
 		}

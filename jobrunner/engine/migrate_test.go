@@ -60,7 +60,7 @@ func checkFirstStart(t *testing.T, e *engine.Engine, ep string) {
 	must.Hold(t, err == nil && call != nil && call.URL == "http://127.0.0.1:9/hook" && string(call.Job.Output) == `"hooked"` &&
 		string(call.Input) == `{"prompt":"recorded"}`, "the call is", call, err)
 	e.Called(call, time.Time{})
-	jobs, err := e.Take(t.Context(), engine.Take{Endpoint: ep, Worker: "w", Max: 3})
+	jobs, err := e.TakeQueued(t.Context(), engine.Take{Endpoint: ep, Worker: "w", Max: 3})
 	var got []string
 	for _, job := range jobs {
 		got = append(got, fmt.Sprintf("%s %d %d %s%s", job.ID, job.Attempt, job.Retries, job.Input, job.Rest))

@@ -136,7 +136,7 @@ func (m *model) take(r *rapid.T) {
 		Max:      rapid.IntRange(1, 3).Draw(r, "max"),
 		Timeout:  rapid.SampledFrom(timeouts).Draw(r, "timeout"),
 	}
-	got, err := m.env.Take(m.ctx, k)
+	got, err := m.env.TakeQueued(m.ctx, k)
 	if err != nil {
 		r.Fatal(err)
 	}

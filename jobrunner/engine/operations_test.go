@@ -37,7 +37,7 @@ func testBytes(t *tester) {
 		input := fmt.Sprintf("%*d", n, n)
 		inputs[t.submit(engine.NewJob{Input: []byte(input)})] = input
 	}
-	jobs, err := t.Take(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 9})
+	jobs, err := t.TakeQueued(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 9})
 	must.Require(t, err == nil && len(jobs) == len(inputs), len(jobs), err)
 	for _, job := range jobs {
 		must.Equal(t, string(job.Input), inputs[job.ID], len(inputs[job.ID]), "bytes came as", len(job.Input))
@@ -55,7 +55,7 @@ func testPurgeAgainstTakers(t *tester) {
 	for i := range taken {
 		wg.Go(func() {
 			for {
-				jobs, err := t.Take(t.ctx, engine.Take{Endpoint: "ep", Worker: fmt.Sprint(i), Max: 7})
+				jobs, err := t.TakeQueued(t.ctx, engine.Take{Endpoint: "ep", Worker: fmt.Sprint(i), Max: 7})
 				must.Hold(t, err == nil, err)
 				if len(jobs) == 0 {
 					return
@@ -258,9 +258,8 @@ func testLatest(t *tester) {
 	expectNewest("", 2, "ep "+c, "other "+b)
 	expectNewest("nowhere", 2)
 	jobs := expectNewest("ep", 5, "ep "+c, "ep "+a)
-	if got, want := jobs[1], t.get(a); got.Error != "no" || got.Output != nil || got.State != want.State || got.Queued != want.Queued || got.Worker != want.Worker {
-		t.Errorf("listed as %+v, read as %+v", got, want)
-	}
+	second, want := jobs[1], t.get(a)
+	must.Hold(t, second.Error == "no" && second.Output == nil && second.State == want.State && second.Queued.Equal(want.Queued) && second.Worker == want.Worker, "listed as", second, "read as", want)
 	t.advance(5 * time.Second)
 	got := expectNewest("", 1, "ep "+c)[0]
 	must.Hold(t, got.State == engine.TimedOut && got.Execution == 5*time.Second, "the expired job", got)

@@ -19,15 +19,13 @@ type node struct{ *tester }
 
 func startNode(t *testing.T, c sqldb.Config, poll time.Duration) *node {
 	t.Helper()
-	return &node{newTester(t, c, func(c *engine.Config) { c.Poll = poll })}
+	return &node{newTester(t, c, func(c *engine.Config) { c.SetPoll(poll) })}
 }
 
 // take waits for a job.
 func (n *node) take() engine.Taken {
 	n.Helper()
-	jobs, err := n.TakeOrWait(n.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
-	must.Require(n, err == nil && len(jobs) == 1, jobs, err)
-	return jobs[0]
+	return must.Do(n.Take(n.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1}))(n)[0]
 }
 
 // A process refuses the jobs of an endpoint that another one leads, but reads their stored states.
@@ -42,7 +40,7 @@ func TestLedElsewhere(t *testing.T) {
 		must.Equal(t, b.Counts("ep"), a.Counts("ep"), "counts")
 		for what, err := range map[string]error{
 			"a submission": must.Err(b.Submit(b.ctx, engine.NewJob{Endpoint: "ep", Input: []byte("{}")})),
-			"a take":       must.Err(b.Take(b.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1})),
+			"a take":       must.Err(b.TakeQueued(b.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1})),
 			"a report":     must.Err(b.Report(b.ctx, ref, engine.Done(nil))),
 			"a cancel":     must.Err(b.Cancel(b.ctx, "ep", id)),
 			"a purge":      must.Err(b.Purge(b.ctx, "ep")),
@@ -120,7 +118,7 @@ func TestSpooledReports(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		start := func() *node {
-			return &node{newTester(t, sqldb.Config{URL: proxyURL, NoHints: true}, func(c *engine.Config) { c.DataDir, c.Poll = dir, 0 })}
+			return &node{newTester(t, sqldb.Config{URL: proxyURL, NoHints: true}, func(c *engine.Config) { c.DataDir = dir; c.SetPoll(0) })}
 		}
 		a := start()
 		id, job := a.submit(engine.NewJob{}), a.take()
@@ -143,7 +141,7 @@ func TestSpooledReports(t *testing.T) {
 // takeBy takes a job with a leadership, which may be outdated.
 func (n *node) takeBy(l engine.Leadership) (got bool) {
 	n.Helper()
-	jobs, err := n.Take(n.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1, Leadership: l})
+	jobs, err := n.TakeQueued(n.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1, Leadership: l})
 	must.Hold(n, err == nil || errors.Is(err, engine.ErrNotLeader), err)
 	return len(jobs) > 0
 }

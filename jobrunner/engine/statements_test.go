@@ -2,8 +2,11 @@ package engine
 
 import (
 	"errors"
+	"io/fs"
 	"log/slog"
 	"math"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -139,7 +142,7 @@ func TestCommitsReadTheirRows(t *testing.T) {
 		pgtest.Exec(t, address, "VACUUM ANALYZE")
 		for range jobs {
 			must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t)
-			taken := must.Do(e.Take(t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1}))(t)
+			taken := must.Do(e.TakeQueued(t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1}))(t)
 			for _, r := range []Report{Chunk([]byte("1"), nil), Done([]byte("2"))} {
 				must.Do(e.Report(t.Context(), taken[0].Ref, r))(t)
 			}
@@ -202,8 +205,7 @@ func TestRepeatedCommit(t *testing.T) {
 func TestDeletedElsewhere(t *testing.T) {
 	e, db := openEmpty(t, sqldb.Config{URL: pgtest.Start(t)})
 	must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t)
-	jobs, err := e.Take(t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1})
-	must.Require(t, err == nil && len(jobs) == 1, jobs, err)
+	jobs := must.Do(e.Take(t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1}))(t)
 	must.Succeed(t, e.Delivered(t.Context(), jobs[0].Ref))
 	must.Do(e.store.deleteJobs(t.Context(), deleteOfEndpoint, "ep", 1))(t)
 	for _, r := range []Report{Chunk([]byte("1"), nil), Done([]byte("2"))} {
@@ -335,4 +337,17 @@ func TestWakeDuringASweep(t *testing.T) {
 		synctest.Wait()
 		must.Hold(t, e.wakeAt.Load() > due, "no sweep at the new time")
 	})
+}
+
+// A spooled report that can't be read when its queue is loaded stays in the data folder, until its
+// endpoint is deleted.
+func TestUnreadableReportIsKept(t *testing.T) {
+	e, _ := openEmpty(t, sqldb.Config{Dir: t.TempDir()})
+	path := filepath.Join(t.TempDir(), "1"+spoolSuffix)
+	must.Succeed(t, os.WriteFile(path, []byte("damaged"), 0o600))
+	e.spool.entries = []*entry{{Ref: Ref{Endpoint: "ep", ID: "x"}, path: path}}
+	must.Do(e.lock(t.Context(), "ep"))(t).unlock()
+	must.Equal(t, string(must.ReadFile(t, path)), "damaged", "the file has")
+	must.Succeed(t, e.DropEndpoint(t.Context(), "ep"))
+	must.ErrorIs(t, must.Err(os.Stat(path)), fs.ErrNotExist)
 }

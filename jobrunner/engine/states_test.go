@@ -57,12 +57,12 @@ func testOrder(t *tester) {
 		}
 	}
 	other := t.submit(engine.NewJob{Endpoint: "other"})
-	jobs, err := t.Take(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 15})
+	jobs, err := t.TakeQueued(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 15})
 	must.Require(t, err == nil && len(jobs) == 15, "took", len(jobs), err)
 	for i, job := range jobs {
 		must.Hold(t, job.ID == ids[i] && job.Low == (i%3 == 0), "job", i, "was taken out of order")
 	}
-	jobs, err = t.Take(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 15})
+	jobs, err = t.TakeQueued(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 15})
 	must.Hold(t, err == nil && len(jobs) == 5, "took", len(jobs), err, "want the last 5")
 	must.Equal(t, t.take(engine.Take{Endpoint: "other"}).ID, other, "the other endpoint returned")
 }
@@ -267,6 +267,6 @@ func testPurge(t *tester) {
 
 func (t *tester) takeNone() {
 	t.Helper()
-	jobs, err := t.Take(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
+	jobs, err := t.TakeQueued(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
 	must.Require(t, err == nil && len(jobs) == 0, "took", jobs, err, "from a queue that should be empty")
 }

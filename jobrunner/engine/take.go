@@ -2,16 +2,6 @@ package engine
 
 import "context"
 
-// Take takes the next jobs for a worker: IN_QUEUE → IN_PROGRESS. If the queue is empty, it
-// immediately returns none. The take is committed soon after.
-func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) { return e.take(ctx, t, false) }
-
-// TakeOrWait is Take, but waits for a job until ctx ends. The longest waiting caller gets
-// the next job.
-func (e *Engine) TakeOrWait(ctx context.Context, t Take) ([]Taken, error) {
-	return e.take(ctx, t, true)
-}
-
 // withInputs reads the inputs that aren't in memory. If it fails, it returns the jobs to
 // the queue.
 func (e *Engine) withInputs(ctx context.Context, jobs []Taken) ([]Taken, error) {
@@ -30,21 +20,14 @@ func (e *Engine) withInputs(ctx context.Context, jobs []Taken) ([]Taken, error) 
 	return jobs, nil
 }
 
-func (e *Engine) take(ctx context.Context, t Take, wait bool) ([]Taken, error) {
-	for n, open := e.commits.size(); n > maxOpen; n, open = e.commits.size() {
-		if err := open.wait(); err != nil {
-			return nil, err
-		}
-	}
-	if err := e.commits.failure(); err != nil {
-		return nil, err
-	}
-	q, err := e.lock(ctx, t.Endpoint)
+// Take takes the next jobs for a worker: IN_QUEUE → IN_PROGRESS. If the queue is empty, it waits until
+// ctx ends. The longest waiting caller gets the next job. The take is committed soon after.
+func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) {
+	q, jobs, err := e.takeQueued(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	jobs := takenOf(q.next(t))
-	if len(jobs) > 0 || !wait {
+	if len(jobs) > 0 {
 		q.unlock()
 		return e.withInputs(ctx, jobs)
 	}
@@ -67,4 +50,21 @@ func (e *Engine) take(ctx context.Context, t Take, wait bool) ([]Taken, error) {
 		return nil, ErrNotLeader
 	}
 	return e.withInputs(context.WithoutCancel(ctx), jobs)
+}
+
+// takeQueued takes jobs that are in the queue, which it leaves locked.
+func (e *Engine) takeQueued(ctx context.Context, t Take) (*queue, []Taken, error) {
+	for n, open := e.commits.size(); n > maxOpen; n, open = e.commits.size() {
+		if err := open.wait(); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := e.commits.failure(); err != nil {
+		return nil, nil, err
+	}
+	q, err := e.lock(ctx, t.Endpoint)
+	if err != nil {
+		return nil, nil, err
+	}
+	return q, takenOf(q.next(t)), nil
 }

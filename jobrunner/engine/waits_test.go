@@ -22,7 +22,7 @@ func testWaitingTakers(t *tester) {
 	var takers sync.WaitGroup
 	wait := func(ctx context.Context, worker int) {
 		takers.Go(func() {
-			jobs, err := t.TakeOrWait(ctx, engine.Take{Endpoint: "ep", Worker: fmt.Sprint(worker), Max: 1})
+			jobs, err := t.Take(ctx, engine.Take{Endpoint: "ep", Worker: fmt.Sprint(worker), Max: 1})
 			got <- taken{worker, jobs, err}
 		})
 		synctest.Wait()
@@ -149,7 +149,7 @@ func testMany(t *tester) {
 	for n := range workers {
 		all.Go(func() {
 			for i := 0; ; i++ {
-				taken, err := t.TakeOrWait(ctx, engine.Take{Endpoint: "ep", Worker: fmt.Sprint(n), Max: 1 + n%3})
+				taken, err := t.Take(ctx, engine.Take{Endpoint: "ep", Worker: fmt.Sprint(n), Max: 1 + n%3})
 				if err != nil {
 					return
 				}

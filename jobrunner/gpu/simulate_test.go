@@ -97,9 +97,7 @@ func TestInvalidSimulatedMachine(t *testing.T) {
 		must.Hold(t, err != nil && strings.Contains(err.Error(), file+want), yaml, err, "want …", want)
 	}
 	_, err := gpu.Simulate("nowhere/h200x8", nil)
-	if err == nil || err.Error() != "simulated GPUs: file nowhere/h200x8 not found, and it is not a preset: expected a file or one of faulty, h200x8, l4x2, mig, mixed" {
-		t.Error(err)
-	}
+	must.ErrorContains(t, err, "simulated GPUs: file nowhere/h200x8 not found, and it is not a preset: expected a file or one of faulty, h200x8, l4x2, mig, mixed")
 }
 
 // A device fails and recovers with the same UUID, and an invalid file changes nothing.

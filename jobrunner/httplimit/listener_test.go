@@ -111,9 +111,8 @@ func (b *boundedServer) expectServed(from string) {
 
 func (b *boundedServer) expect(from *bufio.Reader, want int) {
 	b.t.Helper()
-	if status, body, _ := readAnswer(b.t, from); status != want || want == 503 && !strings.Contains(body, "too many open connections") {
-		b.t.Errorf("answered %d %s, expected %d", status, body, want)
-	}
+	status, body, _ := readAnswer(b.t, from)
+	must.Hold(b.t, status == want && (want != 503 || strings.Contains(body, "too many open connections")), "answered", status, body, "expected", want)
 }
 
 // Each address has a limit, and a /64 network of IPv6 counts as one address. This machine and load

@@ -139,15 +139,12 @@ func (d *deployment) submit(body string) string {
 // take takes the next job as a worker.
 func (d *deployment) take(endpoint string) engine.Taken {
 	d.t.Helper()
-	jobs, err := d.engine.Take(d.t.Context(), engine.Take{Endpoint: endpoint, Worker: "w1", Max: 1})
-	must.Require(d.t, err == nil && len(jobs) == 1, "took", jobs, err)
-	return jobs[0]
+	return must.Do(d.engine.Take(d.t.Context(), engine.Take{Endpoint: endpoint, Worker: "w1", Max: 1}))(d.t)[0]
 }
 
 func (d *deployment) report(job engine.Taken, r engine.Report) {
 	d.t.Helper()
-	got, err := d.engine.Report(d.t.Context(), job.Ref, r)
-	must.Require(d.t, err == nil && got == engine.Accepted, "the report was answered", got, err)
+	must.Equal(d.t, must.Do(d.engine.Report(d.t.Context(), job.Ref, r))(d.t), engine.Accepted, "the report was answered")
 }
 
 func (d *deployment) status(id string) answer {

@@ -17,7 +17,7 @@ const chatRoute = "/v2/ep/openai/v1/chat/completions"
 // takeNextJob waits for the next job as a worker does, and calls do with it.
 func (d *deployment) takeNextJob(do func(job engine.Taken)) {
 	go func() {
-		jobs, err := d.engine.TakeOrWait(d.t.Context(), engine.Take{Endpoint: "ep", Worker: "w1", Max: 1})
+		jobs, err := d.engine.Take(d.t.Context(), engine.Take{Endpoint: "ep", Worker: "w1", Max: 1})
 		if err != nil {
 			d.t.Error(err)
 			return

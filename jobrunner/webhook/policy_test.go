@@ -79,9 +79,8 @@ func TestSpecialAddresses(t *testing.T) {
 	} {
 		for remote, want := range map[bool]bool{false: c.local, true: c.remote} {
 			p := must.Do(webhook.NewPolicy(nil, remote))(t)
-			if err := p.Check(&url.URL{Scheme: "http", Host: strings.ReplaceAll(c.host, "%25", "%")}); want != (err == nil) {
-				t.Errorf("%s, remote: %v: %v", c.host, remote, err)
-			}
+			err := p.Check(&url.URL{Scheme: "http", Host: strings.ReplaceAll(c.host, "%25", "%")})
+			must.Hold(t, want == (err == nil), c.host, "remote:", remote, err)
 			allowed, err := webhook.NewPolicy([]string{strings.ReplaceAll(strings.ToLower(c.host), "%25lo", "")}, remote)
 			if err == nil && !strings.Contains(c.host, "%") {
 				must.Equal(t, allowed.Check(&url.URL{Scheme: "http", Host: c.host}), nil, c.host, "allowed by name")

@@ -128,10 +128,8 @@ func (f *fixture) submit(n engine.NewJob) engine.Job {
 func (f *fixture) run(n engine.NewJob, r engine.Report) engine.Job {
 	f.t.Helper()
 	job := f.submit(n)
-	jobs, err := f.engine.Take(f.t.Context(), engine.Take{Endpoint: job.Endpoint, Worker: "w1", Max: 1})
-	must.Require(f.t, err == nil && len(jobs) == 1, jobs, err)
-	got, err := f.engine.Report(f.t.Context(), jobs[0].Ref, r)
-	must.Require(f.t, err == nil && got == engine.Accepted, got, err)
+	jobs := must.Do(f.engine.Take(f.t.Context(), engine.Take{Endpoint: job.Endpoint, Worker: "w1", Max: 1}))(f.t)
+	must.Equal(f.t, must.Do(f.engine.Report(f.t.Context(), jobs[0].Ref, r))(f.t), engine.Accepted)
 	return job
 }
 
@@ -172,8 +170,7 @@ func TestNoCall(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		must.Do(f.engine.Cancel(t.Context(), "ep", f.submit(engine.NewJob{}).ID))(t)
 		f.submit(engine.NewJob{Timeout: 5 * time.Second})
-		jobs, err := f.engine.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
-		must.Require(t, err == nil && len(jobs) == 1, jobs, err)
+		must.Do(f.engine.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1}))(t)
 		sleep(3600)
 		f.expectCallsAt()
 	})
@@ -282,8 +279,7 @@ func TestRetryCancelsTheCall(t *testing.T) {
 		must.Do(f.engine.Retry(t.Context(), "ep", job.ID))(t)
 		sleep(100)
 		f.expectCallsAt(0)
-		jobs, err := f.engine.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w1", Max: 1})
-		must.Require(t, err == nil && len(jobs) == 1, jobs, err)
+		jobs := must.Do(f.engine.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w1", Max: 1}))(t)
 		must.Do(f.engine.Report(t.Context(), jobs[0].Ref, engine.Done(nil)))(t)
 		sleep(100)
 		f.expectCallsAt(0, 105, 115, 125)

@@ -24,7 +24,7 @@ func (w *worker) feed(ctx context.Context, handle run.Handler, spec *run.Spec) {
 	for w.takesJobs() || len(jobs) > 0 {
 		var err error
 		if len(jobs) == 0 {
-			jobs, err = w.pool.queue.TakeOrWait(w.taking, w.pool.take(w, 1))
+			jobs, err = w.pool.queue.Take(w.taking, w.pool.take(w, 1))
 		}
 		if err != nil && w.takesJobs() {
 			if !sqldb.Temporary(err) {

@@ -49,7 +49,7 @@ import (
 
 // Queue is the part of the engine that pools and workers use.
 type Queue interface {
-	TakeOrWait(ctx context.Context, t engine.Take) ([]engine.Taken, error)
+	Take(ctx context.Context, t engine.Take) ([]engine.Taken, error)
 	Report(ctx context.Context, ref engine.Ref, r engine.Report) (engine.Directive, error)
 	ReportAndTake(ctx context.Context, ref engine.Ref, r engine.Report, next engine.Take, recorded func(engine.Directive, error)) []engine.Taken
 	Delivered(ctx context.Context, ref engine.Ref) error

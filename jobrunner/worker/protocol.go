@@ -57,7 +57,7 @@ func (w *worker) Take(ctx context.Context, max int) ([]engine.Taken, error) {
 	waiting, stop := context.WithCancel(w.taking)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
-	jobs, err := w.pool.queue.TakeOrWait(waiting, w.pool.take(w, max))
+	jobs, err := w.pool.queue.Take(waiting, w.pool.take(w, max))
 	if err != nil && waiting.Err() != nil {
 		err = nil
 	}

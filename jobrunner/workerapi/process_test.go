@@ -179,7 +179,7 @@ func newSingleWorker(t *testing.T, handler string) *singleWorker {
 }
 
 func (l *singleWorker) Take(ctx context.Context, limit int) ([]engine.Taken, error) {
-	jobs, err := l.engine.TakeOrWait(ctx, engine.Take{Endpoint: "ep", Worker: "w1", Max: limit})
+	jobs, err := l.engine.Take(ctx, engine.Take{Endpoint: "ep", Worker: "w1", Max: limit})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, job := range jobs {

@@ -55,10 +55,8 @@ func TestWorkerResults(t *testing.T) {
 		Message string `json:"error_message"`
 		Worker  string `json:"worker_id"`
 	}
-	if err := json.Unmarshal([]byte(job.Error), &failure); err != nil || job.State != engine.Failed ||
-		!strings.Contains(failure.Type, "ValueError") || failure.Message != "it is Friday" || failure.Worker != "w1" {
-		t.Errorf("a handler that raises leaves %s, %s", job.State, job.Error)
-	}
+	must.Hold(t, json.Unmarshal([]byte(job.Error), &failure) == nil && job.State == engine.Failed && strings.Contains(failure.Type, "ValueError") &&
+		failure.Message == "it is Friday" && failure.Worker == "w1", "a handler that raises leaves", job.State, job.Error)
 }
 
 // The other members of a submission reach the handler with the input.
@@ -67,9 +65,8 @@ func TestWorkerSeesTheSubmission(t *testing.T) {
 	l := newSingleWorker(t, "awaiting")
 	job := must.Do(l.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{"op": "seen"}`), Rest: []byte(`{"s3Config":{"accessId":"a"},"webhook":"http://127.0.0.1/w"}`)}))(t)
 	var submission map[string]any
-	if got := l.waitForResult(job.ID); json.Unmarshal(got.Output, &submission) != nil || fmt.Sprint(submission["s3Config"]) != "map[accessId:a]" || submission["webhook"] != "http://127.0.0.1/w" {
-		t.Errorf("the handler saw %s", got.Output)
-	}
+	seen := l.waitForResult(job.ID).Output
+	must.Hold(t, json.Unmarshal(seen, &submission) == nil && fmt.Sprint(submission["s3Config"]) == "map[accessId:a]" && submission["webhook"] == "http://127.0.0.1/w", "the handler saw", string(seen))
 	job = l.waitForResult(l.submit(`{}`))
 	must.Hold(t, job.State == engine.Completed && job.Output == nil, "a job with an empty input is", job)
 }
@@ -93,9 +90,8 @@ func TestWorkerStreams(t *testing.T) {
 			id = l.submit(`{"chunks": [1, {"error": {"code": 7}, "a": 1}, 2]}`)
 			failed := l.waitForResult(id)
 			_, chunks, _, err = l.engine.Drain(t.Context(), "ep", id)
-			if got := fmt.Sprintf("%s", chunks); failed.State != engine.Failed || failed.Error != "{'code': 7}" || err != nil || got != `[{"output":1}]` {
-				t.Errorf("a chunk with an error leaves %s, %s, %s, %v", failed.State, failed.Error, got, err)
-			}
+			got = fmt.Sprintf("%s", chunks)
+			must.Hold(t, failed.State == engine.Failed && failed.Error == "{'code': 7}" && err == nil && got == `[{"output":1}]`, "a chunk with an error leaves", failed.State, failed.Error, got, err)
 		})
 	}
 }

@@ -93,9 +93,8 @@ func TestCancelFreesTheSlot(t *testing.T) {
 			w := d.nextWorker()
 			w.log.Await(t, "began "+id, 1)
 			workerSurvives := workerSurvives && d.isSince(t, 1, 10) // earlier releases have no job-stop
-			if job, err := d.client.Jobs.Cancel(t.Context(), d.endpoint.ID, id); err != nil || job.Status != "CANCELLED" {
-				t.Fatalf("cancel answered %+v, %v", job, err)
-			}
+			job, err := d.client.Jobs.Cancel(t.Context(), d.endpoint.ID, id)
+			must.Require(t, err == nil && job.Status == "CANCELLED", "cancel answered", job, err)
 			must.Equal(t, d.expectJob(d.submit(`{}`), "COMPLETED", "", 0).WorkerID == w.id, workerSurvives, "the worker survived the cancel")
 			if !workerSurvives {
 				d.waitForExit(w)
@@ -173,9 +172,9 @@ func TestKilledWorkerLosesTheJob(t *testing.T) {
 	redispatchDelay := d.waitForAnswered(t, 1, "job-take/"+second.id, "").answeredAt.Sub(killed)
 	d.expectSilence(first, second)
 	release()
-	if job := d.expectJob(id, "COMPLETED", input, 1); job.WorkerID != second.id || time.Duration(job.DelayTime)*time.Millisecond > redispatchDelay {
-		t.Errorf("the job ran on %s after a delay of %d ms, although it was dispatched again after %s", job.WorkerID, job.DelayTime, redispatchDelay)
-	}
+	job := d.expectJob(id, "COMPLETED", input, 1)
+	must.Hold(t, job.WorkerID == second.id && time.Duration(job.DelayTime)*time.Millisecond <= redispatchDelay,
+		"the job ran on", job.WorkerID, "after a delay in ms of", job.DelayTime, "although it was dispatched again after", redispatchDelay)
 }
 
 // A worker that restarts under its id has lost its job, although its old ping process still reports

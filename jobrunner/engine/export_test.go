@@ -1,0 +1,18 @@
+package engine
+
+import (
+	"context"
+	"time"
+)
+
+// TakeQueued is Take, but returns no jobs at once if the queue is empty.
+func (e *Engine) TakeQueued(ctx context.Context, t Take) ([]Taken, error) {
+	q, jobs, err := e.takeQueued(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	q.unlock()
+	return e.withInputs(ctx, jobs)
+}
+
+func (c *Config) SetPoll(interval time.Duration) { c.poll = interval }
