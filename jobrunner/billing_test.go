@@ -220,7 +220,7 @@ func TestBilling(t *testing.T) {
 	})
 }
 
-// The volumes of a data folder from a version without billing are billed once it is opened.
+// The volumes of a data folder from a version without billing are billed from the moment when it is opened.
 // New prices apply to volumes at once, and to workers when the next one starts.
 func TestBillingOfOlderFolders(t *testing.T) {
 	dir, file := t.TempDir(), catalogFile(t, prices)
@@ -351,7 +351,7 @@ func (d *deployment) awaitBilled(path, want string) {
 	})
 }
 
-// Every rule of the parameters holds in both API versions.
+// Every rule of the parameters holds in both API versions, except that only v2 has lastN.
 func TestBillingParameters(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{AdminClock: true})
 	for _, path := range []string{"", "/pods", "/serverless", "/endpoints", "/network-volumes", "/clusters"} {

@@ -21,7 +21,7 @@ import (
 // An interrupted run kills the client and its processes, removes the directories, and
 // reports no failure.
 func TestClientIsInterrupted(t *testing.T) {
-	endAtHangups(t)
+	heedHangups(t)
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		listener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 		cmd := client(t, "get /v2/templates; hold "+listener.Addr().String(), "--parallel=2", "--json=r.json")

@@ -229,8 +229,8 @@ func TestManagementRateLimit(t *testing.T) {
 	runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-38"), 0)
 }
 
-// endAtHangups lets SIGHUP end the programs that the test starts, even under nohup.
-func endAtHangups(t *testing.T) {
+// heedHangups makes SIGHUP end the programs that the test starts, even under nohup.
+func heedHangups(t *testing.T) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	t.Cleanup(func() { signal.Stop(hangups) })
@@ -238,7 +238,7 @@ func endAtHangups(t *testing.T) {
 
 // An interrupted run deletes its objects. sweep deletes the objects of a killed run.
 func TestInterruptedAndKilled(t *testing.T) {
-	endAtHangups(t)
+	heedHangups(t)
 	for name, signal := range map[string]os.Signal{"interrupted": os.Interrupt, "terminal closed": syscall.SIGHUP, "killed": os.Kill} {
 		t.Run(name, func(t *testing.T) {
 			status := make(chan struct{}, 100)

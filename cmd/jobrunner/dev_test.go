@@ -204,7 +204,7 @@ runpod.serverless.start({"handler": handler})
 	}
 }
 
-// dev --once uses a free port by default. It exits with 4 if something other than the job fails.
+// dev --once uses a free port by default. It exits with 4 if something other than the job fails, and with 2 if it is called wrongly.
 func TestDevOnceListens(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "one.sh")

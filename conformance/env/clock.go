@@ -43,7 +43,7 @@ type sleeper struct {
 // woken together.
 const wakeSlack = 50 * time.Millisecond
 
-// NewClock returns a real-time clock on which at most parallel cases begin at a time. It is also for
+// NewClock returns a real-time clock that gives a turn to at most as many cases at a time as parallel says. It is also for
 // targets that run in a testing/synctest bubble together with the suite.
 func NewClock(parallel int) *Clock {
 	return &Clock{limit: max(parallel, 1), lastTime: time.Now(), readAt: time.Now(), sleepers: map[*sleeper]bool{}}
@@ -97,7 +97,7 @@ func (c *Clock) Begin(ctx context.Context) error {
 	turn := make(chan struct{})
 	c.mu.Lock()
 	c.expected = max(c.expected-1, 0)
-	c.giveTurn(turn)
+	c.queueForTurn(turn)
 	c.mu.Unlock()
 	<-turn // short: each holder ends its turn or sleeps
 	if ctx.Err() != nil {
@@ -113,8 +113,8 @@ func (c *Clock) End() {
 	c.returnTurn()
 }
 
-// giveTurn queues for a turn, which is granted by dispatch.
-func (c *Clock) giveTurn(turn chan struct{}) {
+// queueForTurn queues for a turn, which dispatch grants.
+func (c *Clock) queueForTurn(turn chan struct{}) {
 	c.ready = append(c.ready, turn)
 	c.dispatch()
 }
@@ -178,7 +178,7 @@ func (c *Clock) advanceToNext() {
 		c.advancing = false
 		c.dispatch()
 	}()
-	if d := c.nextTarget().Sub(c.now()); d > 0 {
+	if d := c.nextWakeTime().Sub(c.now()); d > 0 {
 		c.step = d
 		c.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // the target may never answer
@@ -200,9 +200,9 @@ func (c *Clock) advanceToNext() {
 	}
 }
 
-// nextTarget returns the time of the earliest sleeper, or up to wakeSlack later if others
+// nextWakeTime returns the time of the earliest sleeper, or up to wakeSlack later if others
 // follow. It is zero without sleepers.
-func (c *Clock) nextTarget() (target time.Time) {
+func (c *Clock) nextWakeTime() (target time.Time) {
 	var first time.Time
 	for sl := range c.sleepers {
 		if first.IsZero() || sl.until.Before(first) {
@@ -222,7 +222,7 @@ func (c *Clock) nextTarget() (target time.Time) {
 func (c *Clock) wakeSleeper(sl *sleeper) {
 	delete(c.sleepers, sl)
 	if c.stopped {
-		c.giveTurn(sl.woken)
+		c.queueForTurn(sl.woken)
 		return
 	}
 	c.running++

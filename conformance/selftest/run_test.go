@@ -180,8 +180,8 @@ func TestHiddenObjectIsReported(t *testing.T) {
 	}
 }
 
-// Without --allow a run only reads, with at most 300 requests. Each clause about billing
-// reads two of the five histories. At most 400 are planned, the default of --max-requests.
+// Without --allow a run only reads, with at most 300 requests. Some clauses about billing
+// read two of the five histories. The plan has at most 400 requests, the default of --max-requests.
 func TestDefaultRunOnlyReads(t *testing.T) {
 	var requests atomic.Int64
 	var settingUp atomic.Bool

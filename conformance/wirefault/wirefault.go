@@ -22,7 +22,7 @@ import (
 // Fault changes matching requests and their answers.
 type Fault struct {
 	// The conditions. A fault applies if all conditions that are set hold. Conditions on the answer
-	// restrict only its edit, and Status also Again and Stale.
+	// restrict only its edit. Status restricts Again and Stale, too.
 	Method string `json:"method"`
 	Path   string `json:"path"`   // a regular expression
 	Except string `json:"except"` // a regular expression for exempt paths
@@ -272,7 +272,7 @@ func (f *Fault) serve(next http.Handler, r *http.Request, now func() time.Time) 
 	recorder := httptest.NewRecorder()
 	next.ServeHTTP(recorder, r)
 	var submission map[string]any
-	_ = json.Unmarshal(requestBody.Bytes(), &submission) // another body has nothing to recall
+	_ = json.Unmarshal(requestBody.Bytes(), &submission) // a body that is no object has nothing to recall
 	input := submission[f.Recall]
 	fresh := &storedAnswer{recorder.Code, recorder.Header(), recorder.Body.Bytes(), now(), false}
 	fresh.decompress()

@@ -86,7 +86,7 @@ func normalizeEndpoints(got, want Endpoint) (Endpoint, Endpoint) {
 }
 
 // alignOrder returns want in the order of have wherever order has no meaning, so that a server
-// that reorders causes no update. If want doesn't set CUDA versions, it keeps the template's.
+// that reorders causes no update. If want has a template and doesn't set CUDA versions, it keeps have's.
 func alignOrder(have, want Endpoint) Endpoint {
 	want.DataCenterIDs = inOrderOf(have.DataCenterIDs, want.DataCenterIDs)
 	want.NetworkVolumes = inOrderOf(have.NetworkVolumes, want.NetworkVolumes)
@@ -112,8 +112,8 @@ var groupsV1 = [][]string{
 }
 
 // endpointPatchV1 makes the body of an update. The link to the template makes the template's
-// changes reach the endpoint. ApplyTemplate sends the link again, for an endpoint that was
-// created without it.
+// changes reach the endpoint. ApplyTemplate sends it even if it hasn't changed, because the
+// endpoint may have been created without it.
 func endpointPatchV1(have, want Endpoint) (patch, error) {
 	want = alignOrder(have, want)
 	p, after, err := changedV1("endpoint", newEndpointV1, have, want)

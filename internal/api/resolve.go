@@ -156,7 +156,7 @@ func (r *Collection[T]) unresolved(cause *Error, verdict string, candidates ...T
 	return e
 }
 
-// repeatable reports that nothing was created.
+// repeatable returns the error of a create that may be sent again, because its object doesn't exist.
 func (r *Collection[T]) repeatable(cause *Error, verdict string) *UnresolvedCreateError {
 	e := r.unresolved(cause, verdict)
 	e.repeatable = true

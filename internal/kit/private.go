@@ -19,14 +19,14 @@ const kindKey = "notes" // the kind's own part
 
 // recordCreateTime records that the object was created just now and not read since.
 func recordCreateTime(ctx context.Context, p planrule.Private, diags *diag.Diagnostics) {
-	diags.Append(p.SetKey(ctx, planrule.MadeKey, []byte(strconv.Quote(time.Now().Format(time.RFC3339Nano))))...)
+	diags.Append(p.SetKey(ctx, planrule.CreatedAtKey, []byte(strconv.Quote(time.Now().Format(time.RFC3339Nano))))...)
 	diags.Append(p.SetKey(ctx, planrule.SeenKey, nil)...)
 }
 
 // restoreCreateTime gives the client the time of a create: until a read has found the object
 // once, a 404 doesn't prove that it is gone.
 func restoreCreateTime(ctx context.Context, c *api.Client, id string, p planrule.Private, diags *diag.Diagnostics) {
-	text := planrule.GetKey(ctx, p, planrule.MadeKey, diags)
+	text := planrule.GetKey(ctx, p, planrule.CreatedAtKey, diags)
 	seen := planrule.GetKey(ctx, p, planrule.SeenKey, diags)
 	if text == nil {
 		return

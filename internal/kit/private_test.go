@@ -39,7 +39,7 @@ func TestPrivateState(t *testing.T) {
 	const bare = `{"Digests":{"A":"digest:1"},"Linked":true}`
 	for text, want := range map[string]string{
 		``:                                   "empty", // after an import
-		bare:                                 "read",  // written by the first releases, without a version
+		bare:                                 "read",  // older form, without a version
 		`{"version":1,"notes":` + bare + `}`: "read",
 		`{"version":1,"notes":{"Digests":{"A":"digest:1"},"Linked":true,"Gone":{}}}`: "read",
 		`{"version":2,"notes":` + bare + `}`:                                         "error: it has version 2, and this release reads 0 to 1",
@@ -84,7 +84,7 @@ func TestPrivateStateIsWrittenWithItsVersion(t *testing.T) {
 
 func TestUnreadableKeysOfThePrivateState(t *testing.T) {
 	c := must.Do(api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: "planted-key"}))(t)
-	for key, text := range map[string]string{planrule.MadeKey: `"yesterday"`, "deployment": `7`} {
+	for key, text := range map[string]string{planrule.CreatedAtKey: `"yesterday"`, "deployment": `7`} {
 		var diags diag.Diagnostics
 		keys := privateKeys{key: []byte(text)}
 		restoreCreateTime(t.Context(), c, "n-1", keys, &diags)

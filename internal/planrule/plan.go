@@ -58,7 +58,7 @@ func New[M any](ctx context.Context, c *api.Client, templates *sync.Map, run *di
 	if !req.State.Raw.IsNull() {
 		p.State = p.Prior
 		resp.Diagnostics.Append(value.Load(ctx, req.State, p.State)...)
-		created, _ := req.Private.GetKey(ctx, MadeKey)
+		created, _ := req.Private.GetKey(ctx, CreatedAtKey)
 		p.CreatedHere = created != nil
 		if seen, _ := req.Private.GetKey(ctx, SeenKey); string(seen) == NotSeen {
 			resp.Diagnostics.AddError("The moved object has not been read", "Its state comes from another provider and has little more than the id, so this plan would replace the object. "+
@@ -69,11 +69,11 @@ func New[M any](ctx context.Context, c *api.Client, templates *sync.Map, run *di
 }
 
 // Keys of the private state. SeenKey records whether a read has found the object: it is NotSeen
-// for a moved object until then. MadeKey is the time of the create: RFC 3339, in quotes.
+// for a moved object until then. CreatedAtKey has the time of the create: RFC 3339, in quotes.
 const (
-	MadeKey = "made"
-	SeenKey = "seen"
-	NotSeen = "false"
+	CreatedAtKey = "made"
+	SeenKey      = "seen"
+	NotSeen      = "false"
 )
 
 // Fail reports that a request to the API failed. A failure of the whole deployment is reported

@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// A program that waits for signals is always in a system call. Only the first advance waits for it.
+// A program that waits for signals is always in a system call. Only the first advance waits for the call to end, and gives up.
 func TestAdvanceIgnoresPermanentCalls(t *testing.T) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt)

@@ -190,7 +190,7 @@ func ErrorBody(r *Refusal) []byte {
 }
 
 // Fail writes an error: a Refusal as it is, and a shortage of resources with the time to retry. Any
-// other error is an internal one, which is logged.
+// other error is an internal one, which is logged, unless the client has disconnected.
 func (f Form) Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
 	refusal := new(Refusal)
 	if !errors.As(err, &refusal) {
@@ -226,7 +226,7 @@ func shortage(ctx context.Context, err error) *Refusal {
 		return unavailable(httplimit.RetryAfter, err.Error())
 	case class == sqldb.Full:
 		return Refuse(http.StatusInsufficientStorage, "%s", sqldb.Public(err))
-	case class != sqldb.Fault:
+	case class != sqldb.Fault: // the class of all errors that aren't the database's
 		return unavailable(sqldb.RetryAfter, sqldb.Public(err))
 	case httplimit.Stopping(ctx):
 		return unavailable(httplimit.RetryAfter, httplimit.ErrStopping.Error())

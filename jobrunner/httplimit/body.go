@@ -31,7 +31,7 @@ const (
 )
 
 // ErrSlowBody is the error of a body below the minimum rate; the answer is 408.
-var ErrSlowBody = fmt.Errorf("the body arrives too slowly: send at least %d KiB in every %s", rateBytes>>10, rateInterval)
+var ErrSlowBody = errors.New("the body arrives too slowly")
 
 // Bodies enforces the minimum rate on the bodies of next's requests. It answers without waiting for
 // a body that next doesn't read.
@@ -63,7 +63,7 @@ func AllowPauses(r *http.Request) {
 }
 
 type body struct {
-	ctx    context.Context // of the connection
+	ctx    context.Context // of the request
 	source io.ReadCloser
 	conn   *http.ResponseController
 
@@ -99,7 +99,7 @@ func (b *body) Read(p []byte) (int, error) {
 	case err == nil && b.waited < b.interval:
 		return n, nil
 	case err == nil || errors.Is(err, os.ErrDeadlineExceeded):
-		err = ErrSlowBody
+		err = fmt.Errorf("%w: send at least %d bytes in every %s", ErrSlowBody, b.minBytes, b.interval)
 	}
 	b.readErr = err
 	b.complete.Store(errors.Is(err, io.EOF))

@@ -84,7 +84,8 @@ func expectClosed(t *testing.T, c net.Conn, from *bufio.Reader, seconds int) {
 func readAll(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if errors.Is(err, httplimit.ErrSlowBody) {
-		w.WriteHeader(http.StatusRequestTimeout)
+		http.Error(w, err.Error(), http.StatusRequestTimeout)
+		return
 	}
 	fmt.Fprint(w, len(body))
 }
@@ -192,9 +193,10 @@ func TestAllowPauses(t *testing.T) {
 			conn := dial()
 			go send(conn, 3, 1, pause)
 			from := bufio.NewReader(conn)
-			status, _, _ := readAnswer(t, from)
+			status, body, _ := readAnswer(t, from)
 			must.Hold(t, status == want, "with pauses of", pause, status)
 			if want == 408 {
+				must.Contain(t, body, "send at least 1 bytes in every 1m0s")
 				expectClosed(t, conn, from, 2)
 			}
 		})

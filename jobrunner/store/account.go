@@ -161,7 +161,7 @@ type secretKey struct {
 	id   string      // a hash of the key
 }
 
-// seal encrypts a value of the secret with an id. other is the id of the key of the
+// seal encrypts a value of the secret that has this id. other is the id of the key of the
 // database's other values. If other is "", there are none, and seal creates a missing key.
 func (k *secretKey) seal(id, value, other string) (sealed []byte, keyID string, err error) {
 	k.mu.Lock()

@@ -29,7 +29,7 @@ func (f *fixture) batch(n int, seconds float64) engine.Batch {
 		_, err = f.engine.FinalizeBatch(f.t.Context(), "ep", b.ID)
 	}
 	must.Succeed(f.t, err)
-	synctest.Wait() // the sweeper, too, queues requests, and counts them a little later
+	synctest.Wait() // if the sweeper queues the requests, it counts them after the call
 	f.pools.CheckLoad(engine.BatchQueue("ep"))
 	synctest.Wait()
 	return b

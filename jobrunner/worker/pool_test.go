@@ -251,8 +251,8 @@ func TestNewVersionEndsPause(t *testing.T) {
 	})
 }
 
-// An idle worker of an older version is replaced at once if the minimum requires it, and a busy worker
-// after its job.
+// An idle worker of an older version is replaced at once if the minimum requires it. A busy worker
+// ends after its job, and its replacement starts before.
 func TestRollingUpdate(t *testing.T) {
 	fakes := newFakes(3)
 	fakes.boot = 3 * time.Second

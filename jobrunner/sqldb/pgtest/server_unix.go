@@ -82,7 +82,7 @@ func (s *Server) Start() {
 func (s *Server) Processes() []int { return append([]int{s.pid()}, s.children()...) }
 
 // End sends a signal and waits until the server has exited. SIGINT shuts it down. SIGQUIT
-// crashes the server and its child processes, SIGKILL only the server.
+// and SIGKILL crash it with its child processes.
 func (s *Server) End(signal syscall.Signal) {
 	s.t.Helper()
 	pids := []int{s.pid()}
