@@ -101,14 +101,13 @@ func onlyOf[T runtime.Object](t *testing.T, all []runtime.Object) (found T) {
 			found, n = o, n+1
 		}
 	}
-	if n != 1 {
-		t.Fatalf("expected one %T, got %d", found, n)
-	}
+	must.Require(t, n == 1, fmt.Sprintf("expected one %T, got %d", found, n))
 	return found
 }
 
 var combinations = map[string]values{
 	"embedded":     required(),
+	"long tag":     with(values{"image": values{"repository": "a", "tag": strings.Repeat("a", 62) + "_b"}}),
 	"without Pods": with(values{"workers": values{"enabled": false}}),
 	"three nodes":  with(values{"replicas": 3, "postgresql": values{"secret": "engine", "connections": 12}}),
 	"no budget":    with(values{"replicas": 2, "postgresql": values{"secret": "engine"}, "disruptionBudget": values{"enabled": false}}),
@@ -128,7 +127,9 @@ func TestChart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects := must.Do(renderChart("team", v))(t)
 			all, monitors := decodeObjects(t, objects)
-			checkMonitors(t, v, monitors)
+			_, monitored := v["serviceMonitor"]
+			must.Equal(t, monitors, map[bool]int{true: 1}[monitored], "ServiceMonitors")
+			must.Hold(t, !strings.Contains(strings.Join(objects, "\n"), "kind: Secret\n"), "the chart creates a Secret")
 			set := onlyOf[*apps.StatefulSet](t, all)
 			config := onlyOf[*core.ConfigMap](t, all)
 			account := onlyOf[*core.ServiceAccount](t, all)
@@ -137,9 +138,7 @@ func TestChart(t *testing.T) {
 			for label, value := range set.Spec.Selector.MatchLabels {
 				must.Equal(t, set.Spec.Template.Labels[label], value, "the selector", label, "misses its Pods")
 			}
-			if pod.ServiceAccountName != account.Name || !*pod.SecurityContext.RunAsNonRoot || !*container.SecurityContext.ReadOnlyRootFilesystem || *container.SecurityContext.AllowPrivilegeEscalation {
-				t.Errorf("%+v, %+v", pod, container.SecurityContext)
-			}
+			must.Hold(t, pod.ServiceAccountName == account.Name && *pod.SecurityContext.RunAsNonRoot && *container.SecurityContext.ReadOnlyRootFilesystem && !*container.SecurityContext.AllowPrivilegeEscalation, pod)
 			services := map[string]bool{}
 			for _, object := range all {
 				if s, ok := object.(*core.Service); ok {
@@ -152,6 +151,17 @@ func TestChart(t *testing.T) {
 			checkBudget(t, v, all)
 		})
 	}
+}
+
+// A change of the configuration restarts the replicas. A change of their number doesn't.
+func TestScalingRestartsNothing(t *testing.T) {
+	checksum := func(replicas int, config values) string {
+		objects := must.Do(renderChart("team", with(values{"replicas": replicas, "postgresql": values{"secret": "a"}, "config": config})))(t)
+		all, _ := decodeObjects(t, objects)
+		return onlyOf[*apps.StatefulSet](t, all).Spec.Template.Annotations["checksum/config"]
+	}
+	must.Equal(t, checksum(3, values{}), checksum(2, values{}), "after scaling")
+	must.Hold(t, checksum(2, values{"rules": []any{}}) != checksum(2, values{}), "the checksum doesn't depend on the configuration")
 }
 
 // checkServe expects that the jobrunner has the flags and variables.
@@ -171,10 +181,7 @@ func checkServe(t *testing.T, c core.Container) {
 func checkMonitor(t *testing.T, text string) {
 	t.Helper()
 	var monitor monitoring.ServiceMonitor
-	if err := yaml.UnmarshalStrict([]byte(text), &monitor); err != nil {
-		t.Errorf("%s\n%s", err, text)
-		return
-	}
+	must.Succeed(t, yaml.UnmarshalStrict([]byte(text), &monitor), text)
 	must.Require(t, monitor.GroupVersionKind() == monitoring.SchemeGroupVersion.WithKind(monitoring.ServiceMonitorsKind) &&
 		len(monitor.Spec.Endpoints) == 1, monitor)
 	endpoint := monitor.Spec.Endpoints[0]
@@ -182,18 +189,10 @@ func checkMonitor(t *testing.T, text string) {
 	must.Hold(t, err == nil && endpoint.Authorization.Credentials.Name != "" && endpoint.Path == "/metrics", err, endpoint)
 }
 
-func checkMonitors(t *testing.T, v values, monitors int) {
-	t.Helper()
-	_, want := v["serviceMonitor"]
-	must.Equal(t, monitors, map[bool]int{true: 1}[want], "ServiceMonitors")
-}
-
 // checkFiles expects a configuration file per replica, with the replica's address.
 func checkFiles(t *testing.T, set *apps.StatefulSet, config *core.ConfigMap) {
 	t.Helper()
-	if len(config.Data) != int(*set.Spec.Replicas) {
-		t.Errorf("%d files for %d replicas", len(config.Data), *set.Spec.Replicas)
-	}
+	must.Equal(t, len(config.Data), int(*set.Spec.Replicas), "files")
 	for i := range int(*set.Spec.Replicas) {
 		name := set.Name + "-" + strconv.Itoa(i)
 		text, ok := config.Data[name+".yaml"]
@@ -228,6 +227,8 @@ func checkBudget(t *testing.T, v values, all []runtime.Object) {
 func TestChartRefuses(t *testing.T) {
 	for want, v := range map[string]values{
 		"repository":  {"apiKey": values{"secret": "a"}},
+		"secretsKey":  with(values{"secretsKey": nil}), // left blank
+		"service":     with(values{"service": nil}),
 		"apiKey":      {"image": values{"repository": "a"}},
 		"postgresql":  with(values{"replicas": 2}),
 		"replica":     with(values{"replica": 2}),
@@ -263,14 +264,6 @@ func TestChartRights(t *testing.T) {
 	objects = must.Do(renderChart("team", combinations["without Pods"]))(t)
 	text := strings.Join(objects, "\n")
 	must.Hold(t, !strings.Contains(text, "rbac.authorization.k8s.io") && !strings.Contains(text, "automountServiceAccountToken: true"), "the chart grants unused rights")
-}
-
-// The chart creates no Secrets.
-func TestChartHasNoSecrets(t *testing.T) {
-	for name, v := range combinations {
-		objects := must.Do(renderChart("team", v))(t)
-		must.Hold(t, !bytes.Contains([]byte(strings.Join(objects, "\n")), []byte("kind: Secret\n")), name, "the chart creates a Secret")
-	}
 }
 
 // The guide's values render.
