@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -86,8 +87,8 @@ const minKey = 20
 // checkKey rejects a short key with --allow-remote, because other machines could guess it.
 func (s *serve) checkKey(key string) error {
 	if n := utf8.RuneCountInString(key); s.AllowRemote && n < minKey {
-		return usageErrorf("the API key has %d characters, and with --allow-remote other machines may guess it: set %s to at least %d random ones (openssl rand -hex 20), "+
-			"or unset it and remove the file %s of the data folder to get a new key", n, keyVariable, minKey, keyFile)
+		return usageErrorf("the API key has %d characters, and with --allow-remote other machines may guess it: put at least %d random ones (openssl rand -hex 20) into %s",
+			n, minKey, cmp.Or(s.APIKeyFile, keyVariable+" or "+keyFile+" in the data folder"))
 	}
 	return nil
 }

@@ -100,7 +100,8 @@ func TestRefusedKeys(t *testing.T) {
 	must.Hold(t, strings.Count(list, "\n") == 1, "expected no keys, got", list)
 }
 
-// If the output goes to systemd's journal, serve prints the file of its new key, not the key.
+// If the output goes to systemd's journal, serve prints the file of its new key, not the key, and no
+// link that signs a browser in.
 func TestNoKeyInTheJournal(t *testing.T) {
 	t.Parallel()
 	for journal, shown := range map[string]bool{"": true, "JOURNAL_STREAM=8:1": false} {
@@ -115,5 +116,6 @@ func TestNoKeyInTheJournal(t *testing.T) {
 		if strings.Contains(greeting, strings.TrimSpace(string(key))) != shown || !shown && p.greetingValue("GPUCLOUD_API_KEY") != `"$(cat `+filepath.Join(dir, "api-key")+`)"` {
 			t.Errorf("%q: the greeting is\n%s", journal, greeting)
 		}
+		must.Equal(t, strings.Contains(greeting, "/#code="), shown, journal, "the link", greeting)
 	}
 }

@@ -265,7 +265,8 @@ func logger(w io.Writer, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, nil))
 }
 
-// greet prints the variables to export. It prints the key only if the user can't know it.
+// greet prints the variables to export. It prints the key only if the user can't know it. It prints
+// no link for signing in into the log of a service or container.
 func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool, code, gpus string, describe func() []string) {
 	fmt.Fprintf(w, "The deployment runs at %s\n", url)
 	if remote != "" {
@@ -288,8 +289,10 @@ func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool,
 		}
 		fmt.Fprintf(w, "export %s=\"$(cat %s)\"\n", keyVariable, startcmd.Join([]string{file}))
 	}
+	journal := os.Getenv("JOURNAL_STREAM") != ""
+	printsKey := generated && (dir == "" || !journal)
 	switch {
-	case generated && (dir == "" || os.Getenv("JOURNAL_STREAM") == ""): // keeps the key out of systemd's journal
+	case printsKey:
 		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=%s\n", key)
 	case s.APIKeyFile != "":
 		cat(s.APIKeyFile)
@@ -298,7 +301,11 @@ func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool,
 	case dir != "":
 		cat(filepath.Join(dir, keyFile))
 	}
-	fmt.Fprintf(w, "\nIn the browser: %s/#code=%s (the link works once, within an hour)\n", url, code)
+	page := fmt.Sprintf("%s/#code=%s (the link works once, within an hour)", url, code)
+	if !printsKey && (journal || os.Getpid() == 1) {
+		page = url + " (it asks for the API key)"
+	}
+	fmt.Fprintf(w, "\nIn the browser: %s\n", page)
 	fmt.Fprintf(w, "Public SDKs of the job API use %s/live/v2\n", url)
 	fmt.Fprintf(w, "Next: export these variables where you run Terraform. Ctrl-C stops the deployment.\n")
 }

@@ -57,6 +57,8 @@ func TestDocker(t *testing.T) {
 	next.key = c.key
 	next.call(http.MethodGet, "/v2/"+endpoint.ID+"/status/"+job.ID, "", &job)
 	must.Equal(t, job.Status, "COMPLETED", "after the next start", job)
+	log := next.printed(`(?s)(.*Ctrl-C.*)`)
+	must.Hold(t, !strings.Contains(log, "#code=") && !strings.Contains(log, c.key), "the log signs its readers in", log)
 	next.stop()
 }
 
