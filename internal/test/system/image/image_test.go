@@ -137,7 +137,7 @@ func TestPush(t *testing.T) {
 	s := tested()
 	images := must.Do(s.build(t.Context()))(t)
 	index := imageIndex(images)
-	must.ErrorContains(t, pushTo(t.Context(), target, index), "401 Unauthorized")
+	must.ErrorContains(t, pushTo(t.Context(), target, index), "401 Unauthorized", "run docker login "+registry.Address)
 	login := authn.FromConfig(authn.AuthConfig{Username: containers.Username, Password: containers.Password})
 	encoded := must.Do(login.Authorization())(t)
 	text := fmt.Sprintf(`{"auths": {%q: {"username": %q, "password": %q}}}`, registry.Address, encoded.Username, encoded.Password)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -44,5 +45,8 @@ func pushTo(ctx context.Context, target string, index v1.ImageIndex) error {
 	if err != nil {
 		return err
 	}
-	return remote.WriteIndex(reference, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	if err := remote.WriteIndex(reference, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+		return fmt.Errorf("%w; after 401 or 403, run docker login %s", err, reference.Context().RegistryStr())
+	}
+	return nil
 }
