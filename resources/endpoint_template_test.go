@@ -266,6 +266,7 @@ func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 		config := map[string]any{"name": d.Name("t"), "image": "i", "serverless": true, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/workspace"}}}
 		p := drive(t, d, v)
 		template := importState(t, p, "gpucloud_template", id)
+		expectState(t, template, map[string]any{"ports": []any{"22/tcp", "8888/http"}})
 		t.Cleanup(func() { p.Destroy(template) })
 		configFor := map[string]any{"name": "e", "template_id": id}
 		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, configFor, "create")

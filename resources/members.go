@@ -2,6 +2,7 @@ package resources
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -147,15 +148,12 @@ func choices(values []string) string {
 
 // withoutDefault makes an attribute optional without a default: the server or the plan rule chooses
 // the value.
-func withoutDefault[A schema.BoolAttribute | schema.Int64Attribute | schema.StringAttribute](a A, computed bool) A {
-	switch a := any(&a).(type) {
-	case *schema.BoolAttribute:
-		a.Required, a.Optional, a.Computed, a.Default = false, true, computed, nil
-	case *schema.Int64Attribute:
-		a.Required, a.Optional, a.Computed, a.Default = false, true, computed, nil
-	case *schema.StringAttribute:
-		a.Required, a.Optional, a.Computed, a.Default = false, true, computed, nil
-	}
+func withoutDefault[A schema.Attribute](a A, computed bool) A {
+	fields := reflect.ValueOf(&a).Elem()
+	fields.FieldByName("Required").SetBool(false)
+	fields.FieldByName("Optional").SetBool(true)
+	fields.FieldByName("Computed").SetBool(computed)
+	fields.FieldByName("Default").SetZero()
 	return a
 }
 

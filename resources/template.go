@@ -83,6 +83,7 @@ var templateSchema = schema.Schema{
 		"public":                templateMembers.boolean("public", "Whether other users see a pod template."),
 		"serverless":            withoutDefault(templateMembers.boolean("serverless", "Whether the template is for endpoints. Defaults to {default}. Forces replacement on API v1.", keptOnV1), true),
 		"category":              withoutDefault(templateMembers.text("category", "Compute category: {choices}. Defaults to `{default}`. Forces replacement on API v1.", keptOnV1), true),
+		"ports":                 withoutDefault(portsAttribute(templateMembers, " If omitted, an imported template keeps the default ports of API v1, `8888/http` and `22/tcp`."), true),
 		"readme":                templateMembers.text("readme", "Description in Markdown."),
 		"start_ssh":             templateMembers.boolean("startSsh", "Whether pods of this template get SSH access."),
 		"start_jupyter":         templateMembers.boolean("startJupyter", "Whether pods of this template start JupyterLab."),
@@ -107,7 +108,9 @@ type templatePrivate struct {
 func (m *template) containerParts() (*container, *envDigests) { return &m.container, &m.Private.EnvWO }
 
 func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
-	p.KeepOmitted("mounts")
+	if p.KeepOmitted("mounts", "ports"); !areDefaultPorts(value.Strings(p.Plan.Ports)) {
+		p.Plan.Ports = p.Config.Ports
+	}
 	category := types.StringValue(contract.Default[string](templateMembers.at("category").V2))
 	serverless := types.BoolValue(contract.Default[bool](templateMembers.at("serverless").V2))
 	if p.State != nil && (p.Version != api.V2 || !p.CreatedHere) { // omitted attributes keep their values on API v1, where a change would replace the template, and after an import
@@ -142,11 +145,9 @@ func planTemplateChange(ctx context.Context, p *planrule.Plan[template]) {
 // of attributes that only the other version has.
 func immutableOf(ctx context.Context, p *planrule.Plan[template]) []string {
 	out := p.Unchangeable(ctx, templateOneVersion)
-	if p.Version == api.V1 {
-		for _, attribute := range []string{"category", "serverless"} {
-			if p.Changes(ctx, attribute) {
-				out = append(out, attribute)
-			}
+	for _, attribute := range []string{"category", "serverless"} {
+		if p.Version == api.V1 && p.Changes(ctx, attribute) {
+			out = append(out, attribute)
 		}
 	}
 	if p.Version == api.V2 && p.Plan.Mounts.IsNull() && !p.State.Mounts.IsNull() {
@@ -181,7 +182,7 @@ func (m *template) expand() (t api.Template) {
 }
 
 func (m *template) flatten(got api.Template) {
-	if len(m.Ports.Elements()) == 0 && areDefaultPorts(got.Ports) { // API v1 adds them
+	if imported := m.Name.IsNull(); !imported && len(m.Ports.Elements()) == 0 && areDefaultPorts(got.Ports) { // API v1 adds them
 		got.Ports = nil
 	}
 	got.Env = m.withoutWriteOnly(m.Private.EnvWO, got.Env)

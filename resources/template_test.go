@@ -44,7 +44,7 @@ func TestTemplateEveryAttribute(t *testing.T) {
 		{"docker_entrypoint", []any{"/bin/sh", "-c"}, []any{"/init"}},
 		{"disk", 20, 60},
 		{"env", map[string]any{"A": "1", "EMPTY": ""}, map[string]any{"B": "2"}},
-		{"ports", []any{"8000/http", "22/tcp"}, []any{"1/tcp", "65535/http"}},
+		{"ports", []any{"8000/http", "22/tcp"}, []any{"8888/http", "22/tcp"}},
 		{"mounts", map[string]any{"persistent": map[string]any{"size": 10, "path": "/a"}}, map[string]any{"persistent": map[string]any{"size": 12, "path": "/b"}}},
 		{"public", true, false},
 		{"serverless", true, false},
