@@ -51,7 +51,7 @@ var Endpoint = newCollectionKind(kit.Kind[endpoint]{
 		}
 		state.Private.References = state.references()
 		if got.Container != nil {
-			state.Private.EnvWO.compare(c, &state.writeOnlyEnv, got.Container.Env)
+			state.Private.EnvWO.dropChanged(c, &state.writeOnlyEnv, got.Container.Env)
 		}
 		if err := state.flatten(ctx, c, got); err != nil {
 			return err

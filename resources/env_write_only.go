@@ -143,7 +143,7 @@ func (m *writeOnlyEnv) setWriteOnlyEnv(config, state *writeOnlyEnv, d envDigests
 	}
 }
 
-// changedElsewhere reports whether a read found a variable with another value than last sent.
+// changedElsewhere reports whether a read found a variable missing, or not as last sent.
 func (m *writeOnlyEnv) changedElsewhere(d envDigests) bool {
 	return len(m.owned(d)) > len(m.EnvWOKeys.Elements())
 }
@@ -164,7 +164,7 @@ func (d *envDigests) recordAnswer(c *api.Client, m *writeOnlyEnv, got map[string
 	default:
 		*d = envDigests{Key: c.Digest(""), Values: digests(c, m.values)}
 	}
-	d.compare(c, m, got)
+	d.dropChanged(c, m, got)
 }
 
 // ofAnotherKey reports whether there are digests that this API key can't compare.
@@ -172,9 +172,9 @@ func (d *envDigests) ofAnotherKey(c *api.Client, m *writeOnlyEnv) bool {
 	return len(m.owned(*d)) > 0 && d.Key != c.Digest("")
 }
 
-// compare compares the server's values with the digests. With another API key it only detects
-// removed variables.
-func (d *envDigests) compare(c *api.Client, m *writeOnlyEnv, got map[string]string) {
+// dropChanged removes variables from EnvWOKeys if the server lacks them or has other values. With
+// another API key it only detects removed variables.
+func (d *envDigests) dropChanged(c *api.Client, m *writeOnlyEnv, got map[string]string) {
 	have, comparable := digests(c, got), !d.ofAnotherKey(c, m)
 	var same []string
 	for _, name := range value.Strings(m.EnvWOKeys) {

@@ -60,7 +60,7 @@ var Pod = newCollectionKind(kit.Kind[pod]{
 			return err
 		}
 		state.Private.References = state.references()
-		state.Private.EnvWO.compare(c, &state.writeOnlyEnv, got.Container.Env)
+		state.Private.EnvWO.dropChanged(c, &state.writeOnlyEnv, got.Container.Env)
 		state.flatten(got)
 		state.readAccess(got)
 		return state.readTemplateCopy(ctx, c, got)

@@ -151,7 +151,7 @@ type podPrivate struct {
 	Imported   bool     // and not updated since: the state contains the template's settings
 	Carried    []string // attributes that a moved block took from another provider's state: see fixedChanges
 	EnvWO      envDigests
-	References references `json:"Named"` // earlier references to other objects
+	References references `json:"Named"` // ids of other objects that the state contains or once contained
 	Copy       podCopy
 	Access     references    // names of variables that the deployment set in the pod
 	Lost       []string      // the Access variables that the last read didn't find
@@ -239,8 +239,8 @@ func withoutAccess(configured types.Map, got map[string]string) map[string]strin
 }
 
 // recordApplied copies the answer to a create or update into the model. desired_state keeps its
-// planned value, even if the pod has ended. So does a network volume on API v1, because only a read
-// returns it. The next refresh reads both.
+// planned value, unless that is EXITED and the pod is active. A network volume on API v1 keeps its
+// planned value, because only a read returns it. The next refresh reads both.
 func (m *pod) recordApplied(c *api.Client, got api.Pod) {
 	m.Private.EnvWO.recordAnswer(c, &m.writeOnlyEnv, got.Container.Env)
 	desired, mounts := m.DesiredState, m.Mounts

@@ -21,7 +21,7 @@ import (
 // sourceOf describes a kind's data sources for tests.
 type sourceOf struct {
 	plural string
-	config map[string]any // configuration of an object, with every attribute of both versions
+	config map[string]any // attributes of both versions; nil: only API v2 has the kind
 	v2     map[string]any // additional attributes of API v2
 	omits  []string       // attributes of the resource that no data source has
 	// differs are the attributes whose values differ from the resource's.
@@ -278,7 +278,7 @@ func TestSourcesShareAList(t *testing.T) {
 				t.Run(string(v), func(t *testing.T) {
 					p, writes := drive(t, d, v), d.Writes()
 					calls := d.Calls(func() { readAll(t, p.Reconfigure(), kind.name, kind.plural, ids) })
-					must.Equal(t, calls["GET "+path], 1, n+1, "data sources listed", "times", calls)
+					must.Equal(t, calls["GET "+path], 1, "lists of the kind for", n+1, "data sources", calls)
 					delete(calls, "GET "+path)
 					delete(calls, "GET /"+string(v)+"/templates") // Configure lists them, and endpoints read their template
 					must.Hold(t, len(calls) == 0 && d.Writes() == writes, n+1, "data sources also made the calls", calls)

@@ -32,7 +32,7 @@ var Template = newCollectionKind(kit.Kind[template]{
 	Read: func(ctx context.Context, c *api.Client, state *template) error {
 		got, err := c.Templates.Get(ctx, state.ID.ValueString())
 		if err == nil {
-			state.Private.EnvWO.compare(c, &state.writeOnlyEnv, got.Env)
+			state.Private.EnvWO.dropChanged(c, &state.writeOnlyEnv, got.Env)
 			state.flatten(got)
 		}
 		return err

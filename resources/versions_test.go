@@ -116,7 +116,7 @@ func TestIdleTimeoutOfRequestCount(t *testing.T) {
 	state := apply(t, v1, "gpucloud_endpoint", tfdrive.State{}, requests, "create")
 	edit(t, d.Client(t, api.V1).Endpoints, state.Get("id"), func(e *api.Endpoint) { e.Workers.IdleTimeout = new(int64(60)) })
 	state = applyRestore(t, v1, state, requests)
-	must.Equal(t, stored(state), 10, "after the repair the deployment", "s")
+	must.Equal(t, stored(state), 10, "idle time-out in the deployment after the repair, in seconds")
 }
 
 // everywhere has all data centers. API v1 returns the same for an endpoint that selects none.
@@ -322,7 +322,7 @@ func TestOneVersionIsHonest(t *testing.T) {
 				values, ok := oneVersionAttributes[typeName].values[o.Attribute]
 				must.Require(t, ok, "no value of", typeName, o.Attribute, "add one to oneVersionAttributes")
 				d := acctest.Deploy(t)
-				own, beyond := drive(t, d, o.Version), drive(t, d, other[o.Version])
+				own, lacking := drive(t, d, o.Version), drive(t, d, other[o.Version])
 				config := with(oneVersionAttributes[typeName].needs, map[string]any{"name": d.Name("one")})
 				if typeName == "gpucloud_endpoint" {
 					template, _ := serverlessTemplate(t, d, own, nil)
@@ -334,29 +334,29 @@ func TestOneVersionIsHonest(t *testing.T) {
 					configured["registry"] = auth.Get("id")
 				}
 				state := apply(t, own, typeName, tfdrive.State{}, configured, "create")
-				checkShownValue(t, own, beyond, state, o.Attribute)
-				checkRemoval(t, own, beyond, state, o.Attribute, with(config, values[1]))
+				checkShownValue(t, own, lacking, state, o.Attribute)
+				checkRemoval(t, own, lacking, state, o.Attribute, with(config, values[1]))
 			})
 		}
 	}
 }
 
-func checkShownValue(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.State, attribute string) {
+func checkShownValue(t *testing.T, own, lacking *tfdrive.Provider, state tfdrive.State, attribute string) {
 	t.Helper()
 	name, _, _ := strings.Cut(attribute, ".")
 	if !slices.ContainsFunc(own.DataSchemas()[state.Type].Block.Attributes, func(a *tfprotov6.SchemaAttribute) bool { return a.Name == name }) {
 		return
 	}
 	byID := map[string]any{"id": state.Get("id")}
-	want, got := data(t, own.Reconfigure(), state.Type, byID).Get(attribute), data(t, beyond.Reconfigure(), state.Type, byID).Get(attribute)
+	want, got := data(t, own.Reconfigure(), state.Type, byID).Get(attribute), data(t, lacking.Reconfigure(), state.Type, byID).Get(attribute)
 	must.Hold(t, got == nil || reflect.DeepEqual(got, want), "a data source on the other version shows", attribute, got, "but the object has", want,
 		": let Read return null for attributes that the version doesn't return, or remove HandledByKind from the attribute's planrule.OneVersion")
 }
 
-func checkRemoval(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.State, attribute string, without map[string]any) {
+func checkRemoval(t *testing.T, own, lacking *tfdrive.Provider, state tfdrive.State, attribute string, without map[string]any) {
 	t.Helper()
-	read := refresh(t, beyond, state)
-	planned := beyond.Plan(state.Type, read, without)
+	read := refresh(t, lacking, state)
+	planned := lacking.Plan(state.Type, read, without)
 	switch {
 	case planned.Diagnostics.Err() != nil:
 		return
@@ -365,7 +365,7 @@ func checkRemoval(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.Sta
 		must.Hold(t, strings.Contains(got, " will be replaced"), "the plan replaces the object because of", planned.Replace, "and warns", got)
 		return
 	case planned.Action == "update":
-		read = tfdrive.Do(beyond.Apply(planned))(t)
+		read = tfdrive.Do(lacking.Apply(planned))(t)
 	}
 	back := refresh(t, own, read)
 	if again := own.Plan(state.Type, back, without); again.Action != "no-op" {

@@ -130,7 +130,7 @@ var billingHistories = []billingHistory{
 
 // sampleHistories returns two histories, or all of them at a local target.
 func sampleHistories(c *suite.C) []billingHistory {
-	if c.Thorough("reads of all histories") {
+	if c.LocalOnly("reads of all histories") {
 		return billingHistories
 	}
 	i := c.Random().IntN(len(billingHistories))

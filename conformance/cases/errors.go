@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// errorCases judge the sections "Errors" and "Versioning", 9.
+// errorCases judge the section "Errors" and item 9 of "Versioning".
 var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 	{ID: "ERR-01", Source: "Errors, 400", Statement: "Malformed requests and parameters return 400.", Needs: suite.AnyEndpoint, Requests: 4, Run: func(c *suite.C) {
 		c.Get("/health").Is(200)
@@ -37,7 +37,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 		c.V2("GET", "/serverless", nil).Is(200)
 		id := c.Nonce()[:14]
 		list := operationsOf(v2API)
-		if !c.Thorough("all operations with the same method on the same kind of object") {
+		if !c.LocalOnly("all operations with the same method on the same kind of object") {
 			list = onePerKind(slices.DeleteFunc(list, func(op contractOperation) bool { return !op.takesID() }))
 		}
 		for _, op := range list {
@@ -149,7 +149,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 			blocker := c.Blocker(time.Minute)
 			c.Run(suite.Echo()).Cancel().Is(200).Object("")
 			c.Post("/purge-queue", nil).Is(200).Object("")
-			awaitHeldAnswer(c, "/stream/"+blocker.ID)
+			requestHeldAnswer(c, "/stream/"+blocker.ID)
 			blocker.Cancel().Is(200).Object("")
 		}},
 	{ID: "ERR-11-every", Needs: suite.OwnEndpoint | suite.V2, Allow: suite.Queue, Jobs: 4, Requests: 150, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {

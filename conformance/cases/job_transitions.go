@@ -251,7 +251,7 @@ var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint,
 	{ID: "JOB-25-data", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 6, Requests: 45, Run: func(c *suite.C) {
 		g := generator{c.Random()}
 		for i, text := range []string{"", g.longText(10_000), g.longText(300_000)} {
-			if i == 2 && !c.Thorough("an input of a megabyte") {
+			if i == 2 && !c.LocalOnly("an input of a megabyte") {
 				break
 			}
 			input := suite.Fail(echoAll(g), suite.M{"op": "fail", "times": 1, "text": text})

@@ -185,7 +185,7 @@ func runSync(path string, input suite.M) func(*suite.C) (*suite.Job, interval) {
 
 // expectNoChunks expects that a stream has no chunks. Its status may be any.
 func expectNoChunks(c *suite.C, j *suite.Job) {
-	n := countChunks(awaitHeldAnswer(c, "/stream/"+j.ID))
+	n := countChunks(requestHeldAnswer(c, "/stream/"+j.ID))
 	c.Expect(n == 0, "no chunk of a deleted result", "%d chunks", n)
 }
 

@@ -48,7 +48,7 @@ func newObjects(c *suite.C, k kind) *objects {
 	chosen := func(name string) bool { return extra[name] != nil }
 	c.SkipIf(k.name == "cpuEndpoint" && (chosen("gpu") || chosen("cpu")), "--endpoint-body decides whether workers have GPUs")
 	for _, f := range k.fields {
-		if f.localOnly && !c.Thorough("the member "+f.path) || chosen(firstSegment(f.path)) || f.gpu && (chosen("gpu") || chosen("cpu")) {
+		if f.localOnly && !c.LocalOnly("the member "+f.path) || chosen(firstSegment(f.path)) || f.gpu && (chosen("gpu") || chosen("cpu")) {
 			continue
 		}
 		s.fields = append(s.fields, f)

@@ -119,7 +119,7 @@ var streamCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			c.Observe("finished, read again: %d", finished.Stream().Code)
 			c.Blocker(time.Minute)
 			waiting := c.Run(suite.Echo())
-			c.Observe("waiting: %d", awaitHeldAnswer(c, "/stream/"+waiting.ID).Code)
+			c.Observe("waiting: %d", requestHeldAnswer(c, "/stream/"+waiting.ID).Code)
 			c.Observe("unknown: %d", c.Get("/stream/"+suite.SimilarID(finished.ID)).Code)
 		}},
 })
@@ -131,8 +131,8 @@ var metrics = []string{
 	"scenario", "stream_index", "swapped",
 }
 
-// awaitHeldAnswer sends a request that may be held for some time, and waits for it.
-func awaitHeldAnswer(c *suite.C, path string) *suite.Answer {
+// requestHeldAnswer sends a request that may be held for some time, and waits for it.
+func requestHeldAnswer(c *suite.C, path string) *suite.Answer {
 	p := c.Start("GET", path, nil)
 	p.Sleep(30 * time.Second)
 	return p.Answer()

@@ -46,7 +46,7 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		paths := []string{"/run", "/runsync"}
 		for i, body := range notObjects {
 			switch {
-			case c.Thorough("all malformed bodies"):
+			case c.LocalOnly("all malformed bodies"):
 			case i%4 > 0:
 				continue
 			default:
@@ -95,7 +95,7 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 	{ID: "SUB-05-sizes", Clauses: []string{"JOB-09"}, Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 7, Seconds: 7, Requests: 40, Run: func(c *suite.C) {
 		g := generator{c.Random()}
 		sizes := []int{1 << 16, 1 << 20}
-		if c.Thorough("inputs of all sizes") {
+		if c.LocalOnly("inputs of all sizes") {
 			sizes = []int{1<<16 - 1, 1 << 16, 1<<16 + 1, 1<<17 + 1, 1<<18 + 1, 1<<20 + 1, 1<<21 + 1}
 		}
 		for i, size := range sizes {

@@ -26,7 +26,7 @@ var faults = []struct{ fault, scenario, clause string }{
 	{"gives up at 429", "retry-after", "CLI-02"},
 	{"does not wait", "rate-limit", "CLI-02"},
 	{"ignores Retry-After", "retry-after", "CLI-02"},
-	{"receives badly", "works", "CLI-03"},
+	{"rejects its webhook", "works", "CLI-03"},
 	{"requests a shrink", "shrink", "CLI-04"},
 	{"replaces a volume with a smaller one", "shrink", "CLI-04"},
 	{"doesn't mention the taken name", "name-taken", "CLI-05"},
@@ -89,7 +89,7 @@ func TestFaults(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.fault+" in "+f.scenario, func(t *testing.T) {
 			t.Parallel()
-			r := judgeWithoutLeak(t, as(t, "sample", f.fault), f.scenario)
+			r := judgeWithoutLeak(t, clientCommand(t, "sample", f.fault), f.scenario)
 			must.Equal(t, clausesWith(r, report.Fail, report.Warn, report.Inconclusive), []string{f.clause},
 				"detected by", f.clause, terminalText(r))
 			c, _ := clauses.Find(f.clause)
@@ -113,9 +113,9 @@ func TestNoFault(t *testing.T) {
 	for _, fault := range []string{"none", "lists and repeats if the object is missing", "deletes the object and repeats"} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			r := judgeWithoutLeak(t, as(t, "sample", fault))
+			r := judgeWithoutLeak(t, clientCommand(t, "sample", fault))
 			for tries := 1; len(clausesWith(r, report.Inconclusive)) > 0 && tries < 4; tries++ {
-				r = judgeWithoutLeak(t, as(t, "sample", fault)) // on a busy machine its first wait may be too long
+				r = judgeWithoutLeak(t, clientCommand(t, "sample", fault)) // on a busy machine its first wait may be too long
 			}
 			got := clausesWith(r, report.Pass)
 			must.Hold(t, len(got) == len(r.Results) && r.Exit == 0, "exit", r.Exit, "and only", got, "pass:", terminalText(r))
@@ -126,7 +126,7 @@ func TestNoFault(t *testing.T) {
 // The provider's own client passes the clauses about jobs.
 func TestJobsOfOurClient(t *testing.T) {
 	t.Parallel()
-	r := judgeWithoutLeak(t, as(t, "jobs"))
+	r := judgeWithoutLeak(t, clientCommand(t, "jobs"))
 	want := []string{"CLI-01", "CLI-02", "CLI-07", "CLI-08", "CLI-09", "CLI-10", "CLI-11"}
 	got := clausesWith(r, report.Pass)
 	must.Hold(t, slices.Equal(got, want) && r.Exit == 0, "exit", r.Exit, got, "pass, not", want, terminalText(r))
@@ -154,7 +154,7 @@ func TestEveryClauseIsJudged(t *testing.T) {
 // A clause about a situation that did not occur is skipped, with the reason.
 func TestUnusedClausesAreSkipped(t *testing.T) {
 	t.Parallel()
-	r := judgeWithoutLeak(t, as(t, "reader", "{base_url}/{api_version}/templates"), "works", "create-lost", "shrink", "name-taken", "job-expired", "job-cancelled")
+	r := judgeWithoutLeak(t, clientCommand(t, "reader", "{base_url}/{api_version}/templates"), "works", "create-lost", "shrink", "name-taken", "job-expired", "job-cancelled")
 	for _, x := range r.Results {
 		switch x.Clause {
 		case "CLI-01", "CLI-11":
@@ -169,7 +169,7 @@ func TestUnusedClausesAreSkipped(t *testing.T) {
 // A shrink that fails for another reason is inconclusive.
 func TestUnrelatedFailureIsInconclusive(t *testing.T) {
 	t.Parallel()
-	r := judgeWithoutLeak(t, as(t, "sample", "fails for another reason"), "shrink")
+	r := judgeWithoutLeak(t, clientCommand(t, "sample", "fails for another reason"), "shrink")
 	got := clausesWith(r, report.Inconclusive)
 	must.Hold(t, slices.Equal(got, []string{"CLI-04"}) && r.Exit == 3, "exit", r.Exit, terminalText(r))
 }
@@ -177,13 +177,13 @@ func TestUnrelatedFailureIsInconclusive(t *testing.T) {
 // If requests lack the key, the clauses that need it are blocked.
 func TestBlockedByTheKey(t *testing.T) {
 	t.Parallel()
-	r := judgeWithoutLeak(t, as(t, "sample", "sends no key for jobs"), "CLI-03", "CLI-01")
+	r := judgeWithoutLeak(t, clientCommand(t, "sample", "sends no key for jobs"), "CLI-03", "CLI-01")
 	must.Equal(t, clausesWith(r, report.Blocked), []string{"CLI-03"}, "blocked", terminalText(r))
 }
 
 // --strict judges a SHOULD as a MUST.
 func TestStrict(t *testing.T) {
 	t.Parallel()
-	r := judgeClient(t, Options{Command: as(t, "sample", "repeats 403"), Select: []string{"forbidden"}, Strict: true})
+	r := judgeClient(t, Options{Command: clientCommand(t, "sample", "repeats 403"), Select: []string{"forbidden"}, Strict: true})
 	must.Hold(t, r.Exit == 1 && slices.Equal(clausesWith(r, report.Fail), []string{"CLI-08"}), r)
 }

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 var binaries string
 
 // as returns the command that runs this test binary as a client.
-func as(t *testing.T, role ...string) []string {
+func clientCommand(t *testing.T, role ...string) []string {
 	t.Helper()
 	self := must.Do(os.Executable())(t)
 	return append([]string{self, "as"}, role...)

@@ -135,7 +135,7 @@ func (s sample) shrink() int {
 func (s sample) job() int {
 	called := make(chan bool, 1)
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if s.has("receives badly") {
+		if s.has("rejects its webhook") {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
 		called <- true

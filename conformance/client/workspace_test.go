@@ -35,7 +35,7 @@ func makeFiles(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// copyWorkspace returns the workspace of a scenario in dir.
+// copyWorkspace returns a workspace with a copy of dir in a temporary directory.
 func copyWorkspace(t *testing.T, dir string) *workspace {
 	t.Helper()
 	return must.Do(newWorkspace(filepath.Join(t.TempDir(), "scenario"), dir))(t)
@@ -141,7 +141,7 @@ func TestOtherFileSystemsAreLinked(t *testing.T) {
 	must.Hold(t, target == "/proc", "/proc is not linked, but", target, err)
 }
 
-// A directory is rejected if all scenarios would overwrite its state.
+// A directory is rejected if its state is stored elsewhere, because the scenarios would share it.
 func TestBackendIsRefused(t *testing.T) {
 	for record, want := range map[string]string{
 		`{"backend":{"type":"s3","config":{"bucket":"b"}}}`:             `in a backend of the type "s3"`,

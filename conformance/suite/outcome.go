@@ -157,9 +157,9 @@ func (c *C) leaveOut(reason string) {
 	}
 }
 
-// Thorough reports whether the target is local. what is what only a local target gets. The case spares a shared target requests that cost or
+// LocalOnly reports whether the target is local. what is what only a local target gets. The case spares a shared target requests that cost or
 // load too much; then the report says that the clause is partly judged.
-func (c *C) Thorough(what string) bool {
+func (c *C) LocalOnly(what string) bool {
 	if !c.Target.Local {
 		c.leaveOut("only a local target gets " + what)
 	}

@@ -32,7 +32,7 @@ func secretsV2(d *deployment, cache *listCache) *Collection[Secret] {
 		},
 		update: func(have, want Secret) (patch, error) {
 			if !strings.EqualFold(have.Name, want.Name) {
-				return nil, errNoUpdate
+				return nil, errMustReplace
 			}
 			return changedMembers(clearingValues(contract.V2, "secret"), &Secret{Description: have.Description}, Secret{Value: want.Value, Description: want.Description})
 		},

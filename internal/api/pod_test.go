@@ -82,15 +82,15 @@ func TestPodUpdates(t *testing.T) {
 		"the same lists": {func(p *api.Pod) {
 			p.Container.Command = api.Command{Entrypoint: new([]string(nil)), Cmd: new([]string{"python", "a b"})}
 		}, ``, ``},
-		"an empty cmd":                        {func(p *api.Pod) { p.Container.Args, p.Container.Cmd = nil, new([]string(nil)) }, `{"dockerStartCmd":[]}`, `{"cmd":[]}`},
-		"no ports":                            {func(p *api.Pod) { p.Container.Ports = new([]string{}) }, `{"ports":[]}`, `{"ports":[]}`},
-		"no registry auth":                    {func(p *api.Pod) { p.Container.Registry = new("") }, `{"containerRegistryAuthId":""}`, `{"registry":null}`},
-		"the environment":                     {func(p *api.Pod) { p.Container.Env = map[string]string{} }, `{"env":{}}`, `{"env":{}}`},
-		"open attributes":                     {func(p *api.Pod) { p.Container = &api.Container{} }, ``, ``},
-		"the size of the mount":               {func(p *api.Pod) { p.Mounts.Persistent.Size = 50 }, `{"volumeInGb":50,"volumeMountPath":"/data"}`, `{"mounts":{"persistent":{"size":50,"path":"/data"}}}`},
-		"no mount, which is kept":             {func(p *api.Pod) { p.Mounts = api.PodMounts{} }, ``, ``},
-		"a lock":                              {func(p *api.Pod) { p.Locked = new(true) }, `{"locked":true}`, `{"locked":true}`},
-		"global networking that is in effect": {func(p *api.Pod) { p.GlobalNetworking = &api.GlobalNetworking{} }, `{"globalNetworking":false}`, `{"globalNetworking":false}`},
+		"an empty cmd":            {func(p *api.Pod) { p.Container.Args, p.Container.Cmd = nil, new([]string(nil)) }, `{"dockerStartCmd":[]}`, `{"cmd":[]}`},
+		"no ports":                {func(p *api.Pod) { p.Container.Ports = new([]string{}) }, `{"ports":[]}`, `{"ports":[]}`},
+		"no registry auth":        {func(p *api.Pod) { p.Container.Registry = new("") }, `{"containerRegistryAuthId":""}`, `{"registry":null}`},
+		"the environment":         {func(p *api.Pod) { p.Container.Env = map[string]string{} }, `{"env":{}}`, `{"env":{}}`},
+		"unset attributes":        {func(p *api.Pod) { p.Container = &api.Container{} }, ``, ``},
+		"the size of the mount":   {func(p *api.Pod) { p.Mounts.Persistent.Size = 50 }, `{"volumeInGb":50,"volumeMountPath":"/data"}`, `{"mounts":{"persistent":{"size":50,"path":"/data"}}}`},
+		"no mount, which is kept": {func(p *api.Pod) { p.Mounts = api.PodMounts{} }, ``, ``},
+		"a lock":                  {func(p *api.Pod) { p.Locked = new(true) }, `{"locked":true}`, `{"locked":true}`},
+		"global networking, which is off already": {func(p *api.Pod) { p.GlobalNetworking = &api.GlobalNetworking{} }, `{"globalNetworking":false}`, `{"globalNetworking":false}`},
 	} {
 		for version, want := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
 			client, d := deploy(t, version, answer(200, `{"id":"a"}`))

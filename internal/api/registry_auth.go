@@ -29,7 +29,7 @@ func registryAuths(d *deployment, cache *listCache) *Collection[RegistryAuth] {
 		update: func(have, want RegistryAuth) (patch, error) {
 			want.ID = have.ID
 			if have != want {
-				return nil, errNoUpdate
+				return nil, errMustReplace
 			}
 			return nil, nil
 		},
@@ -77,7 +77,7 @@ func delegationsV2(d *deployment, cache *listCache) *Collection[Delegation] {
 		},
 		update: func(have, want Delegation) (patch, error) {
 			if deref(have.Name) != deref(want.Name) || !SameRepository(have.Resource, want.Resource) {
-				return nil, errNoUpdate
+				return nil, errMustReplace
 			}
 			return nil, nil
 		},

@@ -313,11 +313,11 @@ func (r *Collection[T]) same(got, want T) bool {
 		got, want = r.normalize(got, want)
 	}
 	changes, err := r.update(got, want)
-	return errors.Is(err, errNoUpdate) || err == nil && len(changes) == 0
+	return errors.Is(err, errMustReplace) || err == nil && len(changes) == 0
 }
 
-// errNoUpdate marks a kind that can't be changed.
-var errNoUpdate = errors.New("this kind of object can't be changed: create a new one, and delete the old one")
+// errMustReplace rejects an update that needs a new object.
+var errMustReplace = errors.New("this kind of object can't be changed: create a new one, and delete the old one")
 
 // agrees reports whether the server's value is the requested one. It is also true if none was
 // requested or the server returned none.

@@ -37,8 +37,8 @@ type Collection[T any] struct {
 	writeOnly   bool // answers return only a part of what a create sends
 	// decode decodes an object of an answer.
 	decode func(json.RawMessage) (T, error)
-	// create and update make request bodies. An update without members isn't sent. errNoUpdate
-	// marks a kind that can't be changed.
+	// create and update make request bodies. An update without members isn't sent. errMustReplace
+	// rejects an update that needs a new object.
 	create func(want T) (any, error)
 	update func(have, want T) (patch, error)
 	// alreadyApplied reports whether the object already has the changes of an update whose

@@ -128,7 +128,7 @@ type reported struct {
 	report   Report
 	at       int64
 	accepted bool
-	streamed int64 // the job's chunks after the report
+	streamed int64 // number of the job's chunks once the report is applied
 	commit   *commit
 	next     []Taken
 	err      error
@@ -185,15 +185,15 @@ func (p *reported) result() (Directive, error) {
 	if err := p.engine.spool.add(one); err != nil {
 		return Stale, err
 	}
-	p.engine.commits.obsoletes(p.commit, one)
+	p.engine.commits.removeOnceStored(p.commit, one)
 	if one.path == "" {
 		return SpooledInMemory, nil
 	}
 	return Spooled, nil
 }
 
-// obsoletes lets a commit remove the entries of the spool that it stores.
-func (c *committer) obsoletes(to *commit, entries ...*entry) {
+// removeOnceStored removes entries of the spool when a commit has stored their reports.
+func (c *committer) removeOnceStored(to *commit, entries ...*entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
@@ -222,7 +222,7 @@ func (e *Engine) replay(q *queue) {
 		if q.open == nil {
 			e.spool.remove([]*entry{one})
 		} else {
-			e.commits.obsoletes(q.open, one)
+			e.commits.removeOnceStored(q.open, one)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (q *queue) addRequests(b *batch, inputs [][]byte) (ids []string, err error)
 		j := NewJob{Endpoint: q.name, Input: input}.job(e.newKey(), e.now())
 		j.state, j.batch, j.keep, j.expires, j.deleteAt = draft, b.k, batchRetention.Milliseconds(), b.deleteAt, b.deleteAt
 		q.add(j)
-		b.requests[draft]++ // record counts it only if the batch is known
+		b.requests[draft]++ // record counts only changes of state
 		q.record(j, event{}, effect{isNew: true, from: draft, to: draft})
 		ids = append(ids, j.id)
 	}
@@ -67,8 +67,8 @@ func (q *queue) settleAll() (next int64) {
 }
 
 // settle queues the requests of a FINALIZED batch, cancels the requests of a batch that ends,
-// and removes an expired batch. It changes at most maxSlice requests, and returns when it
-// is needed next.
+// and removes an expired batch with all its requests. Otherwise it changes at most maxSlice
+// requests. It returns when it is needed next.
 func (q *queue) settle(b *batch) (next int64) {
 	now := q.engine.now()
 	if b.deleteAt <= now {

@@ -177,7 +177,7 @@ func testRestart(t *tester) {
 	for range 2 {
 		running = append(running, t.submit(engine.NewJob{Timeout: 5 * time.Second}))
 	}
-	waiting := t.submit(engine.NewJob{Low: true})
+	low := t.submit(engine.NewJob{Low: true})
 	job := t.take(engine.Take{})
 	t.report(job.Ref, engine.Progress([]byte(`"old"`)), engine.Accepted)
 	t.take(engine.Take{})
@@ -189,18 +189,18 @@ func testRestart(t *tester) {
 		job := t.is(id, engine.InQueue)
 		must.Hold(t, job.Retries == 0 && job.Output == nil && job.Worker == "", "after a restart", job)
 	}
-	t.is(waiting, engine.InQueue)
+	t.is(low, engine.InQueue)
 	must.Equal(t, string(must.Do(t.Get(t.ctx, "ep2", done))(t).Output), "1", "the output of the finished job")
 	t.counts(engine.Counts{InQueue: 3})
 	load := must.Do(t.Load(t.ctx, "ep"))(t)
-	must.Hold(t, load.Waiting == 2, "load", load)
+	must.Hold(t, load.Waiting == 2, "waiting jobs that aren't low", load)
 	t.report(job.Ref, engine.Done(nil), engine.Stale)
-	t.advance(10 * time.Second) // longer than the timeout, which no longer applies
+	t.advance(10 * time.Second) // longer than the timeout; the restart ended the execution that it limited
 	for _, id := range running {
 		job := t.take(engine.Take{})
 		must.Hold(t, job.ID == id && job.Delay == 10*time.Second, "taken after the restart", job, id)
 	}
-	// Jobs expire even if nothing reads them.
+	// The execution timeout ends a job even if nothing reads the job.
 	t.at(running[0], 5*time.Second, engine.InProgress, engine.TimedOut)
 
 	// Counts outlive restarts and the jobs themselves.

@@ -65,9 +65,9 @@ func (a *api) answerEnd(w http.ResponseWriter, r *http.Request, t target, wait t
 	return a.answerJob(w, r, t, job)
 }
 
-// answerOwn is answerEnd for a job that the request itself submitted. A result that this process
+// answerSubmitted is answerEnd for a job that this request submitted. A result that this process
 // records arrives through the watch and needs no read.
-func (a *api) answerOwn(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job, watch *engine.Watch) error {
+func (a *api) answerSubmitted(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job, watch *engine.Watch) error {
 	t.job = job.ID
 	unread := false // the job has changed since it was last read
 	read := func() error {

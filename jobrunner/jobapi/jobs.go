@@ -48,7 +48,7 @@ func (a *api) runSync(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	return a.answerOwn(w, r, t, cmp.Or(wait, engine.DefaultWait), job, watch)
+	return a.answerSubmitted(w, r, t, cmp.Or(wait, engine.DefaultWait), job, watch)
 }
 
 // submission reads a submitted job. The caller releases the hold once the job is queued.
@@ -96,7 +96,7 @@ func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	a.countUnread(w, r, t, job)
+	a.setUnreadHeader(w, r, t, job)
 	return a.answerJob(w, r, t, job)
 }
 
@@ -179,7 +179,7 @@ func (a *api) purgeQueue(w http.ResponseWriter, r *http.Request, t target) error
 	return nil
 }
 
-// maxRequests is the number of jobs that requests lists.
+// maxRequests is the maximum number of jobs that GET /requests lists.
 const maxRequests = 100
 
 // requests lists the endpoint's newest jobs, without large outputs (field notes: GET /requests).

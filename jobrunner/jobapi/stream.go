@@ -37,9 +37,9 @@ func (a *api) explainStream(w http.ResponseWriter, r *http.Request, t target) {
 // member for it.
 const unreadHeader = "X-Unread-Chunks"
 
-// countUnread sets unreadHeader if the job has chunks which its output doesn't include: its handler
+// setUnreadHeader sets unreadHeader if the job has chunks which its output doesn't include: its handler
 // yields, without an aggregate.
-func (a *api) countUnread(w http.ResponseWriter, r *http.Request, t target, job engine.Job) {
+func (a *api) setUnreadHeader(w http.ResponseWriter, r *http.Request, t target, job engine.Job) {
 	if output := string(job.Output); job.State != engine.Completed || job.Size > smallOutput || output != "" && output != "[]" {
 		return
 	}

@@ -19,7 +19,7 @@ type templateBodyV2 struct {
 	AllowedCUDAVersions *[]string `json:"allowedCudaVersions"`
 }
 
-// mountsV2 has the mounts in bodies and answers. An update without persistent changes nothing.
+// mountsV2 has the mounts in bodies and answers. An update without persistent leaves the mounts unchanged.
 type mountsV2 struct {
 	Persistent *persistentV2 `json:"persistent,omitempty"`
 }

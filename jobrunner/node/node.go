@@ -31,7 +31,7 @@ type Config struct {
 	Store      *store.Store
 	Pools      *worker.Pools
 	Pods       *pod.Pods
-	Added      *apikey.Table // the added keys; nil if the database isn't shared
+	Added      *apikey.Table // keys made with jobrunner keys add; nil if the database isn't shared
 	Timekeeper *Timekeeper
 	Machine    string // id of the data folder
 	Key        string // the deployment's API key

@@ -39,8 +39,8 @@ type share struct {
 	hosts map[engine.BusyHost]int
 	slow  map[lane]bool // the last call timed out
 
-	turns      int // number of calls begun
-	ownerTurns map[string]int
+	turns      int            // number of calls begun
+	ownerTurns map[string]int // turns at the latest call
 	laneTurns  map[lane]int
 }
 
@@ -59,7 +59,7 @@ type load struct {
 func (l load) plus(other load) load { return load{l.calls + other.calls, l.slow + other.slow} }
 
 // choose returns the index of the queue whose call is next. If no call is due within the
-// limits, it returns -1 and the time of the next due call, or zero if no call waits.
+// limits, it returns -1 and when a queue within its limits next has a due call, or zero.
 func (s *share) choose(queues []engine.CallQueue, now time.Time) (best int, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// maxGathered bounds the unstored chunks of a job, in bytes. At the limit, the handler waits.
+// maxGathered bounds the bytes of a job's chunks that wait for a batch. At the limit, the handler waits.
 const maxGathered = 1 << 20
 
 // gatherFor is how long to wait for more chunks after a batch, in real time.

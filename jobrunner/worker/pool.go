@@ -31,7 +31,7 @@ type poolCore struct {
 	wake    chan struct{}            // signals that the load must be evaluated
 	full    atomic.Bool              // jobs can't change an evaluation; see pool.isFull
 	active  atomic.Bool              // jobs have come or gone since the last evaluation
-	advised [advices]atomic.Int64    // version + 1 for which each advice was logged
+	advised [advices]atomic.Int64    // by hint for the worker's author: version + 1 for which it was logged
 	backoff backoff
 	balance balance
 }
@@ -302,7 +302,7 @@ func (p *pool) recordEnd(w *worker, failure string) {
 	p.poke()
 }
 
-// archive keeps the logs of ended workers for a while. The caller holds mu.
+// archive keeps the logs of the last maxPast ended workers. The caller holds mu.
 func (p *pool) archive(workers ...*worker) {
 	p.past = append(p.past, workers...)
 	p.past = p.past[max(0, len(p.past)-maxPast):]

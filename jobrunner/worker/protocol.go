@@ -15,7 +15,7 @@ type Protocol interface {
 	Take(ctx context.Context, max int) ([]engine.Taken, error)
 	Stops(ctx context.Context) []string
 	Report(ctx context.Context, job string, r engine.Report, replace bool) error
-	Posting(job string) (done func())
+	BeginPost(job string) (done func())
 	Idle(ctx context.Context) error
 	Ping(ctx context.Context, jobs []string) error
 	SDK(release string)
@@ -118,9 +118,9 @@ func (w *worker) waitRecorded(ctx context.Context, h *heldJob) bool {
 	}
 }
 
-// Posting records a POST request about a job, until done is called. Meanwhile Stops doesn't name the
+// BeginPost records a POST request about a job, until done is called. Meanwhile Stops doesn't name the
 // job, because the request may have its result.
-func (w *worker) Posting(job string) (done func()) {
+func (w *worker) BeginPost(job string) (done func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h := w.jobs[job]

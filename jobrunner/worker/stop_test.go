@@ -107,7 +107,7 @@ func TestWorkerLivesWhileAResultIsRecorded(t *testing.T) {
 // ends is killed.
 func TestStopsOmitsPostedJob(t *testing.T) {
 	withStopping(t, 0, nil, func(s *stopping) {
-		done := s.worker.Posting(s.job)
+		done := s.worker.BeginPost(s.job)
 		must.Do(s.engine.Cancel(s.t.Context(), "ep", s.job))(s.t)
 		must.Equal(s.t, s.stops(2*time.Second), nil, "Stops names a job with an open post")
 		stops := make(chan []string)
@@ -117,7 +117,7 @@ func TestStopsOmitsPostedJob(t *testing.T) {
 		must.Equal(s.t, <-stops, []string{s.job}, "after the post Stops returns")
 	})
 	withStopping(t, 0, nil, func(s *stopping) {
-		defer s.worker.Posting(s.job)()
+		defer s.worker.BeginPost(s.job)()
 		must.Do(s.engine.Cancel(s.t.Context(), "ep", s.job))(s.t)
 		time.Sleep(7 * time.Second) // until the pool notices, plus the grace
 		select {

@@ -66,7 +66,7 @@ func (d *fuzzServer) Report(ctx context.Context, job string, r engine.Report, _ 
 	return must.Err(d.engine.Report(ctx, ref, r))
 }
 
-func (d *fuzzServer) Posting(string) func() { return func() {} }
+func (d *fuzzServer) BeginPost(string) func() { return func() {} }
 
 func (d *fuzzServer) Idle(context.Context) error {
 	d.idle++

@@ -97,7 +97,7 @@ func (f *fakeWorker) Report(_ context.Context, job string, r engine.Report, repl
 }
 
 func (f *fakeWorker) SDK(string)                 {}
-func (f *fakeWorker) Posting(string) func()      { return func() {} }
+func (f *fakeWorker) BeginPost(string) func()    { return func() {} }
 func (f *fakeWorker) Idle(context.Context) error { return f.recordCall("idle w1") }
 
 func (f *fakeWorker) Ping(_ context.Context, jobs []string) error {

@@ -30,7 +30,7 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 // done reports a result or a progress update. A worker doesn't repeat a rejected result, so the job
 // fails with the reason.
 func (a *api) done(w http.ResponseWriter, r *http.Request, t target) error {
-	defer t.Posting(t.job)()
+	defer t.BeginPost(t.job)()
 	p, hold, err := a.readPost(r)
 	defer hold.Release()
 	if unusable, ok := errors.AsType[*unusableError](err); ok && !unusable.progress {

@@ -208,7 +208,7 @@ func (l *singleWorker) Report(ctx context.Context, job string, r engine.Report, 
 }
 
 func (l *singleWorker) SDK(string)                           {}
-func (l *singleWorker) Posting(string) func()                { return func() {} }
+func (l *singleWorker) BeginPost(string) func()              { return func() {} }
 func (l *singleWorker) Idle(context.Context) error           { return nil }
 func (l *singleWorker) Ping(context.Context, []string) error { return nil }
 func (l *singleWorker) Unhealthy(string)                     {}

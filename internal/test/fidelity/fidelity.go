@@ -183,7 +183,7 @@ Every operation of the three APIs: whether the jobrunner serves it, how its beha
 
 | Source | Meaning |
 |---|---|
-| described | the [service description](contract.md), which takes precedence |
+| described | the service description (see [contract](contract.md)), which takes precedence |
 | document | RunPod's OpenAPI documents of August 2026 |
 | observed | RunPod's later documentation, public clients and servers ([contract](contract.md)) |
 | chosen | this project's choice, because all sources are silent ([choices](contract.md#choices)) |

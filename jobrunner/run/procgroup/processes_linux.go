@@ -76,8 +76,8 @@ type identity struct {
 }
 
 // killEach kills the processes that match, adds them to killed, and returns how many of
-// killed still run. A process that ends loses its environment, and so its mark, before it
-// closes its files.
+// killed still run. A process that ends loses its environment, by which match may recognise it,
+// before it closes its files.
 func killEach(killed map[identity]bool, match func(process) bool) (found int) {
 	for _, p := range processes() {
 		if killed[identity{p.id, p.started}] {
