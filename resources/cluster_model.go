@@ -108,7 +108,9 @@ func (m *cluster) expand() (want api.Cluster) {
 // flatten copies a response into the model, except the settings of the pods.
 func (m *cluster) flatten(got api.Cluster) {
 	m.ID, m.Name, m.Type = types.StringValue(got.ID), types.StringValue(got.Name), types.StringValue(got.Type)
-	m.Compute = value.Object(clusterSchema.Attributes["compute"], &got.Compute)
+	if got.Compute != (api.ClusterCompute{}) || m.Compute.IsNull() { // every cluster has it
+		m.Compute = value.Object(clusterSchema.Attributes["compute"], &got.Compute)
+	}
 	value.Flatten(got.ClusterState, m)
 }
 

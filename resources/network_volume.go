@@ -96,12 +96,9 @@ func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
 		}
 		return
 	}
-	immutable := []string{"data_center"}
-	if !p.State.Type.IsNull() { // null after a read on v1, which doesn't return the tier
-		immutable = append(immutable, "type")
-	}
-	for _, attribute := range immutable {
-		if p.Changes(ctx, attribute) {
+	for _, attribute := range []string{"data_center", "type"} {
+		// null if no answer has had it: v1 doesn't return the tier
+		if before, _ := p.Values(ctx, attribute); !before.IsNull() && p.Changes(ctx, attribute) {
 			p.Replace(attribute)
 			p.Warn(attribute, "The network volume will be replaced",
 				"A volume can't change its %s. The apply deletes volume %s with everything on it and creates an empty one. %s",

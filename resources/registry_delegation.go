@@ -71,7 +71,7 @@ func planRegistryDelegation(ctx context.Context, p *planrule.Plan[registryDelega
 }
 
 func (m *registryDelegation) flatten(got api.Delegation) {
-	if api.SameRepository(m.Resource.ValueString(), got.Resource) {
+	if got.Repository == "" || got.AWSRegion == "" || api.SameRepository(m.Resource.ValueString(), got.Resource) {
 		got.Resource = m.Resource.ValueString()
 	}
 	got.Name = new(deref(got.Name))
