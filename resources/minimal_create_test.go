@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
@@ -274,6 +275,38 @@ func TestServerDefaultsPlanNothing(t *testing.T) {
 			planned := p.Plan(typeName, imported, config)
 			changes := changesOf(p, planned, imported)
 			must.Hold(t, planned.Action != "replace" && len(changes) == 0, typeName, "is planned to", planned.Action, "replace", planned.Replace, changes)
+		}
+	})
+}
+
+// If an answer has null in place of a value, the next plan doesn't replace the object.
+func TestNullInAnAnswerReplacesNothing(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		var member string // for which answers have null
+		d.Intercept(t, func(w http.ResponseWriter, r *http.Request, _ []byte, forward http.Handler) {
+			null := &wirefault.Fault{Method: "GET", Answer: wirefault.Edit{Raw: [][2]string{{`"` + member + `":("[^"]*"|{[^}]*})`, `"` + member + `":null`}}}}
+			wirefault.Handler(forward, wirefault.Deployment{}, null).ServeHTTP(w, r)
+		})
+		p := drive(t, d, v)
+		for typeName, members := range map[string][]string{
+			volumeType: {"dataCenter", "dataCenterId"}, "gpucloud_registry_auth": {"name"}, "gpucloud_secret": {"name"},
+			"gpucloud_cluster": {"type", "compute"}, "gpucloud_registry_delegation": {"repository", "awsRegion"},
+		} {
+			config := maps.Clone(minimal[typeName].config)
+			if typeName != "gpucloud_registry_delegation" {
+				config["name"] = d.Name("n")
+			}
+			if member = ""; p.Plan(typeName, tfdrive.State{}, config).Diagnostics.Err() != nil {
+				continue // the version doesn't have the kind
+			}
+			state := apply(t, p, typeName, tfdrive.State{}, config, "create")
+			for _, member = range members {
+				must.Hold(t, p.Plan(typeName, refresh(t, p, state), config).Action != "replace", typeName, "is replaced if an answer lacks", member)
+			}
+			if member = members[0]; typeName == volumeType {
+				must.Hold(t, p.Plan(typeName, importState(t, p, typeName, state.Get("id").(string)), config).Action != "replace", "an imported volume is replaced")
+			}
+			member = ""
 		}
 	})
 }

@@ -116,7 +116,7 @@ func (r *kindResource[M]) Read(ctx context.Context, req resource.ReadRequest, re
 		r.report(&resp.Diagnostics, "read", id, err)
 	default:
 		r.save(ctx, state, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics)
-		keepRequired(req.State, &resp.State)
+		value.KeepRequired(req.State, &resp.State)
 		resp.Diagnostics.Append(resp.Private.SetKey(ctx, planrule.SeenKey, []byte("true"))...)
 		resp.Diagnostics.Append(planrule.RecordDeployment(ctx, resp.Private, c)...)
 	}
@@ -161,21 +161,6 @@ func (r *kindResource[M]) Delete(ctx context.Context, req resource.DeleteRequest
 	if err := r.kind.Delete(ctx, c, state); err != nil {
 		r.report(&resp.Diagnostics, "delete", id, err)
 	}
-}
-
-// keepRequired keeps the values of required attributes that an answer lacks. Every object has them, so
-// that the difference isn't one, and must not replace the object.
-func keepRequired(before tfsdk.State, after *tfsdk.State) {
-	var had, has map[string]tftypes.Value
-	if before.Raw.As(&had) != nil || after.Raw.As(&has) != nil {
-		return
-	}
-	for name, attribute := range after.Schema.GetAttributes() {
-		if v := has[name]; attribute.IsRequired() && (v.IsNull() || v.Equal(tftypes.NewValue(tftypes.String, ""))) {
-			has[name] = had[name]
-		}
-	}
-	after.Raw = tftypes.NewValue(after.Raw.Type(), has)
 }
 
 // dropUnknowns sets unknown values to null, so that an incomplete create can be stored.

@@ -119,3 +119,18 @@ func fields(of reflect.Type) map[string][]int {
 	structs.Store(of, indexes)
 	return indexes
 }
+
+// KeepRequired keeps the values of required attributes that an answer lacks. Every object has them, so
+// that the difference isn't one, and must not replace the object.
+func KeepRequired(before tfsdk.State, after *tfsdk.State) {
+	var had, has map[string]tftypes.Value
+	if before.Raw.As(&had) != nil || after.Raw.As(&has) != nil {
+		return
+	}
+	for name, attribute := range after.Schema.GetAttributes() {
+		if v := has[name]; attribute.IsRequired() && (v.IsNull() || v.Equal(tftypes.NewValue(tftypes.String, ""))) {
+			has[name] = had[name]
+		}
+	}
+	after.Raw = tftypes.NewValue(after.Raw.Type(), has)
+}
