@@ -120,8 +120,8 @@ func fields(of reflect.Type) map[string][]int {
 	return indexes
 }
 
-// KeepRequired keeps the values of required attributes that an answer lacks. Every object has them, so
-// that the difference isn't one, and must not replace the object.
+// KeepRequired keeps the values of required attributes that an answer lacks: every object has them, so
+// the next plan must not replace the object.
 func KeepRequired(before tfsdk.State, after *tfsdk.State) {
 	var had, has map[string]tftypes.Value
 	if before.Raw.As(&had) != nil || after.Raw.As(&has) != nil {
