@@ -21,7 +21,7 @@ import (
 // sourceOf describes a kind's data sources for tests.
 type sourceOf struct {
 	plural string
-	config map[string]any // attributes of both versions; nil: only API v2 has the kind
+	config map[string]any // attributes that both versions have; nil if only API v2 has the kind
 	v2     map[string]any // additional attributes of API v2
 	omits  []string       // attributes of the resource that no data source has
 	// differs are the attributes whose values differ from the resource's.

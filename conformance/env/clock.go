@@ -43,7 +43,7 @@ type sleeper struct {
 // woken together.
 const wakeSlack = 50 * time.Millisecond
 
-// NewClock returns a real-time clock that gives a turn to at most as many cases at a time as parallel says. It is also for
+// NewClock returns a real-time clock. parallel is the maximum number of cases that run at a time. The clock is also for
 // targets that run in a testing/synctest bubble together with the suite.
 func NewClock(parallel int) *Clock {
 	return &Clock{limit: max(parallel, 1), lastTime: time.Now(), readAt: time.Now(), sleepers: map[*sleeper]bool{}}

@@ -272,7 +272,7 @@ func (f *Fault) serve(next http.Handler, r *http.Request, now func() time.Time) 
 	recorder := httptest.NewRecorder()
 	next.ServeHTTP(recorder, r)
 	var submission map[string]any
-	_ = json.Unmarshal(requestBody.Bytes(), &submission) // a body that is no object has nothing to recall
+	_ = json.Unmarshal(requestBody.Bytes(), &submission) // submission stays nil unless the body is an object
 	input := submission[f.Recall]
 	fresh := &storedAnswer{recorder.Code, recorder.Header(), recorder.Body.Bytes(), now(), false}
 	fresh.decompress()
