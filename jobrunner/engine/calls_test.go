@@ -14,9 +14,9 @@ func testCalls(t *tester) {
 	const claim = 15 * time.Second
 	next := func(busy ...string) (*engine.Call, time.Time) {
 		t.Helper()
-		var hosts []engine.BusyHost
+		var hosts []engine.OwnerHost
 		for _, host := range busy {
-			hosts = append(hosts, engine.BusyHost{Host: host})
+			hosts = append(hosts, engine.OwnerHost{Host: host})
 		}
 		queues := t.CallQueues(hosts)
 		if len(queues) == 0 {
@@ -104,7 +104,7 @@ func testCallQueues(t *tester) {
 		return id
 	}
 	start := time.Now()
-	queues := func(busy []engine.BusyHost, want ...string) []engine.CallQueue {
+	queues := func(busy []engine.OwnerHost, want ...string) []engine.CallQueue {
 		t.Helper()
 		all := t.CallQueues(busy)
 		slices.SortFunc(all, func(a, b engine.CallQueue) int {
@@ -119,7 +119,7 @@ func testCallQueues(t *tester) {
 	}
 	queues(nil)
 	ids := []string{end("b", "e2", "h1"), end("a", "e1", "h1"), end("b", "e1", "h1"), end("a", "e1", "h2"), end("", "e1", "h1"), end("b", "e2", "h2")}
-	queues([]engine.BusyHost{{Owner: "a", Host: "h1"}, {Owner: "b", Host: "h1"}}, "/e1 in 4 ms", "a/e1 in 3 ms", "b/e2 in 5 ms")
+	queues([]engine.OwnerHost{{Owner: "a", Host: "h1"}, {Owner: "b", Host: "h1"}}, "/e1 in 4 ms", "a/e1 in 3 ms", "b/e2 in 5 ms")
 	all := queues(nil, "/e1 in 4 ms", "a/e1 in 1 ms", "b/e1 in 2 ms", "b/e2 in 0 ms")
 	for i, want := range []int{4, 1, 2, 0} {
 		call, err := t.ClaimCall(t.ctx, all[i], nil, claim)
@@ -127,7 +127,7 @@ func testCallQueues(t *tester) {
 			call.Job.Endpoint == all[i].Endpoint, "of", all[i], "came", call, err)
 	}
 	for _, host := range []string{"h2", "h1"} {
-		call := must.Do(t.ClaimCall(t.ctx, all[3], []engine.BusyHost{{Owner: "b", Host: host}}, claim))(t)
+		call := must.Do(t.ClaimCall(t.ctx, all[3], []engine.OwnerHost{{Owner: "b", Host: host}}, claim))(t)
 		must.Equal(t, call == nil, host == "h2", host, "busy", call)
 	}
 	later := claim.Milliseconds() + 6

@@ -282,7 +282,7 @@ func (e *Engine) Unread(ctx context.Context, endpoint, id string) (n int, err er
 func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 	for _, name := range []string{BatchQueue(endpoint), endpoint} {
 		e.mu.Lock()
-		e.known = slices.DeleteFunc(e.known, func(known string) bool { return known == name })
+		e.storedQueues = slices.DeleteFunc(e.storedQueues, func(known string) bool { return known == name })
 		e.mu.Unlock()
 		if q := e.loadedQueue(name); q != nil {
 			q.mu.Lock()

@@ -16,7 +16,7 @@ import (
 )
 
 // Operations change jobs in memory and wait for the commit of their changes. All changes
-// that are made during a commit share the next one.
+// that are made during a commit share the next p.
 //
 // If a commit fails, it is tried again until it succeeds. The callers that wait for it get
 // the error, and until then new submissions and takes are refused, and reports are spooled.
@@ -115,7 +115,7 @@ type committer struct {
 	retry   chan struct{} // signals that a try may succeed now
 }
 
-// renew opens a new commit and returns the last one. During an outage the callers of the new
+// renew opens a new commit and returns the last p. During an outage the callers of the new
 // one don't wait for a try, which can take seconds.
 func (c *committer) renew() *commit {
 	closed := c.open
@@ -255,16 +255,16 @@ func (c *committer) store(ctx context.Context, pending []*commit) (stored bool) 
 			}
 			continue
 		}
-		c.finish(slices.DeleteFunc(slices.Clone(pending), func(one *commit) bool { return slices.Contains(left, one) }))
+		c.finish(slices.DeleteFunc(slices.Clone(pending), func(p *commit) bool { return slices.Contains(left, p) }))
 		pending = left
 		if errors.Is(err, ErrNotLeader) {
 			c.drop(pending, err)
 			return true
 		}
 		withdrawn, full := false, sqldb.Classify(err) == sqldb.Full
-		for _, one := range pending {
-			one.fail(err)
-			withdrawn = c.withdraw(one, full) || withdrawn
+		for _, p := range pending {
+			p.fail(err)
+			withdrawn = c.withdraw(p, full) || withdrawn
 		}
 		if withdrawn && full { // the rest may fit on the disk
 			continue
@@ -323,9 +323,9 @@ func (c *committer) succeed(stored []*commit) (next []*commit) {
 
 // drop drops commits and the leadership of all endpoints, because others have taken over.
 func (c *committer) drop(pending []*commit, err error) {
-	for _, one := range pending {
-		one.fail(err)
-		c.forgetReports(one)
+	for _, p := range pending {
+		p.fail(err)
+		c.forgetReports(p)
 	}
 	c.engine.dropLeadership()
 	c.fault.Store(nil)
@@ -342,13 +342,13 @@ func (c *commit) fail(err error) {
 // finish ends commits that are stored: it forgets what was only needed until then, and tells
 // the callers, watches and observers.
 func (c *committer) finish(stored []*commit) {
-	for _, one := range stored {
-		for _, ch := range one.changes {
+	for _, p := range stored {
+		for _, ch := range p.changes {
 			ch.stored()
 		}
-		c.forgetReports(one)
-		c.engine.publish(one)
-		close(one.done)
+		c.forgetReports(p)
+		c.engine.publish(p)
+		close(p.done)
 	}
 }
 

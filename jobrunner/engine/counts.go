@@ -83,7 +83,7 @@ const countTimeout = 5 * time.Second
 // that other processes have created since this process started.
 func (e *Engine) Queues() []string {
 	e.mu.RLock()
-	names := slices.Clone(e.known)
+	names := slices.Clone(e.storedQueues)
 	e.mu.RUnlock()
 	for _, q := range e.all() {
 		if e.Counts(q.name) != (Counts{}) && !slices.Contains(names, q.name) {

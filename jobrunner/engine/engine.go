@@ -55,10 +55,10 @@ type Engine struct {
 	hub     hub
 	lastKey atomic.Int64
 
-	mu      sync.RWMutex
-	queues  map[string]*queue
-	loading sync.Mutex // held while endpoints are claimed or released and queues are loaded
-	known   []string   // queues with counts at the start
+	mu           sync.RWMutex
+	queues       map[string]*queue
+	loading      sync.Mutex // held while endpoints are claimed or released and queues are loaded
+	storedQueues []string   // the names of queues whose counts were stored at the start
 
 	node   Node
 	number atomic.Int64              // of this process on a shared database
@@ -139,7 +139,7 @@ func (e *Engine) prepareStore(ctx context.Context) error {
 		return fmt.Errorf("comparing the times of the jobs with the clock: %w", err)
 	}
 	counts, err := e.store.allCounts(ctx, selectAllCounts)
-	if e.known = slices.Collect(maps.Keys(counts)); err == nil {
+	if e.storedQueues = slices.Collect(maps.Keys(counts)); err == nil {
 		err = e.db.Read(ctx, func(r *sqldb.Reader) error {
 			var last int64
 			err := r.QueryRow(`SELECT COALESCE(MAX(k), 0) FROM (SELECT MAX(k) AS k FROM jobs UNION ALL SELECT MAX(k) FROM batches) AS keys`).Scan(&last)
@@ -278,7 +278,7 @@ func (e *Engine) load(ctx context.Context, epoch int64, names ...string) error {
 
 // loadAll loads all queues.
 func (e *Engine) loadAll(ctx context.Context) error {
-	if err := e.load(ctx, 0, e.known...); err != nil {
+	if err := e.load(ctx, 0, e.storedQueues...); err != nil {
 		return err
 	}
 	err := e.commits.flush()

@@ -11,9 +11,9 @@ import (
 // try stores commits, and returns the commits that it could not store. If the disk is full,
 // it stores small changes in the reserved space.
 func (c *committer) try(pending []*commit) (left []*commit, err error) {
-	for _, one := range pending {
-		if one.hasFailed() {
-			c.withdraw(one, true) // submissions that were recorded during the outage
+	for _, p := range pending {
+		if p.hasFailed() {
+			c.withdraw(p, true) // submissions that were recorded during the outage
 		}
 	}
 	all := merged(pending)
@@ -41,18 +41,18 @@ func (c *committer) try(pending []*commit) (left []*commit, err error) {
 			return pending, errors.Join(err, reserved)
 		}
 	}
-	for _, one := range pending {
-		waiting := slices.DeleteFunc(slices.Clone(one.changes), func(ch *change) bool { return !waits[ch.job] })
+	for _, p := range pending {
+		waiting := slices.DeleteFunc(slices.Clone(p.changes), func(ch *change) bool { return !waits[ch.job] })
 		if len(waiting) == 0 {
 			continue
 		}
-		for _, ch := range one.changes {
+		for _, ch := range p.changes {
 			if !waits[ch.job] {
 				ch.stored()
 			}
 		}
-		one.changes = waiting // a later change of another job must not be undone by the next try
-		left = append(left, one)
+		p.changes = waiting // a later change of another job must not be undone by the next try
+		left = append(left, p)
 	}
 	if len(left) == 0 {
 		err = nil
@@ -68,10 +68,10 @@ func merged(pending []*commit) *commit {
 	}
 	all := &commit{counts: map[string]Counts{}, process: pending[0].process, tried: true}
 	last := map[*job]*change{}
-	for _, one := range pending {
-		maps.Copy(all.counts, one.counts)
-		all.batches = append(all.batches, one.batches...)
-		for _, later := range one.changes {
+	for _, p := range pending {
+		maps.Copy(all.counts, p.counts)
+		all.batches = append(all.batches, p.batches...)
+		for _, later := range p.changes {
 			ch := *later
 			if before := last[ch.job]; before != nil {
 				ch.isNew, ch.input, ch.rest, ch.wholeRow = before.isNew, before.input, before.rest, before.wholeRow || ch.wholeRow
@@ -116,8 +116,8 @@ func (c *committer) withdraw(of *commit, rolledBack bool) (withdrawn bool) {
 			}
 		}
 		c.mu.Lock()
-		for _, one := range []*commit{of, c.open} {
-			one.events = slices.DeleteFunc(one.events, func(t transition) bool { return t.Job == j.id })
+		for _, p := range []*commit{of, c.open} {
+			p.events = slices.DeleteFunc(p.events, func(t transition) bool { return t.Job == j.id })
 		}
 		of.counts[j.queue.name], c.open.counts[j.queue.name] = j.queue.counts, j.queue.counts
 		for _, unstored := range []*change{ch, j.change} {

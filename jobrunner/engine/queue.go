@@ -21,16 +21,13 @@ type queue struct {
 	jobs    map[string]*job
 	ready   jobHeap // in the queue
 	timed   jobHeap // by row.due
-	calls   map[lane]*jobHeap
+	calls   map[OwnerHost]*jobHeap
 	takers  list.List // of *waiter, the longest waiting first
 	counts  Counts
 	batches map[int64]*batch // of a batch queue
 	evicted int              // counts the jobs that were evicted
 	open    *commit          // has the changes since lock
 }
-
-// lane is a queue of webhook calls of an owner to a host.
-type lane = BusyHost
 
 // job is a job in memory.
 type job struct {
@@ -114,7 +111,7 @@ func (h *jobHeap) first() *job {
 }
 
 func newQueue(e *Engine, name string, epoch int64) *queue {
-	return &queue{engine: e, name: name, epoch: epoch, jobs: map[string]*job{}, calls: map[lane]*jobHeap{}, batches: map[int64]*batch{},
+	return &queue{engine: e, name: name, epoch: epoch, jobs: map[string]*job{}, calls: map[OwnerHost]*jobHeap{}, batches: map[int64]*batch{},
 		ready: jobHeap{order: byTurn}, timed: jobHeap{order: byDue}}
 }
 
@@ -208,7 +205,7 @@ func (q *queue) place(j *job) {
 	if j.webhook == "" {
 		return
 	}
-	l := lane{j.owner, j.host}
+	l := OwnerHost{j.owner, j.host}
 	if q.calls[l] == nil {
 		q.calls[l] = &jobHeap{order: byCall}
 	}
@@ -240,8 +237,8 @@ func sizeOf(chunks []numberedChunk) (n int) {
 	return n
 }
 
-// next takes jobs for a worker: IN_QUEUE → IN_PROGRESS.
-func (q *queue) next(t Take) (jobs []*job) {
+// take takes jobs for a worker: IN_QUEUE → IN_PROGRESS.
+func (q *queue) take(t Take) (jobs []*job) {
 	if t.Leadership.Epoch != 0 && t.Leadership.Epoch != q.epoch {
 		return nil
 	}
@@ -268,7 +265,7 @@ func (q *queue) serve() {
 	for place := q.takers.Front(); place != nil && q.ready.Len() > 0; {
 		w := place.Value.(*waiter)
 		following := place.Next()
-		if jobs := q.next(w.take); len(jobs) > 0 {
+		if jobs := q.take(w.take); len(jobs) > 0 {
 			q.takers.Remove(place)
 			w.jobs <- takenOf(jobs)
 		}

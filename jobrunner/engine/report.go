@@ -121,8 +121,8 @@ func (e *Engine) ReportAndTake(ctx context.Context, ref Ref, r Report, next Take
 	return jobs
 }
 
-// reported is a report that was applied to the job in memory.
-type reported struct {
+// appliedReport is a report that was applied to the job in memory.
+type appliedReport struct {
 	engine   *Engine
 	ref      Ref
 	report   Report
@@ -135,8 +135,8 @@ type reported struct {
 }
 
 // report applies a report to the job in memory. It takes the next jobs unless next is nil.
-func (e *Engine) report(ctx context.Context, ref Ref, r Report, next *Take) *reported {
-	p := &reported{engine: e, ref: ref, report: r, at: e.now()}
+func (e *Engine) report(ctx context.Context, ref Ref, r Report, next *Take) *appliedReport {
+	p := &appliedReport{engine: e, ref: ref, report: r, at: e.now()}
 	if full := e.memory.check(r.size(), false); full != nil && (r.output != nil || r.chunks != nil) {
 		if !r.Result() {
 			p.err = full
@@ -155,7 +155,7 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, next *Take) *rep
 		p.streamed = j.streamed
 	}
 	if next != nil && e.commits.failure() == nil {
-		p.next = takenOf(q.next(*next))
+		p.next = takenOf(q.take(*next))
 	}
 	p.commit = q.unlock()
 	return p
@@ -169,7 +169,7 @@ func (r Report) by(ref Ref) event {
 
 // result waits until the report is stored. If the commit fails, the report is in the spool until it
 // succeeds.
-func (p *reported) result() (Directive, error) {
+func (p *appliedReport) result() (Directive, error) {
 	if p.err != nil || !p.accepted {
 		return Stale, p.err
 	}
@@ -181,12 +181,12 @@ func (p *reported) result() (Directive, error) {
 		return Stale, nil
 	}
 	r := p.report
-	one := &entry{Ref: p.ref, At: p.at, Streamed: p.streamed, Kind: r.kind, Output: r.output, Message: r.message, Chunks: r.chunks}
-	if err := p.engine.spool.add(one); err != nil {
+	spooled := &entry{Ref: p.ref, At: p.at, Streamed: p.streamed, Kind: r.kind, Output: r.output, Message: r.message, Chunks: r.chunks}
+	if err := p.engine.spool.add(spooled); err != nil {
 		return Stale, err
 	}
-	p.engine.commits.removeOnceStored(p.commit, one)
-	if one.path == "" {
+	p.engine.commits.removeOnceStored(p.commit, spooled)
+	if spooled.path == "" {
 		return SpooledInMemory, nil
 	}
 	return Spooled, nil
@@ -206,23 +206,23 @@ func (c *committer) removeOnceStored(to *commit, entries ...*entry) {
 
 // replay applies the reports to an earlier process that were not stored.
 func (e *Engine) replay(q *queue) {
-	for _, one := range e.spool.forQueue(q.name) {
-		full, err := one.read()
-		j := q.jobs[one.Ref.ID]
-		at := min(one.At, e.now()) // the clock may have been set back
+	for _, spooled := range e.spool.forQueue(q.name) {
+		full, err := spooled.read()
+		j := q.jobs[spooled.Ref.ID]
+		at := min(spooled.At, e.now()) // the clock may have been set back
 		switch {
 		case err != nil:
-			e.log.Error("a spooled report can't be read, and stays in the data folder", "job", one.Ref.ID, "endpoint", q.name, "error", err)
+			e.log.Error("a spooled report can't be read, and stays in the data folder", "job", spooled.Ref.ID, "endpoint", q.name, "error", err)
 			continue
-		case j == nil || len(full.Chunks) > 0 && j.streamed >= one.Streamed: // it is stored already
+		case j == nil || len(full.Chunks) > 0 && j.streamed >= spooled.Streamed: // it is stored already
 		default:
 			q.applyAt(j, event{kind: timePasses}, at)
-			q.applyAt(j, full.report().by(one.Ref), at)
+			q.applyAt(j, full.report().by(spooled.Ref), at)
 		}
 		if q.open == nil {
-			e.spool.remove([]*entry{one})
+			e.spool.remove([]*entry{spooled})
 		} else {
-			e.commits.removeOnceStored(q.open, one)
+			e.commits.removeOnceStored(q.open, spooled)
 		}
 	}
 }

@@ -66,5 +66,5 @@ func (e *Engine) takeQueued(ctx context.Context, t Take) (*queue, []Taken, error
 	if err != nil {
 		return nil, nil, err
 	}
-	return q, takenOf(q.next(t)), nil
+	return q, takenOf(q.take(t)), nil
 }

@@ -32,11 +32,11 @@ type CallQueue struct {
 	Next            time.Time // when the next call is due
 }
 
-// BusyHost is a host to which an owner's calls in flight have reached their limit.
-type BusyHost struct{ Owner, Host string }
+// OwnerHost is a host to which an owner's calls in flight have reached their limit.
+type OwnerHost struct{ Owner, Host string }
 
 // CallQueues returns the queues that have calls to hosts that aren't busy.
-func (e *Engine) CallQueues(busy []BusyHost) (queues []CallQueue) {
+func (e *Engine) CallQueues(busy []OwnerHost) (queues []CallQueue) {
 	for _, q := range e.all() {
 		q.mu.Lock()
 		owners := map[string]bool{}
@@ -54,7 +54,7 @@ func (e *Engine) CallQueues(busy []BusyHost) (queues []CallQueue) {
 }
 
 // nextCall returns the job of an owner's next call to a host that isn't busy, or nil.
-func (q *queue) nextCall(owner string, busy []BusyHost) (next *job) {
+func (q *queue) nextCall(owner string, busy []OwnerHost) (next *job) {
 	for l, calls := range q.calls {
 		j := calls.first()
 		if j == nil {
@@ -68,7 +68,7 @@ func (q *queue) nextCall(owner string, busy []BusyHost) (next *job) {
 
 // ClaimCall claims and returns the first due call of a queue to a host that isn't busy.
 // After the claim the call is due again. ClaimCall returns nil if no call is due.
-func (e *Engine) ClaimCall(ctx context.Context, of CallQueue, busy []BusyHost, claim time.Duration) (*Call, error) {
+func (e *Engine) ClaimCall(ctx context.Context, of CallQueue, busy []OwnerHost, claim time.Duration) (*Call, error) {
 	if err := e.commits.failure(); err != nil {
 		return nil, err
 	}

@@ -116,14 +116,14 @@ type one struct {
 
 func (o one) Calls() <-chan struct{} { return nil }
 
-func (o one) CallQueues([]engine.BusyHost) []engine.CallQueue {
+func (o one) CallQueues([]engine.OwnerHost) []engine.CallQueue {
 	if o.url == "" {
 		return nil
 	}
 	return []engine.CallQueue{{Endpoint: "ep", Next: time.Unix(1, 0)}}
 }
 
-func (o one) ClaimCall(context.Context, engine.CallQueue, []engine.BusyHost, time.Duration) (*engine.Call, error) {
+func (o one) ClaimCall(context.Context, engine.CallQueue, []engine.OwnerHost, time.Duration) (*engine.Call, error) {
 	return &engine.Call{URL: o.url, Host: "h", Job: engine.Job{State: engine.Completed}, Input: []byte(`{}`)}, nil
 }
 

@@ -36,7 +36,7 @@ type lane struct{ owner, endpoint string }
 type share struct {
 	mu    sync.Mutex
 	open  map[lane]int
-	hosts map[engine.BusyHost]int
+	hosts map[engine.OwnerHost]int
 	slow  map[lane]bool // the last call timed out
 
 	turns      int            // number of calls begun
@@ -46,7 +46,7 @@ type share struct {
 
 func newShare() share {
 	return share{
-		open: map[lane]int{}, hosts: map[engine.BusyHost]int{}, slow: map[lane]bool{},
+		open: map[lane]int{}, hosts: map[engine.OwnerHost]int{}, slow: map[lane]bool{},
 		ownerTurns: map[string]int{}, laneTurns: map[lane]int{},
 	}
 }
@@ -113,14 +113,14 @@ func (s *share) begin(c *engine.Call) {
 	l := laneOf(c)
 	s.ownerTurns[l.owner], s.laneTurns[l] = s.turns, s.turns
 	s.open[l]++
-	s.hosts[engine.BusyHost{Owner: c.Owner, Host: c.Host}]++
+	s.hosts[engine.OwnerHost{Owner: c.Owner, Host: c.Host}]++
 }
 
 func (s *share) end(c *engine.Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	release(s.open, laneOf(c))
-	release(s.hosts, engine.BusyHost{Owner: c.Owner, Host: c.Host})
+	release(s.hosts, engine.OwnerHost{Owner: c.Owner, Host: c.Host})
 }
 
 func release[K comparable](counts map[K]int, key K) {
@@ -146,7 +146,7 @@ func (s *share) recordOutcome(c *engine.Call, inTime bool) {
 }
 
 // busyHosts returns the hosts that have reached maxPerHost.
-func (s *share) busyHosts() (hosts []engine.BusyHost) {
+func (s *share) busyHosts() (hosts []engine.OwnerHost) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for host, n := range s.hosts {

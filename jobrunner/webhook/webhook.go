@@ -39,8 +39,8 @@ const (
 // Queue is the part of the engine that a Sender uses.
 type Queue interface {
 	Calls() <-chan struct{}
-	CallQueues(busy []engine.BusyHost) []engine.CallQueue
-	ClaimCall(ctx context.Context, q engine.CallQueue, busy []engine.BusyHost, claim time.Duration) (*engine.Call, error)
+	CallQueues(busy []engine.OwnerHost) []engine.CallQueue
+	ClaimCall(ctx context.Context, q engine.CallQueue, busy []engine.OwnerHost, claim time.Duration) (*engine.Call, error)
 	Called(c *engine.Call, again time.Time)
 }
 
