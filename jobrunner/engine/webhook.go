@@ -32,7 +32,7 @@ type CallQueue struct {
 	Next            time.Time // when the next call is due
 }
 
-// OwnerHost is a host to which an owner's calls in flight have reached their limit.
+// OwnerHost is an owner of webhooks and a host that they call.
 type OwnerHost struct{ Owner, Host string }
 
 // CallQueues returns the queues that have calls to hosts that aren't busy.
