@@ -323,7 +323,7 @@ func (j *Jobrunner) openAPIs(ctx context.Context, c Config, hooks webhook.Policy
 	if c.AdminClock {
 		apis = front.Clock(j.clock, j.keys, j.pools.OffClock, j.bills.Meter.Checkpoint, apis)
 	}
-	j.handler = httplimit.Bodies(front.New(front.Config{
+	j.handler = httplimit.LimitBodies(front.New(front.Config{
 		APIs: apis, Page: j.node.ForwardPage(j.page.Load()), Metrics: j.metrics, Keys: j.keys, Ready: j.node.Unready, Remote: c.Remote, Profile: c.Profile, Logger: c.Logger,
 	}))
 	return nil

@@ -91,7 +91,7 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	address, done, err := b.pick(r.Context(), endpoint)
 	if err != nil {
-		if httplimit.Stopping(r.Context()) {
+		if httplimit.ServerStops(r.Context()) {
 			httpanswer.ErrorForm.Fail(w, r, b.Logger, err)
 			return
 		}
@@ -151,7 +151,7 @@ func rewrite(p *httputil.ProxyRequest) {
 }
 
 func (b *balancer) answerError(w http.ResponseWriter, r *http.Request, err error) {
-	if httplimit.Stopping(r.Context()) {
+	if httplimit.ServerStops(r.Context()) {
 		w.Header().Set("Retry-After", httplimit.RetryAfter)
 		refuse(w, http.StatusServiceUnavailable, "the deployment stopped before the worker answered. The request was sent once")
 		return

@@ -228,7 +228,7 @@ func shortage(ctx context.Context, err error) *Refusal {
 		return Refuse(http.StatusInsufficientStorage, "%s", sqldb.Public(err))
 	case class != sqldb.Fault: // the class of all errors that aren't the database's
 		return unavailable(sqldb.RetryAfter, sqldb.Public(err))
-	case httplimit.Stopping(ctx):
+	case httplimit.ServerStops(ctx):
 		return unavailable(httplimit.RetryAfter, httplimit.ErrStopping.Error())
 	}
 	return nil
@@ -245,7 +245,7 @@ func BodyRefused(ctx context.Context, err error) *Refusal {
 	switch {
 	case errors.As(err, &tooLarge):
 		return Refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", tooLarge.Limit)
-	case errors.Is(err, httplimit.ErrMemory), httplimit.Stopping(ctx):
+	case errors.Is(err, httplimit.ErrMemory), httplimit.ServerStops(ctx):
 		refusal := shortage(ctx, err)
 		refusal.Close = true
 		return refusal

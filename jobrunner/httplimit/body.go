@@ -33,9 +33,9 @@ const (
 // ErrSlowBody is the error of a body below the minimum rate; the answer is 408.
 var ErrSlowBody = errors.New("the body arrives too slowly")
 
-// Bodies enforces the minimum rate on the bodies of next's requests. It answers without waiting for
+// LimitBodies enforces the minimum rate on the bodies of next's requests. It answers without waiting for
 // a body that next doesn't read.
-func Bodies(next http.Handler) http.Handler {
+func LimitBodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// RFC 9112, 6.1: the connection must end after a request with both Content-Length and
 		// Transfer-Encoding, and after an HTTP/1.0 request with Transfer-Encoding. net/http

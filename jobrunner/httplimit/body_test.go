@@ -29,7 +29,7 @@ func serveVirtually(t *testing.T, handler http.HandlerFunc, test func(t *testing
 		network := pipenet.Listen()
 		listener := httplimit.Listen(network, httplimit.Connections{})
 		server := &http.Server{
-			Handler: httplimit.Bodies(handler), ConnState: listener.State, ConnContext: listener.Context,
+			Handler: httplimit.LimitBodies(handler), ConnState: listener.State, ConnContext: listener.Context,
 			ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		}
 		go server.Serve(listener)
@@ -235,7 +235,7 @@ func TestAnswerIsRead(t *testing.T) {
 	}
 }
 
-func reserve(t *testing.T, m *httplimit.Memory, bytes int64) *httplimit.Hold {
+func reserve(t *testing.T, m *httplimit.Memory, bytes int64) *httplimit.Reservation {
 	t.Helper()
 	h, err := m.Reserve(bytes)
 	must.Succeed(t, err, "reserving", bytes)
@@ -320,10 +320,10 @@ func TestReadBody(t *testing.T) {
 		if !known {
 			r.ContentLength = -1
 		}
-		body, hold, err := m.ReadBody(r, iotest.HalfReader(r.Body), 1<<20, 1, false)
+		body, reservation, err := m.ReadBody(r, iotest.HalfReader(r.Body), 1<<20, 1, false)
 		must.Require(t, err == nil && string(body) == text, "length known:", known, len(body), "bytes,", err)
 		expectFull(t, m, 5_000_000-1_000_000+1)
-		hold.Release()
+		reservation.Release()
 		reserve(t, m, 5_000_000)
 
 		m = httplimit.NewMemory(500_000)

@@ -27,7 +27,7 @@ type conn struct {
 }
 
 // SetReadDeadline changes the deadline of Conn only when a Read is in progress or begins: net/http and
-// Bodies replace most of the deadlines of a request before a Read, and each change costs a timer.
+// LimitBodies replace most of the deadlines of a request before a Read, and each change costs a timer.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,14 +148,14 @@ func (c *conn) CloseWrite() error {
 // ErrStopping is the cancellation cause of requests' contexts when the server stops.
 var ErrStopping = errors.New("the deployment is stopping: try again when it is running")
 
-// Stopping reports whether a request's context was cancelled because the server
+// ServerStops reports whether a request's context was cancelled because the server
 // stops, and not because its client disconnected.
-func Stopping(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrStopping) }
+func ServerStops(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrStopping) }
 
-// Answering returns the context for answering a request. If the server's stop cancelled the request,
+// AnswerContext returns the context for answering a request. If the server's stop cancelled the request,
 // this context isn't cancelled, so that the answer can read the final state.
-func Answering(ctx context.Context) context.Context {
-	if Stopping(ctx) {
+func AnswerContext(ctx context.Context) context.Context {
+	if ServerStops(ctx) {
 		return context.WithoutCancel(ctx)
 	}
 	return ctx

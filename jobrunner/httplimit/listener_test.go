@@ -157,7 +157,7 @@ func serveTCP(t *testing.T, handler http.HandlerFunc) (address string) {
 	t.Helper()
 	inner := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	listener := httplimit.Listen(inner, httplimit.Connections{})
-	server := &http.Server{Handler: httplimit.Bodies(handler), ConnState: listener.State, ConnContext: listener.Context}
+	server := &http.Server{Handler: httplimit.LimitBodies(handler), ConnState: listener.State, ConnContext: listener.Context}
 	go server.Serve(listener)
 	t.Cleanup(func() { server.Close() })
 	return inner.Addr().String()

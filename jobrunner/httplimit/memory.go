@@ -30,54 +30,54 @@ type Memory struct {
 
 func NewMemory(limit int64) *Memory { return &Memory{limit, semaphore.NewWeighted(limit)} }
 
-// Hold is a reserved part of the budget. A nil Hold reserves nothing.
-type Hold struct {
+// Reservation is a reserved part of the budget. A nil Reservation reserves nothing.
+type Reservation struct {
 	memory *Memory
 	bytes  int64
 }
 
 // Reserve reserves a part of the budget, or returns ErrMemory at once.
-func (m *Memory) Reserve(bytes int64) (*Hold, error) {
-	h := &Hold{memory: m}
-	if err := h.grow(bytes); err != nil {
+func (m *Memory) Reserve(bytes int64) (*Reservation, error) {
+	r := &Reservation{memory: m}
+	if err := r.grow(bytes); err != nil {
 		return nil, err
 	}
-	return h, nil
+	return r, nil
 }
 
 // Wait reserves a part of the budget as soon as it is free. It returns ErrMemory after memoryWait,
 // or the error of ctx.
-func (m *Memory) Wait(ctx context.Context, bytes int64) (*Hold, error) {
+func (m *Memory) Wait(ctx context.Context, bytes int64) (*Reservation, error) {
 	patient, cancel := context.WithTimeout(ctx, memoryWait)
 	defer cancel()
 	bytes = min(bytes, m.limit)
 	if m.free.Acquire(patient, bytes) != nil {
 		return nil, cmp.Or(ctx.Err(), ErrMemory)
 	}
-	return &Hold{m, bytes}, nil
+	return &Reservation{m, bytes}, nil
 }
 
-// grow enlarges the hold, or returns ErrMemory at once.
-func (h *Hold) grow(bytes int64) error {
-	bytes = min(bytes, h.memory.limit)
-	if more := bytes - h.bytes; more > 0 && !h.memory.free.TryAcquire(more) {
+// grow enlarges the reservation, or returns ErrMemory at once.
+func (r *Reservation) grow(bytes int64) error {
+	bytes = min(bytes, r.memory.limit)
+	if more := bytes - r.bytes; more > 0 && !r.memory.free.TryAcquire(more) {
 		return ErrMemory
 	}
-	h.bytes = bytes
+	r.bytes = bytes
 	return nil
 }
 
-// shrink releases a part of the hold.
-func (h *Hold) shrink(bytes int64) {
-	bytes = min(bytes, h.bytes)
-	h.memory.free.Release(h.bytes - bytes)
-	h.bytes = bytes
+// shrink releases a part of the reservation.
+func (r *Reservation) shrink(bytes int64) {
+	bytes = min(bytes, r.bytes)
+	r.memory.free.Release(r.bytes - bytes)
+	r.bytes = bytes
 }
 
-// Release releases the hold. It may be called again.
-func (h *Hold) Release() {
-	if h != nil {
-		h.shrink(0)
+// Release releases the reservation. It may be called again.
+func (r *Reservation) Release() {
+	if r != nil {
+		r.shrink(0)
 	}
 }
 
@@ -85,11 +85,11 @@ func (h *Hold) Release() {
 const firstBuffer = 16 << 10
 
 // ReadBody reads a request's body from a reader that enforces limit. It reserves a multiple of the
-// body's size, because the caller needs memory to process it. The caller must release the hold. If
+// body's size, because the caller needs memory to process it. The caller must release the reservation. If
 // wait is true, as for the deployment's own workers, ReadBody waits for its first reservation, which is
 // the only one if the request has a Content-Length. If the Content-Length exceeds the limit, it returns
 // an *http.MaxBytesError.
-func (m *Memory) ReadBody(r *http.Request, from io.Reader, limit, multiple int64, wait bool) (body []byte, hold *Hold, err error) {
+func (m *Memory) ReadBody(r *http.Request, from io.Reader, limit, multiple int64, wait bool) (body []byte, reservation *Reservation, err error) {
 	if r.ContentLength > limit {
 		return nil, nil, &http.MaxBytesError{Limit: limit}
 	}
@@ -98,9 +98,9 @@ func (m *Memory) ReadBody(r *http.Request, from io.Reader, limit, multiple int64
 		size = firstBuffer
 	}
 	if wait {
-		hold, err = m.Wait(r.Context(), multiple*size)
+		reservation, err = m.Wait(r.Context(), multiple*size)
 	} else {
-		hold, err = m.Reserve(multiple * size)
+		reservation, err = m.Reserve(multiple * size)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -110,17 +110,17 @@ func (m *Memory) ReadBody(r *http.Request, from io.Reader, limit, multiple int64
 		n, err := from.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		if errors.Is(err, io.EOF) {
-			return body, hold, nil
+			return body, reservation, nil
 		}
 		if err == nil && len(body) == cap(body) {
 			// Both buffers exist while one is copied to the other.
-			if err = hold.grow((2*multiple + 1) * int64(cap(body))); err == nil {
+			if err = reservation.grow((2*multiple + 1) * int64(cap(body))); err == nil {
 				body = append(make([]byte, 0, 2*cap(body)), body...)
-				hold.shrink(multiple * int64(cap(body)))
+				reservation.shrink(multiple * int64(cap(body)))
 			}
 		}
 		if err != nil {
-			hold.Release()
+			reservation.Release()
 			return nil, nil, err
 		}
 	}

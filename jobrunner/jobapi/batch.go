@@ -40,11 +40,11 @@ func Summarize(b engine.Batch) BatchSummary { return BatchSummary{b, b.Created.U
 
 // createBatch responds with {id, status} of a DRAFT (page of August 2026: batch jobs).
 func (a *api) createBatch(w http.ResponseWriter, r *http.Request, t target) error {
-	body, hold, err := a.readBody(w, r, maxRun, 3)
+	body, reservation, err := a.readBody(w, r, maxRun, 3)
 	if err != nil {
 		return err
 	}
-	defer hold.Release()
+	defer reservation.Release()
 	inputs, err := batchInputs(body, body, "the body")
 	if err != nil {
 		return err
@@ -71,11 +71,11 @@ func (a *api) dropIfDeleted(ctx context.Context, endpoint string) error {
 }
 
 func (a *api) addRequests(w http.ResponseWriter, r *http.Request, t target) error {
-	body, hold, err := a.readBody(w, r, maxRun, 3)
+	body, reservation, err := a.readBody(w, r, maxRun, 3)
 	if err != nil {
 		return err
 	}
-	defer hold.Release()
+	defer reservation.Release()
 	members, ok := rawjson.Members(body, "requests")
 	if !ok {
 		return explainMalformed(body, `{"requests": [{"input": {…}}]}`)
@@ -136,11 +136,11 @@ func (a *api) removeRequest(w http.ResponseWriter, r *http.Request, t target) er
 }
 
 func (a *api) renameBatch(w http.ResponseWriter, r *http.Request, t target) error {
-	body, hold, err := a.readBody(w, r, maxRun, 1)
+	body, reservation, err := a.readBody(w, r, maxRun, 1)
 	if err != nil {
 		return err
 	}
-	defer hold.Release()
+	defer reservation.Release()
 	members, ok := rawjson.Members(body, "name")
 	if !ok {
 		return explainMalformed(body, `{"name": "…"}`)
@@ -221,7 +221,7 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 		return err
 	}
 	read := func(maxOutput int) (requests []engine.Job, total int, err error) {
-		return a.Engine.Requests(httplimit.Answering(r.Context()), t.endpoint, t.job, p.Offset, p.Limit, maxOutput)
+		return a.Engine.Requests(httplimit.AnswerContext(r.Context()), t.endpoint, t.job, p.Offset, p.Limit, maxOutput)
 	}
 	requests, total, err := read(pageOutput)
 	size, large := 0, false
@@ -229,11 +229,11 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 		size, large = size+q.Size, large || q.Size > pageOutput
 	}
 	if large && err == nil {
-		hold, err := a.Answers.Wait(httplimit.Answering(r.Context()), int64(2*size))
+		reservation, err := a.Answers.Wait(httplimit.AnswerContext(r.Context()), int64(2*size))
 		if err != nil {
 			return err
 		}
-		defer hold.Release()
+		defer reservation.Release()
 		if requests, total, err = read(math.MaxInt32); err != nil {
 			return err
 		}
@@ -247,7 +247,7 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 	return nil
 }
 
-// appendRequest appends a request with its output, or the error of one that failed.
+// appendRequest appends a request with its output or error.
 func appendRequest(b []byte, q engine.Job) []byte {
 	b = fmt.Appendf(b, `{"id":%q,"status":%q`, q.ID, q.State)
 	switch {

@@ -17,12 +17,12 @@ import (
 
 // run queues a job and answers at once (service description: POST /run).
 func (a *api) run(w http.ResponseWriter, r *http.Request, t target) error {
-	n, hold, err := a.submission(w, r, t, maxRun)
+	n, reservation, err := a.submission(w, r, t, maxRun)
 	if err != nil {
 		return err
 	}
 	job, _, err := a.queue(r.Context(), n)
-	hold.Release()
+	reservation.Release()
 	if err != nil {
 		return err
 	}
@@ -38,32 +38,32 @@ func (a *api) runSync(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	n, hold, err := a.submission(w, r, t, maxRunSync)
+	n, reservation, err := a.submission(w, r, t, maxRunSync)
 	if err != nil {
 		return err
 	}
 	n.Sync, n.Wait = true, wait
 	job, watch, err := a.queue(r.Context(), n)
-	hold.Release()
+	reservation.Release()
 	if err != nil {
 		return err
 	}
 	return a.answerSubmitted(w, r, t, cmp.Or(wait, engine.DefaultWait), job, watch)
 }
 
-// submission reads a submitted job. The caller releases the hold once the job is queued.
-func (a *api) submission(w http.ResponseWriter, r *http.Request, t target, limit int64) (engine.NewJob, *httplimit.Hold, error) {
-	body, hold, err := a.readBody(w, r, limit, 1)
+// submission reads a submitted job. The caller releases the reservation once the job is queued.
+func (a *api) submission(w http.ResponseWriter, r *http.Request, t target, limit int64) (engine.NewJob, *httplimit.Reservation, error) {
+	body, reservation, err := a.readBody(w, r, limit, 1)
 	if err != nil {
 		return engine.NewJob{}, nil, err
 	}
 	n, err := a.parseSubmission(body)
 	if err != nil {
-		hold.Release()
+		reservation.Release()
 		return engine.NewJob{}, nil, err
 	}
 	n.Endpoint, n.Owner = t.endpoint, t.owner
-	return n, hold, nil
+	return n, reservation, nil
 }
 
 // queue stores a job and informs the pools. For a Sync job it returns a watch that the caller stops.
@@ -92,7 +92,7 @@ func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
 	if err := a.setTTL(r, t); err != nil {
 		return err
 	}
-	job, err := a.look(r.Context(), t)
+	job, err := a.readJob(r.Context(), t)
 	if err != nil {
 		return err
 	}
@@ -196,8 +196,8 @@ func (a *api) requests(w http.ResponseWriter, r *http.Request, t target) error {
 // smallOutput is the size in bytes up to which an output is read without reserving memory first.
 const smallOutput = 64 << 10
 
-// look reads a job, without its output if that is large.
-func (a *api) look(ctx context.Context, t target) (engine.Job, error) {
+// readJob reads a job, without its output if that is large.
+func (a *api) readJob(ctx context.Context, t target) (engine.Job, error) {
 	return a.Engine.GetUpTo(ctx, t.endpoint, t.job, smallOutput)
 }
 
@@ -210,14 +210,14 @@ func (a *api) answerJob(w http.ResponseWriter, r *http.Request, t target, job en
 		return nil
 	}
 	need := int64(2 * job.Size) // the output and its copy in the answer
-	hold, err := a.Answers.Reserve(need)
+	reservation, err := a.Answers.Reserve(need)
 	if err != nil {
 		job.Output = nil
-		hold, err = a.Answers.Wait(httplimit.Answering(r.Context()), need)
+		reservation, err = a.Answers.Wait(httplimit.AnswerContext(r.Context()), need)
 	}
-	defer hold.Release()
+	defer reservation.Release()
 	if err == nil && job.Output == nil {
-		job, err = a.Engine.Get(httplimit.Answering(r.Context()), t.endpoint, t.job)
+		job, err = a.Engine.Get(httplimit.AnswerContext(r.Context()), t.endpoint, t.job)
 	}
 	if err == nil {
 		writeJob(w, job)

@@ -25,12 +25,12 @@ const openAIModels = "/v1/models"
 // instead of the job (field notes: /openai/{route}). Only this client waits for the job, so the job is
 // cancelled when the client disconnects, and when no worker takes it in time.
 func (a *api) openAI(w http.ResponseWriter, r *http.Request, t target) error {
-	input, hold, err := a.openAIInput(w, r, t.route)
+	input, reservation, err := a.openAIInput(w, r, t.route)
 	if err != nil {
 		return err
 	}
 	job, watch, err := a.queue(r.Context(), engine.NewJob{Endpoint: t.endpoint, Input: input, Sync: true})
-	hold.Release()
+	reservation.Release()
 	if err != nil {
 		return err
 	}
@@ -48,21 +48,21 @@ func (a *api) openAI(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-func (a *api) openAIInput(w http.ResponseWriter, r *http.Request, route string) ([]byte, *httplimit.Hold, error) {
+func (a *api) openAIInput(w http.ResponseWriter, r *http.Request, route string) ([]byte, *httplimit.Reservation, error) {
 	var input bytes.Buffer
 	named, err := json.Marshal(route)
 	if err != nil {
 		return nil, nil, err
 	}
-	var hold *httplimit.Hold // of the body
+	var reservation *httplimit.Reservation // of the body
 	if r.Method == http.MethodPost {
 		var body []byte
-		if body, hold, err = a.readBody(w, r, maxRunSync, 2); err != nil {
+		if body, reservation, err = a.readBody(w, r, maxRunSync, 2); err != nil {
 			return nil, nil, err
 		}
 		body = bytes.TrimSpace(body)
 		if !rawjson.Valid(body) || !isObject(body) {
-			hold.Release()
+			reservation.Release()
 			return nil, nil, httpanswer.Refuse(http.StatusBadRequest, "the body must be a JSON object")
 		}
 		input.Grow(len(body) + len(named) + len(`{"openai_input":,"openai_route":}`))
@@ -72,30 +72,30 @@ func (a *api) openAIInput(w http.ResponseWriter, r *http.Request, route string) 
 	}
 	appendMember(&input, "openai_route", named)
 	input.WriteByte('}')
-	return input.Bytes(), hold, nil
+	return input.Bytes(), reservation, nil
 }
 
 // relay waits for a worker, and then passes on its chunks until the job ends. After an error the
 // caller must cancel the job.
 func (a *api) relay(ctx context.Context, p *relayAnswer, t target) error {
 	var job engine.Job
-	err := a.hold(ctx, t, openAIWait, func() (taken bool, err error) {
-		job, err = a.Engine.Get(httplimit.Answering(ctx), t.endpoint, t.job)
+	err := a.waitUntil(ctx, t, openAIWait, func() (taken bool, err error) {
+		job, err = a.Engine.Get(httplimit.AnswerContext(ctx), t.endpoint, t.job)
 		return job.State != engine.InQueue, err
 	})
 	if err != nil {
 		return err
 	}
-	if httplimit.Stopping(ctx) && !job.State.Terminal() {
+	if httplimit.ServerStops(ctx) && !job.State.Terminal() {
 		return httplimit.ErrStopping
 	}
 	if job.State == engine.InQueue {
 		return httpanswer.Refuse(http.StatusGatewayTimeout, "no worker took the job within %s", openAIWait)
 	}
-	err = a.hold(ctx, t, engine.MaxTTL, func() (ended bool, err error) {
+	err = a.waitUntil(ctx, t, engine.MaxTTL, func() (ended bool, err error) {
 		for more := true; more; {
 			var chunks [][]byte
-			if job, chunks, more, err = a.Engine.Drain(httplimit.Answering(ctx), t.endpoint, t.job); err != nil {
+			if job, chunks, more, err = a.Engine.Drain(httplimit.AnswerContext(ctx), t.endpoint, t.job); err != nil {
 				return false, err
 			}
 			if err := p.pass(chunks, job.Retries); err != nil {
@@ -107,7 +107,7 @@ func (a *api) relay(ctx context.Context, p *relayAnswer, t target) error {
 	if err != nil {
 		return err
 	}
-	if httplimit.Stopping(ctx) && !job.State.Terminal() {
+	if httplimit.ServerStops(ctx) && !job.State.Terminal() {
 		return httplimit.ErrStopping
 	}
 	switch job.State {

@@ -58,9 +58,9 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	}
 	var job engine.Job
 	var chunks [][]byte
-	err = a.hold(r.Context(), t, wait, func() (enough bool, err error) {
+	err = a.waitUntil(r.Context(), t, wait, func() (done bool, err error) {
 		more := false
-		job, chunks, more, err = a.Engine.Drain(httplimit.Answering(r.Context()), t.endpoint, t.job)
+		job, chunks, more, err = a.Engine.Drain(httplimit.AnswerContext(r.Context()), t.endpoint, t.job)
 		if more {
 			job.State = engine.InProgress // until the client has the last chunks
 		}

@@ -34,9 +34,9 @@ const (
 
 // readBody reads a body of at most limit bytes. multiple is the memory that the caller needs as a
 // multiple of the body. The body must be UTF-8, because a worker must be able to read it. An invalid
-// body is a *httpanswer.Refusal. The caller releases the hold when it no longer needs the bytes.
-func (a *api) readBody(w http.ResponseWriter, r *http.Request, limit, multiple int64) ([]byte, *httplimit.Hold, error) {
-	body, hold, err := a.Bodies.ReadBody(r, http.MaxBytesReader(w, r.Body, limit), limit, multiple, false)
+// body is a *httpanswer.Refusal. The caller releases the reservation when it no longer needs the bytes.
+func (a *api) readBody(w http.ResponseWriter, r *http.Request, limit, multiple int64) ([]byte, *httplimit.Reservation, error) {
+	body, reservation, err := a.Bodies.ReadBody(r, http.MaxBytesReader(w, r.Body, limit), limit, multiple, false)
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
@@ -47,10 +47,10 @@ func (a *api) readBody(w http.ResponseWriter, r *http.Request, limit, multiple i
 		return nil, nil, httpanswer.BodyRefused(r.Context(), err)
 	}
 	if !utf8.Valid(body) {
-		hold.Release()
+		reservation.Release()
 		return nil, nil, httpanswer.Refuse(http.StatusBadRequest, "the body is not JSON: its text is not UTF-8: send it uncompressed, in UTF-8")
 	}
-	return body, hold, nil
+	return body, reservation, nil
 }
 
 func (a *api) parseSubmission(body []byte) (job engine.NewJob, err error) {

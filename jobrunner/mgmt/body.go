@@ -48,8 +48,8 @@ func decode[T any](c *call, u contract.Use) (T, error) {
 	if large, ok := any(&body).(largeBody); ok {
 		limit, factor = large.maxBody(), 4 // it has few strings: the text, the value, and its encrypted forms
 	}
-	text, hold, err := c.Bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, limit), limit, factor, false)
-	defer hold.Release()
+	text, reservation, err := c.Bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, limit), limit, factor, false)
+	defer reservation.Release()
 	if err != nil {
 		return body, httpanswer.BodyRefused(c.ctx(), err)
 	}
@@ -371,8 +371,8 @@ func checkBodySize(c *call, limit int64) error {
 	if c.http.ContentLength > limit {
 		return httpanswer.BodyRefused(c.ctx(), &http.MaxBytesError{Limit: limit})
 	}
-	text, hold, err := c.Bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, limit), limit, 1, false)
-	defer hold.Release()
+	text, reservation, err := c.Bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, limit), limit, 1, false)
+	defer reservation.Release()
 	if err != nil {
 		return httpanswer.BodyRefused(c.ctx(), err)
 	}

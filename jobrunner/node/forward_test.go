@@ -58,7 +58,7 @@ func (n *Node) lead(at engine.Leader) { n.places.endpoints.Store("e", place{Lead
 
 func (n *Node) handler(own http.HandlerFunc) http.Handler {
 	toLeader := n.forwardToLeader(own)
-	return httplimit.Bodies(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { toLeader(w, r, "e") }))
+	return httplimit.LimitBodies(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { toLeader(w, r, "e") }))
 }
 
 func (p *pair) send(t *testing.T, method, path, body string) (status int, text string) {
@@ -234,7 +234,7 @@ func TestNodeStopsDuringForwardedRequest(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		p.stop(httplimit.ErrStopping)
 		<-r.Context().Done()
-		fmt.Fprint(w, "stopping: ", httplimit.Stopping(r.Context()))
+		fmt.Fprint(w, "stopping: ", httplimit.ServerStops(r.Context()))
 	}, ownRequest)
 	status, text := p.send(t, "POST", "runsync", "{}")
 	must.Hold(t, status == http.StatusOK && text == "stopping: true", status, text)

@@ -135,7 +135,7 @@ func (f *forwarder) send(w http.ResponseWriter, r *http.Request, to string) outc
 	}
 	defer context.AfterFunc(f.node.places.peer(to), cancel)()
 	defer context.AfterFunc(r.Context(), func() {
-		if conn := a.conn.Load(); conn != nil && httplimit.Stopping(r.Context()) {
+		if conn := a.conn.Load(); conn != nil && httplimit.ServerStops(r.Context()) {
 			if half, ok := (*conn).(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 				return // see serveHere
 			}
@@ -147,7 +147,7 @@ func (f *forwarder) send(w http.ResponseWriter, r *http.Request, to string) outc
 	switch {
 	case a.err == nil:
 		return answered
-	case r.Context().Err() != nil && !httplimit.Stopping(r.Context()):
+	case r.Context().Err() != nil && !httplimit.ServerStops(r.Context()):
 		panic(http.ErrAbortHandler) // the client has disconnected
 	}
 	f.node.Logger.DebugContext(r.Context(), "forwarding a request failed", "path", r.URL.Path, "to", to, "error", a.err)

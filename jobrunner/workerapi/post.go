@@ -16,8 +16,8 @@ import (
 )
 
 func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
-	p, hold, err := a.readPost(r)
-	defer hold.Release()
+	p, reservation, err := a.readPost(r)
+	defer reservation.Release()
 	if err != nil {
 		return err
 	}
@@ -31,8 +31,8 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 // fails with the reason.
 func (a *api) done(w http.ResponseWriter, r *http.Request, t target) error {
 	defer t.BeginPost(t.job)()
-	p, hold, err := a.readPost(r)
-	defer hold.Release()
+	p, reservation, err := a.readPost(r)
+	defer reservation.Release()
 	if unusable, ok := errors.AsType[*unusableError](err); ok && !unusable.progress {
 		text := "the worker's result was refused: " + unusable.Error()
 		if err := t.Report(context.WithoutCancel(r.Context()), t.job, engine.Fail(text, nil), false); err != nil {
@@ -87,12 +87,12 @@ func newUnusableError(body []byte, format string, args ...any) error {
 }
 
 // readPost returns an *unusableError for an invalid body, but not for an incomplete one, which the worker
-// posts again. The caller must release the hold, also after an error.
-func (a *api) readPost(r *http.Request) (p post, hold *httplimit.Hold, err error) {
+// posts again. The caller must release the reservation, also after an error.
+func (a *api) readPost(r *http.Request) (p post, reservation *httplimit.Reservation, err error) {
 	if r.ContentLength > maxBody { // only the start of the body is read
 		r.ContentLength = maxBody
 	}
-	body, hold, err := a.Bodies.ReadBody(r, io.LimitReader(r.Body, maxBody+1), maxBody, 1, true)
+	body, reservation, err := a.Bodies.ReadBody(r, io.LimitReader(r.Body, maxBody+1), maxBody, 1, true)
 	if errors.Is(err, httplimit.ErrMemory) {
 		return p, nil, err // keeps the connection for the retry
 	}
@@ -101,15 +101,15 @@ func (a *api) readPost(r *http.Request) (p post, hold *httplimit.Hold, err error
 	}
 	if len(body) > maxBody {
 		_, _ = io.CopyN(io.Discard, r.Body, maxDiscarded)
-		return p, hold, newUnusableError(body, "the body is larger than %d bytes: return a reference to the data instead, such as a URL", maxBody)
+		return p, reservation, newUnusableError(body, "the body is larger than %d bytes: return a reference to the data instead, such as a URL", maxBody)
 	}
 	body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
 	members, ok := rawjson.Members(body, "output", "metrics", "status", "stopPod", "error")
 	if !ok {
 		if fault := rawjson.Fault(body); fault != nil {
-			return p, hold, newUnusableError(body, "the body is not a JSON object, %s", fault)
+			return p, reservation, newUnusableError(body, "the body is not a JSON object, %s", fault)
 		}
-		return p, hold, newUnusableError(body, "the body is not a JSON object")
+		return p, reservation, newUnusableError(body, "the body is not a JSON object")
 	}
 	p.output, p.metrics = members["output"], members["metrics"]
 	if len(p.metrics) > 0 && p.metrics[0] != '{' {
@@ -123,7 +123,7 @@ func (a *api) readPost(r *http.Request) (p post, hold *httplimit.Hold, err error
 			p.output = nil
 		}
 	}
-	return p, hold, nil
+	return p, reservation, nil
 }
 
 // errorText converts an error of any JSON type to a text, as clients expect.

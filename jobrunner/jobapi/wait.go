@@ -13,21 +13,21 @@ import (
 // retryPause is the pause before another try if the database is unavailable, in real time.
 const retryPause = 250 * time.Millisecond
 
-// hold calls look now and after each change of a job, until look returns true or an error, the wait is
-// over, or the deployment stops. If the client disconnects, it returns the error of ctx. During an outage
+// waitUntil calls check now and after each change of a job, until check returns true or an error, the wait
+// is over, or the deployment stops. If the client disconnects, it returns the error of ctx. During an outage
 // of the database it retries, and returns the error only when the wait is over.
-func (a *api) hold(ctx context.Context, t target, wait time.Duration, look func() (enough bool, err error)) error {
-	return a.holdBy(ctx, a.Engine.Watch(t.endpoint, t.job), wait, look)
+func (a *api) waitUntil(ctx context.Context, t target, wait time.Duration, check func() (done bool, err error)) error {
+	return a.waitUntilOn(ctx, a.Engine.Watch(t.endpoint, t.job), wait, check)
 }
 
-// holdBy is hold with an existing watch, which it stops.
-func (a *api) holdBy(ctx context.Context, watch *engine.Watch, wait time.Duration, look func() (enough bool, err error)) error {
+// waitUntilOn is waitUntil with an existing watch, which it stops.
+func (a *api) waitUntilOn(ctx context.Context, watch *engine.Watch, wait time.Duration, check func() (done bool, err error)) error {
 	defer watch.Stop()
 	elapsed := a.Clock.NewTimer(wait)
 	defer elapsed.Stop()
 	for expired := false; ; {
-		enough, err := look()
-		if err != nil && !sqldb.Temporary(err) || enough || expired {
+		done, err := check()
+		if err != nil && !sqldb.Temporary(err) || done || expired {
 			return err
 		}
 		var retry <-chan time.Time
@@ -40,8 +40,8 @@ func (a *api) holdBy(ctx context.Context, watch *engine.Watch, wait time.Duratio
 		case <-elapsed.C:
 			expired = true
 		case <-ctx.Done():
-			if httplimit.Stopping(ctx) {
-				_, err = look() // once more, before the answer
+			if httplimit.ServerStops(ctx) {
+				_, err = check() // once more, before the answer
 				return err
 			}
 			return ctx.Err()
@@ -52,10 +52,10 @@ func (a *api) holdBy(ctx context.Context, watch *engine.Watch, wait time.Duratio
 // answerEnd responds with a job once it has ended or the wait is over. If the database isn't available
 // then, it responds with the job as last read. A client that disconnects doesn't affect the job.
 func (a *api) answerEnd(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job) error {
-	err := a.hold(r.Context(), t, wait, func() (enough bool, err error) {
-		now, err := a.look(httplimit.Answering(r.Context()), t)
+	err := a.waitUntil(r.Context(), t, wait, func() (done bool, err error) {
+		latest, err := a.readJob(httplimit.AnswerContext(r.Context()), t)
 		if err == nil || !sqldb.Temporary(err) {
-			job = now
+			job = latest
 		}
 		return job.State.Terminal(), err
 	})
@@ -71,13 +71,13 @@ func (a *api) answerSubmitted(w http.ResponseWriter, r *http.Request, t target, 
 	t.job = job.ID
 	unread := false // the job has changed since it was last read
 	read := func() error {
-		now, err := a.look(httplimit.Answering(r.Context()), t)
+		latest, err := a.readJob(httplimit.AnswerContext(r.Context()), t)
 		if err == nil || !sqldb.Temporary(err) {
-			job, unread = now, false
+			job, unread = latest, false
 		}
 		return err
 	}
-	err := a.holdBy(r.Context(), watch, wait, func() (ended bool, err error) {
+	err := a.waitUntilOn(r.Context(), watch, wait, func() (ended bool, err error) {
 		result, look := watch.End()
 		if result != nil {
 			job = *result
