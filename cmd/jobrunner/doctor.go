@@ -272,7 +272,7 @@ func (d *doctor) postgres(ctx context.Context) finding {
 	err = db.Read(ctx, func(r *sqldb.Reader) error {
 		return r.QueryRow("SELECT current_setting('server_version')").Scan(&version)
 	})
-	behind, behindErr := db.Behind(ctx, time.Now)
+	behind, behindErr := db.MeasureClockLag(ctx, time.Now)
 	if err := errors.Join(err, behindErr); err != nil {
 		return fail("correct --engine or --engine-file", "%s", err)
 	}

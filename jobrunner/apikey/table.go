@@ -216,7 +216,7 @@ func insert(tx *sqldb.Tx, k Key) error {
 // change changes the table. Across all nodes, one change runs at a time.
 func (t *Table) change(edit func(tx *sqldb.Tx) error) error {
 	ctx := context.Background()
-	err := t.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
+	err := t.db.WriteWithReservedSpace(ctx, func(tx *sqldb.Tx) error {
 		if err := tx.Lock("keys"); err != nil {
 			return err
 		}

@@ -306,7 +306,7 @@ func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 			}
 		}
 		for _, statement := range []string{deleteCounts, deleteBatchesOf, deleteLeadership} {
-			if _, err := execAlone(ctx, e.db.WriteWithReserve, statement, name); err != nil {
+			if _, err := execInTransaction(ctx, e.db.WriteWithReservedSpace, statement, name); err != nil {
 				return err
 			}
 		}

@@ -182,7 +182,7 @@ func (e *Engine) leave() {
 	if e.db.Shared() {
 		ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 		defer cancel()
-		if _, err := execAlone(ctx, e.db.WriteWithReserve, deleteProcess, e.Process()); err != nil && !sqldb.Temporary(err) {
+		if _, err := execInTransaction(ctx, e.db.WriteWithReservedSpace, deleteProcess, e.Process()); err != nil && !sqldb.Temporary(err) {
 			e.log.Error("giving up the leadership of this process", "error", err)
 		}
 	}

@@ -82,7 +82,7 @@ func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Lea
 	id := e.Process()
 	e.loading.Lock() // so that Release is not between the claim and the load
 	defer e.loading.Unlock()
-	err := e.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
+	err := e.db.WriteWithReservedSpace(ctx, func(tx *sqldb.Tx) error {
 		clear(own)
 		for _, endpoint := range endpoints {
 			var epoch int64
@@ -130,7 +130,7 @@ func (e *Engine) Release(ctx context.Context, endpoint string, l Leadership) err
 	if err := e.commits.flush(); err != nil {
 		return err
 	}
-	_, err := execAlone(ctx, e.db.Write, releaseLeadership, endpoint, l.Process, l.Epoch)
+	_, err := execInTransaction(ctx, e.db.Write, releaseLeadership, endpoint, l.Process, l.Epoch)
 	if err == nil {
 		e.Announce(LeadershipChanged, endpoint)
 	}

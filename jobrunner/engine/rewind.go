@@ -30,7 +30,7 @@ const (
 // alive, because their clocks agree with the times of the jobs.
 func (e *Engine) rewind(ctx context.Context) error {
 	by := int64(0)
-	err := e.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
+	err := e.db.WriteWithReservedSpace(ctx, func(tx *sqldb.Tx) error {
 		by = 0
 		others, err := processesBesides(tx, e.Process())
 		if err != nil || len(others) > 0 {

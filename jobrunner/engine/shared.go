@@ -162,7 +162,7 @@ func (e *Engine) removeDead(ctx context.Context, others, seen map[string]process
 		if p.missed < missedBeats {
 			continue
 		}
-		n, err := execAlone(ctx, e.db.Write, deleteStaleProcess, id, other.beats)
+		n, err := execInTransaction(ctx, e.db.Write, deleteStaleProcess, id, other.beats)
 		if err != nil {
 			return err
 		}

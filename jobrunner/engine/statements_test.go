@@ -310,7 +310,7 @@ func TestActiveJobsAreCounted(t *testing.T) {
 	for range 2 {
 		must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t)
 	}
-	must.Do(execAlone(t.Context(), db.Write, upsertCounts, "ep", 0, 0, -1, 5, 6, 7))(t)
+	must.Do(execInTransaction(t.Context(), db.Write, upsertCounts, "ep", 0, 0, -1, 5, 6, 7))(t)
 	_, counts, err := e.store.load(t.Context(), "ep")
 	must.Hold(t, err == nil && counts == Counts{InQueue: 2, waiting: 2, Completed: 5, Failed: 6, Retried: 7}, counts, err)
 }

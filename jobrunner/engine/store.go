@@ -120,12 +120,12 @@ func (r *row) others() []any {
 func (s *store) commit(c *commit, reserve bool) error {
 	write := s.db.Write
 	if reserve {
-		write = s.db.WriteWithReserve
+		write = s.db.WriteWithReservedSpace
 	}
 	return write(context.Background(), func(tx *sqldb.Tx) error {
 		if s.db.Shared() {
 			try := s.tries.Add(1)
-			if err := errors.Join(tx.Later(numberTry, try, c.process, try), tx.Require(fence, ErrNotLeader, c.process, try)); err != nil {
+			if err := errors.Join(tx.Pipeline(numberTry, try, c.process, try), tx.Require(fence, ErrNotLeader, c.process, try)); err != nil {
 				return err
 			}
 		}
@@ -206,7 +206,7 @@ func (w writes) delete(k int64, wasTaken bool) {
 // run runs each statement for all its rows.
 func (w writes) run(tx *sqldb.Tx) error {
 	for _, statement := range []string{upsertBatch, deleteChunks, insertChunk, insertNewChunk, insertJob, upsertJob, insertInput, upsertInput, updateRun, updateJob, deleteJob, deleteInput, deleteOutput, insertOutput, upsertOutput, deleteBatch, upsertCounts} {
-		if err := tx.LaterEach(statement, w[statement]); err != nil {
+		if err := tx.PipelineEach(statement, w[statement]); err != nil {
 			return err
 		}
 	}
@@ -223,7 +223,7 @@ func boolToInt(b bool) int {
 // deleteJobs deletes jobs by a statement that returns their keys, and returns how many.
 func (s *store) deleteJobs(ctx context.Context, statement string, args ...any) (n int, err error) {
 	var keys []int64
-	err = s.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
+	err = s.db.WriteWithReservedSpace(ctx, func(tx *sqldb.Tx) error {
 		statements := writes{}
 		keys = nil
 		err := tx.Each(func(row sqldb.Row) error {
@@ -342,7 +342,7 @@ func (s *store) drain(ctx context.Context, k int64) (all []numberedChunk, more b
 	s.undeliveredSize -= sizeOf(before)
 	s.mu.Unlock()
 	if err == nil && last > 0 {
-		err = s.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
+		err = s.db.WriteWithReservedSpace(ctx, func(tx *sqldb.Tx) error {
 			all = nil
 			return tx.Each(func(row sqldb.Row) error {
 				var n numberedChunk
@@ -367,8 +367,8 @@ func (s *store) drain(ctx context.Context, k int64) (all []numberedChunk, more b
 	return nil, more, err
 }
 
-// execAlone runs a statement in its own transaction, and returns the number of rows that it changed.
-func execAlone(ctx context.Context, write func(context.Context, func(*sqldb.Tx) error) error, statement string, args ...any) (rows int64, err error) {
+// execInTransaction runs a statement in its own transaction, and returns the number of rows that it changed.
+func execInTransaction(ctx context.Context, write func(context.Context, func(*sqldb.Tx) error) error, statement string, args ...any) (rows int64, err error) {
 	err = write(ctx, func(tx *sqldb.Tx) (err error) {
 		rows, err = tx.Exec(statement, args...)
 		return err

@@ -225,9 +225,9 @@ func shortage(ctx context.Context, err error) *Refusal {
 	case errors.Is(err, httplimit.ErrMemory):
 		return unavailable(httplimit.RetryAfter, err.Error())
 	case class == sqldb.Full:
-		return Refuse(http.StatusInsufficientStorage, "%s", sqldb.Public(err))
+		return Refuse(http.StatusInsufficientStorage, "%s", sqldb.PublicText(err))
 	case class != sqldb.Fault: // the class of all errors that aren't the database's
-		return unavailable(sqldb.RetryAfter, sqldb.Public(err))
+		return unavailable(sqldb.RetryAfter, sqldb.PublicText(err))
 	case httplimit.ServerStops(ctx):
 		return unavailable(httplimit.RetryAfter, httplimit.ErrStopping.Error())
 	}

@@ -137,7 +137,7 @@ func (q *sharedQuotas) count(ctx context.Context, owner string, h http.Header) (
 		}
 		refused = l.count(h)
 		for i, w := range windows {
-			if err := tx.Later(setQuota, owner, int64(w.length.Seconds()), l.windowStart[i].UnixMilli(), l.counts[i]); err != nil {
+			if err := tx.Pipeline(setQuota, owner, int64(w.length.Seconds()), l.windowStart[i].UnixMilli(), l.counts[i]); err != nil {
 				return err
 			}
 		}

@@ -74,7 +74,7 @@ func (t *Timekeeper) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	behind, err := t.db.Behind(ctx, t.clock.MachineTime)
+	behind, err := t.db.MeasureClockLag(ctx, t.clock.MachineTime)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (t *Timekeeper) writeJump(ctx context.Context, jump time.Duration) error {
 // correct corrects the clock's drift, and records a jump of the database's clock for the nodes
 // that start later.
 func (t *Timekeeper) correct(ctx context.Context) error {
-	behind, err := t.db.Behind(ctx, t.clock.MachineTime)
+	behind, err := t.db.MeasureClockLag(ctx, t.clock.MachineTime)
 	if err != nil {
 		return err
 	}

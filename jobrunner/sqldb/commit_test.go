@@ -98,7 +98,7 @@ func TestRequire(t *testing.T) {
 		for _, reads := range []bool{false, true} {
 			err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 				err := errors.Join(
-					tx.Later("INSERT INTO notes (name) VALUES (?)", fmt.Sprint(name, reads)),
+					tx.Pipeline("INSERT INTO notes (name) VALUES (?)", fmt.Sprint(name, reads)),
 					tx.Require("SELECT 1 FROM notes WHERE name = ?", errUnmet, name))
 				if err == nil && reads {
 					err = tx.QueryRow("SELECT COUNT(*) FROM notes").Scan(new(int))

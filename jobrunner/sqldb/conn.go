@@ -60,7 +60,7 @@ func (c *conn) exec(query string, args ...any) (rows int64, err error) {
 	return c.lite.Changes(), nil
 }
 
-func (c *conn) later(query string, args ...any) error {
+func (c *conn) pipeline(query string, args ...any) error {
 	_, err := c.exec(query, args...)
 	return err
 }
@@ -68,7 +68,7 @@ func (c *conn) later(query string, args ...any) error {
 // rowsAtOnce is the number of small rows that one INSERT stores. More would hardly be faster.
 const rowsAtOnce = 8
 
-func (c *conn) laterEach(query string, rows [][]any) error {
+func (c *conn) pipelineEach(query string, rows [][]any) error {
 	for len(rows) >= rowsAtOnce && strings.HasPrefix(query, "INSERT") {
 		first := slices.Concat(rows[:rowsAtOnce]...)
 		if slices.ContainsFunc(first, isLarge) {
@@ -79,13 +79,13 @@ func (c *conn) laterEach(query string, rows [][]any) error {
 			text = withRows(forSQLite(query), rowsAtOnce)
 			c.multiRow[query] = text
 		}
-		if err := c.later(text, first...); err != nil {
+		if err := c.pipeline(text, first...); err != nil {
 			return err
 		}
 		rows = rows[rowsAtOnce:]
 	}
 	for _, args := range rows {
-		if err := c.later(query, args...); err != nil {
+		if err := c.pipeline(query, args...); err != nil {
 			return err
 		}
 	}
@@ -147,8 +147,8 @@ type querier interface {
 type session interface {
 	querier
 	exec(query string, args ...any) (rows int64, err error)
-	later(query string, args ...any) error
-	laterEach(query string, rows [][]any) error
+	pipeline(query string, args ...any) error
+	pipelineEach(query string, rows [][]any) error
 	script(statements string) error
 	lock(name string) error // see Tx.Lock
 }
@@ -200,20 +200,20 @@ func (tx *Tx) Exec(query string, args ...any) (rows int64, err error) {
 	return tx.session.exec(query, args...)
 }
 
-// Later runs a statement whose result the transaction doesn't need. On PostgreSQL it is
+// Pipeline runs a statement whose result the transaction doesn't need. On PostgreSQL it is
 // pipelined with the next statement or the commit, which then returns its error.
-func (tx *Tx) Later(query string, args ...any) error { return tx.session.later(query, args...) }
+func (tx *Tx) Pipeline(query string, args ...any) error { return tx.session.pipeline(query, args...) }
 
-// LaterEach is Later for each of several argument lists of the same types, which must
+// PipelineEach is Pipeline for each of several argument lists of the same types, which must
 // change different rows. They become one statement on PostgreSQL, and fewer INSERT
 // statements on SQLite, so the query must be an INSERT … VALUES or have a WHERE.
-func (tx *Tx) LaterEach(query string, rows [][]any) error {
-	return tx.session.laterEach(query, rows)
+func (tx *Tx) PipelineEach(query string, rows [][]any) error {
+	return tx.session.pipelineEach(query, rows)
 }
 
 // Require fails the transaction with an error unless a query returns a row. It is pipelined like
-// Later. The database must be shared.
+// Pipeline. The database must be shared.
 func (tx *Tx) Require(query string, otherwise error, args ...any) error {
 	tx.session.(*postgresTx).required = otherwise
-	return tx.Later("SELECT 1 / COUNT(*) FROM ("+query+") AS required", args...)
+	return tx.Pipeline("SELECT 1 / COUNT(*) FROM ("+query+") AS required", args...)
 }

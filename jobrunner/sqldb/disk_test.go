@@ -46,7 +46,7 @@ func TestReserve(t *testing.T) {
 			// Changes that free no space, and more of them than fit in the reserve.
 			last := &names[len(names)-1] // the smallest row
 			for i := range 1000 {
-				must.Succeed(t, db.WriteWithReserve(t.Context(), func(tx *sqldb.Tx) error {
+				must.Succeed(t, db.WriteWithReservedSpace(t.Context(), func(tx *sqldb.Tx) error {
 					n, err := tx.Exec("UPDATE notes SET name = ? WHERE name = ?", fmt.Sprint("changed ", i), *last)
 					if err == nil && n != 1 {
 						err = fmt.Errorf("%d rows changed", n)
@@ -58,7 +58,7 @@ func TestReserve(t *testing.T) {
 			must.Succeed(t, db.Close())
 			db = open(t, sqldb.Config{Dir: filepath.Join(disk, "data")})
 			must.Equal(t, count(t, db), len(names), "notes after a restart")
-			must.Succeed(t, db.WriteWithReserve(t.Context(), func(tx *sqldb.Tx) error {
+			must.Succeed(t, db.WriteWithReservedSpace(t.Context(), func(tx *sqldb.Tx) error {
 				n, err := tx.Exec("DELETE FROM notes")
 				if err == nil && n != int64(len(names)) {
 					err = fmt.Errorf("%d rows deleted, want %d", n, len(names))

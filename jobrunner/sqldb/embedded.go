@@ -112,10 +112,10 @@ func (db *embedded) classify(err error) error {
 	return err
 }
 
-func (db *embedded) migrating() (done func()) { return func() {} }
-func (db *embedded) shared() bool             { return false }
-func (db *embedded) notify(string)            {}
-func (db *embedded) listen(func(string))      {}
+func (db *embedded) beginMigration() (done func()) { return func() {} }
+func (db *embedded) shared() bool                  { return false }
+func (db *embedded) notify(string)                 {}
+func (db *embedded) listen(func(string))           {}
 
 func (db *embedded) close() error {
 	errs := []error{db.writer.close(), db.readers.close()}

@@ -73,9 +73,9 @@ func Temporary(err error) bool {
 	return c == Outage || c == Full
 }
 
-// Public returns a text for clients of an error that isn't a Fault. It omits the database's
+// PublicText returns a text for clients of an error that isn't a Fault. It omits the database's
 // own text, which has names of hosts, users and files.
-func Public(err error) string {
+func PublicText(err error) string {
 	if memory, ok := errors.AsType[*MemoryFullError](err); ok {
 		return memory.Error()
 	}

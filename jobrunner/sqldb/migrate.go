@@ -56,8 +56,8 @@ func (db *DB) Migrate(ctx context.Context, component string, steps []string) err
 	if done, err := db.beforeMigration(ctx, component, steps); err != nil || done {
 		return migrationError(component, err)
 	}
-	defer db.backend.migrating()()
-	return migrationError(component, db.WriteWithReserve(ctx, func(tx *Tx) error {
+	defer db.backend.beginMigration()()
+	return migrationError(component, db.WriteWithReservedSpace(ctx, func(tx *Tx) error {
 		if err := tx.Lock("migrate"); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func checkCompatible(version, compatible int, steps []string) error {
 	return fmt.Errorf("%w (it has version %d, which programs from version %d on can use; this one knows %d)", ErrNewer, version, compatible, len(steps))
 }
 
-// beforeMigration reads whether all steps are done. Before a Breaking step it calls mayBreak.
+// beforeMigration reads whether all steps are done. Before a Breaking step it calls beforeBreaking.
 func (db *DB) beforeMigration(ctx context.Context, component string, steps []string) (done bool, err error) {
 	var version, compatible int
 	readErr := db.Read(ctx, func(r *Reader) error {
@@ -121,15 +121,15 @@ func (db *DB) beforeMigration(ctx context.Context, component string, steps []str
 	case readErr != nil: // the table doesn't exist, or the write will return the error
 	case version >= len(steps):
 		return true, checkCompatible(version, compatible, steps)
-	case compatibleFrom(steps) > version && db.mayBreak != nil:
-		err = db.mayBreak(ctx)
+	case compatibleFrom(steps) > version && db.beforeBreaking != nil:
+		err = db.beforeBreaking(ctx)
 	}
 	return false, err
 }
 
 // BeforeBreaking sets a function that Migrate calls before it runs a Breaking step on
 // existing tables. Its error stops the migration. BeforeBreaking must precede Migrate.
-func (db *DB) BeforeBreaking(check func(ctx context.Context) error) { db.mayBreak = check }
+func (db *DB) BeforeBreaking(check func(ctx context.Context) error) { db.beforeBreaking = check }
 
 // CheckVersions checks whether another process has run a Breaking step that this program
 // doesn't know. If so, it returns an error, as all later calls of the database do.

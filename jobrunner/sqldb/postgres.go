@@ -220,8 +220,8 @@ func (p *postgres) read(ctx context.Context, fn func(*Reader) error) error {
 	return p.explain(fn(&Reader{postgresReader{p, ctx}}))
 }
 
-// migrating suspends responseTimeout, because migrating a large table can take long.
-func (p *postgres) migrating() (done func()) {
+// beginMigration suspends responseTimeout, because migrating a large table can take long.
+func (p *postgres) beginMigration() (done func()) {
 	p.migrations.Add(1)
 	return func() { p.migrations.Add(-1) }
 }

@@ -13,10 +13,10 @@ import (
 // no array of a gigabyte, and must answer within responseTimeout.
 const maxArguments = 16 << 20
 
-// laterEach queues one statement for several argument lists, which it sends as one array
+// pipelineEach queues one statement for several argument lists, which it sends as one array
 // per column. A statement costs the server and the client more than a row. If the rows have more
 // than maxArguments, each statement has a part of them, and all but the last are sent now.
-func (s *postgresTx) laterEach(query string, rows [][]any) error {
+func (s *postgresTx) pipelineEach(query string, rows [][]any) error {
 	for len(rows) > 0 {
 		size, n := 0, 0
 		for ; n < len(rows) && (n == 0 || size < maxArguments); n++ {

@@ -147,7 +147,7 @@ func TestManyBytes(t *testing.T) {
 	var statements int
 	err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 		big := make([]byte, 9<<20)
-		err := tx.LaterEach("INSERT INTO notes (name, body) VALUES (?, ?)", [][]any{{"a", big}, {"b", big}, {"c", []byte{}}, {"d", big}, {"e", big}, {"f", []byte{}}})
+		err := tx.PipelineEach("INSERT INTO notes (name, body) VALUES (?, ?)", [][]any{{"a", big}, {"b", big}, {"c", []byte{}}, {"d", big}, {"e", big}, {"f", []byte{}}})
 		return errors.Join(err, tx.QueryRow("SELECT count(*) FROM statements").Scan(&statements))
 	})
 	must.Hold(t, err == nil && statements == 3, "got", statements, "statements", err)
@@ -340,9 +340,9 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// A server on this machine has this machine's time. Behind is 0 for a database that isn't shared.
+// A server on this machine has this machine's time. The lag is 0 for a database that isn't shared.
 func TestBehind(t *testing.T) {
-	behind := must.Do(open(t, sqldb.Config{URL: pgtest.Start(t)}).Behind(t.Context(), time.Now))(t)
+	behind := must.Do(open(t, sqldb.Config{URL: pgtest.Start(t)}).MeasureClockLag(t.Context(), time.Now))(t)
 	must.Hold(t, behind.Abs() <= time.Second, "behind PostgreSQL by", behind)
-	must.Equal(t, must.Do(open(t, sqldb.Config{}).Behind(t.Context(), time.Now))(t), 0, "behind SQLite by")
+	must.Equal(t, must.Do(open(t, sqldb.Config{}).MeasureClockLag(t.Context(), time.Now))(t), 0, "behind SQLite by")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// postgresTx is a transaction, and the session of its Tx. BEGIN and the statements of Later
+// postgresTx is a transaction, and the session of its Tx. BEGIN and the statements of Pipeline
 // are pipelined with the next statement that needs a result, or with COMMIT, because round
 // trips dominate the cost of a job. Statements ignore the caller's context, because
 // cancelling one would break the connection.
@@ -97,7 +97,7 @@ func (s *postgresTx) exec(query string, args ...any) (rows int64, err error) {
 	return tag.RowsAffected(), err
 }
 
-func (s *postgresTx) later(query string, args ...any) error {
+func (s *postgresTx) pipeline(query string, args ...any) error {
 	s.queueStatement(s.p.text(query), storableTexts(args)...)
 	return nil
 }
@@ -125,5 +125,5 @@ func (s *postgresTx) script(statements string) error {
 // pipelined with the next statement. That statement sees what earlier holders of the lock
 // committed, because each statement has its own snapshot (READ COMMITTED).
 func (s *postgresTx) lock(name string) error {
-	return s.later("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' gpucloud ' || ?, 0))", name)
+	return s.pipeline("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' gpucloud ' || ?, 0))", name)
 }

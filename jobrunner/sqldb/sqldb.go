@@ -61,17 +61,17 @@ type DB struct {
 	closing sync.Once
 	closed  error
 
-	mu       sync.Mutex
-	versions map[string]int // this program's schema versions, by component
-	mayBreak func(ctx context.Context) error
-	outdated atomic.Pointer[error] // set if this program is too old for the database
+	mu             sync.Mutex
+	versions       map[string]int // this program's schema versions, by component
+	beforeBreaking func(ctx context.Context) error
+	outdated       atomic.Pointer[error] // set if this program is too old for the database
 }
 
 // backend implements a DB with SQLite (embedded.go) or with a PostgreSQL server (postgres.go).
 type backend interface {
 	write(ctx context.Context, fn func(*Tx) error, reserve bool) error
 	read(ctx context.Context, fn func(*Reader) error) error
-	migrating() (done func()) // a migration runs until done is called
+	beginMigration() (done func()) // a migration runs until done is called
 	shared() bool
 	notify(hint string)
 	listen(f func(hint string))
@@ -140,9 +140,9 @@ func (db *DB) Write(ctx context.Context, fn func(tx *Tx) error) error {
 	return db.write(ctx, fn, false)
 }
 
-// WriteWithReserve is a Write that may use the space reserved for a full disk. It is for
+// WriteWithReservedSpace is a Write that may use the space reserved for a full disk. It is for
 // writes that free space or that the program needs to start.
-func (db *DB) WriteWithReserve(ctx context.Context, fn func(tx *Tx) error) error {
+func (db *DB) WriteWithReservedSpace(ctx context.Context, fn func(tx *Tx) error) error {
 	return db.write(ctx, fn, true)
 }
 
@@ -213,9 +213,9 @@ func (c Config) name() string {
 // Shared reports whether other processes can use the same database.
 func (db *DB) Shared() bool { return db.backend.shared() }
 
-// Behind returns how far the clock now is behind the clock of a shared database, by which
+// MeasureClockLag returns how far the clock now is behind the clock of a shared database, by which
 // all processes set theirs. It returns 0 if the database isn't shared.
-func (db *DB) Behind(ctx context.Context, now func() time.Time) (behind time.Duration, err error) {
+func (db *DB) MeasureClockLag(ctx context.Context, now func() time.Time) (behind time.Duration, err error) {
 	if !db.Shared() {
 		return 0, nil
 	}

@@ -60,11 +60,11 @@ func TestLaterEach(t *testing.T) {
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			all = nil
 			err := errors.Join(
-				tx.LaterEach(insert, nil),
-				tx.LaterEach(insert, [][]any{{"b", []byte(nil), "a"}, {"c\x00", []byte{}, "a"}, {"a", []byte("2"), ""}}),
-				tx.LaterEach("UPDATE notes SET name = ? WHERE name = ? AND k > ?", [][]any{{"B", "b", 0}, {"A", "a", 1 << 40}}),
-				tx.LaterEach(insert, [][]any{{"d", []byte{}, ""}, {"e", []byte{}, ""}, {"f", []byte("3"), ""}}),
-				tx.LaterEach("DELETE FROM notes WHERE name = ? AND k > ?", [][]any{{"d", 0}, {"e", 0}, {"f", 1 << 40}}))
+				tx.PipelineEach(insert, nil),
+				tx.PipelineEach(insert, [][]any{{"b", []byte(nil), "a"}, {"c\x00", []byte{}, "a"}, {"a", []byte("2"), ""}}),
+				tx.PipelineEach("UPDATE notes SET name = ? WHERE name = ? AND k > ?", [][]any{{"B", "b", 0}, {"A", "a", 1 << 40}}),
+				tx.PipelineEach(insert, [][]any{{"d", []byte{}, ""}, {"e", []byte{}, ""}, {"f", []byte("3"), ""}}),
+				tx.PipelineEach("DELETE FROM notes WHERE name = ? AND k > ?", [][]any{{"d", 0}, {"e", 0}, {"f", 1 << 40}}))
 			if err != nil {
 				return err
 			}

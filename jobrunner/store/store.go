@@ -114,7 +114,7 @@ func (s *Store) write(ctx context.Context, fn func(tx *Tx) error) error {
 
 // delete is write for deletions, which must also succeed on a full disk.
 func (s *Store) delete(ctx context.Context, fn func(tx *Tx) error) error {
-	return s.transact(ctx, s.db.WriteWithReserve, fn)
+	return s.transact(ctx, s.db.WriteWithReservedSpace, fn)
 }
 
 func (s *Store) transact(ctx context.Context, write func(context.Context, func(*sqldb.Tx) error) error, fn func(tx *Tx) error) error {
