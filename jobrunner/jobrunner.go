@@ -115,7 +115,7 @@ type Jobrunner struct {
 	db         *sqldb.DB
 	clock      *clock.Clock
 	timekeeper *node.Timekeeper
-	machine    string // the node's id
+	folderID   string // of the data folder
 	keys       *apikey.Keys
 	added      *apikey.Table   // nil if the added keys are in a file
 	catalog    *catalog.Source // nil: the built-in catalog
@@ -201,7 +201,7 @@ func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	j.onClose(j.timekeeper.Close)
-	if j.machine, err = node.MachineID(c.DataDir); err != nil {
+	if j.folderID, err = node.LoadFolderID(c.DataDir); err != nil {
 		return err
 	}
 	if j.keys, j.added, err = apikey.Open(ctx, c.APIKey, c.KeyDir, j.db, j.clock.Now, c.Logger); err != nil {
@@ -229,7 +229,7 @@ func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
 func (j *Jobrunner) openJobs(ctx context.Context, c Config, hooks webhook.Policy) (err error) {
 	if j.engine, err = engine.Open(ctx, engine.Config{
 		DB: j.db, Clock: j.clock, Logger: c.Logger, Memory: c.StateMemory, Observe: j.recordEvent(c.OnJob), DataDir: c.DataDir,
-		Node: engine.Node{URL: c.NodeURL, Machine: j.machine},
+		Node: engine.Node{URL: c.NodeURL, FolderID: j.folderID},
 	}); err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
 	j.onClose(j.volumes.Stop)
 	j.endpoints = jobapi.NewEndpoints(j.store.Endpoint, j.engine.Epoch)
 	j.node = node.New(node.Config{
-		DB: j.db, Engine: j.engine, Store: j.store, Pools: j.pools, Pods: j.pods, Added: j.added, Timekeeper: j.timekeeper, Machine: j.machine, Key: c.APIKey, URL: c.NodeURL,
+		DB: j.db, Engine: j.engine, Store: j.store, Pools: j.pools, Pods: j.pods, Added: j.added, Timekeeper: j.timekeeper, FolderID: j.folderID, Key: c.APIKey, URL: c.NodeURL,
 		Changed: j.endpoints.Changed, Logger: c.Logger,
 	})
 	j.onClose(j.node.Close)
@@ -292,7 +292,7 @@ func (j *Jobrunner) startPods(ctx context.Context, c Config) error {
 	}
 	j.pods = pod.New(pod.Config{
 		Store: j.store, Programs: c.Pods, Devices: j.gpus, Driver: c.GPUs.Driver, Sample: c.GPUs.Sample, Volume: j.volumes.MountOf, Keeper: c.Volumes,
-		Credentials: j.store.Credentials, Secrets: j.store.ResolveSecrets, Folder: folder, Machine: j.machine, Persistent: c.DataDir != "",
+		Credentials: j.store.Credentials, Secrets: j.store.ResolveSecrets, Folder: folder, FolderID: j.folderID, Persistent: c.DataDir != "",
 		Catalog: j.catalog, Meter: j.bills, LogTo: c.LogWorkers, Clock: j.clock, Logger: c.Logger,
 	})
 	j.onClose(j.pods.Close)
@@ -305,7 +305,7 @@ func (j *Jobrunner) openAPIs(ctx context.Context, c Config, hooks webhook.Policy
 	bodies := httplimit.NewMemory(memory)
 	management, err := mgmt.New(ctx, mgmt.Config{
 		Bodies: bodies, DB: j.db, Store: j.store, Keys: j.keys, Clock: j.clock, Logger: c.Logger, Limits: c.ManagementLimits, Catalog: j.catalog, Meter: j.bills.Meter,
-		PodPrice: j.bills.PodPrice, Stock: j.gpus.Stock, Workers: j.pools, Pods: j.pods, PodReason: j.node.PodReason, OtherPods: j.node.OtherPods, Machine: j.machine,
+		PodPrice: j.bills.PodPrice, Stock: j.gpus.Stock, Workers: j.pools, Pods: j.pods, PodReason: j.node.PodReason, OtherPods: j.node.OtherPods, FolderID: j.folderID,
 		Sample: c.GPUs.Sample,
 	})
 	if err != nil {
@@ -335,7 +335,7 @@ func (j *Jobrunner) openPage(c Config, source *view.View, apis http.Handler) {
 		Source: source, Keys: j.keys, Key: c.APIKey, Clock: j.clock, Logger: c.Logger, API: front.ObserveChanges(c.Logger, j.metrics, apis), Version: c.Version,
 	}
 	if j.db.Shared() {
-		p.Others, p.Node, p.Machine = j.node.AskPages, c.NodeURL, j.machine
+		p.Others, p.Node, p.FolderID = j.node.AskPages, c.NodeURL, j.folderID
 	}
 	j.page.Store(page.New(p))
 	j.onClose(j.page.Load().Close)

@@ -87,7 +87,7 @@ func TestNodesThatDiffer(t *testing.T) {
 	engine := pgtest.Start(t)
 	start := func(machine, key, url string) *deployment {
 		c := jobrunner.Config{Engine: engine, DataDir: t.TempDir(), APIKey: key, NodeURL: url}
-		must.Succeed(t, os.WriteFile(filepath.Join(c.DataDir, node.MachineFile), []byte(machine), 0o600))
+		must.Succeed(t, os.WriteFile(filepath.Join(c.DataDir, node.FolderIDFile), []byte(machine), 0o600))
 		return deployWith(t, c)
 	}
 	first := start("a", "", "")

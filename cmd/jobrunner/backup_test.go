@@ -138,7 +138,7 @@ func TestBackupOfPostgres(t *testing.T) {
 func TestInterruptedBackup(t *testing.T) {
 	t.Parallel()
 	data, to := t.TempDir(), t.TempDir()
-	pipe := filepath.Join(data, node.MachineFile)
+	pipe := filepath.Join(data, node.FolderIDFile)
 	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
 		t.Skipf("%s %v", out, err)
 	}

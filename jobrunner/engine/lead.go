@@ -32,8 +32,8 @@ const (
 
 // Node is one of the processes that share a database.
 type Node struct {
-	URL     string // where the other processes reach it
-	Machine string // the id of its data folder
+	URL      string // where the other processes reach it
+	FolderID string // the id of its data folder
 }
 
 // Leadership is a process's right to run an endpoint. Its epoch is the fencing token.

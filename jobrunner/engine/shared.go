@@ -78,7 +78,7 @@ func (e *Engine) enter(ctx context.Context) error {
 		if err := tx.Lock("processes"); err != nil {
 			return err
 		}
-		return tx.QueryRow(insertProcess, id, e.node.URL, e.node.Machine).Scan(&number)
+		return tx.QueryRow(insertProcess, id, e.node.URL, e.node.FolderID).Scan(&number)
 	})
 	if err == nil {
 		e.number.Store(number)
@@ -180,7 +180,7 @@ func processesBesides(q sqldb.Querier, own string) (map[string]process, error) {
 	err := q.Each(func(row sqldb.Row) error {
 		var id string
 		var p process
-		err := row.Scan(&id, &p.beats, &p.node.URL, &p.node.Machine)
+		err := row.Scan(&id, &p.beats, &p.node.URL, &p.node.FolderID)
 		others[id] = p
 		return err
 	}, otherProcesses, own)

@@ -36,10 +36,10 @@ type Config struct {
 
 	// Limits enforces the rate limits of version 2. Otherwise answers always show full quotas.
 	// The deployments on a shared database have common limits.
-	Limits  bool
-	Workers *worker.Pools
-	Pods    *pod.Pods
-	Machine string // id of the data folder of this node, which runs the pods that it creates
+	Limits   bool
+	Workers  *worker.Pools
+	Pods     *pod.Pods
+	FolderID string // id of the data folder of this node, which runs the pods that it creates
 	// PodReason returns a human-readable text: why a pod waits, how it ended, or that its state is unknown.
 	PodReason func(store.Pod) string
 	// OtherPods returns the lists of pods and workers of the other nodes on a shared database, as JSON.

@@ -26,7 +26,7 @@ func (c *call) newPodV1(p store.Pod) podV1 {
 		DockerEntrypoint: nonNilList(command.Entrypoint), DockerStartCmd: nonNilList(command.Cmd),
 		PortMappings: map[string]int64{}, DesiredStatus: desiredStatus(p.Status),
 		LastStatusChange: p.Changed + ": " + p.ChangedAt.UTC().Format("Mon Jan 02 2006 15:04:05 GMT-0700 (MST)"),
-		CostPerHr:        price, AdjustedCostPerHr: price, SavingsPlans: []string{}, VCPUCount: float64(runtime.NumCPU()), MachineID: p.Machine,
+		CostPerHr:        price, AdjustedCostPerHr: price, SavingsPlans: []string{}, VCPUCount: float64(runtime.NumCPU()), MachineID: p.FolderID,
 		VolumeInGB: p.Volume.Size, VolumeMountPath: p.Volume.Path,
 	}
 	copyFields(&w, p)
@@ -317,7 +317,7 @@ func (c *call) workerPodsV1() ([]podV1, error) {
 func (c *call) newWorkerPodV1(e store.Endpoint, w worker.Info) podV1 {
 	p := store.Pod{
 		Head: store.Head{ID: w.ID, Name: e.Name}, Container: e.Container, TemplateID: e.TemplateID, Cloud: "SECURE",
-		PodState: store.PodState{Status: store.PodRunning, StartedAt: w.StartedAt, Changed: "Worker " + string(w.State), ChangedAt: c.Clock.Wall().Truncate(time.Millisecond), Machine: c.Machine},
+		PodState: store.PodState{Status: store.PodRunning, StartedAt: w.StartedAt, Changed: "Worker " + string(w.State), ChangedAt: c.Clock.Wall().Truncate(time.Millisecond), FolderID: c.FolderID},
 	}
 	p.Image = w.Image
 	if len(w.Devices) > 0 {

@@ -143,7 +143,7 @@ func (n *Node) syncPods(ctx context.Context) error {
 	}
 	at := make(map[string]string, len(all))
 	for _, p := range all {
-		at[p.ID] = p.Machine
+		at[p.ID] = p.FolderID
 	}
 	n.places.mu.Lock()
 	n.places.pods = at

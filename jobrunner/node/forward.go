@@ -46,11 +46,11 @@ func (n *Node) Forward(next http.Handler) http.Handler {
 			return
 		}
 		n.places.mu.Lock()
-		machine := n.places.pods[pod]
+		folderID := n.places.pods[pod]
 		n.places.mu.Unlock()
-		url, alive := n.urlOf(machine)
+		url, alive := n.urlOf(folderID)
 		switch {
-		case machine == n.Machine || !alive: // PodReason says that the pod's node is gone
+		case folderID == n.FolderID || !alive: // PodReason says that the pod's node is gone
 			next.ServeHTTP(w, r)
 		case isForwarded(r) || toPod.send(w, r, url) != answered:
 			refuseUnreachable(w, r)

@@ -50,8 +50,8 @@ func startServer(base context.Context, t *testing.T, handler http.Handler) *http
 	return server
 }
 
-func newNode(machine string) *Node {
-	return New(Config{Machine: machine, Logger: slog.New(slog.DiscardHandler)})
+func newNode(folderID string) *Node {
+	return New(Config{FolderID: folderID, Logger: slog.New(slog.DiscardHandler)})
 }
 
 func (n *Node) lead(at engine.Leader) { n.places.endpoints.Store("e", place{Leader: at}) }
@@ -182,7 +182,7 @@ func TestForwardedTwice(t *testing.T) {
 		fmt.Fprint(w, r.ContentLength, " bytes by way of ", r.Header[forwardedHeader])
 	}))
 	first, second := newPair(t, nil, nil), newPair(t, nil, nil)
-	second.node.Machine = "second"
+	second.node.FolderID = "second"
 	second.node.lead(engine.Leader{Leadership: engine.Leadership{Process: "last"}, URL: leader.URL})
 	first.node.lead(engine.Leader{Leadership: engine.Leadership{Process: "second"}, URL: strings.TrimSuffix(second.url, "/v2/e/")})
 	for _, size := range []int{1, 21 << 20} {

@@ -33,7 +33,7 @@ type Config struct {
 	Pods       *pod.Pods
 	Added      *apikey.Table // keys made with jobrunner keys add; nil if the database isn't shared
 	Timekeeper *Timekeeper
-	Machine    string // id of the data folder
+	FolderID   string // id of the data folder
 	Key        string // the deployment's API key
 	URL        string // where other nodes reach it
 	// Changed is called when this node or another one may have changed an endpoint.
@@ -151,16 +151,16 @@ func (n *Node) handleAnnouncement(ctx context.Context, kind, id string) {
 // PodReason returns a pod's reason. If the pod's node is gone, it returns a text which says that
 // the pod's state may be outdated.
 func (n *Node) PodReason(p store.Pod) string {
-	if _, alive := n.urlOf(p.Machine); alive || !n.DB.Shared() || p.Machine == n.Machine {
+	if _, alive := n.urlOf(p.FolderID); alive || !n.DB.Shared() || p.FolderID == n.FolderID {
 		return p.Reason
 	}
 	return "the jobrunner that has the pod is not running: this is the pod's last known state, and changes are applied when that jobrunner is back with its data folder"
 }
 
 // urlOf returns the URL of another node that runs.
-func (n *Node) urlOf(machine string) (url string, alive bool) {
+func (n *Node) urlOf(folderID string) (url string, alive bool) {
 	for _, other := range n.Engine.Nodes() {
-		if other.Machine == machine {
+		if other.FolderID == folderID {
 			return other.URL, true
 		}
 	}
@@ -206,17 +206,17 @@ func (n *Node) Close() {
 	n.resyncs.close()
 }
 
-// MachineFile is the file in the data folder that has the folder's id.
-const MachineFile = "machine"
+// FolderIDFile is the file in the data folder that has the folder's id.
+const FolderIDFile = "machine"
 
-// MachineID returns the id of a data folder, which it stores in the folder. Without a folder
+// LoadFolderID returns the id of a data folder, which it stores in the folder. Without a folder
 // it returns a new id.
-func MachineID(folder string) (string, error) {
+func LoadFolderID(folder string) (string, error) {
 	newID := strings.ToLower(rand.Text()[:12])
 	if folder == "" {
 		return newID, nil
 	}
-	path := filepath.Join(folder, MachineFile)
+	path := filepath.Join(folder, FolderIDFile)
 	text, err := os.ReadFile(path)
 	if id := strings.TrimSpace(string(text)); err == nil && id != "" {
 		return id, nil

@@ -59,7 +59,7 @@ func (n *Node) checkOthers(ctx context.Context) {
 	defer cancel()
 	for _, other := range n.askOthers(ctx, http.Header{"Authorization": {"Bearer " + n.Key}}, "/ui/node") {
 		problem := ""
-		switch sameURL, sameFolder := other.node.URL == n.URL, other.node.Machine == n.Machine; {
+		switch sameURL, sameFolder := other.node.URL == n.URL, other.node.FolderID == n.FolderID; {
 		case sameURL && sameFolder: // it is this node before a crash
 		case sameURL:
 			problem = "has this one's address, so they can't reach each other: set --node-url of both"
@@ -68,7 +68,7 @@ func (n *Node) checkOthers(ctx context.Context) {
 		case other.status == http.StatusUnauthorized:
 			problem = "rejects this one's API key: start all with the same key"
 		case other.status == http.StatusOK && sameFolder:
-			problem = "has a copy of this one's data folder, so both run the same pods: stop it, remove the file " + MachineFile + " from its folder and start it"
+			problem = "has a copy of this one's data folder, so both run the same pods: stop it, remove the file " + FolderIDFile + " from its folder and start it"
 		}
 		if problem != "" {
 			n.Logger.WarnContext(ctx, "another jobrunner on this database "+problem, "url", other.node.URL)
@@ -84,7 +84,7 @@ func (n *Node) askOther(ctx context.Context, header http.Header, node engine.Nod
 		return a
 	}
 	req.Header = header.Clone()
-	req.Header.Set(forwardedHeader, n.Machine)
+	req.Header.Set(forwardedHeader, n.FolderID)
 	req.Header.Del("Accept-Encoding") // net/http decompresses only what it has requested itself
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -35,7 +35,7 @@ func (n *Node) ForwardPage(next http.Handler) http.Handler {
 	forwarder := n.newForwarder(&http.Transport{ResponseHeaderTimeout: forwardTimeout})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		at := page.SignedInAt(r)
-		if at == "" || at == n.Machine || isForwarded(r) {
+		if at == "" || at == n.FolderID || isForwarded(r) {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -15,7 +15,7 @@ type places struct {
 	endpoints sync.Map // place by id
 
 	mu    sync.Mutex
-	pods  map[string]string // machine by pod
+	pods  map[string]string // id of the data folder by pod
 	peers map[string]peer   // by URL
 
 	leaderless map[string]bool // endpoints without a leader in the last round; guarded by Node.syncing

@@ -69,7 +69,7 @@ func TestForwardKeepsTheScheme(t *testing.T) {
 		io.WriteString(w, r.Host+" "+r.Header.Get("X-Forwarded-Proto"))
 	}))
 	defer other.Close()
-	n := New(Config{Machine: "this", Logger: slog.New(slog.DiscardHandler)})
+	n := New(Config{FolderID: "this", Logger: slog.New(slog.DiscardHandler)})
 	for _, proto := range []string{"https", ""} {
 		r := httptest.NewRequest("GET", "http://cloud.example/v2/e/x", nil)
 		if proto != "" {

@@ -42,7 +42,7 @@ func (n *Node) newForwarder(options *http.Transport) *forwarder {
 		Rewrite: func(p *httputil.ProxyRequest) {
 			to := attemptOf(p.In).to
 			p.Out.URL.Scheme, p.Out.URL.Host, p.Out.URL.RawQuery = to.Scheme, to.Host, p.In.URL.RawQuery
-			p.Out.Header.Add(forwardedHeader, n.Machine)
+			p.Out.Header.Add(forwardedHeader, n.FolderID)
 			p.Out.Header.Del("Expect") // the body follows at once
 			p.Out.Header["X-Forwarded-Proto"] = p.In.Header["X-Forwarded-Proto"]
 			p.Out.Host = p.In.Host

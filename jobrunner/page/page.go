@@ -50,10 +50,10 @@ type Config struct {
 	// authority of the sender of r. silent has the URLs of the jobrunners that don't answer. Others is
 	// nil for a single jobrunner. Other jobrunners change jobs, too, so the events of this one don't
 	// determine how many jobs there are.
-	Others  func(r *http.Request, path string) (answers []Answer, silent []string)
-	Node    string // this jobrunner's URL for the others; "" without Others
-	Machine string // this jobrunner's id, which is part of its sessions; "" without Others
-	Version string // version of the program
+	Others   func(r *http.Request, path string) (answers []Answer, silent []string)
+	Node     string // this jobrunner's URL for the others; "" without Others
+	FolderID string // this jobrunner's id, which is part of its sessions; "" without Others
+	Version  string // version of the program
 }
 
 // Page serves the page and records the history for its charts. It is safe for concurrent use.
@@ -73,7 +73,7 @@ type Page struct {
 
 // New starts recording. The caller must call Close.
 func New(c Config) *Page {
-	p := &Page{Config: c, started: c.Clock.Now(), sessions: &sessions{keys: c.Keys, own: c.Key, now: c.Clock.Now, machine: c.Machine}, history: newHistory(c.Clock.Now), files: files()}
+	p := &Page{Config: c, started: c.Clock.Now(), sessions: &sessions{keys: c.Keys, own: c.Key, now: c.Clock.Now, folderID: c.FolderID}, history: newHistory(c.Clock.Now), files: files()}
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	p.count(ctx)

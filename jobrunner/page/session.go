@@ -28,10 +28,10 @@ const (
 // sessions signs browsers in with a key, or with the code of a printed link. A browser keeps a random
 // token in a cookie that scripts can't read and other sites can't send.
 type sessions struct {
-	keys    *apikey.Keys
-	own     string // the deployment's own key
-	now     func() time.Time
-	machine string // this jobrunner's id if there are several, otherwise ""
+	keys     *apikey.Keys
+	own      string // the deployment's own key
+	now      func() time.Time
+	folderID string // this jobrunner's id if there are several, otherwise ""
 
 	mu         sync.Mutex
 	all        []session // the oldest first
@@ -73,8 +73,8 @@ func (s *sessions) signIn(key, code string) (token string, refused *httpanswer.R
 		s.all = s.all[1:]
 	}
 	token = rand.Text()
-	if s.machine != "" {
-		token += "." + s.machine
+	if s.folderID != "" {
+		token += "." + s.folderID
 	}
 	s.all = append(s.all, session{token, key, now.Add(sessionTime)})
 	return token, nil
@@ -147,8 +147,8 @@ func SignedInAt(r *http.Request) string {
 	if err != nil {
 		return ""
 	}
-	_, machine, _ := strings.Cut(cookie.Value, ".")
-	return machine
+	_, folderID, _ := strings.Cut(cookie.Value, ".")
+	return folderID
 }
 
 func cookie(r *http.Request, token string) *http.Cookie {

@@ -316,7 +316,7 @@ func (c *cluster) makeNetwork(ctx context.Context, program run.Program) (network
 	network.Name, c.engineNetwork = networkName(c.id), true
 	config := run.Network{Name: network.Name, Cluster: c.id}
 	if c.pods.Persistent {
-		config.FolderID = c.pods.Machine
+		config.FolderID = c.pods.FolderID
 	}
 	if record.Network != nil && record.Network.Name != "" {
 		config.CIDR = record.Network.CIDR

@@ -20,7 +20,7 @@ func (p *Pods) Load(ctx context.Context) error {
 	}
 	orphans := map[string]run.Orphan{}
 	if p.Persistent && slices.ContainsFunc(all, func(record store.Pod) bool { return p.isOurs(record) && record.Status == store.PodRunning }) {
-		for _, o := range p.Programs.Orphans(ctx, p.Machine) {
+		for _, o := range p.Programs.Orphans(ctx, p.FolderID) {
 			if _, duplicate := orphans[o.Pod]; duplicate {
 				o.Remove()
 				continue
@@ -56,14 +56,14 @@ func (p *Pods) Load(ctx context.Context) error {
 
 // isOurs reports whether this node runs a pod.
 func (p *Pods) isOurs(record store.Pod) bool {
-	return record.Machine == "" || record.Machine == p.Machine
+	return record.FolderID == "" || record.FolderID == p.FolderID
 }
 
 // removeLeftovers removes the containers of pods that don't run, and the networks of clusters
 // that don't exist. It reads the records last, so that they have every pod whose container is
 // listed. The start of a pod removes its own leftovers.
 func (p *Pods) removeLeftovers() {
-	orphans, networks := p.Programs.Orphans(p.ctx, p.Machine), p.Programs.OrphanNetworks(p.ctx, p.Machine)
+	orphans, networks := p.Programs.Orphans(p.ctx, p.FolderID), p.Programs.OrphanNetworks(p.ctx, p.FolderID)
 	all, err := p.Store.Pods(p.ctx)
 	if err != nil {
 		return // the next start tries again

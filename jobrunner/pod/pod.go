@@ -59,10 +59,10 @@ type Config struct {
 	Secrets     run.Resolver
 	// Folder has a folder for each pod, with its volume and log.
 	Folder string
-	// Machine is the id of this node's data folder. Other nodes may share the store; each runs its own
+	// FolderID is the id of this node's data folder. Other nodes may share the store; each runs its own
 	// pods.
-	Machine string
-	// Persistent says that a later run has the same Folder and Machine.
+	FolderID string
+	// Persistent says that a later run has the same Folder and FolderID.
 	Persistent bool
 	Catalog    *catalog.Source // nil is the built-in one
 	Meter      Meter

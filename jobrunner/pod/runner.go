@@ -359,7 +359,7 @@ func (r *runner) acquire(ctx context.Context, p store.Pod) error {
 	r.devices = devices
 	r.mu.Unlock()
 	_, err := r.report(ctx, p.Run, placed, func(p *store.Pod) {
-		p.Reason, p.Machine, p.Devices = "", r.pods.Machine, nil
+		p.Reason, p.FolderID, p.Devices = "", r.pods.FolderID, nil
 		if len(devices) > 0 {
 			p.GPUTypeID, p.CUDAVersion = devices[0].TypeID, r.pods.Driver().CUDA
 			for _, d := range devices {

@@ -21,7 +21,7 @@ func (r *runner) spec(ctx context.Context, p store.Pod, program run.Program) (ru
 	r.mu.Unlock()
 	s := run.Spec{ID: r.id, Container: p.Container, Devices: devices, Log: r.log, Pod: &run.Pod{Run: p.Run}}
 	if r.pods.Persistent {
-		s.Pod.FolderID = r.pods.Machine
+		s.Pod.FolderID = r.pods.FolderID
 	}
 	if p.CPU != nil {
 		s.VCPUs, s.Memory = p.CPU.VCPUCount, r.pods.Catalog.Now().CPUMemory(p.CPU.FlavorIDs[0], p.CPU.VCPUCount)

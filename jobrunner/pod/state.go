@@ -106,9 +106,9 @@ func Do(p *store.Pod, a Action, now time.Time) error {
 	return nil
 }
 
-// Create gives a new pod its first state. machine is the id of the data folder of the node that runs it.
-func Create(p *store.Pod, machine string, now time.Time) {
-	p.PodState = store.PodState{Status: store.PodProvisioning, Run: 1, Machine: machine}
+// Create gives a new pod its first state. folderID is the id of the data folder of the node that runs it.
+func Create(p *store.Pod, folderID string, now time.Time) {
+	p.PodState = store.PodState{Status: store.PodProvisioning, Run: 1, FolderID: folderID}
 	change(p, "Rented by User", now)
 }
 

@@ -106,8 +106,8 @@ type PodState struct {
 	// WipeVolume requests that the volume is emptied before the next start.
 	WipeVolume bool `json:"wipeVolume,omitempty"`
 
-	// Machine is the id of the data folder of the node that runs the pod, or "".
-	Machine      string    `json:"machine,omitempty"`
+	// FolderID is the id of the data folder of the node that runs the pod, or "".
+	FolderID     string    `json:"machine,omitempty"`
 	DataCenterID string    `json:"dataCenterId,omitempty"`
 	CUDAVersion  string    `json:"cudaVersion,omitempty"` // of the machine's driver
 	GPUTypeID    string    `json:"gpuTypeId,omitempty"`   // of its last GPUs
