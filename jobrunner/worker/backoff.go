@@ -19,9 +19,9 @@ type backoff struct {
 	logged   []string  // signatures of the failures that were logged
 }
 
-// fail records that a worker failed, and reports whether to log it. Failures during a pause
+// recordFailure records that a worker failed, and reports whether to log it. Failures during a pause
 // don't lengthen it.
-func (b *backoff) fail(version int64, failure string, now time.Time) (isNew bool) {
+func (b *backoff) recordFailure(version int64, failure string, now time.Time) (isNew bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if version != b.version {
@@ -61,19 +61,19 @@ func (b *backoff) ifCurrent(version int64, change func()) {
 	}
 }
 
-// ready records that a worker requested a job.
-func (b *backoff) ready(version int64) { b.ifCurrent(version, func() { b.latest = "" }) }
+// recordReady records that a worker requested a job.
+func (b *backoff) recordReady(version int64) { b.ifCurrent(version, func() { b.latest = "" }) }
 
-// serving records that a worker behind a load balancer is ready.
-func (b *backoff) serving(version int64) { b.ifCurrent(version, func() { b.failures = 0 }) }
+// recordServing records that a worker behind a load balancer is ready.
+func (b *backoff) recordServing(version int64) { b.ifCurrent(version, func() { b.failures = 0 }) }
 
-// jobDone records that a worker completed a job.
-func (b *backoff) jobDone(version int64) {
+// recordJobDone records that a worker completed a job.
+func (b *backoff) recordJobDone(version int64) {
 	b.ifCurrent(version, func() { b.failures, b.logged, b.latest = 0, nil, "" })
 }
 
-// renew forgets all failures for a new version of the endpoint.
-func (b *backoff) renew(version int64) {
+// reset forgets all failures for a new version of the endpoint.
+func (b *backoff) reset(version int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.version, b.failures, b.logged, b.latest, b.retryAt = version, 0, nil, "", time.Time{}

@@ -19,29 +19,28 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// balance is what an endpoint behind a load balancer has instead of a queue. It has its own lock, and calls
-// no other code while it holds the lock.
-type balance struct {
-	mu      sync.Mutex
-	waiting int           // requests that wait for a ready worker
-	ready   chan struct{} // closed when a worker may be ready
+// waitingRequests counts the requests to a load-balancing endpoint that wait for a ready worker, and wakes
+// them. It calls no other code while it holds its lock.
+type waitingRequests struct {
+	mu    sync.Mutex
+	count int
+	ready chan struct{} // closed when a worker may be ready
 }
 
-// addWaiting adds to the number of waiting requests.
-func (b *balance) addWaiting(more int) {
+func (b *waitingRequests) add(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.waiting += more
+	b.count += n
 }
 
-func (b *balance) state() (waiting int, ready <-chan struct{}) {
+func (b *waitingRequests) state() (count int, ready <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.waiting, b.ready
+	return b.count, b.ready
 }
 
-// wakeWaiting makes the waiting requests look for a worker again.
-func (b *balance) wakeWaiting() {
+// wake makes the waiting requests look for a worker again.
+func (b *waitingRequests) wake() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	close(b.ready)
@@ -63,18 +62,18 @@ func (p *Pools) Pick(ctx context.Context, endpoint string) (address string, done
 		return "", nil, ErrNoWorker
 	}
 	for {
-		_, ready := pool.balance.state() // read before the workers, so that no change is missed
-		if address, done := pool.open(); done != nil {
+		_, ready := pool.waiting.state() // read before the workers, so that no change is missed
+		if address, done := pool.assignRequest(); done != nil {
 			return address, done, nil
 		}
-		pool.balance.addWaiting(1)
+		pool.waiting.add(1)
 		pool.poke()
 		select {
 		case <-ready:
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
-		pool.balance.addWaiting(-1)
+		pool.waiting.add(-1)
 		if err != nil {
 			pool.poke()
 			return "", nil, err
@@ -82,9 +81,9 @@ func (p *Pools) Pick(ctx context.Context, endpoint string) (address string, done
 	}
 }
 
-// open counts a request for the ready worker with the fewest open requests. done is nil if no
+// assignRequest counts a request for the ready worker with the fewest open requests. done is nil if no
 // worker is ready.
-func (p *pool) open() (address string, done func()) {
+func (p *pool) assignRequest() (address string, done func()) {
 	p.mu.Lock() // one request at a time: the next one sees this one in the load
 	defer p.mu.Unlock()
 	var idlest *worker
@@ -97,11 +96,11 @@ func (p *pool) open() (address string, done func()) {
 	if idlest == nil {
 		return "", nil
 	}
-	return idlest.open()
+	return idlest.assignRequest()
 }
 
-// open counts a request as a job of the worker. done is nil if the worker takes no more requests.
-func (w *worker) open() (address string, done func()) {
+// assignRequest counts a request as a job of the worker. done is nil if the worker takes no more requests.
+func (w *worker) assignRequest() (address string, done func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.isReady() {
@@ -115,7 +114,7 @@ func (w *worker) open() (address string, done func()) {
 
 // requests returns the load of an endpoint behind a load balancer.
 func (p *pool) requests() (load engine.Load) {
-	load.Waiting, _ = p.balance.state()
+	load.Waiting, _ = p.waiting.state()
 	p.find(func(w *worker) bool { load.Running += w.view().jobs; return false })
 	return load
 }
@@ -208,8 +207,8 @@ func (w *worker) noteServing(address string) {
 	w.address = address
 	w.apply(jobRequested)
 	w.mu.Unlock()
-	w.pool.backoff.serving(w.settings.Version)
-	w.pool.balance.wakeWaiting()
+	w.pool.backoff.recordServing(w.settings.Version)
+	w.pool.waiting.wake()
 }
 
 // killUnhealthy makes the worker Unhealthy and kills it.

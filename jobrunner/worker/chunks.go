@@ -8,15 +8,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// maxGathered bounds the bytes of a job's chunks that wait for a batch. At the limit, the handler waits.
-const maxGathered = 1 << 20
+// maxWaitingBytes bounds the bytes of a job's chunks that wait for a batch. At the limit, the handler waits.
+const maxWaitingBytes = 1 << 20
 
-// gatherFor is how long to wait for more chunks after a batch, in real time.
-const gatherFor = 2 * time.Millisecond
+// batchWait is how long to wait for more chunks after a batch, in real time.
+const batchWait = 2 * time.Millisecond
 
-// chunks batches the chunks that a handler streams. The first chunk is stored at once. The chunks
-// that arrive while a batch is in flight, or within gatherFor after it, are stored together.
-type chunks struct {
+// chunkBatcher batches the chunks that a handler streams. The first chunk is stored at once. The chunks
+// that arrive while a batch is in flight, or within batchWait after it, are stored together.
+type chunkBatcher struct {
 	store func([][]byte) error
 	ended chan struct{} // closed by flush
 
@@ -28,17 +28,17 @@ type chunks struct {
 	err     error // first failure; nothing is stored after it
 }
 
-func newChunks(store func([][]byte) error) *chunks {
-	c := &chunks{store: store, ended: make(chan struct{})}
+func newChunkBatcher(store func([][]byte) error) *chunkBatcher {
+	c := &chunkBatcher{store: store, ended: make(chan struct{})}
 	c.changed.L = &c.mu
 	return c
 }
 
 // add queues a chunk, or returns why an earlier one couldn't be stored.
-func (c *chunks) add(output []byte) error {
+func (c *chunkBatcher) add(output []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.err == nil && c.bytes > 0 && c.bytes+len(output) > maxGathered {
+	for c.err == nil && c.bytes > 0 && c.bytes+len(output) > maxWaitingBytes {
 		c.changed.Wait()
 	}
 	if c.err != nil {
@@ -52,7 +52,7 @@ func (c *chunks) add(output []byte) error {
 	return nil
 }
 
-func (c *chunks) send() {
+func (c *chunkBatcher) send() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.waiting) > 0 && c.err == nil {
@@ -62,19 +62,18 @@ func (c *chunks) send() {
 		c.mu.Unlock()
 		err := c.store(next)
 		c.mu.Lock()
-		if c.err = err; err == nil && c.bytes < maxGathered/2 {
-			c.gather()
+		if c.err = err; err == nil && c.bytes < maxWaitingBytes/2 {
+			c.waitForMore()
 		}
 	}
 	c.sending = false
 	c.changed.Broadcast()
 }
 
-// gather waits for more chunks.
-func (c *chunks) gather() {
+func (c *chunkBatcher) waitForMore() {
 	c.mu.Unlock()
 	defer c.mu.Lock()
-	timer := time.NewTimer(gatherFor)
+	timer := time.NewTimer(batchWait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -83,7 +82,7 @@ func (c *chunks) gather() {
 }
 
 // flush waits until all chunks are stored or one fails, and returns that failure. It is called once.
-func (c *chunks) flush() error {
+func (c *chunkBatcher) flush() error {
 	close(c.ended)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,9 +92,9 @@ func (c *chunks) flush() error {
 	return c.err
 }
 
-// chunksOf returns the stream of a job that the worker holds. It reports chunks until ctx ends.
-func (w *worker) chunksOf(ctx context.Context, job engine.Taken) *chunks {
-	return newChunks(func(outputs [][]byte) error {
+// batchChunksOf returns the batcher of a job that the worker holds. It reports chunks until ctx ends.
+func (w *worker) batchChunksOf(ctx context.Context, job engine.Taken) *chunkBatcher {
+	return newChunkBatcher(func(outputs [][]byte) error {
 		switch got, err := w.report(ctx, job.Ref, engine.Chunks(outputs)); {
 		case err != nil:
 			w.pool.logger.Error("a chunk could not be stored", "endpoint", w.pool.id, "job", job.ID, "error", err)

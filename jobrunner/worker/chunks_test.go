@@ -16,7 +16,7 @@ func TestChunksGather(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var stored []string
-		c := newChunks(func(outputs [][]byte) error {
+		c := newChunkBatcher(func(outputs [][]byte) error {
 			<-release
 			stored = append(stored, string(bytes.Join(outputs, []byte(" "))))
 			return nil
@@ -35,7 +35,7 @@ func TestChunksGather(t *testing.T) {
 func TestChunksThatFollowGather(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stored []int
-		c := newChunks(func(outputs [][]byte) error { stored = append(stored, len(outputs)); return nil })
+		c := newChunkBatcher(func(outputs [][]byte) error { stored = append(stored, len(outputs)); return nil })
 		add := func(n int) {
 			for range n {
 				must.Equal(t, c.add([]byte("1")), nil)
@@ -43,9 +43,9 @@ func TestChunksThatFollowGather(t *testing.T) {
 			}
 		}
 		add(5)
-		time.Sleep(2 * gatherFor)
+		time.Sleep(2 * batchWait)
 		add(1)
-		time.Sleep(2 * gatherFor)
+		time.Sleep(2 * batchWait)
 		add(3)
 		start := time.Now()
 		if err := c.flush(); err != nil || fmt.Sprint(stored) != "[1 4 1 1 2]" || time.Since(start) > 0 {
@@ -58,8 +58,8 @@ func TestChunksThatFollowGather(t *testing.T) {
 func TestChunksAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		c := newChunks(func([][]byte) error { <-release; return nil })
-		half := make([]byte, maxGathered/2)
+		c := newChunkBatcher(func([][]byte) error { <-release; return nil })
+		half := make([]byte, maxWaitingBytes/2)
 		must.Succeed(t, c.add(half))
 		synctest.Wait() // it is in flight
 		added := 0
@@ -85,7 +85,7 @@ func TestChunksAreBounded(t *testing.T) {
 func TestChunkFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
-		c := newChunks(func([][]byte) error { tries++; return errRevoked })
+		c := newChunkBatcher(func([][]byte) error { tries++; return errRevoked })
 		must.Succeed(t, c.add([]byte("1")))
 		must.ErrorIs(t, c.flush(), errRevoked, "at the end")
 		err := c.add([]byte("2"))

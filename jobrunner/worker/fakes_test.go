@@ -117,7 +117,7 @@ func (w *fake) live(broken bool, boot, exitDelay time.Duration, slots int) {
 		}
 		<-free
 		if w.idle() {
-			_ = w.client.Idle(w.life) // it may have ended
+			_ = w.client.ReportIdle(w.life) // it may have ended
 		}
 		jobs, err := w.client.Take(w.life, slots-len(free))
 		if err != nil && w.life.Err() == nil {
@@ -162,10 +162,10 @@ func (w *fake) work(ctx context.Context, job engine.Taken) {
 	delete(w.jobs, job.ID)
 }
 
-// stops stops the jobs that Stops names.
+// stops stops the jobs that WaitForStops names.
 func (w *fake) stops() {
 	for w.life.Err() == nil {
-		ids := w.client.Stops(w.life)
+		ids := w.client.WaitForStops(w.life)
 		w.fakes.mu.Lock()
 		for _, id := range ids {
 			if stop := w.jobs[id]; stop != nil {

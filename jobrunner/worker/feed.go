@@ -24,7 +24,7 @@ func (w *worker) feed(ctx context.Context, handle run.Handler, spec *run.Spec) {
 	for w.takesJobs() || len(jobs) > 0 {
 		var err error
 		if len(jobs) == 0 {
-			jobs, err = w.pool.queue.Take(w.taking, w.pool.take(w, 1))
+			jobs, err = w.pool.queue.Take(w.taking, w.pool.takeParameters(w, 1))
 		}
 		if err != nil && w.takesJobs() {
 			if !sqldb.Temporary(err) {
@@ -58,16 +58,16 @@ func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Take
 	running, stop := context.WithCancel(ctx)
 	defer context.AfterFunc(w.killed, stop)()
 	endWatch := w.watchSoon(running, job.Ref, stop)
-	streamed := w.chunksOf(running, job)
+	chunks := w.batchChunksOf(running, job)
 	w.log.SetJob(job.ID)
 	output, failure := handle(running, run.Job{ID: job.ID, Attempt: job.Attempt, Input: job.Input, Spec: spec, Clock: w.pool.clock, Chunk: func(output []byte) error {
 		if running.Err() != nil {
 			return running.Err()
 		}
-		return streamed.add(output)
+		return chunks.add(output)
 	}})
 	w.log.SetJob("")
-	if err := streamed.flush(); failure == nil {
+	if err := chunks.flush(); failure == nil {
 		failure = err
 	}
 	stopping := running.Err() != nil
@@ -87,7 +87,7 @@ func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Take
 		case got == engine.Stale:
 			outcome = outcomeStopped
 		case report.Result():
-			w.pool.backoff.jobDone(w.settings.Version)
+			w.pool.backoff.recordJobDone(w.settings.Version)
 		}
 		finish(outcome)
 	}
@@ -97,7 +97,7 @@ func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Take
 		return !crashed, nil
 	}
 	reports.Add(1)
-	return true, w.pool.queue.ReportAndTake(context.WithoutCancel(ctx), job.Ref, report, w.pool.take(w, 1), func(got engine.Directive, err error) {
+	return true, w.pool.queue.ReportAndTake(context.WithoutCancel(ctx), job.Ref, report, w.pool.takeParameters(w, 1), func(got engine.Directive, err error) {
 		defer reports.Done()
 		if sqldb.Temporary(err) && w.pool.clock.Sleep(ctx, retryDelay) == nil {
 			got, err = w.report(ctx, job.Ref, report)

@@ -39,7 +39,7 @@ func (p *Pools) Workers(endpoint string) []Info {
 		process run.Process
 	}
 	var all []entry
-	for _, pool := range p.ofEndpoint(endpoint) {
+	for _, pool := range p.poolsOf(endpoint) {
 		pool.mu.Lock()
 		for _, w := range pool.all() {
 			if info, process := w.info(); info.State != ending {
@@ -77,7 +77,7 @@ func (p *Pools) Failure(endpoint string) string {
 // DeadWorkers returns an endpoint's latest workers that worked and then died, the oldest first, each
 // with its reason.
 func (p *Pools) DeadWorkers(endpoint string) (infos []Info) {
-	for _, pool := range p.ofEndpoint(endpoint) {
+	for _, pool := range p.poolsOf(endpoint) {
 		pool.mu.Lock()
 		for _, w := range pool.past {
 			if info, _ := w.info(); w.died() {
@@ -121,7 +121,7 @@ func (p *Pools) Counts(endpoint string) (c Counts) {
 
 // Log returns a worker's log, or false if the worker doesn't exist or ended too long ago.
 func (p *Pools) Log(endpoint, worker string) (*run.Log, bool) {
-	for _, pool := range p.ofEndpoint(endpoint) {
+	for _, pool := range p.poolsOf(endpoint) {
 		if log := pool.logOf(worker); log != nil {
 			return log, true
 		}

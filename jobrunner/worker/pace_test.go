@@ -78,7 +78,7 @@ func TestAdviceOnSharedFolder(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("release %s", release), func(t *testing.T) {
 			withMutes(t, func(f *fixture, firstID string, started chan string) {
-				f.pools.Client("ep", firstID).SDK(release)
+				f.pools.Client("ep", firstID).SetSDK(release)
 				synctest.Wait()
 				must.Hold(f.t, !strings.Contains(f.log.String(), "other workers share this folder"), "a worker alone in its folder gets advice", f.log)
 				second := echo
@@ -86,7 +86,7 @@ func TestAdviceOnSharedFolder(t *testing.T) {
 				f.pools.Set(second)
 				secondID := <-started
 				for range 3 { // pings
-					f.pools.Client("other", secondID).SDK(release)
+					f.pools.Client("other", secondID).SetSDK(release)
 				}
 				must.Equal(f.t, strings.Count(f.log.String(), "other workers share this folder"), map[bool]int{true: 1}[want], "times that the advice is logged:", f.log)
 				advice := f.pools.Workers("other")[0].Advice

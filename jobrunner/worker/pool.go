@@ -33,7 +33,7 @@ type poolCore struct {
 	active  atomic.Bool              // jobs have come or gone since the last evaluation
 	advised [advices]atomic.Int64    // by hint for the worker's author: version + 1 for which it was logged
 	backoff backoff
-	balance balance
+	waiting waitingRequests
 }
 
 func (p *poolCore) settings() Endpoint { return *p.latest.Load() }
@@ -51,8 +51,8 @@ func (p *poolCore) jobsChanged() {
 	}
 }
 
-// take returns the parameters with which a worker takes jobs.
-func (p *poolCore) take(w *worker, limit int) engine.Take {
+// takeParameters returns the parameters with which a worker takes jobs.
+func (p *poolCore) takeParameters(w *worker, limit int) engine.Take {
 	settings := p.latest.Load()
 	return engine.Take{Endpoint: p.id, Worker: w.id, Max: limit, Timeout: settings.Timeout, Leadership: settings.Leadership}
 }
@@ -77,7 +77,7 @@ func startPool(ctx context.Context, c Config, settings Endpoint) *pool {
 	p := &pool{
 		poolCore: poolCore{
 			id: settings.ID, config: c, queue: c.Queue, clock: c.Clock, logger: c.Logger,
-			wake: make(chan struct{}, 1), backoff: backoff{version: settings.Version}, balance: balance{ready: make(chan struct{})},
+			wake: make(chan struct{}, 1), backoff: backoff{version: settings.Version}, waiting: waitingRequests{ready: make(chan struct{})},
 		},
 		done: make(chan struct{}), stop: stop, workers: map[*worker]bool{},
 	}
@@ -199,7 +199,8 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 		p.workers[w] = true
 		p.added = now
 		workers.Go(func() {
-			p.recordEnd(w, w.live(ctx))
+			failure := w.runToEnd(ctx)
+			p.recordEnd(w, failure)
 			close(w.gone)
 		})
 	}
@@ -275,7 +276,7 @@ func (p *pool) update(settings Endpoint) {
 	before := p.settings()
 	p.latest.Store(&settings)
 	if settings.Version != before.Version {
-		p.backoff.renew(settings.Version)
+		p.backoff.reset(settings.Version)
 	}
 	if !reflect.DeepEqual(settings, before) {
 		p.poke()
@@ -287,7 +288,7 @@ func (p *pool) recordEnd(w *worker, failure string) {
 	if failure != "" {
 		failure = logline.Shorten(failure, maxReason)
 		w.fail(failure)
-		if p.backoff.fail(w.settings.Version, failure, p.clock.Now()) {
+		if p.backoff.recordFailure(w.settings.Version, failure, p.clock.Now()) {
 			p.logger.Warn("a worker failed: the endpoint's next worker starts after a pause", "endpoint", p.id, "worker", w.id, "reason", failure)
 		}
 	}

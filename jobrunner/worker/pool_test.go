@@ -219,7 +219,7 @@ func TestCrashLoopWithSlowExits(t *testing.T) {
 		time.Sleep(time.Second)
 		f.expectCounts(worker.Counts{Idle: 2})
 		one := fakes.alive()[0]
-		one.client.Unhealthy("no model")
+		one.client.ReportUnhealthy("no model")
 		time.Sleep(time.Second)
 		f.expectCounts(worker.Counts{Idle: 1, Unhealthy: 1})
 		time.Sleep(2500 * time.Millisecond) // 3.5 s after the failure: the exit took 3 s, and the pause is 1 s

@@ -192,7 +192,7 @@ func (p *Pools) Leadership(endpoint string) (engine.Leadership, bool) {
 // Vacant reports whether an endpoint has no worker in this process, not even one that is shutting
 // down.
 func (p *Pools) Vacant(endpoint string) bool {
-	for _, pool := range p.ofEndpoint(endpoint) {
+	for _, pool := range p.poolsOf(endpoint) {
 		if pool.find(func(*worker) bool { return true }) != nil {
 			return false
 		}

@@ -13,13 +13,13 @@ import (
 // Protocol has the calls of one worker over the worker protocol. Built-in workers don't use it.
 type Protocol interface {
 	Take(ctx context.Context, max int) ([]engine.Taken, error)
-	Stops(ctx context.Context) []string
+	WaitForStops(ctx context.Context) []string
 	Report(ctx context.Context, job string, r engine.Report, replace bool) error
 	BeginPost(job string) (done func())
-	Idle(ctx context.Context) error
+	ReportIdle(ctx context.Context) error
 	Ping(ctx context.Context, jobs []string) error
-	SDK(release string)
-	Unhealthy(reason string)
+	SetSDK(release string)
+	ReportUnhealthy(reason string)
 }
 
 // Authorize returns the calls of a worker, ErrNoWorker if it is unknown, or ErrKey if the key isn't the
@@ -57,7 +57,7 @@ func (w *worker) Take(ctx context.Context, max int) ([]engine.Taken, error) {
 	waiting, stop := context.WithCancel(w.taking)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
-	jobs, err := w.pool.queue.Take(waiting, w.pool.take(w, max))
+	jobs, err := w.pool.queue.Take(waiting, w.pool.takeParameters(w, max))
 	if err != nil && waiting.Err() != nil {
 		err = nil
 	}
@@ -118,7 +118,7 @@ func (w *worker) waitRecorded(ctx context.Context, h *heldJob) bool {
 	}
 }
 
-// BeginPost records a POST request about a job, until done is called. Meanwhile Stops doesn't name the
+// BeginPost records a POST request about a job, until done is called. Meanwhile WaitForStops doesn't name the
 // job, because the request may have its result.
 func (w *worker) BeginPost(job string) (done func()) {
 	w.mu.Lock()
@@ -132,14 +132,14 @@ func (w *worker) BeginPost(job string) (done func()) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if h.posts--; h.revoked {
-			w.jobsChanged() // Stops may name it now
+			w.jobsChanged() // WaitForStops may name it now
 		}
 	}
 }
 
-// Stops returns the ids of jobs that the worker should stop, each once. It waits for the first one as
+// WaitForStops returns the ids of jobs that the worker should stop, each once. It waits for the first one as
 // Take does.
-func (w *worker) Stops(ctx context.Context) []string {
+func (w *worker) WaitForStops(ctx context.Context) []string {
 	var drained <-chan struct{}
 	if w.takesJobs() {
 		drained = w.taking.Done()
@@ -200,13 +200,13 @@ func (w *worker) Report(ctx context.Context, job string, r engine.Report, replac
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if h.results--; h.revoked {
-				w.jobsChanged() // Stops may name it now
+				w.jobsChanged() // WaitForStops may name it now
 			}
 		}
 		return err
 	}
 	if r.Result() && got == engine.Accepted {
-		w.pool.backoff.jobDone(w.settings.Version)
+		w.pool.backoff.recordJobDone(w.settings.Version)
 	}
 	if outcome := r.Outcome(); outcome != "" {
 		if got == engine.Stale {
@@ -235,10 +235,10 @@ func (w *worker) Ping(ctx context.Context, jobs []string) error {
 	return w.reconcileJobs(ctx, jobs, false)
 }
 
-// Idle records that the worker requests jobs and says it holds none. If it should hold jobs, it has
+// ReportIdle records that the worker requests jobs and says it holds none. If it should hold jobs, it has
 // restarted, or a result didn't arrive. A job given to it within settleTime may not have arrived
 // yet.
-func (w *worker) Idle(ctx context.Context) error {
+func (w *worker) ReportIdle(ctx context.Context) error {
 	return w.reconcileJobs(ctx, nil, true)
 }
 
@@ -296,9 +296,9 @@ func (w *worker) markLost(h *heldJob, lost bool) {
 	h.lost = lost
 }
 
-// Unhealthy records that the worker reports itself unfit, and why. The worker gets no more jobs,
+// ReportUnhealthy records that the worker reports itself unfit, and why. The worker gets no more jobs,
 // and is replaced after a pause.
-func (w *worker) Unhealthy(reason string) {
+func (w *worker) ReportUnhealthy(reason string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.apply(workerFailed) { // already unhealthy, or shutting down

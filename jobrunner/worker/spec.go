@@ -99,15 +99,15 @@ func (w *worker) environment(s run.Spec, usesProtocol bool) map[string]string {
 	case s.Port != 0:
 		env["PORT"], env["PORT_HEALTH"] = strconv.Itoa(s.Port), strconv.Itoa(s.Port)
 	case usesProtocol:
-		maps.Copy(env, protocol(w.pool.config.URL, s.Endpoint, w.key, kind))
+		maps.Copy(env, protocolEnv(w.pool.config.URL, s.Endpoint, w.key, kind))
 	}
 	return env
 }
 
-// protocol returns the variables of the worker protocol. The worker replaces $RUNPOD_POD_ID and
+// protocolEnv returns the variables of the worker protocol. The worker replaces $RUNPOD_POD_ID and
 // $ID. $ID is the worker's own id in the first URL, and a job's id in the others. Each URL needs
 // the ?, because workers append parameters with &.
-func protocol(base, endpoint, key, gpu string) map[string]string {
+func protocolEnv(base, endpoint, key, gpu string) map[string]string {
 	base = strings.TrimSuffix(base, "/") + "/v2/" + endpoint
 	query := "?gpu=" + url.QueryEscape(gpu)
 	return map[string]string{
@@ -120,8 +120,8 @@ func protocol(base, endpoint, key, gpu string) map[string]string {
 	}
 }
 
-// SDK records which release of the public SDK a worker uses.
-func (w *worker) SDK(release string) {
+// SetSDK records which release of the public SDK a worker uses.
+func (w *worker) SetSDK(release string) {
 	w.mu.Lock()
 	unchanged := w.sdk == release
 	w.sdk = release

@@ -55,7 +55,7 @@ func (w *worker) apply(e event) bool {
 	}
 	if next == Idle {
 		w.idleSince = w.pool.clock.Now()
-		w.pool.backoff.ready(w.settings.Version)
+		w.pool.backoff.recordReady(w.settings.Version)
 	}
 	if e == jobTaken || e == lastJobGone {
 		w.pool.jobsChanged()

@@ -84,22 +84,22 @@ func TestDesired(t *testing.T) {
 func TestBackoffIgnoresOtherVersions(t *testing.T) {
 	now := time.Now()
 	for name, report := range map[string]func(b *backoff, version int64){
-		"fail":    func(b *backoff, version int64) { b.fail(version, "no disk", now) },
-		"ready":   (*backoff).ready,
-		"serving": (*backoff).serving,
-		"jobDone": (*backoff).jobDone,
+		"fail":    func(b *backoff, version int64) { b.recordFailure(version, "no disk", now) },
+		"ready":   (*backoff).recordReady,
+		"serving": (*backoff).recordServing,
+		"jobDone": (*backoff).recordJobDone,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := backoff{version: 1}
-			b.fail(1, "no model", now)
-			b.renew(2)
+			b.recordFailure(1, "no model", now)
+			b.reset(2)
 			report(&b, 1)
 			pause, why := b.pause(now), b.failure()
 			must.Hold(t, pause == 0 && why == "", "the new version is delayed by", pause, why)
-			must.Hold(t, b.fail(2, "no disk", now), "the failure of the new version isn't logged")
+			must.Hold(t, b.recordFailure(2, "no disk", now), "the failure of the new version isn't logged")
 			report(&b, 1)
 			b.pause(now.Add(minRetryPause))
-			must.Hold(t, !b.fail(2, "no disk", now), "the same failure is logged twice")
+			must.Hold(t, !b.recordFailure(2, "no disk", now), "the same failure is logged twice")
 			report(&b, 1)
 			pause, why = b.pause(now), b.failure()
 			must.Hold(t, pause == 2*minRetryPause && why == "no disk", "after two failures the pause is", pause, why)

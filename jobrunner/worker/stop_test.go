@@ -27,8 +27,8 @@ func (q slowReports) Report(ctx context.Context, ref engine.Ref, r engine.Report
 	return got, err
 }
 
-// stopping is one worker that holds one job and calls Stops.
-type stopping struct {
+// stopFixture is a worker with one job.
+type stopFixture struct {
 	t      *testing.T
 	engine *engine.Engine
 	worker worker.Protocol
@@ -36,14 +36,14 @@ type stopping struct {
 	ended  <-chan struct{} // closed when its process has exited
 }
 
-// withStopping runs a test whose worker has taken a job. The engine records a
+// runStopTest runs a test whose worker has taken a job. The engine records a
 // report after pause. observe, if it isn't nil, is called with each event of the engine.
-func withStopping(t *testing.T, pause time.Duration, observe func(*stopping, engine.Event), test func(s *stopping)) {
+func runStopTest(t *testing.T, pause time.Duration, observe func(*stopFixture, engine.Event), test func(s *stopFixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 		now, log := new(clock.Clock), slog.New(slog.DiscardHandler)
-		s := &stopping{t: t}
+		s := &stopFixture{t: t}
 		config := engine.Config{DB: db, Clock: now, Logger: log}
 		if observe != nil {
 			config.Observe = func(event engine.Event) { observe(s, event) }
@@ -69,22 +69,22 @@ func withStopping(t *testing.T, pause time.Duration, observe func(*stopping, eng
 }
 
 // stops returns which jobs to stop, waiting for the first for a while.
-func (s *stopping) stops(wait time.Duration) []string {
+func (s *stopFixture) stops(wait time.Duration) []string {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), wait)
 	defer cancel()
-	return s.worker.Stops(ctx)
+	return s.worker.WaitForStops(ctx)
 }
 
-// Stops doesn't name a job whose result is being recorded, however long that takes.
+// WaitForStops doesn't name a job whose result is being recorded, however long that takes.
 func TestStopsOmitsFinishedJob(t *testing.T) {
 	for name, report := range map[string]engine.Report{"done": engine.Done([]byte(`1`)), "failed": engine.Fail("no", nil)} {
 		t.Run(name, func(t *testing.T) {
-			withStopping(t, 3*time.Second, nil, func(s *stopping) {
+			runStopTest(t, 3*time.Second, nil, func(s *stopFixture) {
 				stops := make(chan []string)
 				go func() { stops <- s.stops(time.Minute) }()
 				must.Succeed(s.t, s.worker.Report(s.t.Context(), s.job, report, false))
-				must.Equal(s.t, <-stops, nil, "Stops names a finished job")
+				must.Equal(s.t, <-stops, nil, "WaitForStops names a finished job")
 			})
 		})
 	}
@@ -92,7 +92,7 @@ func TestStopsOmitsFinishedJob(t *testing.T) {
 
 // A worker is not killed for a job whose result is being recorded.
 func TestWorkerLivesWhileAResultIsRecorded(t *testing.T) {
-	withStopping(t, time.Minute, nil, func(s *stopping) {
+	runStopTest(t, time.Minute, nil, func(s *stopFixture) {
 		must.Succeed(s.t, s.worker.Report(s.t.Context(), s.job, engine.Done([]byte(`1`)), false))
 		synctest.Wait()
 		select {
@@ -103,20 +103,20 @@ func TestWorkerLivesWhileAResultIsRecorded(t *testing.T) {
 	})
 }
 
-// Stops names a cancelled job only after open posts about it have ended. A worker whose post never
+// WaitForStops names a cancelled job only after open posts about it have ended. A worker whose post never
 // ends is killed.
 func TestStopsOmitsPostedJob(t *testing.T) {
-	withStopping(t, 0, nil, func(s *stopping) {
+	runStopTest(t, 0, nil, func(s *stopFixture) {
 		done := s.worker.BeginPost(s.job)
 		must.Do(s.engine.Cancel(s.t.Context(), "ep", s.job))(s.t)
-		must.Equal(s.t, s.stops(2*time.Second), nil, "Stops names a job with an open post")
+		must.Equal(s.t, s.stops(2*time.Second), nil, "WaitForStops names a job with an open post")
 		stops := make(chan []string)
 		go func() { stops <- s.stops(2 * time.Second) }()
 		synctest.Wait()
 		done()
-		must.Equal(s.t, <-stops, []string{s.job}, "after the post Stops returns")
+		must.Equal(s.t, <-stops, []string{s.job}, "after the post WaitForStops returns")
 	})
-	withStopping(t, 0, nil, func(s *stopping) {
+	runStopTest(t, 0, nil, func(s *stopFixture) {
 		defer s.worker.BeginPost(s.job)()
 		must.Do(s.engine.Cancel(s.t.Context(), "ep", s.job))(s.t)
 		time.Sleep(7 * time.Second) // until the pool notices, plus the grace
@@ -158,21 +158,21 @@ func (p *mute) Stop(time.Duration) { p.end() }
 func (p *mute) Address() string    { return "" }
 func (p *mute) Usage() run.Usage   { return run.Usage{} }
 
-// A worker that restarts gets its lost job again, and Stops must not name that job.
+// A worker that restarts gets its lost job again, and WaitForStops must not name that job.
 func TestStopsOmitsLostJob(t *testing.T) {
 	var stopped [][]string
-	lost := func(s *stopping, e engine.Event) {
+	lost := func(s *stopFixture, e engine.Event) {
 		if e.Retry {
 			stopped = append(stopped, s.stops(patience)) // after the loss, before the pool drops the job
 		}
 	}
-	withStopping(t, 0, lost, func(s *stopping) {
+	runStopTest(t, 0, lost, func(s *stopFixture) {
 		time.Sleep(2 * patience)
 		must.Succeed(s.t, s.worker.Idle(s.t.Context()))
 		jobs, err := s.worker.Take(s.t.Context(), 1)
 		must.Require(s.t, err == nil && len(jobs) == 1 && jobs[0].ID == s.job, "took", jobs, "after the loss,", err)
 		stopped = append(stopped, s.stops(patience))
-		must.Hold(s.t, len(stopped) == 2 && len(stopped[0])+len(stopped[1]) == 0, "Stops returned", stopped)
+		must.Hold(s.t, len(stopped) == 2 && len(stopped[0])+len(stopped[1]) == 0, "WaitForStops returned", stopped)
 	})
 }
 

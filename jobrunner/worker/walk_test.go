@@ -74,7 +74,7 @@ func (w *walk) step() {
 		if alive := w.fakes.alive(); len(alive) > 0 {
 			one := alive[w.dice.IntN(len(alive))]
 			what = "unhealthy " + one.spec.ID
-			one.client.Unhealthy("no model") // it may be about to end
+			one.client.ReportUnhealthy("no model") // it may be about to end
 		}
 	case n < 10:
 		for id := range w.jobs {

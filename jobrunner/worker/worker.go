@@ -62,7 +62,7 @@ type heldJob struct {
 	ref          engine.Ref
 	takenAt      time.Time
 	missingSince time.Time // when a ping, or a request for jobs, first left it out
-	lost         bool      // the worker lost it, and may get it again: Stops doesn't name it
+	lost         bool      // the worker lost it, and may get it again: WaitForStops doesn't name it
 	revoked      bool      // it was taken from the worker
 	stopSentAt   time.Time // when the worker was told to stop it
 	posts        int       // open POST requests about it, any of which may end it
@@ -85,9 +85,9 @@ func newWorker(ctx context.Context, p *poolCore) *worker {
 	return w
 }
 
-// live runs the worker from start to end, and returns why it couldn't work, or "". Cancelling ctx ends
+// runToEnd runs the worker from start to end, and returns why it couldn't work, or "". Cancelling ctx ends
 // the worker at once, and leaves its jobs to the next start of the deployment.
-func (w *worker) live(ctx context.Context) (failure string) {
+func (w *worker) runToEnd(ctx context.Context) (failure string) {
 	failure = w.run(ctx)
 	w.meterEnd()
 	w.drain()

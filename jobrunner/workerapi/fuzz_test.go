@@ -55,7 +55,7 @@ func (d *fuzzServer) Take(ctx context.Context, limit int) ([]engine.Taken, error
 	return jobs, err
 }
 
-func (d *fuzzServer) Stops(context.Context) []string { return nil }
+func (d *fuzzServer) WaitForStops(context.Context) []string { return nil }
 
 func (d *fuzzServer) Report(ctx context.Context, job string, r engine.Report, _ bool) error {
 	d.reports++
@@ -68,7 +68,7 @@ func (d *fuzzServer) Report(ctx context.Context, job string, r engine.Report, _ 
 
 func (d *fuzzServer) BeginPost(string) func() { return func() {} }
 
-func (d *fuzzServer) Idle(context.Context) error {
+func (d *fuzzServer) ReportIdle(context.Context) error {
 	d.idle++
 	return nil
 }
@@ -78,9 +78,9 @@ func (d *fuzzServer) Ping(_ context.Context, jobs []string) error {
 	return nil
 }
 
-func (d *fuzzServer) SDK(release string) { d.notes = append(d.notes, release) }
+func (d *fuzzServer) SetSDK(release string) { d.notes = append(d.notes, release) }
 
-func (d *fuzzServer) Unhealthy(reason string) {
+func (d *fuzzServer) ReportUnhealthy(reason string) {
 	if !utf8.ValidString(reason) || len(reason) > 1100 {
 		d.notes = append(d.notes, "invalid reason: "+reason)
 	}

@@ -75,7 +75,7 @@ func (f *fakeWorker) Take(ctx context.Context, limit int) ([]engine.Taken, error
 	return nil, nil
 }
 
-func (f *fakeWorker) Stops(ctx context.Context) []string {
+func (f *fakeWorker) WaitForStops(ctx context.Context) []string {
 	_ = f.recordCall("stops w1")
 	select {
 	case ids := <-f.stopIDs:
@@ -96,15 +96,15 @@ func (f *fakeWorker) Report(_ context.Context, job string, r engine.Report, repl
 	return err
 }
 
-func (f *fakeWorker) SDK(string)                 {}
-func (f *fakeWorker) BeginPost(string) func()    { return func() {} }
-func (f *fakeWorker) Idle(context.Context) error { return f.recordCall("idle w1") }
+func (f *fakeWorker) SetSDK(string)                    {}
+func (f *fakeWorker) BeginPost(string) func()          { return func() {} }
+func (f *fakeWorker) ReportIdle(context.Context) error { return f.recordCall("idle w1") }
 
 func (f *fakeWorker) Ping(_ context.Context, jobs []string) error {
 	return f.recordCall("ping w1 %q", jobs)
 }
 
-func (f *fakeWorker) Unhealthy(reason string) { _ = f.recordCall("unhealthy w1 %s", reason) }
+func (f *fakeWorker) ReportUnhealthy(reason string) { _ = f.recordCall("unhealthy w1 %s", reason) }
 
 // protocol is the worker protocol over HTTP in a bubble of virtual time.
 type protocol struct {

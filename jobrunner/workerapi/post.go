@@ -153,12 +153,12 @@ func startsAsProgress(body []byte) bool {
 // ping records a heartbeat, or a worker's report that it is unhealthy.
 func (a *api) ping(w http.ResponseWriter, r *http.Request, t target) (err error) {
 	if t.query.Get("status") == "unhealthy" {
-		t.Unhealthy(unhealthyReason(t.query.Get("check"), t.query.Get("reason")))
+		t.ReportUnhealthy(unhealthyReason(t.query.Get("check"), t.query.Get("reason")))
 	} else {
 		err = t.Ping(r.Context(), jobIDs(t.query["job_id"]))
 	}
 	if release := t.query.Get("runpod_version"); err == nil && release != "" && len(release) <= maxRelease {
-		t.SDK(release)
+		t.SetSDK(release)
 	}
 	if err == nil {
 		httpanswer.Bytes(w, http.StatusOK, []byte("{}"))

@@ -191,7 +191,7 @@ func (l *singleWorker) Take(ctx context.Context, limit int) ([]engine.Taken, err
 	return jobs, err
 }
 
-func (l *singleWorker) Stops(ctx context.Context) []string {
+func (l *singleWorker) WaitForStops(ctx context.Context) []string {
 	select {
 	case ids := <-l.stopIDs:
 		return ids
@@ -207,11 +207,11 @@ func (l *singleWorker) Report(ctx context.Context, job string, r engine.Report, 
 	return must.Err(l.engine.Report(ctx, ref, r))
 }
 
-func (l *singleWorker) SDK(string)                           {}
+func (l *singleWorker) SetSDK(string)                        {}
 func (l *singleWorker) BeginPost(string) func()              { return func() {} }
-func (l *singleWorker) Idle(context.Context) error           { return nil }
+func (l *singleWorker) ReportIdle(context.Context) error     { return nil }
 func (l *singleWorker) Ping(context.Context, []string) error { return nil }
-func (l *singleWorker) Unhealthy(string)                     {}
+func (l *singleWorker) ReportUnhealthy(string)               {}
 
 // waitForExit waits for the worker to end by itself.
 func (l *singleWorker) waitForExit() {

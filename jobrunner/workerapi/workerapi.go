@@ -221,7 +221,7 @@ func (a *api) takeBatch(w http.ResponseWriter, r *http.Request, t target) error 
 // disconnected meanwhile are reported as lost, and go to another worker.
 func (a *api) waitForJobs(r *http.Request, t target, limit int) ([]engine.Taken, error) {
 	if t.query.Get("job_in_progress") == "0" {
-		if err := t.Idle(r.Context()); err != nil {
+		if err := t.ReportIdle(r.Context()); err != nil {
 			return nil, err
 		}
 	}
@@ -259,7 +259,7 @@ func appendJob(b []byte, job engine.Taken) []byte {
 func (a *api) stops(w http.ResponseWriter, r *http.Request, t target) error {
 	ctx, cancel := context.WithTimeout(r.Context(), pollTimeout)
 	defer cancel()
-	ids := t.Stops(ctx)
+	ids := t.WaitForStops(ctx)
 	if len(ids) == 0 {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
