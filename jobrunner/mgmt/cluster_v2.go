@@ -50,7 +50,7 @@ func newClusterV2(c store.Cluster, members []store.Pod) clusterV2 {
 	}
 	for _, p := range members {
 		w.Pods.ByStatus[string(p.Status)]++
-		if !pod.Placed(p) {
+		if !pod.HasHadGPUs(p) {
 			continue
 		}
 		w.DataCenterID = p.DataCenterID

@@ -73,10 +73,10 @@ func directSSH(p store.Pod) *sshEndpointV2 {
 }
 
 func (c *call) newPodRuntimeV2(p store.Pod) *podRuntimeV2 {
-	live := c.Pods.Live(p.ID)
+	load := c.Pods.Utilization(p.ID)
 	w := &podRuntimeV2{
 		Uptime: int64(max(0, c.Clock.Wall().Sub(p.StartedAt)) / time.Second),
-		GPUs:   convertAll(live.GPUs, convert[pod.GPU, podGPUUsageV2]),
+		GPUs:   convertAll(load.GPUs, convert[pod.GPUUtilization, podGPUUsageV2]),
 		Ports: convertAll(p.OpenPorts, func(o store.PodPort) podPortV2 {
 			port := podPortV2{Private: int64(o.Private), Type: o.Protocol}
 			if o.Public != 0 {
@@ -85,11 +85,11 @@ func (c *call) newPodRuntimeV2(p store.Pod) *podRuntimeV2 {
 			return port
 		}),
 	}
-	if live.CPU != nil {
-		w.CPU = &utilizationV2{*live.CPU}
+	if load.CPU != nil {
+		w.CPU = &utilizationV2{*load.CPU}
 	}
-	if live.Memory != nil {
-		w.Memory = &utilizationV2{*live.Memory}
+	if load.Memory != nil {
+		w.Memory = &utilizationV2{*load.Memory}
 	}
 	return w
 }

@@ -22,8 +22,8 @@ func ClusterRole(clusterType string, rank int) string {
 	return roles[min(rank, 1)]
 }
 
-// Placed reports whether a pod has had GPUs.
-func Placed(p store.Pod) bool { return p.GPUTypeID != "" }
+// HasHadGPUs reports whether a pod has had GPUs.
+func HasHadGPUs(p store.Pod) bool { return p.GPUTypeID != "" }
 
 // cluster has the members of a cluster that this node runs. They get their GPUs together and
 // share a network: a network of the container engine, the loopback for processes, or Kubernetes'
@@ -248,7 +248,7 @@ func (r *runner) joinNetwork(ctx context.Context, p store.Pod, program run.Progr
 			return err
 		}
 	}
-	_, err = r.report(ctx, p.Run, placed, func(p *store.Pod) {
+	_, err = r.report(ctx, p.Run, computeAssigned, func(p *store.Pod) {
 		p.Cluster.Network, p.Cluster.IP = network.Name, own
 		p.HiddenEnv = rankEnvironment(*p, primary, own, port)
 	})
@@ -378,7 +378,7 @@ func (r *runner) joinPrimary(ctx context.Context, c *cluster, p store.Pod) error
 			}
 		}
 	}
-	_, err := r.report(ctx, p.Run, placed, func(p *store.Pod) {
+	_, err := r.report(ctx, p.Run, computeAssigned, func(p *store.Pod) {
 		p.Cluster.Network, p.Cluster.IP = "", ""
 		p.HiddenEnv = rankEnvironment(*p, address, "", primaryPort)
 		for name := range addressVariables(*p) {

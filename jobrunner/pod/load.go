@@ -49,7 +49,7 @@ func (p *Pods) Load(ctx context.Context) error {
 	}
 	for _, r := range p.all() {
 		r.sync(ctx)
-		p.running.Go(func() { p.keep(r) })
+		p.running.Go(func() { p.runUntilDeleted(r) })
 	}
 	return nil
 }
@@ -104,16 +104,16 @@ func (r *runner) adopt(ctx context.Context, record store.Pod, o run.Orphan) {
 	r.log.Note(text)
 	r.pods.Logger.InfoContext(ctx, "a pod is adopted", "pod", r.id)
 	process := o.Adopt(r.log, r.log.Mark())
-	if p, err := r.report(ctx, record.Run, up, func(p *store.Pod) { change(p, "Adopted: "+text, r.pods.Clock.Wall()) }); err == nil {
+	if p, err := r.report(ctx, record.Run, containerStarted, func(p *store.Pod) { recordChange(p, "Adopted: "+text, r.pods.Clock.Wall()) }); err == nil {
 		record = p
 	}
-	r.publish(record, process)
+	r.setRunning(record, process)
 }
 
 // restore restarts a pod that wasn't adopted.
 func (r *runner) restore(ctx context.Context, record store.Pod) {
 	const text = "the jobrunner restarted, and starts the pod again"
-	if _, err := r.report(ctx, record.Run, restored, func(p *store.Pod) { r.note(p, "Restarted: "+text, "") }); err == nil {
+	if _, err := r.report(ctx, record.Run, restartQueued, func(p *store.Pod) { r.note(p, "Restarted: "+text, "") }); err == nil {
 		r.log.Note(text)
 		r.pods.Logger.InfoContext(ctx, "a pod is started again", "pod", r.id)
 		if !record.StartedAt.IsZero() && record.Status == store.PodRunning {

@@ -3,7 +3,9 @@
 //
 // # The life of a pod
 //
-// The record of a pod (store.Pod) has its state. These are the only transitions (state.go):
+// The record of a pod (store.Pod) has its state. These are the only transitions (state.go). The last six
+// columns are startDelayed, computeAssigned, containerStarted, containerExited, containerFailed and
+// restartQueued:
 //
 //	              start         stop    restart   reset         replace       waits         placed    up       exited  failed  restored
 //	PROVISIONING                EXITED            PROVISIONING  PROVISIONING  PROVISIONING  STARTING  RUNNING                  PROVISIONING
@@ -119,7 +121,7 @@ func (p *Pods) Sync(ctx context.Context, id string) {
 	if r == nil && p.ctx.Err() == nil {
 		r = newRunner(p, id)
 		p.runners[id] = r
-		defer p.running.Go(func() { p.keep(r) }) // once it has read the record
+		defer p.running.Go(func() { p.runUntilDeleted(r) }) // once it has read the record
 	}
 	p.mu.Unlock()
 	if r != nil {
@@ -148,8 +150,8 @@ func (p *Pods) SyncAll(ctx context.Context, all []store.Pod) {
 	}
 }
 
-// keep runs a runner, and removes it when its pod is deleted.
-func (p *Pods) keep(r *runner) {
+// runUntilDeleted runs a runner, and removes it when its pod is deleted.
+func (p *Pods) runUntilDeleted(r *runner) {
 	r.serve(p.ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()

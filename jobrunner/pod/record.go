@@ -124,7 +124,7 @@ func (r *runner) reportWait(ctx context.Context, p store.Pod, level slog.Level, 
 	if current := r.desiredNow(); current != nil && current.Status == store.PodProvisioning && current.Reason == reason {
 		return
 	}
-	if _, err := r.report(ctx, p.Run, waits, func(p *store.Pod) { r.note(p, "Waits: "+reason, reason) }); err == nil {
+	if _, err := r.report(ctx, p.Run, startDelayed, func(p *store.Pod) { r.note(p, "Waits: "+reason, reason) }); err == nil {
 		r.log.Note("the pod waits: " + reason)
 		r.pods.Logger.Log(ctx, level, message, "pod", r.id, "reason", reason)
 	}
@@ -132,6 +132,6 @@ func (r *runner) reportWait(ctx context.Context, p store.Pod, level slog.Level, 
 
 // note sets the record's latest change and reason.
 func (r *runner) note(p *store.Pod, text, reason string) {
-	change(p, logline.Shorten(text, maxReason), r.pods.Clock.Wall())
+	recordChange(p, logline.Shorten(text, maxReason), r.pods.Clock.Wall())
 	p.Reason = logline.Shorten(reason, maxReason)
 }

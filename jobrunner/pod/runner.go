@@ -243,7 +243,7 @@ func (r *runner) start(ctx context.Context, p store.Pod, a *actual) error {
 	if err != nil {
 		return err
 	}
-	p, err = r.report(ctx, p.Run, up, func(p *store.Pod) {
+	p, err = r.report(ctx, p.Run, containerStarted, func(p *store.Pod) {
 		p.StartedAt, p.Reason = r.pods.Clock.Wall().UTC().Truncate(time.Millisecond), ""
 		p.OpenPorts = spec.Pod.Ports
 		if p.Cluster == nil && spec.Pod.Network != "" {
@@ -263,7 +263,7 @@ func (r *runner) start(ctx context.Context, p store.Pod, a *actual) error {
 		return err
 	}
 	r.log.Note("the pod runs")
-	r.publish(p, process)
+	r.setRunning(p, process)
 	a.process = process
 	return nil
 }
@@ -276,9 +276,9 @@ func (r *runner) watch(ctx context.Context, p store.Pod, a *actual) {
 	} else if a.program.OwnAddress && p.Cluster != nil {
 		if moved := r.awaitPrimaryMove(ctx, p, a.process); moved {
 			r.log.Note("the cluster's primary has another address now: the pod restarts")
-			_, _ = r.report(ctx, p.Run, restored, func(*store.Pod) {}) // an outdated record is reconciled next
+			_, _ = r.report(ctx, p.Run, restartQueued, func(*store.Pod) {}) // an outdated record is reconciled next
 			a.process.Stop(gracePeriod)
-			r.withdraw()
+			r.clearRunning()
 			a.reset()
 			return
 		}
@@ -296,13 +296,13 @@ func (r *runner) reportEnd(ctx context.Context, p store.Pod, a *actual) {
 	end := a.process.Exit()
 	r.log.Note("the pod ended with " + end.Text)
 	r.release()
-	e, prefix := exited, "Exited: "
+	e, prefix := containerExited, "Exited: "
 	if !end.OK {
-		e, prefix = failed, "Failed: "
+		e, prefix = containerFailed, "Failed: "
 		r.pods.Logger.WarnContext(ctx, "a pod failed", "pod", r.id, "exit", end.Text)
 	}
 	_, _ = r.report(ctx, p.Run, e, func(p *store.Pod) { r.note(p, prefix+end.Text, "it ended with "+end.Text) })
-	r.withdraw()
+	r.clearRunning()
 	a.hasGPUs = false
 	a.reset()
 }
@@ -314,12 +314,12 @@ func (r *runner) stopProcess(ctx context.Context, a *actual) {
 	}
 	a.process.Stop(gracePeriod)
 	r.log.Note("the pod's container ended: " + a.process.Exit().Text)
-	r.withdraw()
+	r.clearRunning()
 	a.reset()
 }
 
-// publish makes the running process visible to requests, and reports it to the meter.
-func (r *runner) publish(p store.Pod, process run.Process) {
+// setRunning makes the running process visible to requests, and reports it to the meter.
+func (r *runner) setRunning(p store.Pod, process run.Process) {
 	span := Span{Pod: p, From: p.StartedAt}
 	r.mu.Lock()
 	r.process, r.since, r.span, r.failures = process, time.Now().Add(-r.pods.Clock.Wall().Sub(p.StartedAt)), &span, 0
@@ -327,8 +327,8 @@ func (r *runner) publish(p store.Pod, process run.Process) {
 	r.pods.Meter.Started(span)
 }
 
-// withdraw is the opposite of publish.
-func (r *runner) withdraw() {
+// clearRunning is the opposite of setRunning.
+func (r *runner) clearRunning() {
 	r.mu.Lock()
 	span := *r.span
 	r.process, r.span = nil, nil
@@ -358,7 +358,7 @@ func (r *runner) acquire(ctx context.Context, p store.Pod) error {
 	r.mu.Lock()
 	r.devices = devices
 	r.mu.Unlock()
-	_, err := r.report(ctx, p.Run, placed, func(p *store.Pod) {
+	_, err := r.report(ctx, p.Run, computeAssigned, func(p *store.Pod) {
 		p.Reason, p.FolderID, p.Devices = "", r.pods.FolderID, nil
 		if len(devices) > 0 {
 			p.GPUTypeID, p.CUDAVersion = devices[0].TypeID, r.pods.Driver().CUDA

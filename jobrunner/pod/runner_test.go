@@ -298,7 +298,7 @@ func TestLiveOfAdoptedPod(t *testing.T) {
 		record := store.Pod{CPU: &store.PodCPU{VCPUCount: 1}, PodState: store.PodState{StartedAt: time.Now().Add(-time.Hour)}}
 		r := newRunner(pods, "p")
 		r.desired, pods.runners["p"] = &record, r
-		r.publish(record, busyProcess{})
-		must.Equal(t, pods.Live("p").CPU, new(int64(50)), "the CPU utilization")
+		r.setRunning(record, busyProcess{})
+		must.Equal(t, pods.Utilization("p").CPU, new(int64(50)), "the CPU utilization")
 	})
 }

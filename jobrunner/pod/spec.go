@@ -53,7 +53,7 @@ func (r *runner) spec(ctx context.Context, p store.Pod, program run.Program) (ru
 		s.Login = &login
 	}
 	for _, text := range p.Ports {
-		port, err := publish(ctx, text, program)
+		port, err := publishPort(ctx, text, program)
 		if err != nil {
 			return s, err
 		}
@@ -64,8 +64,8 @@ func (r *runner) spec(ctx context.Context, p store.Pod, program run.Program) (ru
 	return s, err
 }
 
-// publish chooses the public port of a port like 8080/http.
-func publish(ctx context.Context, text string, program run.Program) (port store.PodPort, err error) {
+// publishPort chooses the public port of a port like 8080/http.
+func publishPort(ctx context.Context, text string, program run.Program) (port store.PodPort, err error) {
 	number, protocol, _ := strings.Cut(text, "/")
 	port.Protocol = protocol
 	if port.Private, err = strconv.Atoi(number); err != nil {

@@ -20,12 +20,12 @@ const (
 	replace // an update changed its container
 
 	// Observations of the deployment.
-	waits    // it can't start yet
-	placed   // it has its GPUs; its container starts
-	up       // its container runs
-	exited   // its container exited successfully
-	failed   // its container failed
-	restored // it ended with the deployment, and is started again
+	startDelayed     // it can't start yet
+	computeAssigned  // it has its GPUs or vCPUs; its container starts
+	containerStarted // its container runs
+	containerExited  // its container exited successfully
+	containerFailed  // its container failed
+	restartQueued    // it ended, and is started again
 )
 
 // transitions are all transitions, as the package's documentation draws them. An event that isn't
@@ -40,12 +40,12 @@ var transitions = map[event]map[store.PodStatus]store.PodStatus{
 	},
 	replace: {store.PodProvisioning: store.PodProvisioning, store.PodStarting: store.PodStarting, store.PodRunning: store.PodStarting},
 
-	waits:    {store.PodProvisioning: store.PodProvisioning, store.PodStarting: store.PodProvisioning},
-	placed:   {store.PodProvisioning: store.PodStarting, store.PodStarting: store.PodStarting},
-	up:       {store.PodProvisioning: store.PodRunning, store.PodStarting: store.PodRunning, store.PodRunning: store.PodRunning},
-	exited:   {store.PodStarting: store.PodExited, store.PodRunning: store.PodExited},
-	failed:   {store.PodStarting: store.PodError, store.PodRunning: store.PodError},
-	restored: {store.PodProvisioning: store.PodProvisioning, store.PodStarting: store.PodProvisioning, store.PodRunning: store.PodProvisioning},
+	startDelayed:     {store.PodProvisioning: store.PodProvisioning, store.PodStarting: store.PodProvisioning},
+	computeAssigned:  {store.PodProvisioning: store.PodStarting, store.PodStarting: store.PodStarting},
+	containerStarted: {store.PodProvisioning: store.PodRunning, store.PodStarting: store.PodRunning, store.PodRunning: store.PodRunning},
+	containerExited:  {store.PodStarting: store.PodExited, store.PodRunning: store.PodExited},
+	containerFailed:  {store.PodStarting: store.PodError, store.PodRunning: store.PodError},
+	restartQueued:    {store.PodProvisioning: store.PodProvisioning, store.PodStarting: store.PodProvisioning, store.PodRunning: store.PodProvisioning},
 }
 
 // apply applies an event, and reports whether the state allows it.
@@ -102,14 +102,14 @@ func Do(p *store.Pod, a Action, now time.Time) error {
 		p.WipeVolume = p.Volume.Size > 0
 	}
 	p.Run++
-	change(p, lastChange[a], now)
+	recordChange(p, lastChange[a], now)
 	return nil
 }
 
 // Create gives a new pod its first state. folderID is the id of the data folder of the node that runs it.
 func Create(p *store.Pod, folderID string, now time.Time) {
 	p.PodState = store.PodState{Status: store.PodProvisioning, Run: 1, FolderID: folderID}
-	change(p, "Rented by User", now)
+	recordChange(p, "Rented by User", now)
 }
 
 // Replace applies a change of the container. A running container is replaced unless the pod is locked;
@@ -120,13 +120,13 @@ func Replace(p *store.Pod, locked bool, now time.Time) error {
 	}
 	if apply(p, replace) {
 		p.Run++
-		change(p, "Updated by User", now)
+		recordChange(p, "Updated by User", now)
 	}
 	return nil
 }
 
-// change records the latest event in a pod's life, and clears outdated members.
-func change(p *store.Pod, what string, now time.Time) {
+// recordChange records the latest event in a pod's life, and clears outdated members.
+func recordChange(p *store.Pod, what string, now time.Time) {
 	p.Changed, p.ChangedAt, p.Reason = what, now.UTC().Truncate(time.Millisecond), ""
 	if p.Status != store.PodRunning {
 		p.OpenPorts, p.NetworkIP = nil, ""

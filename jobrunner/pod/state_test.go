@@ -15,7 +15,7 @@ func TestLifecycleIsDocumented(t *testing.T) {
 	first := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "//\t") && strings.Contains(l, " start ") })
 	must.Require(t, first >= 0, "there is no table")
 	events := map[string]event{
-		"start": start, "stop": stop, "restart": restart, "reset": reset, "replace": replace, "waits": waits, "placed": placed, "up": up, "exited": exited, "failed": failed, "restored": restored,
+		"start": start, "stop": stop, "restart": restart, "reset": reset, "replace": replace, "waits": startDelayed, "placed": computeAssigned, "up": containerStarted, "exited": containerExited, "failed": containerFailed, "restored": restartQueued,
 	}
 	documented := map[event]map[store.PodStatus]store.PodStatus{}
 	for _, line := range lines[first+1:] {

@@ -12,14 +12,14 @@ import (
 // IPOf returns the address where a port is published.
 func IPOf(p store.PodPort) string { return cmp.Or(p.IP, run.PublishIP) }
 
-// Live is the utilization of a running pod, in percent; nil is unknown.
-type Live struct {
+// Utilization is the load of a running pod, in percent; nil is unknown.
+type Utilization struct {
 	CPU, Memory *int64
-	GPUs        []GPU
+	GPUs        []GPUUtilization
 }
 
-// GPU is the utilization of a pod's GPU.
-type GPU struct {
+// GPUUtilization is the utilization of a pod's GPU.
+type GPUUtilization struct {
 	Util, MemoryUtil *int64
 }
 
@@ -31,9 +31,9 @@ func percent(part, whole float64) *int64 {
 	return new(int64(min(100*part/whole, 100)))
 }
 
-// Live returns the utilization of a pod, which is unknown if the pod doesn't run here. It compares the
+// Utilization returns the utilization of a pod, which is unknown if the pod doesn't run here. It compares the
 // use of the process since its start with its limits.
-func (p *Pods) Live(id string) (out Live) {
+func (p *Pods) Utilization(id string) (out Utilization) {
 	r := p.find(id)
 	if r == nil {
 		return out
@@ -56,9 +56,9 @@ func (p *Pods) Live(id string) (out Live) {
 		out.Memory = percent(float64(used.Memory), float64(r.pods.Catalog.Now().CPUMemory(record.CPU.FlavorIDs[0], record.CPU.VCPUCount))*(1<<30))
 	}
 	for _, d := range devices {
-		g := GPU{}
+		g := GPUUtilization{}
 		if s, err := r.pods.Sample(d.UUID); err == nil {
-			g = GPU{percent(float64(s.Utilization), 100), percent(float64(s.MemoryUsed), float64(d.Memory))}
+			g = GPUUtilization{percent(float64(s.Utilization), 100), percent(float64(s.MemoryUsed), float64(d.Memory))}
 		}
 		out.GPUs = append(out.GPUs, g)
 	}
