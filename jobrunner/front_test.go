@@ -59,7 +59,7 @@ func testMetrics(t *testing.T, c jobrunner.Config) {
 // With Remote, metrics need a key that reads the management API, the page accepts any host, and profiles are off.
 func TestRemote(t *testing.T) {
 	dir := t.TempDir()
-	some := must.Do(apikey.At(dir).Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}}))(t)
+	some := must.Do(apikey.FileIn(dir).Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}}))(t)
 	d := deployWith(t, jobrunner.Config{DataDir: dir, Remote: true})
 	for key, want := range map[string]int{"": 401, "wrong": 401, some: 403, "planted-key": 200} {
 		status, text := d.get("/metrics", key)

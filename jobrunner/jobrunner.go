@@ -151,7 +151,7 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.GPUs == nil {
-		c.GPUs = gpu.None()
+		c.GPUs = gpu.NoGPUs()
 	}
 	c.KeyDir, c.NodeURL = cmp.Or(c.KeyDir, c.DataDir), cmp.Or(c.NodeURL, c.URL)
 	hooks, err := webhook.NewPolicy(c.WebhookAllow, c.Remote)

@@ -29,7 +29,7 @@ func TestRightsOfKeys(t *testing.T) {
 	dir := t.TempDir()
 	d := deploy(t, dir)
 	mine, other := d.create(withoutWorkers("own")), d.create(withoutWorkers("other"))
-	file := apikey.At(dir)
+	file := apikey.FileIn(dir)
 	keys := map[string]string{"own": "planted-key", "none": "", "wrong": "planted-keY"}
 	for name, endpoints := range map[string][]string{"all": nil, "restricted": {mine}, "removed": nil} {
 		keys[name] = must.Do(file.Add(apikey.Key{Name: name, Endpoints: endpoints}))(t)
@@ -86,7 +86,7 @@ func TestScopesOfKeys(t *testing.T) {
 		"expires": {Expires: time.Now().Add(time.Hour)},
 	} {
 		key.Name = name
-		keys[name] = must.Do(apikey.At(dir).Add(key))(t)
+		keys[name] = must.Do(apikey.FileIn(dir).Add(key))(t)
 	}
 	run := "/v2/" + endpoint
 	for _, c := range []struct {
@@ -149,7 +149,7 @@ func TestLimitsOfADeployment(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	other := must.Do(apikey.At(dir).Add(apikey.Key{Name: "other"}))(t)
+	other := must.Do(apikey.FileIn(dir).Add(apikey.Key{Name: "other"}))(t)
 	d := deployWith(t, jobrunner.Config{DataDir: dir, ManagementLimits: true})
 	for n := range 61 {
 		status, _ := d.as("planted-key", "GET", "/v2/templates", "")

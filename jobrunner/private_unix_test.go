@@ -18,7 +18,7 @@ func TestDataFolderIsPrivate(t *testing.T) {
 	before := syscall.Umask(0)
 	defer syscall.Umask(before)
 	dir := filepath.Join(t.TempDir(), "state", "data")
-	must.Do(apikey.At(dir).Add(apikey.Key{Name: "other"}))(t)
+	must.Do(apikey.FileIn(dir).Add(apikey.Key{Name: "other"}))(t)
 	d := deployWith(t, jobrunner.Config{DataDir: dir})
 	for path, body := range map[string]string{
 		"/v2/registries": `{"name":"r","username":"u","password":"p"}`, "/v2/network-volumes": `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`, "/v2/serverless": `{"name":"e","image":"builtin/echo"}`,

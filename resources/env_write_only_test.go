@@ -180,7 +180,7 @@ func TestEnvWriteOnlyDrift(t *testing.T) {
 func driveWithTwoKeys(t *testing.T) (d *acctest.Deployment, first, second *tfdrive.Provider) {
 	t.Helper()
 	dir := t.TempDir()
-	other := must.Do(apikey.At(dir).Add(apikey.Key{Name: "other"}))(t)
+	other := must.Do(apikey.FileIn(dir).Add(apikey.Key{Name: "other"}))(t)
 	t.Setenv("GPUCLOUD_BASE_URL", "") // a remote deployment has only one key
 	d = acctest.DeployWith(t, func(c *jobrunner.Config) { c.KeyDir = dir })
 	return d, drive(t, d, api.V2), driveWith(t, d, api.V2, map[string]any{"api_key": other})

@@ -94,7 +94,7 @@ func containerRecordDir() string {
 func (s *serve) gpus(ctx context.Context, programs *host.Executor, log *slog.Logger) (inventory gpu.Inventory, line string, err error) {
 	switch {
 	case s.GPUs == "off":
-		return gpu.None(), "off", nil
+		return gpu.NoGPUs(), "off", nil
 	case s.SimulateGPUs == "" && programs.Cluster() != nil:
 		inventory, err = programs.Cluster().Inventory(ctx)
 		return inventory, "of the cluster's nodes", err
@@ -112,7 +112,7 @@ func openInventory(simulate string, log *slog.Logger) (inventory gpu.Inventory, 
 		return inventory, "simulated: " + gpu.Summary(inventory), nil
 	}
 	if inventory, err = nvidia.Open(log); err != nil {
-		return gpu.None(), "none: " + err.Error() + "; workers run on the CPU", nil //nolint:nilerr // the line has the error
+		return gpu.NoGPUs(), "none: " + err.Error() + "; workers run on the CPU", nil //nolint:nilerr // the line has the error
 	}
 	return inventory, gpu.Summary(inventory), nil
 }

@@ -126,7 +126,7 @@ func (o *keyStoreFlags) withStore(f func(apikey.Store) error) (err error) {
 		if err != nil {
 			return err
 		}
-		file := apikey.At(dir)
+		file := apikey.FileIn(dir)
 		if err := file.CheckMoved(); err != nil {
 			return err
 		}

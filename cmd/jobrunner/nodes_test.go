@@ -351,7 +351,7 @@ func TestKeysOfNodes(t *testing.T) {
 	c := startNodes(t, 1)
 	engine := strings.TrimPrefix(c.args[1], "--engine=")
 	dir := t.TempDir()
-	old := must.Do(apikey.At(dir).Add(apikey.Key{Name: "old", Management: apikey.Read}))(t)
+	old := must.Do(apikey.FileIn(dir).Add(apikey.Key{Name: "old", Management: apikey.Read}))(t)
 	added := strings.TrimSpace(mustPrint(t, c.env, "keys", "add", "ci", "--engine", engine))
 	c.dirs, c.all = append(c.dirs, dir), append(c.all, nil)
 	c.start(1)

@@ -25,8 +25,8 @@ func newTarget(t *testing.T) (target conformance.Target, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	target = conformance.Target{Key: "the-key-of-the-suite", Local: true}
-	target.UserKey = must.Do(apikey.At(dir).Add(apikey.Key{Name: "user"}))(t)
-	target.OtherKey = must.Do(apikey.At(dir).Add(apikey.Key{Name: "other", Endpoints: []string{"nothing-of-ours"}}))(t)
+	target.UserKey = must.Do(apikey.FileIn(dir).Add(apikey.Key{Name: "user"}))(t)
+	target.OtherKey = must.Do(apikey.FileIn(dir).Add(apikey.Key{Name: "other", Endpoints: []string{"nothing-of-ours"}}))(t)
 	return target, dir
 }
 

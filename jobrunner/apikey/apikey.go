@@ -22,8 +22,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Default is the owner of the deployment's own key.
-const Default = "default"
+// DefaultOwner is the owner of the deployment's own key.
+const DefaultOwner = "default"
 
 // ErrUnknown means that a request carries no key, or an unknown one. The answer is 401 (service
 // description, Authentication, rule 2).
@@ -37,8 +37,8 @@ type Identity struct {
 	Endpoints  []string `json:"endpoints,omitempty"` // restricts the job API to these; empty means all
 }
 
-// Own is the identity of the deployment's own key.
-var Own = Identity{Owner: Default, Management: All, Jobs: All}
+// OwnIdentity is the identity of the deployment's own key.
+var OwnIdentity = Identity{Owner: DefaultOwner, Management: All, Jobs: All}
 
 // MayRead reports whether the key may read from the management API and see the deployment's state.
 func (i Identity) MayRead() bool { return i.Management.allows(Read) }
@@ -97,10 +97,10 @@ func (k *Keys) With(added Store, now func() time.Time, log *slog.Logger) (*Keys,
 	return &Keys{own: k.own, added: added, log: log, now: now}, nil
 }
 
-// Of returns the key of a request. It accepts "Authorization: Bearer <key>", ignoring the case of the scheme,
+// FromRequest returns the key of a request. It accepts "Authorization: Bearer <key>", ignoring the case of the scheme,
 // and the bare key, which workers and some clients send (service description, Authentication; field
 // notes: bare key).
-func Of(r *http.Request) string {
+func FromRequest(r *http.Request) string {
 	key := strings.TrimSpace(r.Header.Get("Authorization"))
 	if scheme, rest, ok := strings.Cut(key, " "); ok && strings.EqualFold(scheme, "Bearer") {
 		key = strings.TrimSpace(rest)
@@ -110,13 +110,13 @@ func Of(r *http.Request) string {
 
 // Authorize authenticates a request, or returns ErrUnknown. Keys are compared in constant time.
 func (k *Keys) Authorize(r *http.Request) (Identity, error) {
-	key := Of(r)
+	key := FromRequest(r)
 	hash := sum(key)
 	switch {
 	case key == "":
 		return Identity{}, ErrUnknown
 	case hash.equal(k.own):
-		return Own, nil
+		return OwnIdentity, nil
 	case k.added == nil:
 		return Identity{}, ErrUnknown
 	}
@@ -207,7 +207,7 @@ func Open(ctx context.Context, own, dir string, db *sqldb.DB, now func() time.Ti
 		if dir == "" {
 			return keys, nil, nil
 		}
-		file := At(dir)
+		file := FileIn(dir)
 		if err := file.CheckMoved(); err != nil {
 			return nil, nil, err
 		}
@@ -218,7 +218,7 @@ func Open(ctx context.Context, own, dir string, db *sqldb.DB, now func() time.Ti
 		return nil, nil, err
 	}
 	if dir != "" {
-		added, conflicts, err := table.TakeOver(At(dir))
+		added, conflicts, err := table.TakeOver(FileIn(dir))
 		if err != nil {
 			return nil, nil, err
 		}

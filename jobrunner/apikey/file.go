@@ -72,8 +72,8 @@ type File struct {
 	err  error
 }
 
-// At returns the keys' file of a data folder. The folder and the file need not exist yet.
-func At(dir string) *File { return &File{path: filepath.Join(dir, FileName)} }
+// FileIn returns the keys' file of a data folder. The folder and the file need not exist yet.
+func FileIn(dir string) *File { return &File{path: filepath.Join(dir, FileName)} }
 
 // List returns all keys, the oldest first.
 func (f *File) List() ([]Key, error) {
@@ -195,7 +195,7 @@ func (k Key) Check() error {
 	switch {
 	case !validName.MatchString(k.Name):
 		return fmt.Errorf("invalid key name %q: expected up to 64 letters, digits and . _ @ -, beginning with a letter or digit", k.Name)
-	case k.Name == Default:
+	case k.Name == DefaultOwner:
 		return fmt.Errorf("invalid key name %q: it is reserved for the deployment's own key, choose another name", k.Name)
 	case !validName.MatchString(k.Owner):
 		return fmt.Errorf("invalid owner %q: expected up to 64 letters, digits and . _ @ -, beginning with a letter or digit", k.Owner)

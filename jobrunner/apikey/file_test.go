@@ -42,7 +42,7 @@ func add(t *testing.T, f *apikey.File, name string, endpoints ...string) string 
 func openKeys(t *testing.T, dir string) (*apikey.Keys, *bytes.Buffer) {
 	t.Helper()
 	log := new(bytes.Buffer)
-	return must.Do(apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.NewTextHandler(log, nil))))(t), log
+	return must.Do(apikey.New("own").With(apikey.FileIn(dir), time.Now, slog.New(slog.NewTextHandler(log, nil))))(t), log
 }
 
 // A running deployment accepts a key as soon as it is added, and rejects it as soon as it is removed.
@@ -58,7 +58,7 @@ func TestAddAndRemoveWhileRunning(t *testing.T) {
 	expect("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
 	expect("", unknown)
 
-	commands := apikey.At(dir) // as another process would
+	commands := apikey.FileIn(dir) // as another process would
 	all := add(t, commands, "all")
 	expect(all, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
 	some := add(t, commands, "some", "e1", "e2")
@@ -106,7 +106,7 @@ func TestScopes(t *testing.T) {
 		{apikey.Key{Management: apikey.All, Jobs: apikey.Read, Endpoints: []string{"e1"}}, "rme"},
 	} {
 		c.key.Name, c.key.Owner = fmt.Sprint("key", i), "somebody"
-		key := must.Do(apikey.At(dir).Add(c.key))(t)
+		key := must.Do(apikey.FileIn(dir).Add(c.key))(t)
 		who, err := keys.Authorize(requestWith(key))
 		got := ""
 		for _, may := range []struct {
@@ -130,16 +130,16 @@ func TestScopes(t *testing.T) {
 func TestExpiredKey(t *testing.T) {
 	dir := t.TempDir()
 	end := time.Now().Add(time.Hour).Truncate(time.Second)
-	key := must.Do(apikey.At(dir).Add(apikey.Key{Name: "ci", Expires: end}))(t)
+	key := must.Do(apikey.FileIn(dir).Add(apikey.Key{Name: "ci", Expires: end}))(t)
 	now := end.Add(-time.Nanosecond)
-	keys := must.Do(apikey.New("own").With(apikey.At(dir), func() time.Time { return now }, slog.New(slog.DiscardHandler)))(t)
+	keys := must.Do(apikey.New("own").With(apikey.FileIn(dir), func() time.Time { return now }, slog.New(slog.DiscardHandler)))(t)
 	who := must.Do(keys.Authorize(requestWith(key)))(t)
 	must.Hold(t, who.Owner == "ci", "before its expiry", who)
 	now = end
 	if who, err := keys.Authorize(requestWith(key)); !errors.Is(err, apikey.ErrUnknown) || !strings.Contains(fmt.Sprint(err), "the API key expired at ") || who.Owner != "" {
 		t.Errorf("at its expiry: %+v, %v", who, err)
 	}
-	must.ErrorContains(t, must.Err(apikey.At(dir).Add(apikey.Key{Name: "late", Expires: time.Now()})), "invalid expiry")
+	must.ErrorContains(t, must.Err(apikey.FileIn(dir).Add(apikey.Key{Name: "late", Expires: time.Now()})), "invalid expiry")
 }
 
 // Keys from releases without scopes keep their rights.
@@ -160,7 +160,7 @@ func TestKeysWithoutScopes(t *testing.T) {
 // The file is readable by its owner only, and has the key's hash instead of the key.
 func TestStoredFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there")
-	key := add(t, apikey.At(dir), "ci", "e1")
+	key := add(t, apikey.FileIn(dir), "ci", "e1")
 	path := filepath.Join(dir, apikey.FileName)
 	text := must.ReadFile(t, path)
 	hash := sha256.Sum256([]byte(key))
@@ -176,7 +176,7 @@ func TestStoredFile(t *testing.T) {
 
 func TestInvalidChanges(t *testing.T) {
 	dir := t.TempDir()
-	f := apikey.At(dir)
+	f := apikey.FileIn(dir)
 	add(t, f, "ci")
 	for _, name := range []string{"", " ", "a b", "-a", "a\n", "a/b", strings.Repeat("a", 65), "default", "ci"} {
 		key, err := f.Add(apikey.Key{Name: name})
@@ -187,7 +187,7 @@ func TestInvalidChanges(t *testing.T) {
 		must.Hold(t, err != nil && key == "", "endpoint", id, key, err)
 	}
 	must.Hold(t, f.Remove("new") != nil, "an unknown key was removed")
-	must.ErrorContains(t, apikey.At(filepath.Join(dir, "nowhere")).Remove("ci"), "does not exist")
+	must.ErrorContains(t, apikey.FileIn(filepath.Join(dir, "nowhere")).Remove("ci"), "does not exist")
 	keys := must.Do(f.List())(t)
 	must.Hold(t, len(keys) == 1 && keys[0].Name == "ci", "there is", keys)
 	entries := must.Do(os.ReadDir(dir))(t)
@@ -202,7 +202,7 @@ func TestBrokenFile(t *testing.T) {
 		"misspelled": `{"keys": [{"name": "a", "sha256": "` + strings.Repeat("ab", 32) + `", "endpoint": ["e"]}]}`,
 	} {
 		dir := t.TempDir()
-		key := add(t, apikey.At(dir), "ci")
+		key := add(t, apikey.FileIn(dir), "ci")
 		keys, log := openKeys(t, dir)
 		path := filepath.Join(dir, apikey.FileName)
 		must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
@@ -214,11 +214,11 @@ func TestBrokenFile(t *testing.T) {
 		must.Hold(t, who.Owner == "default", name, "the deployment's own key", who)
 		got := log.String()
 		must.Hold(t, strings.Count(got, "\n") == 1 && strings.Contains(got, path) && !strings.Contains(got, key), name, "the log is", got)
-		must.Hold(t, must.Err(apikey.At(dir).Add(apikey.Key{Name: "new"})) != nil, name, "a key was added")
-		must.Hold(t, must.Err(apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.DiscardHandler))) != nil, name, "a deployment starts with the file")
+		must.Hold(t, must.Err(apikey.FileIn(dir).Add(apikey.Key{Name: "new"})) != nil, name, "a key was added")
+		must.Hold(t, must.Err(apikey.New("own").With(apikey.FileIn(dir), time.Now, slog.New(slog.DiscardHandler))) != nil, name, "a deployment starts with the file")
 		must.Equal(t, string(must.ReadFile(t, path)), text, name, "the file is now")
 		must.Succeed(t, os.Remove(path))
-		key = add(t, apikey.At(dir), "ci")
+		key = add(t, apikey.FileIn(dir), "ci")
 		who = must.Do(keys.Authorize(requestWith(key)))(t)
 		must.Hold(t, who.Owner == "ci", name, "after the repair", who)
 	}
@@ -227,14 +227,14 @@ func TestBrokenFile(t *testing.T) {
 // Concurrent commands lose no key while a deployment reads the file.
 func TestConcurrentCommands(t *testing.T) {
 	dir := t.TempDir()
-	first := add(t, apikey.At(dir), "first")
+	first := add(t, apikey.FileIn(dir), "first")
 	keys, _ := openKeys(t, dir)
 	const many = 20
 	var created [many]string
 	var group sync.WaitGroup
 	for n := range many {
 		group.Go(func() {
-			key, err := apikey.At(dir).Add(apikey.Key{Name: fmt.Sprintf("n%d", n)})
+			key, err := apikey.FileIn(dir).Add(apikey.Key{Name: fmt.Sprintf("n%d", n)})
 			must.Hold(t, err == nil, err)
 			created[n] = key
 			who, err := keys.Authorize(requestWith(first))
@@ -254,7 +254,7 @@ func TestInterruptedCommand(t *testing.T) {
 		dir := t.TempDir()
 		temp := filepath.Join(dir, apikey.FileName+".new")
 		must.Succeed(t, os.WriteFile(temp, nil, 0o600))
-		_, err := apikey.At(dir).Add(apikey.Key{Name: "ci"})
+		_, err := apikey.FileIn(dir).Add(apikey.Key{Name: "ci"})
 		must.Hold(t, err != nil && strings.Contains(err.Error(), "remove "+temp), "expected an error that says to remove", temp, "got", err)
 		must.Equal(t, must.Err(os.Stat(temp)), nil, "the file of another command was removed")
 	})
@@ -268,7 +268,7 @@ func TestTableTakesOver(t *testing.T) {
 	defer db.Close()
 	open := func() *apikey.Table { return must.Do(apikey.OpenTable(t.Context(), db))(t) }
 	one, two := open(), open()
-	folders := []*apikey.File{apikey.At(t.TempDir()), apikey.At(t.TempDir())}
+	folders := []*apikey.File{apikey.FileIn(t.TempDir()), apikey.FileIn(t.TempDir())}
 	keys := map[string]string{}
 	for i, names := range [][]string{{"shared-name", "a"}, {"shared-name", "b"}} {
 		for _, name := range names {
@@ -356,7 +356,7 @@ func TestAddedKeyIsAcceptedAtOnce(t *testing.T) {
 
 // A request is authorized only with a key of the deployment, with or without the scheme.
 func FuzzAuthorize(f *testing.F) {
-	file := apikey.At(f.TempDir())
+	file := apikey.FileIn(f.TempDir())
 	scoped := must.Do(file.Add(apikey.Key{Name: "scoped", Endpoints: []string{"ep"}}))(f)
 	keys := must.Do(apikey.New("the-own-key").With(file, time.Now, slog.New(slog.DiscardHandler)))(f)
 	fuzz.Run(f, func(t *testing.T, header string) {
@@ -367,7 +367,7 @@ func FuzzAuthorize(f *testing.F) {
 		}
 		who, err := keys.Authorize(&http.Request{Header: http.Header{"Authorization": {header}}})
 		switch {
-		case sent == "the-own-key" && (err != nil || !reflect.DeepEqual(who, apikey.Identity{Owner: apikey.Default, Management: apikey.All, Jobs: apikey.All})),
+		case sent == "the-own-key" && (err != nil || !reflect.DeepEqual(who, apikey.Identity{Owner: apikey.DefaultOwner, Management: apikey.All, Jobs: apikey.All})),
 			sent == scoped && (err != nil || !reflect.DeepEqual(who, apikey.Identity{Owner: "scoped", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"ep"}})),
 			sent != scoped && sent != "the-own-key" && err == nil:
 			t.Errorf("%q is authorized as %+v, %v", header, who, err)
@@ -382,19 +382,19 @@ func FuzzAuthorize(f *testing.F) {
 // doesn't start with an unreadable file.
 func FuzzKeysFile(f *testing.F) {
 	dir := f.TempDir()
-	file := apikey.At(dir)
+	file := apikey.FileIn(dir)
 	added := must.Do(file.Add(apikey.Key{Name: "name", Endpoints: []string{"ep"}}))(f)
 	good := must.ReadFile(f, filepath.Join(dir, apikey.FileName))
 	hash := string(good[bytes.Index(good, []byte(`"sha256": "`))+11:][:64])
 	fuzz.Run(f, func(t *testing.T, text string) {
 		dir := t.TempDir()
 		must.Succeed(t, os.WriteFile(filepath.Join(dir, apikey.FileName), []byte(strings.ReplaceAll(text, "$HASH", hash)), 0o600))
-		listed, err := apikey.At(dir).List()
+		listed, err := apikey.FileIn(dir).List()
 		if err != nil {
-			must.Hold(t, must.Err(apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.DiscardHandler))) != nil, text, "a deployment starts with the file")
+			must.Hold(t, must.Err(apikey.New("own").With(apikey.FileIn(dir), time.Now, slog.New(slog.DiscardHandler))) != nil, text, "a deployment starts with the file")
 			return
 		}
-		keys := must.Do(apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.DiscardHandler)))(t)
+		keys := must.Do(apikey.New("own").With(apikey.FileIn(dir), time.Now, slog.New(slog.DiscardHandler)))(t)
 		var want apikey.Identity
 		for _, key := range listed {
 			if h, _ := key.Hash.MarshalText(); string(h) == hash {

@@ -30,13 +30,13 @@ func TestRootChangesKeysOfAnotherUser(t *testing.T) {
 			t.Errorf("%s: the file belongs to %v, mode %v", what, stat, info.Mode())
 		}
 	}
-	add(t, apikey.At(dir), "of-root")
+	add(t, apikey.FileIn(dir), "of-root")
 	check("root's folder", 0, uint32(os.Getegid()))
 	if err := os.Chown(dir, owner, group); err != nil {
 		t.Skip("this root may not give files away: ", err)
 	}
-	add(t, apikey.At(link), "of-another")
+	add(t, apikey.FileIn(link), "of-another")
 	check("another user's folder", owner, group)
-	must.Succeed(t, apikey.At(link).Remove("of-root"))
+	must.Succeed(t, apikey.FileIn(link).Remove("of-root"))
 	check("after a removal", owner, group)
 }

@@ -25,12 +25,12 @@ type Allocator struct {
 	stopped   sync.WaitGroup
 
 	mu      sync.Mutex
-	held    map[string]holding // by UUID
-	queue   []waiter           // first come, first served
+	held    map[string]assignment // by UUID
+	queue   []waiter              // first come, first served
 	onFreed []func()
 }
 
-type holding struct {
+type assignment struct {
 	owner  string
 	device Device
 }
@@ -40,12 +40,12 @@ type waiter struct {
 	request Request
 }
 
-// holdObserver is an inventory that needs to know which devices are in use.
-type holdObserver interface{ Hold(uuid string, held bool) }
+// useObserver is an inventory that needs to know which devices are in use.
+type useObserver interface{ SetInUse(uuid string, inUse bool) }
 
 // NewAllocator allocates the devices of an inventory. The caller must close the inventory.
 func NewAllocator(inventory Inventory) *Allocator {
-	a := &Allocator{inventory: inventory, held: map[string]holding{}, freed: make(chan struct{}, 1), stop: make(chan struct{})}
+	a := &Allocator{inventory: inventory, held: map[string]assignment{}, freed: make(chan struct{}, 1), stop: make(chan struct{})}
 	a.stopped.Go(func() {
 		for {
 			select {
@@ -105,7 +105,7 @@ func (a *Allocator) Claim(uuids []string, owner string) ([]Device, error) {
 		return nil, fmt.Errorf("this machine has only %[2]d of the GPUs %[1]s", strings.Join(uuids, ", "), len(claimed))
 	}
 	for _, d := range claimed {
-		a.held[d.UUID] = holding{owner, d}
+		a.held[d.UUID] = assignment{owner, d}
 		a.notify(d.UUID, true)
 	}
 	return claimed, nil
@@ -162,7 +162,7 @@ func (a *Allocator) acquire(request Request, requester string, owners []string) 
 	assigned := slices.Collect(slices.Chunk(chosen, request.count()))
 	for i, owner := range owners {
 		for _, d := range assigned[i] {
-			a.held[d.UUID] = holding{owner, d}
+			a.held[d.UUID] = assignment{owner, d}
 			a.notify(d.UUID, true)
 		}
 	}
@@ -262,8 +262,8 @@ func (a *Allocator) heldUUIDs(owner string) (uuids []string) {
 }
 
 func (a *Allocator) notify(uuid string, held bool) {
-	if h, ok := a.inventory.(holdObserver); ok {
-		h.Hold(uuid, held)
+	if h, ok := a.inventory.(useObserver); ok {
+		h.SetInUse(uuid, held)
 	}
 }
 

@@ -256,7 +256,7 @@ func (f *fakeInventory) Driver() gpu.Driver                { return gpu.Driver{V
 func (f *fakeInventory) Changed() <-chan struct{}          { return f.changed }
 func (f *fakeInventory) Sample(string) (gpu.Sample, error) { return gpu.Sample{}, nil }
 func (f *fakeInventory) Close()                            {}
-func (f *fakeInventory) Hold(uuid string, held bool)       { f.busy[uuid] = held }
+func (f *fakeInventory) SetInUse(uuid string, held bool)   { f.busy[uuid] = held }
 func (f *fakeInventory) Devices() []gpu.Device {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -391,7 +391,7 @@ func TestClaim(t *testing.T) {
 
 // Without a driver, workers run on the CPU. With one, they wait until it reports GPUs.
 func TestHasGPUs(t *testing.T) {
-	for want, inventory := range map[bool]gpu.Inventory{false: gpu.None(), true: newFakeInventory()} {
+	for want, inventory := range map[bool]gpu.Inventory{false: gpu.NoGPUs(), true: newFakeInventory()} {
 		a := gpu.NewAllocator(inventory)
 		defer a.Close()
 		must.Equal(t, a.HasGPUs(), want, "GPUs")

@@ -78,8 +78,8 @@ func (request Request) requester() string {
 	return "the endpoint"
 }
 
-// None is the inventory of a machine without GPUs.
-func None() Inventory { return &simulated{stop: func() {}} }
+// NoGPUs is the inventory of a machine without GPUs.
+func NoGPUs() Inventory { return &simulated{stop: func() {}} }
 
 func UnknownDevice(uuid string) error { return fmt.Errorf("this machine has no GPU %s", uuid) }
 
@@ -99,10 +99,10 @@ func Summary(inventory Inventory) string {
 	return summary
 }
 
-// Canonical maps a product name to the catalog's type id. It ignores repeated spaces, case, and a missing
+// CanonicalType maps a product name to the catalog's type id. It ignores repeated spaces, case, and a missing
 // manufacturer (older drivers). If the catalog has several types for a card, it returns the first.
 // A name that isn't in the catalog is a type of its own.
-func Canonical(product string) string {
+func CanonicalType(product string) string {
 	product = strings.Join(strings.Fields(product), " ")
 	shortName := strings.TrimPrefix(product, "NVIDIA ")
 	for _, name := range []string{product, "NVIDIA " + shortName, shortName} {
@@ -128,7 +128,7 @@ func InstanceType(typeID, profile string) string { return typeID + " MIG " + pro
 // smallest comes first, so that large ones stay free for requests that name them.
 func acceptedTypes(request Request, devices []Device) (types []string) {
 	for _, t := range request.Types {
-		if t = Canonical(t); !slices.Contains(types, t) {
+		if t = CanonicalType(t); !slices.Contains(types, t) {
 			types = append(types, t)
 		}
 	}

@@ -86,7 +86,7 @@ func (g machineGPU) check() (memory int64, line int, err error) {
 	if c := g.Count; c != nil && (c.Value < 1 || c.Value > maxGPUs) {
 		return 0, c.Line, fmt.Errorf("invalid count: expected 1 to %d, got %d", maxGPUs, c.Value)
 	}
-	entry, ok := catalog.Builtin().GPUByID(Canonical(g.Type.Value))
+	entry, ok := catalog.Builtin().GPUByID(CanonicalType(g.Type.Value))
 	switch m := g.Memory; {
 	case m != nil && (m.Value < 1 || m.Value > maxMemory):
 		return 0, m.Line, fmt.Errorf("invalid memory: expected 1 to %d GB, got %d", maxMemory, m.Value)
@@ -115,7 +115,7 @@ func (g machineGPU) check() (memory int64, line int, err error) {
 // device returns one GPU, or its MIG instances. The UUID depends only on the index, so it stays the
 // same when the file changes.
 func (g machineGPU) device(index int, memory int64) (devices []Device) {
-	gpu := Device{UUID: "GPU-" + simulatedUUID(index, -1), Index: index, TypeID: Canonical(g.Type.Value), Memory: memory, Fault: g.Fault}
+	gpu := Device{UUID: "GPU-" + simulatedUUID(index, -1), Index: index, TypeID: CanonicalType(g.Type.Value), Memory: memory, Fault: g.Fault}
 	if g.MIG == nil {
 		return []Device{gpu}
 	}

@@ -103,8 +103,8 @@ func (s *simulated) Changed() <-chan struct{} { return s.changed }
 
 func (s *simulated) Close() { s.stop() }
 
-// Hold sets whether a device is in use, so that its samples show load.
-func (s *simulated) Hold(uuid string, held bool) {
+// SetInUse sets whether a device is in use, so that its samples show load.
+func (s *simulated) SetInUse(uuid string, held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held[uuid] = held

@@ -34,7 +34,7 @@ var limitedRequests = []struct {
 // users adds a second user, "other", and one whose key is only for "short".
 func users(t *testing.T) (configure func(*jobapi.Config), other, short string) {
 	t.Helper()
-	file := apikey.At(t.TempDir())
+	file := apikey.FileIn(t.TempDir())
 	other = must.Do(file.Add(apikey.Key{Name: "other"}))(t)
 	short = must.Do(file.Add(apikey.Key{Name: "short", Endpoints: []string{"short"}}))(t)
 	return func(c *jobapi.Config) {

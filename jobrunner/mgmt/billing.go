@@ -124,11 +124,11 @@ func billingV1(resource string, kind billing.Kind, read func(*query) usageQuery)
 	return fromContract(resource, queryHandler(read, func(c *call, q usageQuery) ([]json.RawMessage, error) {
 		sums, _, err := c.sums(q, kind)
 		return convertAll(slices.SortedFunc(maps.Keys(sums), group.compare), func(g group) json.RawMessage {
-			place := map[string]any{"time": billingTime(q.window.Bounds[g.bucket])}
+			labels := map[string]any{"time": billingTime(q.window.Bounds[g.bucket])}
 			if g.id != "" {
-				place[q.member] = g.id
+				labels[q.member] = g.id
 			}
-			return sums[g].encode(record, "", place)
+			return sums[g].encode(record, "", labels)
 		}), err
 	}))
 }
@@ -203,11 +203,11 @@ func billingV2(resource, id, count string, kinds ...billing.Kind) handler {
 		records := []json.RawMessage{}
 		for i := range buckets {
 			for _, owner := range slices.Sorted(maps.Keys(owners)) {
-				place := map[string]any{"startTime": billingTime(q.window.Bounds[i]), "endTime": billingTime(q.window.Bounds[i+1])}
+				labels := map[string]any{"startTime": billingTime(q.window.Bounds[i]), "endTime": billingTime(q.window.Bounds[i+1])}
 				if id != "" {
-					place[id] = owner
+					labels[id] = owner
 				}
-				records = append(records, cmp.Or(sums[group{i, owner}], new(sum)).encode(at, "records[].", place))
+				records = append(records, cmp.Or(sums[group{i, owner}], new(sum)).encode(at, "records[].", labels))
 			}
 		}
 		resolved := map[string]any{"startTime": billingTime(q.window.Start()), "endTime": billingTime(q.window.End()), "bucketSize": q.window.Size}

@@ -65,7 +65,7 @@ func decode[T any](c *call, u contract.Use) (T, error) {
 	}
 	c.body, _ = tree.(map[string]any)
 	var d decoder
-	d.decodeObject("$", tree, reflect.ValueOf(&body).Elem(), placeOf(reflect.TypeFor[T](), u))
+	d.decodeObject("$", tree, reflect.ValueOf(&body).Elem(), bodyPathOf(reflect.TypeFor[T](), u))
 	if len(d.faults) > 0 {
 		return body, validationError(d.faults...)
 	}
@@ -106,7 +106,7 @@ func (d *decoder) addFault(path, format string, args ...any) {
 	}
 }
 
-func (d *decoder) decodeObject(path string, in any, out reflect.Value, at place) {
+func (d *decoder) decodeObject(path string, in any, out reflect.Value, at bodyPath) {
 	tree, ok := in.(map[string]any)
 	if !ok {
 		d.addTypeFault(path, in, "object")
@@ -159,7 +159,7 @@ func (d *decoder) checkSiblings(path string, m member, tree map[string]any, use 
 	}
 }
 
-func (d *decoder) decodeValue(path string, in any, out reflect.Value, m member, at place) {
+func (d *decoder) decodeValue(path string, in any, out reflect.Value, m member, at bodyPath) {
 	if ref, ok := out.Addr().Interface().(*reference); ok {
 		ref.Set = true
 		if in != nil && in != "" {
@@ -194,7 +194,7 @@ func (d *decoder) decodeValue(path string, in any, out reflect.Value, m member, 
 	}
 }
 
-func (d *decoder) decodeList(path string, in any, out reflect.Value, m member, at place) {
+func (d *decoder) decodeList(path string, in any, out reflect.Value, m member, at bodyPath) {
 	items, ok := in.([]any)
 	if !ok {
 		d.addTypeFault(path, in, "array")

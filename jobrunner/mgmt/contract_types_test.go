@@ -48,7 +48,7 @@ func TestWireTypesMatchContract(t *testing.T) {
 	bodies := maps.Clone(answerTypes)
 	for typ := range wireTypes {
 		if _, answer := answerTypes[typ]; !answer {
-			bodies[typ] = placeOf(typ, contract.Create|contract.Update).Body
+			bodies[typ] = bodyPathOf(typ, contract.Create|contract.Update).Body
 		}
 	}
 	for typ, at := range bodies {

@@ -121,7 +121,7 @@ func TestInvalidDelegations(t *testing.T) {
 // A delegation names the owner of the key that created it. Every unrestricted key
 // sees and revokes all delegations; a restricted key does neither.
 func TestDelegationsAndKeys(t *testing.T) {
-	file := apikey.At(t.TempDir())
+	file := apikey.FileIn(t.TempDir())
 	keys := map[string]string{}
 	for name, endpoints := range map[string][]string{"colleague": nil, "scoped": {"an-endpoint"}} {
 		keys[name] = must.Do(file.Add(apikey.Key{Name: name, Endpoints: endpoints}))(t)

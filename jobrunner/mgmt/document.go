@@ -103,7 +103,7 @@ func (e edition) operation(s *schemas, method, path string, success int, h descr
 		out.Security = new([]map[string][]string{})
 	}
 	if h.body != nil {
-		out.RequestBody = &openapi.RequestBody{Required: true, Content: map[string]openapi.MediaType{"application/json": {Schema: s.bodyComponent(h.body, placeOf(h.body, h.use))}}}
+		out.RequestBody = &openapi.RequestBody{Required: true, Content: map[string]openapi.MediaType{"application/json": {Schema: s.bodyComponent(h.body, bodyPathOf(h.body, h.use))}}}
 	}
 	answer := &openapi.Response{Description: http.StatusText(success), Headers: e.headers()}
 	if h.answer != nil {
@@ -162,7 +162,7 @@ func (e edition) failures(method string, o *openapi.Operation, h description) (o
 		hasID = hasID || p.In == "path"
 		inputs = inputs || p.In != "path"
 	}
-	namesTemplate := h.body != nil && placeOf(h.body, h.use).row("templateId") != nil
+	namesTemplate := h.body != nil && bodyPathOf(h.body, h.use).row("templateId") != nil
 	if h.conflict {
 		out = append(out, http.StatusConflict)
 	}

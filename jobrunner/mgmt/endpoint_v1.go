@@ -158,7 +158,7 @@ func (c *call) newEndpointV1(e store.Endpoint) endpointV1 {
 // timestamp formats a time as RFC 3339 in UTC with milliseconds.
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-var endpointIncludes = flags{"includeTemplate", "includeWorkers"}
+var endpointIncludes = flagNames{"includeTemplate", "includeWorkers"}
 
 // includedTemplate reads the template that an answer includes. It returns nil if the object has
 // no template, or if the template was deleted meanwhile.
@@ -174,29 +174,29 @@ func (c *call) includedTemplate(id string) (*templateV1, error) {
 }
 
 // readEndpointV1 shows an endpoint, with its template if the call requests that.
-func (c *call) readEndpointV1(e store.Endpoint, on map[string]bool) (w endpointV1, err error) {
+func (c *call) readEndpointV1(e store.Endpoint, flags map[string]bool) (w endpointV1, err error) {
 	w = c.newEndpointV1(e)
-	if on["includeTemplate"] {
+	if flags["includeTemplate"] {
 		w.Template, err = c.includedTemplate(e.TemplateID)
 	}
 	return w, err
 }
 
-func (c *call) listEndpointsV1(on map[string]bool) ([]endpointV1, error) {
+func (c *call) listEndpointsV1(flags map[string]bool) ([]endpointV1, error) {
 	all, err := c.Store.Endpoints(c.ctx())
 	out := make([]endpointV1, len(all))
 	for i, e := range all {
-		if out[i], err = c.readEndpointV1(e, on); err != nil {
+		if out[i], err = c.readEndpointV1(e, flags); err != nil {
 			return nil, err
 		}
 	}
 	return out, err
 }
 
-func (c *call) getEndpointV1(on map[string]bool) (w endpointV1, err error) {
+func (c *call) getEndpointV1(flags map[string]bool) (w endpointV1, err error) {
 	e, err := c.Store.Endpoint(c.ctx(), c.id)
 	if err != nil {
 		return w, err
 	}
-	return c.readEndpointV1(e, on)
+	return c.readEndpointV1(e, flags)
 }

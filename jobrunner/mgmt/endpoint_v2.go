@@ -16,7 +16,7 @@ func (c *call) newEndpointV2(e store.Endpoint) endpointV2 {
 	copyFields(&w, e)
 	w.containerV2, w.Scaling, w.RequestURLs = newContainerV2(e.Container), newScalingV2(e.Scaling), requestURLs(c.queueURL(), e)
 	w.Workers = workersV2{Min: e.WorkersMin, Max: e.WorkersMax}
-	if !withoutIdleTimeout(e) {
+	if hasIdleTimeout(e) {
 		w.Workers.IdleTimeout = &e.IdleTimeout
 	}
 	if e.GPU != nil {
@@ -177,14 +177,14 @@ func (b endpointBodyV2) checkScaling(e store.Endpoint) error {
 	if e.Type == store.LoadBalancer && e.Scaling.Type != store.RequestCount {
 		return validationError("$.scaling: a LOAD_BALANCER endpoint scales on REQUEST_COUNT, got " + e.Scaling.Type)
 	}
-	if b.Workers != nil && b.Workers.IdleTimeout != nil && withoutIdleTimeout(e) {
+	if b.Workers != nil && b.Workers.IdleTimeout != nil && !hasIdleTimeout(e) {
 		return validationError("$.workers.idleTimeout: not allowed for a QUEUE endpoint that scales on REQUEST_COUNT")
 	}
 	return nil
 }
 
-func withoutIdleTimeout(e store.Endpoint) bool {
-	return e.Type == store.Queue && e.Scaling.Type == store.RequestCount
+func hasIdleTimeout(e store.Endpoint) bool {
+	return e.Type != store.Queue || e.Scaling.Type != store.RequestCount
 }
 
 // Version 1 selects GPUs by types in order of priority, version 2 by pools minus excluded types. The

@@ -195,7 +195,7 @@ func TestRateLimits(t *testing.T) {
 
 // A forbidden request of a known key counts, and its answer shows the key's quotas.
 func TestForbiddenRequestsAreCounted(t *testing.T) {
-	file := apikey.At(t.TempDir())
+	file := apikey.FileIn(t.TempDir())
 	restricted := must.Do(file.Add(apikey.Key{Name: "restricted", Endpoints: []string{"some-endpoint"}}))(t)
 	d := deploy(t, func(c *mgmt.Config) {
 		c.Limits = true

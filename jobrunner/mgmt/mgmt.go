@@ -126,7 +126,7 @@ func (s *server) serve(c *call) (status int, body any, err error) {
 	}
 	c.owner = user.Owner
 	if c.version == 2 {
-		if err := s.limit(c.http.Context(), user.Owner, c.writer.Header()); err != nil {
+		if err := s.countAgainstQuotas(c.http.Context(), user.Owner, c.writer.Header()); err != nil {
 			return 0, nil, err
 		}
 	}

@@ -145,11 +145,11 @@ func withEmptyAnswer[W any](h handler) handler {
 	return h
 }
 
-// conflicts describes a handler that may answer 409.
-func conflicts(h handler) handler { h.conflict = true; return h }
+// withConflict describes a handler that may answer 409.
+func withConflict(h handler) handler { h.conflict = true; return h }
 
-// limitsBody rejects larger bodies before authentication.
-func limitsBody(bytes int64, h handler) handler { h.maxBody = bytes; return h }
+// withMaxBody rejects larger bodies before authentication.
+func withMaxBody(bytes int64, h handler) handler { h.maxBody = bytes; return h }
 
 // withoutKey declares that a handler needs no API key.
 func withoutKey(h handler) handler { h.public = true; return h }

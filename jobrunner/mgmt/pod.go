@@ -56,8 +56,8 @@ func updatePod[B podBody](c *call, body B) (store.Pod, error) {
 	})
 }
 
-// act performs an action on the path's pod, unless skip reports that it isn't needed.
-func (c *call) act(a pod.Action, skip func(store.Pod) bool) (store.Pod, error) {
+// performAction performs an action on the path's pod, unless skip reports that it isn't needed.
+func (c *call) performAction(a pod.Action, skip func(store.Pod) bool) (store.Pod, error) {
 	return c.Store.UpdatePod(c.ctx(), c.id, func(_ *store.Tx, p *store.Pod) error {
 		if skip(*p) {
 			return nil

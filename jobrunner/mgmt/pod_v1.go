@@ -55,11 +55,11 @@ func desiredStatus(s store.PodStatus) string {
 	return string(store.PodExited)
 }
 
-var podIncludes = flags{"includeMachine", "includeNetworkVolume", "includeSavingsPlans", "includeTemplate", "includeWorkers"}
+var podIncludes = flagNames{"includeMachine", "includeNetworkVolume", "includeSavingsPlans", "includeTemplate", "includeWorkers"}
 
-// include adds the objects that a call requests with flags.
-func (c *call) include(on map[string]bool, p store.Pod, w *podV1) (err error) {
-	if on["includeMachine"] {
+// addIncluded adds the objects that a call requests with flags.
+func (c *call) addIncluded(flags map[string]bool, p store.Pod, w *podV1) (err error) {
+	if flags["includeMachine"] {
 		w.Machine = &machineV1{
 			CPUCount: int64(runtime.NumCPU()), CPUTypeID: w.CPUFlavorID, DataCenterID: p.DataCenterID, SecureCloud: p.Cloud == "SECURE",
 			MinPodGPUCount: 1, CostPerHr: w.CostPerHr,
@@ -69,7 +69,7 @@ func (c *call) include(on map[string]bool, p store.Pod, w *podV1) (err error) {
 			w.Machine.GPUAvailable = c.Stock()[w.GPU.ID].Count
 		}
 	}
-	if on["includeNetworkVolume"] && p.NetworkVolume != "" {
+	if flags["includeNetworkVolume"] && p.NetworkVolume != "" {
 		v, err := store.Get[store.NetworkVolume](c.ctx(), c.Store, p.NetworkVolume)
 		if err == nil {
 			w.NetworkVolume = new(convert[store.NetworkVolume, networkVolumeV1](v))
@@ -77,15 +77,15 @@ func (c *call) include(on map[string]bool, p store.Pod, w *podV1) (err error) {
 			return err
 		}
 	}
-	if on["includeTemplate"] {
+	if flags["includeTemplate"] {
 		w.Template, err = c.includedTemplate(p.TemplateID)
 	}
 	return err
 }
 
-func (c *call) getPodV1(on map[string]bool) (w podV1, err error) {
+func (c *call) getPodV1(flags map[string]bool) (w podV1, err error) {
 	p, err := c.Store.Pod(c.ctx(), c.id)
-	if errors.Is(err, store.ErrNotFound) && on["includeWorkers"] {
+	if errors.Is(err, store.ErrNotFound) && flags["includeWorkers"] {
 		workers, err := c.workerPodsV1()
 		if err != nil {
 			return w, err
@@ -100,13 +100,13 @@ func (c *call) getPodV1(on map[string]bool) (w podV1, err error) {
 		return w, err
 	}
 	w = c.newPodV1(p)
-	return w, c.include(on, p, &w)
+	return w, c.addIncluded(flags, p, &w)
 }
 
 // podActionV1 is a no-op if the pod is in the requested state. An unknown pod is an invalid request.
 func podActionV1(a pod.Action) handler {
 	return plainHandler(func(c *call) (podV1, error) {
-		p, err := c.act(a, func(p store.Pod) bool {
+		p, err := c.performAction(a, func(p store.Pod) bool {
 			return a == pod.Start && p.Status.Active() || a == pod.Stop && !p.Status.Active()
 		})
 		if errors.Is(err, store.ErrNotFound) {
@@ -233,7 +233,7 @@ var podFilters = []struct {
 }
 
 type podsQueryV1 struct {
-	on      map[string]bool
+	flags   map[string]bool
 	matches func(podV1, store.Pod) bool
 }
 
@@ -253,12 +253,12 @@ func (c *call) listPodsV1(q podsQueryV1) ([]podV1, error) {
 		if p.Cluster != nil || !q.matches(w, p) {
 			continue
 		}
-		if err := c.include(q.on, p, &w); err != nil {
+		if err := c.addIncluded(q.flags, p, &w); err != nil {
 			return nil, err
 		}
 		out = append(out, w)
 	}
-	if q.on["includeWorkers"] {
+	if q.flags["includeWorkers"] {
 		workers, err := c.workerPodsV1()
 		if err != nil {
 			return nil, err

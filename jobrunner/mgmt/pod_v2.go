@@ -128,7 +128,7 @@ func podActionV2(c *call, body podActionBodyV2) (any, error) {
 	if action == pod.Terminate {
 		return noContent{}, store.Delete[store.Pod](c.ctx(), c.Store, c.id)
 	}
-	p, err := c.act(action, func(store.Pod) bool { return false })
+	p, err := c.performAction(action, func(store.Pod) bool { return false })
 	return c.newPodV2(p), err
 }
 
@@ -167,7 +167,7 @@ func (b podBodyV2) newPod(c *call, tx *store.Tx, t *store.Template) (store.Pod, 
 	if err := b.setCommand(&p.Container); err != nil {
 		return p, err
 	}
-	b.compute(&p, t)
+	b.applyCompute(&p, t)
 	if t != nil && p.GPU != nil { // the body's mounts replace the template's; a CPU pod has no persistent mount
 		p.Volume = t.Volume
 	}
@@ -196,8 +196,8 @@ func podTemplate(tx *store.Tx, id *string) (*store.Template, error) {
 	return &t, nil
 }
 
-// compute sets GPUs or CPUs. Either CUDA member of the body replaces the template's constraint.
-func (b podBodyV2) compute(p *store.Pod, t *store.Template) {
+// applyCompute sets GPUs or CPUs. Either CUDA member of the body replaces the template's constraint.
+func (b podBodyV2) applyCompute(p *store.Pod, t *store.Template) {
 	if b.CPU != nil {
 		p.CPU = &store.PodCPU{FlavorIDs: []string{b.CPU.ID}, VCPUCount: b.CPU.VCPUCount}
 	}

@@ -25,9 +25,9 @@ var windows = [...]struct {
 	{"day", 50000, 24 * time.Hour},
 }
 
-// limit counts a request of a key's owner and writes the state of the quotas to h. If limits aren't
+// countAgainstQuotas counts a request of a key's owner and writes the state of the quotas to h. If limits aren't
 // enforced, it writes full quotas, so that clients which obey them don't wait.
-func (s *server) limit(ctx context.Context, owner string, h http.Header) error {
+func (s *server) countAgainstQuotas(ctx context.Context, owner string, h http.Header) error {
 	if !s.Limits {
 		l := &limiter{clock: s.Clock}
 		l.writeHeaders(h, l.resetElapsed())

@@ -78,11 +78,11 @@ var operations = []struct {
 	{"POST", "/v1/pods/{id}/restart", 200, podActionV1(pod.Restart)},
 
 	{"GET", "/v2/pods", 200, pageHandler("pods", readPodsQuery, (*call).listPodsV2)},
-	{"POST", "/v2/pods", 201, limitsBody(contract.MaxPodBody, bodyHandler(contract.Create, createPod[podBodyV2], (*call).newPodV2))},
+	{"POST", "/v2/pods", 201, withMaxBody(contract.MaxPodBody, bodyHandler(contract.Create, createPod[podBodyV2], (*call).newPodV2))},
 	{"GET", "/v2/pods/{id}", 200, readHandler((*call).newPodV2)},
-	{"PATCH", "/v2/pods/{id}", 200, conflicts(bodyHandler(contract.Update, updatePod[podBodyV2], (*call).newPodV2))},
-	{"DELETE", "/v2/pods/{id}", 204, conflicts(deleteHandler[store.Pod]())},
-	{"POST", "/v2/pods/{id}/action", 200, conflicts(withEmptyAnswer[podV2](writeHandler(contract.Create, podActionV2, identity)))},
+	{"PATCH", "/v2/pods/{id}", 200, withConflict(bodyHandler(contract.Update, updatePod[podBodyV2], (*call).newPodV2))},
+	{"DELETE", "/v2/pods/{id}", 204, withConflict(deleteHandler[store.Pod]())},
+	{"POST", "/v2/pods/{id}/action", 200, withConflict(withEmptyAnswer[podV2](writeHandler(contract.Create, podActionV2, identity)))},
 	{"GET", "/v2/pods/{id}/logs", 200, withMedia(eventStream, queryHandler(readLogQuery, (*call).podLogsV2))},
 
 	{"GET", "/v2/clusters", 200, memberHandler("clusters", plainHandler((*call).listClustersV2))},
@@ -134,7 +134,7 @@ var operations = []struct {
 	{"PUT", "/v2/account/ssh-keys", 200, writeHandler(contract.Update, replaceSSHKeys, identity)},
 
 	{"GET", "/v2/account/secrets", 200, memberHandler("secrets", queryHandler(readSecretName, (*call).listSecretsV2))},
-	{"POST", "/v2/account/secrets", 201, conflicts(writeHandler(contract.Create, createSecretV2, convert[store.Secret, secretV2]))},
+	{"POST", "/v2/account/secrets", 201, withConflict(writeHandler(contract.Create, createSecretV2, convert[store.Secret, secretV2]))},
 	{"GET", "/v2/account/secrets/{id}", 200, readHandler(ignoreCall(convert[store.Secret, secretV2]))},
 	{"PATCH", "/v2/account/secrets/{id}", 200, writeHandler(contract.Update, updateSecretV2, convert[store.Secret, secretV2])},
 	{"DELETE", "/v2/account/secrets/{id}", 204, deleteHandler[store.Secret]()},

@@ -36,20 +36,20 @@ var wireTypes = map[reflect.Type]struct {
 	reflect.TypeFor[globalVolumeBodyV2]():  {contract.V2, "globalVolume", true},
 }
 
-// place is a place in a body of the contract.
-type place struct {
+// bodyPath is the path of an object in a body of the contract.
+type bodyPath struct {
 	contract.Body
 	path string // path of an object in the body with a final dot; "" for the whole body
 }
 
-// placeOf returns the body of a wire type.
-func placeOf(t reflect.Type, use contract.Use) place {
+// bodyPathOf returns the body of a wire type.
+func bodyPathOf(t reflect.Type, use contract.Use) bodyPath {
 	w := wireTypes[t]
-	return place{Body: contract.Body{API: w.api, Resource: w.resource, Use: use}}
+	return bodyPath{Body: contract.Body{API: w.api, Resource: w.resource, Use: use}}
 }
 
-// in returns the place of the objects of a member.
-func (p place) in(name string) place {
+// in returns the path of the objects of a member.
+func (p bodyPath) in(name string) bodyPath {
 	if name != "" {
 		p.path += name + "."
 	}
@@ -57,9 +57,9 @@ func (p place) in(name string) place {
 }
 
 // row returns the row of a member, or nil if the body doesn't have it.
-func (p place) row(name string) *contract.Field { return p.At(p.path + name) }
+func (p bodyPath) row(name string) *contract.Field { return p.At(p.path + name) }
 
-// member is one member of a wire type at a place.
+// member is one member of a wire type at a path.
 type member struct {
 	name  string
 	index []int
@@ -68,13 +68,13 @@ type member struct {
 
 type memberKey struct {
 	typ reflect.Type
-	at  place
+	at  bodyPath
 }
 
 var memberCache sync.Map // of []member by memberKey
 
 // members lists the members of a struct and of the structs that it embeds.
-func members(t reflect.Type, at place) []member {
+func members(t reflect.Type, at bodyPath) []member {
 	key := memberKey{t, at}
 	if known, ok := memberCache.Load(key); ok {
 		return known.([]member)
@@ -107,7 +107,7 @@ func requiresChange(t reflect.Type, u contract.Use) bool {
 }
 
 // checkChange rejects an update without changes. Members that only creates have don't count.
-func (d *decoder) checkChange(path string, body reflect.Value, at place) {
+func (d *decoder) checkChange(path string, body reflect.Value, at bodyPath) {
 	var names []string
 	for _, m := range members(body.Type(), at) {
 		switch {
@@ -129,7 +129,7 @@ var (
 
 // defaultsOf returns a create body with the defaults of the contract.
 func defaultsOf[B any]() (body B) {
-	at := placeOf(reflect.TypeFor[B](), contract.Create)
+	at := bodyPathOf(reflect.TypeFor[B](), contract.Create)
 	tree, err := parse(strings.NewReader(string(contract.Defaults(at.API, at.Resource))))
 	if err != nil {
 		panic(fmt.Sprintf("the defaults of %s: %v", at.Resource, err))

@@ -105,7 +105,7 @@ func (s *schemas) answer(t reflect.Type) *openapi.Schema {
 
 func (s *schemas) answerObject(t reflect.Type) *openapi.Schema {
 	out := &openapi.Schema{Type: "object", Properties: map[string]*openapi.Schema{}}
-	for _, m := range members(t, place{}) {
+	for _, m := range members(t, bodyPath{}) {
 		f := t.FieldByIndex(m.index)
 		value := s.answer(f.Type)
 		if optional := strings.Contains(f.Tag.Get("json"), ",omitempty"); !optional {
@@ -155,7 +155,7 @@ func (s *schemas) rows(resource, path string) *openapi.Schema {
 }
 
 // body returns the schema of a type in a request's body, as decode reads it.
-func (s *schemas) body(t reflect.Type, m member, at place) *openapi.Schema {
+func (s *schemas) body(t reflect.Type, m member, at bodyPath) *openapi.Schema {
 	if t == reflect.TypeFor[reference]() {
 		row := *m.row
 		row.Clear = `""`
@@ -241,12 +241,12 @@ func wholeNumber(f *float64) *int64 {
 }
 
 // bodyComponent registers one component for creates and another one for updates.
-func (s *schemas) bodyComponent(t reflect.Type, at place) *openapi.Schema {
+func (s *schemas) bodyComponent(t reflect.Type, at bodyPath) *openapi.Schema {
 	suffix := map[contract.Use]string{contract.Create: "Create", contract.Update: "Update"}[at.Use]
 	return s.component(strings.TrimSuffix(componentName(t), "Body")+suffix, t, func(t reflect.Type) *openapi.Schema { return s.bodyObject(t, at) })
 }
 
-func (s *schemas) bodyObject(t reflect.Type, at place) *openapi.Schema {
+func (s *schemas) bodyObject(t reflect.Type, at bodyPath) *openapi.Schema {
 	out := &openapi.Schema{Type: "object", Properties: map[string]*openapi.Schema{}, AdditionalProperties: false}
 	for _, m := range members(t, at) {
 		if m.row == nil {

@@ -151,11 +151,11 @@ func updateTemplate[B templateBody](c *call, body B) (store.Template, error) {
 	return c.Store.UpdateTemplate(c.ctx(), c.id, body.apply)
 }
 
-// flags are the names of include… parameters of an operation of version 1.
-type flags []string
+// flagNames are the names of include… parameters of an operation of version 1.
+type flagNames []string
 
 // read returns the flags that a call sets to true.
-func (f flags) read(q *query) map[string]bool {
+func (f flagNames) read(q *query) map[string]bool {
 	enabled := map[string]bool{}
 	for _, name := range f {
 		enabled[name] = q.flag(name)
@@ -168,24 +168,24 @@ const (
 	includeOfficial = "includeRunpodTemplates"
 )
 
-var templateIncludes = flags{includeBound, "includePublicTemplates", includeOfficial}
+var templateIncludes = flagNames{includeBound, "includePublicTemplates", includeOfficial}
 
 // hiddenTemplatesV1 returns the templates that lists and reads hide: those bound to an endpoint,
 // unless the call requests them.
-func (c *call) hiddenTemplatesV1(on map[string]bool) (map[string]bool, error) {
-	if on[includeBound] {
+func (c *call) hiddenTemplatesV1(flags map[string]bool) (map[string]bool, error) {
+	if flags[includeBound] {
 		return nil, nil
 	}
 	return c.Store.BoundTemplates(c.ctx())
 }
 
-func (c *call) listTemplatesV1(on map[string]bool) ([]templateV1, error) {
-	hidden, err := c.hiddenTemplatesV1(on)
+func (c *call) listTemplatesV1(flags map[string]bool) ([]templateV1, error) {
+	hidden, err := c.hiddenTemplatesV1(flags)
 	if err != nil {
 		return nil, err
 	}
 	all, err := store.List[store.Template](c.ctx(), c.Store)
-	if on[includeOfficial] {
+	if flags[includeOfficial] {
 		all = append(all, store.OfficialTemplates()...)
 	}
 	out := []templateV1{}
@@ -197,8 +197,8 @@ func (c *call) listTemplatesV1(on map[string]bool) ([]templateV1, error) {
 	return out, err
 }
 
-func (c *call) getTemplateV1(on map[string]bool) (w templateV1, err error) {
-	hidden, err := c.hiddenTemplatesV1(on)
+func (c *call) getTemplateV1(flags map[string]bool) (w templateV1, err error) {
+	hidden, err := c.hiddenTemplatesV1(flags)
 	if err != nil {
 		return w, err
 	}

@@ -82,7 +82,7 @@ func (l *levels) roll(now time.Time) {
 	}
 }
 
-func (l *levels) past(now time.Time) []int32 {
+func (l *levels) recentLevels(now time.Time) []int32 {
 	l.roll(now)
 	out := make([]int32, 0, steps)
 	for i := l.at - steps + 1; i <= l.at; i++ {
@@ -93,7 +93,7 @@ func (l *levels) past(now time.Time) []int32 {
 
 // untilNow returns the highest level of each past step, and then the current level.
 func (l *levels) untilNow(now time.Time) []int32 {
-	out := l.past(now)
+	out := l.recentLevels(now)
 	out[steps-1] = l.level
 	return out
 }
@@ -201,8 +201,8 @@ func (h *history) recordCounts(endpoint string, counts engine.Counts) {
 	recent.set(now, counts.InQueue, counts.InProgress)
 }
 
-// past is the recent history in the page's JSON. Percentiles are milliseconds, or null without jobs.
-type past struct {
+// recentHistory is the recent history in the page's JSON. Percentiles are milliseconds, or null without jobs.
+type recentHistory struct {
 	Queued  []int32 `json:"queued"`
 	Running []int32 `json:"running"`
 
@@ -225,9 +225,9 @@ type events struct {
 	Ended      map[engine.State]int `json:"ended"`
 }
 
-// past returns the history of an endpoint, or of all for "", with the events of other jobrunners.
+// recentOf returns the history of an endpoint, or of all for "", with the events of other jobrunners.
 // Without events, the current counts are assumed for all steps.
-func (h *history) past(endpoint string, counts engine.Counts, others ...events) past {
+func (h *history) recentOf(endpoint string, counts engine.Counts, others ...events) recentHistory {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now, recent := h.now(), h.series(endpoint)
@@ -242,7 +242,7 @@ func (h *history) past(endpoint string, counts engine.Counts, others ...events) 
 			all.Ended[state] += n
 		}
 	}
-	return past{
+	return recentHistory{
 		Queued: recent.queued.untilNow(now), Running: recent.running.untilNow(now),
 		Delay: summarize(all.Delays, now), Execution: summarize(all.Executions, now),
 		Ended: all.Ended,
@@ -347,14 +347,14 @@ func (h *gpuHistory) utilization(uuid string, now time.Time) []int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if l := h.devices[uuid]; l != nil {
-		return l.past(now)
+		return l.recentLevels(now)
 	}
 	return nil
 }
 
-// gpusNow returns the devices. Their holders are taken from the workers, because a worker may have got
+// currentGPUs returns the devices. Their holders are taken from the workers, because a worker may have got
 // or lost a device between the two reads: a device in a worker's row mustn't be free in its own row.
-func (p *Page) gpusNow(workers []Worker) GPUs {
+func (p *Page) currentGPUs(workers []Worker) GPUs {
 	now := p.Clock.Now()
 	holders := map[string]string{}
 	for _, w := range workers {

@@ -30,18 +30,18 @@ func TestLevels(t *testing.T) {
 	submit(h, "ep", 1)
 	submit(h, "ep", 2)
 	h.recordEvent(engine.Event{Endpoint: "ep", From: engine.InQueue, To: engine.InProgress}, &engine.Counts{InQueue: 1, InProgress: 1})
-	got := h.past("ep", engine.Counts{})
+	got := h.recentOf("ep", engine.Counts{})
 	must.Equal(t, got.Queued[steps-2:], []int32{0, 1}, "at first")
 	now.pass(3 * step)
-	got = h.past("ep", engine.Counts{})
+	got = h.recentOf("ep", engine.Counts{})
 	if q, r := got.Queued[steps-5:], got.Running[steps-5:]; !slices.Equal(q, []int32{0, 2, 1, 1, 1}) || !slices.Equal(r, []int32{0, 1, 1, 1, 1}) {
 		t.Errorf("three steps later %v, %v", q, r)
 	}
 	now.pass(span)
-	q := h.past("ep", engine.Counts{}).Queued
+	q := h.recentOf("ep", engine.Counts{}).Queued
 	must.Hold(t, slices.Min(q) == 1 && slices.Max(q) == 1 && len(q) == steps, "when all is long past", q)
 	now.pass(1000 * span)
-	q = h.past("ep", engine.Counts{}).Queued
+	q = h.recentOf("ep", engine.Counts{}).Queued
 	must.Hold(t, slices.Min(q) == 1 && slices.Max(q) == 1, "long after", q)
 }
 
@@ -56,7 +56,7 @@ func TestLevelsOfAll(t *testing.T) {
 	h.recordEvent(engine.Event{Endpoint: "a", From: engine.InProgress, To: engine.Completed, Execution: time.Second}, &engine.Counts{InQueue: 3})
 	h.recordEvent(engine.Event{Endpoint: "b", From: engine.InQueue}, &engine.Counts{InQueue: 3}) // purged
 	now.pass(step)
-	got := h.past("", engine.Counts{})
+	got := h.recentOf("", engine.Counts{})
 	q, r := got.Queued[steps-5:], got.Running[steps-5:]
 	must.Hold(t, slices.Equal(q, []int32{5, 5, 7, 7, 6}) && slices.Equal(r, []int32{1, 1, 1, 1, 0}), "all have", q, r)
 	must.Hold(t, got.Ended[engine.Completed] == 1 && len(got.Ended) == 1, "ended", got.Ended)
@@ -69,7 +69,7 @@ func TestShared(t *testing.T) {
 	h.recordEvent(engine.Event{Endpoint: "ep", From: engine.InQueue, To: engine.InProgress, Delay: time.Second}, nil)
 	now.pass(step)
 	h.recordCounts("ep", engine.Counts{InQueue: 4, InProgress: 5})
-	got := h.past("ep", engine.Counts{})
+	got := h.recentOf("ep", engine.Counts{})
 	q := got.Queued[steps-3:]
 	must.Hold(t, slices.Equal(q, []int32{9, 9, 4}) && *got.Delay.P50[steps/percentileSteps-1] == 1000, q, "delays", got.Delay)
 }
@@ -81,14 +81,14 @@ func TestPercentiles(t *testing.T) {
 	}
 	now.pass(percentileSteps * step)
 	h.recordEvent(engine.Event{Endpoint: "ep", From: engine.InProgress, To: engine.Failed, Execution: 7 * time.Millisecond}, &engine.Counts{})
-	got := h.past("ep", engine.Counts{})
+	got := h.recentOf("ep", engine.Counts{})
 	last := steps/percentileSteps - 1
 	p := got.Delay
 	must.Hold(t, *p.P50[last-1] == 50 && *p.P95[last-1] == 95 && p.P50[last] == nil && p.P50[0] == nil, "delays", p)
 	p = got.Execution
 	must.Hold(t, *p.P50[last] == 7 && *p.P95[last] == 7 && p.P50[last-1] == nil, "executions", p)
 	now.pass(span)
-	if p := h.past("ep", engine.Counts{}); slices.ContainsFunc(p.Delay.P50, func(v *int64) bool { return v != nil }) || len(p.Ended) != 0 {
+	if p := h.recentOf("ep", engine.Counts{}); slices.ContainsFunc(p.Delay.P50, func(v *int64) bool { return v != nil }) || len(p.Ended) != 0 {
 		t.Errorf("when all is long past %v", p)
 	}
 }

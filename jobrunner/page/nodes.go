@@ -15,8 +15,8 @@ import (
 // If several jobrunners share a database, each has its own workers, GPUs and logs. When a user opens
 // the page of one, it asks the others for theirs.
 
-// alone is a parameter of requests that a jobrunner answers only for itself.
-const alone = "alone"
+// aloneParameter is a parameter of requests that a jobrunner answers only for itself.
+const aloneParameter = "alone"
 
 // Answer is the response of another jobrunner.
 type Answer struct {
@@ -50,7 +50,7 @@ func (p *Page) ownNode(endpoints []store.Endpoint, only string) nodeJSON {
 			out.Workers = append(out.Workers, p.Source.Workers(e.ID)...)
 		}
 	}
-	out.GPUs = p.gpusNow(out.Workers)
+	out.GPUs = p.currentGPUs(out.Workers)
 	return out
 }
 
@@ -75,10 +75,10 @@ func (p *Page) withOthers(r *http.Request, own nodeJSON) (all []nodeJSON, unreac
 
 // ask sends a request to the other jobrunners, with the caller's authority.
 func (p *Page) ask(r *http.Request, path string, query url.Values) (answers []Answer, unreachable []string) {
-	if p.Others == nil || r.URL.Query().Has(alone) {
+	if p.Others == nil || r.URL.Query().Has(aloneParameter) {
 		return nil, nil
 	}
-	query.Set(alone, "true")
+	query.Set(aloneParameter, "true")
 	answers, unreachable = p.Others(r, path+"?"+query.Encode())
 	slices.SortFunc(answers, func(a, b Answer) int { return cmp.Compare(a.Node, b.Node) })
 	slices.Sort(unreachable)

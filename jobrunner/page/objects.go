@@ -225,8 +225,8 @@ func (p *Page) keys(r *http.Request) *keysJSON {
 	if err != nil { // the log says why
 		out.Fault = "The list of API keys can’t be read. Until that is repaired, only the deployment’s own key is accepted."
 	}
-	if everything || caller.Owner == apikey.Default {
-		visible = append(visible, keyJSON{Identity: apikey.Own})
+	if everything || caller.Owner == apikey.DefaultOwner {
+		visible = append(visible, keyJSON{Identity: apikey.OwnIdentity})
 	}
 	for _, k := range newest(all, func(k apikey.Key) time.Time { return k.Created }) {
 		if everything || k.Owner == caller.Owner {

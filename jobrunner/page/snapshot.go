@@ -46,7 +46,7 @@ type (
 		States    []string        `json:"states"`
 		Endpoints []endpoint      `json:"endpoints"`
 		Endpoint  string          `json:"endpoint"` // the shown endpoint; "" for all
-		Past      past            `json:"past"`
+		Past      recentHistory   `json:"past"`
 		Jobs      []jobJSON       `json:"jobs"`
 		Workers   []Worker        `json:"workers"`
 		GPUs      GPUs            `json:"gpus"`
@@ -130,7 +130,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	}
 	byVersion := s.sortWorkers()
 	p.history.recordCounts("", total)
-	s.Past = p.history.past(selected, counts, others...)
+	s.Past = p.history.recentOf(selected, counts, others...)
 	if s.Costs, err = p.costs.get(now, costsAge, func() (Costs, error) { return p.Source.Costs(r.Context()) }); err != nil {
 		return p.newRefusal(r, err)
 	}

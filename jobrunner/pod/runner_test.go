@@ -173,7 +173,7 @@ func TestLeftoversAreRemovedInTheBackground(t *testing.T) {
 	defer db.Close()
 	objects := must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t)
 	engine := &slowEngine{t: t, answer: make(chan struct{}), removed: make(chan string, 3)}
-	pods := New(Config{Store: objects, Programs: engine, Devices: gpu.NewAllocator(gpu.None()), Folder: t.TempDir(),
+	pods := New(Config{Store: objects, Programs: engine, Devices: gpu.NewAllocator(gpu.NoGPUs()), Folder: t.TempDir(),
 		FolderID: "m", Persistent: true, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
 	must.Succeed(t, pods.Load(t.Context()))
 	defer pods.Close()

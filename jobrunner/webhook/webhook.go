@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	tries   = 3                // of one job
-	gap     = 10 * time.Second // from the end of a call to the next
-	timeout = 10 * time.Second // of a call
+	maxTries = 3                // of one job
+	gap      = 10 * time.Second // from the end of a call to the next
+	timeout  = 10 * time.Second // of a call
 
 	// claim is the time after which a call is due again if its process died.
 	claim = timeout + 5*time.Second
@@ -59,11 +59,11 @@ type Config struct {
 // Sender makes the calls that are due.
 type Sender struct {
 	Config
-	client *http.Client
-	stop   context.CancelFunc
-	work   sync.WaitGroup
-	ended  chan struct{} // signals that a call has ended
-	share  share
+	client    *http.Client
+	stop      context.CancelFunc
+	work      sync.WaitGroup
+	ended     chan struct{} // signals that a call has ended
+	scheduler scheduler
 }
 
 // Start makes calls until Close.
@@ -71,7 +71,7 @@ func Start(c Config) *Sender {
 	if c.Transport == nil {
 		c.Transport = c.Policy.transport()
 	}
-	s := &Sender{Config: c, ended: make(chan struct{}, 1), share: newShare()}
+	s := &Sender{Config: c, ended: make(chan struct{}, 1), scheduler: newScheduler()}
 	s.client = &http.Client{
 		Transport:     c.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -125,11 +125,11 @@ func (s *Sender) startDue(ctx context.Context) time.Duration {
 // startSome starts at most one call of each queue. It reports progress if it started a call
 // or another process claimed one. Otherwise next is the time of the next due call.
 func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, err error) {
-	busy := s.share.busyHosts()
+	busy := s.scheduler.busyHosts()
 	queues := s.Queue.CallQueues(busy)
-	s.share.prune(queues)
-	for len(s.share.busyHosts()) <= len(busy) { // if more hosts are busy now, the queues are out of date
-		i, due := s.share.choose(queues, s.Clock.Now())
+	s.scheduler.prune(queues)
+	for len(s.scheduler.busyHosts()) <= len(busy) { // if more hosts are busy now, the queues are out of date
+		i, due := s.scheduler.choose(queues, s.Clock.Now())
 		if i < 0 {
 			return progress, due, nil
 		}
@@ -141,7 +141,7 @@ func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, 
 		if call == nil {
 			continue
 		}
-		s.share.begin(call)
+		s.scheduler.begin(call)
 		s.work.Go(func() { s.call(ctx, call) })
 	}
 	return true, time.Time{}, nil
@@ -151,7 +151,7 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	// A clock that is advanced must wait for the call, because the gap begins at its end.
 	defer s.Clock.Work()()
 	defer func() {
-		s.share.end(c)
+		s.scheduler.end(c)
 		notify.Signal(s.ended)
 	}()
 	err := s.post(ctx, c)
@@ -159,10 +159,10 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 		return
 	}
 	var timedOut interface{ Timeout() bool }
-	s.share.recordOutcome(c, err == nil || !errors.As(err, &timedOut) || !timedOut.Timeout())
+	s.scheduler.recordOutcome(c, err == nil || !errors.As(err, &timedOut) || !timedOut.Timeout())
 	var again time.Time
 	var forbidden *ForbiddenError
-	last := c.Attempt+1 >= tries || errors.As(err, &forbidden)
+	last := c.Attempt+1 >= maxTries || errors.As(err, &forbidden)
 	if err != nil && !last {
 		again = s.Clock.Now().Add(gap)
 	}

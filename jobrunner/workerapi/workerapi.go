@@ -134,7 +134,7 @@ func parseQueries(raws ...string) url.Values {
 }
 
 func (a *api) authorize(r *http.Request, t *target) (err error) {
-	key := apikey.Of(r)
+	key := apikey.FromRequest(r)
 	if key == "" {
 		return httpanswer.Refuse(http.StatusUnauthorized, "missing worker key: send it in the Authorization header, as <key> or Bearer <key>")
 	}

@@ -113,7 +113,7 @@ func (g *physical) markLost(reason string) {
 
 func (r *reader) typeID(device nvml.Device) string {
 	name, _ := device.GetName() // "" if the driver doesn't report it
-	return gpu.Canonical(name)
+	return gpu.CanonicalType(name)
 }
 
 // allocatableDevices returns the GPU itself, or its instances in MIG mode.

@@ -130,10 +130,10 @@ func (c *Cluster) typeOf(label string) string {
 	}
 	for _, known := range contract.GPUTypes {
 		if strings.EqualFold(asLabel(known.ID), label) {
-			return gpu.Canonical(known.ID)
+			return gpu.CanonicalType(known.ID)
 		}
 	}
-	return gpu.Canonical(strings.ReplaceAll(label, "-", " "))
+	return gpu.CanonicalType(strings.ReplaceAll(label, "-", " "))
 }
 
 func asLabel(product string) string { return strings.ReplaceAll(product, " ", "-") }

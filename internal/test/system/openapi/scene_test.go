@@ -53,7 +53,7 @@ func newScene(t *testing.T, configure func(*jobrunner.Config)) *scene {
 	dir := t.TempDir()
 	s := &scene{keys: map[string]string{own: "the-key-of-the-deployment"}}
 	for name, endpoints := range map[string][]string{user: nil, scoped: {"some-endpoint"}} {
-		s.keys[name] = must.Do(apikey.At(dir).Add(apikey.Key{Name: name, Endpoints: endpoints}))(t)
+		s.keys[name] = must.Do(apikey.FileIn(dir).Add(apikey.Key{Name: name, Endpoints: endpoints}))(t)
 	}
 	config := jobrunner.Config{APIKey: s.keys[own], KeyDir: dir, GPUs: gpus, Logger: log, Catalog: catalogOfBuilds(t, dir)}
 	if configure != nil {

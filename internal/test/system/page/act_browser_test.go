@@ -229,7 +229,7 @@ func TestBrowserShowsObjects(t *testing.T) {
 		resp, body := d.send("DELETE", path, "", bearer(key))
 		must.Require(t, resp.StatusCode == 204, path, body)
 	}
-	must.Succeed(t, apikey.At(d.dir).Remove("ada"))
+	must.Succeed(t, apikey.FileIn(d.dir).Remove("ada"))
 	tab.Shows("#pods-section", "There is no pod yet")
 	tab.Until(`document.querySelector('#clusters-section').hidden && document.querySelector('#volumes-section').hidden && document.querySelectorAll('#keys tbody tr').length === 1`)
 	var document string

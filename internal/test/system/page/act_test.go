@@ -90,7 +90,7 @@ type snapshotData struct {
 
 func (d *deployment) addKey(k apikey.Key) string {
 	d.t.Helper()
-	return must.Do(apikey.At(d.dir).Add(k))(d.t)
+	return must.Do(apikey.FileIn(d.dir).Add(k))(d.t)
 }
 
 // The page permits a key with a scope in both APIs the same actions as they do. A rejected action changes nothing.
@@ -228,7 +228,7 @@ func TestKeysShown(t *testing.T) {
 	second := d.addKey(apikey.Key{Name: "ada-ci", Owner: "ada", Endpoints: []string{"ep1"}})
 	bob := d.addKey(apikey.Key{Name: "bob"})
 	secrets := []string{key, ada, second, bob, "sha256"}
-	stored := must.Do(apikey.At(d.dir).List())(t)
+	stored := must.Do(apikey.FileIn(d.dir).List())(t)
 	for _, k := range stored {
 		hash, _ := k.Hash.MarshalText()
 		secrets = append(secrets, string(hash))

@@ -305,7 +305,7 @@ func TestSession(t *testing.T) {
 	must.Hold(t, sees(second) && !strings.Contains(second, key) && !sees(second+"x") && !sees(""), "the cookie is", second)
 	d.send("DELETE", "/ui/session", "", map[string]string{"Cookie": first})
 	must.Hold(t, !sees(first) && sees(second), "a sign-out didn't end exactly its own session")
-	keys := apikey.At(d.dir)
+	keys := apikey.FileIn(d.dir)
 	added := must.Do(keys.Add(apikey.Key{Name: "ada"}))(t)
 	_, third := signIn(`{"key":"` + added + `"}`)
 	must.Hold(t, sees(third), "an added key doesn't open the page")

@@ -30,10 +30,10 @@ const (
 // lane is the queue of one owner's calls for one endpoint.
 type lane struct{ owner, endpoint string }
 
-// share schedules calls fairly among owners, and an owner's calls among its endpoints. The
+// scheduler schedules calls fairly among owners, and an owner's calls among its endpoints. The
 // next call is of the owner with the fewest calls in flight; among equals, of the owner
 // served the longest time ago.
-type share struct {
+type scheduler struct {
 	mu    sync.Mutex
 	open  map[lane]int
 	hosts map[engine.OwnerHost]int
@@ -44,8 +44,8 @@ type share struct {
 	laneTurns  map[lane]int
 }
 
-func newShare() share {
-	return share{
+func newScheduler() scheduler {
+	return scheduler{
 		open: map[lane]int{}, hosts: map[engine.OwnerHost]int{}, slow: map[lane]bool{},
 		ownerTurns: map[string]int{}, laneTurns: map[lane]int{},
 	}
@@ -60,7 +60,7 @@ func (l load) plus(other load) load { return load{l.calls + other.calls, l.slow 
 
 // choose returns the index of the queue whose call is next. If no call is due within the
 // limits, it returns -1 and when a queue within its limits next has a due call, or zero.
-func (s *share) choose(queues []engine.CallQueue, now time.Time) (best int, next time.Time) {
+func (s *scheduler) choose(queues []engine.CallQueue, now time.Time) (best int, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	best = -1
@@ -94,7 +94,7 @@ func (s *share) choose(queues []engine.CallQueue, now time.Time) (best int, next
 }
 
 // before reports whether a's call precedes b's.
-func (s *share) before(owners map[string]load, a, b engine.CallQueue) bool {
+func (s *scheduler) before(owners map[string]load, a, b engine.CallQueue) bool {
 	la, lb := lane{a.Owner, a.Endpoint}, lane{b.Owner, b.Endpoint}
 	return cmp.Or(
 		cmp.Compare(owners[a.Owner].calls, owners[b.Owner].calls),
@@ -106,7 +106,7 @@ func (s *share) before(owners map[string]load, a, b engine.CallQueue) bool {
 	) < 0
 }
 
-func (s *share) begin(c *engine.Call) {
+func (s *scheduler) begin(c *engine.Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turns++
@@ -116,7 +116,7 @@ func (s *share) begin(c *engine.Call) {
 	s.hosts[engine.OwnerHost{Owner: c.Owner, Host: c.Host}]++
 }
 
-func (s *share) end(c *engine.Call) {
+func (s *scheduler) end(c *engine.Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	release(s.open, laneOf(c))
@@ -132,7 +132,7 @@ func release[K comparable](counts map[K]int, key K) {
 func laneOf(c *engine.Call) lane { return lane{c.Owner, c.Job.Endpoint} }
 
 // recordOutcome remembers whether a receiver responded in time.
-func (s *share) recordOutcome(c *engine.Call, inTime bool) {
+func (s *scheduler) recordOutcome(c *engine.Call, inTime bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if inTime {
@@ -146,7 +146,7 @@ func (s *share) recordOutcome(c *engine.Call, inTime bool) {
 }
 
 // busyHosts returns the hosts that have reached maxPerHost.
-func (s *share) busyHosts() (hosts []engine.OwnerHost) {
+func (s *scheduler) busyHosts() (hosts []engine.OwnerHost) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for host, n := range s.hosts {
@@ -158,7 +158,7 @@ func (s *share) busyHosts() (hosts []engine.OwnerHost) {
 }
 
 // prune forgets the turns of owners and lanes without calls.
-func (s *share) prune(queues []engine.CallQueue) {
+func (s *scheduler) prune(queues []engine.CallQueue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lanes, owners := map[lane]bool{}, map[string]bool{}
