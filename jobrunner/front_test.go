@@ -130,7 +130,7 @@ func TestClockRoute(t *testing.T) {
 	advance(`{"advance": 604740000}`, 200) // a minute less than seven days
 	moved := now().Sub(before)
 	must.Hold(t, moved >= 604740*time.Second && moved <= 604760*time.Second, "the clock moved by", moved)
-	must.Equal(t, must.Err(c.Jobs.Status(t.Context(), id, job.ID)), nil, "a minute before its end the job is gone")
+	must.Equal(t, must.Err(c.Jobs.Status(t.Context(), id, job.ID)), nil, "reading the job a minute before its end")
 	advance(`{"advance": 60000}`, 200)
 	_, err := c.Jobs.Status(t.Context(), id, job.ID)
 	must.Hold(t, api.IsNotFound(err), "after its end the job is there:", err)

@@ -44,7 +44,7 @@ func TestResultsOnAFullDisk(t *testing.T) {
 				t.Errorf("the worker was answered %d before its result could be stored", <-answered)
 			}
 		})
-		must.Equal(t, <-answered, http.StatusOK, "the worker was answered")
+		must.Equal(t, <-answered, http.StatusOK, "the status of the worker's post")
 	})
 }
 
@@ -113,5 +113,5 @@ func TestWebhookOutcomeOutlivesAnOutage(t *testing.T) {
 	for n := -1; n != 0; sleep(t.Context(), 10*time.Millisecond) {
 		must.Succeed(t, conn.QueryRow(t.Context(), "SELECT COUNT(*) FROM jobs WHERE call_at > 0").Scan(&n))
 	}
-	must.Equal(t, calls.Load(), 1, "the receiver was called", "times")
+	must.Equal(t, calls.Load(), 1, "calls of the receiver")
 }

@@ -312,7 +312,7 @@ func (j *Jobrunner) openAPIs(ctx context.Context, c Config, hooks webhook.Policy
 		return err
 	}
 	jobs := jobapi.New(jobapi.Config{
-		Engine: j.engine, Endpoint: j.endpoints.Find, Limiter: limits.New(j.clock), Workers: j.pools.Counts, Queued: j.pools.CheckLoad, Failure: j.pools.Failure, Webhook: hooks.Check,
+		Engine: j.engine, Endpoint: j.endpoints.Find, Limiter: limits.New(j.clock), Workers: j.pools.Counts, OnQueued: j.pools.CheckLoad, Failure: j.pools.Failure, Webhook: hooks.Check,
 		Clock: j.clock, Keys: j.keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
 		Bodies: bodies, Answers: httplimit.NewMemory(memory),
 	})

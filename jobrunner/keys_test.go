@@ -142,7 +142,7 @@ func TestLimitsOfADeployment(t *testing.T) {
 				refused++
 			}
 		}
-		must.Equal(t, refused, c.refused, c.config, "of 52 jobs", "were refused")
+		must.Equal(t, refused, c.refused, "rejected jobs of 52 with", c.config)
 		for range 70 {
 			status, _ := d.as("planted-key", "GET", "/v2/templates", "")
 			must.Require(t, status == 200, c.config, "the management API answers", status)

@@ -115,7 +115,7 @@ func TestBeacon(t *testing.T) {
 	must.Hold(t, n >= 2 && n <= 201 && odd.Load() == nil, n, "calls, and of them", odd.Load())
 	before := calls.Load()
 	order(moved.URL, `, "output": "done"`, `"output":"done"`)
-	must.Equal(t, calls.Load(), before, "the handler went where an answer pointed")
+	must.Equal(t, calls.Load(), before, "calls after an answer that redirects")
 	for _, url := range []string{"http://192.0.2.1/x", "http://169.254.169.254/", "ftp://127.0.0.1/", "http://"} {
 		order(url, "", `"error":"invalid url: expected an `)
 	}

@@ -50,7 +50,7 @@ func TestWorkersAsPods(t *testing.T) {
 	})
 	w := list[0]
 	must.Hold(t, w.EndpointID == endpoint && w.DesiredStatus == "RUNNING" && w.Image == "builtin/echo", w)
-	must.Equal(t, d.must(200, "GET", "/v1/pods", "").text, "[]\n", "without workers")
+	must.Equal(t, d.must(200, "GET", "/v1/pods", "").text, "[]\n", "the list without workers")
 	must.Contain(t, d.must(200, "GET", "/v1/pods/"+w.ID+"?includeWorkers=true", "").text, endpoint)
 	d.must(404, "GET", "/v1/pods/"+w.ID, "")
 }

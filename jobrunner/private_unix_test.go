@@ -35,7 +35,7 @@ func TestDataFolderIsPrivate(t *testing.T) {
 			return err
 		}
 		files++
-		must.Equal(t, info.Mode().Perm()&0o077, 0, path, "has mode", info.Mode())
+		must.Equal(t, info.Mode().Perm()&0o077, 0, "the access of others to", path, info.Mode())
 		return nil
 	})
 	must.Hold(t, err == nil && files >= 4, files, "files", err)

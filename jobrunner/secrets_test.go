@@ -67,7 +67,7 @@ func TestNamesOfOthersAreRefused(t *testing.T) {
 	for _, path := range []string{"/", "/ui/snapshot", "/metrics", "/debug/pprof/", "/debug/pprof/heap"} {
 		for host, want := range map[string]bool{"evil.example": false, "evil.example:8420": false, "127.0.0.1.evil.example": false, "": true} {
 			resp, _ := d.exchange("GET", path, "", func(r *http.Request) { r.Host = host }) // "" is the address
-			must.Equal(t, resp.StatusCode != http.StatusMisdirectedRequest, want, path, host, "is answered", resp.StatusCode)
+			must.Equal(t, resp.StatusCode != http.StatusMisdirectedRequest, want, "whether the host", host, "is accepted at", path, resp.StatusCode)
 		}
 	}
 	for _, path := range []string{"/healthz", "/readyz"} { // a proxy probes under its own name
@@ -102,14 +102,14 @@ func TestAccountSecrets(t *testing.T) {
 			d.must(200, "PATCH", "/v2/serverless/"+endpoint, `{"workers":{"min":1,"max":1}}`)
 		}
 		first := `{"A":"planted-first","B":"b=planted-first","C":""}`
-		must.Equal(t, env(), first, "a worker")
+		must.Equal(t, env(), first, "the variables of a worker")
 		d.must(200, "PATCH", secret, `{"value":"planted-second"}`)
-		must.Equal(t, env(), first, "after the change a running worker")
+		must.Equal(t, env(), first, "the variables of a running worker after the change")
 		restart()
-		must.Equal(t, env(), strings.ReplaceAll(first, "first", "second"), "after the change a new worker")
+		must.Equal(t, env(), strings.ReplaceAll(first, "first", "second"), "the variables of a new worker after the change")
 		d.must(204, "DELETE", secret, "")
 		restart()
-		must.Equal(t, env(), `{"A":"","B":"b=","C":""}`, "without the secret a new worker")
+		must.Equal(t, env(), `{"A":"","B":"b=","C":""}`, "the variables of a new worker without the secret")
 		d.awaitPod(pod, "RUNNING")
 		shown := d.log.String()
 		for _, path := range []string{"/v2/pods", "/v2/pods/" + pod, "/v2/templates/" + template, "/v2/serverless/" + endpoint, "/v1/pods", "/v1/endpoints?includeWorkers=true", "/metrics", "/ui/snapshot"} {

@@ -164,7 +164,7 @@ func TestWorkersOfAnUnreachableNode(t *testing.T) {
 		status, header, body := d.do("GET", "/v1/pods?includeWorkers=true", "")
 		return status == 503 && header.Get("Retry-After") != "" && strings.Contains(body, "can't be reached"), body
 	})
-	must.Equal(t, d.must(200, "GET", "/v1/pods", "").text, "[]\n", "without workers")
+	must.Equal(t, d.must(200, "GET", "/v1/pods", "").text, "[]\n", "the list without workers")
 }
 
 // pageSnapshot is the data of the page.
@@ -222,7 +222,7 @@ func TestPageAtEachNode(t *testing.T) {
 		must.Hold(t, s.Nodes[0] == d.url && len(s.Silent) == 0, "node", i, "nodes", s.Nodes, "silent", s.Silent)
 		must.Require(t, len(s.Workers) == 1 && s.Workers[0].Node == nodes[0].url &&
 			s.Endpoints[0].Workers["IDLE"]+s.Endpoints[0].Workers["RUNNING"] == 1, "node", i, s)
-		must.Equal(t, s.Releases.List[0].Workers, 1, "node", i, "releases", s.Releases)
+		must.Equal(t, s.Releases.List[0].Workers, 1, "the workers of the release at node", i, s.Releases)
 		executions := 0
 		for _, p50 := range s.Past.Execution.P50 {
 			if p50 != nil {
@@ -272,13 +272,13 @@ func TestBrowserAtEachNode(t *testing.T) {
 		status := send(d, "POST", "/ui/session", `{"key":"planted-key"}`)
 		must.Require(t, status == http.StatusNoContent, "signing in at node", i, status)
 		for k, asked := range nodes {
-			must.Equal(t, send(asked, "GET", "/ui/snapshot", ""), http.StatusOK, "signed in at node", i, "asking node", k)
+			must.Equal(t, send(asked, "GET", "/ui/snapshot", ""), http.StatusOK, "the status of a session of node", i, "at node", k)
 		}
 		before := *cookie
-		must.Equal(t, send(nodes[1-i], "DELETE", "/ui/session", ""), http.StatusNoContent, "signing out")
+		must.Equal(t, send(nodes[1-i], "DELETE", "/ui/session", ""), http.StatusNoContent, "the status of signing out")
 		cookie = &before
 		for _, asked := range nodes {
-			must.Equal(t, send(asked, "GET", "/ui/snapshot", ""), http.StatusUnauthorized, "after signing out")
+			must.Equal(t, send(asked, "GET", "/ui/snapshot", ""), http.StatusUnauthorized, "the status after signing out")
 		}
 		cookie = nil
 	}

@@ -83,10 +83,10 @@ func TestBackup(t *testing.T) {
 	key := strings.TrimSpace(mustPrint(t, env, "keys", "add", "--data="+data, "other"))
 	p.call("POST", "/v2/account/secrets", `{"name": "s", "value": "planted-secret"}`, nil)
 	endpoint, jobs := backUpUnderLoad(t, p, func() {
-		must.Equal(t, mustPrint(t, env, "backup", "--data="+data, restored), restored+"\n", "backup printed")
+		must.Equal(t, mustPrint(t, env, "backup", "--data="+data, restored), restored+"\n", "the output of backup")
 	})
 	must.Contain(t, mustFail(t, env, "backup", "--data="+data, restored), "expected a folder that does not exist")
-	must.Equal(t, must.Do(filepath.Glob(filepath.Join(home, ".restored-*")))(t), nil, "parts of a copy are left")
+	must.Equal(t, must.Do(filepath.Glob(filepath.Join(home, ".restored-*")))(t), nil, "unfinished copies")
 	info := must.Do(os.Stat(restored))(t)
 	must.Hold(t, info.Mode().Perm() == 0o700, "the copy", info)
 	found, err := exec.Command("grep", "-r", "planted-secret", restored).Output()
@@ -94,7 +94,7 @@ func TestBackup(t *testing.T) {
 	must.Hold(t, must.Err(os.Stat(filepath.Join(restored, "secrets.key"))) != nil, "the copy has the key of the secrets")
 	must.Succeed(t, os.RemoveAll(data))
 	next := serve(t, env, "--data="+restored, "--limits=off")
-	must.Equal(t, must.Err(next.client(key).Endpoints.List(t.Context())), nil, "with the further key")
+	must.Equal(t, must.Err(next.client(key).Endpoints.List(t.Context())), nil, "a request with the added key")
 	next.expectCompletion(endpoint, jobs)
 	must.Contain(t, mustFail(t, env, "backup", "--data="+home, restored+"-2"), "has no database")
 }
@@ -150,5 +150,5 @@ func TestInterruptedBackup(t *testing.T) {
 	must.Succeed(t, cmd.Process.Signal(os.Interrupt))
 	_ = cmd.Wait() // the exit status is checked below
 	must.Equal(t, cmd.ProcessState.ExitCode(), 1, "exit status")
-	must.Equal(t, must.Do(os.ReadDir(to))(t), nil, "files remain")
+	must.Equal(t, must.Do(os.ReadDir(to))(t), nil, "files of the interrupted copy")
 }

@@ -153,7 +153,7 @@ func TestJobThatKillsItsJobrunner(t *testing.T) {
 			got = must.Do(p.client("k").Jobs.Status(t.Context(), endpoint, job.ID))(t)
 			return got.Status == "IN_PROGRESS"
 		})
-		must.Equal(t, got.Retries, kills, "retries after", "kills")
+		must.Equal(t, got.Retries, kills, "retries, one after each kill")
 		p.kill()
 		p = serve(t, env, data)
 	}

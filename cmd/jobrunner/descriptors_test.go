@@ -93,7 +93,7 @@ func testFlood(t *testing.T, p *process) {
 	}
 	// New connections replace connections that have sent no complete request.
 	silent := append(flood("", 200), flood("GET /v2/templates HTTP/1.1\r\n", 200)...)
-	must.Equal(t, must.Err(c.NetworkVolumes.List(t.Context())), nil, "among silent connections")
+	must.Equal(t, must.Err(c.NetworkVolumes.List(t.Context())), nil, "a request among silent connections")
 	// Connections whose requests wait for a response aren't replaced: further requests get 503.
 	body := `{"input":{}}`
 	held := flood(fmt.Sprintf("POST /v2/%s/runsync?wait=300000 HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\nContent-Length: %d\r\n\r\n%s", id, len(body), body), 200)

@@ -58,15 +58,15 @@ func TestWatch(t *testing.T) {
 	got = w.changed()
 	must.Hold(t, len(got) == 2 && strings.HasSuffix(got[1], "lib/y.txt"), got, "changed of a folder that was named")
 	write(t, in("new.py"), "1")
-	must.Equal(t, w.changed(), []string{"new.py"}, "is new")
+	must.Equal(t, w.changed(), []string{"new.py"}, "changes after a file was added")
 	for _, name := range []string{"new.py", "handler.py"} { // the handler exists again, as after an editor replaced it
 		must.Succeed(t, os.Remove(in(name)))
 	}
-	must.Equal(t, w.changed(), []string{"new.py"}, "is gone")
+	must.Equal(t, w.changed(), []string{"new.py"}, "changes after a file was removed")
 	got = w.changed()
 	must.Hold(t, got == nil, got, "changed while the handler is away")
 	write(t, in("handler.py"), "333")
-	must.Equal(t, w.changed(), []string{"handler.py"}, "is back")
+	must.Equal(t, w.changed(), []string{"handler.py"}, "changes after the handler was written again")
 	for n := range maxWatchedFiles + 1 {
 		write(t, in(fmt.Sprintf("many/%d.py", n)), "")
 	}
@@ -75,7 +75,7 @@ func TestWatch(t *testing.T) {
 	write(t, in("helper.py"), "4444")
 	write(t, in("handler.py"), "4444")
 	write(t, in("config/model.yaml"), "4444")
-	must.Equal(t, w.changed(), []string{"config/model.yaml", "handler.py"}, "with too many files, got the changes")
+	must.Equal(t, w.changed(), []string{"config/model.yaml", "handler.py"}, "changes if there are too many files")
 }
 
 // Modules beside the target of a link are watched. A link in the folder's path doesn't list a file twice.

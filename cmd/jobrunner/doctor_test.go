@@ -88,7 +88,7 @@ func TestDoctor(t *testing.T) {
 			must.Hold(t, slices.Equal(all, checks), "the checks are", all)
 		})
 	}
-	must.Equal(t, must.Do(filepath.Glob(filepath.Join(dir, ".gpucloud*")))(t), nil, "left behind")
+	must.Equal(t, must.Do(filepath.Glob(filepath.Join(dir, ".gpucloud*")))(t), nil, "files that doctor left")
 }
 
 // The hint installs the SDK into a virtual environment, because systems such as Debian reject

@@ -177,7 +177,7 @@ line ends
 		expect(out, `"line":"{\"requestId\"`, code, 0)
 		out, errs, code = j.run("", "logs", "logs", logged.ID, "--all")
 		expect(out, "before", code, 0)
-		must.Equal(t, errs, "", "the log is complete, but stderr")
+		must.Equal(t, errs, "", "stderr although the log is complete")
 
 		// The id of a job may be anywhere in a line. While it runs, its log continues to the end.
 		lasting, _, _ := j.run("", "run", "lingers", "--detach")

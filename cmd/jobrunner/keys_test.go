@@ -67,8 +67,8 @@ func TestFurtherKeys(t *testing.T) {
 	}
 
 	mustPrint(t, env, "keys", "remove", "ci")
-	must.Equal(t, p.status(added, "/v2/"+mine+"/health"), 401, "a removed key")
-	must.Equal(t, p.status(before, "/v2/"+mine+"/health"), 200, "a key that stays")
+	must.Equal(t, p.status(added, "/v2/"+mine+"/health"), 401, "the status of a request with a removed key")
+	must.Equal(t, p.status(before, "/v2/"+mine+"/health"), 200, "the status of a request with a key that stays")
 	p.interrupt()
 	for _, key := range []string{before, added} {
 		must.Hold(t, !strings.Contains(p.stderr.String(), key), "a key is in the log")
@@ -116,6 +116,6 @@ func TestNoKeyInTheJournal(t *testing.T) {
 		if strings.Contains(greeting, strings.TrimSpace(string(key))) != shown || !shown && p.greetingValue("GPUCLOUD_API_KEY") != `"$(cat `+filepath.Join(dir, "api-key")+`)"` {
 			t.Errorf("%q: the greeting is\n%s", journal, greeting)
 		}
-		must.Equal(t, strings.Contains(greeting, "/#code="), shown, journal, "the link", greeting)
+		must.Equal(t, strings.Contains(greeting, "/#code="), shown, journal, "whether the greeting has the link:", greeting)
 	}
 }

@@ -206,7 +206,7 @@ func clusterLife(t *testing.T) {
 	})
 	endpoint := c.endpoint
 	c.terraform(w, "another-token")
-	must.Equal(t, c.endpoint, endpoint, "the endpoint was")
+	must.Equal(t, c.endpoint, endpoint, "the id of the endpoint after the restart")
 	after := c.awaitCompletion(c.submit(`{"name": "after", "env": ["TOKEN"]}`))
 	token = after.Env["TOKEN"]
 	must.Hold(t, token != nil && *token == "another-token", "variables of the new release", after.Env)
@@ -281,7 +281,7 @@ func clusterPods(t *testing.T) {
 	must.Require(t, len(p.Runtime.Ports) == 1 && p.Runtime.Ports[0].Public == 8080, p.Runtime)
 	url := fmt.Sprintf("http://%s:8080/starts", p.Runtime.Ports[0].IP)
 	c.untilAnswers(url, "start\n")
-	must.Equal(t, c.cluster.ClaimSize(t, "gpucloud-pod-"+id), "10G", "a claim of")
+	must.Equal(t, c.cluster.ClaimSize(t, "gpucloud-pod-"+id), "10G", "the size of the claim")
 	before := c.podsWithLabel("pod", id)
 	must.Require(t, len(before) == 1 && strings.Contains(string(before[0].Spec), `"nvidia.com/gpu":"1"`), "Pods:", before)
 	c.kill()
@@ -333,7 +333,7 @@ func clusterVolumes(t *testing.T) {
 		}
 	}
 	claim := "gpucloud-volume-" + volume
-	must.Equal(t, c.cluster.ClaimSize(t, claim), "10G", "a claim of")
+	must.Equal(t, c.cluster.ClaimSize(t, claim), "10G", "the size of the claim")
 	c.call(http.MethodPatch, "/v2/network-volumes/"+volume, `{"size": 20}`, nil)
 	c.until("a larger claim", func() bool { return c.cluster.ClaimSize(t, claim) == "20G" })
 	c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
@@ -366,7 +366,7 @@ func clusterOfPods(t *testing.T) {
 		primary = members[0].Cluster.IP
 		for rank, variables := range c.awaitGreetings(members, "red", nth) {
 			want := []string{fmt.Sprint(rank), "2", "1", "2", members[rank].Cluster.IP, primary, "29400"}
-			must.Equal(t, variables, want, "the member", rank, "knows")
+			must.Equal(t, variables, want, "the variables of the member", rank)
 		}
 		return primary
 	}

@@ -28,8 +28,8 @@ func TestLimitFlags(t *testing.T) {
 	} {
 		p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), append(c.args, "--ephemeral")...)
 		id := queue(t, p.client("k"), "e", "builtin/echo", 0)
-		must.Equal(t, p.hitsRateLimit(52, http.MethodPost, "/v2/"+id+"/run", `{"input":{}}`), c.jobs, c.args, "the job API limits requests")
-		must.Equal(t, p.hitsRateLimit(61, http.MethodGet, "/v2/templates", ""), c.management, c.args, "the management API limits requests")
+		must.Equal(t, p.hitsRateLimit(52, http.MethodPost, "/v2/"+id+"/run", `{"input":{}}`), c.jobs, c.args, "whether the job API limits requests")
+		must.Equal(t, p.hitsRateLimit(61, http.MethodGet, "/v2/templates", ""), c.management, c.args, "whether the management API limits requests")
 	}
 }
 

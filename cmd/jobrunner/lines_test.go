@@ -38,7 +38,7 @@ func TestLines(t *testing.T) {
 		}
 		to.tokens <- struct{}{}
 		synctest.Wait()
-		must.Equal(t, fmt.Sprint(to.writes), "[0\n]", to.writes, "expected only the first line")
+		must.Equal(t, fmt.Sprint(to.writes), "[0\n]", "writes before the pause has passed")
 		close(to.tokens)
 		time.Sleep(10 * writePause)
 		for i := range 3 {

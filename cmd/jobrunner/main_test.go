@@ -212,7 +212,7 @@ func mustFail(t *testing.T, env []string, args ...string) string {
 	stdout, stderr, status := execute(t, env, "", args...)
 	must.Hold(t, status != 0, args, "expected a failure, got", stdout, stderr)
 	if invalidFlag.MatchString(stderr) {
-		must.Equal(t, status, 2, args, "is an invalid command line:", stderr)
+		must.Equal(t, status, 2, "the exit status of", args, stderr)
 	}
 	return stderr
 }
@@ -234,7 +234,7 @@ func TestKeyOfTheFirstStart(t *testing.T) {
 	p := serve(t, environment(home))
 	key := p.greetingValue("GPUCLOUD_API_KEY")
 	must.Require(t, len(key) >= 20, "the key is", key)
-	must.Equal(t, must.Err(p.client(key).NetworkVolumes.List(t.Context())), nil, "with the printed key")
+	must.Equal(t, must.Err(p.client(key).NetworkVolumes.List(t.Context())), nil, "a request with the printed key")
 	for path, mode := range map[string]os.FileMode{data: 0o700, filepath.Join(data, "api-key"): 0o600, filepath.Join(data, "jobrunner.db"): 0o600} {
 		info, err := os.Stat(path)
 		must.Hold(t, err == nil && info.Mode().Perm() == mode, path, info.Mode(), err)
@@ -244,7 +244,7 @@ func TestKeyOfTheFirstStart(t *testing.T) {
 	p = serve(t, environment(home))
 	must.Hold(t, !strings.Contains(strings.Join(p.greeted, "\n"), key), "the second start prints the key")
 	must.Contain(t, p.greetingValue("GPUCLOUD_API_KEY"), filepath.Join(data, "api-key"))
-	must.Equal(t, must.Err(p.client(key).NetworkVolumes.List(t.Context())), nil, "the second start has another key")
+	must.Equal(t, must.Err(p.client(key).NetworkVolumes.List(t.Context())), nil, "a request with the first key after the second start")
 	p.interrupt()
 	must.Hold(t, !strings.Contains(p.stderr.String(), key), "the key is in the log")
 }

@@ -98,7 +98,7 @@ func TestBodiesShareMemory(t *testing.T) {
 	for _, conn := range conns[:5] {
 		conn.Write(body[len(body)-1:])
 		resp := must.Do(http.ReadResponse(bufio.NewReader(conn), nil))(t)
-		must.Equal(t, resp.StatusCode, http.StatusBadRequest, "a body that was let in", resp)
+		must.Equal(t, resp.StatusCode, http.StatusBadRequest, "the status of a body within the budget", resp)
 	}
 	// Without the limit, the bodies would use 2,000 MiB, and decoded a multiple.
 	p.checkPeak(210, 0)

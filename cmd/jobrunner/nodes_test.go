@@ -337,7 +337,7 @@ func TestEnginePassword(t *testing.T) {
 			_, metrics := p.get("/metrics")
 			p.interrupt()
 			log := p.stderr.String()
-			must.Equal(t, strings.Contains(log, "list of processes"), given.warns, "the log has a warning", log)
+			must.Equal(t, strings.Contains(log, "list of processes"), given.warns, "whether the log has a warning:", log)
 			must.Hold(t, !strings.Contains(log+metrics+strings.Join(p.greeted, "\n"), "planted"), "the log has the password")
 		})
 	}
@@ -389,5 +389,5 @@ func TestKeysOfNodes(t *testing.T) {
 	must.Hold(t, err == nil && !strings.Contains(stored, added) && !strings.Contains(stored, old), "the database has", stored, err)
 	// If its owner removes keys.json.moved, the folder's keys are valid again.
 	must.Succeed(t, os.Remove(filepath.Join(dir, "keys.json.moved")))
-	must.Equal(t, serve(t, c.env, "--data="+dir).status(old, "/v2/templates"), 200, "a request with the folder's key returns")
+	must.Equal(t, serve(t, c.env, "--data="+dir).status(old, "/v2/templates"), 200, "the status of a request with the folder's key")
 }

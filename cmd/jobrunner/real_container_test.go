@@ -199,7 +199,7 @@ func realContainer(t *testing.T, e *containers.Engine) {
 			t.Errorf("the variable %s: %q, expected %q", name, *got.Env[name], want)
 		}
 	}
-	must.Equal(t, again.Worker, got.Worker, "the worker", "was replaced by")
+	must.Equal(t, again.Worker, got.Worker, "the worker of the second job")
 	must.Equal(t, seen(), nil, "arguments of processes contain secrets")
 	all := c.containers()
 	must.Require(t, len(all) == 1, "containers:", all)

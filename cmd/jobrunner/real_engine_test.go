@@ -142,13 +142,13 @@ func realKills(t *testing.T, e *containers.Engine) {
 	must.Hold(t, len(after) == 1 && after[0] != before[0], "containers", after, "before the kill", before)
 	c.release("go")
 	c.awaitCompletion(id)
-	must.Equal(t, c.countTakes()["killed"], 2, "the job started", "times")
+	must.Equal(t, c.countTakes()["killed"], 2, "starts of the job")
 	now := other.containers()
 	must.Hold(t, len(now) == 1 && now[0] == theirs[0], "the other jobrunner had", theirs, "and now", now)
 	c.end()
 	other.release("go")
 	other.awaitCompletion(beside)
-	must.Equal(t, other.countTakes()["beside"], 1, "the other job started", "times")
+	must.Equal(t, other.countTakes()["beside"], 1, "starts of the other job")
 	other.end()
 }
 
@@ -180,7 +180,7 @@ func realLoadBalancer(t *testing.T, e *containers.Engine) {
 	c := newContainerDeployment(t, e, "")
 	c.createBalancer()
 	c.end()
-	must.Equal(t, c.lines("terms"), nil, "workers got SIGTERM")
+	must.Equal(t, c.lines("terms"), nil, "signals that workers got")
 }
 
 // createBalancer creates a load-balancing endpoint with two workers and expects that both answer.

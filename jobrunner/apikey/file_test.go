@@ -256,7 +256,7 @@ func TestInterruptedCommand(t *testing.T) {
 		must.Succeed(t, os.WriteFile(temp, nil, 0o600))
 		_, err := apikey.FileIn(dir).Add(apikey.Key{Name: "ci"})
 		must.Hold(t, err != nil && strings.Contains(err.Error(), "remove "+temp), "expected an error that says to remove", temp, "got", err)
-		must.Equal(t, must.Err(os.Stat(temp)), nil, "the file of another command was removed")
+		must.Equal(t, must.Err(os.Stat(temp)), nil, "finding the file of another command")
 	})
 }
 
@@ -301,7 +301,7 @@ func TestTableTakesOver(t *testing.T) {
 	}))
 	must.Succeed(t, one.Reload(t.Context()))
 	must.Hold(t, must.Err(one.List()) != nil, "an unreadable key is not reported")
-	must.Equal(t, must.Err(authorize(two, keys["b1"])), nil, "a table that has not reloaded")
+	must.Equal(t, must.Err(authorize(two, keys["b1"])), nil, "authorizing at a table that hasn't reloaded")
 }
 
 // If the table can't be read again after an addition, the caller still gets the key, which is stored.

@@ -275,7 +275,7 @@ func FuzzSplit(f *testing.F) {
 		}
 		out := url.URL{Path: to.path, RawPath: to.raw}
 		raw := out.EscapedPath()
-		must.Equal(t, must.Do(url.PathUnescape(raw))(t), to.path, rest, "is sent on as", raw)
+		must.Equal(t, must.Do(url.PathUnescape(raw))(t), to.path, "the decoded path", raw, "of", rest)
 		if i := strings.IndexByte(u.EscapedPath()[len("/v2/"):], '/'); i >= 0 && !strings.Contains(endpoint, "%") && u.RawPath != "" && strings.EqualFold(u.EscapedPath()[4:4+i], endpoint) && raw != u.EscapedPath()[4+i:] {
 			t.Errorf("%q is sent on as %q", rest, raw)
 		}

@@ -15,12 +15,12 @@ func TestTypesAreInAtMostOnePool(t *testing.T) {
 		for _, id := range p.Types {
 			_, ok := catalog.Builtin().GPUByID(id)
 			must.Hold(t, ok, p.ID, "has the unknown type", id)
-			must.Equal(t, poolOfType[id], "", id, "is in pool", p.ID, "and also in pool")
+			must.Equal(t, poolOfType[id], "", "another pool of", id, "than", p.ID)
 			poolOfType[id] = p.ID
-			must.Equal(t, catalog.Builtin().PoolOf(id), p.ID, "the catalog's pool of", id, "is")
+			must.Equal(t, catalog.Builtin().PoolOf(id), p.ID, "the catalog's pool of", id)
 		}
 	}
-	must.Equal(t, catalog.Builtin().PoolOf("NVIDIA H100 PCIe"), "", "PoolOf a type that no pool has returns")
+	must.Equal(t, catalog.Builtin().PoolOf("NVIDIA H100 PCIe"), "", "the pool of a type that is in none")
 }
 
 func TestSelection(t *testing.T) {
@@ -36,7 +36,7 @@ func TestSelection(t *testing.T) {
 	} {
 		pools, excluded := catalog.Builtin().Select(c.types)
 		must.Hold(t, slices.Equal(pools, c.pools) && slices.Equal(excluded, c.excluded), "for", c.types, "Select returns the pools", pools, "and exclusions", excluded)
-		must.Equal(t, catalog.Builtin().TypesIn(pools, excluded), c.selected, "for", c.types, "the selected pools and exclusions have types")
+		must.Equal(t, catalog.Builtin().TypesIn(pools, excluded), c.selected, "the types of the pools and exclusions that were selected for", c.types)
 	}
 	got := catalog.Builtin().TypesIn([]string{"NO_POOL", "ADA_24", "ADA_24"}, nil)
 	must.Hold(t, len(got) == 2, "unknown and repeated pools have types", got)

@@ -60,7 +60,7 @@ fees: {serverless: 0.01, networking: 0.02}
 	o = c.OfferOf("NVIDIA H200")
 	must.Hold(t, o.MaxCount[Secure] == MaxGPUs && o.Price.Serverless == 0, "a type that isn't in the file:", o)
 	for gpu, pool := range map[string]string{"NVIDIA L40S": "LAB", "Lab X1": "LAB", "NVIDIA L40": "ADA_48_PRO", "NVIDIA H200": "", "NVIDIA GeForce RTX 4090": "ADA_24"} {
-		must.Equal(t, c.PoolOf(gpu), pool, gpu, "is in the pool")
+		must.Equal(t, c.PoolOf(gpu), pool, "the pool of", gpu)
 	}
 	_, ok := c.PoolByID("AMPERE_48")
 	must.Hold(t, !ok, "a pool without types is left")
@@ -124,7 +124,7 @@ stock:
 		{Placement{GPU: "NVIDIA A40"}, []string{"AP-JP-1", "EU-RO-1"}, "EU-RO-1"},
 		{Placement{GPU: "NVIDIA A40"}, []string{"not known"}, "not known"},
 	} {
-		must.Equal(t, now.Place(c.p, c.allowed), c.want, c.p, c.allowed, "is placed in")
+		must.Equal(t, now.Place(c.p, c.allowed), c.want, "the data center of", c.p, c.allowed)
 	}
 }
 

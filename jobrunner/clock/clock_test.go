@@ -21,7 +21,7 @@ func TestClock(t *testing.T) {
 		start := c.Now()
 		must.Hold(t, start.Equal(time.Now()), "the clock says", start, "the time is", time.Now())
 		must.Succeed(t, c.Sleep(t.Context(), 7*24*time.Hour))
-		must.Equal(t, c.Now().Sub(start), 7*24*time.Hour, "slept")
+		must.Equal(t, c.Now().Sub(start), 7*24*time.Hour, "the time that Sleep took")
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -71,8 +71,8 @@ func TestAdvance(t *testing.T) {
 		wait("later", 49*time.Hour, nil)
 		c.NewTimer(2 * time.Hour).Stop()
 		c.Advance(48 * time.Hour)
-		must.Equal(t, seen(), []string{"first 1h0m0s", "second 2h0m0s", "third 3h0m0s"}, "fired")
-		must.Equal(t, c.Now().Sub(start).Round(time.Second), 48*time.Hour, "the clock moved by")
+		must.Equal(t, seen(), []string{"first 1h0m0s", "second 2h0m0s", "third 3h0m0s"}, "the fired timers")
+		must.Equal(t, c.Now().Sub(start).Round(time.Second), 48*time.Hour, "the time by which the clock moved")
 		time.Sleep(59 * time.Minute)
 		got := seen()
 		must.Hold(t, len(got) == 3, "fired too early", got)
@@ -93,7 +93,7 @@ func TestCorrect(t *testing.T) {
 			{50 * time.Millisecond, 0}, {time.Second, time.Second}, {time.Second + 50*time.Millisecond, time.Second}, {-time.Second / 2, -time.Second / 2}, {0, 0},
 		} {
 			c.Correct(step.behind)
-			must.Equal(t, time.Until(c.Now()), step.want, "corrected by", step.behind, "off by", "not by")
+			must.Equal(t, time.Until(c.Now()), step.want, "the difference after a correction by", step.behind)
 		}
 		c.Correct(time.Second)
 		time.Sleep(time.Minute - 1)
@@ -119,7 +119,7 @@ func TestStop(t *testing.T) {
 		<-due.C
 		time.Sleep(time.Hour)
 		now := c.Now()
-		must.Hold(t, now.Equal(start) && len(before.C)+len(after.C) == 0, now.Sub(start), "passed,", len(before.C), len(after.C), "fired")
+		must.Hold(t, now.Equal(start) && len(before.C)+len(after.C) == 0, now.Sub(start), "passed,", len(before.C), len(after.C), "the fired timers")
 		c.Advance(time.Minute)
 		at := <-before.C
 		must.Hold(t, at.Equal(start.Add(time.Minute)) && len(after.C) == 0, "fired at", at.Sub(start), len(after.C), "after")
@@ -152,7 +152,7 @@ func TestWork(t *testing.T) {
 		}()
 		synctest.Wait()
 		c.Advance(10 * time.Minute)
-		must.Equal(t, took, []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute}, "worked after", "not after")
+		must.Equal(t, took, []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute}, "the times of the calls")
 		// An advance waits only once, and briefly, for work that never ends.
 		defer c.Work()()
 		for range 10 {
@@ -229,14 +229,14 @@ func TestJump(t *testing.T) {
 			time.Sleep(time.Minute)
 			total += time.Minute
 			day.jump(d)
-			must.Equal(t, c.Now().Sub(start), total, "after a jump by", d, "the clock says that", "have passed")
+			must.Equal(t, c.Now().Sub(start), total, "the time that has passed by the clock after a jump by", d)
 			want := d
 			if d == time.Second { // below minJump
 				want = 0
 			}
 			got := c.MeasureJump()
 			must.Hold(t, (got-want).Abs() <= time.Second && (want != 0 || got == 0), "noticed a jump by", got, want)
-			must.Equal(t, c.MeasureJump(), 0, "noticed a jump by", "again")
+			must.Equal(t, c.MeasureJump(), 0, "a second measurement of the jump")
 			off := c.Wall().Sub(day.now()).Abs()
 			must.Hold(t, off <= time.Second, "after a jump by", d, "the time of day is wrong by", off)
 		}
@@ -261,9 +261,9 @@ func TestJumpOfAnotherClock(t *testing.T) {
 			{12*time.Hour + time.Second, 0, 10*time.Hour + time.Second, 12*time.Hour + time.Second},
 			{10*time.Hour + time.Second, -2 * time.Hour, 10*time.Hour + time.Second, 10*time.Hour + time.Second},
 		} {
-			must.Equal(t, c.Correct(step.behind), step.jump, "behind by", step.behind, "noticed a jump by")
-			must.Equal(t, c.Now().Sub(start), step.now, "behind by", step.behind, "now")
-			must.Equal(t, c.Wall().Sub(start), step.wall, "behind by", step.behind, "the time of day")
+			must.Equal(t, c.Correct(step.behind), step.jump, "the jump for a lag of", step.behind)
+			must.Equal(t, c.Now().Sub(start), step.now, "the time of Now for a lag of", step.behind)
+			must.Equal(t, c.Wall().Sub(start), step.wall, "the time of day for a lag of", step.behind)
 		}
 	})
 }

@@ -182,9 +182,9 @@ func TestLeavingTheQueue(t *testing.T) {
 	a.Acquire(request(2), "changing")
 	a.Acquire(request(1), "behind")
 	a.Acquire(request(1), "changing")
-	must.Equal(t, strings.Join(a.Queue(), " "), "changing behind", "queued")
+	must.Equal(t, strings.Join(a.Queue(), " "), "changing behind", "the queue")
 	a.Acquire(request(3), "changing")
-	must.Equal(t, strings.Join(a.Queue(), " "), "behind", "queued")
+	must.Equal(t, strings.Join(a.Queue(), " "), "behind", "the queue")
 	_, err = a.Acquire(request(1), "small")
 	must.Hold(t, err != nil && err.Error() == "small has 1 GPUs already, and must release them before it asks for others", err)
 	a.Release("nobody")
@@ -394,6 +394,6 @@ func TestHasGPUs(t *testing.T) {
 	for want, inventory := range map[bool]gpu.Inventory{false: gpu.NoGPUs(), true: newFakeInventory()} {
 		a := gpu.NewAllocator(inventory)
 		defer a.Close()
-		must.Equal(t, a.HasGPUs(), want, "GPUs")
+		must.Equal(t, a.HasGPUs(), want, "HasGPUs")
 	}
 }

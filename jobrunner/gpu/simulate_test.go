@@ -148,7 +148,7 @@ func TestSamplesFollowUse(t *testing.T) {
 		t.Errorf("idle %+v, busy %+v", idle, busy)
 	}
 	a.Release("w")
-	must.Equal(t, sample(0), idle, "idle again")
+	must.Equal(t, sample(0), idle, "the sample of a released device")
 	got := sample(1)
 	must.Hold(t, got.Utilization == -1 && got.Power == -1 && got.Temperature >= 0, "a MIG instance", got)
 	got, want := sample(2), (gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1})

@@ -51,7 +51,7 @@ func TestBatch(t *testing.T) {
 		d.expect(`200 {"removed":0,"status":"completed"}`, "POST", "/v2/ep/purge-queue", "")
 
 		first := d.take("ep-batch")
-		must.Equal(t, string(first.Input), `{"n": 0}`, "the input is", first.Input)
+		must.Equal(t, string(first.Input), `{"n": 0}`, "the input")
 		d.expect("200 "+summary("FINALIZED", 3, 1, 0, 0)+"}", "GET", path, "")
 		sleep(2)
 		d.report(first, engine.Done([]byte(`{"v":  [1]}`)))
@@ -84,11 +84,11 @@ func TestBatchCancel(t *testing.T) {
 		job := d.take("ep-batch")
 		for range 2 {
 			a := d.do("POST", path+"/cancel", "")
-			must.Hold(t, a.status == 200 && a.body["status"] == "FINALIZED" && a.body["requestInProgress"] == 1.0, "cancel", a.status, a.raw)
+			must.Hold(t, a.status == 200 && a.body["status"] == "FINALIZED" && a.body["requestInProgress"] == 1.0, "cancel answered", a.status, a.raw)
 		}
 		d.report(job, engine.Done(nil))
 		a := d.do("GET", path, "")
-		must.Hold(t, a.body["status"] == "CANCELLED" && a.body["requestCompleted"] == 1.0 && a.body["requestTotal"] == 2.0, "drained", a.raw)
+		must.Hold(t, a.body["status"] == "CANCELLED" && a.body["requestCompleted"] == 1.0 && a.body["requestTotal"] == 2.0, "after its running job the batch is", a.raw)
 		a = d.do("GET", path+"/requests", "")
 		must.Hold(t, strings.Contains(a.raw, `"status":"CANCELLED"`), "the requests are", a.raw)
 		d.expect("400 …", "POST", path+"/finalize", "")
@@ -101,14 +101,14 @@ func TestBatchList(t *testing.T) {
 		older, _ := d.createBatch(`[]`)
 		_, newer := d.createBatch(`[]`)
 		a := d.do("PUT", older, `{"name": "nightly"}`)
-		must.Hold(t, a.status == 200 && a.body["name"] == "nightly", "renamed", a.status, a.raw)
+		must.Hold(t, a.status == 200 && a.body["name"] == "nightly", "the rename answered", a.status, a.raw)
 		if a := d.do("GET", "/v2/ep/batch?limit=1", ""); !strings.Contains(a.raw, newer) || !strings.Contains(a.raw, `"total":2,"offset":0,"limit":1,"hasMore":true}`) {
 			t.Errorf("the first page is %s", a.raw)
 		}
 		if a := d.do("GET", "/v2/ep/batch?limit=1&offset=1", ""); !strings.Contains(a.raw, `"name":"nightly"`) || !strings.Contains(a.raw, `"hasMore":false}`) {
 			t.Errorf("the second page is %s", a.raw)
 		}
-		a = d.do("GET", "/v2/short/batch", "")
+		a = d.do("GET", "/v2/ep2/batch", "")
 		must.Hold(t, strings.Contains(a.raw, `"total":0`), "another endpoint has", a.raw)
 		for range 8 {
 			d.createBatch(`[]`)
@@ -147,9 +147,9 @@ func TestInvalidBatches(t *testing.T) {
 			{"400", "GET", path + "/requests?offset=-1", ""},
 			{"400", "GET", "/v2/ep/batch?offset=x", ""},
 			{"404", "GET", "/v2/ep/batch/unknown", ""},
-			{"404", "GET", "/v2/short/batch/" + id, ""},
-			{"404", "GET", "/v2/short/batch/" + id + "/requests", ""},
-			{"404", "POST", "/v2/short/batch/" + id + "/finalize", ""},
+			{"404", "GET", "/v2/ep2/batch/" + id, ""},
+			{"404", "GET", "/v2/ep2/batch/" + id + "/requests", ""},
+			{"404", "POST", "/v2/ep2/batch/" + id + "/finalize", ""},
 			{"404", "POST", "/v2/none/batch", "[]"},
 			{"404", "GET", "/v2/ep-batch/health", ""},
 			{"405", "PATCH", path, `{"name": "x"}`},
@@ -163,6 +163,6 @@ func TestInvalidBatches(t *testing.T) {
 			d.expect("200 …", "POST", path+"/requests", whole)
 		}
 		a := d.do("GET", path, "")
-		must.Hold(t, a.body["requestTotal"] == 2.0, "it has", a.raw)
+		must.Hold(t, a.body["requestTotal"] == 2.0, "the batch is", a.raw)
 	})
 }

@@ -51,10 +51,10 @@ func newFuzzServer(f *testing.F) *fuzzServer {
 			}
 			return jobapi.Endpoint{WorkersMax: 1}, nil
 		},
-		Workers: func(string) worker.Counts { return worker.Counts{Idle: 1} },
-		Queued:  func(string) { d.work() },
-		Failure: func(string) string { return "" },
-		Bodies:  httplimit.NewMemory(1 << 30), Answers: httplimit.NewMemory(1 << 30),
+		Workers:  func(string) worker.Counts { return worker.Counts{Idle: 1} },
+		OnQueued: func(string) { d.work() },
+		Failure:  func(string) string { return "" },
+		Bodies:   httplimit.NewMemory(1 << 30), Answers: httplimit.NewMemory(1 << 30),
 	})
 	return d
 }
@@ -105,7 +105,7 @@ func (d *fuzzServer) do(t *testing.T, method, target, body string) (status int, 
 	return status, answer, text
 }
 
-var submitting = []string{"/v2/ep/run", "/v2/ep/runsync", "/live/v2/ep/run", "/live/v2/ep/runsync", "/v2/ep/openai/v1/chat/completions"}
+var submissionPaths = []string{"/v2/ep/run", "/v2/ep/runsync", "/live/v2/ep/run", "/live/v2/ep/runsync", "/v2/ep/openai/v1/chat/completions"}
 
 const plantedSecret = "planted-s3cret-access"
 
@@ -114,15 +114,15 @@ const plantedSecret = "planted-s3cret-access"
 func FuzzSubmission(f *testing.F) {
 	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, path uint8, body string) {
-		target := submitting[int(path)%len(submitting)]
+		target := submissionPaths[int(path)%len(submissionPaths)]
 		status, answer, text := d.do(t, "POST", target, body)
 		taken := d.taken
 		if status >= 300 {
-			must.Equal(t, taken, nil, body, "is refused", status, "and was queued")
+			must.Equal(t, taken, nil, "queued jobs of a rejected submission", body, status)
 			must.Hold(t, !strings.Contains(text, plantedSecret), body, "is refused with its secret", text)
 			return
 		}
-		must.Require(t, len(taken) == 1, body, "made", len(taken), "jobs")
+		must.Require(t, len(taken) == 1, body, "queued", len(taken), "jobs")
 		job := taken[0]
 		if strings.Contains(target, "openai") {
 			var compact bytes.Buffer
@@ -133,8 +133,8 @@ func FuzzSubmission(f *testing.F) {
 		}
 		var sent map[string]json.RawMessage // by exact name; the last duplicate counts
 		err := json.Unmarshal([]byte(body), &sent)
-		must.Hold(t, err == nil && bytes.Equal(job.Input, sent["input"]), "the worker", string(job.Input), body, err)
-		must.Hold(t, len(job.Rest) == 0 || json.Valid(job.Rest), "beside the input the worker", string(job.Rest))
+		must.Hold(t, err == nil && bytes.Equal(job.Input, sent["input"]), "the worker's input is", string(job.Input), "of", body, err)
+		must.Hold(t, len(job.Rest) == 0 || json.Valid(job.Rest), "the worker's other members are", string(job.Rest))
 		var id string
 		must.Succeed(t, json.Unmarshal(answer["id"], &id), body, "is answered", text)
 		_, shown, read := d.do(t, "GET", "/v2/ep/status/"+url.PathEscape(id), "")

@@ -31,7 +31,7 @@ type deployment struct {
 	t          *testing.T
 	engine     *engine.Engine
 	client     *http.Client
-	looks      int // lookups after which the endpoint "going" is deleted
+	lookups    int // until the endpoint "deleted" doesn't exist
 	queued     atomic.Int32
 	workersMax int // of every endpoint
 	running    int // workers, at every endpoint
@@ -39,7 +39,7 @@ type deployment struct {
 
 const key = "the-key"
 
-// bubble runs a test on an engine in memory, in virtual time, with the endpoints "ep" and "short".
+// bubble runs a test on an engine in memory, in virtual time, with the endpoints "ep" and "ep2".
 func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...func(*jobapi.Config)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -51,20 +51,20 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 		config := jobapi.Config{
 			Engine: e, Clock: clk, Keys: apikey.New(key), Logger: log,
 			Endpoint: func(_ context.Context, id string) (jobapi.Endpoint, error) {
-				if id == "going" && d.looks > 0 {
-					d.looks--
+				if id == "deleted" && d.lookups > 0 {
+					d.lookups--
 					return jobapi.Endpoint{WorkersMax: 1}, nil
 				}
-				if id != "ep" && id != "short" {
+				if id != "ep" && id != "ep2" {
 					return jobapi.Endpoint{}, jobapi.ErrNoEndpoint
 				}
 				return jobapi.Endpoint{WorkersMax: d.workersMax}, nil
 			},
-			Workers: func(string) worker.Counts { return worker.Counts{Idle: 1, Running: d.running} },
-			Queued:  func(string) { d.queued.Add(1) },
-			Failure: func(string) string { return "" },
-			Webhook: func(*url.URL) error { return nil },
-			Limiter: limits.New(clk), Bodies: httplimit.NewMemory(1 << 30), Answers: httplimit.NewMemory(1 << 30),
+			Workers:  func(string) worker.Counts { return worker.Counts{Idle: 1, Running: d.running} },
+			OnQueued: func(string) { d.queued.Add(1) },
+			Failure:  func(string) string { return "" },
+			Webhook:  func(*url.URL) error { return nil },
+			Limiter:  limits.New(clk), Bodies: httplimit.NewMemory(1 << 30), Answers: httplimit.NewMemory(1 << 30),
 		}
 		for _, set := range configure {
 			set(&config)
@@ -144,7 +144,7 @@ func (d *deployment) take(endpoint string) engine.Taken {
 
 func (d *deployment) report(job engine.Taken, r engine.Report) {
 	d.t.Helper()
-	must.Equal(d.t, must.Do(d.engine.Report(d.t.Context(), job.Ref, r))(d.t), engine.Accepted, "the report was answered")
+	must.Equal(d.t, must.Do(d.engine.Report(d.t.Context(), job.Ref, r))(d.t), engine.Accepted, "the answer to the report")
 }
 
 func (d *deployment) status(id string) answer {

@@ -27,7 +27,7 @@ type Config struct {
 	// Endpoint returns ErrNoEndpoint if there is no such endpoint with a queue.
 	Endpoint func(ctx context.Context, id string) (Endpoint, error)
 	Workers  func(endpoint string) worker.Counts
-	Queued   func(endpoint string) // is called when a job was queued
+	OnQueued func(endpoint string) // is called when a job was queued
 	// Failure returns a line that says why no worker of an endpoint works, or "" if one works or no
 	// reason is known.
 	Failure func(endpoint string) string

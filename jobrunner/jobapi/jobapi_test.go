@@ -18,18 +18,18 @@ func TestRun(t *testing.T) {
 		must.Require(t, a.status == 200 && len(a.body) == 2 && a.body["status"] == "IN_QUEUE", "answered", a.status, a.raw)
 		id := a.body["id"].(string)
 		must.Hold(t, regexp.MustCompile(`^[0-9a-f-]{36}-\w+$`).MatchString(id), "the id is", id)
-		must.Equal(t, d.queued.Load(), 1, "the pools were notified", "times")
+		must.Equal(t, d.queued.Load(), 1, "notifications of the pools")
 		sleep(1.5)
 		job := d.take("ep")
 		if got := d.status(id); got.body["status"] != "IN_PROGRESS" || got.body["delayTime"] != 1500.0 || got.body["workerId"] != "w1" || got.body["executionTime"] != nil {
-			t.Errorf("while it runs: %s", got.raw)
+			t.Errorf("the running job is %s", got.raw)
 		}
 		sleep(2.25)
 		const output = `{"b":  1.50, "big": 12345678901234567890, "ü": null}`
 		d.report(job, engine.Done([]byte(output)))
 		got := d.status(id)
 		must.Hold(t, got.body["status"] == "COMPLETED" && got.body["delayTime"] == 1500.0 && got.body["executionTime"] == 2250.0 &&
-			got.body["id"] == id && got.body["retries"] == nil, "when it is over:", got.raw)
+			got.body["id"] == id && got.body["retries"] == nil, "the completed job is", got.raw)
 		must.Contain(t, got.raw, output)
 	})
 }
@@ -40,8 +40,8 @@ func TestInputIsPassedUnchanged(t *testing.T) {
 		const input = `{"policy": "mine",  "n": 1e-7, "x": "\u00fc"}`
 		d.submit(`{"webhook": "https://example.com/hook", "input": ` + input + `, "s3Config": {"accessId": "i"}, "policy": {"ttl": 20000}, "foreign": 1}`)
 		job := d.take("ep")
-		must.Equal(t, string(job.Input), input, "the worker", job.Input)
-		must.Equal(t, string(job.Rest), `{"policy":{"ttl":20000},"s3Config":{"accessId":"i"},"webhook":"https://example.com/hook"}`, "beside it the worker", job.Rest)
+		must.Equal(t, string(job.Input), input, "the worker's input")
+		must.Equal(t, string(job.Rest), `{"policy":{"ttl":20000},"s3Config":{"accessId":"i"},"webhook":"https://example.com/hook"}`, "the worker's other members")
 		d.report(job, engine.Done(nil))
 		calls := d.engine.CallQueues(nil)
 		must.Hold(t, len(calls) == 1 && calls[0].Owner == "default", "the webhook calls are", calls, "expected a call of the key's owner")
@@ -105,10 +105,10 @@ func TestRetention(t *testing.T) {
 				sleep(seconds + 0.499)
 			}
 			got := d.status(id)
-			must.Hold(t, got.status == 200, path, "gone too early", got.raw)
+			must.Hold(t, got.status == 200, path, "the job is gone too early", got.raw)
 			sleep(0.001)
 			got = d.status(id)
-			must.Hold(t, got.status == 404, path, "still there after", seconds, "s", got.raw)
+			must.Hold(t, got.status == 404, path, "the job still exists after", seconds, "s", got.raw)
 		})
 	}
 }
@@ -231,7 +231,7 @@ func TestBodyLimits(t *testing.T) {
 					t.Errorf("%s of one byte more, chunked %v: %d %.100s", path, chunked, a.status, a.raw)
 				}
 			}
-			must.Equal(t, d.engine.Counts("ep").InQueue, 1, "jobs were made")
+			must.Equal(t, d.engine.Counts("ep").InQueue, 1, "jobs in the queue")
 		})
 	}
 }
@@ -250,7 +250,7 @@ func TestKeys(t *testing.T) {
 			}
 		}
 		got := d.engine.Counts("ep")
-		must.Hold(t, got.InQueue == 1, "requests without a key had an effect", got)
+		must.Hold(t, got.InQueue == 1, "the counts after requests without a key are", got)
 		for _, value := range []string{"Bearer the-key", "bearer the-key", "BEARER  the-key", "the-key"} {
 			must.Equal(t, d.do("GET", "/v2/ep/health", "", "Authorization", value).status, 200, value)
 		}
@@ -272,7 +272,7 @@ func TestRoutes(t *testing.T) {
 			{"GET", "/v2/nowhere/health", 404, ""}, {"POST", "/v2/nowhere/run", 404, ""}, {"POST", "/v2/nowhere/runsync", 404, ""},
 			{"GET", "/v2/nowhere/status/" + id, 404, ""}, {"POST", "/v2/nowhere/cancel/" + id, 404, ""},
 			{"GET", "/v2/ep/status/unknown", 404, ""}, {"POST", "/v2/ep/cancel/unknown", 404, ""},
-			{"GET", "/v2/short/status/" + id, 404, ""}, {"POST", "/v2/short/cancel/" + id, 404, ""}, // another endpoint's job
+			{"GET", "/v2/ep2/status/" + id, 404, ""}, {"POST", "/v2/ep2/cancel/" + id, 404, ""}, // another endpoint's job
 		} {
 			a := d.do(c.method, c.path, "")
 			must.Hold(t, a.status == c.status && a.header.Get("Allow") == c.allow && a.body["error"] != nil,
@@ -300,9 +300,9 @@ func TestHealth(t *testing.T) {
 func TestSubmitWhileEndpointIsDeleted(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		for _, path := range []string{"run", "runsync", "openai/v1/chat/completions"} {
-			d.looks = 1 // by the router
-			d.expect("404 …", "POST", "/v2/going/"+path, `{"input": {}}`)
-			must.Equal(t, d.engine.Counts("going").InQueue, 0, path, "left", "jobs")
+			d.lookups = 1 // by the router
+			d.expect("404 …", "POST", "/v2/deleted/"+path, `{"input": {}}`)
+			must.Equal(t, d.engine.Counts("deleted").InQueue, 0, "jobs in the queue after", path)
 		}
 	})
 }

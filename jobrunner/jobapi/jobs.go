@@ -82,7 +82,7 @@ func (a *api) queue(ctx context.Context, n engine.NewJob) (job engine.Job, watch
 		}
 		return engine.Job{}, nil, err
 	}
-	a.Queued(n.Endpoint)
+	a.OnQueued(n.Endpoint)
 	return job, watch, nil
 }
 
@@ -164,7 +164,7 @@ func (a *api) retry(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	a.Queued(t.endpoint)
+	a.OnQueued(t.endpoint)
 	writeJob(w, job)
 	return nil
 }

@@ -31,15 +31,15 @@ var limitedRequests = []struct {
 	{"GET", "requests", "", 10},
 }
 
-// users adds a second user, "other", and one whose key is only for "short".
-func users(t *testing.T) (configure func(*jobapi.Config), other, short string) {
+// addUsers adds the user "other", and a user whose key is only for the endpoint "ep2".
+func addUsers(t *testing.T) (configure func(*jobapi.Config), otherKey, ep2Key string) {
 	t.Helper()
 	file := apikey.FileIn(t.TempDir())
-	other = must.Do(file.Add(apikey.Key{Name: "other"}))(t)
-	short = must.Do(file.Add(apikey.Key{Name: "short", Endpoints: []string{"short"}}))(t)
+	otherKey = must.Do(file.Add(apikey.Key{Name: "other"}))(t)
+	ep2Key = must.Do(file.Add(apikey.Key{Name: "ep2", Endpoints: []string{"ep2"}}))(t)
 	return func(c *jobapi.Config) {
 		c.Keys = must.Do(c.Keys.With(file, time.Now, slog.New(slog.DiscardHandler)))(t)
-	}, other, short
+	}, otherKey, ep2Key
 }
 
 // countAccepted sends requests until one is rejected with 429, and returns how many were accepted, and
@@ -61,7 +61,7 @@ func (d *deployment) countAccepted(method, path, body string) (n int, after stri
 // ten seconds after the first.
 func TestRateLimits(t *testing.T) {
 	for i, op := range limitedRequests {
-		configure, other, _ := users(t)
+		configure, otherKey, _ := addUsers(t)
 		bubble(t, func(t *testing.T, d *deployment) {
 			d.workersMax = 100
 			path := "/v2/ep/" + op.path
@@ -71,14 +71,14 @@ func TestRateLimits(t *testing.T) {
 			if a := d.do(op.method, path, strings.Replace(op.body, "1", "{}", 1)); a.status != 429 || d.engine.Counts("ep") != before {
 				t.Errorf("%s: %d; the counts were %+v and are %+v", path, a.status, before, d.engine.Counts("ep"))
 			}
-			a := d.do(op.method, path, op.body, "Authorization", "Bearer "+other)
+			a := d.do(op.method, path, op.body, "Authorization", "Bearer "+otherKey)
 			must.Hold(t, a.status != 429, path, "another user is limited", a.raw)
-			a = d.do(op.method, "/v2/short/"+op.path, op.body)
+			a = d.do(op.method, "/v2/ep2/"+op.path, op.body)
 			must.Hold(t, a.status != 429, path, "another endpoint is limited", a.raw)
 			next := limitedRequests[(i+1)%len(limitedRequests)]
 			a = d.do(next.method, "/v2/ep/"+next.path, next.body)
 			must.Hold(t, a.status != 429, path, next.path, "is limited", a.raw)
-			must.Equal(t, d.do("GET", "/v2/ep/health", "").status, 200, path, "health answers")
+			must.Equal(t, d.do("GET", "/v2/ep/health", "").status, 200, "the status of /health while", path, "is limited")
 			sleep(0.5)
 			_, after = d.countAccepted(op.method, path, op.body)
 			must.Hold(t, after == "10", path, "after 0.5 s Retry-After was", after)
@@ -124,10 +124,10 @@ func (d *deployment) holdRequests(ctx context.Context, n int, path string, body 
 }
 
 func TestOpenRunSyncs(t *testing.T) {
-	configure, other, _ := users(t)
+	configure, otherKey, _ := addUsers(t)
 	bubble(t, func(t *testing.T, d *deployment) {
-		ctx, leave := context.WithCancel(t.Context())
-		defer leave()
+		ctx, disconnect := context.WithCancel(t.Context())
+		defer disconnect()
 		const path, body = "/v2/ep/runsync?wait=5000", `{"input": {}}`
 		reader := func() io.Reader { return strings.NewReader(body) }
 		last := d.holdRequests(ctx, 1, path, reader)
@@ -137,13 +137,13 @@ func TestOpenRunSyncs(t *testing.T) {
 		}
 		const quick = "/v2/ep/runsync?wait=1000"
 		for name, a := range map[string]answer{
-			"another user":      d.do("POST", quick, body, "Authorization", "Bearer "+other),
-			"another endpoint":  d.do("POST", "/v2/short/runsync?wait=1000", body),
+			"another user":      d.do("POST", quick, body, "Authorization", "Bearer "+otherKey),
+			"another endpoint":  d.do("POST", "/v2/ep2/runsync?wait=1000", body),
 			"another operation": d.do("POST", "/v2/ep/run", body),
 		} {
 			must.Equal(t, a.status, 200, name, "is limited", a.raw)
 		}
-		leave() // a disconnecting client frees its place
+		disconnect() // a disconnecting client frees its place
 		last.Wait()
 		synctest.Wait()
 		d.expect("200 …", "POST", quick, body) // in its place
@@ -169,7 +169,7 @@ func TestOpenRuns(t *testing.T) {
 		})
 		n, after := d.countAccepted("POST", "/v2/ep/run", `{"input": {}}`)
 		must.Hold(t, n == 0 && after == "1", "with 200 open", n, "were accepted, then Retry-After was", after)
-		must.Equal(t, d.engine.Counts("ep").InQueue, 0, "jobs were made")
+		must.Equal(t, d.engine.Counts("ep").InQueue, 0, "jobs in the queue")
 		for i, sender := range senders {
 			must.Equal(t, must.Err(sender.Write([]byte(`{"input": {}}`))), nil)
 			sender.Close()
@@ -179,7 +179,7 @@ func TestOpenRuns(t *testing.T) {
 			}
 		}
 		answered.Wait()
-		must.Equal(t, d.engine.Counts("ep").InQueue, 201, "jobs were made")
+		must.Equal(t, d.engine.Counts("ep").InQueue, 201, "jobs in the queue")
 	})
 }
 
@@ -192,8 +192,8 @@ func TestQueueFull(t *testing.T) {
 			must.Require(t, n == c.jobs && after != "", c.workersMax, "workers:", n, "jobs were accepted, then Retry-After was", after)
 			a := d.do("POST", "/v2/ep/runsync?wait=1000", `{"input": {}}`)
 			must.Hold(t, a.status == 429 && strings.Contains(a.raw, "queue"), c.workersMax, "workers: runsync answers", a.status, a.raw)
-			must.Equal(t, d.engine.Counts("ep").InQueue, c.jobs, c.workersMax, "workers", "jobs were made")
-			a = d.do("POST", "/v2/short/run", `{"input": {}}`)
+			must.Equal(t, d.engine.Counts("ep").InQueue, c.jobs, c.workersMax, "workers", "jobs in the queue")
+			a = d.do("POST", "/v2/ep2/run", `{"input": {}}`)
 			must.Hold(t, a.status == 200, c.workersMax, "workers: another endpoint is limited", a.raw)
 			d.take("ep")
 			n, _ = d.countAccepted("POST", "/v2/ep/run", `{"input": {}}`)
@@ -205,24 +205,24 @@ func TestQueueFull(t *testing.T) {
 // A key for one endpoint is valid only there. It reveals whether another endpoint exists: 403 if it
 // does, otherwise 404.
 func TestKeysOfEndpoints(t *testing.T) {
-	configure, other, short := users(t)
+	configure, otherKey, ep2Key := addUsers(t)
 	bubble(t, func(t *testing.T, d *deployment) {
 		id := d.submit(`{"input": {}}`)
 		for _, op := range []struct{ method, path, body string }{
 			{"POST", "run", `{"input": {}}`}, {"POST", "runsync?wait=1000", `{"input": {}}`}, {"GET", "status/" + id, ""}, {"POST", "cancel/" + id, ""}, {"GET", "health", ""},
 		} {
 			for endpoint, want := range map[string]int{"ep": 403, "nowhere": 404} {
-				a := d.do(op.method, "/v2/"+endpoint+"/"+op.path, op.body, "Authorization", "Bearer "+short)
-				if text, _ := a.body["error"].(string); a.status != want || text == "" || strings.Contains(a.raw, short) {
+				a := d.do(op.method, "/v2/"+endpoint+"/"+op.path, op.body, "Authorization", "Bearer "+ep2Key)
+				if text, _ := a.body["error"].(string); a.status != want || text == "" || strings.Contains(a.raw, ep2Key) {
 					t.Errorf("%s %s at %s: %d %s", op.method, op.path, endpoint, a.status, a.raw)
 				}
 			}
-			a := d.do(op.method, "/v2/short/"+op.path, op.body, "Authorization", "Bearer "+short)
+			a := d.do(op.method, "/v2/ep2/"+op.path, op.body, "Authorization", "Bearer "+ep2Key)
 			must.Hold(t, a.status != 403 && a.status != 401, op.method, op.path, "at its own endpoint", a.status, a.raw)
 		}
 		got := d.engine.Counts("ep")
-		must.Hold(t, got.InQueue == 1, "requests with a key for another endpoint had an effect", got)
-		a := d.do("GET", "/v2/ep/status/"+id, "", "Authorization", "Bearer "+other)
+		must.Hold(t, got.InQueue == 1, "the counts after requests with a key for another endpoint are", got)
+		a := d.do("GET", "/v2/ep/status/"+id, "", "Authorization", "Bearer "+otherKey)
 		must.Hold(t, a.status == 200, "a key for all endpoints", a.status, a.raw)
 	}, configure)
 }

@@ -18,7 +18,7 @@ import (
 // openAIWait is how long an /openai request waits for a worker to take its job.
 var openAIWait = engine.MaxWait
 
-// openAIModels is the route, with all routes below it, that is requested with GET.
+// Only openAIModels and the routes below it allow GET.
 const openAIModels = "/v1/models"
 
 // openAI queues a job for an OpenAI-compatible handler, and responds with the handler's output
@@ -50,7 +50,7 @@ func (a *api) openAI(w http.ResponseWriter, r *http.Request, t target) error {
 
 func (a *api) openAIInput(w http.ResponseWriter, r *http.Request, route string) ([]byte, *httplimit.Reservation, error) {
 	var input bytes.Buffer
-	named, err := json.Marshal(route)
+	routeJSON, err := json.Marshal(route)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -65,12 +65,12 @@ func (a *api) openAIInput(w http.ResponseWriter, r *http.Request, route string) 
 			reservation.Release()
 			return nil, nil, httpanswer.Refuse(http.StatusBadRequest, "the body must be a JSON object")
 		}
-		input.Grow(len(body) + len(named) + len(`{"openai_input":,"openai_route":}`))
+		input.Grow(len(body) + len(routeJSON) + len(`{"openai_input":,"openai_route":}`))
 		appendMember(&input, "openai_input", body)
 	} else if route != openAIModels && !strings.HasPrefix(route, openAIModels+"/") {
 		return nil, nil, httpanswer.NotAllowed(r, http.MethodPost)
 	}
-	appendMember(&input, "openai_route", named)
+	appendMember(&input, "openai_route", routeJSON)
 	input.WriteByte('}')
 	return input.Bytes(), reservation, nil
 }

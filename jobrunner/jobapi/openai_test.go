@@ -42,13 +42,13 @@ func TestOpenAI(t *testing.T) {
 	} {
 		bubble(t, func(t *testing.T, d *deployment) {
 			d.takeNextJob(func(job engine.Taken) {
-				must.Equal(t, string(job.Input), `{"openai_input":{"model":"m","stream":false},"openai_route":"/v1/chat/completions"}`, "the input is", job.Input)
+				must.Equal(t, string(job.Input), `{"openai_input":{"model":"m","stream":false},"openai_route":"/v1/chat/completions"}`, "the input")
 				for _, r := range c.reports {
 					sleep(1)
 					d.report(job, r)
 				}
 			})
-			status, header, text := d.text("POST", chatRoute, " {\"model\": \"m\", \"stream\": false}\n")
+			status, header, text := d.sendText("POST", chatRoute, " {\"model\": \"m\", \"stream\": false}\n")
 			must.Hold(t, status == c.status && text == c.want && header.Get("Content-Type") == "application/json", name, "answered", status, header, text)
 		})
 	}
@@ -58,10 +58,10 @@ func TestOpenAIModels(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		for _, route := range []string{"/v1/models", "/v1/models/m"} {
 			d.takeNextJob(func(job engine.Taken) {
-				must.Equal(t, string(job.Input), `{"openai_route":"`+route+`"}`, "the input is", job.Input)
+				must.Equal(t, string(job.Input), `{"openai_route":"`+route+`"}`, "the input")
 				d.report(job, engine.Done([]byte(`{"data": []}`)))
 			})
-			status, _, text := d.text("GET", "/live/v2/ep/openai"+route, "")
+			status, _, text := d.sendText("GET", "/live/v2/ep/openai"+route, "")
 			must.Hold(t, status == 200 && text == `{"data": []}`, route, "answered", status, text)
 			synctest.Wait()
 		}
@@ -119,7 +119,7 @@ func TestOpenAIText(t *testing.T) {
 				d.report(job, engine.Chunk([]byte(chunk), nil))
 				d.report(job, engine.Done(nil))
 			})
-			_, header, _ := d.text("POST", chatRoute, "{}")
+			_, header, _ := d.sendText("POST", chatRoute, "{}")
 			must.Hold(t, header.Get("Content-Type") == want, chunk, "is", header)
 		})
 	}
@@ -157,7 +157,7 @@ func TestOpenAIWorkerDeathIsHidden(t *testing.T) {
 			d.takeNextJob(func(job engine.Taken) { d.report(job, engine.Done([]byte(`{"whole": 1}`))) })
 			d.report(job, engine.Lost())
 		})
-		status, _, text := d.text("POST", chatRoute, "{}")
+		status, _, text := d.sendText("POST", chatRoute, "{}")
 		must.Hold(t, status == 200 && text == `{"whole": 1}`, "answered", status, text)
 	})
 }
@@ -175,7 +175,7 @@ func TestOpenAICancels(t *testing.T) {
 		disconnect()
 		resp.Body.Close()
 		synctest.Wait()
-		must.Equal(t, must.Do(d.engine.Get(t.Context(), "ep", (<-jobs).ID))(t).State, engine.Cancelled, "after the client left the job")
+		must.Equal(t, must.Do(d.engine.Get(t.Context(), "ep", (<-jobs).ID))(t).State, engine.Cancelled, "the job after its client disconnected")
 
 		start := now()
 		a := d.do("POST", chatRoute, "{}") // without a worker

@@ -17,7 +17,7 @@ func TestRetry(t *testing.T) {
 			must.Require(t, before.body["status"] == status, "the job is", before.raw)
 			a := d.do("POST", "/v2/ep/retry/"+id, "")
 			must.Hold(t, a.status == 400 && strings.Contains(a.raw, status), "retry of a job that is", status, "answered", a.status, a.raw)
-			must.Equal(t, d.status(id).raw, before.raw, "a rejected retry changed the job to", "from")
+			must.Equal(t, d.status(id).raw, before.raw, "the job after a rejected retry")
 		}
 		id := d.submit(`{"input": {"n": 1}}`)
 		expectRefusal(id, "IN_QUEUE")
@@ -30,13 +30,13 @@ func TestRetry(t *testing.T) {
 		if want := fmt.Sprintf(`{"id":%q,"status":"IN_QUEUE"}`, id); a.status != 200 || a.raw != want || d.queued.Load() != before+1 {
 			t.Fatalf("retry answered %d %s; the pools were notified %d times", a.status, a.raw, d.queued.Load()-before)
 		}
-		must.Equal(t, d.status(id).raw, a.raw, "after the retry it")
+		must.Equal(t, d.status(id).raw, a.raw, "the status after the retry")
 		sleep(2)
 		job = d.take("ep")
-		must.Equal(t, string(job.Input), `{"n": 1}`, "the input is now", job.Input)
+		must.Equal(t, string(job.Input), `{"n": 1}`, "the input of the retried job")
 		d.report(job, engine.Done([]byte(`"new"`)))
 		got := d.status(id)
-		must.Hold(t, got.body["status"] == "COMPLETED" && got.body["delayTime"] == 2000.0 && got.body["output"] == "new" && got.body["error"] == nil, "done again", got.raw)
+		must.Hold(t, got.body["status"] == "COMPLETED" && got.body["delayTime"] == 2000.0 && got.body["output"] == "new" && got.body["error"] == nil, "the retried job is", got.raw)
 		expectRefusal(id, "COMPLETED")
 
 		id = d.submit(`{"input": {}}`)
@@ -51,7 +51,7 @@ func TestRetry(t *testing.T) {
 		d.expect("404 …", "POST", "/v2/ep/retry/"+id, "") // after the ttl
 		id = d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Fail("x", nil))
-		d.expect("404 …", "POST", "/v2/short/retry/"+id, "") // another endpoint
+		d.expect("404 …", "POST", "/v2/ep2/retry/"+id, "") // another endpoint
 		sleep(1800)
 		for _, id := range []string{id, "unknown"} {
 			d.expect("404 …", "POST", "/v2/ep/retry/"+id, "")
@@ -118,7 +118,7 @@ func TestRequests(t *testing.T) {
 			sleep(10)
 			return all
 		}
-		must.Equal(t, list(), nil, "without requests the list")
+		must.Equal(t, list(), nil, "the list without requests")
 		large := d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Done([]byte(`"`+strings.Repeat("x", 65535)+`"`)))
 		var ids []string
@@ -132,7 +132,7 @@ func TestRequests(t *testing.T) {
 		got := list()
 		must.Require(t, len(got) == 100, len(got), "requests")
 		for i, one := range got[:99] {
-			must.Equal[any](t, one.(map[string]any)["id"], ids[98-i], i, "stands")
+			must.Equal[any](t, one.(map[string]any)["id"], ids[98-i], "the id of request", i)
 		}
 		last := got[99].(map[string]any)
 		if last["id"] != large || last["status"] != "COMPLETED" || last["output"] != nil {
@@ -149,6 +149,6 @@ func TestRequests(t *testing.T) {
 		if got := list()[98].(map[string]any); got["status"] != "TIMED_OUT" || got["executionTime"] != 600000.0 {
 			t.Errorf("the job whose time is over: %v", got)
 		}
-		must.Equal(t, d.do("GET", "/v2/short/requests", "").raw, `{"requests":[]}`, "another endpoint shows")
+		must.Equal(t, d.do("GET", "/v2/ep2/requests", "").raw, `{"requests":[]}`, "the list of another endpoint")
 	})
 }

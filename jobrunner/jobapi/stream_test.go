@@ -12,8 +12,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// text sends a request whose answer needn't be a JSON object.
-func (d *deployment) text(method, path, body string) (status int, header http.Header, text string) {
+// sendText sends a request whose answer needn't be a JSON object.
+func (d *deployment) sendText(method, path, body string) (status int, header http.Header, text string) {
 	d.t.Helper()
 	resp := d.begin(d.t.Context(), method, path, strings.NewReader(body))
 	defer resp.Body.Close()
@@ -22,10 +22,10 @@ func (d *deployment) text(method, path, body string) (status int, header http.He
 	return resp.StatusCode, resp.Header, string(raw)
 }
 
-// stream reads a job's stream at /v2.
-func (d *deployment) stream(id, want string) {
+// expectStream compares a job's stream at /v2.
+func (d *deployment) expectStream(id, want string) {
 	d.t.Helper()
-	status, header, text := d.text("GET", "/v2/ep/stream/"+id, "")
+	status, header, text := d.sendText("GET", "/v2/ep/stream/"+id, "")
 	if status != 200 || text != want || header.Get("Content-Type") != "application/json" {
 		d.t.Errorf("stream answered %d %.300s, want %s", status, text, want)
 	}
@@ -37,9 +37,9 @@ func TestStream(t *testing.T) {
 		job := d.take("ep")
 		d.report(job, engine.Chunk([]byte(`{"n":  1}`), nil))
 		d.report(job, engine.Chunk([]byte(`"two"`), []byte(`{"pending": 2}`)))
-		d.stream(id, `[{"output":{"n":  1}},{"output":"two","metrics":{"pending": 2}}]`)
+		d.expectStream(id, `[{"output":{"n":  1}},{"output":"two","metrics":{"pending": 2}}]`)
 		d.report(job, engine.Chunk([]byte(`3`), nil))
-		d.stream(id, `[{"output":3}]`) // each chunk only once
+		d.expectStream(id, `[{"output":3}]`) // each chunk only once
 		go func() {
 			sleep(4)
 			d.report(job, engine.Chunk([]byte(`4`), nil))
@@ -47,12 +47,12 @@ func TestStream(t *testing.T) {
 			d.report(job, engine.Done([]byte(`"all"`)))
 		}()
 		start := now()
-		d.stream(id, `[{"output":4}]`) // answered when the chunk arrives
-		must.Equal(t, since(start), 4, "after", "s")
-		d.stream(id, `[]`) // answered at the job's end
-		must.Equal(t, since(start), 7, "after", "s")
-		d.stream(id, `[]`)
-		must.Equal(t, since(start), 7, "the end is held until", "s")
+		d.expectStream(id, `[{"output":4}]`) // answered when the chunk arrives
+		must.Equal(t, since(start), 4, "seconds until the answer")
+		d.expectStream(id, `[]`) // answered at the job's end
+		must.Equal(t, since(start), 7, "seconds until the answer")
+		d.expectStream(id, `[]`)
+		must.Equal(t, since(start), 7, "seconds until the answer about a job that has ended")
 	})
 }
 
@@ -65,7 +65,7 @@ func TestStreamHolds(t *testing.T) {
 			running, waiting = waiting, d.submit(`{"input": {}}`)
 			for _, id := range []string{waiting, running} {
 				start := now()
-				status, _, text := d.text("GET", "/v2/ep/stream/"+id+query, "")
+				status, _, text := d.sendText("GET", "/v2/ep/stream/"+id+query, "")
 				must.Hold(t, status == 200 && text == "[]" && since(start) == seconds, query, "after", since(start), "s:", status, text)
 			}
 			start := now()
@@ -84,7 +84,7 @@ func TestStreamWithoutChunks(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		id := d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Done([]byte(`"all"`)))
-		d.stream(id, `[]`)
+		d.expectStream(id, `[]`)
 		id = d.submit(`{"input": {}, "policy": {"ttl": 15000}}`)
 		d.take("ep")
 		start := now()
@@ -112,7 +112,7 @@ func TestStreamSplits(t *testing.T) {
 		id := d.submit(`{"input": {}}`)
 		want := strings.Repeat("abcdefü€\n", 5<<19/13)
 		d.report(d.take("ep"), engine.Chunk(must.Do(json.Marshal(want))(t), nil))
-		_, _, text := d.text("GET", "/v2/ep/stream/"+id, "")
+		_, _, text := d.sendText("GET", "/v2/ep/stream/"+id, "")
 		var chunks []struct{ Output string }
 		must.Succeed(t, json.Unmarshal([]byte(text), &chunks))
 		joined := ""
@@ -154,7 +154,7 @@ func TestLiveStream(t *testing.T) {
 			s, chunks := read("GET", id)
 			total += len(chunks)
 			if s == "FAILED" {
-				must.Equal(t, total, 20, s, "came with", "chunks")
+				must.Equal(t, total, 20, "chunks up to the state", s)
 				break
 			}
 			must.Require(t, s == status && len(chunks) != 0 && len(chunks) <= 8, s, "with", len(chunks), "chunks")

@@ -75,12 +75,12 @@ func (a *api) parseSubmission(body []byte) (job engine.NewJob, err error) {
 	if err := readPolicy(&job, members["policy"]); err != nil {
 		return job, err
 	}
-	job.Rest = besideInput(members)
+	job.Rest = otherMembers(members)
 	return job, nil
 }
 
-// besideInput returns the members that a worker sees in addition to the input.
-func besideInput(members map[string]json.RawMessage) []byte {
+// otherMembers returns the members that a worker gets in addition to the input.
+func otherMembers(members map[string]json.RawMessage) []byte {
 	var text bytes.Buffer
 	for _, name := range []string{"policy", "s3Config", "webhook"} {
 		if v := members[name]; !absent(v) {

@@ -134,7 +134,7 @@ stock:
 func TestNoBuilds(t *testing.T) {
 	d := deploy(t)
 	builds := "/v2/serverless/" + d.create("/v2/serverless", `{"name":"e","image":"i"}`) + "/builds"
-	must.Equal(t, d.mustSend(200, "GET", builds, "").text, `{"builds":[],"pagination":{"nextCursor":null,"hasNextPage":false}}`+"\n", "listed")
+	must.Equal(t, d.mustSend(200, "GET", builds, "").text, `{"builds":[],"pagination":{"nextCursor":null,"hasNextPage":false}}`+"\n", "the list of builds")
 	d.expectRefusal(404, "has no build", "GET", builds+"/x", "")
 	for _, limit := range []string{"0", "101", "x"} {
 		d.expectRefusal(422, "want an integer from 1 to 100", "GET", builds+"?limit="+limit, "")
@@ -170,10 +170,10 @@ func TestGlobalVolumes(t *testing.T) {
 	d.expectMembers(created, map[string]string{"name": `"data"`, "createdByUserId": `"default"`})
 	at := path + "/" + created.get("id").(string)
 	d.mustSend(201, "POST", path, `{"name":"data"}`) // names need not be unique
-	must.Equal(t, d.mustSend(200, "GET", at, "").text, created.text, "read", "created")
+	must.Equal(t, d.mustSend(200, "GET", at, "").text, created.text, "the object as read")
 	renamed := d.mustSend(200, "PATCH", at, `{"name":"other "}`)
 	d.expectMembers(renamed, map[string]string{"name": `"other"`})
-	must.Equal(t, renamed.get("createdAt"), created.get("createdAt"), "renamed", renamed.text)
+	must.Equal(t, renamed.get("createdAt"), created.get("createdAt"), "createdAt after the rename", renamed.text)
 	for body, want := range map[string]string{
 		`{"name":""}`: "at least 1", `{"name":" \t\u00a0\u2003\u0085"}`: "a character that is not white space", `{"name":null}`: "got null", `{"size":1}`: "'size' not allowed",
 		`{"name":"` + strings.Repeat("é", 192) + `"}`: "got 192 characters, want at most 191", `{}`: "",

@@ -57,7 +57,7 @@ func TestClusterV2(t *testing.T) {
 	}
 	d.expectRefusal(422, "want true or false", "GET", "/v2/pods?includeClusterPods=1", "")
 	d.expectMembers(d.mustSend(200, "PATCH", path, `{"name":"d"}`), map[string]string{"name": `"d"`, "pods.total": `3`, "id": `"` + id + `"`})
-	must.Equal(t, d.mustSend(200, "GET", path+"/pods", "").text, members.text, "a rename changed the members")
+	must.Equal(t, d.mustSend(200, "GET", path+"/pods", "").text, members.text, "the members after a rename")
 	d.create("/v2/clusters", smallCluster)
 	d.expectMembers(d.mustSend(200, "GET", "/v2/clusters", ""), map[string]string{"clusters.0.name": `"d"`, "clusters.1.name": `"c"`, "clusters.1.pods.total": `3`, "clusters.2": ``})
 	d.mustSend(204, "DELETE", path, "")

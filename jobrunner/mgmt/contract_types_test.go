@@ -169,7 +169,7 @@ func TestCopyFields(t *testing.T) {
 		ID: "1", Name: "after", Created: "1970-01-01T00:00:00.000Z", Status: string(store.PodRunning),
 		Image: new("kept"), List: []string{}, Map: map[string]string{},
 	}
-	must.Equal(t, convert[record, answer](r), shown, "the answer is")
+	must.Equal(t, convert[record, answer](r), shown, "the answer")
 }
 
 func TestLogQuery(t *testing.T) {

@@ -22,7 +22,7 @@ const (
 
 func TestDelegations(t *testing.T) {
 	d := deploy(t)
-	must.Equal(t, d.mustSend(200, "GET", delegations, "").text, `{"delegations":[]}`+"\n", "listed")
+	must.Equal(t, d.mustSend(200, "GET", delegations, "").text, `{"delegations":[]}`+"\n", "the list of delegations")
 	notBefore := time.Now().Add(-time.Second)
 	answer := d.mustSend(201, "POST", delegations, `{"resource":"`+ecrImage+`","name":"mine"}`)
 	id := answer.get("id").(string)
@@ -68,7 +68,7 @@ func TestDelegationResources(t *testing.T) {
 	} {
 		answer := d.mustSend(201, "POST", delegations, map[string]string{"resource": c.resource})
 		registry, _ := answer.get("dockerRegistryUri").(string)
-		must.Equal(t, []any{answer.get("awsRegion"), answer.get("repository"), answer.get("tag"), registry}, []any{c.region, c.repository, c.tag, c.registry}, c.resource, "became")
+		must.Equal(t, []any{answer.get("awsRegion"), answer.get("repository"), answer.get("tag"), registry}, []any{c.region, c.repository, c.tag, c.registry}, "the parts of", c.resource)
 		must.Equal(t, answer.has("dockerRegistryUri"), c.registry != "", c.resource, answer.text)
 	}
 }
@@ -102,7 +102,7 @@ func TestInvalidDelegations(t *testing.T) {
 	for _, body := range []string{``, `{`, `{"resource":"` + ecrImage + `"`} {
 		d.expectRefusal(400, `"detail":`, "POST", delegations, body)
 	}
-	must.Equal(t, d.mustSend(200, "GET", delegations, "").text, `{"delegations":[]}`+"\n", "a refused body created")
+	must.Equal(t, d.mustSend(200, "GET", delegations, "").text, `{"delegations":[]}`+"\n", "the delegations after a rejected body")
 	for _, c := range []struct{ method, path, allow string }{
 		{"DELETE", delegations, "GET, HEAD, POST"}, {"PATCH", delegations, "GET, HEAD, POST"}, {"GET", delegations + "/x", "DELETE"},
 	} {

@@ -49,7 +49,7 @@ func TestAuthentication(t *testing.T) {
 			} else if got.get("status") != 401.0 || got.get("title") != "Unauthorized" || got.header.Get("Content-Type") != "application/problem+json" {
 				t.Errorf("%s: %s", c.path, got.text)
 			}
-			must.Equal(t, got.header.Get("RateLimit"), "", "an answer without authentication shows the rate limits")
+			must.Equal(t, got.header.Get("RateLimit"), "", "RateLimit of an answer without authentication")
 			must.Hold(t, !strings.Contains(got.text, "wrong-key-value"), "the answer repeats the key", got.text)
 		}
 	}
@@ -168,7 +168,7 @@ func TestIntegerLiterals(t *testing.T) {
 	d := deploy(t)
 	for literal, want := range map[string]float64{"10.0": 10, "1e1": 10, "4096": 4096} {
 		got := d.mustSend(201, "POST", "/v2/network-volumes", `{"name":"v","dataCenter":"X","size":`+literal+`}`)
-		must.Equal[any](t, got.get("size"), want, literal, "became")
+		must.Equal[any](t, got.get("size"), want, "the size that was sent as", literal)
 	}
 	for _, literal := range []string{"10.5", "1e400", "1e1000000000", "99999999999999999999", "true", "null", `"10"`, "{}", "-1e300"} {
 		d.expectRefusal(422, "$.size: got ", "POST", "/v2/network-volumes", `{"name":"v","dataCenter":"X","size":`+literal+`}`)
@@ -210,7 +210,7 @@ func TestForbiddenRequestsAreCounted(t *testing.T) {
 			t.Fatalf("%d %v, want 403 with %s", got.status, got.header, want)
 		}
 	}
-	must.Equal(t, sendRestricted("/v2/templates").status, 429, "one too many")
+	must.Equal(t, sendRestricted("/v2/templates").status, 429, "the status of a request above the quota")
 	got := sendRestricted("/v1/templates")
 	must.Hold(t, got.status == 403 && got.header.Get("RateLimit") == "", "version 1", got.status, got.header)
 	d.mustSend(200, "GET", "/v2/templates", "") // another owner has quotas of their own

@@ -122,7 +122,7 @@ func FuzzBodies(f *testing.F) {
 		status, answer, text := d.send(t, op.method, path, body)
 		var created []string
 		if status >= 300 {
-			must.Equal(t, d.state(t), before, op.method, path, body, "is refused", status, "and changed", "to")
+			must.Equal(t, d.state(t), before, "the state after a rejected", op.method, path, body, status)
 		} else {
 			object, _ := answer.(map[string]any)
 			id, _ := object["id"].(string)

@@ -28,7 +28,7 @@ func TestRateLimitWindows(t *testing.T) {
 		}
 		countRequests(1)
 		time.Sleep(20 * time.Second)
-		must.Equal(t, countRequests(59).Get("RateLimit"), `"minute";r=0;t=40, "hour";r=2940;t=3580, "day";r=49940;t=86380`, "after a minute's requests")
+		must.Equal(t, countRequests(59).Get("RateLimit"), `"minute";r=0;t=40, "hour";r=2940;t=3580, "day";r=49940;t=86380`, "RateLimit after a minute's requests")
 		h := http.Header{}
 		if err := l.count(h); err == nil || h.Get("Retry-After") != "40" {
 			t.Errorf("one too many: %v %v", err, h)

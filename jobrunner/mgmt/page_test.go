@@ -70,7 +70,7 @@ func TestPages(t *testing.T) {
 					d.mustSend(204, "DELETE", c.path+"/"+newestFirst[4], "")
 				}
 			})
-			must.Equal(t, ids, slices.Concat(newestFirst[:4], newestFirst[5:]), "with changes")
+			must.Equal(t, ids, slices.Concat(newestFirst[:4], newestFirst[5:]), "the ids of the pages if objects change meanwhile")
 		})
 	}
 }

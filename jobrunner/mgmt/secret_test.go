@@ -12,13 +12,13 @@ const secretsPath = "/v2/account/secrets"
 
 func TestSecrets(t *testing.T) {
 	d := deploy(t)
-	must.Equal(t, d.mustSend(200, "GET", secretsPath, "").text, `{"secrets":[]}`+"\n", "listed")
+	must.Equal(t, d.mustSend(200, "GET", secretsPath, "").text, `{"secrets":[]}`+"\n", "the list of secrets")
 	created := d.mustSend(201, "POST", secretsPath, `{"name":"Token","value":"planted-1","description":"of the registry"}`)
 	d.expectMembers(created, map[string]string{"name": `"Token"`, "description": `"of the registry"`})
 	at := secretsPath + "/" + created.get("id").(string)
 	_, err := time.Parse(time.RFC3339, created.get("createdAt").(string))
 	must.Hold(t, err == nil && created.get("createdAt") == created.get("valueLastUpdatedAt"), "created", created.text)
-	must.Equal(t, d.mustSend(200, "GET", at, "").text, created.text, "read", "created")
+	must.Equal(t, d.mustSend(200, "GET", at, "").text, created.text, "the secret as read")
 	d.expectMembers(d.mustSend(201, "POST", secretsPath, `{"name":"token2","value":"planted-2"}`), map[string]string{"description": ""})
 
 	time.Sleep(2 * time.Millisecond) // the clock counts milliseconds
@@ -28,7 +28,7 @@ func TestSecrets(t *testing.T) {
 		changed.get("createdAt") == created.get("createdAt"), "changed to", changed.text, "was", created.text)
 	described := d.mustSend(200, "PATCH", at, `{"description":"again"}`)
 	d.expectMembers(described, map[string]string{"description": `"again"`})
-	must.Equal(t, described.get("valueLastUpdatedAt"), changed.get("valueLastUpdatedAt"), "a new description changed the time of the value", described.text)
+	must.Equal(t, described.get("valueLastUpdatedAt"), changed.get("valueLastUpdatedAt"), "the time of the value after a change of the description", described.text)
 
 	for name, want := range map[string]int{"": 2, "?name=TOKEN": 1, "?name=Token2": 1, "?name=Tok": 0, "?name=": 0} {
 		list := d.mustSend(200, "GET", secretsPath+name, "")

@@ -31,7 +31,7 @@ func TestTemplateV1(t *testing.T) {
 		var request map[string]any
 		must.Succeed(t, json.Unmarshal([]byte(fullBody), &request))
 		for name, want := range request {
-			must.Equal(t, got.get(name), want, name, "sent was")
+			must.Equal(t, got.get(name), want, "the member", name)
 		}
 	}
 	list := d.mustSend(200, "GET", "/v1/templates", "")
@@ -59,7 +59,7 @@ func TestTemplateV1(t *testing.T) {
 	d.expectRefusal(400, "does not exist", "POST", "/v1/templates", `{"name":"n","imageName":"i","containerRegistryAuthId":"unknown"}`)
 	list = d.mustSend(200, "GET", "/v1/templates", "")
 	must.Hold(t, len(list.body.([]any)) == 2, "a rejected create created", list.text)
-	must.Equal(t, d.mustSend(204, "DELETE", "/v1/templates/"+id, "").text, "", "204 came with")
+	must.Equal(t, d.mustSend(204, "DELETE", "/v1/templates/"+id, "").text, "", "the body of a 204")
 	d.expectRefusal(400, "not found", "DELETE", "/v1/templates/"+id, "")
 	d.expectRefusal(404, "not found", "GET", "/v1/templates/"+id, "")
 	d.expectRefusal(404, "not found", "PATCH", "/v1/templates/"+id, "{}")
@@ -78,7 +78,7 @@ func TestNetworkVolumeV1(t *testing.T) {
 			d.expectRefusal(400, `"message":`, variant.method, path, fmt.Sprintf(`{"size":%d,"name":"changed"}`, invalidSize))
 		}
 		d.expectRefusal(400, `"message":`, variant.method, path, `{}`)
-		must.Equal(t, d.mustSend(200, "GET", "/v1/networkvolumes/"+id, "").text, before.text, "rejected updates changed", "to")
+		must.Equal(t, d.mustSend(200, "GET", "/v1/networkvolumes/"+id, "").text, before.text, "the volume after rejected updates")
 		d.expectMembers(d.mustSend(200, variant.method, path, fmt.Sprintf(`{"size":%d}`, size+1)),
 			map[string]string{"size": fmt.Sprint(size + 1), "name": `"v"`, "dataCenterId": `"EU-RO-1"`, "id": `"` + id + `"`})
 		d.expectMembers(d.mustSend(200, variant.method, path, `{"name":"w"}`), map[string]string{"size": fmt.Sprint(size + 1), "name": `"w"`})

@@ -31,7 +31,7 @@ func TestLevels(t *testing.T) {
 	submit(h, "ep", 2)
 	h.recordEvent(engine.Event{Endpoint: "ep", From: engine.InQueue, To: engine.InProgress}, &engine.Counts{InQueue: 1, InProgress: 1})
 	got := h.recentOf("ep", engine.Counts{})
-	must.Equal(t, got.Queued[steps-2:], []int32{0, 1}, "at first")
+	must.Equal(t, got.Queued[steps-2:], []int32{0, 1}, "the length of the queue at first")
 	now.pass(3 * step)
 	got = h.recentOf("ep", engine.Counts{})
 	if q, r := got.Queued[steps-5:], got.Running[steps-5:]; !slices.Equal(q, []int32{0, 2, 1, 1, 1}) || !slices.Equal(r, []int32{0, 1, 1, 1, 1}) {
@@ -107,7 +107,7 @@ func TestHistoryIsBounded(t *testing.T) {
 		cap(busy.delays) <= 4*maxTimings, len(busy.delays), "delays,", len(busy.executions), "executions,", len(busy.ended), "outcomes")
 	now.pass(span + time.Second)
 	submit(h, "new", 1)
-	must.Equal(t, len(h.endpoints), 1, "the history", "endpoints")
+	must.Equal(t, len(h.endpoints), 1, "the number of endpoints in the history")
 }
 
 func TestGPUHistory(t *testing.T) {

@@ -86,7 +86,7 @@ func TestStepsConverge(t *testing.T) {
 				a.process, a.program = runs, &run.Program{}
 			}
 			for _, closing := range []bool{false, true} {
-				must.Equal(t, converge(want, a, closing), nil, want, a, "closing", closing)
+				must.Equal(t, converge(want, a, closing), nil, "the fault of the steps from", want, a, "closing", closing)
 			}
 		}
 	}
@@ -181,7 +181,7 @@ func TestLeftoversAreRemovedInTheBackground(t *testing.T) {
 	for _, want := range []string{"container", networkName("deleted")} {
 		select {
 		case got := <-engine.removed:
-			must.Equal(t, got, want, "removed")
+			must.Equal(t, got, want, "the removed containers")
 		case <-time.After(time.Minute):
 			t.Fatalf("%q isn't removed", want)
 		}

@@ -35,9 +35,9 @@ func TestLifecycleIsDocumented(t *testing.T) {
 			documented[e][from] = store.PodStatus(to)
 		}
 	}
-	must.Equal(t, len(documented), len(transitions), "documented", documented)
+	must.Equal(t, len(documented), len(transitions), "the number of documented events", documented)
 	for e, want := range transitions {
-		must.Equal(t, documented[e], want, "event", e, "is documented as")
+		must.Equal(t, documented[e], want, "the documented transitions of event", e)
 	}
 }
 
@@ -48,7 +48,7 @@ func TestActions(t *testing.T) {
 		store.PodExited: {Start, Terminate}, store.PodError: {Start, Terminate},
 	} {
 		p := store.Pod{PodState: store.PodState{Status: status}}
-		must.Equal(t, Actions(p), want, status, "allows")
+		must.Equal(t, Actions(p), want, "the actions that are allowed in", status)
 		p.Locked = true
 		got := Actions(p)
 		must.Hold(t, !slices.Contains(got, Stop), status, "allows", got, "although it is locked")

@@ -74,7 +74,7 @@ func TestLogsShareTheirTee(t *testing.T) {
 		})
 	}
 	logs.Wait()
-	must.Equal(t, tee.clashes.Load(), 0, "writes at the same time")
+	must.Equal(t, tee.clashes.Load(), 0, "concurrent writes to the tee")
 }
 
 // Ephemeral ports begin at 32768 on Linux and at higher numbers on other systems.

@@ -65,7 +65,7 @@ func TestReserve(t *testing.T) {
 				}
 				return err
 			}))
-			must.Equal(t, add(t.Context(), db, "again", make([]byte, size)), nil, "with room again")
+			must.Equal(t, add(t.Context(), db, "again", make([]byte, size)), nil, "a write with room again")
 		})
 	}
 }

@@ -344,5 +344,5 @@ func TestHints(t *testing.T) {
 func TestBehind(t *testing.T) {
 	behind := must.Do(open(t, sqldb.Config{URL: pgtest.Start(t)}).MeasureClockLag(t.Context(), time.Now))(t)
 	must.Hold(t, behind.Abs() <= time.Second, "behind PostgreSQL by", behind)
-	must.Equal(t, must.Do(open(t, sqldb.Config{}).MeasureClockLag(t.Context(), time.Now))(t), 0, "behind SQLite by")
+	must.Equal(t, must.Do(open(t, sqldb.Config{}).MeasureClockLag(t.Context(), time.Now))(t), 0, "the lag behind SQLite")
 }

@@ -185,8 +185,8 @@ func testPanic(t *testing.T, c sqldb.Config) {
 			panic("oops")
 		})
 	}()
-	must.Equal(t, count(t, db), 0, "the write that panicked was committed")
-	must.Equal(t, add(t.Context(), db, "y", nil), nil, "after a panic")
+	must.Equal(t, count(t, db), 0, "rows of the write that panicked")
+	must.Equal(t, add(t.Context(), db, "y", nil), nil, "a write after a panic")
 }
 
 func TestWithdrawn(t *testing.T) {
@@ -232,7 +232,7 @@ func TestFullDisk(t *testing.T) {
 	must.Equal(t, add(t.Context(), db, "small", nil), nil, "a row that fits")
 	must.Equal(t, count(t, db), kept+1, "rows")
 	limit(100_000)
-	must.Equal(t, add(t.Context(), db, "later", big), nil, "with space again")
+	must.Equal(t, add(t.Context(), db, "later", big), nil, "a write with space again")
 }
 
 func TestFolder(t *testing.T) {
@@ -251,7 +251,7 @@ func TestFolder(t *testing.T) {
 	must.Succeed(t, db.Close())
 	must.ErrorIs(t, add(t.Context(), db, "late", nil), sqldb.ErrClosed, "write after close")
 	must.ErrorIs(t, db.Read(t.Context(), func(*sqldb.Reader) error { return nil }), sqldb.ErrClosed, "read after close")
-	must.Equal(t, db.Close(), nil, "closed twice")
+	must.Equal(t, db.Close(), nil, "a second Close")
 	db = open(t, sqldb.Config{Dir: dir})
 	must.Equal(t, count(t, db), 1, "rows after opening again")
 }

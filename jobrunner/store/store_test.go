@@ -138,13 +138,13 @@ func TestVolumesGrowOnly(t *testing.T) {
 		wait.Go(func() { _, _ = s.UpdateNetworkVolume(ctx, v.ID, store.VolumeChange{Size: new(size + 1)}) })
 	}
 	wait.Wait()
-	must.Equal(t, must.Do(store.Get[store.NetworkVolume](ctx, s, v.ID))(t).Size, 50, "the largest of many won")
+	must.Equal(t, must.Do(store.Get[store.NetworkVolume](ctx, s, v.ID))(t).Size, 50, "the size after concurrent updates")
 
 	e := endpoint()
 	e.NetworkVolumes = []string{v.ID, same.ID}
 	e = must.Do(create(ctx, s, e))(t)
 	must.Succeed(t, store.Delete[store.NetworkVolume](ctx, s, v.ID))
-	must.Equal(t, must.Do(s.Endpoint(ctx, e.ID))(t).NetworkVolumes, []string{same.ID}, "after the deletion the endpoint")
+	must.Equal(t, must.Do(s.Endpoint(ctx, e.ID))(t).NetworkVolumes, []string{same.ID}, "the volumes of the endpoint after the deletion")
 	expectNotFound(t, store.Delete[store.NetworkVolume](ctx, s, v.ID))
 }
 
@@ -169,7 +169,7 @@ func TestRegistryAuths(t *testing.T) {
 	own.Registry = r.ID
 	own = must.Do(create(ctx, s, own))(t)
 	must.Succeed(t, store.Delete[store.RegistryAuth](ctx, s, r.ID))
-	must.Equal(t, must.Do(store.Get[store.Template](ctx, s, tmpl.ID))(t).Registry, "", "the template names")
+	must.Equal(t, must.Do(store.Get[store.Template](ctx, s, tmpl.ID))(t).Registry, "", "the registry auth of the template")
 	for _, id := range []string{follower.ID, own.ID} {
 		got := must.Do(s.Endpoint(ctx, id))(t)
 		must.Hold(t, got.Registry == "" && got.Version == 1, "the endpoint has", got.Container, "in version", got.Version)
@@ -215,7 +215,7 @@ func TestLinkedEndpointsFollow(t *testing.T) {
 	expectRefusal(t, store.Delete[store.Template](ctx, s, tmpl.ID), "is linked to it")
 	changed = nil
 	must.Succeed(t, store.Delete[store.Endpoint](ctx, s, follower.ID))
-	must.Equal(t, changed, []string{follower.ID}, "notified of")
+	must.Equal(t, changed, []string{follower.ID}, "the changed objects")
 	expectNotFound(t, store.Delete[store.Endpoint](ctx, s, follower.ID))
 	must.Equal(t, store.Delete[store.Template](ctx, s, tmpl.ID), nil) // a copy isn't a link
 }
@@ -296,7 +296,7 @@ func TestRestart(t *testing.T) {
 	s, _ = open(t, dir)
 	again := must.Do(s.Endpoint(ctx, e.ID))(t)
 	must.Hold(t, again.TemplateID == tmpl.ID && again.Created.Equal(e.Created) && again.Env["A"] == "1", "made", e, "read", again)
-	must.Equal(t, must.Do(s.Credentials(ctx, r.ID))(t).Password, "p", "the credentials are gone")
+	must.Equal(t, must.Do(s.Credentials(ctx, r.ID))(t).Password, "p", "the password")
 	expectRefusal(t, store.Delete[store.Template](ctx, s, tmpl.ID), "is linked to it")
 }
 

@@ -81,7 +81,7 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 				for round := range 20 {
 					// An own name, and the name that hangs for the other owner.
 					for _, good := range []string{"good.example", host(round)} {
-						must.Equal(t, h.delay("good", "good", good), 0, "round", round, "the call at", good, "came after", "s, expected at once")
+						must.Equal(t, h.delay("good", "good", good), 0, "the seconds until the call at", good, "in round", round)
 					}
 					sleep(7)
 				}
@@ -92,7 +92,7 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 						tries++
 					}
 				}
-				must.Equal(t, tries, 3*calls, "calls that hang")
+				must.Equal(t, tries, 3*calls, "the number of calls that hang")
 				for name, n := range h.most {
 					bound := 8
 					switch {

@@ -162,7 +162,7 @@ func TestCall(t *testing.T) {
 func TestQueryIsEscaped(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.run(engine.NewJob{Webhook: "http://receiver.example/a b?job=my jób&c=%20+;d?"}, engine.Done([]byte("1")))
-		must.Equal(t, f.seen()[0].request.URL.RequestURI(), "/a%20b?job=my%20j%C3%B3b&c=%20+;d?", "called")
+		must.Equal(t, f.seen()[0].request.URL.RequestURI(), "/a%20b?job=my%20j%C3%B3b&c=%20+;d?", "the called URI")
 	})
 }
 
@@ -235,7 +235,7 @@ func TestAdvance(t *testing.T) {
 		f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
 		time.Sleep(time.Second)
 		c.Advance(time.Hour)
-		must.Equal(t, at, []time.Duration{0, 10 * time.Second, 20 * time.Second}, "calls after")
+		must.Equal(t, at, []time.Duration{0, 10 * time.Second, 20 * time.Second}, "the times of the calls")
 	})
 }
 

@@ -55,7 +55,7 @@ func TestBatchHasItsOwnWorkers(t *testing.T) {
 		job := f.submitSleep(1)
 		time.Sleep(time.Second)
 		f.expectCompleted(job, 1)
-		must.Equal(t, f.state(job).Delay, 0, "the job waited for")
+		must.Equal(t, f.state(job).Delay, 0, "the delay of the job")
 		f.expectCounts(worker.Counts{Idle: 1})
 		f.expectWorkers("RUNNING 1", "RUNNING 1", "IDLE 1") // the oldest first
 		f.pools.Set(newColoredEndpoint(2, 2))               // waiting requests run in the new version

@@ -71,10 +71,10 @@ func TestChunksAreBounded(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		must.Equal(t, added, 2, "chunks were accepted while a batch is in flight")
+		must.Equal(t, added, 2, "the number of chunks accepted while a batch is in flight")
 		release <- struct{}{}
 		synctest.Wait()
-		must.Equal(t, added, 3, "chunks were accepted after the batch was stored")
+		must.Equal(t, added, 3, "the number of chunks accepted after the batch was stored")
 		close(release)
 		must.Succeed(t, c.flush())
 	})

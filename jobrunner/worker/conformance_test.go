@@ -68,7 +68,7 @@ func TestConformanceStream(t *testing.T) {
 		f.pools.Set(conformanceEndpoint)
 		job := f.order(`{"op": "stream", "n": 3, "ms": 1000, "output": "all"}`)
 		for i := range 3 {
-			must.Equal(f.t, f.chunks(job), nil, "too early")
+			must.Equal(f.t, f.chunks(job), nil, "the chunks before the first is due")
 			time.Sleep(time.Second)
 			synctest.Wait()
 			got := f.chunks(job)
@@ -147,7 +147,7 @@ func TestCloseStopsRunningJob(t *testing.T) {
 		job := f.order(`{"op": "sleep", "ms": 3600000}`)
 		before := time.Now()
 		f.pools.Close()
-		must.Equal(f.t, time.Since(before), 0, "closing took")
+		must.Equal(f.t, time.Since(before), 0, "the time that Close took")
 		got := f.state(job)
 		must.Hold(f.t, got.State == engine.InProgress, "the job is", got)
 	})

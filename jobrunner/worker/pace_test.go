@@ -45,7 +45,7 @@ func TestAdviceOnPace(t *testing.T) {
 					time.Sleep(c.pause)
 				}
 				advice := f.pools.Workers("ep")[0].Advice
-				must.Equal(f.t, strings.Contains(advice, "concurrency_modifier"), c.advice, "the advice is", advice)
+				must.Equal(f.t, strings.Contains(advice, "concurrency_modifier"), c.advice, "whether there is advice:", advice)
 				must.Equal(f.t, strings.Count(f.log.String(), "concurrency_modifier"), map[bool]int{true: 1}[c.advice], "times that the advice is logged:", f.log)
 				time.Sleep(time.Second)
 			})
@@ -90,7 +90,7 @@ func TestAdviceOnSharedFolder(t *testing.T) {
 				}
 				must.Equal(f.t, strings.Count(f.log.String(), "other workers share this folder"), map[bool]int{true: 1}[want], "times that the advice is logged:", f.log)
 				advice := f.pools.Workers("other")[0].Advice
-				must.Equal(f.t, strings.Contains(advice, release+" of the public SDK"), want, "the advice is", advice)
+				must.Equal(f.t, strings.Contains(advice, release+" of the public SDK"), want, "whether there is advice:", advice)
 			})
 		})
 	}

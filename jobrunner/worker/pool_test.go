@@ -75,7 +75,7 @@ func TestWaitingJobsStartWorkersAfterDelay(t *testing.T) {
 		time.Sleep(time.Minute)
 		f.expectCompleted(first, 1)
 		f.expectCounts(worker.Counts{})
-		must.Equal(t, len(fakes.alive()), 0, "processes are left")
+		must.Equal(t, len(fakes.alive()), 0, "the number of processes that are left")
 	})
 }
 
@@ -88,13 +88,13 @@ func TestWorkerThatRequestsNoJob(t *testing.T) {
 		f.submitSleep(1)
 		const silent = "it has run for 30s and not asked for a job"
 		time.Sleep(29 * time.Second)
-		must.Equal(t, f.pools.Failure("ep"), "", "the reason comes too soon")
+		must.Equal(t, f.pools.Failure("ep"), "", "the reason before the time is over")
 		time.Sleep(2 * time.Second)
 		f.expectCounts(worker.Counts{Initializing: 1})
 		if reason, info := f.pools.Failure("ep"), f.pools.Workers("ep")[0]; !strings.HasPrefix(reason, silent) || info.Reason != reason || info.State != worker.Initializing {
 			t.Errorf("the endpoint says %q, the worker %+v", reason, info)
 		}
-		must.Equal(t, strings.Count(f.log.String(), silent), 1, "the reason is logged", "times", f.log)
+		must.Equal(t, strings.Count(f.log.String(), silent), 1, "log lines with the reason:", f.log)
 		time.Sleep(29*time.Second + time.Second/2)
 		f.expectCounts(worker.Counts{Running: 1})
 		reason, info := f.pools.Failure("ep"), f.pools.Workers("ep")[0]
@@ -124,11 +124,11 @@ func TestUnstoppableJobKillsWorker(t *testing.T) {
 		must.Do(f.engine.Cancel(f.t.Context(), "ep", deaf.ID))(t)
 		time.Sleep(4 * time.Second)
 		f.expectCounts(worker.Counts{Running: 1})
-		must.Equal(t, fakes.started(), 1, "workers were started")
+		must.Equal(t, fakes.started(), 1, "the number of started workers")
 		time.Sleep(3 * time.Second)
 		f.expectCompleted(next, 1)
 		got := f.state(deaf)
-		must.Hold(t, got.State == engine.Cancelled && fakes.started() == 2, "the job is", got.State, fakes.started(), "workers were started")
+		must.Hold(t, got.State == engine.Cancelled && fakes.started() == 2, "the job is", got.State, fakes.started(), "the number of started workers")
 	})
 }
 
@@ -174,9 +174,9 @@ func TestCrashLoop(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		for i, w := range fakes.all[1:] {
-			must.Equal(t, w.startedAt.Sub(fakes.all[i].startedAt).Round(time.Second), min(time.Second<<i, time.Minute), "start", i+2, "comes after")
+			must.Equal(t, w.startedAt.Sub(fakes.all[i].startedAt).Round(time.Second), min(time.Second<<i, time.Minute), "the pause before start", i+2)
 		}
-		must.Equal(t, fakes.started(), 15, "workers were started")
+		must.Equal(t, fakes.started(), 15, "the number of started workers")
 		f.expectCounts(worker.Counts{Unhealthy: 1})
 		info := f.pools.Workers("ep")[0]
 		want := "it ended right after its start, with exit status 3. The end of its log:\nstarts in color-1\nno module named color-1"
@@ -186,7 +186,7 @@ func TestCrashLoop(t *testing.T) {
 		} else if lines, more := log.Lines(0); len(lines) != 3 || more != nil || !lines[2].System || lines[2].Text != "the process ended with exit status 3" {
 			t.Errorf("its log is %v", lines)
 		}
-		must.Equal(t, strings.Count(f.log.String(), "no module named"), 1, "the reason is logged", "times", f.log)
+		must.Equal(t, strings.Count(f.log.String(), "no module named"), 1, "log lines with the reason:", f.log)
 		got := f.state(job)
 		must.Hold(t, got.State == engine.InQueue && got.Retries == 0, "the job is", got)
 
@@ -227,7 +227,7 @@ func TestCrashLoopWithSlowExits(t *testing.T) {
 		for _, info := range f.pools.Workers("ep") {
 			must.Hold(t, info.ID != one.spec.ID || info.Reason == "no model", info.Reason)
 		}
-		must.Equal(t, fakes.started(), 2, "workers were started")
+		must.Equal(t, fakes.started(), 2, "the number of started workers")
 		time.Sleep(2 * time.Second)
 		f.expectCounts(worker.Counts{Idle: 2})
 	})
@@ -361,6 +361,6 @@ func TestCrashedWorkerIsReplaced(t *testing.T) {
 		synctest.Wait()
 		f.expectCounts(worker.Counts{}) // no job needs another worker
 		f.submitSleep(1)
-		must.Hold(t, fakes.started() == 3, fakes.started(), "workers were started")
+		must.Hold(t, fakes.started() == 3, fakes.started(), "the number of started workers")
 	})
 }

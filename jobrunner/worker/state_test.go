@@ -38,9 +38,9 @@ func TestLifecycleIsDocumented(t *testing.T) {
 			documented[e][from] = State(to)
 		}
 	}
-	must.Equal(t, len(documented), len(transitions), "documented", documented)
+	must.Equal(t, len(documented), len(transitions), "the number of documented events", documented)
 	for e, want := range transitions {
-		must.Equal(t, documented[e], want, "event", e, "is documented as")
+		must.Equal(t, documented[e], want, "the documented transitions of event", e)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestSignature(t *testing.T) {
 		"it ended right after its start, with exit status 2":                                             false,
 		failure + ". The end of its log:\nno model":                                                      false,
 	} {
-		must.Equal(t, signature(other) == signature(failure), same, other, "has the same signature")
+		must.Equal(t, signature(other) == signature(failure), same, "whether the signature is the same for", other)
 	}
-	must.Equal(t, signature("at 0x7f12: no model 15"), signature("at 0x9a00: no model 16"), "an address and a count change the signature")
+	must.Equal(t, signature("at 0x7f12: no model 15"), signature("at 0x9a00: no model 16"), "signatures of failures that differ in an address and a count")
 }

@@ -84,7 +84,7 @@ func TestStopsOmitsFinishedJob(t *testing.T) {
 				stops := make(chan []string)
 				go func() { stops <- s.stops(time.Minute) }()
 				must.Succeed(s.t, s.worker.Report(s.t.Context(), s.job, report, false))
-				must.Equal(s.t, <-stops, nil, "WaitForStops names a finished job")
+				must.Equal(s.t, <-stops, nil, "the jobs of WaitForStops after the only job has ended")
 			})
 		})
 	}
@@ -109,12 +109,12 @@ func TestStopsOmitsPostedJob(t *testing.T) {
 	runStopTest(t, 0, nil, func(s *stopFixture) {
 		done := s.worker.BeginPost(s.job)
 		must.Do(s.engine.Cancel(s.t.Context(), "ep", s.job))(s.t)
-		must.Equal(s.t, s.stops(2*time.Second), nil, "WaitForStops names a job with an open post")
+		must.Equal(s.t, s.stops(2*time.Second), nil, "the jobs of WaitForStops during an open post")
 		stops := make(chan []string)
 		go func() { stops <- s.stops(2 * time.Second) }()
 		synctest.Wait()
 		done()
-		must.Equal(s.t, <-stops, []string{s.job}, "after the post WaitForStops returns")
+		must.Equal(s.t, <-stops, []string{s.job}, "the jobs of WaitForStops after the post")
 	})
 	runStopTest(t, 0, nil, func(s *stopFixture) {
 		defer s.worker.BeginPost(s.job)()

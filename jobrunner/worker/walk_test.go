@@ -120,7 +120,7 @@ func (w *walk) check() {
 		must.Hold(w.t, info.State != worker.Unhealthy || info.Reason != "", info.ID, "is UNHEALTHY without a reason")
 		must.Hold(w.t, info.State != worker.Throttled, info.ID, "is THROTTLED")
 		must.Hold(w.t, (info.State == worker.Running) == (info.Jobs > 0) || info.State == worker.Unhealthy, info.ID, info.State, info.Jobs, "jobs")
-		must.Equal(w.t, info.Stale, info.Version != w.settings.Version, info.ID, "of version", info.Version, "is stale", "at version", w.settings.Version)
+		must.Equal(w.t, info.Stale, info.Version != w.settings.Version, "whether", info.ID, "of version", info.Version, "is stale at version", w.settings.Version)
 	}
 	must.Equal(w.t, w.pools.Counts("ep"), counts, "counts")
 	alive := w.fakes.alive()
@@ -140,7 +140,7 @@ func (w *walk) check() {
 		delete(infos, one.spec.ID)
 	}
 	for id, info := range infos {
-		must.Equal(w.t, info.State, worker.Unhealthy, id, "and not alive")
+		must.Equal(w.t, info.State, worker.Unhealthy, "the state of a worker that isn't alive:", id)
 	}
 	must.Hold(w.t, counts.Unhealthy != 0 || len(alive) >= w.settings.Min, len(alive), "workers live, fewer than", w.settings.Min, "and none is UNHEALTHY")
 }

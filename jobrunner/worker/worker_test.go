@@ -89,7 +89,7 @@ func (f *fixture) state(job engine.Job) engine.Job {
 func (f *fixture) expectCounts(want worker.Counts) {
 	f.t.Helper()
 	synctest.Wait()
-	must.Equal(f.t, f.pools.Counts("ep"), want, "the workers")
+	must.Equal(f.t, f.pools.Counts("ep"), want, "the counts of workers")
 }
 
 // The first job starts a worker at once. An idle worker ends after its time-out.
@@ -164,7 +164,7 @@ func TestUnknownImage(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		f.expectCounts(worker.Counts{Unhealthy: 1})
 		must.Equal(f.t, f.state(job).State, engine.InQueue, "the job")
-		must.Equal(f.t, strings.Count(f.log.String(), "registry.example.com/sdxl"), 1, "the failure is logged", "times", f.log)
+		must.Equal(f.t, strings.Count(f.log.String(), "registry.example.com/sdxl"), 1, "log lines with the failure:", f.log)
 		f.pools.Set(echo)
 		f.expectCounts(worker.Counts{Idle: 1})
 		must.Equal(f.t, f.state(job).State, engine.Completed, "with a known image, the job")

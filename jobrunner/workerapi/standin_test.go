@@ -199,11 +199,11 @@ func TestWorkerStops(t *testing.T) {
 			next := l.submit(`{}`)
 			if !handlerStops {
 				l.waitForAnswered(t, len(l.answeredRequests("ping", ""))+3, "ping", "") // for two seconds
-				must.Equal(t, l.get(next).State, engine.InQueue, "the handler blocks, and the next job")
+				must.Equal(t, l.get(next).State, engine.InQueue, "the next job while the handler blocks")
 				release()
 			}
 			l.waitForResult(next)
-			must.Equal(t, l.answeredRequests("job-done", id), nil, "the worker posted a result of a stopped job")
+			must.Equal(t, l.answeredRequests("job-done", id), nil, "posted results of the stopped job")
 		})
 	}
 }
@@ -231,7 +231,7 @@ func TestUnfitWorkerReportsItself(t *testing.T) {
 	l.requireRelease(t, 1, 10) // the first release that reports it
 	l.waitForAnswered(t, 1, "ping", "status=unhealthy")
 	l.waitForExit()
-	must.Equal(t, l.answeredRequests("job-take", ""), nil, "it took jobs nevertheless")
+	must.Equal(t, l.answeredRequests("job-take", ""), nil, "the requests of an unfit worker for jobs")
 }
 
 // A worker requests its replacement together with its result.
@@ -257,5 +257,5 @@ func TestWorkerPingsAfterACrash(t *testing.T) {
 	release()
 	l.waitForExit()
 	l.waitForAnswered(t, len(l.answeredRequests("ping", id))+2, "ping", id)
-	must.Equal(t, l.answeredRequests("job-done", ""), nil, "the worker posted a result after its crash")
+	must.Equal(t, l.answeredRequests("job-done", ""), nil, "posted results after the crash")
 }

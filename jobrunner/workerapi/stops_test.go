@@ -150,7 +150,7 @@ func TestDoneJobsAreNotToStop(t *testing.T) {
 	}
 	cancel()
 	answers := <-stops
-	must.Equal(t, len(answers), 0, "of", jobs, "finished jobs, the worker was told to stop", slices.Compact(answers))
+	must.Equal(t, len(answers), 0, "the number of finished jobs that the worker was told to stop:", slices.Compact(answers))
 }
 
 func TestCancelledJobIsToStop(t *testing.T) {

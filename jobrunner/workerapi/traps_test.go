@@ -49,7 +49,7 @@ func TestLateProgressChangesNothing(t *testing.T) {
 		d.expectJob(id, c[1], c[2], 0)
 		d.waitForEnd(d.submit(`{"op": "late progress", "of": "` + id + `"}`))
 		progress := d.waitForRequest(t, 1, false, "late progress", func(r request) bool { return strings.HasSuffix(r.path, id) && isProgress(r) })
-		must.Equal(t, progress.status, 200, "late progress was answered", "a worker can do nothing about it")
+		must.Equal(t, progress.status, 200, "the status of late progress, about which a worker can do nothing")
 		d.expectJob(id, c[1], c[2], 0)
 	}
 }
@@ -69,16 +69,16 @@ func TestStrayResultsChangeNothing(t *testing.T) {
 		if strings.Contains(body, "NaN") {
 			want = 400
 		}
-		must.Equal(t, d.postResult(second, busy, body), want, body, "of another's job was answered")
+		must.Equal(t, d.postResult(second, busy, body), want, "the status of a post about another's job:", body)
 		job := d.status(busy)
 		must.Hold(t, job.Status == "IN_PROGRESS" && job.Output == nil, body, "of another's job made it", job.Status, string(job.Output))
 	}
 	release()
 	d.expectJob(busy, "COMPLETED", input, 0)
 	for _, w := range []*startedWorker{first, second} {
-		must.Equal(t, d.postResult(w, busy, `{"error": "twice"}`), 200, "a repeated result was answered")
+		must.Equal(t, d.postResult(w, busy, `{"error": "twice"}`), 200, "the status of a repeated result")
 	}
-	must.Equal(t, d.postResult(first, "unknown", `{"output": 1}`), 200, "a result of an unknown job was answered")
+	must.Equal(t, d.postResult(first, "unknown", `{"output": 1}`), 200, "the status of a result of an unknown job")
 	d.expectJob(busy, "COMPLETED", input, 0)
 }
 
@@ -95,7 +95,7 @@ func TestCancelFreesTheSlot(t *testing.T) {
 			workerSurvives := workerSurvives && d.isSince(t, 1, 10) // earlier releases have no job-stop
 			job, err := d.client.Jobs.Cancel(t.Context(), d.endpoint.ID, id)
 			must.Require(t, err == nil && job.Status == "CANCELLED", "cancel answered", job, err)
-			must.Equal(t, d.expectJob(d.submit(`{}`), "COMPLETED", "", 0).WorkerID == w.id, workerSurvives, "the worker survived the cancel")
+			must.Equal(t, d.expectJob(d.submit(`{}`), "COMPLETED", "", 0).WorkerID == w.id, workerSurvives, "whether the worker survived the cancel")
 			if !workerSurvives {
 				d.waitForExit(w)
 				d.expectSilence(w, d.nextWorker())
@@ -237,7 +237,7 @@ func TestReplacedWorkerEndsItsJob(t *testing.T) {
 	d.update(want)
 	next := d.submit(`{"op": "env", "name": "COLOUR"}`)
 	release()
-	must.Equal(t, d.expectJob(id, "COMPLETED", input, 0).WorkerID, old.id, "the job ran on")
+	must.Equal(t, d.expectJob(id, "COMPLETED", input, 0).WorkerID, old.id, "the worker of the job")
 	d.expectJob(next, "COMPLETED", `"green"`, 0)
 	must.Hold(t, d.waitForExit(old), "the worker ended by itself:", old.Exit().Text)
 }
@@ -277,7 +277,7 @@ func TestSlotsOfAWorker(t *testing.T) {
 	w.log.Await(t, "began "+cancelled, 1)
 	d.requireRelease(t, 1, 10) // the first release with job-stop
 	must.Do(d.client.Jobs.Cancel(t.Context(), d.endpoint.ID, cancelled))(t)
-	must.Equal(t, d.expectJob(running, "COMPLETED", `{"op": "sleep", "seconds": 9}`, 0).WorkerID, w.id, "the job that stays ran on")
+	must.Equal(t, d.expectJob(running, "COMPLETED", `{"op": "sleep", "seconds": 9}`, 0).WorkerID, w.id, "the worker of the job that wasn't cancelled")
 	d.expectJob(d.submit(`{"a": 1}`), "COMPLETED", `{"a": 1}`, 0)
 	d.expectJob(cancelled, "CANCELLED", "", 0)
 }
@@ -291,7 +291,7 @@ func TestTimeOutEndsALostResult(t *testing.T) {
 	d := deploy(t, "streaming@1.3.7", 1)
 	lost := d.submit(`{"chunks": [1], "op": "raise", "text": "it is Friday"}`, api.JobPolicy{ExecutionTimeout: new(int64(10_000))})
 	w := d.nextWorker()
-	must.Equal(t, d.expectJob(d.submit(`{"chunks": [1]}`), "COMPLETED", `[]`, 0).WorkerID, w.id, "the next job ran on")
+	must.Equal(t, d.expectJob(d.submit(`{"chunks": [1]}`), "COMPLETED", `[]`, 0).WorkerID, w.id, "the worker of the next job")
 	must.Equal(t, d.status(lost).Status, "IN_PROGRESS", "the lost job")
 	d.expectJob(lost, "TIMED_OUT", "", 0)
 	d.waitForExit(w)
@@ -315,7 +315,7 @@ func TestUnfitWorkerIsUnhealthy(t *testing.T) {
 			t.Skip("the release of the SDK has no checks of fitness")
 		}
 		if h.Workers.Unhealthy == 1 {
-			must.Equal(t, h.Workers.Idle+h.Workers.Running+h.Workers.Ready, 0, "health is", h)
+			must.Equal(t, h.Workers.Idle+h.Workers.Running+h.Workers.Ready, 0, "the number of working workers in", h)
 			break
 		}
 	}

@@ -63,7 +63,7 @@ func TestPollsAreHeld(t *testing.T) {
 			go func() { sleep(7); close(p.drain) }()
 			start = time.Now()
 			p.expect(p.mustSend("GET", path, ""), 204, "")
-			must.Equal(t, time.Since(start), 7*time.Second, path, "was held for", "while its worker drained after 7 s")
+			must.Equal(t, time.Since(start), 7*time.Second, "the duration of the poll", path, "of a worker that drains after 7 s")
 		})
 	}
 }
@@ -281,7 +281,7 @@ func TestErrors(t *testing.T) {
 			p.err = errBroken
 			start := time.Now()
 			p.expect(p.mustSend("GET", path, ""), 500, `{"error":"the deployment failed to answer: its log says why"}`)
-			must.Equal(t, time.Since(start), held, path, "was answered after")
+			must.Equal(t, time.Since(start), held, "the duration of", path)
 			must.Hold(t, strings.Contains(p.log.String(), errBroken.Error()), "the log is", p.log)
 		})
 	}

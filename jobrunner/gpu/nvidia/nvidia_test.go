@@ -236,7 +236,7 @@ func TestNVMLInventory(t *testing.T) {
 		inventory.Close()
 		must.Hold(t, must.Err(inventory.Sample("GPU-0")) != nil, "Sample succeeds after Close")
 		inventory.Close()
-		must.Equal(t, b.shutdowns, 1, "shutdown was called", "times")
+		must.Equal(t, b.shutdowns, 1, "calls of shutdown")
 	})
 }
 
@@ -301,7 +301,7 @@ func TestXIDs(t *testing.T) {
 		for _, harmless := range []uint64{13, 31, 43, 45, 63, 68, 94, 109} {
 			b.sendXID(b.cards[0], harmless, wholeGPU)
 		}
-		must.Equal(t, faults(inventory), "", "after faults of a program")
+		must.Equal(t, faults(inventory), "", "the faults after errors of a program")
 		b.sendXID(b.cards[1], 79, wholeGPU)
 		<-inventory.Changed()
 		must.Equal(t, faults(inventory), "GPU-1: XID 79: it has fallen off the bus")
@@ -356,7 +356,7 @@ func TestRecovery(t *testing.T) {
 		must.Equal(t, faults(inventory), "GPU-0: the driver requires a recovery (action 99)")
 		b.update(func() { c.recovery = &none })
 		waitTwoPolls()
-		must.Equal(t, faults(inventory), "", "recovered")
+		must.Equal(t, faults(inventory), "", "the faults after the recovery")
 	})
 }
 

@@ -96,7 +96,7 @@ func checkPlacement(t *testing.T, inventory gpu.Inventory, r *realReport) {
 		devices, refusal = a.Acquire(gpu.Request{Count: 1}, fmt.Sprint("worker ", acquired+1))
 		acquired += len(devices)
 	}
-	must.Equal(t, acquired, len(inventory.Devices()), "devices were assigned")
+	must.Equal(t, acquired, len(inventory.Devices()), "the number of assigned devices")
 	r.add(fmt.Sprintf("worker %d, with %d of %[2]d devices in use", acquired+1, acquired), "refused: "+refusal.Error())
 }
 

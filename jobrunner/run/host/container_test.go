@@ -145,7 +145,7 @@ func TestContainerExit(t *testing.T) {
 	<-p.Done()
 	must.Equal(t, p.Exit().Text, "exit status 137: killed by SIGKILL, out of memory", "a container that ran out of memory ended with")
 	must.Equal(t, f.containers(), nil, "containers are left")
-	must.Equal(t, strings.Count(f.read("calls"), "CALL|pull|"), 1, "the image was pulled", "times")
+	must.Equal(t, strings.Count(f.read("calls"), "CALL|pull|"), 1, "pulls of the image")
 }
 
 func TestContainerStartFails(t *testing.T) {
@@ -261,7 +261,7 @@ func TestEngineRecovers(t *testing.T) {
 	_, err := e.Program("acme/x")
 	must.Require(t, err != nil && strings.Contains(err.Error(), "acme/x") && strings.Contains(err.Error(), "Cannot connect to the daemon"),
 		err)
-	must.Equal(t, strings.Count(f.read("calls"), "CALL|version"), 1, "probed", "times")
+	must.Equal(t, strings.Count(f.read("calls"), "CALL|version"), 1, "probes of the engine")
 	must.Succeed(t, os.Remove(filepath.Join(f.dir, "down")))
 	one := e.engines.all[0]
 	one.mu.Lock()
@@ -333,7 +333,7 @@ func TestContainersOfKilledRun(t *testing.T) {
 	must.Hold(t, len(all) == 1 && all[0].Name() == "gpucloud-b", "containers", all)
 	must.Hold(t, must.Err(os.Stat(secrets)) != nil, "the scratch folder is left")
 	r := must.Do(procgroup.OpenRegister(ours))(t)
-	must.Equal(t, must.Do(r.KilledRuns())(t), nil, "left")
+	must.Equal(t, must.Do(r.KilledRuns())(t), nil, "killed runs that are left")
 	must.Succeed(t, r.Close())
 }
 

@@ -158,7 +158,7 @@ func TestPatterns(t *testing.T) {
 			t.Errorf("%s: %v", c.pattern, err)
 			continue
 		}
-		must.Equal(t, p.matches(c.image), c.want, c.pattern, "matches", c.image)
+		must.Equal(t, p.matches(c.image), c.want, "whether", c.pattern, "matches", c.image)
 	}
 	for _, bad := range []string{"", "a[b", "a[]", "a[!]", "a[b^]", `a[\]`, "a[a/b]", "a[z-a]", "\xff"} {
 		must.Hold(t, must.Err(parsePattern(bad)) != nil, bad, "is a pattern")
@@ -206,7 +206,7 @@ func TestHandlerOfSeveralFiles(t *testing.T) {
 			for name, text := range c.files {
 				write(name, text)
 			}
-			must.Equal(t, must.Do(NewHandler("dev/handler", filepath.Join(dir, "main.py")))(t).PerJob, c.perJob, "a process for each job")
+			must.Equal(t, must.Do(NewHandler("dev/handler", filepath.Join(dir, "main.py")))(t).PerJob, c.perJob, "PerJob")
 		})
 	}
 }

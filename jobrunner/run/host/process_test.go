@@ -47,7 +47,7 @@ func TestProcessFindsNoJobsOfKilledWorker(t *testing.T) {
 	defer p.Stop(0)
 	log.Await(t, "\n", 1)
 	<-p.Done()
-	must.Equal(t, log.String(), "model.bin\n", "it finds", log)
+	must.Equal(t, log.String(), "model.bin\n", "the files in the volume")
 }
 
 func TestUnknownImages(t *testing.T) {
@@ -58,7 +58,7 @@ func TestUnknownImages(t *testing.T) {
 		must.Hold(t, strings.Contains(err.Error(), want), err, "doesn't mention", want)
 	}
 	must.Hold(t, must.Err(e.Program("--privileged")) != nil, "an option is accepted as an image")
-	must.Equal(t, strings.Join(e.Describe(), "\n"), e.file+": 1 × process\ncontainers: off", "engines")
+	must.Equal(t, strings.Join(e.Describe(), "\n"), e.file+": 1 × process\ncontainers: off", "the description")
 }
 
 func TestHandlers(t *testing.T) {

@@ -83,7 +83,7 @@ func TestOrphans(t *testing.T) {
 	left, err := next.Orphans(t.Context(), "d1")
 	must.Require(t, err == nil && len(left) == 1 && left[0].Pod == "p1" && left[0].Run == 3, left, err)
 	adopted := left[0].Adopt(new(lines), "")
-	must.Equal(t, must.Do(next.Orphans(t.Context(), "d1"))(t), nil, "an adopted Pod is an orphan")
+	must.Equal(t, must.Do(next.Orphans(t.Context(), "d1"))(t), nil, "the orphans after the adoption")
 	s.becomes(created, core.ContainerState{Terminated: &core.ContainerStateTerminated{}})
 	<-adopted.Done()
 	must.Hold(t, adopted.Exit() == (run.Exit{Text: "exit status 0", OK: true}) && s.left() == 0,
@@ -94,7 +94,7 @@ func TestOrphans(t *testing.T) {
 	left, err = other.Orphans(t.Context(), "d1")
 	must.Require(t, err == nil && len(left) == 1, left, err)
 	left[0].Remove()
-	must.Equal(t, s.left(), 0, "objects are left")
+	must.Equal(t, s.left(), 0, "the number of objects that are left")
 	s.beginPod(podSpec(""))
 	n, err := s.RemoveRun(t.Context(), "run-1")
 	must.Hold(t, n == 1 && err == nil && s.left() == 0, n, err, s.left(), "objects are left")
@@ -133,7 +133,7 @@ func TestVolumes(t *testing.T) {
 			t.Errorf("%+v", created.Spec)
 		}
 		process.Stop(0)
-		must.Equal(t, s.claims()["gpucloud-"+step.mount.Name], step.want, step.mount, "has a claim of")
+		must.Equal(t, s.claims()["gpucloud-"+step.mount.Name], step.want, "the size of the claim of", step.mount)
 	}
 	err := s.ResizeVolume(t.Context(), "volume-v1", 30)
 	must.Hold(t, err == nil && s.claims()["gpucloud-volume-v1"] == "30G ReadWriteMany", err, s.claims())

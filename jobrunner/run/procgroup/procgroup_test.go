@@ -104,7 +104,7 @@ func TestExit(t *testing.T) {
 		g := shell(t, script, io.Discard)
 		awaitEnd(t, g)
 		must.Equal(t, g.Exit(), want, script)
-		must.Equal(t, g.Succeeded(), want == "exit status 0", script, "succeeded")
+		must.Equal(t, g.Succeeded(), want == "exit status 0", "Succeeded of", script)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestOutputIsWholeAndInOrder(t *testing.T) {
 	for i := range 2000 {
 		want.WriteString("out " + strconv.Itoa(i) + "\nerr " + strconv.Itoa(i) + "\n")
 	}
-	must.Equal(t, log.String(), want.String(), "lines are lost or in disorder")
+	must.Equal(t, log.String(), want.String(), "the log")
 }
 
 func TestSeparateStdoutAndStdin(t *testing.T) {
@@ -227,7 +227,7 @@ func TestSlowReaderGetsAllOutputAfterExit(t *testing.T) {
 	}
 	close(log.let)
 	awaitEnd(t, g)
-	must.Equal(t, len(log.text.String()), 60000, "bytes of 60000")
+	must.Equal(t, len(log.text.String()), 60000, "the length of the log")
 }
 
 func TestKillEndlessWriter(t *testing.T) {
@@ -349,7 +349,7 @@ func TestProcessesOfKilledRun(t *testing.T) {
 			default:
 			}
 			must.Succeed(t, l[0].Forget())
-			must.Equal(t, killedRuns(t, r), nil, "forgotten, but")
+			must.Equal(t, killedRuns(t, r), nil, "killed runs after Forget")
 			must.Succeed(t, r.Close())
 			files, _ := os.ReadDir(dir)
 			must.Hold(t, len(files) == 0, "files are left:", files)
@@ -363,7 +363,7 @@ func TestClosedRunLeavesNothing(t *testing.T) {
 	must.Do(procgroup.Start(procgroup.Command{Path: "/bin/sleep", Args: []string{"sleep", "1000"}, Register: first}))(t).Kill()
 	must.Succeed(t, first.Close())
 	second := open(t, dir)
-	must.Equal(t, killedRuns(t, second), nil, "left")
+	must.Equal(t, killedRuns(t, second), nil, "killed runs after Close")
 	must.Succeed(t, second.Close())
 }
 
