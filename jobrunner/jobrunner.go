@@ -305,7 +305,7 @@ func (j *Jobrunner) openAPIs(ctx context.Context, c Config, hooks webhook.Policy
 	bodies := httplimit.NewMemory(memory)
 	management, err := mgmt.New(ctx, mgmt.Config{
 		Bodies: bodies, DB: j.db, Store: j.store, Keys: j.keys, Clock: j.clock, Logger: c.Logger, Limits: c.ManagementLimits, Catalog: j.catalog, Meter: j.bills.Meter,
-		PodPrice: j.bills.PodPrice, Stock: j.gpus.Stock, Workers: j.pools, Pods: j.pods, PodReason: j.node.PodReason, OtherPods: j.node.OtherPods, FolderID: j.folderID,
+		PodPrice: j.bills.PodPrice, Stock: j.gpus.Stock, Workers: j.pools, Pods: j.pods, PodReason: j.node.PodReason, AskOtherPods: j.node.AskPods, FolderID: j.folderID,
 		Sample: c.GPUs.Sample,
 	})
 	if err != nil {
@@ -324,7 +324,7 @@ func (j *Jobrunner) openAPIs(ctx context.Context, c Config, hooks webhook.Policy
 		apis = front.Clock(j.clock, j.keys, j.pools.OffClock, j.bills.Meter.Checkpoint, apis)
 	}
 	j.handler = httplimit.LimitBodies(front.New(front.Config{
-		APIs: apis, Page: j.node.ForwardPage(j.page.Load()), Metrics: j.metrics, Keys: j.keys, Ready: j.node.Unready, Remote: c.Remote, Profile: c.Profile, Logger: c.Logger,
+		APIs: apis, Page: j.node.ForwardPage(j.page.Load()), Metrics: j.metrics, Keys: j.keys, UnreadyReason: j.node.UnreadyReason, Remote: c.Remote, Profile: c.Profile, Logger: c.Logger,
 	}))
 	return nil
 }
@@ -335,7 +335,7 @@ func (j *Jobrunner) openPage(c Config, source *view.View, apis http.Handler) {
 		Source: source, Keys: j.keys, Key: c.APIKey, Clock: j.clock, Logger: c.Logger, API: front.ObserveChanges(c.Logger, j.metrics, apis), Version: c.Version,
 	}
 	if j.db.Shared() {
-		p.Others, p.Node, p.FolderID = j.node.AskPages, c.NodeURL, j.folderID
+		p.AskOthers, p.Node, p.FolderID = j.node.AskPages, c.NodeURL, j.folderID
 	}
 	j.page.Store(page.New(p))
 	j.onClose(j.page.Load().Close)

@@ -137,12 +137,12 @@ func (d *dev) setGPUs(n int, description string) error {
 }
 
 // watch watches the handler, the files of --watch and the file of --input.
-func (d *dev) watch(handler string) (*watch, error) {
+func (d *dev) watch(handler string) (*fileWatcher, error) {
 	extraFiles := d.Watch
 	if exists(d.Input) {
 		extraFiles = append(extraFiles, d.Input)
 	}
-	return newWatch(handler, extraFiles)
+	return newFileWatcher(handler, extraFiles)
 }
 
 func (d *dev) createEndpoint(ctx context.Context, url, key string, generated bool, env map[string]string) (e *devEndpoint, err error) {
@@ -271,7 +271,7 @@ func testInput(handler string) string {
 const watchInterval = 300 * time.Millisecond
 
 // follow applies each change of the files, and sends the job again.
-func (d *dev) follow(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, out *terminal, observer *jobObserver, files *watch) error {
+func (d *dev) follow(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, out *terminal, observer *jobObserver, files *fileWatcher) error {
 	loop := &jobLoop{e: e, input: d.Input, out: out, observer: observer}
 	if d.Input != "" {
 		loop.resubmit(ctx)

@@ -21,7 +21,7 @@ type terminal struct {
 	minLevel slog.Level // lowest level of log lines to show
 	showIDs  bool       // shows the ids of workers
 	onlyJob  string     // id of the job that all lines belong to, or "" if they belong to several
-	repeats  repeats
+	repeats  repeatFilter
 
 	mu sync.Mutex
 	w  io.Writer
@@ -48,7 +48,7 @@ func (t *terminal) showLine(at, id, text string) {
 	}
 	l := logline.Parse(text)
 	switch {
-	case l.Printed():
+	case l.IsPrinted():
 		t.showAt(at, printedMark, id, l.Text)
 	case levelOf(l.Level) >= t.minLevel:
 		if l.Job != "" && l.Job != t.onlyJob {
@@ -127,10 +127,10 @@ func (h terminalHandler) Handle(_ context.Context, r slog.Record) error {
 func (h terminalHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h terminalHandler) WithGroup(string) slog.Handler      { return h }
 
-// repeats shows the log of a failed worker only once: if a later worker fails with the same lines,
-// repeats shows one line for it. It holds back the lines of a worker while they equal the failed
+// repeatFilter shows the log of a failed worker only once: if a later worker fails with the same lines, it
+// shows one line for it. It holds back the lines of a worker while they equal the failed
 // worker's, until the worker writes a different line or ends, or a job runs.
-type repeats struct {
+type repeatFilter struct {
 	mu     sync.Mutex
 	failed []string // log of the worker that failed last
 	starts map[string]*workerStart
@@ -146,7 +146,7 @@ type workerStart struct {
 const maxStart = 200
 
 // write shows a line of a worker, unless it may repeat the last failure.
-func (r *repeats) write(id, text string, show func(string)) {
+func (r *repeatFilter) write(id, text string, show func(string)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.starts[id]
@@ -188,7 +188,7 @@ func (r *repeats) write(id, text string, show func(string)) {
 }
 
 // release shows all held-back lines, because a running job proves that a worker has started.
-func (r *repeats) release(show func(id, text string)) {
+func (r *repeatFilter) release(show func(id, text string)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, s := range r.starts {

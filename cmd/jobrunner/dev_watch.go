@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// watch detects changes of a handler's files: files with its suffix in and below its folder, and
+// fileWatcher detects changes of a handler's files: files with its suffix in and below its folder, and
 // files that the user names.
-type watch struct {
+type fileWatcher struct {
 	file   string            // the handler
 	extra  []string          // files, folders and patterns of the user
 	stamps map[string]string // state of each file, see recordStamp
@@ -26,11 +26,11 @@ const maxWatchedFiles = 2000
 // name begins with a dot, are ignored, too.
 var ignoredFolders = []string{"__pycache__", "node_modules", "site-packages", "target", "dist", "build"}
 
-// newWatch records the current state of the files. If there are too many, it returns an error and
+// newFileWatcher records the current state of the files. If there are too many, it returns an error and
 // watches only the handler and the user's files. A pattern without files is an error, too, but is
 // watched.
-func newWatch(file string, extra []string) (*watch, error) {
-	w := &watch{file: file, extra: extra}
+func newFileWatcher(file string, extra []string) (*fileWatcher, error) {
+	w := &fileWatcher{file: file, extra: extra}
 	var err error
 	w.stamps, err = w.scan()
 	for _, pattern := range extra {
@@ -42,8 +42,8 @@ func newWatch(file string, extra []string) (*watch, error) {
 }
 
 // changed lists the files that have changed since the last call.
-func (w *watch) changed() (names []string) {
-	current, _ := w.scan() // newWatch reported the error
+func (w *fileWatcher) changed() (names []string) {
+	current, _ := w.scan() // newFileWatcher reported the error
 	for file, stamp := range current {
 		if w.stamps[file] != stamp {
 			names = append(names, w.name(file))
@@ -66,7 +66,7 @@ func (w *watch) changed() (names []string) {
 }
 
 // name returns the path of a file relative to the handler's folder.
-func (w *watch) name(file string) string {
+func (w *fileWatcher) name(file string) string {
 	if relative, err := filepath.Rel(filepath.Dir(w.file), file); err == nil {
 		return relative
 	}
@@ -74,7 +74,7 @@ func (w *watch) name(file string) string {
 }
 
 // scan records the state of all files. An error of one folder doesn't stop the watch of the others.
-func (w *watch) scan() (stamps map[string]string, err error) {
+func (w *fileWatcher) scan() (stamps map[string]string, err error) {
 	stamps = map[string]string{}
 	recordStamp(stamps, w.file)
 	for _, pattern := range w.extra {

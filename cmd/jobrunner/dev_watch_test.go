@@ -43,7 +43,7 @@ func TestWatch(t *testing.T) {
 	}
 	write(t, filepath.Join(other, "lib", "x.py"), "1")
 	write(t, filepath.Join(other, "lib", "y.txt"), "1")
-	w, err := newWatch(in("handler.py"), []string{in("config/m*.yaml"), filepath.Join(other, "lib"), in("absent")})
+	w, err := newFileWatcher(in("handler.py"), []string{in("config/m*.yaml"), filepath.Join(other, "lib"), in("absent")})
 	must.Hold(t, err != nil && strings.Contains(err.Error(), "absent: no file") && !strings.Contains(err.Error(), "lib"), "a file that does not exist", err)
 	got := w.changed()
 	must.Hold(t, got == nil, "changes without a change", got)
@@ -70,7 +70,7 @@ func TestWatch(t *testing.T) {
 	for n := range maxWatchedFiles + 1 {
 		write(t, in(fmt.Sprintf("many/%d.py", n)), "")
 	}
-	w, err = newWatch(in("handler.py"), []string{in("many"), in("config/model.yaml")})
+	w, err = newFileWatcher(in("handler.py"), []string{in("many"), in("config/model.yaml")})
 	must.ErrorContains(t, err, "only the file itself and the files of --watch are watched", "the rest of this folder")
 	write(t, in("helper.py"), "4444")
 	write(t, in("handler.py"), "4444")
@@ -87,7 +87,7 @@ func TestWatchLink(t *testing.T) {
 	must.Succeed(t, os.Symlink(file, link))
 	must.Succeed(t, os.Symlink(dir, filepath.Join(links, "folder")))
 	for _, handler := range []string{link, filepath.Join(links, "folder", "handler.py")} {
-		w := must.Do(newWatch(handler, nil))(t)
+		w := must.Do(newFileWatcher(handler, nil))(t)
 		write(t, module, handler)
 		got := w.changed()
 		must.Hold(t, len(got) == 1 && filepath.Base(got[0]) == "module.py", handler, got, "changed")
@@ -101,7 +101,7 @@ func TestWatchNames(t *testing.T) {
 	write(t, file, "1")
 	write(t, named, "1")
 	extra := []string{named, filepath.Dir(named)}
-	w, err := newWatch(file, extra)
+	w, err := newFileWatcher(file, extra)
 	must.Succeed(t, errors.Join(err, checkWatch(extra)))
 	write(t, named, "22")
 	got := w.changed()
@@ -188,7 +188,7 @@ func TestRepeatedFailureLineByLine(t *testing.T) {
 		for _, pause := range []time.Duration{0, time.Hour} {
 			t.Run(name+" with pauses of "+pause.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					var r repeats
+					var r repeatFilter
 					var shown []string
 					show := func(text string) { shown = append(shown, text) }
 					for _, line := range []string{"loads", "no model", "here", failed} {

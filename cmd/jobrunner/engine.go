@@ -77,9 +77,9 @@ func (s *serve) checkNode() error {
 	return nil
 }
 
-// deployment selects the deployment of a client command. It reads the variables that serve prints,
+// deploymentFlags select the deployment of a client command. It reads the variables that serve prints,
 // like the Terraform provider.
-type deployment struct {
+type deploymentFlags struct {
 	BaseURL    string `name:"base-url" env:"GPUCLOUD_BASE_URL" default:"http://127.0.0.1:8420" placeholder:"URL" help:"Address of the deployment, before /v2."`
 	QueueURL   string `name:"queue-url" env:"GPUCLOUD_QUEUE_URL" placeholder:"URL" help:"Address of its job API, before /v2. Default: the base URL."`
 	APIVersion string `name:"api-version" env:"GPUCLOUD_API_VERSION" enum:"v1,v2" default:"v2" help:"Version of the management API that finds endpoints by name (v1, v2)."`
@@ -89,7 +89,7 @@ type deployment struct {
 
 // client uses the key of GPUCLOUD_API_KEY. For a deployment on this machine it otherwise uses the
 // key in the data folder, which is sent to no other machine.
-func (d *deployment) client() (*api.Client, error) {
+func (d *deploymentFlags) client() (*api.Client, error) {
 	s := api.Settings{BaseURL: d.BaseURL, QueueURL: d.QueueURL, Version: api.Version(d.APIVersion), APIKey: os.Getenv(keyVariable), KeySource: keyVariable, UserAgent: "jobrunner/" + version}
 	if s.APIKey == "" && isLocal(d.BaseURL) && (d.QueueURL == "" || isLocal(d.QueueURL)) {
 		var err error
@@ -105,7 +105,7 @@ func (d *deployment) client() (*api.Client, error) {
 
 // storedKey returns the key in the data folder and its file. If the default folder doesn't exist,
 // it returns "".
-func (d *deployment) storedKey() (key, path string, err error) {
+func (d *deploymentFlags) storedKey() (key, path string, err error) {
 	dir, err := dataDir(d.Data)
 	if err != nil {
 		if d.Data == "" {

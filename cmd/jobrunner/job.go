@@ -30,8 +30,8 @@ type job struct {
 
 // endpointArgs select an endpoint.
 type endpointArgs struct {
-	deployment `embed:""`
-	Endpoint   string `arg:"" help:"Id or name of the endpoint."`
+	deploymentFlags `embed:""`
+	Endpoint        string `arg:"" help:"Id or name of the endpoint."`
 }
 
 type jobArgs struct {

@@ -153,7 +153,7 @@ func printRequests(ctx context.Context, c *api.Client, endpointID, batchID strin
 }
 
 // showBatch prints a batch as JSON with --json, otherwise a text.
-func (d *deployment) showBatch(b api.Batch, text string) error {
+func (d *deploymentFlags) showBatch(b api.Batch, text string) error {
 	if d.JSON {
 		return printJSON(b)
 	}
@@ -162,7 +162,7 @@ func (d *deployment) showBatch(b api.Batch, text string) error {
 }
 
 // describeBatch prints a batch's fields, without its requests, unless the request for it failed.
-func (d *deployment) describeBatch(b api.Batch, err error) error {
+func (d *deploymentFlags) describeBatch(b api.Batch, err error) error {
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (l *jobLogs) Run() error {
 		if err != nil {
 			return fmt.Errorf("the log of worker %s: %w", j.WorkerID, err)
 		}
-		found, hasStart := findJobLines(j, lines, l.whole(lines))
+		found, hasStart := findJobLines(j, lines, l.hasAllLines(lines))
 		if l.All {
 			found = lines
 		}
@@ -50,18 +50,18 @@ func (l *jobLogs) Run() error {
 		}
 		switch {
 		case len(found) == 0:
-			fmt.Fprintf(stderr, "worker %s logged nothing that names job %s in its last %d lines; --all prints them%s\n", j.WorkerID, l.Job, len(lines), l.more(lines))
+			fmt.Fprintf(stderr, "worker %s logged nothing that names job %s in its last %d lines; --all prints them%s\n", j.WorkerID, l.Job, len(lines), l.moreHint(lines))
 		case !hasStart:
-			fmt.Fprintf(stderr, "the beginning of job %s is not among the last %d lines of its worker's log%s\n", l.Job, len(lines), l.more(lines))
+			fmt.Fprintf(stderr, "the beginning of job %s is not among the last %d lines of its worker's log%s\n", l.Job, len(lines), l.moreHint(lines))
 		}
 		return nil
 	})
 }
 
-// more returns a hint on how to get earlier lines.
-func (l *jobLogs) more(lines []api.LogLine) string {
+// moreHint returns a hint on how to get earlier lines.
+func (l *jobLogs) moreHint(lines []api.LogLine) string {
 	switch {
-	case l.whole(lines):
+	case l.hasAllLines(lines):
 		return ""
 	case int64(len(lines)) < l.Lines:
 		return "; the deployment keeps no earlier ones"
@@ -92,8 +92,8 @@ func (l *jobLogs) print(lines []api.LogLine) error {
 	return nil
 }
 
-// whole reports whether the log has no earlier lines.
-func (l *jobLogs) whole(lines []api.LogLine) bool {
+// hasAllLines reports whether the log has no earlier lines.
+func (l *jobLogs) hasAllLines(lines []api.LogLine) bool {
 	if len(lines) == 0 {
 		return true
 	}
@@ -137,15 +137,15 @@ func findJobLines(j api.Job, lines []api.LogLine, whole bool) (found []api.LogLi
 	case !j.Finished(): // its handler printed them
 		found = append(found, withoutJob...)
 	default:
-		found = append(found, untilEnd(j, first, withoutJob, beforeOther)...)
+		found = append(found, linesUntilEnd(j, first, withoutJob, beforeOther)...)
 	}
 	return found, hasStart
 }
 
-// untilEnd returns the lines before the end of a job. A handler that dies logs no end, so untilEnd
+// linesUntilEnd returns the lines before the end of a job. A handler that dies logs no end, so linesUntilEnd
 // computes it from the time of the job's first line. Late lines count, unless they follow a line of
 // another job.
-func untilEnd(j api.Job, first string, lines []api.LogLine, beforeOther int) []api.LogLine {
+func linesUntilEnd(j api.Job, first string, lines []api.LogLine, beforeOther int) []api.LogLine {
 	began, err := time.Parse(time.RFC3339Nano, first)
 	if err != nil {
 		return nil

@@ -25,7 +25,7 @@ func printJSON(v any) error {
 }
 
 // show prints a job, whatever its status, unless the request for it failed.
-func (d *deployment) show(j api.Job, err error) error {
+func (d *deploymentFlags) show(j api.Job, err error) error {
 	switch {
 	case err != nil:
 		return err
@@ -52,7 +52,7 @@ func (d *deployment) show(j api.Job, err error) error {
 }
 
 // printEnd prints the output of a job that has ended, and returns its exit status.
-func (d *deployment) printEnd(j api.Job) error {
+func (d *deploymentFlags) printEnd(j api.Job) error {
 	switch {
 	case d.JSON:
 		_ = printJSON(j) // verdict reports a failed write
@@ -68,8 +68,8 @@ func (d *deployment) printEnd(j api.Job) error {
 const noOutputHint = "It has no output: a handler on the SDK returns it, any other program prints it as one line of JSON, which has no NaN"
 
 // tail prints the chunks of a job until its end. If it has none, tail prints its output.
-func (d *deployment) tail(ctx context.Context, c *api.Client, endpointID, jobID string) (api.Job, error) {
-	out := chunks{asJSON: d.JSON}
+func (d *deploymentFlags) tail(ctx context.Context, c *api.Client, endpointID, jobID string) (api.Job, error) {
+	out := chunkPrinter{asJSON: d.JSON}
 	j, err := c.Jobs.Stream(ctx, endpointID, jobID, d.progress(ctx, c, endpointID), out.print)
 	out.end()
 	switch {
@@ -84,7 +84,7 @@ func (d *deployment) tail(ctx context.Context, c *api.Client, endpointID, jobID 
 
 // finishTail ends a command that has called tail. It prints the job if --json is set, and returns
 // the job's exit status.
-func (d *deployment) finishTail(j api.Job, err error) error {
+func (d *deploymentFlags) finishTail(j api.Job, err error) error {
 	if err != nil {
 		return &exitError{exitNoResult, err.Error()}
 	}
@@ -94,14 +94,14 @@ func (d *deployment) finishTail(j api.Job, err error) error {
 	return verdict(j)
 }
 
-// chunks prints text chunks unchanged, and other chunks as a line of JSON.
-type chunks struct {
+// chunkPrinter prints text chunks unchanged, and other chunks as a line of JSON.
+type chunkPrinter struct {
 	asJSON bool
 	any    bool // a chunk was printed
 	inLine bool // the last chunk was text without a line break at its end
 }
 
-func (p *chunks) print(c api.Chunk) error {
+func (p *chunkPrinter) print(c api.Chunk) error {
 	p.any = true
 	var text string
 	switch {
@@ -118,7 +118,7 @@ func (p *chunks) print(c api.Chunk) error {
 }
 
 // end ends a line of text.
-func (p *chunks) end() {
+func (p *chunkPrinter) end() {
 	if p.inLine {
 		fmt.Fprintln(stdout)
 	}
@@ -147,7 +147,7 @@ func hasRun(j api.Job) bool { return j.WorkerID != "" || j.ExecutionTime > 0 }
 func cause(j api.Job) string {
 	switch {
 	case j.Error != "":
-		return logline.Failure(string(j.Error))
+		return logline.ReadableFailure(string(j.Error))
 	case j.Status != "TIMED_OUT":
 		return ""
 	case hasRun(j):
@@ -189,7 +189,7 @@ func verdict(j api.Job) error {
 
 // progress returns a function that prints each change of a job's status on stderr, and on a
 // terminal its progress updates, too.
-func (d *deployment) progress(ctx context.Context, c *api.Client, endpointID string) func(api.Job) {
+func (d *deploymentFlags) progress(ctx context.Context, c *api.Client, endpointID string) func(api.Job) {
 	printed, updates := "", cli.IsTerminal(os.Stderr) && !d.JSON
 	return func(now api.Job) {
 		line := fmt.Sprintf("job %s is %s", now.ID, now.Status)

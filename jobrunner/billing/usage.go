@@ -83,13 +83,13 @@ const maxBuckets = 10_000
 // DefaultPeriod is the length of a window without a start.
 const DefaultPeriod = 30 * 24 * time.Hour
 
-// fixed has the sizes of constant length. Their buckets start at multiples of it since the zero time, a Monday.
-var fixed = map[BucketSize]time.Duration{Hour: time.Hour, Day: 24 * time.Hour, Week: 7 * 24 * time.Hour}
+// fixedLengths has the sizes of constant length. Their buckets start at multiples of it since the zero time, a Monday.
+var fixedLengths = map[BucketSize]time.Duration{Hour: time.Hour, Day: 24 * time.Hour, Week: 7 * 24 * time.Hour}
 
 // floor returns the start of the bucket that contains t.
 func (b BucketSize) floor(t time.Time) time.Time {
 	t = t.UTC()
-	switch length := fixed[b]; {
+	switch length := fixedLengths[b]; {
 	case length > 0:
 		return t.Truncate(length)
 	case b == Month:
@@ -100,7 +100,7 @@ func (b BucketSize) floor(t time.Time) time.Time {
 
 // step returns the start of the nth bucket after the one that starts at start.
 func (b BucketSize) step(start time.Time, n int) time.Time {
-	switch length := fixed[b]; {
+	switch length := fixedLengths[b]; {
 	case length > 0:
 		return start.Add(time.Duration(n) * length)
 	case b == Month:

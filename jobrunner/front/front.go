@@ -20,14 +20,14 @@ import (
 )
 
 type Config struct {
-	APIs    http.Handler
-	Page    http.Handler
-	Metrics *metrics.Metrics
-	Keys    *apikey.Keys
-	Ready   func(ctx context.Context) (reason string) // returns why requests should go elsewhere, or ""
-	Remote  bool                                      // other machines can reach the deployment
-	Profile bool
-	Logger  *slog.Logger
+	APIs          http.Handler
+	Page          http.Handler
+	Metrics       *metrics.Metrics
+	Keys          *apikey.Keys
+	UnreadyReason func(ctx context.Context) string // returns why requests should go elsewhere, or ""
+	Remote        bool                             // other machines can reach the deployment
+	Profile       bool
+	Logger        *slog.Logger
 }
 
 // New serves the page at / and below /ui/, /metrics, /healthz and /readyz, /debug/pprof/ with Profile,
@@ -41,7 +41,7 @@ func New(c Config) http.Handler {
 	}
 	metricsHandler = page.Local(c.Remote, withPattern("GET /metrics", readOnly(metricsHandler)))
 	probes := map[string]http.Handler{}
-	for path, probe := range map[string]http.HandlerFunc{AliveRoute: alive, readyRoute: ready(c.Ready)} {
+	for path, probe := range map[string]http.HandlerFunc{AliveRoute: alive, readyRoute: ready(c.UnreadyReason)} {
 		probes[path] = withPattern("GET "+path, readOnly(probe)) // under any host name, such as a proxy's
 	}
 	profiles := page.Local(false, withPattern("GET /debug/pprof/{profile}", profiles()))
@@ -123,11 +123,11 @@ func alive(w http.ResponseWriter, _ *http.Request) {
 }
 
 // ready answers whether requests that need the database can be served.
-func ready(unready func(context.Context) string) http.HandlerFunc {
+func ready(unreadyReason func(context.Context) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 		defer cancel()
-		if reason := unready(ctx); reason != "" {
+		if reason := unreadyReason(ctx); reason != "" {
 			w.Header().Set("Retry-After", "1")
 			httpanswer.ErrorForm.WriteRefusal(w, httpanswer.Refuse(http.StatusServiceUnavailable, "%s", reason))
 			return

@@ -19,8 +19,8 @@ type Line struct {
 	Job  string // id of its job; "" if the line names none
 }
 
-// Printed reports whether the handler or its runtime printed the line, not a logger.
-func (l Line) Printed() bool { return l.Level == "" }
+// IsPrinted reports whether the handler or its runtime printed the line, not a logger.
+func (l Line) IsPrinted() bool { return l.Level == "" }
 
 // Visible returns what a terminal shows of a line: the text after its last carriage return. Progress bars
 // overwrite their line with each update.
@@ -109,7 +109,7 @@ func message(text string) string {
 	if before, list, ok := strings.Cut(text, uncaught); ok {
 		return before + uncaughtText + "\n" + strings.TrimRight(unquoteList(list), "\n")
 	}
-	return strings.TrimRight(Failure(text), "\n")
+	return strings.TrimRight(ReadableFailure(text), "\n")
 }
 
 const (
@@ -117,9 +117,9 @@ const (
 	uncaughtText = "Uncaught exception:"
 )
 
-// Failure makes a job's error readable: the public SDK sends a handler's exception as JSON with a
+// ReadableFailure makes a job's error readable: the public SDK sends a handler's exception as JSON with a
 // traceback, and a generator's as text. Other errors are returned unchanged.
-func Failure(text string) string {
+func ReadableFailure(text string) string {
 	if m := generatorForm.FindStringSubmatch(text); m != nil {
 		return m[1]
 	}
@@ -193,9 +193,9 @@ func Shorten(text string, maxBytes int) string {
 
 const ellipsis = "…"
 
-// End returns the last messages of a log, until they have maxLines lines: without debug lines, JSON as
+// LastMessages returns the last messages of a log, until they have maxLines lines: without debug lines, JSON as
 // text, truncated to maxBytes at the front.
-func End(lines []string, maxLines, maxBytes int) string {
+func LastMessages(lines []string, maxLines, maxBytes int) string {
 	var messages []string
 	for i := len(lines) - 1; i >= 0 && maxLines > 0; i-- {
 		l := Parse(lines[i])

@@ -63,17 +63,17 @@ func TestFailure(t *testing.T) {
 		`{broken`:        `{broken`,
 		generatorFailure: generatorTraceback,
 	} {
-		must.Equal(t, Failure(text), want, text)
+		must.Equal(t, ReadableFailure(text), want, text)
 	}
 }
 
 // End truncates at the front: the cause of a crash is in the last lines.
 func TestEnd(t *testing.T) {
 	lines := []string{`{"message": "heartbeat", "level": "DEBUG"}`, "", "loads", `{"message": "Uncaught exception | ['Traceback:\\n', 'KeyError: 1\\n']", "level": "ERROR"}`, `{"message": "heartbeat", "level": "DEBUG"}`}
-	must.Equal(t, End(lines, 20, 2000), "loads\nUncaught exception:\nTraceback:\nKeyError: 1")
-	must.Equal(t, End(lines, 20, 22), "…\nKeyError: 1")
-	must.Equal(t, End(lines, 2, 2000), "Uncaught exception:\nTraceback:\nKeyError: 1")
-	must.Equal(t, End(nil, 5, 100), "", "of nothing")
+	must.Equal(t, LastMessages(lines, 20, 2000), "loads\nUncaught exception:\nTraceback:\nKeyError: 1")
+	must.Equal(t, LastMessages(lines, 20, 22), "…\nKeyError: 1")
+	must.Equal(t, LastMessages(lines, 2, 2000), "Uncaught exception:\nTraceback:\nKeyError: 1")
+	must.Equal(t, LastMessages(nil, 5, 100), "", "of nothing")
 }
 
 func TestShorten(t *testing.T) {
@@ -114,7 +114,7 @@ func FuzzParse(f *testing.F) {
 		default:
 			t.Errorf("%q has level %q", raw, l.Level)
 		}
-		must.Hold(t, !l.Printed() || l.Text == raw && l.Job == "", raw, "which no logger wrote, is shown as", l)
+		must.Hold(t, !l.IsPrinted() || l.Text == raw && l.Job == "", raw, "which no logger wrote, is shown as", l)
 		for name, text := range map[string]string{"text": l.Text, "failure": Failure(raw), "headline": Headline(raw)} {
 			must.Hold(t, !utf8.ValidString(raw) || utf8.ValidString(text), name, raw, "is not UTF-8", text)
 			// an invalid byte becomes a character of three

@@ -34,7 +34,7 @@ func (n *Node) Follow(ctx context.Context) {
 			select {
 			case <-n.leaderless:
 				if time.Since(claimed) > takeoverPause {
-					_, _ = n.setAll(ctx, false) // the next round logs an error
+					_, _ = n.applyAll(ctx, false) // the next round logs an error
 					claimed = time.Now()
 				}
 				continue
@@ -75,7 +75,7 @@ func (n *Node) round(ctx context.Context, number int, active map[string]engine.C
 	if err := n.syncPods(ctx); err != nil {
 		return nil, err
 	}
-	if endpoints, err = n.setAll(ctx, number%rebalanceEvery == 0); err != nil {
+	if endpoints, err = n.applyAll(ctx, number%rebalanceEvery == 0); err != nil {
 		return nil, err
 	}
 	if err := n.wakeActive(ctx, active); err != nil {
@@ -121,8 +121,8 @@ func (n *Node) wakeActive(ctx context.Context, active map[string]engine.Counts) 
 	return nil
 }
 
-// setAll applies the stored settings of all endpoints. It is serialized with Sync.
-func (n *Node) setAll(ctx context.Context, rebalance bool) ([]store.Endpoint, error) {
+// applyAll applies the stored settings of all endpoints. It is serialized with Sync.
+func (n *Node) applyAll(ctx context.Context, rebalance bool) ([]store.Endpoint, error) {
 	n.syncing.Lock()
 	defer n.syncing.Unlock()
 	endpoints, err := n.Store.Endpoints(ctx)

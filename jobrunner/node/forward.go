@@ -99,7 +99,7 @@ func (n *Node) forwardToLeader(next http.Handler) func(w http.ResponseWriter, r 
 			at, err := n.leader(r.Context(), endpoint)
 			switch {
 			case errors.Is(err, store.ErrNotFound) || err == nil && at.Own:
-				serveHere(w, r, next)
+				serveLocally(w, r, next)
 				return
 			case err != nil:
 				front.FormOf(r.URL.Path).Fail(w, r, n.Logger, err)
@@ -149,9 +149,9 @@ func (n *Node) leader(ctx context.Context, endpoint string) (place, error) {
 	return at, nil
 }
 
-// serveHere serves a request at this node. If another node has forwarded it and stops, the response
+// serveLocally serves a request at this node. If another node has forwarded it and stops, the response
 // is sent before the wait for a job is over.
-func serveHere(w http.ResponseWriter, r *http.Request, next http.Handler) {
+func serveLocally(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	if !isForwarded(r) {
 		next.ServeHTTP(w, r)
 		return
@@ -166,10 +166,10 @@ func serveHere(w http.ResponseWriter, r *http.Request, next http.Handler) {
 
 // refuseUnreachable answers 503 to a request that its node can't answer now.
 func refuseUnreachable(w http.ResponseWriter, r *http.Request) {
-	front.FormOf(r.URL.Path).WriteRefusal(w, unreachable())
+	front.FormOf(r.URL.Path).WriteRefusal(w, newUnreachable())
 }
 
-func unreachable() *httpanswer.Refusal {
+func newUnreachable() *httpanswer.Refusal {
 	refusal := httpanswer.Refuse(http.StatusServiceUnavailable, "the jobrunner that has this endpoint, worker or pod can't be reached, or another one is taking over: try again in a few seconds")
 	refusal.RetryAfter = sqldb.RetryAfter
 	return refusal

@@ -89,12 +89,12 @@ func (n *Node) Settle(ctx context.Context) error {
 		n.Pods.Sync(background, id)
 		n.Engine.Announce(engine.PodChanged, id)
 	})
-	if _, err := n.setAll(ctx, false); err != nil {
+	if _, err := n.applyAll(ctx, false); err != nil {
 		return err
 	}
 	for _, queue := range n.Engine.Queues() {
 		id := engine.EndpointOf(queue)
-		// Read each endpoint again: another node may have created it since setAll.
+		// Read each endpoint again: another node may have created it since applyAll.
 		_, err := n.Store.Endpoint(ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
 			err = n.Engine.DropEndpoint(ctx, id)
@@ -170,9 +170,9 @@ func (n *Node) urlOf(folderID string) (url string, alive bool) {
 // Drain stops the node from claiming further endpoints.
 func (n *Node) Drain() { n.draining.Store(true) }
 
-// Unready returns why the node isn't ready for requests, or "" if it is. It waits for the
+// UnreadyReason returns why the node isn't ready for requests, or "" if it is. It waits for the
 // database until ctx ends.
-func (n *Node) Unready(ctx context.Context) string {
+func (n *Node) UnreadyReason(ctx context.Context) string {
 	if n.draining.Load() {
 		return "the jobrunner is stopping"
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// OtherPods sends GET /v1/pods?includeWorkers=true with the header of r to the other nodes, and returns
+// AskPods sends GET /v1/pods?includeWorkers=true with the header of r to the other nodes, and returns
 // their answers. It returns none if r was forwarded, because its sender asks each node itself.
-func (n *Node) OtherPods(r *http.Request) (answers [][]byte, err error) {
+func (n *Node) AskPods(r *http.Request) (answers [][]byte, err error) {
 	if !n.DB.Shared() || isForwarded(r) {
 		return nil, nil
 	}
@@ -22,7 +22,7 @@ func (n *Node) OtherPods(r *http.Request) (answers [][]byte, err error) {
 	for _, one := range n.askOthers(ctx, r.Header, "/v1/pods?includeWorkers=true") {
 		if one.err != nil { // without its workers the list would be incomplete
 			n.Logger.DebugContext(r.Context(), "a jobrunner does not say which workers it has", "error", one.err)
-			return nil, unreachable()
+			return nil, newUnreachable()
 		}
 		answers = append(answers, one.body)
 	}

@@ -137,7 +137,7 @@ func (f *forwarder) send(w http.ResponseWriter, r *http.Request, to string) outc
 	defer context.AfterFunc(r.Context(), func() {
 		if conn := a.conn.Load(); conn != nil && httplimit.ServerStops(r.Context()) {
 			if half, ok := (*conn).(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-				return // see serveHere
+				return // see serveLocally
 			}
 		}
 		cancel()

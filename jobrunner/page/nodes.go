@@ -75,11 +75,11 @@ func (p *Page) withOthers(r *http.Request, own nodeJSON) (all []nodeJSON, unreac
 
 // ask sends a request to the other jobrunners, with the caller's authority.
 func (p *Page) ask(r *http.Request, path string, query url.Values) (answers []Answer, unreachable []string) {
-	if p.Others == nil || r.URL.Query().Has(aloneParameter) {
+	if p.AskOthers == nil || r.URL.Query().Has(aloneParameter) {
 		return nil, nil
 	}
 	query.Set(aloneParameter, "true")
-	answers, unreachable = p.Others(r, path+"?"+query.Encode())
+	answers, unreachable = p.AskOthers(r, path+"?"+query.Encode())
 	slices.SortFunc(answers, func(a, b Answer) int { return cmp.Compare(a.Node, b.Node) })
 	slices.Sort(unreachable)
 	return answers, unreachable

@@ -46,14 +46,14 @@ type Config struct {
 	// API answers a request to the job API or the management API. If it is nil, the page can't send
 	// requests.
 	API http.HandlerFunc
-	// Others sends a GET request for a path of the page to the deployment's other jobrunners, with the
-	// authority of the sender of r. silent has the URLs of the jobrunners that don't answer. Others is
+	// AskOthers sends a GET request for a path of the page to the deployment's other jobrunners, with the
+	// authority of the sender of r. silent has the URLs of the jobrunners that don't answer. AskOthers is
 	// nil for a single jobrunner. Other jobrunners change jobs, too, so the events of this one don't
 	// determine how many jobs there are.
-	Others   func(r *http.Request, path string) (answers []Answer, silent []string)
-	Node     string // this jobrunner's URL for the others; "" without Others
-	FolderID string // this jobrunner's id, which is part of its sessions; "" without Others
-	Version  string // version of the program
+	AskOthers func(r *http.Request, path string) (answers []Answer, silent []string)
+	Node      string // this jobrunner's URL for the others; "" without AskOthers
+	FolderID  string // this jobrunner's id, which is part of its sessions; "" without AskOthers
+	Version   string // version of the program
 }
 
 // Page serves the page and records the history for its charts. It is safe for concurrent use.
@@ -77,7 +77,7 @@ func New(c Config) *Page {
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	p.count(ctx)
-	if c.Others != nil || len(c.Source.GPUs().Devices) > 0 {
+	if c.AskOthers != nil || len(c.Source.GPUs().Devices) > 0 {
 		p.sampling.Go(func() { p.sample(ctx) })
 	}
 	return p
@@ -93,7 +93,7 @@ func (p *Page) Close() {
 func (p *Page) Code() string { return p.sessions.newCode() }
 
 func (p *Page) Job(e engine.Event) {
-	if p.Others != nil {
+	if p.AskOthers != nil {
 		p.history.recordEvent(e, nil)
 		return
 	}
@@ -129,7 +129,7 @@ func (p *Page) count(ctx context.Context) {
 	var all engine.Counts
 	for _, e := range endpoints {
 		counts := active[e.ID]
-		if p.Others != nil {
+		if p.AskOthers != nil {
 			p.history.recordCounts(e.ID, counts)
 		}
 		all.InQueue += counts.InQueue

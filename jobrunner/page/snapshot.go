@@ -206,7 +206,7 @@ func (p *Page) job(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 		Logged bool       `json:"logged"` // whether the worker's log exists
 	}
 	body.jobJSON = describeJob(j)
-	body.Error = logline.Failure(j.Error)
+	body.Error = logline.ReadableFailure(j.Error)
 	body.Output, body.Cut = truncate(j.Output, maxOutput)
 	body.Log = []lineJSON{}
 	if j.Worker != "" {

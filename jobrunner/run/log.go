@@ -156,7 +156,7 @@ func (l *Log) endLine() {
 	}
 	text = logline.Visible(strings.ToValidUTF8(text, "\uFFFD"))
 	// If the handler printed without a newline, the SDK's line follows on the same line: split them.
-	if i := strings.Index(text, `{"requestId": `); i > 0 && !logline.Parse(text[i:]).Printed() {
+	if i := strings.Index(text, `{"requestId": `); i > 0 && !logline.Parse(text[i:]).IsPrinted() {
 		l.add(cutLine(text[:i], 0), false)
 		text = text[i:]
 	}
@@ -177,7 +177,7 @@ func cutLine(text string, cut int) string {
 	if cut += max(0, len(text)-maxLine); cut == 0 {
 		return text
 	}
-	if line := logline.Parse(text); !line.Printed() {
+	if line := logline.Parse(text); !line.IsPrinted() {
 		return line.Level + " | " + logline.Shorten(line.Text, maxLine)
 	}
 	return fmt.Sprintf("%s… (%d bytes more)", strings.ToValidUTF8(text[:min(maxLine, len(text))], ""), cut)
@@ -274,7 +274,7 @@ func (l *Log) Tail(maxBytes int) string {
 			texts = append(texts, line.Text)
 		}
 	}
-	return logline.End(texts, tailLines, maxBytes)
+	return logline.LastMessages(texts, tailLines, maxBytes)
 }
 
 // Resolver replaces placeholders of account secrets in variables, and also returns the values

@@ -105,7 +105,7 @@ func (s *Store) EndpointIDs(ctx context.Context) (ids []string, err error) {
 }
 
 func (e *Endpoint) beforeInsert(tx *Tx) error { return tx.checkEndpoint(*e) }
-func (e *Endpoint) afterInsert(tx *Tx) error  { return tx.release(*e, nil) }
+func (e *Endpoint) afterInsert(tx *Tx) error  { return tx.storeRelease(*e, nil) }
 
 // UpdateEndpoint changes an endpoint. change may read templates in tx, and may run more than once.
 func (s *Store) UpdateEndpoint(ctx context.Context, id string, change func(tx *Tx, e *Endpoint) error) (out Endpoint, err error) {
@@ -127,14 +127,14 @@ func (tx *Tx) updateEndpoint(id string, change func(e *Endpoint) error) (Endpoin
 	if err := load(tx.tx, &e, id); err != nil {
 		return e, err
 	}
-	before, err := fields(e.workerSpec())
+	before, err := specFields(e.workerSpec())
 	if err != nil {
 		return e, err
 	}
 	if err := change(&e); err != nil {
 		return e, err
 	}
-	after, err := fields(e.workerSpec())
+	after, err := specFields(e.workerSpec())
 	if err != nil {
 		return e, err
 	}
@@ -142,11 +142,11 @@ func (tx *Tx) updateEndpoint(id string, change func(e *Endpoint) error) (Endpoin
 	if len(changed) > 0 {
 		e.Version++
 	}
-	tx.changed(endpoints, id)
+	tx.recordChange(endpoints, id)
 	if err := tx.save(&e); err != nil || len(changed) == 0 {
 		return e, err
 	}
-	return e, tx.release(e, changed)
+	return e, tx.storeRelease(e, changed)
 }
 
 // updateReferrers changes the endpoints that refer to a record.
@@ -295,7 +295,7 @@ func changes(before, after map[string]json.RawMessage) (out []Change) {
 	return out
 }
 
-func fields(m workerSpec) (out map[string]json.RawMessage, err error) {
+func specFields(m workerSpec) (out map[string]json.RawMessage, err error) {
 	text, err := json.Marshal(m)
 	if err == nil {
 		err = json.Unmarshal(text, &out)
@@ -303,7 +303,7 @@ func fields(m workerSpec) (out map[string]json.RawMessage, err error) {
 	return out, err
 }
 
-func (tx *Tx) release(e Endpoint, changed []Change) error {
+func (tx *Tx) storeRelease(e Endpoint, changed []Change) error {
 	doc, err := json.Marshal(Release{Version: e.Version, Created: tx.now, Changes: changed})
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func (s *Store) UpdateNetworkVolume(ctx context.Context, id string, change Volum
 			return refusef("network volume %q has %d GB and can only grow: a size of %d GB is not above that", id, v.Size, *change.Size)
 		}
 		v.Size = *change.Size
-		tx.changed(networkVolumes, id)
+		tx.recordChange(networkVolumes, id)
 		return tx.callVolumeHook(id, v)
 	})
 }

@@ -185,7 +185,7 @@ func (tx *Tx) insert(r record) error {
 	if err != nil {
 		return nameConflict(r, err)
 	}
-	tx.changed(r.kind(), h.ID)
+	tx.recordChange(r.kind(), h.ID)
 	if err := tx.saveRefs(r); err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func (tx *Tx) saveRefs(r record) error {
 
 // remove deletes a record and its references.
 func (tx *Tx) remove(k kind, id string) error {
-	tx.changed(k, id)
+	tx.recordChange(k, id)
 	_, err := tx.tx.Exec("DELETE FROM objects WHERE id = ? AND kind = ?", id, k.key)
 	return err
 }
@@ -274,7 +274,7 @@ func changeReferrers[T any, P Record[T]](tx *Tx, target string, change func(r P)
 			return err
 		}
 		change(r)
-		tx.changed(r.kind(), user)
+		tx.recordChange(r.kind(), user)
 		if err := tx.save(r); err != nil {
 			return err
 		}

@@ -157,7 +157,7 @@ func (s *Store) UpdatePod(ctx context.Context, id string, change func(tx *Tx, p 
 		if err := change(tx, p); err != nil {
 			return err
 		}
-		tx.changed(pods, id)
+		tx.recordChange(pods, id)
 		return tx.checkPod(*p)
 	})
 }

@@ -105,7 +105,7 @@ type change struct {
 	id   string
 }
 
-func (tx *Tx) changed(k kind, id string) { tx.changes = append(tx.changes, change{k, id}) }
+func (tx *Tx) recordChange(k kind, id string) { tx.changes = append(tx.changes, change{k, id}) }
 
 // write runs fn in a transaction, perhaps more than once, and then calls the listeners.
 func (s *Store) write(ctx context.Context, fn func(tx *Tx) error) error {

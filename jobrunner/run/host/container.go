@@ -24,23 +24,23 @@ import (
 
 // container is a worker or a pod in a container.
 type container struct {
-	engine   *containerEngine
-	name     string
-	log      io.Writer
-	policy   policy
-	address  string          // in a private network; "" otherwise
-	life     context.Context // ends when it is removed
-	end      context.CancelFunc
-	exit     run.Exit    // after life
-	stopping atomic.Bool // the jobrunner stops it
+	engine    *containerEngine
+	name      string
+	log       io.Writer
+	lifecycle lifecycle
+	address   string          // in a private network; "" otherwise
+	life      context.Context // ends when it is removed
+	end       context.CancelFunc
+	exit      run.Exit    // after life
+	stopping  atomic.Bool // the jobrunner stops it
 
 	mu      sync.Mutex
 	finding bool // findProcess runs
 	pid     int  // of its first process; 0 if unknown
 }
 
-// policy is the lifetime of a container: attached to the jobrunner, or detached.
-type policy interface {
+// lifecycle waits for and stops a container that is attached to the jobrunner, or detached.
+type lifecycle interface {
 	// wait returns how the container ended. It passes the output on until then.
 	wait(c *container) run.Exit
 	// stop makes the container end.
@@ -81,7 +81,7 @@ func (e *Executor) createContainer(ctx context.Context, engine *containerEngine,
 		}
 	}
 	c := newContainer(engine, "gpucloud-"+notInNames.ReplaceAllString(s.ID, "-")+"-"+uuid.NewString()[:8], s.Log)
-	args, env, err := creation{settings, s, c.name, e.register.Run(), engine.podman, runtime.GOOS}.args(scratch)
+	args, env, err := containerSpec{settings, s, c.name, e.register.Run(), engine.podman, runtime.GOOS}.args(scratch)
 	if err != nil {
 		return nil, err
 	}
@@ -101,9 +101,9 @@ func (e *Executor) createContainer(ctx context.Context, engine *containerEngine,
 // Podman, creates a file in its working folder if the container runs out of memory.
 func (e *Executor) runContainer(ctx context.Context, c *container, s run.Spec) (err error) {
 	if s.Pod == nil {
-		c.policy, err = c.engine.startAttached(e.scratch, c.name, s.Log)
+		c.lifecycle, err = c.engine.startAttached(e.scratch, c.name, s.Log)
 	} else {
-		c.policy, err = detachedPolicy{log: s.Log}, c.engine.start(ctx, e.scratch, c.name)
+		c.lifecycle, err = detachedLifecycle{log: s.Log}, c.engine.start(ctx, e.scratch, c.name)
 	}
 	if err != nil {
 		c.remove()
@@ -135,7 +135,7 @@ var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_.-]+`)
 
 // supervise waits for the container's end and removes it.
 func (c *container) supervise() {
-	c.exit = c.policy.wait(c)
+	c.exit = c.lifecycle.wait(c)
 	c.remove()
 	c.end()
 }
@@ -149,24 +149,24 @@ func (c *container) Stop(grace time.Duration) {
 		return
 	}
 	c.stopping.Store(true)
-	c.policy.stop(c, grace)
+	c.lifecycle.stop(c, grace)
 	<-c.Done()
 }
 
-// attachedPolicy is the policy of a worker. Its output comes from the command that started it,
+// attachedLifecycle is the lifecycle of a worker. Its output comes from the command that started it,
 // and it is stopped by killing that command and removing the container.
-type attachedPolicy struct{ command *procgroup.Group }
+type attachedLifecycle struct{ command *procgroup.Group }
 
-func (e *containerEngine) startAttached(dir, name string, log io.Writer) (policy, error) {
+func (e *containerEngine) startAttached(dir, name string, log io.Writer) (lifecycle, error) {
 	group, err := procgroup.Start(procgroup.Command{
 		Path: e.path, Args: []string{e.path, "start", "--attach", name}, Env: e.environment(), Dir: dir, Output: log, Register: e.register,
 	})
-	return attachedPolicy{group}, err
+	return attachedLifecycle{group}, err
 }
 
-func (a attachedPolicy) stop(*container, time.Duration) { a.command.KillNoWait() }
+func (a attachedLifecycle) stop(*container, time.Duration) { a.command.KillNoWait() }
 
-func (a attachedPolicy) wait(c *container) run.Exit {
+func (a attachedLifecycle) wait(c *container) run.Exit {
 	<-a.command.Done()
 	code := a.command.Code()
 	if code <= 0 {
@@ -183,9 +183,9 @@ func (a attachedPolicy) wait(c *container) run.Exit {
 // statusKilled is the exit status of a container that was killed by SIGKILL.
 const statusKilled = 128 + 9
 
-// detachedPolicy is the policy of a pod. The container is a child of the engine, so it survives
+// detachedLifecycle is the lifecycle of a pod. The container is a child of the engine, so it survives
 // a jobrunner that is killed, and the next run adopts it.
-type detachedPolicy struct {
+type detachedLifecycle struct {
 	log   run.Output
 	after time.Time // output up to this time is already logged
 }
@@ -194,7 +194,7 @@ type detachedPolicy struct {
 // engines are.
 const followPause = time.Second
 
-func (d detachedPolicy) wait(c *container) run.Exit {
+func (d detachedLifecycle) wait(c *container) run.Exit {
 	for last := d.after; ; {
 		last = c.follow(d.log, last)
 		s, err := c.inspect(backgroundTimeout)
@@ -214,7 +214,7 @@ func (d detachedPolicy) wait(c *container) run.Exit {
 }
 
 // stop leaves the grace period to the engine.
-func (d detachedPolicy) stop(c *container, grace time.Duration) {
+func (d detachedLifecycle) stop(c *container, grace time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
 	defer cancel()
 	args := []string{"kill", c.name}
@@ -353,7 +353,7 @@ func (e *Executor) Orphans(ctx context.Context, deployment string) (all []run.Or
 		}
 	}
 	for _, engine := range e.engines.all {
-		if engine.state() == nil {
+		if engine.problem() == nil {
 			all = append(all, engine.orphans(ctx, deploymentLabel+"="+deployment)...)
 		}
 	}
@@ -399,7 +399,7 @@ func (e *containerEngine) orphans(ctx context.Context, label string) (all []run.
 			Adopt: func(log run.Output, mark string) run.Process {
 				c := newContainer(e, name, log)
 				after, _ := time.Parse(time.RFC3339Nano, mark) // without a mark it reads all lines
-				c.policy = detachedPolicy{log, after}
+				c.lifecycle = detachedLifecycle{log, after}
 				go c.supervise()
 				return c
 			},

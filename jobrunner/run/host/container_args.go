@@ -36,8 +36,8 @@ const (
 	podmanHost = "host.containers.internal"
 )
 
-// creation has the settings from which a container is created.
-type creation struct {
+// containerSpec has the parameters from which a container is created.
+type containerSpec struct {
 	*containerSettings
 	run.Spec
 	name, run string
@@ -47,7 +47,7 @@ type creation struct {
 
 // args returns the engine's arguments, without secrets: the variables are in a file of the
 // folder, or in env if a file can't hold them.
-func (c creation) args(folder string) (args, env []string, err error) {
+func (c containerSpec) args(folder string) (args, env []string, err error) {
 	args = []string{"create", "--pull", "never", "--name", c.name}
 	for _, label := range c.labels() {
 		args = append(args, "--label", label)
@@ -85,7 +85,7 @@ func (c creation) args(folder string) (args, env []string, err error) {
 	return append(append(args, c.Image), words...), env, nil
 }
 
-func (c creation) labels() (labels []string) {
+func (c containerSpec) labels() (labels []string) {
 	if c.Pod == nil {
 		labels = []string{endpointLabel + "=" + c.Endpoint, workerLabel + "=" + c.ID}
 	} else {
@@ -103,7 +103,7 @@ func ownerLabel(deployment, run string) string {
 }
 
 // network returns the network of the container; "" is the engine's default.
-func (c creation) network() string {
+func (c containerSpec) network() string {
 	switch {
 	case c.Pod != nil && c.Pod.IP != "" && c.Pod.Network != "": // the members of a cluster are in it
 		return c.Pod.Network
@@ -119,7 +119,7 @@ func (c creation) network() string {
 
 // appendEnvironment writes the variables to a file in the folder, and appends the options for them.
 // inherited are the variables that don't fit into a file: the engine passes them on from its own.
-func (c creation) appendEnvironment(args []string, folder string) (_, inherited []string, err error) {
+func (c containerSpec) appendEnvironment(args []string, folder string) (_, inherited []string, err error) {
 	if err := c.CheckVariables(); err != nil {
 		return nil, nil, err
 	}
@@ -167,7 +167,7 @@ func engineReads(name string) bool {
 
 // appendNetwork appends the options that let the container and the deployment reach each other. Ports
 // are published to this machine only.
-func (c creation) appendNetwork(args []string) []string {
+func (c containerSpec) appendNetwork(args []string) []string {
 	network := c.network()
 	if network != "" {
 		args = append(args, "--network", network)
@@ -182,7 +182,7 @@ func (c creation) appendNetwork(args []string) []string {
 	return args
 }
 
-func (c creation) appendPodPorts(args []string, network string) []string {
+func (c containerSpec) appendPodPorts(args []string, network string) []string {
 	if p := c.Pod; p.Network != "" {
 		if network == p.Network {
 			args = append(args, "--network-alias", run.InternalName(c.ID))
@@ -199,7 +199,7 @@ func (c creation) appendPodPorts(args []string, network string) []string {
 	return args
 }
 
-func (c creation) appendWorkerPorts(args []string) []string {
+func (c containerSpec) appendWorkerPorts(args []string) []string {
 	if !c.podman && c.system == "linux" {
 		args = append(args, "--add-host", dockerHost+":host-gateway")
 	}
@@ -216,7 +216,7 @@ func (c creation) appendWorkerPorts(args []string) []string {
 }
 
 // urlInContainer replaces this machine's loopback in a URL with its name in the container.
-func (c creation) urlInContainer(url string) string {
+func (c containerSpec) urlInContainer(url string) string {
 	host := dockerHost
 	if c.podman {
 		host = podmanHost
@@ -228,7 +228,7 @@ func (c creation) urlInContainer(url string) string {
 }
 
 // devices returns the options that let the container see only its own GPUs.
-func (c creation) devices() (args []string) {
+func (c containerSpec) devices() (args []string) {
 	all := uuids(c.Spec)
 	switch {
 	case len(all) == 0:

@@ -175,20 +175,20 @@ func TestContainerSettings(t *testing.T) {
 	}
 	bridge := containerSettings{Network: text{Value: "bridge"}, DiskLimit: true, Options: []text{{Value: "--shm-size=1g"}}}
 	for name, c := range map[string]struct {
-		creation
+		containerSpec
 		args, env string
 	}{
-		"docker in a network": {creation{&bridge, spec, "n", "r", false, "linux"},
+		"docker in a network": {containerSpec{&bridge, spec, "n", "r", false, "linux"},
 			`--network bridge --add-host host.docker.internal:host-gateway --publish 127.0.0.1:8123:8123 --publish 127.0.0.1::22 --gpus "device=GPU-a,MIG-b" --storage-opt size=7G --shm-size=1g x`, "host.docker.internal"},
-		"podman in a network": {creation{&bridge, spec, "n", "r", true, "linux"},
+		"podman in a network": {containerSpec{&bridge, spec, "n", "r", true, "linux"},
 			`--network bridge --publish 127.0.0.1:8123:8123 --publish 127.0.0.1::22 --device nvidia.com/gpu=GPU-a --device nvidia.com/gpu=MIG-b --storage-opt size=7G --shm-size=1g x`, "host.containers.internal"},
-		"docker on a Mac": {creation{&containerSettings{}, spec, "n", "r", false, "darwin"},
+		"docker on a Mac": {containerSpec{&containerSettings{}, spec, "n", "r", false, "darwin"},
 			`--publish 127.0.0.1:8123:8123 --publish 127.0.0.1::22 --gpus "device=GPU-a,MIG-b" x`, "host.docker.internal"},
-		"podman": {creation{&containerSettings{}, spec, "n", "r", true, "linux"},
+		"podman": {containerSpec{&containerSettings{}, spec, "n", "r", true, "linux"},
 			`--network host --device nvidia.com/gpu=GPU-a --device nvidia.com/gpu=MIG-b x`, "127.0.0.1"},
 	} {
 		dir := t.TempDir()
-		args, inherited, err := c.creation.args(dir)
+		args, inherited, err := c.containerSpec.args(dir)
 		must.Require(t, err == nil && len(inherited) == 0, err, inherited)
 		got := strings.Join(args, " ")
 		must.Hold(t, strings.HasSuffix(got, " --env-file "+filepath.Join(dir, "env")+" "+c.args), name, got, "want …", c.args)
@@ -199,7 +199,7 @@ func TestContainerSettings(t *testing.T) {
 	}
 	// A worker without devices sees none, whatever its image asks for.
 	dir := t.TempDir()
-	_, _, err := creation{&containerSettings{}, run.Spec{}, "n", "r", false, "linux"}.args(dir)
+	_, _, err := containerSpec{&containerSettings{}, run.Spec{}, "n", "r", false, "linux"}.args(dir)
 	must.Succeed(t, err)
 	file, _ := os.ReadFile(filepath.Join(dir, "env"))
 	must.Hold(t, string(file) == "NVIDIA_VISIBLE_DEVICES=void\n", string(file))
@@ -300,7 +300,7 @@ func TestRealCLI(t *testing.T) {
 		}
 		e := newEngine(t.Context(), path, nil)
 		e.probe(t.Context(), probeTimeout)
-		switch err := e.state(); {
+		switch err := e.problem(); {
 		case err == nil:
 			t.Logf("%s %s works", name, e.version)
 		case !strings.HasPrefix(err.Error(), name+": ") || strings.Contains(err.Error(), "\n") || len(err.Error()) < 20:
@@ -353,7 +353,7 @@ func TestStopWithoutEngine(t *testing.T) {
 	f, log := newFake(t, "docker"), new(livelog.Log)
 	f.write("down", "")
 	c := newContainer(newEngine(t.Context(), f.path, nil), "gpucloud-p", log)
-	c.policy = detachedPolicy{log: log}
+	c.lifecycle = detachedLifecycle{log: log}
 	go c.supervise()
 	c.Stop(time.Second)
 	must.Hold(t, c.Exit().Text == run.Stopped && strings.Contains(log.String(), "could not be removed"), c.Exit(), log)

@@ -102,9 +102,9 @@ func newEngine(life context.Context, path string, register *procgroup.Register) 
 
 var errNoEngine = errors.New("there is no container engine: neither docker nor podman is on PATH")
 
-// usable returns the first engine that works. It waits only for the first probe, and probes
+// firstUsable returns the first engine that works. It waits only for the first probe, and probes
 // an engine that didn't work in the background, for the next call.
-func (es *engines) usable() (*containerEngine, error) {
+func (es *engines) firstUsable() (*containerEngine, error) {
 	switch {
 	case es.off:
 		return nil, errors.New("containers are switched off (engine: none)")
@@ -113,7 +113,7 @@ func (es *engines) usable() (*containerEngine, error) {
 	}
 	var reason []string
 	for _, e := range es.all {
-		err := e.state()
+		err := e.problem()
 		if err == nil {
 			return e, nil
 		}
@@ -130,7 +130,7 @@ func (es *engines) describe() (lines []string) {
 		return []string{"containers: neither docker nor podman is on PATH"}
 	}
 	for _, e := range es.all {
-		if err := e.state(); err != nil {
+		if err := e.problem(); err != nil {
 			lines = append(lines, "containers: "+err.Error())
 			continue
 		}
@@ -164,9 +164,9 @@ func (es *engines) removeContainers(ctx context.Context, runID string, paths []s
 
 func (e *containerEngine) name() string { return filepath.Base(e.path) }
 
-// state returns why the engine can't be used, according to the last probe. It waits for the
+// problem returns why the engine can't be used, according to the last probe. It waits for the
 // first one, whose timeout is short.
-func (e *containerEngine) state() error {
+func (e *containerEngine) problem() error {
 	e.first.Wait()
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -217,7 +217,7 @@ func (e *Executor) container(image string, s *containerSettings) (run.Program, e
 	if e.cluster != nil {
 		return run.Program{Start: e.startInCluster(s), Publish: samePort, OwnAddress: true}, nil
 	}
-	engine, err := e.engines.usable()
+	engine, err := e.engines.firstUsable()
 	if err != nil {
 		return run.Program{}, err
 	}
@@ -266,5 +266,5 @@ func (e *Executor) HasRules() bool { return len(e.rules) > 0 }
 
 // LacksEngine reports whether containers should run on this machine, but no engine works.
 func (e *Executor) LacksEngine() bool {
-	return e.cluster == nil && !e.engines.off && !slices.ContainsFunc(e.engines.all, func(e *containerEngine) bool { return e.state() == nil })
+	return e.cluster == nil && !e.engines.off && !slices.ContainsFunc(e.engines.all, func(e *containerEngine) bool { return e.problem() == nil })
 }

@@ -128,7 +128,7 @@ func (e *Executor) OrphanNetworks(ctx context.Context, deployment string) (all [
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
 	for _, engine := range e.engines.all {
-		if engine.state() == nil {
+		if engine.problem() == nil {
 			names, _ := engine.networks(ctx, deploymentLabel+"="+deployment) // if the engine doesn't answer, the next start asks again
 			all = append(all, names...)
 		}
@@ -141,7 +141,7 @@ func (e *Executor) RemoveNetwork(ctx context.Context, name string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
 	for _, engine := range e.engines.all {
-		if engine.state() != nil {
+		if engine.problem() != nil {
 			continue
 		}
 		if _, blockErr := engine.networkBlock(ctx, name); blockErr != nil {
