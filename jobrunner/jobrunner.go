@@ -277,7 +277,7 @@ func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
 	j.endpoints = jobapi.NewEndpoints(j.store.Endpoint, j.engine.Epoch)
 	j.node = node.New(node.Config{
 		DB: j.db, Engine: j.engine, Store: j.store, Pools: j.pools, Pods: j.pods, Added: j.added, Timekeeper: j.timekeeper, FolderID: j.folderID, Key: c.APIKey, URL: c.NodeURL,
-		Changed: j.endpoints.Changed, Logger: c.Logger,
+		OnChange: j.endpoints.Invalidate, Logger: c.Logger,
 	})
 	j.onClose(j.node.Close)
 	j.readyPools.Store(j.pools)
@@ -321,7 +321,7 @@ func (j *Jobrunner) openAPIs(ctx context.Context, c Config, hooks webhook.Policy
 	apis := j.node.Forward(front.Route(management, jobs, workers, balance, j.pools.Balanced))
 	j.openPage(c, source, apis)
 	if c.AdminClock {
-		apis = front.Clock(j.clock, j.keys, j.pools.OffClock, j.bills.Meter.Checkpoint, apis)
+		apis = front.Clock(j.clock, j.keys, j.pools.FindOffClock, j.bills.Meter.Checkpoint, apis)
 	}
 	j.handler = httplimit.LimitBodies(front.New(front.Config{
 		APIs: apis, Page: j.node.ForwardPage(j.page.Load()), Metrics: j.metrics, Keys: j.keys, UnreadyReason: j.node.UnreadyReason, Remote: c.Remote, Profile: c.Profile, Logger: c.Logger,

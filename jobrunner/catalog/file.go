@@ -149,7 +149,7 @@ func parse(name string, data []byte) (*schedule, error) {
 }
 
 func (f *file) errorf(line int, format string, args ...any) error {
-	return yamlfile.At(f.name, line, format, args...)
+	return yamlfile.ErrorAt(f.name, line, format, args...)
 }
 
 // unknown returns the error about an id that the catalog doesn't have.

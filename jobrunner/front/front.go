@@ -34,17 +34,17 @@ type Config struct {
 // and the APIs at all other paths. On a loopback address, metrics and profiles need no key: they
 // contain no secret, and the programs that read them send no key by default.
 func New(c Config) http.Handler {
-	ui := page.Local(c.Remote, c.Page)
+	ui := page.RejectOtherHosts(c.Remote, c.Page)
 	metricsHandler := c.Metrics.Handler()
 	if c.Remote {
 		metricsHandler = withKey(c.Keys, "the metrics show all users", metricsHandler.ServeHTTP)
 	}
-	metricsHandler = page.Local(c.Remote, withPattern("GET /metrics", readOnly(metricsHandler)))
+	metricsHandler = page.RejectOtherHosts(c.Remote, withPattern("GET /metrics", readOnly(metricsHandler)))
 	probes := map[string]http.Handler{}
 	for path, probe := range map[string]http.HandlerFunc{AliveRoute: alive, readyRoute: ready(c.UnreadyReason)} {
 		probes[path] = withPattern("GET "+path, readOnly(probe)) // under any host name, such as a proxy's
 	}
-	profiles := page.Local(false, withPattern("GET /debug/pprof/{profile}", profiles()))
+	profiles := page.RejectOtherHosts(false, withPattern("GET /debug/pprof/{profile}", profiles()))
 	return Observe(c.Logger, c.Metrics, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case page.Owns(r.URL.Path):

@@ -55,20 +55,20 @@ func readMachine(name string, content []byte) (driver Driver, devices []Device, 
 	}
 	driver = Driver{Version: cmp.Or(m.Driver.Version.Value, defaultDriver), CUDA: cmp.Or(m.Driver.CUDA.Value, defaultCUDA)}
 	if !cudaPattern.MatchString(driver.CUDA) {
-		return driver, nil, yamlfile.At(name, m.Driver.CUDA.Line, "invalid CUDA version %q: expected for example 12.8", driver.CUDA)
+		return driver, nil, yamlfile.ErrorAt(name, m.Driver.CUDA.Line, "invalid CUDA version %q: expected for example 12.8", driver.CUDA)
 	}
 	index := 0
 	for _, g := range m.GPUs {
 		memory, line, err := g.Value.check()
 		if err != nil {
-			return driver, nil, yamlfile.At(name, cmp.Or(line, g.Line), "%s", err)
+			return driver, nil, yamlfile.ErrorAt(name, cmp.Or(line, g.Line), "%s", err)
 		}
 		count := 1
 		if g.Value.Count != nil {
 			count = int(g.Value.Count.Value)
 		}
 		if index+count > maxGPUs {
-			return driver, nil, yamlfile.At(name, g.Line, "too many GPUs: expected at most %d", maxGPUs)
+			return driver, nil, yamlfile.ErrorAt(name, g.Line, "too many GPUs: expected at most %d", maxGPUs)
 		}
 		for range count {
 			devices = append(devices, g.Value.device(index, memory)...)

@@ -62,8 +62,8 @@ func (e *Endpoints) Find(ctx context.Context, id string) (Endpoint, error) {
 	return found.Endpoint, nil
 }
 
-// Changed must be called when an endpoint changed.
-func (e *Endpoints) Changed(id string) {
+// Invalidate must be called when an endpoint has changed.
+func (e *Endpoints) Invalidate(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.changes++

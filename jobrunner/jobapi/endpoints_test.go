@@ -28,10 +28,10 @@ func TestEndpointsAreInvalidated(t *testing.T) {
 	expect(1, 1)
 	expect(1, 1)
 	e.WorkersMax = 2
-	q.Changed("ep")
+	q.Invalidate("ep")
 	during = func() { // as another request reads
 		e.WorkersMax = 3
-		q.Changed("ep")
+		q.Invalidate("ep")
 	}
 	expect(2, 2)
 	during = func() {}
@@ -44,7 +44,7 @@ func TestEndpointsAreInvalidated(t *testing.T) {
 	epoch, own = 2, true
 	expect(4, 6)
 	expect(4, 6)
-	q.Changed("ep")
+	q.Invalidate("ep")
 	e.Type = store.LoadBalancer
 	must.ErrorIs(t, must.Err(q.Find(t.Context(), "ep")), ErrNoEndpoint, "a load balancer")
 	missing = store.ErrNotFound

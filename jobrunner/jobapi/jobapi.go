@@ -47,7 +47,7 @@ type Endpoint struct{ WorkersMax int }
 
 var ErrNoEndpoint = errors.New("no such endpoint")
 
-// operation is an operation below /v2/{endpoint_id}.
+// operation is what a route does, and who may call it how often.
 type operation struct {
 	limit limits.Operation // kind of request for the limits
 	live  bool

@@ -53,7 +53,7 @@ func decode[T any](c *call, u contract.Use) (T, error) {
 	if err != nil {
 		return body, httpanswer.BodyRefused(c.ctx(), err)
 	}
-	if !rawjson.Unicode(text) {
+	if !rawjson.IsUnicode(text) {
 		return body, httpanswer.Refuse(http.StatusBadRequest, "the body is not valid JSON: its text is not UTF-8, or has half of a surrogate pair: send it uncompressed, in UTF-8")
 	}
 	if n := rawjson.Count(text, maxValues); n >= maxValues {

@@ -130,7 +130,7 @@ func (n *Node) applyAll(ctx context.Context, rebalance bool) ([]store.Endpoint, 
 		return endpoints, n.placeAll(ctx, endpoints, rebalance)
 	}
 	for _, e := range endpoints {
-		n.Pools.Set(settings(e))
+		n.Pools.Set(workerSettings(e))
 	}
 	return endpoints, err
 }

@@ -36,9 +36,9 @@ type Config struct {
 	FolderID   string // id of the data folder
 	Key        string // the deployment's API key
 	URL        string // where other nodes reach it
-	// Changed is called when this node or another one may have changed an endpoint.
-	Changed func(id string)
-	Logger  *slog.Logger
+	// OnChange is called when this node or another one may have changed an endpoint.
+	OnChange func(id string)
+	Logger   *slog.Logger
 }
 
 // Node applies the settings of the endpoints that it leads, or of all if the database isn't
@@ -112,7 +112,7 @@ func (n *Node) Settle(ctx context.Context) error {
 // Sync applies the stored settings of an endpoint. Calls are serialized, so that the latest
 // settings are applied last.
 func (n *Node) Sync(ctx context.Context, id string) {
-	n.Changed(id)
+	n.OnChange(id)
 	n.syncing.Lock()
 	defer n.syncing.Unlock()
 	n.sync(ctx, id)

@@ -21,7 +21,7 @@ type places struct {
 	leaderless map[string]bool // endpoints without a leader in the last round; guarded by Node.syncing
 }
 
-// place is the node that runs an endpoint's workers.
+// place is an endpoint's leader when it was last read.
 type place struct {
 	engine.Leader      // zero: the endpoint has no leader
 	balanced      bool // it is a load-balancing endpoint
@@ -65,8 +65,8 @@ func (p *places) keepPeers(urls map[string]bool) {
 	}
 }
 
-// settings returns the settings of an endpoint's workers.
-func settings(e store.Endpoint) worker.Endpoint {
+// workerSettings returns the settings of an endpoint's workers.
+func workerSettings(e store.Endpoint) worker.Endpoint {
 	return worker.Endpoint{
 		ID: e.ID, Container: e.Container, Version: e.Version, GPU: e.GPU, CPU: e.CPU, Volumes: e.NetworkVolumes, Balanced: e.Type == store.LoadBalancer,
 		Min: int(e.WorkersMin), Max: int(e.WorkersMax),
@@ -82,7 +82,7 @@ func settings(e store.Endpoint) worker.Endpoint {
 // caller holds syncing.
 func (n *Node) apply(ctx context.Context, e store.Endpoint) error {
 	if !n.DB.Shared() {
-		n.Pools.Set(settings(e))
+		n.Pools.Set(workerSettings(e))
 		return nil
 	}
 	if !n.draining.Load() {
@@ -109,7 +109,7 @@ func (n *Node) placeAt(e store.Endpoint, at engine.Leader) {
 		n.Pools.Remove(e.ID)
 	}
 	if at.Own {
-		s := settings(e)
+		s := workerSettings(e)
 		s.Leadership = at.Leadership
 		n.Pools.Set(s)
 	}
@@ -205,7 +205,7 @@ func (n *Node) releaseEndpoints(ctx context.Context, endpoints []store.Endpoint,
 		l, here := n.Pools.Leadership(e.ID)
 		_, busy := active[e.ID]
 		_, batch := active[engine.BatchQueue(e.ID)]
-		if !here || busy || batch || e.WorkersMin > 0 || !n.Pools.Vacant(e.ID) {
+		if !here || busy || batch || e.WorkersMin > 0 || !n.Pools.HasNoWorker(e.ID) {
 			continue
 		}
 		if limit--; limit < 0 {

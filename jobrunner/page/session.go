@@ -185,10 +185,10 @@ func (p *Page) session(w http.ResponseWriter, r *http.Request) *httpanswer.Refus
 	return nil
 }
 
-// Local rejects requests for other host names than this machine's own, to prevent DNS rebinding:
+// RejectOtherHosts rejects requests for other host names than this machine's own, to prevent DNS rebinding:
 // another site could resolve its name to this machine, so that its scripts could read the page. If
 // remote is true, it rejects nothing, because the deployment has unknown names; /metrics then needs a key.
-func Local(remote bool, next http.Handler) http.Handler {
+func RejectOtherHosts(remote bool, next http.Handler) http.Handler {
 	if remote {
 		return next
 	}

@@ -54,9 +54,9 @@ func find(quoted []byte, names []string) (name string, ok bool) {
 	return "", false
 }
 
-// Unicode reports whether a JSON text is valid UTF-8 and its escapes have no unpaired surrogates:
+// IsUnicode reports whether a JSON text is valid UTF-8 and its escapes have no unpaired surrogates:
 // encoding/json replaces both by U+FFFD.
-func Unicode(text []byte) bool {
+func IsUnicode(text []byte) bool {
 	if !utf8.Valid(text) {
 		return false
 	}

@@ -66,8 +66,8 @@ type Program struct {
 	// FollowsClock means that the program uses only the deployment's clock, which may then be
 	// advanced while a job runs.
 	FollowsClock bool
-	// Bare means that the program needs no GPU and no volume, whatever its endpoint has.
-	Bare bool
+	// NeedsNoResources means that the program needs no GPU and no volume, whatever its endpoint has.
+	NeedsNoResources bool
 	// OwnAddress means that each process has its own address, where its ports and the other members of
 	// a cluster are reached. Otherwise they are at PublishIP.
 	OwnAddress bool

@@ -25,12 +25,12 @@ import (
 )
 
 const (
-	maxTries = 3                // of one job
-	gap      = 10 * time.Second // from the end of a call to the next
-	timeout  = 10 * time.Second // of a call
+	maxTries   = 3                // of one job
+	retryPause = 10 * time.Second // from the end of a call to the next
+	timeout    = 10 * time.Second // of a call
 
-	// claim is the time after which a call is due again if its process died.
-	claim = timeout + 5*time.Second
+	// claimTimeout is the time after which a call is due again if its process died.
+	claimTimeout = timeout + 5*time.Second
 
 	recheck    = time.Hour   // finds the calls of processes that died
 	errorDelay = time.Second // after an error of the engine
@@ -133,7 +133,7 @@ func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, 
 		if i < 0 {
 			return progress, due, nil
 		}
-		call, err := s.Queue.ClaimCall(ctx, queues[i], busy, claim)
+		call, err := s.Queue.ClaimCall(ctx, queues[i], busy, claimTimeout)
 		if err != nil {
 			return progress, time.Time{}, err
 		}
@@ -148,7 +148,7 @@ func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, 
 }
 
 func (s *Sender) call(ctx context.Context, c *engine.Call) {
-	// A clock that is advanced must wait for the call, because the gap begins at its end.
+	// A clock that is advanced must wait for the call, because retryPause begins at its end.
 	defer s.Clock.Work()()
 	defer func() {
 		s.scheduler.end(c)
@@ -164,7 +164,7 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	var forbidden *ForbiddenError
 	last := c.Attempt+1 >= maxTries || errors.As(err, &forbidden)
 	if err != nil && !last {
-		again = s.Clock.Now().Add(gap)
+		again = s.Clock.Now().Add(retryPause)
 	}
 	if s.Observe != nil {
 		s.Observe(err, last)

@@ -51,7 +51,7 @@ func TestBatchHasItsOwnWorkers(t *testing.T) {
 		f.expectBatch(b, 2, 0)
 		f.expectCounts(worker.Counts{})
 		f.expectWorkers("RUNNING 1", "RUNNING 1")
-		must.Equal(t, f.pools.OffClock(), "ep", "the endpoint whose batch runs")
+		must.Equal(t, f.pools.FindOffClock(), "ep", "the endpoint whose batch runs")
 		job := f.submitSleep(1)
 		time.Sleep(time.Second)
 		f.expectCompleted(job, 1)

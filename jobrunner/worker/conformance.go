@@ -184,7 +184,7 @@ type programs struct{ run.Programs }
 // Program resolves an image. No configuration overrides a built-in one.
 func (p programs) Program(image string) (run.Program, error) {
 	if handle, ok := builtin[image]; ok {
-		return run.Program{Handle: handle, FollowsClock: true, Bare: true}, nil
+		return run.Program{Handle: handle, FollowsClock: true, NeedsNoResources: true}, nil
 	}
 	return p.Programs.Program(image)
 }

@@ -141,9 +141,9 @@ func (p *pool) logOf(worker string) *run.Log {
 	return nil
 }
 
-// OffClock returns an endpoint with a worker that runs a job and ignores the deployment's clock, or
+// FindOffClock returns an endpoint with a worker that runs a job and ignores the deployment's clock, or
 // "".
-func (p *Pools) OffClock() (endpoint string) {
+func (p *Pools) FindOffClock() (endpoint string) {
 	if w := p.anyWorker(func(w *worker) bool { return w.view().offClock }); w != nil {
 		return engine.EndpointOf(w.pool.id)
 	}

@@ -189,9 +189,9 @@ func (p *Pools) Leadership(endpoint string) (engine.Leadership, bool) {
 	return pool.settings().Leadership, true
 }
 
-// Vacant reports whether an endpoint has no worker in this process, not even one that is shutting
+// HasNoWorker reports whether an endpoint has no worker in this process, not even one that is shutting
 // down.
-func (p *Pools) Vacant(endpoint string) bool {
+func (p *Pools) HasNoWorker(endpoint string) bool {
 	for _, pool := range p.poolsOf(endpoint) {
 		if pool.find(func(*worker) bool { return true }) != nil {
 			return false

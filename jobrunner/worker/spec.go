@@ -37,7 +37,7 @@ func (w *worker) spec(ctx context.Context, program run.Program) (_ *run.Spec, er
 			return nil, fmt.Errorf("no port for the worker to listen on: %w", err)
 		}
 	}
-	if len(w.settings.Volumes) > 0 && c.Volume != nil && !program.Bare {
+	if len(w.settings.Volumes) > 0 && c.Volume != nil && !program.NeedsNoResources {
 		volume, err := c.Volume(ctx, w.settings.Volumes[0])
 		if err != nil {
 			return nil, fmt.Errorf("can't mount the network volume %s: %w", w.settings.Volumes[0], err)

@@ -106,7 +106,7 @@ func (w *worker) run(ctx context.Context) (failure string) {
 	w.followsClock, w.usesProtocol, w.folder = program.FollowsClock, program.Start != nil && !w.settings.Balanced, program.Folder
 	w.mu.Unlock()
 	defer w.releaseDevices()
-	if !w.acquireDevices(ctx, !program.Bare) {
+	if !w.acquireDevices(ctx, !program.NeedsNoResources) {
 		return ""
 	}
 	spec, err := w.spec(ctx, program)

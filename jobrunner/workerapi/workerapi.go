@@ -31,7 +31,7 @@ type Config struct {
 	Logger    *slog.Logger
 }
 
-// operation is an operation below /v2/{endpoint_id}.
+// operation is what a route does.
 type operation struct {
 	// delaysRefusal is true for a poll that a worker repeats at once after a failure.
 	delaysRefusal bool

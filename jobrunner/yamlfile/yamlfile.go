@@ -29,14 +29,14 @@ func Decode(name string, text []byte, into any) error {
 	err := decoder.Decode(into)
 	var second ast.Node
 	if err == nil && decoder.Decode(&second) == nil && second != nil {
-		return At(name, LineOf(second), "expected one document, got a second one after ---")
+		return ErrorAt(name, LineOf(second), "expected one document, got a second one after ---")
 	}
 	if e, ok := errors.AsType[yaml.Error](err); ok {
 		text := e.GetMessage()
 		if strings.HasSuffix(text, "of type bool") { // cannot unmarshal … into Go struct field …
 			text = "expected true or false"
 		}
-		return At(name, e.GetToken().Position.Line, "%s%s", text, hint(e, reflect.TypeOf(into)))
+		return ErrorAt(name, e.GetToken().Position.Line, "%s%s", text, hint(e, reflect.TypeOf(into)))
 	}
 	if err != nil && !errors.Is(err, io.EOF) { // an empty file
 		return fmt.Errorf("%s: %w", name, err)
@@ -53,15 +53,15 @@ func checkItems(name string, text []byte) error {
 	for _, list := range ast.Filter(ast.SequenceType, content) {
 		for _, item := range list.(*ast.SequenceNode).Values {
 			if item.Type() == ast.NullType {
-				return At(name, LineOf(item), "invalid item of a list: expected a value, got nothing; write '' for an empty text")
+				return ErrorAt(name, LineOf(item), "invalid item of a list: expected a value, got nothing; write '' for an empty text")
 			}
 		}
 	}
 	return nil
 }
 
-// At returns an error about a line of a file.
-func At(name string, line int, format string, args ...any) error {
+// ErrorAt returns an error about a line of a file.
+func ErrorAt(name string, line int, format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %s", name, line, fmt.Sprintf(format, args...))
 }
 

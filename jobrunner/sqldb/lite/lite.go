@@ -47,7 +47,7 @@ func Open(uri string) (*Conn, error) {
 	// A Conn isn't used concurrently, so SQLite needs no mutex.
 	const flags = sqlite3.SQLITE_OPEN_READWRITE | sqlite3.SQLITE_OPEN_CREATE | sqlite3.SQLITE_OPEN_URI | sqlite3.SQLITE_OPEN_NOMUTEX
 	rc := sqlite3.Xsqlite3_open_v2(c.tls, name, c.out, flags, 0)
-	c.db = *at[uintptr](c.out)
+	c.db = *pointerTo[uintptr](c.out)
 	if rc != sqlite3.SQLITE_OK {
 		err := c.failure(rc)
 		return nil, errors.Join(err, c.Close())
@@ -113,7 +113,7 @@ func (c *Conn) Prepare(text string) (*Stmt, error) {
 	if rc := sqlite3.Xsqlite3_prepare_v3(c.tls, c.db, sql, -1, sqlite3.SQLITE_PREPARE_PERSISTENT, c.out, 0); rc != sqlite3.SQLITE_OK {
 		return nil, c.failure(rc)
 	}
-	s := &Stmt{c: c, stmt: *at[uintptr](c.out)}
+	s := &Stmt{c: c, stmt: *pointerTo[uintptr](c.out)}
 	s.columns = int(sqlite3.Xsqlite3_column_count(c.tls, s.stmt))
 	s.params = int(sqlite3.Xsqlite3_bind_parameter_count(c.tls, s.stmt))
 	return s, nil

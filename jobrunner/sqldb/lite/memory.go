@@ -48,13 +48,13 @@ func (b *buffer) free(tls *libc.TLS) {
 	b.at, b.size = 0, 0
 }
 
-// at converts an address of the library's memory to a pointer.
-func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
+// pointerTo converts an address of the library's memory to a pointer.
+func pointerTo[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
 
 // bytesAt returns n bytes of the library's memory, which are valid until its next call.
 func bytesAt(address uintptr, n int) []byte {
 	if n == 0 {
 		return nil
 	}
-	return unsafe.Slice(at[byte](address), n)
+	return unsafe.Slice(pointerTo[byte](address), n)
 }

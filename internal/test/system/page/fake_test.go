@@ -223,7 +223,7 @@ func newBusyPage(t *testing.T) (*busyMachine, *page.Page) {
 // server, which waits for its requests.
 func serveLocally(t *testing.T, p *page.Page) (url string) {
 	t.Helper()
-	server := httptest.NewServer(page.Local(false, p))
+	server := httptest.NewServer(page.RejectOtherHosts(false, p))
 	t.Cleanup(server.Close)
 	return server.URL
 }

@@ -339,7 +339,7 @@ func TestGPUIsNotFreeAndUsedAtOnce(t *testing.T) {
 // A sign-out aborts the snapshot that is in flight.
 func TestSignOutAbortsTheSnapshot(t *testing.T) {
 	_, p := newBusyPage(t)
-	local := page.Local(false, p)
+	local := page.RejectOtherHosts(false, p)
 	var hold atomic.Bool
 	held, aborted := make(chan struct{}, 1), make(chan struct{}, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
