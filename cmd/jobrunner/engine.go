@@ -133,10 +133,7 @@ func (d *deploymentFlags) storedKey() (key, path string, err error) {
 
 func isLocal(address string) bool {
 	u, err := url.Parse(address)
-	if err != nil {
-		return false
-	}
-	return isLoopback(u.Hostname())
+	return err == nil && isLoopback(u.Hostname())
 }
 
 func isLoopback(host string) bool {

@@ -153,12 +153,11 @@ func (p *relayAnswer) pass(chunks [][]byte, retries int) error {
 		case isText && text == "":
 		case p.collected != nil || !isText && !p.started:
 			p.collected = append(p.collected, chunk.Output)
-		case isText:
-			if err := p.write(text); err != nil {
-				return err
-			}
 		default:
-			if err := p.write(string(chunk.Output)); err != nil {
+			if !isText {
+				text = string(chunk.Output)
+			}
+			if err := p.write(text); err != nil {
 				return err
 			}
 		}

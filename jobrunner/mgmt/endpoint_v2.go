@@ -1,6 +1,7 @@
 package mgmt
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -42,10 +43,7 @@ func (c *call) queueURL() string {
 func requestURLs(queueURL string, e store.Endpoint) requestURLsV2 {
 	base := queueURL + "/v2/" + e.ID
 	if e.Type == store.LoadBalancer {
-		path := e.Env["HEALTH_CHECK_PATH"]
-		if path == "" {
-			path = "/ping"
-		}
+		path := cmp.Or(e.Env["HEALTH_CHECK_PATH"], "/ping")
 		return requestURLsV2{Base: base, Health: base + "/" + strings.TrimPrefix(path, "/")}
 	}
 	return requestURLsV2{

@@ -69,6 +69,7 @@ type server struct {
 	documents func() descriptions // generated on the first call
 }
 
+// call is a request to the management API.
 type call struct {
 	*server
 	http    *http.Request

@@ -18,6 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
+// query reads the query parameters of a call, and collects their faults.
 type query struct {
 	*call
 	values  url.Values
@@ -33,6 +34,7 @@ func (q *query) addFault(name, value, want string) {
 	q.faults = append(q.faults, fmt.Sprintf("%s: got '%s', want %s", name, truncate(value), want))
 }
 
+// form is the syntax of a query parameter.
 type form struct {
 	want   string // human-readable
 	schema *openapi.Schema

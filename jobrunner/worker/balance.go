@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,10 +127,7 @@ const healthPath = "HEALTH_CHECK_PATH"
 // kills a worker that was ready and then fails maxMissedProbes times in a row. It also kills a
 // worker that isn't ready yet if its address can't be reached.
 func (w *worker) probe(ctx context.Context, address string) {
-	path := w.settings.Env[healthPath]
-	if path == "" {
-		path = "/ping"
-	}
+	path := cmp.Or(w.settings.Env[healthPath], "/ping")
 	url := "http://" + address + "/" + strings.TrimPrefix(path, "/")
 	client := &http.Client{
 		Timeout:       probeTimeout, // real time, because a process answers it
