@@ -117,7 +117,7 @@ func (d *deployment) awaitWorkers(endpoint string, n int) {
 
 // Both API versions report the cost of workers and volumes: the catalog's price times their life.
 func TestBilling(t *testing.T) {
-	onEach(t, func(t *testing.T, c jobrunner.Config) {
+	testEachDatabase(t, func(t *testing.T, c jobrunner.Config) {
 		c.AdminClock, c.Catalog = true, catalogFile(t, prices)
 		d := deployWith(t, c)
 		now := d.stopClock()

@@ -20,7 +20,7 @@ func (d *deployment) get(path, key string) (int, string) {
 }
 
 // The metrics count the requests by path templates, not by the paths that clients sent.
-func TestMetrics(t *testing.T) { onEach(t, testMetrics) }
+func TestMetrics(t *testing.T) { testEachDatabase(t, testMetrics) }
 
 func testMetrics(t *testing.T, c jobrunner.Config) {
 	d := deployWith(t, c)

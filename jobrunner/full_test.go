@@ -82,7 +82,7 @@ func (o *outage) resultOnAFullDisk(image string, end func()) {
 			t.Fatalf("with room again: %.200s, %v", text, err)
 		}
 	}
-	o.ended(&acknowledged{})
+	o.expectEnded(&acknowledged{})
 }
 
 // The outcome of a webhook call is spooled during an outage, so that the receiver isn't

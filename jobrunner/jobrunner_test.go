@@ -35,8 +35,8 @@ func deploy(t *testing.T, dir string) *deployment {
 	return deployWith(t, jobrunner.Config{DataDir: dir})
 }
 
-// onEach runs a test on each kind of database.
-func onEach(t *testing.T, test func(t *testing.T, c jobrunner.Config)) {
+// testEachDatabase runs a test on each kind of database.
+func testEachDatabase(t *testing.T, test func(t *testing.T, c jobrunner.Config)) {
 	t.Run("folder", func(t *testing.T) { test(t, jobrunner.Config{DataDir: t.TempDir()}) })
 	t.Run("postgres", func(t *testing.T) { test(t, jobrunner.Config{Engine: pgtest.Start(t)}) })
 }
@@ -123,7 +123,7 @@ func withoutWorkers(name string) api.Endpoint {
 }
 
 // An endpoint that the management API creates runs a job of the job API.
-func TestEndpointRunsJobs(t *testing.T) { onEach(t, testEndpointRunsJobs) }
+func TestEndpointRunsJobs(t *testing.T) { testEachDatabase(t, testEndpointRunsJobs) }
 
 func testEndpointRunsJobs(t *testing.T, c jobrunner.Config) {
 	d := deployWith(t, c)
@@ -144,7 +144,9 @@ func testEndpointRunsJobs(t *testing.T, c jobrunner.Config) {
 }
 
 // A change of a template immediately affects the linked endpoint.
-func TestTemplateChangesReachEndpoints(t *testing.T) { onEach(t, testTemplateChangesReachEndpoints) }
+func TestTemplateChangesReachEndpoints(t *testing.T) {
+	testEachDatabase(t, testTemplateChangesReachEndpoints)
+}
 
 func testTemplateChangesReachEndpoints(t *testing.T, c jobrunner.Config) {
 	d := deployWith(t, c)
@@ -163,7 +165,7 @@ func testTemplateChangesReachEndpoints(t *testing.T, c jobrunner.Config) {
 }
 
 // After the state is reopened, objects exist and queued jobs run.
-func TestReopen(t *testing.T) { onEach(t, testReopen) }
+func TestReopen(t *testing.T) { testEachDatabase(t, testReopen) }
 
 func testReopen(t *testing.T, c jobrunner.Config) {
 	var endpoint, job string

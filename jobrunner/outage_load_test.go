@@ -84,8 +84,8 @@ func (o *outage) load(ctx context.Context, clients *sync.WaitGroup, acked *ackno
 	}
 }
 
-// ended checks that each job is COMPLETED with its handler's output and whole stream, and no retry.
-func (o *outage) ended(acked *acknowledged) {
+// expectEnded checks that each job is COMPLETED with its handler's output and whole stream, and no retry.
+func (o *outage) expectEnded(acked *acknowledged) {
 	o.t.Helper()
 	for path, want := range acked.jobs {
 		var job struct {
@@ -158,6 +158,6 @@ func TestOutagesUnderLoad(t *testing.T) {
 	stop()
 	clients.Wait()
 	must.Hold(t, len(acked.jobs) >= len(faults), "only", len(acked.jobs), "jobs were acknowledged")
-	o.ended(acked)
+	o.expectEnded(acked)
 	t.Logf("%d faults, %d jobs acknowledged", len(faults), len(acked.jobs))
 }

@@ -249,7 +249,7 @@ type answer struct {
 	text   string
 }
 
-func (o *outage) later(method, path, body string) <-chan answer {
+func (o *outage) callInBackground(method, path, body string) <-chan answer {
 	c := make(chan answer, 1)
 	go func() {
 		status, text, err := o.call(o.t.Context(), method, path, body)
@@ -282,9 +282,9 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 	o := startOutage(t)
 	endpoint := o.endpoint("builtin/conformance", 2)
 	const order = `{"input":{"op":"sleep","ms":3000,"output":"slept"}}`
-	long := o.later(http.MethodPost, "/v2/"+endpoint+"/runsync", order)
+	long := o.callInBackground(http.MethodPost, "/v2/"+endpoint+"/runsync", order)
 	first := o.awaitJob(endpoint, "IN_PROGRESS")
-	short := o.later(http.MethodPost, "/v2/"+endpoint+"/runsync?wait=1000", order)
+	short := o.callInBackground(http.MethodPost, "/v2/"+endpoint+"/runsync?wait=1000", order)
 	path := first
 	for path == first {
 		path = o.awaitJob(endpoint, "IN_PROGRESS")
@@ -327,7 +327,7 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 			t.Fatal("another job is the newest")
 		}
 	}
-	o.ended(&acknowledged{})
+	o.expectEnded(&acknowledged{})
 	if n := strings.Count(o.log.String(), "level=ERROR"); n < 1 || n > 3 { // outages in quick succession are one
 		t.Errorf("%d lines of errors in the log, want one of each outage:\n%s", n, o.log.String())
 	}
@@ -340,7 +340,7 @@ func TestDatabaseThatHangs(t *testing.T) {
 	}
 	o := startOutage(t)
 	endpoint := o.endpoint("builtin/conformance", 2)
-	running := o.later(http.MethodPost, "/v2/"+endpoint+"/runsync", `{"input":{"op":"sleep","ms":1500,"output":"slept"}}`)
+	running := o.callInBackground(http.MethodPost, "/v2/"+endpoint+"/runsync", `{"input":{"op":"sleep","ms":1500,"output":"slept"}}`)
 	path := o.awaitJob(endpoint, "IN_PROGRESS")
 	goOn := o.server.Hang()
 	for _, path := range []string{"/v1/endpoints", "/v2/serverless", path} { // the leader answers from memory at first
@@ -352,7 +352,7 @@ func TestDatabaseThatHangs(t *testing.T) {
 	goOn()
 	a := <-running
 	must.Hold(t, a.status == http.StatusOK && strings.Contains(a.text, `"slept"`), "a wait that outlasts the outage", a.status, a.text)
-	o.ended(&acknowledged{})
+	o.expectEnded(&acknowledged{})
 }
 
 // Probes need no key. A stopping jobrunner, or one whose database is unavailable, is alive
@@ -381,18 +381,18 @@ func TestHealth(t *testing.T) {
 func TestHealthWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	o := startOutage(t)
-	o.becomes(http.StatusOK)
+	o.waitForStatus(http.StatusOK)
 	o.server.End(syscall.SIGQUIT)
-	text := o.becomes(http.StatusServiceUnavailable)
+	text := o.waitForStatus(http.StatusServiceUnavailable)
 	must.Hold(t, strings.Contains(text, "the database does not answer") && !strings.Contains(text, "127.0.0.1"), "without the database", text)
 	status, text := o.get("/healthz", "")
 	must.Hold(t, status == http.StatusOK, "without the database:", status, text)
 	o.server.Start()
-	o.becomes(http.StatusOK)
+	o.waitForStatus(http.StatusOK)
 }
 
-// becomes waits for a status of the readiness probe.
-func (o *outage) becomes(status int) (text string) {
+// waitForStatus waits for a status of the readiness probe.
+func (o *outage) waitForStatus(status int) (text string) {
 	o.t.Helper()
 	waitFor(o.t, func() (bool, any) {
 		var got int

@@ -80,7 +80,7 @@ const secretEnv = `"env":{"A":"{{ RUNPOD_SECRET_token }}","B":"b={{RUNPOD_SECRET
 
 // Workers and pods get a secret's value at their start, and keep it. Only their process sees it.
 func TestAccountSecrets(t *testing.T) {
-	onEach(t, func(t *testing.T, c jobrunner.Config) {
+	testEachDatabase(t, func(t *testing.T, c jobrunner.Config) {
 		if c.Engine != "" {
 			c.SecretKey = filepath.Join(t.TempDir(), "key")
 		}

@@ -78,7 +78,7 @@ func TestBackup(t *testing.T) {
 	data, restored := filepath.Join(home, "data"), filepath.Join(home, "restored")
 	env := environment(home)
 	must.Succeed(t, os.Mkdir(data, 0o700))
-	put(t, filepath.Join(data, "api-key"), "k\n")
+	writeFile(t, filepath.Join(data, "api-key"), "k\n")
 	p := serve(t, env, "--data="+data, "--limits=off")
 	key := strings.TrimSpace(mustPrint(t, env, "keys", "add", "--data="+data, "other"))
 	p.call("POST", "/v2/account/secrets", `{"name": "s", "value": "planted-secret"}`, nil)

@@ -53,7 +53,7 @@ func TestBatchSurvivesKill(t *testing.T) {
 	b = awaitBatch(t, c, endpoint, b.ID, api.Batch.Done)
 	must.Hold(t, b.Completed == n && b.Status == "FINALIZED", "the batch ended as", b)
 	file := filepath.Join(home, "inputs.jsonl")
-	put(t, file, "{\"op\": \"echo\", \"n\": 1}\n\n{\"op\": \"fail\", \"message\": \"no luck\"}\n")
+	writeFile(t, file, "{\"op\": \"echo\", \"n\": 1}\n\n{\"op\": \"fail\", \"message\": \"no luck\"}\n")
 	j := jobCommands{t, append(env, "GPUCLOUD_BASE_URL="+p.url)}
 	out, errs, status := j.run("", "batch", "run", "batched", file, "--name", "nightly")
 	must.Hold(t, status == 1 && strings.Contains(out, `"n":1`) && strings.Contains(out, "no luck") &&
@@ -69,7 +69,7 @@ func TestBatchSurvivesKill(t *testing.T) {
 func awaitBatch(t *testing.T, c *api.Client, endpoint, id string, reached func(api.Batch) bool) api.Batch {
 	t.Helper()
 	var b api.Batch
-	until(t, "the batch "+id, func() bool {
+	waitUntil(t, "the batch "+id, func() bool {
 		b = must.Do(c.Jobs.Batch(t.Context(), endpoint, id))(t)
 		return reached(b)
 	})

@@ -74,7 +74,7 @@ while not os.path.exists(os.path.join(os.environ.get("GPUCLOUD_VOLUME", "/volume
 func startL4Deployment(t *testing.T, gpus int) *testDeployment {
 	t.Helper()
 	h := preparePods(t)
-	put(t, h.gpuFile(), fmt.Sprintf("gpus: [{type: NVIDIA L4, count: %d}]\n", gpus))
+	writeFile(t, h.gpuFile(), fmt.Sprintf("gpus: [{type: NVIDIA L4, count: %d}]\n", gpus))
 	h.start(t, "--simulate-gpus="+h.gpuFile())
 	return h
 }
@@ -113,7 +113,7 @@ func (h *testDeployment) awaitClusterStatus(id, status string) (c clusterFacts) 
 			h.t.Log(text)
 		}
 	}()
-	h.until(status+" of the cluster "+id, func() bool { c = h.getCluster(id); return c.Pods.ByStatus[status] == c.Pods.Total })
+	h.waitUntil(status+" of the cluster "+id, func() bool { c = h.getCluster(id); return c.Pods.ByStatus[status] == c.Pods.Total })
 	return c
 }
 
@@ -145,9 +145,9 @@ func (h *testDeployment) awaitGreetings(members []memberFacts, color string, n i
 	for rank, m := range members[1:] {
 		others[fmt.Sprint(rank+1)] = n
 		want := slices.Repeat([]string{fmt.Sprintf("welcome %d of %s", rank+1, color)}, n)
-		h.until("the primary's answer", func() bool { return slices.Equal(h.logLinesAfter(m.ID, "heard"), want) })
+		h.waitUntil("the primary's answer", func() bool { return slices.Equal(h.logLinesAfter(m.ID, "heard"), want) })
 	}
-	h.until("the greetings", func() bool {
+	h.waitUntil("the greetings", func() bool {
 		heard := map[string]int{}
 		for _, rank := range h.logLinesAfter(members[0].ID, "heard") {
 			heard[rank]++
@@ -207,7 +207,7 @@ func TestClustersArePlacedWhole(t *testing.T) {
 	large := h.createCluster("l", "team/pod", 3, 2, "")
 	reasons := func(id, part string) {
 		t.Helper()
-		h.until("the reason "+part, func() bool {
+		h.waitUntil("the reason "+part, func() bool {
 			return !slices.ContainsFunc(h.members(id), func(m memberFacts) bool {
 				return m.Status != "PROVISIONING" || m.Reason == nil || !strings.Contains(*m.Reason, part)
 			})
@@ -241,8 +241,8 @@ func TestClusterMembersEnd(t *testing.T) {
 	h.awaitClusterStatus(id, "RUNNING")
 	members := h.members(id)
 	for rank, status := range []string{"0", "7"} {
-		h.until("its start", func() bool { return len(h.recordedStarts(members[rank].ID)) == 1 })
-		put(t, filepath.Join(h.volumeOf(members[rank].ID), "exit"), status)
+		h.waitUntil("its start", func() bool { return len(h.recordedStarts(members[rank].ID)) == 1 })
+		writeFile(t, filepath.Join(h.volumeOf(members[rank].ID), "exit"), status)
 	}
 	h.awaitPodStatus(members[0].ID, "EXITED")
 	h.awaitPodStatus(members[1].ID, "ERROR")
@@ -259,7 +259,7 @@ func TestClusterMembersEnd(t *testing.T) {
 		must.ErrorContains(t, h.try(http.MethodPost, "/v2/pods/"+m.ID+"/action", `{"action":"start"}`, nil), "409")
 	}
 	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
-	h.until("the removal of their folders", func() bool {
+	h.waitUntil("the removal of their folders", func() bool {
 		return !slices.ContainsFunc(members, func(m memberFacts) bool {
 			_, err := os.Stat(filepath.Dir(h.volumeOf(m.ID)))
 			return !os.IsNotExist(err)

@@ -16,7 +16,7 @@ func TestConfiguration(t *testing.T) {
 	data := filepath.Join(home, "data")
 	must.Succeed(t, os.Mkdir(data, 0o700))
 	file := filepath.Join(data, "jobrunner.yaml")
-	put(t, file, "engine: none\nrules:\n  - image: a/b\n    process: {run: [go, version]}\n")
+	writeFile(t, file, "engine: none\nrules:\n  - image: a/b\n    process: {run: [go, version]}\n")
 	p := serve(t, environment(home), "--data="+data)
 	must.Contain(t, strings.Join(p.greeted, "\n"), "Images: "+file+": 1 × process\nImages: containers: off\n")
 }
@@ -32,7 +32,7 @@ func TestFlawedFiles(t *testing.T) {
 	} {
 		home := t.TempDir()
 		file, data := filepath.Join(home, "flawed"), filepath.Join(home, "data")
-		put(t, file, c.text)
+		writeFile(t, file, c.text)
 		serve := []string{"serve", "--listen=127.0.0.1:0", "--data=" + data}
 		must.Contain(t, mustFail(t, environment(home), append(serve, flag+"="+file)...), "invalid "+flag+": ", file+c.flaw)
 		if c.variable != "" {

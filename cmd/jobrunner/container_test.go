@@ -24,7 +24,7 @@ func TestAContainerOfAnEndpoint(t *testing.T) {
 	home, tools, known := t.TempDir(), t.TempDir(), t.TempDir()
 	script := must.Do(filepath.Abs("../../jobrunner/run/host/testdata/engine.sh"))(t)
 	must.Succeed(t, os.Symlink(script, filepath.Join(tools, "docker")))
-	put(t, filepath.Join(home, "jobrunner.yaml"), "rules:\n  - image: registry.example/private/model\n    container: {network: bridge, options: [--shm-size=1g]}\n")
+	writeFile(t, filepath.Join(home, "jobrunner.yaml"), "rules:\n  - image: registry.example/private/model\n    container: {network: bridge, options: [--shm-size=1g]}\n")
 	env := append(environment(home, "GPUCLOUD_API_KEY=k", "FAKE_ENGINE="+known), "PATH="+tools+":/usr/bin:/bin")
 	p := serve(t, env, "--data="+filepath.Join(home, "data"), "--config="+filepath.Join(home, "jobrunner.yaml"), "--simulate-gpus=h200x8")
 	must.Contain(t, strings.Join(p.greeted, "\n"), "docker 99.1 ("+filepath.Join(tools, "docker")+")")
@@ -38,7 +38,7 @@ func TestAContainerOfAnEndpoint(t *testing.T) {
 			GPUs      []struct{ ID string }
 		}
 	}
-	p.until("a worker", func() bool {
+	p.waitUntil("a worker", func() bool {
 		p.call(http.MethodGet, "/v2/serverless/"+endpoint+"/workers", "", &list)
 		return len(list.Workers) == 1 && list.Workers[0].StartedAt != nil
 	})
@@ -157,7 +157,7 @@ func realAdoption(t *testing.T, e *containers.Engine) {
 	runningPod, endedPod := cpuPod(), cpuPod()
 	for _, id := range []string{runningPod, endedPod} {
 		c.awaitPodStatus(id, "RUNNING")
-		c.until("lines", func() bool { return len(c.logLinesAfter(id, "count")) > 5 })
+		c.waitUntil("lines", func() bool { return len(c.logLinesAfter(id, "count")) > 5 })
 	}
 	before, ended := c.podContainers(runningPod), c.podContainers(endedPod)
 	must.Require(t, len(before) == 1 && len(ended) == 1, "containers", before, ended)
@@ -171,13 +171,13 @@ func realAdoption(t *testing.T, e *containers.Engine) {
 	must.Hold(t, len(after) == 1 && after[0] == before[0], "the container was", before, after)
 	c.podLog(runningPod, "?source=system&tail=5000", "adopted the pod's container, which had kept running", nil)
 	n := c.expectNumbers(runningPod, 0)
-	c.until("further lines", func() bool { return c.expectNumbers(runningPod, 0) > n+5 })
+	c.waitUntil("further lines", func() bool { return c.expectNumbers(runningPod, 0) > n+5 })
 	var v1 struct{ LastStatusChange string }
 	c.call(http.MethodGet, "/v1/pods/"+runningPod, "", &v1)
 	must.Hold(t, strings.HasPrefix(v1.LastStatusChange, "Adopted: "), v1)
 	p = c.awaitPodStatus(endedPod, "ERROR")
 	must.Hold(t, p.Reason != nil && strings.Contains(*p.Reason, "exit status 137"), p)
-	c.until("the removal", func() bool { return len(c.podContainers(endedPod)) == 0 })
+	c.waitUntil("the removal", func() bool { return len(c.podContainers(endedPod)) == 0 })
 	c.expectNumbers(endedPod, 0)
 
 	// A stop of the jobrunner stops its pods, and the next start starts them.
@@ -187,7 +187,7 @@ func realAdoption(t *testing.T, e *containers.Engine) {
 	c.awaitPodStatus(runningPod, "RUNNING")
 	c.podLog(runningPod, "?source=system&tail=5000", "starts the pod again", nil)
 	c.act(runningPod, "terminate")
-	c.until("the removal", func() bool { return len(c.podContainers(runningPod)) == 0 })
+	c.waitUntil("the removal", func() bool { return len(c.podContainers(runningPod)) == 0 })
 	c.interrupt()
 }
 
@@ -218,15 +218,15 @@ func realPodLife(t *testing.T, e *containers.Engine) {
 		before := c.podContainers(id)
 		c.act(id, action)
 		if action == "stop" {
-			c.until("the removal", func() bool { return len(c.podContainers(id)) == 0 })
+			c.waitUntil("the removal", func() bool { return len(c.podContainers(id)) == 0 })
 			c.act(id, "start")
 		}
 		c.podLog(id, "", fmt.Sprintf("disk 1 volume %d red", n+2), nil)
-		c.until("another container", func() bool { now := c.podContainers(id); return len(now) == 1 && now[0] != before[0] })
+		c.waitUntil("another container", func() bool { now := c.podContainers(id); return len(now) == 1 && now[0] != before[0] })
 	}
-	put(t, filepath.Join(c.home, "data", "volumes", volume, "exit"), "0")
+	writeFile(t, filepath.Join(c.home, "data", "volumes", volume, "exit"), "0")
 	c.awaitPodStatus(id, "EXITED")
-	c.until("the removal", func() bool { return len(c.podContainers(id)) == 0 })
+	c.waitUntil("the removal", func() bool { return len(c.podContainers(id)) == 0 })
 	c.interrupt()
 }
 
@@ -291,10 +291,10 @@ exec %s "$@"
 func newContainerClusters(t *testing.T, e *containers.Engine, settings string, gpus int, args ...string) *containerDeployment {
 	t.Helper()
 	engine := filepath.Join(t.TempDir(), e.Name)
-	put(t, engine, fmt.Sprintf(withoutGPUs, e.Path))
+	writeFile(t, engine, fmt.Sprintf(withoutGPUs, e.Path))
 	must.Succeed(t, os.Chmod(engine, 0o700)) //nolint:gosec // an executable file
 	c := prepareContainers(t, e, engine, settings)
-	put(t, c.gpuFile(), fmt.Sprintf("gpus: [{type: NVIDIA L4, count: %d}]\n", gpus))
+	writeFile(t, c.gpuFile(), fmt.Sprintf("gpus: [{type: NVIDIA L4, count: %d}]\n", gpus))
 	c.start(t, append([]string{"--simulate-gpus=" + c.gpuFile()}, args...)...)
 	return c
 }
@@ -361,11 +361,11 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 	c.call(http.MethodDelete, "/v2/clusters/"+blue, "", nil)
 	c.kill()
 	c.start(t, "--simulate-gpus="+c.gpuFile())
-	c.until("the removal", func() bool {
+	c.waitUntil("the removal", func() bool {
 		return len(c.networksOf(label+blue)) == 0 && len(c.podContainers(removed[0].ID)) == 0 && len(c.podContainers(removed[1].ID)) == 0
 	})
 	c.call(http.MethodDelete, "/v2/clusters/"+red, "", nil)
-	c.until("the removal", func() bool { return len(c.networksOf(label+red)) == 0 })
+	c.waitUntil("the removal", func() bool { return len(c.networksOf(label+red)) == 0 })
 	// A stopped jobrunner leaves no network. After its next start the addresses are the same.
 	green := c.greetingCluster("green", 3)
 	before = c.awaitClusterStatus(green, "RUNNING")

@@ -42,18 +42,18 @@ func TestDeathLeavesATrace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := startDeployment(t)
-			put(t, filepath.Join(h.dir, "handler.py"), "import os, runpod\ndef handler(job):\n    print('about to die', flush=True)\n    "+c.death+"\nrunpod.serverless.start({'handler': handler})\n")
+			writeFile(t, filepath.Join(h.dir, "handler.py"), "import os, runpod\ndef handler(job):\n    print('about to die', flush=True)\n    "+c.death+"\nrunpod.serverless.start({'handler': handler})\n")
 			h.createEndpoint("/v2/serverless", `{"name": "dies", "image": "team/handler", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 0, "max": 1}}`)
 			id := h.run("x", "")
 			var job struct{ Status, Error, WorkerID string }
-			h.until("the job's end", func() bool {
+			h.waitUntil("the job's end", func() bool {
 				h.call(http.MethodGet, "/v2/"+h.endpoint+"/status/"+id, "", &job)
 				return job.Status == "FAILED"
 			})
 			must.Hold(t, strings.Contains(job.Error, "timed out after 1 retries: its worker died: "+c.exit) &&
 				strings.HasSuffix(job.Error, "; the last line of its log: about to die"), "the job's error is", job.Error)
 			var shown pageWorkers
-			h.until("the worker's end on the page", func() bool {
+			h.waitUntil("the worker's end on the page", func() bool {
 				h.call(http.MethodGet, "/ui/snapshot", "", &shown)
 				n := 0
 				for _, w := range shown.Workers {
@@ -96,7 +96,7 @@ raise SystemExit(1)
 	var list struct {
 		Workers []struct{ Status, Reason string }
 	}
-	h.until("a reason", func() bool {
+	h.waitUntil("a reason", func() bool {
 		h.call(http.MethodGet, "/v2/serverless/"+h.endpoint+"/workers", "", &list)
 		// The log is added to the reason shortly after the state changes.
 		return len(list.Workers) == 1 && list.Workers[0].Status == "UNHEALTHY" && strings.Contains(list.Workers[0].Reason, "its log")
@@ -117,10 +117,10 @@ func TestResultOutlivesOutageAndKill(t *testing.T) {
 	engine := "--engine=" + server.URL
 	h := startEndpoint(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 2, "max": 2}`, engine)
 	first, second := h.run("first", "go"), h.run("second", "go")
-	h.until("two jobs", func() bool { return len(h.lines("begins")) == 2 })
+	h.waitUntil("two jobs", func() bool { return len(h.lines("begins")) == 2 })
 	server.End(syscall.SIGINT)
 	h.release("go")
-	h.until("two reports on the disk", func() bool {
+	h.waitUntil("two reports on the disk", func() bool {
 		reports, _ := filepath.Glob(filepath.Join(h.home, "data", "reports", "*.report"))
 		return len(reports) == 2
 	})
@@ -149,7 +149,7 @@ func TestJobThatKillsItsJobrunner(t *testing.T) {
 	job := must.Do(p.client("k").Jobs.Run(t.Context(), endpoint, api.Submission{Input: []byte(`{"op":"sleep","ms":600000}`)}))(t)
 	var got api.Job
 	for kills := range 2 {
-		p.until("the job to run", func() bool {
+		p.waitUntil("the job to run", func() bool {
 			got = must.Do(p.client("k").Jobs.Status(t.Context(), endpoint, job.ID))(t)
 			return got.Status == "IN_PROGRESS"
 		})
@@ -157,7 +157,7 @@ func TestJobThatKillsItsJobrunner(t *testing.T) {
 		p.kill()
 		p = serve(t, env, data)
 	}
-	p.until("the job to end", func() bool {
+	p.waitUntil("the job to end", func() bool {
 		got = must.Do(p.client("k").Jobs.Status(t.Context(), endpoint, job.ID))(t)
 		return got.Finished()
 	})
@@ -169,7 +169,7 @@ func TestJobThatKillsItsJobrunner(t *testing.T) {
 func serveBroken(t *testing.T, text string) *testDeployment {
 	t.Helper()
 	h := startDeployment(t)
-	put(t, filepath.Join(h.dir, "handler.py"), text)
+	writeFile(t, filepath.Join(h.dir, "handler.py"), text)
 	h.createEndpoint("/v2/serverless", `{"name": "broken", "image": "team/handler", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
 	return h
 }
@@ -178,7 +178,7 @@ func serveBroken(t *testing.T, text string) *testDeployment {
 // end of a worker's log joins the reason shortly after the worker exits.
 func (h *testDeployment) awaitHealthReason(part string) (reason string) {
 	h.t.Helper()
-	h.until("a reason with "+part, func() bool {
+	h.waitUntil("a reason with "+part, func() bool {
 		var health struct{ Reason string }
 		h.call(http.MethodGet, "/v2/"+h.endpoint+"/health", "", &health)
 		reason = health.Reason
@@ -202,7 +202,7 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 	var body string
 	h.call(http.MethodGet, "/v2/"+h.endpoint+"/status/"+id, "", &body)
 	must.Equal(t, body, `{"id":"`+id+`","status":"IN_QUEUE"}`, "the job")
-	put(t, filepath.Join(h.dir, "handler.py"), trace)
+	writeFile(t, filepath.Join(h.dir, "handler.py"), trace)
 	h.awaitResult(id)
 	var health map[string]any
 	h.call(http.MethodGet, "/v2/"+h.endpoint+"/health", "", &health)

@@ -113,7 +113,7 @@ func testFlood(t *testing.T, p *process) {
 	for _, conn := range append(silent, held...) {
 		conn.Close()
 	}
-	p.until("the end of the flood", func() bool {
+	p.waitUntil("the end of the flood", func() bool {
 		_, err := c.NetworkVolumes.List(t.Context())
 		return err == nil
 	})

@@ -25,8 +25,8 @@ type transcript struct {
 	livelog.Log
 }
 
-// until waits until the output matches a pattern.
-func (s *transcript) until(pattern string) string {
+// waitUntil waits until the output matches a pattern.
+func (s *transcript) waitUntil(pattern string) string {
 	s.t.Helper()
 	var found string
 	s.Until(s.t, pattern, func(text string) bool {
@@ -88,7 +88,7 @@ func TestDevOnce(t *testing.T) {
 	t.Parallel()
 	dir := sdkFolder(t)
 	file, input := filepath.Join(dir, "handler.py"), filepath.Join(dir, "input.json")
-	put(t, file, `import os, runpod
+	writeFile(t, file, `import os, runpod
 def handler(job):
     print("told to", job["input"].get("op"), flush=True)
     match job["input"].get("op"):
@@ -98,7 +98,7 @@ def handler(job):
     return {"got": job["input"]}
 runpod.serverless.start({"handler": handler})
 `)
-	put(t, input, `{"input": {"a": 1}, "policy": {"ttl": 60000}}`)
+	writeFile(t, input, `{"input": {"a": 1}, "policy": {"ttl": 60000}}`)
 	for name, c := range map[string]struct {
 		args   []string
 		status int
@@ -132,7 +132,7 @@ runpod.serverless.start({"handler": handler})
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(sdkFolder(t), "handler.py")
-			put(t, file, c.text)
+			writeFile(t, file, c.text)
 			if stdout, stderr, status := devOnce(t, file); status != 2 || stdout != "" || !strings.Contains(stderr, c.want) {
 				t.Errorf("it ended with %d, and wrote\n%s\nand to stderr\n%s", status, stdout, stderr)
 			}
@@ -150,7 +150,7 @@ runpod.serverless.start({"handler": handler})
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), name)
-			put(t, file, c.text)
+			writeFile(t, file, c.text)
 			if stdout, stderr, status := devOnce(t, file); status != c.status || stdout != c.stdout || !strings.Contains(stderr, c.stderr) {
 				t.Errorf("it ended with %d, and wrote\n%s\nand to stderr\n%s", status, stdout, stderr)
 			}
@@ -162,7 +162,7 @@ runpod.serverless.start({"handler": handler})
 			t.Skip("takes five seconds of real time, the API's shortest executionTimeout")
 		}
 		file := filepath.Join(t.TempDir(), "sleeps.sh")
-		put(t, file, "sleep 600")
+		writeFile(t, file, "sleep 600")
 		_, stderr, status := devOnce(t, file, `--input={"input": {}, "policy": {"executionTimeout": 5000}}`)
 		must.Hold(t, status == 3 && strings.Contains(stderr, "TIMED_OUT"), "it ended with", status, "and wrote", stderr)
 	})
@@ -175,8 +175,8 @@ func TestDevSendsAJobAfterEachChange(t *testing.T) {
 	dir := sdkFolder(t)
 	file, helper := filepath.Join(dir, "handler.py"), filepath.Join(dir, "pkg", "helper.py")
 	must.Succeed(t, os.Mkdir(filepath.Dir(helper), 0o700))
-	put(t, helper, "VERSION = 1\n")
-	put(t, file, `import json, os, runpod
+	writeFile(t, helper, "VERSION = 1\n")
+	writeFile(t, file, `import json, os, runpod
 from pkg import helper
 def log(level, message, job=None):
     print(json.dumps({"requestId": job, "message": message, "level": level}), flush=True)
@@ -189,22 +189,22 @@ def handler(job):
 runpod.serverless.start({"handler": handler})
 `)
 	input := filepath.Join(dir, "input.json")
-	put(t, input, `{"a": 1}`)
+	writeFile(t, input, `{"a": 1}`)
 	s := startDev(t, file, "--input="+input)
-	s.until(`In the browser: http://\S+/#code=\w{20,} `)
-	s.until(`Python \d+\.\d+\.\d+ from PATH: python3`)
-	s.until(`\d\d:\d\d:\d\d │     hello\\u001b]0;owned\\u0007\n`) // escaped
-	s.until(`\d\d:\d\d:\d\d INFO  \[…[0-9a-z-]{12}\] two\n {15}lines\n`)
-	id := strings.TrimSuffix(strings.TrimPrefix(s.until(`sent \(job [0-9a-z-]{39}\)\n`), "sent (job "), ")\n")
-	s.until(`JOB   COMPLETED in \S+, after \S+ in the queue \(job ` + id + `\)\n {15}1\n`)
-	put(t, helper, "VERSION = 2\n\n")
-	s.until(`DEV   pkg/helper.py changed: the worker is replaced\n`)
-	s.until(`JOB   COMPLETED .*\n {15}2\n`)
-	put(t, input, `{"a": 22}`)
-	s.until(`(?s)DEV   input.json changed: the job is sent again\n.* pid .*JOB   COMPLETED .*\n {15}2\n`)
+	s.waitUntil(`In the browser: http://\S+/#code=\w{20,} `)
+	s.waitUntil(`Python \d+\.\d+\.\d+ from PATH: python3`)
+	s.waitUntil(`\d\d:\d\d:\d\d │     hello\\u001b]0;owned\\u0007\n`) // escaped
+	s.waitUntil(`\d\d:\d\d:\d\d INFO  \[…[0-9a-z-]{12}\] two\n {15}lines\n`)
+	id := strings.TrimSuffix(strings.TrimPrefix(s.waitUntil(`sent \(job [0-9a-z-]{39}\)\n`), "sent (job "), ")\n")
+	s.waitUntil(`JOB   COMPLETED in \S+, after \S+ in the queue \(job ` + id + `\)\n {15}1\n`)
+	writeFile(t, helper, "VERSION = 2\n\n")
+	s.waitUntil(`DEV   pkg/helper.py changed: the worker is replaced\n`)
+	s.waitUntil(`JOB   COMPLETED .*\n {15}2\n`)
+	writeFile(t, input, `{"a": 22}`)
+	s.waitUntil(`(?s)DEV   input.json changed: the job is sent again\n.* pid .*JOB   COMPLETED .*\n {15}2\n`)
 	pids := regexp.MustCompile(`pid (\d+)\n`).FindAllStringSubmatch(s.String(), -1)
-	put(t, file, "import runpod\nraise SystemExit('no model here')\n")
-	s.until(`WARN  a worker failed: the endpoint's next worker starts after a pause\n {15}it ended right after its start, with exit status 1( \(meanwhile .*\))?\n`)
+	writeFile(t, file, "import runpod\nraise SystemExit('no model here')\n")
+	s.waitUntil(`WARN  a worker failed: the endpoint's next worker starts after a pause\n {15}it ended right after its start, with exit status 1( \(meanwhile .*\))?\n`)
 	s.expectAbsent("heartbeat")
 	s.expectAbsent("\x1b")
 	s.expectAbsent(`"requestId"`)
@@ -221,18 +221,18 @@ runpod.serverless.start({"handler": handler})
 func TestDevLogLevel(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(sdkFolder(t), "handler.py")
-	put(t, file, `import json, os, runpod
+	writeFile(t, file, `import json, os, runpod
 print(json.dumps({"message": "a heartbeat", "level": "DEBUG"}), flush=True)
 print(json.dumps({"message": "a warning", "level": "WARN"}), flush=True)
 print("level", os.environ["RUNPOD_DEBUG_LEVEL"], flush=True)
 runpod.serverless.start({"handler": lambda job: 1})
 `)
 	s := startDev(t, file, "--log-level=debug")
-	s.until(`DEBUG a heartbeat\n`)
-	s.until(`│     level DEBUG\n`)
+	s.waitUntil(`DEBUG a heartbeat\n`)
+	s.waitUntil(`│     level DEBUG\n`)
 	s.interrupt()
 	s = startDev(t, file, "--log-level=error")
-	s.until(`│     level ERROR\n`)
+	s.waitUntil(`│     level ERROR\n`)
 	s.expectAbsent("a warning")
 	s.interrupt()
 }
@@ -246,7 +246,7 @@ func TestDevPython(t *testing.T) {
 	script := func(file, text string) {
 		t.Helper()
 		must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o700))
-		put(t, file, "#!/bin/sh\n"+text)
+		writeFile(t, file, "#!/bin/sh\n"+text)
 		must.Succeed(t, os.Chmod(file, 0o700))
 	}
 	for name, c := range map[string]struct {
@@ -274,7 +274,7 @@ func TestDevPython(t *testing.T) {
 			dir, path := sdkFolder(t), t.TempDir()
 			for file, text := range c.files {
 				must.Succeed(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o700))
-				put(t, filepath.Join(dir, file), text)
+				writeFile(t, filepath.Join(dir, file), text)
 			}
 			if strings.HasPrefix(c.chosen, ".") {
 				script(filepath.Join(dir, c.chosen, "bin", "python"), "export CHOSEN="+c.chosen+"\nexec "+program+` "$@"`)
@@ -293,10 +293,10 @@ shift
 export CHOSEN=`+c.tool+"\nexec "+program+` "$@"`)
 			}
 			file := filepath.Join(dir, "handler.py")
-			put(t, file, "import os, runpod\nrunpod.serverless.start({'handler': lambda job: os.environ.get('CHOSEN', '')})\n")
+			writeFile(t, file, "import os, runpod\nrunpod.serverless.start({'handler': lambda job: os.environ.get('CHOSEN', '')})\n")
 			s := startDevWithPath(t, path, file, "--input={}")
-			s.until(`Python \d\S+ ` + regexp.QuoteMeta(c.python))
-			s.until(`COMPLETED .*\n +"` + regexp.QuoteMeta(c.chosen) + `"\n`)
+			s.waitUntil(`Python \d\S+ ` + regexp.QuoteMeta(c.python))
+			s.waitUntil(`COMPLETED .*\n +"` + regexp.QuoteMeta(c.chosen) + `"\n`)
 			s.interrupt()
 
 			must.Succeed(t, os.RemoveAll(filepath.Join(dir, "runpod")))
@@ -311,7 +311,7 @@ export CHOSEN=`+c.tool+"\nexec "+program+` "$@"`)
 func TestDevChecksTheWorkersEnvironment(t *testing.T) {
 	t.Parallel()
 	modules, file := sdkFolder(t), filepath.Join(t.TempDir(), "handler.py")
-	put(t, file, "import runpod\nrunpod.serverless.start({'handler': lambda job: 1})\n")
+	writeFile(t, file, "import runpod\nrunpod.serverless.start({'handler': lambda job: 1})\n")
 	stdout, stderr, status := devOnce(t, file, "--env=PYTHONPATH="+modules)
 	must.Hold(t, status == 0 && stdout == "1\n", "with a variable of the workers, it ended with", status, stdout, stderr)
 	env := environment(t.TempDir(), "PYTHONPATH="+modules)
@@ -325,9 +325,9 @@ func TestDevChecksTheWorkersEnvironment(t *testing.T) {
 func TestProjectToolCreatesTheEnvironment(t *testing.T) {
 	t.Parallel()
 	dir, path := t.TempDir(), t.TempDir()
-	put(t, filepath.Join(dir, "uv.lock"), "")
-	put(t, filepath.Join(dir, "handler.py"), "import runpod\n")
-	put(t, filepath.Join(path, "uv"), "#!/bin/sh\ntouch "+path+"/ran\necho no such index >&2\nexit 2\n")
+	writeFile(t, filepath.Join(dir, "uv.lock"), "")
+	writeFile(t, filepath.Join(dir, "handler.py"), "import runpod\n")
+	writeFile(t, filepath.Join(path, "uv"), "#!/bin/sh\ntouch "+path+"/ran\necho no such index >&2\nexit 2\n")
 	must.Succeed(t, os.Chmod(filepath.Join(path, "uv"), 0o700))
 	start := func(args ...string) string {
 		cmd := exec.Command(binary, args...)

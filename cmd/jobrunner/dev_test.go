@@ -37,21 +37,21 @@ func job(t *testing.T, url, input string) (status, output, fault string) {
 func TestDevRunsCommand(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "upper.sh")
-	put(t, file, `tr a-z A-Z`)
+	writeFile(t, file, `tr a-z A-Z`)
 	s := startDev(t, file, "--simulate-gpus=l4x2")
 	url := s.runURL()
 	status, output, _ := job(t, url, `{"a":"b"}`)
 	must.Hold(t, status == "COMPLETED" && output == `{"A":"B"}`, status, output)
-	s.until("a process for each job")
+	s.waitUntil("a process for each job")
 	s.expectAbsent("Bearer k")
-	put(t, file, `echo "\"$CUDA_VISIBLE_DEVICES\""`)
+	writeFile(t, file, `echo "\"$CUDA_VISIBLE_DEVICES\""`)
 	status, output, _ = job(t, url, `{}`)
 	must.Hold(t, status == "COMPLETED" && strings.Contains(output, "GPU-") && !strings.Contains(output, ","), status, output) // one GPU by default
 	s.interrupt()
 
 	s = startDev(t, file, "--env=FAULT=no model", "--simulate-gpus=h200x8", "--gpus=2")
-	put(t, file, `echo "$CUDA_VISIBLE_DEVICES"; test "${CUDA_VISIBLE_DEVICES#*,}" = "$CUDA_VISIBLE_DEVICES" || { echo "$FAULT" >&2; exit 2; }`)
-	s.until("simulated")
+	writeFile(t, file, `echo "$CUDA_VISIBLE_DEVICES"; test "${CUDA_VISIBLE_DEVICES#*,}" = "$CUDA_VISIBLE_DEVICES" || { echo "$FAULT" >&2; exit 2; }`)
+	s.waitUntil("simulated")
 	status, _, fault := job(t, s.runURL(), `{}`)
 	must.Hold(t, status == "FAILED" && fault == "no model\n(exit status 2)", status, fault)
 }
@@ -59,7 +59,7 @@ func TestDevRunsCommand(t *testing.T) {
 func TestDevRejectsInvalidHandlers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "notes.txt"), "")
+	writeFile(t, filepath.Join(dir, "notes.txt"), "")
 	for want, args := range map[string][]string{
 		"chmod +x":                       {filepath.Join(dir, "notes.txt")},
 		"doesn't exist":                  {filepath.Join(dir, "nosuch.py")},
@@ -84,12 +84,12 @@ func TestWorkersOfAKilledDeployment(t *testing.T) {
 	home := t.TempDir()
 	data, config := filepath.Join(home, "data"), filepath.Join(home, "jobrunner.yaml")
 	children := filepath.Join(home, "children")
-	put(t, config, "engine: none\nrules:\n  - image: team/worker\n    process: {run: [sh, -c, 'sleep 1000 & echo $! >>"+children+"; wait']}\n")
+	writeFile(t, config, "engine: none\nrules:\n  - image: team/worker\n    process: {run: [sh, -c, 'sleep 1000 & echo $! >>"+children+"; wait']}\n")
 	p := serve(t, environment(home, "GPUCLOUD_API_KEY=k"), "--data="+data, "--config="+config)
 	p.call(http.MethodPost, "/v2/serverless", `{"name": "x", "image": "team/worker", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`, nil)
 	// child waits for the n-th started process and returns its id.
 	child := func(n int) (pid int) {
-		p.until(fmt.Sprint("the process ", n), func() bool {
+		p.waitUntil(fmt.Sprint("the process ", n), func() bool {
 			text, _ := os.ReadFile(children)
 			pids := strings.Fields(string(text))
 			if len(pids) >= n {
@@ -115,12 +115,12 @@ func TestVolumesOfAKilledDeployment(t *testing.T) {
 	env := environment(home, "GPUCLOUD_API_KEY=k", "TMPDIR="+home)
 	volumes := func() bool { return len(must.Do(exec.Command("find", home, "-name", "volumes").Output())(t)) > 0 }
 	config := filepath.Join(t.TempDir(), "jobrunner.yaml")
-	put(t, config, "engine: none\nrules:\n  - image: team/worker\n    process: {run: [sleep, '1000']}\n")
+	writeFile(t, config, "engine: none\nrules:\n  - image: team/worker\n    process: {run: [sleep, '1000']}\n")
 	p := serve(t, env, "--ephemeral", "--config="+config)
 	var volume struct{ ID string }
 	p.call(http.MethodPost, "/v2/network-volumes", `{"name": "v", "size": 10, "dataCenter": "EU-RO-1"}`, &volume)
 	p.call(http.MethodPost, "/v2/serverless", `{"name": "x", "image": "team/worker", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}, "networkVolumes": ["`+volume.ID+`"]}`, nil)
-	p.until("the volume's folder", volumes)
+	p.waitUntil("the volume's folder", volumes)
 	p.kill()
 	serve(t, env, "--ephemeral").interrupt()
 	must.Hold(t, !volumes(), "the volumes are left")
@@ -133,21 +133,21 @@ func isRunning(pid int) bool {
 }
 
 // runURL returns the URL that runs a job on the deployment of jobrunner dev.
-func (s *transcript) runURL() string { return s.until(`http://\S+/runsync`) }
+func (s *transcript) runURL() string { return s.waitUntil(`http://\S+/runsync`) }
 
 // dev prints the result of each job of a client. It prints the result of its --input job once.
 func TestDevPrintsResults(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "my handler.sh")
-	put(t, file, `read input; case "$input" in *fail*) echo "no model" >&2; exit 2;; esac; echo '"done"'`)
+	writeFile(t, file, `read input; case "$input" in *fail*) echo "no model" >&2; exit 2;; esac; echo '"done"'`)
 	s := startDev(t, file, `--input={"own": 1}`)
-	s.until(`jobrunner job run 'my handler' --input '{}'\n`) // its name
-	own := s.until(`sent \(job [0-9a-z-]{39}\)`)
-	s.until(`JOB   COMPLETED in \S+, after \S+ in the queue ` + regexp.QuoteMeta(strings.TrimPrefix(own, "sent ")) + `\n {15}"done"\n`)
+	s.waitUntil(`jobrunner job run 'my handler' --input '{}'\n`) // its name
+	own := s.waitUntil(`sent \(job [0-9a-z-]{39}\)`)
+	s.waitUntil(`JOB   COMPLETED in \S+, after \S+ in the queue ` + regexp.QuoteMeta(strings.TrimPrefix(own, "sent ")) + `\n {15}"done"\n`)
 	job(t, s.runURL(), `{}`)
-	s.until(`JOB   COMPLETED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n`)
+	s.waitUntil(`JOB   COMPLETED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n`)
 	job(t, s.runURL(), `{"fail": 1}`)
-	s.until(`JOB   FAILED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n {15}no model\n`)
+	s.waitUntil(`JOB   FAILED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n {15}no model\n`)
 	all := s.String()
 	must.Hold(t, strings.Count(all, "COMPLETED") == 2 && strings.Count(all, `"done"`) == 1, "expected each end once", all)
 	s.interrupt()
@@ -164,11 +164,11 @@ def handler(job):
     time.sleep(600)
 runpod.serverless.start({"handler": handler})
 `
-	put(t, file, handler)
+	writeFile(t, file, handler)
 	s := startDev(t, file, "--input={}")
-	s.until(`JOB   progress: a third of it\n`)
-	put(t, file, handler+"# changed\n")
-	s.until(`JOB   cancelled, because the file changed \(job [0-9a-z-]{39}\)\n`)
+	s.waitUntil(`JOB   progress: a third of it\n`)
+	writeFile(t, file, handler+"# changed\n")
+	s.waitUntil(`JOB   cancelled, because the file changed \(job [0-9a-z-]{39}\)\n`)
 	s.interrupt()
 }
 
@@ -176,15 +176,15 @@ runpod.serverless.start({"handler": handler})
 func TestDevShowsAnErrorOnce(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(sdkFolder(t), "handler.py")
-	put(t, file, "import runpod\nprint('loads', flush=True)\nraise SystemExit('no model here')\n")
+	writeFile(t, file, "import runpod\nprint('loads', flush=True)\nraise SystemExit('no model here')\n")
 	s := startDev(t, file)
-	s.until(`(?s)no model here\n.*the same error again\n.*the same error again\n`)
+	s.waitUntil(`(?s)no model here\n.*the same error again\n.*the same error again\n`)
 	all := s.String()
 	must.Hold(t, strings.Count(all, "no model here") == 1, "the error is shown again", all)
-	put(t, file, "import runpod\nprint('loads', flush=True)\nraise SystemExit('no disk here')\n")
-	s.until(`(?s)no disk here\n.*the same error again\n`)
-	put(t, file, "import runpod\nprint('loads', flush=True)\nrunpod.serverless.start({'handler': lambda job: 1})\n")
-	s.until(`(?s)no disk here\n.*│     loads\n.*--- Starting`)
+	writeFile(t, file, "import runpod\nprint('loads', flush=True)\nraise SystemExit('no disk here')\n")
+	s.waitUntil(`(?s)no disk here\n.*the same error again\n`)
+	writeFile(t, file, "import runpod\nprint('loads', flush=True)\nrunpod.serverless.start({'handler': lambda job: 1})\n")
+	s.waitUntil(`(?s)no disk here\n.*│     loads\n.*--- Starting`)
 	s.interrupt()
 }
 
@@ -192,7 +192,7 @@ func TestDevShowsAnErrorOnce(t *testing.T) {
 func TestDevPrintsChunkHint(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(sdkFolder(t), "handler.py")
-	put(t, file, `import runpod
+	writeFile(t, file, `import runpod
 def handler(job):
     yield {"a": 1}
     yield {"a": 2}
@@ -208,7 +208,7 @@ runpod.serverless.start({"handler": handler})
 func TestDevOnceListens(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "one.sh")
-	put(t, file, "echo 1")
+	writeFile(t, file, "echo 1")
 	if l, err := net.Listen("tcp", "127.0.0.1:8420"); err == nil { // otherwise another process uses it
 		defer l.Close()
 	}
@@ -229,16 +229,16 @@ func TestSecondInterruptKillsJobs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file, child := filepath.Join(dir, "blocks.sh"), filepath.Join(dir, "child")
-	put(t, file, "sleep 1000 & echo $! >"+child+".part; mv "+child+".part "+child+"; wait")
+	writeFile(t, file, "sleep 1000 & echo $! >"+child+".part; mv "+child+".part "+child+"; wait")
 	s := startDev(t, file, "--input={}")
 	var pid int
-	until(t, "the job's child", func() bool {
+	waitUntil(t, "the job's child", func() bool {
 		text, _ := os.ReadFile(child)
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 		return pid != 0
 	})
 	must.Succeed(t, s.cmd.Process.Signal(os.Interrupt))
-	s.until(`stopping: running jobs \(1\) have 3s to end, .*; Ctrl-C again ends them at once\n`)
+	s.waitUntil(`stopping: running jobs \(1\) have 3s to end, .*; Ctrl-C again ends them at once\n`)
 	s.interrupt()
 	must.Hold(t, !isRunning(pid), "the child", pid, "outlives jobrunner dev")
 }

@@ -36,12 +36,12 @@ func TestDoctor(t *testing.T) {
 	taken := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "bad.yaml"), "rules: [{image: a, nonsense: 1}]\n")
-	put(t, filepath.Join(dir, "good.yaml"), "engine: none\nrules: [{image: a, command: {run: [/bin/cat]}}]\n")
-	put(t, filepath.Join(dir, "rules.yaml"), "rules: [{image: a, command: {run: [/bin/cat]}}]\n")
-	put(t, filepath.Join(dir, "file"), "")
+	writeFile(t, filepath.Join(dir, "bad.yaml"), "rules: [{image: a, nonsense: 1}]\n")
+	writeFile(t, filepath.Join(dir, "good.yaml"), "engine: none\nrules: [{image: a, command: {run: [/bin/cat]}}]\n")
+	writeFile(t, filepath.Join(dir, "rules.yaml"), "rules: [{image: a, command: {run: [/bin/cat]}}]\n")
+	writeFile(t, filepath.Join(dir, "file"), "")
 	must.Succeed(t, os.Mkdir(filepath.Join(dir, "damaged"), 0o700))
-	put(t, filepath.Join(dir, "damaged", "jobrunner.db"), strings.Repeat("damaged", 1000))
+	writeFile(t, filepath.Join(dir, "damaged", "jobrunner.db"), strings.Repeat("damaged", 1000))
 	bare := []string{"PATH=" + dir, "HOME=" + dir}
 	checks := []string{"GPUs", "PostgreSQL", "Python", "Terraform", "address", "clock", "data folder", "database", "images", "open files"}
 	for name, c := range map[string]struct {
@@ -97,7 +97,7 @@ func TestDoctorAdvisesAVirtualEnvironment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	program := filepath.Join(dir, "python3")
-	put(t, program, "#!/bin/sh\necho 3.12.1 False\n")
+	writeFile(t, program, "#!/bin/sh\necho 3.12.1 False\n")
 	must.Succeed(t, os.Chmod(program, 0o700))
 	for _, c := range []struct{ env, remedy string }{
 		{"NONE=", "cd " + workingDir(t) + " && python3 -m venv .venv && .venv/bin/pip install runpod"},

@@ -35,7 +35,7 @@ func TestJob(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	script := filepath.Join(home, "logs.sh")
-	put(t, script, `echo before >&2
+	writeFile(t, script, `echo before >&2
 echo "{\"requestId\": \"$GPUCLOUD_JOB_ID\", \"message\": \"begins\", \"level\": \"INFO\"}" >&2
 echo between >&2
 echo "{\"requestId\": \"$GPUCLOUD_JOB_ID\", \"message\": \"ends\", \"level\": \"INFO\"}" >&2
@@ -43,15 +43,15 @@ echo last >&2
 echo '{"done": true}'
 `)
 	chatty := filepath.Join(home, "chatty.sh")
-	put(t, chatty, `line() { echo "{\"requestId\": \"$GPUCLOUD_JOB_ID\", \"message\": \"$1\", \"level\": \"INFO\"}" >&2; }
+	writeFile(t, chatty, `line() { echo "{\"requestId\": \"$GPUCLOUD_JOB_ID\", \"message\": \"$1\", \"level\": \"INFO\"}" >&2; }
 line begins
 padding=$(printf '%01000d' 0)
 i=0; while [ $i -lt 1500 ]; do echo "print $i $padding" >&2; i=$((i+1)); done # more than the 1 MiB that is kept
 line ends
 `)
 	lingers := filepath.Join(home, "lingers.sh")
-	put(t, lingers, "echo began with $GPUCLOUD_JOB_ID >&2\necho goes on >&2\nsleep 1000\n")
-	put(t, filepath.Join(home, "jobrunner.yaml"), "engine: none\nrules:\n  - image: team/lingers\n    command: {run: [sh, "+lingers+"]}\n  - image: team/logs\n    command: {run: [sh, "+script+"]}\n  - image: team/chatty\n    command: {run: [sh, "+chatty+"]}\n")
+	writeFile(t, lingers, "echo began with $GPUCLOUD_JOB_ID >&2\necho goes on >&2\nsleep 1000\n")
+	writeFile(t, filepath.Join(home, "jobrunner.yaml"), "engine: none\nrules:\n  - image: team/lingers\n    command: {run: [sh, "+lingers+"]}\n  - image: team/logs\n    command: {run: [sh, "+script+"]}\n  - image: team/chatty\n    command: {run: [sh, "+chatty+"]}\n")
 	p := serve(t, environment(home), "--config="+filepath.Join(home, "jobrunner.yaml"), "--limits=off")
 	key := strings.TrimSpace(mustPrint(t, environment(home), "keys", "add", "test"))
 	c := p.client(key)
@@ -65,10 +65,10 @@ line ends
 	// The key comes from the data folder, because the deployment is on this machine.
 	j := jobCommands{t, environment(home, "GPUCLOUD_BASE_URL="+p.url)}
 	file := filepath.Join(home, "input.json")
-	put(t, file, `{"input": {"op": "echo", "from": "file"}, "policy": {"lowPriority": false}}`)
+	writeFile(t, file, `{"input": {"op": "echo", "from": "file"}, "policy": {"lowPriority": false}}`)
 
 	endless := filepath.Join(home, "endless")
-	put(t, endless, "")
+	writeFile(t, endless, "")
 	must.Succeed(t, os.Truncate(endless, 65<<20))
 	t.Run("one command", func(t *testing.T) {
 		for name, c := range map[string]struct {
@@ -182,7 +182,7 @@ line ends
 		// The id of a job may be anywhere in a line. While it runs, its log continues to the end.
 		lasting, _, _ := j.run("", "run", "lingers", "--detach")
 		lasting = strings.TrimSpace(lasting)
-		p.until("the job has logged", func() bool {
+		p.waitUntil("the job has logged", func() bool {
 			out, _, _ := j.run("", "logs", "lingers", lasting)
 			return strings.Contains(out, "began with "+lasting) && strings.Contains(out, "goes on")
 		})
@@ -221,7 +221,7 @@ line ends
 			var errs bytes.Buffer
 			cmd.Env, cmd.Stderr = j.env, &errs
 			must.Succeed(t, cmd.Start())
-			p.until("a job runs", func() bool {
+			p.waitUntil("a job runs", func() bool {
 				h, err := c.Jobs.Health(t.Context(), ids["any"])
 				return err == nil && h.Jobs.InProgress == 1
 			})
@@ -236,7 +236,7 @@ line ends
 
 	t.Run("a data folder without a key", func(t *testing.T) {
 		dir := filepath.Join(home, "keyless")
-		put(t, filepath.Join(home, "key"), "a-key-of-its-own")
+		writeFile(t, filepath.Join(home, "key"), "a-key-of-its-own")
 		p := serve(t, environment(home), "--data="+dir, "--api-key-file="+filepath.Join(home, "key"))
 		j := jobCommands{t, environment(home, "GPUCLOUD_BASE_URL="+p.url)}
 		for of, want := range map[string]string{dir: "the data folder " + dir + " has none, because its jobrunner was started with --api-key-file or GPUCLOUD_API_KEY: set GPUCLOUD_API_KEY to that key",

@@ -80,7 +80,7 @@ func testKills(t *testing.T, kills int, env []string, args ...string) {
 	var health struct {
 		Jobs struct{ Completed, Failed, InProgress, InQueue int }
 	}
-	until(t, "the end of the jobs that were not acknowledged", func() bool {
+	waitUntil(t, "the end of the jobs that were not acknowledged", func() bool {
 		p.call(http.MethodGet, "/v2/"+endpoint+"/health", "", &health)
 		return health.Jobs.InQueue+health.Jobs.InProgress == 0
 	})
@@ -171,7 +171,7 @@ func (p *process) writeVolume(ctx context.Context, method, path, body string) (i
 // counts as a retry.
 func awaitOutput(t testing.TB, c *api.Client, endpoint, id, output string) {
 	t.Helper()
-	until(t, "the end of "+id, func() bool {
+	waitUntil(t, "the end of "+id, func() bool {
 		job, err := c.Jobs.Status(t.Context(), endpoint, id)
 		if err != nil || job.Finished() && (job.Status != "COMPLETED" || string(job.Output) != output || job.Retries > 1) {
 			t.Fatalf("job %s is %s with %s after %d retries, %v", id, job.Status, job.Output, job.Retries, err)

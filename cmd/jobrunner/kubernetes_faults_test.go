@@ -97,7 +97,7 @@ func (c *inCluster) underLoad(fault func(), volume string) (all account) {
 			}
 		})
 	}
-	c.until("work on both nodes", func() bool {
+	c.waitUntil("work on both nodes", func() bool {
 		for _, pod := range c.pods() {
 			var spec struct{ NodeName string }
 			must.Succeed(c.t, json.Unmarshal(pod.Spec, &spec))

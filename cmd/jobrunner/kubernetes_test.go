@@ -49,7 +49,7 @@ func prepareInCluster(t *testing.T, env ...string) *inCluster {
 	t.Helper()
 	k := containers.StartKubernetes(t)
 	c := &inCluster{test: t, cluster: k, gateway: k.NewGateway(t), containerDeployment: &containerDeployment{testDeployment: &testDeployment{home: t.TempDir(), env: env}}}
-	put(t, filepath.Join(c.home, "jobrunner.yaml"), fmt.Sprintf(`executor: kubernetes
+	writeFile(t, filepath.Join(c.home, "jobrunner.yaml"), fmt.Sprintf(`executor: kubernetes
 kubernetes:
   kubeconfig: %s
   url: %s
@@ -113,7 +113,7 @@ type clusterPod struct {
 // awaitEmpty waits until the cluster has no object of the endpoint.
 func (c *inCluster) awaitEmpty() {
 	c.t.Helper()
-	c.until("the removal of the Pods", func() bool { return len(c.pods()) == 0 && len(c.secrets()) == 0 })
+	c.waitUntil("the removal of the Pods", func() bool { return len(c.pods()) == 0 && len(c.secrets()) == 0 })
 }
 
 // Workers are Pods of a real cluster: they get their arguments, variables and a GPU of the requested
@@ -192,7 +192,7 @@ func clusterLife(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		ids = append(ids, c.submit(`{"name": "`+name+`", "wait": "never"}`))
 	}
-	c.until("three Pods", func() bool { return len(c.pods()) == 3 })
+	c.waitUntil("three Pods", func() bool { return len(c.pods()) == 3 })
 	for _, id := range ids {
 		c.call(http.MethodPost, "/v2/"+c.endpoint+"/cancel/"+id, "", nil)
 		job := c.awaitEnd(id)
@@ -200,7 +200,7 @@ func clusterLife(t *testing.T) {
 	}
 	// A running job keeps the variables of its release; the next one has the new ones.
 	before := c.submit(`{"name": "before", "ms": 5000, "env": ["TOKEN"]}`)
-	c.until("the job of the release before", func() bool {
+	c.waitUntil("the job of the release before", func() bool {
 		job, err := c.client("k").Jobs.Status(t.Context(), c.endpoint, before)
 		return err == nil && job.Status == "IN_PROGRESS"
 	})
@@ -224,7 +224,7 @@ func clusterRefusals(t *testing.T) {
 		{`"image": "` + clusterImage + `", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "args": "no-such-program"`, "no-such-program"},
 	} {
 		c.createEndpoint("/v2/serverless", `{"name": "e", `+refused.members+`, "workers": {"min": 1, "max": 1}}`)
-		c.until("a worker's reason: "+refused.reason, func() bool {
+		c.waitUntil("a worker's reason: "+refused.reason, func() bool {
 			_, workers := c.get("/v2/serverless/" + c.endpoint + "/workers")
 			return strings.Contains(workers, refused.reason)
 		})
@@ -262,7 +262,7 @@ func clusterKill(t *testing.T) {
 	must.Hold(t, len(owners) == 1 && owners[0].Kind == "Pod" && owners[0].Name == "jobrunner-0", "owners", owners)
 	c.begin()
 	c.awaitCompletion(c.submit(`{"name": "two"}`))
-	c.until("one Pod", func() bool { now := c.pods(); return len(now) == 1 && now[0].Metadata.Name != before[0].Metadata.Name })
+	c.waitUntil("one Pod", func() bool { now := c.pods(); return len(now) == 1 && now[0].Metadata.Name != before[0].Metadata.Name })
 	c.interrupt()
 	c.awaitEmpty()
 }
@@ -290,7 +290,7 @@ func clusterPods(t *testing.T) {
 	must.Hold(t, now.Runtime != nil && len(now.Runtime.Ports) == 1 && now.Runtime.Ports[0].IP == p.Runtime.Ports[0].IP, now)
 	c.podLog(id, "?source=system&tail=5000", "adopted the pod's container, which had kept running", nil)
 	n := c.expectNumbers(id, 0)
-	c.until("further lines", func() bool { return c.expectNumbers(id, 0) > n })
+	c.waitUntil("further lines", func() bool { return c.expectNumbers(id, 0) > n })
 	if now := c.podsWithLabel("pod", id); len(now) != 1 || now[0].Metadata.Name != before[0].Metadata.Name {
 		t.Errorf("the Pod was %s and is %s", before[0].Metadata.Name, now)
 	}
@@ -298,16 +298,16 @@ func clusterPods(t *testing.T) {
 	c.podLog(id, "", "disk 1 volume 2 red", nil)
 	c.act(id, "stop")
 	c.awaitPodStatus(id, "EXITED")
-	c.until("the removal", func() bool { return len(c.podsWithLabel("pod", id)) == 0 })
+	c.waitUntil("the removal", func() bool { return len(c.podsWithLabel("pod", id)) == 0 })
 	c.act(id, "start")
 	c.podLog(id, "", "disk 1 volume 3 red", nil)
 	c.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
-	c.until("an empty volume", func() bool { // the log may have dropped old lines
+	c.waitUntil("an empty volume", func() bool { // the log may have dropped old lines
 		starts := c.logLinesAfter(id, "disk")
 		return len(starts) > 0 && starts[len(starts)-1] == "1 volume 1 red"
 	})
 	c.act(id, "terminate")
-	c.until("the removal", func() bool {
+	c.waitUntil("the removal", func() bool {
 		return len(c.podsWithLabel("pod", id)) == 0 && c.cluster.ClaimSize(t, "gpucloud-pod-"+id) == ""
 	})
 
@@ -335,11 +335,11 @@ func clusterVolumes(t *testing.T) {
 	claim := "gpucloud-volume-" + volume
 	must.Equal(t, c.cluster.ClaimSize(t, claim), "10G", "the size of the claim")
 	c.call(http.MethodPatch, "/v2/network-volumes/"+volume, `{"size": 20}`, nil)
-	c.until("a larger claim", func() bool { return c.cluster.ClaimSize(t, claim) == "20G" })
+	c.waitUntil("a larger claim", func() bool { return c.cluster.ClaimSize(t, claim) == "20G" })
 	c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
 	c.awaitEmpty()
 	c.call(http.MethodDelete, "/v2/network-volumes/"+volume, "", nil)
-	c.until("no claim", func() bool { return c.cluster.ClaimSize(t, claim) == "" })
+	c.waitUntil("no claim", func() bool { return c.cluster.ClaimSize(t, claim) == "" })
 	c.interrupt()
 }
 
@@ -388,14 +388,14 @@ func clusterOfPods(t *testing.T) {
 	c.kill()
 	c.cluster.DeletePod(t, before[0])
 	c.begin()
-	c.until("another primary", func() bool {
+	c.waitUntil("another primary", func() bool {
 		now := podsOf(red)
 		return len(now) == 2 && now[0] != before[0] && now[1] != before[1]
 	})
 	exchange(red, 2)
 	members := c.members(red)
 	c.call(http.MethodDelete, "/v2/clusters/"+red, "", nil)
-	c.until("the removal", func() bool {
+	c.waitUntil("the removal", func() bool {
 		return !slices.ContainsFunc(members, func(m memberFacts) bool { return len(c.podsWithLabel("pod", m.ID)) > 0 })
 	})
 	c.interrupt()

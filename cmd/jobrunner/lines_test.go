@@ -15,13 +15,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// slow is a writer that accepts one write per token.
-type slow struct {
+// slowWriter is a writer that accepts one write per token.
+type slowWriter struct {
 	tokens chan struct{}
 	writes []string
 }
 
-func (s *slow) Write(p []byte) (int, error) {
+func (s *slowWriter) Write(p []byte) (int, error) {
 	<-s.tokens
 	s.writes = append(s.writes, string(p))
 	return len(p), nil
@@ -30,7 +30,7 @@ func (s *slow) Write(p []byte) (int, error) {
 // Lines keep their order, and lines that arrive during a write or the pause after it are combined.
 func TestLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		to := &slow{tokens: make(chan struct{}, 10)}
+		to := &slowWriter{tokens: make(chan struct{}, 10)}
 		l := newAsyncWriter(to)
 		for i := range 3 {
 			fmt.Fprintln(l, i)
@@ -54,7 +54,7 @@ func TestLines(t *testing.T) {
 // If the writer is slow, Write blocks and no line is lost.
 func TestLinesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		to := &slow{tokens: make(chan struct{})}
+		to := &slowWriter{tokens: make(chan struct{})}
 		l := newAsyncWriter(to)
 		var writers sync.WaitGroup
 		line, written := strings.Repeat("x", 1023)+"\n", 0

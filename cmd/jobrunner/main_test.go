@@ -118,8 +118,8 @@ func queue(t testing.TB, c *api.Client, name, image string, maxWorkers int64) (i
 	return e.ID
 }
 
-// until polls a condition on other processes.
-func until(t testing.TB, what string, done func() bool) {
+// waitUntil polls a condition on other processes.
+func waitUntil(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -132,15 +132,15 @@ func until(t testing.TB, what string, done func() bool) {
 	}
 }
 
-func (p *process) until(what string, done func() bool) {
+func (p *process) waitUntil(what string, done func() bool) {
 	p.t.Helper()
-	until(p.t, what, done)
+	waitUntil(p.t, what, done)
 }
 
 // untilAnswers waits until the server at a URL answers with a text.
 func (p *process) untilAnswers(url, want string) {
 	p.t.Helper()
-	p.until("an answer of "+url, func() bool {
+	p.waitUntil("an answer of "+url, func() bool {
 		resp, err := http.Get(url) //nolint:noctx // the server ends the response
 		if err != nil {
 			return false
@@ -182,7 +182,7 @@ func (p *process) get(path string) (status int, body string) {
 	return resp.StatusCode, text
 }
 
-func put(t testing.TB, file, text string) {
+func writeFile(t testing.TB, file, text string) {
 	t.Helper()
 	must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 }
@@ -264,15 +264,15 @@ func TestKeyFromAFile(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	file, data := filepath.Join(home, "the key of $1"), filepath.Join(home, "data")
-	put(t, file, "mine\n")
+	writeFile(t, file, "mine\n")
 	p := serve(t, environment(home, "GPUCLOUD_API_KEY_FILE="+file), "--data="+data)
 	must.Do(p.client("mine").NetworkVolumes.List(t.Context()))(t)
 	if text := strings.Join(p.greeted, "\n"); strings.Contains(text, "mine") || !strings.Contains(text, "$(cat '"+file+"')") {
 		t.Errorf("the greeting prints the key, or lacks the file:\n%s", text)
 	}
 	must.ErrorIs(t, must.Err(os.Stat(filepath.Join(data, "api-key"))), os.ErrNotExist, "the key is in the data folder")
-	put(t, file, "two words\n")
-	put(t, file+"-endless", "")
+	writeFile(t, file, "two words\n")
+	writeFile(t, file+"-endless", "")
 	must.Succeed(t, os.Truncate(file+"-endless", 65<<20))
 	for reason, env := range map[string][]string{
 		"expected one line with the key": environment(home),
@@ -297,7 +297,7 @@ func TestRefusals(t *testing.T) {
 	running := serve(t, env, "--data="+data)
 	address := strings.TrimPrefix(running.url, "http://")
 	twoKeys := emptyKey(t)
-	put(t, filepath.Join(twoKeys, "api-key"), "one\ntwo\n")
+	writeFile(t, filepath.Join(twoKeys, "api-key"), "one\ntwo\n")
 	for text, args := range map[string][]string{
 		"--allow-remote":                             {"--listen=0.0.0.0:0"},
 		"other machines can reach":                   {"--listen=:0"},
@@ -338,7 +338,7 @@ func TestRefusals(t *testing.T) {
 		must.Hold(t, strings.Contains(output, text) && !strings.Contains(output, "planted-password"), args, "said", output, "not", text)
 	}
 	file := filepath.Join(home, "file")
-	put(t, file, "")
+	writeFile(t, file, "")
 	for _, args := range [][]string{{"serve", "--listen=127.0.0.1:0"}, {"keys", "list"}, {"backup", filepath.Join(home, "copy")}, {"job", "purge", "any"}} {
 		if output := mustFail(t, environment(home), append(args, "--data="+file)...); !strings.Contains(output, "invalid --data "+file+": expected a folder, got a file") {
 			t.Errorf("%v with a file as the data folder: said %q", args, output)
@@ -349,6 +349,6 @@ func TestRefusals(t *testing.T) {
 func emptyKey(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "api-key"), "\n")
+	writeFile(t, filepath.Join(dir, "api-key"), "\n")
 	return dir
 }

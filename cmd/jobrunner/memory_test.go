@@ -117,7 +117,7 @@ func TestOutputsShareMemory(t *testing.T) {
 	c, id := p.client("k"), p.endpoint("builtin/conformance")
 	job := must.Do(c.Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{"op":"bytes","n":20000000}`)}))(t)
 	size := 0
-	until(t, "the output", func() bool {
+	waitUntil(t, "the output", func() bool {
 		job := must.Do(c.Jobs.Status(t.Context(), id, job.ID))(t)
 		size = len(job.Output)
 		return size > 0

@@ -78,7 +78,7 @@ func (h *history) settle(difference func() string) {
 			h.t.Log(found)
 		}
 	}()
-	h.until("the model's state", func() bool { found = difference(); return found == "" })
+	h.waitUntil("the model's state", func() bool { found = difference(); return found == "" })
 }
 
 // processDifference returns a difference between running pods and their processes: each pod has one,

@@ -57,7 +57,7 @@ func startNodes(t *testing.T, n int) *nodes {
 	u := must.Do(url.Parse(c.server.URL))(t)
 	home := t.TempDir()
 	password := filepath.Join(home, "pgpass")
-	put(t, password, u.Host+":*:"+u.User.Username()+":"+pgtest.Password+"\n")
+	writeFile(t, password, u.Host+":*:"+u.User.Username()+":"+pgtest.Password+"\n")
 	u.User = url.User(u.User.Username())
 	c.env = environment(home, "GPUCLOUD_API_KEY=k", "PGPASSFILE="+password)
 	c.args = []string{"--limits=off", "--engine=" + u.String(), "--engine-connections=6"}
@@ -103,7 +103,7 @@ func (c *nodes) query(dest any, query string, args ...any) error {
 // leader returns the node that leads an endpoint.
 func (c *nodes) leader(endpoint string) (leader int) {
 	c.t.Helper()
-	until(c.t, "a node to lead the endpoint "+endpoint, func() bool {
+	waitUntil(c.t, "a node to lead the endpoint "+endpoint, func() bool {
 		var at string
 		err := c.query(&at, "SELECT url FROM leads JOIN processes ON processes.id = leads.process WHERE endpoint = $1", endpoint)
 		leader = slices.IndexFunc(c.all, func(p *process) bool { return p.url == at })
@@ -238,7 +238,7 @@ func TestNodesUnderFaults(t *testing.T) {
 	awaitTakeover := func(c *nodes, from int) {
 		c.t.Helper()
 		begun := time.Now()
-		until(c.t, "another node to take over", func() bool { return c.leader(endpoint) != from })
+		waitUntil(c.t, "another node to take over", func() bool { return c.leader(endpoint) != from })
 		c.t.Logf("another node leads after %s", time.Since(begun).Round(100*time.Millisecond))
 		time.Sleep(time.Second)
 	}
@@ -315,7 +315,7 @@ func TestEnginePassword(t *testing.T) {
 	t.Parallel()
 	engine := pgtest.Start(t)
 	file := filepath.Join(t.TempDir(), "engine")
-	put(t, file, engine+"\n")
+	writeFile(t, file, engine+"\n")
 	u := must.Do(url.Parse(engine))(t)
 	u.User = url.User(u.User.Username())
 	for name, given := range map[string]struct {

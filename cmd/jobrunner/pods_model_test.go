@@ -118,7 +118,7 @@ func (m *podModels) end(p *podModel) {
 	}
 	p.shouldRun, p.ended = false, strconv.Itoa(m.random.IntN(2)*7)
 	m.note("%s: its program ends with %s", p.name, p.ended)
-	put(m.t, filepath.Join(p.volume, "exit"), p.ended)
+	writeFile(m.t, filepath.Join(p.volume, "exit"), p.ended)
 }
 
 func (m *podModels) expect(err error, refused bool, status string) {
@@ -237,7 +237,7 @@ func (m *podModels) apply(p *podModel, action string) {
 		p.marked = p.marked && p.network
 	case "terminate":
 		m.pods = slices.DeleteFunc(m.pods, func(other *podModel) bool { return other == p })
-		m.until("the removal of its folder", func() bool {
+		m.waitUntil("the removal of its folder", func() bool {
 			_, err := os.Stat(filepath.Join(m.home, "data", "pods", p.id))
 			return os.IsNotExist(err)
 		})
@@ -255,7 +255,7 @@ func (m *podModels) settle() {
 		_, err := os.Stat(filepath.Join(p.volume, "mark"))
 		must.Require(m.t, (err == nil) == p.marked, "the volume of", p.name, "has the mark:", err == nil, "want", p.marked)
 		if p.shouldRun && !p.marked && m.getPod(p.id).Status == "RUNNING" {
-			put(m.t, filepath.Join(p.volume, "mark"), "")
+			writeFile(m.t, filepath.Join(p.volume, "mark"), "")
 			p.marked = true
 		}
 	}

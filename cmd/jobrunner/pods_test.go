@@ -74,10 +74,10 @@ func newPods(t *testing.T, args ...string) *testDeployment {
 func preparePods(t *testing.T) *testDeployment {
 	t.Helper()
 	h := &testDeployment{home: t.TempDir(), dir: t.TempDir()}
-	put(t, filepath.Join(h.dir, "pod.sh"), podScript)
-	put(t, filepath.Join(h.dir, "server.py"), podServer)
-	put(t, filepath.Join(h.dir, "member.py"), clusterProgram)
-	put(t, filepath.Join(h.home, "jobrunner.yaml"), `engine: none
+	writeFile(t, filepath.Join(h.dir, "pod.sh"), podScript)
+	writeFile(t, filepath.Join(h.dir, "server.py"), podServer)
+	writeFile(t, filepath.Join(h.dir, "member.py"), clusterProgram)
+	writeFile(t, filepath.Join(h.home, "jobrunner.yaml"), `engine: none
 rules:
   - image: team/pod
     process: {run: [sh, `+filepath.Join(h.dir, "pod.sh")+`], template: args}
@@ -114,14 +114,14 @@ func (h *testDeployment) awaitPodStatus(id, status string) (p podFacts) {
 			h.t.Logf("the pod was last %s", text)
 		}
 	}()
-	h.until(status+" of the pod "+id, func() bool { p = h.getPod(id); return p.Status == status })
+	h.waitUntil(status+" of the pod "+id, func() bool { p = h.getPod(id); return p.Status == status })
 	return p
 }
 
 // awaitReason waits until a pod's reason contains a text.
 func (h *testDeployment) awaitReason(id, part string) {
 	h.t.Helper()
-	h.until("the reason "+part, func() bool {
+	h.waitUntil("the reason "+part, func() bool {
 		p := h.getPod(id)
 		return p.Status == "PROVISIONING" && p.Reason != nil && strings.Contains(*p.Reason, part)
 	})
@@ -180,8 +180,8 @@ func TestPodIsAProcess(t *testing.T) {
 	h := newPods(t, "--simulate-gpus=l4x2")
 	id := h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2},"args":"'one two' three","env":{"COLOR":"red"},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
 	p := h.awaitPodStatus(id, "RUNNING")
-	h.until("its start", func() bool { return len(h.recordedStarts(id)) == 1 })
-	h.until("the utilization of its GPUs", func() bool { // is sampled after the start
+	h.waitUntil("its start", func() bool { return len(h.recordedStarts(id)) == 1 })
+	h.waitUntil("the utilization of its GPUs", func() bool { // is sampled after the start
 		p = h.getPod(id)
 		return p.Runtime != nil && len(p.Runtime.GPUs) == 2 && p.Runtime.GPUs[0].Util >= 50
 	})
@@ -248,12 +248,12 @@ func TestPodsWait(t *testing.T) {
 
 	// A worker and a pod never share a GPU.
 	h.createEndpoint("/v2/serverless", `{"name":"e","image":"team/pod","gpu":{"pools":["ADA_24"],"count":1},"workers":{"min":1,"max":1}}`)
-	h.until("a worker that waits", func() bool {
+	h.waitUntil("a worker that waits", func() bool {
 		_, text := h.get("/v2/serverless/" + h.endpoint + "/workers")
 		return strings.Contains(text, `"THROTTLED"`)
 	})
 	h.act(first, "stop")
-	h.until("a worker with the GPU", func() bool {
+	h.waitUntil("a worker with the GPU", func() bool {
 		_, text := h.get("/v2/serverless/" + h.endpoint + "/workers")
 		return strings.Contains(text, `"gpuTypeId":"NVIDIA L4"`)
 	})
@@ -272,7 +272,7 @@ func TestPodsVolumeAndActions(t *testing.T) {
 	expectStart := func(want int) {
 		t.Helper()
 		n = want
-		h.until(fmt.Sprintf("start %d", want), func() bool { return len(h.recordedStarts(id)) == want })
+		h.waitUntil(fmt.Sprintf("start %d", want), func() bool { return len(h.recordedStarts(id)) == want })
 		h.awaitPodStatus(id, "RUNNING")
 	}
 	expectStart(1)
@@ -297,13 +297,13 @@ func TestPodsVolumeAndActions(t *testing.T) {
 	expectStart(1) // with an empty volume
 	h.call(http.MethodPost, "/v1/pods/"+id+"/stop", "", nil)
 	h.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
-	h.until("the wiped volume", func() bool { return len(h.recordedStarts(id)) == 0 })
+	h.waitUntil("the wiped volume", func() bool { return len(h.recordedStarts(id)) == 0 })
 	p = h.getPod(id)
 	must.Hold(t, p.Status == "EXITED", "a reset started the pod", p)
 	h.act(id, "start")
 	expectStart(1)
 	h.call(http.MethodDelete, "/v2/pods/"+id, "", nil)
-	h.until("the removal of its folder", func() bool {
+	h.waitUntil("the removal of its folder", func() bool {
 		_, err := os.Stat(filepath.Dir(h.volumeOf(id)))
 		return os.IsNotExist(err)
 	})
@@ -316,7 +316,7 @@ func TestPodsThatEnd(t *testing.T) {
 	id := h.createPod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
 	for status, want := range map[string]string{"0": "EXITED", "7": "ERROR"} {
 		h.awaitPodStatus(id, "RUNNING")
-		put(t, filepath.Join(h.volumeOf(id), "exit"), status)
+		writeFile(t, filepath.Join(h.volumeOf(id), "exit"), status)
 		p := h.awaitPodStatus(id, want)
 		must.Hold(t, p.Reason != nil && *p.Reason == "it ended with exit status "+status, p)
 		h.podLog(id, "?source=system", "the pod ended with exit status "+status, nil)
@@ -337,9 +337,9 @@ func TestPodsNetworkVolume(t *testing.T) {
 	volume := h.createVolume()
 	id := h.createPod(`{"name":"p","image":"team/pod",` + cpu + `,"mounts":{"network":[{"volumeId":"` + volume + `","path":"/n"}]}}`)
 	file := filepath.Join(h.home, "data", "volumes", volume, "starts")
-	h.until("its start", func() bool { _, err := os.Stat(file); return err == nil })
+	h.waitUntil("its start", func() bool { _, err := os.Stat(file); return err == nil })
 	h.call(http.MethodDelete, "/v2/pods/"+id, "", nil)
-	h.until("its end", func() bool { _, err := os.Stat(h.volumeOf(id)); return os.IsNotExist(err) })
+	h.waitUntil("its end", func() bool { _, err := os.Stat(h.volumeOf(id)); return os.IsNotExist(err) })
 	must.Equal(t, must.Err(os.Stat(file)), nil, "the deletion of the pod deleted the network volume")
 }
 
@@ -400,13 +400,13 @@ func TestPodsSurviveAKill(t *testing.T) {
 	h.act(stopped, "stop")
 	h.awaitPodStatus(failed, "ERROR")
 	h.awaitReason(waiting, "nothing on this machine")
-	h.until("its start", func() bool { return len(h.recordedStarts(running)) == 1 })
+	h.waitUntil("its start", func() bool { return len(h.recordedStarts(running)) == 1 })
 	for i, end := range []func(){func() { h.kill() }, func() { h.interrupt() }} {
 		pid := strings.Fields(h.recordedStarts(running)[i])[0]
 		end()
 		h.start(t, "--simulate-gpus=l4x2")
 		h.awaitPodStatus(running, "RUNNING")
-		h.until("its start", func() bool { return len(h.recordedStarts(running)) == i+2 })
+		h.waitUntil("its start", func() bool { return len(h.recordedStarts(running)) == i+2 })
 		h.podLog(running, "?source=system&tail=5000", "starts the pod again", nil)
 		var v1 struct{ LastStatusChange string }
 		h.call(http.MethodGet, "/v1/pods/"+running, "", &v1)

@@ -65,7 +65,7 @@ func prepareContainers(t *testing.T, e *containers.Engine, program, settings str
 	t.Helper()
 	requireImage(t, e)
 	c := &containerDeployment{testDeployment: &testDeployment{home: t.TempDir(), dir: t.TempDir(), env: e.Env}, engine: e}
-	put(t, filepath.Join(c.home, "jobrunner.yaml"), "engine: "+program+"\nrules:\n  - image: '**'\n    container: {"+settings+"}\n")
+	writeFile(t, filepath.Join(c.home, "jobrunner.yaml"), "engine: "+program+"\nrules:\n  - image: '**'\n    container: {"+settings+"}\n")
 	return c
 }
 
@@ -103,7 +103,7 @@ func (c *containerDeployment) submit(input string) (id string) {
 // awaitEnd waits for the end of a job.
 func (c *containerDeployment) awaitEnd(id string) (job api.Job) {
 	c.t.Helper()
-	c.until("the end of "+id, func() bool {
+	c.waitUntil("the end of "+id, func() bool {
 		job = must.Do(c.client("k").Jobs.Status(c.t.Context(), c.endpoint, id))(c.t)
 		return job.Finished()
 	})
@@ -207,7 +207,7 @@ func realContainer(t *testing.T, e *containers.Engine) {
 	if got := e.Output(t, "inspect", "--format", `{{json .Config.Cmd}} {{json .Args}} {{json .Config.Labels}} {{json .Name}}`, all[0]); strings.Contains(got, "planted") {
 		t.Errorf("the command contains secrets: %s", got)
 	}
-	c.until("the worker's usage", func() bool {
+	c.waitUntil("the worker's usage", func() bool {
 		var list struct {
 			Workers []struct{ MemoryBytes, CPUSeconds float64 }
 		}

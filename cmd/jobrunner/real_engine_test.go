@@ -112,7 +112,7 @@ func realStartsThatFail(t *testing.T, e *containers.Engine) {
 		c.createEndpointOf(handlerImage, `"args": `+string(words)+`, "workers": {"min": 1, "max": 1}`)
 		t.Logf("%s: %s", args, c.awaitStartFailure(reason))
 		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
-		c.until("the end of the container", func() bool { return len(c.containers()) == 0 })
+		c.waitUntil("the end of the container", func() bool { return len(c.containers()) == 0 })
 	}
 	c.end()
 }
@@ -123,13 +123,13 @@ func realKills(t *testing.T, e *containers.Engine) {
 	other := newContainerDeployment(t, e, "")
 	other.createEndpointOf(handlerImage, `"workers": {"min": 1, "max": 1}`)
 	beside := other.submit(`{"name": "beside", "wait": "go"}`)
-	other.until("the job of the other jobrunner", func() bool { return len(other.lines("begins")) == 1 })
+	other.waitUntil("the job of the other jobrunner", func() bool { return len(other.lines("begins")) == 1 })
 	theirs := other.containers()
 
 	c := newContainerDeployment(t, e, "")
 	c.createEndpointOf(handlerImage, `"workers": {"min": 1, "max": 1}`)
 	id := c.submit(`{"name": "killed", "wait": "go"}`)
-	c.until("the job", func() bool { return len(c.lines("begins")) == 1 })
+	c.waitUntil("the job", func() bool { return len(c.lines("begins")) == 1 })
 	before := c.containers()
 	must.Require(t, len(before) == 1, "containers:", before)
 	c.kill()
@@ -137,7 +137,7 @@ func realKills(t *testing.T, e *containers.Engine) {
 		t.Logf("the kill itself ended the container: %v", after)
 	}
 	c.start(t)
-	c.until("the job's second begin", func() bool { return len(c.lines("begins")) == 2 })
+	c.waitUntil("the job's second begin", func() bool { return len(c.lines("begins")) == 2 })
 	after := c.containers()
 	must.Hold(t, len(after) == 1 && after[0] != before[0], "containers", after, "before the kill", before)
 	c.release("go")
@@ -158,7 +158,7 @@ func realStop(t *testing.T, e *containers.Engine) {
 	c := newContainerDeployment(t, e, "")
 	c.createEndpointOf(handlerImage, `"workers": {"min": 2, "max": 2}`)
 	soon, late := c.submit(`{"name": "soon", "wait": "soon"}`), c.submit(`{"name": "late", "wait": "late"}`)
-	c.until("both jobs", func() bool { return len(c.lines("begins")) == 2 })
+	c.waitUntil("both jobs", func() bool { return len(c.lines("begins")) == 2 })
 	must.Succeed(t, c.cmd.Process.Signal(syscall.SIGTERM))
 	c.release("soon")
 	must.Equal(t, c.cmd.Wait(), nil, "the jobrunner ended with", &c.stderr)
@@ -194,7 +194,7 @@ func (c *containerDeployment) createBalancer() {
 func (c *containerDeployment) expectBothAnswer() {
 	c.t.Helper()
 	answered := map[string]bool{}
-	c.until("answers of both workers", func() bool {
+	c.waitUntil("answers of both workers", func() bool {
 		status, body := c.get("/v2/" + c.endpoint + "/some/path")
 		who, path, _ := strings.Cut(body, " ")
 		if status != http.StatusOK || path != "/some/path" {

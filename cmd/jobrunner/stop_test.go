@@ -46,7 +46,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	health := func(endpoint string) api.Health {
 		return must.Do(c.Jobs.Health(t.Context(), endpoint))(t)
 	}
-	p.until("both jobs", func() bool { return health(queueing).Jobs.InQueue == 1 && health(working).Jobs.InProgress == 1 })
+	p.waitUntil("both jobs", func() bool { return health(queueing).Jobs.InQueue == 1 && health(working).Jobs.InProgress == 1 })
 	list := struct{ Requests []struct{ ID string } }{}
 	_, body := p.get("/v2/" + working + "/requests")
 	must.Require(t, json.Unmarshal([]byte(body), &list) == nil && len(list.Requests) == 1, "the jobs are", body)
@@ -54,7 +54,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	held := ask("GET", "/live/v2/"+working+"/status-sync/"+id+"?wait=300000", "")
 	stream := ask("GET", "/live/v2/"+working+"/stream/"+id+"?wait=300000", "")
 	openAI := ask("POST", "/v2/"+queueing+"/openai/v1/chat/completions", `{}`)
-	p.until("the second request", func() bool { return health(queueing).Jobs.InQueue == 2 })
+	p.waitUntil("the second request", func() bool { return health(queueing).Jobs.InQueue == 2 })
 
 	started := time.Now()
 	p.cmd.Process.Signal(syscall.SIGTERM)
@@ -108,10 +108,10 @@ func TestInterruptedStart(t *testing.T) {
 	dir := t.TempDir()
 	python := filepath.Join(dir, ".venv", "bin", "python")
 	must.Succeed(t, os.MkdirAll(filepath.Dir(python), 0o700))
-	put(t, filepath.Join(dir, ".venv", "pyvenv.cfg"), "")
-	put(t, python, "#!/bin/sh\nkill $PPID\nexec sleep 600\n")
+	writeFile(t, filepath.Join(dir, ".venv", "pyvenv.cfg"), "")
+	writeFile(t, python, "#!/bin/sh\nkill $PPID\nexec sleep 600\n")
 	must.Succeed(t, os.Chmod(python, 0o700))
-	put(t, filepath.Join(dir, "handler.py"), "import runpod\n")
+	writeFile(t, filepath.Join(dir, "handler.py"), "import runpod\n")
 	if _, stderr, status := devOnce(t, filepath.Join(dir, "handler.py")); status != 4 || stderr != "jobrunner: interrupted\n" {
 		t.Errorf("dev ended with %d: %s", status, stderr)
 	}

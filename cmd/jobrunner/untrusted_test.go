@@ -32,7 +32,7 @@ func TestTerminalObeysNobody(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		dir := t.TempDir()
 		config := filepath.Join(dir, "jobrunner.yaml")
-		put(t, config, `
+		writeFile(t, config, `
 engine: none
 rules:
   - image: a/b
@@ -61,7 +61,7 @@ rules:
 	}
 	// The same holds for an output, which remains JSON.
 	file := filepath.Join(dir, "prints.sh")
-	put(t, file, `printf '"\342\200\256"\n'`)
+	writeFile(t, file, `printf '"\342\200\256"\n'`)
 	stdout, _, _ := devOnce(t, file)
 	must.Equal(t, stdout, `"\u202e"`+"\n", "the output")
 }
@@ -75,7 +75,7 @@ func TestOutputIsLost(t *testing.T) {
 	}
 	defer full.Close()
 	file := filepath.Join(t.TempDir(), "prints.sh")
-	put(t, file, "echo 1")
+	writeFile(t, file, "echo 1")
 	for command, want := range map[string]int{"version": 1, "keys add ci": 1, "dev --once " + file: 4} {
 		cmd := exec.Command(binary, strings.Fields(command)...)
 		cmd.Env, cmd.Stdout = environment(t.TempDir()), full
@@ -95,7 +95,7 @@ func TestTemplateEnvironmentRunsNoCode(t *testing.T) {
 	mark, config := filepath.Join(dir, "mark"), filepath.Join(dir, "jobrunner.yaml")
 	evil := filepath.Join(dir, "evil.sh")
 	for file, text := range map[string]string{evil: "touch " + mark + "\n", config: "engine: none\nrules:\n  - image: a/b\n    command: {run: [/bin/bash, -c, 'echo 1']}\n"} {
-		put(t, file, text)
+		writeFile(t, file, text)
 	}
 	p := serve(t, environment(dir, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--config="+config)
 	c := p.client("k")

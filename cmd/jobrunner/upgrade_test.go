@@ -32,10 +32,10 @@ func newerVersion(t *testing.T) (overlay string) {
 		text := must.ReadFile(t, source)
 		must.Require(t, strings.Count(string(text), edit[0]) == 1, file, "does not have", edit[0], "once")
 		edited[source] = filepath.Join(dir, file)
-		put(t, edited[source], strings.Replace(string(text), edit[0], edit[1], 1))
+		writeFile(t, edited[source], strings.Replace(string(text), edit[0], edit[1], 1))
 	}
 	overlay = filepath.Join(dir, "overlay.json")
-	put(t, overlay, string(must.Do(json.Marshal(map[string]any{"Replace": edited}))(t)))
+	writeFile(t, overlay, string(must.Do(json.Marshal(map[string]any{"Replace": edited}))(t)))
 	return overlay
 }
 
@@ -79,7 +79,7 @@ func TestRollingUpgrade(t *testing.T) {
 	progress := func() {
 		t.Helper()
 		before := done()
-		until(t, "jobs to complete", func() bool { return done() >= before+20 })
+		waitUntil(t, "jobs to complete", func() bool { return done() >= before+20 })
 	}
 	progress()
 	before := version()

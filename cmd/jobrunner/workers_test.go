@@ -29,8 +29,8 @@ func sdkFolder(t *testing.T) (dir string) {
 	dir = t.TempDir()
 	standin := must.ReadFile(t, "../../jobrunner/workerapi/testdata/standin.py")
 	must.Succeed(t, os.Mkdir(filepath.Join(dir, "runpod"), 0o700))
-	put(t, filepath.Join(dir, "runpod", "__init__.py"), "from . import serverless\n")
-	put(t, filepath.Join(dir, "runpod", "serverless.py"), string(standin))
+	writeFile(t, filepath.Join(dir, "runpod", "__init__.py"), "from . import serverless\n")
+	writeFile(t, filepath.Join(dir, "runpod", "serverless.py"), string(standin))
 	return dir
 }
 
@@ -64,8 +64,8 @@ runpod.serverless.start({"handler": handler})
 func startDeployment(t *testing.T, args ...string) *testDeployment {
 	t.Helper()
 	h := &testDeployment{home: t.TempDir(), dir: sdkFolder(t)}
-	put(t, filepath.Join(h.dir, "handler.py"), trace)
-	put(t, filepath.Join(h.home, "jobrunner.yaml"), "engine: none\nrules:\n  - image: team/handler\n    process: {run: [python3, "+filepath.Join(h.dir, "handler.py")+"]}\n")
+	writeFile(t, filepath.Join(h.dir, "handler.py"), trace)
+	writeFile(t, filepath.Join(h.home, "jobrunner.yaml"), "engine: none\nrules:\n  - image: team/handler\n    process: {run: [python3, "+filepath.Join(h.dir, "handler.py")+"]}\n")
 	h.start(t, args...)
 	return h
 }
@@ -139,7 +139,7 @@ func (h *testDeployment) run(name, wait string) (id string) {
 }
 
 // release lets all jobs that wait for a name continue.
-func (h *testDeployment) release(name string) { put(h.t, filepath.Join(h.dir, name+".go"), "") }
+func (h *testDeployment) release(name string) { writeFile(h.t, filepath.Join(h.dir, name+".go"), "") }
 
 // lines returns the lines that handlers have written to a file.
 func (h *testDeployment) lines(kind string) [][]string {
@@ -159,7 +159,7 @@ func TestFiguresOfAWorker(t *testing.T) {
 	t.Parallel()
 	h := startEndpoint(t, `"gpu": {"pools": ["HOPPER_141"], "count": 2}, "workers": {"min": 0, "max": 1}`, "--simulate-gpus=h200x8")
 	id := h.run("one", "go")
-	h.until("the job", func() bool { return len(h.lines("begins")) > 0 })
+	h.waitUntil("the job", func() bool { return len(h.lines("begins")) > 0 })
 	type device struct {
 		ID, TypeID                                                                string
 		MemoryBytes, MemoryUsedBytes, Utilization, PowerWatts, TemperatureCelsius float64
@@ -173,7 +173,7 @@ func TestFiguresOfAWorker(t *testing.T) {
 			GPUs                    []device
 		}
 	}
-	h.until("the worker's usage", func() bool { // a new process may not have used any
+	h.waitUntil("the worker's usage", func() bool { // a new process may not have used any
 		h.call(http.MethodGet, "/v2/serverless/"+h.endpoint+"/workers", "", &list)
 		return len(list.Workers) != 1 || list.Workers[0].CPUSeconds > 0 && list.Workers[0].MemoryBytes >= 1<<20
 	})
@@ -196,7 +196,7 @@ func TestFiguresOfAWorker(t *testing.T) {
 		}
 	}
 	h.release("go")
-	h.until("the job's end", func() bool {
+	h.waitUntil("the job's end", func() bool {
 		job, err := h.client("k").Jobs.Status(t.Context(), h.endpoint, id)
 		return err == nil && job.Status == "COMPLETED"
 	})
@@ -219,7 +219,7 @@ func TestFiguresOfAWorker(t *testing.T) {
 func (h *testDeployment) awaitResult(id string) (color string, pid, retries int) {
 	h.t.Helper()
 	var job api.Job
-	h.until("the end of "+id, func() bool {
+	h.waitUntil("the end of "+id, func() bool {
 		job = must.Do(h.client("k").Jobs.Status(h.t.Context(), h.endpoint, id))(h.t)
 		return job.Finished()
 	})
@@ -271,7 +271,7 @@ func TestAStopAmongJobs(t *testing.T) {
 			done := h.run("done", "")
 			h.awaitResult(done)
 			running := []string{h.run("first", "go"), h.run("second", "go")}
-			h.until("two jobs", func() bool { return len(h.lines("begins")) == 3 })
+			h.waitUntil("two jobs", func() bool { return len(h.lines("begins")) == 3 })
 			var queued []string
 			for n := range 10 {
 				queued = append(queued, h.run(fmt.Sprint("queued-", n), ""))
@@ -279,7 +279,7 @@ func TestAStopAmongJobs(t *testing.T) {
 			before := h.lines("starts")
 			stop(h)
 			h.start(t)
-			h.until("the jobs that ran", func() bool { return len(h.lines("begins")) >= 5 })
+			h.waitUntil("the jobs that ran", func() bool { return len(h.lines("begins")) >= 5 })
 			for _, words := range before {
 				pid, _ := strconv.Atoi(words[0])
 				must.Hold(t, !isRunning(pid), "the worker", pid, "of the first deployment still runs")

@@ -213,15 +213,15 @@ func TestAdvanceWaitsForTheNetwork(t *testing.T) {
 	}
 }
 
-// patched is a fake time of day that can jump.
-type patched struct{ by atomic.Int64 }
+// jumpingClock is a fake time of day that can jump.
+type jumpingClock struct{ by atomic.Int64 }
 
-func (p *patched) now() time.Time       { return time.Now().Add(time.Duration(p.by.Load())).Round(0) }
-func (p *patched) jump(d time.Duration) { p.by.Add(int64(d)) }
+func (p *jumpingClock) now() time.Time       { return time.Now().Add(time.Duration(p.by.Load())).Round(0) }
+func (p *jumpingClock) jump(d time.Duration) { p.by.Add(int64(d)) }
 
 func TestJump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var day patched
+		var day jumpingClock
 		c := clock.New(day.now)
 		start, total := c.Now(), time.Duration(0)
 		timer := c.NewTimer(time.Hour)

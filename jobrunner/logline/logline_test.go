@@ -115,7 +115,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q has level %q", raw, l.Level)
 		}
 		must.Hold(t, !l.IsPrinted() || l.Text == raw && l.Job == "", raw, "which no logger wrote, is shown as", l)
-		for name, text := range map[string]string{"text": l.Text, "failure": Failure(raw), "headline": Headline(raw)} {
+		for name, text := range map[string]string{"text": l.Text, "failure": ReadableFailure(raw), "headline": Headline(raw)} {
 			must.Hold(t, !utf8.ValidString(raw) || utf8.ValidString(text), name, raw, "is not UTF-8", text)
 			// an invalid byte becomes a character of three
 			must.Hold(t, len(text) <= 3*len(raw)+64, name, "of", len(raw), "bytes has", len(text))
@@ -131,11 +131,11 @@ func FuzzParse(f *testing.F) {
 	)
 }
 
-// End, tail and Shorten respect their limits.
+// LastMessages, tail and Shorten respect their limits.
 func FuzzEnd(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, log string, most int) {
 		most = min(max(most, 8), 1<<16)
-		for name, got := range map[string]string{"the end": End(strings.Split(log, "\n"), 20, most), "the tail": tail(log, most), "the short form": Shorten(log, most)} {
+		for name, got := range map[string]string{"the end": LastMessages(strings.Split(log, "\n"), 20, most), "the tail": tail(log, most), "the short form": Shorten(log, most)} {
 			must.Hold(t, len(got) <= most, name, log, "has", len(got), "bytes, expected at most", most)
 			must.Hold(t, !utf8.ValidString(log) || utf8.ValidString(got), name, log, "cut to", most, "is not UTF-8", got)
 		}

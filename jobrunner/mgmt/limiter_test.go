@@ -70,7 +70,7 @@ func TestSharedQuotas(t *testing.T) {
 	for i := range 2 * quota {
 		sending.Go(func() {
 			h := http.Header{}
-			switch err := both[i%2].limit(context.Background(), "ada", h); {
+			switch err := both[i%2].countAgainstQuotas(context.Background(), "ada", h); {
 			case err == nil:
 				admitted.Add(1)
 			case strings.Contains(err.Error(), "minute window") && h.Get("Retry-After") == "60":
@@ -84,9 +84,9 @@ func TestSharedQuotas(t *testing.T) {
 	must.Hold(t, int(admitted.Load()) == quota && int(refused.Load()) == quota,
 		admitted.Load(), "were admitted and", refused.Load(), "rejected, want", quota, "each")
 	h := http.Header{}
-	err := both[0].limit(context.Background(), "bob", h)
+	err := both[0].countAgainstQuotas(context.Background(), "bob", h)
 	must.Hold(t, err == nil && strings.HasPrefix(h.Get("RateLimit"), `"minute";r=59;t=60`), "another owner", err, h)
 	c.Advance(windows[0].length)
-	err = both[1].limit(context.Background(), "ada", h)
+	err = both[1].countAgainstQuotas(context.Background(), "ada", h)
 	must.Hold(t, err == nil && strings.HasPrefix(h.Get("RateLimit"), `"minute";r=59;t=60, "hour";r=2939;t=3540`), "after the minute", err, h)
 }

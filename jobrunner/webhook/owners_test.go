@@ -14,15 +14,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
 )
 
-// hanging makes receivers hang if their path is /hangs, and counts the calls in flight to them
+// hangingReceivers makes receivers hang if their path is /hangs, and counts the calls in flight to them
 // by owner and endpoint. A host begins with the endpoint and a dot, and an endpoint with the owner and -.
-type hanging struct {
+type hangingReceivers struct {
 	*fixture
 	open, most map[string]int
 }
 
-func hangs(f *fixture) *hanging {
-	h := &hanging{fixture: f, open: map[string]int{}, most: map[string]int{}}
+func startHangingReceivers(f *fixture) *hangingReceivers {
+	h := &hangingReceivers{fixture: f, open: map[string]int{}, most: map[string]int{}}
 	f.answer = func(c call) (*http.Response, error) {
 		if c.request.URL.Path != "/hangs" {
 			return status(200), nil
@@ -37,7 +37,7 @@ func hangs(f *fixture) *hanging {
 	return h
 }
 
-func (h *hanging) count(n int, names []string) {
+func (h *hangingReceivers) count(n int, names []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, name := range names {
@@ -47,12 +47,12 @@ func (h *hanging) count(n int, names []string) {
 }
 
 // delay submits a job of an owner with a responding receiver, and returns the delay of its call.
-func (h *hanging) delay(owner, endpoint, host string) float64 {
+func (h *hangingReceivers) delay(owner, endpoint, host string) float64 {
 	h.t.Helper()
-	start, before := time.Since(h.start).Seconds(), len(h.seen())
+	start, before := time.Since(h.start).Seconds(), len(h.allCalls())
 	h.run(engine.NewJob{Owner: owner, Endpoint: endpoint, Webhook: "http://" + host + "/answers"}, engine.Done(nil))
 	for range 100 {
-		for _, c := range h.seen()[before:] {
+		for _, c := range h.allCalls()[before:] {
 			if c.host == host && c.request.URL.Path == "/answers" {
 				return c.at - start
 			}
@@ -73,7 +73,7 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
-				h := hangs(f)
+				h := startHangingReceivers(f)
 				const calls = 300
 				for i := range calls {
 					h.run(engine.NewJob{Owner: "bad", Endpoint: fmt.Sprint("bad-", i%100), Webhook: "http://" + host(i) + "/hangs"}, engine.Done(nil))
@@ -87,7 +87,7 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 				}
 				sleep(100_000)
 				tries := 0
-				for _, c := range h.seen() {
+				for _, c := range h.allCalls() {
 					if c.request.URL.Path == "/hangs" {
 						tries++
 					}
@@ -112,7 +112,7 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 // and other owners don't wait.
 func TestManyOwnersWithHangingReceivers(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		h := hangs(f)
+		h := startHangingReceivers(f)
 		const owners, endpoints, calls = 20, 5, 3
 		for i := range owners * endpoints * calls {
 			owner := fmt.Sprint("bad", i%owners)
@@ -130,7 +130,7 @@ func TestManyOwnersWithHangingReceivers(t *testing.T) {
 		}
 		sleep(10_000)
 		tries := map[string]int{}
-		for _, c := range h.seen() {
+		for _, c := range h.allCalls() {
 			tries[c.host]++
 		}
 		must.Hold(t, len(tries) == owners*endpoints*calls+1 && h.most["whole"] <= 128, len(tries), "receivers were called", h.most["whole"], "at a time")
@@ -174,7 +174,7 @@ func TestTurns(t *testing.T) {
 				f.sender = webhook.Start(f.config)
 				sleep(5)
 				owners, endpoints := map[string]int{}, map[string]int{}
-				for _, c := range f.seen() {
+				for _, c := range f.allCalls() {
 					if c.at < began+5 {
 						_, endpoint, _ := strings.Cut(c.host, ".")
 						_, owner, _ := strings.Cut(endpoint, ".")

@@ -108,26 +108,26 @@ func TestNamesOfThisMachine(t *testing.T) {
 	}
 }
 
-// one is a queue of a single call, which it returns until its outcome is recorded.
-type one struct {
+// singleCall is a queue of a single call, which it returns until its outcome is recorded.
+type singleCall struct {
 	url  string
 	done chan time.Time
 }
 
-func (o one) Calls() <-chan struct{} { return nil }
+func (o singleCall) Calls() <-chan struct{} { return nil }
 
-func (o one) CallQueues([]engine.OwnerHost) []engine.CallQueue {
+func (o singleCall) CallQueues([]engine.OwnerHost) []engine.CallQueue {
 	if o.url == "" {
 		return nil
 	}
 	return []engine.CallQueue{{Endpoint: "ep", Next: time.Unix(1, 0)}}
 }
 
-func (o one) ClaimCall(context.Context, engine.CallQueue, []engine.OwnerHost, time.Duration) (*engine.Call, error) {
+func (o singleCall) ClaimCall(context.Context, engine.CallQueue, []engine.OwnerHost, time.Duration) (*engine.Call, error) {
 	return &engine.Call{URL: o.url, Host: "h", Job: engine.Job{State: engine.Completed}, Input: []byte(`{}`)}, nil
 }
 
-func (o one) Called(_ *engine.Call, again time.Time) {
+func (o singleCall) Called(_ *engine.Call, again time.Time) {
 	select {
 	case o.done <- again:
 	default:
@@ -137,7 +137,7 @@ func (o one) Called(_ *engine.Call, again time.Time) {
 // deliver makes a call over the network, and reports whether it was delivered.
 func deliver(t *testing.T, p webhook.Policy, url string) bool {
 	t.Helper()
-	o := one{url, make(chan time.Time, 1)}
+	o := singleCall{url, make(chan time.Time, 1)}
 	s := webhook.Start(webhook.Config{Queue: o, Clock: new(clock.Clock), Policy: p, Logger: slog.New(slog.DiscardHandler)})
 	defer s.Close()
 	return (<-o.done).IsZero()

@@ -91,7 +91,7 @@ func hang(c call) (*http.Response, error) {
 	return nil, c.request.Context().Err()
 }
 
-func (f *fixture) seen() []call {
+func (f *fixture) allCalls() []call {
 	synctest.Wait()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +102,7 @@ func (f *fixture) seen() []call {
 func (f *fixture) expectCallsAt(want ...float64) {
 	f.t.Helper()
 	var got []float64
-	for _, c := range f.seen() {
+	for _, c := range f.allCalls() {
 		got = append(got, c.at)
 	}
 	must.Equal(f.t, fmt.Sprint(got), fmt.Sprint(want), "calls at", got, "s, want", want)
@@ -145,7 +145,7 @@ func TestCall(t *testing.T) {
 	} {
 		bubble(t, func(t *testing.T, f *fixture) {
 			job := f.run(engine.NewJob{Input: []byte(`{"a":  1}`), Rest: []byte(`{"s3Config":{"accessSecret":"planted"}}`)}, c.report)
-			calls := f.seen()
+			calls := f.allCalls()
 			must.Require(t, len(calls) == 1, len(calls), "calls")
 			got := calls[0].request
 			must.Hold(t, got.Method == "POST" && got.URL.String() == target && got.Header.Get("Content-Type") == "application/json" &&
@@ -162,7 +162,7 @@ func TestCall(t *testing.T) {
 func TestQueryIsEscaped(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.run(engine.NewJob{Webhook: "http://receiver.example/a b?job=my jób&c=%20+;d?"}, engine.Done([]byte("1")))
-		must.Equal(t, f.seen()[0].request.URL.RequestURI(), "/a%20b?job=my%20j%C3%B3b&c=%20+;d?", "the called URI")
+		must.Equal(t, f.allCalls()[0].request.URL.RequestURI(), "/a%20b?job=my%20j%C3%B3b&c=%20+;d?", "the called URI")
 	})
 }
 
@@ -248,7 +248,7 @@ func TestNothingIsLost(t *testing.T) {
 		must.ErrorIs(t, must.Err(f.engine.Get(t.Context(), "ep", job.ID)), engine.ErrNotFound, "the job whose ttl is over")
 		sleep(600)
 		f.expectCallsAt(0, 10, 20)
-		must.Contain(t, f.seen()[2].body, job.ID)
+		must.Contain(t, f.allCalls()[2].body, job.ID)
 	})
 	bubble(t, func(_ *testing.T, f *fixture) {
 		f.answer = hang
@@ -303,11 +303,11 @@ func TestSlowReceiver(t *testing.T) {
 			f.run(engine.NewJob{Webhook: "http://slow.example/"}, engine.Done(nil))
 		}
 		f.run(engine.NewJob{Webhook: "http://quick.example/"}, engine.Done(nil))
-		calls := f.seen()
+		calls := f.allCalls()
 		n := slices.IndexFunc(calls, func(c call) bool { return c.host == "quick.example" })
 		must.Hold(t, len(calls) == 5 && n >= 0 && calls[n].at == 0, len(calls), "calls began at once, want 5; the call to the quick receiver is number", n)
 		sleep(3600)
-		n = len(f.seen())
+		n = len(f.allCalls())
 		must.Hold(t, n == 30*3+1 && most == 4, n, "calls", most, "at a time")
 	})
 }
@@ -333,7 +333,7 @@ func TestHangingReceivers(t *testing.T) {
 					f.run(engine.NewJob{Endpoint: "good", Webhook: "http://" + host + "/"}, engine.Done(nil))
 					sleep(11)
 					delay := -1.0
-					for _, c := range f.seen() {
+					for _, c := range f.allCalls() {
 						if c.host == host {
 							delay = c.at - start
 						}
@@ -343,7 +343,7 @@ func TestHangingReceivers(t *testing.T) {
 				}
 				sleep(10_000)
 				tries := map[string][]float64{}
-				for _, c := range f.seen() {
+				for _, c := range f.allCalls() {
 					tries[c.host] = append(tries[c.host], c.at)
 				}
 				for i := range 200 {

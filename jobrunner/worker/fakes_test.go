@@ -79,11 +79,11 @@ func (f *fakes) start(_ context.Context, spec run.Spec) (run.Process, error) {
 	w := &fake{fakes: f, spec: spec, done: make(chan struct{}), jobs: map[string]context.CancelFunc{}, alive: true, startedAt: time.Now()}
 	w.life, w.end = context.WithCancelCause(context.Background())
 	f.all = append(f.all, w)
-	go w.live(f.broken, f.boot, f.exitDelay, max(1, f.slots))
+	go w.run(f.broken, f.boot, f.exitDelay, max(1, f.slots))
 	return w, nil
 }
 
-func (w *fake) live(broken bool, boot, exitDelay time.Duration, slots int) {
+func (w *fake) run(broken bool, boot, exitDelay time.Duration, slots int) {
 	var running sync.WaitGroup
 	defer func() {
 		running.Wait()

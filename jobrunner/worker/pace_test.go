@@ -27,7 +27,7 @@ func TestAdviceOnPace(t *testing.T) {
 		"nothing waits": {900 * time.Millisecond, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			withMutes(t, func(f *fixture, id string, _ chan string) {
+			runSilentTest(t, func(f *fixture, id string, _ chan string) {
 				for range c.queued {
 					f.submit(engine.NewJob{})
 				}
@@ -53,12 +53,12 @@ func TestAdviceOnPace(t *testing.T) {
 	}
 }
 
-// withMutes runs a test with an endpoint of one worker. The test acts as the worker with the id.
+// runSilentTest runs a test with an endpoint of one worker. The test acts as the worker with the id.
 // started has the ids of later workers.
-func withMutes(t *testing.T, test func(f *fixture, id string, started chan string)) {
+func runSilentTest(t *testing.T, test func(f *fixture, id string, started chan string)) {
 	t.Helper()
 	bubbleWithConfig(t, nil, func(c *worker.Config) chan string {
-		processes := silent{started: make(chan string, 10), folder: "/handlers"}
+		processes := silentPrograms{started: make(chan string, 10), folder: "/handlers"}
 		c.Programs = processes
 		return processes.started
 	}, func(f *fixture, started chan string) {
@@ -77,7 +77,7 @@ func TestAdviceOnSharedFolder(t *testing.T) {
 		"": false, "stand-in": false, "unknown": false, "1": false,
 	} {
 		t.Run(fmt.Sprintf("release %s", release), func(t *testing.T) {
-			withMutes(t, func(f *fixture, firstID string, started chan string) {
+			runSilentTest(t, func(f *fixture, firstID string, started chan string) {
 				f.pools.Client("ep", firstID).SetSDK(release)
 				synctest.Wait()
 				must.Hold(f.t, !strings.Contains(f.log.String(), "other workers share this folder"), "a worker alone in its folder gets advice", f.log)

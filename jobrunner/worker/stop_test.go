@@ -49,7 +49,7 @@ func runStopTest(t *testing.T, pause time.Duration, observe func(*stopFixture, e
 			config.Observe = func(event engine.Event) { observe(s, event) }
 		}
 		e := must.Do(engine.Open(t.Context(), config))(t)
-		processes := silent{started: make(chan string, 2), processes: make(chan *mute, 2)}
+		processes := silentPrograms{started: make(chan string, 2), processes: make(chan *silentProcess, 2)}
 		pools := worker.New(worker.Config{Queue: slowReports{e, pause}, Clock: now, Logger: log, URL: "http://deployment", Programs: processes})
 		defer func() {
 			pools.Close()
@@ -128,17 +128,17 @@ func TestStopsOmitsPostedJob(t *testing.T) {
 	})
 }
 
-// silent starts processes that do nothing.
-type silent struct {
+// silentPrograms starts processes that do nothing.
+type silentPrograms struct {
 	started   chan string
-	processes chan *mute // nil if the test doesn't need them
-	folder    string     // shared by the processes, or ""
+	processes chan *silentProcess // nil if the test doesn't need them
+	folder    string              // shared by the processes, or ""
 }
 
-func (s silent) Program(string) (run.Program, error) {
+func (s silentPrograms) Program(string) (run.Program, error) {
 	return run.Program{Folder: s.folder, Start: func(_ context.Context, spec run.Spec) (run.Process, error) {
 		s.started <- spec.ID
-		p := &mute{}
+		p := &silentProcess{}
 		p.Context, p.end = context.WithCancel(context.Background())
 		if s.processes != nil {
 			s.processes <- p
@@ -147,16 +147,16 @@ func (s silent) Program(string) (run.Program, error) {
 	}}, nil
 }
 
-// mute is a process that does nothing until it is stopped, which ends its context.
-type mute struct {
+// silentProcess is a process that does nothing until it is stopped, which ends its context.
+type silentProcess struct {
 	context.Context
 	end context.CancelFunc
 }
 
-func (p *mute) Exit() run.Exit     { return run.Exit{Text: "killed"} }
-func (p *mute) Stop(time.Duration) { p.end() }
-func (p *mute) Address() string    { return "" }
-func (p *mute) Usage() run.Usage   { return run.Usage{} }
+func (p *silentProcess) Exit() run.Exit     { return run.Exit{Text: "killed"} }
+func (p *silentProcess) Stop(time.Duration) { p.end() }
+func (p *silentProcess) Address() string    { return "" }
+func (p *silentProcess) Usage() run.Usage   { return run.Usage{} }
 
 // A worker that restarts gets its lost job again, and WaitForStops must not name that job.
 func TestStopsOmitsLostJob(t *testing.T) {
@@ -168,7 +168,7 @@ func TestStopsOmitsLostJob(t *testing.T) {
 	}
 	runStopTest(t, 0, lost, func(s *stopFixture) {
 		time.Sleep(2 * patience)
-		must.Succeed(s.t, s.worker.Idle(s.t.Context()))
+		must.Succeed(s.t, s.worker.ReportIdle(s.t.Context()))
 		jobs, err := s.worker.Take(s.t.Context(), 1)
 		must.Require(s.t, err == nil && len(jobs) == 1 && jobs[0].ID == s.job, "took", jobs, "after the loss,", err)
 		stopped = append(stopped, s.stops(patience))
