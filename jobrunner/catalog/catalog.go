@@ -102,9 +102,9 @@ func (c *Catalog) TypesIn(pools, excluded []string) []string {
 	return types
 }
 
-// Select returns the fewest pools that contain the GPU types, in the order of the types, and the other
+// SelectPools returns the fewest pools that contain the GPU types, in the order of the types, and the other
 // types of these pools as exclusions. It ignores types in no pool.
-func (c *Catalog) Select(typeIDs []string) (pools, excluded []string) {
+func (c *Catalog) SelectPools(typeIDs []string) (pools, excluded []string) {
 	pools, excluded = []string{}, []string{}
 	for _, t := range typeIDs {
 		if p := c.PoolOf(t); p != "" && !slices.Contains(pools, p) {

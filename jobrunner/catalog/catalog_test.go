@@ -34,7 +34,7 @@ func TestSelection(t *testing.T) {
 		{[]string{"NVIDIA H100 PCIe", "no such GPU"}, nil, nil, nil}, // the first is in no pool, the second is unknown
 		{[]string{"NVIDIA H100 PCIe", "NVIDIA H200"}, []string{"HOPPER_141"}, nil, []string{"NVIDIA H200"}},
 	} {
-		pools, excluded := catalog.Builtin().Select(c.types)
+		pools, excluded := catalog.Builtin().SelectPools(c.types)
 		must.Hold(t, slices.Equal(pools, c.pools) && slices.Equal(excluded, c.excluded), "for", c.types, "Select returns the pools", pools, "and exclusions", excluded)
 		must.Equal(t, catalog.Builtin().TypesIn(pools, excluded), c.selected, "the types of the pools and exclusions that were selected for", c.types)
 	}

@@ -106,8 +106,8 @@ type schedule struct {
 	stock   []stockRule // by the time when they come into force
 }
 
-// at returns the catalog at a time after the start of the deployment.
-func (s *schedule) at(passed time.Duration) *Catalog {
+// catalogAfter returns the catalog at a time after the start of the deployment.
+func (s *schedule) catalogAfter(passed time.Duration) *Catalog {
 	now := s.catalog
 	n, _ := slices.BinarySearchFunc(s.stock, passed, func(r stockRule, passed time.Duration) int {
 		if r.after <= passed {
@@ -119,8 +119,8 @@ func (s *schedule) at(passed time.Duration) *Catalog {
 	return &now
 }
 
-// next returns when the catalog changes next, or false if it never does.
-func (s *schedule) next(passed time.Duration) (at time.Duration, ok bool) {
+// nextChange returns when the catalog changes next, or false if it never does.
+func (s *schedule) nextChange(passed time.Duration) (at time.Duration, ok bool) {
 	i := slices.IndexFunc(s.stock, func(r stockRule) bool { return r.after > passed })
 	if i < 0 {
 		return 0, false
@@ -138,7 +138,7 @@ func parse(name string, data []byte) (*schedule, error) {
 		GPUs: slices.Clone(builtin.GPUs), Pools: slices.Clone(builtin.Pools), CPUs: slices.Clone(builtin.CPUs), DataCenters: slices.Clone(builtin.DataCenters),
 		offers: map[string]Offer{}, cpuPrices: map[string]CPUPrice{}, removed: map[string]bool{}, closed: map[string]bool{},
 	}}
-	for _, step := range []func(*Catalog) error{f.remove, f.dataCenters, f.gpus, f.pools, f.cpus, f.storage, f.builds} {
+	for _, step := range []func(*Catalog) error{f.removeEntries, f.setDataCenters, f.setGPUs, f.setPools, f.setCPUs, f.setStorage, f.setBuilds} {
 		if err := step(&s.catalog); err != nil {
 			return nil, err
 		}
@@ -152,8 +152,8 @@ func (f *file) errorf(line int, format string, args ...any) error {
 	return yamlfile.ErrorAt(f.name, line, format, args...)
 }
 
-// unknown returns the error about an id that the catalog doesn't have.
-func (f *file) unknown(id text, kind string, known []string) error {
+// unknownError returns the error about an id that the catalog doesn't have.
+func (f *file) unknownError(id text, kind string, known []string) error {
 	return f.errorf(id.Line, "unknown %s %q%s", kind, id.Value, near.Suggest(id.Value, known))
 }
 
@@ -172,7 +172,7 @@ var buildStatuses = []string{"PENDING", "BUILDING", "UPLOADING", "TESTING", "COM
 // BuildsOf returns the builds of the endpoints with a name, followed by those of all endpoints, each in the
 // file's order.
 func (c *Catalog) BuildsOf(endpoint string) []Build {
-	return slices.Concat(c.builds[endpoint], c.builds[every])
+	return slices.Concat(c.builds[endpoint], c.builds[wildcard])
 }
 
 type fileBuild struct {
@@ -189,8 +189,8 @@ type fileBuild struct {
 	Error         text  `yaml:"error"`
 }
 
-// builds reads the file's builds, in the order in which the API lists them.
-func (f *file) builds(c *Catalog) error {
+// setBuilds reads the file's builds, in the order in which the API lists them.
+func (f *file) setBuilds(c *Catalog) error {
 	seen := map[string]int{}
 	for _, entry := range f.Builds {
 		e := entry.Value
@@ -204,7 +204,7 @@ func (f *file) builds(c *Catalog) error {
 			return f.errorf(entry.Line, "the build %s has no status: expected one of %v", e.ID.Value, buildStatuses)
 		}
 		if !slices.Contains(buildStatuses, e.Status.Value) {
-			return f.unknown(e.Status, "status of a build", buildStatuses)
+			return f.unknownError(e.Status, "status of a build", buildStatuses)
 		}
 		b := Build{
 			ID: e.ID.Value, Status: e.Status.Value, CommitHash: e.CommitHash.Value, CommitMessage: e.CommitMessage.Value,

@@ -38,8 +38,8 @@ func (f *file) checkID(id text, line int, kind string, form form, lines map[stri
 	return nil
 }
 
-// put replaces the element with the same id, or appends the new one.
-func put[T any](list []T, element T, id func(T) string) []T {
+// replaceOrAppend replaces the element with the same id, or appends the new one.
+func replaceOrAppend[T any](list []T, element T, id func(T) string) []T {
 	i := slices.IndexFunc(list, func(other T) bool { return id(other) == id(element) })
 	if i < 0 {
 		return append(list, element)
@@ -48,7 +48,7 @@ func put[T any](list []T, element T, id func(T) string) []T {
 	return list
 }
 
-func (f *file) dataCenters(c *Catalog) error {
+func (f *file) setDataCenters(c *Catalog) error {
 	lines := map[string]int{}
 	for _, entry := range f.DataCenters {
 		e, line := entry.Value, entry.Line
@@ -77,7 +77,7 @@ func (f *file) dataCenters(c *Catalog) error {
 			d.GlobalNetwork = *e.GlobalNetwork
 		}
 		delete(c.closed, d.ID)
-		c.DataCenters = put(c.DataCenters, d, dataCenterID)
+		c.DataCenters = replaceOrAppend(c.DataCenters, d, dataCenterID)
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func setText(field *string, value *text) {
 // setOneOf sets a field to the file's value, which must be known.
 func (f *file) setOneOf(field *string, value *text, kind string, known []string) error {
 	if value != nil && !slices.Contains(known, value.Value) {
-		return f.unknown(*value, kind, known)
+		return f.unknownError(*value, kind, known)
 	}
 	setText(field, value)
 	return nil
@@ -101,17 +101,17 @@ func (f *file) setAllOf(field *[]string, value *[]text, kind string, known []str
 	if value == nil {
 		return nil
 	}
-	out, err := f.allOf(*value, kind, known)
+	out, err := f.knownValues(*value, kind, known)
 	*field = out
 	return err
 }
 
-// allOf returns the values of a list, which must be known.
-func (f *file) allOf(value []text, kind string, known []string) ([]string, error) {
+// knownValues returns the values of a list, which must be known.
+func (f *file) knownValues(value []text, kind string, known []string) ([]string, error) {
 	out := []string{}
 	for _, element := range value {
 		if !slices.Contains(known, element.Value) {
-			return nil, f.unknown(element, kind, known)
+			return nil, f.unknownError(element, kind, known)
 		}
 		out = append(out, element.Value)
 	}
@@ -125,7 +125,7 @@ const (
 	maxAfter  = 10 * 365 * 24 * time.Hour
 )
 
-func (f *file) gpus(c *Catalog) error {
+func (f *file) setGPUs(c *Catalog) error {
 	lines := map[string]int{}
 	for _, entry := range f.GPUs {
 		e, line := entry.Value, entry.Line
@@ -155,7 +155,7 @@ func (f *file) gpus(c *Catalog) error {
 		}
 		c.offers[id] = offer
 		delete(c.removed, id)
-		c.GPUs = put(c.GPUs, g, gpuID)
+		c.GPUs = replaceOrAppend(c.GPUs, g, gpuID)
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func (f *file) setPrice(field *USD, value *text) (err error) {
 	return err
 }
 
-func (f *file) pools(c *Catalog) error {
+func (f *file) setPools(c *Catalog) error {
 	lines, members := map[string]int{}, map[string]string{}
 	for _, entry := range f.Pools {
 		e, line := entry.Value, entry.Line
@@ -228,7 +228,7 @@ func (f *file) pools(c *Catalog) error {
 		if len(e.Types) == 0 {
 			return f.errorf(line, "the pool %s has no types: name some, or put the pool under remove", e.ID.Value)
 		}
-		types, err := f.allOf(e.Types, "GPU type", idsOf(c.GPUs, gpuID))
+		types, err := f.knownValues(e.Types, "GPU type", idsOf(c.GPUs, gpuID))
 		if err != nil {
 			return err
 		}
@@ -238,13 +238,13 @@ func (f *file) pools(c *Catalog) error {
 			}
 			members[t] = e.ID.Value
 		}
-		c.Pools = put(c.Pools, Pool{ID: e.ID.Value, Types: types}, poolID)
+		c.Pools = replaceOrAppend(c.Pools, Pool{ID: e.ID.Value, Types: types}, poolID)
 	}
-	c.leavePools(func(gpu, pool string) bool { return members[gpu] != "" && members[gpu] != pool })
+	c.removeFromPools(func(gpu, pool string) bool { return members[gpu] != "" && members[gpu] != pool })
 	return nil
 }
 
-func (f *file) cpus(c *Catalog) error {
+func (f *file) setCPUs(c *Catalog) error {
 	lines := map[string]int{}
 	for _, entry := range f.CPUs {
 		e, line := entry.Value, entry.Line
@@ -276,12 +276,12 @@ func (f *file) cpus(c *Catalog) error {
 			return err
 		}
 		c.cpuPrices[id] = price
-		c.CPUs = put(c.CPUs, flavor, cpuID)
+		c.CPUs = replaceOrAppend(c.CPUs, flavor, cpuID)
 	}
 	return nil
 }
 
-func (f *file) storage(c *Catalog) error {
+func (f *file) setStorage(c *Catalog) error {
 	return cmp.Or(
 		f.setPrice(&c.Storage.Standard, f.Storage.Standard), f.setPrice(&c.Storage.HighPerformance, f.Storage.HighPerformance),
 		f.setPrice(&c.Storage.Disk, f.Storage.Disk),
@@ -289,7 +289,7 @@ func (f *file) storage(c *Catalog) error {
 	)
 }
 
-func (f *file) remove(c *Catalog) (err error) {
+func (f *file) removeEntries(c *Catalog) (err error) {
 	if c.DataCenters, err = without(f, c.DataCenters, f.Remove.DataCenters, "data center", dataCenterID, c.closed); err != nil {
 		return err
 	}
@@ -302,12 +302,12 @@ func (f *file) remove(c *Catalog) (err error) {
 	if c.Pools, err = without(f, c.Pools, f.Remove.Pools, "pool", poolID, nil); err != nil {
 		return err
 	}
-	c.leavePools(func(gpu, _ string) bool { return c.removed[gpu] })
+	c.removeFromPools(func(gpu, _ string) bool { return c.removed[gpu] })
 	return nil
 }
 
-// leavePools removes the types that leave their pools, and the pools that become empty.
-func (c *Catalog) leavePools(leaves func(gpu, pool string) bool) {
+// removeFromPools removes the types that leave their pools, and the pools that become empty.
+func (c *Catalog) removeFromPools(leaves func(gpu, pool string) bool) {
 	for i, p := range c.Pools {
 		c.Pools[i].Types = slices.DeleteFunc(slices.Clone(p.Types), func(gpu string) bool { return leaves(gpu, p.ID) })
 	}
@@ -332,12 +332,12 @@ func without[T any](f *file, list []T, remove []text, kind string, id func(T) st
 	removedIDs := map[string]bool{}
 	for _, r := range remove {
 		switch {
-		case r.Value == every:
+		case r.Value == wildcard:
 			for _, k := range known {
 				removedIDs[k] = true
 			}
 		case !slices.Contains(known, r.Value):
-			return nil, f.unknown(r, kind, known)
+			return nil, f.unknownError(r, kind, known)
 		default:
 			removedIDs[r.Value] = true
 		}
@@ -375,7 +375,7 @@ func (f *file) stockRule(c *Catalog, e fileStock, line int) (r stockRule, err er
 		return r, f.errorf(line, "stock needs a level: one of %v", levels)
 	}
 	if !slices.Contains(levels, e.Level.Value) {
-		return r, f.unknown(e.Level, "level", levels)
+		return r, f.unknownError(e.Level, "level", levels)
 	}
 	r.level = Level(e.Level.Value)
 	for _, list := range []struct {
@@ -384,13 +384,13 @@ func (f *file) stockRule(c *Catalog, e fileStock, line int) (r stockRule, err er
 		kind   string
 		known  []string
 	}{
-		{&r.gpus, e.GPUs, "GPU type", append(idsOf(c.GPUs, gpuID), every)},
-		{&r.cpus, e.CPUs, "CPU flavor", append(idsOf(c.CPUs, cpuID), every)},
-		{&r.dataCenters, e.DataCenters, "data center", append(idsOf(c.DataCenters, dataCenterID), every)},
+		{&r.gpus, e.GPUs, "GPU type", append(idsOf(c.GPUs, gpuID), wildcard)},
+		{&r.cpus, e.CPUs, "CPU flavor", append(idsOf(c.CPUs, cpuID), wildcard)},
+		{&r.dataCenters, e.DataCenters, "data center", append(idsOf(c.DataCenters, dataCenterID), wildcard)},
 		{&r.clouds, e.Clouds, "cloud", Clouds},
 		{&r.products, e.Products, "product", Products},
 	} {
-		if *list.to, err = f.allOf(list.values, list.kind, list.known); err != nil {
+		if *list.to, err = f.knownValues(list.values, list.kind, list.known); err != nil {
 			return r, err
 		}
 	}

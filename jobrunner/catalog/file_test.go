@@ -19,7 +19,7 @@ func mustParse(t *testing.T, text string) *schedule {
 // What a file omits stays as built in.
 func TestEmptyFile(t *testing.T) {
 	for _, text := range []string{"", "gpus: []", "remove: {}"} {
-		c := mustParse(t, text).at(time.Hour)
+		c := mustParse(t, text).catalogAfter(time.Hour)
 		must.Hold(t, len(c.GPUs) == len(builtin.GPUs) && len(c.Pools) == len(builtin.Pools) && len(c.CPUs) == len(builtin.CPUs) &&
 			len(c.DataCenters) == len(builtin.DataCenters) && !c.Restricts(), text, c.describe())
 	}
@@ -45,7 +45,7 @@ cpus:
   - {id: lab1, name: Lab, group: Old}
 storage: {standard: 0.07, high_performance: 0.14, disk: 0.1}
 fees: {serverless: 0.01, networking: 0.02}
-`).at(0)
+`).catalogAfter(0)
 	must.Equal(t, idsOf(c.DataCenters, dataCenterID), []string{"LAB-1", "EU-RO-1"}, "data centers")
 	d := c.DataCenters[0]
 	must.Hold(t, d.Name == "Laboratory" && d.Region == "OCEANIA" && d.Country == "AU" && len(d.VolumeTypes) == 0 && d.Compliance[0] == "GDPR" && d.GlobalNetwork, d)
@@ -104,14 +104,14 @@ stock:
 		{90 * time.Minute, Placement{CPU: "cpu5c", DataCenter: "US-TX-3"}, None, false},
 		{2 * time.Hour, Placement{CPU: "cpu5c", DataCenter: "US-TX-3"}, None, true},
 	} {
-		level, stated := s.at(c.after).LevelOf(c.p)
+		level, stated := s.catalogAfter(c.after).LevelOf(c.p)
 		must.Hold(t, level == c.level && stated == c.stated, c.p, "after", c.after, level, stated, "want", c.level, c.stated)
 	}
 	for passed, want := range map[time.Duration]time.Duration{0: time.Hour, time.Hour: 90 * time.Minute, 100 * time.Minute: 2 * time.Hour, 2 * time.Hour: 0} {
-		next, _ := s.next(passed)
+		next, _ := s.nextChange(passed)
 		must.Hold(t, next == want, "after", passed, "the next change is at", next)
 	}
-	now := s.at(0)
+	now := s.catalogAfter(0)
 	for _, c := range []struct {
 		p       Placement
 		allowed []string
@@ -132,7 +132,7 @@ func TestVolumeTiers(t *testing.T) {
 	c := mustParse(t, `
 remove: {data_centers: [AP-JP-1]}
 data_centers: [{id: A, volume_types: [HIGH_PERFORMANCE]}, {id: B, volume_types: []}]
-`).at(0)
+`).catalogAfter(0)
 	for _, one := range []struct{ dataCenter, wanted, tier, err string }{
 		{"EU-RO-1", "", "STANDARD", ""}, {"EU-RO-1", "HIGH_PERFORMANCE", "HIGH_PERFORMANCE", ""}, {"unknown", "", "STANDARD", ""},
 		{"A", "", "HIGH_PERFORMANCE", ""}, {"A", "STANDARD", "", "of the type STANDARD"}, {"B", "", "", "has no network volumes"}, {"AP-JP-1", "", "", "not offered"},
@@ -219,7 +219,7 @@ func FuzzFile(f *testing.F) {
 			must.Hold(t, strings.HasPrefix(err.Error(), "c.yaml:"), text, "the error does not begin with the file", err)
 			return
 		}
-		c := s.at(time.Hour)
+		c := s.catalogAfter(time.Hour)
 		for what, ids := range map[string][]string{
 			"GPU type": idsOf(c.GPUs, gpuID), "pool": idsOf(c.Pools, poolID), "CPU": idsOf(c.CPUs, cpuID), "data center": idsOf(c.DataCenters, dataCenterID),
 		} {

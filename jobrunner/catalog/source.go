@@ -55,7 +55,7 @@ func (s *Source) Now() *Catalog {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.loaded.at(s.elapsed())
+	return s.loaded.catalogAfter(s.elapsed())
 }
 
 // Changed returns a channel that is closed when the catalog changes. Call it before Now.
@@ -108,7 +108,7 @@ func (s *Source) announce() {
 	s.changed = make(chan struct{})
 	s.stopWait()
 	passed := s.elapsed()
-	next, ok := s.loaded.next(passed)
+	next, ok := s.loaded.nextChange(passed)
 	if !ok || s.closed {
 		return
 	}

@@ -41,11 +41,11 @@ type stockRule struct {
 	after       time.Duration // since the start of the deployment
 }
 
-// every matches all ids in a list of the file.
-const every = "*"
+// wildcard matches all ids in a list of the file.
+const wildcard = "*"
 
 func covers(ids []string, id string) bool {
-	return len(ids) == 0 || slices.Contains(ids, id) || slices.Contains(ids, every)
+	return len(ids) == 0 || slices.Contains(ids, id) || slices.Contains(ids, wildcard)
 }
 
 // Placement describes compute to place. Cloud only applies to pods.
@@ -74,8 +74,8 @@ func (c *Catalog) LevelOf(p Placement) (level Level, stated bool) {
 
 func (c *Catalog) Restricts() bool { return len(c.stock)+len(c.closed) > 0 }
 
-// NoStock tells users which types lack stock in which data centers. otherwise replaces an empty list of types.
-func NoStock(requested []string, otherwise string, dataCenters []string) string {
+// NoStockMessage tells users which types lack stock in which data centers. otherwise replaces an empty list of types.
+func NoStockMessage(requested []string, otherwise string, dataCenters []string) string {
 	compute, places := strings.Join(requested, ", "), strings.Join(dataCenters, ", ")
 	return fmt.Sprintf("no stock of %s in %s", cmp.Or(compute, otherwise), cmp.Or(places, "any data center"))
 }

@@ -203,7 +203,7 @@ func selectedPools(offered *catalog.Catalog, g store.GPU) (pools, excluded []str
 	case len(g.Pools) > 0:
 		return g.Pools, nonNilList(g.ExcludedTypes)
 	case len(g.TypeIDs) > 0:
-		return offered.Select(g.TypeIDs)
+		return offered.SelectPools(g.TypeIDs)
 	}
 	return convertAll(offered.Pools, func(p catalog.Pool) string { return p.ID }), []string{}
 }
@@ -223,7 +223,7 @@ func choosePools(offered *catalog.Catalog, g *store.GPU, newPools, newExcluded *
 		}
 	}
 	if len(g.TypeIDs) > 0 && !slices.ContainsFunc(g.TypeIDs, func(id string) bool { return offered.PoolOf(id) == "" }) {
-		samePools, sameExcluded := offered.Select(g.TypeIDs)
+		samePools, sameExcluded := offered.SelectPools(g.TypeIDs)
 		if sameElements(pools, samePools) && sameElements(excluded, sameExcluded) {
 			return
 		}

@@ -86,13 +86,13 @@ func (s *sessions) check(key string) *httpanswer.Refusal {
 	switch {
 	case err != nil:
 		return httpanswer.Refuse(http.StatusUnauthorized, "The API key is missing or unknown.")
-	case !opens(caller):
+	case !mayOpenPage(caller):
 		return httpanswer.Refuse(http.StatusForbidden, "This API key may not read everything. The page shows everything, so it needs a key for both APIs and all endpoints.")
 	}
 	return nil
 }
 
-func opens(caller apikey.Identity) bool {
+func mayOpenPage(caller apikey.Identity) bool {
 	return caller.MayRead() && len(caller.Endpoints) == 0 && caller.MayUse("", apikey.Read)
 }
 
@@ -100,7 +100,7 @@ func opens(caller apikey.Identity) bool {
 // header for the APIs.
 func (s *sessions) authorize(r *http.Request) (authorization string, refused *httpanswer.Refusal) {
 	if header := r.Header.Get("Authorization"); header != "" {
-		if caller, err := s.keys.Authorize(r); err == nil && opens(caller) {
+		if caller, err := s.keys.Authorize(r); err == nil && mayOpenPage(caller) {
 			return header, nil
 		}
 	}

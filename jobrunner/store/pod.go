@@ -346,5 +346,5 @@ func (tx *Tx) placePod(p Pod) (dataCenter string, err error) {
 			return dataCenter, nil
 		}
 	}
-	return "", refusef("%s (%s cloud): try other data centers or another type", catalog.NoStock(requested, "any GPU", allowed), p.Cloud)
+	return "", refusef("%s (%s cloud): try other data centers or another type", catalog.NoStockMessage(requested, "any GPU", allowed), p.Cloud)
 }

@@ -171,5 +171,5 @@ func dataCenterOf(offered *catalog.Catalog, compute catalog.Placement, e Endpoin
 }
 
 func outOfStock(requested []string, otherwise string, e Endpoint) error {
-	return fmt.Errorf("the catalog has %s: the worker waits for some", catalog.NoStock(requested, otherwise, e.DataCenters))
+	return fmt.Errorf("the catalog has %s: the worker waits for some", catalog.NoStockMessage(requested, otherwise, e.DataCenters))
 }
