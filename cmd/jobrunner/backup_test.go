@@ -26,7 +26,7 @@ import (
 func backUpUnderLoad(t *testing.T, p *process, copyState func()) (endpoint string, before map[string]string) {
 	t.Helper()
 	c := p.client("k")
-	endpoint = p.endpoint("builtin/conformance")
+	endpoint = p.createEndpointOfImage("builtin/conformance")
 	var mu sync.Mutex
 	all := map[string]string{}
 	ctx, stop := context.WithCancel(t.Context())

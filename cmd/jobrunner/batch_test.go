@@ -23,7 +23,7 @@ func TestBatchSurvivesKill(t *testing.T) {
 	env := environment(home, "GPUCLOUD_API_KEY=k")
 	p := serve(t, env)
 	c := p.client("k")
-	endpoint := queue(t, c, "batched", "builtin/conformance", 0)
+	endpoint := createQueueEndpoint(t, c, "batched", "builtin/conformance", 0)
 	const n = 40
 	var inputs []json.RawMessage
 	for i := range n {
@@ -81,7 +81,7 @@ func awaitBatch(t *testing.T, c *api.Client, endpoint, id string, reached func(a
 func TestBatchAcrossNodes(t *testing.T) {
 	acctest.LeaveToCI(t, "TestBatchSurvivesKill covers the kill on one node")
 	c := startNodes(t, 2)
-	endpoint := queue(t, c.all[0].client("k"), "batched", "builtin/conformance", 2)
+	endpoint := createQueueEndpoint(t, c.all[0].client("k"), "batched", "builtin/conformance", 2)
 	const n = 120
 	// begin finalizes a batch at the node that doesn't lead, and waits until a number of requests
 	// have ended.

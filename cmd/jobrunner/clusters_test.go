@@ -220,7 +220,7 @@ func TestClustersArePlacedWhole(t *testing.T) {
 	// Free GPUs are reserved for the cluster, which has waited longer.
 	late := h.createPod(`{"name":"late","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2}}`)
 	h.awaitReason(late, "reserved")
-	h.act(single, "stop")
+	h.performAction(single, "stop")
 	h.awaitClusterStatus(id, "RUNNING")
 	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
 	h.awaitPodStatus(late, "RUNNING")
@@ -228,7 +228,7 @@ func TestClustersArePlacedWhole(t *testing.T) {
 	second := h.createCluster("s", "team/pod", 2, 2, "")
 	reasons(second, "a cluster asks for 4 GPUs")
 	h.call(http.MethodDelete, "/v2/clusters/"+second, "", nil)
-	h.act(single, "start")
+	h.performAction(single, "start")
 	h.awaitPodStatus(single, "RUNNING")
 	reasons(large, "a cluster asks for 6 GPUs")
 }

@@ -18,7 +18,7 @@ func TestConfiguration(t *testing.T) {
 	file := filepath.Join(data, "jobrunner.yaml")
 	writeFile(t, file, "engine: none\nrules:\n  - image: a/b\n    process: {run: [go, version]}\n")
 	p := serve(t, environment(home), "--data="+data)
-	must.Contain(t, strings.Join(p.greeted, "\n"), "Images: "+file+": 1 × process\nImages: containers: off\n")
+	must.Contain(t, strings.Join(p.startupLines, "\n"), "Images: "+file+": 1 × process\nImages: containers: off\n")
 }
 
 // A flawed file, from a flag or a variable, is a usage error, and nothing is created.

@@ -27,7 +27,7 @@ func TestAContainerOfAnEndpoint(t *testing.T) {
 	writeFile(t, filepath.Join(home, "jobrunner.yaml"), "rules:\n  - image: registry.example/private/model\n    container: {network: bridge, options: [--shm-size=1g]}\n")
 	env := append(environment(home, "GPUCLOUD_API_KEY=k", "FAKE_ENGINE="+known), "PATH="+tools+":/usr/bin:/bin")
 	p := serve(t, env, "--data="+filepath.Join(home, "data"), "--config="+filepath.Join(home, "jobrunner.yaml"), "--simulate-gpus=h200x8")
-	must.Contain(t, strings.Join(p.greeted, "\n"), "docker 99.1 ("+filepath.Join(tools, "docker")+")")
+	must.Contain(t, strings.Join(p.startupLines, "\n"), "docker 99.1 ("+filepath.Join(tools, "docker")+")")
 	login, volume := p.create("/v2/registries", `{"name": "private", "username": "robot", "password": "planted-password"}`), p.createVolume()
 	endpoint := p.create("/v2/serverless", `{"name": "contained", "image": "registry.example/private/model", "args": "serve 'two words'", "registry": "`+login+`",
 		"env": {"TOKEN": "planted-token"}, "ports": ["8000/http"], "networkVolumes": ["`+volume+`"], "gpu": {"pools": ["HOPPER_141"], "count": 2}, "workers": {"min": 1, "max": 1}}`)
@@ -136,20 +136,20 @@ func TestRealPods(t *testing.T) {
 	t.Parallel()
 	containers.Each(t, func(t *testing.T, e *containers.Engine) {
 		requireImage(t, e)
-		t.Run("adoption", func(t *testing.T) { realAdoption(t, e) })
+		t.Run("adoption", func(t *testing.T) { testRealAdoption(t, e) })
 		if testing.Short() {
 			return
 		}
-		t.Run("life", func(t *testing.T) { realPodLife(t, e) })
-		t.Run("images", func(t *testing.T) { realPodImages(t, e) })
-		t.Run("ephemeral", func(t *testing.T) { realEphemeralPods(t, e) })
+		t.Run("life", func(t *testing.T) { testRealPodLife(t, e) })
+		t.Run("images", func(t *testing.T) { testRealPodImages(t, e) })
+		t.Run("ephemeral", func(t *testing.T) { testRealEphemeralPods(t, e) })
 	})
 }
 
 // A pod's container survives a kill -9 of the jobrunner, and the next start adopts it without losing
 // or duplicating a line. If the container ended meanwhile, the pod ends and its log is complete. If
 // the pod was changed, the container is replaced.
-func realAdoption(t *testing.T, e *containers.Engine) {
+func testRealAdoption(t *testing.T, e *containers.Engine) {
 	c := newContainerPods(t, e, "options: [--env=NVIDIA_VISIBLE_DEVICES=void]"+map[string]string{"podman": ", network: host"}[e.Name])
 	cpuPod := func() string {
 		return c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s}`, handlerImage, pythonArgs(podProgram), cpu))
@@ -186,14 +186,14 @@ func realAdoption(t *testing.T, e *containers.Engine) {
 	c.start(t)
 	c.awaitPodStatus(runningPod, "RUNNING")
 	c.podLog(runningPod, "?source=system&tail=5000", "starts the pod again", nil)
-	c.act(runningPod, "terminate")
+	c.performAction(runningPod, "terminate")
 	c.waitUntil("the removal", func() bool { return len(c.podContainers(runningPod)) == 0 })
 	c.interrupt()
 }
 
 // A container has the pod's arguments, variables, volume and ports. Its disk is new at each start;
 // its volume is kept until a reset.
-func realPodLife(t *testing.T, e *containers.Engine) {
+func testRealPodLife(t *testing.T, e *containers.Engine) {
 	settings := "network: host" // podman needs plugins and iptables for another network
 	if e.Name == "docker" {
 		settings = "network: " + e.Network(t)
@@ -202,7 +202,7 @@ func realPodLife(t *testing.T, e *containers.Engine) {
 	id := c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,"gpu":{"id":"NVIDIA L4"},"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"persistent":{"size":10,"path":"/volume"}}}`,
 		handlerImage, pythonArgs(podProgram)+" serve"))
 	c.awaitReason(id, "this machine has no GPU")
-	c.act(id, "terminate")
+	c.performAction(id, "terminate")
 	// The same works with a network volume and without GPUs.
 	volume := c.createVolume()
 	id = c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s,"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"network":[{"volumeId":%q,"path":"/volume"}]}}`,
@@ -213,13 +213,13 @@ func realPodLife(t *testing.T, e *containers.Engine) {
 		t.Fatalf("%+v", p.Runtime)
 	}
 	url := fmt.Sprintf("http://%s:%d/starts", p.Runtime.Ports[0].IP, p.Runtime.Ports[0].Public)
-	c.untilAnswers(url, "start\n")
+	c.waitForAnswer(url, "start\n")
 	for n, action := range []string{"restart", "stop"} {
 		before := c.podContainers(id)
-		c.act(id, action)
+		c.performAction(id, action)
 		if action == "stop" {
 			c.waitUntil("the removal", func() bool { return len(c.podContainers(id)) == 0 })
-			c.act(id, "start")
+			c.performAction(id, "start")
 		}
 		c.podLog(id, "", fmt.Sprintf("disk 1 volume %d red", n+2), nil)
 		c.waitUntil("another container", func() bool { now := c.podContainers(id); return len(now) == 1 && now[0] != before[0] })
@@ -232,7 +232,7 @@ func realPodLife(t *testing.T, e *containers.Engine) {
 
 // If an image doesn't exist or its registry requires a login, the pod waits with the reason, which
 // contains no password. With the right registry auth it runs.
-func realPodImages(t *testing.T, e *containers.Engine) {
+func testRealPodImages(t *testing.T, e *containers.Engine) {
 	registry := containers.NewRegistry(t)
 	source := "team/private-pod-" + e.Name + ":1"
 	buildImage(t, e, source, "contained", nil)
@@ -258,7 +258,7 @@ func realPodImages(t *testing.T, e *containers.Engine) {
 }
 
 // The next ephemeral jobrunner of the same user removes the pods' containers of a killed one.
-func realEphemeralPods(t *testing.T, e *containers.Engine) {
+func testRealEphemeralPods(t *testing.T, e *containers.Engine) {
 	c := prepareContainers(t, e, e.Path, "network: host")
 	c.startEphemeral(t)
 	id := c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'import time; time.sleep(1000)'",%s}`, handlerImage, cpu))
@@ -317,15 +317,15 @@ func TestRealClusters(t *testing.T) {
 	t.Parallel()
 	containers.Each(t, func(t *testing.T, e *containers.Engine) {
 		requireImage(t, e)
-		t.Run("own network", func(t *testing.T) { realClusterNetwork(t, e) })
-		t.Run("host network", func(t *testing.T) { realClusterOnHost(t, e) })
+		t.Run("own network", func(t *testing.T) { testRealClusterNetwork(t, e) })
+		t.Run("host network", func(t *testing.T) { testRealClusterOnHost(t, e) })
 	})
 }
 
 // The containers of a cluster have addresses in the cluster's own network. Containers and
 // network survive a kill -9 of the jobrunner, and the next jobrunner adopts them. A deletion
 // removes them, even if it was interrupted.
-func realClusterNetwork(t *testing.T, e *containers.Engine) {
+func testRealClusterNetwork(t *testing.T, e *containers.Engine) {
 	if e.Name == "podman" {
 		t.Skip("each command of the tests' podman has separate mounts and doesn't see networks of other commands")
 	}
@@ -379,7 +379,7 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 }
 
 // Containers in the host network share its loopback address, like processes.
-func realClusterOnHost(t *testing.T, e *containers.Engine) {
+func testRealClusterOnHost(t *testing.T, e *containers.Engine) {
 	c := newContainerClusters(t, e, "network: host", 2)
 	id := c.greetingCluster("red", 2)
 	shown := c.awaitClusterStatus(id, "RUNNING")

@@ -145,7 +145,7 @@ func TestJobThatKillsItsJobrunner(t *testing.T) {
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
 	data := "--data=" + t.TempDir()
 	p := serve(t, env, data)
-	endpoint := p.endpoint("builtin/conformance")
+	endpoint := p.createEndpointOfImage("builtin/conformance")
 	job := must.Do(p.client("k").Jobs.Run(t.Context(), endpoint, api.Submission{Input: []byte(`{"op":"sleep","ms":600000}`)}))(t)
 	var got api.Job
 	for kills := range 2 {
@@ -202,7 +202,7 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 	var body string
 	h.call(http.MethodGet, "/v2/"+h.endpoint+"/status/"+id, "", &body)
 	must.Equal(t, body, `{"id":"`+id+`","status":"IN_QUEUE"}`, "the job")
-	writeFile(t, filepath.Join(h.dir, "handler.py"), trace)
+	writeFile(t, filepath.Join(h.dir, "handler.py"), tracingHandler)
 	h.awaitResult(id)
 	var health map[string]any
 	h.call(http.MethodGet, "/v2/"+h.endpoint+"/health", "", &health)

@@ -23,7 +23,7 @@ import (
 func TestSlowBodiesWithoutKey(t *testing.T) {
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--clock=admin")
-	id := p.endpoint("builtin/echo")
+	id := p.createEndpointOfImage("builtin/echo")
 	for path, want := range map[string]string{
 		"/v1/templates":                      `{"message":`,
 		"/v2/templates":                      `"detail":`,
@@ -81,7 +81,7 @@ func TestNoDescriptors(t *testing.T) {
 func testFlood(t *testing.T, p *process) {
 	t.Helper()
 	c := p.client("k")
-	id := p.endpoint("unknown/image")
+	id := p.createEndpointOfImage("unknown/image")
 	address := strings.TrimPrefix(p.url, "http://")
 	flood := func(text string, n int) (all []net.Conn) {
 		for range n {

@@ -77,8 +77,8 @@ func startDevWithPath(t *testing.T, path, file string, args ...string) *transcri
 	return s
 }
 
-// devOnce runs jobrunner dev --once with an input on stdin.
-func devOnce(t *testing.T, file string, args ...string) (stdout, stderr string, status int) {
+// runDevOnce runs jobrunner dev --once with an input on stdin.
+func runDevOnce(t *testing.T, file string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	return execute(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), `{"c": 3}`, append([]string{"dev", "--listen=127.0.0.1:0", file, "--once"}, args...)...)
 }
@@ -119,7 +119,7 @@ runpod.serverless.start({"handler": handler})
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			stdout, stderr, status := devOnce(t, file, c.args...)
+			stdout, stderr, status := runDevOnce(t, file, c.args...)
 			must.Hold(t, status == c.status && stdout == c.stdout && strings.Contains(stderr, c.stderr), "it ended with", status, "and wrote", stdout, "and to stderr", stderr)
 		})
 	}
@@ -133,7 +133,7 @@ runpod.serverless.start({"handler": handler})
 			t.Parallel()
 			file := filepath.Join(sdkFolder(t), "handler.py")
 			writeFile(t, file, c.text)
-			if stdout, stderr, status := devOnce(t, file); status != 2 || stdout != "" || !strings.Contains(stderr, c.want) {
+			if stdout, stderr, status := runDevOnce(t, file); status != 2 || stdout != "" || !strings.Contains(stderr, c.want) {
 				t.Errorf("it ended with %d, and wrote\n%s\nand to stderr\n%s", status, stdout, stderr)
 			}
 		})
@@ -151,7 +151,7 @@ runpod.serverless.start({"handler": handler})
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), name)
 			writeFile(t, file, c.text)
-			if stdout, stderr, status := devOnce(t, file); status != c.status || stdout != c.stdout || !strings.Contains(stderr, c.stderr) {
+			if stdout, stderr, status := runDevOnce(t, file); status != c.status || stdout != c.stdout || !strings.Contains(stderr, c.stderr) {
 				t.Errorf("it ended with %d, and wrote\n%s\nand to stderr\n%s", status, stdout, stderr)
 			}
 		})
@@ -163,7 +163,7 @@ runpod.serverless.start({"handler": handler})
 		}
 		file := filepath.Join(t.TempDir(), "sleeps.sh")
 		writeFile(t, file, "sleep 600")
-		_, stderr, status := devOnce(t, file, `--input={"input": {}, "policy": {"executionTimeout": 5000}}`)
+		_, stderr, status := runDevOnce(t, file, `--input={"input": {}, "policy": {"executionTimeout": 5000}}`)
 		must.Hold(t, status == 3 && strings.Contains(stderr, "TIMED_OUT"), "it ended with", status, "and wrote", stderr)
 	})
 }
@@ -312,7 +312,7 @@ func TestDevChecksTheWorkersEnvironment(t *testing.T) {
 	t.Parallel()
 	modules, file := sdkFolder(t), filepath.Join(t.TempDir(), "handler.py")
 	writeFile(t, file, "import runpod\nrunpod.serverless.start({'handler': lambda job: 1})\n")
-	stdout, stderr, status := devOnce(t, file, "--env=PYTHONPATH="+modules)
+	stdout, stderr, status := runDevOnce(t, file, "--env=PYTHONPATH="+modules)
 	must.Hold(t, status == 0 && stdout == "1\n", "with a variable of the workers, it ended with", status, stdout, stderr)
 	env := environment(t.TempDir(), "PYTHONPATH="+modules)
 	if _, stderr, status := execute(t, env, "", "dev", file, "--once"); status != 2 || !strings.Contains(stderr, "which is missing in its Python") {

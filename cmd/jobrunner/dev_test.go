@@ -18,8 +18,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// job runs a job and returns its status.
-func job(t *testing.T, url, input string) (status, output, fault string) {
+// runJob runs a job and returns its status.
+func runJob(t *testing.T, url, input string) (status, output, fault string) {
 	t.Helper()
 	var j struct {
 		Status string
@@ -40,19 +40,19 @@ func TestDevRunsCommand(t *testing.T) {
 	writeFile(t, file, `tr a-z A-Z`)
 	s := startDev(t, file, "--simulate-gpus=l4x2")
 	url := s.runURL()
-	status, output, _ := job(t, url, `{"a":"b"}`)
+	status, output, _ := runJob(t, url, `{"a":"b"}`)
 	must.Hold(t, status == "COMPLETED" && output == `{"A":"B"}`, status, output)
 	s.waitUntil("a process for each job")
 	s.expectAbsent("Bearer k")
 	writeFile(t, file, `echo "\"$CUDA_VISIBLE_DEVICES\""`)
-	status, output, _ = job(t, url, `{}`)
+	status, output, _ = runJob(t, url, `{}`)
 	must.Hold(t, status == "COMPLETED" && strings.Contains(output, "GPU-") && !strings.Contains(output, ","), status, output) // one GPU by default
 	s.interrupt()
 
 	s = startDev(t, file, "--env=FAULT=no model", "--simulate-gpus=h200x8", "--gpus=2")
 	writeFile(t, file, `echo "$CUDA_VISIBLE_DEVICES"; test "${CUDA_VISIBLE_DEVICES#*,}" = "$CUDA_VISIBLE_DEVICES" || { echo "$FAULT" >&2; exit 2; }`)
 	s.waitUntil("simulated")
-	status, _, fault := job(t, s.runURL(), `{}`)
+	status, _, fault := runJob(t, s.runURL(), `{}`)
 	must.Hold(t, status == "FAILED" && fault == "no model\n(exit status 2)", status, fault)
 }
 
@@ -144,9 +144,9 @@ func TestDevPrintsResults(t *testing.T) {
 	s.waitUntil(`jobrunner job run 'my handler' --input '{}'\n`) // its name
 	own := s.waitUntil(`sent \(job [0-9a-z-]{39}\)`)
 	s.waitUntil(`JOB   COMPLETED in \S+, after \S+ in the queue ` + regexp.QuoteMeta(strings.TrimPrefix(own, "sent ")) + `\n {15}"done"\n`)
-	job(t, s.runURL(), `{}`)
+	runJob(t, s.runURL(), `{}`)
 	s.waitUntil(`JOB   COMPLETED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n`)
-	job(t, s.runURL(), `{"fail": 1}`)
+	runJob(t, s.runURL(), `{"fail": 1}`)
 	s.waitUntil(`JOB   FAILED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n {15}no model\n`)
 	all := s.String()
 	must.Hold(t, strings.Count(all, "COMPLETED") == 2 && strings.Count(all, `"done"`) == 1, "expected each end once", all)
@@ -198,7 +198,7 @@ def handler(job):
     yield {"a": 2}
 runpod.serverless.start({"handler": handler})
 `)
-	stdout, stderr, status := devOnce(t, file)
+	stdout, stderr, status := runDevOnce(t, file)
 	if stdout != "[]\n" || status != 0 || !strings.Contains(stderr, "Its handler streamed 2 chunks, which are not in the output (return_aggregate_stream adds them): ") {
 		t.Errorf("it ended with %d, and wrote\n%s\nand to stderr\n%s", status, stdout, stderr)
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-func write(t *testing.T, file, text string) {
+func writeFile(t *testing.T, file, text string) {
 	t.Helper()
 	must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o700))
 	must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
@@ -39,25 +39,25 @@ func TestWatch(t *testing.T) {
 		"config/model.yaml", "config/other.yaml",
 	}
 	for _, name := range all {
-		write(t, in(name), "1")
+		writeFile(t, in(name), "1")
 	}
-	write(t, filepath.Join(other, "lib", "x.py"), "1")
-	write(t, filepath.Join(other, "lib", "y.txt"), "1")
+	writeFile(t, filepath.Join(other, "lib", "x.py"), "1")
+	writeFile(t, filepath.Join(other, "lib", "y.txt"), "1")
 	w, err := newFileWatcher(in("handler.py"), []string{in("config/m*.yaml"), filepath.Join(other, "lib"), in("absent")})
 	must.Hold(t, err != nil && strings.Contains(err.Error(), "absent: no file") && !strings.Contains(err.Error(), "lib"), "a file that does not exist", err)
 	got := w.changed()
 	must.Hold(t, got == nil, "changes without a change", got)
 	for _, name := range all {
-		write(t, in(name), "22")
+		writeFile(t, in(name), "22")
 	}
 	if got, want := w.changed(), []string{"config/model.yaml", "handler.py", "helper.py", "pkg/deep/one.py"}; !slices.Equal(got, want) {
 		t.Errorf("%v changed, not %v", got, want)
 	}
-	write(t, filepath.Join(other, "lib", "x.py"), "22")
-	write(t, filepath.Join(other, "lib", "y.txt"), "22")
+	writeFile(t, filepath.Join(other, "lib", "x.py"), "22")
+	writeFile(t, filepath.Join(other, "lib", "y.txt"), "22")
 	got = w.changed()
 	must.Hold(t, len(got) == 2 && strings.HasSuffix(got[1], "lib/y.txt"), got, "changed of a folder that was named")
-	write(t, in("new.py"), "1")
+	writeFile(t, in("new.py"), "1")
 	must.Equal(t, w.changed(), []string{"new.py"}, "changes after a file was added")
 	for _, name := range []string{"new.py", "handler.py"} { // the handler exists again, as after an editor replaced it
 		must.Succeed(t, os.Remove(in(name)))
@@ -65,16 +65,16 @@ func TestWatch(t *testing.T) {
 	must.Equal(t, w.changed(), []string{"new.py"}, "changes after a file was removed")
 	got = w.changed()
 	must.Hold(t, got == nil, got, "changed while the handler is away")
-	write(t, in("handler.py"), "333")
+	writeFile(t, in("handler.py"), "333")
 	must.Equal(t, w.changed(), []string{"handler.py"}, "changes after the handler was written again")
 	for n := range maxWatchedFiles + 1 {
-		write(t, in(fmt.Sprintf("many/%d.py", n)), "")
+		writeFile(t, in(fmt.Sprintf("many/%d.py", n)), "")
 	}
 	w, err = newFileWatcher(in("handler.py"), []string{in("many"), in("config/model.yaml")})
 	must.ErrorContains(t, err, "only the file itself and the files of --watch are watched", "the rest of this folder")
-	write(t, in("helper.py"), "4444")
-	write(t, in("handler.py"), "4444")
-	write(t, in("config/model.yaml"), "4444")
+	writeFile(t, in("helper.py"), "4444")
+	writeFile(t, in("handler.py"), "4444")
+	writeFile(t, in("config/model.yaml"), "4444")
 	must.Equal(t, w.changed(), []string{"config/model.yaml", "handler.py"}, "changes if there are too many files")
 }
 
@@ -82,13 +82,13 @@ func TestWatch(t *testing.T) {
 func TestWatchLink(t *testing.T) {
 	dir, links := t.TempDir(), t.TempDir()
 	file, module, link := filepath.Join(dir, "handler.py"), filepath.Join(dir, "module.py"), filepath.Join(links, "handler.py")
-	write(t, file, "1")
-	write(t, module, "1")
+	writeFile(t, file, "1")
+	writeFile(t, module, "1")
 	must.Succeed(t, os.Symlink(file, link))
 	must.Succeed(t, os.Symlink(dir, filepath.Join(links, "folder")))
 	for _, handler := range []string{link, filepath.Join(links, "folder", "handler.py")} {
 		w := must.Do(newFileWatcher(handler, nil))(t)
-		write(t, module, handler)
+		writeFile(t, module, handler)
 		got := w.changed()
 		must.Hold(t, len(got) == 1 && filepath.Base(got[0]) == "module.py", handler, got, "changed")
 	}
@@ -98,12 +98,12 @@ func TestWatchLink(t *testing.T) {
 func TestWatchNames(t *testing.T) {
 	dir := t.TempDir()
 	file, named := filepath.Join(dir, "handler.sh"), filepath.Join(dir, "prompts[", "v[1].txt")
-	write(t, file, "1")
-	write(t, named, "1")
+	writeFile(t, file, "1")
+	writeFile(t, named, "1")
 	extra := []string{named, filepath.Dir(named)}
 	w, err := newFileWatcher(file, extra)
 	must.Succeed(t, errors.Join(err, checkWatch(extra)))
-	write(t, named, "22")
+	writeFile(t, named, "22")
 	got := w.changed()
 	must.Hold(t, len(got) == 1, got, "changed")
 	must.ErrorContains(t, checkWatch([]string{named, filepath.Join(dir, "x[")}), "x[: expected a file, folder or pattern")
@@ -150,7 +150,7 @@ func TestUncalledHandler(t *testing.T) {
 		"def helper(text): return 1\nprint(1)\n":                                                true,
 	} {
 		file := filepath.Join(t.TempDir(), "file.py")
-		write(t, file, text)
+		writeFile(t, file, text)
 		err := (&interpreter{command: []string{"python3"}}).check(t.Context(), nil, filepath.Dir(file), file, false)
 		must.Hold(t, (err == nil) == called && (err == nil || strings.Contains(err.Error(), "doesn't call it")), text, err)
 	}
@@ -161,7 +161,7 @@ func TestNoPython(t *testing.T) {
 	err := (&interpreter{command: []string{"no-python"}, from: "PATH"}).check(t.Context(), nil, t.TempDir(), "", false)
 	must.ErrorContains(t, err, "no-python isn't on PATH: install Python")
 	copied := t.TempDir() // an environment whose Python is missing, such as one of another machine
-	write(t, filepath.Join(copied, ".venv", "pyvenv.cfg"), "")
+	writeFile(t, filepath.Join(copied, ".venv", "pyvenv.cfg"), "")
 	found := findPython(copied)
 	must.ErrorContains(t, found.check(t.Context(), nil, copied, "", true), "running the Python from .venv failed: "+found.command[0]+": repair this environment")
 }
@@ -218,7 +218,7 @@ func TestFindPython(t *testing.T) {
 	}
 	tools := t.TempDir()
 	for _, name := range []string{"uv", "poetry"} {
-		write(t, filepath.Join(tools, name), "#!/bin/sh\n")
+		writeFile(t, filepath.Join(tools, name), "#!/bin/sh\n")
 		must.Succeed(t, os.Chmod(filepath.Join(tools, name), 0o700))
 	}
 	t.Setenv("PATH", tools)
@@ -244,7 +244,7 @@ func TestFindPython(t *testing.T) {
 			must.Succeed(t, os.MkdirAll(folder, 0o700))
 			for file, text := range c.files {
 				must.Succeed(t, os.MkdirAll(filepath.Dir(filepath.Join(top, file)), 0o700))
-				write(t, filepath.Join(top, file), text)
+				writeFile(t, filepath.Join(top, file), text)
 			}
 			t.Chdir(filepath.Join(top, "app"))
 			found := findPython(folder)

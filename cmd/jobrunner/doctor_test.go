@@ -16,8 +16,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// examine returns the findings by check.
-func examine(t *testing.T, env []string, args ...string) (found map[string]struct{ Status, Text, Remedy string }, status int) {
+// runDoctor returns the findings by check.
+func runDoctor(t *testing.T, env []string, args ...string) (found map[string]struct{ Status, Text, Remedy string }, status int) {
 	t.Helper()
 	out, errs, status := execute(t, env, "", append([]string{"doctor", "--json"}, args...)...)
 	found = map[string]struct{ Status, Text, Remedy string }{}
@@ -73,7 +73,7 @@ func TestDoctor(t *testing.T) {
 			if c.check != "address" || len(args) == 0 {
 				args = append(args, "--listen=127.0.0.1:0")
 			}
-			found, code := examine(t, bare, args...)
+			found, code := runDoctor(t, bare, args...)
 			f := found[c.check]
 			if c.status == "" && code == 0 { // a nearly full disk may cause a warning
 				c.status = f.Status
@@ -103,7 +103,7 @@ func TestDoctorAdvisesAVirtualEnvironment(t *testing.T) {
 		{"NONE=", "cd " + workingDir(t) + " && python3 -m venv .venv && .venv/bin/pip install runpod"},
 		{"VIRTUAL_ENV=/somewhere", "python3 -m pip install runpod"},
 	} {
-		found, _ := examine(t, []string{"PATH=" + dir, "HOME=" + dir, c.env}, "--listen=127.0.0.1:0")
+		found, _ := runDoctor(t, []string{"PATH=" + dir, "HOME=" + dir, c.env}, "--listen=127.0.0.1:0")
 		f := found["Python"]
 		must.Hold(t, f.Status == "warn" && f.Remedy == "only handlers in Python need it: "+c.remedy, c.env, f, c.remedy)
 	}
@@ -121,7 +121,7 @@ func TestDoctorBesideADeployment(t *testing.T) {
 	engine := pgtest.Start(t)
 	home := t.TempDir()
 	p := serve(t, environment(home, "GPUCLOUD_API_KEY=k"))
-	found, code := examine(t, environment(home), "--listen", strings.TrimPrefix(p.url, "http://"), "--engine", engine)
+	found, code := runDoctor(t, environment(home), "--listen", strings.TrimPrefix(p.url, "http://"), "--engine", engine)
 	f := found["PostgreSQL"]
 	must.Hold(t, f.Status == "ok" && strings.Contains(f.Text, "version 1"), f)
 	f = found["address"]

@@ -25,7 +25,7 @@ func TestFullDisk(t *testing.T) {
 	data := "--data=" + disk
 	p := serve(t, env, data, "--limits=off")
 	c := p.client("k")
-	endpoint := p.endpoint("unknown/image")
+	endpoint := p.createEndpointOfImage("unknown/image")
 	submit := func(c *api.Client) (string, error) {
 		job, err := c.Jobs.Run(t.Context(), endpoint, api.Submission{Input: fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 200_000))})
 		return job.ID, err

@@ -60,7 +60,7 @@ line ends
 		name, image string
 		workers     int64
 	}{{"any", "builtin/conformance", 8}, {"logs", "team/logs", 1}, {"chatty", "team/chatty", 1}, {"lingers", "team/lingers", 1}, {"twin", "builtin/echo", 0}, {"twin", "builtin/echo", 0}, {"idle", "builtin/echo", 0}, {"broken", "team/absent", 1}} {
-		ids[e.name] = queue(t, c, e.name, e.image, e.workers)
+		ids[e.name] = createQueueEndpoint(t, c, e.name, e.image, e.workers)
 	}
 	// The key comes from the data folder, because the deployment is on this machine.
 	j := jobCommands{t, environment(home, "GPUCLOUD_BASE_URL="+p.url)}

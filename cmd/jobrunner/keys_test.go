@@ -11,7 +11,7 @@ import (
 )
 
 // status returns the status of a request with a key.
-func (p *process) status(key, path string) int {
+func (p *process) getStatus(key, path string) int {
 	p.t.Helper()
 	resp, _, err := send(p.t.Context(), http.MethodGet, p.url+path, key, "")
 	must.Succeed(p.t, err)
@@ -45,7 +45,7 @@ func TestFurtherKeys(t *testing.T) {
 	env := environment(home, "GPUCLOUD_API_KEY=k")
 	before := strings.TrimSpace(mustPrint(t, env, "keys", "add", "before"))
 	p := serve(t, env)
-	mine, other := p.endpoint("builtin/echo"), p.endpoint("builtin/echo")
+	mine, other := p.createEndpointOfImage("builtin/echo"), p.createEndpointOfImage("builtin/echo")
 	added := strings.TrimSpace(mustPrint(t, env, "keys", "add", "ci", "--endpoint", mine, "--owner", "team", "--expires", "720h"))
 	for _, c := range []struct {
 		key, path string
@@ -56,7 +56,7 @@ func TestFurtherKeys(t *testing.T) {
 		{added, "/v2/templates", 403}, {added, "/v1/templates", 403},
 		{"another", "/v2/" + mine + "/health", 401}, {"another", "/v2/templates", 401},
 	} {
-		must.Equal(t, p.status(c.key, c.path), c.want, c.path)
+		must.Equal(t, p.getStatus(c.key, c.path), c.want, c.path)
 	}
 
 	list := mustPrint(t, env, "keys", "list", "--data", filepath.Join(home, ".local", "state", "gpucloud", "jobrunner"))
@@ -67,8 +67,8 @@ func TestFurtherKeys(t *testing.T) {
 	}
 
 	mustPrint(t, env, "keys", "remove", "ci")
-	must.Equal(t, p.status(added, "/v2/"+mine+"/health"), 401, "the status of a request with a removed key")
-	must.Equal(t, p.status(before, "/v2/"+mine+"/health"), 200, "the status of a request with a key that stays")
+	must.Equal(t, p.getStatus(added, "/v2/"+mine+"/health"), 401, "the status of a request with a removed key")
+	must.Equal(t, p.getStatus(before, "/v2/"+mine+"/health"), 200, "the status of a request with a key that stays")
 	p.interrupt()
 	for _, key := range []string{before, added} {
 		must.Hold(t, !strings.Contains(p.stderr.String(), key), "a key is in the log")
@@ -112,8 +112,8 @@ func TestNoKeyInTheJournal(t *testing.T) {
 		}
 		p := serve(t, env, "--data="+dir)
 		key := must.ReadFile(t, filepath.Join(dir, "api-key"))
-		greeting := strings.Join(p.greeted, "\n")
-		if strings.Contains(greeting, strings.TrimSpace(string(key))) != shown || !shown && p.greetingValue("GPUCLOUD_API_KEY") != `"$(cat `+filepath.Join(dir, "api-key")+`)"` {
+		greeting := strings.Join(p.startupLines, "\n")
+		if strings.Contains(greeting, strings.TrimSpace(string(key))) != shown || !shown && p.startupValue("GPUCLOUD_API_KEY") != `"$(cat `+filepath.Join(dir, "api-key")+`)"` {
 			t.Errorf("%q: the greeting is\n%s", journal, greeting)
 		}
 		must.Equal(t, strings.Contains(greeting, "/#code="), shown, journal, "whether the greeting has the link:", greeting)

@@ -18,8 +18,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// sample returns a 25th of n in a short run, but at least one.
-func sample(n int) int {
+// shortenedCount returns a 25th of n in a short run, but at least one.
+func shortenedCount(n int) int {
 	if testing.Short() {
 		return max(n/25, 1)
 	}
@@ -35,7 +35,7 @@ func TestSurvivesKills(t *testing.T) {
 				acctest.LeaveToCI(t, "a kill loses no write of the process in either mode: full covers the kill")
 			}
 			t.Parallel()
-			testKills(t, sample(50), environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--fsync="+fsync)
+			testKills(t, shortenedCount(50), environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--fsync="+fsync)
 		})
 	}
 }
@@ -54,14 +54,14 @@ func TestServerThatMayLoseCommits(t *testing.T) {
 func TestSurvivesKillsOnPostgres(t *testing.T) {
 	acctest.LeaveToCI(t, "TestSurvivesKills tests it on SQLite")
 	t.Parallel()
-	testKills(t, sample(3), environment(t.TempDir(), "GPUCLOUD_API_KEY=k", "GPUCLOUD_ENGINE="+pgtest.Start(t)))
+	testKills(t, shortenedCount(3), environment(t.TempDir(), "GPUCLOUD_API_KEY=k", "GPUCLOUD_ENGINE="+pgtest.Start(t)))
 }
 
 func testKills(t *testing.T, kills int, env []string, args ...string) {
 	t.Helper()
 	args = append(args, "--data="+t.TempDir(), "--limits=off")
 	p := serve(t, env, args...)
-	endpoint := queue(t, p.client("k"), "killed", "builtin/conformance", 8)
+	endpoint := createQueueEndpoint(t, p.client("k"), "killed", "builtin/conformance", 8)
 	volumes, all := map[string]int64{}, map[string]string{}
 	for range kills {
 		jobs := map[string]string{}

@@ -32,7 +32,7 @@ const conformsSample = "JOB-14,JOB-17,JOB-22,JOB-29,OPS-08,WEB-01"
 // A deployment whose workers are Pods conforms like one with built-in workers, except for clauses
 // that take too long in real time. The suite's endpoints have an image that implements
 // builtin/conformance over the worker protocol.
-func clusterConforms(t *testing.T) {
+func testClusterConforms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not in a short run")
 	}
@@ -44,7 +44,7 @@ func clusterConforms(t *testing.T) {
 	must.Succeed(t, err)
 	c := prepareInCluster(t)
 	c.args = []string{"--limits=on", "--webhook-allow=" + host}
-	c.begin()
+	c.startForwarded()
 	s := &conformance{inCluster: c, binary: filepath.Join(t.TempDir(), "conformance"), host: host}
 	for variable, args := range map[string][]string{
 		"GPUCLOUD_API_KEY": {"suite"}, "GPUCLOUD_USER_API_KEY": {"user"}, "GPUCLOUD_OTHER_API_KEY": {"other", "--endpoint=nothingofour"},
@@ -58,7 +58,7 @@ func clusterConforms(t *testing.T) {
 		selected = all
 	}
 	for round, parallel := 1, 4; ; round, parallel = round+1, 1 {
-		r := s.judge(selected, parallel)
+		r := s.runCases(selected, parallel)
 		t.Log(r.Counts)
 		must.Hold(t, r.Counts[report.Pass]+r.Counts[report.Observed] != 0, "nothing was judged")
 		var again []string
@@ -85,7 +85,7 @@ type conformance struct {
 	keys         []string
 }
 
-func (s *conformance) judge(selected string, parallel int) (r report.Report) {
+func (s *conformance) runCases(selected string, parallel int) (r report.Report) {
 	s.t.Helper()
 	hooks := must.Do(net.Listen("tcp", s.host+":0"))(s.t)
 	listen := hooks.Addr().String()

@@ -25,7 +25,7 @@ import (
 // If a part of the cluster fails under load, each acknowledged job completes, was retried at most
 // once, and ran at most once more than its retries say. The workers need the GPUs of both nodes.
 // KUBERNETES_ROUNDS=10 repeats each fault ten times.
-func clusterFaults(t *testing.T) {
+func testClusterFaults(t *testing.T) {
 	k := containers.StartKubernetes(t)
 	k.GPUs(t, 1, 2, "NVIDIA-L4")
 	k.GPUs(t, 2, 1, "NVIDIA-L4")
@@ -55,9 +55,9 @@ func clusterFaults(t *testing.T) {
 		faults = faults[:1]
 	}
 	for _, f := range faults {
-		var all account
+		var all jobCounts
 		for range rounds {
-			all.add(c.underLoad(f.fault, volume))
+			all.add(c.causeUnderLoad(f.fault, volume))
 		}
 		t.Logf("%s, %d times: %s", f.name, rounds, all)
 	}
@@ -65,8 +65,8 @@ func clusterFaults(t *testing.T) {
 	c.awaitEmpty()
 }
 
-// underLoad causes a fault while clients submit jobs, and expects that all complete.
-func (c *inCluster) underLoad(fault func(), volume string) (all account) {
+// causeUnderLoad causes a fault while clients submit jobs, and expects that all complete.
+func (c *inCluster) causeUnderLoad(fault func(), volume string) (all jobCounts) {
 	c.t.Helper()
 	ctx, end := context.WithCancel(c.t.Context())
 	defer end()
@@ -110,7 +110,7 @@ func (c *inCluster) underLoad(fault func(), volume string) (all account) {
 	time.Sleep(2 * time.Second)
 	end()
 	clients.Wait()
-	all = account{acknowledged: len(names), takes: map[int]int{}}
+	all = jobCounts{acknowledged: len(names), takes: map[int]int{}}
 	c.dir = c.cluster.ClaimFolder(c.t, "gpucloud-volume-"+volume)
 	for _, id := range slices.Sorted(maps.Keys(names)) {
 		job := c.awaitEnd(id)

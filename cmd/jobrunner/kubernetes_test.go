@@ -30,8 +30,8 @@ type inCluster struct {
 	args    []string // further arguments of serve
 }
 
-// begin starts the jobrunner and forwards the workers' requests to it.
-func (c *inCluster) begin() {
+// startForwarded starts the jobrunner and forwards the workers' requests to it.
+func (c *inCluster) startForwarded() {
 	c.test.Helper()
 	c.start(c.test, c.args...)
 	c.gateway.Forward(strings.TrimPrefix(c.url, "http://"))
@@ -40,7 +40,7 @@ func (c *inCluster) begin() {
 func newInCluster(t *testing.T, env ...string) *inCluster {
 	t.Helper()
 	c := prepareInCluster(t, env...)
-	c.begin()
+	c.startForwarded()
 	return c
 }
 
@@ -125,19 +125,19 @@ func TestKubernetes(t *testing.T) {
 	k.AddNode(t)
 	k.Provision(t)
 	buildImage(t, k, clusterImage, "contained", nil)
-	t.Run("faults", clusterFaults)
+	t.Run("faults", testClusterFaults)
 	// Three for workers, two for a cluster and one for a pod. The type is the same as before,
 	// because the scheduler notices another label only after a moment.
 	k.GPUs(t, 1, 3, "NVIDIA-L4")
 	k.GPUs(t, 2, 3, "NVIDIA-L4")
-	t.Run("life", func(t *testing.T) { t.Parallel(); clusterLife(t) })
-	t.Run("refusals", func(t *testing.T) { t.Parallel(); clusterRefusals(t) })
-	t.Run("kill", func(t *testing.T) { t.Parallel(); clusterKill(t) })
-	t.Run("pods", func(t *testing.T) { t.Parallel(); clusterPods(t) })
-	t.Run("clusters", func(t *testing.T) { t.Parallel(); clusterOfPods(t) })
-	t.Run("volumes", func(t *testing.T) { t.Parallel(); clusterVolumes(t) })
-	t.Run("balanced", func(t *testing.T) { t.Parallel(); clusterBalanced(t) })
-	t.Run("conforms", func(t *testing.T) { t.Parallel(); clusterConforms(t) })
+	t.Run("life", func(t *testing.T) { t.Parallel(); testClusterLife(t) })
+	t.Run("refusals", func(t *testing.T) { t.Parallel(); testClusterRefusals(t) })
+	t.Run("kill", func(t *testing.T) { t.Parallel(); testClusterKill(t) })
+	t.Run("pods", func(t *testing.T) { t.Parallel(); testClusterPods(t) })
+	t.Run("clusters", func(t *testing.T) { t.Parallel(); testClusterOfPods(t) })
+	t.Run("volumes", func(t *testing.T) { t.Parallel(); testClusterVolumes(t) })
+	t.Run("balanced", func(t *testing.T) { t.Parallel(); testClusterBalanced(t) })
+	t.Run("conforms", func(t *testing.T) { t.Parallel(); testClusterConforms(t) })
 }
 
 // terraform applies the endpoint's configuration, with a token for the workers.
@@ -168,7 +168,7 @@ output "endpoint" {
 
 // The workers of an endpoint from Terraform match the configuration and scale with jobs. A changed
 // template is a release, and a running job finishes on the previous one.
-func clusterLife(t *testing.T) {
+func testClusterLife(t *testing.T) {
 	c := newInCluster(t)
 	cli := must.Do(tfcli.Default(t.Context()))(t)
 	w := (&acctest.Deployment{URL: c.url, Key: "k"}).Workspace(t, cli, api.V2)
@@ -217,7 +217,7 @@ func clusterLife(t *testing.T) {
 	c.interrupt()
 }
 
-func clusterRefusals(t *testing.T) {
+func testClusterRefusals(t *testing.T) {
 	c := newInCluster(t)
 	for _, refused := range []struct{ members, reason string }{
 		{`"image": "127.0.0.1:1/team/absent", "cpu": [{"id": "cpu3c", "vcpuCount": 2}]`, "the registry 127.0.0.1:1 can't be reached"},
@@ -235,7 +235,7 @@ func clusterRefusals(t *testing.T) {
 }
 
 // The load balancer reaches workers at their Pods' addresses and the template's port.
-func clusterBalanced(t *testing.T) {
+func testClusterBalanced(t *testing.T) {
 	c := newInCluster(t)
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "args": "python3 -u /worker/served.py", "ports": ["22/tcp", "8123/http"],
 		"type": "LOAD_BALANCER", "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}, "workers": {"min": 2, "max": 2}}`)
@@ -249,7 +249,7 @@ func clusterBalanced(t *testing.T) {
 
 // After a kill of the jobrunner, its next start deletes its Pods, and their jobs run again. The Pods
 // are owned by the jobrunner's own Pod.
-func clusterKill(t *testing.T) {
+func testClusterKill(t *testing.T) {
 	containers.StartKubernetes(t).MakePod(t, "jobrunner-0")
 	c := newInCluster(t, "POD_NAME=jobrunner-0")
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
@@ -260,7 +260,7 @@ func clusterKill(t *testing.T) {
 	must.Require(t, len(before) == 1 && len(left) == 1, "Pods:", before, "then", left)
 	owners := before[0].Metadata.OwnerReferences
 	must.Hold(t, len(owners) == 1 && owners[0].Kind == "Pod" && owners[0].Name == "jobrunner-0", "owners", owners)
-	c.begin()
+	c.startForwarded()
 	c.awaitCompletion(c.submit(`{"name": "two"}`))
 	c.waitUntil("one Pod", func() bool { now := c.pods(); return len(now) == 1 && now[0].Metadata.Name != before[0].Metadata.Name })
 	c.interrupt()
@@ -272,7 +272,7 @@ const podThatEnds = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_
 
 // A pod is a Pod that survives a kill of the jobrunner without losing a line of its log. Its disk is
 // new at each start; its volume is kept until a reset.
-func clusterPods(t *testing.T) {
+func testClusterPods(t *testing.T) {
 	c := newInCluster(t)
 	id := c.createPod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,"gpu":{"id":"NVIDIA L4"},"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"persistent":{"size":10,"path":"/volume"}}}`,
 		clusterImage, pythonArgs(podThatEnds)+" serve"))
@@ -280,12 +280,12 @@ func clusterPods(t *testing.T) {
 	c.podLog(id, "", "disk 1 volume 1 red", nil)
 	must.Require(t, len(p.Runtime.Ports) == 1 && p.Runtime.Ports[0].Public == 8080, p.Runtime)
 	url := fmt.Sprintf("http://%s:8080/starts", p.Runtime.Ports[0].IP)
-	c.untilAnswers(url, "start\n")
+	c.waitForAnswer(url, "start\n")
 	must.Equal(t, c.cluster.ClaimSize(t, "gpucloud-pod-"+id), "10G", "the size of the claim")
 	before := c.podsWithLabel("pod", id)
 	must.Require(t, len(before) == 1 && strings.Contains(string(before[0].Spec), `"nvidia.com/gpu":"1"`), "Pods:", before)
 	c.kill()
-	c.begin()
+	c.startForwarded()
 	now := c.awaitPodStatus(id, "RUNNING")
 	must.Hold(t, now.Runtime != nil && len(now.Runtime.Ports) == 1 && now.Runtime.Ports[0].IP == p.Runtime.Ports[0].IP, now)
 	c.podLog(id, "?source=system&tail=5000", "adopted the pod's container, which had kept running", nil)
@@ -294,19 +294,19 @@ func clusterPods(t *testing.T) {
 	if now := c.podsWithLabel("pod", id); len(now) != 1 || now[0].Metadata.Name != before[0].Metadata.Name {
 		t.Errorf("the Pod was %s and is %s", before[0].Metadata.Name, now)
 	}
-	c.act(id, "restart")
+	c.performAction(id, "restart")
 	c.podLog(id, "", "disk 1 volume 2 red", nil)
-	c.act(id, "stop")
+	c.performAction(id, "stop")
 	c.awaitPodStatus(id, "EXITED")
 	c.waitUntil("the removal", func() bool { return len(c.podsWithLabel("pod", id)) == 0 })
-	c.act(id, "start")
+	c.performAction(id, "start")
 	c.podLog(id, "", "disk 1 volume 3 red", nil)
 	c.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
 	c.waitUntil("an empty volume", func() bool { // the log may have dropped old lines
 		starts := c.logLinesAfter(id, "disk")
 		return len(starts) > 0 && starts[len(starts)-1] == "1 volume 1 red"
 	})
-	c.act(id, "terminate")
+	c.performAction(id, "terminate")
 	c.waitUntil("the removal", func() bool {
 		return len(c.podsWithLabel("pod", id)) == 0 && c.cluster.ClaimSize(t, "gpucloud-pod-"+id) == ""
 	})
@@ -322,7 +322,7 @@ func clusterPods(t *testing.T) {
 }
 
 // A network volume is a claim that grows with the volume and is deleted with it.
-func clusterVolumes(t *testing.T) {
+func testClusterVolumes(t *testing.T) {
 	c := newInCluster(t)
 	volume := c.createVolume()
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "networkVolumes": ["`+volume+`"], "workers": {"min": 0, "max": 1, "idleTimeout": 1}}`)
@@ -346,7 +346,7 @@ func clusterVolumes(t *testing.T) {
 // The members of a cluster are Pods that know the primary's address. They survive a kill -9 of the
 // jobrunner, and the next one adopts them. If the primary's Pod is gone by then, it is replaced,
 // and the others restart with the new address. A cluster without enough GPUs has no Pods.
-func clusterOfPods(t *testing.T) {
+func testClusterOfPods(t *testing.T) {
 	c := newInCluster(t)
 	make := func(name string, pods int) string {
 		return c.createCluster(name, clusterImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))
@@ -381,13 +381,13 @@ func clusterOfPods(t *testing.T) {
 	c.call(http.MethodDelete, "/v2/clusters/"+blue, "", nil)
 
 	c.kill()
-	c.begin()
+	c.startForwarded()
 	if now := exchange(red, 1); now != primary || !slices.Equal(podsOf(red), before) {
 		t.Errorf("the Pods were %v and are %v, the primary's address was %s and is %s", before, podsOf(red), primary, now)
 	}
 	c.kill()
 	c.cluster.DeletePod(t, before[0])
-	c.begin()
+	c.startForwarded()
 	c.waitUntil("another primary", func() bool {
 		now := podsOf(red)
 		return len(now) == 2 && now[0] != before[0] && now[1] != before[1]

@@ -27,7 +27,7 @@ func TestLimitFlags(t *testing.T) {
 		{nil, true, false}, {[]string{"--limits=off"}, false, false}, {[]string{"--management-limits=on"}, true, true},
 	} {
 		p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), append(c.args, "--ephemeral")...)
-		id := queue(t, p.client("k"), "e", "builtin/echo", 0)
+		id := createQueueEndpoint(t, p.client("k"), "e", "builtin/echo", 0)
 		must.Equal(t, p.hitsRateLimit(52, http.MethodPost, "/v2/"+id+"/run", `{"input":{}}`), c.jobs, c.args, "whether the job API limits requests")
 		must.Equal(t, p.hitsRateLimit(61, http.MethodGet, "/v2/templates", ""), c.management, c.args, "whether the management API limits requests")
 	}
@@ -57,7 +57,7 @@ func TestRefusalsOfLargeBodiesReachClients(t *testing.T) {
 	acctest.LeaveToCI(t, "httplimit.TestResponseReachesWritingClient covers it")
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=64")
-	id := p.endpoint("builtin/echo")
+	id := p.createEndpointOfImage("builtin/echo")
 	holder := p.startRequest("POST", "/v2/"+id+"/runsync", 20<<20, make([]byte, 1)) // reserves the memory
 	go func() {                                                                     // sends slowly, because a silent client would be disconnected
 		for piece := make([]byte, 32<<10); ; time.Sleep(time.Second) {

@@ -53,11 +53,11 @@ func TestMain(m *testing.M) {
 
 // process is a running jobrunner.
 type process struct {
-	t       testing.TB
-	cmd     *exec.Cmd
-	url     string
-	greeted []string
-	stderr  bytes.Buffer // readable after the process has ended
+	t            testing.TB
+	cmd          *exec.Cmd
+	url          string
+	startupLines []string
+	stderr       bytes.Buffer // readable after the process has ended
 }
 
 // environment returns the variables of a user who has set only HOME. TMPDIR is the program's folder,
@@ -77,13 +77,13 @@ func serve(t testing.TB, env []string, args ...string) *process {
 func (p *process) start(env []string) *process {
 	p.t.Helper()
 	p.cmd.Env, p.cmd.Stderr = env, &p.stderr
-	p.greeted = serving.Start(p.t, p.cmd)
-	p.url = p.greetingValue("GPUCLOUD_BASE_URL")
+	p.startupLines = serving.Start(p.t, p.cmd)
+	p.url = p.startupValue("GPUCLOUD_BASE_URL")
 	return p
 }
 
-// greetingValue returns a variable's value in the greeting.
-func (p *process) greetingValue(name string) string { return serving.Exported(p.greeted, name) }
+// startupValue returns a variable's value in the lines that the jobrunner prints at its start.
+func (p *process) startupValue(name string) string { return serving.Exported(p.startupLines, name) }
 
 func (p *process) kill() {
 	p.cmd.Process.Kill()
@@ -102,14 +102,14 @@ func (p *process) client(key string) *api.Client {
 	return must.Do(api.New(api.Settings{BaseURL: p.url, APIKey: key}))(p.t)
 }
 
-// endpoint creates an endpoint of an image with at most four workers.
-func (p *process) endpoint(image string) (id string) {
+// createEndpointOfImage creates an endpoint of an image with at most four workers.
+func (p *process) createEndpointOfImage(image string) (id string) {
 	p.t.Helper()
-	return queue(p.t, p.client("k"), "e", image, 4)
+	return createQueueEndpoint(p.t, p.client("k"), "e", image, 4)
 }
 
-// queue creates a queue-based endpoint, which starts a worker per waiting job.
-func queue(t testing.TB, c *api.Client, name, image string, maxWorkers int64) (id string) {
+// createQueueEndpoint creates a queue-based endpoint, which starts a worker per waiting job.
+func createQueueEndpoint(t testing.TB, c *api.Client, name, image string, maxWorkers int64) (id string) {
 	t.Helper()
 	e := must.Do(c.Endpoints.Create(t.Context(), api.Endpoint{
 		Name: name, Type: "QUEUE", Container: &api.Container{Image: new(image)},
@@ -137,8 +137,8 @@ func (p *process) waitUntil(what string, done func() bool) {
 	waitUntil(p.t, what, done)
 }
 
-// untilAnswers waits until the server at a URL answers with a text.
-func (p *process) untilAnswers(url, want string) {
+// waitForAnswer waits until the server at a URL answers with a text.
+func (p *process) waitForAnswer(url, want string) {
 	p.t.Helper()
 	p.waitUntil("an answer of "+url, func() bool {
 		resp, err := http.Get(url) //nolint:noctx // the server ends the response
@@ -232,7 +232,7 @@ func TestKeyOfTheFirstStart(t *testing.T) {
 	home := t.TempDir()
 	data := filepath.Join(home, ".local", "state", "gpucloud", "jobrunner")
 	p := serve(t, environment(home))
-	key := p.greetingValue("GPUCLOUD_API_KEY")
+	key := p.startupValue("GPUCLOUD_API_KEY")
 	must.Require(t, len(key) >= 20, "the key is", key)
 	must.Equal(t, must.Err(p.client(key).NetworkVolumes.List(t.Context())), nil, "a request with the printed key")
 	for path, mode := range map[string]os.FileMode{data: 0o700, filepath.Join(data, "api-key"): 0o600, filepath.Join(data, "jobrunner.db"): 0o600} {
@@ -242,8 +242,8 @@ func TestKeyOfTheFirstStart(t *testing.T) {
 	p.interrupt()
 
 	p = serve(t, environment(home))
-	must.Hold(t, !strings.Contains(strings.Join(p.greeted, "\n"), key), "the second start prints the key")
-	must.Contain(t, p.greetingValue("GPUCLOUD_API_KEY"), filepath.Join(data, "api-key"))
+	must.Hold(t, !strings.Contains(strings.Join(p.startupLines, "\n"), key), "the second start prints the key")
+	must.Contain(t, p.startupValue("GPUCLOUD_API_KEY"), filepath.Join(data, "api-key"))
 	must.Equal(t, must.Err(p.client(key).NetworkVolumes.List(t.Context())), nil, "a request with the first key after the second start")
 	p.interrupt()
 	must.Hold(t, !strings.Contains(p.stderr.String(), key), "the key is in the log")
@@ -253,7 +253,7 @@ func TestKeyFromTheEnvironment(t *testing.T) {
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=mine\n"), "--ephemeral")
 	must.Do(p.client("mine").NetworkVolumes.List(t.Context()))(t)
-	text := strings.Join(p.greeted, "\n")
+	text := strings.Join(p.startupLines, "\n")
 	must.Hold(t, !strings.Contains(text, "mine"), "the greeting prints the key:", text)
 	_, err := p.client("other").NetworkVolumes.List(t.Context())
 	must.Hold(t, err != nil, "another key is accepted")
@@ -267,7 +267,7 @@ func TestKeyFromAFile(t *testing.T) {
 	writeFile(t, file, "mine\n")
 	p := serve(t, environment(home, "GPUCLOUD_API_KEY_FILE="+file), "--data="+data)
 	must.Do(p.client("mine").NetworkVolumes.List(t.Context()))(t)
-	if text := strings.Join(p.greeted, "\n"); strings.Contains(text, "mine") || !strings.Contains(text, "$(cat '"+file+"')") {
+	if text := strings.Join(p.startupLines, "\n"); strings.Contains(text, "mine") || !strings.Contains(text, "$(cat '"+file+"')") {
 		t.Errorf("the greeting prints the key, or lacks the file:\n%s", text)
 	}
 	must.ErrorIs(t, must.Err(os.Stat(filepath.Join(data, "api-key"))), os.ErrNotExist, "the key is in the data folder")

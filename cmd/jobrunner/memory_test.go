@@ -24,8 +24,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// peak returns the peak memory of the process in MiB.
-func (p *process) peak() int {
+// peakMemory returns the peak memory of the process in MiB.
+func (p *process) peakMemory() int {
 	p.t.Helper()
 	text := must.ReadFile(p.t, fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	_, after, _ := strings.Cut(string(text), "VmHWM:")
@@ -33,11 +33,11 @@ func (p *process) peak() int {
 	return kilobytes >> 10
 }
 
-// checkPeak compares the peak with the limit that SECURITY.md promises for --body-memory and
+// checkPeakMemory compares the peak with the limit that SECURITY.md promises for --body-memory and
 // --ephemeral-memory, in MiB.
-func (p *process) checkPeak(bodies, state int) (peak, promised int) {
+func (p *process) checkPeakMemory(bodies, state int) (peak, promised int) {
 	p.t.Helper()
-	peak, promised = p.peak(), bodies+state+256
+	peak, promised = p.peakMemory(), bodies+state+256
 	must.Hold(p.t, peak <= promised*12/10, "the process used", peak, "MiB, the promised limit is", promised)
 	p.t.Logf("the process took %d of %d MiB", peak, promised)
 	return peak, promised
@@ -59,7 +59,7 @@ func TestBodiesShareMemory(t *testing.T) {
 	acctest.LeaveToCI(t, "httplimit.TestMemory covers the budget")
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=210")
-	path := "/v2/" + p.endpoint("builtin/echo") + "/runsync"
+	path := "/v2/" + p.createEndpointOfImage("builtin/echo") + "/runsync"
 	body := append(append([]byte(`{"input":"`), bytes.Repeat([]byte("x"), 20<<20-20)...), `"}`...) // invalid, which is noticed after it was read
 	var conns []net.Conn
 	var sending sync.WaitGroup
@@ -101,7 +101,7 @@ func TestBodiesShareMemory(t *testing.T) {
 		must.Equal(t, resp.StatusCode, http.StatusBadRequest, "the status of a body within the budget", resp)
 	}
 	// Without the limit, the bodies would use 2,000 MiB, and decoded a multiple.
-	p.checkPeak(210, 0)
+	p.checkPeakMemory(210, 0)
 	job := must.Do(p.client("k").Jobs.RunSync(t.Context(), strings.Split(path, "/")[2], api.Submission{Input: json.RawMessage(`{"a":1}`)}, 0))(t)
 	must.Hold(t, job.Status == "COMPLETED", "afterwards", job)
 }
@@ -114,7 +114,7 @@ func TestOutputsShareMemory(t *testing.T) {
 	}
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=180")
-	c, id := p.client("k"), p.endpoint("builtin/conformance")
+	c, id := p.client("k"), p.createEndpointOfImage("builtin/conformance")
 	job := must.Do(c.Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{"op":"bytes","n":20000000}`)}))(t)
 	size := 0
 	waitUntil(t, "the output", func() bool {
@@ -137,7 +137,7 @@ func TestOutputsShareMemory(t *testing.T) {
 		break
 	}
 	// Without the limit, the outputs would use 2,000 MiB, in several copies.
-	p.checkPeak(180, size>>20)
+	p.checkPeakMemory(180, size>>20)
 }
 
 // A state in memory is limited: first jobs are rejected, then results. A job whose result doesn't fit
@@ -146,7 +146,7 @@ func TestEphemeralMemory(t *testing.T) {
 	acctest.LeaveToCI(t, "package engine tests the limit")
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--ephemeral-memory=64", "--body-memory=128")
-	id := p.endpoint("builtin/conformance")
+	id := p.createEndpointOfImage("builtin/conformance")
 	post := func(input string) (status int, state, text string) {
 		resp, all, err := send(t.Context(), http.MethodPost, p.url+"/v2/"+id+"/runsync?wait=60000", "k", `{"input":`+input+`}`)
 		if err != nil {
@@ -197,12 +197,12 @@ func TestEphemeralMemory(t *testing.T) {
 	t.Log(seen)
 	must.Hold(t, seen["200 COMPLETED"] != 0 && seen["200 FAILED"] != 0 && seen["507 "] != 0, "not every kind was seen", seen)
 	// Without the limit, the 240 results would use 2,750 MiB.
-	p.checkPeak(128, 64)
+	p.checkPeakMemory(128, 64)
 }
 
-// waves sends waves of concurrent requests of 19 MB and counts the responses by status.
-func (p *process) waves(n, clients int) map[int]int {
-	path := "/v2/" + p.endpoint("builtin/echo") + "/runsync"
+// sendWaves sends waves of concurrent requests of 19 MB and counts the responses by status.
+func (p *process) sendWaves(n, clients int) map[int]int {
+	path := "/v2/" + p.createEndpointOfImage("builtin/echo") + "/runsync"
 	body := append(append([]byte(`{"input":{"a":"`), bytes.Repeat([]byte("x"), 19<<20)...), `"}}`...)
 	var mu sync.Mutex
 	seen := map[int]int{}
@@ -234,10 +234,10 @@ func TestWavesOfLargeBodies(t *testing.T) {
 	acctest.LeaveToCI(t, "package httplimit tests the budget")
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=256", "--ephemeral-memory=256")
-	seen := p.waves(4, 30)
+	seen := p.sendWaves(4, 30)
 	t.Log(seen) // 507 is possible, too
 	must.Hold(t, seen[http.StatusOK] != 0 && seen[http.StatusServiceUnavailable] != 0 && len(seen) <= 3, "not every kind was seen:", seen)
-	p.checkPeak(256, 256)
+	p.checkPeakMemory(256, 256)
 }
 
 // BenchmarkPeakMemory measures the peak memory under waves of a hundred requests of 19 MB with the
@@ -253,8 +253,8 @@ func BenchmarkPeakMemory(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				p := serve(b, environment(b.TempDir(), "GPUCLOUD_API_KEY=k"), c.flag, "--limits=off")
-				b.Log(p.waves(3, 100))
-				peak, promised := p.checkPeak(bodies, c.state)
+				b.Log(p.sendWaves(3, 100))
+				peak, promised := p.checkPeakMemory(bodies, c.state)
 				b.ReportMetric(float64(peak), "MiB")
 				b.ReportMetric(float64(promised), "promised-MiB")
 				p.interrupt()

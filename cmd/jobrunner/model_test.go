@@ -52,29 +52,29 @@ func eachHistory(t *testing.T, seeds int, run func(t *testing.T, h *history)) {
 	}
 }
 
-func (h *history) note(format string, args ...any) {
+func (h *history) logf(format string, args ...any) {
 	h.steps = append(h.steps, fmt.Sprintf(format, args...))
 }
 
 func (h *history) restartDeployment() {
 	h.t.Helper()
 	if h.random.IntN(3) == 0 {
-		h.note("the jobrunner is stopped")
+		h.logf("the jobrunner is stopped")
 		h.interrupt()
 	} else {
-		h.note("the jobrunner is killed")
+		h.logf("the jobrunner is killed")
 		h.kill()
 	}
 	h.start(h.t, "--simulate-gpus="+h.gpus)
 }
 
-// settle waits until difference returns "".
-func (h *history) settle(difference func() string) {
+// waitForEquality waits until difference returns "".
+func (h *history) waitForEquality(difference func() string) {
 	h.t.Helper()
 	found := "nothing was looked at"
 	defer func() {
 		if h.t.Failed() {
-			h.note("%s", found)
+			h.logf("%s", found)
 			h.t.Log(found)
 		}
 	}()
@@ -177,24 +177,24 @@ func (m *objectModels) step() {
 			m.keys = append(m.keys, fmt.Sprintf("ssh-ed25519 AAAA%d%d", m.n, i))
 		}
 		body, _ := json.Marshal(map[string]any{"keys": m.keys})
-		m.note("the SSH keys are %s", body)
+		m.logf("the SSH keys are %s", body)
 		m.call(http.MethodPut, "/v2/account/ssh-keys", string(body), nil)
 	case op < 5 || len(ids) == 0:
 		body := fmt.Sprintf(k.create, m.n)
 		shown := map[string]any{}
 		m.call(http.MethodPost, k.path, body, &shown)
-		m.note("%s: %s is made of %s", k.path, shown["id"], body)
+		m.logf("%s: %s is made of %s", k.path, shown["id"], body)
 		objects[fmt.Sprint(shown["id"])] = shown
 	case op < 7 && k.update != "":
 		id, body := ids[m.random.IntN(len(ids))], fmt.Sprintf(k.update, m.n)
-		m.note("%s: %s is changed to %s", k.path, id, body)
+		m.logf("%s: %s is changed to %s", k.path, id, body)
 		m.call(http.MethodPatch, k.path+"/"+id, body, nil)
 		changes := map[string]any{}
 		must.Succeed(m.t, json.Unmarshal([]byte(body), &changes))
 		maps.Copy(objects[id], changes)
 	default:
 		id := ids[m.random.IntN(len(ids))]
-		m.note("%s: %s is deleted", k.path, id)
+		m.logf("%s: %s is deleted", k.path, id)
 		m.call(http.MethodDelete, k.path+"/"+id, "", nil)
 		delete(objects, id)
 	}

@@ -150,9 +150,9 @@ func (c *nodes) submitJobs(ctx context.Context, endpoint string, clients int) (w
 }
 
 // awaitAll expects that each job completes with its output, and was retried at most once per fault.
-func (c *nodes) awaitAll(endpoint string, acked map[string]string) account {
+func (c *nodes) awaitAll(endpoint string, acked map[string]string) jobCounts {
 	c.t.Helper()
-	all := account{acknowledged: len(acked), takes: map[int]int{}}
+	all := jobCounts{acknowledged: len(acked), takes: map[int]int{}}
 	for id, output := range acked {
 		var job struct {
 			Status  string
@@ -187,14 +187,14 @@ func (c *nodes) awaitAll(endpoint string, acked map[string]string) account {
 	return all
 }
 
-// account has numbers of outcomes of acknowledged jobs.
-type account struct {
+// jobCounts has numbers of outcomes of acknowledged jobs.
+type jobCounts struct {
 	acknowledged, completed int
 	retried                 int         // jobs that ran again, because their node or worker died
 	takes                   map[int]int // jobs by number of takes; a stop of a node returns its jobs to the queue
 }
 
-func (a *account) add(b account) {
+func (a *jobCounts) add(b jobCounts) {
 	if a.takes == nil {
 		a.takes = map[int]int{}
 	}
@@ -204,13 +204,13 @@ func (a *account) add(b account) {
 	}
 }
 
-func (a account) String() string {
+func (a jobCounts) String() string {
 	return fmt.Sprintf("%d jobs acknowledged, %d completed, %d retried; jobs by number of takes: %v", a.acknowledged, a.completed, a.retried, a.takes)
 }
 
 // watchMaximum checks, until stop is called, that the running jobs of an endpoint don't exceed its
 // maximum of workers.
-func (c *nodes) watchMaximum(endpoint string, most int) (stop func()) {
+func (c *nodes) watchMaximum(endpoint string, maximum int) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -218,7 +218,7 @@ func (c *nodes) watchMaximum(endpoint string, most int) (stop func()) {
 		for ctx.Err() == nil {
 			var running int
 			err := c.query(&running, "SELECT COUNT(*) FROM jobs WHERE endpoint = $1 AND state = 'IN_PROGRESS'", endpoint)
-			must.Hold(c.t, err != nil || running <= most, running, "jobs run at a time, and the endpoint has", most, "workers at most")
+			must.Hold(c.t, err != nil || running <= maximum, running, "jobs run at a time, and the endpoint has", maximum, "workers at most")
 			seen = max(seen, running)
 			time.Sleep(20 * time.Millisecond)
 		}
@@ -278,9 +278,9 @@ func TestNodesUnderFaults(t *testing.T) {
 		faults = faults[:1]
 	}
 	c := startNodes(t, 3)
-	round := func(t *testing.T, fault func(c *nodes, leader int)) account {
+	round := func(t *testing.T, fault func(c *nodes, leader int)) jobCounts {
 		c.t = t
-		endpoint = queue(t, c.all[0].client("k"), "faults", "builtin/conformance", most)
+		endpoint = createQueueEndpoint(t, c.all[0].client("k"), "faults", "builtin/conformance", most)
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
 		wait, stop := c.submitJobs(ctx, endpoint, 6), c.watchMaximum(endpoint, most)
@@ -294,7 +294,7 @@ func TestNodesUnderFaults(t *testing.T) {
 	}
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
-			var all account
+			var all jobCounts
 			for range rounds {
 				all.add(round(t, f.fault))
 			}
@@ -338,7 +338,7 @@ func TestEnginePassword(t *testing.T) {
 			p.interrupt()
 			log := p.stderr.String()
 			must.Equal(t, strings.Contains(log, "list of processes"), given.warns, "whether the log has a warning:", log)
-			must.Hold(t, !strings.Contains(log+metrics+strings.Join(p.greeted, "\n"), "planted"), "the log has the password")
+			must.Hold(t, !strings.Contains(log+metrics+strings.Join(p.startupLines, "\n"), "planted"), "the log has the password")
 		})
 	}
 }
@@ -360,7 +360,7 @@ func TestKeysOfNodes(t *testing.T) {
 		t.Helper()
 		for i := range c.all {
 			for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-				got := c.node(i).status(key, "/v2/templates")
+				got := c.node(i).getStatus(key, "/v2/templates")
 				if got == want {
 					break
 				}
@@ -389,5 +389,5 @@ func TestKeysOfNodes(t *testing.T) {
 	must.Hold(t, err == nil && !strings.Contains(stored, added) && !strings.Contains(stored, old), "the database has", stored, err)
 	// If its owner removes keys.json.moved, the folder's keys are valid again.
 	must.Succeed(t, os.Remove(filepath.Join(dir, "keys.json.moved")))
-	must.Equal(t, serve(t, c.env, "--data="+dir).status(old, "/v2/templates"), 200, "the status of a request with the folder's key")
+	must.Equal(t, serve(t, c.env, "--data="+dir).getStatus(old, "/v2/templates"), 200, "the status of a request with the folder's key")
 }

@@ -61,7 +61,7 @@ func TestPodsFollowTheModel(t *testing.T) {
 		m := &podModels{history: h}
 		for range steps {
 			m.step()
-			m.settle()
+			m.waitForEquality()
 		}
 	})
 }
@@ -94,12 +94,12 @@ func (m *podModels) step() {
 		m.actOnV1(p, now.Status, []string{"start", "stop", "restart", "reset"}[m.random.IntN(4)])
 	case 5:
 		p.locked = !p.locked
-		m.note("%s: locked %v", p.name, p.locked)
+		m.logf("%s: locked %v", p.name, p.locked)
 		m.call(http.MethodPatch, "/v2/pods/"+p.id, fmt.Sprintf(`{"locked":%v}`, p.locked), nil)
 	case 6:
 		color := []string{"red", "green", "blue"}[m.random.IntN(3)]
 		refused := p.locked && p.shouldRun && color != p.color
-		m.note("%s (%s): color %s, refused %v", p.name, now.Status, color, refused)
+		m.logf("%s (%s): color %s, refused %v", p.name, now.Status, color, refused)
 		err := m.try(http.MethodPatch, "/v2/pods/"+p.id, `{"env":{"COLOR":"`+color+`"}}`, nil)
 		m.expect(err, refused, "409")
 		if !refused {
@@ -117,7 +117,7 @@ func (m *podModels) end(p *podModel) {
 		return
 	}
 	p.shouldRun, p.ended = false, strconv.Itoa(m.random.IntN(2)*7)
-	m.note("%s: its program ends with %s", p.name, p.ended)
+	m.logf("%s: its program ends with %s", p.name, p.ended)
 	writeFile(m.t, filepath.Join(p.volume, "exit"), p.ended)
 }
 
@@ -144,7 +144,7 @@ func (m *podModels) create() {
 	if !p.network {
 		p.volume = m.volumeOf(p.id)
 	}
-	m.note("%s created: %d GPUs, image %s, id %s", p.name, p.gpus, image, p.id)
+	m.logf("%s created: %d GPUs, image %s, id %s", p.name, p.gpus, image, p.id)
 	m.pods = append(m.pods, p)
 }
 
@@ -160,7 +160,7 @@ func (m *podModels) createCluster() {
 			id: member.ID, name: fmt.Sprintf("%s-%d", c.name, rank), color: "red", gpus: gpus, imageExists: true, shouldRun: true, volume: m.volumeOf(member.ID), cluster: c,
 		})
 	}
-	m.note("%s created: id %s, %d × %d GPUs", c.name, c.id, len(c.pods), gpus)
+	m.logf("%s created: id %s, %d × %d GPUs", c.name, c.id, len(c.pods), gpus)
 	m.pods, m.clusters = append(m.pods, c.pods...), append(m.clusters, c)
 }
 
@@ -170,7 +170,7 @@ func (m *podModels) stepOfCluster(p *podModel) {
 	c := p.cluster
 	switch m.random.IntN(5) {
 	case 0, 1:
-		m.note("%s is deleted", c.name)
+		m.logf("%s is deleted", c.name)
 		m.call(http.MethodDelete, "/v2/clusters/"+c.id, "", nil)
 		m.clusters = slices.DeleteFunc(m.clusters, func(other *clusterModel) bool { return other == c })
 		for _, member := range c.pods {
@@ -178,7 +178,7 @@ func (m *podModels) stepOfCluster(p *podModel) {
 		}
 	case 2:
 		c.name = fmt.Sprintf("renamed%d", len(m.steps))
-		m.note("%s is renamed %s", c.id, c.name)
+		m.logf("%s is renamed %s", c.id, c.name)
 		m.call(http.MethodPatch, "/v2/clusters/"+c.id, `{"name":"`+c.name+`"}`, nil)
 	case 3:
 		m.end(p)
@@ -206,7 +206,7 @@ var podAllows = map[string][]string{
 func (m *podModels) actOn(p *podModel, status, action string) {
 	m.t.Helper()
 	refused := !slices.Contains(podAllows[status], action) || p.locked && action == "stop"
-	m.note("%s (%s): %s, refused %v", p.name, status, action, refused)
+	m.logf("%s (%s): %s, refused %v", p.name, status, action, refused)
 	m.expect(m.try(http.MethodPost, "/v2/pods/"+p.id+"/action", `{"action":"`+action+`"}`, nil), refused, "409")
 	if !refused {
 		m.apply(p, action)
@@ -218,7 +218,7 @@ func (m *podModels) actOnV1(p *podModel, status, action string) {
 	active := status != "EXITED" && status != "ERROR"
 	nothing := action == "start" && active || action == "stop" && !active
 	refused := action == "restart" && status != "RUNNING" || p.locked && (action == "reset" || action == "stop" && active)
-	m.note("%s (%s): %s in version 1, refused %v", p.name, status, action, refused)
+	m.logf("%s (%s): %s in version 1, refused %v", p.name, status, action, refused)
 	m.expect(m.try(http.MethodPost, "/v1/pods/"+p.id+"/"+action, "", nil), refused, "400")
 	if !refused && !nothing {
 		m.apply(p, action)
@@ -247,10 +247,10 @@ func (m *podModels) apply(p *podModel, action string) {
 	}
 }
 
-// settle waits until the deployment matches the model.
-func (m *podModels) settle() {
+// waitForEquality waits until the deployment matches the model.
+func (m *podModels) waitForEquality() {
 	m.t.Helper()
-	m.history.settle(m.difference)
+	m.history.waitForEquality(m.difference)
 	for _, p := range m.pods {
 		_, err := os.Stat(filepath.Join(p.volume, "mark"))
 		must.Require(m.t, (err == nil) == p.marked, "the volume of", p.name, "has the mark:", err == nil, "want", p.marked)

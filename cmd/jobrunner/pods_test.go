@@ -127,7 +127,7 @@ func (h *testDeployment) awaitReason(id, part string) {
 	})
 }
 
-func (h *testDeployment) act(id, action string) {
+func (h *testDeployment) performAction(id, action string) {
 	h.t.Helper()
 	h.call(http.MethodPost, "/v2/pods/"+id+"/action", `{"action":"`+action+`"}`, nil)
 }
@@ -196,7 +196,7 @@ func TestPodIsAProcess(t *testing.T) {
 		shown.SSH.Direct.Command == fmt.Sprintf("ssh root@127.0.0.1 -p %d", shown.Runtime.Ports[1].Public), shown)
 	port := shown.Runtime.Ports[0]
 	must.Hold(t, port.Private == 8080 && port.Type == "http", port)
-	h.untilAnswers("http://"+net.JoinHostPort(port.IP, fmt.Sprint(port.Public))+"/", server)
+	h.waitForAnswer("http://"+net.JoinHostPort(port.IP, fmt.Sprint(port.Public))+"/", server)
 	var v1 struct {
 		PortMappings                           map[string]int
 		PublicIP, DesiredStatus, LastStartedAt string
@@ -236,14 +236,14 @@ func TestPodsWait(t *testing.T) {
 	h.awaitPodStatus(first, "RUNNING")
 	second := h.createPod(`{"name":"second","image":"builtin/echo","gpu":{"id":"NVIDIA L4"}}`)
 	h.awaitReason(second, "all of this machine's 2 × NVIDIA L4 are in use")
-	h.act(first, "stop")
+	h.performAction(first, "stop")
 	h.awaitPodStatus(second, "RUNNING")
 	third := h.createPod(`{"name":"third","image":"team/pod","gpu":{"id":"NVIDIA L4"}}`)
 	h.awaitPodStatus(third, "RUNNING")
-	h.act(first, "start")
+	h.performAction(first, "start")
 	h.awaitReason(first, "in use")
 	h.call(http.MethodDelete, "/v2/pods/"+second, "", nil)
-	h.act(third, "terminate")
+	h.performAction(third, "terminate")
 	h.awaitPodStatus(first, "RUNNING")
 
 	// A worker and a pod never share a GPU.
@@ -252,7 +252,7 @@ func TestPodsWait(t *testing.T) {
 		_, text := h.get("/v2/serverless/" + h.endpoint + "/workers")
 		return strings.Contains(text, `"THROTTLED"`)
 	})
-	h.act(first, "stop")
+	h.performAction(first, "stop")
 	h.waitUntil("a worker with the GPU", func() bool {
 		_, text := h.get("/v2/serverless/" + h.endpoint + "/workers")
 		return strings.Contains(text, `"gpuTypeId":"NVIDIA L4"`)
@@ -276,14 +276,14 @@ func TestPodsVolumeAndActions(t *testing.T) {
 		h.awaitPodStatus(id, "RUNNING")
 	}
 	expectStart(1)
-	h.act(id, "restart")
+	h.performAction(id, "restart")
 	expectStart(2)
-	h.act(id, "stop")
+	h.performAction(id, "stop")
 	h.awaitPodStatus(id, "EXITED")
 	h.podLog(id, "", "asked to end", nil)
 	p := h.getPod(id)
 	must.Hold(t, slices.Equal(p.Actions, []string{"start", "terminate"}) && p.Runtime == nil && p.SSH.Direct == nil, p)
-	h.act(id, "start")
+	h.performAction(id, "start")
 	expectStart(3)
 	// A change of the container replaces it; a change of the name doesn't.
 	h.call(http.MethodPatch, "/v2/pods/"+id, `{"name":"q","locked":true}`, nil)
@@ -300,7 +300,7 @@ func TestPodsVolumeAndActions(t *testing.T) {
 	h.waitUntil("the wiped volume", func() bool { return len(h.recordedStarts(id)) == 0 })
 	p = h.getPod(id)
 	must.Hold(t, p.Status == "EXITED", "a reset started the pod", p)
-	h.act(id, "start")
+	h.performAction(id, "start")
 	expectStart(1)
 	h.call(http.MethodDelete, "/v2/pods/"+id, "", nil)
 	h.waitUntil("the removal of its folder", func() bool {
@@ -322,8 +322,8 @@ func TestPodsThatEnd(t *testing.T) {
 		h.podLog(id, "?source=system", "the pod ended with exit status "+status, nil)
 		other := h.createPod(`{"name":"o","image":"builtin/echo","gpu":{"id":"NVIDIA L4","count":2}}`)
 		h.awaitPodStatus(other, "RUNNING")
-		h.act(other, "terminate")
-		h.act(id, "start")
+		h.performAction(other, "terminate")
+		h.performAction(id, "start")
 	}
 	failed := h.createPod(`{"name":"f","image":"builtin/conformance","args":"print hello env COLOR exit 3","env":{"COLOR":"red"},` + cpu + `}`)
 	h.awaitPodStatus(failed, "ERROR")
@@ -377,7 +377,7 @@ func TestPodLogs(t *testing.T) {
 	lines := make(chan []string, 1)
 	go func() { lines <- h.podLog(id, "?tail=0&source=system", "the pod runs", nil) }()
 	time.Sleep(50 * time.Millisecond) // usually enough for the reader to connect; the test passes otherwise, too
-	h.act(id, "restart")
+	h.performAction(id, "restart")
 	<-lines
 	h.kill()
 	h.start(t)
@@ -397,7 +397,7 @@ func TestPodsSurviveAKill(t *testing.T) {
 	waiting := h.createPod(`{"name":"w","image":"team/unknown",` + cpu + `}`)
 	h.awaitPodStatus(running, "RUNNING")
 	h.awaitPodStatus(stopped, "RUNNING")
-	h.act(stopped, "stop")
+	h.performAction(stopped, "stop")
 	h.awaitPodStatus(failed, "ERROR")
 	h.awaitReason(waiting, "nothing on this machine")
 	h.waitUntil("its start", func() bool { return len(h.recordedStarts(running)) == 1 })

@@ -139,16 +139,16 @@ func (c *containerDeployment) containers() []string {
 	return c.engine.Containers(c.t, "gpucloud.endpoint="+c.endpoint)
 }
 
-// end stops the deployment and expects that it leaves no container.
-func (c *containerDeployment) end() {
+// stopAndExpectNoContainer stops the deployment and expects that it leaves no container.
+func (c *containerDeployment) stopAndExpectNoContainer() {
 	c.t.Helper()
 	c.interrupt()
 	must.Equal(c.t, c.containers(), nil, "containers are left")
 }
 
-// arguments records the command lines on this machine that contain a word, until the returned
+// recordCommandLines records the command lines on this machine that contain a word, until the returned
 // function is called.
-func arguments(words ...string) (seen func() []string) {
+func recordCommandLines(words ...string) (seen func() []string) {
 	stop, done := make(chan struct{}), make(chan []string)
 	go func() {
 		var found []string
@@ -176,9 +176,9 @@ func arguments(words ...string) (seen func() []string) {
 
 // A worker in a Python image runs jobs with the endpoint's unchanged variables and arguments, and is
 // removed with the deployment. Its files on the network volume stay for the next deployment.
-func realContainer(t *testing.T, e *containers.Engine) {
+func testRealContainer(t *testing.T, e *containers.Engine) {
 	c := newContainerDeployment(t, e, "options: [--memory=200m, --cpus=0.5, --label=mine=yes]")
-	must.Contain(t, strings.Join(c.greeted, "\n"), "containers: "+e.Name+" ")
+	must.Contain(t, strings.Join(c.startupLines, "\n"), "containers: "+e.Name+" ")
 	env := map[string]string{
 		"TOKEN": "planted-token", "EMPTY": "", "QUOTED": `"a 'b" $HOME #c\n`, "SINGLE": `'x'`, "SPACES": "  both sides  ", "HASH": "# no comment",
 		"LINES": "first\nplanted-second\n", "UMLAUT": "ü→🙂", "PATH": "/usr/bin:/bin:/theirs", "EQUALS": "a=b=c", "TAB": "\ttab",
@@ -189,7 +189,7 @@ func realContainer(t *testing.T, e *containers.Engine) {
 	}
 	members := must.Do(json.Marshal(env))(t)
 	asked := must.Do(json.Marshal(map[string]any{"name": "one", "env": names}))(t)
-	seen := arguments("planted-token", "planted-second")
+	seen := recordCommandLines("planted-token", "planted-second")
 	c.createEndpointOf(handlerImage, `"args": "python3 -u /worker/contained.py serve 'two words' '$HOME' '\"' ''", "env": `+string(members)+`, "workers": {"min": 1, "max": 1}`)
 	got := c.awaitCompletion(c.submit(string(asked)))
 	again := c.awaitCompletion(c.submit(`{"name": "two"}`))
@@ -214,7 +214,7 @@ func realContainer(t *testing.T, e *containers.Engine) {
 		c.call(http.MethodGet, "/v2/serverless/"+c.endpoint+"/workers", "", &list)
 		return len(list.Workers) == 1 && list.Workers[0].MemoryBytes > 1<<20 && list.Workers[0].CPUSeconds > 0
 	})
-	c.end()
+	c.stopAndExpectNoContainer()
 	begins := c.lines("begins")
 	must.Hold(t, len(begins) == 2, "the network volume has", begins)
 	c.start(t)
@@ -222,7 +222,7 @@ func realContainer(t *testing.T, e *containers.Engine) {
 	if begins := c.countTakes(); begins["one"] != 1 || begins["three"] != 1 {
 		t.Errorf("the network volume of the next deployment has %v", begins)
 	}
-	c.end()
+	c.stopAndExpectNoContainer()
 	must.Hold(t, !strings.Contains(c.stderr.String(), "planted"), "a secret is in the log", &c.stderr)
 }
 
@@ -233,13 +233,13 @@ func TestRealEngines(t *testing.T) {
 	t.Parallel()
 	containers.Each(t, func(t *testing.T, e *containers.Engine) {
 		requireImage(t, e)
-		t.Run("container", func(t *testing.T) { realContainer(t, e) })
+		t.Run("container", func(t *testing.T) { testRealContainer(t, e) })
 		if testing.Short() {
 			return
 		}
 		for name, scenario := range map[string]func(*testing.T, *containers.Engine){
-			"private registry": realPrivateRegistry, "crashes": realCrashes, "failed starts": realStartsThatFail, "kill": realKills, "stop": realStop,
-			"load balancer": realLoadBalancer, "published ports": realPublishedPorts, "ephemeral kill": realEphemeralKills,
+			"private registry": testRealPrivateRegistry, "crashes": testRealCrashes, "failed starts": testRealStartsThatFail, "kill": testRealKills, "stop": testRealStop,
+			"load balancer": testRealLoadBalancer, "published ports": testRealPublishedPorts, "ephemeral kill": testRealEphemeralKills,
 		} {
 			t.Run(name, func(t *testing.T) { scenario(t, e) })
 		}

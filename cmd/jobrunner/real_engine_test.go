@@ -34,14 +34,14 @@ func (c *containerDeployment) registryAuth(name, username, password string) stri
 
 // An image in a private registry is pulled with its endpoint's registry auth. If auth or image are
 // missing or wrong, jobs wait and the reason says what to do. No response or log has a password.
-func realPrivateRegistry(t *testing.T, e *containers.Engine) {
+func testRealPrivateRegistry(t *testing.T, e *containers.Engine) {
 	registry := containers.NewRegistry(t)
 	source := "team/private-" + e.Name + ":1"
 	buildImage(t, e, source, "contained", nil)
 	private := registry.Push(t, e, source, "private/"+e.Name+":1")
 	e.Output(t, "rmi", source) // so that it must be pulled
 	c := newContainerDeployment(t, e, "")
-	seen := arguments(containers.Password, "planted-wrong")
+	seen := recordCommandLines(containers.Password, "planted-wrong")
 	right, wrong := c.registryAuth("right", containers.Username, containers.Password), c.registryAuth("wrong", containers.Username, "planted-wrong")
 	for _, step := range []struct{ name, image, auth, reason string }{
 		{"no login", private, "", "has no registry auth, and the registry " + registry.Address + " wants a login"},
@@ -69,7 +69,7 @@ func realPrivateRegistry(t *testing.T, e *containers.Engine) {
 		c.awaitCompletion(waits)
 		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
 	}
-	c.end()
+	c.stopAndExpectNoContainer()
 	must.Equal(t, seen(), nil, "arguments of processes contain passwords")
 	log := c.stderr.String()
 	must.Hold(t, !strings.Contains(log, "planted") && strings.Contains(log, "refused the login"), "the log has a password, or lacks the reason", log)
@@ -77,7 +77,7 @@ func realPrivateRegistry(t *testing.T, e *containers.Engine) {
 
 // If a container crashes during a job or is killed at its memory limit, the job's error and the log
 // say so, and another container replaces it.
-func realCrashes(t *testing.T, e *containers.Engine) {
+func testRealCrashes(t *testing.T, e *containers.Engine) {
 	c := newContainerDeployment(t, e, "options: [--memory=64m, --memory-swap=64m]")
 	c.createEndpointOf(handlerImage, "")
 	for name, step := range map[string]struct{ input, reason string }{
@@ -93,14 +93,14 @@ func realCrashes(t *testing.T, e *containers.Engine) {
 	must.Hold(t, begins["exit"] == 2 && begins["memory"] == 2 && begins["after"] == 1, "starts of jobs", begins)
 	all := c.containers()
 	must.Hold(t, len(all) == 1, "containers", all)
-	c.end()
+	c.stopAndExpectNoContainer()
 	log := c.stderr.String()
 	must.Hold(t, strings.Count(log, "a worker died") == 4 && strings.Contains(log, "exit status 3"), "log", log)
 }
 
 // If a container can't start because its command isn't in the image, or ends at once, the reason
 // says so.
-func realStartsThatFail(t *testing.T, e *containers.Engine) {
+func testRealStartsThatFail(t *testing.T, e *containers.Engine) {
 	c := newContainerDeployment(t, e, "")
 	for args, reason := range map[string]string{
 		"absent-program":                       "absent-program",
@@ -114,12 +114,12 @@ func realStartsThatFail(t *testing.T, e *containers.Engine) {
 		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
 		c.waitUntil("the end of the container", func() bool { return len(c.containers()) == 0 })
 	}
-	c.end()
+	c.stopAndExpectNoContainer()
 }
 
 // After a kill -9 during a job, the next start removes the container, and the job runs again in
 // another one. Containers of a second jobrunner on the same engine aren't affected.
-func realKills(t *testing.T, e *containers.Engine) {
+func testRealKills(t *testing.T, e *containers.Engine) {
 	other := newContainerDeployment(t, e, "")
 	other.createEndpointOf(handlerImage, `"workers": {"min": 1, "max": 1}`)
 	beside := other.submit(`{"name": "beside", "wait": "go"}`)
@@ -145,16 +145,16 @@ func realKills(t *testing.T, e *containers.Engine) {
 	must.Equal(t, c.countTakes()["killed"], 2, "starts of the job")
 	now := other.containers()
 	must.Hold(t, len(now) == 1 && now[0] == theirs[0], "the other jobrunner had", theirs, "and now", now)
-	c.end()
+	c.stopAndExpectNoContainer()
 	other.release("go")
 	other.awaitCompletion(beside)
 	must.Equal(t, other.countTakes()["beside"], 1, "starts of the other job")
-	other.end()
+	other.stopAndExpectNoContainer()
 }
 
 // A stop waits for a job that ends soon. A longer job runs again after the next start, without
 // counting a retry.
-func realStop(t *testing.T, e *containers.Engine) {
+func testRealStop(t *testing.T, e *containers.Engine) {
 	c := newContainerDeployment(t, e, "")
 	c.createEndpointOf(handlerImage, `"workers": {"min": 2, "max": 2}`)
 	soon, late := c.submit(`{"name": "soon", "wait": "soon"}`), c.submit(`{"name": "late", "wait": "late"}`)
@@ -171,15 +171,15 @@ func realStop(t *testing.T, e *containers.Engine) {
 	must.Hold(t, got.Status == "COMPLETED" && got.Retries == 0, "the longer job is", got.Status, "after", got.Retries, "retries")
 	begins := c.countTakes()
 	must.Hold(t, begins["soon"] == 1 && begins["late"] == 2, "jobs began so often", begins)
-	c.end()
+	c.stopAndExpectNoContainer()
 }
 
 // Workers behind a load balancer listen at different ports. Workers without requests are
 // killed immediately: an engine would wait for a worker that ignores the stop signal.
-func realLoadBalancer(t *testing.T, e *containers.Engine) {
+func testRealLoadBalancer(t *testing.T, e *containers.Engine) {
 	c := newContainerDeployment(t, e, "")
 	c.createBalancer()
-	c.end()
+	c.stopAndExpectNoContainer()
 	must.Equal(t, c.lines("terms"), nil, "signals that workers got")
 }
 
@@ -206,7 +206,7 @@ func (c *containerDeployment) expectBothAnswer() {
 }
 
 // In a separate network, a worker's ports are published only to this machine.
-func realPublishedPorts(t *testing.T, e *containers.Engine) {
+func testRealPublishedPorts(t *testing.T, e *containers.Engine) {
 	if e.Name != "docker" {
 		t.Skip("podman needs plugins and iptables for a separate network")
 	}
@@ -219,16 +219,16 @@ func realPublishedPorts(t *testing.T, e *containers.Engine) {
 		must.Hold(t, strings.Contains(ports, "8000/tcp -> 127.0.0.1:") && strings.Count(ports, " -> 127.0.0.1:") == 2 &&
 			strings.Count(ports, "->") == 2, "published ports:", ports)
 	}
-	c.end()
+	c.stopAndExpectNoContainer()
 }
 
 // The next ephemeral jobrunner of the same user removes the container of a killed one.
-func realEphemeralKills(t *testing.T, e *containers.Engine) {
+func testRealEphemeralKills(t *testing.T, e *containers.Engine) {
 	c := prepareContainers(t, e, e.Path, "")
 	c.startEphemeral(t)
 	c.createEndpoint("/v2/serverless", `{"name": "contained", "image": "`+handlerImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
 	c.awaitCompletion(c.submit(`{"name": "one"}`))
 	c.kill()
 	c.startEphemeral(t)
-	c.end()
+	c.stopAndExpectNoContainer()
 }

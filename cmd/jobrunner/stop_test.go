@@ -24,7 +24,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
 	c := p.client("k")
-	queueing, working := p.endpoint("unknown/image"), p.endpoint("builtin/conformance") // an unknown image starts no worker
+	queueing, working := p.createEndpointOfImage("unknown/image"), p.createEndpointOfImage("builtin/conformance") // an unknown image starts no worker
 	type answer struct {
 		status int
 		body   string
@@ -112,7 +112,7 @@ func TestInterruptedStart(t *testing.T) {
 	writeFile(t, python, "#!/bin/sh\nkill $PPID\nexec sleep 600\n")
 	must.Succeed(t, os.Chmod(python, 0o700))
 	writeFile(t, filepath.Join(dir, "handler.py"), "import runpod\n")
-	if _, stderr, status := devOnce(t, filepath.Join(dir, "handler.py")); status != 4 || stderr != "jobrunner: interrupted\n" {
+	if _, stderr, status := runDevOnce(t, filepath.Join(dir, "handler.py")); status != 4 || stderr != "jobrunner: interrupted\n" {
 		t.Errorf("dev ended with %d: %s", status, stderr)
 	}
 }

@@ -39,7 +39,7 @@ rules:
     command: {run: [sh, -c, 'printf "written\033]0;x\007\302\2331m\n" >&2; echo 1']}
 `)
 		p := serve(t, environment(dir, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--config="+config, "--logs", "--log-format="+format)
-		id := p.endpoint("a/b")
+		id := p.createEndpointOfImage("a/b")
 		must.Do(p.client("k").Jobs.RunSync(t.Context(), id, api.Submission{Input: []byte(`{"a":1}`)}, 0))(t)
 		p.get("/v2/serverless/x%1B]0;owned%07%C2%9B31m%E2%80%AE")
 		p.get("/v2/x%1B[2J/status/%1B[2J%C2%9B")
@@ -62,7 +62,7 @@ rules:
 	// The same holds for an output, which remains JSON.
 	file := filepath.Join(dir, "prints.sh")
 	writeFile(t, file, `printf '"\342\200\256"\n'`)
-	stdout, _, _ := devOnce(t, file)
+	stdout, _, _ := runDevOnce(t, file)
 	must.Equal(t, stdout, `"\u202e"`+"\n", "the output")
 }
 

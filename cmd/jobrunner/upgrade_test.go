@@ -15,12 +15,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// newerSteps is the variable with the additional schema steps of newerVersion.
+// newerSteps is the variable with the additional schema steps that writeNewerVersion adds.
 const newerSteps = "TEST_NEWER_STEPS"
 
-// newerVersion returns an overlay for go build that makes the jobrunner read additional schema steps
+// writeNewerVersion returns an overlay for go build that makes the jobrunner read additional schema steps
 // from a variable, and submit jobs with the added column.
-func newerVersion(t *testing.T) (overlay string) {
+func writeNewerVersion(t *testing.T) (overlay string) {
 	t.Helper()
 	dir := t.TempDir()
 	edited := map[string]string{}
@@ -54,7 +54,7 @@ func (c *nodes) startVersion(i int, program, steps string) {
 // retry. A version with a breaking schema doesn't start while older nodes run, and older nodes don't
 // start after it.
 func TestRollingUpgrade(t *testing.T) {
-	overlay, newer := newerVersion(t), filepath.Join(t.TempDir(), "jobrunner")
+	overlay, newer := writeNewerVersion(t), filepath.Join(t.TempDir(), "jobrunner")
 	if testing.Short() {
 		t.Skip("builds another version of the program")
 	}
@@ -64,7 +64,7 @@ func TestRollingUpgrade(t *testing.T) {
 	const maxWorkers, addColumn = 2, "ALTER TABLE jobs ADD COLUMN added TEXT NOT NULL DEFAULT ''"
 	const breakingChange = addColumn + "|" + sqldb.Breaking + "CREATE TABLE unknown_to_older (k BIGINT)"
 	c := startNodes(t, 3)
-	endpoint := queue(t, c.all[0].client("k"), "upgraded", "builtin/conformance", maxWorkers)
+	endpoint := createQueueEndpoint(t, c.all[0].client("k"), "upgraded", "builtin/conformance", maxWorkers)
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	wait, stop := c.submitJobs(ctx, endpoint, 6), c.watchMaximum(endpoint, maxWorkers)

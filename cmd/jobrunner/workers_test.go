@@ -43,9 +43,9 @@ type testDeployment struct {
 	env       []string // additional variables of the jobrunner
 }
 
-// trace is a worker that records its process and its jobs. A job whose input has wait ends once the
+// tracingHandler is a worker that records its process and its jobs. A job whose input has wait ends once the
 // test creates the file that wait names, with the suffix .go in the worker's folder.
-const trace = `import os, runpod, time
+const tracingHandler = `import os, runpod, time
 here = os.path.dirname(os.path.abspath(__file__))
 def note(kind, text):
     with open(os.path.join(here, kind), "a") as f:
@@ -64,7 +64,7 @@ runpod.serverless.start({"handler": handler})
 func startDeployment(t *testing.T, args ...string) *testDeployment {
 	t.Helper()
 	h := &testDeployment{home: t.TempDir(), dir: sdkFolder(t)}
-	writeFile(t, filepath.Join(h.dir, "handler.py"), trace)
+	writeFile(t, filepath.Join(h.dir, "handler.py"), tracingHandler)
 	writeFile(t, filepath.Join(h.home, "jobrunner.yaml"), "engine: none\nrules:\n  - image: team/handler\n    process: {run: [python3, "+filepath.Join(h.dir, "handler.py")+"]}\n")
 	h.start(t, args...)
 	return h
