@@ -205,7 +205,7 @@ func TestBrowserOfSeveralNodes(t *testing.T) {
 		here.gpus[i].Holder = ""
 	}
 	config.Source, config.Node = here, "http://10.0.0.5:8420"
-	config.Others = func(_ *http.Request, path string) ([]page.Answer, []string) {
+	config.AskOthers = func(_ *http.Request, path string) ([]page.Answer, []string) {
 		answer := ask(other, "GET", path)
 		found := page.Answer{Node: "http://10.0.0.6:8420"}
 		if answer.Code == http.StatusOK {
