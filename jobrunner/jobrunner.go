@@ -161,7 +161,7 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 	j := &Jobrunner{clock: new(clock.Clock), gpus: gpu.NewAllocator(c.GPUs)}
 	stored := sqldb.Config{Dir: c.DataDir, NoSync: c.NoSync, URL: c.Engine, Connections: c.EngineConnections, Logger: c.Logger}
 	if c.AdminClock {
-		stored.Watch = j.clock.Work
+		stored.Watch = j.clock.BeginWork
 	}
 	if j.db, err = sqldb.Open(ctx, stored); err != nil {
 		return nil, err

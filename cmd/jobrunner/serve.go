@@ -206,8 +206,8 @@ func serveHTTP(ctx context.Context, stop func(), listener *httplimit.Listener, j
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		ConnState:         listener.State,
-		ConnContext:       listener.Context,
+		ConnState:         listener.ConnState,
+		ConnContext:       listener.ConnContext,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return base },
 	}

@@ -100,7 +100,7 @@ func startServer(t *testing.T, h http.Handler) string {
 func newServer(h http.Handler) *httptest.Server {
 	server := httptest.NewUnstartedServer(h)
 	listener := httplimit.Listen(server.Listener, httplimit.Connections{})
-	server.Listener, server.Config.ConnContext, server.Config.ConnState = listener, listener.Context, listener.State
+	server.Listener, server.Config.ConnContext, server.Config.ConnState = listener, listener.ConnContext, listener.ConnState
 	server.Start()
 	return server
 }

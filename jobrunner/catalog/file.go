@@ -144,7 +144,7 @@ func parse(name string, data []byte) (*schedule, error) {
 		}
 	}
 	var err error
-	s.stock, err = f.stock(&s.catalog)
+	s.stock, err = f.stockRules(&s.catalog)
 	return s, err
 }
 

@@ -13,7 +13,7 @@ import (
 // form is the syntax of ids, which then fit into paths and comma-separated lists.
 type form struct {
 	*regexp.Regexp
-	words string
+	description string
 }
 
 var (
@@ -30,7 +30,7 @@ func (f *file) checkID(id text, line int, kind string, form form, lines map[stri
 	case id.Missing():
 		return f.errorf(line, "this %s has no id", kind)
 	case !form.MatchString(id.Value):
-		return f.errorf(id.Line, "invalid id %q of a %s: expected %s, beginning with a letter or digit", id.Value, kind, form.words)
+		return f.errorf(id.Line, "invalid id %q of a %s: expected %s, beginning with a letter or digit", id.Value, kind, form.description)
 	case lines[id.Value] != 0:
 		return f.errorf(id.Line, "the %s %s appears twice, first in line %d", kind, id.Value, lines[id.Value])
 	}
@@ -149,7 +149,7 @@ func (f *file) setGPUs(c *Catalog) error {
 		case e.Memory != nil:
 			g.Memory = e.Memory.Value
 		}
-		offer, err := f.offer(e)
+		offer, err := f.parseOffer(e)
 		if err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (f *file) setGPUs(c *Catalog) error {
 	return nil
 }
 
-func (f *file) offer(e fileGPU) (Offer, error) {
+func (f *file) parseOffer(e fileGPU) (Offer, error) {
 	o := Offer{MaxCount: maps.Clone(builtinOffer.MaxCount), Price: GPUPrice{Pod: map[string]USD{}, Spot: map[string]USD{}}}
 	for _, p := range []struct {
 		value *text
@@ -175,7 +175,7 @@ func (f *file) offer(e fileGPU) (Offer, error) {
 		if p.value == nil {
 			continue
 		}
-		price, err := f.price(*p.value)
+		price, err := f.parsePrice(*p.value)
 		if err != nil {
 			return o, err
 		}
@@ -203,7 +203,7 @@ func (f *file) offer(e fileGPU) (Offer, error) {
 	return o, nil
 }
 
-func (f *file) price(value text) (USD, error) {
+func (f *file) parsePrice(value text) (USD, error) {
 	price, ok := parseDecimal(value.Value)
 	if !ok {
 		return 0, f.errorf(value.Line, "invalid price %q: expected dollars, such as 0.44, with at most six digits before the point and nine after it", value.Value)
@@ -213,7 +213,7 @@ func (f *file) price(value text) (USD, error) {
 
 func (f *file) setPrice(field *USD, value *text) (err error) {
 	if value != nil {
-		*field, err = f.price(*value)
+		*field, err = f.parsePrice(*value)
 	}
 	return err
 }
@@ -290,16 +290,16 @@ func (f *file) setStorage(c *Catalog) error {
 }
 
 func (f *file) removeEntries(c *Catalog) (err error) {
-	if c.DataCenters, err = without(f, c.DataCenters, f.Remove.DataCenters, "data center", dataCenterID, c.closed); err != nil {
+	if c.DataCenters, err = removeNamed(f, c.DataCenters, f.Remove.DataCenters, "data center", dataCenterID, c.closed); err != nil {
 		return err
 	}
-	if c.GPUs, err = without(f, c.GPUs, f.Remove.GPUs, "GPU type", gpuID, c.removed); err != nil {
+	if c.GPUs, err = removeNamed(f, c.GPUs, f.Remove.GPUs, "GPU type", gpuID, c.removed); err != nil {
 		return err
 	}
-	if c.CPUs, err = without(f, c.CPUs, f.Remove.CPUs, "CPU flavor", cpuID, nil); err != nil {
+	if c.CPUs, err = removeNamed(f, c.CPUs, f.Remove.CPUs, "CPU flavor", cpuID, nil); err != nil {
 		return err
 	}
-	if c.Pools, err = without(f, c.Pools, f.Remove.Pools, "pool", poolID, nil); err != nil {
+	if c.Pools, err = removeNamed(f, c.Pools, f.Remove.Pools, "pool", poolID, nil); err != nil {
 		return err
 	}
 	c.removeFromPools(func(gpu, _ string) bool { return c.removed[gpu] })
@@ -326,8 +326,8 @@ func idsOf[T any](list []T, id func(T) string) (ids []string) {
 	return ids
 }
 
-// without removes the named elements, and adds their ids to removed, which may be nil.
-func without[T any](f *file, list []T, remove []text, kind string, id func(T) string, removed map[string]bool) ([]T, error) {
+// removeNamed removes the named elements, and adds their ids to removed, which may be nil.
+func removeNamed[T any](f *file, list []T, remove []text, kind string, id func(T) string, removed map[string]bool) ([]T, error) {
 	known := idsOf(list, id)
 	removedIDs := map[string]bool{}
 	for _, r := range remove {
@@ -348,12 +348,12 @@ func without[T any](f *file, list []T, remove []text, kind string, id func(T) st
 	return slices.DeleteFunc(list, func(element T) bool { return removedIDs[id(element)] }), nil
 }
 
-// stock returns the rules by the time when they come into force. Rules with the same time stay in the
+// stockRules returns the rules by the time when they come into force. Rules with the same time stay in the
 // file's order.
-func (f *file) stock(c *Catalog) ([]stockRule, error) {
+func (f *file) stockRules(c *Catalog) ([]stockRule, error) {
 	var rules []stockRule
 	for _, e := range f.Stock {
-		r, err := f.stockRule(c, e.Value, e.Line)
+		r, err := f.parseStockRule(c, e.Value, e.Line)
 		if err != nil {
 			return nil, err
 		}
@@ -363,7 +363,7 @@ func (f *file) stock(c *Catalog) ([]stockRule, error) {
 	return rules, nil
 }
 
-func (f *file) stockRule(c *Catalog, e fileStock, line int) (r stockRule, err error) {
+func (f *file) parseStockRule(c *Catalog, e fileStock, line int) (r stockRule, err error) {
 	if len(e.GPUs)+len(e.CPUs) == 0 {
 		return r, f.errorf(line, `stock needs gpus or cpus: their ids, or ["*"]`)
 	}

@@ -136,8 +136,8 @@ func RealSleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Work makes Advance wait for a piece of work until end is called.
-func (c *Clock) Work() (end func()) {
+// BeginWork makes Advance wait for a piece of work until end is called.
+func (c *Clock) BeginWork() (end func()) {
 	w := &work{time.Now()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -218,10 +218,10 @@ const (
 // for that long. It waits at most workPatience for work.
 func (c *Clock) settle() {
 	start := time.Now()
-	quiet, enough := 0, quietLooks // consecutive looks without activity
+	quiet, enough := 0, quietChecks // consecutive checks without activity
 	first := c.calls.Load() == 0
 	if first {
-		enough = firstLooks
+		enough = firstChecks
 	}
 	for lastWork := start; time.Since(start) < workPatience; {
 		if c.working() {
@@ -231,31 +231,31 @@ func (c *Clock) settle() {
 		}
 		before, known := c.activity(), c.calls.Load()-1
 		pollNetwork()
-		rests, calls := atRest(known)
+		resting, calls := atRest(known)
 		timedOut := time.Since(lastWork) > patience
-		if rests && calls < known || timedOut {
+		if resting && calls < known || timedOut {
 			c.calls.Store(calls + 1)
 		}
 		quiet++
-		if !rests || c.working() || c.activity() != before {
+		if !resting || c.working() || c.activity() != before {
 			quiet = 0
 		}
 		if timedOut || quiet == enough {
 			return
 		}
-		if !rests || first {
+		if !resting || first {
 			time.Sleep(pause)
 		}
 	}
 }
 
-// quietLooks is more than one, because a request may be forwarded between the poll of the
-// network and the look after it.
-const quietLooks = 2
+// quietChecks is more than one, because a request may be forwarded between the poll of the
+// network and the check after it.
+const quietChecks = 2
 
-// firstLooks is the number of looks of the first settle, which learns how many goroutines
+// firstChecks is the number of checks of the first settle, which learns how many goroutines
 // are in system calls permanently. It must not count a goroutine in a short system call.
-const firstLooks = 8
+const firstChecks = 8
 
 // activity returns a number that changes whenever a timer or work starts or ends, or a
 // goroutine starts, as for a connection.

@@ -144,7 +144,7 @@ func TestWork(t *testing.T) {
 				if c.Sleep(t.Context(), time.Minute) != nil {
 					return
 				}
-				end := c.Work()
+				end := c.BeginWork()
 				time.Sleep(50 * time.Millisecond)
 				took = append(took, c.Now().Sub(start))
 				end()
@@ -154,7 +154,7 @@ func TestWork(t *testing.T) {
 		c.Advance(10 * time.Minute)
 		must.Equal(t, took, []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute}, "the times of the calls")
 		// An advance waits only once, and briefly, for work that never ends.
-		defer c.Work()()
+		defer c.BeginWork()()
 		for range 10 {
 			c.NewTimer(time.Minute)
 		}

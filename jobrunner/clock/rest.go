@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// atRest gives up after maxLooks or maxLookTime: the process may stay busy for long.
-	maxLooks    = 100
-	maxLookTime = 5 * time.Millisecond
-	// calmLooks is the required number of consecutive looks without activity. One isn't
+	// atRest gives up after maxChecks or maxCheckTime: the process may stay busy for long.
+	maxChecks    = 100
+	maxCheckTime = 5 * time.Millisecond
+	// calmChecks is the required number of consecutive checks without activity. One isn't
 	// enough: a goroutine that the garbage collector has stopped seems to wait.
-	calmLooks = 10
+	calmChecks = 10
 )
 
 // Advance moves the time once everything that the last timer woke has reacted. Counting work
-// explicitly (Clock.Work, timers, goroutines) can't detect that: our code can't count a request
+// explicitly (Clock.BeginWork, timers, goroutines) can't detect that: our code can't count a request
 // while its bytes are in the kernel, and each hand-over between goroutines would need its own
 // count. With such counts alone, TestAdvance fails in two of ten runs, and
 // TestAdvanceWaitsForTheNetwork in every run. So atRest asks Go's scheduler.
@@ -26,36 +26,36 @@ const (
 // connection has data, a timer fires or a system call returns. Connections have just been
 // polled (pollNetwork): on one machine the kernel has the data when the sender's call
 // returns. The Clock's timers fire only in Advance. Code that waits for a real timer or
-// another process counts that as work (Clock.Work).
+// another process counts that as work (Clock.BeginWork).
 //
 // The scheduler's counts aren't read atomically, and a goroutine may move from one to another
-// meanwhile. Therefore several consecutive looks must find all goroutines waiting, and no
+// meanwhile. Therefore several consecutive checks must find all goroutines waiting, and no
 // timer, work or goroutine may begin or end during them (Clock.activity). Only a chain of
-// wake-ups that all of these looks miss remains undetected.
+// wake-ups that all of these checks miss remains undetected.
 
 // atRest lets the other goroutines run, and reports whether all of them wait and at most
 // inCalls of them are in system calls. calls is the latest number of system calls. It usually
 // takes a few microseconds. It doesn't sleep: the shortest sleep takes a millisecond, and a
 // long advance has thousands of steps.
-func atRest(inCalls uint64) (rests bool, calls uint64) {
+func atRest(inCalls uint64) (resting bool, calls uint64) {
 	state := []metrics.Sample{
 		{Name: "/sched/goroutines/running:goroutines"}, // includes this one
 		{Name: "/sched/goroutines/runnable:goroutines"},
 		{Name: "/sched/goroutines/not-in-go:goroutines"},
 	}
-	resting, start := 0, time.Now()
-	for range maxLooks {
+	calm, start := 0, time.Now()
+	for range maxChecks {
 		runtime.Gosched()
 		metrics.Read(state)
-		resting++
+		calm++
 		calls = state[2].Value.Uint64()
 		if calls > inCalls || state[0].Value.Uint64() > 1 || state[1].Value.Uint64() > 0 {
-			resting = 0
+			calm = 0
 		}
 		switch {
-		case resting == calmLooks:
+		case calm == calmChecks:
 			return true, calls
-		case time.Since(start) > maxLookTime:
+		case time.Since(start) > maxCheckTime:
 			return false, calls
 		}
 	}

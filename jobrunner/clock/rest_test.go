@@ -18,7 +18,7 @@ func TestAdvanceIgnoresPermanentCalls(t *testing.T) {
 	var c Clock
 	c.Advance(time.Second)
 	for start := time.Now(); ; { // the garbage collector may run
-		if rests, _ := atRest(c.calls.Load() - 1); rests {
+		if resting, _ := atRest(c.calls.Load() - 1); resting {
 			return
 		}
 		must.Require(t, time.Since(start) <= 3*time.Minute, "the process is not at rest")
@@ -37,7 +37,7 @@ func TestRunningGoroutineIsNotAtRest(t *testing.T) {
 	}()
 	<-began
 	for range 100 {
-		rests, _ := atRest(1 << 20)
-		must.Require(t, !rests, "a process is at rest while a goroutine runs")
+		resting, _ := atRest(1 << 20)
+		must.Require(t, !resting, "a process is at rest while a goroutine runs")
 	}
 }

@@ -30,8 +30,8 @@ func TestSystemCallIsNotAtRest(t *testing.T) {
 		must.Require(t, time.Since(start) <= 3*time.Minute, "the system call isn't counted")
 	}
 	for range 100 {
-		rests, _ := atRest(known)
-		must.Require(t, !rests, "a process is at rest while a goroutine is in a system call")
+		resting, _ := atRest(known)
+		must.Require(t, !resting, "a process is at rest while a goroutine is in a system call")
 	}
 	must.Succeed(t, syscall.Close(pipe[1]))
 	must.Succeed(t, <-read)

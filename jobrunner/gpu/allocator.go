@@ -278,23 +278,23 @@ func (a *Allocator) Owners() map[string]string {
 	return out
 }
 
-// State is a device with its load and its owner.
-type State struct {
+// DeviceState is a device with its load and its owner.
+type DeviceState struct {
 	Device
 	Sample
 	Holder string `json:"holder"` // id of the worker or pod that has it, or ""
 }
 
 // States returns the current devices.
-func (a *Allocator) States() []State {
+func (a *Allocator) States() []DeviceState {
 	owners := a.Owners()
-	out := []State{}
+	out := []DeviceState{}
 	for _, d := range a.inventory.Devices() {
 		sample, err := a.inventory.Sample(d.UUID)
 		if err != nil { // it was removed meanwhile
 			sample = Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}
 		}
-		out = append(out, State{d, sample, owners[d.UUID]})
+		out = append(out, DeviceState{d, sample, owners[d.UUID]})
 	}
 	return out
 }

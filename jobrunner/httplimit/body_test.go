@@ -29,7 +29,7 @@ func serveVirtually(t *testing.T, handler http.HandlerFunc, test func(t *testing
 		network := pipenet.Listen()
 		listener := httplimit.Listen(network, httplimit.Connections{})
 		server := &http.Server{
-			Handler: httplimit.LimitBodies(handler), ConnState: listener.State, ConnContext: listener.Context,
+			Handler: httplimit.LimitBodies(handler), ConnState: listener.ConnState, ConnContext: listener.ConnContext,
 			ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		}
 		go server.Serve(listener)
@@ -272,7 +272,7 @@ func TestMemoryWait(t *testing.T) {
 		served := make(chan string, 2)
 		wait := func(name string, bytes int64) {
 			go func() {
-				h, err := m.Wait(t.Context(), bytes)
+				h, err := m.ReserveWhenFree(t.Context(), bytes)
 				must.Hold(t, err == nil, err)
 				served <- name
 				time.Sleep(time.Second)
@@ -290,11 +290,11 @@ func TestMemoryWait(t *testing.T) {
 
 		a = reserve(t, m, 100)
 		start := time.Now()
-		_, err := m.Wait(t.Context(), 1)
+		_, err := m.ReserveWhenFree(t.Context(), 1)
 		must.Hold(t, errors.Is(err, httplimit.ErrMemory) && time.Since(start) == 30*time.Second, "after", time.Since(start), err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		must.ErrorIs(t, must.Err(m.Wait(ctx, 1)), context.DeadlineExceeded)
+		must.ErrorIs(t, must.Err(m.ReserveWhenFree(ctx, 1)), context.DeadlineExceeded)
 		a.Release()
 		reserve(t, m, 100) // waiters that gave up reserve nothing
 	})

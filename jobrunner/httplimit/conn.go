@@ -77,8 +77,8 @@ const (
 
 type connKey struct{}
 
-// Context is an http.Server.ConnContext hook that lets Bodies reach the connection.
-func (l *Listener) Context(ctx context.Context, c net.Conn) context.Context {
+// ConnContext is an http.Server.ConnContext hook that lets LimitBodies reach the connection.
+func (l *Listener) ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 

@@ -43,7 +43,7 @@ const (
 	maxRejects   = 64          // rejected connections that are closed gracefully at a time
 	requestGrace = time.Second // how long a new connection without a request can't be evicted
 	logEvery     = 10 * time.Second
-	firstPause   = 5 * time.Millisecond // after a failed accept, doubled each time
+	minPause     = 5 * time.Millisecond // after a failed accept, doubled each time
 	maxPause     = time.Second
 )
 
@@ -86,11 +86,11 @@ func reserve(descriptors int) int {
 
 // Accept returns an error only when the listener is closed.
 func (l *Listener) Accept() (net.Conn, error) {
-	for pause := firstPause; ; {
+	for pause := minPause; ; {
 		c, err := l.Listener.Accept()
 		switch {
 		case err == nil:
-			pause = firstPause
+			pause = minPause
 			if admitted := l.admit(c); admitted != nil {
 				return admitted, nil
 			}
@@ -185,8 +185,8 @@ func (l *Listener) remove(c *conn) {
 	}
 }
 
-// State is an http.Server.ConnState hook that tracks which connections are idle.
-func (l *Listener) State(raw net.Conn, state http.ConnState) {
+// ConnState is an http.Server.ConnState hook that tracks which connections are idle.
+func (l *Listener) ConnState(raw net.Conn, state http.ConnState) {
 	c, ok := raw.(*conn)
 	if !ok {
 		return
@@ -282,12 +282,12 @@ func write503(c net.Conn, reason string) {
 func (l *Listener) warn(text string, args ...any) {
 	l.mu.Lock()
 	now := time.Now()
-	recent := now.Sub(l.lastLogged[text]) < logEvery
-	if !recent {
+	loggedRecently := now.Sub(l.lastLogged[text]) < logEvery
+	if !loggedRecently {
 		l.lastLogged[text] = now
 	}
 	l.mu.Unlock()
-	if !recent {
+	if !loggedRecently {
 		l.Logger.Log(context.Background(), slog.LevelWarn, text, args...)
 	}
 }

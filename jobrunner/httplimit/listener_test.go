@@ -56,7 +56,7 @@ func serveBounded(t *testing.T, bounds httplimit.Connections) *boundedServer {
 	inner := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	b := &boundedServer{t: t, address: inner.Addr().String(), holding: make(chan struct{}), release: make(chan struct{}), addresses: make(chan string, 1)}
 	listener := httplimit.Listen(remoteListener{inner, b.addresses}, bounds)
-	server := &http.Server{ConnState: listener.State, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	server := &http.Server{ConnState: listener.ConnState, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/hold" {
 			b.holding <- struct{}{}
 			<-b.release
@@ -157,7 +157,7 @@ func serveTCP(t *testing.T, handler http.HandlerFunc) (address string) {
 	t.Helper()
 	inner := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	listener := httplimit.Listen(inner, httplimit.Connections{})
-	server := &http.Server{Handler: httplimit.LimitBodies(handler), ConnState: listener.State, ConnContext: listener.Context}
+	server := &http.Server{Handler: httplimit.LimitBodies(handler), ConnState: listener.ConnState, ConnContext: listener.ConnContext}
 	go server.Serve(listener)
 	t.Cleanup(func() { server.Close() })
 	return inner.Addr().String()

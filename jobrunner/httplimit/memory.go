@@ -45,9 +45,9 @@ func (m *Memory) Reserve(bytes int64) (*Reservation, error) {
 	return r, nil
 }
 
-// Wait reserves a part of the budget as soon as it is free. It returns ErrMemory after memoryWait,
+// ReserveWhenFree reserves a part of the budget as soon as it is free. It returns ErrMemory after memoryWait,
 // or the error of ctx.
-func (m *Memory) Wait(ctx context.Context, bytes int64) (*Reservation, error) {
+func (m *Memory) ReserveWhenFree(ctx context.Context, bytes int64) (*Reservation, error) {
 	patient, cancel := context.WithTimeout(ctx, memoryWait)
 	defer cancel()
 	bytes = min(bytes, m.limit)
@@ -81,8 +81,8 @@ func (r *Reservation) Release() {
 	}
 }
 
-// firstBuffer is the initial buffer size of a body without Content-Length.
-const firstBuffer = 16 << 10
+// initialBufferSize is the initial buffer size of a body without Content-Length.
+const initialBufferSize = 16 << 10
 
 // ReadBody reads a request's body from a reader that enforces limit. It reserves a multiple of the
 // body's size, because the caller needs memory to process it. The caller must release the reservation. If
@@ -95,10 +95,10 @@ func (m *Memory) ReadBody(r *http.Request, from io.Reader, limit, multiple int64
 	}
 	size := r.ContentLength + 1 // one byte more, to detect the end
 	if r.ContentLength < 0 {
-		size = firstBuffer
+		size = initialBufferSize
 	}
 	if wait {
-		reservation, err = m.Wait(r.Context(), multiple*size)
+		reservation, err = m.ReserveWhenFree(r.Context(), multiple*size)
 	} else {
 		reservation, err = m.Reserve(multiple * size)
 	}

@@ -229,7 +229,7 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 		size, large = size+q.Size, large || q.Size > pageOutput
 	}
 	if large && err == nil {
-		reservation, err := a.Answers.Wait(httplimit.AnswerContext(r.Context()), int64(2*size))
+		reservation, err := a.Answers.ReserveWhenFree(httplimit.AnswerContext(r.Context()), int64(2*size))
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 
 // run queues a job and answers at once (service description: POST /run).
 func (a *api) run(w http.ResponseWriter, r *http.Request, t target) error {
-	n, reservation, err := a.submission(w, r, t, maxRun)
+	n, reservation, err := a.readSubmission(w, r, t, maxRun)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (a *api) runSync(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	n, reservation, err := a.submission(w, r, t, maxRunSync)
+	n, reservation, err := a.readSubmission(w, r, t, maxRunSync)
 	if err != nil {
 		return err
 	}
@@ -48,11 +48,11 @@ func (a *api) runSync(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	return a.answerSubmitted(w, r, t, cmp.Or(wait, engine.DefaultWait), job, watch)
+	return a.answerSubmittedJob(w, r, t, cmp.Or(wait, engine.DefaultWait), job, watch)
 }
 
-// submission reads a submitted job. The caller releases the reservation once the job is queued.
-func (a *api) submission(w http.ResponseWriter, r *http.Request, t target, limit int64) (engine.NewJob, *httplimit.Reservation, error) {
+// readSubmission reads a submitted job. The caller releases the reservation once the job is queued.
+func (a *api) readSubmission(w http.ResponseWriter, r *http.Request, t target, limit int64) (engine.NewJob, *httplimit.Reservation, error) {
 	body, reservation, err := a.readBody(w, r, limit, 1)
 	if err != nil {
 		return engine.NewJob{}, nil, err
@@ -106,7 +106,7 @@ func (a *api) statusSync(w http.ResponseWriter, r *http.Request, t target) error
 	if err != nil {
 		return err
 	}
-	return a.answerEnd(w, r, t, wait, engine.Job{})
+	return a.answerWhenEnded(w, r, t, wait, engine.Job{})
 }
 
 func (a *api) setTTL(r *http.Request, t target) error {
@@ -213,7 +213,7 @@ func (a *api) answerJob(w http.ResponseWriter, r *http.Request, t target, job en
 	reservation, err := a.Answers.Reserve(need)
 	if err != nil {
 		job.Output = nil
-		reservation, err = a.Answers.Wait(httplimit.AnswerContext(r.Context()), need)
+		reservation, err = a.Answers.ReserveWhenFree(httplimit.AnswerContext(r.Context()), need)
 	}
 	defer reservation.Release()
 	if err == nil && job.Output == nil {

@@ -49,9 +49,9 @@ func (a *api) waitUntilOn(ctx context.Context, watch *engine.Watch, wait time.Du
 	}
 }
 
-// answerEnd responds with a job once it has ended or the wait is over. If the database isn't available
+// answerWhenEnded responds with a job once it has ended or the wait is over. If the database isn't available
 // then, it responds with the job as last read. A client that disconnects doesn't affect the job.
-func (a *api) answerEnd(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job) error {
+func (a *api) answerWhenEnded(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job) error {
 	err := a.waitUntil(r.Context(), t, wait, func() (done bool, err error) {
 		latest, err := a.readJob(httplimit.AnswerContext(r.Context()), t)
 		if err == nil || !sqldb.Temporary(err) {
@@ -65,9 +65,9 @@ func (a *api) answerEnd(w http.ResponseWriter, r *http.Request, t target, wait t
 	return a.answerJob(w, r, t, job)
 }
 
-// answerSubmitted is answerEnd for a job that this request submitted. A result that this process
+// answerSubmittedJob is answerWhenEnded for a job that this request submitted. A result that this process
 // records arrives through the watch and needs no read.
-func (a *api) answerSubmitted(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job, watch *engine.Watch) error {
+func (a *api) answerSubmittedJob(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job, watch *engine.Watch) error {
 	t.job = job.ID
 	unread := false // the job has changed since it was last read
 	read := func() error {
@@ -78,12 +78,12 @@ func (a *api) answerSubmitted(w http.ResponseWriter, r *http.Request, t target, 
 		return err
 	}
 	err := a.waitUntilOn(r.Context(), watch, wait, func() (ended bool, err error) {
-		result, look := watch.End()
+		result, changed := watch.End()
 		if result != nil {
 			job = *result
 			return true, nil
 		}
-		if unread = unread || look; unread {
+		if unread = unread || changed; unread {
 			err = read()
 		}
 		return job.State.Terminal(), err

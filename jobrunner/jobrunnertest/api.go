@@ -72,19 +72,19 @@ func (j *Jobrunner) WaitRunning(endpoint, id string) {
 }
 
 const (
-	pollInterval = 20 * time.Millisecond
-	maxWait      = 5 * time.Minute
-	stopsBefore  = 5 * time.Second // before the time limit of the tests
+	pollInterval    = 20 * time.Millisecond
+	maxWait         = 5 * time.Minute
+	timeLimitMargin = 5 * time.Second // before the time limit of the tests
 	// startPatience is how long a wait continues while no worker can start for the same reason.
 	startPatience = 2 * time.Second
 )
 
-// waitsUntil returns when a wait that begins now fails the test.
-func (j *Jobrunner) waitsUntil() time.Time {
+// waitDeadline returns when a wait that begins now fails the test.
+func (j *Jobrunner) waitDeadline() time.Time {
 	end := time.Now().Add(maxWait)
 	if t, ok := j.t.(interface{ Deadline() (time.Time, bool) }); ok {
-		if limit, set := t.Deadline(); set && limit.Add(-stopsBefore).Before(end) {
-			end = limit.Add(-stopsBefore)
+		if limit, set := t.Deadline(); set && limit.Add(-timeLimitMargin).Before(end) {
+			end = limit.Add(-timeLimitMargin)
 		}
 	}
 	return end
@@ -103,7 +103,7 @@ func (j *Jobrunner) startFailure(endpoint string) (reason string, starting bool)
 func (j *Jobrunner) await(endpoint, id string, done func(Result) bool) (r Result) {
 	j.t.Helper()
 	reason, since := "", time.Time{}
-	for end := j.waitsUntil(); ; {
+	for end := j.waitDeadline(); ; {
 		j.do(http.MethodGet, "/v2/"+endpoint+"/status/"+id, nil, &r)
 		if done(r) {
 			return r

@@ -121,7 +121,7 @@ func (j *Jobrunner) start(s *settings) (err error) {
 	}
 	server := httptest.NewUnstartedServer(nil)
 	listener := httplimit.Listen(server.Listener, httplimit.Connections{}) // a refused client may still send its body
-	server.Listener, server.Config.ConnContext, server.Config.ConnState = listener, listener.Context, listener.State
+	server.Listener, server.Config.ConnContext, server.Config.ConnState = listener, listener.ConnContext, listener.ConnState
 	c.URL = "http://" + listener.Addr().String()
 	closeServer := func() {
 		server.CloseClientConnections() // a request that waits for a job must not delay the end

@@ -27,14 +27,14 @@ import (
 
 type source struct {
 	endpoints []metrics.Endpoint
-	gpus      []gpu.State
+	gpus      []gpu.DeviceState
 	err       error
 }
 
 func (s *source) EndpointLoads(context.Context) ([]metrics.Endpoint, error) {
 	return s.endpoints, s.err
 }
-func (s *source) Devices() []gpu.State { return s.gpus }
+func (s *source) Devices() []gpu.DeviceState { return s.gpus }
 
 func fullSource() *source {
 	return &source{
@@ -42,7 +42,7 @@ func fullSource() *source {
 			ID: "ep", Jobs: engine.Counts{InQueue: 3, InProgress: 2}, Oldest: time.Now().Add(-time.Hour),
 			Workers: map[string]int{"RUNNING": 2, "THROTTLED": 0}, Each: []worker.Info{{ID: "w1", Usage: run.Usage{CPU: 1500 * time.Millisecond, Memory: 1 << 20}}, {ID: "builtin"}},
 		}},
-		gpus: []gpu.State{
+		gpus: []gpu.DeviceState{
 			{Device: gpu.Device{UUID: "GPU-1", TypeID: "NVIDIA H200", Memory: 1 << 30}, Sample: gpu.Sample{Utilization: 50, MemoryUsed: 1 << 20, Power: 70500, Temperature: 40}, Holder: "w1"},
 			{Device: gpu.Device{UUID: "GPU-2", Index: 1, TypeID: "bad\xff", Fault: "XID 79"}, Sample: gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}},
 		},

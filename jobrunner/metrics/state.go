@@ -21,7 +21,7 @@ import (
 type Source interface {
 	// EndpointLoads returns the existing endpoints.
 	EndpointLoads(ctx context.Context) ([]Endpoint, error)
-	Devices() []gpu.State
+	Devices() []gpu.DeviceState
 }
 
 type Endpoint struct {
@@ -118,7 +118,7 @@ func (n *stateCollector) endpoint(out chan<- prometheus.Metric, e Endpoint) {
 	}
 }
 
-func device(out chan<- prometheus.Metric, g gpu.State) {
+func device(out chan<- prometheus.Metric, g gpu.DeviceState) {
 	gauge(out, gpuInfo, 1, g.UUID, strconv.Itoa(g.Index), strings.ToValidUTF8(g.TypeID, "?"), g.MIG)
 	gauge(out, gpuHealthy, boolGauge(g.Fault == ""), g.UUID)
 	gauge(out, gpuHeld, boolGauge(g.Holder != ""), g.UUID)

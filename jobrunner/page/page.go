@@ -367,7 +367,7 @@ type GPUs struct {
 
 type GPU struct {
 	Node string `json:"node"`
-	gpu.State
+	gpu.DeviceState
 	Past []int32 `json:"past"` // recent utilization
 }
 

@@ -144,10 +144,10 @@ func (v *View) PodLog(id string) ([]run.Line, bool) { return linesOf(v.Pods.Log(
 func (v *View) GPUs() page.GPUs {
 	out := page.GPUs{Driver: v.Inventory.Driver(), Simulated: gpu.Simulated(v.Inventory), Devices: []page.GPU{}}
 	for _, d := range v.Allocator.States() {
-		out.Devices = append(out.Devices, page.GPU{State: d})
+		out.Devices = append(out.Devices, page.GPU{DeviceState: d})
 	}
 	return out
 }
 
 // Devices returns the GPUs for the metrics.
-func (v *View) Devices() []gpu.State { return v.Allocator.States() }
+func (v *View) Devices() []gpu.DeviceState { return v.Allocator.States() }

@@ -149,7 +149,7 @@ func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, 
 
 func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	// A clock that is advanced must wait for the call, because retryPause begins at its end.
-	defer s.Clock.Work()()
+	defer s.Clock.BeginWork()()
 	defer func() {
 		s.scheduler.end(c)
 		notify.Signal(s.ended)

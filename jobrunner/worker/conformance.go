@@ -217,7 +217,7 @@ func beacon(ctx context.Context, job run.Job, input conformanceInput) ([]byte, e
 
 // callBeacon makes the nth call. The job ignores a failed call.
 func callBeacon(ctx context.Context, job run.Job, to string, n int) error {
-	defer job.Clock.Work()()
+	defer job.Clock.BeginWork()()
 	body, err := json.Marshal(map[string]any{"id": job.ID, "attempt": job.Attempt, "n": n})
 	if err != nil {
 		return err

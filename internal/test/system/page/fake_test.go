@@ -190,7 +190,7 @@ func newBusyMachine(c *clock.Clock) *busyMachine {
 	addWorker("whis5t6r0n2b", "w1whis-wait", "THROTTLED", "all 8 × NVIDIA H200 are in use")
 	addWorker("embd9a7c4v1y", "w1embd-sick", "UNHEALTHY", "ended with exit code 1 three times within a minute: ModuleNotFoundError: No module named 'torch'")
 	for i := range 8 {
-		g := page.GPU{State: gpu.State{
+		g := page.GPU{DeviceState: gpu.DeviceState{
 			Device: gpu.Device{UUID: fmt.Sprint("GPU-", i), Index: i, TypeID: "NVIDIA H200", Memory: 141 << 30},
 			Sample: gpu.Sample{Utilization: 96 - 7*i, MemoryUsed: int64(120-14*i) << 30, Power: 640_000 - 60_000*i, Temperature: 71 - 4*i},
 		}}
