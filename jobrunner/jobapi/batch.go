@@ -180,11 +180,11 @@ func readPage(r *http.Request) (p page, err error) {
 func (p *page) complete(n, total int) { p.Total, p.HasMore = total, p.Offset+n < total && n > 0 }
 
 func queryInteger(r *http.Request, name string, otherwise, low, high int) (int, error) {
-	query := r.URL.Query()
-	if !query.Has(name) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
 		return otherwise, nil
 	}
-	n, err := strconv.Atoi(query.Get(name))
+	n, err := strconv.Atoi(text)
 	if err != nil || n < low || n > high {
 		return 0, httpanswer.Refuse(http.StatusBadRequest, "the query parameter %s must be an integer from %d to %d", name, low, high)
 	}

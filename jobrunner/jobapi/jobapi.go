@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -148,7 +149,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	needed := op.scope
-	if r.URL.Query().Has("ttl") { // /status sets it
+	if strings.HasSuffix(r.Pattern, "/status/{job_id}") && r.URL.Query().Get("ttl") != "" { // sets the job's ttl
 		needed = apikey.All
 	}
 	if !user.MayUse(t.endpoint, needed) {
