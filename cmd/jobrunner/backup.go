@@ -47,8 +47,8 @@ func (b *backup) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(usageErrorf("invalid folder %s: expected a folder that does not exist", b.Folder), err)
+	if _, err := os.Lstat(to); err == nil {
+		return usageErrorf("invalid folder %s: expected a folder that does not exist", b.Folder)
 	}
 	// The copy gets its final name when it is complete.
 	part, err := os.MkdirTemp(filepath.Dir(to), "."+filepath.Base(to)+"-") // 0700

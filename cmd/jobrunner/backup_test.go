@@ -87,8 +87,7 @@ func TestBackup(t *testing.T) {
 	})
 	must.Contain(t, mustFail(t, env, "backup", "--data="+data, restored), "expected a folder that does not exist")
 	must.Equal(t, must.Do(filepath.Glob(filepath.Join(home, ".restored-*")))(t), nil, "unfinished copies")
-	info := must.Do(os.Stat(restored))(t)
-	must.Hold(t, info.Mode().Perm() == 0o700, "the copy", info)
+	must.Equal(t, must.Do(os.Stat(restored))(t).Mode().Perm(), 0o700, "the mode of the copy")
 	found, err := exec.Command("grep", "-r", "planted-secret", restored).Output()
 	must.Hold(t, err != nil, "the copy has a secret in clear:", string(found))
 	must.Hold(t, must.Err(os.Stat(filepath.Join(restored, "secrets.key"))) != nil, "the copy has the key of the secrets")
@@ -97,6 +96,9 @@ func TestBackup(t *testing.T) {
 	must.Equal(t, must.Err(next.client(key).Endpoints.List(t.Context())), nil, "a request with the added key")
 	next.expectCompletion(endpoint, jobs)
 	must.Contain(t, mustFail(t, env, "backup", "--data="+home, restored+"-2"), "has no database")
+	must.Succeed(t, os.Mkdir(filepath.Join(home, "jobrunner.db"), 0o700))
+	must.Contain(t, mustFail(t, env, "backup", "--data="+home, restored+"-2"), "opening the database "+home+"/jobrunner.db: the database's file can't be read")
+	must.Contain(t, mustFail(t, env, "backup", "--data="+restored, restored+"/api-key/x"), "making the folder of the copy: ")
 }
 
 // pg_dump copies the state of a jobrunner under load, and pg_restore restores it.

@@ -1,9 +1,9 @@
 package jobapi
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -147,11 +147,7 @@ func (a *api) health(w http.ResponseWriter, r *http.Request, t target) error {
 	if reason := a.Failure(t.endpoint); reason != "" {
 		answer["reason"] = reason // an extra member, which the contract allows
 	}
-	body, err := json.Marshal(answer)
-	if err != nil {
-		return err
-	}
-	write(w, body)
+	write(w, bytes.TrimSpace(httpanswer.Encode(answer)))
 	return nil
 }
 

@@ -34,14 +34,14 @@ type Limit struct {
 // Table lists every operation's limit (service description, Limits, Rate limits;
 // requests per worker: field notes, job API).
 var Table = [...]Limit{
-	Run:        {"run", 1000, 200, 200, true},
-	RunSync:    {"runsync", 2000, 400, 400, true},
-	Status:     {"status", 2000, 400, 400, false},
-	Stream:     {"stream", 2000, 400, 400, false},
-	Cancel:     {"cancel", 100, 20, 20, false},
-	PurgeQueue: {"purge-queue", 2, 0, 0, false},
-	OpenAI:     {"openai", 2000, 400, 400, true},
-	Requests:   {"requests", 10, 0, 2, false},
+	Run:        {"/run", 1000, 200, 200, true},
+	RunSync:    {"/runsync", 2000, 400, 400, true},
+	Status:     {"/status", 2000, 400, 400, false},
+	Stream:     {"/stream", 2000, 400, 400, false},
+	Cancel:     {"/cancel", 100, 20, 20, false},
+	PurgeQueue: {"/purge-queue", 2, 0, 0, false},
+	OpenAI:     {"/openai", 2000, 400, 400, true},
+	Requests:   {"/requests", 10, 0, 2, false},
 }
 
 // A queue is full while it holds more than both of these (field notes, job API,

@@ -39,18 +39,21 @@ func Backup(dir, to string) (err error) {
 		return err
 	}
 	if err := errors.Join(source.lite.CopyTo(copied.lite), copied.close()); err != nil {
-		return fmt.Errorf("copying the database to %s: %w", to, classifySQLite(err))
+		return fmt.Errorf("copying the database %s to %s: %w", from, to, classifySQLite(err))
 	}
 	// If the copy is copied over another database's folder, the empty log replaces its log.
 	return errors.Join(file.Sync(), os.WriteFile(target+"-wal", nil, 0o600))
 }
 
-func openFile(path string) (*conn, error) {
+func openFile(path string) (c *conn, err error) {
 	source, err := fileURI(path)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		c, err = openConn(source, []string{busyTimeout})
 	}
-	return openConn(source, []string{busyTimeout})
+	if err != nil {
+		return nil, fmt.Errorf("opening the database %s: %w", path, classifySQLite(err))
+	}
+	return c, nil
 }
 
 // maxCheckedSize is the maximum size, in bytes, of a database that is checked whenever it
