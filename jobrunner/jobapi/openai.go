@@ -63,7 +63,7 @@ func (a *api) openAIInput(w http.ResponseWriter, r *http.Request, route string) 
 		body = bytes.TrimSpace(body)
 		if !rawjson.Valid(body) || !isObject(body) {
 			reservation.Release()
-			return nil, nil, httpanswer.Refuse(http.StatusBadRequest, "the body must be a JSON object")
+			return nil, nil, explainMalformed(body, `{"model": …}`)
 		}
 		input.Grow(len(body) + len(routeJSON) + len(`{"openai_input":,"openai_route":}`))
 		appendMember(&input, "openai_input", body)
