@@ -241,7 +241,7 @@ func (h *history) check(t *rapid.T) {
 	size := billing.BucketSize(rapid.SampledFrom(billing.BucketSizes).Draw(t, "bucket"))
 	now := h.now()
 	end := time.UnixMilli(now).Add(time.Duration(rapid.Int64Range(-100, 100).Draw(t, "end")) * time.Hour)
-	w, err := billing.Between(size, end.Add(-time.Duration(rapid.Int64Range(1, 1500).Draw(t, "length"))*time.Hour), end)
+	w, err := billing.BucketsBetween(size, end.Add(-time.Duration(rapid.Int64Range(1, 1500).Draw(t, "length"))*time.Hour), end)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func (h *history) check(t *rapid.T) {
 			}
 		}
 	}
-	finer, err := billing.Between(billing.Day, w.Start(), w.End())
+	finer, err := billing.BucketsBetween(billing.Day, w.Start(), w.End())
 	if err != nil {
 		t.Skip("too many days")
 	}
@@ -281,7 +281,7 @@ func (h *history) check(t *rapid.T) {
 
 func (h *history) usage(t *rapid.T, reader int, kind billing.Kind, w billing.Window) map[string]map[int]billing.Cost {
 	costs := map[string]map[int]billing.Cost{}
-	err := h.meters[reader].Usage(h.ctx, kind, w, func(u billing.Usage) {
+	err := h.meters[reader].VisitUsage(h.ctx, kind, w, func(u billing.Usage) {
 		if costs[u.Owner] == nil {
 			costs[u.Owner] = map[int]billing.Cost{}
 		}

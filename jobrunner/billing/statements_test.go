@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// byIndex has the statements that run for each span, at each start, or every few seconds.
-var byIndex = map[string]string{"checkpoint": checkpoint, "endSpan": endSpan, "readSpan": readSpan, "openSpans": openSpans}
+// indexedStatements are the statements that run for each span, at each start, or every few seconds.
+var indexedStatements = map[string]string{"checkpoint": checkpoint, "endSpan": endSpan, "readSpan": readSpan, "openSpans": openSpans}
 
 // Running spans are updated every few seconds by an index, so that the cost doesn't grow with
 // the number of ended spans.
@@ -47,7 +47,7 @@ func testPlans(t *testing.T, c sqldb.Config, want string, explain func(tx *sqldb
 	defer db.Close()
 	m := must.Do(Open(t.Context(), Config{DB: db, Clock: new(clock.Clock)}))(t)
 	defer m.Close()
-	for name, statement := range byIndex {
+	for name, statement := range indexedStatements {
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			plan, err := explain(tx, statement)
 			must.Hold(t, err != nil || strings.Contains(plan, want), name, "reads the whole table", plan)

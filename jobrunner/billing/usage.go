@@ -19,9 +19,9 @@ type Usage struct {
 	Time  time.Duration
 }
 
-// Usage calls visit with the usage of a kind's resources in each bucket of a window, up to
+// VisitUsage calls visit with the usage of a kind's resources in each bucket of a window, up to
 // now. It calls visit for each span, so a resource may come several times for a bucket.
-func (m *Meter) Usage(ctx context.Context, kind Kind, w Window, visit func(Usage)) error {
+func (m *Meter) VisitUsage(ctx context.Context, kind Kind, w Window, visit func(Usage)) error {
 	m.Checkpoint(ctx) // then the database has this process's spans up to now
 	now := m.Clock.Wall().UnixMilli()
 	var spans []span
@@ -98,8 +98,8 @@ func (b BucketSize) floor(t time.Time) time.Time {
 	return time.Date(t.Year(), time.January, 1, 0, 0, 0, 0, time.UTC)
 }
 
-// step returns the start of the nth bucket after the one that starts at start.
-func (b BucketSize) step(start time.Time, n int) time.Time {
+// startAfter returns the start of the nth bucket after the one that starts at start.
+func (b BucketSize) startAfter(start time.Time, n int) time.Time {
 	switch length := fixedLengths[b]; {
 	case length > 0:
 		return start.Add(time.Duration(n) * length)
@@ -112,7 +112,7 @@ func (b BucketSize) step(start time.Time, n int) time.Time {
 // ceil returns the first start of a bucket that isn't before t.
 func (b BucketSize) ceil(t time.Time) time.Time {
 	if start := b.floor(t); start.Before(t) {
-		return b.step(start, 1)
+		return b.startAfter(start, 1)
 	}
 	return t.UTC()
 }
@@ -129,9 +129,9 @@ func (w Window) End() time.Time { return w.Bounds[len(w.Bounds)-1] }
 
 func (w Window) Len() int { return len(w.Bounds) - 1 }
 
-// Between returns the window of all buckets that overlap the time from start to end. Its
+// BucketsBetween returns the window of all buckets that overlap the time from start to end. Its
 // errors are for clients.
-func Between(b BucketSize, start, end time.Time) (Window, error) {
+func BucketsBetween(b BucketSize, start, end time.Time) (Window, error) {
 	if !start.Before(end) {
 		return Window{}, fmt.Errorf("startTime (%s) is not before endTime (%s): without them a period begins 30 days ago and ends now", start.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339))
 	}
@@ -140,20 +140,20 @@ func Between(b BucketSize, start, end time.Time) (Window, error) {
 		if w.Len() == maxBuckets {
 			return w, tooMany(b)
 		}
-		w.Bounds = append(w.Bounds, b.step(w.Start(), w.Len()+1))
+		w.Bounds = append(w.Bounds, b.startAfter(w.Start(), w.Len()+1))
 	}
 	return w, nil
 }
 
-// Last returns the window of the last n buckets, including the current one.
-func Last(b BucketSize, n int64, now time.Time) (Window, error) {
+// LastBuckets returns the window of the last n buckets, including the current one.
+func LastBuckets(b BucketSize, n int64, now time.Time) (Window, error) {
 	if n > maxBuckets {
 		return Window{}, tooMany(b)
 	}
 	current := b.floor(now)
 	w := Window{Size: b}
 	for i := -int(n) + 1; i <= 1; i++ {
-		w.Bounds = append(w.Bounds, b.step(current, i))
+		w.Bounds = append(w.Bounds, b.startAfter(current, i))
 	}
 	if w.Start().Year() < 1 {
 		return Window{}, tooMany(b)

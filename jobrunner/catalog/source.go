@@ -49,7 +49,7 @@ func Open(name string, c *clock.Clock, log *slog.Logger) (*Source, error) {
 	return s, nil
 }
 
-func (s *Source) Now() *Catalog {
+func (s *Source) Current() *Catalog {
 	if s == nil {
 		return builtin
 	}
@@ -58,7 +58,7 @@ func (s *Source) Now() *Catalog {
 	return s.loaded.catalogAfter(s.elapsed())
 }
 
-// Changed returns a channel that is closed when the catalog changes. Call it before Now.
+// Changed returns a channel that is closed when the catalog changes. Call it before Current.
 func (s *Source) Changed() <-chan struct{} {
 	if s == nil {
 		return nil

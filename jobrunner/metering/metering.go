@@ -65,7 +65,7 @@ func (b *Bills) Close() {
 
 // Begin is called when a worker has started. The rate of its GPUs or CPUs includes the serverless fee.
 func (b *Bills) Begin(id string, e worker.Endpoint, p worker.Placement) {
-	offered := b.Catalog.Now()
+	offered := b.Catalog.Current()
 	r := billing.Resource{
 		Kind: billing.Worker, ID: id, Owner: engine.EndpointOf(e.ID), GPUType: p.GPU, Image: e.Image, Template: e.Template, DataCenters: nonEmpty(p.DataCenter), Disk: e.Disk,
 	}
@@ -92,7 +92,7 @@ func (b *Bills) End(id string) { b.Meter.Stop(billing.Worker, id) }
 
 // pod returns a pod's billed resource at the prices of the catalog. A cluster is billed for the time of each member.
 func (b *Bills) pod(p store.Pod) billing.Resource {
-	offered := b.Catalog.Now()
+	offered := b.Catalog.Current()
 	r := billing.Resource{
 		Kind: kindOf(p), ID: p.ID, Owner: p.ID, GPUType: p.GPUType(), Image: p.Image, Template: p.TemplateID, DataCenters: nonEmpty(p.DataCenterID), Disk: p.Disk + p.Volume.Size,
 	}
@@ -138,7 +138,7 @@ func (b *Bills) Stopped(s pod.Span) { b.Meter.Stop(kindOf(s.Pod), s.Pod.ID) }
 
 // volume returns a network volume's billed resource at the prices of the catalog.
 func (b *Bills) volume(v store.NetworkVolume) billing.Resource {
-	prices := b.Catalog.Now().Storage
+	prices := b.Catalog.Current().Storage
 	r := billing.Resource{Kind: billing.Volume, ID: v.ID, Owner: v.ID, DataCenters: []string{v.DataCenter}, Disk: v.Size, HighPerformance: v.Type == catalog.HighPerformance}
 	if r.HighPerformance {
 		r.Rates.HighPerformance = billing.Monthly(prices.HighPerformance, v.Size)

@@ -93,7 +93,7 @@ func (c *call) sums(q usageQuery, kinds ...billing.Kind) (sums map[group]*sum, t
 	sums, total = map[group]*sum{}, new(sum)
 	disks := map[resource]int64{}
 	for _, kind := range kinds {
-		err := c.Meter.Usage(c.ctx(), kind, q.window, func(u billing.Usage) {
+		err := c.Meter.VisitUsage(c.ctx(), kind, q.window, func(u billing.Usage) {
 			if !q.keep(u) {
 				return
 			}
@@ -235,9 +235,9 @@ func readPeriod(q *query) (w billing.Window) {
 	}
 	var err error
 	if last > 0 {
-		w, err = billing.Last(bucket, last, now)
+		w, err = billing.LastBuckets(bucket, last, now)
 	} else {
-		w, err = billing.Between(bucket, start, end)
+		w, err = billing.BucketsBetween(bucket, start, end)
 	}
 	q.refuseIf(err != nil, "%s", err)
 	return w

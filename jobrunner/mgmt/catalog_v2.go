@@ -141,7 +141,7 @@ func newGPUType(offered *catalog.Catalog, g catalog.GPU, stock catalog.Stock, q 
 }
 
 func (c *call) listGPUTypes(q gpuQuery) ([]gpuTypeV2, error) {
-	offered, stock := c.Catalog.Now(), c.Stock()
+	offered, stock := c.Catalog.Current(), c.Stock()
 	out := []gpuTypeV2{}
 	for _, g := range offered.GPUsWith(stock) {
 		w := newGPUType(offered, g, stock[g.ID], q)
@@ -153,7 +153,7 @@ func (c *call) listGPUTypes(q gpuQuery) ([]gpuTypeV2, error) {
 }
 
 func (c *call) getGPUType(q gpuQuery) (w gpuTypeV2, err error) {
-	offered, stock := c.Catalog.Now(), c.Stock()
+	offered, stock := c.Catalog.Current(), c.Stock()
 	for _, g := range offered.GPUsWith(stock) {
 		if g.ID == c.id {
 			return newGPUType(offered, g, stock[g.ID], q), nil
@@ -194,12 +194,12 @@ func newCPUType(offered *catalog.Catalog, f catalog.CPU, q cpuQuery) cpuTypeV2 {
 }
 
 func (c *call) listCPUTypes(q cpuQuery) ([]cpuTypeV2, error) {
-	offered := c.Catalog.Now()
+	offered := c.Catalog.Current()
 	return convertAll(offered.CPUs, func(f catalog.CPU) cpuTypeV2 { return newCPUType(offered, f, q) }), nil
 }
 
 func (c *call) getCPUType(q cpuQuery) (cpuTypeV2, error) {
-	offered := c.Catalog.Now()
+	offered := c.Catalog.Current()
 	f, ok := offered.CPUByID(c.id)
 	return newCPUType(offered, f, q), requireCatalogEntry(ok, "CPU flavor", c.id)
 }
@@ -244,7 +244,7 @@ func (q dataCentersQuery) matches(w dataCenterV2) bool {
 
 func (c *call) listDataCenters(q dataCentersQuery) ([]dataCenterV2, error) {
 	out := []dataCenterV2{}
-	offered := c.Catalog.Now()
+	offered := c.Catalog.Current()
 	for _, d := range offered.DataCenters {
 		w := c.newDataCenter(offered, d, q.include)
 		if q.matches(w) {
@@ -259,7 +259,7 @@ func containsAll(values, wanted []string) bool {
 }
 
 func (c *call) getDataCenter(include []string) (dataCenterV2, error) {
-	offered := c.Catalog.Now()
+	offered := c.Catalog.Current()
 	d, ok := offered.DataCenterByID(c.id)
 	return c.newDataCenter(offered, d, include), requireCatalogEntry(ok, "data center", c.id)
 }

@@ -128,7 +128,7 @@ func allDataCenters(offered *catalog.Catalog) []string {
 }
 
 func (c *call) newEndpointV1(e store.Endpoint) endpointV1 {
-	offered := c.Catalog.Now()
+	offered := c.Catalog.Current()
 	w := endpointV1{ScalerType: e.Scaling.Type, ScalerValue: ceil(e.Scaling.Value)} // version 2 has fractions of seconds
 	copyFields(&w, e)
 	if len(e.DataCenterIDs) == 0 {

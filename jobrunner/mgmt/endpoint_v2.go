@@ -12,7 +12,7 @@ import (
 )
 
 func (c *call) newEndpointV2(e store.Endpoint) endpointV2 {
-	offered := c.Catalog.Now()
+	offered := c.Catalog.Current()
 	var w endpointV2
 	copyFields(&w, e)
 	w.containerV2, w.Scaling, w.RequestURLs = newContainerV2(e.Container), newScalingV2(e.Scaling), requestURLs(c.queueURL(), e)

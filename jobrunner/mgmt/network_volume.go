@@ -39,7 +39,7 @@ type networkVolumeV2 struct {
 // default of the data center; a tier that the data center doesn't have is rejected.
 func createNetworkVolume[B any](c *call, body B) (store.NetworkVolume, error) {
 	v := convert[B, store.NetworkVolume](body)
-	tier, err := c.Catalog.Now().VolumeTier(v.DataCenter, v.Type)
+	tier, err := c.Catalog.Current().VolumeTier(v.DataCenter, v.Type)
 	if err != nil {
 		return v, store.Refusal(err.Error())
 	}

@@ -39,11 +39,11 @@ func (c *call) newPodV1(p store.Pod) podV1 {
 		}
 	}
 	if p.GPU != nil {
-		known, _ := c.Catalog.Now().GPUByID(p.GPUType())
+		known, _ := c.Catalog.Current().GPUByID(p.GPUType())
 		w.GPU = &podGPUV1{ID: p.GPUType(), Count: p.GPU.Count, DisplayName: known.Name}
 	} else if p.CPU != nil {
 		w.CPUFlavorID, w.VCPUCount = p.CPU.FlavorIDs[0], float64(p.CPU.VCPUCount)
-		w.MemoryInGB = float64(c.Catalog.Now().CPUMemory(w.CPUFlavorID, p.CPU.VCPUCount))
+		w.MemoryInGB = float64(c.Catalog.Current().CPUMemory(w.CPUFlavorID, p.CPU.VCPUCount))
 	}
 	return w
 }

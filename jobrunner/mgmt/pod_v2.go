@@ -31,7 +31,7 @@ func (c *call) newPodV2(p store.Pod) podV2 {
 		w.GPU = newPodGPUV2(p)
 	} else if p.CPU != nil {
 		flavor := p.CPU.FlavorIDs[0]
-		w.CPU = &cpuV2{flavor, p.CPU.VCPUCount, c.Catalog.Now().CPUMemory(flavor, p.CPU.VCPUCount)}
+		w.CPU = &cpuV2{flavor, p.CPU.VCPUCount, c.Catalog.Current().CPUMemory(flavor, p.CPU.VCPUCount)}
 	}
 	if c := p.Cluster; c != nil {
 		w.Cluster = &podClusterV2{ID: c.ID, Rank: c.Rank, Role: c.Role, IP: c.IP}

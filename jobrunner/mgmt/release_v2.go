@@ -96,7 +96,7 @@ func readBuildsQuery(q *query) pageQuery { return q.page("", maxBuildPage) }
 // builds lists the builds of the path's endpoint. A catalog file lists the newest first.
 func (c *call) builds() ([]catalog.Build, error) {
 	e, err := c.Store.Endpoint(c.ctx(), c.id)
-	return c.Catalog.Now().BuildsOf(e.Name), err
+	return c.Catalog.Current().BuildsOf(e.Name), err
 }
 
 // listBuildsV2 shows a page of builds. A build's position counts from the end of the list, whose last build is 1.

@@ -24,7 +24,7 @@ func (r *runner) spec(ctx context.Context, p store.Pod, program run.Program) (ru
 		s.Pod.FolderID = r.pods.FolderID
 	}
 	if p.CPU != nil {
-		s.VCPUs, s.Memory = p.CPU.VCPUCount, r.pods.Catalog.Now().CPUMemory(p.CPU.FlavorIDs[0], p.CPU.VCPUCount)
+		s.VCPUs, s.Memory = p.CPU.VCPUCount, r.pods.Catalog.Current().CPUMemory(p.CPU.FlavorIDs[0], p.CPU.VCPUCount)
 	}
 	switch {
 	case p.Cluster != nil && p.Cluster.Network != "":

@@ -53,7 +53,7 @@ func (p *Pods) Utilization(id string) (out Utilization) {
 		out.CPU = percent(used.CPU.Seconds(), time.Since(began).Seconds()*float64(max(1, cores))) // processes live in real time
 	}
 	if record.CPU != nil && used.Memory > 0 {
-		out.Memory = percent(float64(used.Memory), float64(r.pods.Catalog.Now().CPUMemory(record.CPU.FlavorIDs[0], record.CPU.VCPUCount))*(1<<30))
+		out.Memory = percent(float64(used.Memory), float64(r.pods.Catalog.Current().CPUMemory(record.CPU.FlavorIDs[0], record.CPU.VCPUCount))*(1<<30))
 	}
 	for _, d := range devices {
 		g := GPUUtilization{}

@@ -80,7 +80,7 @@ func Open(ctx context.Context, db *sqldb.DB, c *clock.Clock) (*Store, error) {
 // must precede the first write.
 func (s *Store) UseCatalog(c *catalog.Source) { s.catalog = c }
 
-func (tx *Tx) Catalog() *catalog.Catalog { return tx.store.catalog.Now() }
+func (tx *Tx) Catalog() *catalog.Catalog { return tx.store.catalog.Current() }
 
 // OnChange calls f after the commit of a record's creation or deletion, of an update that affects what
 // runs, and of a change of an endpoint's linked template. Calls may be concurrent and out of order, so f

@@ -56,7 +56,7 @@ func (v *View) Workers(endpoint string) (out []page.Worker) {
 
 // Costs sums the costs since midnight UTC, when a bucket of billing begins.
 func (v *View) Costs(ctx context.Context) (costs page.Costs, err error) {
-	today, err := billing.Last(billing.Day, 1, v.Clock.Wall())
+	today, err := billing.LastBuckets(billing.Day, 1, v.Clock.Wall())
 	if err != nil {
 		return costs, err
 	}
@@ -73,7 +73,7 @@ func (v *View) Costs(ctx context.Context) (costs page.Costs, err error) {
 		billing.Pod:     func(u billing.Usage) { costs.Pods += u.Cost.Total() },
 		billing.Cluster: func(u billing.Usage) { costs.Clusters += u.Cost.Total() },
 	} {
-		if err := v.Meter.Usage(ctx, kind, today, func(u billing.Usage) { add(u); costs.Total += u.Cost.Total() }); err != nil {
+		if err := v.Meter.VisitUsage(ctx, kind, today, func(u billing.Usage) { add(u); costs.Total += u.Cost.Total() }); err != nil {
 			return costs, err
 		}
 	}

@@ -39,7 +39,7 @@ func (p *Pools) poolsOf(endpoint string) []*pool {
 // makeRoom kills one batch worker whose devices an endpoint waits for. Its jobs go back to their
 // queue.
 func (p *Pools) makeRoom(e Endpoint) {
-	request, err := requestOf(p.config.Catalog.Now(), *e.GPU)
+	request, err := requestOf(p.config.Catalog.Current(), *e.GPU)
 	if err != nil {
 		return
 	}

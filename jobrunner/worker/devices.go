@@ -47,7 +47,7 @@ func (w *worker) acquireDevices(ctx context.Context, needsDevices bool) bool {
 
 // place chooses the worker's placement and devices.
 func (w *worker) place(needsDevices bool) (Placement, []gpu.Device, error) {
-	offered := w.pool.config.Catalog.Now()
+	offered := w.pool.config.Catalog.Current()
 	if w.settings.GPU == nil {
 		p, err := placeCPU(offered, w.settings)
 		return p, nil, err

@@ -23,7 +23,7 @@ func (w *worker) spec(ctx context.Context, program run.Program) (_ *run.Spec, er
 	c := w.pool.config
 	s := &run.Spec{ID: w.id, Endpoint: w.settings.ID, Container: w.settings.Container, Devices: w.devices, Log: w.log}
 	if p := w.placement; p.CPU != "" && len(w.settings.CPU) > 0 {
-		s.VCPUs, s.Memory = p.VCPUs, c.Catalog.Now().CPUMemory(p.CPU, p.VCPUs)
+		s.VCPUs, s.Memory = p.VCPUs, c.Catalog.Current().CPUMemory(p.CPU, p.VCPUs)
 	}
 	switch {
 	case w.settings.Balanced && program.Start == nil:
