@@ -230,7 +230,7 @@ var Job = &kit.DataSource[inEndpoint, api.Job]{
 	Schema: schema.Schema{
 		MarkdownDescription: "A job of a queue endpoint, by its id: its status and output at the moment of the plan or apply, for `check` blocks. It submits nothing and waits for nothing. " +
 			"A result is kept for 30 minutes after its end (1 minute after `runsync`); a job that is gone is an error.\n\n" +
-			"The state keeps the output: for one that is a secret, and to run a job, use the ephemeral resource of the same name.",
+			"The state contains the output. To run a job, or if its output is secret, use the ephemeral resource of the same name.",
 		Attributes: map[string]schema.Attribute{
 			"endpoint_id":    endpointIDAttribute,
 			"id":             requiredID("Id of the job."),

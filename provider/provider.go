@@ -72,7 +72,7 @@ func (p *gpucloud) Metadata(_ context.Context, _ provider.MetadataRequest, resp 
 
 func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Manages a RunPod-compatible GPU cloud: endpoints, pods, clusters, templates, network volumes, registry auths and delegations, and SSH keys, through management API v2 or v1.",
+		MarkdownDescription: "Manages a RunPod-compatible GPU cloud: endpoints, pods, clusters, templates, volumes, registry auths and delegations, account secrets and SSH keys, through management API v2 or v1.",
 		Attributes: map[string]schema.Attribute{
 			"service": schema.StringAttribute{
 				Optional:            true,
@@ -95,7 +95,7 @@ func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			"api_key": schema.StringAttribute{
 				Optional:            true,
 				Sensitive:           true,
-				MarkdownDescription: "API key. Or, better, `GPUCLOUD_API_KEY`; with `service = \"runpod\"` also `RUNPOD_API_KEY`.",
+				MarkdownDescription: "API key. Prefer the environment variable `GPUCLOUD_API_KEY`, or `RUNPOD_API_KEY` with `service = \"runpod\"`.",
 			},
 			"request_timeout": schema.StringAttribute{
 				Optional:            true,

@@ -24,7 +24,7 @@ var GlobalVolume = newCollectionKind(kit.Kind[globalVolume]{
 
 var globalVolumeSchema = schema.Schema{
 	MarkdownDescription: "A global volume: storage without a size or a data center (beta). API v2 only.\n\n" +
-		"The API has no documented way to attach one to a pod or an endpoint, so neither has this provider: attach it in RunPod's console.",
+		"No documented API attaches it to a pod or endpoint, so the provider can't: attach it in RunPod's console.",
 	Attributes: map[string]schema.Attribute{
 		"id":                  idAttribute("global volume"),
 		"name":                textRules(globalVolumeMembers.text("name", "Name of the volume. It need not be unique."), trimmed),

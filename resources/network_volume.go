@@ -51,8 +51,8 @@ const unseenUsers = "Endpoints and pods that use it, of this configuration or of
 
 var networkVolumeSchema = schema.Schema{
 	MarkdownDescription: "A network volume: storage in one data center that workers and pods of that data center mount. " +
-		"It can grow in place and never shrink; a smaller `size` is refused when Terraform plans.\n\n" +
-		"A volume can be deleted although endpoints or pods use it, and they lose it: no plan looks for them, and a jobrunner does not refuse the deletion. Set `deletion_protection` where that must not happen.",
+		"It can grow in place and never shrink: a plan with a smaller `size` is rejected.\n\n" +
+		"A deletion succeeds even if endpoints or pods use the volume; they lose it. To prevent this, set `deletion_protection`.",
 	Attributes: map[string]schema.Attribute{
 		"id":   idAttribute("network volume"),
 		"name": volumeMembers.text("name", "Name of the volume. It need not be unique."),

@@ -76,21 +76,21 @@ var secretSchema = schema.Schema{
 	Attributes: map[string]schema.Attribute{
 		"id": idAttribute("secret"),
 		"name": textRules(textPlan(secretMembers.text("name",
-			"Name of the secret: letters, digits, `_`, `.`, `-` and `/`, not beginning with `RUNPOD`. Unique in the account, ignoring case. A change replaces the secret."),
+			"Name of the secret: letters, digits, `_`, `.`, `-` and `/`, beginning with a letter or `_` but not with `RUNPOD`. Unique in the account, ignoring case. A change replaces the secret."),
 			stringplanmodifier.RequiresReplace()), notReserved),
 		"description": secretMembers.text("description", "Human-readable description, at most {max} bytes."),
 		"value_wo": schema.StringAttribute{
 			Optional:  true,
 			Sensitive: true,
 			WriteOnly: true,
-			MarkdownDescription: describe(secretMembers.at("value"), "Value, never kept: sent when the secret is created, and again when `value_wo_version` changes. At most {max} bytes. "+
-				"Other plans and a destroy don't need it: it may be null then.", nil),
+			MarkdownDescription: describe(secretMembers.at("value"), "Value, in no state or plan, of at most {max} bytes. "+
+				"Sent by a create and when `value_wo_version` changes; otherwise it may be null.", nil),
 			Validators: stringRules(secretMembers.at("value")),
 		},
 		"value_wo_version": schema.Int64Attribute{
 			Optional: true,
-			MarkdownDescription: "Any whole number, needed with `value_wo`; a change says that `value_wo` is a new value, and sends it. " +
-				"After an import, the first version is only recorded: raise it to send the value.",
+			MarkdownDescription: "Required with `value_wo`; change it to send a new value. " +
+				"An import records the first version and sends nothing.",
 		},
 		"created_at":            fixedAttribute("When the secret was created, as RFC 3339."),
 		"value_last_updated_at": fixedAttribute("When the value was last changed, as RFC 3339; null if the API returns none."),

@@ -69,7 +69,7 @@ const account = "account"
 
 var sshKeysSchema = schema.Schema{
 	MarkdownDescription: "The SSH public keys of the account, which pods with `start_ssh` get when they are created; pods that exist keep what they have. " +
-		"The API has them as one document: this resource holds the whole of it, unless `keep_others` is true. A deletion removes the keys that the resource holds. API v2 only.",
+		"This resource manages all of them, unless `keep_others` is true. A deletion removes the keys in `keys`. API v2 only.",
 	Attributes: map[string]schema.Attribute{
 		"id": fixedAttribute("Always `account`."),
 		"keys": schema.SetAttribute{

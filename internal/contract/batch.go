@@ -29,7 +29,7 @@ func batchPage(list, text string) []Field {
 }
 
 var (
-	batchList    = rows(Jobs, "batchList", aboutBatches, batchPage("batches", "chosen by us; summaries, newest first")...)
+	batchList    = rows(Jobs, "batchList", aboutBatches, batchPage("batches", "chosen by this project; summaries, newest first")...)
 	batchResults = rows(Jobs, "batchResults", aboutBatches, batchPage("requests", "id, status, output or error, startedAt, completedAt (RFC 3339)")...)
 )
 

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	_ "embed"
 	"flag"
 	"fmt"
@@ -258,12 +259,9 @@ func values(f Field) string {
 }
 
 func boundsOf(f Field) string {
-	unit := f.Unit
-	switch f.Type {
-	case "string":
-		unit = "characters"
-	case "array":
-		unit = "elements"
+	unit := cmp.Or(f.Unit, map[string]string{"string": "characters", "array": "elements"}[f.Type])
+	if f.Max != nil && *f.Max == 1 {
+		unit = strings.TrimSuffix(unit, "s")
 	}
 	var bounds string
 	switch {
@@ -402,6 +400,7 @@ func TestCells(t *testing.T) {
 		{"bounds or zero", values(f("a", "integer", readWrite, between(5000, 604800000), orZero, unit("ms"))), "0, or 5000 to 604800000 ms"},
 		{"fraction", values(f("a", "number", readWrite, atLeast(0.5), unit("s"))), "at least 0.5 s"},
 		{"length", values(f("a", "string", readWrite, atMost(191))), "at most 191 characters"},
+		{"length in bytes", values(f("a", "string", readWrite, atMost(191), unit("bytes"))), "at most 191 bytes"},
 		{"open list", values(f("a", "[]string", readWrite, atLeast(1), openEnum(GPUPools))), "not empty; [GPU pools](#gpu-pools)"},
 		{"values", values(f("a", "string", readWrite, oneOf("X", "Y"))), "`X`, `Y`"},
 		{"form", values(f("a", "[]string", readWrite, form(Port))), `\<port>/\<http|tcp> with a port from 1 to 65535, such as 8000/http`},

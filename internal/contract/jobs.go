@@ -2,7 +2,7 @@ package contract
 
 var jobSubmission = rows(Jobs, "jobSubmission", "service description: Job submission body",
 	f("input", "object", Create, required(Create), note("for the worker's handler; may be empty")),
-	f("webhook", "string", Create, note("URL, called when the job completes")),
+	f("webhook", "string", Create, note("URL, called when the job is COMPLETED or FAILED")),
 	f("policy", "object", Create),
 	f("policy.executionTimeout", "integer", Create, defaultTo(`600000`), between(5000, 604800000), unit("ms"), note("counts only while the job runs; an endpoint's timeout overrides the default")),
 	f("policy.lowPriority", "boolean", Create, defaultTo(`false`), note("true: the job triggers no scaling")),

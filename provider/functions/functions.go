@@ -62,7 +62,7 @@ func (d *definition) Run(ctx context.Context, req function.RunRequest, resp *fun
 var gpuPools = &definition{
 	name: "gpu_pools",
 	definition: function.Definition{
-		Summary: "GPU pools that hold GPU types",
+		Summary: "GPU pools that contain GPU types",
 		MarkdownDescription: "Returns the GPU pools that contain these GPU types, for `gpu.pools` of an endpoint. A pool may contain more types; exclude them with `gpu.excluded_types`.\n\n" +
 			"Only types that were documented at the provider's release are accepted.",
 		Parameters: []function.Parameter{
@@ -216,7 +216,7 @@ func withoutPeriod(err error) string { return strings.TrimSuffix(err.Error(), ".
 var shellJoin = &definition{
 	name: "shell_join",
 	definition: function.Definition{
-		Summary: "Join arguments into one string, quoted for a shell",
+		Summary: "Arguments joined into one string, quoted for a shell",
 		MarkdownDescription: "Returns one string for `args` of templates, endpoints and pods, quoted so that it is split into exactly these arguments again. " +
 			"`join(\" \", …)` does not quote: an argument with a blank would become two.",
 		Parameters: []function.Parameter{
