@@ -125,7 +125,7 @@ var workersAttribute = schema.SingleNestedAttribute{
 	Attributes: map[string]schema.Attribute{
 		"min":          endpointMembers.integer("workers.min", "Workers that always run."),
 		"max":          endpointMembers.integer("workers.max", "Maximum number of workers."),
-		"idle_timeout": withoutDefault(endpointMembers.integer("workers.idleTimeout", "Seconds, {min} to {max}, before an idle worker ends. Defaults to {default}. On API v2 a queue with `REQUEST_COUNT` takes none: the value is null, and {default} s apply."), true),
+		"idle_timeout": withoutDefault(endpointMembers.integer("workers.idleTimeout", "Seconds, {min} to {max}, before an idle worker ends. Defaults to {default}. On API v2 a queue with `REQUEST_COUNT` can't set it: the value is null, and {default} s apply."), true),
 	},
 }
 
