@@ -17,17 +17,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// preflightTime bounds the preflight, and the first request to the target's clock.
+// preflightTime bounds each request of the preflight, and the first request to the target's clock.
 const preflightTime = 4 * time.Second
 
 // preflight sends a few requests to find out whether the target can be judged. refused is
 // why it can't be, or "". notes are oddities, such as clock skew or an unknown endpoint. With
 // Target.FindVersions, it excludes the versions of the management API that aren't served.
 func preflight(ctx context.Context, e *env.Env) (refused string, notes []string) {
-	ctx, cancel := context.WithTimeout(ctx, preflightTime)
-	defer cancel()
 	t := e.Target
 	get := func(url string) *wire.Exchange {
+		ctx, cancel := context.WithTimeout(ctx, preflightTime)
+		defer cancel()
 		return wire.Do(ctx, t.Client, wire.NewRequest(http.MethodGet, url, t.Key, ""), time.Now)
 	}
 	var first *wire.Exchange // the first answer without a fault
@@ -38,10 +38,10 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 		}
 		x := get(p.url)
 		if x.Status == 0 && first == nil {
-			return "unreachable: " + e.Secrets.Redact(fmt.Sprintf("GET %s: %s", p.url, unreachableReason(ctx, x.Err))), nil
+			return "unreachable: " + e.Secrets.Redact(fmt.Sprintf("GET %s: %s", p.url, unreachableReason(x.Err))), nil
 		}
 		served[p.api] = served[p.api] || x.Status != http.StatusNotFound && x.Status != http.StatusGone
-		fault := p.fault(ctx, x)
+		fault := p.fault(x)
 		if isFaulty[p.api] = fault != ""; fault != "" {
 			notes = append(notes, e.Secrets.Redact(fault))
 		} else if first == nil {
@@ -98,12 +98,12 @@ func probesOf(t *Target) (list []probe) {
 }
 
 // fault returns a fault of the answer to the probe, or "".
-func (p probe) fault(ctx context.Context, x *wire.Exchange) string {
+func (p probe) fault(x *wire.Exchange) string {
 	var body any
 	err := json.Unmarshal(x.Body, &body)
 	switch {
 	case x.Status == 0:
-		return fmt.Sprintf("GET %s: %s", p.url, unreachableReason(ctx, x.Err))
+		return fmt.Sprintf("GET %s: %s", p.url, unreachableReason(x.Err))
 	case x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden:
 		return fmt.Sprintf("GET %s refuses the key of GPUCLOUD_API_KEY: %d", p.url, x.Status)
 	case x.Header.Get("Location") != "":
@@ -118,11 +118,11 @@ func (p probe) fault(ctx context.Context, x *wire.Exchange) string {
 	return ""
 }
 
-func unreachableReason(ctx context.Context, err error) string {
+func unreachableReason(err error) string {
 	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Sprintf("this machine doesn't trust the server's certificate (%v): set SSL_CERT_FILE to a file with the certificate of its authority", untrusted.Err)
 	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Sprintf("no answer within %s", preflightTime)
 	}
 	text := err.Error()

@@ -22,5 +22,5 @@ func TestUnstableCase(t *testing.T) {
 func TestInterruptedPreflight(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	must.Equal(t, unreachableReason(ctx, ctx.Err()), "context canceled")
+	must.Equal(t, unreachableReason(ctx.Err()), "context canceled")
 }

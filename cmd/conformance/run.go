@@ -209,7 +209,7 @@ func (r *run) prepare(ctx context.Context) (o conformance.Options, stop func(), 
 	case t.OnThisMachine():
 		o.Pace = env.NewPace(0, 0) // repeats a request after a 429
 	default: // the public limit of the management API is 60 a minute
-		o.Pace = env.NewPace(45, 10)
+		o.Pace = env.NewPace(env.SharedInterval, time.Second/10)
 	}
 	return o, stop, nil
 }

@@ -199,6 +199,9 @@ func (s *objects) judgeEventually(check func() []problem) {
 // compare compares an object in an answer with the expected one. A member that the answer
 // omits isn't judged, unless it is a member of an object in the answer. Null is judged.
 func (s *objects) compare(o object, shown suite.M, must bool, where string) (problems []problem) {
+	if id, ok := shown["id"].(string); ok && id != o.id {
+		problems = []problem{{false, "the id " + o.id, "the id " + id + " in " + where}}
+	}
 	shown = s.asTable(shown)
 	for _, f := range s.fields {
 		want, known := o.expected[f.path]

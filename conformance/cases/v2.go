@@ -297,7 +297,7 @@ var existenceCases = []suite.Case{
 			path := "/serverless/" + c.Endpoint + "/workers"
 			var ids []string
 			c.Given("VER-43", func() {
-				eventually(c, func() bool { ids = c.V2("GET", path, nil).Is(200).IDs(); return len(ids) > 0 })
+				eventually(c, func() bool { ids = c.V2("GET", path, nil).Is(200).IDs("workers"); return len(ids) > 0 })
 			})
 			c.SkipIf(len(ids) == 0, "the list shows no worker of the endpoint")
 			expectLogs(c, path+"/"+suite.PathSegment(ids[0]))

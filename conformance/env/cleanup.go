@@ -48,7 +48,7 @@ func (e *Env) findCreated(ctx context.Context, keep func(Object) bool) {
 				found.URL += "/" + found.ID
 				_, _ = e.Ledger.Add(found) // if the file can't be written, the ledger in memory suffices
 			}
-			if at >= 0 || last && list != nil {
+			if at >= 0 || last && (list != nil || m.Refused) {
 				_ = e.Ledger.Remove(m) // if it can't be written, sweep searches again
 			}
 		}

@@ -6,7 +6,10 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
@@ -29,8 +32,23 @@ func TestProxyThatRefuses(t *testing.T) {
 func TestManagementPaths(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/v1/endpoints/x": true, "/v2/pods": true, "/v2/global-volumes?limit=1": true, "/gateway/v2/account/secrets": true, "/openapi.json": true,
-		"/v2/x/run": false, "/v2/x/openai/v1/models": false, "/live/v2/x/openai/v1/chat/completions": false, "/v2/pods7/status/pods": false,
+		"/v1/gateway/v2/x/run": false, "/v2/x/run": false, "/v2/x/openai/v1/models": false, "/live/v2/x/openai/v1/chat/completions": false, "/v2/pods7/status/pods": false,
 	} {
 		must.Equal(t, IsManagement("https://deployment.example"+path), want, path)
+	}
+}
+
+// A 429 delays the next request by its Retry-After in either form, or by a second, and slows down later ones.
+func TestPaceAfter429(t *testing.T) {
+	for header, want := range map[string]time.Duration{"3": 3 * time.Second, "": time.Second, "Sat, 01 Jan 2000 00:00:05 GMT": 6 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			p, begin := NewPace(0, 0), time.Now()
+			x := &wire.Exchange{Request: wire.Request{URL: "http://deployment/v2/pods"}, Status: 429, Header: http.Header{"Retry-After": {header}}}
+			must.Hold(t, p.waitAfter429(x, 0) && !p.waitAfter429(x, 5), "retries after", header)
+			for _, wait := range []time.Duration{want, want + SharedInterval} {
+				must.Succeed(t, p.Wait(t.Context(), x.Request.URL))
+				must.Equal(t, time.Since(begin), wait, header)
+			}
+		})
 	}
 }

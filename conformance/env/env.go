@@ -127,27 +127,25 @@ type Pace struct {
 	jobs       time.Duration
 }
 
-// NewPace returns a Pace with a limit for each API. 0 means no limit except the waits after a 429.
-func NewPace(managementPerMinute, jobsPerSecond int) *Pace {
-	p := &Pace{next: map[string]time.Time{}}
-	if managementPerMinute > 0 {
-		p.management = time.Minute / time.Duration(managementPerMinute)
-	}
-	if jobsPerSecond > 0 {
-		p.jobs = time.Second / time.Duration(jobsPerSecond)
-	}
-	return p
+// SharedInterval is the interval between two requests to the management API of a deployment that others use.
+const SharedInterval = time.Minute / 45
+
+// NewPace returns a Pace with the least intervals between two requests to the management API and to the job
+// API. 0 means no limit except the waits after a 429.
+func NewPace(management, jobs time.Duration) *Pace {
+	return &Pace{next: map[string]time.Time{}, management: management, jobs: jobs}
 }
 
 var (
-	apiPath = regexp.MustCompile(`/(v1|v2)/([^/?]*)`)
+	apiPath = regexp.MustCompile(`.*/(v1|v2)/([^/]*)`) // the last version: an address may have another before it
 	// managementSegments begin the management API's paths of version 2. The job API's begin with an endpoint's id.
 	managementSegments = strings.Fields("pods serverless templates network-volumes global-volumes registries catalog billing clusters account")
 )
 
 // IsManagement reports whether an address belongs to the management API.
 func IsManagement(url string) bool {
-	part := apiPath.FindStringSubmatch(url)
+	path, _, _ := strings.Cut(withoutQuery(url), "/openai/") // a version may follow
+	part := apiPath.FindStringSubmatch(path + "/")
 	return strings.HasSuffix(url, "/openapi.json") || part != nil && (part[1] == "v1" || slices.Contains(managementSegments, part[2]))
 }
 
@@ -170,19 +168,28 @@ func (p *Pace) Wait(ctx context.Context, url string) error {
 	return pause(ctx, time.Until(at))
 }
 
-// waitAfter429 delays further requests by the Retry-After of a 429 of the management API.
+// waitAfter429 delays further requests by the Retry-After of a 429 of the management API, and lowers their rate.
 // It reports whether to send the request again.
 func (p *Pace) waitAfter429(x *wire.Exchange, try int) bool {
-	if p == nil || try >= 2 || !IsManagement(x.Request.URL) {
+	if p == nil || try >= 5 || !IsManagement(x.Request.URL) {
 		return false
 	}
-	wait, err := time.ParseDuration(x.Header.Get("Retry-After") + "s")
-	if err != nil || wait < 0 || wait > 2*time.Minute {
+	now, text := time.Now(), x.Header.Get("Retry-After")
+	until := now.Add(time.Second << try)
+	if wait, err := time.ParseDuration(text + "s"); err == nil && wait >= 0 {
+		until = now.Add(wait)
+	} else if date, err := http.ParseTime(text); err == nil { // the other form (RFC 9110)
+		until = date.Add(time.Second) // the date is rounded
+	}
+	if until.Sub(now) > 2*time.Minute {
 		return false
 	}
 	p.mu.Lock()
-	p.next["management"] = time.Now().Add(wait)
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	p.management = max(p.management, SharedInterval)
+	if until.After(p.next["management"]) {
+		p.next["management"] = until
+	}
 	return true
 }
 

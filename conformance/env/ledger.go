@@ -22,12 +22,14 @@ type Object struct {
 	ID   string `json:"id"`
 	// Name is the unique name of an object whose creation wasn't answered. The cleanup finds its
 	// id in the list at URL.
-	Name   string    `json:"name,omitempty"`
-	Method string    `json:"method"`
-	URL    string    `json:"url"`
-	Case   string    `json:"case"`
-	At     time.Time `json:"at"`
-	Gone   bool      `json:"gone,omitempty"` // the object was deleted
+	Name string `json:"name,omitempty"`
+	// Refused says that the creation was refused, so the object should not exist.
+	Refused bool      `json:"refused,omitempty"`
+	Method  string    `json:"method"`
+	URL     string    `json:"url"`
+	Case    string    `json:"case"`
+	At      time.Time `json:"at"`
+	Gone    bool      `json:"gone,omitempty"` // the object was deleted
 	// Reads are the addresses at which the versions of the management API show the object.
 	// If empty, it is shown at URL.
 	Reads []string `json:"reads,omitempty"`

@@ -145,41 +145,34 @@ func TestActualValuesHaveNouns(t *testing.T) {
 	for _, path := range append(files, suiteFiles...) {
 		set := token.NewFileSet()
 		file := must.Do(parser.ParseFile(set, path, nil, 0))(t)
-		ast.Inspect(file, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if !ok {
-				return true
+		for n := range ast.Preorder(file) {
+			call, _ := n.(*ast.CallExpr)
+			if call == nil {
+				continue
 			}
-			method, ok := call.Fun.(*ast.SelectorExpr)
-			if !ok {
-				return true
+			method, _ := call.Fun.(*ast.SelectorExpr)
+			if method == nil {
+				continue
 			}
-			if x, ok := method.X.(*ast.Ident); ok && x.Name == "suite" { // suite.Fail is an input for our handler
-				return true
-			}
-			textArgument := map[string]int{"Expect": 2, "Fail": 0}
-			i, ok := textArgument[method.Sel.Name]
-			if !ok || len(call.Args) <= i {
-				return true
+			receiver, _ := method.X.(*ast.Ident)
+			i, ok := map[string]int{"Expect": 2, "Fail": 0}[method.Sel.Name]
+			if !ok || len(call.Args) <= i || receiver != nil && receiver.Name == "suite" { // suite.Fail is an input for our handler
+				continue
 			}
 			checked++
-			text := ""
 			if _, computed := call.Args[i].(*ast.SelectorExpr); computed {
-				return true
+				continue
 			}
-			ast.Inspect(call.Args[i], func(n ast.Node) bool {
+			text := ""
+			for n := range ast.Preorder(call.Args[i]) {
 				if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-					if part, err := strconv.Unquote(literal.Value); err == nil {
-						text += part
-					}
+					text += must.Do(strconv.Unquote(literal.Value))(t)
 				}
-				return true
-			})
+			}
 			if !hasNoun(text) {
 				t.Errorf("%s: invalid actual value: expected a noun, as in \"%%d calls\", got %q", set.Position(call.Pos()), text)
 			}
-			return true
-		})
+		}
 	}
 	must.Hold(t, checked >= 50, "only", checked, "calls were checked")
 }

@@ -3,7 +3,6 @@ package selftest_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
@@ -89,18 +89,7 @@ func TestOmissionWithinCaseMakesClausePartlyJudged(t *testing.T) {
 // show it.
 func TestMustBlockedByBrokenShould(t *testing.T) {
 	target := startDeployment(t, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !strings.Contains(r.URL.Path, "/status/") {
-				h.ServeHTTP(w, r)
-				return
-			}
-			answer := httptest.NewRecorder()
-			h.ServeHTTP(answer, r)
-			if answer.Code == http.StatusNotFound {
-				answer.Code = http.StatusGone
-			}
-			forward(w, answer)
-		})
+		return wirefault.Handler(h, wirefault.Deployment{}, &wirefault.Fault{Path: "/status/", Status: http.StatusNotFound, Answer: wirefault.Edit{Status: http.StatusGone}})
 	})
 	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB-40", "SUB-0*"}})
 	got := verdicts(r)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -102,15 +103,9 @@ func withLateEffects(lag time.Duration) func(http.Handler) http.Handler {
 				if _, input := body["input"]; ok && input {
 					policy["executionTimeout"] = lengthen(policy["executionTimeout"], 5000, week.Milliseconds())
 					policy["ttl"] = lengthen(policy["ttl"], 10_000, week.Milliseconds())
-					for name, value := range policy {
-						if value == nil {
-							delete(policy, name)
-						}
-					}
+					maps.DeleteFunc(policy, func(_ string, value any) bool { return value == nil })
 					body["policy"] = policy
-					if longer, err := json.Marshal(body); err == nil {
-						text = longer
-					}
+					text, _ = json.Marshal(body) // decoded JSON
 				}
 			}
 			if ttl := r.URL.Query().Get("ttl"); ttl != "" {
@@ -142,7 +137,7 @@ func TestRemoteRunToleratesDelays(t *testing.T) {
 			wrap: func(h http.Handler) http.Handler { return withLatency(700 * time.Millisecond)(lateEffects(h)) }, maxInconclusive: 4, sample: true,
 		},
 		"paced, 100 ms away": {
-			wrap: withLatency(100 * time.Millisecond), change: func(o *conformance.Options) { o.Pace = env.NewPace(45, 10) }, maxInconclusive: 30,
+			wrap: withLatency(100 * time.Millisecond), change: func(o *conformance.Options) { o.Pace = env.NewPace(env.SharedInterval, time.Second/10) }, maxInconclusive: 30,
 		},
 		"one case at a time": {wrap: unchanged, change: func(o *conformance.Options) { o.Parallel = 1 }},
 	} {
@@ -173,7 +168,7 @@ func TestRemoteRunToleratesDelays(t *testing.T) {
 	}
 }
 
-// A deployment that accepts some unusual submissions keeps LIM-08, however slowly it answers.
+// However slowly it answers, a deployment that accepts some unusual submissions keeps LIM-08, and one without version 1 isn't judged by it.
 func TestSlowLenientDeployment(t *testing.T) {
 	lenient := replace(func(r *http.Request) bool {
 		body, _ := io.ReadAll(r.Body)
@@ -182,6 +177,9 @@ func TestSlowLenientDeployment(t *testing.T) {
 	}, nil)
 	r := remoteInBubble(t, func(h http.Handler) http.Handler { return withLatency(2 * time.Second)(lenient(h)) }, func(o *conformance.Options) { o.Select = []string{"LIM-08"} })
 	must.Equal(t, r.Results[0].Verdict, report.Pass, report.Text(r.Results[0]))
+	withoutV1 := replace(pathHas("/v1/"), stubHandlers["404"])
+	r = remoteInBubble(t, func(h http.Handler) http.Handler { return withLatency(3 * time.Second)(withoutV1(h)) }, func(o *conformance.Options) { o.Select, o.Target.FindVersions = []string{"VER-01"}, true })
+	must.Equal(t, r.Results[0].Verdict, report.Skip, report.Text(r.Results[0]))
 }
 
 // A run caches no answers: as many requests arrive as it counts.
@@ -214,11 +212,13 @@ func TestNetworkAndKeyAreNotJudged(t *testing.T) {
 		answer  http.HandlerFunc
 		want    report.Verdict
 	}{
-		"a gateway's error":        {"VER-38", pathHas("/v2/catalog/cpus"), fixedAnswer(502, "text/html", "<h1>Bad Gateway</h1>"), report.Inconclusive},
-		"a gateway's JSON":         {"VER-38", pathHas("/v2/catalog/cpus"), fixedAnswer(504, "application/json", `{"message":"Endpoint request timed out"}`), report.Inconclusive},
-		"the deployment's error":   {"VER-38", pathHas("/v2/catalog/cpus"), fixedAnswer(503, "application/json", "{}"), report.Fail},
-		"a key with few rights":    {"VER-27", pathHas("/v2/templates"), fixedAnswer(403, "application/json", "{}"), report.Inconclusive},
-		"an account without money": {"VER-27", pathHas("/v2/templates"), fixedAnswer(402, "application/json", "{}"), report.Inconclusive},
+		"a gateway's error":         {"VER-38", pathHas("/v2/catalog/cpus"), fixedAnswer(502, "text/html", "<h1>Bad Gateway</h1>"), report.Inconclusive},
+		"a gateway's JSON":          {"VER-38", pathHas("/v2/catalog/cpus"), fixedAnswer(504, "application/json", `{"message":"Endpoint request timed out"}`), report.Inconclusive},
+		"the deployment's error":    {"VER-38", pathHas("/v2/catalog/cpus"), fixedAnswer(503, "application/json", "{}"), report.Fail},
+		"a key with few rights":     {"VER-27", pathHas("/v2/templates"), fixedAnswer(403, "application/json", "{}"), report.Inconclusive},
+		"a used-up rate limit":      {"VER-38", pathHas("/v2/catalog/cpus"), stubHandlers["429"], report.Inconclusive},
+		"a hang-up at a large body": {"BAT-11", func(r *http.Request) bool { return r.ContentLength > 10<<20 }, stubHandlers["hangs up"], report.Pass},
+		"an account without money":  {"VER-27", pathHas("/v2/templates"), fixedAnswer(402, "application/json", "{}"), report.Inconclusive},
 		"a gateway's error in a burst": {"RAT-06", func(r *http.Request) bool {
 			return strings.HasSuffix(r.URL.Path, "/purge-queue") && purges.Add(1)%2 == 0
 		}, fixedAnswer(502, "text/html", "<h1>Bad Gateway</h1>"), report.Inconclusive},
@@ -233,7 +233,7 @@ func TestNetworkAndKeyAreNotJudged(t *testing.T) {
 // The suite deletes an object even if the answer to its creation is lost, and leaves the objects
 // of other runs in its ledger.
 func TestRunDeletesItsOwnObjects(t *testing.T) {
-	var created, deleted atomic.Int64
+	var created, deleted, answered atomic.Int64
 	path := filepath.Join(t.TempDir(), "ledger")
 	other := must.Do(env.OpenLedger(path))(t)
 	must.Do(other.Add(env.Object{Kind: "templates", ID: "other", Method: "DELETE", URL: "http://jobrunner/v2/templates/other", Case: "VER-27"}))(t)
@@ -244,7 +244,7 @@ func TestRunDeletesItsOwnObjects(t *testing.T) {
 			switch {
 			case r.Method == http.MethodPost && answer.Code/100 == 2:
 				created.Add(1)
-				stubHandlers["hangs up"](w, r)
+				stubHandlers[[]string{"hangs up", "200 {}", "400"}[answered.Add(1)%3]](w, r)
 				return
 			case r.Method == http.MethodDelete && answer.Code/100 == 2:
 				deleted.Add(1)

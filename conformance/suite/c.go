@@ -36,9 +36,10 @@ type C struct {
 	warning          *Outcome
 	observed         string
 	leftOut          []string
-	crashAllowed     bool     // see AllowCrash
-	fixtureExchanges int      // exchanges of the trace that created fixtures
-	journal          *Journal // nil if the case isn't deferrable
+	crashAllowed     bool         // see AllowCrash
+	fixtureExchanges int          // exchanges of the trace that created fixtures
+	journal          *Journal     // nil if the case isn't deferrable
+	refused          []env.Object // whose creation was refused
 
 	mu             sync.Mutex
 	trace          []*wire.Exchange
@@ -270,6 +271,8 @@ func (c *C) answer(x *wire.Exchange) *Answer {
 		c.Inconclusive("%s: %v", c.describeRequest(x), x.Err)
 	case x.Status > http.StatusInternalServerError && a.FromProxy() && !c.Target.Local:
 		c.Inconclusive("%s: a gateway answered %d instead of the deployment", c.describeRequest(x), x.Status)
+	case x.Status == http.StatusTooManyRequests && env.IsManagement(x.Request.URL) && !c.Target.Local:
+		c.Inconclusive("%s: the rate limit of the management API is used up: %s", c.describeRequest(x), c.describeAnswer(x))
 	case x.Status == 0:
 		c.failWith(x, c.describeAnswer(x), "an answer")
 	}

@@ -67,18 +67,23 @@ func (c *C) noteJob(endpoint, id string) {
 // /templates. If the answer is lost, the cleanup finds the object by its name.
 func (c *C) Create(version, path string, body any, o ...Option) *Answer {
 	url := c.Target.Base(version) + path
-	members, _ := body.(M)
-	name, _ := members["name"].(string)
+	r := c.request("POST", url, body, o)
+	var members struct{ Name string }
+	_ = json.Unmarshal(r.Body, &members) // a body that isn't an object has no name
 	var pending env.Object
-	if strings.HasPrefix(name, namePrefix) {
-		pending = c.addToLedger(env.Object{Kind: path[1:], Name: name, Method: http.MethodGet, URL: url})
+	if strings.HasPrefix(members.Name, namePrefix) {
+		pending = c.addToLedger(env.Object{Kind: path[1:], Name: members.Name, Method: http.MethodGet, URL: url})
 	}
-	a := c.Do("POST", url, body, o...)
-	if id, ok := a.Shown("id").(string); ok && id != "" && a.Code/100 == 2 {
+	a := c.send(r)
+	id, _ := a.Shown("id").(string)
+	if a.Code/100 == 2 && id != "" {
 		c.noteObject(path[1:], version, path, id)
 	}
-	if a.Code < http.StatusInternalServerError {
+	if a.Code/100 == 4 || a.Code/100 == 2 && id != "" {
 		_ = c.env.Ledger.Remove(pending) // if it can't be written, the cleanup searches for the object
+	}
+	if pending.Refused = a.Code/100 == 4; pending.Refused && pending.Name != "" {
+		c.refused = append(c.refused, pending)
 	}
 	return a
 }
@@ -164,10 +169,17 @@ func (c *C) prepare() {
 	}
 }
 
-// IDs returns the ids in a list of the catalog. The description doesn't define its shape, so IDs
-// accepts a list or an object of lists. Their elements are ids or objects with ids.
-func (a *Answer) IDs() (ids []string) {
-	for _, item := range env.ItemsIn(a.JSON()) {
+// IDs returns the ids in a list. The description doesn't define its shape, so IDs accepts a list or an
+// object with lists, of which it prefers the one with a name. The elements are ids or objects with ids.
+func (a *Answer) IDs(name string) (ids []string) {
+	body := a.JSON()
+	members, _ := body.(M)
+	for member, list := range members {
+		if strings.EqualFold(member, name) {
+			body = list
+		}
+	}
+	for _, item := range env.ItemsIn(body) {
 		id, _ := item.(string)
 		if object, ok := item.(M); ok {
 			id = idOf(object)
@@ -206,14 +218,14 @@ func (c *C) Catalog(kind string) []string {
 	if a.Code/100 != 2 || a.parseErr != nil {
 		return nil
 	}
-	return a.IDs()
+	return a.IDs(kind)
 }
 
 // CatalogIDs expects a list in the catalog of version 2, and returns its ids.
 func (c *C) CatalogIDs(kind string) []string {
 	a := c.V2("GET", "/catalog/"+kind, nil).Is(200)
-	a.Expect(len(a.IDs()) > 0, "a list of items with ids")
-	return a.IDs()
+	a.Expect(len(a.IDs(kind)) > 0, "a list of items with ids")
+	return a.IDs(kind)
 }
 
 // GPUs returns n GPU types of the target, starting with the types of EndpointBody.

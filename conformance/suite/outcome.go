@@ -218,6 +218,11 @@ func Try(ctx context.Context, e *env.Env, testCase *Case, unspec bool, journal *
 	if a.Code == report.SkipDeferred {
 		return a
 	}
+	if !e.Target.Local && (a.Verdict == report.Fail || a.Verdict == report.Warn) {
+		for _, m := range c.refused { // a faulty deployment may have created it
+			_, _ = e.Ledger.Add(m) // if the file can't be written, the ledger in memory suffices
+		}
+	}
 	// Objects are deleted whatever the outcome.
 	cleanupCtx, cancelCleanup := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancelCleanup()
