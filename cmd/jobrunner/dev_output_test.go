@@ -95,6 +95,7 @@ def handler(job):
         case "fail": return {"error": "it is Friday", "at": 5}
         case "raise": raise ValueError("it is Saturday")
         case "die": os._exit(3)
+        case "set": return {1}
     return {"got": job["input"]}
 runpod.serverless.start({"handler": handler})
 `)
@@ -111,6 +112,7 @@ runpod.serverless.start({"handler": handler})
 		"from stdin":   {[]string{"--input=-"}, 0, "{\n  \"got\": {\n    \"c\": 3\n  }\n}\n", "COMPLETED"},
 		"failed":       {[]string{`--input={"op": "fail"}`}, 1, "{\n  \"at\": 5\n}\n", "the job is FAILED: it is Friday"},
 		"raised":       {[]string{`--input={"op": "raise"}`}, 1, "", "\nValueError: it is Saturday\n"},
+		"not JSON":     {[]string{`--input={"op": "set"}`}, 1, "", "or could not send the output; the last error in its log: Error while returning job result. | Object of type set is not JSON serializable"},
 		"died":         {[]string{`--input={"op": "die"}`}, 1, "", "its worker died: exit status 3"},
 		"not an input": {[]string{"--input=[1]"}, 2, "", "invalid --input [1]: expected a JSON object such as {\"prompt\": \"hello\"}, or a file that has one"},
 		"nor a file":   {[]string{"--input=absent"}, 2, "", "expected a JSON object or a file: open absent"},

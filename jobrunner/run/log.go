@@ -37,8 +37,7 @@ const (
 	tailLines    = 20       // in Tail; its first message may add lines
 )
 
-// Line is a line of a process, or of the jobrunner about the process. The JSON is for the files of
-// pods' logs.
+// Line is a line of a process, or of the jobrunner about the process. The JSON is for the files of pods' logs.
 type Line struct {
 	Number int64     `json:"n"` // from 0
 	Time   time.Time `json:"t"`
@@ -48,8 +47,7 @@ type Line struct {
 	Mark   string    `json:"m,omitempty"` // see Output
 }
 
-// Log keeps the latest lines of a worker or pod, without secrets. It is safe for
-// concurrent use.
+// Log keeps the latest lines of a worker or pod, without secrets. It is safe for concurrent use.
 type Log struct {
 	config  LogConfig
 	secrets []string // longest first: one may be part of another
@@ -277,15 +275,25 @@ func (l *Log) Tail(maxBytes int) string {
 	return logline.LastMessages(texts, tailLines, maxBytes)
 }
 
-// Resolver replaces placeholders of account secrets in variables, and also returns the values
-// of the secrets.
+// LastError returns the last line of the latest error that a logger wrote about a job, or "".
+func (l *Log) LastError(job string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range slices.Backward(l.lines) {
+		if m := logline.Parse(line.Text); m.Job == job && m.Level == "ERROR" {
+			return m.Text[strings.LastIndexByte(m.Text, '\n')+1:]
+		}
+	}
+	return ""
+}
+
+// Resolver replaces placeholders of account secrets in variables, and also returns the values of the secrets.
 type Resolver func(ctx context.Context, env map[string]string) (resolved map[string]string, values []string, err error)
 
 // shortestHidden is the length of the shortest line of a secret that a log hides.
 const shortestHidden = 4
 
-// Env resolves variables, and hides the values of secrets from a log. A nil Resolver is a
-// no-op.
+// Env resolves variables, and hides the values of secrets from a log. A nil Resolver is a no-op.
 func (r Resolver) Env(ctx context.Context, env map[string]string, log *Log) (map[string]string, error) {
 	if r == nil {
 		return env, nil
@@ -308,10 +316,9 @@ func (r Resolver) Env(ctx context.Context, env map[string]string, log *Log) (map
 	return resolved, nil
 }
 
-// CopyLines reads lines of the form "TIME TEXT" and passes on the texts of those later than after.
-// Their mark is the latest time so far, which it also returns: lines of stdout and stderr may be out
-// of order. It skips other lines, and a line in which the stream breaks, because the next stream has
-// the whole line.
+// CopyLines reads lines of the form "TIME TEXT" and passes on the texts of those later than after. Their mark
+// is the latest time so far, which it also returns: lines of stdout and stderr may be out of order. It skips
+// other lines, and a line in which the stream breaks, because the next stream has the whole line.
 func CopyLines(stream io.Reader, after time.Time, log Output) (last time.Time, err error) {
 	lines := bufio.NewReader(stream)
 	mark := ""

@@ -44,6 +44,8 @@ func TestLongLines(t *testing.T) {
 		t.Errorf("the last lines are %+v", lines[6:])
 	}
 	tail := log.Tail(1000)
+	_, _ = log.Write([]byte(`{"requestId": "j", "message": "It failed:\nthe cause", "level": "ERROR"}` + "\n" + `{"requestId": "j", "message": "Ended.", "level": "INFO"}` + "\n"))
+	must.Hold(t, log.LastError("j") == "the cause" && log.LastError("k") == "", "the last error is", log.LastError("j"))
 	must.Hold(t, strings.HasSuffix(tail, "\nhalf a line: (secret) (secret)") && !strings.Contains(tail, "it ended") && len(tail) <= 1000, "the end is", tail)
 }
 

@@ -1,6 +1,5 @@
-// Package run defines how images run: the Spec of a worker or a pod, the Process that runs
-// it, and its Log. Packages host and kubernetes start processes; packages worker
-// and pod decide which.
+// Package run defines how images run: the Spec of a worker or a pod, the Process that runs it, and its Log.
+// Packages host and kubernetes start processes; packages worker and pod decide which.
 package run
 
 import (
@@ -24,13 +23,11 @@ import (
 
 // Programs resolves images.
 type Programs interface {
-	// Program returns the program that runs an image. The error tells users why nothing
-	// here runs it.
+	// Program returns the program that runs an image. The error tells users why nothing here runs it.
 	Program(image string) (Program, error)
 }
 
-// PodPrograms resolves the images of pods, and finds what an earlier run of the
-// deployment left.
+// PodPrograms resolves the images of pods, and finds what an earlier run of the deployment left.
 type PodPrograms interface {
 	Programs
 	// Orphans returns the containers that pods of a deployment left.
@@ -139,8 +136,7 @@ func DockerConfig(registry string, l Login) ([]byte, error) {
 	return json.Marshal(map[string]map[string]auth{"auths": {registry: {[]byte(l.Username + ":" + l.Password)}}})
 }
 
-// Mount is a volume. It is a folder of this machine, or storage that a Cluster keeps under
-// Name.
+// Mount is a volume. It is a folder of this machine, or storage that a Cluster keeps under Name.
 type Mount struct {
 	Dir, Path string // on this machine, and in the container
 	Name      string // unique for each volume
@@ -243,9 +239,8 @@ func Registry(image string) string {
 	return DockerRegistry
 }
 
-// Cluster runs workers and pods as Pods of a Kubernetes cluster. Package kubernetes
-// implements it. The interface keeps Kubernetes' client out of programs that run workers
-// on their own machine only.
+// Cluster runs workers and pods as Pods of a Kubernetes cluster. Package kubernetes implements it. The
+// interface keeps Kubernetes' client out of programs that run workers on their own machine only.
 type Cluster interface {
 	fmt.Stringer
 	VolumeKeeper

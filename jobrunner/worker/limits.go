@@ -21,8 +21,7 @@ const (
 	deliveryPatience = 50 * time.Second
 	// retryDelay is the pause after an error of the engine.
 	retryDelay = time.Second
-	// pingEvery is how often a process must report the jobs that it holds. It is shorter than the
-	// graces.
+	// pingEvery is how often a process must report the jobs that it holds. It is shorter than the graces.
 	pingEvery = 2 * time.Second
 )
 
@@ -30,8 +29,7 @@ const (
 const (
 	minRetryPause = time.Second // doubled after each further failure
 	maxRetryPause = time.Minute
-	// startWindow is how soon after its start the exit of a worker that had no job counts as a failed
-	// start.
+	// startWindow is how soon after its start the exit of a worker that had no job counts as a failed start.
 	startWindow = time.Minute
 )
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 )
 
 // Protocol has the calls of one worker over the worker protocol. Built-in workers don't use it.
@@ -100,8 +101,7 @@ func (w *worker) watch(h *heldJob) {
 	})
 }
 
-// waitRecorded waits until no result of the job is being recorded. It returns false if ctx ends
-// first.
+// waitRecorded waits until no result of the job is being recorded. It returns false if ctx ends first.
 func (w *worker) waitRecorded(ctx context.Context, h *heldJob) bool {
 	for {
 		w.mu.Lock()
@@ -236,16 +236,14 @@ func (w *worker) Ping(ctx context.Context, jobs []string) error {
 }
 
 // ReportIdle records that the worker requests jobs and says it holds none. If it should hold jobs, it has
-// restarted, or a result didn't arrive. A job given to it within settleTime may not have arrived
-// yet.
+// restarted, or a result didn't arrive. A job given to it within settleTime may not have arrived yet.
 func (w *worker) ReportIdle(ctx context.Context) error {
 	return w.reconcileJobs(ctx, nil, true)
 }
 
-// reconcileJobs puts the jobs that a worker has lost back into the queue. A job that the worker was
-// told to stop and no longer names has stopped. A ping may have been sent up to settleTime before
-// it arrived. A worker that requests jobs knows all its jobs except those given to it within
-// settleTime.
+// reconcileJobs puts the jobs that a worker has lost back into the queue. A job that the worker was told to
+// stop and no longer names has stopped. A ping may have been sent up to settleTime before it arrived. A worker
+// that requests jobs knows all its jobs except those given to it within settleTime.
 func (w *worker) reconcileJobs(ctx context.Context, named []string, requestsJobs bool) error {
 	w.mu.Lock()
 	if slices.ContainsFunc(named, func(id string) bool { return w.jobs[id] == nil }) {
@@ -274,9 +272,10 @@ func (w *worker) reconcileJobs(ctx context.Context, named []string, requestsJobs
 		w.drop(h)
 	}
 	for _, h := range lost {
-		w.pool.logger.WarnContext(ctx, "a worker has lost a job: "+lossWithoutResult, "endpoint", w.pool.id, "worker", w.id, "job", h.ref.ID)
+		reason := w.lossWithoutResult(h.ref.ID)
+		w.pool.logger.WarnContext(ctx, "a worker has lost a job: "+reason, "endpoint", w.pool.id, "worker", w.id, "job", h.ref.ID)
 		w.markLost(h, true)
-		if _, err := w.pool.queue.Report(ctx, h.ref, engine.LostBecause("its worker lost it: "+lossWithoutResult)); err != nil {
+		if _, err := w.pool.queue.Report(ctx, h.ref, engine.LostBecause("its worker lost it: "+reason)); err != nil {
 			w.markLost(h, false)
 			return err
 		}
@@ -286,9 +285,14 @@ func (w *worker) reconcileJobs(ctx context.Context, named []string, requestsJobs
 	return nil
 }
 
-// lossWithoutResult explains why a worker's job is gone. SDKs swallow an output that they can't
-// send.
-const lossWithoutResult = "it no longer runs the job and sent no result: it restarted, or could not send the output (its log has why, for example that it is not JSON)"
+// lossWithoutResult explains why a worker's job is gone. SDKs only log an output that they can't send.
+func (w *worker) lossWithoutResult(job string) string {
+	const reason = "it no longer runs the job and sent no result: it restarted, or could not send the output"
+	if logged := w.log.LastError(job); logged != "" {
+		return reason + "; the last error in its log: " + logline.Shorten(logged, maxLastLine)
+	}
+	return reason + " (its log has why, for example that it is not JSON)"
+}
 
 func (w *worker) markLost(h *heldJob, lost bool) {
 	w.mu.Lock()

@@ -13,8 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// These tests run workers with the public SDK or its stand-in, and check what a simple server gets
-// wrong.
+// These tests run workers with the public SDK or its stand-in, and check what a simple server gets wrong.
 
 // skipIfShort skips a test of ten seconds or more in a short run, which has similar shorter tests.
 func skipIfShort(t *testing.T) {
@@ -177,8 +176,7 @@ func TestKilledWorkerLosesTheJob(t *testing.T) {
 		"the job ran on", job.WorkerID, "after a delay in ms of", job.DelayTime, "although it was dispatched again after", redispatchDelay)
 }
 
-// A worker that restarts under its id has lost its job, although its old ping process still reports
-// the job.
+// A worker that restarts under its id has lost its job, although its old ping process still reports the job.
 func TestRestartedWorkerLosesTheJob(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)
@@ -242,8 +240,7 @@ func TestReplacedWorkerEndsItsJob(t *testing.T) {
 	must.Hold(t, d.waitForExit(old), "the worker ended by itself:", old.Exit().Text)
 }
 
-// A worker with one slot is healthy, although it doesn't poll while it is busy and for a second
-// afterwards.
+// A worker with one slot is healthy, although it doesn't poll while it is busy and for a second afterwards.
 func TestBusyWorkerIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)

@@ -116,7 +116,11 @@ JOBS = Jobs()
 def post(variable, job, body, stream=False):
     """Posts what came of a job. What is refused, or not delivered, is lost."""
     url = address(variable, job) + f"&isStream={'true' if stream else 'false'}"
-    text = json.dumps(body, ensure_ascii=False).encode()
+    try:
+        text = json.dumps(body, ensure_ascii=False).encode()
+    except TypeError as err:
+        log(f"Error while returning job result. | {err}", level="ERROR", job=job)
+        return
     for pause in (*POST_RETRIES, None):
         try:
             status, answer = send(url, text, JOBS.latest)
