@@ -180,13 +180,8 @@ func (f Form) WriteRefusal(w http.ResponseWriter, r *Refusal) {
 		}
 		JSON(w, status, message{r.Error()})
 	default:
-		Bytes(w, r.Status, ErrorBody(r))
+		Bytes(w, r.Status, bytes.TrimSpace(Encode(map[string]string{"error": r.Error()})))
 	}
-}
-
-// ErrorBody returns the body of a Refusal in ErrorForm, on one line.
-func ErrorBody(r *Refusal) []byte {
-	return bytes.TrimSpace(Encode(map[string]string{"error": r.Error()}))
 }
 
 // Fail writes an error: a Refusal as it is, and a shortage of resources with the time to retry. Any

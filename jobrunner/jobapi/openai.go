@@ -208,15 +208,19 @@ func (p *relayAnswer) end(output []byte) error {
 	return nil
 }
 
-// fail reports an error: by the answer's status or, if the answer has begun, by a last event or by
-// aborting it.
+// fail reports an error: by the answer's status or, if the answer has begun, by a last event or by aborting it.
+// OpenAI's clients only show an error that is an object with a message.
 func (p *relayAnswer) fail(err error) error {
-	if !p.started {
+	refusal, ok := errors.AsType[*httpanswer.Refusal](err)
+	if !ok && !p.started {
 		return err
+	} else if !ok || p.started && !p.events {
+		panic(http.ErrAbortHandler)
 	}
-	var refusal *httpanswer.Refusal
-	if p.events && errors.As(err, &refusal) {
-		return p.write("data: " + string(httpanswer.ErrorBody(refusal)) + "\n\n")
+	body := bytes.TrimSpace(httpanswer.Encode(map[string]any{"error": map[string]string{"message": refusal.Error(), "type": "server_error"}}))
+	if p.started {
+		return p.write("data: " + string(body) + "\n\n")
 	}
-	panic(http.ErrAbortHandler)
+	httpanswer.Bytes(p.w, refusal.Status, body)
+	return nil
 }

@@ -37,8 +37,8 @@ func TestOpenAI(t *testing.T) {
 		"one chunk":            {[]engine.Report{engine.Chunk(raw(`{"id":  "x"}`), nil), engine.Done(raw(`[{"id": "x"}]`))}, 200, `{"id":  "x"}`},
 		"several chunks":       {[]engine.Report{engine.Chunk(raw(`{"n": 1}`), nil), engine.Chunk(raw(`"x"`), nil), engine.Done(nil)}, 200, `[{"n": 1},"x"]`},
 		"nothing":              {[]engine.Report{engine.Done(nil)}, 200, `null`},
-		"failed":               {[]engine.Report{engine.Fail("no such model", nil)}, 500, `{"error":"no such model"}`},
-		"failed after a chunk": {[]engine.Report{engine.Chunk(raw(`{"n": 1}`), nil), engine.Fail("no such model", nil)}, 500, `{"error":"no such model"}`},
+		"failed":               {[]engine.Report{engine.Fail("no such model", nil)}, 500, `{"error":{"message":"no such model","type":"server_error"}}`},
+		"failed after a chunk": {[]engine.Report{engine.Chunk(raw(`{"n": 1}`), nil), engine.Fail("no such model", nil)}, 500, `{"error":{"message":"no such model","type":"server_error"}}`},
 	} {
 		bubble(t, func(t *testing.T, d *deployment) {
 			d.takeNextJob(func(job engine.Taken) {
@@ -128,7 +128,7 @@ func TestOpenAIText(t *testing.T) {
 // If the job fails after its answer has begun, the answer ends with an error event or is aborted, so
 // that clients don't take it for complete.
 func TestOpenAIFailureAfterChunk(t *testing.T) {
-	for chunk, want := range map[string]string{`"data: 1\n\n"`: "data: 1\n\ndata: {\"error\":\"no luck\"}\n\n", `"text"`: ""} {
+	for chunk, want := range map[string]string{`"data: 1\n\n"`: "data: 1\n\ndata: {\"error\":{\"message\":\"no luck\",\"type\":\"server_error\"}}\n\n", `"text"`: ""} {
 		for name, end := range map[string]engine.Report{"no luck": engine.Fail("no luck", nil), "the worker died": engine.Lost()} {
 			bubble(t, func(t *testing.T, d *deployment) {
 				d.takeNextJob(func(job engine.Taken) {
