@@ -14,9 +14,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// A batch survives kills of the jobrunner as a draft, right after finalize, and while its requests
-// run. Each request completes. None runs at the second kill, because a job that loses two workers
-// fails.
+// A batch survives kills of the jobrunner as a draft, right after finalize, and while its requests run. Each
+// request completes. None runs at the second kill, because a job that loses two workers fails.
 func TestBatchSurvivesKill(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -83,8 +82,7 @@ func TestBatchAcrossNodes(t *testing.T) {
 	c := startNodes(t, 2)
 	endpoint := createQueueEndpoint(t, c.all[0].client("k"), "batched", "builtin/conformance", 2)
 	const n = 120
-	// begin finalizes a batch at the node that doesn't lead, and waits until a number of requests
-	// have ended.
+	// begin finalizes a batch at the node that doesn't lead, and waits until a number of requests have ended.
 	begin := func(ended, ms int) (lead, other int, b api.Batch, want map[string]string) {
 		t.Helper()
 		status, text := c.send(t.Context(), 0, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"echo"}}`)

@@ -15,6 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
@@ -35,8 +36,7 @@ type dev struct {
 	LogLevel     string   `name:"log-level" default:"info" enum:"debug,info,warn,error" help:"Lowest level of log lines to show (debug, info, warn, error). Output that a handler prints is always shown."`
 }
 
-// devImage is the endpoint's image. Each version of the file has its own tag, which causes a
-// release.
+// devImage is the endpoint's image. Each version of the file has its own tag, which causes a release.
 const devImage = "dev/handler"
 
 // Help has examples.
@@ -53,8 +53,7 @@ Exit status with --once: 0 the job is COMPLETED, 1 FAILED, 2 the handler does no
 invalid, 3 TIMED_OUT, 4 anything else.`
 }
 
-// Run runs the deployment. With --once, errors without an exit status exit with
-// exitNoResult.
+// Run runs the deployment. With --once, errors without an exit status exit with exitNoResult.
 func (d *dev) Run() error {
 	err := d.run()
 	if _, ok := errors.AsType[*exitError](err); d.Once && err != nil && !ok {
@@ -258,8 +257,7 @@ func (d *dev) greet(w io.Writer, e *devEndpoint, h host.Handler, python *interpr
 	fmt.Fprintf(w, "Ctrl-C stops the deployment and deletes its state. The workers' output follows; %s marks lines printed by the handler.\n", printedMark)
 }
 
-// testInput returns an example for --input: the file that the public SDK reads in a local test,
-// if it exists.
+// testInput returns an example for --input: the file that the public SDK reads in a local test, if it exists.
 func testInput(handler string) string {
 	if file := filepath.Join(filepath.Dir(handler), "test_input.json"); exists(file) {
 		return file
@@ -267,8 +265,9 @@ func testInput(handler string) string {
 	return `'{"prompt": "…"}'`
 }
 
-// watchInterval is the interval between two scans of the watched files.
-const watchInterval = 300 * time.Millisecond
+// watchPause returns the pause after a scan of the watched files. The scans of a large folder, such as a
+// data set, use at most a tenth of the time.
+func watchPause(scan time.Duration) time.Duration { return max(300*time.Millisecond, 9*scan) }
 
 // follow applies each change of the files, and sends the job again.
 func (d *dev) follow(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, out *terminal, observer *jobObserver, files *fileWatcher) error {
@@ -277,19 +276,14 @@ func (d *dev) follow(ctx context.Context, e *devEndpoint, h host.Handler, python
 		loop.resubmit(ctx)
 		defer func() { <-loop.done }()
 	}
-	ticker := time.NewTicker(watchInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
+	for scan := time.Duration(0); httpclient.Sleep(ctx, watchPause(scan)) == nil; {
+		start := time.Now()
 		names := files.changed()
+		scan = time.Since(start)
 		if len(names) == 0 {
 			continue
 		}
-		changed := strings.Join(names, ", ")
+		changed := listNames(names)
 		if changed == files.name(d.Input) {
 			out.show("DEV", "", changed+" changed: the job is sent again")
 		} else if !d.applyChange(ctx, e, h, python, changed, out) {
@@ -299,6 +293,7 @@ func (d *dev) follow(ctx context.Context, e *devEndpoint, h host.Handler, python
 			loop.resubmit(ctx)
 		}
 	}
+	return nil
 }
 
 // applyChange creates a release of the endpoint with the changed file, and reports whether the

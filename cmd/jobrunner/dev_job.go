@@ -126,8 +126,7 @@ func (e *devEndpoint) awaitRollout(ctx context.Context) error {
 	}
 }
 
-// jobLoop sends a job at each resubmit and shows its result. It cancels the previous job if that
-// still runs.
+// jobLoop sends a job at each resubmit and shows its result. It cancels the previous job if that still runs.
 type jobLoop struct {
 	e        *devEndpoint
 	input    string
@@ -216,8 +215,10 @@ type jobObserver struct {
 	own map[string]bool // ids of the jobs that dev has sent
 }
 
-// maxEnds limits the queued events. Further ones are dropped.
-const maxEnds = 1000
+const (
+	maxEnds     = 1000 // queued events; further ones are dropped
+	maxHeadline = 2000 // bytes of the error of a client's job
+)
 
 // observe signals that a job runs, or queues its end for show.
 func (j *jobObserver) observe(e engine.Event) {
@@ -267,7 +268,7 @@ func (j *jobObserver) show(ctx context.Context, e *devEndpoint, out *terminal) {
 			if err != nil {
 				continue // the job has expired, or the program ends
 			}
-			job.Output, job.Error = nil, httpclient.FreeText(logline.Headline(string(job.Error)))
+			job.Output, job.Error = nil, httpclient.FreeText(logline.Shorten(logline.Headline(string(job.Error)), maxHeadline))
 			out.show("JOB", "", describe(job))
 		}
 	}

@@ -196,8 +196,7 @@ func (r *repeatFilter) release(show func(id, text string)) {
 	}
 }
 
-// equalOutput compares two lines. It ignores the details in parentheses at the end of a system
-// line.
+// equalOutput compares two lines. It ignores the details in parentheses at the end of a system line.
 func equalOutput(a, b string) bool {
 	if strings.HasPrefix(a, run.SystemPrefix) {
 		a, _, _ = strings.Cut(a, " (")

@@ -47,10 +47,17 @@ func findPython(folder string) interpreter {
 // conda). Without one, it has no command.
 func projectPython(folder string) interpreter {
 	inFolder := func(name string) string { return filepath.Join(folder, name) }
+	project, _ := os.ReadFile(inFolder("pyproject.toml")) // empty if there is no file
+	uses := func(lock string, marks ...string) bool {
+		return exists(inFolder(lock)) || slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(string(project), mark) })
+	}
+	usesUV := uses("uv.lock", "[tool.uv", `"uv_build"`)
 	for _, name := range []string{".venv", "venv", "env", ".pixi/envs/default"} {
 		if python := venvPython(inFolder(name)); python != "" {
 			install := installWith(python, "-m", "pip", "install")
-			if settings, _ := os.ReadFile(filepath.Join(inFolder(name), "pyvenv.cfg")); strings.Contains(string(settings), "\nuv = ") {
+			if settings, _ := os.ReadFile(filepath.Join(inFolder(name), "pyvenv.cfg")); strings.Contains(string(settings), "\nuv = ") && usesUV {
+				install = installWith("uv", "add") // it removes packages that the project doesn't list
+			} else if strings.Contains(string(settings), "\nuv = ") {
 				install = installWith("uv", "pip", "install", "--python", python) // uv installs no pip
 			} else if strings.HasPrefix(name, ".pixi") {
 				install = installWith("pixi", "add", "--pypi")
@@ -58,12 +65,8 @@ func projectPython(folder string) interpreter {
 			return interpreter{command: []string{python}, from: name, install: install}
 		}
 	}
-	project, _ := os.ReadFile(inFolder("pyproject.toml")) // empty if there is no file
-	uses := func(lock string, marks ...string) bool {
-		return exists(inFolder(lock)) || slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(string(project), mark) })
-	}
 	switch {
-	case uses("uv.lock", "[tool.uv", `"uv_build"`):
+	case usesUV:
 		if uv, err := exec.LookPath("uv"); err == nil {
 			return interpreter{command: []string{uv, "run", "python"}, creates: true, from: "uv", install: installWith("uv", "add")}
 		}

@@ -139,7 +139,7 @@ func (s *transcript) runURL() string { return s.waitUntil(`http://\S+/runsync`) 
 func TestDevPrintsResults(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "my handler.sh")
-	writeFile(t, file, `read input; case "$input" in *fail*) echo "no model" >&2; exit 2;; esac; echo '"done"'`)
+	writeFile(t, file, `read input; case "$input" in *fail*) printf "no model %03000d" 0 >&2; exit 2;; esac; echo '"done"'`)
 	s := startDev(t, file, `--input={"own": 1}`)
 	s.waitUntil(`jobrunner job run 'my handler' --input '{}'\n`) // its name
 	own := s.waitUntil(`sent \(job [0-9a-z-]{39}\)`)
@@ -147,7 +147,7 @@ func TestDevPrintsResults(t *testing.T) {
 	runJob(t, s.runURL(), `{}`)
 	s.waitUntil(`JOB   COMPLETED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n`)
 	runJob(t, s.runURL(), `{"fail": 1}`)
-	s.waitUntil(`JOB   FAILED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n {15}no model\n`)
+	s.waitUntil(`JOB   FAILED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n {15}no model 0{491}…\n {15}\(exit status 2\)\n`)
 	all := s.String()
 	must.Hold(t, strings.Count(all, "COMPLETED") == 2 && strings.Count(all, `"done"`) == 1, "expected each end once", all)
 	s.interrupt()
@@ -223,8 +223,7 @@ func TestDevOnceListens(t *testing.T) {
 	must.Hold(t, code == 2 && strings.Contains(errs, "invalid --workers: expected at least 1, got 0"), "no worker:", code, errs)
 }
 
-// A stop prints how many jobs it waits for. A second Ctrl-C ends dev, its worker and the worker's
-// children.
+// A stop prints how many jobs it waits for. A second Ctrl-C ends dev, its worker and the worker's children.
 func TestSecondInterruptKillsJobs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -26,9 +26,8 @@ const maxWatchedFiles = 2000
 // name begins with a dot, are ignored, too.
 var ignoredFolders = []string{"__pycache__", "node_modules", "site-packages", "target", "dist", "build"}
 
-// newFileWatcher records the current state of the files. If there are too many, it returns an error and
-// watches only the handler and the user's files. A pattern without files is an error, too, but is
-// watched.
+// newFileWatcher records the current state of the files. If there are too many, it returns an error and watches
+// only the handler and the user's files. A pattern without files is an error, too, but is watched.
 func newFileWatcher(file string, extra []string) (*fileWatcher, error) {
 	w := &fileWatcher{file: file, extra: extra}
 	var err error

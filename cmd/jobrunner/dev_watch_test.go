@@ -76,6 +76,8 @@ func TestWatch(t *testing.T) {
 	writeFile(t, in("handler.py"), "4444")
 	writeFile(t, in("config/model.yaml"), "4444")
 	must.Equal(t, w.changed(), []string{"config/model.yaml", "handler.py"}, "changes if there are too many files")
+	must.Equal(t, watchPause(time.Second), 9*time.Second, "the pause after a slow scan")
+	must.Equal(t, listNames(strings.Split("abcdefghijkl", "")), "a, b, c, d, e, f, g, h, i, j, and 2 more", "a list of 12 names")
 }
 
 // Modules beside the target of a link are watched. A link in the folder's path doesn't list a file twice.
@@ -231,6 +233,7 @@ func TestFindPython(t *testing.T) {
 		"above it":                 {map[string]string{"app/.venv/pyvenv.cfg": "", "app/.venv/" + python: ""}, ".venv", "-m pip install runpod"},
 		"above the current one":    {map[string]string{".venv/pyvenv.cfg": "", ".venv/" + python: ""}, "PATH", "pip install runpod"},
 		"made by uv":               {map[string]string{"app/.venv/pyvenv.cfg": "home = /usr/bin\nuv = 0.9.7\n", "app/.venv/" + python: ""}, ".venv", "uv pip install --python "},
+		"made for a uv project":    {map[string]string{"app/.venv/pyvenv.cfg": "home = /usr/bin\nuv = 0.9.7\n", "app/.venv/" + python: "", "app/uv.lock": ""}, ".venv", "uv add runpod"},
 		"conda":                    {map[string]string{"app/env/conda-meta/history": "", "app/env/" + python: ""}, "env", "-m pip install runpod"},
 		"pixi":                     {map[string]string{"app/.pixi/envs/default/conda-meta/history": "", "app/.pixi/envs/default/" + python: ""}, ".pixi/envs/default", "pixi add --pypi runpod"},
 		"uv above it":              {map[string]string{"app/uv.lock": ""}, "uv", "uv add runpod"},

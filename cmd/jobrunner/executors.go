@@ -78,9 +78,8 @@ func (s *serve) checkFiles() error {
 	return nil
 }
 
-// containerRecordDir returns the folder in which this user's ephemeral jobrunners record their
-// containers, so that a later one can remove the containers of a killed one. It returns "" if the user has
-// no cache directory.
+// containerRecordDir returns the folder in which this user's ephemeral jobrunners record their containers, so
+// that a later one can remove the containers of a killed one. It returns "" if the user has no cache directory.
 func containerRecordDir() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -102,8 +101,7 @@ func (s *serve) gpus(ctx context.Context, programs *host.Executor, log *slog.Log
 	return openInventory(s.SimulateGPUs, log)
 }
 
-// openInventory opens the simulated GPUs, or without --simulate-gpus the machine's, which may have
-// none.
+// openInventory opens the simulated GPUs, or without --simulate-gpus the machine's, which may have none.
 func openInventory(simulate string, log *slog.Logger) (inventory gpu.Inventory, line string, err error) {
 	if simulate != "" {
 		if inventory, err = gpu.Simulate(simulate, log); err != nil {

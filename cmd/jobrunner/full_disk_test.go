@@ -15,8 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/smalldisk"
 )
 
-// With a full disk, new jobs are rejected and none is lost. With free space, jobs are accepted
-// again.
+// With a full disk, new jobs are rejected and none is lost. With free space, jobs are accepted again.
 func TestFullDisk(t *testing.T) {
 	acctest.LeaveToCI(t, "sqldb.TestFullDisk and jobrunner.TestResultsOnAFullDisk test its parts")
 	t.Parallel()

@@ -58,14 +58,12 @@ func parseNetwork(text string) (netip.Prefix, error) {
 const (
 	// baseHeap is the heap without bodies in flight.
 	baseHeap = 128 << 20
-	// gcPercent lets the heap grow to several times the live heap, which is small: SQLite's
-	// memory isn't in it.
+	// gcPercent lets the heap grow to several times the live heap, which is small: SQLite's memory isn't in it.
 	gcPercent = 400
 )
 
-// limitHeap limits the heap to baseHeap plus the budget of bodies in flight, and to three quarters of
-// the memory that the in-memory state leaves of the machine or container. GOGC and GOMEMLIMIT take
-// precedence.
+// limitHeap limits the heap to baseHeap plus the budget of bodies in flight, and to three quarters of the
+// memory that the in-memory state leaves of the machine or container. GOGC and GOMEMLIMIT take precedence.
 func limitHeap(bodies, state int64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

@@ -227,8 +227,7 @@ func (e *endpointArgs) withEndpoint(call func(ctx context.Context, c *api.Client
 	return call(ctx, c, id)
 }
 
-// endpointID finds an endpoint by its id or name. A key that may not list endpoints
-// needs the id.
+// endpointID finds an endpoint by its id or name. A key that may not list endpoints needs the id.
 func endpointID(ctx context.Context, c *api.Client, given string) (string, error) {
 	all, err := c.Endpoints.ListNames(ctx)
 	if err != nil {
@@ -265,13 +264,17 @@ func listSome(all []api.NamedObject) string {
 	if len(all) == 0 {
 		return "the deployment has none"
 	}
+	names := make([]string, len(all))
+	for i, e := range all {
+		names[i] = fmt.Sprintf("%s (%s)", e.Name, e.ID)
+	}
+	return "there are " + listNames(names)
+}
+
+func listNames(names []string) string {
 	const most = 10
-	var names []string
-	for _, e := range all[:min(len(all), most)] {
-		names = append(names, fmt.Sprintf("%s (%s)", e.Name, e.ID))
+	if n := len(names) - most; n > 0 {
+		names = append(names[:most:most], fmt.Sprintf("and %d more", n))
 	}
-	if len(all) > most {
-		names = append(names, fmt.Sprintf("and %d more", len(all)-most))
-	}
-	return "there are " + strings.Join(names, ", ")
+	return strings.Join(names, ", ")
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// A flag per API enables its limits. By default the job API's are on, and the
-// management API's off.
+// A flag per API enables its limits. By default the job API's are on, and the management API's off.
 func TestLimitFlags(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

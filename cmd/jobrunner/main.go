@@ -1,5 +1,4 @@
-// Command jobrunner runs a deployment of the management APIs and the job API on one
-// machine.
+// Command jobrunner runs a deployment of the management APIs and the job API on one machine.
 package main
 
 import (

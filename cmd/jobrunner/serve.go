@@ -196,8 +196,7 @@ func (s *serve) stateMemory() int64 {
 	return int64(s.EphemeralMemory) << 20
 }
 
-// serveHTTP serves until ctx ends. A second signal ends running jobs at once. A third one kills
-// the process.
+// serveHTTP serves until ctx ends. A second signal ends running jobs at once. A third one kills the process.
 func serveHTTP(ctx context.Context, stop func(), listener *httplimit.Listener, j *jobrunner.Jobrunner, log *slog.Logger) (outdated error) {
 	base, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(httplimit.ErrStopping)

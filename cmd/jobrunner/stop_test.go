@@ -18,8 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
-// A stop answers each waiting request at once with the current state of its job, and the program
-// ends.
+// A stop answers each waiting request at once with the current state of its job, and the program ends.
 func TestStopsWhileRequestsWait(t *testing.T) {
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")

@@ -20,8 +20,7 @@ var (
 	stderr = &filter{out: os.Stderr}
 )
 
-// filter escapes control characters except line breaks and tabs. A write must not split a
-// character.
+// filter escapes control characters except line breaks and tabs. A write must not split a character.
 type filter struct {
 	out io.Writer
 
