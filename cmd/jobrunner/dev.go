@@ -63,17 +63,17 @@ func (d *dev) Run() error {
 }
 
 func (d *dev) run() (err error) {
-	env, err := d.settings()
+	env, err := d.readSettings()
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	defer stop()
-	handler, python, err := d.handler(ctx, env)
+	handler, python, err := d.findHandler(ctx, env)
 	if err != nil {
 		return err
 	}
-	out := d.terminal()
+	out := d.newTerminal()
 	key, generated, err := apiKey("", "")
 	if err != nil {
 		return err
@@ -113,12 +113,12 @@ func (d *dev) run() (err error) {
 	case d.Once:
 		err = e.runOnce(ctx, d.Input, handler.PerJob, out)
 	default:
-		d.greet(stdout, e, handler, python, j.PageCode(), gpus)
+		d.printStart(stdout, e, handler, python, j.PageCode(), gpus)
 		go observer.show(ctx, e, out)
 		if watchErr != nil {
 			out.show("WARN", "", watchErr.Error())
 		}
-		err = d.follow(ctx, e, handler, python, out, observer, files)
+		err = d.followChanges(ctx, e, handler, python, out, observer, files)
 	}
 	stop()
 	return errors.Join(err, <-serveErr, j.Close())
@@ -156,15 +156,15 @@ func (d *dev) createEndpoint(ctx context.Context, url, key string, generated boo
 	return e, err
 }
 
-// settings checks the flags, sets defaults, and returns the workers' environment.
-func (d *dev) settings() (env map[string]string, err error) {
+// readSettings checks the flags, sets defaults, and returns the workers' environment.
+func (d *dev) readSettings() (env map[string]string, err error) {
 	if d.Listen == "" {
 		d.Listen = "127.0.0.1:8420"
 		if d.Once { // no other client needs the address
 			d.Listen = "127.0.0.1:0"
 		}
 	}
-	env, envErr := d.environment()
+	env, envErr := d.readEnvironment()
 	switch err := cmp.Or((&serve{Listen: d.Listen}).checkListen(), envErr, checkWatch(d.Watch)); {
 	case err != nil:
 		return nil, err
@@ -188,7 +188,7 @@ func (d *dev) settings() (env map[string]string, err error) {
 	return env, nil
 }
 
-func (d *dev) terminal() *terminal {
+func (d *dev) newTerminal() *terminal {
 	out := &terminal{minLevel: levelOf(d.LogLevel), showIDs: d.Workers > 1, w: stdout}
 	if d.Once {
 		out.w = stderr
@@ -196,8 +196,8 @@ func (d *dev) terminal() *terminal {
 	return out
 }
 
-// handler finds the program that runs the file, and checks it in the workers' environment.
-func (d *dev) handler(ctx context.Context, env map[string]string) (h host.Handler, python *interpreter, err error) {
+// findHandler finds the program that runs the file, and checks it in the workers' environment.
+func (d *dev) findHandler(ctx context.Context, env map[string]string) (h host.Handler, python *interpreter, err error) {
 	defer func() {
 		switch {
 		case ctx.Err() != nil:
@@ -231,7 +231,7 @@ func (d *dev) handler(ctx context.Context, env map[string]string) (h host.Handle
 	return h, &foundPython, foundPython.check(ctx, h.Environment(env), folder, program, !h.PerJob)
 }
 
-func (d *dev) greet(w io.Writer, e *devEndpoint, h host.Handler, python *interpreter, code, gpus string) {
+func (d *dev) printStart(w io.Writer, e *devEndpoint, h host.Handler, python *interpreter, code, gpus string) {
 	mode, effect := "a worker on the public SDK", "a change of it or of files next to it restarts the worker"
 	if h.PerJob {
 		mode, effect = "a process for each job", "each job runs its current version"
@@ -269,8 +269,8 @@ func testInput(handler string) string {
 // data set, use at most a tenth of the time.
 func watchPause(scan time.Duration) time.Duration { return max(300*time.Millisecond, 9*scan) }
 
-// follow applies each change of the files, and sends the job again.
-func (d *dev) follow(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, out *terminal, observer *jobObserver, files *fileWatcher) error {
+// followChanges applies each change of the files, and sends the job again.
+func (d *dev) followChanges(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, out *terminal, observer *jobObserver, files *fileWatcher) error {
 	loop := &jobLoop{e: e, input: d.Input, out: out, observer: observer}
 	if d.Input != "" {
 		loop.resubmit(ctx)
@@ -334,8 +334,8 @@ type devEndpoint struct {
 	version      int
 }
 
-// environment returns the environment of the workers.
-func (d *dev) environment() (map[string]string, error) {
+// readEnvironment returns the environment of the workers.
+func (d *dev) readEnvironment() (map[string]string, error) {
 	level := strings.ToUpper(d.LogLevel)
 	env := map[string]string{"RUNPOD_LOG_LEVEL": level, "RUNPOD_DEBUG_LEVEL": level} // so that the SDK doesn't log lines that aren't shown
 	for _, variable := range d.Env {

@@ -78,8 +78,8 @@ func (d *doctor) Run() error {
 		name string
 		find func(context.Context) finding
 	}{
-		{"address", d.address}, {"data folder", d.dataFolder}, {"database", d.database}, {"clock", d.clock}, {"open files", d.openFiles},
-		{"GPUs", d.driver}, {"images", d.images}, {"PostgreSQL", d.postgres}, {"Python", d.python}, {"Terraform", d.terraform},
+		{"address", d.checkAddress}, {"data folder", d.checkDataFolder}, {"database", d.checkDatabase}, {"clock", d.checkClock}, {"open files", d.checkOpenFiles},
+		{"GPUs", d.checkDriver}, {"images", d.checkImages}, {"PostgreSQL", d.checkPostgres}, {"Python", d.checkPython}, {"Terraform", d.checkTerraform},
 	} {
 		f := check.find(ctx)
 		if ctx.Err() != nil {
@@ -111,7 +111,7 @@ func (d *doctor) print(f finding) error {
 	return err
 }
 
-func (d *doctor) address(ctx context.Context) finding {
+func (d *doctor) checkAddress(ctx context.Context) finding {
 	if _, _, err := net.SplitHostPort(d.Listen); err != nil {
 		return fail("give --listen an address such as 127.0.0.1:8420", "invalid --listen %s", d.Listen)
 	}
@@ -150,7 +150,7 @@ const (
 	moderateDisk = 1 << 30
 )
 
-func (d *doctor) dataFolder(context.Context) finding {
+func (d *doctor) checkDataFolder(context.Context) finding {
 	dir, err := dataDir(d.Data)
 	if err != nil {
 		return fail("set --data", "%s", err)
@@ -177,8 +177,8 @@ func (d *doctor) dataFolder(context.Context) finding {
 	return ok("%s can be written, %d GiB free", dir, free>>30)
 }
 
-// database reads the whole database.
-func (d *doctor) database(context.Context) finding {
+// checkDatabase reads the whole database.
+func (d *doctor) checkDatabase(context.Context) finding {
 	dir, err := dataDir(d.Data)
 	if err != nil {
 		return fail("set --data", "%s", err)
@@ -192,7 +192,7 @@ func (d *doctor) database(context.Context) finding {
 	return ok("the one in %s is intact", dir)
 }
 
-func (d *doctor) driver(context.Context) finding {
+func (d *doctor) checkDriver(context.Context) finding {
 	inventory, line, _ := openInventory("", logger(io.Discard, "text")) // the line has the error
 	defer inventory.Close()
 	if len(inventory.Devices()) == 0 {
@@ -201,8 +201,8 @@ func (d *doctor) driver(context.Context) finding {
 	return ok("%s", line)
 }
 
-// images opens the executor without a data folder, so that it doesn't end running processes.
-func (d *doctor) images(ctx context.Context) finding {
+// checkImages opens the executor without a data folder, so that it doesn't end running processes.
+func (d *doctor) checkImages(ctx context.Context) finding {
 	dir, err := dataDir(d.Data)
 	if err != nil {
 		return fail("set --data", "%s", err)
@@ -229,7 +229,7 @@ const raiseDescriptors = "raise the limit, for example with 'ulimit -n 65536' or
 // goodDescriptors is enough for serve's default number of connections, workers and the state.
 const goodDescriptors = 8192
 
-func (d *doctor) openFiles(context.Context) finding {
+func (d *doctor) checkOpenFiles(context.Context) finding {
 	if n := httplimit.Descriptors(); n < goodDescriptors {
 		return warn(raiseDescriptors, "at most %d: serve lowers --max-connections accordingly", n)
 	}
@@ -239,7 +239,7 @@ func (d *doctor) openFiles(context.Context) finding {
 // earliest is older than any release of this program.
 var earliest = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func (d *doctor) clock(context.Context) finding {
+func (d *doctor) checkClock(context.Context) finding {
 	now := time.Now()
 	if now.Before(earliest) {
 		return fail("set the clock: certificates, retention and bills depend on it", "%s is wrong", now.UTC().Format(time.RFC3339))
@@ -253,7 +253,7 @@ func (d *doctor) clock(context.Context) finding {
 // moderateSkew is a clock difference that is noticeable in the times of jobs.
 const moderateSkew = time.Second
 
-func (d *doctor) postgres(ctx context.Context) finding {
+func (d *doctor) checkPostgres(ctx context.Context) finding {
 	engine, err := d.engineURL()
 	switch {
 	case err != nil:
@@ -282,7 +282,7 @@ func (d *doctor) postgres(ctx context.Context) finding {
 	return ok("version %s", version)
 }
 
-func (d *doctor) python(ctx context.Context) finding {
+func (d *doctor) checkPython(ctx context.Context) finding {
 	folder, err := os.Getwd()
 	if err != nil {
 		return warn("", "%s", err)
@@ -301,7 +301,7 @@ func (d *doctor) python(ctx context.Context) finding {
 	return ok("%s, with %s", &found, sdkPackage)
 }
 
-func (d *doctor) terraform(ctx context.Context) finding {
+func (d *doctor) checkTerraform(ctx context.Context) finding {
 	for _, name := range []string{"terraform", "tofu"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
