@@ -169,14 +169,14 @@ func (r *run) open(ctx context.Context) error {
 
 // judge fills the report with a result for each clause.
 func (r *run) judge(ctx context.Context, chosen []clauses.Clause) {
-	refused, notes := preflight(ctx, r.env)
-	if refused == "" && r.clockFault != nil {
-		refused = "the target's clock can't be advanced, for which a jobrunner is started with --clock=admin: " + r.env.Secrets.Redact(r.clockFault.Error())
+	failure, notes := preflight(ctx, r.env)
+	if failure == "" && r.clockFault != nil {
+		failure = "the target's clock can't be advanced, for which a jobrunner is started with --clock=admin: " + r.env.Secrets.Redact(r.clockFault.Error())
 	}
-	r.report.Preflight, r.report.Notes = refused, append(r.report.Notes, notes...)
+	r.report.Preflight, r.report.Notes = failure, append(r.report.Notes, notes...)
 	cases := casesOf(chosen)
 	attempts := map[string]suite.Attempt{}
-	toRun, skipped := r.chooseCases(cases, refused)
+	toRun, skipped := r.chooseCases(cases, failure)
 	for id, o := range skipped {
 		attempts[id] = suite.Attempt{Outcome: o}
 	}
@@ -207,7 +207,7 @@ func (r *run) runAll(ctx context.Context, list []*suite.Case, total int) map[str
 func (r *run) runParallel(ctx context.Context, list []*suite.Case, total int, attempts map[string]suite.Attempt) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
-	r.env.Clock.Expect(len(list))
+	r.env.Clock.Announce(len(list))
 	for _, c := range list {
 		group.Go(func() {
 			a := r.tryCase(ctx, c, total)

@@ -17,8 +17,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// Planned is an upper bound of what a run does.
-type Planned struct {
+// RunPlan is the most that a run does.
+type RunPlan struct {
 	Target   string
 	Cases    []string
 	Requests int
@@ -32,14 +32,14 @@ type Planned struct {
 const fixtureRequests = 2
 
 // Plan returns what Judge would do, without a request to the target.
-func Plan(o Options) (Planned, error) {
+func Plan(o Options) (RunPlan, error) {
 	chosen, err := o.clauses()
 	if err != nil {
-		return Planned{}, err
+		return RunPlan{}, err
 	}
 	r := &run{Options: o}
 	r.setDefaults()
-	p := Planned{Target: cmp.Or(o.Target.V2(), o.Target.Queue(), o.Target.V1()), Requests: preflightRequests, Skipped: map[string][]string{}}
+	p := RunPlan{Target: cmp.Or(o.Target.V2(), o.Target.Queue(), o.Target.V1()), Requests: preflightRequests, Skipped: map[string][]string{}}
 	toRun, skipped := r.chooseCases(casesOf(chosen), "")
 	for _, c := range toRun {
 		requests, jobs, seconds := r.cost(c)
@@ -67,11 +67,11 @@ func (r *run) cost(c *suite.Case) (requests, jobs int, seconds float64) {
 // chooseCases returns the cases that run, and why the others are skipped. If not all fit into
 // the bounds of the run, the strongest level comes first, then the cheapest case. Further cases
 // of clauses come last.
-func (r *run) chooseCases(list []*suite.Case, refused string) (toRun []*suite.Case, skipped map[string]suite.Outcome) {
+func (r *run) chooseCases(list []*suite.Case, preflightError string) (toRun []*suite.Case, skipped map[string]suite.Outcome) {
 	skipped = map[string]suite.Outcome{}
 	var possible []*suite.Case
 	for _, c := range list {
-		if o, no := r.skipReason(c, refused); no {
+		if o, skip := r.skipReason(c, preflightError); skip {
 			skipped[c.ID] = o
 			continue
 		}
@@ -101,7 +101,7 @@ func (r *run) chooseCases(list []*suite.Case, refused string) (toRun []*suite.Ca
 		allRequests, allSeconds = allRequests+requests, allSeconds+seconds
 	}
 	for _, c := range possible {
-		if _, no := skipped[c.ID]; !no {
+		if _, isSkipped := skipped[c.ID]; !isSkipped {
 			toRun = append(toRun, c)
 		}
 	}
@@ -111,7 +111,7 @@ func (r *run) chooseCases(list []*suite.Case, refused string) (toRun []*suite.Ca
 const preflightRequests = 6
 
 // String returns the plan as human-readable text.
-func (p Planned) String() string {
+func (p RunPlan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s at %s: up to %s, %s, %.0f s of workers", report.Count(len(p.Cases), "case"), p.Target, report.Count(p.Requests, "request"), report.Count(p.Jobs, "job"), p.Seconds)
 	if p.Wait > 0 {
@@ -177,13 +177,13 @@ func casesOf(chosen []clauses.Clause) (list []*suite.Case) {
 func Cases() []suite.Case { return cases.All() }
 
 // Mutants returns descriptions of the faults that a clause must detect.
-func Mutants(clause string) (words []string) {
+func Mutants(clause string) (descriptions []string) {
 	for _, m := range mutants.All() {
 		if m.Clause == clause {
-			words = append(words, m.Description)
+			descriptions = append(descriptions, m.Description)
 		}
 	}
-	return words
+	return descriptions
 }
 
 // Deviation is a clause that a deployment is known to violate.

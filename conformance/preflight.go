@@ -20,10 +20,10 @@ import (
 // preflightTime bounds each request of the preflight, and the first request to the target's clock.
 const preflightTime = 4 * time.Second
 
-// preflight sends a few requests to find out whether the target can be judged. refused is
+// preflight sends a few requests to find out whether the target can be judged. failure is
 // why it can't be, or "". notes are oddities, such as clock skew or an unknown endpoint. With
 // Target.FindVersions, it excludes the versions of the management API that aren't served.
-func preflight(ctx context.Context, e *env.Env) (refused string, notes []string) {
+func preflight(ctx context.Context, e *env.Env) (failure string, notes []string) {
 	t := e.Target
 	get := func(url string) *wire.Exchange {
 		ctx, cancel := context.WithTimeout(ctx, preflightTime)
@@ -74,13 +74,14 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 	if isMissing("jobs") && t.HasV2() && get(t.V2()+"/v2/serverless/"+t.Endpoint).Status == http.StatusNotFound {
 		t.Endpoint = ""
 	}
-	return "", append(notes, noteClockSkew(first)...)
+	return "", append(notes, clockSkewNotes(first)...)
 }
 
 // probe is a request that any deployment answers.
 type probe struct {
-	api, url, what string
-	looks          func(body any) bool
+	api, url string
+	expected string // in words
+	accepts  func(body any) bool
 }
 
 func probesOf(t *Target) (list []probe) {
@@ -109,11 +110,11 @@ func (p probe) fault(x *wire.Exchange) string {
 	case x.Header.Get("Location") != "":
 		return fmt.Sprintf("GET %s redirects to %s: name the address that answers", p.url, x.Header.Get("Location"))
 	case x.Status/100 != 2:
-		return fmt.Sprintf("GET %s returned %d instead of %s", p.url, x.Status, p.what)
+		return fmt.Sprintf("GET %s returned %d instead of %s", p.url, x.Status, p.expected)
 	case x.Err != nil || err != nil:
-		return fmt.Sprintf("GET %s returned a body that isn't JSON instead of %s", p.url, p.what)
-	case !p.looks(body):
-		return fmt.Sprintf("GET %s didn't return %s", p.url, p.what)
+		return fmt.Sprintf("GET %s returned a body that isn't JSON instead of %s", p.url, p.expected)
+	case !p.accepts(body):
+		return fmt.Sprintf("GET %s didn't return %s", p.url, p.expected)
 	}
 	return ""
 }
@@ -152,7 +153,7 @@ func hasArray(body any) bool {
 // maxSkew is the clock skew above which a note is added.
 const maxSkew = 5 * time.Second
 
-func noteClockSkew(x *wire.Exchange) []string {
+func clockSkewNotes(x *wire.Exchange) []string {
 	date, err := http.ParseTime(x.Header.Get("Date"))
 	if err != nil {
 		return nil

@@ -29,7 +29,7 @@ var needs = []struct {
 	{suite.UserKey, func(t *Target) bool { return t.UserKey != "" }, "the case needs another user's key: set GPUCLOUD_USER_API_KEY"},
 	{suite.Webhooks, (*Target).Reachable, "the target can't reach this machine: set --hook-listen and --hook-url to an address that it reaches"},
 	{suite.LocalOnly, func(t *Target) bool { return t.Local }, "the case needs a local target"},
-	{suite.Advanced, (*Target).SkipsTime, "the case needs a clock that can be advanced"},
+	{suite.AdvanceableClock, (*Target).SkipsTime, "the case needs a clock that can be advanced"},
 	{suite.DescribedDialect, func(t *Target) bool { return !t.Live }, "the case is for the dialect of the description"},
 }
 
@@ -38,20 +38,20 @@ func managed(t *Target) bool { return t.HasV1() || t.HasV2() }
 // creatableNeeds are the needs that the suite fulfils by creating endpoints.
 const creatableNeeds = suite.OwnEndpoint | suite.IdleEndpoint | suite.WideEndpoint | suite.SecondEndpoint
 
-// skipReason returns whether a case is skipped or blocked, and why.
-func (r *run) skipReason(c *suite.Case, refused string) (o suite.Outcome, skipped bool) {
+// skipReason reports whether a case is skipped or blocked, with the outcome that says why.
+func (r *run) skipReason(c *suite.Case, preflightError string) (o suite.Outcome, skipped bool) {
 	skip := func(code, reason string) (suite.Outcome, bool) {
 		return suite.Outcome{Verdict: report.Skip, Code: code, Reason: reason}, true
 	}
-	if refused != "" {
-		return suite.Outcome{Verdict: report.Blocked, By: "preflight", Reason: refused}, true
+	if preflightError != "" {
+		return suite.Outcome{Verdict: report.Blocked, BlockedBy: "preflight", Reason: preflightError}, true
 	}
 	for _, n := range needs {
 		if c.Needs&n.need != 0 && !n.fulfilled(&r.Target) {
 			return skip(report.SkipFeature, n.reason)
 		}
 	}
-	if c.Needs.Has(suite.Advanced) && r.Defer != nil && r.Target.Advance == nil {
+	if c.Needs.Has(suite.AdvanceableClock) && r.Defer != nil && r.Target.Advance == nil {
 		return skip(report.SkipFeature, "the case needs a clock that can be advanced, and the run defers cases that wait")
 	}
 	if missing := r.neededPermission(c) &^ r.Allow; missing != 0 {
@@ -113,7 +113,7 @@ func (r *run) resultOf(clause clauses.Clause, cases []*suite.Case, attempts map[
 			continue
 		}
 		first = false
-		res.Case, res.Verdict, res.Code, res.By, res.Reason, res.Observed = c.ID, verdict, a.Code, a.By, a.Reason, a.Observed
+		res.Case, res.Verdict, res.Code, res.BlockedBy, res.Reason, res.Observed = c.ID, verdict, a.Code, a.BlockedBy, a.Reason, a.Observed
 		res.Failure, res.Duration, res.Trace, res.Requests = nil, report.Duration(a.Duration), nil, a.Requests
 		if a.Failure != nil {
 			f := *a.Failure
@@ -151,8 +151,8 @@ func VerdictRank(v report.Verdict, code string) int {
 // givenOutcome returns the outcome for a clause that the case judges by Given.
 func givenOutcome(o suite.Outcome, clause string) suite.Outcome {
 	switch {
-	case o.Verdict == report.Blocked && o.By == clause:
-		o.Verdict, o.By = report.Fail, ""
+	case o.Verdict == report.Blocked && o.BlockedBy == clause:
+		o.Verdict, o.BlockedBy = report.Fail, ""
 	case o.Verdict == report.Fail || o.Verdict == report.Warn:
 		o = suite.Outcome{Verdict: report.Pass}
 	}
@@ -170,16 +170,16 @@ func (r *run) settleVerdicts(repeats map[string]string) {
 	bad := []report.Verdict{report.Fail, report.Warn, report.Blocked, report.Error, report.Inconclusive}
 	for i := range r.report.Results {
 		x := &r.report.Results[i]
-		if v, judged := verdicts[x.By]; x.Verdict == report.Blocked && x.By != "preflight" && !slices.Contains(bad, v) {
+		if v, judged := verdicts[x.BlockedBy]; x.Verdict == report.Blocked && x.BlockedBy != "preflight" && !slices.Contains(bad, v) {
 			x.Verdict = report.Inconclusive
 			if judged {
-				x.Reason = "a prerequisite failed, although " + x.By + " is kept: " + x.Reason
+				x.Reason = "a prerequisite failed, although " + x.BlockedBy + " is kept: " + x.Reason
 			} else {
 				x.Reason = "a prerequisite failed: " + x.Reason
 			}
 		} else if x.Verdict == report.Blocked && v == report.Warn && x.Level == string(suite.Must) {
 			x.Verdict = report.Inconclusive
-			x.Reason = "it stands on " + x.By + ", which isn't a MUST and is not kept: " + x.Reason
+			x.Reason = "it stands on " + x.BlockedBy + ", which isn't a MUST and is not kept: " + x.Reason
 		}
 	}
 	for i := range r.report.Results {
@@ -232,8 +232,8 @@ func (r *run) rerunFailed(ctx context.Context, attempts map[string]suite.Attempt
 }
 
 // usage returns the usage of the run so far, with the reruns.
-func (r *run) usage() report.Reruns {
-	return report.Reruns{
+func (r *run) usage() report.Usage {
+	return report.Usage{
 		Duration: report.Duration(time.Since(r.started)), TargetTime: report.Duration(r.env.Clock.Now().Sub(r.began)),
 		Requests: r.env.Requests.Load(), Jobs: r.env.Jobs.Load(),
 	}
@@ -264,11 +264,11 @@ func Trace(secrets *wire.Secrets, began time.Time, exchanges []*wire.Exchange) (
 	for _, x := range exchanges {
 		e := report.Exchange{
 			At: report.Duration(x.Sent.Sub(began)), Took: report.Duration(x.Received.Sub(x.Sent)), Started: x.Sent,
-			Method: x.Request.Method, URL: hide(x.Request.URL), Sent: header(x.Request.Header), Body: cut(x.Request.Body), BodySize: len(x.Request.Body),
-			Status: x.Status, Header: header(x.Header), Answer: cut(x.Body), Size: len(x.Body),
+			Method: x.Request.Method, URL: hide(x.Request.URL), RequestHeader: header(x.Request.Header), RequestBody: cut(x.Request.Body), RequestSize: len(x.Request.Body),
+			Status: x.Status, ResponseHeader: header(x.Header), ResponseBody: cut(x.Body), ResponseSize: len(x.Body),
 		}
 		if x.Err != nil {
-			e.Failed = hide(x.Err.Error())
+			e.Error = hide(x.Err.Error())
 		}
 		list = append(list, e)
 	}

@@ -75,8 +75,8 @@ func (w *exchangeWatch) observe(x *wire.Exchange) {
 }
 
 // describe converts an exchange for Watch. id and status are members of its body.
-func (w *exchangeWatch) describe(x *wire.Exchange, id, status string) *suite.Watched {
-	s := &suite.Watched{Exchange: x}
+func (w *exchangeWatch) describe(x *wire.Exchange, id, status string) *suite.WatchedExchange {
+	s := &suite.WatchedExchange{Exchange: x}
 	s.API, s.Path = w.target.API(x.Request.URL)
 	if s.API == "jobs" {
 		endpoint, rest, _ := strings.Cut(s.Path[1:], "/")
@@ -87,7 +87,7 @@ func (w *exchangeWatch) describe(x *wire.Exchange, id, status string) *suite.Wat
 }
 
 // follow records the status of a job that an exchange of the job API shows.
-func (w *exchangeWatch) follow(s *suite.Watched, endpoint, id, status string) {
+func (w *exchangeWatch) follow(s *suite.WatchedExchange, endpoint, id, status string) {
 	operation, pathID, _ := strings.Cut(strings.TrimPrefix(s.Path, "/"), "/")
 	switch operation {
 	case "run", "runsync":

@@ -35,7 +35,7 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 		ids := c.V2("GET", path, nil).Is(200).IDs("workers")
 		c.SkipIf(len(ids) == 0, "the list shows no worker of the endpoint")
 		logs := path + "/" + suite.PathSegment(ids[0]) + "/logs"
-		for _, auth := range []suite.Option{suite.WithoutKey(), suite.As(c.Nonce())} {
+		for _, auth := range []suite.Option{suite.WithoutKey(), suite.WithKey(c.Nonce())} {
 			expectUnauthorized(c, c.V2("GET", logs, nil, auth), func() *suite.Answer { return c.V2("GET", logs, nil) })
 		}
 	}},
@@ -62,7 +62,7 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 		Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
 			for _, a := range []*suite.Answer{
-				c.Get("/health", suite.As(c.Target.OtherKey)), c.Post("/run", suite.Submission(suite.Echo()), suite.As(c.Target.OtherKey)),
+				c.Get("/health", suite.WithKey(c.Target.OtherKey)), c.Post("/run", suite.Submission(suite.Echo()), suite.WithKey(c.Target.OtherKey)),
 			} {
 				a.Is(403, 401) // "wrong or lacking permission"
 				c.Should(func() { a.Is(403) })
@@ -72,11 +72,11 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 	{ID: "AUT-05-v1", Needs: suite.V1 | suite.OtherKey, Allow: suite.Create, Requests: 110, WaitTime: 5 * time.Second, Run: judgeForeignAccess(v1API)},
 	{ID: "AUT-05-v2", Needs: suite.V2 | suite.OtherKey, Allow: suite.Create, Requests: 120, WaitTime: 5 * time.Second, Run: judgeForeignAccess(v2API)},
 	{ID: "AUT-06", Level: suite.Unspec, Source: "Authentication, 3", Statement: "Whether a key without the scheme Bearer is accepted.", Run: func(c *suite.C) {
-		c.Observe("%d", c.Get("/health", suite.With("Authorization", c.Target.Key)).Code)
+		c.Observe("%d", c.Get("/health", suite.WithHeader("Authorization", c.Target.Key)).Code)
 	}},
 	{ID: "AUT-07", Level: suite.Should, Source: "Authentication, 1", Statement: "The scheme Bearer is matched ignoring case (RFC 9110).", Run: func(c *suite.C) {
-		c.Get("/health", suite.With("Authorization", "bearer "+c.Target.Key)).Is(200)
-		c.Get("/health", suite.With("Authorization", "BEARER "+c.Target.Key)).Is(200)
+		c.Get("/health", suite.WithHeader("Authorization", "bearer "+c.Target.Key)).Is(200)
+		c.Get("/health", suite.WithHeader("Authorization", "BEARER "+c.Target.Key)).Is(200)
 	}},
 	{ID: "AUT-08", Source: "Authentication, 2", Statement: "Only a bearer token is accepted as a key: a key in another scheme, in another header or in the query, and an empty or partial token, return 401.",
 		Requests: 10, Run: func(c *suite.C) {
@@ -98,14 +98,14 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 		}},
 	{ID: "AUT-10", Level: suite.Should, Source: "Authentication, 2", Statement: "A 401 and a 403 are JSON. No response contains the request's key.", Requests: 5, Watch: showsKey, Run: func(c *suite.C) {
 		wrong := c.Secret("WRONG_KEY")
-		c.Get("/health", suite.As(wrong)).Is(401).JSON()
+		c.Get("/health", suite.WithKey(wrong)).Is(401).JSON()
 		if c.HasVersion("v2") {
-			c.V2("GET", "/templates", nil, suite.As(wrong)).Is(401).JSON()
+			c.V2("GET", "/templates", nil, suite.WithKey(wrong)).Is(401).JSON()
 			c.V2("GET", "/serverless", nil).Is(200)
 			c.V2("GET", "/templates/"+c.Nonce(), nil).Refused()
 		}
 		if c.HasVersion("v1") {
-			c.V1("GET", "/containerregistryauth", nil, suite.As(wrong)).Is(401).JSON()
+			c.V1("GET", "/containerregistryauth", nil, suite.WithKey(wrong)).Is(401).JSON()
 		}
 	}},
 	{ID: "AUT-10-every", Needs: suite.AnyEndpoint | suite.LocalOnly, Requests: 250, Run: func(c *suite.C) {
@@ -116,7 +116,7 @@ var authenticationCases = section(suite.Case{Level: suite.Must, Needs: suite.Any
 				if key == "" || !op.api.servedBy(c) {
 					continue
 				}
-				if a := op.send(c, c.Nonce(), op.emptyBody(), suite.As(key)); a.Code == 401 || a.Code == 403 {
+				if a := op.send(c, c.Nonce(), op.emptyBody(), suite.WithKey(key)); a.Code == 401 || a.Code == 403 {
 					a.JSON()
 				}
 			}
@@ -173,7 +173,7 @@ func sampleOperations() []contractOperation {
 }
 
 // showsKey reports an answer with the key of its request.
-func showsKey(w *suite.Watched) string {
+func showsKey(w *suite.WatchedExchange) string {
 	_, key, _ := strings.Cut(w.Request.Header.Get("Authorization"), " ")
 	if len(key) < 16 || !strings.Contains(fmt.Sprint(w.Header), key) && !bytes.Contains(w.Body, []byte(key)) {
 		return ""
@@ -192,10 +192,10 @@ func (op contractOperation) emptyBody() any {
 func withoutKey(*suite.C) []suite.Option { return []suite.Option{suite.WithoutKey()} }
 
 func wrongKey(c *suite.C) []suite.Option {
-	return []suite.Option{suite.As(strings.Repeat("x", len(c.Target.Key))), suite.As(c.Nonce())}
+	return []suite.Option{suite.WithKey(strings.Repeat("x", len(c.Target.Key))), suite.WithKey(c.Nonce())}
 }
 
-func otherKey(c *suite.C) []suite.Option { return []suite.Option{suite.As(c.Target.OtherKey)} }
+func otherKey(c *suite.C) []suite.Option { return []suite.Option{suite.WithKey(c.Target.OtherKey)} }
 
 // malformedCredentials returns ways to send the valid key, or most of it, other than as the
 // bearer token that both APIs require. The bare key isn't among them, since the description
@@ -223,7 +223,7 @@ func malformedCredentials(c *suite.C) (list []suite.Option) {
 		"Bearer " + c.HideSecret("NEARLY_KEY", otherCase),
 		"Token " + key, "Digest " + key, "ApiKey " + key, "Key " + key, basic(key, ""), basic("", key), basic("user", key), "Basic " + key,
 	} {
-		list = append(list, suite.With("Authorization", value))
+		list = append(list, suite.WithHeader("Authorization", value))
 	}
 	list = append(list, keyInHeaders(headersOfKeys, key), keyInHeaders(headersOfKeys, "Bearer "+key))
 	var pairs []string
@@ -356,7 +356,7 @@ func oneOfEach(list []contractOperation, class func(contractOperation) string) (
 func judgeForeignAccess(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, a)
-		other := suite.As(c.Target.OtherKey)
+		other := suite.WithKey(c.Target.OtherKey)
 		var words []string
 		listRefused := map[string]bool{}
 		for _, op := range o.sendable() {

@@ -54,7 +54,7 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 			c.Expect(end.After(now.Add(-slack)) && end.Before(now.AddDate(0, 0, 1).Add(slack)), "an end today", "the end %s at %s", end, now)
 		}},
 	{ID: "BIL-06", Source: "What the service does, 1; the version 1 document, EndpointBilling", Statement: "A running worker is billed to its endpoint while it runs. A filter omits the records of other endpoints.",
-		Needs: suite.V1 | suite.V2 | suite.Advanced | suite.LocalOnly, Allow: suite.Create, Requests: 30, WaitTime: 3 * time.Hour, Run: func(c *suite.C) {
+		Needs: suite.V1 | suite.V2 | suite.AdvanceableClock | suite.LocalOnly, Allow: suite.Create, Requests: 30, WaitTime: 3 * time.Hour, Run: func(c *suite.C) {
 			id, other := c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}}), c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}})
 			c.Sleep(2*time.Hour + billingSlack)
 			a := c.V1("GET", "/billing/endpoints?bucketSize=hour&endpointId="+id, nil).Is(200)
@@ -76,7 +76,7 @@ var billingCases = section(suite.Case{Level: suite.Should, Needs: suite.V2}, []s
 			c.Expect(own.Int("metadata.uniqueServerlessCount") == 1, "one endpoint", "%d endpoints", own.Int("metadata.uniqueServerlessCount"))
 		}},
 	{ID: "BIL-07", Source: "What the service does, 1; the version 1 document, BillingRecord", Statement: "The sum over a period doesn't depend on the bucket size.",
-		Needs: suite.V1 | suite.V2 | suite.Advanced | suite.LocalOnly, Allow: suite.Create, Requests: 20, WaitTime: 6 * time.Hour, Run: func(c *suite.C) {
+		Needs: suite.V1 | suite.V2 | suite.AdvanceableClock | suite.LocalOnly, Allow: suite.Create, Requests: 20, WaitTime: 6 * time.Hour, Run: func(c *suite.C) {
 			id := c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}})
 			c.Sleep(5 * time.Hour)
 			read := func(bucket string) (time.Duration, *big.Rat) {

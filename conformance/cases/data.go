@@ -77,7 +77,7 @@ var dataCases = section(suite.Case{Needs: suite.AnyEndpoint, Allow: suite.Queue}
 				{"another name for input", `{"Input":{"op":"echo","x":1}}`},
 			} {
 				a := submitText(c, "/runsync", x.body)
-				text := suite.JSONText(a.Shown("output.x"))
+				text := suite.JSONText(a.ValueOrNil("output.x"))
 				if len(text) > 20 {
 					text = fmt.Sprintf("%d bytes", len(text))
 				}
@@ -102,7 +102,7 @@ func expectOutput(c *suite.C, submission string, want any) {
 // returned before the job ended.
 func finalAnswer(c *suite.C, a *suite.Answer) *suite.Answer {
 	job := c.JobOf(a)
-	if status := a.Shown("status"); status == suite.InQueue || status == suite.InProgress {
+	if status := a.ValueOrNil("status"); status == suite.InQueue || status == suite.InProgress {
 		return job.Await(suite.Completed, suite.Failed)
 	}
 	return a

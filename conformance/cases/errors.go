@@ -132,7 +132,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 	}},
 	{ID: "ERR-11", Source: "Introduction", Statement: "Bodies are JSON.",
 		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, WaitTime: 30 * time.Second, Seconds: 30,
-		Watch: func(w *suite.Watched) string {
+		Watch: func(w *suite.WatchedExchange) string {
 			// Streams, logs and web pages are text. An answer to HEAD has no body.
 			kind := w.Header.Get("Content-Type")
 			if w.API == "" || len(w.Body) == 0 || w.Request.Unread || strings.HasPrefix(kind, "text/event-stream") || strings.Contains(w.Path, "/logs") || isProxyAnswer(w) || isUnknownRoute(w) {
@@ -185,7 +185,7 @@ var errorCases = section(suite.Case{Level: suite.Must}, []suite.Case{
 
 // isProxyAnswer reports whether a proxy in front of the deployment may have sent the answer:
 // to a request that is too large or too slow, or at a path that the API doesn't have.
-func isProxyAnswer(w *suite.Watched) bool {
+func isProxyAnswer(w *suite.WatchedExchange) bool {
 	code, first := w.Exchange.Status, strings.Split(w.Path, "/")[1]
 	known := slices.ContainsFunc(contract, func(op contractOperation) bool {
 		return op.api == api(w.API) && strings.Split(op.path, "/")[1] == first
@@ -194,7 +194,7 @@ func isProxyAnswer(w *suite.Watched) bool {
 }
 
 // isUnknownRoute reports whether a router without the path or method sent the answer.
-func isUnknownRoute(w *suite.Watched) bool {
+func isUnknownRoute(w *suite.WatchedExchange) bool {
 	_, ok := operationAt(api(w.API), w.Request.Method, w.Path)
 	return !ok && isMissingCode(w.Exchange.Status)
 }

@@ -125,7 +125,7 @@ func (o *realObjects) expectUntouched(words ...string) {
 	for _, kind := range objectKinds {
 		if op, ok := o.itemReads[kind]; ok {
 			a := op.send(o.c, o.ids[kind], nil).Is(200)
-			expectNone(a, words)
+			expectContainsNone(a, words)
 			if size, exists := a.Find("size"); exists && kind == "volume" {
 				a.Expect(suite.Same(size, sizeOfVolume), op.String()+": size = 10, as created")
 			}
@@ -133,7 +133,7 @@ func (o *realObjects) expectUntouched(words ...string) {
 		if op, ok := o.listReads[kind]; ok {
 			listed := false
 			for page := range o.c.Pages(string(o.api), op.path) {
-				expectNone(page.Is(200), words)
+				expectContainsNone(page.Is(200), words)
 				listed = listed || page.Contains(o.ids[kind])
 			}
 			o.c.Expect(listed, op.String()+": the existing "+kind, "a list without %s", o.ids[kind])
@@ -141,8 +141,8 @@ func (o *realObjects) expectUntouched(words ...string) {
 	}
 }
 
-// expectNone expects that an answer contains none of the words.
-func expectNone(a *suite.Answer, words []string) {
+// expectContainsNone expects that an answer contains none of the words.
+func expectContainsNone(a *suite.Answer, words []string) {
 	for _, word := range words {
 		a.NotContains(word)
 	}

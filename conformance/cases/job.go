@@ -54,7 +54,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 		Statement: "A status is one of IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED and TIMED_OUT.",
 		Live:      suite.Dialect{Level: suite.Should, Why: "RunPod's documentation of job states lists RUNNING too"},
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 8, WaitTime: 8 * time.Second,
-		Watch: func(w *suite.Watched) string {
+		Watch: func(w *suite.WatchedExchange) string {
 			if w.Status != "" && !slices.Contains(suite.Statuses, w.Status) {
 				return fmt.Sprintf("the status %q", w.Status)
 			}
@@ -63,8 +63,8 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 		Run: func(c *suite.C) {
 			blocker := c.Run(suite.Sleep(8 * time.Second))
 			blocker.Await(suite.InProgress)
-			waits := c.Run(suite.Echo()).Reach(suite.InQueue)
-			waits.Cancel().Is(200)
+			queued := c.Run(suite.Echo()).Reach(suite.InQueue)
+			queued.Cancel().Is(200)
 			c.Until(blocker.StartedBefore.Add(8 * time.Second))
 			blocker.Await(suite.Completed)
 		}},
@@ -86,7 +86,7 @@ var jobCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint}, 
 		Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 30, Run: func(c *suite.C) {
 			first := c.RunSync(suite.Echo()).Answer.Value("output")
 			c.Blocker(30 * time.Second)
-			output := c.Run(suite.Echo(suite.M{"nonce": c.Nonce()})).AwaitInQueue().Shown("output")
+			output := c.Run(suite.Echo(suite.M{"nonce": c.Nonce()})).AwaitInQueue().ValueOrNil("output")
 			c.Expect(output == nil || !suite.Same(output, first), "no output of another job", "the output %s", suite.JSONText(output))
 		}},
 	{ID: "JOB-40", Level: suite.Should, Source: "Errors, 404", Statement: "An unknown job id returns 404.", Requests: 6, Run: func(c *suite.C) {
@@ -203,7 +203,7 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 		delay := c.RunSync(suite.Echo()).Answer.Int("delayTime")
 		c.Expect(delay >= 0, "a time that is not negative", "delayTime = %d", delay)
 	}},
-	{ID: "JOB-06-at-once", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 45 * time.Second, Seconds: 35, Run: func(c *suite.C) {
+	{ID: "JOB-06-at-once", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 45 * time.Second, Seconds: 35, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 		j := c.Run(suite.Sleep(runTime))
 		started := j.AwaitRunning().Received
@@ -211,12 +211,12 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 		expectMilliseconds(c, j.AwaitCompleted(), "delayTime", span{0, started.Sub(j.Answer.Sent)})
 	}},
 	// The times of a retried job may cover its last run or all runs.
-	{ID: "JOB-06-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
-		a, _, waited, _, since := failTwice(c)
-		expectMilliseconds(c, a, "delayTime", waited, since)
+	{ID: "JOB-06-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
+		a, _, inQueue, _, sinceSubmission := failTwice(c)
+		expectMilliseconds(c, a, "delayTime", inQueue, sinceSubmission)
 	}},
 	// The delay is known while the job runs.
-	{ID: "JOB-06-running", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+	{ID: "JOB-06-running", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		var j *suite.Job
 		free := occupyWorker(c, func() { j = c.Run(suite.Sleep(runTime)) })
 		a := j.AwaitRunning()
@@ -228,7 +228,7 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 		c.Expect(took >= 0, "a time that is not negative", "executionTime = %d", took)
 	}},
 	{ID: "JOB-07-ran", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: judgeTimesIfShown(suite.Completed, suite.Sleep(runTime))},
-	{ID: "JOB-07-at-once", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 2, WaitTime: 2 * time.Second, Seconds: 85, Run: func(c *suite.C) {
+	{ID: "JOB-07-at-once", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 40, Jobs: 2, WaitTime: 2 * time.Second, Seconds: 85, Run: func(c *suite.C) {
 		blocker := c.Blocker(waitTime)
 		j := c.Run(suite.Echo())
 		c.Sleep(waitTime + c.Grace())
@@ -238,16 +238,16 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 		expectMilliseconds(c, ended, "executionTime", span{0, c.Grace() + ended.Received.Sub(blocker.Answer.Received.Add(waitTime))})
 	}},
 	// A job has an execution time, whatever its end.
-	{ID: "JOB-07-failed", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: judgeTimesIfShown(suite.Failed, suite.Stream(1, runTime, suite.M{"message": "failed"}))},
-	{ID: "JOB-07-timed-out", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: judgeTimesIfShown(suite.TimedOut, suite.Sleep(time.Hour), suite.ExecutionTimeout(runTime))},
-	{ID: "JOB-07-cancelled", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+	{ID: "JOB-07-failed", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: judgeTimesIfShown(suite.Failed, suite.Stream(1, runTime, suite.M{"message": "failed"}))},
+	{ID: "JOB-07-timed-out", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: judgeTimesIfShown(suite.TimedOut, suite.Sleep(time.Hour), suite.ExecutionTimeout(runTime))},
+	{ID: "JOB-07-cancelled", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		a, delay, execution := endAfterWait(c, suite.Cancelled, suite.Sleep(time.Hour))
 		expectTimeIfShown(c, a, "executionTime", span{0, execution.max}) // a cancelled job may have no times
 		expectTimeIfShown(c, a, "delayTime", span{0, delay.max})
 	}},
-	{ID: "JOB-07-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
-		a, last, _, both, _ := failTwice(c)
-		expectMilliseconds(c, a, "executionTime", last, both)
+	{ID: "JOB-07-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
+		a, lastRun, _, bothRuns, _ := failTwice(c)
+		expectMilliseconds(c, a, "executionTime", lastRun, bothRuns)
 	}},
 	{ID: "JOB-08", Level: suite.Unspec, Source: "Job, executionTime", Statement: "Whether executionTime is in milliseconds, as JOB-07 expects, or in seconds.",
 		Jobs: 1, WaitTime: 2 * time.Second, Seconds: 2, Run: func(c *suite.C) {
@@ -271,7 +271,7 @@ var jobTimeCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 			a.Int("executionTime")
 		}},
 	// The answer to /runsync has the same times.
-	{ID: "JOB-14-times", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+	{ID: "JOB-14-times", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		var begin time.Time
 		var p *suite.Pending
 		free := occupyWorker(c, func() {
@@ -334,10 +334,9 @@ func judgeTimesIfShown(status string, input suite.M, more ...suite.M) func(*suit
 	}
 }
 
-// failTwice returns the status of a job that failed, was retried and failed again, and its times:
-// of the last run, in the queue, of both runs together, and from the submission to the last run.
-// Each run takes runTime.
-func failTwice(c *suite.C) (a *suite.Answer, last, waited, both, since span) {
+// failTwice returns the status of a job that failed, was retried and failed again, and its times.
+// sinceSubmission ends when the last run starts. Each run takes runTime.
+func failTwice(c *suite.C) (a *suite.Answer, lastRun, inQueue, bothRuns, sinceSubmission span) {
 	j := c.Run(suite.Stream(1, runTime, suite.M{"message": "failed"})).Reach(suite.InProgress)
 	c.Sleep(runTime + c.Grace())
 	first := j.AwaitFailed()
@@ -346,16 +345,16 @@ func failTwice(c *suite.C) (a *suite.Answer, last, waited, both, since span) {
 	running := j.Await(suite.InProgress, suite.Failed)
 	c.Sleep(runTime + c.Grace())
 	a = j.AwaitFailed()
-	last = span{runTime, a.Received.Sub(free)}
-	both = span{2 * runTime, a.Received.Sub(free) + first.Received.Sub(j.Answer.Sent)}
-	waited = span{free.Sub(retried.Received), running.Received.Sub(retried.Sent) + first.Received.Sub(j.Answer.Sent) - runTime}
-	since = span{free.Sub(j.Answer.Received), running.Received.Sub(j.Answer.Sent)}
-	return a, last, waited, both, since
+	lastRun = span{runTime, a.Received.Sub(free)}
+	bothRuns = span{2 * runTime, a.Received.Sub(free) + first.Received.Sub(j.Answer.Sent)}
+	inQueue = span{free.Sub(retried.Received), running.Received.Sub(retried.Sent) + first.Received.Sub(j.Answer.Sent) - runTime}
+	sinceSubmission = span{free.Sub(j.Answer.Received), running.Received.Sub(j.Answer.Sent)}
+	return a, lastRun, inQueue, bothRuns, sinceSubmission
 }
 
 // expectTimeIfShown judges a time if the answer has it.
 func expectTimeIfShown(c *suite.C, a *suite.Answer, name string, spans ...span) {
-	if a.Shown(name) != nil {
+	if a.ValueOrNil(name) != nil {
 		expectMilliseconds(c, a, name, spans...)
 	}
 }
@@ -363,14 +362,14 @@ func expectTimeIfShown(c *suite.C, a *suite.Answer, name string, spans ...span) 
 // expectMilliseconds expects a time within one of the spans, and warns if it isn't in
 // milliseconds.
 func expectMilliseconds(c *suite.C, a *suite.Answer, name string, spans ...span) {
-	milliseconds, text := expectTime(c, a, name, spans...)
+	inMilliseconds, text := expectTime(c, a, name, spans...)
 	c.Should(func() {
-		c.Expect(milliseconds, text+" in milliseconds", "the time %s = %s", name, suite.JSONText(a.Value(name)))
+		c.Expect(inMilliseconds, text+" in milliseconds", "the time %s = %s", name, suite.JSONText(a.Value(name)))
 	})
 }
 
 // expectTime expects a time within one of the spans, in milliseconds, seconds or microseconds.
-func expectTime(c *suite.C, a *suite.Answer, name string, spans ...span) (milliseconds bool, accepted string) {
+func expectTime(c *suite.C, a *suite.Answer, name string, spans ...span) (inMilliseconds bool, accepted string) {
 	value := float64(a.Int(name))
 	fits := func(unit time.Duration) bool {
 		for _, s := range spans {
@@ -385,7 +384,7 @@ func expectTime(c *suite.C, a *suite.Answer, name string, spans ...span) (millis
 	for _, s := range spans {
 		accepted += fmt.Sprintf(" from %s to %s,", s.min.Round(time.Second), s.max.Round(time.Second))
 	}
-	milliseconds = fits(time.Millisecond)
-	c.Expect(milliseconds || fits(time.Second) || fits(time.Microsecond), accepted+" in any unit", "the time %s = %v", name, value)
-	return milliseconds, accepted
+	inMilliseconds = fits(time.Millisecond)
+	c.Expect(inMilliseconds || fits(time.Second) || fits(time.Microsecond), accepted+" in any unit", "the time %s = %v", name, value)
+	return inMilliseconds, accepted
 }

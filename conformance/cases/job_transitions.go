@@ -142,7 +142,7 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			j := c.RunSync(suite.Echo())
 			a := j.Cancel()
-			c.Observe("%d, status %v", a.Code, a.Shown("status"))
+			c.Observe("%d, status %v", a.Code, a.ValueOrNil("status"))
 			c.Should(func() { j.Status().Is(200).Equal("status", suite.Completed) })
 		}},
 	{ID: "JOB-35", Level: suite.Unspec, Source: "States and transitions", Statement: "The status of a job whose handler succeeds; it should be COMPLETED.",
@@ -165,7 +165,7 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 				c.Sleep(time.Second)
 			}
 			a := j.Status()
-			c.Observe("%v, retries %v", a.Shown("status"), a.Shown("retries"))
+			c.Observe("%v, retries %v", a.ValueOrNil("status"), a.ValueOrNil("retries"))
 		}},
 	{ID: "JOB-39", Level: suite.Unspec, Source: "Errors, 500", Statement: "What /runsync returns if the worker crashes.",
 		Needs: suite.OwnEndpoint, Jobs: 1, WaitTime: 100 * time.Second, Seconds: 5, Run: func(c *suite.C) {
@@ -173,7 +173,7 @@ var transitionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 			p := c.Start("POST", "/runsync", suite.Submission(suite.Crash()))
 			p.Sleep(100 * time.Second)
 			a := p.Answer()
-			c.Observe("%d, status %v", a.Code, a.Shown("status"))
+			c.Observe("%d, status %v", a.Code, a.ValueOrNil("status"))
 		}},
 })
 
@@ -202,7 +202,7 @@ func showsHandlerOutput(a *suite.Answer, nonce string) bool {
 
 // judgeTransition judges whether a status may follow the previous one. Statuses in between
 // may have been missed, but only a retry changes a final status.
-func judgeTransition(w *suite.Watched) string {
+func judgeTransition(w *suite.WatchedExchange) string {
 	switch {
 	case w.Status == "" || w.PreviousStatus == "" || !suite.IsFinal(w.PreviousStatus) || w.Status == w.PreviousStatus:
 		return ""
@@ -287,7 +287,7 @@ var retryCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint,
 			c.Expect(isChunk(chunk, i), "the chunks 0 to 2, each once", "the chunk %s in place of %d", suite.JSONText(chunk), i)
 		}
 	}},
-	{ID: "JOB-26-chunks-queued", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 2 * time.Minute, Seconds: 60, Run: func(c *suite.C) {
+	{ID: "JOB-26-chunks-queued", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 2 * time.Minute, Seconds: 60, Run: func(c *suite.C) {
 		j := c.Run(suite.Stream(3, 0, suite.M{"message": "failed"})).Reach(suite.Failed)
 		c.BusyWorker()
 		c.Given("JOB-22", func() { j.Retry().Is(200) })

@@ -20,7 +20,7 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 			shown.Is(200).Equal("output.x", "kept")
 		}},
 	// The chunks of a result are kept, and deleted, with it.
-	{ID: "LIM-11-stream", Supplementary: true, Clauses: []string{"LIM-12"}, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: retention + 2*time.Minute, Seconds: 2, Run: func(c *suite.C) {
+	{ID: "LIM-11-stream", Supplementary: true, Clauses: []string{"LIM-12"}, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: retention + 2*time.Minute, Seconds: 2, Run: func(c *suite.C) {
 		read, unread := c.Run(suite.Stream(3, 0)), c.Run(suite.Stream(3, 0))
 		read.AwaitCompleted()
 		due := interval{read.Answer.Sent, unread.AwaitCompleted().Received}.add(retention)
@@ -54,19 +54,19 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 	// A result of /runsync is kept for the same time however the job ended, and with a wait for at
 	// least a minute.
 	{ID: "LIM-14-failed", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: judgeRunSyncKept(runSync("/runsync", suite.Fail()), suite.Failed)},
-	{ID: "LIM-14-wait", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: judgeRunSyncKept(runSync("/runsync?wait=1000", suite.Echo(suite.M{"x": "kept"})), suite.Completed)},
-	{ID: "LIM-14-timed-out", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 70 * time.Second, Seconds: 12, Run: judgeRunSyncKept(timeOutRunSync, suite.TimedOut)},
+	{ID: "LIM-14-wait", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: judgeRunSyncKept(runSync("/runsync?wait=1000", suite.Echo(suite.M{"x": "kept"})), suite.Completed)},
+	{ID: "LIM-14-timed-out", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 70 * time.Second, Seconds: 12, Run: judgeRunSyncKept(timeOutRunSync, suite.TimedOut)},
 	{ID: "LIM-15", Source: "Limits, Result retention (/runsync)", Statement: "Without a wait setting, the result of /runsync is deleted after a minute.",
 		Jobs: 1, Seconds: 1, WaitTime: 2 * time.Minute, Run: judgeRunSyncExpired(runSync("/runsync", suite.Echo(suite.M{"x": "kept"})), time.Minute)},
-	{ID: "LIM-15-failed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired(runSync("/runsync", suite.Fail()), time.Minute)},
-	{ID: "LIM-15-timed-out", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 6, Run: judgeRunSyncExpired(timeOutRunSync, time.Minute)},
-	{ID: "LIM-15-streamed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired(runSync("/runsync", suite.Stream(3, 0)), time.Minute)},
+	{ID: "LIM-15-failed", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired(runSync("/runsync", suite.Fail()), time.Minute)},
+	{ID: "LIM-15-timed-out", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 6, Run: judgeRunSyncExpired(timeOutRunSync, time.Minute)},
+	{ID: "LIM-15-streamed", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired(runSync("/runsync", suite.Stream(3, 0)), time.Minute)},
 	{ID: "LIM-16", Source: "Limits, Result retention (/runsync)", Statement: "With a wait setting, the result of /runsync is deleted after five minutes at the latest.",
 		Jobs: 1, Seconds: 1, WaitTime: 6 * time.Minute, Run: judgeRunSyncExpired(runSync("/runsync?wait=300000", suite.Echo(suite.M{"x": "kept"})), 5*time.Minute)},
-	{ID: "LIM-16-failed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 6 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired(runSync("/runsync?wait=300000", suite.Fail()), 5*time.Minute)},
-	{ID: "LIM-16-short-wait", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 6 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired(runSync("/runsync?wait=1000", suite.Echo(suite.M{"x": "kept"})), 5*time.Minute)},
+	{ID: "LIM-16-failed", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 6 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired(runSync("/runsync?wait=300000", suite.Fail()), 5*time.Minute)},
+	{ID: "LIM-16-short-wait", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 6 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired(runSync("/runsync?wait=1000", suite.Echo(suite.M{"x": "kept"})), 5*time.Minute)},
 	{ID: "LIM-17", Source: "Limits, Result retention (/run)", Statement: "Retention starts when the job ends.",
-		Needs: suite.AnyEndpoint | suite.Advanced, Jobs: 1, Seconds: 1200, WaitTime: time.Hour, Run: func(c *suite.C) {
+		Needs: suite.AnyEndpoint | suite.AdvanceableClock, Jobs: 1, Seconds: 1200, WaitTime: time.Hour, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(20*time.Minute, suite.M{"output": "kept"}), suite.ExecutionTimeout(time.Hour)).Reach(suite.InProgress)
 			c.Sleep(20 * time.Minute)
 			j.AwaitCompleted()
@@ -75,7 +75,7 @@ var retentionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpo
 			j.Status().Is(200).Equal("output", "kept")
 		}},
 	// The retention of a /runsync whose wait has elapsed counts from the job's end, too.
-	{ID: "LIM-17-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 5 * time.Minute, Seconds: 125, Run: func(c *suite.C) {
+	{ID: "LIM-17-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 5 * time.Minute, Seconds: 125, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 		j, submitted := outlastWait(c, suite.Sleep(2*time.Minute, suite.M{"output": "kept"}))
 		submitted.add(3 * time.Minute).untilJustBefore(c)
@@ -175,7 +175,7 @@ func runSync(path string, input suite.M) func(*suite.C) (*suite.Job, interval) {
 		begin := c.Now()
 		c.Given("JOB-13", func() {
 			a := c.Post(path, suite.Submission(input)).Is(200)
-			id := a.Shown("id")
+			id := a.ValueOrNil("id")
 			c.SkipIf(id == nil || id == "", "the answer after the wait has no job id") // a worker had to start first
 			j = c.JobOf(a)
 		})
@@ -270,7 +270,7 @@ var payloadCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoin
 		// If the larger output is accepted, so is the smaller one.
 		for _, n := range []int{21_000_000, 10_000_000} {
 			a := c.Run(suite.Bytes(n)).Await(suite.Completed, suite.Failed, suite.Cancelled, suite.TimedOut)
-			text, _ := a.Shown("output").(string)
+			text, _ := a.ValueOrNil("output").(string)
 			c.Observe("%d bytes: %s with %d", n, a.Str("status"), len(text))
 			if len(text) == n {
 				return

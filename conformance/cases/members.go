@@ -331,7 +331,7 @@ func (g *placeholders) make(name string) any {
 		}
 		a := c.Create(version, path, suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")})
 		if a.Code/100 == 2 {
-			return a.Shown("id")
+			return a.ValueOrNil("id")
 		}
 	case "template":
 		return c.NewTemplate("v1", suite.M{"isServerless": true}).Str("id")

@@ -56,7 +56,7 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 			c.Given("VER-27", func() {
 				t = c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "env": suite.M{"A": "1", "B": "1"}, "disk": 7}).Success()
 			})
-			c.SkipIf(readBack(c, "/templates/"+t.Str("id")).Shown("serverless") == true, "according to the description, version 2 creates only serverless templates")
+			c.SkipIf(readBack(c, "/templates/"+t.Str("id")).ValueOrNil("serverless") == true, "according to the description, version 2 creates only serverless templates")
 			body := podBody(c, suite.M{"templateId": t.Str("id"), "env": suite.M{"B": "2"}})
 			delete(body, "image")
 			pod := readPod(c, c.Create("v2", "/pods", body).Success().Str("id"))
@@ -139,7 +139,7 @@ var podCases = section(suite.Case{Level: suite.Must, Needs: podNeeds, Allow: sui
 				awaitMember(c, "/pods/"+id, "name", renamed)
 			}
 			c.V2("PATCH", "/pods/"+id, suite.M{"env": suite.M{"A": "1"}}).Success()
-			c.Expect(eventually(c, func() bool { return c.V1("GET", "/pods/"+id, nil).Is(200).Shown("env.A") == "1" }), "the new variable in version 1", "a pod without it")
+			c.Expect(eventually(c, func() bool { return c.V1("GET", "/pods/"+id, nil).Is(200).ValueOrNil("env.A") == "1" }), "the new variable in version 1", "a pod without it")
 			c.V1("DELETE", "/pods/"+id, nil).Success()
 			expectNotFound(c, "/pods/"+id)
 		}},
@@ -223,9 +223,9 @@ var podChangeCases = section(suite.Case{Level: suite.Should, Needs: podNeeds, Al
 			}
 			shown := readPod(c, c.Create("v2", "/pods", body("minRamPerGpu", 1)).Success().Str("id"))
 			for _, member := range []string{"gpu.vcpuCount", "gpu.memory"} {
-				number, _ := shown.Shown(member).(json.Number)
+				number, _ := shown.ValueOrNil(member).(json.Number)
 				n, err := number.Float64()
-				c.Expect(err == nil && n >= 1, "a number of at least 1 in "+member, "the value %s", suite.JSONText(shown.Shown(member)))
+				c.Expect(err == nil && n >= 1, "a number of at least 1 in "+member, "the value %s", suite.JSONText(shown.ValueOrNil(member)))
 			}
 			for member, values := range map[string][]any{"minRamPerGpu": {0, 1.5, "1"}, "minVcpuCountPerGpu": {0, -1}, "vcpuCount": {2}, "memory": {8}} {
 				for _, value := range values {
@@ -263,7 +263,7 @@ var podChangeCases = section(suite.Case{Level: suite.Should, Needs: podNeeds, Al
 			id := newClusterOf(c, body)
 			c.V2("GET", "/clusters/"+id, nil).Is(200).Equal("template", t.Str("id"))
 			readPod(c, podOfCluster(c, id)).Equal("image", c.Image()).Equal("env.A", "1").Equal("disk", 7).Equal("registry", registry)
-			for member, value := range map[string]any{"image": c.Image(), "args": "a", "entrypoint": words("a"), "cmd": words("a"), "disk": 9, "env": suite.M{"B": "1"}, "ports": []any{"80/http"}, "mounts": suite.M{"persistent": suite.M{"size": 10, "path": "/p"}}} {
+			for member, value := range map[string]any{"image": c.Image(), "args": "a", "entrypoint": listOf("a"), "cmd": listOf("a"), "disk": 9, "env": suite.M{"B": "1"}, "ports": []any{"80/http"}, "mounts": suite.M{"persistent": suite.M{"size": 10, "path": "/p"}}} {
 				c.Create("v2", "/clusters", suite.Merge(body, suite.M{member: value})).Is(400)
 			}
 			c.Create("v2", "/clusters", suite.Merge(body, suite.M{"templateId": ""})).Is(422)

@@ -19,7 +19,7 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			withinLimit.Await(suite.Completed)
 			c.JudgeBy(beyondLimit.StartedBefore.Add(600*time.Second), func() { beyondLimit.Status().Is(200).Equal("status", suite.TimedOut) })
 		}},
-	{ID: "SUB-09-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue | suite.Spend, Requests: 60, Jobs: 2, WaitTime: 11 * time.Minute, Seconds: 600, Run: func(c *suite.C) {
+	{ID: "SUB-09-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue | suite.Spend, Requests: 60, Jobs: 2, WaitTime: 11 * time.Minute, Seconds: 600, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 		j, submitted := outlastWait(c, suite.Sleep(time.Hour))
 		expectRunsFor(c, j, submitted, 10*time.Minute)
@@ -36,7 +36,7 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 		Requests: 4, Run: judgePolicy("executionTimeout", 0, 4999, 0, -1)},
 	{ID: "SUB-13", Source: "Limits, policy.executionTimeout", Statement: "An executionTimeout of 7 days is accepted.", Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: judgePolicy("executionTimeout", 604_800_000)},
 	// A long limit isn't only accepted, but applied.
-	{ID: "SUB-13-kept", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: 7 * day, Seconds: 600_000, Run: func(c *suite.C) {
+	{ID: "SUB-13-kept", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: 7 * day, Seconds: 600_000, Run: func(c *suite.C) {
 		const limit = 6*day + 12*time.Hour
 		j := c.Run(suite.Sleep(7*day), suite.Policy(suite.M{"executionTimeout": limit.Milliseconds(), "ttl": (7 * day).Milliseconds()}))
 		expectRunsFor(c, j, intervalOf(j.Answer), limit)
@@ -53,10 +53,10 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			next.Await(suite.Completed)
 		}},
 	// The policy's time-out overrides the endpoint's, even after a retry.
-	{ID: "SUB-15-endpoint", Supplementary: true, Needs: suite.LocalOnly | suite.V2 | suite.Advanced, Allow: suite.Create | suite.Queue, Requests: 90, Jobs: 3, WaitTime: 6 * time.Minute, Seconds: 400, Run: func(c *suite.C) {
+	{ID: "SUB-15-endpoint", Supplementary: true, Needs: suite.LocalOnly | suite.V2 | suite.AdvanceableClock, Allow: suite.Create | suite.Queue, Requests: 90, Jobs: 3, WaitTime: 6 * time.Minute, Seconds: 400, Run: func(c *suite.C) {
 		c.Endpoint = c.NewEndpoint(3, suite.M{"timeout": 60_000})
 		shown := c.V2("GET", "/serverless/"+c.Endpoint, nil)
-		c.SkipIf(shown.Code != 200 || !suite.Same(shown.Shown("timeout"), 60_000), "the endpoint shows no time-out")
+		c.SkipIf(shown.Code != 200 || !suite.Same(shown.ValueOrNil("timeout"), 60_000), "the endpoint shows no time-out")
 		for _, limit := range []time.Duration{time.Minute, 20 * time.Second, 3 * time.Minute} {
 			policy := suite.M{}
 			if limit != time.Minute { // a minute is the endpoint's time-out
@@ -102,7 +102,7 @@ var policyCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint
 			low.Await(suite.Completed)
 		}},
 	// A lowPriority job keeps its priority when it is retried.
-	{ID: "SUB-18-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 150, Jobs: 3, WaitTime: 10 * time.Minute, Seconds: 5, Run: func(c *suite.C) {
+	{ID: "SUB-18-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 150, Jobs: 3, WaitTime: 10 * time.Minute, Seconds: 5, Run: func(c *suite.C) {
 		low := c.Run(suite.Fail(suite.M{"times": 1}), lowPriority)
 		c.Run(suite.Echo()).AwaitCompleted() // starts a worker, which also runs the other job
 		low.AwaitFailed()
@@ -172,16 +172,16 @@ func expectRunsFor(c *suite.C, j *suite.Job, queued interval, limit time.Duratio
 // ttlCases judge policy.ttl, by the sections "Job submission body" and "States and transitions".
 var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
 	{ID: "SUB-19", Source: "Limits, policy.ttl", Statement: "Without a policy, a job lives for 24 hours.",
-		Needs: suite.IdleEndpoint | suite.Advanced, Jobs: 1, WaitTime: day, Run: func(c *suite.C) {
+		Needs: suite.IdleEndpoint | suite.AdvanceableClock, Jobs: 1, WaitTime: day, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo())
 			intervalOf(j.Answer).add(day).expectLifetime(c, j, suite.InQueue)
 		}},
 	// Without a policy, a job of /runsync has the same ttl.
-	{ID: "SUB-19-runsync", Supplementary: true, Needs: suite.IdleEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 20, Jobs: 1, WaitTime: day, Run: func(c *suite.C) {
+	{ID: "SUB-19-runsync", Supplementary: true, Needs: suite.IdleEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 20, Jobs: 1, WaitTime: day, Run: func(c *suite.C) {
 		j, submitted := outlastWait(c, suite.Echo())
 		submitted.add(day).expectLifetime(c, j, suite.InQueue)
 	}},
-	{ID: "SUB-19-running", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: day, Seconds: 90_000, Run: func(c *suite.C) {
+	{ID: "SUB-19-running", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: day, Seconds: 90_000, Run: func(c *suite.C) {
 		j := c.Run(suite.Sleep(2*day), suite.ExecutionTimeout(2*day)).Reach(suite.InProgress)
 		intervalOf(j.Answer).add(day).expectLifetime(c, j, suite.InProgress)
 	}},
@@ -192,7 +192,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 		})
 	}},
 	{ID: "SUB-21", Source: "Limits, policy.ttl", Statement: "A ttl of 7 days is accepted; a higher one should be rejected.", Jobs: 1, Seconds: 1, Run: judgePolicy("ttl", 604_800_000, 604_800_001)},
-	{ID: "SUB-21-kept", Supplementary: true, Needs: suite.IdleEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 20, Jobs: 1, WaitTime: 7 * day, Run: func(c *suite.C) {
+	{ID: "SUB-21-kept", Supplementary: true, Needs: suite.IdleEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 20, Jobs: 1, WaitTime: 7 * day, Run: func(c *suite.C) {
 		j := c.Run(suite.Echo(), suite.TTL(7*day))
 		intervalOf(j.Answer).add(7*day).expectLifetime(c, j, suite.InQueue)
 	}},
@@ -205,7 +205,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 	}},
 	// /runsync returns no result if the job's ttl passes during its wait. The description leaves
 	// the answer open.
-	{ID: "SUB-22-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 4 * time.Minute, Seconds: 32, Run: func(c *suite.C) {
+	{ID: "SUB-22-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 4 * time.Minute, Seconds: 32, Run: func(c *suite.C) {
 		blocker, box := c.Blocker(30*time.Second), c.Box()
 		p := c.Start("POST", "/runsync?wait=120000", suite.Submission(suite.Beacon(box, 0, 0), suite.TTL(10*time.Second)))
 		c.Sleep(10*time.Second + c.Grace())
@@ -216,7 +216,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 	}},
 	{ID: "SUB-23", Source: "States and transitions, ttl elapsed", Statement: "A running job is deleted when its ttl ends: 404.",
 		Jobs: 1, WaitTime: 12 * time.Second, Seconds: 12, Run: judgeTTL(suite.InProgress, suite.Sleep(time.Minute))},
-	{ID: "SUB-23-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 3 * time.Minute, Seconds: 60, Run: func(c *suite.C) {
+	{ID: "SUB-23-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 3 * time.Minute, Seconds: 60, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 		p := c.Start("POST", "/runsync?wait=120000", suite.Submission(suite.Sleep(time.Minute, suite.M{"output": "late"}), suite.TTL(10*time.Second)))
 		c.Sleep(10*time.Second + c.Grace())
@@ -245,7 +245,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 			j.AwaitRunning()
 			intervalOf(j.Answer).add(20*time.Second).expectLifetime(c, j, suite.InProgress)
 		}},
-	{ID: "SUB-26-never-runs", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 100 * time.Second, Seconds: 100, Run: func(c *suite.C) {
+	{ID: "SUB-26-never-runs", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 100 * time.Second, Seconds: 100, Run: func(c *suite.C) {
 		box := c.Box()
 		j := c.Run(suite.Beacon(box, 0, time.Hour), suite.Policy(suite.M{"ttl": 45_000, "executionTimeout": 5000})).Reach(suite.InProgress)
 		c.Sleep(5*time.Second + c.Grace())
@@ -255,7 +255,7 @@ var ttlCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, A
 		expectNeverRuns(c, j, blocker, box)
 	}},
 	{ID: "SUB-27", Source: "Limits", Statement: "With a ttl of 7 days, 2 days in the queue leave 5 for the execution.",
-		Needs: suite.OwnEndpoint | suite.Advanced, Jobs: 2, WaitTime: 7 * day, Seconds: 1, Run: func(c *suite.C) {
+		Needs: suite.OwnEndpoint | suite.AdvanceableClock, Jobs: 2, WaitTime: 7 * day, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/run", suite.Submission(suite.Sleep(2*day-time.Hour), suite.Policy(suite.M{"executionTimeout": (2 * day).Milliseconds(), "ttl": (3 * day).Milliseconds()}))).Is(200)).AwaitRunning()
 			j := c.Run(suite.Sleep(6*day), suite.Policy(suite.M{"executionTimeout": (7 * day).Milliseconds(), "ttl": (7 * day).Milliseconds()}))
 			c.Sleep(2 * day)
@@ -299,6 +299,6 @@ func expectNeverRuns(c *suite.C, j, blocker *suite.Job, box *env.Box) {
 func expectNoResult(c *suite.C, p *suite.Pending, wait time.Duration) {
 	p.Sleep(wait + 15*time.Second)
 	a := p.Answer()
-	status := a.Shown("status")
+	status := a.ValueOrNil("status")
 	c.Expect(a.Code/100 != 2 || status != suite.Completed, "no result of a job whose ttl has passed", "%d, status %v", a.Code, status)
 }

@@ -26,7 +26,7 @@ var queueCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoint}
 		c.Post("/purge-queue", nil).Is(200).Equal("removed", len(jobs)).Equal("status", "completed")
 		expectHealth(c, "jobs.inQueue", 0)
 		for _, i := range []int{0, 1, 24, 25, 26, 49, 50, 51, 98, 99, 100, 101, len(jobs) - 1} { // near likely page sizes
-			status := jobs[i].Status().Shown("status")
+			status := jobs[i].Status().ValueOrNil("status")
 			c.Expect(status != suite.InQueue, "a job that no longer waits", "job %d with status %v", i, status)
 		}
 	}},
@@ -71,8 +71,8 @@ var queueCases = section(suite.Case{Level: suite.Must, Needs: suite.OwnEndpoint}
 			j := c.Run(suite.Echo())
 			c.Given("OPS-17", func() { c.Post("/purge-queue", nil).Is(200) })
 			a := j.Status()
-			c.Observe("%d, status %v", a.Code, a.Shown("status"))
-			c.Expect(a.Shown("status") != suite.InQueue, "a job that no longer waits", "status %v", a.Shown("status"))
+			c.Observe("%d, status %v", a.Code, a.ValueOrNil("status"))
+			c.Expect(a.ValueOrNil("status") != suite.InQueue, "a job that no longer waits", "status %v", a.ValueOrNil("status"))
 		}},
 	{ID: "OPS-22", Source: "Purge response", Statement: "A purge of an empty queue removes 0.", Allow: suite.Queue, Run: func(c *suite.C) {
 		c.Post("/purge-queue", nil).Is(200).Equal("removed", 0).Equal("status", "completed")
@@ -155,11 +155,11 @@ func expectHealth(c *suite.C, path string, want int64) {
 var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoint, Allow: suite.Queue}, []suite.Case{
 	{ID: "OPS-01", Source: "Limits, /runsync wait", Statement: "By default, /runsync waits for 90,000 ms.", Jobs: 1, Seconds: 100, WaitTime: 100 * time.Second, Run: func(c *suite.C) {
 		begin := c.Now()
-		waits := c.Start("POST", "/runsync", suite.Submission(suite.Sleep(200*time.Second)))
-		waits.Until(begin.Add(90*time.Second - c.EarlyMargin(2*time.Second)))
-		waits.ExpectHeld(begin.Add(90 * time.Second))
-		waits.Until(begin.Add(90*time.Second + c.LateMargin(10*time.Second)))
-		cancelRunSync(c, waits.Answer())
+		p := c.Start("POST", "/runsync", suite.Submission(suite.Sleep(200*time.Second)))
+		p.Until(begin.Add(90*time.Second - c.EarlyMargin(2*time.Second)))
+		p.ExpectHeld(begin.Add(90 * time.Second))
+		p.Until(begin.Add(90*time.Second + c.LateMargin(10*time.Second)))
+		cancelRunSync(c, p.Answer())
 	}},
 	{ID: "OPS-02", Source: "Endpoints B, POST /runsync", Statement: "A wait of 1,000 ms is accepted, and /runsync waits no longer.",
 		Jobs: 2, WaitTime: 6 * time.Second, Seconds: 6, Run: func(c *suite.C) {
@@ -178,7 +178,7 @@ var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 			p.Until(begin.Add(time.Second + c.Grace()))
 			cancelRunSync(c, p.Answer()) // the description leaves the answer open
 		}},
-	{ID: "OPS-02-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 25 * time.Second, Seconds: 40, Run: judgeWait(20 * time.Second)},
+	{ID: "OPS-02-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 25 * time.Second, Seconds: 40, Run: judgeWait(20 * time.Second)},
 	{ID: "OPS-03", Source: "Endpoints B, POST /runsync", Statement: "A wait of 300,000 ms is accepted, and the result of a job that ends earlier is returned.",
 		Jobs: 2, WaitTime: 205 * time.Second, Seconds: 200, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).AwaitCompleted() // starts a worker
@@ -187,7 +187,7 @@ var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 			c.JobOf(p.Answer().Is(200)).Answer.Equal("status", suite.Completed).Equal("output", "late")
 		}},
 	// Any wait between the limits is applied.
-	{ID: "OPS-03-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 310 * time.Second, Seconds: 400, Run: judgeWait(5 * time.Minute)},
+	{ID: "OPS-03-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 310 * time.Second, Seconds: 400, Run: judgeWait(5 * time.Minute)},
 	{ID: "OPS-04", Level: suite.Should, Source: "Endpoints B, POST /runsync",
 		Statement: "A wait out of bounds is rejected.",
 		Live:      suite.Dialect{Level: suite.Unspec, Why: "RunPod doesn't document a wait outside the limits"},
@@ -199,9 +199,9 @@ var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 		}},
 	{ID: "OPS-05", Level: suite.Unspec, Source: "Endpoints B, rule 6", Statement: "What /runsync returns if the job isn't finished when the wait ends.",
 		Jobs: 1, Seconds: 5, WaitTime: 5 * time.Second, Run: func(c *suite.C) {
-			waits := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(time.Minute)))
-			waits.Sleep(time.Second + c.Grace())
-			a := waits.Answer()
+			p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(time.Minute)))
+			p.Sleep(time.Second + c.Grace())
+			a := p.Answer()
 			c.Observe("%d with %s", a.Code, a.Shape())
 			cancelRunSync(c, a)
 		}},
@@ -213,14 +213,14 @@ var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 			p.Sleep(time.Second + c.Grace())
 			a := p.Answer()
 			c.Sleep(8 * time.Second)
-			if a.Shown("id") == nil { // the answer may have no id
+			if a.ValueOrNil("id") == nil { // the answer may have no id
 				expectHealth(c, "jobs.completed", 2)
 				return
 			}
 			c.JobOf(a).Await(suite.Completed).Equal("output", "went on")
 		}},
 	// A job that is still queued after the wait remains in the queue and runs.
-	{ID: "OPS-06-queued", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 30 * time.Second, Seconds: 22, Run: func(c *suite.C) {
+	{ID: "OPS-06-queued", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 30 * time.Second, Seconds: 22, Run: func(c *suite.C) {
 		c.Blocker(20 * time.Second)
 		box := c.Box()
 		p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Beacon(box, 0, 0)))
@@ -242,7 +242,7 @@ var runSyncCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndpoin
 			a.Equal("status", suite.Completed)
 		}},
 	// /runsync answers as soon as a job fails or times out.
-	{ID: "OPS-07-timed-out", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 22 * time.Second, Seconds: 12, Run: func(c *suite.C) {
+	{ID: "OPS-07-timed-out", Supplementary: true, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 22 * time.Second, Seconds: 12, Run: func(c *suite.C) {
 		expectAnswerAtEnd(c, suite.TimedOut, suite.Submission(suite.Sleep(time.Hour), suite.ExecutionTimeout(10*time.Second)))
 	}},
 	{ID: "OPS-07-failed", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 22 * time.Second, Seconds: 12, Run: func(c *suite.C) {
@@ -257,7 +257,7 @@ func outlastWait(c *suite.C, input any) (j *suite.Job, submitted interval) {
 	p := c.Start("POST", "/runsync?wait=1000", suite.Submission(input))
 	c.Sleep(time.Second + c.Grace())
 	a := p.Answer()
-	id := a.Shown("id")
+	id := a.ValueOrNil("id")
 	c.SkipIf(a.Code != 200 || id == nil || id == "", "the answer after the wait has no job id")
 	return c.JobOf(a), interval{begin, begin}
 }
@@ -265,7 +265,7 @@ func outlastWait(c *suite.C, input any) (j *suite.Job, submitted interval) {
 // cancelRunSync cancels the job of a /runsync after its wait, if the answer has an id. The
 // description leaves that open.
 func cancelRunSync(c *suite.C, a *suite.Answer) {
-	if a.Shown("id") != nil {
+	if a.ValueOrNil("id") != nil {
 		c.JobOf(a).Cancel()
 	}
 }
@@ -302,12 +302,12 @@ func judgeWait(wait time.Duration) func(*suite.C) {
 		begin := c.Now()
 		path := "/runsync?wait=" + strconv.FormatInt(wait.Milliseconds(), 10)
 		submission := suite.Submission(suite.Sleep(2 * wait))
-		runs, queued := c.Start("POST", path, submission), c.Start("POST", path, submission)
+		running, queued := c.Start("POST", path, submission), c.Start("POST", path, submission)
 		c.Until(begin.Add(wait - c.EarlyMargin(2*time.Second)))
-		runs.ExpectHeld(begin.Add(wait))
+		running.ExpectHeld(begin.Add(wait))
 		queued.ExpectHeld(begin.Add(wait))
 		c.Until(begin.Add(wait + c.LateMargin(10*time.Second)))
-		runs.Answer()
+		running.Answer()
 		queued.Answer()
 	}
 }

@@ -44,7 +44,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, slices.Concat(operationRa
 	{ID: "RAT-20", Source: "Limits, Dynamic limit", Statement: "Each user has limits of their own.",
 		Needs: suite.OwnEndpoint | suite.UserKey, Allow: suite.Queue, Requests: 6, Run: func(c *suite.C) {
 			c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
-			c.Post("/purge-queue", nil, suite.As(c.Target.UserKey)).Is(200)
+			c.Post("/purge-queue", nil, suite.WithKey(c.Target.UserKey)).Is(200)
 		}},
 	{ID: "RAT-21", Source: "Limits, Dynamic limit", Statement: "The limit is the higher of the base limit and a limit that grows with the number of running workers.",
 		Needs: suite.LocalOnly | suite.V2, Allow: suite.Create | suite.Queue | suite.Load, Requests: 2500, Jobs: 120, WaitTime: time.Minute, Run: func(c *suite.C) {
@@ -53,7 +53,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, slices.Concat(operationRa
 			const workerCount, base, maxRequests = 120, 100, 1000
 			c.Endpoint = c.NewEndpoint(workerCount)
 			var jobs []*suite.Job
-			allowed := func(workers int) (n int) {
+			countAccepted := func(workers int) (n int) {
 				for len(jobs) < workers {
 					jobs = append(jobs, c.Run(suite.Sleep(time.Hour)))
 				}
@@ -67,12 +67,12 @@ var rateCases = section(suite.Case{Level: suite.Must}, slices.Concat(operationRa
 				}
 				return n
 			}
-			withHalf := allowed(workerCount / 2)
+			withHalf := countAccepted(workerCount / 2)
 			c.Expect(withHalf >= base, "100 requests, the base", "%d requests", withHalf)
 			if withHalf == maxRequests {
 				return // workers add so much that the base can't be measured
 			}
-			withAll := allowed(workerCount)
+			withAll := countAccepted(workerCount)
 			c.Expect(withAll > base, "more requests than the 100 of the base, with 120 running workers", "%d requests", withAll)
 			c.Expect(withAll == maxRequests || (withAll+1)/2 <= max(base, withHalf) && withHalf <= max(base, (withAll+1)/2),
 				"the higher of 100 and the limit of the running workers: with 60 workers half as much as with 120", "%d with 60 workers, %d with 120", withHalf, withAll)
@@ -151,7 +151,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, slices.Concat(operationRa
 		Needs: suite.V2 | suite.OtherKey, Requests: 4, Run: func(c *suite.C) {
 			requireQuotas(c, c.V2("GET", "/templates", nil).Is(200))
 			for code, a := range map[int]*suite.Answer{
-				403: c.V2("GET", "/templates", nil, suite.As(c.Target.OtherKey)),
+				403: c.V2("GET", "/templates", nil, suite.WithKey(c.Target.OtherKey)),
 				404: c.V2("GET", "/templates/"+c.Nonce(), nil),
 			} {
 				if a.Code == code { // another clause judges other codes
@@ -165,7 +165,7 @@ var rateCases = section(suite.Case{Level: suite.Must}, slices.Concat(operationRa
 			requireQuotas(c, c.V2("GET", "/templates", nil).Is(200))
 			for range 65 {
 				a := c.V2("GET", "/templates", nil)
-				if a.Code/100 != 2 || !usedUp.MatchString(a.Header.Get("RateLimit")) {
+				if a.Code/100 != 2 || !exhaustedQuota.MatchString(a.Header.Get("RateLimit")) {
 					continue
 				}
 				next := c.V2("GET", "/templates", nil)
@@ -224,8 +224,8 @@ var (
 	lowPrioritySubmission = suite.Submission(suite.Echo(), lowPriority)
 )
 
-// usedUp matches an exhausted quota in the header RateLimit.
-var usedUp = regexp.MustCompile(`;\s*r=0(\D|$)`)
+// exhaustedQuota matches an exhausted quota in the header RateLimit.
+var exhaustedQuota = regexp.MustCompile(`;\s*r=0(\D|$)`)
 
 // requireQuotas skips the case if the answer has no quotas. The deployment decides which
 // users have any.
@@ -283,16 +283,18 @@ var ratedOperations = []struct {
 // expectOthersAccepted expects, after the limit of an operation is used up, that other
 // operations, and the same operation of another user, aren't refused.
 func expectOthersAccepted(c *suite.C, method, path string, body any) {
-	accepted := func(a *suite.Answer) {
+	expectAccepted := func(a *suite.Answer) {
 		c.Expect(a.Code != http.StatusTooManyRequests, "no 429, since another limit was used", "429 after the requests of %s", path)
 	}
 	used := strings.Split(path, "/")[1]
 	for _, op := range ratedOperations {
 		if strings.Split(op.path, "/")[1] != used {
-			c.Given("RAT-18", func() { accepted(c.Job(op.method, c.Endpoint, strings.Replace(op.path, "{id}", c.Nonce(), 1), nil)) })
+			c.Given("RAT-18", func() {
+				expectAccepted(c.Job(op.method, c.Endpoint, strings.Replace(op.path, "{id}", c.Nonce(), 1), nil))
+			})
 		}
 	}
 	if c.Target.UserKey != "" {
-		c.Given("RAT-20", func() { accepted(c.Job(method, c.Endpoint, path, body, suite.As(c.Target.UserKey))) })
+		c.Given("RAT-20", func() { expectAccepted(c.Job(method, c.Endpoint, path, body, suite.WithKey(c.Target.UserKey))) })
 	}
 }

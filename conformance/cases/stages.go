@@ -6,9 +6,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// stage is a state of a job, with the way in which the job reached it. The effect of an
-// operation or of an elapsed time must not depend on that way. So each pair of a stage and
-// an effect (effects.go) is a case.
+// stage is a state of a job, with the way in which the job reached it. What an event (events.go) does to
+// the job must not depend on that way, so each pair of a stage and an event is a case.
 type stage struct {
 	name    string
 	status  string

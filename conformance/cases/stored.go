@@ -18,7 +18,7 @@ var (
 		ID: "STO-02", Level: suite.Must, Source: "Endpoints A; Versioning, 6",
 		Statement: "An update changes only the members that it sends.",
 	}
-	othersCase = suite.Case{
+	otherObjectsCase = suite.Case{
 		ID: "STO-03", Level: suite.Must, Source: "Endpoints A; Versioning, 6 and 8",
 		Statement: "An update or a deletion of one object doesn't change others, and the list contains all objects.",
 	}
@@ -56,10 +56,10 @@ var storedCases = func() (list []suite.Case) {
 				add(updatedCase, k, "-all-"+strings.ToLower(op.method), suite.LocalOnly, 110, func(s *objects) { judgeAllUpdates(s, nth) })
 			}
 		}
-		add(othersCase, k, "", 0, 30, judgeOthersUnchanged)
+		add(otherObjectsCase, k, "", 0, 30, judgeOthersUnchanged)
 		if anyField(func(f field) bool { return f.clearedValue != any(noValue{}) }) {
 			for nth, op := range k.updates {
-				add(clearedCase, k, "-"+strings.ToLower(op.method), suite.LocalOnly, 60, func(s *objects) { judgeCleared(s, nth) })
+				add(clearedCase, k, "-"+strings.ToLower(op.method), suite.LocalOnly, 60, func(s *objects) { judgeClearedMembers(s, nth) })
 			}
 		}
 		if anyField(func(f field) bool { return f.defaultValue != any(noValue{}) }) {
@@ -69,13 +69,13 @@ var storedCases = func() (list []suite.Case) {
 			add(versionsCase, k, "", suite.V1|suite.V2, 24, judgeOtherVersion)
 		}
 	}
-	add(createdCase, kindOf("endpoint", "v2"), "-template", 0, 12, judgeFromTemplate)
+	add(createdCase, kindOf("endpoint", "v2"), "-template", 0, 12, judgeCreationFromTemplate)
 	return list
 }()
 
-// judgeFromTemplate judges that an endpoint that is created from a template has the
+// judgeCreationFromTemplate judges that an endpoint that is created from a template has the
 // template's settings, except those in its own body.
-func judgeFromTemplate(s *objects) {
+func judgeCreationFromTemplate(s *objects) {
 	template := suite.M{"serverless": true, "args": "python -u main.py", "disk": 7, "ports": []any{"8080/http"}, "env": suite.M{"A": "1", "B": "2"}}
 	t := s.c.Create("v2", "/templates", suite.Merge(template, suite.M{"name": s.c.Name(), "image": s.c.Image()}))
 	s.c.SkipIf(t.IsRefusal(), "version 2 does not accept the case's template: %d", t.Code)
@@ -210,9 +210,9 @@ func (s *objects) updateAllMembers(o object) bool {
 	return len(changes) > 0 && s.update(o, changes, 0, false)
 }
 
-// judgeCleared judges a creation with empty members, then updates that clear each member
+// judgeClearedMembers judges a creation with empty members, then updates that clear each member
 // with the nth update operation, and at last members that exclude others.
-func judgeCleared(s *objects, nth int) {
+func judgeClearedMembers(s *objects, nth int) {
 	s.expectShown("after a creation with empty members", s.create(s.chooseValues(func(f field) any {
 		switch {
 		case f.required || f.path == "gpu.pools":

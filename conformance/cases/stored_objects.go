@@ -239,7 +239,7 @@ func (s *objects) read(id string) suite.M {
 	if a.Code/100 != 2 {
 		return nil
 	}
-	shown, _ := a.Shown("").(suite.M)
+	shown, _ := a.ValueOrNil("").(suite.M)
 	return shown
 }
 
@@ -250,7 +250,7 @@ func (s *objects) list() map[string]suite.M {
 		if s.k.listed {
 			a.Is(http.StatusOK).Array(s.k.list)
 		}
-		items, ok := a.Shown(s.k.list).([]any)
+		items, ok := a.ValueOrNil(s.k.list).([]any)
 		if !ok || a.Code/100 != 2 {
 			return nil
 		}
@@ -350,7 +350,7 @@ func (s *objects) update(o object, changes suite.M, nth int, bare bool) bool {
 		return true
 	}
 	maps.Copy(o.expected, changes)
-	if shown, ok := a.Shown("").(suite.M); ok && shown["id"] != nil {
+	if shown, ok := a.ValueOrNil("").(suite.M); ok && shown["id"] != nil {
 		s.reportGravest(s.compare(o, shown, described, "the answer to the update of "+names))
 	}
 	s.judgeEventually(func() []problem {

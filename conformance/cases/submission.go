@@ -109,11 +109,11 @@ var submissionCases = section(suite.Case{Level: suite.Must, Needs: suite.AnyEndp
 		input := suite.Crash(echoAll(g), suite.M{"op": "crash", "times": 1})
 		job := c.JobOf(c.Post("/run", nil, suite.Raw(submissionText(g, input))).Is(200))
 		eventually(c, func() bool {
-			status := job.Status().Shown("status")
+			status := job.Status().ValueOrNil("status")
 			return status != suite.InQueue && status != suite.InProgress
 		})
 		a := job.Status().Is(200)
-		c.SkipIf(a.Shown("status") != suite.Completed, "a job whose worker died isn't retried, or not yet")
+		c.SkipIf(a.ValueOrNil("status") != suite.Completed, "a job whose worker died isn't retried, or not yet")
 		a.Equal("output", input)
 	}},
 	{ID: "SUB-06", Source: "Job submission body", Statement: "webhook, policy and s3Config are optional.",
@@ -162,7 +162,7 @@ func requireDistinctErrors(c *suite.C) {
 // submit submits a body that may be refused. It records a created job.
 func submit(c *suite.C, path string, body any, o ...suite.Option) *suite.Answer {
 	a := c.Post(path, body, o...)
-	if id, ok := a.Shown("id").(string); ok && id != "" && a.Code/100 == 2 {
+	if id, ok := a.ValueOrNil("id").(string); ok && id != "" && a.Code/100 == 2 {
 		c.JobOf(a)
 	}
 	return a

@@ -33,30 +33,30 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 		c.Create("v1", "/templates", suite.M{"imageName": c.Image()}).BadRequest()
 	}},
 	fieldCase("T-05", "category is NVIDIA, AMD or CPU; the default is NVIDIA.", templateField{
-		name: "category", initial: "NVIDIA", kept: words("NVIDIA", "AMD", "CPU"), refused: words("TPU"),
+		name: "category", defaultValue: "NVIDIA", valid: listOf("NVIDIA", "AMD", "CPU"), invalid: listOf("TPU"),
 	}),
-	fieldCase("T-06", "containerDiskInGb is an integer; the default is 50.", templateField{name: "containerDiskInGb", initial: 50, kept: words(7), refused: words("7", 7.5)}),
+	fieldCase("T-06", "containerDiskInGb is an integer; the default is 50.", templateField{name: "containerDiskInGb", defaultValue: 50, valid: listOf(7), invalid: listOf("7", 7.5)}),
 	{ID: "T-07", Source: "Template, containerRegistryAuthId", Statement: "The template keeps containerRegistryAuthId.", Run: func(c *suite.C) {
 		a := c.Create("v1", "/containerregistryauth", suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")})
 		c.SkipIf(a.Code/100 != 2, "version 1 can't create registry auths: %d", a.Code)
 		expectStored(c, "containerRegistryAuthId", a.Str("id"))
 	}},
-	fieldCase("T-08", "dockerEntrypoint is an array of strings, which may be empty.", templateField{name: "dockerEntrypoint", kept: commandLists, refused: words("sh -c true")}),
-	fieldCase("T-09", "dockerStartCmd is an array of strings, which may be empty.", templateField{name: "dockerStartCmd", kept: commandLists, refused: words("sh -c true")}),
+	fieldCase("T-08", "dockerEntrypoint is an array of strings, which may be empty.", templateField{name: "dockerEntrypoint", valid: commandLists, invalid: listOf("sh -c true")}),
+	fieldCase("T-09", "dockerStartCmd is an array of strings, which may be empty.", templateField{name: "dockerStartCmd", valid: commandLists, invalid: listOf("sh -c true")}),
 	fieldCase("T-10", "env maps strings to strings.", templateField{
-		name: "env", kept: words(suite.M{"PLAIN": "value", "EMPTY": "", "SPACES": "  two  ", "UNICODE": "ключ 漢字", "A_B": "a=b;c"}), dubious: words(suite.M{"NUMBER": 5}),
+		name: "env", valid: listOf(suite.M{"PLAIN": "value", "EMPTY": "", "SPACES": "  two  ", "UNICODE": "ключ 漢字", "A_B": "a=b;c"}), doubtful: listOf(suite.M{"NUMBER": 5}),
 	}),
 	fieldCase("T-11", "isPublic is a boolean; the default is false.", templateField{
-		name: "isPublic", initial: false, kept: words(true), needs: suite.LocalOnly, // other users would see the template
+		name: "isPublic", defaultValue: false, valid: listOf(true), needs: suite.LocalOnly, // other users would see the template
 	}),
-	fieldCase("T-12", "isServerless is a boolean; the default is false.", templateField{name: "isServerless", initial: false, kept: words(true)}),
+	fieldCase("T-12", "isServerless is a boolean; the default is false.", templateField{name: "isServerless", defaultValue: false, valid: listOf(true)}),
 	fieldCase("T-13", "The template keeps ports. Each is a number, a slash, and http or tcp.", templateField{
-		name: "ports", kept: words(words("8888/http", "22/tcp")), dubious: words(words("80/udp"), words("x/http"), words("80")),
+		name: "ports", valid: listOf(listOf("8888/http", "22/tcp")), doubtful: listOf(listOf("80/udp"), listOf("x/http"), listOf("80")),
 	}),
-	fieldCase("T-14", "The default of readme is the empty string.", templateField{name: "readme", initial: "", kept: words("# Title\n\ntext")}),
-	fieldCase("T-15", "volumeInGb is an integer; the default is 20.", templateField{name: "volumeInGb", initial: 20, kept: words(11), refused: words(11.5)}),
+	fieldCase("T-14", "The default of readme is the empty string.", templateField{name: "readme", defaultValue: "", valid: listOf("# Title\n\ntext")}),
+	fieldCase("T-15", "volumeInGb is an integer; the default is 20.", templateField{name: "volumeInGb", defaultValue: 20, valid: listOf(11), invalid: listOf(11.5)}),
 	fieldCase("T-16", "The default of volumeMountPath is /workspace.", templateField{
-		name: "volumeMountPath", initial: "/workspace", kept: words("/data"), dubious: words("relative"),
+		name: "volumeMountPath", defaultValue: "/workspace", valid: listOf("/data"), doubtful: listOf("relative"),
 	}),
 	{ID: "T-17", Source: "Template, id", Statement: "A template has a unique id, a string.", Run: func(c *suite.C) {
 		first, other := c.NewTemplate("v1").Str("id"), c.NewTemplate("v1").Str("id")
@@ -64,20 +64,20 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 	}},
 	{ID: "T-18", Source: "Template, earned", Statement: "earned, if present, is a number.", Run: func(c *suite.C) {
 		a := c.NewTemplate("v1")
-		c.SkipIf(a.Shown("earned") == nil, "the answer has no earned")
+		c.SkipIf(a.ValueOrNil("earned") == nil, "the answer has no earned")
 		a.Number("earned")
 	}},
 	{ID: "T-19", Source: "Template, isPlatform", Statement: "isRunpod or isPlatform, which marks an official template, is a boolean if present, and false for a user's own template.", Run: func(c *suite.C) {
 		a, marked := c.NewTemplate("v1"), false
 		for _, name := range []string{"isPlatform", "isRunpod"} { // RunPod's name replaces the description's "Platform"
 			a.EqualIfShown(name, false)
-			marked = marked || a.Shown(name) != nil
+			marked = marked || a.ValueOrNil(name) != nil
 		}
 		c.SkipIf(!marked, "the answer doesn't mark official templates")
 	}},
 	{ID: "T-20", Source: "Template, runtimeInMin", Statement: "runtimeInMin, if present, is an integer.", Run: func(c *suite.C) {
 		a := c.NewTemplate("v1")
-		c.SkipIf(a.Shown("runtimeInMin") == nil, "the answer has no runtimeInMin")
+		c.SkipIf(a.ValueOrNil("runtimeInMin") == nil, "the answer has no runtimeInMin")
 		a.Int("runtimeInMin")
 	}},
 	{ID: "T-21", Source: "Template", Statement: "The response has the id, the name and imageName.", Run: func(c *suite.C) {
@@ -108,13 +108,13 @@ var templateCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 	}},
 })
 
-// templateField is a field of a template with its default (nil if it isn't judged), values that
-// a template keeps, values that are refused, and values that should be refused.
+// templateField is a field of a template: its default, or nil if it isn't judged; values that a template
+// keeps, values that must be refused, and values that should be.
 type templateField struct {
-	name                   string
-	initial                any
-	kept, refused, dubious []any
-	needs                  suite.Needs
+	name                     string
+	defaultValue             any
+	valid, invalid, doubtful []any
+	needs                    suite.Needs
 }
 
 // fieldCase returns the case about a field of templates.
@@ -122,17 +122,17 @@ func fieldCase(id, statement string, f templateField) suite.Case {
 	return suite.Case{
 		ID: id, Level: suite.Must, Source: "Template, " + f.name, Statement: statement,
 		Needs: suite.V1 | f.needs, Allow: suite.Create, Run: func(c *suite.C) {
-			if f.initial != nil {
-				answerWith(c, c.NewTemplate("v1"), f.name).Equal(f.name, f.initial)
+			if f.defaultValue != nil {
+				answerWith(c, c.NewTemplate("v1"), f.name).Equal(f.name, f.defaultValue)
 			}
-			for _, value := range f.kept {
+			for _, value := range f.valid {
 				expectStored(c, f.name, value)
 			}
-			for _, value := range f.refused {
+			for _, value := range f.invalid {
 				expectRefused(c, f.name, value)
 			}
 			c.Should(func() {
-				for _, value := range f.dubious {
+				for _, value := range f.doubtful {
 					expectRefused(c, f.name, value)
 				}
 			})
@@ -140,7 +140,7 @@ func fieldCase(id, statement string, f templateField) suite.Case {
 	}
 }
 
-var commandLists = words(words("sh", "-c", "echo 'two words' \"$X\""), words())
+var commandLists = listOf(listOf("sh", "-c", "echo 'two words' \"$X\""), listOf())
 
 // expectStored creates a template with a field and expects the field, unless it is empty, in the answer.
 func expectStored(c *suite.C, field string, value any) {
@@ -172,10 +172,10 @@ func expectRefused(c *suite.C, field string, value any) {
 
 // endpointCases judge the section "Serverless endpoint".
 var endpointCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow: suite.Create}, []suite.Case{
-	{ID: "P-01", Source: "Endpoints A, POST /endpoints", Statement: "POST /endpoints accepts name, templateId, gpuTypeIds, workersMin, workersMax and idleTimeout.", Run: func(c *suite.C) { endpointV1(c) }},
+	{ID: "P-01", Source: "Endpoints A, POST /endpoints", Statement: "POST /endpoints accepts name, templateId, gpuTypeIds, workersMin, workersMax and idleTimeout.", Run: func(c *suite.C) { newEndpointV1(c) }},
 	{ID: "P-02", Source: "What the service does, 5", Statement: "The job API of a new endpoint is under its id.", Run: func(c *suite.C) {
 		var id string
-		c.Given("P-01", func() { id = endpointV1(c) })
+		c.Given("P-01", func() { id = newEndpointV1(c) })
 		c.Given("ERR-02", func() { c.Job("GET", suite.SimilarID(id), "/health", nil).Is(404) })
 		c.Job("GET", id, "/health", nil).Is(200).Object("jobs")
 	}},
@@ -183,19 +183,19 @@ var endpointCases = section(suite.Case{Level: suite.Must, Needs: suite.V1, Allow
 		t := c.NewTemplate("v1", suite.M{"isServerless": true})
 		want := c.GPUs(2)
 		a := c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{"name": c.Name(), "templateId": t.Str("id"), "gpuTypeIds": want, "workersMax": 0}))
-		c.Observe("%d, the order is kept: %v", a.Code, suite.Same(a.Shown("gpuTypeIds"), want))
+		c.Observe("%d, the order is valid: %v", a.Code, suite.Same(a.ValueOrNil("gpuTypeIds"), want))
 	}},
 	{ID: "P-04", Level: suite.Unspec, Source: "Serverless endpoint", Statement: "scalerType, the unit of idleTimeout, bounds, defaults, and the members of the response.", Run: func(c *suite.C) {
 		t := c.NewTemplate("v1", suite.M{"isServerless": true})
 		a := c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{"name": c.Name(), "templateId": t.Str("id"), "workersMax": 0}))
 		for _, name := range []string{"scalerType", "scalerValue", "idleTimeout", "workersMin", "executionTimeoutMs"} {
-			c.Observe("%s: %s", name, suite.JSONText(a.Shown(name)))
+			c.Observe("%s: %s", name, suite.JSONText(a.ValueOrNil(name)))
 		}
 		c.Observe("idleTimeout 3601: %d", c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{"name": c.Name(), "templateId": t.Str("id"), "idleTimeout": 3601})).Code)
 	}},
 })
 
-func endpointV1(c *suite.C) (id string) {
+func newEndpointV1(c *suite.C) (id string) {
 	t := c.NewTemplate("v1", suite.M{"isServerless": true})
 	a := c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{
 		"name": c.Name(), "templateId": t.Str("id"), "gpuTypeIds": c.GPUs(1), "workersMin": 0, "workersMax": 1, "idleTimeout": 5, "scalerType": "QUEUE_DELAY",
@@ -209,84 +209,84 @@ var commandCases = section(suite.Case{Level: suite.Should, Source: "API changes 
 	{ID: "CMD-01", Statement: "Version 2 keeps entrypoint and cmd of a template and of an endpoint. A PATCH changes only the lists that it sends, and [] clears a list.",
 		Requests: 40, Run: func(c *suite.C) {
 			for _, path := range []string{"/templates", "/serverless"} {
-				id := newCommand(c, path, suite.M{"entrypoint": words("sh", "-c"), "cmd": words("two words", "")})
-				expectCommand(c, path, id, words("sh", "-c"), words("two words", ""))
+				id := newObjectWithCommand(c, path, suite.M{"entrypoint": listOf("sh", "-c"), "cmd": listOf("two words", "")})
+				expectCommand(c, path, id, listOf("sh", "-c"), listOf("two words", ""))
 				for _, step := range []commandStep{
-					{suite.M{"disk": 9}, words("sh", "-c"), words("two words", "")},
-					{suite.M{"cmd": words("other")}, words("sh", "-c"), words("other")},
-					{suite.M{"entrypoint": words()}, words(), words("other")},
-					{suite.M{"entrypoint": words("e"), "cmd": words()}, words("e"), words()},
+					{suite.M{"disk": 9}, listOf("sh", "-c"), listOf("two words", "")},
+					{suite.M{"cmd": listOf("other")}, listOf("sh", "-c"), listOf("other")},
+					{suite.M{"entrypoint": listOf()}, listOf(), listOf("other")},
+					{suite.M{"entrypoint": listOf("e"), "cmd": listOf()}, listOf("e"), listOf()},
 				} {
-					c.V2("PATCH", path+"/"+id, step.sent).Success()
+					c.V2("PATCH", path+"/"+id, step.body).Success()
 					expectCommand(c, path, id, step.entrypoint, step.cmd)
 				}
 			}
 		}},
 	{ID: "CMD-02", Statement: "In a response, args is equivalent to entrypoint and cmd. A shell string in args is split into cmd; args in the form {\"entrypoint\":[…],\"cmd\":[…]} set both lists; an empty string clears both.",
 		Requests: 30, Run: func(c *suite.C) {
-			id := newCommand(c, "/templates", suite.M{"entrypoint": words("e"), "cmd": words("c")})
+			id := newObjectWithCommand(c, "/templates", suite.M{"entrypoint": listOf("e"), "cmd": listOf("c")})
 			for _, step := range []commandStep{
-				{suite.M{"args": `python -u 'two words'`}, words(), words("python", "-u", "two words")},
-				{suite.M{"args": `{"entrypoint":["sh","-c"],"cmd":["two words"]}`}, words("sh", "-c"), words("two words")},
-				{suite.M{"args": ""}, words(), words()},
+				{suite.M{"args": `python -u 'two words'`}, listOf(), listOf("python", "-u", "two words")},
+				{suite.M{"args": `{"entrypoint":["sh","-c"],"cmd":["two words"]}`}, listOf("sh", "-c"), listOf("two words")},
+				{suite.M{"args": ""}, listOf(), listOf()},
 			} {
-				c.V2("PATCH", "/templates/"+id, step.sent).Success()
+				c.V2("PATCH", "/templates/"+id, step.body).Success()
 				expectCommand(c, "/templates", id, step.entrypoint, step.cmd)
-				c.V2("GET", "/templates/"+id, nil).Is(200).Equal("args", step.sent["args"])
+				c.V2("GET", "/templates/"+id, nil).Is(200).Equal("args", step.body["args"])
 			}
 		}},
 	{ID: "CMD-03", Statement: "args together with entrypoint or cmd are accepted if they mean the same, as in a response, and rejected otherwise.",
 		Requests: 40, Run: func(c *suite.C) {
-			id := newCommand(c, "/templates", suite.M{"entrypoint": words("e"), "cmd": words("c d")})
+			id := newObjectWithCommand(c, "/templates", suite.M{"entrypoint": listOf("e"), "cmd": listOf("c d")})
 			shown := c.V2("GET", "/templates/"+id, nil).Is(200)
 			c.V2("PATCH", "/templates/"+id, suite.M{"args": shown.Value("args"), "entrypoint": shown.Value("entrypoint"), "cmd": shown.Value("cmd")}).Success()
-			newCommand(c, "/templates", suite.M{"args": "a b", "entrypoint": words(), "cmd": words("a", "b")})
-			for _, differs := range []suite.M{{"args": "a", "cmd": words("b")}, {"args": "a b", "cmd": words("a b")}, {"args": "a", "entrypoint": words("a")}} {
-				c.V2("PATCH", "/templates/"+id, differs).Refused()
-				c.Create("v2", "/templates", commandBody(c, "/templates", differs)).Refused()
+			newObjectWithCommand(c, "/templates", suite.M{"args": "a b", "entrypoint": listOf(), "cmd": listOf("a", "b")})
+			for _, differing := range []suite.M{{"args": "a", "cmd": listOf("b")}, {"args": "a b", "cmd": listOf("a b")}, {"args": "a", "entrypoint": listOf("a")}} {
+				c.V2("PATCH", "/templates/"+id, differing).Refused()
+				c.Create("v2", "/templates", commandBody(c, "/templates", differing)).Refused()
 			}
-			expectCommand(c, "/templates", id, words("e"), words("c d"))
+			expectCommand(c, "/templates", id, listOf("e"), listOf("c d"))
 		}},
 	{ID: "CMD-04", Statement: "entrypoint and cmd of version 2 are dockerEntrypoint and dockerStartCmd of version 1.",
 		Needs: suite.V1 | suite.V2, Requests: 20, Run: func(c *suite.C) {
-			id := newCommand(c, "/templates", suite.M{"entrypoint": words("sh", "-c"), "cmd": words("two words")})
-			c.V1("GET", "/templates/"+id, nil).Is(200).Equal("dockerEntrypoint", words("sh", "-c")).Equal("dockerStartCmd", words("two words"))
-			c.V1("PATCH", "/templates/"+id, suite.M{"dockerEntrypoint": words("/init")}).Success()
-			expectCommand(c, "/templates", id, words("/init"), words("two words"))
+			id := newObjectWithCommand(c, "/templates", suite.M{"entrypoint": listOf("sh", "-c"), "cmd": listOf("two words")})
+			c.V1("GET", "/templates/"+id, nil).Is(200).Equal("dockerEntrypoint", listOf("sh", "-c")).Equal("dockerStartCmd", listOf("two words"))
+			c.V1("PATCH", "/templates/"+id, suite.M{"dockerEntrypoint": listOf("/init")}).Success()
+			expectCommand(c, "/templates", id, listOf("/init"), listOf("two words"))
 			c.V2("PATCH", "/templates/"+id, suite.M{"args": "a 'b c'"}).Success()
-			expectCommand(c, "/templates", id, words(), words("a", "b c"))
-			c.V1("GET", "/templates/"+id, nil).Is(200).Equal("dockerEntrypoint", words()).Equal("dockerStartCmd", words("a", "b c"))
+			expectCommand(c, "/templates", id, listOf(), listOf("a", "b c"))
+			c.V1("GET", "/templates/"+id, nil).Is(200).Equal("dockerEntrypoint", listOf()).Equal("dockerStartCmd", listOf("a", "b c"))
 		}},
 	{ID: "CMD-05", Statement: "An endpoint that is created from a template has the template's entrypoint and cmd, unless its own body sets them.",
 		Requests: 20, Run: func(c *suite.C) {
-			template := newCommand(c, "/templates", suite.M{"entrypoint": words("e"), "cmd": words("c"), "serverless": true})
+			template := newObjectWithCommand(c, "/templates", suite.M{"entrypoint": listOf("e"), "cmd": listOf("c"), "serverless": true})
 			for _, own := range []commandStep{
-				{suite.M{}, words("e"), words("c")},
-				{suite.M{"cmd": words("own")}, words("e"), words("own")},
-				{suite.M{"args": "own args"}, words(), words("own", "args")},
+				{suite.M{}, listOf("e"), listOf("c")},
+				{suite.M{"cmd": listOf("own")}, listOf("e"), listOf("own")},
+				{suite.M{"args": "own args"}, listOf(), listOf("own", "args")},
 			} {
-				id := newCommand(c, "/serverless", suite.Merge(own.sent, suite.M{"templateId": template}))
+				id := newObjectWithCommand(c, "/serverless", suite.Merge(own.body, suite.M{"templateId": template}))
 				expectCommand(c, "/serverless", id, own.entrypoint, own.cmd)
 			}
 		}},
 	{ID: "CMD-06", Statement: "Pods, and the pods of a cluster, keep the entrypoint and cmd that they were created with.",
 		Needs: podNeeds, Allow: suite.Create | suite.Spend, Requests: 20, Run: func(c *suite.C) {
-			lists := suite.M{"entrypoint": words("print"), "cmd": words("two words")}
-			expectCommand(c, "/pods", newPod(c, lists), words("print"), words("two words"))
+			lists := suite.M{"entrypoint": listOf("print"), "cmd": listOf("two words")}
+			expectCommand(c, "/pods", newPod(c, lists), listOf("print"), listOf("two words"))
 			cluster := c.Create("v2", "/clusters", suite.Merge(clusterBody(c, 2), lists)).Success().Str("id")
 			for _, member := range c.V2("GET", "/clusters/"+cluster+"/pods", nil).Is(200).List("pods") {
-				expectCommand(c, "/pods", text(member["id"]), words("print"), words("two words"))
+				expectCommand(c, "/pods", text(member["id"]), listOf("print"), listOf("two words"))
 			}
 		}},
 })
 
 // commandStep is a request body and the start command that it results in.
 type commandStep struct {
-	sent            suite.M
+	body            suite.M
 	entrypoint, cmd []any
 }
 
-func words(list ...any) []any { return append([]any{}, list...) }
+func listOf(list ...any) []any { return append([]any{}, list...) }
 
 // commandBody returns the body that creates a template or an endpoint.
 func commandBody(c *suite.C, path string, more suite.M) suite.M {
@@ -300,9 +300,9 @@ func commandBody(c *suite.C, path string, more suite.M) suite.M {
 	return suite.Merge(body, more)
 }
 
-// newCommand creates a template or an endpoint with a start command. It skips the case if the
+// newObjectWithCommand creates a template or an endpoint with a start command. It skips the case if the
 // deployment doesn't support entrypoint.
-func newCommand(c *suite.C, path string, more suite.M) (id string) {
+func newObjectWithCommand(c *suite.C, path string, more suite.M) (id string) {
 	a := c.Create("v2", path, commandBody(c, path, more))
 	c.SkipIf(a.IsRefusal() && strings.Contains(strings.ToLower(string(a.Body)), "entrypoint"), "the deployment has no entrypoint and cmd: %d", a.Code)
 	return a.Success().Str("id")

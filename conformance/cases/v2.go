@@ -90,7 +90,7 @@ var v2Cases = section(suite.Case{Level: suite.Must, Needs: suite.V2}, []suite.Ca
 		a := c.Create("v2", "/serverless", body).Success()
 		a.Str("id")
 		for _, name := range []string{"workers", "scaling"} {
-			if a.Shown(name) != nil {
+			if a.ValueOrNil(name) != nil {
 				a.Object(name)
 			}
 		}
@@ -218,7 +218,7 @@ func awaitMember(c *suite.C, path, member string, want any) {
 	var a *suite.Answer
 	eventually(c, func() bool {
 		a = c.V2("GET", path, nil)
-		return suite.Same(a.Shown(member), want)
+		return suite.Same(a.ValueOrNil(member), want)
 	})
 	a.Is(200).Equal(member, want)
 }
@@ -333,23 +333,23 @@ func expectLogs(c *suite.C, path string) {
 }
 
 // expectUnknownID expects that version 2 has the path, but no object with the id. If the
-// answer about an unknown path has the same words, or if the words change, only a case with
+// answer about an unknown path has the same detail, or if the detail varies, only a case with
 // Decides can judge this.
-func expectUnknownID(c *suite.C, method, path, none string, body any) {
-	send := func(path string) (a *suite.Answer, words string) {
+func expectUnknownID(c *suite.C, method, path, unknownPath string, body any) {
+	send := func(path string) (a *suite.Answer, detail string) {
 		path = strings.ReplaceAll(path, "{id}", c.Nonce())
 		a = c.V2(method, path, body)
-		words = suite.JSONText(a.Shown("detail"))
+		detail = suite.JSONText(a.ValueOrNil("detail"))
 		for segment := range strings.SplitSeq(path, "/") {
-			words = strings.ReplaceAll(words, segment, "")
+			detail = strings.ReplaceAll(detail, segment, "")
 		}
-		return a, words
+		return a, detail
 	}
-	a, words := send(path)
+	a, detail := send(path)
 	a.Is(404, 400, 422).Str("detail") // the id may be malformed
-	unknown, wordsOfUnknown := send(none)
-	_, wordsOfRepeat := send(none)
-	if unknown.Code == a.Code && (words == wordsOfUnknown || wordsOfRepeat != wordsOfUnknown) {
-		c.Inconclusive("an unknown id and an unknown path get the same answer, %d %s; only an object of the suite distinguishes them: --allow create,queue,spend", a.Code, words)
+	unknown, unknownDetail := send(unknownPath)
+	_, repeatedDetail := send(unknownPath)
+	if unknown.Code == a.Code && (detail == unknownDetail || repeatedDetail != unknownDetail) {
+		c.Inconclusive("an unknown id and an unknown path get the same answer, %d %s; only an object of the suite distinguishes them: --allow create,queue,spend", a.Code, detail)
 	}
 }

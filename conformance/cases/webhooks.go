@@ -22,7 +22,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		}
 	}},
 	// The webhook is called after the job's end, and again after the end of a retry.
-	{ID: "WEB-01-not-before", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 45 * time.Second, Seconds: 32, Run: func(c *suite.C) {
+	{ID: "WEB-01-not-before", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 45 * time.Second, Seconds: 32, Run: func(c *suite.C) {
 		box := c.Box()
 		blocker := c.Blocker(12 * time.Second)
 		j := c.Run(suite.Sleep(20*time.Second), suite.M{"webhook": box.URL})
@@ -48,7 +48,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		firstCallAfter(c, box, 0)
 	}},
 	// The webhook is called, although the client sends no further request.
-	{ID: "WEB-02-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 60 * time.Second, Seconds: 12, Run: func(c *suite.C) {
+	{ID: "WEB-02-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 60 * time.Second, Seconds: 12, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 		box, begin := c.Box(), c.Now()
 		p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(10*time.Second), suite.M{"webhook": box.URL}))
@@ -60,13 +60,13 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 	}},
 	{ID: "WEB-03", Statement: "A job without a webhook causes no call.",
 		Needs: suite.OwnEndpoint | suite.Webhooks, Jobs: 2, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			box := calledBox(c)
+			box := newCalledBox(c)
 			c.Run(suite.Echo()).AwaitCompleted()
 			c.Sleep(35 * time.Second)
 			expectCalls(c, box, 1)
 		}},
 	{ID: "WEB-04", Statement: "A response of 200 ends the calls.", Jobs: 1, WaitTime: 50 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-		box := calledBox(c)
+		box := newCalledBox(c)
 		for range 4 {
 			c.Sleep(11 * time.Second)
 		}
@@ -85,7 +85,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 			c.Should(func() { c.Expect(n == 3, "3 calls", "%d calls of a webhook that answers %d", n, code) })
 		}
 	}},
-	{ID: "WEB-05-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: 3 * time.Minute, Seconds: 2, Run: func(c *suite.C) {
+	{ID: "WEB-05-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: 3 * time.Minute, Seconds: 2, Run: func(c *suite.C) {
 		box := c.Box(500)
 		j := c.Run(suite.Fail(suite.M{"times": 1}), suite.M{"webhook": box.URL}).Reach(suite.Failed)
 		awaitCalls(c, 4)
@@ -99,7 +99,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		c.Should(func() { c.Expect(n == 3, "3 calls", "%d calls", n) })
 	}},
 	// The end of the job's ttl causes no further calls.
-	{ID: "WEB-05-short-ttl", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: time.Minute, Seconds: 2, Run: func(c *suite.C) {
+	{ID: "WEB-05-short-ttl", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: time.Minute, Seconds: 2, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).AwaitCompleted() // starts a worker
 		box := c.Box(500)
 		c.Run(suite.Echo(), suite.M{"webhook": box.URL}, suite.TTL(15*time.Second)).AwaitCompleted()
@@ -109,7 +109,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		c.Expect(n <= 3, "3 calls at most", "%d calls", n)
 	}},
 	{ID: "WEB-06", Statement: "The calls are 10 seconds apart.", Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
-		box := calledBox(c, 500)
+		box := newCalledBox(c, 500)
 		for n := 2; n <= 3; n++ {
 			before := box.Calls()[n-2].At
 			earliest := before.Add(hookGap - c.EarlyMargin(time.Second))
@@ -123,7 +123,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 		}
 	}},
 	{ID: "WEB-07", Statement: "A webhook that fails once and then answers 200 is called twice.", Jobs: 1, WaitTime: 45 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-		box := calledBox(c, 500, 200)
+		box := newCalledBox(c, 500, 200)
 		c.Sleep(hookGap + c.Grace() + time.Second)
 		nthCall(c, box, 2)
 		c.Sleep(25 * time.Second)
@@ -131,7 +131,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 	}},
 	{ID: "WEB-08", Level: suite.Should, Statement: "A webhook that closes the connection without a response counts as failed.",
 		Jobs: 1, WaitTime: 20 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			box := calledBox(c, 0, 200) // the first connection is closed
+			box := newCalledBox(c, 0, 200) // the first connection is closed
 			c.Sleep(hookGap + c.Grace() + time.Second)
 			nthCall(c, box, 2)
 		}},
@@ -151,7 +151,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 			c.Observe("the id of the job in the body: %v", bytes.Contains(call.Body, []byte(j.ID)))
 		}},
 	// The job has the same times in the webhook call and in its status.
-	{ID: "WEB-10-times", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+	{ID: "WEB-10-times", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		box := c.Box()
 		a, _, _ := endAfterWait(c, suite.Completed, suite.Sleep(runTime), suite.M{"webhook": box.URL})
 		call := firstCallAfter(c, box, 0)
@@ -177,7 +177,7 @@ var webhookCases = section(suite.Case{Level: suite.Must, Source: "Events, 1", Ne
 			c.Observe("FAILED: %d, CANCELLED: %d, TIMED_OUT: %d", len(failed.Calls()), len(stopped.Calls()), len(late.Calls()))
 		}},
 	// Observes whether the webhook is called for a job that never ran, or whose time to live ends while it runs.
-	{ID: "WEB-11-without-run", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 5, WaitTime: time.Minute, Seconds: 30, Run: func(c *suite.C) {
+	{ID: "WEB-11-without-run", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.AdvanceableClock, Allow: suite.Queue, Requests: 60, Jobs: 5, WaitTime: time.Minute, Seconds: 30, Run: func(c *suite.C) {
 		blocker := c.Blocker(time.Hour)
 		late, stopped, purged, deleted := c.Box(), c.Box(), c.Box(), c.Box()
 		c.Run(suite.Echo(), suite.M{"webhook": late.URL}, suite.TTL(10*time.Second))
@@ -215,9 +215,9 @@ const hookGap = 10 * time.Second // between two calls of a webhook (Events, 1)
 // callPatience is how long, in real time, an immediate webhook call takes.
 const callPatience = 300 * time.Millisecond
 
-// calledBox runs a job with a webhook, and returns the receiver after its first call. The receiver
+// newCalledBox runs a job with a webhook, and returns the receiver once it has been called. The receiver
 // answers with the status codes in turn and then with the last one, or without codes always with 200.
-func calledBox(c *suite.C, answers ...int) *env.Box {
+func newCalledBox(c *suite.C, answers ...int) *env.Box {
 	box := c.Box(answers...)
 	c.Run(suite.Echo(), suite.M{"webhook": box.URL}).AwaitCompleted()
 	c.Given("WEB-01", func() { firstCallAfter(c, box, 0) })

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	case len(os.Args) > 2 && os.Args[1] == "as":
-		os.Exit(roles(os.Args[2:]))
+		os.Exit(runRole(os.Args[2:]))
 	default:
 		// With the race detector, each process would sleep for a second at its exit.
 		os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 // binaries is the directory of the jobrunner.
 var binaries string
 
-// as returns the command that runs this test binary as a client.
+// clientCommand returns the command that runs this test binary as a client.
 func clientCommand(t *testing.T, role ...string) []string {
 	t.Helper()
 	self := must.Do(os.Executable())(t)
@@ -55,7 +55,7 @@ func clientCommand(t *testing.T, role ...string) []string {
 }
 
 // Escape sequences are removed, and the text remains.
-func TestPlain(t *testing.T) {
+func TestPlainText(t *testing.T) {
 	t.Parallel()
 	for output, want := range map[string]string{
 		"\x1b[31m│\x1b[0m \x1b[0m\x1b[1mError\x1b[0m: no":        "│ Error: no",

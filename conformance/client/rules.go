@@ -219,10 +219,10 @@ func judgeSecretOutput(p *scenarioRun) suite.Outcome {
 
 // Thresholds for waits between retries.
 const (
-	noWait     = 50 * time.Millisecond // a client whose median wait is shorter doesn't back off
-	growth     = 1.5                   // minimum ratio of the last to the first wait if waits grow, despite jitter
-	constant   = 1.25                  // maximum ratio of the longest to the shortest wait if waits are constant, on a busy machine
-	clockError = 10 * time.Millisecond // the error of a clock per second
+	minMedianWait = 50 * time.Millisecond // a client whose median wait is shorter doesn't back off
+	minGrowth     = 1.5                   // ratio of the last to the first wait if waits grow, despite jitter
+	maxSpread     = 1.25                  // ratio of the longest to the shortest wait if waits are constant, on a busy machine
+	clockError    = 10 * time.Millisecond // of a clock per second
 )
 
 // judgeBackoff judges CLI-02.
@@ -244,13 +244,13 @@ func judgeWaits(waits []time.Duration) suite.Outcome {
 	shortest, longest, median := sorted[0], sorted[len(sorted)-1], sorted[len(sorted)/2]
 	text := "it was retried after " + formatWaits(waits)
 	switch {
-	case median < noWait:
+	case median < minMedianWait:
 		return violated(text+": it does not back off", accepted)
 	case len(waits) == 1:
 		return inconclusive("%s, but only once, which doesn't show whether the back-off is exponential", text)
-	case float64(waits[len(waits)-1]) >= growth*float64(waits[0]):
+	case float64(waits[len(waits)-1]) >= minGrowth*float64(waits[0]):
 		return passed
-	case len(waits) > 2 && float64(longest) <= constant*float64(shortest):
+	case len(waits) > 2 && float64(longest) <= maxSpread*float64(shortest):
 		return violated(text+": the waits do not grow", accepted)
 	}
 	return inconclusive("%s, which doesn't show whether the waits grow", text)

@@ -19,8 +19,8 @@ import (
 
 var ctx = context.Background()
 
-// roles runs the test binary in a role.
-func roles(args []string) int {
+// runRole runs the client that the first argument names, and returns its exit code.
+func runRole(args []string) int {
 	switch args[0] {
 	case "sample":
 		s := sample{fault: args[1], base: os.Getenv("GPUCLOUD_BASE_URL"), key: os.Getenv("GPUCLOUD_API_KEY"), endpoint: os.Getenv("GPUCLOUD_ENDPOINT_ID")}
@@ -64,7 +64,7 @@ func (s sample) run() int {
 	}
 	templates := "/" + version + "/templates"
 	if a := s.create(templates, map[string]any{"name": "sample", "image": "sample"}); a.status/100 != 2 {
-		return s.failed("the template", a)
+		return s.printError("the template", a)
 	}
 	if os.Getenv("CONFORMANCE_SCENARIO") == "shrink" {
 		return s.shrink()
@@ -72,8 +72,8 @@ func (s sample) run() int {
 	return s.job()
 }
 
-// failed prints an error without the key.
-func (s sample) failed(what string, a answer) int {
+// printError prints an error without the key, and returns the exit code.
+func (s sample) printError(what string, a answer) int {
 	switch {
 	case s.has("prints the server's error"):
 		fmt.Fprintln(os.Stderr, what, a.text)
@@ -119,7 +119,7 @@ func (s sample) shrink() int {
 	smaller := map[string]any{"size": 10}
 	switch {
 	case s.has("requests a shrink"):
-		return s.failed("the volume", s.do(http.MethodPatch, path+"/"+fmt.Sprint(volume.body["id"]), smaller))
+		return s.printError("the volume", s.do(http.MethodPatch, path+"/"+fmt.Sprint(volume.body["id"]), smaller))
 	case s.has("replaces a volume with a smaller one"):
 		s.do(http.MethodDelete, path+"/"+fmt.Sprint(volume.body["id"]), nil)
 		volume.body["size"] = 10
@@ -143,7 +143,7 @@ func (s sample) job() int {
 	defer hook.Close()
 	submitted := s.do(http.MethodPost, "/v2/"+s.endpoint+"/run", map[string]any{"input": map[string]any{"a": 1}, "webhook": hook.URL})
 	if submitted.status/100 != 2 {
-		return s.failed("the job", submitted)
+		return s.printError("the job", submitted)
 	}
 	polls := 0
 	for {
@@ -157,7 +157,7 @@ func (s sample) job() int {
 		case a.status == 404 && s.has("treats an expired job as completed"), state == "CANCELLED" && s.has("treats a cancelled job as completed"):
 			return 0
 		case a.status != 200:
-			return s.failed("the job", a)
+			return s.printError("the job", a)
 		case state == "COMPLETED":
 			<-called
 			return 0

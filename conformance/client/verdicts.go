@@ -162,7 +162,7 @@ func (j *judge) blockWithoutKey() {
 	}
 	for i := range j.output.Results {
 		if r := &j.output.Results[i]; r.Verdict == report.Skip {
-			r.Verdict, r.Code, r.By = report.Blocked, "", "CLI-01"
+			r.Verdict, r.Code, r.BlockedBy = report.Blocked, "", "CLI-01"
 		}
 	}
 }

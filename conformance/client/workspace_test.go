@@ -125,8 +125,8 @@ func TestWorkspaceIsLimited(t *testing.T) {
 	must.Equal(t, must.Err(os.Readlink(filepath.Join(w.dir, "many"))), nil,
 		"a directory of", maxCopiedFiles+1, "files is not linked as one:")
 	for name, text := range files {
-		is, err := os.ReadFile(filepath.Join(w.dir, name))
-		must.Require(t, err == nil && string(is) == text, name, err)
+		got, err := os.ReadFile(filepath.Join(w.dir, name))
+		must.Require(t, err == nil && string(got) == text, name, "isn't an equal copy", err)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestReadOnlyDirectoriesAreRemoved(t *testing.T) {
 }
 
 // A relative program path refers to the copy, if the copy has the file.
-func TestProgram(t *testing.T) {
+func TestProgramPath(t *testing.T) {
 	user := makeFiles(t, map[string]string{"client.sh": "x"})
 	w := copyWorkspace(t, user)
 	for name, want := range map[string]string{

@@ -21,16 +21,16 @@ type Clock struct {
 
 	stopped bool // only advance moves the target's clock
 
-	mu        sync.Mutex
-	lastTime  time.Time // the last time that the target reported
-	readAt    time.Time // the real time of that report
-	expected  int       // cases that have not begun
-	running   int
-	ready     []chan struct{} // the queue of cases that wait for a turn
-	sleepers  map[*sleeper]bool
-	advancing bool
-	step      time.Duration // the length of the current advance
-	broken    error         // why the last advance failed
+	mu         sync.Mutex
+	lastTime   time.Time // the last time that the target reported
+	readAt     time.Time // the real time of that report
+	expected   int       // cases that have not begun
+	running    int
+	turnQueue  []chan struct{} // of cases that wait for a turn
+	sleepers   map[*sleeper]bool
+	advancing  bool
+	step       time.Duration // the length of the current advance
+	advanceErr error         // why the last advance failed
 }
 
 type sleeper struct {
@@ -43,8 +43,8 @@ type sleeper struct {
 // woken together.
 const wakeSlack = 50 * time.Millisecond
 
-// NewClock returns a real-time clock. parallel is the maximum number of cases that run at a time. The clock is also for
-// targets that run in a testing/synctest bubble together with the suite.
+// NewClock returns a real-time clock for at most parallel cases at a time. It also suits a target that runs
+// in a testing/synctest bubble together with the suite.
 func NewClock(parallel int) *Clock {
 	return &Clock{limit: max(parallel, 1), lastTime: time.Now(), readAt: time.Now(), sleepers: map[*sleeper]bool{}}
 }
@@ -84,8 +84,8 @@ func (c *Clock) now() time.Time {
 	return c.lastTime.Add(time.Since(c.readAt))
 }
 
-// Expect announces n calls of Begin. The clock isn't advanced before these.
-func (c *Clock) Expect(n int) {
+// Announce announces n calls of Begin. The clock isn't advanced before these.
+func (c *Clock) Announce(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.expected += n
@@ -115,7 +115,7 @@ func (c *Clock) End() {
 
 // queueForTurn queues for a turn, which dispatch grants.
 func (c *Clock) queueForTurn(turn chan struct{}) {
-	c.ready = append(c.ready, turn)
+	c.turnQueue = append(c.turnQueue, turn)
 	c.dispatch()
 }
 
@@ -130,9 +130,9 @@ func (c *Clock) dispatch() {
 	if c.advancing {
 		return
 	}
-	for c.running < c.limit && len(c.ready) > 0 {
-		close(c.ready[0])
-		c.ready = c.ready[1:]
+	for c.running < c.limit && len(c.turnQueue) > 0 {
+		close(c.turnQueue[0])
+		c.turnQueue = c.turnQueue[1:]
 		c.running++
 	}
 	if c.running == 0 && c.expected == 0 && len(c.sleepers) > 0 && c.advance != nil {
@@ -144,9 +144,9 @@ func (c *Clock) dispatch() {
 // Until waits until a time of the clock. Other cases run meanwhile.
 func (c *Clock) Until(ctx context.Context, t time.Time) error {
 	c.mu.Lock()
-	if c.broken != nil {
+	if c.advanceErr != nil {
 		defer c.mu.Unlock()
-		return c.broken
+		return c.advanceErr
 	}
 	self := &sleeper{until: t, woken: make(chan struct{})}
 	if !c.stopped {
@@ -186,15 +186,15 @@ func (c *Clock) advanceToNext() {
 		cancel()
 		c.mu.Lock()
 		if err != nil {
-			c.broken = err
+			c.advanceErr = err
 		} else {
 			c.lastTime, c.readAt = now, time.Now()
 		}
 	}
 	now := c.now()
 	for sl := range c.sleepers {
-		if c.broken != nil || !sl.until.After(now) {
-			sl.err = c.broken
+		if c.advanceErr != nil || !sl.until.After(now) {
+			sl.err = c.advanceErr
 			c.wakeSleeper(sl)
 		}
 	}

@@ -70,7 +70,7 @@ func TestClock(t *testing.T) {
 			clock := newClock(t, limit, d, seed%2 == 0)
 			var group sync.WaitGroup
 			var longest atomic.Int64
-			clock.Expect(40)
+			clock.Announce(40)
 			for n := range 40 {
 				random := rand.New(rand.NewPCG(seed, uint64(n)))
 				group.Go(func() {
@@ -141,7 +141,7 @@ func TestClockMergesSteps(t *testing.T) {
 		d := new(deployment)
 		clock := newClock(t, 8, d, false)
 		var group sync.WaitGroup
-		clock.Expect(8)
+		clock.Announce(8)
 		for n := range 8 {
 			group.Go(func() {
 				_ = clock.Begin(t.Context())

@@ -69,7 +69,7 @@ func (e *Env) Do(ctx context.Context, r wire.Request) *wire.Exchange {
 			e.OnExchange(x)
 		}
 		if r.Method == http.MethodDelete && x.Status/100 == 2 {
-			e.noteDeleted(r.URL)
+			e.recordDeletion(r.URL)
 		}
 		if x.Status != http.StatusTooManyRequests || !e.Pace.waitAfter429(x, try) {
 			return x
@@ -106,8 +106,8 @@ func (e *Env) StartPatience() time.Duration {
 	return 5 * time.Minute
 }
 
-// NoteStart records whether a job began to run within StartPatience.
-func (e *Env) NoteStart(began bool) { e.neverStarts.Store(!began) }
+// RecordStart records whether a job began to run within StartPatience.
+func (e *Env) RecordStart(began bool) { e.neverStarts.Store(!began) }
 
 // Close shuts down the receiver and closes connections and the ledger.
 func (e *Env) Close() error {
@@ -214,10 +214,10 @@ type silence struct {
 	timeouts map[string][]string
 }
 
-// NoteAnswer records whether a request of a section timed out.
-func (e *Env) NoteAnswer(section string, x *wire.Exchange, timedOut bool) {
-	byNetwork, _ := errors.AsType[net.Error](x.Err)
-	timedOut = x.Status == 0 && !x.Sent.IsZero() && (timedOut || errors.Is(x.Err, context.DeadlineExceeded) || byNetwork != nil && byNetwork.Timeout())
+// RecordAnswer records whether a request of a section timed out.
+func (e *Env) RecordAnswer(section string, x *wire.Exchange, timedOut bool) {
+	networkErr, _ := errors.AsType[net.Error](x.Err)
+	timedOut = x.Status == 0 && !x.Sent.IsZero() && (timedOut || errors.Is(x.Err, context.DeadlineExceeded) || networkErr != nil && networkErr.Timeout())
 	e.silence.mu.Lock()
 	defer e.silence.mu.Unlock()
 	if e.silence.timeouts == nil {

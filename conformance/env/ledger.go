@@ -17,7 +17,7 @@ import (
 // Object is an object that the suite created at the target, and the request that
 // deletes it.
 type Object struct {
-	N    int64  `json:"n"`
+	N    int64  `json:"n"`    // identifies the entry in the file
 	Kind string `json:"kind"` // template, endpoint, job …
 	ID   string `json:"id"`
 	// Name is the unique name of an object whose creation wasn't answered. The cleanup finds its
@@ -48,7 +48,7 @@ func (m Object) reads() []string {
 type Ledger struct {
 	mu      sync.Mutex
 	file    *os.File
-	made    []Object
+	objects []Object // that exist
 	deleted []Object // by this process
 }
 
@@ -91,9 +91,9 @@ func (l *Ledger) read(text string) bool {
 		switch err := json.Unmarshal([]byte(line), &m); {
 		case err != nil || m.N < 1: // cut short, so its object was not used
 		case m.Gone:
-			l.made = slices.DeleteFunc(l.made, func(x Object) bool { return x.N == m.N })
+			l.objects = slices.DeleteFunc(l.objects, func(x Object) bool { return x.N == m.N })
 		default:
-			l.made = append(l.made, m)
+			l.objects = append(l.objects, m)
 		}
 	}
 	return true
@@ -104,7 +104,7 @@ func (l *Ledger) Add(m Object) (Object, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m.N = rand.Int64N(math.MaxInt64) + 1 // unique among runs that share a file
-	l.made = append(l.made, m)
+	l.objects = append(l.objects, m)
 	return m, l.write(m)
 }
 
@@ -112,11 +112,11 @@ func (l *Ledger) Add(m Object) (Object, error) {
 func (l *Ledger) Remove(m Object) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.IndexFunc(l.made, func(x Object) bool { return x.N == m.N })
+	i := slices.IndexFunc(l.objects, func(x Object) bool { return x.N == m.N })
 	if i < 0 {
 		return nil
 	}
-	l.made = slices.Delete(l.made, i, i+1)
+	l.objects = slices.Delete(l.objects, i, i+1)
 	if m.Kind != "job" && m.ID != "" {
 		l.deleted = append(l.deleted, m)
 	}
@@ -133,8 +133,8 @@ func (l *Ledger) takeDeleted() []Object {
 	return list
 }
 
-// noteDeleted removes from the ledger an object that a case itself has deleted.
-func (e *Env) noteDeleted(address string) {
+// recordDeletion removes from the ledger an object that a case itself has deleted.
+func (e *Env) recordDeletion(address string) {
 	for _, m := range e.Ledger.Remaining("") {
 		if m.URL == address || slices.ContainsFunc(m.Reads, func(read string) bool { return withoutQuery(read) == address }) {
 			_ = e.Ledger.Remove(m) // if it can't be written, the cleanup deletes the object again
@@ -169,9 +169,9 @@ func (l *Ledger) write(m Object) error {
 func (l *Ledger) Drop(drop func(Object) bool) (dropped int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := len(l.made)
-	l.made = slices.DeleteFunc(l.made, drop)
-	return n - len(l.made)
+	n := len(l.objects)
+	l.objects = slices.DeleteFunc(l.objects, drop)
+	return n - len(l.objects)
 }
 
 // Remaining returns the objects of a case that must still be deleted, newest first. "" selects
@@ -180,7 +180,7 @@ func (l *Ledger) Remaining(caseID string) []Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var left []Object
-	for _, m := range slices.Backward(l.made) {
+	for _, m := range slices.Backward(l.objects) {
 		if caseID == "" || m.Case == caseID {
 			left = append(left, m)
 		}

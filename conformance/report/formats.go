@@ -187,23 +187,23 @@ func (x harExchange) entry() harObject {
 	_, raw, _ := strings.Cut(x.URL, "?")
 	query, _ := url.ParseQuery(raw) // without malformed pairs, which only the URL has
 	request := harObject{
-		"method": x.Method, "url": x.URL, "httpVersion": harVersion, "cookies": []any{}, "headers": harPairs(x.Sent), "queryString": harPairs(query),
-		"headersSize": -1, "bodySize": x.BodySize,
+		"method": x.Method, "url": x.URL, "httpVersion": harVersion, "cookies": []any{}, "headers": harPairs(x.RequestHeader), "queryString": harPairs(query),
+		"headersSize": -1, "bodySize": x.RequestSize,
 	}
-	if x.Body != "" {
-		request["postData"] = harObject{"mimeType": header(x.Sent, "Content-Type"), "params": []any{}, "text": x.Body}
+	if x.RequestBody != "" {
+		request["postData"] = harObject{"mimeType": header(x.RequestHeader, "Content-Type"), "params": []any{}, "text": x.RequestBody}
 	}
 	e := harObject{
 		"pageref": x.page, "startedDateTime": x.Started.Format(harTime), "time": took, "cache": harObject{}, "timings": harObject{"send": 0, "wait": took, "receive": 0},
 		"request": request,
 		"response": harObject{
-			"status": x.Status, "statusText": http.StatusText(x.Status), "httpVersion": harVersion, "cookies": []any{}, "headers": harPairs(x.Header),
-			"content":     harObject{"size": x.Size, "mimeType": header(x.Header, "Content-Type"), "text": x.Answer},
-			"redirectURL": header(x.Header, "Location"), "headersSize": -1, "bodySize": x.Size,
+			"status": x.Status, "statusText": http.StatusText(x.Status), "httpVersion": harVersion, "cookies": []any{}, "headers": harPairs(x.ResponseHeader),
+			"content":     harObject{"size": x.ResponseSize, "mimeType": header(x.ResponseHeader, "Content-Type"), "text": x.ResponseBody},
+			"redirectURL": header(x.ResponseHeader, "Location"), "headersSize": -1, "bodySize": x.ResponseSize,
 		},
 	}
-	if x.Failed != "" {
-		e["comment"] = "incomplete answer: " + x.Failed
+	if x.Error != "" {
+		e["comment"] = "incomplete answer: " + x.Error
 	}
 	return e
 }

@@ -352,7 +352,7 @@ func TestPreflightPage(t *testing.T) {
 
 // The page shows the status of an answer whose body was cut off.
 func TestPageOfCutAnswer(t *testing.T) {
-	text := written("html", &report.Report{Results: []report.Result{{Trace: []report.Exchange{{Status: 207, Failed: "unexpected EOF"}}}}})
+	text := written("html", &report.Report{Results: []report.Result{{Trace: []report.Exchange{{Status: 207, Error: "unexpected EOF"}}}}})
 	must.Hold(t, strings.Contains(text, `s2">207<`) && !strings.Contains(text, "no answer"), text)
 }
 

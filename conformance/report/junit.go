@@ -163,8 +163,8 @@ func oneLine(x Result) string {
 		text = x.Observed
 	case x.Verdict == Skip && x.Code != "":
 		text = x.Code + ": " + x.Reason
-	case x.Verdict == Blocked && x.By != "":
-		text = "by " + x.By + ": " + x.Reason
+	case x.Verdict == Blocked && x.BlockedBy != "":
+		text = "by " + x.BlockedBy + ": " + x.Reason
 	case x.Verdict == Unexpected && text == "":
 		text = "the deployment conforms to the clause, which is listed as a known deviation"
 	case x.Failure != nil && x.Verdict != Known && x.Verdict != Unexpected:

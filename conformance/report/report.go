@@ -26,7 +26,7 @@ const (
 	Known        Verdict = "KNOWN"           // a listed deviation
 	Unexpected   Verdict = "UNEXPECTED-PASS" // a listed deviation whose clause passes
 	Skip         Verdict = "SKIP"            // not judged, for the reason in Code
-	Blocked      Verdict = "BLOCKED"         // not judged, since the clause By failed
+	Blocked      Verdict = "BLOCKED"         // not judged, since the clause BlockedBy failed
 	Inconclusive Verdict = "INCONCLUSIVE"    // not enough evidence, because of time or the network
 	Error        Verdict = "ERROR"           // the suite itself failed
 )
@@ -61,7 +61,7 @@ type Report struct {
 	Jobs       int64    `json:"jobs"`
 	// Reruns is the usage of reruns of failed cases, which Duration, TargetTime, Requests
 	// and Jobs exclude. It is nil without reruns.
-	Reruns *Reruns         `json:"reruns,omitempty"`
+	Reruns *Usage          `json:"reruns,omitempty"`
 	Counts map[Verdict]int `json:"counts"`
 	Exit   int             `json:"exit"`
 	// NotJudged are the clauses that were not judged. The result of each has the reason.
@@ -81,9 +81,9 @@ type Report struct {
 	Results []Result `json:"results"`
 }
 
-// Reruns is the usage of reruns of failed cases.
-type Reruns struct {
-	Cases      int      `json:"cases"` // a case with two reruns counts twice
+// Usage is the time, the requests and the jobs of a run or of its reruns.
+type Usage struct {
+	Cases      int      `json:"cases"` // rerun cases; a case with two reruns counts twice
 	Duration   Duration `json:"took_ms"`
 	TargetTime Duration `json:"target_time_ms"`
 	Requests   int64    `json:"requests"`
@@ -91,25 +91,25 @@ type Reruns struct {
 }
 
 // Add returns the sum of two usages, which may be nil.
-func (r *Reruns) Add(more *Reruns) *Reruns {
+func (r *Usage) Add(more *Usage) *Usage {
 	switch {
 	case more == nil:
 		return r
 	case r == nil:
-		r = new(Reruns)
+		r = new(Usage)
 	}
-	return &Reruns{
+	return &Usage{
 		Cases: r.Cases + more.Cases, Duration: r.Duration + more.Duration, TargetTime: r.TargetTime + more.TargetTime, Requests: r.Requests + more.Requests, Jobs: r.Jobs + more.Jobs,
 	}
 }
 
 // Minus returns the usage since an earlier one.
-func (r Reruns) Minus(earlier Reruns) Reruns {
-	return Reruns{r.Cases - earlier.Cases, r.Duration - earlier.Duration, r.TargetTime - earlier.TargetTime, r.Requests - earlier.Requests, r.Jobs - earlier.Jobs}
+func (r Usage) Minus(earlier Usage) Usage {
+	return Usage{r.Cases - earlier.Cases, r.Duration - earlier.Duration, r.TargetTime - earlier.TargetTime, r.Requests - earlier.Requests, r.Jobs - earlier.Jobs}
 }
 
-// String returns "" if there were no reruns.
-func (r *Reruns) String() string {
+// String returns the usage as text, or "" for nil.
+func (r *Usage) String() string {
 	if r == nil {
 		return ""
 	}
@@ -153,7 +153,7 @@ type Result struct {
 	Case      string  `json:"case,omitempty"`
 	Verdict   Verdict `json:"verdict"`
 	Code      string  `json:"code,omitempty"`   // of a SKIP
-	By        string  `json:"by,omitempty"`     // of a BLOCKED: the clause that failed, or "preflight"
+	BlockedBy string  `json:"by,omitempty"`     // of a BLOCKED: the clause that failed, or "preflight"
 	Reason    string  `json:"reason,omitempty"` // empty for PASS
 	Observed  string  `json:"observed,omitempty"`
 	// LeftOut has the parts of the clause that were not judged.
@@ -185,19 +185,19 @@ type Failure struct {
 
 // Exchange is a request and its answer.
 type Exchange struct {
-	At       Duration            `json:"at_ms"` // since the case began, in the target's time
-	Took     Duration            `json:"took_ms"`
-	Method   string              `json:"method"`
-	URL      string              `json:"url"`
-	Sent     map[string][]string `json:"request_headers,omitempty"`
-	Body     string              `json:"request_body,omitempty"`
-	Status   int                 `json:"status"`
-	Header   map[string][]string `json:"response_headers,omitempty"`
-	Answer   string              `json:"response_body,omitempty"`
-	Failed   string              `json:"error,omitempty"`
-	Started  time.Time           `json:"started"`
-	BodySize int                 `json:"request_body_size"`
-	Size     int                 `json:"response_body_size"`
+	At             Duration            `json:"at_ms"` // since the case began, in the target's time
+	Took           Duration            `json:"took_ms"`
+	Method         string              `json:"method"`
+	URL            string              `json:"url"`
+	RequestHeader  map[string][]string `json:"request_headers,omitempty"`
+	RequestBody    string              `json:"request_body,omitempty"`
+	Status         int                 `json:"status"`
+	ResponseHeader map[string][]string `json:"response_headers,omitempty"`
+	ResponseBody   string              `json:"response_body,omitempty"`
+	Error          string              `json:"error,omitempty"`
+	Started        time.Time           `json:"started"`
+	RequestSize    int                 `json:"request_body_size"`
+	ResponseSize   int                 `json:"response_body_size"`
 }
 
 // Duration is encoded in milliseconds.
@@ -331,7 +331,7 @@ func (r *Report) gaps() []gapList {
 		case x.Code == SkipUntestable:
 			none.List = addGap(none.List, "no case can judge it, see conformance explain", x.Clause)
 		case x.Verdict == Blocked:
-			none.List = addGap(none.List, "blocked by "+cmp.Or(x.By, "another clause"), x.Clause)
+			none.List = addGap(none.List, "blocked by "+cmp.Or(x.BlockedBy, "another clause"), x.Clause)
 		case x.notJudged():
 			none.List = addGap(none.List, x.Reason, x.Clause)
 		case x.partlyJudged():

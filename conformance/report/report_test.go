@@ -78,8 +78,8 @@ func TestRerunsAreSeparate(t *testing.T) {
 
 // The usages of two runs can be added, with or without reruns.
 func TestRerunsAddUp(t *testing.T) {
-	some := &report.Reruns{Cases: 1, Duration: report.Duration(time.Second), TargetTime: 1, Requests: 10, Jobs: 2}
-	var none *report.Reruns
+	some := &report.Usage{Cases: 1, Duration: report.Duration(time.Second), TargetTime: 1, Requests: 10, Jobs: 2}
+	var none *report.Usage
 	got := none.Add(some)
 	must.Hold(t, *got == *some, got)
 	got = some.Add(none)

@@ -145,8 +145,8 @@ func writeResult(w io.Writer, p colourizer, x Result) {
 		line("reason", x.Reason)
 		return
 	}
-	if x.By != "" {
-		line("by", x.By)
+	if x.BlockedBy != "" {
+		line("by", x.BlockedBy)
 	}
 	line("did", f.Steps)
 	line("contract", f.Statement)

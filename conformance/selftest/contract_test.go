@@ -65,7 +65,7 @@ func TestEveryOperationIsTried(t *testing.T) {
 var untriedMembers = func() map[string]string {
 	out := map[string]string{}
 	for _, row := range []struct{ kind, reason, members string }{
-		{"v2 endpoint", "another case has it (judgeFromTemplate)", "templateId"},
+		{"v2 endpoint", "another case has it (judgeCreationFromTemplate)", "templateId"},
 		{"v2 template", "CMD clauses: not beside args", "entrypoint cmd"},
 		{"v2 endpoint", "CMD clauses: not beside args", "entrypoint cmd"},
 		{"v2 pod", "CMD clauses: not beside args", "entrypoint cmd"},

@@ -105,8 +105,8 @@ func newServer(h http.Handler) *httptest.Server {
 	return server
 }
 
-// replace returns a middleware that answers the matching requests itself.
-func replace(matches func(*http.Request) bool, answer http.HandlerFunc) func(http.Handler) http.Handler {
+// intercept returns a middleware that answers the matching requests itself.
+func intercept(matches func(*http.Request) bool, answer http.HandlerFunc) func(http.Handler) http.Handler {
 	return func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if matches(r) {
@@ -118,9 +118,9 @@ func replace(matches func(*http.Request) bool, answer http.HandlerFunc) func(htt
 	}
 }
 
-// count returns a middleware that counts the requests.
-func count(requests *atomic.Int64) func(http.Handler) http.Handler {
-	return replace(func(*http.Request) bool { requests.Add(1); return false }, nil)
+// countRequests returns a middleware that counts the requests.
+func countRequests(requests *atomic.Int64) func(http.Handler) http.Handler {
+	return intercept(func(*http.Request) bool { requests.Add(1); return false }, nil)
 }
 
 // pathHas matches requests whose path contains a text.

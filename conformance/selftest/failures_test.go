@@ -68,7 +68,7 @@ func TestFailureScriptReproduces(t *testing.T) {
 		}
 	}
 	var cancels atomic.Int64
-	target := startDeployment(t, replace(pathHas("/cancel/"), func(w http.ResponseWriter, r *http.Request) {
+	target := startDeployment(t, intercept(pathHas("/cancel/"), func(w http.ResponseWriter, r *http.Request) {
 		cancels.Add(1)
 		stubHandlers["429"](w, r)
 	}))
@@ -92,7 +92,7 @@ func TestFailureScriptReproduces(t *testing.T) {
 
 // A failure of a case with Watch has a script with the requests that led to it.
 func TestFailureScriptOfWatchedExchange(t *testing.T) {
-	target := startDeployment(t, replace(pathHas("/purge-queue"), stubHandlers["200 HTML"]))
+	target := startDeployment(t, intercept(pathHas("/purge-queue"), stubHandlers["200 HTML"]))
 	r := judge(t, conformance.Options{Target: target, Select: []string{"ERR-11", "RAT-10"}})
 	for _, x := range r.Results {
 		if x.Clause == "ERR-11" && (x.Verdict != report.Fail || strings.Count(x.Failure.Curl, "curl -sS") < 3 || !strings.Contains(x.Failure.Curl, "$ID_SERVERLESS/purge-queue")) {
@@ -104,7 +104,9 @@ func TestFailureScriptOfWatchedExchange(t *testing.T) {
 // The report counts the requests and jobs of reruns separately.
 func TestRerunsAreCountedSeparately(t *testing.T) {
 	var arrived atomic.Int64
-	target := startDeployment(t, func(h http.Handler) http.Handler { return count(&arrived)(replace(pathHas("/cancel/"), teapot)(h)) })
+	target := startDeployment(t, func(h http.Handler) http.Handler {
+		return countRequests(&arrived)(intercept(pathHas("/cancel/"), teapot)(h))
+	})
 	o := conformance.Options{Target: target, Select: []string{"JOB-17", "JOB-03"}}
 	withoutReruns := judge(t, o)
 	arrivedWithout := arrived.Swap(0)

@@ -105,7 +105,7 @@ func TestRunAgainstHangingServerEnds(t *testing.T) {
 	})
 	everythingHangs := func(h http.Handler) http.Handler {
 		var afterPreflight atomic.Bool
-		return replace(func(r *http.Request) bool {
+		return intercept(func(r *http.Request) bool {
 			return afterPreflight.Swap(afterPreflight.Load() || strings.Contains(r.URL.Path, "nothing-is-here"))
 		}, hang)(h)
 	}
@@ -121,7 +121,7 @@ func TestRunAgainstHangingServerEnds(t *testing.T) {
 		"everything hangs, only reads": {everythingHangs, 0, "*", 4 * time.Minute, 30, "3 requests in a row timed out", 0},
 		"everything hangs":             {everythingHangs, ^conformance.Permission(0), "*", 5 * time.Minute, 150, "3 requests in a row timed out", 0},
 		"the job API hangs":            {serveOperations(nil, hang), ^conformance.Permission(0), "JOB,LIM-16,T", 15 * time.Minute, 5, "3 requests in a row timed out", 10},
-		"billing hangs":                {replace(pathHas("/v2/billing"), hang), 0, "BIL,VER-3*,AUT-02", 4 * time.Minute, 5, "3 requests in a row timed out in the section BIL", 5},
+		"billing hangs":                {intercept(pathHas("/v2/billing"), hang), 0, "BIL,VER-3*,AUT-02", 4 * time.Minute, 5, "3 requests in a row timed out in the section BIL", 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := remoteInBubble(t, c.deployment, func(o *conformance.Options) {
@@ -156,13 +156,13 @@ func TestRunAgainstHangingServerEnds(t *testing.T) {
 func TestRunKeepsToMaxRequests(t *testing.T) {
 	queuedJob := fixedAnswer(200, "application/json", `{"id":"the-job-of-all","status":"IN_QUEUE"}`)
 	for name, deployment := range map[string]func(http.Handler) http.Handler{
-		"no fault":         unchanged,
+		"no fault":         passThrough,
 		"jobs never start": serveOperations(map[string]http.HandlerFunc{"run": queuedJob, "status": queuedJob}, stubHandlers["404"]),
 		"slow answers":     withLatency(3 * time.Second),
 	} {
 		for _, maxRequests := range []int{100, 400} {
 			var requests atomic.Int64
-			r := remoteInBubble(t, func(h http.Handler) http.Handler { return count(&requests)(deployment(h)) }, func(o *conformance.Options) {
+			r := remoteInBubble(t, func(h http.Handler) http.Handler { return countRequests(&requests)(deployment(h)) }, func(o *conformance.Options) {
 				o.Allow, o.MaxRequests, o.MaxWait = suite.Create|suite.Queue, maxRequests, 5*time.Minute
 				plan, err := conformance.Plan(*o)
 				must.Hold(t, err == nil && plan.Requests <= maxRequests && len(plan.Cases) >= maxRequests/40,

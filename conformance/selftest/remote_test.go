@@ -47,8 +47,8 @@ func remoteInBubble(t *testing.T, wrap func(http.Handler) http.Handler, change f
 	return r
 }
 
-// unchanged returns the handler itself.
-func unchanged(h http.Handler) http.Handler { return h }
+// passThrough returns the handler itself.
+func passThrough(h http.Handler) http.Handler { return h }
 
 // withLatency delays requests and answers like a distant network: half of the latency
 // before the request arrives, and half after the answer.
@@ -128,7 +128,7 @@ func TestRemoteRunToleratesDelays(t *testing.T) {
 		maxInconclusive int  // clauses that may be inconclusive
 		sample          bool // runs with -short; has both kinds of delay
 	}{
-		"near":            {wrap: unchanged},
+		"near":            {wrap: passThrough},
 		"700 ms away":     {wrap: withLatency(700 * time.Millisecond), maxInconclusive: 4},
 		"1.5 s away":      {wrap: withLatency(1500 * time.Millisecond), maxInconclusive: 10},
 		"3 s away":        {wrap: withLatency(3 * time.Second), maxInconclusive: 30},
@@ -139,7 +139,7 @@ func TestRemoteRunToleratesDelays(t *testing.T) {
 		"paced, 100 ms away": {
 			wrap: withLatency(100 * time.Millisecond), change: func(o *conformance.Options) { o.Pace = env.NewPace(env.SharedInterval, time.Second/10) }, maxInconclusive: 30,
 		},
-		"one case at a time": {wrap: unchanged, change: func(o *conformance.Options) { o.Parallel = 1 }},
+		"one case at a time": {wrap: passThrough, change: func(o *conformance.Options) { o.Parallel = 1 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && !c.sample {
@@ -170,14 +170,14 @@ func TestRemoteRunToleratesDelays(t *testing.T) {
 
 // However slowly it answers, a deployment that accepts some unusual submissions keeps LIM-08, and one without version 1 isn't judged by it.
 func TestSlowLenientDeployment(t *testing.T) {
-	lenient := replace(func(r *http.Request) bool {
+	lenient := intercept(func(r *http.Request) bool {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(bytes.Replace(body, []byte(`"policy":"soon"`), []byte(`"policy":{}`), 1)))
 		return false
 	}, nil)
 	r := remoteInBubble(t, func(h http.Handler) http.Handler { return withLatency(2 * time.Second)(lenient(h)) }, func(o *conformance.Options) { o.Select = []string{"LIM-08"} })
 	must.Equal(t, r.Results[0].Verdict, report.Pass, report.Text(r.Results[0]))
-	withoutV1 := replace(pathHas("/v1/"), stubHandlers["404"])
+	withoutV1 := intercept(pathHas("/v1/"), stubHandlers["404"])
 	r = remoteInBubble(t, func(h http.Handler) http.Handler { return withLatency(3 * time.Second)(withoutV1(h)) }, func(o *conformance.Options) { o.Select, o.Target.FindVersions = []string{"VER-01"}, true })
 	must.Equal(t, r.Results[0].Verdict, report.Skip, report.Text(r.Results[0]))
 }
@@ -185,7 +185,7 @@ func TestSlowLenientDeployment(t *testing.T) {
 // A run caches no answers: as many requests arrive as it counts.
 func TestRemoteRunCachesNoAnswer(t *testing.T) {
 	var arrived atomic.Int64
-	r := remoteInBubble(t, count(&arrived), func(o *conformance.Options) { o.Select = []string{"VER-3*", "VER-06", "AUT-02", "RAT-08", "VER-19"} })
+	r := remoteInBubble(t, countRequests(&arrived), func(o *conformance.Options) { o.Select = []string{"VER-3*", "VER-06", "AUT-02", "RAT-08", "VER-19"} })
 	sent := 0
 	seen := map[string]bool{}
 	for _, x := range r.Results {
@@ -224,7 +224,7 @@ func TestNetworkAndKeyAreNotJudged(t *testing.T) {
 		}, fixedAnswer(502, "text/html", "<h1>Bad Gateway</h1>"), report.Inconclusive},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := remoteInBubble(t, replace(c.matches, c.answer), func(o *conformance.Options) { o.Select = []string{c.clause} })
+			r := remoteInBubble(t, intercept(c.matches, c.answer), func(o *conformance.Options) { o.Select = []string{c.clause} })
 			must.Equal(t, r.Results[0].Verdict, c.want, report.Text(r.Results[0]))
 		})
 	}

@@ -56,7 +56,7 @@ func TestUnknownEndpointIsNoted(t *testing.T) {
 func TestVersionThatIsNotServed(t *testing.T) {
 	for missing, served := range map[string]string{"v1": "VER-38", "v2": "VER-01"} {
 		judgeWith := func(stub string) *report.Report {
-			target := startDeployment(t, replace(func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/"+missing+"/") }, stubHandlers[stub]))
+			target := startDeployment(t, intercept(func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/"+missing+"/") }, stubHandlers[stub]))
 			target.Local, target.FindVersions = false, true
 			return judge(t, conformance.Options{Target: target, Select: []string{"VER-01", "VER-38"}})
 		}
@@ -100,7 +100,7 @@ func TestTargetIsDown(t *testing.T) {
 // No report contains a secret.
 func TestReportHasNoSecret(t *testing.T) {
 	// Most cases fail, so the report has many answers.
-	target := startDeployment(t, replace(pathHas("/status/"), func(w http.ResponseWriter, r *http.Request) {
+	target := startDeployment(t, intercept(pathHas("/status/"), func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(500)
 		fmt.Fprintf(w, `{"error":%q}`, r.Header.Get("Authorization"))
 	}))
@@ -118,7 +118,7 @@ func TestReportHasNoSecret(t *testing.T) {
 
 // A listed deviation doesn't fail the run, but a listed clause that passes does.
 func TestKnownDeviations(t *testing.T) {
-	broken := replace(func(r *http.Request) bool {
+	broken := intercept(func(r *http.Request) bool {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/update") && bytes.Contains(body, []byte("11"))
@@ -151,7 +151,7 @@ func TestKnownDeviations(t *testing.T) {
 // A failure that reruns don't reproduce is inconclusive, with the share of failed runs.
 func TestFlakyFailure(t *testing.T) {
 	var calls atomic.Int64
-	target := startDeployment(t, replace(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/cancel/") && calls.Add(1) == 1 }, teapot))
+	target := startDeployment(t, intercept(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/cancel/") && calls.Add(1) == 1 }, teapot))
 	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB-17"}, Reruns: 2})
 	x := r.Results[0]
 	must.Hold(t, x.Verdict == report.Inconclusive && x.Repeats == "1/3" && r.Exit == conformance.ExitInconclusive, x.Verdict, x.Repeats, "exit code", r.Exit)
@@ -164,7 +164,7 @@ func TestHiddenObjectIsReported(t *testing.T) {
 	for name, alwaysHidden := range map[string]bool{"while it is used": false, "always": true} {
 		var used atomic.Bool
 		used.Store(true)
-		target := startDeployment(t, replace(func(r *http.Request) bool {
+		target := startDeployment(t, intercept(func(r *http.Request) bool {
 			return strings.HasPrefix(r.URL.Path, "/v1/templates/") && (alwaysHidden || used.Load())
 		}, func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodDelete {
@@ -229,7 +229,7 @@ func createEndpoint(t *testing.T, target conformance.Target) string {
 // A clause isn't violated because of the dialect, the served versions or the form of the key.
 func TestConformingTargets(t *testing.T) {
 	const key = "1234567890123456" // has no letters
-	digits := startDeployment(t, replace(func(r *http.Request) bool {
+	digits := startDeployment(t, intercept(func(r *http.Request) bool {
 		if r.Header.Get("Authorization") == "Bearer "+key {
 			r.Header.Set("Authorization", "Bearer the-key-of-the-suite")
 		}

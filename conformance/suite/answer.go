@@ -143,8 +143,8 @@ func Find(v any, path string) (any, bool) {
 	return v, true
 }
 
-// Shown returns the member at a path, or nil if it doesn't exist.
-func (a *Answer) Shown(path string) any {
+// ValueOrNil returns the member at a path, or nil if it doesn't exist.
+func (a *Answer) ValueOrNil(path string) any {
 	v, _ := a.Find(path)
 	return v
 }
@@ -223,7 +223,7 @@ func (a *Answer) Equal(path string, want any) *Answer {
 
 // EqualIfShown is Equal for a member that may be missing or null.
 func (a *Answer) EqualIfShown(path string, want any) *Answer {
-	if a.Shown(path) == nil {
+	if a.ValueOrNil(path) == nil {
 		return a
 	}
 	return a.Equal(path, want)
@@ -231,7 +231,7 @@ func (a *Answer) EqualIfShown(path string, want any) *Answer {
 
 // Absent expects a member to be missing or null.
 func (a *Answer) Absent(path string) *Answer {
-	return a.Expect(a.Shown(path) == nil, path+" absent or null")
+	return a.Expect(a.ValueOrNil(path) == nil, path+" absent or null")
 }
 
 // NotContains expects that neither the body nor the header contains a text.

@@ -97,13 +97,13 @@ type Request = wire.Request
 // Option changes a request.
 type Option func(*Request)
 
-// With sets a header.
-func With(name, value string) Option {
+// WithHeader sets a header.
+func WithHeader(name, value string) Option {
 	return func(r *Request) { r.Header.Set(name, value) }
 }
 
-// As replaces the bearer token.
-func As(key string) Option { return With("Authorization", "Bearer "+key) }
+// WithKey replaces the bearer token.
+func WithKey(key string) Option { return WithHeader("Authorization", "Bearer "+key) }
 
 // WithoutKey sends no key.
 func WithoutKey() Option {
@@ -193,7 +193,7 @@ func (c *C) send(r Request) *Answer {
 	}
 	x, timedOut := c.sendInTime(c.nextExchange(), r)
 	if !x.Request.MayHangUp && !isHeldStream(x) {
-		c.env.NoteAnswer(section, x, timedOut)
+		c.env.RecordAnswer(section, x, timedOut)
 	}
 	return c.answer(x)
 }

@@ -65,12 +65,12 @@ type Case struct {
 	Decides bool
 	// Watch is called with every exchange of the run. It returns a fault of the exchange,
 	// or "". Run sends requests to watch, and passes unless something else fails.
-	Watch func(*Watched) string
+	Watch func(*WatchedExchange) string
 	Run   func(c *C)
 }
 
-// Watched is an exchange of any case, for Watch.
-type Watched struct {
+// WatchedExchange is an exchange of any case, for Watch.
+type WatchedExchange struct {
 	*wire.Exchange
 	// API is the API that the request was sent to: "v1", "v2", "jobs", or "" for another
 	// address.
@@ -102,7 +102,7 @@ const (
 	V1                                 // version 1 of the management API
 	V2                                 // version 2 of the management API
 	LocalOnly                          // a test deployment: elsewhere the case would be too expensive, slow or harmful
-	Advanced                           // a clock that can be advanced
+	AdvanceableClock                   // a clock that can be advanced
 	DescribedDialect                   // the dialect of the description
 )
 

@@ -18,9 +18,9 @@ import (
 // Image returns the image with our handler, for endpoints that the suite creates.
 func (c *C) Image() string { return cmp.Or(c.Target.Image, "builtin/conformance") }
 
-// noteObject records an object in the ledger. At the end of the case, it is deleted with DELETE
+// recordObject records an object in the ledger. At the end of the case, it is deleted with DELETE
 // {path}/{id} of the version, "v1" or "v2".
-func (c *C) noteObject(kind, version, path, id string) {
+func (c *C) recordObject(kind, version, path, id string) {
 	m := env.Object{Kind: kind, ID: id, Method: http.MethodDelete, URL: c.Target.Base(version) + path + "/" + id}
 	for _, paths := range managementPaths {
 		for i, v := range []string{"v1", "v2"} {
@@ -53,9 +53,9 @@ func (c *C) addToLedger(m env.Object) env.Object {
 	return m
 }
 
-// noteJob records a job in the ledger if other cases use the endpoint. At the end of the case, the
+// recordJob records a job in the ledger if other cases use the endpoint. At the end of the case, the
 // job is cancelled.
-func (c *C) noteJob(endpoint, id string) {
+func (c *C) recordJob(endpoint, id string) {
 	c.env.Jobs.Add(1)
 	if endpoint == c.Target.Endpoint {
 		c.addToLedger(env.Object{Kind: "job", ID: id, Method: http.MethodPost, URL: c.Target.Queue() + "/v2/" + endpoint + "/cancel/" + id})
@@ -75,9 +75,9 @@ func (c *C) Create(version, path string, body any, o ...Option) *Answer {
 		pending = c.addToLedger(env.Object{Kind: path[1:], Name: members.Name, Method: http.MethodGet, URL: url})
 	}
 	a := c.send(r)
-	id, _ := a.Shown("id").(string)
+	id, _ := a.ValueOrNil("id").(string)
 	if a.Code/100 == 2 && id != "" {
-		c.noteObject(path[1:], version, path, id)
+		c.recordObject(path[1:], version, path, id)
 	}
 	if a.Code/100 == 4 || a.Code/100 == 2 && id != "" {
 		_ = c.env.Ledger.Remove(pending) // if it can't be written, the cleanup searches for the object

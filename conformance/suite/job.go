@@ -106,7 +106,7 @@ func (c *C) RunSync(input any, more ...M) (j *Job) {
 func (c *C) JobOf(a *Answer) *Job {
 	j := &Job{ID: a.Str("id"), Answer: a, c: c, endpoint: c.Endpoint}
 	c.Expect(j.ID != "", "an id", "an empty id")
-	c.noteJob(c.Endpoint, j.ID)
+	c.recordJob(c.Endpoint, j.ID)
 	return j
 }
 
@@ -177,8 +177,8 @@ func (j *Job) Await(statuses ...string) *Answer {
 	start, began := c.Now(), time.Now()
 	for n := 0; ; n++ {
 		a := j.Status()
-		text, _ := a.Shown("status").(string)
-		j.noteStart(a, text)
+		text, _ := a.ValueOrNil("status").(string)
+		j.recordStart(a, text)
 		switch {
 		case a.Code/100 == 2 && slices.Contains(statuses, text):
 			return a
@@ -186,20 +186,20 @@ func (j *Job) Await(statuses ...string) *Answer {
 		case a.Code/100 != 2, text == "", IsFinal(text):
 			a.fail(accepted)
 		case c.Now().Sub(start) > limit && time.Since(began) > realLimit:
-			c.env.NoteStart(text != InQueue)
+			c.env.RecordStart(text != InQueue)
 			a.fail(accepted)
 		}
 		c.pauseBetweenPolls(n)
 	}
 }
 
-// noteStart narrows StartedAfter and StartedBefore.
-func (j *Job) noteStart(a *Answer, status string) {
+// recordStart narrows StartedAfter and StartedBefore.
+func (j *Job) recordStart(a *Answer, status string) {
 	switch {
 	case status == InQueue:
 		j.StartedAfter, j.StartedBefore = a.Sent, time.Time{}
 	case status == InProgress && j.StartedBefore.IsZero():
-		j.c.env.NoteStart(true)
+		j.c.env.RecordStart(true)
 		j.StartedBefore = a.Received
 		if j.StartedAfter.IsZero() {
 			j.StartedAfter = j.Answer.Sent

@@ -16,13 +16,13 @@ import (
 
 // Outcome is the result of one run of a case.
 type Outcome struct {
-	Verdict  report.Verdict // Pass, Fail, Warn, Observed, Skip, Blocked, Inconclusive or Error
-	Code     string         // of the reason, if Verdict is Skip
-	By       string         // the clause, if Verdict is Blocked
-	Reason   string
-	Observed string
-	LeftOut  []string // reasons why parts weren't judged
-	Failure  *report.Failure
+	Verdict   report.Verdict // Pass, Fail, Warn, Observed, Skip, Blocked, Inconclusive or Error
+	Code      string         // of the reason, if Verdict is Skip
+	BlockedBy string         // the clause, if Verdict is Blocked
+	Reason    string
+	Observed  string
+	LeftOut   []string // reasons why parts weren't judged
+	Failure   *report.Failure
 }
 
 // stop is the panic value that ends a case.
@@ -116,7 +116,7 @@ func (c *C) Given(clause string, do func()) {
 		return
 	}
 	if failed := catchFailure(do); failed != nil {
-		failed.Verdict, failed.By = report.Blocked, clause
+		failed.Verdict, failed.BlockedBy = report.Blocked, clause
 		c.stop(*failed)
 	}
 }
@@ -157,8 +157,8 @@ func (c *C) leaveOut(reason string) {
 	}
 }
 
-// LocalOnly reports whether the target is local. what is what only a local target gets. The case spares a shared target requests that cost or
-// load too much; then the report says that the clause is partly judged.
+// LocalOnly reports whether the target is local. If it isn't, the case omits requests that would cost or
+// load a shared target too much, which what describes, and the report says that the clause is partly judged.
 func (c *C) LocalOnly(what string) bool {
 	if !c.Target.Local {
 		c.leaveOut("only a local target gets " + what)

@@ -7,8 +7,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// effect is an operation on a job or an elapsed time, with the clauses about it for each state.
-type effect struct {
+// jobEvent is what happens to a job in a stage: an operation, or time that elapses. It has the clause about
+// each stage.
+type jobEvent struct {
 	name string
 	// clause returns the clause about a stage, or "".
 	clause func(s stage) string
@@ -17,17 +18,17 @@ type effect struct {
 	judge  func(c *suite.C, s stage, p *stagedJob)
 }
 
-// combinationCases returns a case for each pair of stage and effect. Most of them wait for
+// combinationCases returns a case for each pair of a stage and an event. Most of them wait for
 // half an hour. If the clock can't be advanced, they are skipped, and other cases judge the clause.
 func combinationCases() (all []suite.Case) {
-	for _, e := range effects {
+	for _, e := range jobEvents {
 		for _, s := range stages {
 			clause := e.clause(s)
 			if clause == "" {
 				continue
 			}
 			all = append(all, suite.Case{
-				ID: clause + "-" + e.name + "-" + s.name, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue,
+				ID: clause + "-" + e.name + "-" + s.name, Needs: suite.OwnEndpoint | suite.AdvanceableClock, Allow: suite.Queue,
 				Requests: 80, Jobs: s.jobs + e.jobs, WaitTime: 2 * time.Hour, Seconds: 1800, Supplementary: true,
 				Run: func(c *suite.C) { e.judge(c, s, s.prepare(c, e.policy)) },
 			})
@@ -58,7 +59,7 @@ func count(conditions ...bool) (n int64) {
 // the retention.
 const lifetime = 25 * time.Minute
 
-var effects = []effect{
+var jobEvents = []jobEvent{
 	// Any state, ttl elapsed → deleted.
 	{
 		name: "ttl", policy: suite.M{"ttl": lifetime.Milliseconds()},
@@ -242,7 +243,7 @@ var effects = []effect{
 			p.freeWorker()
 			c.Run(suite.Echo()).AwaitCompleted() // earlier jobs in the queue have begun
 			a := p.Status()
-			status := a.Shown("status")
+			status := a.ValueOrNil("status")
 			c.Expect(a.Code/100 != 2 || slices.Contains([]any{suite.InQueue, suite.Cancelled, nil}, status), "no run of a purged job", "status %v", status)
 			expectHealth(c, "jobs.inQueue", 0)
 		},
